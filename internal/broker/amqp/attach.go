@@ -34,7 +34,7 @@ func (s *session) onAttach(f *wire.Decoder) error {
 	return s.attachIn(&a)
 }
 
-// admit counts a link, and what the list grows by in which it is found by its handle.
+// admit counts a link, and the growth of the list in which it is found by its handle.
 func (s *session) admit(a *wire.Attach) bool {
 	length := len(s.in)
 	if a.Role == wire.RoleReceiver {
@@ -146,7 +146,7 @@ func (s *session) attachOut(a *wire.Attach) error {
 	return nil
 }
 
-// open finds what the link is to receive from, and changes the source of a into what it is.
+// open finds the source that the link is to receive from, and sets the source of a to the actual one.
 func (l *outLink) open(a *wire.Attach) (refused *failure, err error) {
 	t := &a.Source
 	srv := l.s.c.srv

@@ -48,7 +48,7 @@ type conn struct {
 	maxFrame int // the peer's
 
 	stopped  atomic.Bool
-	written  chan struct{} // one token: the writer has taken what there was to write
+	written  chan struct{} // one token: the writer has taken all output
 	wake     chan struct{} // one token: there is something to write
 	finished chan struct{} // closed when the writer has ended
 
@@ -57,7 +57,7 @@ type conn struct {
 	rooms   []*inLink  // their destinations have room again
 	roomy   atomic.Bool
 
-	mu      sync.Mutex // what follows, and the outgoing parts of sessions and links
+	mu      sync.Mutex // the fields below, and the outgoing parts of sessions and links
 	out     []byte
 	closing bool // the writer ends when all is written
 	beat    time.Duration
@@ -148,7 +148,7 @@ func (c *conn) part(err error) {
 	}
 }
 
-// linger reads what the peer still sends: closing at once might take our last frame from it.
+// linger reads further data from the peer: closing at once might take our last frame from it.
 func (c *conn) linger() {
 	if half, ok := c.nc.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite() // if it fails the reads below do as well
@@ -193,10 +193,10 @@ func (c *conn) frame() (wire.Frame, error) {
 	return f, err
 }
 
-// input is what frames are read from.
+// input is the reader of frames.
 type input struct{ c *conn }
 
-// Read reads once. Before it may have to wait, it hands over what the frames so far gave to answer.
+// Read reads once. Before it may have to wait, it hands over the answers to the frames so far.
 func (in input) Read(b []byte) (int, error) {
 	c := in.c
 	c.flush()

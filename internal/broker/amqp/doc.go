@@ -7,7 +7,7 @@
 // A connection has a reader and a writer. The reader owns all that clients send: frames, sessions, links, transfers,
 // credit given to senders, transactions. It goes on without a lock until nothing is left in its buffer; only then are
 // receipts, joined into ranges, and new credit handed to the writer. The writer takes messages from the queues of the
-// links that were told that there may be some, and gathers frames into large writes. What both need (the output
+// links that were told that there may be some, and gathers frames into large writes. State that both need (the output
 // buffer, credit and unsettled deliveries of outgoing links) is under the connection's lock, which is never held
 // during a read, a write or a send to the store.
 //
@@ -16,19 +16,19 @@
 //
 // # Messages
 //
-// What arrives is kept as it came, from the message annotations on, and leaves over AMQP in the same bytes behind a
+// A message is kept as it came, from the message annotations on, and leaves over AMQP in the same bytes behind a
 // header of its own. Delivery annotations end here: they are for one hop (Messaging, section 3.2.2). Messages of
 // other protocols become a data section, or a text value if their content type says text.
 //
 // # Back-pressure
 //
 // Senders get credit only while [store.Destination.Room] says so, as a window that shrinks with the size of their
-// messages: what can come beyond a queue's limit is what was granted, a few MiB per link. With the policy
+// messages: the overshoot of a queue's limit is the credit granted, a few MiB per link. With the policy
 // [store.Reject] credit is always given, and messages that find no room are rejected.
 //
 // # Addresses
 //
-// The kind of an address is what its prefix says (queue://, topic://, temp-queue://, temp-topic://, /queue/,
+// The kind of an address is that of its prefix (queue://, topic://, temp-queue://, temp-topic://, /queue/,
 // /topic/), else the capability of the terminus (queue, topic, temporary-queue, temporary-topic), else a queue.
 //
 // # Subscriptions
@@ -42,6 +42,6 @@
 //
 // Browsing (distribution mode copy) is refused. The filter no-local is not honoured and not echoed. "Modified" with
 // undeliverable-here drops the message, as rejected does, and its annotations are ignored. Links are not resumed:
-// what was unsettled when a link ended is delivered anew. Transactions hold sends and settlements; acquisition in a
-// transaction is not controlled.
+// deliveries that were unsettled when a link ended are delivered anew. Transactions hold sends and settlements;
+// acquisition in a transaction is not controlled.
 package amqp

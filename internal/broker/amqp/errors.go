@@ -32,7 +32,7 @@ func failField(field, format string, args ...any) *failure {
 	return f
 }
 
-// failDecode is a failure to read what the peer sent.
+// failDecode is a failure to decode data from the peer.
 func failDecode(err error) *failure { return fail(wire.CondDecode, "%v", err) }
 
 // sessionFailure ends a session rather than the connection.

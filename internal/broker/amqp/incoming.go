@@ -5,7 +5,7 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// Credit for senders: a window of messages that shrinks with their size, so that what may come beyond a queue's limit
+// Credit for senders: a window of messages that shrinks with their size, so that the overshoot of a queue's limit
 // stays, for each link, below windowBytes, or minWindow messages.
 const (
 	firstWindow = 100 // until the size is known
@@ -27,10 +27,10 @@ type inLink struct {
 	source      uint64
 	group       string // of the last message
 
-	count, credit uint32 // deliveries so far, and those that may still come
+	count, credit uint32 // deliveries so far, and deliveries that may still come
 	window        uint32
 	size          int  // of messages, on average
-	queued        bool // on the list of those that want credit
+	queued        bool // on the list of links that want credit
 	waiting       bool // for room at the destination
 	starved       bool // has no credit by the fault of being full, and was counted
 	detached      bool // by us
@@ -43,7 +43,7 @@ type inLink struct {
 	format  uint32
 	state   []byte
 	partial []byte
-	held    int64 // what partial counts against the broker's memory
+	held    int64 // bytes that partial counts against the broker's memory
 }
 
 // receipts are dispositions that are still to be sent: all accepted and settled, one after the other.
@@ -138,7 +138,7 @@ func (l *inLink) complete(n *node, b []byte) error {
 		return failDecode(err)
 	}
 	l.group, n.content.format, n.msg.Source = n.msg.Group, l.format, l.source
-	defer l.used(len(b)) // after what it is answered with, so that it is credited together
+	defer l.used(len(b)) // after the answer, so that it is credited together
 	if l.coordinator {
 		return l.coordinate(n)
 	}
@@ -152,7 +152,7 @@ func (l *inLink) complete(n *node, b []byte) error {
 	}
 	if deleted(dest) {
 		f := errDeleted(dest)
-		l.reject(f) // so that the sender knows what became of it
+		l.reject(f) // so that the sender learns the outcome
 		if l.dest != nil {
 			l.detach(f) // Transport, section 2.8.15
 		}
@@ -271,7 +271,7 @@ func (l *inLink) grant() {
 	c := l.s.c
 	if l.dest != nil && deleted(l.dest) { // it waited for room
 		if c.pending.any {
-			c.sendReceipts() // not all of flush: it may be what calls
+			c.sendReceipts() // not all of flush: it may be the caller
 		}
 		l.part(errDeleted(l.dest))
 		return
@@ -299,7 +299,7 @@ func (l *inLink) starve() {
 }
 
 // window returns how many messages of a size may be under way on a link; the size is 0 if it is not known. It is at
-// most a tenth of what a queue may hold.
+// most a tenth of a queue's limits, but at least minWindow for the limit of bytes and 1 for that of messages.
 func (s *Server) window(size int) uint32 {
 	cfg := s.store.Config()
 	n := int64(firstWindow)
@@ -319,7 +319,7 @@ func (l *inLink) sendFlow() {
 	})
 }
 
-// detach ends the link because of an error; what still comes over it is ignored.
+// detach ends the link because of an error; later transfers over it are ignored.
 func (l *inLink) detach(f *failure) {
 	l.s.c.flush()
 	l.part(f)
@@ -333,7 +333,7 @@ func (l *inLink) part(f *failure) {
 	l.s.c.send(func(b []byte) []byte { return detach.AppendFrame(b, l.s.channel) })
 }
 
-// deleted tells whether what is sent to a destination is lost, because it is a queue that was deleted (a temporary
+// deleted tells whether messages sent to a destination are lost, because it is a queue that was deleted (a temporary
 // one, with its link). A topic comes into being anew.
 func deleted(dest *store.Destination) bool {
 	return dest.Gone() && dest.Address().Kind == store.KindQueue
@@ -343,7 +343,7 @@ func errDeleted(dest *store.Destination) *failure {
 	return fail(wire.CondResourceDeleted, "%s was deleted", dest.Address())
 }
 
-// end undoes what the link had.
+// end releases all that the link had.
 func (l *inLink) end() {
 	l.dropPartial()
 	l.gone = true

@@ -30,7 +30,7 @@ type node struct {
 	content content
 }
 
-// arrival is what is asked of a message when it arrives, beside what is in [store.Message].
+// arrival holds the fields of an arriving message that are needed beside those of [store.Message].
 type arrival struct {
 	to      []byte // the address, within the input
 	hasTo   bool
@@ -86,7 +86,7 @@ func (n *node) read(b []byte, group string) (a arrival, err error) {
 // errNoBody: a message without a body, and without a section that has to be there instead.
 var errNoBody = errors.New("a message without a body")
 
-// addressing reads what is needed of the properties (Messaging, section 3.2.4).
+// addressing reads the needed fields of the properties (Messaging, section 3.2.4).
 func (n *node) addressing(properties []byte, a *arrival, group string) error {
 	d := wire.NewDecoder(properties)
 	p, _ := d.List()
@@ -109,7 +109,7 @@ func (n *node) addressing(properties []byte, a *arrival, group string) error {
 	return p.Err()
 }
 
-// annotations reads what JMS clients say of the destination's kind and of the delivery's time.
+// annotations reads the annotations of JMS clients for the destination's kind and the delivery's time.
 func (n *node) annotations(annotations []byte, a *arrival) error {
 	d := wire.NewDecoder(annotations)
 	p, _ := d.Map()

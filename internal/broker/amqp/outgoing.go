@@ -10,7 +10,7 @@ import (
 // takeBatch is how many messages are taken from a queue at a time.
 const takeBatch = 64
 
-// outLink is a link over which we send. What is not said to be the reader's is under the connection's lock, but for
+// outLink is a link over which we send. Fields not marked as the reader's are under the connection's lock, except for
 // queued.
 type outLink struct {
 	s        *session
@@ -18,7 +18,7 @@ type outLink struct {
 	queued   bool            // on the writer's list; under readyMu
 	consumer *store.Consumer // nil: a subscription that was only looked up
 	sub      *subscription   // of a named subscription; the reader's
-	fallback outcome         // what a settlement without an outcome means
+	fallback outcome         // the outcome of a settlement without one
 	settled  bool            // deliveries are sent settled
 	detached bool            // by us; the reader's
 	closed   bool
@@ -43,7 +43,7 @@ func (l *outLink) onFlow(w *wire.Flow) {
 	l.drain, l.echo = w.Drain, l.echo || w.Echo
 }
 
-// serve appends what the link has to send, and may; the lock is held.
+// serve appends the messages that the link has to send, and may; the lock is held.
 func (l *outLink) serve(b []byte) []byte {
 	if l.closed || l.consumer == nil {
 		return l.answerFlow(b)
@@ -176,8 +176,8 @@ func (l *outLink) header(b []byte, m *store.Message, attempts uint32) []byte {
 	return h.AppendSection(b)
 }
 
-// onDisposition takes what receivers say of their deliveries. What senders say needs no answer: nothing is kept of
-// theirs.
+// onDisposition handles the dispositions of receivers. Those of senders need no answer: no state is kept for their
+// deliveries.
 func (s *session) onDisposition(f *wire.Decoder) error {
 	var d wire.Disposition
 	if err := d.Decode(f); err != nil {
@@ -244,7 +244,7 @@ func (o outcome) apply(c *store.Consumer, id uint64) {
 	}
 }
 
-// end ends the link: what is not settled goes back. failed is as in [store.Consumer.Close], closing tells that a
+// end ends the link: unsettled deliveries go back. failed is as in [store.Consumer.Close], closing tells that a
 // durable subscription is to be removed.
 func (l *outLink) end(failed, closing bool) *failure {
 	c := l.s.c

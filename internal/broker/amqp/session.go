@@ -10,19 +10,19 @@ import (
 const (
 	ourChannelMax = 1<<16 - 1
 	ourHandleMax  = 1<<14 - 1
-	// ourIncomingWindow is how many transfer frames may come before we renew the window; credit is what holds senders
+	// ourIncomingWindow is how many transfer frames may come before we renew the window; it is credit that holds senders
 	// back.
 	ourIncomingWindow = 8192
 	ourOutgoingWindow = 1<<31 - 1
 )
 
-// What sessions and links count against the broker's memory, in bytes.
+// The sizes of sessions and links in the broker's memory, in bytes.
 const (
 	sessionSize = 512
 	linkSize    = 512
 )
 
-// session is one session. What is not under the connection's lock is the reader's.
+// session is one session. Fields that are not under the connection's lock are the reader's.
 type session struct {
 	c       *conn
 	channel uint16
@@ -215,7 +215,7 @@ func (s *session) link(handle uint32) (*inLink, *outLink) {
 	return nil, nil
 }
 
-// state returns what a flow says of the session; the lock is held.
+// state returns a flow with the state of the session; the lock is held.
 func (s *session) state() wire.Flow {
 	return wire.Flow{
 		NextIncomingID: wire.Some(s.published), IncomingWindow: ourIncomingWindow,
@@ -268,7 +268,7 @@ func (s *session) onDetach(f *wire.Decoder) error {
 	return nil
 }
 
-// answerDetach ends a link as the peer did; f is what went wrong with that, or nil.
+// answerDetach ends a link as the peer did; f is the failure in doing so, or nil.
 func (s *session) answerDetach(d *wire.Detach, f *failure) {
 	answer := wire.Detach{Handle: d.Handle, Closed: d.Closed, Error: f}
 	s.c.send(func(b []byte) []byte { return answer.AppendFrame(b, s.channel) })

@@ -6,7 +6,7 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// outcome is what a receiver made of a delivery.
+// outcome is the outcome of a delivery at its receiver.
 type outcome struct {
 	kind   wire.Descriptor // of a state that ends a delivery or not; 0 for none
 	failed bool            // of modified: delivery-failed

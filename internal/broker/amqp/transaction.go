@@ -7,16 +7,16 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// maxTxnBytes bounds what a transaction may hold before it is committed.
+// maxTxnBytes bounds the bytes that a transaction may hold before it is committed.
 const maxTxnBytes = 64 << 20
 
-// txn is a transaction: what is sent and settled in it happens when it is committed. It is the reader's.
+// txn is a transaction: its sends and settlements take effect when it is committed. It is the reader's.
 type txn struct {
 	owner *inLink
 	sends []txnSend
 	acks  []txnAck
 	bytes int
-	held  int64 // what it counts against the broker's memory
+	held  int64 // bytes counted against the broker's memory
 	spent bool  // it held too much; it can only be rolled back
 }
 
@@ -156,7 +156,7 @@ func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 	for _, a := range t.acks {
 		if !a.settled {
 			if a.s.unsettled.get(a.n).link != a.one.link {
-				continue // the link has ended, and with it what it had
+				continue // the link has ended, and with it its deliveries
 			}
 			a.s.unsettled.remove(a.n)
 			number := uint32(a.n) //nolint:gosec // serial
@@ -169,7 +169,7 @@ func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 	return withheld, nil
 }
 
-// rollback gives back what was settled in the transaction. What its receiver has not settled stays with it.
+// rollback gives back deliveries settled in the transaction. Those that the receiver has not settled stay with it.
 func (t *txn) rollback(c *conn) {
 	for _, a := range t.acks {
 		if a.settled {
@@ -180,7 +180,7 @@ func (t *txn) rollback(c *conn) {
 	t.forget(c)
 }
 
-// endCoordinator rolls back what was declared over the link.
+// endCoordinator rolls back the transactions declared over the link.
 func (l *inLink) endCoordinator() {
 	for id, t := range l.s.c.txns {
 		if t.owner == l {

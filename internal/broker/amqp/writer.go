@@ -13,7 +13,7 @@ const (
 	keepBuffer = 256 << 10
 )
 
-// write is the writer: it writes what there is, sends what links have to send, and heartbeats in between.
+// write is the writer: it writes the output, sends the messages of links, and heartbeats in between.
 func (c *conn) write() {
 	defer close(c.finished)
 	timer := time.NewTimer(time.Hour)
@@ -48,7 +48,7 @@ func (c *conn) write() {
 	}
 }
 
-// gather returns what is to be written next.
+// gather returns the bytes to be written next.
 func (c *conn) gather() (buf []byte, beat time.Duration, closing bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
