@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// AboutEmbedded says how to understand the figures of an embedded broker.
+// AboutEmbedded says how far to trust the figures of an embedded broker.
 const AboutEmbedded = "the broker is inside this process: the figures are the limits of this tool on this machine, " +
 	"not those of a product"
 

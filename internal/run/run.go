@@ -163,7 +163,7 @@ func (r *Run) Do() Ending {
 	return e
 }
 
-// notes tells the user the remarks on the run before the load begins.
+// notes tells the user what to know of the run before the load begins.
 func (r *Run) notes(embedded []*broker.Broker) {
 	if r.Outputs.Silent {
 		return

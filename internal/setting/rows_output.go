@@ -24,7 +24,7 @@ func verifyRows() []Setting {
 	}, Verdicts()...)
 }
 
-// Verdicts are the settings that say which mistakes verification forgives, also of perfmq verify.
+// Verdicts are the settings that say which outcomes of the verification fail a run, also of perfmq verify.
 func Verdicts() []Setting {
 	return []Setting{
 		{

@@ -146,7 +146,7 @@ func (s *session) attachOut(a *wire.Attach) error {
 	return nil
 }
 
-// open finds the source that the link is to receive from, and sets the source of a to the actual one.
+// open finds the source that the link is to receive from, and sets the source of a to the source that it is.
 func (l *outLink) open(a *wire.Attach) (refused *failure, err error) {
 	t := &a.Source
 	srv := l.s.c.srv

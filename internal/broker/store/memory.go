@@ -12,7 +12,7 @@ import (
 //
 // There are three bounds. At the limit there is no room any more: a front-end that asks for it before it gives leave
 // to send gives none. An eighth beyond it, messages are refused that senders had leave for, and no destination or
-// subscription is made. A quarter beyond it, at the end, no client gets any more memory: the range between is for
+// subscription is made. A quarter beyond it, at the end, nothing is taken from any client: the range between is for
 // frames that are being read, and for the connections of consumers, which make room.
 type memory struct {
 	limit int64
