@@ -112,7 +112,11 @@ func TestShardsOfAJob(t *testing.T) {
 	require.Len(t, m.Parts, 3)
 	for i, part := range m.Parts {
 		require.Equal(t, perfmqresult.Shard{Number: i + 1, Of: 3}, *part.Shard)
-		require.NotNil(t, part.Clock, "messages went all ways")
+		if part.Clock == nil { // on a machine that sets its clock, or holds a process up, meanwhile: then it says so
+			require.Contains(t, strings.Join(m.Outcome.Warnings, "\n"), "is not known", "messages went all ways")
+			t.Log(m.Outcome.Warnings)
+			continue
+		}
 		require.LessOrEqual(t, max(part.Clock.Start.Ahead, -part.Clock.Start.Ahead), perfmqresult.Difference(part.Clock.Start.Error))
 	}
 	r = run(t, limit, append([]string{"verify"}, dirs[:2]...)...)
