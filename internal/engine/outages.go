@@ -58,7 +58,7 @@ func (r *run) notRecovered(s *stats.Summary, add func(string, ...any)) {
 }
 
 // steady tells whether nothing but the broker changes the rates of a step: all producers send for its whole duration,
-// as fast as they can or at a constant rate, and there are no consumers without producers.
+// as fast as they can or at a constant rate, and its consumers receive for so long.
 func (r *run) steady() bool {
 	for _, s := range r.plan.Steps {
 		if s.Duration <= 0 || !s.Produces() {
@@ -66,7 +66,7 @@ func (r *run) steady() bool {
 		}
 		for _, g := range s.Groups {
 			_, constant := g.Rate.Constant()
-			if g.Role.Produces() && (g.Count > 0 || !constant && !g.Rate.IsZero()) {
+			if g.Count > 0 || g.Role.Produces() && !constant && !g.Rate.IsZero() {
 				return false
 			}
 		}

@@ -110,7 +110,9 @@ func (l *link[T]) again(ctx context.Context, cause error) error {
 			return err
 		}
 		l.outages.Attempt(err)
-		cause, pause = err, min(2*pause, longestPause)
+		if cause, pause = err, min(2*pause, longestPause); woken {
+			pause = min(pause, wokenPause)
+		}
 	}
 }
 

@@ -20,6 +20,8 @@ const (
 	// Each is shortened at random, by half at most.
 	firstPause   = 100 * time.Millisecond
 	longestPause = 30 * time.Second
+	// wokenPause is the longest one after an attempt that was made because another worker had been connected again.
+	wokenPause = time.Second
 
 	// Load.
 

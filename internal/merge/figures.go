@@ -107,7 +107,7 @@ func (f values) reconnections(list []result.Outage) {
 	var times []span
 	var inDoubt uint64
 	for i := range list {
-		times = append(times, span{list[i].Time, list[i].Length})
+		times = append(times, span{list[i].Host, list[i].Time, list[i].Length})
 		inDoubt += list[i].InDoubt
 	}
 	f.spans("outage", times)
@@ -126,26 +126,44 @@ func (f values) stalls(list []result.Stall, from, to int64) {
 	var times []span
 	for i := range list {
 		if s := &list[i]; !s.Warmup && s.Time >= from && s.Time <= to {
-			times = append(times, span{s.Time, s.Length})
+			times = append(times, span{s.Host, s.Time, s.Length})
 		}
 	}
 	f.spans("stall", times)
 }
 
-// span is a time, from a moment on.
-type span struct{ from, length int64 }
+// span is a time that a host has found, from a moment on.
+type span struct {
+	host         string
+	from, length int64
+}
 
-// spans adds how many times there were, of which several that overlap are one, and the longest of any host.
+// spans adds how many times there were and the longest of any host. Times of several hosts that overlap are one; those
+// that one host tells apart stay apart.
 func (f values) spans(name string, list []span) {
 	slices.SortFunc(list, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	count, until, longest := 0, int64(-1), int64(0)
+	of := map[string]int{} // those that overlap so far, by host
 	for _, s := range list {
 		if s.from >= until {
+			clear(of)
+		}
+		if of[s.host]++; of[s.host] > most(of, s.host) {
 			count++
 		}
 		until, longest = max(until, s.from+s.length), max(longest, s.length)
 	}
 	f[name+".count"], f[name+".max"] = float64(count), float64(longest)
+}
+
+// most returns the greatest number of the other hosts.
+func most(of map[string]int, host string) (n int) {
+	for name, k := range of {
+		if name != host {
+			n = max(n, k)
+		}
+	}
+	return n
 }
 
 // testers adds the processor time of all testers, of the processors that they may use, in a step or, without a name,

@@ -12,18 +12,23 @@ import (
 func TestStallsOfHosts(t *testing.T) {
 	f := values{}
 	f.stalls([]result.Stall{
-		{Time: 100, Length: 50},
-		{Time: 120, Length: 10},
-		{Time: 140, Length: 40},
-		{Time: 180, Length: 5},
-		{Time: 500, Length: 7},
+		{Host: "a", Time: 100, Length: 50},
+		{Host: "b", Time: 120, Length: 10},
+		{Host: "c", Time: 140, Length: 40},
+		{Host: "a", Time: 180, Length: 5},
+		{Host: "a", Time: 500, Length: 7},
 		{Time: 300, Length: 90, Warmup: true},
 		{Time: 5000, Length: 900},
 	}, 0, 1000)
 	require.Equal(t, values{"stall.count": 3, "stall.max": 50}, f)
 	f = values{}
-	f.reconnections([]result.Outage{{Time: 10, Length: 5, InDoubt: 2}, {Time: 12, Length: 30, InDoubt: 3}, {Time: 90}})
+	f.reconnections([]result.Outage{{Host: "a", Time: 10, Length: 5, InDoubt: 2}, {Host: "b", Time: 12, Length: 30, InDoubt: 3}, {Time: 90}})
 	require.Equal(t, values{"outage.count": 2, "outage.max": 30, "in_doubt": 5}, f)
+	f = values{} // two hosts that each tell a stall of sends from one of receipts
+	f.stalls([]result.Stall{
+		{Host: "a", Time: 200, Length: 200}, {Host: "a", Time: 300, Length: 200}, {Host: "b", Time: 201, Length: 200}, {Host: "b", Time: 301, Length: 200},
+	}, 0, 1000)
+	require.Equal(t, values{"stall.count": 2, "stall.max": 200}, f)
 	f = values{}
 	f.stalls(nil, 0, 1000)
 	require.Equal(t, values{"stall.count": 0, "stall.max": 0}, f)

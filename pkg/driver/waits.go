@@ -43,13 +43,14 @@ type Idle struct {
 	Time  time.Duration
 }
 
-// Meter measures the waits of one goroutine. The zero value is not usable. Begin and End are for that goroutine; Wait
-// is safe for concurrent use.
+// Meter measures the waits of one goroutine. The zero value is not usable. Begin and End are for that goroutine, in turn.
+// Wait is safe for concurrent use.
 type Meter struct {
 	start time.Time
 	times atomic.Uint64
-	total atomic.Int64 // nanoseconds, the wait in progress not included
-	since atomic.Int64 // when that began, nanoseconds from start plus 1; 0 if there is none
+	// state is the sum of the waits in nanoseconds, doubled; while a wait goes on, less its beginning since start, and one
+	// more. One word, so that a reader sees both or neither.
+	state atomic.Int64
 }
 
 // NewMeter returns a meter that has measured nothing.
@@ -58,21 +59,17 @@ func NewMeter() *Meter { return &Meter{start: time.Now()} }
 // Begin says that the goroutine begins to wait.
 func (m *Meter) Begin() {
 	m.times.Add(1)
-	m.since.Store(int64(time.Since(m.start)) + 1)
+	m.state.Store((m.state.Load()>>1-int64(time.Since(m.start)))<<1 | 1)
 }
 
 // End says that the wait is over.
-func (m *Meter) End() {
-	m.total.Add(int64(time.Since(m.start)) + 1 - m.since.Load())
-	m.since.Store(0)
-}
+func (m *Meter) End() { m.state.Store((m.state.Load()>>1 + int64(time.Since(m.start))) << 1) }
 
-// Wait returns the waits until now. While End runs, the wait that it ends may be counted twice.
+// Wait returns the waits until now.
 func (m *Meter) Wait() Wait {
-	since := m.since.Load()
-	w := Wait{Times: m.times.Load(), Time: time.Duration(m.total.Load())}
-	if since > 0 {
-		w.Time += max(0, time.Since(m.start)+1-time.Duration(since))
+	w, state := Wait{Times: m.times.Load()}, m.state.Load()
+	if w.Time = time.Duration(state >> 1); state&1 != 0 {
+		w.Time += time.Since(m.start)
 	}
 	return w
 }
