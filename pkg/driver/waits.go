@@ -43,8 +43,8 @@ type Idle struct {
 	Time  time.Duration
 }
 
-// Meter measures the waits of one goroutine. The zero value is not usable. Begin and End are for that goroutine, in turn.
-// Wait is safe for concurrent use.
+// Meter measures the waits of one goroutine. The zero value is not usable. Begin and End are for that goroutine, in
+// turn; Wait is safe for concurrent use.
 type Meter struct {
 	start time.Time
 	times atomic.Uint64
