@@ -52,13 +52,16 @@ func TestBackPressureBound(t *testing.T) {
 	s := serve(t, store.Config{Limit: 10}, Options{})
 	c := connected(t, s.addr, "1.2")
 	body := strings.Repeat("x", 64<<10)
-	_ = c.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
 	sent := 0
+	for ; sent < 10; sent++ {
+		c.ask("SEND", body, "destination:/queue/x")
+	}
 	var err error
 	rest := ""
 	for err == nil && sent < 10_000 {
 		frame := "SEND\ndestination:/queue/x\n\n" + body + "\x00"
 		var n int
+		_ = c.SetWriteDeadline(time.Now().Add(500 * time.Millisecond)) // of each frame: nothing is read any more
 		if n, err = c.Write([]byte(frame)); err == nil {
 			sent++
 		} else {
