@@ -40,6 +40,9 @@ func (r *run) inspector(e *plan.Endpoint) driver.Inspector {
 	if e.Inspector != nil {
 		return e.Inspector
 	}
+	if r.spreads(e) { // the driver asks one of the hosts, which need not know the messages of the others
+		return nil
+	}
 	inspector, _ := r.driver(e).(driver.Inspector)
 	return inspector
 }

@@ -65,6 +65,7 @@ type connections struct {
 	counters []driver.Counter // of the protocol's own, of the closed ones
 	denied   uint64           // times that the broker gave those no credit
 
+	stays       stays  // at hosts
 	socketWaits uint64 // times that the network took no more of those
 }
 

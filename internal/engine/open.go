@@ -74,18 +74,28 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 	spec := c.spec
 	c.kept = spec.Durable && !spec.KeepSubscription && r.returns(g)
 	spec.KeepSubscription = spec.KeepSubscription || c.kept
-	connect := func(ctx context.Context) (driver.Consumer, error) { return r.driver(&g.Consumer).Consumer(ctx, spec) }
+	connect := func(ctx context.Context, order []int) (driver.Consumer, error) {
+		spec := spec
+		spec.Connection.Order = order
+		return r.driver(&g.Consumer).Consumer(ctx, spec)
+	}
 	remove := reconnects(g, &g.Consumer) && spec.Durable && !spec.KeepSubscription
 	if remove { // only the last of its connections is to remove the subscription
 		spec.KeepSubscription = true
 	}
-	opened, err := openAt(ctx, r, &g.Consumer, connect)
+	opened, err := openAt(ctx, r, &g.Consumer, func(ctx context.Context) (driver.Consumer, error) {
+		return connect(ctx, spec.Connection.Order)
+	})
+	c.stays.arrived(opened, &g.Consumer, spec.Connection.Key, c.rec.HostCounts)
 	if err == nil && reconnects(g, &g.Consumer) {
-		l := newLink(r, c.spec.Name, false, g, &g.Consumer, opened, connect)
+		l := newLink(r, c.spec.Name, false, g, &g.Consumer, opened, func(ctx context.Context) (driver.Consumer, error) {
+			return connect(ctx, c.stays.orderAfter(g, &g.Consumer))
+		})
+		l.moved = func(now driver.Consumer) { c.stays.arrived(now, &g.Consumer, spec.Connection.Key, c.rec.HostCounts) }
 		if remove {
 			l.remove = func(ctx context.Context) error {
 				last := spec
-				last.KeepSubscription = false
+				last.KeepSubscription, last.Connection.Order = false, c.stays.orderAt(&g.Consumer)
 				c, err := r.driver(&g.Consumer).Consumer(ctx, last)
 				if err == nil {
 					err = c.Close(ctx)
@@ -107,7 +117,9 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 	spec, watching := p.spec, reconnects(g, &g.Producer)
 	var l *producerLink
 	var last atomic.Pointer[watchedEnds] // of the last connection
-	connect := func(ctx context.Context) (driver.Producer, error) {
+	connect := func(ctx context.Context, order []int) (driver.Producer, error) {
+		spec := spec
+		spec.Connection.Order = order
 		if !watching {
 			return r.driver(&g.Producer).Producer(ctx, spec, p.load)
 		}
@@ -117,9 +129,15 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 		}
 		return r.driver(&g.Producer).Producer(ctx, spec, ends)
 	}
-	opened, err := openAt(ctx, r, &g.Producer, connect)
+	opened, err := openAt(ctx, r, &g.Producer, func(ctx context.Context) (driver.Producer, error) {
+		return connect(ctx, spec.Connection.Order)
+	})
+	p.stays.arrived(opened, &g.Producer, spec.Connection.Key, p.rec.HostCounts)
 	if err == nil && watching {
-		l = newLink(r, spec.Name, true, g, &g.Producer, opened, connect)
+		l = newLink(r, spec.Name, true, g, &g.Producer, opened, func(ctx context.Context) (driver.Producer, error) {
+			return connect(ctx, p.stays.orderAfter(g, &g.Producer))
+		})
+		l.moved = func(now driver.Producer) { p.stays.arrived(now, &g.Producer, spec.Connection.Key, p.rec.HostCounts) }
 		last.Load().link = l
 		opened = newReconnectingProducer(l)
 	}

@@ -25,6 +25,7 @@ type link[T worked] struct {
 	outages  *stats.Outages
 	others   *comeback                   // of the workers at the same broker
 	down     *driver.Meter               // waits to be connected again
+	moved    func(T)                     // is told of a connection that was opened again, before it is used; may be nil
 	remove   func(context.Context) error // removes remains of the connections at the broker; nil if there are none
 
 	mu       sync.Mutex
@@ -159,6 +160,9 @@ func (l *link[T]) take(ctx context.Context, w T) error {
 	l.now, l.lost, l.added, l.opened = w, false, false, time.Now()
 	l.silent.Store(true)
 	l.mu.Unlock()
+	if l.moved != nil {
+		l.moved(w)
+	}
 	l.outages.Connected(l.name, time.Now())
 	l.others.tell()
 	return nil

@@ -42,7 +42,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		Offered:    r.offered,
 		Stalls:     c.StallsFound(),
 		Marks:      c.MarksPassed(),
-		Saturation: c.Saturation(), Protocol: c.Protocol(), Workers: c.WorkerTotals(),
+		Saturation: c.Saturation(), Protocol: c.Protocol(), Workers: r.locate(c.WorkerTotals()),
 		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.ended,
 		Groups:  groups,
 		Side:    r.plan.Side.Sum(),
@@ -59,7 +59,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	} else {
 		s.Limit = c.Tally().Judge(r.asked())
 	}
-	s.Spreads = stats.Spreads(s.Workers)
+	s.Spreads, s.Hosts = stats.Spreads(s.Workers), r.hosts(s.Workers)
 	if len(r.ended) > 1 {
 		s.Minimum, s.Maximum = lowestOf(r.ended), highestOf(r.ended)
 		s.Offered.Span = 0

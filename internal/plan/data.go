@@ -76,6 +76,7 @@ type groupData struct {
 	ConsumerBroker      *endpointData     `json:"consumer-broker,omitempty"` // of a client with two
 	Destinations        []string          `json:"destinations"`
 	ClientID            string            `json:"clientID,omitempty"`
+	Hosts               HostOrder         `json:"hosts,omitempty"`
 	Reconnect           bool              `json:"reconnect,omitempty"`
 	ReconnectTimeout    string            `json:"reconnect-timeout,omitempty"`
 	Producers           int               `json:"producers,omitempty"`
@@ -182,6 +183,9 @@ func groupOf(g *Group) groupData {
 	d := groupData{
 		Name: g.Name, Role: g.Role, ClientID: g.ClientID, Count: g.Count, Reconnect: g.Reconnect,
 		ReconnectTimeout: duration(g.ReconnectTimeout),
+	}
+	if g.Hosts != InOrder {
+		d.Hosts = g.Hosts
 	}
 	for _, dest := range g.Destinations {
 		d.Destinations = append(d.Destinations, dest.String())

@@ -178,6 +178,8 @@ type Group struct {
 	ConsumerConnections int
 	// ClientID is the prefix of the connections' client identifiers; empty for none.
 	ClientID string
+	// Hosts is the order in which connections try the hosts of a URL; empty is [InOrder].
+	Hosts HostOrder
 	// Reconnect opens a connection again that was lost, instead of ending the run.
 	Reconnect bool
 	// ReconnectTimeout bounds the time until a lost connection is there again; 0 for none.
@@ -242,6 +244,7 @@ func (g *Group) ProducerSpecs(process string) []driver.ProducerSpec {
 		return nil
 	}
 	total := g.Producers * len(g.Destinations)
+	hosts := len(g.Producer.Hosts())
 	var variants []driver.Variant
 	for _, v := range g.Variants() {
 		variants = append(variants, driver.Variant{
@@ -256,7 +259,7 @@ func (g *Group) ProducerSpecs(process string) []driver.ProducerSpec {
 			conn = i % g.ProducerConnections
 		}
 		specs = append(specs, driver.ProducerSpec{
-			Connection:     g.connection("producer", conn, process),
+			Connection:     g.connection("producer", conn, hosts, process),
 			Destination:    g.Destinations[i%len(g.Destinations)],
 			Name:           g.worker("producer", i),
 			MaxPending:     g.Pending(),
@@ -275,19 +278,19 @@ func (g *Group) ConsumerSpecs(process string) []driver.ConsumerSpec {
 	if !g.Role.Consumes() {
 		return nil
 	}
-	subscriptions := max(g.Shared, 1)
+	subscriptions, hosts := max(g.Shared, 1), len(g.Consumer.Hosts())
 	var specs []driver.ConsumerSpec
 	for _, dest := range g.Destinations {
 		for sub := range subscriptions {
 			for range g.Consumers {
-				specs = append(specs, g.consumerSpec(len(specs), sub, dest, process))
+				specs = append(specs, g.consumerSpec(len(specs), sub, hosts, dest, process))
 			}
 		}
 	}
 	return specs
 }
 
-func (g *Group) consumerSpec(i, sub int, dest driver.Destination, process string) driver.ConsumerSpec {
+func (g *Group) consumerSpec(i, sub, hosts int, dest driver.Destination, process string) driver.ConsumerSpec {
 	conn := i
 	switch {
 	case g.Shared > 0 && g.ClientID != "":
@@ -297,7 +300,7 @@ func (g *Group) consumerSpec(i, sub int, dest driver.Destination, process string
 		conn = i % g.ConsumerConnections
 	}
 	spec := driver.ConsumerSpec{
-		Connection:       g.connection("consumer", conn, process),
+		Connection:       g.connection("consumer", conn, hosts, process),
 		Destination:      dest,
 		Name:             g.worker("consumer", i),
 		Credit:           g.Credit,
@@ -346,9 +349,9 @@ func (g *Group) subscription(topic driver.Destination, index int) string {
 	return fmt.Sprintf("perfmq-%s-%d", topic.Name, index)
 }
 
-func (g *Group) connection(role string, index int, process string) driver.Connection {
+func (g *Group) connection(role string, index, hosts int, process string) driver.Connection {
 	worker := g.worker(role, index)
-	c := driver.Connection{Key: worker, Name: process + "-" + worker}
+	c := driver.Connection{Key: worker, Name: process + "-" + worker, Order: g.HostsOf(index, hosts)}
 	if g.ClientID != "" {
 		c.ClientID = g.ClientID + "-" + worker
 	}

@@ -142,6 +142,10 @@ func TestMistakes(t *testing.T) {
 		{"shared connections", func(p *flat) { p.SharedConnections = true }, "--shared-connections needs at least one connection", "--threads"},
 		{"no destination", func(p *flat) { p.Destinations = nil }, "there is no destination", "queue://TEST"},
 		{"time property", func(p *flat) { p.Properties = []driver.Property{{Key: "time"}} }, "--property time=... is taken: it carries the time of sending", "another key"},
+		{
+			"name servers", func(p *flat) { p.Hosts = Spread }, "--hosts spread: the hosts of a URL of Able 2.0 are name servers, and the " +
+				"brokers that they name are not chosen by it", "leave --hosts out",
+		},
 		{"password alone", func(p *flat) { p.Role, p.Producer.Open.Password = Producer, "x" }, "a password was given but no user", "--user"},
 		{"connect timeout", func(p *flat) { p.Role, p.Producer.Open.ConnectTimeout = Producer, 0 }, "--connect-timeout must be above 0", "seconds"},
 		{
@@ -359,6 +363,66 @@ func TestNotes(t *testing.T) {
 	require.Len(t, p.Notes(), 2)
 	p.Role = Consumer
 	require.Empty(t, p.Notes())
+}
+
+// listing is a protocol whose connections go to the hosts of its URLs.
+func listing(hosts string) *flat {
+	p := valid()
+	for _, e := range p.Sides() {
+		e.Open.URL = "able://" + hosts
+		e.Factory.Hosts = func(url string) []string { return strings.Split(strings.TrimPrefix(url, "able://"), ",") }
+	}
+	return p
+}
+
+// TestHostOrder: connection i of each side begins with host i modulo their number, workers that share a connection have
+// its host, and a lost connection is opened at the next host.
+func TestHostOrder(t *testing.T) {
+	p := listing("a,b,c")
+	p.Producers, p.Consumers, p.ConsumerConnections = 4, 5, 2
+	for _, s := range p.ProducerSpecs("") {
+		require.Nil(t, s.Connection.Order)
+	}
+	require.Nil(t, p.HostsAfter(0, 3))
+	p.Hosts = Spread
+	var got [][]int
+	for _, s := range p.ProducerSpecs("") {
+		got = append(got, s.Connection.Order)
+	}
+	require.Equal(t, [][]int{{0, 1, 2}, {1, 2, 0}, {2, 0, 1}, {0, 1, 2}}, got)
+	got = nil
+	for _, s := range p.ConsumerSpecs("") {
+		got = append(got, s.Connection.Order)
+	}
+	require.Equal(t, [][]int{{0, 1, 2}, {1, 2, 0}, {0, 1, 2}, {1, 2, 0}, {0, 1, 2}}, got)
+	require.Equal(t, []int{2, 0, 1}, p.HostsAfter(1, 3))
+	require.Equal(t, []int{0, 1, 2}, p.HostsAfter(2, 3))
+}
+
+func TestNotesOnHosts(t *testing.T) {
+	for _, tt := range []struct {
+		name, hosts string
+		edit        func(*flat)
+		want        []string
+	}{
+		{"order", "a,b", func(p *flat) { p.Hosts, p.Producers = InOrder, 2 }, nil},
+		{"spread", "a,b", func(p *flat) { p.Producers, p.Consumers = 2, 3 }, nil},
+		{"one host", "a", func(*flat) {}, []string{"--hosts spread has no effect: the URL names one host"}},
+		{"too few consumers", "a,b", func(p *flat) { p.Producers = 2 }, []string{
+			"with --hosts spread, b has producers of queue://A and no consumers: the brokers must pass messages on, or they stay there",
+		}},
+		{"management", "a,b", func(p *flat) { p.Producer.Management, p.Consumer.Management = "http://a", "http://a" }, []string{
+			"--management-url asks one broker, whose counts are those of the run only if it counts for all hosts, as RabbitMQ does for a cluster",
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := listing(tt.hosts)
+			p.Hosts = Spread
+			tt.edit(p)
+			require.NoError(t, p.Validate())
+			require.Equal(t, tt.want, p.Notes())
+		})
+	}
 }
 
 // A step that is not the last must end by itself.

@@ -213,6 +213,9 @@ func (pr *printer) brokers() {
 	}
 	pr.line("connect timeout", "%v", endpoints[0].Open.ConnectTimeout)
 	pr.line("client ID prefix", "%s", orNone(g.ClientID))
+	if g.Hosts == Spread {
+		pr.line("hosts", "connections are dealt out to them in turn")
+	}
 	if g.Reconnect {
 		limit := "until the run is over"
 		if g.ReconnectTimeout > 0 {

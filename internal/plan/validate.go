@@ -116,7 +116,7 @@ func (g *Group) notes() (notes []string) {
 		}
 	}
 	notes = append(notes, g.usual()...)
-	return notes
+	return append(notes, g.hostNotes()...)
 }
 
 type validator struct {
@@ -230,6 +230,7 @@ func (v *validator) workers() {
 		"--shared-connections needs at least one connection")
 	v.refuse(g.ReconnectTimeout != 0 && !g.Reconnect, "add --reconnect",
 		"--reconnect-timeout %v without --reconnect has no effect", g.ReconnectTimeout)
+	v.hosts()
 	v.refuse(g.ReconnectTimeout < 0, positive, "--reconnect-timeout %v is negative", g.ReconnectTimeout)
 	v.refuse(g.Role.Produces() && g.Producers < 1, "to receive only, use the consumer command",
 		"--producers %d: at least 1 is needed", g.Producers)

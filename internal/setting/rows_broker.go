@@ -3,6 +3,7 @@ package setting
 import (
 	"time"
 
+	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -74,6 +75,13 @@ func connectionRows() []Setting {
 			Name: "wait-for-broker", Places: inRun, Section: SectionBroker, Arg: argTime, Default: "0s",
 			Help: "retry for this time while the broker cannot be reached",
 			Set:  span(time.Second, func(s *Values) *time.Duration { return &s.WaitForBroker }),
+		},
+		{
+			Name: "hosts", Places: inGroups, Section: SectionBroker, Arg: argName, Default: string(plan.InOrder),
+			Words: plan.HostOrders(),
+			Help: "with several hosts in the URL: order, each connection tries them in their order; spread, connections are " +
+				"dealt out to them in turn, and one that is lost or refused goes to the next",
+			Set: oneOf(plan.HostOrders(), func(s *Values) *string { return &s.Hosts }),
 		},
 		{
 			Name: "reconnect", Places: inGroups, Section: SectionBroker,

@@ -60,6 +60,7 @@ type Values struct {
 	Options                        []string
 	Labels                         map[string]string
 	WaitForBroker                  time.Duration
+	Hosts                          string
 	Reconnect                      bool
 	ReconnectTimeout               time.Duration
 	Thresholds, FindMax            []threshold.Threshold
@@ -108,6 +109,7 @@ func Defaults() *Values {
 		Fill:        string(plan.Random),
 		MessageType: string(plan.Bytes), ConsumerFailAs: driver.Release,
 		Priority: -1, Format: run.Artemis, BrokerCount: CountAuto, MaxMessageSize: driver.DefaultMaxBody,
+		Hosts:   string(plan.InOrder),
 		Allow:   verify.Allow{Disorder: true},
 		sources: map[string]Source{},
 	}

@@ -73,12 +73,8 @@ func Spreads(workers []WorkerTotal) (list []Spread) {
 			continue
 		}
 		slices.Sort(n)
-		median := n[len(n)/2]
-		if len(n)%2 == 0 {
-			median = (n[len(n)/2-1] + median) / 2
-		}
 		list = append(list, Spread{
-			Group: at.group, Producing: at.producing, Workers: len(n), Least: n[0], Median: median, Most: n[len(n)-1],
+			Group: at.group, Producing: at.producing, Workers: len(n), Least: n[0], Median: median(n), Most: n[len(n)-1],
 		})
 	}
 	return list

@@ -288,8 +288,9 @@ type Summary struct {
 	Average    Average
 	Offered    Offered // of all steps; Span is that of the only one, or 0
 	Stalls     Stalls
-	Outages    []Outage // of a run that connects again; by their start
-	Spreads    []Spread // of the groups with several workers of a side
+	Outages    []Outage      // of a run that connects again; by their start
+	Spreads    []Spread      // of the groups with several workers of a side
+	Hosts      []HostSummary // of a run whose URL names several; else nil
 	Saturation []Saturation
 	Limit      Limit            // of several steps, that which lasted longest
 	Protocol   []driver.Counter // as in the last Snapshot

@@ -10,6 +10,8 @@ type WorkerTotal struct {
 	Producing    bool // it is a producer
 	Total        Counters
 	Saturation   Saturation
+	// Hosts are its messages at each host of the broker's, of a URL that names several.
+	Hosts []HostTotal
 }
 
 // WorkerTotals returns the totals of all workers, the producers first. Call it when they have all ended.

@@ -13,13 +13,16 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// First opens a connection to the first host that lets us in, within timeout. Each host gets an equal share of the
+// First opens a connection to the first host that lets us in, within timeout. Order is that in which to try them, by
+// their indexes; nil is as they are. Each host gets an equal share of the
 // time that is left, so that a silent one does not keep us from the next. A host that does not know us is the last
 // one tried: the next knows the same users, and some brokers lock an account after a few failures.
 func First[C any](
-	ctx context.Context, hosts []Endpoint, timeout time.Duration, open func(context.Context, Endpoint) (C, error),
+	ctx context.Context, hosts []Endpoint, order []int, timeout time.Duration,
+	open func(context.Context, Endpoint) (C, error),
 ) (c C, err error) {
 	deadline := time.Now().Add(timeout)
+	hosts = ordered(hosts, order)
 	var errs []error
 	for i, host := range hosts {
 		share := time.Until(deadline) / time.Duration(len(hosts)-i)
@@ -43,6 +46,18 @@ func First[C any](
 	return c, &driver.Error{
 		Class: driver.ClassOf(errs[0]), Op: fmt.Sprintf("connect to any of %d hosts", len(errs)), Err: errors.Join(errs...),
 	}
+}
+
+// ordered returns the hosts with those indexes; all of them, as they are, if there are none.
+func ordered(hosts []Endpoint, order []int) []Endpoint {
+	if len(order) == 0 {
+		return hosts
+	}
+	list := make([]Endpoint, 0, len(order))
+	for _, i := range order {
+		list = append(list, hosts[i])
+	}
+	return list
 }
 
 // Secure puts TLS on raw and shakes hands with host. On failure it closes raw; the error is a [driver.Error] if the

@@ -44,7 +44,7 @@ func TestFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tried := 0
-			got, err := First(t.Context(), hosts("a", "b", "c"), time.Second, func(_ context.Context, e Endpoint) (string, error) {
+			got, err := First(t.Context(), hosts("a", "b", "c"), nil, time.Second, func(_ context.Context, e Endpoint) (string, error) {
 				tried++
 				return e.Host, c.answers[e.Host]
 			})
@@ -58,6 +58,27 @@ func TestFirst(t *testing.T) {
 	}
 }
 
+// TestFirstInAnOrder: the hosts are tried in the order that is asked for.
+func TestFirstInAnOrder(t *testing.T) {
+	refused := driver.Errorf(driver.ClassConnect, "connect", "", "refused")
+	for _, order := range [][]int{nil, {0, 1, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}, {1}} {
+		var tried []string
+		_, err := First(t.Context(), hosts("a", "b", "c"), order, time.Second, func(_ context.Context, e Endpoint) (string, error) {
+			tried = append(tried, e.Host)
+			return "", refused
+		})
+		require.Equal(t, driver.ClassConnect, driver.ClassOf(err))
+		want := []string{"a", "b", "c"}
+		if order != nil {
+			want = nil
+			for _, i := range order {
+				want = append(want, string("abc"[i]))
+			}
+		}
+		require.Equal(t, want, tried)
+	}
+}
+
 func TestFirstSharesTheTime(t *testing.T) {
 	silent := func(ctx context.Context, _ Endpoint) (int, error) {
 		<-ctx.Done()
@@ -66,7 +87,7 @@ func TestFirstSharesTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		var at []time.Duration
-		_, err := First(t.Context(), hosts("a", "b", "c"), 3*time.Second, func(ctx context.Context, e Endpoint) (int, error) {
+		_, err := First(t.Context(), hosts("a", "b", "c"), nil, 3*time.Second, func(ctx context.Context, e Endpoint) (int, error) {
 			at = append(at, time.Since(start))
 			return silent(ctx, e)
 		})
@@ -78,7 +99,7 @@ func TestFirstSharesTheTime(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		start := time.Now()
-		_, err := First(ctx, hosts("a", "b"), time.Minute, silent)
+		_, err := First(ctx, hosts("a", "b"), nil, time.Minute, silent)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, driver.ClassConnect, driver.ClassOf(err))
 		require.Equal(t, time.Second, time.Since(start))

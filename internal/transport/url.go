@@ -40,6 +40,18 @@ type Target struct {
 	User, Password string     // without escapes; empty if there are none
 }
 
+// Hosts is [driver.Factory.Hosts].
+func (p *Protocol) Hosts(raw string) (list []string) {
+	t, err := p.Parse(raw)
+	if err != nil {
+		return nil
+	}
+	for _, e := range t.Hosts {
+		list = append(list, e.String())
+	}
+	return list
+}
+
 // Check is Parse of opts.URL, with the user and password of opts if there are any, that also looks at the other
 // settings for connecting. It reports all mistakes at once, joined.
 func (p *Protocol) Check(opts driver.OpenOptions) (Target, error) {

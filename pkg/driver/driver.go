@@ -31,8 +31,8 @@
 // # More that a driver can do
 //
 // Some interfaces are optional; the engine asks for them by type assertion. Producers: [Flusher], [Waiter], [Counting].
-// Consumers: [Waiter], [Prober], [Counting]. Drivers: [Admin], [Identified],
-// [Inspector].
+// Consumers: [Waiter], [Prober], [Counting]. Both: [Located]. Drivers: [Admin],
+// [Identified], [Inspector].
 //
 // The package drivertest holds the conformance suite that every driver passes on its real broker.
 package driver
@@ -172,6 +172,10 @@ type Factory struct {
 	Client string
 	// Schemes are the URL schemes that select the protocol, the first being the usual one.
 	Schemes []string
+	// Hosts returns the hosts of a URL as host:port, in its order, as [Connection.Order] and [Located] count and name
+	// them; nil if the URL is not one. It is nil for a protocol whose connections do not go to the hosts of the URL, such
+	// as RocketMQ, whose hosts are name servers.
+	Hosts func(url string) []string
 	// DefaultURL is used when the user gives none.
 	DefaultURL string
 	// Capabilities are the features of the protocol, so that the rest can be refused before a run begins.
@@ -228,7 +232,8 @@ type KindCapabilities struct {
 
 // OpenOptions are the settings that a driver needs for its broker.
 type OpenOptions struct {
-	// URL is as the user gave it: scheme://[user:password@]host[:port][,host[:port]]... Hosts are tried in order.
+	// URL is as the user gave it: scheme://[user:password@]host[:port][,host[:port]]... Hosts are tried in order, unless
+	// [Connection.Order] gives another one.
 	URL string
 	// User and Password override those of the URL. Both empty means anonymous.
 	User, Password string

@@ -28,6 +28,13 @@ type Prober interface {
 	Probe(ctx context.Context) error
 }
 
+// Located is implemented by producers and consumers of protocols whose connections go to a host of the URL.
+type Located interface {
+	// Host returns the host to which the connection was opened, as [Factory.Hosts] names it. It may be called at any
+	// time, also after Close, and by any goroutine.
+	Host() string
+}
+
 // Identified is implemented by a [Driver] of a protocol whose brokers identify themselves.
 type Identified interface {
 	// Broker returns product and version as the broker told them when the last connection was opened, of at most

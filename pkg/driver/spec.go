@@ -70,6 +70,9 @@ type Connection struct {
 	Name string
 	// ClientID is the identity under which durable subscriptions are kept; empty if the user gave none.
 	ClientID string
+	// Order is the order in which to try the hosts of the URL, by their indexes in [Factory.Hosts]; nil is that of the
+	// URL. Of several users of a connection, the one that opens it gives the order.
+	Order []int
 }
 
 // ProducerSpec describes a producer: its messages and how it sends them.

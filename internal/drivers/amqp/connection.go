@@ -27,6 +27,7 @@ var errClosed = errors.New("the connection was closed")
 // connection is an AMQP connection: one goroutine reads it, its users write.
 type connection struct {
 	driver *amqpDriver
+	host   string // host:port
 	dialect
 	speaks   dialect // by the broker's open frame, whatever the user says
 	version  string  // the broker's, as it says

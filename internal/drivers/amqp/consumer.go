@@ -349,6 +349,9 @@ func (k *consumer) stop(why error) {
 	}
 }
 
+// Host implements [driver.Located].
+func (k *consumer) Host() string { return k.lease.Conn.host }
+
 // Waits implements [driver.Waiter].
 func (k *consumer) Waits() driver.Waits {
 	w := k.lease.Conn.waits()

@@ -17,7 +17,7 @@ import (
 
 // dial opens a connection to the first host that lets us in.
 func (d *amqpDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
-	return transport.First(ctx, d.cfg.target.Hosts, d.cfg.connectTimeout,
+	return transport.First(ctx, d.cfg.target.Hosts, spec.Order, d.cfg.connectTimeout,
 		func(ctx context.Context, host transport.Endpoint) (*connection, error) {
 			return d.dialHost(ctx, host, spec)
 		})
@@ -38,7 +38,7 @@ func (d *amqpDriver) open(
 	ctx context.Context, tcp net.Conn, host transport.Endpoint, spec driver.Connection,
 ) (_ *connection, err error) {
 	c := &connection{
-		driver: d, raw: transport.Meter(tcp), patience: d.cfg.opts.IdleTimeout, names: map[string]bool{},
+		driver: d, host: host.String(), raw: transport.Meter(tcp), patience: d.cfg.opts.IdleTimeout, names: map[string]bool{},
 		failed: make(chan struct{}), closing: make(chan struct{}),
 	}
 	c.net = c.raw

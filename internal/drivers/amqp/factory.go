@@ -88,6 +88,7 @@ func Factory() driver.Factory {
 		Name:       "amqp",
 		Title:      "AMQP 1.0",
 		Schemes:    protocol().Schemes,
+		Hosts:      protocol().Hosts,
 		DefaultURL: "amqp://localhost:" + protocol().PlainPort,
 		Client:     driver.Native,
 		Capabilities: driver.Capabilities{

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 type inspector struct {
 	mu    sync.Mutex
 	lease *transport.Lease[*connection] // nil if there is none
+	order []int                         // the host that was asked first, and so always: others count other messages
 	pair  *artemisPair
 }
 
@@ -88,11 +90,16 @@ func (d *amqpDriver) inspect(
 	if i.lease == nil {
 		const name = "perfmq-management"
 		lease, err := d.pool.Acquire(ctx,
-			driver.Connection{Key: "\x00" + name, Name: name + "-" + strings.ToLower(rand.Text()[:10])})
+			driver.Connection{Key: "\x00" + name, Name: name + "-" + strings.ToLower(rand.Text()[:10]), Order: i.order})
 		if err != nil {
 			return nil, err
 		}
 		i.lease = lease
+		if at := slices.IndexFunc(d.cfg.target.Hosts, func(e transport.Endpoint) bool {
+			return e.String() == lease.Conn.host
+		}); at >= 0 {
+			i.order = []int{at}
+		}
 	}
 	c := i.lease.Conn
 	if c.speaks != artemis {

@@ -201,6 +201,9 @@ func (p *producer) endAll(o driver.Outcome) {
 	p.endThose(func() { p.slots = p.unsettled.takeAll(p.slots) }, o)
 }
 
+// Host implements [driver.Located].
+func (p *producer) Host() string { return p.lease.Conn.host }
+
 // Waits implements [driver.Waiter].
 func (p *producer) Waits() driver.Waits {
 	w := p.lease.Conn.waits()

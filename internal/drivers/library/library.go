@@ -30,19 +30,20 @@ func NewBroker(p *transport.Protocol, opts *driver.OpenOptions) (Broker, error) 
 	return Broker{Protocol: p, Target: target, TLS: opts.TLS, ConnectTimeout: opts.ConnectTimeout}, err
 }
 
-// Dial opens a connection to the first host that lets us in. Open gets a connection to a host, encrypted if need be,
-// for the library; if it fails, the connection is closed.
+// Dial opens a connection to the first host that lets us in, tried in that order. Open gets a connection
+// to a host, encrypted if need be, for the library; if it fails, the connection is closed.
 func Dial[C any](
-	ctx context.Context, b *Broker, open func(ctx context.Context, host string, conn net.Conn) (C, error),
+	ctx context.Context, b *Broker, order []int,
+	open func(ctx context.Context, host transport.Endpoint, conn net.Conn) (C, error),
 ) (C, error) {
-	return transport.First(ctx, b.Target.Hosts, b.ConnectTimeout,
+	return transport.First(ctx, b.Target.Hosts, order, b.ConnectTimeout,
 		func(ctx context.Context, host transport.Endpoint) (c C, err error) {
 			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
 			if err == nil && b.Target.TLS {
 				conn, err = transport.Secure(ctx, conn, host.Host, b.TLS)
 			}
 			if err == nil {
-				if c, err = open(ctx, host.Host, conn); err == nil {
+				if c, err = open(ctx, host, conn); err == nil {
 					return c, nil
 				}
 				_ = conn.Close()

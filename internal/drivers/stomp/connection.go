@@ -58,6 +58,7 @@ func (d *stompDriver) acquire(ctx context.Context, spec driver.Connection) (*lea
 type connection struct {
 	session
 	driver   *stompDriver
+	host     string // host:port
 	identity string // client-id
 
 	mu        sync.Mutex

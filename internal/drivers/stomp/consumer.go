@@ -135,6 +135,9 @@ func (k *consumer) quit(ctx context.Context) {
 	k.lease.Release(ctx)
 }
 
+// Host implements [driver.Located].
+func (k *consumer) Host() string { return k.conn.host }
+
 // Waits implements [driver.Waiter].
 func (k *consumer) Waits() driver.Waits {
 	w := k.conn.waits()

@@ -18,7 +18,7 @@ func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connec
 	if spec.ClientID != "" {
 		identity = spec.ClientID
 	}
-	return transport.First(ctx, d.cfg.target.Hosts, d.cfg.connectTimeout,
+	return transport.First(ctx, d.cfg.target.Hosts, spec.Order, d.cfg.connectTimeout,
 		func(ctx context.Context, host transport.Endpoint) (*connection, error) {
 			return d.dialHost(ctx, host, identity)
 		})
@@ -44,6 +44,7 @@ func (d *stompDriver) dialHost(ctx context.Context, host transport.Endpoint, ide
 		}
 	}
 	c := newConnection(d, conn, raw, identity)
+	c.host = host.String()
 	// A context can end in two ways, a deadline in one: closing covers both.
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	err = c.shakeHands(&d.cfg)

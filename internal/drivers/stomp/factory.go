@@ -88,6 +88,7 @@ func Factory() driver.Factory {
 		Name:         "stomp",
 		Title:        "STOMP 1.0, 1.1 and 1.2",
 		Schemes:      protocol().Schemes,
+		Hosts:        protocol().Hosts,
 		DefaultURL:   "stomp://localhost:" + protocol().PlainPort,
 		Client:       driver.Native,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},

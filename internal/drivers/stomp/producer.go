@@ -165,6 +165,9 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	return nil
 }
 
+// Host implements [driver.Located].
+func (p *producer) Host() string { return p.conn.host }
+
 // Waits implements [driver.Waiter].
 func (p *producer) Waits() driver.Waits {
 	w := p.conn.waits()

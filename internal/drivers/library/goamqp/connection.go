@@ -38,7 +38,8 @@ func Factory() driver.Factory {
 	topic := queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true
 	f := driver.Factory{
-		Name: "amqp", Title: "AMQP 1.0", Client: "go-amqp", Schemes: p.Schemes, DefaultURL: "amqp://localhost:" + p.PlainPort,
+		Name: "amqp", Title: "AMQP 1.0", Client: "go-amqp", Schemes: p.Schemes, Hosts: p.Hosts,
+		DefaultURL:   "amqp://localhost:" + p.PlainPort,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
 		NewOptions:   func() any { return &Options{Settle: "at-least-once"} },
 		Check:        func(opts driver.OpenOptions) error { _, err := p.Check(opts); return err },
@@ -67,6 +68,7 @@ type amqpDriver struct {
 type connection struct {
 	amqp *amqp.Conn
 	net  net.Conn
+	host string
 	product
 	links atomic.Int64 // of shared subscriptions, for their names
 }
@@ -79,8 +81,10 @@ func (d *amqpDriver) Close(ctx context.Context) error {
 
 // dial opens a connection. Artemis shows the container ID as client ID.
 func (d *amqpDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
-	return library.Dial(ctx, &d.broker, func(ctx context.Context, host string, conn net.Conn) (*connection, error) {
-		o := &amqp.ConnOptions{ContainerID: spec.Name, HostName: host, SASLType: amqp.SASLTypeAnonymous()}
+	return library.Dial(ctx, &d.broker, spec.Order, func(
+		ctx context.Context, host transport.Endpoint, conn net.Conn,
+	) (*connection, error) {
+		o := &amqp.ConnOptions{ContainerID: spec.Name, HostName: host.Host, SASLType: amqp.SASLTypeAnonymous()}
 		if spec.ClientID != "" {
 			o.ContainerID = spec.ClientID
 		}
@@ -91,7 +95,7 @@ func (d *amqpDriver) dial(ctx context.Context, spec driver.Connection) (*connect
 		if err != nil {
 			return nil, refused(err)
 		}
-		c := &connection{amqp: opened, net: conn}
+		c := &connection{amqp: opened, net: conn, host: host.String()}
 		d.Tell(textOf(opened.Properties(), "product"), textOf(opened.Properties(), "version"))
 		c.product, err = productOf(opened.Properties(), d.factory)
 		return c, err
@@ -188,6 +192,9 @@ func (d *amqpDriver) join(
 	p.address = p.Conn.prefix[dest.Kind] + dest.Name
 	return p, nil
 }
+
+// Host implements [driver.Located].
+func (p *party) Host() string { return p.Conn.host }
 
 // leave undoes join, once.
 func (p *party) leave(ctx context.Context) {

@@ -44,7 +44,7 @@ func Factory() driver.Factory {
 	topic := queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true
 	f := driver.Factory{
-		Name: "stomp", Title: "STOMP 1.0, 1.1 and 1.2", Client: "go-stomp", Schemes: p.Schemes,
+		Name: "stomp", Title: "STOMP 1.0, 1.1 and 1.2", Client: "go-stomp", Schemes: p.Schemes, Hosts: p.Hosts,
 		DefaultURL:   "stomp://localhost:" + p.PlainPort,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
 		NewOptions:   func() any { return &Options{VirtualHost: "/"} },
@@ -73,6 +73,7 @@ type stompDriver struct {
 type connection struct {
 	stomp *stomp.Conn
 	net   *library.Conn
+	host  string
 	dialect
 	ids atomic.Int64 // of receipts
 }
@@ -84,8 +85,10 @@ func (d *stompDriver) Close(ctx context.Context) error {
 }
 
 func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
-	return library.Dial(ctx, &d.broker, func(ctx context.Context, _ string, conn net.Conn) (*connection, error) {
-		c := &connection{net: library.NewConn(conn)}
+	return library.Dial(ctx, &d.broker, spec.Order, func(
+		ctx context.Context, host transport.Endpoint, conn net.Conn,
+	) (*connection, error) {
+		c := &connection{net: library.NewConn(conn), host: host.String()}
 		options := []func(*stomp.Conn) error{
 			stomp.ConnOpt.Host(d.host), stomp.ConnOpt.Logger(library.Silence{}),
 			stomp.ConnOpt.UnsubscribeReceiptTimeout(0),

@@ -100,6 +100,9 @@ func (c *consumer) pump() {
 	}
 }
 
+// Host implements [driver.Located].
+func (c *consumer) Host() string { return c.Conn.host }
+
 // Run implements [driver.Consumer].
 func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
 	return c.loop.Run(ctx, c.spec.Concurrency, func(ctx context.Context) error {

@@ -72,6 +72,9 @@ func (p *producer) headers(v *driver.Variant) []string {
 	return list
 }
 
+// Host implements [driver.Located].
+func (p *producer) Host() string { return p.Conn.host }
+
 // Send implements [driver.Producer].
 func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if err := ctx.Err(); err != nil {

@@ -114,7 +114,9 @@ func instance(spec *driver.Connection) string { return spec.Name + "-" + rand.Te
 func (d *rocketDriver) prepare(
 	ctx context.Context, op string, dest driver.Destination,
 ) (server string, queues []*primitive.MessageQueue, err error) {
-	server, err = library.Dial(ctx, &d.broker, func(_ context.Context, _ string, conn net.Conn) (string, error) {
+	server, err = library.Dial(ctx, &d.broker, nil, func(
+		_ context.Context, _ transport.Endpoint, conn net.Conn,
+	) (string, error) {
 		return conn.RemoteAddr().String(), conn.Close() // the library dials itself, and wants addresses
 	})
 	if err == nil {

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// stays are the hosts at which a worker has been, of a URL with several. It is safe for concurrent use.
+type stays struct {
+	mu   sync.Mutex
+	list []stay
+}
+
+// stay is the time at one host.
+type stay struct {
+	host, connection string
+	before           stats.HostCounts // the worker's, when it began
+}
+
+// arrived notes the host of a connection that was opened, before a message goes over it.
+func (s *stays) arrived(worker any, e *plan.Endpoint, connection string, counts func() stats.HostCounts) {
+	located, ok := worker.(driver.Located)
+	if !ok || len(e.Hosts()) < 2 {
+		return
+	}
+	host := located.Host()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.list); n == 0 || s.list[n-1].host != host || s.list[n-1].connection != connection {
+		s.list = append(s.list, stay{host, connection, counts()})
+	}
+}
+
+// at returns the index of the last host among those of the URL; 0 if the worker was at none of them.
+func (s *stays) at(hosts []string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.list); n > 0 {
+		return max(0, slices.Index(hosts, s.list[n-1].host))
+	}
+	return 0
+}
+
+// orderAfter returns the order of the hosts for a connection that replaces a lost one.
+func (s *stays) orderAfter(g *plan.Group, e *plan.Endpoint) []int {
+	hosts := e.Hosts()
+	return g.HostsAfter(s.at(hosts), len(hosts))
+}
+
+// orderAt returns an order that begins with the host of the last connection.
+func (s *stays) orderAt(e *plan.Endpoint) []int {
+	hosts := e.Hosts()
+	return plan.Rotation(s.at(hosts), len(hosts))
+}
+
+// totals returns the worker's messages at each host, in the order in which it first came to them.
+func (s *stays) totals(end stats.HostCounts) (list []stats.HostTotal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, stay := range s.list {
+		until := end
+		if i+1 < len(s.list) {
+			until = s.list[i+1].before
+		}
+		n := until.Since(stay.before)
+		j := slices.IndexFunc(list, func(t stats.HostTotal) bool {
+			return t.Host == stay.host && t.Connection == stay.connection
+		})
+		if j < 0 {
+			list = append(list, stats.HostTotal{Host: stay.host, Connection: stay.connection, HostCounts: n})
+		} else {
+			list[j].HostCounts = list[j].Add(n)
+		}
+	}
+	return list
+}
+
+// locate adds to the totals of the workers, as the collector has them, those at each host.
+func (r *run) locate(workers []stats.WorkerTotal) []stats.WorkerTotal {
+	add := func(i int, s *stays) {
+		t := &workers[i].Total
+		workers[i].Hosts = s.totals(stats.HostCounts{
+			Sent: t.Sent, Completed: t.Completed, Unconfirmed: t.Unconfirmed, Received: t.Received,
+		})
+	}
+	for i, p := range r.producers {
+		add(i, &p.stays)
+	}
+	for i, c := range r.consumers {
+		add(len(r.producers)+i, &c.stays)
+	}
+	return workers
+}
+
+// hosts returns the figures of each host of the URLs that name several; nil if none does.
+func (r *run) hosts(workers []stats.WorkerTotal) []stats.HostSummary {
+	var hosts []string
+	for _, g := range r.groups {
+		for _, e := range g.plan.Endpoints() {
+			list := e.Hosts()
+			if len(list) < 2 {
+				continue
+			}
+			for _, host := range list {
+				if !slices.Contains(hosts, host) {
+					hosts = append(hosts, host)
+				}
+			}
+		}
+	}
+	if len(hosts) == 0 {
+		return nil
+	}
+	return stats.HostSummaries(hosts, workers)
+}
+
+// spreads tells whether connections to a broker are spread over several hosts.
+func (r *run) spreads(e *plan.Endpoint) bool {
+	return slices.ContainsFunc(r.plan.Groups(), func(g *plan.Group) bool {
+		return slices.ContainsFunc(g.Sides(), func(o *plan.Endpoint) bool { return o.Same(e) && g.Spreads(o) })
+	})
+}

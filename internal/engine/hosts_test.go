@@ -1,0 +1,172 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	embedded "github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/internal/drivers/amqp"
+	"github.com/perfmq/perfmq/internal/drivers/library/goamqp"
+	"github.com/perfmq/perfmq/internal/drivers/library/gostomp"
+	"github.com/perfmq/perfmq/internal/drivers/stomp"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// hosted are drivers whose connections go to the hosts of a URL.
+func hosted() map[string]driver.Factory {
+	return map[string]driver.Factory{
+		"amqp": amqp.Factory(), "stomp": stomp.Factory(), "go-amqp": goamqp.Factory(), "go-stomp": gostomp.Factory(),
+	}
+}
+
+// brokersOf starts two brokers that do not know each other, and has the plan use both.
+func brokersOf(t *testing.T, p *flat) (list []*embedded.Broker) {
+	t.Helper()
+	protocol, url := p.Producer.Factory.Name, p.Producer.Factory.Schemes[0]+"://"
+	for i := range 2 {
+		b, err := embedded.Start(embedded.Config{Listen: map[string]string{protocol: "127.0.0.1:0"}})
+		require.NoError(t, err)
+		t.Cleanup(b.Close)
+		list = append(list, b)
+		if i > 0 {
+			url += ","
+		}
+		url += b.Addr(protocol)
+	}
+	for _, e := range []*plan.Endpoint{&p.Producer, &p.Consumer} {
+		e.Open.URL, e.Open.ConnectTimeout, e.Open.Options = url, 30*time.Second, e.Factory.NewOptions()
+	}
+	p.CoarseTimers, p.DrainTimeout = false, 30*time.Second
+	return list
+}
+
+// TestHosts: the figures per host are those of the brokers. The producers and consumers of a spread load are dealt out
+// evenly, and those of another one are all at the first host.
+func TestHosts(t *testing.T) {
+	tests := []struct {
+		name string
+		edit func(*plan.Group)
+		want [2]stats.HostSummary // without messages
+	}{
+		{"order", func(g *plan.Group) { g.Hosts = plan.InOrder }, [2]stats.HostSummary{
+			{Connections: 8, Producers: 4, Consumers: 4}, {},
+		}},
+		{"spread", func(g *plan.Group) { g.Hosts = plan.Spread }, [2]stats.HostSummary{
+			{Connections: 4, Producers: 2, Consumers: 2}, {Connections: 4, Producers: 2, Consumers: 2},
+		}},
+		{"shared connections", func(g *plan.Group) {
+			g.Hosts, g.Producers, g.Consumers = plan.Spread, 7, 8
+			g.SharedConnections, g.ProducerConnections, g.ConsumerConnections = true, 4, 2
+		}, [2]stats.HostSummary{
+			{Connections: 3, Producers: 4, Consumers: 4}, {Connections: 3, Producers: 3, Consumers: 4},
+		}},
+	}
+	for client, f := range hosted() {
+		for _, tt := range tests {
+			t.Run(client+"/"+tt.name, func(t *testing.T) {
+				const messages = 1000
+				p := newPlan(f, func(p *flat) {
+					p.Producers, p.Consumers, p.MaxPending, p.Count = 4, 4, 5, messages
+					tt.edit(p.Group)
+				})
+				brokers := brokersOf(t, p)
+				s, _ := run(t, p, nil)
+				require.True(t, s.Success, "%q", s.Problems)
+				require.Len(t, s.Hosts, 2)
+				for i, b := range brokers {
+					h := s.Hosts[i]
+					n := b.Stats().Total
+					require.Equal(t, b.Addr(f.Name), h.Host)
+					require.Equal(t, stats.HostCounts{Sent: n.Stored, Completed: n.Stored, Received: n.Settled}, h.HostCounts)
+					h.Host, h.HostCounts = "", stats.HostCounts{}
+					require.Equal(t, tt.want[i], h)
+				}
+				require.EqualValues(t, messages, s.Hosts[0].Completed+s.Hosts[1].Completed)
+				require.EqualValues(t, messages, s.Hosts[0].Received+s.Hosts[1].Received)
+				for _, w := range s.Workers {
+					require.Len(t, w.Hosts, 1)
+					require.Equal(t, w.Messages(), w.Hosts[0].Completed+w.Hosts[0].Received)
+				}
+			})
+		}
+	}
+}
+
+// TestOneHost: a run at one host has no figures per host.
+func TestOneHost(t *testing.T) {
+	p := newPlan(amqp.Factory(), func(p *flat) { p.Count, p.Hosts = 10, plan.Spread })
+	b := brokersOf(t, p)[0]
+	for _, e := range p.Sides() {
+		e.Open.URL = "amqp://" + b.Addr("amqp")
+	}
+	s, _ := run(t, p, nil)
+	require.True(t, s.Success, "%q", s.Problems)
+	require.Nil(t, s.Hosts)
+	for _, w := range s.Workers {
+		require.Nil(t, w.Hosts)
+	}
+}
+
+// TestHostsAfterALoss: the workers of a broker that dies go to the other, and the figures per host go on to be those of
+// the brokers.
+func TestHostsAfterALoss(t *testing.T) {
+	for client, dies := range map[string]int{"amqp": 0, "stomp": 1, "go-amqp": 1, "go-stomp": 0} {
+		f := hosted()[client]
+		t.Run(fmt.Sprintf("%s/host %d dies", client, dies), func(t *testing.T) {
+			t.Parallel()
+			p := newPlan(f, func(p *flat) {
+				p.Producers, p.Consumers, p.MaxPending, p.Rate = 4, 4, 50, rate("2000")
+				p.Hosts, p.Reconnect = plan.Spread, true
+			})
+			brokers := brokersOf(t, p)
+			p.DrainTimeout = time.Second // what was left at the dead one will not come
+			stop, killed, stopped := make(chan struct{}), false, false
+			rep := &recorder{interval: func(s *stats.Snapshot) error {
+				switch {
+				case !killed && s.Total.Completed > 0:
+					killed = true
+					brokers[dies].Close()
+				case killed && !stopped && s.Outages != nil && s.Outages.Reconnects >= 4 && s.Delta.Completed > 0:
+					stopped = true
+					close(stop)
+				}
+				return nil
+			}}
+			s, err := carryOut(t.Context(), stop, p, rep)
+			require.NoError(t, err)
+			check(t, p, s, rep)
+			require.NoError(t, s.Err)
+			require.NotEmpty(t, s.Outages)
+			dead, alive := s.Hosts[dies], s.Hosts[1-dies]
+			require.Equal(t, 2, dead.Producers)
+			require.Equal(t, 2, dead.Consumers)
+			require.Equal(t, 4, alive.Producers)
+			require.Equal(t, 4, alive.Consumers)
+			n := brokers[1-dies].Stats().Total
+			require.Equal(t, stats.HostCounts{Sent: n.Stored, Completed: n.Stored, Received: n.Settled}, alive.HostCounts)
+			n = brokers[dies].Stats().Total
+			require.Equal(t, dead.Sent, dead.Completed+dead.Unconfirmed, "all that was sent to it has ended")
+			require.GreaterOrEqual(t, n.Stored, dead.Completed)
+			require.LessOrEqual(t, n.Stored, dead.Completed+dead.Unconfirmed)
+			require.GreaterOrEqual(t, dead.Received, n.Settled)
+			require.LessOrEqual(t, dead.Received, n.Delivered)
+			require.Equal(t, s.Total.Completed, dead.Completed+alive.Completed)
+			require.Equal(t, s.Total.Sent, dead.Sent+alive.Sent)
+			require.Equal(t, s.Total.Unconfirmed, dead.Unconfirmed)
+			require.Equal(t, s.Total.Received, dead.Received+alive.Received)
+			moved := 0
+			for _, w := range s.Workers {
+				if len(w.Hosts) == 2 {
+					moved++
+					require.Equal(t, []string{dead.Host, alive.Host}, []string{w.Hosts[0].Host, w.Hosts[1].Host})
+				}
+			}
+			require.Equal(t, 4, moved)
+		})
+	}
+}

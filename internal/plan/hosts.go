@@ -1,0 +1,113 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// HostOrder is the order in which a connection tries the hosts of its URL.
+type HostOrder string
+
+// The orders.
+const (
+	InOrder HostOrder = "order"  // as the URL lists them
+	Spread  HostOrder = "spread" // connection i begins with host i mod n, the others follow in rotation
+)
+
+// HostOrders returns the names of the orders, the usual one first.
+func HostOrders() []string { return []string{string(InOrder), string(Spread)} }
+
+// Hosts returns the hosts of the URL, as host:port, to which connections go; nil if connections have no choice among
+// them, as with RocketMQ's name servers.
+func (e *Endpoint) Hosts() []string {
+	if e.Factory.Hosts == nil {
+		return nil
+	}
+	return e.Factory.Hosts(e.Open.URL)
+}
+
+// Spreads tells whether connections of the group to a broker of several hosts are not all meant for the same one.
+func (g *Group) Spreads(e *Endpoint) bool { return g.Hosts == Spread && len(e.Hosts()) > 1 }
+
+// HostsOf returns the order in which connection number conn of one side of the group tries the n hosts of its URL, as
+// [driver.Connection.Order] has it; nil is the order of the URL.
+func (g *Group) HostsOf(conn, n int) []int {
+	if g.Hosts != Spread || n < 2 {
+		return nil
+	}
+	return Rotation(conn, n)
+}
+
+// HostsAfter returns the order in which a connection that was lost at a host, by its index, tries the n hosts.
+func (g *Group) HostsAfter(lost, n int) []int {
+	if g.Hosts != Spread || n < 2 {
+		return nil
+	}
+	return Rotation(lost+1, n)
+}
+
+// Rotation returns the numbers below n, beginning with first mod n.
+func Rotation(first, n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = (first + i) % n
+	}
+	return list
+}
+
+// hosts checks the order of the hosts.
+func (v *validator) hosts() {
+	g := v.group
+	if g.Hosts != Spread {
+		return
+	}
+	for _, e := range g.Endpoints() {
+		v.refuse(e.Factory.Hosts == nil, "leave --hosts out",
+			"--hosts spread: the hosts of a URL of %s are name servers, and the brokers that they name are not chosen by it",
+			title(&e.Factory))
+	}
+}
+
+// hostNotes are remarks on connections that are spread over several hosts.
+func (g *Group) hostNotes() (notes []string) {
+	if g.Hosts != Spread {
+		return nil
+	}
+	for _, e := range g.Endpoints() {
+		switch {
+		case !g.Spreads(e):
+			notes = append(notes, "--hosts spread has no effect: the URL names one host")
+		case e.Management != "":
+			notes = append(notes, "--management-url asks one broker, whose counts are those of the run only if it counts for "+
+				"all hosts, as RabbitMQ does for a cluster")
+		}
+	}
+	if host, dest := g.withoutConsumers(); host != "" {
+		notes = append(notes, fmt.Sprintf("with --hosts spread, %s has producers of %s and no consumers: the brokers must "+
+			"pass messages on, or they stay there", host, dest.String()))
+	}
+	return notes
+}
+
+// withoutConsumers returns a host at which a destination has producers of the group, and no consumers; empty if there
+// is none, or if the group does not have both.
+func (g *Group) withoutConsumers() (host string, dest driver.Destination) {
+	if g.Role != Client || !g.SameBroker() || !g.Spreads(&g.Producer) {
+		return "", dest
+	}
+	type place struct {
+		host int
+		dest driver.Destination
+	}
+	consumed := map[place]bool{}
+	for _, c := range g.ConsumerSpecs("") {
+		consumed[place{c.Connection.Order[0], c.Destination}] = true
+	}
+	for _, p := range g.ProducerSpecs("") {
+		if at := (place{p.Connection.Order[0], p.Destination}); !consumed[at] {
+			return g.Producer.Hosts()[at.host], at.dest
+		}
+	}
+	return "", dest
+}

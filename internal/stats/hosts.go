@@ -1,0 +1,110 @@
+package stats
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// HostCounts are messages of workers while they were connected to one host of the broker, warm-up included.
+type HostCounts struct {
+	Sent, Completed uint64
+	Unconfirmed     uint64 // sent to it, and not answered
+	Received        uint64
+}
+
+// Add returns the sum.
+func (c HostCounts) Add(o HostCounts) HostCounts {
+	return HostCounts{c.Sent + o.Sent, c.Completed + o.Completed, c.Unconfirmed + o.Unconfirmed, c.Received + o.Received}
+}
+
+// Since returns what was counted after before.
+func (c HostCounts) Since(before HostCounts) HostCounts {
+	return HostCounts{
+		c.Sent - before.Sent, c.Completed - before.Completed, c.Unconfirmed - before.Unconfirmed,
+		c.Received - before.Received,
+	}
+}
+
+// HostTotal are the messages of one worker at one host.
+type HostTotal struct {
+	Host       string // host:port
+	Connection string // by which the worker reached it; workers that share one have the same
+	HostCounts
+}
+
+// HostSummary are the messages of all workers at one host.
+type HostSummary struct {
+	Host                 string // host:port
+	Connections          int    // that were open to it at some time, shared ones once
+	Producers, Consumers int    // that used them; one that moved counts at each host
+	HostCounts
+}
+
+// HostSummaries sums up the workers at each of the hosts, in that order. A host at which no worker was is in the list.
+func HostSummaries(hosts []string, workers []WorkerTotal) []HostSummary {
+	list := make([]HostSummary, len(hosts))
+	connections := make([]map[string]bool, len(hosts))
+	for i, host := range hosts {
+		list[i].Host, connections[i] = host, map[string]bool{}
+	}
+	for i := range workers {
+		w := &workers[i]
+		for _, at := range w.Hosts {
+			n := slices.Index(hosts, at.Host)
+			if n < 0 {
+				continue
+			}
+			s := &list[n]
+			s.HostCounts = s.Add(at.HostCounts)
+			connections[n][at.Connection] = true
+			if w.Producing {
+				s.Producers++
+			} else {
+				s.Consumers++
+			}
+		}
+	}
+	for i := range list {
+		list[i].Connections = len(connections[i])
+	}
+	return list
+}
+
+// HostSpread is how evenly the messages are spread over the hosts.
+type HostSpread struct{ Least, Median, Most uint64 }
+
+// SpreadOver returns the least, median and most of a count over hosts, of which there is one at least.
+func SpreadOver(hosts []HostSummary, count func(*HostSummary) uint64) HostSpread {
+	n := make([]uint64, len(hosts))
+	for i := range hosts {
+		n[i] = count(&hosts[i])
+	}
+	slices.SortFunc(n, cmp.Compare)
+	return HostSpread{n[0], median(n), n[len(n)-1]}
+}
+
+// median returns that of sorted numbers.
+func median(n []uint64) uint64 {
+	if len(n)%2 == 0 {
+		return (n[len(n)/2-1] + n[len(n)/2]) / 2
+	}
+	return n[len(n)/2]
+}
+
+// HostCounts returns the messages so far. It leaves out a message that the driver has not taken yet, which may leave by
+// another connection than that of the present.
+func (r *ProducerRecorder) HostCounts() HostCounts {
+	n := HostCounts{
+		Completed:   r.Completed(),
+		Unconfirmed: r.count(func(s *sendings) uint64 { return s.states[driver.Unknown] }),
+	}
+	for part := range parts {
+		n.Sent += r.handed[part].Load()
+	}
+	return n
+}
+
+// HostCounts returns the messages so far.
+func (r *ConsumerRecorder) HostCounts() HostCounts { return HostCounts{Received: r.Total()} }
