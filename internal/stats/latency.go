@@ -26,13 +26,16 @@ const (
 	octaveCount = 31 // 128 << 30 us is above MaxLatency
 )
 
-// octave counts the values of one power of two. Four bytes per bucket are enough between two collections; the excess
-// goes to Latency.spilled.
-type octave [octaveSize]uint32
+// octave counts the values of one power of two. A count that passes 65,535 leaves 65,536 in Latency.spilled: two bytes
+// per bucket, because thousands of workers have some distributions each, and most of their counts are small.
+type octave [octaveSize]uint16
+
+// octaveFull is what goes to Latency.spilled when a bucket overflows.
+const octaveFull = 1 << 16
 
 // Latency is a distribution of latencies in microseconds. The zero value is empty and ready for use. Memory is taken
-// for each power of two that occurs: half a KiB for each, so that thousands of workers can have some distributions
-// each.
+// for each power of two that occurs: a quarter of a KiB for each, so that thousands of workers can have some
+// distributions each.
 //
 // hdrhistogram-go writes its logs, but does not count: one of its histograms takes 32 KiB, and version 1.4.0 rounds the
 // rank of a percentile to nearest instead of up, which makes the percentiles of few values too low.
@@ -78,7 +81,7 @@ func (l *Latency) record(d time.Duration) (inRange bool) {
 		l.octaves[p>>octaveBits] = o
 	}
 	if o[p%octaveSize]++; o[p%octaveSize] == 0 {
-		l.spill(p, 1<<32)
+		l.spill(p, octaveFull)
 	}
 	l.count++
 	l.sum += us
@@ -112,7 +115,7 @@ func (l *Latency) Merge(other *Latency) {
 		}
 		for j, n := range from {
 			if to[j] += n; to[j] < n {
-				l.spill(i<<octaveBits+j, 1<<32)
+				l.spill(i<<octaveBits+j, octaveFull)
 			}
 		}
 	}
