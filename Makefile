@@ -54,7 +54,7 @@ docs: ## run the commands in README.md and docs/ and write their output into the
 	$(GO) test ./internal/cli -run '^TestSettingsReference$$' -update
 	$(GO) test ./internal/e2e -run '^TestDocuments$$' -count=1 -update
 
-acceptance: build ## make docs/acceptance.md: the shipped scenarios at full size on real brokers; three quarters of an hour, on an idle machine
+acceptance: build ## make docs/acceptance.md: the shipped scenarios at full size on real brokers; an hour and more, on an idle machine
 	$(GO) run ./internal/brokertest/cmd/acceptance -perfmq bin/perfmq -out docs/acceptance.md
 
 limits: ## make 20 runs of loads that have no limit, none of which may name one, for docs/benchmarks.md; on an idle machine

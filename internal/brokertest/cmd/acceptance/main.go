@@ -62,6 +62,7 @@ func run(ctx context.Context) error {
 	out := flag.String("out", "", "write the page to this file, instead of the standard output")
 	only := flag.String("only", "", "scenarios to run, as a regular expression")
 	long := flag.Bool("long", false, "run those that last longer than ten minutes, too")
+	results := flag.String("results", "", "keep the result folders here, for perfmq report")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
@@ -70,10 +71,14 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	if s.dir, err = os.MkdirTemp("", "perfmq-acceptance-"); err != nil {
+	if s.dir = *results; s.dir != "" {
+		err = os.MkdirAll(s.dir, 0o750)
+	} else if s.dir, err = os.MkdirTemp("", "perfmq-acceptance-"); err == nil {
+		defer func() { _ = os.RemoveAll(s.dir) }()
+	}
+	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(s.dir) }()
 
 	shipped, err := scenario.Shipped(scenarios.FS())
 	if err != nil {
@@ -103,7 +108,7 @@ func run(ctx context.Context) error {
 func longOnes() []string {
 	return []string{
 		"activemq/overnight", "activemq/backlog", "activemq/restart", "activemq/drain",
-		"activemq/fifty-to-hundred", "activemq/connections",
+		"activemq/fifty-to-hundred", "activemq/connections", "activemq/connections-size", "activemq/producers",
 	}
 }
 
