@@ -53,7 +53,7 @@ func defaultRocketConfig() rocketConfig {
 			// in batches; even on a busy machine it must write a batch before the check-back, or it checks back the
 			// transactions of the batch, which are then committed a second time.
 			"transactionOpBatchInterval": "100",
-			"transactionTimeOut":         "3000",
+			"transactionTimeOut":         "6000",
 			"transactionCheckInterval":   "1000",
 			// A broker sheds load when a send has waited for 200 ms, which on a busy machine a cold one often lets it.
 			"waitTimeMillsInSendQueue":    "10000",

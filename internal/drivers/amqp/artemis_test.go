@@ -129,9 +129,8 @@ func TestFullyQualifiedQueueNames(t *testing.T) {
 	c := r.consumer(driver.ConsumerSpec{Destination: one})
 	require.Equal(t, []string{"to both", "to one"}, c.texts(2))
 	c.close()
-	stats, err := a.Queue(soon(t), "fqqn.two")
+	_, err := a.WaitQueue(soon(t), "fqqn.two", func(s brokertest.QueueStats) bool { return s.MessageCount == 1 })
 	require.NoError(t, err)
-	require.Equal(t, int64(1), stats.MessageCount)
 
 	require.NoError(t, a.CreateQueue(soon(t), "fqqn.any", "fqqn.any.q", "ANYCAST"))
 	anycast := driver.Destination{Name: "fqqn.any::fqqn.any.q"}
@@ -237,9 +236,17 @@ func TestFullAddress(t *testing.T) {
 		r := newRig(t, a.AMQPURL())
 		q := driver.Destination{Name: "full.fail.q"}
 		p := r.producer(driver.ProducerSpec{Destination: q, MaxPending: 100, Variants: body(strings.Repeat("x", 5000))})
+		refused, ended := context.WithCancel(soon(t))
+		defer ended()
+		go func() { // the broker rejects those under way, and drains the credit for more
+			defer ended()
+			for p.rejected() == 0 && refused.Err() == nil {
+				<-time.After(time.Millisecond)
+			}
+		}()
 		sent := 0
-		for ; sent < 100; sent++ { // the broker rejects those under way, and drains the credit for more
-			if p.trySend(within(t, 2*time.Second), "x") != nil {
+		for ; sent < 100; sent++ {
+			if p.trySend(refused, "x") != nil {
 				break
 			}
 		}
@@ -270,10 +277,24 @@ func TestFullAddress(t *testing.T) {
 		require.NotEmpty(t, driver.HintOf(err))
 		require.Less(t, sent, 3000)
 		p.settleAccepted(sent - 1)
+		_, err = a.WaitQueue(soon(t), q.Name, func(s brokertest.QueueStats) bool { return s.MessagesAdded >= int64(sent-1) })
+		require.NoError(t, err)
 		stats, err := a.Queue(soon(t), q.Name)
 		require.NoError(t, err)
 		require.Equal(t, int64(sent-1), stats.MessagesAdded, "the send that failed did not arrive")
 	})
+}
+
+// rejected returns how many sends have been rejected so far.
+func (p *testProducer) rejected() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, o := range p.all {
+		if o.State == driver.Rejected {
+			n++
+		}
+	}
+	return n
 }
 
 func TestConnectionsAreShared(t *testing.T) {

@@ -47,7 +47,8 @@ func peerRig(t *testing.T, set func(*peer), options ...string) (*peer, *rig) {
 func TestNoCredit(t *testing.T) {
 	broker, r := peerRig(t, func(p *peer) { p.credit = 0 })
 	p := r.producer(driver.ProducerSpec{Destination: queue(t)})
-	err := p.trySend(within(t, 300*time.Millisecond), "x")
+	// Send, as trySend says nothing of credit if the time is over before it has begun.
+	err := p.Send(within(t, 300*time.Millisecond), &driver.Message{Time: r.stamp("x")})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Contains(t, err.Error(), "no credit")
 	canceled, cancel := context.WithCancel(t.Context())
@@ -222,7 +223,7 @@ func TestEndInMidRun(t *testing.T) {
 			start := time.Now()
 			c.end(broker)
 			all := p.waitOutcomes(10)
-			require.Less(t, time.Since(start), defaultIdleTimeout/3, "long before the idle time-out")
+			require.Less(t, time.Since(start), defaultIdleTimeout/2, "long before the idle time-out")
 			for i, o := range all {
 				if i < 5 {
 					require.Equal(t, driver.Outcome{}, o)

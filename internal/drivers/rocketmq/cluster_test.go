@@ -68,7 +68,7 @@ func TestClusterOfTwoBrokers(t *testing.T) {
 	b := brokertest.StartRocketMQ(t, brokertest.WithRocketMQCluster(a, "broker-b"))
 	name := unique("cluster")
 	dest := queueNamed(name)
-	d := openDriver(t, a.URL(), "queues=3", "send-timeout=2s").(*rocketDriver)
+	d := openDriver(t, a.URL(), "queues=3", "send-timeout=1m").(*rocketDriver)
 	d.refreshEvery = 100 * time.Millisecond
 	in := receive(t, d, consumerSpec(dest))
 	require.Len(t, d.knownRoute(t.Context(), name).brokers, 2, "the topic was created on both")
@@ -86,7 +86,7 @@ func TestClusterOfTwoBrokers(t *testing.T) {
 	case err := <-failed:
 		require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err), "%v", err)
 		require.NotEmpty(t, driver.HintOf(err))
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		require.Fail(t, "Run went on although one of its brokers has gone")
 	}
 	require.NoError(t, in.c.Close(t.Context()))
@@ -94,7 +94,7 @@ func TestClusterOfTwoBrokers(t *testing.T) {
 
 	// The producer goes on with the other broker; only messages under way are lost.
 	out.send(t, 601, 300)
-	require.Eventually(t, func() bool { return out.o.total() == 900 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return out.o.total() == 900 }, patience, time.Millisecond)
 	accepted := out.o.count(driver.Accepted, driver.ClassNone)
 	require.Equal(t, 900, accepted+out.o.count(driver.Unknown, driver.ClassConnectionLost))
 	require.GreaterOrEqual(t, accepted, 890)
@@ -108,7 +108,7 @@ func TestClusterOfTwoBrokers(t *testing.T) {
 		out.send(t, from, 6)
 		from += 6
 		return storedOn(t, b, name) > before
-	}, 20*time.Second, 20*time.Millisecond)
+	}, 2*patience, 20*time.Millisecond)
 	out.stop(t)
 	require.Equal(t, from-1, out.o.total())
 }
@@ -125,7 +125,7 @@ func TestQueuesAddedDuringTheRun(t *testing.T) {
 		in.wait(t, 20)
 		require.NoError(t, broker.CreateTopic(t.Context(), dest.Name, 5)) // changes it
 		queues := func() int { return len(*out.p.(*producer).queues.Load()) }
-		require.Eventually(t, func() bool { return queues() == 5 }, 10*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return queues() == 5 }, patience, 5*time.Millisecond)
 		out.send(t, 21, 100)
 		in.wait(t, 120)
 		out.stop(t)
@@ -152,7 +152,7 @@ func TestGroupsKeepTheirQueue(t *testing.T) {
 	require.Eventually(t, func() bool {
 		r := d.knownRoute(t.Context(), dest.Name)
 		return r.brokers[0].write == 8
-	}, 10*time.Second, 5*time.Millisecond)
+	}, patience, 5*time.Millisecond)
 	for i := range 50 {
 		require.NoError(t, p.Send(t.Context(), &driver.Message{Time: int64(i + 1)}))
 	}
@@ -198,7 +198,7 @@ func TestNamespaces(t *testing.T) {
 	require.Contains(t, left(t, broker, name), "group ns1%perfmq-queue-"+name)
 	inSpaced.stop(t)
 	require.NoError(t, spaced.Close(t.Context()))
-	require.Eventually(t, func() bool { return len(left(t, broker, "ns1%")) == 0 }, 10*time.Second, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return len(left(t, broker, "ns1%")) == 0 }, patience, 100*time.Millisecond)
 	require.NotEmpty(t, left(t, broker, name), "what is outside of the namespace stays")
 }
 
@@ -209,6 +209,8 @@ func TestPullBatch(t *testing.T) {
 		d := openDriver(t, url, "queues=1", batch)
 		dest := queueNamed(unique("pull"))
 		send(t, d, producerSpec(dest, 0), 96)
+		// Brokers put what they have stored into its queue a moment later.
+		require.Eventually(t, func() bool { return storedOn(t, shared.get(t), dest.Name) == 96 }, patience, time.Millisecond)
 		in := receive(t, d, consumerSpec(dest))
 		in.wait(t, 96)
 		require.Equal(t, want, counter(t, in.c, "pulls"), batch)

@@ -105,7 +105,7 @@ func openDriver(t testing.TB, url string, options ...string) driver.Driver {
 		parts := strings.Fields(url)
 		url, user, password = parts[0], parts[1], parts[2]
 	}
-	d, err := f.Open(t.Context(), driver.OpenOptions{URL: url, User: user, Password: password, ConnectTimeout: 10 * time.Second, Options: o})
+	d, err := f.Open(t.Context(), driver.OpenOptions{URL: url, User: user, Password: password, ConnectTimeout: patience, Options: o})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close(context.Background())) })
 	return d

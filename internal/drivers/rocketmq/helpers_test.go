@@ -17,6 +17,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
+// patience bounds each wait for something that must happen.
+const patience = time.Minute
+
 // outcomes are the ends of sends, by slot.
 type outcomes struct {
 	mu   sync.Mutex
@@ -141,7 +144,7 @@ func (g *got) count() int {
 // wait waits for n messages, all different.
 func (g *got) wait(t testing.TB, n int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return g.count() >= n }, 20*time.Second, 5*time.Millisecond, "%d of %d messages came", g.count(), n)
+	require.Eventually(t, func() bool { return g.count() >= n }, patience, 5*time.Millisecond, "%d of %d messages came", g.count(), n)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	require.Len(t, g.times, n, "delivered again: %v", doubles(g.times))
@@ -178,7 +181,7 @@ func left(t testing.TB, broker *brokertest.RocketMQ, text string) []string {
 	require.NoError(t, err)
 	topics, err := a.FetchAllTopicList(t.Context())
 	require.NoError(t, err)
-	groups, err := a.GetAllSubscriptionGroup(t.Context(), broker.Broker(), 3*time.Second)
+	groups, err := a.GetAllSubscriptionGroup(t.Context(), broker.Broker(), patience)
 	require.NoError(t, err)
 	list := slices.Clone(topics.TopicList)
 	for name := range groups.SubscriptionGroupTable {

@@ -16,7 +16,7 @@ import (
 func TestTransactions(t *testing.T) {
 	// A broker of its own: after transactions one of its threads can go on spinning.
 	d := openDriver(t, brokertest.StartRocketMQ(t).URL(), "transactional=true", "rollback-percent=20", "unknown-percent=30",
-		"check-rollback-percent=50", "check-unknown-percent=20", "check-wait=30s")
+		"check-rollback-percent=50", "check-unknown-percent=20", "check-wait=2m")
 	dest := queueNamed(unique("tx"))
 	in := receive(t, d, consumerSpec(dest))
 	o, p := send(t, d, producerSpec(dest, 0), 100)

@@ -252,7 +252,8 @@ func TestWithoutReceipts(t *testing.T) {
 
 func TestHeartBeats(t *testing.T) {
 	b, o := newFakeBroker(t), newOutcomes()
-	p, connect := b.producer(b.open("heart-beat=400ms"), "CONNECTED\nversion:1.1\nheart-beat:400,400\n\n\x00", plainSpec(), o)
+	// We beat often; the broker takes its time, or a moment in which this test does not run would be its silence.
+	p, connect := b.producer(b.open("heart-beat=400ms"), "CONNECTED\nversion:1.1\nheart-beat:5000,400\n\n\x00", plainSpec(), o)
 	require.Contains(t, connect, "\nheart-beat:400,400\n")
 	send(t, p, 1)
 	b.next(frame.SEND)
@@ -269,8 +270,8 @@ func TestHeartBeats(t *testing.T) {
 	out := o.wait(t, 1)[slot(0)] // now the broker is silent
 	require.Equal(t, driver.Unknown, out.State)
 	require.Equal(t, driver.ClassConnectionLost, out.Class)
-	require.ErrorContains(t, out.Err, "nothing was heard from the broker for 800ms")
-	require.GreaterOrEqual(t, time.Since(last), 800*time.Millisecond)
+	require.ErrorContains(t, out.Err, "nothing was heard from the broker for 10s")
+	require.GreaterOrEqual(t, time.Since(last), 10*time.Second)
 }
 
 func TestVersions(t *testing.T) {

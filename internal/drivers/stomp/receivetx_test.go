@@ -3,6 +3,7 @@ package stomp
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -38,10 +39,14 @@ func (b *fakeBroker) consumer(d driver.Driver, change func(*driver.ConsumerSpec)
 	return k, subscribe
 }
 
-// message writes the i-th message.
-func (b *fakeBroker) message(i int) {
+// messages writes those from..to, together: a driver that has read some and sees that no more have come does not wait.
+func (b *fakeBroker) messages(from, to int) {
 	b.t.Helper()
-	b.write(fmt.Sprintf("MESSAGE\nsubscription:0\nmessage-id:m%d\nack:a%d\ntime:%d\n\nbody\x00", i, i, i))
+	var text strings.Builder
+	for i := from; i <= to; i++ {
+		fmt.Fprintf(&text, "MESSAGE\nsubscription:0\nmessage-id:m%d\nack:a%d\ntime:%d\n\nbody\x00", i, i, i)
+	}
+	b.write(text.String())
 }
 
 // transaction reads a transaction of acknowledgements and returns the receipt that its commit asks for.
@@ -98,15 +103,13 @@ func TestReceiveInTransactions(t *testing.T) {
 			return driver.Accept
 		})
 	}()
-	for i := range 5 {
-		b.message(i)
-	}
+	b.messages(0, 4)
 	first, second := b.transaction("a0", "a1"), b.transaction("a2", "a3")
 	third := b.transaction("a4") // nothing more has come
 	for _, receipt := range []string{third, first, first, second, "r7.1", "r0.99"} {
 		b.receipt(receipt) // in any order, and receipts that belong to no transaction
 	}
-	b.message(5)
+	b.messages(5, 5)
 	last := b.transaction("a5")
 	select {
 	case err := <-ended:
@@ -132,9 +135,7 @@ func TestReceiveCommitFails(t *testing.T) {
 			go func() {
 				ended <- k.Run(t.Context(), func(*driver.Delivery) driver.Verdict { return driver.Accept })
 			}()
-			for i := range 4 {
-				b.message(i)
-			}
+			b.messages(0, 3)
 			first, second := b.transaction("a0", "a1"), b.transaction("a2", "a3")
 			b.receipt(first)
 			if refuse {
@@ -171,9 +172,7 @@ func TestDeliverConcurrently(t *testing.T) {
 			return driver.Accept
 		})
 	}()
-	for i := range n {
-		b.message(i)
-	}
+	b.messages(0, n-1)
 	busy := map[string]bool{}
 	for range atOnce {
 		busy[fmt.Sprintf("a%d", <-began)] = true

@@ -43,11 +43,12 @@ func TestSilentServer(t *testing.T) {
 				_ = l.Close()
 				<-ended
 			})
+			// Long enough that the connection is made, of which the error speaks, also on a machine with much else to do.
 			url := tt.scheme + "://" + l.Addr().String()
 			if tt.scheme == "stomp+two" {
 				url = "stomp://" + l.Addr().String() + "," + l.Addr().String()
 			}
-			d, err := Factory().Open(t.Context(), driver.OpenOptions{URL: url, ConnectTimeout: time.Second, Options: Factory().NewOptions()})
+			d, err := Factory().Open(t.Context(), driver.OpenOptions{URL: url, ConnectTimeout: 8 * time.Second, Options: Factory().NewOptions()})
 			require.NoError(t, err)
 			_, err = d.Consumer(t.Context(), driver.ConsumerSpec{Destination: driver.Destination{Name: "A"}})
 			require.ErrorContains(t, err, tt.text)

@@ -83,7 +83,9 @@ type Config struct {
 	// Timeout bounds each wait for something that must happen; 30 s by default, which a machine with much else to do
 	// needs.
 	Timeout time.Duration
-	// Grace is how long a call may take beyond the end of its context; 5 s by default.
+	// Grace is how long a call may take beyond the end of its context: less than Timeout, so that a driver that ends its
+	// waits only after the ConnectTimeout that it was given is found out; 20 s by default, which a machine with much
+	// else to do needs.
 	Grace time.Duration
 	// Quiet is how long to look out for something that must not happen; 300 ms by default.
 	Quiet time.Duration
@@ -148,7 +150,7 @@ func (c Config) withDefaults() Config {
 	def(&c.ClientID, "perfmq-test")
 	def(&c.PropertyText, "a: b\\c\nd é")
 	dur(&c.Timeout, 30*time.Second)
-	dur(&c.Grace, 5*time.Second)
+	dur(&c.Grace, 20*time.Second)
 	dur(&c.Quiet, 300*time.Millisecond)
 	dur(&c.TTL, 200*time.Millisecond)
 	if c.MaxBody == 0 {

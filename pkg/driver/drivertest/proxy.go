@@ -36,12 +36,16 @@ func listen(t testing.TB) net.Listener {
 	return l
 }
 
-// freeAddress is an address without a listener.
+// freeAddress is an address without a listener, which no other program is given until the test ends: the local one of
+// a connection that stays.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	l := listen(t)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
+	defer func() { _ = l.Close() }()
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String())
+	require.NoError(t, err, "connect on loopback")
+	t.Cleanup(func() { _ = c.Close() })
+	return c.LocalAddr().String()
 }
 
 // silentAddress is an address where the system makes connections, but no program answers.
