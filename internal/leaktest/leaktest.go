@@ -1,5 +1,5 @@
-// Package leaktest looks for goroutines that tests leave behind, with the patience that a machine with much else to do needs:
-// goleak by itself waits for less than half a second.
+// Package leaktest looks for goroutines that tests leave behind, with the patience that a machine with much else to do
+// needs: goleak by itself waits for less than half a second.
 package leaktest
 
 import (
