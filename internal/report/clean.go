@@ -94,6 +94,14 @@ func cleanSummary(secrets *safetext.Secrets, s *stats.Summary) *stats.Summary {
 	c.Workers = slices.Clone(s.Workers)
 	for i := range c.Workers {
 		c.Workers[i].Destination = secrets.Field(c.Workers[i].Destination)
+		c.Workers[i].Hosts = slices.Clone(c.Workers[i].Hosts)
+		for k := range c.Workers[i].Hosts {
+			c.Workers[i].Hosts[k].Host = secrets.Field(c.Workers[i].Hosts[k].Host)
+		}
+	}
+	c.Hosts = slices.Clone(s.Hosts)
+	for i := range c.Hosts {
+		c.Hosts[i].Host = secrets.Field(c.Hosts[i].Host)
 	}
 	c.Errors = slices.Clone(s.Errors)
 	for i := range c.Errors {

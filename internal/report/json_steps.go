@@ -95,6 +95,9 @@ type jsonNumbers struct {
 	Findings []result.Finding `json:"findings"`
 	// Outages are the times in which workers had lost their connections, of a run with --reconnect, in microseconds.
 	Outages []result.Outage `json:"outages,omitempty"`
+	// BrokerHosts are the figures of each host of the brokers, of a run with a URL that names several.
+	BrokerHosts       []result.BrokerHost       `json:"brokerHosts,omitempty"`
+	BrokerHostSpreads []result.BrokerHostSpread `json:"brokerHostSpreads,omitempty"`
 }
 
 func (has sides) numbers(s *stats.Summary) jsonNumbers {
@@ -103,6 +106,7 @@ func (has sides) numbers(s *stats.Summary) jsonNumbers {
 		jsonHighest: has.highest(&s.Maximum),
 		Spreads:     spreads(s.Spreads), Stalls: stalls(s), Outages: outages(s), Findings: append([]result.Finding{},
 			Observations(s)...),
+		BrokerHosts: hostFigures(s.Hosts), BrokerHostSpreads: result.SpreadOverHosts(hostFigures(s.Hosts)),
 	}
 }
 

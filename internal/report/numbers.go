@@ -30,6 +30,7 @@ func (c *Console) writeNumbers(b *strings.Builder, s *stats.Summary) {
 	for i := range s.Spreads {
 		writeSpread(b, &s.Spreads[i])
 	}
+	writeHosts(b, s.Hosts)
 	writeSide(b, s.Side)
 }
 

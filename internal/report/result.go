@@ -151,6 +151,8 @@ func (r *Result) Summary(s *stats.Summary) error {
 	out.Figures = figures(&s.Average, &s.Offered, &s.Minimum, &s.Maximum, r.run.Producing, r.run.Consuming)
 	out.Spreads, out.Stalls, out.Outages = spreads(s.Spreads), stalls(s), outages(s)
 	out.Marks = marks(s.Marks)
+	out.BrokerHosts = hostFigures(s.Hosts)
+	out.BrokerHostSpreads = result.SpreadOverHosts(out.BrokerHosts)
 	measured := r.counts(&s.Measured)
 	out.Measured = &measured
 	out.Steps, out.Commands = r.steps(s, &out), commands(s.Commands)
@@ -329,7 +331,8 @@ func workers(s *stats.Summary) (list []result.Worker) {
 	for i := range s.Workers {
 		w := &s.Workers[i]
 		list = append(list, result.Worker{
-			Name: w.Name, Destination: w.Destination, Counts: counts(&w.Total, w.Producing, !w.Producing),
+			Name: w.Name, Destination: w.Destination, BrokerHosts: hostsOf(w),
+			Counts:    counts(&w.Total, w.Producing, !w.Producing),
 			Saturated: w.Saturation.Seconds, Seconds: w.Saturation.Of,
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // The room that a short summary takes at most.
@@ -285,6 +286,11 @@ func (s *Short) table(sum *stats.Summary, width int) (lines []string) {
 		}
 		lines = append(lines, fmt.Sprintf("%s: %s / %s / %s (minimum, median, maximum of %d)", what,
 			count3(float64(p.Least)), count3(float64(p.Median)), count3(float64(p.Most)), p.Workers))
+	}
+	for _, s := range result.SpreadOverHosts(hostFigures(sum.Hosts)) {
+		what := map[bool]string{true: "completed", false: "received"}[s.Role == roleOf(true)]
+		lines = append(lines, fmt.Sprintf("%s per host: %s / %s / %s (minimum, median, maximum of %d)", what,
+			count3(float64(s.Minimum)), count3(float64(s.Median)), count3(float64(s.Maximum)), s.Hosts))
 	}
 	h := &sum.Health
 	processors := "processors"

@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -70,19 +69,6 @@ func HostSummaries(hosts []string, workers []WorkerTotal) []HostSummary {
 		list[i].Connections = len(connections[i])
 	}
 	return list
-}
-
-// HostSpread is how evenly the messages are spread over the hosts.
-type HostSpread struct{ Least, Median, Most uint64 }
-
-// SpreadOver returns the least, median and most of a count over hosts, of which there is one at least.
-func SpreadOver(hosts []HostSummary, count func(*HostSummary) uint64) HostSpread {
-	n := make([]uint64, len(hosts))
-	for i := range hosts {
-		n[i] = count(&hosts[i])
-	}
-	slices.SortFunc(n, cmp.Compare)
-	return HostSpread{n[0], median(n), n[len(n)-1]}
 }
 
 // median returns that of sorted numbers.

@@ -119,6 +119,10 @@ type Result struct {
 	Outages []Outage `json:"outages,omitempty"`
 	// Spreads tell how evenly the workers of each group worked.
 	Spreads []Spread `json:"spreads,omitempty"`
+	// BrokerHosts are the figures of each host of the brokers, of a run with a URL that names several.
+	BrokerHosts []BrokerHost `json:"brokerHosts,omitempty"`
+	// BrokerHostSpreads tell how evenly their messages are spread over them.
+	BrokerHostSpreads []BrokerHostSpread `json:"brokerHostSpreads,omitempty"`
 	// Errors are the failures by class, each with its first examples.
 	Errors []Failure `json:"errors,omitempty"`
 	// Findings are what a reader should know about the run.
@@ -313,6 +317,9 @@ type Worker struct {
 	Host string `json:"host,omitempty"`
 	// Destination is where it sends or receives.
 	Destination string `json:"destination,omitempty"`
+	// BrokerHosts are the hosts of the broker to which it was connected, in the order in which it first came to them, if
+	// the URL names several.
+	BrokerHosts []string `json:"brokerHosts,omitempty"`
 	Counts
 	// Saturated are the full seconds of load in which the tester was the worker's limit, and Seconds those in which it
 	// could have been.

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// twoBrokers starts two brokers that do not know each other.
+func twoBrokers(t *testing.T, protocol string) (list [2]*broker.Broker) {
+	t.Helper()
+	for i := range list {
+		b, err := broker.Start(broker.Config{Listen: map[string]string{protocol: "127.0.0.1:0"}})
+		require.NoError(t, err)
+		t.Cleanup(b.Close)
+		list[i] = b
+	}
+	return list
+}
+
+// with runs perfmq with the real drivers.
+func with(t *testing.T, args ...string) ended {
+	t.Helper()
+	var stdout, stderr output
+	status := Main(Env{
+		Args: args, Stdout: &stdout, Stderr: &stderr, Factories: drivers.All(),
+		Version: run.Version{Number: "v0.0.0"},
+	})
+	return ended{status, stdout.String(), stderr.String()}
+}
+
+// TestSpread: a spread load over two brokers, with native clients and libraries: every output has each broker's own counts.
+func TestSpread(t *testing.T) {
+	for _, protocol := range []string{broker.AMQP, broker.STOMP} {
+		for _, client := range []string{"native", "library"} {
+			t.Run(protocol+" "+client, func(t *testing.T) {
+				b := twoBrokers(t, protocol)
+				url := fmt.Sprintf("%s://%s,%s", protocol, b[0].Addr(protocol), b[1].Addr(protocol))
+				dir := filepath.Join(t.TempDir(), "result")
+				got := with(t, protocol, "client", "--client", client, "--url", url, "--hosts", "spread", "--producers", "4", "--consumers", "2",
+					"--max-pending", "5", "--message-count", "1000", "--verify", "--result", dir, "queue://Q")
+				require.Equal(t, exitOK, got.status, got.stderr)
+				require.Empty(t, got.stderr)
+				r, err := result.Read(dir)
+				require.NoError(t, err)
+				require.Len(t, r.BrokerHosts, 2)
+				for i := range b {
+					n := b[i].Stats().Total
+					h := r.BrokerHosts[i]
+					require.Equal(t, result.BrokerHost{
+						Name: b[i].Addr(protocol), Connections: 3, Producers: 2, Consumers: 1, Sent: n.Stored, Completed: n.Stored, Received: n.Settled,
+					}, h)
+					require.Contains(t, got.stdout, fmt.Sprintf("\n--- host %s: 3 connections; 2 producers, sent %d, completed %d; 1 consumer, received %d\n",
+						h.Name, h.Sent, h.Completed, h.Received))
+				}
+				require.EqualValues(t, 1000, r.BrokerHosts[0].Completed+r.BrokerHosts[1].Completed)
+				for i, w := range r.Workers {
+					require.Equal(t, []string{b[i%2].Addr(protocol)}, w.BrokerHosts, w.Name)
+				}
+				page := with(t, "report", "--format", "markdown", dir)
+				require.Contains(t, page.stdout, "Hosts of the broker")
+				require.Contains(t, page.stdout, "| "+b[1].Addr(protocol)+" | 3 | 2 |")
+				plan := with(t, protocol, "client", "--url", url, "--hosts", "spread", "--dry-run")
+				require.Contains(t, plan.stdout, "connections are dealt out to them in turn")
+				require.Contains(t, string(r.Plan), `"hosts": "spread"`)
+			})
+		}
+	}
+}
+
+func TestSpreadRefused(t *testing.T) {
+	got := with(t, "rocketmq", "client", "--url", "rocketmq://a,b", "--hosts", "spread")
+	require.Equal(t, exitUsage, got.status)
+	require.Contains(t, got.stderr, "--hosts spread: the hosts of a URL of Apache RocketMQ (remoting) are name servers, and the brokers that they name are not chosen by it")
+	require.Contains(t, got.stderr, "leave --hosts out")
+	got = with(t, "amqp", "client", "--hosts", "random")
+	require.Equal(t, exitUsage, got.status)
+	require.Contains(t, got.stderr, "must be one of order, spread")
+}
+
+// TestHostsInJSON: JSON has the same.
+func TestHostsInJSON(t *testing.T) {
+	b := twoBrokers(t, broker.STOMP)
+	got := with(t, "stomp", "client", "--url", "stomp://"+b[0].Addr(broker.STOMP)+","+b[1].Addr(broker.STOMP), "--message-count", "20", "--json", "-", "queue://Q")
+	require.Equal(t, exitOK, got.status, got.stderr)
+	var records []struct{ BrokerHosts []result.BrokerHost }
+	require.NoError(t, json.NewDecoder(strings.NewReader(got.stdout)).Decode(&records))
+	require.Equal(t, []result.BrokerHost{
+		{Name: b[0].Addr(broker.STOMP), Connections: 2, Producers: 1, Consumers: 1, Sent: 20, Completed: 20, Received: 20},
+		{Name: b[1].Addr(broker.STOMP)},
+	}, records[len(records)-1].BrokerHosts)
+}

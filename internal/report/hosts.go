@@ -1,0 +1,67 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// hostFigures returns the figures of the brokers' hosts.
+func hostFigures(list []stats.HostSummary) (out []result.BrokerHost) {
+	for i := range list {
+		h := &list[i]
+		out = append(out, result.BrokerHost{
+			Name: h.Host, Connections: h.Connections, Producers: h.Producers, Consumers: h.Consumers, Sent: h.Sent,
+			Completed: h.Completed, Unconfirmed: h.Unconfirmed, Received: h.Received,
+		})
+	}
+	return out
+}
+
+// hostLines returns a line for each host of the brokers, and one for the spread of each role.
+func hostLines(list []stats.HostSummary) (lines []string) {
+	hosts := hostFigures(list)
+	spreads := result.SpreadOverHosts(hosts)
+	for i := range hosts {
+		h := &hosts[i]
+		text := fmt.Sprintf("host %s: %s", oneLine(h.Name), plural(h.Connections, "connection"))
+		for _, s := range spreads {
+			if s.Role == roleOf(true) {
+				text += fmt.Sprintf("; %s, sent %d, completed %d", plural(h.Producers, "producer"), h.Sent, h.Completed)
+				if h.Unconfirmed > 0 {
+					text += fmt.Sprintf(", unconfirmed %d", h.Unconfirmed)
+				}
+			} else {
+				text += fmt.Sprintf("; %s, received %d", plural(h.Consumers, "consumer"), h.Received)
+			}
+		}
+		lines = append(lines, text)
+	}
+	for _, s := range spreads {
+		what := "received"
+		if s.Role == roleOf(true) {
+			what = "completed"
+		}
+		lines = append(lines, fmt.Sprintf("%s per host: %d / %d / %d (minimum, median, maximum of %d)", what,
+			s.Minimum, s.Median, s.Maximum, s.Hosts))
+	}
+	return lines
+}
+
+func writeHosts(b *strings.Builder, list []stats.HostSummary) {
+	for _, line := range hostLines(list) {
+		b.WriteString("--- " + line + "\n")
+	}
+}
+
+// hostsOf returns the hosts of a worker, each once.
+func hostsOf(w *stats.WorkerTotal) (names []string) {
+	for i := range w.Hosts {
+		if n := len(names); n == 0 || names[n-1] != w.Hosts[i].Host {
+			names = append(names, w.Hosts[i].Host)
+		}
+	}
+	return names
+}

@@ -1,0 +1,74 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+func TestHostLines(t *testing.T) {
+	t.Parallel()
+	hosts := []stats.HostSummary{
+		{Host: "a:1", Connections: 3, Producers: 2, Consumers: 1, HostCounts: stats.HostCounts{Sent: 12, Completed: 10, Unconfirmed: 2, Received: 7}},
+		{Host: "b\x1b:1", Connections: 1, Producers: 1, HostCounts: stats.HostCounts{Sent: 5, Completed: 5}},
+	}
+	require.Equal(t, []string{
+		"host a:1: 3 connections; 2 producers, sent 12, completed 10, unconfirmed 2; 1 consumer, received 7",
+		`host b\x1b:1: 1 connection; 1 producer, sent 5, completed 5; 0 consumers, received 0`,
+		"completed per host: 5 / 7 / 10 (minimum, median, maximum of 2)",
+		"received per host: 0 / 3 / 7 (minimum, median, maximum of 2)",
+	}, hostLines(hosts))
+	hosts[0].Consumers, hosts[0].Received = 0, 0
+	require.Equal(t, []string{
+		"host a:1: 3 connections; 2 producers, sent 12, completed 10, unconfirmed 2",
+		`host b\x1b:1: 1 connection; 1 producer, sent 5, completed 5`,
+		"completed per host: 5 / 7 / 10 (minimum, median, maximum of 2)",
+	}, hostLines(hosts))
+	require.Empty(t, hostLines(nil))
+}
+
+// TestHostsInOutputs: the console, the short format and JSON have the figures per host.
+func TestHostsInOutputs(t *testing.T) {
+	t.Parallel()
+	s := numbersRun()
+	s.Hosts = []stats.HostSummary{
+		{Host: "a:1", Connections: 1, Producers: 1, Consumers: 1, HostCounts: stats.HostCounts{Sent: 4000, Completed: 3900, Unconfirmed: 100, Received: 3800}},
+		{Host: "b:1", Connections: 2, Producers: 2, Consumers: 2, HostCounts: stats.HostCounts{Sent: 5000, Completed: 5000, Received: 4200}},
+	}
+	var console, short bytes.Buffer
+	c := NewConsole(&console, ConsoleOptions{})
+	require.NoError(t, c.Start(clientRun(true)))
+	require.NoError(t, c.Summary(s))
+	require.Contains(t, console.String(), "\n--- host a:1: 1 connection; 1 producer, sent 4000, completed 3900, unconfirmed 100; 1 consumer, received 3800\n"+
+		"--- host b:1: 2 connections; 2 producers, sent 5000, completed 5000; 2 consumers, received 4200\n"+
+		"--- completed per host: 3900 / 4450 / 5000 (minimum, median, maximum of 2)\n"+
+		"--- received per host: 3800 / 4000 / 4200 (minimum, median, maximum of 2)\n")
+	sh := NewShort(&short, ShortOptions{})
+	require.NoError(t, sh.Start(clientRun(true)))
+	require.NoError(t, sh.Summary(s))
+	require.Contains(t, short.String(), "\ncompleted per host: 3900 / 4450 / 5000 (minimum, median, maximum of 2)\n")
+	path := filepath.Join(t.TempDir(), "run.json")
+	j, err := NewJSON(path)
+	require.NoError(t, err)
+	require.NoError(t, j.Start(clientRun(true)))
+	require.NoError(t, j.Summary(s))
+	require.NoError(t, j.Close())
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var records []struct {
+		BrokerHosts, BrokerHostSpreads []map[string]any
+	}
+	require.NoError(t, json.Unmarshal(text, &records))
+	last := records[len(records)-1]
+	require.Equal(t, map[string]any{
+		"name": "a:1", "connections": 1., "producers": 1., "consumers": 1., "sent": 4000., "completed": 3900., "unconfirmed": 100., "received": 3800.,
+	}, last.BrokerHosts[0])
+	require.Len(t, last.BrokerHosts, 2)
+	require.Equal(t, map[string]any{"role": "consumers", "hosts": 2., "minimum": 3800., "median": 4000., "maximum": 4200.}, last.BrokerHostSpreads[1])
+}
