@@ -74,6 +74,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	}
 	r.problems(s)
 	r.judge(s)
+	cutSettlements(s)
 	r.laterFailures(s)
 	r.warnings(s, excess)
 	s.Success = len(s.Problems) == 0
