@@ -15,7 +15,7 @@ FUZZ_SESSION_TIME ?= 10m
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build dist man test unit lint fmt fuzz fuzz-session features docs limits bench bench-artemis bench-peers bench-broker bench-verify acceptance clean
+.PHONY: help build dist man test unit lint fmt fuzz fuzz-session features failures docs limits bench bench-artemis bench-peers bench-broker bench-verify acceptance clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ fuzz-session: ## run loads through a proxy that mutates the bytes, for FUZZ_SESS
 
 features: ## make docs/features.md: the conformance suite on all brokers and versions; half an hour, as root
 	./scripts/features.sh docs/features.md
+
+failures: build ## make docs/failures.md: brokers that fail under load, and what perfmq reports of it; half an hour
+	$(GO) run ./internal/brokertest/cmd/failures -perfmq bin/perfmq -out docs/failures.md
 
 docs: ## run the commands in README.md and docs/ and write their output into the pages; best on an idle machine
 	$(GO) test ./internal/cli -run '^TestSettingsReference$$' -update

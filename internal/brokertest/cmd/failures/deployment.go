@@ -1,0 +1,98 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+)
+
+// deployment is one broker or several that work together.
+type deployment struct {
+	name     string // in -only
+	failures []string
+	launch   func(ctx context.Context, f *failure) (*cluster, error)
+}
+
+// node is a broker's process.
+type node interface {
+	Start(ctx context.Context) error
+	Kill()
+	Pause() error
+	Resume() error
+	LogTail() string
+}
+
+// cluster is a running deployment.
+type cluster struct {
+	title     string
+	primary   node
+	endpoints []endpoint
+	cutter    *cutter // nil without one
+	close     func() error
+	// stored asks for the number of messages in a queue from which nothing was received.
+	stored func(ctx context.Context, queue string) (int64, error)
+	// left asks for the number of messages that are in a queue; nil if the broker does not tell.
+	left func(ctx context.Context, queue string) (int64, error)
+	// answers, if not nil, is how a proxy of that address changes what the broker answers.
+	answers func(ctx context.Context, c *cutter) (func([]byte) []byte, error)
+}
+
+// endpoint is where the brokers of a cluster speak a protocol.
+type endpoint struct {
+	protocol string
+	hosts    []string // host:port, those of the primary first
+	settings settings // of the broker in a scenario
+	prefix   string   // of names of queues
+}
+
+func (e *endpoint) url() string { return e.protocol + "://" + strings.Join(e.hosts, ",") }
+
+// throughProxies leads all connections of clients through the cutter.
+func (c *cluster) throughProxies(ctx context.Context) error {
+	var change func([]byte) []byte
+	if c.answers != nil {
+		var err error
+		if change, err = c.answers(ctx, c.cutter); err != nil {
+			return err
+		}
+	}
+	for i := range c.endpoints {
+		for j, host := range c.endpoints[i].hosts {
+			proxied, err := c.cutter.through(ctx, host, change)
+			if err != nil {
+				return err
+			}
+			c.endpoints[i].hosts[j] = proxied
+		}
+	}
+	return nil
+}
+
+// deployments are all of them, in the order of the page.
+func deployments() []*deployment {
+	return []*deployment{
+		{
+			name: "artemis", launch: launchArtemis,
+			failures: []string{"kill", "kill-transient", "stop", "cut", "full-block", "full-fail"},
+		},
+	}
+}
+
+// hostOf returns host:port of a URL without a path.
+func hostOf(url string) string {
+	_, host, _ := strings.Cut(url, "://")
+	return host
+}
+
+func login() settings {
+	return settings{"user": brokertest.User, "password": brokertest.Password}
+}
+
+// with returns settings and one more.
+func (s settings) with(key string, value any) settings {
+	s[key] = value
+	return s
+}

@@ -1,0 +1,164 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// failure is something that happens to a deployment under load.
+type failure struct {
+	name     string // in -only
+	title    string
+	promised string
+	expect   expectation
+	load     loadPlan
+	// apply lets it happen and returns when it is over; nil if the deployment is configured to fail.
+	apply func(ctx context.Context, c *cluster, l *harnessLog) error
+}
+
+// expectation is what perfmq must see of a failure.
+type expectation struct {
+	// outage: all connections break, so there is one outage, and it begins at the failure.
+	outage bool
+	// silence: nothing moves; a stall, or an outage if a time-out ended the connections, begins at the failure.
+	silence bool
+	// loses: the messages need not survive.
+	loses bool
+	// refused: the broker refuses messages, and perfmq says so.
+	refused bool
+	// blocked: the broker holds the producers up.
+	blocked bool
+}
+
+// loadPlan is the load during a failure.
+type loadPlan struct {
+	// seconds is the length of the load. The failure happens after calm.
+	seconds int
+	// live: producers and consumers of a queue are at work during the failure, beside the producers of the queue that is
+	// received from afterwards.
+	live bool
+	// relief is for how many seconds the producers of the kept queue go on when the consumers have come.
+	relief int
+	// rate of the kept queue, in messages per second.
+	rate int
+	// transient: messages are not persistent.
+	transient bool
+}
+
+const (
+	// calm is for how long the load goes on before the failure: perfmq compares the rate afterwards with that time.
+	calm = 8 * time.Second
+	// stopped is the length of SIGSTOP.
+	stopped = 20 * time.Second
+
+	liveRate, keptRate = 300, 100
+)
+
+// failures are all of them, in the order of the page.
+func failures() []failure {
+	usual := loadPlan{seconds: 32, live: true, rate: keptRate}
+	transient := usual
+	transient.transient = true
+	atOnce := usual
+	atOnce.seconds = 18
+	long := usual
+	long.seconds = 42
+	full := loadPlan{seconds: 10, rate: 300, relief: 10}
+	return []failure{
+		{
+			name: "kill", title: "kill -9 and restart", load: usual, apply: killAndStart, expect: expectation{outage: true},
+			promised: "confirmed persistent messages survive",
+		},
+		{
+			name: "kill-transient", title: "kill -9 and restart, messages not persistent", load: transient, apply: killAndStart,
+			expect:   expectation{outage: true, loses: true},
+			promised: "nothing: messages at the broker may be lost",
+		},
+		{
+			name: "stop", title: "SIGSTOP for 20 s", load: long, apply: pauseAndResume, expect: expectation{silence: true},
+			promised: "nothing is lost; the load goes on afterwards",
+		},
+		{
+			name: "cut", title: "connections cut in mid-frame", load: atOnce, apply: cutAll, expect: expectation{outage: true},
+			promised: "confirmed messages stay; a torn frame is no message",
+		},
+		{
+			name: "full-block", title: "full queue, producers wait", load: full, expect: expectation{blocked: true},
+			promised: "producers are held up, nothing is lost",
+		},
+		{
+			name: "full-fail", title: "full queue, messages refused", load: full, expect: expectation{refused: true},
+			promised: "refused messages are reported, all others are there",
+		},
+	}
+}
+
+func killAndStart(ctx context.Context, c *cluster, l *harnessLog) error {
+	l.begin("kill -9")
+	c.primary.Kill()
+	l.done("the process is gone")
+	if err := c.primary.Start(ctx); err != nil {
+		return err
+	}
+	l.note("started again")
+	return nil
+}
+
+func pauseAndResume(ctx context.Context, c *cluster, l *harnessLog) error {
+	l.begin("SIGSTOP")
+	if err := c.primary.Pause(); err != nil {
+		return err
+	}
+	l.done("all threads have stopped")
+	defer func() { _ = c.primary.Resume() }() // Close can end a stopped one, too
+	if err := wait(ctx, stopped); err != nil {
+		return err
+	}
+	if err := c.primary.Resume(); err != nil {
+		return err
+	}
+	l.note("SIGCONT")
+	return nil
+}
+
+func cutAll(ctx context.Context, c *cluster, l *harnessLog) error {
+	l.begin("cut")
+	n, err := c.cutter.cut(ctx)
+	l.done(fmt.Sprintf("%d connections have been cut", n))
+	return err
+}
+
+// wait returns after the time, or at the end of the context.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// harnessLog is what the harness did, by its own clock.
+type harnessLog struct {
+	mu          sync.Mutex
+	first, last time.Time // the failure began, and had its effect
+	lines       []string
+}
+
+func (l *harnessLog) begin(text string) { l.first = l.note(text) }
+
+func (l *harnessLog) done(text string) { l.last = l.note(text) }
+
+func (l *harnessLog) note(text string) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	l.lines = append(l.lines, now.Format("15:04:05.000 ")+text)
+	return now
+}

@@ -1,0 +1,232 @@
+//go:build unix
+
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// told is an observation of a failure that broke all connections, as it should be: 10 messages of each queue are in
+// doubt, of which 4 arrived.
+func told(edit func(*observation)) *observation {
+	first := time.Unix(1000, 0)
+	o := &observation{
+		expect: expectation{outage: true}, live: "L", kept: "K", first: first, last: first.Add(30 * time.Millisecond),
+		due: 500, stored: 494, left: 0,
+	}
+	verified := result.Verified{
+		Expected: 490, Received: 494, Once: 494, Duplicates: 3, AfterOutage: 3, UnconfirmedArrived: 4, UnconfirmedMissing: 6,
+	}
+	o.result = &result.Result{Complete: true, Outcome: result.Outcome{Success: true}}
+	o.result.Verification = &result.Verification{}
+	for _, q := range []string{"L", "K"} {
+		o.result.Workers = append(o.result.Workers, result.Worker{
+			Destination: "queue://" + q,
+			Counts:      result.Counts{Producers: &result.Producers{Sent: 500, Completed: 490, Unconfirmed: 10}},
+		})
+		o.result.Verification.Subscriptions = append(o.result.Verification.Subscriptions,
+			result.Subscription{Destination: "queue://" + q, Verified: verified})
+	}
+	o.result.Outages = []result.Outage{{
+		Time: first.Add(20 * time.Millisecond).UnixMicro(), Length: 2_400_000, Recovered: 3_000_000,
+	}}
+	edit(o)
+	return o
+}
+
+func kept(o *observation) (*result.Producers, *result.Verified) {
+	return o.result.Workers[1].Producers, &o.result.Verification.Subscriptions[1].Verified
+}
+
+// failed lets perfmq report a failed run.
+func failed(o *observation) { o.status, o.result.Outcome = 1, result.Outcome{Status: 1} }
+
+// full is an observation of a full queue: 100 messages, and another 400 when the consumers had come.
+func full(o *observation) {
+	o.expect, o.first, o.last, o.stored = expectation{blocked: true}, time.Time{}, time.Time{}, 100
+	o.result.Outages = nil
+	o.result.Stalls = []result.Stall{{Side: "send", Length: 7_000_000}}
+}
+
+func refusing(o *observation) {
+	full(o)
+	failed(o)
+	o.expect, o.result.Stalls = expectation{refused: true}, nil
+	p, v := kept(o)
+	p.Completed, p.Rejected = 440, 50
+	v.Expected, v.Received, v.Once = 440, 444, 444
+}
+
+// TestJudge: a promise that the broker broke is told apart from a mistake of perfmq, and each mistake is found.
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		edit    func(*observation)
+		verdict string // a regular expression
+	}{
+		"kept": {func(*observation) {}, `^kept; counts agree$`},
+		"one lost, and the broker had one less": {func(o *observation) {
+			failed(o)
+			_, v := kept(o)
+			v.Received, v.Once, v.Lost = v.Received-1, v.Once-1, 1
+			o.stored--
+		}, `^promise broken: 1 confirmed messages lost; counts agree$`},
+		"one lost, but the broker had it": {func(o *observation) {
+			failed(o)
+			_, v := kept(o)
+			v.Received, v.Once, v.Lost = v.Received-1, v.Once-1, 1
+		}, `^\*\*perfmq is wrong\*\*: the broker had 494 messages in the kept queue, 493 different ones were received$`},
+		"lost by right": {func(o *observation) {
+			o.expect.loses = true
+			failed(o)
+			_, v := kept(o)
+			v.Received, v.Once, v.Lost = 394, 394, 100
+			o.stored = 394
+		}, `^kept; counts agree$`},
+		"lost, and perfmq says success": {func(o *observation) {
+			_, v := kept(o)
+			v.Received, v.Once, v.Lost = v.Received-1, v.Once-1, 1
+			o.stored--
+		}, `wrong.*exit status 0 instead of 1`},
+		"nothing lost, and perfmq says failure": {failed, `wrong.*exit status 1 instead of 0`},
+		"result and exit status differ":         {func(o *observation) { o.result.Outcome.Success = false }, `wrong.*success false`},
+		"left at the broker":                    {func(o *observation) { o.left = 2 }, `wrong.*2 messages are left at the broker`},
+		"the broker does not tell":              {func(o *observation) { o.left = -1 }, `^kept`},
+		"an unexplained copy": {func(o *observation) {
+			failed(o)
+			_, v := kept(o)
+			v.Duplicates++
+		}, `^promise broken: 1 messages doubled`},
+		"a message without an end": {func(o *observation) {
+			p, _ := kept(o)
+			p.Sent++
+		}, `wrong.*K: 501 sent, 500 ended`},
+		"other confirmations than expectations": {func(o *observation) {
+			_, v := kept(o)
+			v.Expected--
+		}, `wrong.*K: 490 confirmed, 489 expected`},
+		"doubt without an end": {func(o *observation) {
+			_, v := kept(o)
+			v.UnconfirmedMissing--
+		}, `wrong.*K: 10 in doubt, of which 4 arrived and 5 did not`},
+		"verification does not add up": {func(o *observation) {
+			_, v := kept(o)
+			v.Lost++
+		}, `wrong.*does not add up`},
+		"damaged": {func(o *observation) {
+			_, v := kept(o)
+			v.Damaged++
+		}, `wrong.*damaged 1`},
+		"no load": {func(o *observation) { o.result.Workers[1].Destination = "queue://X" }, `wrong.*no messages to the queue K`},
+		"hung":    {func(o *observation) { o.hung = true }, `wrong.*it did not end`},
+		"torn result": {func(o *observation) {
+			o.result.Complete = false
+		}, `wrong.*its result is not complete`},
+		"broker's count differs": {func(o *observation) {
+			o.result.BrokerCount = &result.BrokerCount{Destinations: []result.DestinationCount{{
+				Destination: "queue://K", Acknowledged: &result.Compared{Count: 9, Least: 10, Most: 11},
+			}}}
+		}, `wrong.*the broker counts 9, not 10 to 11`},
+		"no outage":   {func(o *observation) { o.result.Outages = nil }, `wrong.*0 outages instead of one`},
+		"two outages": {func(o *observation) { o.result.Outages = append(o.result.Outages, o.result.Outages[0]) }, `wrong.*2 outages`},
+		"an early outage": {func(o *observation) {
+			o.result.Outages[0].Time = o.first.Add(-101 * time.Millisecond).UnixMicro()
+		}, `wrong.*it began -101ms from the harness's log`},
+		"a late outage": {func(o *observation) {
+			o.result.Outages[0].Time = o.last.Add(101 * time.Millisecond).UnixMicro()
+		}, `wrong.*it began 101ms from`},
+		"on time": {func(o *observation) { o.result.Outages[0].Time = o.last.Add(99 * time.Millisecond).UnixMicro() }, `^kept`},
+		"not back": {func(o *observation) {
+			failed(o)
+			o.result.Outages[0].NotBack = []string{"producer-0"}
+		}, `^kept`},
+		"silence": {func(o *observation) {
+			o.expect = expectation{silence: true}
+			o.result.Outages = nil
+			o.result.Stalls = []result.Stall{{Time: o.first.UnixMicro(), Length: 20_000_000}}
+		}, `^kept`},
+		"silence, unnoticed": {func(o *observation) {
+			o.expect = expectation{silence: true}
+			o.result.Outages = nil
+		}, `wrong.*neither a stall nor an outage`},
+		"silence, at another time": {func(o *observation) {
+			o.expect = expectation{silence: true}
+			o.result.Outages = nil
+			o.result.Stalls = []result.Stall{{Time: o.last.Add(2 * time.Second).UnixMicro(), Length: 20_000_000}}
+		}, `wrong.*it began 2s from`},
+		"full":                 {full, `^kept`},
+		"full, without a wait": {func(o *observation) { full(o); o.result.Stalls = nil }, `wrong.*no stall`},
+		"full, and all are taken": {func(o *observation) {
+			full(o)
+			o.stored, o.result.Stalls = 500, nil
+		}, `^promise broken: no producer was held up: the queue took all 500`},
+		"full, with more than was sent": {func(o *observation) { full(o); o.stored, o.due = 501, 600 }, `wrong.*the full queue had 501`},
+		"full, and a connection broke": {func(o *observation) {
+			full(o)
+			o.result.Outages = []result.Outage{{}}
+		}, `wrong.*1 outages, where no connection broke`},
+		"refused": {refusing, `^kept`},
+		"refused, as a success": {func(o *observation) {
+			refusing(o)
+			o.status, o.result.Outcome = 0, result.Outcome{Success: true}
+		}, `wrong.*exit status 0 instead of 1`},
+		"refused, and arrived": {func(o *observation) {
+			refusing(o)
+			_, v := kept(o)
+			v.RefusedArrived, v.Received = 1, v.Received+1
+		}, `wrong.*refused and arrived 1`},
+		"nothing refused": {func(o *observation) { full(o); o.expect = expectation{refused: true} }, `^promise broken: no message was refused`},
+		"ended by a refusal": {func(o *observation) {
+			refusing(o)
+			o.early, o.stored, o.left = true, 440, -1
+			*o.result.Verification = result.Verification{}
+		}, `^kept`},
+		"ended by a refusal, one is gone": {func(o *observation) {
+			refusing(o)
+			o.early, o.stored, o.left = true, 439, -1
+			*o.result.Verification = result.Verification{}
+		}, `wrong.*the broker had 439 messages, 440 were confirmed and 10 in doubt`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := judge(told(c.edit))
+			require.Regexp(t, c.verdict, r.verdict)
+			require.Equal(t, strings.Contains(c.verdict, "wrong"), mistakes([]row{r}) != nil)
+		})
+	}
+}
+
+// TestRow: what a row says of an observation.
+func TestRow(t *testing.T) {
+	t.Parallel()
+	r := judge(told(func(*observation) {}))
+	require.Equal(t, "an outage of 2.4 s, from +20 ms, full rate after 3 s", r.observed)
+	require.Equal(t, "live: 500 sent, 490 confirmed, 494 received, 0 lost, 10 in doubt (4 arrived), 3 redelivered; "+
+		"kept: 500 sent, 490 confirmed, 494 received, 0 lost, 10 in doubt (4 arrived), 3 redelivered", r.ours)
+	require.Equal(t, "kept: 494; left at the end: 0", r.brokers)
+	r.deployment, r.failure, r.protocol, r.promised = "Artemis | 1", "kill -9", "amqp", "all"
+	require.Contains(t, page([]row{r}, time.Minute), `| kill -9 | Artemis \| 1 | amqp | all | an outage of 2.4 s`)
+}
+
+// TestChoose: each failure of a deployment exists, and each failure has a deployment.
+func TestChoose(t *testing.T) {
+	t.Parallel()
+	all := choose(regexp.MustCompile(""))
+	names, n := map[string]bool{}, 0
+	for i := range all {
+		names[all[i].failure.name] = true
+	}
+	for _, d := range deployments() {
+		n += len(d.failures)
+	}
+	require.Len(t, all, n)
+	require.Len(t, names, len(failures()))
+	require.Len(t, choose(regexp.MustCompile("^artemis/kill$")), 1)
+}

@@ -1,0 +1,184 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/brokertest/peerbench"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// errEnded: the run ended by itself.
+var errEnded = errors.New("perfmq ended")
+
+// hangLimit is how much longer than its load a run may take: drain, hook and end.
+const hangLimit = 3 * time.Minute
+
+// load is a run of perfmq over one protocol.
+type load struct {
+	protocol   string
+	live, kept string // queues
+	dir        string // of its files
+	cmd        *exec.Cmd
+	output     bytes.Buffer
+	ended      chan struct{}
+	err        error // of Wait; valid after ended
+}
+
+// start begins the run of a trial over an endpoint.
+func (s *session) start(ctx context.Context, t *trial, e *endpoint) (*load, error) {
+	name := strings.ReplaceAll(t.name(), "/", "-") + "-" + e.protocol
+	l := &load{
+		protocol: e.protocol, live: e.prefix + name + "-live", kept: e.prefix + name + "-kept",
+		dir: filepath.Join(s.dir, name), ended: make(chan struct{}),
+	}
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return nil, err
+	}
+	text, err := json.MarshalIndent(l.scenario(&t.failure.load, e), "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(l.dir, "scenario.yaml") // JSON is YAML
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return nil, err
+	}
+	l.cmd = peerbench.Perfmq(ctx, s.perfmq, "run", file, "--result", l.results())
+	l.cmd.Stdout, l.cmd.Stderr = &l.output, &l.output
+	if err := l.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start perfmq: %w", err)
+	}
+	go func() {
+		defer close(l.ended)
+		l.err = l.cmd.Wait()
+	}()
+	return l, nil
+}
+
+func (l *load) results() string { return filepath.Join(l.dir, "result") }
+
+// asked and answered are files by which the run waits for the harness between its steps.
+func (l *load) asked() string    { return filepath.Join(l.dir, "asked") }
+func (l *load) answered() string { return filepath.Join(l.dir, "answered") }
+
+type settings map[string]any
+
+// scenario is the load: a step in which the failure happens, and one that receives what the broker has kept.
+func (l *load) scenario(p *loadPlan, e *endpoint) settings {
+	producers := func(queue string, rate int) settings {
+		return settings{
+			"role": "producer", "destination": "queue://" + queue, "rate": rate, "producers": 2, "max-pending": 50,
+			"persistent": !p.transient, "reconnect": true,
+		}
+	}
+	consumers := func(queue string) settings {
+		return settings{"role": "consumer", "destination": "queue://" + queue, "reconnect": true}
+	}
+	groups := settings{"keepers": producers(l.kept, p.rate), "drainers": consumers(l.kept)}
+	first := []string{"keepers"}
+	if p.live {
+		groups["senders"], groups["readers"] = producers(l.live, liveRate), consumers(l.live)
+		first = append(first, "senders", "readers")
+	}
+	second := settings{
+		"name": "drain", "groups": []string{"drainers"}, "until": "drained",
+		"before": fmt.Sprintf("touch '%s'; while [ ! -e '%s' ]; do sleep 0.1; done", l.asked(), l.answered()),
+	}
+	if p.relief > 0 {
+		second["groups"] = []string{"keepers", "drainers"}
+		second["duration"] = fmt.Sprintf("%ds", p.relief)
+	}
+	broker := settings{"protocol": e.protocol, "url": e.url()}
+	for key, value := range e.settings {
+		broker[key] = value
+	}
+	return settings{
+		"version": 1, "verify": true, "drain-timeout": "10s", "broker": broker, "groups": groups,
+		"steps": []settings{
+			{"name": "failure", "groups": first, "duration": fmt.Sprintf("%ds", p.seconds)}, second,
+		},
+	}
+}
+
+// underWay waits until messages have gone through for some seconds.
+func (l *load) underWay(ctx context.Context) error {
+	return l.until(ctx, "the load is under way", func() bool {
+		r, err := result.Read(l.results())
+		return err == nil && len(r.Rows) > 0 && r.Rows[len(r.Rows)-1].Elapsed >= calm.Microseconds() &&
+			r.Total.Producers != nil && r.Total.Producers.Completed > 0
+	})
+}
+
+// betweenSteps waits until the run waits for the harness.
+func (l *load) betweenSteps(ctx context.Context) error {
+	return l.until(ctx, "the step of the failure is over", func() bool {
+		_, err := os.Stat(l.asked())
+		return err == nil
+	})
+}
+
+// goOn lets the run begin its second step.
+func (l *load) goOn() error { return os.WriteFile(l.answered(), nil, 0o600) }
+
+// until waits for a condition, or for an error: the end of the run.
+func (l *load) until(ctx context.Context, what string, reached func() bool) error {
+	for !reached() {
+		select {
+		case <-l.ended:
+			return fmt.Errorf("%w over %s before %s: %w\n%s", errEnded, l.protocol, what, l.err, l.tail())
+		default:
+		}
+		if err := wait(ctx, 100*time.Millisecond); err != nil {
+			return fmt.Errorf("wait until %s over %s: %w\n%s", what, l.protocol, err, l.tail())
+		}
+	}
+	return nil
+}
+
+// finish waits for the end of the run, and reads its result. A run that does not end is killed.
+func (l *load) finish(ctx context.Context, o *observation) error {
+	select {
+	case <-l.ended:
+	case <-ctx.Done():
+		l.stop()
+		o.hung = true
+	}
+	var exit *exec.ExitError
+	if l.err != nil && !errors.As(l.err, &exit) {
+		return l.err
+	}
+	o.status = l.cmd.ProcessState.ExitCode()
+	r, err := result.Read(l.results())
+	if err != nil {
+		return fmt.Errorf("read the result over %s: %w\n%s", l.protocol, err, l.tail())
+	}
+	o.result = r
+	return nil
+}
+
+// stop ends the run at once, if it has not ended.
+func (l *load) stop() {
+	_ = l.cmd.Process.Kill() // it may have ended
+	<-l.ended
+}
+
+// tail is the end of the output of a run that has ended, or of its files.
+func (l *load) tail() string {
+	select {
+	case <-l.ended:
+	default:
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(l.output.String()), "\n")
+	return strings.Join(lines[max(0, len(lines)-15):], "\n")
+}

@@ -1,0 +1,125 @@
+//go:build unix
+
+// Command failures puts a load on real brokers, lets them fail, and compares what perfmq reports with what the harness
+// did and with what the broker has counted. It writes the outcomes as a page:
+//
+//	go run ./internal/brokertest/cmd/failures -perfmq bin/perfmq -out docs/failures.md
+//
+// Each deployment is started once for each failure, and all its protocols are under load at once. Everything listens on
+// loopback, on free ports, and is stopped in any case. It fails if perfmq was wrong, not if a broker was.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "error: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// session is one call of the command.
+type session struct {
+	perfmq, dir string
+	keep        bool // the folder
+}
+
+// trial is a deployment and a failure of it.
+type trial struct {
+	deployment *deployment
+	failure    *failure
+}
+
+func (t *trial) name() string { return t.deployment.name + "/" + t.failure.name }
+
+func run(ctx context.Context) (err error) {
+	var s session
+	flag.StringVar(&s.perfmq, "perfmq", "bin/perfmq", "our binary")
+	flag.BoolVar(&s.keep, "keep", false, "keep the results of the runs, and print their folder")
+	out := flag.String("out", "", "write the page to this file, instead of the standard output")
+	only := flag.String("only", "", "deployments and failures to try, as a regular expression, such as ^artemis/kill$")
+	list := flag.Bool("list", false, "list deployments and failures, and end")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	}
+	wanted, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	trials := choose(wanted)
+	if *list {
+		for i := range trials {
+			fmt.Println(trials[i].name())
+		}
+		return nil
+	}
+	if s.dir, err = os.MkdirTemp("", "perfmq-failures-"); err != nil {
+		return err
+	}
+	if s.keep {
+		fmt.Fprintf(os.Stderr, "results are in %s\n", s.dir)
+	} else {
+		defer func() { err = errors.Join(err, os.RemoveAll(s.dir)) }()
+	}
+	began := time.Now()
+	var rows []row
+	var errs []error
+	for i := range trials {
+		t := &trials[i]
+		got, err := s.try(ctx, t)
+		if ctx.Err() != nil { // without a page: it would not have all rows
+			return errors.Join(ctx.Err(), err)
+		}
+		if err != nil { // the others are worth trying
+			errs = append(errs, fmt.Errorf("%s: %w", t.name(), err))
+			fmt.Fprintf(os.Stderr, "%s: error: %v\n", t.name(), err)
+			got = append(got, row{
+				deployment: t.deployment.name, failure: t.failure.title, promised: t.failure.promised,
+				verdict: "**not carried out**",
+			})
+		}
+		for _, r := range got {
+			fmt.Fprintf(os.Stderr, "%s over %s: %s\n  observed: %s\n  ours: %s\n  broker's: %s\n", t.name(), r.protocol,
+				r.verdict, r.observed, r.ours, r.brokers)
+		}
+		rows = append(rows, got...)
+	}
+	return errors.Join(append(errs, write(*out, page(rows, time.Since(began))), mistakes(rows))...)
+}
+
+// choose returns the trials whose names match.
+func choose(wanted *regexp.Regexp) (list []trial) {
+	all := failures()
+	for _, d := range deployments() {
+		for _, name := range d.failures {
+			for i := range all {
+				t := trial{d, &all[i]}
+				if all[i].name == name && wanted.MatchString(t.name()) {
+					list = append(list, t)
+				}
+			}
+		}
+	}
+	return list
+}
+
+func write(file, text string) error {
+	if file == "" {
+		_, err := os.Stdout.WriteString(text)
+		return err
+	}
+	return os.WriteFile(file, []byte(text), 0o644) //nolint:gosec // a page of the documentation
+}

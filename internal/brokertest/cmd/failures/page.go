@@ -1,0 +1,35 @@
+//go:build unix
+
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// pageHead says what the table is, and what is not in it.
+//
+//go:embed head.md
+var pageHead string
+
+// page returns the rows as Markdown.
+func page(rows []row, took time.Duration) string {
+	var b strings.Builder
+	b.WriteString(pageHead)
+	fmt.Fprintf(&b, "\n## Outcomes\n\nBrokers and tester ran on one machine with %d processors, for %s.\n\n",
+		runtime.NumCPU(), took.Round(time.Second))
+	b.WriteString("| failure | deployment | protocol | promised | observed | our count | broker's count | verdict |\n" +
+		"| --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	for i := range rows {
+		r := &rows[i]
+		cells := []string{r.failure, r.deployment, r.protocol, r.promised, r.observed, r.ours, r.brokers, r.verdict}
+		for k := range cells {
+			cells[k] = strings.NewReplacer("|", `\|`, "\n", " ").Replace(cells[k])
+		}
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
+	}
+	return b.String()
+}

@@ -1,0 +1,110 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// try carries a trial out, and returns a row for each protocol.
+func (s *session) try(ctx context.Context, t *trial) (rows []row, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(t.failure.load.seconds+t.failure.load.relief)*time.Second+
+		calm+2*hangLimit)
+	defer cancel()
+	c, err := t.deployment.launch(ctx, t.failure)
+	if err != nil {
+		return nil, fmt.Errorf("start the brokers: %w", err)
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	if t.failure.name == "cut" {
+		c.cutter = new(cutter)
+		defer c.cutter.close()
+		if err := c.throughProxies(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var loads []*load
+	defer func() {
+		for _, l := range loads {
+			l.stop()
+		}
+	}()
+	for i := range c.endpoints {
+		l, err := s.start(ctx, t, &c.endpoints[i])
+		if err != nil {
+			return nil, err
+		}
+		loads = append(loads, l)
+	}
+	var log harnessLog
+	if err := applyTo(ctx, t.failure, c, loads, &log); err != nil {
+		return nil, fmt.Errorf("%w\nthe harness: %s\nthe broker: %s", err, strings.Join(log.lines, "; "), c.primary.LogTail())
+	}
+	for _, l := range loads {
+		o, err := s.observe(ctx, t, c, l, &log)
+		if err != nil {
+			return nil, err
+		}
+		r := judge(o)
+		r.deployment, r.failure, r.promised, r.protocol = c.title, t.failure.title, t.failure.promised, l.protocol
+		rows = append(rows, r)
+		text := fmt.Sprintf("%s\n\nharness:\n%s\n\n%+v\n", l.output.String(), strings.Join(log.lines, "\n"), r)
+		if err := os.WriteFile(filepath.Join(l.dir, "output.txt"), []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// applyTo lets the failure happen when all loads are under way.
+func applyTo(ctx context.Context, f *failure, c *cluster, loads []*load, log *harnessLog) error {
+	if f.apply == nil {
+		return nil
+	}
+	for _, l := range loads {
+		if err := l.underWay(ctx); err != nil {
+			return err
+		}
+	}
+	return f.apply(ctx, c, log)
+}
+
+// observe waits for the end of a load, and asks the broker for its counts on the way.
+func (s *session) observe(ctx context.Context, t *trial, c *cluster, l *load, log *harnessLog) (*observation, error) {
+	o := &observation{
+		expect: t.failure.expect, live: l.live, kept: l.kept, first: log.first, last: log.last, left: -1,
+		due: int64(t.failure.load.rate * t.failure.load.seconds),
+	}
+	err := l.betweenSteps(ctx)
+	if o.early = errors.Is(err, errEnded) && t.failure.expect.refused; err != nil && !o.early {
+		return nil, err
+	}
+	if o.stored, err = c.stored(ctx, l.kept); err != nil {
+		return nil, fmt.Errorf("ask the broker for its count: %w", err)
+	}
+	if err := l.goOn(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, hangLimit)
+	defer cancel()
+	if err := l.finish(ctx, o); err != nil {
+		return nil, err
+	}
+	for _, queue := range []string{l.live, l.kept} {
+		if c.left == nil || o.early || queue == l.live && !t.failure.load.live {
+			continue
+		}
+		n, err := c.left(ctx, queue)
+		if err != nil {
+			return nil, fmt.Errorf("ask the broker for its count: %w", err)
+		}
+		o.left = max(o.left, 0) + n
+	}
+	return o, nil
+}
