@@ -36,6 +36,10 @@ type cluster struct {
 	stored func(ctx context.Context, queue string) (int64, error)
 	// left asks for the number of messages that are in a queue; nil if the broker does not tell.
 	left func(ctx context.Context, queue string) (int64, error)
+	// lasting: stored also counts messages that were received, over restarts of the broker, too.
+	lasting bool
+	// alarm, if not nil, makes the broker hold all producers up, or lets them go on.
+	alarm func(ctx context.Context, on bool) error
 	// answers, if not nil, is how a proxy of that address changes what the broker answers.
 	answers func(ctx context.Context, c *cutter) (func([]byte) []byte, error)
 }
@@ -77,6 +81,15 @@ func deployments() []*deployment {
 		{
 			name: "artemis", launch: launchArtemis,
 			failures: []string{"kill", "kill-transient", "stop", "cut", "full-block", "full-fail"},
+		},
+		{
+			name: "activemq", launch: launchActiveMQ,
+			failures: []string{"kill", "kill-transient", "stop", "cut", "full-block", "full-fail"},
+		},
+		{name: "rocketmq", launch: launchRocketMQ, failures: []string{"kill", "stop", "cut"}},
+		{
+			name: "rabbitmq", launch: launchRabbitMQ,
+			failures: []string{"kill", "kill-transient", "stop", "cut", "alarm", "full-fail"},
 		},
 	}
 }

@@ -91,6 +91,10 @@ func failures() []failure {
 			promised: "producers are held up, nothing is lost",
 		},
 		{
+			name: "alarm", title: "memory alarm for 10 s, producers wait", load: usual, apply: alarm,
+			expect: expectation{silence: true}, promised: "producers are held up, nothing is lost",
+		},
+		{
 			name: "full-fail", title: "full queue, messages refused", load: full, expect: expectation{refused: true},
 			promised: "refused messages are reported, all others are there",
 		},
@@ -130,6 +134,22 @@ func cutAll(ctx context.Context, c *cluster, l *harnessLog) error {
 	n, err := c.cutter.cut(ctx)
 	l.done(fmt.Sprintf("%d connections have been cut", n))
 	return err
+}
+
+func alarm(ctx context.Context, c *cluster, l *harnessLog) error {
+	l.begin("alarm")
+	if err := c.alarm(ctx, true); err != nil {
+		return err
+	}
+	l.done("alarm is on")
+	if err := wait(ctx, 10*time.Second); err != nil {
+		return err
+	}
+	if err := c.alarm(ctx, false); err != nil {
+		return err
+	}
+	l.note("alarm is off")
+	return nil
 }
 
 // wait returns after the time, or at the end of the context.

@@ -24,6 +24,7 @@ type observation struct {
 	early       bool      // perfmq ended in the first step, because of a refused message
 	due         int64     // messages to the kept queue in the first step
 	stored      int64     // by the broker: messages in the kept queue when its producers had ended
+	total       int64     // by the broker: messages that the live queue has ever had; -1 if it does not tell
 	left        int64     // by the broker: messages in all queues at the end; -1 if it does not tell
 	result      *result.Result
 }
@@ -149,6 +150,9 @@ func (j *judgement) counts() {
 		}
 	case int64(v.Received) != j.stored:
 		j.wrong("the broker had %d messages in the kept queue, %d different ones were received", j.stored, v.Received)
+	}
+	if _, v := j.queue(j.live); j.total >= 0 && int64(v.Received) != j.total {
+		j.wrong("the broker had %d messages in the live queue, %d different ones were received", j.total, v.Received)
 	}
 	if j.left > 0 {
 		j.wrong("all is drained, but %d messages are left at the broker", j.left)
@@ -281,7 +285,7 @@ func (j *judgement) waits() string {
 		longest = max(longest, s.Length)
 	}
 	if j.tookAll() {
-		return fmt.Sprintf("%d messages taken, above a limit of %d", j.stored, fullAt)
+		return fmt.Sprintf("%d messages taken", j.stored)
 	}
 	if longest == 0 {
 		j.wrong("no stall, where the queue was full")
@@ -343,6 +347,9 @@ func (j *judgement) row(observed string, kept bool) row {
 		ours = append(ours, text)
 	}
 	brokers = append(brokers, fmt.Sprintf("kept: %d", j.stored))
+	if j.total >= 0 {
+		brokers = append(brokers, fmt.Sprintf("live: %d", j.total))
+	}
 	if j.left >= 0 {
 		brokers = append(brokers, fmt.Sprintf("left at the end: %d", j.left))
 	}

@@ -19,7 +19,7 @@ func told(edit func(*observation)) *observation {
 	first := time.Unix(1000, 0)
 	o := &observation{
 		expect: expectation{outage: true}, live: "L", kept: "K", first: first, last: first.Add(30 * time.Millisecond),
-		due: 500, stored: 494, left: 0,
+		due: 500, stored: 494, left: 0, total: -1,
 	}
 	verified := result.Verified{
 		Expected: 490, Received: 494, Once: 494, Duplicates: 3, AfterOutage: 3, UnconfirmedArrived: 4, UnconfirmedMissing: 6,
@@ -98,6 +98,8 @@ func TestJudge(t *testing.T) {
 		"nothing lost, and perfmq says failure": {failed, `wrong.*exit status 1 instead of 0`},
 		"result and exit status differ":         {func(o *observation) { o.result.Outcome.Success = false }, `wrong.*success false`},
 		"left at the broker":                    {func(o *observation) { o.left = 2 }, `wrong.*2 messages are left at the broker`},
+		"the broker had as many live ones":      {func(o *observation) { o.total = 494 }, `^kept`},
+		"the broker had fewer live ones":        {func(o *observation) { o.total = 493 }, `wrong.*had 493 messages in the live queue, 494`},
 		"the broker does not tell":              {func(o *observation) { o.left = -1 }, `^kept`},
 		"an unexplained copy": {func(o *observation) {
 			failed(o)

@@ -78,7 +78,8 @@ func applyTo(ctx context.Context, f *failure, c *cluster, loads []*load, log *ha
 // observe waits for the end of a load, and asks the broker for its counts on the way.
 func (s *session) observe(ctx context.Context, t *trial, c *cluster, l *load, log *harnessLog) (*observation, error) {
 	o := &observation{
-		expect: t.failure.expect, live: l.live, kept: l.kept, first: log.first, last: log.last, left: -1,
+		expect: t.failure.expect, live: l.live, kept: l.kept, first: log.first, last: log.last,
+		left: -1, total: -1,
 		due: int64(t.failure.load.rate * t.failure.load.seconds),
 	}
 	err := l.betweenSteps(ctx)
@@ -95,6 +96,11 @@ func (s *session) observe(ctx context.Context, t *trial, c *cluster, l *load, lo
 	defer cancel()
 	if err := l.finish(ctx, o); err != nil {
 		return nil, err
+	}
+	if c.lasting && t.failure.load.live {
+		if o.total, err = c.stored(ctx, l.live); err != nil {
+			return nil, fmt.Errorf("ask the broker for its count: %w", err)
+		}
 	}
 	for _, queue := range []string{l.live, l.kept} {
 		if c.left == nil || o.early || queue == l.live && !t.failure.load.live {
