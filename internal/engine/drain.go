@@ -158,7 +158,7 @@ func inFlight(producers []*producer) (n uint64) {
 // alive tells whether one of the consumers is left to receive anything.
 func alive(consumers []*consumer) bool {
 	for _, c := range consumers {
-		if c.driver == nil {
+		if c.driver == nil || c.ended == nil { // never started
 			continue
 		}
 		select {

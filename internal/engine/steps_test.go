@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -451,6 +453,22 @@ func TestStepsEndEarly(t *testing.T) {
 			require.Contains(t, sum.Reason, "step two could not begin")
 			require.EqualValues(t, 30, sum.Total.Completed)
 		})
+	})
+}
+
+// TestStepThatCannotBegin: its consumers were opened and never asked for messages. What is at the broker is left, not lost.
+func TestStepThatCannotBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScenario(mem.New().Factory(), true)
+		s.step("one", lasting(3*time.Second), s.senders("senders", paced("10")))
+		readers := s.readers("readers", nil)
+		s.endpoint.Open.URL, s.endpoint.Broker = "mem://unreachable", "other"
+		s.step("two", lasting(3*time.Second), readers, s.senders("others", paced("10")))
+		sum := s.run(t, nil)
+		require.False(t, sum.Success)
+		require.Contains(t, sum.Reason, "step two could not begin")
+		require.Equal(t, verify.Counts{Expected: 30, Left: 30}, sum.Verification.Total)
+		require.NotContains(t, strings.Join(sum.Problems, "\n"), "lost")
 	})
 }
 
