@@ -50,6 +50,7 @@ type endpoint struct {
 	hosts    []string // host:port, those of the primary first
 	settings settings // of the broker in a scenario
 	prefix   string   // of names of queues
+	durable  bool     // all messages are persistent: producers have no choice
 }
 
 func (e *endpoint) url() string { return e.protocol + "://" + strings.Join(e.hosts, ",") }
@@ -84,7 +85,7 @@ func deployments() []*deployment {
 		},
 		{
 			name: "activemq", launch: launchActiveMQ,
-			failures: []string{"kill", "kill-transient", "stop", "cut", "full-block", "full-fail"},
+			failures: []string{"kill", "kill-transient", "stop", "cut", "full-store", "full-fail"},
 		},
 		{name: "rocketmq", launch: launchRocketMQ, failures: []string{"kill", "stop", "cut"}},
 		{

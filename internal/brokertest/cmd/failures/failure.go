@@ -68,6 +68,8 @@ func failures() []failure {
 	long := usual
 	long.seconds = 42
 	full := loadPlan{seconds: 10, rate: 300, relief: 10}
+	hold := full
+	hold.relief = 0 // producers of ActiveMQ Classic whose connection is held up cannot connect again beside it
 	return []failure{
 		{
 			name: "kill", title: "kill -9 and restart", load: usual, apply: killAndStart, expect: expectation{outage: true},
@@ -88,6 +90,10 @@ func failures() []failure {
 		},
 		{
 			name: "full-block", title: "full queue, producers wait", load: full, expect: expectation{blocked: true},
+			promised: "producers are held up, nothing is lost",
+		},
+		{
+			name: "full-store", title: "full store, producers wait", load: hold, expect: expectation{blocked: true},
 			promised: "producers are held up, nothing is lost",
 		},
 		{

@@ -31,11 +31,11 @@ type observation struct {
 
 // row is a line of the page.
 type row struct {
-	deployment, failure, protocol string
-	promised, observed            string
-	ours, brokers                 string
-	verdict                       string
-	mistakes                      []string // of perfmq
+	Deployment, Failure, Protocol string
+	Promised, Observed            string
+	Ours, Brokers                 string
+	Verdict                       string
+	Mistakes                      []string `json:",omitempty"` // of perfmq
 }
 
 // judge compares perfmq's report of a run with the truth.
@@ -326,7 +326,7 @@ func off(at int64, first, last time.Time) time.Duration {
 func seconds(us int64) float64 { return float64(us) / 1e6 }
 
 func (j *judgement) row(observed string, kept bool) row {
-	r := row{observed: observed, mistakes: j.mistakes}
+	r := row{Observed: observed, Mistakes: j.mistakes}
 	var ours, brokers []string
 	for _, q := range j.queues() {
 		p, v := j.queue(q)
@@ -353,14 +353,14 @@ func (j *judgement) row(observed string, kept bool) row {
 	if j.left >= 0 {
 		brokers = append(brokers, fmt.Sprintf("left at the end: %d", j.left))
 	}
-	r.ours, r.brokers = strings.Join(ours, "; "), strings.Join(brokers, "; ")
+	r.Ours, r.Brokers = strings.Join(ours, "; "), strings.Join(brokers, "; ")
 	switch {
 	case len(j.mistakes) > 0:
-		r.verdict = "**perfmq is wrong**: " + strings.Join(j.mistakes, "; ")
+		r.Verdict = "**perfmq is wrong**: " + strings.Join(j.mistakes, "; ")
 	case !kept:
-		r.verdict = "promise broken: " + strings.Join(j.broken, ", ") + "; counts agree"
+		r.Verdict = "promise broken: " + strings.Join(j.broken, ", ") + "; counts agree"
 	default:
-		r.verdict = "kept; counts agree"
+		r.Verdict = "kept; counts agree"
 	}
 	return r
 }
@@ -369,8 +369,8 @@ func (j *judgement) row(observed string, kept bool) row {
 func mistakes(rows []row) error {
 	var errs []error
 	for i := range rows {
-		if r := &rows[i]; len(r.mistakes) > 0 {
-			errs = append(errs, fmt.Errorf("%s, %s, %s: %s", r.deployment, r.failure, r.protocol, strings.Join(r.mistakes,
+		if r := &rows[i]; len(r.Mistakes) > 0 {
+			errs = append(errs, fmt.Errorf("%s, %s, %s: %s", r.Deployment, r.Failure, r.Protocol, strings.Join(r.Mistakes,
 				"; ")))
 		}
 	}

@@ -199,7 +199,7 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := judge(told(c.edit))
-			require.Regexp(t, c.verdict, r.verdict)
+			require.Regexp(t, c.verdict, r.Verdict)
 			require.Equal(t, strings.Contains(c.verdict, "wrong"), mistakes([]row{r}) != nil)
 		})
 	}
@@ -209,11 +209,11 @@ func TestJudge(t *testing.T) {
 func TestRow(t *testing.T) {
 	t.Parallel()
 	r := judge(told(func(*observation) {}))
-	require.Equal(t, "an outage of 2.4 s, from +20 ms, full rate after 3 s", r.observed)
+	require.Equal(t, "an outage of 2.4 s, from +20 ms, full rate after 3 s", r.Observed)
 	require.Equal(t, "live: 500 sent, 490 confirmed, 494 received, 0 lost, 10 in doubt (4 arrived), 3 redelivered; "+
-		"kept: 500 sent, 490 confirmed, 494 received, 0 lost, 10 in doubt (4 arrived), 3 redelivered", r.ours)
-	require.Equal(t, "kept: 494; left at the end: 0", r.brokers)
-	r.deployment, r.failure, r.protocol, r.promised = "Artemis | 1", "kill -9", "amqp", "all"
+		"kept: 500 sent, 490 confirmed, 494 received, 0 lost, 10 in doubt (4 arrived), 3 redelivered", r.Ours)
+	require.Equal(t, "kept: 494; left at the end: 0", r.Brokers)
+	r.Deployment, r.Failure, r.Protocol, r.Promised = "Artemis | 1", "kill -9", "amqp", "all"
 	require.Contains(t, page([]row{r}, time.Minute), `| kill -9 | Artemis \| 1 | amqp | all | an outage of 2.4 s`)
 }
 

@@ -76,10 +76,14 @@ type settings map[string]any
 // scenario is the load: a step in which the failure happens, and one that receives what the broker has kept.
 func (l *load) scenario(p *loadPlan, e *endpoint) settings {
 	producers := func(queue string, rate int) settings {
-		return settings{
+		g := settings{
 			"role": "producer", "destination": "queue://" + queue, "rate": rate, "producers": 2, "max-pending": 50,
-			"persistent": !p.transient, "reconnect": true,
+			"reconnect": true,
 		}
+		if !e.durable {
+			g["persistent"] = !p.transient
+		}
+		return g
 	}
 	consumers := func(queue string) settings {
 		return settings{"role": "consumer", "destination": "queue://" + queue, "reconnect": true}

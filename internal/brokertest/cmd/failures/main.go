@@ -11,12 +11,15 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -33,7 +36,6 @@ func main() {
 // session is one call of the command.
 type session struct {
 	perfmq, dir string
-	keep        bool // the folder
 }
 
 // trial is a deployment and a failure of it.
@@ -47,7 +49,7 @@ func (t *trial) name() string { return t.deployment.name + "/" + t.failure.name 
 func run(ctx context.Context) (err error) {
 	var s session
 	flag.StringVar(&s.perfmq, "perfmq", "bin/perfmq", "our binary")
-	flag.BoolVar(&s.keep, "keep", false, "keep the results of the runs, and print their folder")
+	flag.StringVar(&s.dir, "results", "", "keep the results in this folder; failures with results in it are not repeated")
 	out := flag.String("out", "", "write the page to this file, instead of the standard output")
 	only := flag.String("only", "", "deployments and failures to try, as a regular expression, such as ^artemis/kill$")
 	list := flag.Bool("list", false, "list deployments and failures, and end")
@@ -66,12 +68,10 @@ func run(ctx context.Context) (err error) {
 		}
 		return nil
 	}
-	if s.dir, err = os.MkdirTemp("", "perfmq-failures-"); err != nil {
-		return err
-	}
-	if s.keep {
-		fmt.Fprintf(os.Stderr, "results are in %s\n", s.dir)
-	} else {
+	if s.dir == "" {
+		if s.dir, err = os.MkdirTemp("", "perfmq-failures-"); err != nil {
+			return err
+		}
 		defer func() { err = errors.Join(err, os.RemoveAll(s.dir)) }()
 	}
 	began := time.Now()
@@ -79,7 +79,7 @@ func run(ctx context.Context) (err error) {
 	var errs []error
 	for i := range trials {
 		t := &trials[i]
-		got, err := s.try(ctx, t)
+		got, err := s.once(ctx, t)
 		if ctx.Err() != nil { // without a page: it would not have all rows
 			return errors.Join(ctx.Err(), err)
 		}
@@ -87,17 +87,33 @@ func run(ctx context.Context) (err error) {
 			errs = append(errs, fmt.Errorf("%s: %w", t.name(), err))
 			fmt.Fprintf(os.Stderr, "%s: error: %v\n", t.name(), err)
 			got = append(got, row{
-				deployment: t.deployment.name, failure: t.failure.title, promised: t.failure.promised,
-				verdict: "**not carried out**",
+				Deployment: t.deployment.name, Failure: t.failure.title, Promised: t.failure.promised,
+				Verdict: "**not carried out**",
 			})
 		}
 		for _, r := range got {
-			fmt.Fprintf(os.Stderr, "%s over %s: %s\n  observed: %s\n  ours: %s\n  broker's: %s\n", t.name(), r.protocol,
-				r.verdict, r.observed, r.ours, r.brokers)
+			fmt.Fprintf(os.Stderr, "%s over %s: %s\n  observed: %s\n  ours: %s\n  broker's: %s\n", t.name(), r.Protocol,
+				r.Verdict, r.Observed, r.Ours, r.Brokers)
 		}
 		rows = append(rows, got...)
 	}
 	return errors.Join(append(errs, write(*out, page(rows, time.Since(began))), mistakes(rows))...)
+}
+
+// once returns the rows of a trial. One that has rows in the folder of the results is not repeated.
+func (s *session) once(ctx context.Context, t *trial) (rows []row, err error) {
+	file := filepath.Join(s.dir, strings.ReplaceAll(t.name(), "/", "-")+".json")
+	text, err := os.ReadFile(file) //nolint:gosec // the user named the folder
+	if err == nil {
+		return rows, json.Unmarshal(text, &rows)
+	}
+	if rows, err = s.try(ctx, t); err != nil {
+		return nil, err
+	}
+	if text, err = json.MarshalIndent(rows, "", "  "); err != nil {
+		return nil, err
+	}
+	return rows, os.WriteFile(file, text, 0o600)
 }
 
 // choose returns the trials whose names match.

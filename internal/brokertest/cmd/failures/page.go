@@ -25,7 +25,7 @@ func page(rows []row, took time.Duration) string {
 		"| --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for i := range rows {
 		r := &rows[i]
-		cells := []string{r.failure, r.deployment, r.protocol, r.promised, r.observed, r.ours, r.brokers, r.verdict}
+		cells := []string{r.Failure, r.Deployment, r.Protocol, r.Promised, r.Observed, r.Ours, r.Brokers, r.Verdict}
 		for k := range cells {
 			cells[k] = strings.NewReplacer("|", `\|`, "\n", " ").Replace(cells[k])
 		}

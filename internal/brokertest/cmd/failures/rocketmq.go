@@ -17,7 +17,7 @@ func launchRocketMQ(ctx context.Context, _ *failure) (*cluster, error) {
 	}
 	return &cluster{
 		title: r.Title() + ", synchronous flush", primary: r, close: r.Close, stored: r.TopicMessages, lasting: true,
-		endpoints: []endpoint{{protocol: "rocketmq", hosts: []string{r.NameServer()}}},
+		endpoints: []endpoint{{protocol: "rocketmq", hosts: []string{r.NameServer()}, durable: true}},
 		// Clients learn the broker's address from the name server.
 		answers: func(ctx context.Context, c *cutter) (func([]byte) []byte, error) {
 			proxied, err := c.through(ctx, r.Broker(), nil)

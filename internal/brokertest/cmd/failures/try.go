@@ -52,7 +52,7 @@ func (s *session) try(ctx context.Context, t *trial) (rows []row, err error) {
 			return nil, err
 		}
 		r := judge(o)
-		r.deployment, r.failure, r.promised, r.protocol = c.title, t.failure.title, t.failure.promised, l.protocol
+		r.Deployment, r.Failure, r.Promised, r.Protocol = c.title, t.failure.title, t.failure.promised, l.protocol
 		rows = append(rows, r)
 		text := fmt.Sprintf("%s\n\nharness:\n%s\n\n%+v\n", l.output.String(), strings.Join(log.lines, "\n"), r)
 		if err := os.WriteFile(filepath.Join(l.dir, "output.txt"), []byte(text), 0o600); err != nil {
