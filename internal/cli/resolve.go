@@ -70,7 +70,7 @@ func (r *resolver) group(destinations []string) *plan.Group {
 		SharedConnections: r.SharedConnections, ProducerConnections: max(r.Threads, 1),
 		ConsumerConnections: r.ConsumerConnections, ClientID: r.ClientID, Reconnect: r.Reconnect,
 		ReconnectTimeout: r.ReconnectTimeout, Hosts: plan.HostOrder(r.Hosts),
-		MaxPending: r.MaxPending, Rate: r.Rate, Relative: r.Relative, Count: r.Count,
+		SendTimeout: r.SendTimeout, MaxPending: r.MaxPending, Rate: r.Rate, Relative: r.Relative, Count: r.Count,
 		Persistent: r.Persistent, TTL: r.TTL, DeliveryDelay: r.DeliveryDelay, Priority: -1,
 		CommitInterval: r.CommitInterval, Durable: r.Durable, KeepSubscription: r.KeepSubscription,
 		Selector: r.Selector, Credit: r.Credit, Transacted: r.Tx || r.Has("tx-size"), TransactionSize: r.TxSize,
@@ -106,6 +106,7 @@ func (r *resolver) endpoints(g *plan.Group) {
 		g.Producer, g.Consumer = own, r.consumerEndpoint(own, password)
 	}
 	r.setOptions(g)
+	r.sendTimeout(&g.Producer)
 	r.embed(g)
 }
 

@@ -35,7 +35,7 @@ func TestSpellings(t *testing.T) {
 		for _, text := range list {
 			plan := func(environ []string, args string) string {
 				more := strings.Fields("alpha " + string(s.Roles[0]) + " --dry-run --tx --commit-interval 1 " + needs[s.Name])
-				if s.Name == "commit-interval" {
+				if s.Name == "commit-interval" || s.Name == "send-timeout" {
 					more = more[:4]
 				}
 				if args != "" {

@@ -72,6 +72,7 @@ func Run(
 	}
 	r.sampler.enter(stats.Drain)
 	r.drain(ctx)
+	r.endExpiry()
 	r.awaitCount(ctx, countWhileOpen)
 	r.unanswered = r.inFlight() > 0
 	r.stopped(ctx, r.subs)
@@ -127,6 +128,7 @@ type run struct {
 	silent     bool          // the load was given up because the broker did not answer any more
 	unanswered bool          // the last drain left messages in flight
 
+	endExpiry     func()             // of the messages of the present step
 	stopConsumers context.CancelFunc // all of them
 	consuming     context.Context    //nolint:containedctx // of the consumers of all steps
 }

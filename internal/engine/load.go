@@ -26,6 +26,7 @@ func (e *ending) last() bool { return e.err != nil || e.interrupted || e.aborted
 func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 	s := r.step
 	r.beginLoad()
+	r.endExpiry = s.expire()
 	finished, stopProducers := r.startProducers(ctx)
 	defer func() {
 		stopProducers()

@@ -158,6 +158,7 @@ func (r *run) begin(ctx context.Context, stop <-chan struct{}) error {
 func (r *run) next(ctx context.Context, stop <-chan struct{}, end ending) ending {
 	r.sampler.enter(stats.Drain)
 	r.settle(ctx)
+	r.endExpiry()
 	following := r.steps[r.step.index+1]
 	r.leave(ctx, following)
 	r.commandsAfter(ctx, stop, &end)

@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
@@ -50,6 +51,8 @@ type Load struct {
 	// messages due that long after Start are not sent, open loop only; 0 for no limit. Run waits for its ctx
 	Until time.Duration
 	Mix   Mix // the variants of the messages; the zero value is variant 0 alone
+	// Timed: [Producer.Expire] is called while messages are in flight.
+	Timed bool
 }
 
 // Producer makes the load of one driver.Producer, step by step.
@@ -67,7 +70,9 @@ type Producer struct {
 	measured bool          // a message of the step was due after the warm-up
 	last     time.Duration // when the last message was handed over, of Run's goroutine
 
-	slots *slots
+	slots   *slots
+	sending atomic.Uint64 // the slot of the message that is being handed over, of a timed load; 0 for none
+	sights  sights        // of the goroutine that calls Expire
 }
 
 var _ driver.Completions = (*Producer)(nil)
@@ -91,7 +96,7 @@ func (p *Producer) Done(slot driver.Slot, o driver.Outcome) {
 	now := p.clock.Now()
 	place := p.slots.end(slot)
 	if place == nil {
-		p.rec.Stray()
+		p.stray(o)
 		return
 	}
 	p.note(place, o)
@@ -119,7 +124,7 @@ func (p *Producer) doneChunk(list []driver.Slot, o driver.Outcome, now time.Dura
 	for _, slot := range list {
 		place := p.slots.end(slot)
 		if place == nil {
-			p.rec.Stray()
+			p.stray(o)
 			continue
 		}
 		p.note(place, o)
@@ -129,6 +134,13 @@ func (p *Producer) doneChunk(list []driver.Slot, o driver.Outcome, now time.Dura
 	}
 	p.rec.DoneAll(ends[:n], o, now)
 	p.slots.giveBack(ended[:n]...)
+}
+
+// stray counts an answer to no message in flight. That there will be none is no answer.
+func (p *Producer) stray(o driver.Outcome) {
+	if o.State != driver.Unknown {
+		p.rec.Stray()
+	}
 }
 
 // endOf returns the recorder's data on a message that has ended.
@@ -345,10 +357,16 @@ func (p *Producer) send(
 		msg.ID = p.cfg.Ledger.Next(msg.Variant)
 		place.number = msg.ID.Number
 	}
+	if p.load.Timed {
+		p.sending.Store(uint64(p.slots.coming(index)))
+	}
 	msg.Slot = p.slots.begin(index)
 	p.last = actual
 	p.rec.Sent(due)
 	if err = p.producer.Send(ctx, msg); err == nil {
+		if p.load.Timed {
+			p.sending.Store(0)
+		}
 		p.rec.Handed(due, actual-intended)
 		return false, nil
 	}

@@ -15,8 +15,8 @@ type slots struct {
 	places []place
 
 	// Of the producer's goroutine.
-	ready []uint32 // places to take
-	fresh int      // places from here on were never used
+	ready []uint32     // places to take
+	fresh atomic.Int64 // places from here on were never used; others may read it
 
 	mu      sync.Mutex
 	back    []uint32      // places given back
@@ -35,7 +35,10 @@ type place struct {
 func newSlots(n int) *slots { return &slots{places: make([]place, n), wake: make(chan struct{}, 1)} }
 
 // free tells whether take finds a place at once.
-func (s *slots) free() bool { return len(s.ready) > 0 || s.refill() || s.fresh < len(s.places) }
+func (s *slots) free() bool { return len(s.ready) > 0 || s.refill() || s.used() < len(s.places) }
+
+// used returns how many of the places have been used so far.
+func (s *slots) used() int { return int(s.fresh.Load()) }
 
 // refill takes over the places given back.
 func (s *slots) refill() bool {
@@ -48,11 +51,12 @@ func (s *slots) refill() bool {
 // take returns a place, if there is one. The message is in flight when its place is put to use by begin.
 func (s *slots) take() (index uint32, ok bool) {
 	if len(s.ready) == 0 && !s.refill() {
-		if s.fresh == len(s.places) {
+		fresh := s.used()
+		if fresh == len(s.places) {
 			return 0, false
 		}
-		s.fresh++
-		return uint32(s.fresh - 1), true //nolint:gosec // below MaxPending
+		s.fresh.Store(int64(fresh + 1))
+		return uint32(fresh), true //nolint:gosec // below MaxPending
 	}
 	last := len(s.ready) - 1
 	index = s.ready[last]
@@ -76,6 +80,11 @@ func (s *slots) await(ctx context.Context) bool {
 			return false
 		}
 	}
+}
+
+// coming returns the slot that begin will make of a place.
+func (s *slots) coming(index uint32) driver.Slot {
+	return driver.NewSlot(index, s.places[index].generation.Load()+1)
 }
 
 // begin says that the message of a place, whose times are written, goes to the driver.
@@ -117,7 +126,7 @@ func (s *slots) putBack(index uint32) { s.ready = append(s.ready, index) }
 
 // inFlight calls visit for each message that has not ended.
 func (s *slots) inFlight(visit func(*place)) {
-	for i := range s.places[:s.fresh] {
+	for i := range s.places[:s.used()] {
 		if p := &s.places[i]; p.generation.Load()%2 == 1 {
 			visit(p)
 		}

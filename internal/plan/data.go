@@ -82,6 +82,7 @@ type groupData struct {
 	Producers           int               `json:"producers,omitempty"`
 	Connections         int               `json:"shared-connections,omitempty"`
 	MaxPending          int               `json:"max-pending,omitempty"`
+	SendTimeout         string            `json:"send-timeout,omitempty"`
 	Rate                string            `json:"rate,omitempty"`
 	Count               uint64            `json:"message-count,omitempty"`
 	Body                string            `json:"body,omitempty"`
@@ -223,7 +224,7 @@ func (g *Group) producing(d *groupData) {
 	if g.SharedConnections {
 		d.Connections = g.ProducerConnections
 	}
-	d.DeliveryDelay = duration(g.DeliveryDelay)
+	d.DeliveryDelay, d.SendTimeout = duration(g.DeliveryDelay), duration(g.SendTimeout)
 	d.Persistent, d.TTL, d.CommitInterval = g.Persistent, duration(g.TTL), g.CommitInterval
 	if len(g.Mix) == 0 {
 		m := messageOf(&g.Variants()[0])

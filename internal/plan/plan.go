@@ -184,6 +184,9 @@ type Group struct {
 	Reconnect bool
 	// ReconnectTimeout bounds the time until a lost connection is there again; 0 for none.
 	ReconnectTimeout time.Duration
+	// SendTimeout is the time after which a message without an answer ends as unconfirmed; 0 for none, or for the default
+	// of a driver that has a limit of its own.
+	SendTimeout time.Duration
 
 	// MaxPending is the number of messages in flight per producer; 0 means UnlimitedPending.
 	MaxPending int
@@ -268,6 +271,7 @@ func (g *Group) ProducerSpecs(process string) []driver.ProducerSpec {
 			Delay:          g.DeliveryDelay,
 			Variants:       variants,
 			CommitInterval: g.CommitInterval,
+			SendTimeout:    g.SendTimeout,
 		})
 	}
 	return specs

@@ -310,6 +310,9 @@ func (pr *printer) load() {
 			pending = fmt.Sprintf("unbounded (%d per producer)", UnlimitedPending)
 		}
 		pr.line("max pending", "%s", pending)
+		if g.SendTimeout > 0 {
+			pr.line("send timeout", "%v", g.SendTimeout)
+		}
 	}
 	pr.line("ends", "%s", pr.end())
 	pr.line("warm-up", "%s", orNone(duration(pr.step.Warmup)))

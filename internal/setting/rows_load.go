@@ -89,6 +89,12 @@ func loadRows(role plan.Role) []Setting {
 			Set:  whole(0, plan.UnlimitedPending, func(s *Values) *int { return &s.MaxPending }),
 		},
 		{
+			Name: "send-timeout", Places: inProducers, Section: SectionLoad, Arg: argTime, Default: "0s", Roles: sending(),
+			Help: "a message without an answer after this time ends as unconfirmed (timeout) and makes room for the next one; " +
+				"0 waits for ever, or, over rocketmq, for -o send-timeout",
+			Set: span(time.Second, func(s *Values) *time.Duration { return &s.SendTimeout }),
+		},
+		{
 			Name: "message-count", Brief: "how many messages", Places: inGroups, Section: SectionLoad, Arg: argNumber,
 			Default: "no limit", Help: counted, Set: setCount,
 		},

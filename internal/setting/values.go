@@ -28,6 +28,7 @@ type Values struct {
 	SharedConnections              bool
 	ConsumerConnections            int
 	MaxPending                     int
+	SendTimeout                    time.Duration
 	Rate                           load.Schedule
 	Relative                       *plan.Relative
 	Count                          uint64

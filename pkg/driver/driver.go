@@ -50,7 +50,9 @@ type Slot uint64
 // NewSlot returns the slot with that place and generation.
 func NewSlot(index, generation uint32) Slot { return Slot(generation)<<32 | Slot(index) }
 
-// Index returns the place: 0 <= Index < [ProducerSpec.MaxPending]. No two messages in flight have the same.
+// Index returns the place: 0 <= Index < [ProducerSpec.MaxPending]. No two messages in flight have the same. But the
+// engine may give a message up and use its place again: the driver still reports an answer that comes for it, which the
+// engine counts, and need not report that none will come.
 func (s Slot) Index() uint32 { return uint32(s) } //nolint:gosec // the lower half
 
 // Generation returns which use of the place it is.
@@ -195,6 +197,8 @@ type Capabilities struct {
 	// the loss. Run does not return then, and goes on to receive once there is a broker. Send returns nil; messages that
 	// were under way end as Unknown, and messages that find no broker as Failed, with [ClassConnect].
 	Reconnects bool
+	// TimesOut: the driver ends sends without an answer as [ProducerSpec.SendTimeout] says. For others the engine does.
+	TimesOut bool
 	// Administers: the drivers are [Admin].
 	Administers  bool
 	Queue, Topic KindCapabilities // by kind of destination

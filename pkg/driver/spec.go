@@ -100,6 +100,9 @@ type ProducerSpec struct {
 	CommitInterval int
 	// Commits is told of each transaction that has ended. It may be nil.
 	Commits Commits
+	// SendTimeout is the time after which a driver that [Capabilities.TimesOut] ends a send without an answer as
+	// [Unknown]; 0 for its own choice. Others ignore it.
+	SendTimeout time.Duration
 }
 
 // MaxVariants is how many kinds of messages a producer may have.

@@ -133,7 +133,7 @@ func (b *batcher) sendReady(ctx context.Context, send bool) {
 		q, err := b.p.queue(t.kind)
 		if err == nil {
 			b.header(q, t)
-			e := call{to: b, arg: uint64(i), limit: b.p.opts.SendTimeout}
+			e := call{to: b, arg: uint64(i), limit: b.p.limit}
 			if send {
 				b.p.hold(q.conn)
 				err = q.conn.submit(ctx, b.p.socket, b.head, t.body, true, e)

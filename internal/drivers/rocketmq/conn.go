@@ -22,7 +22,7 @@ const (
 	// keptBuffer is the largest buffer that is kept for the next frame.
 	keptBuffer = 1 << 20
 	// sweepEvery is how often overdue calls are looked for.
-	sweepEvery = 100 * time.Millisecond
+	sweepEvery = 50 * time.Millisecond
 	// unlimited is for calls that end otherwise.
 	unlimited = 24 * time.Hour
 )

@@ -27,7 +27,7 @@
 // # Sending
 //
 // send=async keeps up to MaxPending requests under way on one connection per broker. Each request has a number under
-// which its slot is noted; the answer, the time limit (send-timeout) or the end of the connection, whichever comes
+// which its slot is noted; the answer, the time limit (--send-timeout) or the end of the connection, whichever comes
 // first, takes the note and ends the slot, so that each slot ends once. send=sync waits in Send; send=oneway ends a
 // slot when its bytes have been written; send=batch gathers messages into one request, whose answer ends all of them.
 // A batch leaves when it is full, after batch-linger, or, if that is 0, with a message that no other follows.

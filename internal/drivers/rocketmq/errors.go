@@ -126,7 +126,7 @@ func outcome(op string, r *reply) driver.Outcome {
 		return driver.Outcome{
 			State: driver.Unknown, Class: driver.ClassTimeout,
 			Err: driver.Errorf(driver.ClassTimeout, op,
-				"the broker is overloaded or stalled; -o send-timeout says how long to wait", "%w", errNoAnswer),
+				"the broker is overloaded or stalled; --send-timeout says how long to wait", "%w", errNoAnswer),
 		}
 	case errors.Is(r.err, errAbandoned):
 		return driver.Outcome{

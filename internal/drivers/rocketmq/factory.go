@@ -17,7 +17,7 @@ type Options struct {
 	Send        string        `opt:"send" help:"how to send: async (max-pending in flight; brokers store these in any order), sync (each waits for its answer, which with --group keeps the order), oneway (no answer), batch" enum:"async,sync,oneway,batch"`
 	BatchSize   int           `opt:"batch-size" help:"messages per request with send=batch, 1 to 1024"`
 	BatchLinger time.Duration `opt:"batch-linger" help:"send a batch that is not full after this time"`
-	SendTimeout time.Duration `opt:"send-timeout" help:"a send without an answer after this time counts as unconfirmed"`
+	SendTimeout time.Duration `opt:"send-timeout" help:"a send without an answer after this time counts as unconfirmed, as --send-timeout says for all protocols"`
 
 	Tag        string        `opt:"tag" help:"tag of the messages"`
 	Keys       string        `opt:"keys" help:"keys of the messages, separated by spaces, by which the broker indexes them"`
@@ -97,6 +97,7 @@ func Factory() driver.Factory {
 		Client:     driver.Native,
 		Capabilities: driver.Capabilities{
 			Administers: true,
+			TimesOut:    true,
 			TLS:         true,
 			Queue: driver.KindCapabilities{
 				Exists: true, Group: true, Properties: true, Selector: true, Reject: true, Release: true,

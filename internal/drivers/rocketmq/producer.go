@@ -1,6 +1,7 @@
 package rocketmq
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -28,6 +29,7 @@ type producer struct {
 	lease  *transport.Lease[*client]
 	client *client // that of the lease
 	opts   *Options
+	limit  time.Duration // for the answer to a send
 	delay  time.Duration // of the delivery of each message; 0 for none, or one that is not known
 	sign   *wire.Signer
 	done   driver.Completions
@@ -93,8 +95,9 @@ func (d *rocketDriver) Producer(
 	}
 	p := &producer{
 		op: "send to " + spec.Destination.String(), d: d, opts: opts, delay: opts.Delay,
-		sign: wire.NewSigner(d.cfg.target.user, d.cfg.target.password),
-		done: done, topic: topic, group: d.producerGroup(), idle: make(chan struct{}, 1), synced: make(chan struct{}, 1),
+		limit: cmp.Or(spec.SendTimeout, opts.SendTimeout),
+		sign:  wire.NewSigner(d.cfg.target.user, d.cfg.target.password),
+		done:  done, topic: topic, group: d.producerGroup(), idle: make(chan struct{}, 1), synced: make(chan struct{}, 1),
 		socket: driver.NewMeter(), answers: driver.NewMeter(),
 	}
 	if err := p.prepare(&spec); err != nil {

@@ -33,7 +33,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	more := m.More && !synchronous
 	p.hold(q.conn)
 	p.inFlight.Add(1)
-	e := call{to: p, arg: uint64(m.Slot), limit: p.opts.SendTimeout}
+	e := call{to: p, arg: uint64(m.Slot), limit: p.limit}
 	if p.opts.Send == sendOneWay {
 		e.oneWay, e.limit = true, unlimited
 	}

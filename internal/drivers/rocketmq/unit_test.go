@@ -254,7 +254,7 @@ func TestConnection(t *testing.T) {
 		reply(0)
 		synctest.Wait()
 		require.Equal(t, []string{"199:1:<nil>", "0:1:<nil>"}, a.list)
-		for range 11 {
+		for range 21 {
 			c.sweep()
 			<-time.After(sweepEvery) // the bubble's clock
 		}
@@ -320,7 +320,7 @@ func drained(t *testing.T) *conn {
 func sendingTo(opts *Options, conns ...*conn) (*producer, *outcomes) {
 	o := &outcomes{}
 	p := &producer{
-		opts: opts, topic: "T", done: o, kinds: []kind{{body: []byte("x")}}, idle: make(chan struct{}, 1),
+		opts: opts, limit: opts.SendTimeout, topic: "T", done: o, kinds: []kind{{body: []byte("x")}}, idle: make(chan struct{}, 1),
 		synced: make(chan struct{}, 1), socket: driver.NewMeter(), answers: driver.NewMeter(),
 	}
 	var queues []sendQueue

@@ -10,7 +10,7 @@ const (
 	chunkBits = 8
 	chunkSize = 1 << chunkBits
 
-	// A place holds the generation of the message in flight in it, with one of these marks; 0 when it is free.
+	// A place holds the generation of its message, with one of these marks, or without one when it is free.
 	inFlight = 1 << 32 // it was sent and has not ended
 	ending   = 1 << 33 // its end is being reported
 )
@@ -62,9 +62,15 @@ func (s *sends) claim(slot driver.Slot) bool {
 	return at != nil && at.CompareAndSwap(inFlight|generation, ending|generation)
 }
 
+// overtaken tells whether the place of a slot has been used again since: the engine does not wait for its end any more.
+func (s *sends) overtaken(slot driver.Slot) bool {
+	at := s.place(slot)
+	return at != nil && int32(uint32(at.Load())-slot.Generation()) > 0 //nolint:gosec // generations are serial numbers
+}
+
 // free says that the end of a send that was claimed has been reported, unless its place has been used again already.
 func (s *sends) free(slot driver.Slot) {
-	s.place(slot).CompareAndSwap(ending|uint64(slot.Generation()), 0)
+	s.place(slot).CompareAndSwap(ending|uint64(slot.Generation()), uint64(slot.Generation()))
 }
 
 // claimAll claims all messages in flight.
@@ -94,7 +100,7 @@ func (s *sends) await(changed, giveUp <-chan struct{}) bool {
 			continue
 		}
 		for j := range c {
-			for c[j].Load() != 0 {
+			for c[j].Load()&(inFlight|ending) != 0 {
 				select {
 				case <-changed:
 				case <-giveUp:
@@ -120,7 +126,7 @@ const maxConfirmations = 64
 // add takes a send that was confirmed; it returns false if nothing waits for that.
 func (c *confirmations) add(p *producer, slot driver.Slot) bool {
 	if !p.sends.claim(slot) {
-		return false
+		return p.late(slot, driver.Outcome{})
 	}
 	if c.of != p || len(c.slots) == maxConfirmations {
 		c.report()

@@ -26,7 +26,12 @@ func TestSends(t *testing.T) {
 	s.begin(again) // as soon as Done is called
 	s.free(one)
 	require.True(t, s.claim(again), "it was freed as the one before it")
+	require.False(t, s.overtaken(again), "it is the present one")
 	s.free(again)
+	require.False(t, s.overtaken(again), "nothing has followed it")
+	require.True(t, s.overtaken(one), "another one has used its place since")
+	require.False(t, s.overtaken(driver.NewSlot(299, 1)), "it was never sent")
+	require.False(t, s.overtaken(driver.NewSlot(math.MaxUint32, 1)), "there is no such place")
 	require.True(t, s.await(nil, nil))
 
 	s.begin(one)

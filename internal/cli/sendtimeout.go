@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// optionSendTimeout is the option of a protocol that says the same as --send-timeout.
+const optionSendTimeout = "send-timeout"
+
+// sendTimeout refuses two values of the limit for the answer to a send.
+func (r *resolver) sendTimeout(producers *plan.Endpoint) {
+	if !r.Has(optionSendTimeout) || producers.Open.Options == nil ||
+		!slices.ContainsFunc(r.Options, func(o string) bool { return strings.HasPrefix(o, optionSendTimeout+"=") }) {
+		return
+	}
+	for _, o := range driver.Describe(producers.Open.Options) {
+		if d, ok := o.Value.(time.Duration); ok && o.Name == optionSendTimeout && d != r.SendTimeout {
+			r.refuse("leave one of them out", "--send-timeout %v and -o send-timeout=%v contradict each other", r.SendTimeout, d)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Messages whose confirmation the broker swallows end in time, and the load goes on: closed or open, reconnecting or
+// not. They are unconfirmed and arrived: neither lost nor doubled.
+func TestSendTimeout(t *testing.T) {
+	for name, edit := range map[string]func(*flat){
+		"closed loop": func(p *flat) { p.MaxPending = 4 },
+		"open loop":   func(p *flat) { p.Rate, p.MaxPending = rate("100"), 4 },
+		"reconnect":   func(p *flat) { p.Reconnect, p.MaxPending = true, 4 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := broker(t, func(o *mem.Options) { o.Withhold = 10 })
+				s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+					p.Count, p.Verify, p.SendTimeout = 1000, true, 500*time.Millisecond
+					edit(p)
+				}), nil)
+				require.EqualValues(t, 1000, s.Total.Sent)
+				require.EqualValues(t, 900, s.Total.Completed)
+				require.EqualValues(t, 100, s.Total.Unconfirmed)
+				require.EqualValues(t, 100, s.Total.Failures[driver.ClassTimeout])
+				require.EqualValues(t, 900, s.Latencies.Ack.Count())
+				require.EqualValues(t, 1000, s.Total.Received)
+				v := s.Verification.Total
+				require.EqualValues(t, 100, v.UnconfirmedArrived)
+				require.Zero(t, v.Lost+v.Left+v.Duplicates+v.UnconfirmedMissing)
+				require.Zero(t, s.Total.Strays)
+				require.False(t, s.Success, "as any run with unconfirmed messages")
+				require.Equal(t, []string{
+					"messages sent but not confirmed (the broker may have them or not): 100",
+					"first failure of class timeout: send: no answer within 500ms",
+				}, s.Problems)
+			})
+		})
+	}
+}
+
+// Confirmations that come after the time end nothing, and are counted.
+func TestLateConfirmations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.Latency = 300 * time.Millisecond })
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+			p.Count, p.SendTimeout, p.MaxPending = 100, 100*time.Millisecond, 10
+			p.Producer.Factory.Capabilities.TimesOut = false
+		}), nil)
+		require.EqualValues(t, 100, s.Total.Failures[driver.ClassTimeout])
+		require.Zero(t, s.Total.Completed)
+		require.EqualValues(t, 100, s.Total.Received)
+		require.NotZero(t, s.Total.Strays)
+		require.LessOrEqual(t, s.Total.Strays, uint64(100), "those that came before the producer closed")
+	})
+}
+
+// A driver that has a limit of its own is told, and the engine keeps out of it.
+func TestSendTimeoutOfADriver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.Latency = 300 * time.Millisecond })
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+			p.Count, p.SendTimeout, p.MaxPending = 100, 100*time.Millisecond, 10
+			p.Producer.Factory.Capabilities.TimesOut = true
+			require.Equal(t, p.SendTimeout, p.Group.ProducerSpecs("test")[0].SendTimeout)
+		}), nil)
+		require.EqualValues(t, 100, s.Total.Completed)
+		require.True(t, s.Success, s.Problems)
+	})
+}

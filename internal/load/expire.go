@@ -1,0 +1,80 @@
+package load
+
+import (
+	"time"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// ExpireEvery returns the time between two calls of [Producer.Expire]: a message ends at most two of them after its
+// time, so at most a tenth of that, and 100 ms, too late.
+func ExpireEvery(limit time.Duration) time.Duration {
+	return max(min(limit/20, 50*time.Millisecond), time.Millisecond)
+}
+
+// sights are the messages in flight as Expire has seen them.
+type sights struct {
+	list   []sight // by place
+	looked time.Duration
+	passed time.Duration // since the first look, without the time in which the tester itself stood still
+}
+
+type sight struct {
+	generation uint32
+	since      time.Duration // of passed, when the message was first seen
+}
+
+// Expire ends messages as unknown that the driver has had for longer than limit, in looks that are ExpireEvery(limit)
+// apart. A message counts from the first look that finds it at the driver: its times are not read, so that the sending
+// costs nothing more. Time in which nobody looked counts as one of two looks at most: the answers that came meanwhile
+// have not been read either. A late answer then ends nothing, and is counted as a stray. One goroutine calls it, and
+// Run is that of a timed load.
+func (p *Producer) Expire(limit time.Duration) {
+	s, now := &p.sights, p.clock.Now()
+	if s.looked > 0 {
+		s.passed += min(now-s.looked, max(2*ExpireEvery(limit), stats.PauseLimit/4))
+	}
+	s.looked = now
+	used := p.slots.used()
+	for len(s.list) < used {
+		s.list = append(s.list, sight{})
+	}
+	var expired driver.Outcome
+	for i := range s.list[:used] {
+		seen := &s.list[i]
+		generation := p.slots.places[i].generation.Load()
+		slot := driver.NewSlot(uint32(i), generation) //nolint:gosec // below MaxPending
+		switch {
+		case generation%2 == 0: // nothing is in flight
+		case generation != seen.generation:
+			if p.sending.Load() != uint64(slot) { // else it waits for the broker's leave, and has not left
+				*seen = sight{generation, s.passed}
+			}
+		case s.passed-seen.since >= limit:
+			if expired.Err == nil {
+				expired = timedOut(limit)
+			}
+			p.expire(slot, expired, now)
+		}
+	}
+}
+
+// expire ends a message, unless it has ended meanwhile.
+func (p *Producer) expire(slot driver.Slot, o driver.Outcome, now time.Duration) {
+	place := p.slots.end(slot)
+	if place == nil {
+		return
+	}
+	p.note(place, o)
+	p.rec.Done(p.endOf(place), o, now)
+	p.slots.giveBack(slot)
+}
+
+func timedOut(limit time.Duration) driver.Outcome {
+	return driver.Outcome{
+		State: driver.Unknown, Class: driver.ClassTimeout,
+		Err: driver.Errorf(driver.ClassTimeout, "send",
+			"the broker is overloaded or stalled; --send-timeout says how long to wait", "no answer within %s", limit),
+	}
+}
