@@ -38,7 +38,7 @@ const (
 // Protocols returns all protocols that the broker speaks.
 func Protocols() []string { return []string{AMQP, STOMP, RocketMQ} }
 
-// Config says what the broker is to be.
+// Config are the settings of a broker.
 type Config struct {
 	// Listen has an address, host:port, for each protocol that is to be served. Port 0 takes a free one, and without
 	// a host it is on loopback.
@@ -47,7 +47,7 @@ type Config struct {
 	Limits store.Config
 	// Faults from the start on.
 	Faults store.Faults
-	// User and Password, if not empty, are what clients must give.
+	// User and Password, if not empty, are the login that clients must give.
 	User, Password string
 	// MaxMessage is the largest body in bytes; 0 for 64 MiB.
 	MaxMessage int
@@ -221,7 +221,7 @@ type Stats struct {
 	RocketMQ     *rocketmq.Stats          `json:"rocketmq,omitempty"`
 }
 
-// MemoryStats are what clients have at the broker, in bytes.
+// MemoryStats is the memory that clients use at the broker, in bytes.
 type MemoryStats struct {
 	Used  int64 `json:"used"`
 	Limit int64 `json:"limit"`

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// ControlHeader is what a request that changes something must carry, with any value. A form or a script on a web
-	// page cannot send it to another origin without asking that first (CORS), and it is never told yes.
+	// ControlHeader is the header that a request must carry to change something, with any value. A form or a script on a
+	// web page cannot send it to another origin without asking that first (CORS), and it is never told yes.
 	ControlHeader = "Perfmq-Control"
-	// maxControl bounds what a request to the control may carry.
+	// maxControl bounds the body of a request to the control.
 	maxControl = 4096
 )
 
-// Control returns what an operator can do over HTTP, all of it plain text or JSON:
+// Control returns the HTTP handler for operators; it answers with plain text or JSON:
 //
 //	GET  /stats            the counts, as JSON, see [Stats]: of 1000 destinations, and the path to the next ones
 //	GET  /faults           the faults at work: lose=1000,delay=5ms

@@ -8,7 +8,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/stomp"
 )
 
-// frontend returns what speaks a protocol.
+// frontend returns the server of a protocol.
 func (b *Broker) frontend(protocol string, cfg *Config) frontend {
 	switch protocol {
 	case AMQP:
@@ -23,7 +23,7 @@ func (b *Broker) frontend(protocol string, cfg *Config) frontend {
 	}
 }
 
-// login returns what judges a name and a password; nil accepts anyone.
+// login returns the function that checks a name and a password; nil accepts every client.
 func (c *Config) login() func(user, password string) bool {
 	if c.User == "" {
 		return nil

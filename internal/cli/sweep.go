@@ -379,7 +379,7 @@ func (w *sweeper) estimate() string {
 	known = known.Round(time.Second)
 	switch {
 	case open == len(all) && known == 0:
-		return "nobody knows how long that takes before the first run has ended"
+		return "the time left is known when the first run has ended"
 	case open > 0:
 		return fmt.Sprintf("at least %v, and longer by what ends by a count, when it is idle, or with a command", known)
 	default:

@@ -69,7 +69,7 @@ func TestSweep(t *testing.T) {
 	got := call(nil, "run", file, "--result", dir)
 	require.Equal(t, exitOK, got.status, got.stderr)
 	require.Equal(t, []string{"1/1 1g", "2/1 2g", "3/1 1g", "4/1 2g", "5/1 1g", "1/2 1g", "2/2 2g", "3/2 1g", "4/2 2g", "5/2 1g"}, linesOf(t, log))
-	require.Contains(t, got.stderr, "note: 5 cells, 2 runs of each: nobody knows how long that takes before the first run has ended\n")
+	require.Contains(t, got.stderr, "note: 5 cells, 2 runs of each: the time left is known when the first run has ended\n")
 	require.Regexp(t, `(?m)^note: run 10 of 10: senders.producers=3 heap=1g, repeat 2 of 2; about \d+s left$`, got.stderr)
 	require.Contains(t, got.stdout, "--- SWEEP six: medians of the repeats (lowest to highest)\n")
 	require.Contains(t, got.stdout, "--- threshold: senders.producers=2 heap=2g median(completed) == 100: kept, 100\n")

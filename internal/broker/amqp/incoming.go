@@ -319,7 +319,7 @@ func (l *inLink) sendFlow() {
 	})
 }
 
-// detach ends the link because of an error; what still comes over it is ignored.
+// detach ends the link because of an error; frames that still come over it are ignored.
 func (l *inLink) detach(f *failure) {
 	l.s.c.flush()
 	l.part(f)

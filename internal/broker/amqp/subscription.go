@@ -17,7 +17,8 @@ type subscription struct {
 	links   int
 }
 
-// subscriptionKey is the name of a subscription in the store. container is empty for those that belong to all.
+// subscriptionKey is the name of a subscription in the store. container is empty for subscriptions that any container
+// may use.
 func subscriptionKey(container, link string, durable bool) string {
 	name, _, _ := strings.Cut(link, "|")
 	key := "amqp:"

@@ -82,7 +82,7 @@ func (b *bridge) open() {
 	in.moving.Go(in.move)
 }
 
-// close ends the way in; what was not moved stays in the queue.
+// close ends the way in; messages that were not moved stay in the queue.
 func (b *bridge) close() {
 	b.mu.Lock()
 	in := b.in
@@ -99,7 +99,7 @@ func (b *bridge) close() {
 	b.own.Add(-1)
 }
 
-// kick moves what there is. It does not wait.
+// kick moves the messages there are. It does not wait.
 func (in *intake) kick() {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -1,6 +1,6 @@
 package rocketmq
 
-// Names of properties of ours, for what other protocols have and RocketMQ has not.
+// Names of properties of ours, for properties of other protocols that RocketMQ lacks.
 const (
 	propReplyTo     = "REPLY_TO"
 	propContentType = "CONTENT_TYPE"

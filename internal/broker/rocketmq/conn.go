@@ -30,7 +30,7 @@ const (
 )
 
 // conn is a connection. One goroutine reads requests and answers most of them, gathering the answers as long as there
-// is more to read. Another one writes, and answers pulls, straight into what it is about to write.
+// is more to read. Another one writes, and answers pulls, straight into its buffer.
 type conn struct {
 	s       *Server
 	nc      net.Conn

@@ -22,7 +22,7 @@ type delayed struct {
 type due struct {
 	m   *message
 	at  int64  // nanoseconds since the Unix epoch
-	seq uint64 // keeps the order of those that are due at once
+	seq uint64 // keeps the order of messages that are due at once
 }
 
 type dueMessages []due
@@ -63,7 +63,7 @@ func (d *delayed) arm(t *topic) {
 	d.timer.Reset(wait)
 }
 
-// ripen stores what is due.
+// ripen stores the messages that are due.
 func (d *delayed) ripen(t *topic) {
 	d.mu.Lock()
 	defer d.mu.Unlock() // so that the messages stay in order

@@ -59,7 +59,7 @@ func (c *conn) refuse(r *wire.Frame, code int, remark string) error {
 	return nil
 }
 
-// administer handles what tools and name server clients ask.
+// administer handles requests of tools and of name server clients.
 func (c *conn) administer(r *wire.Frame) error {
 	switch r.Code {
 	case wire.ReqGetRouteInfoByTopic:

@@ -16,7 +16,7 @@ type group struct {
 	name string
 	seen atomic.Int64 // time of its last request, in nanoseconds since the Unix epoch
 
-	subsSize atomic.Int64 // what its subscriptions count against the broker's memory
+	subsSize atomic.Int64 // bytes of its subscriptions in the account of the broker's memory
 
 	mu           sync.Mutex
 	members      map[member]bool

@@ -26,7 +26,7 @@ type message struct {
 	half       int64 // in END_TRANSACTION's notation; 0 if it was not in a transaction
 	body       []byte
 	properties []byte
-	limit      int // of what is decompressed
+	limit      int // of a decompressed body
 
 	place atomic.Int64           // offset in its queue plus one, of the first copy; 0: not stored yet
 	plain atomic.Pointer[[]byte] // the body without its compression
@@ -144,7 +144,7 @@ func withProperties(b []byte, pairs ...string) []byte {
 	return out
 }
 
-// encodedSize is what append adds.
+// encodedSize is the number of bytes that append adds.
 func (m *message) encodedSize(topic string) int {
 	return wire.SizeMessage(len(m.body), len(topic), len(m.properties))
 }

@@ -64,7 +64,7 @@ func (c *conn) updateOffset(r *wire.Frame) error {
 	return nil
 }
 
-// limitOffset handles GET_MAX_OFFSET and GET_MIN_OFFSET; 0 for what does not exist.
+// limitOffset handles GET_MAX_OFFSET and GET_MIN_OFFSET; 0 for a queue that does not exist.
 func (c *conn) limitOffset(r *wire.Frame, highest bool) error {
 	var first, next int64
 	if t := c.s.findTopic(r.Get("topic")); t != nil {

@@ -114,7 +114,7 @@ func (c *conn) write() {
 	}
 }
 
-// writeOut writes what is there; it returns false when there is nothing.
+// writeOut writes the waiting frames; it returns false when there are none.
 func (c *conn) writeOut() bool {
 	for over := c.s.store.Stalled(); over != nil; over = c.s.store.Stalled() {
 		select {
@@ -306,7 +306,7 @@ func (c *conn) pullAnswer(w *writer, p *pull, code int, offset, first, next int6
 	w.End(body)
 }
 
-// hold puts a pull on the list of those that are held.
+// hold puts a pull on the list of held pulls.
 func (c *conn) hold(p *pull) {
 	if p.held > 0 {
 		return
@@ -333,7 +333,7 @@ func (c *conn) unhold(p *pull) {
 	c.s.held.Add(-1)
 }
 
-// release answers the held pulls of a group that the client has left: what comes is for others.
+// release answers the held pulls of a group that the client has left: further messages are for other members.
 func (c *conn) release(g *group) {
 	c.mu.Lock()
 	c.left, c.sweep = append(c.left, g), true

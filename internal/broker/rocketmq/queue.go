@@ -82,7 +82,7 @@ func (q *queue) read(buf []entry, offset int64, waiter *pull) (n int, first, nex
 	return n, q.first, q.next
 }
 
-// forget takes a pull off the list of those that wait; false if it is not on it.
+// forget takes a pull off the list of waiting pulls; false if it is not on it.
 func (q *queue) forget(p *pull) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -176,5 +176,5 @@ func (q *queue) drop(until, left int64) (dropped, bytes, unseen int64) {
 	return dropped, bytes, unseen
 }
 
-// weight is what a message counts against the limit of bytes.
+// weight is the size of a message in the account of the limit of bytes.
 func (m *message) weight() int64 { return int64(len(m.body)+len(m.properties)) + 256 }

@@ -145,7 +145,7 @@ func (c *conn) topicOf(h *sendHeader) *topic {
 	return c.s.makeTopic(name, queues)
 }
 
-// message makes a message of what was sent; the texts are copied.
+// message makes a message of a request to send; the texts are copied.
 func (c *conn) message(t *topic, h *sendHeader, body, properties []byte) (*message, own) {
 	all := make([]byte, len(body)+len(properties))
 	n := copy(all, body)
@@ -251,7 +251,7 @@ func (c *conn) sendBatch(r *wire.Frame, t *topic, h *sendHeader) error {
 	return c.answerSend(r, t, first, verdict, messages)
 }
 
-// countBatched returns how many messages are in what is left of a batch.
+// countBatched returns how many messages are in the rest of a batch.
 func countBatched(b []byte) (n int) {
 	for ; len(b) > 0; n++ {
 		_, b, _ = wire.CutBatched(b)

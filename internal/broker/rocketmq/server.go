@@ -67,7 +67,7 @@ type Stats struct {
 	BrokenFrames uint64 // connections that ended for a malformed frame
 }
 
-// limits of what clients can make grow.
+// limits of everything that grows at the request of clients.
 const (
 	maxQueues = 1024
 	maxTopics = 1 << 19
@@ -129,7 +129,7 @@ func New(s *store.Store, o Options) *Server {
 	return srv
 }
 
-// Close ends timers and takes the topics, with what they hold, off the store. Connections should have ended.
+// Close ends timers and takes the topics, with their messages, off the store. Connections should have ended.
 func (s *Server) Close() {
 	s.tx.close()
 	s.mu.Lock()
@@ -143,7 +143,7 @@ func (s *Server) Close() {
 	s.ending.Wait()
 }
 
-// reclaim has topics give up what they keep only in case of a later request.
+// reclaim has topics give up messages kept only for a later request.
 func (s *Server) reclaim() {
 	s.mu.RLock()
 	topics := slices.Collect(maps.Values(s.topics))

@@ -28,8 +28,8 @@ type topic struct {
 	read, write atomic.Int32 // how many of them clients may use
 	turn        atomic.Uint32
 
-	size, bytes atomic.Int64  // of what is held
-	own         atomic.Int64  // what the topic counts against the broker's memory beside it
+	size, bytes atomic.Int64  // of the messages held
+	own         atomic.Int64  // bytes of the topic itself in the account of the broker's memory
 	stored      atomic.Uint64 // messages ever
 	dropped     atomic.Uint64 // for lack of room, that a group was not done with or that no group has seen
 	later       delayed
@@ -97,7 +97,7 @@ func (t *topic) put(m *message, notBefore int64) {
 	}
 }
 
-// forget gives back what the topic counts. Whoever is last with a topic that has gone does so.
+// forget takes the topic off the account of memory. The last user of a deleted topic calls it.
 func (t *topic) forget() {
 	t.size.Store(0)
 	t.s.store.Return(t.bytes.Swap(0) + t.own.Swap(0))

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Error says what is wrong with a selector.
+// Error is a mistake in a selector.
 type Error struct {
 	Text   string // the selector
 	Offset int    // of the byte where the mistake is
@@ -44,7 +44,7 @@ const (
 type token struct {
 	kind    kind
 	at      int    // offset
-	text    string // as written, of a quoted name what is between the quotes
+	text    string // as written; of a quoted name the part between the quotes
 	literal any
 }
 

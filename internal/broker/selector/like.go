@@ -2,7 +2,7 @@ package selector
 
 import "unicode/utf8"
 
-// pattern is what LIKE compares with: runes, anyOne and anyNumber.
+// pattern is the pattern of a LIKE: runes, anyOne and anyNumber.
 type pattern []rune
 
 // No text has these.
@@ -38,7 +38,7 @@ func newPattern(text, escape string) (p pattern, ok bool) {
 func (p pattern) matches(s string) bool {
 	i, at := 0, 0 // in p and s
 	star := -1    // the last anyNumber
-	resume := 0   // in s: where what follows it was tried last
+	resume := 0   // in s: where the rest of the pattern was tried last
 	for at < len(s) {
 		r, size := utf8.DecodeRuneInString(s[at:])
 		switch {

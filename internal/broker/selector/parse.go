@@ -111,7 +111,7 @@ func (p *parser) not() (*node, error) {
 	return &node{op: opNot, left: n}, nil
 }
 
-// predicate reads what is true or false of a message.
+// predicate reads an expression that is true or false of a message.
 func (p *parser) predicate() (*node, error) {
 	if p.isSymbol("(") {
 		if err := p.advance(); err != nil {

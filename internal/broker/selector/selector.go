@@ -29,7 +29,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
-// Properties is what a [store.Content] may also implement, so that a filter need not have all headers made for one.
+// Properties is an optional interface of a [store.Content], so that a filter need not have all headers made for one.
 type Properties interface {
 	// Property is as [store.Header.Lookup].
 	Property(key string) any
@@ -120,7 +120,7 @@ func (e *env) lookup(name string) any {
 	return e.all().Lookup(name)
 }
 
-// operation is what a node does.
+// operation is the operation of a node.
 type operation uint8
 
 const (

@@ -60,7 +60,7 @@
 // their receipts when they were done. Everything else is read on, so that a connection can make the room itself by
 // acknowledging. When 1000 frames or 1 MiB are parked the connection is not read any more until there is room: a
 // client that sends that far ahead of its own acknowledgements on one connection has to use two. DISCONNECT waits for
-// what is parked, unless the client has closed the connection meanwhile: then the parked frames are forgotten.
+// the parked frames, unless the client has closed the connection meanwhile: then the parked frames are forgotten.
 //
 // When the store rejects, the SEND or COMMIT is answered by an ERROR that says so and names the receipt, and the
 // connection ends, as it must after any ERROR. Artemis does the same with address-full-policy FAIL.

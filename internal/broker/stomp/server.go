@@ -176,7 +176,8 @@ func (c *conn) read() error {
 	return nil
 }
 
-// end gives back what the consumers hold, and lets the writer finish. It returns the error to report, if any.
+// end gives back the messages that the consumers hold, and lets the writer finish. It returns the error to report, if
+// any.
 func (c *conn) end(err error) error {
 	var told *refusal
 	orderly := err == nil || errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
