@@ -195,6 +195,10 @@ func (r *RocketMQ) waitRegistered(ctx context.Context) error {
 }
 
 func (r *RocketMQ) spec(name, ready string, jvm []string, class string) processSpec {
+	if r.cfg.version == rocketMQ49Version { // it unmaps the files of deleted topics by reflection
+		jvm = append(jvm, "-XX:+IgnoreUnrecognizedVMOptions", "--add-opens=java.base/java.nio=ALL-UNNAMED",
+			"--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED", "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED")
+	}
 	args := append(jvm,
 		"-Duser.home="+filepath.Join(r.dir, name+"-home"), // it writes its logs there
 		"-Drocketmq.client.logUseSlf4j=true",

@@ -138,6 +138,9 @@ func (d dialect) checkConsumer(op string, spec *driver.ConsumerSpec, o *Options)
 	case d == activemq && spec.Shared:
 		return d.unsupported(op, "consume from a virtual topic: queue://Consumer.NAME.VirtualTopic.TOPIC",
 			"subscriptions cannot be shared")
+	case d == brokerj && spec.Failing == driver.Reject:
+		return d.unsupported(op, "use the verdict release",
+			"rejected messages are delivered again unless the queue has a limit of attempts")
 	case d != rabbitmq && d != rabbitmq3:
 		return nil
 	case spec.Durable || spec.Shared:

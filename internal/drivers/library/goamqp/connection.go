@@ -227,6 +227,7 @@ func productOf(properties map[string]any, f driver.Factory) (product, error) {
 		topic.SharedSubscription = false
 	case strings.Contains(name, "broker-j"):
 		p.prefix, topic.Group = map[driver.Kind]string{driver.Topic: "amq.topic/"}, false
+		queue.Reject, topic.Reject = false, false // rejected messages come again
 	case name == "rabbitmq" && strings.HasPrefix(fmt.Sprint(properties["version"]), "3."):
 		// the library does not know its faults
 		return p, library.Unsupported("", "use --client native", "RabbitMQ before 4 is not supported over go-amqp")
