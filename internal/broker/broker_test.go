@@ -13,12 +13,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func start(t *testing.T, cfg Config) *Broker {
 	t.Helper()
@@ -44,7 +44,7 @@ func dialSTOMP(t *testing.T, b *Broker) *stompPeer {
 	conn, err := net.Dial("tcp", b.Addr(STOMP))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(2*patience)))
 	p := &stompPeer{t: t, conn: conn, r: bufio.NewReader(conn)}
 	p.say("CONNECT\naccept-version:1.2\nhost:x\n\n")
 	require.Contains(t, p.frame(), "CONNECTED\n")

@@ -21,7 +21,7 @@ import (
 )
 
 // patience bounds each wait for something that must happen.
-const patience = 15 * time.Second
+const patience = time.Minute
 
 // remoting returns a request of RocketMQ with a JSON header.
 func remoting(t testing.TB, code, opaque int, fields map[string]string, body string) []byte {

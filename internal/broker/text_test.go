@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/Azure/go-amqp"
 	"github.com/stretchr/testify/require"
@@ -20,7 +19,7 @@ import (
 // RocketMQ has a property for it.
 func TestText(t *testing.T) {
 	b := start(t, Config{})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	conn, err := amqp.Dial(ctx, "amqp://"+b.Addr(AMQP), &amqp.ConnOptions{SASLType: amqp.SASLTypeAnonymous()})
 	require.NoError(t, err)
@@ -84,7 +83,7 @@ func TestText(t *testing.T) {
 func contentTypes(ctx context.Context, t *testing.T, b *Broker, queue string, n int) (list []string) {
 	t.Helper()
 	f := ours.Factory()
-	d, err := f.Open(ctx, driver.OpenOptions{URL: "rocketmq://" + b.Addr(RocketMQ), ConnectTimeout: 10 * time.Second, Options: f.NewOptions()})
+	d, err := f.Open(ctx, driver.OpenOptions{URL: "rocketmq://" + b.Addr(RocketMQ), ConnectTimeout: patience, Options: f.NewOptions()})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, d.Close(context.WithoutCancel(ctx))) }()
 	const value = "text/plain"
@@ -118,7 +117,7 @@ func TestTextRefused(t *testing.T) {
 		{ours.Factory(), RocketMQ, "text", "RocketMQ has no messages of text: all are of bytes"},
 	} {
 		d, err := c.f.Open(t.Context(), driver.OpenOptions{
-			URL: c.f.Schemes[0] + "://" + b.Addr(c.protocol), ConnectTimeout: 10 * time.Second, Options: c.f.NewOptions(),
+			URL: c.f.Schemes[0] + "://" + b.Addr(c.protocol), ConnectTimeout: patience, Options: c.f.NewOptions(),
 		})
 		require.NoError(t, err)
 		_, err = d.Producer(t.Context(), driver.ProducerSpec{

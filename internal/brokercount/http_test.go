@@ -29,7 +29,7 @@ func asked(t *testing.T, handler http.Handler, edit func(*Management)) ([]driver
 	h, err := Open(m)
 	require.NoError(t, err)
 	t.Cleanup(h.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	return h.Inspect(ctx, []driver.Destination{{Name: "Q"}, {Kind: driver.Topic, Name: "T"}})
 }

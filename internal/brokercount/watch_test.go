@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
+	"github.com/perfmq/perfmq/internal/leaktest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // scripted is an inspector of one destination that answers what it is told.
 type scripted struct {

@@ -83,6 +83,8 @@ type scraper struct {
 	url    *url.URL // without user
 	client *httpclient.Client
 	series []Series
+	// patience bounds a question.
+	patience time.Duration
 }
 
 func newScraper(e Endpoint, series []Series) (*scraper, error) {
@@ -98,7 +100,7 @@ func newScraper(e Endpoint, series []Series) (*scraper, error) {
 	if u.Path == "" || u.Path == "/" && u.RawQuery == "" {
 		u.Path = "/metrics"
 	}
-	return &scraper{url: u, series: series, client: client}, nil
+	return &scraper{url: u, series: series, client: client, patience: pagePatience}, nil
 }
 
 func (s *scraper) close() { s.client.Close() }
@@ -110,7 +112,7 @@ func (s *scraper) name() string {
 
 // look fills in the metrics of the endpoint.
 func (s *scraper) look(ctx context.Context, to *sample) error {
-	ctx, cancel := context.WithTimeout(ctx, pagePatience)
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url.String(), nil)
 	if err != nil {

@@ -78,6 +78,7 @@ func TestScrape(t *testing.T) {
 		Metrics: Endpoint{URL: strings.Replace(server.URL, "http://", "http://u:s3cret@", 1)}, Series: []Series{depth, both, bad},
 	})
 	require.NoError(t, err)
+	w.scraper.patience = time.Minute // each answer counts, also on a machine with much else to do
 	w.Start()
 	until(t, func() bool { return n.Load() >= 3 })
 	w.Stop()
@@ -135,7 +136,7 @@ func TestScrapeThatFails(t *testing.T) {
 			until(t, func() bool { return len(w.Sum().Notes) > 0 })
 			began := time.Now()
 			w.Stop()
-			require.Less(t, time.Since(began), 10*time.Second)
+			require.Less(t, time.Since(began), time.Minute)
 			require.Contains(t, w.Sum().Notes[0], c.note)
 			require.NotContains(t, fmt.Sprint(w.Sum()), "pa55word")
 			require.Nil(t, w.Sum().Whole.CPU)
@@ -157,6 +158,7 @@ func TestCausesAreNoted(t *testing.T) {
 	defer server.Close()
 	w, err := Open(t.Context(), Config{Metrics: Endpoint{URL: server.URL}})
 	require.NoError(t, err)
+	w.scraper.patience = time.Minute
 	w.Start()
 	until(t, func() bool { return n.Load() >= 4 })
 	w.Stop()

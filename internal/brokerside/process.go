@@ -62,6 +62,7 @@ func (w *watched) look(ctx context.Context, s *sample) (event string) {
 		w.ended = true
 		return event + fmt.Sprintf("the broker's process %d (%s) has ended", w.pid, w.name)
 	}
+	s.cpuAt = time.Now() // before the other questions, which take their time
 	w.last = time.Duration((times.User + times.System) * float64(time.Second))
 	cpu := (w.used + w.last).Microseconds()
 	s.cpu = &cpu

@@ -14,8 +14,8 @@ import (
 const (
 	// interval is the time between two samples.
 	interval = time.Second
-	// lastPatience bounds the sample at the end of a run.
-	lastPatience = pagePatience + 500*time.Millisecond
+	// lastPatience bounds the sample at the end of a run, beside the question to an endpoint.
+	lastPatience = 500 * time.Millisecond
 	// maxEvents is how many events are kept.
 	maxEvents = 20
 )
@@ -170,12 +170,20 @@ func (w *Watch) Stop() {
 	if w.stop != nil {
 		w.stop()
 		<-w.ended
-		ctx, cancel := context.WithTimeout(context.Background(), lastPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), w.pagePatience()+lastPatience)
 		w.add(w.look(ctx))
 		cancel()
 		w.stop = nil
 	}
 	w.release()
+}
+
+// pagePatience bounds a question to the endpoint.
+func (w *Watch) pagePatience() time.Duration {
+	if w.scraper == nil {
+		return pagePatience
+	}
+	return w.scraper.patience
 }
 
 func (w *Watch) release() {
@@ -195,7 +203,7 @@ func (w *Watch) look(ctx context.Context) sample {
 		s.host(ctx)
 		event := w.process.look(ctx, &s)
 		s.at = time.Now()
-		s.cpuAt, s.diskAt = s.at, s.at
+		s.diskAt = s.at
 		if event != "" {
 			w.event(s.at, event)
 		}

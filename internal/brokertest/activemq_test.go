@@ -18,7 +18,7 @@ func stompLogin(t *testing.T, url, password string) string {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "stomp://"))
 	require.NoError(t, err)
 	defer conn.Close()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	_, err = io.WriteString(conn, "CONNECT\naccept-version:1.2\nhost:/\nlogin:"+User+"\npasscode:"+password+"\n\n\x00")
 	require.NoError(t, err)
 	answer := make([]byte, len("CONNECTED"))

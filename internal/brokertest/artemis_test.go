@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { brokertest.Main(m, &shared) }
 
 func testContext(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -188,7 +188,7 @@ func TestFullAddressBlocks(t *testing.T) {
 	var err error
 	sent := 0
 	for ; sent < 3000 && err == nil; sent++ {
-		short, cancel := context.WithTimeout(ctx, time.Second)
+		short, cancel := context.WithTimeout(ctx, 5*time.Second)
 		err = sender.Send(short, durable("x"), nil)
 		cancel()
 	}

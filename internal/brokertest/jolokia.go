@@ -26,7 +26,7 @@ func newJolokia(url string) *jolokia {
 	// One short request at a time: idle connections would only be leaks to a
 	// test that looks for them.
 	transport := &http.Transport{DisableKeepAlives: true}
-	return &jolokia{url: url, client: &http.Client{Transport: transport, Timeout: 15 * time.Second}}
+	return &jolokia{url: url, client: &http.Client{Transport: transport, Timeout: time.Minute}}
 }
 
 // jolokiaRequest is a read of attributes or a call of an operation.

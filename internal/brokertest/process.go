@@ -152,12 +152,12 @@ func (p *process) pause() error {
 	}
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
-	deadline := time.After(5 * time.Second)
+	deadline := time.After(time.Minute)
 	for !threadsStopped(p.pid()) {
 		select {
 		case <-ticker.C:
 		case <-deadline:
-			return fmt.Errorf("pause %s (pid %d): it has not stopped 5 s after SIGSTOP", p.spec.name, p.pid())
+			return fmt.Errorf("pause %s (pid %d): it has not stopped a minute after SIGSTOP", p.spec.name, p.pid())
 		}
 	}
 	return nil

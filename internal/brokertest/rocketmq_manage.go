@@ -20,7 +20,7 @@ import (
 )
 
 // rocketManageTimeout bounds one question when the context does not.
-const rocketManageTimeout = 10 * time.Second
+const rocketManageTimeout = time.Minute
 
 // CreateTopic creates a topic with that many queues and waits until the name
 // server tells clients of it.

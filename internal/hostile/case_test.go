@@ -174,12 +174,18 @@ func (c *testCase) prepare() {
 		j.Connect = 2 * patience
 		if slices.Contains(c.want.open, driver.ClassTimeout) {
 			j.Connect = 500 * time.Millisecond
+			if c.want.text != "" { // which speaks of a connection that was made in time
+				j.Connect = 4 * time.Second
+			}
 		}
 	}
 	if j.Watch == 0 {
 		j.Watch = 2 * patience
 		if c.want.quiet {
 			j.Watch = 300 * time.Millisecond
+			if c.want.some > 0 { // which have to pass in it
+				j.Watch = 4 * time.Second
+			}
 		}
 	}
 }

@@ -114,7 +114,7 @@ func (c *testCase) commandLine(s *subject, p *peer, binary string) []string {
 	case c.want.quiet:
 		limit = min(limit, 3*time.Second)
 	case strings.HasPrefix(c.name, "end:"):
-		limit = min(limit, patience/2)
+		limit = min(limit, patience/4)
 	}
 	if c.want.open == nil && c.want.run == nil && !c.want.quiet { // it ends well, when it has the time
 		drain = patience / 2

@@ -335,7 +335,7 @@ func runSessions(t *testing.T, s *subject, seed uint64) {
 	var wg sync.WaitGroup
 	for range atOnce {
 		wg.Go(func() {
-			for time.Since(began) < *sessionTime && !t.Failed() {
+			for (time.Since(began) < *sessionTime || !total.enough() && time.Since(began) < 5*patience) && !t.Failed() {
 				n := next.Add(1) - 1
 				if n > last {
 					return
@@ -372,6 +372,13 @@ type tally struct {
 	sent, accepted, unknown, received int
 	modes, openings, ends, ofSends    map[string]int
 	most                              int64
+}
+
+// enough tells whether there were sessions that show what they are for: messages that got through, and loads that failed.
+func (a *tally) enough() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.accepted > 0 && a.received > 0 && a.failed > 0
 }
 
 // add counts a session, and returns its violations.

@@ -85,7 +85,7 @@ const (
 	// queueShift is by how many bits the number of a queue is shifted in the times of jobs with Ordered.
 	queueShift = 32
 	// patience is the time by which an operation may exceed its limit on a busy machine.
-	patience = 20 * time.Second
+	patience = 40 * time.Second
 )
 
 // serveJobs reads jobs from in, does them one after the other, and writes their reports to out.

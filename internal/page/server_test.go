@@ -224,7 +224,7 @@ func TestRenderedOnce(t *testing.T) {
 	}()
 	select {
 	case <-published:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("it waits for the page")
 	}
 	close(release)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -17,6 +18,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -84,10 +86,21 @@ type load struct {
 	stderr  bytes.Buffer
 }
 
+// listen takes a port below those that the system gives to whoever asks for any, so that nobody gets it once it is closed.
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	for {
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(10_000+rand.IntN(10_000))))
+		if err == nil {
+			return l
+		}
+		require.ErrorIs(t, err, syscall.EADDRINUSE)
+	}
+}
+
 func startLoad(t *testing.T) *load {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	listener := listen(t)
 	l := &load{metrics: listener.Addr().String(), result: filepath.Join(t.TempDir(), "result"), ended: make(chan int, 1)}
 	require.NoError(t, listener.Close())
 	file := filepath.Join(t.TempDir(), "plan.yaml")
@@ -95,7 +108,7 @@ func startLoad(t *testing.T) *load {
 	signals := make(chan os.Signal, 3)
 	go func() {
 		l.ended <- cli.Main(cli.Env{
-			Args:    []string{"run", file, "--embedded", "--metrics", l.metrics, "--metrics-linger", "6s", "--result", l.result},
+			Args:    []string{"run", file, "--embedded", "--metrics", l.metrics, "--metrics-linger", "15s", "--result", l.result},
 			Environ: []string{"GOGC=100"}, Stdout: io.Discard, Stderr: &l.stderr,
 			Signals: signals, Factories: drivers.All(), Scenarios: scenarios.FS(), Version: run.NewVersion("promtest"),
 		})

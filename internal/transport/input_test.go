@@ -95,10 +95,7 @@ func TestInputIdle(t *testing.T) {
 	}
 	require.Equal(t, []int{0}, left[:1])
 	before := len(left)
-	go func() {
-		<-time.After(10 * time.Millisecond)
-		_, _ = far.Write([]byte("x"))
-	}()
+	go whenWaited(m, 0, func() { _, _ = far.Write([]byte("x")) })
 	_, err = in.ReadByte()
 	require.NoError(t, err)
 	require.Equal(t, before+1, len(left))

@@ -29,6 +29,15 @@ func pair(t *testing.T) (*transport.Metered, *net.TCPConn) {
 	return transport.Meter(near), far.(*net.TCPConn)
 }
 
+// whenWaited calls f once a reader has waited for longer than that since the call, or after a minute.
+func whenWaited(m *transport.Metered, longer time.Duration, f func()) {
+	before := m.Reading().Time
+	for deadline := time.Now().Add(time.Minute); m.Reading().Time-before <= longer && time.Now().Before(deadline); {
+		<-time.After(time.Millisecond)
+	}
+	f()
+}
+
 // Time in which bytes are there is no wait, however long the reader takes; time in which there are none is.
 func TestMeterOfReader(t *testing.T) {
 	m, far := pair(t)
@@ -46,10 +55,7 @@ func TestMeterOfReader(t *testing.T) {
 	}
 	require.Equal(t, before.Time, m.Reading().Time, "all of it was there")
 
-	go func() {
-		<-time.After(50 * time.Millisecond)
-		_, _ = far.Write([]byte("late"))
-	}()
+	go whenWaited(m, 40*time.Millisecond, func() { _, _ = far.Write([]byte("late")) })
 	n, err := m.Read(b)
 	require.NoError(t, err)
 	require.Equal(t, "late", string(b[:n]))
@@ -64,7 +70,7 @@ func TestMeterOfReader(t *testing.T) {
 func TestMeterDuringRead(t *testing.T) {
 	m, far := pair(t)
 	go func() { _, _ = m.Read(make([]byte, 1)) }()
-	require.Eventually(t, func() bool { return m.Reading().Time > 30*time.Millisecond }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return m.Reading().Time > 30*time.Millisecond }, time.Minute, time.Millisecond)
 	_, err := far.Write([]byte("x"))
 	require.NoError(t, err)
 }
@@ -83,7 +89,7 @@ func TestMeterOfWriter(t *testing.T) {
 		}
 		done <- err
 	}()
-	require.Eventually(t, func() bool { return m.Writing().Time > 30*time.Millisecond }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return m.Writing().Time > 30*time.Millisecond }, time.Minute, time.Millisecond)
 	got := make([]byte, 4+len(large))
 	_, err = io.ReadFull(far, got)
 	require.NoError(t, err)
@@ -131,11 +137,10 @@ func TestMeterAllocatesNothing(t *testing.T) {
 func TestMeterOfPipe(t *testing.T) {
 	near, far := net.Pipe()
 	m := transport.Meter(near)
-	go func() {
-		<-time.After(20 * time.Millisecond)
+	go whenWaited(m, 10*time.Millisecond, func() {
 		_, _ = far.Write([]byte("x"))
 		_, _ = io.Copy(io.Discard, far)
-	}()
+	})
 	_, err := m.Read(make([]byte, 1))
 	require.NoError(t, err)
 	require.Greater(t, m.Reading().Time, 10*time.Millisecond)

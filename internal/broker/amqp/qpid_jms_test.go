@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -27,6 +28,7 @@ func (r *rig) jms(t *testing.T, query string, scenarios ...string) map[string]st
 	require.NoError(t, err)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s\nthe broker's counts: %+v", out, r.store.Stats())
+	require.Eventually(t, r.idle, timeout, time.Millisecond, "its connections have ended")
 	said := map[string]string{}
 	for line := range strings.Lines(string(out)) {
 		name, counts, _ := strings.Cut(strings.TrimSpace(line), " ")

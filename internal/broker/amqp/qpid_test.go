@@ -64,7 +64,7 @@ func runPerf(t *testing.T, cases ...perfCase) {
 				}
 			}()
 			got := r.perf(t, "client", append(c.args, "--duration", "2", "--rate", "1000", "--max-pending", "100")...)
-			require.Greater(t, got.sent, 50)
+			require.Positive(t, got.sent)
 			require.Equal(t, got.sent, got.completed)
 			require.Equal(t, got.sent*c.deliveries, got.received)
 		})

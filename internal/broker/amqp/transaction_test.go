@@ -17,7 +17,7 @@ import (
 // until reads frames up to one of a kind.
 func (c *raw) until(kind wire.Descriptor) *wire.Decoder {
 	c.b.Helper()
-	require.NoError(c.b, c.SetReadDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(c.b, c.SetReadDeadline(time.Now().Add(time.Minute)))
 	for {
 		p, err := c.next()
 		require.NoError(c.b, err)

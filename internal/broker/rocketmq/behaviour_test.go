@@ -34,7 +34,7 @@ func dial(t testing.TB, b *testBroker) *client {
 // post sends a request and does not wait for its answer.
 func (c *client) post(code int, flag uint32, body []byte, fields ...string) {
 	c.t.Helper()
-	require.NoError(c.t, c.conn.SetDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(c.t, c.conn.SetDeadline(time.Now().Add(2*patience)))
 	_, err := c.conn.Write(request(code, flag, body, fields...))
 	require.NoError(c.t, err)
 }
@@ -42,7 +42,7 @@ func (c *client) post(code int, flag uint32, body []byte, fields ...string) {
 // answer returns the code and the body of the next frame.
 func (c *client) answer() (code int, body []byte) {
 	c.t.Helper()
-	require.NoError(c.t, c.conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(c.t, c.conn.SetReadDeadline(time.Now().Add(2*patience)))
 	frame, err := readFrame(c.conn, make([]byte, 4<<20))
 	require.NoError(c.t, err)
 	return int(binary.BigEndian.Uint16(frame[4:])), frame[4+binary.BigEndian.Uint32(frame)&0xffffff:]
@@ -75,6 +75,9 @@ func pullFields(topic string, offset, wait int, more ...string) []string {
 	}, more...)
 }
 
+// holdFor is how long a pull that a message must answer may be held, in milliseconds.
+const holdFor = 60_000
+
 // bodies cuts stored messages.
 func bodies(b []byte) (list []string) {
 	for ; len(b) > 0; b = b[binary.BigEndian.Uint32(b):] {
@@ -87,7 +90,7 @@ func bodies(b []byte) (list []string) {
 
 func (c *client) pull(topic string, offset int) []string {
 	c.t.Helper()
-	c.post(11, 0, nil, pullFields(topic, offset, 5000)...)
+	c.post(11, 0, nil, pullFields(topic, offset, holdFor)...)
 	code, body := c.answer()
 	require.Zero(c.t, code)
 	return bodies(body)
@@ -102,13 +105,13 @@ func TestLongPolls(t *testing.T) {
 	code, _ := consumer.answer()
 	require.Equal(t, 19, code)
 	require.GreaterOrEqual(t, time.Since(begin), 290*time.Millisecond)
-	consumer.post(11, 0, nil, pullFields("T", 0, 10_000)...)
-	require.Eventually(t, func() bool { return b.Stats().HeldPulls == 1 }, 5*time.Second, time.Millisecond)
+	consumer.post(11, 0, nil, pullFields("T", 0, holdFor)...)
+	require.Eventually(t, func() bool { return b.Stats().HeldPulls == 1 }, patience, time.Millisecond)
 	require.Zero(t, producer.send("T", "x"))
 	code, body := consumer.answer()
 	require.Zero(t, code)
 	require.Equal(t, []string{"x"}, bodies(body))
-	require.Zero(t, b.Stats().HeldPulls)
+	require.Eventually(t, func() bool { return b.Stats().HeldPulls == 0 }, patience, time.Millisecond)
 	// What is out of reach is corrected, and what a filter leaves out is passed over.
 	for offset, want := range map[int]int{1: 19, 7: 21} {
 		consumer.post(11, 0, nil, pullFields("T", offset, 0)...)
@@ -123,10 +126,10 @@ func TestLongPolls(t *testing.T) {
 	code, _ = consumer.answer()
 	require.Equal(t, 20, code)
 	// A connection that ends takes its pulls along.
-	consumer.post(11, 0, nil, pullFields("T", 1, 10_000)...)
-	require.Eventually(t, func() bool { return b.Stats().HeldPulls == 1 }, 5*time.Second, time.Millisecond)
+	consumer.post(11, 0, nil, pullFields("T", 1, holdFor)...)
+	require.Eventually(t, func() bool { return b.Stats().HeldPulls == 1 }, patience, time.Millisecond)
 	require.NoError(t, consumer.conn.Close())
-	require.Eventually(t, func() bool { return b.Stats().HeldPulls == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return b.Stats().HeldPulls == 0 }, patience, time.Millisecond)
 }
 
 func TestAnswersWaitForRoom(t *testing.T) {
@@ -148,14 +151,14 @@ func TestAnswersWaitForRoom(t *testing.T) {
 	for range 3 {
 		oneWay.post(310, 2, []byte("x"), sendFields("T")...)
 	}
-	require.Eventually(t, func() bool { return b.store.Stats()[0].Sent == 18 }, 5*time.Second, time.Millisecond, "one that gets no answer is stored, what follows is not read")
+	require.Eventually(t, func() bool { return b.store.Stats()[0].Sent == 18 }, patience, time.Millisecond, "one that gets no answer is stored, what follows is not read")
 	require.Len(t, consumer.pull("T", 0), 18)
 	commit("10")
 	for range 2 {
 		code, _ := producer.answer()
 		require.Zero(t, code)
 	}
-	require.Eventually(t, func() bool { return b.store.Stats()[0].Sent == 20 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return b.store.Stats()[0].Sent == 20 }, patience, time.Millisecond)
 }
 
 func TestBusyWhenFull(t *testing.T) {
@@ -260,7 +263,7 @@ func TestConnectionsEndDuringAStall(t *testing.T) {
 	_ = b.l.Close()
 	select {
 	case <-done:
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		require.Fail(t, "the connection did not end")
 	}
 }
@@ -279,7 +282,7 @@ func TestCrossing(t *testing.T) {
 	code, _ := c.answer()
 	require.Zero(t, code)
 	got := make([]store.Delivery, 1)
-	require.Eventually(t, func() bool { return other.Take(got) == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return other.Take(got) == 1 }, patience, time.Millisecond)
 	content := got[0].Message.Content
 	require.Equal(t, "plain text", string(content.Body()))
 	require.Equal(t, store.Header{
@@ -305,7 +308,7 @@ func TestGivingBackAndDeadLetters(t *testing.T) {
 	topic, offset := "T", int64(0)
 	back := func(level string) {
 		// The offset in the log is in the stored message.
-		c.post(11, 0, nil, pullFields(topic, 0, 5000)...)
+		c.post(11, 0, nil, pullFields(topic, 0, holdFor)...)
 		code, body := c.answer()
 		require.Zero(t, code)
 		offset = int64(binary.BigEndian.Uint64(body[28:]))
@@ -313,13 +316,13 @@ func TestGivingBackAndDeadLetters(t *testing.T) {
 		code, _ = c.answer()
 		require.Zero(t, code)
 	}
+	begin := time.Now()
 	back("1")
 	topic = "%RETRY%g"
-	begin := time.Now()
-	c.post(11, 0, nil, pullFields(topic, 0, 5000)...)
+	c.post(11, 0, nil, pullFields(topic, 0, holdFor)...)
 	code, body := c.answer()
 	require.Zero(t, code)
-	require.InDelta(t, time.Second, time.Since(begin), float64(700*time.Millisecond))
+	require.GreaterOrEqual(t, time.Since(begin), time.Second, "level 1")
 	require.EqualValues(t, 1, binary.BigEndian.Uint32(body[72:]), "given back once")
 	require.Contains(t, string(body), "RETRY_TOPIC\x01T\x02")
 	back("1")
@@ -347,7 +350,7 @@ func TestMalformedFramesEndTheirConnectionOnly(t *testing.T) {
 		bad := dial(t, b)
 		_, err := bad.conn.Write([]byte(frame))
 		require.NoError(t, err)
-		require.NoError(t, bad.conn.SetReadDeadline(time.Now().Add(5*time.Second)))
+		require.NoError(t, bad.conn.SetReadDeadline(time.Now().Add(patience)))
 		_, err = bad.conn.Read(make([]byte, 1))
 		require.Error(t, err)
 		var timeout net.Error

@@ -53,7 +53,7 @@ func TestQueueOfOthersToTopic(t *testing.T) {
 	require.Zero(t, stats.Depth)
 	// When nobody listens any more the queue keeps what comes.
 	require.NoError(t, c.conn.Close())
-	require.Eventually(t, func() bool { return b.store.Queue("Q").Stats().Consumers == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return b.store.Queue("Q").Stats().Consumers == 0 }, patience, time.Millisecond)
 	out.Send(&store.Message{Content: plain("kept")})
 	require.EqualValues(t, 1, b.store.Queue("Q").Stats().Depth)
 	c = listen(t, b, "Q")
@@ -70,7 +70,7 @@ func TestTopicToQueueOfOthers(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, c.send("Q", "for both"))
 	got := make([]store.Delivery, 2)
-	require.Eventually(t, func() bool { return consumer.Take(got) == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return consumer.Take(got) == 1 }, patience, time.Millisecond)
 	require.Equal(t, "for both", string(got[0].Message.Content.Body()))
 	require.Len(t, c.pull("Q", 0), 2, "groups get all, once")
 	consumer.Close(false)

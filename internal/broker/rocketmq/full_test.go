@@ -66,7 +66,7 @@ func TestFullCountsMessages(t *testing.T) {
 				require.Equal(t, c.answer, code)
 			}
 			counted := func() bool { return b.store.FaultCounts().Full == c.counted }
-			require.Eventually(t, counted, 10*time.Second, time.Millisecond)
+			require.Eventually(t, counted, patience, time.Millisecond)
 			if c.answer < 0 {
 				k.silent()
 			}
@@ -111,7 +111,7 @@ func TestTooLargeMessages(t *testing.T) {
 	larger := dial(t, b)
 	_, err = larger.conn.Write(binary.BigEndian.AppendUint32(nil, 16<<20-3))
 	require.NoError(t, err)
-	require.NoError(t, larger.conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, larger.conn.SetReadDeadline(time.Now().Add(patience)))
 	_, err = larger.conn.Read(make([]byte, 1))
 	require.Error(t, err)
 	var timeout net.Error

@@ -17,6 +17,9 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
+// patience bounds each wait for something that must happen.
+const patience = time.Minute
+
 // testBroker is a front-end with a listener.
 type testBroker struct {
 	*rocketmq.Server
@@ -89,10 +92,10 @@ func (b *testBroker) end() {
 // call sends a request over a connection of its own and returns the answer's code and body.
 func call(t testing.TB, addr string, code int, body []byte, fields ...string) (answer int, answerBody []byte) {
 	t.Helper()
-	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	conn, err := net.DialTimeout("tcp", addr, patience)
 	require.NoError(t, err)
 	defer conn.Close()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
 	_, err = conn.Write(request(code, 0, body, fields...))
 	require.NoError(t, err)
 	frame, err := readFrame(conn, make([]byte, 1<<20))

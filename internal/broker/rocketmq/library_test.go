@@ -42,11 +42,11 @@ func (quiet) OutputPath(string) error                { return nil }
 func TestLibrary(t *testing.T) {
 	for _, what := range []string{"sync", "async", "oneway", "batch", "transaction", "pull", "retry", "sql", "orderly", "admin"} {
 		t.Run(what, func(t *testing.T) {
-			b := start(t, store.Config{}, rocketmq.Options{TransactionCheckAfter: 300 * time.Millisecond, TransactionCheckInterval: 300 * time.Millisecond})
+			b := start(t, store.Config{}, rocketmq.Options{TransactionCheckAfter: patientCheck, TransactionCheckInterval: 300 * time.Millisecond})
 			createTopic(t, b, "LIB", 4)
 			self, err := os.Executable()
 			require.NoError(t, err)
-			ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, self)
 			cmd.Env = append(os.Environ(), libraryEnv+"="+b.addr+" "+what, "GORACE=exitcode=0")
@@ -69,7 +69,7 @@ func TestLibrary(t *testing.T) {
 // libraryClient sends n messages one way and receives what must come of that.
 func libraryClient(addr, what string) error {
 	rlog.SetLogger(quiet{})
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	if what == "admin" {
 		return libraryAdmin(ctx, addr)
@@ -176,7 +176,7 @@ func (third) CheckLocalTransaction(*primitive.MessageExt) primitive.LocalTransac
 }
 
 func librarySend(ctx context.Context, ns primitive.NamesrvAddr, what string, n int) error {
-	options := []producer.Option{producer.WithNameServer(ns), producer.WithGroupName("libproducers"), producer.WithInstanceName("libproducers"), producer.WithRetry(0)}
+	options := []producer.Option{producer.WithNameServer(ns), producer.WithGroupName("libproducers"), producer.WithInstanceName("libproducers"), producer.WithRetry(0), producer.WithSendMsgTimeout(patience)}
 	if what == "transaction" {
 		p, err := lib.NewTransactionProducer(third{}, options...)
 		if err != nil {
@@ -270,7 +270,7 @@ func libraryAdmin(ctx context.Context, addr string) error {
 	if err != nil || len(queues) != 3 {
 		return fmt.Errorf("%d queues: %w", len(queues), err)
 	}
-	if _, err := a.GetAllSubscriptionGroup(ctx, addr, 3*time.Second); err != nil {
+	if _, err := a.GetAllSubscriptionGroup(ctx, addr, patience); err != nil {
 		return err
 	}
 	if err := a.DeleteTopic(ctx, admin.WithTopicDelete("MADE"), admin.WithBrokerAddrDelete(addr), admin.WithNameSrvAddr([]string{addr})); err != nil {

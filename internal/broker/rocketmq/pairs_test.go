@@ -6,7 +6,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -29,7 +28,7 @@ func TestPairs(t *testing.T) {
 	open := func(t *testing.T, protocol string) driver.Driver {
 		f := map[string]func() driver.Factory{broker.AMQP: amqp.Factory, broker.STOMP: stomp.Factory, broker.RocketMQ: ours.Factory}[protocol]()
 		d, err := f.Open(t.Context(), driver.OpenOptions{
-			URL: f.Schemes[0] + "://" + b.Addr(protocol), ConnectTimeout: 10 * time.Second, Options: f.NewOptions(),
+			URL: f.Schemes[0] + "://" + b.Addr(protocol), ConnectTimeout: patience, Options: f.NewOptions(),
 		})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, d.Close(context.Background())) })

@@ -16,7 +16,7 @@ import (
 )
 
 // timeout bounds every wait of the tests.
-const timeout = 20 * time.Second
+const timeout = time.Minute
 
 func start(t *testing.T, faults store.Faults) *broker.Broker {
 	t.Helper()
