@@ -55,6 +55,7 @@ type activemqConfig struct {
 	set         map[string]string // of activemq.xml
 	javaOptions []string
 	wanted      activemqPorts // 0: a free one
+	slaveOf     *ActiveMQ     // whose store it waits for; nil of a master
 }
 
 func defaultActiveMQConfig() activemqConfig {
@@ -190,6 +191,10 @@ func (a *ActiveMQ) writeConfig() error {
 		"AMQPPort": a.ports.amqp, "STOMPPort": a.ports.stomp, "AMQPSPort": a.ports.amqps, "STOMPSPort": a.ports.stomps,
 		"ClientCerts": a.cfg.clientCerts, "KeyStore": "", "NativePort": a.ports.native,
 		"Policy": a.cfg.policy(), "Kinds": []string{"queue", "topic"},
+		"Store": filepath.Join(a.dir, "data", "kahadb"),
+	}
+	if master := a.cfg.slaveOf; master != nil {
+		data["Store"] = filepath.Join(master.dir, "data", "kahadb")
 	}
 	if a.cfg.tls {
 		if err := a.writeStores(data); err != nil {
@@ -225,13 +230,17 @@ func (a *ActiveMQ) writeStores(data map[string]any) (err error) {
 func (a *ActiveMQ) Start(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	ready := "For help or more information please see: http" // the last line of a start
+	if a.cfg.slaveOf != nil {
+		ready = "now in slave mode"
+	}
 	return a.startMain(ctx, processSpec{
 		name:    "activemq",
 		path:    a.java,
 		args:    a.javaArgs(),
 		dir:     a.dir,
 		logFile: a.LogFile(),
-		ready:   "For help or more information please see: http", // the last line of a start
+		ready:   ready,
 		timeout: 4 * time.Minute,
 		hint:    "ActiveMQ Classic needs Java 11 or newer; its folder is " + a.dir,
 	})

@@ -161,6 +161,9 @@ func (a *Artemis) Start(ctx context.Context) error {
 	if a.cfg.management {
 		ready = "AMQ241004" // console available, which comes last
 	}
+	if a.cfg.backupOf != nil {
+		ready = "AMQ221109" // waiting for the primary to fail
+	}
 	err := a.startMain(ctx, processSpec{
 		name:    "artemis",
 		path:    a.java,

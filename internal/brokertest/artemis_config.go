@@ -29,6 +29,8 @@ type artemisTemplate struct {
 	Permissions []string
 	Limits      []limitTemplate
 	Acceptors   []acceptor
+	Data        string       // folder of the store
+	Pair        *artemisPair // nil of a broker alone
 }
 
 // limitTemplate is an address limit, its zeros made -1, with its page size.
@@ -56,6 +58,10 @@ func (a *Artemis) writeConfig() error {
 			"createAddress", "deleteAddress", "consume", "browse", "send", "manage",
 		},
 		Acceptors: a.cfg.acceptors(a.ports, a.certs),
+		Data:      "data", Pair: a.pair(),
+	}
+	if data.Pair != nil {
+		data.Data = data.Pair.Data
 	}
 	for _, l := range a.cfg.limits {
 		page := l.pageBytes()

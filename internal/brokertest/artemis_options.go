@@ -30,6 +30,8 @@ type artemisConfig struct {
 	startTimeout time.Duration
 	set          map[string]string // of broker.xml
 	javaOptions  []string
+	shares       bool     // its store, with another broker
+	backupOf     *Artemis // whose store it waits for; nil of a primary
 }
 
 type loginMode int

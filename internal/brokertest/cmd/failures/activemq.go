@@ -22,10 +22,7 @@ func launchActiveMQ(ctx context.Context, f *failure) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	depth := func(ctx context.Context, queue string) (int64, error) {
-		q, err := a.Queue(ctx, queue)
-		return q.QueueSize, err
-	}
+	depth := func(ctx context.Context, queue string) (int64, error) { return activemqDepth(ctx, a, queue) }
 	set := func() settings { return login().with("management-url", a.ManagementURL()) }
 	return &cluster{
 		title: a.Title() + ", KahaDB", primary: a, close: a.Close, stored: depth, left: depth,
@@ -34,4 +31,9 @@ func launchActiveMQ(ctx context.Context, f *failure) (*cluster, error) {
 			{protocol: "stomp", hosts: []string{hostOf(a.STOMPURL())}, settings: set()},
 		},
 	}, nil
+}
+
+func activemqDepth(ctx context.Context, a *brokertest.ActiveMQ, queue string) (int64, error) {
+	q, err := a.Queue(ctx, queue)
+	return q.QueueSize, err
 }

@@ -30,13 +30,7 @@ func launchArtemis(ctx context.Context, f *failure) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	depth := func(ctx context.Context, queue string) (int64, error) {
-		q, err := a.Queue(ctx, queue)
-		if errors.Is(err, brokertest.ErrNoQueue) { // one without messages, which died with them
-			return 0, nil
-		}
-		return q.MessageCount, err
-	}
+	depth := func(ctx context.Context, queue string) (int64, error) { return artemisDepth(ctx, a, queue) }
 	set := func() settings { return login().with("management-url", a.ManagementURL()) }
 	return &cluster{
 		title: a.Title(), primary: a, close: a.Close, stored: depth, left: depth,
@@ -45,4 +39,12 @@ func launchArtemis(ctx context.Context, f *failure) (*cluster, error) {
 			{protocol: "stomp", hosts: []string{hostOf(a.STOMPURL())}, settings: set(), prefix: "full."},
 		},
 	}, nil
+}
+
+func artemisDepth(ctx context.Context, a *brokertest.Artemis, queue string) (int64, error) {
+	q, err := a.Queue(ctx, queue)
+	if errors.Is(err, brokertest.ErrNoQueue) { // one without messages, which died with them
+		return 0, nil
+	}
+	return q.MessageCount, err
 }

@@ -29,6 +29,7 @@ type node interface {
 type cluster struct {
 	title     string
 	primary   node
+	backup    node // nil of a broker alone
 	endpoints []endpoint
 	cutter    *cutter // nil without one
 	close     func() error
@@ -92,6 +93,8 @@ func deployments() []*deployment {
 			name: "rabbitmq", launch: launchRabbitMQ,
 			failures: []string{"kill", "kill-transient", "stop", "cut", "alarm", "full-fail"},
 		},
+		{name: "artemis-pair", launch: launchArtemisPair, failures: []string{"kill-primary", "kill-backup", "stop"}},
+		{name: "activemq-pair", launch: launchActiveMQPair, failures: []string{"kill-primary", "kill-backup", "stop"}},
 	}
 }
 

@@ -26,6 +26,8 @@ type expectation struct {
 	outage bool
 	// silence: nothing moves; a stall, or an outage if a time-out ended the connections, begins at the failure.
 	silence bool
+	// unnoticed: no connection breaks.
+	unnoticed bool
 	// loses: the messages need not survive.
 	loses bool
 	// refused: the broker refuses messages, and perfmq says so.
@@ -89,6 +91,16 @@ func failures() []failure {
 			promised: "confirmed messages stay; a torn frame is no message",
 		},
 		{
+			name: "kill-primary", title: "kill -9 of the primary", load: usual, expect: expectation{outage: true},
+			apply:    func(_ context.Context, c *cluster, l *harnessLog) error { return killOnly(c.primary, l) },
+			promised: "the other one takes over, with all confirmed messages",
+		},
+		{
+			name: "kill-backup", title: "kill -9 of the backup", load: atOnce, expect: expectation{unnoticed: true},
+			apply:    func(_ context.Context, c *cluster, l *harnessLog) error { return killOnly(c.backup, l) },
+			promised: "nothing is noticed",
+		},
+		{
 			name: "full-block", title: "full queue, producers wait", load: full, expect: expectation{blocked: true},
 			promised: "producers are held up, nothing is lost",
 		},
@@ -115,6 +127,13 @@ func killAndStart(ctx context.Context, c *cluster, l *harnessLog) error {
 		return err
 	}
 	l.note("started again")
+	return nil
+}
+
+func killOnly(n node, l *harnessLog) error {
+	l.begin("kill -9")
+	n.Kill()
+	l.done("the process is gone")
 	return nil
 }
 

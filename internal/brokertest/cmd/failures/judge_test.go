@@ -41,6 +41,16 @@ func told(edit func(*observation)) *observation {
 	return o
 }
 
+// answered is an observation without an outage: the broker answered all messages.
+func answered(o *observation) {
+	o.result.Outages = nil
+	for i := range o.result.Workers {
+		*o.result.Workers[i].Producers = result.Producers{Sent: 494, Completed: 494}
+		v := &o.result.Verification.Subscriptions[i].Verified
+		v.Expected, v.UnconfirmedArrived, v.UnconfirmedMissing = 494, 0, 0
+	}
+}
+
 func kept(o *observation) (*result.Producers, *result.Verified) {
 	return o.result.Workers[1].Producers, &o.result.Verification.Subscriptions[1].Verified
 }
@@ -51,7 +61,7 @@ func failed(o *observation) { o.status, o.result.Outcome = 1, result.Outcome{Sta
 // full is an observation of a full queue: 100 messages, and another 400 when the consumers had come.
 func full(o *observation) {
 	o.expect, o.first, o.last, o.stored = expectation{blocked: true}, time.Time{}, time.Time{}, 100
-	o.result.Outages = nil
+	answered(o)
 	o.result.Stalls = []result.Stall{{Side: "send", Length: 7_000_000}}
 }
 
@@ -60,8 +70,9 @@ func refusing(o *observation) {
 	failed(o)
 	o.expect, o.result.Stalls = expectation{refused: true}, nil
 	p, v := kept(o)
-	p.Completed, p.Rejected = 440, 50
-	v.Expected, v.Received, v.Once = 440, 444, 444
+	*p = result.Producers{Sent: 500, Completed: 444, Rejected: 50, Unconfirmed: 6}
+	v.UnconfirmedMissing = 6
+	v.Expected, v.Received, v.Once = 444, 444, 444
 }
 
 // TestJudge: a promise that the broker broke is told apart from a mistake of perfmq, and each mistake is found.
@@ -149,9 +160,19 @@ func TestJudge(t *testing.T) {
 			failed(o)
 			o.result.Outages[0].NotBack = []string{"producer-0"}
 		}, `^kept`},
+		"time-outs without an outage are a failure": {func(o *observation) {
+			o.expect, o.result.Outages = expectation{silence: true}, nil
+			o.result.Stalls = []result.Stall{{Time: o.first.UnixMicro(), Length: 20_000_000}}
+		}, `wrong.*exit status 0 instead of 1`},
+		"in doubt, and nobody back to receive it": {func(o *observation) {
+			failed(o)
+			o.total = 500
+			o.result.Outages[0].NotBack = []string{"readers-0"}
+		}, `^kept`},
+		"in doubt, and received by nobody": {func(o *observation) { o.total = 495 }, `wrong.*had 495 messages in the live queue`},
 		"silence": {func(o *observation) {
+			answered(o)
 			o.expect = expectation{silence: true}
-			o.result.Outages = nil
 			o.result.Stalls = []result.Stall{{Time: o.first.UnixMicro(), Length: 20_000_000}}
 		}, `^kept`},
 		"silence, unnoticed": {func(o *observation) {
@@ -163,12 +184,14 @@ func TestJudge(t *testing.T) {
 			o.result.Outages = nil
 			o.result.Stalls = []result.Stall{{Time: o.last.Add(2 * time.Second).UnixMicro(), Length: 20_000_000}}
 		}, `wrong.*it began 2s from`},
+		"unnoticed":            {func(o *observation) { answered(o); o.expect = expectation{unnoticed: true} }, `^kept`},
+		"noticed":              {func(o *observation) { o.expect = expectation{unnoticed: true} }, `^promise broken: 1 outages`},
 		"full":                 {full, `^kept`},
 		"full, without a wait": {func(o *observation) { full(o); o.result.Stalls = nil }, `wrong.*no stall`},
 		"full, and all are taken": {func(o *observation) {
 			full(o)
-			o.stored, o.result.Stalls = 500, nil
-		}, `^promise broken: no producer was held up: the queue took all 500`},
+			o.stored, o.due, o.result.Stalls = 494, 494, nil
+		}, `^promise broken: no producer was held up: the queue took all 494`},
 		"full, with more than was sent": {func(o *observation) { full(o); o.stored, o.due = 501, 600 }, `wrong.*the full queue had 501`},
 		"full, and a connection broke": {func(o *observation) {
 			full(o)
@@ -187,14 +210,14 @@ func TestJudge(t *testing.T) {
 		"nothing refused": {func(o *observation) { full(o); o.expect = expectation{refused: true} }, `^promise broken: no message was refused`},
 		"ended by a refusal": {func(o *observation) {
 			refusing(o)
-			o.early, o.stored, o.left = true, 440, -1
+			o.early, o.stored, o.left = true, 444, -1
 			*o.result.Verification = result.Verification{}
 		}, `^kept`},
 		"ended by a refusal, one is gone": {func(o *observation) {
 			refusing(o)
-			o.early, o.stored, o.left = true, 439, -1
+			o.early, o.stored, o.left = true, 443, -1
 			*o.result.Verification = result.Verification{}
-		}, `wrong.*the broker had 439 messages, 440 were confirmed and 10 in doubt`},
+		}, `wrong.*the broker had 443 messages, 444 were confirmed and 6 in doubt`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -109,7 +109,7 @@ func (l *load) scenario(p *loadPlan, e *endpoint) settings {
 	return settings{
 		"version": 1, "verify": true, "drain-timeout": "10s", "broker": broker, "groups": groups,
 		"steps": []settings{
-			{"name": "failure", "groups": first, "duration": fmt.Sprintf("%ds", p.seconds)}, second,
+			{"name": "failure", "groups": first, "duration": fmt.Sprintf("%ds", p.seconds), "until": "drained"}, second,
 		},
 	}
 }

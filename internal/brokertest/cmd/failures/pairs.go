@@ -1,0 +1,66 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+)
+
+// counting is a broker that tells how many messages a queue has.
+type counting interface{ Alive() bool }
+
+// active asks those brokers of a pair that are alive: one that waits for the store has no queues.
+func active[B counting](brokers []B, depth func(context.Context, B, string) (int64, error)) func(context.Context,
+	string) (int64, error) {
+	return func(ctx context.Context, queue string) (sum int64, err error) {
+		for _, b := range brokers {
+			if !b.Alive() {
+				continue
+			}
+			n, err := depth(ctx, b, queue)
+			if err != nil {
+				return 0, err
+			}
+			sum += n
+		}
+		return sum, nil
+	}
+}
+
+func launchArtemisPair(ctx context.Context, _ *failure) (*cluster, error) {
+	primary, backup, err := brokertest.LaunchArtemisPair(ctx, brokertest.WithHeap(smallHeap))
+	if err != nil {
+		return nil, err
+	}
+	depth := active([]*brokertest.Artemis{primary, backup}, artemisDepth)
+	return &cluster{
+		title: primary.Title() + ", primary and backup, shared store", primary: primary, backup: backup,
+		close:  func() error { return errors.Join(backup.Close(), primary.Close()) },
+		stored: depth, left: depth,
+		endpoints: []endpoint{
+			{protocol: "amqp", hosts: []string{hostOf(primary.AMQPURL()), hostOf(backup.AMQPURL())}, settings: login()},
+			{protocol: "stomp", hosts: []string{hostOf(primary.STOMPURL()), hostOf(backup.STOMPURL())}, settings: login()},
+		},
+	}, nil
+}
+
+func launchActiveMQPair(ctx context.Context, _ *failure) (*cluster, error) {
+	master, slave, err := brokertest.LaunchActiveMQPair(ctx, brokertest.WithActiveMQHeap(smallHeap),
+		brokertest.WithActiveMQManagement())
+	if err != nil {
+		return nil, err
+	}
+	depth := active([]*brokertest.ActiveMQ{master, slave}, activemqDepth)
+	return &cluster{
+		title: master.Title() + ", master and slave, shared file system", primary: master, backup: slave,
+		close:  func() error { return errors.Join(slave.Close(), master.Close()) },
+		stored: depth, left: depth,
+		endpoints: []endpoint{
+			{protocol: "amqp", hosts: []string{hostOf(master.AMQPURL()), hostOf(slave.AMQPURL())}, settings: login()},
+			{protocol: "stomp", hosts: []string{hostOf(master.STOMPURL()), hostOf(slave.STOMPURL())}, settings: login()},
+		},
+	}, nil
+}
