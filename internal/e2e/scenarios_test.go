@@ -40,9 +40,9 @@ func brokerOf(name string) string {
 	switch dir, _, _ := strings.Cut(name, "/"); {
 	case name == "smoke/find-max": // TestFindMax
 		return "embedded"
-	case dir == "rocketmq" || name == "smoke/rocketmq":
+	case dir == "rocketmq" || name == "smoke/rocketmq" || name == "soak/rocketmq":
 		return "rocketmq"
-	case dir == "activemq":
+	case dir == "activemq" || dir == "cluster":
 		return "activemq"
 	default:
 		return "artemis"
@@ -211,7 +211,7 @@ func TestShippedScenariosOnArtemis(t *testing.T) {
 			switch {
 			case name == "smoke/cross" || strings.HasPrefix(name, "cross/"):
 				args = append(args[:3], "--set", "amqp="+a.AMQPURL(), "--set", "stomp="+a.STOMPURL())
-			case name == "smoke/stomp":
+			case name == "smoke/stomp" || name == "soak/stomp":
 				args[4] = a.STOMPURL()
 			case name == "artemis/durable-topics":
 				args = append(args, "--keep-subscription")
@@ -296,7 +296,7 @@ func TestScenariosOnActiveMQ(t *testing.T) {
 					return a.Start(ctx)
 				})
 				args = append(args, "--set", "restart="+command)
-			case "activemq/cluster":
+			case "activemq/cluster", "cluster/plan-1", "cluster/plan-2", "cluster/plan-3":
 				args = append(args, "--body-file", "../../testdata/cluster.xml")
 			}
 			got := byDestination(runScenario(t, args...))

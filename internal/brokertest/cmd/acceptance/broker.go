@@ -43,7 +43,7 @@ func start(ctx context.Context, kind string) (*broker, error) {
 				"--password", brokertest.Password,
 			}
 			switch name {
-			case "activemq/cluster":
+			case "activemq/cluster", "cluster/plan-1", "cluster/plan-2", "cluster/plan-3":
 				return append(args, "--body-file", "testdata/cluster.xml"), func() {}
 			case "activemq/restart":
 				command, stop := restarts(ctx, dir, func(ctx context.Context) error {
@@ -72,7 +72,7 @@ func artemisArguments(a *brokertest.Artemis, name string) []string {
 	switch {
 	case name == "smoke/cross" || strings.HasPrefix(name, "cross/"):
 		return append(login, "--set", "amqp="+a.AMQPURL(), "--set", "stomp="+a.STOMPURL())
-	case name == "smoke/stomp":
+	case name == "smoke/stomp" || name == "soak/stomp":
 		return append(login, "--url", a.STOMPURL())
 	default:
 		return append(login, "--url", a.AMQPURL())

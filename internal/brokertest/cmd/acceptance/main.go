@@ -109,15 +109,16 @@ func longOnes() []string {
 	return []string{
 		"activemq/overnight", "activemq/backlog", "activemq/restart", "activemq/drain",
 		"activemq/fifty-to-hundred", "activemq/connections", "activemq/connections-size", "activemq/producers",
+		"soak/artemis", "soak/stomp", "soak/rocketmq",
 	}
 }
 
 // kindOf returns the kind of broker that a shipped scenario is for.
 func kindOf(name string) string {
 	switch dir, _, _ := strings.Cut(name, "/"); {
-	case dir == "rocketmq" || name == "smoke/rocketmq":
+	case dir == "rocketmq" || name == "smoke/rocketmq" || name == "soak/rocketmq":
 		return "rocketmq"
-	case dir == "activemq":
+	case dir == "activemq" || dir == "cluster":
 		return "activemq"
 	default:
 		return "artemis"
