@@ -8,9 +8,9 @@ import (
 	"fmt"
 )
 
-// LaunchActiveMQPair starts two brokers with one store on a shared file system: the master, and the slave that waits for
-// the lock of the store. The master's folder has the store: both must be closed, the slave first. The context bounds the
-// start only.
+// LaunchActiveMQPair starts two brokers with one store on a shared file system: the master, and the slave that waits
+// for the lock of the store. The master's folder has the store: both must be closed, the slave first. The context
+// bounds the start only.
 func LaunchActiveMQPair(ctx context.Context, opts ...ActiveMQOption) (master, slave *ActiveMQ, err error) {
 	master, err = LaunchActiveMQ(ctx, opts...)
 	if err != nil {

@@ -24,8 +24,9 @@ func withSharedStore(primary *Artemis) ArtemisOption {
 	return func(c *artemisConfig) { c.shares, c.backupOf = true, primary }
 }
 
-// LaunchArtemisPair starts two brokers with a shared store: the primary, and the backup that takes over when the primary
-// is gone. The primary's folder has the store: both must be closed, the backup first. The context bounds the start only.
+// LaunchArtemisPair starts two brokers with a shared store: the primary, and the backup that takes over when the
+// primary is gone. The primary's folder has the store: both must be closed, the backup first. The context bounds the
+// start only.
 func LaunchArtemisPair(ctx context.Context, opts ...ArtemisOption) (primary, backup *Artemis, err error) {
 	primary, err = LaunchArtemis(ctx, append(opts, withSharedStore(nil))...)
 	if err != nil {

@@ -47,6 +47,7 @@ var documents = map[string]machine{
 	"docs/sweeps.md":          bare,
 	"docs/prometheus.md":      bare,
 	"docs/features.md":        bare,
+	"docs/failures.md":        bare,
 	"docs/reports.md":         bare,
 	"docs/results.md":         tested,
 	"docs/scenarios.md":       tested, // TestScenarioDocument

@@ -108,10 +108,22 @@ func TestJudge(t *testing.T) {
 		}, `wrong.*exit status 0 instead of 1`},
 		"nothing lost, and perfmq says failure": {failed, `wrong.*exit status 1 instead of 0`},
 		"result and exit status differ":         {func(o *observation) { o.result.Outcome.Success = false }, `wrong.*success false`},
-		"left at the broker":                    {func(o *observation) { o.left = 2 }, `wrong.*2 messages are left at the broker`},
-		"the broker had as many live ones":      {func(o *observation) { o.total = 494 }, `^kept`},
-		"the broker had fewer live ones":        {func(o *observation) { o.total = 493 }, `wrong.*had 493 messages in the live queue, 494`},
-		"the broker does not tell":              {func(o *observation) { o.left = -1 }, `^kept`},
+		"left at the broker":                    {func(o *observation) { o.left = 2 }, `wrong.*2 messages are left at the broker, not 0 to 0`},
+		"left, as perfmq says": {func(o *observation) {
+			failed(o)
+			_, v := kept(o)
+			v.Received, v.Once, v.Left = v.Received-2, v.Once-2, 2
+			o.left = 3 // one in doubt
+		}, `^promise broken: 2 messages not delivered in time`},
+		"left, and more than that": {func(o *observation) {
+			failed(o)
+			_, v := kept(o)
+			v.Received, v.Once, v.Left = v.Received-2, v.Once-2, 2
+			o.left = 9
+		}, `wrong.*9 messages are left at the broker, not 2 to 8`},
+		"the broker had as many live ones": {func(o *observation) { o.total = 494 }, `^kept`},
+		"the broker had fewer live ones":   {func(o *observation) { o.total = 493 }, `wrong.*had 493 messages in the live queue, 494`},
+		"the broker does not tell":         {func(o *observation) { o.left = -1 }, `^kept`},
 		"an unexplained copy": {func(o *observation) {
 			failed(o)
 			_, v := kept(o)
