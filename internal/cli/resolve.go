@@ -88,6 +88,7 @@ func (r *resolver) group(destinations []string) *plan.Group {
 
 func (r *resolver) endpoints(g *plan.Group) {
 	embedOver(r.Values, r.Source("embedded"))
+	failover := r.readFailovers()
 	r.loadTLS()
 	if r.Protocol != "" && !strings.EqualFold(r.Protocol, r.own.Name) {
 		r.refuse(r.useProtocol(r.Protocol), "--protocol %s does not agree with the command perfmq %s", r.Protocol, r.own.Name)
@@ -105,6 +106,7 @@ func (r *resolver) endpoints(g *plan.Group) {
 	default:
 		g.Producer, g.Consumer = own, r.consumerEndpoint(own, password)
 	}
+	r.applyFailovers(g, failover)
 	r.setOptions(g)
 	r.sendTimeout(&g.Producer)
 	r.embed(g)

@@ -180,7 +180,11 @@ func (a *app) printPlan(cmd *cobra.Command, p *plan.Plan, list []setting.Provena
 	}
 	b.WriteString("\nNot at their defaults\n")
 	for i := range list {
-		fmt.Fprintf(&b, "  %-20s %s (%s)\n", list[i].Name, a.secrets.Line(list[i].Value), &list[i])
+		value := list[i].Value
+		if plan.IsFailover(value) {
+			value = plan.RedactURL(value)
+		}
+		fmt.Fprintf(&b, "  %-20s %s (%s)\n", list[i].Name, a.secrets.Line(value), &list[i])
 	}
 	if len(list) == 0 {
 		b.WriteString("  nothing\n")

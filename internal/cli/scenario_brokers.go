@@ -54,6 +54,11 @@ func (b *builder) broker(of *scenario.Broker) {
 
 // hosts returns the hosts of a URL without their ports.
 func hosts(address string) string {
+	if plan.IsFailover(address) {
+		if f, err := plan.ParseFailover(address); err == nil {
+			address = f.URL
+		}
+	}
 	_, rest, ok := strings.Cut(address, "://")
 	if !ok {
 		return ""

@@ -37,6 +37,14 @@ func (c *comeback) tell() {
 	c.told = make(chan struct{})
 }
 
+// news returns a channel that is closed when another worker is connected again; nil if that is of no interest.
+func (l *link[T]) news() <-chan struct{} {
+	if l.backoff.Exact {
+		return nil
+	}
+	return l.others.next()
+}
+
 var errGivenUp = errors.New("the time for connecting again is over")
 
 // rest waits for about a time, or shortly if another worker is connected again meanwhile: then it was woken. The error
@@ -44,7 +52,11 @@ var errGivenUp = errors.New("the time for connecting again is over")
 func (l *link[T]) rest(
 	ctx context.Context, d time.Duration, others <-chan struct{}, deadline <-chan time.Time,
 ) (woken bool, err error) {
-	timer := time.NewTimer(jittered(d))
+	pause := jittered(d)
+	if l.backoff.Exact {
+		pause = d
+	}
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
 		select {

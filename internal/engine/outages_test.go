@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -160,4 +161,49 @@ func TestWithoutReconnect(t *testing.T) {
 		require.Error(t, s.Err)
 		require.Empty(t, s.Outages)
 	})
+}
+
+// TestBackoff: the pauses of a failover URL are kept exactly, by each worker for itself; other ones are the usual.
+func TestBackoff(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tt := range []struct {
+		name     string
+		backoff  plan.Backoff
+		attempts uint64 // of one worker, that fail in the outage of 200 ms
+		again    time.Duration
+		err      string
+	}{
+		{name: "exponential", backoff: plan.Backoff{First: 10 * ms, Longest: 40 * ms, Multiplier: 2, Exact: true}, attempts: 6, again: 230 * ms},
+		{name: "even", backoff: plan.Backoff{First: 30 * ms, Longest: 30 * ms, Multiplier: 2, Exact: true}, attempts: 6, again: 210 * ms},
+		{name: "by three", backoff: plan.Backoff{First: 10 * ms, Longest: time.Second, Multiplier: 3, Exact: true}, attempts: 3, again: 400 * ms},
+		{
+			name: "two attempts", backoff: plan.Backoff{First: 10 * ms, Longest: 40 * ms, Multiplier: 2, Exact: true, Attempts: 2},
+			err: "not connected again by 2 attempts (maxReconnectAttempts)",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := broker(t, nil)
+				line := b.Line()
+				p := newPlan(b.Factory(), func(p *flat) {
+					through(p, line)
+					p.Reconnect, p.Backoff, p.Producers, p.Consumers = true, tt.backoff, 2, 2
+					p.Rate, p.Duration, p.MaxPending = rate("10000"), 5*time.Second, 1000
+				})
+				time.AfterFunc(2*time.Second, line.Cut)
+				time.AfterFunc(2*time.Second+200*ms, line.Restore)
+				s, _ := run(t, p, nil)
+				if tt.err != "" {
+					require.ErrorContains(t, s.Err, tt.err)
+					return
+				}
+				require.True(t, s.Success, "%q", s.Problems)
+				require.Len(t, s.Outages, 1)
+				o := s.Outages[0]
+				require.Equal(t, 4*tt.attempts, o.Attempts)
+				require.GreaterOrEqual(t, o.Reconnected, tt.again)
+				require.Less(t, o.Reconnected, tt.again+2*ms)
+			})
+		})
+	}
 }

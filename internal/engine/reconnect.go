@@ -21,6 +21,7 @@ type link[T worked] struct {
 	produces bool
 	open     func(context.Context) (T, error)
 	timeout  time.Duration // for connecting again; 0 for none
+	backoff  plan.Backoff
 	closing  time.Duration // bounds the closing of a lost connection
 	outages  *stats.Outages
 	others   *comeback                   // of the workers at the same broker
@@ -55,9 +56,13 @@ func newLink[T worked](
 		error),
 ) *link[T] {
 	l := &link[T]{
-		name: name, produces: produces, timeout: g.ReconnectTimeout, closing: min(e.Open.ConnectTimeout, closeTimeout),
+		name: name, produces: produces, timeout: g.ReconnectTimeout, backoff: g.Backoff,
+		closing: min(e.Open.ConnectTimeout, closeTimeout),
 		open:    func(ctx context.Context) (T, error) { return opening(ctx, *e, connect) },
 		outages: r.outages, others: r.comebacks.at(e.Open.URL), down: driver.NewMeter(), now: opened, opened: time.Now(),
+	}
+	if l.backoff == (plan.Backoff{}) {
+		l.backoff = plan.DefaultBackoff()
 	}
 	l.silent.Store(true)
 	return l
@@ -86,9 +91,9 @@ func (l *link[T]) again(ctx context.Context, cause error) error {
 		defer timer.Stop()
 		deadline = timer.C
 	}
-	began, pause := time.Now(), firstPause
-	others := l.others.next()
-	for {
+	began, pause := time.Now(), l.backoff.First
+	others := l.news()
+	for failed := 1; ; failed++ {
 		woken, err := l.rest(ctx, pause, others, deadline)
 		if errors.Is(err, errGivenUp) {
 			return fmt.Errorf("not connected again within %s (--reconnect-timeout): %w",
@@ -98,7 +103,7 @@ func (l *link[T]) again(ctx context.Context, cause error) error {
 		}
 		// A broker that lets few in at a time must not be asked by all others each time: one that was woken in vain rests.
 		if others = nil; !woken {
-			others = l.others.next()
+			others = l.news()
 		}
 		w, err := l.open(ctx)
 		if err == nil {
@@ -111,7 +116,10 @@ func (l *link[T]) again(ctx context.Context, cause error) error {
 			return err
 		}
 		l.outages.Attempt(err)
-		if cause, pause = err, min(2*pause, longestPause); woken {
+		if failed == l.backoff.Attempts {
+			return fmt.Errorf("not connected again by %d attempts (maxReconnectAttempts): %w", failed, err)
+		}
+		if cause, pause = err, l.backoff.Next(pause); woken {
 			pause = min(pause, wokenPause)
 		}
 	}

@@ -16,10 +16,8 @@ const (
 
 	// Connecting again.
 
-	// firstPause and longestPause are the time between two attempts to connect again, which doubles from one to the next.
-	// Each is shortened at random, by half at most.
-	firstPause   = 100 * time.Millisecond
-	longestPause = 30 * time.Second
+	// firstPause is about how long a worker waits that was woken because another one is connected again.
+	firstPause = 100 * time.Millisecond
 	// wokenPause is the longest one after an attempt that was made because another worker had been connected again.
 	wokenPause = time.Second
 

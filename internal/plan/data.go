@@ -254,7 +254,7 @@ func messageOf(v *Variant) messageData {
 
 func endpointOf(e *Endpoint) *endpointData {
 	d := &endpointData{
-		Name: e.Broker, Site: e.Site, Protocol: e.Factory.Name, Client: e.Client(), URL: RedactURL(e.Open.URL),
+		Name: e.Broker, Site: e.Site, Protocol: e.Factory.Name, Client: e.Client(), URL: e.URL(),
 		User:           e.Open.User,
 		ConnectTimeout: e.Open.ConnectTimeout.Round(time.Nanosecond).String(), Management: RedactURL(e.Management),
 	}

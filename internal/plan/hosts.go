@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -11,11 +13,12 @@ type HostOrder string
 
 // The orders.
 const (
-	InOrder HostOrder = "order"  // as the URL lists them
-	Spread  HostOrder = "spread" // connection i begins with host i mod n, the others follow in rotation
+	InOrder  HostOrder = "order"  // as the URL lists them
+	Spread   HostOrder = "spread" // connection i begins with host i mod n, the others follow in rotation
+	AtRandom HostOrder = "random" // shuffled for each connection: of a failover URL
 )
 
-// HostOrders returns the names of the orders, the usual one first.
+// HostOrders returns the names of the orders that can be asked for, the usual one first.
 func HostOrders() []string { return []string{string(InOrder), string(Spread)} }
 
 // Hosts returns the hosts of the URL, as host:port, to which connections go; nil if connections have no choice among
@@ -28,23 +31,40 @@ func (e *Endpoint) Hosts() []string {
 }
 
 // Spreads tells whether connections of the group to a broker of several hosts are not all meant for the same one.
-func (g *Group) Spreads(e *Endpoint) bool { return g.Hosts == Spread && len(e.Hosts()) > 1 }
+func (g *Group) Spreads(e *Endpoint) bool {
+	return (g.Hosts == Spread || g.Hosts == AtRandom) && len(e.Hosts()) > 1
+}
 
 // HostsOf returns the order in which connection number conn of one side of the group tries the n hosts of its URL, as
 // [driver.Connection.Order] has it; nil is the order of the URL.
 func (g *Group) HostsOf(conn, n int) []int {
-	if g.Hosts != Spread || n < 2 {
-		return nil
+	switch {
+	case n < 2:
+	case g.Hosts == Spread:
+		return Rotation(conn, n)
+	case g.Hosts == AtRandom:
+		return rand.Perm(n) //nolint:gosec // nothing secret
 	}
-	return Rotation(conn, n)
+	return nil
 }
 
 // HostsAfter returns the order in which a connection that was lost at a host, by its index, tries the n hosts.
 func (g *Group) HostsAfter(lost, n int) []int {
-	if g.Hosts != Spread || n < 2 {
+	switch {
+	case n < 2:
 		return nil
+	case g.Hosts == Spread:
+		return Rotation(lost+1, n)
+	case g.Backoff.LostLast:
+		order := g.HostsOf(0, n)
+		if order == nil {
+			order = Rotation(0, n)
+		}
+		order = slices.DeleteFunc(order, func(i int) bool { return i == lost })
+		return append(order, lost)
+	default:
+		return g.HostsOf(0, n)
 	}
-	return Rotation(lost+1, n)
 }
 
 // Rotation returns the numbers below n, beginning with first mod n.
@@ -71,6 +91,10 @@ func (v *validator) hosts() {
 
 // hostNotes are remarks on connections that are spread over several hosts.
 func (g *Group) hostNotes() (notes []string) {
+	if g.Hosts == AtRandom && g.Role == Client && g.Spreads(&g.Producer) {
+		return []string{"the failover URL has connections choose their hosts at random, so that producers and consumers may " +
+			"be at different ones: the brokers must pass messages on; randomize=false or --hosts spread avoid that"}
+	}
 	if g.Hosts != Spread {
 		return nil
 	}
@@ -93,7 +117,7 @@ func (g *Group) hostNotes() (notes []string) {
 // withoutConsumers returns a host at which a destination has producers of the group, and no consumers; empty if there
 // is none, or if the group does not have both.
 func (g *Group) withoutConsumers() (host string, dest driver.Destination) {
-	if g.Role != Client || !g.SameBroker() || !g.Spreads(&g.Producer) {
+	if g.Role != Client || g.Hosts != Spread || !g.SameBroker() || !g.Spreads(&g.Producer) {
 		return "", dest
 	}
 	type place struct {

@@ -43,6 +43,8 @@ type Endpoint struct {
 	Site    string
 	Factory driver.Factory
 	Open    driver.OpenOptions
+	// Given is the URL that the user gave, fit for printing, if Open.URL was made of it: a failover URL. Else it is empty.
+	Given string
 	// Management is the URL of the broker's management over HTTP, by which it is asked for its own counts; empty if it has
 	// none.
 	Management string
@@ -56,6 +58,14 @@ func (e *Endpoint) Client() string {
 		return driver.Native
 	}
 	return e.Factory.Client
+}
+
+// URL returns the URL, fit for printing.
+func (e *Endpoint) URL() string {
+	if e.Given != "" {
+		return e.Given
+	}
+	return RedactURL(e.Open.URL)
 }
 
 // Same tells whether both are one broker, reached in one way, so that they may share connections.
@@ -178,6 +188,8 @@ type Group struct {
 	ConsumerConnections int
 	// ClientID is the prefix of the connections' client identifiers; empty for none.
 	ClientID string
+	// Backoff are the pauses before a lost connection is opened again; the zero value is [DefaultBackoff].
+	Backoff Backoff
 	// Hosts is the order in which connections try the hosts of a URL; empty is [InOrder].
 	Hosts HostOrder
 	// Reconnect opens a connection again that was lost, instead of ending the run.

@@ -201,7 +201,7 @@ func (pr *printer) brokers() {
 		if len(endpoints) > 1 {
 			name = map[bool]string{true: "of producers", false: "of consumers"}[e == &g.Producer]
 		}
-		pr.line(name, "%s (%s)", RedactURL(e.Open.URL), e.Factory.Title)
+		pr.line(name, "%s (%s)", e.URL(), e.Factory.Title)
 		if e.Management != "" {
 			pr.line("management URL", "%s", RedactURL(e.Management))
 		}
@@ -213,15 +213,18 @@ func (pr *printer) brokers() {
 	}
 	pr.line("connect timeout", "%v", endpoints[0].Open.ConnectTimeout)
 	pr.line("client ID prefix", "%s", orNone(g.ClientID))
-	if g.Hosts == Spread {
+	switch g.Hosts {
+	case Spread:
 		pr.line("hosts", "connections are dealt out to them in turn")
+	case AtRandom:
+		pr.line("hosts", "each connection tries them in a random order")
 	}
 	if g.Reconnect {
 		limit := "until the run is over"
 		if g.ReconnectTimeout > 0 {
 			limit = "for " + g.ReconnectTimeout.String()
 		}
-		pr.line("lost connections", "are opened again: tried %s", limit)
+		pr.line("lost connections", "are opened again: tried %s%s", limit, g.Backoff.describe())
 	}
 }
 

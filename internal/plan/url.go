@@ -6,8 +6,14 @@ import (
 )
 
 // Scheme returns the scheme of a broker URL in lower case, "" if it has none: "amqp" for amqp://h1:5672,h2:5672.
-// Broker URLs may name several hosts, so net/url cannot read them.
+// Broker URLs may name several hosts, so net/url cannot read them. Of a failover URL it is that of its hosts.
 func Scheme(brokerURL string) string {
+	if IsFailover(brokerURL) {
+		if f, err := ParseFailover(brokerURL); err == nil {
+			return Scheme(f.URL)
+		}
+		return strings.TrimSuffix(failoverScheme, ":")
+	}
 	scheme, _, ok := strings.Cut(brokerURL, "://")
 	if !ok || strings.ContainsAny(scheme, "/?@") {
 		return ""
@@ -66,6 +72,12 @@ func HasUser(brokerURL string) bool {
 
 // RedactURL returns a broker URL without the password that it may hold, fit for printing.
 func RedactURL(brokerURL string) string {
+	if IsFailover(brokerURL) {
+		if f, err := ParseFailover(brokerURL); err == nil {
+			return f.Shown
+		}
+		return redactFailover(brokerURL)
+	}
 	before, userinfo, after, found := splitUserinfo(brokerURL)
 	if !found {
 		return brokerURL

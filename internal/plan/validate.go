@@ -427,7 +427,7 @@ func (v *validator) endpoint(e *Endpoint) {
 			v.refuse(true, "leave the --tls flags out", "--tls: %s connections cannot be encrypted", e.Factory.Title)
 		case !encrypted(scheme):
 			v.refuse(true, "give a --url with an encrypted scheme: "+strings.Join(encryptedSchemes(&e.Factory), ", "),
-				"--tls flags were given, but %s is not encrypted", RedactURL(o.URL))
+				"--tls flags were given, but %s is not encrypted", e.URL())
 		default: // the files are read by the protocol's Check
 		}
 	}

@@ -161,7 +161,7 @@ func brokerURLs(p *plan.Plan) string {
 	var urls []string
 	for _, g := range p.Groups() {
 		for _, e := range g.Endpoints() {
-			if u := plan.RedactURL(e.Open.URL); !slices.Contains(urls, u) && (g.Name != "" || len(urls) == 0) {
+			if u := e.URL(); !slices.Contains(urls, u) && (g.Name != "" || len(urls) == 0) {
 				urls = append(urls, u)
 			}
 		}

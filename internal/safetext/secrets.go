@@ -80,12 +80,22 @@ func (s *Secrets) AddURL(text string, flag bool) {
 		}
 		query = query[to:]
 	}
+	if parts := strings.Split(text, "://"); len(parts) > 2 { // a failover URL may have one for each host
+		for _, part := range parts[1:] {
+			s.addUser(part)
+		}
+	}
 	rest := text
 	if i := strings.Index(text, "://"); i >= 0 {
 		rest = text[i+len("://"):]
 	} else if !flag {
 		return
 	}
+	s.addUser(rest)
+}
+
+// addUser makes a secret of the password of user:password@host.
+func (s *Secrets) addUser(rest string) {
 	at := strings.LastIndexByte(rest, '@') // passwords with an unescaped @, / or ? are common
 	if at < 0 {
 		return

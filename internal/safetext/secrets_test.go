@@ -100,6 +100,7 @@ func TestAddURL(t *testing.T) {
 		{"u:hunter2@h:5672", true, []string{"hunter2"}},
 		{"amqp://h?user=x&password=hunter%202", false, []string{"hunter%202", "hunter 2"}},
 		{"amqp://a:hunter2@h,b:1", false, []string{"hunter2"}},
+		{"failover:(tcp://u:hunter2@a:1,tcp://v:other3@b:2?x=1)?y=2", true, []string{"hunter2", "other3"}},
 	} {
 		var s Secrets
 		s.AddURL(c.url, c.flag)

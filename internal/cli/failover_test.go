@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// TestFailoverPlan: what a failover URL does to the plan, and what flags do to that.
+func TestFailoverPlan(t *testing.T) {
+	const url = "failover:(tcp://u:s3cret@a:1?wireFormat.x=1,tcp://u:s3cret@b:2)?initialReconnectDelay=20&jms.password=s3cret"
+	const shown = "failover:(tcp://a:1,tcp://b:2)?initialReconnectDelay=20"
+	const again = "are opened again: tried until the run is over, first after 20ms, each pause 2 times the one before, at most 30s"
+	for _, tt := range []struct {
+		flags         string
+		want, without []string
+	}{
+		{"", []string{"each connection tries them in a random order", again, "choose their hosts at random"}, []string{"dealt out"}},
+		{"--hosts spread", []string{"connections are dealt out to them in turn", again}, []string{"a random"}},
+		{"--hosts order", []string{again}, []string{"a random", "dealt out"}},
+		{"--reconnect=false", []string{"random order"}, []string{"opened again"}},
+		{"--reconnect --reconnect-timeout 5s", []string{"tried for 5s, first after 20ms"}, nil},
+	} {
+		got := with(t, append([]string{"amqp", "client", "--url", url, "--dry-run"}, strings.Fields(tt.flags)...)...)
+		require.Equal(t, exitOK, got.status, got.stderr)
+		require.Contains(t, got.stdout, shown)
+		all := got.stdout + got.stderr
+		require.NotContains(t, all, "s3cret")
+		require.NotContains(t, all, "u@")
+		require.Equal(t, 2, strings.Count(got.stdout, shown))
+		require.Contains(t, all, "--url: settings of ActiveMQ's own client have no effect: jms.password, wireFormat.x")
+		require.Equal(t, !strings.Contains(tt.flags, "--reconnect"), strings.Contains(all, "the failover URL has lost connections opened again, as --reconnect does"))
+		for _, text := range tt.want {
+			require.Contains(t, all, text, tt.flags)
+		}
+		for _, text := range tt.without {
+			require.NotContains(t, got.stdout, text, tt.flags)
+		}
+	}
+}
+
+func TestFailoverRefused(t *testing.T) {
+	for _, tt := range []struct{ args, want, hint string }{
+		{"amqp client --url failover:(tcp://u:s3cret@a)?backup=true", "the setting backup of the failover URL is not supported", "known are randomize"},
+		{"amqp client --url failover:(stomp://u:s3cret@a)", "stomp is no scheme of amqp", "use perfmq stomp client"},
+		{"stomp producer --url failover:(tcp://u:s3cret@a,b)", "host 2 of the failover URL has no scheme", "write it as"},
+		{"amqp client --url failover:(tcp://u:s3cret@a:x)", `port "x" is not a number`, ""},
+		{"rocketmq client --url failover:(rocketmq://u:s3cret@a,rocketmq://u:s3cret@b)", "rocketmq has no failover URLs", "write rocketmq://"},
+		{
+			"amqp client --url failover:(tcp://a) --consumer-url failover:(tcp://b)?randomize=false",
+			"the failover URLs of producers and consumers differ in their settings", "same settings",
+		},
+	} {
+		got := with(t, strings.Fields(tt.args)...)
+		require.Equal(t, exitUsage, got.status, tt.args)
+		require.NotContains(t, got.stderr, "u:")
+		require.Contains(t, got.stderr, tt.want)
+		require.Contains(t, got.stderr, tt.hint)
+		require.NotContains(t, got.stdout+got.stderr, "s3cret")
+	}
+}
+
+// TestFailover: a run by a failover URL, from the command line and from a scenario, begins with the host that is there.
+func TestFailover(t *testing.T) {
+	for _, protocol := range []string{broker.AMQP, broker.STOMP} {
+		b := twoBrokers(t, protocol)
+		dead := b[0].Addr(protocol)
+		b[0].Close()
+		url := fmt.Sprintf("failover:(tcp://u:s3cret@%s,tcp://u:s3cret@%s)?randomize=false&maxReconnectDelay=100", dead, b[1].Addr(protocol))
+		file := filepath.Join(t.TempDir(), "run.yaml")
+		text := "broker: {protocol: " + protocol + ", url: \"" + url + "\"}\ngroups:\n" +
+			"  senders: {role: producer, destination: queue://Q, message-count: 50}\n  readers: {role: consumer, destination: queue://Q}\n"
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		for i, args := range [][]string{
+			{protocol, "client", "--url", url, "--message-count", "50", "queue://Q"},
+			{"run", file},
+		} {
+			dir := filepath.Join(t.TempDir(), "result")
+			got := with(t, append(args, "--result", dir)...)
+			require.Equal(t, exitOK, got.status, got.stderr)
+			require.NotContains(t, got.stdout+got.stderr, "s3cret")
+			require.Contains(t, got.stdout, fmt.Sprintf("Connection brokerURL = failover:(tcp://%s,tcp://%s)?randomize=false&maxReconnectDelay=100\n", dead, b[1].Addr(protocol)))
+			r, err := result.Read(dir)
+			require.NoError(t, err)
+			require.NotContains(t, string(r.Plan), "s3cret")
+			require.Contains(t, string(r.Plan), "failover:(tcp://"+dead)
+			require.Contains(t, string(r.Plan), `"reconnect": true`)
+			require.EqualValues(t, 50, r.Total.Consumers.Received)
+			require.Zero(t, r.BrokerHosts[0].Sent)
+			require.EqualValues(t, 50, r.BrokerHosts[1].Completed)
+			require.EqualValues(t, 50*(i+1), b[1].Stats().Total.Settled)
+		}
+	}
+}
