@@ -92,8 +92,8 @@ func (v *validator) hosts() {
 // hostNotes are remarks on connections that are spread over several hosts.
 func (g *Group) hostNotes() (notes []string) {
 	if g.Hosts == AtRandom && g.Role == Client && g.Spreads(&g.Producer) {
-		return []string{"the failover URL has connections choose their hosts at random, so that producers and consumers may " +
-			"be at different ones: the brokers must pass messages on; randomize=false or --hosts spread avoid that"}
+		return []string{"the failover URL has connections choose their hosts at random, so that producers and consumers " +
+			"may be at different ones: the brokers must pass messages on; randomize=false or --hosts spread avoid that"}
 	}
 	if g.Hosts != Spread {
 		return nil
