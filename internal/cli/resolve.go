@@ -70,7 +70,8 @@ func (r *resolver) group(destinations []string) *plan.Group {
 		SharedConnections: r.SharedConnections, ProducerConnections: max(r.Threads, 1),
 		ConsumerConnections: r.ConsumerConnections, ClientID: r.ClientID, Reconnect: r.Reconnect,
 		ReconnectTimeout: r.ReconnectTimeout, Hosts: plan.HostOrder(r.Hosts),
-		SendTimeout: r.SendTimeout, MaxPending: r.MaxPending, Rate: r.Rate, Relative: r.Relative, Count: r.Count,
+		SendTimeout: r.SendTimeout, Resend: r.InDoubt == setting.DoubtResend,
+		MaxPending: r.MaxPending, Rate: r.Rate, Relative: r.Relative, Count: r.Count,
 		Persistent: r.Persistent, TTL: r.TTL, DeliveryDelay: r.DeliveryDelay, Priority: -1,
 		CommitInterval: r.CommitInterval, Durable: r.Durable, KeepSubscription: r.KeepSubscription,
 		Selector: r.Selector, Credit: r.Credit, Transacted: r.Tx || r.Has("tx-size"), TransactionSize: r.TxSize,
@@ -109,6 +110,7 @@ func (r *resolver) endpoints(g *plan.Group) {
 	r.applyFailovers(g, failover)
 	r.setOptions(g)
 	r.sendTimeout(&g.Producer)
+	r.inDoubt(&g.Producer)
 	r.embed(g)
 }
 

@@ -204,7 +204,7 @@ func (r *run) compareCounts(workers []stats.WorkerTotal) (list []stats.Destinati
 			sends = true
 			completed := p.rec.Completed() - p.rec.Withheld()
 			d.Added.Least += completed
-			d.Added.Most += completed
+			d.Added.Most += completed + p.rec.AllResent() // the broker may have each of them twice
 			if workers != nil {
 				d.Sent += workers[i].Total.Sent
 				d.Added.Most += workers[i].Total.Unconfirmed

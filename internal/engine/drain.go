@@ -32,7 +32,7 @@ func (r *run) drain(ctx context.Context) {
 			r.waitFor(ctx, time.Now().Add(proofTime), func() bool { return r.awaited() == 0 || r.proven() })
 		}
 		switch {
-		case r.redelivered() > 0:
+		case r.redelivered()+r.resent() > 0:
 			// Messages delivered twice stand in for some that may still come; and more of them may.
 		case r.verify == nil:
 			return
@@ -64,7 +64,7 @@ func (r *run) drainedAll() func() (why string, done bool) {
 	q := quietness{received: r.received(), looked: time.Now(), every: watchInterval}
 	return func() (string, bool) {
 		idle := q.look(time.Now(), r.received())
-		known := r.expectedKnown() && r.redelivered() == 0
+		known := r.expectedKnown() && r.redelivered()+r.resent() == 0
 		switch {
 		case known && r.awaited() == 0, !known && idle >= drainedIdleTime:
 			return "drained", true
@@ -180,6 +180,14 @@ func (r *run) received() (n uint64) {
 func (r *run) redelivered() (n uint64) {
 	for _, c := range r.consumers {
 		n += c.rec.Redelivered()
+	}
+	return n
+}
+
+// resent counts the times that a message was sent again: both may arrive.
+func (r *run) resent() (n uint64) {
+	for _, p := range r.producers {
+		n += p.rec.AllResent()
 	}
 	return n
 }

@@ -25,6 +25,7 @@ func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 	count(has.sends, "modified", m.Modified)
 	count(has.sends, "failed", m.Failed)
 	count(has.sends, "unconfirmed", m.Unconfirmed)
+	count(has.sends, "resent", m.Resent)
 	count(has.sends, "late", s.Total.LateSends)
 	count(has.receives, "received", m.Received)
 	count(has.receives, "redelivered", m.Redelivered)

@@ -114,7 +114,11 @@ func notBack(s *stats.Summary, add func(string, ...any)) {
 // aboutOutages adds remarks on the effects of outages on the other figures.
 func (r *run) aboutOutages(s *stats.Summary, add func(string, ...any)) {
 	inDoubt, _ := outageFigures(s.Outages)
-	if inDoubt > 0 {
+	switch {
+	case inDoubt > 0 && s.Total.Resent > 0:
+		add("messages in doubt after outages, which the broker may have or not: %d; messages were sent again %d times, and "+
+			"%d are unconfirmed", inDoubt, s.Total.Resent, s.Total.Unconfirmed)
+	case inDoubt > 0:
 		add("messages in doubt after outages, which the broker may have or not: %d; they are counted as unconfirmed", inDoubt)
 	}
 	if s.Missing > 0 && len(s.Outages) > 0 && slices.ContainsFunc(r.subs, func(s *subscription) bool {
@@ -123,6 +127,9 @@ func (r *run) aboutOutages(s *stats.Summary, add func(string, ...any)) {
 	}) {
 		add("a subscription of a topic that is not durable ends with its connection: it gets no message that is sent in an " +
 			"outage (see --durable)")
+	}
+	if v := s.Verification; v != nil && v.Total.Resent > 0 {
+		add("messages that arrived again because they were in doubt and were sent again: %d", v.Total.Resent)
 	}
 	if v := s.Verification; v != nil && v.Total.AfterOutage > 0 {
 		add("messages delivered again because an outage cut off their settlement: %d", v.Total.AfterOutage)

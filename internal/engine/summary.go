@@ -262,7 +262,10 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 	if s.ExpectedKnown && r.verify == nil && s.Total.Redelivered > 0 {
 		add("messages delivered again, each of which may make up for a lost one: %d", s.Total.Redelivered)
 	}
-	if excess > s.Total.Unconfirmed {
+	if s.ExpectedKnown && r.verify == nil && s.Total.Resent > 0 {
+		add("messages sent again, each of which may make up for a lost one: %d; --verify tells them apart", s.Total.Resent)
+	}
+	if excess > s.Total.Unconfirmed+s.Total.Resent {
 		add("more messages received than completed, by duplicates or another producer: %d", excess)
 	}
 	if s.Total.Foreign > 0 && !r.plan.FailOnForeign {

@@ -141,7 +141,7 @@ func (r *run) progress() verify.Progress {
 	defer r.mu.Unlock()
 	var list []verify.Progress
 	for _, s := range r.subs {
-		list = append(list, s.tracker.Progress(run))
+		list = append(list, s.tracker.Progress(run, r.verify.ledgers[s.place]...))
 	}
 	return verify.Add(list...)
 }

@@ -76,7 +76,7 @@ func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop 
 				Index: p.index, Total: u.allProducers, Schedule: u.plan.Rate, Count: u.plan.Count, Start: r.step.start,
 				Until: r.step.plan.Duration,
 				Mix:   u.order,
-				Timed: u.sendTimeout() > 0,
+				Timed: u.sendTimeout() > 0, Resend: u.plan.Resend,
 			}
 			send := p.load.Run
 			worker, reconnects := p.driver.(finisher)

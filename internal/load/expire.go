@@ -62,13 +62,9 @@ func (p *Producer) Expire(limit time.Duration) {
 
 // expire ends a message, unless it has ended meanwhile.
 func (p *Producer) expire(slot driver.Slot, o driver.Outcome, now time.Duration) {
-	place := p.slots.end(slot)
-	if place == nil {
-		return
+	if place := p.slots.end(slot); place != nil {
+		p.ended(slot, place, o, now)
 	}
-	p.note(place, o)
-	p.rec.Done(p.endOf(place), o, now)
-	p.slots.giveBack(slot)
 }
 
 func timedOut(limit time.Duration) driver.Outcome {

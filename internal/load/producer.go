@@ -53,6 +53,8 @@ type Load struct {
 	Mix   Mix // the variants of the messages; the zero value is variant 0 alone
 	// Timed: [Producer.Expire] is called while messages are in flight.
 	Timed bool
+	// Resend sends messages again that end without an answer, until they are confirmed or the load is over.
+	Resend bool
 }
 
 // Producer makes the load of one driver.Producer, step by step.
@@ -73,6 +75,8 @@ type Producer struct {
 	slots   *slots
 	sending atomic.Uint64 // the slot of the message that is being handed over, of a timed load; 0 for none
 	sights  sights        // of the goroutine that calls Expire
+	kept    []kept        // by place; nil unless messages are sent again
+	doubts  doubts
 }
 
 var _ driver.Completions = (*Producer)(nil)
@@ -99,14 +103,31 @@ func (p *Producer) Done(slot driver.Slot, o driver.Outcome) {
 		p.stray(o)
 		return
 	}
-	p.note(place, o)
-	p.rec.Done(p.endOf(place), o, now)
+	p.ended(slot, place, o, now)
+}
+
+// ended counts the end of a message, unless it is to be sent again, and makes its place free.
+func (p *Producer) ended(slot driver.Slot, place *place, o driver.Outcome, now time.Duration) {
+	if !p.hold(slot, place, &o) {
+		p.note(place, o)
+		p.rec.Done(p.endOf(place), o, now)
+	}
 	p.slots.giveBack(slot)
 }
 
 // DoneAll implements [driver.Completions]: one look at the clock and one lock for many messages.
 func (p *Producer) DoneAll(list []driver.Slot, o driver.Outcome) {
 	now := p.clock.Now()
+	if p.kept != nil && o.State != driver.Accepted { // each may end in another way
+		for _, slot := range list {
+			if place := p.slots.end(slot); place != nil {
+				p.ended(slot, place, o, now)
+			} else {
+				p.stray(o)
+			}
+		}
+		return
+	}
 	for len(list) > 0 {
 		n := min(len(list), doneChunk)
 		p.doneChunk(list[:n], o, now)
@@ -167,6 +188,7 @@ func (p *Producer) Seal() *verify.Sent {
 	p.rec.InFlight() // reads counters that Run writes after the places: the last of both are to be seen here
 	var inFlight []int64
 	p.slots.inFlight(func(place *place) { inFlight = append(inFlight, place.number) })
+	inFlight = append(inFlight, p.doubts.numbers()...)
 	return p.cfg.Ledger.Seal(inFlight)
 }
 
@@ -183,7 +205,13 @@ func (p *Producer) Abandon() {
 func (p *Producer) Run(ctx context.Context, load Load) error {
 	p.load, p.turns, p.measured = load, load.Mix.turns(&load), false
 	p.rec.Resume(p.clock.Now())
+	if load.Resend {
+		p.resend()
+	}
 	defer func() {
+		if load.Resend {
+			p.giveUp()
+		}
 		p.rec.Stopped(p.last)
 		p.rec.Wait(stats.WaitEnded, p.clock.Now())
 	}()
@@ -192,6 +220,9 @@ func (p *Producer) Run(ctx context.Context, load Load) error {
 		run = p.closedLoop
 	}
 	err := run(ctx)
+	if err == nil {
+		err = p.finish(ctx)
+	}
 	if flushed := p.flush(ctx); err == nil {
 		err = flushed
 	}
@@ -214,7 +245,7 @@ func (p *Producer) closedLoop(ctx context.Context) error {
 	var msg driver.Message
 	last := p.clock.Now() // when the previous message was about to be handed over
 	total := uint64(p.load.Total)
-	for n := uint64(p.load.Index); p.load.Count == 0 || n < p.load.Count; n += total {
+	for n := uint64(p.load.Index); p.load.Count == 0 || n < p.load.Count; {
 		if stopped(ctx) {
 			return nil
 		}
@@ -227,6 +258,11 @@ func (p *Producer) closedLoop(ctx context.Context) error {
 			}
 		}
 		last = now
+		if found, stopped, err := p.sendAgain(ctx, slot, now); stopped || err != nil {
+			return err
+		} else if found {
+			continue
+		}
 		if p.turns.cycle != nil {
 			msg.Variant = p.turns.next(n)
 		}
@@ -234,6 +270,7 @@ func (p *Producer) closedLoop(ctx context.Context) error {
 		if stopped, err := p.send(ctx, &msg, slot, now, now); stopped || err != nil {
 			return err
 		}
+		n += total
 	}
 	return nil
 }
@@ -244,6 +281,7 @@ func (p *Producer) openLoop(ctx context.Context) error {
 	defer wait.Close()
 	var held time.Duration // how much of its delay the producer owes to the broker and to max-pending
 	last := p.clock.Now()  // when the previous message was about to be handed over
+	again := false         // that one was sent again
 	end, ends := p.load.Schedule.End()
 	ends = ends && (p.load.Until == 0 || end < p.load.Until)
 	total := uint64(p.load.Total)
@@ -255,26 +293,29 @@ func (p *Producer) openLoop(ctx context.Context) error {
 		}
 		now := p.clock.Now()
 		intended := p.load.Start + min(due, maxDue)
-		held += p.heldUp(now - last)
-		if ends && due >= end {
-			p.rec.Wait(stats.WaitDue, now)
-			wait.Until(p.load.Start + end) // a pause may come last
-			p.rec.Waited(p.clock.Now())
-			return nil
+		if again { // what an outage costs the messages after it is not the tester's fault
+			held, again = held+now-last, false
+		} else {
+			held += p.heldUp(now - last)
 		}
-		if p.load.Until > 0 && due >= p.load.Until {
-			p.rec.Wait(stats.WaitDue, now)
-			<-ctx.Done() // the load goes on until then, but nothing more is due
-			return nil
-		}
-		if now < intended {
+		over := p.load.Until > 0 && due >= p.load.Until // the load goes on until ctx ends, but nothing more is due
+		if ended := ends && due >= end; !p.doubtful() && (over || ended || now < intended) {
+			moment := intended
+			switch {
+			case ended: // a pause may come last
+				moment = p.load.Start + end
+			case over:
+				moment = maxDue
+			}
 			held = 0
 			p.rec.Wait(stats.WaitDue, now)
-			if !wait.Until(intended) {
+			doubt, ok := p.until(ctx, wait, moment)
+			if now = p.clock.Now(); ok || ended {
+				p.rec.Waited(now)
+			}
+			if !ok || ended && !doubt {
 				return nil
 			}
-			now = p.clock.Now()
-			p.rec.Waited(now)
 		}
 		slot, ok := p.slots.take()
 		if !ok {
@@ -283,6 +324,12 @@ func (p *Producer) openLoop(ctx context.Context) error {
 				return nil
 			}
 			held += now - full
+		}
+		if found, stopped, err := p.sendAgain(ctx, slot, now); stopped || err != nil {
+			return err
+		} else if found {
+			last, again = now, true
+			continue
 		}
 		held = min(held, now-intended)
 		if own := now - intended - held; own > LateLimit && own > held { // mostly through the tester's own fault
@@ -353,20 +400,16 @@ func (p *Producer) send(
 		place.size = p.cfg.Sizes[msg.Variant]
 	}
 	msg.Time = p.stampOf(due, actual)
+	if p.kept != nil {
+		p.kept[index] = kept{first: actual, stamp: msg.Time, variant: msg.Variant}
+	}
 	if p.cfg.Ledger != nil {
 		msg.ID = p.cfg.Ledger.Next(msg.Variant)
 		place.number = msg.ID.Number
 	}
-	if p.load.Timed {
-		p.sending.Store(uint64(p.slots.coming(index)))
-	}
-	msg.Slot = p.slots.begin(index)
 	p.last = actual
 	p.rec.Sent(due)
-	if err = p.producer.Send(ctx, msg); err == nil {
-		if p.load.Timed {
-			p.sending.Store(0)
-		}
+	if err = p.handOver(ctx, msg, index); err == nil {
 		p.rec.Handed(due, actual-intended)
 		return false, nil
 	}
@@ -386,6 +429,19 @@ func (p *Producer) send(
 	p.rec.Handed(due, actual-intended)
 	p.rec.Unsent(due, driver.ClassOf(err), err)
 	return false, err
+}
+
+// handOver gives a message, whose place is written, to the driver.
+func (p *Producer) handOver(ctx context.Context, msg *driver.Message, index uint32) error {
+	if p.load.Timed {
+		p.sending.Store(uint64(p.slots.coming(index)))
+	}
+	msg.Slot = p.slots.begin(index)
+	err := p.producer.Send(ctx, msg)
+	if err == nil && p.load.Timed {
+		p.sending.Store(0)
+	}
+	return err
 }
 
 // stampOf returns the time that a message carries, in microseconds since the Unix epoch. The first one after the

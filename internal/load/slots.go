@@ -87,6 +87,21 @@ func (s *slots) coming(index uint32) driver.Slot {
 	return driver.NewSlot(index, s.places[index].generation.Load()+1)
 }
 
+// idle tells whether no message is in flight.
+func (s *slots) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ready)+len(s.back) == s.used()
+}
+
+// awaitEnd waits until a message ends; it returns false when ctx ended before.
+func (s *slots) awaitEnd(ctx context.Context) bool {
+	s.mu.Lock()
+	s.ready, s.back = append(s.ready, s.back...), s.back[:0]
+	s.mu.Unlock()
+	return s.idle() || s.await(ctx)
+}
+
 // begin says that the message of a place, whose times are written, goes to the driver.
 func (s *slots) begin(index uint32) driver.Slot {
 	return driver.NewSlot(index, s.places[index].generation.Add(1))

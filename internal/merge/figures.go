@@ -77,6 +77,7 @@ func (f values) counts(measured *result.Counts) {
 		add("modified", p.Modified)
 		add("failed", p.Failed)
 		add("unconfirmed", p.Unconfirmed)
+		add("resent", p.Resent)
 	}
 	if c := measured.Consumers; c != nil {
 		add("received", c.Received)

@@ -83,6 +83,7 @@ type groupData struct {
 	Connections         int               `json:"shared-connections,omitempty"`
 	MaxPending          int               `json:"max-pending,omitempty"`
 	SendTimeout         string            `json:"send-timeout,omitempty"`
+	InDoubt             string            `json:"in-doubt,omitempty"` // resend, or missing
 	Rate                string            `json:"rate,omitempty"`
 	Count               uint64            `json:"message-count,omitempty"`
 	Body                string            `json:"body,omitempty"`
@@ -220,6 +221,9 @@ func (g *Group) producing(d *groupData) {
 	d.Producers, d.MaxPending, d.Rate = g.Producers, g.Pending(), g.Rate.String()
 	if g.Relative != nil {
 		d.Rate = g.Relative.String()
+	}
+	if g.Resend {
+		d.InDoubt = "resend"
 	}
 	if g.SharedConnections {
 		d.Connections = g.ProducerConnections

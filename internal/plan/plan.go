@@ -199,6 +199,8 @@ type Group struct {
 	// SendTimeout is the time after which a message without an answer ends as unconfirmed; 0 for none, or for the default
 	// of a driver that has a limit of its own.
 	SendTimeout time.Duration
+	// Resend sends messages again that ended without an answer, with the same number.
+	Resend bool
 
 	// MaxPending is the number of messages in flight per producer; 0 means UnlimitedPending.
 	MaxPending int

@@ -316,6 +316,9 @@ func (pr *printer) load() {
 		if g.SendTimeout > 0 {
 			pr.line("send timeout", "%v", g.SendTimeout)
 		}
+		if g.Resend {
+			pr.line("in doubt", "messages without an answer are sent again")
+		}
 	}
 	pr.line("ends", "%s", pr.end())
 	pr.line("warm-up", "%s", orNone(duration(pr.step.Warmup)))

@@ -148,9 +148,6 @@ func (v *validator) refuse(wrong bool, hint, format string, args ...any) {
 	}
 }
 
-// MinSendTimeout is the shortest [Group.SendTimeout].
-const MinSendTimeout = 20 * time.Millisecond
-
 const positive = "leave it out, or give a number that is not negative"
 
 // times checks the times of the run.
@@ -213,10 +210,7 @@ func (v *validator) numbers() {
 	} {
 		v.refuse(n.value < 0, positive, "%s %d is negative", n.name, n.value)
 	}
-	v.refuse(g.SendTimeout != 0 && g.SendTimeout < MinSendTimeout, fmt.Sprintf("give %v or more", MinSendTimeout),
-		"--send-timeout %v is too short to be told from the tester's own delays", g.SendTimeout)
-	v.refuse(g.SendTimeout > 0 && g.CommitInterval > 0, "leave one of them out",
-		"--send-timeout does not work with --commit-interval: messages of a transaction wait for its commit")
+	v.answers()
 	v.refuse(g.TTL < 0, positive, "--ttl %v is negative", g.TTL)
 	v.refuse(g.DeliveryDelay < 0, positive, "--delivery-delay %v is negative", g.DeliveryDelay)
 	v.refuse(g.DeliveryDelay > 0 && g.DeliveryDelay < time.Millisecond, "brokers know whole milliseconds",

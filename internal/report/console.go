@@ -232,6 +232,7 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 		unlessZero("--- credit waits:", s.Total.NoLeave, "part of blocked: the broker gave no credit")
 		unlessZero("--- socket waits:", s.Total.SocketWaits, "not part of blocked: the network took no more")
 		unlessZero("--- total unsent:", s.Total.Unsent, "part of failed: they could not be sent")
+		unlessZero("--- total resent:", s.Total.Resent, "messages in doubt that were sent again; not part of sent")
 	}
 	unlessZero("--- total commits:", s.Total.Commits, "transactions that the broker confirmed")
 	unlessZero("--- commits failed:", s.Total.CommitsFailed, "transactions that it did not confirm")

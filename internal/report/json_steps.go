@@ -33,6 +33,7 @@ type jsonEnds struct {
 	TotalModified    *uint64 `json:"totalModified,omitempty"`
 	TotalFailed      *uint64 `json:"totalFailed,omitempty"`
 	TotalUnconfirmed *uint64 `json:"totalUnconfirmed,omitempty"`
+	TotalResent      uint64  `json:"totalResent,omitempty"`
 	jsonCounts
 }
 
@@ -152,6 +153,7 @@ func (has sides) ends(total *stats.Counters) jsonEnds {
 		TotalModified:    valueIf(producing, total.Modified),
 		TotalFailed:      valueIf(producing, total.Failed),
 		TotalUnconfirmed: valueIf(producing, total.Unconfirmed),
+		TotalResent:      total.Resent,
 		jsonCounts:       toJSONCounts(total),
 	}
 }

@@ -13,7 +13,7 @@ import (
 type descriptions struct {
 	build, step, start, phase, workers, inFlight     *prometheus.Desc
 	sent, blocked, completed, failed, unsent, late   *prometheus.Desc
-	waits, strays, paused                            *prometheus.Desc
+	resent, waits, strays, paused                    *prometheus.Desc
 	received, redelivered, foreign, unstamped        *prometheus.Desc
 	completedBytes, receivedBytes                    *prometheus.Desc
 	negative, negativeAges, outOfRange, protocol     *prometheus.Desc
@@ -81,7 +81,7 @@ func describe(version string, steps bool) descriptions {
 			"was lost."),
 
 		verified: d.of("verified_messages_total", "What the verification has found. Received, duplicates, redelivered, "+
-			"duplicates_after_outage, "+
+			"duplicates_after_outage, duplicates_resent, "+
 			"out_of_order, damaged "+
 			"and foreign are known during the run, the others when it has ended.", "finding"),
 		depth:    d.of("destination_depth", "Messages that the broker has at a destination, as it told last.", "destination"),
@@ -111,6 +111,8 @@ func (m *descriptions) messages(d *describer) {
 	m.failed = d.load("sends_failed_total", "Messages that were sent but not acknowledged, by how that ended and why.",
 		"state", "class")
 	m.unsent = d.load("sends_unsent_total", "Part of the failed ones that the driver could not send.")
+	m.resent = d.load("messages_resent_total", "Times that a message in doubt was sent again, with --in-doubt resend; "+
+		"not in the messages sent.")
 	m.late = d.load("sends_late_total", "Sends that left late although neither broker nor max-pending held them up.")
 	m.strays = d.load("answers_stray_total", "Answers of the broker to no message in flight: they came too late, or "+
 		"twice.")

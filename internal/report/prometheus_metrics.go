@@ -198,6 +198,7 @@ func (c *collector) collectProducing(emit emitter, t *stats.Counters, step []str
 	emit.counter(c.d.completed, t.Completed, step...)
 	emit.counter(c.d.completedBytes, t.CompletedBytes, step...)
 	emit.counter(c.d.unsent, t.Unsent, step...)
+	emit.counter(c.d.resent, t.Resent, step...)
 	emit.counter(c.d.late, t.LateSends, step...)
 	emit.counter(c.d.strays, t.Strays, step...)
 	for _, f := range failuresOf(t) {
@@ -236,7 +237,7 @@ func (c *collector) collectVerified(emit emitter) {
 		t := &c.final.Verification.Total
 		p = verify.Progress{
 			Received: t.Received, Duplicates: t.Duplicates, Redelivered: t.Redelivered, AfterOutage: t.AfterOutage,
-			Disordered: t.Disordered, Damaged: t.Damaged, Foreign: t.Foreign,
+			Resent: t.Resent, Disordered: t.Disordered, Damaged: t.Damaged, Foreign: t.Foreign,
 		}
 		if c.final.Verification.Known {
 			finding("expected", t.Expected)
@@ -256,6 +257,7 @@ func (c *collector) collectVerified(emit emitter) {
 	finding("duplicates", p.Duplicates)
 	finding("redelivered", p.Redelivered)
 	finding("duplicates_after_outage", p.AfterOutage)
+	finding("duplicates_resent", p.Resent)
 	finding("out_of_order", p.Disordered)
 	finding("damaged", p.Damaged)
 	finding("foreign", p.Foreign)

@@ -311,7 +311,8 @@ func counts(c *stats.Counters, producing, consuming bool) result.Counts {
 		n.Producers = &result.Producers{
 			Sent: c.Sent, Blocked: c.Blocked, NoLeave: c.NoLeave, SocketWaits: c.SocketWaits, Completed: c.Completed,
 			Rejected: c.Rejected, Released: c.Released,
-			Modified: c.Modified, Failed: c.Failed, Unsent: c.Unsent, Unconfirmed: c.Unconfirmed, Late: c.LateSends,
+			Modified: c.Modified, Failed: c.Failed, Unsent: c.Unsent, Unconfirmed: c.Unconfirmed, Resent: c.Resent,
+			Late:     c.LateSends,
 			Strays:   c.Strays,
 			Failures: failuresByClass(c), CompletedBytes: c.CompletedBytes,
 		}

@@ -52,8 +52,11 @@ func writeVerification(b *strings.Builder, r *verify.Result) {
 	if r.Known || t.Lost > 0 {
 		line(true, "lost", t.Lost, verify.Lost, "accepted by the broker, never received")
 	}
-	line(true, "duplicated", t.Duplicates, verify.Duplicated, fmt.Sprintf("copies too many, %d redelivered",
-		t.Redelivered))
+	copies := fmt.Sprintf("copies too many, %d redelivered", t.Redelivered)
+	if t.Resent > 0 {
+		copies += fmt.Sprintf(", %d resent twice", t.Resent)
+	}
+	line(true, "duplicated", t.Duplicates, verify.Duplicated, copies)
 	line(true, "out of order", t.Disordered, verify.Disordered, fmt.Sprintf("behind a later one, %d redelivered",
 		t.DisorderedRedelivered))
 	var illegible []string

@@ -119,14 +119,14 @@ func TestVerificationInMetrics(t *testing.T) {
 	c.start(clientRun(false))
 	require.Empty(t, found(c))
 	snap := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
-	snap.Verified = &verify.Progress{Received: 1, Duplicates: 2, Redelivered: 3, AfterOutage: 7, Disordered: 4, Damaged: 5, Foreign: 6}
+	snap.Verified = &verify.Progress{Received: 1, Duplicates: 2, Redelivered: 3, AfterOutage: 7, Resent: 9, Disordered: 4, Damaged: 5, Foreign: 6}
 	c.interval(snap)
 	require.Equal(t, map[string]float64{
-		"received": 1, "duplicates": 2, "redelivered": 3, "duplicates_after_outage": 7, "out_of_order": 4, "damaged": 5, "foreign": 6,
+		"received": 1, "duplicates": 2, "redelivered": 3, "duplicates_after_outage": 7, "duplicates_resent": 9, "out_of_order": 4, "damaged": 5, "foreign": 6,
 	}, found(c))
 	c.summary(verifiedRun())
 	require.Equal(t, map[string]float64{
-		"received": 999_970, "duplicates": 20, "redelivered": 15, "duplicates_after_outage": 0, "out_of_order": 12, "damaged": 7, "foreign": 5,
+		"received": 999_970, "duplicates": 20, "redelivered": 15, "duplicates_after_outage": 0, "duplicates_resent": 0, "out_of_order": 12, "damaged": 7, "foreign": 5,
 		"expected": 1_000_000, "lost": 30, "left": 21, "unconfirmed_arrived": 3, "unconfirmed_missing": 1,
 		"refused_arrived": 6, "rolled_back_arrived": 8,
 	}, found(c))

@@ -95,6 +95,13 @@ func loadRows(role plan.Role) []Setting {
 			Set: span(time.Second, func(s *Values) *time.Duration { return &s.SendTimeout }),
 		},
 		{
+			Name: "in-doubt", Places: inProducers, Section: SectionLoad, Arg: argName, Default: DoubtReport,
+			Words: []string{DoubtReport, DoubtResend}, Roles: sending(),
+			Help: "messages that ended without an answer: report counts them, resend sends them again under the same ID, " +
+				"until they are confirmed or the load is over (with --reconnect or --send-timeout)",
+			Set: oneOf([]string{DoubtReport, DoubtResend}, func(s *Values) *string { return &s.InDoubt }),
+		},
+		{
 			Name: "message-count", Brief: "how many messages", Places: inGroups, Section: SectionLoad, Arg: argNumber,
 			Default: "no limit", Help: counted, Set: setCount,
 		},

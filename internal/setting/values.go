@@ -29,6 +29,7 @@ type Values struct {
 	ConsumerConnections            int
 	MaxPending                     int
 	SendTimeout                    time.Duration
+	InDoubt                        string
 	Rate                           load.Schedule
 	Relative                       *plan.Relative
 	Count                          uint64
@@ -87,6 +88,12 @@ const (
 	CountOff  = "off"
 )
 
+// The values of --in-doubt.
+const (
+	DoubtReport = "report"
+	DoubtResend = "resend"
+)
+
 // Sized is one of the sizes of --message-size.
 type Sized struct{ Size, Weight int }
 
@@ -109,6 +116,7 @@ func Defaults() *Values {
 		NumDestinations: 1, Producers: 1, Consumers: 1, MaxPending: 1, MessageSizes: []Sized{{1024, 1}},
 		Fill:        string(plan.Random),
 		MessageType: string(plan.Bytes), ConsumerFailAs: driver.Release,
+		InDoubt:  DoubtReport,
 		Priority: -1, Format: run.Artemis, BrokerCount: CountAuto, MaxMessageSize: driver.DefaultMaxBody,
 		Hosts:   string(plan.InOrder),
 		Allow:   verify.Allow{Disorder: true},

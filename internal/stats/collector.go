@@ -325,6 +325,7 @@ func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*La
 		n.Failed += p.states[driver.Failed]
 		n.Unconfirmed += p.states[driver.Unknown]
 		n.Unsent += p.unsent
+		n.Resent += r.resent[i].Load()
 		n.OutOfRange += p.outOfRange
 		n.Paused += p.paused
 		n.Commits += p.commits.confirmed

@@ -16,6 +16,7 @@ const parts = 2
 type ProducerRecorder struct {
 	// Written by the sending goroutine alone; atomic because the collector reads them.
 	sent, handed  [parts]atomic.Uint64
+	resent        [parts]atomic.Uint64
 	blocked, late atomic.Uint64
 	// when Run handed its last message over, nanoseconds since the start of the run
 	lastSend atomic.Int64
@@ -97,6 +98,17 @@ func (r *ProducerRecorder) Handed(due Phase, delay time.Duration) {
 		p.outOfRange++
 	}
 	r.mu.Unlock()
+}
+
+// Resent counts a message that was handed to the driver once more, as its end was not known.
+func (r *ProducerRecorder) Resent(due Phase) { r.resent[due].Add(1) }
+
+// AllResent returns how many messages were handed over once more.
+func (r *ProducerRecorder) AllResent() (n uint64) {
+	for part := range parts {
+		n += r.resent[part].Load()
+	}
+	return n
 }
 
 // NotSent takes back one Sent: the driver says that the message did not leave.

@@ -29,6 +29,8 @@ type Counters struct {
 	Unsent      uint64 // part of Failed: the driver could not send it, so that it never left
 	Unconfirmed uint64 // in flight when the connection or the run ended; the broker may have them or not
 
+	Resent uint64 // times that a message was sent again, as it was in doubt; not in Sent
+
 	Received    uint64 // delivered to a consumer, foreign ones not counted
 	Redelivered uint64 // part of Received that the broker marked as delivered before
 	Unstamped   uint64 // part of Received that had no usable time property: not in the transfer times
@@ -87,6 +89,7 @@ func (c Counters) plus(o *Counters, negative bool) Counters {
 		{&c.Failed, o.Failed},
 		{&c.Unsent, o.Unsent},
 		{&c.Unconfirmed, o.Unconfirmed},
+		{&c.Resent, o.Resent},
 		{&c.Received, o.Received},
 		{&c.Redelivered, o.Redelivered},
 		{&c.Unstamped, o.Unstamped},

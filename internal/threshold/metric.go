@@ -54,6 +54,7 @@ func single() (list []Metric) {
 		{"modified", Messages, Producers, "messages given back by the broker as modified"},
 		{"failed", Messages, Producers, "messages that ended with an error"},
 		{"unconfirmed", Messages, Producers, "messages whose confirmation was lost: in doubt"},
+		{"resent", Messages, Producers, "times that a message in doubt was sent again, with --in-doubt resend"},
 		{"received", Messages, Consumers, "messages delivered, those of others not counted"},
 		{"redelivered", Messages, Consumers, "messages that the broker marked as delivered before"},
 		{"foreign", Messages, Consumers, "messages of another run or tool, warm-up included"},

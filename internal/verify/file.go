@@ -27,7 +27,8 @@ import (
 // implies, in its order, each a length (8 bytes; 0 for an empty set) and a bitmap in the portable format of Roaring.
 const (
 	fileMagic   = "perfmq verified\n"
-	fileVersion = 1
+	fileVersion = 1 // of a side without messages that were sent again, or came so often
+	fileCopies  = 2 // with them
 	headSize    = len(fileMagic) + 4 + 8
 	maxShards   = 1000 // of one run
 )
@@ -65,6 +66,7 @@ type jsonSent struct {
 	Count       uint64 `json:"count"`
 	Started     int64  `json:"started"`
 	Ended       int64  `json:"ended"`
+	Resent      int    `json:"resent,omitempty"` // sets of it, from version 2 on
 }
 
 type jsonReceived struct {
@@ -101,15 +103,23 @@ type jsonStream struct {
 	AfterOutage uint64  `json:"afterOutage,omitempty"`
 	Damaged     uint64  `json:"damaged,omitempty"`
 	First       []int64 `json:"damagedFirst,omitempty"`
+	More        int     `json:"more,omitempty"`    // sets of copies beyond the second, from version 2 on
+	Outaged     int     `json:"outaged,omitempty"` // sets of copies that an outage explains, from version 2 on
 }
 
 // Encode returns a side as the content of a file.
 func Encode(side *Side) ([]byte, error) {
 	head := jsonSide{ID: side.ID, Role: side.Role, TTL: side.TTL, Shard: side.Shard, Shards: side.Shards}
 	var sets []*roaring64.Bitmap
+	version := uint32(fileVersion)
 	for _, s := range side.Sent {
-		head.Sent = append(head.Sent, jsonSent{s.Producer, printed(s.Destination), s.Count, s.Started, s.Ended})
-		sets = append(sets, s.refused, s.unconfirmed, s.withheld)
+		head.Sent = append(head.Sent, jsonSent{
+			s.Producer, printed(s.Destination), s.Count, s.Started, s.Ended, len(s.resent),
+		})
+		sets = append(append(sets, s.refused, s.unconfirmed, s.withheld), s.resent...)
+		if len(s.resent) > 0 {
+			version = fileCopies
+		}
 	}
 	for _, r := range side.Received {
 		j := jsonReceived{
@@ -132,9 +142,13 @@ func Encode(side *Side) ([]byte, error) {
 			j.Streams = append(j.Streams, jsonStream{
 				Run: s.key.run, Producer: s.key.producer, Low: s.arrived.low, Copies: s.copies,
 				Duplicates: s.duplicates, Redelivered: s.redelivered, AfterOutage: s.afterOutage, Damaged: s.damaged,
-				First: s.damagedFirst,
+				First: s.damagedFirst, More: len(s.more), Outaged: len(s.outaged),
 			})
-			sets = append(sets, s.arrived.rest, s.doubled, s.marked, s.late, s.lateMarked)
+			sets = append(append(sets, s.arrived.rest, s.doubled, s.marked, s.late, s.lateMarked), s.more...)
+			sets = append(sets, s.outaged...)
+			if len(s.more)+len(s.outaged) > 0 {
+				version = fileCopies
+			}
 		}
 		head.Received = append(head.Received, j)
 	}
@@ -156,7 +170,7 @@ func Encode(side *Side) ([]byte, error) {
 			return nil, err
 		}
 	}
-	file := append([]byte(fileMagic), binary.LittleEndian.AppendUint32(nil, fileVersion)...)
+	file := append([]byte(fileMagic), binary.LittleEndian.AppendUint32(nil, version)...)
 	file = append(file, uint64Bytes(uint64(content.Len()))...)
 	file = append(file, content.Bytes()...)
 	sum := sha256.Sum256(file)
@@ -180,9 +194,9 @@ func Decode(data []byte) (*Side, error) {
 	if len(data) < headSize || string(data[:len(fileMagic)]) != fileMagic {
 		return nil, &FileError{Reason: "is no verification file", Hint: "such files are written by --verify-file FILE"}
 	}
-	if v := binary.LittleEndian.Uint32(data[len(fileMagic):]); v != fileVersion {
+	if v := binary.LittleEndian.Uint32(data[len(fileMagic):]); v != fileVersion && v != fileCopies {
 		return nil, &FileError{
-			Reason: fmt.Sprintf("has version %d of the format, and this program knows version %d", v, fileVersion),
+			Reason: fmt.Sprintf("has version %d of the format, and this program knows version %d", v, fileCopies),
 			Hint:   "use the same version of perfmq to write and to join",
 		}
 	}
@@ -257,6 +271,12 @@ func (j *jsonSent) read(r *reader) (*Sent, error) {
 		}
 		total += (*set).GetCardinality()
 	}
+	if s.resent, err = r.tally(j.Resent); err != nil {
+		return nil, err
+	}
+	if len(s.resent) > 0 && s.resent[0].Maximum() >= s.Count {
+		return nil, errors.New("more messages were sent again than were sent")
+	}
 	if s.refused.Intersects(s.unconfirmed) || s.refused.Intersects(s.withheld) || s.unconfirmed.Intersects(s.withheld) {
 		return nil, errors.New("a message ended in two ways")
 	}
@@ -327,6 +347,17 @@ func (j *jsonStream) read(r *reader) (*stream, error) {
 			return nil, errors.New("messages are marked that did not arrive")
 		}
 	}
+	for _, of := range []struct {
+		to   *tally
+		sets int
+	}{{&s.more, j.More}, {&s.outaged, j.Outaged}} {
+		if *of.to, err = r.tally(of.sets); err != nil {
+			return nil, err
+		}
+		if len(*of.to) > 0 && (*of.to)[0].AndCardinality(s.doubled) != (*of.to)[0].GetCardinality() {
+			return nil, errors.New("messages have copies that came once")
+		}
+	}
 	s.copies, s.duplicates, s.redelivered, s.damaged = j.Copies, j.Duplicates, j.Redelivered, j.Damaged
 	s.afterOutage = j.AfterOutage
 	s.damagedFirst = j.First[:min(len(j.First), maxExamples)]
@@ -347,6 +378,24 @@ func (r *reader) next() ([]byte, error) {
 	part := r.data[:n]
 	r.data = r.data[n:]
 	return part, nil
+}
+
+// tally reads that many sets, each of which is part of the one before.
+func (r *reader) tally(sets int) (t tally, err error) {
+	if sets < 0 || sets > maxTally {
+		return nil, fmt.Errorf("a message is counted %d times", sets)
+	}
+	for range sets {
+		set, err := r.set()
+		if err != nil {
+			return nil, err
+		}
+		if set.IsEmpty() || len(t) > 0 && t[len(t)-1].AndCardinality(set) != set.GetCardinality() {
+			return nil, errors.New("a count of copies contradicts itself")
+		}
+		t = append(t, set)
+	}
+	return t, nil
 }
 
 func (r *reader) set() (*roaring64.Bitmap, error) {

@@ -135,13 +135,13 @@ func (j *judge) scope(parts []*Received) *Scope {
 		st, sent := streams[key], j.sent[key]
 		switch {
 		case sent == nil && len(j.absent[key.run]) > 0: // of another shard
-			s.arrived(st, st.arrived.End())
+			s.arrived(st, st.arrived.End(), nil)
 		case len(j.sent) > 0 && (sent == nil || sent.Destination != parts[0].Destination):
 			s.Foreign += st.copies
 		case sent != nil:
-			s.arrived(st, sent.Count)
+			s.arrived(st, sent.Count, sent.resent)
 		default:
-			s.arrived(st, st.arrived.End())
+			s.arrived(st, st.arrived.End(), nil)
 			s.Gaps += st.arrived.End() - st.arrived.Len()
 		}
 	}
@@ -157,14 +157,16 @@ func (j *judge) scope(parts []*Received) *Scope {
 
 // arrived adds the counts of a stream that do not depend on the outcomes of its sends. Numbers from end on were never
 // sent.
-func (s *Scope) arrived(st *stream, end uint64) {
+func (s *Scope) arrived(st *stream, end uint64, resent tally) {
 	within := st.arrived.below(end)
 	s.Foreign += st.arrived.Len() - within
 	s.Received += within
 	s.Once += within - min(within, st.doubled.GetCardinality())
 	s.Duplicates += st.duplicates
 	s.Redelivered += st.redelivered
-	s.AfterOutage += st.afterOutage
+	twice, counted := st.explain(resent)
+	s.Resent += twice
+	s.AfterOutage += st.afterOutage - counted
 	s.Disordered += st.late.GetCardinality()
 	s.DisorderedRedelivered += st.lateMarked.GetCardinality()
 	s.Damaged += st.damaged

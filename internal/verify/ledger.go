@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,7 @@ type Ledger struct {
 	mu                             sync.Mutex
 	sealed                         bool
 	refused, unconfirmed, withheld *roaring64.Bitmap
+	resent                         tally
 }
 
 // NewLedger returns the ledger of a producer of a run, above zero, that sends messages to dest; bodies are the
@@ -39,6 +41,35 @@ func (l *Ledger) Next(variant int) driver.ID {
 	l.id.Sum = l.sums.sum(&l.id, l.bodies[variant])
 	l.next.Store(l.id.Number + 1)
 	return l.id
+}
+
+// Again returns the ID of a message that is about to be sent once more, and notes that. The goroutine of Next calls it.
+func (l *Ledger) Again(n int64, variant int) driver.ID {
+	id := l.id
+	id.Number = n
+	id.Sum = l.sums.sum(&id, l.bodies[variant])
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.sealed {
+		l.resent.add(uint64(n))
+	}
+	return id
+}
+
+// NotAgain takes the last Again of a message back: it did not leave once more.
+func (l *Ledger) NotAgain(n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.sealed {
+		l.resent.remove(uint64(n))
+	}
+}
+
+// explain is that of a stream of the ledger's messages.
+func (l *Ledger) explain(s *stream) (twice, counted uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return s.explain(l.resent)
 }
 
 // Delay says for how long the broker is to hold back the messages that are numbered from now on. Next is not being
@@ -85,12 +116,14 @@ func (l *Ledger) Seal(inFlight []int64) *Sent {
 	defer l.mu.Unlock()
 	s := &Sent{
 		Producer: l.id.Producer, Destination: l.dest, Count: uint64(l.next.Load()),
-		refused: l.refused, unconfirmed: l.unconfirmed, withheld: l.withheld,
+		refused: l.refused, unconfirmed: l.unconfirmed, withheld: l.withheld, resent: l.resent,
 	}
 	if l.sealed {
 		return s
 	}
 	l.sealed = true
+	l.resent = slices.DeleteFunc(l.resent, (*roaring64.Bitmap).IsEmpty) // see remove
+	s.resent = l.resent
 	for _, n := range inFlight {
 		if uint64(n) < s.Count {
 			l.unconfirmed.Add(uint64(n))

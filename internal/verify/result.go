@@ -13,6 +13,7 @@ type Progress struct {
 	Duplicates  uint64 `json:"duplicates"`                      // deliveries beyond the first of each message
 	Redelivered uint64 `json:"duplicatesRedelivered"`           // part of Duplicates that the broker marked as redelivered
 	AfterOutage uint64 `json:"duplicatesAfterOutage,omitempty"` // part of Duplicates that an outage explains
+	Resent      uint64 `json:"duplicatesResent,omitempty"`      // part of Duplicates: their messages were sent again
 	Disordered  uint64 `json:"outOfOrder"`                      // messages behind a later one of their producer
 	Damaged     uint64 `json:"damaged"`                         // deliveries that differ from the message sent
 	Foreign     uint64 `json:"foreign"`                         // deliveries of foreign messages
@@ -23,6 +24,7 @@ func (p *Progress) add(o Progress) {
 	p.Duplicates += o.Duplicates
 	p.Redelivered += o.Redelivered
 	p.AfterOutage += o.AfterOutage
+	p.Resent += o.Resent
 	p.Disordered += o.Disordered
 	p.Damaged += o.Damaged
 	p.Foreign += o.Foreign
@@ -52,6 +54,9 @@ type Counts struct {
 	// AfterOutage is the part of Duplicates that came while consumers were being connected again, or soon after that, or
 	// marked as redelivered after an outage: their settlement was cut off.
 	AfterOutage uint64 `json:"duplicatesAfterOutage,omitempty"`
+	// Resent is the part of Duplicates that came because their messages were in doubt and were sent again: both arrived.
+	// They are not in AfterOutage.
+	Resent uint64 `json:"duplicatesResent,omitempty"`
 
 	Disordered            uint64 `json:"outOfOrder"`            // messages all of whose copies came behind a later one
 	DisorderedRedelivered uint64 `json:"outOfOrderRedelivered"` // part of Disordered that were marked as redelivered
@@ -80,6 +85,7 @@ func (c *Counts) add(o *Counts) {
 	c.Duplicates += o.Duplicates
 	c.Redelivered += o.Redelivered
 	c.AfterOutage += o.AfterOutage
+	c.Resent += o.Resent
 	c.Disordered += o.Disordered
 	c.DisorderedRedelivered += o.DisorderedRedelivered
 	c.Damaged += o.Damaged
@@ -160,9 +166,12 @@ func (r *Result) Problems(allow Allow) []string {
 		list = append(list, text)
 	}
 	add(allow.Lost, t.Lost, Lost, "messages lost, accepted by the broker but never received: %d of %d", t.Lost, t.Expected)
-	copies, explained := t.Duplicates-min(t.AfterOutage, t.Duplicates), ""
+	copies, explained := t.Duplicates-min(t.AfterOutage+t.Resent, t.Duplicates), ""
 	if t.AfterOutage > 0 {
 		explained = fmt.Sprintf(", and %d more that an outage explains", t.AfterOutage)
+	}
+	if t.Resent > 0 {
+		explained += fmt.Sprintf(", and %d more of messages that were sent again", t.Resent)
 	}
 	add(allow.Duplicates, copies, Duplicated, "messages received more than once: %d copies too many, %d of them marked "+
 		"as redelivered%s",

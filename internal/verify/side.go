@@ -45,6 +45,8 @@ type Sent struct {
 
 	// The numbers of messages not accepted for delivery, by outcome; no number is in two of them.
 	refused, unconfirmed, withheld *roaring64.Bitmap
+	// The numbers of messages that were sent again, as often as they were.
+	resent tally
 }
 
 // Received are the messages that arrived at one subscription, or at the part of its consumers that the process had.
@@ -88,12 +90,14 @@ func (s *stream) join(o *stream) *stream {
 	j := &stream{
 		key: s.key, copies: s.copies + o.copies,
 		duplicates: s.duplicates + o.duplicates + inBoth.GetCardinality(),
-		doubled:    roaring64.Or(roaring64.Or(s.doubled, o.doubled), inBoth),
 		marked:     inAll(s.marked, a, o.marked, b, common),
 		late:       inAll(s.late, a, o.late, b, common),
 		damaged:    s.damaged + o.damaged, damagedFirst: append(s.damagedFirst[:len(s.damagedFirst):len(s.damagedFirst)],
 			o.damagedFirst...),
 	}
+	copies := s.extra().plus(o.extra()).plus(tally{inBoth})
+	j.doubled, j.more = copies[0], copies[1:]
+	j.outaged = s.outaged.plus(o.outaged)
 	// A message that came to both is redelivered if all its copies at one of them were: see again.
 	j.afterOutage = s.afterOutage + o.afterOutage
 	j.redelivered = s.redelivered + o.redelivered + inBoth.AndCardinality(roaring64.Or(s.marked, o.marked))

@@ -141,7 +141,8 @@ func (t *Tracker) Open(ledgers []*Ledger, from map[*Ledger]uint64) (n uint64) {
 
 // Progress returns the counts so far that need not be compared with the messages sent. With a run, those of the
 // messages of that run alone.
-func (t *Tracker) Progress(run int64) Progress {
+// Copies of messages that the ledgers know to be sent again are told from others.
+func (t *Tracker) Progress(run int64, ledgers ...*Ledger) Progress {
 	n := t.flush()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -151,8 +152,15 @@ func (t *Tracker) Progress(run int64) Progress {
 			p.Foreign += s.copies
 			continue
 		}
+		twice, counted := uint64(0), uint64(0)
+		for _, l := range ledgers {
+			if l.id.Run == s.key.run && l.id.Producer == s.key.producer {
+				twice, counted = l.explain(s)
+			}
+		}
 		p.add(Progress{
-			Received: s.arrived.Len(), Duplicates: s.duplicates, Redelivered: s.redelivered, AfterOutage: s.afterOutage,
+			Received: s.arrived.Len(), Duplicates: s.duplicates, Redelivered: s.redelivered,
+			AfterOutage: s.afterOutage - counted, Resent: twice,
 			Disordered: s.late.GetCardinality(), Damaged: s.damaged,
 		})
 	}
@@ -170,6 +178,8 @@ type stream struct {
 	redelivered uint64            // part of them that were marked as that
 	afterOutage uint64            // part of them that an outage explains
 	doubled     *roaring64.Bitmap // the messages with duplicates
+	more        tally             // their copies beyond the second
+	outaged     tally             // the copies that an outage explains
 	marked      *roaring64.Bitmap // messages of which all copies were marked as redelivered
 	late        *roaring64.Bitmap // messages of which all copies came behind a later message
 	lateMarked  *roaring64.Bitmap // part of late: a copy was marked as redelivered
@@ -239,11 +249,14 @@ func (s *stream) againPlain(n uint64) { s.again(n, 0) }
 // again notes one more copy of a message.
 func (s *stream) again(n uint64, flags uint8) {
 	s.duplicates++
-	s.doubled.Add(n)
+	if !s.doubled.CheckedAdd(n) {
+		s.more.add(n)
+	}
 	// The buffers of the consumers come in any order: a copy from before an outage may be known after that which the
 	// outage explains. One from after it explains nothing.
 	if flags&afterOutage != 0 || s.explained[(window(flags)+1)%windows].CheckedRemove(n) {
 		s.afterOutage++
+		s.outaged.add(n)
 	}
 	isMarked := flags&redelivered != 0
 	// Which copy came first does not matter: of c copies, m of them marked, the lesser of m and c-1 are duplicates by

@@ -72,7 +72,7 @@ func (p *Producers) add(other *Producers) error {
 func (p *Producers) counters() []*uint64 {
 	return []*uint64{
 		&p.Sent, &p.Blocked, &p.NoLeave, &p.SocketWaits, &p.Completed, &p.Rejected, &p.Released, &p.Modified, &p.Failed,
-		&p.Unsent, &p.Unconfirmed,
+		&p.Unsent, &p.Unconfirmed, &p.Resent,
 		&p.Late, &p.Strays, &p.CompletedBytes,
 	}
 }
@@ -86,14 +86,17 @@ func (c *Consumers) counters() []*uint64 {
 
 func (v *Verified) counters() []*uint64 {
 	return []*uint64{
-		&v.Expected, &v.Received, &v.Once, &v.Lost, &v.Left, &v.Early, &v.Duplicates, &v.Redelivered, &v.Disordered,
+		&v.Expected, &v.Received, &v.Once, &v.Lost, &v.Left, &v.Early, &v.Duplicates, &v.Redelivered,
+		&v.AfterOutage, &v.Resent, &v.Disordered,
 		&v.DisorderedRedelivered, &v.Damaged, &v.Illegible, &v.Foreign, &v.UnconfirmedArrived, &v.UnconfirmedMissing,
 		&v.RefusedArrived, &v.WithheldArrived, &v.Gaps,
 	}
 }
 
 func (p *Progress) counters() []*uint64 {
-	return []*uint64{&p.Received, &p.Duplicates, &p.Redelivered, &p.AfterOutage, &p.Disordered, &p.Damaged, &p.Foreign}
+	return []*uint64{
+		&p.Received, &p.Duplicates, &p.Redelivered, &p.AfterOutage, &p.Resent, &p.Disordered, &p.Damaged, &p.Foreign,
+	}
 }
 
 // add adds the use of another interval, or of another machine at the same time. Of the longest pauses it keeps the

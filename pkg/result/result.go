@@ -417,6 +417,8 @@ type Verified struct {
 	Redelivered uint64 `json:"duplicatesRedelivered"`
 	// AfterOutage: those of Duplicates whose settlement an outage cut off.
 	AfterOutage uint64 `json:"duplicatesAfterOutage,omitempty"`
+	// Resent: those of Duplicates that came because their messages were sent again. They are not in AfterOutage.
+	Resent uint64 `json:"duplicatesResent,omitempty"`
 	// Disordered: messages that came behind a later one. DisorderedRedelivered: those of them that the broker marked.
 	Disordered            uint64 `json:"outOfOrder"`
 	DisorderedRedelivered uint64 `json:"outOfOrderRedelivered"`

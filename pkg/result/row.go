@@ -88,9 +88,11 @@ type Progress struct {
 	Redelivered uint64 `json:"duplicatesRedelivered"` // part of Duplicates that the broker marked
 	// AfterOutage: those of Duplicates whose settlement an outage cut off.
 	AfterOutage uint64 `json:"duplicatesAfterOutage,omitempty"`
-	Disordered  uint64 `json:"outOfOrder"` // messages that came behind a later one
-	Damaged     uint64 `json:"damaged"`    // deliveries that are not as sent
-	Foreign     uint64 `json:"foreign"`    // deliveries of others
+	// Resent: those of Duplicates that came because their messages were sent again. They are not in AfterOutage.
+	Resent     uint64 `json:"duplicatesResent,omitempty"`
+	Disordered uint64 `json:"outOfOrder"` // messages that came behind a later one
+	Damaged    uint64 `json:"damaged"`    // deliveries that are not as sent
+	Foreign    uint64 `json:"foreign"`    // deliveries of others
 }
 
 // Counts are counts of messages and transactions, by role.
@@ -130,6 +132,8 @@ type Producers struct {
 	Unsent uint64 `json:"unsent,omitempty"`
 	// Unconfirmed: in flight when the connection or the run ended; the broker may have them or not.
 	Unconfirmed uint64 `json:"unconfirmed,omitempty"`
+	// Resent are the times that a message was sent again because it was in doubt. They are not in Sent.
+	Resent uint64 `json:"resent,omitempty"`
 	// Late are sends that left late although neither the broker nor max-pending held them up.
 	Late uint64 `json:"late,omitempty"`
 	// Strays are answers to no message in flight.

@@ -6,11 +6,15 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // optionSendTimeout is the option of a protocol that says the same as --send-timeout.
 const optionSendTimeout = "send-timeout"
+
+// optionTransactional is the option of a protocol that sends half messages.
+const optionTransactional = "transactional"
 
 // sendTimeout refuses two values of the limit for the answer to a send.
 func (r *resolver) sendTimeout(producers *plan.Endpoint) {
@@ -21,6 +25,19 @@ func (r *resolver) sendTimeout(producers *plan.Endpoint) {
 	for _, o := range driver.Describe(producers.Open.Options) {
 		if d, ok := o.Value.(time.Duration); ok && o.Name == optionSendTimeout && d != r.SendTimeout {
 			r.refuse("leave one of them out", "--send-timeout %v and -o send-timeout=%v contradict each other", r.SendTimeout, d)
+		}
+	}
+}
+
+// inDoubt refuses to send half messages again.
+func (r *resolver) inDoubt(producers *plan.Endpoint) {
+	if r.InDoubt != setting.DoubtResend || producers.Open.Options == nil {
+		return
+	}
+	for _, o := range driver.Describe(producers.Open.Options) {
+		if on, ok := o.Value.(bool); ok && on && o.Name == optionTransactional {
+			r.refuse("leave one of them out", "--in-doubt resend does not work with -o transactional=true: a half message that "+
+				"is sent again is another one for the broker, which checks both back")
 		}
 	}
 }

@@ -1,0 +1,113 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+)
+
+// A broker that swallows confirmations has the messages, and gets each of them again until one is confirmed: both
+// arrive, which the resend explains.
+func TestResendOfUnconfirmedMessages(t *testing.T) {
+	for name, edit := range map[string]func(*flat){
+		"closed loop": func(p *flat) { p.MaxPending = 4 },
+		"open loop":   func(p *flat) { p.Rate, p.MaxPending = rate("100"), 4 },
+		"reconnect":   func(p *flat) { p.Reconnect, p.MaxPending = true, 1 },
+		"duration":    func(p *flat) { p.Rate, p.MaxPending, p.Count, p.Duration = rate("100"), 4, 0, 13*time.Second },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := broker(t, func(o *mem.Options) { o.Withhold = 10 })
+				s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+					p.Count, p.Verify, p.SendTimeout, p.Resend = 1000, true, 500*time.Millisecond, true
+					p.Producer.Factory.Capabilities.TimesOut = false
+					edit(p)
+				}), nil)
+				truth, v := b.Stats(), s.Verification.Total
+				require.NotZero(t, truth.Withheld)
+				require.Equal(t, truth.Arrived, s.Total.Sent+s.Total.Resent)
+				require.Equal(t, s.Total.Sent, s.Total.Completed+s.Total.Unconfirmed)
+				require.Equal(t, truth.Accepted, s.Total.Completed)
+				require.Equal(t, truth.Stored, s.Total.Received)
+				require.Equal(t, s.Total.Resent, v.Resent)
+				require.Equal(t, v.Resent, v.Duplicates)
+				require.Zero(t, v.Lost+v.Left+v.AfterOutage)
+				if name != "duration" { // the last ones may be in doubt at its end
+					require.EqualValues(t, 1000, s.Total.Sent)
+					require.EqualValues(t, 111, s.Total.Resent, "each tenth of 1111 was withheld")
+					require.Zero(t, s.Total.Unconfirmed)
+					require.True(t, s.Success, s.Problems)
+				}
+				require.EqualValues(t, s.Total.Resent, s.Figures["resent"])
+				if l := s.Latencies.Response; l != nil {
+					require.GreaterOrEqual(t, l.Max(), int64(500_000), "it counts from the first sending")
+				}
+				require.GreaterOrEqual(t, s.Latencies.Transfer.Max(), int64(500_000), "so does it")
+				require.Less(t, s.Latencies.Ack.Max(), int64(500_000), "it is that of the attempt that was confirmed")
+			})
+		})
+	}
+}
+
+// Messages that a lost connection left in doubt are sent again after it, and all arrive. The broker knows how many were
+// stored.
+func TestResendAfterAnOutage(t *testing.T) {
+	for _, count := range []uint64{0, 3000} {
+		synctest.Test(t, func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) { o.Latency = 20 * time.Millisecond })
+			line := b.Line()
+			for _, at := range []time.Duration{1, 2} {
+				time.AfterFunc(at*time.Second+500*time.Microsecond, func() {
+					line.Cut()
+					time.Sleep(400 * time.Millisecond) //nolint:forbidigo // of a fake clock
+					line.Restore()
+				})
+			}
+			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+				through(p, line)
+				p.Count, p.Verify, p.Reconnect, p.Resend, p.MaxPending = count, true, true, true, 50
+				p.Rate = rate("1000")
+				if count == 0 {
+					p.Duration = 5 * time.Second
+				}
+			}), nil)
+			truth, v := b.Stats(), s.Verification.Total
+			require.NotEmpty(t, s.Outages)
+			var inDoubt uint64
+			for i := range s.Outages {
+				inDoubt += s.Outages[i].InDoubt
+			}
+			require.NotZero(t, inDoubt)
+			require.Equal(t, inDoubt, s.Total.Resent)
+			require.Equal(t, truth.Unknown, inDoubt)
+			require.Equal(t, truth.Arrived, s.Total.Sent+s.Total.Resent)
+			require.Equal(t, s.Total.Sent, s.Total.Completed)
+			require.Equal(t, truth.Accepted, s.Total.Completed)
+			require.EqualValues(t, s.Total.Sent, v.Received)
+			require.LessOrEqual(t, v.Resent, s.Total.Resent)
+			require.Equal(t, v.Duplicates, v.Resent+v.AfterOutage)
+			require.Zero(t, v.Lost+v.Left)
+			require.True(t, s.Success, s.Problems)
+		})
+	}
+}
+
+// A copy of a message that was never sent again is not explained by others that were.
+func TestResendDoesNotExplainOtherCopies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.Withhold, o.Duplicate = 10, 7 })
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+			p.Count, p.Verify, p.SendTimeout, p.Resend, p.MaxPending = 1000, true, 500*time.Millisecond, true, 4
+		}), nil)
+		truth, v := b.Stats(), s.Verification.Total
+		require.NotZero(t, truth.Duplicated)
+		require.Equal(t, truth.Duplicated+s.Total.Resent, v.Duplicates)
+		require.Equal(t, s.Total.Resent, v.Resent)
+		require.False(t, s.Success)
+		require.Contains(t, s.Problems[0], "messages received more than once")
+	})
+}

@@ -1,0 +1,255 @@
+package load
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// doubts are the messages of a load that ended without an answer and are to be sent again. Completions put them in, and
+// Run's goroutine takes them out.
+type doubts struct {
+	count atomic.Int64  // of them
+	wake  chan struct{} // told when one comes
+
+	mu   sync.Mutex
+	open bool // Run sends them again
+	list []doubt
+	// queue are messages that were in list, in the order of their times
+	queue []doubt
+}
+
+// doubt is a message to be sent again, as it was sent at first.
+type doubt struct {
+	intended time.Duration
+	first    time.Duration // when it was sent first
+	number   int64         // with a ledger
+	stamp    int64         // the time that it carries
+	variant  int
+	size     uint32
+	outcome  driver.Outcome // of the last attempt
+}
+
+// kept is the part of a message in flight that is only needed to send it again.
+type kept struct {
+	first   time.Duration
+	stamp   int64
+	variant int
+	again   bool // it was sent before
+}
+
+// resend lets the messages of the next Run that end without an answer be sent again.
+func (p *Producer) resend() {
+	if p.kept == nil {
+		p.kept = make([]kept, len(p.slots.places))
+		p.doubts.wake = make(chan struct{}, 1)
+	}
+	p.doubts.mu.Lock()
+	p.doubts.open = true
+	p.doubts.mu.Unlock()
+}
+
+// giveUp ends the messages that are still to be sent again: the load is over.
+func (p *Producer) giveUp() {
+	d := &p.doubts
+	d.mu.Lock()
+	list := slices.Concat(d.queue, d.list)
+	d.open, d.list, d.queue = false, nil, nil
+	d.count.Store(0)
+	d.mu.Unlock()
+	now := p.clock.Now()
+	for i := range list {
+		p.leave(&list[i], now)
+	}
+}
+
+// leave ends a message in doubt.
+func (p *Producer) leave(m *doubt, now time.Duration) {
+	place := place{intended: m.intended, actual: m.first, number: m.number, size: m.size}
+	p.note(&place, m.outcome)
+	p.rec.Done(p.endOf(&place), m.outcome, now)
+}
+
+// hold keeps a message that has ended to be sent again, if its end leaves it in doubt. Otherwise o is how it ends: one
+// that was sent before may have arrived, whatever the broker says of it later.
+func (p *Producer) hold(slot driver.Slot, place *place, o *driver.Outcome) bool {
+	if p.kept == nil || o.State == driver.Accepted {
+		return false
+	}
+	k := &p.kept[slot.Index()]
+	switch {
+	case o.State == driver.Unknown:
+	case !k.again:
+		return false
+	default:
+		if o.State != driver.Failed || o.Class != driver.ClassConnect {
+			o.State = driver.Unknown
+			return false
+		}
+		o.State = driver.Unknown // it was not sent once more
+	}
+	d := &p.doubts
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.open {
+		return false
+	}
+	d.list = append(d.list, doubt{
+		intended: place.intended, first: k.first, number: place.number, stamp: k.stamp, variant: k.variant, size: place.size,
+		outcome: *o,
+	})
+	d.count.Add(1)
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// next takes a message in doubt: of those that are known when it looks, first the ones that were due first.
+func (d *doubts) next() (m doubt, ok bool) {
+	if d.count.Load() == 0 {
+		return m, false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.queue) == 0 {
+		d.queue, d.list = d.list, nil
+		slices.SortStableFunc(d.queue, func(a, b doubt) int { return cmp.Compare(a.intended, b.intended) })
+	}
+	if len(d.queue) == 0 {
+		return m, false
+	}
+	m = d.queue[0]
+	d.queue = d.queue[1:]
+	d.count.Add(-1)
+	return m, true
+}
+
+// putBack returns a message that next has taken.
+func (d *doubts) putBack(m doubt) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.queue = append([]doubt{m}, d.queue...)
+	d.count.Add(1)
+}
+
+// numbers returns those of the messages.
+func (d *doubts) numbers() (list []int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, m := range slices.Concat(d.queue, d.list) {
+		list = append(list, m.number)
+	}
+	return list
+}
+
+// sendAgain sends a message in doubt in a free place, if there is one.
+func (p *Producer) sendAgain(ctx context.Context, index uint32, now time.Duration) (found, stopped bool, err error) {
+	if !p.load.Resend {
+		return false, false, nil
+	}
+	m, found := p.doubts.next()
+	if !found {
+		return false, false, nil
+	}
+	due := p.cfg.Phases.Of(m.intended)
+	place := &p.slots.places[index]
+	place.intended, place.actual, place.number, place.size = m.intended, now, m.number, m.size
+	p.kept[index] = kept{first: m.first, stamp: m.stamp, variant: m.variant, again: true}
+	msg := driver.Message{Variant: m.variant, Time: m.stamp, More: p.doubts.count.Load() > 0 && p.slots.free()}
+	if p.cfg.Ledger != nil {
+		msg.ID = p.cfg.Ledger.Again(m.number, m.variant)
+	}
+	if err = p.handOver(ctx, &msg, index); err == nil {
+		p.rec.Resent(due)
+		return true, false, nil
+	}
+	if p.cfg.Ledger != nil {
+		p.cfg.Ledger.NotAgain(m.number)
+	}
+	if p.slots.end(msg.Slot) == nil { // the driver broke its contract, and has reported the message as well
+		p.rec.Stray()
+		return true, false, err
+	}
+	p.slots.putBack(index)
+	p.doubts.putBack(m)
+	if ctx.Err() != nil {
+		return true, true, nil //nolint:nilerr // the load is over
+	}
+	return true, false, err
+}
+
+// finish sends the messages in doubt again until all messages have ended or ctx has.
+func (p *Producer) finish(ctx context.Context) error {
+	if !p.load.Resend {
+		return nil
+	}
+	if err := p.flush(ctx); err != nil { // or they would not end
+		return err
+	}
+	for !stopped(ctx) {
+		if p.doubts.count.Load() == 0 {
+			if p.slots.idle() && p.doubts.count.Load() == 0 {
+				return nil
+			}
+			p.rec.Wait(stats.WaitSlot, p.clock.Now())
+			ended := p.slots.awaitEnd(ctx)
+			p.rec.Waited(p.clock.Now())
+			if !ended {
+				return nil
+			}
+			continue
+		}
+		now := p.clock.Now()
+		index, ok := p.slots.take()
+		if !ok {
+			if index, now, ok = p.await(ctx, now); !ok {
+				return nil
+			}
+		}
+		if found, stopped, err := p.sendAgain(ctx, index, now); stopped || err != nil {
+			return err
+		} else if !found {
+			p.slots.putBack(index)
+		} else if p.doubts.count.Load() == 0 {
+			if err := p.flush(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// doubtful tells whether there are messages to be sent again.
+func (p *Producer) doubtful() bool { return p.load.Resend && p.doubts.count.Load() > 0 }
+
+// until waits until t. It returns early, with doubt, if a message comes to be in doubt; ok is false if ctx ended.
+func (p *Producer) until(ctx context.Context, wait *Waiter, t time.Duration) (doubt, ok bool) {
+	const precisely = 20 * time.Millisecond // from when on the wait is for the moment alone
+	for p.load.Resend {
+		if p.doubts.count.Load() > 0 {
+			return true, true
+		}
+		left := t - p.clock.Now() - precisely
+		if left <= 0 {
+			break
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-timer.C:
+		case <-p.doubts.wake:
+		case <-ctx.Done():
+			timer.Stop()
+			return false, false
+		}
+		timer.Stop()
+	}
+	return false, wait.Until(t)
+}

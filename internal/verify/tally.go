@@ -1,0 +1,77 @@
+package verify
+
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+)
+
+// maxTally is how often at most a number is counted: copies and resends of one message beyond that are not told apart.
+const maxTally = 8
+
+// tally counts how often each number was added. The set at i holds the numbers that were added more than i times.
+type tally []*roaring64.Bitmap
+
+func (t *tally) add(n uint64) {
+	for _, set := range *t {
+		if set.CheckedAdd(n) {
+			return
+		}
+	}
+	if len(*t) < maxTally {
+		*t = append(*t, roaring64.BitmapOf(n))
+	}
+}
+
+// remove takes the last add of a number back.
+func (t tally) remove(n uint64) {
+	for _, set := range slices.Backward(t) {
+		if set.CheckedRemove(n) {
+			return
+		}
+	}
+}
+
+// of returns how often a number was added.
+func (t tally) of(n uint64) (times uint64) {
+	for _, set := range t {
+		if !set.Contains(n) {
+			break
+		}
+		times++
+	}
+	return times
+}
+
+// plus returns the tally of the numbers of both.
+func (t tally) plus(o tally) (sum tally) {
+	for _, set := range t {
+		sum = append(sum, set.Clone())
+	}
+	for _, set := range o {
+		for it := set.Iterator(); it.HasNext(); {
+			sum.add(it.Next())
+		}
+	}
+	return sum
+}
+
+// extra returns how often each message came beyond the first time.
+func (s *stream) extra() tally { return append(tally{s.doubled}, s.more...) }
+
+// explain returns how many of the copies of a stream came because their messages were sent again: of each message no
+// more than it was sent again. Counted are those of them that an outage explains, too.
+func (s *stream) explain(resent tally) (twice, counted uint64) {
+	if len(resent) == 0 || s.doubled.IsEmpty() {
+		return 0, 0
+	}
+	copies := s.extra()
+	for it := roaring64.And(s.doubled, resent[0]).Iterator(); it.HasNext(); {
+		n := it.Next()
+		came, after := copies.of(n), s.outaged.of(n)
+		explained := min(came, resent.of(n))
+		twice += explained
+		counted += after - min(after, came-explained)
+	}
+	return twice, counted
+}
