@@ -229,7 +229,10 @@ func (r *run) compareCounts(workers []stats.WorkerTotal) (list []stats.Destinati
 		d.Added.Count, d.Added.Known = g.Added.N, g.Added.Known && sends && c.allSent
 		d.Acknowledged.Count = g.Acknowledged.N
 		d.Acknowledged.Known = g.Acknowledged.Known && receives && c.allReceive && c.destination.Kind == driver.Queue
-		if g.Gone && d.Acknowledged.Differs() != 0 { // more may have come after the last count
+		if g.Gone && d.Added.Differs() < 0 { // more may have come after the last count
+			d.Added.Known, d.Why = false, fmt.Sprintf("the broker removed %s with its count", c.destination)
+		}
+		if g.Gone && d.Acknowledged.Differs() != 0 {
 			d.Acknowledged.Known, d.Why = false, fmt.Sprintf("the broker removed %s with its count", c.destination)
 		}
 		list = append(list, d)

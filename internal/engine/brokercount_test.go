@@ -84,6 +84,31 @@ func TestLateBrokerCount(t *testing.T) {
 	require.Less(t, time.Since(begin), 20*time.Second, "a run of a moment, with the last counts")
 }
 
+// TestRemovedBrokerCount: a queue that a broker lost in a restart, or removed, has taken messages since the last answer. It
+// may not have had more than were sent.
+func TestRemovedBrokerCount(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		added   uint64
+		known   bool
+		differs int64
+	}{"all were counted": {100, true, 0}, "some were not": {40, false, 0}, "more": {103, true, 3}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := counts(t, func(asked int) (driver.DestinationCount, error) {
+				if asked == 2 {
+					return tells(c.added, c.added, 0), nil
+				}
+				return tells(0, 0, 0), nil
+			}, nil)
+			d := &s.BrokerCount.Destinations[0]
+			require.Equal(t, c.known, d.Added.Known)
+			require.Equal(t, c.differs, d.Added.Differs())
+			require.Contains(t, d.Why, "the broker removed queue://TEST with its count")
+		})
+	}
+}
+
 // Whatever the broker does when it is asked, the run is as it would be.
 func TestBrokerCountFails(t *testing.T) {
 	t.Parallel()
