@@ -283,7 +283,11 @@ func (r *RabbitMQ) Start(ctx context.Context) error {
 // Ctl(ctx, "list_queues", "name", "messages") gives one line per queue, with tabs
 // between the columns.
 func (r *RabbitMQ) Ctl(ctx context.Context, args ...string) (string, error) {
-	args = append([]string{"--quiet", "--no-table-headers", "--node", r.node()}, args...)
+	options := []string{"--quiet", "--node", r.node()}
+	if strings.HasPrefix(args[0], "list_") { // others refuse it
+		options = append(options, "--no-table-headers")
+	}
+	args = append(options, args...)
 	command := r.root.command(r.dir, filepath.Join(rabbitmqScripts, "rabbitmqctl"), args...)
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the harness's own
 	cmd.Dir = r.dir
