@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/leaktest"
 )
 
 func TestConnect(t *testing.T) {
@@ -228,7 +229,8 @@ func TestHeartBeats(t *testing.T) {
 }
 
 func TestServeEnds(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	before := goleak.IgnoreCurrent()
+	defer func() { require.NoError(t, leaktest.Find(before)) }()
 	s := New(store.New(store.Config{}), Options{})
 	for name, test := range map[string]struct {
 		end  func(near net.Conn, cancel func())
