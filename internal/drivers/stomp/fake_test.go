@@ -332,10 +332,12 @@ func TestGreetings(t *testing.T) {
 		"\x15\x03\x01\x00\x02":             {driver.ClassProtocol, "demands an encrypted connection"},
 		"ERROR\nmessage:Bad CONNECT\n\nAccess refused for user 'user'\n\x00":      {driver.ClassAuth, "Access refused"},
 		"ERROR\nversion:1.1\nmessage:Supported protocol versions are 3.0\n\n\x00": {driver.ClassUnsupported, "3.0"},
-		"CONNECTED\n\n\x00":                                                           {driver.ClassUnsupported, "does not name its product"},
-		"CONNECTED\nversion:9.9\n\n\x00":                                              {driver.ClassProtocol, "9.9"},
-		"CONNECTED\nversion:1.2\nheart-beat:a,b\n\n\x00":                              {driver.ClassProtocol, "heart-beat"},
-		"RECEIPT\nreceipt-id:1\n\n\x00":                                               {driver.ClassProtocol, "not a STOMP broker"},
+
+		"CONNECTED\n\n\x00":                              {driver.ClassUnsupported, "does not name its product"},
+		"CONNECTED\nversion:9.9\n\n\x00":                 {driver.ClassProtocol, "9.9"},
+		"CONNECTED\nversion:1.2\nheart-beat:a,b\n\n\x00": {driver.ClassProtocol, "heart-beat"},
+		"RECEIPT\nreceipt-id:1\n\n\x00":                  {driver.ClassProtocol, "not a STOMP broker"},
+
 		"ERROR\nmessage:Virtual host '/' does not exist, or something else\n\n\x00\n": {driver.ClassNotFound, "Virtual host"},
 	} {
 		b := newFakeBroker(t)
