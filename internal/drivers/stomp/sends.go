@@ -18,7 +18,8 @@ const (
 // sends are the messages of a producer in flight, by the index of their slots. The goroutine that changes a place from
 // inFlight to ending reports the end of its message: exactly one does.
 type sends struct {
-	chunks []atomic.Pointer[chunk] // made as they are used
+	chunks  []atomic.Pointer[chunk] // made as they are used
+	givenUp atomic.Int64            // sends whose places were used again before their ends: each may be answered late
 }
 
 type chunk [chunkSize]atomic.Uint64
@@ -48,7 +49,9 @@ func (s *sends) begin(slot driver.Slot) {
 		c = new(chunk)
 		at.Store(c)
 	}
-	c[slot.Index()%chunkSize].Store(inFlight | uint64(slot.Generation()))
+	if c[slot.Index()%chunkSize].Swap(inFlight|uint64(slot.Generation()))&inFlight != 0 {
+		s.givenUp.Add(1)
+	}
 }
 
 // undo takes begin back; it returns false if the end of that send was reported meanwhile.
@@ -62,10 +65,19 @@ func (s *sends) claim(slot driver.Slot) bool {
 	return at != nil && at.CompareAndSwap(inFlight|generation, ending|generation)
 }
 
-// overtaken tells whether the place of a slot has been used again since: the engine does not wait for its end any more.
+// overtaken tells whether the place of a slot was used again before the end of its send: the engine had given it up. It
+// is true for as many answers as there were such sends, so that a broker cannot invent them.
 func (s *sends) overtaken(slot driver.Slot) bool {
 	at := s.place(slot)
-	return at != nil && int32(uint32(at.Load())-slot.Generation()) > 0 //nolint:gosec // generations are serial numbers
+	if at == nil || int32(uint32(at.Load())-slot.Generation()) <= 0 { //nolint:gosec // generations are serial numbers
+		return false
+	}
+	for n := s.givenUp.Load(); n > 0; n = s.givenUp.Load() {
+		if s.givenUp.CompareAndSwap(n, n-1) {
+			return true
+		}
+	}
+	return false
 }
 
 // free says that the end of a send that was claimed has been reported, unless its place has been used again already.
