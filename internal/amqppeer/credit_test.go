@@ -36,8 +36,8 @@ func (p *peer) reaches(n int64) error {
 	return nil
 }
 
-// TestCreditIsTakenBack replays Broker-J, whose flow control gives credit for 20,000 messages and, when the queue has 500,
-// withdraws it while more are under way: flow(delivery-count = messages that came, link-credit = 0, drain).
+// TestCreditIsTakenBack replays Broker-J, whose flow control gives credit for 20,000 messages and, when the queue has
+// 500, withdraws it while more are under way: flow(delivery-count = messages that came, link-credit = 0, drain).
 func TestCreditIsTakenBack(t *testing.T) {
 	run(t, "credit is taken back", func(t *testing.T, c client) error {
 		const limit, slots = 50, 100
@@ -66,8 +66,8 @@ func TestCreditIsTakenBack(t *testing.T) {
 	})
 }
 
-// TestCreditIsDrained: a sender that is asked to use its credit up, and has nothing to send, says that there is none left
-// (AMQP 1.0, Transport, section 2.6.7).
+// TestCreditIsDrained: a sender that is asked to use its credit up, and has nothing to send, says that there is none
+// left (AMQP 1.0, Transport, section 2.6.7).
 func TestCreditIsDrained(t *testing.T) {
 	run(t, "credit is drained", func(t *testing.T, c client) error {
 		p := newPeer(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// mixed are attach frames without settle modes, which means mixed and first (AMQP 1.0, Transport, section 2.7.3): those of Qpid
-// Proton's example broker and of rhea.
+// mixed are attach frames without settle modes, which means mixed and first (AMQP 1.0, Transport, section 2.7.3): those
+// of Qpid Proton's example broker and of rhea.
 func mixed() [][]byte { return [][]byte{null(), null()} }
 
 // deliver sends n messages when a link that is to receive gives its first credit, and takes acceptances.

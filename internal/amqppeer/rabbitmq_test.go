@@ -16,8 +16,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// rabbit replays RabbitMQ 4.0.5 as far as it is told here: the management node, queues by their names, filters that are all
-// confirmed, whether they have an effect or not, and a begin that is lost when its channel has been ended a moment ago.
+// rabbit replays RabbitMQ 4.0.5 as far as it is told here: the management node, queues by their names, filters that are
+// all confirmed, whether they have an effect or not, and a begin that is lost when its channel has been ended a moment
+// ago.
 type rabbit struct {
 	*peer
 	mu       sync.Mutex
@@ -270,7 +271,8 @@ func TestDeclare(t *testing.T) {
 	}
 }
 
-// TestStreamFromItsBeginning: consumers of a stream begin with its first message unless told otherwise, and there is one of each.
+// TestStreamFromItsBeginning: consumers of a stream begin with its first message unless told otherwise, and there is
+// one of each.
 func TestStreamFromItsBeginning(t *testing.T) {
 	for option, want := range map[string]string{"from=first": "first", "from=next": "next"} {
 		run(t, "stream/"+option, func(t *testing.T, c client) error {
@@ -291,8 +293,8 @@ func TestStreamFromItsBeginning(t *testing.T) {
 	}
 }
 
-// TestSelectorThatIsConfirmed: RabbitMQ 4.0 confirms a selector and sends all messages. It is refused, whatever dialect the user
-// says that the broker has.
+// TestSelectorThatIsConfirmed: RabbitMQ 4.0 confirms a selector and sends all messages. It is refused, whatever dialect
+// the user says that the broker has.
 func TestSelectorThatIsConfirmed(t *testing.T) {
 	for _, dialect := range []string{"auto", "artemis", "plain"} {
 		run(t, "selector/"+dialect, func(t *testing.T, c client) error {

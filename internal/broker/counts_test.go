@@ -15,8 +15,8 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
-// sends sends n messages over a connection of its own and does not wait for answers; wait does, and returns how many there
-// were before the connection ended.
+// sends sends n messages over a connection of its own and does not wait for answers; wait does, and returns how many
+// there were before the connection ended.
 type sends func(t *testing.T, b *Broker, n int) (wait func() int)
 
 func overProtocols() map[string]sends {
@@ -117,8 +117,8 @@ func TestDelayedIsCounted(t *testing.T) {
 	}
 }
 
-// TestFullIsCounted: each message that was refused or kept waiting, over each protocol, and once. Over AMQP what waits does so
-// at the sender, and each sender counts as one.
+// TestFullIsCounted: each message that was refused or kept waiting, over each protocol, and once. Over AMQP what waits
+// does so at the sender, and each sender counts as one.
 func TestFullIsCounted(t *testing.T) {
 	const n = 150
 	full := store.Faults{Full: true}

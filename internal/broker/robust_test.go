@@ -65,7 +65,8 @@ func gone(t testing.TB, b *Broker) {
 	require.Eventually(t, func() bool { return open(b) == 0 }, patience, time.Millisecond, "%+v", b.Stats().Connections)
 }
 
-// TestDroppingEndsAStall: who waits in a stall over any protocol is broken off with all it had, not only when the stall is over.
+// TestDroppingEndsAStall: who waits in a stall over any protocol is broken off with all it had, not only when the stall
+// is over.
 func TestDroppingEndsAStall(t *testing.T) {
 	b := start(t, Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -193,8 +194,8 @@ func TestManySections(t *testing.T) {
 	assert.EqualValues(t, 1, b.Store().Queue("A").Stats().Depth)
 }
 
-// TestComingAndGoing opens and closes thousands of connections, some in the middle of something, to a broker with a full
-// queue: nothing of them stays.
+// TestComingAndGoing opens and closes thousands of connections, some in the middle of something, to a broker with a
+// full queue: nothing of them stays.
 func TestComingAndGoing(t *testing.T) {
 	b := start(t, Config{Limits: store.Config{Limit: 1}})
 	dialSTOMP(t, b).send("fills it")
@@ -283,8 +284,8 @@ func memoryNow() uint64 {
 	return m.HeapAlloc
 }
 
-// TestCloseWhileStalled closes the broker while connections of all protocols wait in a stall, with a full queue and a parked
-// transaction besides.
+// TestCloseWhileStalled closes the broker while connections of all protocols wait in a stall, with a full queue and a
+// parked transaction besides.
 func TestCloseWhileStalled(t *testing.T) {
 	b := start(t, Config{Limits: store.Config{Limit: 2}})
 	p := dialSTOMP(t, b)

@@ -15,8 +15,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// TestText: a text stays one over all protocols, and bytes stay bytes. AMQP is spoken by its client library, STOMP by hand;
-// RocketMQ has a property for it.
+// TestText: a text stays one over all protocols, and bytes stay bytes. AMQP is spoken by its client library, STOMP by
+// hand; RocketMQ has a property for it.
 func TestText(t *testing.T) {
 	b := start(t, Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)

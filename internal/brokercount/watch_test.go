@@ -85,7 +85,8 @@ func TestGrowth(t *testing.T) {
 	})
 }
 
-// A destination that is removed keeps its last counts; one that is made again, and one of a broker that has started again, counts anew.
+// A destination that is removed keeps its last counts; one that is made again, and one of a broker that has started
+// again, counts anew.
 func TestCountsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{now: driver.NoDestination()}
@@ -185,7 +186,8 @@ func TestTooManyDestinations(t *testing.T) {
 	require.Contains(t, w.Growth(0, 3).Why, "at most 200 destinations")
 }
 
-// TestNotCounted: a broker that counted nothing of a destination at first, and does not say what it counted later, has not counted.
+// TestNotCounted: a broker that counted nothing of a destination at first, and does not say what it counted later, has
+// not counted.
 func TestNotCounted(t *testing.T) {
 	s := &scripted{}
 	s.set(0, 0, 0)

@@ -30,7 +30,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// Each line that is added is counted once: also one that comes in two parts, and those around a rotation and a truncation.
+// Each line that is added is counted once: also one that comes in two parts, and those around a rotation and a
+// truncation.
 func TestLogIsFollowed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "broker.log")
 	write := func(text string) {

@@ -105,7 +105,8 @@ func TestScrape(t *testing.T) {
 	require.Empty(t, sum.Notes)
 }
 
-// An endpoint that serves too much, nothing, a redirect, or no metrics costs notes, not the run; none of them has the password.
+// An endpoint that serves too much, nothing, a redirect, or no metrics costs notes, not the run; none of them has the
+// password.
 func TestScrapeThatFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		serve http.HandlerFunc
@@ -193,8 +194,8 @@ func pageOf(t *testing.T, text string, chosen ...string) (s sample) {
 	return s
 }
 
-// A chosen series may be below zero and above any count; a sum that is no number is dropped. A load of -1 is how a JVM says that there is
-// none, and a counter that no broker can have is not believed.
+// A chosen series may be below zero and above any count; a sum that is no number is dropped. A load of -1 is how a JVM
+// says that there is none, and a counter that no broker can have is not believed.
 func TestValuesThatAreRead(t *testing.T) {
 	s := pageOf(t, `temperature -12.5
 bytes 1e18
@@ -216,7 +217,8 @@ node_disk_io_time_seconds_total{device="sda"} NaN
 	require.Empty(t, s.diskTime)
 }
 
-// The process of a node exporter is its own, not the broker's. Devices that lie on disks, and partitions, do not count beside these.
+// The process of a node exporter is its own, not the broker's. Devices that lie on disks, and partitions, do not count
+// beside these.
 func TestNodeExporter(t *testing.T) {
 	const ofProcess = `process_cpu_seconds_total 5
 process_resident_memory_bytes 1000

@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// burnVariable makes the test program a burner: a process that uses a share of a processor, in percent, and answers each line of its
-// standard input with the processor time that it has used, in microseconds.
+// burnVariable makes the test program a burner: a process that uses a share of a processor, in percent, and answers
+// each line of its standard input with the processor time that it has used, in microseconds.
 const burnVariable = "PERFMQ_TEST_BURN"
 
 func TestMain(m *testing.M) {
@@ -114,8 +114,8 @@ func (w *Watch) sampled() bool {
 	return !w.last.at.IsZero()
 }
 
-// The processor time of a process is what that process says it has used, within 2%, whatever else the machine does: it is held against
-// questions to it just before and after the samples.
+// The processor time of a process is what that process says it has used, within 2%, whatever else the machine does: it
+// is held against questions to it just before and after the samples.
 func TestProcessorTimeIsTrue(t *testing.T) {
 	for _, share := range []int{100, 40} {
 		t.Run(fmt.Sprint(share), func(t *testing.T) {
@@ -183,7 +183,8 @@ func TestRestartIsTold(t *testing.T) {
 	require.NotEqual(t, other.pid(), second.pid())
 }
 
-// When the process has ended, the figures of an endpoint do not go on where its own have ended: they may be of another process.
+// When the process has ended, the figures of an endpoint do not go on where its own have ended: they may be of another
+// process.
 func TestEndpointBesideProcess(t *testing.T) {
 	b := startBurner(t, 50, t.Name())
 	var asked atomic.Int64

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDefaultPortsAreClaimed: of brokers that are started at once, one gets a wanted port, and the next one when it has ended.
+// TestDefaultPortsAreClaimed: of brokers that are started at once, one gets a wanted port, and the next one when it has
+// ended.
 func TestDefaultPortsAreClaimed(t *testing.T) {
 	t.Setenv(CacheEnv, t.TempDir())
 	free, err := freePorts(1)

@@ -13,8 +13,8 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers"
 )
 
-// TestBrokerMemory: one client that fills forty queues, none of which is full, is stopped by the broker's memory as a whole; what was
-// taken is there when somebody comes for it, and then all memory is free again.
+// TestBrokerMemory: one client that fills forty queues, none of which is full, is stopped by the broker's memory as a
+// whole; what was taken is there when somebody comes for it, and then all memory is free again.
 func TestBrokerMemory(t *testing.T) {
 	for _, protocol := range broker.Protocols() {
 		t.Run(protocol, func(t *testing.T) {

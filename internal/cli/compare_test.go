@@ -25,8 +25,8 @@ func makeRepeats(t *testing.T, name, latency string, n int) string {
 	return dir
 }
 
-// TestCompare: of two brokers, one of which answers later than the other, that is found, told and judged; of results of the same broker
-// it is not; and of too few it is said that they are.
+// TestCompare: of two brokers, one of which answers later than the other, that is found, told and judged; of results of
+// the same broker it is not; and of too few it is said that they are.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	fast, slow := makeRepeats(t, "fast", "1ms", 5), makeRepeats(t, "slow", "200ms", 5)
@@ -73,7 +73,8 @@ func TestCompare(t *testing.T) {
 	assert.Equal(t, exitOK, r.status, r.stderr)
 }
 
-// TestCompareFailedRuns: the figures of failed runs are left out unless there are no others, and no gate lets such runs pass.
+// TestCompareFailedRuns: the figures of failed runs are left out unless there are no others, and no gate lets such runs
+// pass.
 func TestCompareFailedRuns(t *testing.T) {
 	t.Parallel()
 	good, mixed, bad := makeRepeats(t, "good", "1ms", 5), makeRepeats(t, "mixed", "1ms", 5), filepath.Join(t.TempDir(), "bad")

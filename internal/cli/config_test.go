@@ -11,7 +11,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// TestJSONDescribesTheRun: the summary of --json has the plan, the versions and the number of the run, as the result has them.
+// TestJSONDescribesTheRun: the summary of --json has the plan, the versions and the number of the run, as the result
+// has them.
 func TestJSONDescribesTheRun(t *testing.T) {
 	t.Parallel()
 	dir, file := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "run.json")

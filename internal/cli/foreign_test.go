@@ -13,7 +13,8 @@ import (
 	"github.com/perfmq/perfmq/internal/run"
 )
 
-// Seven messages of an earlier run are in the queue: they are told when the first comes, counted exactly, and a failure if asked for.
+// Seven messages of an earlier run are in the queue: they are told when the first comes, counted exactly, and a failure
+// if asked for.
 func TestForeign(t *testing.T) {
 	b, err := broker.Start(broker.Config{Listen: map[string]string{broker.AMQP: "127.0.0.1:0"}})
 	require.NoError(t, err)

@@ -38,7 +38,8 @@ func with(t *testing.T, args ...string) ended {
 	return ended{status, stdout.String(), stderr.String()}
 }
 
-// TestSpread: a spread load over two brokers, with native clients and libraries: every output has each broker's own counts.
+// TestSpread: a spread load over two brokers, with native clients and libraries: every output has each broker's own
+// counts.
 func TestSpread(t *testing.T) {
 	for _, protocol := range []string{broker.AMQP, broker.STOMP} {
 		for _, client := range []string{"native", "library"} {

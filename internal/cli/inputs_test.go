@@ -165,7 +165,8 @@ func TestSameFile(t *testing.T) {
 	assert.Equal(t, "error: --json names the file a.pv, which is to be read\nhint: name another file\n", got.stderr)
 }
 
-// TestFileModes: a file that is there keeps its mode; a new one that may tell what others should not know is for its owner.
+// TestFileModes: a file that is there keeps its mode; a new one that may tell what others should not know is for its
+// owner.
 func TestFileModes(t *testing.T) {
 	t.Chdir(t.TempDir())
 	old := syscall.Umask(0o022)

@@ -21,7 +21,8 @@ func callReal(args ...string) ended {
 	return ended{status, stdout.String(), stderr.String()}
 }
 
-// The type of messages is of a group or of a message of it; of bytes, nothing is printed and nothing is in the plan's data.
+// The type of messages is of a group or of a message of it; of bytes, nothing is printed and nothing is in the plan's
+// data.
 func TestMessageType(t *testing.T) {
 	dir := t.TempDir()
 	utf8, latin, nul := filepath.Join(dir, "utf8"), filepath.Join(dir, "latin"), filepath.Join(dir, "nul")

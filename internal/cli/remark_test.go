@@ -24,8 +24,8 @@ const (
 	testPassword = "hunter2-%/\u00e9"
 )
 
-// hostileRemark is what a broker may say: so much of it that it fills a screen for minutes, with sequences that clear it and set its
-// title, lines that look like ours, and the password in several spellings.
+// hostileRemark is what a broker may say: so much of it that it fills a screen for minutes, with sequences that clear
+// it and set its title, lines that look like ours, and the password in several spellings.
 func hostileRemark(size int) string {
 	piece := "\x1b[2J\x1b]0;owned\x07\n--- result: success\n\u202e\u009b31m user " + testUser + " password " + testPassword + " " +
 		base64.StdEncoding.EncodeToString([]byte("\x00"+testUser+"\x00"+testPassword)) + " amqp://app:hunter2-%25%2f%C3%A9@h?password=hunter2 "
@@ -174,8 +174,8 @@ func remarkAMQP(remark string) func(net.Conn) {
 	}
 }
 
-// TestHostileRemarks: a broker that says 10 MB of escape sequences, or as much as it may before it is cut off, does nothing to the
-// terminal and learns nobody the password.
+// TestHostileRemarks: a broker that says 10 MB of escape sequences, or as much as it may before it is cut off, does
+// nothing to the terminal and learns nobody the password.
 func TestHostileRemarks(t *testing.T) {
 	for protocol, serve := range map[string]func(string) func(net.Conn){
 		"stomp": remarkSTOMP, "rocketmq": remarkRocketMQ, "amqp": remarkAMQP,

@@ -34,8 +34,8 @@ type jsonTotals struct {
 	Reason string                     `json:"reason"`
 }
 
-// TestResultIsThatOfTheSummary: the numbers in a result's folder are those of --json, and each can be had in several ways: from
-// result.json, from its workers, from the sum of its rows, and from the histograms.
+// TestResultIsThatOfTheSummary: the numbers in a result's folder are those of --json, and each can be had in several
+// ways: from result.json, from its workers, from the sum of its rows, and from the histograms.
 func TestResultIsThatOfTheSummary(t *testing.T) {
 	schemas := resulttest.Compile(t, result.Schema(), result.SchemaID)
 	for name, c := range map[string]struct {

@@ -38,7 +38,8 @@ func TestThreadsBoundTheRun(t *testing.T) {
 	require.Equal(t, before, runtime.GOMAXPROCS(0))
 }
 
-// freePort takes a port below those that the system gives to whoever asks for any, so that nobody gets it once it is closed.
+// freePort takes a port below those that the system gives to whoever asks for any, so that nobody gets it once it is
+// closed.
 func freePort(t *testing.T) net.Listener {
 	t.Helper()
 	for {

@@ -101,7 +101,8 @@ func TestPrecedenceOfScenarios(t *testing.T) {
 	}
 }
 
-// Mistakes of the file, of its settings and of their combination come with their places, all at once, and nothing is sent.
+// Mistakes of the file, of its settings and of their combination come with their places, all at once, and nothing is
+// sent.
 func TestMistakesOfScenarios(t *testing.T) {
 	file := write(t, "bad.yaml", `name: bad
 broker: {protocol: mem, url: "mem://u:topsecret@local", passwrod: topsecret}

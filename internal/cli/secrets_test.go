@@ -12,7 +12,8 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers"
 )
 
-// TestNoRouteShowsAPassword: whichever way a password came, and whatever went wrong with it, it is not printed or written.
+// TestNoRouteShowsAPassword: whichever way a password came, and whatever went wrong with it, it is not printed or
+// written.
 func TestNoRouteShowsAPassword(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "password")

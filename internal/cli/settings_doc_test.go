@@ -84,7 +84,8 @@ places, a key of scenario files with the flag's name (` + "[docs/scenarios.md](s
 	require.Equal(t, string(have), text)
 }
 
-// Each setting is written down once, and reaches flags, variables, help, the keys and the schema of scenario files, and the plan that
+// Each setting is written down once, and reaches flags, variables, help, the keys and the schema of scenario files, and
+// the plan that
 // --dry-run prints.
 func TestSettingsReachEverything(t *testing.T) {
 	a := realApp()

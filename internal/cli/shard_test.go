@@ -54,7 +54,8 @@ func TestShardOfAJob(t *testing.T) {
 	require.Contains(t, r.stdout+r.stderr, "without --verify, neither a shard nor perfmq merge finds lost messages")
 }
 
-// Shards that are given nothing but the same moment come to the same run; another moment, or another plan, is another run.
+// Shards that are given nothing but the same moment come to the same run; another moment, or another plan, is another
+// run.
 func TestShardsDeriveTheRun(t *testing.T) {
 	run := func(args string) string {
 		r := call(nil, strings.Fields("mem client --producers 5 --dry-run "+args)...)

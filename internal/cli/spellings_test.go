@@ -11,7 +11,8 @@ import (
 	"github.com/perfmq/perfmq/internal/setting"
 )
 
-// Each number, size and time of the table is understood in the spellings that people use, by flag, variable, key of a scenario file and
+// Each number, size and time of the table is understood in the spellings that people use, by flag, variable, key of a
+// scenario file and
 // --set, and comes to the same plan as the plain spelling.
 func TestSpellings(t *testing.T) {
 	const number, bytes, time = "2k", "64KiB", "1m30s"

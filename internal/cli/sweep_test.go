@@ -60,8 +60,8 @@ func linesOf(t *testing.T, path string) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// TestSweep: each cell is carried out as often as asked for, with a result of its own that has the figures of the sweep; commands see
-// label, cell and repeat; a finished sweep is not carried out again.
+// TestSweep: each cell is carried out as often as asked for, with a result of its own that has the figures of the
+// sweep; commands see label, cell and repeat; a finished sweep is not carried out again.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	file, log := sweepFile(t, sixCells)
@@ -112,7 +112,8 @@ func TestSweep(t *testing.T) {
 	require.Contains(t, fewer.stderr, "5 of 5 runs are finished")
 }
 
-// TestSweepResumes: what a killed sweep has finished stays; the result of the run that it was in is set aside, and that run carried out.
+// TestSweepResumes: what a killed sweep has finished stays; the result of the run that it was in is set aside, and that
+// run carried out.
 func TestSweepResumes(t *testing.T) {
 	t.Parallel()
 	file, log := sweepFile(t, sixCells)
@@ -188,8 +189,9 @@ duration: 100ms
 	require.Len(t, seen, 3)
 }
 
-// TestSweepInterrupted: Ctrl-C ends the sweep after the summary of the run that it came in, which is not finished: whether or not that run
-// kept its thresholds, as part of a search, and in a preparation. Scenarios that would follow do not.
+// TestSweepInterrupted: Ctrl-C ends the sweep after the summary of the run that it came in, which is not finished:
+// whether or not that run kept its thresholds, as part of a search, and in a preparation. Scenarios that would follow
+// do not.
 func TestSweepInterrupted(t *testing.T) {
 	t.Parallel()
 	endless := strings.Replace(sixCells, "count: 100", "count: 1000000000", 1)
@@ -237,7 +239,8 @@ func TestSweepInterrupted(t *testing.T) {
 	}
 }
 
-// TestSweepInterruptedPurge: Ctrl-C while the queues are emptied is an interruption, and no broker that cannot be reached.
+// TestSweepInterruptedPurge: Ctrl-C while the queues are emptied is an interruption, and no broker that cannot be
+// reached.
 func TestSweepInterruptedPurge(t *testing.T) {
 	t.Parallel()
 	file := write(t, "purge.yaml", `
@@ -278,8 +281,8 @@ func rowsBelow(dir string) (n int) {
 	return n
 }
 
-// TestSweepFailures: a run that fails does not end the sweep, unless it is asked to; the worst run gives the exit status, and does not
-// count in the figures.
+// TestSweepFailures: a run that fails does not end the sweep, unless it is asked to; the worst run gives the exit
+// status, and does not count in the figures.
 func TestSweepFailures(t *testing.T) {
 	t.Parallel()
 	const failing = `
@@ -312,8 +315,9 @@ thresholds: [completed > 15]
 	require.Contains(t, got.stderr, "options.reject")
 }
 
-// TestSweepUnfinished: runs that could not be made are no success, though the sweep goes on to its end. What prepares them is tried once in a
-// call, and each failed result is set aside; a call after it says that messages of before may be there.
+// TestSweepUnfinished: runs that could not be made are no success, though the sweep goes on to its end. What prepares
+// them is tried once in a call, and each failed result is set aside; a call after it says that messages of before may
+// be there.
 func TestSweepUnfinished(t *testing.T) {
 	t.Parallel()
 	const text = `
@@ -343,8 +347,8 @@ steps:
 	}
 }
 
-// TestSweepPreparations: a preparation is shared by the cells that differ in nothing that it sees: a label is seen by commands alone. These
-// also see the cell that needs it first, and repeat 0.
+// TestSweepPreparations: a preparation is shared by the cells that differ in nothing that it sees: a label is seen by
+// commands alone. These also see the cell that needs it first, and repeat 0.
 func TestSweepPreparations(t *testing.T) {
 	t.Parallel()
 	const text = `
@@ -459,7 +463,8 @@ func TestSweepMistakes(t *testing.T) {
 	require.Contains(t, plan.stdout, "  cell 5: senders.producers=3 heap=1g\n")
 }
 
-// TestNoteFound: a rate that was kept, but not held, is no figure; one at which the tester was the limit, or the search ended, is a bound.
+// TestNoteFound: a rate that was kept, but not held, is no figure; one at which the tester was the limit, or the search
+// ended, is a bound.
 func TestNoteFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -489,8 +494,8 @@ func TestNoteFound(t *testing.T) {
 	}
 }
 
-// TestSweepAborted: runs that a threshold ended early, in the first of their steps, have figures under the name of that step, and are in no
-// median.
+// TestSweepAborted: runs that a threshold ended early, in the first of their steps, have figures under the name of that
+// step, and are in no median.
 func TestSweepAborted(t *testing.T) {
 	t.Parallel()
 	file, _ := sweepFile(t, `

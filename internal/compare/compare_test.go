@@ -13,7 +13,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// run is a result of a second of warm-up, two of load and one of drain, with that rate of completions and that median of ack.
+// run is a result of a second of warm-up, two of load and one of drain, with that rate of completions and that median
+// of ack.
 func run(rate, ack float64) *result.Result {
 	row := func(phase string, length int64, n float64) result.Row {
 		return result.Row{Phase: phase, Length: length, Counts: result.Counts{Producers: &result.Producers{Completed: uint64(n)}}}
@@ -51,8 +52,8 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestRateOfReceiveOnly: a run that read 3000 messages in a second and a half, and waited two seconds more to be idle, has a rate of 2000 a
-// second, as in its own summary; a result without figures has only its rows.
+// TestRateOfReceiveOnly: a run that read 3000 messages in a second and a half, and waited two seconds more to be idle,
+// has a rate of 2000 a second, as in its own summary; a result without figures has only its rows.
 func TestRateOfReceiveOnly(t *testing.T) {
 	row := func(length int64, n uint64) result.Row {
 		return result.Row{Phase: result.Measure, Length: length, Counts: result.Counts{Consumers: &result.Consumers{Received: n}}}
@@ -106,8 +107,9 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestErrorRates: of 500 pairs of sets from the same distribution, one in twenty shows any difference (one in ten at most, as 500 pairs
-// have a chance of their own); of those of a broker that is slower by 20%, nearly none shows none. The noise is that of short runs on a shared machine: 5%, now and then much more.
+// TestErrorRates: of 500 pairs of sets from the same distribution, one in twenty shows any difference (one in ten at
+// most, as 500 pairs have a chance of their own); of those of a broker that is slower by 20%, nearly none shows none.
+// The noise is that of short runs on a shared machine: 5%, now and then much more.
 func TestErrorRates(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // must be repeatable
 	noisy := func(v float64) float64 {

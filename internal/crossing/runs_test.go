@@ -47,8 +47,8 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// testFailing lets consumers reject 10 of 1000 messages, which go to the dead letters but for STOMP on Artemis, and release 10 of
-// 1010 deliveries. The broker's own counters are compared by the run.
+// testFailing lets consumers reject 10 of 1000 messages, which go to the dead letters but for STOMP on Artemis, and
+// release 10 of 1010 deliveries. The broker's own counters are compared by the run.
 func testFailing(t *testing.T, broker string, at urls) {
 	dead := map[string]string{"artemis": "DLQ", "classic": "ActiveMQ.DLQ"}[broker]
 	fails := func(protocol, as string) summary {

@@ -38,8 +38,8 @@ func TestOthersAreToBlame(t *testing.T) {
 	}
 }
 
-// TestPausedTester: a tester that was stopped says so, and how many latencies include that, instead of charging it to the
-// broker in silence.
+// TestPausedTester: a tester that was stopped says so, and how many latencies include that, instead of charging it to
+// the broker in silence.
 func TestPausedTester(t *testing.T) {
 	t.Parallel()
 	pause := func(load ...string) result {

@@ -42,8 +42,8 @@ func number(width int) string {
 	return "(" + strings.Join(append(alternatives, fmt.Sprintf(`\d{%d,}`, width)), "|") + ")"
 }
 
-// latencyLine matches a distribution after a label padded to width: two decimals behind six digits, always a point; or a
-// hyphen in the place of each number, if there were no values.
+// latencyLine matches a distribution after a label padded to width: two decimals behind six digits, always a point; or
+// a hyphen in the place of each number, if there were no values.
 func latencyLine(label string, width int) *regexp.Regexp {
 	value := `(?:` + number(6) + `\.\d\d| {8}-) us`
 	var b strings.Builder

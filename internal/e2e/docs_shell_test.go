@@ -178,7 +178,8 @@ func documented(args []string) error {
 	return syscall.Exec(os.Getenv(envBinary), args, env)
 }
 
-// unlessThreshold runs perfmq and ends as it does, but takes missed thresholds, of a run of a second on a busy machine, for a success.
+// unlessThreshold runs perfmq and ends as it does, but takes missed thresholds, of a run of a second on a busy machine,
+// for a success.
 func unlessThreshold(args, env []string) error {
 	cmd := exec.Command(os.Getenv(envBinary), args[1:]...) //nolint:noctx // the shell has the deadline
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, os.Stdout, os.Stderr
@@ -254,7 +255,8 @@ func shorter(text string, most time.Duration) string {
 	return most.String()
 }
 
-// existingTests checks a documented `go test PACKAGE -run PATTERN` without running it, as the package is one that make test runs.
+// existingTests checks a documented `go test PACKAGE -run PATTERN` without running it, as the package is one that make
+// test runs.
 func existingTests(args []string) error {
 	if len(args) < 2 || args[0] != "test" {
 		return fmt.Errorf("go %s is not for pages but README.md", strings.Join(args, " "))

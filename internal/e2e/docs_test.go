@@ -28,8 +28,9 @@ import (
 //	```console  commands after "$ ", each with its output, in which "..." stands for any lines
 //	```text     not run
 //
-// A page is one shell from its first to its last block. Runs of sh blocks are shortened (see documented). Output is compared line by line without its
-// numbers and the text in brackets; -update (make docs) writes the output of this machine into the pages.
+// A page is one shell from its first to its last block. Runs of sh blocks are shortened (see documented). Output is
+// compared line by line without its numbers and the text in brackets; -update (make docs) writes the output of this
+// machine into the pages.
 var update = flag.Bool("update", false, "write the output of commands into README.md and docs/")
 
 // documents are the pages and where their commands run. A page must be listed here.

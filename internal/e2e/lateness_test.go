@@ -49,8 +49,8 @@ func sendDelayed(t *testing.T, protocol string, more ...string) delayed {
 	return d
 }
 
-// TestLateness: brokers hold delayed messages back, and the lateness of each is its transfer time without the delay. The clocks of real
-// brokers count whole milliseconds: a message may come a part of one early.
+// TestLateness: brokers hold delayed messages back, and the lateness of each is its transfer time without the delay.
+// The clocks of real brokers count whole milliseconds: a message may come a part of one early.
 func TestLateness(t *testing.T) {
 	t.Parallel()
 	requireLate := func(t *testing.T, d delayed) {

@@ -35,10 +35,12 @@ var (
 	counter atomic.Int64
 )
 
-// sideBySide is how many tests run at a time, unless -parallel says so: they wait for brokers and for time to pass more than they compute.
+// sideBySide is how many tests run at a time, unless -parallel says so: they wait for brokers and for time to pass more
+// than they compute.
 const sideBySide = 4
 
-// TestMain is a tool in the shells of TestDocuments; otherwise it builds the binary, and ends the brokers and removes the binary after the tests.
+// TestMain is a tool in the shells of TestDocuments; otherwise it builds the binary, and ends the brokers and removes
+// the binary after the tests.
 func TestMain(m *testing.M) {
 	if os.Getenv(envBinary) != "" {
 		if err := documented(os.Args); err != nil {

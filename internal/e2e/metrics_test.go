@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMetrics scrapes during the run, and at its end, where the values are those of the summary. The server goes with the
-// run, so the end is a drain that lasts: another consumer has taken messages that the client waits for.
+// TestMetrics scrapes during the run, and at its end, where the values are those of the summary. The server goes with
+// the run, so the end is a drain that lasts: another consumer has taken messages that the client waits for.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	a := shared.Artemis(t)

@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// connectPatience is the connect time-out of runs that name none: brokers answer late on a machine with much else to do.
+// connectPatience is the connect time-out of runs that name none: brokers answer late on a machine with much else to
+// do.
 const connectPatience = time.Minute
 
 // process is a running perfmq.
@@ -45,8 +46,8 @@ type result struct {
 	signalled      bool
 }
 
-// start runs perfmq with these arguments, and --json unless it is there, and, but for the connect time-out, with none of our
-// own environment's settings.
+// start runs perfmq with these arguments, and --json unless it is there, and, but for the connect time-out, with none
+// of our own environment's settings.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
 	require.NoError(t, buildErr)

@@ -48,8 +48,8 @@ func jobArgs(t *testing.T) (args []string, env map[string]string) {
 	return c.Args, env
 }
 
-// Three processes as the pods of an Indexed Job make one load, with the arguments of deploy/kubernetes/job.yaml, and their results are
-// joined: every message is found, and the clocks, which are one, are told to be so.
+// Three processes as the pods of an Indexed Job make one load, with the arguments of deploy/kubernetes/job.yaml, and
+// their results are joined: every message is found, and the clocks, which are one, are told to be so.
 func TestShardsOfAJob(t *testing.T) {
 	args, env := jobArgs(t)
 	for _, name := range []string{"PERFMQ_RUN_ID", "PERFMQ_START_AT", "PERFMQ_USER", "PERFMQ_PASSWORD", "JOB_NAME"} {

@@ -26,7 +26,8 @@ duration: 2s
 before: echo $PERFMQ_CELL >> LOG
 `
 
-// TestSweepKilled: after kill -9 in the second run, the same command carries out that run again and those behind it, not the first.
+// TestSweepKilled: after kill -9 in the second run, the same command carries out that run again and those behind it,
+// not the first.
 func TestSweepKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -68,8 +69,9 @@ func statesOf(s *sweep.Sweep) (states []sweep.State) {
 	return states
 }
 
-// TestSweepKnee: of a broker that works 20 ms on each message of a connection, and delivers at most 200 messages a second, n producers with
-// a message in flight each send n x 50 messages a second: 4 are enough to give the consumer all that it gets.
+// TestSweepKnee: of a broker that works 20 ms on each message of a connection, and delivers at most 200 messages a
+// second, n producers with a message in flight each send n x 50 messages a second: 4 are enough to give the consumer
+// all that it gets.
 func TestSweepKnee(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -84,8 +84,8 @@ func TestLateBrokerCount(t *testing.T) {
 	require.Less(t, time.Since(begin), 20*time.Second, "a run of a moment, with the last counts")
 }
 
-// TestRemovedBrokerCount: a queue that a broker lost in a restart, or removed, has taken messages since the last answer. It
-// may not have had more than were sent.
+// TestRemovedBrokerCount: a queue that a broker lost in a restart, or removed, has taken messages since the last
+// answer. It may not have had more than were sent.
 func TestRemovedBrokerCount(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

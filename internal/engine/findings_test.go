@@ -64,8 +64,8 @@ func (d *outcomeDriver) Producer(ctx context.Context, spec driver.ProducerSpec, 
 	return d.Driver.Producer(ctx, spec, driver.DoneFunc(func(s driver.Slot, o driver.Outcome) { done.Done(s, d.outcome(spec, o)) }))
 }
 
-// TestFindings: each kind of finding that a broker can cause is in the result of a run in which it was told to do just that, with its
-// count, and in no other.
+// TestFindings: each kind of finding that a broker can cause is in the result of a run in which it was told to do just
+// that, with its count, and in no other.
 func TestFindings(t *testing.T) {
 	work := func(text string) load.Work {
 		w, err := load.ParseWork(text)

@@ -110,7 +110,8 @@ func addUp(t *testing.T, s *stats.StepSummary) {
 	}
 }
 
-// A group that has other workers in a later step is one group in the figures of the run, and its workers have one name each.
+// A group that has other workers in a later step is one group in the figures of the run, and its workers have one name
+// each.
 func TestGroupsWithOtherWorkers(t *testing.T) {
 	for _, verified := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -202,8 +203,8 @@ func TestIdleSteps(t *testing.T) {
 	})
 }
 
-// TestReadTime: the rates of a backlog that is read are of the time from its first to its last message, without the wait for more; its
-// lowest second is not the one in which it ends.
+// TestReadTime: the rates of a backlog that is read are of the time from its first to its last message, without the
+// wait for more; its lowest second is not the one in which it ends.
 func TestReadTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := mem.New()

@@ -83,8 +83,8 @@ func TestLateness(t *testing.T) {
 	}
 }
 
-// Each group, and each step, has its own delay: a message is judged by that with which it was sent, also if it comes when another
-// one holds.
+// Each group, and each step, has its own delay: a message is judged by that with which it was sent, also if it comes
+// when another one holds.
 func TestLatenessOfSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScenario(hasty(mem.New().Factory(), 5*time.Millisecond), true)
@@ -112,8 +112,8 @@ func TestLatenessOfSteps(t *testing.T) {
 	})
 }
 
-// A run of consumers alone knows the delays of messages that another run sends: they are neither old nor stalled, and the broker that
-// holds them back is not the limit.
+// A run of consumers alone knows the delays of messages that another run sends: they are neither old nor stalled, and
+// the broker that holds them back is not the limit.
 func TestLatenessOfAnotherRun(t *testing.T) {
 	for _, verified := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -139,7 +139,8 @@ func TestLatenessOfAnotherRun(t *testing.T) {
 	}
 }
 
-// A run that ends before the first of its delayed messages comes has reached its rate, and no backlog that the broker would be blamed for.
+// A run that ends before the first of its delayed messages comes has reached its rate, and no backlog that the broker
+// would be blamed for.
 func TestLimitOfDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScenario(mem.New().Factory(), false)

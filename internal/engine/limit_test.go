@@ -13,8 +13,8 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// TestLimitOfEachStep: a broker that answers after 20 ms, whatever it is sent. Each step has its own limit, and the run that which
-// lasted longest. Nothing of one step enters the next.
+// TestLimitOfEachStep: a broker that answers after 20 ms, whatever it is sent. Each step has its own limit, and the run
+// that which lasted longest. Nothing of one step enters the next.
 func TestLimitOfEachStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.Latency = 20 * time.Millisecond })

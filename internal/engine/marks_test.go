@@ -10,7 +10,8 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 )
 
-// TestMarks: of 100 messages a second, mark 250 is passed after 2.5 s, at that rate; consumers alone pass marks of received messages.
+// TestMarks: of 100 messages a second, mark 250 is passed after 2.5 s, at that rate; consumers alone pass marks of
+// received messages.
 func TestMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, nil)

@@ -28,7 +28,8 @@ func threeKinds(g *plan.Group) {
 	}
 }
 
-// The broker gets each kind as often as its weight says, over any number of producers, with all that belongs to the kind.
+// The broker gets each kind as often as its weight says, over any number of producers, with all that belongs to the
+// kind.
 func TestMixAsStored(t *testing.T) {
 	for _, producers := range []int{1, 3, 5, 7} {
 		synctest.Test(t, func(t *testing.T) {

@@ -74,8 +74,8 @@ func TestLeftoverOfWarmup(t *testing.T) {
 	})
 }
 
-// Where the producer is late itself, a message may be sent after the warm-up although it was due in it. It does not say when
-// it was due, and yet its transfer time is left out as its other latencies are.
+// Where the producer is late itself, a message may be sent after the warm-up although it was due in it. It does not say
+// when it was due, and yet its transfer time is left out as its other latencies are.
 func TestWarmupMessagesThatWereSentLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hooks{}
@@ -263,8 +263,8 @@ func TestNothingDone(t *testing.T) {
 	}
 }
 
-// Two clients on one queue take each other's messages: each counts its own, and the other's as foreign, with and without
-// verification. Messages that do not say of which run they are count by their time.
+// Two clients on one queue take each other's messages: each counts its own, and the other's as foreign, with and
+// without verification. Messages that do not say of which run they are count by their time.
 func TestClientsOnOneQueue(t *testing.T) {
 	for _, verify := range [][2]bool{{false, false}, {true, false}, {false, true}} {
 		synctest.Test(t, func(t *testing.T) {

@@ -22,8 +22,8 @@ func through(p *flat, line *mem.Line) {
 	p.Producer.Open.URL, p.Consumer.Open.URL = line.URL(), line.URL()
 }
 
-// TestReconnect: the workers come back after each outage; the schedule, the counts and the verification go on, and the outages are those
-// that there were.
+// TestReconnect: the workers come back after each outage; the schedule, the counts and the verification go on, and the
+// outages are those that there were.
 func TestReconnect(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -78,7 +78,8 @@ func TestReconnect(t *testing.T) {
 					require.InDelta(t, want.at, o.Start.Sub(began), float64(2*time.Millisecond))
 					require.Empty(t, o.NotBack)
 					require.Len(t, o.Workers, p.Producers+p.Consumers)
-					// Pauses double from 0.1 s on, each shortened by half at most: the last is at most twice as long as the outage, and 0.1 s.
+					// Pauses double from 0.1 s on, each shortened by half at most: the last is at most twice as long as the outage,
+					// and 0.1 s.
 					for _, came := range []time.Duration{o.Confirmed, o.Received, o.Reconnected} {
 						require.GreaterOrEqual(t, came, want.lasts)
 						require.Less(t, came, 3*want.lasts+200*time.Millisecond)

@@ -14,8 +14,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// losing is a driver that connects again by itself: after so many messages there is no broker any more, and each send ends after a
-// while in that way.
+// losing is a driver that connects again by itself: after so many messages there is no broker any more, and each send
+// ends after a while in that way.
 func losing(b *mem.Broker, after int64, took time.Duration, end driver.Outcome) driver.Factory {
 	f := b.Factory()
 	f.Capabilities.Reconnects = true

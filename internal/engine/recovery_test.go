@@ -11,7 +11,8 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 )
 
-// TestRecovery: a closed loop of 200 messages per second has an outage from 5 s to 6 s, after which the broker is as fast as before, or not.
+// TestRecovery: a closed loop of 200 messages per second has an outage from 5 s to 6 s, after which the broker is as
+// fast as before, or not.
 func TestRecovery(t *testing.T) {
 	tests := []struct {
 		name     string

@@ -171,7 +171,8 @@ func TestStallOfDeliveries(t *testing.T) {
 	})
 }
 
-// TestStallsOfTheEmbeddedBroker: two stalls over real connections, and none in a run without, whatever else the machine does.
+// TestStallsOfTheEmbeddedBroker: two stalls over real connections, and none in a run without, whatever else the machine
+// does.
 func TestStallsOfTheEmbeddedBroker(t *testing.T) {
 	for _, f := range []driver.Factory{amqp.Factory(), stomp.Factory()} {
 		for _, at := range [][]time.Duration{nil, {time.Second, 5 * time.Second}} {

@@ -104,7 +104,8 @@ func (s *scenario) run(t *testing.T, stop <-chan struct{}) *stats.Summary {
 	return sum
 }
 
-// requireGroupIntervals: the intervals of each group add up to it, in each step and in the run, and those of all groups to the run.
+// requireGroupIntervals: the intervals of each group add up to it, in each step and in the run, and those of all groups
+// to the run.
 func requireGroupIntervals(t *testing.T, snapshots []*stats.Snapshot, sum *stats.Summary) {
 	t.Helper()
 	type key struct{ step, group string }
@@ -191,7 +192,8 @@ func TestStepsShareOneNumbering(t *testing.T) {
 	}
 }
 
-// Connections and subscriptions live through steps that follow each other; a group whose workers are different is opened anew.
+// Connections and subscriptions live through steps that follow each other; a group whose workers are different is
+// opened anew.
 func TestStepsKeepConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opened := map[string]int{}
@@ -217,7 +219,8 @@ func TestStepsKeepConnections(t *testing.T) {
 	})
 }
 
-// A group may have other numbers of workers, destinations and bodies in each step: all its messages are counted and checked.
+// A group may have other numbers of workers, destinations and bodies in each step: all its messages are counted and
+// checked.
 func TestGroupsOfOtherSizes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScenario(mem.New().Factory(), true)
@@ -456,7 +459,8 @@ func TestStepsEndEarly(t *testing.T) {
 	})
 }
 
-// TestStepThatCannotBegin: its consumers were opened and never asked for messages. What is at the broker is left, not lost.
+// TestStepThatCannotBegin: its consumers were opened and never asked for messages. What is at the broker is left, not
+// lost.
 func TestStepThatCannotBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScenario(mem.New().Factory(), true)
@@ -563,7 +567,8 @@ func (d *lateDriver) Consumer(ctx ctx, spec driver.ConsumerSpec) (driver.Consume
 	return d.Driver.Consumer(ctx, spec)
 }
 
-// A step that waits until it is drained ends also when messages never come, and the run says so, also if a later step has no consumers.
+// A step that waits until it is drained ends also when messages never come, and the run says so, also if a later step
+// has no consumers.
 func TestDrainedStepsWithLosses(t *testing.T) {
 	for _, verified := range []bool{false, true} {
 		for _, second := range []bool{false, true} {

@@ -30,7 +30,8 @@ func outcomes(s *stats.Summary) map[string]threshold.Outcome {
 	return m
 }
 
-// TestFigures: a run that does everything, on a broker with known latencies, has a value for each metric, and the right one.
+// TestFigures: a run that does everything, on a broker with known latencies, has a value for each metric, and the right
+// one.
 func TestFigures(t *testing.T) {
 	var texts []string
 	for _, m := range threshold.Metrics() {
@@ -67,7 +68,8 @@ func TestFigures(t *testing.T) {
 	})
 }
 
-// TestThresholds: demands on a broker of known latencies and losses are kept or not as they must be, and do not change the success.
+// TestThresholds: demands on a broker of known latencies and losses are kept or not as they must be, and do not change
+// the success.
 func TestThresholds(t *testing.T) {
 	for text, kept := range map[string]bool{
 		"ack.p99 < 6ms": true, "ack.p99 < 4ms": false, "ack.max <= 5ms": false, "response.p50 > 5ms": true, "transfer.p50 < 1s": true,

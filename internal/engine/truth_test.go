@@ -15,9 +15,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// A stall of the broker of 1 s in a run of 5 s at 1000 msg/s holds up a fifth of the messages by 0 to 1 s: a tenth of all
-// by more than half a second. With few messages in flight that is send delay, and ack stays low; with many it is ack.
-// The response time, from the intended send, is the same.
+// A stall of the broker of 1 s in a run of 5 s at 1000 msg/s holds up a fifth of the messages by 0 to 1 s: a tenth of
+// all by more than half a second. With few messages in flight that is send delay, and ack stays low; with many it is
+// ack. The response time, from the intended send, is the same.
 func TestStallShows(t *testing.T) {
 	for _, pending := range []int{1, 10, 0} {
 		t.Run(fmt.Sprint(pending), func(t *testing.T) {

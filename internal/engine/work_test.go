@@ -10,7 +10,8 @@ import (
 	"github.com/perfmq/perfmq/internal/load"
 )
 
-// TestConsumerWork: consumers that work 2 ms on each message receive 500 messages per second each, and those of a rate their share of it.
+// TestConsumerWork: consumers that work 2 ms on each message receive 500 messages per second each, and those of a rate
+// their share of it.
 func TestConsumerWork(t *testing.T) {
 	work := load.Work{Min: 2 * time.Millisecond, Max: 2 * time.Millisecond}
 	for name, c := range map[string]struct {

@@ -193,8 +193,8 @@ func kindsOf(changes, delays, ends bool) (list []mutation) {
 	return list
 }
 
-// mutants returns a proxy's stream. Each way of each connection has a generator of its own, so that their order does not
-// matter.
+// mutants returns a proxy's stream. Each way of each connection has a generator of its own, so that their order does
+// not matter.
 func (s *session) mutants(stop <-chan struct{}) tcpproxy.Stream {
 	return func(number int, d tcpproxy.Direction, to io.Writer, from io.Reader) {
 		way := s.up

@@ -70,7 +70,8 @@ func (p *peer) stop() {
 	p.wg.Wait()
 }
 
-// wire is a connection to a peer. Writing fails when the driver has closed it, which is no news: a case goes on to its end.
+// wire is a connection to a peer. Writing fails when the driver has closed it, which is no news: a case goes on to its
+// end.
 type wire struct {
 	net.Conn
 	r    *bufio.Reader

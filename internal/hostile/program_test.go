@@ -72,8 +72,8 @@ const (
 // outputLimit is how much the program may print, in bytes, whatever a peer has sent.
 const outputLimit = 16 << 10
 
-// runProgram does one case. The process that starts the program does nothing else, and so has little memory that would be
-// taken for that of the program.
+// runProgram does one case. The process that starts the program does nothing else, and so has little memory that would
+// be taken for that of the program.
 func (h *hosts) runProgram(t *testing.T, s *subject, c *testCase, binary string) {
 	p := startPeer(t, c.play)
 	r := h.do(t, &job{Program: c.commandLine(s, p, binary), Watch: c.job.Watch + c.job.Connect})
@@ -184,8 +184,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// runsProgram tells whether a case runs through the program as well: not if the program has no flags for it, or would do
-// otherwise.
+// runsProgram tells whether a case runs through the program as well: not if the program has no flags for it, or would
+// do otherwise.
 func (s *subject) runsProgram(c *testCase) bool {
 	j := &c.job
 	return c.heavy && !j.Shared && !j.Topic && j.Tx == 0

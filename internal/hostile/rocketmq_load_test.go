@@ -176,7 +176,8 @@ func packed(n int) []byte {
 	return b.Bytes()
 }
 
-// bomb returns a compressed stream of n MiB of zeros, and no end: a kilobyte for each MiB, the same for all but the first.
+// bomb returns a compressed stream of n MiB of zeros, and no end: a kilobyte for each MiB, the same for all but the
+// first.
 func bomb(n int) []byte {
 	var b bytes.Buffer
 	w := zlib.NewWriter(&b)

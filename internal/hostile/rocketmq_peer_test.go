@@ -232,7 +232,8 @@ func (p *rocketPeer) answer(q *rocketRequest, code int, remark string, fields ma
 	p.say(rocketFrame(code, q.opaque, 1, remark, fields, body))
 }
 
-// rocketFrame is a frame with a binary header. Flag is 1 for an answer, 0 for a request and 2 for one without an answer.
+// rocketFrame is a frame with a binary header. Flag is 1 for an answer, 0 for a request and 2 for one without an
+// answer.
 func rocketFrame(code int, opaque, flag uint32, remark string, fields map[string]string, body string) string {
 	b := rmq.BeginFrame(nil, code, flag, opaque, remark)
 	for key, value := range fields {

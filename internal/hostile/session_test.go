@@ -374,7 +374,8 @@ type tally struct {
 	most                              int64
 }
 
-// enough tells whether there were sessions that show what they are for: messages that got through, and loads that failed.
+// enough tells whether there were sessions that show what they are for: messages that got through, and loads that
+// failed.
 func (a *tally) enough() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

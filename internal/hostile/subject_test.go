@@ -204,7 +204,8 @@ func leaks(before goleak.Option) (err error) {
 	return goleak.Find(before)
 }
 
-// forgetMaxRSS lets ownMaxRSS begin anew, where that is possible (proc(5), clear_refs), so that it tells of one job alone.
+// forgetMaxRSS lets ownMaxRSS begin anew, where that is possible (proc(5), clear_refs), so that it tells of one job
+// alone.
 func forgetMaxRSS() {
 	debug.FreeOSMemory()
 	const peak = "5"

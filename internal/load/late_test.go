@@ -12,9 +12,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// A broker that acknowledges nothing for one second of two, at 1000 msg/s. Where the second shows depends on max-pending:
-// with few messages in flight the producer must wait, so it shows in send delay; with many the messages lie at the
-// broker, so it shows in send ack. It always shows in the response time.
+// A broker that acknowledges nothing for one second of two, at 1000 msg/s. Where the second shows depends on
+// max-pending: with few messages in flight the producer must wait, so it shows in send delay; with many the messages
+// lie at the broker, so it shows in send ack. It always shows in the response time.
 func TestStallOfOneSecond(t *testing.T) {
 	tests := []struct {
 		pending           int
@@ -62,8 +62,8 @@ func TestStallOfOneSecond(t *testing.T) {
 	}
 }
 
-// A broker whose connection takes nothing for a second: Send blocks, whatever max-pending is. The message in Send has the
-// stall in its ack time, the others in their delay.
+// A broker whose connection takes nothing for a second: Send blocks, whatever max-pending is. The message in Send has
+// the stall in its ack time, the others in their delay.
 func TestStallInSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(setup{Schedule: constant(t, "1000"), MaxPending: 1000, Count: 2000})
@@ -84,8 +84,8 @@ func TestStallInSend(t *testing.T) {
 	})
 }
 
-// A broker that is only a little slower in Send than the rate needs: no single message waits long, yet none of the growing
-// delay is the tester's fault. And the other way round: work of the tester itself counts as late.
+// A broker that is only a little slower in Send than the rate needs: no single message waits long, yet none of the
+// growing delay is the tester's fault. And the other way round: work of the tester itself counts as late.
 func TestLateSends(t *testing.T) {
 	tests := []struct {
 		name  string

@@ -258,7 +258,8 @@ func TestStamp(t *testing.T) {
 	})
 }
 
-// An answer that comes again or too late, to a slot whose place carries another message by now, is counted and ends nothing.
+// An answer that comes again or too late, to a slot whose place carries another message by now, is counted and ends
+// nothing.
 func TestStrayAnswers(t *testing.T) {
 	r := newRig(setup{MaxPending: 1, Count: 3})
 	var last driver.Slot

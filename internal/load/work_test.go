@@ -37,7 +37,8 @@ func TestWorkIsWithinItsBounds(t *testing.T) {
 	require.InEpsilon(t, 2*time.Millisecond, sum/n, 0.05) // of 100,000 the mean deviates by 0.3%, one time in three
 }
 
-// TestWorker: each message has all of its work, whether it waited or not; idle time is not made up for, a late sleep is.
+// TestWorker: each message has all of its work, whether it waited or not; idle time is not made up for, a late sleep
+// is.
 func TestWorker(t *testing.T) {
 	const work = 2 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {

@@ -34,7 +34,8 @@ func TestStallsOfHosts(t *testing.T) {
 	require.Equal(t, values{"stall.count": 0, "stall.max": 0}, f)
 }
 
-// The lowest and highest rates are of the seconds in which all hosts measured, by one clock, also if these began between two seconds.
+// The lowest and highest rates are of the seconds in which all hosts measured, by one clock, also if these began
+// between two seconds.
 func TestSecondsOfHosts(t *testing.T) {
 	const second = 1_000_000
 	part := func(completed ...uint64) *result.Result {

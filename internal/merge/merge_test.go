@@ -89,8 +89,8 @@ func bars(l *result.Latency) []result.Bar {
 	return l.Histogram.Bars()
 }
 
-// Five shards of a run, side by side on one broker that stalls for a second, come to the counts of one process, to its rows and to its
-// latencies, bucket by bucket.
+// Five shards of a run, side by side on one broker that stalls for a second, come to the counts of one process, to its
+// rows and to its latencies, bucket by bucket.
 func TestShardsAreTheWhole(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -173,7 +173,8 @@ func TestShardsAreTheWhole(t *testing.T) {
 	}
 }
 
-// Groups of two steps in shards are judged as those of one process, by step: their counts, latencies and rates of a second.
+// Groups of two steps in shards are judged as those of one process, by step: their counts, latencies and rates of a
+// second.
 func TestShardsOfSteps(t *testing.T) {
 	base, shards := t.TempDir(), []string(nil)
 	whole := filepath.Join(base, "whole")
@@ -432,7 +433,8 @@ func TestShardsFindFaults(t *testing.T) {
 	}
 }
 
-// Shards without --verify do not know what was to arrive, nor do all of them together: this is said, whether messages were lost or not.
+// Shards without --verify do not know what was to arrive, nor do all of them together: this is said, whether messages
+// were lost or not.
 func TestShardsWithoutVerify(t *testing.T) {
 	for _, lose := range []int{0, 13} {
 		synctest.Test(t, func(t *testing.T) {
@@ -455,8 +457,8 @@ func TestShardsWithoutVerify(t *testing.T) {
 	}
 }
 
-// Two processes, one with its clock up to 2 s ahead or behind: the offset lies within the error that is stated, which is half of the
-// fastest way there and back.
+// Two processes, one with its clock up to 2 s ahead or behind: the offset lies within the error that is stated, which
+// is half of the fastest way there and back.
 func TestClockOffset(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
 	for i := range 20 {

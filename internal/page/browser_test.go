@@ -33,7 +33,8 @@ import (
 // shots is where the browser tests put pictures of the pages, to be looked at.
 var shots = flag.String("shots", "", "write screenshots of the pages into this folder")
 
-// browser is a tab of a headless Chromium. Everything that it complains about, and every request that it makes, is kept.
+// browser is a tab of a headless Chromium. Everything that it complains about, and every request that it makes, is
+// kept.
 type browser struct {
 	context.Context
 	mu         sync.Mutex

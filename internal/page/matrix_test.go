@@ -15,7 +15,8 @@ import (
 	"github.com/perfmq/perfmq/internal/sweep"
 )
 
-// swept writes a sweep of 2 x 3 cells with two repeats each, whose rates are known, and the results of its runs. One cell has failed.
+// swept writes a sweep of 2 x 3 cells with two repeats each, whose rates are known, and the results of its runs. One
+// cell has failed.
 func swept(t *testing.T, dir string) *sweep.Sweep {
 	t.Helper()
 	s := &sweep.Sweep{

@@ -178,7 +178,8 @@ func TestPossible(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestBacklogRead: the rates of a backlog that was read are from its first to its last message, though the consumers waited longer.
+// TestBacklogRead: the rates of a backlog that was read are from its first to its last message, though the consumers
+// waited longer.
 func TestBacklogRead(t *testing.T) {
 	t.Parallel()
 	var loads []load
@@ -322,7 +323,8 @@ func TestThinning(t *testing.T) {
 	assert.Equal(t, at, s.points[len(s.points)-1].to)
 }
 
-// TestThinnedBacklog: of several seconds the page keeps the greatest backlog, though the broker was not asked in the last of them.
+// TestThinnedBacklog: of several seconds the page keeps the greatest backlog, though the broker was not asked in the
+// last of them.
 func TestThinnedBacklog(t *testing.T) {
 	t.Parallel()
 	s := &series{limit: 5}
@@ -440,8 +442,8 @@ func TestNames(t *testing.T) {
 	assert.Equal(t, []string{"run"}, Names([]string{"."}))
 }
 
-// TestPinned: the files of others are those of their packages: uPlot 1.6.32 (npm, MIT) is in every page, axe-core 4.14.1 (npm, MPL-2.0)
-// only in a test.
+// TestPinned: the files of others are those of their packages: uPlot 1.6.32 (npm, MIT) is in every page, axe-core
+// 4.14.1 (npm, MPL-2.0) only in a test.
 func TestPinned(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{

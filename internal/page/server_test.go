@@ -176,7 +176,8 @@ func TestFeedOfAFailedRun(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// TestPollOfASilentServer: a browser that waits in vain is told that nothing has changed, before the time for its request is over.
+// TestPollOfASilentServer: a browser that waits in vain is told that nothing has changed, before the time for its
+// request is over.
 func TestPollOfASilentServer(t *testing.T) {
 	t.Parallel()
 	s, err := NewServer("127.0.0.1:0", "--web")
@@ -234,7 +235,8 @@ func TestRenderedOnce(t *testing.T) {
 	assert.Contains(t, text, "<h1>next</h1>")
 }
 
-// TestCloseDuringAPoll: a browser that is about to get the last page but one when the server is closed still gets the last one.
+// TestCloseDuringAPoll: a browser that is about to get the last page but one when the server is closed still gets the
+// last one.
 func TestCloseDuringAPoll(t *testing.T) {
 	t.Parallel()
 	s, err := NewServer("127.0.0.1:0", "--web")

@@ -13,8 +13,8 @@ import (
 
 func pointer[T any](v T) *T { return &v }
 
-// watched gives a result what a broker used: in each row but the third half a processor, 3 MB written, and one more MB of memory and heap, and
-// in the fourth a warning.
+// watched gives a result what a broker used: in each row but the third half a processor, 3 MB written, and one more MB
+// of memory and heap, and in the fourth a warning.
 func watched(r *result.Result) {
 	const depth = `depth{queue="TEST"}`
 	for i := range r.Rows {
@@ -45,8 +45,8 @@ func watched(r *result.Result) {
 	r.Marks = []result.Mark{{Step: "load", Of: "completed", Messages: 500, Elapsed: 5_750_000, Average: 86.96, Momentary: 200}}
 }
 
-// TestThinnedSide: of several seconds an amount has its average over the time in which it is known, a state the highest, both with the lowest
-// and highest second.
+// TestThinnedSide: of several seconds an amount has its average over the time in which it is known, a state the
+// highest, both with the lowest and highest second.
 func TestThinnedSide(t *testing.T) {
 	t.Parallel()
 	s := &series{limit: 2}

@@ -11,7 +11,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// twoSteps is a plan of the steps load, with paced and greedy producers and their readers, and then, with paced ones alone.
+// twoSteps is a plan of the steps load, with paced and greedy producers and their readers, and then, with paced ones
+// alone.
 func twoSteps(t *testing.T) *Plan {
 	t.Helper()
 	group := func(name string, role Role, edit func(*Group)) *Group {

@@ -63,7 +63,8 @@ func TestAlerts(t *testing.T) {
 	require.Positive(t, n)
 }
 
-// The load: two steps, so that there is everything that a dashboard shows. It lasts longer than Prometheus takes to restart.
+// The load: two steps, so that there is everything that a dashboard shows. It lasts longer than Prometheus takes to
+// restart.
 const plan = `version: 1
 name: promtest
 verify: true
@@ -86,7 +87,8 @@ type load struct {
 	stderr  bytes.Buffer
 }
 
-// listen takes a port below those that the system gives to whoever asks for any, so that nobody gets it once it is closed.
+// listen takes a port below those that the system gives to whoever asks for any, so that nobody gets it once it is
+// closed.
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	for {
@@ -220,7 +222,8 @@ func eventually(t *testing.T, what string, f func() bool) {
 	require.Eventually(t, f, 2*time.Minute, 100*time.Millisecond, what)
 }
 
-// TestPrometheus runs a load under two Prometheuses, with classic and with native histograms, of which the first is restarted.
+// TestPrometheus runs a load under two Prometheuses, with classic and with native histograms, of which the first is
+// restarted.
 func TestPrometheus(t *testing.T) {
 	t.Parallel()
 	promtool(t, nil, "check", "config", deploy+"prometheus.yml")
@@ -330,7 +333,8 @@ func (l *load) compareRates(t *testing.T, s server, end time.Time) {
 	require.InEpsilon(t, *got.Figures.Completed, s.value(`sum(perfmq_run_rate{messages="completed",value="average"})`, end), 1e-9)
 }
 
-// rateOf returns the completed messages per second of the rows that end within a window, which ends at so many seconds since the epoch.
+// rateOf returns the completed messages per second of the rows that end within a window, which ends at so many seconds
+// since the epoch.
 func rateOf(rows []result.Row, end float64, window time.Duration) float64 {
 	var n uint64
 	var us int64

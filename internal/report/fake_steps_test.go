@@ -19,8 +19,9 @@ type fakeRun struct {
 	summary   *stats.Summary
 }
 
-// fakeSteps plays a scenario of three steps that take so many seconds each: allout, whose first second is a warm-up, paced, with
-// messages that failed, and drain, which only receives. Each ends with 50 ms of draining; those of allout receive a message.
+// fakeSteps plays a scenario of three steps that take so many seconds each: allout, whose first second is a warm-up,
+// paced, with messages that failed, and drain, which only receives. Each ends with 50 ms of draining; those of allout
+// receive a message.
 func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 	t.Helper()
 	run := clientRun(true)

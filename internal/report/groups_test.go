@@ -12,8 +12,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
 )
 
-// groupRun plays three seconds, the first of them a warm-up, in which the i-th of n groups sends 10*(i+1) messages a second that take
-// (i+1) ms each, one of which fails. An additional group receives, and only in the last second.
+// groupRun plays three seconds, the first of them a warm-up, in which the i-th of n groups sends 10*(i+1) messages a
+// second that take (i+1) ms each, one of which fails. An additional group receives, and only in the last second.
 func groupRun(n int) *fakeRun {
 	run := clientRun(false)
 	run.Scenario, run.Steps, run.Warmup = "groups", []string{"load"}, time.Second

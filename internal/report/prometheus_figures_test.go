@@ -55,7 +55,8 @@ func nativeBuckets(h *dto.Histogram) map[float64]int64 {
 	return buckets
 }
 
-// TestPrometheusNative: each value is in the native bucket that its place in the HdrHistogram belongs to, and classic buckets are there, too.
+// TestPrometheusNative: each value is in the native bucket that its place in the HdrHistogram belongs to, and classic
+// buckets are there, too.
 func TestPrometheusNative(t *testing.T) {
 	t.Parallel()
 	p, url := startPrometheus(t, clientRun(false))

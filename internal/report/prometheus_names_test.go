@@ -64,8 +64,8 @@ func everything(t *testing.T) *prometheus.Registry {
 	return p.registry
 }
 
-// TestMetricNames holds the names, types and labels of all metrics against docs/prometheus.md. Renaming one, or taking one or a label away,
-// breaks the dashboards and alerts of users: it needs a line under Changed in CHANGELOG.md.
+// TestMetricNames holds the names, types and labels of all metrics against docs/prometheus.md. Renaming one, or taking
+// one or a label away, breaks the dashboards and alerts of users: it needs a line under Changed in CHANGELOG.md.
 func TestMetricNames(t *testing.T) {
 	t.Parallel()
 	registry := everything(t)

@@ -38,7 +38,8 @@ func sideSum() *brokerside.Sum {
 	}
 }
 
-// What was measured of the broker's side is in the lines, the JSON and the findings, with texts of the broker made safe.
+// What was measured of the broker's side is in the lines, the JSON and the findings, with texts of the broker made
+// safe.
 func TestSideIsTold(t *testing.T) {
 	t.Parallel()
 	var secrets safetext.Secrets

@@ -56,8 +56,8 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestEmptyEnds: emptying ends by a signal, and by its limit: of queues that something still sends to, and at a broker that does not answer,
-// even by a driver that does not heed its context.
+// TestEmptyEnds: emptying ends by a signal, and by its limit: of queues that something still sends to, and at a broker
+// that does not answer, even by a driver that does not heed its context.
 func TestEmptyEnds(t *testing.T) {
 	opening := func(wait func(ctx context.Context)) driver.Factory {
 		f := mem.New().Factory()

@@ -128,7 +128,8 @@ func TestPipeWriterPassesOn(t *testing.T) {
 	require.True(t, errors.Is(err, syscall.ENOSPC), "other errors are not swallowed")
 }
 
-// TestHangups: a terminal that goes sends a hangup, and its shell another one. That is one wish to end, and not to leave at once.
+// TestHangups: a terminal that goes sends a hangup, and its shell another one. That is one wish to end, and not to
+// leave at once.
 func TestHangups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		signals := make(chan os.Signal)

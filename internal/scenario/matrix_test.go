@@ -21,7 +21,8 @@ steps:
 matrix:
 `
 
-// TestWith: a value of an axis is where the file has the setting, or, if it has it nowhere, wherever it may be; the file itself stays.
+// TestWith: a value of an axis is where the file has the setting, or, if it has it nowhere, wherever it may be; the
+// file itself stays.
 func TestWith(t *testing.T) {
 	t.Parallel()
 	texts := func(list []Entry, key string) (all []string) {

@@ -67,8 +67,8 @@ func TestOutages(t *testing.T) {
 	require.Zero(t, o.List()[1].Reconnected, "nobody was connected again")
 }
 
-// TestOutagesExplain: a message that comes again is explained from the loss of a consumer's connection until ten seconds after it is
-// back, and for ever if it is marked.
+// TestOutagesExplain: a message that comes again is explained from the loss of a consumer's connection until ten
+// seconds after it is back, and for ever if it is marked.
 func TestOutagesExplain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := driver.Errorf(driver.ClassConnectionLost, "", "", "reset")
@@ -108,7 +108,8 @@ func TestOutagesExplain(t *testing.T) {
 	})
 }
 
-// TestOutagesOfSomeWorkers: an outage is about the workers that lost their connections, and over when none of them is waited for.
+// TestOutagesOfSomeWorkers: an outage is about the workers that lost their connections, and over when none of them is
+// waited for.
 func TestOutagesOfSomeWorkers(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1000, 0)

@@ -294,8 +294,8 @@ func receive(r *stats.ConsumerRecorder, transfer time.Duration, redelivered bool
 	r.Received(stats.Receipt{Due: stats.Measure, Stamped: true, Transfer: transfer, Redelivered: redelivered})
 }
 
-// A message that has ended before its driver says that it took it counts as sent; its delay becomes known in the next interval,
-// which is not empty.
+// A message that has ended before its driver says that it took it counts as sent; its delay becomes known in the next
+// interval, which is not empty.
 func TestDelayBehindTheEnd(t *testing.T) {
 	start := time.Now()
 	r := stats.NewProducerRecorder(true, nil)

@@ -29,8 +29,8 @@ func order(s *Sweep) (list []string) {
 	return list
 }
 
-// TestArrange: all combinations but the excluded ones, all of them before any is repeated; a seed gives one order, in which each round
-// has all cells.
+// TestArrange: all combinations but the excluded ones, all of them before any is repeated; a seed gives one order, in
+// which each round has all cells.
 func TestArrange(t *testing.T) {
 	t.Parallel()
 	s := newSweep(2, false, 0)
@@ -55,8 +55,8 @@ func TestArrange(t *testing.T) {
 	require.Equal(t, "001_url=amqp---a-1-..-x/repeat-1", odd.Runs[0].Folder)
 }
 
-// TestResume: finished runs stay, what was begun is begun again, in the order and under the ID of before; of another plan only the runs of
-// equal cells stay.
+// TestResume: finished runs stay, what was begun is begun again, in the order and under the ID of before; of another
+// plan only the runs of equal cells stay.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	old := newSweep(2, true, 7)
@@ -113,8 +113,8 @@ func TestRead(t *testing.T) {
 	require.True(t, IsSweep(dir))
 }
 
-// TestLeft: a run takes as long as others of its cell; before there is one, as long as its plan says, and what others took beyond theirs;
-// what ends by a count, as long as others on average.
+// TestLeft: a run takes as long as others of its cell; before there is one, as long as its plan says, and what others
+// took beyond theirs; what ends by a count, as long as others on average.
 func TestLeft(t *testing.T) {
 	t.Parallel()
 	s := newSweep(2, false, 0)
@@ -191,8 +191,8 @@ func TestRows(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestRowsOfParts: a run that a threshold ended early, and a search that could not hold its rate, count as failed, whatever their status and
-// figures. A rate that is a bound in one repeat is one in the cell.
+// TestRowsOfParts: a run that a threshold ended early, and a search that could not hold its rate, count as failed,
+// whatever their status and figures. A rate that is a bound in one repeat is one in the cell.
 func TestRowsOfParts(t *testing.T) {
 	t.Parallel()
 	s := &Sweep{Repeats: 4}

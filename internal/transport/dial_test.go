@@ -166,7 +166,8 @@ func TestSecure(t *testing.T) {
 	}
 }
 
-// TestRefusedCertificate: the peer wants a certificate, which it says after the handshake, and resets the connection before we write.
+// TestRefusedCertificate: the peer wants a certificate, which it says after the handshake, and resets the connection
+// before we write.
 func TestRefusedCertificate(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

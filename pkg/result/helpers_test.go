@@ -40,7 +40,8 @@ func latencyOf(r *rand.Rand, n int, mean float64) *Latency {
 	return NewLatency(h, sum, longest)
 }
 
-// sampleRow is the second number i, from 0, of a run. Each message is completed and received in the second in which it is sent.
+// sampleRow is the second number i, from 0, of a run. Each message is completed and received in the second in which it
+// is sent.
 func sampleRow(r *rand.Rand, i, messages int) Row {
 	row := Row{
 		Step: "load", Phase: Measure, Elapsed: int64(i+1) * second, Length: second,

@@ -164,7 +164,8 @@ func (f full) WriteAt(p []byte, at int64) (int, error) {
 	return n, errors.Join(err, syscall.ENOSPC)
 }
 
-// A full disk is reported once, at whatever byte it is; the rows before are whole, and result.json is written all the same.
+// A full disk is reported once, at whatever byte it is; the rows before are whole, and result.json is written all the
+// same.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	r := sample(t, 4, 6, 40)

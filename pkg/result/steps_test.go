@@ -114,8 +114,8 @@ func TestMergeGroups(t *testing.T) {
 	require.EqualValues(t, 2*20, a.Steps[0].Groups[0].Counts.Producers.Sent, "the results stay as they are")
 }
 
-// A killed run has the steps of its rows, with exact counts and latencies, wherever it was killed and also where seconds share
-// their histograms, which those of two steps never do.
+// A killed run has the steps of its rows, with exact counts and latencies, wherever it was killed and also where
+// seconds share their histograms, which those of two steps never do.
 func TestKilledInAStep(t *testing.T) {
 	t.Parallel()
 	for _, shared := range []bool{false, true} {
@@ -201,7 +201,8 @@ func TestRowsOfSteps(t *testing.T) {
 	require.Empty(t, got.Outcome.Warnings)
 }
 
-// Steps of the same name merge; commands and their hosts are kept; a step that one part did not reach is that of the others.
+// Steps of the same name merge; commands and their hosts are kept; a step that one part did not reach is that of the
+// others.
 func TestMergeSteps(t *testing.T) {
 	t.Parallel()
 	a, b := sampleSteps(t, 11, 3, 20), sampleSteps(t, 12, 3, 30)

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// timed is a shard of two whose clock is ahead, and whose load began later than that of the first one. A message needed 10 us from one to
-// the other.
+// timed is a shard of two whose clock is ahead, and whose load began later than that of the first one. A message needed
+// 10 us from one to the other.
 func timed(number int, ahead, later int64) *Result {
 	start := sampleStart().UnixMicro() + ahead + later
 	r := &Result{Head: sampleHead(), Complete: true, End: start + 5*second, Outcome: Outcome{Success: true}}
@@ -24,7 +24,8 @@ func timed(number int, ahead, later int64) *Result {
 	return r
 }
 
-// The moments of a merged result are by the clock of the first shard, and times since the start of the load by the earliest start.
+// The moments of a merged result are by the clock of the first shard, and times since the start of the load by the
+// earliest start.
 func TestMergedTimes(t *testing.T) {
 	t.Parallel()
 	const ahead, later = 2 * second, 300_000

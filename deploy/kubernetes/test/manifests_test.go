@@ -1,4 +1,5 @@
-// Package kubernetes checks the manifests beside it. It is a module of its own, so that the types of Kubernetes are no dependency of perfmq.
+// Package kubernetes checks the manifests beside it. It is a module of its own, so that the types of Kubernetes are no
+// dependency of perfmq.
 package kubernetes
 
 import (
@@ -82,7 +83,8 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// The load Job has as many pods as shards, all at once, none of which is repeated, and what Kubernetes puts into its arguments is there.
+// The load Job has as many pods as shards, all at once, none of which is repeated, and what Kubernetes puts into its
+// arguments is there.
 func TestJob(t *testing.T) {
 	job := decode(t, "job.yaml").(*batchv1.Job)
 	spec := job.Spec
@@ -153,7 +155,8 @@ func shell(t *testing.T, commands, bin string) string {
 	return string(out)
 }
 
-// The commands of docs/several-hosts.md come to their end with a run that fails, too, and start all pods at the moment that they name.
+// The commands of docs/several-hosts.md come to their end with a run that fails, too, and start all pods at the moment
+// that they name.
 func TestCommands(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/several-hosts.md")
 	if err != nil {
@@ -197,7 +200,8 @@ esac
 	}
 }
 
-// Another run has a Job of another name, and the Job that joins it takes its folders and leaves those of the first run alone.
+// Another run has a Job of another name, and the Job that joins it takes its folders and leaves those of the first run
+// alone.
 func TestAnotherRun(t *testing.T) {
 	renamed := func(name string) *batchv1.Job {
 		text, err := os.ReadFile(filepath.Join("..", name))

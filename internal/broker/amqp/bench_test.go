@@ -148,8 +148,8 @@ func cpu() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// BenchmarkThrough sends messages of 1 KiB over one connection and receives them over another. The processor time is that
-// of the broker and of both clients.
+// BenchmarkThrough sends messages of 1 KiB over one connection and receives them over another. The processor time is
+// that of the broker and of both clients.
 func BenchmarkThrough(b *testing.B) {
 	for name, pending := range map[string]int{"pending=1": 1, "pending=100": 100, "pending=1000": 1000} {
 		b.Run(name, func(b *testing.B) { benchThrough(b, pending) })

@@ -9,8 +9,8 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
-// TestCommitIsAllOrNothing: where a full queue refuses messages, a transaction is stored as a whole or not at all, even if it
-// is larger than the room there was.
+// TestCommitIsAllOrNothing: where a full queue refuses messages, a transaction is stored as a whole or not at all, even
+// if it is larger than the room there was.
 func TestCommitIsAllOrNothing(t *testing.T) {
 	s := store.New(store.Config{Limit: 2, Full: store.Reject})
 	c := newConn(New(s, Options{}), nil)
@@ -29,8 +29,8 @@ func TestCommitIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestCommitNowhere: a transaction with a message for a queue that was deleted is refused; one that is refused by the fault of
-// being full is counted with all its messages.
+// TestCommitNowhere: a transaction with a message for a queue that was deleted is refused; one that is refused by the
+// fault of being full is counted with all its messages.
 func TestCommitNowhere(t *testing.T) {
 	s := store.New(store.Config{Full: store.Reject})
 	c := newConn(New(s, Options{}), nil)

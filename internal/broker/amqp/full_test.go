@@ -14,8 +14,8 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
-// TestStarvedIsCounted: the fault of being full counts each sender that it leaves without credit, when it has used up what it
-// had, and once until it gets some.
+// TestStarvedIsCounted: the fault of being full counts each sender that it leaves without credit, when it has used up
+// what it had, and once until it gets some.
 func TestStarvedIsCounted(t *testing.T) {
 	for _, address := range []string{"Q", ""} { // "": the messages say where
 		t.Run("to "+strconv.Quote(address), func(t *testing.T) {

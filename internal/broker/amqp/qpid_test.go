@@ -45,8 +45,8 @@ func (r *rig) perf(t testing.TB, role string, args ...string) perfTotals {
 	return perfTotals{total("sent"), total("completed"), total("received")}
 }
 
-// perfCase is a run of `artemis perf client`. It runs for a time: when told to stop after a number of messages, with one
-// in flight, it hangs, also on Artemis.
+// perfCase is a run of `artemis perf client`. It runs for a time: when told to stop after a number of messages, with
+// one in flight, it hangs, also on Artemis.
 type perfCase struct {
 	name       string
 	args       []string

@@ -53,8 +53,8 @@ func TestNoGroupNoWait(t *testing.T) {
 	}
 }
 
-// TestGroupsThatHaveGone: one that does not come back in time holds nothing, and what it had not done with is counted; one
-// that does misses nothing.
+// TestGroupsThatHaveGone: one that does not come back in time holds nothing, and what it had not done with is counted;
+// one that does misses nothing.
 func TestGroupsThatHaveGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(store.New(store.Config{Limit: 80}), Options{})
@@ -87,7 +87,8 @@ func TestGroupsThatHaveGone(t *testing.T) {
 	})
 }
 
-// TestGroupsThatAreStuck: members that listen and never commit, or no more, hold a message for as long as a client may deal with it.
+// TestGroupsThatAreStuck: members that listen and never commit, or no more, hold a message for as long as a client may
+// deal with it.
 func TestGroupsThatAreStuck(t *testing.T) {
 	for _, begun := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

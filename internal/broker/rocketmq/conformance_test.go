@@ -24,7 +24,8 @@ const (
 
 func secrets(key string) (string, bool) { return password, key == user }
 
-// conformance is as for the real broker (see the driver's own test), but that we take empty bodies from other protocols.
+// conformance is as for the real broker (see the driver's own test), but that we take empty bodies from other
+// protocols.
 func conformance(t *testing.T, options ...string) drivertest.Config {
 	b := start(t, store.Config{}, rocketmq.Options{Secret: secrets, MaxMessage: 12 << 20})
 	return drivertest.Config{

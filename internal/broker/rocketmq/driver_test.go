@@ -169,8 +169,8 @@ func TestDriverIsHeldBack(t *testing.T) {
 	require.Zero(t, b.Stats().Dropped)
 }
 
-// TestDriverIsNotHeldBackForLong: a consumer that keeps up makes room as it consumes, not when it saves its offsets, once a
-// second, which would take forty for these.
+// TestDriverIsNotHeldBackForLong: a consumer that keeps up makes room as it consumes, not when it saves its offsets,
+// once a second, which would take forty for these.
 func TestDriverIsNotHeldBackForLong(t *testing.T) {
 	b := start(t, store.Config{Limit: 500}, rocketmq.Options{})
 	d := openDriver(t, b, "send-timeout=60s", "send=sync")

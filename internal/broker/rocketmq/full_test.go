@@ -90,7 +90,8 @@ func (c *client) good() {
 	require.Zero(c.t, code)
 }
 
-// TestTooLargeMessages: a message that is too large is refused with an answer, as far as frames are read; the connection goes on.
+// TestTooLargeMessages: a message that is too large is refused with an answer, as far as frames are read; the
+// connection goes on.
 func TestTooLargeMessages(t *testing.T) {
 	b := start(t, store.Config{}, rocketmq.Options{Queues: 1})
 	c := dial(t, b)

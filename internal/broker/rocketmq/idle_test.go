@@ -28,8 +28,8 @@ func ask(t *testing.T, conn net.Conn) {
 	require.NoError(t, err)
 }
 
-// TestSilentClientsAreDead: a connection over which nothing comes ends, with the memberships of its client; one that speaks now
-// and then does not, nor one that could not be read for as long as the broker stalled.
+// TestSilentClientsAreDead: a connection over which nothing comes ends, with the memberships of its client; one that
+// speaks now and then does not, nor one that could not be read for as long as the broker stalled.
 func TestSilentClientsAreDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(store.New(store.Config{}), Options{})
@@ -51,8 +51,8 @@ func TestSilentClientsAreDead(t *testing.T) {
 	})
 }
 
-// TestSilentFromTheStart: a connection over which no request comes does not stay, nor one whose request never ends, nor one whose
-// client does not read what it asks for.
+// TestSilentFromTheStart: a connection over which no request comes does not stay, nor one whose request never ends, nor
+// one whose client does not read what it asks for.
 func TestSilentFromTheStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		says func(t *testing.T, client net.Conn)

@@ -24,8 +24,8 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
-// libraryEnv makes the test binary a client of rocketmq-client-go, which leaves goroutines behind and has data races of its
-// own: so it gets a process.
+// libraryEnv makes the test binary a client of rocketmq-client-go, which leaves goroutines behind and has data races of
+// its own: so it gets a process.
 const libraryEnv = "PERFMQ_TEST_ROCKETMQ_LIBRARY"
 
 // quiet is a logger that says nothing.
@@ -157,7 +157,8 @@ func libraryConsumer(ctx context.Context, ns primitive.NamesrvAddr, what string,
 	return func() { _ = c.Shutdown() }, c.Start()
 }
 
-// third is a transaction's listener: of three messages one is committed at once, one when asked, and one is rolled back.
+// third is a transaction's listener: of three messages one is committed at once, one when asked, and one is rolled
+// back.
 type third struct{}
 
 func (third) ExecuteLocalTransaction(m *primitive.Message) primitive.LocalTransactionState {

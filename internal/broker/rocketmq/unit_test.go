@@ -198,7 +198,8 @@ func TestQueueFindsByTimeAndOffset(t *testing.T) {
 	require.Nil(t, q.find(100).m)
 }
 
-// TestTwoThatTrimAtOnce: each found the same messages to be done with; the second finds them gone and drops nothing more.
+// TestTwoThatTrimAtOnce: each found the same messages to be done with; the second finds them gone and drops nothing
+// more.
 func TestTwoThatTrimAtOnce(t *testing.T) {
 	q := &queue{}
 	for range 100 {

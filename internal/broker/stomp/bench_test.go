@@ -27,8 +27,9 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkPair sends with receipts over one connection and receives over another one. The client is as light as can be: it
-// writes frames that were made before and counts NULs. The processor time is that of both sides, client and broker.
+// BenchmarkPair sends with receipts over one connection and receives over another one. The client is as light as can
+// be: it writes frames that were made before and counts NULs. The processor time is that of both sides, client and
+// broker.
 func BenchmarkPair(b *testing.B) {
 	for _, size := range []int{100, 1024} {
 		for _, mode := range []string{"auto", "client"} {

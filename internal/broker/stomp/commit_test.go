@@ -13,8 +13,8 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
-// TestCommitIsAllOrNothing: where a full queue refuses messages, a transaction is stored as a whole or not at all, even if it
-// is larger than the room there was.
+// TestCommitIsAllOrNothing: where a full queue refuses messages, a transaction is stored as a whole or not at all, even
+// if it is larger than the room there was.
 func TestCommitIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	s := serve(t, store.Config{Limit: 3, Full: store.Reject}, Options{})
@@ -46,8 +46,8 @@ func TestCommitToADeletedQueue(t *testing.T) {
 	assert.EqualValues(t, 1, queueStats(s.store, "x").Depth)
 }
 
-// TestAFullWindowKeepsNothingFromOthers: consumers with small windows, of which some never acknowledge, come and go; whatever
-// they were told of, one that is free gets all the rest.
+// TestAFullWindowKeepsNothingFromOthers: consumers with small windows, of which some never acknowledge, come and go;
+// whatever they were told of, one that is free gets all the rest.
 func TestAFullWindowKeepsNothingFromOthers(t *testing.T) {
 	t.Parallel()
 	s := serve(t, store.Config{}, Options{})

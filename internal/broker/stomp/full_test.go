@@ -11,8 +11,8 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
-// TestFullCountsTransactions: the fault of being full counts all messages of a transaction that it refuses or keeps waiting,
-// once, and not its acknowledgements.
+// TestFullCountsTransactions: the fault of being full counts all messages of a transaction that it refuses or keeps
+// waiting, once, and not its acknowledgements.
 func TestFullCountsTransactions(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []store.Policy{store.Block, store.Reject} {

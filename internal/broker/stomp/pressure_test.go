@@ -45,8 +45,8 @@ func TestBackPressure(t *testing.T) {
 	assert.LessOrEqual(t, queueStats(s.store, "x").Depth, int64(10))
 }
 
-// TestBackPressureBound sends without an end to a full queue: the connection is not read any more, and goes on when there
-// is room.
+// TestBackPressureBound sends without an end to a full queue: the connection is not read any more, and goes on when
+// there is room.
 func TestBackPressureBound(t *testing.T) {
 	t.Parallel()
 	s := serve(t, store.Config{Limit: 10}, Options{})

@@ -17,7 +17,8 @@ func mortal(body string, life time.Duration) *Message {
 	return m
 }
 
-// TestExpiredMakeRoom: a full queue without consumers takes messages again when some in it have expired, wherever they are.
+// TestExpiredMakeRoom: a full queue without consumers takes messages again when some in it have expired, wherever they
+// are.
 func TestExpiredMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, q := queue(New(Config{Limit: 8}), "Q")

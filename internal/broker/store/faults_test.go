@@ -97,8 +97,8 @@ func TestDelayFault(t *testing.T) {
 	})
 }
 
-// TestRateFault: a row of messages is served at the rate to the nanosecond, whatever the destinations, and begins anew after a
-// pause. A message that nobody gets takes no turn.
+// TestRateFault: a row of messages is served at the rate to the nanosecond, whatever the destinations, and begins anew
+// after a pause. A message that nobody gets takes no turn.
 func TestRateFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Config{})

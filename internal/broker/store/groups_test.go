@@ -43,8 +43,8 @@ func TestManyGroups(t *testing.T) {
 	assert.Empty(t, q.groups.shares)
 }
 
-// TestADeletedTopicIsFoundAgain: what is sent to a topic by one who knew it before it was deleted reaches those who have
-// subscribed to it since.
+// TestADeletedTopicIsFoundAgain: what is sent to a topic by one who knew it before it was deleted reaches those who
+// have subscribed to it since.
 func TestADeletedTopicIsFoundAgain(t *testing.T) {
 	s := New(Config{})
 	d := s.Destination(Address{KindTopic, "T"})

@@ -52,7 +52,8 @@ func TestOneMemoryForAll(t *testing.T) {
 	})
 }
 
-// TestEndOfMemory: senders that were given leave for more than there is are refused in the end, by a broker that otherwise blocks.
+// TestEndOfMemory: senders that were given leave for more than there is are refused in the end, by a broker that
+// otherwise blocks.
 func TestEndOfMemory(t *testing.T) {
 	s := New(Config{Memory: 1 << 20})
 	d, _ := queue(s, "Q")
@@ -220,8 +221,8 @@ func TestDestinationsCountWhatTheyTake(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// TestPages: the pages of any size, one after the other, are all destinations in the order of their addresses, and the totals are
-// those of all with each of them.
+// TestPages: the pages of any size, one after the other, are all destinations in the order of their addresses, and the
+// totals are those of all with each of them.
 func TestPages(t *testing.T) {
 	s := New(Config{})
 	for i := range 57 {

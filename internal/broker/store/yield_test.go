@@ -32,8 +32,8 @@ func TestYieldTellsTheOthers(t *testing.T) {
 	require.Equal(t, [2]int{2, 1}, told)
 }
 
-// TestWhoHasEnoughIsNotTold: one that got all that it asked for although it waited (it looked without having been told) may
-// have no use for the next message, which must not be left to it.
+// TestWhoHasEnoughIsNotTold: one that got all that it asked for although it waited (it looked without having been told)
+// may have no use for the next message, which must not be left to it.
 func TestWhoHasEnoughIsNotTold(t *testing.T) {
 	t.Parallel()
 	d, q := queue(New(Config{}), "Q")

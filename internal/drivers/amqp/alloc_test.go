@@ -22,8 +22,8 @@ func muted(t *testing.T, then func(p *peer)) string {
 	return p.start()
 }
 
-// perMessage calls f, which sends or receives n messages, up to 20 times, and returns the least that it allocated per message: the
-// first calls make the room that the others use.
+// perMessage calls f, which sends or receives n messages, up to 20 times, and returns the least that it allocated per
+// message: the first calls make the room that the others use.
 func perMessage(n int, f func()) float64 {
 	least := -1.0
 	for round := 0; round < 20 && (least < 0 || least > few); round++ {

@@ -88,8 +88,9 @@ func openConnections(t *testing.T, r *brokertest.RabbitMQ) map[string]bool {
 	return openInLog(string(text))
 }
 
-// openInLog returns the processes of the connections that the broker has not closed. The process of a connection that the client closed
-// while the plug-in was writing may crash ({writer,send_failed,{error,closed}}): then the log has its crash and no closing.
+// openInLog returns the processes of the connections that the broker has not closed. The process of a connection that
+// the client closed while the plug-in was writing may crash ({writer,send_failed,{error,closed}}): then the log has its
+// crash and no closing.
 func openInLog(log string) map[string]bool {
 	open := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(accepting|closing) AMQP connection (<[0-9.]+>)|\[error\] (<[0-9.]+>) +crasher:`).FindAllStringSubmatch(log, -1) {

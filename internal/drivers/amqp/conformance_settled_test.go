@@ -21,7 +21,8 @@ func settledLacks(lacks map[drivertest.Feature]string) map[drivertest.Feature]st
 	return all
 }
 
-// conformanceSettled runs the suite with messages that are sent and received settled, on a broker that has passed it otherwise.
+// conformanceSettled runs the suite with messages that are sent and received settled, on a broker that has passed it
+// otherwise.
 func conformanceSettled(t *testing.T, url string, d dialect, lacks map[drivertest.Feature]string, maxBody int) {
 	t.Helper()
 	t.Run("settled", func(t *testing.T) {

@@ -174,8 +174,8 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// TestIdleTimeOuts: a peer that asks for signs of life gets them, and one that is silent is given up after the time and no more
-// than a quarter of it.
+// TestIdleTimeOuts: a peer that asks for signs of life gets them, and one that is silent is given up after the time and
+// no more than a quarter of it.
 func TestIdleTimeOuts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipePeer{idle: 1000}

@@ -13,8 +13,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// pipePeer is a told broker at the other end of a pipe, for tests in a bubble of testing/synctest. It answers all that is needed
-// to send and receive, but for the frames that on takes.
+// pipePeer is a told broker at the other end of a pipe, for tests in a bubble of testing/synctest. It answers all that
+// is needed to send and receive, but for the frames that on takes.
 type pipePeer struct {
 	t      *testing.T
 	conn   net.Conn

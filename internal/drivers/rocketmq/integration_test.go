@@ -356,8 +356,9 @@ func libraryConsumer(where string) error {
 	return c.Shutdown()
 }
 
-// TestForgottenSubscription: a broker that forgets a member of a group, as it does when it sees an older connection of it end, is told
-// again; messages go on to come, and none twice. (Told by the client itself here: the next pull is answered with code 24 or 25.)
+// TestForgottenSubscription: a broker that forgets a member of a group, as it does when it sees an older connection of
+// it end, is told again; messages go on to come, and none twice. (Told by the client itself here: the next pull is
+// answered with code 24 or 25.)
 func TestForgottenSubscription(t *testing.T) {
 	url := shared.get(t).URL()
 	dest := topicNamed("forgotten")

@@ -168,8 +168,8 @@ func (p *told) answer(r *reply) (code int, fields map[string]string, body string
 	return wire.ResSuccess, map[string]string{}, ""
 }
 
-// TestNewGroupOnOldBrokers: a new group of a topic starts at the next message. Brokers before 5 say of it that it stands at 0, and
-// say the same of one that does.
+// TestNewGroupOnOldBrokers: a new group of a topic starts at the next message. Brokers before 5 say of it that it
+// stands at 0, and say the same of one that does.
 func TestNewGroupOnOldBrokers(t *testing.T) {
 	for name, c := range map[string]struct {
 		version int
@@ -206,8 +206,8 @@ func TestNewGroupOnOldBrokers(t *testing.T) {
 	}
 }
 
-// TestNewGroupStandsSomewhere: brokers are told where a new group of a queue begins before anything is consumed, one queue at a
-// time, because they may forget one of two that they are told first at the same moment (seen on 5.5.0).
+// TestNewGroupStandsSomewhere: brokers are told where a new group of a queue begins before anything is consumed, one
+// queue at a time, because they may forget one of two that they are told first at the same moment (seen on 5.5.0).
 func TestNewGroupStandsSomewhere(t *testing.T) {
 	for saved, want := range map[string][]string{"": {"0"}, "7": nil} {
 		t.Run("known at "+saved, func(t *testing.T) {

@@ -84,7 +84,8 @@ func classicLacks() map[drivertest.Feature]string {
 	}
 }
 
-// inspectAMQP is a [drivertest.Config.Inspect] by way of AMQP: over STOMP ActiveMQ Classic does not say of which group a message is.
+// inspectAMQP is a [drivertest.Config.Inspect] by way of AMQP: over STOMP ActiveMQ Classic does not say of which group
+// a message is.
 func inspectAMQP(url string) func(testing.TB, driver.Destination) func(int) []drivertest.Header {
 	return func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
 		t.Helper()

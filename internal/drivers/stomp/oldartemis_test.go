@@ -23,8 +23,8 @@ func TestSharesMessageIDs(t *testing.T) {
 	}
 }
 
-// TestTopicOnOldArtemis: a second subscription to a topic has a connection of its own on Artemis before 2.33, and none on
-// later ones.
+// TestTopicOnOldArtemis: a second subscription to a topic has a connection of its own on Artemis before 2.33, and none
+// on later ones.
 func TestTopicOnOldArtemis(t *testing.T) {
 	for version, conns := range map[string]int{"2.19.0": 2, "2.56.0": 1} {
 		t.Run(version, func(t *testing.T) {

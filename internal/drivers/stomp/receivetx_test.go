@@ -84,8 +84,8 @@ func (c *told) all() []bool {
 	return append([]bool{}, c.list...)
 }
 
-// TestReceiveInTransactions: so many acknowledgements to a transaction; one that is not full is committed when nothing comes,
-// and when Run ends, which waits for the answer.
+// TestReceiveInTransactions: so many acknowledgements to a transaction; one that is not full is committed when nothing
+// comes, and when Run ends, which waits for the answer.
 func TestReceiveInTransactions(t *testing.T) {
 	b, commits := newFakeBroker(t), &told{}
 	k, subscribe := b.consumer(b.open(), func(s *driver.ConsumerSpec) { s.TransactionSize, s.Commits = 600, commits.add })
@@ -155,7 +155,8 @@ func TestReceiveCommitFails(t *testing.T) {
 	}
 }
 
-// TestDeliverConcurrently: so many messages are delivered at once, and each is acknowledged by itself when its delivery ends.
+// TestDeliverConcurrently: so many messages are delivered at once, and each is acknowledged by itself when its delivery
+// ends.
 func TestDeliverConcurrently(t *testing.T) {
 	const atOnce, n = 3, 20
 	b := newFakeBroker(t)

@@ -71,7 +71,8 @@ func (g *groups) DoneAll(slots []driver.Slot, o driver.Outcome) {
 	g.outcomes.DoneAll(slots, o)
 }
 
-// TestReceiptsTogether: receipts that come together are reported together, each once, and an ERROR between them is of its send.
+// TestReceiptsTogether: receipts that come together are reported together, each once, and an ERROR between them is of
+// its send.
 func TestReceiptsTogether(t *testing.T) {
 	const n = 200
 	b, g := newFakeBroker(t), &groups{outcomes: newOutcomes()}

@@ -14,8 +14,8 @@ import (
 	"github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// FuzzMessageBesideGoAMQP: a message that we and go-amqp can read is the same to both. Which malformed ones are refused may
-// differ.
+// FuzzMessageBesideGoAMQP: a message that we and go-amqp can read is the same to both. Which malformed ones are refused
+// may differ.
 func FuzzMessageBesideGoAMQP(f *testing.F) {
 	for _, g := range readGolden(f, "messages.golden") {
 		f.Add(g.bytes)

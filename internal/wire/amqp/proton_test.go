@@ -126,7 +126,8 @@ func protonValue(v any) (kind string, shown any) {
 	panic("no such type")
 }
 
-// TestProtonReadsMessages: Proton reads the golden messages as they were meant, and writes them in bytes that say the same.
+// TestProtonReadsMessages: Proton reads the golden messages as they were meant, and writes them in bytes that say the
+// same.
 func TestProtonReadsMessages(t *testing.T) {
 	list := readGolden(t, "messages.golden")
 	var input [][]byte

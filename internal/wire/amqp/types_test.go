@@ -61,7 +61,8 @@ var scalars = []struct {
 	{"symbol32", amqp.Symbol(long)},
 }
 
-// TestScalars: every type that a field or property may have is written as the golden file has it, and read again as it was.
+// TestScalars: every type that a field or property may have is written as the golden file has it, and read again as it
+// was.
 func TestScalars(t *testing.T) {
 	cases := make([]golden, 0, len(scalars))
 	for _, c := range scalars {

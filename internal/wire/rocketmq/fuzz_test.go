@@ -201,8 +201,8 @@ func FuzzUnmarshalJSON(f *testing.F) {
 	})
 }
 
-// FuzzGoMessage holds stored messages against primitive.DecodeMessage of github.com/apache/rocketmq-client-go/v2, which knows the first
-// magic: it reads ours as they are.
+// FuzzGoMessage holds stored messages against primitive.DecodeMessage of github.com/apache/rocketmq-client-go/v2, which
+// knows the first magic: it reads ours as they are.
 func FuzzGoMessage(f *testing.F) {
 	f.Add([]byte("body"), "topic", "color\x01red\x02", uint32(5), int64(77), int64(1_700_000_000_123), int32(2), true)
 	f.Add(bytes.Repeat([]byte("body"), 100), "t", "", uint32(0), int64(-1), int64(0), int32(-1), false)

@@ -14,7 +14,8 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
-// readGolden returns the golden bytes by name. RocketMQ 5.5.0's own classes made them: see testdata/Golden.java for which.
+// readGolden returns the golden bytes by name. RocketMQ 5.5.0's own classes made them: see testdata/Golden.java for
+// which.
 func readGolden(t testing.TB) map[string][]byte {
 	t.Helper()
 	text, err := os.ReadFile("testdata/rocketmq.golden")
@@ -91,7 +92,8 @@ func TestGoldenFrames(t *testing.T) {
 	}
 }
 
-// TestGoldenMessages: MessageDecoder.encode and, for the second magic, which only brokers write, MessageExtEncoder.encode.
+// TestGoldenMessages: MessageDecoder.encode and, for the second magic, which only brokers write,
+// MessageExtEncoder.encode.
 func TestGoldenMessages(t *testing.T) {
 	t.Parallel()
 	golden := readGolden(t)

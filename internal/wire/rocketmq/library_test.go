@@ -26,8 +26,8 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
-// libraryEnv makes the test binary a producer of rocketmq-client-go, which leaves goroutines behind and has data races of its own: so it
-// gets a process. Its codec, internal/remote, cannot be imported.
+// libraryEnv makes the test binary a producer of rocketmq-client-go, which leaves goroutines behind and has data races
+// of its own: so it gets a process. Its codec, internal/remote, cannot be imported.
 const libraryEnv = "PERFMQ_TEST_ROCKETMQ_WIRE"
 
 func TestMain(m *testing.M) {
@@ -114,8 +114,8 @@ func libraryProducer(addr string) error {
 	return nil
 }
 
-// TestGoLibrary: rocketmq-client-go and we understand each other. We read its requests, whose headers are in JSON, with their
-// signatures; it reads our answers, in either codec.
+// TestGoLibrary: rocketmq-client-go and we understand each other. We read its requests, whose headers are in JSON, with
+// their signatures; it reads our answers, in either codec.
 func TestGoLibrary(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -137,7 +137,8 @@ func without(f driver.Factory, features ...drivertest.Feature) driver.Factory {
 	return f
 }
 
-// TestNoMutant is the counter-check: in the circumstances in which a mutant is found, the driver passes with nothing wrong.
+// TestNoMutant is the counter-check: in the circumstances in which a mutant is found, the driver passes with nothing
+// wrong.
 func TestNoMutant(t *testing.T) {
 	for _, k := range mutants() {
 		if k.with == nil || strings.HasPrefix(k.check, "Refuses/") {

@@ -1,6 +1,7 @@
 //go:build unix && !race
 
-// The library has data races of its own, which the race detector would report as ours: scripts/test.sh runs these tests without it.
+// The library has data races of its own, which the race detector would report as ours: scripts/test.sh runs these tests
+// without it.
 
 package rocketmqgo_test
 
@@ -42,7 +43,8 @@ func left() []goleak.Option {
 	return list
 }
 
-// embedded is the configuration on the embedded broker. Its goroutines serve the connections to the name server that stay.
+// embedded is the configuration on the embedded broker. Its goroutines serve the connections to the name server that
+// stay.
 func embedded(t testing.TB) drivertest.Config {
 	cfg := librarytest.Anonymous(t, rocketmqgo.Factory())
 	host := strings.TrimPrefix(cfg.URL, cfg.Factory.Schemes[0]+"://")

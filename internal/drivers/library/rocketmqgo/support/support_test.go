@@ -12,7 +12,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// TestRefusal: the texts are those of the library, ProcessSendResponse in internal/client.go and sendSync in producer/producer.go.
+// TestRefusal: the texts are those of the library, ProcessSendResponse in internal/client.go and sendSync in
+// producer/producer.go.
 func TestRefusal(t *testing.T) {
 	for text, want := range map[string]struct {
 		state driver.State
