@@ -168,7 +168,7 @@ func (a *ActiveMQ) firstStart(ctx context.Context) error {
 			return err
 		}
 		err = a.Start(ctx)
-		if err == nil || try == 3 || !strings.Contains(err.Error(), "Address already in use") {
+		if err == nil || try == 3 || !strings.Contains(err.Error(), addressTaken) {
 			return err
 		}
 	}

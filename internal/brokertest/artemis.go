@@ -113,7 +113,7 @@ func (a *Artemis) firstStart(ctx context.Context) error {
 		if err == nil {
 			break
 		}
-		taken := strings.Contains(err.Error(), "Address already in use")
+		taken := strings.Contains(err.Error(), addressTaken)
 		if taken && a.cfg.fixed != (ArtemisPorts{}) {
 			return fmt.Errorf("a port that was asked for is taken; free it or leave the choice to us: %w", err)
 		}

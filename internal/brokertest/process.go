@@ -54,7 +54,7 @@ func startProcess(ctx context.Context, spec processSpec) (*process, error) {
 	p := &process{
 		spec: spec,
 		cmd:  exec.Command(spec.path, spec.args...),
-		log:  &logSink{file: file, readyText: spec.ready, ready: make(chan struct{})},
+		log:  &logSink{file: file, readyText: spec.ready, ready: make(chan struct{}), taken: make(chan struct{})},
 		done: make(chan struct{}),
 	}
 	p.cmd.Dir = spec.dir
@@ -105,6 +105,8 @@ func (p *process) waitReady(ctx context.Context) error {
 	select {
 	case <-p.log.ready:
 		return nil
+	case <-p.log.taken:
+		return fmt.Errorf("%s could not listen: %s", p.spec.name, addressTaken)
 	case <-p.done:
 		return fmt.Errorf("%s ended before it was ready: %w", p.spec.name, p.exitError())
 	case <-timer.C:
@@ -213,11 +215,16 @@ func (p *process) stop(grace time.Duration) error {
 // tail returns the last lines that the process printed.
 func (p *process) tail() string { return p.log.tail() }
 
+// addressTaken is the part of a log line of a broker whose port another process has taken. Some brokers go on, get
+// ready in part, and end seconds later: Artemis's console is the last to start whatever failed before it.
+const addressTaken = "Address already in use"
+
 // logSink writes a process's output to a file, keeps its last lines and watches
 // for the ready line. It cannot fail: a broker must not die of its log.
 type logSink struct {
 	file  *os.File
 	ready chan struct{} // closed at the ready line
+	taken chan struct{} // closed at a line with addressTaken before that
 
 	mu        sync.Mutex
 	readyText string   // empty once seen
@@ -253,9 +260,14 @@ func (s *logSink) addLine(line []byte) {
 		s.lines = append(s.lines[:0], s.lines[1:]...)
 	}
 	s.lines = append(s.lines, append(oldest[:0], line...))
-	if s.readyText != "" && bytes.Contains(line, []byte(s.readyText)) {
+	switch {
+	case s.readyText == "":
+	case bytes.Contains(line, []byte(s.readyText)):
 		s.readyText = ""
 		close(s.ready)
+	case bytes.Contains(line, []byte(addressTaken)):
+		s.readyText = ""
+		close(s.taken)
 	}
 }
 

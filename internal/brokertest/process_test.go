@@ -63,6 +63,15 @@ func TestProcessThatEndsTooEarly(t *testing.T) {
 	require.ErrorContains(t, err, "ask the shell")
 }
 
+// TestProcessWithoutItsPort: a broker whose port was taken has failed, although it says later that it is ready.
+func TestProcessWithoutItsPort(t *testing.T) {
+	_, err := startProcess(t.Context(), shell(t, `echo bind failed: Address already in use; echo I am ready; sleep 100`))
+	require.ErrorContains(t, err, "toy could not listen: Address already in use")
+	p, err := startProcess(t.Context(), shell(t, `echo I am ready; echo a bridge: Address already in use; sleep 100`))
+	require.NoError(t, err)
+	p.kill()
+}
+
 func TestProcessThatNeverGetsReady(t *testing.T) {
 	spec := shell(t, `echo pid $$; sleep 100`)
 	spec.timeout = 5 * time.Second // in which the shell has said its number, also on a machine with much else to do

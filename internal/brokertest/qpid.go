@@ -159,7 +159,7 @@ func (q *Qpid) firstStart(ctx context.Context) error {
 			return err
 		}
 		err = q.Start(ctx)
-		if err == nil || try == 3 || !strings.Contains(err.Error(), "Address already in use") {
+		if err == nil || try == 3 || !strings.Contains(err.Error(), addressTaken) {
 			return err
 		}
 	}

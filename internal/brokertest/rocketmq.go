@@ -126,7 +126,7 @@ func (r *RocketMQ) firstStart(ctx context.Context) error {
 		if r.net != nil {
 			r.net.unpublish()
 		}
-		taken := strings.Contains(err.Error(), "Address already in use") || strings.Contains(err.Error(), "BindException")
+		taken := strings.Contains(err.Error(), addressTaken) || strings.Contains(err.Error(), "BindException")
 		if !taken || try == 3 {
 			return err
 		}
