@@ -118,7 +118,7 @@ func (r *run) depths() []brokercount.Depth {
 }
 
 // awaitCount asks for the counts until they agree with the run's, for a time.
-func (r *run) awaitCount(ctx context.Context, while time.Duration) {
+func (r *run) awaitCount(ctx context.Context, while, every time.Duration) {
 	if r.counting == nil || ctx.Err() != nil {
 		return
 	}
@@ -131,7 +131,7 @@ func (r *run) awaitCount(ctx context.Context, while time.Duration) {
 			return
 		}
 		select {
-		case <-time.After(countEvery):
+		case <-time.After(every):
 		case <-ctx.Done():
 			return
 		}
@@ -154,16 +154,15 @@ func (r *run) lastCount(ctx context.Context) {
 	if r.counting == nil {
 		return
 	}
-	r.awaitCount(ctx, countWhenClosed)
-	r.counting.early = ctx.Err() != nil
-	if lag := r.counting.watch.Lag(); lag > 0 && !r.counting.early && !r.silent {
+	r.awaitCount(ctx, countWhenClosed, countEvery)
+	if lag := r.counting.watch.Lag(); lag > 0 && !r.silent {
 		select {
 		case <-time.After(lag):
 		case <-ctx.Done():
 		}
-		r.counting.watch.Ask(ctx)
-		r.counting.early = ctx.Err() != nil
+		r.awaitCount(ctx, lag, countLagging) // a busy broker may lag more than it should
 	}
+	r.counting.early = ctx.Err() != nil
 	r.counting.watch.Close()
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -82,6 +83,48 @@ func TestLateBrokerCount(t *testing.T) {
 	s, _ = counts(t, func(int) (driver.DestinationCount, error) { return tells(0, 0, 0), nil }, nil)
 	require.EqualValues(t, -100, s.BrokerCount.Destinations[0].Added.Differs())
 	require.Less(t, time.Since(begin), 20*time.Second, "a run of a moment, with the last counts")
+}
+
+// lagging is a teller whose counters are old.
+type lagging struct {
+	teller
+	lag time.Duration
+}
+
+func (l *lagging) Lag() time.Duration { return l.lag }
+
+// A broker whose counters lag more than they should is asked again, for as long as its lag, while the counts differ.
+func TestLaggingBrokerCount(t *testing.T) {
+	for name, c := range map[string]struct {
+		after   time.Duration // from the begin of the run to the count of all messages
+		took    time.Duration
+		differs int64
+	}{
+		"in time": {9 * time.Second, 12 * time.Second, 0},
+		"late":    {18 * time.Second, 19 * time.Second, 0},
+		"never":   {time.Hour, 23 * time.Second, -100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				told := &lagging{lag: 10 * time.Second}
+				told.answer = func(int) (driver.DestinationCount, error) {
+					if time.Since(begin) < c.after {
+						return tells(0, 0, 0), nil
+					}
+					return tells(0, 100, 100), nil
+				}
+				s, _ := run(t, newPlan(broker(t, nil).Factory(), func(p *flat) {
+					p.Count, p.BrokerCount = 100, true
+					p.Producer.Inspector, p.Consumer.Inspector = told, told
+				}), nil)
+				d := &s.BrokerCount.Destinations[0]
+				require.Equal(t, c.differs, d.Added.Differs())
+				require.Equal(t, c.differs, d.Acknowledged.Differs())
+				require.InDelta(t, c.took.Seconds(), time.Since(begin).Seconds(), 1.5)
+			})
+		})
+	}
 }
 
 // TestRemovedBrokerCount: a queue that a broker lost in a restart, or removed, has taken messages since the last

@@ -73,7 +73,7 @@ func Run(
 	r.sampler.enter(stats.Drain)
 	r.drain(ctx)
 	r.endExpiry()
-	r.awaitCount(ctx, countWhileOpen)
+	r.awaitCount(ctx, countWhileOpen, countEvery)
 	r.unanswered = r.inFlight() > 0
 	r.stopped(ctx, r.subs)
 	left := r.closeAll(ctx)

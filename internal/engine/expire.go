@@ -16,8 +16,8 @@ func (u *use) sendTimeout() time.Duration {
 	return u.plan.SendTimeout
 }
 
-// expire lets messages of the step end that have no answer in time, from one goroutine, until the function that it
-// returns is called.
+// expire starts a goroutine that ends messages of the step that have no answer in time. The function that it returns
+// stops it; later calls do nothing: a run ends in a step whose load has not begun.
 func (s *step) expire() (end func()) {
 	var limited []*use
 	every := time.Duration(0)
@@ -50,8 +50,8 @@ func (s *step) expire() (end func()) {
 			}
 		}
 	})
-	return func() {
+	return sync.OnceFunc(func() {
 		close(quit)
 		looking.Wait()
-	}
+	})
 }

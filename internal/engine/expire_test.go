@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/engine"
+	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -74,4 +76,24 @@ func TestSendTimeoutOfADriver(t *testing.T) {
 		require.EqualValues(t, 100, s.Total.Completed)
 		require.True(t, s.Success, s.Problems)
 	})
+}
+
+// A run that ends in a step whose load has not begun ends once, with what it has measured.
+func TestSendTimeoutBeforeAStepThatFails(t *testing.T) {
+	for name, change := range map[string]func(one, two *plan.Step){
+		"before": func(_, two *plan.Step) { two.Before = []string{"exit 1"} },
+		"after":  func(one, _ *plan.Step) { one.After = []string{"exit 1"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScenario(mem.New().Factory(), false)
+			senders := s.senders("senders", func(g *plan.Group) { g.Count, g.SendTimeout = 10, time.Minute })
+			s.step("one", nil, senders)
+			s.step("two", nil, senders)
+			change(&s.plan.Steps[0], &s.plan.Steps[1])
+			sum, err := engine.Run(t.Context(), nil, s.plan, new(recorder))
+			require.NoError(t, err)
+			require.Error(t, sum.Err)
+			require.EqualValues(t, 10, sum.Total.Completed)
+		})
+	}
 }

@@ -72,4 +72,6 @@ const (
 	countWhenClosed = 1500 * time.Millisecond
 	// countEvery is the time between two such questions.
 	countEvery = 25 * time.Millisecond
+	// countLagging is the time between two questions to a broker whose counters lag, after the lag that it admits.
+	countLagging = time.Second
 )

@@ -1,0 +1,95 @@
+package load
+
+import (
+	"time"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+var _ driver.Completions = (*Producer)(nil)
+
+// Done implements [driver.Completions].
+func (p *Producer) Done(slot driver.Slot, o driver.Outcome) {
+	now := p.clock.Now()
+	place := p.slots.end(slot)
+	if place == nil {
+		p.stray(o)
+		return
+	}
+	p.ended(slot, place, o, now)
+}
+
+// ended counts the end of a message, unless it is to be sent again, and makes its place free.
+func (p *Producer) ended(slot driver.Slot, place *place, o driver.Outcome, now time.Duration) {
+	if !p.hold(slot, place, &o) {
+		p.note(place, o)
+		p.rec.Done(p.endOf(place), o, now)
+	}
+	p.slots.giveBack(slot)
+}
+
+// DoneAll implements [driver.Completions]: one look at the clock and one lock for many messages.
+func (p *Producer) DoneAll(list []driver.Slot, o driver.Outcome) {
+	now := p.clock.Now()
+	if p.kept != nil && o.State != driver.Accepted { // each may end in another way
+		for _, slot := range list {
+			if place := p.slots.end(slot); place != nil {
+				p.ended(slot, place, o, now)
+			} else {
+				p.stray(o)
+			}
+		}
+		return
+	}
+	for len(list) > 0 {
+		n := min(len(list), doneChunk)
+		p.doneChunk(list[:n], o, now)
+		list = list[n:]
+	}
+}
+
+// doneChunk is how many messages are ended with one lock.
+const doneChunk = 64
+
+func (p *Producer) doneChunk(list []driver.Slot, o driver.Outcome, now time.Duration) {
+	var ends [doneChunk]stats.End
+	var ended [doneChunk]driver.Slot
+	n := 0
+	for _, slot := range list {
+		place := p.slots.end(slot)
+		if place == nil {
+			p.stray(o)
+			continue
+		}
+		p.note(place, o)
+		ends[n] = p.endOf(place)
+		ended[n] = slot
+		n++
+	}
+	p.rec.DoneAll(ends[:n], o, now)
+	p.slots.giveBack(ended[:n]...)
+}
+
+// stray counts an answer to no message in flight. That there will be none is no answer.
+func (p *Producer) stray(o driver.Outcome) {
+	if o.State != driver.Unknown {
+		p.rec.Stray()
+	}
+}
+
+// endOf returns the recorder's data on a message that has ended.
+func (p *Producer) endOf(place *place) stats.End {
+	return stats.End{
+		Due: p.cfg.Phases.Of(place.intended), Size: place.size, Intended: place.intended,
+		Actual: place.actual,
+	}
+}
+
+// note tells the ledger of a message that was withheld or not accepted.
+func (p *Producer) note(place *place, o driver.Outcome) {
+	if p.cfg.Ledger != nil && (o.State != driver.Accepted || o.Withheld) {
+		p.cfg.Ledger.Done(place.number, o)
+	}
+}
+
