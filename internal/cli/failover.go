@@ -66,7 +66,7 @@ func (r *resolver) applyFailovers(g *plan.Group, f failovers) {
 	switch {
 	case !r.Has("reconnect") && first.Again:
 		g.Reconnect = true
-		r.note("the failover URL has lost connections opened again, as --reconnect does; --reconnect=false ends the run " +
+		r.note("the failover URL implies --reconnect: lost connections are opened again; --reconnect=false ends the run " +
 			"instead")
 	case !first.Again && !r.Has("reconnect"):
 		r.note("the failover URL has maxReconnectAttempts=0: a lost connection ends the run")

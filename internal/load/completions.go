@@ -92,4 +92,3 @@ func (p *Producer) note(place *place, o driver.Outcome) {
 		p.cfg.Ledger.Done(place.number, o)
 	}
 }
-

@@ -13,10 +13,10 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// First opens a connection to the first host that lets us in, within timeout. Order is that in which to try them, by
-// their indexes; nil is as they are. Each host gets an equal share of the
-// time that is left, so that a silent one does not keep us from the next. A host that does not know us is the last
-// one tried: the next knows the same users, and some brokers lock an account after a few failures.
+// First opens a connection to the first host that lets us in, within timeout. It tries the hosts in the given order of
+// their indexes; nil is the order of the URL. Each host gets an equal share of the time that is left, so that a silent
+// one does not keep us from the next. It tries no more hosts after one that refuses our login: the next one knows the
+// same users, and some brokers lock an account after a few failures.
 func First[C any](
 	ctx context.Context, hosts []Endpoint, order []int, timeout time.Duration,
 	open func(context.Context, Endpoint) (C, error),

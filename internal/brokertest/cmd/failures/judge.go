@@ -14,7 +14,7 @@ import (
 // onTime is how far the start of an outage may be from the harness's own log.
 const onTime = 100 * time.Millisecond
 
-// observation is what is known of a run after its end.
+// observation holds the result of a run, the log of the harness and the counts of the broker.
 type observation struct {
 	expect      expectation
 	live, kept  string    // queues
@@ -55,7 +55,7 @@ func judge(o *observation) row {
 	return j.row(j.times())
 }
 
-// judgement is an observation and what is wrong with it.
+// judgement collects the mistakes of perfmq, and the broken promises of the broker, that an observation shows.
 type judgement struct {
 	*observation
 	mistakes []string
@@ -253,7 +253,7 @@ func (j *judgement) lost() (n uint64) {
 	return n
 }
 
-// times checks the outages and stalls against the harness's log, and says what was seen.
+// times compares outages and stalls with the log of the harness, and describes them for the page.
 func (j *judgement) times() string {
 	if j.first.IsZero() {
 		if len(j.result.Outages) > 0 {
