@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
@@ -31,7 +32,8 @@ type cluster struct {
 	primary   node
 	backup    node // nil of a broker alone
 	endpoints []endpoint
-	cutter    *cutter // nil without one
+	cutter    *cutter  // nil without one
+	kept      []string // the kept queues, by endpoint
 	close     func() error
 	// stored asks for the number of messages in a queue from which nothing was received.
 	stored func(ctx context.Context, queue string) (int64, error)
@@ -55,6 +57,19 @@ type endpoint struct {
 }
 
 func (e *endpoint) url() string { return e.protocol + "://" + strings.Join(e.hosts, ",") }
+
+// depths asks for the numbers of messages in the kept queues.
+func (c *cluster) depths(ctx context.Context) ([]int64, error) {
+	list := make([]int64, len(c.kept))
+	for i, queue := range c.kept {
+		n, err := c.stored(ctx, queue)
+		if err != nil {
+			return nil, fmt.Errorf("ask the broker for its count: %w", err)
+		}
+		list[i] = n
+	}
+	return list, nil
+}
 
 // throughProxies leads all connections of clients through the cutter.
 func (c *cluster) throughProxies(ctx context.Context) error {

@@ -54,8 +54,8 @@ type loadPlan struct {
 const (
 	// calm is for how long the load goes on before the failure: perfmq compares the rate afterwards with that time.
 	calm = 8 * time.Second
-	// stopped is the length of SIGSTOP.
-	stopped = 20 * time.Second
+	// stopped is the length of SIGSTOP, held that of an alarm.
+	stopped, held = 20 * time.Second, 10 * time.Second
 
 	liveRate, keptRate = 300, 100
 )
@@ -167,8 +167,19 @@ func alarm(ctx context.Context, c *cluster, l *harnessLog) error {
 		return err
 	}
 	l.done("alarm is on")
-	if err := wait(ctx, 10*time.Second); err != nil {
+	before, err := c.depths(ctx)
+	if err != nil {
 		return err
+	}
+	if err := wait(ctx, held); err != nil {
+		return err
+	}
+	after, err := c.depths(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range after {
+		l.took = append(l.took, after[i]-before[i])
 	}
 	if err := c.alarm(ctx, false); err != nil {
 		return err
@@ -194,6 +205,7 @@ type harnessLog struct {
 	mu          sync.Mutex
 	first, last time.Time // the failure began, and had its effect
 	lines       []string
+	took        []int64 // by endpoint: messages that the kept queue took while the broker was to take none; nil if not asked
 }
 
 func (l *harnessLog) begin(text string) { l.first = l.note(text) }

@@ -25,6 +25,7 @@ type observation struct {
 	due         int64     // messages to the kept queue in the first step
 	stored      int64     // by the broker: messages in the kept queue when its producers had ended
 	total       int64     // by the broker: messages that the live queue has ever had; -1 if it does not tell
+	took        int64     // by the broker: messages that the kept queue took while it was to take none
 	left        int64     // by the broker: messages in all queues at the end; -1 if it does not tell
 	result      *result.Result
 }
@@ -256,10 +257,17 @@ func (j *judgement) lost() (n uint64) {
 // times compares outages and stalls with the log of the harness, and describes them for the page.
 func (j *judgement) times() string {
 	if j.first.IsZero() {
-		if len(j.result.Outages) > 0 {
-			j.wrong("%d outages, where no connection broke", len(j.result.Outages))
+		said := j.waits()
+		for i := range j.result.Outages {
+			out := &j.result.Outages[i]
+			if !j.expect.refused {
+				j.wrong("an outage, where no connection broke: %s", out.Class)
+				continue
+			}
+			j.broken = append(j.broken, "connections broke, and the messages are in doubt")
+			said += fmt.Sprintf("; an outage of %.1f s: %s", seconds(out.Length), out.Class)
 		}
-		return j.waits()
+		return said
 	}
 	n := len(j.result.Outages)
 	if j.expect.unnoticed {
@@ -274,6 +282,9 @@ func (j *judgement) times() string {
 	var said []string
 	if s := j.stall(); j.expect.silence && s != nil {
 		said = append(said, fmt.Sprintf("a stall of %.1f s, from %s", seconds(s.Length), j.late(s.Time)))
+	} else if j.expect.silence && n == 0 && j.took > int64(keptRate*held.Seconds())/2 {
+		j.broken = append(j.broken, "no producer was held up")
+		said = append(said, fmt.Sprintf("the queue took %d messages meanwhile", j.took))
 	} else if j.expect.silence && n == 0 {
 		j.wrong("neither a stall nor an outage")
 	}

@@ -191,6 +191,14 @@ func TestJudge(t *testing.T) {
 			o.expect = expectation{silence: true}
 			o.result.Outages = nil
 		}, `wrong.*neither a stall nor an outage`},
+		"producers were to be held up, and went on": {func(o *observation) {
+			answered(o)
+			o.expect, o.took = expectation{silence: true}, 990
+		}, `^promise broken: no producer was held up`},
+		"held up, unnoticed": {func(o *observation) {
+			answered(o)
+			o.expect, o.took = expectation{silence: true}, 100
+		}, `wrong.*neither a stall nor an outage`},
 		"silence, at another time": {func(o *observation) {
 			o.expect = expectation{silence: true}
 			o.result.Outages = nil
@@ -208,7 +216,12 @@ func TestJudge(t *testing.T) {
 		"full, and a connection broke": {func(o *observation) {
 			full(o)
 			o.result.Outages = []result.Outage{{}}
-		}, `wrong.*1 outages, where no connection broke`},
+		}, `wrong.*an outage, where no connection broke`},
+		"refused by closing connections": {func(o *observation) {
+			full(o)
+			o.expect = expectation{refused: true}
+			o.result.Outages = []result.Outage{{Length: 7_000_000, Class: "connection-lost"}}
+		}, `^promise broken: no message was refused, connections broke`},
 		"refused": {refusing, `^kept`},
 		"refused, as a success": {func(o *observation) {
 			refusing(o)

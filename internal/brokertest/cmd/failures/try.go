@@ -41,15 +41,19 @@ func (s *session) try(ctx context.Context, t *trial) (rows []row, err error) {
 			return nil, err
 		}
 		loads = append(loads, l)
+		c.kept = append(c.kept, l.kept)
 	}
 	var log harnessLog
 	if err := applyTo(ctx, t.failure, c, loads, &log); err != nil {
 		return nil, fmt.Errorf("%w\nthe harness: %s\nthe broker: %s", err, strings.Join(log.lines, "; "), c.primary.LogTail())
 	}
-	for _, l := range loads {
+	for i, l := range loads {
 		o, err := s.observe(ctx, t, c, l, &log)
 		if err != nil {
 			return nil, err
+		}
+		if log.took != nil {
+			o.took = log.took[i]
 		}
 		r := judge(o)
 		r.Deployment, r.Failure, r.Promised, r.Protocol = c.title, t.failure.title, t.failure.promised, l.protocol
