@@ -15,7 +15,7 @@ FUZZ_SESSION_TIME ?= 10m
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build dist man test unit lint fmt fuzz fuzz-session features failures docs limits bench bench-artemis bench-peers bench-broker bench-verify acceptance clean
+.PHONY: help build dist man test unit lint fmt fuzz fuzz-session features failures soak docs limits bench bench-artemis bench-peers bench-broker bench-verify acceptance clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,10 @@ features: ## make docs/features.md: the conformance suite on all brokers and ver
 
 failures: build ## make docs/failures.md: brokers that fail under load, and what perfmq reports of it; half an hour
 	$(GO) run ./internal/brokertest/cmd/failures -perfmq bin/perfmq -out docs/failures.md
+
+soak: build ## make docs/reports/soak.*: an hour of load on an Artemis that is killed and stopped, under Prometheus
+	mkdir -p docs/reports
+	$(GO) run ./internal/brokertest/cmd/failures -perfmq bin/perfmq -soak 60m -out docs/reports/soak.md
 
 docs: ## run the commands in README.md and docs/ and write their output into the pages; best on an idle machine
 	$(GO) test ./internal/cli -run '^TestSettingsReference$$' -update

@@ -29,10 +29,15 @@ const prometheusReady = "Server is ready to receive web requests"
 // such as --enable-feature=native-histograms, are passed on.
 func StartPrometheus(tb testing.TB, config string, args ...string) *Prometheus {
 	tb.Helper()
-	p := &Prometheus{dir: tb.TempDir(), config: config, args: args}
-	err := p.Start(tb.Context())
+	p, err := LaunchPrometheus(tb.Context(), tb.TempDir(), config, args...)
 	keepFor(tb, "Prometheus", err, func() string { return p.proc.tail() }, p.Stop)
 	return p
+}
+
+// LaunchPrometheus starts one that keeps its files in dir. The caller stops it, also after an error.
+func LaunchPrometheus(ctx context.Context, dir, config string, args ...string) (*Prometheus, error) {
+	p := &Prometheus{dir: dir, config: config, args: args}
+	return p, p.Start(ctx)
 }
 
 // Start starts it, the first time on any free port, then on the same one.

@@ -262,7 +262,7 @@ func TestRow(t *testing.T) {
 		"kept: 500 sent, 490 confirmed, 494 received, 0 lost, 10 in doubt (4 arrived), 3 redelivered", r.Ours)
 	require.Equal(t, "kept: 494; left at the end: 0", r.Brokers)
 	r.Deployment, r.Failure, r.Protocol, r.Promised = "Artemis | 1", "kill -9", "amqp", "all"
-	require.Contains(t, page([]row{r}, time.Minute), `| kill -9 | Artemis \| 1 | amqp | all | an outage of 2.4 s`)
+	require.Contains(t, page([]row{r}), `| kill -9 | Artemis \| 1 | amqp | all | an outage of 2.4 s`)
 }
 
 // TestChoose: each failure of a deployment exists, and each failure has a deployment.

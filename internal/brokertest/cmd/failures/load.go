@@ -54,15 +54,20 @@ func (s *session) start(ctx context.Context, t *trial, e *endpoint) (*load, erro
 		return nil, err
 	}
 	l.cmd = peerbench.Perfmq(ctx, s.perfmq, "run", file, "--result", l.results())
+	return l, l.begin()
+}
+
+// begin starts the command of a load.
+func (l *load) begin() error {
 	l.cmd.Stdout, l.cmd.Stderr = &l.output, &l.output
 	if err := l.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start perfmq: %w", err)
+		return fmt.Errorf("start perfmq: %w", err)
 	}
 	go func() {
 		defer close(l.ended)
 		l.err = l.cmd.Wait()
 	}()
-	return l, nil
+	return nil
 }
 
 func (l *load) results() string { return filepath.Join(l.dir, "result") }

@@ -21,7 +21,6 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
-	"time"
 )
 
 func main() {
@@ -52,6 +51,7 @@ func run(ctx context.Context) (err error) {
 	flag.StringVar(&s.dir, "results", "", "keep the results in this folder; failures with results in it are not repeated")
 	out := flag.String("out", "", "write the page to this file, instead of the standard output")
 	only := flag.String("only", "", "deployments and failures to try, as a regular expression, such as ^artemis/kill$")
+	soak := flag.Duration("soak", 0, "instead, put one load on Artemis for this time, while it is killed and stopped")
 	list := flag.Bool("list", false, "list deployments and failures, and end")
 	flag.Parse()
 	if flag.NArg() > 0 {
@@ -74,7 +74,9 @@ func run(ctx context.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(s.dir)) }()
 	}
-	began := time.Now()
+	if *soak > 0 {
+		return s.soak(ctx, *soak, *out)
+	}
 	var rows []row
 	var errs []error
 	for i := range trials {
@@ -97,7 +99,7 @@ func run(ctx context.Context) (err error) {
 		}
 		rows = append(rows, got...)
 	}
-	return errors.Join(append(errs, write(*out, page(rows, time.Since(began))), mistakes(rows))...)
+	return errors.Join(append(errs, write(*out, page(rows)), mistakes(rows))...)
 }
 
 // once returns the rows of a trial. One that has rows in the folder of the results is not repeated.

@@ -1,0 +1,348 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/brokertest/peerbench"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// soaked is what is known of a soak test after its end.
+type soaked struct {
+	title    string
+	length   time.Duration
+	status   int
+	result   *result.Result
+	events   []event
+	left     int64 // messages in the queue at the end, by the broker
+	scraped  []scraped
+	problems []string
+}
+
+// event is a failure during a soak test.
+type event struct {
+	name string
+	log  harnessLog
+}
+
+// scraped is a value that Prometheus kept: when a sixth of the load was over, and at its end.
+type scraped struct {
+	name, query string
+	begin, end  float64
+}
+
+// soakQueue is the queue of scenarios/soak/artemis.yaml.
+const soakQueue = "perfmq.soak.artemis"
+
+// soakHeap holds the messages that are due while the broker is stopped.
+const soakHeap = "1G"
+
+// soak puts the load of a shipped soak test on an Artemis, under a real Prometheus: after each sixth of the time the
+// broker is killed and started, or stopped for 20 s, in turn. It writes a page and, beside it, the report of the run.
+func (s *session) soak(ctx context.Context, length time.Duration, out string) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, length+length/4+2*hangLimit)
+	defer cancel()
+	a, err := brokertest.LaunchArtemis(ctx, brokertest.WithHeap(soakHeap))
+	if err != nil {
+		return fmt.Errorf("start Artemis: %w", err)
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	metrics, err := freeAddress(ctx)
+	if err != nil {
+		return err
+	}
+	prometheus, err := s.prometheus(ctx, metrics)
+	if err != nil {
+		return fmt.Errorf("start Prometheus: %w", err)
+	}
+	defer func() { err = errors.Join(err, prometheus.Stop()) }()
+
+	l := &load{protocol: "amqp", dir: filepath.Join(s.dir, "soak"), ended: make(chan struct{})}
+	l.cmd = peerbench.Perfmq(ctx, s.perfmq, "run", "@soak/artemis", "--set", "time="+length.String(), "--url", a.AMQPURL(),
+		"--user", brokertest.User, "--password", brokertest.Password, "--result", l.results(), "--metrics", metrics,
+		"--metrics-linger", "scrape", "--silent")
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return err
+	}
+	if err := l.begin(); err != nil {
+		return err
+	}
+	defer l.stop()
+	began := time.Now()
+	o := &soaked{title: a.Title(), length: length}
+	c := &cluster{primary: a}
+	for i := range 5 {
+		if err := l.during(ctx, time.Until(began.Add(length*time.Duration(i+1)/6))); err != nil {
+			return err
+		}
+		o.events = append(o.events, event{name: "kill -9 and restart"})
+		e, apply := &o.events[i], killAndStart
+		if i%2 == 1 {
+			e.name, apply = "SIGSTOP for 20 s", pauseAndResume
+		}
+		if err := apply(ctx, c, &e.log); err != nil {
+			return fmt.Errorf("%w\nthe broker: %s", err, a.LogTail())
+		}
+		fmt.Fprintf(os.Stderr, "%s: %s\n", e.name, strings.Join(e.log.lines, "; "))
+	}
+	select {
+	case <-l.ended:
+	case <-ctx.Done():
+		return fmt.Errorf("perfmq did not end: %w", ctx.Err())
+	}
+	o.status = l.cmd.ProcessState.ExitCode()
+	if o.result, err = result.Read(l.results()); err != nil {
+		return fmt.Errorf("read the result: %w\n%s", err, l.tail())
+	}
+	if o.left, err = artemisDepth(ctx, a, soakQueue); err != nil {
+		return fmt.Errorf("ask the broker for its count: %w", err)
+	}
+	if err := o.scrape(ctx, prometheus.URL(), began); err != nil {
+		return fmt.Errorf("ask Prometheus: %w", err)
+	}
+	o.judge()
+	page := strings.TrimSuffix(out, ".md") + ".html"
+	if text, err := peerbench.Perfmq(ctx, s.perfmq, "report", l.results(), "--output", page).CombinedOutput(); err != nil {
+		return fmt.Errorf("write %s: %w: %s", page, err, text)
+	}
+	if len(o.problems) > 0 {
+		err = fmt.Errorf("perfmq is wrong: %s\n%s", strings.Join(o.problems, "; "), l.tail())
+	}
+	return errors.Join(err, write(out, o.page()))
+}
+
+// during waits while the load goes on.
+func (l *load) during(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-l.ended:
+		return fmt.Errorf("%w: %w\n%s", errEnded, l.err, l.tail())
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// freeAddress returns an address of loopback that was free a moment ago.
+func freeAddress(ctx context.Context) (string, error) {
+	var c net.ListenConfig
+	listener, err := c.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}
+
+// prometheus starts one that scrapes perfmq.
+func (s *session) prometheus(ctx context.Context, target string) (*brokertest.Prometheus, error) {
+	dir := filepath.Join(s.dir, "prometheus")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	config := filepath.Join(dir, "prometheus.yml")
+	text := fmt.Sprintf("scrape_configs:\n- job_name: perfmq\n  scrape_interval: 5s\n  static_configs: [{targets: [%q]}]\n", target)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	return brokertest.LaunchPrometheus(ctx, dir, config)
+}
+
+// scrape asks Prometheus for what it kept of the run.
+func (o *soaked) scrape(ctx context.Context, base string, began time.Time) error {
+	o.scraped = []scraped{
+		{name: "goroutines", query: "min_over_time(go_goroutines[1m])"},
+		{name: "open files", query: "min_over_time(process_open_fds[1m])"},
+		{name: "heap in use, MiB", query: "avg_over_time(go_memstats_heap_inuse_bytes[1m])/1048576"},
+		{name: "messages completed", query: "sum(max_over_time(perfmq_messages_completed_total[1m]))"},
+	}
+	last := time.UnixMicro(o.result.Rows[len(o.result.Rows)-1].Time)
+	for i := range o.scraped {
+		v := &o.scraped[i]
+		var err error
+		if v.begin, err = ask(ctx, base, v.query, began.Add(o.length/6-10*time.Second)); err != nil {
+			return err
+		}
+		if v.end, err = ask(ctx, base, v.query, last.Add(10*time.Second)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask asks a Prometheus for a number as of a moment.
+func ask(ctx context.Context, base, query string, at time.Time) (float64, error) {
+	form := url.Values{"query": {query}, "time": {strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/api/v1/query?"+form.Encode(), nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	var answer struct {
+		Data struct {
+			Result []struct {
+				Value [2]any `json:"value"` // time, text
+			} `json:"result"`
+		} `json:"data"`
+		Error string `json:"error"`
+	}
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return 0, err
+	}
+	if len(answer.Data.Result) != 1 {
+		return 0, fmt.Errorf("%s has %d values: %s", query, len(answer.Data.Result), answer.Error)
+	}
+	text, _ := answer.Data.Result[0].Value[1].(string)
+	return strconv.ParseFloat(text, 64)
+}
+
+func (o *soaked) wrong(format string, args ...any) {
+	o.problems = append(o.problems, fmt.Sprintf(format, args...))
+}
+
+// judge compares the result with the log of the harness, the broker's count and the values of Prometheus.
+func (o *soaked) judge() {
+	r := o.result
+	p := r.Total.Producers
+	if p == nil || r.Verification == nil {
+		o.wrong("the result has no producers, or no verification")
+		return
+	}
+	if o.status != 0 {
+		o.wrong("exit status %d: %s", o.status, strings.Join(r.Outcome.Problems, "; "))
+	}
+	if kills := (len(o.events) + 1) / 2; len(r.Outages) != kills {
+		o.wrong("%d outages, %d kills", len(r.Outages), kills)
+	}
+	for i := range o.events {
+		if _, ok := o.seen(&o.events[i]); !ok {
+			o.wrong("nothing begins at %s", o.events[i].log.lines[0])
+		}
+	}
+	v := &r.Verification.Total
+	if v.Lost+v.Left > 0 || v.Duplicates > v.AfterOutage {
+		o.wrong("%d lost, %d left, %d doubled", v.Lost, v.Left, v.Duplicates-v.AfterOutage)
+	}
+	if ends := p.Completed + p.Unconfirmed; ends != p.Sent {
+		o.wrong("%d sent, %d ended", p.Sent, ends)
+	}
+	if o.left != int64(v.Left) {
+		o.wrong("%d messages are left at the broker, not %d", o.left, v.Left)
+	}
+	if got := o.scraped[len(o.scraped)-1].end; got != float64(p.Completed) {
+		o.wrong("Prometheus has %.0f messages completed, the result %d", got, p.Completed)
+	}
+}
+
+// seen describes the outage or stall that begins at an event.
+func (o *soaked) seen(e *event) (text string, ok bool) {
+	late := func(at int64) string {
+		return fmt.Sprintf("%+d ms", time.UnixMicro(at).Sub(e.log.first).Milliseconds())
+	}
+	for i := range o.result.Outages {
+		out := &o.result.Outages[i]
+		if off(out.Time, e.log.first, e.log.last).Abs() <= onTime {
+			return fmt.Sprintf("an outage of %.1f s, from %s, full rate after %.0f s, %d in doubt", seconds(out.Length),
+				late(out.Time), seconds(out.Recovered), out.InDoubt), true
+		}
+	}
+	for i := range o.result.Stalls {
+		s := &o.result.Stalls[i]
+		if off(s.Time, e.log.first, e.log.last).Abs() <= onTime {
+			return fmt.Sprintf("a stall (%s) of %.1f s, from %s", s.Side, seconds(s.Length), late(s.Time)), true
+		}
+	}
+	return "nothing", false
+}
+
+// memory returns how the tester's memory grew after the first sixth of the load, in MiB an hour, with the error of two
+// standard deviations: the slope of a line through the means of its minutes.
+func (o *soaked) memory() (slope, within float64) {
+	sums, counts := map[int64]float64{}, map[int64]float64{}
+	for i := range o.result.Rows {
+		row := &o.result.Rows[i]
+		if time.Duration(row.Elapsed)*time.Microsecond < o.length/6 || row.Phase == "drain" {
+			continue
+		}
+		minute := row.Elapsed / time.Minute.Microseconds()
+		sums[minute] += float64(row.Tester.Memory) / (1 << 20)
+		counts[minute]++
+	}
+	var hours, sizes []float64
+	for minute := range sums {
+		hours, sizes = append(hours, float64(minute)/60), append(sizes, sums[minute]/counts[minute])
+	}
+	return line(hours, sizes)
+}
+
+// line returns the slope of the line with the least squares through points, and twice its standard error.
+func line(xs, ys []float64) (slope, within float64) {
+	n := float64(len(xs))
+	if n < 3 {
+		return math.NaN(), math.NaN()
+	}
+	var x, y, xx, xy, rest float64
+	for i := range xs {
+		x, y = x+xs[i]/n, y+ys[i]/n
+	}
+	for i := range xs {
+		xx, xy = xx+(xs[i]-x)*(xs[i]-x), xy+(xs[i]-x)*(ys[i]-y)
+	}
+	slope = xy / xx
+	for i := range xs {
+		d := ys[i] - y - slope*(xs[i]-x)
+		rest += d * d
+	}
+	return slope, 2 * math.Sqrt(rest/(n-2)/xx)
+}
+
+func (o *soaked) page() string {
+	var b strings.Builder
+	r := o.result
+	p, v := r.Total.Producers, &r.Verification.Total
+	fmt.Fprintf(&b, "# Soak test\n\n`make soak` starts an Artemis and a Prometheus, runs `perfmq run @soak/artemis` for %s, kills or stops the "+
+		"broker after each sixth of that time,\nand writes this page and the report beside it. Do not edit it.\n\n", o.length)
+	fmt.Fprintf(&b, "%s, version %s of perfmq; broker, tester and Prometheus on one machine with %d processors, which had other work to do.\n\n",
+		o.title, r.Versions.Perfmq, runtime.NumCPU())
+	verdict := "what perfmq reported agrees with the harness, the broker and Prometheus"
+	if len(o.problems) > 0 {
+		verdict = "**perfmq is wrong**: " + strings.Join(o.problems, "; ")
+	}
+	fmt.Fprintf(&b, "- verdict: %s\n- result: %s\n", verdict, r.Outcome.Reason)
+	fmt.Fprintf(&b, "- %d messages sent, %d confirmed, %d in doubt (%d arrived), %d received, %d lost, %d received again after an outage; "+
+		"left at the broker, by its own count: %d\n", p.Sent, p.Completed, p.Unconfirmed, v.UnconfirmedArrived, v.Received, v.Lost,
+		v.AfterOutage, o.left)
+	slope, within := o.memory()
+	fmt.Fprintf(&b, "- memory of the tester, over the last five sixths: %+.2f ± %.2f MiB an hour\n\n", slope, within)
+	b.WriteString("| what happened | harness's log | perfmq reported |\n| --- | --- | --- |\n")
+	for i := range o.events {
+		seen, _ := o.seen(&o.events[i])
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", o.events[i].name, strings.Join(o.events[i].log.lines, "; "), seen)
+	}
+	b.WriteString("\n| from Prometheus | before the first failure | at the end |\n| --- | --- | --- |\n")
+	for i := range o.scraped {
+		fmt.Fprintf(&b, "| %s | %.0f | %.0f |\n", o.scraped[i].name, o.scraped[i].begin, o.scraped[i].end)
+	}
+	return b.String()
+}

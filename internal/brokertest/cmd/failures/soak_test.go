@@ -1,0 +1,91 @@
+//go:build unix
+
+package main
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// calmSoak is a soak test of an hour with a kill and a stop that perfmq reported as they were.
+func calmSoak() *soaked {
+	began := time.Unix(1000, 0)
+	o := &soaked{title: "Artemis", length: time.Hour, result: &result.Result{}}
+	for i, name := range []string{"kill", "stop"} {
+		at := began.Add(time.Duration(i+1) * 10 * time.Minute)
+		o.events = append(o.events, event{name: name, log: harnessLog{
+			first: at, last: at.Add(30 * time.Millisecond), lines: []string{name},
+		}})
+	}
+	r := o.result
+	r.Outages = []result.Outage{{
+		Time: o.events[0].log.first.Add(20 * time.Millisecond).UnixMicro(), Length: 2_400_000, Recovered: 3_000_000, InDoubt: 6,
+	}}
+	r.Stalls = []result.Stall{{Side: "both", Time: o.events[1].log.first.UnixMicro(), Length: 20_000_000}}
+	r.Total.Producers = &result.Producers{Sent: 1000, Completed: 994, Unconfirmed: 6}
+	r.Verification = &result.Verification{Total: result.Verified{
+		Expected: 994, Received: 994, Once: 994, UnconfirmedMissing: 6, Duplicates: 2, AfterOutage: 2,
+	}}
+	for s := range int64(3600) { // the tester grows by 2 MiB an hour
+		r.Rows = append(r.Rows, result.Row{
+			Elapsed: s * 1_000_000, Time: began.Add(time.Duration(s) * time.Second).UnixMicro(),
+			Tester: result.Tester{Memory: uint64(64<<20 + s*(2<<20)/3600)}, //nolint:gosec // small
+		})
+	}
+	o.scraped = []scraped{{name: "messages completed", begin: 100, end: 994}}
+	return o
+}
+
+func TestSoak(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		edit func(*soaked)
+		want string // in the only problem; empty for none
+	}{
+		"as it was":          {func(*soaked) {}, ""},
+		"a failed run":       {func(o *soaked) { o.status = 3 }, "exit status 3"},
+		"two outages":        {func(o *soaked) { o.result.Outages = append(o.result.Outages, result.Outage{}) }, "2 outages, 1 kills"},
+		"a late outage":      {func(o *soaked) { o.result.Outages[0].Time += 120_000 }, "nothing begins at kill"},
+		"a stop unnoticed":   {func(o *soaked) { o.result.Stalls = nil }, "nothing begins at stop"},
+		"a loss":             {func(o *soaked) { o.result.Verification.Total.Lost = 1 }, "1 lost, 0 left, 0 doubled"},
+		"a copy":             {func(o *soaked) { o.result.Verification.Total.Duplicates++ }, "0 lost, 0 left, 1 doubled"},
+		"no end":             {func(o *soaked) { o.result.Total.Producers.Sent++ }, "1001 sent, 1000 ended"},
+		"left at the broker": {func(o *soaked) { o.left = 3 }, "3 messages are left at the broker, not 0"},
+		"scraped too few":    {func(o *soaked) { o.scraped[0].end-- }, "Prometheus has 993 messages completed, the result 994"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := calmSoak()
+			c.edit(o)
+			o.judge()
+			if c.want == "" {
+				require.Empty(t, o.problems)
+				require.Contains(t, o.page(), "agrees with the harness")
+				return
+			}
+			require.Len(t, o.problems, 1)
+			require.Contains(t, o.problems[0], c.want)
+			require.Contains(t, o.page(), "**perfmq is wrong**: "+o.problems[0])
+		})
+	}
+}
+
+// The page tells the growth of the memory, and the times from the harness's log.
+func TestSoakPage(t *testing.T) {
+	t.Parallel()
+	o := calmSoak()
+	text := o.page()
+	require.Contains(t, text, "memory of the tester, over the last five sixths: +2.00 ± 0.00 MiB an hour")
+	require.Contains(t, text, "| kill | kill | an outage of 2.4 s, from +20 ms, full rate after 3 s, 6 in doubt |")
+	require.Contains(t, text, "| stop | stop | a stall (both) of 20.0 s, from +0 ms |")
+	slope, within := line([]float64{0, 1, 2, 3}, []float64{1, 0, 1, 0})
+	require.InDelta(t, -0.2, slope, 1e-9)
+	require.InDelta(t, 2*math.Sqrt(0.8/2/5), within, 1e-9, "residuals of 0.8, with two degrees of freedom")
+	slope, _ = line([]float64{0, 1}, []float64{0, 1})
+	require.True(t, math.IsNaN(slope))
+}
