@@ -205,7 +205,8 @@ type harnessLog struct {
 	mu          sync.Mutex
 	first, last time.Time // the failure began, and had its effect
 	lines       []string
-	took        []int64 // by endpoint: messages that the kept queue took while the broker was to take none; nil if not asked
+	// took: by endpoint, messages that the kept queue took while the broker was to take none; nil if it was not asked.
+	took []int64
 }
 
 func (l *harnessLog) begin(text string) { l.first = l.note(text) }

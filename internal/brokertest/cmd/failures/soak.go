@@ -41,9 +41,10 @@ type event struct {
 	log  harnessLog
 }
 
-// scraped is a value that Prometheus kept: when a sixth of the load was over, and at its end.
+// scraped is a value that Prometheus kept: before the first failure, and before the end of the load or after the run.
 type scraped struct {
 	name, query string
+	afterwards  bool
 	begin, end  float64
 }
 
@@ -158,7 +159,8 @@ func (s *session) prometheus(ctx context.Context, target string) (*brokertest.Pr
 		return nil, err
 	}
 	config := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf("scrape_configs:\n- job_name: perfmq\n  scrape_interval: 5s\n  static_configs: [{targets: [%q]}]\n", target)
+	text := fmt.Sprintf("scrape_configs:\n- job_name: perfmq\n  scrape_interval: 5s\n"+
+		"  static_configs: [{targets: [%q]}]\n", target)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
@@ -171,16 +173,19 @@ func (o *soaked) scrape(ctx context.Context, base string, began time.Time) error
 		{name: "goroutines", query: "min_over_time(go_goroutines[1m])"},
 		{name: "open files", query: "min_over_time(process_open_fds[1m])"},
 		{name: "heap in use, MiB", query: "avg_over_time(go_memstats_heap_inuse_bytes[1m])/1048576"},
-		{name: "messages completed", query: "sum(max_over_time(perfmq_messages_completed_total[1m]))"},
+		{name: "messages completed", query: "sum(max_over_time(perfmq_messages_completed_total[1m]))", afterwards: true},
 	}
-	last := time.UnixMicro(o.result.Rows[len(o.result.Rows)-1].Time)
 	for i := range o.scraped {
 		v := &o.scraped[i]
 		var err error
 		if v.begin, err = ask(ctx, base, v.query, began.Add(o.length/6-10*time.Second)); err != nil {
 			return err
 		}
-		if v.end, err = ask(ctx, base, v.query, last.Add(10*time.Second)); err != nil {
+		end := began.Add(o.length - 10*time.Second)
+		if v.afterwards {
+			end = time.UnixMicro(o.result.Rows[len(o.result.Rows)-1].Time).Add(10 * time.Second)
+		}
+		if v.end, err = ask(ctx, base, v.query, end); err != nil {
 			return err
 		}
 	}
@@ -321,18 +326,19 @@ func (o *soaked) page() string {
 	var b strings.Builder
 	r := o.result
 	p, v := r.Total.Producers, &r.Verification.Total
-	fmt.Fprintf(&b, "# Soak test\n\n`make soak` starts an Artemis and a Prometheus, runs `perfmq run @soak/artemis` for %s, kills or stops the "+
-		"broker after each sixth of that time,\nand writes this page and the report beside it. Do not edit it.\n\n", o.length)
-	fmt.Fprintf(&b, "%s, version %s of perfmq; broker, tester and Prometheus on one machine with %d processors, which had other work to do.\n\n",
-		o.title, r.Versions.Perfmq, runtime.NumCPU())
+	fmt.Fprintf(&b, "# Soak test\n\n`make soak` starts an Artemis and a Prometheus, runs `perfmq run "+
+		"@soak/artemis` for %s, kills or stops the broker after each sixth of that time,\nand writes this page and the report beside it. "+
+		"Do not edit it.\n\n", o.length)
+	fmt.Fprintf(&b, "%s, version %s of perfmq; broker, tester and Prometheus on one machine with %d processors, "+
+		"which had other work to do.\n\n", o.title, r.Versions.Perfmq, runtime.NumCPU())
 	verdict := "what perfmq reported agrees with the harness, the broker and Prometheus"
 	if len(o.problems) > 0 {
 		verdict = "**perfmq is wrong**: " + strings.Join(o.problems, "; ")
 	}
 	fmt.Fprintf(&b, "- verdict: %s\n- result: %s\n", verdict, r.Outcome.Reason)
-	fmt.Fprintf(&b, "- %d messages sent, %d confirmed, %d in doubt (%d arrived), %d received, %d lost, %d received again after an outage; "+
-		"left at the broker, by its own count: %d\n", p.Sent, p.Completed, p.Unconfirmed, v.UnconfirmedArrived, v.Received, v.Lost,
-		v.AfterOutage, o.left)
+	fmt.Fprintf(&b, "- %d messages sent, %d confirmed, %d in doubt (%d arrived), %d received, %d lost, %d received again "+
+		"after an outage; left at the broker, by its own count: %d\n", p.Sent, p.Completed, p.Unconfirmed,
+		v.UnconfirmedArrived, v.Received, v.Lost, v.AfterOutage, o.left)
 	slope, within := o.memory()
 	fmt.Fprintf(&b, "- memory of the tester, over the last five sixths: %+.2f ± %.2f MiB an hour\n\n", slope, within)
 	b.WriteString("| what happened | harness's log | perfmq reported |\n| --- | --- | --- |\n")
