@@ -327,7 +327,8 @@ func (o *soaked) page() string {
 	r := o.result
 	p, v := r.Total.Producers, &r.Verification.Total
 	fmt.Fprintf(&b, "# Soak test\n\n`make soak` starts an Artemis and a Prometheus, runs `perfmq run "+
-		"@soak/artemis` for %s, kills or stops the broker after each sixth of that time,\nand writes this page and the report beside it. "+
+		"@soak/artemis` for %s, kills or stops the broker after each sixth of that time,\nand writes this page and "+
+		"the report beside it. "+
 		"Do not edit it.\n\n", o.length)
 	fmt.Fprintf(&b, "%s, version %s of perfmq; broker, tester and Prometheus on one machine with %d processors, "+
 		"which had other work to do.\n\n", o.title, r.Versions.Perfmq, runtime.NumCPU())
