@@ -109,6 +109,47 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
+// TestLatencyAroundOutages: the worst latencies of an outage are those that the broker made, and not those of the rest of
+// the load.
+func TestLatencyAroundOutages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, nil)
+		line := b.Line()
+		slow := func(latency time.Duration) func() {
+			return func() {
+				o := b.Options()
+				o.Latency = latency
+				require.NoError(t, b.Set(o))
+			}
+		}
+		time.AfterFunc(1500*time.Millisecond, slow(4*time.Second)) // before the outages
+		time.AfterFunc(1600*time.Millisecond, slow(0))
+		for at, lasts := range map[time.Duration]time.Duration{12: 2 * time.Second, 20: 500 * time.Millisecond} {
+			time.AfterFunc(at*time.Second+5*time.Millisecond, func() {
+				line.Cut()
+				time.Sleep(lasts) //nolint:forbidigo // of a fake clock
+				line.Restore()
+			})
+		}
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+			through(p, line)
+			p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("100"), 30*time.Second, 1000
+		}), nil)
+		require.Len(t, s.Outages, 2)
+		require.GreaterOrEqual(t, s.Latencies.Response.Max(), int64(4_000_000))
+		for i := range s.Outages {
+			o := &s.Outages[i]
+			require.Positive(t, o.Recovered)
+			// The first message that waits is due 5 ms after the cut, and confirmed at once when it is sent.
+			first := (o.Confirmed - 5*time.Millisecond).Microseconds()
+			require.InDelta(t, first, o.Worst.Response, 10_000)
+			require.LessOrEqual(t, o.Worst.Ack, o.Worst.Response)
+			require.Less(t, o.Worst.Transfer, int64(4_000_000))
+		}
+		require.Less(t, s.Outages[1].Worst.Response, s.Outages[0].Worst.Response)
+	})
+}
+
 // TestReconnectGivesUp: in time, and the summary says why.
 func TestReconnectGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

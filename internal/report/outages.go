@@ -111,6 +111,7 @@ func outageLine(o *stats.Outage) string {
 	if o.InDoubt > 0 {
 		fmt.Fprintf(&b, "; %d in doubt", o.InDoubt)
 	}
+	b.WriteString(worst(&o.Worst))
 	fmt.Fprintf(&b, "; %s: %s", o.Class, o.Error)
 	return b.String()
 }
@@ -130,6 +131,23 @@ func recovery(o *stats.Outage) string {
 	}
 }
 
+// worst returns the highest latencies around an outage.
+func worst(w *stats.Worst) string {
+	var parts []string
+	for _, l := range []struct {
+		name string
+		us   int64
+	}{{"response", w.Response}, {"ack", w.Ack}, {"transfer", w.Transfer}} {
+		if l.us > 0 && (l.name != "ack" || w.Response == 0) {
+			parts = append(parts, fmt.Sprintf("%s up to %s", l.name, seconds(time.Duration(l.us)*time.Microsecond)))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(parts, ", ")
+}
+
 // outages returns those of a result.
 func outages(s *stats.Summary) (list []result.Outage) {
 	for i := range s.Outages {
@@ -142,6 +160,7 @@ func outages(s *stats.Summary) (list []result.Outage) {
 			Reconnected: o.Reconnected.Microseconds(),
 			Workers:     o.Workers, NotBack: o.NotBack, Attempts: o.Attempts, InDoubt: o.InDoubt, Class: o.Class.String(),
 			Error: safetext.Bounded(o.Error),
+			Worst: result.Worst{Ack: o.Worst.Ack, Response: o.Worst.Response, Transfer: o.Worst.Transfer},
 		})
 	}
 	return list

@@ -22,6 +22,7 @@ type descriptions struct {
 	consumerFailed                                   *prometheus.Desc
 	stalls, stallSeconds                             *prometheus.Desc
 	outages, outageSeconds, outage, disconnected     *prometheus.Desc
+	outageWorst                                      *prometheus.Desc
 	reconnects, reconnectFailures, inDoubt           *prometheus.Desc
 	verified, depth, backlog                         *prometheus.Desc
 	group                                            groupDescriptions
@@ -72,6 +73,8 @@ func describe(version string, steps bool) descriptions {
 			"was confirmed or "+
 			"received after it."),
 		outage: d.of("outage_age_seconds", "How long ago the present outage began; 0 if there is none."),
+		outageWorst: d.of("outage_latency_max_seconds", "Highest latency (ack, response, transfer) of the seconds from the "+
+			"begin of an outage until the load has recovered, of all outages; 0 if there was none.", "latency"),
 		disconnected: d.of("workers_disconnected", "Producers and consumers that have lost their connection and are not "+
 			"connected again."),
 		reconnects: d.of("reconnects_total", "Connections that were opened again."),

@@ -136,11 +136,14 @@ func TestPrometheusOutages(t *testing.T) {
 	require.NoError(t, p.Interval(s))
 	require.NotContains(t, scrape(t, url).values, "perfmq_outages_total", "without --reconnect")
 	s.Outages = &stats.OutageProgress{Count: 2, Down: 3, Since: time.Second, Length: 5 * time.Second, Reconnects: 4, InDoubt: 6}
+	s.Outages.Worst = stats.Worst{Ack: 8_000_000, Response: 9_000_000, Transfer: 10_000_000}
 	s.Outages.Attempts[driver.ClassTimeout] = 7
 	require.NoError(t, p.Interval(s))
 	want := map[string]float64{
 		"outages_total": 2, "outage_seconds_total": 5, "outage_age_seconds": 1, "workers_disconnected": 3, "reconnects_total": 4,
 		"messages_in_doubt_total": 6, "reconnect_failures_total class=timeout": 7, "reconnect_failures_total class=connect": 0,
+		"outage_latency_max_seconds latency=ack": 8, "outage_latency_max_seconds latency=response": 9,
+		"outage_latency_max_seconds latency=transfer": 10,
 	}
 	scrape(t, url).require(t, want)
 	require.NoError(t, p.Summary(&stats.Summary{}))

@@ -14,6 +14,10 @@ func (c *collector) collectOutages(emit emitter) {
 	emit.gauge(c.d.disconnected, float64(p.Down))
 	emit.counter(c.d.reconnects, p.Reconnects)
 	emit.counter(c.d.inDoubt, p.InDoubt)
+	w := &p.Worst
+	for name, us := range map[string]int64{"ack": w.Ack, "response": w.Response, "transfer": w.Transfer} {
+		emit.gauge(c.d.outageWorst, float64(us)/1e6, name)
+	}
 	for class := range driver.NumClasses { // rate() sees the first failure of the class that there is most often
 		if n := p.Attempts[class]; n > 0 || class == driver.ClassConnect {
 			emit.counter(c.d.reconnectFailures, n, class.String())

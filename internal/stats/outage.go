@@ -39,8 +39,12 @@ type Outage struct {
 	NotBack  []string // members of Workers that are not connected, sorted
 	Attempts uint64   // to connect again, that failed
 	InDoubt  uint64   // messages that ended without an answer
-	Class    driver.Class
-	Error    string // of the first failure
+	// Worst are the highest latencies of the seconds from that of Start until the load has recovered; if it does not,
+	// until the load of the step is over, its drain included. Without rates Before, they end when the first message comes
+	// through.
+	Worst Worst
+	Class driver.Class
+	Error string // of the first failure
 }
 
 // Length returns how long it lasted: to the first confirmation or receipt on a connection that was opened after its
@@ -77,6 +81,7 @@ type OutageProgress struct {
 	Length     time.Duration // of all outages, added up, up to now
 	Reconnects uint64        // workers that were connected again
 	InDoubt    uint64        // messages that ended without an answer
+	Worst      Worst         // of all outages
 	// Attempts are the failed attempts to connect again, by the class of the failure.
 	Attempts [driver.NumClasses]uint64
 }
@@ -85,6 +90,7 @@ type outage struct {
 	Outage
 	lost map[string]bool // workers that are not connected; whether they produce
 	back time.Duration   // how long after Start the last one so far was connected again; 0 for none
+	past bool            // Worst is complete
 
 	sends, receives bool // some of the workers that lost their connections do
 }
@@ -305,6 +311,7 @@ func (s *Outages) progress(now time.Time) *OutageProgress {
 	p := &OutageProgress{Count: len(s.list), Reconnects: s.reconnects, Attempts: s.attempts}
 	for _, o := range s.list {
 		p.InDoubt += o.InDoubt
+		p.Worst.include(o.Worst)
 		length := o.Length()
 		if o == s.open() && !o.idle() && now.After(o.Start) {
 			p.Down, p.Since = len(o.lost), now.Sub(o.Start)

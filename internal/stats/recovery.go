@@ -5,6 +5,27 @@ import (
 	"time"
 )
 
+// Worst are the highest of latencies, in microseconds; 0 if there was none. Those of messages due in a warm-up count.
+type Worst struct{ Ack, Response, Transfer int64 }
+
+// add takes the latencies of an interval.
+func (w *Worst) add(s *Snapshot) {
+	for _, l := range []*Latencies{&s.Latencies, &s.Leftover} {
+		w.include(Worst{highestOf(l.Ack), highestOf(l.Response), highestOf(l.Transfer)})
+	}
+}
+
+func (w *Worst) include(o Worst) {
+	w.Ack, w.Response, w.Transfer = max(w.Ack, o.Ack), max(w.Response, o.Response), max(w.Transfer, o.Transfer)
+}
+
+func highestOf(l *Latency) int64 {
+	if l == nil {
+		return 0
+	}
+	return l.Max()
+}
+
 // Rates are messages per second.
 type Rates struct{ Completed, Received float64 }
 
@@ -46,6 +67,8 @@ func (s *Outages) Interval(snap *Snapshot) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.worst(snap)
+	defer s.settleWorst(snap)
 	snap.Outages = s.progress(snap.To)
 	r := &s.recovery
 	length := snap.To.Sub(snap.From)
@@ -76,6 +99,28 @@ func (s *Outages) Interval(snap *Snapshot) {
 	default:
 		r.pending = nil
 		r.note(rates)
+	}
+}
+
+// worst adds the latencies of an interval to the outages that they are around.
+func (s *Outages) worst(snap *Snapshot) {
+	for _, o := range s.list {
+		if snap.Step != s.recovery.step && o.Length() > 0 && o.Start.Before(snap.From) {
+			o.past = true
+		}
+		if !o.past && !o.idle() && o.Start.Before(snap.To) {
+			o.Worst.add(snap)
+		}
+	}
+}
+
+// settleWorst notes the outages whose latencies are complete. A message is noted to have come through a moment before
+// its latency is in a snapshot, or after it.
+func (s *Outages) settleWorst(snap *Snapshot) {
+	for _, o := range s.list[:s.recovery.known] {
+		if length := o.Length(); !o.past && length > 0 && !slices.Contains(s.recovery.pending, o) {
+			o.past = o.Start.Add(length).Before(snap.From)
+		}
 	}
 }
 

@@ -210,3 +210,48 @@ func TestOutageProgress(t *testing.T) {
 	}
 	require.EqualValues(t, 1, attempts)
 }
+
+// TestWorstAroundOutages: an outage has the highest latencies from the second in which it begins to that in which the
+// load has recovered, and those of other seconds are not in it.
+func TestWorstAroundOutages(t *testing.T) {
+	t.Parallel()
+	s := newSeconds()
+	second := func(phase stats.Phase, completed uint64, us int64) *stats.Snapshot {
+		snap := &stats.Snapshot{Step: s.step, Phase: phase, From: s.now, To: s.now.Add(time.Second)}
+		snap.Delta.Completed, snap.Delta.Received = completed, completed
+		for factor, l := range map[int64]**stats.Latency{
+			1: &snap.Latencies.Ack, 2: &snap.Latencies.Response, 3: &snap.Leftover.Transfer,
+		} {
+			*l = stats.NewLatency()
+			(*l).Record(time.Duration(us*factor) * time.Microsecond)
+		}
+		s.now = snap.To
+		s.outages.Interval(snap)
+		return snap
+	}
+	worst := func(us int64) stats.Worst { return stats.Worst{Ack: us, Response: 2 * us, Transfer: 3 * us} }
+	second(stats.Measure, 100, 9000)
+	s.down()
+	second(stats.Measure, 10, 100) // it begins in this second
+	second(stats.Measure, 0, 50)
+	s.up()
+	second(stats.Measure, 50, 700)
+	for range 3 {
+		second(stats.Measure, 100, 20)
+	}
+	require.Positive(t, s.outages.List()[0].Recovered)
+	require.Equal(t, worst(700), s.outages.List()[0].Worst)
+	require.Equal(t, worst(700), second(stats.Measure, 100, 8000).Outages.Worst)
+	require.Equal(t, worst(700), s.outages.List()[0].Worst, "it was over")
+
+	s.down()
+	second(stats.Measure, 10, 30)
+	s.up()
+	second(stats.Measure, 50, 40)
+	require.Equal(t, worst(700), second(stats.Drain, 50, 60).Outages.Worst, "of all outages")
+	require.Equal(t, worst(60), s.outages.List()[1].Worst, "the load ends before it has recovered")
+	s.step = "next"
+	second(stats.Measure, 100, 5000)
+	require.Equal(t, worst(60), s.outages.List()[1].Worst)
+	require.Equal(t, worst(700), s.outages.List()[0].Worst)
+}

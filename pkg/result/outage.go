@@ -36,9 +36,23 @@ type Outage struct {
 	Attempts uint64 `json:"attempts,omitempty"`
 	// InDoubt are the messages that ended without an answer.
 	InDoubt uint64 `json:"inDoubt,omitempty"`
+	// Worst are the highest latencies of the seconds from that of Time until the load has recovered; if it does not, until
+	// the load of the step is over, its drain included. Without rates Before, they end when the first message comes
+	// through.
+	Worst Worst `json:"worst,omitzero"`
 	// Class and Error are those of the first failure.
 	Class string `json:"class"`
 	Error string `json:"error"`
+}
+
+// Worst are the highest of latencies; missing if there was none. Those of messages due in a warm-up count.
+type Worst struct {
+	// Ack is from the actual send to the confirmation.
+	Ack int64 `json:"ack,omitempty"`
+	// Response is from the moment when a message was due to its confirmation, of a load with a rate.
+	Response int64 `json:"response,omitempty"`
+	// Transfer is from the actual send to the delivery to a consumer.
+	Transfer int64 `json:"transfer,omitempty"`
 }
 
 // Rates are messages per second.
