@@ -31,16 +31,16 @@ func cleanDepths(secrets *safetext.Secrets, depths []brokercount.Depth) []broker
 	return list
 }
 
-// comparison is one of the broker's counts, over all destinations of which it is known.
+// comparison is one of the broker's counts, summed over the destinations with a known count.
 type comparison struct {
 	stats.Compared
-	name, ours   string // what is counted: by the broker, by the run
+	name, ours   string // the labels of the broker's count and of the run's
 	all, unknown int    // destinations
-	received     uint64 // where consumers have failed on purpose; else 0
+	received     uint64 // set if consumers rejected or released messages on purpose; else 0
 	differ       []string
 }
 
-// comparisons returns what the brokers have counted: messages added and acknowledged.
+// comparisons returns the known counts of the brokers: messages added and messages acknowledged.
 func comparisons(c *stats.BrokerCount) (list []comparison) {
 	added := comparison{name: "added", ours: "sent"}
 	acknowledged := comparison{name: "acknowledged", ours: "received"}
@@ -86,7 +86,7 @@ func (c *comparison) add(destination string, d *stats.Compared) {
 	}
 }
 
-// text says what was counted and whether it is that of the run: "added 320003, sent 320000: DIFFERS by 3".
+// text compares the broker's count with the run's: "added 320003, sent 320000: DIFFERS by 3".
 func (c *comparison) text() string {
 	const named = 3
 	text := fmt.Sprintf("%s %d, %s %d", c.name, c.Count, c.ours, c.Least)
@@ -122,7 +122,7 @@ func (c *comparison) text() string {
 	return text
 }
 
-// writeBrokerCount writes what the brokers have counted, and why something is not known.
+// writeBrokerCount writes the brokers' counts, and why a count is unknown.
 func writeBrokerCount(b *strings.Builder, c *stats.BrokerCount) {
 	if c == nil {
 		return
@@ -134,7 +134,7 @@ func writeBrokerCount(b *strings.Builder, c *stats.BrokerCount) {
 	writeList(b, label, c.Unknown())
 }
 
-// depthOf returns the number of messages at all destinations; nil if it is not known.
+// depthOf returns the number of messages at all destinations; nil if it is unknown.
 func depthOf(depths []brokercount.Depth) *uint64 {
 	if len(depths) == 0 {
 		return nil
@@ -171,8 +171,8 @@ func brokerCount(c *stats.BrokerCount) *result.BrokerCount {
 	return out
 }
 
-// counted adds what the brokers count otherwise than the run. It makes no run a failure: others may have used the
-// destination.
+// counted adds the differences between the brokers' counts and the run's. They do not fail the run: other clients may
+// have used the destination.
 func (l *findingList) counted(c *stats.BrokerCount) {
 	if c == nil {
 		return
@@ -204,8 +204,8 @@ func (l *findingList) counted(c *stats.BrokerCount) {
 	}
 }
 
-// collectDepths emits what destinations have at the broker. Of many destinations the first have a series each, the rest
-// one together.
+// collectDepths emits the number of messages at each destination. Destinations beyond namedDestinations share one
+// series.
 func (c *collector) collectDepths(emit emitter) {
 	var rest uint64
 	for i, d := range c.depths {
@@ -223,7 +223,7 @@ func (c *collector) collectDepths(emit emitter) {
 	}
 }
 
-// finalDepths returns what destinations had at the end.
+// finalDepths returns the number of messages at each destination at the end of the run.
 func finalDepths(c *stats.BrokerCount) (list []brokercount.Depth) {
 	if c == nil {
 		return nil

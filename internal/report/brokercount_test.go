@@ -81,7 +81,7 @@ func TestBrokerCountInWords(t *testing.T) {
 	require.Empty(t, b.String())
 }
 
-// The counts are in all outputs; what differs is a finding that makes no failure.
+// The counts are in all outputs; a difference is a finding that does not fail the run.
 func TestBrokerCountInOutputs(t *testing.T) {
 	t.Parallel()
 	r, dir := newTestResult(t, ResultOptions{})

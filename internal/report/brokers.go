@@ -19,7 +19,7 @@ func cleanBrokers(secrets *safetext.Secrets, brokers []stats.Broker) []stats.Bro
 	return list
 }
 
-// writeBrokers writes product and version of each broker; of several, with its name or whose it is.
+// writeBrokers writes product and version of each broker. If they differ, each line names the broker or its side.
 func writeBrokers(b *strings.Builder, brokers []stats.Broker) {
 	var lines, notes []string
 	for _, broker := range brokers {

@@ -11,9 +11,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// The texts of a run are a user's and a broker's: names, and what a broker remarked when it refused something. Here
-// they lose the secrets of the run and what is beyond all measure, the same for all outputs. Each output then escapes
-// them as its format needs.
+// The texts of a run come from users and brokers: names, labels, error messages. These functions remove the secrets of
+// the run and shorten long texts, once for all outputs. Each output then escapes the texts for its format.
 
 func cleanRun(secrets *safetext.Secrets, run stats.Run) stats.Run {
 	run.Destinations = cleanTexts(secrets, run.Destinations)
@@ -30,7 +29,7 @@ func cleanRun(secrets *safetext.Secrets, run stats.Run) stats.Run {
 	return run
 }
 
-// maxLabels is how many labels the outputs take. Command lines and scenarios cannot have more.
+// maxLabels is the maximum number of labels in an output. Command lines and scenarios cannot have more.
 const maxLabels = 64
 
 // cleanLabels shortens labels so that all of them fit into one line of a file.
@@ -51,7 +50,7 @@ func cleanLabels(secrets *safetext.Secrets, labels map[string]string) map[string
 	return clean
 }
 
-// cleanSnapshot returns s itself if there is nothing to be changed, which is the rule.
+// cleanSnapshot returns s itself if it has no text to clean, which is the usual case.
 func cleanSnapshot(secrets *safetext.Secrets, s *stats.Snapshot) *stats.Snapshot {
 	if s == nil {
 		return nil
@@ -129,7 +128,8 @@ func cleanSummary(secrets *safetext.Secrets, s *stats.Summary) *stats.Summary {
 	return &c
 }
 
-// CleanVerification returns a result whose texts hold no secrets and have a bound. Those of files may be from anywhere.
+// CleanVerification returns a copy of r with texts that have no secrets and a bounded length. Texts from files may have
+// any origin.
 func CleanVerification(secrets *safetext.Secrets, r *verify.Result) *verify.Result {
 	c := *r
 	c.Scopes = slices.Clone(r.Scopes)

@@ -17,14 +17,14 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// hostile is what a broker may remark: 10 MB that clear the screen, set its title, begin lines of ours and echo the
-// password.
+// hostile returns a remark of a malicious broker: 10 MB that clear the screen, set its title, imitate perfmq's lines
+// and contain the password.
 func hostile() string {
 	return strings.Repeat("\x1b[2J\x1b]0;owned\x07\n--- result: success\n\u202e\u009b31m login app:hunter2! amqp://app:hunter2@h ", 10<<20/88)
 }
 
-// TestHostileTexts: what peers and users write does nothing to a terminal, does not fill files, and shows no password,
-// whichever output it comes to.
+// TestHostileTexts: texts of peers and users do not control a terminal, do not fill files, and show no password, in any
+// output.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	text := hostile()

@@ -14,12 +14,12 @@ import (
 // Widths of the console's columns, those of `artemis perf`.
 const (
 	rateLabel     = 14 // "--- completed:"
-	totalColumn   = 32 // where totals end: a label of 20, "--- total completed:", and a number of 12
+	totalColumn   = 32 // the last column of totals: a label of 20, "--- total completed:", and a number of 12
 	intervalLabel = 20 // "--- send delay time:"
 	summaryLabel  = 31 // "--- aggregated delay send time:"
 )
 
-// shortest is the length of the shortest interval that is worth a block.
+// shortest is the minimum length of an interval with a block of its own.
 const shortest = 100 * time.Millisecond
 
 // ConsoleOptions are the settings of a [Console].
@@ -28,22 +28,22 @@ type ConsoleOptions struct {
 	URL string
 	// ShowLatency adds the latencies to each interval's block; the summary always has them.
 	ShowLatency bool
-	// Every is the time from one line of a [RocketMQ] to the next; 0 for that tool's own.
+	// Every is the time between two lines of a [RocketMQ]; 0 means the period of RocketMQ's benchmark.
 	Every time.Duration
 }
 
-// Console prints a block each second and a summary at the end, which a reader of `artemis perf` finds unchanged but for
-// the spaces at line ends; in the summary, the lines that only perfmq has follow the familiar ones. A silent run is one
-// without a Console.
+// Console prints a block each second and a summary at the end, in the format of `artemis perf` without its spaces at
+// line ends. In the summary, lines that only perfmq has follow the lines of `artemis perf`. A silent run has no
+// Console.
 //
-// Rates are messages per second of real time, rounded to nearest; latencies are microseconds, "-" where there was none.
-// While the run drains, blocks say "warmup false". A block has a line "foreign" only if messages of other runs came.
+// Rates are messages per second of real time, rounded to nearest; latencies are microseconds, "-" without a value.
+// Blocks of the drain say "warmup false". A block has a line "foreign" only if messages of other runs arrived.
 type Console struct {
 	out     io.Writer
 	options ConsoleOptions
 	run     stats.Run
-	short   *stats.Snapshot // was too short for a block; nil if there is none
-	step    string          // that was named last
+	short   *stats.Snapshot // an interval too short for a block; nil if there is none
+	step    string          // the step named last
 }
 
 // NewConsole returns a console that prints to out, one write per block.
@@ -60,9 +60,8 @@ func (c *Console) Start(run stats.Run) error {
 	return c.print("Connection brokerURL = " + c.options.URL + "\n")
 }
 
-// Interval prints a block. What remains of a second at the end of a phase, if that is shorter than shortest, goes into
-// the next block, as a rate over a few milliseconds says nothing; but none of the warm-up into one of the measurement,
-// and none of a step into one of the next.
+// Interval prints a block. An interval below shortest, at the end of a phase, is joined with the next one, because a
+// rate over a few milliseconds says nothing. Intervals of the warm-up and of different steps are never joined.
 func (c *Console) Interval(s *stats.Snapshot) error {
 	switch {
 	case c.short == nil:
@@ -81,7 +80,7 @@ func (c *Console) Interval(s *stats.Snapshot) error {
 	return c.block(s)
 }
 
-// remains prints what was too short for a block, and has nothing to follow it.
+// remains prints the interval that was too short for a block and has no successor in its step.
 func (c *Console) remains() error {
 	short := c.short
 	c.short = nil
@@ -108,7 +107,7 @@ func (c *Console) block(s *stats.Snapshot) error {
 	}
 	if c.run.Consuming {
 		line("--- received:", s.Delta.Received)
-		if s.Delta.Foreign > 0 { // or it would look as if nothing came
+		if s.Delta.Foreign > 0 { // otherwise the consumers would seem idle
 			line("--- foreign:", s.Delta.Foreign)
 		}
 	}
@@ -123,11 +122,11 @@ func (c *Console) block(s *stats.Snapshot) error {
 	return c.print(b.String())
 }
 
-// Summary prints the totals of the run. Lines of ours that are always there are rejected, released and failed sends,
-// missing messages (if the number is known), why the run stopped, and how the tester itself fared. The lowest rates of
-// a second are there if the run had three full seconds to measure, b2c and s2c times and the protocol's own counters if
-// the protocol has them. The others only show what is not zero. Of several steps each has a block of its own, after
-// which follows what is to be read first: thresholds, warnings and problems.
+// Summary prints the totals of the run. Of the lines that only perfmq has, these are always printed: rejected, released
+// and failed sends, missing messages (if the number is known), why the run stopped, and the tester's own health. The
+// lowest rates of a second need three full measured seconds; b2c and s2c times and the protocol's own counters need a
+// protocol that has them. All other lines are printed only if they are not zero. Each of several steps has a block of
+// its own. Thresholds, warnings and problems are at the end, because they are read first.
 func (c *Console) Summary(s *stats.Summary) error {
 	if err := c.remains(); err != nil {
 		return err
@@ -181,12 +180,12 @@ func (c *Console) Summary(s *stats.Summary) error {
 	writeList(&rest, "--- warning:", s.Warnings)
 	writeList(&rest, "--- problem:", s.Problems)
 	if len(s.Steps) > 0 && rest.Len() > 0 {
-		b.WriteString("\n") // it is not about the last step
+		b.WriteString("\n") // separates the totals from the last step
 	}
 	return c.print(b.String() + rest.String())
 }
 
-// found returns the findings that no other line tells.
+// found returns the findings that no other line of the summary has.
 func found(s *stats.Summary) (texts []string) {
 	for _, f := range Observations(s) {
 		if f.Kind != rateMissed {
@@ -216,7 +215,7 @@ func (c *Console) writeMinimum(b *strings.Builder, m *stats.Minimum) {
 	}
 }
 
-// writeLosses writes what did not end as it should.
+// writeLosses writes the sends that were not accepted and the messages that were not received.
 func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 	unlessZero := func(label string, n uint64, note string) {
 		if n > 0 {
@@ -259,7 +258,7 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 	unlessZero("--- total off scale:", s.Total.OutOfRange, "latency above "+stats.MaxLatency.String()+", counted as that")
 }
 
-// writeTester writes why the run stopped and how the tester fared.
+// writeTester writes why the run stopped, and the tester's own health.
 func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
 	if clients := c.clients(); clients != "" {
 		writeText(b, "--- client:", clients, "")
@@ -300,7 +299,7 @@ func writeLimit(b *strings.Builder, l *stats.Limit) {
 	}
 }
 
-// clients names the client libraries of the run; it is empty if there are none, which is the rule.
+// clients names the client libraries of the run; empty if there are none, which is the usual case.
 func (c *Console) clients() string {
 	var names []string
 	for _, name := range []string{c.run.Client, c.run.ConsumerClient} {
@@ -311,8 +310,8 @@ func (c *Console) clients() string {
 	return strings.Join(names, ", ")
 }
 
-// writeTotal writes a number in the column of totals, and a note in brackets if there is one. A label that is longer
-// than those of `artemis perf` takes its room from the number's padding, so that all numbers end in one column.
+// writeTotal writes a number in the column of totals, and a note in brackets if there is one. A label longer than those
+// of `artemis perf` reduces the number's padding, so that all numbers end in one column.
 func writeTotal(b *strings.Builder, label string, n uint64, note string) {
 	if note != "" {
 		note = " (" + note + ")"
@@ -320,12 +319,12 @@ func writeTotal(b *strings.Builder, label string, n uint64, note string) {
 	writeText(b, label, fmt.Sprint(n), note)
 }
 
-// writeText writes a text that ends in the column of totals, if it is short enough, and what follows it.
+// writeText writes a text that ends in the column of totals if it is short enough, and then after.
 func writeText(b *strings.Builder, label, text, after string) {
 	fmt.Fprintf(b, "%s %*s%s\n", label, max(0, totalColumn-len(label)-1), text, after)
 }
 
-// maxListed is how many items of a list the console shows. JSON has them all.
+// maxListed is the maximum number of items of a list on the console. JSON has them all.
 const maxListed = 100
 
 func writeList(b *strings.Builder, label string, texts []string) {
@@ -338,7 +337,7 @@ func writeList(b *strings.Builder, label string, texts []string) {
 	}
 }
 
-// writeAge writes a distribution, or nothing if it has no values: few protocols have such times.
+// writeAge writes a distribution, or nothing if it has no values: few protocols have b2c and s2c times.
 func writeAge(b *strings.Builder, label string, l *stats.Latency) {
 	if l != nil && l.Count() > 0 {
 		writeLatency(b, summaryLabel, label, l)

@@ -11,8 +11,8 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// writeSteps writes a block for each of several steps: why its load ended and how long it took, the totals, warm-up
-// included, with the average rates of its measured time, and the latencies of the messages due in that.
+// writeSteps writes a block for each of several steps: why its load ended, how long it took, and its totals including
+// the warm-up. Average rates and latencies are those of the measured time.
 func (c *Console) writeSteps(b *strings.Builder, steps []stats.StepSummary) {
 	for i := range steps {
 		c.writeStep(b, &steps[i])
@@ -61,8 +61,8 @@ func (c *Console) writeStep(b *strings.Builder, s *stats.StepSummary) {
 	writeLimit(b, &s.Limit)
 }
 
-// writeGroups writes a table of the groups of a step, or of a run of one step, if there are several: totals, warm-up
-// included, with the average rate of the measured time, and the latencies of the messages due in that.
+// writeGroups writes a table of the groups of a step, or of a run with one step, if there are several. Totals include
+// the warm-up; average rates and latencies are those of the measured time.
 func writeGroups(b *strings.Builder, groups []stats.GroupSummary) {
 	if len(groups) < 2 {
 		return
@@ -121,14 +121,14 @@ func groupRow(g *stats.GroupSummary) []string {
 	return row
 }
 
-// writeLabels writes the user's texts, by name.
+// writeLabels writes the user's labels, sorted by name.
 func writeLabels(b *strings.Builder, labels map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		b.WriteString(strings.TrimRight("--- label "+oneLine(name)+": "+oneLine(labels[name]), " ") + "\n")
 	}
 }
 
-// consoleOutput is how many lines of the output of a command the console shows: the last ones.
+// consoleOutput is the number of lines of a command's output on the console: the last ones.
 const consoleOutput = 5
 
 // writeCommands writes the commands that ran before and after steps, each with the end of its output.

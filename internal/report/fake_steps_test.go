@@ -12,16 +12,16 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// fakeRun is a run as the engine tells of it.
+// fakeRun is a run as reporters get it from the engine.
 type fakeRun struct {
 	run       stats.Run
 	snapshots []*stats.Snapshot
 	summary   *stats.Summary
 }
 
-// fakeSteps plays a scenario of three steps that take so many seconds each: allout, whose first second is a warm-up,
-// paced, with messages that failed, and drain, which only receives. Each ends with 50 ms of draining; those of allout
-// receive a message.
+// fakeSteps returns a scenario of three steps with the given lengths: allout, whose first second is a warm-up; paced,
+// with failed messages; drain, which only receives. Each ends with a drain of 50 ms, in which allout receives a
+// message.
 func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 	t.Helper()
 	run := clientRun(true)
@@ -92,7 +92,7 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 	return f
 }
 
-// fakeGroups are those of a step: senders and readers, or only readers.
+// fakeGroups returns the groups of a step: senders and readers, or only readers.
 func fakeGroups(s *stats.StepSummary) []stats.GroupSummary {
 	receiving := func(c stats.Counters) stats.Counters { return stats.Counters{Received: c.Received} }
 	senders := stats.GroupSummary{
@@ -110,7 +110,7 @@ func fakeGroups(s *stats.StepSummary) []stats.GroupSummary {
 	return []stats.GroupSummary{senders, readers}
 }
 
-// fakeSecond is what happens in a second of the step of that index.
+// fakeSecond returns the figures of a second of a step; both indexes begin at 0.
 func fakeSecond(step, second int) (stats.Counters, stats.Latencies) {
 	l := noLatencies()
 	l.Transfer = latency(20, time.Duration(step+1)*time.Millisecond)
@@ -138,7 +138,7 @@ func addLatencies(to *stats.Latencies, l stats.Latencies) {
 	to.Transfer.Merge(l.Transfer)
 }
 
-// demand adds a threshold, of a step if that has a name.
+// demand adds a threshold of a step, or of the run if step is empty.
 func (f *fakeRun) demand(t *testing.T, step, text string, measured *float64) {
 	t.Helper()
 	parsed, err := threshold.Parse(text)
@@ -155,7 +155,7 @@ func (f *fakeRun) demand(t *testing.T, step, text string, measured *float64) {
 	}
 }
 
-// feed gives all of it to reporters, by way of a Fan.
+// feed passes the run to reporters through a Fan.
 func (f *fakeRun) feed(t *testing.T, secrets *safetext.Secrets, reporters ...Reporter) {
 	t.Helper()
 	fan := NewFan(reporters...)

@@ -11,20 +11,20 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// recordFile is a file that is complete after each record: what ends it is written with every record, in the same
-// write, and the next record overwrites it. A record that does not fit (disk full) is taken back. Outputs that cannot
-// seek, such as pipes, get their end when they are closed.
+// recordFile is a file that is complete after each record: its tail is written with every record, in the same write,
+// and the next record overwrites it. A record that does not fit (disk full) is removed again. Outputs that cannot seek,
+// such as pipes, get the tail when they are closed.
 type recordFile struct {
 	what   string // for errors: "JSON file /tmp/a.json"
 	file   handle
 	seek   bool
 	offset int64 // where the next record goes
 	tail   string
-	held   string // what begin was given, until the first record; only without seek
+	held   string // the head, until the first record; only without seek
 	failed bool
 }
 
-// handle is what is needed of an [os.File].
+// handle is the part of [os.File] that a recordFile needs.
 type handle interface {
 	io.Writer
 	io.WriterAt
@@ -36,13 +36,13 @@ type handle interface {
 // writeTimeout bounds a write into a pipe whose reader does not read.
 const writeTimeout = 5 * time.Second
 
-// Who may read a file that is new. One that is there keeps its mode.
+// Modes of new files. An existing file keeps its mode.
 const (
-	forOwner fs.FileMode = 0o600 // what a broker remarked may tell more than others should know
-	forAll   fs.FileMode = 0o666 // as far as the process' mask lets them
+	forOwner fs.FileMode = 0o600 // remarks of a broker may be confidential
+	forAll   fs.FileMode = 0o666 // less the process's umask
 )
 
-// createFile creates the file, or empties it if it is there.
+// createFile creates the file, or empties an existing one.
 func createFile(kind, path, tail string, mode fs.FileMode) (*recordFile, error) {
 	what := kind + " file " + path
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, mode) //nolint:gosec // the user named it
@@ -57,8 +57,8 @@ func createFile(kind, path, tail string, mode fs.FileMode) (*recordFile, error) 
 	return &recordFile{what: what, file: file, seek: info.Mode().IsRegular(), tail: tail}, nil
 }
 
-// begin writes what comes before the first record. A pipe gets it with that record: nobody may be reading yet, and the
-// run shall not wait for a reader.
+// begin writes the head. A pipe gets the head with the first record: it may have no reader yet, and the run must not
+// wait for one.
 func (f *recordFile) begin(head string) error {
 	if f.seek {
 		return f.append(head)
@@ -67,8 +67,7 @@ func (f *recordFile) begin(head string) error {
 	return nil
 }
 
-// append adds a record. After an error nothing more can be added, and the file is as it was before, if it is one that
-// can seek.
+// append adds a record. After an error it adds nothing more; a file that can seek then has the state before the record.
 func (f *recordFile) append(record string) error {
 	if f.failed {
 		return nil
@@ -83,7 +82,7 @@ func (f *recordFile) append(record string) error {
 	if err != nil {
 		f.failed = true
 		if f.seek {
-			// The tail's place is still allocated, so that this works on a full disk.
+			// The tail's place is still allocated, so this works on a full disk.
 			_, tailErr := f.file.WriteAt([]byte(f.tail), f.offset)
 			err = errors.Join(bare(err), tailErr, f.file.Truncate(f.offset+int64(len(f.tail))))
 		}
@@ -95,12 +94,12 @@ func (f *recordFile) append(record string) error {
 
 // writeOn writes into an output that cannot seek.
 func (f *recordFile) writeOn(text string) error {
-	_ = f.file.SetWriteDeadline(time.Now().Add(writeTimeout)) // devices know no deadline, and do not wait either
+	_ = f.file.SetWriteDeadline(time.Now().Add(writeTimeout)) // devices have no deadline, but do not block
 	_, err := io.WriteString(f.file, text)
 	return err
 }
 
-// close ends the file.
+// close closes the file. An output that cannot seek gets its tail now.
 func (f *recordFile) close() error {
 	var err error
 	if !f.seek && !f.failed {
@@ -112,7 +111,7 @@ func (f *recordFile) close() error {
 	return nil
 }
 
-// fileError says which file, what was being done, and what the system says of it.
+// fileError returns an error with the file, the action, the system's error and a hint.
 func fileError(action, what string, err error) error {
 	hint := ""
 	switch {
@@ -130,7 +129,7 @@ func fileError(action, what string, err error) error {
 	return driver.Errorf(driver.ClassOther, action+" "+what, hint, "%w", bare(err))
 }
 
-// bare removes the operation and path that [os.PathError] adds, since our errors say them in clearer words.
+// bare removes the operation and path that [os.PathError] adds, because fileError has both already.
 func bare(err error) error {
 	var pathError *os.PathError
 	if errors.As(err, &pathError) {

@@ -8,8 +8,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// findings returns what a reader of the result should know, typed: outcomes of messages, then of the verification, then
-// about the tester.
+// findings returns the findings of a run: outcomes of messages, then the verification, the broker, the tester, and
+// observations.
 func (r *Result) findings(s *stats.Summary) []result.Finding {
 	var list findingList
 	t := &s.Total
@@ -45,7 +45,7 @@ func VerifiedFindings(v *verify.Result, allow verify.Allow) []result.Finding {
 
 type findingList []result.Finding
 
-// add adds a finding about the whole run, if there is something to tell.
+// add adds a finding about the whole run, unless n is 0.
 func (l *findingList) add(failure bool, kind string, n uint64, text string) {
 	l.at("", failure, kind, n, nil, text)
 }
@@ -92,7 +92,7 @@ func (l *findingList) verified(v *verify.Result, allow verify.Allow) {
 	}
 }
 
-// tester adds what the tester itself had a part in.
+// tester adds the findings about the tester itself.
 func (l *findingList) tester(s *stats.Summary) {
 	const subject = "tester"
 	h := &s.Health

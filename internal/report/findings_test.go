@@ -9,8 +9,8 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// TestFindingsOfTheTester: those that no broker can cause, each from the one figure that tells of it, and none without.
-// The others are in TestFindings of the engine.
+// TestFindingsOfTheTester tests the findings that no broker can cause: each appears exactly if its figure is set.
+// TestFindings of the engine tests the others.
 func TestFindingsOfTheTester(t *testing.T) {
 	t.Parallel()
 	few := stats.Counters{Sent: 100_000, Completed: 100_000, Received: 100_000}

@@ -12,8 +12,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
 )
 
-// groupRun plays three seconds, the first of them a warm-up, in which the i-th of n groups sends 10*(i+1) messages a
-// second that take (i+1) ms each, one of which fails. An additional group receives, and only in the last second.
+// groupRun returns a run of three seconds; the first is a warm-up. Each second, group i of n sends 10*(i+1) messages
+// that take (i+1) ms each, and one of them fails. An additional group receives in the last second.
 func groupRun(n int) *fakeRun {
 	run := clientRun(false)
 	run.Scenario, run.Steps, run.Warmup = "groups", []string{"load"}, time.Second
@@ -120,7 +120,7 @@ func TestRowsOfGroups(t *testing.T) {
 	}
 }
 
-// Each group has its series; of many groups the last ones have one together.
+// Each group has its series; groups beyond namedGroups share one.
 func TestPrometheusGroups(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 30} {
@@ -167,7 +167,7 @@ func TestPrometheusGroups(t *testing.T) {
 			require.LessOrEqual(t, series, 6*(namedGroups+1))
 		}
 	}
-	// One group alone, as on a command line, is the run.
+	// A run with one group, as from a command line, has no metrics per group.
 	_, url := startPrometheus(t, groupRun(0).run)
 	for name := range scrape(t, url).values {
 		require.NotContains(t, name, "perfmq_group_")

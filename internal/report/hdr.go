@@ -11,16 +11,16 @@ import (
 )
 
 // HDR writes a log of histograms in format 1.3 of HdrHistogram's HistogramLogWriter: for each interval a line per
-// latency that the run measures, tagged delay-send, send, response or transfer, with "warmup-" in front for messages
-// that were due in the warm-up; and b2c and s2c, from the first message whose protocol tells when it was born and
-// stored. An interval without a value has its line too, so that time series have no gaps.
+// latency that the run measures, tagged delay-send, send, response or transfer, with the prefix "warmup-" for messages
+// that were due in the warm-up. Lines for b2c and s2c begin with the first message whose protocol gives the times of
+// birth and storage. An interval without a value has its line too, so that time series have no gaps.
 //
-// Values are microseconds. The column Interval_Max is in seconds, and every analyzer shows it so. Times are seconds
-// from the log's base time, the whole second in which the load began, and follow the steady clock: a clock that is set
-// during a run does not bend them.
+// Values are microseconds. Only the column Interval_Max is in seconds, as the format asks. Times are seconds from the
+// log's base time, the whole second in which the load began, and follow the monotonic clock, so that setting the wall
+// clock during a run does not shift them.
 //
-// `artemis perf --hdr` writes the same, but with spaces in its tags that log readers do not accept, and without
-// response, b2c and s2c.
+// `artemis perf --hdr` writes the same without response, b2c and s2c, and with spaces in its tags, which log readers
+// reject.
 type HDR struct {
 	file   *recordFile
 	buffer strings.Builder
@@ -33,7 +33,7 @@ const hdrComment = "[perfmq: latencies in microseconds]"
 // warmupPrefix begins the tags of messages that were due in the warm-up.
 const warmupPrefix = "warmup-"
 
-// NewHDR creates the file, or empties it.
+// NewHDR creates the file, or empties an existing one.
 func NewHDR(path string) (*HDR, error) {
 	file, err := createFile("HDR", path, "", forAll)
 	if err != nil {
@@ -84,7 +84,7 @@ func (h *HDR) Interval(s *stats.Snapshot) error {
 	})
 }
 
-// lines writes a line for each of the latencies that is there.
+// lines writes a line for each latency that is not nil.
 func (h *HDR) lines(prefix string, latencies stats.Latencies, start, end time.Time) error {
 	for _, l := range []struct {
 		tag     string
@@ -119,8 +119,8 @@ func (h *HDR) Summary(*stats.Summary) error { return nil }
 // Close closes the file.
 func (h *HDR) Close() error { return h.file.close() }
 
-// write passes on what fill writes into the buffer as one record, so that an interval is in the file wholly or not at
-// all.
+// write passes the text that fill writes into the buffer on as one record, so that an interval is in the file entirely
+// or not at all.
 func (h *HDR) write(to func(string) error, fill func() error) error {
 	h.buffer.Reset()
 	if err := fill(); err != nil {

@@ -59,11 +59,11 @@ func TestHDRReadsBack(t *testing.T) {
 			break
 		}
 		tag := h.Tag()
-		n := lines[tag] // which interval it is, counted from the first of its tag
+		n := lines[tag] // index of the interval among those of its tag
 		if !strings.HasPrefix(tag, "warmup-") {
 			n++
 		}
-		// Milliseconds on both ends, and floats in the reader: one may be missing.
+		// The reader rounds floats, so times may differ by a millisecond.
 		require.InDelta(t, loadStart().Add(time.Duration(n)*1010*time.Millisecond).UnixMilli(), h.StartTimeMs(), 1, "%s %d", tag, n)
 		require.InDelta(t, 1010, h.EndTimeMs()-h.StartTimeMs(), 1)
 		lines[tag]++
@@ -108,7 +108,7 @@ func TestHDRText(t *testing.T) {
 	require.True(t, strings.HasPrefix(lines[14], "Tag=send,2.555000,1.010000,0.000000,HIST"), "an empty one has its line: %s", lines[14])
 }
 
-// B2C and S2C have lines from the first interval on that has them.
+// B2C and S2C have lines from the first interval with values on.
 func TestHDRAges(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "run.hdr")
@@ -168,7 +168,7 @@ func TestHDRDiskFull(t *testing.T) {
 	require.Equal(t, 4*written, read)
 }
 
-// The reference reader is Java's.
+// Java's HistogramLogProcessor is the reference reader.
 func TestHDRInJavasHistogramLogProcessor(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

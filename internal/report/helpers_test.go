@@ -33,7 +33,7 @@ func golden(t *testing.T, name, text string) {
 	require.Equal(t, string(want), text)
 }
 
-// loadStart is not on a whole second, so that a log whose times are cut to seconds shows.
+// loadStart is not a whole second, so that tests find times cut to seconds.
 func loadStart() time.Time { return time.Date(2026, 11, 21, 10, 30, 54, 535_000_000, time.UTC) }
 
 // latency holds the values 1 to n times step.
@@ -84,7 +84,7 @@ func summary(total stats.Counters, l stats.Latencies) *stats.Summary {
 	}
 }
 
-// brokenRun is a client run in which everything went wrong that can.
+// brokenRun is a client run with every kind of failure.
 func brokenRun() *stats.Summary {
 	total := stats.Counters{
 		Sent: 1_216_053, Blocked: 845, NoLeave: 45, SocketWaits: 12, Completed: 1_216_020, Rejected: 20, Failed: 10, Unconfirmed: 3,
@@ -92,7 +92,7 @@ func brokenRun() *stats.Summary {
 	}
 	total.FailuresOf[driver.Rejected][driver.ClassFull] = 15
 	total.FailuresOf[driver.Rejected][driver.ClassTooLarge] = 5
-	total.FailuresOf[driver.Failed][driver.ClassTimeout] = 9 // and one that its driver did not classify
+	total.FailuresOf[driver.Failed][driver.ClassTimeout] = 9 // the tenth is unclassified
 	total.FailuresOf[driver.Unknown][driver.ClassConnectionLost] = 3
 	s := summary(total, openLoop())
 	s.Success, s.Reason = false, "the broker closed the connection of producer-0"
@@ -108,7 +108,7 @@ func brokenRun() *stats.Summary {
 	return s
 }
 
-// ownRun is a run that stalled for a second, over a protocol that tells b2c and s2c times and has counters of its own.
+// ownRun is a run with a stall of a second, over a protocol with b2c and s2c times and counters of its own.
 func ownRun() *stats.Summary {
 	total := stats.Counters{Sent: 1000, Completed: 999, Failed: 1, Unsent: 1, Received: 999, NegativeAges: 3}
 	total.FailuresOf[driver.Failed][driver.ClassConnect] = 1
@@ -147,7 +147,7 @@ func numbersRun() *stats.Summary {
 	return s
 }
 
-// fakeThresholds are one that was kept and one that was not.
+// fakeThresholds returns a kept and a broken threshold.
 func fakeThresholds() (list []threshold.Outcome) {
 	for i, text := range []string{"ack.p99 < 50ms", "failed == 0"} {
 		t, err := threshold.Parse(text)

@@ -20,7 +20,7 @@ func hostFigures(list []stats.HostSummary) (out []result.BrokerHost) {
 	return out
 }
 
-// hostLines returns a line for each host of the brokers, and one for the spread of each role.
+// hostLines returns a line for each host of the brokers, then one for the spread of each role.
 func hostLines(list []stats.HostSummary) (lines []string) {
 	hosts := hostFigures(list)
 	spreads := result.SpreadOverHosts(hosts)

@@ -15,9 +15,9 @@ import (
 
 // JSON writes a file of one array with an object per interval and one for the summary, as `artemis perf --json` does:
 // the same keys in the same order (blocked is "delayed" in intervals), rates in whole messages per second, latencies in
-// microseconds with the mean as text. Keys of ours follow the familiar ones; counts in them are counts, not rates.
+// microseconds with the mean as text. Keys that only perfmq has follow; their counts are counts, not rates.
 //
-// A regular file is valid JSON at every moment, so that it can be read while the run goes on and is whole after a kill.
+// A regular file is valid JSON at every moment, so that it can be read during the run and after a kill.
 type JSON struct {
 	file  *recordFile
 	comma string // between the records
@@ -25,7 +25,7 @@ type JSON struct {
 	run   stats.Run
 }
 
-// NewJSON creates the file, or empties it.
+// NewJSON creates the file, or empties an existing one.
 func NewJSON(path string) (*JSON, error) {
 	file, err := createFile("JSON", path, "\n]\n", forOwner)
 	if err != nil {
@@ -54,7 +54,7 @@ type jsonInterval struct {
 	Step         string       `json:"step,omitempty"`       // if there are several
 	Phase        string       `json:"phase"`
 	Elapsed      float64      `json:"elapsedSeconds"`  // from the start of the load
-	Length       float64      `json:"intervalSeconds"` // that the rates refer to
+	Length       float64      `json:"intervalSeconds"` // the length for the rates
 	InFlight     uint64       `json:"inFlight"`
 	Workers      int          `json:"workers"`
 	Counts       jsonTotals   `json:"counts"` // of the interval; all intervals add up to the totals
@@ -62,7 +62,7 @@ type jsonInterval struct {
 	Leftover  *jsonLatencies `json:"leftover,omitempty"`
 	Saturated []string       `json:"saturated,omitempty"` // workers that never waited in the interval
 	jsonCounts
-	// Verified has totals, not growth: what the verification has found up to Time.
+	// Verified has the totals of the verification up to Time, not those of the interval.
 	Verified *verify.Progress `json:"verified,omitempty"`
 	Health   jsonHealth       `json:"health"`
 	Depth    *uint64          `json:"depth,omitempty"` // messages at the broker, at all destinations together
@@ -92,7 +92,7 @@ type jsonSummary struct {
 	Client         string   `json:"client"`
 	ConsumerClient string   `json:"consumerClient,omitempty"` // if it is another one
 	Destinations   []string `json:"destinations"`
-	// Saturated says of which workers the tester was the limit, and in how many full seconds of load.
+	// Saturated lists the workers that the tester limited, with the number of full seconds of load.
 	Saturated  []jsonSaturation   `json:"saturated,omitempty"`
 	Thresholds []result.Threshold `json:"thresholds,omitempty"`
 	Marks      []result.Mark      `json:"marks,omitempty"`
@@ -104,18 +104,18 @@ type jsonSummary struct {
 	Steps      []jsonStep         `json:"steps,omitempty"` // if there are several
 	Commands   []jsonCommand      `json:"commands,omitempty"`
 	Groups     []jsonGroup        `json:"groups,omitempty"` // of a scenario, if there are several
-	// Brokers are what the brokers said of themselves.
+	// Brokers has the product and version that each broker reported.
 	Brokers []result.Broker `json:"brokers,omitempty"`
 	Limit   *result.Limit   `json:"limit,omitempty"` // what bounded the rate
 	jsonNumbers
 	jsonDescribed
-	// BrokerCount is what the brokers have counted.
+	// BrokerCount has the counts of the brokers.
 	BrokerCount *result.BrokerCount `json:"brokerCount,omitempty"`
 	// BrokerSide is what the broker and its host used.
 	BrokerSide []result.BrokerSide `json:"brokerSide,omitempty"`
 }
 
-// jsonLatencies are latencies by the names that they have in intervals.
+// jsonLatencies are latencies under the keys of an interval.
 type jsonLatencies struct {
 	DelaySendTime *jsonLatency `json:"delaySendTime,omitempty"`
 	SendTime      *jsonLatency `json:"sendTime,omitempty"`
@@ -127,7 +127,7 @@ type jsonLatencies struct {
 	Lateness      *jsonLatency `json:"lateness,omitempty"`
 }
 
-// jsonTotals are numbers of messages, and of waits. One that the run's role does not have is missing.
+// jsonTotals are numbers of messages and of waits. Keys that do not apply to the run's role are missing.
 type jsonTotals struct {
 	Sent      *uint64 `json:"sent,omitempty"`
 	Blocked   *uint64 `json:"blocked,omitempty"`
@@ -145,9 +145,9 @@ type jsonSaturation struct {
 	Of         int    `json:"of"`
 }
 
-// jsonCounts are the counters of ours, of an interval or of the run.
+// jsonCounts are the counters that only perfmq has, of an interval or of the run.
 type jsonCounts struct {
-	// Failures is by state and class what did not complete: {"failed": {"timeout": 10}}.
+	// Failures counts the messages that did not complete, by state and class: {"failed": {"timeout": 10}}.
 	Failures          map[string]map[string]uint64 `json:"failures"`
 	Redelivered       uint64                       `json:"redelivered"`
 	Foreign           uint64                       `json:"foreign"`
@@ -159,7 +159,7 @@ type jsonCounts struct {
 	Paused            uint64                       `json:"paused,omitempty"` // latencies with a pause of the tester
 	Commits           uint64                       `json:"commits,omitempty"`
 	CommitsFailed     uint64                       `json:"commitsFailed,omitempty"`
-	Delayed           uint64                       `json:"receivedDelayed,omitempty"`  // held back as asked for
+	Delayed           uint64                       `json:"receivedDelayed,omitempty"`  // with a requested delay
 	Early             uint64                       `json:"receivedEarly,omitempty"`    // part of them, too early
 	ConsumerReleased  uint64                       `json:"consumerReleased,omitempty"` // given back on purpose
 	ConsumerRejected  uint64                       `json:"consumerRejected,omitempty"` // part of received, on purpose
@@ -168,11 +168,11 @@ type jsonCounts struct {
 // jsonLowest is the lowest rate of a full measured second; missing if there were fewer than three of them.
 type jsonLowest struct {
 	PerSecond uint64  `json:"perSecond"`      // rounded
-	Time      int64   `json:"time"`           // when that second ended, ms since the epoch
+	Time      int64   `json:"time"`           // end of that second, ms since the epoch
 	Elapsed   float64 `json:"elapsedSeconds"` // the same from the start of the load
 }
 
-// jsonLatency has null in the place of each value if there are none.
+// jsonLatency has null for each value if there are none.
 type jsonLatency struct {
 	Mean  *string `json:"mean"`
 	P50   *int64  `json:"50"`
@@ -204,13 +204,13 @@ type jsonHealth struct {
 	MemoryPeak  uint64  `json:"memoryPeakBytes,omitempty"` // the most resident bytes; in the summary only
 }
 
-// Describe sets what the summary says of the run beside its figures: the plan and the versions.
+// Describe adds the plan and the versions of head to the summary.
 func (j *JSON) Describe(head result.Head) *JSON {
 	j.head = &head
 	return j
 }
 
-// described are keys of the summary that say what was measured; they are missing if nobody said.
+// described returns the keys of the summary for plan, versions and host; empty without Describe.
 func (j *JSON) described() (d jsonDescribed) {
 	if j.head != nil {
 		d = jsonDescribed{strconv.FormatInt(j.run.ID, 10), j.head.Plan, &j.head.Versions, &j.head.Host}
@@ -329,14 +329,14 @@ func (j *JSON) Summary(s *stats.Summary) error {
 
 func (j *JSON) sides() sides { return sides{j.run.Producing, j.run.Consuming} }
 
-// Close ends the array if that was not done yet, and closes the file.
+// Close ends the array of a pipe, and closes the file.
 func (j *JSON) Close() error { return j.file.close() }
 
 func (j *JSON) write(record any) error {
 	var b bytes.Buffer
 	b.WriteString(j.comma)
 	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false) // "a -> b" in a problem shall stay legible
+	encoder.SetEscapeHTML(false) // keeps "a -> b" in a problem legible
 	if err := encoder.Encode(record); err != nil {
 		return driver.Errorf(driver.ClassOther, "encode a record for the "+j.file.what, "", "%w", err)
 	}
@@ -369,7 +369,7 @@ func toJSONLatency(l *stats.Latency) *jsonLatency {
 	}
 }
 
-// toJSONLeftover returns nil if there are none, as in most intervals.
+// toJSONLeftover returns nil without values, as in most intervals.
 func toJSONLeftover(l stats.Latencies) *jsonLatencies {
 	if l == (stats.Latencies{}) {
 		return nil
@@ -381,7 +381,7 @@ func toJSONLeftover(l stats.Latencies) *jsonLatencies {
 	}
 }
 
-// totals returns the counts of the workers that there are.
+// totals returns the counts of the sides that exist.
 func (has sides) totals(c *stats.Counters) jsonTotals {
 	producing := has.sends
 	return jsonTotals{
@@ -391,7 +391,7 @@ func (has sides) totals(c *stats.Counters) jsonTotals {
 	}
 }
 
-// measured returns the counts of messages; waits are of none.
+// measured returns the counts of messages, without waits, which belong to no message.
 func (has sides) measured(c *stats.Counters) jsonTotals {
 	t := has.totals(c)
 	t.Blocked, t.NoLeave, t.Socket = nil, nil, nil

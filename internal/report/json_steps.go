@@ -7,7 +7,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// jsonFigures are the figures of a run or a step, those of artemis perf first and in its order.
+// jsonFigures are the figures of a run or a step: first those of artemis perf, in its order.
 type jsonFigures struct {
 	TotalSent          *uint64      `json:"totalSent,omitempty"`
 	TotalBlocked       *uint64      `json:"totalBlocked,omitempty"`
@@ -26,7 +26,7 @@ type jsonFigures struct {
 	MinimumReceived   *jsonLowest  `json:"minimumReceived,omitempty"`
 }
 
-// jsonEnds are the messages of a run or a step that did not end as they should, and other counts of ours.
+// jsonEnds counts the messages of a run or a step that were not accepted, and has other counts that only perfmq has.
 type jsonEnds struct {
 	TotalRejected    *uint64 `json:"totalRejected,omitempty"`
 	TotalReleased    *uint64 `json:"totalReleased,omitempty"`
@@ -43,11 +43,11 @@ type jsonStep struct {
 	Reason string `json:"reason"`
 	Start  int64  `json:"start"` // of its load, ms since the epoch
 	Time   int64  `json:"time"`  // its end, drain included
-	// Loaded is how long the load took, and Due how many messages the rates wanted to be sent in that time.
+	// Loaded is the length of the load; Due is the number of messages that its rates required in that time.
 	Loaded float64 `json:"loadSeconds"`
 	Due    uint64  `json:"due,omitempty"`
 	jsonFigures
-	// Average has messages per second of the measured time, which is without warm-up and drain; missing if there was none.
+	// Average has messages per second of the measured time, without warm-up and drain; missing if there was none.
 	Average *jsonAverage `json:"average,omitempty"`
 	jsonHighest
 	jsonEnds
@@ -69,10 +69,10 @@ type jsonGroup struct {
 	Measured jsonTotals `json:"measured"`
 }
 
-// sides tell which workers there are: keys of the others are missing.
+// sides tells which kinds of workers exist: keys of the others are missing.
 type sides struct{ sends, receives bool }
 
-// jsonAverage are messages per second, to two digits behind the point.
+// jsonAverage has messages per second, rounded to two decimals.
 type jsonAverage struct {
 	Seconds float64 `json:"seconds"`
 	result.Averages
@@ -91,12 +91,12 @@ type jsonNumbers struct {
 	Average *jsonAverage `json:"average,omitempty"` // missing if nothing was measured
 	jsonHighest
 	Spreads []result.Spread `json:"spreads,omitempty"` // of groups with several workers of a side
-	// Stalls are the times in which the broker stood still, in microseconds.
+	// Stalls are the stalls of the broker, in microseconds.
 	Stalls   []result.Stall   `json:"stalls,omitempty"`
 	Findings []result.Finding `json:"findings"`
-	// Outages are the times in which workers had lost their connections, of a run with --reconnect, in microseconds.
+	// Outages are the times without a connection of some worker, in microseconds; only with --reconnect.
 	Outages []result.Outage `json:"outages,omitempty"`
-	// BrokerHosts are the figures of each host of the brokers, of a run with a URL that names several.
+	// BrokerHosts are the figures of each host, if a URL names several.
 	BrokerHosts       []result.BrokerHost       `json:"brokerHosts,omitempty"`
 	BrokerHostSpreads []result.BrokerHostSpread `json:"brokerHostSpreads,omitempty"`
 }
@@ -120,7 +120,7 @@ type jsonCommand struct {
 	Step    string  `json:"step"`
 	When    string  `json:"when"` // "before" or "after" the step
 	Command string  `json:"command"`
-	Status  *int    `json:"status"` // null if it could not be run, or was killed
+	Status  *int    `json:"status"` // null if the command could not be run, or was killed
 	Seconds float64 `json:"seconds"`
 	Output  string  `json:"output"` // the end of it
 }

@@ -61,7 +61,7 @@ func TestJSON(t *testing.T) {
 	require.EqualValues(t, 27, records[2]["totalMissing"])
 }
 
-// The keys of artemis perf come first, in its order, and only those of what the run measures.
+// The keys of artemis perf come first, in its order, and only those for the run's role.
 func TestJSONKeys(t *testing.T) {
 	t.Parallel()
 	producer, consumer := clientRun(false), clientRun(false)
@@ -142,7 +142,7 @@ func TestJSONEmptyHistogramsAndIntervals(t *testing.T) {
 	require.Equal(t, []any{}, records[1]["problems"])
 }
 
-// A pipe cannot be sought in: it gets the end of the array at Close.
+// A pipe cannot seek: it gets the end of the array at Close.
 func TestJSONIntoPipe(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pipe")
@@ -213,7 +213,7 @@ func (m *memory) Close() error {
 
 func (m *memory) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// Whatever the size at which the disk is full, what was written before stays valid.
+// At whatever size the disk is full, the file stays valid JSON.
 func TestJSONDiskFull(t *testing.T) {
 	t.Parallel()
 	for limit := 4; limit < 4000; limit += 7 {
@@ -251,7 +251,7 @@ func TestCreateErrors(t *testing.T) {
 	require.Contains(t, driver.HintOf(fileError("create", "x", &os.PathError{Err: syscall.EACCES})), "may write")
 }
 
-// A reader of a pipe that stops reading must not stop the run for good.
+// A pipe whose reader stops reading must not block the run forever.
 func TestPipeDeadline(t *testing.T) {
 	t.Parallel()
 	reader, writer, err := os.Pipe()
@@ -279,7 +279,7 @@ func (h *hastyFile) SetWriteDeadline(at time.Time) error {
 	return h.File.SetWriteDeadline(time.Now().Add(20 * time.Millisecond))
 }
 
-// What only some protocols and longer runs have is left out elsewhere.
+// Keys for some protocols and for longer runs are missing in other runs.
 func TestJSONOwn(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "run.json")

@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// writeMarks writes a line for each mark that a step has passed.
+// writeMarks writes a line for each mark that was passed.
 func writeMarks(b *strings.Builder, list []stats.Mark, steps bool) {
 	for i := range list {
 		m := &list[i]

@@ -11,9 +11,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// writeNumbers writes what the run came to on average, and at most: of the measured part, but for the elapsed time,
-// which is from the start of the load to the end of the drain, and the messages of each worker, which are those of the
-// whole run.
+// writeNumbers writes average and highest rates of the measured part. The elapsed time is that from the start of the
+// load to the end of the drain, and the messages of each worker are those of the whole run.
 func (c *Console) writeNumbers(b *strings.Builder, s *stats.Summary) {
 	if s.Health.MemoryPeak > 0 {
 		writeText(b, "--- tester memory:", megabytes(float64(s.Health.MemoryPeak)), " MB (most resident)")
@@ -51,7 +50,7 @@ func (c *Console) writeAverages(b *strings.Builder, s *stats.Summary) {
 	}
 }
 
-// offered returns what a rate wanted, in brackets; empty without one.
+// offered returns the rate that was asked for and the missed share of it, in brackets; empty without a rate.
 func offered(o *stats.Offered) string {
 	switch {
 	case !o.Known():
@@ -73,8 +72,8 @@ func (c *Console) writeMaximum(b *strings.Builder, m *stats.Maximum) {
 	}
 }
 
-// writeExtreme writes a lowest or highest rate, and when the second ended that had it: from the start of the load, and
-// by the wall clock, to find it in the broker's log.
+// writeExtreme writes a lowest or highest rate, and the end of its second: from the start of the load, and by the wall
+// clock, to find it in the broker's log.
 func writeExtreme(b *strings.Builder, label string, l *stats.Lowest) {
 	if l.Known() {
 		writeText(b, label, fmt.Sprint(uint64(math.Round(l.PerSecond))),
@@ -93,10 +92,10 @@ func writeSpread(b *strings.Builder, s *stats.Spread) {
 	fmt.Fprintf(b, "%s: %d / %d / %d (minimum, median, maximum of %d)\n", label, s.Least, s.Median, s.Most, s.Workers)
 }
 
-// megabytes returns bytes as MB, of a million bytes, with three digits or all in front of the point.
+// megabytes returns bytes as MB (10^6 bytes), formatted by digits.
 func megabytes(bytes float64) string { return digits(bytes / 1e6) }
 
-// digits returns a number with three digits, or all in front of the point.
+// digits returns a number with three digits, or more if its integer part has more.
 func digits(v float64) string {
 	switch {
 	case v >= 99.95 || v == 0:
@@ -110,7 +109,7 @@ func digits(v float64) string {
 	}
 }
 
-// perSecond returns a rate; small ones with what is behind the point.
+// perSecond returns a rate, with decimals below 100.
 func perSecond(v float64) string {
 	if v < 100 && v != math.Trunc(v) {
 		return digits(v)
@@ -118,7 +117,7 @@ func perSecond(v float64) string {
 	return fmt.Sprintf("%.0f", v)
 }
 
-// percent returns a share of 1. What is not all, or more than nothing, never looks as if it was.
+// percent returns a share of 1 in percent. Rounding never turns a share into 0% or 100%.
 func percent(share float64) string {
 	switch v := 100 * share; {
 	case share > 0 && v < 0.01:

@@ -11,32 +11,32 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Limits of what is worth a finding.
+// Thresholds of findings.
 const (
-	// missedShare is the share of a rate that must be missed.
+	// missedShare is the minimum share of a rate that was missed.
 	missedShare = 0.01
-	// enoughValues is how many values percentiles that are compared must rest on.
+	// enoughValues is the minimum number of values of a latency whose percentile is compared.
 	enoughValues = 100
-	// noticeable is a latency below which nobody minds what it is compared with.
+	// noticeable is the minimum of the longer latency; shorter ones do not matter to users.
 	noticeable = 10 * time.Millisecond
-	// queueing is how many times the 99th percentile of ack that of transfer must be, and waiting that of response.
+	// queueing is the minimum ratio of transfer p99 to ack p99, waiting that of response p99 to ack p99.
 	queueing, waiting = 10, 2
-	// growing is the share of what is completed by which a backlog must grow, and enoughBacklog how many messages that
-	// must be.
+	// growing is the minimum growth of a backlog as a share of the messages completed, enoughBacklog the minimum in
+	// messages.
 	growing, enoughBacklog = 0.01, 100
-	// large is the share of what is completed that a backlog must be that did not grow steadily.
+	// large is the minimum share, of the messages completed, for a backlog that did not grow steadily.
 	large = 0.1
-	// enoughTime is how long the measured part must be for its rates and percentiles to be compared.
+	// enoughTime is the minimum length of a measured part whose rates and percentiles are compared.
 	enoughTime = 3 * time.Second
-	// starved is the share of what the others got below which a worker got too little, and enoughEach how many messages
-	// there must be for each worker.
+	// starved is the share of the other workers' messages below which a worker got too few, enoughEach the minimum number
+	// of messages per worker.
 	starved, enoughEach = 0.25, 100
-	// namedStalls is how many stalls a text names.
+	// namedStalls is the maximum number of stalls that a text names.
 	namedStalls = 3
 )
 
-// Observations returns what the figures of a run say beyond single messages: about its rates, latencies and workers,
-// and when the broker stood still. None makes the run a failure.
+// Observations returns findings about the rates, latencies and workers of a run, and about stalls of the broker. They
+// do not fail the run.
 func Observations(s *stats.Summary) (list []result.Finding) {
 	add := func(kind, subject string, n uint64, examples []string, format string, args ...any) {
 		list = append(list, result.Finding{
@@ -53,12 +53,12 @@ func Observations(s *stats.Summary) (list []result.Finding) {
 		return list
 	}
 	l := &s.Latencies
-	held := s.Total.Delayed > 0 // messages wait in the broker because they were to: the lateness tells of that
+	held := s.Total.Delayed > 0 // a delay makes messages wait in the broker; their latency is the lateness
 	if times, ok := longer(l.Transfer, l.Ack, queueing); ok && !held {
 		add("queueing", "", times, nil, "transfer p99 is %dx ack p99 (%s, %s): messages queue in the broker",
 			times, duration(l.Transfer.Percentile(99)), duration(l.Ack.Percentile(99)))
 	}
-	// Otherwise it is the tester that held them up, and a warning says so.
+	// If the tester itself was late, a warning says so.
 	byBroker := float64(s.Total.LateSends) < stats.MaxLateShare*float64(s.Total.Sent)
 	if times, ok := longer(l.Response, l.Ack, waiting); ok && byBroker {
 		add("late-sends-waited", "", times, nil,
@@ -79,12 +79,12 @@ func Observations(s *stats.Summary) (list []result.Finding) {
 	return list
 }
 
-// rateMissed is told in a warning, too.
+// rateMissed is also a warning.
 const rateMissed = "rate-missed"
 
 type adder func(kind, subject string, n uint64, examples []string, format string, args ...any)
 
-// stalled adds the stalls of each side.
+// stalled adds a finding for the stalls of each side.
 func stalled(s *stats.Summary, add adder) {
 	all := s.Stalls.Measured()
 	for _, side := range []struct {
@@ -131,10 +131,11 @@ func stalled(s *stats.Summary, add adder) {
 	}
 }
 
-// maxMoments is how many stalls a finding has as examples.
+// maxMoments is the maximum number of examples of a finding.
 const maxMoments = 10
 
-// longer tells whether the 99th percentile of one latency is that many times the other's, and how many times it is.
+// longer reports whether the p99 of l is at least factor times the p99 of than, and the ratio. It is false for
+// percentiles of too few values, and for a p99 below noticeable.
 func longer(l, than *stats.Latency, factor float64) (times uint64, ok bool) {
 	if l == nil || than == nil || l.Count() < enoughValues || than.Count() < enoughValues {
 		return 0, false
@@ -143,8 +144,9 @@ func longer(l, than *stats.Latency, factor float64) (times uint64, ok bool) {
 	return uint64(long / short), long >= factor*short && long >= float64(noticeable.Microseconds())
 }
 
-// backlog returns by how many messages more was completed than received in the measured part, and how many per second
-// that are; 0 per second if they came at once, as when a broker lets producers fill its memory and then holds them up.
+// backlog returns the growth of the backlog (completed minus received) in the measured part, in messages and per
+// second. The rate is 0 if the growth was not steady, for example if producers filled the broker's memory and were then
+// blocked.
 func backlog(s *stats.Summary) (n uint64, perSecond float64) {
 	a := &s.Average
 	if !s.ExpectedKnown || s.Total.Completed == 0 || a.Span <= 0 {
@@ -165,8 +167,8 @@ func backlog(s *stats.Summary) (n uint64, perSecond float64) {
 	return uint64(more), more / a.Span.Seconds()
 }
 
-// uneven adds where workers of a group that compete for the same messages, or send to the same destination, got much
-// less than others.
+// uneven adds findings for workers that received or sent far fewer messages than others of the same group, destination
+// and subscription.
 func uneven(workers []stats.WorkerTotal, add adder) {
 	type key struct {
 		group, destination, subscription string
@@ -223,7 +225,7 @@ func uneven(workers []stats.WorkerTotal, add adder) {
 	}
 }
 
-// duration returns microseconds in the unit that fits.
+// duration returns microseconds as us, ms or s.
 func duration(us int64) string {
 	switch v := float64(us); {
 	case v >= 1e6:
@@ -235,7 +237,7 @@ func duration(us int64) string {
 	}
 }
 
-// seconds returns a time of about a second or more.
+// seconds returns a duration in seconds, with three digits.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
 
 // stalls returns the stalls of a run.

@@ -10,7 +10,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// outcomeOf returns the result in a few words: "success, after 3 outages (12.4 s)".
+// outcomeOf returns the outcome of a run: "success, after 3 outages (12.4 s)".
 func outcomeOf(s *stats.Summary) string {
 	text := "fail"
 	if s.Success {
@@ -26,7 +26,7 @@ func outcomeOf(s *stats.Summary) string {
 	return text
 }
 
-// outagesInShort says how many outages there were, how long they lasted, and whether the load recovered.
+// outagesInShort returns the number of outages, their length, and whether the rate recovered.
 func outagesInShort(list []stats.Outage) string {
 	var sum time.Duration
 	var longest *stats.Outage
@@ -55,7 +55,7 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// outageNow says what an outage that goes on is like; empty if there is none.
+// outageNow describes the present outage; empty if there is none.
 func outageNow(p *stats.OutageProgress) string {
 	switch {
 	case p == nil || p.Since == 0:
@@ -116,10 +116,10 @@ func outageLine(o *stats.Outage) string {
 	return b.String()
 }
 
-// noteworthySilence is how long nothing must have come before an outage to be worth a word.
+// noteworthySilence is the minimum silence before an outage that its line mentions.
 const noteworthySilence = time.Second
 
-// recovery says whether the rates of before an outage were reached again.
+// recovery says whether the rates from before an outage were reached again.
 func recovery(o *stats.Outage) string {
 	switch {
 	case o.Recovered > 0:
@@ -148,7 +148,7 @@ func worst(w *stats.Worst) string {
 	return "; " + strings.Join(parts, ", ")
 }
 
-// outages returns those of a result.
+// outages returns the outages of a run.
 func outages(s *stats.Summary) (list []result.Outage) {
 	for i := range s.Outages {
 		o := &s.Outages[i]

@@ -46,8 +46,8 @@ func TestOutageLines(t *testing.T) {
 	require.Equal(t, "fail", outcomeOf(&stats.Summary{}))
 }
 
-// TestOutageLive: the console and the short format say what an outage is like while it goes on, and a row counts the
-// workers without a connection.
+// TestOutageLive: during an outage, the console and the short format describe it, and a row counts the workers without
+// a connection.
 func TestOutageLive(t *testing.T) {
 	t.Parallel()
 	for text, p := range map[string]*stats.OutageProgress{

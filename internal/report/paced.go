@@ -6,16 +6,15 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// paced gives a reporter longer intervals: the snapshots of so much time as one. It is for people; what is written to
-// files keeps its seconds.
+// paced joins snapshots to longer intervals, for outputs that people read. Files keep intervals of a second.
 type paced struct {
 	Reporter
 	every time.Duration
 	held  *stats.Snapshot
 }
 
-// Paced returns a reporter that passes on what it is given, intervals joined to that length. They end at the ends of
-// phases and steps, too.
+// Paced returns a reporter that passes intervals on to r, joined to the length every. Intervals of different phases or
+// steps are not joined.
 func Paced(r Reporter, every time.Duration) Reporter { return &paced{Reporter: r, every: every} }
 
 // Interval passes the joined interval on when it is long enough.
@@ -30,7 +29,7 @@ func (p *paced) Interval(s *stats.Snapshot) error {
 	} else {
 		p.held = p.held.Join(s)
 	}
-	if p.held.To.Sub(p.held.From) < p.every-shortest { // a second is cut some milliseconds early or late
+	if p.held.To.Sub(p.held.From) < p.every-shortest { // snapshots come some milliseconds early or late
 		return nil
 	}
 	return p.pass()
@@ -45,7 +44,7 @@ func (p *paced) pass() error {
 	return p.Reporter.Interval(s)
 }
 
-// Summary passes on what is left, and the summary.
+// Summary passes on the last, shorter interval, then the summary.
 func (p *paced) Summary(s *stats.Summary) error {
 	if err := p.pass(); err != nil {
 		return err

@@ -21,13 +21,13 @@ import (
 //
 // The metrics are filled from the snapshots, so they grow once a second. Counters include the warm-up, as the console's
 // totals do; latency histograms have a label phase, "warmup" or "measure" (the drain counts as measured, as in the
-// summary). In a run with several steps, what belongs to messages has a label step; perfmq_step_info names the present
-// one. The final figures can be scraped until Close. The histograms of b2c and s2c times appear with the first message
-// whose protocol tells them, the protocol's own counters with the first snapshot of a driver that has some.
+// summary). In a run with several steps, metrics of messages have a label step; perfmq_step_info names the present
+// step. The final figures can be scraped until Close. The histograms of b2c and s2c times appear with the first message
+// that has them, the protocol's own counters with the first snapshot that has them.
 //
-// A histogram has classic buckets, 1, 2.5 and 5 times each power of ten from 10 us to 100 s, and is a native one, of
-// schema 3, for scrapers that ask for protobuf. Sums and counts are exact; since latencies are kept to two significant
-// digits, one that lies less than 1% below a bucket's bound may be counted in the next bucket, never in a lower one.
+// A histogram has classic buckets (1, 2.5 and 5 times each power of ten, from 10 us to 100 s), and native buckets of
+// schema 3 for scrapers that ask for protobuf. Sums and counts are exact. Latencies have two significant digits, so a
+// latency less than 1% below the bound of a bucket may be counted in the next bucket, never in a lower one.
 type Prometheus struct {
 	collector *collector
 	registry  *prometheus.Registry
@@ -41,7 +41,7 @@ type Prometheus struct {
 type PrometheusOptions struct {
 	// Address to listen on, HOST:PORT, or :PORT, which is on loopback.
 	Address string
-	// Version is that of this program, for perfmq_build_info.
+	// Version is the version of this program, for perfmq_build_info.
 	Version string
 	// Web has TLS and users; empty for neither.
 	Web listen.Web
@@ -53,8 +53,8 @@ const (
 	maxScrapes    = 4 // at once
 )
 
-// NewPrometheus returns a reporter that listens on an address, and nowhere else. It can be scraped at once; figures of
-// the run are there from Start on.
+// NewPrometheus returns a reporter that listens on one address. It can be scraped at once; it has figures of the run
+// from Start on.
 func NewPrometheus(o PrometheusOptions) (*Prometheus, error) {
 	p := &Prometheus{
 		collector: newCollector(o.Version), registry: prometheus.NewRegistry(), web: o.Web,
@@ -75,28 +75,28 @@ func NewPrometheus(o PrometheusOptions) (*Prometheus, error) {
 	return p, nil
 }
 
-// Start takes over what is known of the run.
+// Start sets the description of the run.
 func (p *Prometheus) Start(run stats.Run) error {
 	p.collector.start(run)
 	return nil
 }
 
-// Address returns the address that is listened on, with the real port if 0 was asked for.
+// Address returns the address of the listener, with the real port if port 0 was requested.
 func (p *Prometheus) Address() net.Addr { return p.http.Addr() }
 
-// URL returns where the metrics are.
+// URL returns the URL of the metrics.
 func (p *Prometheus) URL() string { return p.web.URL(p.Address()) + "/metrics" }
 
-// Scraped returns a channel that is closed when somebody has scraped the figures of the summary.
+// Scraped returns a channel that is closed after the first complete scrape of the final figures.
 func (p *Prometheus) Scraped() <-chan struct{} { return p.scraped }
 
-// Interval takes over the figures.
+// Interval updates the figures.
 func (p *Prometheus) Interval(s *stats.Snapshot) error {
 	p.collector.interval(s)
 	return nil
 }
 
-// Summary takes over the final figures.
+// Summary sets the final figures.
 func (p *Prometheus) Summary(s *stats.Summary) error {
 	p.collector.summary(s)
 	return nil
@@ -110,8 +110,9 @@ func (p *Prometheus) Close() error {
 	return nil
 }
 
-// handler only reads. A listener that is meant for other machines is asked by whatever names they have for this one; on
-// loopback, another name than those of the machine comes from a web page.
+// handler serves reads only. On loopback it refuses requests with a foreign host name, because these come from web
+// pages (DNS rebinding). Other listeners accept any host name, because other machines may have their own names for this
+// one.
 func (p *Prometheus) handler(address string, at net.Addr) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", p.watched(promhttp.HandlerFor(labeled(p.registry, p.collector.labels), promhttp.HandlerOpts{
@@ -144,7 +145,7 @@ func answer(w http.ResponseWriter, status int, text string) {
 	_, _ = fmt.Fprintln(w, text)
 }
 
-// watched notes when the final figures were scraped.
+// watched closes scraped after a complete answer with the final figures.
 func (p *Prometheus) watched(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		final := p.collector.ended()
@@ -156,20 +157,20 @@ func (p *Prometheus) watched(h http.Handler) http.Handler {
 	})
 }
 
-// answered remembers how a request was answered.
+// answered records the status of an answer, and an error of writing it.
 type answered struct {
 	http.ResponseWriter
 	status int
 	err    error
 }
 
-// WriteHeader notes the status.
+// WriteHeader records the status.
 func (a *answered) WriteHeader(status int) {
 	a.status = status
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Write notes whether the client has gone.
+// Write records an error, for example if the client has disconnected.
 func (a *answered) Write(b []byte) (int, error) {
 	n, err := a.ResponseWriter.Write(b)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// collector holds the figures between snapshot and scrape. It is safe for concurrent use.
+// collector holds the figures of the last snapshot for scrapes. It is safe for concurrent use.
 type collector struct {
 	d       descriptions
 	version string
@@ -28,8 +28,8 @@ type collector struct {
 	started  bool
 	step     string // the present one; empty if there is only one, or when all have ended
 	phase    string
-	steps    []stepFigures  // of a run with one step, that
-	present  int            // the present one of them
+	steps    []stepFigures  // one element in a run with one step
+	present  int            // index of the present step in steps
 	total    stats.Counters // of all steps
 	protocol []driver.Counter
 	verified *verify.Progress // as of the last snapshot; nil if nothing is verified
@@ -39,12 +39,12 @@ type collector struct {
 	tester   testerFigures
 	stalls   stallFigures
 	outages  *stats.OutageProgress // nil without --reconnect
-	// histograms by name, phase and step; a latency that the run does not measure has none.
+	// histograms has no entry for a latency that the run does not measure.
 	histograms map[histogramKey]*buckets
 	final      *stats.Summary
 	groups     groupSeries
-	side       *brokerside.Use // of the broker, all intervals so far; nil if nothing is known
-	sideNow    *brokerside.Use // the last one
+	side       *brokerside.Use // of the broker, over all intervals so far; nil if nothing is known
+	sideNow    *brokerside.Use // of the broker, in the last interval with figures
 }
 
 // stepFigures are the counters of a step.
@@ -57,16 +57,16 @@ type histogramKey struct {
 	desc  *prometheus.Desc
 	phase string
 	step  int
-	group string // empty for all groups; those of one have no step
+	group string // empty for all groups; keys with a group have no step
 }
 
-// ended is the phase after the summary; the others are those of stats.Phase.
+// ended is the phase after the summary, in addition to those of stats.Phase.
 const ended = "ended"
 
-// namedSteps is how many steps have series of their own; later ones share the last of them.
+// namedSteps is the maximum number of steps with series of their own; later steps share the series of others.
 const namedSteps = 50
 
-// others is the value of labels for what has no series of its own.
+// others is the label of steps, groups and destinations without a series of their own.
 const others = "others"
 
 func newCollector(version string) *collector {
@@ -100,10 +100,10 @@ func (c *collector) start(run stats.Run) {
 	}
 }
 
-// maxStepLabel is how many bytes the name of a step has as a label.
+// maxStepLabel is the maximum length of a step's label, in bytes.
 const maxStepLabel = 64
 
-// stepLabel returns the name of a step as a label. Steps of one label share their series.
+// stepLabel returns the label of a step. Steps with equal labels share their series.
 func stepLabel(name string) string {
 	label := safetext.Line(name)
 	if len(label) <= maxStepLabel {
@@ -112,24 +112,24 @@ func stepLabel(name string) string {
 	return strings.ToValidUTF8(label[:maxStepLabel], "")
 }
 
-// shown tells whether a step has series: all steps so far, and the next one, so that rate() sees its first second.
+// shown reports whether step i has series. The next step has them in advance, so that rate() sees its first second.
 func (c *collector) shown(i int) bool { return i <= c.present+1 }
 
-// labels returns the user's labels; none before the run.
+// labels returns the user's labels on every series; none before the run.
 func (c *collector) labels() []*dto.LabelPair {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.more
 }
 
-// begun tells whether the load has.
+// begun reports whether the load has begun.
 func (c *collector) begun() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.started
 }
 
-// ended tells whether the figures are final.
+// ended reports whether the figures are final.
 func (c *collector) ended() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,7 +166,7 @@ func (c *collector) interval(s *stats.Snapshot) {
 	c.groups.interval(c, phase, s.Groups)
 }
 
-// stepOf returns the figures that a step has, alone or with others.
+// stepOf returns the index of a step's figures; that of the last element if the step has no series of its own.
 func (c *collector) stepOf(label string) int {
 	for i := range c.steps {
 		if c.steps[i].labels[0] == label {
@@ -176,7 +176,7 @@ func (c *collector) stepOf(label string) int {
 	return len(c.steps) - 1
 }
 
-// observe adds latencies of messages that were due in a phase.
+// observe adds the latencies of messages that were due in a phase.
 func (c *collector) observe(phase string, l stats.Latencies) {
 	for _, of := range []struct {
 		desc    *prometheus.Desc
@@ -211,7 +211,7 @@ func (c *collector) summary(s *stats.Summary) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.step, c.phase, c.inFlight, c.workers, c.final = "", ended, 0, 0, s
-	if c.outages != nil { // nobody waits for a connection any more
+	if c.outages != nil { // no worker waits for a connection any more
 		p := *c.outages
 		p.Since, p.Down = 0, 0
 		c.outages = &p

@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// descriptions are the names, helps and labels of all metrics of ours. docs/prometheus.md lists them.
+// descriptions are the names, helps and labels of perfmq's metrics. docs/prometheus.md lists them.
 type descriptions struct {
 	build, step, start, phase, workers, inFlight     *prometheus.Desc
 	sent, blocked, completed, failed, unsent, late   *prometheus.Desc
@@ -31,20 +31,20 @@ type descriptions struct {
 	all                                              []*prometheus.Desc
 }
 
-// describer makes descriptions and keeps them.
+// describer makes descriptions and collects them in all.
 type describer struct {
 	all   []*prometheus.Desc
-	steps bool // what belongs to messages has a label for the step
+	steps bool // metrics of messages have a label for the step
 }
 
-// of describes a metric that a run has once.
+// of describes a metric without a label for the step.
 func (d *describer) of(name, help string, labels ...string) *prometheus.Desc {
 	desc := prometheus.NewDesc("perfmq_"+name, help, labels, nil)
 	d.all = append(d.all, desc)
 	return desc
 }
 
-// load describes a metric that each step of a run with several has.
+// load describes a metric of messages. In a run with several steps it has a label for the step.
 func (d *describer) load(name, help string, labels ...string) *prometheus.Desc {
 	if d.steps {
 		labels = slices.Concat(labels, []string{"step"})
@@ -52,7 +52,7 @@ func (d *describer) load(name, help string, labels ...string) *prometheus.Desc {
 	return d.of(name, help, labels...)
 }
 
-// describe returns the descriptions of a run, with or without several steps.
+// describe returns the descriptions of a run; steps is true if it has several steps.
 func describe(version string, steps bool) descriptions {
 	d := &describer{steps: steps}
 	m := descriptions{

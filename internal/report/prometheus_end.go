@@ -7,7 +7,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// endDescriptions are those of metrics that are there when the run has ended.
+// endDescriptions describe the metrics that exist only after the end of the run.
 type endDescriptions struct {
 	success, missing, expected, end, rate, missed *prometheus.Desc
 	limit, findings, problems, warnings           *prometheus.Desc
@@ -42,13 +42,13 @@ func describeEnd(d *describer) endDescriptions {
 	}
 }
 
-// Bounds of series that a scenario or its brokers decide on.
+// Maximum numbers of series that depend on the scenario or the brokers.
 const (
 	maxThresholds = 100
 	maxBrokers    = 20
 )
 
-// collectEnd emits what the summary says.
+// collectEnd emits the figures of the summary.
 func collectEnd(d *endDescriptions, run *stats.Run, s *stats.Summary, emit emitter) {
 	emit.gauge(d.success, oneIf(s.Success))
 	if s.ExpectedKnown {

@@ -55,8 +55,8 @@ func nativeBuckets(h *dto.Histogram) map[float64]int64 {
 	return buckets
 }
 
-// TestPrometheusNative: each value is in the native bucket that its place in the HdrHistogram belongs to, and classic
-// buckets are there, too.
+// TestPrometheusNative: each value is in the native bucket of its bar in the HdrHistogram, and classic buckets exist,
+// too.
 func TestPrometheusNative(t *testing.T) {
 	t.Parallel()
 	p, url := startPrometheus(t, clientRun(false))
@@ -107,7 +107,7 @@ func TestNativeIndex(t *testing.T) {
 	}
 }
 
-// TestPrometheusTester: the tester's own health adds up over the intervals; gauges are those of the last one.
+// TestPrometheusTester: counters of the tester's health add up over the intervals; gauges have the last value.
 func TestPrometheusTester(t *testing.T) {
 	t.Parallel()
 	p, url := startPrometheus(t, clientRun(false))
@@ -151,7 +151,7 @@ func TestPrometheusOutages(t *testing.T) {
 	scrape(t, url).require(t, want)
 }
 
-// TestPrometheusStalls: those of each side, by phase; a run that only sends has no other side.
+// TestPrometheusStalls: stalls are counted by side and phase; a run that only sends has no receiving side.
 func TestPrometheusStalls(t *testing.T) {
 	t.Parallel()
 	p, url := startPrometheus(t, clientRun(false))
@@ -174,7 +174,7 @@ func TestPrometheusStalls(t *testing.T) {
 	require.NotContains(t, scrape(t, url).values, "perfmq_stalls_total phase=measure side=receive")
 }
 
-// TestPrometheusEnd: what the summary says.
+// TestPrometheusEnd tests the metrics of the summary.
 func TestPrometheusEnd(t *testing.T) {
 	t.Parallel()
 	p, url := startPrometheus(t, clientRun(true))
@@ -206,7 +206,7 @@ func TestPrometheusEnd(t *testing.T) {
 	})
 }
 
-// TestPrometheusBounds: destinations, steps and names of any number and length make a bounded number of series.
+// TestPrometheusBounds: the number of series is bounded for any number and length of destinations and steps.
 func TestPrometheusBounds(t *testing.T) {
 	t.Parallel()
 	run := clientRun(false)
@@ -240,7 +240,7 @@ func TestPrometheusBounds(t *testing.T) {
 	require.Equal(t, 50, series)
 }
 
-// TestPrometheusGroupInfo: by it, the figures of groups are those of roles and protocols.
+// TestPrometheusGroupInfo: perfmq_group_info maps groups to roles and protocols.
 func TestPrometheusGroupInfo(t *testing.T) {
 	t.Parallel()
 	f := groupRun(30)

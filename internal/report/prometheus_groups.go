@@ -8,8 +8,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// groupDescriptions are the metrics that each group of a scenario has. They have names of their own, so that the sum
-// over all series of another one is that of the run.
+// groupDescriptions describe the metrics per group of a scenario. They have names of their own, so that sums over the
+// series of the other metrics stay those of the run.
 type groupDescriptions struct {
 	sent, completed, failed, received, redelivered, inFlight *prometheus.Desc
 	delay, ack, response, transfer                           *prometheus.Desc
@@ -38,23 +38,22 @@ func describeGroups(d *describer) groupDescriptions {
 	}
 }
 
-// namedGroups is how many groups have series of their own in metrics.
+// namedGroups is the maximum number of groups with series of their own.
 const namedGroups = 20
 
-// groupSeries are the series of the groups of a scenario that has several. Of many groups the first ones have series of
-// their own, the others have one together.
+// groupSeries are the series of a scenario with several groups. Groups beyond namedGroups share one series.
 type groupSeries struct {
 	list []groupTotals
 }
 
 type groupTotals struct {
-	name            string // as the label has it
+	name            string // as in the label
 	sends, receives bool
 	total           stats.Counters
-	of              *stats.RunGroup // nil for several
+	of              *stats.RunGroup // nil for the shared series
 }
 
-// place returns where the i-th group of the run is in the list.
+// place returns the totals of the i-th group of the run.
 func (g *groupSeries) place(i int) *groupTotals { return &g.list[min(i, namedGroups)] }
 
 func (g *groupSeries) start(groups []stats.RunGroup) {
@@ -78,7 +77,7 @@ func (g *groupSeries) start(groups []stats.RunGroup) {
 	}
 }
 
-// interval takes over the totals, and adds the latencies to the histograms of c.
+// interval updates the totals, and adds the latencies to the histograms of c.
 func (g *groupSeries) interval(c *collector, phase string, groups []stats.GroupInterval) {
 	if len(g.list) == 0 {
 		return
@@ -97,7 +96,7 @@ func (g *groupSeries) interval(c *collector, phase string, groups []stats.GroupI
 	}
 }
 
-// summary takes over the final totals.
+// summary sets the final totals.
 func (g *groupSeries) summary(groups []stats.GroupSummary) {
 	if len(g.list) == 0 || len(groups) == 0 {
 		return

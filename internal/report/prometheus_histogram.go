@@ -10,7 +10,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// buckets is a histogram as Prometheus has it, in microseconds: with the classic buckets, and as a native histogram.
+// buckets is a histogram in microseconds, with Prometheus's classic buckets and as a native histogram.
 type buckets struct {
 	bounds [22]int64 // upper, inclusive, ascending: 10 us to 100 s
 	counts [22]uint64
@@ -41,8 +41,8 @@ func newBuckets() *buckets {
 	return b
 }
 
-// add adds all values of l. Each counts as the upper end of its place in the histogram, so a bucket never holds more
-// than belongs there.
+// add adds all values of l. A value counts as the upper bound of its bar in l, so it never lands in a bucket below its
+// own.
 func (b *buckets) add(l *stats.Latency) {
 	l.Bars(func(upTo, count int64) {
 		for i, bound := range b.bounds {
@@ -61,12 +61,12 @@ func (b *buckets) add(l *stats.Latency) {
 	b.sum += l.Sum()
 }
 
-// nativeIndex returns the index of the native bucket of a time in microseconds, which is above 0.
+// nativeIndex returns the index of the native bucket for us microseconds; us is above 0.
 func nativeIndex(us int64) int {
 	v := float64(us) / 1e6
 	upper := func(i int) float64 { return math.Exp2(float64(i) / nativePerOctave) }
 	i := int(math.Ceil(nativePerOctave * math.Log2(v)))
-	for upper(i-1) >= v { // rounding
+	for upper(i-1) >= v { // corrects rounding of the logarithm
 		i--
 	}
 	for upper(i) < v {
@@ -78,7 +78,7 @@ func nativeIndex(us int64) int {
 // metric returns the histogram as it is now.
 func (b *buckets) metric(desc *prometheus.Desc, labels ...string) prometheus.Metric {
 	h := &dto.Histogram{
-		SampleCount: new(b.count), SampleSum: new(float64(b.sum) / 1e6), // it is read after the lock is free
+		SampleCount: new(b.count), SampleSum: new(float64(b.sum) / 1e6), // copies: they are read without the lock
 		Schema: new(int32(nativeSchema)), ZeroThreshold: new(prometheus.DefNativeHistogramZeroThreshold),
 		ZeroCount: new(b.zero),
 	}
@@ -107,12 +107,12 @@ func (b *buckets) metric(desc *prometheus.Desc, labels ...string) prometheus.Met
 		before = b.native[i]
 	}
 	if len(indexes) == 0 {
-		h.PositiveSpan = []*dto.BucketSpan{{Offset: new(int32(0)), Length: new(uint32(0))}} // it is a native one all the same
+		h.PositiveSpan = []*dto.BucketSpan{{Offset: new(int32(0)), Length: new(uint32(0))}} // marks an empty native histogram
 	}
 	return &histogram{desc: desc, labels: prometheus.MakeLabelPairs(desc, labels), figures: h}
 }
 
-// histogram is a metric with classic buckets, which every Prometheus reads, and native ones, which it asks for over
+// histogram is a metric with classic buckets, which every Prometheus reads, and native ones, which are sent over
 // protobuf.
 type histogram struct {
 	desc    *prometheus.Desc

@@ -17,11 +17,10 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// runInfoName is the name of the metric that has all labels.
+// runInfoName is the metric with all labels of the user's.
 const runInfoName = "perfmq_run_info"
 
-// runInfo says what is measured. It has labels for the name of the scenario, and for labels of the user's, only if
-// there are such.
+// runInfo describes the run. It has a label for the scenario only in a run of a scenario.
 func runInfo(run *stats.Run, own []*dto.LabelPair) prometheus.Metric {
 	labels := []string{"protocol", "consumer_protocol", "client", "consumer_client", "destinations"}
 	values := []string{
@@ -37,10 +36,10 @@ func runInfo(run *stats.Run, own []*dto.LabelPair) prometheus.Metric {
 	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, 1, values...)
 }
 
-// namedDestinations is how many destinations have a label, or a series, of their own.
+// namedDestinations is the maximum number of destinations in a label, and of those with series of their own.
 const namedDestinations = 20
 
-// destinations returns the first destinations, and how many more there are.
+// destinations returns the first destinations, and the number of the others.
 func destinations(list []string) string {
 	text := strings.Join(list[:min(len(list), namedDestinations)], ",")
 	if more := len(list) - namedDestinations; more > 0 {
@@ -49,12 +48,12 @@ func destinations(list []string) string {
 	return text
 }
 
-// seriesLabels is how many bytes the user's labels of a series take at most, names and values. There are hundreds of
+// seriesLabels bounds the user's labels on every series, names and values together, in bytes: a run has hundreds of
 // series.
 const seriesLabels = 256
 
-// userLabels returns the labels of the user's. Those that every series has are the first ones, by name, that are short
-// enough.
+// userLabels returns all labels of the user's, and those for every series: in the order of their names, each that still
+// fits into seriesLabels.
 func userLabels(labels map[string]string) (all, series []*dto.LabelPair) {
 	seen := map[string]bool{}
 	room := seriesLabels
@@ -75,7 +74,7 @@ func userLabels(labels map[string]string) (all, series []*dto.LabelPair) {
 	return all, series
 }
 
-// labeled gathers what another gatherer does, with more labels on every series that does not have them.
+// labeled adds labels to every series of g except perfmq_run_info, which has them already.
 func labeled(g prometheus.Gatherer, more func() []*dto.LabelPair) prometheus.GathererFunc {
 	return func() ([]*dto.MetricFamily, error) {
 		families, err := g.Gather()
@@ -99,8 +98,8 @@ func labeled(g prometheus.Gatherer, more func() []*dto.LabelPair) prometheus.Gat
 // maxLabelName bounds the names of labels, in bytes.
 const maxLabelName = 128
 
-// labelName returns the name of a label of the user's as one of a metric (data model of Prometheus:
-// [a-zA-Z_][a-zA-Z0-9_]*). The text in front of it keeps it apart from labels of ours.
+// labelName returns the name of a user's label in the syntax of Prometheus (data model: [a-zA-Z_][a-zA-Z0-9_]*). The
+// prefix keeps it apart from perfmq's own labels.
 func labelName(name string) string {
 	name = name[:min(len(name), maxLabelName)]
 	return "label_" + strings.Map(func(r rune) rune {
@@ -111,7 +110,7 @@ func labelName(name string) string {
 	}, name)
 }
 
-// Describe sends nothing: which metrics there are depends on the run.
+// Describe sends nothing, because the metrics depend on the run.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the figures as of the last snapshot.
@@ -150,7 +149,7 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	}
 	c.groups.collect(&c.d.group, emit)
 	for key, b := range c.histograms {
-		// A series without new values has no quantiles, so that of the warm-up is not there in the measurement.
+		// During the measurement the series of the warm-up are omitted: without new values their quantiles would be NaN.
 		if b.count > 0 && (key.phase == stats.Measure.String() || c.phase != stats.Measure.String()) {
 			emit <- b.metric(key.desc, c.labelsOf(key)...)
 		}
@@ -172,7 +171,7 @@ func (c *collector) labelsOf(key histogramKey) []string {
 	return slices.Concat([]string{key.phase}, c.steps[key.step].labels)
 }
 
-// collectCounters emits the counters of messages, of a step or of the whole run.
+// collectCounters emits the counters of messages of a step, or of the run if it has one step.
 func (c *collector) collectCounters(emit emitter, t *stats.Counters, step []string) {
 	if c.run.Producing {
 		c.collectProducing(emit, t, step)
@@ -202,7 +201,7 @@ func (c *collector) collectProducing(emit emitter, t *stats.Counters, step []str
 	emit.counter(c.d.late, t.LateSends, step...)
 	emit.counter(c.d.strays, t.Strays, step...)
 	for _, f := range failuresOf(t) {
-		// All classes are there from the beginning, so that rate() sees the first failure.
+		// All classes exist from the beginning, so that rate() sees the first failure.
 		for class := range driver.NumClasses {
 			if class != driver.ClassNone || f.classes[class] > 0 {
 				emit.counter(c.d.failed, f.classes[class], with(f.name, class.String())...)
@@ -263,8 +262,8 @@ func (c *collector) collectVerified(emit emitter) {
 	finding("foreign", p.Foreign)
 }
 
-// emitter sends metrics to a scrape. Its Must functions panic only if labels and description do not fit, which the
-// tests would show.
+// emitter sends metrics to a scrape. Its Must functions panic only if labels do not match the description, a mistake
+// that the tests find.
 type emitter chan<- prometheus.Metric
 
 func (e emitter) counter(d *prometheus.Desc, n uint64, labels ...string) {

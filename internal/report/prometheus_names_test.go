@@ -19,7 +19,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// everything feeds a run that has every metric.
+// everything returns the registry of a run with every metric.
 func everything(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	f := fakeSteps(t, 3, 2, 1)
@@ -60,12 +60,12 @@ func everything(t *testing.T) *prometheus.Registry {
 	s.Thresholds = slices.Concat(fakeThresholds(), fakeThresholds())
 	s.Limit, s.Protocol = stats.Limit{Kind: stats.LimitNone}, []driver.Counter{{Name: "tx-checks", Value: 1}}
 	require.NoError(t, p.Summary(s))
-	p.collector.step = "allout" // which has gone by now
+	p.collector.step = "allout" // Summary has reset it
 	return p.registry
 }
 
-// TestMetricNames holds the names, types and labels of all metrics against docs/prometheus.md. Renaming one, or taking
-// one or a label away, breaks the dashboards and alerts of users: it needs a line under Changed in CHANGELOG.md.
+// TestMetricNames holds the names, types and labels of all metrics against docs/prometheus.md. Renaming or removing a
+// metric or a label breaks the dashboards and alerts of users: it needs a line under Changed in CHANGELOG.md.
 func TestMetricNames(t *testing.T) {
 	t.Parallel()
 	registry := everything(t)

@@ -2,7 +2,7 @@ package report
 
 import "github.com/perfmq/perfmq/pkg/driver"
 
-// collectOutages emits how things stand with outages.
+// collectOutages emits the figures of outages; none without --reconnect.
 func (c *collector) collectOutages(emit emitter) {
 	p := c.outages
 	if p == nil {
@@ -18,7 +18,7 @@ func (c *collector) collectOutages(emit emitter) {
 	for name, us := range map[string]int64{"ack": w.Ack, "response": w.Response, "transfer": w.Transfer} {
 		emit.gauge(c.d.outageWorst, float64(us)/1e6, name)
 	}
-	for class := range driver.NumClasses { // rate() sees the first failure of the class that there is most often
+	for class := range driver.NumClasses { // the most frequent class exists from the beginning, for rate()
 		if n := p.Attempts[class]; n > 0 || class == driver.ClassConnect {
 			emit.counter(c.d.reconnectFailures, n, class.String())
 		}

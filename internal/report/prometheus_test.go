@@ -179,8 +179,8 @@ func checkHistograms(t *testing.T, m metrics) {
 			got[b.GetUpperBound()] = b.GetCumulativeCount()
 		}
 		require.Len(t, got, 23) // +Inf is one of them
-		// 50, 100, 250 and 500 ms and 1 s are themselves among the values, and none is exact to the microsecond in a
-		// histogram of two digits: each counts in the bucket above its own.
+		// The values include the bounds 50, 100, 250 and 500 ms and 1 s. A histogram of two digits rounds them up, so each
+		// counts in the next bucket.
 		for bound, n := range map[float64]uint64{0.0001: 0, 0.025: 0, 0.05: 0, 0.1: 1, 0.25: 4, 0.5: 9, 1: 19, 2.5: 20, 100: 20} {
 			require.Equal(t, n*times, got[bound], "%s: up to %v in %v", phase, bound, got)
 		}
@@ -226,7 +226,7 @@ func TestPrometheusBuckets(t *testing.T) {
 	require.EqualValues(t, 3_600_000_201, b.sum)
 }
 
-// Only what the role has is there.
+// Metrics that do not apply to the role are missing.
 func TestPrometheusRoles(t *testing.T) {
 	t.Parallel()
 	run := clientRun(false)
@@ -280,7 +280,7 @@ func TestPrometheusPages(t *testing.T) {
 	}
 }
 
-// TestPrometheusReady: there are figures from the begin of the load on, until Close.
+// TestPrometheusReady: /readyz succeeds from the start of the load until Close.
 func TestPrometheusReady(t *testing.T) {
 	t.Parallel()
 	p, err := NewPrometheus(PrometheusOptions{Address: "127.0.0.1:0"})
@@ -302,7 +302,7 @@ func TestPrometheusReady(t *testing.T) {
 	ready(http.StatusOK, "ok")
 }
 
-// TestPrometheusScraped: only a whole answer with the final figures is a scrape of them.
+// TestPrometheusScraped: only a complete answer with the final figures closes Scraped.
 func TestPrometheusScraped(t *testing.T) {
 	t.Parallel()
 	p, url := startPrometheus(t, clientRun(false))
@@ -342,7 +342,7 @@ func TestPrometheusListenErrors(t *testing.T) {
 	}
 }
 
-// Metrics are on loopback unless an address is written out, and there not for web pages.
+// Metrics are on loopback unless the address has a host; there, web pages cannot read them.
 func TestPrometheusIsLocal(t *testing.T) {
 	t.Parallel()
 	p, err := NewPrometheus(PrometheusOptions{Address: ":0", Version: "1.2.3"})
@@ -361,7 +361,7 @@ func TestPrometheusIsLocal(t *testing.T) {
 		{p, "localhost", http.StatusOK},
 		{p, "127.0.0.1:9400", http.StatusOK},
 		{p, "evil.example", http.StatusMisdirectedRequest},
-		{all, "scraped-by-name.example:9400", http.StatusOK}, // it was put there for others
+		{all, "scraped-by-name.example:9400", http.StatusOK}, // it listens for other machines
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+strconv.Itoa(test.p.Address().(*net.TCPAddr).Port)+"/metrics", nil)
 		require.NoError(t, err)
@@ -373,7 +373,7 @@ func TestPrometheusIsLocal(t *testing.T) {
 	}
 }
 
-// After Close nothing listens, and a scraper that does not finish its request cannot hold it up.
+// After Close nothing listens. A scraper that does not finish its request does not delay Close.
 func TestPrometheusClose(t *testing.T) {
 	t.Parallel()
 	p, err := NewPrometheus(PrometheusOptions{Address: "127.0.0.1:0", Version: "1.2.3"})
@@ -386,7 +386,7 @@ func TestPrometheusClose(t *testing.T) {
 	slow, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
 	require.NoError(t, err)
 	defer slow.Close()
-	_, err = io.WriteString(slow, "GET /metrics HTTP/1.1\r\n") // and never the rest
+	_, err = io.WriteString(slow, "GET /metrics HTTP/1.1\r\n") // the rest never follows
 	require.NoError(t, err)
 	began := time.Now()
 	require.NoError(t, p.Close())

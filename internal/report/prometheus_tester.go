@@ -8,7 +8,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// testerDescriptions are those of the tester's own health, and of its machine.
+// testerDescriptions describe the metrics of the tester's own health and of its machine.
 type testerDescriptions struct {
 	cpu, cores, gcPauses, gcPauseMax     *prometheus.Desc
 	memory, wait, pauses, pauseMax       *prometheus.Desc
@@ -39,7 +39,7 @@ func describeTester(d *describer) testerDescriptions {
 	}
 }
 
-// testerFigures are those of all intervals so far.
+// testerFigures are the tester's figures over all intervals so far.
 type testerFigures struct {
 	sum       stats.Health
 	memory    uint64 // at the end of the last interval
@@ -79,7 +79,7 @@ func (f *testerFigures) collect(d *testerDescriptions, emit emitter) {
 	}
 }
 
-// stallFigures are the stalls so far, by side and whether they were in a warm-up.
+// stallFigures are the stalls so far, by side and by phase: 0 measured, 1 warm-up.
 type stallFigures [2][2]struct {
 	count  uint64
 	length time.Duration
@@ -92,7 +92,7 @@ func (f *stallFigures) add(list []stats.Stall) {
 		if s.Warmup {
 			warmup = 1
 		}
-		if s.Side < stats.BothSides { // which a snapshot does not have
+		if s.Side < stats.BothSides { // snapshots have stalls per side only
 			of := &f[s.Side][warmup]
 			of.count++
 			of.length += s.Length

@@ -1,18 +1,18 @@
-// Package report turns the snapshots of a run into what people and programs read: the console, a JSON file, an HDR log,
-// Prometheus metrics.
+// Package report writes the snapshots of a run to its outputs: the console, a JSON file, an HDR log, Prometheus
+// metrics.
 //
 // # The model
 //
 //	engine --Start, Interval..., Summary, Close--> Fan --> Console, JSON, HDR, Prometheus
 //
-// A [Reporter] is fed by one goroutine, in that order, with the immutable values of internal/stats. It computes nothing
-// that is not in them: a rate is a delta over the interval's real length, a percentile is what [stats.Latency] says. It
-// never sees a message, so it costs the load nothing but its share of the processor once a second.
+// One goroutine calls a [Reporter], in that order, with the immutable values of internal/stats. A reporter derives its
+// figures from these values: a rate is a delta over the interval's real length, a percentile comes from
+// [stats.Latency]. It never sees a message, so it costs the load only its processor time once a second.
 //
-// A reporter that fails is left out from then on and the others go on, see [Fan]: a full disk must not cost an
-// hour's measurement. Files are created before the run, so that a mistyped folder is noticed then.
+// A reporter that fails is not called again and the others go on, see [Fan]: a full disk must not cost an hour's
+// measurement. Files are created before the run, so that a mistyped folder is reported before the load.
 //
-// Where one of the outputs resembles that of `artemis perf`, its comments say what is the same and what was added.
+// If an output resembles that of `artemis perf`, its comments name the differences.
 package report
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// Reporter is one output of a run. Its methods are called by one goroutine at a time and must not keep the run waiting.
+// Reporter is one output of a run. One goroutine at a time calls its methods; they must not block the run.
 type Reporter interface {
 	// Start is called once, before the first snapshot.
 	Start(run stats.Run) error
@@ -30,20 +30,20 @@ type Reporter interface {
 	Interval(snapshot *stats.Snapshot) error
 	// Summary is called once, after the last snapshot; not at all if the run could not begin.
 	Summary(summary *stats.Summary) error
-	// Close ends the output so that it is complete, whatever was called before. It is called once, also after an error.
+	// Close completes the output, whatever was called before. It is called once, also after an error.
 	Close() error
 }
 
-// Fan passes everything on to several reporters, in order. It is a [Reporter] itself.
+// Fan passes all calls on to several reporters, in order. It is a [Reporter] itself.
 //
-// One that returns an error is not called again except for Close, and the others are not affected. Interval and Summary
-// therefore always return nil; Start returns what failed, as a run that cannot report as it was asked to had better not
-// begin; Close returns the first error of each reporter, joined, but for those that Start returned already.
+// After an error, a reporter only gets Close; the others are not affected. Interval and Summary therefore always return
+// nil. Start returns all errors, because a run should not begin without its outputs. Close returns the first error of
+// each reporter, joined, except those that Start returned.
 type Fan struct {
-	// OnError, if not nil, is called at once with the error of a reporter that Interval or Summary lost, to tell the
-	// user. Close returns the same error once more.
+	// OnError, if not nil, is called at once with an error of Interval or Summary, to tell the user. Close returns the
+	// same error again.
 	OnError func(error)
-	// Secrets are not shown by any reporter. See clean.go.
+	// Secrets are removed from all texts for reporters. See clean.go.
 	Secrets *safetext.Secrets
 
 	outputs []output
@@ -55,7 +55,7 @@ type output struct {
 	err    error // the first one after Start
 }
 
-// NewFan returns a Fan over the given reporters. With none it is a reporter that does nothing.
+// NewFan returns a Fan over the given reporters. Without reporters it does nothing.
 func NewFan(reporters ...Reporter) *Fan {
 	f := &Fan{Secrets: &safetext.Secrets{}, outputs: make([]output, len(reporters))}
 	for i, r := range reporters {
@@ -64,7 +64,7 @@ func NewFan(reporters ...Reporter) *Fan {
 	return f
 }
 
-// Start starts all reporters, also those after one that fails, and returns their errors joined.
+// Start starts all reporters, even after an error, and returns their errors joined.
 func (f *Fan) Start(run stats.Run) error {
 	var errs []error
 	run = cleanRun(f.Secrets, run)

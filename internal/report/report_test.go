@@ -13,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// scripted notes what is called and fails where it is told to.
+// scripted is a reporter that records its calls and fails in chosen ones.
 type scripted struct {
 	name  string
 	fail  []string // calls that return an error
@@ -82,7 +82,7 @@ func requireError(t *testing.T, want string, err error) {
 	require.EqualError(t, err, want)
 }
 
-// Two outputs on a full disk: both are named at the end, and the others have everything.
+// With two outputs on a full disk, Close names both, and the others are complete.
 func TestFanFullDisk(t *testing.T) {
 	t.Parallel()
 	var console bytes.Buffer

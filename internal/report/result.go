@@ -19,26 +19,26 @@ import (
 // loadStep is the name of the only step of a plain command line.
 const loadStep = "load"
 
-// ResultOptions are what a [Result] cannot learn from the run.
+// ResultOptions are the settings of a [Result].
 type ResultOptions struct {
-	// Head is the head of the result but for the run's ID, times and clients.
+	// Head is the head of the result. Start adds scenario, labels, ID, times and clients of the run.
 	Head result.Head
-	// ClientVersion returns the version of a client library; "" if it is not known.
+	// ClientVersion returns the version of a client library; "" if it is unknown. It may be nil.
 	ClientVersion func(client string) string
-	// Allow tells which findings of the verification do not make the run a failure.
+	// Allow selects the findings of the verification that do not fail the run.
 	Allow verify.Allow
-	// FailOnForeign makes messages of others a failure.
+	// FailOnForeign makes messages of other runs or tools a failure.
 	FailOnForeign bool
 	// OnError is called at once with the error after which no more rows are written.
 	OnError func(error)
 }
 
-// Result writes the folder of package result, or what takes the same: a row per interval, and the result at the end.
+// Result feeds a writer of package result, or a live page: a row per interval, and the result at the end.
 //
-// A row that cannot be written ends the rows, not the reporter: OnError gets the error, result.json is still written
-// and says so, and Close returns the error.
+// After a row that cannot be written, no more rows follow: OnError gets the error, result.json is still written and has
+// a finding about it, and Close returns the error.
 type Result struct {
-	where   string // it is written, in words
+	where   string // "in DIR" or "on a page", for errors
 	writer  resultWriter
 	options ResultOptions
 	run     stats.Run
@@ -46,7 +46,7 @@ type Result struct {
 	rows    int
 }
 
-// resultWriter is what is needed of a [result.Writer], or a [page.Feed].
+// resultWriter is a [result.Writer] or a [page.Feed].
 type resultWriter interface {
 	Start(head result.Head) error
 	Row(row result.Row) error
@@ -54,7 +54,7 @@ type resultWriter interface {
 	Close() error
 }
 
-// NewResult makes the folder and its files. It refuses a folder that has a result.
+// NewResult makes the folder and its files. It refuses a folder with a result.
 func NewResult(dir string, options ResultOptions) (*Result, error) {
 	w, err := result.NewWriter(dir)
 	if err != nil {
@@ -63,7 +63,7 @@ func NewResult(dir string, options ResultOptions) (*Result, error) {
 	return &Result{where: "in " + dir, writer: w, options: options}, nil
 }
 
-// NewWeb returns a reporter that serves the result as a page while the run goes on; the address is [page.NewServer]'s.
+// NewWeb returns a reporter that serves the result as a page during the run. [page.NewServer] describes the address.
 func NewWeb(address string, options ResultOptions) (*Result, *page.Feed, error) {
 	f, err := page.NewFeed(address)
 	if err != nil {
@@ -175,11 +175,11 @@ func (r *Result) Summary(s *stats.Summary) error {
 	return resultError("write the result "+r.where, r.writer.Finish(out))
 }
 
-// steps returns the steps of a run; that of a plain command line is the whole of it.
+// steps returns the steps of a run. A run with one step gets the figures of the whole run.
 func (r *Result) steps(s *stats.Summary, whole *result.Result) (list []result.Step) {
 	if len(s.Steps) == 0 {
 		name := loadStep
-		if len(r.run.Steps) == 1 { // which a scenario may call something else
+		if len(r.run.Steps) == 1 { // a scenario names its step
 			name = r.run.Steps[0]
 		}
 		return []result.Step{{
@@ -217,7 +217,8 @@ func groups(list []stats.GroupSummary) (out []result.Group) {
 	return out
 }
 
-// rowGroups returns what the groups did in an interval, if there are several. The last ones of many are together.
+// rowGroups returns the figures of the groups in an interval, if there are several. Groups beyond MaxRowGroups share
+// one entry.
 func rowGroups(list []stats.GroupInterval) (out []result.RowGroup) {
 	if len(list) < 2 {
 		return nil
@@ -253,7 +254,7 @@ func rowGroups(list []stats.GroupInterval) (out []result.RowGroup) {
 	return out
 }
 
-// limit returns nil for one that was not judged.
+// limit returns nil if the limit was not judged.
 func limit(l *stats.Limit) *result.Limit {
 	if l.Kind == "" {
 		return nil
@@ -271,19 +272,19 @@ func commands(ran []stats.Command) (list []result.Command) {
 	return list
 }
 
-// Close closes the files. Of a run that did not begin it leaves none.
+// Close closes the files. It removes them if the run did not begin.
 func (r *Result) Close() error {
 	return cmp.Or(r.err, resultError("close the result "+r.where, r.writer.Close()))
 }
 
-// Exit statuses, as the command line has them.
+// Exit statuses of the command line.
 const (
 	statusFailed      = 1
 	statusThreshold   = 3
 	statusInterrupted = 130
 )
 
-// outcome tells how the run ended. The status is that of the run alone: another output may have failed besides.
+// outcome returns how the run ended. Its status ignores failures of other outputs.
 func outcome(s *stats.Summary) result.Outcome {
 	o := result.Outcome{
 		Success: s.Success, Reason: s.Reason, Interrupted: s.Interrupted, Aborted: s.Aborted,
@@ -300,7 +301,7 @@ func outcome(s *stats.Summary) result.Outcome {
 	return o
 }
 
-// counts returns the counts of the roles that the run has.
+// counts returns the counts of the run's roles.
 func (r *Result) counts(c *stats.Counters) result.Counts {
 	return counts(c, r.run.Producing, r.run.Consuming)
 }
@@ -369,7 +370,7 @@ func tester(h *stats.Health) result.Tester {
 	}
 }
 
-// VerificationOf returns a verification as results have it; nil of nil.
+// VerificationOf returns a verification in the form of results; nil for nil.
 func VerificationOf(v *verify.Result) *result.Verification {
 	if v == nil {
 		return nil
@@ -388,10 +389,10 @@ func VerificationOf(v *verify.Result) *result.Verification {
 	return out
 }
 
-// verified fails to compile when one of the two has a count that the other has not.
+// verified is a conversion, so that a count in only one of the two types fails to compile.
 func verified(c *verify.Counts) result.Verified { return result.Verified(*c) }
 
-// resultError says what was being done and what to do about it.
+// resultError wraps err with the action and a hint; nil for nil.
 func resultError(doing string, err error) error {
 	if err == nil {
 		return nil

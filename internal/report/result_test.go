@@ -19,7 +19,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
 )
 
-// newTestResult returns a reporter whose plan is a small one, and its folder.
+// newTestResult returns a reporter with a small plan, and its folder.
 func newTestResult(t *testing.T, options ResultOptions) (*Result, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "result")
@@ -30,7 +30,7 @@ func newTestResult(t *testing.T, options ResultOptions) (*Result, string) {
 	return r, dir
 }
 
-// brokenResult is brokenRun with all that only a result has.
+// brokenResult is brokenRun with all figures that only a result has.
 func brokenResult() *stats.Summary {
 	s := brokenRun()
 	s.Errors = []stats.ErrorClass{{Class: driver.ClassTimeout, Count: 9, First: "no answer within 30s"}, {Class: driver.ClassFull, Count: 15}}
@@ -49,7 +49,7 @@ func brokenResult() *stats.Summary {
 	return s
 }
 
-// What the snapshots and the summary have is in the result, number by number, and its schema describes it.
+// A result has every number of the snapshots and the summary, and its schema describes it.
 func TestResult(t *testing.T) {
 	t.Parallel()
 	r, dir := newTestResult(t, ResultOptions{ClientVersion: func(string) string { return "v9" }, Allow: verify.Allow{Duplicates: true}})
@@ -172,7 +172,7 @@ func TestResultOfSuccess(t *testing.T) {
 	require.Len(t, got.Versions.Clients, 1)
 }
 
-// fullWriter has room for so many rows.
+// fullWriter fails after a number of rows.
 type fullWriter struct {
 	resultWriter
 	room int
@@ -185,7 +185,7 @@ func (w *fullWriter) Row(row result.Row) error {
 	return w.resultWriter.Row(row)
 }
 
-// A full disk is reported at once and only once; the run and the other outputs go on, and the totals are whole.
+// A full disk is reported at once and only once; the run and the other outputs go on, and the totals are complete.
 func TestResultOnFullDisk(t *testing.T) {
 	t.Parallel()
 	var reported []error
@@ -217,7 +217,7 @@ func TestResultOnFullDisk(t *testing.T) {
 	require.Contains(t, string(text), `"totalSent":50`)
 }
 
-// Nothing is left of a run that did not begin, and a result that is there is not written over.
+// A run that did not begin leaves no files, and an existing result is not overwritten.
 func TestResultFolder(t *testing.T) {
 	t.Parallel()
 	r, dir := newTestResult(t, ResultOptions{})

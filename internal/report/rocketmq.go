@@ -9,57 +9,56 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// What RocketMQ's benchmark does: it takes a sample each second, keeps so many of them, and prints a line about the
-// time between the first and the last that it has, 9 seconds, every so many seconds.
+// RocketMQ's benchmark takes a sample each second and keeps the last benchmarkSamples. Every benchmarkPeriod seconds it
+// prints a line about the 9 seconds from the first to the last of them.
 const (
 	benchmarkSamples = 10
 	benchmarkPeriod  = 10
 	benchmarkTime    = "2006-01-02 15:04:05,000" // UtilAll.timeMillisToHumanString2
 )
 
-// Counters of the protocol's own that change what is printed.
+// Counters of the protocol that appear in the lines.
 const (
-	ownRequests         = "batch-requests" // their presence makes a producer's line that of BatchProducer
+	ownRequests         = "batch-requests" // selects the line of BatchProducer
 	ownRequestsFailed   = "batch-requests-failed"
-	ownChecks           = "tx-checks" // its presence makes it that of TransactionProducer
+	ownChecks           = "tx-checks" // selects the line of TransactionProducer
 	ownUnexpectedChecks = "tx-unexpected-checks"
 	ownDuplicatedChecks = "tx-duplicated-checks"
 	ownConsumeFailed    = "consume-failed"
 )
 
-// RocketMQ is a [Console] whose lines during the run are those of the benchmark that comes with RocketMQ
-// (org.apache.rocketmq.example.benchmark): of Producer, or of TransactionProducer or BatchProducer if the driver counts
-// check-backs or requests of several messages, and of Consumer; a client prints both. After the load, with its line
-// [Complete], the summary of Console follows, since that tool has none.
+// RocketMQ is a [Console] that prints the lines of RocketMQ's benchmark (org.apache.rocketmq.example.benchmark) during
+// the run: of Producer, or of TransactionProducer or BatchProducer if the driver counts check-backs or requests of
+// several messages, and of Consumer; a client prints both. After the line [Complete] the summary of Console follows,
+// because the benchmark has none.
 //
-// The figures are that tool's, too: rates and averages over the last 9 seconds; Max RT since the start of the run,
-// for transactions and in a consumer's line since the last line; failures since the start, for transactions and in a
-// consumer's line over the 9 seconds. The average of no values is NaN. [Complete] is about the last 9 seconds of the
-// load, but for its counts, and leaves its rate and times out if there were not two seconds. Nothing is left out as
-// warm-up.
+// The figures are defined as in the benchmark: rates and averages are over the last 9 seconds; Max RT is since the
+// start of the run, for transactions and consumers since the last line, microseconds; failures are since the start, for
+// transactions and consumers over the 9 seconds. The average of no values is NaN. [Complete] has the rate and times of
+// the last 9 seconds of the load, if it had two seconds, and the counts of the run. The warm-up is included.
 //
-// Send Failed counts the messages that could not be sent ([stats.Counters].Unsent), Response Failed all others that
-// were not accepted: rejected, released and failed ones, to which the broker answered with an error, and unconfirmed
-// ones, to which it did not answer in time or before the connection ended. Together they are all failures. The two
-// lines that do not tell them apart count both as Send Failed.
+// Send Failed counts the messages that could not be sent ([stats.Counters].Unsent). Response Failed counts all others
+// that were not accepted: rejected, released and failed messages (the broker answered with an error), and unconfirmed
+// ones (no answer in time or before the connection ended). The lines of TransactionProducer and BatchProducer count
+// both as Send Failed.
 //
-// Of several steps each begins with a line [Step] and its name, and is looked at as a run of its own: windows, and
-// seconds up to the first line, begin anew, and Max RT is that of the step. Failures go on counting, and [Complete] has
-// only the counts of all steps.
+// Each of several steps begins with a line [Step] and its name, and is treated as a run of its own: windows and the
+// time to the first line begin anew, and Max RT is that of the step. Failures are not reset, and [Complete] has only
+// the counts of all steps.
 //
-// What is ours: RTs have fractions of a millisecond before they are averaged, and maxima are rounded down; what the
-// protocol does not tell (B2C and S2C outside RocketMQ) is "-"; a batch's RT is the mean of its messages'; Send Total
-// is all that was sent.
+// Differences to the benchmark: RTs are averaged in microseconds, and maxima are rounded down to milliseconds; B2C and
+// S2C are "-" if the protocol does not have them; a batch's RT is the mean of its messages'; Send Total is the number
+// of all messages sent.
 type RocketMQ struct {
 	*Console
 	now     sample        // the totals so far
 	samples []sample      // the last ones
-	begin   sample        // first sample of the load's last window
-	end     sample        // and its last; the same one if there was no second
-	from    time.Duration // when the step began, from the start of the load; 0 if it is the only one
-	seconds int64         // whole ones at the last sample, since then
+	begin   sample        // first sample of the last window within the load
+	end     sample        // last sample of that window; equal to begin if there was only one
+	from    time.Duration // start of the step, from the start of the load; 0 with one step
+	seconds int64         // whole seconds from there to the last interval
 
-	maxAck                    int64 // since then, microseconds
+	maxAck                    int64 // since the start of the step, microseconds
 	lineAck, lineB2C, lineS2C int64 // since the last line
 }
 
@@ -77,7 +76,7 @@ type times struct {
 	known      bool
 }
 
-// add adds the values of l, if there is such a latency, and raises the given maxima to the largest of them.
+// add adds the values of l, if it is not nil, and raises maxima to its largest value.
 func (t *times) add(l *stats.Latency, maxima ...*int64) {
 	if l == nil {
 		return
@@ -90,12 +89,12 @@ func (t *times) add(l *stats.Latency, maxima ...*int64) {
 	}
 }
 
-// NewRocketMQ returns a console that prints to out; options.ShowLatency means nothing to it.
+// NewRocketMQ returns a console that prints to out; options.ShowLatency has no effect.
 func NewRocketMQ(out io.Writer, options ConsoleOptions) *RocketMQ {
 	return &RocketMQ{Console: NewConsole(out, options)}
 }
 
-// Interval takes the sample of a second, and prints if it is time to.
+// Interval takes a sample each second, and prints the lines when they are due.
 func (r *RocketMQ) Interval(s *stats.Snapshot) error {
 	if r.run.Several() && s.Step != r.step {
 		if err := r.beginStep(s); err != nil {
@@ -110,7 +109,7 @@ func (r *RocketMQ) Interval(s *stats.Snapshot) error {
 
 	before := r.seconds
 	if r.seconds = int64((s.Elapsed - r.from) / time.Second); r.seconds == before {
-		return nil // the end of a phase, within a second
+		return nil // a phase ended within a second
 	}
 	r.samples = append(r.samples, r.now)
 	if len(r.samples) > benchmarkSamples {
@@ -138,7 +137,7 @@ func (r *RocketMQ) Interval(s *stats.Snapshot) error {
 	return r.print(b.String())
 }
 
-// beginStep forgets what is not of the step that begins with s, but for the totals.
+// beginStep resets windows and maxima for the step that begins with s, and keeps the totals.
 func (r *RocketMQ) beginStep(s *stats.Snapshot) error {
 	r.step, r.from, r.seconds = s.Step, max(0, s.Elapsed-s.To.Sub(s.From)), 0
 	r.samples, r.begin, r.end = nil, sample{}, sample{}
@@ -146,7 +145,7 @@ func (r *RocketMQ) beginStep(s *stats.Snapshot) error {
 	return r.print("[Step] " + oneLine(s.Step) + "\n")
 }
 
-// Summary prints the line [Complete], if messages were sent, and the summary.
+// Summary prints the line [Complete], if the run has producers, and the summary.
 func (r *RocketMQ) Summary(s *stats.Summary) error {
 	if r.run.Producing {
 		line := fmt.Sprintf("[Complete] Send Total: %d Send Failed: %d Response Failed: %d\n",
@@ -186,7 +185,7 @@ func (r *RocketMQ) writeProducer(b *strings.Builder, begin, end *sample) {
 	}
 }
 
-// producer returns what the lines of a producer have in common; total has the failures to show.
+// producer returns the figures that [Complete] and the line of Producer share; total has the failures.
 func (r *RocketMQ) producer(begin, end *sample, total *stats.Counters) string {
 	return fmt.Sprintf("Send TPS: %d | Max RT(ms): %d | Average RT(ms): %7.3f | Send Failed: %d | Response Failed: %d\n",
 		rate(end.total.Completed-begin.total.Completed, end.at.Sub(begin.at)), r.maxAck/1000, mean(begin.ack, end.ack),
@@ -213,14 +212,14 @@ func (r *RocketMQ) writeConsumer(b *strings.Builder, begin, end *sample) {
 		highest(end.b2c, r.lineB2C), highest(end.s2c, r.lineS2C), growth(begin, end, ownConsumeFailed))
 }
 
-// mean returns the mean of what came between two samples, in milliseconds; NaN if nothing came.
+// mean returns the mean of the values between two samples, in milliseconds; NaN if there are none.
 func mean(begin, end times) float64 {
 	return float64(end.sum-begin.sum) / float64(end.count-begin.count) / 1000
 }
 
 func growth(begin, end *sample, name string) uint64 { return end.own[name] - begin.own[name] }
 
-// responseFailed counts the messages that were sent, but not answered as they should be.
+// responseFailed counts the messages that were sent and not accepted.
 func responseFailed(c *stats.Counters) uint64 {
 	return c.Rejected + c.Released + c.Modified + c.Failed - c.Unsent + c.Unconfirmed
 }

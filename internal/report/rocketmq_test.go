@@ -13,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// second is what happens in one second of a run for TestRocketMQ.
+// second has the figures of one second of a run for TestRocketMQ.
 type second struct {
 	completed, received      int
 	ack, b2c, s2c            time.Duration // of each message
@@ -64,7 +64,7 @@ func play(t *testing.T, r *RocketMQ, seconds []second, phases map[int]stats.Phas
 	return total
 }
 
-// steady returns n seconds that are alike.
+// steady returns n equal seconds.
 func steady(n int, s second) []second {
 	list := make([]second, n)
 	for i := range list {
@@ -83,7 +83,7 @@ func TestRocketMQ(t *testing.T) {
 	sending[0] = second{completed: 10, ack: 4 * time.Millisecond}
 	sending[4] = second{completed: 450, ack: 100_999 * time.Microsecond, unsent: 1, failed: 4, rejected: 2}
 
-	// The longest times are in the first second of all, and in the second 15; the last 10 s are silent.
+	// The longest times are in the first second and in second 15; the last 10 s are silent.
 	receiving := steady(30, second{received: 300, b2c: 7 * time.Millisecond, s2c: 3 * time.Millisecond})
 	receiving[0] = second{received: 300, b2c: 80 * time.Millisecond, s2c: 40 * time.Millisecond}
 	receiving[14] = second{received: 300, b2c: 70 * time.Millisecond, s2c: 30 * time.Millisecond}

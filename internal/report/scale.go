@@ -7,10 +7,10 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// scale divides the latencies of a run into columns, each as many times wider than the one before.
+// scale divides the latencies of a run into columns on a logarithmic scale.
 type scale struct {
 	columns       int
-	lowest, above float64 // microseconds; above is beyond the highest
+	lowest, above float64 // microseconds; above is greater than the highest value
 }
 
 func newScale(columns int) *scale { return &scale{columns: max(columns, 0), lowest: math.Inf(1)} }
@@ -23,7 +23,7 @@ func (s *scale) cover(l *stats.Latency) {
 	})
 }
 
-// title tells where the scale begins and ends.
+// title returns the bounds of the scale.
 func (s *scale) title() string {
 	from, to := duration(int64(s.lowest)), duration(int64(s.above))
 	if gap := s.columns - len(from) - len(to); gap > 0 {
@@ -32,7 +32,7 @@ func (s *scale) title() string {
 	return ""
 }
 
-// histogram returns a bar for each column: how many values lie there, of those of the fullest column.
+// histogram returns a bar for each column, relative to the column with the most values.
 func (s *scale) histogram(l *stats.Latency) string {
 	if s.columns <= 0 {
 		return ""

@@ -13,32 +13,32 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// The room that a short summary takes at most.
+// Maximum size of a short summary.
 const (
 	shortLines   = 25
-	mostLines    = 22 // of these, for the figures
-	wholeLines   = 3  // that the first of what is to be read may take
+	mostLines    = 22 // of shortLines, for the figures
+	wholeLines   = 3  // for the first of the lines above the figures
 	shortColumns = 100
 	leastColumns = 40
 )
 
 // ShortOptions are the settings of a [Short].
 type ShortOptions struct {
-	// Terminal: what is printed can be overwritten.
+	// Terminal tells that a line can be overwritten.
 	Terminal bool
-	// Columns returns the width of the terminal; nil, or a result of 0, if it is not known.
+	// Columns returns the width of the terminal; nil, or a result of 0, if it is unknown.
 	Columns func() int
-	// Color: the verdict has one.
+	// Color prints the verdict in color.
 	Color bool
 	// Lines prints a line for each interval instead of overwriting one.
 	Lines bool
-	// Length of the load, if it is known.
+	// Length is the length of the load; 0 if it is unknown.
 	Length time.Duration
 }
 
-// Short prints a summary that is read in a minute: the verdict, what bounded the rate, findings, problems and warnings
-// first; then rates, latencies and workers in units that fit. It takes 25 lines of 100 columns at most. While the run
-// goes on, a terminal shows one line about it.
+// Short prints a summary of at most 25 lines of 100 columns: first the verdict, the limit of the rate, findings,
+// problems and warnings; then rates, latencies and workers. During the run a terminal shows one line about the last
+// interval.
 type Short struct {
 	out     io.Writer
 	options ShortOptions
@@ -46,16 +46,16 @@ type Short struct {
 	shown   bool // a line that can be overwritten
 }
 
-// NewShort returns one that prints to out.
+// NewShort returns a Short that prints to out.
 func NewShort(out io.Writer, options ShortOptions) *Short { return &Short{out: out, options: options} }
 
-// Start notes what is measured.
+// Start keeps the description of the run.
 func (s *Short) Start(run stats.Run) error {
 	s.run = run
 	return nil
 }
 
-// Interval shows how the run goes.
+// Interval shows the line about an interval.
 func (s *Short) Interval(snapshot *stats.Snapshot) error {
 	columns := s.columns() - 1
 	line := cut(s.status(snapshot, columns), columns)
@@ -70,11 +70,11 @@ func (s *Short) Interval(snapshot *stats.Snapshot) error {
 	}
 }
 
-// status is one line about an interval. What is too long for it is left out, the least important first.
+// status returns one line about an interval. If it is too long, the least important parts are omitted.
 func (s *Short) status(n *stats.Snapshot, columns int) string {
 	type part struct {
 		text string
-		rank int // the highest goes first; 0 stays
+		rank int // the highest is omitted first; 0 stays
 	}
 	parts := []part{{text: span(n.Elapsed)}}
 	add := func(rank int, format string, args ...any) {
@@ -133,7 +133,7 @@ func (s *Short) Summary(sum *stats.Summary) error {
 	body := len(text)
 	told := s.told(sum)
 	room := shortLines - 1 - body
-	first := wrapped(told[:min(1, len(told))], width, min(wholeLines, room)) // the limit, or the first problem
+	first := wrapped(told[:min(1, len(told))], width, min(wholeLines, room)) // mostly the limit, or the first problem
 	told, room = told[min(1, len(told)):], room-len(first)
 	if more := len(told) - room; more > 0 && room > 0 {
 		told = append(told[:room-1], fmt.Sprintf("%d more: see --format artemis, --json or --result", more+1))
@@ -152,7 +152,7 @@ func (s *Short) Summary(sum *stats.Summary) error {
 	return s.print(b.String())
 }
 
-// Close ends the line that was left on the terminal.
+// Close does nothing; Summary clears the line on the terminal.
 func (s *Short) Close() error { return nil }
 
 func (s *Short) print(text string) error {
@@ -181,7 +181,7 @@ func (s *Short) colored(text string, good bool) string {
 	}
 }
 
-// verdict returns the word that tells how the run ended, and what follows it.
+// verdict returns the outcome of the run as a word, and the rest of its line.
 func (s *Short) verdict(sum *stats.Summary) (word, rest string) {
 	word = "SUCCESS"
 	for i := range sum.Thresholds {
@@ -203,7 +203,7 @@ func (s *Short) verdict(sum *stats.Summary) (word, rest string) {
 	return word, rest + ", " + protocol
 }
 
-// told returns what is to be read first.
+// told returns the lines above the figures: limit, outages, problems, thresholds, findings and warnings.
 func (s *Short) told(sum *stats.Summary) (lines []string) {
 	add := func(label, text string) { lines = append(lines, fmt.Sprintf("%-9s %s", label, oneLine(text))) }
 	if sum.Limit.Kind != "" {
@@ -311,7 +311,7 @@ func (s *Short) table(sum *stats.Summary, width int) (lines []string) {
 	return append(lines, text+"; "+broker)
 }
 
-// shownSteps is how many steps a summary has room for.
+// shownSteps is the maximum number of steps in a summary.
 const shownSteps = 5
 
 // steps returns a line for each of several steps.
@@ -336,7 +336,7 @@ func steps(list []stats.StepSummary) (lines []string) {
 	return lines
 }
 
-// latencies returns a table with a small histogram of each, over the same scale.
+// latencies returns a table of the latencies, with a small histogram of each over one scale.
 func (s *Short) latencies(l *stats.Latencies, width int) (lines []string) {
 	type named struct {
 		name string
@@ -377,10 +377,10 @@ func (s *Short) latencies(l *stats.Latencies, width int) (lines []string) {
 	return lines
 }
 
-// indent is where the text of a line begins that is to be read first.
+// indent is the column at which the text of the lines above the figures begins.
 const indent = 10
 
-// wrapped continues lines that are too long in further ones, the first lines first, as long as there is room for all.
+// wrapped breaks lines that are too long, from the first one on, as long as the result fits into room lines.
 func wrapped(lines []string, width, room int) (out []string) {
 	spare := room - len(lines)
 	for _, line := range lines {
@@ -399,7 +399,7 @@ func wrapped(lines []string, width, room int) (out []string) {
 	return out
 }
 
-// cut shortens a line to so many columns.
+// cut shortens a line to the given number of columns.
 func cut(line string, columns int) string {
 	if utf8.RuneCountInString(line) <= columns {
 		return line
@@ -407,7 +407,7 @@ func cut(line string, columns int) string {
 	return string([]rune(line)[:max(columns-1, 0)]) + "…"
 }
 
-// span returns a length of time in whole seconds, or with a digit behind the point if it is short.
+// span returns a duration in whole seconds, or with a decimal below 10 seconds.
 func span(d time.Duration) string {
 	if d < 10*time.Second {
 		return fmt.Sprintf("%.1f s", d.Seconds())
@@ -418,7 +418,7 @@ func span(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// count3 returns a number: one of five digits or more with three of them and k, M or G.
+// count3 returns a number. Numbers of five digits or more are shortened to three digits and k, M or G.
 func count3(v float64) string {
 	for _, unit := range []struct {
 		size float64

@@ -13,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// spread is a latency around a value, with a tail.
+// spread returns a latency around a value, with a tail.
 func spread(around time.Duration) *stats.Latency {
 	l := stats.NewLatency()
 	for i := range 1000 {
@@ -22,7 +22,7 @@ func spread(around time.Duration) *stats.Latency {
 	return l
 }
 
-// shortRuns are runs as they end.
+// shortRuns returns summaries of runs by name.
 func shortRuns() map[string]*stats.Summary {
 	base := func() *stats.Summary {
 		s := summary(stats.Counters{Sent: 600_000, Blocked: 20, Completed: 600_000, Received: 600_000}, stats.Latencies{
@@ -91,7 +91,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// Of several steps, each has a line.
+// Each of several steps has a line.
 func TestShortSteps(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -101,7 +101,7 @@ func TestShortSteps(t *testing.T) {
 	require.LessOrEqual(t, strings.Count(out.String(), "\n"), shortLines)
 }
 
-// A terminal shows one line that is overwritten, and colours only if they are wanted.
+// A terminal shows one line that is overwritten, and colours only on request.
 func TestShortOnATerminal(t *testing.T) {
 	t.Parallel()
 	for _, color := range []bool{false, true} {
@@ -125,7 +125,7 @@ func TestShortOnATerminal(t *testing.T) {
 	}
 }
 
-// With an interval, lines and blocks are about so many seconds, and not about two phases.
+// With an interval, lines and blocks cover that many seconds, and never two phases.
 func TestPaced(t *testing.T) {
 	t.Parallel()
 	var short, console bytes.Buffer

@@ -24,7 +24,7 @@ func cleanSide(secrets *safetext.Secrets, s *brokerside.Sum) *brokerside.Sum {
 	return &c
 }
 
-// brokerSide returns what the broker and its host used; nil if that was not watched.
+// brokerSide returns the use of the broker and its host; nil if it was not measured.
 func brokerSide(s *brokerside.Sum) []result.BrokerSide {
 	if s == nil {
 		return nil
@@ -40,8 +40,8 @@ func brokerSide(s *brokerside.Sum) []result.BrokerSide {
 	return []result.BrokerSide{side}
 }
 
-// writeSide writes what the broker and its host used: a line about the process, one about the host, and more only if
-// there is more.
+// writeSide writes the use of the broker and its host: a line each about the process, the host, the log and the chosen
+// series, as far as they were measured.
 func writeSide(b *strings.Builder, s *brokerside.Sum) {
 	if s == nil {
 		return
@@ -147,7 +147,7 @@ func ofSeries(s *brokerside.Sum) (parts []string) {
 	return parts
 }
 
-// side adds the lines of the broker's log, and what happened to its process.
+// side adds the errors and warnings in the broker's log, and the events of its process.
 func (l *findingList) side(s *brokerside.Sum) {
 	if s == nil {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/perfmq/perfmq/internal/safetext"
 )
 
-// collectSide emits what the broker and its host use, as far as it is known: sums count from the start of the load.
+// collectSide emits the known figures of the broker and its host. Sums count from the start of the load.
 func (c *collector) collectSide(emit emitter) {
 	if c.side == nil || c.sideNow == nil {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// use returns what was used in an interval of so many seconds.
+// use returns the broker's use in an interval of the given length.
 func use(seconds int64, cpu time.Duration) brokerside.Use {
 	micros, collectionTime := cpu.Microseconds(), int64(1500)*seconds
 	memory, heap, threads, files, collections := uint64(512e6), uint64(100e6), uint64(85), uint64(130), uint64(seconds)
@@ -38,8 +38,7 @@ func sideSum() *brokerside.Sum {
 	}
 }
 
-// What was measured of the broker's side is in the lines, the JSON and the findings, with texts of the broker made
-// safe.
+// The figures of the broker's side are in the lines, the JSON and the findings, with the broker's texts escaped.
 func TestSideIsTold(t *testing.T) {
 	t.Parallel()
 	var secrets safetext.Secrets
@@ -78,7 +77,7 @@ func TestSideIsTold(t *testing.T) {
 	require.Nil(t, brokerSide(nil))
 }
 
-// The rows of a result have what was used in their intervals.
+// The rows of a result have the broker's use in their intervals.
 func TestSideInRows(t *testing.T) {
 	t.Parallel()
 	r, dir := newTestResult(t, ResultOptions{})
@@ -98,7 +97,7 @@ func TestSideInRows(t *testing.T) {
 	require.EqualValues(t, 4, *got.BrokerSide[0].Whole.Errors)
 }
 
-// The metrics count what all intervals used, and show the last one.
+// Counters add up over the intervals; gauges have the last value.
 func TestSideInMetrics(t *testing.T) {
 	t.Parallel()
 	p, url := startPrometheus(t, clientRun(false))

@@ -30,7 +30,7 @@ func TestConsoleSteps(t *testing.T) {
 	for line := range strings.Lines(out.String()) {
 		require.Equal(t, strings.TrimRight(line, " \n"), strings.TrimSuffix(line, "\n"), "no space at a line's end")
 	}
-	// The 50 ms of allout have a block of their own, and are not in the first one of paced.
+	// The drain of allout has a block of its own: it is not joined with the first one of paced.
 	require.Equal(t, 3+1+2+1, strings.Count(out.String(), "\n--- warmup "))
 	for _, name := range []string{"allout", "paced", "drain"} {
 		require.Equal(t, 1, strings.Count("\n"+out.String(), "\n\n--- STEP "+name+"\n\n--- warmup "))
@@ -38,7 +38,7 @@ func TestConsoleSteps(t *testing.T) {
 	}
 }
 
-// Labels of a plain command line are in its summary; it says nothing of steps.
+// Labels of a plain command line are in its summary, which has no steps.
 func TestConsoleLabels(t *testing.T) {
 	t.Parallel()
 	var plain, labelled bytes.Buffer
@@ -114,7 +114,7 @@ func TestJSONSteps(t *testing.T) {
 	assert.NotContains(t, readers, "totalSent")
 	assert.NotContains(t, whole["steps"].([]any)[2], "groups", "it has one only")
 
-	// A plain command line has none of that.
+	// The output of a plain command line has no such keys.
 	j, err = NewJSON(path)
 	require.NoError(t, err)
 	f.run.Steps, f.run.Scenario, f.run.Labels = []string{"load"}, "", nil
@@ -270,7 +270,7 @@ func writeStepsHDR(t *testing.T) string {
 	return path
 }
 
-// Times rise through all steps, without overlap, and no value is missing.
+// Times rise through all steps without overlap, and no value is missing.
 func TestHDRSteps(t *testing.T) {
 	t.Parallel()
 	file, err := os.Open(writeStepsHDR(t))
@@ -295,7 +295,7 @@ func TestHDRSteps(t *testing.T) {
 	require.EqualValues(t, 5*20, count)
 }
 
-// TestHostileSteps: names of steps, labels and commands are a user's, the output of commands is anybody's.
+// TestHostileSteps: names of steps, labels and commands come from the user, the output of commands from anywhere.
 func TestHostileSteps(t *testing.T) {
 	t.Parallel()
 	text := hostile()
@@ -380,7 +380,7 @@ func TestHostileSteps(t *testing.T) {
 		"the engine's own texts are left alone")
 }
 
-// A tester that was stopped makes one interval of many seconds: a window then does not reach back into the step before.
+// A stopped tester produces one interval of many seconds; the window then does not include the previous step.
 func TestRocketMQWindowOfAStep(t *testing.T) {
 	t.Parallel()
 	f := fakeSteps(t, 12, 1, 1)

@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// NewJSONStream writes the array of [NewJSON] into an output that is open, such as standard output, and does not close
-// it.
+// NewJSONStream writes the array of [NewJSON] to w, such as standard output, and does not close it.
 func NewJSONStream(name string, w io.Writer) *JSON {
 	return &JSON{file: &recordFile{what: "JSON to " + name, file: stream{w}, tail: "\n]\n"}}
 }
 
-// stream is an output that can be written to alone.
+// stream is an output that supports only Write.
 type stream struct{ io.Writer }
 
 func (stream) WriteAt([]byte, int64) (int, error) { return 0, errors.ErrUnsupported }

@@ -34,14 +34,14 @@ func Failures(counts [driver.NumClasses]uint64) string {
 	return strings.Join(texts, ", ")
 }
 
-// failure is one of the ways in which a send ends other than by being accepted.
+// failure counts the sends that ended in one outcome other than accepted.
 type failure struct {
 	name    string // as in stats.Counters, in lower case
 	count   uint64
 	classes [driver.NumClasses]uint64 // their sum is count
 }
 
-// failuresOf returns all of them in the order of [stats.Counters]. What a driver did not classify stands under
+// failuresOf returns all failures in the order of [stats.Counters]. Failures that the driver did not classify count as
 // [driver.ClassNone], so that the classes always add up to the count.
 func failuresOf(c *stats.Counters) [5]failure {
 	list := [5]failure{
@@ -82,8 +82,8 @@ func failuresByClass(c *stats.Counters) map[string]map[string]uint64 {
 	return failures
 }
 
-// rate returns the whole messages per second that delta over an interval amounts to, rounded to nearest: an interval is
-// always a little longer than a second, and 10 msg/s shall not show as 9. It is 0 for an interval without length.
+// rate returns delta per second of the interval, rounded to nearest: intervals are a little longer than a second, and
+// 10 msg/s should not show as 9. It is 0 for an interval without length.
 func rate(delta uint64, interval time.Duration) uint64 {
 	if interval <= 0 {
 		return 0
@@ -98,7 +98,7 @@ func rate(delta uint64, interval time.Duration) uint64 {
 	return quotient
 }
 
-// cpuShare returns the processor time used as a share of all that the process could have used, 0 to 1.
+// cpuShare returns the processor time used as a share of the available processor time, 0 to 1.
 func cpuShare(h *stats.Health) float64 {
 	if h.Wall <= 0 || h.Cores <= 0 {
 		return 0
@@ -108,7 +108,7 @@ func cpuShare(h *stats.Health) float64 {
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// oneLine returns a text that may be a broker's own words as it can stand on a line of the console.
+// oneLine escapes a text, which may come from a broker, for a line of the console.
 func oneLine(text string) string { return safetext.Line(text) }
 
 func countersByName(list []driver.Counter) map[string]uint64 {

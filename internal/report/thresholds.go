@@ -5,7 +5,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Thresholds returns demands and what was measured, times in microseconds.
+// Thresholds returns the outcomes of thresholds in the form of results, times in microseconds.
 func Thresholds(outcomes []threshold.Outcome) (list []result.Threshold) {
 	for i := range outcomes {
 		o := &outcomes[i]

@@ -7,10 +7,10 @@ import (
 	"github.com/perfmq/perfmq/internal/verify"
 )
 
-// maxScopes is how many subscriptions get a line of their own.
+// maxScopes is the maximum number of subscriptions with a line of their own.
 const maxScopes = 20
 
-// Verification returns what `perfmq verify` prints: the lines of a console's summary that are about verification.
+// Verification returns the output of `perfmq verify`: the lines about verification of a console's summary.
 func Verification(r *verify.Result, problems []string) string {
 	var b strings.Builder
 	b.WriteString("--- VERIFICATION\n")
@@ -26,8 +26,8 @@ func Verification(r *verify.Result, problems []string) string {
 	return b.String()
 }
 
-// writeVerification writes what was found. Lost, duplicates, out of order and damaged are always there, as far as they
-// can be known; the rest if it is not zero.
+// writeVerification writes the counts of a verification. Expected, once, lost, duplicated, out of order and damaged are
+// always written, as far as they can be known; the others only if they are not zero.
 func writeVerification(b *strings.Builder, r *verify.Result) {
 	if len(r.Scopes) == 0 {
 		return
@@ -75,7 +75,7 @@ func writeVerification(b *strings.Builder, r *verify.Result) {
 	writeScopes(b, r)
 }
 
-// writeScopes writes a line for each subscription at which something was found, if there are several.
+// writeScopes writes a line for each subscription with findings, if there are several subscriptions.
 func writeScopes(b *strings.Builder, r *verify.Result) {
 	if len(r.Scopes) < 2 {
 		return

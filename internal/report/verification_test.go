@@ -14,7 +14,7 @@ import (
 	"github.com/perfmq/perfmq/internal/verify"
 )
 
-// foundEverything is a verification that found one of each, all numbers being different.
+// foundEverything returns a verification with every kind of finding and different numbers.
 func foundEverything() *verify.Result {
 	first := func(producer int64, numbers ...uint64) (list []verify.Message) {
 		for _, n := range numbers {
@@ -132,7 +132,7 @@ func TestVerificationInMetrics(t *testing.T) {
 	}, found(c))
 }
 
-// verifiedMetrics returns the findings that a scrape would get.
+// verifiedMetrics returns the verification's metrics of a scrape.
 func verifiedMetrics(t *testing.T, c *collector) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
