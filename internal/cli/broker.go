@@ -23,7 +23,7 @@ import (
 	"github.com/perfmq/perfmq/internal/setting"
 )
 
-// off is the address of what is not to be served.
+// off is the address that disables a listener.
 const off = "off"
 
 // brokerSettings are the flags of perfmq broker.
@@ -152,11 +152,10 @@ func (s *brokerSettings) config(environ setting.Environment) (cfg broker.Config,
 	return cfg, errs
 }
 
-// brokerHeadroom lets the garbage collector of a broker of its own wait until there is that much more, in bytes, to
-// collect. Messages live for moments, and the heap of a broker whose queues are empty is so small that the collector
-// would not rest: a sixth of the processor time per message (bench-broker, raw client). It is not gcPercent, which
-// would let full queues take five times their size; this costs 128 MiB at most, whatever the queues hold, and full
-// queues are collected all the more. Nothing touches it, so that it is no memory by itself.
+// brokerHeadroom is ballast, in bytes: it delays garbage collections of a broker process. With empty queues the live
+// heap is so small that the collector would run all the time, at a sixth of the processor time per message
+// (bench-broker, raw client). gcPercent would let full queues take five times their size; the ballast costs 128 MiB at
+// most, whatever the queues hold. Nothing touches its pages, so it takes no resident memory.
 const brokerHeadroom = 64 << 20
 
 func (a *app) runBroker(s *brokerSettings) error {
@@ -169,7 +168,7 @@ func (a *app) runBroker(s *brokerSettings) error {
 	return nil
 }
 
-// serveBroker serves until a signal comes, and returns the exit status.
+// serveBroker serves until a signal arrives, and returns the exit status.
 func (a *app) serveBroker(cfg broker.Config, control string) int {
 	defer runtime.KeepAlive(make([]byte, brokerHeadroom))
 	if !slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOMEMLIMIT=") }) {
@@ -188,10 +187,10 @@ func (a *app) serveBroker(cfg broker.Config, control string) int {
 		}
 		at = l.Addr().String()
 		server := listen.Serve(l, b.Control(listen.HostNames(control)))
-		defer func() { _ = server.Close() }() // those that are being answered see the connection end
+		defer func() { _ = server.Close() }() // clients with open requests see the connection end
 	}
 	a.announce(b, at)
-	<-a.Signals // it is how a broker ends
+	<-a.Signals // a signal is the normal end of a broker
 	a.sayCounts(b.StatsPage("", maxShown))
 	return exitOK
 }
@@ -216,7 +215,7 @@ func (a *app) announce(b *broker.Broker, control string) {
 	}
 	text.WriteString("This broker keeps everything in memory and shows the limits of the tool, not those of a product. " +
 		"Ctrl-C ends it.\n")
-	_, _ = a.Stdout.Write([]byte(text.String())) // it serves all the same
+	_, _ = a.Stdout.Write([]byte(text.String())) // the broker serves without a terminal, too
 }
 
 func (a *app) sayCounts(s broker.Stats) {
@@ -235,11 +234,11 @@ func (a *app) sayCounts(s broker.Stats) {
 	if s.Done != (store.FaultCounts{}) {
 		text.WriteString(run.DescribeFaults(store.Faults{}, s.Done) + "\n")
 	}
-	_, _ = a.Stdout.Write([]byte(text.String())) // it is over in any case
+	_, _ = a.Stdout.Write([]byte(text.String())) // the broker has ended in any case
 }
 
-// describeDestination returns a line of counts. A topic of RocketMQ keeps its messages in a log, and a subscription
-// that has ended takes its counts along: where there is no queue, nothing is known of what was stored.
+// describeDestination returns a line of counts. The number of stored messages is omitted for a destination without a
+// queue: a topic of RocketMQ keeps its messages in a log, and an ended subscription removes its counts.
 func describeDestination(d *store.DestinationStats) string {
 	text := fmt.Sprintf("%s: sent %d", safetext.Line(d.Address), d.Sent)
 	if len(d.Queues) > 0 {

@@ -1,13 +1,13 @@
-// Package cli is the command line: it turns arguments and environment into a plan, has the engine carry it out, and
-// says how it went in a way that people and scripts understand.
+// Package cli is the command line: it turns arguments and environment into a plan, runs the plan with the engine, and
+// reports the outcome to people and scripts.
 //
 //	arguments + environment -> input (texts) -> settings (values) -> plan -> engine.Run -> exit status
 //
-// All protocols get their commands from one table of flags and the list of driver factories; nothing here knows a
-// protocol by name. Mistakes are collected over all these steps and reported together, each as a line "error:" and,
-// where there is something to do, a line "hint:". Precedence: defaults, then PERFMQ_* environment, then flags.
+// All protocols get their commands from one table of flags and the list of driver factories; this package knows no
+// protocol by name. Mistakes of all these steps are reported together, each as a line "error:" and, if the user can do
+// something, a line "hint:". Precedence: defaults, then PERFMQ_* environment, then flags.
 //
-// Nothing is read from the process itself: everything comes in through [Env], so that tests run whole commands.
+// The package reads nothing from the process itself: all input comes through [Env], so that tests run whole commands.
 package cli
 
 import (
@@ -28,40 +28,41 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Env is all that a command may touch of the process around it.
+// Env is a command's only access to the process around it.
 type Env struct {
 	Args           []string // without the program's name
-	Environ        []string // as os.Environ
+	Environ        []string // in the form of os.Environ
 	Stdout, Stderr io.Writer
-	// Signals brings the signals that shall end a run. Nil means that none come.
+	// Signals delivers the signals that end a run. It may be nil.
 	Signals <-chan os.Signal
-	// Factories are the protocols, each with its native driver first. Others of the same name are on client libraries.
+	// Factories are the protocols. The first factory of a name is its native driver; others of that name use client
+	// libraries.
 	Factories []driver.Factory
 	// Scenarios are the scenario files inside the program; nil for none.
 	Scenarios fs.FS
-	// Version is what "perfmq version" prints first.
+	// Version is the version of the program, for "perfmq version".
 	Version run.Version
 }
 
 // app is one call of the program.
 type app struct {
 	Env
-	libraries []driver.Factory // those of Factories that are on client libraries, which are the others then
+	libraries []driver.Factory // taken out of Factories: drivers on client libraries
 	environ   setting.Environment
 	secrets   *safetext.Secrets
 	errors    *errorPrinter
-	// what the command does when all that was given has been read and judged; nil if it is done by then
+	// work runs after the input was read and checked; nil if the command has nothing more to do
 	work   func() int
 	status int
 }
 
-// errReported says that the errors were printed and app.status is set.
+// errReported means that the errors were printed and app.status is set.
 var errReported = errors.New("reported")
 
-// Main carries out one command and returns the exit status of the process.
+// Main runs one command and returns the exit status of the process.
 //
-// Reading what was given may wait: for the writer of a pipe, for a file system. A signal ends it at once, since nothing
-// is open yet that would have to be closed. The work after it looks at signals itself.
+// Reading the input may block, on a pipe or a file system. A signal ends it at once, because nothing is open yet that
+// must be closed. The work after it handles signals itself.
 func Main(env Env) int {
 	a := newApp(env)
 	a.secrets = learnSecrets(env.Args, a.environ)
@@ -74,7 +75,7 @@ func Main(env Env) int {
 		return exitInterrupted
 	}
 	if err != nil && !errors.Is(err, errReported) {
-		_ = a.usage(err) // it is always errReported
+		_ = a.usage(err) // always errReported
 	}
 	if a.work != nil {
 		a.status = a.work()
@@ -102,7 +103,7 @@ func (a *app) usage(errs ...error) error {
 	return errReported
 }
 
-// noArguments refuses what is given to a command that takes nothing but flags.
+// noArguments refuses arguments of a command that takes only flags.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -156,7 +157,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// wantCommand is what commands do that only have others below them.
+// wantCommand runs for commands that only have subcommands: it prints the help, or refuses an unknown name.
 func (a *app) wantCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		cmd.SetOut(a.Stderr)
@@ -164,7 +165,7 @@ func (a *app) wantCommand(cmd *cobra.Command, args []string) error {
 		a.status = exitUsage
 		return errReported
 	}
-	if args[0] == "help" { // as under perfmq itself
+	if args[0] == "help" { // as for perfmq itself
 		if sub, rest, err := cmd.Find(args[1:]); err == nil && len(rest) == 0 {
 			return sub.Help()
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// comparison is what perfmq compare was asked for.
+// comparison has the flags of perfmq compare.
 type comparison struct {
 	metrics, failIf []string
 	unlike          bool
@@ -61,7 +61,7 @@ status 2 if there are too few repeats to tell, and else with status 1 if runs of
 	return cmd
 }
 
-// compare reads the results, and says how they compare.
+// compare reads the results and prints the comparison.
 func (a *app) compare(paths []string, in *comparison) error {
 	metrics, limits, errs := in.parse()
 	sets, readErrs := readSets(paths)
@@ -218,7 +218,7 @@ func (a *app) writeComparison(
 	return nil
 }
 
-// judgeLimits says which limits were exceeded, and which cannot be judged.
+// judgeLimits returns an error for limits that were exceeded or cannot be judged.
 func (a *app) judgeLimits(limits []compare.Limit, sets []compare.Set, rows []compare.Row) error {
 	for i := 1; i < len(sets) && len(limits) > 0; i++ {
 		if n := len(sets[i].Failed); n > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/perfmq/perfmq/internal/setting"
 )
 
-// withoutEffect returns the switches of artemis perf that scripts give and that change nothing here, each with the
-// reason.
+// withoutEffect returns the switches of artemis perf that perfmq accepts for existing scripts and ignores, each with
+// the reason.
 func withoutEffect() [][2]string {
 	return [][2]string{
 		{"enable-msg-id", "messages are numbered by --verify; the protocols decide on message IDs themselves"},
@@ -24,11 +24,11 @@ func withoutEffect() [][2]string {
 func acceptCompatible(flags *pflag.FlagSet) {
 	for _, f := range withoutEffect() {
 		flags.Bool(f[0], false, f[1])
-		_ = flags.MarkHidden(f[0]) // it was just defined
+		_ = flags.MarkHidden(f[0]) // the flag exists
 	}
 }
 
-// compatibleNotes tells which of them were given.
+// compatibleNotes returns a note for each of them that was given.
 func compatibleNotes(flags *pflag.FlagSet) (notes []string) {
 	for _, f := range withoutEffect() {
 		if flags.Changed(f[0]) {
@@ -38,7 +38,7 @@ func compatibleNotes(flags *pflag.FlagSet) (notes []string) {
 	return notes
 }
 
-// otherNames tells under which flag people look for what other tools call so.
+// otherNames returns a hint for a flag name of another tool; empty if the name is unknown.
 func otherNames(name string) string {
 	switch strings.ToLower(strings.ReplaceAll(name, "-", "")) {
 	case "accesskey", "ak", "username", "login":
@@ -56,9 +56,9 @@ func otherNames(name string) string {
 	}
 }
 
-// clientParameters are parameters of URLs that set up the client of Artemis and its connections to one broker. They
-// mean nothing to other clients; those that change what is sent, what is delivered or how a connection is encrypted are
-// not among them.
+// clientParameters returns the URL parameters that configure only the client of Artemis and its connections to one
+// broker, so that perfmq can ignore them. Parameters that change messages, their delivery or encryption are not among
+// them.
 func clientParameters() []string {
 	return []string{
 		"autoGroup", "blockOnAcknowledge", "blockOnDurableSend", "blockOnNonDurableSend", "cacheLargeMessagesClient",
@@ -74,8 +74,8 @@ func clientParameters() []string {
 	}
 }
 
-// withoutClientParameters returns a URL without such parameters, and the names of those that it had. With any other
-// parameter it stays as it is, for the driver to refuse.
+// withoutClientParameters returns a URL without such parameters, and their names. A URL with another parameter is
+// returned unchanged, for the driver to refuse.
 func withoutClientParameters(url string) (plain string, names []string) {
 	plain, query, ok := strings.Cut(url, "?")
 	if !ok {
@@ -91,14 +91,14 @@ func withoutClientParameters(url string) (plain string, names []string) {
 	return plain, names
 }
 
-// note keeps something that the user should know before the run.
+// note adds a note that is printed before the run.
 func (r *resolver) note(text string) {
 	if !slices.Contains(r.notes, text) {
 		r.notes = append(r.notes, text)
 	}
 }
 
-// clientURL returns a URL without parameters that have no effect, and notes which they were.
+// clientURL returns a URL without parameters that have no effect, and adds a note with their names.
 func (r *resolver) clientURL(flag, url string) string {
 	plain, names := withoutClientParameters(url)
 	for _, name := range names {
@@ -109,7 +109,7 @@ func (r *resolver) clientURL(flag, url string) string {
 
 func isRole(name string) bool { return slices.Contains(setting.Roles(), plan.Role(name)) }
 
-// protocolOfRole is the mistake of leaving out the protocol: perfmq client.
+// protocolOfRole returns the mistake for a command without a protocol: perfmq client.
 func (a *app) protocolOfRole(role string) *plan.Mistake {
 	var commands []string
 	for i := range a.Factories {

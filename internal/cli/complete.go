@@ -10,14 +10,14 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// completeFlags lets the shell complete values of flags, of a command of one protocol or of all.
+// completeFlags defines the completion of flag values, for a command of one protocol or of all.
 func (a *app) completeFlags(cmd *cobra.Command, in *input, own ...driver.Factory) {
 	for i := range in.table {
 		s := &in.table[i]
 		if s.Arg == "" || s.Files {
 			continue // switches have no value; the shell completes files by itself
 		}
-		// The only error is that of a flag that does not exist or was registered twice.
+		// The only error is a flag that does not exist or was registered twice.
 		_ = cmd.RegisterFlagCompletionFunc(s.Name, func(_ *cobra.Command, _ []string, prefix string) ([]string,
 			cobra.ShellCompDirective,
 		) {
@@ -33,7 +33,7 @@ func (a *app) completeFlags(cmd *cobra.Command, in *input, own ...driver.Factory
 	}
 }
 
-// offer keeps what begins with prefix. The shell shall not add a space after what must go on, such as "queue://".
+// offer returns the items that begin with prefix. The shell adds no space after an incomplete item such as "queue://".
 func offer(list []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	directive := cobra.ShellCompDirectiveNoFileComp
 	var matching []string
@@ -50,7 +50,7 @@ func offer(list []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	return matching, directive
 }
 
-// suggestScenarios offers files, and after an @ the scenarios inside this program.
+// suggestScenarios offers files, or the scenarios inside this program after an @.
 func (a *app) suggestScenarios(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	if strings.HasPrefix(prefix, "@") {
 		return a.suggestShipped(cmd, args, prefix)
@@ -61,7 +61,7 @@ func (a *app) suggestScenarios(cmd *cobra.Command, args []string, prefix string)
 func (a *app) suggestShipped(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	if a.Scenarios != nil {
-		list, _ := scenario.Shipped(a.Scenarios) // without them there is nothing to offer
+		list, _ := scenario.Shipped(a.Scenarios) // on an error the list is empty
 		for _, info := range list {
 			names = append(names, "@"+info.Name+"\t"+info.Description)
 		}
@@ -69,7 +69,7 @@ func (a *app) suggestShipped(_ *cobra.Command, _ []string, prefix string) ([]str
 	return offer(names, prefix)
 }
 
-// suggestWords lets the shell complete a flag of a few words.
+// suggestWords defines the completion of a flag with a few possible values.
 func suggestWords(cmd *cobra.Command, flag string, words func(prefix string) []string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, prefix string) ([]string,
 		cobra.ShellCompDirective,

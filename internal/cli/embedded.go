@@ -20,7 +20,7 @@ func embedOver(v *setting.Values, embedded setting.Source) {
 	}
 }
 
-// embed gives the sides of a group the broker in this process, if that was asked for.
+// embed connects the sides of a group to the broker in this process, with --embedded.
 func (r *resolver) embed(g *plan.Group) {
 	if !r.Embedded {
 		if r.Faults != (store.Faults{}) {

@@ -42,20 +42,20 @@ func exitStatuses() []exitStatus {
 	}
 }
 
-// startStatus is the exit status for an error that kept a run from beginning: never that of a run that failed.
+// startStatus returns the exit status for an error before a run began: never the status of a failed run.
 func startStatus(err error, interrupted bool) int {
 	var de *driver.Error
 	if interrupted && !errors.As(err, &de) {
-		return exitInterrupted // while connecting; nothing failed but for that
+		return exitInterrupted // the signal came while connecting
 	}
 	if errors.Is(err, engine.ErrReporters) {
 		return exitUsage
 	}
 	switch driver.ClassOf(err) {
 	case driver.ClassNotFound, driver.ClassUnsupported, driver.ClassTooLarge:
-		// the broker is there, and what was asked of it is not
+		// the broker is reachable, but lacks what was requested
 		return exitUsage
-	default: // a broker, or what is before it, that cannot be reached, does not want us or speaks something else
+	default: // the broker or a proxy is unreachable, refuses the login or speaks another protocol
 		return exitConnect
 	}
 }
@@ -74,10 +74,10 @@ func newErrorPrinter(w io.Writer, secrets *safetext.Secrets) *errorPrinter {
 	return &errorPrinter{secrets: secrets, w: w, seen: map[string]bool{}}
 }
 
-// maxShown is how many errors of one kind are shown.
+// maxShown is the maximum number of errors printed at once.
 const maxShown = 100
 
-// print writes the errors, each of those that one joins by itself, but none twice.
+// print writes the errors. Joined errors are written one by one, equal ones once.
 func (ep *errorPrinter) print(errs ...error) {
 	list := parts(errs)
 	for i, err := range list {
@@ -99,7 +99,7 @@ func (ep *errorPrinter) print(errs ...error) {
 	}
 }
 
-// lines prints a text of several lines, with the spaces that they begin with: a caret stands below what it points to.
+// lines prints a text of several lines and keeps leading spaces: a caret stands below its position.
 func (ep *errorPrinter) lines(text string) {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -111,7 +111,7 @@ func (ep *errorPrinter) lines(text string) {
 	_, _ = io.WriteString(ep.w, b.String()) // nobody to tell
 }
 
-// parts returns errors without nil and without joins.
+// parts returns the errors with joins expanded and nil removed.
 func parts(errs []error) (list []error) {
 	for _, err := range errs {
 		joined, ok := err.(interface{ Unwrap() []error })
@@ -126,7 +126,7 @@ func parts(errs []error) (list []error) {
 	return list
 }
 
-// isJoin tells an error of errors.Join, which has no text of its own, from one of fmt.Errorf with several %w.
+// isJoin reports whether err is from errors.Join, which has no text of its own, unlike fmt.Errorf with several %w.
 func isJoin(err error) bool {
 	return reflect.TypeOf(err) == reflect.TypeOf(errors.Join(io.EOF))
 }
@@ -146,7 +146,7 @@ func (ep *errorPrinter) write(text, hint string) {
 	_, _ = io.WriteString(ep.w, lines) // nobody to tell
 }
 
-// say writes a line that is no error.
+// say writes a line that is not an error.
 func (ep *errorPrinter) say(text string) {
 	line := ep.secrets.Line(text) + "\n"
 	ep.mu.Lock()

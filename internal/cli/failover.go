@@ -12,9 +12,9 @@ import (
 // failovers are the failover URLs of a group; nil for URLs of other kinds.
 type failovers struct{ url, consumerURL *plan.Failover }
 
-// readFailovers puts the hosts of failover URLs in the place of these.
+// readFailovers replaces failover URLs by their hosts.
 func (r *resolver) readFailovers() (f failovers) {
-	values := *r.Values // which other groups may have, too
+	values := *r.Values // a copy: other groups may share the original
 	r.Values = &values
 	f.url = r.readFailover("--url", &values.URL)
 	f.consumerURL = r.readFailover("--consumer-url", &values.ConsumerURL)
@@ -28,7 +28,7 @@ func (r *resolver) readFailover(flag string, url *string) *plan.Failover {
 	f, err := plan.ParseFailover(*url)
 	if err != nil {
 		r.errs = append(r.errs, err)
-		*url = "" // the rest can be checked nevertheless
+		*url = "" // lets the other settings be checked
 		return nil
 	}
 	*url = f.URL
@@ -39,7 +39,7 @@ func (r *resolver) readFailover(flag string, url *string) *plan.Failover {
 	return f
 }
 
-// applyFailovers lets a group do what its failover URLs say. Flags win.
+// applyFailovers applies the parameters of failover URLs to a group. Flags take precedence.
 func (r *resolver) applyFailovers(g *plan.Group, f failovers) {
 	list := slices.DeleteFunc([]*plan.Failover{f.url, f.consumerURL}, func(f *plan.Failover) bool { return f == nil })
 	if len(list) == 0 {

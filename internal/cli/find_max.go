@@ -22,32 +22,31 @@ import (
 	"github.com/perfmq/perfmq/internal/threshold"
 )
 
-// What --find-max takes for settings that are not given.
+// Defaults of --find-max.
 const (
 	searchDuration   = 6 * time.Second
 	searchWarmup     = time.Second
-	searchMaxPending = 1000 // not the tester's patience, but the broker is to be the limit
-	holdTimes        = 3    // so much longer is the rate held that was found
+	searchMaxPending = 1000 // high enough that the broker is the limit
+	holdTimes        = 3    // length of holding the rate found, in loads
 	searchFile       = "search.json"
 )
 
-// maxFinder is a search for the highest rate: loads one after the other, each of another rate.
+// maxFinder is a search for the highest rate: a sequence of loads with different rates.
 type maxFinder struct {
 	a        *app
 	demands  []threshold.Threshold
-	asked    int           // of demands, those that the user has given for the search: what they measured is printed
-	first    float64       // the rate to begin with; 0 for the usual one
-	measured time.Duration // of a load that is not held
+	asked    int           // number of demands from the user; their measured values are printed
+	first    float64       // the first rate; 0 for the default
+	measured time.Duration // measured time of a load that is not held
 	dir      string        // for the results; empty for none
-	json     string        // file for what was found; empty for none
+	json     string        // file for the outcome; empty for none
 	silent   bool
 	tried    int
-	// run puts a load of that rate on the broker, for a longer time to hold it. The result goes into the folder, if it is
-	// not empty.
+	// run runs a load of that rate, longer if hold is set. It writes the result into dir, unless dir is empty.
 	run func(rate string, hold bool, demands []threshold.Threshold, dir string) (run.Ending, error)
 }
 
-// searchMistakes finds settings that say nothing in a search, or that it decides itself.
+// searchMistakes refuses settings that have no meaning in a search, or that the search sets itself.
 func (r *resolver) searchMistakes() {
 	if r.ResultDir != "" {
 		if entries, err := os.ReadDir(r.ResultDir); err == nil && len(entries) > 0 {
@@ -68,7 +67,7 @@ func (r *resolver) searchMistakes() {
 	}
 }
 
-// searchDefaults fills in what makes sense for a search.
+// searchDefaults sets the defaults of a search.
 func searchDefaults(v *setting.Values) {
 	if !v.Has("duration") {
 		v.Duration = searchDuration
@@ -82,7 +81,7 @@ func searchDefaults(v *setting.Values) {
 }
 
 // newMaxFinder returns a search for the highest rate that keeps the demands of --find-max and --threshold, and at which
-// messages do not merely queue: at the broker, or in the tester.
+// messages do not queue at the broker or in the tester.
 func (a *app) newMaxFinder(
 	v *setting.Values, role plan.Role, resolve func(*setting.Values) *plan.Plan,
 ) (*maxFinder, error) {
@@ -112,8 +111,8 @@ func (a *app) newMaxFinder(
 	return f, f.queueing(role == plan.Client)
 }
 
-// queueing adds the demands by which a rate that only queues does not count: at the broker, if the run also receives,
-// or in the tester.
+// queueing adds demands that refuse a rate at which messages queue in the tester, or at the broker if the run also
+// receives.
 func (f *maxFinder) queueing(receives bool) error {
 	own := []string{"completed.avg >= 99% of target", "delay.p99 < 100ms"}
 	if receives {
@@ -129,13 +128,13 @@ func (f *maxFinder) queueing(receives bool) error {
 	return nil
 }
 
-// do carries out the search and returns the exit status.
+// do runs the search and returns the exit status.
 func (f *maxFinder) do() int {
 	_, status := f.find()
 	return status
 }
 
-// find carries out the search and returns what was found, and the exit status.
+// find runs the search and returns its outcome and the exit status.
 func (f *maxFinder) find() (*search.Found, int) {
 	var asked []string
 	for i := range f.demands {
@@ -158,12 +157,12 @@ func (f *maxFinder) find() (*search.Found, int) {
 	return found, status
 }
 
-// endingError ends a search with the status of the run that could not be made.
+// endingError ends a search with the exit status of a run that failed.
 type endingError struct{ status int }
 
 func (e *endingError) Error() string { return fmt.Sprintf("a load ended with status %d", e.status) }
 
-// probe puts a load of that rate on the broker.
+// probe runs a load of the given rate and judges it.
 func (f *maxFinder) probe(_ context.Context, rate float64, hold bool) (search.Point, error) {
 	text := strconv.FormatFloat(rate, 'f', -1, 64)
 	f.tried++
@@ -183,7 +182,7 @@ func (f *maxFinder) probe(_ context.Context, rate float64, hold bool) (search.Po
 		return search.Point{}, &endingError{f.a.endedOneOf(e)}
 	}
 	point := judgePoint(e.Summary, measured)
-	// a broker may have had its say in them
+	// both may contain texts of the broker
 	point.Why, point.Limit = f.a.secrets.Line(point.Why), f.a.secrets.Line(point.Limit)
 	f.report(rate, hold, &point, e.Summary)
 	if e.Summary.Missing > 0 {
@@ -195,14 +194,14 @@ func (f *maxFinder) probe(_ context.Context, rate float64, hold bool) (search.Po
 	return point, nil
 }
 
-// slack is how many messages a load may stay behind its target beside the share that its demand allows: of low rates,
-// one that is on its way when the load ends is more than that.
+// slack is the number of messages that a load may miss in addition to the share that its demand allows: at low rates,
+// one message in flight at the end of the load is more than that share.
 const slack = 2
 
-// judgePoint tells whether a load kept the demands. Its measured part had that length.
+// judgePoint judges whether a load kept the demands; measured is the length of its measured part.
 func judgePoint(s *stats.Summary, measured time.Duration) search.Point {
 	var p search.Point
-	// a load that reached its rate was bounded by that alone, though it did not keep a demand
+	// a load that reached its rate has no other limit, even if it broke a demand
 	if s.Limit.Kind != stats.LimitNone {
 		p.Limit = s.Limit.String()
 	}
@@ -230,7 +229,7 @@ func judgePoint(s *stats.Summary, measured time.Duration) search.Point {
 	return p
 }
 
-// report prints a line about a rate that was tried.
+// report prints a line about a load.
 func (f *maxFinder) report(rate float64, hold bool, p *search.Point, s *stats.Summary) {
 	verdict := "kept"
 	if !p.Kept {
@@ -249,7 +248,7 @@ func (f *maxFinder) report(rate float64, hold bool, p *search.Point, s *stats.Su
 	f.print("--- %12s msg/s: %-8s  %s\n", perSecond(rate), verdict, strings.Join(measured, ", "))
 }
 
-// conclude says what was found, and returns the exit status.
+// conclude prints the outcome and returns the exit status.
 func (f *maxFinder) conclude(found *search.Found, err error) int {
 	var ended *endingError
 	switch {
@@ -285,7 +284,7 @@ func (f *maxFinder) conclude(found *search.Found, err error) int {
 	return exitOK
 }
 
-// write writes what was found to --json and into --result.
+// write writes the outcome to --json and into --result.
 func (f *maxFinder) write(found *search.Found, asked []string) error {
 	text, err := json.MarshalIndent(struct {
 		Demands []string `json:"demands"`

@@ -21,7 +21,7 @@ const (
 
 const (
 	helpWidth  = 100
-	helpIndent = 34 // where descriptions of flags begin
+	helpIndent = 34 // column of the descriptions of flags
 )
 
 // help writes the help of any command.
@@ -37,7 +37,7 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 	_, _ = cmd.OutOrStdout().Write([]byte(b.String())) // nobody to tell
 }
 
-// printHelp writes a help that was asked for by --help-all.
+// printHelp prints a help for --help-all.
 func (a *app) printHelp(write func(*strings.Builder)) error {
 	var b strings.Builder
 	write(&b)
@@ -45,7 +45,7 @@ func (a *app) printHelp(write func(*strings.Builder)) error {
 	return err
 }
 
-// commandRole tells which protocol and role a command is for.
+// commandRole returns the protocol and role of a command.
 func (a *app) commandRole(cmd *cobra.Command) (*driver.Factory, plan.Role, bool) {
 	if !cmd.HasParent() {
 		return nil, "", false
@@ -108,8 +108,8 @@ func listCommands(b *strings.Builder, cmd *cobra.Command, group *cobra.Group) {
 	}
 }
 
-// listFlags lists the flags of a command that has no help of its own: all, or without those settings that are not of
-// daily use.
+// listFlags lists the flags of a command that has no help of its own. Unless all is set, it omits settings that are not
+// of daily use.
 func listFlags(b *strings.Builder, cmd *cobra.Command, all bool) {
 	first := true
 	brief := !all && cmd.LocalFlags().Lookup(flagHelpAll) != nil
@@ -137,7 +137,7 @@ func listFlags(b *strings.Builder, cmd *cobra.Command, all bool) {
 	})
 }
 
-// briefHelp is --help of a role: what one needs every day, on one screen.
+// briefHelp is --help of a role: the settings of daily use, on one screen.
 func (a *app) briefHelp(b *strings.Builder, f *driver.Factory, role plan.Role) {
 	command := "perfmq " + f.Name + " " + string(role)
 	b.WriteString(roleShort(role, f) + "\n")
@@ -152,7 +152,7 @@ func (a *app) briefHelp(b *strings.Builder, f *driver.Factory, role plan.Role) {
 	fmt.Fprintf(b, "\nAll flags, options of the protocol, variables, exit statuses: %s --help-all\n", command)
 }
 
-// briefExamples is how many examples --help shows.
+// briefExamples is the number of examples in --help.
 const briefExamples = 2
 
 func writeBrief(b *strings.Builder, name, text string) { fmt.Fprintf(b, "  %-21s %s\n", name, text) }
@@ -189,12 +189,12 @@ func (a *app) roleHelp(b *strings.Builder, f *driver.Factory, role plan.Role) {
 
 const flagHelpAll = "help-all"
 
-// helpAll defines the flag that asks for all of the help.
+// helpAll defines the flag --help-all.
 func helpAll(flags *pflag.FlagSet) *bool {
 	return flags.Bool(flagHelpAll, false, "help with all flags")
 }
 
-// roleShort says in a sentence what a command is for.
+// roleShort describes a command in a sentence.
 func roleShort(role plan.Role, f *driver.Factory) string {
 	what := map[plan.Role]string{
 		plan.Client:   "Send messages over %s, receive them again in one process, and measure both.",

@@ -10,13 +10,13 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// optionSendTimeout is the option of a protocol that says the same as --send-timeout.
+// optionSendTimeout is the option of a protocol with the meaning of --send-timeout.
 const optionSendTimeout = "send-timeout"
 
 // optionTransactional is the option of a protocol that sends half messages.
 const optionTransactional = "transactional"
 
-// sendTimeout refuses two values of the limit for the answer to a send.
+// sendTimeout refuses --send-timeout together with a different value of the protocol's option.
 func (r *resolver) sendTimeout(producers *plan.Endpoint) {
 	if !r.Has(optionSendTimeout) || producers.Open.Options == nil ||
 		!slices.ContainsFunc(r.Options, func(o string) bool { return strings.HasPrefix(o, optionSendTimeout+"=") }) {
@@ -29,7 +29,7 @@ func (r *resolver) sendTimeout(producers *plan.Endpoint) {
 	}
 }
 
-// inDoubt refuses to send half messages again.
+// inDoubt refuses --in-doubt resend for half messages.
 func (r *resolver) inDoubt(producers *plan.Endpoint) {
 	if r.InDoubt != setting.DoubtResend || producers.Open.Options == nil {
 		return

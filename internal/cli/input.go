@@ -9,7 +9,7 @@ import (
 // dailyFlag annotates flags of daily use.
 const dailyFlag = "perfmq-daily"
 
-// input is what the user gives for the settings of one command.
+// input has the settings of one command and their given texts.
 type input struct {
 	table []setting.Setting
 	given *setting.Given
@@ -44,7 +44,7 @@ func (in *input) addTo(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 }
 
-// flagText is a [pflag.Value] that keeps what was given.
+// flagText is a [pflag.Value] that keeps the given texts.
 type flagText struct {
 	given   *setting.Given
 	setting *setting.Setting
@@ -56,7 +56,7 @@ func (f *flagText) Set(text string) error {
 	return nil
 }
 
-// String returns the default, which is what pflag wants it for.
+// String returns the default, for pflag's help.
 func (f *flagText) String() string { return f.setting.Default }
 
 // Type returns the name of the value.

@@ -51,7 +51,7 @@ threshold was not kept.`,
 	return cmd
 }
 
-// merge joins the results in the folders, and says what they come to.
+// merge joins the results in the folders and prints the outcome.
 func (a *app) merge(dirs []string, dir string, partial bool, demands []string) error {
 	if len(dirs) == 0 {
 		return a.usage(&plan.Mistake{Text: "there is no result to join", Hint: "perfmq merge DIR... --result DIR"})
@@ -94,14 +94,14 @@ func (a *app) merge(dirs []string, dir string, partial bool, demands []string) e
 			return errReported
 		}
 	}
-	a.judge(m.Judged) // the status has it
+	a.judge(m.Judged) // the status is that of the result
 	if a.status = m.Outcome.Status; a.status == exitOK && !m.Outcome.Success {
 		a.status = exitFailed
 	}
 	return nil
 }
 
-// mergeMistake says what to do about results that cannot be joined.
+// mergeMistake adds a hint to an error of merging.
 func mergeMistake(err error) *plan.Mistake {
 	m := &plan.Mistake{Text: bare(err).Error()}
 	var fe *verify.FileError

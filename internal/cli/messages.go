@@ -15,7 +15,7 @@ import (
 // bodyFiles are the bodies of --body-file by path, read once for all groups and steps.
 type bodyFiles map[string][]plan.Variant
 
-// kinds returns the kinds of messages that the settings come to, with their weights; none if they are wrong.
+// kinds returns the kinds of messages of the settings, with their weights; none after a mistake.
 func (r *resolver) kinds() []plan.Variant {
 	file := r.BodyFile
 	for _, flag := range []string{"message-size", "fill"} {
@@ -53,7 +53,7 @@ func (r *resolver) kinds() []plan.Variant {
 	return list
 }
 
-// files reads a body, or those of a folder.
+// files reads a body, or the bodies of a folder.
 func (r *resolver) files(path string) (list []plan.Variant) {
 	if known := r.bodies[path]; known != nil {
 		return slices.Clone(known)
@@ -89,7 +89,7 @@ func (r *resolver) files(path string) (list []plan.Variant) {
 // setKinds gives a group its kinds of messages.
 func setKinds(g *plan.Group, list []plan.Variant) {
 	switch len(list) {
-	case 0: // which was reported
+	case 0: // a mistake, already reported
 	case 1:
 		v := &list[0]
 		g.Body, g.BodySize, g.Fill, g.BodySource = v.Body, v.BodySize, v.Fill, v.BodySource
@@ -99,8 +99,8 @@ func setKinds(g *plan.Group, list []plan.Variant) {
 	}
 }
 
-// messages returns the messages of a group of the file, perhaps as a step has them. What a message does not give it has
-// from the group, of which the lists are.
+// messages returns the kinds of messages of a group of the file, or of its use in a step. A message inherits the
+// settings that it does not set from lists, the group's entries.
 func (b *builder) messages(
 	of *scenario.Group, messages []scenario.Message, turn bool, f *driver.Factory, lists [][]scenario.Entry,
 ) (all []plan.Variant) {
@@ -117,7 +117,7 @@ func (b *builder) messages(
 		}
 		s := b.settings(plan.Producer, f, scenario.InMessage, "group "+of.Name, append(own, m.Entries)...)
 		if _, file := entry(m.Entries, "body-file"); file && s.Source("fill") == setting.File {
-			s.Forget("fill") // that of the group is for its other messages
+			s.Forget("fill") // the group's value is for its other messages
 		}
 		r := b.resolver(s, plan.Producer, f)
 		list := r.kinds()
@@ -142,14 +142,14 @@ func (b *builder) messages(
 	return slices.Concat(kinds...)
 }
 
-// replaces tells whether a message has a body instead of one that a setting of its group names.
+// replaces reports whether the body of a message replaces the one that a setting of its group names.
 func replaces(m *scenario.Message, key string) bool {
 	_, sized := entry(m.Entries, "message-size")
 	_, file := entry(m.Entries, "body-file")
 	return file && key == "message-size" || sized && key == "body-file"
 }
 
-// agree notes settings of a message that contradict each other.
+// agree reports settings of a message that contradict each other.
 func (b *builder) agree(m *scenario.Message) bool {
 	first := ""
 	for _, e := range m.Entries {
@@ -165,8 +165,8 @@ func (b *builder) agree(m *scenario.Message) bool {
 	return true
 }
 
-// weigh makes one list of weights of those of messages and those of the kinds within each message, which share that of
-// the message.
+// weigh multiplies weights of messages with those of the kinds within each message: the kinds of a message share its
+// weight.
 func weigh(weights []int, kinds [][]plan.Variant) error {
 	sums, multiple := make([]int, len(kinds)), 1
 	for i, list := range kinds {

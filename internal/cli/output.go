@@ -15,7 +15,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// outputs finds what is wrong with where the results shall go, without creating anything.
+// outputs checks the paths of the outputs, without creating anything.
 func (r *resolver) outputs(stdout, stderr io.Writer) {
 	r.outputFile("--json", r.JSONFile)
 	r.outputFile("--hdr", r.HDRFile)
@@ -74,7 +74,7 @@ func (r *resolver) outputFile(flag, path string) {
 	}
 }
 
-// resultFolder finds what is wrong with the folder of the result.
+// resultFolder checks the folder of the result.
 func (r *resolver) resultFolder() {
 	dir := r.ResultDir
 	if dir == "" {
@@ -105,7 +105,7 @@ func (r *resolver) differentFiles(stdout, stderr io.Writer) {
 	}
 	standard := len(files)
 	if inputfile.IsFolder(r.BodyFile) {
-		bodies, _ := inputfile.Folder(r.BodyFile, driver.MaxVariants) // which was reported
+		bodies, _ := inputfile.Folder(r.BodyFile, driver.MaxVariants) // errors are already reported
 		for _, path := range bodies {
 			files = append(files, nameFile("--body-file", path, false))
 		}
@@ -134,7 +134,7 @@ func (r *resolver) differentFiles(stdout, stderr io.Writer) {
 		}
 	}
 	sameFiles(files, func(a, b *namedFile) {
-		if b.output && b != &files[standard-1] { // whoever redirects both, or reads what he overwrites, means it
+		if b.output && b != &files[standard-1] { // redirecting both, or overwriting an input, is deliberate
 			r.refuse("name two files", "%s and %s name the same file %s", a.flag, b.flag, b.path)
 		}
 	})

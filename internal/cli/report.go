@@ -22,12 +22,12 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// pageFile is where the page goes if nothing is said.
+// pageFile is the default file of the page.
 const pageFile = "report.html"
 
 func reportFormats() []string { return []string{"html", "markdown", "csv"} }
 
-// reporting is what perfmq report was asked for.
+// reporting has the flags of perfmq report.
 type reporting struct{ format, output, web string }
 
 // reportCommand is perfmq report.
@@ -64,7 +64,7 @@ make a load serves the page of their own run.`,
 	return cmd
 }
 
-// report reads the results and writes what was asked for.
+// report reads the results and writes the page, Markdown or CSV.
 func (a *app) report(dirs []string, in *reporting) error {
 	var errs []error
 	if len(dirs) == 0 {
@@ -113,7 +113,7 @@ func (a *app) report(dirs []string, in *reporting) error {
 	return nil
 }
 
-// reportLive serves the page until a signal comes.
+// reportLive serves the page until a signal arrives.
 func (a *app) reportLive(dirs []string, in *reporting, errs []error) error {
 	if in.output != "" || in.format != "html" {
 		errs = append(errs, &plan.Mistake{
@@ -135,7 +135,7 @@ func (a *app) reportLive(dirs []string, in *reporting, errs []error) error {
 		if err != nil {
 			return a.cannotServe(err)
 		}
-		defer func() { _ = s.Close() }() // those that are being answered see the connection end
+		defer func() { _ = s.Close() }() // clients with open requests see the connection end
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		followed := make(chan error, 1)
@@ -149,7 +149,7 @@ func (a *app) reportLive(dirs []string, in *reporting, errs []error) error {
 		case <-a.Signals:
 		}
 		if err != nil {
-			_ = a.usage(reportMistake(err)) // it is always errReported
+			_ = a.usage(reportMistake(err)) // always errReported
 			return exitUsage
 		}
 		return exitOK
@@ -172,7 +172,7 @@ func (a *app) writeReport(output string, text []byte) error {
 	return nil
 }
 
-// reportMistake tells what to do about a result that cannot be reported.
+// reportMistake adds a hint to an error of reading results.
 func reportMistake(err error) error {
 	hint := "name folders of --result DIR"
 	var bad *result.Error
@@ -189,7 +189,7 @@ func reportMistake(err error) error {
 	return &plan.Mistake{Text: strings.TrimSpace(err.Error()), Hint: hint}
 }
 
-// sameFolder tells whether two paths name one folder.
+// sameFolder reports whether two paths name one folder.
 func sameFolder(a, b string) bool {
 	x, errA := os.Stat(a)
 	y, errB := os.Stat(b)

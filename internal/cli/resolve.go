@@ -15,7 +15,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// resolver turns settings into a plan and collects what is wrong with them.
+// resolver turns settings into a plan and collects their mistakes.
 type resolver struct {
 	*setting.Values
 	role      plan.Role
@@ -24,16 +24,16 @@ type resolver struct {
 	libraries []driver.Factory
 	secrets   *safetext.Secrets
 	bodies    bodyFiles
-	mixed     bool // the kinds of messages are for the caller
+	mixed     bool // the caller sets the kinds of messages
 	errs      []error
-	notes     []string // what the user should know before the run
+	notes     []string // printed before the run
 }
 
 func (r *resolver) refuse(hint, format string, args ...any) {
 	r.errs = append(r.errs, &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// resolve returns the plan, also if there are mistakes in it, so that those of the plan itself can be found as well.
+// resolve returns the plan even after mistakes, so that the plan's own mistakes can be found as well.
 func (r *resolver) resolve(destinations []string) *plan.Plan {
 	p := r.whole()
 	p.Steps = []plan.Step{{
@@ -49,7 +49,7 @@ func (r *resolver) resolve(destinations []string) *plan.Plan {
 	return p
 }
 
-// whole returns a plan with what is the same for all of a run.
+// whole returns a plan with the settings of the whole run.
 func (r *resolver) whole() *plan.Plan {
 	if len(r.Side.Series) > 0 && r.Side.Metrics.URL == "" {
 		r.refuse("add --broker-metrics URL", "--broker-series: there is no endpoint to read them from")
@@ -141,7 +141,7 @@ func (r *resolver) consumerEndpoint(own plan.Endpoint, password string) plan.End
 		user, password = "", ""
 	}
 	if r.ConsumerURL != "" && hosts(r.ConsumerURL) != hosts(own.Open.URL) {
-		own.Management = "" // which is of another broker
+		own.Management = "" // belongs to the other broker
 	}
 	own.Open = r.open(r.brokerURL("--consumer-url", r.ConsumerURL, &f), user, password)
 	if f.Name != r.own.Name {
@@ -152,12 +152,12 @@ func (r *resolver) consumerEndpoint(own plan.Endpoint, password string) plan.End
 
 func (r *resolver) open(url, user, password string) driver.OpenOptions {
 	if user == "" && password != "" {
-		user = plan.User(url) // drivers take user and password from the same place
+		user = plan.User(url) // drivers take user and password from one source
 	}
 	return driver.OpenOptions{URL: url, User: user, Password: password, TLS: r.TLS, ConnectTimeout: r.ConnectTimeout}
 }
 
-// brokerURL returns the URL to use with a protocol: its default if none was given, or if that is of no use.
+// brokerURL returns the URL for a protocol: the protocol's default if none was given, or after a mistake in it.
 func (r *resolver) brokerURL(flag, url string, f *driver.Factory) string {
 	url = r.clientURL(flag, url)
 	scheme := plan.Scheme(url)
@@ -197,7 +197,7 @@ func (r *resolver) useProtocol(name string) string {
 	return "perfmq speaks " + strings.Join(setting.Names(r.factories), ", ")
 }
 
-// readPassword returns the password, from its file if need be. A flag wins over the environment.
+// readPassword returns the password, perhaps from its file. A flag takes precedence over the environment.
 func (r *resolver) readPassword() string {
 	if r.PasswordFile == "" {
 		return r.Password
@@ -227,7 +227,7 @@ func (r *resolver) readPassword() string {
 // The bounds of files, in bytes.
 const (
 	maxPassword    = 4 << 10
-	maxCredentials = 16 << 20 // the authorities of a whole system have less than one
+	maxCredentials = 16 << 20 // the CA certificates of a system take less than 1 MiB
 )
 
 // loadTLS reads the files of the --tls flags, once for all connections.
@@ -251,7 +251,7 @@ func (r *resolver) loadTLS() {
 	case !unread:
 		r.refuseFile("--tls", err)
 	}
-	r.TLS.CAFile, r.TLS.CertFile, r.TLS.KeyFile = "", "", "" // or they would be read again, and reported again
+	r.TLS.CAFile, r.TLS.CertFile, r.TLS.KeyFile = "", "", "" // avoids reading and reporting them again
 }
 
 // refuseTLS reports a file of TLS that cannot be read.
@@ -284,7 +284,7 @@ func bare(err error) error {
 	return err
 }
 
-// setOptions gives each side its options. With two protocols a key belongs to whichever knows it, or to both.
+// setOptions sets the options of each side. With two protocols a key belongs to each protocol that knows it.
 func (r *resolver) setOptions(g *plan.Group) {
 	var sides []*plan.Endpoint
 	if r.role.Produces() {
@@ -344,7 +344,7 @@ func (r *resolver) unknownOption(key string, all []string) {
 func (r *resolver) destinations(g *plan.Group, names []string) {
 	if len(names) == 0 {
 		names = []string{defaultDestination(&r.own)}
-		if (r.Durable || r.Shared > 0) && r.own.Capabilities.Topic.Exists { // which only topics have
+		if (r.Durable || r.Shared > 0) && r.own.Capabilities.Topic.Exists { // only topics have these
 			names = []string{"topic://TEST"}
 		}
 	}
@@ -362,7 +362,7 @@ func (r *resolver) destinations(g *plan.Group, names []string) {
 	if err != nil {
 		r.errs = append(r.errs, err)
 	}
-	if len(list) == 0 { // reported already; let the rest of the plan be checked as well
+	if len(list) == 0 { // already reported; the rest of the plan is checked, too
 		g.Destinations, _ = plan.Destinations([]string{defaultDestination(&r.own)}, 1)
 	}
 }
