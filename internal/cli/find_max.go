@@ -27,7 +27,7 @@ const (
 	searchDuration   = 6 * time.Second
 	searchWarmup     = time.Second
 	searchMaxPending = 1000 // high enough that the broker is the limit
-	holdTimes        = 3    // length of holding the rate found, in loads
+	holdTimes        = 3    // the found rate is held for so many loads
 	searchFile       = "search.json"
 )
 

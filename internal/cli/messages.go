@@ -124,7 +124,7 @@ func (b *builder) messages(
 		b.badGroup(of, m.Pos, r.errs)
 		weight := 1
 		if text, ok := entry(m.Entries, setting.KeyWeight); ok {
-			weight, _ = setting.Weight(text) // it was checked
+			weight, _ = setting.Weight(text) // already checked
 		}
 		weights, kinds = append(weights, weight), append(kinds, list)
 	}

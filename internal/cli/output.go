@@ -134,7 +134,7 @@ func (r *resolver) differentFiles(stdout, stderr io.Writer) {
 		}
 	}
 	sameFiles(files, func(a, b *namedFile) {
-		if b.output && b != &files[standard-1] { // redirecting both, or overwriting an input, is deliberate
+		if b.output && b != &files[standard-1] { // redirecting both streams, or one over an input, is deliberate
 			r.refuse("name two files", "%s and %s name the same file %s", a.flag, b.flag, b.path)
 		}
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// runRole is what perfmq PROTOCOL ROLE does.
+// runRole runs perfmq PROTOCOL ROLE.
 func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Factory, role plan.Role) error {
 	errs := a.unknownFlags(cmd, in, func(name string) error { return a.unknownFlag(cmd, name, f, role) })
 	s, list, valueErrs := in.given.Values(in.table)
@@ -68,8 +68,8 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	return nil
 }
 
-// unknownFlags finds what pflag was told to let pass, in the same way as pflag reads arguments, and flags without a
-// value, as where a variable is not set: for pflag, the next flag is the value.
+// unknownFlags reports unknown flags, which pflag was told to ignore, and flags without a value, for example if a shell
+// variable is not set: pflag takes the next flag as the value. It reads arguments in the same way as pflag.
 func (a *app) unknownFlags(cmd *cobra.Command, in *input, unknown func(name string) error) []error {
 	var errs []error
 	flags := cmd.Flags()
@@ -111,14 +111,14 @@ func (a *app) unknownFlags(cmd *cobra.Command, in *input, unknown func(name stri
 	return errs
 }
 
-// sayNotes tells the user what he should know before a run.
+// sayNotes prints the notes before a run.
 func (a *app) sayNotes(notes []string) {
 	for _, note := range notes {
 		a.errors.say("note: " + note)
 	}
 }
 
-// shortHint names the flags that one of a single letter may have been meant for.
+// shortHint names the flags that a flag of a single letter may stand for.
 func shortHint(flags *pflag.FlagSet, letter string) string {
 	var names []string
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -133,7 +133,7 @@ func shortHint(flags *pflag.FlagSet, letter string) string {
 	return hint
 }
 
-// isFlag tells whether an argument is one of the flags.
+// isFlag reports whether an argument is one of the flags.
 func isFlag(flags *pflag.FlagSet, arg string) bool {
 	name, ok := strings.CutPrefix(arg, "--")
 	name, _, _ = strings.Cut(name, "=")
@@ -193,10 +193,10 @@ func (a *app) printPlan(cmd *cobra.Command, p *plan.Plan, list []setting.Provena
 	return err
 }
 
-// execute carries out a valid plan and returns the exit status.
+// execute runs a valid plan and returns the exit status.
 func (a *app) execute(p *plan.Plan, s *setting.Values) int { return a.ended(a.newRun(p, s).Do()) }
 
-// newRun returns a run of a valid plan with the outputs that were asked for.
+// newRun returns a run of a valid plan with the requested outputs.
 func (a *app) newRun(p *plan.Plan, s *setting.Values) *run.Run {
 	return &run.Run{
 		Plan: p, Embedded: s.Embedded, Faults: s.Faults, Secrets: a.secrets, Version: a.Version, Stdout: a.Stdout,
@@ -212,7 +212,7 @@ func (a *app) newRun(p *plan.Plan, s *setting.Values) *run.Run {
 	}
 }
 
-// ended says how a run came to its end, and returns the exit status.
+// ended prints how a run ended, and returns the exit status.
 func (a *app) ended(e run.Ending) int {
 	if e.Abandoned {
 		if !e.Opened {
@@ -254,8 +254,8 @@ func (a *app) ended(e run.Ending) int {
 	return status
 }
 
-// endedOneOf is ended of a run of several: one that was interrupted has the status by which none follows, whatever else
-// is to be said of it.
+// endedOneOf is ended for one of several runs: after an interruption it always returns exitInterrupted, so that no run
+// follows.
 func (a *app) endedOneOf(e run.Ending) int {
 	status := a.ended(e)
 	if e.Interrupted || e.Abandoned {
@@ -264,7 +264,7 @@ func (a *app) endedOneOf(e run.Ending) int {
 	return status
 }
 
-// problems prints what makes a run a failure.
+// problems prints the problems of a run, which make it a failure.
 func (a *app) problems(s *stats.Summary) {
 	for i, problem := range s.Problems {
 		if i == maxShown {

@@ -7,20 +7,20 @@ import (
 	"path/filepath"
 )
 
-// namedFile is a file that the command line names, or that is open already.
+// namedFile is a file that the command line names, or an open one.
 type namedFile struct {
 	flag   string // as in messages
 	path   string // empty if it has no name
 	output bool
 	info   fs.FileInfo // nil if there is no such file yet
-	folder fs.FileInfo // of a file that is not there yet
+	folder fs.FileInfo // folder of a file that does not exist yet
 	base   string      // its name in that folder
 }
 
-// nameFile finds out what is at a path. Links are followed, also where they lead to nothing yet.
+// nameFile returns the file at a path. It follows links, even to files that do not exist yet.
 func nameFile(flag, path string, output bool) namedFile {
 	f := namedFile{flag: flag, path: path, output: output}
-	const most = 40 // links, as the system follows them
+	const most = 40 // links, the limit of Linux
 	for range most {
 		if info, err := os.Stat(path); err == nil {
 			f.info = info
@@ -41,7 +41,7 @@ func nameFile(flag, path string, output bool) namedFile {
 	return f
 }
 
-// openFile is what standard output and standard error may be: a file to which something else is written as well.
+// openFile returns the file behind standard output or standard error, which another output may name, too.
 func openFile(flag string, w io.Writer) namedFile {
 	f := namedFile{flag: flag, output: true}
 	if s, ok := w.(interface{ Stat() (fs.FileInfo, error) }); ok {
@@ -52,8 +52,8 @@ func openFile(flag string, w io.Writer) namedFile {
 	return f
 }
 
-// same tells whether what is written to one would be found in the other. Devices such as /dev/null, and pipes, take
-// what comes from several.
+// same reports whether both are one regular file, existing or not. Devices such as /dev/null and pipes may have several
+// writers.
 func (f *namedFile) same(o *namedFile) bool {
 	switch {
 	case f.info != nil && o.info != nil:

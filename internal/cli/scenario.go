@@ -64,19 +64,19 @@ says; --duration and --message-count only where the file has them, if it has the
 	return cmd
 }
 
-// runFlags are those that only perfmq run has.
+// runFlags are the flags that only perfmq run has.
 type runFlags struct {
 	set   []string
 	scale string
 	sweep sweepFlags
 }
 
-// runTable returns the settings of all roles but those that need the protocol of a command.
+// runTable returns the settings of all roles, without those that need the protocol of a command.
 func runTable() []setting.Setting {
 	return slices.DeleteFunc(setting.All(), func(s setting.Setting) bool { return s.OneProtocol })
 }
 
-// prepared is a scenario that is ready to be carried out.
+// prepared is a scenario that is ready to run.
 type prepared struct {
 	plan     *plan.Plan
 	settings *setting.Values
@@ -84,7 +84,7 @@ type prepared struct {
 	sweep    *sweeper // nil if it is one run
 }
 
-// runFiles is what perfmq run does.
+// runFiles runs perfmq run.
 func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runFlags) error {
 	errs := a.unknownFlags(cmd, in, func(name string) error { return unknownRunFlag(cmd, name) })
 	errs = append(errs, a.environ.Unknown()...)
@@ -136,7 +136,7 @@ func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runF
 	return nil
 }
 
-// separate keeps the outputs of several scenarios apart.
+// separate gives each of several scenarios outputs of its own.
 func (a *app) separate(ready prepared, i, of int) (errs []error) {
 	if of == 1 {
 		return nil
@@ -153,8 +153,7 @@ func (a *app) separate(ready prepared, i, of int) (errs []error) {
 	return errs
 }
 
-// executeAll carries scenarios out, one after the other, and returns the exit status that matters most. An interruption
-// ends all.
+// executeAll runs scenarios one after the other and returns the gravest exit status. An interruption ends all.
 func (a *app) executeAll(list []prepared) int {
 	status := exitOK
 	for i := range list {
@@ -185,7 +184,7 @@ func (a *app) executeAll(list []prepared) int {
 	return status
 }
 
-// graver returns the exit status that matters more.
+// graver returns the graver of two exit statuses.
 func graver(a, b int) int {
 	for _, status := range []int{exitUsage, exitConnect, exitFailed, exitThreshold, exitInterrupted} {
 		if a == status || b == status {
@@ -276,7 +275,7 @@ the whole run alone.`,
 				for _, m := range threshold.Metrics() {
 					_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", m.Name, m.Unit, m.Help)
 				}
-				_ = w.Flush() // a strings.Builder takes all
+				_ = w.Flush() // a strings.Builder never fails
 				_, err := a.Stdout.Write([]byte(b.String()))
 				return err
 			},
@@ -298,7 +297,7 @@ func (a *app) listScenarios() error {
 	for _, info := range list {
 		_, _ = fmt.Fprintf(w, "@%s\t%s\n", info.Name, info.Description)
 	}
-	_ = w.Flush() // a strings.Builder takes all
+	_ = w.Flush() // a strings.Builder never fails
 	_, err = a.Stdout.Write([]byte(b.String()))
 	return err
 }

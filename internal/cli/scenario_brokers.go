@@ -20,7 +20,7 @@ func entry(list []scenario.Entry, key string) (text string, ok bool) {
 	return text, ok
 }
 
-// broker finds the protocol of a broker.
+// broker determines the protocol of a broker.
 func (b *builder) broker(of *scenario.Broker) {
 	at := &fileBroker{Broker: of}
 	b.brokers[of.Name] = at
@@ -78,7 +78,7 @@ func hosts(address string) string {
 	return strings.Join(list, ",")
 }
 
-// sites names the sites: not at all if there is one, else by their own names or those of their first brokers.
+// sites sets the names of the sites: none if there is one site, else the site's own name or that of its first broker.
 func (b *builder) sites() {
 	names := map[string]string{}
 	for i := range b.file.Brokers {

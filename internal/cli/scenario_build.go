@@ -16,12 +16,12 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// builder makes a plan of a scenario, and of the flags and variables that were given with it.
+// builder makes a plan of a scenario and its flags and variables.
 type builder struct {
 	app      *app
 	in       *input
 	file     *scenario.File
-	factory  *driver.Factory // that of the run's own settings, where the protocol does not matter
+	factory  *driver.Factory // for the settings of the run, which are equal for all protocols
 	embedded bool
 
 	plan     *plan.Plan
@@ -30,7 +30,7 @@ type builder struct {
 	errs     []error
 	bodies   bodyFiles
 	said     []string            // notes about groups
-	applied  map[string][]string // flags and variables, and what they were applied to
+	applied  map[string][]string // by flag or variable: the parts of the file that it was applied to
 }
 
 // fileBroker is a broker of the file.
@@ -40,7 +40,7 @@ type fileBroker struct {
 	site    string
 }
 
-// build returns the plan, and the settings of the run, of which the outputs are.
+// build returns the plan and the settings of the run, which include its outputs.
 func (b *builder) build() (*plan.Plan, *resolver) {
 	b.applied, b.brokers, b.bodies = map[string][]string{}, map[string]*fileBroker{}, bodyFiles{}
 	b.factory = &b.app.Factories[0]
@@ -90,14 +90,14 @@ func (b *builder) labels() {
 	for _, l := range b.file.Labels {
 		labels[l.Key] = l.Text
 	}
-	maps.Copy(labels, b.plan.Labels) // those of flags
+	maps.Copy(labels, b.plan.Labels) // labels of flags
 	if len(labels) > 0 {
 		b.plan.Labels = labels
 	}
 }
 
-// settings returns the values that entries of the file, variables and flags come to, the later ones over the earlier;
-// of variables and flags those that have one of the places.
+// settings returns the values of entries of the file, variables and flags; later ones take precedence. Only variables
+// and flags of the given places are applied.
 func (b *builder) settings(
 	role plan.Role, f *driver.Factory, places scenario.Scope, to string, lists ...[]scenario.Entry,
 ) *setting.Values {
@@ -113,7 +113,7 @@ func (b *builder) settings(
 				if table[i].Files {
 					text = b.beside(text)
 				}
-				if err := v.Read(&table[i], setting.File, text); err != nil { // with another value it may be one
+				if err := v.Read(&table[i], setting.File, text); err != nil { // another value may be valid
 					b.mistakes = append(b.mistakes, b.file.Mistake(e.Pos, e.Key+": "+err.Error(), ""))
 				}
 			}
@@ -129,7 +129,7 @@ func (b *builder) settings(
 	return v
 }
 
-// beside returns the path of a file that the scenario names: it is relative to the folder of the scenario.
+// beside resolves the path of a file that the scenario names, which is relative to the scenario's folder.
 func (b *builder) beside(path string) string {
 	if filepath.IsAbs(path) || scenario.IsShipped(b.file.Path) {
 		return path
@@ -137,8 +137,8 @@ func (b *builder) beside(path string) string {
 	return filepath.Join(filepath.Dir(b.file.Path), path)
 }
 
-// over applies the variable and the flag of a setting. Limits of the load are changed where the file has them, not
-// added.
+// over applies the variable and the flag of a setting. If the file sets a limit of the load, they change that entry and
+// add none elsewhere.
 func (b *builder) over(v *setting.Values, s *setting.Setting, to string) {
 	if (s.Name == "duration" || s.Name == "message-count") && !v.Has(s.Name) && b.given(s.Name) {
 		return
@@ -156,7 +156,7 @@ func (b *builder) over(v *setting.Values, s *setting.Setting, to string) {
 	}
 }
 
-// given tells whether any group or step of the file has a setting.
+// given reports whether the defaults, a group or a step of the file have a setting.
 func (b *builder) given(key string) bool {
 	has := func(list []scenario.Entry) bool {
 		return slices.ContainsFunc(list, func(e scenario.Entry) bool { return e.Key == key })
@@ -174,7 +174,7 @@ func (b *builder) given(key string) bool {
 	return given
 }
 
-// bad notes a mistake at a place of the file, once.
+// bad adds a mistake at a place of the file, once.
 func (b *builder) bad(pos scenario.Pos, hint, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if !slices.ContainsFunc(b.mistakes, func(m scenario.Mistake) bool { return m.Pos == pos && m.Text == text }) {
@@ -207,7 +207,7 @@ func (b *builder) step(of *scenario.Step, whole *resolver) {
 	b.plan.Steps = append(b.plan.Steps, step)
 }
 
-// idle returns for how long nothing must be received to end a step; 0 if that does not end it.
+// idle returns the time without a received message after which a step ends; 0 if silence does not end it.
 func (b *builder) idle(of *scenario.Step) time.Duration {
 	text, given := entry(of.Entries, setting.KeyIdle)
 	if of.Until != scenario.UntilIdle {
@@ -221,17 +221,17 @@ func (b *builder) idle(of *scenario.Step) time.Duration {
 			return setting.DefaultIdle
 		}
 	}
-	d, _ := setting.Idle(text) // it was checked
+	d, _ := setting.Idle(text) // already checked
 	return d
 }
 
-// once tells whether a step prepares a cell of a sweep.
+// once reports whether a step prepares a cell of a sweep.
 func (b *builder) once(of *scenario.Step) bool {
 	text, _ := entry(of.Entries, setting.KeyOnce)
 	return text == "true"
 }
 
-// group returns a group with the settings that it has in a step.
+// group returns a group with its settings in a step.
 func (b *builder) group(of *scenario.Group, use *scenario.Use, whole *resolver) *plan.Group {
 	at := b.brokers[of.Broker]
 	role, places := plan.Producer, scenario.InProducerGroup
@@ -261,7 +261,7 @@ func (b *builder) group(of *scenario.Group, use *scenario.Use, whole *resolver) 
 	return g
 }
 
-// badGroup notes mistakes of a group at a place of the file.
+// badGroup adds mistakes of a group at a place of the file.
 func (b *builder) badGroup(of *scenario.Group, pos scenario.Pos, errs []error) {
 	for _, err := range parts(errs) {
 		var m *plan.Mistake
@@ -279,7 +279,7 @@ func commands(list []scenario.Command) (texts []string) {
 	return texts
 }
 
-// threshold adds a demand that stands under the run's: on a step, or on the run.
+// threshold adds a threshold of the file to its step, or to the run.
 func (b *builder) threshold(of *scenario.Threshold) {
 	d, ok := b.demand(of)
 	if !ok {
@@ -306,7 +306,7 @@ func (b *builder) demand(of *scenario.Threshold) (d threshold.Threshold, ok bool
 	return d, true
 }
 
-// notes says what flags and variables were applied to.
+// notes returns a note for each flag and variable with the parts of the file that it was applied to.
 func (b *builder) notes() (list []string) {
 	for _, label := range slices.Sorted(maps.Keys(b.applied)) {
 		to := b.applied[label]

@@ -14,7 +14,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// read returns the text of a scenario, and what to call it.
+// read returns the text of a scenario and its name for messages.
 func (a *app) read(name string) (path string, text []byte, err error) {
 	if scenario.IsShipped(name) {
 		if a.Scenarios == nil {
@@ -67,7 +67,7 @@ func (a *app) prepare(name string, several int, of *source) (prepared, error) {
 	return a.planOf(file, of)
 }
 
-// planOf makes the plan of a scenario, or of a cell of one.
+// planOf makes the plan of a scenario, or of a cell of a sweep.
 func (a *app) planOf(file *scenario.File, of *source) (prepared, error) {
 	b := &builder{app: a, in: of.in, file: file}
 	p, whole := b.build()
@@ -100,7 +100,7 @@ func (a *app) planOf(file *scenario.File, of *source) (prepared, error) {
 	return prepared{plan: p, settings: whole.Values, notes: notes}, nil
 }
 
-// into lets a run write its result into a folder, or, if that is empty, none.
+// into sets the folder of a run's result; no result is written if dir is empty.
 func into(p *plan.Plan, s *setting.Values, dir string) {
 	s.ResultDir = dir
 	if !p.Verify || s.VerifyFile != "" {
@@ -112,7 +112,7 @@ func into(p *plan.Plan, s *setting.Values, dir string) {
 	}
 }
 
-// place gives a mistake of the plan the name of its file.
+// place adds the name of the file to a mistake of the plan.
 func (b *builder) place(err error) error {
 	var m *plan.Mistake
 	if errors.As(err, &m) {

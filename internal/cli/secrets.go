@@ -9,9 +9,9 @@ import (
 	"github.com/perfmq/perfmq/internal/setting"
 )
 
-// learnSecrets notes what of the arguments and the environment must not be printed, before any of it is judged:
-// mistakes are printed as well, and a password may be where none belongs, such as in a URL given as destination. A flag
-// is secret by its name, also one that is mistyped.
+// learnSecrets returns the secrets in the arguments and the environment. It runs before anything is checked, because
+// errors print arguments, and a password may be misplaced, for example in a URL given as destination. The name of a
+// flag decides whether its value is secret, so that mistyped flags are covered, too.
 func learnSecrets(args []string, environ setting.Environment) *safetext.Secrets {
 	s := &safetext.Secrets{}
 	user := environ["PERFMQ_USER"]
@@ -20,7 +20,7 @@ func learnSecrets(args []string, environ setting.Environment) *safetext.Secrets 
 			user = f.value
 		}
 	}
-	if name, password, ok := strings.Cut(user, ":"); ok { // as curl and others take it
+	if name, password, ok := strings.Cut(user, ":"); ok { // USER:PASSWORD, as in curl
 		s.Add(name, password)
 	}
 	note := func(name, value string) {
@@ -45,8 +45,8 @@ func learnSecrets(args []string, environ setting.Environment) *safetext.Secrets 
 // givenText is a flag with its value, or an argument without a flag.
 type givenText struct{ name, value string }
 
-// flagTexts takes arguments apart without knowing which flags have values: what follows one is taken for its value, and
-// an argument by itself as well.
+// flagTexts splits arguments without knowledge of the flags: an argument after a flag counts both as its value and as
+// an argument of its own.
 func flagTexts(args []string) (list []givenText) {
 	before := ""
 	for _, arg := range args {
@@ -66,7 +66,7 @@ func flagTexts(args []string) (list []givenText) {
 	return list
 }
 
-// completing returns the arguments of a request for completion without secrets: the library shows them all in an error.
+// completing returns the arguments of a request for completion without secrets, because cobra prints them in an error.
 func completing(args []string, secrets *safetext.Secrets) []string {
 	if len(args) == 0 || args[0] != cobra.ShellCompRequestCmd && args[0] != cobra.ShellCompNoDescRequestCmd {
 		return args

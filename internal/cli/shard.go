@@ -8,10 +8,10 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// shard fills in which part of a complete plan this process has, and when it begins. The index is that of a Kubernetes
-// Job, if it is one.
+// shard sets this process's part of a complete plan and the moment of its start. index is the completion index of a
+// Kubernetes Job, or empty.
 func (r *resolver) shard(p *plan.Plan, index string) {
-	p.BrokerSide.Metrics.TLS = r.TLS // which is loaded by now
+	p.BrokerSide.Metrics.TLS = r.TLS // loaded by now
 	now := time.Now()
 	if m := r.StartAt.Mistake(now); m != nil {
 		r.errs = append(r.errs, m)
@@ -51,8 +51,7 @@ func (r *resolver) shard(p *plan.Plan, index string) {
 	}
 }
 
-// derived returns the number of a run that all shards come to by themselves: it is made of the plan and of the moment
-// of the start.
+// derived returns a run number from the plan and the moment of the start, so that all shards compute the same number.
 func (r *resolver) derived(p *plan.Plan) int64 {
 	text, err := plan.JSON(p, r.secrets.Field)
 	if err == nil {

@@ -22,10 +22,10 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// source is a scenario as it was given, of which the plan of each cell is made.
+// source is a scenario with its flags, from which the plans of all cells are made.
 type source struct {
 	path    string
-	several bool // scenarios are carried out
+	several bool // scenarios run
 	text    []byte
 	set     map[string]string
 	in      *input
@@ -33,13 +33,13 @@ type source struct {
 	sweep   sweepFlags
 }
 
-// sweepFlags are those of perfmq run that are about sweeps.
+// sweepFlags are the flags of perfmq run for sweeps.
 type sweepFlags struct {
 	repeats, seed string
 	changed       bool
 }
 
-// sweeper carries out a sweep.
+// sweeper runs a sweep.
 type sweeper struct {
 	a      *app
 	of     *source
@@ -50,7 +50,7 @@ type sweeper struct {
 
 	settle  time.Duration
 	between string
-	stop    bool // after a failure
+	stop    bool // stop after a failure
 
 	first    prepared // of the first cell
 	lengths  map[int]sweep.Length
@@ -58,20 +58,19 @@ type sweeper struct {
 	dir      string
 	shared   *run.Embedded
 	prepared map[string]int // exit statuses of the preparations of this call, by their hashes
-	emptied  []string       // how the queues of all cells are emptied
+	emptied  []string       // descriptions of emptying the queues, for all cells
 
-	interrupted bool // a signal ended the sweep; its exit status may be that of a run that failed before
+	interrupted bool // a signal ended the sweep, even if a failed run sets the exit status
 }
 
-// isSweep tells whether a file is about more than one run.
+// isSweep reports whether a file describes more than one run.
 func (of *source) isSweep(file *scenario.File) bool {
 	repeats, given := entry(file.Settings, setting.KeyRepeats)
 	return file.Matrix != nil || file.Search != nil || given && repeats != "1" ||
 		of.sweep.repeats != "" && of.sweep.repeats != "1"
 }
 
-// newSweeper checks a sweep and the plans of all its cells. The error holds all mistakes of the first cell that has
-// some.
+// newSweeper checks a sweep and the plans of all its cells. The error has all mistakes of the first faulty cell.
 func (a *app) newSweeper(of *source, file *scenario.File) (*sweeper, error) {
 	w := &sweeper{
 		a: a, of: of, file: file, search: file.Search != nil, lengths: map[int]sweep.Length{},
@@ -108,7 +107,7 @@ func (a *app) newSweeper(of *source, file *scenario.File) (*sweeper, error) {
 			return nil, err
 		}
 	}
-	_, _ = fmt.Fprintf(hash, "%d %s %v %v\n", w.state.Repeats, w.between, w.state.Shuffled, w.of.scale) // a hash takes all
+	_, _ = fmt.Fprintf(hash, "%d %s %v %v\n", w.state.Repeats, w.between, w.state.Shuffled, w.of.scale) // never fails
 	if s := w.file.Search; s != nil {
 		_, _ = fmt.Fprintf(hash, "%q %q\n", s.Group, s.From)
 		for i := range s.Thresholds {
@@ -125,8 +124,8 @@ func (a *app) newSweeper(of *source, file *scenario.File) (*sweeper, error) {
 	return w, nil
 }
 
-// hashCell adds to a hash what is to be done in a cell. Labels, the embedded broker and what ends a run early are not
-// in its plan.
+// hashCell adds a cell to a hash: its plan, and the labels, the embedded broker and the early ends of a run, which the
+// plan does not have.
 func (w *sweeper) hashCell(to io.Writer, values map[string]string, ready prepared) error {
 	data, err := plan.JSON(ready.plan, w.a.secrets.Field)
 	if err != nil {
@@ -150,7 +149,7 @@ func (w *sweeper) hashCell(to io.Writer, values map[string]string, ready prepare
 	return nil
 }
 
-// newID returns a short text that tells a sweep from others.
+// newID returns a short random identifier of a sweep.
 func newID() string {
 	return strconv.FormatUint(rand.Uint64()%(36*36*36*36*36), 36) //nolint:gosec // a name, not a secret
 }
@@ -183,7 +182,7 @@ func (w *sweeper) configure() error {
 		w.cells = sweep.Cells(nil, nil)
 	}
 	if of := text(setting.KeyRepeats); of != "" {
-		w.state.Repeats, _ = setting.Repeats(of) // it was checked
+		w.state.Repeats, _ = setting.Repeats(of) // already checked
 	}
 	if of := w.of.sweep.repeats; of != "" {
 		n, err := setting.Repeats(of)
@@ -195,7 +194,7 @@ func (w *sweeper) configure() error {
 	if w.of.scale < 1 {
 		w.state.Repeats = 1
 	}
-	w.settle, _ = quantity.Duration(text(setting.KeySettle), time.Second) // it was checked; nothing is 0
+	w.settle, _ = quantity.Duration(text(setting.KeySettle), time.Second) // already checked; an empty text is 0
 	w.between, w.stop = text(setting.KeyBetweenRuns), text(setting.KeyOnFailure) == setting.FailureStop
 	w.state.Shuffled = text(setting.KeyOrder) == setting.OrderShuffle
 	if w.state.Shuffled {
@@ -217,12 +216,12 @@ func (w *sweeper) configure() error {
 	return errors.Join(append(errs, w.knee())...)
 }
 
-// wrong is a mistake at a place of the file.
+// wrong returns a mistake at a place of the file.
 func (w *sweeper) wrong(pos scenario.Pos, text, hint string) error {
 	return scenario.Mistakes{w.file.Mistake(pos, text, hint)}
 }
 
-// knee finds the axis over which knees are looked for.
+// knee finds the axis along which knees are computed.
 func (w *sweeper) knee() error {
 	for _, e := range w.file.Settings {
 		if e.Key != setting.KeyKnee {
@@ -245,7 +244,7 @@ func (w *sweeper) knee() error {
 	return nil
 }
 
-// given tells whether a setting was given by a flag or a variable.
+// given reports whether a flag or a variable has set a setting.
 func (w *sweeper) given(name string) bool {
 	i := slices.IndexFunc(w.of.in.table, func(s setting.Setting) bool { return s.Name == name })
 	if i < 0 {
@@ -255,7 +254,7 @@ func (w *sweeper) given(name string) bool {
 	return len(w.of.in.given.Flags[name])+len(texts) > 0
 }
 
-// build makes the plan of a cell; with a rate, that is the one of the search.
+// build makes the plan of a cell. A rate that is not empty is that of a search.
 func (w *sweeper) build(values map[string]string, rate string) (prepared, error) {
 	set := maps.Clone(w.of.set)
 	for _, a := range w.axes {
@@ -278,7 +277,7 @@ func (w *sweeper) build(values map[string]string, rate string) (prepared, error)
 	return ready, err
 }
 
-// deferMedians leaves the demands on medians to the sweep.
+// deferMedians marks the thresholds on medians, which only the sweep can judge.
 func deferMedians(p *plan.Plan) {
 	later := func(list []threshold.Threshold) {
 		for i := range list {
@@ -291,7 +290,7 @@ func deferMedians(p *plan.Plan) {
 	}
 }
 
-// check refuses what has no place in a sweep.
+// check refuses settings that a sweep cannot have.
 func (w *sweeper) check(ready prepared) error {
 	var errs []error
 	s := ready.settings
@@ -322,7 +321,7 @@ func (w *sweeper) check(ready prepared) error {
 	return errors.Join(errs...)
 }
 
-// rereadable refuses consumers at brokers that keep no messages that were received.
+// rereadable refuses consumers of protocols whose brokers do not keep received messages.
 func rereadable(p *plan.Plan) (errs []error) {
 	for i := range p.Steps {
 		for _, g := range p.Steps[i].Groups {
@@ -337,7 +336,7 @@ func rereadable(p *plan.Plan) (errs []error) {
 	return errs
 }
 
-// lengthOf returns how long a run of a plan takes, as far as that is known.
+// lengthOf returns the known length of a run of a plan.
 func (w *sweeper) lengthOf(p *plan.Plan) (l sweep.Length) {
 	if w.search {
 		return sweep.Length{Open: true}
@@ -369,7 +368,7 @@ func (w *sweeper) lengthOf(p *plan.Plan) (l sweep.Length) {
 	return l
 }
 
-// estimate says how long the sweep takes.
+// estimate describes the expected length of the sweep.
 func (w *sweeper) estimate() string {
 	var all []sweep.Length
 	for i := range w.state.Runs {
@@ -387,7 +386,7 @@ func (w *sweeper) estimate() string {
 	}
 }
 
-// describe says what the sweep will do, a line each.
+// describe returns lines that describe the sweep.
 func (w *sweeper) describe() []string {
 	runs := count(w.state.Repeats, "run")
 	if n := len(w.state.Axes); n > 0 {
@@ -413,14 +412,14 @@ func (w *sweeper) describe() []string {
 	return lines
 }
 
-// print writes the plan: that of the first cell, and the list of cells.
+// print writes the plan of the first cell, and the list of cells.
 func (w *sweeper) print(to io.Writer) {
 	for _, line := range w.describe() {
-		_, _ = fmt.Fprintf(to, "  %s\n", line) // of a strings.Builder
+		_, _ = fmt.Fprintf(to, "  %s\n", line) // a strings.Builder never fails
 	}
 	for i, values := range w.cells {
 		if title := w.state.Title(values); title != "" {
-			_, _ = fmt.Fprintf(to, "  cell %d: %s\n", i+1, w.a.secrets.Line(title)) // of a strings.Builder
+			_, _ = fmt.Fprintf(to, "  cell %d: %s\n", i+1, w.a.secrets.Line(title)) // a strings.Builder never fails
 		}
 	}
 }

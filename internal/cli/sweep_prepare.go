@@ -14,13 +14,13 @@ import (
 	"github.com/perfmq/perfmq/internal/sweep"
 )
 
-// preparations has the results of steps that are carried out once.
+// preparations is the folder for the results of steps that run once per cell.
 const preparations = "prepare"
 
-// prepares tells whether a plan has steps that are carried out once.
+// prepares reports whether a plan has steps that run once.
 func prepares(p *plan.Plan) bool { return len(once(p).Steps) > 0 }
 
-// unprepared refuses preparations that are gone before the runs begin.
+// unprepared refuses preparations whose messages would be removed before the runs begin.
 func (w *sweeper) unprepared(p *plan.Plan) error {
 	if !prepares(p) || w.between != setting.BetweenPurge && w.between != setting.BetweenFresh {
 		return nil
@@ -31,8 +31,8 @@ func (w *sweeper) unprepared(p *plan.Plan) error {
 	}
 }
 
-// prepareCell carries out the steps of a cell that are carried out once, unless an earlier run has had the same. A
-// preparation that has failed is not tried again before the next call.
+// prepareCell runs the preparing steps of a cell, unless an equal preparation ran before. A failed preparation is not
+// repeated before the next call of perfmq.
 func (w *sweeper) prepareCell(r *sweep.Run, ready prepared) int {
 	of := once(ready.plan)
 	if len(of.Steps) == 0 {
@@ -56,7 +56,7 @@ func (w *sweeper) prepareCell(r *sweep.Run, ready prepared) int {
 		return status
 	}
 	if !settings.Embedded && slices.Contains(w.state.Prepared, hash) {
-		return exitOK // an embedded broker of an earlier call is gone
+		return exitOK // the embedded broker of an earlier call has ended
 	}
 	p := sweep.Run{
 		Cell: r.Cell, Values: r.Values, Folder: preparations + "/" + hash[:8], State: sweep.Running,
@@ -86,7 +86,7 @@ func (w *sweeper) prepareCell(r *sweep.Run, ready prepared) int {
 	return status
 }
 
-// hashOfPreparation tells a preparation from others: by its plan, and by the labels if it has commands, which see them.
+// hashOfPreparation identifies a preparation by its plan, and by the labels if it has commands, which see them.
 func hashOfPreparation(p *plan.Plan) (string, error) {
 	hash, err := hashOf(p)
 	commands := slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return len(s.Before)+len(s.After) > 0 })
@@ -97,13 +97,13 @@ func hashOfPreparation(p *plan.Plan) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// identify lets the commands of a plan know which run they belong to.
+// identify sets the variables by which the commands of a plan know their run.
 func identify(p *plan.Plan, r *sweep.Run) {
 	p.Environ = append(slices.Clip(p.Environ), fmt.Sprintf("PERFMQ_CELL=%d", r.Cell), fmt.Sprintf("PERFMQ_REPEAT=%d",
 		r.Repeat))
 }
 
-// separate keeps a run apart from those before it.
+// separate keeps the messages of a run apart from those of earlier runs.
 func (w *sweeper) separate(r *sweep.Run, ready prepared) error {
 	name := fmt.Sprintf("%s-%d-%d", w.state.ID, r.Cell, r.Repeat)
 	if r.Attempts > 1 {
@@ -132,7 +132,7 @@ func (w *sweeper) separate(r *sweep.Run, ready prepared) error {
 	return nil
 }
 
-// notSeparated says why a run cannot be kept apart from those before it, and returns the exit status.
+// notSeparated reports an error of separate, and returns the exit status.
 func (w *sweeper) notSeparated(err error) int {
 	if errors.Is(err, run.ErrStopped) {
 		w.a.errors.say(err.Error())

@@ -14,14 +14,14 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// repeated returns the steps of a plan that each run has, and once those that prepare a cell.
+// repeated returns the part of a plan that each run repeats, once the part that prepares a cell.
 func repeated(p *plan.Plan) *plan.Plan {
 	return p.Part(func(s *plan.Step) bool { return !s.Once })
 }
 
 func once(p *plan.Plan) *plan.Plan {
 	part := p.Part(func(s *plan.Step) bool { return s.Once })
-	part.Thresholds = nil // they are on the runs
+	part.Thresholds = nil // thresholds apply to the runs
 	return part
 }
 
@@ -33,7 +33,7 @@ func hashOf(p *plan.Plan) (string, error) {
 	return result.Hash(data)
 }
 
-// sayProgress tells which run begins, and how long the sweep still takes.
+// sayProgress prints the run that begins and the remaining time of the sweep.
 func (w *sweeper) sayProgress(r *sweep.Run) {
 	if w.first.settings.Silent {
 		return
@@ -51,7 +51,7 @@ func (w *sweeper) sayProgress(r *sweep.Run) {
 	w.a.errors.say(w.a.secrets.Line(text))
 }
 
-// printRun prints a line about a run that has ended.
+// printRun prints a line about an ended run.
 func (w *sweeper) printRun(r *sweep.Run) {
 	var parts []string
 	for _, name := range w.state.Columns([]sweep.Row{{Figures: spreads(r.Figures)}}) {
@@ -91,7 +91,7 @@ func (w *sweeper) printRun(r *sweep.Run) {
 	w.printf("--- %s: %s\n", cmp.Or(title, w.state.Name), strings.Join(parts, ", "))
 }
 
-// figure is a value with its unit; rates without decimals where these say nothing.
+// figure formats a value with its unit; large rates have no decimals.
 func figure(name string, v float64) string {
 	unit := unitOf(name)
 	if unit == threshold.PerSecond && v >= 100 {
@@ -108,7 +108,7 @@ func spreads(figures map[string]float64) map[string]sweep.Spread {
 	return m
 }
 
-// unitOf returns the unit of a figure, which may be that of a step.
+// unitOf returns the unit of a figure of a run or of a step.
 func unitOf(name string) threshold.Unit {
 	for {
 		if m, ok := threshold.Find(name); ok {
@@ -116,7 +116,7 @@ func unitOf(name string) threshold.Unit {
 		}
 		_, rest, ok := strings.Cut(name, ".")
 		if !ok {
-			return threshold.PerSecond // of a rate that was found
+			return threshold.PerSecond // the rate that a search found
 		}
 		name = rest
 	}
@@ -128,7 +128,7 @@ func (w *sweeper) printf(format string, args ...any) {
 	}
 }
 
-// conclude judges the sweep as a whole and prints its table.
+// conclude judges the sweep and prints its table.
 func (w *sweeper) conclude(status int) int {
 	for i := range w.state.Runs {
 		if r := &w.state.Runs[i]; r.State == sweep.Done && r.Repeat > 0 {
@@ -170,7 +170,7 @@ func (w *sweeper) printTable(rows []sweep.Row) {
 		cells = append(cells, a.Name)
 	}
 	cells = append(cells, "runs")
-	_, _ = fmt.Fprintln(t, strings.Join(append(cells, columns...), "\t")+"\t") // of a strings.Builder
+	_, _ = fmt.Fprintln(t, strings.Join(append(cells, columns...), "\t")+"\t") // a strings.Builder never fails
 	for i := range rows {
 		row := &rows[i]
 		cells = cells[:0]
@@ -185,9 +185,9 @@ func (w *sweeper) printTable(rows []sweep.Row) {
 		for _, name := range columns {
 			cells = append(cells, spreadText(row, name))
 		}
-		_, _ = fmt.Fprintln(t, strings.Join(cells, "\t")+"\t") // of a strings.Builder
+		_, _ = fmt.Fprintln(t, strings.Join(cells, "\t")+"\t") // a strings.Builder never fails
 	}
-	_ = t.Flush() // a strings.Builder takes all
+	_ = t.Flush() // a strings.Builder never fails
 	w.printf("\n--- SWEEP %s: %s\n%s", w.state.Name, map[bool]string{
 		true: "medians of the repeats (lowest to highest)", false: "figures of each cell",
 	}[w.state.Repeats > 1], b.String())
@@ -224,7 +224,7 @@ func (w *sweeper) printExtremes(rows []sweep.Row) {
 		}
 		best, worst, _ := sweep.Extremes(rows, name)
 		if best == worst {
-			continue // no other cell has it
+			continue // no other cell has this figure
 		}
 		w.printf("--- best %s: %s at %s; worst: %s at %s\n", name, best.Bound(name)+figure(name, best.Figures[name].Median),
 			w.state.Title(best.Values),
@@ -232,7 +232,7 @@ func (w *sweeper) printExtremes(rows []sweep.Row) {
 	}
 }
 
-// printKnee prints where a curve turns.
+// printKnee prints the knee of a curve.
 func (w *sweeper) printKnee(k *sweep.Knee) {
 	at := ""
 	for _, a := range w.state.Axes {

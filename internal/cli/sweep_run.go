@@ -17,10 +17,10 @@ import (
 	"github.com/perfmq/perfmq/internal/threshold"
 )
 
-// setAside has, in the folder of a sweep, what runs have left that did not come to their end.
+// setAside is the folder, within that of a sweep, for the results of unfinished runs.
 const setAside = "unfinished"
 
-// open finds out what is left of the sweep in its folder, or makes the folder.
+// open reads the state of the sweep from its folder, or makes the folder.
 func (w *sweeper) open() error {
 	if w.dir == "" {
 		return nil
@@ -48,7 +48,7 @@ func (w *sweeper) open() error {
 	return w.save()
 }
 
-// resume goes on with a sweep.
+// resume continues a sweep.
 func (w *sweeper) resume(earlier *sweep.Sweep) error {
 	if earlier.Plan != w.state.Plan && !w.of.sweep.changed {
 		return &plan.Mistake{
@@ -76,8 +76,7 @@ func (w *sweeper) resume(earlier *sweep.Sweep) error {
 	return w.save()
 }
 
-// moveAway sets the result of a run aside that did not come to its end. It returns where it is now; empty if there is
-// none.
+// moveAway moves the result of an unfinished run into setAside. It returns the new path; empty if there is no result.
 func (w *sweeper) moveAway(r *sweep.Run) (to string, err error) {
 	from := filepath.Join(w.dir, filepath.FromSlash(r.Folder))
 	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +85,7 @@ func (w *sweeper) moveAway(r *sweep.Run) (to string, err error) {
 	if err := os.MkdirAll(filepath.Join(w.dir, setAside), 0o755); err != nil { //nolint:gosec // results are for all
 		return "", err
 	}
-	for n := max(1, r.Attempts); ; n++ { // a preparation begins to count anew in each call
+	for n := max(1, r.Attempts); ; n++ { // attempts of a preparation count from 1 in each call
 		to = filepath.Join(setAside, fmt.Sprintf("%s-%d", strings.ReplaceAll(r.Folder, "/", "_"), n))
 		if _, err := os.Lstat(filepath.Join(w.dir, to)); errors.Is(err, fs.ErrNotExist) {
 			break
@@ -100,8 +99,8 @@ func (w *sweeper) moveAway(r *sweep.Run) (to string, err error) {
 	return to, nil
 }
 
-// folder makes room for the result of a run and returns where it goes, empty for nowhere, and where an earlier one of
-// that run is now.
+// folder returns the folder for the result of a run (empty for none). It moves an earlier result of that run away and
+// returns its new path.
 func (w *sweeper) folder(r *sweep.Run) (dir, earlier string, err error) {
 	if w.dir == "" {
 		return "", "", nil
@@ -120,7 +119,7 @@ func (w *sweeper) save() error {
 	return w.state.Write(w.dir)
 }
 
-// do carries the sweep out and returns the exit status.
+// do runs the sweep and returns the exit status.
 func (w *sweeper) do() int {
 	if err := w.open(); err != nil {
 		w.a.errors.print(err)
@@ -171,7 +170,7 @@ func (w *sweeper) do() int {
 	return w.conclude(status)
 }
 
-// again says how to go on.
+// again returns a hint how to resume the sweep; empty without a folder.
 func (w *sweeper) again() string {
 	if w.dir == "" {
 		return ""
@@ -188,7 +187,7 @@ func (w *sweeper) finished() (n int) {
 	return n
 }
 
-// pause waits between two runs; true if a signal came.
+// pause waits between two runs. It reports whether a signal arrived.
 func (w *sweeper) pause() bool {
 	if w.settle <= 0 {
 		return false
@@ -197,7 +196,7 @@ func (w *sweeper) pause() bool {
 	return !ended
 }
 
-// one carries out a run, and before it what prepares it, and returns its exit status.
+// one runs the preparation of a run and the run, and returns the exit status.
 func (w *sweeper) one(r *sweep.Run) int {
 	ready, err := w.build(r.Values, "")
 	if err != nil {
@@ -238,7 +237,7 @@ func (w *sweeper) one(r *sweep.Run) int {
 	return status
 }
 
-// load carries out a run with one load.
+// load executes a run with one load.
 func (w *sweeper) load(r *sweep.Run, ready prepared) int {
 	ready.plan.MakeBodies()
 	ready.settings.Silent = ready.settings.Silent || !ready.settings.Has("format")
@@ -254,7 +253,7 @@ func (w *sweeper) load(r *sweep.Run, ready prepared) int {
 	return status
 }
 
-// note keeps the figures of a run.
+// note records the figures of a run.
 func (w *sweeper) note(r *sweep.Run, s *stats.Summary) {
 	clean := w.a.secrets.Line
 	r.Figures = map[string]float64{}
@@ -266,7 +265,7 @@ func (w *sweeper) note(r *sweep.Run, s *stats.Summary) {
 		}
 	}
 	r.Limits = nil
-	if len(w.state.Steps) > 0 { // a run that ended early may have come to one of them
+	if len(w.state.Steps) > 0 { // an aborted run may lack later steps
 		for i := range s.Steps {
 			step := &s.Steps[i]
 			keep(step.Name, step.Figures)

@@ -12,7 +12,7 @@ import (
 	"github.com/perfmq/perfmq/internal/threshold"
 )
 
-// searchable refuses plans for which a search makes no sense.
+// searchable refuses plans that a search cannot use.
 func searchable(p *plan.Plan) (errs []error) {
 	if len(p.Steps) != 1 || p.Steps[0].Duration <= 0 {
 		errs = append(errs, &plan.Mistake{
@@ -33,7 +33,7 @@ func (w *sweeper) searchOne(r *sweep.Run, ready prepared) int {
 	for i := range w.file.Search.Thresholds {
 		t, err := threshold.Parse(w.file.Search.Thresholds[i].Text)
 		if err != nil {
-			w.a.errors.print(err) // it was checked
+			w.a.errors.print(err) // already checked
 			return exitUsage
 		}
 		f.demands = append(f.demands, t)
@@ -55,7 +55,7 @@ func (w *sweeper) searchOne(r *sweep.Run, ready prepared) int {
 	return status
 }
 
-// noteFound keeps what a search came to. Only a rate that was held is a figure.
+// noteFound records the outcome of a search. Only a rate that was held is a figure.
 func noteFound(r *sweep.Run, found *search.Found, status int) {
 	r.State = sweep.Unfinished
 	if status == exitOK || status == exitThreshold || status == exitFailed && len(found.Points) > 0 {
@@ -69,7 +69,7 @@ func noteFound(r *sweep.Run, found *search.Found, status int) {
 	}
 }
 
-// limitOf is what bounded the rate that a search found.
+// limitOf returns the limit of the rate that a search found.
 func limitOf(found *search.Found) sweep.Limit {
 	text := found.Failed.Limit
 	if text == "" {
@@ -79,7 +79,7 @@ func limitOf(found *search.Found) sweep.Limit {
 	return sweep.Limit{Kind: kind, Text: text}
 }
 
-// probe puts a load of one rate on the broker.
+// probe runs a load of one rate.
 func (w *sweeper) probe(
 	r *sweep.Run, rate string, hold bool, demands []threshold.Threshold, dir string,
 ) (run.Ending, error) {

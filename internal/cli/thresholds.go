@@ -4,7 +4,7 @@ import (
 	"github.com/perfmq/perfmq/internal/threshold"
 )
 
-// judge returns the exit status of a run that succeeded otherwise, and says which thresholds it did not keep.
+// judge prints the broken thresholds of a run that otherwise succeeded, and returns its exit status.
 func (a *app) judge(outcomes []threshold.Outcome) int {
 	status := exitOK
 	for i := range outcomes {

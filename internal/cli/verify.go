@@ -21,7 +21,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// verification fills in what the plan says about verification.
+// verification sets the plan's settings of verification.
 func (r *resolver) verification(p *plan.Plan) {
 	p.Verify, p.VerifyFile, p.Allow = r.Verify || r.VerifyFile != "", r.VerifyFile, r.Allow
 	p.FailOnForeign = r.FailOnForeign
@@ -77,7 +77,7 @@ damaged, 1 if something was, and 2 if a file cannot be used.`,
 	return cmd
 }
 
-// join reads the sides, and says what they come to together.
+// join reads the sides and prints their joint verification.
 func (a *app) join(paths []string, v *setting.Values, jsonFile string) error {
 	paths = verifyFiles(paths)
 	sides, errs := readSides(paths)
@@ -132,16 +132,16 @@ func (a *app) join(paths []string, v *setting.Values, jsonFile string) error {
 	return nil
 }
 
-// writeJSON writes into a file, or to standard output. A file that is there keeps its mode.
+// writeJSON writes into a file, or to standard output. An existing file keeps its mode.
 func (a *app) writeJSON(path string, text []byte) error {
 	if path != run.Standard {
-		return os.WriteFile(path, text, 0o600) // as that of --json of runs
+		return os.WriteFile(path, text, 0o600) // the mode of --json of a run
 	}
 	_, err := a.Stdout.Write(text)
 	return err
 }
 
-// verifyFiles returns paths with the file in it for each folder.
+// verifyFiles returns paths with each folder replaced by the verification file in it.
 func verifyFiles(paths []string) []string {
 	files := slices.Clone(paths)
 	for i, path := range files {
@@ -152,7 +152,7 @@ func verifyFiles(paths []string) []string {
 	return files
 }
 
-// readSides returns all sides, or all that is wrong with the files.
+// readSides returns all sides, or the errors of all files.
 func readSides(paths []string) (sides []*verify.Side, errs []error) {
 	refuse := func(hint, format string, args ...any) {
 		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint})
