@@ -13,8 +13,8 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers"
 )
 
-// TestBrokerMemory: one client that fills forty queues, none of which is full, is stopped by the broker's memory as a
-// whole; what was taken is there when somebody comes for it, and then all memory is free again.
+// TestBrokerMemory: the limit of the broker's total memory stops a client that fills forty queues below their own
+// limits. Consumers then receive every accepted message, and all memory is free again.
 func TestBrokerMemory(t *testing.T) {
 	for _, protocol := range broker.Protocols() {
 		t.Run(protocol, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestBrokerMemory(t *testing.T) {
 			require.Eventually(t, func() bool { return b.Stats().Connections[0].Open == 0 }, time.Minute, 10*time.Millisecond,
 				"connections of a client that has gone hold memory, and messages that are not stored yet, until that is noticed")
 			n := stored()
-			if r := b.Stats().RocketMQ; r != nil { // a topic that no group has a claim to drops its oldest messages rather than be full
+			if r := b.Stats().RocketMQ; r != nil { // a topic without a group drops its oldest messages when it is full
 				n -= r.Dropped
 			}
 			assert.Greater(t, n, uint64(200))
@@ -54,7 +54,7 @@ func TestBrokerMemory(t *testing.T) {
 			got := run("consumer", "--message-count", strconv.FormatUint(n, 10), "--duration", "60")
 			assert.Equal(t, exitOK, got.status, got.stderr)
 			used, _ = b.Store().Memory()
-			if protocol != broker.RocketMQ { // it keeps an eighth of what was consumed, for groups to come
+			if protocol != broker.RocketMQ { // it keeps an eighth of the consumed messages, for later groups
 				assert.Less(t, used, limit/10)
 				for _, d := range b.Stats().Destinations {
 					for _, q := range d.Queues {

@@ -12,7 +12,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// TestClientIsNamed: outputs say which client a run had; the console only if it is a library.
+// TestClientIsNamed: outputs name the client of a run; the console names only libraries.
 func TestClientIsNamed(t *testing.T) {
 	for _, c := range []struct{ choice, client, line string }{
 		{"", "native", ""},
@@ -54,7 +54,7 @@ func TestClientInPlanAndHelp(t *testing.T) {
 	require.NotContains(t, call(nil, "__complete", "beta", "client", "--client", "").stdout, "library")
 }
 
-// TestEachLibraryHasItsProtocol: what a library cannot do is less than what the native driver can, and nothing else.
+// TestEachLibraryHasItsProtocol: the capabilities of a library are a subset of those of the native driver.
 func TestEachLibraryHasItsProtocol(t *testing.T) {
 	native, libraries := byClient(drivers.All())
 	for _, l := range libraries {

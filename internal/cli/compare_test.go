@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// makeRepeats makes repeats of a run on a broker that answers after that time, and returns their folder.
+// makeRepeats makes n repeats of a run on a broker with the given latency, and returns their folder.
 func makeRepeats(t *testing.T, name, latency string, n int) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), name)
@@ -25,8 +25,8 @@ func makeRepeats(t *testing.T, name, latency string, n int) string {
 	return dir
 }
 
-// TestCompare: of two brokers, one of which answers later than the other, that is found, told and judged; of results of
-// the same broker it is not; and of too few it is said that they are.
+// TestCompare: a slower broker is found, reported and judged; results of the same broker show no difference; too few
+// results are reported as such.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	fast, slow := makeRepeats(t, "fast", "1ms", 5), makeRepeats(t, "slow", "200ms", 5)
@@ -42,7 +42,7 @@ func TestCompare(t *testing.T) {
 	assert.Regexp(t, `^ +fast \(5 runs\) +slow \(5 runs\) +change\n`, r.stdout)
 	assert.Regexp(t, `(?m)^ack.p50 .*worse \(p=0.008\)$`, r.stdout)
 	assert.Contains(t, r.stdout, "label build: fast | slow\n")
-	// Nothing is said of ack.p99: a machine that stands still once in a run decides it.
+	// ack.p99 is not checked: a single stall of the machine decides it.
 	assert.Regexp(t, `(?m)^slow against fast: worse: completed.avg -\d+.\d%, ack.p50 \+\d+.\d%`, r.stdout)
 	assert.Regexp(t, `^error: --fail-if ack.p50 \+10%: slow changed by \+\d+.\d%\nerror: --fail-if completed.avg -10%: slow changed by -\d+.\d%\n$`, r.stderr)
 	text, err := os.ReadFile(file)
@@ -73,8 +73,8 @@ func TestCompare(t *testing.T) {
 	assert.Equal(t, exitOK, r.status, r.stderr)
 }
 
-// TestCompareFailedRuns: the figures of failed runs are left out unless there are no others, and no gate lets such runs
-// pass.
+// TestCompareFailedRuns: the figures of failed runs count only if there are no others, and --fail-if never passes
+// failed runs.
 func TestCompareFailedRuns(t *testing.T) {
 	t.Parallel()
 	good, mixed, bad := makeRepeats(t, "good", "1ms", 5), makeRepeats(t, "mixed", "1ms", 5), filepath.Join(t.TempDir(), "bad")
@@ -107,7 +107,7 @@ func TestCompareFailedRuns(t *testing.T) {
 	assert.NotEqual(t, exitFailed, r.status, "the first one is what the others are held against")
 }
 
-// TestCompareMistakes: each with what to do.
+// TestCompareMistakes: each mistake has a hint.
 func TestCompareMistakes(t *testing.T) {
 	t.Parallel()
 	empty := t.TempDir()

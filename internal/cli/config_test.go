@@ -11,8 +11,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// TestJSONDescribesTheRun: the summary of --json has the plan, the versions and the number of the run, as the result
-// has them.
+// TestJSONDescribesTheRun: the summary of --json has the same plan, versions and run number as the result.
 func TestJSONDescribesTheRun(t *testing.T) {
 	t.Parallel()
 	dir, file := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "run.json")

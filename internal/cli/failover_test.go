@@ -13,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// TestFailoverPlan: what a failover URL does to the plan, and what flags do to that.
+// TestFailoverPlan: a failover URL changes the plan, and flags take precedence.
 func TestFailoverPlan(t *testing.T) {
 	const url = "failover:(tcp://u:s3cret@a:1?wireFormat.x=1,tcp://u:s3cret@b:2)?initialReconnectDelay=20&jms.password=s3cret"
 	const shown = "failover:(tcp://a:1,tcp://b:2)?initialReconnectDelay=20"
@@ -67,7 +67,7 @@ func TestFailoverRefused(t *testing.T) {
 	}
 }
 
-// TestFailover: a run by a failover URL, from the command line and from a scenario, begins with the host that is there.
+// TestFailover: a run with a failover URL, from the command line or a scenario, connects to the reachable host.
 func TestFailover(t *testing.T) {
 	for _, protocol := range []string{broker.AMQP, broker.STOMP} {
 		b := twoBrokers(t, protocol)

@@ -15,8 +15,8 @@ import (
 	"github.com/perfmq/perfmq/internal/threshold"
 )
 
-// TestFindNothing: a demand that no rate keeps is status 3, and all rates that were tried are told; a second search
-// does not write over the first.
+// TestFindNothing: if no rate keeps a demand, the status is 3 and all rates tried are printed; a second search does not
+// overwrite the first.
 func TestFindNothing(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "found")
@@ -42,8 +42,8 @@ func TestFindNothing(t *testing.T) {
 	assert.Equal(t, string(text), string(kept))
 }
 
-// TestJudgePoint: a load keeps its demands, but for a message or two on their way at its end; one that does not says
-// why, and that it reached its rate is no limit.
+// TestJudgePoint: a load may miss its target by two messages in flight at its end. A broken demand is the reason, and a
+// load that reached its rate names no limit.
 func TestJudgePoint(t *testing.T) {
 	demand := func(text string, measured, target float64, kept bool) threshold.Outcome {
 		d, err := threshold.Parse(text)

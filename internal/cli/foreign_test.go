@@ -13,8 +13,8 @@ import (
 	"github.com/perfmq/perfmq/internal/run"
 )
 
-// Seven messages of an earlier run are in the queue: they are told when the first comes, counted exactly, and a failure
-// if asked for.
+// Seven messages of an earlier run are in the queue: perfmq reports the first when it arrives, counts them exactly, and
+// fails on request.
 func TestForeign(t *testing.T) {
 	b, err := broker.Start(broker.Config{Listen: map[string]string{broker.AMQP: "127.0.0.1:0"}})
 	require.NoError(t, err)
@@ -54,7 +54,8 @@ func TestForeign(t *testing.T) {
 	got := perfmq("amqp client --message-count 20 --fail-on-foreign --verify")
 	require.Equal(t, ended{0, got.stdout, ""}, got)
 
-	// Without a verified run in one process: the two sides of a later one, with seven of an earlier one between them.
+	// The same with the two sides of a verified run in separate commands, and seven messages of an earlier run in the
+	// queue.
 	require.Zero(t, perfmq("amqp producer --verify --message-count 7").status)
 	sent, received := filepath.Join(t.TempDir(), "sent"), filepath.Join(t.TempDir(), "received")
 	require.Zero(t, perfmq("amqp producer --message-count 20 --verify-file "+sent).status)

@@ -24,7 +24,7 @@ func TestHelp(t *testing.T) {
 			got := call(nil, strings.Fields(args)...)
 			require.Equal(t, 0, got.status)
 			require.Empty(t, got.stderr)
-			if !strings.Contains(name, "completion") { // cobra's own words
+			if !strings.Contains(name, "completion") { // cobra's own text
 				for line := range strings.SplitSeq(got.stdout, "\n") {
 					require.LessOrEqual(t, utf8.RuneCountInString(line), 120, line)
 					require.Equal(t, strings.TrimRight(line, " "), line)
@@ -35,7 +35,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestHelpDefaults holds the defaults that the help names against those that are in force.
+// TestHelpDefaults compares the defaults in the help with those in force.
 func TestHelpDefaults(t *testing.T) {
 	fresh := setting.Defaults()
 	factories := testFactories()
@@ -51,7 +51,7 @@ func TestHelpDefaults(t *testing.T) {
 	}
 }
 
-// What one needs every day fits a screen.
+// The settings of daily use fit on a screen.
 func TestHelpFitsAScreen(t *testing.T) {
 	for i := range drivers.All() {
 		for _, role := range setting.Roles() {

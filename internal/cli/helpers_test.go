@@ -42,8 +42,8 @@ type betaOptions struct {
 	Tag  string `opt:"tag" help:"a tag"`
 }
 
-// testFactories are three protocols: alpha, which can do everything, beta, which only has topics, and the real mem.
-// Alpha and beta cannot be opened. Alpha and mem have client libraries, of which that of alpha can do less.
+// testFactories returns three protocols: alpha, which can do everything; beta, which only has topics; and the real mem.
+// Alpha and beta cannot be opened. Alpha and mem have client libraries; the library of alpha can do less.
 func testFactories() []driver.Factory {
 	fail := func(context.Context, driver.OpenOptions) (driver.Driver, error) {
 		return nil, driver.Errorf(driver.ClassAuth, "log in", "check --user", "who are you")
@@ -83,7 +83,7 @@ func testFactories() []driver.Factory {
 	}
 }
 
-// output is a buffer that may be written to while it is read.
+// output is a buffer that is safe for concurrent use.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -119,7 +119,7 @@ func callWith(signals <-chan os.Signal, environ []string, args ...string) ended 
 	return ended{status, stdout.String(), stderr.String()}
 }
 
-// echo is the Open of a driver whose broker repeats the login in its refusal.
+// echo is the Open of a driver whose broker repeats the login in its error.
 func echo(_ context.Context, o driver.OpenOptions) (driver.Driver, error) {
 	return nil, driver.Errorf(driver.ClassAuth, "log in to "+o.URL, "check "+o.User+":"+o.Password, "who are you: %s %s, %q?", o.User, o.Password, o.Password)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// twoBrokers starts two brokers that do not know each other.
+// twoBrokers starts two independent brokers.
 func twoBrokers(t *testing.T, protocol string) (list [2]*broker.Broker) {
 	t.Helper()
 	for i := range list {
@@ -38,8 +38,8 @@ func with(t *testing.T, args ...string) ended {
 	return ended{status, stdout.String(), stderr.String()}
 }
 
-// TestSpread: a spread load over two brokers, with native clients and libraries: every output has each broker's own
-// counts.
+// TestSpread spreads a load over two brokers, with native clients and libraries: every output has the counts of each
+// broker.
 func TestSpread(t *testing.T) {
 	for _, protocol := range []string{broker.AMQP, broker.STOMP} {
 		for _, client := range []string{"native", "library"} {
@@ -88,7 +88,7 @@ func TestSpreadRefused(t *testing.T) {
 	require.Contains(t, got.stderr, "must be one of order, spread")
 }
 
-// TestHostsInJSON: JSON has the same.
+// TestHostsInJSON: JSON has the same counts.
 func TestHostsInJSON(t *testing.T) {
 	b := twoBrokers(t, broker.STOMP)
 	got := with(t, "stomp", "client", "--url", "stomp://"+b[0].Addr(broker.STOMP)+","+b[1].Addr(broker.STOMP), "--message-count", "20", "--json", "-", "queue://Q")

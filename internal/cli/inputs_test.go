@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fifo makes a named pipe that somebody opens at the end of the test, so that nobody waits for ever.
+// fifo makes a named pipe and opens it at the end of the test, so that no reader waits forever.
 func fifo(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fifo")
@@ -29,7 +29,7 @@ func fifo(t *testing.T) string {
 	return path
 }
 
-// TestInterruptedWhileReading: a signal ends the wait for an input at once, whatever it is that is waited for.
+// TestInterruptedWhileReading: a signal ends the wait for any input at once.
 func TestInterruptedWhileReading(t *testing.T) {
 	for _, args := range []string{
 		"alpha client --user u --password-file PIPE",
@@ -54,7 +54,7 @@ func TestInterruptedWhileReading(t *testing.T) {
 	}
 }
 
-// TestInputs: what is no file, or too large for what it should be, is refused before all of it is in memory.
+// TestInputs: an input that is not a file, or too large, is refused before it is read into memory.
 func TestInputs(t *testing.T) {
 	dir := t.TempDir()
 	large := filepath.Join(dir, "large")
@@ -83,7 +83,7 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// TestPipesAsInputs: a password, certificates and a body may come from another program, as from a shell's <(command).
+// TestPipesAsInputs: a password, certificates and a body may come from a pipe, as with a shell's <(command).
 func TestPipesAsInputs(t *testing.T) {
 	write := func(content string) string {
 		path := fifo(t)
@@ -97,7 +97,7 @@ func TestPipesAsInputs(t *testing.T) {
 	assert.Contains(t, got.stderr, "holds no certificate in PEM form")
 }
 
-// TestSameFile: two outputs are not written into one file, and none over what was read, whatever it is called.
+// TestSameFile: two outputs to one file, or an output over an input, are refused, under whatever paths.
 func TestSameFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("body", []byte("body"), 0o600))
@@ -114,7 +114,7 @@ func TestSameFile(t *testing.T) {
 	require.NoError(t, os.WriteFile("bodies/one", []byte("body"), 0o600))
 	for _, c := range []struct {
 		args string
-		same string // what is said; empty if all is well
+		same string // part of the error; empty for none
 	}{
 		{"--json a --hdr b --verify-file c", ""},
 		{"--json a --hdr ./a", "--json and --hdr name the same file ./a"},
@@ -131,7 +131,7 @@ func TestSameFile(t *testing.T) {
 		{"--user u --password-file there --json hard", "--password-file and --json name the same file hard"},
 		{"--user u --password-file body --body-file body", ""},
 		{"--json /dev/null --hdr /dev/null --verify-file /dev/null", ""},
-		{"--json loop --hdr b", ""}, // the system refuses it
+		{"--json loop --hdr b", ""}, // refused by the system
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			got := call(nil, append([]string{"mem", "client", "--dry-run"}, strings.Fields(c.args)...)...)
@@ -165,8 +165,7 @@ func TestSameFile(t *testing.T) {
 	assert.Equal(t, "error: --json names the file a.pv, which is to be read\nhint: name another file\n", got.stderr)
 }
 
-// TestFileModes: a file that is there keeps its mode; a new one that may tell what others should not know is for its
-// owner.
+// TestFileModes: an existing file keeps its mode; a new file that may be confidential is readable only by its owner.
 func TestFileModes(t *testing.T) {
 	t.Chdir(t.TempDir())
 	old := syscall.Umask(0o022)

@@ -77,7 +77,7 @@ func TestMixedScenario(t *testing.T) {
 	require.Contains(t, got.stdout+got.stderr, "messages lost, ")
 }
 
-// What is given to the run holds for each message.
+// Flags apply to each message of a scenario.
 func TestFlagsOverMessages(t *testing.T) {
 	for _, c := range []struct {
 		environ, args string
@@ -109,7 +109,7 @@ func TestFlagsOverMessages(t *testing.T) {
 	}
 }
 
-// Mistakes have the place of their message, and come all at once.
+// Mistakes have the positions of their messages, and are reported together.
 func TestMistakesOfMessages(t *testing.T) {
 	file := folder(t, `broker: {protocol: mem}
 groups:
@@ -161,7 +161,7 @@ groups:
 	golden(t, "mistakes-messages.txt", strings.ReplaceAll(got.stderr, filepath.Dir(file), "DIR"))
 }
 
-// The sizes of a command line, the files of a folder, and RocketMQ's limits for each of them.
+// The sizes of a command line and the files of a folder make kinds of messages; RocketMQ's limits apply to each kind.
 func TestMixOfFlags(t *testing.T) {
 	dir := filepath.Dir(folder(t, ""))
 	for _, c := range []struct {

@@ -14,15 +14,15 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// callReal is call with the protocols that there are.
+// callReal is call with the real protocols.
 func callReal(args ...string) ended {
 	var stdout, stderr output
 	status := Main(Env{Args: args, Stdout: &stdout, Stderr: &stderr, Factories: drivers.All(), Version: run.Version{Number: "v0.0.0"}})
 	return ended{status, stdout.String(), stderr.String()}
 }
 
-// The type of messages is of a group or of a message of it; of bytes, nothing is printed and nothing is in the plan's
-// data.
+// The type of messages belongs to a group or to one of its messages. The default, bytes, is neither printed nor in the
+// plan's data.
 func TestMessageType(t *testing.T) {
 	dir := t.TempDir()
 	utf8, latin, nul := filepath.Join(dir, "utf8"), filepath.Join(dir, "latin"), filepath.Join(dir, "nul")
@@ -68,7 +68,7 @@ func TestMessageType(t *testing.T) {
 	}
 }
 
-// A message has the type of its group unless it has one of its own, and the receiver finds each body as it was sent.
+// A message has the type of its group unless it sets its own, and the receiver gets each body as it was sent.
 func TestMessageTypesOfScenario(t *testing.T) {
 	file := folder(t, `name: types
 verify: true

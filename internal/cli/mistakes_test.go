@@ -14,7 +14,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// TestMistakes gives one mistake at a time. All are found without connecting.
+// TestMistakes makes one mistake at a time. All are found without connecting.
 func TestMistakes(t *testing.T) {
 	dir := t.TempDir()
 	empty, nothing := filepath.Join(dir, "empty"), t.TempDir()
@@ -146,7 +146,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	golden(t, "mistakes.txt", got.stderr)
 }
 
-// What keeps a run from beginning is never a run that failed: it is the broker, or what was asked of it.
+// An error before a run never has the status of a failed run: it has that of a connection or of a wrong request.
 func TestStartStatus(t *testing.T) {
 	for class, want := range map[driver.Class]int{
 		driver.ClassConnect: exitConnect, driver.ClassAuth: exitConnect, driver.ClassTLS: exitConnect, driver.ClassTimeout: exitConnect,

@@ -24,15 +24,15 @@ const (
 	testPassword = "hunter2-%/\u00e9"
 )
 
-// hostileRemark is what a broker may say: so much of it that it fills a screen for minutes, with sequences that clear
-// it and set its title, lines that look like ours, and the password in several spellings.
+// hostileRemark returns a remark of a malicious broker: a long text with sequences that clear the screen and set its
+// title, lines that imitate perfmq's, and the password in several spellings.
 func hostileRemark(size int) string {
 	piece := "\x1b[2J\x1b]0;owned\x07\n--- result: success\n\u202e\u009b31m user " + testUser + " password " + testPassword + " " +
 		base64.StdEncoding.EncodeToString([]byte("\x00"+testUser+"\x00"+testPassword)) + " amqp://app:hunter2-%25%2f%C3%A9@h?password=hunter2 "
 	return strings.Repeat(piece, size/len(piece)+1)[:size]
 }
 
-// requireHarmless holds what was printed, or written to a file, against what must not be in it.
+// requireHarmless checks an output for control characters, imitated lines, secrets and its length.
 func requireHarmless(t *testing.T, what, text string, most int) {
 	t.Helper()
 	assert.Less(t, len(text), most, "%s is too long", what)
@@ -41,17 +41,17 @@ func requireHarmless(t *testing.T, what, text string, most int) {
 	requireNoSecret(t, what, text)
 }
 
-// requireNoSecret looks for parts of the password in its spellings.
+// requireNoSecret fails if the text has a part of the password in any spelling.
 func requireNoSecret(t *testing.T, what, text string) {
 	t.Helper()
-	for _, part := range []string{"hunter2", "aHVudGVyM", "h1bnRlcj", "odW50ZXIy"} { // the last three in base64, by what is before them
+	for _, part := range []string{"hunter2", "aHVudGVyM", "h1bnRlcj", "odW50ZXIy"} { // the last three in base64, by offset modulo 3
 		if i := strings.Index(text, part); i >= 0 {
 			t.Errorf("%s has the password: ...%s...", what, text[max(0, i-60):min(len(text), i+60)])
 		}
 	}
 }
 
-// told is a server that does one thing with each connection.
+// told starts a server that calls serve for each connection.
 func told(t *testing.T, serve func(net.Conn)) (address string) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -174,13 +174,13 @@ func remarkAMQP(remark string) func(net.Conn) {
 	}
 }
 
-// TestHostileRemarks: a broker that says 10 MB of escape sequences, or as much as it may before it is cut off, does
-// nothing to the terminal and learns nobody the password.
+// TestHostileRemarks: a remark of 10 MB, or one just below all limits, does not control the terminal and does not
+// reveal the password.
 func TestHostileRemarks(t *testing.T) {
 	for protocol, serve := range map[string]func(string) func(net.Conn){
 		"stomp": remarkSTOMP, "rocketmq": remarkRocketMQ, "amqp": remarkAMQP,
 	} {
-		for name, size := range map[string]int{"10 MB": 10 << 20, "30 KB": 30 << 10} { // the second is within all limits
+		for name, size := range map[string]int{"10 MB": 10 << 20, "30 KB": 30 << 10} { // 30 KB is within all limits
 			t.Run(protocol+" "+name, func(t *testing.T) {
 				url := protocol + "://" + told(t, serve(hostileRemark(size)))
 				file := filepath.Join(t.TempDir(), "out.json")

@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// serving starts a command that serves a page, and returns where it does and what ends it: its status follows.
+// serving starts a command that serves a page. It returns the page's URL, the channel for signals, and the channel of
+// the exit status.
 func serving(t *testing.T, args ...string) (url string, signals chan os.Signal, status chan int) {
 	t.Helper()
 	reader, writer := io.Pipe()
@@ -49,7 +50,7 @@ func read(t *testing.T, url string) string {
 	return string(text)
 }
 
-// TestReportWeb: the page of a folder is served until a signal comes.
+// TestReportWeb: the page of a folder is served until a signal arrives.
 func TestReportWeb(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
@@ -60,7 +61,7 @@ func TestReportWeb(t *testing.T) {
 	assert.Equal(t, exitOK, <-status)
 }
 
-// TestWeb: a load serves its own page, whose last version has exactly what was done.
+// TestWeb: a load serves its own page, and the page's last version has the exact totals.
 func TestWeb(t *testing.T) {
 	t.Parallel()
 	url, _, status := serving(t, "mem", "client", "--rate", "100", "--message-count", "200", "--web", "127.0.0.1:0")

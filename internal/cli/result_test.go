@@ -15,7 +15,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
 )
 
-// jsonTotals are the totals of --json that a result has as well.
+// jsonTotals are the totals of --json that a result has, too.
 type jsonTotals struct {
 	Sent        uint64                       `json:"totalSent"`
 	Blocked     uint64                       `json:"totalBlocked"`
@@ -34,8 +34,8 @@ type jsonTotals struct {
 	Reason string                     `json:"reason"`
 }
 
-// TestResultIsThatOfTheSummary: the numbers in a result's folder are those of --json, and each can be had in several
-// ways: from result.json, from its workers, from the sum of its rows, and from the histograms.
+// TestResultIsThatOfTheSummary: the numbers of a result equal those of --json, whether they are read from result.json,
+// its workers, the sum of its rows or the histograms.
 func TestResultIsThatOfTheSummary(t *testing.T) {
 	schemas := resulttest.Compile(t, result.Schema(), result.SchemaID)
 	for name, c := range map[string]struct {
@@ -103,7 +103,7 @@ func TestResultIsThatOfTheSummary(t *testing.T) {
 
 			kinds := map[string]bool{}
 			for _, f := range got.Findings {
-				busy := f.Subject == "tester" || f.Kind == "saturated" || f.Kind == "rate-missed" || f.Kind == "stall" // which a busy machine may cause
+				busy := f.Subject == "tester" || f.Kind == "saturated" || f.Kind == "rate-missed" || f.Kind == "stall" // a busy machine may cause these
 				if f.Kind == c.found || !busy {
 					kinds[f.Kind] = true
 				}
@@ -116,7 +116,7 @@ func TestResultIsThatOfTheSummary(t *testing.T) {
 	}
 }
 
-// requireRowsAddUp takes result.json away: the sum of the rows is what it was.
+// requireRowsAddUp removes result.json, and requires that the sum of the rows equals its totals.
 func requireRowsAddUp(t *testing.T, dir string, want *result.Result) {
 	t.Helper()
 	require.NoError(t, os.Remove(filepath.Join(dir, result.ResultFile)))
@@ -132,7 +132,7 @@ func requireRowsAddUp(t *testing.T, dir string, want *result.Result) {
 	}
 }
 
-// TestResultHasNoSecret: no file of the folder tells a password, whichever way it came.
+// TestResultHasNoSecret: no file of the folder has a password, from whatever source.
 func TestResultHasNoSecret(t *testing.T) {
 	for _, args := range []string{
 		"mem client --user u --password hunter2 -o auth=u:hunter2 queue://Q",
@@ -159,7 +159,7 @@ func TestResultHasNoSecret(t *testing.T) {
 	}
 }
 
-// TestMergedRuns: runs of one plan merge, those of two do not.
+// TestMergedRuns: runs of one plan merge, runs of different plans do not.
 func TestMergedRuns(t *testing.T) {
 	dir := t.TempDir()
 	var list []*result.Result

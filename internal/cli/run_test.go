@@ -38,8 +38,7 @@ func TestThreadsBoundTheRun(t *testing.T) {
 	require.Equal(t, before, runtime.GOMAXPROCS(0))
 }
 
-// freePort takes a port below those that the system gives to whoever asks for any, so that nobody gets it once it is
-// closed.
+// freePort listens on a port below the ephemeral ports, so that no other process gets the port after it is closed.
 func freePort(t *testing.T) net.Listener {
 	t.Helper()
 	for {
@@ -81,7 +80,7 @@ func TestMetricsDuringARun(t *testing.T) {
 	require.Contains(t, got.stdout, "--- result:              success")
 }
 
-// With scrape the run ends as soon as the final values were scraped.
+// With "scrape" the run ends after the first scrape of the final values.
 func TestMetricsLingerScrape(t *testing.T) {
 	listener := freePort(t)
 	address := listener.Addr().String()
@@ -113,7 +112,7 @@ func TestMetricsLingerScrape(t *testing.T) {
 	}
 }
 
-// A web configuration that is wrong ends the run before it begins; a password in it is not printed.
+// A wrong web configuration is an error before the run; a password in it is not printed.
 func TestMetricsWebConfig(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "web.yml")
@@ -139,7 +138,7 @@ func TestMetricsWebConfig(t *testing.T) {
 	require.Contains(t, got.stderr, "or scrape")
 }
 
-// The final values are served after the run, until somebody is tired of it.
+// The final values are served after the run, until a signal arrives.
 func TestMetricsLinger(t *testing.T) {
 	listener := freePort(t)
 	address := listener.Addr().String()

@@ -44,7 +44,7 @@ thresholds:
   - "both: received == 800"
 `
 
-// A scenario of several steps is carried out, and its result says so.
+// A scenario of several steps runs, and its result has the steps.
 func TestRunScenario(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "result")
 	got := call(nil, "run", write(t, "two.yaml", twoSteps), "--result", dir)
@@ -66,7 +66,7 @@ func TestRunScenario(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(`{"plan":`+string(r.Plan)+`}`), &plan))
 }
 
-// The only step of a scenario has its name in the result, too.
+// The only step of a scenario keeps its name in the result.
 func TestOneNamedStep(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "result")
 	text := strings.Replace(twoSteps[:strings.Index(twoSteps, "  - name: both")], "name: two", "name: one", 1)
@@ -77,7 +77,8 @@ func TestOneNamedStep(t *testing.T) {
 	require.Equal(t, "fill", r.Steps[0].Name)
 }
 
-// Defaults, the file, --set, variables and flags: the later ones win. The output says to what they were applied.
+// Precedence, lowest first: defaults, the file, --set, variables, flags. The output names the parts of the file that
+// they were applied to.
 func TestPrecedenceOfScenarios(t *testing.T) {
 	file := write(t, "two.yaml", twoSteps)
 	for _, c := range []struct {
@@ -101,8 +102,8 @@ func TestPrecedenceOfScenarios(t *testing.T) {
 	}
 }
 
-// Mistakes of the file, of its settings and of their combination come with their places, all at once, and nothing is
-// sent.
+// Mistakes of the file, of its settings and of their combination are reported together, with their positions, and
+// nothing is sent.
 func TestMistakesOfScenarios(t *testing.T) {
 	file := write(t, "bad.yaml", `name: bad
 broker: {protocol: mem, url: "mem://u:topsecret@local", passwrod: topsecret}
@@ -154,7 +155,7 @@ thresholds: [lost == 0]
 	}
 }
 
-// The commands beside run.
+// The commands of perfmq scenario.
 func TestScenarioCommands(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "new.yaml")
 	got := call(nil, "scenario", "init", file)
@@ -179,7 +180,7 @@ func TestScenarioCommands(t *testing.T) {
 	golden(t, "dry-run-scenario.txt", strings.ReplaceAll(got.stdout, filepath.Dir(two), "DIR"))
 }
 
-// Several files run one after the other, and the gravest status counts.
+// Several files run one after the other; the exit status is the gravest one.
 func TestSeveralScenarios(t *testing.T) {
 	good := write(t, "good.yaml", strings.Replace(twoSteps, "name: two", "name: good", 1))
 	missed := write(t, "missed.yaml", strings.Replace(twoSteps, "received == 800", "received == 1", 1))
@@ -200,7 +201,7 @@ func TestSeveralScenarios(t *testing.T) {
 	require.Equal(t, exitConnect, graver(exitConnect, exitFailed))
 }
 
-// A password that a scenario file has, in whichever place, is in no output and in no message.
+// A password anywhere in a scenario file is in no output and in no message.
 func TestScenariosShowNoSecret(t *testing.T) {
 	for name, broker := range map[string]string{
 		"setting":  `{protocol: mem, user: u, password: hunter2, options: {auth: "u:hunter2"}}`,
@@ -244,7 +245,7 @@ steps:
 	}
 }
 
-// A step may change the kinds of messages of a group, and end when nothing comes any more.
+// A step may change the kinds of messages of a group, and may end when no more messages arrive.
 func TestStepsWithOtherMessages(t *testing.T) {
 	file := write(t, "kinds.yaml", `
 verify: true

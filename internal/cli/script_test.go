@@ -49,7 +49,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// scriptStatus is "status N command...": the command ends with that very exit status.
+// scriptStatus is "status N command...": the command ends with exit status N.
 func scriptStatus(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: status N command...")
@@ -69,7 +69,7 @@ func scriptStatus(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptAwait is "await FILE TEXT": wait until the file holds the text, which a command in the background writes.
+// scriptAwait is "await FILE TEXT": it waits until a command in the background has written the text into the file.
 func scriptAwait(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: await FILE TEXT")
@@ -91,10 +91,10 @@ func scriptAwait(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// signalled is the key of the process that got the last signal.
+// signalled is the key of the process that received the last signal.
 type signalled struct{}
 
-// scriptSignal is "signal INT|TERM|HUP": send it to the only command in the background.
+// scriptSignal is "signal INT|TERM|HUP": it sends the signal to the only command in the background.
 func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	signals := map[string]os.Signal{"INT": os.Interrupt, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}
 	cmds := ts.BackgroundCmds()
@@ -105,7 +105,7 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(cmds[0].Process.Signal(signals[args[0]]))
 }
 
-// scriptEnded is "ended N": the command that was signalled has ended with that exit status.
+// scriptEnded is "ended N": the signalled command ends with exit status N.
 func scriptEnded(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: ended N")

@@ -12,8 +12,7 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers"
 )
 
-// TestNoRouteShowsAPassword: whichever way a password came, and whatever went wrong with it, it is not printed or
-// written.
+// TestNoRouteShowsAPassword: a password from any source is not printed or written, whatever error it causes.
 func TestNoRouteShowsAPassword(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "password")

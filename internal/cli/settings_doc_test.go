@@ -17,14 +17,14 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// realApp is the program with its real protocols.
+// realApp returns the program with its real protocols.
 func realApp() *app {
 	a := &app{}
 	a.Factories, a.libraries = byClient(drivers.All())
 	return a
 }
 
-// The reference page is made of the table.
+// The reference page is generated from the table of settings.
 func TestSettingsReference(t *testing.T) {
 	a := realApp()
 	var b strings.Builder
@@ -111,7 +111,7 @@ func TestSettingsReachEverything(t *testing.T) {
 		}
 		require.Contains(t, known, d.Variables()[0])
 		listed := "--" + d.Name
-		if d.Name == "option" { // it has a chapter of its own
+		if d.Name == "option" { // described in a chapter of its own
 			listed = "-o KEY=VALUE"
 		}
 		require.Contains(t, string(page), "`"+listed, "the reference page")

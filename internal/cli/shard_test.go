@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// One mistake about shards at a time; all are found without connecting.
+// Each case has one mistake about shards. All are found without connecting.
 func TestShardMistakes(t *testing.T) {
 	const all = "mem client --producers 5 --consumers 5 "
 	for _, c := range []struct {
@@ -54,8 +54,7 @@ func TestShardOfAJob(t *testing.T) {
 	require.Contains(t, r.stdout+r.stderr, "without --verify, neither a shard nor perfmq merge finds lost messages")
 }
 
-// Shards that are given nothing but the same moment come to the same run; another moment, or another plan, is another
-// run.
+// Shards with the same plan and start derive the same run number; another start or plan gives another number.
 func TestShardsDeriveTheRun(t *testing.T) {
 	run := func(args string) string {
 		r := call(nil, strings.Fields("mem client --producers 5 --dry-run "+args)...)

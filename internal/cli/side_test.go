@@ -12,7 +12,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// A run watches a process, here itself, and a log, in its rows, its result and its summary.
+// A run watches a process (here its own) and a log; rows, result and summary have the figures.
 func TestBrokerSide(t *testing.T) {
 	dir := t.TempDir()
 	log, folder := filepath.Join(dir, "broker.log"), filepath.Join(dir, "result")

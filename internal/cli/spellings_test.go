@@ -16,7 +16,7 @@ import (
 // --set, and comes to the same plan as the plain spelling.
 func TestSpellings(t *testing.T) {
 	const number, bytes, time = "2k", "64KiB", "1m30s"
-	spelled := map[string]string{ // another spelling, and the plain one
+	spelled := map[string]string{ // spelling: plain spelling
 		number: "2000", "1e3": "1000", "1.5k": "1500", bytes: "65536", "10k": "10000", time: "90s", "1e2": "100", "0.5k": "500", "30k for 1m": "30000 for 60s",
 		"ramp 1k to 1.5k for 1m30s": "ramp 1000 to 1500 for 90s", "1k/1:64KiB/1k": "1000/1:65536/1000", "1m30s-2m": "90s-120s",
 	}
@@ -57,7 +57,7 @@ func TestSpellings(t *testing.T) {
 	require.Equal(t, dry(t, "alpha client -o size=1000"), dry(t, "alpha client -o size=1k"))
 }
 
-// The same in files: keys, --set and options of brokers.
+// The same for files: keys, --set and options of brokers.
 func TestSpellingsOfScenarios(t *testing.T) {
 	file := func(name, text string) string {
 		path := filepath.Join(t.TempDir(), name)

@@ -45,7 +45,7 @@ const (
 	tick     = 5 * time.Millisecond
 )
 
-// sweepFile writes a scenario for a broker of the test's own, whose commands write to the log.
+// sweepFile writes a scenario with a mem broker of the test's own. Its commands write into the file log.
 func sweepFile(t *testing.T, text string) (file, log string) {
 	t.Helper()
 	log = filepath.Join(t.TempDir(), "log")
@@ -60,8 +60,8 @@ func linesOf(t *testing.T, path string) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// TestSweep: each cell is carried out as often as asked for, with a result of its own that has the figures of the
-// sweep; commands see label, cell and repeat; a finished sweep is not carried out again.
+// TestSweep: each cell runs the requested number of times, and the results have the figures of the sweep; commands see
+// label, cell and repeat; a finished sweep does not run again.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	file, log := sweepFile(t, sixCells)
@@ -112,8 +112,8 @@ func TestSweep(t *testing.T) {
 	require.Contains(t, fewer.stderr, "5 of 5 runs are finished")
 }
 
-// TestSweepResumes: what a killed sweep has finished stays; the result of the run that it was in is set aside, and that
-// run carried out.
+// TestSweepResumes: the finished runs of a killed sweep stay; the result of its unfinished run is set aside, and that
+// run is repeated.
 func TestSweepResumes(t *testing.T) {
 	t.Parallel()
 	file, log := sweepFile(t, sixCells)
@@ -121,7 +121,7 @@ func TestSweepResumes(t *testing.T) {
 	require.Equal(t, exitOK, call(nil, "run", file, "--result", dir).status)
 	s, err := sweep.Read(dir)
 	require.NoError(t, err)
-	s.Runs[3].State = sweep.Running // as kill -9 leaves it
+	s.Runs[3].State = sweep.Running // the state after kill -9
 	require.NoError(t, s.Write(dir))
 	got := call(nil, "run", file, "--result", dir)
 	require.Equal(t, exitOK, got.status, got.stderr)
@@ -139,7 +139,8 @@ func TestSweepResumes(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestSweepChanged: a sweep is not taken for one with other labels, demands of its search, or what ends a run early.
+// TestSweepChanged: a sweep with other labels, other demands of its search, or other early ends of a run is a different
+// one.
 func TestSweepChanged(t *testing.T) {
 	t.Parallel()
 	const text = `
@@ -189,9 +190,8 @@ duration: 100ms
 	require.Len(t, seen, 3)
 }
 
-// TestSweepInterrupted: Ctrl-C ends the sweep after the summary of the run that it came in, which is not finished:
-// whether or not that run kept its thresholds, as part of a search, and in a preparation. Scenarios that would follow
-// do not.
+// TestSweepInterrupted: Ctrl-C ends the sweep after the summary of the present run, which counts as unfinished: with
+// kept and with broken thresholds, in a search, and in a preparation. Later scenarios do not run.
 func TestSweepInterrupted(t *testing.T) {
 	t.Parallel()
 	endless := strings.Replace(sixCells, "count: 100", "count: 1000000000", 1)
@@ -239,8 +239,7 @@ func TestSweepInterrupted(t *testing.T) {
 	}
 }
 
-// TestSweepInterruptedPurge: Ctrl-C while the queues are emptied is an interruption, and no broker that cannot be
-// reached.
+// TestSweepInterruptedPurge: Ctrl-C while the queues are emptied is an interruption, not an unreachable broker.
 func TestSweepInterruptedPurge(t *testing.T) {
 	t.Parallel()
 	file := write(t, "purge.yaml", `
@@ -269,7 +268,7 @@ groups:
 	}
 }
 
-// rowsBelow returns how many rows the results below a folder have, as far as they are written.
+// rowsBelow returns the number of rows written so far in the results below a folder.
 func rowsBelow(dir string) (n int) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // it is not there yet
 		if err == nil && d.Name() == result.RowsFile {
@@ -281,8 +280,8 @@ func rowsBelow(dir string) (n int) {
 	return n
 }
 
-// TestSweepFailures: a run that fails does not end the sweep, unless it is asked to; the worst run gives the exit
-// status, and does not count in the figures.
+// TestSweepFailures: a failed run ends the sweep only on request; the worst run determines the exit status, and failed
+// runs do not count in the figures.
 func TestSweepFailures(t *testing.T) {
 	t.Parallel()
 	const failing = `
@@ -315,9 +314,9 @@ thresholds: [completed > 15]
 	require.Contains(t, got.stderr, "options.reject")
 }
 
-// TestSweepUnfinished: runs that could not be made are no success, though the sweep goes on to its end. What prepares
-// them is tried once in a call, and each failed result is set aside; a call after it says that messages of before may
-// be there.
+// TestSweepUnfinished: a sweep with runs that could not begin goes on to its end, but does not succeed. Their
+// preparation is tried once per call, and each failed result is set aside; the next call warns that messages of an
+// earlier call may be there.
 func TestSweepUnfinished(t *testing.T) {
 	t.Parallel()
 	const text = `
@@ -347,8 +346,8 @@ steps:
 	}
 }
 
-// TestSweepPreparations: a preparation is shared by the cells that differ in nothing that it sees: a label is seen by
-// commands alone. These also see the cell that needs it first, and repeat 0.
+// TestSweepPreparations: cells share a preparation unless they differ in something that it sees. Only commands see
+// labels; they also see the first cell that needs the preparation, and repeat 0.
 func TestSweepPreparations(t *testing.T) {
 	t.Parallel()
 	const text = `
@@ -374,7 +373,7 @@ steps:
 	require.Equal(t, 1, strings.Count(got.stderr, "note: preparing"), got.stderr)
 }
 
-// TestSweepSeparates: destinations are kept, purged or fresh.
+// TestSweepSeparates: the destinations of a run are kept, purged or fresh.
 func TestSweepSeparates(t *testing.T) {
 	t.Parallel()
 	const text = `
@@ -424,7 +423,7 @@ groups:
 	}
 }
 
-// TestSweepMistakes: they come before anything is sent.
+// TestSweepMistakes: mistakes are reported before anything is sent.
 func TestSweepMistakes(t *testing.T) {
 	t.Parallel()
 	file, log := sweepFile(t, sixCells)
@@ -463,8 +462,8 @@ func TestSweepMistakes(t *testing.T) {
 	require.Contains(t, plan.stdout, "  cell 5: senders.producers=3 heap=1g\n")
 }
 
-// TestNoteFound: a rate that was kept, but not held, is no figure; one at which the tester was the limit, or the search
-// ended, is a bound.
+// TestNoteFound: a rate that was kept but not held is not a figure; if the tester was the limit, or the search ended
+// early, the rate is a bound.
 func TestNoteFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -494,8 +493,8 @@ func TestNoteFound(t *testing.T) {
 	}
 }
 
-// TestSweepAborted: runs that a threshold ended early, in the first of their steps, have figures under the name of that
-// step, and are in no median.
+// TestSweepAborted: runs that a threshold ended in their first step have figures of that step, and do not count in
+// medians.
 func TestSweepAborted(t *testing.T) {
 	t.Parallel()
 	file, _ := sweepFile(t, `
@@ -528,7 +527,7 @@ steps: [{name: one}, {name: two}]
 	require.Empty(t, rows[1].Figures)
 }
 
-// TestSweepSearch: a search in a file is one of --find-max for each cell; what was found is a figure of the sweep.
+// TestSweepSearch: a search in a file runs --find-max for each cell; the rate found is a figure of the sweep.
 func TestSweepSearch(t *testing.T) {
 	t.Parallel()
 	file := write(t, "search.yaml", `
@@ -561,7 +560,7 @@ duration: 300ms
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, &found))
 	require.Equal(t, found.Held, !s.Runs[0].NotHeld)
-	if found.Held { // a machine with much else to do may not hold any
+	if found.Held { // a busy machine may hold no rate
 		require.InDelta(t, found.Rate, s.Runs[0].Figures[sweep.Found], 0)
 		require.Contains(t, got.stdout, "--- SWEEP searches: ")
 		require.Regexp(t, `(?m)^ *30ms +0 \(1 failed\) +-$`, got.stdout)
