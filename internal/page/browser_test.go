@@ -30,11 +30,10 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// shots is where the browser tests put pictures of the pages, to be looked at.
+// shots is the folder for screenshots of the browser tests.
 var shots = flag.String("shots", "", "write screenshots of the pages into this folder")
 
-// browser is a tab of a headless Chromium. Everything that it complains about, and every request that it makes, is
-// kept.
+// browser is a tab of a headless Chromium. It records all errors and requests.
 type browser struct {
 	context.Context
 	mu         sync.Mutex
@@ -57,7 +56,7 @@ func newBrowser(t *testing.T) *browser {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(func() {
-		_ = chromedp.Cancel(ctx) // waits for the browser, whose profile is removed next
+		_ = chromedp.Cancel(ctx) // waits for the browser before its profile is removed
 		cancel()
 	})
 	b := &browser{Context: ctx}
@@ -76,7 +75,7 @@ func (b *browser) listen(event any) {
 	case *network.EventRequestWillBeSent:
 		b.requests = append(b.requests, e.Request.URL)
 	case *log.EventEntryAdded:
-		if strings.HasPrefix(e.Entry.Text, "Canvas2D: Multiple readback") { // that is the test
+		if strings.HasPrefix(e.Entry.Text, "Canvas2D: Multiple readback") { // caused by the test
 			return
 		}
 		b.complaints = append(b.complaints, e.Entry.Text+" "+e.Entry.URL)
@@ -101,7 +100,7 @@ func (b *browser) do(t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
 	require.NoError(t, chromedp.Do(b, actions...))
 }
 
-// eval returns what an expression is, or what a promise comes to.
+// eval returns the value of an expression, or of a promise.
 func eval[T any](t *testing.T, b *browser, expression string) T {
 	t.Helper()
 	value, err := chromedp.Run(b, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
@@ -109,7 +108,7 @@ func eval[T any](t *testing.T, b *browser, expression string) T {
 	return value
 }
 
-// call evaluates an expression for what it does.
+// call evaluates an expression for its effect.
 func (b *browser) call(t *testing.T, expression string) {
 	t.Helper()
 	eval[bool](t, b, "(() => {"+expression+"; return true; })()")
@@ -122,7 +121,7 @@ func (b *browser) until(t *testing.T, expression string) {
 	require.NoError(t, err, expression)
 }
 
-// quiet checks that the page did not complain, and asked for nothing but itself.
+// quiet checks that the page caused no errors and requested nothing but itself.
 func (b *browser) quiet(t *testing.T, url string) {
 	t.Helper()
 	b.mu.Lock()
@@ -134,7 +133,7 @@ func (b *browser) quiet(t *testing.T, url string) {
 	}
 }
 
-// window makes the window that large, and one of a phone if it is narrow.
+// window sets the size of the window; a narrow one emulates a phone.
 func (b *browser) window(t *testing.T, width, height int64) {
 	t.Helper()
 	send(t, b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 500})
@@ -149,7 +148,7 @@ func (b *browser) dark(t *testing.T, dark bool) {
 	send(t, b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: value}}})
 }
 
-// picture writes a screenshot of the whole page, if that was asked for.
+// picture writes a screenshot of the whole page, if -shots is set.
 func (b *browser) picture(t *testing.T, name string) {
 	t.Helper()
 	if *shots == "" {
@@ -190,7 +189,7 @@ func runOf(t *testing.T, name string, r *result.Result, warmup result.Latencies)
 	return run
 }
 
-// violations returns what axe finds wrong with the page for people who cannot see it, or use no mouse.
+// violations returns the problems of accessibility that axe finds.
 func (b *browser) violations(t *testing.T) []string {
 	t.Helper()
 	script, err := os.ReadFile("testdata/axe/axe.min.js")
@@ -207,7 +206,7 @@ func (b *browser) violations(t *testing.T) []string {
 	return found.Violations
 }
 
-// value returns what a reader without eyes is told of a chart.
+// value returns the text of a chart for screen readers.
 func (b *browser) value(t *testing.T, chart string) string {
 	t.Helper()
 	return eval[string](t, b, fmt.Sprintf(`document.querySelector('#%s .plot').getAttribute('aria-valuetext')`, chart))
@@ -223,13 +222,13 @@ func TestPageInBrowser(t *testing.T) {
 	assert.Equal(t, int64(9), eval[int64](t, b, `[...document.querySelectorAll('#charts figure')].filter(f => !f.hidden && f.querySelector('canvas')).length`), "no backlog, no chart of it")
 	b.picture(t, "run-desktop-light")
 
-	// Values by the mouse, in the middle of the chart: 3.55 s, of which the nearest second ended at 4 s.
+	// Values by the mouse, in the middle of the chart at 3.55 s: the nearest second ended at 4 s.
 	middle := eval[[]float64](t, b, `(() => { const e = document.querySelector('#throughput .u-over'); e.scrollIntoView({ block: 'center' }); const o = e.getBoundingClientRect(); return [o.left + o.width / 2 + 5, o.top + o.height / 2]; })()`)
 	b.do(t, chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, middle[0], middle[1]))
 	b.until(t, `document.querySelector('#throughput .at').textContent === '4 s'`)
 	assert.Equal(t, "completed 100/s, received 100/s, sent 100/s", strings.TrimPrefix(b.value(t, "throughput"), "4 s: "))
 
-	// By keys: the second that stood still, and the last one with a rate.
+	// Values by keys: the second of the stall, and the last one with a rate.
 	key := func(chart string, keys ...string) {
 		t.Helper()
 		b.do(t, chromedp.Focus(chromedp.CSS("#"+chart+" .plot")))
@@ -249,14 +248,14 @@ func TestPageInBrowser(t *testing.T) {
 	key("latency", kb.Home, kb.ArrowRight)
 	assert.Equal(t, "2 s: 50% 791 us, 99% 1.29 ms, max 1.29 ms", b.value(t, "latency"))
 
-	// The second that stood still has no latency, and takes none of its neighbours, by keys and by the mouse.
+	// The second of the stall has no latency, and takes none from its neighbours, by keys and by the mouse.
 	key("latency", kb.Home, kb.ArrowRight, kb.ArrowRight, kb.ArrowRight, kb.ArrowRight)
 	assert.Equal(t, "5 s: 50% -, 99% -, max -, stall (send): 1.00 s at 4.00 s", b.value(t, "latency"))
 	stalled := eval[[]float64](t, b, `(() => { const e = document.querySelector('#latency .u-over'); e.scrollIntoView({ block: 'center' }); const o = e.getBoundingClientRect(); return [o.left + o.width * 5 / 7.1, o.top + o.height / 2]; })()`)
 	b.do(t, chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, stalled[0], stalled[1]))
 	b.until(t, `[...document.querySelectorAll('#latency .value')].every(v => v.textContent === '-')`)
 
-	// What the broker used: half a processor, and nothing is known of the third second.
+	// The broker used half a processor; the third second has no figures.
 	key("side-shares", kb.Home, kb.ArrowRight)
 	assert.Equal(t, "2 s: process, of one processor 50%, garbage collection 2%, busiest disk 20%", b.value(t, "side-shares"))
 	key("side-shares", kb.ArrowRight)
@@ -271,7 +270,7 @@ func TestPageInBrowser(t *testing.T) {
 	key("side-others", kb.Home)
 	assert.Equal(t, "1 s: depth{queue=\"TEST\"} -1", b.value(t, "side-others"))
 
-	// Without the warm-up, the first second is the third.
+	// Without the warm-up, the first point is the third second.
 	toggle := func(chart, label string) {
 		t.Helper()
 		b.call(t, fmt.Sprintf(`[...document.querySelectorAll('#%s .controls label')].find(l => l.textContent.includes('%s')).querySelector('input').click()`, chart, label))
@@ -291,7 +290,7 @@ func TestPageInBrowser(t *testing.T) {
 	toggle("percentiles", "warm-up")
 	assert.Greater(t, last(), before)
 
-	// Another latency, and a curve that is hidden.
+	// Another latency, and a hidden curve.
 	b.call(t, `const s = document.querySelector('#latency select'); s.value = 'transfer'; s.dispatchEvent(new Event('change'))`)
 	key("latency", kb.Home)
 	assert.Contains(t, b.value(t, "latency"), "99% 1.58 ms")
@@ -302,13 +301,13 @@ func TestPageInBrowser(t *testing.T) {
 	b.quiet(t, url)
 }
 
-// TestPageForEveryone: nobody is kept from the page, in any light and at any width.
+// TestPageForEveryone: the page is accessible in light and dark mode and at any width.
 func TestPageForEveryone(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t)
 	_, warmup := resultOf(t, usual())
 	url := b.open(t, pageOf("run", runOf(t, "run", told(t), warmup)))
-	send(t, b, cdppage.SetBypassCSP, cdppage.SetBypassCSPParams{Enabled: true}) // axe comes from outside
+	send(t, b, cdppage.SetBypassCSP, cdppage.SetBypassCSPParams{Enabled: true}) // axe is not part of the page
 	for _, c := range []struct {
 		name          string
 		width, height int64
@@ -323,7 +322,7 @@ func TestPageForEveryone(t *testing.T) {
 		assert.LessOrEqual(t, eval[int64](t, b, `document.documentElement.scrollWidth`), c.width, "%s: it scrolls to the side", c.name)
 		b.picture(t, "run-"+c.name)
 	}
-	// On paper it is light, whatever the screen is, and fits.
+	// On paper the page is light in any mode, and fits.
 	b.dark(t, true)
 	b.call(t, `addEventListener('beforeprint', () => { window.printed = [document.documentElement.dataset.theme, document.querySelector('#throughput canvas').clientWidth]; })`)
 	yes := true
@@ -360,7 +359,7 @@ func TestHostileTextsInBrowser(t *testing.T) {
 	b.quiet(t, url)
 }
 
-// TestLongPageInBrowser: twelve hours of seconds are drawn, with the second that stood still.
+// TestLongPageInBrowser: twelve hours of seconds are drawn, including a stall of a second.
 func TestLongPageInBrowser(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t)
@@ -375,7 +374,7 @@ func TestLongPageInBrowser(t *testing.T) {
 	b.quiet(t, url)
 }
 
-// TestLivePageInBrowser: the page of a run that goes on gets new words and longer curves by itself, and its end.
+// TestLivePageInBrowser: a live page updates its words and curves by itself, up to the end of the run.
 func TestLivePageInBrowser(t *testing.T) {
 	t.Parallel()
 	f, err := NewFeed("127.0.0.1:0")
@@ -392,7 +391,7 @@ func TestLivePageInBrowser(t *testing.T) {
 	b.until(t, points+` === '1'`)
 	assert.Contains(t, eval[string](t, b, `document.getElementById('top').textContent`), "Sent 150 messages")
 	assert.Equal(t, "Live", eval[string](t, b, `document.getElementById('live').textContent`))
-	b.do(t, chromedp.Click(chromedp.CSS("#throughput .legend li:last-child button"))) // it stays hidden
+	b.do(t, chromedp.Click(chromedp.CSS("#throughput .legend li:last-child button"))) // must stay hidden after updates
 	for i := 2; i < len(r.Rows); i++ {
 		require.NoError(t, f.Row(r.Rows[i]))
 		if i == 5 {
@@ -407,7 +406,7 @@ func TestLivePageInBrowser(t *testing.T) {
 	b.quiet(t, url)
 }
 
-// TestMatrixInBrowser: a sweep has its lines and shades, and the values of a cell can be read.
+// TestMatrixInBrowser: the page of a sweep has lines and shades, and shows the values of a cell.
 func TestMatrixInBrowser(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t)
@@ -428,7 +427,7 @@ func TestMatrixInBrowser(t *testing.T) {
 	b.quiet(t, url)
 }
 
-// TestLiveErrorInBrowser: a page that cannot be made is told once, and the browser waits for the next one.
+// TestLiveErrorInBrowser: an error of making the page is shown once, and the browser waits for the next version.
 func TestLiveErrorInBrowser(t *testing.T) {
 	t.Parallel()
 	s, err := NewServer("127.0.0.1:0", "--web")

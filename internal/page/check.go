@@ -9,11 +9,11 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// ErrImpossible is in the error for a result whose numbers contradict each other.
+// ErrImpossible is wrapped by errors about a result whose numbers contradict each other.
 var ErrImpossible = errors.New("no run can have these numbers")
 
-// check refuses a result whose numbers contradict each other: more succeeded than was sent, a minimum above the average
-// of the same seconds. Such a page would be believed.
+// check refuses a result whose numbers contradict each other, for example more messages completed than sent, or a
+// minimum above the average of the same seconds: readers would believe the page.
 func check(r *result.Result, t *tally) error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrImpossible, fmt.Sprintf(format, args...))
@@ -68,8 +68,8 @@ func checkLatencies(l *result.Latencies) error {
 	return nil
 }
 
-// checkFigures compares rates with the rows that they are of, which may be missing: then with each other alone. They
-// are exact if they are of all these rows.
+// checkFigures compares rates with each other and, if the rows are complete, with the rows. exact is true if the rates
+// cover all these rows.
 func checkFigures(f *result.Figures, rows *part, complete, exact bool) error {
 	if f == nil {
 		return nil
@@ -87,7 +87,7 @@ func checkFigures(f *result.Figures, rows *part, complete, exact bool) error {
 			return fmt.Errorf("the minimum rate of messages %s, %s, is above the maximum, %s", c.name, number(c.least.PerSecond),
 				number(c.most.PerSecond))
 		}
-		// The three full seconds at least that the minimum is of are a part of the measured time.
+		// A minimum is over at least stats.EnoughSeconds full seconds of the measured time.
 		if c.least != nil && c.average != nil &&
 			float64(stats.EnoughSeconds*fullSecond)*c.least.PerSecond > *c.average*float64(f.Span)*1.001 {
 			return fmt.Errorf("the minimum rate of messages %s, %s, is above the average, %s", c.name, number(c.least.PerSecond),
@@ -105,7 +105,7 @@ func checkFigures(f *result.Figures, rows *part, complete, exact bool) error {
 			if e.given == nil || near(e.given.PerSecond, e.rows) && b.known() {
 				continue
 			}
-			// Seconds in which there was nothing to receive, and steps without the workers, may be left out.
+			// Extremes may omit seconds without messages to receive, and steps without such workers.
 			if exact && c.name == "completed" || e.given.PerSecond > rows.highest*1.001 {
 				return fmt.Errorf("the %s rate of messages %s is %s; that of the rows is %s", e.name, c.name,
 					number(e.given.PerSecond), number(e.rows))
@@ -116,7 +116,7 @@ func checkFigures(f *result.Figures, rows *part, complete, exact bool) error {
 }
 
 // checkAverages compares averages with the counts of the rows. The measured time may be longer than the rows: a short
-// interval in which nothing happened has none.
+// interval without messages has no row.
 func checkAverages(f *result.Figures, rows *part, complete bool) error {
 	if !complete || rows == nil {
 		return nil
@@ -137,10 +137,10 @@ func checkAverages(f *result.Figures, rows *part, complete bool) error {
 	return nil
 }
 
-// near forgives the rounding of times to microseconds.
+// near tolerates the rounding of times to microseconds.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-3*max(math.Abs(a), math.Abs(b))+1e-6 }
 
-// failed are the messages that did not succeed, however they ended.
+// failed returns the number of messages that were not accepted.
 func failed(p *result.Producers) uint64 {
 	return p.Rejected + p.Released + p.Modified + p.Failed + p.Unconfirmed
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/perfmq/perfmq/internal/safetext"
 )
 
-// The texts of a result may be anybody's. Templates and encoders escape what would be markup; here they lose what would
-// steer the reader's eye, such as marks that change the direction of writing, and what is beyond all measure.
+// The texts of a result may have any origin. Templates and encoders escape markup. These functions escape characters
+// that mislead readers, such as marks of the direction of writing, and shorten long texts.
 
 // maxItems bounds the items of a list and the rows of a table.
 const maxItems = 500
@@ -60,7 +60,7 @@ func (t *Table) clean() {
 	}
 }
 
-// cleanList returns a list of its own, for the texts may be a result's.
+// cleanList returns a new list, because the result keeps the original texts.
 func cleanList(list []string) []string {
 	var clean []string
 	for i, text := range list {

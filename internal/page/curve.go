@@ -8,10 +8,10 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// number64 is a number for a chart: four significant digits are more than a screen can show; null stands for none.
+// number64 is a number for a chart: four significant digits exceed the resolution of a screen; null means no value.
 type number64 float64
 
-// MarshalJSON writes the number as short as it can.
+// MarshalJSON writes the number in its shortest form.
 func (n number64) MarshalJSON() ([]byte, error) {
 	v := float64(n)
 	switch {
@@ -25,7 +25,7 @@ func (n number64) MarshalJSON() ([]byte, error) {
 	}
 }
 
-// millis are microseconds as milliseconds.
+// millis converts microseconds to milliseconds.
 func millis(us int64) number64 { return number64(math.Round(float64(us) / 1000)) }
 
 // curve is a distribution by percentile, as HdrHistogram draws it: Value (microseconds) at 1 / (1 - p) of Rank. The
@@ -35,14 +35,13 @@ type curve struct {
 	Value []number64 `json:"value"`
 }
 
-// curves are that of the measured messages, and that with the warm-up, if there was one.
+// curves are the curve of the measured messages and, if there was a warm-up, the curve that includes it.
 type curves struct {
 	Measured *curve `json:"measured,omitempty"`
 	All      *curve `json:"all,omitempty"`
 }
 
-// ranksPerDecade is how many points there are from 90% to 99%. Curves share their ranks, so that they can be read side
-// by side.
+// ranksPerDecade is the number of points from 90% to 99%. All curves have the same ranks, so that they can be compared.
 const ranksPerDecade = 20
 
 func curvesOf(measured, warmup *result.Latency) (c curves, ok bool) {
@@ -59,7 +58,7 @@ func curvesOf(measured, warmup *result.Latency) (c curves, ok bool) {
 	return c, c.Measured != nil || c.All != nil
 }
 
-// joined returns the bars of both.
+// joined merges two sorted lists of bars.
 func joined(a, b []result.Bar) []result.Bar {
 	all := slices.Concat(a, b)
 	slices.SortStableFunc(all, func(a, b result.Bar) int { return int(a.UpTo - b.UpTo) })
@@ -75,7 +74,7 @@ func newCurve(bars []result.Bar, count, longest int64) *curve {
 		if rank >= float64(count) {
 			break
 		}
-		// The value that the share 1 - 1/rank does not exceed: that of the message count - count/rank, rounded up.
+		// The value at the share 1 - 1/rank is that of message number count - count/rank, rounded up.
 		wanted := max(1, int64(math.Ceil(float64(count)-float64(count)/rank-1e-9)))
 		for next < len(bars) && seen+bars[next].Count < wanted {
 			seen += bars[next].Count
@@ -93,21 +92,22 @@ func newCurve(bars []result.Bar, count, longest int64) *curve {
 
 // pile is the rate against the number of messages at the broker.
 type pile struct {
-	// Left: the messages at the broker are those that this run has left there, since nobody asked the broker.
+	// Left means that the backlog was not read from the broker: it counts the messages that this run has left there.
 	Left      bool       `json:"left"`
 	Backlog   []number64 `json:"backlog"`
 	Completed *column    `json:"completed,omitempty"`
 	Received  *column    `json:"received,omitempty"`
 }
 
-// The backlogs are counted in bins of one width, at most so many; fewer messages than the least one are no backlog.
+// Backlogs are grouped into at most maxBins bins of equal width. Below leastBacklog messages there is no backlog; fewer
+// than leastBins bins make no chart.
 const (
 	maxBins      = 60
 	leastBacklog = 100
 	leastBins    = 3
 )
 
-// pile returns nil if there was no backlog.
+// pile returns nil without a backlog, or with too few bins.
 func (r *Run) pile() *pile {
 	points, backlogs, left := r.backlogs()
 	if len(points) == 0 {
@@ -125,7 +125,7 @@ func (r *Run) pile() *pile {
 		if receives {
 			received[at].add(&p.received, p.length)
 		}
-		if sends && p.phase != result.Drain { // nothing is sent then
+		if sends && p.phase != result.Drain { // no messages are sent during a drain
 			completed[at].add(&p.completed, p.length)
 		}
 	}
@@ -150,7 +150,7 @@ func (r *Run) pile() *pile {
 	return out
 }
 
-// bin is the rate at backlogs that are about the same.
+// bin is the rate at similar backlogs.
 type bin struct {
 	length int64
 	rate   rate
@@ -165,7 +165,7 @@ func (b *bin) add(r *rate, length int64) {
 	b.rate.extent.join(r.extent)
 }
 
-// bin adds the rate of a bin, or none of an empty one.
+// bin adds the rate of a bin; NaN for an empty one.
 func (c *column) bin(b *bin) {
 	switch {
 	case c == nil:
@@ -178,8 +178,8 @@ func (c *column) bin(b *bin) {
 	}
 }
 
-// backlogs returns the points whose backlog is known, with it: what the broker was found to hold, or, of a run that
-// only sends, what it has left there so far. Warm-ups are left out.
+// backlogs returns the points with a known backlog, and the backlogs: as read from the broker or, for a run that only
+// sends, the messages completed so far (left is true). Warm-ups are omitted.
 func (r *Run) backlogs() (points []*point, backlogs []float64, left bool) {
 	var completed float64
 	left = r.sends() && !r.receives()
@@ -204,7 +204,7 @@ func (r *Run) backlogs() (points []*point, backlogs []float64, left bool) {
 	return points, backlogs, left
 }
 
-// binWidth returns 1, 2 or 5 times a power of ten, of which maxBins at most make up most.
+// binWidth returns the least width of the form 1, 2 or 5 times a power of ten with at most maxBins bins up to most.
 func binWidth(most float64) float64 {
 	for width := 1.0; ; width *= 10 {
 		for _, times := range []float64{1, 2, 5} {

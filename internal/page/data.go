@@ -8,12 +8,12 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// The charts get their numbers as JSON: a column per curve, with null where there is no value. Times are in
-// milliseconds from the start of the load, latencies in microseconds, rates in messages per second.
+// The charts get their numbers as JSON: a column per curve, with null for a missing value. Times are in milliseconds
+// from the start of the load, latencies in microseconds, rates in messages per second.
 type (
 	chartData struct {
 		Runs   []runData `json:"runs"`
-		Note   string    `json:"note,omitempty"` // which runs these are, if not all
+		Note   string    `json:"note,omitempty"` // names the runs, if not all are drawn
 		Lines  []lineAt  `json:"lines"`
 		Matrix []grid    `json:"matrix,omitempty"`
 	}
@@ -21,21 +21,21 @@ type (
 		Name  string `json:"name"`
 		Group int    `json:"group"`
 		Final bool   `json:"final"`
-		// Thinned: a point stands for several rows; the columns then have their lowest and highest.
+		// Thinned means that a point stands for several rows; the columns then have their lowest and highest values.
 		Thinned   bool                   `json:"thinned"`
-		Seconds   float64                `json:"seconds"` // of a point, if thinned
+		Seconds   float64                `json:"seconds"` // length of a point, if thinned
 		Time      []number64             `json:"time"`
-		Warmup    []int                  `json:"warmup"` // the points of warm-ups: from, to, from, to ...
+		Warmup    []int                  `json:"warmup"` // indexes of points: from, to, from, to ...
 		Rates     map[string]column      `json:"rates"`
 		Latencies map[string]tailColumns `json:"latencies"`
 		Load      map[string][]number64  `json:"load"`
 		Bands     []band                 `json:"bands"`
 		Steps     []stepAt               `json:"steps"`
 		Events    []stepAt               `json:"events,omitempty"` // of the broker
-		Side      []sideData             `json:"side,omitempty"`   // what the broker and its host used
+		Side      []sideData             `json:"side,omitempty"`   // use of the broker and its host
 		Curves    map[string]curves      `json:"curves"`
 		Pile      *pile                  `json:"pile,omitempty"`
-		Offered   number64               `json:"offered"` // the rate that was wanted; 0 without one
+		Offered   number64               `json:"offered"` // the rate that was asked for; 0 without one
 	}
 	column struct {
 		Value []number64 `json:"value"`
@@ -47,7 +47,7 @@ type (
 		P99 column `json:"p99"`
 		Max column `json:"max"`
 	}
-	// band is a time that is marked: a warm-up, a drain, a stall or an outage.
+	// band is a marked period: a warm-up, a drain, a stall or an outage.
 	band struct {
 		Kind string   `json:"kind"`
 		From number64 `json:"from"`
@@ -67,7 +67,7 @@ type (
 	}
 )
 
-// maxDrawn is how many runs are drawn with all their repeats: the curves of more hide each other.
+// maxDrawn is the maximum number of runs that are drawn with all their repeats: more curves hide each other.
 const maxDrawn = 16
 
 // dataOf returns the numbers of the charts.
@@ -172,7 +172,7 @@ func (r *Run) rates(d *runData) {
 			}
 			col.Value = append(col.Value, number64(v))
 			if d.Thinned {
-				// infinite: none
+				// infinite if unknown
 				col.Low, col.High = append(col.Low, number64(of.extent.low)), append(col.High, number64(of.extent.high))
 			}
 		}
@@ -197,7 +197,7 @@ func (r *Run) latencies(d *runData) {
 	}
 }
 
-// add adds the highest of some percentiles, with the lowest where a point has several.
+// add adds the highest of a point's percentiles and, if both is set, the lowest.
 func (c *column) add(e *extent, both bool) {
 	if !e.known() {
 		e = &extent{math.NaN(), math.NaN()}
@@ -235,8 +235,8 @@ func (r *Run) load(d *runData) {
 	}
 }
 
-// linesOf returns the thresholds that are levels of what the charts show. Of several runs, there is one page for one
-// set of demands.
+// linesOf returns the thresholds that can be drawn as levels in the charts. Equal thresholds of several runs make one
+// line, which is kept if all runs kept it.
 func linesOf(runs []*Run) []lineAt {
 	list := []lineAt{}
 	for _, r := range runs {

@@ -13,15 +13,15 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Feed serves the page of the run that this process makes: it takes what a [result.Writer] takes, and keeps the thinned
-// rows and sums in memory. Row and Finish may be called while others read.
+// Feed serves the page of the run in this process. It has the methods of a [result.Writer], and keeps thinned rows and
+// sums in memory. Row and Finish are safe to call while browsers read the page.
 type Feed struct {
 	server *Server
 
 	mu     sync.Mutex
 	run    Run
 	sum    *result.Sum
-	result *result.Result // when the run has ended
+	result *result.Result // set at the end of the run
 	warmup result.Latencies
 }
 
@@ -35,10 +35,10 @@ func NewFeed(address string) (*Feed, error) {
 		nil
 }
 
-// Address returns where it is served.
+// Address returns the address of the page.
 func (f *Feed) Address() string { return f.server.Address().String() }
 
-// Start takes the head.
+// Start sets the head.
 func (f *Feed) Start(head result.Head) error {
 	f.mu.Lock()
 	f.sum = result.NewSum(head)
@@ -47,7 +47,7 @@ func (f *Feed) Start(head result.Head) error {
 	return nil
 }
 
-// Row takes a row with its histograms.
+// Row adds a row with its histograms.
 func (f *Feed) Row(row result.Row) error {
 	f.mu.Lock()
 	err := f.sum.Add(&row)
@@ -61,7 +61,7 @@ func (f *Feed) Row(row result.Row) error {
 	return nil
 }
 
-// Finish takes the result.
+// Finish sets the result.
 func (f *Feed) Finish(r result.Result) error {
 	f.mu.Lock()
 	_, f.warmup = f.sum.Result()
@@ -75,7 +75,7 @@ func (f *Feed) Finish(r result.Result) error {
 // Close stops serving, as [Server.Close] does.
 func (f *Feed) Close() error { return f.server.Close() }
 
-// page returns a page that shares nothing with the feed.
+// page returns a page that shares no memory with later changes of the feed.
 func (f *Feed) page() (*Page, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -89,15 +89,15 @@ func (f *Feed) page() (*Page, error) {
 	return p, nil
 }
 
-// Times of a folder that is followed: it is looked at every second, and read anew if it has changed, but for most of
-// the time nothing is done.
+// Follow checks a folder every second and reads it again after a change. It rests for restFor times the duration of the
+// last reading, so that large results cost little processor time.
 const (
 	lookEvery = time.Second
 	restFor   = 20 // times as long as reading took
 )
 
-// Follow serves the page of results in folders until ctx ends, and reads them anew as they grow. The first reading must
-// succeed, then it calls ready; what goes wrong later is shown on the page.
+// Follow serves the page of results in folders until ctx ends, and reads them again as they grow. It returns an error
+// of the first reading; after that reading it calls ready. Later errors are shown on the page.
 func Follow(ctx context.Context, s *Server, ready func(), dirs ...string) error {
 	var seen string
 	for first := true; ; first = false {
@@ -128,7 +128,7 @@ func Follow(ctx context.Context, s *Server, ready func(), dirs ...string) error 
 	}
 }
 
-// ended tells whether all runs have come to their end.
+// ended reports whether all runs have ended.
 func (p *Page) ended() bool {
 	for _, r := range p.runs() {
 		if !r.Result.Complete {
@@ -139,10 +139,10 @@ func (p *Page) ended() bool {
 		func(r sweep.Run) bool { return r.State != sweep.Done })
 }
 
-// state is a text that changes when results do.
+// state returns a text that changes with the results.
 func state(dirs []string) (text string) {
 	for _, dir := range dirs {
-		list, s, _ := setsOf("", dir) // reading says what is wrong
+		list, s, _ := setsOf("", dir) // Read reports the error
 		if s != nil {
 			text += fileState(filepath.Join(dir, sweep.File))
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// count returns a number of messages with its thousands apart: 1,234,567.
+// count returns a number with separators of thousands: 1,234,567.
 func count(n uint64) string {
 	text := strconv.FormatUint(n, 10)
 	for at := len(text) - 3; at > 0; at -= 3 {
@@ -17,7 +17,7 @@ func count(n uint64) string {
 	return text
 }
 
-// number returns a rate or another figure: of small ones also what is behind the point.
+// number returns a rate or another figure; small ones with decimals.
 func number(v float64) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -35,7 +35,7 @@ func number(v float64) string {
 	}
 }
 
-// ms returns microseconds as milliseconds, with three digits at least.
+// ms returns microseconds as milliseconds, with at least three digits.
 func ms(us float64) string {
 	switch v := us / 1000; {
 	case v >= 999.5:
@@ -51,7 +51,7 @@ func ms(us float64) string {
 	}
 }
 
-// span returns a time in words for people: 313 us, 2.13 ms, 5.00 s, 1 h 02 min.
+// span returns microseconds in a fitting unit: 313 us, 2.13 ms, 5.00 s, 1 h 02 min.
 func span(us int64) string {
 	v := float64(us)
 	switch {
@@ -71,13 +71,13 @@ func span(us int64) string {
 // seconds returns microseconds as seconds.
 func seconds(us int64) string { return fmt.Sprintf("%.2f", float64(us)/1e6) }
 
-// moment returns microseconds since the epoch as a time of the world's.
+// moment returns microseconds since the epoch as a time in UTC.
 func moment(us int64) string { return time.UnixMicro(us).UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // megabytes returns bytes as MB of a million bytes.
 func megabytes(bytes uint64) string { return number(float64(bytes) / 1e6) }
 
-// percent returns a part of the whole; "-" where the whole is not known.
+// percent returns part as a percentage of whole; "-" if whole is not positive.
 func percent(part, whole int64) string {
 	if whole <= 0 {
 		return "-"
@@ -85,7 +85,7 @@ func percent(part, whole int64) string {
 	return fmt.Sprintf("%.1f", 100*float64(part)/float64(whole))
 }
 
-// sentence begins a text with a capital.
+// sentence capitalises the first letter of a text.
 func sentence(text string) string {
 	if text == "" {
 		return ""

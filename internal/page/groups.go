@@ -2,7 +2,7 @@ package page
 
 import "github.com/perfmq/perfmq/pkg/result"
 
-// groupTable has what the groups of a scenario did, in each step that has several.
+// groupTable has the figures of groups, for each step with several groups.
 func groupTable(r *Run) Table {
 	t := Table{
 		Title: "Groups",

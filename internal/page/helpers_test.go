@@ -31,19 +31,19 @@ func golden(t *testing.T, name, got string) {
 	assert.Equal(t, string(want), got)
 }
 
-// load is what a made-up run does in a second.
+// load has the figures of a second of a made-up run.
 type load struct {
 	step, phase              string
 	length                   int64 // a second, if it is 0
 	sent, completed, receive uint64
 	ack                      []int64 // microseconds; transfer is twice that
-	backlog                  int64   // -1: not known
+	backlog                  int64   // -1: unknown
 }
 
-// head is that of all made-up runs.
+// head returns the head of all made-up runs.
 func head() result.Head {
 	plan := json.RawMessage(`{"steps":[{"name":"load","groups":[{"rate":"100","destination":"queue://TEST"}]}]}`)
-	hash, _ := result.Hash(plan) // it is JSON
+	hash, _ := result.Hash(plan) // valid JSON
 	return result.Head{
 		Format: result.Format, Version: result.Version, RunID: "4711", Start: time.Date(2026, 11, 21, 10, 30, 0, 0, time.UTC).UnixMicro(), Warmup: 2 * second,
 		Plan: plan, PlanHash: hash, Labels: map[string]string{"heap": "4g"},
@@ -88,7 +88,7 @@ func rowsOf(loads []load) (rows []result.Row) {
 	return rows
 }
 
-// resultOf returns the result of a made-up run, as the tester would have written it: with rates from its rows.
+// resultOf returns the result of a made-up run as perfmq writes it, with rates from its rows.
 func resultOf(t *testing.T, loads []load) (*result.Result, result.Latencies) {
 	t.Helper()
 	rows := rowsOf(loads)
@@ -123,7 +123,7 @@ func resultOf(t *testing.T, loads []load) (*result.Result, result.Latencies) {
 	return r, warmup
 }
 
-// usual is a run of two seconds of warm-up, five measured ones with a stall in the third, and a drain.
+// usual returns a run with two seconds of warm-up, five measured seconds with a stall in the third, and a drain.
 func usual() (loads []load) {
 	for i, n := range []uint64{50, 100, 100, 100, 0, 200, 100} {
 		l := load{step: "load", phase: result.Measure, sent: 100, completed: n, receive: n, backlog: 0}
@@ -153,7 +153,7 @@ func write(t *testing.T, dir string, r *result.Result) {
 	require.NoError(t, w.Close())
 }
 
-// finish gives the folder of a run that goes on its end.
+// finish completes the result of a live run in its folder.
 func finish(t *testing.T, dir string, r *result.Result) {
 	t.Helper()
 	ended := filepath.Join(t.TempDir(), "ended")
@@ -161,5 +161,5 @@ func finish(t *testing.T, dir string, r *result.Result) {
 	require.NoError(t, os.Rename(filepath.Join(ended, result.ResultFile), filepath.Join(dir, result.ResultFile)))
 }
 
-// almost tells whether two numbers are the same but for rounding.
+// almost reports whether two numbers are equal except for rounding.
 func almost(a, b float64) bool { return math.Abs(a-b) < 1e-9 }

@@ -17,11 +17,11 @@ var assets embed.FS
 // maxPage bounds the bytes of a page.
 const maxPage = 5 << 20
 
-// script and styles are those of the page, in their order.
+// scripts and styles return the assets of the page, in their order.
 func scripts() []string { return []string{"assets/uplot/uPlot.iife.min.js", "assets/page.js"} }
 func styles() []string  { return []string{"assets/uplot/uPlot.min.css", "assets/page.css"} }
 
-// view is what the template gets.
+// view is the data of the template.
 type view struct {
 	Title   string
 	Several bool
@@ -31,11 +31,11 @@ type view struct {
 	Comparison, Differences               *Table
 	Summaries                             []string
 	Shaded                                []Shaded // of a sweep
-	// Of the page alone, not of the words that a live one gets.
+	// Only in the page itself, not in the words of a live page.
 	Policy, Styles, Licence template.HTML
 	Scripts                 []template.HTML
 	Data                    template.JS
-	Version                 uint64 // of a live page; 0 otherwise
+	Version                 uint64 // version of a live page; 0 otherwise
 }
 
 func (p *Page) view() *view {
@@ -67,13 +67,13 @@ func (p *Page) view() *view {
 	return v
 }
 
-// HTML writes the page. It is whole: it needs no other file, and no network.
+// HTML writes the page, which needs no other file and no network.
 func (p *Page) HTML(w io.Writer) error { return p.html(w, 0) }
 
 func (p *Page) html(w io.Writer, version uint64) error {
 	v := p.view()
 	v.Version = version
-	data, err := json.Marshal(dataOf(p)) // escapes <, > and & as well
+	data, err := json.Marshal(dataOf(p)) // escapes <, > and &, too
 	if err != nil {
 		return fmt.Errorf("encode the charts: %w", err)
 	}
@@ -92,7 +92,7 @@ func (p *Page) html(w io.Writer, version uint64) error {
 	return err
 }
 
-// words returns the page without its frame: what a live page puts in.
+// words returns the body of the page, which a live page replaces at each version.
 func (p *Page) words() (string, error) {
 	var b bytes.Buffer
 	err := render(&b, "words", p.view())

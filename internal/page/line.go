@@ -11,14 +11,14 @@ type line struct {
 	elapsed   int64
 	counts    *result.Counts
 	latencies *result.Latencies
-	// sends and receives tell which roles it has.
+	// sends and receives tell the roles of the run or step.
 	sends, receives bool
-	// Averages of the measured time, and the lowest and highest full second; nil where they are not known.
+	// Averages of the measured time, and the lowest and highest full second; nil if unknown.
 	sent, completed, received   *float64
 	bestCompleted, bestReceived *extent
 }
 
-// lines returns the run as a whole and, if there are several, its steps.
+// lines returns the line of the run and, if there are several steps, one for each.
 func (r *Run) lines() []line {
 	res := r.Result
 	whole := line{
@@ -47,8 +47,8 @@ func (r *Run) lines() []line {
 	return list
 }
 
-// figures takes the rates of the result if it has them, else those of the rows. A merged result has no extremes, since
-// these are of one run.
+// figures sets the rates of the result or, without these, those of the rows. A merged result has no extremes, because
+// these belong to one run.
 func (l *line) figures(f *result.Figures, rows *tally, r *Run) {
 	if f != nil {
 		l.sent, l.completed, l.received = f.Sent, f.Completed, f.Received
@@ -84,7 +84,7 @@ func extremes(least, most *result.Extreme) *extent {
 	return &extent{least.PerSecond, most.PerSecond}
 }
 
-// does tells whether a step has producers, and consumers. Where that is not known, it has those of the run.
+// does reports whether a step has producers and consumers. If that is unknown, it has the roles of the run.
 func (r *Run) does(step string) (sends, receives bool) {
 	sends, receives = r.sends(), r.receives()
 	for i := range r.Result.Steps {
@@ -95,7 +95,7 @@ func (r *Run) does(step string) (sends, receives bool) {
 	return sends, receives
 }
 
-// produced returns the counts of sending; known is false if the line has no producers.
+// produced returns the counts of producers; known is false without producers.
 func (l *line) produced() (sent, succeeded, lost uint64, known bool) {
 	if p := l.counts.Producers; p != nil && (l.sends || p.Sent > 0) {
 		return p.Sent, p.Completed, failed(p), true
@@ -103,7 +103,7 @@ func (l *line) produced() (sent, succeeded, lost uint64, known bool) {
 	return 0, 0, 0, false
 }
 
-// consumed returns what was received; it is not known if the line has no consumers.
+// consumed returns the number of messages received; false without consumers.
 func (l *line) consumed() (uint64, bool) {
 	if c := l.counts.Consumers; c != nil && (l.receives || c.Received > 0) {
 		return c.Received, true

@@ -11,7 +11,7 @@ import (
 	"github.com/perfmq/perfmq/internal/sweep"
 )
 
-// Limits of what is shown of a sweep.
+// Limits of a sweep on a page.
 const (
 	maxGrids = 40     // figures
 	maxCells = 10_000 // combinations, for knees
@@ -22,7 +22,7 @@ const (
 type matrix struct {
 	sweep *sweep.Sweep
 	rows  []sweep.Row
-	axis  sweep.Axis // along which the lines go
+	axis  sweep.Axis // the axis of the charts
 	other []sweep.Axis
 }
 
@@ -44,7 +44,7 @@ func newMatrix(s *sweep.Sweep) *matrix {
 	return m
 }
 
-// grid is a figure of a matrix. The lines have a value for each value of the axis, or none.
+// grid is a figure of a matrix. A line has an element for each value of the axis, perhaps without a value.
 type grid struct {
 	Name   string     `json:"name"`
 	Unit   string     `json:"unit"` // messages/s or us
@@ -56,8 +56,7 @@ type grid struct {
 	higher bool // more is better
 }
 
-// gridLine is the figure for one combination of the other axes: the median of the repeats, with the lowest and the
-// highest.
+// gridLine has the figure for one combination of the other axes: median, lowest and highest of the repeats.
 type gridLine struct {
 	Name  string     `json:"name"`
 	Value []number64 `json:"value"`
@@ -65,7 +64,7 @@ type gridLine struct {
 	High  []number64 `json:"high"`
 }
 
-// grids returns the figures that some cell has.
+// grids returns the figures of the cells.
 func (m *matrix) grids() (list []grid) {
 	if m == nil || m.axis.Name == "" {
 		return nil
@@ -127,7 +126,7 @@ func (m *matrix) line(values map[string]string) string {
 	return cmp.Or(strings.Join(parts, " "), "all cells")
 }
 
-// Shaded is a table of a figure whose cells have the more colour, the better they are.
+// Shaded is a table of a figure; better cells have a stronger colour.
 type Shaded struct {
 	Title string
 	Head  []string
@@ -140,7 +139,7 @@ type ShadedRow struct {
 	Cells []ShadedCell
 }
 
-// ShadedCell is a median with the noise of the repeats: how far they reach from it. Shade is from 0, the worst, to 6.
+// ShadedCell is a median with the noise of the repeats, their distance from the median. Shade is 0 (worst) to 6 (best).
 type ShadedCell struct {
 	Text, Noise string
 	Shade       int
@@ -183,7 +182,7 @@ func (g *grid) shaded() Shaded {
 	return t
 }
 
-// sentences say what a sweep came to: the best and the worst cell of each rate, and the knees.
+// sentences returns the best and the worst cell of each rate, and the knees.
 func (m *matrix) sentences() (list []string) {
 	done, failed := 0, 0
 	for i := range m.rows {

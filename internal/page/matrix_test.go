@@ -15,8 +15,8 @@ import (
 	"github.com/perfmq/perfmq/internal/sweep"
 )
 
-// swept writes a sweep of 2 x 3 cells with two repeats each, whose rates are known, and the results of its runs. One
-// cell has failed.
+// swept writes a sweep of 2 x 3 cells with two repeats each and known rates, and the results of its runs. One cell has
+// failed.
 func swept(t *testing.T, dir string) *sweep.Sweep {
 	t.Helper()
 	s := &sweep.Sweep{
@@ -46,7 +46,7 @@ func swept(t *testing.T, dir string) *sweep.Sweep {
 	return s
 }
 
-// TestMatrix: the lines and shades of a sweep are the medians of its cells, and what has failed is left out.
+// TestMatrix: the lines and shades of a sweep are the medians of its cells; failed runs are omitted.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -86,7 +86,7 @@ func TestMatrix(t *testing.T) {
 	assert.Contains(t, b.String(), ",none,128,32\n")
 }
 
-// TestHostileSweep: the file of a sweep may say anything.
+// TestHostileSweep: the file of a sweep may have any content.
 func TestHostileSweep(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -6,10 +6,10 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// maxListed bounds the rows of a table of moments: of stalls, of outages.
+// maxListed is the maximum number of rows in a table of stalls or outages.
 const maxListed = 50
 
-// outageTable has the times in which workers had lost their connections.
+// outageTable has the periods without a connection of some worker.
 func outageTable(r *Run) Table {
 	t := Table{
 		Title: "Outages",
@@ -56,7 +56,7 @@ func outageTable(r *Run) Table {
 	return t
 }
 
-// outageName is when it began; in a merged result, at which host.
+// outageName returns the start of an outage and, in a merged result, its load host.
 func outageName(o *result.Outage) string {
 	name := seconds(o.Elapsed) + " s"
 	if o.Host != "" {
@@ -72,7 +72,7 @@ func outageText(o *result.Outage) string {
 	return fmt.Sprintf("outage: %s at %s", span(o.Length), outageName(o))
 }
 
-// outageBands mark the outages. One after which no message came lasts to the end of the run.
+// outageBands returns a band for each outage. An outage without a later message lasts to the end of the run.
 func (r *Run) outageBands() (list []band) {
 	end := int64(0)
 	if n := len(r.series.points); n > 0 {
@@ -89,7 +89,7 @@ func (r *Run) outageBands() (list []band) {
 	return list
 }
 
-// outageSentence tells how many there were, and how long.
+// outageSentence returns the number of outages and their lengths.
 func outageSentence(list []result.Outage) string {
 	var sum, longest int64
 	open := 0

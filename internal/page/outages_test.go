@@ -23,7 +23,7 @@ func TestOutageSentence(t *testing.T) {
 	}
 }
 
-// TestManyOutages: a table and the charts have a bound, and the table says so.
+// TestManyOutages: the numbers of outages in table and charts are bounded, and the table says so.
 func TestManyOutages(t *testing.T) {
 	t.Parallel()
 	r, _ := resultOf(t, usual())
@@ -38,7 +38,8 @@ func TestManyOutages(t *testing.T) {
 	assert.Len(t, run.outageBands(), 500)
 }
 
-// TestGroupTable: a group of a run of several steps has the name of its step before it; a step of one group has no row.
+// TestGroupTable: in a run of several steps, the name of a group follows that of its step; a step with one group has no
+// row.
 func TestGroupTable(t *testing.T) {
 	t.Parallel()
 	r, _ := resultOf(t, usual())

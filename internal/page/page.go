@@ -1,16 +1,15 @@
-// Package page makes the report of results that people read: one self-contained HTML page with verdicts in words,
-// tables and charts, or the tables alone as Markdown or CSV. [Server] serves the same page of a run that goes on.
+// Package page makes reports of results for people: one self-contained HTML page with verdicts, tables and charts, or
+// the tables as Markdown or CSV. [Server] serves the same page during a run.
 //
 // # How it is made
 //
-//	result.Read, or rows as they come -> Run (series, thinned; tally) -> Page -> words and tables: html/template
+//	result.Read, or rows as they come -> Run (series, thinned; tally) -> Page
+//	Page -> words and tables: html/template
+//	Page -> charts: JSON, drawn by assets/page.js on uPlot
 //
-// -> charts: JSON, drawn by assets/page.js on uPlot
-//
-// Everything in words is rendered here; the script draws charts from numbers, and on a live page puts in the words that
-// the server has rendered. So there is one renderer of each. The page holds all it needs and loads nothing: a
-// Content-Security-Policy names the hashes of its script and styles and forbids everything else. All text of results is
-// escaped, by html/template and encoding/json.
+// This package renders all words. The script draws charts from numbers, and on a live page it inserts the words that
+// the server has rendered, so that each has one renderer. The page loads nothing: a Content-Security-Policy allows only
+// the hashes of its script and styles. html/template and encoding/json escape all texts of results.
 //
 // Best and worst are computed from the rows; a result whose numbers contradict each other is refused with
 // [ErrImpossible].
@@ -36,18 +35,18 @@ const (
 	minPoints = 60
 )
 
-// ErrTooMany says that a page would have more than [MaxRuns] runs.
+// ErrTooMany is the error for more than [MaxRuns] runs.
 var ErrTooMany = fmt.Errorf("a page has %d runs at most", MaxRuns)
 
 // Run is a run on a page.
 type Run struct {
-	// Name is what the page calls it.
+	// Name is the name of the run on the page.
 	Name string
 	// Result is without rows.
 	Result *result.Result
 	// Warmup are the latencies of the messages that were due in the warm-up.
 	Warmup result.Latencies
-	// Live: it goes on, so that there is nothing wrong with it having no end.
+	// Live means that the run goes on, so that its result is not complete yet.
 	Live bool
 
 	series *series
@@ -78,10 +77,10 @@ func (p *Page) runs() (list []*Run) {
 	return list
 }
 
-// Read reads results, folders of results, which are repeats of one run, or a sweep, and returns the page about them.
-// The runs may still go on. Of a sweep with others beside it, each cell is a set of repeats.
+// Read returns the page about results. Each of dirs is a result, a folder of results (repeats of one run) or a sweep.
+// The runs may still go on. If a sweep is not the only folder, each of its cells is a set of repeats.
 //
-// The error is one of result.Read, or [ErrImpossible], or [ErrTooMany].
+// The error is an error of result.Read, or wraps [ErrImpossible] or [ErrTooMany].
 func Read(dirs ...string) (*Page, error) {
 	p := &Page{}
 	var sets []set
@@ -104,7 +103,7 @@ func Read(dirs ...string) (*Page, error) {
 		if p.matrix == nil {
 			return nil, ErrTooMany
 		}
-		sets = nil // the figures of all cells are in the sweep's own file
+		sets = nil // the sweep's own file has the figures of all cells
 	}
 	for i, one := range sets {
 		g := Group{Name: one.name}
@@ -128,14 +127,14 @@ func Read(dirs ...string) (*Page, error) {
 	return p, nil
 }
 
-// set is a run with its repeats, in folders.
+// set is a run with the folders of its repeats.
 type set struct {
 	name   string
 	paths  []string
 	values map[string]string // of the axes of a sweep
 }
 
-// setsOf returns what is in a folder: one set, or those of the cells of a sweep.
+// setsOf returns the sets in a folder: one, or one for each cell of a sweep.
 func setsOf(name, dir string) ([]set, *sweep.Sweep, error) {
 	if isResult(dir) || !sweep.IsSweep(dir) {
 		paths, err := results(dir)
@@ -164,10 +163,10 @@ func setsOf(name, dir string) ([]set, *sweep.Sweep, error) {
 	return list, s, nil
 }
 
-// limitOf returns how many points a run may have, at least, if there are so many of them.
+// limitOf returns the limit of the points of a run on a page with that many runs; a series has up to twice as many.
 func limitOf(runs int) int { return max(minPoints, maxPoints/2/max(1, runs)) }
 
-// Names returns short names of folders: what is different at the end of their paths.
+// Names returns short names of folders: the distinct ends of their paths.
 func Names(dirs []string) []string {
 	names := make([]string, len(dirs))
 	for depth := 1; ; depth++ {
@@ -187,7 +186,7 @@ func Names(dirs []string) []string {
 	}
 }
 
-// results returns the folder if it is a result, else those in it that are.
+// results returns the folder if it is a result, else the results in it.
 func results(dir string) ([]string, error) {
 	if isResult(dir) {
 		return []string{dir}, nil
@@ -227,7 +226,7 @@ func readRun(name, dir string, limit int) (*Run, error) {
 	return r, r.take(read)
 }
 
-// growingTime is for how long a folder that has no end, and did not change, is taken as that of a run that goes on.
+// growingTime is the time after its last change during which an incomplete result counts as one of a live run.
 const growingTime = 10 * time.Second
 
 func growing(dir string) bool {
@@ -271,5 +270,5 @@ func (p *Page) title() string {
 func (r *Run) sends() bool    { return r.Result.Total.Producers != nil }
 func (r *Run) receives() bool { return r.Result.Total.Consumers != nil }
 
-// IsMissing tells whether an error of [Read] says that there is no result.
+// IsMissing reports whether an error of [Read] means that there is no result.
 func IsMissing(err error) bool { return errors.Is(err, result.ErrNoResult) }

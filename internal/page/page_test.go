@@ -17,7 +17,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// told is a run about which there is something to tell.
+// told returns a run with problems, findings and warnings.
 func told(t *testing.T) *result.Result {
 	t.Helper()
 	r, _ := resultOf(t, usual())
@@ -63,7 +63,7 @@ func told(t *testing.T) *result.Result {
 	return r
 }
 
-// TestGolden: what goes onto the page of a known run.
+// TestGolden compares the page of a known run with golden files.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -85,7 +85,7 @@ func TestGolden(t *testing.T) {
 	golden(t, "report.csv", b.String())
 }
 
-// TestFigures: the numbers of the table are those of what was done: 600 messages in five measured seconds.
+// TestFigures: the table has the figures of the run: 600 messages in five measured seconds.
 func TestFigures(t *testing.T) {
 	t.Parallel()
 	read, _ := resultOf(t, usual())
@@ -151,10 +151,10 @@ func TestImpossible(t *testing.T) {
 	}
 }
 
-// TestPossible: what is true is not refused, however odd it looks.
+// TestPossible: unusual but consistent numbers are not refused.
 func TestPossible(t *testing.T) {
 	t.Parallel()
-	// A minimum above the average: the consumers came late.
+	// A minimum above the average: the consumers started late.
 	loads := usual()[:7]
 	for i := range loads {
 		loads[i].completed, loads[i].receive = loads[i].sent, 0
@@ -168,7 +168,7 @@ func TestPossible(t *testing.T) {
 	l := run.lines()[0]
 	assert.Greater(t, 200.0, *l.received)
 
-	// A short interval in which nothing happened has no row, and is measured.
+	// A short interval without messages has no row, but counts as measured time.
 	r, _ = resultOf(t, usual())
 	r.Figures.Span += 73_146
 	for _, v := range []*float64{r.Figures.Sent, r.Figures.Completed, r.Figures.Received} {
@@ -178,8 +178,8 @@ func TestPossible(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestBacklogRead: the rates of a backlog that was read are from its first to its last message, though the consumers
-// waited longer.
+// TestBacklogRead: the rates of reading a backlog are from its first to its last message, even if the consumers waited
+// longer.
 func TestBacklogRead(t *testing.T) {
 	t.Parallel()
 	var loads []load
@@ -199,14 +199,14 @@ func TestBacklogRead(t *testing.T) {
 	_, err = NewRun("read", r)
 	require.ErrorIs(t, err, ErrImpossible)
 
-	// The same after a step that has sent them.
+	// The same after a step that sent the messages.
 	r, _ = resultOf(t, append([]load{{step: "fill", phase: result.Measure, sent: 2620, completed: 2620, backlog: -1}}, loads...))
 	r.Figures.MinimumReceived.PerSecond = 450
 	_, err = NewRun("read", r)
 	require.NoError(t, err)
 }
 
-// TestHostileTexts: no text of a result becomes markup, a formula, or steers the eye.
+// TestHostileTexts: no text of a result becomes markup or a formula, or misleads the eye.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	const evil = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'`|=cmd()\u202e\x1b[31m\u2028]]>"
@@ -257,7 +257,7 @@ func TestHostileTexts(t *testing.T) {
 	assert.Contains(t, b.String(), "\n'=1+1,")
 }
 
-// long returns a run of that many seconds, which grows a backlog.
+// long returns a run of the given number of seconds with a growing backlog.
 func long(seconds int) *result.Result {
 	ack := latencyOf([]int64{300, 400, 500, 90000}, 1)
 	sum := result.NewSum(head())
@@ -272,7 +272,7 @@ func long(seconds int) *result.Result {
 		case seconds / 3:
 			row.Producers.Completed, row.Producers.Sent = 7000, 7000
 		}
-		_ = sum.Add(&row) // small numbers
+		_ = sum.Add(&row) // cannot fail: small numbers
 		rows = append(rows, row)
 	}
 	r, _ := sum.Result()
@@ -280,7 +280,7 @@ func long(seconds int) *result.Result {
 	return r
 }
 
-// TestLong: of twelve hours of seconds the page keeps the lowest and the highest, and stays small.
+// TestLong: the page of twelve hours keeps the lowest and the highest second, and stays small.
 func TestLong(t *testing.T) {
 	t.Parallel()
 	seconds := 12 * 3600
@@ -303,7 +303,7 @@ func TestLong(t *testing.T) {
 	assert.Less(t, b.Len(), 1<<20)
 }
 
-// TestThinning: steps and phases keep their points, however many there are, within the bound.
+// TestThinning: steps and phases keep points of their own within the bound.
 func TestThinning(t *testing.T) {
 	t.Parallel()
 	s := &series{limit: 50}
@@ -323,8 +323,7 @@ func TestThinning(t *testing.T) {
 	assert.Equal(t, at, s.points[len(s.points)-1].to)
 }
 
-// TestThinnedBacklog: of several seconds the page keeps the greatest backlog, though the broker was not asked in the
-// last of them.
+// TestThinnedBacklog: a point of several seconds keeps the greatest backlog, even if the last second has none.
 func TestThinnedBacklog(t *testing.T) {
 	t.Parallel()
 	s := &series{limit: 5}
@@ -341,7 +340,7 @@ func TestThinnedBacklog(t *testing.T) {
 	assert.False(t, s.points[2].hasBacklog)
 }
 
-// TestCurve: the value at a rank is that of the message there, the last one the maximum.
+// TestCurve: the value at a rank is that of the message at that rank; the last one is the maximum.
 func TestCurve(t *testing.T) {
 	t.Parallel()
 	values := make([]int64, 1000)
@@ -367,7 +366,7 @@ func TestCurve(t *testing.T) {
 	assert.Equal(t, number64(1001), c.All.Rank[len(c.All.Rank)-1])
 }
 
-// TestPile: the rate against the backlog is that of the seconds in which it was there.
+// TestPile: the rate at a backlog is that of the seconds with that backlog.
 func TestPile(t *testing.T) {
 	t.Parallel()
 	var loads []load
@@ -388,7 +387,7 @@ func TestPile(t *testing.T) {
 	assert.Equal(t, number64(5850), p.Backlog[last])
 	assert.Equal(t, number64(210), p.Completed.Value[last])
 
-	for i := range r.Rows { // nobody asked the broker, and nothing is received: what was left there is the backlog
+	for i := range r.Rows { // without the broker's count and consumers, the backlog is the number of messages left there
 		r.Rows[i].Backlog, r.Rows[i].Consumers = nil, nil
 	}
 	r.Total.Consumers, r.Figures, r.Steps[0].Figures = nil, nil, nil
@@ -400,7 +399,7 @@ func TestPile(t *testing.T) {
 	assert.Nil(t, p.Received)
 }
 
-// TestGrowing: a folder without an end is that of a run that goes on, and later that of one that was killed.
+// TestGrowing: an incomplete result first counts as one of a live run, and later as one of a killed run.
 func TestGrowing(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
@@ -419,7 +418,7 @@ func TestGrowing(t *testing.T) {
 	assert.Equal(t, "Did not come to its end", verdict())
 }
 
-// TestTooMany: a page has a bound.
+// TestTooMany: the number of runs on a page is bounded.
 func TestTooMany(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -442,8 +441,8 @@ func TestNames(t *testing.T) {
 	assert.Equal(t, []string{"run"}, Names([]string{"."}))
 }
 
-// TestPinned: the files of others are those of their packages: uPlot 1.6.32 (npm, MIT) is in every page, axe-core
-// 4.14.1 (npm, MPL-2.0) only in a test.
+// TestPinned: third-party files are unchanged: uPlot 1.6.32 (npm, MIT) is in every page, axe-core 4.14.1 (npm, MPL-2.0)
+// only in a test.
 func TestPinned(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{

@@ -7,7 +7,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// extent is from the least to the largest of some values; it has none if high is below low.
+// extent is the range of some values; it is empty if high is below low.
 type extent struct{ low, high float64 }
 
 func nothing() extent { return extent{math.Inf(1), math.Inf(-1)} }
@@ -18,27 +18,27 @@ func (e *extent) join(o extent) { e.low, e.high = min(e.low, o.low), max(e.high,
 
 func (e *extent) known() bool { return e.low <= e.high }
 
-// rate is a count of messages, and the lowest and highest rate of a full second of it.
+// rate is a count of messages, with the lowest and highest rate of its full seconds.
 type rate struct {
 	count  uint64
 	extent extent
 }
 
-// tail are the percentiles of a latency: of each row, so that several of them have a lowest and a highest.
+// tail has the percentiles of a latency, as ranges over the rows of a point.
 type tail struct{ p50, p99, max extent }
 
-// point is a row of a run, or several that follow each other. Times are in microseconds.
+// point is a row of a run, or several successive rows. Times are in microseconds.
 type point struct {
 	from, to, length          int64
 	phase, step               string
 	sent, completed, received rate
-	latencies                 []tail  // as result.Names
-	backlog                   float64 // the most that is known
+	latencies                 []tail  // in the order of result.Names
+	backlog                   float64 // the highest known one
 	hasBacklog                bool
-	inFlight                  float64 // the most
+	inFlight                  float64 // the highest
 	cpu, busy, all            int64
 	cores                     int
-	memory                    uint64 // the most
+	memory                    uint64 // the highest
 	side                      map[string]sidePoint
 }
 
@@ -80,7 +80,7 @@ func newPoint(r *result.Row) point {
 	return p
 }
 
-// add adds the point after p.
+// add joins p with the next point.
 func (p *point) add(next *point) {
 	p.to, p.phase, p.step = next.to, next.phase, next.step
 	p.length += next.length
@@ -88,24 +88,24 @@ func (p *point) add(next *point) {
 		r[0].count += r[1].count
 		r[0].extent.join(r[1].extent)
 	}
-	p.latencies = slices.Clone(p.latencies) // somebody may be reading it
+	p.latencies = slices.Clone(p.latencies) // a page may be reading the old slice
 	for i := range p.latencies {
 		p.latencies[i].p50.join(next.latencies[i].p50)
 		p.latencies[i].p99.join(next.latencies[i].p99)
 		p.latencies[i].max.join(next.latencies[i].max)
 	}
-	p.backlog, p.hasBacklog = max(p.backlog, next.backlog), p.hasBacklog || next.hasBacklog // 0 where it is not known
+	p.backlog, p.hasBacklog = max(p.backlog, next.backlog), p.hasBacklog || next.hasBacklog // 0 if unknown
 	p.inFlight = max(p.inFlight, next.inFlight)
 	p.cpu, p.busy, p.all = p.cpu+next.cpu, p.busy+next.busy, p.all+next.all
 	p.cores, p.memory = next.cores, max(p.memory, next.memory)
 	p.side = joinSides(p.side, next.side)
 }
 
-// series are the points of a run, thinned as it gets longer: at most twice limit, each with the lowest and the highest
-// of its rows.
+// series has the points of a run, thinned as the run gets longer: at most 2*limit points, each with the range of its
+// rows.
 type series struct {
 	limit  int
-	span   int64 // how long a point may be; 0 while each is a row
+	span   int64 // maximum length of a point; 0 while each is a row
 	points []point
 }
 
@@ -116,10 +116,11 @@ func (s *series) add(row *result.Row) {
 	}
 }
 
-// shortest is the length from which a point is of its own: of less, a rate says nothing.
+// shortest is the minimum length of a point of its own, in microseconds: rates of shorter rows say nothing.
 const shortest = 500_000
 
-// take adds a point to the last one if that does not get too long, nor reaches over the end of a step or a phase.
+// take joins p with the last point if both are of one step and phase, and p is short or the joined point is not too
+// long.
 func (s *series) take(p point) {
 	if n := len(s.points); n > 0 {
 		last := &s.points[n-1]
@@ -131,7 +132,7 @@ func (s *series) take(p point) {
 	s.points = append(s.points, p)
 }
 
-// thin doubles the length of a point. Points that this does not bring together, of many short steps, are joined in
+// thin doubles the length of the points. If that does not suffice, because of many short steps, it joins points in
 // pairs.
 func (s *series) thin() {
 	before := s.points
@@ -153,14 +154,14 @@ func (s *series) thin() {
 	}
 }
 
-// clone returns a copy that shares nothing that add changes.
+// clone returns a copy that add on the original does not change.
 func (s *series) clone() *series {
 	c := *s
 	c.points = slices.Clone(s.points)
 	return &c
 }
 
-// of returns the rate of a count of the point; it is not a number where the point is too short for that.
+// of returns the rate of a count of the point, or NaN if the point is too short.
 func (p *point) of(n uint64) float64 {
 	if p.length < shortest/2 {
 		return math.NaN()
@@ -168,7 +169,7 @@ func (p *point) of(n uint64) float64 {
 	return perSecond(n, p.length)
 }
 
-// perSecond is a rate of n in microseconds.
+// perSecond returns the rate of n messages in length microseconds.
 func perSecond(n uint64, length int64) float64 {
 	if length <= 0 {
 		return 0

@@ -13,18 +13,17 @@ import (
 	"github.com/perfmq/perfmq/internal/listen"
 )
 
-// Times of a server. A browser that asks for what is newer waits for so long at most, well below the time that listen
-// gives a request, and then asks again; one that has not yet seen the end of the run is waited for when the server is
-// closed, if it was there shortly before.
+// Times of a server. A request for a newer version is answered after pollTime at the latest, well within the limit that
+// listen sets for a request; the browser then asks again. Close waits up to leaveTime for browsers that have not seen
+// the end of the run, if they were answered within seenTime.
 const (
 	pollTime  = 5 * time.Second
 	seenTime  = 5 * time.Second
 	leaveTime = 5 * time.Second
 )
 
-// Server serves a page that changes, at the path / of a server of its own, and at /data its words and numbers. It only
-// reads. The page is rendered when somebody asks for it, once for each change, and the run that publishes does not wait
-// for that.
+// Server serves a changing page at /, and its words and numbers at /data. It is read-only. The page is rendered on
+// request, once for each version; Publish does not wait for rendering.
 type Server struct {
 	http *listen.HTTP
 
@@ -35,14 +34,14 @@ type Server struct {
 	closing  bool
 	build    func() (*Page, error)
 	asking   int // requests of browsers that follow
-	waiting  int // browsers that were answered and have not asked again
+	waiting  int // browsers that will ask again
 	answered time.Time
 
-	rendering sync.Mutex // of rendered; locked before mu
+	rendering sync.Mutex // guards rendered; locked before mu
 	rendered  rendered
 }
 
-// rendered is a version of the page, and what was made of it so far.
+// rendered is a version of the page with its answers so far.
 type rendered struct {
 	version uint64
 	final   bool
@@ -52,8 +51,8 @@ type rendered struct {
 	data    []byte // the answer of /data
 }
 
-// NewServer returns a server that listens on address, HOST:PORT or :PORT, which is on loopback; setting names the flag
-// in errors.
+// NewServer returns a server that listens on address, HOST:PORT or :PORT (on loopback); setting names the flag in
+// errors.
 func NewServer(address, setting string) (*Server, error) {
 	l, err := listen.TCP(context.Background(), "the page", setting, address)
 	if err != nil {
@@ -64,11 +63,11 @@ func NewServer(address, setting string) (*Server, error) {
 	return s, nil
 }
 
-// Address returns the address that is listened on, with the real port if 0 was asked for.
+// Address returns the address of the listener, with the real port if port 0 was requested.
 func (s *Server) Address() net.Addr { return s.http.Addr() }
 
-// Publish says that there is something new. build makes the page, if somebody asks for it; it may be called by any
-// goroutine, one at a time. final says that nothing newer comes.
+// Publish announces a new version. build makes its page on request; any goroutine may call it, one at a time. final
+// marks the last version.
 func (s *Server) Publish(build func() (*Page, error), final bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +77,7 @@ func (s *Server) Publish(build func() (*Page, error), final bool) {
 	s.changed = make(chan struct{})
 }
 
-// Close stops serving. Browsers that follow have five seconds to fetch what was published last.
+// Close stops serving. Browsers that follow the page have five seconds to fetch the last version.
 func (s *Server) Close() error {
 	deadline := time.NewTimer(leaveTime)
 	defer deadline.Stop()
@@ -100,14 +99,16 @@ func (s *Server) Close() error {
 	return s.http.Close()
 }
 
-// expected tells whether a browser is about to ask for the last page, or to be answered, perhaps with one before it.
+// expected reports whether a browser may still fetch the last version: a request is open, perhaps for an earlier
+// version, or a browser was answered shortly before.
 func (s *Server) expected() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.final && (s.asking > 0 || s.waiting > 0 && time.Since(s.answered) < seenTime)
 }
 
-// handler only reads. On loopback, another name than those of the machine comes from a web page of somebody else.
+// handler serves reads only. On loopback it refuses requests with a foreign host name, because these come from web
+// pages (DNS rebinding).
 func (s *Server) handler(address string, at net.Addr) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.servePage)
@@ -140,8 +141,7 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text)
 }
 
-// serveData answers with what is newer than the version after, as soon as there is something, or with the same when the
-// time is over.
+// serveData answers with the first version newer than after, or with the present one when pollTime is over.
 func (s *Server) serveData(w http.ResponseWriter, r *http.Request) {
 	after, err := strconv.ParseUint(r.FormValue("after"), 10, 64)
 	if err != nil {
@@ -171,7 +171,7 @@ func (s *Server) serveData(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer)
 }
 
-// await waits for a version after that one. It is false if none came in time.
+// await waits for a version newer than after. It returns false if none was published in time.
 func (s *Server) await(ctx context.Context, after uint64) bool {
 	timer := time.NewTimer(pollTime)
 	defer timer.Stop()
@@ -192,7 +192,7 @@ func (s *Server) await(ctx context.Context, after uint64) bool {
 	}
 }
 
-// current returns the last version. The lock of rendering is held, so that build is called by one at a time.
+// current returns the last version. The caller holds rendering, so that build runs once at a time.
 func (s *Server) current() *rendered {
 	s.mu.Lock()
 	version, final, build := s.version, s.final, s.build
@@ -219,7 +219,7 @@ func (s *Server) html() ([]byte, error) {
 	return r.html, r.err
 }
 
-// news is the answer to a browser that follows.
+// news is the answer to a browser that follows the page.
 type news struct {
 	Version uint64     `json:"version"`
 	Final   bool       `json:"final"`
@@ -229,7 +229,7 @@ type news struct {
 	Error   string     `json:"error,omitempty"`
 }
 
-// data returns the answer of the last version, and whether nothing newer comes.
+// data returns the answer of the last version, and whether that version is final.
 func (s *Server) data() (answer []byte, final bool) {
 	s.rendering.Lock()
 	defer s.rendering.Unlock()
@@ -249,7 +249,7 @@ func (s *Server) data() (answer []byte, final bool) {
 		if err != nil {
 			u = news{Version: r.version, Final: r.final, Error: err.Error()}
 		}
-		r.data, _ = json.Marshal(u) // numbers and texts
+		r.data, _ = json.Marshal(u) // cannot fail: numbers and texts
 	}
 	return r.data, r.final
 }

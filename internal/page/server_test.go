@@ -30,7 +30,7 @@ func get(t *testing.T, method, url, host string) (int, string, http.Header) {
 	return answer.StatusCode, string(text), answer.Header
 }
 
-// answered is what /data says.
+// answered is an answer of /data.
 type answered struct {
 	Version      uint64
 	Final        bool
@@ -46,7 +46,7 @@ func fetch(t *testing.T, url string) (n answered) {
 	return n
 }
 
-// TestFeed: the page of a run is there while it goes on, says what has happened so far, and at last how it ended.
+// TestFeed: the page is served during the run with the figures so far, and at the end with the outcome.
 func TestFeed(t *testing.T) {
 	t.Parallel()
 	f, err := NewFeed("127.0.0.1:0")
@@ -80,7 +80,7 @@ func TestFeed(t *testing.T) {
 	assert.Contains(t, n.Words, "Running")
 	assert.NotEmpty(t, n.Data)
 
-	// The browser that was answered is waited for, so that it gets to know the end.
+	// Close waits for the browser that was answered, so that it gets the last version.
 	for i := 4; i < len(r.Rows); i++ {
 		require.NoError(t, f.Row(r.Rows[i]))
 	}
@@ -94,7 +94,7 @@ func TestFeed(t *testing.T) {
 	require.NoError(t, <-closed)
 }
 
-// TestServerOnlyReads: nothing but the page and its data is served, to nobody but those who know the machine.
+// TestServerOnlyReads: only the page and its data are served, and only under the names of this machine.
 func TestServerOnlyReads(t *testing.T) {
 	t.Parallel()
 	s, err := NewServer(":0", "--web")
@@ -126,7 +126,7 @@ func TestServerOnlyReads(t *testing.T) {
 	assert.Contains(t, driver.HintOf(err), "--web")
 }
 
-// TestFollow: the page of a folder changes as that grows, until the run has ended.
+// TestFollow: the page of a folder changes with the folder until the run has ended.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
@@ -156,7 +156,7 @@ func TestFollow(t *testing.T) {
 	require.Error(t, Follow(t.Context(), s, func() { t.Error("it was ready") }, t.TempDir()))
 }
 
-// TestFeedOfAFailedRun: the last page of a run tells what was wrong with it.
+// TestFeedOfAFailedRun: the last page of a failed run has its problems.
 func TestFeedOfAFailedRun(t *testing.T) {
 	t.Parallel()
 	f, err := NewFeed("127.0.0.1:0")
@@ -176,8 +176,7 @@ func TestFeedOfAFailedRun(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// TestPollOfASilentServer: a browser that waits in vain is told that nothing has changed, before the time for its
-// request is over.
+// TestPollOfASilentServer: without a new version, a request is answered with the present one before it times out.
 func TestPollOfASilentServer(t *testing.T) {
 	t.Parallel()
 	s, err := NewServer("127.0.0.1:0", "--web")
@@ -191,7 +190,7 @@ func TestPollOfASilentServer(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestRenderedOnce: a page is rendered once for each version, and the run that publishes never waits for that.
+// TestRenderedOnce: a page is rendered once for each version, and Publish never waits for it.
 func TestRenderedOnce(t *testing.T) {
 	t.Parallel()
 	s, err := NewServer("127.0.0.1:0", "--web")
@@ -235,8 +234,7 @@ func TestRenderedOnce(t *testing.T) {
 	assert.Contains(t, text, "<h1>next</h1>")
 }
 
-// TestCloseDuringAPoll: a browser that is about to get the last page but one when the server is closed still gets the
-// last one.
+// TestCloseDuringAPoll: a browser that is getting the last version but one during Close still gets the last one.
 func TestCloseDuringAPoll(t *testing.T) {
 	t.Parallel()
 	s, err := NewServer("127.0.0.1:0", "--web")
@@ -256,7 +254,7 @@ func TestCloseDuringAPoll(t *testing.T) {
 	select {
 	case <-closed:
 		assert.Fail(t, "it did not wait for the browser")
-	case <-time.After(100 * time.Millisecond): // Close looks every 20 ms
+	case <-time.After(100 * time.Millisecond): // Close checks every 20 ms
 	}
 	close(release)
 	n := <-polled

@@ -20,7 +20,7 @@ func (p *Page) sets() []compare.Set {
 	return sets
 }
 
-// figures returns the result with one row, from which the metrics of a comparison compute their averages.
+// figures returns the result with one row, from which compare computes averages.
 func (r *Run) figures() *result.Result {
 	c := *r.Result
 	w := &r.tally.whole
@@ -55,7 +55,7 @@ func verdicts(runs []*Run) Table {
 	return t
 }
 
-// comparison holds the sets against the first, or tells the noise of the repeats of one.
+// comparison compares the sets with the first, or returns the noise of the repeats of a single set.
 func (p *Page) comparison() (t Table, summaries []string) {
 	sets := p.sets()
 	var metrics []compare.Metric
@@ -109,7 +109,7 @@ func (p *Page) comparison() (t Table, summaries []string) {
 	return t, summaries
 }
 
-// differences are in what the plans, labels, versions and machines differ.
+// differences returns the differences of plans, labels, versions and machines.
 func (p *Page) differences() Table {
 	t := Table{Title: "What differs", Head: []string{""}, Words: true}
 	sets := p.sets()

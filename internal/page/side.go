@@ -10,26 +10,26 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// maxSeries bounds the chosen series of a broker on a page: those that are first by name.
+// maxSeries is the maximum number of a broker's chosen series on a page: the first by name.
 const maxSeries = 32
 
 // sideData is a figure of the broker's side as a curve.
 type sideData struct {
 	column
 	Name string `json:"name"`
-	// Chart is the chart that has it, Unit that of its values.
+	// Chart is the chart of the curve, Unit the unit of its values.
 	Chart string `json:"chart"`
 	Unit  string `json:"unit"`
 }
 
-// sideFigure is a figure of the broker's side. value returns an amount and the time in which it came together, whose
-// quotient is drawn, or a state, which has no time.
+// sideFigure is a figure of the broker's side. value returns an amount and its time, whose quotient is drawn, or a
+// state with time 0.
 type sideFigure struct {
 	name, chart, unit string
 	value             func(*result.BrokerUse) (amount, time float64, known bool)
 }
 
-// sideFigures are those that are drawn. Bytes in microseconds are MB/s.
+// sideFigures returns the figures of the charts. Bytes per microsecond are MB/s.
 func sideFigures() []sideFigure {
 	type use = result.BrokerUse
 	return []sideFigure{
@@ -71,7 +71,7 @@ func flow[N int64 | uint64](n *N, times float64, span int64) (amount, time float
 	return times * float64(*n), float64(span), true
 }
 
-// level returns a value that has no time.
+// level returns a state: a value with time 0.
 func level[N uint64 | float64](n *N, times float64) (amount, time float64, is bool) {
 	if n == nil {
 		return 0, 0, false
@@ -79,13 +79,13 @@ func level[N uint64 | float64](n *N, times float64) (amount, time float64, is bo
 	return times * float64(*n), 0, true
 }
 
-// sidePoint is what is known of a figure in the time of a point.
+// sidePoint is a figure during a point.
 type sidePoint struct {
 	amount, time float64
-	extent       extent // of the rows
+	extent       extent // range over the rows
 }
 
-// value is the average of an amount over its time, and the highest of a state.
+// value returns the average of an amount over its time, or the highest value of a state.
 func (s *sidePoint) value() float64 {
 	switch {
 	case !s.extent.known():
@@ -97,7 +97,7 @@ func (s *sidePoint) value() float64 {
 	}
 }
 
-// sidePoints returns those of a row, by the names of the figures; series have an = before their text.
+// sidePoints returns the figures of a row by name; names of series begin with =.
 func sidePoints(u *result.BrokerUse) map[string]sidePoint {
 	if u == nil {
 		return nil
@@ -121,7 +121,7 @@ func sidePoints(u *result.BrokerUse) map[string]sidePoint {
 	return points
 }
 
-// joinSides returns both; it changes neither.
+// joinSides joins the figures of two points. It changes neither a nor b.
 func joinSides(a, b map[string]sidePoint) map[string]sidePoint {
 	switch {
 	case len(a) == 0:
@@ -142,7 +142,7 @@ func joinSides(a, b map[string]sidePoint) map[string]sidePoint {
 	return sum
 }
 
-// side returns the curves of what was watched.
+// side returns the curves of the broker's side.
 func (r *Run) side() (list []sideData) {
 	seen := map[string]bool{}
 	for i := range r.series.points {

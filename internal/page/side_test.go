@@ -13,12 +13,12 @@ import (
 
 func pointer[T any](v T) *T { return &v }
 
-// watched gives a result what a broker used: in each row but the third half a processor, 3 MB written, and one more MB
-// of memory and heap, and in the fourth a warning.
+// watched adds a broker's use to a result: in each row except the third half a processor, 3 MB written, and one more MB
+// of memory and heap; in the fourth a warning.
 func watched(r *result.Result) {
 	const depth = `depth{queue="TEST"}`
 	for i := range r.Rows {
-		if i == 2 { // nothing is known
+		if i == 2 { // no figures
 			continue
 		}
 		length := uint64(r.Rows[i].Length) //nolint:gosec // not negative
@@ -45,8 +45,8 @@ func watched(r *result.Result) {
 	r.Marks = []result.Mark{{Step: "load", Of: "completed", Messages: 500, Elapsed: 5_750_000, Average: 86.96, Momentary: 200}}
 }
 
-// TestThinnedSide: of several seconds an amount has its average over the time in which it is known, a state the
-// highest, both with the lowest and highest second.
+// TestThinnedSide: in a point of several seconds, an amount is averaged over the time with figures, and a state is the
+// highest; both keep the lowest and highest second.
 func TestThinnedSide(t *testing.T) {
 	t.Parallel()
 	s := &series{limit: 2}
@@ -81,7 +81,7 @@ func firstThree(d sideData) sideData {
 	return d
 }
 
-// TestManySeries: a result of somebody else's may have any number of series.
+// TestManySeries: a result may have any number of series.
 func TestManySeries(t *testing.T) {
 	t.Parallel()
 	r, _ := resultOf(t, usual())

@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// sideTable has what the brokers and their hosts used from the start of the load to the end of the run.
+// sideTable has the use of the brokers and their hosts from the start of the load to the end of the run.
 func sideTable(r *Run) Table {
 	t := Table{
 		Title: "The broker's side", Head: []string{"", "from the start of the load to the end of the run"}, Words: true,
@@ -83,7 +83,7 @@ func sideHost(u *result.BrokerUse) (list []Fact) {
 	return list
 }
 
-// sideTexts are what the log told, the chosen series, events and notes.
+// sideTexts returns facts about the log, the chosen series, events and notes.
 func sideTexts(s *result.BrokerSide) (list []Fact) {
 	add := func(name, value string) { list = append(list, Fact{name, value}) }
 	for _, lines := range []struct {
@@ -112,7 +112,7 @@ func sideTexts(s *result.BrokerSide) (list []Fact) {
 	return list
 }
 
-// marksTable has the rates at which so many messages were completed or received.
+// marksTable has the rates at the marks of a run.
 func marksTable(r *Run) Table {
 	t := Table{
 		Title: "Marks",
@@ -134,7 +134,7 @@ func marksTable(r *Run) Table {
 	return t
 }
 
-// events are moments of the broker and of the run in the charts: restarts of the broker's process.
+// events returns the events of the brokers' processes, such as restarts, for the charts.
 func (r *Run) events() (list []stepAt) {
 	for i := range r.Result.BrokerSide {
 		for _, e := range r.Result.BrokerSide[i].Events {

@@ -10,11 +10,11 @@ import (
 // Table is a table of texts. The first cell of a row names it.
 type Table struct {
 	Title, Note string
-	// Groups stand above the columns, each over some of them; none for a simple table.
+	// Groups are the names above the columns, each over some of them; empty for a simple table.
 	Groups []Columns
 	Head   []string
 	Rows   [][]string
-	// Words: the columns are texts, not numbers.
+	// Words means that the columns are texts, not numbers.
 	Words bool
 }
 
@@ -24,7 +24,7 @@ type Columns struct {
 	Span int
 }
 
-// messages is the table of the test reports that people wrote by hand: what was sent and received, how fast, how late.
+// messages is the main table of a report: counts, rates and latencies of the messages sent and received.
 func messages(runs []*Run) Table {
 	t := Table{
 		Title: "Messages",
@@ -118,7 +118,7 @@ func latencyTable(runs []*Run) Table {
 	return t
 }
 
-// testers has what perfmq itself took of its machine.
+// testers has the use of perfmq's own machine.
 func testers(runs []*Run) Table {
 	t := Table{
 		Title: "The tester",
@@ -191,7 +191,7 @@ func errorTable(r *Run) Table {
 	return t
 }
 
-// verified has what became of each message, by subscription.
+// verified has the outcomes of messages by subscription.
 func verified(r *Run) Table {
 	t := Table{
 		Title: "Verification",
@@ -226,7 +226,7 @@ func verified(r *Run) Table {
 	return t
 }
 
-// brokerCounts has what the brokers counted themselves, beside what the run did.
+// brokerCounts compares the brokers' own counts with those of the run.
 func brokerCounts(r *Run) Table {
 	t := Table{Title: "The broker's own count", Head: []string{
 		"destination", "sent", "added", "", "received",

@@ -11,7 +11,7 @@ import (
 // fullSecond is [stats.FullSecond] in the microseconds of a result.
 const fullSecond = int64(stats.FullSecond / time.Microsecond)
 
-// best are the lowest and highest rate of the full seconds of a run, or a step, as its summary has them.
+// best has the lowest and highest rate of the full seconds of a run or a step, as in its summary.
 type best struct {
 	seconds int
 	rates   extent
@@ -27,14 +27,14 @@ func (b *best) add(n uint64, length int64) {
 
 func (b *best) known() bool { return b.seconds >= stats.EnoughSeconds }
 
-// part is what the measured rows of a run, or a step, come to.
+// part has the sums of the measured rows of a run or a step.
 type part struct {
 	step                      string
 	length                    int64
 	sent, completed, received uint64
 	bestCompleted             best
 	bestReceived              best
-	highest                   float64 // rate of a full second, of any kind
+	highest                   float64 // highest rate of a full second, completed or received
 	everReceived              uint64  // in any phase
 }
 
@@ -60,16 +60,17 @@ func (p *part) add(r *result.Row) {
 	p.everReceived += received
 }
 
-// reads tells that nothing was sent: the rate of receiving may then be that from the first to the last message.
+// reads reports that nothing was sent: the rate of receiving may then cover only the time from the first to the last
+// message.
 func (p *part) reads() bool { return p.sent == 0 && p.completed == 0 }
 
-// tally is what the rows of a run come to: of the whole, and of each step.
+// tally has the sums of the rows of a run, as a whole and for each step.
 type tally struct {
 	whole part
 	steps []part
 	total result.Producers // only Sent and Completed
 	got   uint64
-	over  bool // at some row, more had been completed than sent
+	over  bool // at some row, completed exceeded sent
 }
 
 func (t *tally) add(r *result.Row) {
@@ -88,8 +89,8 @@ func (t *tally) add(r *result.Row) {
 	t.over = t.over || t.total.Completed > t.total.Sent
 }
 
-// bests returns the lowest and highest rates of the steps that sent, and of those that received, as a run of several
-// steps has them; nil where there are too few seconds.
+// bests returns the lowest and highest rates over the steps that sent, and over those that received; nil if there are
+// too few seconds.
 func (t *tally) bests() (completed, received *extent) {
 	join := func(to *extent, b *best, there bool) *extent {
 		if !there || !b.known() {
@@ -115,7 +116,7 @@ func (t *tally) clone() *tally {
 	return &c
 }
 
-// complete tells whether the rows are all of the result's.
+// complete reports whether the rows add up to the totals of the result.
 func (t *tally) complete(r *result.Result) bool {
 	var sent, completed, received uint64
 	if p := r.Total.Producers; p != nil {

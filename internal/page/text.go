@@ -89,7 +89,7 @@ func (t *Table) markdown(b *strings.Builder, level int) {
 		b.WriteString(plain(t.Note) + "\n\n")
 	}
 	head := t.Head
-	if len(t.Groups) > 0 { // Markdown has one line of names
+	if len(t.Groups) > 0 { // Markdown tables have one head line
 		head = nil
 		for _, g := range t.Groups {
 			for range g.Span {
@@ -138,11 +138,11 @@ func (s *Shaded) table() *Table {
 	return t
 }
 
-// plain makes a text mean nothing to Markdown.
+// plain escapes a text for Markdown.
 func plain(text string) string { return safetext.Markdown(text) }
 
-// CSV writes a line for each run and each step, with a line of names before them. Rates are messages per second, times
-// milliseconds. The runs of a sweep have a column for each axis, at the end.
+// CSV writes a head line, then a line for each run and each step. Rates are messages per second, times milliseconds.
+// For the runs of a sweep, the last columns are the axes.
 func (p *Page) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	names := []string{
@@ -162,7 +162,7 @@ func (p *Page) CSV(w io.Writer) error {
 			axes, names = append(axes, a.Name), append(names, cell(safetext.Line(a.Name)))
 		}
 	}
-	_ = c.Write(names) // the error is kept
+	_ = c.Write(names) // c.Error returns the error
 	for _, r := range p.runs() {
 		for _, l := range r.lines() {
 			row := l.csv(r)
@@ -233,7 +233,7 @@ func (l *line) csv(r *Run) []string {
 	return append(row, cells...)
 }
 
-// cell keeps a spreadsheet from taking a text for a formula.
+// cell escapes a text that a spreadsheet would take for a formula.
 func cell(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
 		return "'" + text

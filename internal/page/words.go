@@ -12,15 +12,15 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// story is a run in words: the verdict, what was found, what bounded it, and its tables.
+// story is a run in words: the verdict, the findings, the limits and the tables.
 type story struct {
 	Name string
-	// Mark is good, bad, warn or live: the colour of the verdict, and a sign beside it.
+	// Mark is good, bad, warn or live. It selects the colour and the sign of the verdict.
 	Mark    string
 	Verdict string
 	Reason  string
 	Numbers []string // the run in two or three sentences
-	// Problems make the run a failure; Findings and Warnings a reader should know.
+	// Problems fail the run; Findings and Warnings do not.
 	Problems, Findings, Warnings []string
 	Limits                       []limitOfStep
 	Tables                       []Table
@@ -82,7 +82,7 @@ func (r *Run) story() story {
 	return s
 }
 
-// verdict returns a mark and some words.
+// verdict returns the mark and the words of a verdict.
 func (r *Run) verdict() (mark, text string) {
 	o := &r.Result.Outcome
 	switch {
@@ -101,7 +101,7 @@ func (r *Run) verdict() (mark, text string) {
 	}
 }
 
-// limits returns what bounded the rate, of each step where there are several.
+// limits returns the limit of the rate; if there are several steps, one for each.
 func (r *Run) limits() (list []limitOfStep) {
 	add := func(step string, l *result.Limit) {
 		if l != nil {
@@ -122,7 +122,7 @@ func (r *Run) limits() (list []limitOfStep) {
 	return list
 }
 
-// sentences tell a run's figures.
+// sentences returns sentences with the figures of a run.
 func (r *Run) sentences() (list []string) {
 	l := r.lines()[0]
 	rates := func(average *float64, best *extent) string {
@@ -167,7 +167,7 @@ func (r *Run) sentences() (list []string) {
 	return list
 }
 
-// facts are labels, versions and machine.
+// facts returns labels, versions and machine.
 func (r *Run) facts() (list []Fact) {
 	add := func(name, value string) {
 		if value != "" {
@@ -208,7 +208,7 @@ func (r *Run) facts() (list []Fact) {
 	return list
 }
 
-// maxPlan bounds how many settings of a plan are shown.
+// maxPlan is the maximum number of settings of a plan on a page.
 const maxPlan = 1000
 
 // plan returns the settings, without the path to the only step and group.
