@@ -21,18 +21,17 @@ var (
 	errCutShort = errors.New("closing was cut short because the end of the run was asked for once more")
 )
 
-// closer is something open.
+// closer is an open worker or connection.
 type closer struct {
 	name  string
-	ended <-chan struct{} // closed when its goroutine has ended; nil if it has none
+	ended <-chan struct{} // closed at the end of its goroutine; nil without one
 	close func(context.Context) error
 }
 
-// closeAll closes everything that is open and returns a list of the failures to close. It takes no longer than the
-// connect time-out and a few seconds, whatever the drivers do: producers and consumers close side by side, and
-// connections, with no more than closeTimeout left to say, after them. If the drain has left messages in flight, the
-// broker may be one that answers nothing any more: then a side has the connect time-out only as long as its workers
-// close one after the other, and no more than closeTimeout from one to the next.
+// closeAll closes all workers and connections and returns a list of the failures. It takes at most the connect time-out
+// and a few seconds, whatever the drivers do: producers and consumers close side by side, then the connections within
+// closeTimeout. If the drain has left messages in flight, the broker may not answer any more: then closing a side also
+// ends if no worker has closed for closeTimeout.
 func (r *run) closeAll(ctx context.Context) []string {
 	left := r.closeGroups(ctx, r.step.uses)
 	r.stopConsumers()
@@ -47,7 +46,7 @@ func (r *run) closeAll(ctx context.Context) []string {
 	return append(left, open.list...)
 }
 
-// closeGroups closes the workers of groups, as closeAll does, and returns a list of the failures to close.
+// closeGroups closes the workers of groups, as closeAll does, and returns a list of the failures.
 func (r *run) closeGroups(ctx context.Context, list []*use) []string {
 	var left leftBehind
 	var producers, consumers []closer
@@ -78,7 +77,7 @@ func (r *run) closeGroups(ctx context.Context, list []*use) []string {
 	return left.list
 }
 
-// closed notes that the workers of a group are not open any more.
+// closed records that the workers of a group are closed.
 func (r *run) closed(u *use) {
 	u.open = false
 	for _, s := range r.subscriptionsOf(u.consumers) {
@@ -106,7 +105,7 @@ func (c *connections) add(worker any) {
 	}
 }
 
-// patienceToClose is how long to wait for workers to close.
+// patienceToClose returns the time-outs of closing workers.
 func (r *run) patienceToClose() wait {
 	var patience wait
 	for _, d := range r.drivers {
@@ -127,11 +126,11 @@ func (c closer) shut(ctx context.Context) error {
 	return err
 }
 
-// wait is how long to wait for workers to close: for all of them, and from one to the next.
+// wait has the time-outs of closing workers: for all of them, and from one to the next.
 type wait struct{ all, each time.Duration }
 
-// closeEach waits for the goroutines of list to end, closes the members whose goroutines have ended, and notes the rest
-// in left.
+// closeEach waits for the goroutines of list, closes the members whose goroutines have ended, and adds the others to
+// left.
 func closeEach(ctx context.Context, patience wait, list []closer, left *leftBehind) {
 	ctx, cancel := hurried(ctx)
 	defer cancel()
@@ -162,15 +161,15 @@ func closeEach(ctx context.Context, patience wait, list []closer, left *leftBehi
 			return nil
 		})
 	}
-	_ = g.Wait() // no error is returned: all are in left
+	_ = g.Wait() // all errors are in left
 }
 
-// unanswered is why closing ended when it took too long.
+// unanswered returns the error of closing that took too long.
 func unanswered(d time.Duration) error {
 	return fmt.Errorf("closing was given up after %s because the broker did not answer", d)
 }
 
-// whyOpen puts why closing has ended in the place of the words for a context that has, with which drivers report it.
+// whyOpen replaces the context's error in a driver's error by the cause for which closing ended.
 func whyOpen(closing context.Context, err error) error {
 	why := context.Cause(closing)
 	if err == nil || why == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
@@ -180,7 +179,7 @@ func whyOpen(closing context.Context, err error) error {
 	return errors.New(words.Replace(err.Error()))
 }
 
-// hurried returns a context that ends shortly after ctx, with errCutShort as its cause.
+// hurried returns a context that ends shortly after ctx, with errCutShort as the cause.
 func hurried(ctx context.Context) (context.Context, context.CancelFunc) {
 	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, func() {
@@ -195,7 +194,8 @@ func hurried(ctx context.Context) (context.Context, context.CancelFunc) {
 	return later, func() { unhook(); cancel(nil) }
 }
 
-// within calls f, and returns errStuck if f has not returned shortly after ctx has ended, as drivers should.
+// within calls f. It returns errStuck if f violates the contract of drivers and does not return shortly after ctx has
+// ended.
 func within[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -222,7 +222,7 @@ func within[T any](ctx context.Context, f func(context.Context) (T, error)) (T, 
 	}
 }
 
-// ended waits until a worker's goroutine has ended; nil means that it was never started.
+// ended waits until a worker's goroutine has ended; done is nil if it was never started.
 func ended(ctx context.Context, done <-chan struct{}) bool {
 	if done == nil {
 		return true

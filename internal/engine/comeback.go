@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// comeback tells workers without a connection that another one is connected again to the same broker, so that they need
-// not wait for the end of pauses that grew while the broker was gone. It is safe for concurrent use.
+// comeback wakes the workers without a connection when one of them is connected again to the same broker, because their
+// pauses have grown during the outage. It is safe for concurrent use.
 type comeback struct {
 	mu   sync.Mutex
 	told chan struct{}
 }
 
-// comebacks holds the one of each broker, by its URL.
+// comebacks holds a comeback for each broker, by its URL.
 type comebacks struct{ sync.Map }
 
 func (c *comebacks) at(url string) *comeback {
@@ -37,7 +37,7 @@ func (c *comeback) tell() {
 	c.told = make(chan struct{})
 }
 
-// news returns a channel that is closed when another worker is connected again; nil if that is of no interest.
+// news returns a channel that is closed when another worker is connected again; nil for exact pauses.
 func (l *link[T]) news() <-chan struct{} {
 	if l.backoff.Exact {
 		return nil
@@ -47,8 +47,8 @@ func (l *link[T]) news() <-chan struct{} {
 
 var errGivenUp = errors.New("the time for connecting again is over")
 
-// rest waits for about a time, or shortly if another worker is connected again meanwhile: then it was woken. The error
-// is that of ctx or errGivenUp.
+// rest waits for about d, or shorter if another worker is connected again meanwhile: then woken is true. The error is
+// that of ctx or errGivenUp.
 func (l *link[T]) rest(
 	ctx context.Context, d time.Duration, others <-chan struct{}, deadline <-chan time.Time,
 ) (woken bool, err error) {
@@ -75,8 +75,8 @@ func (l *link[T]) rest(
 	}
 }
 
-// jittered returns a time between half of d and d, so that workers that have lost their connections at once do not all
-// come back at once.
+// jittered returns a time between half of d and d, so that workers that have lost their connections together do not
+// reconnect together.
 func jittered(d time.Duration) time.Duration {
 	return d/2 + rand.N(d/2+1) //nolint:gosec // nothing secret
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// keptOutput is how much of the output of a command is kept: its end.
+// keptOutput is the number of bytes kept of a command's output: its end.
 const keptOutput = 16 << 10
 
-// commandsBefore carries out the commands that the present step wants before it.
+// commandsBefore runs the commands before the present step.
 func (r *run) commandsBefore(ctx context.Context, stop <-chan struct{}) error {
 	return interruptible(ctx, stop, func(ctx context.Context) error {
 		for _, text := range r.step.plan.Before {
@@ -31,8 +31,9 @@ func (r *run) commandsBefore(ctx context.Context, stop <-chan struct{}) error {
 	})
 }
 
-// commandsAfter carries out the commands after the present step, if it had its load. The first that fails ends the run,
-// if nothing else has. An interruption ends them, unless it has already ended the step: then they run, for cleaning up.
+// commandsAfter runs the commands after the present step, if it had its load. The first failure ends the run, unless it
+// has ended already. An interruption ends the commands, but not one that has ended the step before: then they run to
+// clean up.
 func (r *run) commandsAfter(ctx context.Context, stop <-chan struct{}, end *ending) {
 	if r.step.ended {
 		return
@@ -57,8 +58,8 @@ func (r *run) commandsAfter(ctx context.Context, stop <-chan struct{}, end *endi
 	}
 }
 
-// shell carries out one command and keeps its output. Its output is a file, not a pipe, so that a process that it
-// starts in the background, such as a broker, may keep it.
+// shell runs one command and keeps its output. The output goes to a file, not a pipe, so that a process in the
+// background, such as a broker, may hold it open.
 func (r *run) shell(ctx context.Context, when, text string) error {
 	output, err := os.CreateTemp("", "perfmq-command-")
 	if err != nil {
@@ -88,10 +89,10 @@ func (r *run) shell(ctx context.Context, when, text string) error {
 	return err
 }
 
-// labelVariable begins the names of the variables that have the labels.
+// labelVariable is the prefix of the variables with the labels.
 const labelVariable = "PERFMQ_LABEL_"
 
-// environ returns the variables that commands get besides the environment of the process.
+// environ returns the variables that commands get in addition to the environment of the process.
 func environ(p *plan.Plan) []string {
 	list := slices.Clone(p.Environ)
 	for label, text := range p.Labels {
@@ -101,7 +102,7 @@ func environ(p *plan.Plan) []string {
 	return list
 }
 
-// variable makes a name of a variable: capital letters, digits and _.
+// variable converts a name to that of a variable: capital letters, digits and _.
 func variable(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -111,7 +112,7 @@ func variable(name string) string {
 	}, strings.ToUpper(name))
 }
 
-// tailOf returns the end of a file, from the beginning of a line: half a line might show half of a password.
+// tailOf returns the end of a file from the beginning of a line, because half a line could reveal half a password.
 func tailOf(f *os.File) string {
 	info, err := f.Stat()
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 )
 
-// drain waits, for the drain time-out at most, until all messages in flight have ended and all that were completed have
-// been received.
+// drain waits until all messages in flight have ended and all completed messages have been received, at most for the
+// drain time-out.
 func (r *run) drain(ctx context.Context) {
 	started := time.Now()
 	defer func() { r.drained = time.Since(started) }()
 	if r.role == plan.Consumer {
-		return // messages until it is told to stop are no longer measured as part of a full second
+		return // later messages would not belong to a full measured second
 	}
 	patience := r.plan.DrainTimeout
-	if r.silent { // that long it has been waiting already
+	if r.silent { // the load has already waited that long
 		patience = min(patience, silentDrainTimeout)
 	}
 	deadline := started.Add(patience)
@@ -33,7 +33,7 @@ func (r *run) drain(ctx context.Context) {
 		}
 		switch {
 		case r.redelivered()+r.resent() > 0:
-			// Messages delivered twice stand in for some that may still come; and more of them may.
+			// Duplicates may hide missing messages that may still arrive, and more duplicates may follow.
 		case r.verify == nil:
 			return
 		case r.progress().Duplicates == 0 && r.allConfirmed():
@@ -45,7 +45,7 @@ func (r *run) drain(ctx context.Context) {
 }
 
 // over returns a function that reports whether the consumers of the present step end its load, and why; nil if they
-// never do.
+// cannot.
 func (r *run) over(producing bool) func() (why string, done bool) {
 	switch s := r.step.plan; {
 	case s.Idle > 0:
@@ -58,8 +58,8 @@ func (r *run) over(producing bool) func() (why string, done bool) {
 }
 
 // drainedAll returns a function that reports whether the consumers of a step without producers are done, and why: they
-// have received all messages that the run has sent, or, where their number is not known, nothing has come for a while.
-// If some of them never come, the drain time-out ends the wait.
+// have received all messages that the run has sent or, if the number is unknown, nothing for drainedIdleTime. If
+// messages are missing, the drain time-out ends the wait.
 func (r *run) drainedAll() func() (why string, done bool) {
 	q := quietness{received: r.received(), looked: time.Now(), every: watchInterval}
 	return func() (string, bool) {
@@ -69,7 +69,7 @@ func (r *run) drainedAll() func() (why string, done bool) {
 		case known && r.awaited() == 0, !known && idle >= drainedIdleTime:
 			return "drained", true
 		case known && idle >= max(r.plan.DrainTimeout, drainedIdleTime):
-			r.silent = true // the drain need not wait that long again
+			r.silent = true // shortens the drain
 			return "nothing came any more", true
 		default:
 			return "", false
@@ -92,7 +92,7 @@ func (r *run) idle(lasting time.Duration) func() (why string, done bool) {
 	}
 }
 
-// waitQuiet waits until nothing has been received for a while.
+// waitQuiet waits until nothing has been received for the time while, at most until deadline.
 func (r *run) waitQuiet(ctx context.Context, deadline time.Time, while time.Duration) {
 	q := quietness{received: r.received(), looked: time.Now(), every: pollInterval}
 	r.waitFor(ctx, deadline, func() bool {
@@ -100,16 +100,16 @@ func (r *run) waitQuiet(ctx context.Context, deadline time.Time, while time.Dura
 	})
 }
 
-// quietness is for how long nothing has been received. Time without a call of look does not count: a machine that stops
-// this process stops the consumers, too, and messages that came meanwhile have not been received yet.
+// quietness measures the time without a received message. Time without a call of look hardly counts: if the machine
+// stops this process, the consumers stop, too, and messages that arrived meanwhile are not received yet.
 type quietness struct {
 	received uint64
 	looked   time.Time
-	every    time.Duration // the usual time between calls of look
+	every    time.Duration // usual time between calls of look
 	lasted   time.Duration
 }
 
-// look takes the count of received messages, and returns how long it has not changed.
+// look updates the count of received messages, and returns the time since its last change.
 func (q *quietness) look(now time.Time, received uint64) time.Duration {
 	q.lasted += min(now.Sub(q.looked), 4*q.every)
 	q.looked = now
@@ -137,7 +137,7 @@ func (r *run) waitFor(ctx context.Context, deadline time.Time, done func() bool)
 	}
 }
 
-// inFlight counts the messages of the run that may still complete, and the producers that are still handing one over.
+// inFlight counts the messages of the run in flight, and the producers that are still in Send.
 func (r *run) inFlight() uint64 { return inFlight(r.producers) }
 
 func inFlight(producers []*producer) (n uint64) {
@@ -155,7 +155,7 @@ func inFlight(producers []*producer) (n uint64) {
 	return n
 }
 
-// alive tells whether one of the consumers is left to receive anything.
+// alive reports whether one of the consumers still receives.
 func alive(consumers []*consumer) bool {
 	for _, c := range consumers {
 		if c.driver == nil || c.ended == nil { // never started
@@ -184,7 +184,7 @@ func (r *run) redelivered() (n uint64) {
 	return n
 }
 
-// resent counts the times that a message was sent again: both may arrive.
+// resent returns the number of messages sent again: both copies may arrive.
 func (r *run) resent() (n uint64) {
 	for _, p := range r.producers {
 		n += p.rec.AllResent()
@@ -192,7 +192,7 @@ func (r *run) resent() (n uint64) {
 	return n
 }
 
-// allConfirmed tells whether all messages were accepted: no unconfirmed ones may still come.
+// allConfirmed reports that all messages were accepted, so that no unconfirmed ones may still arrive.
 func (r *run) allConfirmed() bool {
 	for _, p := range r.producers {
 		if p.rec.Completed() != p.rec.Ended() {
@@ -208,8 +208,8 @@ func (r *run) expectedKnown() bool {
 		func(c *consumer) bool { return c.spec.Selector != "" })
 }
 
-// tally compares the messages completed with those received, each subscription on its own, so that a duplicate of one
-// does not hide a message missing from another.
+// tally compares the messages completed with those received, for each subscription, so that a duplicate at one does not
+// hide a missing message at another.
 func (r *run) tally() (expected, missing, excess uint64) {
 	completed := r.completed()
 	for _, s := range r.subs {
@@ -223,7 +223,7 @@ func (r *run) tally() (expected, missing, excess uint64) {
 	return expected, missing, excess
 }
 
-// completed counts the messages by destination that were completed and are to be delivered.
+// completed counts the completed messages that will be delivered, by destination.
 func (r *run) completed() map[place]uint64 {
 	n := map[place]uint64{}
 	for _, p := range r.producers {
@@ -233,7 +233,7 @@ func (r *run) completed() map[place]uint64 {
 	return n
 }
 
-// awaited is the number of missing messages that may still come, on subscriptions with a consumer left.
+// awaited returns the number of missing messages that may still arrive, on subscriptions with a live consumer.
 func (r *run) awaited() (n uint64) {
 	completed := r.completed()
 	for _, s := range r.subs {

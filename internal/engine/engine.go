@@ -1,23 +1,21 @@
-// Package engine carries out a plan: step by step it opens the workers, lets the load run, drains the messages in
-// flight, closes everything and returns a summary.
+// Package engine runs a plan: in each step it opens the workers, runs the load and drains the messages in flight; at
+// the end it closes all workers and returns a summary.
 //
 //	open -> load (warm-up | measure) -> drain -> close -> summary
 //	             next step <-----+
 //
-// Consumers are opened before producers, so that no message is sent before all of its subscribers are subscribed. The
-// groups that a step has in common with the one before stay open. All workers of a plan, their recorders and the
-// numbers of their messages are there from the beginning, so that one clock, one collector and one verification span
-// all steps.
+// Consumers are opened before producers, so that no message is sent before all of its subscribers are subscribed.
+// Groups that a step shares with the previous one stay open. All workers of a plan, their recorders and the numbers of
+// their messages exist from the beginning, so that one clock, one collector and one verification span all steps.
 //
-// Every wait has a deadline: opening by the connect time-out, draining by the drain time-out, closing the workers, side
-// by side, by the connect time-out again, and the connections after them by two seconds. Where the drain has left
-// messages in flight, closing ends as soon as nothing has closed for two seconds: a broker that does not answer one
-// thing does not answer another. Resources still open after that are listed in the summary instead of waited for.
+// Every wait has a deadline: the connect time-out for opening, the drain time-out for draining, the connect time-out
+// again for closing the workers, and two seconds for the connections after them. If the drain has left messages in
+// flight, closing ends when no worker has closed for two seconds, because a broker that does not answer sends may not
+// answer closes. The summary lists resources that are still open then.
 //
-// A load that nothing but --message-count ends is given up when the broker has shown no sign of life for the drain
-// time-out.
+// A load that only --message-count ends is given up when the broker has shown no sign of life for the drain time-out.
 //
-// A second goroutine, the sampler, cuts the run into snapshots and feeds the reporters. Nothing else talks to them.
+// A second goroutine, the sampler, cuts the run into snapshots and is the only one that calls the reporters.
 package engine
 
 import (
@@ -37,17 +35,17 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// ErrReporters is in the error of [Run] when it is the reporters that could not begin, not the workers.
+// ErrReporters is wrapped by the error of [Run] if the reporters, not the workers, could not begin.
 var ErrReporters = errors.New("start reporters")
 
-// Run carries out p and feeds reporter.
+// Run runs p and feeds reporter.
 //
-// Closing stop ends the load as the end of the duration does: no more sends, drain, close, summary. When ctx ends, the
-// drain is cut short as well and Run returns as soon as it can; the figures until then are still reported.
+// Closing stop ends the load like the end of its duration: no more sends, then drain, close, summary. The end of ctx
+// also cuts the drain short, and Run returns as soon as it can; the figures so far are still reported.
 //
-// The error is not nil when no load was made: a worker could not be opened, or a reporter could not begin
-// ([ErrReporters]). Its class tells whether the broker could not be reached. Once load was made, the summary lists the
-// problems and the error is nil.
+// The error is not nil if there was no load: a worker could not be opened, or a reporter could not begin
+// ([ErrReporters]). Its class tells whether the broker was unreachable. After the start of the load the error is nil,
+// and the summary lists the problems.
 func Run(
 	ctx context.Context, stop <-chan struct{}, p *plan.Plan, reporter report.Reporter,
 ) (*stats.Summary, error) {
@@ -82,7 +80,7 @@ func Run(
 	r.sampler.finish()
 	r.pulse.Stop()
 	for _, c := range r.consumers {
-		if c.kept { // the step that was to remove it did not come
+		if c.kept { // the step that removes it did not run
 			left = append(left, c.spec.Name+": its durable subscription "+c.spec.Subscription+
 				" stays at the broker, as the run ended early")
 		}
@@ -95,7 +93,7 @@ func Run(
 type run struct {
 	plan      *plan.Plan
 	role      plan.Role // of all groups together
-	id        int64     // that its messages carry
+	id        int64     // the run number in its messages
 	clock     *load.Clock
 	pulse     *stats.Pulse
 	phases    *load.Phases
@@ -110,22 +108,22 @@ type run struct {
 	sampler   *sampler
 	verify    *verification // nil if nothing is verified
 	counting  *counting     // nil if the brokers are not asked for their counts
-	failures  chan failure  // of workers; has room for all of them
+	failures  chan failure  // of workers; buffered for all of them
 	commands  []stats.Command
 	outages   *stats.Outages // nil if no group reconnects
 	comebacks comebacks
 
-	mu sync.Mutex // of subs, which the sampler looks at
+	mu sync.Mutex // guards subs, which the sampler reads
 
 	steps   []*step
 	step    *step         // the present one
-	due     uint64        // messages that were due in the steps that have ended, groups without a rate not counted
+	due     uint64        // messages due in ended steps, by groups with a rate
 	offered stats.Offered // of the steps that have ended
 	left    []string      // failures to close in the steps so far
 	ended   []stats.StepSummary
 
-	drained    time.Duration // how long the last drain took
-	silent     bool          // the load was given up because the broker did not answer any more
+	drained    time.Duration // length of the last drain
+	silent     bool          // the load was given up because the broker stopped answering
 	unanswered bool          // the last drain left messages in flight
 
 	endExpiry     func()             // of the messages of the present step
@@ -133,7 +131,7 @@ type run struct {
 	consuming     context.Context    //nolint:containedctx // of the consumers of all steps
 }
 
-// failure is the end of a worker that should have gone on.
+// failure is the unexpected end of a worker.
 type failure struct {
 	worker string
 	err    error
@@ -166,7 +164,7 @@ func newRun(p *plan.Plan) *run {
 	for i := range p.Steps {
 		r.steps = append(r.steps, newStep(r, i))
 	}
-	opened := 0 // workers, each counted as often as it may be opened
+	opened := 0 // maximum number of times that workers are opened
 	for _, s := range r.steps {
 		for _, u := range s.uses {
 			opened += len(u.producers) + len(u.consumers)
@@ -176,8 +174,8 @@ func newRun(p *plan.Plan) *run {
 	return r
 }
 
-// processName returns the start of the names that an operator sees on the broker's console; the role and number of the
-// connection follow.
+// processName returns the prefix of connection names, which operators see on the broker's console; role and number
+// follow.
 func processName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -262,7 +260,7 @@ func (r *run) describe() stats.Run {
 	return info
 }
 
-// collect lets a collector look at all workers.
+// collect makes the collector of all workers.
 func (r *run) collect() {
 	var precs []*stats.ProducerRecorder
 	for _, p := range r.producers {
@@ -294,7 +292,7 @@ func (r *run) collect() {
 	}
 }
 
-// members returns the workers of each group that has a name, those with other workers in other steps together.
+// members returns the workers of each named group, over all steps.
 func (r *run) members() (list []stats.Members) {
 	at, indexes := map[string]int{}, map[any]int{}
 	for i, p := range r.producers {
@@ -329,7 +327,7 @@ func (r *run) members() (list []stats.Members) {
 	return list
 }
 
-// watch tells the collector which workers are open, with their own counters and waits.
+// watch gives the collector the open workers, with their counters and waits.
 func (r *run) watch() {
 	var list []stats.Worker
 	add := func(name, group string, destination driver.Destination, worker any, c *connections) {

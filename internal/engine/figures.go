@@ -8,8 +8,8 @@ import (
 	"github.com/perfmq/perfmq/internal/threshold"
 )
 
-// figures are the values of the metrics that thresholds can be about (see [threshold.Metrics]), in their units, except
-// metrics that only a whole run has. A metric without a value is not there.
+// figures returns the values of the metrics of thresholds (see [threshold.Metrics]), in their units, except metrics
+// that only a whole run has. A metric without a value is missing.
 func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 	f := map[string]float64{}
 	count := func(known bool, name string, n uint64) {
@@ -70,11 +70,12 @@ func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 	return f
 }
 
-// shortest is the least time from the first to the last message of a backlog that is enough for a rate.
+// shortest is the minimum time from the first to the last message of a backlog for a rate.
 const shortest = time.Millisecond
 
-// readTime returns how long the present step took to read a backlog: from its first to its last message. It is false
-// for a step that sends too, has a duration or a warm-up, or got nothing: its rates are of the whole time.
+// readTime returns the time in which the present step read a backlog: from its first to its last message. It is false
+// for a step that also sends, has a duration or a warm-up, or received nothing: such a step has rates over its whole
+// time.
 func (r *run) readTime() (time.Duration, bool) {
 	s := r.step.plan
 	if s.Produces() || s.Duration > 0 || s.Warmup > 0 {
@@ -93,7 +94,7 @@ func (r *run) readTime() (time.Duration, bool) {
 	return last - first, any && last-first >= shortest
 }
 
-// withGroups adds the figures of each group, by the names of their metrics.
+// withGroups adds the figures of each group, under the names of their metrics.
 func withGroups(f map[string]float64, groups []stats.GroupSummary) map[string]float64 {
 	for i := range groups {
 		g := &groups[i]
@@ -109,7 +110,7 @@ func withGroups(f map[string]float64, groups []stats.GroupSummary) map[string]fl
 	return f
 }
 
-// figuresOf are the figures of a whole run.
+// figuresOf returns the figures of a whole run.
 func (r *run) figuresOf(s *stats.Summary) map[string]float64 {
 	f := withGroups(sides{r.role.Produces(), r.role.Consumes()}.figures(&stats.StepSummary{
 		Total: s.Total, Measured: s.Measured, Latencies: s.Latencies, Health: s.Health, Minimum: s.Minimum,

@@ -14,12 +14,12 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// group are the workers of a group of the plan, in all steps.
+// group has the workers of a group of the plan, in all steps.
 type group struct {
-	plan      *plan.Group // as the step has it in which it was opened, or of its first step
-	producers []*producer // of this process
+	plan      *plan.Group // as in the step that opened it, or in its first step
+	producers []*producer // in this process
 	consumers []*consumer // the same
-	// How many producers and consumers the group has in all shards.
+	// Numbers of producers and consumers of the group in all shards.
 	allProducers, allConsumers int
 
 	order load.Mix // of the kinds of messages
@@ -29,7 +29,7 @@ type group struct {
 type producer struct {
 	id     int  // among the producers of the run, those of other shards included
 	index  int  // among those of its group
-	remote bool // it is of another shard: nothing else is set
+	remote bool // in another shard: nothing else is set
 	spec   driver.ProducerSpec
 	group  string // its name; empty on a command line
 	site   string
@@ -54,29 +54,29 @@ type consumer struct {
 	driver  driver.Consumer // nil unless open
 	ended   chan struct{}   // closed when Run has returned; nil until started
 	stop    context.CancelFunc
-	kept    bool // its subscription stays when it closes, for a later step
+	kept    bool // closing leaves its subscription for a later step
 
 	connections
 }
 
-// connections sums up the connections that a worker has had.
+// connections sums up the connections of a worker.
 type connections struct {
 	opened   int
-	counters []driver.Counter // of the protocol's own, of the closed ones
-	denied   uint64           // times that the broker gave those no credit
+	counters []driver.Counter // the protocol's, of closed connections
+	denied   uint64           // waits for credit of closed connections
 
 	stays       stays  // at hosts
-	socketWaits uint64 // times that the network took no more of those
+	socketWaits uint64 // waits for the network of closed connections
 }
 
-// openDriver is a driver that workers of some groups share.
+// openDriver is a driver that groups share.
 type openDriver struct {
 	endpoint *plan.Endpoint
 	side     string // "producers" or "consumers"
 	driver   driver.Driver
 }
 
-// newGroups makes the workers of all groups: first the producers, so that their numbers do not depend on the consumers.
+// newGroups makes the workers of all groups, producers first, so that their numbers do not depend on the consumers.
 func newGroups(r *run, list []*plan.Group, process string) {
 	for _, g := range list {
 		workers := &group{plan: g}
@@ -98,7 +98,7 @@ func newGroups(r *run, list []*plan.Group, process string) {
 	}
 }
 
-// share returns how many of the first n messages of the group the producers of this shard send.
+// share returns how many of the group's first n messages the producers of this shard send.
 func (g *group) share(n uint64) (own uint64) {
 	if len(g.producers) >= g.allProducers {
 		return n
@@ -109,7 +109,7 @@ func (g *group) share(n uint64) (own uint64) {
 	return own
 }
 
-// dealt returns how many of n things the worker of that index gets when they are dealt out in turn.
+// dealt returns the share of the worker with that index if n things are dealt out in turn.
 func dealt(n uint64, index, workers int) uint64 {
 	i, of := uint64(index), uint64(workers) //nolint:gosec // not negative
 	if n <= i {
@@ -118,8 +118,7 @@ func dealt(n uint64, index, workers int) uint64 {
 	return (n-i-1)/of + 1
 }
 
-// quota returns how many of the messages that the consumers of the group are to receive are for its consumers of this
-// shard.
+// quota returns the part of the group's message count for its consumers in this shard.
 func (u *use) quota() (own uint64) {
 	for _, c := range u.consumers {
 		own += dealt(u.plan.Count, c.index, u.allConsumers)
@@ -134,8 +133,8 @@ type worker struct {
 	delay time.Duration // of its messages
 }
 
-// known are the workers made so far. A group that has more or fewer of them in a later step has those again whose
-// identity is the same, so that they keep their numbers and figures.
+// known are the workers made so far. If the number of workers of a group changes in a later step, workers with the same
+// identity are reused, so that they keep their numbers and figures.
 type known struct {
 	producers map[worker]*producer
 	consumers map[worker]*consumer
@@ -180,8 +179,7 @@ func (r *run) consumer(g *plan.Group, index int, spec driver.ConsumerSpec) *cons
 	return c
 }
 
-// free returns a name that no other worker has: readers-1, or readers-1.2 if there has been a readers-1 at another
-// destination.
+// free returns an unused name: readers-1, or readers-1.2 if another destination has a readers-1.
 func (k *known) free(name string) string {
 	free := name
 	for n := 2; k.names[free]; n++ {
@@ -238,8 +236,8 @@ func (r *run) commits(count func(due stats.Phase, took time.Duration, confirmed 
 	return func(took time.Duration, confirmed bool) { count(r.phases.Of(r.clock.Now()-took), took, confirmed) }
 }
 
-// respec lets the workers of a group that is opened again have the settings of the present step. Their names, and the
-// recorders and numbers of their messages, stay.
+// respec gives the workers of a reopened group the settings of the present step. They keep their names, recorders and
+// message numbers.
 func (r *run) respec(u *use) {
 	u.group.plan = u.plan
 	process := processName()
@@ -259,8 +257,7 @@ func (r *run) respec(u *use) {
 	}
 }
 
-// sameWorkers tells whether a group that is open with the one setting can go on with the other: nothing but its load
-// differs.
+// sameWorkers reports whether an open group with setting a can go on with setting b: only the load differs.
 func sameWorkers(a, b *plan.Group) bool {
 	if a.Role.Consumes() && !a.Role.Produces() && (a.Count > 0 || b.Count > 0) {
 		return false // its consumers stop one by one as the count is used up

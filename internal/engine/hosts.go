@@ -9,19 +9,19 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// stays are the hosts at which a worker has been, of a URL with several. It is safe for concurrent use.
+// stays are the hosts to which a worker was connected, for a URL with several. It is safe for concurrent use.
 type stays struct {
 	mu   sync.Mutex
 	list []stay
 }
 
-// stay is the time at one host.
+// stay is a connection to one host.
 type stay struct {
 	host, connection string
-	before           stats.HostCounts // the worker's, when it began
+	before           stats.HostCounts // the worker's counts at its start
 }
 
-// arrived notes the host of a connection that was opened, before a message goes over it.
+// arrived records the host of a new connection, before its first message.
 func (s *stays) arrived(worker any, e *plan.Endpoint, connection string, counts func() stats.HostCounts) {
 	located, ok := worker.(driver.Located)
 	if !ok || len(e.Hosts()) < 2 {
@@ -35,7 +35,7 @@ func (s *stays) arrived(worker any, e *plan.Endpoint, connection string, counts 
 	}
 }
 
-// at returns the index of the last host among those of the URL; 0 if the worker was at none of them.
+// at returns the index of the last host among those of the URL; 0 if the worker was connected to none of them.
 func (s *stays) at(hosts []string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *stays) orderAt(e *plan.Endpoint) []int {
 	return plan.Rotation(s.at(hosts), len(hosts))
 }
 
-// totals returns the worker's messages at each host, in the order in which it first came to them.
+// totals returns the worker's messages at each host, in the order of the first connections.
 func (s *stays) totals(end stats.HostCounts) (list []stats.HostTotal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *stays) totals(end stats.HostCounts) (list []stats.HostTotal) {
 	return list
 }
 
-// locate adds to the totals of the workers, as the collector has them, those at each host.
+// locate adds the totals at each host to the totals of the workers.
 func (r *run) locate(workers []stats.WorkerTotal) []stats.WorkerTotal {
 	add := func(i int, s *stays) {
 		t := &workers[i].Total
@@ -118,7 +118,7 @@ func (r *run) hosts(workers []stats.WorkerTotal) []stats.HostSummary {
 	return stats.HostSummaries(hosts, workers)
 }
 
-// spreads tells whether connections to a broker are spread over several hosts.
+// spreads reports whether connections to a broker are spread over several hosts.
 func (r *run) spreads(e *plan.Endpoint) bool {
 	return slices.ContainsFunc(r.plan.Groups(), func(g *plan.Group) bool {
 		return slices.ContainsFunc(g.Sides(), func(o *plan.Endpoint) bool { return o.Same(e) && g.Spreads(o) })

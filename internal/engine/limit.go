@@ -6,7 +6,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// asked returns the targets and bounds of the present step, whose load is over and whose messages are counted.
+// asked returns the targets and bounds of the present step, after its load.
 func (r *run) asked() stats.LoadAsked {
 	asked := stats.LoadAsked{Producers: make([]stats.ProducerAsked, len(r.producers)), Delivered: r.expectedKnown()}
 	received := map[string]bool{}
@@ -27,10 +27,10 @@ func (r *run) asked() stats.LoadAsked {
 	return asked
 }
 
-// reached tells whether the group has sent the messages that were due.
+// reached reports whether the group has sent the messages that were due.
 func (u *use) reached() bool { return float64(u.sentInStep) >= reached*float64(u.due) }
 
-// longestLimit returns the limit of that step in which one lasted longest.
+// longestLimit returns the limit that lasted longest in a step.
 func longestLimit(steps []stats.StepSummary) stats.Limit {
 	longest := 0
 	lasted := func(s *stats.StepSummary) float64 {

@@ -19,10 +19,10 @@ type ending struct {
 	err         error
 }
 
-// last tells whether no further step follows.
+// last reports that no further step follows.
 func (e *ending) last() bool { return e.err != nil || e.interrupted || e.aborted }
 
-// load lets the workers of the present step run until something ends its load, and stops the producers.
+// load runs the workers of the present step until its load ends, and stops the producers.
 func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 	s := r.step
 	r.beginLoad()
@@ -54,7 +54,7 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 		look = ticker.C
 	}
 	var watch <-chan time.Time
-	over := r.over(producing || s.plan.Produces()) // perhaps in other shards alone
+	over := r.over(producing || s.plan.Produces()) // producers may be in other shards only
 	if r.verify != nil && !producing || over != nil {
 		ticker := time.NewTicker(watchInterval)
 		defer ticker.Stop()
@@ -92,11 +92,11 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 				return ending{reason: "no answer from the broker", err: err}
 			}
 		case <-finished:
-			sending = s.plan.Idle > 0 // messages that it has sent may still come
+			sending = s.plan.Idle > 0 // its last messages may still arrive
 			finished = nil
 		}
 	}
-	select { // producers end when they fail, too
+	select { // failed producers end, too
 	case f := <-r.failures:
 		return ending{reason: f.worker + " failed", err: fmt.Errorf("%s: %w", f.worker, f.err)}
 	default:
@@ -104,7 +104,7 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 	}
 }
 
-// allSent says why producers have ended that did not fail.
+// allSent returns the reason for the end of producers that did not fail.
 func (s *step) allSent() string {
 	for _, u := range s.uses {
 		if len(u.producers) > 0 && u.plan.Count == 0 {
@@ -114,7 +114,7 @@ func (s *step) allSent() string {
 	return "message count reached"
 }
 
-// beginLoad prepares the recorders, the sampler and the consumers for the load of the present step, which begins.
+// beginLoad begins the load of the present step for recorders, sampler and consumers.
 func (r *run) beginLoad() {
 	s := r.step
 	r.phases.Begin(s.start, s.plan.Warmup)
@@ -134,7 +134,7 @@ func (r *run) beginLoad() {
 	r.startConsumers()
 }
 
-// abortTicker ticks, each interval, if a threshold may end the run early.
+// abortTicker ticks each sampleInterval if a threshold may end the run early.
 func (r *run) abortTicker() (<-chan time.Time, func()) {
 	aborts := func(list []threshold.Threshold) bool {
 		return slices.ContainsFunc(list, func(t threshold.Threshold) bool { return t.Abort })
@@ -146,7 +146,7 @@ func (r *run) abortTicker() (<-chan time.Time, func()) {
 	return ticker.C, ticker.Stop
 }
 
-// broken returns a threshold that ends the run, as it will not be kept; nil if there is none.
+// broken returns a threshold that ends the run because it is broken; nil if there is none.
 func (r *run) broken() *threshold.Threshold {
 	whole, step := r.sampler.soFar()
 	r.step.loaded = r.clock.Now() - r.step.start
@@ -186,7 +186,7 @@ func (r *run) wholeTarget(group string) float64 {
 	return r.step.target(group)
 }
 
-// dueInStep returns how many messages the rates wanted to be sent while the load of the present step lasted.
+// dueInStep returns the number of messages that were due during the load of the present step.
 func (r *run) dueInStep() (due uint64) {
 	for _, u := range r.step.uses {
 		u.due = r.step.due(u)
@@ -196,7 +196,7 @@ func (r *run) dueInStep() (due uint64) {
 	return due
 }
 
-// due returns how many messages the rate of a group wanted to be sent while the load lasted; 0 without a rate.
+// due returns the number of a group's messages that were due during the load; 0 without a rate.
 func (s *step) due(u *use) uint64 {
 	if len(u.producers) == 0 || u.plan.Rate.IsZero() {
 		return 0
@@ -212,7 +212,7 @@ func (s *step) due(u *use) uint64 {
 	return u.share(due)
 }
 
-// sent returns how many messages a group has sent in the step.
+// sent returns the number of messages that a group has sent in the step.
 func (u *use) sent() (sent, waiting uint64) {
 	for _, p := range u.producers {
 		inFlight := p.rec.InFlight()
@@ -222,7 +222,7 @@ func (u *use) sent() (sent, waiting uint64) {
 	return sent - u.base, waiting
 }
 
-// rate sets the rates of the present step that are shares of a rate that an earlier step has reached.
+// rate sets the rates of the present step that are shares of a rate reached in an earlier step.
 func (r *run) rate() error {
 	for _, u := range r.step.uses {
 		relative := u.plan.Relative
@@ -237,7 +237,7 @@ func (r *run) rate() error {
 		if err != nil {
 			return fmt.Errorf("the rate of group %s in step %s: %w", u.plan.Name, r.step.plan.Name, err)
 		}
-		g := *u.plan // the plan stays as it is
+		g := *u.plan // a copy: the plan does not change
 		g.Rate = load.ConstantSchedule(rate)
 		u.plan = &g
 	}
