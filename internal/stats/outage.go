@@ -62,7 +62,11 @@ type Outages struct {
 	// passed after that time.
 	redelivering atomic.Int64
 	times        atomic.Uint32 // how many such times there have been, the present one included
-	start        time.Time     // keeps its monotonic reading: setting the wall clock has no effect
+	// early is when the first message came that was marked as redelivered, before any consumer had lost its connection,
+	// nanoseconds since start; 0 if none did. foreshadowed: one lost it soon after that.
+	early        atomic.Int64
+	foreshadowed atomic.Bool
+	start        time.Time // keeps its monotonic reading: setting the wall clock has no effect
 
 	mu         sync.Mutex
 	lastSign   func() (time.Time, bool) // nil without a watcher
@@ -153,6 +157,9 @@ func (s *Outages) Lost(worker string, produces, done bool, err error, now time.T
 	o.lost[worker] = produces
 	o.Reconnected = 0
 	if !produces {
+		if early := s.early.Load(); s.times.Load() == 0 && early > 0 && int64(now.Sub(s.start))-early <= int64(noticeTime) {
+			s.foreshadowed.Store(true)
+		}
 		if until := s.redelivering.Load(); until <= passed || int64(now.Sub(s.start)) >= until {
 			s.times.Add(1)
 		}
@@ -271,11 +278,21 @@ func (s *Outages) Came(confirmed bool, opened, now time.Time) {
 // outage, without a mark of the broker: some brokers mark none of the messages that they had sent to a lost connection.
 const redeliveryTime = 10 * time.Second
 
+// noticeTime is how much later than the broker a consumer may notice that its connection has ended: the default idle
+// time-out of AMQP connections.
+const noticeTime = time.Minute
+
+// Foreshadowed tells whether the first outage explains copies that came before it: it implements verify.Outages.
+func (s *Outages) Foreshadowed() bool { return s.foreshadowed.Load() }
+
 // Explain tells whether an outage explains that a message comes again now: it implements verify.Outages. It takes no
 // lock.
 func (s *Outages) Explain(redelivered bool) (explained bool, times uint32) {
 	until := s.redelivering.Load()
 	if until == 0 {
+		if redelivered && s.early.Load() == 0 {
+			s.early.CompareAndSwap(0, max(1, int64(time.Since(s.start))))
+		}
 		return false, 0
 	}
 	times = s.times.Load()

@@ -108,6 +108,41 @@ func TestOutagesExplain(t *testing.T) {
 	})
 }
 
+// TestForeshadowed: the first loss of a consumer explains marked messages that came up to a minute before it.
+func TestForeshadowed(t *testing.T) {
+	for name, c := range map[string]struct {
+		marked   bool
+		before   time.Duration
+		produces bool
+		want     bool
+	}{
+		"just before":          {true, time.Second, false, true},
+		"a minute before":      {true, time.Minute, false, true},
+		"long before":          {true, time.Minute + time.Second, false, false},
+		"unmarked":             {false, time.Second, false, false},
+		"a producer's outage":  {true, time.Second, true, false},
+		"in the same instant":  {true, 0, false, true},
+		"no message before it": {false, 0, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := stats.NewOutages()
+				o.Explain(c.marked)
+				<-time.After(c.before)
+				o.Lost("w", c.produces, false, driver.Errorf(driver.ClassConnectionLost, "", "", "reset"), time.Now())
+				require.Equal(t, c.want, o.Foreshadowed())
+				o.Connected("w", time.Now())
+				<-time.After(time.Minute)
+				o.Explain(true)
+				o.Lost("c", false, false, driver.Errorf(driver.ClassConnectionLost, "", "", "reset"), time.Now())
+				if !c.produces {
+					require.Equal(t, c.want, o.Foreshadowed(), "marked messages after the first outage are explained anyway")
+				}
+			})
+		})
+	}
+}
+
 // TestOutagesOfSomeWorkers: an outage is about the workers that lost their connections, and over when none of them is
 // waited for.
 func TestOutagesOfSomeWorkers(t *testing.T) {

@@ -56,6 +56,9 @@ type lane struct {
 // have been in which outages explain that, up to now.
 type Outages interface {
 	Explain(redelivered bool) (explained bool, times uint32)
+	// Foreshadowed tells whether the first outage also explains copies that were marked as redelivered and came before it:
+	// brokers notice the end of a connection before its consumer does, and deliver its messages to others at once.
+	Foreshadowed() bool
 }
 
 // Reconnecting tells that consumers may lose their connections and go on. It must be called before the first Check.

@@ -10,11 +10,14 @@ import (
 
 // inOutage explains each message while it is set.
 type inOutage struct {
-	now   bool
-	times uint32
+	now          bool
+	times        uint32
+	foreshadowed bool
 }
 
 func (o *inOutage) Explain(bool) (bool, uint32) { return o.now, o.times }
+
+func (o *inOutage) Foreshadowed() bool { return o.foreshadowed }
 
 func (o *inOutage) begin() { o.now, o.times = true, o.times+1 }
 
@@ -92,4 +95,47 @@ func TestAfterManyOutages(t *testing.T) {
 	one.flush()
 	require.EqualValues(t, 20*again+20*each, s.duplicates)
 	require.EqualValues(t, 20*again, s.afterOutage)
+}
+
+// TestForeshadowed: the broker has noticed the end of a connection before its consumer, and has delivered its messages
+// to another one. The outage explains these copies if they are marked and came shortly before it, in any order.
+func TestForeshadowed(t *testing.T) {
+	t.Parallel()
+	for _, first := range []int{0, 1} {
+		for _, foreshadowed := range []bool{false, true} {
+			tracker := NewTracker()
+			var outage inOutage
+			lost, other := NewChecker(tracker, 1), NewChecker(tracker, 1)
+			lost.Reconnecting(&outage)
+			other.Reconnecting(&outage)
+			check := func(c *Checker, from, to int64, marked bool) {
+				for n := from; n < to; n++ {
+					id := driver.ID{Run: 1, Number: n}
+					id.Sum = Sum(id, BodySum(nil))
+					require.Equal(t, Own, c.Check(&driver.Delivery{ID: id, Redelivered: marked}, 1))
+				}
+			}
+			check(lost, 0, 100, false)
+			check(other, 90, 103, true) // ten again; three were not delivered to the other consumer before
+			check(other, 50, 52, false) // nothing explains these
+			if first == 1 {
+				tracker.checkers[0], tracker.checkers[1] = tracker.checkers[1], tracker.checkers[0]
+			}
+			tracker.flush()
+			outage.begin()
+			outage.foreshadowed = foreshadowed
+			check(other, 60, 65, false)
+			outage.now = false
+			want := uint64(5)
+			if foreshadowed {
+				want += 10
+			}
+			require.Equal(t, want, tracker.Progress(1).AfterOutage)
+			s := tracker.Seal().streams[0]
+			require.EqualValues(t, 17, s.duplicates)
+			require.EqualValues(t, 10, s.redelivered)
+			require.Equal(t, want, s.afterOutage)
+			require.Equal(t, want, s.outaged.len())
+		}
+	}
 }

@@ -117,7 +117,19 @@ func (t *Tracker) Seal() *Received {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sealed = true
+	if t.foreshadowed() {
+		for _, s := range t.own {
+			s.afterOutage += s.early.len()
+			s.outaged = s.outaged.plus(s.early)
+			s.early = nil
+		}
+	}
 	return &Received{Foreign: n.foreign, Illegible: n.illegible, Last: n.last, streams: t.own}
+}
+
+// foreshadowed tells whether the first outage explains copies that came before it. The caller holds the lock.
+func (t *Tracker) foreshadowed() bool {
+	return slices.ContainsFunc(t.checkers, func(c *Checker) bool { return c.outages != nil && c.outages.Foreshadowed() })
 }
 
 // Last returns when the last message came that the run counts, in microseconds since the Unix epoch; 0 if none did.
@@ -147,6 +159,7 @@ func (t *Tracker) Progress(run int64, ledgers ...*Ledger) Progress {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := Progress{Foreign: n.foreign, Damaged: n.illegible}
+	foreshadowed := t.foreshadowed()
 	for _, s := range t.own {
 		if run != 0 && s.key.run != run {
 			p.Foreign += s.copies
@@ -157,6 +170,9 @@ func (t *Tracker) Progress(run int64, ledgers ...*Ledger) Progress {
 			if l.id.Run == s.key.run && l.id.Producer == s.key.producer {
 				twice, counted = l.explain(s)
 			}
+		}
+		if foreshadowed {
+			p.AfterOutage += s.early.len()
 		}
 		p.add(Progress{
 			Received: s.arrived.Len(), Duplicates: s.duplicates, Redelivered: s.redelivered,
@@ -180,6 +196,7 @@ type stream struct {
 	doubled     *roaring64.Bitmap // the messages with duplicates
 	more        tally             // their copies beyond the second
 	outaged     tally             // the copies that an outage explains
+	early       tally             // copies marked as redelivered that came before any outage; not in files
 	marked      *roaring64.Bitmap // messages of which all copies were marked as redelivered
 	late        *roaring64.Bitmap // messages of which all copies came behind a later message
 	lateMarked  *roaring64.Bitmap // part of late: a copy was marked as redelivered
@@ -254,7 +271,8 @@ func (s *stream) again(n uint64, flags uint8) {
 	}
 	// The buffers of the consumers come in any order: a copy from before an outage may be known after that which the
 	// outage explains. One from after it explains nothing.
-	if flags&afterOutage != 0 || s.explained[(window(flags)+1)%windows].CheckedRemove(n) {
+	explained := flags&afterOutage != 0 || s.explained[(window(flags)+1)%windows].CheckedRemove(n)
+	if explained {
 		s.afterOutage++
 		s.outaged.add(n)
 	}
@@ -263,6 +281,9 @@ func (s *stream) again(n uint64, flags uint8) {
 	// redelivery.
 	if isMarked || s.marked.CheckedRemove(n) {
 		s.redelivered++
+		if !explained && window(flags) == 0 {
+			s.early.add(n)
+		}
 	}
 	switch {
 	case flags&behind == 0:

@@ -1,0 +1,188 @@
+//go:build unix
+
+package hostile
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/tcpproxy"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// reconnecting is a load with --reconnect and --verify on the embedded broker, through a proxy that delays bytes and
+// ends connections, or also changes bytes. The seed and the number of the case determine what the proxy does.
+type reconnecting struct {
+	protocol   string
+	seed, load uint64
+	changes    bool // of bytes, both ways
+}
+
+const (
+	reconnectMessages = 4000
+	reconnectRate     = 2000
+	// reconnectLimit is how long a load may take: much longer than its schedule, connecting again and its drain.
+	reconnectLimit = 8 * patience
+)
+
+// TestReconnects: over any number of broken connections, each message has one end and one place, and the broker agrees.
+func TestReconnects(t *testing.T) {
+	t.Parallel()
+	binary := filepath.Join(t.TempDir(), "perfmq")
+	require.NoError(t, build(binary))
+	seed := *sessionSeed
+	if seed == 0 {
+		seed = rand.Uint64() //nolint:gosec // not secret
+	}
+	for _, protocol := range []string{broker.AMQP, broker.STOMP, broker.RocketMQ} {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			outages, doubtful := 0, uint64(0)
+			for n := uint64(0); n < 2 || time.Since(began) < *sessionTime; n++ {
+				s := &reconnecting{protocol: protocol, seed: seed, load: n, changes: n%2 == 1}
+				r := s.run(t, binary)
+				if t.Failed() {
+					t.Fatalf("load %d of seed %d", n, seed)
+				}
+				if r != nil && !s.changes {
+					outages += len(r.Outages)
+					doubtful += r.Total.Producers.Unconfirmed
+				}
+			}
+			t.Logf("seed %d: %d outages, %d messages in doubt", seed, outages, doubtful)
+			require.Positive(t, outages)
+		})
+	}
+}
+
+// run carries the load out and checks what perfmq reports. It returns nil if bytes were changed so that no load came
+// about.
+func (s *reconnecting) run(t *testing.T, binary string) *result.Result {
+	b, err := broker.Start(broker.Config{
+		Listen: map[string]string{s.protocol: "127.0.0.1:0"}, MaxMessage: 1 << 20,
+		Limits: store.Config{Limit: 100_000, LimitBytes: 128 << 20},
+	})
+	require.NoError(t, err)
+	defer b.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback
+	require.NoError(t, err)
+	stop := make(chan struct{})
+	proxy := tcpproxy.New(l, b.Addr(s.protocol), s.mutants(stop))
+	defer proxy.Close()
+	defer close(stop)
+
+	dir := filepath.Join(t.TempDir(), "result")
+	var output bytes.Buffer
+	ctx, cancel := context.WithTimeout(t.Context(), reconnectLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, s.arguments(proxy.Addr(), dir)...)
+	cmd.Stdout, cmd.Stderr = &output, &output
+	err = cmd.Run()
+	text := output.String()
+	require.NoError(t, ctx.Err(), "it hangs: %v\n%s", err, text)
+	require.True(t, cmd.ProcessState.Exited(), "%s", text)
+	require.NotContains(t, text, "goroutine ")
+	r, err := result.Read(dir)
+	if s.changes && err != nil { // it could not begin
+		require.NotZero(t, cmd.ProcessState.ExitCode())
+		require.Contains(t, text, "error: ")
+		return nil
+	}
+	require.NoError(t, err, "%s", text)
+	s.check(t, r, text)
+	if !s.changes {
+		require.Zero(t, cmd.ProcessState.ExitCode(), "%s", text)
+		s.compare(t, r, b, text)
+	}
+	return r
+}
+
+// arguments are those of a load whose workers notice connections that say nothing more.
+func (s *reconnecting) arguments(addr, dir string) []string {
+	args := []string{
+		s.protocol, "client", "queue://q", "--rate", strconv.Itoa(reconnectRate),
+		"--message-count", strconv.Itoa(reconnectMessages), "--message-size", "200", "--producers", "2", "--consumers", "2",
+		"--max-pending", "50", "--reconnect", "--verify", "--silent", "--connect-timeout", "2s", "--send-timeout", "2s",
+		"--drain-timeout", "20s", "--result", dir, "--url", s.protocol + "://" + addr,
+	}
+	if s.changes { // what the broker did not understand does not come
+		args = append(args, "--drain-timeout", "1s")
+	}
+	switch s.protocol {
+	case broker.STOMP:
+		return append(args, "-o", "heart-beat=500ms")
+	case broker.RocketMQ:
+		return append(args, "-o", "broker-address="+addr)
+	default:
+		return append(args, "-o", "idle-timeout=1s")
+	}
+}
+
+// mutants is the proxy's stream. Frozen connections are left out: a consumer of RocketMQ cannot tell one from an empty
+// queue for half a minute. Connections that begin after the load are only slow, so that all can be received.
+func (s *reconnecting) mutants(stop <-chan struct{}) tcpproxy.Stream {
+	began := time.Now()
+	return func(number int, d tcpproxy.Direction, to io.Writer, from io.Reader) {
+		kinds := kindsOf(s.changes, true, false)
+		if time.Since(began) < reconnectMessages*time.Second/reconnectRate {
+			kinds = append(kinds, truncate, reset)
+		}
+		m := mutator{
+			//nolint:gosec // repeatable, not secret
+			rng:  rand.New(rand.NewPCG(s.seed^s.load<<32, uint64(number)<<1|uint64(d))),
+			mean: 30_000, kinds: kinds, stop: stop,
+		}
+		m.pass(to, from)
+	}
+}
+
+// check checks that the result adds up.
+func (s *reconnecting) check(t *testing.T, r *result.Result, text string) {
+	require.NotNil(t, r.Total.Producers, "%s", text)
+	require.NotNil(t, r.Verification, "%s", text)
+	p, v := r.Total.Producers, &r.Verification.Total
+	require.Equal(t, p.Sent, p.Completed+p.Unconfirmed+p.Rejected+p.Released+p.Modified+p.Failed, "%s", text)
+	require.Equal(t, v.Expected, p.Completed, "%s", text)
+	require.Equal(t, p.Unconfirmed, v.UnconfirmedArrived+v.UnconfirmedMissing, "%s", text)
+	require.Equal(t, v.Received+v.Lost+v.Left, v.Expected+v.UnconfirmedArrived+v.RefusedArrived, "%s", text)
+	var classified uint64
+	for _, classes := range p.Failures {
+		for class, n := range classes {
+			require.NotEmpty(t, class, "%s", text)
+			classified += n
+		}
+	}
+	require.Equal(t, p.Sent-p.Completed, classified, "%s", text)
+	for i := range r.Outages {
+		require.NotEmpty(t, r.Outages[i].Class, "%s", text)
+	}
+}
+
+// compare compares the result with what the broker has counted.
+func (s *reconnecting) compare(t *testing.T, r *result.Result, b *broker.Broker, text string) {
+	var taken uint64
+	for _, d := range b.Stats().Destinations {
+		taken += d.Sent
+	}
+	p, v := r.Total.Producers, &r.Verification.Total
+	about := fmt.Sprintf("the broker took %d\n%s", taken, text)
+	require.EqualValues(t, reconnectMessages, p.Sent, about)
+	require.Equal(t, taken, p.Completed+v.UnconfirmedArrived, about)
+	require.Equal(t, taken, v.Received, about)
+	require.Zero(t, v.Lost+v.Left+v.Damaged+v.Foreign, about)
+	require.Equal(t, v.Duplicates, v.AfterOutage, about)
+}
