@@ -52,7 +52,7 @@ func TestReconnects(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
 			outages, doubtful := 0, uint64(0)
-			for n := uint64(0); n < 2 || time.Since(began) < *sessionTime; n++ {
+			for n := uint64(0); n < 2 || outages == 0 && n < 20 || time.Since(began) < *sessionTime; n++ {
 				s := &reconnecting{protocol: protocol, seed: seed, load: n, changes: n%2 == 1}
 				r := s.run(t, binary)
 				if t.Failed() {
@@ -69,8 +69,7 @@ func TestReconnects(t *testing.T) {
 	}
 }
 
-// run carries the load out and checks what perfmq reports. It returns nil if bytes were changed so that no load came
-// about.
+// run carries the load out and checks what perfmq reports. It returns nil if no load came about.
 func (s *reconnecting) run(t *testing.T, binary string) *result.Result {
 	b, err := broker.Start(broker.Config{
 		Listen: map[string]string{s.protocol: "127.0.0.1:0"}, MaxMessage: 1 << 20,
@@ -97,12 +96,11 @@ func (s *reconnecting) run(t *testing.T, binary string) *result.Result {
 	require.True(t, cmd.ProcessState.Exited(), "%s", text)
 	require.NotContains(t, text, "goroutine ")
 	r, err := result.Read(dir)
-	if s.changes && err != nil { // it could not begin
+	if err != nil { // it could not begin: only a load that is under way connects again
 		require.NotZero(t, cmd.ProcessState.ExitCode())
 		require.Contains(t, text, "error: ")
 		return nil
 	}
-	require.NoError(t, err, "%s", text)
 	s.check(t, r, text)
 	if !s.changes {
 		require.Zero(t, cmd.ProcessState.ExitCode(), "%s", text)
