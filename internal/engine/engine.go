@@ -204,6 +204,7 @@ func (r *run) start(reporter report.Reporter) error {
 	r.collect()
 	r.sampler = newSampler(r.collector, reporter)
 	r.sampler.depths, r.sampler.side, r.sampler.outages = r.depths, r.plan.Side, r.outages
+	r.sampler.hosts = r.hostsSoFar()
 	r.step.start = 0
 	return nil
 }
@@ -351,6 +352,6 @@ func (r *run) watch() {
 	if r.sampler == nil {
 		r.collector.Watch(list)
 	} else {
-		r.sampler.watch(list)
+		r.sampler.watch(list, r.hostsSoFar())
 	}
 }

@@ -96,9 +96,8 @@ func (r *run) locate(workers []stats.WorkerTotal) []stats.WorkerTotal {
 	return workers
 }
 
-// hosts returns the figures of each host of the URLs that name several; nil if none does.
-func (r *run) hosts(workers []stats.WorkerTotal) []stats.HostSummary {
-	var hosts []string
+// hostNames returns the hosts of the URLs that name several, each once.
+func (r *run) hostNames() (hosts []string) {
 	for _, g := range r.groups {
 		for _, e := range g.plan.Endpoints() {
 			list := e.Hosts()
@@ -112,10 +111,36 @@ func (r *run) hosts(workers []stats.WorkerTotal) []stats.HostSummary {
 			}
 		}
 	}
-	if len(hosts) == 0 {
-		return nil
+	return hosts
+}
+
+// hosts returns the figures of each host of the URLs that name several; nil if none does.
+func (r *run) hosts(workers []stats.WorkerTotal) []stats.HostSummary {
+	if names := r.hostNames(); len(names) > 0 {
+		return stats.HostSummaries(names, workers)
 	}
-	return stats.HostSummaries(hosts, workers)
+	return nil
+}
+
+// hostsSoFar returns the function that returns the same of the present workers, at any time, from any goroutine.
+func (r *run) hostsSoFar() func() []stats.HostSummary {
+	names := r.hostNames()
+	if len(names) == 0 {
+		return func() []stats.HostSummary { return nil }
+	}
+	producers, consumers := slices.Clone(r.producers), slices.Clone(r.consumers)
+	return func() []stats.HostSummary {
+		workers := make([]stats.WorkerTotal, 0, len(producers)+len(consumers))
+		for _, p := range producers {
+			w := stats.WorkerTotal{Hosts: p.stays.totals(p.rec.HostCounts())}
+			w.Producing = true
+			workers = append(workers, w)
+		}
+		for _, c := range consumers {
+			workers = append(workers, stats.WorkerTotal{Hosts: c.stays.totals(c.rec.HostCounts())})
+		}
+		return stats.HostSummaries(names, workers)
+	}
 }
 
 // spreads reports whether connections to a broker are spread over several hosts.

@@ -75,9 +75,10 @@ func TestHosts(t *testing.T) {
 					tt.edit(p.Group)
 				})
 				brokers := brokersOf(t, p)
-				s, _ := run(t, p, nil)
+				s, rep := run(t, p, nil)
 				require.True(t, s.Success, "%q", s.Problems)
 				require.Len(t, s.Hosts, 2)
+				grow(t, rep, s)
 				for i, b := range brokers {
 					h := s.Hosts[i]
 					n := b.Stats().Total
@@ -97,6 +98,22 @@ func TestHosts(t *testing.T) {
 	}
 }
 
+// grow checks that the figures of hosts in the snapshots never shrink, and end as those of the run.
+func grow(t *testing.T, rep *recorder, s *stats.Summary) {
+	t.Helper()
+	before := make([]stats.HostSummary, len(s.Hosts))
+	for _, snap := range rep.snapshots {
+		require.Len(t, snap.Hosts, len(before))
+		for i, now := range snap.Hosts {
+			n, was := now.HostCounts, before[i].HostCounts
+			require.Equal(t, s.Hosts[i].Host, now.Host)
+			require.True(t, n.Sent >= was.Sent && n.Completed >= was.Completed && n.Received >= was.Received, "%+v, %+v", was, n)
+		}
+		before = snap.Hosts
+	}
+	require.Equal(t, s.Hosts, before)
+}
+
 // TestOneHost: a run at one host has no figures per host.
 func TestOneHost(t *testing.T) {
 	p := newPlan(amqp.Factory(), func(p *flat) { p.Count, p.Hosts = 10, plan.Spread })
@@ -104,9 +121,12 @@ func TestOneHost(t *testing.T) {
 	for _, e := range p.Sides() {
 		e.Open.URL = "amqp://" + b.Addr("amqp")
 	}
-	s, _ := run(t, p, nil)
+	s, rep := run(t, p, nil)
 	require.True(t, s.Success, "%q", s.Problems)
 	require.Nil(t, s.Hosts)
+	for _, snap := range rep.snapshots {
+		require.Nil(t, snap.Hosts)
+	}
 	for _, w := range s.Workers {
 		require.Nil(t, w.Hosts)
 	}
@@ -142,6 +162,7 @@ func TestHostsAfterALoss(t *testing.T) {
 			check(t, p, s, rep)
 			require.NoError(t, s.Err)
 			require.NotEmpty(t, s.Outages)
+			grow(t, rep, s)
 			dead, alive := s.Hosts[dies], s.Hosts[1-dies]
 			require.Equal(t, 2, dead.Producers)
 			require.Equal(t, 2, dead.Consumers)

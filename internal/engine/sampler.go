@@ -27,7 +27,8 @@ type sampler struct {
 	mu        sync.Mutex // held while collecting, so that snapshots are queued in order
 	collector *stats.Collector
 	depths    func() []brokercount.Depth
-	outages   *stats.Outages    // nil without --reconnect
+	outages   *stats.Outages // nil without --reconnect
+	hosts     func() []stats.HostSummary
 	side      *brokerside.Watch // nil if the broker's side is not watched
 	step      string
 	phase     stats.Phase
@@ -103,10 +104,11 @@ func (s *sampler) loop(start time.Time, warmup, duration time.Duration, quit, do
 	}
 }
 
-// watch tells the collector which workers are open from now on.
-func (s *sampler) watch(workers []stats.Worker) {
+// watch tells the collector which workers are open from now on, and how to ask for the messages at each host.
+func (s *sampler) watch(workers []stats.Worker, hosts func() []stats.HostSummary) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.hosts = hosts
 	s.collector.Watch(workers)
 }
 
@@ -141,6 +143,7 @@ func (s *sampler) cut() {
 func (s *sampler) collect(last bool) {
 	snap := s.collector.Collect(s.phase, time.Now(), last)
 	snap.Step, snap.Depths, snap.Side = s.step, s.depths(), s.side.Take()
+	snap.Hosts = s.hosts()
 	s.outages.Interval(snap)
 	if snap.Empty() && snap.Side == nil && snap.To.Sub(snap.From) < sampleInterval/2 {
 		return // the empty rest between the last whole second and the end of a phase

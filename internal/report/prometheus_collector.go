@@ -39,6 +39,7 @@ type collector struct {
 	tester   testerFigures
 	stalls   stallFigures
 	outages  *stats.OutageProgress // nil without --reconnect
+	hosts    []stats.HostSummary   // of a run whose URL names several; else nil
 	// histograms has no entry for a latency that the run does not measure.
 	histograms map[histogramKey]*buckets
 	final      *stats.Summary
@@ -156,7 +157,7 @@ func (c *collector) interval(s *stats.Snapshot) {
 	}
 	c.tester.add(s)
 	c.stalls.add(s.Stalls)
-	c.outages = s.Outages
+	c.outages, c.hosts = s.Outages, s.Hosts
 	phase := stats.Measure.String()
 	if s.Phase == stats.Warmup {
 		phase = s.Phase.String()
@@ -216,7 +217,7 @@ func (c *collector) summary(s *stats.Summary) {
 		p.Since, p.Down = 0, 0
 		c.outages = &p
 	}
-	c.protocol, c.depths = s.Protocol, finalDepths(s.BrokerCount)
+	c.protocol, c.depths, c.hosts = s.Protocol, finalDepths(s.BrokerCount), s.Hosts
 	if !c.run.Several() {
 		c.steps[0].total = s.Total
 	}

@@ -21,6 +21,7 @@ type descriptions struct {
 	commits, commitsFailed, lateness, delayed, early *prometheus.Desc
 	consumerFailed                                   *prometheus.Desc
 	stalls, stallSeconds                             *prometheus.Desc
+	hostSent, hostCompleted, hostReceived            *prometheus.Desc
 	outages, outageSeconds, outage, disconnected     *prometheus.Desc
 	outageWorst                                      *prometheus.Desc
 	reconnects, reconnectFailures, inDoubt           *prometheus.Desc
@@ -68,7 +69,12 @@ func describe(version string, steps bool) descriptions {
 			"although there was something to do; a stall of both sides counts for each.", "side", "phase"),
 		stallSeconds: d.of("stall_seconds_total", "How long these stalls were, added up.", "side", "phase"),
 
-		outages: d.of("outages_total", "Times in which workers had lost their connections; only with --reconnect."),
+		hostSent: d.of("host_messages_sent_total", "Messages handed to the driver by producers connected to a host; only "+
+			"of a URL that names several.", "host"),
+		hostCompleted: d.of("host_messages_completed_total", "Messages acknowledged to producers connected to a host.",
+			"host"),
+		hostReceived: d.of("host_messages_received_total", "Messages delivered to consumers connected to a host.", "host"),
+		outages:      d.of("outages_total", "Times in which workers had lost their connections; only with --reconnect."),
 		outageSeconds: d.of("outage_seconds_total", "How long these outages were, added up: each to the first message that "+
 			"was confirmed or "+
 			"received after it."),

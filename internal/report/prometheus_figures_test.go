@@ -151,6 +151,33 @@ func TestPrometheusOutages(t *testing.T) {
 	scrape(t, url).require(t, want)
 }
 
+// TestPrometheusHosts: the messages at each host, of a URL that names several; of many hosts the last ones together.
+func TestPrometheusHosts(t *testing.T) {
+	t.Parallel()
+	p, url := startPrometheus(t, clientRun(false))
+	s := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
+	require.NoError(t, p.Interval(s))
+	require.NotContains(t, scrape(t, url).values, "perfmq_host_messages_sent_total host=a:1", "one host")
+	s.Hosts = []stats.HostSummary{
+		{Host: "a:1", HostCounts: stats.HostCounts{Sent: 10, Completed: 8, Received: 5}}, {Host: "b:\x1b2"},
+	}
+	require.NoError(t, p.Interval(s))
+	scrape(t, url).require(t, map[string]float64{
+		"host_messages_sent_total host=a:1": 10, "host_messages_completed_total host=a:1": 8, "host_messages_received_total host=a:1": 5,
+		`host_messages_sent_total host=b:\x1b2`: 0,
+	})
+	var many []stats.HostSummary
+	for i := range uint64(23) {
+		many = append(many, stats.HostSummary{Host: fmt.Sprintf("h%d", i), HostCounts: stats.HostCounts{Sent: i}})
+	}
+	require.NoError(t, p.Summary(&stats.Summary{Hosts: many}))
+	got := scrape(t, url)
+	got.require(t, map[string]float64{
+		"host_messages_sent_total host=h19": 19, "host_messages_sent_total host=(others)": 20 + 21 + 22,
+	})
+	require.NotContains(t, got.values, "perfmq_host_messages_sent_total host=h20")
+}
+
 // TestPrometheusStalls: stalls are counted by side and phase; a run that only sends has no receiving side.
 func TestPrometheusStalls(t *testing.T) {
 	t.Parallel()

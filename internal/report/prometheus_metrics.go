@@ -139,6 +139,7 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 		c.stalls.collect(&c.d, stats.ReceiveSide, emit)
 	}
 	c.collectOutages(emit)
+	c.collectHosts(emit)
 	for i := range c.steps {
 		if s := &c.steps[i]; c.shown(i) {
 			c.collectCounters(emit, &s.total, s.labels)

@@ -236,6 +236,8 @@ type Snapshot struct {
 	Stalls []Stall
 	// Outages tells how things stand with outages at the end of the interval; nil without --reconnect.
 	Outages *OutageProgress
+	// Hosts are the messages at each host so far, of a run whose URL names several; else nil.
+	Hosts []HostSummary
 }
 
 // Seconds returns the length of the interval.

@@ -1,0 +1,36 @@
+package report
+
+import (
+	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// namedHosts is how many hosts have series of their own in metrics. The others have one together.
+const namedHosts = 20
+
+// otherHosts is the label of the hosts that have no series of their own.
+const otherHosts = "(others)"
+
+// collectHosts emits the messages at each host.
+func (c *collector) collectHosts(emit emitter) {
+	host := func(name string, n stats.HostCounts) {
+		if c.run.Producing {
+			emit.counter(c.d.hostSent, n.Sent, name)
+			emit.counter(c.d.hostCompleted, n.Completed, name)
+		}
+		if c.run.Consuming {
+			emit.counter(c.d.hostReceived, n.Received, name)
+		}
+	}
+	var others stats.HostCounts
+	for i := range c.hosts {
+		if h := &c.hosts[i]; i < namedHosts {
+			host(safetext.Line(h.Host), h.HostCounts)
+		} else {
+			others = others.Add(h.HostCounts)
+		}
+	}
+	if len(c.hosts) > namedHosts {
+		host(otherHosts, others)
+	}
+}
