@@ -78,6 +78,9 @@ func (w *sweeper) printRun(r *sweep.Run) {
 		parts = append(parts, verdict)
 	}
 	for _, l := range r.Limits {
+		if l.Kind == "" { // a search that found no end
+			continue
+		}
 		limit := "limit " + l.Kind
 		if l.Step != "" {
 			limit = l.Step + " " + limit
@@ -248,6 +251,9 @@ func (w *sweeper) printKnee(k *sweep.Knee) {
 		text = "none: " + k.Rate + " still rises to " + best
 	case k.Value == k.Best:
 		text = fmt.Sprintf("%s=%s: %s %s, the best", k.Axis, k.Value, k.Rate, figure(k.Rate, k.ValueRate))
+	}
+	if k.AtLeast {
+		text += "; the tester was the limit of some of these rates, which may be higher, so that the knee may be elsewhere"
 	}
 	if k.Doubled != "" {
 		text += fmt.Sprintf("; %s has doubled at %s=%s", k.Latency, k.Axis, k.Doubled)

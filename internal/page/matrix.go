@@ -238,6 +238,9 @@ func kneeText(k *sweep.Knee) string {
 		text += fmt.Sprintf(": %s with %s/s is within 5%% of the best, %s with %s/s", k.Value, number(k.ValueRate), k.Best,
 			number(k.BestRate))
 	}
+	if k.AtLeast {
+		text += "; the tester was the limit of some of these rates, which may be higher, so that the knee may be elsewhere"
+	}
 	if k.Doubled != "" {
 		text += fmt.Sprintf("; %s has doubled at %s", k.Latency, k.Doubled)
 	}

@@ -170,7 +170,7 @@ func stallTable(r *Run) Table {
 	t := Table{Title: "Stalls of the broker", Head: []string{"at", "length", "side", "by the clock"}}
 	for i := range r.Result.Stalls {
 		if i == maxListed {
-			t.Note = fmt.Sprintf("The first %d of %d.", maxListed, len(r.Result.Stalls))
+			t.Note = fmt.Sprintf("The first %d of %d.", maxListed, uint64(len(r.Result.Stalls))+r.Result.MoreStalls)
 			break
 		}
 		s := &r.Result.Stalls[i]

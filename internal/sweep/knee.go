@@ -25,6 +25,9 @@ type Knee struct {
 	Doubled string
 	// Limit is the bound of the rate at Best; without a kind if that is not known.
 	Limit Limit
+	// AtLeast: rates of the curve are the least that they may be, as the tester was the limit of a search: the knee may be
+	// elsewhere.
+	AtLeast bool
 	// Open: the best cell is the last one of the axis, and no other is within 5%: the curve still rises.
 	Open bool
 }
@@ -65,10 +68,10 @@ func (s *Sweep) Knees() (list []Knee) {
 	return list
 }
 
-// rateOf returns the figure that the rate of a step is judged by: the received messages, since a rate that only queues
+// rateOf returns the figure that the rate of a step is judged by: what a search found; else the received messages, since a rate that only queues
 // is none, or, without consumers, the accepted ones; empty if there is none.
 func rateOf(rows []Row, step string) string {
-	for _, metric := range []string{"received.avg", "completed.avg"} {
+	for _, metric := range []string{Found, "received.avg", "completed.avg"} {
 		name := Name(step, metric)
 		if slices.ContainsFunc(rows, func(r Row) bool { _, has := r.Figures[name]; return has }) {
 			return name
@@ -101,6 +104,7 @@ func kneeOf(rows []Row, axis Axis, fixed map[string]string, step string) (k Knee
 		return -1
 	})
 	k.Best, k.BestRate, k.Limit = best.Values[axis.Name], best.Figures[rate].Median, best.Limits[step]
+	k.AtLeast = slices.ContainsFunc(points, func(r *Row) bool { return r.Bound(rate) != "" })
 	for _, p := range points {
 		if r := p.Figures[rate].Median; r >= (1-within)*k.BestRate {
 			k.Value, k.ValueRate = p.Values[axis.Name], r
@@ -111,7 +115,7 @@ func kneeOf(rows []Row, axis Axis, fixed map[string]string, step string) (k Knee
 	for _, metric := range []string{"ack.p50", "transfer.p50"} {
 		name := Name(step, metric)
 		first, has := points[0].Figures[name]
-		if !has {
+		if !has || first.Median <= 0 || points[0].Values[axis.Name] != axis.Values[0] {
 			continue
 		}
 		k.Latency = name

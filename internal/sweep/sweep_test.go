@@ -242,6 +242,25 @@ func TestKnee(t *testing.T) {
 	rising.Knee = ""
 	require.Empty(t, rising.Knees())
 
+	searched := filled(t, 3, curve)
+	for i := range searched.Runs {
+		r := &searched.Runs[i]
+		r.Figures = map[string]float64{Found: r.Figures["completed.avg"]}
+	}
+	k = searched.Knees()[0]
+	require.Equal(t, []string{Found, "8"}, []string{k.Rate, k.Value})
+	require.InDelta(t, 798, k.BestRate, 0.1)
+	require.Empty(t, k.Latency)
+	require.False(t, k.AtLeast)
+	searched.Runs[0].AtLeast = true
+	require.True(t, searched.Knees()[0].AtLeast)
+
+	quick := filled(t, 1, func(_ string, _ int) (rate, p50 float64) { return 7, 0 })
+	require.Empty(t, quick.Knees()[0].Doubled, "of times too short to be measured")
+	late := filled(t, 1, curve)
+	late.Runs = late.Runs[1:]
+	require.Empty(t, late.Knees()[0].Doubled, "the first value of the axis has no latency to double")
+
 	for _, c := range []struct {
 		values  []string
 		ordered bool
