@@ -118,12 +118,13 @@ func (r *run) figuresOf(s *stats.Summary) map[string]float64 {
 		Offered: s.Offered, Stalls: s.Stalls,
 	}), s.Groups)
 	if r.outages != nil {
-		inDoubt, longest := outageFigures(s.Outages)
+		if longest, ok := longestOutage(s.Outages); ok {
+			f["outage.max"] = float64(longest.Nanoseconds()) / 1e3
+		}
 		if recovery, ok := longestRecovery(s.Outages); ok {
 			f["recovery.max"] = float64(recovery.Nanoseconds()) / 1e3
 		}
-		f["outage.count"], f["outage.max"], f["in_doubt"] = float64(len(s.Outages)), float64(longest.Nanoseconds())/1e3,
-			float64(inDoubt)
+		f["outage.count"], f["in_doubt"] = float64(len(s.Outages)), float64(inDoubt(s.Outages))
 	}
 	count := func(known bool, name string, n uint64) {
 		if known {

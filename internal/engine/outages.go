@@ -10,13 +10,24 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// outageFigures returns how many messages ended without an answer because of outages, and how long the longest lasted.
-func outageFigures(list []stats.Outage) (inDoubt uint64, longest time.Duration) {
+// inDoubt returns how many messages ended without an answer because of outages.
+func inDoubt(list []stats.Outage) (n uint64) {
 	for i := range list {
-		inDoubt += list[i].InDoubt
-		longest = max(longest, list[i].Length())
+		n += list[i].InDoubt
 	}
-	return inDoubt, longest
+	return n
+}
+
+// longestOutage returns how long the longest outage lasted. It is false if there was one without an end.
+func longestOutage(list []stats.Outage) (longest time.Duration, ok bool) {
+	for i := range list {
+		length := list[i].Length()
+		if length == 0 {
+			return 0, false
+		}
+		longest = max(longest, length)
+	}
+	return longest, true
 }
 
 // longestRecovery returns the longest time that the load took to recover from an outage. It is false if there was an
@@ -113,13 +124,13 @@ func notBack(s *stats.Summary, add func(string, ...any)) {
 
 // aboutOutages adds remarks on the effects of outages on the other figures.
 func (r *run) aboutOutages(s *stats.Summary, add func(string, ...any)) {
-	inDoubt, _ := outageFigures(s.Outages)
+	n := inDoubt(s.Outages)
 	switch {
-	case inDoubt > 0 && s.Total.Resent > 0:
+	case n > 0 && s.Total.Resent > 0:
 		add("messages in doubt after outages, which the broker may have or not: %d; messages were sent again %d times, and "+
-			"%d are unconfirmed", inDoubt, s.Total.Resent, s.Total.Unconfirmed)
-	case inDoubt > 0:
-		add("messages in doubt after outages, which the broker may have or not: %d; they are counted as unconfirmed", inDoubt)
+			"%d are unconfirmed", n, s.Total.Resent, s.Total.Unconfirmed)
+	case n > 0:
+		add("messages in doubt after outages, which the broker may have or not: %d; they are counted as unconfirmed", n)
 	}
 	if s.Missing > 0 && len(s.Outages) > 0 && slices.ContainsFunc(r.subs, func(s *subscription) bool {
 		return s.destination.Kind == driver.Topic && !slices.ContainsFunc(s.consumers,

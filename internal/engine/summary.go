@@ -138,8 +138,7 @@ func (r *run) problems(s *stats.Summary) {
 	if s.Err != nil {
 		addError(s, s.Err, "")
 	}
-	inDoubt, _ := outageFigures(s.Outages)
-	inDoubt = min(inDoubt, s.Total.Unconfirmed)
+	inDoubt := min(inDoubt(s.Outages), s.Total.Unconfirmed)
 	for _, f := range []struct {
 		n    uint64
 		what string

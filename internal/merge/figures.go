@@ -2,6 +2,7 @@ package merge
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/perfmq/perfmq/pkg/result"
@@ -15,17 +16,36 @@ type scope struct {
 	latencies *result.Latencies
 }
 
-// ofGroup makes it that of a group of a step. It is false if rows have no figures of the group, of which only the first
-// ones have names.
-func (s *scope) ofGroup(at *result.Step, step *plannedStep, name string) bool {
-	i := slices.IndexFunc(at.Groups, func(g result.Group) bool { return g.Name == name })
-	k := slices.IndexFunc(step.Groups, func(g plannedGroup) bool { return g.Name == name })
-	if i < 0 || k < 0 || k >= result.MaxRowGroups {
+// ofGroup makes it that of a group of a step, or of all steps that have it. It is false if the results do not tell the
+// figures of the group.
+func (s *scope) ofGroup(m *result.Result, plan *planned, step *plannedStep, name string) bool {
+	if !plan.inRows(name) {
 		return false
 	}
-	g := &at.Groups[i]
-	*s = scope{total: &g.Counts, measured: &g.Measured, latencies: &g.Latencies}
-	return true
+	sum, known := result.Group{Name: name}, false
+	for i := range plan.Steps {
+		p := &plan.Steps[i]
+		at := stepOf(m, p.Name)
+		if !p.has(name) || at == nil || step != nil && p.Name != step.Name {
+			continue
+		}
+		g, ok := p.groupOf(at, name)
+		if !ok || sum.Add(&g) != nil {
+			return false
+		}
+		known = true
+	}
+	*s = scope{total: &sum.Counts, measured: &sum.Measured, latencies: &sum.Latencies}
+	return known
+}
+
+// groupOf returns the figures of a group in a step. Results do not list a group that is all of its step.
+func (p *plannedStep) groupOf(at *result.Step, name string) (result.Group, bool) {
+	if i := slices.IndexFunc(at.Groups, func(g result.Group) bool { return g.Name == name }); i >= 0 {
+		return at.Groups[i], true
+	}
+	all := result.Group{Name: name, Counts: at.Counts, Measured: at.Counts, Latencies: at.Latencies}
+	return all, p.is(name) && p.Warmup == ""
 }
 
 // values are the values of metrics by name, in the units that thresholds have them in. A metric without a value is not
@@ -103,15 +123,24 @@ func (f values) whole(m *result.Result) {
 	}
 }
 
-// reconnections adds the outages: those of several hosts that were at the same time are one.
+// reconnections adds the outages: those of several hosts that were at the same time are one. How long the longest was
+// is not known if one had no end.
 func (f values) reconnections(list []result.Outage) {
 	var times []span
 	var inDoubt uint64
+	endless := false
 	for i := range list {
-		times = append(times, span{list[i].Host, list[i].Time, list[i].Length})
+		length := list[i].Length
+		if length == 0 {
+			length, endless = math.MaxInt64-list[i].Time, true
+		}
+		times = append(times, span{list[i].Host, list[i].Time, length})
 		inDoubt += list[i].InDoubt
 	}
 	f.spans("outage", times)
+	if endless {
+		delete(f, "outage.max")
+	}
 	f["in_doubt"] = float64(inDoubt)
 	if !slices.ContainsFunc(list, func(o result.Outage) bool { return o.Recovered == 0 }) {
 		f["recovery.max"] = 0
@@ -122,11 +151,15 @@ func (f values) reconnections(list []result.Outage) {
 }
 
 // stalls adds the stalls that began in the time from one moment to another and did not end in a warm-up: stalls of
-// several hosts at the same time are one.
-func (f values) stalls(list []result.Stall, from, to int64) {
+// several hosts at the same time are one. Where results do not list all stalls, their number and the longest are not
+// known.
+func (f values) stalls(m *result.Result, from, to int64) {
+	if m.MoreStalls > 0 {
+		return
+	}
 	var times []span
-	for i := range list {
-		if s := &list[i]; !s.Warmup && s.Time >= from && s.Time <= to {
+	for i := range m.Stalls {
+		if s := &m.Stalls[i]; !s.Warmup && s.Time >= from && s.Time <= to {
 			times = append(times, span{s.Host, s.Time, s.Length})
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // Stalls of several hosts at the same time are one; those of a warm-up and of another step do not count.
 func TestStallsOfHosts(t *testing.T) {
 	f := values{}
-	f.stalls([]result.Stall{
+	f.stalls(&result.Result{Stalls: []result.Stall{
 		{Host: "a", Time: 100, Length: 50},
 		{Host: "b", Time: 120, Length: 10},
 		{Host: "c", Time: 140, Length: 40},
@@ -19,19 +19,64 @@ func TestStallsOfHosts(t *testing.T) {
 		{Host: "a", Time: 500, Length: 7},
 		{Time: 300, Length: 90, Warmup: true},
 		{Time: 5000, Length: 900},
-	}, 0, 1000)
+	}}, 0, 1000)
 	require.Equal(t, values{"stall.count": 3, "stall.max": 50}, f)
 	f = values{}
-	f.reconnections([]result.Outage{{Host: "a", Time: 10, Length: 5, InDoubt: 2}, {Host: "b", Time: 12, Length: 30, InDoubt: 3}, {Time: 90}})
+	f.reconnections([]result.Outage{{Host: "a", Time: 10, Length: 5, InDoubt: 2}, {Host: "b", Time: 12, Length: 30, InDoubt: 3}, {Time: 90, Length: 7}})
 	require.Equal(t, values{"outage.count": 2, "outage.max": 30, "in_doubt": 5}, f)
+	f = values{} // the outage of one host has no end: that of the other is of the same time, and the longest is not known
+	f.reconnections([]result.Outage{{Host: "a", Time: 10}, {Host: "b", Time: 500, Length: 30}})
+	require.Equal(t, values{"outage.count": 1, "in_doubt": 0}, f)
 	f = values{} // two hosts that each tell a stall of sends from one of receipts
-	f.stalls([]result.Stall{
+	f.stalls(&result.Result{Stalls: []result.Stall{
 		{Host: "a", Time: 200, Length: 200}, {Host: "a", Time: 300, Length: 200}, {Host: "b", Time: 201, Length: 200}, {Host: "b", Time: 301, Length: 200},
-	}, 0, 1000)
+	}}, 0, 1000)
 	require.Equal(t, values{"stall.count": 2, "stall.max": 200}, f)
 	f = values{}
-	f.stalls(nil, 0, 1000)
+	f.stalls(&result.Result{}, 0, 1000)
 	require.Equal(t, values{"stall.count": 0, "stall.max": 0}, f)
+	f = values{}
+	f.stalls(&result.Result{Stalls: []result.Stall{{Time: 1, Length: 2}}, MoreStalls: 3}, 0, 1000)
+	require.Empty(t, f, "what is not listed may be of the same time, or longer")
+}
+
+// TestGroupOfSteps: a group has figures over the steps that have it, as far as results tell them: those of the first
+// eight groups of the plan, wherever they stand in a step.
+func TestGroupOfSteps(t *testing.T) {
+	counts := func(n uint64) result.Counts { return result.Counts{Producers: &result.Producers{Sent: n}} }
+	group := func(name string, n uint64) result.Group {
+		return result.Group{Name: name, Counts: counts(n), Measured: counts(n - 1)}
+	}
+	m := &result.Result{Steps: []result.Step{
+		{Name: "both", Groups: []result.Group{group("a", 10), group("b", 20)}},
+		{Name: "one", Counts: counts(500)},
+		{Name: "last", Groups: []result.Group{group("i", 7), group("b", 30)}},
+	}}
+	plan := &planned{Steps: []plannedStep{
+		{Name: "both", Groups: []plannedGroup{{Name: "a"}, {Name: "b"}}},
+		{Name: "one", Groups: []plannedGroup{{Name: "b"}}},
+		{Name: "unseen", Groups: []plannedGroup{{Name: "c"}, {Name: "d"}, {Name: "e"}, {Name: "f"}, {Name: "g"}, {Name: "h"}}},
+		{Name: "last", Groups: []plannedGroup{{Name: "i"}, {Name: "b"}}},
+	}}
+	for _, c := range []struct {
+		step, group string
+		sent        float64 // after the warm-up
+	}{{"", "a", 9}, {"", "b", 548}, {"last", "b", 29}, {"last", "i", -1}, {"", "i", -1}, {"", "c", -1}} {
+		var step *plannedStep
+		for i := range plan.Steps {
+			if plan.Steps[i].Name == c.step {
+				step = &plan.Steps[i]
+			}
+		}
+		s := scope{}
+		ok := s.ofGroup(m, plan, step, c.group)
+		require.Equal(t, c.sent >= 0, ok, c)
+		if ok {
+			require.InDelta(t, c.sent, s.figures()["sent"], 0, c)
+		}
+	}
+	plan.Steps[1].Warmup = "1s"
+	require.False(t, new(scope).ofGroup(m, plan, nil, "b"), "what was due in the warm-up of its own step is not known")
 }
 
 // The lowest and highest rates are of the seconds in which all hosts measured, by one clock, also if these began

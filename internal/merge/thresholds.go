@@ -172,9 +172,9 @@ func (j *judging) figures(step *plannedStep, group string) values {
 	if m.Figures != nil {
 		s.averages = m.Figures.Averages
 	}
-	var at *result.Step
 	if step != nil {
-		if at = stepOf(m, step.Name); at == nil {
+		at := stepOf(m, step.Name)
+		if at == nil {
 			return nil
 		}
 		if !whole {
@@ -185,8 +185,8 @@ func (j *judging) figures(step *plannedStep, group string) values {
 	if step != nil {
 		rows.step, rows.read = step.Name, step.reads()
 	}
-	if group != "" && (step == nil || !step.is(group)) {
-		if at == nil || !s.ofGroup(at, step, group) {
+	if group != "" && !j.plan.alone(step, group) {
+		if !s.ofGroup(m, j.plan, step, group) {
 			return nil
 		}
 		rows.of = groupIn(group)
@@ -199,7 +199,7 @@ func (j *judging) figures(step *plannedStep, group string) values {
 	}
 	f.testers(j.parts, rows.step)
 	if j.plan.Stalls != "" {
-		f.stalls(m.Stalls, from, to)
+		f.stalls(m, from, to)
 	}
 	if whole {
 		f.whole(m)
@@ -256,6 +256,32 @@ func (p *plannedStep) scope(at *result.Step) scope {
 		s.measured = &at.Counts
 	}
 	return s
+}
+
+func (p *plannedStep) has(group string) bool {
+	return slices.ContainsFunc(p.Groups, func(g plannedGroup) bool { return g.Name == group })
+}
+
+// inRows tells whether rows have figures of the group under its name: they have those of the first groups of the plan.
+func (p *planned) inRows(group string) bool {
+	var names []string
+	for i := range p.Steps {
+		for _, g := range p.Steps[i].Groups {
+			if !slices.Contains(names, g.Name) {
+				names = append(names, g.Name)
+			}
+		}
+	}
+	i := slices.Index(names, group)
+	return i >= 0 && i < result.MaxRowGroups
+}
+
+// alone tells whether the group is all of the step, or of all steps.
+func (p *planned) alone(step *plannedStep, group string) bool {
+	if step != nil {
+		return step.is(group)
+	}
+	return !slices.ContainsFunc(p.Steps, func(s plannedStep) bool { return !s.is(group) })
 }
 
 // is tells whether the group is all of the step.

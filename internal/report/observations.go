@@ -127,6 +127,10 @@ func stalled(s *stats.Summary, add adder) {
 				text += fmt.Sprintf("; every %s", seconds(period))
 			}
 		}
+		if s.Stalls.More > 0 {
+			text += fmt.Sprintf("; among the first %d stalls, of %d", len(s.Stalls.List),
+				uint64(len(s.Stalls.List))+s.Stalls.More)
+		}
 		add("stall", side.of.String(), uint64(len(list)), moments[:min(len(moments), maxMoments)], "%s", text)
 	}
 }

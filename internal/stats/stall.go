@@ -35,6 +35,7 @@ func (s *Stall) End() time.Duration { return s.Start + s.Length }
 type Stalls struct {
 	Limit time.Duration // shortest; 0 if stalls were not looked for
 	List  []Stall       // in the order of their starts, the first ones
+	More  uint64        // that are not in the list
 	Count uint64        // of all that ended after the warm-up
 	Max   time.Duration // the longest of these
 }
@@ -49,6 +50,8 @@ func (s *Stalls) add(stall Stall) {
 	}
 	if len(s.List) < maxStalls {
 		s.List = append(s.List, stall)
+	} else {
+		s.More++
 	}
 }
 

@@ -137,6 +137,13 @@ func (r *Result) merge(part *Result) (err error) {
 	if r.Missing, err = addKnown(r.Missing, part.Missing); err != nil {
 		return err
 	}
+	if err := addTo(&r.MoreStalls, part.MoreStalls); err != nil {
+		return err
+	}
+	if part.MoreStalls > 0 && len(part.Parts) < 2 {
+		r.Outcome.Warnings = append(r.Outcome.Warnings, fmt.Sprintf("%s: %d stalls are not listed, beside the first %d",
+			part.name(), part.MoreStalls, len(part.Stalls)))
+	}
 	for name, n := range part.Protocol {
 		sum := r.Protocol[name]
 		if err := addTo(&sum, n); err != nil {
@@ -239,16 +246,17 @@ func (s *Step) mergeGroups(part []Group) error {
 			s.Groups = append(s.Groups, Group{Name: from.Name})
 			at = len(s.Groups) - 1
 		}
-		to := &s.Groups[at]
-		err := errors.Join(
-			addTo(&to.Due, from.Due), to.Counts.add(&from.Counts), to.Measured.add(&from.Measured),
-			to.Latencies.add(&from.Latencies),
-		)
-		if err != nil {
+		if err := s.Groups[at].Add(from); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Add adds the figures of the same group elsewhere.
+func (g *Group) Add(other *Group) error {
+	return errors.Join(addTo(&g.Due, other.Due), g.Counts.add(&other.Counts), g.Measured.add(&other.Measured),
+		g.Latencies.add(&other.Latencies))
 }
 
 // mergedExamples is how many examples of one kind a merged result keeps.

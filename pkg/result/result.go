@@ -113,8 +113,10 @@ type Result struct {
 	Commands []Command `json:"commands,omitempty"`
 	// Workers are the totals of each producer and consumer.
 	Workers []Worker `json:"workers,omitempty"`
-	// Stalls are the times in which the broker stood still, the first thousand.
+	// Stalls are the times in which the broker stood still, the first thousand of each host.
 	Stalls []Stall `json:"stalls,omitempty"`
+	// MoreStalls is how many further ones there were.
+	MoreStalls uint64 `json:"moreStalls,omitempty"`
 	// Outages are the times in which workers had lost their connections, of a run that opens them again.
 	Outages []Outage `json:"outages,omitempty"`
 	// Spreads tell how evenly the workers of each group worked.

@@ -1,0 +1,23 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// TestLongestOutage: of outages of which one has no end, nobody knows how long the longest lasted.
+func TestLongestOutage(t *testing.T) {
+	ended := []stats.Outage{{Confirmed: 3 * time.Second, Received: 2 * time.Second}, {Received: 4 * time.Second}}
+	longest, ok := longestOutage(ended)
+	require.True(t, ok)
+	require.Equal(t, 4*time.Second, longest)
+	_, ok = longestOutage(append(ended, stats.Outage{}))
+	require.False(t, ok)
+	longest, ok = longestOutage(nil)
+	require.True(t, ok, "there was none")
+	require.Zero(t, longest)
+}
