@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,8 +30,8 @@ func (a *app) compareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare [flags] DIR DIR...",
 		Short: "Compare results: what changed, and is it more than chance?", GroupID: groupOther,
-		Long: `Compare results of --result with the first one. A DIR is a result, or a folder whose folders are results:
-repeats of one run.
+		Long: `Compare results of --result with the first one. A DIR is a result, a folder whose folders are results: repeats of
+one run, or a sweep, of which each cell is compared. Of searches (--find-max) it is the rate that was found.
 
 Each figure is the median of the repeats with its 95% confidence interval, or with their range if they are fewer than
 six. A difference is reported if the Mann-Whitney U test finds one at a level of 5% for all figures together (Holm);
@@ -76,7 +77,7 @@ func (a *app) compare(paths []string, in *comparison) error {
 	if unlike := compare.Unlike(differences); len(unlike) > 0 && !in.unlike {
 		for _, d := range unlike {
 			errs = append(errs, &plan.Mistake{
-				Text: fmt.Sprintf("the plans differ in %s: %s", d.Name, strings.Join(d.Values, " | ")),
+				Text: fmt.Sprintf("the plans%s differ in %s: %s", ofCell(d.Cell), d.Name, strings.Join(d.Values, " | ")),
 				Hint: "compare runs of one plan, or add --unlike",
 			})
 		}
@@ -152,6 +153,14 @@ func readSets(paths []string) (sets []compare.Set, errs []error) {
 		names[s.Name]++
 		sets = append(sets, s)
 	}
+	if len(errs) == 0 && slices.ContainsFunc(sets, func(s compare.Set) bool {
+		return (len(s.Cells) > 0) != (len(sets[0].Cells) > 0)
+	}) {
+		errs = append(errs, &plan.Mistake{
+			Text: "a sweep with several cells compares with another sweep alone",
+			Hint: "name the folder of one of its cells",
+		})
+	}
 	for i := range sets {
 		if names[sets[i].Name] > 1 {
 			sets[i].Name = paths[i]
@@ -160,10 +169,21 @@ func readSets(paths []string) (sets []compare.Set, errs []error) {
 	return sets, errs
 }
 
+// ofCell names a cell of a sweep behind what is told of it.
+func ofCell(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " of " + name
+}
+
 // clean makes texts of results safe to print.
 func (a *app) clean(sets []compare.Set, differences []compare.Difference) {
 	for i := range sets {
 		sets[i].Name = a.secrets.Line(sets[i].Name)
+		for k := range sets[i].Cells {
+			sets[i].Cells[k].Name = a.secrets.Line(sets[i].Cells[k].Name)
+		}
 		for _, r := range sets[i].Failed {
 			for k := range r.Outcome.Problems {
 				r.Outcome.Problems[k] = a.secrets.Line(r.Outcome.Problems[k])
@@ -172,7 +192,7 @@ func (a *app) clean(sets []compare.Set, differences []compare.Difference) {
 	}
 	for i := range differences {
 		d := &differences[i]
-		d.Name = a.secrets.Line(d.Name)
+		d.Name, d.Cell = a.secrets.Line(d.Name), a.secrets.Line(d.Cell)
 		for k := range d.Values {
 			d.Values[k] = a.secrets.Line(d.Values[k])
 		}
@@ -241,14 +261,15 @@ func (a *app) judgeLimits(limits []compare.Limit, sets []compare.Set, rows []com
 				exceeded, err := l.Exceeded(&rows[r], i)
 				switch {
 				case err != nil:
-					a.errors.print(&plan.Mistake{
-						Text: "--fail-if " + err.Error(),
-						Hint: fmt.Sprintf("repeat the runs: %d of each are enough", compare.Enough(len(rows))),
-					})
+					hint := fmt.Sprintf("repeat the runs: %d of each are enough", compare.Enough(len(rows)))
+					if errors.Is(err, compare.ErrBound) {
+						hint = "search on a machine on which the tester is not the limit"
+					}
+					a.errors.print(&plan.Mistake{Text: "--fail-if " + err.Error() + ofCell(rows[r].Cell), Hint: hint})
 					a.status = exitUsage
 				case exceeded:
-					a.errors.print(&plan.Mistake{Text: fmt.Sprintf("--fail-if %s: %s changed by %s", l.Text, sets[i].Name,
-						rows[r].Cells[i].String())})
+					a.errors.print(&plan.Mistake{Text: fmt.Sprintf("--fail-if %s: %s%s changed by %s", l.Text, sets[i].Name,
+						ofCell(rows[r].Cell), rows[r].Cells[i].String())})
 					if a.status == exitOK {
 						a.status = exitThreshold
 					}

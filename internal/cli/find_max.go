@@ -28,7 +28,6 @@ const (
 	searchWarmup     = time.Second
 	searchMaxPending = 1000 // high enough that the broker is the limit
 	holdTimes        = 3    // the found rate is held for so many loads
-	searchFile       = "search.json"
 )
 
 // maxFinder is a search for the highest rate: a sequence of loads with different rates.
@@ -168,7 +167,7 @@ func (f *maxFinder) probe(_ context.Context, rate float64, hold bool) (search.Po
 	f.tried++
 	dir := ""
 	if f.dir != "" {
-		dir = filepath.Join(f.dir, fmt.Sprintf("%03d-%s", f.tried, text))
+		dir = filepath.Join(f.dir, search.Folder(f.tried, rate))
 	}
 	e, err := f.run(text, hold, f.demands, dir)
 	if err != nil {
@@ -295,7 +294,7 @@ func (f *maxFinder) write(found *search.Found, asked []string) error {
 	}
 	text = append(safetext.JSON(text), '\n')
 	if f.dir != "" {
-		if err := os.WriteFile(filepath.Join(f.dir, searchFile), text, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(f.dir, search.File), text, 0o600); err != nil {
 			return fmt.Errorf("write --result: %w", bare(err))
 		}
 	}

@@ -27,7 +27,7 @@ func TestFindNothing(t *testing.T) {
 	require.Equal(t, exitThreshold, r.status, r.stderr)
 	assert.Contains(t, r.stdout, "--- FIND-MAX: the highest rate at which ack.p50 < 5ms, completed.avg >= 99% of target, delay.p99 < 100ms\n")
 	assert.Regexp(t, `^error: not even 1 msg/s keeps the demands: ack.p50 < 5ms: `, r.stderr)
-	text, err := os.ReadFile(filepath.Join(dir, searchFile))
+	text, err := os.ReadFile(filepath.Join(dir, search.File))
 	require.NoError(t, err)
 	var found search.Found
 	require.NoError(t, json.Unmarshal(text, &found))
@@ -37,7 +37,7 @@ func TestFindNothing(t *testing.T) {
 	again := call(nil, args...)
 	assert.Equal(t, exitUsage, again.status)
 	assert.Contains(t, again.stderr, "the folder is not empty")
-	kept, err := os.ReadFile(filepath.Join(dir, searchFile))
+	kept, err := os.ReadFile(filepath.Join(dir, search.File))
 	require.NoError(t, err)
 	assert.Equal(t, string(text), string(kept))
 }

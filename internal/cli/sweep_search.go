@@ -63,7 +63,7 @@ func noteFound(r *sweep.Run, found *search.Found, status int) {
 	}
 	r.Limits, r.Figures = []sweep.Limit{limitOf(found)}, nil
 	r.NotHeld = status != exitOK || !found.Held
-	r.AtLeast = !r.NotHeld && (found.Above == 0 || found.Failed.Tester)
+	r.AtLeast = !r.NotHeld && found.AtLeast()
 	if !r.NotHeld {
 		r.Figures = map[string]float64{sweep.Found: found.Rate}
 	}

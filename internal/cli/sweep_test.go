@@ -551,12 +551,12 @@ duration: 300ms
 	require.Empty(t, s.Runs[1].Figures, "nothing was found")
 	require.True(t, s.Runs[1].NotHeld)
 	require.Contains(t, got.stdout, "--- options.latency=30ms: no rate was held")
-	require.FileExists(t, filepath.Join(dir, s.Runs[1].Folder, searchFile))
+	require.FileExists(t, filepath.Join(dir, s.Runs[1].Folder, search.File))
 	var found struct {
 		Rate float64
 		Held bool
 	}
-	text, err := os.ReadFile(filepath.Join(dir, s.Runs[0].Folder, searchFile))
+	text, err := os.ReadFile(filepath.Join(dir, s.Runs[0].Folder, search.File))
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, &found))
 	require.Equal(t, found.Held, !s.Runs[0].NotHeld)
@@ -565,6 +565,10 @@ duration: 300ms
 		require.Contains(t, got.stdout, "--- SWEEP searches: ")
 		require.Regexp(t, `(?m)^ *30ms +0 \(1 failed\) +-$`, got.stdout)
 		require.NotContains(t, got.stdout, "worst: ", "one cell has a rate")
+		compared := call(nil, "compare", dir, dir)
+		require.Equal(t, exitOK, compared.status, compared.stderr)
+		require.Regexp(t, `(?m)^options.latency=1ms found .*too few repeats to tell`, compared.stdout)
+		require.Contains(t, compared.stdout, " options.latency=30ms: no search found a rate; the first: no rate was held: ")
 	}
 
 	got = call(nil, "run", write(t, "steps.yaml", strings.Replace(twoSteps, "groups:", "search: {from: 5}\ngroups:", 1)))

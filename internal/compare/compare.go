@@ -15,9 +15,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"golang.org/x/perf/benchmath"
 
+	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -26,11 +28,16 @@ const (
 	confidence = 0.95
 )
 
-// Set is one side of a comparison: the repeats of a run.
+// Set is one side of a comparison: the repeats of a run or of a search, or of each cell of a sweep.
 type Set struct {
 	Name    string
 	Results []*result.Result
 	Failed  []*result.Result // see [Set.Sift]
+	// Cells are those of a sweep, by their names; then Results and Failed are of all cells, when they have been sifted.
+	Cells []Set
+
+	key      string                    // of a cell: its name as the sweep has it
+	searches map[*result.Result]Search // of which a result is that of the load that was held
 }
 
 // Verdict is the outcome of a comparison.
@@ -42,6 +49,7 @@ const (
 	Better  Verdict = "better"
 	Worse   Verdict = "worse"
 	TooFew  Verdict = "too few repeats to tell"
+	Bound   Verdict = "not to be told: a rate is the least that it may be"
 	Unknown Verdict = "" // a side does not have the figure, or it is the first set, which the others are held against
 )
 
@@ -58,31 +66,38 @@ type Cell struct {
 	// Change is the change of the median from the first set's, as a fraction of that.
 	Change float64 `json:"change"`
 	// P is the probability of a difference like this, or larger, between sets of the same broker.
-	P       float64 `json:"p"`
+	P float64 `json:"p"`
+	// AtLeast: a search of the set had the tester as its limit, so that the true median may be higher.
+	AtLeast bool    `json:"atLeast,omitempty"`
 	Verdict Verdict `json:"verdict,omitempty"`
 }
 
 // Row is a figure of all sets; Cells has one for each.
 type Row struct {
 	Metric Metric `json:"-"`
-	Name   string `json:"metric"`
-	Unit   string `json:"unit"`
-	Cells  []Cell `json:"cells"`
+	// Cell is the cell of a sweep.
+	Cell  string `json:"cell,omitempty"`
+	Name  string `json:"metric"`
+	Unit  string `json:"unit"`
+	Cells []Cell `json:"cells"`
 }
 
-// Sets compares each of the sets with the first one by those metrics. A metric that no result has is left out.
+// Sets compares each of the sets with the first one by those metrics, cell by cell if they are sweeps. A metric that no
+// result has is left out.
 func Sets(sets []Set, metrics []Metric) []Row {
 	var rows []Row
-	for _, m := range metrics {
-		row := Row{Metric: m, Name: m.Name, Unit: m.Unit.String()}
-		known := false
-		for i := range sets {
-			c := newCell(&sets[i], &m)
-			known = known || len(c.Values) > 0
-			row.Cells = append(row.Cells, c)
-		}
-		if known {
-			rows = append(rows, row)
+	for _, of := range cellsOf(sets) {
+		for _, m := range metrics {
+			row := Row{Metric: m, Cell: of.name, Name: m.Name, Unit: m.Unit.String()}
+			known := false
+			for i := range of.sets {
+				c := newCell(&of.sets[i], &m)
+				known = known || len(c.Values) > 0
+				row.Cells = append(row.Cells, c)
+			}
+			if known {
+				rows = append(rows, row)
+			}
 		}
 	}
 	for i := 1; i < len(sets); i++ {
@@ -91,10 +106,20 @@ func Sets(sets []Set, metrics []Metric) []Row {
 	return rows
 }
 
+// value returns the figure of a result of the set. Searches have their rate alone: other figures are of that rate, which
+// is another one in each search.
+func (s *Set) value(m *Metric, r *result.Result) (v float64, ok bool) {
+	if of, is := s.searches[r]; is {
+		return of.Rate, of.Held && m.Name == sweep.Found
+	}
+	return m.of(r)
+}
+
 func newCell(s *Set, m *Metric) (c Cell) {
 	for _, r := range s.Results {
-		if v, ok := m.of(r); ok {
+		if v, ok := s.value(m, r); ok {
 			c.Values = append(c.Values, v)
+			c.AtLeast = c.AtLeast || s.searches[r].AtLeast
 		}
 	}
 	if len(c.Values) == 0 {
@@ -142,6 +167,11 @@ func judge(rows []Row, i int) {
 			c.Verdict = TooFew
 		case !rejected || c.Median == a.Median:
 			c.Verdict = Same
+			if a.AtLeast || c.AtLeast {
+				c.Verdict = Bound
+			}
+		case c.Median > a.Median && a.AtLeast, c.Median < a.Median && c.AtLeast: // the other may be as high
+			c.Verdict = Bound
 		case c.Median > a.Median == row.Metric.Higher:
 			c.Verdict = Better
 		default:
@@ -171,3 +201,6 @@ func Enough(metrics int) int {
 
 // String returns the change as text: +12.3%.
 func (c *Cell) String() string { return fmt.Sprintf("%+.1f%%", 100*c.Change) }
+
+// title names a row: the cell, if there is one, and the metric.
+func (r *Row) title() string { return strings.TrimSpace(r.Cell + " " + r.Name) }

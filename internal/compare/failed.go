@@ -24,6 +24,10 @@ func Failed(r *result.Result) string {
 
 // Sift takes the results of failed runs out of a set. If all have failed they stay.
 func (s *Set) Sift() {
+	if len(s.Cells) > 0 {
+		s.siftCells()
+		return
+	}
 	var good []*result.Result
 	s.Failed = nil
 	for _, r := range s.Results {
@@ -41,18 +45,34 @@ func (s *Set) Sift() {
 // left tells whether the results of failed runs were taken out.
 func (s *Set) left() bool { return len(s.Failed) > 0 && Failed(s.Results[0]) == "" }
 
-// Notes says of each set with failed runs how many there are, and whether their figures are left out.
+// Notes says of each set, or each cell of it, with failed runs how many there are, and whether their figures are left
+// out; and which cells a set does not have.
 func Notes(sets []Set) (notes []string) {
-	for i := range sets {
-		s := &sets[i]
-		if len(s.Failed) == 0 {
-			continue
+	for _, c := range cellsOf(sets) {
+		for i := range c.sets {
+			s := c.sets[i]
+			if c.name != "" {
+				s.Name = sets[i].Name + " " + c.name
+			}
+			if len(s.Results) == 0 && len(s.Failed) == 0 {
+				notes = append(notes, s.Name+": the sweep has no such cell")
+			}
+			notes = append(notes, s.notes()...)
 		}
+	}
+	return notes
+}
+
+func (s *Set) notes() (notes []string) {
+	if len(s.Failed) > 0 {
 		why := Failed(s.Failed[0])
+		_, search := s.searches[s.Failed[0]]
 		switch n, all := len(s.Failed), len(s.Results); {
 		case s.left():
 			notes = append(notes, fmt.Sprintf("%s: %d of %d runs are left out, as they failed; the first: %s",
 				s.Name, n, n+all, why))
+		case search:
+			notes = append(notes, fmt.Sprintf("%s: no search found a rate; the first: %s", s.Name, why))
 		case n == 1:
 			notes = append(notes, fmt.Sprintf("%s: the run failed, and its figures are those of a failed run: %s", s.Name, why))
 		default:

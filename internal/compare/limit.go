@@ -63,13 +63,24 @@ func (l *Limit) Exceeded(row *Row, i int) (bool, error) {
 	case TooFew:
 		return false, fmt.Errorf("%s: %w: %d and %d repeats are too few", l.Text, ErrCannotTell, len(row.Cells[0].Values),
 			len(c.Values))
+	case Bound:
+		return false, l.bound()
 	case Unknown:
 		return false, fmt.Errorf("%s: %w: a side has no such figure", l.Text, ErrCannotTell)
 	case Same:
 		return false, nil
 	}
+	exceeded := c.Change > l.Change
 	if l.Change < 0 {
-		return c.Change < l.Change, nil
+		exceeded = c.Change < l.Change
 	}
-	return c.Change > l.Change, nil
+	if bounds := c.AtLeast || row.Cells[0].AtLeast; bounds && !exceeded && c.Change*l.Change > 0 {
+		return false, l.bound() // the true change is larger
+	}
+	return exceeded, nil
 }
+
+// ErrBound is in the error for a limit that cannot be judged since the tester was the limit of a search.
+var ErrBound = errors.New("a rate is the least that it may be")
+
+func (l *Limit) bound() error { return fmt.Errorf("%s: %w: %w", l.Text, ErrCannotTell, ErrBound) }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -20,7 +21,7 @@ type Metric struct {
 
 // Usual are the names of the metrics that are compared if none are named.
 func Usual() []string {
-	return []string{"completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99", "transfer.p99"}
+	return []string{sweep.Found, "completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99", "transfer.p99"}
 }
 
 // Metrics returns all metrics. Rates are averages of the measured time, from the end of the warm-up to the end of the
@@ -79,7 +80,7 @@ func Metrics() []Metric {
 			})
 		}
 	}
-	return list
+	return append(list, found())
 }
 
 // Find returns the metric of a name.

@@ -66,13 +66,13 @@ func TestRecordedRuns(t *testing.T) {
 // recordRuns writes the usual figures of the results in the folders of dir.
 func recordRuns(t *testing.T, dir string) {
 	t.Helper()
-	lines := [][]string{append([]string{"broker"}, compare.Usual()...)}
+	lines := [][]string{append([]string{"broker"}, ofLoads()...)}
 	for _, name := range []string{"fast", "slow", "artemis"} {
 		set, err := compare.Read(filepath.Join(dir, name))
 		require.NoError(t, err)
 		for _, r := range set.Results {
 			line := []string{name}
-			for _, m := range metrics(t, compare.Usual()...) {
+			for _, m := range metrics(t, ofLoads()...) {
 				value := ""
 				if rows := compare.Sets([]compare.Set{{Results: []*result.Result{r}}}, []compare.Metric{m}); len(rows) == 1 {
 					value = fmt.Sprintf("%.1f", rows[0].Cells[0].Median)
@@ -88,6 +88,9 @@ func recordRuns(t *testing.T, dir string) {
 	require.NoError(t, f.Close())
 }
 
+// ofLoads are the usual metrics without that of searches.
+func ofLoads() []string { return compare.Usual()[1:] }
+
 // readRuns returns the recorded runs by broker, as results that have these figures and no other.
 func readRuns(t *testing.T) map[string][]*result.Result {
 	t.Helper()
@@ -96,7 +99,7 @@ func readRuns(t *testing.T) map[string][]*result.Result {
 	defer f.Close()
 	lines, err := csv.NewReader(f).ReadAll()
 	require.NoError(t, err)
-	require.Equal(t, append([]string{"broker"}, compare.Usual()...), lines[0])
+	require.Equal(t, append([]string{"broker"}, ofLoads()...), lines[0])
 	runs := map[string][]*result.Result{}
 	for _, line := range lines[1:] {
 		value := func(column int) *float64 {

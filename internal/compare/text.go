@@ -26,7 +26,7 @@ func Text(w io.Writer, sets []Set, rows []Row, differences []Difference) error {
 		if i == 0 {
 			b.WriteString("\nThe runs differ in:\n")
 		}
-		fmt.Fprintf(&b, "  %s %s: %s\n", d.Kind, d.Name, strings.Join(blanks(d.Values), " | "))
+		fmt.Fprintf(&b, "  %s: %s\n", d.title(), strings.Join(blanks(d.Values), " | "))
 	}
 	b.WriteString("\n")
 	for _, note := range Notes(sets) {
@@ -53,8 +53,7 @@ func Markdown(w io.Writer, sets []Set, rows []Row, differences []Difference) err
 	}
 	b.WriteString("\n")
 	for _, d := range differences {
-		fmt.Fprintf(&b, "- %s\n", safetext.Markdown(fmt.Sprintf("%s %s: %s", d.Kind, d.Name, strings.Join(blanks(d.Values),
-			" / "))))
+		fmt.Fprintf(&b, "- %s\n", safetext.Markdown(d.title()+": "+strings.Join(blanks(d.Values), " / ")))
 	}
 	for _, note := range Notes(sets) {
 		b.WriteString("\n" + safetext.Markdown(note) + "\n")
@@ -66,10 +65,18 @@ func Markdown(w io.Writer, sets []Set, rows []Row, differences []Difference) err
 	return err
 }
 
-// CSV writes a line for each figure of each set, with a line of names before them.
+// CSV writes a line for each figure of each set, with a line of names before them. Of sweeps the first column is the
+// cell.
 func CSV(w io.Writer, sets []Set, rows []Row) error {
 	c := csv.NewWriter(w)
-	_ = c.Write([]string{"metric", "unit", "set", "repeats", "median", "low", "high", "change_percent", "p", "verdict"})
+	sweeps := slices.ContainsFunc(rows, func(r Row) bool { return r.Cell != "" })
+	write := func(cell string, line []string) {
+		if sweeps {
+			line = append([]string{cell}, line...)
+		}
+		_ = c.Write(line)
+	}
+	write("cell", []string{"metric", "unit", "set", "repeats", "median", "low", "high", "change_percent", "p", "verdict"})
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 	for _, row := range rows {
 		for i := range row.Cells {
@@ -83,7 +90,7 @@ func CSV(w io.Writer, sets []Set, rows []Row) error {
 			} else {
 				line = append(line, number(100*cell.Change), number(cell.P), string(cell.Verdict))
 			}
-			_ = c.Write(line)
+			write(row.Cell, line)
 		}
 	}
 	c.Flush()
@@ -102,7 +109,7 @@ func table(sets []Set, rows []Row) [][]string {
 	list := [][]string{head}
 	for r := range rows {
 		row := &rows[r]
-		line := []string{row.Name}
+		line := []string{row.title()}
 		for i := range row.Cells {
 			c := &row.Cells[i]
 			line = append(line, row.value(c))
@@ -125,6 +132,9 @@ func (r *Row) value(c *Cell) string {
 		return "-"
 	}
 	text := r.Metric.Unit.Format(c.Median)
+	if c.AtLeast {
+		text = "at least " + text
+	}
 	if len(c.Values) > 1 && c.Median != 0 {
 		text += fmt.Sprintf(" (%+.0f%% %+.0f%%)", 100*(c.Low-c.Median)/c.Median, 100*(c.High-c.Median)/c.Median)
 	}
@@ -144,7 +154,7 @@ func Summary(sets []Set, rows []Row, i int) string {
 	few := false
 	for r := range rows {
 		c := &rows[r].Cells[i]
-		text := rows[r].Name
+		text := rows[r].title()
 		if c.Verdict == Better || c.Verdict == Worse {
 			text += " " + c.String()
 		}
@@ -160,6 +170,9 @@ func Summary(sets []Set, rows []Row, i int) string {
 	if few {
 		parts = append(parts, fmt.Sprintf("%s: %s; that takes %d runs of each", TooFew, strings.Join(of[TooFew], ", "),
 			Enough(len(rows))))
+	}
+	if len(of[Bound]) > 0 {
+		parts = append(parts, fmt.Sprintf("%s: %s", Bound, strings.Join(of[Bound], ", ")))
 	}
 	if len(parts) == 0 {
 		parts = []string{"no figure in common"}

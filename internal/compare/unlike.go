@@ -13,6 +13,8 @@ import (
 
 // Difference is something beside its figures in which a set is not like the first one.
 type Difference struct {
+	// Cell is the cell of a sweep, if all cells do not differ alike.
+	Cell string `json:"cell,omitempty"`
 	// Kind is "plan", "label", "version" or "machine".
 	Kind string `json:"kind"`
 	// Name is the setting, label, program or property.
@@ -22,8 +24,38 @@ type Difference struct {
 	Values []string `json:"values"`
 }
 
-// Differences returns the differences in plans, labels, versions and machines of the sets, or of the repeats of one.
-func Differences(sets []Set) []Difference {
+func (d *Difference) title() string { return strings.TrimSpace(d.Cell + " " + d.Kind + " " + d.Name) }
+
+// Differences returns the differences in plans, labels, versions and machines of the sets, or of the repeats of one. Of
+// sweeps they are those of the cells that all of them have.
+func Differences(sets []Set) (list []Difference) {
+	cells := slices.DeleteFunc(cellsOf(sets), func(c cell) bool { return c.name != "" && !c.everywhere() })
+	alike := func(a, b *Difference) bool {
+		return a.Kind == b.Kind && a.Name == b.Name && slices.Equal(a.Values, b.Values)
+	}
+	var all [][]Difference
+	for _, c := range cells {
+		all = append(all, differences(c.sets))
+	}
+	for i := range all {
+		for k := range all[i] {
+			d := all[i][k]
+			everywhere := !slices.ContainsFunc(all, func(other []Difference) bool {
+				return !slices.ContainsFunc(other, func(o Difference) bool { return alike(&o, &d) })
+			})
+			switch {
+			case !everywhere:
+				d.Cell = cells[i].name
+			case i > 0:
+				continue
+			}
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+func differences(sets []Set) []Difference {
 	var list []Difference
 	for _, kind := range []struct {
 		name string

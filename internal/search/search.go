@@ -5,9 +5,18 @@ package search
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 )
+
+// File is the name of the file with a [Found], in the folder of a search.
+const File = "search.json"
+
+// Folder is the name of the folder with the result of a point, the first being 1, in that of the search.
+func Folder(number int, rate float64) string {
+	return fmt.Sprintf("%03d-%s", number, strconv.FormatFloat(rate, 'f', -1, 64))
+}
 
 // Point is a rate that was tried.
 type Point struct {
@@ -57,6 +66,10 @@ type Found struct {
 	// Points are all that were tried, in order.
 	Points []Point `json:"points"`
 }
+
+// AtLeast tells whether the rate that was held is the least that it may be: the tester was the limit, or the search went
+// as far as it goes.
+func (f *Found) AtLeast() bool { return f.Held && (f.Above == 0 || f.Failed.Tester) }
 
 // ErrNothing says that not even the lowest rate was kept.
 var ErrNothing = errors.New("no rate keeps the demands")

@@ -1,0 +1,113 @@
+package compare
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/perfmq/perfmq/internal/search"
+	"github.com/perfmq/perfmq/internal/sweep"
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// Search is what a search came to.
+type Search struct {
+	Rate float64
+	Held bool // otherwise there is no rate
+	// AtLeast: the rate is the least that it may be, as the tester was the limit.
+	AtLeast bool
+}
+
+// maxSearch bounds the size of a file of a search, in bytes.
+const maxSearch = 16 << 20
+
+// found is the metric of searches.
+func found() Metric {
+	return Metric{
+		Name: sweep.Found, Unit: threshold.PerSecond, Higher: true,
+		of: func(*result.Result) (float64, bool) { return 0, false },
+	}
+}
+
+// readSearch reads the search in a folder, with the result of the load that it held the longest: its plan, but for the
+// rate, its labels, versions and machine. The error is [fs.ErrNotExist] if there is no search.
+func readSearch(dir string) (*result.Result, Search, error) {
+	path := filepath.Join(dir, search.File)
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, Search{}, err
+	}
+	if info.Size() > maxSearch {
+		return nil, Search{}, fmt.Errorf("%s is larger than %d bytes", search.File, maxSearch)
+	}
+	text, err := os.ReadFile(path) //nolint:gosec // in the user's folder
+	if err != nil {
+		return nil, Search{}, err
+	}
+	var f search.Found
+	if err := json.Unmarshal(text, &f); err != nil {
+		return nil, Search{}, fmt.Errorf("%s: %w", search.File, err)
+	}
+	if f.Held && f.Rate <= 0 {
+		return nil, Search{}, fmt.Errorf("%s: a rate of %v cannot have been held", search.File, f.Rate)
+	}
+	r, err := heldResult(dir, &f)
+	if err != nil {
+		return nil, Search{}, err
+	}
+	r.Complete, r.Outcome = true, result.Outcome{Success: f.Held}
+	if !f.Held {
+		r.Outcome.Problems = []string{"no rate was held"}
+		if f.Failed.Why != "" {
+			r.Outcome.Problems[0] += ": " + f.Failed.Why
+		}
+	}
+	return r, Search{Rate: f.Rate, Held: f.Held, AtLeast: f.AtLeast()}, nil
+}
+
+// heldResult returns the result of the last load by which a rate was held; an empty one if there is none.
+func heldResult(dir string, f *search.Found) (*result.Result, error) {
+	for i := len(f.Points) - 1; i >= 0; i-- {
+		p := &f.Points[i]
+		if !p.Hold || p.Kept != f.Held {
+			continue
+		}
+		r, err := result.Read(filepath.Join(dir, search.Folder(i+1, p.Rate)))
+		switch {
+		case errors.Is(err, result.ErrNoResult), errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		r.Rows = nil
+		r.Plan, err = withoutRate(r.Plan, p.Rate)
+		return r, err
+	}
+	return &result.Result{}, nil
+}
+
+// withoutRate takes that rate out of the groups of a plan: it is what the search has found, not what it was asked for.
+func withoutRate(text json.RawMessage, rate float64) (json.RawMessage, error) {
+	var plan map[string]any
+	if err := json.Unmarshal(text, &plan); err != nil {
+		return text, nil //nolint:nilerr // a result without a plan
+	}
+	steps, _ := plan["steps"].([]any)
+	for _, s := range steps {
+		step, _ := s.(map[string]any)
+		groups, _ := step["groups"].([]any)
+		for _, g := range groups {
+			group, _ := g.(map[string]any)
+			given, _ := group["rate"].(string)
+			if v, err := strconv.ParseFloat(given, 64); err == nil && v == rate {
+				delete(group, "rate")
+			}
+		}
+	}
+	return json.Marshal(plan)
+}

@@ -1,0 +1,180 @@
+package compare_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/compare"
+	"github.com/perfmq/perfmq/internal/search"
+	"github.com/perfmq/perfmq/internal/sweep"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// searched makes the folder of a search that held a rate; a negative one was not held, and above 1e6 the tester was the
+// limit of a thousandth of it.
+func searched(t *testing.T, dir string, rate float64) {
+	t.Helper()
+	f := search.Found{Rate: rate, Above: 2 * rate, Held: true}
+	switch {
+	case rate < 0:
+		f = search.Found{Above: 10, Failed: search.Point{Why: "ack.p99 < 1ms: 7ms"}}
+	case rate > 1e6:
+		f.Rate, f.Failed.Tester = rate/1000, true
+	}
+	text, err := json.Marshal(f)
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, search.File), text, 0o600))
+}
+
+// repeats makes a folder of searches.
+func repeats(t *testing.T, rates ...float64) compare.Set {
+	t.Helper()
+	dir := t.TempDir()
+	for i, rate := range rates {
+		searched(t, filepath.Join(dir, fmt.Sprint(i)), rate)
+	}
+	s, err := compare.Read(dir)
+	require.NoError(t, err)
+	s.Sift()
+	return s
+}
+
+// TestSearches: the rates that searches found are compared as other figures are. One that is the least that it may be
+// tells no difference that a higher one would change, and one that was not held is none.
+func TestSearches(t *testing.T) {
+	low, high := []float64{100, 101, 102, 103, 104}, []float64{200, 201, 202, 203, 204}
+	bound := func(rates []float64) []float64 {
+		return append(append([]float64(nil), rates[:4]...), 1000*rates[4]*100)
+	}
+	atLeast := func(rates []float64) []float64 {
+		list := bound(rates)
+		list[4] = 1000 * 5000 // at least 5000
+		return list
+	}
+	for _, c := range []struct {
+		name    string
+		a, b    []float64
+		verdict compare.Verdict
+	}{
+		{"better", low, high, compare.Better},
+		{"worse", high, low, compare.Worse},
+		{"the same", low, low, compare.Same},
+		{"better at least", low, atLeast(high), compare.Better},
+		{"perhaps not worse", append(high, 205), atLeast(low), compare.Bound},
+		{"perhaps not better", atLeast(low), append(high, 205), compare.Bound},
+		{"worse than at least", atLeast(high), low, compare.Worse},
+		{"perhaps not the same", atLeast(low), atLeast(low), compare.Bound},
+		{"too few", low[:2], high[:2], compare.TooFew},
+		{"not held", low, append([]float64{-1}, high...), compare.Better},
+		{"never held", low, []float64{-1, -1, -1, -1, -1}, compare.Unknown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sets := []compare.Set{repeats(t, c.a...), repeats(t, c.b...)}
+			rows := compare.Sets(sets, metrics(t, compare.Usual()...))
+			require.Len(t, rows, 1)
+			require.Equal(t, sweep.Found, rows[0].Name)
+			require.Equal(t, c.verdict, rows[0].Cells[1].Verdict)
+		})
+	}
+
+	never := []compare.Set{repeats(t, low...), repeats(t, -1, -1)}
+	require.Equal(t, []string{never[1].Name + ": no search found a rate; the first: no rate was held: ack.p99 < 1ms: 7ms"},
+		compare.Notes(never))
+}
+
+// TestLimitOfSearches: a change of a rate that is the least that it may be is at least that large.
+func TestLimitOfSearches(t *testing.T) {
+	high := []float64{2e8, 2e8, 2e8, 2e8, 2e8} // at least 200,000
+	rows := compare.Sets([]compare.Set{repeats(t, high...), repeats(t, 190_000, 190_001, 190_002, 190_003, 190_004)},
+		metrics(t, sweep.Found))
+	for text, want := range map[string]bool{"found -4%": true, "found -9%": false} {
+		l, err := compare.ParseLimit(text)
+		require.NoError(t, err)
+		exceeded, err := l.Exceeded(&rows[0], 1)
+		require.Equal(t, want, exceeded, text)
+		require.Equal(t, want, err == nil, text)
+		if !want {
+			require.ErrorIs(t, err, compare.ErrBound)
+		}
+	}
+}
+
+// made makes the folder of a sweep of searches: the rates of each repeat by the cell.
+func made(t *testing.T, cells []string, rates map[string][]float64) string {
+	t.Helper()
+	dir := t.TempDir()
+	s := &sweep.Sweep{
+		Format: sweep.Format, Version: sweep.Version, Repeats: len(rates[cells[0]]),
+		Axes: []sweep.Axis{{Name: "threads", Values: cells}},
+	}
+	s.Arrange(sweep.Cells(s.Axes, nil))
+	for i := range s.Runs {
+		r := &s.Runs[i]
+		r.State = sweep.Done
+		searched(t, filepath.Join(dir, r.Folder), rates[r.Values["threads"]][r.Repeat-1])
+	}
+	require.NoError(t, s.Write(dir))
+	return dir
+}
+
+// TestSweeps: each cell is compared with that of the same values, and the level is shared among all of them.
+func TestSweeps(t *testing.T) {
+	low, high := []float64{100, 101, 102, 103, 104, 105}, []float64{200, 201, 202, 203, 204, 205}
+	var sets []compare.Set
+	for _, dir := range []string{
+		made(t, []string{"1", "2", "4"}, map[string][]float64{"1": low, "2": low, "4": low}),
+		made(t, []string{"2", "1", "8"}, map[string][]float64{"1": low, "2": high, "8": {1, 2, 3, 4, 5, -1}}),
+	} {
+		s, err := compare.Read(dir)
+		require.NoError(t, err)
+		s.Sift()
+		s.Name = fmt.Sprint(len(sets))
+		sets = append(sets, s)
+	}
+	rows := compare.Sets(sets, metrics(t, compare.Usual()...))
+	var got []string
+	for _, r := range rows {
+		got = append(got, fmt.Sprintf("%s %s %v %v %s", r.Cell, r.Name, r.Cells[0].Median, r.Cells[1].Median, r.Cells[1].Verdict))
+	}
+	require.Equal(t, []string{
+		"threads=1 found 102.5 102.5 no difference", "threads=2 found 102.5 202.5 better", "threads=4 found 102.5 0 ",
+		"threads=8 found 0 3 ",
+	}, got)
+	require.Empty(t, compare.Differences(sets))
+	require.Equal(t, []string{
+		"1 threads=4: the sweep has no such cell", "0 threads=8: the sweep has no such cell",
+		"1 threads=8: 1 of 6 runs are left out, as they failed; the first: no rate was held: ack.p99 < 1ms: 7ms",
+	}, compare.Notes(sets))
+	var b bytes.Buffer
+	require.NoError(t, compare.Text(&b, sets, rows, nil))
+	require.Contains(t, b.String(), "threads=2 found")
+	require.Contains(t, b.String(), "1 against 0: better: threads=2 found +97.6%; no difference: threads=1 found\n")
+	b.Reset()
+	require.NoError(t, compare.CSV(&b, sets, rows))
+	require.Contains(t, b.String(), "cell,metric,unit,set,repeats,")
+	require.Contains(t, b.String(), "threads=2,found,messages/s,1,6,202.5,")
+}
+
+// TestSweepThatGoesOn: a sweep that has not ended is refused.
+func TestSweepThatGoesOn(t *testing.T) {
+	dir := made(t, []string{"1"}, map[string][]float64{"1": {5, 6}})
+	s, err := sweep.Read(dir)
+	require.NoError(t, err)
+	s.Runs[1].State = sweep.Running
+	require.NoError(t, s.Write(dir))
+	_, err = compare.Read(dir)
+	require.ErrorIs(t, err, compare.ErrIncomplete)
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, s.Runs[0].Folder, search.File), []byte("{\"held\": true, \"rate\": 0}"), 0o600))
+	_, err = compare.Read(filepath.Join(dir, s.Runs[0].Folder))
+	require.ErrorContains(t, err, "cannot have been held")
+	_, err = compare.Read(t.TempDir())
+	require.ErrorIs(t, err, result.ErrNoResult)
+}
