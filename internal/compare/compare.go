@@ -106,8 +106,8 @@ func Sets(sets []Set, metrics []Metric) []Row {
 	return rows
 }
 
-// value returns the figure of a result of the set. Searches have their rate alone: other figures are of that rate, which
-// is another one in each search.
+// value returns the figure of a result of the set. Searches have their rate alone: other figures are of that rate,
+// which is another one in each search.
 func (s *Set) value(m *Metric, r *result.Result) (v float64, ok bool) {
 	if of, is := s.searches[r]; is {
 		return of.Rate, of.Held && m.Name == sweep.Found

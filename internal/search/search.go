@@ -67,8 +67,8 @@ type Found struct {
 	Points []Point `json:"points"`
 }
 
-// AtLeast tells whether the rate that was held is the least that it may be: the tester was the limit, or the search went
-// as far as it goes.
+// AtLeast tells whether the rate that was held is the least that it may be: the tester was the limit, or the search
+// went as far as it goes.
 func (f *Found) AtLeast() bool { return f.Held && (f.Above == 0 || f.Failed.Tester) }
 
 // ErrNothing says that not even the lowest rate was kept.

@@ -253,12 +253,6 @@ func (s *Step) mergeGroups(part []Group) error {
 	return nil
 }
 
-// Add adds the figures of the same group elsewhere.
-func (g *Group) Add(other *Group) error {
-	return errors.Join(addTo(&g.Due, other.Due), g.Counts.add(&other.Counts), g.Measured.add(&other.Measured),
-		g.Latencies.add(&other.Latencies))
-}
-
 // mergedExamples is how many examples of one kind a merged result keeps.
 const mergedExamples = 10
 

@@ -64,3 +64,9 @@ func (l *Latencies) clone() (copied Latencies) {
 	_ = copied.add(l) // the same
 	return copied
 }
+
+// Add adds the figures of the same group elsewhere.
+func (g *Group) Add(other *Group) error {
+	return errors.Join(addTo(&g.Due, other.Due), g.Counts.add(&other.Counts), g.Measured.add(&other.Measured),
+		g.Latencies.add(&other.Latencies))
+}
