@@ -68,8 +68,8 @@ func (s *Sweep) Knees() (list []Knee) {
 	return list
 }
 
-// rateOf returns the figure that the rate of a step is judged by: what a search found; else the received messages, since
-// a rate that only queues is none, or, without consumers, the accepted ones; empty if there is none.
+// rateOf returns the figure that the rate of a step is judged by: what a search found; else the received messages,
+// since a rate that only queues is none, or, without consumers, the accepted ones; empty if there is none.
 func rateOf(rows []Row, step string) string {
 	for _, metric := range []string{Found, "received.avg", "completed.avg"} {
 		name := Name(step, metric)

@@ -77,8 +77,8 @@ func single() (list []Metric) {
 		{"stall.count", Messages, 0, "times in which the broker stood still for --stall-threshold or longer"},
 		{"stall.max", Time, 0, "the longest of them"},
 		{"outage.count", Messages, Reconnection, "times in which workers had lost their connections, with --reconnect"},
-		{"outage.max", Time, Reconnection, "the longest of them, to the first message that came through; no value if one had " +
-			"no end"},
+		{"outage.max", Time, Reconnection, "the longest of them, to the first message that came through; no value if one " +
+			"had no end"},
 		{"recovery.max", Time, Reconnection, "the longest time from the start of an outage to the first of three seconds " +
 			"at 90% of the rates before it"},
 		{"in_doubt", Messages, Reconnection, "messages without an answer of the broker because of an outage, with " +
