@@ -209,8 +209,13 @@ func (r *run) newLoad(id int, p *producer) *load.Producer {
 	for i := range p.spec.Variants {
 		sizes = append(sizes, uint32(len(p.spec.Variants[i].Body))) //nolint:gosec // limited by the plan
 	}
+	var resent func(int)
+	if r.outages != nil {
+		resent = r.outages.Resent
+	}
 	return load.NewProducer(load.ProducerConfig{
-		Sizes: sizes, ID: id, Phases: r.phases, Boundary: r.boundary, MaxPending: p.spec.MaxPending, Ledger: p.ledger,
+		Resent: resent,
+		Sizes:  sizes, ID: id, Phases: r.phases, Boundary: r.boundary, MaxPending: p.spec.MaxPending, Ledger: p.ledger,
 		Precise: !r.plan.CoarseTimers,
 	}, r.clock, p.rec)
 }

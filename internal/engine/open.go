@@ -125,6 +125,9 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 		}
 		ends := &watchedEnds{link: l, to: p.load}
 		if before := last.Swap(ends); before != nil {
+			if l != nil {
+				before.outage = l.outage
+			}
 			before.late.Store(true)
 		}
 		return r.driver(&g.Producer).Producer(ctx, spec, ends)

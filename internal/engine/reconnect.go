@@ -27,6 +27,7 @@ type link[T worked] struct {
 	others   *comeback                   // of the workers at the same broker
 	down     *driver.Meter               // waits to be connected again
 	moved    func(T)                     // is told of a connection that was opened again, before it is used; may be nil
+	outage   int                         // in which the connection was lost last; of the worker's goroutine
 	remove   func(context.Context) error // removes remains of the connections at the broker; nil if there are none
 
 	mu       sync.Mutex
@@ -81,7 +82,7 @@ func lostBy(err error) bool { return unreachable(err) && driver.ClassOf(err) != 
 // again closes the lost connection, so that all its messages end, and opens it again and again until that succeeds, ctx
 // ends or the time-out is over. The error is that of ctx, or says why the worker cannot go on.
 func (l *link[T]) again(ctx context.Context, cause error) error {
-	l.outages.Lost(l.name, l.produces, false, cause, time.Now())
+	l.outage = l.outages.Lost(l.name, l.produces, false, cause, time.Now())
 	l.down.Begin()
 	defer l.down.End()
 	l.drop(ctx)
@@ -329,52 +330,6 @@ func (p *reconnectingProducer) Flush(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-// watchedEnds passes the ends of the messages of one connection on, and notes the ones of an outage.
-type watchedEnds struct {
-	link *producerLink
-	to   driver.Completions
-	late atomic.Bool // another connection has followed: the ends of this one tell nothing about that
-}
-
-// Done implements [driver.Completions].
-func (w *watchedEnds) Done(slot driver.Slot, o driver.Outcome) {
-	w.to.Done(slot, o)
-	w.note(1, &o)
-}
-
-// DoneAll implements [driver.Completions].
-func (w *watchedEnds) DoneAll(slots []driver.Slot, o driver.Outcome) {
-	n := len(slots)
-	w.to.DoneAll(slots, o)
-	w.note(n, &o)
-}
-
-func (w *watchedEnds) note(n int, o *driver.Outcome) {
-	late := w.late.Load()
-	switch {
-	case o.State == driver.Accepted && !late:
-		w.link.came(true)
-	case o.State == driver.Unknown && late:
-		w.link.outages.InDoubt(n)
-	case o.State == driver.Unknown:
-		w.link.inDoubt(n, o)
-	}
-}
-
-// inDoubt notes messages that ended without an answer, if that is because the connection was lost.
-func (l *link[T]) inDoubt(n int, o *driver.Outcome) {
-	l.mu.Lock()
-	lost, done := l.lost, l.done
-	l.mu.Unlock()
-	if err := o.Err; lost || err != nil && lostBy(err) {
-		if err == nil {
-			err = driver.Errorf(driver.ClassConnectionLost, "", "", "the connection was lost")
-		}
-		l.outages.Lost(l.name, l.produces, done, err, time.Now())
-		l.outages.InDoubt(n)
-	}
 }
 
 // reconnectingConsumer is a consumer whose connection is opened again when it is lost.

@@ -80,6 +80,7 @@ func TestResendAfterAnOutage(t *testing.T) {
 			var inDoubt uint64
 			for i := range s.Outages {
 				inDoubt += s.Outages[i].InDoubt
+				require.Equal(t, s.Outages[i].InDoubt, s.Outages[i].Resent)
 			}
 			require.NotZero(t, inDoubt)
 			require.Equal(t, inDoubt, s.Total.Resent)
@@ -94,6 +95,30 @@ func TestResendAfterAnOutage(t *testing.T) {
 			require.True(t, s.Success, s.Problems)
 		})
 	}
+}
+
+// Messages that timed out and are sent again belong to no outage, also if there is one later.
+func TestResentOfTimeoutsIsOfNoOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.Withhold = 10 })
+		line := b.Line()
+		time.AfterFunc(2500*time.Microsecond+3*time.Second, func() { line.Cut(); line.Restore() })
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+			through(p, line)
+			p.Count, p.Rate, p.MaxPending, p.Verify = 1000, rate("100"), 50, true
+			p.SendTimeout, p.Reconnect, p.Resend = 500*time.Millisecond, true, true
+			p.Producer.Factory.Capabilities.TimesOut = false
+		}), nil)
+		require.Len(t, s.Outages, 1)
+		o := &s.Outages[0]
+		// The broker answers at once, unless it withholds: about each tenth message of the last 0.5 s was in flight.
+		require.NotZero(t, o.InDoubt)
+		require.LessOrEqual(t, o.InDoubt, uint64(7))
+		require.Equal(t, o.InDoubt, o.Resent)
+		truth := b.Stats()
+		require.Equal(t, truth.Withheld, s.Total.Resent)
+		require.Greater(t, s.Total.Resent, o.Resent)
+	})
 }
 
 // A copy of a message that was never sent again is not explained by others that were.

@@ -17,12 +17,25 @@ func (p *Producer) Done(slot driver.Slot, o driver.Outcome) {
 		p.stray(o)
 		return
 	}
-	p.ended(slot, place, o, now)
+	p.ended(slot, place, o, now, 0)
+}
+
+// InDoubt ends messages like DoneAll, that an outage has left in doubt, and returns how many of them had not ended yet.
+// The number of the outage, from 1 on, is that of [ProducerConfig].Resent.
+func (p *Producer) InDoubt(outage int, list []driver.Slot, o driver.Outcome) (n int) {
+	now := p.clock.Now()
+	for _, slot := range list {
+		if place := p.slots.end(slot); place != nil {
+			p.ended(slot, place, o, now, outage)
+			n++
+		}
+	}
+	return n
 }
 
 // ended counts the end of a message, unless it is to be sent again, and makes its place free.
-func (p *Producer) ended(slot driver.Slot, place *place, o driver.Outcome, now time.Duration) {
-	if !p.hold(slot, place, &o) {
+func (p *Producer) ended(slot driver.Slot, place *place, o driver.Outcome, now time.Duration, outage int) {
+	if !p.hold(slot, place, &o, outage) {
 		p.note(place, o)
 		p.rec.Done(p.endOf(place), o, now)
 	}
@@ -35,7 +48,7 @@ func (p *Producer) DoneAll(list []driver.Slot, o driver.Outcome) {
 	if p.kept != nil && o.State != driver.Accepted { // each may end in another way
 		for _, slot := range list {
 			if place := p.slots.end(slot); place != nil {
-				p.ended(slot, place, o, now)
+				p.ended(slot, place, o, now, 0)
 			} else {
 				p.stray(o)
 			}

@@ -63,7 +63,7 @@ func (p *Producer) Expire(limit time.Duration) {
 // expire ends a message, unless it has ended meanwhile.
 func (p *Producer) expire(slot driver.Slot, o driver.Outcome, now time.Duration) {
 	if place := p.slots.end(slot); place != nil {
-		p.ended(slot, place, o, now)
+		p.ended(slot, place, o, now, 0)
 	}
 }
 

@@ -40,6 +40,8 @@ type ProducerConfig struct {
 	Precise    bool           // sleep by the operating system's best timer; not under a fake clock
 	Ledger     *verify.Ledger // numbers the messages; nil if nothing is to be verified
 	Sizes      []uint32       // bytes of the bodies of the variants; nil if sizes are not needed
+	// Resent is told that a message was sent again that an outage had left in doubt; may be nil.
+	Resent func(outage int)
 }
 
 // Load describes the messages that a producer sends in a step, and their schedule.

@@ -33,6 +33,7 @@ type doubt struct {
 	stamp    int64         // the time that it carries
 	variant  int
 	size     uint32
+	outage   int            // that left it in doubt; 0 for none
 	outcome  driver.Outcome // of the last attempt
 }
 
@@ -42,6 +43,7 @@ type kept struct {
 	stamp   int64
 	variant int
 	again   bool // it was sent before
+	outage  int  // why it was sent again; 0 if not because of one
 }
 
 // resend lets the messages of the next Run that end without an answer be sent again.
@@ -78,7 +80,7 @@ func (p *Producer) leave(m *doubt, now time.Duration) {
 
 // hold keeps a message that has ended to be sent again, if its end leaves it in doubt. Otherwise o is how it ends: one
 // that was sent before may have arrived, whatever the broker says of it later.
-func (p *Producer) hold(slot driver.Slot, place *place, o *driver.Outcome) bool {
+func (p *Producer) hold(slot driver.Slot, place *place, o *driver.Outcome, outage int) bool {
 	if p.kept == nil || o.State == driver.Accepted {
 		return false
 	}
@@ -92,7 +94,7 @@ func (p *Producer) hold(slot driver.Slot, place *place, o *driver.Outcome) bool 
 			o.State = driver.Unknown
 			return false
 		}
-		o.State = driver.Unknown // it was not sent once more
+		o.State, outage = driver.Unknown, k.outage // it was not sent once more
 	}
 	d := &p.doubts
 	d.mu.Lock()
@@ -102,7 +104,7 @@ func (p *Producer) hold(slot driver.Slot, place *place, o *driver.Outcome) bool 
 	}
 	d.list = append(d.list, doubt{
 		intended: place.intended, first: k.first, number: place.number, stamp: k.stamp, variant: k.variant, size: place.size,
-		outcome: *o,
+		outage: outage, outcome: *o,
 	})
 	d.count.Add(1)
 	select {
@@ -162,13 +164,16 @@ func (p *Producer) sendAgain(ctx context.Context, index uint32, now time.Duratio
 	due := p.cfg.Phases.Of(m.intended)
 	place := &p.slots.places[index]
 	place.intended, place.actual, place.number, place.size = m.intended, now, m.number, m.size
-	p.kept[index] = kept{first: m.first, stamp: m.stamp, variant: m.variant, again: true}
+	p.kept[index] = kept{first: m.first, stamp: m.stamp, variant: m.variant, again: true, outage: m.outage}
 	msg := driver.Message{Variant: m.variant, Time: m.stamp, More: p.doubts.count.Load() > 0 && p.slots.free()}
 	if p.cfg.Ledger != nil {
 		msg.ID = p.cfg.Ledger.Again(m.number, m.variant)
 	}
 	if err = p.handOver(ctx, &msg, index); err == nil {
 		p.rec.Resent(due)
+		if m.outage > 0 && p.cfg.Resent != nil {
+			p.cfg.Resent(m.outage)
+		}
 		return true, false, nil
 	}
 	if p.cfg.Ledger != nil {

@@ -15,7 +15,7 @@ func outageTable(r *Run) Table {
 		Title: "Outages",
 		Head: []string{
 			"at", "length", "first confirmation", "first receipt", "workers", "all connected again", "failed attempts",
-			"in doubt", "worst response", "worst ack", "worst transfer", "first failure",
+			"in doubt", "resent", "worst response", "worst ack", "worst transfer", "first failure",
 		},
 		Words: true,
 	}
@@ -48,7 +48,7 @@ func outageTable(r *Run) Table {
 		}
 		t.Rows = append(t.Rows, []string{
 			outageName(o), known(o.Length, "no end"), known(o.Confirmed, "none"), known(o.Received, "none"),
-			fmt.Sprint(len(o.Workers)), again, count(o.Attempts), count(o.InDoubt),
+			fmt.Sprint(len(o.Workers)), again, count(o.Attempts), count(o.InDoubt), count(o.Resent),
 			known(o.Worst.Response, "-"), known(o.Worst.Ack, "-"), known(o.Worst.Transfer, "-"),
 			o.Class + ": " + o.Error,
 		})

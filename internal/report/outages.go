@@ -111,6 +111,9 @@ func outageLine(o *stats.Outage) string {
 	if o.InDoubt > 0 {
 		fmt.Fprintf(&b, "; %d in doubt", o.InDoubt)
 	}
+	if o.Resent > 0 {
+		fmt.Fprintf(&b, ", %d resent", o.Resent)
+	}
 	b.WriteString(worst(&o.Worst))
 	fmt.Fprintf(&b, "; %s: %s", o.Class, o.Error)
 	return b.String()
@@ -159,8 +162,9 @@ func outages(s *stats.Summary) (list []result.Outage) {
 			Confirmed: o.Confirmed.Microseconds(), Received: o.Received.Microseconds(),
 			Reconnected: o.Reconnected.Microseconds(),
 			Workers:     o.Workers, NotBack: o.NotBack, Attempts: o.Attempts, InDoubt: o.InDoubt, Class: o.Class.String(),
-			Error: safetext.Bounded(o.Error),
-			Worst: result.Worst{Ack: o.Worst.Ack, Response: o.Worst.Response, Transfer: o.Worst.Transfer},
+			Resent: o.Resent,
+			Error:  safetext.Bounded(o.Error),
+			Worst:  result.Worst{Ack: o.Worst.Ack, Response: o.Worst.Response, Transfer: o.Worst.Transfer},
 		})
 	}
 	return list

@@ -19,7 +19,7 @@ func TestOutageLines(t *testing.T) {
 	s := &stats.Summary{Success: true, Start: at.Add(-time.Second), Outages: []stats.Outage{
 		{
 			Start: at, Confirmed: 1500 * time.Millisecond, Received: 2 * time.Second, Reconnected: 3 * time.Second, Workers: []string{"a", "b"}, Attempts: 1,
-			InDoubt: 7, Silent: 12 * time.Second, Recovered: 4 * time.Second, Watched: 6 * time.Second, Worst: stats.Worst{Ack: 1000, Response: 1_400_000, Transfer: 90_000},
+			InDoubt: 7, Resent: 8, Silent: 12 * time.Second, Recovered: 4 * time.Second, Watched: 6 * time.Second, Worst: stats.Worst{Ack: 1000, Response: 1_400_000, Transfer: 90_000},
 			Class: driver.ClassConnectionLost, Error: "reset\x1b[2J",
 		},
 		{Start: at.Add(time.Minute), Workers: []string{"a"}, NotBack: []string{"a"}, Attempts: 12, Class: driver.ClassConnect, Error: "refused"},
@@ -27,7 +27,7 @@ func TestOutageLines(t *testing.T) {
 	require.Equal(t, "success, after 2 outages (1.5 s)", outcomeOf(s))
 	require.Equal(t, []string{
 		"at 03:04:05.006 for 1.5 s: first confirmation after 1.5 s, first receipt after 2 s; 2 workers connected again after 3 s, 1 attempt failed; rate recovered after 4 s; nothing had come for 12 s before it; " +
-			"7 in doubt; response up to 1.4 s, transfer up to 0.09 s; connection-lost: reset\x1b[2J", // writeList escapes it
+			"7 in doubt, 8 resent; response up to 1.4 s, transfer up to 0.09 s; connection-lost: reset\x1b[2J", // writeList escapes it
 		"at 03:05:05.006: no message came through after it; 1 of 1 worker not connected again, 12 attempts failed; connect: refused",
 	}, outageLines(s))
 	require.Equal(t, "; rate not recovered in the 6 s that were left", recovery(&stats.Outage{Watched: 6 * time.Second}))
@@ -35,11 +35,16 @@ func TestOutageLines(t *testing.T) {
 	var short bytes.Buffer
 	require.NoError(t, NewShort(&short, ShortOptions{}).Summary(s))
 	require.Contains(t, short.String(), "outages   2, 1.5 s in all;")
+	require.NotContains(t, short.String(), "resent")
+	s.Total.Resent = 9
+	require.NoError(t, NewShort(&short, ShortOptions{}).Summary(s))
+	require.Contains(t, short.String(), "\nresent    9: messages in doubt that were sent again; not part of sent\n")
 	list := outages(s)
 	require.EqualValues(t, 12_000_000, list[0].Silent)
 	require.EqualValues(t, 4_000_000, list[0].Recovered)
 	require.EqualValues(t, 1_500_000, list[0].Length)
 	require.EqualValues(t, 1_000_000, list[0].Elapsed)
+	require.EqualValues(t, 8, list[0].Resent)
 	require.Equal(t, result.Worst{Ack: 1000, Response: 1_400_000, Transfer: 90_000}, list[0].Worst)
 	require.Equal(t, "; ack up to 0.001 s", worst(&stats.Worst{Ack: 1000}), "there is no rate")
 	require.Equal(t, at.UnixMicro(), list[0].Time)

@@ -212,6 +212,9 @@ func (s *Short) told(sum *stats.Summary) (lines []string) {
 	if len(sum.Outages) > 0 {
 		add("outages", outagesInShort(sum.Outages))
 	}
+	if n := sum.Total.Resent; n > 0 {
+		add("resent", fmt.Sprintf("%d: messages in doubt that were sent again; not part of sent", n))
+	}
 	for _, text := range sum.Problems {
 		add("problem", text)
 	}

@@ -39,6 +39,7 @@ type Outage struct {
 	NotBack  []string // members of Workers that are not connected, sorted
 	Attempts uint64   // to connect again, that failed
 	InDoubt  uint64   // messages that ended without an answer
+	Resent   uint64   // times that one of these was sent again
 	// Worst are the highest latencies of the seconds from that of Start until the load has recovered; if it does not,
 	// until the load of the step is over, its drain included. Without rates Before, they end when the first message comes
 	// through.
@@ -127,8 +128,9 @@ func (s *Outages) Plan(rate float64) {
 }
 
 // Lost notes that a worker has lost its connection, or that its messages ended without an answer for that reason. Later
-// calls for the same worker do nothing until it is connected again. A worker whose task is done does not need to be.
-func (s *Outages) Lost(worker string, produces, done bool, err error, now time.Time) {
+// calls for the same worker do nothing until it is connected again. A worker whose task is done does not need to be. It
+// returns the number of the outage, from 1 on.
+func (s *Outages) Lost(worker string, produces, done bool, err error, now time.Time) int {
 	silent := s.silent(now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +143,7 @@ func (s *Outages) Lost(worker string, produces, done bool, err error, now time.T
 		s.list = append(s.list, o)
 	}
 	if _, ok := o.lost[worker]; ok {
-		return
+		return len(s.list)
 	}
 	if !slices.Contains(o.Workers, worker) {
 		o.Workers = append(o.Workers, worker)
@@ -152,7 +154,7 @@ func (s *Outages) Lost(worker string, produces, done bool, err error, now time.T
 		o.receives = true
 	}
 	if done {
-		return
+		return len(s.list)
 	}
 	o.lost[worker] = produces
 	o.Reconnected = 0
@@ -165,6 +167,7 @@ func (s *Outages) Lost(worker string, produces, done bool, err error, now time.T
 		}
 		s.redelivering.Store(math.MaxInt64)
 	}
+	return len(s.list)
 }
 
 // silent returns for how long nothing has come to any worker, if an outage would begin now. It must be called without
@@ -202,13 +205,20 @@ func (s *Outages) Attempt(err error) {
 	}
 }
 
-// InDoubt counts messages that ended without an answer, as their connection was lost.
-func (s *Outages) InDoubt(n int) {
+// InDoubt counts messages that ended without an answer, as their connection was lost in that outage.
+func (s *Outages) InDoubt(outage, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.list) > 0 {
-		s.list[len(s.list)-1].InDoubt += uint64(n) //nolint:gosec // not negative
+	if outage > 0 {
+		s.list[outage-1].InDoubt += uint64(n) //nolint:gosec // not negative
 	}
+}
+
+// Resent counts a message in doubt after that outage that was sent again.
+func (s *Outages) Resent(outage int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list[outage-1].Resent++
 }
 
 // Connected notes that a worker is connected again.

@@ -24,7 +24,8 @@ func TestOutages(t *testing.T) {
 
 	// A producer and a consumer lose their connections; the confirmation comes before the receipt.
 	o.Lost("p", true, false, lost, at(1))
-	o.InDoubt(3)
+	o.InDoubt(1, 3)
+	o.Resent(1)
 	o.Lost("p", true, false, errors.New("later"), at(1.1))
 	o.Lost("c", false, false, lost, at(1.5))
 	require.True(t, o.Open())
@@ -44,13 +45,13 @@ func TestOutages(t *testing.T) {
 	// The next one: a producer whose task is done, and a consumer that does not come back.
 	o.Lost("p", true, true, lost, at(6))
 	o.Lost("c", false, false, lost, at(6.5))
-	o.InDoubt(1)
+	o.InDoubt(2, 1)
 
 	list := o.List()
 	require.Len(t, list, 2)
 	first := stats.Outage{
 		Start: at(1), Confirmed: 2200 * time.Millisecond, Received: 3500 * time.Millisecond, Reconnected: 3 * time.Second,
-		Workers: []string{"p", "c"}, Attempts: 1, InDoubt: 3, Class: driver.ClassConnectionLost, Error: "reset",
+		Workers: []string{"p", "c"}, Attempts: 1, InDoubt: 3, Resent: 1, Class: driver.ClassConnectionLost, Error: "reset",
 	}
 	require.Empty(t, list[0].NotBack)
 	list[0].NotBack = nil

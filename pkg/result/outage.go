@@ -36,6 +36,8 @@ type Outage struct {
 	Attempts uint64 `json:"attempts,omitempty"`
 	// InDoubt are the messages that ended without an answer.
 	InDoubt uint64 `json:"inDoubt,omitempty"`
+	// Resent are the times that one of these was sent again.
+	Resent uint64 `json:"resent,omitempty"`
 	// Worst are the highest latencies of the seconds from that of Time until the load has recovered; if it does not, until
 	// the load of the step is over, its drain included. Without rates Before, they end when the first message comes
 	// through.
