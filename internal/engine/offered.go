@@ -7,8 +7,8 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// lateEnd is by how much the last message of a count may be sent late without the rate counting as missed: a load of
-// some milliseconds would miss it by the time of waking up.
+// lateEnd is the tolerated lateness of a count's last message: without it, a load of some milliseconds would miss its
+// rate by the time of waking up.
 const lateEnd = 10 * time.Millisecond
 
 // offered returns the messages that the rates of the step demanded in its measured part; its load has ended.
@@ -36,7 +36,8 @@ func (s *step) offeredTo(u *use) stats.Offered {
 	}
 	due := rate.Due(span)
 	if sent, _ := u.sent(); u.plan.Count > 0 && sent >= u.share(u.plan.Count) {
-		// Messages due after the last one do not count, unless that left late: then the rate was missed for so long.
+		// Messages due after the last one do not count, unless the last one left late: then the rate was missed for that
+		// time.
 		due = u.plan.Count
 		if late := u.lastSend() - s.start - lateEnd; rate.Due(late) > due {
 			span, due = late, rate.Due(late)
@@ -51,7 +52,7 @@ func (s *step) offeredTo(u *use) stats.Offered {
 	}
 }
 
-// lastSend returns when the group handed its last message over.
+// lastSend returns the time at which the group handed over its last message.
 func (u *use) lastSend() (last time.Duration) {
 	for _, p := range u.producers {
 		last = max(last, p.rec.LastSend())
@@ -59,7 +60,7 @@ func (u *use) lastSend() (last time.Duration) {
 	return last
 }
 
-// measuredSends returns how many of the messages that the group has sent were due after a warm-up.
+// measuredSends returns the number of messages sent by the group that were due after a warm-up.
 func (u *use) measuredSends() (n uint64) {
 	for _, p := range u.producers {
 		n += p.rec.Sends(stats.Measure)

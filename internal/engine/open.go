@@ -14,10 +14,11 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// openAtOnce bounds the connections that are being opened or closed at the same time: brokers refuse floods.
+// openAtOnce is the maximum number of connections that are opened or closed at the same time, because brokers refuse
+// floods.
 const openAtOnce = 16
 
-// interruptible calls f with a context that stop ends, too.
+// interruptible calls f with a context that ends with ctx or stop.
 func interruptible(ctx context.Context, stop <-chan struct{}, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -39,8 +40,8 @@ func interruptible(ctx context.Context, stop <-chan struct{}, f func(context.Con
 
 var errInterrupted = errors.New("interrupted while connecting")
 
-// open opens the groups of the present step that are not open: their drivers, then all consumers, then all producers.
-// It stops at the first error.
+// open opens the closed groups of the present step: drivers, then all consumers, then all producers. It stops at the
+// first error.
 func (r *run) open(ctx context.Context) error {
 	var consumers, producers []func(context.Context) error
 	for _, u := range r.step.uses {
@@ -80,7 +81,7 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 		return r.driver(&g.Consumer).Consumer(ctx, spec)
 	}
 	remove := reconnects(g, &g.Consumer) && spec.Durable && !spec.KeepSubscription
-	if remove { // only the last of its connections is to remove the subscription
+	if remove { // only its last connection removes the subscription
 		spec.KeepSubscription = true
 	}
 	opened, err := openAt(ctx, r, &g.Consumer, func(ctx context.Context) (driver.Consumer, error) {
@@ -153,7 +154,7 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 	return nil
 }
 
-// openDrivers opens the drivers of a group that are not open yet. The consumers' is first.
+// openDrivers opens the drivers of a group that are not open yet, the consumers' first.
 func (r *run) openDrivers(ctx context.Context, g *plan.Group) error {
 	sides := []struct {
 		has  bool
@@ -213,7 +214,7 @@ func openAt[T any](ctx context.Context, r *run, e *plan.Endpoint, f func(context
 	}
 }
 
-// unreachable tells whether an error is that of a broker that is not there, or that is only coming up or going down.
+// unreachable reports whether an error means that the broker is down, starting or stopping.
 func unreachable(err error) bool {
 	switch driver.ClassOf(err) {
 	case driver.ClassConnect, driver.ClassConnectionLost, driver.ClassClosedByBroker, driver.ClassTimeout:
@@ -223,7 +224,7 @@ func unreachable(err error) bool {
 	}
 }
 
-// opening calls f with the connect time-out. When there is an error the value is nil, whatever f returned.
+// opening calls f with the connect time-out. With an error the value is nil, whatever f returned.
 func opening[T any](ctx context.Context, e plan.Endpoint, f func(context.Context) (T, error)) (opened T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, e.Open.ConnectTimeout+openGrace)
 	defer cancel()
@@ -240,7 +241,7 @@ func opening[T any](ctx context.Context, e plan.Endpoint, f func(context.Context
 	return v, nil
 }
 
-// each calls all functions, some at once, until one fails.
+// each calls all functions, up to openAtOnce at a time, until one fails.
 func each(ctx context.Context, list []func(context.Context) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(openAtOnce)

@@ -14,40 +14,39 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// link is the connection of a worker that is opened again when it is lost. The worker's own goroutine opens and closes
-// it; the rest of the run sees one producer or consumer, whose counters and waits go on.
+// link is the connection of a worker, which is replaced when it is lost. The worker's own goroutine opens and closes
+// connections; the rest of the run sees one producer or consumer with continuous counters and waits.
 type link[T worked] struct {
 	name     string
 	produces bool
 	open     func(context.Context) (T, error)
-	timeout  time.Duration // for connecting again; 0 for none
+	timeout  time.Duration // for reconnecting; 0 for none
 	backoff  plan.Backoff
 	closing  time.Duration // bounds the closing of a lost connection
 	outages  *stats.Outages
 	others   *comeback                   // of the workers at the same broker
-	down     *driver.Meter               // waits to be connected again
-	moved    func(T)                     // is told of a connection that was opened again, before it is used; may be nil
+	down     *driver.Meter               // time without a connection
+	moved    func(T)                     // called with a new connection before its use; may be nil
 	outage   int                         // in which the connection was lost last; of the worker's goroutine
-	remove   func(context.Context) error // removes remains of the connections at the broker; nil if there are none
+	remove   func(context.Context) error // removes the worker's remains at the broker; nil if there are none
 
 	mu       sync.Mutex
-	now      T         // the last one that was opened
+	now      T         // the last connection
 	opened   time.Time // when
-	lost     bool      // now is closed, or being so
+	lost     bool      // now is closed or closing
 	added    bool      // the waits and counts of now are in waits and counters
-	done     bool      // the worker's task is done: it needs no connection
-	ended    bool      // Close was called: nothing is opened any more
+	done     bool      // the worker needs no connection any more
+	ended    bool      // Close was called: no more connections
 	waits    driver.Waits
 	counters []driver.Counter
 
-	silent atomic.Bool // nothing has come through the present connection yet
+	silent atomic.Bool // the present connection has had no confirmation or receipt yet
 }
 
-// worked is the common part of the producers and consumers of drivers.
+// worked is the common part of a driver's producers and consumers.
 type worked interface{ Close(context.Context) error }
 
-// reconnects tells whether the workers of a group at a broker are connected again by us. Some client libraries do that
-// by themselves.
+// reconnects reports whether the engine reconnects the workers of a group. Some client libraries do so themselves.
 func reconnects(g *plan.Group, e *plan.Endpoint) bool {
 	return g.Reconnect && !e.Factory.Capabilities.Reconnects
 }
@@ -69,18 +68,18 @@ func newLink[T worked](
 	return l
 }
 
-// current returns the connection of the present. It is for the worker's goroutine.
+// current returns the present connection. Only the worker's goroutine calls it.
 func (l *link[T]) current() T {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.now
 }
 
-// lostBy tells whether an error means that the connection, not the worker's task, has failed.
+// lostBy reports whether an error means that the connection was lost, not that the worker's task failed.
 func lostBy(err error) bool { return unreachable(err) && driver.ClassOf(err) != driver.ClassTimeout }
 
-// again closes the lost connection, so that all its messages end, and opens it again and again until that succeeds, ctx
-// ends or the time-out is over. The error is that of ctx, or says why the worker cannot go on.
+// again closes the lost connection, so that all its messages end, and tries to open another one until it succeeds, ctx
+// ends or the time-out is over. The error is that of ctx, or the reason why the worker cannot go on.
 func (l *link[T]) again(ctx context.Context, cause error) error {
 	l.outage = l.outages.Lost(l.name, l.produces, false, cause, time.Now())
 	l.down.Begin()
@@ -102,7 +101,8 @@ func (l *link[T]) again(ctx context.Context, cause error) error {
 		} else if err != nil {
 			return err
 		}
-		// A broker that lets few in at a time must not be asked by all others each time: one that was woken in vain rests.
+		// If a broker admits few workers at a time, not every admission may wake all others: a worker that was woken in vain
+		// is not woken for its next attempt.
 		if others = nil; !woken {
 			others = l.news()
 		}
@@ -126,7 +126,7 @@ func (l *link[T]) again(ctx context.Context, cause error) error {
 	}
 }
 
-// hopeless tells whether trying once more would be of no use.
+// hopeless reports whether further attempts cannot succeed.
 func hopeless(err error) bool {
 	switch driver.ClassOf(err) {
 	case driver.ClassAuth, driver.ClassUnsupported:
@@ -144,7 +144,7 @@ func (l *link[T]) drop(ctx context.Context) {
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.closing)
 	defer cancel()
-	// it is lost: there is nothing to say
+	// the connection is lost: errors of closing do not matter
 	_, _ = within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, old.Close(ctx) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,7 +157,7 @@ func (l *link[T]) drop(ctx context.Context) {
 	}
 }
 
-// take makes a new connection that of the present.
+// take makes w the present connection.
 func (l *link[T]) take(ctx context.Context, w T) error {
 	l.mu.Lock()
 	if l.ended {
@@ -179,8 +179,7 @@ func (l *link[T]) take(ctx context.Context, w T) error {
 
 var errEnded = errors.New("the run is over")
 
-// came notes the first confirmation or receipt of a connection: an outage may end by it. For the others it takes no
-// lock.
+// came records the first confirmation or receipt on a connection, which may end an outage. Later calls take no lock.
 func (l *link[T]) came(confirmed bool) {
 	if l.silent.Load() && l.silent.CompareAndSwap(true, false) {
 		l.mu.Lock()
@@ -190,7 +189,7 @@ func (l *link[T]) came(confirmed bool) {
 	}
 }
 
-// Close closes the connection of the present, unless it is lost.
+// Close closes the present connection, unless it is lost.
 func (l *link[T]) Close(ctx context.Context) error {
 	l.mu.Lock()
 	ended := l.ended
@@ -219,7 +218,7 @@ func (l *link[T]) Counters() []driver.Counter {
 	return stats.AddCounters(slices.Clone(l.counters), counting.Counters())
 }
 
-// finish notes whether the worker's task is done, so that it needs no connection.
+// finish sets whether the worker's task is done, so that it needs no connection.
 func (l *link[T]) finish(done bool) {
 	l.mu.Lock()
 	l.done = done && !l.lost
@@ -238,7 +237,7 @@ func (l *link[T]) waited() driver.Waits {
 	if waiter, ok := any(l.now).(driver.Waiter); ok && !l.added {
 		w = addWaits(w, waiter.Waits())
 	}
-	down := l.down.Wait().Time // nothing but the broker is waited for
+	down := l.down.Wait().Time // only the broker is waited for
 	if l.produces {
 		w.Answer.Time += down
 	}
@@ -299,11 +298,10 @@ func (p waitingProducer) Waits() driver.Waits { return p.waited() }
 // Waits implements [driver.Waiter].
 func (c waitingConsumer) Waits() driver.Waits { return c.waited() }
 
-// reconnectingProducer is a producer whose connection is opened again when it is lost. A message that Send was given
-// meanwhile waits for that.
+// reconnectingProducer is a producer whose lost connection is replaced. Send waits for the new connection.
 type reconnectingProducer struct {
 	*producerLink
-	present driver.Producer // current, of the goroutine that sends
+	present driver.Producer // current, for the sending goroutine
 }
 
 // Send implements [driver.Producer].
@@ -320,7 +318,7 @@ func (p *reconnectingProducer) Send(ctx context.Context, m *driver.Message) erro
 	}
 }
 
-// Flush implements [driver.Flusher]. On a connection that is lost there is nothing left to leave.
+// Flush implements [driver.Flusher]. A lost connection has no messages left to flush.
 func (p *reconnectingProducer) Flush(ctx context.Context) error {
 	f, ok := p.present.(driver.Flusher)
 	if !ok {
@@ -332,7 +330,7 @@ func (p *reconnectingProducer) Flush(ctx context.Context) error {
 	return nil
 }
 
-// reconnectingConsumer is a consumer whose connection is opened again when it is lost.
+// reconnectingConsumer is a consumer whose lost connection is replaced.
 type reconnectingConsumer struct{ *consumerLink }
 
 // Run implements [driver.Consumer].

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// backlog is how many snapshots may wait for slow reporters. When it is reached, whole seconds are no longer cut
-	// apart, until there is room again: nothing is lost, an interval gets longer.
+	// backlog is the maximum number of snapshots that wait for slow reporters. When it is reached, intervals get longer
+	// than a second until there is room again; no figures are lost.
 	backlog = 64
-	// phaseCuts is how much of the backlog is kept for the ends of phases, which are always cut.
+	// phaseCuts is the part of the backlog reserved for the ends of phases, which are always cut.
 	phaseCuts = 4
 )
 
-// sampler cuts a run into snapshots: at each whole second since the start of its step and wherever the phase changes. A
-// goroutine of its own hands them to the reporters, so that a slow one neither moves a cut nor holds up the run.
+// sampler cuts a run into snapshots: at each whole second since the start of its step and at each change of phase. A
+// goroutine of its own passes them to the reporters, so that a slow reporter delays neither a cut nor the run.
 type sampler struct {
 	mu        sync.Mutex // held while collecting, so that snapshots are queued in order
 	collector *stats.Collector
@@ -37,19 +37,19 @@ type sampler struct {
 	quit, done chan struct{} // of the loop of the present step
 
 	summary  *stats.Summary // set before queue is closed
-	reported chan struct{}  // closed when the reporters have had everything
-	err      error          // the reporters' first; to be read after reported
+	reported chan struct{}  // closed after the last call of the reporters
+	err      error          // the reporters' first error; read it after reported
 }
 
-// newSampler returns one that cuts when the first step begins.
+// newSampler returns a sampler that begins to cut with the first step.
 func newSampler(c *stats.Collector, reporter report.Reporter) *sampler {
 	s := &sampler{collector: c, queue: make(chan *stats.Snapshot, backlog), reported: make(chan struct{})}
 	go s.feed(reporter)
 	return s
 }
 
-// begin starts to cut the step whose load begins at start and, if its duration is not 0, ends after that; enter or
-// finish then takes the place of the cut at that moment.
+// begin starts to cut the step whose load begins at start. If the step has a duration, the cut at its end is left to
+// enter or finish.
 func (s *sampler) begin(step *plan.Step, start time.Time) {
 	warmup, duration := step.Warmup, step.Duration
 	s.endLoop()
@@ -98,13 +98,13 @@ func (s *sampler) loop(start time.Time, warmup, duration time.Duration, quit, do
 		case !next.Equal(end):
 			s.cut()
 		}
-		for now := time.Now(); !next.After(now); { // a tester that was stopped for seconds makes one snapshot, not many
+		for now := time.Now(); !next.After(now); { // a tester that was stopped for seconds makes one snapshot
 			next = next.Add(sampleInterval)
 		}
 	}
 }
 
-// watch tells the collector which workers are open from now on, and how to ask for the messages at each host.
+// watch sets the workers that are open from now on, and the function that returns the messages at each host.
 func (s *sampler) watch(workers []stats.Worker, hosts func() []stats.HostSummary) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,8 +119,8 @@ func (s *sampler) soFar() (whole, step stats.StepSummary) {
 	return s.collector.SoFar()
 }
 
-// endStep ends the current interval and returns the figures of the step. The time until the load of the following step
-// begins counts in that step, so that the intervals of a step add up to its figures.
+// endStep ends the current interval and returns the figures of the step. The time until the next load begins belongs to
+// the following step, so that the intervals of a step add up to its figures.
 func (s *sampler) endStep(following string) stats.StepSummary {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,8 +151,8 @@ func (s *sampler) collect(last bool) {
 	s.queue <- snap
 }
 
-// enter ends the current interval and lets the next one begin in phase p. A load that ends within its warm-up stays in
-// that phase, so that its latencies do not pass for measured ones.
+// enter ends the current interval and begins the next one in phase p. A load that ends within its warm-up stays in that
+// phase, so that its latencies do not count as measured.
 func (s *sampler) enter(p stats.Phase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *sampler) enter(p stats.Phase) {
 	s.phase = p
 }
 
-// finish stops the sampler after a last snapshot. All workers have ended, or are taken for lost.
+// finish stops the sampler after a last snapshot. All workers have ended or were given up.
 func (s *sampler) finish() {
 	s.endLoop()
 	s.mu.Lock()
@@ -171,7 +171,7 @@ func (s *sampler) finish() {
 	s.collect(true)
 }
 
-// feed hands everything to the reporters.
+// feed passes the snapshots and the summary to the reporters.
 func (s *sampler) feed(reporter report.Reporter) {
 	defer close(s.reported)
 	keep := func(err error) {
@@ -185,8 +185,8 @@ func (s *sampler) feed(reporter report.Reporter) {
 	keep(reporter.Summary(s.summary))
 }
 
-// report hands the summary to the reporters and returns their first error of the run. Shortly after ctx has ended it
-// waits no longer.
+// report passes the summary to the reporters and returns their first error of the run. It stops waiting shortly after
+// ctx has ended.
 func (s *sampler) report(ctx context.Context, sum *stats.Summary) error {
 	s.summary = sum
 	close(s.queue)

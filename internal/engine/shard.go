@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// remote tells the consumers of a shard of the producers of the other shards, whose messages they receive as well.
+// remote announces the producers of the other shards to the consumers of this shard, which receive their messages, too.
 func (r *run) remote() {
 	for _, p := range r.known.producers {
 		if p.remote {
@@ -18,14 +18,14 @@ func (r *run) remote() {
 	}
 }
 
-// nextOf returns the number, in the whole run, of the message that follows the first n of this shard, or of one that is
-// due soon after.
+// nextOf returns the number, in the whole run, of the message after the first n of this shard, or of one due soon
+// after.
 func (u *use) nextOf(n uint64) uint64 {
 	own := uint64(max(1, len(u.producers)))
 	return n / own * uint64(max(1, u.allProducers)) //nolint:gosec // not negative
 }
 
-// awaitStart waits until the moment at which the load is to begin.
+// awaitStart waits until the planned start of the load.
 func (r *run) awaitStart(ctx context.Context, stop <-chan struct{}) error {
 	if r.plan.StartAt.IsZero() {
 		return nil
@@ -36,7 +36,7 @@ func (r *run) awaitStart(ctx context.Context, stop <-chan struct{}) error {
 			return driver.Errorf(driver.ClassTimeout, "", "give a later --start-at: connecting takes its time",
 				"the workers were open %s after the moment of --start-at", late.Round(time.Millisecond))
 		}
-		for left := time.Until(at); left > 0; left = time.Until(at) { // again, if the wall clock is set meanwhile
+		for left := time.Until(at); left > 0; left = time.Until(at) { // repeated in case the wall clock is set
 			clock := load.NewClock()
 			wait := load.NewWaiter(ctx, clock, !r.plan.CoarseTimers)
 			waited := wait.Until(left)

@@ -7,23 +7,22 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// silence notices a broker that has stopped answering. Without it, a run that only ends with its last message would
-// wait for ever for credit to send it; a run with a duration ends by that, and one with neither when its user wants it
-// to.
+// silence detects a broker that has stopped answering. Without it, a run that ends only with its last message could
+// wait forever for credit. A run with a duration ends by that, and a run without either is ended by its user.
 type silence struct {
 	run   *run
 	limit time.Duration
 	seen  signs
-	// looked is when broken was called last, and lasted how long there has been no sign. Time without a call counts for
-	// little: a pause of this process for a minute does not make the broker silent.
+	// looked is the time of the last call of broken, lasted the time without a sign. Time without a call hardly counts: a
+	// pause of this process does not make the broker silent.
 	looked time.Time
 	lasted time.Duration
 }
 
-// signs of life: each of them only grows while the broker does anything for the run.
+// signs are signs of life: counts that grow only while the broker works for the run.
 type signs struct{ sent, ended, received uint64 }
 
-// listen returns nil if the run needs no such watch.
+// listen returns nil if the run does not need it.
 func (r *run) listen() *silence {
 	ends := slices.ContainsFunc(r.step.uses, func(u *use) bool {
 		_, scheduled := u.plan.Rate.End()
@@ -39,21 +38,21 @@ func (r *run) listen() *silence {
 // from one goroutine.
 func (s *silence) broken() error {
 	r := s.run
-	if r.outages != nil && r.outages.Open() { // that is being dealt with
+	if r.outages != nil && r.outages.Open() { // reconnecting handles it
 		s.lasted, s.looked = 0, time.Now()
 		return nil
 	}
 	now := signs{received: r.received()}
 	var waiting, unsent, count uint64
 	of := "--message-count"
-	later := false // no message is due now or was lately
+	later := false // no message is due now or was due lately
 	for _, u := range r.step.uses {
 		if len(u.producers) == 0 {
 			continue
 		}
 		reconnects := u.plan.Producer.Factory.Capabilities.Reconnects
 		for _, p := range u.producers {
-			if reconnects { // it takes messages and gives them up without a broker
+			if reconnects { // such a client accepts messages and gives them up without a broker
 				now.ended += p.rec.Answered()
 			} else {
 				now.ended += p.rec.Ended()

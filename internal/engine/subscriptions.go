@@ -17,28 +17,28 @@ func (p *producer) place() place { return place{p.site, p.spec.Destination} }
 
 func (c *consumer) place() place { return place{c.site, c.spec.Destination} }
 
-// subscription is a set of consumers of which one gets each message: all consumers of a queue, one consumer of a topic,
-// or the consumers that share a subscription.
+// subscription is a set of consumers that get each message once together: all consumers of a queue, one consumer of a
+// topic, or the consumers that share a subscription.
 type subscription struct {
 	place
-	name      string // among those of the place; empty for a queue
-	again     string // tells a later subscription of the same name from the first
+	name      string // unique at its place; empty for a queue
+	again     string // distinguishes later subscriptions of the same name
 	consumers []*consumer
-	over      bool // it has no consumer and is gone from the broker
+	over      bool // it has ended and no longer exists at the broker
 
-	// Messages completed at its place, by the time it began and, if it is over, ended; and messages that its consumers had
-	// received before it began.
+	// before and until count the messages completed at its place by its beginning and, if it is over, by its end; had
+	// counts the messages that its consumers received before it began.
 	before, until, had uint64
 
 	// With verification.
 	tracker  *verify.Tracker
 	arrivals *arrivals
 	opened   int64                     // microseconds since the Unix epoch
-	from, to map[*verify.Ledger]uint64 // the messages sent when it began, if it did later than the run, and ended
+	from, to map[*verify.Ledger]uint64 // messages sent by its beginning (nil if it began with the run) and by its end
 	ending   consumersEnd              // of its last consumers
 }
 
-// nameOf returns the name that tells a consumer's subscription from others at its place.
+// nameOf returns the name of a consumer's subscription, unique at its place.
 func (c *consumer) nameOf() string {
 	switch {
 	case c.spec.Shared:
@@ -50,7 +50,7 @@ func (c *consumer) nameOf() string {
 	}
 }
 
-// subscribe notes the subscriptions of the consumers of the present step that were opened and have not started yet.
+// subscribe records the subscriptions of the present step's consumers that are open and not started.
 func (r *run) subscribe() {
 	own := int64(0)
 	if r.role.Produces() {
@@ -80,7 +80,7 @@ func (r *run) subscribe() {
 	}
 }
 
-// subscription returns the one that a consumer belongs to; nil if there is none yet.
+// subscription returns the subscription of a consumer; nil if there is none yet.
 func (r *run) subscription(c *consumer) *subscription {
 	for _, s := range r.subs {
 		if !s.over && s.place == c.place() && s.name == c.nameOf() {
@@ -110,7 +110,7 @@ func (r *run) newSubscription(c *consumer) *subscription {
 	return s
 }
 
-// counts returns how many messages have been numbered by each ledger of a place; nil without verification.
+// counts returns the number of messages numbered by each ledger of a place; nil without verification.
 func (r *run) counts(at place) map[*verify.Ledger]uint64 {
 	if r.verify == nil {
 		return nil
@@ -122,7 +122,7 @@ func (r *run) counts(at place) map[*verify.Ledger]uint64 {
 	return n
 }
 
-// subscriptionsOf returns the subscriptions that end, or have no consumer any more, when these consumers close.
+// subscriptionsOf returns the subscriptions that lose their last consumers when these consumers close.
 func (r *run) subscriptionsOf(closing []*consumer) (list []*subscription) {
 	for _, s := range r.subs {
 		if !s.over && !slices.ContainsFunc(s.consumers, func(c *consumer) bool {
@@ -134,8 +134,8 @@ func (r *run) subscriptionsOf(closing []*consumer) (list []*subscription) {
 	return list
 }
 
-// lasts tells whether it keeps messages while it has no consumer: a queue, or a durable subscription that is not
-// removed when its consumers close.
+// lasts reports whether s keeps messages without a consumer: a queue, or a durable subscription that is not removed
+// when its consumers close.
 func (s *subscription) lasts() bool {
 	return s.destination.Kind == driver.Queue ||
 		slices.ContainsFunc(s.consumers, func(c *consumer) bool {
@@ -143,7 +143,7 @@ func (s *subscription) lasts() bool {
 		})
 }
 
-// end notes that a subscription has lost its last consumer, while the run goes on.
+// end records that a subscription has lost its last consumer during the run.
 func (r *run) end(s *subscription) {
 	if s.lasts() {
 		return
@@ -152,13 +152,13 @@ func (r *run) end(s *subscription) {
 	s.until, s.to = r.completed()[s.place], r.counts(s.place)
 }
 
-// isParked tells whether a subscription keeps messages that no consumer of the present step is to receive.
+// isParked reports whether a subscription keeps messages and has no consumer in the present step.
 func (r *run) isParked(s *subscription) bool {
 	return s.lasts() && !slices.ContainsFunc(r.step.consumers(),
 		func(c *consumer) bool { return slices.Contains(s.consumers, c) })
 }
 
-// parked returns how many messages of a verified run are, by plan, still at the broker.
+// parked returns the number of messages of a verified run that stay at the broker in this step by plan.
 func (r *run) parked() (n uint64) {
 	for _, s := range r.subs {
 		if r.isParked(s) {
@@ -175,7 +175,7 @@ func (s *subscription) received() (n uint64) {
 	return n - s.had
 }
 
-// expected returns how many messages completed at its place were for the subscription.
+// expected returns the number of messages completed at its place that the subscription should receive.
 func (s *subscription) expected(completed map[place]uint64) uint64 {
 	if s.over {
 		return s.until - s.before

@@ -11,7 +11,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// summarize says how the run went. All workers are closed and the last snapshot is taken.
+// summarize returns the summary of the run. All workers are closed and the last snapshot is taken.
 func (r *run) summarize(end ending, left []string) *stats.Summary {
 	c := r.sampler.collector
 	if len(r.steps) > 1 {
@@ -90,7 +90,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	return s
 }
 
-// errorClasses returns how many messages failed by class, with an example of each.
+// errorClasses returns the number of failures by class, with an example of each.
 func (r *run) errorClasses(total *stats.Counters) (list []stats.ErrorClass) {
 	for class := range driver.NumClasses {
 		if n := total.Failures[class]; n > 0 {
@@ -104,7 +104,7 @@ func (r *run) errorClasses(total *stats.Counters) (list []stats.ErrorClass) {
 	return list
 }
 
-// lowestOf returns the lowest rates of the steps that have the workers.
+// lowestOf returns the lowest rates over the steps, each role only where it takes part.
 func lowestOf(steps []stats.StepSummary) (m stats.Minimum) {
 	for i := range steps {
 		for _, pair := range [][2]*stats.Lowest{
@@ -118,7 +118,7 @@ func lowestOf(steps []stats.StepSummary) (m stats.Minimum) {
 	return m
 }
 
-// highestOf returns the highest rates of the steps that have the workers.
+// highestOf returns the highest rates over the steps, each role only where it takes part.
 func highestOf(steps []stats.StepSummary) (m stats.Maximum) {
 	for i := range steps {
 		for _, pair := range [][2]*stats.Lowest{
@@ -132,7 +132,7 @@ func highestOf(steps []stats.StepSummary) (m stats.Maximum) {
 	return m
 }
 
-// problems lists the reasons why the run is a failure.
+// problems adds the reasons why the run is a failure.
 func (r *run) problems(s *stats.Summary) {
 	add := func(format string, args ...any) { s.Problems = append(s.Problems, fmt.Sprintf(format, args...)) }
 	if s.Err != nil {
@@ -158,7 +158,7 @@ func (r *run) problems(s *stats.Summary) {
 		if s.Total.Failures[class] <= inDoubt && lostClass(class) || s.Total.Failures[class] == 0 {
 			continue
 		}
-		// else s.Err has told it
+		// otherwise s.Err is the same failure
 		if err := r.firstError(class); err != nil && (s.Err == nil || driver.ClassOf(s.Err) != class) {
 			addError(s, err, fmt.Sprintf("first failure of class %s: ", class))
 		}
@@ -208,7 +208,7 @@ func addError(s *stats.Summary, err error, before string) {
 	s.Problems = append(s.Problems, before+err.Error())
 }
 
-// estranged tells whether messages came, but none with the run's mark, after a change of protocols at the broker.
+// estranged reports whether messages arrived, but none with the run's mark, over another protocol than they were sent.
 func (r *run) estranged(s *stats.Summary) bool {
 	return r.role == plan.Client && r.protocols(producing, nameOf) != r.protocols(consuming, nameOf) &&
 		s.Total.Completed > 0 && s.Total.Received == 0 && s.Total.Foreign > 0
@@ -228,7 +228,7 @@ func (r *run) laterFailures(s *stats.Summary) {
 	addError(s, fmt.Errorf("%s: %w%s", f.worker, f.err, more), "")
 }
 
-// warnings lists caveats that the reader should know before trusting the numbers.
+// warnings adds the warnings of the run.
 func (r *run) warnings(s *stats.Summary, excess uint64) {
 	add := func(format string, args ...any) { s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...)) }
 	r.aboutTester(s, add)
@@ -279,7 +279,7 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 // aboutForeign is a warning, or, with --fail-on-foreign, a problem.
 const aboutForeign = "messages of another run or tool taken from the destinations and not counted: %d"
 
-// nothingDone says why a load is no success of which nothing was sent or completed.
+// nothingDone adds the reason why no message was sent or completed.
 func (r *run) nothingDone(s *stats.Summary, add func(string, ...any)) {
 	if len(r.producers) == 0 || s.Total.Completed > 0 || s.Err != nil {
 		return
@@ -296,13 +296,13 @@ func (r *run) nothingDone(s *stats.Summary, add func(string, ...any)) {
 	}
 }
 
-// reached is the share of the messages due that must have been sent for a rate to count as reached: messages that are
-// due at the very end may miss it by a moment.
+// reached is the share of the due messages that must be sent for a rate to count as reached: messages due at the very
+// end may be late by a moment.
 const reached = 0.99
 
-// aboutRates says which rates were not reached.
+// aboutRates adds a warning about rates that were not reached.
 func (r *run) aboutRates(s *stats.Summary, add func(string, ...any)) {
-	// late, but all of a count
+	// all messages of the count were sent, but late
 	if o := &s.Offered; len(r.steps) == 1 && r.unrated() == 0 && s.Total.Sent >= r.due && o.Missed() > 1-reached {
 		add("the rate was not reached: before the last message was sent, %d were due in the measured time, %.1f%% more "+
 			"than there were", o.Due,
@@ -326,7 +326,7 @@ func (r *run) aboutRates(s *stats.Summary, add func(string, ...any)) {
 	}
 }
 
-// unrated returns how many groups of the present step send without a rate.
+// unrated returns the number of groups of the present step that send without a rate.
 func (r *run) unrated() (n int) {
 	for _, u := range r.step.uses {
 		if len(u.producers) > 0 && u.plan.Rate.IsZero() {
@@ -336,7 +336,7 @@ func (r *run) unrated() (n int) {
 	return n
 }
 
-// toReceive returns how many messages the groups that only receive are to receive.
+// toReceive returns the message counts of the groups that only receive.
 func (r *run) toReceive() (count uint64) {
 	for _, step := range r.steps[:r.step.index+1] {
 		for _, u := range step.uses {

@@ -7,7 +7,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// aboutTester says when the tester itself, or its machine, took part in the results.
+// aboutTester adds warnings if the tester itself, or its machine, affected the results.
 func (r *run) aboutTester(s *stats.Summary, add func(string, ...any)) {
 	h := &s.Health
 	switch l := &s.Limit; {

@@ -20,41 +20,41 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// verification is the state that a run with plan.Verify has in addition.
+// verification is the additional state of a run with plan.Verify.
 type verification struct {
 	id      int64            // of the run
 	bodies  map[*byte]uint32 // the checksums of bodies, by their first bytes
 	ledgers map[place][]*verify.Ledger
-	sent    int64       // when the load had ended, in microseconds since the Unix epoch
+	sent    int64       // end of the load, in microseconds since the Unix epoch
 	before  os.FileInfo // the file at plan.VerifyFile when the run began; nil if there was none
 
-	unanswered bool // the broker had not answered a probe when the consumers ended
+	unanswered bool // a probe was unanswered when the consumers ended
 
 	probing     context.Context //nolint:containedctx // ends the probes of a run
 	stopProbing context.CancelFunc
 	probes      sync.WaitGroup
 }
 
-// consumersEnd is how the consumers of a subscription came to their end.
+// consumersEnd is the end of a subscription's consumers.
 type consumersEnd struct {
 	at      int64
-	drained bool // they had waited for more, the broker answered, and nothing came
+	drained bool // they waited, the broker answered a probe, and no message arrived
 }
 
-// arrivals is for how long nothing has come to a subscription that was looked at. Messages that came while this
-// process, or its machine, stood still wait to be received, so that time does not count. Neither does waiting for a
-// broker that stands still: it is asked for an answer, and has some time to deliver after that.
+// arrivals measures the time without a message at a subscription. Time in which this process or its machine stood still
+// does not count, because messages that arrived then are not received yet. To exclude a stalled broker, it is probed
+// for an answer, and then has some time to deliver.
 type arrivals struct {
-	looked int64         // microseconds since the Unix epoch; 0 before the first look
-	last   int64         // when the last message came, as of then
-	lasted time.Duration // as of then
+	looked int64         // microseconds since the Unix epoch; 0 before the first call of look
+	last   int64         // time of the last message, as of looked
+	lasted time.Duration // time without a message, as of looked
 
-	asking   atomic.Bool  // the broker has been asked and has not answered yet
-	answered atomic.Int64 // when all consumers had their answer
+	asking   atomic.Bool  // a probe is unanswered
+	answered atomic.Int64 // time of the last consumer's answer
 }
 
-// look takes when the last message has come until now, both in microseconds since the Unix epoch. Of the time since it
-// was called before, no more than most counts.
+// look updates the time of the last message; now and last are microseconds since the Unix epoch. At most most of the
+// time since the previous call counts.
 func (v *arrivals) look(now, last int64, most time.Duration) {
 	if v.looked == 0 {
 		v.looked = now
@@ -67,15 +67,15 @@ func (v *arrivals) look(now, last int64, most time.Duration) {
 	v.looked, v.last = now, last
 }
 
-// inVain tells whether nothing has come for as long as patience, and whether the broker has answered in that time and
-// nothing came after that either. patience is above 0.
+// inVain reports whether no message arrived for at least patience (quietly), and whether the broker has also answered a
+// probe since the last message and had a quarter of patience to deliver (proven).
 func (v *arrivals) inVain(now int64, patience time.Duration) (quietly, proven bool) {
 	answered := v.answered.Load()
 	quietly = patience > 0 && v.lasted >= patience
 	return quietly, quietly && answered > v.last && time.Duration(now-answered)*time.Microsecond >= patience/4
 }
 
-// newVerification returns a run's, whose side will be written to path.
+// newVerification returns the verification of a run; path is the file for its side.
 func newVerification(id int64, path string) *verification {
 	before, err := os.Stat(path)
 	if err != nil {
@@ -86,10 +86,10 @@ func newVerification(id int64, path string) *verification {
 	return v
 }
 
-// newRunNumber returns a number for a run that no other has, in all likelihood.
+// newRunNumber returns a random number for a run.
 func newRunNumber() int64 {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // it does not fail
+	_, _ = rand.Read(b[:]) // never fails
 	return max(int64(binary.LittleEndian.Uint64(b[:])>>1), 1)
 }
 
@@ -122,7 +122,7 @@ func (v *verification) sum(body []byte) uint32 {
 	return sum
 }
 
-// named returns the destination under a name that tells it from that of another site.
+// named returns the destination under a name that is unique over all sites.
 func (p place) named() driver.Destination {
 	d := p.destination
 	if p.site != "" {
@@ -131,7 +131,7 @@ func (p place) named() driver.Destination {
 	return d
 }
 
-// progress returns the counts that the snapshots have.
+// progress returns the counts for snapshots.
 func (r *run) progress() verify.Progress {
 	run := r.verify.id
 	if !r.role.Produces() {
@@ -146,12 +146,12 @@ func (r *run) progress() verify.Progress {
 	return verify.Add(list...)
 }
 
-// open returns how many messages are known to be missing at a subscription.
+// open returns the number of messages known to be missing at a subscription.
 func (v *verification) open(s *subscription) uint64 {
 	return s.tracker.Open(v.ledgers[s.place], s.from)
 }
 
-// patience is how long nothing must have come before consumers count as having waited in vain; 0 if they do not wait.
+// patience is the time without a message after which consumers count as having waited in vain; 0 if they do not wait.
 func (r *run) patience() time.Duration {
 	if r.role == plan.Consumer {
 		return quietTime
@@ -159,18 +159,18 @@ func (r *run) patience() time.Duration {
 	return min(quietTime, r.plan.DrainTimeout/2)
 }
 
-// watchArrivals checks the subscriptions for arrivals. It is called from one goroutine, every watchInterval at least
-// while they are waited for: in the drain, or, for a run that only consumes, in all of the load.
+// watchArrivals checks the subscriptions for arrivals. One goroutine calls it, at least every watchInterval during the
+// drain or, in a run that only consumes, during the whole load.
 func (r *run) watchArrivals() {
 	if r.verify == nil {
 		return
 	}
-	most := max(r.patience()/8, 2*pollInterval) // a busy machine may look later than it wants to
+	most := max(r.patience()/8, 2*pollInterval) // a busy machine may call late
 	for _, s := range r.subs {
 		if s.over || !alive(s.consumers) {
 			continue
 		}
-		last := s.tracker.Last() // before the clock is read: nothing comes after now
+		last := s.tracker.Last() // read before the clock, so that it is not after now
 		v := s.arrivals
 		v.look(r.clock.Epoch(r.clock.Now()), last, most)
 		if v.lasted >= r.patience()/2 && v.answered.Load() <= v.last && v.asking.CompareAndSwap(false, true) {
@@ -179,8 +179,8 @@ func (r *run) watchArrivals() {
 	}
 }
 
-// probe asks the broker, in the name of each consumer of a subscription, for an answer. Consumers that cannot ask count
-// as answered.
+// probe asks the broker for an answer through each consumer of a subscription. Consumers without probes count as
+// answered.
 func (r *run) probe(v *arrivals, consumers []*consumer) {
 	defer v.asking.Store(false)
 	ctx, cancel := context.WithTimeout(r.verify.probing, probeTimeout)
@@ -202,9 +202,8 @@ func (r *run) probe(v *arrivals, consumers []*consumer) {
 	}
 }
 
-// stopped notes how the consumers came to their end, which is now. They waited in vain if nothing came for a while, the
-// broker gave a sign of life in it, and nothing came after that either. An impatient user, or consumers that failed,
-// did not let them.
+// stopped records the end of the consumers of subs at this moment. They have waited in vain if arrivals.inVain proves
+// it, the user did not interrupt the wait, and a consumer is alive.
 func (r *run) stopped(ctx context.Context, subs []*subscription) {
 	if r.verify == nil {
 		return
@@ -213,7 +212,7 @@ func (r *run) stopped(ctx context.Context, subs []*subscription) {
 	now, patience := r.clock.Epoch(r.clock.Now()), r.patience()
 	for _, s := range subs {
 		if s.over || s.ending.at > 0 && !alive(s.consumers) {
-			continue // that was noted
+			continue // already recorded
 		}
 		quietly, waited := s.arrivals.inVain(now, patience)
 		r.verify.unanswered = r.verify.unanswered || quietly && !waited
@@ -222,7 +221,7 @@ func (r *run) stopped(ctx context.Context, subs []*subscription) {
 	r.verify.renewProbes()
 }
 
-// proven tells whether all consumers that can still receive have waited in vain.
+// proven reports whether all consumers that can still receive have waited in vain.
 func (r *run) proven() bool {
 	now, patience := r.clock.Epoch(r.clock.Now()), r.patience()
 	for _, s := range r.subs {
@@ -255,7 +254,7 @@ func (v *verification) endProbes() {
 	v.probes.Wait()
 }
 
-// side returns this process' side of the verification. All workers have ended, or are taken for lost.
+// side returns this process's side of the verification. All workers have ended or were given up.
 func (r *run) side() *verify.Side {
 	v := r.verify
 	v.endProbes()
@@ -289,7 +288,7 @@ func (r *run) side() *verify.Side {
 	return side
 }
 
-// bounds returns which messages were sent while the subscription existed; nil if that is all of them.
+// bounds returns the ranges of messages sent while the subscription existed; nil for all messages.
 func (s *subscription) bounds(run int64) map[verify.Stream]verify.Bounds {
 	if s.from == nil && s.to == nil {
 		return nil
@@ -305,7 +304,7 @@ func (s *subscription) bounds(run int64) map[verify.Stream]verify.Bounds {
 	return b
 }
 
-// judge puts the verification into the summary, and this side into its file.
+// judge adds the verification to the summary, and writes this side into its file.
 func (r *run) judge(s *stats.Summary) {
 	if r.verify == nil {
 		return
@@ -356,7 +355,7 @@ func (r *run) judge(s *stats.Summary) {
 	}
 }
 
-// taken tells whether another process has written the file since the run began: its side of the run must not be lost.
+// taken reports whether another process has written the file since the run began; its side must not be overwritten.
 func (v *verification) taken(path string) bool {
 	now, err := os.Stat(path)
 	if err != nil || !now.Mode().IsRegular() {

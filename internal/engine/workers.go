@@ -9,8 +9,8 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 )
 
-// startConsumers lets the consumers of the present step receive that do not yet, and gives all of them the work of the
-// step.
+// startConsumers starts the consumers of the present step that do not receive yet, and gives all of them the work of
+// the step.
 func (r *run) startConsumers() {
 	for _, u := range r.step.uses {
 		ctx := r.consuming
@@ -35,7 +35,7 @@ func (r *run) startConsumers() {
 	}
 }
 
-// startConsumer lets a consumer receive, with its job from the first message on.
+// startConsumer starts a consumer, with its job from the first message on.
 func (r *run) startConsumer(ctx context.Context, c *consumer, quota *load.Quota, job load.Job) {
 	cfg := load.ConsumerConfig{
 		OwnOnly: r.role == plan.Client, Run: r.id, Pulse: r.pulse, Phases: r.phases, Quota: quota, Checker: c.checker,
@@ -62,8 +62,8 @@ func (r *run) startConsumer(ctx context.Context, c *consumer, quota *load.Quota,
 	}()
 }
 
-// startProducers returns a channel that is closed when all producers of the present step have ended, and a function
-// that ends them.
+// startProducers starts the producers of the present step. It returns a channel that is closed when all have ended, and
+// a function that ends them.
 func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop context.CancelFunc) {
 	ctx, stop = context.WithCancel(ctx)
 	var running []chan struct{}
