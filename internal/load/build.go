@@ -12,7 +12,7 @@ const maxPieces = 100_000
 // builder makes a schedule of segments.
 type builder struct {
 	timetable
-	parts uint64 // of all segments: pieces, and the pauses between them
+	parts uint64 // pieces and pauses of all segments
 	now   wide   // the integral at the end
 	open  bool   // it has no end
 }
@@ -69,7 +69,7 @@ func (b *builder) stair(g Segment, from, to uint64) {
 	}
 }
 
-// piece adds a piece that begins at the end; a length of 0 goes on for ever.
+// piece appends a piece; a length of 0 is unlimited.
 func (b *builder) piece(from, to uint64, length time.Duration) {
 	if from > 0 || to > 0 {
 		p := piece{start: b.end, length: uint64(length), from: from, to: to, base: b.now}
@@ -95,8 +95,8 @@ func (b *builder) schedule() (Schedule, error) {
 	return Schedule{table: &t}, nil
 }
 
-// Scale returns the schedule with all lengths multiplied by a factor above 0. Rates stay. It is the same schedule if it
-// has no lengths, or if they would be too long.
+// Scale returns the schedule with all lengths multiplied by a factor above 0, and the same rates. It returns the
+// schedule unchanged if it has no lengths, or if they would be too long.
 func (s Schedule) Scale(factor float64) Schedule {
 	if s.table == nil {
 		return s

@@ -2,29 +2,29 @@ package load
 
 import "time"
 
-// Clock tells the time of a run: nanoseconds on the monotonic clock since the start of the load, and the wall-clock
-// time in the messages, which is that of the start plus the monotonic time since. So setting the machine's clock during
-// a run does not disturb the transfer times within this process.
+// Clock is the clock of a run: nanoseconds on the monotonic clock since the start of the load, and the wall-clock time
+// in the messages, which is the wall-clock time of the start plus the monotonic time since. So setting the machine's
+// clock during a run does not change the transfer times within this process.
 type Clock struct {
 	start time.Time
 	epoch int64 // microseconds since the Unix epoch at start
 	ahead time.Duration
 }
 
-// NewClock returns a clock that has started.
+// NewClock returns a running clock.
 func NewClock() *Clock {
 	c := new(Clock)
 	c.Begin()
 	return c
 }
 
-// Begin starts the clock anew. It must not run at the same time as any other method.
+// Begin restarts the clock. It must not run concurrently with any other method.
 func (c *Clock) Begin() {
 	c.start = time.Now()
 	c.epoch = c.start.Add(c.ahead).UnixMicro()
 }
 
-// BeginAt starts the clock anew at a moment of the wall clock, which is about now: messages due at its start are due
+// BeginAt restarts the clock at a moment of the wall clock, which is about now: messages due at the start are due
 // exactly then.
 func (c *Clock) BeginAt(at time.Time) {
 	now := time.Now()
@@ -32,11 +32,10 @@ func (c *Clock) BeginAt(at time.Time) {
 	c.epoch = at.UnixMicro()
 }
 
-// Ahead lets the wall clock be taken for ahead of that of the machine, from the next Begin on: for tests of clocks that
-// differ.
+// Ahead sets the wall clock ahead of the machine's from the next Begin on, for tests with different clocks.
 func (c *Clock) Ahead(by time.Duration) { c.ahead = by }
 
-// Start returns when the clock was started.
+// Start returns the start of the clock.
 func (c *Clock) Start() time.Time { return c.start }
 
 // Now returns the time since the start.

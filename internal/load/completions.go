@@ -20,8 +20,8 @@ func (p *Producer) Done(slot driver.Slot, o driver.Outcome) {
 	p.ended(slot, place, o, now, 0)
 }
 
-// InDoubt ends messages like DoneAll, that an outage has left in doubt, and returns how many of them had not ended yet.
-// The number of the outage, from 1 on, is that of [ProducerConfig].Resent.
+// InDoubt ends messages that an outage has left in doubt, as DoneAll does, and returns how many of them had not ended
+// yet. Outage is its number, from 1 on, which [ProducerConfig].Resent is called with; 0 is none.
 func (p *Producer) InDoubt(outage int, list []driver.Slot, o driver.Outcome) (n int) {
 	now := p.clock.Now()
 	for _, slot := range list {
@@ -33,7 +33,7 @@ func (p *Producer) InDoubt(outage int, list []driver.Slot, o driver.Outcome) (n 
 	return n
 }
 
-// ended counts the end of a message, unless it is to be sent again, and makes its place free.
+// ended counts the end of a message, unless it will be sent again, and frees its place.
 func (p *Producer) ended(slot driver.Slot, place *place, o driver.Outcome, now time.Duration, outage int) {
 	if !p.hold(slot, place, &o, outage) {
 		p.note(place, o)
@@ -42,10 +42,10 @@ func (p *Producer) ended(slot driver.Slot, place *place, o driver.Outcome, now t
 	p.slots.giveBack(slot)
 }
 
-// DoneAll implements [driver.Completions]: one look at the clock and one lock for many messages.
+// DoneAll implements [driver.Completions]. It reads the clock once, and takes one lock for many messages.
 func (p *Producer) DoneAll(list []driver.Slot, o driver.Outcome) {
 	now := p.clock.Now()
-	if p.kept != nil && o.State != driver.Accepted { // each may end in another way
+	if p.kept != nil && o.State != driver.Accepted { // each may end differently
 		for _, slot := range list {
 			if place := p.slots.end(slot); place != nil {
 				p.ended(slot, place, o, now, 0)
@@ -62,7 +62,7 @@ func (p *Producer) DoneAll(list []driver.Slot, o driver.Outcome) {
 	}
 }
 
-// doneChunk is how many messages are ended with one lock.
+// doneChunk is the maximum number of messages that end under one lock.
 const doneChunk = 64
 
 func (p *Producer) doneChunk(list []driver.Slot, o driver.Outcome, now time.Duration) {
@@ -84,7 +84,7 @@ func (p *Producer) doneChunk(list []driver.Slot, o driver.Outcome, now time.Dura
 	p.slots.giveBack(ended[:n]...)
 }
 
-// stray counts an answer to no message in flight. That there will be none is no answer.
+// stray counts an answer to no message in flight. Unknown is not an answer.
 func (p *Producer) stray(o driver.Outcome) {
 	if o.State != driver.Unknown {
 		p.rec.Stray()
@@ -99,7 +99,7 @@ func (p *Producer) endOf(place *place) stats.End {
 	}
 }
 
-// note tells the ledger of a message that was withheld or not accepted.
+// note records a message that was withheld or not accepted in the ledger.
 func (p *Producer) note(place *place, o driver.Outcome) {
 	if p.cfg.Ledger != nil && (o.State != driver.Accepted || o.Withheld) {
 		p.cfg.Ledger.Done(place.number, o)

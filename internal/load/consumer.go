@@ -10,7 +10,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// maxDelay bounds the delays of delivery that messages tell of.
+// maxDelay bounds the delays of delivery that messages carry.
 const maxDelay = 10 * 366 * 24 * time.Hour
 
 // Quota is a number of messages that several consumers may receive together. It is safe for concurrent use.
@@ -28,25 +28,25 @@ func NewQuota(n uint64, used func()) *Quota {
 
 // ConsumerConfig holds the settings of one consumer.
 type ConsumerConfig struct {
-	// OwnOnly treats messages of other runs as foreign. It is for runs that receive in the process that sends. A message
-	// that does not carry its run counts as foreign if it was not sent since the clock's start.
+	// OwnOnly treats messages of other runs as foreign. It is for runs that send and receive in one process. A message
+	// without a run number counts as foreign if it was not sent since the clock's start.
 	OwnOnly bool
-	// Run is the number that the messages of this run carry.
+	// Run is the run number in the messages of this run.
 	Run int64
-	// Boundary, with OwnOnly, tells which messages were due in the warm-up.
+	// Boundary decides, with OwnOnly, which messages were due in the warm-up.
 	Boundary *Boundary
-	// Phases, without OwnOnly, tells which messages were received in the warm-up; nil for a run without one.
+	// Phases decides, without OwnOnly, which messages were received in the warm-up; nil for a run without one.
 	Phases *Phases
-	// Shard is the number of this process, from 1, among the Shards that the producers of the run are dealt out to in
-	// turn; both are 0 if it is the only one.
+	// Shard is the number of this process, from 1 to Shards; the producers of the run are dealt out to the shards in turn.
+	// Both are 0 in a run of one process.
 	Shard, Shards int
-	// Pulse tells of the tester's pauses; it may be nil.
+	// Pulse has the tester's pauses; it may be nil.
 	Pulse *stats.Pulse
 	// Quota, if not nil, ends the run when it is used up.
 	Quota *Quota
-	// Precise lets that sleep by the operating system's best timer; not under a fake clock.
+	// Precise makes that work sleep on the operating system's best timer; not under a fake clock.
 	Precise bool
-	// Checker, if not nil, verifies the messages; it then tells which are foreign to a run that receives its own messages.
+	// Checker, if not nil, verifies the messages; with OwnOnly it also decides which messages are foreign.
 	Checker *verify.Checker
 }
 
@@ -58,18 +58,18 @@ type Consumer struct {
 	consumer driver.Consumer
 
 	job    atomic.Pointer[Job] // of the present step
-	worker *worker             // on that, of Run's goroutine; nil without work
+	worker *worker             // works on job in Run's goroutine; nil without work
 	ctx    context.Context     //nolint:containedctx // Run's, which ends the work
 }
 
-// Job is the treatment of each message by a consumer in a step.
+// Job is a consumer's treatment of each message in a step.
 type Job struct {
 	Work Work          // done before the message is settled
-	Each time.Duration // least time from one message to the next, of a rate; 0 for any
-	Fail *Fail         // which messages are not accepted; nil for none
+	Each time.Duration // minimum time between messages, by a rate; 0 for none
+	Fail *Fail         // selects the messages that are not accepted; nil for none
 }
 
-// works tells whether a message takes time.
+// works reports whether a message takes time.
 func (j *Job) works() bool { return !j.Work.IsZero() || j.Each > 0 }
 
 // NewConsumer returns a consumer that records the messages that c receives.
@@ -80,7 +80,7 @@ func NewConsumer(cfg ConsumerConfig, clock *Clock, rec *stats.ConsumerRecorder, 
 	return &Consumer{cfg: cfg, clock: clock, rec: rec, consumer: c}
 }
 
-// Do sets the treatment of the messages from now on. It is safe to call while Run goes on.
+// Do sets the treatment of the messages from now on. It is safe to call during Run.
 func (c *Consumer) Do(job Job) {
 	if job == (Job{}) {
 		c.job.Store(nil)
@@ -125,8 +125,7 @@ func (c *Consumer) endWork() {
 	}
 }
 
-// count counts a message that does not come again, as far as its consumer is concerned: one that is accepted or
-// rejected.
+// count counts a message that is accepted or rejected, so that the consumer does not expect it again.
 func (c *Consumer) count(d *driver.Delivery, since time.Duration, verdict driver.Verdict, again bool) {
 	now := c.clock.Epoch(since)
 	m := stats.Receipt{
@@ -160,7 +159,7 @@ func (c *Consumer) count(d *driver.Delivery, since time.Duration, verdict driver
 	}
 }
 
-// other returns the shard of a producer; 0 if that is this process, or not known.
+// other returns the shard of a producer; 0 for this process, or if unknown.
 func (c *ConsumerConfig) other(producer int64) int {
 	if c.Shards == 0 || producer < 0 {
 		return 0
@@ -172,8 +171,7 @@ func (c *ConsumerConfig) other(producer int64) int {
 	return shard
 }
 
-// foreign tells whether a message is of another run, as far as that can be told, and whether it says by itself of which
-// it is.
+// foreign reports whether a message is of another run, as far as known, and whether the message itself names its run.
 func (c *Consumer) foreign(d *driver.Delivery, now int64, stamped bool) (foreign, legible bool) {
 	if c.cfg.Checker != nil {
 		switch c.cfg.Checker.Check(d, now) {
@@ -181,7 +179,7 @@ func (c *Consumer) foreign(d *driver.Delivery, now int64, stamped bool) (foreign
 			return false, true
 		case verify.Foreign:
 			return true, true
-		case verify.Illegible: // the time has to decide
+		case verify.Illegible: // the time decides
 		}
 	} else if d.ID.Run > 0 {
 		return d.ID.Run != c.cfg.Run, true

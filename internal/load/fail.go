@@ -49,11 +49,12 @@ func ParseShare(text string) (Share, error) {
 	return Share{share.Num().Uint64(), share.Denom().Uint64()}, nil
 }
 
-// has tells whether the n-th, counted from 1, is one of the share. Of the first n, n*Of/Out are, rounded down.
+// has reports whether number n, counted from 1, belongs to the share. Of the first n, n*Of/Out belong to it, rounded
+// down.
 func (s Share) has(n uint64) bool { return n%s.Out*s.Of%s.Out < s.Of }
 
-// Fail makes consumers fail on purpose: of the deliveries of all that have it a share gets another verdict than Accept.
-// It is safe for concurrent use.
+// Fail makes consumers fail on purpose: a share of the deliveries of all its consumers gets a verdict other than
+// Accept. It is safe for concurrent use.
 type Fail struct {
 	share   Share
 	verdict driver.Verdict

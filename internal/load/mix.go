@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// MaxCycle is how long the cycle of a [Mix] may be: the sum of its weights over their greatest common divisor.
+// MaxCycle is the maximum length of the cycle of a [Mix]: the sum of its weights over their greatest common divisor.
 const MaxCycle = 1_000_000
 
-// Mix says of which variant each message of a load is, by weights. Of the first n messages each variant has
-// n*weight/sum, by less than one more or fewer; it is the same in every run. A Mix never changes: share it between
-// goroutines.
+// Mix determines the variant of each message of a load by weights. Of the first n messages each variant has
+// n*weight/sum, with an error below one; the order is the same in every run. A Mix is immutable and may be shared
+// between goroutines.
 type Mix struct {
 	// cycle holds variants; message n is of variant cycle[n mod len]. Nil if there is one variant only.
 	cycle []uint16
@@ -56,8 +56,8 @@ func NewMix(weights []int) Mix {
 	return m
 }
 
-// CycleLength returns after how many messages a mix of these weights begins anew; math.MaxInt if that is more than it
-// can be.
+// CycleLength returns the length of the cycle of a mix with these weights; math.MaxInt if their sum overflows or one is
+// below 1.
 func CycleLength(weights []int) int {
 	sum, divisor := 0, 0
 	for _, w := range weights {
@@ -102,7 +102,7 @@ func (j *jobs) Pop() any {
 type turns struct {
 	cycle  []uint16
 	at     int    // place in the cycle of the next message
-	step   int    // how much further the one after it is
+	step   int    // distance to the place of the message after it
 	rank   int    // of the producer within a round
 	total  int    // producers
 	rounds int    // before ranks change; 0 if they need not
@@ -130,7 +130,7 @@ func (m Mix) turns(l *Load) turns {
 	return t
 }
 
-// messages returns how many messages all producers are to send; 0 if that is not known.
+// messages returns the number of messages that all producers will send; 0 if unknown.
 func (l *Load) messages() uint64 {
 	n := l.Count
 	until := l.Until
@@ -143,7 +143,7 @@ func (l *Load) messages() uint64 {
 	return n
 }
 
-// next returns the variant of the producer's next message, which has the number n of all producers.
+// next returns the variant of the producer's next message, which is message n of all producers.
 func (t *turns) next(n uint64) int {
 	if n >= t.whole {
 		return int(t.cycle[n%uint64(len(t.cycle))])

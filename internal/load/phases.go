@@ -7,21 +7,21 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
-// Phases tells to which phase a moment of a run belongs: to the warm-up of the present step, or not. Its zero value is
-// a run without a warm-up. It is safe for concurrent use.
+// Phases decides whether a moment of a run belongs to the warm-up of the present step. Its zero value is a run without
+// a warm-up. It is safe for concurrent use.
 type Phases struct{ from, to atomic.Int64 }
 
-// NewPhases returns the phases of a run of one step, which begins with that warm-up.
+// NewPhases returns the phases of a run of one step with the given warm-up.
 func NewPhases(warmup time.Duration) *Phases {
 	p := new(Phases)
 	p.Begin(0, warmup)
 	return p
 }
 
-// Begin starts a step at a moment of the run, with the warm-up that it begins with. Messages due before the step count
-// as measured from then on, also those of the warm-up of an earlier step that have not ended since.
+// Begin starts a step with its warm-up at a moment of the run. From then on, messages due before the step count as
+// measured, even those due in the warm-up of an earlier step.
 func (p *Phases) Begin(start, warmup time.Duration) {
-	p.to.Store(0) // never a window that belongs to no step
+	p.to.Store(0) // avoids a window of mixed steps
 	p.from.Store(int64(start))
 	p.to.Store(int64(start + warmup))
 }

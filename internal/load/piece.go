@@ -6,18 +6,15 @@ import (
 	"time"
 )
 
-// piece is a time in which the rate is constant or changes linearly. Its formulas are in integers:
+// piece is a period in which the rate is constant or changes linearly. Its formulas are in integers:
 //
 //   - rates are in billionths of a message per second, at most 1e18;
 //   - the integral of the rate is in units of 1/2e18 of a message. A rate of r adds 2r units per nanosecond, and a ramp
-//     of
-//
-// a whole number of nanoseconds a whole number of units: the piece that follows begins with an exact number. All the
-//
-//	messages of 292 years at the highest rate are below 2^125 units.
+//     of a whole number of nanoseconds adds a whole number of units, so that the next piece begins with an exact
+//     number. All messages of 292 years at the highest rate are below 2^125 units.
 type piece struct {
 	start    time.Duration
-	length   uint64 // nanoseconds, below 2^63; 0 if the piece goes on for ever
+	length   uint64 // nanoseconds, below 2^63; 0 if the piece has no end
 	from, to uint64 // the rates at its ends, equal or not
 	base     wide   // the integral at its start
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// doubts are the messages of a load that ended without an answer and are to be sent again. Completions put them in, and
-// Run's goroutine takes them out.
+// doubts are the messages of a load that ended without an answer and will be sent again. Completions add them, and
+// Run's goroutine removes them.
 type doubts struct {
 	count atomic.Int64  // of them
-	wake  chan struct{} // told when one comes
+	wake  chan struct{} // signalled for each new message
 
 	mu   sync.Mutex
 	open bool // Run sends them again
 	list []doubt
-	// queue are messages that were in list, in the order of their times
+	// queue has messages from list, in the order of their times
 	queue []doubt
 }
 
-// doubt is a message to be sent again, as it was sent at first.
+// doubt is a message that will be sent again, with the data of its first send.
 type doubt struct {
 	intended time.Duration
 	first    time.Duration // when it was sent first
@@ -37,7 +37,7 @@ type doubt struct {
 	outcome  driver.Outcome // of the last attempt
 }
 
-// kept is the part of a message in flight that is only needed to send it again.
+// kept is the part of a message in flight that only sending it again needs.
 type kept struct {
 	first   time.Duration
 	stamp   int64
@@ -46,7 +46,7 @@ type kept struct {
 	outage  int  // why it was sent again; 0 if not because of one
 }
 
-// resend lets the messages of the next Run that end without an answer be sent again.
+// resend prepares the next Run to send messages without an answer again.
 func (p *Producer) resend() {
 	if p.kept == nil {
 		p.kept = make([]kept, len(p.slots.places))
@@ -57,7 +57,7 @@ func (p *Producer) resend() {
 	p.doubts.mu.Unlock()
 }
 
-// giveUp ends the messages that are still to be sent again: the load is over.
+// giveUp ends the messages that were waiting to be sent again, at the end of the load.
 func (p *Producer) giveUp() {
 	d := &p.doubts
 	d.mu.Lock()
@@ -94,7 +94,7 @@ func (p *Producer) hold(slot driver.Slot, place *place, o *driver.Outcome, outag
 			o.State = driver.Unknown
 			return false
 		}
-		o.State, outage = driver.Unknown, k.outage // it was not sent once more
+		o.State, outage = driver.Unknown, k.outage // the message was not sent again
 	}
 	d := &p.doubts
 	d.mu.Lock()
@@ -114,7 +114,7 @@ func (p *Producer) hold(slot driver.Slot, place *place, o *driver.Outcome, outag
 	return true
 }
 
-// next takes a message in doubt: of those that are known when it looks, first the ones that were due first.
+// next takes a message in doubt: from batches of those known, each in the order of due times.
 func (d *doubts) next() (m doubt, ok bool) {
 	if d.count.Load() == 0 {
 		return m, false
@@ -134,7 +134,7 @@ func (d *doubts) next() (m doubt, ok bool) {
 	return m, true
 }
 
-// putBack returns a message that next has taken.
+// putBack puts back a message taken by next.
 func (d *doubts) putBack(m doubt) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -179,7 +179,7 @@ func (p *Producer) sendAgain(ctx context.Context, index uint32, now time.Duratio
 	if p.cfg.Ledger != nil {
 		p.cfg.Ledger.NotAgain(m.number)
 	}
-	if p.slots.end(msg.Slot) == nil { // the driver broke its contract, and has reported the message as well
+	if p.slots.end(msg.Slot) == nil { // the driver broke its contract: it has also completed the message
 		p.rec.Stray()
 		return true, false, err
 	}
@@ -196,7 +196,7 @@ func (p *Producer) finish(ctx context.Context) error {
 	if !p.load.Resend {
 		return nil
 	}
-	if err := p.flush(ctx); err != nil { // or they would not end
+	if err := p.flush(ctx); err != nil { // otherwise they would not end
 		return err
 	}
 	for !stopped(ctx) {
@@ -232,7 +232,7 @@ func (p *Producer) finish(ctx context.Context) error {
 	return nil
 }
 
-// doubtful tells whether there are messages to be sent again.
+// doubtful reports whether messages wait to be sent again.
 func (p *Producer) doubtful() bool { return p.load.Resend && p.doubts.count.Load() > 0 }
 
 // until waits until t. It returns early, with doubt, if a message comes to be in doubt; ok is false if ctx ended.

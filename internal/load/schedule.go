@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Schedule says when each message of a load is due: a list of segments, each a rate or a change of it. The zero value
-// is the closed loop: no message has a time. A Schedule never changes: copy it, share it between goroutines.
+// Schedule determines when each message of a load is due: a list of segments, each a rate or a change of it. The zero
+// value is the closed loop: messages have no due times. A Schedule is immutable and may be shared between goroutines.
 //
 // With C(t) the integral of the rate from the start of the load to t, message n is due when C begins to exceed n,
 // rounded down to a nanosecond. So message 0 of a rate is due at once, no message is due while the rate is 0, and the
@@ -31,7 +31,7 @@ type timetable struct {
 	peak   uint64        // in billionths of a message per second
 }
 
-// never is when a message is due that is not.
+// never is the due time of a message that is never due.
 const never = time.Duration(math.MaxInt64)
 
 // ConstantSchedule returns the schedule of one rate for ever. The zero rate makes the closed loop.

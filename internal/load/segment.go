@@ -10,7 +10,8 @@ import (
 	"github.com/perfmq/perfmq/internal/quantity"
 )
 
-// SegmentKind is how the rate changes within a segment. Its text is the word that begins the segment in a schedule.
+// SegmentKind is the kind of change of the rate within a segment. Its text is the first word of the segment in a
+// schedule.
 type SegmentKind string
 
 // The kinds of segments. A constant rate begins with no word.
@@ -213,7 +214,7 @@ func (g *Segment) check() error {
 
 var errTooLong = errors.New("the schedule is longer than 292 years")
 
-// steps returns how many steps a stair has.
+// steps returns the number of steps of a stair.
 func (g *Segment) steps() uint64 {
 	from, _ := g.From.billionths()
 	to, _ := g.To.billionths()
@@ -225,7 +226,7 @@ func (g *Segment) steps() uint64 {
 	return n + 1
 }
 
-// reader takes a segment apart, word by word. After an error it reads nothing more.
+// reader reads a segment word by word. After an error it reads nothing more.
 type reader struct {
 	words []string
 	last  string // the word before

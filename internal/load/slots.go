@@ -9,8 +9,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// slots are the places of the messages that one producer may have in flight. The producer takes places that were given
-// back all at once, so that it locks once per burst and not once per message.
+// slots are the places of the messages that one producer may have in flight. The producer takes all returned places at
+// once, so that it locks once per burst, not once per message.
 type slots struct {
 	places []place
 
@@ -34,10 +34,10 @@ type place struct {
 
 func newSlots(n int) *slots { return &slots{places: make([]place, n), wake: make(chan struct{}, 1)} }
 
-// free tells whether take finds a place at once.
+// free reports whether take finds a place at once.
 func (s *slots) free() bool { return len(s.ready) > 0 || s.refill() || s.used() < len(s.places) }
 
-// used returns how many of the places have been used so far.
+// used returns the number of places used so far.
 func (s *slots) used() int { return int(s.fresh.Load()) }
 
 // refill takes over the places given back.
@@ -48,7 +48,7 @@ func (s *slots) refill() bool {
 	return len(s.ready) > 0
 }
 
-// take returns a place, if there is one. The message is in flight when its place is put to use by begin.
+// take returns a free place, if there is one. The message is in flight after begin.
 func (s *slots) take() (index uint32, ok bool) {
 	if len(s.ready) == 0 && !s.refill() {
 		fresh := s.used()
@@ -64,7 +64,7 @@ func (s *slots) take() (index uint32, ok bool) {
 	return index, true
 }
 
-// await waits until a place was given back; it returns false when ctx ended before.
+// await waits until a place is given back; it returns false if ctx ends before.
 func (s *slots) await(ctx context.Context) bool {
 	for {
 		s.mu.Lock()
@@ -82,12 +82,12 @@ func (s *slots) await(ctx context.Context) bool {
 	}
 }
 
-// coming returns the slot that begin will make of a place.
+// coming returns the slot that begin will return for a place.
 func (s *slots) coming(index uint32) driver.Slot {
 	return driver.NewSlot(index, s.places[index].generation.Load()+1)
 }
 
-// idle tells whether no message is in flight.
+// idle reports whether no message is in flight.
 func (s *slots) idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,12 +102,12 @@ func (s *slots) awaitEnd(ctx context.Context) bool {
 	return s.idle() || s.await(ctx)
 }
 
-// begin says that the message of a place, whose times are written, goes to the driver.
+// begin marks the message of a place as in flight, before it goes to the driver. Its times must be written before.
 func (s *slots) begin(index uint32) driver.Slot {
 	return driver.NewSlot(index, s.places[index].generation.Add(1))
 }
 
-// end returns the place of a message that has ended; nil if it has done so before, or never was in flight.
+// end ends a message and returns its place; nil if the message has ended before or was never in flight.
 func (s *slots) end(slot driver.Slot) *place {
 	if uint64(slot.Index()) >= uint64(len(s.places)) || slot.Generation()%2 == 0 {
 		return nil
@@ -119,7 +119,7 @@ func (s *slots) end(slot driver.Slot) *place {
 	return p
 }
 
-// giveBack makes the places of messages that have ended free.
+// giveBack frees the places of ended messages.
 func (s *slots) giveBack(ended ...driver.Slot) {
 	s.mu.Lock()
 	for _, slot := range ended {
@@ -136,10 +136,10 @@ func (s *slots) giveBack(ended ...driver.Slot) {
 	}
 }
 
-// putBack makes a place free whose message did not leave. It is for the producer's goroutine.
+// putBack frees the place of a message that did not leave. Only the producer's goroutine calls it.
 func (s *slots) putBack(index uint32) { s.ready = append(s.ready, index) }
 
-// inFlight calls visit for each message that has not ended.
+// inFlight calls visit for each message in flight.
 func (s *slots) inFlight(visit func(*place)) {
 	for i := range s.places[:s.used()] {
 		if p := &s.places[i]; p.generation.Load()%2 == 1 {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// sleeper sleeps for d and returns true, or returns false when the context that it was made with ended before.
+// sleeper sleeps for d and returns true, or returns false if its context ends before.
 type sleeper interface {
 	sleep(d time.Duration) bool
 	close()
@@ -17,8 +17,8 @@ type Waiter struct {
 	sleeper
 }
 
-// NewWaiter returns a waiter that gives up when ctx ends. With precise it sleeps by the best timer that the operating
-// system has, if that can be had.
+// NewWaiter returns a waiter that gives up when ctx ends. With precise it sleeps on the operating system's best timer,
+// if available.
 func NewWaiter(ctx context.Context, clock *Clock, precise bool) *Waiter {
 	if precise {
 		if s, err := newPreciseSleeper(ctx); err == nil {
@@ -31,7 +31,7 @@ func NewWaiter(ctx context.Context, clock *Clock, precise bool) *Waiter {
 // Close releases the waiter's resources.
 func (w *Waiter) Close() { w.close() }
 
-// Until waits until t and returns true, or returns false when ctx ended before.
+// Until waits until t and returns true, or returns false if ctx ends before.
 func (w *Waiter) Until(t time.Duration) bool {
 	for d := t - w.clock.Now(); d > 0; d = t - w.clock.Now() {
 		if !w.sleep(d) {

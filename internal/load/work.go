@@ -10,15 +10,15 @@ import (
 	"github.com/perfmq/perfmq/internal/quantity"
 )
 
-// Work is how long a consumer works on each message before it settles it. The zero value is no work.
+// Work is the time that a consumer works on each message before it settles the message. The zero value is no work.
 type Work struct {
 	// Min and Max bound a uniform distribution; equal ones are a fixed time.
 	Min, Max time.Duration
-	// Mean is that of an exponential distribution, instead of Min and Max; 0 for none.
+	// Mean is the mean of an exponential distribution, instead of Min and Max; 0 for none.
 	Mean time.Duration
 }
 
-// MaxWork is the longest time that can be asked for.
+// MaxWork bounds Min, Max and Mean, and each time drawn from an exponential distribution.
 const MaxWork = time.Hour
 
 // IsZero reports whether there is no work.
@@ -73,24 +73,24 @@ func (w Work) next() time.Duration {
 	}
 }
 
-// worker lets one goroutine work on messages one after the other.
+// worker works on messages one after the other, in one goroutine.
 type worker struct {
 	job   *Job
 	clock *Clock
 	wait  *Waiter
 	late  time.Duration // by how much the last sleep ended late: the next work is shorter by that
-	next  time.Duration // before which the rate allows no further message
+	next  time.Duration // earliest time of the next message, by the rate
 }
 
-// grace bounds how much of a late sleep is made up for.
+// grace bounds the part of a late sleep that is made up for.
 const grace = 2 * time.Millisecond
 
 func newWorker(ctx context.Context, job *Job, clock *Clock, precise bool) *worker {
 	return &worker{job: job, clock: clock, wait: NewWaiter(ctx, clock, precise)}
 }
 
-// do works on a message that was received at that time, and returns when it was done and for how long only the rate
-// held it back. It returns early when the context ends.
+// do works on a message received at the given time. It returns the time of its end, and how long only the rate held it
+// back. It returns early if the context ends.
 func (w *worker) do(received time.Duration) (done, paced time.Duration) {
 	end := received
 	if work := w.job.Work.next(); work > 0 {
