@@ -1,5 +1,6 @@
 // Package search finds the highest rate at which a load keeps its demands: it doubles the rate until that fails,
-// bisects, and holds the rate that it found for longer.
+// bisects, tries the lowest rate that failed once more, since it may have failed by chance, and holds the rate that it
+// found for longer.
 package search
 
 import (
@@ -50,6 +51,7 @@ const (
 	digits           = 3   // of the rates that are tried: people read them
 	holds            = 4   // so often a rate is held, each time a lower one
 	backOff          = 0.03
+	confirms         = 3 // so often the lowest rate that failed is tried again, while it is kept then
 	patience         = 2 // tries of a rate at which the tester was the limit: it may have been disturbed for a moment
 )
 
@@ -90,9 +92,13 @@ func Max(ctx context.Context, cfg Config, probe Probe) (*Found, error) {
 		cfg.Precision = defaultPrecision
 	}
 	s := &search{cfg: cfg, probe: probe}
-	err := s.bracket(ctx)
-	if err == nil {
-		err = s.bisect(ctx)
+	err := s.close(ctx)
+	for tries := 0; err == nil && tries < confirms && s.Above > 0 && !s.Failed.Tester; tries++ {
+		above := s.Above
+		if err = s.try(ctx, above, false); err != nil || s.Above == above {
+			break
+		}
+		err = s.close(ctx) // it had failed by chance
 	}
 	rate, back := s.Rate, backOff
 	for tries := 0; err == nil && !s.Held && tries < holds; tries++ {
@@ -102,10 +108,25 @@ func Max(ctx context.Context, cfg Config, probe Probe) (*Found, error) {
 	return &s.Found, err
 }
 
+// close finds a rate that is kept and one that is not, and closes the gap between them.
+func (s *search) close(ctx context.Context) error {
+	if err := s.bracket(ctx); err != nil {
+		return err
+	}
+	return s.bisect(ctx)
+}
+
 // bracket finds a rate that is kept, and one that is not, which is twice as high; or lower, if the first one was not
 // kept.
 func (s *search) bracket(ctx context.Context) error {
-	for rate := round(s.cfg.First); ; {
+	rate := round(s.cfg.First)
+	switch {
+	case s.Above > 0:
+		return nil
+	case s.Rate > 0:
+		rate = min(round(2*s.Rate), most)
+	}
+	for {
 		if err := s.try(ctx, rate, false); err != nil {
 			return err
 		}
@@ -158,6 +179,10 @@ func (s *search) try(ctx context.Context, rate float64, hold bool) error {
 	}
 	if p.Kept {
 		s.Rate, s.Held = rate, hold
+		if s.Above > 0 && rate >= s.Above {
+			s.Failed = s.failedAbove(rate)
+			s.Above = s.Failed.Rate
+		}
 		return nil
 	}
 	s.Above, s.Failed, s.Rate, s.Held = rate, p, 0, false
@@ -167,6 +192,16 @@ func (s *search) try(ctx context.Context, rate float64, hold bool) error {
 		}
 	}
 	return nil
+}
+
+// failedAbove returns the lowest point above a rate that failed; the zero value if there is none.
+func (s *search) failedAbove(rate float64) (lowest Point) {
+	for _, p := range s.Points {
+		if !p.Kept && p.Rate > rate && (lowest.Rate == 0 || p.Rate < lowest.Rate) {
+			lowest = p
+		}
+	}
+	return lowest
 }
 
 // round returns a rate with few digits.

@@ -32,7 +32,7 @@ func TestMax(t *testing.T) {
 			require.LessOrEqual(t, f.Above/f.Rate, 1.02+1e-9)
 			require.True(t, f.Held)
 			require.Equal(t, search.Point{Rate: f.Above, Why: "too much"}, f.Failed)
-			require.LessOrEqual(t, len(f.Points), 40)
+			require.LessOrEqual(t, len(f.Points), 41)
 		}
 	}
 }
@@ -83,6 +83,34 @@ func TestHold(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.False(t, f.Held)
+}
+
+// TestChance: a load that failed once by chance, wherever in the search, does not hide the rates above it.
+func TestChance(t *testing.T) {
+	for bad := 1; bad <= 12; bad++ {
+		n := 0
+		f, err := search.Max(t.Context(), search.Config{}, func(_ context.Context, rate float64, hold bool) (search.Point, error) {
+			if !hold {
+				n++
+			}
+			return search.Point{Kept: rate <= 5000 && (hold || n != bad), Why: "too much"}, nil
+		})
+		require.NoError(t, err)
+		require.True(t, f.Held)
+		require.InEpsilon(t, 5000, f.Rate, 0.02, "load %d: %v", bad, f.Points)
+		require.Greater(t, f.Above, 5000.0)
+		require.Equal(t, f.Above, f.Failed.Rate)
+	}
+	// The rate is as high as the search goes.
+	n := 0
+	f, err := search.Max(t.Context(), search.Config{First: 4e7}, func(_ context.Context, _ float64, _ bool) (search.Point, error) {
+		n++
+		return search.Point{Kept: n != 2}, nil
+	})
+	require.NoError(t, err)
+	require.InDelta(t, 1e8, f.Rate, 0)
+	require.Zero(t, f.Above)
+	require.True(t, f.AtLeast())
 }
 
 // TestDisturbed: a load that the tester itself spoiled is repeated once.
