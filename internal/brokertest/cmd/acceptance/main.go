@@ -98,10 +98,10 @@ func run(ctx context.Context) error {
 		list, err := s.onBroker(ctx, kind, byKind[kind])
 		outcomes = append(outcomes, list...)
 		if err != nil {
-			return errors.Join(err, write(*out, page(outcomes, s.scale)))
+			return errors.Join(err, write(*out, page(outcomes, s.scale, *only)))
 		}
 	}
-	return errors.Join(write(*out, page(outcomes, s.scale)), failures(outcomes))
+	return errors.Join(write(*out, page(outcomes, s.scale, *only)), failures(outcomes))
 }
 
 // longOnes are the scenarios that take more than ten minutes on a small machine.
@@ -236,8 +236,8 @@ func (o *outcome) counts() string {
 	}
 }
 
-// page returns the outcomes as Markdown.
-func page(outcomes []outcome, scale string) string {
+// page returns the outcomes as Markdown. Only is the pattern that selected the scenarios; empty for all.
+func page(outcomes []outcome, scale, only string) string {
 	var b strings.Builder
 	b.WriteString("# Shipped scenarios on real brokers\n\n" +
 		"`make acceptance` carries out the scenarios inside the binary at full size, each on its broker, and writes this " +
@@ -245,6 +245,9 @@ func page(outcomes []outcome, scale string) string {
 		"counters of the broker with those of perfmq, for each destination: messages added and messages acknowledged.\n\n")
 	fmt.Fprintf(&b, "Broker and tester on one machine with %d processors, which had other work to do; scale %s.\n\n",
 		runtime.NumCPU(), scale)
+	if only != "" {
+		fmt.Fprintf(&b, "Only scenarios whose names match `%s` were run.\n\n", only)
+	}
 	b.WriteString("| scenario | broker | took | sent | received | verdict | thresholds kept | broker's count |\n| --- | " +
 		"--- | --- | --- | --- | --- | --- | --- |\n")
 	for i := range outcomes {

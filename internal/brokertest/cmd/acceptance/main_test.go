@@ -45,7 +45,7 @@ func TestPage(t *testing.T) {
 		{scenario: "smoke/b", broker: "B 1", status: 3, result: missed},
 		{scenario: "smoke/c", broker: "B 1", status: 4, output: "error: no broker"},
 	}
-	rows := strings.Split(page(outcomes, "1"), "\n")
+	rows := strings.Split(page(outcomes, "1", ""), "\n")
 	require.Contains(t, rows, "| smoke/a | B 1 | 2s | 10 | 9 | passed | 1 of 1 | 2 equal |")
 	require.Contains(t, rows, "| smoke/b | B 1 | 0s | 0 | 0 | a threshold was not kept | "+
 		"0 of 2; not kept: one: ack.p99 < 5ms (measured 42), x.min > 1 (nothing measured) | 1 of 1 DIFFER |")
