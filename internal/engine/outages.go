@@ -18,14 +18,15 @@ func inDoubt(list []stats.Outage) (n uint64) {
 	return n
 }
 
-// longestOutage returns how long the longest outage lasted. It is false if there was one without an end.
+// longestOutage returns how long the longest outage lasted. It is false if there was one without an end, unless none of
+// its workers needed a connection any more.
 func longestOutage(list []stats.Outage) (longest time.Duration, ok bool) {
 	for i := range list {
-		length := list[i].Length()
-		if length == 0 {
+		o := &list[i]
+		if o.Length() == 0 && (o.Reconnected > 0 || len(o.NotBack) > 0) {
 			return 0, false
 		}
-		longest = max(longest, length)
+		longest = max(longest, o.Length())
 	}
 	return longest, true
 }

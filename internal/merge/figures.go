@@ -130,12 +130,13 @@ func (f values) reconnections(list []result.Outage) {
 	var inDoubt uint64
 	endless := false
 	for i := range list {
-		length := list[i].Length
-		if length == 0 {
-			length, endless = math.MaxInt64-list[i].Time, true
+		o := &list[i]
+		length := o.Length
+		if length == 0 && (o.Reconnected > 0 || len(o.NotBack) > 0) { // else its workers needed no connection any more
+			length, endless = math.MaxInt64-o.Time, true
 		}
-		times = append(times, span{list[i].Host, list[i].Time, length})
-		inDoubt += list[i].InDoubt
+		times = append(times, span{o.Host, o.Time, length})
+		inDoubt += o.InDoubt
 	}
 	f.spans("outage", times)
 	if endless {

@@ -25,8 +25,11 @@ func TestStallsOfHosts(t *testing.T) {
 	f.reconnections([]result.Outage{{Host: "a", Time: 10, Length: 5, InDoubt: 2}, {Host: "b", Time: 12, Length: 30, InDoubt: 3}, {Time: 90, Length: 7}})
 	require.Equal(t, values{"outage.count": 2, "outage.max": 30, "in_doubt": 5}, f)
 	f = values{} // the outage of one host has no end: that of the other is of the same time, and the longest is not known
-	f.reconnections([]result.Outage{{Host: "a", Time: 10}, {Host: "b", Time: 500, Length: 30}})
+	f.reconnections([]result.Outage{{Host: "a", Time: 10, NotBack: []string{"p"}}, {Host: "b", Time: 500, Length: 30}})
 	require.Equal(t, values{"outage.count": 1, "in_doubt": 0}, f)
+	f = values{} // the workers of one host were done
+	f.reconnections([]result.Outage{{Host: "a", Time: 10}, {Host: "b", Time: 500, Length: 30}})
+	require.Equal(t, values{"outage.count": 2, "in_doubt": 0, "outage.max": 30}, f)
 	f = values{} // two hosts that each tell a stall of sends from one of receipts
 	f.stalls(&result.Result{Stalls: []result.Stall{
 		{Host: "a", Time: 200, Length: 200}, {Host: "a", Time: 300, Length: 200}, {Host: "b", Time: 201, Length: 200}, {Host: "b", Time: 301, Length: 200},
