@@ -50,6 +50,7 @@ type outcome struct {
 	scenario, broker string
 	took             time.Duration
 	status           int
+	limited          bool           // -limit ended it
 	result           *result.Result // nil if there is none
 	output           string         // the end of the printed output
 }
@@ -162,6 +163,7 @@ func (s *session) once(ctx context.Context, b *broker, name string) (outcome, er
 		return o, fmt.Errorf("run %s: %w", name, err)
 	}
 	o.status = cmd.ProcessState.ExitCode()
+	o.limited = errors.Is(ctx.Err(), context.DeadlineExceeded)
 	if r, err := result.Read(dir); err == nil {
 		o.result = r
 	}
@@ -176,10 +178,12 @@ func tail(text string) string {
 
 // verdict returns the outcome of a scenario in a few words.
 func (o *outcome) verdict() string {
-	switch o.status {
-	case 0:
+	switch {
+	case o.limited:
+		return "not finished: -limit ended it"
+	case o.status == 0:
 		return "passed"
-	case 3:
+	case o.status == 3:
 		return "a threshold was not kept"
 	default:
 		return fmt.Sprintf("failed, status %d", o.status)

@@ -44,12 +44,14 @@ func TestPage(t *testing.T) {
 		{scenario: "smoke/a", broker: "B 1", took: 1900 * time.Millisecond, result: kept},
 		{scenario: "smoke/b", broker: "B 1", status: 3, result: missed},
 		{scenario: "smoke/c", broker: "B 1", status: 4, output: "error: no broker"},
+		{scenario: "smoke/d", broker: "B 1", status: 130, limited: true},
 	}
 	rows := strings.Split(page(outcomes, "1", ""), "\n")
 	require.Contains(t, rows, "| smoke/a | B 1 | 2s | 10 | 9 | passed | 1 of 1 | 2 equal |")
 	require.Contains(t, rows, "| smoke/b | B 1 | 0s | 0 | 0 | a threshold was not kept | "+
 		"0 of 2; not kept: one: ack.p99 < 5ms (measured 42), x.min > 1 (nothing measured) | 1 of 1 DIFFER |")
 	require.Contains(t, rows, "| smoke/c | B 1 | 0s | 0 | 0 | failed, status 4 |  | not asked |")
+	require.Contains(t, rows, "| smoke/d | B 1 | 0s | 0 | 0 | not finished: -limit ended it |  | not asked |")
 	err := failures(outcomes)
 	require.ErrorContains(t, err, "smoke/b")
 	require.ErrorContains(t, err, "smoke/c on B 1: failed, status 4\nerror: no broker")
