@@ -170,7 +170,7 @@ func readSets(paths []string) (sets []compare.Set, errs []error) {
 	return sets, errs
 }
 
-// ofCell names a cell of a sweep behind what is told of it.
+// ofCell returns " of NAME" for a cell of a sweep, and nothing without a name.
 func ofCell(name string) string {
 	if name == "" {
 		return ""

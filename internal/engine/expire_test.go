@@ -78,7 +78,7 @@ func TestSendTimeoutOfADriver(t *testing.T) {
 	})
 }
 
-// A run that ends in a step whose load has not begun ends once, with what it has measured.
+// A run whose second step cannot begin ends without a panic and keeps the figures of the first.
 func TestSendTimeoutBeforeAStepThatFails(t *testing.T) {
 	for name, change := range map[string]func(one, two *plan.Step){
 		"before": func(_, two *plan.Step) { two.Before = []string{"exit 1"} },

@@ -23,7 +23,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// soaked is what is known of a soak test after its end.
+// soaked holds the result of a soak test, the log of the harness, and the counts of the broker and of Prometheus.
 type soaked struct {
 	title    string
 	length   time.Duration
@@ -167,7 +167,7 @@ func (s *session) prometheus(ctx context.Context, target string) (*brokertest.Pr
 	return brokertest.LaunchPrometheus(ctx, dir, config)
 }
 
-// scrape asks Prometheus for what it kept of the run.
+// scrape queries the values that Prometheus stored during the run.
 func (o *soaked) scrape(ctx context.Context, base string, began time.Time) error {
 	o.scraped = []scraped{
 		{name: "goroutines", query: "min_over_time(go_goroutines[1m])"},
