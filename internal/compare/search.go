@@ -91,7 +91,7 @@ func heldResult(dir string, f *search.Found) (*result.Result, error) {
 	return &result.Result{}, nil
 }
 
-// withoutRate removes the rate from the groups of a plan: the search found it, so that plans with other rates are alike.
+// withoutRate removes the rate from the groups of a plan. The search found it, so plans that differ in it are alike.
 func withoutRate(text json.RawMessage, rate float64) (json.RawMessage, error) {
 	var plan map[string]any
 	if err := json.Unmarshal(text, &plan); err != nil {
