@@ -89,8 +89,9 @@ func (c *conn) stop() {
 func (c *conn) serve() error {
 	go c.write()
 	err := c.read()
-	orderly := errors.Is(err, errClosed) || errors.Is(err, errStopped)
-	c.leave(orderly)
+	// A connection that the broker ends may have unsettled messages that its client has seen. Another client can get
+	// them while the broker stops, and has to learn that.
+	c.leave(errors.Is(err, errClosed))
 	c.part(err)
 	<-c.finished
 	_ = c.nc.Close() // nothing is to be written any more

@@ -267,6 +267,22 @@ func TestConnectionBreaks(t *testing.T) {
 	require.Error(t, r.ended()[0])
 }
 
+// TestStoppedHoldsMessages: the broker ends a connection that holds a message. Whoever gets the message next learns that
+// it was delivered before.
+func TestStoppedHoldsMessages(t *testing.T) {
+	r := start(t, store.Config{}, amqp.Options{})
+	s := r.session()
+	r.send(r.sender(s, "Q", nil), "1")
+	r.receive(r.receiver(s, "Q", nil))
+	next, err := r.store.Queue("Q").Consume(nil, func() {})
+	require.NoError(t, err)
+	defer next.Close(false)
+	r.stop()
+	var got [1]store.Delivery
+	require.Eventually(t, func() bool { return next.Take(got[:]) == 1 }, timeout, time.Millisecond)
+	assert.Equal(t, uint32(1), got[0].Attempts)
+}
+
 // TestDetached: a link that ends in peace gives its messages back untouched.
 func TestDetached(t *testing.T) {
 	r := start(t, store.Config{}, amqp.Options{})

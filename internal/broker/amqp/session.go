@@ -74,7 +74,7 @@ func (c *conn) handle(channel uint16, body []byte) error {
 	case wire.DescDetach:
 		err = s.onDetach(&p.Fields)
 	case wire.DescEnd:
-		c.endSession(s, nil)
+		c.endSession(s)
 		return nil
 	default:
 		return fail(wire.CondDecode, "an unknown performative, %#x", uint64(p.Kind))
@@ -115,13 +115,13 @@ func (c *conn) onBegin(channel uint16, f *wire.Decoder) error {
 }
 
 // endSession ends a session because the peer did.
-func (c *conn) endSession(s *session, f *failure) {
+func (c *conn) endSession(s *session) {
 	c.flush()
 	c.endLinks(s, false)
 	c.account.Give(sessionSize)
 	c.sessions[s.channel] = nil
 	if !s.ended {
-		c.send(func(b []byte) []byte { return (&wire.End{Error: f}).AppendFrame(b, s.channel) })
+		c.send(func(b []byte) []byte { return (&wire.End{}).AppendFrame(b, s.channel) })
 	}
 }
 
@@ -131,7 +131,7 @@ func (c *conn) failSession(s *session, f *failure) {
 		return
 	}
 	c.flush()
-	c.endLinks(s, false)
+	c.endLinks(s, true)
 	s.ended = true
 	c.send(func(b []byte) []byte { return (&wire.End{Error: f}).AppendFrame(b, s.channel) })
 }
