@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
@@ -67,6 +68,7 @@ type Broker struct {
 	rocketmq  *rocketmq.Server                 // nil if it is not served
 	login     func(user, password string) bool // nil accepts anyone
 	ends      []func()                         // of front-ends with something of their own
+	last      atomic.Pointer[Stats]            // of a broker that was closed
 
 	mu    sync.Mutex
 	conns map[net.Conn]string // their protocols
@@ -203,6 +205,8 @@ func (b *Broker) Close() {
 	b.conns = nil
 	b.mu.Unlock()
 	b.serving.Wait()
+	last := b.Stats()
+	b.last.Store(&last)
 	for _, end := range b.ends {
 		end()
 	}
@@ -235,11 +239,15 @@ type ConnectionStats struct {
 	Total    uint64 `json:"total"`
 }
 
-// Stats returns the counts up to now, of all destinations. They are exact when nothing is going on.
+// Stats returns the counts up to now, of all destinations, and after Close those of the end of the last connection. They
+// are exact when nothing is going on.
 func (b *Broker) Stats() Stats { return b.StatsPage("", math.MaxInt) }
 
 // StatsPage is Stats with no more than limit destinations, those after the given address.
 func (b *Broker) StatsPage(after string, limit int) Stats {
+	if last := b.last.Load(); last != nil {
+		return *last
+	}
 	s := Stats{Faults: FormatFaults(b.store.Faults()), Done: b.store.FaultCounts()}
 	s.Destinations, s.Total, s.More = b.store.Page(after, limit)
 	s.Memory.Used, s.Memory.Limit = b.store.Memory()

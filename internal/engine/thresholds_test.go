@@ -36,7 +36,7 @@ func TestFigures(t *testing.T) {
 	var texts []string
 	for _, m := range threshold.Metrics() {
 		texts = append(texts, m.Name+map[threshold.Unit]string{
-			threshold.Messages: " >= 0", threshold.PerSecond: " >= 0/s", threshold.Time: " >= 0s", threshold.Percent: " >= 0%",
+			threshold.Messages: " >= 0", threshold.Count: " >= 0", threshold.PerSecond: " >= 0/s", threshold.Time: " >= 0s", threshold.Percent: " >= 0%",
 		}[m.Unit])
 	}
 	synctest.Test(t, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -43,6 +44,12 @@ func subjects() []subject {
 func TestMain(m *testing.M) {
 	if isSubject() {
 		if err := serveJobs(os.Stdin, os.Stdout); err != nil {
+			panic(err)
+		}
+		return
+	}
+	if protocol, address, is := strings.Cut(os.Getenv(mortalVariable), " "); is {
+		if err := serveBroker(protocol, address); err != nil {
 			panic(err)
 		}
 		return

@@ -242,7 +242,7 @@ func demands(t *testing.T) (list []threshold.Threshold) {
 	t.Helper()
 	for _, m := range threshold.Metrics() {
 		if m.Needs&threshold.Transactions == 0 && !strings.HasPrefix(m.Name, "lateness.") {
-			d, err := threshold.Parse(m.Name + " >= " + map[threshold.Unit]string{threshold.Messages: "0", threshold.PerSecond: "50% of target", threshold.Time: "0s", threshold.Percent: "0%"}[m.Unit])
+			d, err := threshold.Parse(m.Name + " >= " + map[threshold.Unit]string{threshold.Messages: "0", threshold.Count: "0", threshold.PerSecond: "50% of target", threshold.Time: "0s", threshold.Percent: "0%"}[m.Unit])
 			require.NoError(t, err)
 			list = append(list, d)
 		}

@@ -10,10 +10,11 @@ type Unit uint8
 
 // The units.
 const (
-	Messages  Unit = iota // a count
-	PerSecond             // messages per second
-	Time                  // microseconds
-	Percent               // 0 to 100
+	Messages  Unit = iota
+	PerSecond      // messages per second
+	Time           // microseconds
+	Percent        // 0 to 100
+	Count          // of something else than messages
 )
 
 // Needs is a set of features that a run must have for a metric to have a value. Several can be joined by or.
@@ -65,7 +66,7 @@ func single() (list []Metric) {
 		{"consumer.rejected", Messages, Consumers, "messages received that consumers rejected on purpose"},
 		{"missing", Messages, Producers | Consumers, "deliveries that did not come before the drain ended, warm-up included"},
 		{"late", Messages, Producers, "messages that the tester sent late, warm-up included"},
-		{"commits.failed", Messages, Transactions, "transactions that were not confirmed"},
+		{"commits.failed", Count, Transactions, "transactions that were not confirmed"},
 
 		{"sent.avg", PerSecond, Producers, "average rate of sends of the measured time"},
 		{"completed.avg", PerSecond, Producers, "average rate of completions within the measured time"},
@@ -74,9 +75,9 @@ func single() (list []Metric) {
 		{"rate.missed", Percent, Producers | Rate, "share of the messages due in the measured time that were not sent"},
 		{"received.avg", PerSecond, Consumers, "average rate of deliveries within the measured time"},
 		{"received.min", PerSecond, Consumers, "lowest rate of deliveries of a full second"},
-		{"stall.count", Messages, 0, "times in which the broker stood still for --stall-threshold or longer"},
+		{"stall.count", Count, 0, "times in which the broker stood still for --stall-threshold or longer"},
 		{"stall.max", Time, 0, "the longest of them"},
-		{"outage.count", Messages, Reconnection, "times in which workers had lost their connections, with --reconnect"},
+		{"outage.count", Count, Reconnection, "times in which workers had lost their connections, with --reconnect"},
 		{"outage.max", Time, Reconnection, "the longest of them, to the first message that came through; no value if one " +
 			"had no end"},
 		{"recovery.max", Time, Reconnection, "the longest time from the start of an outage to the first of three seconds " +
@@ -183,7 +184,9 @@ func Find(name string) (Metric, bool) {
 }
 
 // String returns the name of a unit in a list of metrics.
-func (u Unit) String() string { return [...]string{"messages", "messages/s", "time", "percent"}[u] }
+func (u Unit) String() string {
+	return [...]string{"messages", "messages/s", "time", "percent", "count"}[u]
+}
 
 // Format writes a value as it is written in a threshold.
 func (u Unit) Format(v float64) string {

@@ -107,7 +107,7 @@ func (u Unit) parse(text string) (float64, error) {
 		return n, nil
 	case PerSecond:
 		text = strings.TrimSpace(strings.TrimSuffix(text, "/s"))
-	case Messages:
+	case Messages, Count:
 	}
 	n, err := number(text)
 	if err != nil {
@@ -239,7 +239,7 @@ func (t *Threshold) CanAbort() bool {
 	case "<", "<=":
 		return true
 	case "==":
-		return t.Metric.Unit == Messages
+		return t.Metric.Unit == Messages || t.Metric.Unit == Count
 	case ">", ">=":
 		return strings.HasSuffix(t.Metric.Name, ".min")
 	default:

@@ -80,7 +80,7 @@ func TestMetrics(t *testing.T) {
 		require.False(t, seen[m.Name], m.Name)
 		seen[m.Name] = true
 		require.NotEmpty(t, m.Help)
-		value := map[Unit]string{Messages: "1", PerSecond: "1/s", Time: "1ms", Percent: "1%"}[m.Unit]
+		value := map[Unit]string{Messages: "1", Count: "1", PerSecond: "1/s", Time: "1ms", Percent: "1%"}[m.Unit]
 		_, err := Parse(m.Name + " < " + value)
 		require.NoError(t, err, "%s can be written", m.Name)
 	}
@@ -95,7 +95,7 @@ func TestMetricsOfGroups(t *testing.T) {
 		m, ok := Find(name)
 		require.True(t, ok, name)
 		require.Equal(t, [2]string{name, group}, [2]string{m.Name, m.Group})
-		parsed, err := Parse(name + map[Unit]string{Messages: " == 1", PerSecond: " > 5k", Time: " < 5ms"}[m.Unit])
+		parsed, err := Parse(name + map[Unit]string{Messages: " == 1", Count: " == 1", PerSecond: " > 5k", Time: " < 5ms"}[m.Unit])
 		require.NoError(t, err)
 		require.Equal(t, m, parsed.Metric)
 	}

@@ -363,7 +363,7 @@ type Threshold struct {
 	Threshold string `json:"threshold"`
 	// Metric is the name of the metric.
 	Metric string `json:"metric"`
-	// Unit is the unit of Measured: messages, messages/s, us or percent.
+	// Unit is the unit of Measured: messages, count, messages/s, us or percent.
 	Unit string `json:"unit"`
 	// Measured is the value of the metric; null if the run has none.
 	Measured *float64 `json:"measured"`

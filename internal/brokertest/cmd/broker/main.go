@@ -18,14 +18,9 @@
 //
 // Other settings of the broker are -set KEY=VALUE, those of its JVM -java-opts; KIND --help lists the keys:
 //
-// go run ./internal/brokertest/cmd/broker activemq -set storeUsage=64mb -set producerFlowControl=false -set
-//
-//	jolokia=true
-//
-// go run ./internal/brokertest/cmd/broker artemis -set max-size-bytes=100M -set address-full-policy=FAIL -java-opts
-//
-//	  "-Xmx2G"
-//		go run ./internal/brokertest/cmd/broker rocketmq -set flushDiskType=SYNC_FLUSH
+//	go run ./internal/brokertest/cmd/broker activemq -set storeUsage=64mb -set producerFlowControl=false
+//	go run ./internal/brokertest/cmd/broker artemis -set max-size-bytes=100M -java-opts "-Xmx2G"
+//	go run ./internal/brokertest/cmd/broker rocketmq -set flushDiskType=SYNC_FLUSH
 package main
 
 import (
