@@ -124,3 +124,17 @@ func TestObservedPeriod(t *testing.T) {
 	require.Equal(t, "the broker did not answer 5 times, for 2 s at most: no message was confirmed "+
 		"at 4.000 s for 2.000 s, at 14.000 s for 2.000 s, at 24.000 s for 2.000 s and 2 times more; every 10 s", f[0].Text)
 }
+
+// Messages of a step that only sends wait for the step that receives them, and not because the consumers are slow.
+func TestPlannedQueueing(t *testing.T) {
+	ack, transfer := stats.NewLatency(), stats.NewLatency()
+	for range 1000 {
+		ack.Record(time.Millisecond)
+		transfer.Record(5 * time.Second)
+	}
+	s := &stats.Summary{Average: stats.Average{Span: 10 * time.Second}, Latencies: stats.Latencies{Ack: ack, Transfer: transfer}}
+	s.Steps = []stats.StepSummary{{Sends: true, Receives: true}, {Receives: true}}
+	require.Len(t, report.Observations(s), 1)
+	s.Steps[0].Receives = false
+	require.Empty(t, report.Observations(s))
+}

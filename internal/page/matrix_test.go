@@ -80,6 +80,8 @@ func TestMatrix(t *testing.T) {
 	b.Reset()
 	require.NoError(t, p.Markdown(&b))
 	assert.Contains(t, b.String(), "| queues=32 | 1,115/s (-0% +0%) | 2,105/s (-0% +0%) | 2,115/s (-0% +0%) |")
+	assert.Contains(t, b.String(), "# demo/matrix\n\n- 6 cells, 10 runs that count", "the sweep comes first")
+	assert.Equal(t, 1, strings.Count(b.String(), "## threads=16 queues=8 / 1"), "its runs are rows")
 	b.Reset()
 	require.NoError(t, p.CSV(&b))
 	assert.Contains(t, b.String(), ",limit,threads,queues\n")

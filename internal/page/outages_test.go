@@ -38,6 +38,28 @@ func TestManyOutages(t *testing.T) {
 	assert.Len(t, run.outageBands(), 500)
 }
 
+// TestSentencesOfSteps: rates are those of each step, since an average over sending and receiving tells nothing.
+func TestSentencesOfSteps(t *testing.T) {
+	t.Parallel()
+	r, _ := resultOf(t, usual())
+	fast, slow := 2000.0, 500.0
+	r.Steps = []result.Step{{
+		Name: "fill", Start: r.Start, End: r.Start + 1_000_000, Figures: &result.Figures{Averages: result.Averages{Completed: &fast}},
+		Counts: result.Counts{Producers: &result.Producers{Sent: 2000, Completed: 2000}},
+	}, {
+		Name: "read", Start: r.Start, End: r.Start + 4_000_000, Figures: &result.Figures{Averages: result.Averages{Received: &slow}},
+		Counts: result.Counts{Consumers: &result.Consumers{Received: 2000}},
+	}}
+	run, err := NewRun("run", r)
+	require.NoError(t, err)
+	assert.Equal(t, []string{
+		"Sent 650 messages in 7.10 s; 650 were confirmed.",
+		"Received 650.",
+		"Step fill: sent 2,000 messages in 1.00 s; 2,000 were confirmed, 2,000/s on average.",
+		"Step read: received 2,000, 500/s on average.",
+	}, run.sentences()[:4])
+}
+
 // TestGroupTable: in a run of several steps, the name of a group follows that of its step; a step with one group has no
 // row.
 func TestGroupTable(t *testing.T) {

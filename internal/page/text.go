@@ -16,8 +16,10 @@ func (p *Page) Markdown(w io.Writer) error {
 	var b strings.Builder
 	v := p.view()
 	fmt.Fprintf(&b, "# %s\n", plain(v.Title))
-	for i := range v.Stories {
-		v.Stories[i].markdown(&b, v.Several)
+	if p.matrix == nil {
+		for i := range v.Stories {
+			v.Stories[i].markdown(&b, v.Several)
+		}
 	}
 	if len(v.Summaries) > 0 {
 		b.WriteString("\n")
@@ -28,9 +30,18 @@ func (p *Page) Markdown(w io.Writer) error {
 	for i := range v.Shaded {
 		v.Shaded[i].table().markdown(&b, 2)
 	}
+	if p.matrix != nil { // its runs are too many for more than a row of each
+		v.Verdicts.markdown(&b, 2)
+	}
 	for _, t := range []*Table{v.Comparison, v.Differences, &v.Messages, &v.Latencies, &v.Tester} {
 		if t != nil && len(t.Rows) > 0 {
 			t.markdown(&b, 2)
+		}
+	}
+	if p.matrix != nil {
+		v.Stories = v.Stories[:min(1, len(v.Stories))]
+		for i := range v.Stories {
+			v.Stories[i].Tables = nil
 		}
 	}
 	for i := range v.Stories {

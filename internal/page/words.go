@@ -124,27 +124,14 @@ func (r *Run) limits() (list []limitOfStep) {
 
 // sentences returns sentences with the figures of a run.
 func (r *Run) sentences() (list []string) {
-	l := r.lines()[0]
-	rates := func(average *float64, best *extent) string {
-		if average == nil {
-			return ""
-		}
-		text := ", " + number(*average) + "/s on average"
-		if best != nil {
-			text += " (seconds from " + number(best.low) + " to " + number(best.high) + ")"
-		}
-		return text
+	lines := r.lines()
+	whole := lines[0]
+	if len(lines) > 1 { // an average over steps that do different things tells nothing
+		whole.completed, whole.received = nil, nil
 	}
-	if sent, succeeded, lost, known := l.produced(); known {
-		text := fmt.Sprintf("Sent %s messages in %s; %s were confirmed%s", count(sent), span(l.elapsed), count(succeeded),
-			rates(l.completed, l.bestCompleted))
-		if lost > 0 {
-			text += fmt.Sprintf("; %s were not", count(lost))
-		}
-		list = append(list, text+".")
-	}
-	if received, known := l.consumed(); known {
-		list = append(list, fmt.Sprintf("Received %s%s.", count(received), rates(l.received, l.bestReceived)))
+	list = whole.sentences(list, "")
+	for i := range lines[1:min(len(lines), 1+mostSentences)] {
+		list = lines[1+i].sentences(list, "Step "+lines[1+i].step+": ")
 	}
 	var late []string
 	for _, x := range []struct{ name, text string }{
@@ -163,6 +150,41 @@ func (r *Run) sentences() (list []string) {
 	}
 	if outages := r.Result.Outages; len(outages) > 0 {
 		list = append(list, outageSentence(outages))
+	}
+	return list
+}
+
+// mostSentences bounds how many steps are told in sentences: the tables have all.
+const mostSentences = 8
+
+// sentences appends what was sent and received, and how fast, each with a text in front.
+func (l *line) sentences(list []string, front string) []string {
+	add := func(text string) {
+		if front != "" {
+			text = strings.ToLower(text[:1]) + text[1:]
+		}
+		list = append(list, front+text+".")
+	}
+	rates := func(average *float64, best *extent) string {
+		if average == nil {
+			return ""
+		}
+		text := ", " + number(*average) + "/s on average"
+		if best != nil {
+			text += " (seconds from " + number(best.low) + " to " + number(best.high) + ")"
+		}
+		return text
+	}
+	if sent, succeeded, lost, known := l.produced(); known {
+		text := fmt.Sprintf("Sent %s messages in %s; %s were confirmed%s", count(sent), span(l.elapsed), count(succeeded),
+			rates(l.completed, l.bestCompleted))
+		if lost > 0 {
+			text += fmt.Sprintf("; %s were not", count(lost))
+		}
+		add(text)
+	}
+	if received, known := l.consumed(); known {
+		add(fmt.Sprintf("Received %s%s", count(received), rates(l.received, l.bestReceived)))
 	}
 	return list
 }

@@ -54,7 +54,9 @@ func Observations(s *stats.Summary) (list []result.Finding) {
 	}
 	l := &s.Latencies
 	held := s.Total.Delayed > 0 // a delay makes messages wait in the broker; their latency is the lateness
-	if times, ok := longer(l.Transfer, l.Ack, queueing); ok && !held {
+	// Messages of a step without consumers wait for the step that receives them.
+	planned := slices.ContainsFunc(s.Steps, func(s stats.StepSummary) bool { return s.Sends && !s.Receives })
+	if times, ok := longer(l.Transfer, l.Ack, queueing); ok && !held && !planned {
 		add("queueing", "", times, nil, "transfer p99 is %dx ack p99 (%s, %s): messages queue in the broker",
 			times, duration(l.Transfer.Percentile(99)), duration(l.Ack.Percentile(99)))
 	}
