@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -24,11 +23,6 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
 )
-
-// gcPercent lets the heap grow to five times the live heap before it is collected, instead of to twice. The live heap
-// is a few megabytes, and on a full AMQP load a fifth of the processor time per message went into collections. GOGC
-// wins.
-const gcPercent = 400
 
 // Run is a valid plan with its requirements beside its workers.
 type Run struct {
@@ -132,7 +126,7 @@ func (r *Run) Do() Ending {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(r.Plan.Threads))
 	}
 	if !r.KeepGC {
-		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+		defer tendGC()()
 	}
 	stdout := newPipeWriter(r.Stdout)
 	open, ended := UntilSignal(r.Signals, func() opened { return r.open(stdout) })

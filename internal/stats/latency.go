@@ -3,6 +3,7 @@ package stats
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -33,17 +34,24 @@ type octave [octaveSize]uint16
 // octaveFull is what goes to Latency.spilled when a bucket overflows.
 const octaveFull = 1 << 16
 
-// Latency is a distribution of latencies in microseconds. The zero value is empty and ready for use. Memory is taken
-// for each power of two that occurs: a quarter of a KiB for each, so that thousands of workers can have some
-// distributions each.
+// octaves are the counts of all values; nil where none occurred.
+type octaves [octaveCount]*octave
+
+// fewValues is how many values a distribution holds one by one. A worker among thousands has fewer in a second.
+const fewValues = 24
+
+// Latency is a distribution of latencies in microseconds. The zero value is empty and ready for use. It takes no memory
+// for the first 24 values, and then a quarter of a KiB for each power of two that occurs, which Reset keeps: thousands
+// of workers can have some distributions each.
 //
 // hdrhistogram-go writes its logs, but does not count: one of its histograms takes 32 KiB, and version 1.4.0 rounds the
 // rank of a percentile to nearest instead of up, which makes the percentiles of few values too low.
 //
 // It is not safe for concurrent use.
 type Latency struct {
-	octaves [octaveCount]*octave
-	spilled map[int]int64 // by place of the bucket: counts that are not in octaves
+	octaves *octaves          // nil while all values are in few
+	spilled map[int]int64     // by place of the bucket: counts that are not in octaves
+	few     [fewValues]uint16 // the places of the buckets of the values
 	count   int64
 	sum     int64 // of all values, microseconds: 9.2e18 is enough for 2.5 million years of waiting
 	max     int64
@@ -74,19 +82,51 @@ func (l *Latency) record(d time.Duration) (inRange bool) {
 	} else if us > MaxLatency.Microseconds() {
 		us, inRange = MaxLatency.Microseconds(), false
 	}
-	p := place(us)
-	o := l.octaves[p>>octaveBits]
-	if o == nil {
-		o = new(octave)
-		l.octaves[p>>octaveBits] = o
-	}
-	if o[p%octaveSize]++; o[p%octaveSize] == 0 {
-		l.spill(p, octaveFull)
-	}
-	l.count++
+	l.put(place(us))
 	l.sum += us
 	l.max = max(l.max, us)
 	return inRange
+}
+
+// put counts one value.
+func (l *Latency) put(p int) {
+	if l.octaves == nil {
+		if l.count < fewValues {
+			l.few[l.count] = uint16(p) //nolint:gosec // there are 4,096 places
+			l.count++
+			return
+		}
+		l.unfold()
+	}
+	l.bucket(p)
+	l.count++
+}
+
+// unfold moves the values from few to octaves.
+func (l *Latency) unfold() {
+	if l.octaves != nil {
+		return
+	}
+	l.octaves = new(octaves)
+	for _, p := range l.few[:l.count] {
+		l.bucket(int(p))
+	}
+}
+
+// bucket adds one to a bucket of the octaves.
+func (l *Latency) bucket(p int) {
+	o := l.octaves.of(p >> octaveBits)
+	if o[p%octaveSize]++; o[p%octaveSize] == 0 {
+		l.spill(p, octaveFull)
+	}
+}
+
+// of returns the octave of a number.
+func (o *octaves) of(i int) *octave {
+	if o[i] == nil {
+		o[i] = new(octave)
+	}
+	return o[i]
 }
 
 func (l *Latency) spill(place int, n int64) {
@@ -104,15 +144,21 @@ func (l *Latency) Merge(other *Latency) {
 	if other == nil || other.count == 0 {
 		return
 	}
+	l.sum += other.sum
+	l.max = max(l.max, other.max)
+	if other.octaves == nil {
+		for _, p := range other.few[:other.count] {
+			l.put(int(p))
+		}
+		return
+	}
+	l.unfold()
+	l.count += other.count
 	for i, from := range other.octaves {
 		if from == nil {
 			continue
 		}
-		to := l.octaves[i]
-		if to == nil {
-			to = new(octave)
-			l.octaves[i] = to
-		}
+		to := l.octaves.of(i)
 		for j, n := range from {
 			if to[j] += n; to[j] < n {
 				l.spill(i<<octaveBits+j, octaveFull)
@@ -122,9 +168,6 @@ func (l *Latency) Merge(other *Latency) {
 	for p, n := range other.spilled {
 		l.spill(p, n)
 	}
-	l.count += other.count
-	l.sum += other.sum
-	l.max = max(l.max, other.max)
 }
 
 // Reset removes all values, but keeps the memory.
@@ -132,9 +175,11 @@ func (l *Latency) Reset() {
 	if l.count == 0 {
 		return
 	}
-	for _, o := range l.octaves {
-		if o != nil {
-			*o = octave{}
+	if l.octaves != nil {
+		for _, o := range l.octaves {
+			if o != nil {
+				*o = octave{}
+			}
 		}
 	}
 	l.spilled, l.count, l.sum, l.max = nil, 0, 0, 0
@@ -181,6 +226,21 @@ func (l *Latency) Percentile(p float64) int64 {
 
 // each calls visit for each bucket that holds values, in ascending order, until it returns false.
 func (l *Latency) each(visit func(place int, n int64) bool) {
+	if l.octaves == nil {
+		few := l.few
+		slices.Sort(few[:l.count])
+		for i := 0; i < int(l.count); {
+			n := i
+			for n < int(l.count) && few[n] == few[i] {
+				n++
+			}
+			if !visit(int(few[i]), int64(n-i)) {
+				return
+			}
+			i = n
+		}
+		return
+	}
 	for i, o := range l.octaves {
 		if o == nil {
 			continue

@@ -107,6 +107,63 @@ func TestManyValues(t *testing.T) {
 	l.Bars(func(int64, int64) { t.Error("not empty") })
 }
 
+func barsOf(l *Latency) (list [][2]int64) {
+	l.Bars(func(upTo, count int64) { list = append(list, [2]int64{upTo, count}) })
+	return list
+}
+
+// The first values are held one by one: nobody sees when that ends, alone, merged or used again.
+func TestFewValues(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // must be repeatable
+	used, sum := NewLatency(), NewLatency()
+	var all []int64
+	want := func(values []int64) (list [][2]int64) {
+		slices.Sort(values)
+		for _, us := range values {
+			upTo := highest(place(us))
+			if n := len(list); n > 0 && list[n-1][0] == upTo {
+				list[n-1][1]++
+			} else {
+				list = append(list, [2]int64{upTo, 1})
+			}
+		}
+		return list
+	}
+	for n := range 3 * fewValues {
+		l := NewLatency()
+		used.Reset()
+		var values []int64
+		for range n {
+			us := random.Int64N(1 << random.IntN(20) << 1)
+			values = append(values, us)
+			l.Record(time.Duration(us) * time.Microsecond)
+			used.Record(time.Duration(us) * time.Microsecond)
+		}
+		all = append(all, values...)
+		sum.Merge(l)
+		require.Equal(t, want(values), barsOf(l), "%d values", n)
+		require.Equal(t, barsOf(l), barsOf(used), "%d values", n)
+		require.EqualValues(t, n, l.Count())
+		small := NewLatency()
+		small.Record(time.Millisecond)
+		small.Merge(l)
+		require.Equal(t, want(append(values, 1000)), barsOf(small), "%d values", n)
+		require.Equal(t, want(slices.Clone(all)), barsOf(sum), "%d values", n)
+	}
+}
+
+// A worker among thousands has a few values each second, however different they are.
+func TestFewValuesTakeNoMemory(t *testing.T) {
+	l := NewLatency()
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		l.Reset()
+		for i := range fewValues {
+			l.Record(time.Microsecond << i)
+		}
+	}))
+}
+
 // Thousands of workers have several distributions each.
 func TestLatencyIsSmall(t *testing.T) {
 	const n = 1000
@@ -141,7 +198,8 @@ func TestMergeIsTheSum(t *testing.T) {
 		}
 		merged.Merge(part)
 	}
-	require.Equal(t, whole, merged)
+	require.Equal(t, barsOf(whole), barsOf(merged))
+	require.Equal(t, whole.Sum(), merged.Sum())
 	slices.Sort(values)
 	require.Equal(t, values[len(values)-1], merged.Max())
 	for _, p := range []float64{50, 99, 99.9} {

@@ -1,0 +1,63 @@
+package run
+
+import (
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+// The heap may grow by what is allocated in a second, so that there is a collection each second at most, but within
+// these shares of the live heap. A full load over a client library allocates much and has a live heap of a few
+// megabytes: with Go's default of 100, a fifth of the processor time per message went into collections. Thousands of
+// connections have a large live heap, and allocate next to nothing once they are open: room for garbage would be a
+// third of their memory.
+const (
+	leastGCPercent = 25
+	mostGCPercent  = 400
+	leastGCRoom    = 16 << 20 // bytes
+)
+
+// gcPercent returns the share of the live heap, in percent, by which it may grow. Allocated is how much was allocated
+// in the last second. All are bytes.
+func gcPercent(live, allocated uint64) int {
+	room := max(allocated, leastGCRoom)
+	return int(min(max(100*room/max(live, 1), leastGCPercent), mostGCPercent)) //nolint:gosec // small
+}
+
+// tendGC adapts the garbage collector until stop is called, which restores its setting.
+func tendGC() (stop func()) {
+	before, now := debug.SetGCPercent(mostGCPercent), mostGCPercent
+	quit, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		const perSecond = 4
+		tick := time.NewTicker(time.Second / perSecond)
+		defer tick.Stop()
+		var last [perSecond]uint64 // bytes allocated so far
+		for i := 0; ; i++ {
+			live, total := heap()
+			if want := gcPercent(live, total-last[i%perSecond]); want < now*4/5 || want > now*5/4 {
+				debug.SetGCPercent(want) // it stops the world for an instant
+				now = want
+			}
+			last[i%perSecond] = total
+			select {
+			case <-tick.C:
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-ended
+		debug.SetGCPercent(before)
+	}
+}
+
+// heap returns the bytes that were live at the last collection, and those allocated so far.
+func heap() (live, total uint64) {
+	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64(), s[1].Value.Uint64()
+}
