@@ -9,12 +9,14 @@ import (
 // asked returns the targets and bounds of the present step, after its load.
 func (r *run) asked() stats.LoadAsked {
 	asked := stats.LoadAsked{Producers: make([]stats.ProducerAsked, len(r.producers)), Delivered: r.expectedKnown()}
+	asked.Stored = len(r.producers) > 0
 	received := map[string]bool{}
 	for _, c := range r.step.consumers() {
 		received[c.site+" "+c.spec.Destination.String()] = true
 	}
 	for _, u := range r.step.uses {
 		for _, p := range u.producers {
+			asked.Stored = false
 			asked.Delivered = asked.Delivered && p.spec.Delay == 0 && received[p.site+" "+p.spec.Destination.String()]
 			asked.Producers[slices.Index(r.producers, p)] = stats.ProducerAsked{
 				Rated:      !u.plan.Rate.IsZero(),

@@ -79,6 +79,8 @@ type LoadAsked struct {
 	Producers []ProducerAsked
 	// Delivered: the producers' messages are for consumers of the same load, without a delay.
 	Delivered bool
+	// Stored: the load has no producers, and its messages were sent before it.
+	Stored bool
 }
 
 // ProducerAsked holds the targets and bounds set for one producer.
@@ -107,7 +109,7 @@ func (t *LoadTally) Judge(asked LoadAsked) Limit {
 			"what they wait for"}
 	}
 	if sending.total == 0 {
-		return t.judgeConsumers(&receiving)
+		return t.judgeConsumers(&receiving, asked.Stored)
 	}
 	top, consumers := sending.top(), receiving.top()
 	jobs := receiving.share(boundWork) + receiving.share(boundPace)
@@ -127,9 +129,15 @@ func (t *LoadTally) Judge(asked LoadAsked) Limit {
 	}
 }
 
-// judgeConsumers judges a load of consumers alone.
-func (t *LoadTally) judgeConsumers(sum *boundSums) Limit {
+// judgeConsumers judges a load of consumers alone. Stored is as in [LoadAsked].
+func (t *LoadTally) judgeConsumers(sum *boundSums, stored bool) Limit {
 	switch top := sum.top(); top {
+	case boundInput:
+		if stored { // nobody sends in the meantime
+			return Limit{Kind: LimitUnknown, Text: fmt.Sprintf("consumers had received what was there, and waited %s of the time",
+				percent(ratio(t.input, t.consuming)))}
+		}
+		return t.limit(sum, top, nil)
 	case boundWork:
 		return t.consumersLimit(sum)
 	case boundPace:

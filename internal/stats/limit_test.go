@@ -319,6 +319,13 @@ func TestLimitOfConsumers(t *testing.T) {
 		})
 	}
 	l := newTold(t, 1)
+	l.Watch([]Worker{{Closed: true}, {Name: "consumer-0", Waits: l.receive}})
+	l.receive.Input.Time += 950 * ms
+	l.receiveOld(100, ms)
+	l.second(Measure)
+	require.Equal(t, "unknown (consumers had received what was there, and waited 95% of the time)",
+		l.Tally().Judge(LoadAsked{Stored: true}).String(), "nobody sends while they receive what was stored")
+	l = newTold(t, 1)
 	l.receiveOld(100, ms)
 	l.second(Warmup)
 	require.Equal(t, LimitUnknown, l.Tally().Judge(LoadAsked{}).Kind, "nothing was measured")
