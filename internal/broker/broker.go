@@ -239,8 +239,8 @@ type ConnectionStats struct {
 	Total    uint64 `json:"total"`
 }
 
-// Stats returns the counts up to now, of all destinations, and after Close those of the end of the last connection. They
-// are exact when nothing is going on.
+// Stats returns the counts up to now, of all destinations, and after Close those of the end of the last connection.
+// They are exact when nothing is going on.
 func (b *Broker) Stats() Stats { return b.StatsPage("", math.MaxInt) }
 
 // StatsPage is Stats with no more than limit destinations, those after the given address.

@@ -81,7 +81,7 @@ func withThreads(cmd *exec.Cmd) *exec.Cmd {
 		if err := cmd.Process.Signal(syscall.SIGQUIT); err != nil {
 			return err
 		}
-		time.Sleep(2 * time.Second) // nothing tells when it has printed them
+		<-time.After(2 * time.Second) // nothing tells when it has printed them
 		return end()
 	}
 	return cmd

@@ -138,8 +138,7 @@ func restarts(t *testing.T, binary, protocol string) {
 			first = last
 		}
 		add(b.end(t))
-		//nolint:gosec // not secret
-		time.Sleep(time.Duration(rand.Int64N(int64(200 * time.Millisecond)))) // the outage is noticed, or is not
+		<-time.After(time.Duration(rand.Int64N(int64(200 * time.Millisecond)))) //nolint:gosec // the outage is noticed, or is not
 		b = startMortal(t, protocol, b.addr)
 	}
 	last = awaitLoad(t, metrics, n, last.received)
@@ -192,7 +191,7 @@ func awaitLoad(t *testing.T, metrics string, n int, received float64) (u usage) 
 			text = err.Error()
 			return false
 		}
-		defer resp.Body.Close() //nolint:errcheck // it was read
+		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
 		text = string(body)
 		if err != nil || valueOf(text, "perfmq_reconnects_total") < float64(workersOfLoad*n) {
@@ -221,6 +220,6 @@ func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback
 	require.NoError(t, err)
-	defer l.Close() //nolint:errcheck // it took no connection
+	defer l.Close()
 	return l.Addr().String()
 }

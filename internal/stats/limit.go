@@ -134,8 +134,8 @@ func (t *LoadTally) judgeConsumers(sum *boundSums, stored bool) Limit {
 	switch top := sum.top(); top {
 	case boundInput:
 		if stored { // nobody sends in the meantime
-			return Limit{Kind: LimitUnknown, Text: fmt.Sprintf("consumers had received what was there, and waited %s of the time",
-				percent(ratio(t.input, t.consuming)))}
+			return Limit{Kind: LimitUnknown, Text: fmt.Sprintf("consumers had received what was there, and waited %s of the "+
+				"time", percent(ratio(t.input, t.consuming)))}
 		}
 		return t.limit(sum, top, nil)
 	case boundWork:
