@@ -25,6 +25,7 @@ type resolver struct {
 	secrets   *safetext.Secrets
 	bodies    bodyFiles
 	mixed     bool // the caller sets the kinds of messages
+	scenario  bool // the settings are those of a broker or group of a scenario
 	errs      []error
 	notes     []string // printed before the run
 }
@@ -173,6 +174,10 @@ func (r *resolver) brokerURL(flag, url string, f *driver.Factory) string {
 		hint := f.Name + " URLs begin with " + strings.Join(setting.Schemes(f), ", ")
 		if other := r.byScheme(scheme); other != nil && flag == "--url" {
 			hint = r.useProtocol(other.Name)
+			if r.scenario {
+				hint = "the scenario has protocol: " + f.Name + "; a copy of it can have protocol: " + other.Name +
+					" (perfmq scenario show)"
+			}
 		}
 		r.refuse(hint, "%s %s: %s is no scheme of %s", flag, setting.Quoted(plan.RedactURL(url)), scheme, f.Name)
 	}

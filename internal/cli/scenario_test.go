@@ -145,6 +145,7 @@ thresholds: [lost == 0]
 		{"run nofile.yaml", "scenario nofile.yaml"},
 		{"run " + write(t, "r.yaml", strings.Replace(twoSteps, "message-count: 300", "rate: 50% of fill.completed", 1)), "is not a share"},
 		{"run " + write(t, "r.yaml", strings.Replace(twoSteps, "message-count: 300", "rate: 50% of fill.ack.p99", 1)), "ack.p99"},
+		{"run " + write(t, "r.yaml", twoSteps) + " --url beta://h", "has protocol: mem; a copy of it can have protocol: beta"},
 		{"run @nope", "this program has no scenarios inside"},
 		{"run " + file + " --max-pendin 5", "did you mean --max-pending?"},
 		{"run " + file + " --json", "flag needs an argument"},
