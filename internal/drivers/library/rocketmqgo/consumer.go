@@ -40,8 +40,9 @@ type consumer struct {
 	dropped chan struct{} // closed when the library takes no notice of our answers any more
 	closed  bool
 
-	mu   sync.Mutex
-	last []*primitive.MessageExt // those accepted last: the library may not have noted these yet
+	mu       sync.Mutex
+	accepted []*primitive.MessageExt // those that the library may not have noted as consumed yet
+	enough   int                     // length of accepted at which the others are taken out
 }
 
 // handover is a message on its way from a goroutine of the library to Run, and back.
@@ -178,24 +179,31 @@ func delivery(m *primitive.MessageExt) *driver.Delivery {
 	return d
 }
 
-// note keeps the messages that the library may not have noted as consumed: it has as many under way as may be
-// delivered at once.
+// note keeps the messages that the library may not have noted as consumed. On a busy machine, one of its goroutines may
+// do that long after those of later messages.
 func (c *consumer) note(m *primitive.MessageExt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.last = append(c.last, m); len(c.last) > c.spec.Concurrency {
-		c.last = c.last[1:]
+	if c.accepted = append(c.accepted, m); len(c.accepted) < c.enough {
+		return
 	}
+	queues := c.queues()
+	c.accepted = slices.DeleteFunc(c.accepted, func(m *primitive.MessageExt) bool {
+		offset, ok := queues[*m.Queue]
+		return !ok || offset > m.QueueOffset
+	})
+	c.enough = 2*len(c.accepted) + 64
 }
 
-// noted reports whether the library stands behind the messages that were accepted last.
+// noted reports whether the library stands behind the messages that were accepted. A message that was not accepted stops
+// it, too.
 func (c *consumer) noted() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	queues := c.queues()
-	return !slices.ContainsFunc(c.last, func(m *primitive.MessageExt) bool {
+	return !slices.ContainsFunc(c.accepted, func(m *primitive.MessageExt) bool {
 		offset, ok := queues[*m.Queue]
-		return ok && offset == m.QueueOffset
+		return ok && (offset == m.QueueOffset || offset < 0) // below 0: nothing of the queue is noted
 	})
 }
 
