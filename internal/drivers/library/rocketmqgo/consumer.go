@@ -195,8 +195,8 @@ func (c *consumer) note(m *primitive.MessageExt) {
 	c.enough = 2*len(c.accepted) + 64
 }
 
-// noted reports whether the library stands behind the messages that were accepted. A message that was not accepted stops
-// it, too.
+// noted reports whether the library stands behind the messages that were accepted. A message that was not accepted
+// stops it, too.
 func (c *consumer) noted() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
