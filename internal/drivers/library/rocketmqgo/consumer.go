@@ -41,9 +41,17 @@ type consumer struct {
 	closed  bool
 
 	mu       sync.Mutex
-	accepted []*primitive.MessageExt // those that the library may not have noted as consumed yet
-	enough   int                     // length of accepted at which the others are taken out
+	waiting  map[place]bool                   // messages of the library that were not accepted yet
+	accepted map[primitive.MessageQueue]int64 // the offset behind the last message accepted
 }
+
+// place is the place of a message in the broker.
+type place struct {
+	queue  primitive.MessageQueue
+	offset int64
+}
+
+func placeOf(m *primitive.MessageExt) place { return place{*m.Queue, m.QueueOffset} }
 
 // handover is a message on its way from a goroutine of the library to Run, and back.
 type handover struct {
@@ -66,6 +74,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 		driver: d, op: "receive from " + dest.String(), spec: spec, group: "perfmq-queue-" + dest.Name,
 		instance: instance(&spec.Connection),
 		inbox:    make(chan *handover), dropped: make(chan struct{}),
+		waiting: map[place]bool{}, accepted: map[primitive.MessageQueue]int64{},
 	}
 	begin := libconsumer.WithConsumeFromWhere(libconsumer.ConsumeFromFirstOffset)
 	if dest.Kind == driver.Topic {
@@ -138,6 +147,9 @@ func (c *consumer) join(ctx context.Context, queues int) error {
 // take is called by the library with one message. It waits until Run wants it, or the queue has gone.
 func (c *consumer) take(_ context.Context, list ...*primitive.MessageExt) (libconsumer.ConsumeResult, error) {
 	h := &handover{list[0], make(chan struct{})}
+	c.mu.Lock()
+	c.waiting[placeOf(h.message)] = true
+	c.mu.Unlock()
 	select {
 	case c.inbox <- h:
 	case <-c.dropped:
@@ -159,7 +171,7 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 					n, c.driver.maxBody)
 			}
 			deliver(delivery(h.message))
-			c.note(h.message)
+			c.accept(h.message)
 			close(h.settled)
 		case <-ctx.Done():
 		}
@@ -179,32 +191,28 @@ func delivery(m *primitive.MessageExt) *driver.Delivery {
 	return d
 }
 
-// note keeps the messages that the library may not have noted as consumed. On a busy machine, one of its goroutines may
-// do that long after those of later messages.
-func (c *consumer) note(m *primitive.MessageExt) {
+// accept takes note of a message that was accepted.
+func (c *consumer) accept(m *primitive.MessageExt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.accepted = append(c.accepted, m); len(c.accepted) < c.enough {
-		return
-	}
-	queues := c.queues()
-	c.accepted = slices.DeleteFunc(c.accepted, func(m *primitive.MessageExt) bool {
-		offset, ok := queues[*m.Queue]
-		return !ok || offset > m.QueueOffset
-	})
-	c.enough = 2*len(c.accepted) + 64
+	delete(c.waiting, placeOf(m))
+	c.accepted[*m.Queue] = max(c.accepted[*m.Queue], m.QueueOffset+1)
 }
 
-// noted reports whether the library stands behind the messages that were accepted. A message that was not accepted
-// stops it, too.
+// noted reports whether the library has noted all messages that were accepted: in each queue its offset is behind them,
+// or at a message that still waits. On a busy machine, one of its goroutines may note a message long after those of
+// later messages.
 func (c *consumer) noted() bool {
+	queues := c.queues() // it may ask the broker
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	queues := c.queues()
-	return !slices.ContainsFunc(c.accepted, func(m *primitive.MessageExt) bool {
-		offset, ok := queues[*m.Queue]
-		return ok && (offset == m.QueueOffset || offset < 0) // below 0: nothing of the queue is noted
-	})
+	for queue, end := range c.accepted {
+		offset, ok := queues[queue] // below 0: nothing of the queue is noted
+		if ok && offset < end && !c.waiting[place{queue, offset}] {
+			return false
+		}
+	}
+	return true
 }
 
 // Close implements [driver.Consumer].
