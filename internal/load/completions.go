@@ -63,7 +63,7 @@ func (p *Producer) DoneAll(list []driver.Slot, o driver.Outcome) {
 }
 
 // doneChunk is the maximum number of messages that end under one lock.
-const doneChunk = 16
+const doneChunk = 64
 
 func (p *Producer) doneChunk(list []driver.Slot, o driver.Outcome, now time.Duration) {
 	var ends [doneChunk]stats.End

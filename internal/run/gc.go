@@ -9,8 +9,8 @@ import (
 // The heap may grow by what is allocated in a second, so that there is a collection each second at most, but within
 // these shares of the live heap. A full load over a client library allocates much and has a live heap of a few
 // megabytes: with Go's default of 100, a fifth of the processor time per message went into collections. Thousands of
-// connections have a large live heap, and allocate next to nothing once they are open: room for garbage would be a
-// third of their memory.
+// connections have a large live heap, and allocate next to nothing once they are open: room for garbage was a fifth of
+// their memory.
 const (
 	leastGCPercent = 25
 	mostGCPercent  = 400
