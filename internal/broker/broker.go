@@ -205,7 +205,7 @@ func (b *Broker) Close() {
 	b.conns = nil
 	b.mu.Unlock()
 	b.serving.Wait()
-	last := b.Stats()
+	last := b.StatsPage("", math.MaxInt)
 	b.last.Store(&last)
 	for _, end := range b.ends {
 		end()
@@ -241,13 +241,15 @@ type ConnectionStats struct {
 
 // Stats returns the counts up to now, of all destinations, and after Close those of the end of the last connection.
 // They are exact when nothing is going on.
-func (b *Broker) Stats() Stats { return b.StatsPage("", math.MaxInt) }
-
-// StatsPage is Stats with no more than limit destinations, those after the given address.
-func (b *Broker) StatsPage(after string, limit int) Stats {
+func (b *Broker) Stats() Stats {
 	if last := b.last.Load(); last != nil {
 		return *last
 	}
+	return b.StatsPage("", math.MaxInt)
+}
+
+// StatsPage is Stats with no more than limit destinations, those after the given address.
+func (b *Broker) StatsPage(after string, limit int) Stats {
 	s := Stats{Faults: FormatFaults(b.store.Faults()), Done: b.store.FaultCounts()}
 	s.Destinations, s.Total, s.More = b.store.Page(after, limit)
 	s.Memory.Used, s.Memory.Limit = b.store.Memory()
