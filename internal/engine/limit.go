@@ -9,10 +9,15 @@ import (
 // asked returns the targets and bounds of the present step, after its load.
 func (r *run) asked() stats.LoadAsked {
 	asked := stats.LoadAsked{Producers: make([]stats.ProducerAsked, len(r.producers)), Delivered: r.expectedKnown()}
-	asked.Stored = len(r.producers) > 0
-	received := map[string]bool{}
+	sent, received := map[string]bool{}, map[string]bool{}
+	for _, p := range r.producers {
+		sent[p.site+" "+p.spec.Destination.String()] = true
+	}
+	asked.Stored = true
 	for _, c := range r.step.consumers() {
-		received[c.site+" "+c.spec.Destination.String()] = true
+		from := c.site + " " + c.spec.Destination.String()
+		received[from] = true
+		asked.Stored = asked.Stored && sent[from] // what others send may come at any time
 	}
 	for _, u := range r.step.uses {
 		for _, p := range u.producers {

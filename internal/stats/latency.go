@@ -92,7 +92,7 @@ func (l *Latency) record(d time.Duration) (inRange bool) {
 func (l *Latency) put(p int) {
 	if l.octaves == nil {
 		if l.count < fewValues {
-			l.few[l.count] = uint16(p) //nolint:gosec // there are 4,096 places
+			l.few[l.count] = uint16(p) //nolint:gosec // below octaveCount * octaveSize
 			l.count++
 			return
 		}

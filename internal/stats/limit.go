@@ -79,7 +79,7 @@ type LoadAsked struct {
 	Producers []ProducerAsked
 	// Delivered: the producers' messages are for consumers of the same load, without a delay.
 	Delivered bool
-	// Stored: the load has no producers, and its messages were sent before it.
+	// Stored: the load has no producers, and its messages are those of the same run's other steps.
 	Stored bool
 }
 
