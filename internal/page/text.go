@@ -16,7 +16,9 @@ func (p *Page) Markdown(w io.Writer) error {
 	var b strings.Builder
 	v := p.view()
 	fmt.Fprintf(&b, "# %s\n", plain(v.Title))
-	if p.matrix == nil {
+	if p.matrix != nil {
+		v.first()
+	} else {
 		for i := range v.Stories {
 			v.Stories[i].markdown(&b, v.Several)
 		}
@@ -30,18 +32,12 @@ func (p *Page) Markdown(w io.Writer) error {
 	for i := range v.Shaded {
 		v.Shaded[i].table().markdown(&b, 2)
 	}
-	if p.matrix != nil { // its runs are too many for more than a row of each
+	if p.matrix != nil {
 		v.Verdicts.markdown(&b, 2)
 	}
 	for _, t := range []*Table{v.Comparison, v.Differences, &v.Messages, &v.Latencies, &v.Tester} {
 		if t != nil && len(t.Rows) > 0 {
 			t.markdown(&b, 2)
-		}
-	}
-	if p.matrix != nil {
-		v.Stories = v.Stories[:min(1, len(v.Stories))]
-		for i := range v.Stories {
-			v.Stories[i].Tables = nil
 		}
 	}
 	for i := range v.Stories {
@@ -66,6 +62,14 @@ func (p *Page) Markdown(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// first keeps the facts of the first run alone: the runs of a sweep are too many for more than a row of each.
+func (v *view) first() {
+	v.Stories = v.Stories[:min(1, len(v.Stories))]
+	for i := range v.Stories {
+		v.Stories[i].Tables = nil
+	}
 }
 
 func (s *story) markdown(b *strings.Builder, several bool) {
