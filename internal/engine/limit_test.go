@@ -11,6 +11,7 @@ import (
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // TestLimitOfEachStep: a broker that answers after 20 ms, whatever it is sent. Each step has its own limit, and the run
@@ -29,6 +30,9 @@ func TestLimitOfEachStep(t *testing.T) {
 		step("again", 3*time.Second, "100", 0)
 		step("slow", 4*time.Second, "100", 20*time.Millisecond)
 		s.step("rest", lasting(10*time.Second), s.readers("readers", nil))
+		s.step("others", lasting(3*time.Second), s.readers("others", func(g *plan.Group) {
+			g.Destinations = []driver.Destination{{Kind: driver.Queue, Name: "of another program"}}
+		}))
 		sum := s.run(t, nil)
 		want := []string{
 			`^none: the rate was reached$`,
@@ -36,6 +40,7 @@ func TestLimitOfEachStep(t *testing.T) {
 			`^none: the rate was reached$`,
 			`^the consumers \(their work took (99|100)% of their time; the backlog grew by (49|5\d) msg/s; try more --consumers\)$`,
 			`^unknown \(consumers had received what was there, and waited 100% of the time\)$`, // nobody sends
+			`^the producers \(consumers waited for messages 100% of the time\)$`,
 		}
 		for i := range want {
 			require.Regexp(t, want[i], sum.Steps[i].Limit.String(), sum.Steps[i].Name)
