@@ -35,7 +35,7 @@ func (a *ActiveMQ) Topic(ctx context.Context, name string) (DestinationStats, er
 func (a *ActiveMQ) destination(ctx context.Context, kind, name string) (s DestinationStats, err error) {
 	err = a.jolo.do(ctx, jolokiaRequest{
 		Type: "read",
-		MBean: "org.apache.activemq:type=Broker,brokerName=localhost,destinationType=" + kind + ",destinationName=" +
+		MBean: "org.apache.activemq:type=Broker,brokerName=" + a.cfg.name + ",destinationType=" + kind + ",destinationName=" +
 			name,
 		Attribute: []string{"EnqueueCount", "DequeueCount", "ExpiredCount", "QueueSize"},
 	}, &s)

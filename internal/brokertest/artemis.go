@@ -95,6 +95,9 @@ func LaunchArtemis(ctx context.Context, opts ...ArtemisOption) (*Artemis, error)
 // firstStart starts the broker on free ports, and on others when another process took
 // one of them before the broker could bind it.
 func (a *Artemis) firstStart(ctx context.Context) error {
+	if err := a.giveDisk("data", a.cfg.disk); err != nil {
+		return err
+	}
 	if a.cfg.tls {
 		certs, err := NewCerts(filepath.Join(a.dir, "certs"))
 		if err != nil {
@@ -161,8 +164,12 @@ func (a *Artemis) Start(ctx context.Context) error {
 	if a.cfg.management {
 		ready = "AMQ241004" // console available, which comes last
 	}
-	if a.cfg.backupOf != nil {
+	switch {
+	case a.cfg.backupOf == nil:
+	case a.cfg.pairs == sharedStore:
 		ready = "AMQ221109" // waiting for the primary to fail
+	default:
+		ready = "AMQ221024" // has all that the primary has
 	}
 	err := a.startMain(ctx, processSpec{
 		name:    "artemis",

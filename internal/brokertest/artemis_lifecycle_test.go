@@ -151,10 +151,11 @@ func TestURLs(t *testing.T) {
 	assert.Nil(t, a.Certs())
 }
 
+// TestArtemisPerf lets the tool have all of its messages pending: it never ends when its last message has to wait.
 func TestArtemisPerf(t *testing.T) {
 	a := shared.Artemis(t)
 	ctx := testContext(t)
-	out, err := a.PerfCommand(ctx, "client", "--protocol", "AMQP", "--max-pending", "10", "--message-count", "500", "queue://perf").CombinedOutput()
+	out, err := a.PerfCommand(ctx, "client", "--protocol", "AMQP", "--max-pending", "500", "--message-count", "500", "queue://perf").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	assert.Regexp(t, `--- total received: +500\b`, string(out))
 	q, err := a.Queue(ctx, "perf")

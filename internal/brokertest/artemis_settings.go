@@ -29,6 +29,7 @@ func artemisSettings() []brokerSetting {
 		{name: "journal-datasync", normal: "true", check: boolean},
 		{name: "journal-file-size", normal: "10M", check: artemisBytes},
 		{name: "journal-type", normal: "NIO", check: oneOf("NIO", asyncIO, "MAPPED")},
+		{name: "max-disk-usage", normal: "-1", check: count}, // percent; no limit
 		{name: "persistence-enabled", normal: "true", check: boolean},
 	}
 }

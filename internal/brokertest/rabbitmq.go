@@ -30,7 +30,7 @@ const rabbitmqInstall = "RabbitMQ is not installed: apt-get install --no-install
 // by a plug-in) and STOMP. Its methods may be called concurrently, except
 // the methods that start and stop it.
 type RabbitMQ struct {
-	daemon // its helper is epmd
+	daemon // its helper is epmd, which goes on until Close
 	cfg    rabbitmqConfig
 	root   scratchRoot // where it is installed
 	ports  rabbitmqPorts
@@ -49,6 +49,8 @@ type rabbitmqConfig struct {
 	tls, clientCerts, four, management bool
 	wanted                             rabbitmqPorts     // 0: a free one
 	set                                map[string]string // of rabbitmq.conf
+	join                               *RabbitMQ         // the first node of a cluster; nil of that one
+	disk                               int64             // bytes; 0: the machine's
 }
 
 // WithRabbitMQ4 starts RabbitMQ 4, which needs no installation: its Debian
@@ -61,6 +63,12 @@ func WithRabbitMQ4() RabbitMQOption {
 // WithRabbitMQDefaultPorts takes the ports that RabbitMQ has by default (5672, 61613) where they are free.
 func WithRabbitMQDefaultPorts() RabbitMQOption {
 	return func(c *rabbitmqConfig) { c.wanted = rabbitmqPorts{amqp: defaultAMQPPort, stomp: defaultSTOMPPort} }
+}
+
+// WithRabbitMQDisk keeps the broker's data on a disk of its own of that many bytes, which only root may mount; see
+// [RabbitMQ.FillDisk].
+func WithRabbitMQDisk(size int64) RabbitMQOption {
+	return func(c *rabbitmqConfig) { c.disk = size }
 }
 
 // WithRabbitMQTLS adds encrypted listeners for AMQP and STOMP, with certificates
@@ -125,6 +133,9 @@ func LaunchRabbitMQ(ctx context.Context, opts ...RabbitMQOption) (*RabbitMQ, err
 // firstStart starts on free ports, and on others when another process took one of them
 // before it could be bound.
 func (r *RabbitMQ) firstStart(ctx context.Context) error {
+	if err := r.giveDisk("mnesia", r.cfg.disk); err != nil {
+		return err
+	}
 	for try := 1; ; try++ {
 		wanted := r.cfg.wanted
 		free, err := r.pickPorts(wanted.amqp, wanted.stomp, wanted.dist, wanted.epmd, wanted.amqps, wanted.stomps,
@@ -136,6 +147,9 @@ func (r *RabbitMQ) firstStart(ctx context.Context) error {
 		if r.cfg.tls {
 			r.ports.amqps, r.ports.stomps = free[4], free[5]
 		}
+		if r.cfg.join != nil {
+			r.ports.epmd = r.cfg.join.ports.epmd
+		}
 		if err := r.writeConfig(); err != nil {
 			return err
 		}
@@ -143,9 +157,9 @@ func (r *RabbitMQ) firstStart(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		r.Kill()
+		r.killAll()
 		taken := strings.Contains(err.Error(), "eaddrinuse") || strings.Contains(err.Error(), "in use")
-		if !taken || try == 3 {
+		if !taken || try == 3 || r.cfg.join != nil { // a node that has joined cannot have another name
 			return r.explain(err)
 		}
 	}
@@ -192,6 +206,7 @@ func (r *RabbitMQ) writeConfig() (err error) {
 		plugins = strings.Replace(plugins, "[", "[rabbitmq_management,", 1)
 		conf["management.tcp.ip"], conf["management.tcp.port"] = loopback, strconv.Itoa(r.ports.management)
 	}
+	r.discovery(conf)
 	for name, text := range map[string]string{
 		"rabbitmq.conf":   r.cfg.confText(conf),
 		"advanced.config": advanced,
@@ -210,7 +225,7 @@ func (r *RabbitMQ) writeConfig() (err error) {
 func (r *RabbitMQ) environment() []string {
 	at := func(name string) string { return filepath.Join(r.seen(r.dir), name) }
 	return []string{
-		"HOME=" + r.seen(r.dir), // has the cookie
+		"HOME=" + r.home(),
 		"RABBITMQ_CONF_ENV_FILE=" + at("rabbitmq-env"),
 		"RABBITMQ_CONFIG_FILE=" + at("rabbitmq.conf"),
 		"RABBITMQ_ADVANCED_CONFIG_FILE=" + at("advanced.config"),
@@ -245,7 +260,7 @@ func (r *RabbitMQ) node() string { return fmt.Sprintf("perfmq-%d@localhost", r.p
 func (r *RabbitMQ) Start(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.helper == nil || !r.helper.alive() {
+	if r.cfg.join == nil && (r.helper == nil || !r.helper.alive()) {
 		epmd := "epmd"
 		if r.root == "" {
 			var err error
@@ -298,10 +313,6 @@ func (r *RabbitMQ) Ctl(ctx context.Context, args ...string) (string, error) {
 	}
 	return string(out), nil
 }
-
-// Kill ends the broker as a crash would (SIGKILL) and waits until it is gone. Its
-// name server ends with it.
-func (r *RabbitMQ) Kill() { r.killAll() }
 
 // AMQPURL returns amqp://127.0.0.1:PORT. Addresses are /queue/NAME and
 // /topic/KEY, in RabbitMQ 4 /queues/NAME and /exchanges/amq.topic/KEY.

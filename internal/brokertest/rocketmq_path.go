@@ -22,6 +22,19 @@ type rocketPath struct {
 	toNameServer, toBroker string
 	nameServer, broker     *tcpproxy.Proxy
 	down                   atomic.Int64 // bytes from either
+	up                     atomic.Int64 // bytes from clients, also while frozen
+}
+
+// countingReader adds the bytes that are read from Reader to n.
+type countingReader struct {
+	io.Reader
+	n *atomic.Int64
+}
+
+func (c countingReader) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	c.n.Add(int64(n))
+	return n, err
 }
 
 // NewRocketMQPath returns a [drivertest.Path] to a broker whose name server is at the other address, or at the same.
@@ -44,6 +57,9 @@ func (p *rocketPath) listen(nameServer, broker net.Listener) {
 	ready := make(chan struct{})
 	stream := func(_ int, d tcpproxy.Direction, to io.Writer, from io.Reader) {
 		<-ready
+		if d == tcpproxy.Up {
+			from = countingReader{from, &p.up}
+		}
 		gate.Copy(to, from, func(b []byte) []byte {
 			if d == tcpproxy.Up {
 				return b
@@ -88,3 +104,6 @@ func (p *rocketPath) Restore() {
 }
 
 func (p *rocketPath) Received() int64 { return p.down.Load() }
+
+// Sent counts the requests to the name server too, see [drivertest.Path].
+func (p *rocketPath) Sent() int64 { return p.up.Load() }

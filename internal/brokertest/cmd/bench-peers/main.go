@@ -46,6 +46,7 @@ type bench struct {
 	repeat           int
 	backlog          int
 	dir              string
+	bareRuns         int // so far, of the bare client
 }
 
 func run(ctx context.Context) error {

@@ -18,19 +18,30 @@ func launchActiveMQ(ctx context.Context, f *failure) (*cluster, error) {
 	if f.expect.refused {
 		options = append(options, brokertest.WithActiveMQSetting("sendFailIfNoSpace", "true"))
 	}
+	if f.load.backlog > 0 {
+		options = append(options, brokertest.WithActiveMQHeap(largeHeap),
+			brokertest.WithActiveMQSetting("memoryUsage", "64mb"))
+	}
+	if f.expect.space {
+		options = append(options, brokertest.WithActiveMQDisk(diskSize))
+	}
 	a, err := brokertest.LaunchActiveMQ(ctx, options...)
 	if err != nil {
 		return nil, err
 	}
+	return activemqAlone("KahaDB", a), nil
+}
+
+func activemqAlone(store string, a *brokertest.ActiveMQ) *cluster {
 	depth := func(ctx context.Context, queue string) (int64, error) { return activemqDepth(ctx, a, queue) }
 	set := func() settings { return login().with("management-url", a.ManagementURL()) }
 	return &cluster{
-		title: a.Title() + ", KahaDB", primary: a, close: a.Close, stored: depth, left: depth,
+		title: a.Title() + ", " + store, primary: a, disk: a, close: a.Close, stored: depth, left: depth,
 		endpoints: []endpoint{
 			{protocol: "amqp", hosts: []string{hostOf(a.AMQPURL())}, settings: set()},
 			{protocol: "stomp", hosts: []string{hostOf(a.STOMPURL())}, settings: set()},
 		},
-	}, nil
+	}
 }
 
 func activemqDepth(ctx context.Context, a *brokertest.ActiveMQ, queue string) (int64, error) {

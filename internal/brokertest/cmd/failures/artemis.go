@@ -9,7 +9,11 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
-const smallHeap = "256M"
+// smallHeap does for all but a backlog, of which a broker keeps a part in memory.
+const (
+	smallHeap = "256M"
+	largeHeap = "768M"
+)
 
 // fullAt is how many messages a queue takes that is to be full: reached after some seconds.
 const fullAt = 1000
@@ -26,6 +30,12 @@ func launchArtemis(ctx context.Context, f *failure) (*cluster, error) {
 	if limit.Policy != "" {
 		options = append(options, brokertest.WithAddressLimit(limit))
 	}
+	if f.load.backlog > 0 {
+		options = append(options, brokertest.WithHeap(largeHeap))
+	}
+	if f.expect.space {
+		options = append(options, brokertest.WithDisk(diskSize))
+	}
 	a, err := brokertest.LaunchArtemis(ctx, options...)
 	if err != nil {
 		return nil, err
@@ -33,7 +43,7 @@ func launchArtemis(ctx context.Context, f *failure) (*cluster, error) {
 	depth := func(ctx context.Context, queue string) (int64, error) { return artemisDepth(ctx, a, queue) }
 	set := func() settings { return login().with("management-url", a.ManagementURL()) }
 	return &cluster{
-		title: a.Title(), primary: a, close: a.Close, stored: depth, left: depth,
+		title: a.Title(), primary: a, disk: a, close: a.Close, stored: depth, left: depth,
 		endpoints: []endpoint{
 			{protocol: "amqp", hosts: []string{hostOf(a.AMQPURL())}, settings: set(), prefix: "full."},
 			{protocol: "stomp", hosts: []string{hostOf(a.STOMPURL())}, settings: set(), prefix: "full."},

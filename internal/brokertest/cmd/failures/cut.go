@@ -19,6 +19,7 @@ type cutter struct {
 	mu      sync.Mutex
 	proxies []*tcpproxy.Proxy
 	ways    map[*way]bool // from clients to the broker
+	line    *slowLine     // if not nil, all connections lead over it, and none can be cut
 }
 
 // way is a connection's way to the broker.
@@ -37,6 +38,14 @@ func (c *cutter) through(ctx context.Context, target string, change func([]byte)
 	ready := make(chan struct{})
 	p = tcpproxy.New(l, target, func(_ int, d tcpproxy.Direction, to io.Writer, from io.Reader) {
 		<-ready
+		if c.line != nil {
+			if d == tcpproxy.Up {
+				c.line.pass(to, from, nil)
+			} else {
+				c.line.pass(to, from, change)
+			}
+			return
+		}
 		if d == tcpproxy.Down {
 			p.Copy(to, from, change)
 			return

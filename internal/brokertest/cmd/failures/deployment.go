@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
 )
@@ -26,6 +27,14 @@ type node interface {
 	LogTail() string
 }
 
+// diskNode is a broker whose data are on a disk of their own.
+type diskNode interface {
+	node
+	FillDisk() error
+	FreeDisk() error
+	Done() <-chan struct{}
+}
+
 // cluster is a running deployment.
 type cluster struct {
 	title     string
@@ -33,7 +42,9 @@ type cluster struct {
 	backup    node // nil of a broker alone
 	endpoints []endpoint
 	cutter    *cutter  // nil without one
+	disk      diskNode // of the primary; nil without one of its own
 	kept      []string // the kept queues, by endpoint
+	live      []string // the others
 	close     func() error
 	// stored asks for the number of messages in a queue from which nothing was received.
 	stored func(ctx context.Context, queue string) (int64, error)
@@ -45,6 +56,10 @@ type cluster struct {
 	alarm func(ctx context.Context, on bool) error
 	// answers, if not nil, is how a proxy of that address changes what the broker answers.
 	answers func(ctx context.Context, c *cutter) (func([]byte) []byte, error)
+	// copied, if not nil, asks the backup for the number of messages that all queues have ever had.
+	copied func(ctx context.Context) (int64, error)
+	// closed, if not nil, tells when the brokers have closed connections because of an error of their own, by their logs.
+	closed func(protocol string) ([]time.Time, error)
 }
 
 // endpoint is where the brokers of a cluster speak a protocol.
@@ -54,6 +69,8 @@ type endpoint struct {
 	settings settings // of the broker in a scenario
 	prefix   string   // of names of queues
 	durable  bool     // all messages are persistent: producers have no choice
+	// declare, if not nil, makes a queue before clients use it.
+	declare func(ctx context.Context, queue string) error
 }
 
 func (e *endpoint) url() string { return e.protocol + "://" + strings.Join(e.hosts, ",") }
@@ -94,22 +111,54 @@ func (c *cluster) throughProxies(ctx context.Context) error {
 
 // deployments are all of them, in the order of the page.
 func deployments() []*deployment {
+	alone := []string{"disk-full", "start-200k", "start-1m"} // of a broker
 	return []*deployment{
 		{
 			name: "artemis", launch: launchArtemis,
-			failures: []string{"kill", "kill-transient", "stop", "cut", "full-block", "full-fail"},
+			failures: append([]string{"kill", "kill-transient", "stop", "cut", "slow", "full-block", "full-fail"}, alone...),
 		},
 		{
 			name: "activemq", launch: launchActiveMQ,
-			failures: []string{"kill", "kill-transient", "stop", "cut", "full-store", "full-fail"},
+			failures: append([]string{"kill", "kill-transient", "stop", "cut", "slow", "full-store", "full-fail"}, alone...),
 		},
-		{name: "rocketmq", launch: launchRocketMQ, failures: []string{"kill", "stop", "cut"}},
+		{name: "rocketmq", launch: launchRocketMQ, failures: append([]string{"kill", "stop", "cut", "slow"}, alone...)},
 		{
 			name: "rabbitmq", launch: launchRabbitMQ,
-			failures: []string{"kill", "kill-transient", "stop", "cut", "alarm", "full-fail"},
+			failures: append([]string{"kill", "kill-transient", "stop", "cut", "slow", "alarm", "full-fail"}, alone...),
 		},
 		{name: "artemis-pair", launch: launchArtemisPair, failures: []string{"kill-primary", "kill-backup", "stop"}},
+		{
+			name: "artemis-replicated", launch: launchArtemisReplicated,
+			failures: []string{"kill-primary", "kill-backup", "stop"},
+		},
+		{name: "activemq-network", launch: launchActiveMQNetwork, failures: []string{"kill", "kill-backup", "stop"}},
 		{name: "activemq-pair", launch: launchActiveMQPair, failures: []string{"kill-primary", "kill-backup", "stop"}},
+		{name: "activemq-jdbc", launch: launchActiveMQJDBC, failures: []string{"kill-primary", "kill-backup", "stop"}},
+		{name: "activemq-journaled", launch: launchActiveMQJournaled, failures: []string{"kill-long", "stop"}},
+		{
+			name: "rabbitmq-quorum", launch: launchRabbitMQQuorum,
+			failures: []string{"kill", "kill-primary", "kill-backup", "stop", "cut", "full-fail"},
+		},
+		{
+			name: "rocketmq-sync-sync", launch: launchRocketMQPair(syncFlush, syncMaster, 2),
+			failures: []string{"kill", "kill-master", "kill-slave", "stop", "cut"},
+		},
+		{ // as brokers are configured that are told no more than that: inSyncReplicas is 1 by default
+			name: "rocketmq-sync-default", launch: launchRocketMQPair(syncFlush, syncMaster, 1),
+			failures: []string{"kill-slave"},
+		},
+		{
+			name: "rocketmq-async-sync", launch: launchRocketMQPair(asyncFlush, syncMaster, 2),
+			failures: []string{"kill-master", "kill-slave", "stop"},
+		},
+		{
+			name: "rocketmq-sync-async", launch: launchRocketMQPair(syncFlush, asyncMaster, 1),
+			failures: []string{"kill-master-async", "kill-backup", "stop"},
+		},
+		{
+			name: "rocketmq-async-async", launch: launchRocketMQPair(asyncFlush, asyncMaster, 1),
+			failures: []string{"kill-master-async", "kill-backup", "stop"},
+		},
 	}
 }
 

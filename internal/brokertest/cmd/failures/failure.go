@@ -16,6 +16,8 @@ type failure struct {
 	promised string
 	expect   expectation
 	load     loadPlan
+	proxied  bool // clients are connected through a proxy
+	full     bool // tried with -full only
 	// apply lets it happen and returns when it is over; nil if the deployment is configured to fail.
 	apply func(ctx context.Context, c *cluster, l *harnessLog) error
 }
@@ -34,6 +36,16 @@ type expectation struct {
 	refused bool
 	// blocked: the broker holds the producers up.
 	blocked bool
+	// space: the broker's disk is full for a while. It may hold producers up, refuse messages, or end itself.
+	space bool
+	// starts: as outage, and the broker reads many messages when it starts.
+	starts bool
+	// slow: no connection breaks, and all latencies rise.
+	slow bool
+	// copied: the slave has all confirmed messages when its master is away.
+	copied bool
+	// doubted: no connection breaks, and messages are stored but not confirmed.
+	doubted bool
 }
 
 // loadPlan is the load during a failure.
@@ -47,15 +59,24 @@ type loadPlan struct {
 	relief int
 	// rate of the kept queue, in messages per second.
 	rate int
+	// backlog is how many small messages are in the kept queues before.
+	backlog int
+	// pending is how many messages a producer has in flight at most, 50 if it is 0.
+	pending int
 	// transient: messages are not persistent.
 	transient bool
 }
+
+// moving is how long the backlog may take to be sent, and to be received.
+func (p *loadPlan) moving() time.Duration { return time.Duration(p.backlog) * time.Millisecond }
 
 const (
 	// calm is for how long the load goes on before the failure: perfmq compares the rate afterwards with that time.
 	calm = 8 * time.Second
 	// stopped is the length of SIGSTOP, held that of an alarm.
 	stopped, held = 20 * time.Second, 10 * time.Second
+
+	smallSize = 100 // bytes of a message of a backlog
 
 	liveRate, keptRate = 300, 100
 )
@@ -67,8 +88,12 @@ func failures() []failure {
 	transient.transient = true
 	atOnce := usual
 	atOnce.seconds = 18
+	far := usual
+	far.pending = 200 // 50 would not do for the rate: each message takes longer
 	long := usual
 	long.seconds = 42
+	longer := usual
+	longer.seconds = 60
 	full := loadPlan{seconds: 10, rate: 300, relief: 10}
 	hold := full
 	hold.relief = 0 // producers of ActiveMQ Classic whose connection is held up cannot connect again beside it
@@ -76,6 +101,10 @@ func failures() []failure {
 		{
 			name: "kill", title: "kill -9 and restart", load: usual, apply: killAndStart, expect: expectation{outage: true},
 			promised: "confirmed persistent messages survive",
+		},
+		{ // of a broker that takes half a minute to start again
+			name: "kill-long", title: "kill -9 and restart", load: longer, apply: killAndStart,
+			expect: expectation{outage: true}, promised: "confirmed persistent messages survive",
 		},
 		{
 			name: "kill-transient", title: "kill -9 and restart, messages not persistent", load: transient, apply: killAndStart,
@@ -87,8 +116,13 @@ func failures() []failure {
 			promised: "nothing is lost; the load goes on afterwards",
 		},
 		{
-			name: "cut", title: "connections cut in mid-frame", load: atOnce, apply: cutAll, expect: expectation{outage: true},
+			name: "cut", title: "connections cut in mid-frame", load: atOnce, apply: cutAll, proxied: true,
+			expect:   expectation{outage: true},
 			promised: "confirmed messages stay; a torn frame is no message",
+		},
+		{
+			name: "slow", title: "100 ms more each way and 1% loss for 15 s, by a proxy", load: far, apply: slowDown,
+			proxied: true, expect: expectation{slow: true}, promised: "no connection breaks; messages take 200 ms longer",
 		},
 		{
 			name: "kill-primary", title: "kill -9 of the primary", load: usual, expect: expectation{outage: true},
@@ -99,6 +133,21 @@ func failures() []failure {
 			name: "kill-backup", title: "kill -9 of the backup", load: atOnce, expect: expectation{unnoticed: true},
 			apply:    func(_ context.Context, c *cluster, l *harnessLog) error { return killOnly(c.backup, l) },
 			promised: "nothing is noticed",
+		},
+		{
+			name: "kill-master", title: "kill -9 of the master, back after 10 s", load: longer, apply: killMaster,
+			expect:   expectation{outage: true, copied: true},
+			promised: "the slave has all confirmed messages; producers wait for the master",
+		},
+		{
+			name: "kill-master-async", title: "kill -9 of the master, back after 10 s", load: longer, apply: killMaster,
+			expect:   expectation{outage: true},
+			promised: "confirmed messages are there when the master is back; the slave may lack the last ones",
+		},
+		{
+			name: "kill-slave", title: "kill -9 of the slave", load: atOnce, expect: expectation{doubted: true},
+			apply:    func(_ context.Context, c *cluster, l *harnessLog) error { return killOnly(c.backup, l) },
+			promised: "the master stores messages, and says after 3 s that they are not copied",
 		},
 		{
 			name: "full-block", title: "full queue, producers wait", load: full, expect: expectation{blocked: true},
@@ -115,6 +164,29 @@ func failures() []failure {
 		{
 			name: "full-fail", title: "full queue, messages refused", load: full, expect: expectation{refused: true},
 			promised: "refused messages are reported, all others are there",
+		},
+	}
+}
+
+// storeFailures are those of the store of a broker alone.
+func storeFailures() []failure {
+	usual := loadPlan{seconds: 52, live: true, rate: keptRate} // the broker may have to be started again
+	some, many := usual, usual
+	some.seconds, some.backlog, many.backlog = 26, 200_000, 1_000_000
+	return []failure{
+		{
+			name: "disk-full", title: "disk full for 10 s", load: usual, apply: fillDisk, expect: expectation{space: true},
+			promised: "confirmed messages survive; the load goes on when there is space",
+		},
+		{
+			name: "start-200k", title: "kill -9 and start with 200,000 stored messages", load: some, apply: killAndStart,
+			expect: expectation{outage: true, starts: true}, full: true,
+			promised: "all stored messages are there when it takes new ones",
+		},
+		{
+			name: "start-1m", title: "kill -9 and start with 1,000,000 stored messages", load: many, apply: killAndStart,
+			expect: expectation{outage: true, starts: true}, full: true,
+			promised: "all stored messages are there when it takes new ones",
 		},
 	}
 }
@@ -161,6 +233,21 @@ func cutAll(ctx context.Context, c *cluster, l *harnessLog) error {
 	return err
 }
 
+func slowDown(ctx context.Context, c *cluster, l *harnessLog) error {
+	line := c.cutter.line
+	l.begin("slow")
+	line.slow.Store(true)
+	l.done("all pieces are slow")
+	if err := wait(ctx, slowFor); err != nil {
+		return err
+	}
+	l.over = time.Now()
+	line.slow.Store(false)
+	l.note(fmt.Sprintf("slow no more: of %d pieces, %d came %v late for a loss", line.pieces.Load(), line.lost.Load(),
+		slowDelay+lossDelay))
+	return nil
+}
+
 func alarm(ctx context.Context, c *cluster, l *harnessLog) error {
 	l.begin("alarm")
 	if err := c.alarm(ctx, true); err != nil {
@@ -204,9 +291,14 @@ func wait(ctx context.Context, d time.Duration) error {
 type harnessLog struct {
 	mu          sync.Mutex
 	first, last time.Time // the failure began, and had its effect
+	ended       time.Time // the broker ended itself; zero if it did not
+	said        []string  // what the broker did and the harness had to do, for the page
+	over        time.Time // it ended; zero of one for which that does not matter
 	lines       []string
 	// took: by endpoint, messages that the kept queue took while the broker was to take none; nil if it was not asked.
 	took []int64
+	// copied: messages of all queues that the slave had while its master was away; nil if it was not asked.
+	copied *int64
 }
 
 func (l *harnessLog) begin(text string) { l.first = l.note(text) }

@@ -35,7 +35,7 @@ func told(edit func(*observation)) *observation {
 			result.Subscription{Destination: "queue://" + q, Verified: verified})
 	}
 	o.result.Outages = []result.Outage{{
-		Time: first.Add(20 * time.Millisecond).UnixMicro(), Length: 2_400_000, Recovered: 3_000_000,
+		Time: first.Add(20 * time.Millisecond).UnixMicro(), Length: 2_400_000, Recovered: 3_000_000, InDoubt: 20,
 	}}
 	edit(o)
 	return o
@@ -73,6 +73,26 @@ func refusing(o *observation) {
 	*p = result.Producers{Sent: 500, Completed: 444, Rejected: 50, Unconfirmed: 6}
 	v.UnconfirmedMissing = 6
 	v.Expected, v.Received, v.Once = 444, 444, 444
+}
+
+// slowly is an observation of a line that was slow for ten seconds: ten rows before, ten meanwhile, and ten afterwards.
+func slowly(o *observation) {
+	answered(o)
+	o.expect, o.over = expectation{slow: true}, o.first.Add(10*time.Second)
+	for i := range 30 {
+		p50 := int64(2000)
+		if i >= 10 && i < 20 {
+			p50 = 230_000
+		}
+		l := result.Latencies{}
+		for _, d := range []**result.Latency{&l.Ack, &l.Response, &l.Transfer} {
+			*d = &result.Latency{Percentiles: &result.Percentiles{P50: p50}}
+		}
+		o.result.Rows = append(o.result.Rows, result.Row{
+			Step: failureStep, Phase: "measure", Length: 1_000_000, Latencies: l,
+			Time: o.first.Add(time.Duration(i-9) * time.Second).UnixMicro(),
+		})
+	}
 }
 
 // TestJudge: a promise that the broker broke is told apart from a mistake of perfmq, and each mistake is found.
@@ -243,6 +263,31 @@ func TestJudge(t *testing.T) {
 			o.early, o.stored, o.left = true, 443, -1
 			*o.result.Verification = result.Verification{}
 		}, `wrong.*the broker had 443 messages, 444 were confirmed and 6 in doubt`},
+		"slow": {slowly, `^kept`},
+		"slow, and a connection broke": {func(o *observation) {
+			slowly(o)
+			o.result.Outages = []result.Outage{{Class: "connection-lost"}}
+		}, `wrong.*an outage, where no connection broke`},
+		"slow, and a second in which it was not": {func(o *observation) {
+			slowly(o)
+			o.result.Rows[15].Latencies.Ack.P50 = 199_999
+		}, `wrong.*ack: a median of 200.0 ms in a second in which nothing took less than 200ms`},
+		"slower than it was": {func(o *observation) {
+			slowly(o)
+			for i := 10; i < 20; i++ {
+				o.result.Rows[i].Latencies.Response.P50 = 602_001
+			}
+		}, `^promise broken: a median response of 602.0 ms, where the line does not explain more than 602.0 ms; counts agree`},
+		"slow afterwards": {func(o *observation) {
+			slowly(o)
+			for i := 20; i < 30; i++ {
+				o.result.Rows[i].Latencies.Transfer.P50 = 230_000
+			}
+		}, `^promise broken: a median transfer of 230.0 ms afterwards, and 2.0 ms before; counts agree`},
+		"slow to the end": {func(o *observation) {
+			slowly(o)
+			o.result.Rows = o.result.Rows[:22]
+		}, `wrong.*ack: the medians of 10 seconds before, 8 meanwhile and 0 afterwards`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -265,10 +310,17 @@ func TestRow(t *testing.T) {
 	require.Contains(t, page([]row{r}), `| kill -9 | Artemis \| 1 | amqp | all | an outage of 2.4 s`)
 }
 
+// TestSlowRow: the medians are those of the seconds that lie before, in and after the slow time.
+func TestSlowRow(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "no connection was lost; medians before, meanwhile and afterwards: ack 2.0 ms, 230.0 ms, 2.0 ms; "+
+		"response 2.0 ms, 230.0 ms, 2.0 ms; transfer 2.0 ms, 230.0 ms, 2.0 ms", judge(told(slowly)).Observed)
+}
+
 // TestChoose: each failure of a deployment exists, and each failure has a deployment.
 func TestChoose(t *testing.T) {
 	t.Parallel()
-	all := choose(regexp.MustCompile(""))
+	all := choose(regexp.MustCompile(""), true)
 	names, n := map[string]bool{}, 0
 	for i := range all {
 		names[all[i].failure.name] = true
@@ -277,6 +329,7 @@ func TestChoose(t *testing.T) {
 		n += len(d.failures)
 	}
 	require.Len(t, all, n)
-	require.Len(t, names, len(failures()))
-	require.Len(t, choose(regexp.MustCompile("^artemis/kill$")), 1)
+	require.Len(t, names, len(failures())+len(storeFailures()))
+	require.Len(t, choose(regexp.MustCompile("^artemis/kill$"), false), 1)
+	require.Empty(t, choose(regexp.MustCompile("start-"), false))
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,17 +36,25 @@ type load struct {
 	err        error // of Wait; valid after ended
 }
 
-// start begins the run of a trial over an endpoint.
-func (s *session) start(ctx context.Context, t *trial, e *endpoint) (*load, error) {
+// prepare returns the run of a trial, with that load, over an endpoint, ready to begin.
+func (s *session) prepare(ctx context.Context, t *trial, p *loadPlan, e *endpoint) (*load, error) {
 	name := strings.ReplaceAll(t.name(), "/", "-") + "-" + e.protocol
 	l := &load{
 		protocol: e.protocol, live: e.prefix + name + "-live", kept: e.prefix + name + "-kept",
 		dir: filepath.Join(s.dir, name), ended: make(chan struct{}),
 	}
-	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+	// A trial that was given up may have left files by which a run goes on.
+	if err := errors.Join(os.RemoveAll(l.dir), os.MkdirAll(l.dir, 0o700)); err != nil {
 		return nil, err
 	}
-	text, err := json.MarshalIndent(l.scenario(&t.failure.load, e), "", "  ")
+	if e.declare != nil {
+		for _, queue := range []string{l.live, l.kept} {
+			if err := e.declare(ctx, queue); err != nil {
+				return nil, fmt.Errorf("declare the queue %s: %w", queue, err)
+			}
+		}
+	}
+	text, err := json.MarshalIndent(l.scenario(p, e), "", "  ")
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +63,7 @@ func (s *session) start(ctx context.Context, t *trial, e *endpoint) (*load, erro
 		return nil, err
 	}
 	l.cmd = peerbench.Perfmq(ctx, s.perfmq, "run", file, "--result", l.results())
-	return l, l.begin()
+	return l, nil
 }
 
 // begin starts the command of a load.
@@ -78,12 +87,15 @@ func (l *load) answered() string { return filepath.Join(l.dir, "answered") }
 
 type settings map[string]any
 
+// failureStep is the name of the step in which the failure happens.
+const failureStep = "failure"
+
 // scenario is the load: a step in which the failure happens, and one that receives what the broker has kept.
 func (l *load) scenario(p *loadPlan, e *endpoint) settings {
 	producers := func(queue string, rate int) settings {
 		g := settings{
-			"role": "producer", "destination": "queue://" + queue, "rate": rate, "producers": 2, "max-pending": 50,
-			"reconnect": true,
+			"role": "producer", "destination": "queue://" + queue, "rate": rate, "producers": 2, "reconnect": true,
+			"max-pending": cmp.Or(p.pending, 50),
 		}
 		if !e.durable {
 			g["persistent"] = !p.transient
@@ -101,21 +113,36 @@ func (l *load) scenario(p *loadPlan, e *endpoint) settings {
 	}
 	second := settings{
 		"name": "drain", "groups": []string{"drainers"}, "until": "drained",
-		"before": fmt.Sprintf("touch '%s'; while [ ! -e '%s' ]; do sleep 0.1; done", l.asked(), l.answered()),
+		// It ends with perfmq, also if that is killed.
+		"before": fmt.Sprintf("touch '%s'; while [ ! -e '%s' ] && kill -0 $PPID; do sleep 0.1; done", l.asked(),
+			l.answered()),
 	}
 	if p.relief > 0 {
 		second["groups"] = []string{"keepers", "drainers"}
 		second["duration"] = fmt.Sprintf("%ds", p.relief)
+	}
+	steps := []settings{
+		{"name": failureStep, "groups": first, "duration": fmt.Sprintf("%ds", p.seconds), "until": "drained"}, second,
+	}
+	if p.backlog > 0 { // from as many producers as a broker needs for its full speed
+		fill := producers(l.kept, 0)
+		delete(fill, "rate")
+		fill["producers"], fill["max-pending"], fill["message-count"] = 8, 200, p.backlog
+		fill["message-size"] = smallSize
+		groups["fillers"] = fill
+		steps = append([]settings{{"name": "fill", "groups": []string{"fillers"}}}, steps...)
+	}
+	patience := "10s"
+	if p.backlog > 0 {
+		patience = "30s"
 	}
 	broker := settings{"protocol": e.protocol, "url": e.url()}
 	for key, value := range e.settings {
 		broker[key] = value
 	}
 	return settings{
-		"version": 1, "verify": true, "drain-timeout": "10s", "broker": broker, "groups": groups,
-		"steps": []settings{
-			{"name": "failure", "groups": first, "duration": fmt.Sprintf("%ds", p.seconds), "until": "drained"}, second,
-		},
+		"version": 1, "verify": true, "drain-timeout": patience, "broker": broker, "groups": groups,
+		"steps": steps,
 	}
 }
 
@@ -123,9 +150,18 @@ func (l *load) scenario(p *loadPlan, e *endpoint) settings {
 func (l *load) underWay(ctx context.Context) error {
 	return l.until(ctx, "the load is under way", func() bool {
 		r, err := result.Read(l.results())
-		return err == nil && len(r.Rows) > 0 && r.Rows[len(r.Rows)-1].Elapsed >= calm.Microseconds() &&
-			r.Total.Producers != nil && r.Total.Producers.Completed > 0
+		return err == nil && inStep(r) >= calm && r.Total.Producers != nil && r.Total.Producers.Completed > 0
 	})
+}
+
+// inStep returns for how long the step of the failure has gone on.
+func inStep(r *result.Result) time.Duration {
+	for i := range r.Rows {
+		if first := &r.Rows[i]; first.Step == failureStep {
+			return time.Duration(r.Rows[len(r.Rows)-1].Elapsed-first.Elapsed+first.Length) * time.Microsecond
+		}
+	}
+	return 0
 }
 
 // betweenSteps waits until the run waits for the harness.
@@ -175,8 +211,11 @@ func (l *load) finish(ctx context.Context, o *observation) error {
 	return nil
 }
 
-// stop ends the run at once, if it has not ended.
+// stop ends the run at once, if it has begun and not ended.
 func (l *load) stop() {
+	if l.cmd.Process == nil {
+		return
+	}
 	_ = l.cmd.Process.Kill() // it may have ended
 	<-l.ended
 }

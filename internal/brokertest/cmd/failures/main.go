@@ -19,8 +19,11 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func main() {
@@ -52,6 +55,8 @@ func run(ctx context.Context) (err error) {
 	out := flag.String("out", "", "write the page to this file, instead of the standard output")
 	only := flag.String("only", "", "deployments and failures to try, as a regular expression, such as ^artemis/kill$")
 	soak := flag.Duration("soak", 0, "instead, put one load on Artemis for this time, while it is killed and stopped")
+	atOnce := flag.Int("parallel", 2, "trials at a time: they wait for time to pass more than they compute")
+	full := flag.Bool("full", false, "also try what takes minutes: starts with 200,000 and a million stored messages")
 	list := flag.Bool("list", false, "list deployments and failures, and end")
 	flag.Parse()
 	if flag.NArg() > 0 {
@@ -61,7 +66,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	trials := choose(wanted)
+	trials := choose(wanted, *full)
 	if *list {
 		for i := range trials {
 			fmt.Println(trials[i].name())
@@ -77,29 +82,48 @@ func run(ctx context.Context) (err error) {
 	if *soak > 0 {
 		return s.soak(ctx, *soak, *out)
 	}
-	var rows []row
-	var errs []error
-	for i := range trials {
-		t := &trials[i]
-		got, err := s.once(ctx, t)
-		if ctx.Err() != nil { // without a page: it would not have all rows
-			return errors.Join(ctx.Err(), err)
-		}
-		if err != nil { // the others are worth trying
-			errs = append(errs, fmt.Errorf("%s: %w", t.name(), err))
-			fmt.Fprintf(os.Stderr, "%s: error: %v\n", t.name(), err)
-			got = append(got, row{
-				Deployment: t.deployment.name, Failure: t.failure.title, Promised: t.failure.promised,
-				Verdict: "**not carried out**",
-			})
-		}
-		for _, r := range got {
-			fmt.Fprintf(os.Stderr, "%s over %s: %s\n  observed: %s\n  ours: %s\n  broker's: %s\n", t.name(), r.Protocol,
-				r.Verdict, r.Observed, r.Ours, r.Brokers)
-		}
-		rows = append(rows, got...)
+	rows, errs := s.all(ctx, trials, *atOnce)
+	if ctx.Err() != nil { // without a page: it would not have all rows
+		return errors.Join(ctx.Err(), errs)
 	}
-	return errors.Join(append(errs, write(*out, page(rows)), mistakes(rows))...)
+	return errors.Join(errs, write(*out, page(rows)), mistakes(rows))
+}
+
+// all carries out trials, some at a time, and returns their rows in the order of the trials. A trial that could not be
+// carried out has a row that says so.
+func (s *session) all(ctx context.Context, trials []trial, atOnce int) ([]row, error) {
+	got, errs := make([][]row, len(trials)), make([]error, len(trials))
+	var g errgroup.Group
+	g.SetLimit(max(1, atOnce))
+	for i := range trials {
+		g.Go(func() error {
+			got[i], errs[i] = s.told(ctx, &trials[i])
+			return nil // the others are worth trying
+		})
+	}
+	_ = g.Wait() // no trial returns an error
+	return slices.Concat(got...), errors.Join(errs...)
+}
+
+// told carries a trial out, and prints its rows.
+func (s *session) told(ctx context.Context, t *trial) ([]row, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	rows, err := s.once(ctx, t)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", t.name(), err)
+		fmt.Fprintf(os.Stderr, "error: %v\n", err)
+		rows = append(rows, row{
+			Deployment: t.deployment.name, Failure: t.failure.title, Promised: t.failure.promised,
+			Verdict: "**not carried out**",
+		})
+	}
+	for _, r := range rows {
+		fmt.Fprintf(os.Stderr, "%s over %s: %s\n  observed: %s\n  ours: %s\n  broker's: %s\n", t.name(), r.Protocol,
+			r.Verdict, r.Observed, r.Ours, r.Brokers)
+	}
+	return rows, err
 }
 
 // once returns the rows of a trial. One that has rows in the folder of the results is not repeated.
@@ -118,14 +142,14 @@ func (s *session) once(ctx context.Context, t *trial) (rows []row, err error) {
 	return rows, os.WriteFile(file, text, 0o600)
 }
 
-// choose returns the trials whose names match.
-func choose(wanted *regexp.Regexp) (list []trial) {
-	all := failures()
+// choose returns the trials whose names match; full also those that take long.
+func choose(wanted *regexp.Regexp, full bool) (list []trial) {
+	all := append(failures(), storeFailures()...)
 	for _, d := range deployments() {
 		for _, name := range d.failures {
 			for i := range all {
 				t := trial{d, &all[i]}
-				if all[i].name == name && wanted.MatchString(t.name()) {
+				if all[i].name == name && (full || !all[i].full) && wanted.MatchString(t.name()) {
 					list = append(list, t)
 				}
 			}

@@ -18,7 +18,8 @@ var pageHead string
 func page(rows []row) string {
 	var b strings.Builder
 	b.WriteString(pageHead)
-	fmt.Fprintf(&b, "\n## Outcomes\n\nBrokers and tester ran on one machine with %d processors.\n\n", runtime.NumCPU())
+	fmt.Fprintf(&b, "\n## Outcomes\n\nBrokers and tester ran on one machine with %d processors, up to two trials at a "+
+		"time.\n\n", runtime.NumCPU())
 	b.WriteString("| failure | deployment | protocol | promised | observed | our count | broker's count | verdict |\n" +
 		"| --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for i := range rows {

@@ -32,12 +32,21 @@ func active[B counting](brokers []B, depth func(context.Context, B, string) (int
 
 func launchArtemisPair(ctx context.Context, _ *failure) (*cluster, error) {
 	primary, backup, err := brokertest.LaunchArtemisPair(ctx, brokertest.WithHeap(smallHeap))
+	return artemisPair("shared store", primary, backup, err)
+}
+
+func launchArtemisReplicated(ctx context.Context, _ *failure) (*cluster, error) {
+	primary, backup, err := brokertest.LaunchArtemisReplicated(ctx, brokertest.WithHeap(smallHeap))
+	return artemisPair("replication", primary, backup, err)
+}
+
+func artemisPair(way string, primary, backup *brokertest.Artemis, err error) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
 	depth := active([]*brokertest.Artemis{primary, backup}, artemisDepth)
 	return &cluster{
-		title: primary.Title() + ", primary and backup, shared store", primary: primary, backup: backup,
+		title: primary.Title() + ", primary and backup, " + way, primary: primary, backup: backup,
 		close:  func() error { return errors.Join(backup.Close(), primary.Close()) },
 		stored: depth, left: depth,
 		endpoints: []endpoint{
@@ -53,14 +62,28 @@ func launchActiveMQPair(ctx context.Context, _ *failure) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	return activemqPair("master and slave, shared file system", master, slave), nil
+}
+
+// launchActiveMQNetwork starts two brokers that pass messages on to each other. Clients connect to the first one.
+func launchActiveMQNetwork(ctx context.Context, _ *failure) (*cluster, error) {
+	first, second, err := brokertest.LaunchActiveMQNetwork(ctx, brokertest.WithActiveMQHeap(smallHeap),
+		brokertest.WithActiveMQManagement())
+	if err != nil {
+		return nil, err
+	}
+	return activemqPair("network of two", first, second), nil
+}
+
+func activemqPair(way string, master, slave *brokertest.ActiveMQ) *cluster {
 	depth := active([]*brokertest.ActiveMQ{master, slave}, activemqDepth)
 	return &cluster{
-		title: master.Title() + ", master and slave, shared file system", primary: master, backup: slave,
+		title: master.Title() + ", " + way, primary: master, backup: slave,
 		close:  func() error { return errors.Join(slave.Close(), master.Close()) },
 		stored: depth, left: depth,
 		endpoints: []endpoint{
 			{protocol: "amqp", hosts: []string{hostOf(master.AMQPURL()), hostOf(slave.AMQPURL())}, settings: login()},
 			{protocol: "stomp", hosts: []string{hostOf(master.STOMPURL()), hostOf(slave.STOMPURL())}, settings: login()},
 		},
-	}, nil
+	}
 }

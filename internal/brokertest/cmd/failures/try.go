@@ -15,15 +15,18 @@ import (
 // try carries a trial out, and returns a row for each protocol.
 func (s *session) try(ctx context.Context, t *trial) (rows []row, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(t.failure.load.seconds+t.failure.load.relief)*time.Second+
-		calm+2*hangLimit)
+		calm+2*hangLimit+t.failure.load.moving())
 	defer cancel()
 	c, err := t.deployment.launch(ctx, t.failure)
 	if err != nil {
 		return nil, fmt.Errorf("start the brokers: %w", err)
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
-	if t.failure.name == "cut" {
+	if t.failure.proxied {
 		c.cutter = new(cutter)
+		if t.failure.expect.slow {
+			c.cutter.line = new(slowLine)
+		}
 		defer c.cutter.close()
 		if err := c.throughProxies(ctx); err != nil {
 			return nil, err
@@ -35,13 +38,20 @@ func (s *session) try(ctx context.Context, t *trial) (rows []row, err error) {
 			l.stop()
 		}
 	}()
+	plan := t.failure.load
+	plan.backlog /= len(c.endpoints)
 	for i := range c.endpoints {
-		l, err := s.start(ctx, t, &c.endpoints[i])
+		l, err := s.prepare(ctx, t, &plan, &c.endpoints[i])
 		if err != nil {
 			return nil, err
 		}
 		loads = append(loads, l)
-		c.kept = append(c.kept, l.kept)
+		c.kept, c.live = append(c.kept, l.kept), append(c.live, l.live)
+	}
+	for _, l := range loads { // together: each is to be under way when the failure happens
+		if err := l.begin(); err != nil {
+			return nil, err
+		}
 	}
 	var log harnessLog
 	if err := applyTo(ctx, t.failure, c, loads, &log); err != nil {
@@ -58,7 +68,8 @@ func (s *session) try(ctx context.Context, t *trial) (rows []row, err error) {
 		r := judge(o)
 		r.Deployment, r.Failure, r.Promised, r.Protocol = c.title, t.failure.title, t.failure.promised, l.protocol
 		rows = append(rows, r)
-		text := fmt.Sprintf("%s\n\nharness:\n%s\n\n%+v\n", l.output.String(), strings.Join(log.lines, "\n"), r)
+		text := fmt.Sprintf("%s\n\nharness:\n%s\n\nbroker:\n%s\n\n%+v\n", l.output.String(), strings.Join(log.lines, "\n"),
+			c.primary.LogTail(), r)
 		if err := os.WriteFile(filepath.Join(l.dir, "output.txt"), []byte(text), 0o600); err != nil {
 			return nil, err
 		}
@@ -76,18 +87,24 @@ func applyTo(ctx context.Context, f *failure, c *cluster, loads []*load, log *ha
 			return err
 		}
 	}
+	for _, l := range loads {
+		if _, err := os.Stat(l.asked()); err == nil {
+			return fmt.Errorf("the load over %s was over before the last one was under way: the machine is too busy", l.protocol)
+		}
+	}
 	return f.apply(ctx, c, log)
 }
 
 // observe waits for the end of a load, and asks the broker for its counts on the way.
 func (s *session) observe(ctx context.Context, t *trial, c *cluster, l *load, log *harnessLog) (*observation, error) {
 	o := &observation{
-		expect: t.failure.expect, live: l.live, kept: l.kept, first: log.first, last: log.last,
+		expect: t.failure.expect, live: l.live, kept: l.kept, first: log.first, last: log.last, over: log.over,
+		copied: log.copied, ended: log.ended, said: log.said,
 		left: -1, total: -1,
 		due: int64(t.failure.load.rate * t.failure.load.seconds),
 	}
 	err := l.betweenSteps(ctx)
-	if o.early = errors.Is(err, errEnded) && t.failure.expect.refused; err != nil && !o.early {
+	if o.early = errors.Is(err, errEnded) && (t.failure.expect.refused || t.failure.expect.space); err != nil && !o.early {
 		return nil, err
 	}
 	if o.stored, err = c.stored(ctx, l.kept); err != nil {
@@ -96,10 +113,15 @@ func (s *session) observe(ctx context.Context, t *trial, c *cluster, l *load, lo
 	if err := l.goOn(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, hangLimit)
+	ctx, cancel := context.WithTimeout(ctx, hangLimit+t.failure.load.moving())
 	defer cancel()
 	if err := l.finish(ctx, o); err != nil {
 		return nil, err
+	}
+	if c.closed != nil {
+		if o.closed, err = c.closed(l.protocol); err != nil {
+			return nil, fmt.Errorf("read the broker's log: %w", err)
+		}
 	}
 	if c.lasting && t.failure.load.live {
 		if o.total, err = c.stored(ctx, l.live); err != nil {

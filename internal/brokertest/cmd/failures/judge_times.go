@@ -1,0 +1,145 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// onTime is how far the start of an outage may be from the harness's own log.
+const onTime = 100 * time.Millisecond
+
+// times compares outages and stalls with the log of the harness, and describes them for the page.
+func (j *judgement) times() string {
+	if j.first.IsZero() {
+		said := j.waits()
+		for i := range j.result.Outages {
+			out := &j.result.Outages[i]
+			if !j.expect.refused {
+				j.wrong("an outage, where no connection broke: %s", out.Class)
+				continue
+			}
+			j.broken = append(j.broken, "connections broke, and the messages are in doubt")
+			said += fmt.Sprintf("; an outage of %.1f s: %s", seconds(out.Length), out.Class)
+		}
+		return said
+	}
+	switch {
+	case j.expect.slow:
+		return j.latencies()
+	case j.expect.space:
+		return j.space()
+	}
+	n, own := len(j.result.Outages), j.brokersOwn()
+	if j.expect.unnoticed {
+		if n == 0 {
+			return "no connection was lost"
+		}
+		j.broken = append(j.broken, fmt.Sprintf("%d outages", n))
+	}
+	if j.expect.doubted {
+		return j.doubts()
+	}
+	if j.expect.outage && n-len(own) != 1 {
+		j.wrong("%d outages instead of one", n-len(own))
+	}
+	var said []string
+	if s := j.stall(); j.expect.silence && s != nil {
+		said = append(said, fmt.Sprintf("a stall of %.1f s, from %s", seconds(s.Length), j.late(s.Time)))
+	} else if j.expect.silence && n == 0 && j.took > int64(keptRate*held.Seconds())/2 {
+		j.broken = append(j.broken, "no producer was held up")
+		said = append(said, fmt.Sprintf("the queue took %d messages meanwhile", j.took))
+	} else if j.expect.silence && n == 0 {
+		j.wrong("neither a stall nor an outage")
+	}
+	found := false // that of the failure
+	for i := range j.result.Outages {
+		out := &j.result.Outages[i]
+		at := "later"
+		if own[i] {
+			at = "when the broker closed connections because of an error of its own"
+		} else if j.expect.outage && !found {
+			at, found = "from "+j.late(out.Time), true
+		}
+		text := fmt.Sprintf("an outage of %.1f s, %s", seconds(out.Length), at)
+		if j.expect.starts {
+			text += fmt.Sprintf(", all connected again after %.1f s, first confirmation after %.1f s, first delivery after "+
+				"%.1f s", seconds(out.Reconnected), seconds(out.Confirmed), seconds(out.Received))
+		}
+		if out.Recovered > 0 {
+			text += fmt.Sprintf(", full rate after %.0f s", seconds(out.Recovered))
+		} else {
+			text += ", no full rate in the time watched"
+		}
+		if len(out.NotBack) > 0 {
+			text += fmt.Sprintf(", %d workers not back", len(out.NotBack))
+		}
+		said = append(said, text)
+	}
+	return strings.Join(said, "; ") + j.copies()
+}
+
+// tookAll tells whether a queue that was to be full took all messages.
+func (j *judgement) tookAll() bool { return j.expect.blocked && j.stored >= j.due }
+
+// refused are the messages that the broker did not take.
+func refused(p *result.Producers) uint64 { return p.Rejected + p.Failed + p.Released + p.Modified }
+
+// waits tells how a full queue showed.
+func (j *judgement) waits() string {
+	p, _ := j.queue(j.kept)
+	if j.early {
+		return fmt.Sprintf("full at %d messages; the broker refused one and closed the connection, which ended the run",
+			j.stored)
+	}
+	if n := refused(&p); n > 0 {
+		return fmt.Sprintf("full at %d messages; %d refused", j.stored, n)
+	}
+	var longest int64
+	for _, s := range j.result.Stalls {
+		longest = max(longest, s.Length)
+	}
+	if j.tookAll() {
+		return fmt.Sprintf("%d messages taken", j.stored)
+	}
+	if longest == 0 {
+		j.wrong("no stall, where the queue was full")
+	}
+	return fmt.Sprintf("full at %d messages; producers held up, for %.1f s at most", j.stored, seconds(longest))
+}
+
+// stall returns the longest stall that began around the failure; nil if there is none.
+func (j *judgement) stall() (found *result.Stall) {
+	for i := range j.result.Stalls {
+		s := &j.result.Stalls[i]
+		if off(s.Time, j.first, j.last).Abs() < 5*time.Second && (found == nil || s.Length > found.Length) {
+			found = s
+		}
+	}
+	return found
+}
+
+// late says how much later than the harness's log something began, and checks it.
+func (j *judgement) late(began int64) string {
+	if d := off(began, j.first, j.last); d.Abs() > onTime {
+		j.wrong("it began %v from the harness's log", d)
+	}
+	return fmt.Sprintf("%+d ms", time.UnixMicro(began).Sub(j.first).Milliseconds())
+}
+
+// off returns how far a moment is from an interval; 0 within it.
+func off(at int64, first, last time.Time) time.Duration {
+	switch t := time.UnixMicro(at); {
+	case t.Before(first):
+		return t.Sub(first)
+	case t.After(last):
+		return t.Sub(last)
+	}
+	return 0
+}
+
+func seconds(us int64) float64 { return float64(us) / 1e6 }
