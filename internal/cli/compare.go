@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -233,7 +232,7 @@ func (a *app) writeComparison(
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(in.json, append(safetext.JSON(text), '\n'), 0o600); err != nil {
+	if err := replaceFile(in.json, append(safetext.JSON(text), '\n'), 0o600); err != nil {
 		return fmt.Errorf("write --json: %w", bare(err))
 	}
 	return nil

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +22,7 @@ import (
 	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // Defaults of --find-max.
@@ -35,6 +38,7 @@ type maxFinder struct {
 	a        *app
 	demands  []threshold.Threshold
 	asked    int           // number of demands from the user; their measured values are printed
+	own      int           // number of demands of the search itself, which are the last ones
 	first    float64       // the first rate; 0 for the default
 	measured time.Duration // measured time of a load that is not held
 	dir      string        // for the results; empty for none
@@ -42,7 +46,7 @@ type maxFinder struct {
 	silent   bool
 	tried    int
 	// run runs a load of that rate, longer if hold is set. It writes the result into dir, unless dir is empty.
-	run func(rate string, hold bool, demands []threshold.Threshold, dir string) (run.Ending, error)
+	run func(rate string, hold bool, dir string) (run.Ending, error)
 }
 
 // searchMistakes refuses settings that have no meaning in a search, or that the search sets itself.
@@ -89,7 +93,7 @@ func (a *app) newMaxFinder(
 		first:    v.Rate.Peak(),
 		measured: v.Duration - v.Warmup, dir: v.ResultDir, json: v.JSONFile, silent: v.Silent,
 	}
-	f.run = func(rate string, hold bool, demands []threshold.Threshold, dir string) (run.Ending, error) {
+	f.run = func(rate string, hold bool, dir string) (run.Ending, error) {
 		one := *v
 		var err error
 		if one.Rate, err = load.ParseSchedule(rate); err != nil {
@@ -98,7 +102,10 @@ func (a *app) newMaxFinder(
 		if hold {
 			one.Duration = one.Warmup + holdTimes*(one.Duration-one.Warmup)
 		}
-		one.Thresholds, one.ResultDir = demands, dir
+		if one.Thresholds, err = f.demandsOf(one.Rate.Peak(), hold); err != nil {
+			return run.Ending{}, err
+		}
+		one.ResultDir = dir
 		p := resolve(&one)
 		if err := p.Validate(); err != nil {
 			return run.Ending{}, err
@@ -110,21 +117,60 @@ func (a *app) newMaxFinder(
 	return f, f.queueing(role == plan.Client)
 }
 
+// reached is the share of the target, in percent, that a rate must reach.
+const reached = 99
+
+// atBorders is the number of messages by which a load may miss its target in any case: one that was due just before the
+// measured time ends comes after it, and so may another, if the broker takes longer for it. At low rates that is more
+// than the share.
+const atBorders = 2
+
 // queueing adds demands that refuse a rate at which messages queue in the tester, or at the broker if the run also
 // receives.
 func (f *maxFinder) queueing(receives bool) error {
-	own := []string{"completed.avg >= 99% of target", "delay.p99 < 100ms"}
+	own, err := queueing(reached, receives)
+	f.demands, f.own = append(f.demands, own...), len(own)
+	return err
+}
+
+// queueing returns the demands that a search adds, with that share of the target in percent.
+func queueing(share float64, receives bool) (list []threshold.Threshold, err error) {
+	of := " >= " + strconv.FormatFloat(share, 'f', -1, 64) + "% of target"
+	own := []string{"completed.avg" + of, "delay.p99 < 100ms"}
 	if receives {
-		own = append(own, "received.avg >= 99% of target")
+		own = append(own, "received.avg"+of)
 	}
 	for _, text := range own {
 		t, err := threshold.Parse(text)
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("make the demand %q of a search: %w", text, err)
 		}
-		f.demands = append(f.demands, t)
+		list = append(list, t)
 	}
-	return nil
+	return list, nil
+}
+
+// demandsOf returns the demands on one load. Its own result is judged by them, so that it says the same as the search.
+func (f *maxFinder) demandsOf(target float64, hold bool) ([]threshold.Threshold, error) {
+	asked := f.demands[:len(f.demands)-f.own]
+	own, err := queueing(shareOf(target*f.measuredTime(hold).Seconds()), f.own > 2)
+	return append(slices.Clone(asked), own...), err
+}
+
+// shareOf returns the share of the target, in percent, that a load of that many messages must reach.
+func shareOf(messages float64) float64 {
+	if messages <= atBorders {
+		return 0
+	}
+	return min(reached, math.Floor(1e4*(1-atBorders/messages))/100)
+}
+
+// measuredTime is the measured time of a load.
+func (f *maxFinder) measuredTime(hold bool) time.Duration {
+	if hold {
+		return holdTimes * f.measured
+	}
+	return f.measured
 }
 
 // do runs the search and returns the exit status.
@@ -146,12 +192,29 @@ func (f *maxFinder) find() (*search.Found, int) {
 			return new(search.Found), exitUsage
 		}
 	}
-	f.print("--- FIND-MAX: the highest rate at which %s\n", strings.Join(asked, ", "))
-	found, err := search.Max(context.Background(), search.Config{First: f.first}, f.probe)
+	f.print("--- FIND-MAX: the highest rate at which %s; a load may miss its target by %d messages\n",
+		strings.Join(asked, ", "), atBorders)
+	found := new(search.Found)
+	kept := f.keep(asked, found)
+	err := kept
+	if err == nil {
+		found, err = search.Max(context.Background(), search.Config{
+			First: f.first,
+			Note: func(so *search.Found) error {
+				kept = f.keep(asked, so)
+				return kept
+			},
+		}, f.probe)
+	}
 	status := f.conclude(found, err)
-	if err := f.write(found, asked); err != nil {
-		f.a.errors.print(err)
-		return found, max(status, exitFailed)
+	if kept == nil {
+		kept = f.keep(asked, found)
+		f.a.errors.print(kept)
+	}
+	written := f.writeJSON(asked, found)
+	f.a.errors.print(written)
+	if kept != nil || written != nil {
+		status = max(status, exitFailed)
 	}
 	return found, status
 }
@@ -169,18 +232,19 @@ func (f *maxFinder) probe(_ context.Context, rate float64, hold bool) (search.Po
 	if f.dir != "" {
 		dir = filepath.Join(f.dir, search.Folder(f.tried, rate))
 	}
-	e, err := f.run(text, hold, f.demands, dir)
+	e, err := f.run(text, hold, dir)
 	if err != nil {
 		return search.Point{}, err
-	}
-	measured := f.measured
-	if hold {
-		measured *= holdTimes
 	}
 	if e.Summary == nil || e.Interrupted || e.Abandoned || e.Err != nil || e.Closing != nil {
 		return search.Point{}, &endingError{f.a.endedOneOf(e)}
 	}
-	point := judgePoint(e.Summary, measured)
+	switch driver.ClassOf(e.Summary.Err) {
+	case driver.ClassConnectionLost, driver.ClassConnect: // no load tells what such a broker can do
+		f.a.errors.print(e.Summary.Err)
+		return search.Point{}, &endingError{exitFailed}
+	}
+	point := judgePoint(e.Summary)
 	// both may contain texts of the broker
 	point.Why, point.Limit = f.a.secrets.Line(point.Why), f.a.secrets.Line(point.Limit)
 	f.report(rate, hold, &point, e.Summary)
@@ -193,12 +257,8 @@ func (f *maxFinder) probe(_ context.Context, rate float64, hold bool) (search.Po
 	return point, nil
 }
 
-// slack is the number of messages that a load may miss in addition to the share that its demand allows: at low rates,
-// one message in flight at the end of the load is more than that share.
-const slack = 2
-
-// judgePoint judges whether a load kept the demands; measured is the length of its measured part.
-func judgePoint(s *stats.Summary, measured time.Duration) search.Point {
+// judgePoint takes over the verdict on a load.
+func judgePoint(s *stats.Summary) search.Point {
 	var p search.Point
 	// a load that reached its rate has no other limit, even if it broke a demand
 	if s.Limit.Kind != stats.LimitNone {
@@ -207,15 +267,12 @@ func judgePoint(s *stats.Summary, measured time.Duration) search.Point {
 	var broken []string
 	for i := range s.Thresholds {
 		o := &s.Thresholds[i]
-		if o.Threshold.OfTarget && o.Known && (o.Target-o.Measured)*measured.Seconds() <= slack {
-			o.Kept = true
-		}
-		if !o.Kept {
+		if o.Broken() {
 			broken = append(broken, o.Threshold.String()+": "+o.Value())
 		}
 	}
-	if len(broken) == 0 && !s.Success {
-		broken = s.Problems
+	if !s.Success {
+		broken = append(broken, s.Problems...)
 	}
 	p.Kept = len(broken) == 0
 	p.Why = strings.Join(broken, ", ")
@@ -235,79 +292,79 @@ func (f *maxFinder) report(rate float64, hold bool, p *search.Point, s *stats.Su
 		verdict = "NOT KEPT"
 	}
 	if hold {
-		verdict += " for " + (holdTimes * f.measured).String()
+		verdict += " for " + f.measuredTime(hold).String()
 	}
 	var measured []string
 	for i := range s.Thresholds {
 		o := &s.Thresholds[i]
-		if i < f.asked || !o.Kept {
+		if i < f.asked || o.Broken() {
 			measured = append(measured, fmt.Sprintf("%s %s", o.Threshold.Metric.Name, o.Value()))
 		}
 	}
-	f.print("--- %12s msg/s: %-8s  %s\n", perSecond(rate), verdict, strings.Join(measured, ", "))
+	f.print("--- %12s msg/s: %-8s  %s\n", search.PerSecond(rate), verdict, strings.Join(measured, ", "))
 }
 
 // conclude prints the outcome and returns the exit status.
 func (f *maxFinder) conclude(found *search.Found, err error) int {
 	var ended *endingError
+	text := found.String()
 	switch {
 	case errors.As(err, &ended):
-		if found.Rate > 0 {
-			f.print("--- the search ended early; %s msg/s had been kept\n", perSecond(found.Rate))
-		}
+		f.print("--- %s\n", text)
 		return ended.status
-	case errors.Is(err, search.ErrNothing):
-		f.a.errors.write(fmt.Sprintf("not even %s msg/s keeps the demands: %s", perSecond(found.Above), found.Failed.Why), "")
-		return exitThreshold
-	case err != nil:
+	case err != nil && !errors.Is(err, search.ErrNothing):
 		f.a.errors.print(err)
 		return exitFailed
 	case !found.Held:
-		f.a.errors.write("no rate was kept for longer: the broker, or the machine, is not steady; the last that was tried "+
-			"is "+
-			perSecond(found.Failed.Rate)+" msg/s: "+found.Failed.Why, "")
+		f.a.errors.write(text, "")
 		return exitThreshold
 	}
-	switch {
-	case found.Above == 0:
-		f.print("--- at least %s msg/s: that is as far as the search goes\n", perSecond(found.Rate))
-	case found.Failed.Tester:
-		f.print("--- at least %s msg/s: at %s the limit was %s\n", perSecond(found.Rate), perSecond(found.Above),
-			found.Failed.Limit)
-	default:
-		f.print("--- maximum: %s msg/s; at %s: %s\n", perSecond(found.Rate), perSecond(found.Above), found.Failed.Why)
-		if found.Failed.Limit != "" {
-			f.print("--- limit: %s\n", found.Failed.Limit)
-		}
+	f.print("--- %s\n", text)
+	if limit := found.Failed.Limit; limit != "" && found.Kind() == search.Maximum {
+		f.print("--- limit: %s\n", limit)
 	}
 	return exitOK
 }
 
-// write writes the outcome to --json and into --result.
-func (f *maxFinder) write(found *search.Found, asked []string) error {
-	text, err := json.MarshalIndent(struct {
-		Demands []string `json:"demands"`
-		*search.Found
-	}{asked, found}, "", "  ")
+// keep writes the findings so far into --result: a search that is killed has them, and perfmq report shows them.
+func (f *maxFinder) keep(asked []string, found *search.Found) error {
+	if f.dir == "" {
+		return nil
+	}
+	text, err := textOf(asked, found)
+	if err == nil {
+		err = replaceFile(filepath.Join(f.dir, search.File), text, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("write --result: %w", bare(err))
+	}
+	return nil
+}
+
+func textOf(asked []string, found *search.Found) ([]byte, error) {
+	text, err := json.MarshalIndent(search.Outcome{Demands: asked, Found: found}, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	return append(safetext.JSON(text), '\n'), nil
+}
+
+// writeJSON writes the outcome to --json.
+func (f *maxFinder) writeJSON(asked []string, found *search.Found) error {
+	if f.json == "" {
+		return nil
+	}
+	text, err := textOf(asked, found)
 	if err != nil {
 		return err
 	}
-	text = append(safetext.JSON(text), '\n')
-	if f.dir != "" {
-		if err := os.WriteFile(filepath.Join(f.dir, search.File), text, 0o600); err != nil {
-			return fmt.Errorf("write --result: %w", bare(err))
-		}
+	if f.json == "-" {
+		_, err = f.a.Stdout.Write(text)
+	} else {
+		err = os.WriteFile(f.json, text, 0o600)
 	}
-	switch f.json {
-	case "":
-	case "-":
-		if _, err := f.a.Stdout.Write(text); err != nil {
-			return fmt.Errorf("write --json: %w", bare(err))
-		}
-	default:
-		if err := os.WriteFile(f.json, text, 0o600); err != nil {
-			return fmt.Errorf("write --json: %w", bare(err))
-		}
+	if err != nil {
+		return fmt.Errorf("write --json: %w", bare(err))
 	}
 	return nil
 }
@@ -321,17 +378,4 @@ func (f *maxFinder) print(format string, args ...any) {
 		out = f.a.Stderr
 	}
 	_, _ = fmt.Fprintf(out, format, args...)
-}
-
-// perSecond writes a rate with commas between the thousands.
-func perSecond(rate float64) string {
-	text := strconv.FormatFloat(rate, 'f', -1, 64)
-	whole, rest, _ := strings.Cut(text, ".")
-	for i := len(whole) - 3; i > 0; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
-	}
-	if rest != "" {
-		whole += "." + rest
-	}
-	return whole
 }

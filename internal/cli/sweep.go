@@ -12,9 +12,12 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/quantity"
 	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/scenario"
 	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/sweep"
@@ -56,6 +59,7 @@ type sweeper struct {
 	lengths  map[int]sweep.Length
 	state    *sweep.Sweep
 	dir      string
+	held     *flock.Flock // of dir
 	shared   *run.Embedded
 	prepared map[string]int // exit statuses of the preparations of this call, by their hashes
 	emptied  []string       // descriptions of emptying the queues, for all cells
@@ -149,6 +153,12 @@ func (w *sweeper) hashCell(to io.Writer, values map[string]string, ready prepare
 	return nil
 }
 
+// hasSecret tells whether the value of an axis has a password in it.
+func hasSecret(axis, value string) bool {
+	text := axis + "=" + value
+	return safetext.URLs(text) != text
+}
+
 // newID returns a short random identifier of a sweep.
 func newID() string {
 	return strconv.FormatUint(rand.Uint64()%(36*36*36*36*36), 36) //nolint:gosec // a name, not a secret
@@ -164,6 +174,10 @@ func (w *sweeper) configure() error {
 			a := &w.axes[i]
 			if v, pinned := w.of.set[a.Variable]; a.Variable != "" && pinned {
 				a.Values = []string{v}
+			}
+			if slices.ContainsFunc(a.Values, func(v string) bool { return hasSecret(a.Name, v) }) {
+				errs = append(errs, w.wrong(a.Pos, "a value of the axis "+a.Name+" has a password, which outputs and "+
+					"names of folders would have to show", "give the password by --password or PERFMQ_PASSWORD"))
 			}
 			if flag := a.Setting(); flag != "" && w.given(flag) {
 				errs = append(errs, w.wrong(a.Pos, "the matrix varies "+a.Name+", and --"+flag+" is given as well",

@@ -6,8 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/gofrs/flock"
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
@@ -20,10 +23,23 @@ import (
 // setAside is the folder, within that of a sweep, for the results of unfinished runs.
 const setAside = "unfinished"
 
-// open reads the state of the sweep from its folder, or makes the folder.
+// lockFile is held by the process that carries the sweep of a folder out. It stays there.
+const lockFile = "sweep.lock"
+
+// open reads the state of the sweep from its folder, or makes the folder. The folder is locked until the process ends
+// or unlock is called.
 func (w *sweeper) open() error {
 	if w.dir == "" {
 		return nil
+	}
+	if err := w.own(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(w.dir, 0o755); err != nil { //nolint:gosec // results are for all
+		return fmt.Errorf("make the folder of --result: %w", bare(err))
+	}
+	if err := w.lock(); err != nil {
+		return err
 	}
 	earlier, err := sweep.Read(w.dir)
 	switch {
@@ -32,20 +48,48 @@ func (w *sweeper) open() error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return bare(err)
 	}
+	return w.save()
+}
+
+// own tells whether the folder is that of a sweep, or may become it.
+func (w *sweeper) own() error {
 	entries, err := os.ReadDir(w.dir)
-	switch {
-	case err == nil && len(entries) > 0:
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("--result: %w", bare(err))
+	}
+	has := func(name string) bool {
+		return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == name })
+	}
+	if len(entries) > 0 && !has(sweep.File) && !has(lockFile) {
 		return &plan.Mistake{
 			Text: "--result " + w.dir + ": the folder is not empty, and has no " + sweep.File,
 			Hint: "name another folder",
 		}
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("--result: %w", bare(err))
 	}
-	if err := os.MkdirAll(w.dir, 0o755); err != nil { //nolint:gosec // results are for all
-		return fmt.Errorf("make the folder of --result: %w", bare(err))
+	return nil
+}
+
+// lock refuses a folder whose sweep another process is carrying out: it would take the results of running loads away,
+// and the loads would disturb each other.
+func (w *sweeper) lock() error {
+	w.held = flock.New(filepath.Join(w.dir, lockFile), flock.SetPermissions(0o644))
+	alone, err := w.held.TryLock()
+	switch {
+	case err != nil:
+		return fmt.Errorf("lock the folder of --result: %w", bare(err))
+	case !alone:
+		return &plan.Mistake{
+			Text: "--result " + w.dir + ": another perfmq is carrying this sweep out",
+			Hint: "wait until it has ended, or name another folder",
+		}
 	}
-	return w.save()
+	return nil
+}
+
+func (w *sweeper) unlock() {
+	if w.held != nil {
+		_ = w.held.Close()
+	}
 }
 
 // resume continues a sweep.
@@ -121,6 +165,7 @@ func (w *sweeper) save() error {
 
 // do runs the sweep and returns the exit status.
 func (w *sweeper) do() int {
+	defer w.unlock()
 	if err := w.open(); err != nil {
 		w.a.errors.print(err)
 		return exitUsage

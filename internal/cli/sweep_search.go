@@ -47,8 +47,8 @@ func (w *sweeper) searchOne(r *sweep.Run, ready prepared) int {
 		w.a.errors.print(err)
 		return exitUsage
 	}
-	f.run = func(rate string, hold bool, demands []threshold.Threshold, dir string) (run.Ending, error) {
-		return w.probe(r, rate, hold, demands, dir)
+	f.run = func(rate string, hold bool, dir string) (run.Ending, error) {
+		return w.probe(f, r, rate, hold, dir)
 	}
 	found, status := f.find()
 	noteFound(r, found, status)
@@ -80,9 +80,7 @@ func limitOf(found *search.Found) sweep.Limit {
 }
 
 // probe runs a load of one rate.
-func (w *sweeper) probe(
-	r *sweep.Run, rate string, hold bool, demands []threshold.Threshold, dir string,
-) (run.Ending, error) {
+func (w *sweeper) probe(f *maxFinder, r *sweep.Run, rate string, hold bool, dir string) (run.Ending, error) {
 	ready, err := w.build(r.Values, rate)
 	if err != nil {
 		return run.Ending{}, err
@@ -95,7 +93,10 @@ func (w *sweeper) probe(
 	if hold {
 		step.Duration = step.Warmup + holdTimes*(step.Duration-step.Warmup)
 	}
-	p.Thresholds, step.Thresholds = demands, nil
+	if p.Thresholds, err = f.demandsOf(targetOf(step), hold); err != nil {
+		return run.Ending{}, err
+	}
+	step.Thresholds = nil
 	if err := p.Validate(); err != nil {
 		return run.Ending{}, err
 	}
@@ -106,4 +107,14 @@ func (w *sweeper) probe(
 	of := w.a.newRun(p, &s)
 	of.Shared = w.shared
 	return of.Do(), nil
+}
+
+// targetOf returns the rate of all groups of a step together.
+func targetOf(step *plan.Step) (perSecond float64) {
+	for _, g := range step.Groups {
+		if g.Role.Produces() {
+			perSecond += g.Rate.Average(step.Duration)
+		}
+	}
+	return perSecond
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -239,6 +240,27 @@ func TestSweepInterrupted(t *testing.T) {
 	}
 }
 
+// TestSweepOfTwo: a folder whose sweep is being carried out is refused, also by another process; afterwards it is not.
+func TestSweepOfTwo(t *testing.T) {
+	t.Parallel()
+	file, log := sweepFile(t, strings.Replace(sixCells, "repeats: 2", "repeats: 1", 1))
+	dir := filepath.Join(t.TempDir(), "result")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	held := flock.New(filepath.Join(dir, lockFile))
+	locked, err := held.TryLock()
+	require.NoError(t, err)
+	require.True(t, locked)
+	got := call(nil, "run", file, "--result", dir)
+	require.Equal(t, exitUsage, got.status)
+	require.Contains(t, got.stderr, "error: --result "+dir+": another perfmq is carrying this sweep out\n")
+	require.NoFileExists(t, log)
+	require.NoError(t, held.Close())
+	got = call(nil, "run", file, "--result", dir)
+	require.Equal(t, exitOK, got.status, got.stderr)
+	got = call(nil, "run", file, "--result", dir)
+	require.Equal(t, exitOK, got.status, got.stderr)
+}
+
 // TestSweepInterruptedPurge: Ctrl-C while the queues are emptied is an interruption, not an unreachable broker.
 func TestSweepInterruptedPurge(t *testing.T) {
 	t.Parallel()
@@ -453,7 +475,15 @@ func TestSweepMistakes(t *testing.T) {
 		require.Equal(t, exitUsage, got.status, add)
 		require.Contains(t, got.stderr, want, add)
 	}
-	got := call(nil, "run", write(t, "two.yaml", twoSteps), "--seed", "5")
+	secret, _ := sweepFile(t, strings.Replace(sixCells, "heap: [1g, 2g]", `heap: ["amqp://joe:s3cret@127.0.0.1:1", 2g]`, 1))
+	dir := filepath.Join(t.TempDir(), "result")
+	got := call(nil, "run", "--result", dir, secret)
+	require.Equal(t, exitUsage, got.status)
+	require.Contains(t, got.stderr, "a value of the axis heap has a password")
+	require.Contains(t, got.stderr, "hint: give the password by --password or PERFMQ_PASSWORD")
+	require.NotContains(t, got.stderr, "s3cret")
+	require.NoDirExists(t, dir)
+	got = call(nil, "run", write(t, "two.yaml", twoSteps), "--seed", "5")
 	require.Contains(t, got.stderr, "is no sweep")
 	require.NoFileExists(t, log)
 	plan := call(nil, "run", file, "--dry-run")
@@ -568,7 +598,7 @@ duration: 300ms
 		compared := call(nil, "compare", dir, dir)
 		require.Equal(t, exitOK, compared.status, compared.stderr)
 		require.Regexp(t, `(?m)^options.latency=1ms found .*too few repeats to tell`, compared.stdout)
-		require.Contains(t, compared.stdout, " options.latency=30ms: no search found a rate; the first: no rate was held: ")
+		require.Contains(t, compared.stdout, " options.latency=30ms: no search found a rate; the first: not even 1 msg/s keeps the demands: ")
 	}
 
 	got = call(nil, "run", write(t, "steps.yaml", strings.Replace(twoSteps, "groups:", "search: {from: 5}\ngroups:", 1)))

@@ -135,7 +135,7 @@ func (a *app) join(paths []string, v *setting.Values, jsonFile string) error {
 // writeJSON writes into a file, or to standard output. An existing file keeps its mode.
 func (a *app) writeJSON(path string, text []byte) error {
 	if path != run.Standard {
-		return os.WriteFile(path, text, 0o600) // the mode of --json of a run
+		return replaceFile(path, text, 0o600) // the mode of --json of a run
 	}
 	_, err := a.Stdout.Write(text)
 	return err

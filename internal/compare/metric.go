@@ -83,6 +83,9 @@ func Metrics() []Metric {
 	return append(list, found())
 }
 
+// Of returns the metric of a result; false if the result does not have it.
+func (m *Metric) Of(r *result.Result) (float64, bool) { return m.of(r) }
+
 // Find returns the metric of a name.
 func Find(name string) (Metric, bool) {
 	list := Metrics()

@@ -3,9 +3,7 @@ package compare
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -23,9 +21,6 @@ type Search struct {
 	AtLeast bool
 }
 
-// maxSearch bounds the size of a file of a search, in bytes.
-const maxSearch = 16 << 20
-
 // found is the metric of searches.
 func found() Metric {
 	return Metric{
@@ -37,44 +32,27 @@ func found() Metric {
 // readSearch reads the search in a folder, with the result of the load that it held the longest: its plan, but for the
 // rate, its labels, versions and machine. The error is [fs.ErrNotExist] if there is no search.
 func readSearch(dir string) (*result.Result, Search, error) {
-	path := filepath.Join(dir, search.File)
-	info, err := os.Stat(path)
+	f, err := search.Read(dir)
 	if err != nil {
 		return nil, Search{}, err
 	}
-	if info.Size() > maxSearch {
-		return nil, Search{}, fmt.Errorf("%s is larger than %d bytes", search.File, maxSearch)
-	}
-	text, err := os.ReadFile(path) //nolint:gosec // in the user's folder
-	if err != nil {
-		return nil, Search{}, err
-	}
-	var f search.Found
-	if err := json.Unmarshal(text, &f); err != nil {
-		return nil, Search{}, fmt.Errorf("%s: %w", search.File, err)
-	}
-	if f.Held && f.Rate <= 0 {
-		return nil, Search{}, fmt.Errorf("%s: a rate of %v cannot have been held", search.File, f.Rate)
-	}
-	r, err := heldResult(dir, &f)
+	r, err := heldResult(dir, f.Found)
 	if err != nil {
 		return nil, Search{}, err
 	}
 	r.Complete, r.Outcome = true, result.Outcome{Success: f.Held}
 	if !f.Held {
-		r.Outcome.Problems = []string{"no rate was held"}
-		if f.Failed.Why != "" {
-			r.Outcome.Problems[0] += ": " + f.Failed.Why
-		}
+		r.Outcome.Problems = []string{f.String()}
 	}
 	return r, Search{Rate: f.Rate, Held: f.Held, AtLeast: f.AtLeast()}, nil
 }
 
-// heldResult returns the result of the last load by which a rate was held; an empty one if there is none.
+// heldResult returns the result of the last load by which a rate was held. If none was, it is that of the last load at
+// all, of which only plan and machine are of interest; an empty one if there is none.
 func heldResult(dir string, f *search.Found) (*result.Result, error) {
 	for i := len(f.Points) - 1; i >= 0; i-- {
 		p := &f.Points[i]
-		if !p.Hold || p.Kept != f.Held {
+		if f.Held && (!p.Hold || !p.Kept) {
 			continue
 		}
 		r, err := result.Read(filepath.Join(dir, search.Folder(i+1, p.Rate)))

@@ -23,7 +23,7 @@ func searched(t *testing.T, dir string, rate float64) {
 	f := search.Found{Rate: rate, Above: 2 * rate, Held: true}
 	switch {
 	case rate < 0:
-		f = search.Found{Above: 10, Failed: search.Point{Why: "ack.p99 < 1ms: 7ms"}}
+		f = search.Found{Complete: true, Above: 10, Failed: search.Point{Why: "ack.p99 < 1ms: 7ms"}}
 	case rate > 1e6:
 		f.Rate, f.Failed.Tester = rate/1000, true
 	}
@@ -85,7 +85,7 @@ func TestSearches(t *testing.T) {
 	}
 
 	never := []compare.Set{repeats(t, low...), repeats(t, -1, -1)}
-	require.Equal(t, []string{never[1].Name + ": no search found a rate; the first: no rate was held: ack.p99 < 1ms: 7ms"},
+	require.Equal(t, []string{never[1].Name + ": no search found a rate; the first: not even 10 msg/s keeps the demands: ack.p99 < 1ms: 7ms"},
 		compare.Notes(never))
 }
 
@@ -150,7 +150,7 @@ func TestSweeps(t *testing.T) {
 	require.Empty(t, compare.Differences(sets))
 	require.Equal(t, []string{
 		"1 threads=4: the sweep has no such cell", "0 threads=8: the sweep has no such cell",
-		"1 threads=8: 1 of 6 runs are left out, as they failed; the first: no rate was held: ack.p99 < 1ms: 7ms",
+		"1 threads=8: 1 of 6 runs are left out, as they failed; the first: not even 10 msg/s keeps the demands: ack.p99 < 1ms: 7ms",
 	}, compare.Notes(sets))
 	var b bytes.Buffer
 	require.NoError(t, compare.Text(&b, sets, rows, nil))

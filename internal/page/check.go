@@ -33,6 +33,9 @@ func check(r *result.Result, t *tally) error {
 	if t.over {
 		return refuse("in the rows, messages succeeded before they were sent")
 	}
+	if err := checkTotals(r, t); err != nil {
+		return refuse("%v", err)
+	}
 	if r.Expected != nil && r.Missing != nil && *r.Missing > *r.Expected {
 		return refuse("%d messages are missing of %d expected", *r.Missing, *r.Expected)
 	}
@@ -59,10 +62,57 @@ func check(r *result.Result, t *tally) error {
 	return nil
 }
 
+// checkTotals compares the totals with the sums over steps and workers, and with the rows, of which some may be lost. A
+// merged result may lack workers.
+func checkTotals(r *result.Result, t *tally) error {
+	if len(r.Parts) > 0 {
+		return nil
+	}
+	type sums struct{ sent, completed, received uint64 }
+	add := func(to *sums, c *result.Counts) {
+		if p := c.Producers; p != nil {
+			to.sent, to.completed = to.sent+p.Sent, to.completed+p.Completed
+		}
+		if c := c.Consumers; c != nil {
+			to.received += c.Received
+		}
+	}
+	var total, steps, workers sums
+	add(&total, &r.Total)
+	for i := range r.Steps {
+		add(&steps, &r.Steps[i].Counts)
+	}
+	for i := range r.Workers {
+		add(&workers, &r.Workers[i].Counts)
+	}
+	text := func(s sums) string {
+		return fmt.Sprintf("%d messages sent, %d completed, %d received", s.sent, s.completed, s.received)
+	}
+	for _, parts := range []struct {
+		of    string
+		there bool
+		sums  sums
+	}{{"steps", len(r.Steps) > 0, steps}, {"workers", len(r.Workers) > 0, workers}} {
+		if parts.there && parts.sums != total {
+			return fmt.Errorf("%s in all, and %s by the sums of the %s", text(total), text(parts.sums), parts.of)
+		}
+	}
+	rows := sums{t.total.Sent, t.total.Completed, t.got}
+	if rows.sent > total.sent || rows.completed > total.completed || rows.received > total.received {
+		return fmt.Errorf("%s in all, and %s by the rows", text(total), text(rows))
+	}
+	return nil
+}
+
 func checkLatencies(l *result.Latencies) error {
 	for _, name := range result.Names() {
-		if l := l.Get(name); l != nil && l.Count > 0 && l.Mean() > float64(l.Max) {
+		l := l.Get(name)
+		switch {
+		case l == nil || l.Count <= 0:
+		case l.Mean() > float64(l.Max):
 			return fmt.Errorf("%w: the average %s time is above the maximum", ErrImpossible, name)
+		case l.Sum < l.Max:
+			return fmt.Errorf("%w: the sum of all %s times is below the maximum", ErrImpossible, name)
 		}
 	}
 	return nil

@@ -22,13 +22,16 @@ func (v *view) clean() {
 			t.Rows[k].Name = safetext.Line(t.Rows[k].Name)
 		}
 	}
-	for _, t := range []*Table{&v.Verdicts, &v.Messages, &v.Latencies, &v.Tester, v.Comparison, v.Differences} {
+	for _, t := range []*Table{&v.Verdicts, &v.Messages, &v.Latencies, &v.Tester, v.Comparison, v.Differences, v.Tried} {
 		if t != nil {
 			t.clean()
 		}
 	}
 	for i := range v.Stories {
 		v.Stories[i].clean()
+	}
+	if v.Lead != nil {
+		v.Lead.clean()
 	}
 }
 

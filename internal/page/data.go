@@ -73,9 +73,15 @@ const maxDrawn = 16
 // dataOf returns the numbers of the charts.
 func dataOf(p *Page) chartData {
 	runs := p.runs()
-	d := chartData{Lines: linesOf(runs), Matrix: p.matrix.grids(), Runs: []runData{}}
+	d := chartData{Lines: linesOf(runs), Matrix: append(p.matrix.grids(), p.search.grids()...), Runs: []runData{}}
+	if p.search != nil {
+		d.Note = "Drawn are the loads at the rate that was found and at the lowest one that was not kept."
+	}
 	for i, r := range runs {
-		if len(runs) > maxDrawn && i > 0 && runs[i-1].group == r.group {
+		if !p.search.drawn(r) {
+			continue
+		}
+		if p.search == nil && len(runs) > maxDrawn && i > 0 && runs[i-1].group == r.group {
 			d.Note = "Drawn is the first repeat of each."
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/search"
 	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -135,6 +136,9 @@ func (p *Page) ended() bool {
 			return false
 		}
 	}
+	if p.search != nil {
+		return p.search.Complete
+	}
 	return p.matrix == nil || !slices.ContainsFunc(p.matrix.sweep.Runs,
 		func(r sweep.Run) bool { return r.State != sweep.Done })
 }
@@ -142,12 +146,10 @@ func (p *Page) ended() bool {
 // state returns a text that changes with the results.
 func state(dirs []string) (text string) {
 	for _, dir := range dirs {
-		list, s, _ := setsOf("", dir) // Read reports the error
-		if s != nil {
-			text += fileState(filepath.Join(dir, sweep.File))
-		}
+		of, _ := folderOf("", dir) // Read reports the error
+		text += fileState(filepath.Join(dir, sweep.File)) + fileState(filepath.Join(dir, search.File))
 		var paths []string
-		for _, one := range list {
+		for _, one := range of.sets {
 			paths = append(paths, one.paths...)
 		}
 		for _, path := range paths {

@@ -29,8 +29,13 @@ type view struct {
 	// Overview are tables of all runs.
 	Verdicts, Messages, Latencies, Tester Table
 	Comparison, Differences               *Table
-	Summaries                             []string
-	Shaded                                []Shaded // of a sweep
+	// Lead and Tried are of a search: the outcome, and its loads.
+	Lead  *story
+	Tried *Table
+	// Many runs have a row each; the figures of all of them come first.
+	Many      bool
+	Summaries []string
+	Shaded    []Shaded // of a sweep
 	// Only in the page itself, not in the words of a live page.
 	Policy, Styles, Licence template.HTML
 	Scripts                 []template.HTML
@@ -47,7 +52,7 @@ func (p *Page) view() *view {
 	for _, r := range runs {
 		v.Stories = append(v.Stories, r.story())
 	}
-	v.Several = v.Several || p.matrix != nil
+	v.Several = v.Several || p.matrix != nil || p.search != nil
 	switch {
 	case p.matrix != nil:
 		v.Verdicts = verdicts(runs)
@@ -55,10 +60,13 @@ func (p *Page) view() *view {
 		for _, g := range p.matrix.grids() {
 			v.Shaded = append(v.Shaded, g.shaded())
 		}
+		v.Many = len(v.Shaded) > 0
+	case p.search != nil:
+		v.Lead, v.Tried, v.Many = p.search.verdict(), p.search.table(), true
 	case v.Several:
 		v.Verdicts = verdicts(runs)
 		comparison, summaries := p.comparison()
-		v.Comparison, v.Summaries = &comparison, summaries
+		v.Comparison, v.Summaries = &comparison, append(p.notes, summaries...)
 		if d := p.differences(); len(d.Rows) > 0 {
 			v.Differences = &d
 		}

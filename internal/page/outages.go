@@ -15,7 +15,7 @@ func outageTable(r *Run) Table {
 		Title: "Outages",
 		Head: []string{
 			"at", "length", "first confirmation", "first receipt", "workers", "all connected again", "failed attempts",
-			"in doubt", "resent", "worst response", "worst ack", "worst transfer", "first failure",
+			"in doubt", "resent", "lost", "delivered again", "worst response", "worst ack", "worst transfer", "first failure",
 		},
 		Words: true,
 	}
@@ -26,7 +26,8 @@ func outageTable(r *Run) Table {
 	t.Note = "An outage begins with the first failure that a worker was told of, and lasts to the first message that " +
 		"was confirmed, or received, on a connection that " +
 		"was opened after that. Times are from its begin. Messages in doubt ended without an answer: the broker has them " +
-		"or not. The worst latencies are of the seconds from its begin until the load has recovered, or is over."
+		"or not. Lost are confirmed messages for which it was the first outage that began after they were " +
+		"sent. The worst latencies are of the seconds from its begin until the load has recovered, or is over."
 	if len(list) > maxListed {
 		t.Note += fmt.Sprintf(" The first %d of %d.", maxListed, len(list))
 		list = list[:maxListed]
@@ -48,7 +49,8 @@ func outageTable(r *Run) Table {
 		}
 		t.Rows = append(t.Rows, []string{
 			outageName(o), known(o.Length, "no end"), known(o.Confirmed, "none"), known(o.Received, "none"),
-			fmt.Sprint(len(o.Workers)), again, count(o.Attempts), count(o.InDoubt), count(o.Resent),
+			fmt.Sprint(len(o.Workers)), again, count(o.Attempts), count(o.InDoubt), count(o.Resent), count(o.Lost),
+			count(o.Doubled),
 			known(o.Worst.Response, "-"), known(o.Worst.Ack, "-"), known(o.Worst.Transfer, "-"),
 			o.Class + ": " + o.Error,
 		})

@@ -43,6 +43,7 @@ func TestSentencesOfSteps(t *testing.T) {
 	t.Parallel()
 	r, _ := resultOf(t, usual())
 	fast, slow := 2000.0, 500.0
+	r.Total = result.Counts{Producers: &result.Producers{Sent: 2000, Completed: 2000}, Consumers: &result.Consumers{Received: 2000}}
 	r.Steps = []result.Step{{
 		Name: "fill", Start: r.Start, End: r.Start + 1_000_000, Figures: &result.Figures{Averages: result.Averages{Completed: &fast}},
 		Counts: result.Counts{Producers: &result.Producers{Sent: 2000, Completed: 2000}},
@@ -53,8 +54,8 @@ func TestSentencesOfSteps(t *testing.T) {
 	run, err := NewRun("run", r)
 	require.NoError(t, err)
 	assert.Equal(t, []string{
-		"Sent 650 messages in 7.10 s; 650 were confirmed.",
-		"Received 650.",
+		"Sent 2,000 messages in 7.10 s; 2,000 were confirmed.",
+		"Received 2,000.",
 		"Step fill: sent 2,000 messages in 1.00 s; 2,000 were confirmed, 2,000/s on average.",
 		"Step read: received 2,000, 500/s on average.",
 	}, run.sentences()[:4])

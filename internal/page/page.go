@@ -24,6 +24,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/search"
 	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -59,6 +60,8 @@ type Run struct {
 type Group struct {
 	Name string
 	Runs []*Run
+
+	search string // the folder of the search that the run concludes
 }
 
 // Page is a report on some runs.
@@ -66,7 +69,9 @@ type Page struct {
 	Title  string
 	Groups []Group
 
-	matrix *matrix // of a sweep
+	matrix *matrix   // of a sweep
+	search *searched // of a search
+	notes  []string  // on searches among others
 }
 
 // runs returns the runs of all groups.
@@ -77,8 +82,9 @@ func (p *Page) runs() (list []*Run) {
 	return list
 }
 
-// Read returns the page about results. Each of dirs is a result, a folder of results (repeats of one run) or a sweep.
-// The runs may still go on. If a sweep is not the only folder, each of its cells is a set of repeats.
+// Read returns the page about results. Each of dirs is a result, a folder of results (repeats of one run), a sweep or a
+// search. The runs may still go on. If a sweep is not the only folder, each of its cells is a set of repeats; a search
+// then has the load that held the rate.
 //
 // The error is an error of result.Read, or wraps [ErrImpossible] or [ErrTooMany].
 func Read(dirs ...string) (*Page, error) {
@@ -86,18 +92,29 @@ func Read(dirs ...string) (*Page, error) {
 	var sets []set
 	total := 0
 	for i, name := range Names(dirs) {
-		list, s, err := setsOf(name, dirs[i])
+		of, err := folderOf(name, dirs[i])
 		if err != nil {
 			return nil, err
 		}
-		for _, one := range list {
+		switch {
+		case of.sweep != nil && len(dirs) == 1:
+			p.matrix = newMatrix(of.sweep)
+			p.Title = cmp.Or(of.sweep.Name, name)
+		case of.search != nil && len(dirs) == 1:
+			p.search = &searched{Outcome: of.search, runs: map[int]*Run{}}
+			p.Title = "The highest rate: " + name
+		case of.search != nil:
+			text, _ := of.search.Words()
+			p.notes = append(p.notes, name+": "+text+".")
+			of.sets = conclusion(name, of.search, of.sets)
+			for k := range of.sets {
+				of.sets[k].search = dirs[i]
+			}
+		}
+		for _, one := range of.sets {
 			total += len(one.paths)
 		}
-		sets = append(sets, list...)
-		if s != nil && len(dirs) == 1 {
-			p.matrix = newMatrix(s)
-			p.Title = cmp.Or(s.Name, name)
-		}
+		sets = append(sets, of.sets...)
 	}
 	if total > MaxRuns {
 		if p.matrix == nil {
@@ -106,7 +123,7 @@ func Read(dirs ...string) (*Page, error) {
 		sets = nil // the sweep's own file has the figures of all cells
 	}
 	for i, one := range sets {
-		g := Group{Name: one.name}
+		g := Group{Name: one.name, search: one.search}
 		for _, path := range one.paths {
 			name := g.Name
 			if len(one.paths) > 1 {
@@ -117,11 +134,14 @@ func Read(dirs ...string) (*Page, error) {
 				return nil, fmt.Errorf("read %s: %w", path, err)
 			}
 			r.group, r.cell = i, one.values
+			if p.search != nil {
+				p.search.runs[one.load] = r
+			}
 			g.Runs = append(g.Runs, r)
 		}
 		p.Groups = append(p.Groups, g)
 	}
-	if p.matrix == nil {
+	if p.matrix == nil && p.search == nil {
 		p.Title = p.title()
 	}
 	return p, nil
@@ -132,19 +152,40 @@ type set struct {
 	name   string
 	paths  []string
 	values map[string]string // of the axes of a sweep
+	load   int               // the number of a load of a search
+	search string            // the folder of a search, of which this is the only load on the page
 }
 
-// setsOf returns the sets in a folder: one, or one for each cell of a sweep.
-func setsOf(name, dir string) ([]set, *sweep.Sweep, error) {
-	if isResult(dir) || !sweep.IsSweep(dir) {
-		paths, err := results(dir)
-		return []set{{name: name, paths: paths}}, nil, err
+// folder is what a folder has: a run or repeats of one, the cells of a sweep, or the loads of a search.
+type folder struct {
+	sets   []set
+	sweep  *sweep.Sweep
+	search *search.Outcome
+}
+
+func folderOf(name, dir string) (of folder, err error) {
+	switch {
+	case isResult(dir):
+	case sweep.IsSweep(dir):
+		if of.sweep, err = sweep.Read(dir); err == nil {
+			of.sets = setsOfSweep(name, dir, of.sweep)
+		}
+		return of, err
+	case search.IsSearch(dir):
+		if of.search, err = search.Read(dir); err == nil {
+			of.sets = setsOfSearch(dir, of.search)
+		} else {
+			err = fmt.Errorf("read %s: %w", dir, err)
+		}
+		return of, err
 	}
-	s, err := sweep.Read(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	var list []set
+	paths, err := results(dir)
+	of.sets = []set{{name: name, paths: paths}}
+	return of, err
+}
+
+// setsOfSweep returns the repeats of each cell.
+func setsOfSweep(name, dir string, s *sweep.Sweep) (list []set) {
 	at := map[int]int{}
 	for i := range s.Runs {
 		r := &s.Runs[i]
@@ -160,7 +201,7 @@ func setsOf(name, dir string) ([]set, *sweep.Sweep, error) {
 		}
 		list[k].paths = append(list[k].paths, path)
 	}
-	return list, s, nil
+	return list
 }
 
 // limitOf returns the limit of the points of a run on a page with that many runs; a series has up to twice as many.

@@ -124,6 +124,19 @@ func TestImpossible(t *testing.T) {
 		"in the measured part": {func(r *result.Result) {
 			r.Measured = &result.Counts{Producers: &result.Producers{Sent: 1, Completed: 2}}
 		}, "after the warm-up, 2 messages"},
+		"more sent than by the steps": {
+			func(r *result.Result) { r.Total.Producers.Sent++ },
+			"651 messages sent, 650 completed, 650 received in all, and 650 messages sent, 650 completed, 650 received by the sums of the steps",
+		},
+		"fewer received than by the steps": {func(r *result.Result) { r.Total.Consumers.Received-- }, "649 received in all"},
+		"other workers": {func(r *result.Result) {
+			r.Workers = []result.Worker{{Name: "producer-0", Counts: result.Counts{Producers: &result.Producers{Sent: 650, Completed: 649}}}}
+		}, "by the sums of the workers"},
+		"less than in the rows": {func(r *result.Result) {
+			r.Total.Producers.Sent, r.Total.Producers.Completed = 640, 640
+			r.Steps[0].Counts.Producers.Sent, r.Steps[0].Counts.Producers.Completed = 640, 640
+		}, "650 completed, 650 received by the rows"},
+		"sum below the maximum":        {func(r *result.Result) { r.Latencies.Ack.Sum = 0 }, "the sum of all ack times is below the maximum"},
 		"minimum above the rows":       {func(r *result.Result) { r.Figures.MinimumCompleted.PerSecond = 54 }, "the minimum rate of messages completed is 54; that of the rows is 0"},
 		"minimum above the maximum":    {func(r *result.Result) { r.Figures.MinimumReceived.PerSecond = 201 }, "the minimum rate of messages received, 201, is above the maximum, 200"},
 		"maximum below the rows":       {func(r *result.Result) { r.Figures.MaximumCompleted.PerSecond = 150 }, "the maximum rate of messages completed is 150; that of the rows is 200"},
@@ -390,7 +403,7 @@ func TestPile(t *testing.T) {
 	for i := range r.Rows { // without the broker's count and consumers, the backlog is the number of messages left there
 		r.Rows[i].Backlog, r.Rows[i].Consumers = nil, nil
 	}
-	r.Total.Consumers, r.Figures, r.Steps[0].Figures = nil, nil, nil
+	r.Total.Consumers, r.Steps[0].Counts.Consumers, r.Figures, r.Steps[0].Figures = nil, nil, nil, nil
 	run, err = NewRun("run", r)
 	require.NoError(t, err)
 	p = run.pile()

@@ -12,6 +12,13 @@ func (p *Page) sets() []compare.Set {
 	sets := make([]compare.Set, 0, len(p.Groups))
 	for i := range p.Groups {
 		s := compare.Set{Name: p.Groups[i].Name}
+		if dir := p.Groups[i].search; dir != "" {
+			if of, err := compare.Read(dir); err == nil {
+				of.Name = s.Name
+				sets = append(sets, of)
+				continue
+			}
+		}
 		for _, r := range p.Groups[i].Runs {
 			s.Results = append(s.Results, r.figures())
 		}

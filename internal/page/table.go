@@ -148,22 +148,28 @@ func thresholdTable(r *Run) Table {
 	t := Table{Title: "Thresholds", Head: []string{"demand", "measured", "kept"}}
 	for i := range r.Result.Thresholds {
 		x := &r.Result.Thresholds[i]
-		name, measured, kept := x.Threshold, "nothing was measured", "no"
+		name, kept := x.Threshold, "no"
 		if x.Step != "" {
 			name = x.Step + ": " + name
-		}
-		if x.Measured != nil {
-			measured = strings.TrimSpace(number(*x.Measured) + " " + x.Unit)
-			if x.Unit == "us" {
-				measured = span(int64(*x.Measured))
-			}
 		}
 		if x.Kept {
 			kept = "yes"
 		}
-		t.Rows = append(t.Rows, []string{name, measured, kept})
+		t.Rows = append(t.Rows, []string{name, measured(x), kept})
 	}
 	return t
+}
+
+// measured is the value that a demand was held against.
+func measured(x *result.Threshold) string {
+	switch {
+	case x.Measured == nil:
+		return "nothing was measured"
+	case x.Unit == "us":
+		return span(int64(*x.Measured))
+	default:
+		return strings.TrimSpace(number(*x.Measured) + " " + x.Unit)
+	}
 }
 
 func stallTable(r *Run) Table {

@@ -16,7 +16,11 @@ func (p *Page) Markdown(w io.Writer) error {
 	var b strings.Builder
 	v := p.view()
 	fmt.Fprintf(&b, "# %s\n", plain(v.Title))
-	if p.matrix != nil {
+	if v.Lead != nil {
+		v.Lead.markdown(&b, false)
+		v.Tried.markdown(&b, 2)
+	}
+	if p.matrix != nil || p.search != nil {
 		v.first()
 	} else {
 		for i := range v.Stories {

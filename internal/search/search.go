@@ -6,18 +6,9 @@ package search
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 )
-
-// File is the name of the file with a [Found], in the folder of a search.
-const File = "search.json"
-
-// Folder is the name of the folder with the result of a point, the first being 1, in that of the search.
-func Folder(number int, rate float64) string {
-	return fmt.Sprintf("%03d-%s", number, strconv.FormatFloat(rate, 'f', -1, 64))
-}
 
 // Point is a rate that was tried.
 type Point struct {
@@ -41,6 +32,8 @@ type Config struct {
 	First float64 // the rate to begin with; default 1000
 	// Precision is how close the rate that is found is to one that was too high, as a fraction; default 0.02.
 	Precision float64
+	// Note is called with the findings after each load; nil for nobody. An error ends the search.
+	Note func(*Found) error
 }
 
 const (
@@ -65,6 +58,8 @@ type Found struct {
 	Held bool `json:"held"`
 	// Failed is the point at Above.
 	Failed Point `json:"failed"`
+	// Complete: the search came to its end. Otherwise it goes on, or was interrupted.
+	Complete bool `json:"complete"`
 	// Points are all that were tried, in order.
 	Points []Point `json:"points"`
 }
@@ -92,6 +87,9 @@ func Max(ctx context.Context, cfg Config, probe Probe) (*Found, error) {
 		cfg.Precision = defaultPrecision
 	}
 	s := &search{cfg: cfg, probe: probe}
+	if s.cfg.Note == nil {
+		s.cfg.Note = func(*Found) error { return nil }
+	}
 	err := s.close(ctx)
 	for tries := 0; err == nil && tries < confirms && s.Above > 0 && !s.Failed.Tester; tries++ {
 		above := s.Above
@@ -105,6 +103,7 @@ func Max(ctx context.Context, cfg Config, probe Probe) (*Found, error) {
 		err = s.try(ctx, rate, true)
 		rate, back = max(round(rate*(1-back)), least), 2*back
 	}
+	s.Complete = err == nil || errors.Is(err, ErrNothing)
 	return &s.Found, err
 }
 
@@ -177,21 +176,26 @@ func (s *search) try(ctx context.Context, rate float64, hold bool) error {
 			break
 		}
 	}
+	s.judge(p)
+	return s.cfg.Note(&s.Found)
+}
+
+// judge takes over the outcome of a load.
+func (s *search) judge(p Point) {
 	if p.Kept {
-		s.Rate, s.Held = rate, hold
-		if s.Above > 0 && rate >= s.Above {
-			s.Failed = s.failedAbove(rate)
+		s.Rate, s.Held = p.Rate, p.Hold
+		if s.Above > 0 && p.Rate >= s.Above {
+			s.Failed = s.failedAbove(p.Rate)
 			s.Above = s.Failed.Rate
 		}
-		return nil
+		return
 	}
-	s.Above, s.Failed, s.Rate, s.Held = rate, p, 0, false
+	s.Above, s.Failed, s.Rate, s.Held = p.Rate, p, 0, false
 	for _, earlier := range s.Points {
-		if earlier.Kept && earlier.Rate < rate {
+		if earlier.Kept && earlier.Rate < p.Rate {
 			s.Rate = max(s.Rate, earlier.Rate)
 		}
 	}
-	return nil
 }
 
 // failedAbove returns the lowest point above a rate that failed; the zero value if there is none.

@@ -1,0 +1,281 @@
+package page
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/compare"
+	"github.com/perfmq/perfmq/internal/search"
+	"github.com/perfmq/perfmq/internal/sweep"
+	"github.com/perfmq/perfmq/internal/threshold"
+)
+
+// searched is a search for the highest rate, on a page of its own.
+type searched struct {
+	*search.Outcome
+	runs map[int]*Run // by the number of the load, the first being 1; one that is not judged yet comes after the points
+}
+
+// setsOfSearch returns the loads of a search.
+func setsOfSearch(dir string, o *search.Outcome) (list []set) {
+	for i := range o.Points {
+		p := &o.Points[i]
+		path := filepath.Join(dir, search.Folder(i+1, p.Rate))
+		if !isResult(path) {
+			continue
+		}
+		name := search.PerSecond(p.Rate) + "/s"
+		if p.Hold {
+			name += ", held"
+		}
+		list = append(list, set{name: fmt.Sprintf("%d: %s", i+1, name), paths: []string{path}, load: i + 1})
+	}
+	if o.Complete || o.Held {
+		return list
+	}
+	last := len(o.Points) + 1
+	front := strings.TrimSuffix(search.Folder(last, 0), "0")
+	entries, _ := os.ReadDir(dir) // as far as it can be read
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		name, is := strings.CutPrefix(e.Name(), front)
+		if rate, err := strconv.ParseFloat(name, 64); is && err == nil && isResult(path) {
+			name = fmt.Sprintf("%d: %s/s", last, search.PerSecond(rate))
+			list = append(list, set{name: name, paths: []string{path}, load: last})
+		}
+	}
+	return list
+}
+
+// conclusion returns the set of the load that a search came to among others: the last that held the rate, or else the
+// last one.
+func conclusion(name string, o *search.Outcome, list []set) []set {
+	if len(list) == 0 {
+		return nil
+	}
+	best := list[len(list)-1]
+	for _, one := range list {
+		if i := one.load - 1; o.Held && i < len(o.Points) && o.Points[i].Hold && o.Points[i].Kept {
+			best = one
+		}
+	}
+	best.name = name
+	return []set{best}
+}
+
+// verdict is the outcome in the words and colours of a run.
+func (s *searched) verdict() *story {
+	text, why := s.Words()
+	v := &story{Verdict: sentence(text), Mark: "bad"}
+	switch s.Kind() {
+	case search.Maximum:
+		v.Mark = "good"
+	case search.AtLeast:
+		v.Mark = "warn"
+	case search.Open:
+		for _, r := range s.runs {
+			if r.Live {
+				v.Mark = "live"
+			}
+		}
+	}
+	v.Reason = why
+	if s.Failed.Limit != "" && s.Kind() != search.AtLeast {
+		v.Limits = []limitOfStep{{Text: s.Failed.Limit}}
+	}
+	if len(s.Demands) > 0 {
+		v.Numbers = append(v.Numbers, "The demands: "+strings.Join(s.Demands, ", ")+".")
+	}
+	v.Numbers = append(v.Numbers, s.tally())
+	return v
+}
+
+// tally says how many loads there were, in which range and time.
+func (s *searched) tally() string {
+	low, high, byTester := math.Inf(1), 0.0, 0
+	for i := range s.Points {
+		p := &s.Points[i]
+		low, high = min(low, p.Rate), max(high, p.Rate)
+		if p.Tester {
+			byTester++
+		}
+	}
+	if high == 0 {
+		return "No load has ended."
+	}
+	text := fmt.Sprintf("%d loads were tried, from %s to %s msg/s", len(s.Points), search.PerSecond(low),
+		search.PerSecond(high))
+	var began, ended int64
+	for _, r := range s.runs {
+		if began == 0 || r.Result.Start < began {
+			began = r.Result.Start
+		}
+		ended = max(ended, r.Result.End)
+	}
+	if ended > began {
+		text += ", within " + span(ended-began)
+	}
+	if byTester > 0 {
+		text += fmt.Sprintf("; at %d of them the tester was the limit, not the broker", byTester)
+	}
+	return text + "."
+}
+
+// table has a row for each load, in the order in which they were tried.
+func (s *searched) table() *Table {
+	t := &Table{Title: "Rates tried", Head: []string{"load", "rate", "verdict"}, Words: true}
+	var metrics []string
+	for _, text := range s.Demands {
+		if d, err := threshold.Parse(text); err == nil && !slices.Contains(metrics, d.Metric.Name) {
+			metrics = append(metrics, d.Metric.Name)
+		}
+	}
+	t.Head = append(append(t.Head, metrics...), "why not", "limit")
+	for i := range s.Points {
+		p := &s.Points[i]
+		verdict := "kept"
+		switch {
+		case p.Tester:
+			verdict = "not kept: the tester was the limit"
+		case !p.Kept:
+			verdict = "not kept"
+		}
+		if p.Hold {
+			verdict += ", for longer"
+		}
+		row := append([]string{fmt.Sprint(i + 1), search.PerSecond(p.Rate) + "/s", verdict}, s.measured(i+1, metrics)...)
+		t.Rows = append(t.Rows, append(row, dash(p.Why), dash(p.Limit)))
+	}
+	if r := s.runs[len(s.Points)+1]; r != nil {
+		_, verdict := r.verdict()
+		_, rate, _ := strings.Cut(r.Name, ": ")
+		row := append([]string{fmt.Sprint(len(s.Points) + 1), rate, strings.ToLower(verdict[:1]) + verdict[1:]},
+			s.measured(len(s.Points)+1, metrics)...)
+		t.Rows = append(t.Rows, append(row, "-", "-"))
+	}
+	return t
+}
+
+// measured returns what a load measured of the metrics of the demands.
+func (s *searched) measured(load int, metrics []string) []string {
+	cells := make([]string, len(metrics))
+	for i, name := range metrics {
+		cells[i] = "-"
+		if r := s.runs[load]; r != nil {
+			for k := range r.Result.Thresholds {
+				if x := &r.Result.Thresholds[k]; x.Metric == name {
+					cells[i] = strings.Replace(measured(x), " messages/s", "/s", 1)
+				}
+			}
+		}
+	}
+	return cells
+}
+
+// dash is the cell of a text that may be empty.
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// grids returns figures over the rate, those of the demands first.
+func (s *searched) grids() (list []grid) {
+	if s == nil {
+		return nil
+	}
+	var rates []float64
+	for i := range s.Points {
+		rates = append(rates, s.Points[i].Rate)
+	}
+	slices.Sort(rates)
+	rates = slices.Compact(rates)
+	var names []string
+	for _, text := range s.Demands {
+		if d, err := threshold.Parse(text); err == nil {
+			names = append(names, d.Metric.Name)
+		}
+	}
+	for _, name := range append(names, compare.Usual()...) {
+		m, ok := compare.Find(name)
+		if !ok || name == sweep.Found || slices.ContainsFunc(list, func(g grid) bool { return g.Name == name }) {
+			continue
+		}
+		if g := s.grid(&m, rates); len(g.Lines) > 0 {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// grid returns a figure over the rate: a line of the loads that were kept, and one of the others.
+func (s *searched) grid(m *compare.Metric, rates []float64) grid {
+	g := grid{Name: m.Name, Axis: "rate", Unit: "us"}
+	if m.Unit == threshold.PerSecond {
+		g.Unit = "messages/s"
+	} else if m.Unit != threshold.Time {
+		return g
+	}
+	for _, rate := range rates {
+		g.Values = append(g.Values, search.PerSecond(rate))
+	}
+	for _, kept := range []bool{true, false} {
+		values := make([][]float64, len(rates))
+		known := false
+		for i := range s.Points {
+			p, r := &s.Points[i], s.runs[i+1]
+			if p.Kept != kept || r == nil {
+				continue
+			}
+			if v, ok := m.Of(r.figures()); ok {
+				at, _ := slices.BinarySearch(rates, p.Rate)
+				values[at], known = append(values[at], v), true
+			}
+		}
+		if !known {
+			continue
+		}
+		line := newGridLine(map[bool]string{true: "kept", false: "not kept"}[kept], len(rates))
+		for i, list := range values {
+			if len(list) > 0 {
+				slices.Sort(list)
+				line.Low[i], line.High[i] = number64(list[0]), number64(list[len(list)-1])
+				line.Value[i] = number64((list[(len(list)-1)/2] + list[len(list)/2]) / 2)
+			}
+		}
+		g.Lines = append(g.Lines, line)
+	}
+	return g
+}
+
+// drawn tells whether the charts over time have a load: the last ones at the rate that was found and at the lowest that
+// was not kept, and one that goes on.
+func (s *searched) drawn(r *Run) bool {
+	if s == nil {
+		return true
+	}
+	rate := func(number int) float64 {
+		if number > len(s.Points) {
+			return 0
+		}
+		return s.Points[number-1].Rate
+	}
+	this := 0
+	for number, of := range s.runs {
+		if of == r {
+			this = number
+		}
+	}
+	for number := range s.runs {
+		if number > this && rate(number) == rate(this) {
+			return false
+		}
+	}
+	return this > len(s.Points) || rate(this) == s.Rate || rate(this) == s.Above
+}

@@ -1,0 +1,181 @@
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/search"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// searchedIn writes a search of five loads: 100 and 200 were kept, 400 and 300 were not, 200 was held. A load of rate r
+// measured an ack.p99 of r ms.
+func searchedIn(t *testing.T, dir string) search.Outcome {
+	t.Helper()
+	o := search.Outcome{Demands: []string{"ack.p99 < 250ms", "completed.avg >= 99% of target"}, Found: &search.Found{
+		Rate: 200, Above: 300, Held: true, Complete: true, Points: []search.Point{
+			{Rate: 100, Kept: true},
+			{Rate: 200, Kept: true},
+			{Rate: 400, Why: "ack.p99 < 250ms: 400ms", Limit: "the tester's processors", Tester: true},
+			{Rate: 300, Why: "ack.p99 < 250ms: 300ms", Limit: "the broker: its answers got late"},
+			{Rate: 200, Kept: true, Hold: true},
+		},
+	}}
+	o.Failed = o.Points[3]
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	for i, p := range o.Points {
+		loadIn(t, filepath.Join(dir, search.Folder(i+1, p.Rate)), i+1, p.Rate, true)
+	}
+	note(t, dir, o)
+	return o
+}
+
+func loadIn(t *testing.T, dir string, number int, rate float64, complete bool) {
+	t.Helper()
+	r, _ := resultOf(t, usual())
+	r.RunID, r.Complete = fmt.Sprint(number), complete
+	r.Start, r.End = r.Start+int64(number)*10*second, r.End+int64(number)*10*second
+	ack := 1000 * rate
+	r.Thresholds = []result.Threshold{
+		{Threshold: "ack.p99 < 250ms", Metric: "ack.p99", Unit: "us", Measured: &ack, Kept: rate < 250},
+		{Threshold: "completed.avg >= 97% of target", Metric: "completed.avg", Unit: "messages/s", Measured: &rate, Kept: true},
+	}
+	write(t, dir, r)
+}
+
+func note(t *testing.T, dir string, o search.Outcome) {
+	t.Helper()
+	text, err := json.Marshal(o)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, search.File), text, 0o600))
+}
+
+// TestSearch: the page of a search has the outcome first, then a row for each load, and draws the loads around the
+// maximum.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "found")
+	searchedIn(t, dir)
+	p, err := Read(dir)
+	require.NoError(t, err)
+	assert.Equal(t, "The highest rate: found", p.Title)
+	assert.True(t, p.ended())
+	v := p.view()
+	assert.Equal(t, []string{"good", "Maximum: 200 msg/s", "at 300 msg/s: ack.p99 < 250ms: 300ms"}, []string{v.Lead.Mark, v.Lead.Verdict, v.Lead.Reason})
+	assert.Equal(t, []limitOfStep{{Text: "the broker: its answers got late"}}, v.Lead.Limits)
+	assert.Equal(t, "The demands: ack.p99 < 250ms, completed.avg >= 99% of target.", v.Lead.Numbers[0])
+	assert.Regexp(t, "^5 loads were tried, from 100 to 400 msg/s, within .* s; at 1 of them the tester was the limit, not the broker.$", v.Lead.Numbers[1])
+	assert.Equal(t, []string{"load", "rate", "verdict", "ack.p99", "completed.avg", "why not", "limit"}, v.Tried.Head)
+	assert.Equal(t, [][]string{
+		{"1", "100/s", "kept", "100 ms", "100/s", "-", "-"},
+		{"2", "200/s", "kept", "200 ms", "200/s", "-", "-"},
+		{"3", "400/s", "not kept: the tester was the limit", "400 ms", "400/s", "ack.p99 < 250ms: 400ms", "the tester's processors"},
+		{"4", "300/s", "not kept", "300 ms", "300/s", "ack.p99 < 250ms: 300ms", "the broker: its answers got late"},
+		{"5", "200/s", "kept, for longer", "200 ms", "200/s", "-", "-"},
+	}, v.Tried.Rows)
+	assert.Nil(t, v.Comparison, "the loads of a search are no repeats")
+
+	d := dataOf(p)
+	var names []string
+	for i := range d.Runs {
+		names = append(names, d.Runs[i].Name)
+	}
+	assert.Equal(t, []string{"4: 300/s", "5: 200/s, held"}, names)
+	require.NotEmpty(t, d.Matrix)
+	g := d.Matrix[0]
+	assert.Equal(t, []string{"ack.p99", "rate", "us"}, []string{g.Name, g.Axis, g.Unit})
+	assert.Equal(t, []string{"100", "200", "300", "400"}, g.Values)
+	require.Len(t, g.Lines, 2)
+	known := func(l gridLine) (list []bool) {
+		for _, x := range l.Value {
+			list = append(list, x == x)
+		}
+		return list
+	}
+	assert.Equal(t, []bool{true, true, false, false}, known(g.Lines[0]))
+	assert.Equal(t, []bool{false, false, true, true}, known(g.Lines[1]))
+
+	var page, text, table bytes.Buffer
+	require.NoError(t, p.HTML(&page))
+	require.NoError(t, p.Markdown(&text))
+	require.NoError(t, p.CSV(&table))
+	assert.Contains(t, page.String(), "Maximum: 200 msg/s")
+	assert.Contains(t, text.String(), "**Maximum: 200 msg/s**")
+	assert.Contains(t, text.String(), "## Rates tried")
+	assert.Contains(t, table.String(), "\n\"5: 200/s, held\",")
+}
+
+// TestGrowingSearch: a search that goes on shows the loads that were judged, and the one that runs.
+func TestGrowingSearch(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	o := searchedIn(t, dir)
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, search.Folder(5, 200))))
+	loadIn(t, filepath.Join(dir, search.Folder(5, 245)), 5, 245, false)
+	o.Complete, o.Held, o.Points = false, false, o.Points[:4]
+	note(t, dir, o)
+	before := state([]string{dir})
+	p, err := Read(dir)
+	require.NoError(t, err)
+	v := p.view()
+	assert.False(t, p.ended())
+	assert.Equal(t, []string{"live", "The search has not come to its end; 200 msg/s had been kept"}, []string{v.Lead.Mark, v.Lead.Verdict})
+	require.Len(t, v.Tried.Rows, 5)
+	assert.Equal(t, []string{"5", "245/s", "running"}, v.Tried.Rows[4][:3])
+	d := dataOf(p)
+	assert.Equal(t, "5: 245/s", d.Runs[len(d.Runs)-1].Name)
+
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, search.Folder(5, 245))))
+	assert.NotEqual(t, before, state([]string{dir}))
+	o.Points, o.Rate, o.Above, o.Failed = nil, 0, 0, search.Point{}
+	note(t, dir, o)
+	p, err = Read(dir)
+	require.NoError(t, err, "a search of which no load has begun")
+	v = p.view()
+	assert.Equal(t, []string{"bad", "The search has not come to its end; no rate had been kept"}, []string{v.Lead.Mark, v.Lead.Verdict})
+	assert.Equal(t, "No load has ended.", v.Lead.Numbers[1])
+	require.NoError(t, p.HTML(&bytes.Buffer{}))
+}
+
+// TestSearchAmongOthers: beside other results a search is the load that held its rate, and its outcome is told.
+func TestSearchAmongOthers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	searchedIn(t, filepath.Join(dir, "a"))
+	searchedIn(t, filepath.Join(dir, "b"))
+	p, err := Read(filepath.Join(dir, "a"), filepath.Join(dir, "b"))
+	require.NoError(t, err)
+	var names []string
+	for _, r := range p.runs() {
+		names = append(names, r.Name+" "+r.Result.RunID)
+	}
+	assert.Equal(t, []string{"a 5", "b 5"}, names)
+	v := p.view()
+	assert.Equal(t, []string{"a: maximum: 200 msg/s.", "b: maximum: 200 msg/s."}, v.Summaries[:2])
+	require.NotEmpty(t, v.Comparison.Rows)
+	assert.Equal(t, []string{"found", "200/s", "200/s"}, v.Comparison.Rows[0][:3])
+}
+
+// TestHostileSearch: texts of a search do not reach the page as markup.
+func TestHostileSearch(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	o := searchedIn(t, dir)
+	o.Demands = append(o.Demands, "<script>alert(1)</script>")
+	o.Failed.Why, o.Points[2].Limit = "<img src=x>\u202e", "<b>"
+	note(t, dir, o)
+	p, err := Read(dir)
+	require.NoError(t, err)
+	var b bytes.Buffer
+	require.NoError(t, p.HTML(&b))
+	for _, text := range []string{"<script>alert", "<img", "\u202e", "<td><b>"} {
+		assert.NotContains(t, b.String(), text)
+	}
+}
