@@ -134,7 +134,7 @@ type wait struct{ all, each time.Duration }
 func closeEach(ctx context.Context, patience wait, list []closer, left *leftBehind) {
 	ctx, cancel := hurried(ctx)
 	defer cancel()
-	stopping, cancel := context.WithTimeout(ctx, min(patience.each, stopTimeout))
+	stopping, cancel := context.WithTimeout(ctx, min(max(patience.each, leastStop), stopTimeout))
 	defer cancel()
 	list = slices.DeleteFunc(list, func(c closer) bool {
 		stuck := !ended(stopping, c.ended)

@@ -113,7 +113,8 @@ type run struct {
 	outages   *stats.Outages // nil if no group reconnects
 	comebacks comebacks
 
-	mu sync.Mutex // guards subs, which the sampler reads
+	mu          sync.Mutex   // guards subs, which the sampler reads, and outageMarks
+	outageMarks []outageMark // by outage
 
 	steps   []*step
 	step    *step         // the present one
@@ -285,7 +286,7 @@ func (r *run) collect() {
 	r.watch()
 	r.collector.Beat(r.pulse)
 	if r.outages != nil {
-		r.outages.Watch(r.collector.LastSign)
+		r.outages.Watch(r.collector.LastSign, r.outageBegun)
 		r.outages.Plan(r.plannedRate())
 	}
 	if r.verify != nil && r.role.Consumes() {

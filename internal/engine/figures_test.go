@@ -29,6 +29,11 @@ func TestOffered(t *testing.T) {
 		{name: "reached", due: 8000, offered: 1000, within: 0},
 		{name: "seven producers", edit: func(p *flat) { p.Producers = 7 }, due: 8000, offered: 1000},
 		{name: "a message every four seconds", edit: func(p *flat) { p.Rate = rate("0.25") }, due: 2, offered: 0.25},
+		{name: "less than a message in the load", edit: func(p *flat) { p.Rate, p.Warmup = rate("0.02"), 0 }, due: 1, offered: 0.02},
+		{name: "no message after the warm-up", edit: func(p *flat) { p.Rate = rate("0.02") }, due: 0, offered: 0.02},
+		{name: "no whole number of messages", edit: func(p *flat) { p.Rate, p.Duration = rate("3.5"), 3*time.Second }, due: 4, offered: 3.5},
+		{name: "a low rate of three", edit: func(p *flat) { p.Rate, p.Producers = rate("0.7"), 3 }, due: 5, offered: 0.7},
+		{name: "a ramp", edit: func(p *flat) { p.Rate = rate("ramp 0 to 1 for 10s") }, due: 4, offered: 0.6},
 		{
 			name: "a tenth", latency: 10 * time.Millisecond, edit: func(p *flat) { p.MaxPending = 1 },
 			due: 8000, missed: 1, offered: 1000, // the messages sent were due in the warm-up
@@ -47,7 +52,7 @@ func TestOffered(t *testing.T) {
 			name: "segments", edit: func(p *flat) { p.Rate = rate("1000 for 4s, pause 2s, 500 for 2s") },
 			due: 2000 + 1000, offered: 500,
 		},
-		{name: "no rate", edit: func(p *flat) { p.Rate = load.Schedule{} }, latency: time.Millisecond},
+		{name: "no rate", edit: func(p *flat) { p.Rate, p.MaxPending = load.Schedule{}, 3 }, latency: time.Millisecond},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -60,8 +65,8 @@ func TestOffered(t *testing.T) {
 				}), nil)
 				require.InDelta(t, float64(tt.due), float64(s.Offered.Due), tt.within*float64(tt.due))
 				require.InDelta(t, tt.missed, s.Offered.Missed(), tt.within)
-				require.InDelta(t, tt.offered, s.Offered.PerSecond(), tt.within*tt.offered)
-				require.Equal(t, tt.due > 0, s.Offered.Known())
+				require.InDelta(t, tt.offered, s.Offered.Rate, tt.within*tt.offered)
+				require.Equal(t, tt.offered > 0, s.Offered.Known())
 			})
 		})
 	}

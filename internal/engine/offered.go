@@ -49,6 +49,7 @@ func (s *step) offeredTo(u *use) stats.Offered {
 	return stats.Offered{
 		Due: u.share(due) - u.share(min(due, rate.Due(warm))), Sent: u.measuredSends() - u.measuredBase,
 		Span: span - warm,
+		Rate: rate.Between(warm, span) * (float64(len(u.producers)) / float64(u.allProducers)),
 	}
 }
 

@@ -143,7 +143,7 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 		})
 		l.moved = func(now driver.Producer) { p.stays.arrived(now, &g.Producer, spec.Connection.Key, p.rec.HostCounts) }
 		last.Load().link = l
-		opened = newReconnectingProducer(l)
+		opened = newReconnectingProducer(l, p.load)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.spec.Name, err)

@@ -1,14 +1,84 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
+
+// outageMark is how far the verification had come when an outage began.
+type outageMark struct {
+	numbered []numbered // sorted by producer
+	doubled  uint64     // copies that outages explained
+}
+
+// numbered is how many messages a producer has numbered.
+type numbered struct {
+	producer int64
+	count    uint64
+}
+
+// outageBegun marks how far the verification had come when the outage of that number began, from 1 on.
+func (r *run) outageBegun(number int) {
+	if r.verify == nil {
+		return
+	}
+	m := outageMark{doubled: r.progress().AfterOutage}
+	for _, list := range r.verify.ledgers {
+		for _, l := range list {
+			m.numbered = append(m.numbered, numbered{l.Producer(), l.Count()})
+		}
+	}
+	slices.SortFunc(m.numbered, func(a, b numbered) int { return cmp.Compare(a.producer, b.producer) })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.outageMarks) < number {
+		r.outageMarks = append(r.outageMarks, m)
+	}
+	r.outageMarks[number-1] = m
+}
+
+// marks returns how many messages a producer had numbered when each outage began.
+func (r *run) marks(producer int64) (list []uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.outageMarks {
+		known, count := r.outageMarks[i].numbered, uint64(0)
+		at, found := slices.BinarySearchFunc(known, producer, func(n numbered, p int64) int {
+			return cmp.Compare(n.producer, p)
+		})
+		if found {
+			count = known[at].count
+		}
+		list = append(list, count)
+	}
+	return list
+}
+
+// verifyOutages says which of the outages the lost and the doubled messages belong to.
+func (r *run) verifyOutages(list []stats.Outage, v *verify.Result) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range min(len(list), len(r.outageMarks)) {
+		if i < len(v.LostBefore) {
+			list[i].Lost = v.LostBefore[i]
+		}
+		from, to := uint64(0), v.Total.AfterOutage
+		if i > 0 {
+			from = r.outageMarks[i].doubled
+		}
+		if i+1 < len(r.outageMarks) {
+			to = r.outageMarks[i+1].doubled
+		}
+		list[i].Doubled = to - min(from, to)
+	}
+}
 
 // inDoubt returns how many messages ended without an answer because of outages.
 func inDoubt(list []stats.Outage) (n uint64) {

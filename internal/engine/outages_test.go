@@ -1,7 +1,10 @@
 package engine_test
 
 import (
+	"context"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,6 +110,71 @@ func TestReconnect(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPatience: while there is no connection, a message fails each time that its patience ends, and the load goes on
+// after the outage.
+func TestPatience(t *testing.T) {
+	for name, edit := range map[string]func(*flat){
+		"open loop":   func(p *flat) { p.Rate = rate("100") },
+		"closed loop": func(p *flat) { p.MaxPending = 3 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := broker(t, func(o *mem.Options) { o.Latency = 3 * time.Millisecond })
+				line := b.Line()
+				p := newPlan(b.Factory(), func(p *flat) {
+					through(p, line)
+					verified(p)
+					p.Reconnect, p.Duration, p.MaxPending = true, 20*time.Second, 1000
+					edit(p)
+					p.Backoff = plan.Backoff{
+						First: 100 * time.Millisecond, Longest: 100 * time.Millisecond, Multiplier: 1, Exact: true, Patience: time.Second,
+					}
+				})
+				time.AfterFunc(2*time.Second, line.Cut)
+				time.AfterFunc(11500*time.Millisecond, line.Restore)
+				s, _ := run(t, p, nil)
+				require.EqualValues(t, 9, s.Total.Failed, "one at the end of each second of the outage")
+				require.Len(t, s.Outages, 1)
+				require.Equal(t, s.Total.Sent, s.Total.Completed+s.Total.Failed+s.Total.Unconfirmed)
+				require.Greater(t, s.Outages[0].Length(), 9400*time.Millisecond)
+				if !p.Rate.IsZero() {
+					require.EqualValues(t, 2000, s.Total.Sent)
+				}
+				v := s.Verification.Total
+				require.Zero(t, v.Lost+v.Left+v.Damaged)
+				require.Equal(t, b.Stats().Stored, v.Received+b.Stats().Purged, "a message that failed has not left the tester")
+			})
+		})
+	}
+}
+
+// TestPatienceOverSteps: an outage in which a step ends and another begins is one, and its attempts go on in that step.
+func TestPatienceOverSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, nil)
+		line := b.Line()
+		s := newScenario(b.Factory(), false)
+		s.endpoint.Open.URL = line.URL()
+		senders := s.senders("senders", func(g *plan.Group) {
+			g.Reconnect, g.Rate = true, rate("50")
+			g.Backoff = plan.Backoff{
+				First: 100 * time.Millisecond, Longest: 100 * time.Millisecond, Multiplier: 1, Exact: true, Patience: 1500 * time.Millisecond,
+			}
+		})
+		lasting := func(p *plan.Step) { p.Duration = 4 * time.Second }
+		s.step("one", lasting, senders)
+		s.step("two", lasting, senders)
+		time.AfterFunc(2*time.Second, line.Cut)
+		time.AfterFunc(6*time.Second, line.Restore)
+		sum := s.run(t, nil)
+		require.Len(t, sum.Outages, 1)
+		require.EqualValues(t, 2, sum.Total.Failed, "one in each step")
+		require.Equal(t, sum.Total.Sent, sum.Total.Completed+sum.Total.Failed+sum.Total.Unconfirmed)
+		require.Greater(t, sum.Outages[0].Length(), 3900*time.Millisecond)
+		require.Greater(t, sum.Steps[1].Total.Completed, uint64(190), "the rate is caught up")
+	})
 }
 
 // TestLatencyAroundOutages: the worst latencies of an outage are those that the broker made, and not those of the rest of
@@ -246,6 +314,139 @@ func TestBackoff(t *testing.T) {
 				require.GreaterOrEqual(t, o.Reconnected, tt.again)
 				require.Less(t, o.Reconnected, tt.again+2*ms)
 			})
+		})
+	}
+}
+
+// TestOutagesAndVerification: of lost and doubled messages it is known which outage they belong to.
+func TestOutagesAndVerification(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, nil)
+		out, in := b.Line(), b.Line()
+		p := newPlan(b.Factory(), func(p *flat) {
+			p.Producer.Open.URL, p.Consumer.Open.URL = out.URL(), in.URL()
+			verified(p)
+			p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("1000"), 12*time.Second, 1000
+			p.Producers, p.Consumers = 3, 2
+			p.ConsumerWork = load.Work{Min: 1900 * time.Microsecond, Max: 1900 * time.Microsecond}
+		})
+		var mu sync.Mutex
+		var lost []uint64 // by the broker, in each time of losses
+		losing := func(from, to time.Duration) {
+			var before atomic.Uint64
+			time.AfterFunc(from, func() {
+				before.Store(b.Stats().Lost)
+				o := mem.DefaultOptions()
+				o.Lose = 1
+				require.NoError(t, b.Set(o))
+			})
+			time.AfterFunc(to, func() {
+				require.NoError(t, b.Set(mem.DefaultOptions()))
+				mu.Lock()
+				defer mu.Unlock()
+				lost = append(lost, b.Stats().Lost-before.Load())
+			})
+		}
+		cut := func(at time.Duration, lines ...*mem.Line) {
+			time.AfterFunc(at, func() {
+				for _, l := range lines {
+					l.Cut()
+					time.AfterFunc(500*time.Millisecond, l.Restore)
+				}
+			})
+		}
+		losing(1900*time.Millisecond, 2000*time.Millisecond)
+		cut(2*time.Second, out)
+		losing(4450*time.Millisecond, 4500*time.Millisecond)
+		cut(4500*time.Millisecond+300*time.Microsecond, in)
+		cut(7*time.Second+300*time.Microsecond, in, out)
+		losing(9*time.Second, 9030*time.Millisecond) // of no outage
+
+		s, _ := run(t, p, nil)
+		mu.Lock()
+		defer mu.Unlock()
+		require.Len(t, s.Outages, 3)
+		require.Len(t, lost, 3)
+		for i, want := range []uint64{lost[0], lost[1], 0} {
+			require.InDelta(t, want, s.Outages[i].Lost, 0, "outage %d", i)
+		}
+		for _, n := range lost {
+			require.NotZero(t, n)
+		}
+		v := &s.Verification.Total
+		require.Equal(t, lost[0]+lost[1]+lost[2], v.Lost)
+		require.NotZero(t, s.Outages[1].Doubled)
+		require.Zero(t, s.Outages[0].Doubled, "no consumer lost its connection")
+		require.Equal(t, v.AfterOutage, s.Outages[1].Doubled+s.Outages[2].Doubled)
+	})
+}
+
+// parting is a driver whose connection is lost at a message. The one before it is in flight then, and ends when closing
+// has taken as long as it may.
+func parting(b *mem.Broker, at int64, took time.Duration) driver.Factory {
+	f := b.Factory()
+	open := f.Open
+	f.Open = func(ctx context.Context, o driver.OpenOptions) (driver.Driver, error) {
+		d, err := open(ctx, o)
+		return &partingDriver{d, at, took}, err
+	}
+	return f
+}
+
+type partingDriver struct {
+	driver.Driver
+	at   int64
+	took time.Duration
+}
+
+func (d *partingDriver) Producer(ctx context.Context, s driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
+	p, err := d.Driver.Producer(ctx, s, done)
+	return &partingProducer{Producer: p, d: d, done: done}, err
+}
+
+type partingProducer struct {
+	driver.Producer
+	d    *partingDriver
+	done driver.Completions
+	sent int64
+	held driver.Slot
+}
+
+func (p *partingProducer) Send(ctx context.Context, m *driver.Message) error {
+	p.sent++
+	switch {
+	case p.sent == p.d.at-1:
+		p.held = m.Slot
+		return nil
+	case p.sent >= p.d.at:
+		return driver.Errorf(driver.ClassConnectionLost, "send", "", "the connection was lost")
+	}
+	return p.Producer.Send(ctx, m)
+}
+
+func (p *partingProducer) Close(ctx context.Context) error {
+	if p.held != 0 {
+		<-time.After(p.d.took)
+		p.done.Done(p.held, driver.Outcome{State: driver.Unknown, Class: driver.ClassConnectionLost})
+	}
+	return p.Producer.Close(context.WithoutCancel(ctx))
+}
+
+// TestLostAtTheEnd: a run that ends while a lost connection is being closed waits for that, so that its messages have an
+// end.
+func TestLostAtTheEnd(t *testing.T) {
+	for _, patience := range []time.Duration{0, 500 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			s, _ := run(t, newPlan(parting(broker(t, nil), 200, 2400*time.Millisecond), func(p *flat) {
+				p.Producer.Open.ConnectTimeout, p.Consumer.Open.ConnectTimeout = 2*time.Second, 2*time.Second
+				p.Reconnect, p.Rate, p.Duration, p.MaxPending, p.DrainTimeout = true, rate("100"), 2*time.Second, 10, 100*time.Millisecond
+				p.Backoff = plan.DefaultBackoff()
+				p.Backoff.Patience = patience
+			}), nil)
+			require.False(t, s.Success)
+			require.Empty(t, s.LeftBehind)
+			require.EqualValues(t, 1, s.Total.Unconfirmed)
+			require.NotContains(t, strings.Join(s.Problems, "\n"), "of unknown end")
 		})
 	}
 }

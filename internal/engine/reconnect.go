@@ -78,13 +78,23 @@ func (l *link[T]) current() T {
 // lostBy reports whether an error means that the connection was lost, not that the worker's task failed.
 func lostBy(err error) bool { return unreachable(err) && driver.ClassOf(err) != driver.ClassTimeout }
 
-// again closes the lost connection, so that all its messages end, and tries to open another one until it succeeds, ctx
-// ends or the time-out is over. The error is that of ctx, or the reason why the worker cannot go on.
+// again replaces the lost connection: it leaves it, and comes back.
 func (l *link[T]) again(ctx context.Context, cause error) error {
+	l.leave(ctx, cause)
+	return l.comeBack(ctx, cause)
+}
+
+// leave closes the lost connection, so that all its messages end.
+func (l *link[T]) leave(ctx context.Context, cause error) {
 	l.outage = l.outages.Lost(l.name, l.produces, false, cause, time.Now())
 	l.down.Begin()
-	defer l.down.End()
 	l.drop(ctx)
+}
+
+// comeBack tries to open another connection until it succeeds, ctx ends or the time-out is over. The error is that of
+// ctx, or the reason why the worker cannot go on.
+func (l *link[T]) comeBack(ctx context.Context, cause error) error {
+	defer l.down.End()
 	var deadline <-chan time.Time
 	if l.timeout > 0 {
 		timer := time.NewTimer(l.timeout)
@@ -148,6 +158,9 @@ func (l *link[T]) drop(ctx context.Context) {
 	_, _ = within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, old.Close(ctx) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.added { // by an earlier step
+		return
+	}
 	l.added = true
 	if waiter, ok := any(old).(driver.Waiter); ok {
 		l.waits = addWaits(l.waits, waiter.Waits())
@@ -265,8 +278,8 @@ func addWaits(a, b driver.Waits) driver.Waits {
 // finisher is a worker that is told whether its task is done.
 type finisher interface{ finish(done bool) }
 
-func newReconnectingProducer(l *producerLink) driver.Producer {
-	p := &reconnectingProducer{l, l.now}
+func newReconnectingProducer(l *producerLink, ends driver.Completions) driver.Producer {
+	p := &reconnectingProducer{producerLink: l, ends: ends, present: l.now}
 	if _, ok := l.now.(driver.Waiter); ok {
 		return waitingProducer{p}
 	}
@@ -298,24 +311,57 @@ func (p waitingProducer) Waits() driver.Waits { return p.waited() }
 // Waits implements [driver.Waiter].
 func (c waitingConsumer) Waits() driver.Waits { return c.waited() }
 
-// reconnectingProducer is a producer whose lost connection is replaced. Send waits for the new connection.
+// reconnectingProducer is a producer whose lost connection is replaced. Send waits for the new connection, or for as
+// long as messages wait for one.
 type reconnectingProducer struct {
 	*producerLink
-	present driver.Producer // current, for the sending goroutine
+	ends    driver.Completions // of messages that found no connection
+	present driver.Producer    // current, for the sending goroutine
+	opening chan error         // the outcome of opening another one; nil if none is being opened
 }
 
 // Send implements [driver.Producer].
 func (p *reconnectingProducer) Send(ctx context.Context, m *driver.Message) error {
+	var patience <-chan time.Time
 	for {
-		err := p.present.Send(ctx, m)
-		if err == nil || ctx.Err() != nil || !lostBy(err) {
-			return err
+		if p.opening == nil {
+			err := p.present.Send(ctx, m)
+			if err == nil || ctx.Err() != nil || !lostBy(err) {
+				return err
+			}
+			patience = p.patience(patience)
+			p.leave(ctx, err)
+			opening := make(chan error, 1)
+			go func() { opening <- p.comeBack(ctx, err) }()
+			p.opening = opening
 		}
-		if err := p.again(ctx, err); err != nil {
-			return err
+		patience = p.patience(patience)
+		select {
+		case err := <-p.opening:
+			p.opening = nil
+			if err != nil && ctx.Err() == nil && errors.Is(err, context.Canceled) {
+				continue // an earlier step ended meanwhile
+			} else if err != nil {
+				return err
+			}
+			p.present = p.current()
+		case <-patience:
+			p.ends.Done(m.Slot, driver.Outcome{
+				State: driver.Failed, Class: driver.ClassConnect,
+				Err: driver.Errorf(driver.ClassConnect, "send", "", "not connected again within %s (timeout of the failover URL)",
+					p.backoff.Patience),
+			})
+			return nil
 		}
-		p.present = p.current()
 	}
+}
+
+// patience returns what tells that the patience of a message is over, unless it has begun before; nil for never.
+func (p *reconnectingProducer) patience(begun <-chan time.Time) <-chan time.Time {
+	if begun != nil || p.backoff.Patience == 0 {
+		return begun
+	}
+	return time.After(p.backoff.Patience)
 }
 
 // Flush implements [driver.Flusher]. A lost connection has no messages left to flush.

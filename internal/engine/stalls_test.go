@@ -1,7 +1,7 @@
 package engine_test
 
 import (
-	"math"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -175,13 +175,13 @@ func TestStallOfDeliveries(t *testing.T) {
 // does.
 func TestStallsOfTheEmbeddedBroker(t *testing.T) {
 	for _, f := range []driver.Factory{amqp.Factory(), stomp.Factory()} {
-		for _, at := range [][]time.Duration{nil, {time.Second, 5 * time.Second}} {
+		for _, at := range [][]time.Duration{nil, {time.Second, 9 * time.Second}} {
 			t.Run(f.Name, func(t *testing.T) {
 				t.Parallel()
 				b, err := embedded.Start(embedded.Config{Listen: map[string]string{f.Name: "127.0.0.1:0"}})
 				require.NoError(t, err)
 				t.Cleanup(b.Close)
-				const length = 2500 * time.Millisecond // the tester may stand still for a part of it, which is no stall
+				const length = 4 * time.Second // the tester may stand still for a part of it, which is no stall
 				e := plan.Endpoint{Factory: f, Open: driver.OpenOptions{
 					URL: f.Schemes[0] + "://" + b.Addr(f.Name), ConnectTimeout: 20 * time.Second, Options: f.NewOptions(),
 				}}
@@ -189,7 +189,7 @@ func TestStallsOfTheEmbeddedBroker(t *testing.T) {
 				p := newPlan(f, func(p *flat) {
 					p.Producer, p.Consumer = e, e
 					p.Rate, p.MaxPending, p.Producers, p.Consumers = rate("300"), 1000, 2, 2
-					p.Duration, p.DrainTimeout, p.StallThreshold = 9*time.Second, 20*time.Second, time.Second
+					p.Duration, p.DrainTimeout, p.StallThreshold = 15*time.Second, 20*time.Second, time.Second
 				})
 				began := time.Now()
 				for _, moment := range at {
@@ -199,11 +199,21 @@ func TestStallsOfTheEmbeddedBroker(t *testing.T) {
 				s, err := carryOut(t.Context(), nil, p, rep)
 				require.NoError(t, err)
 				require.True(t, s.Success, s.Problems)
-				require.Len(t, s.Stalls.List, len(at), "%v", s.Stalls.List)
-				const tolerance = 1400 * time.Millisecond // of a busy machine; the fake clock of the others allows 15 ms
-				for i, found := range s.Stalls.List {
-					require.Less(t, math.Abs(float64(found.Start-(at[i]-s.Start.Sub(began)))), float64(tolerance), "%v", found)
-					require.Less(t, math.Abs(float64(found.Length-length)), float64(tolerance), "%v", found)
+				// On a busy machine the stall begins and ends late, and sends may stand still for a second more than receipts,
+				// which are then two stalls. The fake clock of the others allows 15 ms.
+				const early, late = 1400 * time.Millisecond, 3 * time.Second
+				seen := make([]bool, len(at))
+				for _, found := range s.Stalls.List {
+					i := slices.IndexFunc(at, func(moment time.Duration) bool {
+						begin := moment - s.Start.Sub(began)
+						return found.Start > begin-early && found.Start+found.Length < begin+length+late
+					})
+					require.GreaterOrEqual(t, i, 0, "%v of %v", found, s.Stalls.List)
+					seen[i] = seen[i] || found.Length > length-early
+				}
+				// Times in which the tester itself stood still are none of the broker's.
+				if paused := time.Duration(s.Health.Pauses) * s.Health.PauseMax; paused < length-p.StallThreshold {
+					require.NotContains(t, seen, false, "%v", s.Stalls.List)
 				}
 			})
 		}

@@ -26,7 +26,7 @@ func (r *run) aboutTester(s *stats.Summary, add func(string, ...any)) {
 	}
 	if h.Pauses > 0 {
 		add("the tester itself stood still %s, the longest for %s until %s (stopped, suspended, or without a processor): "+
-			"%d latencies include that",
+			"the latencies of %d sends and receipts include that",
 			times(h.Pauses), h.PauseMax.Round(time.Millisecond), h.PauseAt.Format(time.TimeOnly), s.Total.Paused)
 	}
 	if n := h.LateOwn(); h.Late(n) {

@@ -59,6 +59,9 @@ const (
 	// stopTimeout bounds the wait for workers that were told to stop, even if the connect time-out is longer: they have
 	// nothing left to wait for.
 	stopTimeout = 5 * time.Second
+	// leastStop is the least wait for them: longer than the closing of a lost connection, at whose end the messages on it
+	// end, too.
+	leastStop = closeTimeout + 2*cancelGrace
 	// closeTimeout bounds the closing of unused connections and, after unanswered messages, the time from the close of one
 	// worker to the next.
 	closeTimeout = 2 * time.Second

@@ -262,7 +262,7 @@ func (r *run) side() *verify.Side {
 	for _, p := range r.producers {
 		side.TTL = side.TTL || p.spec.TTL > 0
 		s := p.load.Seal()
-		s.Started, s.Ended = r.clock.Epoch(0), v.sent
+		s.Started, s.Ended, s.Marks = r.clock.Epoch(0), v.sent, r.marks(s.Producer)
 		side.Sent = append(side.Sent, s)
 	}
 	for _, s := range r.subs {
@@ -313,6 +313,7 @@ func (r *run) judge(s *stats.Summary) {
 	side := r.side()
 	result := verify.Judge(side)
 	s.Verification = result
+	r.verifyOutages(s.Outages, result)
 	left := result.Total.Left - min(parked, result.Total.Left)
 	if s.ExpectedKnown {
 		s.Expected, s.Missing = result.Total.Expected, result.Total.Lost+left

@@ -29,6 +29,9 @@ type Backoff struct {
 	Exact bool
 	// Attempts is how many attempts may fail, each at all hosts; 0 for any number.
 	Attempts int
+	// Patience is how long a message waits for a connection: then it is counted as failed, and the next one waits. 0 is
+	// for ever.
+	Patience time.Duration
 	// LostLast: the host of the lost connection is tried last, also where hosts are tried in order.
 	LostLast bool
 }
@@ -138,7 +141,7 @@ func (f *Failover) ignore(name string) { f.Ignored = append(f.Ignored, name) }
 func failoverSettings() []string {
 	return []string{
 		"randomize", "initialReconnectDelay", "maxReconnectDelay", "useExponentialBackOff", "backOffMultiplier",
-		"reconnectDelayExponent", "maxReconnectAttempts",
+		"reconnectDelayExponent", "maxReconnectAttempts", "timeout",
 	}
 }
 
@@ -146,7 +149,6 @@ func failoverSettings() []string {
 func elsewhere() map[string]string {
 	return map[string]string{
 		"startupMaxReconnectAttempts": "--wait-for-broker TIME bounds the attempts at the start",
-		"timeout":                     "--reconnect-timeout TIME bounds the time without a connection",
 	}
 }
 
@@ -178,6 +180,10 @@ func (f *Failover) parameters(query string) error {
 			f.Backoff.First, err = milliseconds(value)
 		case "maxReconnectDelay":
 			f.Backoff.Longest, err = milliseconds(value)
+		case "timeout":
+			if value != "-1" && value != "0" {
+				f.Backoff.Patience, err = milliseconds(value)
+			}
 		case "backOffMultiplier", "reconnectDelayExponent":
 			f.Backoff.Multiplier, err = strconv.ParseFloat(value, 64)
 			if m := f.Backoff.Multiplier; err == nil && (math.IsNaN(m) || m < 1 || m > 1000) {
@@ -215,6 +221,8 @@ func failoverValues(name string) string {
 		return "it must be true or false"
 	case "backOffMultiplier", "reconnectDelayExponent":
 		return "it must be a number from 1 to 1000"
+	case "timeout":
+		return "it must be a number of milliseconds up to 86400000, or 0 or -1 for ever"
 	case "maxReconnectAttempts":
 		return "it must be a number of attempts, 0 for none, or -1 for any number"
 	default:
@@ -263,6 +271,9 @@ func (b *Backoff) describe() string {
 	}
 	if b.Attempts > 0 {
 		text += fmt.Sprintf(", in %s", plural(b.Attempts, "attempt"))
+	}
+	if b.Patience > 0 {
+		text += fmt.Sprintf("; a message waits for that up to %v", b.Patience)
 	}
 	return text
 }

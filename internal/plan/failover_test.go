@@ -40,6 +40,13 @@ func TestFailover(t *testing.T) {
 				b.First, b.Longest, b.Multiplier = 500*time.Millisecond, 500*time.Millisecond, 3
 			}),
 		},
+		both + "?timeout=3000": {
+			URL: "tcp://a:1,b:2", Shown: both + "?timeout=3000", Random: true, Again: true,
+			Backoff: backoff(func(b *Backoff) { b.Patience = 3 * time.Second }),
+		},
+		both + "?timeout=-1": {
+			URL: "tcp://a:1,b:2", Shown: both + "?timeout=-1", Random: true, Again: true, Backoff: backoff(nil),
+		},
 		both + "?maxReconnectAttempts=-1": {
 			URL: "tcp://a:1,b:2", Shown: both + "?maxReconnectAttempts=-1", Random: true, Again: true, Backoff: backoff(nil),
 		},
@@ -76,6 +83,8 @@ func TestFailoverMistakes(t *testing.T) {
 		{"failover:(tcp://u:s3cret@a,tcp://v:s3cret@b)", "the hosts of the failover URL have different users", "--user"},
 		{"failover:tcp://a?randomize=false", "randomize is given to a host of the failover URL", "close the parenthesis"},
 		{"failover:(tcp://a)?randomise=false", "the setting randomise of the failover URL is not supported", "known are randomize, initialReconnectDelay"},
+		{"failover:(tcp://a)?timeout=-2", "the failover URL has timeout=-2", "0 or -1 for ever"},
+		{"failover:(tcp://a)?timeout=3s", "the failover URL has timeout=3s", "a number of milliseconds"},
 		{"failover:(tcp://a)?backup=true&password=s3cret", "the setting backup of the failover URL is not supported", "known are"},
 		{"failover:(tcp://a)?startupMaxReconnectAttempts=3", "the setting startupMaxReconnectAttempts of the failover URL is not supported", "--wait-for-broker TIME"},
 		{"failover:(tcp://a)?randomize=maybe", "the failover URL has randomize=maybe", "true or false"},

@@ -281,7 +281,7 @@ func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
 		fmt.Sprintf(" us (longest of %d)", h.GCPauses))
 	if h.Pauses > 0 {
 		writeText(b, "--- tester paused:", fmt.Sprintf("%.2f", microseconds(h.PauseMax)),
-			fmt.Sprintf(" us (longest of %d; %d latencies include that)", h.Pauses, s.Total.Paused))
+			fmt.Sprintf(" us (longest of %d; latencies of %d sends and receipts include that)", h.Pauses, s.Total.Paused))
 	}
 	if h.ClockForward > 0 {
 		writeText(b, "--- tester clock step:", fmt.Sprintf("%.2f", microseconds(h.ClockForward)), " us forward")

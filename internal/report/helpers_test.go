@@ -128,7 +128,7 @@ func ownRun() *stats.Summary {
 func numbersRun() *stats.Summary {
 	s := summary(stats.Counters{Sent: 8910, Completed: 8900, Received: 8000}, openLoop())
 	s.Average = stats.Average{Span: 9 * time.Second, Sent: 7920, Completed: 7911, Received: 7200, CompletedBytes: 7911 * 1024, ReceivedBytes: 7200 * 1024}
-	s.Offered = stats.Offered{Due: 8000, Sent: 7920, Span: 8 * time.Second}
+	s.Offered = stats.Offered{Due: 8000, Sent: 7920, Span: 8 * time.Second, Rate: 1000}
 	s.Minimum.Completed = stats.Lowest{Seconds: 8, PerSecond: 870, To: loadStart().Add(3 * time.Second), Elapsed: 3 * time.Second}
 	s.Maximum.Completed = stats.Lowest{Seconds: 8, PerSecond: 1012.4, To: loadStart().Add(5 * time.Second), Elapsed: 5 * time.Second}
 	s.Maximum.Received = stats.Lowest{Seconds: 8, PerSecond: 999.6, To: loadStart().Add(6 * time.Second), Elapsed: 6 * time.Second}

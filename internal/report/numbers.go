@@ -58,7 +58,7 @@ func offered(o *stats.Offered) string {
 	case o.Span <= 0: // of several steps
 		return fmt.Sprintf(" (missed %s of the %d messages due)", percent(o.Missed()), o.Due)
 	default:
-		return fmt.Sprintf(" (offered %s, missed %s)", perSecond(o.PerSecond()), percent(o.Missed()))
+		return fmt.Sprintf(" (offered %s, missed %s)", perSecond(o.Rate), percent(o.Missed()))
 	}
 }
 
@@ -160,7 +160,7 @@ func averages(a *stats.Average, o *stats.Offered, producing, consuming bool) (of
 		due, unsent := o.Due, o.Unsent()
 		of.Due, of.Unsent = &due, &unsent
 		if o.Span > 0 {
-			v := o.PerSecond()
+			v := o.Rate
 			of.Offered = &v
 		}
 	}

@@ -68,14 +68,8 @@ func Observations(s *stats.Summary) (list []result.Finding) {
 				"--max-pending held them up",
 			times, duration(l.Response.Percentile(99)), duration(l.Ack.Percentile(99)))
 	}
-	switch n, perSecond := backlog(s); {
-	case held:
-	case perSecond > 0:
-		add("backlog-grew", "", n, nil, "received is below completed: the backlog grew by %.0f msg/s, by %d messages in all",
-			perSecond, n)
-	case n > 0:
-		add("backlog", "", n, nil, "received is below completed: when the load ended, %d messages more waited than when "+
-			"the measured part began", n)
+	if !held {
+		grown(s, add)
 	}
 	uneven(s.Workers, add)
 	return list
@@ -150,27 +144,52 @@ func longer(l, than *stats.Latency, factor float64) (times uint64, ok bool) {
 	return uint64(long / short), long >= factor*short && long >= float64(noticeable.Microseconds())
 }
 
-// backlog returns the growth of the backlog (completed minus received) in the measured part, in messages and per
-// second. The rate is 0 if the growth was not steady, for example if producers filled the broker's memory and were then
-// blocked.
-func backlog(s *stats.Summary) (n uint64, perSecond float64) {
-	a := &s.Average
-	if !s.ExpectedKnown || s.Total.Completed == 0 || a.Span <= 0 {
-		return 0, 0
+// grown adds findings for backlogs that grew. Each of several steps is judged for itself, as what came in the warm-up
+// of a later one is in no measured part; one that only sends is meant to leave a backlog.
+func grown(s *stats.Summary, add adder) {
+	if !s.ExpectedKnown || s.Total.Completed == 0 {
+		return
 	}
 	deliveries := float64(s.Expected) / float64(s.Total.Completed) // of each message
+	if len(s.Steps) <= 1 {
+		backlog(&s.Average, deliveries, "", add)
+		return
+	}
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		if !step.Sends || !step.Receives {
+			continue
+		}
+		// Steps may differ in their subscriptions: no more deliveries than came in this one count, once for each.
+		came := float64(step.Total.Received) / float64(max(1, step.Total.Completed))
+		backlog(&step.Average, min(deliveries, max(1, came)), step.Name, add)
+	}
+}
+
+// backlog adds a finding if the backlog (completed minus received) grew in a measured part. There is a rate unless the
+// growth was not steady, for example if producers filled the broker's memory and were then blocked. Step is empty in a
+// run that has only one.
+func backlog(a *stats.Average, deliveries float64, step string, add adder) {
+	if a.Span < enoughTime {
+		return
+	}
 	wanted := deliveries * float64(a.Completed)
 	more := wanted - float64(a.Received)
 	steady := a.Growth(deliveries) * a.Span.Seconds()
+	in := ""
+	if step != "" {
+		in = "step " + step + ": "
+	}
 	switch {
 	case more < enoughBacklog || more < growing*wanted:
-		return 0, 0
-	case steady < more/2 && more < large*wanted:
-		return 0, 0
-	case steady < more/2:
-		return uint64(more), 0
+	case steady >= more/2:
+		add("backlog-grew", step, uint64(more), nil,
+			"%sreceived is below completed: the backlog grew by %.0f msg/s, by %d messages in all", in, more/a.Span.Seconds(),
+			uint64(more))
+	case more >= large*wanted:
+		add("backlog", step, uint64(more), nil, "%sreceived is below completed: when the load ended, %d messages more "+
+			"waited than when the measured part began", in, uint64(more))
 	}
-	return uint64(more), more / a.Span.Seconds()
 }
 
 // uneven adds findings for workers that received or sent far fewer messages than others of the same group, destination

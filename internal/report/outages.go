@@ -114,6 +114,12 @@ func outageLine(o *stats.Outage) string {
 	if o.Resent > 0 {
 		fmt.Fprintf(&b, ", %d resent", o.Resent)
 	}
+	if o.Lost > 0 {
+		fmt.Fprintf(&b, "; %d lost", o.Lost)
+	}
+	if o.Doubled > 0 {
+		fmt.Fprintf(&b, "; %d delivered again", o.Doubled)
+	}
 	b.WriteString(worst(&o.Worst))
 	fmt.Fprintf(&b, "; %s: %s", o.Class, o.Error)
 	return b.String()
@@ -162,9 +168,9 @@ func outages(s *stats.Summary) (list []result.Outage) {
 			Confirmed: o.Confirmed.Microseconds(), Received: o.Received.Microseconds(),
 			Reconnected: o.Reconnected.Microseconds(),
 			Workers:     o.Workers, NotBack: o.NotBack, Attempts: o.Attempts, InDoubt: o.InDoubt, Class: o.Class.String(),
-			Resent: o.Resent,
-			Error:  safetext.Bounded(o.Error),
-			Worst:  result.Worst{Ack: o.Worst.Ack, Response: o.Worst.Response, Transfer: o.Worst.Transfer},
+			Resent: o.Resent, Lost: o.Lost, Doubled: o.Doubled,
+			Error: safetext.Bounded(o.Error),
+			Worst: result.Worst{Ack: o.Worst.Ack, Response: o.Worst.Response, Transfer: o.Worst.Transfer},
 		})
 	}
 	return list

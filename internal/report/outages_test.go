@@ -19,7 +19,7 @@ func TestOutageLines(t *testing.T) {
 	s := &stats.Summary{Success: true, Start: at.Add(-time.Second), Outages: []stats.Outage{
 		{
 			Start: at, Confirmed: 1500 * time.Millisecond, Received: 2 * time.Second, Reconnected: 3 * time.Second, Workers: []string{"a", "b"}, Attempts: 1,
-			InDoubt: 7, Resent: 8, Silent: 12 * time.Second, Recovered: 4 * time.Second, Watched: 6 * time.Second, Worst: stats.Worst{Ack: 1000, Response: 1_400_000, Transfer: 90_000},
+			InDoubt: 7, Resent: 8, Lost: 3, Doubled: 5, Silent: 12 * time.Second, Recovered: 4 * time.Second, Watched: 6 * time.Second, Worst: stats.Worst{Ack: 1000, Response: 1_400_000, Transfer: 90_000},
 			Class: driver.ClassConnectionLost, Error: "reset\x1b[2J",
 		},
 		{Start: at.Add(time.Minute), Workers: []string{"a"}, NotBack: []string{"a"}, Attempts: 12, Class: driver.ClassConnect, Error: "refused"},
@@ -27,7 +27,7 @@ func TestOutageLines(t *testing.T) {
 	require.Equal(t, "success, after 2 outages (1.5 s)", outcomeOf(s))
 	require.Equal(t, []string{
 		"at 03:04:05.006 for 1.5 s: first confirmation after 1.5 s, first receipt after 2 s; 2 workers connected again after 3 s, 1 attempt failed; rate recovered after 4 s; nothing had come for 12 s before it; " +
-			"7 in doubt, 8 resent; response up to 1.4 s, transfer up to 0.09 s; connection-lost: reset\x1b[2J", // writeList escapes it
+			"7 in doubt, 8 resent; 3 lost; 5 delivered again; response up to 1.4 s, transfer up to 0.09 s; connection-lost: reset\x1b[2J", // writeList escapes it
 		"at 03:05:05.006: no message came through after it; 1 of 1 worker not connected again, 12 attempts failed; connect: refused",
 	}, outageLines(s))
 	require.Equal(t, "; rate not recovered in the 6 s that were left", recovery(&stats.Outage{Watched: 6 * time.Second}))
@@ -45,6 +45,8 @@ func TestOutageLines(t *testing.T) {
 	require.EqualValues(t, 1_500_000, list[0].Length)
 	require.EqualValues(t, 1_000_000, list[0].Elapsed)
 	require.EqualValues(t, 8, list[0].Resent)
+	require.EqualValues(t, 3, list[0].Lost)
+	require.EqualValues(t, 5, list[0].Doubled)
 	require.Equal(t, result.Worst{Ack: 1000, Response: 1_400_000, Transfer: 90_000}, list[0].Worst)
 	require.Equal(t, "; ack up to 0.001 s", worst(&stats.Worst{Ack: 1000}), "there is no rate")
 	require.Equal(t, at.UnixMicro(), list[0].Time)

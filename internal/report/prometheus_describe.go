@@ -142,7 +142,7 @@ func (m *descriptions) messages(d *describer) {
 		"Born or stored to consumer times below zero, as clocks differ; counted as zero.")
 	m.outOfRange = d.load("latencies_out_of_range_total", "Latencies above "+stats.MaxLatency.String()+
 		", counted as that.")
-	m.paused = d.load("latencies_paused_total", "Latencies that include a pause of the tester itself.")
+	m.paused = d.load("latencies_paused_total", "Sends and receipts whose latencies include a pause of the tester itself.")
 	m.commits = d.load("commits_total", "Transactions that the broker confirmed.")
 	m.commitsFailed = d.load("commits_failed_total",
 		"Transactions that the broker was asked to commit and did not confirm.")

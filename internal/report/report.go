@@ -64,7 +64,11 @@ func NewFan(reporters ...Reporter) *Fan {
 	return f
 }
 
-// Start starts all reporters, even after an error, and returns their errors joined.
+// abandoner is a reporter whose Close removes its output after Abandon: the run will not begin.
+type abandoner interface{ Abandon() }
+
+// Start starts all reporters, even after an error, and returns their errors joined. After an error the run must not
+// begin: what would be in the way of another try is removed by Close.
 func (f *Fan) Start(run stats.Run) error {
 	var errs []error
 	run = cleanRun(f.Secrets, run)
@@ -73,6 +77,13 @@ func (f *Fan) Start(run stats.Run) error {
 		if err := o.Start(run); err != nil {
 			o.failed = true
 			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		for i := range f.outputs {
+			if a, ok := f.outputs[i].Reporter.(abandoner); ok {
+				a.Abandon()
+			}
 		}
 	}
 	return errors.Join(errs...)

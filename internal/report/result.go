@@ -94,6 +94,13 @@ func (r *Result) Start(run stats.Run) error {
 	return resultError("begin the result "+r.where, r.writer.Start(*head))
 }
 
+// Abandon lets Close remove the files: the run does not begin, and they would be in the way of another try.
+func (r *Result) Abandon() {
+	if a, ok := r.writer.(abandoner); ok {
+		a.Abandon()
+	}
+}
+
 // Interval writes a row.
 func (r *Result) Interval(s *stats.Snapshot) error {
 	if r.err != nil {

@@ -217,6 +217,33 @@ func TestResultOnFullDisk(t *testing.T) {
 	require.Contains(t, string(text), `"totalSent":50`)
 }
 
+// TestResultOfNoRun: if another output cannot begin, there is no load, and the folder is free for the next one.
+func TestResultOfNoRun(t *testing.T) {
+	t.Parallel()
+	for _, made := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "result")
+		if made {
+			require.NoError(t, os.Mkdir(dir, 0o700))
+		}
+		var calls []string
+		r, err := NewResult(dir, ResultOptions{})
+		require.NoError(t, err)
+		f := NewFan(r, &scripted{"console", []string{"start"}, &calls})
+		require.EqualError(t, f.Start(clientRun(false)), "console cannot start")
+		require.NoError(t, f.Close())
+		if made {
+			files, err := os.ReadDir(dir)
+			require.NoError(t, err)
+			require.Empty(t, files)
+		} else {
+			require.NoDirExists(t, dir)
+		}
+		r, err = NewResult(dir, ResultOptions{})
+		require.NoError(t, err)
+		require.NoError(t, r.Close())
+	}
+}
+
 // A run that did not begin leaves no files, and an existing result is not overwritten.
 func TestResultFolder(t *testing.T) {
 	t.Parallel()

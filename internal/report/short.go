@@ -269,7 +269,7 @@ func (s *Short) table(sum *stats.Summary, width int) (lines []string) {
 		row("sent", a.Sent, sum.Total.Sent, "", nil, nil)
 		if o := &sum.Offered; o.Known() && o.Span > 0 {
 			lines[len(lines)-1] = strings.TrimRight(lines[len(lines)-1], " ") +
-				fmt.Sprintf("  of %s/s offered, %s missed", count3(o.PerSecond()), percent(o.Missed()))
+				fmt.Sprintf("  of %s/s offered, %s missed", count3(o.Rate), percent(o.Missed()))
 		}
 		row("completed", a.Completed, sum.Total.Completed, payload(a.CompletedBytes), &sum.Minimum.Completed,
 			&sum.Maximum.Completed)

@@ -30,7 +30,7 @@ func shortRuns() map[string]*stats.Summary {
 		})
 		s.ExpectedKnown, s.Expected = true, 600_000
 		s.Average = stats.Average{Span: 50 * time.Second, Sent: 500_000, Completed: 500_000, Received: 500_000, CompletedBytes: 512_000_000, ReceivedBytes: 512_000_000}
-		s.Offered = stats.Offered{Due: 500_000, Sent: 500_000, Span: 50 * time.Second}
+		s.Offered = stats.Offered{Due: 500_000, Sent: 500_000, Span: 50 * time.Second, Rate: 10_000}
 		s.End = s.Start.Add(60 * time.Second)
 		low := stats.Lowest{Seconds: 50, PerSecond: 9876, To: s.Start.Add(20 * time.Second), Elapsed: 20 * time.Second}
 		high := stats.Lowest{Seconds: 50, PerSecond: 10_123, To: s.Start.Add(30 * time.Second), Elapsed: 30 * time.Second}

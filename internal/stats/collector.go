@@ -47,7 +47,7 @@ type Collector struct {
 	marker    marker
 	maximum   Maximum
 	average   Average
-	ended     []uint64 // by producer: messages that have ended, as of this Collect
+	sends     []sends // by producer, as of this Collect
 	meter     *healthMeter
 	work      workMeter
 	limits    limitMeter
@@ -62,7 +62,7 @@ type Collector struct {
 func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, now time.Time) *Collector {
 	c := &Collector{
 		producers: producers, consumers: consumers,
-		start: now, last: now, meter: newHealthMeter(now), ended: make([]uint64, len(producers)),
+		start: now, last: now, meter: newHealthMeter(now), sends: make([]sends, len(producers)),
 	}
 	c.work.workers = make([]workerMeter, len(producers)+len(consumers))
 	c.limits = newLimitMeter(len(producers), len(consumers))
@@ -160,7 +160,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		r.collect(c.into(len(c.producers)+i, &counts, latencies))
 	}
 	for i, r := range c.producers {
-		c.ended[i] = r.collect(c.into(i, &counts, latencies))
+		c.sends[i] = r.collect(c.into(i, &counts, latencies))
 	}
 	s.Arrivals = c.arrivals()
 	c.gather(&counts, latencies)
@@ -171,6 +171,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		s.Total.Strays += r.stray.Load()
 	}
 	slots := s.Total.Blocked
+	c.limits.learn(s)
 	worked := c.work.interval(c, now, phase)
 	s.Total.NoLeave = c.work.noLeave()
 	s.Total.Blocked += s.Total.NoLeave
@@ -229,9 +230,9 @@ func (c *Collector) open() int {
 // it is still taking if that has ended or been received already; delivered is the number of messages received.
 func (c *Collector) sent(delivered uint64, last bool) uint64 {
 	var known, begun uint64
-	for i, r := range c.producers {
-		known += r.known(c.ended[i], last)
-		begun += r.known(0, true)
+	for i := range c.sends {
+		known += c.sends[i].known(last)
+		begun += c.sends[i].begun
 	}
 	if known < delivered && delivered <= begun { // more than begun: each goes to several consumers
 		known = delivered
@@ -312,7 +313,7 @@ func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*La
 
 // collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a place
 // stay.
-func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*Latencies) (ended uint64) {
+func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*Latencies) (of sends) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.part {
@@ -336,7 +337,7 @@ func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*La
 				n.FailuresOf[state][class] += f
 			}
 		}
-		ended += p.total()
+		of.add(p.total(), r.handed[i].Load(), r.sent[i].Load())
 		if l == nil {
 			continue
 		}
@@ -345,7 +346,7 @@ func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*La
 		move(&l.Delay, &p.delay)
 		move(&l.Response, &p.resp)
 	}
-	return ended
+	return of
 }
 
 // move adds all values of from to *to, which is made if there are any, and removes them from from.

@@ -130,7 +130,7 @@ func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) (list 
 			total.LateSends += r.late.Load()
 			total.Strays += r.stray.Load()
 			g.now[Measure].Sent += r.sent[Measure].Load()
-			known += r.known(c.ended[i], last)
+			known += c.sends[i].known(last)
 		}
 		total.Sent = max(known, g.total.Sent)
 		s := &Snapshot{From: c.last, To: now, Elapsed: now.Sub(c.start), Delta: total.Sub(g.total)}

@@ -234,13 +234,19 @@ func (t *LoadTally) forAnswers() string {
 	return fmt.Sprintf("producers waited for answers %s of the time", percent(span))
 }
 
-// late says how much later answers came than the first ones.
+// late says for how much of the time no answer came, if producers waited mostly in that, or how much later answers
+// came than the first ones.
 func (t *LoadTally) late() string {
 	if t.acks == 0 {
 		return "it answered nothing"
 	}
 	mean := time.Duration(float64(t.ackSum) / float64(t.acks) * float64(time.Microsecond))
 	least := time.Duration(t.least) * time.Microsecond
+	waited := t.waited[boundSlot] + t.waited[boundAnswer]
+	if float64(t.hush) > mostly*float64(waited) || t.hush > 0 && mean < stretched*least {
+		return fmt.Sprintf("it answered nothing for %s of the time, with messages in flight and producers that waited",
+			percent(ratio(t.hush, t.producing)))
+	}
 	return fmt.Sprintf("with as many messages in flight as allowed, its answers took %s on average, %.0f times the "+
 		"shortest (%s)",
 		rounded(mean), float64(mean)/float64(max(least, time.Microsecond)), rounded(least))

@@ -46,6 +46,14 @@ func (l *told) sent(n, received int, ack time.Duration) {
 	}
 }
 
+// stand sends a message that is not answered, that long after the second's begin, and waits for its slot from then on.
+func (l *told) stand(after time.Duration) {
+	p := l.producers[0]
+	p.Sent(Measure)
+	p.Handed(Measure, 0)
+	p.Wait(WaitSlot, l.now+after)
+}
+
 // wait lets the producer wait in this second.
 func (l *told) wait(kind WaitKind, d time.Duration) {
 	l.producers[0].Wait(kind, l.now)
@@ -147,6 +155,35 @@ func TestLimit(t *testing.T) {
 			l.producers[0].Done(End{Due: Measure, Intended: l.now, Actual: l.now}, driver.Outcome{State: driver.Rejected}, l.now+ms)
 			l.wait(WaitSlot, 1000*ms)
 		}, LimitMaxPending, "max-pending (producers waited for answers 100% of the time; try --max-pending 1000)"},
+		{"the broker stands still in the end of the last second", 20, rated(false), Health{}, func(l *told) {
+			idle(l)
+			l.sent(200, 200, ms)
+			l.wait(WaitDue, 300*ms)
+			if l.now == 4*time.Second {
+				l.stand(310 * ms)
+			}
+		}, LimitBroker, "the broker (it answered nothing for 17% of the time, with messages in flight and producers that waited)"},
+		{"the broker stands still from the first second on", 20, rated(false), Health{}, func(l *told) {
+			idle(l)
+			if l.now == time.Second {
+				l.sent(200, 200, ms)
+				l.wait(WaitDue, 300*ms)
+				l.stand(310 * ms)
+			}
+		}, LimitBroker, "the broker (it answered nothing for 92% of the time, with messages in flight and producers that waited)"},
+		{"the broker stands still again and again, with one message in flight", 1, closed, Health{}, func(l *told) {
+			idle(l)
+			if l.now == time.Second {
+				l.sent(100, 100, ms)
+			}
+			l.sent(1, 1, 700*ms)
+			l.send.Answer.Time += 750 * ms
+		}, LimitBroker, "the broker (it answered nothing for 52% of the time, with messages in flight and producers that waited)"},
+		{"answers that always take long", 1, closed, Health{}, func(l *told) {
+			idle(l)
+			l.sent(1, 1, 700*ms)
+			l.send.Answer.Time += 750 * ms
+		}, LimitMaxPending, "max-pending (each send waited for its answer, 75% of the time; try to send asynchronously, or more --producers)"},
 		{"answers get late", 100, closed, Health{}, func(l *told) {
 			idle(l)
 			l.sent(1, 1, ms)
@@ -256,6 +293,42 @@ func TestLimit(t *testing.T) {
 			require.LessOrEqual(t, limit.Share, 1.0)
 		})
 	}
+}
+
+// TestHush: long times without an answer are summed up while messages are in flight, those of a pause of the tester left
+// out.
+func TestHush(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	clock := &fakeClock{start: time.Now()}
+	pulse := NewPulse(clock)
+	r := NewProducerRecorder(false, pulse)
+	send := func(at time.Duration) End {
+		r.Sent(Measure)
+		r.Handed(Measure, 0)
+		return End{Due: Measure, Intended: at, Actual: at}
+	}
+	until := func(now time.Duration) time.Duration {
+		for ; clock.now <= now; clock.now += beatInterval {
+			pulse.tick(clock.now)
+		}
+		clock.now = now
+		return r.hushUntil(now, leastHush)
+	}
+	require.Zero(t, until(1000*ms), "nothing was in flight")
+	e := send(1000 * ms)
+	r.Done(e, driver.Outcome{}, 1100*ms)
+	e = send(1500 * ms)
+	require.Equal(t, 700*ms, until(1800*ms), "since the last answer: the producer's own waits tell since when it waited")
+	r.Done(e, driver.Outcome{}, 1900*ms)
+	require.Equal(t, 400*ms, until(2000*ms), "since the message was sent")
+	e = send(2000 * ms)
+	r.Done(e, driver.Outcome{State: driver.Rejected}, 2300*ms)
+	require.Equal(t, 700*ms, until(2400*ms), "a refusal is an answer")
+	e = send(2400 * ms)
+	clock.now = 3400 * ms
+	r.Done(e, driver.Outcome{}, 3410*ms)
+	require.Equal(t, 700*ms, until(3420*ms), "the tester stood still")
 }
 
 // TestLimitOfConsumers: the same of consumers alone.

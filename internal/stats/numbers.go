@@ -12,17 +12,20 @@ type Offered struct {
 	// messages that were sent; if its count ended a load late, Due also has the messages due until the last one left
 	Sent uint64
 	Span time.Duration // in which they were due; of several steps, the sum
+	// Rate is the average of the rates in Span, in messages per second. Due is a whole number of messages, the first of
+	// them at once: at a low rate, it tells little about the rate.
+	Rate float64
 }
 
 // Known tells whether there was a rate.
-func (o *Offered) Known() bool { return o.Due > 0 }
+func (o *Offered) Known() bool { return o.Due > 0 || o.Rate > 0 }
 
-// PerSecond returns the rate that was wanted, in messages per second.
-func (o *Offered) PerSecond() float64 {
-	if o.Span <= 0 {
-		return 0
+// over returns the average of the rates in a longer span.
+func (o *Offered) over(span time.Duration) float64 {
+	if o.Span == span { // exactly
+		return o.Rate
 	}
-	return float64(o.Due) / o.Span.Seconds()
+	return o.Rate * float64(o.Span) / float64(span)
 }
 
 // Missed returns the share of the rate that was not reached, from 0 to 1.
@@ -38,9 +41,11 @@ func (o *Offered) Unsent() uint64 { return max(o.Due, o.Sent) - o.Sent }
 
 // Add adds the messages of another group at the same time.
 func (o *Offered) Add(other Offered) {
+	span := max(o.Span, other.Span)
 	o.Due += other.Due
 	o.Sent += other.Sent
-	o.Span = max(o.Span, other.Span)
+	o.Rate = o.over(span) + other.over(span)
+	o.Span = span
 }
 
 // Spread is how many messages the workers of a group have sent, or received: completed ones of producers.

@@ -40,6 +40,10 @@ type Outage struct {
 	Attempts uint64   // to connect again, that failed
 	InDoubt  uint64   // messages that ended without an answer
 	Resent   uint64   // times that one of these was sent again
+	// Lost are confirmed messages that never came: those for which it is the first outage that began after they were sent.
+	// Doubled are the copies that outages explain and that came from its start to that of the next one; the first outage
+	// has those before it, too. Both are 0 without verification.
+	Lost, Doubled uint64
 	// Worst are the highest latencies of the seconds from that of Start until the load has recovered; if it does not,
 	// until the load of the step is over, its drain included. Without rates Before, they end when the first message comes
 	// through.
@@ -71,6 +75,7 @@ type Outages struct {
 
 	mu         sync.Mutex
 	lastSign   func() (time.Time, bool) // nil without a watcher
+	begun      func(number int)         // likewise
 	list       []*outage
 	reconnects uint64
 	attempts   [driver.NumClasses]uint64
@@ -93,7 +98,7 @@ type OutageProgress struct {
 
 type outage struct {
 	Outage
-	lost map[string]bool // workers that are not connected; whether they produce
+	lost map[string]bool // workers that are not connected; whether they produce; nil for none
 	back time.Duration   // how long after Start the last one so far was connected again; 0 for none
 	past bool            // Worst is complete
 
@@ -112,12 +117,12 @@ const passed = 1
 // NewOutages returns the outages of a run that has had none.
 func NewOutages() *Outages { return &Outages{start: time.Now()} }
 
-// Watch sets the function that returns when an answer or a message came last to any worker; false if none has come. The
-// function may be called without any lock.
-func (s *Outages) Watch(lastSign func() (time.Time, bool)) {
+// Watch sets the function that returns when an answer or a message came last to any worker, false if none has come; and
+// one that is called once for each outage, with its number, when it has begun. They are called without a lock.
+func (s *Outages) Watch(lastSign func() (time.Time, bool), begun func(number int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lastSign = lastSign
+	s.lastSign, s.begun = lastSign, begun
 }
 
 // Plan says how many messages a second are to be sent, if that is constant.
@@ -131,6 +136,17 @@ func (s *Outages) Plan(rate float64) {
 // calls for the same worker do nothing until it is connected again. A worker whose task is done does not need to be. It
 // returns the number of the outage, from 1 on.
 func (s *Outages) Lost(worker string, produces, done bool, err error, now time.Time) int {
+	number, begun := s.lost(worker, produces, done, err, now)
+	if begun != nil {
+		begun(number)
+	}
+	return number
+}
+
+// lost returns the number of the outage, and what to call if it has begun.
+func (s *Outages) lost(worker string, produces, done bool, err error, now time.Time) (
+	number int, begun func(number int),
+) {
 	silent := s.silent(now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,12 +154,12 @@ func (s *Outages) Lost(worker string, produces, done bool, err error, now time.T
 	if o == nil || !done && o.idle() && now.Sub(o.Start) > idleOutage {
 		o = &outage{
 			Outage: Outage{Start: now, Silent: silent, Class: driver.ClassOf(err), Error: err.Error()},
-			lost:   map[string]bool{},
 		}
 		s.list = append(s.list, o)
+		begun = s.begun
 	}
 	if _, ok := o.lost[worker]; ok {
-		return len(s.list)
+		return len(s.list), begun
 	}
 	if !slices.Contains(o.Workers, worker) {
 		o.Workers = append(o.Workers, worker)
@@ -154,7 +170,10 @@ func (s *Outages) Lost(worker string, produces, done bool, err error, now time.T
 		o.receives = true
 	}
 	if done {
-		return len(s.list)
+		return len(s.list), begun
+	}
+	if o.lost == nil {
+		o.lost = map[string]bool{}
 	}
 	o.lost[worker] = produces
 	o.Reconnected = 0
@@ -167,7 +186,7 @@ func (s *Outages) Lost(worker string, produces, done bool, err error, now time.T
 		}
 		s.redelivering.Store(math.MaxInt64)
 	}
-	return len(s.list)
+	return len(s.list), begun
 }
 
 // silent returns for how long nothing has come to any worker, if an outage would begin now. It must be called without
@@ -255,7 +274,8 @@ func (s *Outages) Released(worker string, now time.Time) {
 // settle notes when no worker is without a connection that needs one, and from when on no consumer is.
 func (s *Outages) settle(o *outage, now time.Time) {
 	if len(o.lost) == 0 {
-		o.Reconnected = o.back
+		o.Reconnected, o.lost = o.back, nil // a run of days has many outages: an empty map keeps its memory
+		o.Workers = slices.Clip(o.Workers)
 	}
 	for _, produces := range o.lost {
 		if !produces {

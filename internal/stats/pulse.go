@@ -24,9 +24,10 @@ const (
 // much of the time the machine was crowded, more finely than once a second. It is safe for concurrent use; nil never
 // pauses.
 type Pulse struct {
-	clock  Clock
-	beat   atomic.Int64 // the last one, since the start of the run
-	paused atomic.Int64 // operations begun before were in flight in the last pause; math.MinInt64 before the first
+	clock   Clock
+	beat    atomic.Int64 // the last one, since the start of the run
+	paused  atomic.Int64 // operations begun before were in flight in the last pause; math.MinInt64 before the first
+	resumed atomic.Int64 // when that pause ended; math.MinInt64 before the first
 
 	mu      sync.Mutex
 	crowd   crowd
@@ -57,6 +58,7 @@ type Clock interface {
 func NewPulse(clock Clock) *Pulse {
 	p := &Pulse{clock: clock, quit: make(chan struct{}), done: make(chan struct{})}
 	p.paused.Store(math.MinInt64)
+	p.resumed.Store(math.MinInt64)
 	return p
 }
 
@@ -109,6 +111,7 @@ func (p *Pulse) beats(now time.Duration) {
 		if length > p.pauses.longest {
 			p.pauses.longest, p.pauses.at = length, p.clock.Start().Add(now)
 		}
+		p.resumed.Store(int64(now))
 		p.paused.Store(int64(begun(last, now))) // before the beat: see Spans
 	}
 	p.beat.Store(int64(now))
@@ -138,6 +141,16 @@ func (p *Pulse) Spans(from, to time.Duration) bool {
 	return int64(from) < p.paused.Load()
 }
 
+// Delayed reports whether something began later than it was due because the tester stood still in between, also for the
+// end of the pause alone. Unlike for Spans, the time at which it was due is none at which the tester must have run.
+func (p *Pulse) Delayed(due, began time.Duration) bool {
+	if p == nil {
+		return false
+	}
+	before, resumed := time.Duration(p.paused.Load()), time.Duration(p.resumed.Load())
+	return due < resumed && began >= resumed || due < before && began >= before
+}
+
 // begun returns before when something must have begun to have been in flight in a pause between two beats: just after
 // the first, or, as that may have been late, so long before the second as makes a pause.
 func begun(last, next time.Duration) time.Duration { return max(last+beatInterval, next-PauseLimit) }
@@ -154,6 +167,20 @@ func (p *Pulse) stopped() []gap {
 	defer p.mu.Unlock()
 	p.beats(p.clock.Now())
 	return slices.Clone(p.stops)
+}
+
+// stoodStill returns for how much of a time, which ends about now, the tester stood still.
+func (p *Pulse) stoodStill(from, to time.Duration) (sum time.Duration) {
+	if p == nil {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.beats(p.clock.Now())
+	for _, stop := range p.stops {
+		sum += max(0, min(to, stop.to)-max(from, stop.from))
+	}
+	return sum
 }
 
 // take returns the pauses and the crowding since the last take. It is a beat itself, as it may run before the first one

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // fakeClock is a run's clock that a test sets.
@@ -49,6 +51,71 @@ func TestPulseSpans(t *testing.T) {
 	n, _ = p.take()
 	require.Zero(t, n)
 	require.False(t, (*Pulse)(nil).Spans(0, time.Hour))
+}
+
+// A message that was due while the tester stood still was sent late, however short the rest of the pause was.
+func TestPulseDelayed(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	clock := &fakeClock{start: time.Now()}
+	p := NewPulse(clock)
+	require.False(t, p.Delayed(0, time.Hour), "no pause")
+	for _, at := range []time.Duration{0, 20 * ms, 1000 * ms, 1020 * ms} {
+		clock.now = at
+		p.tick(at)
+	}
+	for _, tt := range []struct {
+		due, began time.Duration
+		want       bool
+	}{
+		{5 * ms, 6 * ms, false},
+		{10 * ms, 999 * ms, true}, // sent before the beat that noticed the pause
+		{10 * ms, 1001 * ms, true},
+		{500 * ms, 1001 * ms, true},
+		{999 * ms, 1001 * ms, true},
+		{999 * ms, 999 * ms, false},
+		{1000 * ms, 1300 * ms, false}, // late, but due afterwards
+	} {
+		require.Equal(t, tt.want, p.Delayed(tt.due, tt.began), "%s %s", tt.due, tt.began)
+	}
+	require.False(t, (*Pulse)(nil).Delayed(0, time.Hour))
+}
+
+// TestPausedMessages: each message counts once if one of its latencies, from when it was due, includes a pause.
+func TestPausedMessages(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	for _, tt := range []struct {
+		name                  string
+		rated                 bool
+		state                 driver.State
+		intended, actual, end time.Duration
+		want                  uint64
+	}{
+		{"in flight", true, driver.Accepted, 5 * ms, 5 * ms, 1001 * ms, 1},
+		{"due, and sent after it", true, driver.Accepted, 300 * ms, 1001 * ms, 1002 * ms, 1},
+		{"due at its end", true, driver.Accepted, 990 * ms, 1001 * ms, 1002 * ms, 1},
+		{"held up by max-pending since before it", true, driver.Accepted, 5 * ms, 1100 * ms, 1101 * ms, 1},
+		{"refused, sent after it", true, driver.Rejected, 300 * ms, 1001 * ms, 1002 * ms, 1},
+		{"refused, in flight: it has no latency of that time", true, driver.Rejected, 5 * ms, 5 * ms, 1001 * ms, 0},
+		{"sent again, without a rate", false, driver.Accepted, 300 * ms, 1001 * ms, 1002 * ms, 0},
+		{"due afterwards", true, driver.Accepted, 1001 * ms, 1050 * ms, 1051 * ms, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			clock := &fakeClock{start: time.Now()}
+			p := NewPulse(clock)
+			for _, at := range []time.Duration{0, 20 * ms, 1000 * ms} {
+				clock.now = at
+				p.tick(at)
+			}
+			r := NewProducerRecorder(tt.rated, p)
+			r.Sent(Measure)
+			r.Handed(Measure, tt.actual-tt.intended)
+			r.Done(End{Due: Measure, Intended: tt.intended, Actual: tt.actual}, driver.Outcome{State: tt.state}, tt.end)
+			s := NewCollector([]*ProducerRecorder{r}, nil, clock.start).Collect(Measure, clock.start.Add(2*time.Second), true)
+			require.Equal(t, tt.want, s.Total.Paused)
+		})
+	}
 }
 
 func TestPulseBeats(t *testing.T) {

@@ -69,3 +69,28 @@ func (q *quiet) take(last bool) (closed []gap, open gap) {
 	q.gaps = nil
 	return closed, gap{q.last, never, never}
 }
+
+// hush sums up the long times in which the broker answered nothing to one producer, whatever the limit of stalls. Its
+// user holds the lock of the recorder.
+type hush struct {
+	least time.Duration // shortest that counts
+	sum   time.Duration
+}
+
+const (
+	// leastHush is the shortest time without an answer that counts. Before the first answers, when it is not known how
+	// long they take, it is firstHush.
+	leastHush = 200 * time.Millisecond
+	firstHush = time.Second
+)
+
+// came notes an answer after a time without one, for all of which something was in flight. Time in which the tester
+// stood still does not count.
+func (h *hush) came(since, now time.Duration, pulse *Pulse) {
+	if now-since < h.least {
+		return
+	}
+	if d := now - since - pulse.stoodStill(since, now); d >= h.least {
+		h.sum += d
+	}
+}

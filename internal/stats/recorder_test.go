@@ -123,6 +123,37 @@ func TestSentNeverShrinks(t *testing.T) {
 	require.EqualValues(t, 0, s.Delta.Sent)
 }
 
+// TestInFlight: of a producer with one message in flight at a time, no snapshot shows more, however long the snapshot
+// takes.
+func TestInFlight(t *testing.T) {
+	now := time.Now()
+	r := stats.NewProducerRecorder(false, nil)
+	c := collectorOf(now, r, nil)
+	c.Groups([]stats.Members{{Name: "senders", Producers: []int{0}}})
+	stop := make(chan struct{})
+	var sender sync.WaitGroup
+	sender.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			r.Sent(stats.Measure)
+			r.Handed(stats.Measure, 0)
+			done(r, driver.Outcome{}, 0, 0)
+		}
+	})
+	most := uint64(0)
+	for i := range 2000 {
+		s := c.Collect(stats.Measure, now.Add(time.Duration(i+1)*time.Millisecond), false)
+		most = max(most, s.InFlight, s.Groups[0].Total.InFlight())
+	}
+	close(stop)
+	sender.Wait()
+	require.LessOrEqual(t, most, uint64(1))
+}
+
 func TestSentWhileHandingOver(t *testing.T) {
 	now := time.Now()
 	tests := []struct {

@@ -47,7 +47,7 @@ type Counters struct {
 	OutOfRange        uint64 // latencies above MaxLatency, recorded as MaxLatency
 	LateSends         uint64 // sends that left late although neither broker nor max-pending held them up
 	Strays            uint64 // answers to no message in flight: they came too late, or twice
-	Paused            uint64 // latencies that include a pause of the tester itself: completions and receipts
+	Paused            uint64 // ends of messages, and receipts, with a latency that includes a pause of the tester itself
 
 	CompletedBytes uint64 // payload of Completed: bytes of the bodies
 	ReceivedBytes  uint64 // payload of Received

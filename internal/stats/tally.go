@@ -67,6 +67,7 @@ type LoadTally struct {
 
 	producing time.Duration            // of all producers together
 	waited    [numBounds]time.Duration // of it, by the reason of the wait
+	hush      time.Duration            // of it, for answers while none came for long
 	consuming time.Duration
 	worked    time.Duration
 	input     time.Duration
@@ -167,6 +168,7 @@ type laps struct {
 	credit     time.Duration
 	socket     time.Duration
 	answer     time.Duration
+	hush       time.Duration // for which no answer came
 	input      time.Duration // of a consumer whose own goroutine waits
 	reader     time.Duration
 	worked     time.Duration
@@ -192,11 +194,15 @@ func newTally(producers, workers int) *LoadTally {
 	return &LoadTally{workers: make([]workerTally, workers), producers: producers}
 }
 
-// interval adds an interval; slots is how often producers have waited for a slot so far.
-func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
+// learn notes the shortest answer of an interval, before its waits are looked at.
+func (m *limitMeter) learn(s *Snapshot) {
 	for _, l := range s.acks() {
 		m.least = min(m.least, l.Percentile(0))
 	}
+}
+
+// interval adds an interval; slots is how often producers have waited for a slot so far.
+func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 	before := m.blocked
 	m.blocked = slots
 	m.tally.delayed = m.tally.delayed || s.Delta.Delayed > 0
@@ -230,10 +236,20 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 			b = at.lap.producer(active)
 			t.producing += active
 			at.lap.addTo(&t.waited)
+			t.hush += at.lap.hushed()
+			stood := at.lap.stood() && s.Health.CPUShare() <= MaxCPUShare && !s.Health.starved()
 			if b == boundNone {
 				at.lap.addTo(&w.waits)
+				if stood {
+					w.waits[boundBroker] += at.lap.forAnswers()
+					w.waits[boundSlot] -= at.lap.wait[WaitSlot]
+					w.waits[boundAnswer] -= at.lap.answer
+				}
 			}
 			w.never(b, active)
+			if stood && (b == boundSlot || b == boundAnswer) {
+				b = boundBroker
+			}
 			b = m.blame(b, stretch, s.Delta.ended() == 0, &s.Health)
 		} else {
 			var known bool
@@ -258,6 +274,14 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 		default:
 		}
 	}
+}
+
+// hush returns how long nothing must have been answered for the broker to have stood still.
+func (m *limitMeter) hush() time.Duration {
+	if m.least == math.MaxInt64 {
+		return firstHush
+	}
+	return max(leastHush, stretched*time.Duration(m.least)*time.Microsecond)
 }
 
 // old tells whether the messages of an interval had waited in the broker: of delayed ones, beyond their delay.
@@ -311,6 +335,15 @@ func (l *laps) addTo(sums *[numBounds]time.Duration) {
 	sums[boundSocket] += l.socket
 	sums[boundAnswer] += l.answer
 }
+
+// forAnswers returns for how long a producer has waited for answers.
+func (l *laps) forAnswers() time.Duration { return l.wait[WaitSlot] + l.answer }
+
+// hushed returns the part of it in which the broker answered nothing for long.
+func (l *laps) hushed() time.Duration { return min(l.hush, l.forAnswers()) }
+
+// stood tells whether that was most of it: the broker stood still, and more messages in flight would have waited, too.
+func (l *laps) stood() bool { return float64(l.hushed()) > mostly*float64(l.forAnswers()) }
 
 // producer returns the bound of a producer that was active for that long, as far as its own waits show.
 func (l *laps) producer(active time.Duration) bound {
@@ -411,6 +444,7 @@ func (at *workerMeter) lapsOf(waits *driver.Waits, c *Collector, i int, now time
 	}
 	if elapsed := now.Sub(c.start); i < len(c.producers) {
 		so.wait, so.ownKnown = c.producers[i].waitedUntil(elapsed), true
+		so.hush = c.producers[i].hushUntil(elapsed, c.limits.hush())
 	} else {
 		so.worked, so.paced = c.consumers[i-len(c.producers)].workedUntil(elapsed)
 		so.ownKnown = waits.Input.Known
@@ -422,6 +456,7 @@ func (at *workerMeter) lapsOf(waits *driver.Waits, c *Collector, i int, now time
 	l.credit -= last.credit
 	l.socket -= last.socket
 	l.answer -= last.answer
+	l.hush = max(0, l.hush-last.hush) // one that went on may end without an answer
 	l.input -= last.input
 	l.reader -= last.reader
 	l.worked -= last.worked

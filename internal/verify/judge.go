@@ -31,6 +31,12 @@ func Judge(sides ...*Side) *Result {
 		scope := j.scope(group)
 		r.Scopes = append(r.Scopes, *scope)
 		r.Total.add(&scope.Counts)
+		for i, n := range scope.lostBefore {
+			if i == len(r.LostBefore) {
+				r.LostBefore = append(r.LostBefore, 0)
+			}
+			r.LostBefore[i] += n
+		}
 		r.Known = r.Known && scope.Known
 	}
 	r.Known = r.Known && len(r.Scopes) > 0
@@ -287,9 +293,24 @@ func (s *Scope) compare(key streamKey, sent *Sent, st *stream, t timing, bounds 
 			if n < first || sent.unconfirmed.Contains(n) || sent.refused.Contains(n) || sent.withheld.Contains(n) {
 				return true
 			}
-			return s.example(Lost, key, n)
+			marked := s.lostMark(sent.Marks, n)
+			return s.example(Lost, key, n) || marked
 		})
 	}
+}
+
+// lostMark counts a lost message for the first mark after it. It is false if there is none.
+func (s *Scope) lostMark(marks []uint64, n uint64) bool {
+	for i, mark := range marks {
+		if i == len(s.lostBefore) {
+			s.lostBefore = append(s.lostBefore, 0)
+		}
+		if n < mark {
+			s.lostBefore[i]++
+			return true
+		}
+	}
+	return false
 }
 
 func firstOf(s *Set) uint64 {

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -138,4 +139,36 @@ func TestForeshadowed(t *testing.T) {
 			require.Equal(t, want, s.outaged.len())
 		}
 	}
+}
+
+// TestLostBefore: each lost message counts for the first mark after it, over all subscriptions of a topic.
+func TestLostBefore(t *testing.T) {
+	t.Parallel()
+	dest := driver.Destination{Kind: driver.Topic, Name: "t"}
+	ledger := NewLedger(1, 0, dest, BodySum(nil))
+	for range 50 {
+		ledger.Next(0)
+	}
+	sent := ledger.Seal(nil)
+	sent.Marks = []uint64{10, 10, 30}
+	side := &Side{ID: 1, Sent: []*Sent{sent}}
+	lost := map[string][]int64{"a": {3, 9, 12, 29, 30, 44}, "b": {9, 10, 49}}
+	for _, name := range []string{"a", "b"} {
+		tracker := NewTracker()
+		c := NewChecker(tracker, 1)
+		for n := range int64(50) {
+			if slices.Contains(lost[name], n) {
+				continue
+			}
+			id := driver.ID{Run: 1, Number: n}
+			id.Sum = Sum(id, BodySum(nil))
+			require.Equal(t, Own, c.Check(&driver.Delivery{ID: id}, 1))
+		}
+		r := tracker.Seal()
+		r.Destination, r.Subscription, r.Drained, r.Ended = dest, name, true, 1
+		side.Received = append(side.Received, r)
+	}
+	result := Judge(side)
+	require.EqualValues(t, 9, result.Total.Lost)
+	require.Equal(t, []uint64{3, 0, 3}, result.LostBefore, "30, 44 and 49 were sent after the last mark")
 }

@@ -130,6 +130,8 @@ type Scope struct {
 	Known bool `json:"expectedKnown"`
 	// Examples names the first few messages of each kind, by producer and number.
 	Examples map[Kind][]Message `json:"examples,omitempty"`
+
+	lostBefore []uint64 // see Result.LostBefore
 }
 
 // Result is the verification of a run.
@@ -144,6 +146,9 @@ type Result struct {
 	Unwatched []string `json:"unwatched,omitempty"`
 	// Notes are remarks that help to understand the counts.
 	Notes []string `json:"notes,omitempty"`
+	// LostBefore are, for each of [Sent].Marks, the messages of Total.Lost that were numbered before it, and not before an
+	// earlier one.
+	LostBefore []uint64 `json:"-"`
 
 	runs int
 }

@@ -47,6 +47,10 @@ type Sent struct {
 	refused, unconfirmed, withheld *roaring64.Bitmap
 	// The numbers of messages that were sent again, as often as they were.
 	resent tally
+
+	// Marks are how many messages had been numbered at moments of the caller's choice, in their order; see
+	// [Result].LostBefore. They are not in files.
+	Marks []uint64
 }
 
 // Received are the messages that arrived at one subscription, or at the part of its consumers that the process had.

@@ -38,6 +38,12 @@ type Outage struct {
 	InDoubt uint64 `json:"inDoubt,omitempty"`
 	// Resent are the times that one of these was sent again.
 	Resent uint64 `json:"resent,omitempty"`
+	// Lost are messages that the broker had confirmed and that never came: those for which this is the first outage that
+	// began after they were sent. It is missing if there are none, or nothing was verified.
+	Lost uint64 `json:"lost,omitempty"`
+	// Doubled are the copies that came because an outage had cut off their settlement, from its start to that of the next
+	// outage; missing if there are none, or nothing was verified.
+	Doubled uint64 `json:"doubled,omitempty"`
 	// Worst are the highest latencies of the seconds from that of Time until the load has recovered; if it does not, until
 	// the load of the step is over, its drain included. Without rates Before, they end when the first message comes
 	// through.

@@ -345,7 +345,7 @@ type Finding struct {
 	Kind string `json:"kind"`
 	// Count is how often it was found, or how many messages it concerns.
 	Count uint64 `json:"count"`
-	// Subject is what it was found at: a destination, a subscription, a worker, the tester; empty for the whole run.
+	// Subject is what it was found at: a destination, a subscription, a worker, a step, the tester; empty for the run.
 	Subject string `json:"subject,omitempty"`
 	// Failure: the finding makes the run a failure.
 	Failure bool `json:"failure,omitempty"`

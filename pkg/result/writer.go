@@ -320,6 +320,9 @@ func (w *Writer) finish(text []byte) (err error) {
 	return os.Rename(part, filepath.Join(w.dir, ResultFile))
 }
 
+// Abandon takes back Start: the run does not begin after all. Call it before the first row.
+func (w *Writer) Abandon() { w.started = false }
+
 // Close closes the files. It removes them, and the folder if NewWriter has made it, if Start was not called.
 func (w *Writer) Close() error {
 	var errs []error

@@ -1,0 +1,251 @@
+package stats
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// ConsumerRecorder counts and times the messages of one consumer. The phase that its methods ask for is that to which
+// the message belongs: Warmup or Measure.
+type ConsumerRecorder struct {
+	// Written by the receiving goroutine alone; atomic because the collector reads them.
+	// nanoseconds spent on simulated work, and held back by a rate; a span in progress not included
+	worked, paced atomic.Int64
+	working       atomic.Int64 // since when it does so, nanoseconds from the start of the run plus 1; 0 if it does not
+
+	mu    sync.Mutex
+	quiet quiet
+	part  [parts]receivings
+	from  []Arrival     // by shard, since the last collection; nil without shards
+	came  bool          // a message, since Begin
+	first time.Duration // the time of the first message since Begin, from the start of the run
+	last  time.Duration
+}
+
+// Begin begins to look for the first and the last message anew: a step begins.
+func (r *ConsumerRecorder) Begin() {
+	r.mu.Lock()
+	r.came = false
+	r.mu.Unlock()
+}
+
+// Came returns when the first and the last message since Begin were delivered, from the start of the run; false if none
+// was.
+func (r *ConsumerRecorder) Came() (first, last time.Duration, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.first, r.last, r.came
+}
+
+// receivings are the messages of one phase.
+type receivings struct {
+	total, redelivered, unstamped, foreign, negative, negativeAges, outOfRange, paused, delayed, early uint64
+	released, rejected                                                                                 uint64
+
+	payload uint64 // bytes of the bodies
+
+	transfer Latency  // since the last collection
+	b2c, s2c *Latency // the same; nil until the protocol tells such a time
+	lateness *Latency // the same; nil until there is one
+	commits  commits
+}
+
+// NewConsumerRecorder returns an empty recorder.
+func NewConsumerRecorder() *ConsumerRecorder { return new(ConsumerRecorder) }
+
+// Work says that the consumer begins to work on a message; now is the time since the start of the run.
+func (r *ConsumerRecorder) Work(now time.Duration) { r.working.Store(int64(now) + 1) }
+
+// Worked says that work on a message is over, of which paced was only for a rate to be kept.
+func (r *ConsumerRecorder) Worked(now, paced time.Duration) {
+	took := max(0, int64(now)+1-r.working.Load())
+	held := min(max(0, int64(paced)), took)
+	r.paced.Add(held)
+	r.worked.Add(took - held)
+	r.working.Store(0)
+	r.Ready(now)
+}
+
+// Ready says that the consumer can receive from now on, after it was opened or has worked on a message; now is since
+// the start of the run.
+func (r *ConsumerRecorder) Ready(now time.Duration) {
+	r.mu.Lock()
+	r.quiet.ready(now)
+	r.mu.Unlock()
+}
+
+// workedUntil returns for how long the consumer has worked, and was held back by a rate. A span in progress counts as
+// work.
+func (r *ConsumerRecorder) workedUntil(now time.Duration) (worked, paced time.Duration) {
+	since := r.working.Load()
+	worked, paced = time.Duration(r.worked.Load()), time.Duration(r.paced.Load())
+	if since > 0 {
+		worked += max(0, now+1-time.Duration(since))
+	}
+	return worked, paced
+}
+
+// Receipt is a message as its consumer saw it.
+type Receipt struct {
+	Due         Phase // to which it belongs
+	Redelivered bool  // the broker says that it has delivered it before
+	Rejected    bool  // the consumer rejects it
+	Again       bool  // it may have come before, and been given back: for how long it has waited is not known
+	Stamped     bool  // it says when it was sent: Transfer is known
+	// from then to its delivery; below zero, which clocks of two machines can cause, is recorded as zero and counted
+	Transfer time.Duration
+	Paused   bool          // the tester was paused in between
+	Size     int           // bytes of its body
+	At       time.Duration // of its delivery, from the start of the run
+	Delay    time.Duration // for which the broker was to hold it back after it was sent; 0 for none
+	// of another process that has sent it, from 1; 0 if none has. Only with [ConsumerRecorder.Arrivals]
+	Shard int
+}
+
+// Received counts a message.
+func (r *ConsumerRecorder) Received(m Receipt) {
+	r.mu.Lock()
+	if !r.came {
+		r.came, r.first = true, m.At
+	}
+	r.last = m.At
+	p := &r.part[m.Due]
+	p.total++
+	p.payload += uint64(m.Size) //nolint:gosec // not negative
+	since := m.At               // it is not known that it waited
+	if m.Stamped && !m.Again {
+		since = min(m.At, since-m.Transfer+m.Delay) // while the broker holds it back there is nothing to wait for
+	}
+	r.quiet.came(since, m.At)
+	if m.Redelivered {
+		p.redelivered++
+	}
+	if m.Rejected {
+		p.rejected++
+	}
+	if m.Stamped {
+		if m.Shard > 0 {
+			r.cameFrom(&m)
+		}
+		if m.Delay > 0 {
+			p.late(m.Transfer - m.Delay)
+		}
+		if m.Transfer < 0 {
+			p.negative++
+			m.Transfer = 0
+		}
+		if m.Paused {
+			p.paused++
+		}
+		if !p.transfer.record(m.Transfer) {
+			p.outOfRange++
+		}
+	} else {
+		p.unstamped++
+	}
+	r.mu.Unlock()
+}
+
+// late notes how much after its delay a message came.
+func (p *receivings) late(by time.Duration) {
+	p.delayed++
+	if by < 0 {
+		p.early++
+		return
+	}
+	if p.lateness == nil {
+		p.lateness = NewLatency()
+	}
+	if !p.lateness.record(by) {
+		p.outOfRange++
+	}
+}
+
+// Ages records how old a message, counted by [ConsumerRecorder.Received], is at its delivery: since it was born and
+// since it was stored. All times are in microseconds since the Unix epoch; 0 means that the moment is not known.
+// Negative ages are recorded as zero and counted.
+func (r *ConsumerRecorder) Ages(due Phase, now, born, stored int64) {
+	r.mu.Lock()
+	p := &r.part[due]
+	p.age(&p.b2c, now, born)
+	p.age(&p.s2c, now, stored)
+	r.mu.Unlock()
+}
+
+func (p *receivings) age(l **Latency, now, since int64) {
+	if since == 0 {
+		return
+	}
+	if *l == nil {
+		*l = NewLatency()
+	}
+	age := min(now-since, 2*MaxLatency.Microseconds()) // more would not fit into a Duration
+	if age < 0 {
+		p.negativeAges++
+		age = 0
+	}
+	if !(*l).record(time.Duration(age) * time.Microsecond) {
+		p.outOfRange++
+	}
+}
+
+// Committed counts a transaction of the consumer's that has ended, as [ProducerRecorder.Committed] does.
+func (r *ConsumerRecorder) Committed(due Phase, took time.Duration, confirmed bool) {
+	r.mu.Lock()
+	if p := &r.part[due]; !p.commits.add(took, confirmed) {
+		p.outOfRange++
+	}
+	r.mu.Unlock()
+}
+
+// Foreign counts a message that another run or tool sent, delivered at that time since the start of the run.
+func (r *ConsumerRecorder) Foreign(at time.Duration) {
+	r.mu.Lock()
+	r.part[Measure].foreign++
+	r.quiet.came(at, at)
+	r.mu.Unlock()
+}
+
+// Released counts a message that the consumer gives back, so that it is to come again, delivered at that time since the
+// start of the run. It is not received.
+func (r *ConsumerRecorder) Released(due Phase, at time.Duration) {
+	r.mu.Lock()
+	r.part[due].released++
+	r.quiet.came(at, at)
+	r.mu.Unlock()
+}
+
+// GivenBack returns how many messages the consumer has given back.
+func (r *ConsumerRecorder) GivenBack() uint64 {
+	return r.count(func(p *receivings) uint64 { return p.released })
+}
+
+// Rejected returns how many of the messages received the consumer has rejected.
+func (r *ConsumerRecorder) Rejected() uint64 {
+	return r.count(func(p *receivings) uint64 { return p.rejected })
+}
+
+// Redelivered returns how many of the messages received the broker marked as delivered before.
+func (r *ConsumerRecorder) Redelivered() uint64 {
+	return r.count(func(p *receivings) uint64 { return p.redelivered })
+}
+
+// Total returns the number of messages received, foreign ones not counted.
+func (r *ConsumerRecorder) Total() uint64 {
+	return r.count(func(p *receivings) uint64 { return p.total })
+}
+
+// Arrived returns the number of deliveries, including foreign messages and messages given back.
+func (r *ConsumerRecorder) Arrived() uint64 {
+	return r.count(func(p *receivings) uint64 { return p.total + p.foreign + p.released })
+}
+
+func (r *ConsumerRecorder) count(of func(*receivings) uint64) (n uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.part {
+		n += of(&r.part[i])
+	}
+	return n
+}
