@@ -51,14 +51,15 @@ func TestPausedTester(t *testing.T) {
 		r := p.wait(limit)
 		require.Equal(t, statusOK, r.status, "the broker did not stall: %s", r.stdout)
 		require.NotContains(t, r.stdout, "--- finding: the broker")
-		require.Regexp(t, `\n--- tester paused: +[1-9]\d{6}\.\d\d us \(longest of \d+; \d+ latencies include that\)\n`, r.stdout)
+		require.Regexp(t, `\n--- tester paused: +[1-9]\d{6}\.\d\d us \(longest of \d+; latencies of \d+ sends and receipts include that\)\n`, r.stdout)
 		require.Contains(t, fmt.Sprint(r.summary.Warnings), "the tester itself stood still")
 		for _, w := range r.summary.Warnings {
 			require.NotContains(t, w, "own fault", "it is known what it was")
 		}
 		return r
 	}
-	pause("--rate", "500", "--max-pending", "100")
+	rated := pause("--rate", "500", "--max-pending", "100")
+	require.Greater(t, rated.summary.Paused, uint64(600), "so many were due meanwhile, though few were in flight")
 	// A closed loop has messages in flight at almost any moment: not while its producer waits for a processor.
 	for range 5 {
 		r := pause("--max-pending", "4")

@@ -105,18 +105,24 @@ func TestGuideTopics(t *testing.T) {
 			require.Equal(t, r.summary.TotalCompleted*consumers, r.summary.TotalReceived)
 			require.Equal(t, r.summary.TotalReceived, *r.summary.TotalExpected)
 			var added, durable int64
+			eventually(t, "the broker has counted all messages, which are persistent", func() bool {
+				added, durable = 0, 0
+				for i := range topics {
+					q := counters(t, a, "audit."+seed+strconv.Itoa(i))
+					added, durable = added+q.MessagesAdded, durable+q.DurableMessageCount
+				}
+				return added >= int64(r.summary.TotalCompleted) && durable >= added
+			})
+			require.EqualValues(t, r.summary.TotalCompleted, added, "the broker's own counters")
+			require.Equal(t, added, durable, "messages are persistent")
 			for i := range topics {
 				subs, err := a.Subscriptions(soon(t), seed+strconv.Itoa(i))
 				require.NoError(t, err)
 				require.Len(t, subs, 1, "its subscriptions are removed")
 				require.Equal(t, "audit."+seed+strconv.Itoa(i), subs[0].Name)
 				require.NotZero(t, subs[0].MessagesAdded, "each topic has load")
-				added += subs[0].MessagesAdded
-				durable += subs[0].DurableMessageCount
 				require.NoError(t, a.DeleteAddress(soon(t), seed+strconv.Itoa(i)))
 			}
-			require.EqualValues(t, r.summary.TotalCompleted, added, "the broker's own counters")
-			require.Equal(t, added, durable, "messages are persistent")
 		})
 	}
 }
@@ -137,8 +143,7 @@ func TestKeptSubscription(t *testing.T) {
 	args := []string{"amqp", "client", "--url", a.AMQPURL(), "--durable", "--clientID", "kept", "topic://" + topic}
 	r := run(t, limit, append(args, "--keep-subscription", "--message-count", "100")...)
 	require.Equal(t, statusOK, r.status)
-	first, err := a.Subscriptions(soon(t), topic)
-	require.NoError(t, err)
+	first := settledSubscriptions(t, a, topic, "")
 	require.Len(t, first, 1)
 	require.True(t, first[0].Durable)
 	require.Zero(t, first[0].MessageCount)

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"os"
@@ -11,16 +10,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
-// sane bounds a transfer time of a message that was received at once, clocks of one machine assumed: more than nothing,
+// requireSane bounds a transfer time of a message that was received at once, clocks of one machine assumed: more than nothing,
 // less than the test takes. A wrong unit or epoch is off by a factor of a thousand or more.
 func requireSane(t *testing.T, l *latency, began time.Time) {
 	t.Helper()
@@ -30,36 +26,18 @@ func requireSane(t *testing.T, l *latency, began time.Time) {
 	require.Less(t, l.Max, time.Since(began).Microseconds())
 }
 
-// TestFromArtemisPerf: `artemis perf producer` into our consumer. The tool hung once in hundreds of runs, with ten
-// messages that it never saw confirmed: it gets a second attempt, after our numbers of the first were compared too.
+// TestFromArtemisPerf: `artemis perf producer` into our consumer. The tool may have all of its messages pending: when
+// --message-count's last message has to wait for --max-pending, the thread that sends ends and the tool never does.
 func TestFromArtemisPerf(t *testing.T) {
 	t.Parallel()
 	a := shared.Artemis(t)
-	if !fromArtemisPerf(t, a) {
-		require.True(t, fromArtemisPerf(t, a), "artemis perf hung twice")
-	}
-}
-
-// fromArtemisPerf tells whether the tool ended.
-func fromArtemisPerf(t *testing.T, a *brokertest.Artemis) bool {
-	t.Helper()
 	queue := newQueue(t, a)
 	const messages = 1500
 	began := time.Now()
 	ours := start(t, "amqp", "consumer", "--url", a.AMQPURL(), "--message-count", strconv.Itoa(messages), "--show-latency", "queue://"+queue)
 	eventually(t, "our consumer is at the queue", func() bool { return counters(t, a, queue).ConsumerCount == 1 })
-	ctx, cancel := context.WithTimeout(soon(t), limit*3/4)
-	defer cancel()
-	cmd := a.PerfCommand(ctx, "producer", "--protocol", "AMQP", "--message-count", strconv.Itoa(messages),
-		"--rate", "1000", "--max-pending", "10", "queue://"+queue)
-	out, err := withThreads(cmd).CombinedOutput()
-	if ctx.Err() != nil {
-		q := counters(t, a, queue)
-		t.Logf("artemis perf hung; the queue is %+v, our consumer said\n%s\nand the tool\n%s", q, ours.stdout.String(), out)
-		r := ours.interrupt()
-		require.EqualValues(t, settled(t, a, queue).MessagesAcked, r.summary.TotalReceived)
-		return false
-	}
+	out, err := a.PerfCommand(soon(t), "producer", "--protocol", "AMQP", "--message-count", strconv.Itoa(messages),
+		"--rate", "1000", "--max-pending", strconv.Itoa(messages), "queue://"+queue).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	r := ours.wait(limit)
 	require.Equal(t, statusOK, r.status, "%s", out)
@@ -69,22 +47,7 @@ func fromArtemisPerf(t *testing.T, a *brokertest.Artemis) bool {
 	require.Zero(t, r.summary.Negative)
 	require.Zero(t, r.summary.Foreign)
 	requireSane(t, r.summary.TotalTransfer, began)
-	q := settled(t, a, queue)
-	require.EqualValues(t, messages, q.MessagesAcked)
-	return true
-}
-
-// withThreads has a Java program that is ended before its time print what its threads do.
-func withThreads(cmd *exec.Cmd) *exec.Cmd {
-	end := cmd.Cancel
-	cmd.Cancel = func() error {
-		if err := cmd.Process.Signal(syscall.SIGQUIT); err != nil {
-			return err
-		}
-		<-time.After(2 * time.Second) // nothing tells when it has printed them
-		return end()
-	}
-	return cmd
+	require.EqualValues(t, messages, settled(t, a, queue).MessagesAcked)
 }
 
 // TestToArtemisPerf: our producer into `artemis perf consumer`.

@@ -25,7 +25,7 @@ brokers:
 groups:
   senders: {role: producer, broker: in, destination: queue://NAME, producers: 3, max-pending: 50, persistent: true}
   readers: {role: consumer, broker: out, destination: queue://NAME, consumers: 2}
-  rocket-senders: {role: producer, broker: other, destination: queue://NAME, producers: 2, max-pending: 20}
+  rocket-senders: {role: producer, broker: other, destination: queue://NAME, producers: 2, max-pending: 20, send-timeout: 1m}
   rocket-readers: {role: consumer, broker: other, destination: queue://NAME, consumers: 2}
 steps:
   - name: fill
@@ -53,18 +53,37 @@ func testFourGroups(t *testing.T, b *brokertest.RocketMQ) {
 		scenarioFile(t, strings.ReplaceAll(fourGroups, "NAME", name)))
 	sums := byWorkers(got)
 	q := settled(t, a, name)
-	require.EqualValues(t, 1501+3*301+211+55, q.MessagesAdded)
+	paced := sentBy(t, got, "all") // on a busy machine less than 3 s of its rates
+	require.LessOrEqual(t, paced["senders"], uint64(3*301))
+	require.LessOrEqual(t, paced["rocket-senders"], uint64(3*97))
+	require.EqualValues(t, 1501+paced["senders"]+211+55, q.MessagesAdded)
 	require.EqualValues(t, q.MessagesAdded, sums["senders"].completed)
 	require.EqualValues(t, q.MessagesAcked, sums["readers"].received)
 	require.Equal(t, q.MessagesAdded, q.MessagesAcked)
 	stored, err := b.TopicMessages(soon(t), name)
 	require.NoError(t, err)
-	require.EqualValues(t, 703+3*97+89+44, stored)
+	require.EqualValues(t, 703+paced["rocket-senders"]+89+44, stored)
 	require.EqualValues(t, stored, sums["rocket-senders"].completed)
 	require.EqualValues(t, stored, sums["rocket-readers"].received)
 	consumed(t, b, name, sums["rocket-readers"].received)
 	require.EqualValues(t, q.MessagesAdded+stored, got.Verification.Total.Once)
 	require.Len(t, got.Verification.Subscriptions, 2)
+}
+
+// sentBy returns how many messages each group of a step sent.
+func sentBy(t *testing.T, r *runresult.Result, step string) map[string]uint64 {
+	t.Helper()
+	sent := map[string]uint64{}
+	for i := range r.Steps {
+		for k := range r.Steps[i].Groups {
+			g := &r.Steps[i].Groups[k]
+			if r.Steps[i].Name == step && g.Counts.Producers != nil {
+				sent[g.Name] = g.Counts.Producers.Sent
+			}
+		}
+	}
+	require.NotEmpty(t, sent)
+	return sent
 }
 
 // awayForAStep has a durable subscription whose group is away while messages are sent. NAME is replaced.
@@ -103,8 +122,8 @@ func TestDurableGroupThatIsAwayOnArtemis(t *testing.T) {
 	topic := strings.ReplaceAll(unique(t, "topic"), ".", "-")
 	require.NoError(t, a.CreateQueue(soon(t), topic, topic+".watch", "MULTICAST"))
 	got := testAway(t, "{protocol: amqp, url: "+a.AMQPURL()+"}", topic)
-	subscriptions, err := a.Subscriptions(soon(t), topic)
-	require.NoError(t, err)
+	requireCount(t, a, topic+".watch", got.Total.Producers.Completed, messagesAdded)
+	subscriptions := settledSubscriptions(t, a, topic, topic+".watch")
 	require.Len(t, subscriptions, 2)
 	for _, q := range subscriptions {
 		require.EqualValues(t, got.Total.Producers.Completed, q.MessagesAdded, q.Name)

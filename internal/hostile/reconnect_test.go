@@ -153,6 +153,7 @@ func (s *reconnecting) check(t *testing.T, r *result.Result, text string) {
 	require.NotNil(t, r.Total.Producers, "%s", text)
 	require.NotNil(t, r.Verification, "%s", text)
 	p, v := r.Total.Producers, &r.Verification.Total
+	text = fmt.Sprintf("left behind: %q\n%s", r.Outcome.LeftBehind, text)
 	require.Equal(t, p.Sent, p.Completed+p.Unconfirmed+p.Rejected+p.Released+p.Modified+p.Failed, "%s", text)
 	require.Equal(t, v.Expected, p.Completed, "%s", text)
 	require.Equal(t, p.Unconfirmed, v.UnconfirmedArrived+v.UnconfirmedMissing, "%s", text)

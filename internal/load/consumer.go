@@ -143,7 +143,8 @@ func (c *Consumer) count(d *driver.Delivery, since time.Duration, verdict driver
 	}
 	if m.Stamped {
 		m.Transfer = time.Duration(now-d.Time) * time.Microsecond
-		m.Paused = c.cfg.Pulse.Spans(since-m.Transfer, since)
+		sent := since - m.Transfer // of another process maybe while this one was paused
+		m.Paused = c.cfg.Pulse.Spans(sent, since) || !c.cfg.OwnOnly && c.cfg.Pulse.Delayed(sent, since)
 		m.Delay = time.Duration(min(d.ID.Delay, maxDelay.Milliseconds())) * time.Millisecond
 		if d.ID.Run == c.cfg.Run && legible {
 			m.Shard = c.cfg.other(d.ID.Producer)

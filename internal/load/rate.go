@@ -45,7 +45,7 @@ func (r Rate) PerSecond() float64 {
 	if r.IsZero() {
 		return 0
 	}
-	return float64(r.messages) / float64(r.nanos) * float64(time.Second)
+	return float64(r.messages) * float64(time.Second) / float64(r.nanos)
 }
 
 // String returns the rate in the form that [ParseRate] reads, without an exponent; 0 for no target.

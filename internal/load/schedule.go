@@ -114,14 +114,22 @@ func (s Schedule) Peak() float64 {
 
 // Average returns the mean rate in messages per second over the given time from the start of the load, which may be
 // beyond the end of the schedule; 0 for a time of 0 and for the closed loop.
-func (s Schedule) Average(span time.Duration) float64 {
-	switch {
-	case span <= 0:
+func (s Schedule) Average(span time.Duration) float64 { return s.Between(0, span) }
+
+// Between returns the mean rate in messages per second between two times from the start of the load, which may be
+// beyond the end of the schedule; 0 for a time of 0 and for the closed loop.
+func (s Schedule) Between(from, to time.Duration) float64 {
+	switch from = max(0, from); {
+	case to <= from:
 		return 0
 	case s.table == nil:
 		return s.rate.PerSecond()
 	default:
-		return s.table.integral(span).float() / wholeMessage / span.Seconds()
+		sum := s.table.integral(to)
+		if from > 0 {
+			sum = sum.minus(s.table.integral(from))
+		}
+		return sum.float() / wholeMessage / (to - from).Seconds()
 	}
 }
 

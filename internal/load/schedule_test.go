@@ -215,7 +215,7 @@ func ceil(r *big.Rat) *big.Int {
 // the borders of segments and between them. Message n is due at the last nanosecond at which the integral is n at most.
 func TestScheduleIsTheIntegralOfTheRate(t *testing.T) {
 	for _, order := range []float64{1e2, 1e10, 1e14, 4e16} {
-		for seed := range uint64(60) {
+		for seed := range uint64(20) {
 			random := rand.New(rand.NewPCG(seed, uint64(order)))
 			m := newModel(random, order)
 			text := strings.Join(m.texts, ", ")

@@ -2,7 +2,11 @@
 
 package rocketmq_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/perfmq/perfmq/pkg/driver/drivertest"
+)
 
 // TestConformanceOfMoreModes takes part in `make features` only: see scripts/features.sh.
 func TestConformanceOfMoreModes(t *testing.T) {
@@ -11,6 +15,10 @@ func TestConformanceOfMoreModes(t *testing.T) {
 		"compressed": {"compress=true", "queues=3", "send=sync"}, // or nothing fills the network's buffers
 		"namespace":  {"namespace=ns1"},
 	} {
-		t.Run(name, func(t *testing.T) { conformanceOfMode(t, false, options...) })
+		t.Run(name, func(t *testing.T) {
+			cfg := conformance(t, options...)
+			cfg.Mode = true
+			drivertest.Run(t, cfg)
+		})
 	}
 }

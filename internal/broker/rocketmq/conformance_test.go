@@ -47,14 +47,16 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceOfModes(t *testing.T) {
-	t.Run("oneway", func(t *testing.T) { conformanceOfMode(t, true, "send=oneway") })
-	t.Run("batch", func(t *testing.T) { conformanceOfMode(t, false, "send=batch", "batch-size=7") })
-}
-
-func conformanceOfMode(t *testing.T, atMostOnce bool, options ...string) {
-	cfg := conformance(t, options...)
-	cfg.AtMostOnce, cfg.Mode = atMostOnce, true
-	drivertest.Run(t, cfg)
+	for name, options := range map[string][]string{
+		"oneway": {"send=oneway"},
+		"batch":  {"send=batch", "batch-size=7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := conformance(t, options...)
+			cfg.AtMostOnce, cfg.Mode, cfg.Sending = name == "oneway", true, true
+			drivertest.Run(t, cfg)
+		})
+	}
 }
 
 // path is a proxy before the broker, which passes for the address that the broker tells clients.

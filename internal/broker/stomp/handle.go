@@ -169,7 +169,11 @@ func (c *conn) connect(f *frame) error {
 	if accept != nil {
 		b = append(append(append(b, "version:"...), v.String()...), '\n')
 	}
-	b = append(b, "server:"+serverName()+"\nheart-beat:100,100\nsession:"...)
+	// What both agree to, not what we could do: clients exist (go-stomp) that take our second number for how long to wait
+	// for a receipt.
+	b = append(b, "server:"+serverName()+"\nheart-beat:"...)
+	b = append(strconv.AppendInt(b, send.Milliseconds(), 10), ',')
+	b = append(strconv.AppendInt(b, hear.Milliseconds(), 10), "\nsession:"...)
 	b = append(strconv.AppendUint(b, c.source, 10), "\n\n\x00"...)
 	c.replies = b
 	limit := 2 * hear

@@ -31,7 +31,14 @@ func TestConnect(t *testing.T) {
 	c.raw("STOMP\r\naccept-version:1.0,1.2,9.9\r\nhost:x\r\nheart-beat:0,0\r\n\r\n\x00\r\n")
 	a = c.get()
 	assert.Equal(t, "1.2", a.headers["version"])
-	assert.Equal(t, "100,100", a.headers["heart-beat"])
+	assert.Equal(t, "0,0", a.headers["heart-beat"])
+
+	// What both agree to: the first number is how often we send one, the second how often the client does.
+	for asked, want := range map[string]string{"60000,30000": "30000,60000", "1,0": "0,100", "0,1": "100,0"} {
+		c = dial(t, s.addr)
+		c.raw("CONNECT\naccept-version:1.2\nheart-beat:" + asked + "\n\n\x00")
+		assert.Equal(t, want, c.get().headers["heart-beat"], "%s was asked for", asked)
+	}
 
 	c = dial(t, s.addr)
 	c.raw("CONNECT\naccept-version:2.0\n\n\x00")

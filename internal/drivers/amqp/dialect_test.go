@@ -114,3 +114,17 @@ func TestRedelivered(t *testing.T) {
 		require.Equal(t, c.want, c.d.redelivered(&c.header), "%+v %s", c.header, c.d)
 	}
 }
+
+// TestDecodeError: ActiveMQ Classic closes connections with a decode-error when it fails itself, so that a run with
+// --reconnect goes on; others mean that we broke the protocol.
+func TestDecodeError(t *testing.T) {
+	for d, want := range map[dialect]driver.Class{
+		activemq: driver.ClassConnectionLost, artemis: driver.ClassProtocol, plain: driver.ClassProtocol,
+	} {
+		err := d.remote("the broker closed the connection", driver.ClassConnectionLost, "send", &wire.Error{
+			Condition: wire.CondDecode, Description: "Could not process AMQP commands",
+		})
+		require.Equal(t, want, driver.ClassOf(err), "%s", d)
+		require.ErrorContains(t, err, "Could not process AMQP commands (amqp:decode-error)")
+	}
+}

@@ -148,6 +148,11 @@ func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Err
 	if known, ok := meaningOfCode(codeOf(e.Description)); ok {
 		m = known
 	}
+	if d == activemq && e.Condition == wire.CondDecode {
+		// It ends a connection with that also when it fails itself, such as while it stops for a full disk: that says
+		// nothing of our frames, and another connection may do.
+		m = meaning{driver.ClassNone, "the broker failed at a frame", ""}
+	}
 	if m.class != driver.ClassNone {
 		class = m.class
 	}

@@ -27,5 +27,6 @@ func TestConformanceRocketMQ49(t *testing.T) {
 
 // TestConformanceCompressed takes part in it as well.
 func TestConformanceCompressed(t *testing.T) {
-	conformanceOfMode(t, false, "compress=true", "send=sync")
+	cfg := conformance(t, "compress=true", "send=sync")
+	conformanceOfMode(t, &cfg)
 }

@@ -81,17 +81,27 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceOfModes(t *testing.T) {
-	t.Run("sync", func(t *testing.T) { conformanceOfMode(t, false, "send=sync", "consume=pull") })
-	t.Run("oneway", func(t *testing.T) { conformanceOfMode(t, true, "send=oneway") })
-	t.Run("batch", func(t *testing.T) { conformanceOfMode(t, false, "send=batch", "batch-size=7") })
+	for name, tt := range map[string]struct {
+		sending, atMostOnce bool
+		options             []string
+	}{
+		"sync":   {options: []string{"send=sync", "consume=pull"}},
+		"oneway": {sending: true, atMostOnce: true, options: []string{"send=oneway"}},
+		"batch":  {sending: true, options: []string{"send=batch", "batch-size=7"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := conformance(t, tt.options...)
+			cfg.Sending, cfg.AtMostOnce = tt.sending, tt.atMostOnce
+			conformanceOfMode(t, &cfg)
+		})
+	}
 }
 
-func conformanceOfMode(t *testing.T, atMostOnce bool, options ...string) {
-	cfg := conformance(t, options...)
-	cfg.AtMostOnce, cfg.Mode = atMostOnce, true
+func conformanceOfMode(t *testing.T, cfg *drivertest.Config) {
+	cfg.Mode = true
 	cfg.Allocations = 4           // consume=pull has a timer for each pull that brings nothing, of which a busy machine has many
 	cfg.Timeout = 2 * time.Minute // brokers forget the locks of a consumer that was cut off after one
-	drivertest.Run(t, cfg)
+	drivertest.Run(t, *cfg)
 }
 
 // openDriver opens a driver with options; it is closed with the test.

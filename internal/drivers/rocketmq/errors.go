@@ -40,10 +40,24 @@ func refusal(r *reply) *driver.Error {
 		words = strings.TrimSpace(words[:i])
 	}
 	if words == "" {
-		words = "the broker says no more than that"
+		words = meaning(r.Code)
 	}
 	words = clip(words, maxWords)
 	return driver.Errorf(class, "", hint, "%s (code %s)", words, strconv.Itoa(r.Code))
+}
+
+// meaning are words for an answer without any: brokers give none with the codes for messages that they have stored.
+func meaning(code int) string {
+	switch code {
+	case wire.ResFlushDiskTimeout:
+		return "the broker has the message, but not on disk in time"
+	case wire.ResSlaveNotAvailable:
+		return "the broker has the message, but no slave that is up to date"
+	case wire.ResFlushSlaveTimeout:
+		return "the broker has the message, but its slave has not confirmed it in time"
+	default:
+		return "the broker says no more than that"
+	}
 }
 
 // classOfCode returns the class of an answer code and a hint.
@@ -63,7 +77,7 @@ func classOfCode(code int, remark string) (driver.Class, string) {
 		return driver.ClassNotFound,
 			"the broker does not know the consumer group: was it deleted, or do its members differ in their filters?"
 	case wire.ResFlushDiskTimeout, wire.ResFlushSlaveTimeout, wire.ResSlaveNotAvailable:
-		return driver.ClassTimeout, "the broker has the message, but not on disk or on its replica in time"
+		return driver.ClassTimeout, "is its disk slow, or its slave away?"
 	case wire.ResSubscriptionParseFailed:
 		return driver.ClassUnsupported, "check the filter; SQL needs enablePropertyFilter=true in the broker's configuration"
 	case wire.ResRequestCodeNotSupported:

@@ -133,8 +133,10 @@ func TestAnswersAreClassified(t *testing.T) {
 		require.ErrorContains(t, o.Err, fmt.Sprintf("(code %d)", c.code))
 		require.NotContains(t, o.Err.Error(), "\n")
 	}
+	o := outcome("send", &reply{Frame: wire.Frame{Code: wire.ResFlushSlaveTimeout}})
+	require.ErrorContains(t, o.Err, "the broker has the message, but its slave has not confirmed it in time (code 12)")
 	require.Equal(t, driver.Outcome{}, outcome("send", &reply{}))
-	o := outcome("send", &reply{err: errNoAnswer})
+	o = outcome("send", &reply{err: errNoAnswer})
 	require.Equal(t, driver.Unknown, o.State)
 	require.Equal(t, driver.ClassTimeout, o.Class)
 	o = outcome("send", &reply{err: lost(io.EOF)})

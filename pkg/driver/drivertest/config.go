@@ -80,6 +80,8 @@ type Config struct {
 	// Mode is for further modes of a driver that passes the whole suite on the same broker: checks are left out that take
 	// seconds and do not depend on a mode, such as those of a driver whose broker is silent.
 	Mode bool
+	// Sending is for a mode that changes nothing but how messages are sent: the checks of what consumers do are left out.
+	Sending bool
 	// Timeout bounds each wait for something that must happen; 30 s by default, which a machine with much else to do
 	// needs.
 	Timeout time.Duration
@@ -111,6 +113,10 @@ type Config struct {
 }
 
 // Path is a way to the broker that can be broken. Its methods are called from the test's goroutine.
+//
+// A Path may also have the method Sent() int64, which returns the number of bytes that the path has read from clients,
+// also while it is frozen. The suite needs it for a client that connects again by itself and writes to the connection
+// after Send has returned.
 type Path interface {
 	// URL is the URL to open.
 	URL() string

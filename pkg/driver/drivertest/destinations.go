@@ -141,6 +141,9 @@ func testSelector(e *env) {
 	}
 }
 
+func testDurableKept(e *env)    { testDurable(e, true) }
+func testDurableRemoved(e *env) { testDurable(e, false) }
+
 // testDurable: messages sent while the subscriber is away wait for it if it left with KeepSubscription, and do not
 // otherwise.
 func testDurable(e *env, keep bool) {

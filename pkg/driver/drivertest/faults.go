@@ -125,7 +125,9 @@ func (e *env) cut(path Path, out *sender, idle *inbox, n int) {
 	e.Helper()
 	e.broken = true
 	path.Freeze()
+	left := e.departure(path)
 	_ = out.sendSome(500*time.Millisecond, 20) // they are on their way now
+	left()
 	path.Cut()
 	require.NoError(e, out.wait(e.cfg.Timeout), "the connection has ended")
 	require.NoError(e, out.verify())

@@ -35,6 +35,27 @@ func (b *inbox) cutOff() {
 	}
 }
 
+// departure returns a function that waits, at most Timeout, until the path has read bytes from a client that connects
+// again by itself. Without the wait, sends that the client has not written yet end with the class connect after a cut,
+// and none was in flight.
+func (e *env) departure(path Path) func() {
+	e.Helper()
+	witness, ok := path.(interface{ Sent() int64 })
+	if !ok || !e.reconnects() {
+		return func() {}
+	}
+	before := witness.Sent()
+	return func() {
+		e.Helper()
+		e.await("a send that has left the client", nil, func() error {
+			if witness.Sent() == before {
+				return fmt.Errorf("no byte since the path was frozen, after %d", before)
+			}
+			return nil
+		})
+	}
+}
+
 // inDoubt checks how sends have ended that were under way when the connection was lost, after n that were accepted.
 func (e *env) inDoubt(out *sender, n int) {
 	e.Helper()

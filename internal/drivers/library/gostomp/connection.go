@@ -75,7 +75,7 @@ type connection struct {
 	net   *library.Conn
 	host  string
 	dialect
-	ids atomic.Int64 // of receipts
+	ids atomic.Int64 // of receipts, whose names must not be those of the library: numbers
 }
 
 // Close implements [driver.Driver].

@@ -85,7 +85,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	} else if p.Conn.Dead() {
 		return lost(p.op, errors.New("the connection has ended"))
 	}
-	receipt, slot, variant := strconv.FormatInt(p.Conn.ids.Add(1), 10), m.Slot, &p.spec.Variants[m.Variant]
+	receipt, slot, variant := "s"+strconv.FormatInt(p.Conn.ids.Add(1), 10), m.Slot, &p.spec.Variants[m.Variant]
 	headers := append([]string{frame.Receipt, receipt, driver.TimeProperty, strconv.FormatInt(m.Time, 10)},
 		p.kinds[m.Variant]...)
 	if m.ID != (driver.ID{}) {
