@@ -234,7 +234,7 @@ func TestFindings(t *testing.T) {
 					if tt.edit != nil {
 						tt.edit(p)
 					}
-					pending = int(p.MaxPending) //nolint:gosec // small
+					pending = p.MaxPending
 				}).Plan) {
 					found[f.Kind] += f.Count
 					require.Contains(t, string(documented), "`"+f.Kind+"`", "docs/results.md lists the kinds")
