@@ -145,7 +145,7 @@ func (p *Page) ended() bool {
 
 // state returns a text that changes with the results.
 func state(dirs []string) (text string) {
-	for _, dir := range dirs {
+	for _, dir := range withSearches(dirs) {
 		of, _ := folderOf("", dir) // Read reports the error
 		text += fileState(filepath.Join(dir, sweep.File)) + fileState(filepath.Join(dir, search.File))
 		var paths []string

@@ -50,6 +50,7 @@ type grid struct {
 	Unit   string     `json:"unit"` // messages/s or us
 	Axis   string     `json:"axis"`
 	Values []string   `json:"values"`
+	At     []number64 `json:"at,omitempty"` // where the values stand on an axis of numbers; none: at equal distances
 	Lines  []gridLine `json:"lines"`
 
 	format func(float64) string

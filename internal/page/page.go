@@ -82,15 +82,16 @@ func (p *Page) runs() (list []*Run) {
 	return list
 }
 
-// Read returns the page about results. Each of dirs is a result, a folder of results (repeats of one run), a sweep or a
-// search. The runs may still go on. If a sweep is not the only folder, each of its cells is a set of repeats; a search
-// then has the load that held the rate.
+// Read returns the page about results. Each of dirs is a result, a folder of results (repeats of one run), a sweep, a
+// search, or a folder of searches. The runs may still go on. If a sweep is not the only folder, each of its cells is a
+// set of repeats; a search then has the load that held the rate.
 //
 // The error is an error of result.Read, or wraps [ErrImpossible] or [ErrTooMany].
 func Read(dirs ...string) (*Page, error) {
 	p := &Page{}
 	var sets []set
 	total := 0
+	dirs = withSearches(dirs)
 	for i, name := range Names(dirs) {
 		of, err := folderOf(name, dirs[i])
 		if err != nil {
@@ -182,6 +183,25 @@ func folderOf(name, dir string) (of folder, err error) {
 	paths, err := results(dir)
 	of.sets = []set{{name: name, paths: paths}}
 	return of, err
+}
+
+// withSearches returns folders, with the searches in them in the place of those that have nothing else.
+func withSearches(dirs []string) (list []string) {
+	for _, dir := range dirs {
+		before := len(list)
+		if paths, err := results(dir); len(paths) == 0 && err != nil && !sweep.IsSweep(dir) && !search.IsSearch(dir) {
+			entries, _ := os.ReadDir(dir) // whoever reads the folder next tells of the error
+			for _, e := range entries {
+				if path := filepath.Join(dir, e.Name()); e.IsDir() && search.IsSearch(path) {
+					list = append(list, path)
+				}
+			}
+		}
+		if len(list) == before {
+			list = append(list, dir)
+		}
+	}
+	return list
 }
 
 // setsOfSweep returns the repeats of each cell.

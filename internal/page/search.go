@@ -223,7 +223,7 @@ func (s *searched) grid(m *compare.Metric, rates []float64) grid {
 		return g
 	}
 	for _, rate := range rates {
-		g.Values = append(g.Values, search.PerSecond(rate))
+		g.Values, g.At = append(g.Values, search.PerSecond(rate)), append(g.At, number64(rate))
 	}
 	for _, kept := range []bool{true, false} {
 		values := make([][]float64, len(rates))

@@ -92,6 +92,7 @@ func TestSearch(t *testing.T) {
 	g := d.Matrix[0]
 	assert.Equal(t, []string{"ack.p99", "rate", "us"}, []string{g.Name, g.Axis, g.Unit})
 	assert.Equal(t, []string{"100", "200", "300", "400"}, g.Values)
+	assert.Equal(t, []number64{100, 200, 300, 400}, g.At)
 	require.Len(t, g.Lines, 2)
 	known := func(l gridLine) (list []bool) {
 		for _, x := range l.Value {
@@ -161,6 +162,13 @@ func TestSearchAmongOthers(t *testing.T) {
 	assert.Equal(t, []string{"a: maximum: 200 msg/s.", "b: maximum: 200 msg/s."}, v.Summaries[:2])
 	require.NotEmpty(t, v.Comparison.Rows)
 	assert.Equal(t, []string{"found", "200/s", "200/s"}, v.Comparison.Rows[0][:3])
+
+	whole, err := Read(dir)
+	require.NoError(t, err, "a folder of searches")
+	assert.Equal(t, v.Comparison, whole.view().Comparison)
+	before := state([]string{dir})
+	searchedIn(t, filepath.Join(dir, "c"))
+	assert.NotEqual(t, before, state([]string{dir}))
 }
 
 // TestHostileSearch: texts of a search do not reach the page as markup.

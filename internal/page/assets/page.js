@@ -522,8 +522,9 @@ function matrix(chart) {
   if (!g || g.values.length < 2) return null;
   const text = g.unit === 'us' ? time : v => number(v) + '/s';
   return { series: g.lines.map((l, i) => ({ label: l.name, color: '--c' + (i % 8 + 1), dash: dashes[Math.floor(i / 8) % dashes.length], points: true, spanGaps: true,
-      x: g.values.map((_, k) => k), value: l.value, low: l.low, high: l.high })),
-    xRange: () => [-0.15, g.values.length - 0.85], xIncrs: [1, 2, 5, 10, 20, 50, 100], xTick: k => g.values[k] ?? '', xText: k => g.axis + '=' + g.values[k], yTick: g.unit === 'us' ? timeTick : numberTick, yText: text,
+      x: g.at || g.values.map((_, k) => k), value: l.value, low: l.low, high: l.high })),
+    ...(g.at ? { xRange: (u, min, max) => [min - 0.02 * (max - min), max + 0.02 * (max - min)], xTick: numberTick, xText: v => g.axis + '=' + g.values[g.at.indexOf(v)] } :
+      { xRange: () => [-0.15, g.values.length - 0.85], xIncrs: [1, 2, 5, 10, 20, 50, 100], xTick: k => g.values[k] ?? '', xText: k => g.axis + '=' + g.values[k] }), yTick: g.unit === 'us' ? timeTick : numberTick, yText: text,
     note: 'The median of the repeats; the shade reaches from the lowest to the highest of them.' };
 }
 
