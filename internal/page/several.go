@@ -111,7 +111,7 @@ func (p *Page) comparison() (t Table, summaries []string) {
 		summaries = append(summaries, sentence(note)+".")
 	}
 	for i := 1; i < len(sets); i++ {
-		summaries = append(summaries, sentence(compare.Summary(sets, rows, i))+".")
+		summaries = append(summaries, compare.Summary(sets, rows, i)+".")
 	}
 	return t, summaries
 }
