@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,13 +76,7 @@ func (a *app) compare(paths []string, in *comparison) error {
 	}
 	a.clean(sets, differences)
 	if unlike := compare.Unlike(differences); len(unlike) > 0 && !in.unlike {
-		for _, d := range unlike {
-			errs = append(errs, &plan.Mistake{
-				Text: fmt.Sprintf("the plans%s differ in %s: %s", ofCell(d.Cell), d.Name, strings.Join(d.Values, " | ")),
-				Hint: "compare runs of one plan, or add --unlike",
-			})
-		}
-		return a.usage(errs...)
+		return a.usage(refused(unlike)...)
 	}
 	rows := compare.Sets(sets, metrics)
 	if len(rows) == 0 {
@@ -93,6 +88,39 @@ func (a *app) compare(paths []string, in *comparison) error {
 		return errReported
 	}
 	return a.judgeLimits(limits, sets, rows)
+}
+
+// maxRefused is how many differences are told of when plans are refused for them; --unlike prints all.
+const maxRefused = 5
+
+// refused returns errors about the differences of plans, first that of the protocol, which brings others with it.
+func refused(unlike []compare.Difference) (errs []error) {
+	slices.SortStableFunc(unlike, func(a, b compare.Difference) int {
+		other := func(d compare.Difference) int {
+			if strings.HasSuffix(d.Name, ".protocol") {
+				return 0
+			}
+			return 1
+		}
+		return other(a) - other(b)
+	})
+	for i, d := range unlike {
+		if rest := len(unlike) - i; i == maxRefused-1 && rest > 1 {
+			return append(errs, &plan.Mistake{
+				Text: fmt.Sprintf("the plans differ in %d more settings", rest),
+				Hint: "compare runs of one plan, or add --unlike, which lists what differs",
+			})
+		}
+		values := slices.Clone(d.Values)
+		for k, v := range values {
+			values[k] = cmp.Or(v, "none")
+		}
+		errs = append(errs, &plan.Mistake{
+			Text: fmt.Sprintf("the plans%s differ in %s: %s", ofCell(d.Cell), d.Name, strings.Join(values, " | ")),
+			Hint: "compare runs of one plan, or add --unlike",
+		})
+	}
+	return errs
 }
 
 // parse returns the metrics and limits. The metrics of limits are compared, too.
