@@ -59,6 +59,7 @@ type broker struct {
 	over   bool      // it will not be asked again
 	why    string    // the first failure worth a note
 	failed bool      // the last question had no answer
+	broke  bool      // a question had no answer because there was no connection
 }
 
 // count has the known counts of one destination.
@@ -73,7 +74,10 @@ type Growth struct {
 	Depth, Added, Acknowledged driver.Count
 	// the broker does not have the destination any more; the counts are the last ones before
 	Gone bool
-	Why  string // why the growth is not known
+	// Broke: the broker could not be reached for a while. It may have started again meanwhile, and its counters may be
+	// beyond the last answer by the next: less growth than expected says nothing.
+	Broke bool
+	Why   string // why the growth is not known
 }
 
 // New returns a watch without brokers.
@@ -174,6 +178,7 @@ func (w *Watch) askFor(ctx context.Context, b *broker, limit time.Duration) (aga
 		if b.why == "" && class != driver.ClassUnsupported {
 			b.why = err.Error()
 		}
+		b.broke = b.broke || class == driver.ClassConnect || class == driver.ClassConnectionLost
 		b.over = b.over || class == driver.ClassUnsupported || class == driver.ClassAuth
 	}
 	if err != nil {
@@ -267,7 +272,7 @@ func (w *Watch) Growth(n, destination int) (g Growth) {
 		return g
 	}
 	c := &b.counts[destination]
-	g.Depth, g.Gone = c.last.Depth, c.gone
+	g.Depth, g.Gone, g.Broke = c.last.Depth, c.gone, b.broke
 	switch {
 	case c.anew:
 		g.Why = "the broker has begun to count anew"

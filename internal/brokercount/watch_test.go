@@ -113,6 +113,28 @@ func TestCountsAnew(t *testing.T) {
 	})
 }
 
+// A broker that could not be reached may have started again, also if its counters have passed the last answer by then.
+// One that is slow has not.
+func TestBroke(t *testing.T) {
+	for class, broke := range map[driver.Class]bool{
+		driver.ClassConnect: true, driver.ClassConnectionLost: true, driver.ClassTimeout: false, driver.ClassOther: false,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &scripted{}
+			s.set(0, 100, 100)
+			w := begun(t, s)
+			require.False(t, w.Growth(0, 0).Broke)
+			s.fail(driver.Errorf(class, "", "", "no"))
+			w.Ask(t.Context())
+			s.set(0, 150, 150)
+			w.Ask(t.Context())
+			require.Equal(t, Growth{
+				Depth: driver.Counted(0), Added: driver.Counted(50), Acknowledged: driver.Counted(50), Broke: broke,
+			}, w.Growth(0, 0), class)
+		})
+	}
+}
+
 // A broker that does not answer is told once, and holds nothing up; one that never will is not asked again.
 func TestFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

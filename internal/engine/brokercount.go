@@ -192,8 +192,8 @@ func (r *run) compareCounts(workers []stats.WorkerTotal) (list []stats.Destinati
 			g = brokercount.Growth{Why: "there was no time for the last count"}
 		}
 		d := stats.DestinationCount{
-			Destination: c.destination.String(), Why: g.Why, Depth: g.Depth.N,
-			DepthKnown: g.Depth.Known,
+			Destination: c.destination.String(), Why: g.Why, Depth: g.Depth.N, DepthKnown: g.Depth.Known,
+			Unreached: g.Broke,
 		}
 		var sends, receives bool
 		for i, p := range r.producers {
@@ -259,6 +259,22 @@ func cutSettlements(s *stats.Summary) {
 			if v := &s.Verification.Scopes[k]; v.Destination == d.Destination {
 				unmarked := min(v.Duplicates-min(v.Redelivered, v.Duplicates), v.AfterOutage)
 				d.Acknowledged.Least -= min(unmarked, d.Acknowledged.Least)
+			}
+		}
+	}
+}
+
+// countedAnew gives up counts that are too low where the broker could not be reached for a while: one that has started
+// again counts anew, and may have counted beyond the last answer by the time of the next.
+func countedAnew(s *stats.Summary) {
+	if s.BrokerCount == nil {
+		return
+	}
+	for i := range s.BrokerCount.Destinations {
+		d := &s.BrokerCount.Destinations[i]
+		for _, c := range []*stats.Compared{&d.Added, &d.Acknowledged} {
+			if d.Unreached && c.Differs() < 0 {
+				c.Known, d.Why = false, "the broker could not be reached for a while, and may have begun to count anew"
 			}
 		}
 	}

@@ -50,3 +50,35 @@ func TestCutSettlements(t *testing.T) {
 		})
 	}
 }
+
+// TestCountedAnew: a count that is too low says nothing once the broker could not be reached; one that is too high does.
+func TestCountedAnew(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		unreached bool
+		added     uint64
+		known     bool
+		differs   int64
+	}{
+		"reached, too low":    {false, 70, true, -30},
+		"unreached, too low":  {true, 70, false, 0},
+		"unreached, right":    {true, 100, true, 0},
+		"unreached, too high": {true, 101, true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			count := stats.Compared{Known: true, Count: c.added, Least: 100, Most: 100}
+			s := &stats.Summary{BrokerCount: &stats.BrokerCount{Destinations: []stats.DestinationCount{
+				{Unreached: c.unreached, Added: count, Acknowledged: count},
+			}}}
+			countedAnew(s)
+			d := &s.BrokerCount.Destinations[0]
+			for _, got := range []stats.Compared{d.Added, d.Acknowledged} {
+				require.Equal(t, c.known, got.Known)
+				require.Equal(t, c.differs, got.Differs())
+			}
+			require.Equal(t, !c.known, d.Why != "")
+		})
+	}
+	countedAnew(&stats.Summary{})
+}

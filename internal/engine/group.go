@@ -38,6 +38,7 @@ type producer struct {
 	load   *load.Producer  // of the present connection
 	driver driver.Producer // nil unless open
 	ended  chan struct{}   // closed when load.Run has returned; nil until started
+	sent   int64           // when the load of its last step ended, in microseconds since the Unix epoch
 
 	connections
 }

@@ -31,8 +31,8 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 	defer func() {
 		stopProducers()
 		s.loaded = r.clock.Now() - s.start
-		if r.verify != nil {
-			r.verify.sent = r.clock.Epoch(r.clock.Now())
+		for _, p := range s.producers() {
+			p.sent = r.clock.Epoch(r.clock.Now())
 		}
 	}()
 

@@ -595,6 +595,23 @@ func TestDrainedStepsWithLosses(t *testing.T) {
 	}
 }
 
+// What a drained step has lost stays lost, whatever later steps do at other destinations.
+func TestLossesOfAnEarlierStep(t *testing.T) {
+	elsewhere := func(count uint64) func(*plan.Group) {
+		return func(g *plan.Group) {
+			g.Destinations = []driver.Destination{{Name: "OTHER"}}
+			g.Count, g.Rate = count, rate("10")
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newScenario(broker(t, func(o *mem.Options) { o.Lose = 100 }).Factory(), true)
+		s.step("first", drainedStep, s.senders("senders", sending(1000)), s.readers("readers", nil))
+		s.step("second", drainedStep, s.senders("others", elsewhere(50)), s.readers("takers", elsewhere(0)))
+		sum := s.run(t, nil)
+		require.Equal(t, verify.Counts{Expected: 1050, Received: 1040, Once: 1040, Lost: 10}, sum.Verification.Total)
+	})
+}
+
 // An interruption while a step begins, or runs its commands, is no failure, and leaves no process behind.
 func TestCommandsThatAreInterrupted(t *testing.T) {
 	for _, when := range []string{"before", "after"} {

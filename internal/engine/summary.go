@@ -75,6 +75,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	r.problems(s)
 	r.judge(s)
 	cutSettlements(s)
+	countedAnew(s)
 	r.laterFailures(s)
 	r.warnings(s, excess)
 	s.Success = len(s.Problems) == 0

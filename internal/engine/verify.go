@@ -25,7 +25,6 @@ type verification struct {
 	id      int64            // of the run
 	bodies  map[*byte]uint32 // the checksums of bodies, by their first bytes
 	ledgers map[place][]*verify.Ledger
-	sent    int64       // end of the load, in microseconds since the Unix epoch
 	before  os.FileInfo // the file at plan.VerifyFile when the run began; nil if there was none
 
 	unanswered bool // a probe was unanswered when the consumers ended
@@ -262,7 +261,7 @@ func (r *run) side() *verify.Side {
 	for _, p := range r.producers {
 		side.TTL = side.TTL || p.spec.TTL > 0
 		s := p.load.Seal()
-		s.Started, s.Ended, s.Marks = r.clock.Epoch(0), v.sent, r.marks(s.Producer)
+		s.Started, s.Ended, s.Marks = r.clock.Epoch(0), p.sent, r.marks(s.Producer)
 		side.Sent = append(side.Sent, s)
 	}
 	for _, s := range r.subs {

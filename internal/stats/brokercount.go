@@ -21,6 +21,7 @@ type DestinationCount struct {
 	Acknowledged Compared // messages that the broker was told were consumed, against messages received
 	Depth        uint64   // at the end
 	DepthKnown   bool
+	Unreached    bool   // the broker could not be reached for a while, and may count anew since then
 	Why          string // why something is not known
 }
 
