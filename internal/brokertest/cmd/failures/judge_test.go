@@ -75,6 +75,13 @@ func refusing(o *observation) {
 	v.Expected, v.Received, v.Once = 444, 444, 444
 }
 
+// silent is an observation of a broker that was stopped, and of a stall that began so much after that.
+func silent(o *observation, after time.Duration) {
+	answered(o)
+	o.expect = expectation{silence: true}
+	o.result.Stalls = []result.Stall{{Time: o.first.Add(after).UnixMicro(), Length: 20_000_000}}
+}
+
 // slowly is an observation of a line that was slow for ten seconds: ten rows before, ten meanwhile, and ten afterwards.
 func slowly(o *observation) {
 	answered(o)
@@ -203,9 +210,21 @@ func TestJudge(t *testing.T) {
 		}, `^kept`},
 		"in doubt, and received by nobody": {func(o *observation) { o.total = 495 }, `wrong.*had 495 messages in the live queue`},
 		"silence": {func(o *observation) {
-			answered(o)
-			o.expect = expectation{silence: true}
-			o.result.Stalls = []result.Stall{{Time: o.first.UnixMicro(), Length: 20_000_000}}
+			silent(o, 0)
+		}, `^kept`},
+		"silence, from before": {func(o *observation) {
+			silent(o, -2*time.Second)
+			o.result.Rows = []result.Row{{
+				Step: failureStep, Time: o.first.Add(-3 * time.Second).UnixMicro(),
+				Latencies: result.Latencies{Ack: &result.Latency{Max: 1_900_000}},
+			}}
+		}, `wrong.*it began -2s from`},
+		"silence, of a broker that answers late": {func(o *observation) {
+			silent(o, -2*time.Second)
+			o.result.Rows = []result.Row{{
+				Step: failureStep, Time: o.first.Add(-3 * time.Second).UnixMicro(),
+				Latencies: result.Latencies{Ack: &result.Latency{Max: 2_100_000}},
+			}}
 		}, `^kept`},
 		"silence, unnoticed": {func(o *observation) {
 			o.expect = expectation{silence: true}

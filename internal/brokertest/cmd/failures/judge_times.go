@@ -49,7 +49,7 @@ func (j *judgement) times() string {
 	}
 	var said []string
 	if s := j.stall(); j.expect.silence && s != nil {
-		said = append(said, fmt.Sprintf("a stall of %.1f s, from %s", seconds(s.Length), j.late(s.Time)))
+		said = append(said, fmt.Sprintf("a stall of %.1f s, from %s", seconds(s.Length), j.late(s.Time, j.owed())))
 	} else if j.expect.silence && n == 0 && j.took > int64(keptRate*held.Seconds())/2 {
 		j.broken = append(j.broken, "no producer was held up")
 		said = append(said, fmt.Sprintf("the queue took %d messages meanwhile", j.took))
@@ -63,7 +63,7 @@ func (j *judgement) times() string {
 		if own[i] {
 			at = "when the broker closed connections because of an error of its own"
 		} else if j.expect.outage && !found {
-			at, found = "from "+j.late(out.Time), true
+			at, found = "from "+j.late(out.Time, 0), true
 		}
 		text := fmt.Sprintf("an outage of %.1f s, %s", seconds(out.Length), at)
 		if j.expect.starts {
@@ -123,9 +123,22 @@ func (j *judgement) stall() (found *result.Stall) {
 	return found
 }
 
-// late says how much later than the harness's log something began, and checks it.
-func (j *judgement) late(began int64) string {
-	if d := off(began, j.first, j.last); d.Abs() > onTime {
+// owed returns the longest time to an answer in the seconds before the failure. A stall begins with the last answer:
+// before a broker so slow was stopped, it may have been silent for as long.
+func (j *judgement) owed() (longest time.Duration) {
+	for i := range j.result.Rows {
+		r := &j.result.Rows[i]
+		if r.Step == failureStep && r.Latencies.Ack != nil && time.UnixMicro(r.Time).Before(j.first) {
+			longest = max(longest, time.Duration(r.Latencies.Ack.Max)*time.Microsecond)
+		}
+	}
+	return longest
+}
+
+// late says how much later than the harness's log something began, and checks it. It may have begun earlier by that
+// much.
+func (j *judgement) late(began int64, earlier time.Duration) string {
+	if d := off(began, j.first, j.last); d > onTime || d < -max(onTime, earlier) {
 		j.wrong("it began %v from the harness's log", d)
 	}
 	return fmt.Sprintf("%+d ms", time.UnixMicro(began).Sub(j.first).Milliseconds())

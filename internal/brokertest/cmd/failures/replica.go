@@ -79,7 +79,7 @@ func (j *judgement) doubts() string {
 		j.wrong("no stall, where no message was confirmed")
 		return fmt.Sprintf("%d messages in doubt", doubt)
 	}
-	return fmt.Sprintf("no message was confirmed from %s on, for %.1f s; %d messages in doubt", j.late(s.Time),
+	return fmt.Sprintf("no message was confirmed from %s on, for %.1f s; %d messages in doubt", j.late(s.Time, j.owed()),
 		seconds(s.Length), doubt)
 }
 
