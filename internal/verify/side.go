@@ -40,7 +40,7 @@ type Sent struct {
 	Producer    int64
 	Destination driver.Destination
 	Count       uint64 // messages, numbered from 0
-	// Started and Ended are when the load began and ended.
+	// Started is when the load began, Ended when that of the last step with this producer ended.
 	Started, Ended int64
 
 	// The numbers of messages not accepted for delivery, by outcome; no number is in two of them.
