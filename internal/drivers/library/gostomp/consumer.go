@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/go-stomp/stomp/v3"
 	"github.com/go-stomp/stomp/v3/frame"
@@ -16,6 +17,8 @@ import (
 const (
 	defaultCredit = 1000    // how many messages the broker may send ahead
 	maxCredit     = 1 << 20 // likewise, at most
+	// tellGrace is how long the library may take to tell why a connection has ended.
+	tellGrace = time.Second
 )
 
 // consumer is a [driver.Consumer].
@@ -106,9 +109,14 @@ func (c *consumer) Host() string { return c.Conn.host }
 // Run implements [driver.Consumer].
 func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
 	return c.loop.Run(ctx, c.spec.Concurrency, func(ctx context.Context) error {
+		if c.Conn.net.HasEnded() {
+			return c.why()
+		}
 		var m *stomp.Message
 		select {
 		case m = <-c.inbox:
+		case <-c.Conn.net.Ended:
+			return c.why()
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -126,6 +134,27 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 		c.loop.Settle(func() { _ = c.Conn.stomp.Ack(m) })
 		return nil
 	}, func() { _ = c.Conn.net.Close() })
+}
+
+// why returns the error about a connection that has ended. Messages that have come over it are the broker's again, and
+// cannot be acknowledged: the library may wait ten seconds for each. It may never tell the subscription that the
+// connection has ended, as it stops at the first goroutine that does not listen.
+func (c *consumer) why() error {
+	waited := time.NewTimer(tellGrace)
+	defer waited.Stop()
+	for {
+		select {
+		case m := <-c.inbox:
+			switch {
+			case m == nil:
+				return lost(c.op, errors.New("the subscription has ended"))
+			case m.Err != nil:
+				return lost(c.op, m.Err)
+			}
+		case <-waited.C:
+			return lost(c.op, errors.New("the connection has ended"))
+		}
+	}
 }
 
 // delivery returns the parts of a message that perfmq reads.
