@@ -72,14 +72,29 @@ func (e *env) bounded(limit time.Duration, what string, f func() error) error {
 // await waits until f returns nil; what says what is awaited.
 func (e *env) await(what string, changed <-chan struct{}, f func() error) {
 	e.Helper()
+	e.awaitGrowth(what, changed, func() (int, error) { return 0, f() })
+}
+
+// maxGrowths is how many time-outs something may take that goes on all the time.
+const maxGrowths = 4
+
+// awaitGrowth is await for something that may take longer than the time-out, on a busy machine, as long as the number
+// that f returns grows.
+func (e *env) awaitGrowth(what string, changed <-chan struct{}, f func() (int, error)) {
+	e.Helper()
+	began, most := time.Now(), 0
 	deadline := time.NewTimer(e.cfg.Timeout)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := f()
+		n, err := f()
 		if err == nil {
 			return
+		}
+		if n > most && time.Since(began) < (maxGrowths-1)*e.cfg.Timeout {
+			most = n
+			deadline.Reset(e.cfg.Timeout)
 		}
 		select {
 		case <-changed:

@@ -159,11 +159,12 @@ func (b *inbox) count() int {
 // awaitCount waits until at least n messages have come.
 func (b *inbox) awaitCount(n int, what string) {
 	b.e.Helper()
-	b.e.await(what, b.changed, func() error {
-		if got := b.count(); got < n {
-			return fmt.Errorf("%d of %d came", got, n)
+	b.e.awaitGrowth(what, b.changed, func() (int, error) {
+		got := b.count()
+		if got < n {
+			return got, fmt.Errorf("%d of %d came", got, n)
 		}
-		return nil
+		return got, nil
 	})
 }
 
@@ -195,14 +196,27 @@ func (e *env) expectTogether(first int64, n int, inboxes ...*inbox) {
 	if len(inboxes) > 1 {
 		what = "receive on " + strconv.Itoa(len(inboxes)) + " consumers together"
 	}
-	e.await(what, inboxes[0].changed, func() error {
-		if stamps := all(); len(stamps) < n {
-			return compare(stamps, first, n)
+	e.awaitGrowth(what, inboxes[0].changed, func() (int, error) {
+		got := 0
+		for _, in := range inboxes {
+			got += in.count()
 		}
-		return nil
+		if got < n { // to compare at each message would be most of the work
+			return got, difference{all, first, n}
+		}
+		return got, nil
 	})
 	require.NoError(e, compare(all(), first, n))
 }
+
+// difference is the error of compare as of the moment in which it is printed.
+type difference struct {
+	stamps func() []int64
+	first  int64
+	n      int
+}
+
+func (d difference) Error() string { return fmt.Sprint(compare(d.stamps(), d.first, d.n)) }
 
 // compare tells how the stamps differ from first, first+1, ..., n of them.
 func compare(stamps []int64, first int64, n int) error {
