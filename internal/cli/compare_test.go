@@ -43,7 +43,8 @@ func TestRefused(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"the plans differ in broker.protocol: amqp | stomp", "the plans differ in options.0: none | x",
-		"the plans differ in options.1: none | x", "the plans differ in options.2: none | x", "the plans differ in 3 more settings",
+		"the plans differ in options.1: none | x", "the plans differ in options.2: none | x",
+		"the plans differ in 3 more settings",
 	}, texts)
 	assert.Len(t, refused(list[:5]), 5)
 }

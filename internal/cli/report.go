@@ -37,8 +37,8 @@ func (a *app) reportCommand() *cobra.Command {
 		Use:   "report [flags] DIR...",
 		Short: "Make a page with charts, or tables, of results", GroupID: groupOther,
 		Long: `Make one page of results of --result. A DIR is a result, a folder whose folders are results, which are repeats
-of one run, or the folder of a sweep, of a search (--find-max) or of several searches. A run may still go on: the page
-is then about what is there.
+of one run, or the folder of a sweep, of a search (--find-max) or of several searches. While a run
+goes on, the page shows the part that is there.
 
 The page is one HTML file that needs no other file and no network: verdict and findings in words, tables, and charts
 of throughput and latency. --format markdown is for merge requests, csv for spreadsheets; these go to standard output.

@@ -51,7 +51,7 @@ func TestCutSettlements(t *testing.T) {
 	}
 }
 
-// TestCountedAnew: a count that is too low says nothing once the broker could not be reached; one that is too high does.
+// TestCountedAnew: once the broker could not be reached, a count that is too low says nothing. One that is too high does.
 func TestCountedAnew(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -185,11 +185,11 @@ func folderOf(name, dir string) (of folder, err error) {
 	return of, err
 }
 
-// withSearches returns folders, with the searches in them in the place of those that have nothing else.
+// withSearches replaces each folder of searches by these searches. Other folders stay.
 func withSearches(dirs []string) (list []string) {
 	for _, dir := range dirs {
 		before := len(list)
-		if paths, err := results(dir); len(paths) == 0 && err != nil && !sweep.IsSweep(dir) && !search.IsSearch(dir) {
+		if !sweep.IsSweep(dir) && !search.IsSearch(dir) && !hasResults(dir) {
 			entries, _ := os.ReadDir(dir) // whoever reads the folder next tells of the error
 			for _, e := range entries {
 				if path := filepath.Join(dir, e.Name()); e.IsDir() && search.IsSearch(path) {
@@ -202,6 +202,11 @@ func withSearches(dirs []string) (list []string) {
 		}
 	}
 	return list
+}
+
+func hasResults(dir string) bool {
+	paths, err := results(dir)
+	return err == nil && len(paths) > 0
 }
 
 // setsOfSweep returns the repeats of each cell.

@@ -222,7 +222,7 @@ func judgeAMQP(t *peerbench.Table[peerbench.Outcome], s peerbench.Setting, clien
 	case s.Pending == 1:
 		fmt.Printf("  perfmq / go-amqp: rate %s, cpu %s\n", verdict(ratio(libraryName, received), singleRate, true),
 			verdict(ratio(libraryName, cpu), singleCPU, false))
-		// the bare client does nothing but exchange the frames: what is left is the broker's
+		// The bare client only exchanges the frames: its round trip is the broker's.
 		fmt.Printf("  perfmq / bare: rate %.2f, cpu %.2f\n", ratio(bareName, received), ratio(bareName, cpu))
 	}
 }

@@ -226,6 +226,13 @@ func TestJudge(t *testing.T) {
 				Latencies: result.Latencies{Ack: &result.Latency{Max: 2_100_000}},
 			}}
 		}, `^kept`},
+		"silence, of a broker that answered late long ago": {func(o *observation) {
+			silent(o, -2*time.Second)
+			o.result.Rows = []result.Row{{
+				Step: failureStep, Time: o.first.Add(-6 * time.Second).UnixMicro(),
+				Latencies: result.Latencies{Ack: &result.Latency{Max: 2_100_000}},
+			}}
+		}, `wrong.*it began -2s from`},
 		"silence, unnoticed": {func(o *observation) {
 			o.expect = expectation{silence: true}
 			o.result.Outages = nil

@@ -116,19 +116,23 @@ func (j *judgement) waits() string {
 func (j *judgement) stall() (found *result.Stall) {
 	for i := range j.result.Stalls {
 		s := &j.result.Stalls[i]
-		if off(s.Time, j.first, j.last).Abs() < 5*time.Second && (found == nil || s.Length > found.Length) {
+		if off(s.Time, j.first, j.last).Abs() < lately && (found == nil || s.Length > found.Length) {
 			found = s
 		}
 	}
 	return found
 }
 
-// owed returns the longest time to an answer in the seconds before the failure. A stall begins with the last answer:
-// before a broker so slow was stopped, it may have been silent for as long.
+// lately is how long before a failure a stall may begin, and from when on answers tell how slow the broker was.
+const lately = 5 * time.Second
+
+// owed returns the longest time to an answer in the last seconds before the failure. A stall begins with the last
+// answer, and a broker that takes so long to answer may have been silent for as long when it was stopped.
 func (j *judgement) owed() (longest time.Duration) {
 	for i := range j.result.Rows {
 		r := &j.result.Rows[i]
-		if r.Step == failureStep && r.Latencies.Ack != nil && time.UnixMicro(r.Time).Before(j.first) {
+		before := j.first.Sub(time.UnixMicro(r.Time))
+		if r.Step == failureStep && r.Latencies.Ack != nil && before > 0 && before < lately {
 			longest = max(longest, time.Duration(r.Latencies.Ack.Max)*time.Microsecond)
 		}
 	}
