@@ -59,6 +59,9 @@ func defaultRocketConfig() rocketConfig {
 			"transactionOpBatchInterval": "100",
 			"transactionTimeOut":         "6000",
 			"transactionCheckInterval":   "1000",
+			// The thread that writes the figures of transactions does so for the first time after this, and spins until then:
+			// by default it takes a processor for the first ten seconds.
+			"transactionMetricFlushInterval": "500",
 			// A broker sheds load when a send has waited for 200 ms, which on a busy machine a cold one often lets it.
 			"waitTimeMillsInSendQueue":    "10000",
 			"osPageCacheBusyTimeOutMills": "10000",
