@@ -20,10 +20,12 @@ type Shared struct {
 	ArtemisOptions  []ArtemisOption
 	ActiveMQOptions []ActiveMQOption
 	RocketMQOptions []RocketMQOption
+	RabbitMQOptions []RabbitMQOption
 
 	artemis  lazy[*Artemis]
 	activemq lazy[*ActiveMQ]
 	rocketmq lazy[*RocketMQ]
+	rabbitmq lazy[*RabbitMQ]
 }
 
 // Artemis returns the shared broker. The test fails when it could not start, or
@@ -58,9 +60,17 @@ func (s *Shared) RocketMQ(tb testing.TB) *RocketMQ {
 	})
 }
 
+// RabbitMQ is [Shared.Artemis] for RabbitMQ.
+func (s *Shared) RabbitMQ(tb testing.TB) *RabbitMQ {
+	tb.Helper()
+	return s.rabbitmq.get(tb, func(ctx context.Context) (*RabbitMQ, error) {
+		return LaunchRabbitMQ(ctx, s.RabbitMQOptions...)
+	})
+}
+
 // Close ends the brokers that were started. Main calls it.
 func (s *Shared) Close() error {
-	return errors.Join(s.artemis.close(), s.activemq.close(), s.rocketmq.close())
+	return errors.Join(s.artemis.close(), s.activemq.close(), s.rocketmq.close(), s.rabbitmq.close())
 }
 
 // lazy is a broker that is started when it is asked for.

@@ -50,7 +50,7 @@ func bodies() map[string][]byte {
 
 // TestMessages looks at single messages: with our driver of the other protocol, and with its client library.
 func TestMessages(t *testing.T) {
-	artemis, classic := shared.Artemis(t), brokertest.StartActiveMQ(t)
+	artemis, classic := shared.Artemis(t), shared.ActiveMQ(t)
 	for broker, at := range map[string]urls{
 		"artemis": {"amqp": artemis.AMQPURL(), "stomp": artemis.STOMPURL()},
 		"classic": {"amqp": classic.AMQPURL(), "stomp": classic.STOMPURL()},
@@ -97,7 +97,7 @@ func TestMessages(t *testing.T) {
 
 // TestNames: a destination has one name over all protocols of a broker.
 func TestNames(t *testing.T) {
-	artemis, classic := shared.Artemis(t), brokertest.StartActiveMQ(t)
+	artemis, classic := shared.Artemis(t), shared.ActiveMQ(t)
 	for broker, at := range map[string]urls{
 		"artemis": {"amqp": artemis.AMQPURL(), "stomp": artemis.STOMPURL()},
 		"classic": {"amqp": classic.AMQPURL(), "stomp": classic.STOMPURL()},

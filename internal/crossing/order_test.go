@@ -15,7 +15,7 @@ import (
 // TestOrder: the messages of one producer with a hundred in flight reach the only consumer of its queue in the order
 // of the Send calls, with their IDs unchanged. Verification takes anything else for a fault of the broker.
 func TestOrder(t *testing.T) {
-	artemis, classic, rabbit := shared.Artemis(t), brokertest.StartActiveMQ(t), brokertest.StartRabbitMQ(t)
+	artemis, classic, rabbit := shared.Artemis(t), shared.ActiveMQ(t), brokertest.StartRabbitMQ(t)
 	for broker, at := range map[string]urls{
 		"artemis":  {"amqp": artemis.AMQPURL(), "stomp": artemis.STOMPURL()},
 		"classic":  {"amqp": classic.AMQPURL(), "stomp": classic.STOMPURL()},

@@ -13,7 +13,7 @@ import (
 
 // TestRuns: all counts agree with each other, with the latencies and, on Artemis, with the broker.
 func TestRuns(t *testing.T) {
-	artemis, classic := shared.Artemis(t), brokertest.StartActiveMQ(t)
+	artemis, classic := shared.Artemis(t), shared.ActiveMQ(t)
 	for broker, at := range map[string]urls{
 		"artemis": {"amqp": artemis.AMQPURL(), "stomp": artemis.STOMPURL()},
 		"classic": {"amqp": classic.AMQPURL(), "stomp": classic.STOMPURL()},
@@ -74,7 +74,7 @@ func testFailing(t *testing.T, broker string, at urls) {
 // bodies differ from the sent ones, which is no fault of single messages: the run ends and names the setting. Without
 // verification the run does not check bodies, and the latencies are true.
 func TestWithoutTransformer(t *testing.T) {
-	classic := brokertest.StartActiveMQ(t)
+	classic := shared.ActiveMQ(t)
 	args := func(dest string, more ...string) []string {
 		return append([]string{
 			"amqp", "client", "--url", classic.NativeAMQPURL(), "--consumer-url", classic.STOMPURL(), "--message-count", "100",

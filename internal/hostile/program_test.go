@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,8 +25,7 @@ import (
 // TestProgram runs the program, as it is released, against the peers that try to exhaust memory.
 func TestProgram(t *testing.T) {
 	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "perfmq")
-	require.NoError(t, build(binary))
+	binary := program.get(t)
 	for _, s := range subjects() {
 		hosts := &hosts{}
 		t.Cleanup(hosts.end)
@@ -42,14 +42,40 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-func build(to string) error {
-	// Without cgo and without the race detector, whatever the tests are built with.
-	cmd := exec.Command("go", "build", "-o", to, "github.com/perfmq/perfmq/cmd/perfmq") //nolint:noctx // the test has a time limit
+// program is the binary, which the first test that asks for it builds and TestMain removes.
+var program built
+
+type built struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+func (b *built) get(t *testing.T) string {
+	t.Helper()
+	b.once.Do(func() { b.err = b.build() })
+	require.NoError(t, b.err)
+	return filepath.Join(b.dir, "perfmq")
+}
+
+// build builds it as it is released: without cgo and without the race detector, whatever the tests are built with.
+func (b *built) build() (err error) {
+	if b.dir, err = os.MkdirTemp("", "perfmq-hostile-"); err != nil {
+		return err
+	}
+	//nolint:noctx // the test has a time limit
+	cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(b.dir, "perfmq"), "github.com/perfmq/perfmq/cmd/perfmq")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build perfmq: %w\n%s", err, out)
 	}
 	return nil
+}
+
+func (b *built) remove() {
+	if b.dir != "" {
+		_ = os.RemoveAll(b.dir)
+	}
 }
 
 // outcome is how the program ended.

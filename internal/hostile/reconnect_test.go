@@ -41,8 +41,7 @@ const (
 // TestReconnects: over any number of broken connections, each message has one end and one place, and the broker agrees.
 func TestReconnects(t *testing.T) {
 	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "perfmq")
-	require.NoError(t, build(binary))
+	binary := program.get(t)
 	seed := *sessionSeed
 	if seed == 0 {
 		seed = rand.Uint64() //nolint:gosec // not secret

@@ -92,8 +92,7 @@ func (m *mortal) end(t *testing.T) (n store.Totals) {
 // ends are gone: perfmq says so of as many as the brokers say. Nothing is left of the connections that were lost.
 func TestRestarts(t *testing.T) {
 	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "perfmq")
-	require.NoError(t, build(binary))
+	binary := program.get(t)
 	for _, protocol := range []string{broker.AMQP, broker.STOMP, broker.RocketMQ} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()

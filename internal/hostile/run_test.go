@@ -59,6 +59,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	m.Run()
+	program.remove()
 }
 
 // atOnce is how many cases run at a time. Most of them wait for the most part.

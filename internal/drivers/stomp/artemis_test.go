@@ -26,7 +26,7 @@ func deadline(t *testing.T) context.Context {
 
 // TestLeavesNoSubscription asks the broker for the subscriptions left when consumers have closed.
 func TestLeavesNoSubscription(t *testing.T) {
-	a := brokertest.StartArtemis(t)
+	a := shared.Artemis(t)
 	ctx := deadline(t)
 	for name, c := range map[string]struct {
 		change func(*driver.ConsumerSpec)
@@ -81,10 +81,9 @@ func TestLeavesNoSubscription(t *testing.T) {
 // TestFullAddress: Artemis does not say over STOMP that an address is full, only that it could not send; then it ends
 // the connection, as STOMP wants it.
 func TestFullAddress(t *testing.T) {
-	a := brokertest.StartArtemis(t, brokertest.WithAddressLimit(brokertest.AddressLimit{
-		Match: "full", MaxMessages: 5, Policy: brokertest.PolicyFail,
-	}))
+	a := shared.Artemis(t)
 	ctx, o := deadline(t), newOutcomes()
+	require.NoError(t, a.SetAddressLimit(ctx, brokertest.AddressLimit{Match: "full", MaxMessages: 5, Policy: brokertest.PolicyFail}))
 	d := openDriver(t, a.STOMPURL())
 	p, err := d.Producer(ctx, driver.ProducerSpec{
 		Destination: driver.Destination{Name: "full"}, MaxPending: 20, Variants: bodies(),
@@ -121,7 +120,7 @@ func TestFullAddress(t *testing.T) {
 
 // TestNotAllowed: a user that may log in and nothing else.
 func TestNotAllowed(t *testing.T) {
-	a := brokertest.StartArtemis(t, brokertest.WithLogin(), brokertest.WithoutManagement())
+	a := shared.Artemis(t)
 	ctx, o := deadline(t), newOutcomes()
 	d, err := Factory().Open(ctx, driver.OpenOptions{
 		URL: a.STOMPURL(), User: "nobody", Password: "nobody", ConnectTimeout: patience, Options: Factory().NewOptions(),
@@ -142,8 +141,7 @@ func TestNotAllowed(t *testing.T) {
 
 // TestTimeAcrossProtocols: the time that AMQP finds in a message sent over STOMP, and the other way round.
 func TestTimeAcrossProtocols(t *testing.T) {
-	artemis := brokertest.StartArtemis(t, brokertest.WithoutManagement())
-	classic := brokertest.StartActiveMQ(t)
+	artemis, classic := shared.Artemis(t), shared.ActiveMQ(t)
 	for name, urls := range map[string][2]string{
 		"artemis": {artemis.STOMPURL(), artemis.AMQPURL()}, "activemq": {classic.STOMPURL(), classic.AMQPURL()},
 	} {

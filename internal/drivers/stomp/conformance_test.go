@@ -21,6 +21,17 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
+// shared are the brokers of all tests that do not need one of their own.
+var shared = brokertest.Shared{
+	ArtemisOptions:  []brokertest.ArtemisOption{brokertest.WithLogin(), brokertest.WithTLS()},
+	ActiveMQOptions: []brokertest.ActiveMQOption{brokertest.WithActiveMQLogin(), brokertest.WithActiveMQManagement()},
+	RabbitMQOptions: []brokertest.RabbitMQOption{
+		brokertest.WithRabbitMQManagement(), brokertest.WithRabbitMQSetting("collect_statistics_interval", "500"),
+	},
+}
+
+func TestMain(m *testing.M) { brokertest.Main(m, &shared) }
+
 // harnessGoroutines are those of the brokers' harness, which outlive a sub-test.
 func harnessGoroutines() []goleak.Option {
 	return []goleak.Option{
@@ -46,7 +57,7 @@ func managed(t *testing.T, url string, topics bool) func(driver.Kind) driver.Ins
 }
 
 func TestConformanceArtemis(t *testing.T) {
-	a := brokertest.StartArtemis(t, brokertest.WithLogin())
+	a := shared.Artemis(t)
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
 		Broker: brokertest.ArtemisTitle(), Inspector: managed(t, a.ManagementURL(), true),
@@ -122,7 +133,7 @@ func inspectAMQP(url string) func(testing.TB, driver.Destination) func(int) []dr
 }
 
 func TestConformanceActiveMQ(t *testing.T) {
-	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin(), brokertest.WithActiveMQManagement())
+	a := shared.ActiveMQ(t)
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
 		Broker: brokertest.ActiveMQTitle(), Inspector: managed(t, a.ManagementURL(), true),
@@ -138,7 +149,7 @@ func TestConformanceActiveMQ(t *testing.T) {
 }
 
 func TestConformanceRabbitMQ(t *testing.T) {
-	r := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQManagement(), brokertest.WithRabbitMQSetting("collect_statistics_interval", "500"))
+	r := shared.RabbitMQ(t)
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: r.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
 		Broker: brokertest.RabbitMQTitle(), Inspector: managed(t, r.ManagementURL(), false),
@@ -178,7 +189,7 @@ const plainText = "a: b\\c d é"
 
 // TestConformanceOptions runs the suite with settings other than the defaults.
 func TestConformanceOptions(t *testing.T) {
-	a := brokertest.StartArtemis(t, brokertest.WithLogin(), brokertest.WithTLS(), brokertest.WithoutManagement())
+	a := shared.Artemis(t)
 	noTx := map[drivertest.Feature]string{
 		drivertest.TransactedReceive: "Artemis does not take acknowledgements in a transaction", drivertest.Release: noRelease,
 	}

@@ -19,7 +19,7 @@ import (
 // TestCumulativeAckOnRabbitMQ: one consumer per connection can acknowledge together; a second one is refused, for the
 // reason that the last part shows.
 func TestCumulativeAckOnRabbitMQ(t *testing.T) {
-	r := brokertest.StartRabbitMQ(t)
+	r := shared.RabbitMQ(t)
 	ctx, o := deadline(t), newOutcomes()
 	d := openDriver(t, r.STOMPURL(), "ack=client")
 	dest := driver.Destination{Name: "cumulative"}
