@@ -30,7 +30,7 @@ type closer struct {
 
 // closeAll closes all workers and connections and returns a list of the failures. It takes at most the connect time-out
 // and a few seconds, whatever the drivers do: producers and consumers close side by side, then the connections within
-// closeTimeout. If the drain has left messages in flight, the broker may not answer any more: then closing a side also
+// closeTimeout. If the drain has left messages unanswered, the broker may not answer any more: then closing a side also
 // ends if no worker has closed for closeTimeout.
 func (r *run) closeAll(ctx context.Context) []string {
 	left := r.closeGroups(ctx, r.step.uses)

@@ -155,6 +155,14 @@ func inFlight(producers []*producer) (n uint64) {
 	return n
 }
 
+// unansweredMessages reports whether the broker still owes an answer to open producers: to messages in flight, or to
+// those that a time-out has ended.
+func unansweredMessages(producers []*producer) bool {
+	return inFlight(producers) > 0 || slices.ContainsFunc(producers, func(p *producer) bool {
+		return p.driver != nil && p.ended != nil && p.load.Unanswered()
+	})
+}
+
 // alive reports whether one of the consumers still receives.
 func alive(consumers []*consumer) bool {
 	for _, c := range consumers {

@@ -72,7 +72,7 @@ func Run(
 	r.drain(ctx)
 	r.endExpiry()
 	r.awaitCount(ctx, countWhileOpen, countEvery)
-	r.unanswered = r.inFlight() > 0
+	r.unanswered = unansweredMessages(r.producers)
 	r.stopped(ctx, r.subs)
 	left := r.closeAll(ctx)
 	r.commandsAfter(ctx, stop, &end)
@@ -125,7 +125,7 @@ type run struct {
 
 	drained    time.Duration // length of the last drain
 	silent     bool          // the load was given up because the broker stopped answering
-	unanswered bool          // the last drain left messages in flight
+	unanswered bool          // the last drain left messages without an answer
 
 	endExpiry     func()             // of the messages of the present step
 	stopConsumers context.CancelFunc // all of them

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,6 +44,38 @@ func TestSendTimeout(t *testing.T) {
 					"messages sent but not confirmed (the broker may have them or not): 100",
 					"first failure of class timeout: send: no answer within 500ms",
 				}, s.Problems)
+			})
+		})
+	}
+}
+
+// A producer that closes waits for the answers to all its messages. Answers that did not come in time, and never will,
+// do not hold the end of a run up for the connect time-out.
+func TestClosingAfterSendTimeouts(t *testing.T) {
+	silent := &hooks{closeSend: func(ctx context.Context, c func() error) error { <-ctx.Done(); return c() }}
+	for name, tt := range map[string]struct {
+		resend, late bool
+		closing      time.Duration
+	}{
+		"no answer":               {false, false, 2 * time.Second},
+		"no answer, sent again":   {true, false, 2 * time.Second},
+		"answers after the limit": {false, true, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := broker(t, func(o *mem.Options) {
+					if o.Withhold = 10; tt.late {
+						o.Withhold, o.Latency = 0, 600*time.Millisecond
+					}
+				})
+				s, _ := run(t, newPlan(silent.factory(b.Factory()), func(p *flat) {
+					p.Duration, p.Verify, p.SendTimeout, p.Resend = 10*time.Second, true, 500*time.Millisecond, tt.resend
+					p.MaxPending, p.Rate, p.Count, p.DrainTimeout = 100, rate("10"), 91, 5*time.Second
+					p.Producer.Open.ConnectTimeout, p.Consumer.Open.ConnectTimeout = time.Minute, time.Minute
+					p.Producer.Factory.Capabilities.TimesOut = false
+				}), nil)
+				require.NotZero(t, s.Total.Resent+s.Total.Unconfirmed)
+				require.InDelta(t, 10*time.Second+tt.closing, s.End.Sub(s.Start), float64(2*time.Second))
 			})
 		})
 	}

@@ -214,7 +214,7 @@ func (r *run) leave(ctx context.Context, following *step) {
 		r.verify.renewProbes() // consumers are opened, and closed, only while no probe looks at them
 		return
 	}
-	r.unanswered = r.inFlight() > 0
+	r.unanswered = unansweredMessages(r.producers)
 	var consumers []*consumer
 	for _, u := range leaving {
 		consumers = append(consumers, u.consumers...)

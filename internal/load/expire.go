@@ -63,9 +63,13 @@ func (p *Producer) Expire(limit time.Duration) {
 // expire ends a message, unless it has ended meanwhile.
 func (p *Producer) expire(slot driver.Slot, o driver.Outcome, now time.Duration) {
 	if place := p.slots.end(slot); place != nil {
+		p.expired.Add(1)
 		p.ended(slot, place, o, now, 0)
 	}
 }
+
+// Unanswered reports whether messages that Expire ended have had no answer since.
+func (p *Producer) Unanswered() bool { return p.expired.Load() > p.rec.Strays() }
 
 func timedOut(limit time.Duration) driver.Outcome {
 	return driver.Outcome{

@@ -77,6 +77,7 @@ type Producer struct {
 	slots   *slots
 	sending atomic.Uint64 // the slot of the message that is being handed over, of a timed load; 0 for none
 	sights  sights        // of the goroutine that calls Expire
+	expired atomic.Uint64 // messages that Expire has ended
 	kept    []kept        // by place; nil unless messages are sent again
 	doubts  doubts
 }

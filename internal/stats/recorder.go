@@ -314,6 +314,9 @@ func (r *ProducerRecorder) Committed(due Phase, took time.Duration, confirmed bo
 // Stray counts an answer to no message in flight: one that came too late, or twice.
 func (r *ProducerRecorder) Stray() { r.stray.Add(1) }
 
+// Strays returns how many answers to no message in flight have come.
+func (r *ProducerRecorder) Strays() uint64 { return r.stray.Load() }
+
 // Unsent counts the end of a message that the driver could not send, as failed for that reason.
 func (r *ProducerRecorder) Unsent(due Phase, class driver.Class, err error) {
 	r.mu.Lock()
