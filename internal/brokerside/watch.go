@@ -14,6 +14,9 @@ import (
 const (
 	// interval is the time between two samples.
 	interval = time.Second
+	// ahead is how long a sample is taken before the next Take: at the same moments, one of these would find two samples,
+	// and another one none.
+	ahead = interval / 4
 	// lastPatience bounds the sample at the end of a run, beside the question to an endpoint.
 	lastPatience = 500 * time.Millisecond
 	// maxEvents is how many events are kept.
@@ -81,8 +84,9 @@ type Watch struct {
 	ended chan struct{}
 
 	mu      sync.Mutex
-	last    sample // the latest
-	pending *Use   // since the last Take
+	last    sample    // the latest
+	taken   time.Time // the last Take; Start, before there is one
+	pending *Use      // since the last Take
 	sum     Sum
 	noted   map[string]bool // by kind
 	missed  int             // questions to the endpoint without an answer
@@ -131,14 +135,15 @@ func Open(ctx context.Context, c Config) (*Watch, error) {
 	return w, nil
 }
 
-// Start lets the first sample be taken, from which everything but the log counts, and others each second until Stop. It
-// does not wait.
+// Start lets the first sample be taken, from which everything but the log counts, and others each second until Stop,
+// between the calls of Take. It does not wait.
 func (w *Watch) Start() {
 	if w == nil || w.stop != nil {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	w.stop, w.ended = stop, make(chan struct{})
+	w.taken = time.Now()
 	go func() {
 		defer close(w.ended)
 		first := w.look(ctx)
@@ -149,17 +154,29 @@ func (w *Watch) Start() {
 			w.last.errors, w.last.warnings = &none, &none
 		}
 		w.mu.Unlock()
-		ticker := time.NewTicker(interval)
-		defer ticker.Stop()
+		timer := time.NewTimer(w.untilNext())
+		defer timer.Stop()
 		for {
 			select {
-			case <-ticker.C:
+			case <-timer.C:
 				w.add(w.look(ctx))
+				timer.Reset(w.untilNext())
 			case <-ctx.Done():
 				return
 			}
 		}
 	}()
+}
+
+// untilNext returns the time to the next sample: ahead of a Take, and half an interval away at least.
+func (w *Watch) untilNext() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	next := interval - ahead - time.Since(w.taken)
+	for next < interval/2 {
+		next += interval
+	}
+	return next
 }
 
 // Stop takes the last sample and ends the watch. It may be called again.
@@ -373,7 +390,7 @@ func (w *Watch) Take() *Use {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	use := w.pending
-	w.pending = nil
+	w.pending, w.taken = nil, time.Now()
 	return use
 }
 
