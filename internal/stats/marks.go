@@ -11,7 +11,7 @@ type Mark struct {
 	// passed.
 	At time.Duration
 	// Average is the mark over that time, and Momentary the rate of the second in which it was passed, in messages per
-	// second; if the load ended within that, of the one before.
+	// second; if the load ended within that, of the one before, or else of the longest part of a second.
 	Average, Momentary float64
 }
 
@@ -22,7 +22,8 @@ type marker struct {
 	marks    []uint64 // marks not passed yet, in ascending order
 	start    time.Time
 	base     uint64  // as of the start
-	rate     float64 // of the last full second; 0 if there was none
+	rate     float64 // of the last full second, or, before there is one, of the longest interval
+	longest  time.Duration
 	list     []Mark
 }
 
@@ -30,7 +31,7 @@ type marker struct {
 // messages completed, or received. Call it after the last Collect of the step before.
 func (c *Collector) Marks(step string, received bool, marks []uint64, start time.Time) {
 	c.marker.step, c.marker.received, c.marker.marks, c.marker.start = step, received, marks, start
-	c.marker.base, c.marker.rate = c.marker.count(&c.total), 0
+	c.marker.base, c.marker.rate, c.marker.longest = c.marker.count(&c.total), 0, 0
 }
 
 // MarksPassed returns the marks that were passed.
@@ -50,8 +51,8 @@ func (m *marker) add(s *Snapshot) {
 	}
 	delta, length := m.count(&s.Delta), s.To.Sub(s.From)
 	rate := float64(delta) / length.Seconds()
-	if length >= FullSecond && s.Phase != Drain {
-		m.rate = rate
+	if s.Phase != Drain && length >= min(FullSecond, m.longest) {
+		m.rate, m.longest = rate, length
 	} else if m.rate > 0 {
 		rate = m.rate
 	}

@@ -34,6 +34,15 @@ func TestMarks(t *testing.T) {
 		{"one", false, 305, 3850 * time.Millisecond, 305 / 3.85, 250},
 	}, m.list)
 
+	short := marker{marks: []uint64{100, 200}, start: start}
+	short.add(&Snapshot{From: start, To: start.Add(100 * time.Millisecond), Delta: Counters{Completed: 190}, Total: Counters{Completed: 190}})
+	short.add(&Snapshot{
+		From: start.Add(100 * time.Millisecond), To: start.Add(600 * time.Millisecond), Phase: Drain,
+		Delta: Counters{Completed: 10}, Total: Counters{Completed: 200},
+	})
+	require.Len(t, short.list, 2)
+	require.InDelta(t, 1900, short.list[1].Momentary, 1e-6, "that of the load, not that of its drain")
+
 	m.step, m.received, m.marks, m.start, m.list = "two", true, []uint64{10, 20}, at, nil
 	m.base = m.count(&total)
 	interval(1000, 10, time.Second)
