@@ -164,6 +164,9 @@ func readSets(paths []string) (sets []compare.Set, errs []error) {
 	if len(paths) < 2 {
 		return nil, []error{&plan.Mistake{Text: "at least two results are needed", Hint: "perfmq compare BEFORE AFTER"}}
 	}
+	if errs := notFolders(paths); len(errs) > 0 {
+		return nil, errs
+	}
 	names := map[string]int{}
 	for _, path := range paths {
 		s, err := compare.Read(path)

@@ -131,6 +131,19 @@ func TestCompareFailedRuns(t *testing.T) {
 	assert.NotEqual(t, exitFailed, r.status, "the first one is what the others are held against")
 }
 
+// TestFilesForFolders: who names a file of a result is told to name its folder.
+func TestFilesForFolders(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "result.json")
+	require.NoError(t, os.WriteFile(file, []byte("{}"), 0o600))
+	for _, command := range []string{"report", "report --web :0", "compare", "merge"} {
+		r := call(nil, append(strings.Fields(command), file, dir)...)
+		assert.Equal(t, exitUsage, r.status, command)
+		assert.Contains(t, r.stderr, "error: "+file+" is a file: a result is a folder\nhint: name the folder of --result DIR, such as "+dir+"\n", command)
+	}
+}
+
 // TestCompareMistakes: each mistake has a hint.
 func TestCompareMistakes(t *testing.T) {
 	t.Parallel()

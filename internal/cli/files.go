@@ -5,7 +5,22 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/perfmq/perfmq/internal/plan"
 )
+
+// notFolders refuses files in place of folders of results.
+func notFolders(paths []string) (errs []error) {
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+			errs = append(errs, &plan.Mistake{
+				Text: path + " is a file: a result is a folder",
+				Hint: "name the folder of --result DIR, such as " + filepath.Dir(path),
+			})
+		}
+	}
+	return errs
+}
 
 // replaceFile writes a file beside path and gives it that name: a full disk leaves the old contents as they were. A new
 // file gets the mode; an old one keeps its own. What is no regular file (a device, a link) is written to.

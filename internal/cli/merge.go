@@ -56,6 +56,9 @@ func (a *app) merge(dirs []string, dir string, partial bool, demands []string) e
 	if len(dirs) == 0 {
 		return a.usage(&plan.Mistake{Text: "there is no result to join", Hint: "perfmq merge DIR... --result DIR"})
 	}
+	if errs := notFolders(dirs); len(errs) > 0 {
+		return a.usage(errs...)
+	}
 	if dir != "" {
 		if err := result.Vacant(dir); err != nil {
 			return a.usage(&plan.Mistake{Text: "--result: " + err.Error(), Hint: "name another folder, or remove this one"})

@@ -71,6 +71,7 @@ func (a *app) report(dirs []string, in *reporting) error {
 	if len(dirs) == 0 {
 		errs = append(errs, &plan.Mistake{Text: "perfmq report needs a result", Hint: "name folders of --result DIR"})
 	}
+	errs = append(errs, notFolders(dirs)...)
 	if !slices.Contains(reportFormats(), in.format) {
 		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf("--format=%s: must be html, markdown or csv",
 			setting.Quoted(in.format))})
