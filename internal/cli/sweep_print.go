@@ -150,6 +150,11 @@ func (w *sweeper) conclude(status int) int {
 		return status
 	}
 	w.printTable(rows)
+	for _, name := range w.state.Columns(rows) {
+		if text := w.state.Brief(name); text != "" {
+			w.printf("--- note: %s\n", text)
+		}
+	}
 	for _, m := range medians {
 		w.printf("--- threshold: %s\n", strings.TrimSpace(w.state.Title(m.Values)+" "+m.Outcome.String()))
 	}

@@ -208,6 +208,9 @@ func (m *matrix) sentences() (list []string) {
 		list = append(list, fmt.Sprintf("%s: best %s at %s, worst %s at %s.", g.Name, best.Bound(g.Name)+
 			g.format(best.Figures[g.Name].Median), m.sweep.Title(best.Values),
 			worst.Bound(g.Name)+g.format(worst.Figures[g.Name].Median), m.sweep.Title(worst.Values)))
+		if text := m.sweep.Brief(g.Name); text != "" {
+			list = append(list, text+".")
+		}
 	}
 	cells := 1
 	for _, a := range m.sweep.Axes {
