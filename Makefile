@@ -15,7 +15,7 @@ FUZZ_SESSION_TIME ?= 10m
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build dist man test unit lint fmt fuzz fuzz-session features failures soak docs limits bench bench-artemis bench-peers bench-broker bench-verify acceptance clean
+.PHONY: help build dist man test unit lint fmt fuzz fuzz-session features failures soak docs limits search bench bench-artemis bench-peers bench-broker bench-verify acceptance clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ acceptance: build ## make docs/acceptance.md: the shipped scenarios at full size
 
 limits: ## make 20 runs of loads that have no limit, none of which may name one, for docs/benchmarks.md; on an idle machine
 	$(GO) test ./internal/e2e -run '^TestQuietRuns$$' -count=1 -v -timeout 60m -quiet.runs 20 -quiet.page ../../docs/benchmarks.md
+
+search: ## let --find-max search brokers of known rates, up to 50,000 messages a second, for docs/benchmarks.md; on an idle machine
+	$(GO) test ./internal/e2e -run '^TestFindMax$$' -count=1 -v -timeout 60m -search.page ../../docs/benchmarks.md
 
 bench: ## run the benchmarks of the hot path, in process
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/stats ./internal/load ./internal/engine ./internal/wire/...

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -24,18 +25,16 @@ var (
 	quietPage = flag.String("quiet.page", "", "the page into which TestQuietRuns writes its table")
 )
 
-// The table of docs/benchmarks.md stands between these. The section is appended if the page does not have it.
-const (
-	quietBegin   = "<!-- quiet runs: written by make limits -->\n"
-	quietEnd     = "<!-- end of quiet runs -->\n"
-	quietSection = `
+// quietSection is that of docs/benchmarks.md. The table stands between the comments.
+const quietSection = `
 ## Runs in which nothing is wrong
 
 A load far below what broker and tester can do must not be told to have a limit, or anything else to look at. ` + "`make limits`" + ` makes 20 runs of each
 load, on an idle machine, and fails if one names another limit than the rate (for consumers alone: the producers) or finds something.
 
-` + quietBegin + quietEnd
-)
+<!-- quiet runs: written by make limits -->
+<!-- end of quiet runs -->
+`
 
 // TestQuietRuns: loads far below the capacity of broker and tester have no limit but their rate, consumers alone none
 // but their producers, and no findings, however often they run. Runs on a machine that other programs keep busy are not
@@ -75,9 +74,7 @@ func TestQuietRuns(t *testing.T) {
 	}
 	t.Logf("\n%s", &table)
 	if *quietPage != "" {
-		text, err := os.ReadFile(*quietPage)
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(*quietPage, []byte(withQuietRuns(t, string(text), table.String())), 0o644)) //nolint:gosec // a page of the project
+		writeTable(t, *quietPage, quietSection, table.String())
 	}
 }
 
@@ -132,26 +129,40 @@ func counted[K ~string](n map[K]int) string {
 	return cmp.Or(strings.Join(list, ", "), "none")
 }
 
-// withQuietRuns returns a page with that table.
-func withQuietRuns(t *testing.T, page, table string) string {
+// writeTable writes a table into a page, between the comments of its section. The section is appended if the page does
+// not have it.
+func writeTable(t *testing.T, page, section, table string) {
 	t.Helper()
-	if !strings.Contains(page, quietBegin) {
-		page += quietSection
-	}
-	head, rest, _ := strings.Cut(page, quietBegin)
-	_, tail, ok := strings.Cut(rest, quietEnd)
-	require.True(t, ok, "the page has no line %s", quietEnd)
-	return head + quietBegin + "\n" + table + "\n" + quietEnd + tail
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(page, []byte(withTable(t, string(text), section, table)), 0o644)) //nolint:gosec // a page of the project
 }
 
-// TestQuietRunsPage: the table finds its place in docs/benchmarks.md, and the next one takes that.
-func TestQuietRunsPage(t *testing.T) {
+// withTable returns a page with that table.
+func withTable(t *testing.T, page, section, table string) string {
+	t.Helper()
+	marks := regexp.MustCompile("<!-- .* -->\n").FindAllString(section, -1)
+	require.Len(t, marks, 2)
+	if !strings.Contains(page, marks[0]) {
+		page += section
+	}
+	head, rest, _ := strings.Cut(page, marks[0])
+	_, tail, ok := strings.Cut(rest, marks[1])
+	require.True(t, ok, "the page has no line %s", marks[1])
+	return head + marks[0] + "\n" + table + "\n" + marks[1] + tail
+}
+
+// TestTablesOfBenchmarks: each table finds its place in docs/benchmarks.md, and the next one takes that.
+func TestTablesOfBenchmarks(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/benchmarks.md")
 	require.NoError(t, err)
-	once := withQuietRuns(t, string(text), "| a table |\n")
-	require.Equal(t, 1, strings.Count(once, "\n## Runs in which nothing is wrong\n"))
-	require.Contains(t, once, quietBegin+"\n| a table |\n\n"+quietEnd)
-	again := withQuietRuns(t, once, "| another |\n")
-	require.Equal(t, strings.Replace(once, "| a table |", "| another |", 1), again)
+	for _, section := range []string{quietSection, foundSection} {
+		title, _, _ := strings.Cut(strings.TrimSpace(section), "\n")
+		once := withTable(t, string(text), section, "| a table |\n")
+		require.Equal(t, 1, strings.Count(once, "\n"+title+"\n"))
+		require.Equal(t, 1, strings.Count(once, " -->\n\n| a table |\n\n<!-- "))
+		again := withTable(t, once, section, "| another |\n")
+		require.Equal(t, strings.Replace(once, "| a table |", "| another |", 1), again)
+	}
 }
