@@ -76,7 +76,11 @@ func Read(dirs []string, o Options) (*Merged, error) {
 		return nil, err
 	}
 	if missing := result.Missing(parts...); len(missing) > 0 && !o.Partial {
-		return nil, fmt.Errorf("%w: %s of %d", ErrMissing, strings.Trim(fmt.Sprint(missing), "[]"), parts[0].Shard.Of)
+		var names []string
+		for _, number := range missing {
+			names = append(names, fmt.Sprintf("%d/%d", number, parts[0].Shard.Of))
+		}
+		return nil, fmt.Errorf("%w: %s", ErrMissing, strings.Join(names, ", "))
 	}
 	plan, err := planOf(m)
 	if err != nil {

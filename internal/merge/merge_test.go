@@ -519,12 +519,12 @@ func TestRefused(t *testing.T) {
 
 		_, err := merge.Read(dirs[:2], merge.Options{})
 		require.ErrorIs(t, err, merge.ErrMissing)
-		require.ErrorContains(t, err, "3 of 3")
+		require.ErrorContains(t, err, "shards are missing: 3/3")
 		m, err := merge.Read(dirs[:2], merge.Options{Partial: true})
 		require.NoError(t, err)
 		require.False(t, m.Verification.Known)
 		require.EqualValues(t, 20, m.Total.Producers.Sent)
-		require.Contains(t, fmt.Sprint(m.Outcome.Warnings), "shards are missing: 3 of 3")
+		require.Contains(t, fmt.Sprint(m.Outcome.Warnings), "shards are missing: 3/3")
 
 		_, err = merge.Read([]string{dirs[0], dirs[1], dirs[1]}, merge.Options{})
 		require.ErrorIs(t, err, result.ErrUnlike)

@@ -55,8 +55,7 @@ func Merge(results ...*Result) (*Result, error) {
 		m.mergeClocks(results, clocks, contradiction)
 		if missing := Missing(results...); len(missing) > 0 {
 			m.Complete = false
-			m.Outcome.Warnings = append(m.Outcome.Warnings, fmt.Sprintf("shards are missing: %s of %d", numbersText(missing),
-				first.Shard.Of))
+			m.Outcome.Warnings = append(m.Outcome.Warnings, "shards are missing: "+shardsText(missing, first.Shard.Of))
 		}
 	}
 	var err error

@@ -19,12 +19,16 @@ func Missing(results ...*Result) (missing []int) {
 	return missing
 }
 
-// numbersText returns numbers with commas, the first ten of them.
-func numbersText(list []int) string {
+// shardsText names shards as --shard does, the first ten of them: 2/5, 4/5.
+func shardsText(numbers []int, of int) string {
 	const most = 10
-	text := strings.Trim(strings.ReplaceAll(fmt.Sprint(list[:min(most, len(list))]), " ", ", "), "[]")
-	if len(list) > most {
-		text += fmt.Sprintf(" and %d more", len(list)-most)
+	var texts []string
+	for _, number := range numbers[:min(most, len(numbers))] {
+		texts = append(texts, fmt.Sprintf("%d/%d", number, of))
+	}
+	text := strings.Join(texts, ", ")
+	if len(numbers) > most {
+		text += fmt.Sprintf(" and %d more", len(numbers)-most)
 	}
 	return text
 }
