@@ -207,7 +207,8 @@ func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) 
 	case boundWork, boundPace:
 		return t.consumersLimit(sum)
 	case boundWorker, boundConnection:
-		l.Kind, l.Text, l.Hint = LimitWorker, t.saturated(), "more producers, consumers or connections may bring more"
+		l.Kind, l.Hint = LimitWorker, "more producers, consumers or connections may bring more"
+		l.Text = cmp.Or(t.saturated(), "it sent late, though it waited for nothing but the due times of its messages")
 	case boundProcessors:
 		l.Kind, l.Text = LimitProcessors, fmt.Sprintf("it used %s of the %d that it may use", percent(t.full.CPUShare()),
 			t.full.Cores)+t.while()

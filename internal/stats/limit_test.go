@@ -253,6 +253,12 @@ func TestLimit(t *testing.T) {
 			idle(l)
 			l.sent(100, 100, ms)
 		}, LimitWorker, "one worker of the tester (producer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)"},
+		{"a producer that is late, and waits only for its due times", 100, rated(false), Health{}, func(l *told) {
+			idle(l)
+			l.sent(1000, 1000, ms)
+			l.wait(WaitDue, 950*ms)
+		}, LimitWorker, "one worker of the tester (it sent late, though it waited for nothing but the due times of its messages; " +
+			"more producers, consumers or connections may bring more)"},
 		{"a connection that never waits", 100, closed, Health{}, func(l *told) {
 			idle(l)
 			l.send.Reader.Known = true
