@@ -118,13 +118,13 @@ func (r *run) figuresOf(s *stats.Summary) map[string]float64 {
 		Offered: s.Offered, Stalls: s.Stalls,
 	}), s.Groups)
 	if r.outages != nil {
-		if longest, ok := longestOutage(s.Outages); ok {
+		if longest, ok := longestOutage(s); ok {
 			f["outage.max"] = float64(longest.Nanoseconds()) / 1e3
 		}
-		if recovery, ok := longestRecovery(s.Outages); ok {
+		if recovery, ok := longestRecovery(s); ok {
 			f["recovery.max"] = float64(recovery.Nanoseconds()) / 1e3
 		}
-		f["outage.count"], f["in_doubt"] = float64(len(s.Outages)), float64(inDoubt(s.Outages))
+		f["outage.count"], f["in_doubt"] = float64(s.OutageCount()), float64(inDoubt(s))
 	}
 	count := func(known bool, name string, n uint64) {
 		if known {

@@ -14,6 +14,7 @@ import (
 
 // outageMark is how far the verification had come when an outage began.
 type outageMark struct {
+	number   int        // of the outage, from 1 on
 	numbered []numbered // sorted by producer
 	doubled  uint64     // copies that outages explained
 }
@@ -24,27 +25,29 @@ type numbered struct {
 	count    uint64
 }
 
-// outageBegun marks how far the verification had come when the outage of that number began, from 1 on.
+// outageBegun marks how far the verification had come when the outage of that number began, from 1 on. Of outages that
+// are not listed, the first and the last mark do.
 func (r *run) outageBegun(number int) {
 	if r.verify == nil {
 		return
 	}
-	m := outageMark{doubled: r.progress().AfterOutage}
+	m := outageMark{number: number, doubled: r.progress().AfterOutage}
 	for _, list := range r.verify.ledgers {
 		for _, l := range list {
 			m.numbered = append(m.numbered, numbered{l.Producer(), l.Count()})
 		}
 	}
 	slices.SortFunc(m.numbered, func(a, b numbered) int { return cmp.Compare(a.producer, b.producer) })
+	first, last := r.outages.Folded()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for len(r.outageMarks) < number {
-		r.outageMarks = append(r.outageMarks, m)
-	}
-	r.outageMarks[number-1] = m
+	r.outageMarks = slices.DeleteFunc(append(r.outageMarks, m), func(m outageMark) bool {
+		return m.number > first && m.number < last
+	})
+	slices.SortFunc(r.outageMarks, func(a, b outageMark) int { return cmp.Compare(a.number, b.number) })
 }
 
-// marks returns how many messages a producer had numbered when each outage began.
+// marks returns how many messages a producer had numbered when each outage began that has a mark.
 func (r *run) marks(producer int64) (list []uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,37 +65,53 @@ func (r *run) marks(producer int64) (list []uint64) {
 }
 
 // verifyOutages says which of the outages the lost and the doubled messages belong to.
-func (r *run) verifyOutages(list []stats.Outage, v *verify.Result) {
+func (r *run) verifyOutages(s *stats.Summary, v *verify.Result) {
+	if len(s.Outages) == 0 {
+		return
+	}
+	first, last := r.outages.Folded()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range min(len(list), len(r.outageMarks)) {
+	for i, m := range r.outageMarks {
+		at, lost, doubled := m.number-1, &s.MoreOutages.Lost, &s.MoreOutages.Doubled
+		if m.number > last {
+			at -= s.MoreOutages.Count
+		}
+		if m.number < first || m.number > last {
+			if at >= len(s.Outages) { // it began after the list was made
+				continue
+			}
+			lost, doubled = &s.Outages[at].Lost, &s.Outages[at].Doubled
+		}
 		if i < len(v.LostBefore) {
-			list[i].Lost = v.LostBefore[i]
+			*lost += v.LostBefore[i]
 		}
 		from, to := uint64(0), v.Total.AfterOutage
 		if i > 0 {
-			from = r.outageMarks[i].doubled
+			from = m.doubled
 		}
 		if i+1 < len(r.outageMarks) {
 			to = r.outageMarks[i+1].doubled
 		}
-		list[i].Doubled = to - min(from, to)
+		*doubled += to - min(from, to)
 	}
 }
 
 // inDoubt returns how many messages ended without an answer because of outages.
-func inDoubt(list []stats.Outage) (n uint64) {
-	for i := range list {
-		n += list[i].InDoubt
+func inDoubt(s *stats.Summary) uint64 {
+	n := s.MoreOutages.InDoubt
+	for i := range s.Outages {
+		n += s.Outages[i].InDoubt
 	}
 	return n
 }
 
 // longestOutage returns how long the longest outage lasted. It is false if there was one without an end, unless none of
 // its workers needed a connection any more.
-func longestOutage(list []stats.Outage) (longest time.Duration, ok bool) {
-	for i := range list {
-		o := &list[i]
+func longestOutage(s *stats.Summary) (longest time.Duration, ok bool) {
+	longest = s.MoreOutages.Longest // each of these has an end
+	for i := range s.Outages {
+		o := &s.Outages[i]
 		if o.Length() == 0 && (o.Reconnected > 0 || len(o.NotBack) > 0) {
 			return 0, false
 		}
@@ -103,39 +122,37 @@ func longestOutage(list []stats.Outage) (longest time.Duration, ok bool) {
 
 // longestRecovery returns the longest time that the load took to recover from an outage. It is false if there was an
 // outage from which it was not seen to recover.
-func longestRecovery(list []stats.Outage) (longest time.Duration, ok bool) {
-	for i := range list {
-		if list[i].Recovered == 0 {
+func longestRecovery(s *stats.Summary) (longest time.Duration, ok bool) {
+	longest = s.MoreOutages.Recovery
+	for i := range s.Outages {
+		if s.Outages[i].Recovered == 0 {
 			return 0, false
 		}
-		longest = max(longest, list[i].Recovered)
+		longest = max(longest, s.Outages[i].Recovered)
 	}
-	return longest, true
+	return longest, s.MoreOutages.Unrecovered == 0
 }
-
-// A load that has not recovered from an outage is a failure if it went on for enoughWatched, and its rates were those
-// of enoughRate before it, in messages per second: lower ones differ by chance from one second to the next.
-const (
-	enoughWatched = 10 * time.Second
-	enoughRate    = 20
-)
 
 // notRecovered says from which outages the load did not recover although it should have.
 func (r *run) notRecovered(s *stats.Summary, add func(string, ...any)) {
 	if len(s.Outages) == 0 || !r.steady() {
 		return
 	}
-	for i := range s.Outages {
-		o := &s.Outages[i]
-		if o.Recovered > 0 || o.Watched < enoughWatched || !o.Even || o.Before.Completed < enoughRate {
-			continue
-		}
+	stuck := func(o *stats.Outage) {
 		before := fmt.Sprintf("%.0f completed", o.Before.Completed)
 		if o.Before.Received > 0 {
 			before += fmt.Sprintf(", %.0f received", o.Before.Received)
 		}
 		add("the load did not recover from the outage of %s: in the %s after it there were no three seconds at 90%% of the "+
 			"rates before it (%s per second)", o.Start.Format("15:04:05.000"), o.Watched.Round(time.Second), before)
+	}
+	for i := range s.Outages {
+		if o := &s.Outages[i]; o.Stuck() {
+			stuck(o)
+		}
+	}
+	if o := s.MoreOutages.Stuck; o != nil {
+		stuck(o)
 	}
 }
 
@@ -195,7 +212,7 @@ func notBack(s *stats.Summary, add func(string, ...any)) {
 
 // aboutOutages adds remarks on the effects of outages on the other figures.
 func (r *run) aboutOutages(s *stats.Summary, add func(string, ...any)) {
-	n := inDoubt(s.Outages)
+	n := inDoubt(s)
 	switch {
 	case n > 0 && s.Total.Resent > 0:
 		add("messages in doubt after outages, which the broker may have or not: %d; messages were sent again %d times, and "+

@@ -70,7 +70,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	}
 	s.Errors = r.errorClasses(&s.Total)
 	if r.outages != nil {
-		s.Outages = r.outages.List()
+		s.Outages, s.MoreOutages = r.outages.List(), r.outages.More()
 	}
 	r.problems(s)
 	r.judge(s)
@@ -139,7 +139,7 @@ func (r *run) problems(s *stats.Summary) {
 	if s.Err != nil {
 		addError(s, s.Err, "")
 	}
-	inDoubt := min(inDoubt(s.Outages), s.Total.Unconfirmed)
+	inDoubt := min(inDoubt(s), s.Total.Unconfirmed)
 	for _, f := range []struct {
 		n    uint64
 		what string

@@ -312,7 +312,7 @@ func (r *run) judge(s *stats.Summary) {
 	side := r.side()
 	result := verify.Judge(side)
 	s.Verification = result
-	r.verifyOutages(s.Outages, result)
+	r.verifyOutages(s, result)
 	left := result.Total.Left - min(parked, result.Total.Left)
 	if s.ExpectedKnown {
 		s.Expected, s.Missing = result.Total.Expected, result.Total.Lost+left

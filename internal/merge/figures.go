@@ -124,8 +124,8 @@ func (f values) whole(m *result.Result) {
 }
 
 // reconnections adds the outages: those of several hosts that were at the same time are one. How long the longest was
-// is not known if one had no end.
-func (f values) reconnections(list []result.Outage) {
+// is not known if one had no end, nor their number if not all are listed.
+func (f values) reconnections(list []result.Outage, more *result.MoreOutages) {
 	var times []span
 	var inDoubt uint64
 	endless := false
@@ -142,9 +142,18 @@ func (f values) reconnections(list []result.Outage) {
 	if endless {
 		delete(f, "outage.max")
 	}
+	recovered := int64(0)
+	unrecovered := false
+	if more != nil {
+		delete(f, "outage.count")
+		if !endless {
+			f["outage.max"] = max(f["outage.max"], float64(more.Longest))
+		}
+		inDoubt, recovered, unrecovered = inDoubt+more.InDoubt, more.Recovered, more.Unrecovered > 0
+	}
 	f["in_doubt"] = float64(inDoubt)
-	if !slices.ContainsFunc(list, func(o result.Outage) bool { return o.Recovered == 0 }) {
-		f["recovery.max"] = 0
+	if !unrecovered && !slices.ContainsFunc(list, func(o result.Outage) bool { return o.Recovered == 0 }) {
+		f["recovery.max"] = float64(recovered)
 		for i := range list {
 			f["recovery.max"] = max(f["recovery.max"], float64(list[i].Recovered))
 		}

@@ -204,7 +204,7 @@ func (j *judging) figures(step *plannedStep, group string) values {
 	if whole {
 		f.whole(m)
 		if j.plan.reconnects() {
-			f.reconnections(m.Outages)
+			f.reconnections(m.Outages, m.MoreOutages)
 		}
 	}
 	return f

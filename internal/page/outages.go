@@ -29,7 +29,11 @@ func outageTable(r *Run) Table {
 		"or not. Lost are confirmed messages for which it was the first outage that began after they were " +
 		"sent. The worst latencies are of the seconds from its begin until the load has recovered, or is over."
 	if len(list) > maxListed {
-		t.Note += fmt.Sprintf(" The first %d of %d.", maxListed, len(list))
+		all := uint64(len(list))
+		if m := r.Result.MoreOutages; m != nil {
+			all += m.Count
+		}
+		t.Note += fmt.Sprintf(" The first %d of %d.", maxListed, all)
 		list = list[:maxListed]
 	}
 	known := func(us int64, other string) string {
@@ -92,9 +96,12 @@ func (r *Run) outageBands() (list []band) {
 }
 
 // outageSentence returns the number of outages and their lengths.
-func outageSentence(list []result.Outage) string {
+func outageSentence(list []result.Outage, more *result.MoreOutages) string {
 	var sum, longest int64
-	open := 0
+	open, all := 0, uint64(len(list))
+	if more != nil {
+		sum, longest, all = more.Length, more.Longest, all+more.Count
+	}
 	for i := range list {
 		sum, longest = sum+list[i].Length, max(longest, list[i].Length)
 		if list[i].Length == 0 {
@@ -102,12 +109,12 @@ func outageSentence(list []result.Outage) string {
 		}
 	}
 	switch {
-	case len(list) == 1 && open == 0:
+	case all == 1 && open == 0:
 		return "1 outage of " + span(sum) + "."
-	case len(list) == 1:
+	case all == 1:
 		return "1 outage, after which no message came through."
 	}
-	text := fmt.Sprintf("%d outages", len(list))
+	text := fmt.Sprintf("%d outages", all)
 	if sum > 0 {
 		text += ", together " + span(sum) + ", the longest " + span(longest)
 	}

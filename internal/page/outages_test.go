@@ -19,7 +19,7 @@ func TestOutageSentence(t *testing.T) {
 		"2 outages; no message came through after 2 of them.":                                      {open, open},
 		"3 outages, together 2.80 s, the longest 2.00 s; no message came through after 1 of them.": {longer, ended, open},
 	} {
-		assert.Equal(t, want, outageSentence(list))
+		assert.Equal(t, want, outageSentence(list, nil))
 	}
 }
 
@@ -36,6 +36,9 @@ func TestManyOutages(t *testing.T) {
 	assert.Len(t, table.Rows, 50)
 	assert.Contains(t, table.Note, "The first 50 of 600.")
 	assert.Len(t, run.outageBands(), 500)
+	r.MoreOutages = &result.MoreOutages{Count: 5000, Length: 9_400_000, Longest: 3_000_000}
+	assert.Contains(t, outageTable(run).Note, "The first 50 of 5600.")
+	assert.Equal(t, "5600 outages, together 10.00 s, the longest 3.00 s.", outageSentence(r.Outages, r.MoreOutages))
 }
 
 // TestSentencesOfSteps: rates are those of each step, since an average over sending and receiving tells nothing.

@@ -149,7 +149,7 @@ func (r *Run) sentences() (list []string) {
 		list = append(list, "99% were "+strings.Join(late, ", and 99% ")+".")
 	}
 	if outages := r.Result.Outages; len(outages) > 0 {
-		list = append(list, outageSentence(outages))
+		list = append(list, outageSentence(outages, r.Result.MoreOutages))
 	}
 	return list
 }

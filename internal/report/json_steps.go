@@ -95,7 +95,9 @@ type jsonNumbers struct {
 	Stalls   []result.Stall   `json:"stalls,omitempty"`
 	Findings []result.Finding `json:"findings"`
 	// Outages are the times without a connection of some worker, in microseconds; only with --reconnect.
-	Outages []result.Outage `json:"outages,omitempty"`
+	// Of more than 200 they are the first and the last hundred, and MoreOutages the sums of the others.
+	Outages     []result.Outage     `json:"outages,omitempty"`
+	MoreOutages *result.MoreOutages `json:"moreOutages,omitempty"`
 	// BrokerHosts are the figures of each host, if a URL names several.
 	BrokerHosts       []result.BrokerHost       `json:"brokerHosts,omitempty"`
 	BrokerHostSpreads []result.BrokerHostSpread `json:"brokerHostSpreads,omitempty"`
@@ -105,7 +107,7 @@ func (has sides) numbers(s *stats.Summary) jsonNumbers {
 	return jsonNumbers{
 		Elapsed: s.End.Sub(s.Start).Seconds(), Average: has.average(&s.Average, &s.Offered),
 		jsonHighest: has.highest(&s.Maximum),
-		Spreads:     spreads(s.Spreads), Stalls: stalls(s), Outages: outages(s), Findings: append([]result.Finding{},
+		Spreads:     spreads(s.Spreads), Stalls: stalls(s), Outages: outages(s), MoreOutages: moreOutages(s), Findings: append([]result.Finding{},
 			Observations(s)...),
 		BrokerHosts: hostFigures(s.Hosts), BrokerHostSpreads: result.SpreadOverHosts(hostFigures(s.Hosts)),
 	}

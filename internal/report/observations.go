@@ -263,7 +263,12 @@ func duration(us int64) string {
 }
 
 // seconds returns a duration in seconds, with three digits.
-func seconds(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
+func seconds(d time.Duration) string {
+	if s := d.Seconds(); s >= 999.5 { // 3600, not 3.6e+03
+		return fmt.Sprintf("%.0f s", s)
+	}
+	return fmt.Sprintf("%.3g s", d.Seconds())
+}
 
 // stalls returns the stalls of a run.
 func stalls(s *stats.Summary) (list []result.Stall) {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,8 +17,8 @@ func outcomeOf(s *stats.Summary) string {
 	if s.Success {
 		text = "success"
 	}
-	if n := len(s.Outages); n > 0 {
-		var sum time.Duration
+	if n := s.OutageCount(); n > 0 {
+		sum := s.MoreOutages.Length
 		for i := range s.Outages {
 			sum += s.Outages[i].Length()
 		}
@@ -27,21 +28,19 @@ func outcomeOf(s *stats.Summary) string {
 }
 
 // outagesInShort returns the number of outages, their length, and whether the rate recovered.
-func outagesInShort(list []stats.Outage) string {
-	var sum time.Duration
-	var longest *stats.Outage
-	lasting := 0
-	for i := range list {
-		o := &list[i]
-		if sum += o.Length(); longest == nil || o.Length() > longest.Length() {
-			longest = o
+func outagesInShort(s *stats.Summary) string {
+	sum, longest, at := s.MoreOutages.Length, s.MoreOutages.Longest, ""
+	lasting := s.MoreOutages.Unrecovered
+	for i := range s.Outages {
+		o := &s.Outages[i]
+		if sum += o.Length(); i == 0 && longest == 0 || o.Length() > longest {
+			longest, at = o.Length(), ", at "+o.Start.Format("15:04:05.000")
 		}
 		if o.Recovered == 0 {
 			lasting++
 		}
 	}
-	text := fmt.Sprintf("%d, %s in all; the longest %s, at %s", len(list), seconds(sum), seconds(longest.Length()),
-		longest.Start.Format("15:04:05.000"))
+	text := fmt.Sprintf("%d, %s in all; the longest %s%s", s.OutageCount(), seconds(sum), seconds(longest), at)
 	if lasting > 0 {
 		text += fmt.Sprintf("; the rate was not seen to recover after %d", lasting)
 	}
@@ -67,12 +66,46 @@ func outageNow(p *stats.OutageProgress) string {
 	}
 }
 
-// outageLines returns a line for each outage.
+// outageLines returns a line for each outage, and one for those in the middle that are not listed.
 func outageLines(s *stats.Summary) (lines []string) {
 	for i := range s.Outages {
 		lines = append(lines, outageLine(&s.Outages[i]))
 	}
+	if m := &s.MoreOutages; m.Count > 0 {
+		lines = slices.Insert(lines, len(lines)/2, moreOutagesLine(m))
+	}
 	return lines
+}
+
+func moreOutagesLine(m *stats.MoreOutages) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s more, %s in all; the longest %s, %s failed", plural(m.Count, "outage"), seconds(m.Length),
+		seconds(m.Longest), plural(int(min(m.Attempts, 1<<31)), "attempt")) //nolint:gosec // bounded
+	if m.Recovery > 0 {
+		fmt.Fprintf(&b, "; rate recovered after %s at most", seconds(m.Recovery))
+	}
+	if m.Unrecovered > 0 {
+		fmt.Fprintf(&b, "; the rate was not seen to recover after %d", m.Unrecovered)
+	}
+	messages(&b, m.InDoubt, m.Resent, m.Lost, m.Doubled)
+	b.WriteString(worst(&m.Worst))
+	return b.String()
+}
+
+// messages appends what became of messages in an outage.
+func messages(b *strings.Builder, inDoubt, resent, lost, doubled uint64) {
+	if inDoubt > 0 {
+		fmt.Fprintf(b, "; %d in doubt", inDoubt)
+	}
+	if resent > 0 {
+		fmt.Fprintf(b, ", %d resent", resent)
+	}
+	if lost > 0 {
+		fmt.Fprintf(b, "; %d lost", lost)
+	}
+	if doubled > 0 {
+		fmt.Fprintf(b, "; %d delivered again", doubled)
+	}
 }
 
 func outageLine(o *stats.Outage) string {
@@ -108,18 +141,7 @@ func outageLine(o *stats.Outage) string {
 	if o.Silent >= noteworthySilence {
 		fmt.Fprintf(&b, "; nothing had come for %s before it", seconds(o.Silent))
 	}
-	if o.InDoubt > 0 {
-		fmt.Fprintf(&b, "; %d in doubt", o.InDoubt)
-	}
-	if o.Resent > 0 {
-		fmt.Fprintf(&b, ", %d resent", o.Resent)
-	}
-	if o.Lost > 0 {
-		fmt.Fprintf(&b, "; %d lost", o.Lost)
-	}
-	if o.Doubled > 0 {
-		fmt.Fprintf(&b, "; %d delivered again", o.Doubled)
-	}
+	messages(&b, o.InDoubt, o.Resent, o.Lost, o.Doubled)
 	b.WriteString(worst(&o.Worst))
 	fmt.Fprintf(&b, "; %s: %s", o.Class, o.Error)
 	return b.String()
@@ -155,6 +177,21 @@ func worst(w *stats.Worst) string {
 		return ""
 	}
 	return "; " + strings.Join(parts, ", ")
+}
+
+// moreOutages returns the sums of the outages of a run that are not listed; nil if there are none.
+func moreOutages(s *stats.Summary) *result.MoreOutages {
+	m := &s.MoreOutages
+	if m.Count == 0 {
+		return nil
+	}
+	return &result.MoreOutages{
+		Count:  uint64(m.Count), //nolint:gosec // not negative
+		Length: m.Length.Microseconds(), Longest: m.Longest.Microseconds(),
+		Recovered: m.Recovery.Microseconds(), Unrecovered: uint64(m.Unrecovered), //nolint:gosec // not negative
+		Attempts: m.Attempts, InDoubt: m.InDoubt, Resent: m.Resent, Lost: m.Lost, Doubled: m.Doubled,
+		Worst: result.Worst{Ack: m.Worst.Ack, Response: m.Worst.Response, Transfer: m.Worst.Transfer},
+	}
 }
 
 // outages returns the outages of a run.

@@ -30,8 +30,28 @@ func TestOutageLines(t *testing.T) {
 			"7 in doubt, 8 resent; 3 lost; 5 delivered again; response up to 1.4 s, transfer up to 0.09 s; connection-lost: reset\x1b[2J", // writeList escapes it
 		"at 03:05:05.006: no message came through after it; 1 of 1 worker not connected again, 12 attempts failed; connect: refused",
 	}, outageLines(s))
+	more := stats.MoreOutages{
+		Count: 3000, Length: time.Hour, Longest: 9 * time.Second, Recovery: 12 * time.Second, Unrecovered: 2, Attempts: 9000,
+		InDoubt: 40, Resent: 39, Lost: 1, Doubled: 7, Worst: stats.Worst{Response: 9_500_000},
+	}
+	many := &stats.Summary{Success: true, Outages: s.Outages, MoreOutages: more}
+	require.Equal(t, "success, after 3002 outages (3602 s)", outcomeOf(many))
+	require.Equal(t, "3000 outages more, 3600 s in all; the longest 9 s, 9000 attempts failed; rate recovered after 12 s at most; "+
+		"the rate was not seen to recover after 2; 40 in doubt, 39 resent; 1 lost; 7 delivered again; response up to 9.5 s",
+		outageLines(many)[1])
+	require.Equal(t, "3002, 3602 s in all; the longest 9 s; the rate was not seen to recover after 3", outagesInShort(many))
+	require.Equal(t, &result.MoreOutages{
+		Count: 3000, Length: 3_600_000_000, Longest: 9_000_000, Recovered: 12_000_000, Unrecovered: 2, Attempts: 9000,
+		InDoubt: 40, Resent: 39, Lost: 1, Doubled: 7, Worst: result.Worst{Response: 9_500_000},
+	}, moreOutages(many))
+	require.Nil(t, moreOutages(s))
+	for want, d := range map[string]time.Duration{
+		"999 s": 999 * time.Second, "1000 s": 999500 * time.Millisecond, "86400 s": 24 * time.Hour, "0.123 s": 123456 * time.Microsecond,
+	} {
+		require.Equal(t, want, seconds(d))
+	}
 	require.Equal(t, "; rate not recovered in the 6 s that were left", recovery(&stats.Outage{Watched: 6 * time.Second}))
-	require.Equal(t, "2, 1.5 s in all; the longest 1.5 s, at 03:04:05.006; the rate was not seen to recover after 1", outagesInShort(s.Outages))
+	require.Equal(t, "2, 1.5 s in all; the longest 1.5 s, at 03:04:05.006; the rate was not seen to recover after 1", outagesInShort(s))
 	var short bytes.Buffer
 	require.NoError(t, NewShort(&short, ShortOptions{}).Summary(s))
 	require.Contains(t, short.String(), "outages   2, 1.5 s in all;")

@@ -157,7 +157,7 @@ func (r *Result) Summary(s *stats.Summary) error {
 	}
 	out.Figures = figures(&s.Average, &s.Offered, &s.Minimum, &s.Maximum, r.run.Producing, r.run.Consuming)
 	out.Spreads, out.Stalls, out.Outages = spreads(s.Spreads), stalls(s), outages(s)
-	out.MoreStalls = s.Stalls.More
+	out.MoreStalls, out.MoreOutages = s.Stalls.More, moreOutages(s)
 	out.Marks = marks(s.Marks)
 	out.BrokerHosts = hostFigures(s.Hosts)
 	out.BrokerHostSpreads = result.SpreadOverHosts(out.BrokerHosts)

@@ -210,7 +210,7 @@ func (s *Short) told(sum *stats.Summary) (lines []string) {
 		add("limit", sum.Limit.String())
 	}
 	if len(sum.Outages) > 0 {
-		add("outages", outagesInShort(sum.Outages))
+		add("outages", outagesInShort(sum))
 	}
 	if n := sum.Total.Resent; n > 0 {
 		add("resent", fmt.Sprintf("%d: messages in doubt that were sent again; not part of sent", n))

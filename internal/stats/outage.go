@@ -76,7 +76,8 @@ type Outages struct {
 	mu         sync.Mutex
 	lastSign   func() (time.Time, bool) // nil without a watcher
 	begun      func(number int)         // likewise
-	list       []*outage
+	list       []*outage                // without those in more
+	more       folded
 	reconnects uint64
 	attempts   [driver.NumClasses]uint64
 	recovery   recovery
@@ -159,7 +160,7 @@ func (s *Outages) lost(worker string, produces, done bool, err error, now time.T
 		begun = s.begun
 	}
 	if _, ok := o.lost[worker]; ok {
-		return len(s.list), begun
+		return s.count(), begun
 	}
 	if !slices.Contains(o.Workers, worker) {
 		o.Workers = append(o.Workers, worker)
@@ -170,7 +171,7 @@ func (s *Outages) lost(worker string, produces, done bool, err error, now time.T
 		o.receives = true
 	}
 	if done {
-		return len(s.list), begun
+		return s.count(), begun
 	}
 	if o.lost == nil {
 		o.lost = map[string]bool{}
@@ -186,7 +187,7 @@ func (s *Outages) lost(worker string, produces, done bool, err error, now time.T
 		}
 		s.redelivering.Store(math.MaxInt64)
 	}
-	return len(s.list), begun
+	return s.count(), begun
 }
 
 // silent returns for how long nothing has come to any worker, if an outage would begin now. It must be called without
@@ -229,7 +230,8 @@ func (s *Outages) InDoubt(outage, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if outage > 0 {
-		s.list[outage-1].InDoubt += uint64(n) //nolint:gosec // not negative
+		inDoubt, _ := s.tallies(outage)
+		*inDoubt += uint64(n) //nolint:gosec // not negative
 	}
 }
 
@@ -237,7 +239,8 @@ func (s *Outages) InDoubt(outage, n int) {
 func (s *Outages) Resent(outage int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.list[outage-1].Resent++
+	_, resent := s.tallies(outage)
+	*resent++
 }
 
 // Connected notes that a worker is connected again.
@@ -339,7 +342,7 @@ func (s *Outages) Explain(redelivered bool) (explained bool, times uint32) {
 	return false, times
 }
 
-// List returns the outages so far, by their start.
+// List returns the outages so far, by their start; of many, the first and the last ones. [Outages.More] has the others.
 func (s *Outages) List() []Outage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -355,7 +358,13 @@ func (s *Outages) List() []Outage {
 
 // progress tells how things stand.
 func (s *Outages) progress(now time.Time) *OutageProgress {
-	p := &OutageProgress{Count: len(s.list), Reconnects: s.reconnects, Attempts: s.attempts}
+	p := &OutageProgress{
+		Count: s.count(), Reconnects: s.reconnects, Attempts: s.attempts,
+		InDoubt: s.more.InDoubt, Length: s.more.Length, Worst: s.more.Worst,
+	}
+	if s.more.first != nil {
+		p.Worst.include(s.more.first.Worst)
+	}
 	for _, o := range s.list {
 		p.InDoubt += o.InDoubt
 		p.Worst.include(o.Worst)

@@ -68,6 +68,7 @@ func (s *Outages) Interval(snap *Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.worst(snap)
+	defer s.fold()
 	defer s.settleWorst(snap)
 	snap.Outages = s.progress(snap.To)
 	r := &s.recovery
@@ -111,6 +112,9 @@ func (s *Outages) worst(snap *Snapshot) {
 		if !o.past && !o.idle() && o.Start.Before(snap.To) {
 			o.Worst.add(snap)
 		}
+	}
+	if o := s.more.first; o != nil && snap.Step == s.recovery.step {
+		o.Worst.add(snap)
 	}
 }
 

@@ -283,24 +283,25 @@ type Summary struct {
 	// Warnings are about the trust that the numbers deserve, such as the tester having been the bottleneck.
 	Warnings []string
 
-	Start, End time.Time // of the load, drain included
-	Total      Counters  // warm-up included
-	Measured   Counters  // of messages due after the warm-up; waits and LateSends are of no message, and 0
-	Latencies  Latencies // of messages due after the warm-up
-	Health     Health    // of the whole run
-	Minimum    Minimum
-	Maximum    Maximum
-	Average    Average
-	Offered    Offered // of all steps; Span is that of the only one, or 0
-	Stalls     Stalls
-	Outages    []Outage      // of a run that connects again; by their start
-	Spreads    []Spread      // of the groups with several workers of a side
-	Hosts      []HostSummary // of a run whose URL names several; else nil
-	Saturation []Saturation
-	Limit      Limit            // of several steps, that which lasted longest
-	Protocol   []driver.Counter // as in the last Snapshot
-	Workers    []WorkerTotal    // of each producer and consumer
-	Errors     []ErrorClass     // of the messages that failed
+	Start, End  time.Time // of the load, drain included
+	Total       Counters  // warm-up included
+	Measured    Counters  // of messages due after the warm-up; waits and LateSends are of no message, and 0
+	Latencies   Latencies // of messages due after the warm-up
+	Health      Health    // of the whole run
+	Minimum     Minimum
+	Maximum     Maximum
+	Average     Average
+	Offered     Offered // of all steps; Span is that of the only one, or 0
+	Stalls      Stalls
+	Outages     []Outage // of a run that connects again; by their start, without MoreOutages
+	MoreOutages MoreOutages
+	Spreads     []Spread      // of the groups with several workers of a side
+	Hosts       []HostSummary // of a run whose URL names several; else nil
+	Saturation  []Saturation
+	Limit       Limit            // of several steps, that which lasted longest
+	Protocol    []driver.Counter // as in the last Snapshot
+	Workers     []WorkerTotal    // of each producer and consumer
+	Errors      []ErrorClass     // of the messages that failed
 
 	// Expected is how many deliveries the completed messages ought to have caused, and Missing how many of them did not
 	// come before the drain ended. Known only when one process both sends and receives.

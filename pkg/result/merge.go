@@ -143,6 +143,13 @@ func (r *Result) merge(part *Result) (err error) {
 		r.Outcome.Warnings = append(r.Outcome.Warnings, fmt.Sprintf("%s: %d stalls are not listed, beside the first %d",
 			part.name(), part.MoreStalls, len(part.Stalls)))
 	}
+	if r.MoreOutages, err = mergeOutages(r.MoreOutages, part.MoreOutages); err != nil {
+		return err
+	}
+	if part.MoreOutages != nil && len(part.Parts) < 2 {
+		r.Outcome.Warnings = append(r.Outcome.Warnings, fmt.Sprintf("%s: %d outages are not listed, between the first and "+
+			"the last of %d", part.name(), part.MoreOutages.Count, len(part.Outages)))
+	}
 	for name, n := range part.Protocol {
 		sum := r.Protocol[name]
 		if err := addTo(&sum, n); err != nil {

@@ -1,5 +1,10 @@
 package result
 
+import (
+	"cmp"
+	"errors"
+)
+
 // Outage is a time in which workers had lost their connections, of a run that opens them again. Times are microseconds.
 type Outage struct {
 	// Host is the host that saw it, in merged results.
@@ -51,6 +56,49 @@ type Outage struct {
 	// Class and Error are those of the first failure.
 	Class string `json:"class"`
 	Error string `json:"error"`
+}
+
+// MoreOutages are the sums of outages that are not listed. Times are microseconds.
+type MoreOutages struct {
+	// Count is how many there are.
+	Count uint64 `json:"count"`
+	// Length is how long they lasted, added up, and Longest how long the longest did.
+	Length  int64 `json:"length"`
+	Longest int64 `json:"longest"`
+	// Recovered is the longest time in which the load recovered from one, Unrecovered from how many it was not seen to.
+	Recovered   int64  `json:"recovered,omitempty"`
+	Unrecovered uint64 `json:"unrecovered,omitempty"`
+	// Attempts, InDoubt, Resent, Lost and Doubled are those of an outage, added up.
+	Attempts uint64 `json:"attempts,omitempty"`
+	InDoubt  uint64 `json:"inDoubt,omitempty"`
+	Resent   uint64 `json:"resent,omitempty"`
+	Lost     uint64 `json:"lost,omitempty"`
+	Doubled  uint64 `json:"doubled,omitempty"`
+	// Worst are the highest latencies around them.
+	Worst Worst `json:"worst,omitzero"`
+}
+
+// mergeOutages adds the outages that a part does not list.
+func mergeOutages(m, part *MoreOutages) (*MoreOutages, error) {
+	if m == nil || part == nil {
+		return cmp.Or(m, part), nil
+	}
+	sum := *m
+	length := uint64(sum.Length)
+	err := addTo(&length, uint64(part.Length))
+	for to, n := range map[*uint64]uint64{
+		&sum.Count: part.Count, &sum.Unrecovered: part.Unrecovered, &sum.Attempts: part.Attempts, &sum.InDoubt: part.InDoubt,
+		&sum.Resent: part.Resent, &sum.Lost: part.Lost, &sum.Doubled: part.Doubled,
+	} {
+		err = errors.Join(err, addTo(to, n))
+	}
+	sum.Length, sum.Longest, sum.Recovered = int64(length), max(m.Longest, part.Longest), max(m.Recovered, part.Recovered)
+	for to, us := range map[*int64]int64{
+		&sum.Worst.Ack: part.Worst.Ack, &sum.Worst.Response: part.Worst.Response, &sum.Worst.Transfer: part.Worst.Transfer,
+	} {
+		*to = max(*to, us)
+	}
+	return &sum, err
 }
 
 // Worst are the highest of latencies; missing if there was none. Those of messages due in a warm-up count.

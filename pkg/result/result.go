@@ -118,7 +118,10 @@ type Result struct {
 	// MoreStalls is how many further ones there were.
 	MoreStalls uint64 `json:"moreStalls,omitempty"`
 	// Outages are the times in which workers had lost their connections, of a run that opens them again.
+	// Of more than 200, each host lists the first and the last hundred.
 	Outages []Outage `json:"outages,omitempty"`
+	// MoreOutages are the sums of the others; missing if there are none.
+	MoreOutages *MoreOutages `json:"moreOutages,omitempty"`
 	// Spreads tell how evenly the workers of each group worked.
 	Spreads []Spread `json:"spreads,omitempty"`
 	// BrokerHosts are the figures of each host of the brokers, of a run with a URL that names several.

@@ -1,0 +1,74 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+)
+
+// TestManyOutages: over more outages than are listed, lost and doubled messages are those of their outage, or in the
+// sums of the others, and all figures are of all outages.
+func TestManyOutages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const outages, listed, every = 320, 200, 5 * time.Second
+		b := broker(t, nil)
+		out, in := b.Line(), b.Line()
+		p := newPlan(b.Factory(), func(p *flat) {
+			p.Producer.Open.URL, p.Consumer.Open.URL = out.URL(), in.URL()
+			verified(p)
+			p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("100"), (outages+2)*every, 100
+		})
+		for n := range outages {
+			time.AfterFunc(time.Duration(n+1)*every+300*time.Microsecond, func() {
+				out.Cut()
+				in.Cut()
+				time.AfterFunc(50*time.Millisecond, func() { out.Restore(); in.Restore() })
+			})
+		}
+		lost := map[int]uint64{} // messages, by their outage, from 1 on
+		for _, n := range []int{1, 100, 101, 150, 220, 221, 320, 321} {
+			o := mem.DefaultOptions()
+			o.Lose = 1
+			time.AfterFunc(time.Duration(n)*every-time.Second, func() {
+				lost[n] = b.Stats().Lost
+				require.NoError(t, b.Set(o))
+			})
+			time.AfterFunc(time.Duration(n)*every-900*time.Millisecond, func() {
+				require.NoError(t, b.Set(mem.DefaultOptions()))
+				lost[n] = b.Stats().Lost - lost[n]
+			})
+		}
+
+		s, _ := run(t, p, nil)
+		more := &s.MoreOutages
+		require.Len(t, s.Outages, listed)
+		require.Equal(t, outages-listed, more.Count)
+		v := &s.Verification.Total
+		all, inDoubt, doubled, length := lost[321], more.InDoubt, more.Doubled, more.Length
+		for i := range s.Outages {
+			number := i + 1
+			if i >= listed/2 {
+				number += more.Count
+			}
+			require.Equal(t, lost[number], s.Outages[i].Lost, "outage %d", number)
+			all += s.Outages[i].Lost
+			inDoubt += s.Outages[i].InDoubt
+			doubled += s.Outages[i].Doubled
+			length += s.Outages[i].Length()
+		}
+		require.NotZero(t, lost[220])
+		require.Equal(t, lost[101]+lost[150]+lost[220], more.Lost)
+		require.Equal(t, v.Lost, all+more.Lost)
+		require.Equal(t, v.AfterOutage, doubled)
+		require.Equal(t, s.Total.Unconfirmed, inDoubt)
+		require.InDelta(t, outages, s.Figures["outage.count"], 0)
+		require.InDelta(t, inDoubt, s.Figures["in_doubt"], 0)
+		require.Contains(t, s.Figures, "recovery.max")
+		require.Contains(t, s.Figures, "outage.max")
+		require.Greater(t, length, outages*50*time.Millisecond)
+	})
+}

@@ -1,0 +1,138 @@
+package stats
+
+import (
+	"slices"
+	"time"
+)
+
+// keptOutages is how many outages are listed of the first ones, and as many of the last ones: over days, a connection
+// that breaks again and again has any number of them. Those in between are sums.
+const keptOutages = 100
+
+// MoreOutages are the sums of the outages in between the first and the last ones, which the list leaves out.
+type MoreOutages struct {
+	Count           int
+	Length, Longest time.Duration
+	Attempts        uint64 // see [Outage], as for the following ones
+	InDoubt, Resent uint64
+	Lost, Doubled   uint64
+	Unrecovered     int           // the load was not seen to recover from so many
+	Recovery        time.Duration // the longest
+	Worst           Worst
+	Stuck           *Outage // the first one that is [Outage.Stuck]; nil if none is
+}
+
+// OutageCount returns how many outages there have been.
+func (s *Summary) OutageCount() int { return len(s.Outages) + s.MoreOutages.Count }
+
+// folded holds the sums of outages. The load has not yet recovered from some of them: the first stays in
+// recovery.pending on behalf of all, as it will take the longest.
+type folded struct {
+	MoreOutages
+	waiting int
+	first   *outage // of those; nil if there are none
+}
+
+// A load that has not recovered from an outage should have, if it went on for enoughWatched, and its rates were those
+// of enoughRate before it, in messages per second: lower ones differ by chance from one second to the next.
+const (
+	enoughWatched = 10 * time.Second
+	enoughRate    = 20
+)
+
+// Stuck tells whether the load did not recover although it should have, if nothing but the broker changes its rates.
+func (o *Outage) Stuck() bool {
+	return o.Recovered == 0 && o.Watched >= enoughWatched && o.Even && o.Before.Completed >= enoughRate
+}
+
+// fold adds the outages in between the first and the last ones to the sums, as soon as no more comes of them.
+func (s *Outages) fold() {
+	s.settleFolded()
+	for len(s.list) > 2*keptOutages && s.recovery.known > keptOutages {
+		o := s.list[keptOutages]
+		pending := slices.Contains(s.recovery.pending, o)
+		if !o.past && !o.idle() && !pending {
+			return
+		}
+		s.list = slices.Delete(s.list, keptOutages, keptOutages+1)
+		s.recovery.known--
+		s.more.add(o)
+		switch {
+		case !pending:
+			s.more.recovered(o, 1)
+		case s.more.first == nil:
+			s.more.first, s.more.waiting = o, 1
+		default:
+			s.more.waiting++
+			s.recovery.pending = slices.DeleteFunc(s.recovery.pending, func(p *outage) bool { return p == o })
+		}
+	}
+}
+
+// settleFolded notes whether the load has recovered from the outages in the sums that waited for it.
+func (s *Outages) settleFolded() {
+	if o := s.more.first; o != nil && !slices.Contains(s.recovery.pending, o) {
+		s.more.Worst.include(o.Worst)
+		s.more.recovered(o, s.more.waiting)
+		s.more.first, s.more.waiting = nil, 0
+	}
+}
+
+func (f *folded) add(o *outage) {
+	f.Count++
+	f.Length += o.Length()
+	f.Longest = max(f.Longest, o.Length())
+	f.Attempts += o.Attempts
+	f.InDoubt += o.InDoubt
+	f.Resent += o.Resent
+	f.Worst.include(o.Worst)
+}
+
+// recovered adds how the load recovered from n outages, of which o is the first.
+func (f *folded) recovered(o *outage, n int) {
+	if o.Recovered > 0 {
+		f.Recovery = max(f.Recovery, o.Recovered)
+		return
+	}
+	f.Unrecovered += n
+	if f.Stuck == nil && o.Stuck() {
+		c := o.Outage
+		f.Stuck = &c
+	}
+}
+
+// count returns how many outages there have been.
+func (s *Outages) count() int { return len(s.list) + s.more.Count }
+
+// tallies returns the messages in doubt and sent again of the outage of that number, from 1 on.
+func (s *Outages) tallies(number int) (inDoubt, resent *uint64) {
+	at := number - 1
+	if at >= keptOutages {
+		if at -= s.more.Count; at < keptOutages {
+			return &s.more.InDoubt, &s.more.Resent
+		}
+	}
+	return &s.list[at].InDoubt, &s.list[at].Resent
+}
+
+// Folded returns the numbers of the first and the last outage that [Outages.List] leaves out; 0 if it has all.
+func (s *Outages) Folded() (first, last int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.more.Count == 0 {
+		return 0, 0
+	}
+	return keptOutages + 1, keptOutages + s.more.Count
+}
+
+// More returns the sums of the outages that [Outages.List] leaves out.
+func (s *Outages) More() MoreOutages {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.more
+	if f.first != nil { // as if the run ended now
+		f.Worst.include(f.first.Worst)
+		f.recovered(f.first, f.waiting)
+	}
+	return f.MoreOutages
+}
