@@ -36,9 +36,9 @@ func TestManyOutages(t *testing.T) {
 	assert.Len(t, table.Rows, 50)
 	assert.Contains(t, table.Note, "The first 50 of 600.")
 	assert.Len(t, run.outageBands(), 500)
-	r.MoreOutages = &result.MoreOutages{Count: 5000, Length: 9_400_000, Longest: 3_000_000}
+	run.Result.MoreOutages = &result.MoreOutages{Count: 5000, Length: 9_400_000, Longest: 3_000_000}
 	assert.Contains(t, outageTable(run).Note, "The first 50 of 5600.")
-	assert.Equal(t, "5600 outages, together 10.00 s, the longest 3.00 s.", outageSentence(r.Outages, r.MoreOutages))
+	assert.Equal(t, "5600 outages, together 10.00 s, the longest 3.00 s.", outageSentence(r.Outages, run.Result.MoreOutages))
 }
 
 // TestSentencesOfSteps: rates are those of each step, since an average over sending and receiving tells nothing.
