@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/load"
@@ -54,6 +55,7 @@ type consumer struct {
 	load    *load.Consumer  // of the present connection; nil until started
 	driver  driver.Consumer // nil unless open
 	ended   chan struct{}   // closed when Run has returned; nil until started
+	failed  atomic.Bool     // Run has returned an error
 	stop    context.CancelFunc
 	kept    bool // closing leaves its subscription for a later step
 

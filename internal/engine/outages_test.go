@@ -318,6 +318,28 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
+// TestReconnectUnanswered: a consumer to which the broker does not answer in time connects again.
+func TestReconnectUnanswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var runs atomic.Int32
+		f := (&hooks{runs: func(ctx context.Context, run func() error) error {
+			if runs.Add(1) > 1 {
+				return run()
+			}
+			<-time.After(time.Second)
+			return driver.Errorf(driver.ClassTimeout, "list the consumers of the group", "", "no answer")
+		}}).factory(broker(t, nil).Factory())
+		s, _ := run(t, newPlan(f, func(p *flat) {
+			verified(p)
+			p.Reconnect, p.Rate, p.Duration = true, rate("100"), 5*time.Second
+		}), nil)
+		require.True(t, s.Success, "%q", s.Problems)
+		require.Len(t, s.Outages, 1)
+		require.Equal(t, driver.ClassTimeout, s.Outages[0].Class)
+		require.EqualValues(t, 500, s.Verification.Total.Received)
+	})
+}
+
 // TestOutagesAndVerification: of lost and doubled messages it is known which outage they belong to.
 func TestOutagesAndVerification(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

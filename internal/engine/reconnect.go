@@ -387,7 +387,7 @@ func (c *reconnectingConsumer) Run(ctx context.Context, deliver func(*driver.Del
 	}
 	for {
 		err := c.current().Run(ctx, watched)
-		if err == nil || ctx.Err() != nil || !lostBy(err) {
+		if err == nil || ctx.Err() != nil || !unreachable(err) { // no answer in time is no reason to end the run either
 			return err
 		}
 		if err := c.again(ctx, err); ctx.Err() != nil {

@@ -202,7 +202,8 @@ func (r *run) probe(v *arrivals, consumers []*consumer) {
 }
 
 // stopped records the end of the consumers of subs at this moment. They have waited in vain if arrivals.inVain proves
-// it, the user did not interrupt the wait, and a consumer is alive.
+// it, the user did not interrupt the wait, a consumer is alive, and none has failed: the broker may still hold messages
+// for one that has, such as the queues that a consumer of RocketMQ has locked.
 func (r *run) stopped(ctx context.Context, subs []*subscription) {
 	if r.verify == nil {
 		return
@@ -215,7 +216,8 @@ func (r *run) stopped(ctx context.Context, subs []*subscription) {
 		}
 		quietly, waited := s.arrivals.inVain(now, patience)
 		r.verify.unanswered = r.verify.unanswered || quietly && !waited
-		s.ending = consumersEnd{at: now, drained: waited && ctx.Err() == nil && alive(s.consumers)}
+		s.ending = consumersEnd{at: now, drained: waited && ctx.Err() == nil && alive(s.consumers) &&
+			!slices.ContainsFunc(s.consumers, func(c *consumer) bool { return c.failed.Load() })}
 	}
 	r.verify.renewProbes()
 }

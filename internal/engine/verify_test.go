@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -317,6 +318,29 @@ func TestVerificationOfABrokenRun(t *testing.T) {
 		// The message that was being delivered when the connection broke has arrived, and gone back as well.
 		require.InDelta(t, truth.Lost+truth.Backlog, got.Left+got.UnconfirmedMissing, 1)
 		require.Contains(t, strings.Join(s.Warnings, "\n"), "perhaps they are still at the broker")
+	})
+}
+
+// The broker may hold messages for a consumer that has failed: though the others have waited in vain, they are not lost.
+func TestVerificationOfAFailedConsumer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.Lose = 50 })
+		var started atomic.Int32
+		f := (&hooks{runs: func(ctx context.Context, run func() error) error {
+			if started.Add(1) > 1 {
+				return run()
+			}
+			<-time.After(time.Second)
+			return driver.Errorf(driver.ClassTimeout, "unlock queues", "", "no answer")
+		}}).factory(b.Factory())
+		s, _ := run(t, newPlan(f, func(p *flat) {
+			p.Consumers, p.Rate, p.Duration = 2, rate("1000"), 5*time.Second
+			verified(p)
+		}), nil)
+		require.False(t, s.Success)
+		require.Zero(t, s.Verification.Total.Lost)
+		require.GreaterOrEqual(t, s.Verification.Total.Left, b.Stats().Lost)
+		require.NotZero(t, b.Stats().Lost)
 	})
 }
 

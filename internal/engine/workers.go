@@ -57,6 +57,7 @@ func (r *run) startConsumer(ctx context.Context, c *consumer, quota *load.Quota,
 			err = errors.New("it stopped receiving although it was not told to")
 		}
 		if err != nil {
+			c.failed.Store(true)
 			r.failures <- failure{c.spec.Name, err}
 		}
 	}()
