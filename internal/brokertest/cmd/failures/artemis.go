@@ -13,6 +13,7 @@ import (
 const (
 	smallHeap = "256M"
 	largeHeap = "768M"
+	soakHeap  = "1G"
 )
 
 // fullAt is how many messages a queue takes that is to be full: reached after some seconds.
@@ -32,6 +33,9 @@ func launchArtemis(ctx context.Context, f *failure) (*cluster, error) {
 	}
 	if f.load.backlog > 0 {
 		options = append(options, brokertest.WithHeap(largeHeap))
+	}
+	if f.expect.soak {
+		options = append(options, brokertest.WithHeap(soakHeap))
 	}
 	if f.expect.space {
 		options = append(options, brokertest.WithDisk(diskSize))

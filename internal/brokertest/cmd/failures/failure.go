@@ -44,6 +44,8 @@ type expectation struct {
 	slow bool
 	// copied: the slave has all confirmed messages when its master is away.
 	copied bool
+	// soak: the load of a soak test, of which much is due when the broker goes on.
+	soak bool
 	// doubted: no connection breaks, and messages are stored but not confirmed.
 	doubted bool
 }

@@ -54,7 +54,8 @@ func run(ctx context.Context) (err error) {
 	flag.StringVar(&s.dir, "results", "", "keep the results in this folder; failures with results in it are not repeated")
 	out := flag.String("out", "", "write the page to this file, instead of the standard output")
 	only := flag.String("only", "", "deployments and failures to try, as a regular expression, such as ^artemis/kill$")
-	soak := flag.Duration("soak", 0, "instead, put one load on Artemis for this time, while it is killed and stopped")
+	soak := flag.Duration("soak", 0, "instead, put one load on a broker for this time, while it is killed and stopped")
+	over := flag.String("over", "amqp", "the protocol of -soak: amqp or stomp, on Artemis, or rocketmq")
 	atOnce := flag.Int("parallel", 2, "trials at a time: they wait for time to pass more than they compute")
 	full := flag.Bool("full", false, "also try what takes minutes: starts with 200,000 and a million stored messages")
 	list := flag.Bool("list", false, "list deployments and failures, and end")
@@ -80,7 +81,7 @@ func run(ctx context.Context) (err error) {
 		defer func() { err = errors.Join(err, os.RemoveAll(s.dir)) }()
 	}
 	if *soak > 0 {
-		return s.soak(ctx, *soak, *out)
+		return s.soak(ctx, *over, *soak, *out)
 	}
 	rows, errs := s.all(ctx, trials, *atOnce)
 	if ctx.Err() != nil { // without a page: it would not have all rows

@@ -18,6 +18,9 @@ func launchRocketMQ(ctx context.Context, f *failure) (*cluster, error) {
 	options := []brokertest.RocketMQOption{
 		brokertest.WithRocketMQHeap("320m"), brokertest.WithRocketMQProperty("flushDiskType", "SYNC_FLUSH"),
 	}
+	if f.expect.soak {
+		options = append(options, brokertest.WithRocketMQHeap(soakHeap))
+	}
 	if f.expect.space {
 		options = append(options, brokertest.WithRocketMQDisk(diskSize))
 	}

@@ -56,6 +56,8 @@ func TestSoak(t *testing.T) {
 		"a copy":             {func(o *soaked) { o.result.Verification.Total.Duplicates++ }, "0 lost, 0 left, 1 doubled"},
 		"no end":             {func(o *soaked) { o.result.Total.Producers.Sent++ }, "1001 sent, 1000 ended"},
 		"left at the broker": {func(o *soaked) { o.left = 3 }, "3 messages are left at the broker, not 0"},
+		"stored too few":     {func(o *soaked) { o.lasting, o.left = true, 993 }, "the broker has had 993 messages, not 994"},
+		"time-outs":          {func(o *soaked) { o.result.Outages[0].InDoubt = 5 }, "exit status 0"},
 		"scraped too few":    {func(o *soaked) { o.scraped[0].end-- }, "Prometheus has 993 messages completed, the result 994"},
 	} {
 		t.Run(name, func(t *testing.T) {
