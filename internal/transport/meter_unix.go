@@ -40,8 +40,8 @@ type transfer struct {
 
 func (p *polledConn) init(m *Metered, raw syscall.RawConn) {
 	p.raw, p.fail = raw, m.opError
-	p.in.meter, p.in.call = m.in, syscall.Read
-	p.out.meter, p.out.call = m.out, syscall.Write
+	p.in.meter, p.in.call = m.in, readNow
+	p.out.meter, p.out.call = m.out, writeNow
 	p.in.try, p.out.try = p.in.attempt, p.out.attempt
 }
 
