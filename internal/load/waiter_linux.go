@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -12,11 +13,18 @@ import (
 // fdSleeper sleeps on a timer of the kernel (timerfd_create(2)) that the runtime's network poller watches as it does a
 // socket. So the goroutine is woken when the timer fires instead of at the runtime's next full millisecond, and holds
 // no thread while it sleeps.
+//
+// The timer is set, and never read: setting it again makes it unreadable until it fires. Reading a file would wake the
+// runtime's monitor thread each time.
 type fdSleeper struct {
-	fd     int
 	file   *os.File
+	raw    syscall.RawConn
 	unhook func() bool
-	buf    [8]byte
+
+	spec  unix.ItimerSpec
+	armed bool
+	err   error
+	step  func(fd uintptr) bool // arm, made once so that no sleep allocates
 }
 
 func newPreciseSleeper(ctx context.Context) (sleeper, error) {
@@ -30,18 +38,30 @@ func newPreciseSleeper(ctx context.Context) (sleeper, error) {
 		_ = file.Close()
 		return nil, fmt.Errorf("watch timer: %w", err)
 	}
-	s := &fdSleeper{fd: fd, file: file}
-	s.unhook = context.AfterFunc(ctx, func() { _ = file.SetReadDeadline(time.Unix(1, 0)) }) // wakes the reader
+	s := &fdSleeper{file: file}
+	if s.raw, err = file.SyscallConn(); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("watch timer: %w", err)
+	}
+	s.step = s.arm
+	s.unhook = context.AfterFunc(ctx, func() { _ = file.SetReadDeadline(time.Unix(1, 0)) }) // wakes the sleeper
 	return s, nil
 }
 
 func (s *fdSleeper) sleep(d time.Duration) bool {
-	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}
-	if err := unix.TimerfdSettime(s.fd, 0, &spec, nil); err != nil {
-		return false
+	s.spec, s.armed, s.err = unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}, false, nil
+	err := s.raw.Read(s.step) // calls step until it returns true, each time the timer becomes readable
+	return err == nil && s.err == nil
+}
+
+// arm sets the timer when the poller expects it to become readable. Called again, it has.
+func (s *fdSleeper) arm(fd uintptr) (done bool) {
+	if s.armed {
+		return true
 	}
-	_, err := s.file.Read(s.buf[:])
-	return err == nil
+	s.armed = true
+	s.err = unix.TimerfdSettime(int(fd), 0, &s.spec, nil)
+	return s.err != nil
 }
 
 func (s *fdSleeper) close() {
