@@ -139,7 +139,7 @@ func (c *testCase) commandLine(s *subject, p *peer, binary string) []string {
 	switch {
 	case c.want.quiet:
 		limit = min(limit, 3*time.Second)
-	case strings.HasPrefix(c.name, "end:"):
+	case strings.HasPrefix(c.name, "end:"), strings.HasPrefix(c.name, "flood:"): // the flood is what it would wait in
 		limit = min(limit, patience/4)
 	}
 	if c.want.open == nil && c.want.run == nil && !c.want.quiet { // it ends well, when it has the time
