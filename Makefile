@@ -64,7 +64,8 @@ docs: ## run the commands in README.md and docs/ and write their output into the
 acceptance: build ## make docs/acceptance.md: the shipped scenarios at full size on real brokers; an hour and more, on an idle machine
 	$(GO) run ./internal/brokertest/cmd/acceptance -perfmq bin/perfmq -out docs/acceptance.md
 
-limits: ## make 20 runs of loads that have no limit, none of which may name one, for docs/benchmarks.md; on an idle machine
+limits: ## try each limit of a load, and make 20 runs of loads without one for docs/benchmarks.md; on an idle machine
+	$(GO) test ./internal/e2e -run '^TestLimit' -count=1 -v -limits.all
 	$(GO) test ./internal/e2e -run '^TestQuietRuns$$' -count=1 -v -timeout 60m -quiet.runs 20 -quiet.page ../../docs/benchmarks.md
 
 search: ## let --find-max search brokers of known rates, up to 50,000 messages a second, for docs/benchmarks.md; on an idle machine

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bufio"
+	"flag"
 	"io"
 	"net"
 	"strings"
@@ -15,6 +16,18 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/wire/amqp"
 )
+
+// allLimits is for an idle machine: `make limits`. Beside other tests, one load of each kind that needs the processors is
+// enough, and lasts a second less.
+var allLimits = flag.Bool("limits.all", false, "loads that need the processors, over each protocol")
+
+// processorSeconds is how long such a load lasts.
+func processorSeconds() string {
+	if *allLimits {
+		return "4"
+	}
+	return "3"
+}
 
 // limitOf returns the limit of the rate, which JSON and console state alike.
 func limitOf(t *testing.T, r *result) stats.LimitKind {
@@ -38,35 +51,41 @@ func TestLimits(t *testing.T) {
 		args string
 		want stats.LimitKind
 		says string // part of the line
-		busy bool   // it needs the processors
+		busy string // if it needs the processors: the protocol over which it runs beside other tests
 	}{
-		{"rate reached", "client --rate 100 --max-pending 100", stats.LimitNone, "the rate was reached", false},
-		{"max-pending", "client --rate 50000", stats.LimitMaxPending, "% of sends waited for an answer", true},
-		{"max-pending, at a broker that takes its time", "client --rate 50000 --embedded-faults work=50ms", stats.LimitMaxPending, "% of sends waited for an answer", false},
+		{"rate reached", "client --rate 100 --max-pending 100", stats.LimitNone, "the rate was reached", ""},
+		{"max-pending", "client --rate 50000", stats.LimitMaxPending, "% of sends waited for an answer", "amqp"},
+		{"max-pending, at a broker that takes its time", "client --rate 50000 --embedded-faults work=50ms", stats.LimitMaxPending, "% of sends waited for an answer", ""},
 		// It works on all that it has read, 25 messages, and answers these together.
-		{"broker, answers in bursts", "producer --rate 60 --max-pending 25 --embedded-faults work=50ms", stats.LimitBroker, "it answered nothing for ", false},
-		{"broker, backlog", "client --rate 400 --max-pending 100 --embedded-faults rate=200", stats.LimitBroker, "while consumers waited for them", false},
-		{"broker, silent", "producer --max-pending 10 --embedded-faults withhold=1", stats.LimitBroker, "it answered nothing", false},
-		{"consumers", "client --rate 400 --max-pending 100 --consumer-work 10ms", stats.LimitConsumers, "their work took ", false},
-		{"consumers with a rate", "client --rate 400 --max-pending 100 --consumer-rate 100", stats.LimitConsumers, "no more than their rate", false},
-		{"tester's processors", "client --max-pending 1000 --threads 1", stats.LimitProcessors, "that it may use", true},
+		{"broker, answers in bursts", "producer --rate 60 --max-pending 25 --embedded-faults work=50ms", stats.LimitBroker, "it answered nothing for ", ""},
+		{"broker, backlog", "client --rate 400 --max-pending 100 --embedded-faults rate=200", stats.LimitBroker, "while consumers waited for them", ""},
+		{"broker, silent", "producer --max-pending 10 --embedded-faults withhold=1", stats.LimitBroker, "it answered nothing", ""},
+		{"consumers", "client --rate 400 --max-pending 100 --consumer-work 10ms", stats.LimitConsumers, "their work took ", ""},
+		{"consumers with a rate", "client --rate 400 --max-pending 100 --consumer-rate 100", stats.LimitConsumers, "no more than their rate", ""},
+		{"tester's processors", "client --max-pending 1000 --threads 1", stats.LimitProcessors, "that it may use", "stomp"},
 	}
 	for _, protocol := range []string{"amqp", "stomp"} {
 		for _, tt := range tests {
+			if tt.busy != "" && tt.busy != protocol && !*allLimits {
+				continue
+			}
 			t.Run(protocol+"/"+tt.name, func(t *testing.T) {
-				if !tt.busy {
+				busy, seconds := tt.busy != "", "4"
+				if !busy {
 					t.Parallel()
+				} else {
+					seconds = processorSeconds()
 				}
 				args := append([]string{protocol}, strings.Fields(tt.args)...)
-				args = append(args, "--embedded", "--duration", "4", "--warmup", "1", "--drain-timeout", "1", "queue://TEST")
+				args = append(args, "--embedded", "--duration", seconds, "--warmup", "1", "--drain-timeout", "1", "queue://TEST")
 				r := run(t, limit, args...)
 				kind := limitOf(t, &r)
 				// What else runs on the machine may take a processor for a second of three, too little to be named itself.
-				for again := 0; tt.busy && kind != tt.want && kind != stats.LimitMachine && again < 3; again++ {
+				for again := 0; busy && kind != tt.want && kind != stats.LimitMachine && again < 3; again++ {
 					r = run(t, limit, args...)
 					kind = limitOf(t, &r)
 				}
-				if tt.busy && kind == stats.LimitMachine {
+				if busy && kind == stats.LimitMachine {
 					return
 				}
 				require.Equal(t, tt.want, kind, r.summary.Limit)
@@ -79,10 +98,14 @@ func TestLimits(t *testing.T) {
 // TestLimitIsTheMachine: other programs use its processors.
 func TestLimitIsTheMachine(t *testing.T) {
 	hog(t)
-	for _, protocol := range []string{"amqp", "stomp"} {
+	protocols := []string{"amqp"}
+	if *allLimits {
+		protocols = append(protocols, "stomp")
+	}
+	for _, protocol := range protocols {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
-			r := run(t, limit, protocol, "client", "--embedded", "--max-pending", "1000", "--duration", "4", "--warmup", "1", "queue://TEST")
+			r := run(t, limit, protocol, "client", "--embedded", "--max-pending", "1000", "--duration", processorSeconds(), "--warmup", "1", "queue://TEST")
 			require.Equal(t, stats.LimitMachine, limitOf(t, &r), r.summary.Limit)
 			require.Regexp(t, `^others took \d+% of its processors`, r.summary.Limit.Text)
 		})
@@ -175,10 +198,13 @@ func narrow(t *testing.T, to string, perSecond int) string {
 // TestLimitIsOneWorker: the peer takes all messages without delay, so that one goroutine of the tester is the limit.
 func TestLimitIsOneWorker(t *testing.T) {
 	for protocol, unconfirmed := range map[string]string{"amqp": "settle=at-most-once", "stomp": "receipt=false"} {
+		if protocol == "stomp" && !*allLimits {
+			continue
+		}
 		url := protocol + "://" + sink(t, map[string]func(*bufio.Reader, io.Writer) error{"amqp": welcomeAMQP, "stomp": welcomeSTOMP}[protocol])
 		for tries := 1; ; tries++ {
 			r := run(t, limit, protocol, "producer", "--url", url, "-o", unconfirmed, "--max-pending", "0", "--message-size", "16KiB",
-				"--duration", "4", "--warmup", "1", "--drain-timeout", "1", "--connect-timeout", "1m", "queue://TEST")
+				"--duration", processorSeconds(), "--warmup", "1", "--drain-timeout", "1", "--connect-timeout", "1m", "queue://TEST")
 			kind := limitOf(t, &r)
 			if kind == stats.LimitWorker {
 				require.Contains(t, r.summary.Limit.Text, "producer-0 never waited in ")
