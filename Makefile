@@ -51,6 +51,7 @@ features: ## make docs/features.md: the conformance suite on all brokers and ver
 	./scripts/features.sh docs/features.md
 
 failures: build ## make docs/failures.md: brokers that fail under load, and what perfmq reports of it; an hour
+	$(GO) test -tags failures -count=1 -run '^Test(RabbitMQCluster|RocketMQPair)$$' ./internal/brokertest
 	$(GO) run ./internal/brokertest/cmd/failures -perfmq bin/perfmq -out docs/failures.md
 
 soak: build ## make docs/reports/soak.*: an hour of load on an Artemis that is killed and stopped, under Prometheus

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build unix && failures
 
 package brokertest
 
@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
+
+// Clusters and pairs, which take a minute of processor time to start, are for `make failures`, which tests them before.
 
 // TestRabbitMQCluster: three nodes are one cluster, also when the first one was killed and is back.
 func TestRabbitMQCluster(t *testing.T) {
