@@ -8,7 +8,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,14 +19,26 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
-// sharedBroker is started by the first test that asks and ended by TestMain.
-type sharedBroker struct {
-	once   sync.Once
-	broker *brokertest.RocketMQ
-	err    error
-}
+// The brokers are started by the first test that asks and ended by TestMain. Each start takes about ten seconds of
+// processor time.
+var (
+	shared sharedBroker
+	// mortal is for tests after which a broker is not as it was: its threads may spin, or it stood still.
+	mortal sharedBroker
+	// peculiar creates no groups by itself, serves sends by one thread and does not check transactions back.
+	peculiar = sharedBroker{brokertest.Shared{RocketMQOptions: []brokertest.RocketMQOption{
+		brokertest.WithRocketMQProperty("autoCreateSubscriptionGroup", "false"),
+		brokertest.WithRocketMQProperty("sendMessageThreadPoolNums", "1"),
+		brokertest.WithRocketMQProperty("transactionTimeOut", "3600000"),
+	}}}
+)
 
-var shared sharedBroker
+type sharedBroker struct{ brokertest.Shared }
+
+func (s *sharedBroker) get(tb testing.TB) *brokertest.RocketMQ {
+	tb.Helper()
+	return s.RocketMQ(tb)
+}
 
 func TestMain(m *testing.M) {
 	rlog.SetLogger(quiet{}) // once: the library reads it without a lock, also long after a test
@@ -37,21 +48,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	m.Run()
-	if shared.broker != nil {
-		_ = shared.broker.Close()
-	}
-}
-
-func (s *sharedBroker) get(tb testing.TB) *brokertest.RocketMQ {
-	tb.Helper()
-	s.once.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-		defer cancel()
-		s.broker, s.err = brokertest.LaunchRocketMQ(ctx)
-	})
-	require.NoError(tb, s.err, "this test needs a RocketMQ broker")
-	return s.broker
+	brokertest.Main(m, &shared.Shared, &mortal.Shared, &peculiar.Shared)
 }
 
 // The differences from other brokers, and the reasons:

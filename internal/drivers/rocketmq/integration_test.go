@@ -140,7 +140,7 @@ func TestGroupsShareAndNewMembersTakeOver(t *testing.T) {
 func TestNothingIsLeftBehind(t *testing.T) {
 	// A broker looks at a pull that it holds once more, seconds after its client has gone, and by that would create the
 	// group again.
-	broker := brokertest.StartRocketMQ(t, brokertest.WithRocketMQProperty("autoCreateSubscriptionGroup", "false"))
+	broker := peculiar.get(t)
 	left(t, broker, "") // whatever goroutines the library needs for that
 	before := goleak.IgnoreCurrent()
 	name := unique("gone")
@@ -235,7 +235,7 @@ func TestOverload(t *testing.T) {
 
 // TestStalledBroker: sends to a broker that stalls fail in time, and its late answers do no harm.
 func TestStalledBroker(t *testing.T) {
-	broker := brokertest.StartRocketMQ(t)
+	broker := mortal.get(t)
 	const limit = 10 * time.Second // in which a broker that has only just come back must answer
 	d := openDriver(t, broker.URL(), "send-timeout="+limit.String())
 	dest := queueNamed(unique("stall"))

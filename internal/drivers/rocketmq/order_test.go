@@ -9,14 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // TestOrder: the settings that keep the order, by the package comment, do keep it.
 func TestOrder(t *testing.T) {
 	ours := shared.get(t).URL()
-	single := brokertest.StartRocketMQ(t, brokertest.WithRocketMQProperty("sendMessageThreadPoolNums", "1")).URL()
+	single := peculiar.get(t).URL()
 	for name, c := range map[string]struct {
 		url     string
 		options []string

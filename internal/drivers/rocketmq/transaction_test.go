@@ -9,13 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 func TestTransactions(t *testing.T) {
-	// A broker of its own: after transactions one of its threads can go on spinning.
-	d := openDriver(t, brokertest.StartRocketMQ(t).URL(), "transactional=true", "rollback-percent=20", "unknown-percent=30",
+	d := openDriver(t, mortal.get(t).URL(), "transactional=true", "rollback-percent=20", "unknown-percent=30",
 		"check-rollback-percent=50", "check-unknown-percent=20", "check-wait=2m")
 	dest := queueNamed(unique("tx"))
 	in := receive(t, d, consumerSpec(dest))
@@ -39,7 +37,7 @@ func TestTransactions(t *testing.T) {
 
 // TestTransactionsLeftOpen: messages not checked back when a run ends are neither delivered nor withheld, and reported.
 func TestTransactionsLeftOpen(t *testing.T) {
-	broker := brokertest.StartRocketMQ(t, brokertest.WithRocketMQProperty("transactionTimeOut", "3600000"))
+	broker := peculiar.get(t)
 	dest := queueNamed(unique("open"))
 	for _, wait := range []string{"0s", "300ms"} {
 		d := openDriver(t, broker.URL(), "transactional=true", "rollback-percent=10", "unknown-percent=30", "check-rollback-percent=50", "check-wait="+wait)
