@@ -25,6 +25,20 @@ func TestConformanceRocketMQ49(t *testing.T) {
 	})
 }
 
+// TestConformanceOfSending takes part in it as well.
+func TestConformanceOfSending(t *testing.T) {
+	for name, options := range map[string][]string{
+		"oneway": {"send=oneway"},
+		"batch":  {"send=batch", "batch-size=7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := conformance(t, options...)
+			cfg.Sending, cfg.AtMostOnce = true, name == "oneway"
+			conformanceOfMode(t, &cfg)
+		})
+	}
+}
+
 // TestConformanceCompressed takes part in it as well.
 func TestConformanceCompressed(t *testing.T) {
 	cfg := conformance(t, "compress=true", "send=sync")
