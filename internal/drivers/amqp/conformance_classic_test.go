@@ -31,7 +31,6 @@ func TestConformanceActiveMQ(t *testing.T) {
 		},
 		IgnoreGoroutines: harnessGoroutines(),
 	})
-	conformanceSettled(t, a.AMQPURL(), activemq, activemqLacks(), 0)
 }
 
 // managed asks a broker for its own counters over HTTP; of topics, if the broker tells those.

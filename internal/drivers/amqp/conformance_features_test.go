@@ -68,6 +68,19 @@ func declareQueue(t testing.TB, url string, dest driver.Destination, options []s
 	require.NoError(t, d.Close(ctx))
 }
 
+// TestConformanceSettledElsewhere: TestConformance has settled messages on Artemis always.
+func TestConformanceSettledElsewhere(t *testing.T) {
+	t.Run("ActiveMQ Classic", func(t *testing.T) {
+		a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
+		conformanceSettled(t, a.AMQPURL(), activemq, activemqLacks(), 0)
+	})
+	t.Run("RabbitMQ", func(t *testing.T) {
+		r := brokertest.StartRabbitMQ(t)
+		conformanceSettled(t, r.AMQPURL(), rabbitmq3, rabbitmqLacks(), 64<<10) // with its frames of 66000 bytes
+		requireNothingLeft(t, r)
+	})
+}
+
 func TestConformanceQpid(t *testing.T) {
 	q := brokertest.StartQpid(t)
 	drivertest.Run(t, drivertest.Config{

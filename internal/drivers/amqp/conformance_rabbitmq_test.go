@@ -44,7 +44,6 @@ func TestConformanceRabbitMQ(t *testing.T) {
 		},
 		IgnoreGoroutines: harnessGoroutines(),
 	})
-	conformanceSettled(t, r.AMQPURL(), rabbitmq3, rabbitmqLacks(), 64<<10) // with its frames of 66000 bytes
 	requireNothingLeft(t, r)
 	t.Run("topic", func(t *testing.T) { testTopicOnRabbitMQ(t, r) })
 }

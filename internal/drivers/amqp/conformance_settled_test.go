@@ -22,7 +22,7 @@ func settledLacks(lacks map[drivertest.Feature]string) map[drivertest.Feature]st
 }
 
 // conformanceSettled runs the suite with messages that are sent and received settled, on a broker that has passed it
-// otherwise.
+// otherwise: on Artemis always, on others in make features.
 func conformanceSettled(t *testing.T, url string, d dialect, lacks map[drivertest.Feature]string, maxBody int) {
 	t.Helper()
 	t.Run("settled", func(t *testing.T) {
