@@ -62,6 +62,10 @@ func (r *resolver) outputFile(flag, path string) {
 	if path == "" || path == run.Standard && flag == "--json" {
 		return
 	}
+	if path == run.Standard {
+		r.refuse("name a file, which may be ./-", "%s -: only --json writes to standard output", flag)
+		return
+	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		r.refuse("name a file in it", "%s %s is a folder", flag, path)
 		return

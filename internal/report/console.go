@@ -200,7 +200,8 @@ func (c *Console) Close() error { return nil }
 
 func (c *Console) print(text string) error {
 	if _, err := io.WriteString(c.out, text); err != nil {
-		return driver.Errorf(driver.ClassOther, "print to the console", "", "%w; nothing more was printed there", err)
+		return driver.Errorf(driver.ClassOther, "print to the console",
+			"look at where standard output goes, or give --silent", "%w; nothing more was printed there", err)
 	}
 	return nil
 }

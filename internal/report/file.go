@@ -21,6 +21,7 @@ type recordFile struct {
 	offset int64 // where the next record goes
 	tail   string
 	held   string // the head, until the first record; only without seek
+	begun  bool   // it has a record
 	failed bool
 }
 
@@ -47,12 +48,12 @@ func createFile(kind, path, tail string, mode fs.FileMode) (*recordFile, error) 
 	what := kind + " file " + path
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, mode) //nolint:gosec // the user named it
 	if err != nil {
-		return nil, fileError("create", what, err)
+		return nil, fileError("create", what, false, err)
 	}
 	info, err := file.Stat()
 	if err != nil {
 		_ = file.Close()
-		return nil, fileError("create", what, err)
+		return nil, fileError("create", what, false, err)
 	}
 	return &recordFile{what: what, file: file, seek: info.Mode().IsRegular(), tail: tail}, nil
 }
@@ -61,7 +62,9 @@ func createFile(kind, path, tail string, mode fs.FileMode) (*recordFile, error) 
 // wait for one.
 func (f *recordFile) begin(head string) error {
 	if f.seek {
-		return f.append(head)
+		err := f.append(head)
+		f.begun = false
+		return err
 	}
 	f.held = head
 	return nil
@@ -86,9 +89,10 @@ func (f *recordFile) append(record string) error {
 			_, tailErr := f.file.WriteAt([]byte(f.tail), f.offset)
 			err = errors.Join(bare(err), tailErr, f.file.Truncate(f.offset+int64(len(f.tail))))
 		}
-		return fileError("write", f.what, err)
+		return fileError("write", f.what, f.begun, err)
 	}
 	f.offset += int64(len(record))
+	f.begun = true
 	return nil
 }
 
@@ -106,27 +110,35 @@ func (f *recordFile) close() error {
 		err = f.writeOn(f.held + f.tail)
 	}
 	if err = errors.Join(bare(err), bare(f.file.Close())); err != nil {
-		return fileError("close", f.what, err)
+		return fileError("close", f.what, true, err)
 	}
 	return nil
 }
 
-// fileError returns an error with the file, the action, the system's error and a hint.
-func fileError(action, what string, err error) error {
-	hint := ""
+// fileError returns an error with the file, the action, the system's error and a hint. begun tells whether the file has
+// records.
+func fileError(action, what string, begun bool, err error) error {
+	return driver.Errorf(driver.ClassOther, action+" "+what, writeHint(begun, err), "%w", bare(err))
+}
+
+// writeHint returns what the user can do about an error of an output. begun tells whether something was written before.
+func writeHint(begun bool, err error) string {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		hint = "create its folder first"
+		return "create the folder that it is to be in first"
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		hint = "its reader must keep up; the run and the other outputs were not affected"
-	case errors.Is(err, os.ErrPermission):
-		hint = "choose a place where you may write"
+		return "its reader must keep up; the run and the other outputs were not affected"
+	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):
+		return "choose a place where you may write"
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		hint = "raise the limit of open files: ulimit -n"
-	case action != "create":
-		hint = "what was written before is complete; the run and the other outputs were not affected"
+		return "raise the limit of open files: ulimit -n"
+	case begun:
+		return "what was written before is complete; the run and the other outputs were not affected"
+	case errors.Is(err, syscall.ENOSPC):
+		return "make room there, or choose another place"
+	default:
+		return "choose another place"
 	}
-	return driver.Errorf(driver.ClassOther, action+" "+what, hint, "%w", bare(err))
 }
 
 // bare removes the operation and path that [os.PathError] adds, because fileError has both already.

@@ -228,7 +228,9 @@ func TestJSONDiskFull(t *testing.T) {
 		}
 		require.ErrorIs(t, err, syscall.ENOSPC)
 		require.EqualError(t, err, "write JSON file x: no space left on device")
-		require.Contains(t, driver.HintOf(err), "complete")
+		if written > 0 {
+			require.Contains(t, driver.HintOf(err), "complete")
+		}
 		require.NoError(t, j.Interval(snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())), "nothing more is tried")
 		require.NoError(t, j.Close())
 		require.True(t, out.closed)
@@ -243,12 +245,36 @@ func TestCreateErrors(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "none", "x")
 	_, err := NewJSON(missing)
 	require.EqualError(t, err, "create JSON file "+missing+": no such file or directory")
-	require.Equal(t, "create its folder first", driver.HintOf(err))
+	require.Equal(t, "create the folder that it is to be in first", driver.HintOf(err))
 	_, err = NewHDR(missing)
 	require.EqualError(t, err, "create HDR file "+missing+": no such file or directory")
 	_, err = NewJSON(t.TempDir())
 	require.ErrorIs(t, err, syscall.EISDIR)
-	require.Contains(t, driver.HintOf(fileError("create", "x", &os.PathError{Err: syscall.EACCES})), "may write")
+}
+
+// An output that cannot begin has written nothing, and hindered the run.
+func TestHintsOfOutputs(t *testing.T) {
+	t.Parallel()
+	const whole = "what was written before is complete; the run and the other outputs were not affected"
+	for _, tt := range []struct {
+		err   error
+		begun bool
+		hint  string
+	}{
+		{syscall.EACCES, false, "choose a place where you may write"},
+		{syscall.EROFS, false, "choose a place where you may write"},
+		{syscall.ENOSPC, false, "make room there, or choose another place"},
+		{syscall.EIO, false, "choose another place"},
+		{syscall.ENOSPC, true, whole},
+		{syscall.EIO, true, whole},
+	} {
+		err := &os.PathError{Err: tt.err}
+		require.Equal(t, tt.hint, driver.HintOf(fileError("write", "x", tt.begun, err)))
+		require.Equal(t, tt.hint, driver.HintOf(resultError("write the result x", tt.begun, err)))
+	}
+	f := &recordFile{what: "x", seek: true, tail: "]", file: &memory{limit: 2}}
+	require.NoError(t, f.begin("["))
+	require.Equal(t, "make room there, or choose another place", driver.HintOf(f.append("{}")), "it has no record yet")
 }
 
 // A pipe whose reader stops reading must not block the run forever.

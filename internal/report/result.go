@@ -3,10 +3,8 @@ package report
 import (
 	"cmp"
 	"errors"
-	"io/fs"
 	"slices"
 	"strconv"
-	"syscall"
 
 	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/stats"
@@ -58,7 +56,7 @@ type resultWriter interface {
 func NewResult(dir string, options ResultOptions) (*Result, error) {
 	w, err := result.NewWriter(dir)
 	if err != nil {
-		return nil, resultError("create the result in "+dir, err)
+		return nil, resultError("create the result in "+dir, false, err)
 	}
 	return &Result{where: "in " + dir, writer: w, options: options}, nil
 }
@@ -91,7 +89,7 @@ func (r *Result) Start(run stats.Run) error {
 	if run.Consuming {
 		client("consumers", run.ConsumerProtocol, run.ConsumerClient)
 	}
-	return resultError("begin the result "+r.where, r.writer.Start(*head))
+	return resultError("begin the result "+r.where, false, r.writer.Start(*head))
 }
 
 // Abandon lets Close remove the files: the run does not begin, and they would be in the way of another try.
@@ -134,7 +132,7 @@ func (r *Result) Interval(s *stats.Snapshot) error {
 		row.Verified = &progress
 	}
 	if err := r.writer.Row(row); err != nil {
-		r.err = resultError("write the result "+r.where, err)
+		r.err = resultError("write the result "+r.where, true, err)
 		if r.options.OnError != nil {
 			r.options.OnError(r.err)
 		}
@@ -180,7 +178,7 @@ func (r *Result) Summary(s *stats.Summary) error {
 		out.Outcome.Status = statusFailed
 		out.Findings = append(out.Findings, result.Finding{Kind: result.RowsMissing, Count: 1, Subject: "tester", Text: text})
 	}
-	return resultError("write the result "+r.where, r.writer.Finish(out))
+	return resultError("write the result "+r.where, true, r.writer.Finish(out))
 }
 
 // steps returns the steps of a run. A run with one step gets the figures of the whole run.
@@ -282,7 +280,7 @@ func commands(ran []stats.Command) (list []result.Command) {
 
 // Close closes the files. It removes them if the run did not begin.
 func (r *Result) Close() error {
-	return cmp.Or(r.err, resultError("close the result "+r.where, r.writer.Close()))
+	return cmp.Or(r.err, resultError("close the result "+r.where, true, r.writer.Close()))
 }
 
 // Exit statuses of the command line.
@@ -400,21 +398,14 @@ func VerificationOf(v *verify.Result) *result.Verification {
 // verified is a conversion, so that a count in only one of the two types fails to compile.
 func verified(c *verify.Counts) result.Verified { return result.Verified(*c) }
 
-// resultError wraps err with the action and a hint; nil for nil.
-func resultError(doing string, err error) error {
+// resultError wraps err with the action and a hint; nil for nil. begun tells whether the result has rows.
+func resultError(doing string, begun bool, err error) error {
 	if err == nil {
 		return nil
 	}
-	hint := "what was written before is complete; the run and the other outputs were not affected"
-	switch {
-	case errors.Is(err, result.ErrExists):
+	hint := writeHint(begun, err)
+	if errors.Is(err, result.ErrExists) {
 		hint = "name another folder, or remove this one"
-	case errors.Is(err, fs.ErrNotExist):
-		hint = "create the folder that it is to be in first"
-	case errors.Is(err, fs.ErrPermission):
-		hint = "choose a place where you may write"
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		hint = "raise the limit of open files: ulimit -n"
 	}
 	return driver.Errorf(driver.ClassOther, doing, hint, "%w", err)
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/perfmq/perfmq/internal/inputfile"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // WriteFile writes a side to a file, which appears complete or not at all. It follows a symbolic link, and the link
@@ -20,7 +21,8 @@ func WriteFile(path string, side *Side) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("write the verification file %s: %w", path, err)
+			err = driver.Errorf(driver.ClassOther, "write the verification file "+path,
+				"the summary is complete, but perfmq verify will not know this side of the run", "%w", err)
 		}
 	}()
 	target, mode, special := resolve(path)

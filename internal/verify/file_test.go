@@ -73,6 +73,7 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	err := verify.WriteFile(filepath.Join(t.TempDir(), "nowhere", "side"), exampleSide())
 	require.ErrorContains(t, err, "write the verification file")
+	require.NotEmpty(t, driver.HintOf(err))
 	folder := t.TempDir() // a folder cannot be replaced by a file
 	require.NoError(t, os.MkdirAll(filepath.Join(folder, "side", "x"), 0o750))
 	require.ErrorContains(t, verify.WriteFile(filepath.Join(folder, "side"), exampleSide()), "write the verification file")
