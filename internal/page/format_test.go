@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/perfmq/perfmq/internal/threshold"
 )
 
 func TestNumber(t *testing.T) {
@@ -32,4 +34,12 @@ func TestPlain(t *testing.T) {
 	} {
 		assert.Equal(t, want, plain(text))
 	}
+}
+
+// TestFigure: figures side by side are written as in the other tables.
+func TestFigure(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "209,884/s", figure(threshold.PerSecond, 209883.7))
+	assert.Equal(t, "25.6 ms", figure(threshold.Time, 25_599))
+	assert.Equal(t, "7 us", figure(threshold.Time, 6.5))
 }

@@ -89,7 +89,7 @@ func (s *searched) verdict() *story {
 		v.Limits = []limitOfStep{{Text: s.Failed.Limit}}
 	}
 	if len(s.Demands) > 0 {
-		v.Numbers = append(v.Numbers, "The demands: "+strings.Join(s.Demands, ", ")+".")
+		v.Numbers = append(v.Numbers, "The demands: "+strings.Join(s.Demands, ", ")+". Of few messages, two may be missing.")
 	}
 	v.Numbers = append(v.Numbers, s.tally())
 	return v

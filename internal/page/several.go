@@ -2,8 +2,10 @@ package page
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/perfmq/perfmq/internal/compare"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -93,7 +95,10 @@ func (p *Page) comparison() (t Table, summaries []string) {
 			c := &rows[k].Cells[i]
 			text := "-"
 			if len(c.Values) > 0 {
-				text = rows[k].Metric.Unit.Format(c.Median)
+				text = figure(rows[k].Metric.Unit, c.Median)
+				if c.AtLeast {
+					text = "at least " + text
+				}
 			}
 			if len(c.Values) > 1 && c.Median != 0 {
 				text += fmt.Sprintf(" (%+.0f%% %+.0f%%)", 100*(c.Low-c.Median)/c.Median, 100*(c.High-c.Median)/c.Median)
@@ -114,6 +119,14 @@ func (p *Page) comparison() (t Table, summaries []string) {
 		summaries = append(summaries, compare.Summary(sets, rows, i)+".")
 	}
 	return t, summaries
+}
+
+// figure writes a rate or a latency as the other tables do.
+func figure(unit threshold.Unit, v float64) string {
+	if unit == threshold.Time {
+		return span(int64(math.Round(v)))
+	}
+	return number(v) + "/s"
 }
 
 // differences returns the differences of plans, labels, versions and machines.

@@ -44,7 +44,7 @@ func (r *Run) story() story {
 	}
 	for i := range r.Result.Thresholds {
 		if t := &r.Result.Thresholds[i]; !t.Kept {
-			s.Problems = append(s.Problems, "threshold not kept: "+t.Threshold)
+			s.Problems = append(s.Problems, "threshold not kept: "+t.Threshold+": "+measured(t))
 		}
 	}
 	s.Warnings = append(slices.Clone(o.Warnings), o.LeftBehind...)
