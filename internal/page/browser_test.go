@@ -334,12 +334,12 @@ func TestPageForEveryone(t *testing.T) {
 	b.until(t, `document.documentElement.dataset.theme === undefined`)
 	if *shots != "" {
 		require.NoError(t, os.WriteFile(filepath.Join(*shots, "run.pdf"), pdf, 0o600))
-		b.window(t, 718, 1000)
-		send(t, b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
-		b.call(t, `dispatchEvent(new Event('beforeprint'))`)
-		b.picture(t, "run-paper")
-		assert.LessOrEqual(t, eval[int64](t, b, `document.documentElement.scrollWidth`), int64(718), "it is wider than paper")
 	}
+	b.window(t, 718, 1000)
+	send(t, b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+	b.call(t, `dispatchEvent(new Event('beforeprint'))`)
+	b.picture(t, "run-paper")
+	assert.LessOrEqual(t, eval[int64](t, b, `document.documentElement.scrollWidth`), int64(718), "it is wider than paper")
 	b.quiet(t, url)
 }
 
