@@ -71,6 +71,7 @@ type tally struct {
 	total result.Producers // only Sent and Completed
 	got   uint64
 	over  bool // at some row, completed exceeded sent
+	drift drift
 }
 
 func (t *tally) add(r *result.Row) {
@@ -79,6 +80,9 @@ func (t *tally) add(r *result.Row) {
 		t.steps = append(t.steps, part{step: r.Step})
 	}
 	t.steps[len(t.steps)-1].add(r)
+	if r.Phase == result.Measure {
+		t.drift.add(r)
+	}
 	if r.Producers != nil {
 		t.total.Sent += r.Producers.Sent
 		t.total.Completed += r.Producers.Completed

@@ -64,7 +64,7 @@ func (r *Run) story() story {
 	s.Limits = r.limits()
 	for _, t := range []Table{
 		groupTable(r), thresholdTable(r), outageTable(r), stallTable(r), verified(r),
-		hostTable(r), brokerCounts(r), sideTable(r), marksTable(r), errorTable(r),
+		hostTable(r), brokerCounts(r), sideTable(r), driftTable(r), marksTable(r), errorTable(r),
 	} {
 		if len(t.Rows) > 0 {
 			s.Tables = append(s.Tables, t)

@@ -99,6 +99,9 @@ func (s *session) soak(ctx context.Context, protocol string, length time.Duratio
 	if e.settings != nil {
 		args = append(args, "--user", brokertest.User, "--password", brokertest.Password)
 	}
+	if b, ok := c.primary.(interface{ PID() int }); ok { // its memory is in the report
+		args = append(args, "--broker-pid", strconv.Itoa(b.PID()))
+	}
 	l.cmd = peerbench.Perfmq(ctx, s.perfmq, args...)
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
 		return err
