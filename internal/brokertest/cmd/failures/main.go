@@ -56,6 +56,7 @@ func run(ctx context.Context) (err error) {
 	only := flag.String("only", "", "deployments and failures to try, as a regular expression, such as ^artemis/kill$")
 	soak := flag.Duration("soak", 0, "instead, put one load on a broker for this time, while it is killed and stopped")
 	over := flag.String("over", "amqp", "the protocol of -soak: amqp or stomp, on Artemis, or rocketmq")
+	clusters := flag.Duration("clusters", 0, "instead, carry out the plans of scenarios/cluster on clusters, for this time each")
 	atOnce := flag.Int("parallel", 2, "trials at a time: they wait for time to pass more than they compute")
 	full := flag.Bool("full", false, "also try what takes minutes: starts with 200,000 and a million stored messages")
 	list := flag.Bool("list", false, "list deployments and failures, and end")
@@ -80,8 +81,14 @@ func run(ctx context.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(s.dir)) }()
 	}
+	if s.dir, err = filepath.Abs(s.dir); err != nil { // a Prometheus has another working directory
+		return err
+	}
 	if *soak > 0 {
 		return s.soak(ctx, *over, *soak, *out)
+	}
+	if *clusters > 0 {
+		return s.clusters(ctx, *clusters, *out)
 	}
 	rows, errs := s.all(ctx, trials, *atOnce)
 	if ctx.Err() != nil { // without a page: it would not have all rows
