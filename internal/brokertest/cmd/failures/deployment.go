@@ -115,16 +115,25 @@ func deployments() []*deployment {
 	return []*deployment{
 		{
 			name: "artemis", launch: launchArtemis,
-			failures: append([]string{"kill", "kill-transient", "stop", "cut", "slow", "full-block", "full-fail"}, alone...),
+			failures: append([]string{
+				"kill", "kill-transient", "kill-unconfirmed", "stop", "cut", "slow", "full-block", "full-fail",
+			}, alone...),
 		},
 		{
 			name: "activemq", launch: launchActiveMQ,
-			failures: append([]string{"kill", "kill-transient", "stop", "cut", "slow", "full-store", "full-fail"}, alone...),
+			failures: append([]string{
+				"kill", "kill-transient", "kill-unconfirmed", "stop", "cut", "slow", "full-store", "full-fail",
+			}, alone...),
 		},
-		{name: "rocketmq", launch: launchRocketMQ, failures: append([]string{"kill", "stop", "cut", "slow"}, alone...)},
+		{
+			name: "rocketmq", launch: launchRocketMQ,
+			failures: append([]string{"kill", "kill-unconfirmed", "stop", "cut", "slow"}, alone...),
+		},
 		{
 			name: "rabbitmq", launch: launchRabbitMQ,
-			failures: append([]string{"kill", "kill-transient", "stop", "cut", "slow", "alarm", "full-fail"}, alone...),
+			failures: append([]string{
+				"kill", "kill-transient", "kill-unconfirmed", "stop", "cut", "slow", "alarm", "full-fail",
+			}, alone...),
 		},
 		{name: "artemis-pair", launch: launchArtemisPair, failures: []string{"kill-primary", "kill-backup", "stop"}},
 		{

@@ -67,6 +67,8 @@ type loadPlan struct {
 	pending int
 	// transient: messages are not persistent.
 	transient bool
+	// unconfirmed: producers ask for no confirmation.
+	unconfirmed bool
 }
 
 // moving is how long the backlog may take to be sent, and to be received.
@@ -88,6 +90,8 @@ func failures() []failure {
 	usual := loadPlan{seconds: 32, live: true, rate: keptRate}
 	transient := usual
 	transient.transient = true
+	unconfirmed := usual
+	unconfirmed.unconfirmed = true
 	atOnce := usual
 	atOnce.seconds = 18
 	far := usual
@@ -112,6 +116,11 @@ func failures() []failure {
 			name: "kill-transient", title: "kill -9 and restart, messages not persistent", load: transient, apply: killAndStart,
 			expect:   expectation{outage: true, loses: true},
 			promised: "nothing: messages at the broker may be lost",
+		},
+		{
+			name: "kill-unconfirmed", title: "kill -9 and restart, messages sent at most once", load: unconfirmed,
+			apply: killAndStart, expect: expectation{outage: true, loses: true},
+			promised: "nothing: messages on the way to the broker may be lost",
 		},
 		{
 			name: "stop", title: "SIGSTOP for 20 s", load: long, apply: pauseAndResume, expect: expectation{silence: true},

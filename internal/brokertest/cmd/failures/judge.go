@@ -14,19 +14,20 @@ import (
 // observation holds the result of a run, the log of the harness and the counts of the broker.
 type observation struct {
 	expect      expectation
-	live, kept  string    // queues
-	first, last time.Time // when the failure began, and when it had its effect; zero of one without a moment
-	over        time.Time // when it ended; zero where that does not matter
-	ended       time.Time // when the broker ended itself; zero if it did not
-	said        []string  // by the harness, of what the broker did
-	status      int       // exit status of perfmq
-	hung        bool      // perfmq did not end by itself
-	early       bool      // perfmq ended in the first step, because of a refused message
-	due         int64     // messages to the kept queue in the first step
-	stored      int64     // by the broker: messages in the kept queue when its producers had ended
-	total       int64     // by the broker: messages that the live queue has ever had; -1 if it does not tell
-	took        int64     // by the broker: messages that the kept queue took while it was to take none
-	left        int64     // by the broker: messages in all queues at the end; -1 if it does not tell
+	live, kept  string        // queues
+	first, last time.Time     // when the failure began, and when it had its effect; zero of one without a moment
+	over        time.Time     // when it ended; zero where that does not matter
+	ended       time.Time     // when the broker ended itself; zero if it did not
+	said        []string      // by the harness, of what the broker did
+	status      int           // exit status of perfmq
+	hung        bool          // perfmq did not end by itself
+	early       bool          // perfmq ended in the first step, because of a refused message
+	due         int64         // messages to the kept queue in the first step
+	stored      int64         // by the broker: messages in the kept queue when its producers had ended
+	total       int64         // by the broker: messages that the live queue has ever had; -1 if it does not tell
+	took        int64         // by the broker: messages that the kept queue took while it was to take none
+	left        int64         // by the broker: messages in all queues at the end; -1 if it does not tell
+	allowed     time.Duration // how late an outage may be noticed, if that is more than onTime
 	// copied: by the slave: messages in all queues while its master was away; nil if it was not asked.
 	copied *int64
 	// closed: by the broker's log: when it closed connections because of an error of its own.

@@ -142,4 +142,6 @@ func TestStart(t *testing.T) {
 	}))
 	require.Equal(t, "an outage of 2.4 s, from +20 ms, all connected again after 2.3 s, first confirmation after 2.4 s, "+
 		"first delivery after 2.5 s, full rate after 3 s", r.Observed)
+	r = judge(told(func(o *observation) { o.expect.starts = true }))
+	require.Contains(t, r.Observed, "from +20 ms, not all connected again, no confirmation, no delivery, full rate")
 }

@@ -67,8 +67,8 @@ func (j *judgement) times() string {
 		}
 		text := fmt.Sprintf("an outage of %.1f s, %s", seconds(out.Length), at)
 		if j.expect.starts {
-			text += fmt.Sprintf(", all connected again after %.1f s, first confirmation after %.1f s, first delivery after "+
-				"%.1f s", seconds(out.Reconnected), seconds(out.Confirmed), seconds(out.Received))
+			text += came(out.Reconnected, "all connected again", "not all connected again") +
+				came(out.Confirmed, "first confirmation", "no confirmation") + came(out.Received, "first delivery", "no delivery")
 		}
 		if out.Recovered > 0 {
 			text += fmt.Sprintf(", full rate after %.0f s", seconds(out.Recovered))
@@ -81,6 +81,14 @@ func (j *judgement) times() string {
 		said = append(said, text)
 	}
 	return strings.Join(said, "; ") + j.copies()
+}
+
+// came tells how long after the start of an outage something came, or that it did not.
+func came(after int64, what, not string) string {
+	if after == 0 {
+		return ", " + not
+	}
+	return fmt.Sprintf(", %s after %.1f s", what, seconds(after))
 }
 
 // tookAll tells whether a queue that was to be full took all messages.
@@ -142,7 +150,7 @@ func (j *judgement) owed() (longest time.Duration) {
 // late says how much later than the harness's log something began, and checks it. It may have begun earlier by that
 // much.
 func (j *judgement) late(began int64, earlier time.Duration) string {
-	if d := off(began, j.first, j.last); d > onTime || d < -max(onTime, earlier) {
+	if d := off(began, j.first, j.last); d > max(onTime, j.allowed) || d < -max(onTime, earlier) {
 		j.wrong("it began %v from the harness's log", d)
 	}
 	return fmt.Sprintf("%+d ms", time.UnixMicro(began).Sub(j.first).Milliseconds())

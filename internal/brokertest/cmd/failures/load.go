@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,6 +88,13 @@ func (l *load) answered() string { return filepath.Join(l.dir, "answered") }
 
 type settings map[string]any
 
+// atMostOnce returns the options, by protocol, with which producers ask for no confirmation.
+func atMostOnce() map[string]settings {
+	return map[string]settings{
+		"amqp": {"settle": "at-most-once"}, "stomp": {"receipt": false}, "rocketmq": {"send": "oneway"},
+	}
+}
+
 // failureStep is the name of the step in which the failure happens.
 const failureStep = "failure"
 
@@ -99,6 +107,9 @@ func (l *load) scenario(p *loadPlan, e *endpoint) settings {
 		}
 		if !e.durable {
 			g["persistent"] = !p.transient
+		}
+		if p.unconfirmed {
+			g["broker"] = "unconfirmed"
 		}
 		return g
 	}
@@ -140,10 +151,18 @@ func (l *load) scenario(p *loadPlan, e *endpoint) settings {
 	for key, value := range e.settings {
 		broker[key] = value
 	}
-	return settings{
-		"version": 1, "verify": true, "drain-timeout": patience, "broker": broker, "groups": groups,
-		"steps": steps,
+	scenario := settings{"version": 1, "verify": true, "drain-timeout": patience, "groups": groups, "steps": steps}
+	if !p.unconfirmed {
+		return scenario.with("broker", broker)
 	}
+	for name := range groups { // options are those of a broker
+		if g, _ := groups[name].(settings); g["broker"] == nil {
+			g["broker"] = "confirmed"
+		}
+	}
+	return scenario.with("brokers", settings{
+		"confirmed": broker, "unconfirmed": maps.Clone(broker).with("options", atMostOnce()[e.protocol]),
+	})
 }
 
 // underWay waits until messages have gone through for some seconds.

@@ -100,7 +100,7 @@ func (s *session) observe(ctx context.Context, t *trial, c *cluster, l *load, lo
 	o := &observation{
 		expect: t.failure.expect, live: l.live, kept: l.kept, first: log.first, last: log.last, over: log.over,
 		copied: log.copied, ended: log.ended, said: log.said,
-		left: -1, total: -1,
+		left: -1, total: -1, allowed: s.allowed,
 		due: int64(t.failure.load.rate * t.failure.load.seconds),
 	}
 	err := l.betweenSteps(ctx)

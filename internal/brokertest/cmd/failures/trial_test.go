@@ -1,0 +1,29 @@
+//go:build unix
+
+package main
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestTrials carries out some rows of docs/failures.md: real brokers fail, and what perfmq reports of it is judged by
+// their own counts.
+func TestTrials(t *testing.T) {
+	t.Setenv("PERFMQ_CONNECT_TIMEOUT", "1m") // a busy machine
+	s := session{perfmq: filepath.Join(t.TempDir(), "perfmq"), dir: t.TempDir(), allowed: 10 * time.Second}
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.perfmq, "github.com/perfmq/perfmq/cmd/perfmq").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	wanted := regexp.MustCompile("^(artemis/kill|activemq/full-fail|rocketmq/kill|rabbitmq/cut|activemq-pair/kill-primary)$")
+	trials := choose(wanted, false)
+	require.Len(t, trials, 5)
+	rows, err := s.all(t.Context(), trials, 2)
+	require.NoError(t, err)
+	require.NoError(t, mistakes(rows))
+	require.Len(t, rows, 9, "each protocol of each broker has one")
+}
