@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -68,6 +69,7 @@ func (s *Outages) Interval(snap *Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.worst(snap)
+	s.awaitCopies(snap.To)
 	defer s.fold()
 	defer s.settleWorst(snap)
 	snap.Outages = s.progress(snap.To)
@@ -100,6 +102,15 @@ func (s *Outages) Interval(snap *Snapshot) {
 	default:
 		r.pending = nil
 		r.note(rates)
+	}
+}
+
+// awaitCopies lets messages come again unmarked for as long as the load has not recovered: a broker that works off what
+// was due in an outage may have those that it delivers again in the midst of it.
+func (s *Outages) awaitCopies(now time.Time) {
+	until := s.redelivering.Load()
+	if len(s.recovery.pending) > 0 && until > passed && until < math.MaxInt64 {
+		s.redelivering.CompareAndSwap(until, max(until, int64(now.Sub(s.start)+redeliveryTime)))
 	}
 }
 

@@ -3,6 +3,7 @@ package stats_test
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -254,4 +255,31 @@ func TestWorstAroundOutages(t *testing.T) {
 	second(stats.Measure, 100, 5000)
 	require.Equal(t, worst(60), s.outages.List()[1].Worst)
 	require.Equal(t, worst(700), s.outages.List()[0].Worst)
+}
+
+// TestCopiesBeforeRecovery: an outage explains that messages come again unmarked until the load has recovered from it,
+// and for ten seconds more.
+func TestCopiesBeforeRecovery(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSeconds()
+		pass := func(rate uint64, times int) (explained bool) {
+			for range times {
+				time.Sleep(time.Second) //nolint:forbidigo // of a fake clock
+				s.now = time.Now().Add(-time.Second)
+				s.pass(rate, rate, 1)
+			}
+			explained, _ = s.outages.Explain(false)
+			return explained
+		}
+		require.False(t, pass(100, 10))
+		now := time.Now()
+		s.outages.Lost("c", false, false, errors.New("gone"), now)
+		require.True(t, pass(0, 2))
+		s.outages.Connected("c", time.Now())
+		s.outages.Came(false, time.Now(), time.Now().Add(time.Millisecond))
+		require.True(t, pass(50, 60), "the load has not recovered")
+		require.True(t, pass(100, 9))
+		require.False(t, pass(100, 5), "it recovered more than ten seconds ago")
+	})
 }
