@@ -70,17 +70,21 @@ func (j *judgement) times() string {
 			text += came(out.Reconnected, "all connected again", "not all connected again") +
 				came(out.Confirmed, "first confirmation", "no confirmation") + came(out.Received, "first delivery", "no delivery")
 		}
-		if out.Recovered > 0 {
-			text += fmt.Sprintf(", full rate after %.0f s", seconds(out.Recovered))
-		} else {
-			text += ", no full rate in the time watched"
-		}
+		text += fullRate(out.Recovered)
 		if len(out.NotBack) > 0 {
 			text += fmt.Sprintf(", %d workers not back", len(out.NotBack))
 		}
 		said = append(said, text)
 	}
 	return strings.Join(said, "; ") + j.copies()
+}
+
+// fullRate tells how long after the start of an outage the load had recovered, if it had.
+func fullRate(after int64) string {
+	if after == 0 {
+		return ", no full rate in the time watched"
+	}
+	return fmt.Sprintf(", full rate after %.0f s", seconds(after))
 }
 
 // came tells how long after the start of an outage something came, or that it did not.

@@ -85,6 +85,8 @@ func TestSoakPage(t *testing.T) {
 	require.Contains(t, text, "memory of the tester, over the last five sixths: +2.00 ± 0.00 MiB an hour")
 	require.Contains(t, text, "| kill | kill | an outage of 2.4 s, from +20 ms, full rate after 3 s, 6 in doubt |")
 	require.Contains(t, text, "| stop | stop | a stall (both) of 20.0 s, from +0 ms |")
+	o.result.Outages[0].Recovered = 0
+	require.Contains(t, o.page(), "an outage of 2.4 s, from +20 ms, no full rate in the time watched, 6 in doubt")
 	slope, within := line([]float64{0, 1, 2, 3}, []float64{1, 0, 1, 0})
 	require.InDelta(t, -0.2, slope, 1e-9)
 	require.InDelta(t, 2*math.Sqrt(0.8/2/5), within, 1e-9, "residuals of 0.8, with two degrees of freedom")
