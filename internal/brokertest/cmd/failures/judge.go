@@ -194,7 +194,7 @@ func (j *judgement) promise() {
 		if v.Lost > 0 && !j.expect.loses {
 			j.broken = append(j.broken, fmt.Sprintf("%d confirmed messages lost", v.Lost))
 		}
-		if v.Left > 0 {
+		if v.Left > 0 && !j.expect.loses {
 			text := fmt.Sprintf("%d messages not delivered in time", v.Left)
 			if gone := int64(v.Received+v.Foreign+v.Left) - j.total; j.total >= 0 && q == j.live && gone > 0 {
 				text += fmt.Sprintf(", %d of which the broker does not have", gone)

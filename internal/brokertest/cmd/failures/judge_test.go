@@ -128,6 +128,13 @@ func TestJudge(t *testing.T) {
 			v.Received, v.Once, v.Lost = 394, 394, 100
 			o.stored = 394
 		}, `^kept; counts agree$`},
+		"sent at most once": {func(o *observation) {
+			o.expect.loses = true
+			failed(o)
+			_, v := kept(o)
+			v.Received, v.Once, v.Left = 394, 394, 100
+			o.stored, o.left = 494, 60 // the others never came to the broker
+		}, `^kept; counts agree$`},
 		"lost, and perfmq says success": {func(o *observation) {
 			_, v := kept(o)
 			v.Received, v.Once, v.Lost = v.Received-1, v.Once-1, 1
