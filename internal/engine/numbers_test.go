@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -261,6 +263,42 @@ func TestNothingDone(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A load that ends in its warm-up has no latencies in the summary, which says why.
+func TestNothingMeasured(t *testing.T) {
+	const text = "nothing was measured: there was no message after the warm-up of 2s, whose latencies the summary leaves out"
+	for name, tt := range map[string]struct {
+		edit     func(*flat)
+		expected bool
+	}{
+		"open loop, ends in the warm-up":   {func(p *flat) { p.Rate, p.Count = rate("100"), 20 }, true},
+		"closed loop, ends in the warm-up": {func(p *flat) { p.Count = 20 }, true},
+		"ends after the warm-up":           {func(p *flat) { p.Rate, p.Count = rate("100"), 201 }, false},
+		"no warm-up":                       {func(p *flat) { p.Warmup, p.Count = 0, 20 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, _ := run(t, newPlan(mem.New().Factory(), func(p *flat) {
+					p.Warmup = 2 * time.Second
+					tt.edit(p)
+				}), nil)
+				require.True(t, s.Success)
+				require.Equal(t, tt.expected, slices.Contains(s.Warnings, text), s.Warnings)
+				require.Equal(t, !tt.expected, s.Measured.Completed > 0)
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		sc := newScenario(mem.New().Factory(), false)
+		senders := sc.senders("senders", func(g *plan.Group) { g.Count = 10 })
+		sc.step("one", nil, senders)
+		sc.step("two", func(s *plan.Step) { s.Warmup = 2 * time.Second }, senders)
+		s, err := engine.Run(t.Context(), nil, sc.plan, new(recorder))
+		require.NoError(t, err)
+		require.Contains(t, s.Warnings, "step two: "+text)
+		require.NotContains(t, s.Warnings, "step one: "+text)
+	})
 }
 
 // Two clients on one queue take each other's messages: each counts its own, and the other's as foreign, with and

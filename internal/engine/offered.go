@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
@@ -67,4 +68,21 @@ func (u *use) measuredSends() (n uint64) {
 		n += p.rec.Sends(stats.Measure)
 	}
 	return n
+}
+
+// aboutWarmup adds a warning for each step that has latencies of its warm-up alone.
+func (r *run) aboutWarmup(s *stats.Summary, add func(string, ...any)) {
+	about := func(step *plan.Step, name string, total, measured *stats.Counters) {
+		if step.Warmup > 0 && total.Completed+total.Received > 0 && measured.Completed+measured.Received == 0 {
+			add("%snothing was measured: there was no message after the warm-up of %s, whose latencies the summary leaves out",
+				name, step.Warmup)
+		}
+	}
+	if len(r.ended) == 0 {
+		about(r.step.plan, "", &s.Total, &s.Measured)
+	}
+	for i := range r.ended {
+		e := &r.ended[i]
+		about(r.steps[i].plan, "step "+e.Name+": ", &e.Total, &e.Measured)
+	}
 }

@@ -233,6 +233,7 @@ func (r *run) laterFailures(s *stats.Summary) {
 func (r *run) warnings(s *stats.Summary, excess uint64) {
 	add := func(format string, args ...any) { s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...)) }
 	r.aboutTester(s, add)
+	r.aboutWarmup(s, add)
 	r.aboutRates(s, add)
 	if s.Total.NegativeTransfers > 0 {
 		add("transfer times below zero, counted as zero because the clocks of producer and consumer differ: %d",
