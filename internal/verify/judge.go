@@ -240,21 +240,22 @@ func (s *Scope) compare(key streamKey, sent *Sent, st *stream, t timing, bounds 
 		st = newStream(key)
 	}
 	a := &st.arrived
-	within := func(b *roaring64.Bitmap) uint64 { return below(b, bounds.To) - below(b, bounds.From) }
-	expected, got := bounds.To-bounds.From, a.below(sent.Count)
+	expected, got := bounds.To-bounds.From, a.below(bounds.To)-a.below(bounds.From)
 	for _, e := range []struct {
-		numbers *roaring64.Bitmap
-		arrived *uint64
-		kind    Kind
+		numbers          *roaring64.Bitmap
+		arrived, missing *uint64
+		kind             Kind
 	}{
-		{sent.unconfirmed, &s.UnconfirmedArrived, Unconfirmed},
-		{sent.refused, &s.RefusedArrived, Refused},
-		{sent.withheld, &s.WithheldArrived, Withheld},
+		{sent.unconfirmed, &s.UnconfirmedArrived, &s.UnconfirmedMissing, Unconfirmed},
+		{sent.refused, &s.RefusedArrived, new(uint64), Refused},
+		{sent.withheld, &s.WithheldArrived, new(uint64), Withheld},
 	} {
-		n := both(a, e.numbers)
+		n, within := both(a, e.numbers), bounds.of(e.numbers)
+		arrived := both(a, within)
 		*e.arrived += n
-		expected -= within(e.numbers)
-		got -= n
+		*e.missing += within.GetCardinality() - arrived
+		expected -= within.GetCardinality()
+		got -= arrived
 		if n > 0 {
 			for it := e.numbers.Iterator(); it.HasNext(); {
 				if number := it.Next(); a.Has(number) && !s.example(e.kind, key, number) {
@@ -263,7 +264,6 @@ func (s *Scope) compare(key streamKey, sent *Sent, st *stream, t timing, bounds 
 			}
 		}
 	}
-	s.UnconfirmedMissing += within(sent.unconfirmed) - min(within(sent.unconfirmed), both(a, sent.unconfirmed))
 	s.Expected += expected
 	missing := expected - min(expected, got)
 	if missing == 0 {

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -137,10 +138,12 @@ func (l *Ledger) open(arrived *Set, from uint64) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sent := uint64(l.next.Load())
-	expected, got := sent-min(from, sent), arrived.below(sent)
+	from = min(from, sent)
+	expected, got := sent-from, arrived.below(sent)-arrived.below(from)
 	for _, exception := range []*roaring64.Bitmap{l.refused, l.unconfirmed, l.withheld} {
-		expected -= exception.GetCardinality() - below(exception, from)
-		got -= both(arrived, exception)
+		within := Bounds{From: from, To: math.MaxUint64}.of(exception)
+		expected -= within.GetCardinality()
+		got -= both(arrived, within)
 	}
 	return expected - min(got, expected)
 }

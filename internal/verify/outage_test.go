@@ -172,3 +172,50 @@ func TestLostBefore(t *testing.T) {
 	require.EqualValues(t, 9, result.Total.Lost)
 	require.Equal(t, []uint64{3, 0, 3}, result.LostBefore, "30, 44 and 49 were sent after the last mark")
 }
+
+// TestBounds: a message that a subscription gets although it was sent before, or after, the subscription existed does
+// not hide the loss of one that was sent meanwhile.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	dest := driver.Destination{Kind: driver.Topic, Name: "t"}
+	for name, tt := range map[string]struct {
+		others        []int64 // arrived, sent before or after
+		doubtful      []int64 // sent without an answer
+		lost, missing uint64
+	}{
+		"none":              {lost: 2},
+		"before":            {others: []int64{3, 4, 5}, lost: 2},
+		"after":             {others: []int64{40, 41, 42}, lost: 2},
+		"in doubt, outside": {others: []int64{4, 45}, doubtful: []int64{4, 5, 45, 46}, lost: 2},
+		"in doubt, in it":   {others: []int64{4}, doubtful: []int64{20, 22}, lost: 1, missing: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ledger, tracker := NewLedger(1, 0, dest, BodySum(nil)), NewTracker()
+			c := NewChecker(tracker, 1)
+			for n := range int64(50) {
+				id := ledger.Next(0)
+				if n != 10 && n != 20 && 10 <= n && n < 30 || slices.Contains(tt.others, n) {
+					require.Equal(t, Own, c.Check(&driver.Delivery{ID: id}, 1))
+				}
+			}
+			for _, n := range tt.doubtful {
+				ledger.Done(n, driver.Outcome{State: driver.Unknown})
+			}
+			r := tracker.Seal()
+			open := uint64(0)
+			for n := uint64(10); n < 50; n++ {
+				if !r.streams[0].arrived.Has(n) && !slices.Contains(tt.doubtful, int64(n)) {
+					open++
+				}
+			}
+			require.Equal(t, open, ledger.open(&r.streams[0].arrived, 10))
+			sent := ledger.Seal(nil)
+			r.Destination, r.Subscription, r.Drained, r.Ended = dest, "a", true, 10
+			r.Sent = map[Stream]Bounds{{1, 0}: {From: 10, To: 30}}
+			total := Judge(&Side{ID: 1, Sent: []*Sent{sent}, Received: []*Received{r}}).Total
+			require.Equal(t, tt.lost, total.Lost)
+			require.Equal(t, tt.missing, total.UnconfirmedMissing)
+		})
+	}
+}

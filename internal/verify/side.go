@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"math"
+
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -84,6 +86,17 @@ type Stream struct{ Run, Producer int64 }
 
 // Bounds are numbers of messages: From and those after it, below To.
 type Bounds struct{ From, To uint64 }
+
+// of returns the numbers of a set that are within the bounds.
+func (b Bounds) of(numbers *roaring64.Bitmap) *roaring64.Bitmap {
+	if numbers.IsEmpty() || b.From <= numbers.Minimum() && numbers.Maximum() < b.To {
+		return numbers
+	}
+	within := numbers.Clone()
+	within.RemoveRange(0, b.From)
+	within.RemoveRange(b.To, math.MaxUint64)
+	return within
+}
 
 // join returns the messages of one producer that arrived at two places that share them.
 func (s *stream) join(o *stream) *stream {
