@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/engine"
+	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -299,6 +300,25 @@ func TestNothingMeasured(t *testing.T) {
 		require.Contains(t, s.Warnings, "step two: "+text)
 		require.NotContains(t, s.Warnings, "step one: "+text)
 	})
+}
+
+// Messages that each subscription of a topic receives are not taken for others: a message that waits for room until the
+// load is over has not been sent, and is not of unknown end.
+func TestBlockedOnATopic(t *testing.T) {
+	for limit := 1; limit < 6; limit++ {
+		synctest.Test(t, func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) { o.Limit = limit })
+			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+				p.Destinations[0].Kind = driver.Topic
+				p.Consumers, p.Duration, p.MaxPending, p.DrainTimeout = 3, 4*time.Second, 100, time.Second
+				p.ConsumerWork = load.Work{Min: 10 * time.Second, Max: 10 * time.Second}
+			}), nil)
+			require.EqualValues(t, 3, s.Total.Received)
+			require.EqualValues(t, 2*limit, s.Total.Sent, "each consumer has as many, and as many wait")
+			require.Equal(t, s.Total.Sent, s.Total.Completed)
+			require.NotContains(t, strings.Join(s.Problems, "\n"), "of unknown end")
+		})
+	}
 }
 
 // Two clients on one queue take each other's messages: each counts its own, and the other's as foreign, with and

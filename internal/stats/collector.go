@@ -48,6 +48,7 @@ type Collector struct {
 	maximum   Maximum
 	average   Average
 	sends     []sends // by producer, as of this Collect
+	delivered delivered
 	meter     *healthMeter
 	work      workMeter
 	limits    limitMeter
@@ -64,6 +65,7 @@ func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, 
 		producers: producers, consumers: consumers,
 		start: now, last: now, meter: newHealthMeter(now), sends: make([]sends, len(producers)),
 	}
+	c.delivered.watch(make([]Worker, len(consumers)))
 	c.work.workers = make([]workerMeter, len(producers)+len(consumers))
 	c.limits = newLimitMeter(len(producers), len(consumers))
 	for _, p := range producers {
@@ -83,6 +85,7 @@ func (c *Collector) Rate() {
 // some of them were opened or closed.
 func (c *Collector) Watch(workers []Worker) {
 	c.workers = workers
+	c.delivered.watch(workers[min(len(c.producers), len(workers)):])
 	c.work.reopened(workers)
 	c.limits.pending = 0
 	for i := range workers {
@@ -157,7 +160,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	}
 	var counts [parts]Counters
 	for i, r := range c.consumers {
-		r.collect(c.into(len(c.producers)+i, &counts, latencies))
+		c.delivered.add(i, r.collect(c.into(len(c.producers)+i, &counts, latencies)))
 	}
 	for i, r := range c.producers {
 		c.sends[i] = r.collect(c.into(i, &counts, latencies))
@@ -176,7 +179,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	s.Total.NoLeave = c.work.noLeave()
 	s.Total.Blocked += s.Total.NoLeave
 	s.Total.SocketWaits = c.work.socketWaits()
-	s.Total.Sent = c.sent(s.Total.Received-s.Total.Redelivered, last)
+	s.Total.Sent = c.sent(c.delivered.least(), last)
 	for _, r := range c.producers {
 		counts[Measure].Sent += r.sent[Measure].Load()
 	}
@@ -226,20 +229,6 @@ func (c *Collector) open() int {
 	return n
 }
 
-// sent returns how many messages are known to have left. These are the messages that the driver took, and also one that
-// it is still taking if that has ended or been received already; delivered is the number of messages received.
-func (c *Collector) sent(delivered uint64, last bool) uint64 {
-	var known, begun uint64
-	for i := range c.sends {
-		known += c.sends[i].known(last)
-		begun += c.sends[i].begun
-	}
-	if known < delivered && delivered <= begun { // more than begun: each goes to several consumers
-		known = delivered
-	}
-	return max(known, c.total.Sent)
-}
-
 // Total returns the totals as of the last Collect.
 func (c *Collector) Total() Counters { return c.total }
 
@@ -279,8 +268,8 @@ func (c *Collector) Tally() *LoadTally { return c.limits.tally }
 func (c *Collector) Saturation() []Saturation { return c.work.saturation(c) }
 
 // collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a place
-// stay.
-func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*Latencies) {
+// stay. It returns how many messages were received so far, those delivered again not counted.
+func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*Latencies) (once uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.part {
@@ -288,6 +277,7 @@ func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*La
 		n.Received += p.total
 		n.ReceivedBytes += p.payload
 		n.Redelivered += p.redelivered
+		once += p.total - p.redelivered
 		n.Unstamped += p.unstamped
 		n.Foreign += p.foreign
 		n.Delayed += p.delayed
@@ -309,6 +299,7 @@ func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*La
 		move(&l.S2C, p.s2c)
 		move(&l.Lateness, p.lateness)
 	}
+	return once
 }
 
 // collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a place
