@@ -120,6 +120,11 @@ func marksTable(r *Run) Table {
 			"second, in messages per second.",
 		Head: []string{"messages", "", "after", "average/s", "momentary/s"},
 	}
+	loaded := slices.ContainsFunc(r.Result.Marks, func(m result.Mark) bool { return m.BrokerLoad != nil || m.BrokerCPU != nil })
+	if loaded {
+		t.Head = append(t.Head, "load average", "broker CPU %")
+		t.Note += " Load average is that of the broker's host, CPU that of the broker in % of one processor."
+	}
 	for i := range r.Result.Marks {
 		m := &r.Result.Marks[i]
 		name := count(m.Messages)
@@ -129,9 +134,21 @@ func marksTable(r *Run) Table {
 		if m.Host != "" {
 			name = m.Host + ": " + name
 		}
-		t.Rows = append(t.Rows, []string{name, m.Of, span(m.Elapsed), number(m.Average), number(m.Momentary)})
+		row := []string{name, m.Of, span(m.Elapsed), number(m.Average), number(m.Momentary)}
+		if loaded {
+			row = append(row, numberOf(m.BrokerLoad, 1), numberOf(m.BrokerCPU, 100))
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// numberOf writes a value times a factor; "-" if it is not known.
+func numberOf(v *float64, factor float64) string {
+	if v == nil {
+		return "-"
+	}
+	return number(factor * *v)
 }
 
 // events returns the events of the brokers' processes, such as restarts, for the charts.

@@ -1,6 +1,10 @@
 package stats
 
-import "time"
+import (
+	"time"
+
+	"github.com/perfmq/perfmq/internal/brokerside"
+)
 
 // Mark is the moment at which a step had so many messages completed, or, of consumers alone, received.
 type Mark struct {
@@ -13,6 +17,9 @@ type Mark struct {
 	// Average is the mark over that time, and Momentary the rate of the second in which it was passed, in messages per
 	// second; if the load ended within that, of the one before, or else of the longest part of a second.
 	Average, Momentary float64
+	// Load is the load average of the broker's host then, and CPU the processor time of the broker in that second, as a
+	// share of one processor; nil if they are not known.
+	Load, CPU *float64
 }
 
 // marker finds the moments at which counts pass marks.
@@ -25,6 +32,7 @@ type marker struct {
 	rate     float64 // of the last full second, or, before there is one, of the longest interval
 	longest  time.Duration
 	list     []Mark
+	loaded   int // marks of the list that have the broker's load
 }
 
 // Marks lets the collector find the moments at which the step that begins there passes marks, which ascend: of the
@@ -32,6 +40,24 @@ type marker struct {
 func (c *Collector) Marks(step string, received bool, marks []uint64, start time.Time) {
 	c.marker.step, c.marker.received, c.marker.marks, c.marker.start = step, received, marks, start
 	c.marker.base, c.marker.rate, c.marker.longest = c.marker.count(&c.total), 0, 0
+}
+
+// NoteLoad puts the broker's load into the marks that were passed in the last interval; nil if none was sampled: then the
+// next one counts.
+func (c *Collector) NoteLoad(use *brokerside.Use) { c.marker.load(use) }
+
+func (m *marker) load(use *brokerside.Use) {
+	if use == nil {
+		return
+	}
+	for ; m.loaded < len(m.list); m.loaded++ {
+		mark := &m.list[m.loaded]
+		mark.Load = use.Load
+		if use.CPU != nil && use.CPUSpan > 0 {
+			share := float64(*use.CPU) / float64(use.CPUSpan)
+			mark.CPU = &share
+		}
+	}
 }
 
 // MarksPassed returns the marks that were passed.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokerside"
 )
 
 // TestMarks: a mark is passed where its interval has it, at the rate of that, or of the second before if it is the rest
@@ -28,10 +30,10 @@ func TestMarks(t *testing.T) {
 	interval(200, 0, 800*time.Millisecond)
 	interval(10, 0, 100*time.Millisecond)
 	require.Equal(t, []Mark{
-		{"one", false, 50, 1500 * time.Millisecond, 50 / 1.5, 100},
-		{"one", false, 100, 2 * time.Second, 50, 100},
-		{"one", false, 250, 3600 * time.Millisecond, 250 / 3.6, 250},
-		{"one", false, 305, 3850 * time.Millisecond, 305 / 3.85, 250},
+		{Step: "one", Received: false, Messages: 50, At: 1500 * time.Millisecond, Average: 50 / 1.5, Momentary: 100},
+		{Step: "one", Received: false, Messages: 100, At: 2 * time.Second, Average: 50, Momentary: 100},
+		{Step: "one", Received: false, Messages: 250, At: 3600 * time.Millisecond, Average: 250 / 3.6, Momentary: 250},
+		{Step: "one", Received: false, Messages: 305, At: 3850 * time.Millisecond, Average: 305 / 3.85, Momentary: 250},
 	}, m.list)
 
 	short := marker{marks: []uint64{100, 200}, start: start}
@@ -43,11 +45,23 @@ func TestMarks(t *testing.T) {
 	require.Len(t, short.list, 2)
 	require.InDelta(t, 1900, short.list[1].Momentary, 1e-6, "that of the load, not that of its drain")
 
+	load, cpu := 1.5, int64(500_000)
+	short.load(nil)
+	require.Nil(t, short.list[0].Load)
+	short.load(&brokerside.Use{Load: &load, CPU: &cpu, CPUSpan: 2_000_000})
+	for _, mark := range short.list {
+		require.Equal(t, []float64{1.5, 0.25}, []float64{*mark.Load, *mark.CPU})
+	}
+	short.list = append(short.list, Mark{})
+	short.load(&brokerside.Use{Load: &load})
+	require.Nil(t, short.list[2].CPU, "unknown")
+	require.NotNil(t, short.list[0].CPU, "it stays")
+
 	m.step, m.received, m.marks, m.start, m.list = "two", true, []uint64{10, 20}, at, nil
 	m.base = m.count(&total)
 	interval(1000, 10, time.Second)
 	interval(0, 40, time.Second)
 	require.Equal(t, []Mark{
-		{"two", true, 10, time.Second, 10, 10}, {"two", true, 20, 1250 * time.Millisecond, 16, 40},
+		{Step: "two", Received: true, Messages: 10, At: time.Second, Average: 10, Momentary: 10}, {Step: "two", Received: true, Messages: 20, At: 1250 * time.Millisecond, Average: 16, Momentary: 40},
 	}, m.list)
 }

@@ -103,6 +103,10 @@ type Mark struct {
 	Average float64 `json:"average"`
 	// Momentary is the rate of that second, or, if the load ended within it, of the one before, in messages per second.
 	Momentary float64 `json:"momentary"`
+	// BrokerLoad is the load average of the broker's host then, and BrokerCPU the processor time of the broker in that
+	// second, as a share of one processor, if the broker's side was watched.
+	BrokerLoad *float64 `json:"brokerLoad,omitempty"`
+	BrokerCPU  *float64 `json:"brokerCpu,omitempty"`
 }
 
 // Stall is a time, of the length that was asked for or longer, in which the broker did nothing although there was
