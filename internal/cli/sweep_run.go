@@ -177,8 +177,10 @@ func (w *sweeper) do() int {
 	}
 	if !w.first.settings.Silent {
 		w.a.sayNotes(w.first.notes)
-		for _, line := range w.describe() {
-			w.a.errors.say("note: " + line)
+		if w.finished() < len(w.state.Runs) {
+			for _, line := range w.describe() {
+				w.a.errors.say("note: " + line)
+			}
 		}
 	}
 	status, begun, early := exitOK, false, false

@@ -138,6 +138,10 @@ func TestSweepResumes(t *testing.T) {
 	require.Equal(t, 2, s.Runs[3].Attempts)
 	_, err = result.Read(filepath.Join(dir, s.Runs[3].Folder))
 	require.NoError(t, err)
+	got = call(nil, "run", file, "--result", dir)
+	require.Contains(t, got.stderr, "10 of 10 runs are finished\n")
+	require.NotContains(t, got.stderr, "runs of each", "no estimate where nothing is left to do")
+	require.Contains(t, got.stdout, "--- SWEEP ")
 }
 
 // TestSweepChanged: a sweep with other labels, other demands of its search, or other early ends of a run is a different

@@ -189,7 +189,10 @@ func (m *matrix) sentences() (list []string) {
 	for i := range m.rows {
 		done, failed = done+m.rows[i].Good, failed+m.rows[i].Failed
 	}
-	text := fmt.Sprintf("%d cells, %d runs that count", len(m.rows), done)
+	text := several(len(m.rows), "cell") + ", " + several(done, "run") + " that count"
+	if done == 1 {
+		text += "s"
+	}
 	if failed > 0 {
 		text += fmt.Sprintf(", %d that failed and are left out", failed)
 	}
@@ -199,7 +202,7 @@ func (m *matrix) sentences() (list []string) {
 	list = append(list, text+".")
 	for _, g := range m.grids() {
 		best, worst, ok := sweep.Extremes(m.rows, g.Name)
-		if !ok {
+		if !ok || best == worst { // no other cell has this figure
 			continue
 		}
 		if !g.higher {
@@ -222,6 +225,14 @@ func (m *matrix) sentences() (list []string) {
 		list = append(list, kneeText(&k))
 	}
 	return list
+}
+
+// several returns a number of things.
+func several(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 func kneeText(k *sweep.Knee) string {

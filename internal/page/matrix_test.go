@@ -74,6 +74,11 @@ func TestMatrix(t *testing.T) {
 	assert.Contains(t, said, "completed.avg: best 2,115/s at threads=128 queues=32, worst 1,115/s at threads=16 queues=32.")
 	assert.Contains(t, said, "Knee of completed.avg over threads at queues=32: 64 with 2,105/s is within 5% of the best, 128 with 2,115/s; the limit at the best: its answers got late.")
 
+	one := &sweep.Sweep{Name: "one", Repeats: 1}
+	one.Arrange(sweep.Cells(nil, nil))
+	one.Runs[0].State, one.Runs[0].Figures = sweep.Done, map[string]float64{"completed.avg": 7, "completed": 70}
+	assert.Equal(t, []string{"1 cell, 1 run that counts."}, newMatrix(one).sentences(), "no other cell is better or worse")
+
 	var b bytes.Buffer
 	require.NoError(t, p.HTML(&b))
 	assert.Contains(t, b.String(), `<td class="s6">2,115/s <small>-0% &#43;0%</small></td>`)
