@@ -94,10 +94,12 @@ func run(ctx context.Context) (err error) {
 	if *clusters > 0 {
 		return s.clusters(ctx, *clusters, *out)
 	}
+	began := time.Now()
 	rows, errs := s.all(ctx, trials, *atOnce)
 	if ctx.Err() != nil { // without a page: it would not have all rows
 		return errors.Join(ctx.Err(), errs)
 	}
+	fmt.Fprintf(os.Stderr, "%d trials took %s\n", len(trials), time.Since(began).Round(time.Second))
 	return errors.Join(errs, write(*out, page(rows)), mistakes(rows))
 }
 
