@@ -294,6 +294,9 @@ func (j *judgement) row(observed string) row {
 			which = "live"
 		}
 		text := fmt.Sprintf("%s: %d sent, %d confirmed, %d received, %d lost", which, p.Sent, p.Completed, v.Received, v.Lost)
+		if v.Left > 0 {
+			text += fmt.Sprintf(", %d not received in time", v.Left)
+		}
 		if p.Unconfirmed > 0 {
 			text += fmt.Sprintf(", %d in doubt (%d arrived)", p.Unconfirmed, v.UnconfirmedArrived)
 		}

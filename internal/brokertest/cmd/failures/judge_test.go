@@ -339,6 +339,11 @@ func TestRow(t *testing.T) {
 	require.Equal(t, "live: 500 sent, 490 confirmed, 494 received, 0 lost, 10 in doubt (4 arrived), 3 redelivered; "+
 		"kept: 500 sent, 490 confirmed, 494 received, 0 lost, 10 in doubt (4 arrived), 3 redelivered", r.Ours)
 	require.Equal(t, "kept: 494; left at the end: 0", r.Brokers)
+	late := judge(told(func(o *observation) {
+		_, v := kept(o)
+		v.Received, v.Left = v.Received-9, 9
+	}))
+	require.Contains(t, late.Ours, "kept: 500 sent, 490 confirmed, 485 received, 0 lost, 9 not received in time, 10 in doubt")
 	r.Deployment, r.Failure, r.Protocol, r.Promised = "Artemis | 1", "kill -9", "amqp", "all"
 	require.Contains(t, page([]row{r}), `| kill -9 | Artemis \| 1 | amqp | all | an outage of 2.4 s`)
 }
