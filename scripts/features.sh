@@ -20,6 +20,7 @@ if ! command -v debootstrap >/dev/null; then
 fi
 PERFMQ_TEST_FEATURES=$results go test -tags features -count=1 -p 2 -timeout 60m -run '^(TestConformance|TestReal)' \
 	./internal/drivers/... ./internal/broker/... ./internal/amqppeer/... || failed=$?
+go test -count=1 -timeout 30m -run '^TestOrder' ./internal/crossing -order.messages 20000 || failed=$?
 # Failed checks are in the table, which is written in any case.
 go run ./internal/brokertest/cmd/features "$results" >"$results/table.md" || failed=$?
 mkdir -p "$(dirname "$out")"

@@ -4,6 +4,7 @@ package crossing
 
 import (
 	"context"
+	"flag"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +12,9 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
+
+// orderMessages is how many messages each pair of protocols sends; `make features` sends more.
+var orderMessages = flag.Int("order.messages", 5000, "messages of which the tests of order compare the order")
 
 // TestOrder: the messages of one producer with a hundred in flight reach the only consumer of its queue in the order
 // of the Send calls, with their IDs unchanged. Verification takes anything else for a fault of the broker.
@@ -70,7 +74,8 @@ func TestOrderUnconfirmed(t *testing.T) {
 
 func requireOrder(t *testing.T, from, to driver.Driver, dest driver.Destination) {
 	t.Helper()
-	const n, pending = 20_000, 100
+	const pending = 100
+	n := *orderMessages
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	id := func(number int64) driver.ID {
@@ -94,7 +99,7 @@ func requireOrder(t *testing.T, from, to driver.Driver, dest driver.Destination)
 					first = d.ID
 				}
 			}
-			if got++; got == n {
+			if got++; got == int64(n) {
 				stop()
 			}
 			return driver.Accept
