@@ -5,6 +5,7 @@ package stomp
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -83,10 +84,11 @@ func TestLeavesNoSubscription(t *testing.T) {
 func TestFullAddress(t *testing.T) {
 	a := shared.Artemis(t)
 	ctx, o := deadline(t), newOutcomes()
-	require.NoError(t, a.SetAddressLimit(ctx, brokertest.AddressLimit{Match: "full", MaxMessages: 5, Policy: brokertest.PolicyFail}))
+	name := "full-" + strconv.FormatInt(time.Now().UnixNano(), 36) // the broker counts all messages of a name
+	require.NoError(t, a.SetAddressLimit(ctx, brokertest.AddressLimit{Match: name, MaxMessages: 5, Policy: brokertest.PolicyFail}))
 	d := openDriver(t, a.STOMPURL())
 	p, err := d.Producer(ctx, driver.ProducerSpec{
-		Destination: driver.Destination{Name: "full"}, MaxPending: 20, Variants: bodies(),
+		Destination: driver.Destination{Name: name}, MaxPending: 20, Variants: bodies(),
 	}, o)
 	require.NoError(t, err)
 	sent, accepted := 0, 0
@@ -110,11 +112,11 @@ func TestFullAddress(t *testing.T) {
 		}
 	}
 	require.Equal(t, 5, accepted)
-	stats, err := a.WaitQueue(ctx, "full", func(s brokertest.QueueStats) bool { return s.MessagesAdded >= 5 })
+	stats, err := a.WaitQueue(ctx, name, func(s brokertest.QueueStats) bool { return s.MessagesAdded >= 5 })
 	require.NoError(t, err)
 	require.EqualValues(t, 5, stats.MessagesAdded)
 	require.NoError(t, p.Close(ctx))
-	_, err = a.PurgeQueue(ctx, "full")
+	_, err = a.PurgeQueue(ctx, name)
 	require.NoError(t, err)
 }
 
