@@ -30,8 +30,8 @@
 //
 // # More that a driver can do
 //
-// Some interfaces are optional; the engine asks for them by type assertion. Producers: [Flusher], [Waiter], [Counting].
-// Consumers: [Waiter], [Prober], [Counting]. Both: [Located]. Drivers: [Admin],
+// Some interfaces are optional; the engine asks for them by type assertion. Producers: [Flusher], [TrySender],
+// [Waiter], [Counting]. Consumers: [Waiter], [Prober], [Counting]. Both: [Located]. Drivers: [Admin],
 // [Identified], [Inspector].
 //
 // The package drivertest holds the conformance suite that every driver passes on its real broker.
@@ -92,6 +92,15 @@ type Producer interface {
 	// Close waits until all messages in flight are settled or ctx ends, reports the rest as [Unknown], and closes. All
 	// completions have been reported when it returns. Send must not be running. Later calls return nil.
 	Close(ctx context.Context) error
+}
+
+// TrySender is implemented by a [Producer] whose next message can be sent by the goroutine that reports the end of the
+// last one, so that no other goroutine has to be woken for it.
+type TrySender interface {
+	// TrySend is Send that does not wait, and returns whether it has sent m. If not, nothing of m can have reached the
+	// broker, the slot is not reported, and Send says why. It may be called from within the producer's own
+	// [Completions]; neither Send nor Flush is running then.
+	TrySend(m *Message) bool
 }
 
 // Flusher is implemented by a [Producer] in which a sent message may wait for others before it leaves or ends: one that

@@ -17,6 +17,7 @@ type broken struct {
 	receives func(*driver.ConsumerSpec)
 	done     func(driver.Completions) driver.Completions
 	send     func(*producer, context.Context, *driver.Message) error
+	trySend  func(*producer, *driver.Message) bool
 	flush    func(*producer, context.Context) error
 	closeP   func(*producer, context.Context) error
 	run      func(*consumer, context.Context, deliver) error
@@ -173,6 +174,15 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		return p.d.send(p, ctx, m)
 	}
 	return p.Producer.Send(ctx, m)
+}
+
+// TrySend is Send, which does not wait in mem without faults.
+func (p *producer) TrySend(m *driver.Message) bool {
+	p.sent.Add(1)
+	if p.d.trySend != nil {
+		return p.d.trySend(p, m)
+	}
+	return p.Producer.Send(context.Background(), m) == nil
 }
 
 func (p *producer) Flush(ctx context.Context) error {

@@ -72,6 +72,7 @@ func checks() []check {
 		{name: "Bodies", on: onBoth, run: testBodies},
 		{name: "Variants", on: onBoth, run: testVariants},
 		{name: "More", on: onBoth, run: testMore},
+		{name: "TrySend", on: onBoth, when: triesToSend, run: testTrySend},
 
 		// destinations.go
 		{name: "Queue/Waits", on: onQueue, feature: Queues, run: testQueueWaits},
@@ -169,6 +170,8 @@ func countsQueues(c *Config, _ driver.Kind) bool { return c.QueueCounters != nil
 func administers(c *Config, kind driver.Kind) bool { return c.has.admin && keeps(c, kind) }
 
 func waits(c *Config, _ driver.Kind) bool { return c.has.waiter }
+
+func triesToSend(c *Config, _ driver.Kind) bool { return c.has.trySender }
 
 func probes(c *Config, _ driver.Kind) bool { return c.has.prober }
 

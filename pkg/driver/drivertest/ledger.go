@@ -27,6 +27,7 @@ type ledger struct {
 	closed   bool
 	wrong    []string
 	changed  chan struct{}
+	ending   func() // called at the end of Done; may be nil
 }
 
 func newLedger(slots int) *ledger {
@@ -51,6 +52,13 @@ var _ driver.Completions = (*ledger)(nil)
 
 // Done implements [driver.Completions].
 func (l *ledger) Done(slot driver.Slot, o driver.Outcome) {
+	l.note(slot, o)
+	if l.ending != nil {
+		l.ending()
+	}
+}
+
+func (l *ledger) note(slot driver.Slot, o driver.Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	fault := ""
@@ -105,15 +113,20 @@ func (l *ledger) complain(fault string) {
 func (l *ledger) begin(ctx context.Context) (driver.Slot, error) {
 	select {
 	case slot := <-l.free:
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.inFlight[slot] = true
-		l.use[slot.Index()] = slot.Generation()
-		l.sent++
+		l.claim(slot)
 		return slot, nil
 	case <-ctx.Done():
 		return 0, fmt.Errorf("no slot became free: Done was called for %s: %w", l, ctx.Err())
 	}
+}
+
+// claim marks a slot taken from free as in flight.
+func (l *ledger) claim(slot driver.Slot) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inFlight[slot] = true
+	l.use[slot.Index()] = slot.Generation()
+	l.sent++
 }
 
 // undo reverts begin, after Send has failed.

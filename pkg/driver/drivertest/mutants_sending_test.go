@@ -83,6 +83,18 @@ func endMutants() []mutant {
 				return p.Producer.Send(ctx, m)
 			}}
 		}},
+		{name: "tried and not sent", check: "TrySend", says: "Done was called for", broken: func() broken {
+			skip := everyFiftieth()
+			return broken{trySend: func(p *producer, m *driver.Message) bool {
+				return skip() || p.Producer.Send(context.Background(), m) == nil
+			}}
+		}},
+		{name: "sent and denied", check: "TrySend", says: "a Send that returned an error", broken: func() broken {
+			skip := everyFiftieth()
+			return broken{trySend: func(p *producer, m *driver.Message) bool {
+				return p.Producer.Send(context.Background(), m) == nil && !skip()
+			}}
+		}},
 		{name: "goroutine left", check: "Done/slots=1", says: "goroutines are left", broken: func() broken {
 			return broken{closeP: func(p *producer, ctx context.Context) error {
 				go func() { <-p.d.end.Done() }()

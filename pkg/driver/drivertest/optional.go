@@ -13,13 +13,14 @@ import (
 )
 
 // optional says which of the optional interfaces a driver has.
-type optional struct{ admin, waiter, prober, counting, identified, inspector bool }
+type optional struct{ admin, waiter, prober, counting, identified, inspector, trySender bool }
 
 func optionalOf(d driver.Driver, p driver.Producer, c driver.Consumer) (o optional) {
 	_, o.admin = d.(driver.Admin)
 	_, o.identified = d.(driver.Identified)
 	_, o.inspector = d.(driver.Inspector)
 	_, o.prober = c.(driver.Prober)
+	_, o.trySender = p.(driver.TrySender)
 	_, waits := p.(driver.Waiter)
 	_, awaits := c.(driver.Waiter)
 	o.waiter = waits || awaits
