@@ -356,6 +356,15 @@ func (p *reconnectingProducer) Send(ctx context.Context, m *driver.Message) erro
 	}
 }
 
+// TrySend implements [driver.TrySender]. It leaves a lost connection to Send.
+func (p *reconnectingProducer) TrySend(m *driver.Message) bool {
+	if p.opening != nil {
+		return false
+	}
+	try, ok := p.present.(driver.TrySender)
+	return ok && try.TrySend(m)
+}
+
 // patience returns what tells that the patience of a message is over, unless it has begun before; nil for never.
 func (p *reconnectingProducer) patience(begun <-chan time.Time) <-chan time.Time {
 	if begun != nil || p.backoff.Patience == 0 {

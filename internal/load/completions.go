@@ -39,7 +39,7 @@ func (p *Producer) ended(slot driver.Slot, place *place, o driver.Outcome, now t
 		p.note(place, o)
 		p.rec.Done(p.endOf(place), o, now)
 	}
-	p.slots.giveBack(slot)
+	p.free(slot)
 }
 
 // DoneAll implements [driver.Completions]. It reads the clock once, and takes one lock for many messages.
@@ -81,7 +81,7 @@ func (p *Producer) doneChunk(list []driver.Slot, o driver.Outcome, now time.Dura
 		n++
 	}
 	p.rec.DoneAll(ends[:n], o, now)
-	p.slots.giveBack(ended[:n]...)
+	p.free(ended[:n]...)
 }
 
 // stray counts an answer to no message in flight. Unknown is not an answer.

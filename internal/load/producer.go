@@ -67,14 +67,16 @@ type Producer struct {
 	clock    *Clock
 	rec      *stats.ProducerRecorder
 	producer driver.Producer
-	waits    driver.Waiter // the same, if it reports its waits
-	held     time.Duration // for how long waits has held it up, as of the last look
+	waits    driver.Waiter    // the same, if it reports its waits
+	try      driver.TrySender // the same, if it is one
+	held     time.Duration    // for how long waits has held it up, as of the last look
 
 	stamp    int64         // the time that the last message carries
 	measured bool          // a message of the step was due after the warm-up
 	last     time.Duration // when the last message was handed over, of Run's goroutine
 
 	slots   *slots
+	relay   relay
 	sending atomic.Uint64 // the slot of the message that is being handed over, of a timed load; 0 for none
 	sights  sights        // of the goroutine that calls Expire
 	expired atomic.Uint64 // messages that Expire has ended
@@ -94,6 +96,7 @@ func NewProducer(cfg ProducerConfig, clock *Clock, rec *stats.ProducerRecorder) 
 func (p *Producer) Attach(producer driver.Producer) {
 	p.producer = producer
 	p.waits, _ = producer.(driver.Waiter)
+	p.try, _ = producer.(driver.TrySender)
 }
 
 // Seal ends the producer's ledger and returns its content; nil without one. Run has returned, or is taken for stuck in
@@ -133,7 +136,11 @@ func (p *Producer) Run(ctx context.Context, load Load) error {
 		p.rec.Wait(stats.WaitEnded, p.clock.Now())
 	}()
 	run := p.openLoop
-	if load.Schedule.IsZero() {
+	switch {
+	case !load.Schedule.IsZero():
+	case p.try != nil && p.cfg.MaxPending == 1 && !load.Resend:
+		run = p.relayed
+	default:
 		run = p.closedLoop
 	}
 	err := run(ctx)
@@ -310,22 +317,7 @@ func (p *Producer) await(ctx context.Context, now time.Duration) (index uint32, 
 func (p *Producer) send(
 	ctx context.Context, msg *driver.Message, index uint32, intended, actual time.Duration,
 ) (stopped bool, err error) {
-	due := p.cfg.Phases.Of(intended)
-	place := &p.slots.places[index]
-	place.intended, place.actual = intended, actual
-	if msg.Variant < len(p.cfg.Sizes) {
-		place.size = p.cfg.Sizes[msg.Variant]
-	}
-	msg.Time = p.stampOf(due, actual)
-	if p.kept != nil {
-		p.kept[index] = kept{first: actual, stamp: msg.Time, variant: msg.Variant}
-	}
-	if p.cfg.Ledger != nil {
-		msg.ID = p.cfg.Ledger.Next(msg.Variant)
-		place.number = msg.ID.Number
-	}
-	p.last = actual
-	p.rec.Sent(due)
+	due := p.prepare(msg, index, intended, actual)
 	if err = p.handOver(ctx, msg, index); err == nil {
 		p.rec.Handed(due, actual-intended)
 		return false, nil
@@ -346,32 +338,4 @@ func (p *Producer) send(
 	p.rec.Handed(due, actual-intended)
 	p.rec.Unsent(due, driver.ClassOf(err), err)
 	return false, err
-}
-
-// handOver gives a message, whose place is written, to the driver.
-func (p *Producer) handOver(ctx context.Context, msg *driver.Message, index uint32) error {
-	if p.load.Timed {
-		p.sending.Store(uint64(p.slots.coming(index)))
-	}
-	msg.Slot = p.slots.begin(index)
-	err := p.producer.Send(ctx, msg)
-	if err == nil && p.load.Timed {
-		p.sending.Store(0)
-	}
-	return err
-}
-
-// stampOf returns the time that a message carries, in microseconds since the Unix epoch. The first one after the
-// warm-up carries a later one than those before it, so that consumers can tell them apart.
-func (p *Producer) stampOf(due stats.Phase, actual time.Duration) int64 {
-	stamp := max(p.clock.Epoch(actual), p.stamp)
-	if due == stats.Measure && !p.measured {
-		p.measured = true
-		if from, to := p.cfg.Phases.warmup(); stamp == p.stamp && from < to {
-			stamp++
-		}
-		p.cfg.Boundary.set(p.cfg.ID, stamp)
-	}
-	p.stamp = stamp
-	return stamp
 }

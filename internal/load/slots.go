@@ -67,11 +67,7 @@ func (s *slots) take() (index uint32, ok bool) {
 // await waits until a place is given back; it returns false if ctx ends before.
 func (s *slots) await(ctx context.Context) bool {
 	for {
-		s.mu.Lock()
-		s.waiting = len(s.back) == 0
-		waiting := s.waiting
-		s.mu.Unlock()
-		if !waiting {
+		if !s.waitOn() {
 			return true
 		}
 		select {
@@ -119,21 +115,33 @@ func (s *slots) end(slot driver.Slot) *place {
 	return p
 }
 
-// giveBack frees the places of ended messages.
-func (s *slots) giveBack(ended ...driver.Slot) {
+// giveBack frees the places of ended messages. It reports whether the producer waits for one: the caller then has to
+// call wakeUp, or to send a message in its stead.
+func (s *slots) giveBack(ended []driver.Slot) (waiting bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, slot := range ended {
 		s.back = append(s.back, slot.Index())
 	}
-	wake := s.waiting
+	waiting = s.waiting
 	s.waiting = false
-	s.mu.Unlock()
-	if wake {
-		select {
-		case s.wake <- struct{}{}:
-		default:
-		}
+	return waiting
+}
+
+// wakeUp ends the producer's wait for a place.
+func (s *slots) wakeUp() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
 	}
+}
+
+// waitOn lets the producer wait for the next place; it returns false if there is one.
+func (s *slots) waitOn() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = len(s.back) == 0
+	return s.waiting
 }
 
 // putBack frees the place of a message that did not leave. Only the producer's goroutine calls it.

@@ -1,0 +1,70 @@
+package load
+
+import (
+	"context"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// prepare writes a message and its place, and counts it as about to be handed over.
+func (p *Producer) prepare(msg *driver.Message, index uint32, intended, actual time.Duration) (due stats.Phase) {
+	due = p.cfg.Phases.Of(intended)
+	place := &p.slots.places[index]
+	place.intended, place.actual = intended, actual
+	if msg.Variant < len(p.cfg.Sizes) {
+		place.size = p.cfg.Sizes[msg.Variant]
+	}
+	msg.Time = p.stampOf(due, actual)
+	if p.kept != nil {
+		p.kept[index] = kept{first: actual, stamp: msg.Time, variant: msg.Variant}
+	}
+	if p.cfg.Ledger != nil {
+		msg.ID = p.cfg.Ledger.Next(msg.Variant)
+		place.number = msg.ID.Number
+	}
+	p.last = actual
+	p.rec.Sent(due)
+	return due
+}
+
+// handOver gives a message, whose place is written, to the driver.
+func (p *Producer) handOver(ctx context.Context, msg *driver.Message, index uint32) error {
+	p.begin(msg, index)
+	err := p.producer.Send(ctx, msg)
+	if err == nil {
+		p.handed()
+	}
+	return err
+}
+
+// begin marks a message as in flight that is about to be given to the driver.
+func (p *Producer) begin(msg *driver.Message, index uint32) {
+	if p.load.Timed {
+		p.sending.Store(uint64(p.slots.coming(index)))
+	}
+	msg.Slot = p.slots.begin(index)
+}
+
+// handed notes that the driver has taken the message.
+func (p *Producer) handed() {
+	if p.load.Timed {
+		p.sending.Store(0)
+	}
+}
+
+// stampOf returns the time that a message carries, in microseconds since the Unix epoch. The first one after the
+// warm-up carries a later one than those before it, so that consumers can tell them apart.
+func (p *Producer) stampOf(due stats.Phase, actual time.Duration) int64 {
+	stamp := max(p.clock.Epoch(actual), p.stamp)
+	if due == stats.Measure && !p.measured {
+		p.measured = true
+		if from, to := p.cfg.Phases.warmup(); stamp == p.stamp && from < to {
+			stamp++
+		}
+		p.cfg.Boundary.set(p.cfg.ID, stamp)
+	}
+	p.stamp = stamp
+	return stamp
+}

@@ -1,0 +1,142 @@
+package load
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// relay is the state of a closed loop with one message in flight. While Run's goroutine waits for the end of that
+// message, the goroutine that reports the end sends the next one: to wake another goroutine for it costs time and,
+// with another thread that the runtime starts for that, a good part of the processor time of a message.
+type relay struct {
+	mu   sync.Mutex
+	open bool            // Run's goroutine waits: mu guards the rest, and all that otherwise belongs to that goroutine
+	ctx  context.Context //nolint:containedctx // Run's
+	msg  driver.Message
+	n    uint64 // of the next message
+	kind bool   // the variant of the next message is chosen
+}
+
+// relayed is the closed loop with one message in flight.
+func (p *Producer) relayed(ctx context.Context) error {
+	r := &p.relay
+	r.ctx, r.msg, r.n, r.kind = ctx, driver.Message{}, uint64(p.load.Index), false
+	for last := p.clock.Now(); p.goesOn(); {
+		index, ok := p.slots.take()
+		now := p.clock.Now()
+		p.heldUp(now - last)
+		last = now
+		if !ok {
+			if last, ok = p.awaitRelayed(now); !ok {
+				return nil
+			}
+			continue
+		}
+		p.choose()
+		if stopped, err := p.send(ctx, &r.msg, index, now, now); stopped || err != nil {
+			return err
+		}
+		p.advance()
+	}
+	return nil
+}
+
+// goesOn reports whether there is another message to be sent.
+func (p *Producer) goesOn() bool {
+	r := &p.relay
+	return !stopped(r.ctx) && (p.load.Count == 0 || r.n < p.load.Count)
+}
+
+// choose chooses the variant of the next message.
+func (p *Producer) choose() {
+	if r := &p.relay; p.turns.cycle != nil && !r.kind {
+		r.msg.Variant, r.kind = p.turns.next(r.n), true
+	}
+}
+
+// advance counts the message that was sent.
+func (p *Producer) advance() {
+	p.relay.n += uint64(p.load.Total)
+	p.relay.kind = false
+}
+
+// awaitRelayed waits for a place from now on, while others send, and returns when it has one; ok is false when ctx
+// ended.
+func (p *Producer) awaitRelayed(now time.Duration) (then time.Duration, ok bool) {
+	p.rec.Blocked()
+	p.rec.Wait(stats.WaitSlot, now)
+	p.share(true)
+	ok = p.slots.await(p.relay.ctx)
+	p.share(false)
+	if !ok {
+		return 0, false
+	}
+	then = p.clock.Now()
+	p.rec.Waited(then)
+	return then, true
+}
+
+// share says whether other goroutines may send the next message.
+func (p *Producer) share(open bool) {
+	p.relay.mu.Lock()
+	p.relay.open = open
+	p.relay.mu.Unlock()
+}
+
+// free frees the places of messages that have ended. If Run's goroutine waits for one, it sends the next message or
+// wakes that goroutine.
+func (p *Producer) free(ended ...driver.Slot) {
+	if p.slots.giveBack(ended) && !p.relayNext() {
+		p.slots.wakeUp()
+	}
+}
+
+// relayNext sends the next message of a relayed loop, unless that would have to wait. It returns whether Run's goroutine
+// is to wait on.
+func (p *Producer) relayNext() bool {
+	r := &p.relay
+	if !r.mu.TryLock() { // Run's goroutine is awake
+		return false
+	}
+	defer r.mu.Unlock()
+	last := p.load.Count > 0 && r.n+uint64(p.load.Total) >= p.load.Count // Run does not wait for its end
+	if !r.open || last || !p.goesOn() {
+		return false
+	}
+	index, ok := p.slots.take()
+	if !ok {
+		return false
+	}
+	now := p.clock.Now()
+	p.choose()
+	due := p.prepare(&r.msg, index, now, now)
+	p.begin(&r.msg, index)
+	if !p.try.TrySend(&r.msg) {
+		p.takeBack(&r.msg, due)
+		return false
+	}
+	p.handed()
+	p.rec.Handed(due, 0)
+	p.advance()
+	p.rec.Waited(now)
+	p.rec.Blocked()
+	p.rec.Wait(stats.WaitSlot, p.clock.Now())
+	return p.slots.waitOn()
+}
+
+// takeBack undoes the preparation of a message that TrySend did not send.
+func (p *Producer) takeBack(msg *driver.Message, due stats.Phase) {
+	if p.slots.end(msg.Slot) == nil { // the driver broke its contract, and has reported the message as well
+		p.rec.Stray()
+		return
+	}
+	if p.cfg.Ledger != nil {
+		p.cfg.Ledger.Unsent()
+	}
+	p.rec.NotSent(due)
+	p.slots.giveBack([]driver.Slot{msg.Slot})
+}
