@@ -116,6 +116,19 @@ func (o *Output) Lock(ctx context.Context, meter *driver.Meter) ([]byte, error) 
 	}
 }
 
+// TryLock is Lock that does not wait: it returns false, without the lock, where Lock would wait or fail.
+func (o *Output) TryLock() ([]byte, bool) {
+	o.mu.Lock()
+	if o.buf == nil && o.err == nil {
+		o.buf = o.mem.get()
+	}
+	if o.err != nil || len(o.buf.b) >= outputLimit {
+		o.mu.Unlock()
+		return nil, false
+	}
+	return o.buf.b, true
+}
+
 // waitForRoom is called with the lock, and returns with it unless there is an error.
 func (o *Output) waitForRoom(ctx context.Context, meter *driver.Meter) (err error) {
 	o.waiting++

@@ -249,3 +249,28 @@ func TestOutputAllocatesNothing(t *testing.T) {
 	})
 	require.LessOrEqual(t, allocs, allowed)
 }
+
+// TryLock does not wait for room, and fails once nothing can be written any more.
+func TestOutputTryLock(t *testing.T) {
+	t.Parallel()
+	outputs(t, func(t *testing.T, o *transport.Output, far io.ReadCloser, _ chan error) {
+		chunk := make([]byte, 100_000)
+		taken := 0
+		for b, ok := o.TryLock(); ok; b, ok = o.TryLock() { // until the network takes no more, and the buffer is full
+			o.Unlock(append(b, chunk...), false)
+			taken += len(chunk)
+		}
+		go func() { _, _ = io.Copy(io.Discard, far) }()
+		o.Drain(t.Context())
+		b, ok := o.TryLock()
+		require.True(t, ok)
+		o.Unlock(b, false)
+		require.Greater(t, taken, 256<<10)
+
+		o.Fail(errors.New("over"))
+		_, ok = o.TryLock()
+		require.False(t, ok)
+		_, err := o.Lock(t.Context(), driver.NewMeter())
+		require.ErrorContains(t, err, "over", "the lock is free")
+	})
+}

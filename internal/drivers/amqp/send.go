@@ -15,10 +15,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if err := ctx.Err(); err != nil {
 		return driver.Errorf(driver.ClassTimeout, p.op, "", "not sent: %w", err)
 	}
-	t, id := p.kinds[m.Variant], p.origin
-	if m.ID != (driver.ID{}) {
-		id = m.ID.Append(p.idText[:0])
-	}
+	t, id := p.kinds[m.Variant], p.idOf(m)
 	size := t.Size(len(id))
 	if limit := p.link.peer.maxMessage; limit > 0 && uint64(size) > limit {
 		return driver.Errorf(driver.ClassTooLarge, p.op, "send smaller messages or raise the broker's limit",
@@ -66,22 +63,61 @@ func (p *producer) sendFrame(ctx context.Context, m *driver.Message, t *wire.Tem
 			c.out.Unlock(b, false)
 			continue
 		}
-		head := p.transfer(m.Slot, state, false)
-		s.nextOut++
-		s.room--
-		at := len(b)
-		b = t.Append(head.AppendHead(b, s.channel), m.Time, id)
-		wire.EndFrame(b, at)
+		b = p.appendFrame(b, m, t, id, state)
 		if p.settled {
 			c.out.Confirm(p, m.Slot)
 		}
 		if p.tx != nil {
-			p.tx.add(head.DeliveryID.V)
+			p.tx.add(p.unsettled.next - 1)
 		}
 		s.mu.Unlock()
 		c.out.Unlock(b, m.More || p.tx != nil)
 		return nil
 	}
+}
+
+// appendFrame appends a message that fits one frame. The session's lock is held; the link has credit and the session a
+// window.
+func (p *producer) appendFrame(b []byte, m *driver.Message, t *wire.Template, id, state []byte) []byte {
+	s, at := p.session, len(b)
+	head := p.transfer(m.Slot, state, false)
+	s.nextOut++
+	s.room--
+	b = t.Append(head.AppendHead(b, s.channel), m.Time, id)
+	wire.EndFrame(b, at)
+	return b
+}
+
+// TrySend implements [driver.TrySender]. Messages of transactions and settled ones are left to Send: the end of the
+// former is that of their transaction, and the latter end while they are written.
+func (p *producer) TrySend(m *driver.Message) bool {
+	c, s := p.lease.Conn, p.session
+	t, id := p.kinds[m.Variant], p.idOf(m)
+	size := t.Size(len(id))
+	limit := p.link.peer.maxMessage
+	if p.tx != nil || p.settled || limit > 0 && uint64(size) > limit || frameHead+size > c.maxFrame {
+		return false
+	}
+	b, ok := c.out.TryLock()
+	if !ok {
+		return false
+	}
+	s.mu.Lock()
+	ok = p.err == nil && p.link.credit > 0 && s.room > 0
+	if ok {
+		b = p.appendFrame(b, m, t, id, nil)
+	}
+	s.mu.Unlock()
+	c.out.Unlock(b, m.More)
+	return ok
+}
+
+// idOf returns the ID that a message carries, valid until the next call; nil for none.
+func (p *producer) idOf(m *driver.Message) []byte {
+	if m.ID == (driver.ID{}) {
+		return p.origin
+	}
+	return m.ID.Append(p.idText[:0])
 }
 
 // transfer begins a delivery. The session's lock is held.
