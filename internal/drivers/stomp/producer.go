@@ -165,6 +165,21 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	return nil
 }
 
+// TrySend implements [driver.TrySender]. Messages that end with a transaction, or while they are written, are left to
+// Send.
+func (p *producer) TrySend(m *driver.Message) bool {
+	if !p.confirm {
+		return false
+	}
+	p.sends.begin(m.Slot)
+	b, ok := p.conn.out.TryLock()
+	if !ok {
+		return !p.sends.undo(m.Slot) // else it has been reported as part of the connection's end
+	}
+	p.conn.out.Unlock(p.appendSend(b, m, nil), m.More)
+	return true
+}
+
 // Host implements [driver.Located].
 func (p *producer) Host() string { return p.conn.host }
 
