@@ -95,8 +95,8 @@ func (p *Producer) free(ended ...driver.Slot) {
 	}
 }
 
-// relayNext sends the next message of a relayed loop, unless that would have to wait. It returns whether Run's goroutine
-// is to wait on.
+// relayNext sends the next message of a relayed loop, unless that would have to wait. It returns whether Run's
+// goroutine is to wait on.
 func (p *Producer) relayNext() bool {
 	r := &p.relay
 	if !r.mu.TryLock() { // Run's goroutine is awake
