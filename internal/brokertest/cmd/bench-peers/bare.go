@@ -21,7 +21,8 @@ const (
 	bareLatency = 30.0 // microseconds that the median response may be above the bare client's
 )
 
-// bareOnce runs the bare client, at a rate or as fast as it goes, within this process, whose use of the processors is its own meanwhile.
+// bareOnce runs the bare client within this process, at a rate or as fast as it goes. Nothing else in this process uses
+// the processors meanwhile.
 func (b *bench) bareOnce(
 	ctx context.Context, broker *brokertest.Artemis, s peerbench.Setting, run int,
 ) (o peerbench.Outcome, err error) {
