@@ -17,30 +17,60 @@ func outcomeOf(s *stats.Summary) string {
 	if s.Success {
 		text = "success"
 	}
-	if n := s.OutageCount(); n > 0 {
-		sum := s.MoreOutages.Length
-		for i := range s.Outages {
-			sum += s.Outages[i].Length()
-		}
-		text += fmt.Sprintf(", after %s (%s)", plural(n, "outage"), seconds(sum))
+	n := s.OutageCount()
+	if n == 0 {
+		return text
 	}
-	return text
+	text += ", after " + plural(n, "outage")
+	switch l := lengths(s); l.open {
+	case 0:
+		return fmt.Sprintf("%s (%s)", text, seconds(l.sum))
+	case n:
+		return text + " without an end"
+	default:
+		return fmt.Sprintf("%s (%s, and %d without an end)", text, seconds(l.sum), l.open)
+	}
+}
+
+// outageLengths are the lengths of all outages together, and of the longest.
+type outageLengths struct {
+	sum, longest time.Duration
+	at           time.Time // start of the longest; zero if it is not listed
+	open         int       // outages without an end: no message came through after them
+}
+
+func lengths(s *stats.Summary) outageLengths {
+	l := outageLengths{sum: s.MoreOutages.Length, longest: s.MoreOutages.Longest} // each of these has an end
+	for i := range s.Outages {
+		o := &s.Outages[i]
+		if l.sum += o.Length(); i == 0 && l.longest == 0 || o.Length() > l.longest {
+			l.longest, l.at = o.Length(), o.Start
+		}
+		if o.Length() == 0 {
+			l.open++
+		}
+	}
+	return l
 }
 
 // outagesInShort returns the number of outages, their length, and whether the rate recovered.
 func outagesInShort(s *stats.Summary) string {
-	sum, longest, at := s.MoreOutages.Length, s.MoreOutages.Longest, ""
-	lasting := s.MoreOutages.Unrecovered
+	l, lasting := lengths(s), s.MoreOutages.Unrecovered
 	for i := range s.Outages {
-		o := &s.Outages[i]
-		if sum += o.Length(); i == 0 && longest == 0 || o.Length() > longest {
-			longest, at = o.Length(), ", at "+o.Start.Format("15:04:05.000")
-		}
-		if o.Recovered == 0 {
+		if s.Outages[i].Recovered == 0 {
 			lasting++
 		}
 	}
-	text := fmt.Sprintf("%d, %s in all; the longest %s%s", s.OutageCount(), seconds(sum), seconds(longest), at)
+	text := fmt.Sprint(s.OutageCount())
+	if l.open > 0 {
+		text += fmt.Sprintf(", %d without an end", l.open)
+	}
+	if l.open < s.OutageCount() {
+		text += fmt.Sprintf(", %s in all; the longest %s", seconds(l.sum), seconds(l.longest))
+	}
+	if !l.at.IsZero() {
+		text += ", at " + l.at.Format("15:04:05.000")
+	}
 	if lasting > 0 {
 		text += fmt.Sprintf("; the rate was not seen to recover after %d", lasting)
 	}

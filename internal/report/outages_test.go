@@ -24,7 +24,9 @@ func TestOutageLines(t *testing.T) {
 		},
 		{Start: at.Add(time.Minute), Workers: []string{"a"}, NotBack: []string{"a"}, Attempts: 12, Class: driver.ClassConnect, Error: "refused"},
 	}}
-	require.Equal(t, "success, after 2 outages (1.5 s)", outcomeOf(s))
+	require.Equal(t, "success, after 2 outages (1.5 s, and 1 without an end)", outcomeOf(s))
+	require.Equal(t, "fail, after 1 outage (1.5 s)", outcomeOf(&stats.Summary{Outages: s.Outages[:1]}))
+	require.Equal(t, "fail, after 1 outage without an end", outcomeOf(&stats.Summary{Outages: s.Outages[1:]}), "not of 0 s")
 	require.Equal(t, []string{
 		"at 03:04:05.006 for 1.5 s: first confirmation after 1.5 s, first receipt after 2 s; 2 workers connected again after 3 s, 1 attempt failed; rate recovered after 4 s; nothing had come for 12 s before it; " +
 			"7 in doubt, 8 resent; 3 lost; 5 delivered again; response up to 1.4 s, transfer up to 0.09 s; connection-lost: reset\x1b[2J", // writeList escapes it
@@ -35,11 +37,11 @@ func TestOutageLines(t *testing.T) {
 		InDoubt: 40, Resent: 39, Lost: 1, Doubled: 7, Worst: stats.Worst{Response: 9_500_000},
 	}
 	many := &stats.Summary{Success: true, Outages: s.Outages, MoreOutages: more}
-	require.Equal(t, "success, after 3002 outages (3602 s)", outcomeOf(many))
+	require.Equal(t, "success, after 3002 outages (3602 s, and 1 without an end)", outcomeOf(many))
 	require.Equal(t, "3000 outages more, 3600 s in all; the longest 9 s, 9000 attempts failed; rate recovered after 12 s at most; "+
 		"the rate was not seen to recover after 2; 40 in doubt, 39 resent; 1 lost; 7 delivered again; response up to 9.5 s",
 		outageLines(many)[1])
-	require.Equal(t, "3002, 3602 s in all; the longest 9 s; the rate was not seen to recover after 3", outagesInShort(many))
+	require.Equal(t, "3002, 1 without an end, 3602 s in all; the longest 9 s; the rate was not seen to recover after 3", outagesInShort(many))
 	require.Equal(t, &result.MoreOutages{
 		Count: 3000, Length: 3_600_000_000, Longest: 9_000_000, Recovered: 12_000_000, Unrecovered: 2, Attempts: 9000,
 		InDoubt: 40, Resent: 39, Lost: 1, Doubled: 7, Worst: result.Worst{Response: 9_500_000},
@@ -51,10 +53,12 @@ func TestOutageLines(t *testing.T) {
 		require.Equal(t, want, seconds(d))
 	}
 	require.Equal(t, "; rate not recovered in the 6 s that were left", recovery(&stats.Outage{Watched: 6 * time.Second}))
-	require.Equal(t, "2, 1.5 s in all; the longest 1.5 s, at 03:04:05.006; the rate was not seen to recover after 1", outagesInShort(s))
+	require.Equal(t, "2, 1 without an end, 1.5 s in all; the longest 1.5 s, at 03:04:05.006; the rate was not seen to recover after 1", outagesInShort(s))
+	require.Equal(t, "1, 1.5 s in all; the longest 1.5 s, at 03:04:05.006", outagesInShort(&stats.Summary{Outages: s.Outages[:1]}))
+	require.Equal(t, "1, 1 without an end, at 03:05:05.006; the rate was not seen to recover after 1", outagesInShort(&stats.Summary{Outages: s.Outages[1:]}))
 	var short bytes.Buffer
 	require.NoError(t, NewShort(&short, ShortOptions{}).Summary(s))
-	require.Contains(t, short.String(), "outages   2, 1.5 s in all;")
+	require.Contains(t, short.String(), "outages   2, 1 without an end, 1.5 s in all;")
 	require.NotContains(t, short.String(), "resent")
 	s.Total.Resent = 9
 	require.NoError(t, NewShort(&short, ShortOptions{}).Summary(s))
