@@ -120,7 +120,9 @@ func marksTable(r *Run) Table {
 			"second, in messages per second.",
 		Head: []string{"messages", "", "after", "average/s", "momentary/s"},
 	}
-	loaded := slices.ContainsFunc(r.Result.Marks, func(m result.Mark) bool { return m.BrokerLoad != nil || m.BrokerCPU != nil })
+	loaded := slices.ContainsFunc(r.Result.Marks, func(m result.Mark) bool {
+		return m.BrokerLoad != nil || m.BrokerCPU != nil
+	})
 	if loaded {
 		t.Head = append(t.Head, "load average", "broker CPU %")
 		t.Note += " Load average is that of the broker's host, CPU that of the broker in % of one processor."

@@ -42,8 +42,8 @@ func (c *Collector) Marks(step string, received bool, marks []uint64, start time
 	c.marker.base, c.marker.rate, c.marker.longest = c.marker.count(&c.total), 0, 0
 }
 
-// NoteLoad puts the broker's load into the marks that were passed in the last interval; nil if none was sampled: then the
-// next one counts.
+// NoteLoad puts the broker's load into the marks that were passed in the last interval; nil if none was sampled: then
+// the next one counts.
 func (c *Collector) NoteLoad(use *brokerside.Use) { c.marker.load(use) }
 
 func (m *marker) load(use *brokerside.Use) {
