@@ -301,6 +301,19 @@ func TestPageInBrowser(t *testing.T) {
 	b.quiet(t, url)
 }
 
+// TestLonelyPointInBrowser: the only full second of a run is seen, though there is no line to draw.
+func TestLonelyPointInBrowser(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t)
+	r, warmup := resultOf(t, []load{
+		{step: "load", phase: result.Measure, sent: 100, completed: 100, receive: 50},
+		{step: "load", phase: result.Drain, receive: 50, length: second / 10}, // too short for a rate
+	})
+	url := b.open(t, pageOf("run", runOf(t, "run", r, warmup)))
+	b.until(t, `(() => { const c = document.querySelector('#throughput canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i + 2] > d[i] + 100) n++; return n > 4; })()`)
+	b.quiet(t, url)
+}
+
 // TestPageForEveryone: the page is accessible in light and dark mode and at any width.
 func TestPageForEveryone(t *testing.T) {
 	t.Parallel()

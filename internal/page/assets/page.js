@@ -53,6 +53,14 @@ function share(rank) {
   return p.toFixed(Math.min(7, Math.max(rank < 10 ? 0 : 1, Math.ceil(Math.log10(rank) - 2)))).replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '') + '%';
 }
 
+/* alone returns the points of a curve with no neighbour to draw a line to; null if it has none. An undefined value is a point of another curve. */
+function alone(u, curve) {
+  const values = u.data[curve], at = [];
+  for (let i = 0; i < values.length; i++) if (values[i] !== undefined) at.push(i);
+  const list = at.filter((i, k) => values[i] != null && values[at[k - 1]] == null && values[at[k + 1]] == null);
+  return list.length ? list : null;
+}
+
 /* ---- a chart ---- */
 
 const charts = [];
@@ -120,7 +128,7 @@ class Chart {
       const color = css(s.color);
       const columns = [s.value];
       const first = series.length;
-      series.push({ stroke: color, width: s.width || 2, dash: s.dash, show: shown, spanGaps: !!s.spanGaps, points: { show: s.value.length < 2 || s.points } });
+      series.push({ stroke: color, width: s.width || 2, dash: s.dash, show: shown, spanGaps: !!s.spanGaps, points: { show: s.value.length < 2 || s.points, filter: s.points || s.spanGaps ? null : alone } });
       if (s.low) {
         const high = s.high || s.value;
         columns.push(high, s.low);
