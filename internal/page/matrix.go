@@ -63,6 +63,8 @@ type gridLine struct {
 	Value []number64 `json:"value"`
 	Low   []number64 `json:"low"`
 	High  []number64 `json:"high"`
+
+	bound map[int]string // before values that are the least that they may be, by their places
 }
 
 // grids returns the figures of the cells.
@@ -97,6 +99,7 @@ func (m *matrix) grids() (list []grid) {
 				continue
 			}
 			g.Lines[k].Value[column] = number64(figure.Median)
+			g.Lines[k].bound[column] = row.Bound(name)
 			g.Lines[k].Low[column], g.Lines[k].High[column] = number64(figure.Minimum), number64(figure.Maximum)
 		}
 		g.Lines = slices.DeleteFunc(g.Lines, func(l gridLine) bool {
@@ -110,7 +113,7 @@ func (m *matrix) grids() (list []grid) {
 }
 
 func newGridLine(name string, n int) gridLine {
-	l := gridLine{Name: name}
+	l := gridLine{Name: name, bound: map[int]string{}}
 	for range n {
 		l.Value, l.Low, l.High = append(l.Value, number64(math.NaN())), append(l.Low, number64(math.NaN())),
 			append(l.High, number64(math.NaN()))
@@ -165,7 +168,7 @@ func (g *grid) shaded() Shaded {
 				row.Cells = append(row.Cells, ShadedCell{Text: "-"})
 				continue
 			}
-			c := ShadedCell{Text: g.format(v)}
+			c := ShadedCell{Text: l.bound[i] + g.format(v)}
 			if v != 0 && high > low {
 				c.Noise = fmt.Sprintf("%+.0f%% %+.0f%%", 100*(low-v)/v, 100*(high-v)/v)
 			}

@@ -79,6 +79,15 @@ func TestMatrix(t *testing.T) {
 	one.Runs[0].State, one.Runs[0].Figures = sweep.Done, map[string]float64{"completed.avg": 7, "completed": 70}
 	assert.Equal(t, []string{"1 cell, 1 run that counts."}, newMatrix(one).sentences(), "no other cell is better or worse")
 
+	found := &sweep.Sweep{Axes: []sweep.Axis{{Name: "x", Values: []string{"1", "2"}}}, Repeats: 1}
+	found.Arrange(sweep.Cells(found.Axes, nil))
+	for i := range found.Runs {
+		r := &found.Runs[i]
+		r.State, r.AtLeast, r.Figures = sweep.Done, i == 0, map[string]float64{sweep.Found: 5}
+	}
+	cells := newMatrix(found).grids()[0].shaded().Rows[0].Cells
+	assert.Equal(t, []string{"at least 5/s", "5/s"}, []string{cells[0].Text, cells[1].Text})
+
 	var b bytes.Buffer
 	require.NoError(t, p.HTML(&b))
 	assert.Contains(t, b.String(), `<td class="s6">2,115/s <small>-0% &#43;0%</small></td>`)
