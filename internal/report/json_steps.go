@@ -107,7 +107,8 @@ func (has sides) numbers(s *stats.Summary) jsonNumbers {
 	return jsonNumbers{
 		Elapsed: s.End.Sub(s.Start).Seconds(), Average: has.average(&s.Average, &s.Offered),
 		jsonHighest: has.highest(&s.Maximum),
-		Spreads:     spreads(s.Spreads), Stalls: stalls(s), Outages: outages(s), MoreOutages: moreOutages(s), Findings: append([]result.Finding{},
+		Spreads:     spreads(s.Spreads), Stalls: stalls(s),
+		Outages: outages(s), MoreOutages: moreOutages(s), Findings: append([]result.Finding{},
 			Observations(s)...),
 		BrokerHosts: hostFigures(s.Hosts), BrokerHostSpreads: result.SpreadOverHosts(hostFigures(s.Hosts)),
 	}

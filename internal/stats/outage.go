@@ -307,8 +307,9 @@ func (s *Outages) Came(confirmed bool, opened, now time.Time) {
 	}
 }
 
-// redeliveryTime is how long after the consumers are connected again, and the load has recovered if it had rates before,
-// a message may come that they had before the outage, without a mark of the broker: some brokers mark none of the messages that they had sent to a lost connection.
+// redeliveryTime is how long after the consumers are connected again, and the load has recovered if that can be told, a
+// message may come that they had before the outage, without a mark of the broker: some brokers mark none of the
+// messages that they had sent to a lost connection.
 const redeliveryTime = 10 * time.Second
 
 // noticeTime is how much later than the broker a consumer may notice that its connection has ended: the default idle

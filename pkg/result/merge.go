@@ -136,19 +136,12 @@ func (r *Result) merge(part *Result) (err error) {
 	if r.Missing, err = addKnown(r.Missing, part.Missing); err != nil {
 		return err
 	}
-	if err := addTo(&r.MoreStalls, part.MoreStalls); err != nil {
+	if err := errors.Join(addTo(&r.MoreStalls, part.MoreStalls), r.mergeOutages(part)); err != nil {
 		return err
 	}
 	if part.MoreStalls > 0 && len(part.Parts) < 2 {
 		r.Outcome.Warnings = append(r.Outcome.Warnings, fmt.Sprintf("%s: %d stalls are not listed, beside the first %d",
 			part.name(), part.MoreStalls, len(part.Stalls)))
-	}
-	if r.MoreOutages, err = mergeOutages(r.MoreOutages, part.MoreOutages); err != nil {
-		return err
-	}
-	if part.MoreOutages != nil && len(part.Parts) < 2 {
-		r.Outcome.Warnings = append(r.Outcome.Warnings, fmt.Sprintf("%s: %d outages are not listed, between the first and "+
-			"the last of %d", part.name(), part.MoreOutages.Count, len(part.Outages)))
 	}
 	for name, n := range part.Protocol {
 		sum := r.Protocol[name]

@@ -3,6 +3,7 @@ package result
 import (
 	"cmp"
 	"errors"
+	"fmt"
 )
 
 // Outage is a time in which workers had lost their connections, of a run that opens them again. Times are microseconds.
@@ -79,7 +80,16 @@ type MoreOutages struct {
 }
 
 // mergeOutages adds the outages that a part does not list.
-func mergeOutages(m, part *MoreOutages) (*MoreOutages, error) {
+func (r *Result) mergeOutages(part *Result) (err error) {
+	if more := part.MoreOutages; more != nil && len(part.Parts) < 2 {
+		r.Outcome.Warnings = append(r.Outcome.Warnings, fmt.Sprintf("%s: %d outages are not listed, between the first and "+
+			"the last of %d", part.name(), more.Count, len(part.Outages)))
+	}
+	r.MoreOutages, err = addOutages(r.MoreOutages, part.MoreOutages)
+	return err
+}
+
+func addOutages(m, part *MoreOutages) (*MoreOutages, error) {
 	if m == nil || part == nil {
 		return cmp.Or(m, part), nil
 	}

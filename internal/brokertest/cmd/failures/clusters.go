@@ -19,16 +19,22 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// clusterPlans are the shipped plans of the cluster evaluation, with the messages a second that it measured.
-var clusterPlans = []struct{ scenario, title string }{
-	{"cluster/plan-1", "plan 1: not persistent, not durable (7541 to 7760)"},
-	{"cluster/plan-2", "plan 2: persistent, not durable (6663 to 7189)"},
-	{"cluster/plan-3", "plan 3: persistent, durable (3 to 25)"},
+// clusterPlan is a shipped plan of the cluster evaluation. Its title has the messages a second that this measured.
+type clusterPlan struct{ scenario, title string }
+
+func clusterPlans() []clusterPlan {
+	return []clusterPlan{
+		{"cluster/plan-1", "plan 1: not persistent, not durable (7541 to 7760)"},
+		{"cluster/plan-2", "plan 2: persistent, not durable (6663 to 7189)"},
+		{"cluster/plan-3", "plan 3: persistent, durable (3 to 25)"},
+	}
 }
 
-// clusterDeployments are the clusters of the page, by their names.
-var clusterDeployments = []string{
-	"activemq-pair", "activemq-jdbc", "activemq-journaled", "activemq-network", "artemis-pair", "artemis-replicated",
+// clusterDeployments returns the names of the clusters on the page.
+func clusterDeployments() []string {
+	return []string{
+		"activemq-pair", "activemq-jdbc", "activemq-journaled", "activemq-network", "artemis-pair", "artemis-replicated",
+	}
 }
 
 // clusters carries out the plans of the cluster evaluation on each cluster, and writes the table of their rates.
@@ -41,13 +47,13 @@ func (s *session) clusters(ctx context.Context, length time.Duration, out string
 		"machines. Brokers, database and tester shared one machine with %d processors, and other programs\ntook most of "+
 		"it: the figures show that the plans run and that no message was lost or damaged, not what the clusters can do."+
 		"\n\n| cluster |", length, runtime.NumCPU())
-	for _, p := range clusterPlans {
+	for _, p := range clusterPlans() {
 		fmt.Fprintf(&b, " %s |", p.title)
 	}
-	b.WriteString("\n| --- |" + strings.Repeat(" ---: |", len(clusterPlans)) + "\n")
+	b.WriteString("\n| --- |" + strings.Repeat(" ---: |", len(clusterPlans())) + "\n")
 	var errs []error
 	for _, d := range deployments() {
-		if !slices.Contains(clusterDeployments, d.name) {
+		if !slices.Contains(clusterDeployments(), d.name) {
 			continue
 		}
 		row, err := s.cluster(ctx, d, length)
@@ -68,7 +74,7 @@ func (s *session) cluster(ctx context.Context, d *deployment, length time.Durati
 	e := &c.endpoints[slices.IndexFunc(c.endpoints, func(e endpoint) bool { return e.protocol == "stomp" })]
 	url := "failover:(tcp://" + strings.Join(e.hosts, ",tcp://") + ")?randomize=false"
 	text = "| " + c.title + " |"
-	for _, p := range clusterPlans {
+	for _, p := range clusterPlans() {
 		dir := filepath.Join(s.dir, d.name+"-"+filepath.Base(p.scenario))
 		if err := os.RemoveAll(dir); err != nil {
 			return "", err
@@ -77,10 +83,10 @@ func (s *session) cluster(ctx context.Context, d *deployment, length time.Durati
 			"--user", brokertest.User, "--password", brokertest.Password, "--body-file", "testdata/cluster.xml", "--result", dir,
 			"--silent").CombinedOutput()
 		r, readErr := result.Read(dir)
-		if readErr != nil || r.Figures.Averages.Received == nil {
+		if readErr != nil || r.Figures.Received == nil {
 			return "", fmt.Errorf("%s on %s: %w\n%s", p.scenario, d.name, cmp.Or(readErr, err), told)
 		}
-		text += fmt.Sprintf(" %.0f", *r.Figures.Averages.Received)
+		text += fmt.Sprintf(" %.0f", *r.Figures.Received)
 		if err != nil { // what failed is worth the page
 			text += fmt.Sprintf(" (%s)", strings.Join(r.Outcome.Problems, "; "))
 		}

@@ -85,7 +85,7 @@ const (
 	liveRate, keptRate = 300, 100
 )
 
-// failures are all of them, in the order of the page.
+// failures are those of processes and connections. All are in the order of the page.
 func failures() []failure {
 	usual := loadPlan{seconds: 32, live: true, rate: keptRate}
 	transient := usual
@@ -100,9 +100,6 @@ func failures() []failure {
 	long.seconds = 42
 	longer := usual
 	longer.seconds = 60
-	full := loadPlan{seconds: 10, rate: 300, relief: 10}
-	hold := full
-	hold.relief = 0 // producers of ActiveMQ Classic whose connection is held up cannot connect again beside it
 	return []failure{
 		{
 			name: "kill", title: "kill -9 and restart", load: usual, apply: killAndStart, expect: expectation{outage: true},
@@ -160,6 +157,16 @@ func failures() []failure {
 			apply:    func(_ context.Context, c *cluster, l *harnessLog) error { return killOnly(c.backup, l) },
 			promised: "the master stores messages, and says after 3 s that they are not copied",
 		},
+	}
+}
+
+// queueFailures are those in which a broker holds producers up, or refuses messages.
+func queueFailures() []failure {
+	usual := loadPlan{seconds: 32, live: true, rate: keptRate}
+	full := loadPlan{seconds: 10, rate: 300, relief: 10}
+	hold := full
+	hold.relief = 0 // producers of ActiveMQ Classic whose connection is held up cannot connect again beside it
+	return []failure{
 		{
 			name: "full-block", title: "full queue, producers wait", load: full, expect: expectation{blocked: true},
 			promised: "producers are held up, nothing is lost",

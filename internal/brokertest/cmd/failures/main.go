@@ -158,7 +158,7 @@ func (s *session) once(ctx context.Context, t *trial) (rows []row, err error) {
 
 // choose returns the trials whose names match; full also those that take long.
 func choose(wanted *regexp.Regexp, full bool) (list []trial) {
-	all := append(failures(), storeFailures()...)
+	all := slices.Concat(failures(), queueFailures(), storeFailures())
 	for _, d := range deployments() {
 		for _, name := range d.failures {
 			for i := range all {
