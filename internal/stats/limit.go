@@ -118,7 +118,7 @@ func (t *LoadTally) Judge(asked LoadAsked) Limit {
 		return t.consumersLimit(&receiving)
 	case grows && consumers.ofTester() && receiving.share(consumers) > mostly:
 		return t.limit(&receiving, consumers, nil)
-	case grows && !top.ofTester():
+	case grows && (!top.ofTester() || t.onlyLate(top)):
 		return Limit{
 			Kind: LimitBroker, Share: ratio(t.behind, t.span),
 			Text: fmt.Sprintf("messages queue in it: its backlog grew by %.0f msg/s while consumers waited for them",
@@ -207,8 +207,10 @@ func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) 
 	case boundWork, boundPace:
 		return t.consumersLimit(sum)
 	case boundWorker, boundConnection:
-		l.Kind, l.Hint = LimitWorker, "more producers, consumers or connections may bring more"
-		l.Text = cmp.Or(t.saturated(), "it sent late, though it waited for nothing but the due times of its messages")
+		if t.onlyLate(top) {
+			return t.lateness(l.Share)
+		}
+		l.Kind, l.Text, l.Hint = LimitWorker, t.saturated(), "more producers, consumers or connections may bring more"
 	case boundProcessors:
 		l.Kind, l.Text = LimitProcessors, fmt.Sprintf("it used %s of the %d that it may use", percent(t.full.CPUShare()),
 			t.full.Cores)+t.while()
@@ -220,6 +222,23 @@ func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) 
 	case numBounds:
 	}
 	return l
+}
+
+// onlyLate tells whether the producers missed their rate though they waited for messages to be due all the time: they,
+// or the whole tester, stood still for a moment. No worker was busy then.
+func (t *LoadTally) onlyLate(top bound) bool { return top == boundWorker && t.saturated() == "" }
+
+// lateness is the limit of such producers.
+func (t *LoadTally) lateness(share float64) Limit {
+	if t.all.Crowded() {
+		return Limit{
+			Kind: LimitMachine, Share: share, Text: "others took " + percent(t.all.OthersShare()) + " of its processors",
+			Hint: "let the tester have a machine of its own",
+		}
+	}
+	return Limit{
+		Kind: LimitUnknown, Share: share, Text: "messages were sent late, though producers waited for them to be due",
+	}
 }
 
 // forAnswers says how many of the sends waited for an answer, or for how much of the time if that says more: in bursts,

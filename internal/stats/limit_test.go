@@ -110,6 +110,21 @@ func TestLimit(t *testing.T) {
 			l.wait(WaitDue, 500*ms)
 			l.send.Credit.Time += 400 * ms
 		}, LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or let the broker give producers more credit)"},
+		{"rate missed, and producers that waited for messages to be due in each second", 100, rated(false), Health{}, func(l *told) {
+			idle(l)
+			l.sent(90, 90, ms)
+			l.wait(WaitDue, 900*ms)
+		}, LimitUnknown, "unknown (messages were sent late, though producers waited for them to be due)"},
+		{"the same while others have the processors", 100, rated(false), crowded(0), func(l *told) {
+			idle(l)
+			l.sent(90, 90, ms)
+			l.wait(WaitDue, 900*ms)
+		}, LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)"},
+		{"the same, and a backlog that grows", 100, rated(false), crowded(0), func(l *told) {
+			idle(l)
+			l.sent(90, 40, ms)
+			l.wait(WaitDue, 900*ms)
+		}, LimitBroker, "the broker (messages queue in it: its backlog grew by 50 msg/s while consumers waited for them)"},
 		{"max-pending", 1, rated(false), Health{}, func(l *told) {
 			idle(l)
 			l.sent(100, 100, ms)
@@ -253,12 +268,6 @@ func TestLimit(t *testing.T) {
 			idle(l)
 			l.sent(100, 100, ms)
 		}, LimitWorker, "one worker of the tester (producer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)"},
-		{"a producer that is late, and waits only for its due times", 100, rated(false), Health{}, func(l *told) {
-			idle(l)
-			l.sent(1000, 1000, ms)
-			l.wait(WaitDue, 950*ms)
-		}, LimitWorker, "one worker of the tester (it sent late, though it waited for nothing but the due times of its messages; " +
-			"more producers, consumers or connections may bring more)"},
 		{"a connection that never waits", 100, closed, Health{}, func(l *told) {
 			idle(l)
 			l.send.Reader.Known = true
