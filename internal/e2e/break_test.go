@@ -258,7 +258,7 @@ func TestMessageCountIsExact(t *testing.T) {
 	t.Parallel()
 	a := shared.Artemis(t)
 	queue := newQueue(t, a)
-	const messages = 100_003
+	const messages = 20_003
 	r := run(t, 3*time.Minute, "amqp", "producer", "--url", a.AMQPURL(), "--message-count", strconv.Itoa(messages), "--producers", "7",
 		"--max-pending", "100", "--message-size", "10", "queue://"+queue)
 	require.Equal(t, statusOK, r.status)

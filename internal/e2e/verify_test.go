@@ -40,7 +40,7 @@ func join(t *testing.T, status int, args ...string) verify.Result {
 func TestVerifyOnArtemis(t *testing.T) {
 	t.Parallel()
 	a := shared.Artemis(t)
-	const messages = 20_000
+	const messages = 5_000
 	for _, c := range []struct {
 		name   string
 		args   []string
