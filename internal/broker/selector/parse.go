@@ -2,6 +2,8 @@ package selector
 
 import (
 	"strings"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
 // maxDepth bounds how deep conditions are nested.
@@ -10,11 +12,10 @@ const maxDepth = 200
 // parser is a recursive-descent parser with one token of look-ahead.
 type parser struct {
 	lexer
-	tok   token
 	depth int
 }
 
-func parse(text string) (*node, error) {
+func parse(text string) (condition, error) {
 	p := &parser{lexer: lexer{text: text}}
 	if len(text) > maxText {
 		return nil, p.fail(0, "longer than %d bytes", maxText)
@@ -22,37 +23,28 @@ func parse(text string) (*node, error) {
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
-	n, err := p.or()
-	if err != nil {
-		return nil, err
+	c, err := p.or()
+	if err == nil && p.tok.kind != kindEnd {
+		err = p.unexpected("AND, OR or the end")
 	}
-	if p.tok.kind != kindEnd {
-		return nil, p.unexpected("AND, OR or the end")
-	}
-	return n, nil
-}
-
-func (p *parser) advance() (err error) {
-	p.tok, err = p.next()
-	return err
+	return c, err
 }
 
 func (p *parser) unexpected(wanted string) error {
-	if s := p.tok.text; p.tok.kind == kindSymbol && (s == "+" || s == "-") {
+	if s := p.tok.text; s == "+" || s == "-" {
 		return p.fail(p.tok.at, "arithmetic is not supported")
 	}
-	return p.fail(p.tok.at, "found %s where %s is expected", p.tok, wanted)
+	return p.fail(p.tok.at, "found %s where %s is expected", p.tok.text, wanted)
 }
 
-func (p *parser) is(keyword string) bool {
-	return p.tok.kind == kindWord && strings.EqualFold(p.tok.text, keyword)
+// is tells whether the next token is that keyword or symbol.
+func (p *parser) is(what string) bool {
+	return p.tok.kind != kindLiteral && strings.EqualFold(p.tok.text, what)
 }
 
-func (p *parser) isSymbol(s string) bool { return p.tok.kind == kindSymbol && p.tok.text == s }
-
-// accept passes over a keyword if it is there.
-func (p *parser) accept(keyword string) (bool, error) {
-	if !p.is(keyword) {
+// accept passes over a keyword or symbol if it is there.
+func (p *parser) accept(what string) (bool, error) {
+	if !p.is(what) {
 		return false, nil
 	}
 	return true, p.advance()
@@ -60,157 +52,145 @@ func (p *parser) accept(keyword string) (bool, error) {
 
 // expect passes over a keyword or symbol that must be there.
 func (p *parser) expect(what string) error {
-	if !p.is(what) && !p.isSymbol(what) {
+	if !p.is(what) {
 		return p.unexpected(what)
 	}
 	return p.advance()
 }
 
-func (p *parser) or() (*node, error) { return p.chain("OR", opOr, p.and) }
+func (p *parser) or() (condition, error) { return p.chain("OR", yes, p.and) }
 
-func (p *parser) and() (*node, error) { return p.chain("AND", opAnd, p.not) }
+func (p *parser) and() (condition, error) { return p.chain("AND", no, p.not) }
 
-// chain reads conditions that the same keyword joins. The tree hangs to the left, so its depth is bounded as well.
-func (p *parser) chain(keyword string, op operation, read func() (*node, error)) (*node, error) {
-	left, err := read()
-	for n := 0; err == nil && p.is(keyword); n++ {
-		if n == maxDepth*10 {
-			return nil, p.fail(p.tok.at, "more than %d conditions", maxDepth*10)
-		}
-		if err = p.advance(); err != nil {
-			break
-		}
-		var right *node
-		if right, err = read(); err == nil {
-			left = &node{op: op, left: left, right: right}
-		}
+// chain reads conditions that the same keyword joins: the first one that is decisive ends them.
+func (p *parser) chain(keyword string, decisive truth, read func() (condition, error)) (condition, error) {
+	first, err := read()
+	if err != nil || !p.is(keyword) {
+		return first, err
 	}
-	if err != nil {
-		return nil, err
+	list := []condition{first}
+	for p.is(keyword) {
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
+		c, err := read()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, c)
 	}
-	return left, nil
+	return func(m *store.Message) truth {
+		result := decisive.not()
+		for _, c := range list {
+			switch c(m) {
+			case decisive:
+				return decisive
+			case unknown:
+				result = unknown
+			}
+		}
+		return result
+	}, nil
 }
 
-func (p *parser) not() (*node, error) {
+func (p *parser) not() (condition, error) {
 	p.depth++
 	defer func() { p.depth-- }()
 	if p.depth > maxDepth {
 		return nil, p.fail(p.tok.at, "nested more than %d deep", maxDepth)
 	}
 	negated, err := p.accept("NOT")
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if !negated {
+	case !negated:
 		return p.predicate()
 	}
-	n, err := p.not()
-	if err != nil {
-		return nil, err
-	}
-	return &node{op: opNot, left: n}, nil
+	c, err := p.not()
+	return negate(c), err
+}
+
+func negate(c condition) condition {
+	return func(m *store.Message) truth { return c(m).not() }
 }
 
 // predicate reads an expression that is true or false of a message.
-func (p *parser) predicate() (*node, error) {
-	if p.isSymbol("(") {
+func (p *parser) predicate() (condition, error) {
+	if p.is("(") {
 		if err := p.advance(); err != nil {
 			return nil, err
 		}
-		n, err := p.or()
+		c, err := p.or()
 		if err != nil {
 			return nil, err
 		}
-		return n, p.expect(")")
+		return c, p.expect(")")
 	}
 	at := p.tok
 	a, err := p.operand()
 	if err != nil {
 		return nil, err
 	}
-	n := &node{a: a}
-	if p.tok.kind == kindSymbol {
-		if c, ok := comparisonOf(p.tok.text); ok {
-			return n, p.comparison(n, c)
-		}
+	if c, ok := comparisonOf(p.tok.text); ok && p.tok.kind == kindSymbol {
+		return p.comparison(a, c)
 	}
 	if yes, err := p.accept("IS"); yes || err != nil {
-		return n, p.null(n, at, err)
+		return p.null(a, err)
 	}
-	if n.negated, err = p.accept("NOT"); err != nil {
+	negated, err := p.accept("NOT")
+	if err != nil {
 		return nil, err
 	}
+	var read func(operand) (condition, error)
 	switch {
 	case p.is("IN"):
-		err = p.in(n, at)
+		read = p.in
 	case p.is("LIKE"):
-		err = p.like(n, at)
+		read = p.like
 	case p.is("BETWEEN"):
-		err = p.between(n)
-	case n.negated:
-		err = p.unexpected("IN, LIKE or BETWEEN")
+		read = p.between
+	case negated:
+		return nil, p.unexpected("IN, LIKE or BETWEEN")
 	default:
-		n.op = opValue
 		if _, ok := a.literal.(bool); !ok && a.name == "" {
-			err = p.fail(at.at, "%s is neither true nor false", at)
+			return nil, p.fail(at.at, "%s is neither true nor false", at.text)
 		}
+		return func(m *store.Message) truth { return compare(comparison{1: true}, a.value(m), true) }, nil
 	}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	c, err := read(a)
+	if negated {
+		c = negate(c)
+	}
+	return c, err
+}
+
+func (p *parser) comparison(a operand, c comparison) (condition, error) {
+	at := p.tok.at
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	b, err := p.operand()
 	if err != nil {
 		return nil, err
 	}
-	return n, nil
+	if c.ordered() && (a.unordered() || b.unordered()) {
+		return nil, p.fail(at, "strings and truth values can be compared by = and <> only")
+	}
+	return func(m *store.Message) truth { return compare(c, a.value(m), b.value(m)) }, nil
 }
 
-func comparisonOf(s string) (comparison, bool) {
-	switch s {
-	case "=":
-		return equal, true
-	case "<>":
-		return unequal, true
-	case "<":
-		return less, true
-	case "<=":
-		return lessOrEqual, true
-	case ">":
-		return greater, true
-	case ">=":
-		return greaterOrEqual, true
-	}
-	return 0, false
-}
-
-func (p *parser) comparison(n *node, c comparison) (err error) {
-	at := p.tok
-	if err := p.advance(); err != nil {
-		return err
-	}
-	n.op, n.cmp = opCompare, c
-	if n.b, err = p.operand(); err != nil {
-		return err
-	}
-	for _, o := range []operand{n.a, n.b} {
-		switch o.literal.(type) {
-		case string, bool:
-			if c.ordered() {
-				return p.fail(at.at, "strings and truth values can be compared by = and <> only")
-			}
-		}
-	}
-	return nil
-}
-
-func (p *parser) null(n *node, of token, err error) error {
+func (p *parser) null(a operand, err error) (condition, error) {
 	if err != nil {
-		return err
+		return nil, err
 	}
-	n.op = opNull
-	if n.a.name == "" {
-		return p.fail(of.at, "%s is not the name of a property", of)
+	negated, err := p.accept("NOT")
+	if err != nil {
+		return nil, err
 	}
-	if n.negated, err = p.accept("NOT"); err != nil {
-		return err
-	}
-	return p.expect("NULL")
+	return func(m *store.Message) truth { return truthOf((a.value(m) == nil) != negated) }, p.expect("NULL")
 }
 
 // operand reads a name or a literal.
@@ -219,9 +199,7 @@ func (p *parser) operand() (operand, error) {
 	switch {
 	case t.kind == kindLiteral:
 		return operand{literal: t.literal}, p.advance()
-	case t.kind == kindQuoted:
-		return operand{name: t.text}, p.advance()
-	case p.isSymbol("-"), p.isSymbol("+"):
+	case p.is("-"), p.is("+"):
 		return p.signed(t.text == "-")
 	case p.is("TRUE"), p.is("FALSE"):
 		return operand{literal: p.is("TRUE")}, p.advance()
@@ -252,9 +230,6 @@ func (p *parser) signed(negative bool) (operand, error) {
 	case float64:
 		if negative {
 			o.literal = -v
-			if v == 1<<63 { // the smallest int64
-				o.literal = int64(-1 << 63)
-			}
 		}
 	default:
 		return o, p.unexpected("a number")
@@ -262,98 +237,103 @@ func (p *parser) signed(negative bool) (operand, error) {
 	return o, p.advance()
 }
 
-func (p *parser) in(n *node, of token) error {
-	n.op = opIn
-	if n.a.name == "" {
-		return p.fail(of.at, "%s is not the name of a property", of)
-	}
-	if err := p.advance(); err != nil {
-		return err
-	}
+func (p *parser) in(a operand) (condition, error) {
 	if err := p.expect("("); err != nil {
-		return err
+		return nil, err
 	}
+	var list []any
 	for {
-		t := p.tok
 		o, err := p.operand()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if o.name != "" {
-			return p.fail(t.at, "%s is not a value: IN takes strings and numbers", t)
+			return nil, p.fail(p.tok.at, "IN takes strings and numbers")
 		}
-		n.list = append(n.list, o)
-		if !p.isSymbol(",") {
-			return p.expect(")")
+		list = append(list, o.literal)
+		if !p.is(",") {
+			break
 		}
 		if err := p.advance(); err != nil {
-			return err
+			return nil, err
 		}
 	}
+	return func(m *store.Message) truth {
+		v := a.value(m)
+		if v == nil {
+			return unknown
+		}
+		for _, literal := range list {
+			if compare(comparison{1: true}, v, literal) == yes {
+				return yes
+			}
+		}
+		return no
+	}, p.expect(")")
 }
 
-func (p *parser) like(n *node, of token) (err error) {
-	n.op = opLike
-	if n.a.name == "" {
-		return p.fail(of.at, "%s is not the name of a property", of)
-	}
-	if err := p.advance(); err != nil {
-		return err
-	}
+func (p *parser) like(a operand) (condition, error) {
 	text, at, err := p.text("a pattern in single quotes")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	escape := ""
-	if yes, err := p.accept("ESCAPE"); err != nil {
-		return err
-	} else if yes {
+	if p.is("ESCAPE") {
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
 		var where int
 		if escape, where, err = p.text("a character in single quotes"); err != nil {
-			return err
+			return nil, err
 		}
 		if len([]rune(escape)) != 1 {
-			return p.fail(where, "ESCAPE takes one character")
+			return nil, p.fail(where, "ESCAPE takes one character")
 		}
 	}
 	pattern, ok := newPattern(text, escape)
 	if !ok {
-		return p.fail(at, "the pattern ends with the character that escapes")
+		return nil, p.fail(at, "the pattern ends with the character that escapes")
 	}
-	n.pattern = pattern
-	return nil
+	return func(m *store.Message) truth {
+		switch v := a.value(m).(type) {
+		case nil:
+			return unknown
+		case string:
+			return truthOf(pattern.matches(v))
+		}
+		return no
+	}, nil
 }
 
 // text reads a string literal.
 func (p *parser) text(what string) (s string, at int, err error) {
-	s, ok := p.tok.literal.(string)
+	q, ok := p.tok.literal.(quoted)
 	if !ok {
 		return "", 0, p.unexpected(what)
 	}
 	at = p.tok.at
-	return s, at, p.advance()
+	return string(q), at, p.advance()
 }
 
-func (p *parser) between(n *node) (err error) {
-	n.op = opBetween
-	if err := p.advance(); err != nil {
-		return err
-	}
-	at := p.tok
-	if n.b, err = p.operand(); err != nil {
-		return err
+func (p *parser) between(a operand) (condition, error) {
+	at := p.tok.at
+	low, err := p.operand()
+	if err != nil {
+		return nil, err
 	}
 	if err := p.expect("AND"); err != nil {
-		return err
+		return nil, err
 	}
-	if n.c, err = p.operand(); err != nil {
-		return err
+	high, err := p.operand()
+	if err != nil {
+		return nil, err
 	}
-	for _, o := range []operand{n.a, n.b, n.c} {
-		switch o.literal.(type) {
-		case string, bool:
-			return p.fail(at.at, "BETWEEN takes numbers")
-		}
+	if a.unordered() || low.unordered() || high.unordered() {
+		return nil, p.fail(at, "BETWEEN takes numbers")
 	}
-	return nil
+	least, most := comparison{1: true, 2: true}, comparison{0: true, 1: true}
+	return func(m *store.Message) truth {
+		v := a.value(m)
+		return min(compare(least, v, low.value(m)), compare(most, v, high.value(m)))
+	}, nil
 }
