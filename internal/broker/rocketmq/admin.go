@@ -2,9 +2,12 @@ package rocketmq
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
@@ -107,57 +110,10 @@ func (c *conn) listGroups(r *wire.Frame) error {
 	table := map[string]any{}
 	c.s.mu.RLock()
 	for name := range c.s.groups {
-		table[name] = map[string]any{
-			"groupName": name, "consumeEnable": true, "consumeFromMinEnable": true, "consumeBroadcastEnable": true,
-			"retryQueueNums": 1, "retryMaxTimes": defaultMaxTries, "brokerId": 0, "whichBrokerWhenConsumeSlowly": 1,
-		}
+		table[name] = map[string]any{"groupName": name, "consumeEnable": true, "retryMaxTimes": defaultMaxTries}
 	}
 	c.s.mu.RUnlock()
-	table["TOOLS_CONSUMER"] = map[string]any{
-		"groupName": "TOOLS_CONSUMER", "consumeEnable": true, "retryQueueNums": 1,
-		"retryMaxTimes": defaultMaxTries,
-	}
-	return c.json(r, map[string]any{
-		"subscriptionGroupTable": table,
-		"dataVersion":            map[string]any{"counter": 0, "stateVersion": 0, "timestamp": 0},
-	})
-}
-
-// queueKey appends a MessageQueue as a key of a table: these are objects, which only RocketMQ's tools take for JSON.
-func queueKey(b []byte, topic string, queue int) []byte {
-	b = append(b, `{"brokerName":"`+brokerName+`","queueId":`...)
-	b = strconv.AppendInt(b, int64(queue), 10)
-	b = append(b, `,"topic":`...)
-	return append(wire.AppendQuoted(b, topic), '}', ':')
-}
-
-// topicStats handles GET_TOPIC_STATS_INFO: the limits of the queues.
-func (c *conn) topicStats(r *wire.Frame) error {
-	t := c.s.findTopic(r.Get("topic"))
-	if t == nil {
-		c.w.simple(r, wire.ResTopicNotExist, "topic["+string(r.Get("topic"))+"] not exist")
-		return nil
-	}
-	b := []byte(`{"offsetTable":{`)
-	for i, q := range *t.queues.Load() {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = queueKey(b, t.name, i)
-		first, next := q.limits()
-		at := int64(0)
-		if e := q.find(next - 1); e.m != nil {
-			at = e.at
-		}
-		b = append(b, `{"lastUpdateTimestamp":`...)
-		b = strconv.AppendInt(b, at, 10)
-		b = append(b, `,"maxOffset":`...)
-		b = strconv.AppendInt(b, next, 10)
-		b = append(b, `,"minOffset":`...)
-		b = append(strconv.AppendInt(b, first, 10), '}')
-	}
-	c.w.withBody(r, append(b, '}', '}'))
-	return nil
+	return c.json(r, map[string]any{"subscriptionGroupTable": table})
 }
 
 // consumeStats handles GET_CONSUME_STATS: where a group stands.
@@ -182,13 +138,9 @@ func (c *conn) consumeStats(r *wire.Frame) error {
 				b = append(b, ',')
 			}
 			_, next := q.limits()
-			b = queueKey(b, t.name, i)
-			b = append(b, `{"brokerOffset":`...)
-			b = strconv.AppendInt(b, next, 10)
-			b = append(b, `,"consumerOffset":`...)
-			b = strconv.AppendInt(b, offset, 10)
-			b = append(b, `,"lastTimestamp":0,"pullOffset":`...)
-			b = append(strconv.AppendInt(b, offset, 10), '}')
+			// The key of the table is an object, which only RocketMQ takes for JSON.
+			b = fmt.Appendf(b, `{"brokerName":%q,"queueId":%d,"topic":%s}:{"brokerOffset":%d,"consumerOffset":%d}`,
+				brokerName, i, wire.AppendQuoted(nil, t.name), next, offset)
 		}
 	}
 	c.w.withBody(r, append(b, '}', '}'))
@@ -200,10 +152,7 @@ func (c *conn) topicGroups(r *wire.Frame) error {
 	t := c.s.findTopic(r.Get("topic"))
 	list := []string{}
 	if t != nil {
-		c.s.mu.RLock()
-		groups := slices.Collect(maps.Values(c.s.groups))
-		c.s.mu.RUnlock()
-		for _, g := range groups {
+		for _, g := range c.s.allGroups() {
 			stands := func(q *queue) bool { _, ok := q.committed(g.name); return ok }
 			if g.subscription(t.name) != nil || slices.ContainsFunc(*t.queues.Load(), stands) {
 				list = append(list, g.name)
@@ -214,17 +163,28 @@ func (c *conn) topicGroups(r *wire.Frame) error {
 	return c.json(r, wire.Groups{Groups: list})
 }
 
-// runtimeInfo handles GET_BROKER_RUNTIME_INFO with the few counters that we have.
+// runtimeInfo handles GET_BROKER_RUNTIME_INFO: product and version.
 func (c *conn) runtimeInfo(r *wire.Frame) error {
-	var put uint64
-	c.s.mu.RLock()
-	for _, t := range c.s.topics {
-		put += t.stored.Load()
-	}
-	c.s.mu.RUnlock()
-	text := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	return c.json(r, map[string]any{"table": map[string]string{
 		"brokerVersionDesc": store.Product + "/" + store.Version(), "brokerVersion": strconv.Itoa(wire.Version),
-		"msgPutTotalTodayNow": text(put), "msgGetTotalTodayNow": text(c.s.delivered.Load()),
 	}})
+}
+
+// levels are the delays of the broker's setting messageDelayLevel, from level 1.
+const levels = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+
+// config answers GET_BROKER_CONFIG with the setting that clients look for.
+func (c *conn) config(r *wire.Frame) error {
+	c.w.withBody(r, []byte("messageDelayLevel="+levels+"\n"))
+	return nil
+}
+
+// delayOf returns how long a delay level is; 0 for none.
+func delayOf(level int64) time.Duration {
+	if level <= 0 {
+		return 0
+	}
+	list := strings.Fields(levels)
+	d, _ := time.ParseDuration(list[min(level, int64(len(list)))-1])
+	return d
 }

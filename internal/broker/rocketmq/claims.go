@@ -1,45 +1,25 @@
 package rocketmq
 
 import (
-	"math"
 	"time"
-
-	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
-// claims say which groups a topic has to keep messages for. See the section Bounds of the package's description.
+// claims say for which groups a topic has to keep messages, see [topic.trim].
 type claims struct {
-	listening []listener
+	listening []string        // groups with members that listen to the topic
 	gone      map[string]bool // groups without members for GoneAfter
-	// a group whose next message and last commit are older has none: milliseconds since the Unix epoch
-	stuck int64
-}
-
-// listener is a group with members that listen to a topic.
-type listener struct {
-	group string
-	since int64 // milliseconds since the Unix epoch
 }
 
 // claims returns the claims on a topic as they are now.
 func (s *Server) claims(topic string) claims {
-	s.mu.RLock()
-	groups := make([]*group, 0, len(s.groups))
-	for _, g := range s.groups {
-		groups = append(groups, g)
-	}
-	s.mu.RUnlock()
-	now := time.Now()
-	c := claims{gone: map[string]bool{}, stuck: now.Add(-s.o.StuckAfter).UnixMilli()}
-	for _, g := range groups {
+	c := claims{gone: map[string]bool{}}
+	for _, g := range s.allGroups() {
 		g.mu.Lock()
-		switch sub := g.subs[topic]; {
+		switch {
 		case len(g.members) == 0:
-			if now.UnixNano()-g.seen.Load() > int64(s.o.GoneAfter) {
-				c.gone[g.name] = true
-			}
-		case !g.broadcasting && sub != nil:
-			c.listening = append(c.listening, listener{g.name, sub.since})
+			c.gone[g.name] = time.Now().UnixNano()-g.seen.Load() > int64(s.o.GoneAfter)
+		case !g.broadcasting && g.subs[topic] != nil:
+			c.listening = append(c.listening, g.name)
 		}
 		g.mu.Unlock()
 	}
@@ -49,155 +29,99 @@ func (s *Server) claims(topic string) claims {
 // alive notes a request for the group.
 func (g *group) alive() { g.seen.Store(time.Now().UnixNano()) }
 
-// free returns the offset up to which all groups that have a claim have done with the messages, from first on; held
-// is false if none has. left is the offset from which on a group that has none any more was not done; -1 if there is
-// no such group.
-func (q *queue) free(c *claims) (first, low int64, held bool, left int64) {
+// drop removes messages that all groups with a claim have done with, or the oldest ones where no group has a claim, if
+// it may; most is how many. unseen are those of them that a group was not done with, or that no group has seen.
+func (q *queue) drop(c *claims, mayLose bool, most int64) (dropped, bytes, unseen int64, claimed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	low, left = q.next, -1
-	lose := func(offset int64) {
-		if left < 0 || offset < left {
-			left = offset
+	low, seen := q.next, q.next
+	if len(q.commits) == 0 {
+		seen = q.first
+	}
+	for name, offset := range q.commits {
+		seen = min(seen, offset)
+		if !c.gone[name] {
+			low, claimed = min(low, offset), true
 		}
 	}
-	for name, at := range q.commits {
-		if c.gone[name] || at.offset < q.next && q.stuck(c, at.offset, at.time) {
-			lose(at.offset)
-			continue
+	for _, name := range c.listening {
+		if _, ok := q.commits[name]; !ok { // it is about to begin
+			low, claimed = q.first, true
 		}
-		low, held = min(low, at.offset), true
 	}
-	for _, l := range c.listening {
-		if _, ok := q.commits[l.group]; ok {
-			continue
+	if !claimed && !mayLose {
+		return 0, 0, 0, false
+	}
+	for ; dropped < most && q.first < low; dropped++ {
+		if q.first >= seen {
+			unseen++
 		}
-		if !q.stuck(c, q.first, l.since) {
-			return q.first, q.first, true, left // it is about to begin
-		}
-		lose(q.first)
+		e := q.at(q.first)
+		bytes += e.m.weight()
+		*e = entry{}
+		q.first++
 	}
-	return q.first, max(low, q.first), held, left
-}
-
-// stuck tells whether neither the message at an offset nor what a group did last is young enough; q.mu is held.
-func (q *queue) stuck(c *claims, offset, last int64) bool {
-	if offset = max(offset, q.first); offset >= q.next {
-		return false
+	const small = 4096
+	if live := int(q.next - q.first); len(q.ring) > small && live < len(q.ring)/8 {
+		q.resize(len(q.ring) / 4)
 	}
-	return max(last, q.at(offset).at) < c.stuck
+	return dropped, bytes, unseen, claimed
 }
 
 // limits returns those of the topic. When the broker's memory is used up they are what the topic holds less an
 // eighth, so that it gives up nothing that a group has a claim to, but all that it only keeps.
-func (t *topic) limits() store.Config {
-	limits := t.s.limits
+func (t *topic) limits() (messages, bytes int64) {
+	messages, bytes = t.s.limits.Limit, t.s.limits.LimitBytes
 	if t.s.store.Tight() {
-		limits.Limit = min(limits.Limit, max(1, t.size.Load()*7/8))
-		limits.LimitBytes = min(limits.LimitBytes, max(1, t.bytes.Load()*7/8))
+		messages, bytes = min(messages, t.size.Load()*7/8), min(bytes, t.bytes.Load()*7/8)
 	}
-	return limits
+	return max(1, messages), max(1, bytes)
 }
 
 // trim drops what all groups have done with as far as that is more than is kept. At the limits, where no group has a
-// claim, it drops the oldest.
+// claim, it drops the oldest, a bit more than needed so as not to be called for each message.
 func (t *topic) trim() {
-	limits := t.limits()
-	n := t.excess(limits.Limit/keptShare, limits.LimitBytes/keptShare)
+	limit, limitBytes := t.limits()
+	n := t.excess(limit/keptShare, limitBytes/keptShare)
 	if n <= 0 {
 		return
 	}
 	c := t.s.claims(t.name)
+	if claimed := t.shed(n, &c, false); !claimed && (t.size.Load() >= limit || t.bytes.Load() >= limitBytes) {
+		const slack = 64
+		t.shed(max(1, t.excess(limit-limit/slack, limitBytes-limitBytes/slack)), &c, true)
+	}
+	if t.room.Wanted() && t.excess(t.s.limits.Limit*7/8, t.s.limits.LimitBytes*7/8) <= 0 && !t.full() {
+		t.room.Tell()
+	}
+}
+
+// shed drops n messages, of all queues evenly as far as they have them. It returns whether a group has a claim.
+func (t *topic) shed(n int64, c *claims, mayLose bool) (claimed bool) {
 	queues := *t.queues.Load()
-	claimed := false
-	for pass := range 2 { // evenly; then what is left from wherever it is
-		share := n
-		if pass == 0 {
-			share = (n + int64(len(queues)) - 1) / int64(len(queues))
-		}
+	for before := n + 1; 0 < n && n < before; {
+		share := (n + int64(len(queues)) - 1) / int64(len(queues))
+		before = n
 		for _, q := range queues {
-			first, low, held, left := q.free(&c)
+			dropped, bytes, unseen, held := q.drop(c, mayLose, min(n, share))
 			claimed = claimed || held
-			if left < 0 {
-				left = math.MaxInt64
-			}
-			if until := min(low, first+min(share, n)); held && until > first {
-				n -= t.drop(q, until, left)
-			}
+			n -= dropped
+			t.size.Add(-dropped)
+			t.bytes.Add(-bytes)
+			t.s.store.Return(bytes)
+			t.dropped.Add(uint64(unseen)) //nolint:gosec // a count
 		}
 	}
-	if !claimed && (t.size.Load() >= limits.Limit || t.bytes.Load() >= limits.LimitBytes) {
-		t.dropOldest(queues, &c, limits)
-	} else if t.excess(t.s.limits.Limit*7/8, t.s.limits.LimitBytes*7/8) > 0 {
-		return // not worth while yet
-	}
-	if t.wantRoom.Load() && !t.full() {
-		t.TellRoom()
-	}
-}
-
-// dropOldest makes room in a topic that no group has a claim to, a bit more than needed so as not to be called for
-// each message.
-func (t *topic) dropOldest(queues []*queue, c *claims, limits store.Config) {
-	const slack = 64
-	n := max(1, t.excess(limits.Limit-limits.Limit/slack, limits.LimitBytes-limits.LimitBytes/slack))
-	for n > 0 {
-		share, before := (n+int64(len(queues))-1)/int64(len(queues)), n
-		for _, q := range queues {
-			first, _, _, left := q.free(c)
-			n -= t.drop(q, first+min(share, n), max(left, 0))
-		}
-		if n == before {
-			return // all the rest is delayed
-		}
-	}
-}
-
-// drop drops the messages of a queue before an offset, and counts as dropped those from the offset left on.
-func (t *topic) drop(q *queue, until, left int64) int64 {
-	dropped, bytes, unseen := q.drop(until, left)
-	t.size.Add(-dropped)
-	t.bytes.Add(-bytes)
-	t.s.store.Return(bytes)
-	t.dropped.Add(uint64(unseen)) //nolint:gosec // a count
 	if t.gone.Load() {
 		t.forget()
 	}
-	return dropped
+	return claimed
 }
 
-// lookAgain is how often a topic with waiting senders looks whether a claim has ended.
-const lookAgain = time.Second
-
-// watch looks at the claims now and then while a sender waits for room; t.mu is held.
-func (t *topic) watch() {
-	if t.watched || t.gone.Load() || len(t.room) == 0 {
-		return
-	}
-	t.watched = true
-	if t.watcher == nil {
-		t.watcher = time.AfterFunc(lookAgain, t.look)
-	} else {
-		t.watcher.Reset(lookAgain)
-	}
-}
-
-func (t *topic) look() {
-	if t.s.store.Stalled() == nil {
-		if t.trim(); !t.full() {
-			t.TellRoom() // there may be room, if not so much that trim thinks it worth while
-		}
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.watched = false
-	t.watch()
-}
-
-// trimNowAndThen trims unless it has done so a moment ago; it is for senders that do not wait.
+// trimNowAndThen trims unless it has done so a moment ago.
 func (t *topic) trimNowAndThen() {
 	now := time.Now().UnixNano()
-	if last := t.tried.Load(); now-last >= int64(lookAgain) && t.tried.CompareAndSwap(last, now) {
+	if last := t.tried.Load(); now-last >= int64(time.Second) && t.tried.CompareAndSwap(last, now) {
 		t.trim()
 	}
 }

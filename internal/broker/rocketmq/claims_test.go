@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
-	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
 // sender sends to a topic as a producer does that waits whenever there is no room.
@@ -85,30 +84,6 @@ func TestGroupsThatHaveGone(t *testing.T) {
 		require.Greater(t, sent.Load(), int64(20))
 		require.Equal(t, dropped, s.Stats().Dropped, "it was done with these")
 	})
-}
-
-// TestGroupsThatAreStuck: members that listen and never commit, or no more, hold a message for as long as a client may
-// deal with it.
-func TestGroupsThatAreStuck(t *testing.T) {
-	for _, begun := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			s := New(store.New(store.Config{Limit: 80}), Options{})
-			defer s.Close()
-			topic := s.makeTopic("T", 1)
-			g := s.makeGroup("g")
-			g.join(member{id: "m"}, &wire.ConsumerData{Group: "g", Subscriptions: []wire.Subscription{{Topic: "T", Expression: "*", Kind: "TAG"}}})
-			if begun {
-				topic.commit(topic.queue(0), "g", 0)
-			}
-			pass(time.Hour) // there was nothing to be done
-			sent := sender(topic, 0, 100)
-			pass(s.o.StuckAfter - time.Second)
-			require.EqualValues(t, 80, sent.Load(), "it may be dealing with the first one")
-			pass(3 * time.Second)
-			require.EqualValues(t, 100, sent.Load())
-			require.EqualValues(t, 100-topic.size.Load(), s.Stats().Dropped)
-		})
-	}
 }
 
 // TestALittleRoomIsRoom: one that went away at nine tenths of the limit leaves the tenth to those who wait.

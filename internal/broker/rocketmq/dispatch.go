@@ -44,10 +44,6 @@ func (c *conn) dispatch(r *wire.Frame) error {
 		return c.limitOffset(r, false)
 	case wire.ReqSearchOffsetByTimestamp:
 		return c.searchOffset(r)
-	case wire.ReqGetEarliestMsgStoreTime:
-		return c.earliestTime(r)
-	case wire.ReqViewMessageByID:
-		return c.viewMessage(r)
 	default:
 		return c.administer(r)
 	}
@@ -85,8 +81,6 @@ func (c *conn) administer(r *wire.Frame) error {
 		c.s.deleteGroup(string(r.Get("groupName")))
 		c.w.simple(r, wire.ResSuccess, "")
 		return nil
-	case wire.ReqGetTopicStatsInfo:
-		return c.topicStats(r)
 	case wire.ReqGetConsumeStats:
 		return c.consumeStats(r)
 	case wire.ReqQueryTopicConsumeByWho:

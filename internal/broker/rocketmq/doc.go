@@ -23,29 +23,14 @@
 //
 // # Bounds
 //
-// The store's limits hold for each topic, all its queues together. Messages stay that all groups have done with, for
-// groups to come, up to an eighth of the limits; from then on they go when they are committed. Where a group with a
-// claim lags, sends are stored but answers are withheld until there is room, as is what follows a send without
+// The store's limits hold for each topic, all its queues together. A topic keeps messages for the groups that stand
+// somewhere in it, or have members that listen to it (broadcasting ones do not count), and as many as an eighth of
+// the limits for groups to come. A group without members loses its claim two minutes after its last request. Where a
+// group lags, sends are stored but answers are withheld until there is room, as is what follows a send without
 // answer; a store that rejects answers SYSTEM_BUSY. Over a connection that has consumers, too, what follows is only
-// slowed down, because commits may be among it; so a topic can exceed the limits. What clients have received but not
-// committed counts: Java's push consumers commit with each pull, perfmq's after 100 messages or 100 ms, others now
-// and then (Java's lite pull consumer every five seconds), and a topic that fills up in between stands still until
-// then.
-//
-// A group has a claim to what it has not done with if it stands somewhere in the topic, or has members that listen to
-// it, unless broadcasting. RocketMQ's brokers delete messages by their age, whether or not groups have seen them;
-// here memory is short but consumers are waited for, within reason. A claim ends
-//
-//   - when the group was deleted;
-//   - two minutes after the group's last sign of life (a member that left, a pull, a commit) if it has no members: a
-//     consumer that comes back in time misses nothing, one that stays away does not keep producers waiting for ever;
-//   - fifteen minutes after both its last commit in a queue and the arrival of the next message there, if it has
-//     members.
-//
-// It begins anew when the group is back or commits. A topic to which no group has a claim drops its oldest messages
-// at the limit. Messages that are dropped although no group has seen them, or one was not done with them, are
-// counted. A client that says nothing for two minutes, not even a heartbeat, is taken for dead and its connection
-// ended.
+// slowed down, because commits may be among it; so a topic can exceed the limits. A topic to which no group has a
+// claim drops its oldest messages at the limit; messages that a group was not done with, or none has seen, are
+// counted. A client that says nothing for two minutes, not even a heartbeat, is taken for dead.
 //
 // # Faults
 //

@@ -37,8 +37,6 @@ type subscription struct {
 	version          int64
 	filter           *filter
 	err              error // the expression cannot be read
-	// when the group, or the first of its members now, came to have it; milliseconds since the Unix epoch
-	since int64
 }
 
 type lockedQueue struct {
@@ -53,6 +51,12 @@ type lock struct {
 }
 
 const lockTime = time.Minute
+
+func (s *Server) allGroups() []*group {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Collect(maps.Values(s.groups))
+}
 
 // findGroup returns a group, nil if there is none. The name is not retained.
 func (s *Server) findGroup(name []byte) *group {
@@ -97,7 +101,7 @@ func (s *Server) deleteGroup(name string) {
 
 // trimIfWanted makes room when it is needed and a group has gone.
 func (t *topic) trimIfWanted() {
-	if t.wantRoom.Load() {
+	if t.room.Wanted() {
 		t.trim()
 	}
 }
@@ -105,10 +109,7 @@ func (t *topic) trimIfWanted() {
 // listening returns the groups that have members who listen to a topic, but for those whose members keep account
 // themselves of where they stand.
 func (s *Server) listening(topic string) (names []string) {
-	s.mu.RLock()
-	groups := slices.Collect(maps.Values(s.groups))
-	s.mu.RUnlock()
-	for _, g := range groups {
+	for _, g := range s.allGroups() {
 		g.mu.Lock()
 		if len(g.members) > 0 && !g.broadcasting && g.subs[topic] != nil {
 			names = append(names, g.name)
@@ -192,7 +193,6 @@ func (g *group) join(m member, d *wire.ConsumerData) (changed bool) {
 	g.alive()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now, anew := time.Now().UnixMilli(), len(g.members) == 0
 	if !g.members[m] {
 		g.members[m], changed = true, true
 	}
@@ -203,13 +203,10 @@ func (g *group) join(m member, d *wire.ConsumerData) (changed bool) {
 		if old != nil && (old.version >= s.Version || old.kind == s.Kind && old.expression == s.Expression) {
 			same := *old // pulls may be reading the old one
 			same.version = max(old.version, s.Version)
-			if anew {
-				same.since = now
-			}
 			subs[s.Topic] = &same
 			continue
 		}
-		n := &subscription{kind: s.Kind, expression: s.Expression, version: s.Version, since: now}
+		n := &subscription{kind: s.Kind, expression: s.Expression, version: s.Version}
 		n.filter, n.err = newFilter(s.Kind, s.Expression)
 		subs[s.Topic], changed = n, true
 	}

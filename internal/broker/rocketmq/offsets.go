@@ -86,30 +86,3 @@ func (c *conn) searchOffset(r *wire.Frame) error {
 	}
 	return nil
 }
-
-// earliestTime handles GET_EARLIEST_MSG_STORETIME; -1 if the queue is empty.
-func (c *conn) earliestTime(r *wire.Frame) error {
-	q := c.queueOf(r)
-	if q == nil {
-		return nil
-	}
-	at := int64(-1)
-	first, _ := q.limits()
-	if e := q.find(first); e.m != nil {
-		at = e.at
-	}
-	c.w.withNumber(r, "timestamp", at)
-	return nil
-}
-
-// viewMessage handles VIEW_MESSAGE_BY_ID.
-func (c *conn) viewMessage(r *wire.Frame) error {
-	e, at := c.s.lookUp(r.NumberOr("offset", -1))
-	if e.m == nil {
-		c.w.simple(r, wire.ResSystemError, "can not find message by the offset, "+string(r.Get("offset")))
-		return nil
-	}
-	at.host = c.host
-	c.w.withBody(r, e.m.append(nil, &at))
-	return nil
-}

@@ -3,7 +3,6 @@ package rocketmq
 import (
 	"slices"
 	"sync"
-	"time"
 )
 
 // entry is a message in a log.
@@ -22,13 +21,7 @@ type queue struct {
 	first   int64   // offset of the first message that is still there
 	next    int64   // offset of the next one to come
 	waiters []*pull
-	commits map[string]place // where groups stand
-}
-
-// place is where a group stands.
-type place struct {
-	offset int64
-	time   int64 // when it came there, in milliseconds since the Unix epoch
+	commits map[string]int64 // the offsets where groups stand
 }
 
 func (q *queue) at(offset int64) *entry { return &q.ring[offset&int64(len(q.ring)-1)] }
@@ -134,46 +127,23 @@ func (q *queue) since(at int64) int64 {
 func (q *queue) committed(group string) (offset int64, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	at, ok := q.commits[group]
-	return at.offset, ok
+	offset, ok = q.commits[group]
+	return offset, ok
 }
 
 func (q *queue) commit(group string, offset int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.commits == nil {
-		q.commits = map[string]place{}
+		q.commits = map[string]int64{}
 	}
-	if old, ok := q.commits[group]; !ok || old.offset != offset {
-		q.commits[group] = place{offset, time.Now().UnixMilli()}
-	}
+	q.commits[group] = offset
 }
 
 func (q *queue) forgetGroup(group string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.commits, group)
-}
-
-// drop removes the messages before an offset, and returns how many and how much that was, and how many from the
-// offset left on. It takes an offset and not a number, as others may have dropped since the caller looked.
-func (q *queue) drop(until, left int64) (dropped, bytes, unseen int64) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for ; q.first < min(until, q.next); dropped++ {
-		if q.first >= left {
-			unseen++
-		}
-		e := q.at(q.first)
-		bytes += e.m.weight()
-		*e = entry{}
-		q.first++
-	}
-	const small = 4096
-	if live := int(q.next - q.first); len(q.ring) > small && live < len(q.ring)/8 {
-		q.resize(len(q.ring) / 4)
-	}
-	return dropped, bytes, unseen
 }
 
 // weight is the size of a message in the account of the limit of bytes.

@@ -38,10 +38,6 @@ type Options struct {
 	// GoneAfter is how long a group without members, for which no client has pulled or committed either, keeps its claim
 	// to messages of a topic at its limit; default 2 min, after which brokers take a silent client for dead.
 	GoneAfter time.Duration
-	// StuckAfter is how long a group that has members keeps its claim to a message without committing anything in the
-	// message's queue; default 15 min, after which RocketMQ's clients give a message back that is still being dealt
-	// with.
-	StuckAfter time.Duration
 	// IdleTimeout ends connections over which nothing has come for so long; default 2 min. Clients send a heartbeat
 	// every 30 s.
 	IdleTimeout time.Duration
@@ -112,7 +108,6 @@ func New(s *store.Store, o Options) *Server {
 	wait(&o.TransactionCheckAfter, 6*time.Second)
 	wait(&o.TransactionCheckInterval, 6*time.Second)
 	wait(&o.GoneAfter, 2*time.Minute)
-	wait(&o.StuckAfter, 15*time.Minute)
 	wait(&o.IdleTimeout, 2*time.Minute)
 	o.Queues = min(o.Queues, maxQueues)
 	srv := &Server{

@@ -30,18 +30,13 @@ type topic struct {
 
 	size, bytes atomic.Int64  // of the messages held
 	own         atomic.Int64  // bytes of the topic itself in the account of the broker's memory
-	stored      atomic.Uint64 // messages ever
 	dropped     atomic.Uint64 // for lack of room, that a group was not done with or that no group has seen
-	later       delayed
+	later       store.Delayed[*message]
+	room        store.Waiters
+	tried       atomic.Int64 // when trimNowAndThen trimmed, in nanoseconds since the Unix epoch
 
-	mu       sync.Mutex // for what follows, and changes of queues
-	bridge   *bridge    // nil: none
-	room     []func()
-	roomTold time.Time // when so many waited for room that all were told, for those to go who are not there any more
-	watcher  *time.Timer
-	watched  bool
-	wantRoom atomic.Bool
-	tried    atomic.Int64 // when a sender that does not wait had it trimmed, in nanoseconds since the Unix epoch
+	mu     sync.Mutex // for what follows, and changes of queues
+	bridge *bridge    // nil: none
 }
 
 // setQueues changes the number of queues. What is in queues beyond it stays there, out of reach.
@@ -79,13 +74,12 @@ func (t *topic) Put(m *store.Message) {
 
 // put stores a message, or keeps it until its time has come.
 func (t *topic) put(m *message, notBefore int64) {
-	t.stored.Add(1)
 	weight := m.weight()
 	size, bytes := t.size.Add(1), t.bytes.Add(weight)
 	t.s.store.Charge(weight)
 	now := time.Now()
 	if notBefore > now.UnixNano() {
-		t.later.add(t, m, notBefore)
+		t.later.Add(notBefore, m, func(m *message) { t.append(m, time.Now().UnixMilli()) })
 	} else {
 		t.append(m, now.UnixMilli())
 	}
@@ -122,51 +116,29 @@ func (t *topic) atLimit() bool {
 	return t.size.Load() >= t.s.limits.Limit || t.bytes.Load() >= t.s.limits.LimitBytes
 }
 
-// crowd is how many may wait for room before all are told now and then: those who still want to know ask again, and
-// those whose connections have ended are forgotten.
-const crowd = 256
+// stuffed tells whether the topic is full even if it gives up what it need not keep.
+func (t *topic) stuffed() bool {
+	if !t.full() {
+		return false
+	}
+	t.trimNowAndThen()
+	return t.full()
+}
 
 // Room implements [store.Sink].
 func (t *topic) Room(notify func()) bool {
+	if notify == nil {
+		return !t.stuffed()
+	}
 	if !t.full() {
 		return true
 	}
-	if notify == nil {
-		t.trimNowAndThen()
-		return !t.full()
-	}
-	t.mu.Lock()
-	t.room = append(t.room, notify)
-	t.wantRoom.Store(true)
-	t.watch()
-	tooMany := len(t.room) > crowd && time.Since(t.roomTold) > time.Second
-	if tooMany {
-		t.roomTold = time.Now()
-	}
-	t.mu.Unlock()
-	if t.s.store.Tight() {
-		t.s.store.AwaitMemory(t)
-	}
-	switch {
-	case !t.full(): // it may have emptied before wantRoom was seen
-		t.TellRoom()
-	case tooMany:
-		go t.TellRoom() // not here: it calls the caller
-	}
+	t.room.Add(t.s.store, t.stuffed, notify)
 	return false
 }
 
 // TellRoom calls the waiters for room.
-func (t *topic) TellRoom() {
-	t.mu.Lock()
-	room := t.room
-	t.room = nil
-	t.wantRoom.Store(false)
-	t.mu.Unlock()
-	for _, notify := range room {
-		notify()
-	}
-}
+func (t *topic) TellRoom() { t.room.Tell() }
 
 // keptShare is the part of the limits up to which messages stay that all groups have done with, for groups to come.
 const keptShare = 8
@@ -186,18 +158,15 @@ func (t *topic) end() {
 	t.mu.Lock()
 	t.gone.Store(true)
 	detach, b := t.detach, t.bridge
-	if t.watcher != nil {
-		t.watcher.Stop()
-	}
 	t.mu.Unlock()
 	detach()
 	if b != nil {
 		t.s.ending.Go(b.close)
 	}
-	t.later.stop()
+	t.later.Stop(func(*message) {})
 	for _, q := range *t.queues.Load() {
 		q.wakeAll()
 	}
 	t.forget()
-	t.TellRoom()
+	t.room.Tell()
 }

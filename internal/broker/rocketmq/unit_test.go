@@ -187,7 +187,7 @@ func TestQueueFindsByTimeAndOffset(t *testing.T) {
 	for i := range 100 {
 		q.push(&message{}, int64(i/2*10))
 	}
-	n, _, _ := q.drop(10, 0)
+	n, _, _, _ := q.drop(&claims{}, true, 10)
 	require.EqualValues(t, 10, n)
 	require.EqualValues(t, 10, q.since(0))
 	require.EqualValues(t, 12, q.since(51))
@@ -207,13 +207,13 @@ func TestTwoThatTrimAtOnce(t *testing.T) {
 	}
 	q.commit("group", 32)
 	for _, want := range []int64{32, 0} {
-		n, _, _ := q.drop(32, 100)
+		n, _, unseen, claimed := q.drop(&claims{}, true, 100)
 		require.Equal(t, want, n)
+		require.Zero(t, unseen)
+		require.True(t, claimed)
 	}
-	first, low, held, _ := q.free(&claims{})
-	require.True(t, held)
+	first, _ := q.limits()
 	require.EqualValues(t, 32, first)
-	require.EqualValues(t, 32, low)
 }
 
 func TestPositionsInTheLog(t *testing.T) {

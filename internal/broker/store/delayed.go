@@ -2,74 +2,85 @@ package store
 
 import (
 	"container/heap"
+	"sync"
 	"time"
 )
 
-// delayed holds messages whose time has not come. It is part of a queue and used with its lock held.
-type delayed struct {
-	heap  entries
-	timer *time.Timer
+// Delayed holds items until their time has come. It is safe for concurrent use.
+type Delayed[T any] struct {
+	mu      sync.Mutex
+	heap    dueItems[T]
+	seq     uint64
+	timer   *time.Timer
+	stopped bool
 }
 
-type entries []entry
-
-func (h entries) Len() int { return len(h) }
-func (h entries) Less(i, j int) bool {
-	if h[i].m.NotBefore != h[j].m.NotBefore {
-		return h[i].m.NotBefore < h[j].m.NotBefore
-	}
-	return h[i].seq < h[j].seq
+type dueItem[T any] struct {
+	item T
+	at   int64  // nanoseconds since the Unix epoch
+	seq  uint64 // keeps the order of items that are due at once
 }
-func (h entries) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *entries) Push(x any)   { *h = append(*h, x.(entry)) }
-func (h *entries) Pop() any {
+
+type dueItems[T any] []dueItem[T]
+
+func (h dueItems[T]) Len() int { return len(h) }
+func (h dueItems[T]) Less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].seq < h[j].seq
+}
+func (h dueItems[T]) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *dueItems[T]) Push(x any)   { *h = append(*h, x.(dueItem[T])) }
+func (h *dueItems[T]) Pop() any {
 	last := len(*h) - 1
-	e := (*h)[last]
-	(*h)[last] = entry{}
+	d := (*h)[last]
+	(*h)[last] = dueItem[T]{}
 	*h = (*h)[:last]
-	return e
+	return d
 }
 
-func (d *delayed) add(q *Queue, e entry) {
-	heap.Push(&d.heap, e)
-	if d.heap[0].seq == e.seq {
-		d.arm(q, time.Now())
+// Add has ripe called with the item at its time. It returns false after Stop.
+func (d *Delayed[T]) Add(at int64, item T, ripe func(T)) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stopped {
+		return false
 	}
-}
-
-func (d *delayed) arm(q *Queue, now time.Time) {
-	wait := max(0, time.Duration(d.heap[0].m.NotBefore-now.UnixNano()))
-	if d.timer == nil {
-		d.timer = time.AfterFunc(wait, q.ripen)
-		return
+	d.seq++
+	heap.Push(&d.heap, dueItem[T]{item, at, d.seq})
+	if d.heap[0].seq == d.seq {
+		d.arm(ripe)
 	}
-	d.timer.Reset(wait)
+	return true
 }
 
-func (d *delayed) clear() entries {
-	all := d.heap
-	d.heap = nil
+func (d *Delayed[T]) arm(ripe func(T)) {
 	if d.timer != nil {
 		d.timer.Stop()
 	}
-	return all
+	wait := max(0, time.Until(time.Unix(0, d.heap[0].at)))
+	d.timer = time.AfterFunc(wait, func() { d.ripen(ripe) })
 }
 
-// ripen makes the messages available that are due.
-func (q *Queue) ripen() {
-	var wakes []func()
-	q.mu.Lock()
-	now := time.Now()
-	for h := &q.delayed.heap; len(*h) > 0 && (*h)[0].m.NotBefore <= now.UnixNano(); {
-		if wake := q.offer(heap.Pop(h).(entry)); wake != nil {
-			wakes = append(wakes, wake)
-		}
+// ripen hands over the items that are due. It keeps the lock, so that they stay in order.
+func (d *Delayed[T]) ripen(ripe func(T)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for now := time.Now().UnixNano(); len(d.heap) > 0 && d.heap[0].at <= now; {
+		ripe(heap.Pop(&d.heap).(dueItem[T]).item)
 	}
-	if len(q.delayed.heap) > 0 {
-		q.delayed.arm(q, now)
+	if len(d.heap) > 0 {
+		d.arm(ripe)
 	}
-	q.mu.Unlock()
-	for _, wake := range wakes {
-		wake()
+}
+
+// Stop ends it; f is called for each item that is left.
+func (d *Delayed[T]) Stop(f func(T)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, x := range d.heap {
+		f(x.item)
+	}
+	d.stopped, d.heap = true, nil
+	if d.timer != nil {
+		d.timer.Stop()
 	}
 }

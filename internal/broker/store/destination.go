@@ -281,7 +281,7 @@ func (d *Destination) queues() (list []*Queue) {
 func (d *Destination) tellAll() {
 	for _, q := range d.queues() {
 		q.tellAll()
-		q.tellRoom()
+		q.room.Tell()
 	}
 }
 

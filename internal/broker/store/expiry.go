@@ -1,7 +1,6 @@
 package store
 
 import (
-	"container/heap"
 	"slices"
 	"time"
 )
@@ -20,51 +19,27 @@ const (
 type expiry struct {
 	soonest int64     // no message in the queue expires earlier, in milliseconds since the Unix epoch; 0: none does
 	rest    time.Time // no search before that
-	timer   *time.Timer
-	armed   bool
 }
 
-// note takes account of a message that expires.
+// note takes account of a message that expires; 0 is never.
 func (e *expiry) note(at int64) {
-	if e.soonest == 0 || at < e.soonest {
+	if at != 0 && (e.soonest == 0 || at < e.soonest) {
 		e.soonest = at
 	}
 }
 
-// due returns when a search may find something; never is true if there is nothing to be found.
-func (e *expiry) due() (at time.Time, never bool) {
-	at = time.UnixMilli(e.soonest)
-	if at.Before(e.rest) {
-		at = e.rest
-	}
-	return at, e.soonest == 0
-}
-
-// expire drops expired messages, if it is time to look for them, and tells the waiters for room. It returns whether
-// there were any.
-func (q *Queue) expire() bool {
+// expire drops expired messages, if it is time to look for them.
+func (q *Queue) expire() {
 	q.mu.Lock()
 	now := time.Now()
-	at, never := q.expiry.due()
-	if never || now.Before(at) {
+	if q.expiry.soonest == 0 || now.UnixMilli() < q.expiry.soonest || now.Before(q.expiry.rest) {
 		q.mu.Unlock()
-		return false
+		return
 	}
-	n, bytes := q.dropExpired(now.UnixMilli())
-	q.expiry.rest = time.Now().Add(max(sweepPause, sweepShare*time.Since(now)))
-	q.mu.Unlock()
-	q.shrink(n, bytes)
-	return n > 0
-}
-
-// dropExpired goes through all that no consumer holds; q.mu is held.
-func (q *Queue) dropExpired(now int64) (n, bytes int64) {
 	q.expiry.soonest = 0
+	var n, bytes int64
 	over := func(e entry) bool {
-		switch x := e.m.Expires; {
-		case x == 0:
-			return false
-		case x > now:
+		if x := e.m.Expires; x == 0 || x > now.UnixMilli() {
 			q.expiry.note(x)
 			return false
 		}
@@ -83,43 +58,8 @@ func (q *Queue) dropExpired(now int64) (n, bytes int64) {
 		}
 		l.back = slices.DeleteFunc(l.back, over)
 	}
-	h := &q.delayed.heap
-	if *h = slices.DeleteFunc(*h, over); len(*h) > 0 {
-		heap.Init(h)
-		q.delayed.arm(q, time.Now())
-	}
 	q.expired += uint64(n) //nolint:gosec // a count
-	return n, bytes
-}
-
-// watch has the queue looked through when something will have expired, if a sender waits for room; q.mu is held.
-func (q *Queue) watch() {
-	e := &q.expiry
-	if e.armed || len(q.room) == 0 {
-		return
-	}
-	at, never := e.due()
-	if never {
-		return
-	}
-	e.armed = true
-	if wait := time.Until(at); e.timer == nil {
-		e.timer = time.AfterFunc(wait, q.search)
-	} else {
-		e.timer.Reset(wait)
-	}
-}
-
-// search runs when the timer fires.
-func (q *Queue) search() {
-	stalled := q.dest.store.stall.active() // at its end all waiters for room ask again
-	if !stalled {
-		q.expire()
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.expiry.armed = false
-	if !stalled {
-		q.watch()
-	}
+	q.expiry.rest = time.Now().Add(max(sweepPause, sweepShare*time.Since(now)))
+	q.mu.Unlock()
+	q.shrink(n, bytes)
 }

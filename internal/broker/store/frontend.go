@@ -24,4 +24,4 @@ func (s *Store) OnMake(f func(Address)) { s.onMake.Store(&f) }
 type roomTeller interface{ TellRoom() }
 
 // TellRoom calls the waiters for room in the queue.
-func (q *Queue) TellRoom() { q.tellRoom() }
+func (q *Queue) TellRoom() { q.room.Tell() }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -15,16 +14,10 @@ import (
 // subscription is made. A quarter beyond it, at the end, nothing is taken from any client: the range between is for
 // frames that are being read, and for the connections of consumers, which make room.
 type memory struct {
-	limit int64
-	used  atomic.Int64
-
-	wanted  atomic.Bool // a sender waits for room
-	telling atomic.Bool // they will be told
-	reclaim atomic.Pointer[func()]
-
-	mu      sync.Mutex
-	waiting map[roomTeller]struct{}
-	watched bool // reclaim is called now and then
+	limit     int64
+	used      atomic.Int64
+	reclaim   atomic.Pointer[func()]
+	reclaimed atomic.Int64 // when it was called last, in nanoseconds since the Unix epoch
 }
 
 // The errors of a request to make a destination, subscription or consumer.
@@ -59,12 +52,7 @@ func (s *Store) Reserve(n int64) bool {
 func (m *memory) end() int64 { return m.limit + m.limit/4 }
 
 // Return gives back n bytes.
-func (s *Store) Return(n int64) {
-	m := &s.memory
-	if used := m.used.Add(-n); m.wanted.Load() {
-		s.mayTellMemory(used)
-	}
-}
+func (s *Store) Return(n int64) { s.memory.used.Add(-n) }
 
 // Charge takes n bytes even if fewer are free: for messages and objects that [Destination.Room] or [Store.Open]
 // admitted.
@@ -84,26 +72,6 @@ func (s *Store) overfull() bool {
 // OnTight sets the function that is called, once a second at most, while a sender waits for memory: to give up data
 // that is kept only in case of a later request.
 func (s *Store) OnTight(f func()) { s.memory.reclaim.Store(&f) }
-
-// AwaitMemory has t told when there may be memory again. A [Sink] that keeps a list of its waiters calls this when
-// [Store.Tight] is the reason.
-func (s *Store) AwaitMemory(t roomTeller) {
-	m := &s.memory
-	m.mu.Lock()
-	if m.waiting == nil {
-		m.waiting = map[roomTeller]struct{}{}
-	}
-	m.waiting[t] = struct{}{}
-	m.wanted.Store(true)
-	if !m.watched {
-		m.watched = true
-		go s.reclaimMemory()
-	}
-	m.mu.Unlock()
-	if !s.Tight() { // it was given back before wanted was seen
-		s.mayTellMemory(m.used.Load())
-	}
-}
 
 // Account counts the broker's memory that one client uses, except for sent messages and destinations. It is safe for
 // concurrent use.
@@ -135,57 +103,22 @@ func (a *Account) Give(n int64) {
 // End gives back all bytes that are still in use.
 func (a *Account) End() { a.store.Return(a.held.Swap(0)) }
 
-// reclaimPause is how often memory is looked for while a sender waits for it.
+// reclaimPause is the least time between two searches for memory.
 const reclaimPause = time.Second
 
-// reclaimMemory makes owners give up memory until no sender waits for it.
+// reclaimMemory makes owners give up memory, if it is time to.
 func (s *Store) reclaimMemory() {
 	m := &s.memory
-	if !s.stall.active() {
-		s.each(func(d *Destination) {
-			for _, q := range d.queues() {
-				q.expire()
-			}
-		})
-		if f := m.reclaim.Load(); f != nil {
-			(*f)()
-		}
-		if !s.Tight() {
-			s.tellMemory()
-		}
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.watched = len(m.waiting) > 0; m.watched {
-		time.AfterFunc(reclaimPause, s.reclaimMemory)
-	}
-}
-
-// mayTellMemory tells the waiters, for an eighth of the memory at once, and after a while for less. It may run
-// inside locks of queues.
-func (s *Store) mayTellMemory(used int64) {
-	m := &s.memory
-	switch {
-	case used >= m.limit, !m.telling.CompareAndSwap(false, true):
-	case used < m.limit-m.limit/8:
-		go s.tellMemory()
-	default:
-		time.AfterFunc(roomPause, s.tellMemory)
-	}
-}
-
-func (s *Store) tellMemory() {
-	m := &s.memory
-	m.telling.Store(false)
-	if s.stall.active() { // at its end all waiters are told
+	now := time.Now().UnixNano()
+	if last := m.reclaimed.Load(); now-last < int64(reclaimPause) || !m.reclaimed.CompareAndSwap(last, now) {
 		return
 	}
-	m.mu.Lock()
-	waiting := m.waiting
-	m.waiting = nil
-	m.wanted.Store(false)
-	m.mu.Unlock()
-	for t := range waiting {
-		t.TellRoom()
+	s.each(func(d *Destination) {
+		for _, q := range d.queues() {
+			q.expire()
+		}
+	})
+	if f := m.reclaim.Load(); f != nil {
+		(*f)()
 	}
 }

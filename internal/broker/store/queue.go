@@ -18,22 +18,19 @@ type Queue struct {
 	selector string // its text
 
 	size, bytes atomic.Int64 // of messages that are stored and not settled
-	wantRoom    atomic.Bool  // there are room waiters
-	telling     atomic.Bool  // they will be told
 	settledAll  atomic.Uint64
+	room        Waiters
+	delayed     Delayed[entry]
 
 	mu        sync.Mutex
 	levels    [priorities]*level // nil until the first message of the priority
 	occupied  uint16             // bit p: level p may hold something
-	delayed   delayed
 	expiry    expiry
 	seq       uint64
 	consumers []*Consumer
 	waiters   []*Consumer // took all there was, and want to be told
 	groups    *groups     // nil until the first message of a group
 	version   uint64      // changes when a message that a consumer passed over may have become its own
-	room      []func()
-	roomTold  time.Time // when so many waited for room that all were told, so that waiters without a connection go
 	gone      bool
 
 	stored, delivered, redelivered, returned, expired, rejected uint64
@@ -57,15 +54,25 @@ func (q *Queue) put(m *Message) {
 	q.seq++
 	q.stored++
 	e := entry{m: m, seq: q.seq}
-	if m.Expires != 0 {
-		q.expiry.note(m.Expires)
-		q.watch()
-	}
+	q.expiry.note(m.Expires)
 	if m.NotBefore != 0 && m.NotBefore > time.Now().UnixNano() {
-		q.delayed.add(q, e)
 		q.mu.Unlock()
+		if !q.delayed.Add(m.NotBefore, e, q.ripe) {
+			q.shrink(1, size)
+		}
 		return
 	}
+	wake := q.offer(e)
+	q.mu.Unlock()
+	if wake != nil {
+		wake()
+	}
+}
+
+// ripe makes a message available whose time has come.
+func (q *Queue) ripe(e entry) {
+	q.mu.Lock()
+	q.expiry.note(e.m.Expires)
 	wake := q.offer(e)
 	q.mu.Unlock()
 	if wake != nil {
@@ -197,10 +204,7 @@ func (q *Queue) giveBack(entries []entry) {
 		})
 		l.back = slices.Insert(l.back, at, e)
 		q.returned++
-		if e.m.Expires != 0 {
-			q.expiry.note(e.m.Expires)
-			q.watch()
-		}
+		q.expiry.note(e.m.Expires)
 		if wake := q.waiter(e.m); wake != nil {
 			wakes = append(wakes, wake)
 		}
@@ -211,35 +215,15 @@ func (q *Queue) giveBack(entries []entry) {
 	}
 }
 
-// shrink takes n messages off the size of the queue, and tells the waiters for room if there is some now.
+// shrink takes n messages off the size of the queue, and tells the waiters for room if an eighth of it is free now; of
+// less they learn a little later. It may run inside the queue's lock.
 func (q *Queue) shrink(n, bytes int64) {
 	q.size.Add(-n)
 	q.bytes.Add(-bytes)
-	if bytes > 0 {
-		q.dest.store.Return(bytes)
-	}
-	if q.wantRoom.Load() {
-		q.mayTellRoom()
-	}
-}
-
-// roomPause is how long waiters for room are not told of a little of it.
-const roomPause = 100 * time.Millisecond
-
-// mayTellRoom tells the waiters for room, not for each message that goes but for an eighth of the queue, or after a
-// while: there may never be more. It may run inside the queue's lock.
-func (q *Queue) mayTellRoom() {
-	switch {
-	case q.dest.store.full(), q.dest.store.Tight(): // it is not the queue that they wait for
-	case q.roomy(7, 8):
-		go q.tellRoom()
-	case q.roomy(1, 1) && q.telling.CompareAndSwap(false, true):
-		time.AfterFunc(roomPause, func() {
-			q.telling.Store(false)
-			if !q.dest.store.stall.active() { // at its end they are told anyway
-				q.tellRoom()
-			}
-		})
+	s := q.dest.store
+	s.Return(bytes)
+	if q.room.Wanted() && q.roomy(7, 8) && !s.full() && !s.Tight() {
+		go q.room.Tell()
 	}
 }
 
@@ -249,49 +233,25 @@ func (q *Queue) roomy(num, den int64) bool {
 	return q.size.Load() < max(1, c.Limit*num/den) && q.bytes.Load() < max(1, c.LimitBytes*num/den)
 }
 
-// crowd is how many may wait for room before all are told now and then: waiters that still need room ask again, and
-// waiters whose connections have ended are forgotten.
-const crowd = 256
+// full tells whether there is no room, not even for lack of expired messages.
+func (q *Queue) full() bool {
+	full := func() bool { return !q.roomy(1, 1) || q.dest.store.full() || q.dest.store.Tight() }
+	if !full() {
+		return false
+	}
+	q.expire()
+	return full()
+}
 
 // Room tells whether the queue takes messages. If not, notify is called, once, when it may again.
 func (q *Queue) Room(notify func()) bool {
-	full := func() bool { return !q.roomy(1, 1) || q.dest.store.full() || q.dest.store.Tight() }
-	if !full() || q.expire() && !full() {
+	if !q.full() {
 		return true
 	}
-	if notify == nil {
-		return false
-	}
-	q.mu.Lock()
-	q.room = append(q.room, notify)
-	q.wantRoom.Store(true)
-	q.watch()
-	tooMany := len(q.room) > crowd && time.Since(q.roomTold) > time.Second
-	if tooMany {
-		q.roomTold = time.Now()
-	}
-	q.mu.Unlock()
-	if q.dest.store.Tight() {
-		q.dest.store.AwaitMemory(q)
-	}
-	switch {
-	case !full(): // it may have emptied before wantRoom was seen
-		q.tellRoom()
-	case tooMany:
-		go q.tellRoom() // not here: it calls the caller
+	if notify != nil {
+		q.room.Add(q.dest.store, q.full, notify)
 	}
 	return false
-}
-
-func (q *Queue) tellRoom() {
-	q.mu.Lock()
-	room := q.room
-	q.room = nil
-	q.wantRoom.Store(false)
-	q.mu.Unlock()
-	for _, notify := range room {
-		notify()
-	}
 }
 
 // tellAll tells all waiters that something may have changed.
@@ -311,7 +271,6 @@ func (q *Queue) tellAll() {
 
 // purge removes all messages that no consumer holds, and returns how many.
 func (q *Queue) purge() (n int) {
-	q.mu.Lock()
 	var bytes int64
 	drop := func(e entry) {
 		if e.m != nil {
@@ -319,6 +278,8 @@ func (q *Queue) purge() (n int) {
 			bytes += e.m.size()
 		}
 	}
+	q.delayed.Stop(drop)
+	q.mu.Lock()
 	for _, l := range q.levels {
 		if l == nil {
 			continue
@@ -330,9 +291,6 @@ func (q *Queue) purge() (n int) {
 			drop(e)
 		}
 		*l = level{lane: lane{first: l.next, next: l.next}}
-	}
-	for _, e := range q.delayed.clear() {
-		drop(e)
 	}
 	q.occupied = 0
 	q.mu.Unlock()

@@ -15,7 +15,7 @@
 // default) still stores messages beyond it, and leaves it to the front-ends to stop taking more: they ask
 // [Destination.Room] before they grant credit or read on, and are told when there is room. So the overshoot is the
 // credit that front-ends have granted. A broker that rejects refuses instead. Waiters for room are told when an eighth
-// of the limit is free, or after a moment if it stays less.
+// of the limit is free, and of less a little later.
 //
 // An expired message is dropped when a consumer comes to it, and also, since no consumer may ever come, while a queue
 // is full.

@@ -141,5 +141,5 @@ func (q *Queue) end() {
 		q.dest.store.Return(q.ownSize())
 	}
 	q.purge()
-	q.tellRoom()
+	q.room.Tell()
 }
