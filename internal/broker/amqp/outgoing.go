@@ -17,7 +17,7 @@ type outLink struct {
 	handle   uint32
 	queued   bool            // on the writer's list; under readyMu
 	consumer *store.Consumer // nil: a subscription that was only looked up
-	sub      *subscription   // of a named subscription; the reader's
+	sub      *store.Queue    // of a durable subscription; the reader's
 	fallback outcome         // the outcome of a settlement without one
 	settled  bool            // deliveries are sent settled
 	detached bool            // by us; the reader's
@@ -260,9 +260,10 @@ func (l *outLink) end(failed, closing bool) *failure {
 		c.srv.store.Delete(*l.temporary)
 		l.temporary = nil
 	}
-	if sub := l.sub; sub != nil {
-		l.sub = nil
-		return c.srv.leaveSub(sub, l.consumer != nil, closing)
+	if closing && l.sub != nil {
+		if err := l.sub.Remove(); err != nil && l.consumer == nil { // of two links that share it, the last one removes it
+			return fail(wire.CondResourceLocked, "%v", err)
+		}
 	}
 	return nil
 }

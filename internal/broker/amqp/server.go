@@ -38,8 +38,7 @@ type Server struct {
 	version string
 
 	mu         sync.Mutex
-	subs       map[string]*subscription // by key
-	containers map[string]bool          // that want to be the only one of their name
+	containers map[string]bool // that want to be the only one of their name
 }
 
 // New returns a server of s.
@@ -52,7 +51,7 @@ func New(s *store.Store, o Options) *Server {
 	}
 	return &Server{
 		store: s, opts: o, blocks: s.Config().Full == store.Block, version: store.Version(),
-		subs: map[string]*subscription{}, containers: map[string]bool{},
+		containers: map[string]bool{},
 	}
 }
 

@@ -8,15 +8,6 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// subscription is a named subscription of a topic that links have, or may come back to.
-type subscription struct {
-	key     string
-	topic   string
-	durable bool
-	shared  bool
-	links   int
-}
-
 // subscriptionKey is the name of a subscription in the store. container is empty for subscriptions that any container
 // may use.
 func subscriptionKey(container, link string, durable bool) string {
@@ -31,74 +22,57 @@ func subscriptionKey(container, link string, durable bool) string {
 	return key + container + ":" + name
 }
 
-// joinSub adds a consumer to a subscription, which is made if need be. It fails with [store.ErrInUse].
-func (s *Server) joinSub(
-	topic string, wanted store.Subscription, shared bool, notify func(),
-) (*subscription, *store.Consumer, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sub := s.subs[wanted.Name]
-	if sub != nil {
-		if sub.links > 0 && (!shared || !sub.shared || sub.topic != topic) {
-			return nil, nil, store.ErrInUse
-		}
-		if sub.topic != topic || sub.shared != shared { // it begins anew
-			if err := s.store.Unsubscribe(sub.topic, sub.key); err != nil && !errors.Is(err, store.ErrUnknown) {
-				return nil, nil, err
-			}
-			delete(s.subs, wanted.Name)
-			sub = nil
-		}
-	}
-	consumer, err := s.store.Subscribe(topic, wanted, notify)
-	if err != nil {
-		return nil, nil, err
-	}
-	if sub == nil {
-		sub = &subscription{key: wanted.Name, topic: topic, durable: wanted.Durable, shared: shared}
-		s.subs[wanted.Name] = sub
-	}
-	sub.links++
-	return sub, consumer, nil
-}
-
-// findSub returns the durable subscription that a link's name means; nil if there is none.
-func (s *Server) findSub(container, link string) *subscription {
-	if _, suffix, _ := strings.Cut(link, "|"); strings.HasPrefix(suffix, capGlobal) {
+// lookUp shows a durable subscription without consuming from it.
+func (l *outLink) lookUp(a *wire.Attach) *failure {
+	container := l.s.c.container
+	if _, suffix, _ := strings.Cut(a.Name, "|"); strings.HasPrefix(suffix, capGlobal) {
 		container = ""
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.subs[subscriptionKey(container, link, true)]
+	l.sub = l.s.c.srv.store.FindSubscription(subscriptionKey(container, a.Name, true))
+	if l.sub == nil {
+		return fail(wire.CondNotFound, "there is no subscription %q", a.Name)
+	}
+	a.Source = wire.Terminus{
+		Kind: wire.DescSource, Address: wire.Some(l.sub.Address().Name), Durable: wire.DurableUnsettledState,
+		ExpiryPolicy: wire.ExpireNever, Capabilities: []string{capTopic},
+	}
+	if !l.sub.Exclusive() {
+		a.Source.Capabilities = append(a.Source.Capabilities, capShared)
+	}
+	return nil
 }
 
-// leaveSub is called when a link to a subscription has ended. joined tells that it was one of joinSub, not of findSub;
-// remove removes the subscription if no other link has it. Of two links that share it, the last one removes it.
-func (s *Server) leaveSub(sub *subscription, joined, remove bool) *failure {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if joined {
-		sub.links--
+// subscribe makes the link a consumer of a subscription. One that had another topic begins anew.
+func (l *outLink) subscribe(a *wire.Attach, topic, text string, filter store.Filter, notify func()) *failure {
+	t := &a.Source
+	s := l.s.c.srv.store
+	shared := can(t, capShared)
+	wanted := store.Subscription{
+		Durable: t.ExpiryPolicy == wire.ExpireNever, Exclusive: !shared, Selector: text, Filter: filter,
 	}
-	if s.subs[sub.key] != sub {
-		return nil // it began anew
+	var err error
+	if wanted.Durable || shared {
+		container := l.s.c.container
+		if can(t, capGlobal) {
+			container = ""
+		}
+		wanted.Name = subscriptionKey(container, a.Name, wanted.Durable)
+		if old := s.FindSubscription(wanted.Name); old != nil && old.Address().Name != topic {
+			err = old.Remove()
+		}
 	}
-	if !sub.durable {
-		if sub.links == 0 {
-			delete(s.subs, sub.key)
+	if err == nil {
+		l.consumer, err = s.Subscribe(topic, wanted, notify)
+	}
+	switch {
+	case err == nil:
+		if wanted.Durable {
+			l.sub = l.consumer.Queue()
 		}
 		return nil
+	case errors.Is(err, store.ErrInUse):
+		return fail(wire.CondResourceLocked, "the subscription %q is in use", a.Name)
+	default:
+		return cannotOpen(store.Address{Kind: store.KindTopic, Name: topic}, err)
 	}
-	if !remove {
-		return nil
-	}
-	err := s.store.Unsubscribe(sub.topic, sub.key)
-	if errors.Is(err, store.ErrInUse) {
-		if joined {
-			return nil
-		}
-		return fail(wire.CondResourceLocked, "the subscription has consumers")
-	}
-	delete(s.subs, sub.key)
-	return nil
 }

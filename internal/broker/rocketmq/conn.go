@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/broker/gate"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
@@ -22,8 +23,6 @@ const (
 	outLimit = 4 << 20
 	// keptBuffer is the largest buffer that is kept while there is no use for it.
 	keptBuffer = 1 << 20
-	// parkedLimit is how many bytes of withheld answers a connection may have before it is not read on.
-	parkedLimit = 1 << 20
 	// slowDown is how long the reader of a connection with consumers waits, per message, for a destination to have
 	// room.
 	slowDown = time.Millisecond
@@ -42,6 +41,7 @@ type conn struct {
 	wake    chan struct{}
 	done    chan struct{}
 	once    sync.Once
+	gate    gate.Gate
 
 	// Only the reader uses these.
 	req     wire.Frame
@@ -60,14 +60,12 @@ type conn struct {
 	spare     []byte
 	waiting   []*pull // to be answered, or to be held
 	free      []*pull
-	livePulls int                           // that are not answered
-	sweep     bool                          // a held pull is overdue, or of one of left
-	left      []*group                      // groups that the client has left
-	drained   chan struct{}                 // closed when out was taken, if a goroutine waits for it
-	parked    map[*store.Destination][]byte // answers to sends that are withheld for lack of room
-	parkedN   int                           // bytes
-	codec     wire.Codec                    // of the client's requests
-	limited   time.Time                     // when the time limit of writes was set; of the writing goroutine
+	livePulls int           // that are not answered
+	sweep     bool          // a held pull is overdue, or of one of left
+	left      []*group      // groups that the client has left
+	drained   chan struct{} // closed when out was taken, if a goroutine waits for it
+	codec     wire.Codec    // of the client's requests
+	limited   time.Time     // when the time limit of writes was set; of the writing goroutine
 
 	// Only the writer uses these.
 	held    []*pull
@@ -83,9 +81,9 @@ func newConn(s *Server, nc net.Conn) *conn {
 		s: s, nc: nc, account: s.store.NewAccount(), source: s.store.NewSource(), born: hostOf(nc.RemoteAddr()),
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		addr: s.o.Address, host: hostNamed(s.o.Address), filters: map[filterKey]*filter{}, joined: map[*group]bool{},
-		leads:  map[string]bool{},
-		parked: map[*store.Destination][]byte{},
+		leads: map[string]bool{},
 	}
+	c.gate.Conn, c.gate.Done, c.gate.Write = nc, c.done, c.answer
 	if c.addr == "" {
 		c.addr, c.host = nc.LocalAddr().String(), hostOf(nc.LocalAddr())
 	}

@@ -191,7 +191,12 @@ func (c *conn) answerSend(r *wire.Frame, t *topic, m *message, v store.Verdict, 
 	if oneWay {
 		return c.awaitRoom(t.dest)
 	}
-	return c.park(t.dest, start)
+	c.gate.Withhold(t.dest, c.w.B[start:], len(c.w.B)-start)
+	c.w.B = c.w.B[:start]
+	if c.gate.Shut() {
+		return c.awaitRoom(t.dest)
+	}
+	return nil
 }
 
 // messageID is how many bytes the id of a message has.

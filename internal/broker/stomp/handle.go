@@ -102,13 +102,10 @@ func (c *conn) flush() error {
 	if len(c.replies) == 0 {
 		return nil
 	}
-	c.mu.Lock()
-	c.out = append(c.out, c.replies...)
-	c.mu.Unlock()
+	c.write(c.replies)
 	if c.replies = c.replies[:0]; cap(c.replies) > largeBuffer {
 		c.replies = nil
 	}
-	c.signal()
 	for {
 		c.mu.Lock()
 		waiting := len(c.out)
@@ -204,11 +201,9 @@ func beats(header string) (send, hear time.Duration, err error) {
 	return atLeast(wants), atLeast(can), nil
 }
 
-// disconnect takes leave: parked frames are done first, so that the receipt is true.
+// disconnect takes leave.
 func (c *conn) disconnect() error {
-	if err := c.awaitParking(0); err != nil {
-		return err
-	}
+	c.gate.Flush() // all is stored
 	c.leaving = true
 	for _, s := range c.subs {
 		s.close(false)

@@ -2,6 +2,8 @@ package stomp
 
 import (
 	"bytes"
+	"errors"
+	"net"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -30,57 +32,73 @@ func (c *conn) send(f *frame) error {
 	if s.transaction != nil {
 		return c.sendLater(d, m, &s)
 	}
-	if c.parking.busy.Load() || !c.rejects() && !d.Room(c.tellRoom) {
-		return c.park(parked{to: d, m: &m.Message, receipt: bytes.Clone(s.receipt), size: len(m.content.text)})
+	full, err := c.lacksRoom(d, 1)
+	if err != nil {
+		return err
 	}
-	return c.store(d, &m.Message, s.receipt)
-}
-
-// rejects tells whether a full broker refuses messages rather than let senders wait.
-func (c *conn) rejects() bool { return c.server.store.Config().Full == store.Reject }
-
-// store stores m and confirms it.
-func (c *conn) store(d *store.Destination, m *store.Message, receipt []byte) error {
 	if err := c.awaitStall(); err != nil {
 		return err
 	}
-	switch d.Send(m) {
+	switch d.Send(&m.Message) {
 	case store.Stored:
-		c.reply(receipt)
+		c.confirm(d, full, s.receipt, len(m.content.text))
 	case store.Full:
-		return full(d)
+		return refuse("%s is full", d.Address())
 	case store.Withheld:
 	}
 	return nil
 }
 
-func full(d *store.Destination) *refusal { return refuse("%s is full", d.Address()) }
+// lacksRoom tells whether d is too full for so many messages, which are stored nevertheless. It waits while the
+// connection has brought too much beyond the limit, or could while the broker's memory is full.
+func (c *conn) lacksRoom(d *store.Destination, messages int) (bool, error) {
+	if c.rejects() || d.Room(nil) {
+		return false, nil
+	}
+	c.server.store.CountFull(messages)
+	if !c.gate.Shut() && (len(c.subs) > 0 || !c.server.store.Tight()) {
+		return true, nil
+	}
+	if err := c.flush(); err != nil {
+		return false, err
+	}
+	err := c.gate.Await(d, nil)
+	if errors.Is(err, net.ErrClosed) {
+		err = c.why()
+	}
+	return false, err
+}
+
+// confirm answers a SEND or COMMIT; if d was full, when that has room.
+func (c *conn) confirm(d *store.Destination, full bool, receipt []byte, size int) {
+	if !full {
+		c.reply(receipt)
+		return
+	}
+	var b []byte
+	if receipt != nil {
+		b = appendReceipt(nil, receipt)
+	}
+	c.gate.Withhold(d, b, size+store.MessageSize)
+}
+
+// rejects tells whether a full broker refuses messages rather than let senders wait.
+func (c *conn) rejects() bool { return c.server.store.Config().Full == store.Reject }
 
 // awaitStall waits for the end of a stall of the broker, or of the connection.
 func (c *conn) awaitStall() error {
-	if c.server.store.Stalled() == nil {
+	over := c.server.store.Stalled()
+	if over == nil {
 		return nil
 	}
 	if err := c.flush(); err != nil {
 		return err
 	}
-	if !c.stallOver() {
-		return c.why()
-	}
-	return nil
-}
-
-// stallOver waits for the end of a stall; it returns false if the connection ends first.
-func (c *conn) stallOver() bool {
-	over := c.server.store.Stalled()
-	if over == nil {
-		return true
-	}
 	select {
 	case <-over:
-		return true
+		return nil
 	case <-c.done:
-		return false
+		return c.why()
 	}
 }
 

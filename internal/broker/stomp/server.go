@@ -1,7 +1,6 @@
 package stomp
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/broker/gate"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
@@ -39,10 +39,6 @@ const (
 type Server struct {
 	store *store.Store
 	opts  Options
-
-	mu sync.Mutex
-	// exclusive are the durable subscriptions in use that cannot be shared, by topic and name.
-	exclusive map[[2]string]bool
 }
 
 // New returns a front-end for s.
@@ -50,25 +46,7 @@ func New(s *store.Store, o Options) *Server {
 	if o.MaxMessage <= 0 {
 		o.MaxMessage = defaultMaxMessage
 	}
-	return &Server{store: s, opts: o, exclusive: map[[2]string]bool{}}
-}
-
-// claim takes a durable subscription for one consumer; it returns false if another one has it.
-func (s *Server) claim(topic, name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := [2]string{topic, name}
-	if s.exclusive[key] {
-		return false
-	}
-	s.exclusive[key] = true
-	return true
-}
-
-func (s *Server) unclaim(topic, name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.exclusive, [2]string{topic, name})
+	return &Server{store: s, opts: o}
 }
 
 // conn is a connection. The goroutine of Serve reads and executes the frames; another one, the writer,
@@ -93,8 +71,7 @@ type conn struct {
 	txBytes   int // in all transactions
 	leaving   bool
 
-	parking  parking
-	tellRoom func() // roomAgain
+	gate gate.Gate
 
 	done    chan struct{} // closed when the connection is of no more use
 	wake    chan struct{} // there is something for the writer
@@ -103,7 +80,6 @@ type conn struct {
 	mu      sync.Mutex
 	out     []byte          // frames to be written
 	ready   []*subscription // may have something to deliver
-	unpark  bool            // there may be room for parked frames
 	beat    bool            // a heart-beat is due
 	closing bool            // the writer is to write the rest, and end
 	cause   error           // why the connection broke
@@ -122,8 +98,7 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 		subs: map[uint64]*subscription{}, byID: map[string]*subscription{}, txs: map[string]*transaction{},
 		done: make(chan struct{}), wake: make(chan struct{}, 1), drained: make(chan struct{}, 1),
 	}
-	c.tellRoom = c.roomAgain
-	c.parking.free = make(chan struct{}, 1)
+	c.gate.Conn, c.gate.Done, c.gate.Write = nc, c.done, c.write
 	c.in = scanner{r: (*listener)(c), idle: c.flush, maxBody: maxHead, account: c.account}
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -131,7 +106,7 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 		close(stopped)
 	})
 	var writing sync.WaitGroup
-	writing.Go(c.write)
+	writing.Go(c.serve)
 	limit := connectTimeout
 	if t := s.opts.IdleTimeout; t > 0 {
 		limit = min(limit, t)
@@ -156,9 +131,6 @@ func (c *conn) release() {
 	defer c.mu.Unlock()
 	c.in, c.addresses, c.subs, c.byID, c.txs = scanner{}, addresses{}, nil, nil, nil
 	c.replies, c.out, c.ready = nil, nil, nil
-	c.parking.mu.Lock()
-	defer c.parking.mu.Unlock()
-	c.parking.list = nil
 	c.account.End()
 }
 
@@ -167,7 +139,7 @@ func (c *conn) read() error {
 	for !c.leaving {
 		f, err := c.in.next()
 		if err != nil {
-			return cmp.Or(c.parking.failure(), err)
+			return err
 		}
 		if err := c.handle(f); err != nil {
 			return err
@@ -234,6 +206,14 @@ func (c *conn) breakOff(cause error) {
 		_ = c.net.Close()
 		c.signal()
 	}
+}
+
+// write hands frames to the writer.
+func (c *conn) write(frames []byte) {
+	c.mu.Lock()
+	c.out = append(c.out, frames...)
+	c.mu.Unlock()
+	c.signal()
 }
 
 // signal wakes the writer.

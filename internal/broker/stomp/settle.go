@@ -1,8 +1,10 @@
 package stomp
 
-import wire "github.com/perfmq/perfmq/internal/wire/stomp"
+import (
+	"bytes"
 
-import "bytes"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
+)
 
 // settlement is an ACK or NACK.
 type settlement struct {
@@ -70,70 +72,32 @@ func parseID(b []byte) (source, serial, id uint64, ok bool) {
 func (x *settlement) apply() bool {
 	s := x.sub
 	n := 0
+	one := func(done bool) {
+		if done {
+			n++
+		}
+	}
+	from := x.id
+	if s.mode == modeClient {
+		from = min(s.low, x.id)
+		s.low = max(s.low, x.id+1)
+	}
 	switch {
 	case !x.nack && s.mode == modeClient:
 		n = s.consumer.AcceptThrough(x.id)
 	case !x.nack:
-		if s.consumer.Accept(x.id) {
-			n = 1
-		}
-	case s.mode == modeClient:
-		for id := s.low.Load(); id <= x.id; id++ {
-			n += s.giveBack(id, x.drop)
+		one(s.consumer.Accept(x.id))
+	case x.drop:
+		for id := from; id <= x.id; id++ {
+			one(s.consumer.Reject(id))
 		}
 	default:
-		n = s.giveBack(x.id, x.drop)
+		for id := from; id <= x.id; id++ {
+			one(s.consumer.Retry(id, maxAttempts))
+		}
 	}
-	for low := s.low.Load(); s.mode == modeClient && low <= x.id && !s.low.CompareAndSwap(low, x.id+1); {
-		low = s.low.Load()
-	}
-	s.settled(x.id, int64(n))
-	return n > 0
-}
-
-// giveBack returns a message to its queue as one that this consumer could not deal with. One that has been delivered
-// maxAttempts times, or is to be dropped, is dropped, and counted as rejected.
-func (s *subscription) giveBack(id uint64, drop bool) int {
-	s.mu.Lock()
-	_, last := s.last[id]
-	s.mu.Unlock()
-	last = last || drop
-	if last && s.consumer.Reject(id) || !last && s.consumer.Release(id, true) {
-		return 1
-	}
-	return 0
-}
-
-// settled notes that n deliveries were settled: id, and in mode client those before it.
-func (s *subscription) settled(id uint64, n int64) {
-	if s.tracked.Load() {
-		s.mu.Lock()
-		s.forget(id)
-		s.mu.Unlock()
-	}
-	if s.outstanding.Add(-n) <= s.limit*3/4 && s.starved.CompareAndSwap(true, false) {
+	if s.outstanding.Add(-int64(n)) <= s.limit*3/4 && s.starved.CompareAndSwap(true, false) {
 		s.notify()
 	}
-}
-
-// forget drops the notes about deliveries; s.mu is held.
-func (s *subscription) forget(id uint64) {
-	drop := func(id uint64) {
-		s.unacked -= s.sizes[id]
-		delete(s.sizes, id)
-		delete(s.last, id)
-	}
-	if drop(id); s.mode != modeClient {
-		return
-	}
-	for i := range s.sizes {
-		if i < id {
-			drop(i)
-		}
-	}
-	for i := range s.last {
-		if i < id {
-			drop(i)
-		}
-	}
+	return n > 0
 }

@@ -25,8 +25,8 @@ const (
 	// defaultPrefetch is how many messages may be unacknowledged when the client does not say.
 	defaultPrefetch = 1000
 	maxPrefetch     = 1 << 20
-	// smallestFrame is the least that a MESSAGE counts against a window, in bytes. No MESSAGE of Artemis is smaller, and
-	// clients reckon with that.
+	// smallestFrame is what a MESSAGE counts against a window, in bytes. No MESSAGE of Artemis is smaller, and clients
+	// reckon with that.
 	smallestFrame = 256
 	// maxAttempts is how often a message is delivered before a NACK drops it; that of Artemis, max-delivery-attempts.
 	maxAttempts      = 10
@@ -40,9 +40,7 @@ type subscription struct {
 	serial   uint64
 	mode     mode
 	limit    int64 // messages that may be unacknowledged
-	window   int64 // bytes that may be before the last one, or 0
 	consumer *store.Consumer
-	release  func() // lets others use an exclusive subscription
 
 	head    []byte // of a MESSAGE frame up to the number of the delivery
 	ack     []byte // the ack header up to that, if there is one
@@ -54,15 +52,10 @@ type subscription struct {
 	sent        atomic.Uint64 // deliveries
 	outstanding atomic.Int64  // deliveries that are not settled
 	starved     atomic.Bool   // as much is unacknowledged as may be
-	low         atomic.Uint64 // in mode client: all before it is settled
-	tracked     atomic.Bool   // there is something in last or sizes
-	ended       atomic.Bool
+	low         uint64        // in mode client: all before it is settled; the reader's
 
-	mu      sync.Mutex // held while messages are taken
-	closed  bool
-	last    map[uint64]struct{} // deliveries that are the message's last attempt
-	sizes   map[uint64]int64    // with a window: of unacknowledged messages
-	unacked int64               // their sum
+	mu     sync.Mutex // held while messages are taken
+	closed bool       // set by the reader
 }
 
 // subscribe handles SUBSCRIBE.
@@ -146,12 +139,8 @@ func (s *subscription) configure(f *frame) error {
 			return refuse("invalid header: consumer-window-size %.40q is not a number", b)
 		}
 		s.limit = maxPrefetch
-		switch {
-		case n == 0:
-			s.limit = 1
-		case n > 0:
-			s.window, s.sizes = n, map[uint64]int64{}
-			s.tracked.Store(true)
+		if n >= 0 {
+			s.limit = min(max(1, n/smallestFrame+min(1, n%smallestFrame)), maxPrefetch)
 		}
 	}
 	return nil
@@ -203,16 +192,9 @@ func (s *subscription) attach(f *frame, a store.Address) (*store.Consumer, error
 		if c.clientID == "" {
 			return nil, refuse("a durable subscription needs the header client-id in CONNECT")
 		}
-		sub.Name, sub.Durable = c.owned(durable), true
-		if !c.server.claim(a.Name, sub.Name) {
-			return nil, refuse("the durable subscription %.80q is in use", durable)
-		}
-		s.release = func() { c.server.unclaim(a.Name, sub.Name) }
+		sub.Name, sub.Durable, sub.Exclusive = c.owned(durable), true, true
 	}
 	k, err := c.server.store.Subscribe(a.Name, sub, s.notify)
-	if err != nil && s.release != nil {
-		s.release()
-	}
 	return k, explain(a, err)
 }
 
@@ -270,14 +252,14 @@ func (c *conn) unsubscribe(f *frame) error {
 
 // remove deletes a durable subscription wherever it is: UNSUBSCRIBE does not name the topic.
 func (c *conn) remove(name string) error {
-	err := c.server.store.UnsubscribeAnywhere(name)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, store.ErrUnknown):
+	q := c.server.store.FindSubscription(name)
+	if q == nil {
 		return refuse("no such subscription: %.80q", name)
 	}
-	return refuse("the subscription %.80q cannot be removed: %s", name, err)
+	if err := q.Remove(); err != nil {
+		return refuse("the subscription %.80q cannot be removed: %s", name, err)
+	}
+	return nil
 }
 
 // notify has the writer look for something to deliver. Anybody may call it.
@@ -301,9 +283,5 @@ func (s *subscription) close(failed bool) {
 	if closed {
 		return
 	}
-	s.ended.Store(true)
 	s.consumer.Close(failed)
-	if s.release != nil {
-		s.release()
-	}
 }

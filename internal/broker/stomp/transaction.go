@@ -1,7 +1,6 @@
 package stomp
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -135,40 +134,40 @@ func (c *conn) commit(f *frame) error {
 	if err != nil {
 		return err
 	}
-	receipt := f.get("receipt")
-	blocked := c.parking.busy.Load()
+	defer t.forget()
+	var last *store.Destination // of those that are full
 	for _, d := range t.destinations() {
-		switch {
-		case !c.rejects():
-			blocked = blocked || !d.Room(c.tellRoom)
-		case !d.Room(nil):
+		if c.rejects() && !d.Room(nil) {
 			c.server.store.CountFull(t.sends())
-			return full(d)
+			return refuse("%s is full", d.Address())
+		}
+		full, err := c.lacksRoom(d, 0)
+		if err != nil {
+			return err
+		}
+		if full {
+			last = d
 		}
 	}
-	if blocked {
-		return c.park(parked{tx: t, receipt: bytes.Clone(receipt), size: t.bytes})
+	if last != nil {
+		c.server.store.CountFull(t.sends())
 	}
 	if err := c.awaitStall(); err != nil {
 		return err
 	}
-	confirm, err := t.apply(receipt)
-	if err == nil && confirm {
-		c.reply(receipt)
-	}
-	return err
-}
-
-// apply does all steps. It returns false if it is not to be confirmed. Receipt goes into the error.
-func (t *transaction) apply(receipt []byte) (confirm bool, err error) {
-	defer t.forget()
 	for i := range t.steps {
-		if s := t.steps[i].sub; s != nil && s.ended.Load() {
-			err := refuse("invalid transaction: an acknowledgement in it is of a subscription that has ended")
-			err.receipt = receipt
-			return false, err
+		if s := t.steps[i].sub; s != nil && s.closed {
+			return refuse("invalid transaction: an acknowledgement in it is of a subscription that has ended")
 		}
 	}
+	if t.apply() {
+		c.confirm(last, last != nil, f.get("receipt"), t.bytes)
+	}
+	return nil
+}
+
+// apply does all steps. It returns false if it is not to be confirmed.
+func (t *transaction) apply() (confirm bool) {
 	confirm = true
 	for i := range t.steps {
 		s := &t.steps[i]
@@ -183,5 +182,5 @@ func (t *transaction) apply(receipt []byte) (confirm bool, err error) {
 			confirm = false
 		}
 	}
-	return confirm, nil
+	return confirm
 }

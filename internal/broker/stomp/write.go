@@ -21,8 +21,8 @@ type writer struct {
 	batch  [takeAtOnce]store.Delivery
 }
 
-// write delivers and writes until the connection ends.
-func (c *conn) write() {
+// serve delivers and writes until the connection ends.
+func (c *conn) serve() {
 	w := &writer{conn: c}
 	for w.collect() {
 		w.deliver()
@@ -47,7 +47,7 @@ func (c *conn) write() {
 func (w *writer) collect() bool {
 	c := w.conn
 	c.mu.Lock()
-	for len(c.out) == 0 && len(c.ready) == 0 && len(w.active) == 0 && !c.unpark && !c.beat && !c.closing {
+	for len(c.out) == 0 && len(c.ready) == 0 && len(w.active) == 0 && !c.beat && !c.closing {
 		c.mu.Unlock()
 		<-c.wake
 		c.mu.Lock()
@@ -57,8 +57,7 @@ func (w *writer) collect() bool {
 		c.beat = false
 		w.buf = append(w.buf, '\n')
 	}
-	unpark, closing := c.unpark, c.closing
-	c.unpark = false
+	closing := c.closing
 	for i, s := range c.ready {
 		if c.ready[i] = nil; !s.serving {
 			s.serving = true
@@ -72,13 +71,7 @@ func (w *writer) collect() bool {
 	case c.drained <- struct{}{}:
 	default:
 	}
-	if closing {
-		return false
-	}
-	if unpark && c.parking.busy.Load() {
-		w.buf = c.retry(w.buf)
-	}
-	return true
+	return !closing
 }
 
 // deliver takes messages, in turns, until there is enough to write or nothing to take.
@@ -114,21 +107,7 @@ func (w *writer) serve(s *subscription) (more bool) {
 		return false
 	}
 	for i := range w.batch[:taken] {
-		d := &w.batch[i]
-		before := len(w.buf)
-		w.buf = s.append(w.buf, d)
-		if s.window > 0 {
-			size := int64(max(smallestFrame, len(w.buf)-before))
-			s.sizes[d.ID] = size
-			s.unacked += size
-		}
-		if d.Attempts+1 >= maxAttempts && s.mode != modeAuto {
-			if s.last == nil {
-				s.last = map[uint64]struct{}{}
-			}
-			s.last[d.ID] = struct{}{}
-			s.tracked.Store(true)
-		}
+		w.buf = s.append(w.buf, &w.batch[i])
 	}
 	last := w.batch[taken-1].ID
 	s.typical = len(w.batch[taken-1].Message.Content.Body())
@@ -148,18 +127,11 @@ func (s *subscription) credit() int {
 		return takeAtOnce
 	}
 	for {
-		free := s.limit - s.outstanding.Load()
-		if s.window > 0 {
-			free = min(free, 1) // the next one may use up the window
-			if s.unacked >= s.window {
-				free = 0
-			}
-		}
-		if free > 0 {
+		if free := s.limit - s.outstanding.Load(); free > 0 {
 			return int(min(free, takeAtOnce))
 		}
 		s.starved.Store(true)
-		if s.window > 0 || s.outstanding.Load() > s.limit*3/4 || !s.starved.CompareAndSwap(true, false) {
+		if s.outstanding.Load() > s.limit*3/4 || !s.starved.CompareAndSwap(true, false) {
 			return 0
 		}
 	}

@@ -163,17 +163,38 @@ func (c *Consumer) Release(id uint64, failed bool) bool {
 	return true
 }
 
+// Retry is Release of a delivery that failed, and Reject if it was the last one of so many.
+func (c *Consumer) Retry(id uint64, most uint32) bool {
+	e, ok := c.release(id)
+	e.attempts++
+	switch {
+	case !ok:
+	case e.attempts >= most:
+		c.q.reject(e)
+	default:
+		c.q.giveBack([]entry{e})
+	}
+	return ok
+}
+
 // Reject settles a delivery as one that no consumer can deal with: it is dropped and counted.
 func (c *Consumer) Reject(id uint64) bool {
 	e, ok := c.release(id)
 	if ok {
-		c.q.mu.Lock()
-		c.q.rejected++
-		c.q.mu.Unlock()
-		c.q.shrink(1, e.m.size())
+		c.q.reject(e)
 	}
 	return ok
 }
+
+func (q *Queue) reject(e entry) {
+	q.mu.Lock()
+	q.rejected++
+	q.mu.Unlock()
+	q.shrink(1, e.m.size())
+}
+
+// Queue returns where the consumer takes from.
+func (c *Consumer) Queue() *Queue { return c.q }
 
 func (c *Consumer) release(id uint64) (entry, bool) {
 	c.q.dest.store.stall.await()

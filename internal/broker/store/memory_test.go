@@ -148,7 +148,9 @@ func TestMemoryIsGivenBack(t *testing.T) {
 				if a := address(); random.IntN(10) == 0 {
 					s.Delete(a)
 				} else {
-					_ = s.Unsubscribe(a.Name, fmt.Sprint(random.IntN(2)))
+					if q := s.FindSubscription(fmt.Sprint(random.IntN(2))); q != nil {
+						_ = q.Remove()
+					}
 				}
 			case 6:
 				s.each(func(d *Destination) {

@@ -11,11 +11,11 @@ import (
 // Queue holds messages for consumers that compete for them: those of a queue, or those that a subscription of a topic
 // has yet to get. It is safe for concurrent use.
 type Queue struct {
-	dest     *Destination
-	name     string // of the subscription; empty for a queue
-	durable  bool
-	filter   Filter // of the subscription: messages that it does not want are not stored
-	selector string // its text
+	dest               *Destination
+	name               string // of the subscription; empty for a queue
+	exclusive, durable bool
+	filter             Filter // of the subscription: messages that it does not want are not stored
+	selector           string // its text
 
 	size, bytes atomic.Int64 // of messages that are stored and not settled
 	settledAll  atomic.Uint64

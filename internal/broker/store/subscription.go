@@ -10,19 +10,18 @@ type Subscription struct {
 	// Name tells it from others of the topic; consumers that give the same name share it. Empty makes one for the
 	// caller alone.
 	Name string
+	// Exclusive ones have one consumer at a time.
+	Exclusive bool
 	// Durable ones stay when their last consumer leaves.
 	Durable bool
-	// Selector is the text of Filter. A durable subscription that is asked for with another one begins anew, as in JMS
-	// (Jakarta Messaging 3.1, section 8.3.3).
+	// Selector is the text of Filter. A subscription that is asked for with another one, or for other use, begins anew,
+	// as in JMS (Jakarta Messaging 3.1, section 8.3.3).
 	Selector string
 	Filter   Filter
 }
 
-// The errors of subscriptions.
-var (
-	ErrInUse   = errors.New("the subscription has consumers")
-	ErrUnknown = errors.New("there is no such subscription")
-)
+// ErrInUse says that a subscription has consumers.
+var ErrInUse = errors.New("the subscription is in use")
 
 // Subscribe returns a subscription of a topic with a consumer on it; the subscription is made if need be, and gets
 // messages sent from then on. notify is as in [Queue.Consume]. It fails with [ErrInUse], [ErrNoMemory] or
@@ -45,11 +44,12 @@ func (s *Store) Subscribe(topic string, sub Subscription, notify func()) (*Consu
 			if !ok || q.name != sub.Name {
 				continue
 			}
-			if q.selector == sub.Selector {
-				return q.Consume(nil, notify)
-			}
-			if q.inUse() {
+			same := q.selector == sub.Selector && q.exclusive == sub.Exclusive
+			if q.inUse() && !(same && !q.exclusive) {
 				return nil, ErrInUse
+			}
+			if same {
+				return q.Consume(nil, notify)
 			}
 			q.end()
 			subs = slices.Delete(slices.Clone(subs), i, i+1)
@@ -60,7 +60,7 @@ func (s *Store) Subscribe(topic string, sub Subscription, notify func()) (*Consu
 	if !room {
 		return nil, ErrNoMemory
 	}
-	q := &Queue{dest: d, name: sub.Name, durable: sub.Durable, filter: sub.Filter, selector: sub.Selector}
+	q := &Queue{dest: d, name: sub.Name, exclusive: sub.Exclusive, durable: sub.Durable, filter: sub.Filter, selector: sub.Selector}
 	c, err := q.Consume(nil, notify)
 	if err != nil {
 		return nil, err
@@ -71,30 +71,26 @@ func (s *Store) Subscribe(topic string, sub Subscription, notify func()) (*Consu
 	return c, nil
 }
 
-// Unsubscribe removes a subscription and its messages. It fails with [ErrInUse] or [ErrUnknown].
-func (s *Store) Unsubscribe(topic, name string) error {
-	d := s.Find(Address{KindTopic, topic})
-	if d == nil {
-		return ErrUnknown
-	}
-	for _, q := range d.queues() {
-		if q.name == name {
-			return d.remove(q)
-		}
-	}
-	return ErrUnknown
-}
-
-// UnsubscribeAnywhere is Unsubscribe without a topic. Of several it takes any.
-func (s *Store) UnsubscribeAnywhere(name string) error {
-	found := ErrUnknown
+// FindSubscription returns the subscription with that name, of any topic; nil if there is none.
+func (s *Store) FindSubscription(name string) (found *Queue) {
 	s.each(func(d *Destination) {
-		if d.addr.Kind == KindTopic && errors.Is(found, ErrUnknown) {
-			found = s.Unsubscribe(d.addr.Name, name)
+		for _, q := range d.queues() {
+			if d.addr.Kind == KindTopic && q.name == name {
+				found = q
+			}
 		}
 	})
 	return found
 }
+
+// Remove removes a subscription and its messages. It fails with [ErrInUse].
+func (q *Queue) Remove() error { return q.dest.remove(q) }
+
+// Address returns the queue, or the topic of the subscription.
+func (q *Queue) Address() Address { return q.dest.addr }
+
+// Exclusive is as in [Subscription].
+func (q *Queue) Exclusive() bool { return q.exclusive }
 
 func (q *Queue) inUse() bool {
 	q.mu.Lock()

@@ -45,11 +45,10 @@ func TestTopics(t *testing.T) {
 	durable = subscribe(t, s, Subscription{Name: "d", Durable: true})
 	got, _ = take(durable, 9)
 	assert.Equal(t, []string{"2", "3", "4"}, got)
-	require.ErrorIs(t, s.Unsubscribe("T", "d"), ErrInUse)
+	require.ErrorIs(t, s.FindSubscription("d").Remove(), ErrInUse)
 	durable.Close(false)
-	require.NoError(t, s.Unsubscribe("T", "d"))
-	require.ErrorIs(t, s.Unsubscribe("T", "d"), ErrUnknown)
-	require.ErrorIs(t, s.Unsubscribe("U", "d"), ErrUnknown)
+	require.NoError(t, s.FindSubscription("d").Remove())
+	require.Nil(t, s.FindSubscription("d"))
 	assert.Empty(t, d.Stats().Queues)
 }
 

@@ -1,4 +1,4 @@
-package hangup
+package gate
 
 import (
 	"net"
@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSeen(t *testing.T) {
+func TestLeft(t *testing.T) {
 	for name, leave := range map[string]func(*net.TCPConn) error{
 		"close": (*net.TCPConn).Close,
 		"half":  (*net.TCPConn).CloseWrite,
@@ -27,15 +27,15 @@ func TestSeen(t *testing.T) {
 			defer server.Close()
 			_, err = client.Write([]byte("not read"))
 			require.NoError(t, err)
-			assert.False(t, Seen(server))
+			assert.False(t, Left(server))
 			require.NoError(t, leave(client.(*net.TCPConn)))
-			assert.Eventually(t, func() bool { return Seen(server) }, time.Minute, time.Millisecond)
+			assert.Eventually(t, func() bool { return Left(server) }, time.Minute, time.Millisecond)
 			require.NoError(t, server.Close())
-			assert.False(t, Seen(server), "nothing can be told of what is closed")
+			assert.False(t, Left(server), "nothing can be told of what is closed")
 		})
 	}
 	a, b := net.Pipe()
 	defer a.Close()
 	require.NoError(t, b.Close())
-	assert.False(t, Seen(a), "not of the system's connections")
+	assert.False(t, Left(a), "not of the system's connections")
 }

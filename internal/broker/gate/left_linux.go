@@ -1,4 +1,4 @@
-package hangup
+package gate
 
 import (
 	"net"
@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Seen tells whether the peer has closed or broken the connection, or its sending half, even behind data that were
+// Left tells whether the peer has closed or broken the connection, or its sending half, even behind data that were
 // not read. It is false if that cannot be told. It does not wait and is safe for concurrent use.
-func Seen(conn net.Conn) (gone bool) {
+func Left(conn net.Conn) (gone bool) {
 	c, ok := conn.(syscall.Conn)
 	if !ok {
 		return false
