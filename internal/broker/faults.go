@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -13,66 +12,37 @@ import (
 	"github.com/perfmq/perfmq/internal/quantity"
 )
 
-// fault is one of the faults as a text: name=value.
+// fault is one of the faults as a text: name=value. Its field is a count, a time, or a flag.
 type fault struct {
 	name, help string
-	count      func(*store.Faults) *uint64
-	time       func(*store.Faults) *time.Duration
-	flag       func(*store.Faults) *bool
-	most       time.Duration // the longest time; 0 for [longestDelay]
+	field      any // a pointer
 }
 
-func faults() []fault {
+// faults returns the faults with the fields of set.
+func faults(set *store.Faults) []fault {
 	return []fault{
-		{
-			name: "lose", help: "accept every N-th message, and forget it",
-			count: func(f *store.Faults) *uint64 { return &f.LoseEvery },
-		},
-		{
-			name: "damage", help: "flip a bit in the body of every N-th message",
-			count: func(f *store.Faults) *uint64 { return &f.DamageEvery },
-		},
-		{
-			name: "duplicate", help: "store every N-th message twice",
-			count: func(f *store.Faults) *uint64 { return &f.DuplicateEvery },
-		},
-		{
-			name: "reorder", help: "store every N-th message after the next one of its producer",
-			count: func(f *store.Faults) *uint64 { return &f.ReorderEvery },
-		},
-		{
-			name: "withhold", help: "never confirm every N-th message, but store it",
-			count: func(f *store.Faults) *uint64 { return &f.WithholdEvery },
-		},
-		{
-			name: "drop", help: "break all connections at every N-th message",
-			count: func(f *store.Faults) *uint64 { return &f.DropEvery },
-		},
-		{
-			name: "delay", help: "deliver each message only this long after it was sent",
-			time: func(f *store.Faults) *time.Duration { return &f.Delay },
-		},
-		{
-			name: "rate", help: "serve N messages a second and no more: the rest waits in the queues",
-			count: func(f *store.Faults) *uint64 { return &f.Rate },
-		},
-		{
-			name: "work", help: "take this long before a message is confirmed, one after another on each connection",
-			time: func(f *store.Faults) *time.Duration { return &f.Work }, most: longestWork,
-		},
-		{name: "full", help: "behave as if every queue were full", flag: func(f *store.Faults) *bool { return &f.Full }},
-		{name: "refuse", help: "close new connections at once", flag: func(f *store.Faults) *bool { return &f.Refuse }},
+		{"lose", "accept every N-th message, and forget it", &set.LoseEvery},
+		{"damage", "flip a bit in the body of every N-th message", &set.DamageEvery},
+		{"duplicate", "store every N-th message twice", &set.DuplicateEvery},
+		{"reorder", "store every N-th message after the next one of its producer", &set.ReorderEvery},
+		{"withhold", "never confirm every N-th message, but store it", &set.WithholdEvery},
+		{"drop", "break all connections at every N-th message", &set.DropEvery},
+		{"delay", "deliver each message only this long after it was sent", &set.Delay},
+		{"rate", "serve N messages a second and no more: the rest waits in the queues", &set.Rate},
+		{"work", "take this long before a message is confirmed, one after another on each connection", &set.Work},
+		{"full", "behave as if every queue were full", &set.Full},
+		{"refuse", "close new connections at once", &set.Refuse},
 	}
 }
 
 // FaultHelp returns the faults that [ParseFaults] knows, each with a line of help.
 func FaultHelp() (list [][2]string) {
-	for _, f := range faults() {
+	for _, f := range faults(&store.Faults{}) {
 		value := "=N"
-		switch {
-		case f.time != nil:
+		switch f.field.(type) {
+		case *time.Duration:
 			value = "=TIME"
-		case f.flag != nil:
+		case *bool:
 			value = ""
 		}
 		list = append(list, [2]string{f.name + value, f.help})
@@ -112,31 +82,34 @@ func ParseFaults(text string) (store.Faults, error) {
 func setFault(set *store.Faults, item string) error {
 	name, value, given := strings.Cut(item, "=")
 	var names []string
-	for _, f := range faults() {
+	for _, f := range faults(set) {
 		names = append(names, f.name)
 		if f.name != name {
 			continue
 		}
-		switch {
-		case f.count != nil:
+		switch field := f.field.(type) {
+		case *uint64:
 			n, err := quantity.Whole(value, 0, math.MaxInt64)
 			if err != nil {
 				return fmt.Errorf("fault %s: must be %s=N, N being a whole number such as 1000 or 10k", item, name)
 			}
-			*f.count(set) = uint64(n) //nolint:gosec // it is not negative
-		case f.time != nil:
+			*field = uint64(n) //nolint:gosec // it is not negative
+		case *time.Duration:
 			d, err := quantity.Duration(value, 0)
-			most := cmp.Or(f.most, longestDelay)
+			most := longestDelay
+			if name == "work" {
+				most = longestWork
+			}
 			if err != nil || d > most {
 				return fmt.Errorf("fault %s: must be %s=TIME, such as 5ms, and at most %s", item, name, most)
 			}
-			*f.time(set) = d
-		default:
+			*field = d
+		case *bool:
 			on, err := strconv.ParseBool(value)
 			if given && err != nil {
 				return fmt.Errorf("fault %s: must be %s, or %s=false", item, name, name)
 			}
-			*f.flag(set) = on || !given
+			*field = on || !given
 		}
 		return nil
 	}
@@ -146,14 +119,20 @@ func setFault(set *store.Faults, item string) error {
 // FormatFaults writes faults as [ParseFaults] reads them.
 func FormatFaults(set store.Faults) string {
 	var items []string
-	for _, f := range faults() {
-		switch {
-		case f.count != nil && *f.count(&set) > 0:
-			items = append(items, f.name+"="+strconv.FormatUint(*f.count(&set), 10))
-		case f.time != nil && *f.time(&set) > 0:
-			items = append(items, f.name+"="+f.time(&set).String())
-		case f.flag != nil && *f.flag(&set):
-			items = append(items, f.name)
+	for _, f := range faults(&set) {
+		switch field := f.field.(type) {
+		case *uint64:
+			if *field > 0 {
+				items = append(items, f.name+"="+strconv.FormatUint(*field, 10))
+			}
+		case *time.Duration:
+			if *field > 0 {
+				items = append(items, f.name+"="+field.String())
+			}
+		case *bool:
+			if *field {
+				items = append(items, f.name)
+			}
 		}
 	}
 	if len(items) == 0 {

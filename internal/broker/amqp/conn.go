@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/broker/gate"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
@@ -145,22 +146,7 @@ func (c *conn) part(err error) {
 	c.poke()
 	<-c.finished
 	if f != nil || errors.Is(err, errHandshake) {
-		c.linger()
-	}
-}
-
-// linger reads further data from the peer: closing at once might take our last frame from it.
-func (c *conn) linger() {
-	if half, ok := c.nc.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite() // if it fails the reads below do as well
-	}
-	until := time.Now().Add(farewell / 2)
-	_ = c.nc.SetReadDeadline(until) // likewise
-	rest := make([]byte, 4<<10)
-	for time.Now().Before(until) {
-		if _, err := c.nc.Read(rest); err != nil {
-			return
-		}
+		gate.Linger(c.nc, farewell/2)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/transport"
 )
 
 // Options are the settings of a server.
@@ -50,7 +51,7 @@ func New(s *store.Store, o Options) *Server {
 		o.IdleTimeout = defaultIdleTimeout
 	}
 	return &Server{
-		store: s, opts: o, blocks: s.Config().Full == store.Block, version: store.Version(),
+		store: s, opts: o, blocks: s.Config().Full == store.Block, version: transport.Version(),
 		containers: map[string]bool{},
 	}
 }

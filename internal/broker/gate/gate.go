@@ -97,6 +97,20 @@ func (g *Gate) Flush() {
 	}
 }
 
+// Linger reads and drops what the peer still sends, for a while: closing with input unread would have the peer's
+// system throw away our last frame.
+func Linger(conn net.Conn, d time.Duration) {
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite() // if it fails the reads below do as well
+	}
+	if conn.SetReadDeadline(time.Now().Add(d)) == nil {
+		_, _ = io.Copy(io.Discard, io.LimitReader(conn, lingerBytes))
+	}
+}
+
+// lingerBytes bounds what Linger reads from a peer that never stops.
+const lingerBytes = 64 << 20
+
 // Await returns when d has room, or after a while. It fails at the end of the connection: with [io.ErrUnexpectedEOF]
 // if that is the peer's doing, else with [net.ErrClosed].
 func (g *Gate) Await(d *store.Destination, enough <-chan time.Time) error {

@@ -43,7 +43,7 @@ func (s *Server) join(name string) {
 	if t == nil || s.store.Find(store.Address{Kind: store.KindQueue, Name: name}) == nil {
 		return
 	}
-	listened := len(s.listening(name)) > 0
+	listened := len(s.claims(name).listening) > 0
 	t.mu.Lock()
 	if t.bridge == nil && !t.gone.Load() {
 		b := &bridge{t: t, queue: s.store.Queue(name)}

@@ -80,13 +80,10 @@ func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{
 		s: s, nc: nc, account: s.store.NewAccount(), source: s.store.NewSource(), born: hostOf(nc.RemoteAddr()),
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
-		addr: s.o.Address, host: hostNamed(s.o.Address), filters: map[filterKey]*filter{}, joined: map[*group]bool{},
+		addr: nc.LocalAddr().String(), host: hostOf(nc.LocalAddr()), filters: map[filterKey]*filter{}, joined: map[*group]bool{},
 		leads: map[string]bool{},
 	}
 	c.gate.Conn, c.gate.Done, c.gate.Write = nc, c.done, c.answer
-	if c.addr == "" {
-		c.addr, c.host = nc.LocalAddr().String(), hostOf(nc.LocalAddr())
-	}
 	c.timer = time.AfterFunc(time.Hour, func() {
 		c.mu.Lock()
 		c.sweep = true
@@ -116,7 +113,9 @@ func (c *conn) read() error {
 	in := make([]byte, inSize)
 	from, to := 0, 0 // its contents are buf[r:w] and was not handled
 	maxFrame := max(c.s.o.MaxMessage+headRoom, largestFrame-4)
-	hears := listening{c: c}
+	hears := true // it has said something that is complete since its time was limited
+	most := min(greetTimeout, c.s.o.IdleTimeout)
+	var set time.Time
 	for {
 		for to-from >= 4 {
 			n := int(binary.BigEndian.Uint32(in[from:]))
@@ -134,7 +133,9 @@ func (c *conn) read() error {
 				return c.ended(err)
 			}
 			from += 4 + n
-			hears.frame()
+			if hears = true; most != c.s.o.IdleTimeout {
+				most, set = c.s.o.IdleTimeout, time.Time{}
+			}
 		}
 		if err := c.handOver(); err != nil {
 			return c.ended(err)
@@ -153,7 +154,10 @@ func (c *conn) read() error {
 			}
 			in = append(in, make([]byte, len(in))...)
 		}
-		hears.limit(to > 0)
+		if now := time.Now(); hears && now.Sub(set) > c.s.o.IdleTimeout/8 || set.IsZero() {
+			_ = c.nc.SetReadDeadline(now.Add(most)) // it fails only when the connection was closed
+			hears, set = false, now
+		}
 		n, err := c.nc.Read(in[to:])
 		to += n
 		if n == 0 && err != nil {
@@ -164,46 +168,6 @@ func (c *conn) read() error {
 
 // greetTimeout is how long a client may take for its first request.
 const greetTimeout = 10 * time.Second
-
-// listening bounds the time in which a client says something, and that in which it says all of a request that it has
-// begun. It looks at the clock for each read, but sets the limit only now and then.
-type listening struct {
-	c       *conn
-	greeted bool
-	set     time.Time // when the limit was set
-	began   time.Time // when the request that is under way began; zero: there is none
-}
-
-// frame notes that a request is complete.
-func (l *listening) frame() {
-	if !l.greeted {
-		l.greeted, l.set = true, time.Time{}
-	}
-	l.began = time.Time{}
-}
-
-// limit is called before each read; partial tells that a request has begun.
-func (l *listening) limit(partial bool) {
-	idle := l.c.s.o.IdleTimeout
-	now := time.Now()
-	until := now.Add(idle)
-	switch {
-	case !l.greeted && !l.set.IsZero():
-		return
-	case !l.greeted:
-		until = now.Add(min(greetTimeout, idle))
-	case !partial:
-		l.began = time.Time{}
-	case l.began.IsZero():
-		l.began = now
-	default:
-		until = l.began.Add(idle)
-	}
-	if now.Sub(l.set) > idle/8 {
-		l.set = now
-		_ = l.c.nc.SetReadDeadline(until) // it fails only when the connection was closed
-	}
-}
 
 // errClosed says that the connection was closed by us.
 var errClosed = errors.New("the connection was closed")

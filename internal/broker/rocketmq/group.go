@@ -106,19 +106,6 @@ func (t *topic) trimIfWanted() {
 	}
 }
 
-// listening returns the groups that have members who listen to a topic, but for those whose members keep account
-// themselves of where they stand.
-func (s *Server) listening(topic string) (names []string) {
-	for _, g := range s.allGroups() {
-		g.mu.Lock()
-		if len(g.members) > 0 && !g.broadcasting && g.subs[topic] != nil {
-			names = append(names, g.name)
-		}
-		g.mu.Unlock()
-	}
-	return names
-}
-
 func (g *group) subscription(topic string) *subscription {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,7 +1,6 @@
 package rocketmq
 
 import (
-	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -194,29 +193,11 @@ func convert(m *store.Message, topic string) *message {
 		}
 	}
 	for i := range h.Properties {
-		add(h.Properties[i].Key, textOf(h.Properties[i].Value))
+		add(h.Properties[i].Key, store.Text(h.Properties[i].Value))
 	}
 	c := &message{
 		Message: store.Message{Source: m.Source, Group: m.Group, Expires: m.Expires},
 		topic:   topic, queue: -1, born: h.Created, body: m.Content.Body(), properties: b,
 	}
 	return c.complete()
-}
-
-// textOf writes a property's value; RocketMQ has only texts.
-func textOf(v any) string {
-	switch v := v.(type) {
-	case string:
-		return v
-	case bool:
-		return strconv.FormatBool(v)
-	case int64:
-		return strconv.FormatInt(v, 10)
-	case float64:
-		return strconv.FormatFloat(v, 'g', -1, 64)
-	case []byte:
-		return string(v)
-	default:
-		return ""
-	}
 }

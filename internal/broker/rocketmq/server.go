@@ -1,11 +1,11 @@
 package rocketmq
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"maps"
 	"net"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -18,9 +18,6 @@ import (
 
 // Options are the settings of a front-end. Zero values mean the defaults.
 type Options struct {
-	// Address is host:port that clients are told to connect to. Empty tells each client the address that it has
-	// reached.
-	Address string
 	// Secret returns the secret key of an access key, and whether there is such a key. With it, requests must be signed
 	// (RocketMQ's ACL: HMAC-SHA1); nil accepts anyone.
 	Secret func(accessKey string) (secret string, ok bool)
@@ -92,23 +89,13 @@ type Server struct {
 
 // New returns a front-end for a store. Its topics are the store's topics of the same name.
 func New(s *store.Store, o Options) *Server {
-	def := func(p *int, v int) {
-		if *p <= 0 {
-			*p = v
-		}
-	}
-	wait := func(p *time.Duration, v time.Duration) {
-		if *p <= 0 {
-			*p = v
-		}
-	}
-	def(&o.MaxMessage, 4<<20)
-	def(&o.Queues, 8)
-	def(&o.TransactionMaxChecks, 15)
-	wait(&o.TransactionCheckAfter, 6*time.Second)
-	wait(&o.TransactionCheckInterval, 6*time.Second)
-	wait(&o.GoneAfter, 2*time.Minute)
-	wait(&o.IdleTimeout, 2*time.Minute)
+	o.MaxMessage = cmp.Or(o.MaxMessage, 4<<20)
+	o.Queues = cmp.Or(o.Queues, 8)
+	o.TransactionMaxChecks = cmp.Or(o.TransactionMaxChecks, 15)
+	o.TransactionCheckAfter = cmp.Or(o.TransactionCheckAfter, 6*time.Second)
+	o.TransactionCheckInterval = cmp.Or(o.TransactionCheckInterval, 6*time.Second)
+	o.GoneAfter = cmp.Or(o.GoneAfter, 2*time.Minute)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, 2*time.Minute)
 	o.Queues = min(o.Queues, maxQueues)
 	srv := &Server{
 		store: s, o: o, limits: s.Config(), topics: map[string]*topic{}, byID: []*topic{nil}, // 0 is that of half messages
@@ -187,14 +174,6 @@ func hostOf(a net.Addr) (h host) {
 		copy(h[:4], ip)
 	}
 	binary.BigEndian.PutUint32(h[4:], uint32(tcp.Port))
-	return h
-}
-
-// hostNamed is hostOf for host:port.
-func hostNamed(address string) (h host) {
-	if a, err := netip.ParseAddrPort(address); err == nil {
-		return hostOf(net.TCPAddrFromAddrPort(a))
-	}
 	return h
 }
 

@@ -2,8 +2,6 @@ package stomp
 
 import (
 	"bytes"
-	"encoding/base64"
-	"fmt"
 	"strconv"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -176,26 +174,8 @@ func appendForeign(b []byte, m *store.Message, h *store.Header, v wire.Version) 
 	b = v.AppendHeader(b, "persistent", strconv.FormatBool(m.Durable))
 	for _, p := range h.Properties {
 		if p.Key != "" && !isStandard(p.Key) {
-			b = v.AppendHeader(b, p.Key, text(p.Value))
+			b = v.AppendHeader(b, p.Key, store.Text(p.Value))
 		}
 	}
 	return b
-}
-
-// text writes the value of a property.
-func text(value any) string {
-	switch x := value.(type) {
-	case string:
-		return x
-	case bool:
-		return strconv.FormatBool(x)
-	case int64:
-		return strconv.FormatInt(x, 10)
-	case float64:
-		return strconv.FormatFloat(x, 'g', -1, 64)
-	case []byte:
-		return base64.StdEncoding.EncodeToString(x)
-	default:
-		return fmt.Sprint(x)
-	}
 }

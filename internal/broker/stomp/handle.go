@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
@@ -129,7 +130,7 @@ func (c *conn) why() error {
 }
 
 // serverName is how we identify ourselves.
-func serverName() string { return store.Product + "/" + store.Version() }
+func serverName() string { return store.Product + "/" + transport.Version() }
 
 // minBeat is the shortest time between heart-beats that we agree to.
 const minBeat = 100 * time.Millisecond

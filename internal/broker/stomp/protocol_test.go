@@ -15,6 +15,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/leaktest"
+	"github.com/perfmq/perfmq/internal/transport"
 )
 
 func TestConnect(t *testing.T) {
@@ -25,7 +26,7 @@ func TestConnect(t *testing.T) {
 	a := c.get()
 	assert.Equal(t, "CONNECTED", a.command)
 	assert.NotContains(t, a.headers, "version", "STOMP 1.0 has none")
-	assert.Equal(t, "perfmq embedded broker/"+store.Version(), a.headers["server"])
+	assert.Equal(t, "perfmq embedded broker/"+transport.Version(), a.headers["server"])
 
 	c = dial(t, s.addr)
 	c.raw("STOMP\r\naccept-version:1.0,1.2,9.9\r\nhost:x\r\nheart-beat:0,0\r\n\r\n\x00\r\n")

@@ -97,15 +97,13 @@ type scanner struct {
 	from    int // the first byte that is not used
 	to      int
 	need    int // bytes from from on without which the frame cannot be complete
-	lines   int // bytes from from on after whose last whole line there is no line feed; 0 when not known
-	enough  int // bytes from from on that must hold another one
 	nul     int // bytes of a body without length that hold no NUL
 	f       frame
 }
 
 // next returns the next frame. At the end it returns io.EOF, or io.ErrUnexpectedEOF within a frame.
 func (s *scanner) next() (*frame, error) {
-	s.need, s.lines, s.nul = 0, 0, 0
+	s.need, s.nul = 0, 0
 	for {
 		if s.need == 0 {
 			for s.from < s.to && (s.buf[s.from] == '\n' || s.buf[s.from] == '\r') {
@@ -113,7 +111,7 @@ func (s *scanner) next() (*frame, error) {
 			}
 		}
 		b := s.buf[s.from:s.to]
-		if len(b) > 0 && len(b) >= s.need && s.line(b) {
+		if len(b) > 0 && len(b) >= s.need {
 			size, err := s.parse(b)
 			if err != nil {
 				return nil, err
@@ -130,15 +128,6 @@ func (s *scanner) next() (*frame, error) {
 			return nil, err
 		}
 	}
-}
-
-// line tells whether there is another line feed since parse has looked for one, or should be.
-func (s *scanner) line(b []byte) bool {
-	if s.lines == 0 || len(b) >= s.enough || bytes.IndexByte(b[s.lines:], '\n') >= 0 {
-		return true
-	}
-	s.lines = len(b)
-	return false
 }
 
 // fill reads more.
@@ -185,7 +174,7 @@ func (s *scanner) parse(b []byte) (size int, err error) {
 		if len(b) >= maxCommand {
 			return 0, refuse("this is not STOMP: the first line is longer than any command")
 		}
-		s.need, s.lines, s.enough = len(b)+1, len(b), maxCommand
+		s.need = len(b) + 1
 		return 0, nil
 	}
 	if f.command = commandOf(first); f.command == cmdUnknown {
@@ -198,7 +187,7 @@ func (s *scanner) parse(b []byte) (size int, err error) {
 			if len(b)-pos > maxHead {
 				return 0, errHead()
 			}
-			s.need, s.lines, s.enough = len(b)+1, len(b), pos+maxHead+1
+			s.need = len(b) + 1
 			return 0, nil
 		}
 		pos += size
@@ -251,7 +240,6 @@ func (s *scanner) tooLarge(n uint64) error {
 
 // body reads the body that begins at pos.
 func (s *scanner) body(b []byte, pos, length int) (size int, err error) {
-	s.lines = 0
 	if length >= 0 {
 		if len(b) <= pos+length {
 			s.need = pos + length + 1

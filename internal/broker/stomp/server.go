@@ -175,22 +175,13 @@ func (c *conn) end(err error) error {
 	return fmt.Errorf("STOMP connection of %s: %w", c.net.RemoteAddr(), err)
 }
 
-// linger waits a little for the client to close. Closing with input unread would have the client's system throw away
-// what it has not read yet: the ERROR frame.
+// linger waits a little for the client to close.
 func (c *conn) linger(err error) {
 	var told *refusal
-	if !c.leaving && !errors.As(err, &told) {
-		return
-	}
-	if half, ok := c.net.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite()
-	}
-	if c.net.SetReadDeadline(time.Now().Add(farewell)) == nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(c.net, lingerBytes))
+	if c.leaving || errors.As(err, &told) {
+		gate.Linger(c.net, farewell)
 	}
 }
-
-const lingerBytes = 64 << 20
 
 // breakOff closes the connection for a reason. Only the first counts.
 func (c *conn) breakOff(cause error) {

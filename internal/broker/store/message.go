@@ -1,5 +1,13 @@
 package store
 
+import (
+	"encoding/base64"
+	"fmt"
+)
+
+// Product is how the embedded broker names itself to its clients, whatever their protocol.
+const Product = "perfmq embedded broker"
+
 // Message is a message in the store. Neither it nor the data it points to changes once it was sent.
 type Message struct {
 	Content Content
@@ -47,6 +55,17 @@ type Header struct {
 type Property struct {
 	Key   string
 	Value any
+}
+
+// Text writes the value of a property for protocols that have only texts: bytes in base64.
+func Text(value any) string {
+	switch x := value.(type) {
+	case string:
+		return x
+	case []byte:
+		return base64.StdEncoding.EncodeToString(x)
+	}
+	return fmt.Sprint(value)
 }
 
 // Lookup returns the value of a property, or nil if there is none.

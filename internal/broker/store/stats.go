@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"container/heap"
 	"math"
 	"slices"
 	"strings"
@@ -79,55 +78,25 @@ func (s *Store) Stats() []DestinationStats {
 // Page returns the counts of the first limit destinations after one, in the order of their names, and the totals of all
 // destinations. An empty name is before all others. more tells how many come after them.
 func (s *Store) Page(after string, limit int) (page []DestinationStats, total Totals, more int) {
-	var first byAddress // of those after the name, at most limit, the last one at the top
+	var list []*Destination
 	s.each(func(d *Destination) {
 		total.add(d)
-		switch {
-		case after != "" && compareAddress(d.addr, after) <= 0:
-		case len(first) < limit:
-			heap.Push(&first, d)
-		case len(first) > 0 && first[0].addr.compare(d.addr) > 0:
-			first[0] = d
-			heap.Fix(&first, 0)
-			more++
-		default:
-			more++
+		if d.addr.String() > after {
+			list = append(list, d)
 		}
 	})
-	slices.SortFunc(first, func(a, b *Destination) int { return a.addr.compare(b.addr) })
-	page = make([]DestinationStats, 0, len(first))
-	for _, d := range first {
+	slices.SortFunc(list, func(a, b *Destination) int { return a.addr.compare(b.addr) })
+	n := min(limit, len(list))
+	page = make([]DestinationStats, 0, n)
+	for _, d := range list[:n] {
 		page = append(page, d.Stats())
 	}
-	return page, total, more
+	return page, total, len(list) - n
 }
 
 // compare orders addresses as their texts are ordered.
 func (a Address) compare(b Address) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
-}
-
-// compareAddress compares an address with the text of one, which may be any.
-func compareAddress(a Address, text string) int {
-	for _, b := range []Address{{KindQueue, ""}, {KindTopic, ""}} {
-		if name, ok := strings.CutPrefix(text, b.String()); ok {
-			return a.compare(Address{b.Kind, name})
-		}
-	}
-	return strings.Compare(a.String(), text)
-}
-
-// byAddress is a heap with the last address at the top.
-type byAddress []*Destination
-
-func (h byAddress) Len() int           { return len(h) }
-func (h byAddress) Less(i, j int) bool { return h[i].addr.compare(h[j].addr) > 0 }
-func (h byAddress) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *byAddress) Push(x any)        { *h = append(*h, x.(*Destination)) }
-func (h *byAddress) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
 }
 
 func (t *Totals) add(d *Destination) {
