@@ -14,15 +14,13 @@ import (
 type transactions struct {
 	s *Server
 
-	mu      sync.Mutex
-	closed  bool
-	next    int64 // number of the next half message
-	open    map[int64]*half
-	first   []question // of messages that were not asked about, by time
-	again   []question // of those that were
-	timer   *time.Timer
-	bytes   int64
-	waiting bool // the timer runs
+	questions store.Delayed[int64] // numbers of half messages, by the time to ask about them
+
+	mu     sync.Mutex
+	closed bool
+	next   int64 // number of the next half message
+	open   map[int64]*half
+	bytes  int64
 
 	halves, committed, rolledBack, checks, givenUp atomic.Uint64
 }
@@ -38,26 +36,18 @@ type half struct {
 	full   bool // its commit was refused by the fault of being full, and counted
 }
 
-// question says when to ask about a half message.
-type question struct {
-	number int64
-	at     time.Time
-}
-
 func (x *transactions) init(s *Server) {
 	x.s, x.open, x.next = s, map[int64]*half{}, 1
-	x.timer = time.AfterFunc(time.Hour, x.ask)
-	x.timer.Stop()
 }
 
 func (x *transactions) close() {
+	x.questions.Stop(func(int64) {})
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.closed = true
-	x.timer.Stop()
 	x.s.store.Return(x.bytes)
 	x.bytes = 0
-	x.open, x.first, x.again = map[int64]*half{}, nil, nil
+	x.open = map[int64]*half{}
 }
 
 func (x *transactions) stats() Stats {
@@ -91,64 +81,35 @@ func (c *conn) sendHalf(r *wire.Frame, t *topic, m *message) error {
 	x.next++
 	x.put(number, h)
 	x.halves.Add(1)
-	x.first = append(x.first, question{number, time.Now().Add(x.s.o.TransactionCheckAfter)})
-	x.arm()
 	x.mu.Unlock()
+	x.askIn(x.s.o.TransactionCheckAfter, number)
 	c.stored(r, m.queue, number, logOffset(0, 0, number), []byte(h.unique))
 	return nil
 }
 
-// arm sets the timer for the next question; x.mu is held.
-func (x *transactions) arm() {
-	if x.waiting || x.closed {
-		return
-	}
-	var at time.Time
-	for _, list := range [][]question{x.first, x.again} {
-		if len(list) > 0 && (at.IsZero() || list[0].at.Before(at)) {
-			at = list[0].at
-		}
-	}
-	if !at.IsZero() {
-		x.waiting = true
-		x.timer.Reset(max(time.Until(at), time.Millisecond))
-	}
+func (x *transactions) askIn(wait time.Duration, number int64) {
+	x.questions.Add(time.Now().Add(wait).UnixNano(), number, x.ask)
 }
 
-// ask asks the producers of half messages whose time has come.
-func (x *transactions) ask() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.waiting = false
+// ask asks the producer of a half message.
+func (x *transactions) ask(number int64) {
 	if x.s.store.Stalled() != nil { // later
-		x.waiting = true
-		x.timer.Reset(10 * time.Millisecond)
+		x.askIn(10*time.Millisecond, number)
 		return
 	}
-	now := time.Now()
-	var numbers []int64
-	for _, list := range []*[]question{&x.first, &x.again} {
-		n := 0
-		for n < len(*list) && !(*list)[n].at.After(now) {
-			numbers = append(numbers, (*list)[n].number)
-			n++
-		}
-		*list = (*list)[n:]
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	h := x.open[number]
+	if h == nil {
+		return
 	}
-	for _, number := range numbers {
-		h := x.open[number]
-		if h == nil {
-			continue
-		}
-		if h.checks++; h.checks > x.s.o.TransactionMaxChecks {
-			x.remove(number, h)
-			x.givenUp.Add(1)
-			continue
-		}
-		x.again = append(x.again, question{number, now.Add(x.s.o.TransactionCheckInterval)})
-		x.check(number, h)
+	if h.checks++; h.checks > x.s.o.TransactionMaxChecks {
+		x.remove(number, h)
+		x.givenUp.Add(1)
+		return
 	}
-	x.arm()
+	x.askIn(x.s.o.TransactionCheckInterval, number)
+	x.check(number, h)
 }
 
 // check sends a check-back to one of the producers of the group (CHECK_TRANSACTION_STATE).
@@ -238,9 +199,8 @@ func (c *conn) endTransaction(r *wire.Frame) error {
 		h.full = h.full || c.s.store.Full()
 		x.mu.Lock() // it stays a half message: its producer will be asked
 		x.put(number, h)
-		x.again = append(x.again, question{number, time.Now().Add(x.s.o.TransactionCheckInterval)})
-		x.arm()
 		x.mu.Unlock()
+		x.askIn(x.s.o.TransactionCheckInterval, number)
 		c.w.simple(r, wire.ResSystemBusy, "[PC_SYNCHRONIZED]broker busy: the topic, or a subscription of it, is full")
 		return nil
 	}

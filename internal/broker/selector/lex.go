@@ -35,20 +35,25 @@ type lexer struct {
 	text string
 	tok  token // the next one
 	end  int   // its end
+	err  error // the first mistake
 }
 
-// fail returns a mistake at an offset. The column counts from 1.
-func (l *lexer) fail(at int, format string, args ...any) error {
+// fail notes a mistake at an offset. The column counts from 1.
+func (l *lexer) fail(at int, format string, args ...any) {
+	if l.err != nil {
+		return
+	}
 	text := l.text
 	if len(text) > maxQuoted {
 		text = strings.ToValidUTF8(text[:maxQuoted], "") + "..."
 	}
 	column := utf8.RuneCountInString(l.text[:at]) + 1
-	return fmt.Errorf("invalid selector %q: column %d: %s", text, column, fmt.Sprintf(format, args...))
+	l.err = fmt.Errorf("invalid selector %q: column %d: %s", text, column, fmt.Sprintf(format, args...))
+	l.tok, l.end = token{at: len(l.text), text: "the end"}, len(l.text)
 }
 
 // advance reads the next token.
-func (l *lexer) advance() error {
+func (l *lexer) advance() {
 	rest := strings.TrimLeft(l.text[l.end:], " \t\r\n\f")
 	t := token{at: len(l.text) - len(rest)}
 	r, size := utf8.DecodeRuneInString(rest)
@@ -57,14 +62,16 @@ func (l *lexer) advance() error {
 		t.text = "the end"
 	case r == '\'':
 		if size = quotedSize(rest); size == 0 {
-			return l.fail(t.at, "the string that begins here has no end")
+			l.fail(t.at, "the string that begins here has no end")
+			return
 		}
 		t.kind, t.literal = kindLiteral, quoted(strings.ReplaceAll(rest[1:size-1], "''", "'"))
 	case isDigit(r), r == '.' && len(rest) > 1 && isDigit(rune(rest[1])):
 		size = numberSize(rest)
 		t.kind, t.literal = kindLiteral, literalNumber(rest[:size])
 		if t.literal == nil {
-			return l.fail(t.at, "%q is not a number", rest[:size])
+			l.fail(t.at, "%q is not a number", rest[:size])
+			return
 		}
 	case startsName(r):
 		t.kind = kindWord
@@ -77,13 +84,13 @@ func (l *lexer) advance() error {
 			size = 2
 		}
 	default:
-		return l.fail(t.at, "unexpected %q", rest[:size])
+		l.fail(t.at, "unexpected %q", rest[:size])
+		return
 	}
 	if t.kind != kindEnd {
 		t.text = rest[:size]
 	}
 	l.tok, l.end = t, t.at+size
-	return nil
 }
 
 func isDigit(r rune) bool { return '0' <= r && r <= '9' }

@@ -1,7 +1,9 @@
 package selector
 
 import (
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
@@ -9,7 +11,8 @@ import (
 // maxDepth bounds how deep conditions are nested.
 const maxDepth = 200
 
-// parser is a recursive-descent parser with one token of look-ahead.
+// parser is a recursive-descent parser with one token of look-ahead. After a mistake the text is at its end, so that
+// all methods return.
 type parser struct {
 	lexer
 	depth int
@@ -18,23 +21,21 @@ type parser struct {
 func parse(text string) (condition, error) {
 	p := &parser{lexer: lexer{text: text}}
 	if len(text) > maxText {
-		return nil, p.fail(0, "longer than %d bytes", maxText)
+		p.fail(0, "longer than %d bytes", maxText)
 	}
-	if err := p.advance(); err != nil {
-		return nil, err
+	p.advance()
+	c := p.or()
+	if p.tok.kind != kindEnd {
+		p.unexpected("AND, OR or the end")
 	}
-	c, err := p.or()
-	if err == nil && p.tok.kind != kindEnd {
-		err = p.unexpected("AND, OR or the end")
-	}
-	return c, err
+	return c, p.err
 }
 
-func (p *parser) unexpected(wanted string) error {
+func (p *parser) unexpected(wanted string) {
 	if s := p.tok.text; s == "+" || s == "-" {
-		return p.fail(p.tok.at, "arithmetic is not supported")
+		p.fail(p.tok.at, "arithmetic is not supported")
 	}
-	return p.fail(p.tok.at, "found %s where %s is expected", p.tok.text, wanted)
+	p.fail(p.tok.at, "found %s where %s is expected", p.tok.text, wanted)
 }
 
 // is tells whether the next token is that keyword or symbol.
@@ -43,41 +44,33 @@ func (p *parser) is(what string) bool {
 }
 
 // accept passes over a keyword or symbol if it is there.
-func (p *parser) accept(what string) (bool, error) {
-	if !p.is(what) {
-		return false, nil
+func (p *parser) accept(what string) bool {
+	found := p.is(what)
+	if found {
+		p.advance()
 	}
-	return true, p.advance()
+	return found
 }
 
 // expect passes over a keyword or symbol that must be there.
-func (p *parser) expect(what string) error {
-	if !p.is(what) {
-		return p.unexpected(what)
+func (p *parser) expect(what string) {
+	if !p.accept(what) {
+		p.unexpected(what)
 	}
-	return p.advance()
 }
 
-func (p *parser) or() (condition, error) { return p.chain("OR", yes, p.and) }
+func (p *parser) or() condition { return p.chain("OR", yes, p.and) }
 
-func (p *parser) and() (condition, error) { return p.chain("AND", no, p.not) }
+func (p *parser) and() condition { return p.chain("AND", no, p.not) }
 
 // chain reads conditions that the same keyword joins: the first one that is decisive ends them.
-func (p *parser) chain(keyword string, decisive truth, read func() (condition, error)) (condition, error) {
-	first, err := read()
-	if err != nil || !p.is(keyword) {
-		return first, err
+func (p *parser) chain(keyword string, decisive truth, read func() condition) condition {
+	list := []condition{read()}
+	for p.accept(keyword) {
+		list = append(list, read())
 	}
-	list := []condition{first}
-	for p.is(keyword) {
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-		c, err := read()
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, c)
+	if len(list) == 1 {
+		return list[0]
 	}
 	return func(m *store.Message) truth {
 		result := decisive.not()
@@ -90,24 +83,19 @@ func (p *parser) chain(keyword string, decisive truth, read func() (condition, e
 			}
 		}
 		return result
-	}, nil
+	}
 }
 
-func (p *parser) not() (condition, error) {
+func (p *parser) not() condition {
 	p.depth++
 	defer func() { p.depth-- }()
 	if p.depth > maxDepth {
-		return nil, p.fail(p.tok.at, "nested more than %d deep", maxDepth)
+		p.fail(p.tok.at, "nested more than %d deep", maxDepth)
 	}
-	negated, err := p.accept("NOT")
-	switch {
-	case err != nil:
-		return nil, err
-	case !negated:
-		return p.predicate()
+	if p.accept("NOT") {
+		return negate(p.not())
 	}
-	c, err := p.not()
-	return negate(c), err
+	return p.predicate()
 }
 
 func negate(c condition) condition {
@@ -115,149 +103,105 @@ func negate(c condition) condition {
 }
 
 // predicate reads an expression that is true or false of a message.
-func (p *parser) predicate() (condition, error) {
-	if p.is("(") {
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-		c, err := p.or()
-		if err != nil {
-			return nil, err
-		}
-		return c, p.expect(")")
+func (p *parser) predicate() (c condition) {
+	if p.accept("(") {
+		c = p.or()
+		p.expect(")")
+		return c
 	}
 	at := p.tok
-	a, err := p.operand()
-	if err != nil {
-		return nil, err
-	}
+	a := p.operand()
 	if c, ok := comparisonOf(p.tok.text); ok && p.tok.kind == kindSymbol {
 		return p.comparison(a, c)
 	}
-	if yes, err := p.accept("IS"); yes || err != nil {
-		return p.null(a, err)
+	if p.accept("IS") {
+		negated := p.accept("NOT")
+		p.expect("NULL")
+		return func(m *store.Message) truth { return truthOf((a.value(m) == nil) != negated) }
 	}
-	negated, err := p.accept("NOT")
-	if err != nil {
-		return nil, err
-	}
-	var read func(operand) (condition, error)
+	negated := p.accept("NOT")
 	switch {
-	case p.is("IN"):
-		read = p.in
-	case p.is("LIKE"):
-		read = p.like
-	case p.is("BETWEEN"):
-		read = p.between
+	case p.accept("IN"):
+		c = p.in(a)
+	case p.accept("LIKE"):
+		c = p.like(a)
+	case p.accept("BETWEEN"):
+		c = p.between(a)
 	case negated:
-		return nil, p.unexpected("IN, LIKE or BETWEEN")
+		p.unexpected("IN, LIKE or BETWEEN")
 	default:
 		if _, ok := a.literal.(bool); !ok && a.name == "" {
-			return nil, p.fail(at.at, "%s is neither true nor false", at.text)
+			p.fail(at.at, "%s is neither true nor false", at.text)
 		}
-		return func(m *store.Message) truth { return compare(comparison{1: true}, a.value(m), true) }, nil
+		return func(m *store.Message) truth { return compare(comparison{1: true}, a.value(m), true) }
 	}
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	c, err := read(a)
 	if negated {
-		c = negate(c)
+		return negate(c)
 	}
-	return c, err
+	return c
 }
 
-func (p *parser) comparison(a operand, c comparison) (condition, error) {
+func (p *parser) comparison(a operand, c comparison) condition {
 	at := p.tok.at
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	b, err := p.operand()
-	if err != nil {
-		return nil, err
-	}
+	p.advance()
+	b := p.operand()
 	if c.ordered() && (a.unordered() || b.unordered()) {
-		return nil, p.fail(at, "strings and truth values can be compared by = and <> only")
+		p.fail(at, "strings and truth values can be compared by = and <> only")
 	}
-	return func(m *store.Message) truth { return compare(c, a.value(m), b.value(m)) }, nil
-}
-
-func (p *parser) null(a operand, err error) (condition, error) {
-	if err != nil {
-		return nil, err
-	}
-	negated, err := p.accept("NOT")
-	if err != nil {
-		return nil, err
-	}
-	return func(m *store.Message) truth { return truthOf((a.value(m) == nil) != negated) }, p.expect("NULL")
+	return func(m *store.Message) truth { return compare(c, a.value(m), b.value(m)) }
 }
 
 // operand reads a name or a literal.
-func (p *parser) operand() (operand, error) {
+func (p *parser) operand() (o operand) {
 	t := p.tok
 	switch {
 	case t.kind == kindLiteral:
-		return operand{literal: t.literal}, p.advance()
-	case p.is("-"), p.is("+"):
-		return p.signed(t.text == "-")
+		o.literal = t.literal
+	case p.accept("-"):
+		switch v := p.tok.literal.(type) {
+		case int64:
+			o.literal = -v
+		case float64:
+			o.literal = -v
+		default:
+			p.unexpected("a number")
+		}
+	case p.accept("+"):
+		if o.literal = p.tok.literal; !numberOf(o.literal).ok {
+			p.unexpected("a number")
+		}
 	case p.is("TRUE"), p.is("FALSE"):
-		return operand{literal: p.is("TRUE")}, p.advance()
-	case t.kind != kindWord:
-		return operand{}, p.unexpected("a name or a value")
-	}
-	switch strings.ToUpper(t.text) {
-	case "AND", "OR", "NOT", "IN", "LIKE", "BETWEEN", "IS", "NULL", "ESCAPE":
-		return operand{}, p.unexpected("a name or a value")
-	}
-	switch t.text {
-	case "JMSDestination", "JMSReplyTo", "JMSRedelivered", "JMSExpiration":
-		return operand{}, p.fail(t.at, "%s cannot be used in selectors", t.text)
-	}
-	return operand{name: t.text}, p.advance()
-}
-
-func (p *parser) signed(negative bool) (operand, error) {
-	if err := p.advance(); err != nil {
-		return operand{}, err
-	}
-	o := operand{literal: p.tok.literal}
-	switch v := o.literal.(type) {
-	case int64:
-		if negative {
-			o.literal = -v
-		}
-	case float64:
-		if negative {
-			o.literal = -v
-		}
+		o.literal = p.is("TRUE")
+	case t.kind != kindWord, slices.Contains(keywords(), strings.ToUpper(t.text)):
+		p.unexpected("a name or a value")
 	default:
-		return o, p.unexpected("a number")
+		if o.name = t.text; slices.Contains(reserved(), o.name) {
+			p.fail(t.at, "%s cannot be used in selectors", o.name)
+		}
 	}
-	return o, p.advance()
+	p.advance()
+	return o
 }
 
-func (p *parser) in(a operand) (condition, error) {
-	if err := p.expect("("); err != nil {
-		return nil, err
-	}
+func keywords() []string {
+	return []string{"AND", "OR", "NOT", "IN", "LIKE", "BETWEEN", "IS", "NULL", "ESCAPE"}
+}
+
+func reserved() []string {
+	return []string{"JMSDestination", "JMSReplyTo", "JMSRedelivered", "JMSExpiration"}
+}
+
+func (p *parser) in(a operand) condition {
+	p.expect("(")
 	var list []any
-	for {
-		o, err := p.operand()
-		if err != nil {
-			return nil, err
-		}
+	for more := true; more; more = p.accept(",") {
+		o := p.operand()
 		if o.name != "" {
-			return nil, p.fail(p.tok.at, "IN takes strings and numbers")
+			p.fail(p.tok.at, "IN takes strings and numbers")
 		}
 		list = append(list, o.literal)
-		if !p.is(",") {
-			break
-		}
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
 	}
+	p.expect(")")
 	return func(m *store.Message) truth {
 		v := a.value(m)
 		if v == nil {
@@ -269,30 +213,21 @@ func (p *parser) in(a operand) (condition, error) {
 			}
 		}
 		return no
-	}, p.expect(")")
+	}
 }
 
-func (p *parser) like(a operand) (condition, error) {
-	text, at, err := p.text("a pattern in single quotes")
-	if err != nil {
-		return nil, err
-	}
-	escape := ""
-	if p.is("ESCAPE") {
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-		var where int
-		if escape, where, err = p.text("a character in single quotes"); err != nil {
-			return nil, err
-		}
-		if len([]rune(escape)) != 1 {
-			return nil, p.fail(where, "ESCAPE takes one character")
+func (p *parser) like(a operand) condition {
+	at := p.tok.at
+	text, escape := p.text("a pattern in single quotes"), ""
+	if p.accept("ESCAPE") {
+		where := p.tok.at
+		if escape = p.text("a character in single quotes"); utf8.RuneCountInString(escape) != 1 {
+			p.fail(where, "ESCAPE takes one character")
 		}
 	}
 	pattern, ok := newPattern(text, escape)
 	if !ok {
-		return nil, p.fail(at, "the pattern ends with the character that escapes")
+		p.fail(at, "the pattern ends with the character that escapes")
 	}
 	return func(m *store.Message) truth {
 		switch v := a.value(m).(type) {
@@ -302,38 +237,30 @@ func (p *parser) like(a operand) (condition, error) {
 			return truthOf(pattern.matches(v))
 		}
 		return no
-	}, nil
+	}
 }
 
 // text reads a string literal.
-func (p *parser) text(what string) (s string, at int, err error) {
+func (p *parser) text(what string) string {
 	q, ok := p.tok.literal.(quoted)
 	if !ok {
-		return "", 0, p.unexpected(what)
+		p.unexpected(what)
 	}
-	at = p.tok.at
-	return string(q), at, p.advance()
+	p.advance()
+	return string(q)
 }
 
-func (p *parser) between(a operand) (condition, error) {
+func (p *parser) between(a operand) condition {
 	at := p.tok.at
-	low, err := p.operand()
-	if err != nil {
-		return nil, err
-	}
-	if err := p.expect("AND"); err != nil {
-		return nil, err
-	}
-	high, err := p.operand()
-	if err != nil {
-		return nil, err
-	}
+	low := p.operand()
+	p.expect("AND")
+	high := p.operand()
 	if a.unordered() || low.unordered() || high.unordered() {
-		return nil, p.fail(at, "BETWEEN takes numbers")
+		p.fail(at, "BETWEEN takes numbers")
 	}
 	least, most := comparison{1: true, 2: true}, comparison{0: true, 1: true}
 	return func(m *store.Message) truth {
 		v := a.value(m)
 		return min(compare(least, v, low.value(m)), compare(most, v, high.value(m)))
-	}, nil
+	}
 }

@@ -12,6 +12,7 @@ type Delayed[T any] struct {
 	heap    dueItems[T]
 	seq     uint64
 	timer   *time.Timer
+	ripe    bool // items are being handed over
 	stopped bool
 }
 
@@ -46,7 +47,7 @@ func (d *Delayed[T]) Add(at int64, item T, ripe func(T)) bool {
 	}
 	d.seq++
 	heap.Push(&d.heap, dueItem[T]{item, at, d.seq})
-	if d.heap[0].seq == d.seq {
+	if d.heap[0].seq == d.seq && !d.ripe {
 		d.arm(ripe)
 	}
 	return true
@@ -60,14 +61,21 @@ func (d *Delayed[T]) arm(ripe func(T)) {
 	d.timer = time.AfterFunc(wait, func() { d.ripen(ripe) })
 }
 
-// ripen hands over the items that are due. It keeps the lock, so that they stay in order.
+// ripen hands over the items that are due, in order.
 func (d *Delayed[T]) ripen(ripe func(T)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for now := time.Now().UnixNano(); len(d.heap) > 0 && d.heap[0].at <= now; {
-		ripe(heap.Pop(&d.heap).(dueItem[T]).item)
+	if d.ripe { // the timer has gone off while it was set anew
+		return
 	}
-	if len(d.heap) > 0 {
+	d.ripe = true
+	for now := time.Now().UnixNano(); len(d.heap) > 0 && d.heap[0].at <= now; {
+		item := heap.Pop(&d.heap).(dueItem[T]).item
+		d.mu.Unlock()
+		ripe(item)
+		d.mu.Lock()
+	}
+	if d.ripe = false; len(d.heap) > 0 {
 		d.arm(ripe)
 	}
 }

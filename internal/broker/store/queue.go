@@ -72,6 +72,11 @@ func (q *Queue) put(m *Message) {
 // ripe makes a message available whose time has come.
 func (q *Queue) ripe(e entry) {
 	q.mu.Lock()
+	if q.gone {
+		q.mu.Unlock()
+		q.shrink(1, e.m.size())
+		return
+	}
 	q.expiry.note(e.m.Expires)
 	wake := q.offer(e)
 	q.mu.Unlock()
