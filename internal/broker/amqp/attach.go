@@ -124,7 +124,7 @@ func (s *session) attachIn(a *wire.Attach) error {
 func (s *session) attachOut(a *wire.Attach) error {
 	l := &outLink{
 		s: s, handle: a.Handle, settled: a.SenderSettleMode == wire.SenderSettled,
-		fallback: outcome{kind: wire.DescReleased},
+		fallback: wire.State{Kind: wire.DescReleased},
 	}
 	if a.SenderSettleMode == wire.SenderMixed {
 		a.SenderSettleMode = wire.SenderUnsettled
@@ -160,8 +160,8 @@ func (l *outLink) open(a *wire.Attach) (refused *failure, err error) {
 		return fail(wire.CondNotImplemented, "queues cannot be browsed"), nil
 	}
 	if t.DefaultOutcome != nil {
-		o, _, _, err := readOutcome(t.DefaultOutcome)
-		if err != nil || !o.terminal() {
+		o, err := wire.ParseState(t.DefaultOutcome)
+		if err != nil || !o.Terminal() {
 			return nil, fail(wire.CondDecode, "a malformed default outcome")
 		}
 		l.fallback = o

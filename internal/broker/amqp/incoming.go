@@ -133,7 +133,7 @@ func (l *inLink) complete(n *node, b []byte) error {
 	if err != nil {
 		return failDecode(err)
 	}
-	_, txn, inTxn, err := readOutcome(l.state)
+	state, err := wire.ParseState(l.state)
 	if err != nil {
 		return failDecode(err)
 	}
@@ -158,8 +158,8 @@ func (l *inLink) complete(n *node, b []byte) error {
 		}
 		return nil
 	}
-	if inTxn {
-		return l.sendInTxn(txn, dest, &n.msg, len(b))
+	if state.Transactional {
+		return l.sendInTxn(state.TxnID, dest, &n.msg, len(b))
 	}
 	verdict := dest.Send(&n.msg)
 	if c := l.s.c; l.dest == nil && c.srv.blocks && !l.waiting && !dest.Room(func() { c.tellRoom(l) }) {

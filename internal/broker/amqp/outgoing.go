@@ -18,7 +18,7 @@ type outLink struct {
 	queued   bool            // on the writer's list; under readyMu
 	consumer *store.Consumer // nil: a subscription that was only looked up
 	sub      *store.Queue    // of a durable subscription; the reader's
-	fallback outcome         // the outcome of a settlement without one
+	fallback wire.State      // the outcome of a settlement without one
 	settled  bool            // deliveries are sent settled
 	detached bool            // by us; the reader's
 	closed   bool
@@ -183,7 +183,7 @@ func (s *session) onDisposition(f *wire.Decoder) error {
 	if err := d.Decode(f); err != nil {
 		return failDecode(err)
 	}
-	o, txnID, inTxn, err := readOutcome(d.State)
+	o, err := wire.ParseState(d.State)
 	if err != nil {
 		return failDecode(err)
 	}
@@ -192,8 +192,8 @@ func (s *session) onDisposition(f *wire.Decoder) error {
 	}
 	c := s.c
 	var t *txn
-	if inTxn {
-		if t = c.txns[string(txnID)]; t == nil {
+	if o.Transactional {
+		if t = c.txns[string(o.TxnID)]; t == nil {
 			return failSession(wire.CondUnknownTxn, "there is no such transaction")
 		}
 	}
@@ -204,18 +204,18 @@ func (s *session) onDisposition(f *wire.Decoder) error {
 	s.unsettled.each(d.First, d.Last, func(n uint64) {
 		one := s.unsettled.get(n)
 		if t != nil {
-			t.acknowledge(s, n, one, o, d.Settled)
+			t.acknowledge(s, n, one, &o, d.Settled)
 			return
 		}
-		verdict := o
-		if !o.terminal() {
+		verdict := &o
+		if !o.Terminal() {
 			if !d.Settled {
 				return
 			}
-			verdict = one.link.fallback
+			verdict = &one.link.fallback
 		}
 		s.unsettled.remove(n)
-		verdict.apply(one.link.consumer, one.id)
+		one.settle(verdict)
 		if !settled {
 			first, settled = n, true
 		}
@@ -232,15 +232,16 @@ func (s *session) onDisposition(f *wire.Decoder) error {
 	return nil
 }
 
-// apply settles a delivery.
-func (o outcome) apply(c *store.Consumer, id uint64) {
+// settle gives a delivery its outcome.
+func (d *delivered) settle(o *wire.State) {
+	c := d.link.consumer
 	switch {
-	case o.kind == wire.DescAccepted:
-		c.Accept(id)
-	case o.kind == wire.DescRejected, o.kind == wire.DescModified && o.refuse:
-		c.Reject(id)
+	case o.Kind == wire.DescAccepted:
+		c.Accept(d.id)
+	case o.Kind == wire.DescRejected, o.Kind == wire.DescModified && o.UndeliverableHere:
+		c.Reject(d.id)
 	default:
-		c.Release(id, o.kind == wire.DescModified && o.failed)
+		c.Release(d.id, o.Kind == wire.DescModified && o.DeliveryFailed)
 	}
 }
 

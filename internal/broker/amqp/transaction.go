@@ -30,7 +30,7 @@ type txnAck struct {
 	s       *session
 	n       uint64 // the delivery, while it is unsettled
 	one     delivered
-	verdict outcome
+	verdict wire.State
 	settled bool // by the receiver: the session has forgotten it
 }
 
@@ -113,8 +113,8 @@ func (t *txn) forget(c *conn) {
 }
 
 // acknowledge keeps a settlement until the commit; the connection's lock is held.
-func (t *txn) acknowledge(s *session, n uint64, one delivered, o outcome, settled bool) {
-	if !o.terminal() {
+func (t *txn) acknowledge(s *session, n uint64, one delivered, o *wire.State, settled bool) {
+	if !o.Terminal() {
 		return
 	}
 	if settled {
@@ -123,7 +123,7 @@ func (t *txn) acknowledge(s *session, n uint64, one delivered, o outcome, settle
 		t.spend(s.c)
 		return
 	}
-	t.acks = append(t.acks, txnAck{s, n, one, o, settled})
+	t.acks = append(t.acks, txnAck{s, n, one, *o, settled})
 }
 
 // commit does all, or returns why nothing was done. withheld tells that, by request, it is not to be confirmed.
@@ -163,7 +163,7 @@ func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 			d := wire.Disposition{Role: wire.RoleSender, First: number, Last: number, Settled: true, State: acceptedState()}
 			c.out = d.AppendFrame(c.out, a.s.channel)
 		}
-		a.verdict.apply(a.one.link.consumer, a.one.id)
+		a.one.settle(&a.verdict)
 	}
 	c.poke()
 	return withheld, nil

@@ -44,14 +44,15 @@ type conn struct {
 	gate    gate.Gate
 
 	// Only the reader uses these.
-	req     wire.Frame
-	w       writer  // answers
-	pulls   []*pull // new ones
-	topic   *topic  // the one that was last sent to
-	filters map[filterKey]*filter
-	signers signers
-	joined  map[*group]bool
-	leads   map[string]bool // groups of producers
+	req       wire.Frame
+	w         writer  // answers
+	pulls     []*pull // new ones
+	topic     *topic  // the one that was last sent to
+	filters   map[filterKey]*filter
+	signer    *wire.Signer // of the last access key
+	signerKey string
+	joined    map[*group]bool
+	leads     map[string]bool // groups of producers
 
 	mu        sync.Mutex
 	dead      bool

@@ -49,6 +49,20 @@ func (c *conn) dispatch(r *wire.Frame) error {
 	}
 }
 
+// signed tells whether a request is signed with the secret of its access key.
+func (c *conn) signed(r *wire.Frame) bool {
+	key := r.Get(wire.FieldAccessKey)
+	if c.signer == nil || string(key) != c.signerKey {
+		secret, ok := c.s.o.Secret(string(key))
+		if !ok {
+			return false
+		}
+		c.signerKey = string(key)
+		c.signer = wire.NewSigner(c.signerKey, secret)
+	}
+	return c.signer.Verify(r)
+}
+
 // refuse answers that it cannot be done. The connection lives on.
 func (c *conn) refuse(r *wire.Frame, code int, remark string) error {
 	c.w.simple(r, code, remark)

@@ -19,8 +19,6 @@ type Queue struct {
 
 	size, bytes atomic.Int64 // of messages that are stored and not settled
 	settledAll  atomic.Uint64
-	room        Waiters
-	delayed     Delayed[entry]
 
 	mu        sync.Mutex
 	levels    [priorities]*level // nil until the first message of the priority
@@ -34,6 +32,9 @@ type Queue struct {
 	gone      bool
 
 	stored, delivered, redelivered, returned, expired, rejected uint64
+
+	room    Waiters
+	delayed Delayed[entry]
 }
 
 // put stores m and tells a consumer.
@@ -240,13 +241,14 @@ func (q *Queue) roomy(num, den int64) bool {
 
 // full tells whether there is no room, not even for lack of expired messages.
 func (q *Queue) full() bool {
-	full := func() bool { return !q.roomy(1, 1) || q.dest.store.full() || q.dest.store.Tight() }
-	if !full() {
+	if q.open() {
 		return false
 	}
 	q.expire()
-	return full()
+	return !q.open()
 }
+
+func (q *Queue) open() bool { return q.roomy(1, 1) && !q.dest.store.full() && !q.dest.store.Tight() }
 
 // Room tells whether the queue takes messages. If not, notify is called, once, when it may again.
 func (q *Queue) Room(notify func()) bool {
