@@ -81,7 +81,8 @@ func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{
 		s: s, nc: nc, account: s.store.NewAccount(), source: s.store.NewSource(), born: hostOf(nc.RemoteAddr()),
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
-		addr: nc.LocalAddr().String(), host: hostOf(nc.LocalAddr()), filters: map[filterKey]*filter{}, joined: map[*group]bool{},
+		addr: nc.LocalAddr().String(), host: hostOf(nc.LocalAddr()),
+		filters: map[filterKey]*filter{}, joined: map[*group]bool{},
 		leads: map[string]bool{},
 	}
 	c.gate.Conn, c.gate.Done, c.gate.Write = nc, c.done, c.answer

@@ -60,7 +60,9 @@ func (s *Store) Subscribe(topic string, sub Subscription, notify func()) (*Consu
 	if !room {
 		return nil, ErrNoMemory
 	}
-	q := &Queue{dest: d, name: sub.Name, exclusive: sub.Exclusive, durable: sub.Durable, filter: sub.Filter, selector: sub.Selector}
+	q := &Queue{
+		dest: d, name: sub.Name, exclusive: sub.Exclusive, durable: sub.Durable, filter: sub.Filter, selector: sub.Selector,
+	}
 	c, err := q.Consume(nil, notify)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,80 @@
+package gate
+
+import (
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// body is a message without anything else.
+type body string
+
+func (b body) Size() int                     { return len(b) }
+func (b body) Body() []byte                  { return []byte(b) }
+func (body) WithBody(b []byte) store.Content { return body(b) }
+func (body) Header() store.Header            { return store.Header{} }
+
+// rig is a gate of a broker whose queues take one message.
+func rig(t *testing.T) (g *Gate, s *store.Store, frames chan string, peer net.Conn) {
+	s = store.New(store.Config{Limit: 1})
+	peer, conn := net.Pipe()
+	t.Cleanup(func() { _, _ = peer.Close(), conn.Close() })
+	frames = make(chan string, 9)
+	return &Gate{Conn: conn, Done: make(chan struct{}), Write: func(b []byte) { frames <- string(b) }}, s, frames, peer
+}
+
+func send(s *store.Store, queue string) *store.Destination {
+	d := s.Destination(store.Address{Kind: store.KindQueue, Name: queue})
+	d.Send(&store.Message{Content: body("x")})
+	return d
+}
+
+// TestWithhold: answers of one destination come together, in order, when that has room, and those of another do not.
+func TestWithhold(t *testing.T) {
+	g, s, frames, _ := rig(t)
+	a, b := send(s, "a"), send(s, "b")
+	g.Withhold(a, []byte("1"), 10)
+	g.Withhold(b, []byte("2"), limit-20)
+	g.Withhold(a, []byte("3"), 10)
+	assert.False(t, g.Shut())
+	g.Withhold(b, []byte("4"), 1)
+	assert.True(t, g.Shut())
+	s.Delete(a.Address())
+	assert.Equal(t, "13", <-frames)
+	assert.False(t, g.Shut())
+	assert.Empty(t, frames)
+	g.Flush()
+	assert.Equal(t, "24", <-frames)
+	assert.Zero(t, g.bytes.Load())
+}
+
+func TestAwait(t *testing.T) {
+	g, s, _, _ := rig(t)
+	d := send(s, "a")
+	enough := make(chan time.Time, 1)
+	enough <- time.Time{}
+	require.NoError(t, g.Await(d, enough), "that was long enough")
+	go s.Delete(d.Address())
+	require.NoError(t, g.Await(d, nil), "there is room")
+	done := make(chan struct{})
+	g.Done = done
+	close(done)
+	require.ErrorIs(t, g.Await(send(s, "b"), nil), net.ErrClosed)
+}
+
+// TestLinger: what the peer still sends is taken, so that it can read our last frame.
+func TestLinger(t *testing.T) {
+	g, _, _, peer := rig(t)
+	go func() {
+		_, _ = io.WriteString(peer, strings.Repeat("x", 1<<16))
+		_ = peer.Close()
+	}()
+	Linger(g.Conn, time.Minute) // returns at the end
+}
