@@ -45,7 +45,7 @@ func (s *Store) Subscribe(topic string, sub Subscription, notify func()) (*Consu
 				continue
 			}
 			same := q.selector == sub.Selector && q.exclusive == sub.Exclusive
-			if q.inUse() && !(same && !q.exclusive) {
+			if q.inUse() && (!same || q.exclusive) {
 				return nil, ErrInUse
 			}
 			if same {
