@@ -207,10 +207,13 @@ func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) 
 	case boundWork, boundPace:
 		return t.consumersLimit(sum)
 	case boundWorker, boundConnection:
-		if t.onlyLate(top) {
-			return t.lateness(l.Share)
+		if t.onlyLate(top) && t.all.Crowded() {
+			l.Kind, l.Text = LimitMachine, "others took "+percent(t.all.OthersShare())+" of its processors"
+			l.Hint = "let the tester have a machine of its own"
+			return l
 		}
-		l.Kind, l.Text, l.Hint = LimitWorker, t.saturated(), "more producers, consumers or connections may bring more"
+		l.Kind, l.Hint = LimitWorker, "more producers, consumers or connections may bring more"
+		l.Text = cmp.Or(t.saturated(), "it sent late, though it waited for nothing but the due times of its messages")
 	case boundProcessors:
 		l.Kind, l.Text = LimitProcessors, fmt.Sprintf("it used %s of the %d that it may use", percent(t.full.CPUShare()),
 			t.full.Cores)+t.while()
@@ -227,19 +230,6 @@ func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) 
 // onlyLate tells whether the producers missed their rate though they waited for messages to be due all the time: they,
 // or the whole tester, stood still for a moment. No worker was busy then.
 func (t *LoadTally) onlyLate(top bound) bool { return top == boundWorker && t.saturated() == "" }
-
-// lateness is the limit of such producers.
-func (t *LoadTally) lateness(share float64) Limit {
-	if t.all.Crowded() {
-		return Limit{
-			Kind: LimitMachine, Share: share, Text: "others took " + percent(t.all.OthersShare()) + " of its processors",
-			Hint: "let the tester have a machine of its own",
-		}
-	}
-	return Limit{
-		Kind: LimitUnknown, Share: share, Text: "messages were sent late, though producers waited for them to be due",
-	}
-}
 
 // forAnswers says how many of the sends waited for an answer, or for how much of the time if that says more: in bursts,
 // few wait.

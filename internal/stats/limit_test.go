@@ -110,12 +110,7 @@ func TestLimit(t *testing.T) {
 			l.wait(WaitDue, 500*ms)
 			l.send.Credit.Time += 400 * ms
 		}, LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or let the broker give producers more credit)"},
-		{"rate missed, and producers that waited for messages to be due in each second", 100, rated(false), Health{}, func(l *told) {
-			idle(l)
-			l.sent(90, 90, ms)
-			l.wait(WaitDue, 900*ms)
-		}, LimitUnknown, "unknown (messages were sent late, though producers waited for them to be due)"},
-		{"the same while others have the processors", 100, rated(false), crowded(0), func(l *told) {
+		{"rate missed, though producers waited for due times, while others have the processors", 100, rated(false), crowded(0), func(l *told) {
 			idle(l)
 			l.sent(90, 90, ms)
 			l.wait(WaitDue, 900*ms)
@@ -268,6 +263,12 @@ func TestLimit(t *testing.T) {
 			idle(l)
 			l.sent(100, 100, ms)
 		}, LimitWorker, "one worker of the tester (producer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)"},
+		{"a producer that is late, and waits only for its due times", 100, rated(false), Health{}, func(l *told) {
+			idle(l)
+			l.sent(1000, 1000, ms)
+			l.wait(WaitDue, 950*ms)
+		}, LimitWorker, "one worker of the tester (it sent late, though it waited for nothing but the due times of its messages; " +
+			"more producers, consumers or connections may bring more)"},
 		{"a connection that never waits", 100, closed, Health{}, func(l *told) {
 			idle(l)
 			l.send.Reader.Known = true
