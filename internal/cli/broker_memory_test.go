@@ -32,7 +32,7 @@ func TestBrokerMemory(t *testing.T) {
 				})
 				return ended{status, stdout.String(), stderr.String()}
 			}
-			sent := run("producer", "--message-size", "64KiB", "--max-pending", "20", "--message-count", "4000", "--duration", "60", "--drain-timeout", "2s")
+			sent := run("producer", "--message-size", "64KiB", "--max-pending", "20", "--message-count", "4000", "--duration", "10", "--drain-timeout", "2s")
 			assert.Equal(t, exitFailed, sent.status, "4000 messages are 250 MiB")
 			used, limit := b.Store().Memory()
 			assert.Greater(t, used, limit/2)
