@@ -82,7 +82,7 @@ func TestLateBrokerCount(t *testing.T) {
 	begin := time.Now()
 	s, _ = counts(t, func(int) (driver.DestinationCount, error) { return tells(0, 0, 0), nil }, nil)
 	require.EqualValues(t, -100, s.BrokerCount.Destinations[0].Added.Differs())
-	require.Less(t, time.Since(begin), 20*time.Second, "a run of a moment, with the last counts")
+	require.Less(t, time.Since(begin), time.Minute, "a run of a moment, with the last counts")
 }
 
 // lagging is a teller whose counters are old.
