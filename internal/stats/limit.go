@@ -160,9 +160,10 @@ func (t *LoadTally) consumersLimit(sum *boundSums) Limit {
 	return l
 }
 
-// grows tells whether the backlog grew: in most of the time, and in all of it together.
+// grows tells whether the backlog grew: in most of the time, and in all of it together. Shorter loads than a second end
+// before their messages have arrived.
 func (t *LoadTally) grows() bool {
-	return t.behind > t.span/2 && float64(t.received) < (1-growing)*float64(t.completed)
+	return t.span >= FullSecond && t.behind > t.span/2 && float64(t.received) < (1-growing)*float64(t.completed)
 }
 
 // growth returns by how many messages per second the backlog grew.

@@ -76,6 +76,22 @@ func crowded(delay time.Duration) Health {
 	return Health{CPU: time.Second / 5, Machine: 2 * time.Second, MachineAll: 2 * time.Second, Delay: delay}
 }
 
+// TestShortLoadHasNoBacklog: messages that are still on their way when a short load ends do not queue in the broker.
+func TestShortLoadHasNoBacklog(t *testing.T) {
+	t.Parallel()
+	for length, want := range map[time.Duration]LimitKind{50 * time.Millisecond: LimitMaxPending, time.Second: LimitBroker} {
+		l := newTold(t, 1)
+		l.health = Health{CPU: length / 10, Machine: length, MachineAll: 2 * length}
+		l.sent(100, 50, time.Millisecond)
+		l.wait(WaitSlot, length*9/10)
+		l.receive.Input.Time += length * 9 / 10
+		l.now += length
+		l.Collect(Measure, l.start.Add(l.now), false)
+		asked := LoadAsked{Producers: []ProducerAsked{{MaxPending: 1}}, Delivered: true}
+		require.Equal(t, want, l.Tally().Judge(asked).Kind, length)
+	}
+}
+
 // TestLimit: each kind, and its neighbours, from waits that are told.
 func TestLimit(t *testing.T) {
 	const ms = time.Millisecond
