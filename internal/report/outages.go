@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -96,21 +95,23 @@ func outageNow(p *stats.OutageProgress) string {
 	}
 }
 
-// outageLines returns a line for each outage, and one for those in the middle that are not listed.
+// outageLines returns a line for each outage, and before these one for all that are not listed: not all lines are
+// written.
 func outageLines(s *stats.Summary) (lines []string) {
+	if m := &s.MoreOutages; m.Count > 0 {
+		lines = append(lines, moreOutagesLine(m))
+	}
 	for i := range s.Outages {
 		lines = append(lines, outageLine(&s.Outages[i]))
-	}
-	if m := &s.MoreOutages; m.Count > 0 {
-		lines = slices.Insert(lines, len(lines)/2, moreOutagesLine(m))
 	}
 	return lines
 }
 
 func moreOutagesLine(m *stats.MoreOutages) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s more, %s in all; the longest %s, %s failed", plural(m.Count, "outage"), seconds(m.Length),
-		seconds(m.Longest), plural(int(min(m.Attempts, 1<<31)), "attempt")) //nolint:gosec // bounded
+	attempts := plural(int(min(m.Attempts, 1<<31)), "attempt") //nolint:gosec // bounded
+	fmt.Fprintf(&b, "%s beside the first and the last %d, %s in all; the longest %s, %s failed", plural(m.Count, "outage"),
+		stats.KeptOutages, seconds(m.Length), seconds(m.Longest), attempts)
 	if m.Recovery > 0 {
 		fmt.Fprintf(&b, "; rate recovered after %s at most", seconds(m.Recovery))
 	}

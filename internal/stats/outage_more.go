@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// keptOutages is how many outages are listed of the first ones, and as many of the last ones: over days, a connection
+// KeptOutages is how many outages are listed of the first ones, and as many of the last ones: over days, a connection
 // that breaks again and again has any number of them. Those in between are sums.
-const keptOutages = 100
+const KeptOutages = 100
 
 // MoreOutages are the sums of the outages in between the first and the last ones, which the list leaves out.
 type MoreOutages struct {
@@ -48,13 +48,13 @@ func (o *Outage) Stuck() bool {
 // fold adds the outages in between the first and the last ones to the sums, as soon as no more comes of them.
 func (s *Outages) fold() {
 	s.settleFolded()
-	for len(s.list) > 2*keptOutages && s.recovery.known > keptOutages {
-		o := s.list[keptOutages]
+	for len(s.list) > 2*KeptOutages && s.recovery.known > KeptOutages {
+		o := s.list[KeptOutages]
 		pending := slices.Contains(s.recovery.pending, o)
 		if !o.past && !o.idle() && !pending {
 			return
 		}
-		s.list = slices.Delete(s.list, keptOutages, keptOutages+1)
+		s.list = slices.Delete(s.list, KeptOutages, KeptOutages+1)
 		s.recovery.known--
 		s.more.add(o)
 		switch {
@@ -107,8 +107,8 @@ func (s *Outages) count() int { return len(s.list) + s.more.Count }
 // tallies returns the messages in doubt and sent again of the outage of that number, from 1 on.
 func (s *Outages) tallies(number int) (inDoubt, resent *uint64) {
 	at := number - 1
-	if at >= keptOutages {
-		if at -= s.more.Count; at < keptOutages {
+	if at >= KeptOutages {
+		if at -= s.more.Count; at < KeptOutages {
 			return &s.more.InDoubt, &s.more.Resent
 		}
 	}
@@ -122,7 +122,7 @@ func (s *Outages) Folded() (first, last int) {
 	if s.more.Count == 0 {
 		return 0, 0
 	}
-	return keptOutages + 1, keptOutages + s.more.Count
+	return KeptOutages + 1, KeptOutages + s.more.Count
 }
 
 // More returns the sums of the outages that [Outages.List] leaves out.
