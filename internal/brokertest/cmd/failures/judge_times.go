@@ -140,11 +140,14 @@ const lately = 5 * time.Second
 
 // owed returns the longest time to an answer in the last seconds before the failure. A stall begins with the last
 // answer, and a broker that takes so long to answer may have been silent for as long when it was stopped.
-func (j *judgement) owed() (longest time.Duration) {
-	for i := range j.result.Rows {
-		r := &j.result.Rows[i]
-		before := j.first.Sub(time.UnixMicro(r.Time))
-		if r.Step == failureStep && r.Latencies.Ack != nil && before > 0 && before < lately {
+func (j *judgement) owed() time.Duration { return owed(j.result, failureStep, j.first) }
+
+// owed returns that of a step; any if it is empty.
+func owed(of *result.Result, step string, first time.Time) (longest time.Duration) {
+	for i := range of.Rows {
+		r := &of.Rows[i]
+		before := first.Sub(time.UnixMicro(r.Time))
+		if (step == "" || r.Step == step) && r.Latencies.Ack != nil && before > 0 && before < lately {
 			longest = max(longest, time.Duration(r.Latencies.Ack.Max)*time.Microsecond)
 		}
 	}

@@ -306,7 +306,8 @@ func (o *soaked) seen(e *event) (text string, ok bool) {
 	}
 	for i := range o.result.Stalls {
 		s := &o.result.Stalls[i]
-		if off(s.Time, e.log.first, e.log.last).Abs() <= onTime {
+		early := max(onTime, owed(o.result, "", e.log.first))
+		if d := off(s.Time, e.log.first, e.log.last); d <= onTime && d >= -early && s.Length > stopped.Microseconds()/2 {
 			return fmt.Sprintf("a stall (%s) of %.1f s, from %s", s.Side, seconds(s.Length), late(s.Time)), true
 		}
 	}

@@ -47,11 +47,18 @@ func TestSoak(t *testing.T) {
 		edit func(*soaked)
 		want string // in the only problem; empty for none
 	}{
-		"as it was":          {func(*soaked) {}, ""},
-		"a failed run":       {func(o *soaked) { o.status = 3 }, "exit status 3"},
-		"two outages":        {func(o *soaked) { o.result.Outages = append(o.result.Outages, result.Outage{}) }, "2 outages, 1 kills"},
-		"a late outage":      {func(o *soaked) { o.result.Outages[0].Time += 120_000 }, "nothing begins at kill"},
-		"a stop unnoticed":   {func(o *soaked) { o.result.Stalls = nil }, "nothing begins at stop"},
+		"as it was":        {func(*soaked) {}, ""},
+		"a failed run":     {func(o *soaked) { o.status = 3 }, "exit status 3"},
+		"two outages":      {func(o *soaked) { o.result.Outages = append(o.result.Outages, result.Outage{}) }, "2 outages, 1 kills"},
+		"a late outage":    {func(o *soaked) { o.result.Outages[0].Time += 120_000 }, "nothing begins at kill"},
+		"a stop unnoticed": {func(o *soaked) { o.result.Stalls = nil }, "nothing begins at stop"},
+		"a slow broker is stopped": {func(o *soaked) {
+			o.result.Stalls[0].Time -= 400_000
+			for i := range o.result.Rows {
+				o.result.Rows[i].Latencies.Ack = &result.Latency{Max: 450_000}
+			}
+		}, ""},
+		"a stall too early":  {func(o *soaked) { o.result.Stalls[0].Time -= 400_000 }, "nothing begins at stop"},
 		"a loss":             {func(o *soaked) { o.result.Verification.Total.Lost = 1 }, "1 lost, 0 left, 0 doubled"},
 		"a copy":             {func(o *soaked) { o.result.Verification.Total.Duplicates++ }, "0 lost, 0 left, 1 doubled"},
 		"no end":             {func(o *soaked) { o.result.Total.Producers.Sent++ }, "1001 sent, 1000 ended"},
