@@ -47,9 +47,13 @@ func TestSoak(t *testing.T) {
 		edit func(*soaked)
 		want string // in the only problem; empty for none
 	}{
-		"as it was":        {func(*soaked) {}, ""},
-		"a failed run":     {func(o *soaked) { o.status = 3 }, "exit status 3"},
-		"two outages":      {func(o *soaked) { o.result.Outages = append(o.result.Outages, result.Outage{}) }, "2 outages, 1 kills"},
+		"as it was":    {func(*soaked) {}, ""},
+		"a failed run": {func(o *soaked) { o.status = 3 }, "exit status 3"},
+		"two outages":  {func(o *soaked) { o.result.Outages = append(o.result.Outages, result.Outage{}) }, "2 outages, 1 kills"},
+		"time-outs while it is stopped": {func(o *soaked) {
+			o.events[1].name = "SIGSTOP"
+			o.result.Outages = append(o.result.Outages, result.Outage{Time: o.events[1].log.last.Add(10 * time.Second).UnixMicro()})
+		}, ""},
 		"a late outage":    {func(o *soaked) { o.result.Outages[0].Time += 120_000 }, "nothing begins at kill"},
 		"a stop unnoticed": {func(o *soaked) { o.result.Stalls = nil }, "nothing begins at stop"},
 		"a slow broker is stopped": {func(o *soaked) {
