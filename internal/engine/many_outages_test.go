@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,22 +30,25 @@ func TestManyOutages(t *testing.T) {
 				time.AfterFunc(50*time.Millisecond, func() { out.Restore(); in.Restore() })
 			})
 		}
+		var mu sync.Mutex
 		lost := map[int]uint64{} // messages, by their outage, from 1 on
+		set := func(n int, o mem.Options) {
+			mu.Lock()
+			defer mu.Unlock()
+			require.NoError(t, b.Set(o))
+			lost[n] = b.Stats().Lost - lost[n]
+		}
 		for _, n := range []int{1, 100, 101, 150, 220, 221, 320, 321} {
 			o := mem.DefaultOptions()
 			o.Lose = 1
-			time.AfterFunc(time.Duration(n)*every-time.Second, func() {
-				lost[n] = b.Stats().Lost
-				require.NoError(t, b.Set(o))
-			})
-			time.AfterFunc(time.Duration(n)*every-900*time.Millisecond, func() {
-				require.NoError(t, b.Set(mem.DefaultOptions()))
-				lost[n] = b.Stats().Lost - lost[n]
-			})
+			time.AfterFunc(time.Duration(n)*every-time.Second, func() { set(n, o) })
+			time.AfterFunc(time.Duration(n)*every-900*time.Millisecond, func() { set(n, mem.DefaultOptions()) })
 		}
 
 		s, _ := run(t, p, nil)
 		more := &s.MoreOutages
+		mu.Lock()
+		defer mu.Unlock()
 		require.Len(t, s.Outages, listed)
 		require.Equal(t, outages-listed, more.Count)
 		v := &s.Verification.Total

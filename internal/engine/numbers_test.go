@@ -314,7 +314,8 @@ func TestBlockedOnATopic(t *testing.T) {
 				p.ConsumerWork = load.Work{Min: 10 * time.Second, Max: 10 * time.Second}
 			}), nil)
 			require.EqualValues(t, 3, s.Total.Received)
-			require.EqualValues(t, 2*limit, s.Total.Sent, "each consumer has as many, and as many wait")
+			require.GreaterOrEqual(t, s.Total.Sent, uint64(limit+1), "each consumer has a message, and as many wait") //nolint:gosec // small
+			require.LessOrEqual(t, s.Total.Sent, uint64(2*limit), "or it has taken as many at once")                  //nolint:gosec // small
 			require.Equal(t, s.Total.Sent, s.Total.Completed)
 			require.NotContains(t, strings.Join(s.Problems, "\n"), "of unknown end")
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,7 +22,8 @@ type trier struct {
 
 func (s trier) TrySend(m *driver.Message) bool { return s.try(m) }
 
-// relayRig is a closed loop with one message in flight, on a driver that answers from a goroutine of its own.
+// relayRig is a closed loop with one message in flight, on a driver that answers from a goroutine of its own, when all
+// others wait.
 type relayRig struct {
 	*rig
 	ledger   *verify.Ledger
@@ -29,6 +31,9 @@ type relayRig struct {
 	sends    int              // of them by Send
 	tries    int              // calls of TrySend
 }
+
+// answerTime passes, in a bubble, when all goroutines wait.
+const answerTime = time.Microsecond
 
 // newRelayRig returns a rig in which the calls of TrySend fail that refuse selects, by their numbers.
 func newRelayRig(t *testing.T, cfg setup, refuse func(try int) bool) *relayRig {
@@ -40,6 +45,7 @@ func newRelayRig(t *testing.T, cfg setup, refuse func(try int) bool) *relayRig {
 	sent := make(chan driver.Slot, 1)
 	go func() {
 		for slot := range sent {
+			<-time.After(answerTime)
 			r.Done(slot, driver.Outcome{})
 		}
 	}()
@@ -79,7 +85,7 @@ func TestRelay(t *testing.T) {
 				weights := []int{3, 2, 1}
 				r := newRelayRig(t, setup{Index: 0, Total: 1, Count: n, Mix: load.NewMix(weights)}, tt.refuse)
 				require.NoError(t, r.Run(t.Context()))
-				synctest.Wait()
+				<-time.After(2 * answerTime) // the last answer
 				require.Len(t, r.messages, n)
 				if tt.sends >= 0 {
 					require.Equal(t, tt.sends, r.sends)

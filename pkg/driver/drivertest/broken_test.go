@@ -178,11 +178,11 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 
 // TrySend is Send, which does not wait in mem without faults.
 func (p *producer) TrySend(m *driver.Message) bool {
-	p.sent.Add(1)
 	if p.d.trySend != nil {
+		p.sent.Add(1)
 		return p.d.trySend(p, m)
 	}
-	return p.Producer.Send(context.Background(), m) == nil
+	return p.Send(context.Background(), m) == nil
 }
 
 func (p *producer) Flush(ctx context.Context) error {
