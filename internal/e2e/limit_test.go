@@ -54,7 +54,7 @@ func TestLimits(t *testing.T) {
 		busy string // if it needs the processors: the protocol over which it runs beside other tests
 	}{
 		{"rate reached", "client --rate 100 --max-pending 100", stats.LimitNone, "the rate was reached", ""},
-		{"max-pending", "client --rate 50000", stats.LimitMaxPending, "% of sends waited for an answer", "amqp"},
+		{"max-pending", "client --rate 400000", stats.LimitMaxPending, "% of sends waited for an answer", "amqp"},
 		{"max-pending, at a broker that takes its time", "client --rate 50000 --embedded-faults work=50ms", stats.LimitMaxPending, "% of sends waited for an answer", ""},
 		// It works on all that it has read, 25 messages, and answers these together.
 		{"broker, answers in bursts", "producer --rate 60 --max-pending 25 --embedded-faults work=50ms", stats.LimitBroker, "it answered nothing for ", ""},
