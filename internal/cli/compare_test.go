@@ -131,7 +131,7 @@ func TestCompareFailedRuns(t *testing.T) {
 	assert.NotEqual(t, exitFailed, r.status, "the first one is what the others are held against")
 }
 
-// TestFilesForFolders: who names a file of a result is told to name its folder.
+// TestFilesForFolders: a file of a result in place of its folder is refused, with the folder in the hint.
 func TestFilesForFolders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -65,7 +65,7 @@ func foundTable(t *testing.T) {
 	writeTable(t, *foundPage, foundSection, table.String())
 }
 
-// findMax searches a broker that serves so many messages a second, and judges what was found.
+// findMax searches a broker that serves so many messages a second, and judges the rate that was found.
 func findMax(t *testing.T, protocol string, capacity float64, args ...string) *search.Found {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "found")

@@ -110,7 +110,7 @@ func TestRelay(t *testing.T) {
 	}
 }
 
-// Nobody sends once the context of Run has ended.
+// No message is sent once the context of Run has ended.
 func TestRelayEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -116,7 +116,7 @@ func (t *topic) atLimit() bool {
 	return t.size.Load() >= t.s.limits.Limit || t.bytes.Load() >= t.s.limits.LimitBytes
 }
 
-// stuffed tells whether the topic is full even if it gives up what it need not keep.
+// stuffed tells whether the topic is full even without the messages that it may drop.
 func (t *topic) stuffed() bool {
 	if !t.full() {
 		return false
