@@ -16,7 +16,7 @@ var ErrNoProcess = errors.New("there is no such process")
 // identity tells a process from a later one with the same pid.
 type identity struct {
 	pid   int32
-	began int64
+	began int64 // as [began] tells
 }
 
 // watched is the broker's process. When it has ended, one that is started by the same command line takes its place: a
@@ -38,7 +38,7 @@ func watchProcess(ctx context.Context, pid int32) (*watched, error) {
 		return nil, fmt.Errorf("%w: %d", ErrNoProcess, pid)
 	}
 	w := &watched{process: p, identity: identity{pid: pid}}
-	if w.began, err = p.CreateTimeWithContext(ctx); err != nil {
+	if w.began, err = began(ctx, p); err != nil {
 		return nil, fmt.Errorf("%w: %d", ErrNoProcess, pid)
 	}
 	w.name, _ = p.NameWithContext(ctx)
@@ -86,7 +86,7 @@ func (w *watched) alive(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	if began, err := now.CreateTimeWithContext(ctx); err != nil || began != w.began {
+	if at, err := began(ctx, now); err != nil || at != w.began {
 		return false
 	}
 	status, err := now.StatusWithContext(ctx)
@@ -104,8 +104,8 @@ func (w *watched) alike(ctx context.Context) (list []identity) {
 		if err != nil || !slices.Equal(command, w.command) {
 			continue
 		}
-		if began, err := p.CreateTimeWithContext(ctx); err == nil {
-			list = append(list, identity{p.Pid, began})
+		if at, err := began(ctx, p); err == nil {
+			list = append(list, identity{p.Pid, at})
 		}
 	}
 	return list

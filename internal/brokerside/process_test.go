@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shirou/gopsutil/v4/process"
 	"github.com/stretchr/testify/require"
 )
 
@@ -206,6 +207,27 @@ func TestEndpointBesideProcess(t *testing.T) {
 	require.Less(t, *sum.CPU, int64(600_000_000))
 	require.Less(t, *sum.Memory, uint64(1e12))
 	require.EqualValues(t, 5, *sum.Heap, "this host does not tell that")
+}
+
+// A process keeps its identity whatever the wall clock says: in some virtual machines and containers the time at which
+// the system started, which a library adds, differs by a second from one question to the next.
+func TestProcessKeepsItsIdentity(t *testing.T) {
+	b := startBurner(t, 1, t.Name())
+	p, err := process.NewProcess(b.pid())
+	require.NoError(t, err)
+	first, err := began(t.Context(), p)
+	require.NoError(t, err)
+	require.Positive(t, first)
+	for range 1000 {
+		again, err := began(t.Context(), p)
+		require.NoError(t, err)
+		require.Equal(t, first, again)
+	}
+	own, err := process.NewProcess(int32(os.Getpid())) //nolint:gosec // a pid
+	require.NoError(t, err)
+	before, err := began(t.Context(), own)
+	require.NoError(t, err)
+	require.Greater(t, first, before, "the burner began later")
 }
 
 func TestNoProcess(t *testing.T) {
