@@ -39,6 +39,12 @@ func TestSendTimeout(t *testing.T) {
 				require.EqualValues(t, 100, v.UnconfirmedArrived)
 				require.Zero(t, v.Lost+v.Left+v.Duplicates+v.UnconfirmedMissing)
 				require.Zero(t, s.Total.Strays)
+				if name == "reconnect" {
+					require.True(t, s.Success, "in doubt is a count there: %q", s.Problems)
+					require.Contains(t, s.Warnings, "messages without an answer within --send-timeout, which the broker may have or "+
+						"not: 100; they are counted as unconfirmed")
+					return
+				}
 				require.False(t, s.Success, "as any run with unconfirmed messages")
 				require.Equal(t, []string{
 					"messages sent but not confirmed (the broker may have them or not): 100",
@@ -47,6 +53,41 @@ func TestSendTimeout(t *testing.T) {
 			})
 		})
 	}
+}
+
+// With --reconnect, messages that had no answer in time fail a run all the same if none was confirmed after them: a broker
+// that does not answer any more has not recovered. That holds for each group by itself.
+func TestSendTimeoutsWithoutRecovery(t *testing.T) {
+	timeout := driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout}
+	silent := func() driver.Factory {
+		f := losing(broker(t, func(*mem.Options) {}), 50, 100*time.Millisecond, timeout)
+		f.Capabilities.Reconnects = false
+		return f
+	}
+	t.Run("one load", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, _ := run(t, newPlan(silent(), func(p *flat) {
+				p.Duration, p.Rate, p.MaxPending, p.Reconnect = 10*time.Second, rate("10"), 1, true
+			}), nil)
+			require.EqualValues(t, 50, s.Total.Completed)
+			require.EqualValues(t, 50, s.Total.Unconfirmed)
+			require.Contains(t, s.Problems, "messages sent but not confirmed (the broker may have them or not): 50")
+		})
+	})
+	t.Run("a group beside another", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newScenario(silent(), false)
+			lost := s.senders("lost", func(g *plan.Group) { g.Rate, g.Reconnect = rate("10"), true })
+			fine := s.senders("fine", func(g *plan.Group) {
+				g.Rate, g.Reconnect, g.Producer.Broker, g.Producer.Factory = rate("10"), true, "fine", mem.New().Factory()
+			})
+			s.step("one", func(p *plan.Step) { p.Duration = 10 * time.Second }, lost, fine)
+			sum, err := engine.Run(t.Context(), nil, s.plan, new(recorder))
+			require.NoError(t, err)
+			require.EqualValues(t, 150, sum.Total.Completed)
+			require.Contains(t, sum.Problems, "messages sent but not confirmed (the broker may have them or not): 50")
+		})
+	})
 }
 
 // A producer that closes waits for the answers to all its messages. Answers that did not come in time, and never will,

@@ -106,6 +106,29 @@ func inDoubt(s *stats.Summary) uint64 {
 	return n
 }
 
+// timedOut returns how many messages of groups that connect again had no answer in time (--send-timeout) although their
+// connection was not lost. Those after which no message of the group was confirmed do not count: that is no recovery.
+func (r *run) timedOut(s *stats.Summary) (n uint64) {
+	late := func(c *stats.Counters) uint64 { return c.FailuresOf[driver.Unknown][driver.ClassTimeout] }
+	reconnects := map[string]bool{}
+	all := true
+	for _, g := range r.groups {
+		if g.plan.Role.Produces() {
+			reconnects[g.plan.Name] = g.plan.Reconnect
+			all = all && g.plan.Reconnect
+		}
+	}
+	if len(s.Groups) == 0 && all { // of a command line
+		return late(&s.Total) - s.Silent
+	}
+	for i := range s.Groups {
+		if g := &s.Groups[i]; reconnects[g.Name] {
+			n += late(&g.Total) - g.Silent
+		}
+	}
+	return n
+}
+
 // longestOutage returns how long the longest outage lasted. It is false if there was one without an end, unless none of
 // its workers needed a connection any more.
 func longestOutage(s *stats.Summary) (longest time.Duration, ok bool) {
@@ -219,6 +242,10 @@ func (r *run) aboutOutages(s *stats.Summary, add func(string, ...any)) {
 			"%d are unconfirmed", n, s.Total.Resent, s.Total.Unconfirmed)
 	case n > 0:
 		add("messages in doubt after outages, which the broker may have or not: %d; they are counted as unconfirmed", n)
+	}
+	if n := r.timedOut(s); n > 0 {
+		add("messages without an answer within --send-timeout, which the broker may have or not: %d; they are counted as "+
+			"unconfirmed", n)
 	}
 	if s.Missing > 0 && len(s.Outages) > 0 && slices.ContainsFunc(r.subs, func(s *subscription) bool {
 		return s.destination.Kind == driver.Topic && !slices.ContainsFunc(s.consumers,
