@@ -29,7 +29,8 @@ func secrets(key string) (string, bool) { return password, key == user }
 func conformance(t *testing.T, options ...string) drivertest.Config {
 	b := start(t, store.Config{}, rocketmq.Options{Secret: secrets, MaxMessage: 12 << 20})
 	return drivertest.Config{
-		Factory: driver.Factory(), URL: b.url(), User: user, Password: password, WrongPassword: "wrong", Options: options,
+		Factory: driver.Factory(), URL: b.url(), User: user, Password: password, WrongPassword: "wrong",
+		Options: append([]string{"send-timeout=1m"}, options...), // a busy machine takes more than 3 s for a large body
 		MinBody: 1, Log: true,
 		Path:        func(t testing.TB) drivertest.Path { return newPath(t, b) },
 		Allocations: 10, // of the broker, for the most part

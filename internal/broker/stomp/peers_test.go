@@ -35,7 +35,7 @@ func TestPython(t *testing.T) {
 			})
 			_, port, err := net.SplitHostPort(s.addr)
 			require.NoError(t, err)
-			ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, python, "testdata/peer.py", port, version)
 			var words bytes.Buffer
