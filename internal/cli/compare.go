@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perfmq/perfmq/internal/compare"
+	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/setting"
@@ -169,7 +170,7 @@ func readSets(paths []string) (sets []compare.Set, errs []error) {
 	}
 	names := map[string]int{}
 	for _, path := range paths {
-		s, err := compare.Read(path)
+		s, err := compare.Read(path, page.Check)
 		switch {
 		case errors.Is(err, result.ErrNoResult):
 			errs = append(errs, &plan.Mistake{
@@ -178,6 +179,8 @@ func readSets(paths []string) (sets []compare.Set, errs []error) {
 			})
 		case errors.Is(err, compare.ErrIncomplete):
 			errs = append(errs, &plan.Mistake{Text: err.Error(), Hint: "repeat that run, or remove its folder"})
+		case errors.Is(err, page.ErrImpossible):
+			errs = append(errs, reportMistake(err))
 		case err != nil:
 			errs = append(errs, &plan.Mistake{Text: bare(err).Error(), Hint: "name folders of --result DIR"})
 		}

@@ -36,8 +36,9 @@ type Set struct {
 	// Cells are those of a sweep, by their names; then Results and Failed are of all cells, when they have been sifted.
 	Cells []Set
 
-	key      string                    // of a cell: its name as the sweep has it
-	searches map[*result.Result]Search // of which a result is that of the load that was held
+	key      string                     // of a cell: its name as the sweep has it
+	check    func(*result.Result) error // of each result; nil if there is none
+	searches map[*result.Result]Search  // of which a result is that of the load that was held
 }
 
 // Verdict is the outcome of a comparison.

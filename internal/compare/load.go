@@ -19,9 +19,9 @@ const maxRepeats = 1000
 var ErrIncomplete = errors.New("the run did not come to its end")
 
 // Read reads a set: the result or the search in a folder, all in the folders in it, which are repeats, or those of each
-// cell of a sweep.
-func Read(dir string) (Set, error) {
-	s := Set{Name: filepath.Base(filepath.Clean(dir))}
+// cell of a sweep. The check, if there is one, refuses results whose numbers contradict each other.
+func Read(dir string, check func(*result.Result) error) (Set, error) {
+	s := Set{Name: filepath.Base(filepath.Clean(dir)), check: check}
 	err := s.add(dir)
 	switch {
 	case !errors.Is(err, result.ErrNoResult):
@@ -77,6 +77,11 @@ func (s *Set) add(dir string) error {
 	if !r.Complete {
 		return fmt.Errorf("read %s: %w", dir, ErrIncomplete)
 	}
+	if s.check != nil {
+		if err := s.check(r); err != nil {
+			return fmt.Errorf("read %s: %w", dir, err)
+		}
+	}
 	s.Results = append(s.Results, r)
 	return nil
 }
@@ -103,7 +108,7 @@ func readSweep(s Set, dir string) (Set, error) {
 		if !known {
 			k = len(s.Cells)
 			at[r.Cell] = k
-			s.Cells = append(s.Cells, Set{Name: of.Title(r.Values), key: of.Title(r.Values)})
+			s.Cells = append(s.Cells, Set{Name: of.Title(r.Values), key: of.Title(r.Values), check: s.check})
 		}
 		if err := s.Cells[k].add(path); err != nil {
 			return s, err

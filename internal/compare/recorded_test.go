@@ -68,7 +68,7 @@ func recordRuns(t *testing.T, dir string) {
 	t.Helper()
 	lines := [][]string{append([]string{"broker"}, ofLoads()...)}
 	for _, name := range []string{"fast", "slow", "artemis"} {
-		set, err := compare.Read(filepath.Join(dir, name))
+		set, err := compare.Read(filepath.Join(dir, name), nil)
 		require.NoError(t, err)
 		for _, r := range set.Results {
 			line := []string{name}

@@ -40,7 +40,7 @@ func repeats(t *testing.T, rates ...float64) compare.Set {
 	for i, rate := range rates {
 		searched(t, filepath.Join(dir, fmt.Sprint(i)), rate)
 	}
-	s, err := compare.Read(dir)
+	s, err := compare.Read(dir, nil)
 	require.NoError(t, err)
 	s.Sift()
 	return s
@@ -132,7 +132,7 @@ func TestSweeps(t *testing.T) {
 		made(t, []string{"1", "2", "4"}, map[string][]float64{"1": low, "2": low, "4": low}),
 		made(t, []string{"2", "1", "8"}, map[string][]float64{"1": low, "2": high, "8": {1, 2, 3, 4, 5, -1}}),
 	} {
-		s, err := compare.Read(dir)
+		s, err := compare.Read(dir, nil)
 		require.NoError(t, err)
 		s.Sift()
 		s.Name = fmt.Sprint(len(sets))
@@ -169,12 +169,12 @@ func TestSweepThatGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	s.Runs[1].State = sweep.Running
 	require.NoError(t, s.Write(dir))
-	_, err = compare.Read(dir)
+	_, err = compare.Read(dir, nil)
 	require.ErrorIs(t, err, compare.ErrIncomplete)
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, s.Runs[0].Folder, search.File), []byte("{\"held\": true, \"rate\": 0}"), 0o600))
-	_, err = compare.Read(filepath.Join(dir, s.Runs[0].Folder))
+	_, err = compare.Read(filepath.Join(dir, s.Runs[0].Folder), nil)
 	require.ErrorContains(t, err, "cannot have been held")
-	_, err = compare.Read(t.TempDir())
+	_, err = compare.Read(t.TempDir(), nil)
 	require.ErrorIs(t, err, result.ErrNoResult)
 }

@@ -306,6 +306,12 @@ func NewRun(name string, read *result.Result) (*Run, error) {
 	return r, r.take(read)
 }
 
+// Check refuses a result with its rows whose numbers contradict each other. The error is [ErrImpossible].
+func Check(read *result.Result) error {
+	_, err := NewRun("", read)
+	return err
+}
+
 func (r *Run) take(read *result.Result) error {
 	for i := range read.Rows {
 		r.series.add(&read.Rows[i])

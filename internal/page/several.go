@@ -15,7 +15,7 @@ func (p *Page) sets() []compare.Set {
 	for i := range p.Groups {
 		s := compare.Set{Name: p.Groups[i].Name}
 		if dir := p.Groups[i].search; dir != "" {
-			if of, err := compare.Read(dir); err == nil {
+			if of, err := compare.Read(dir, nil); err == nil {
 				of.Name = s.Name
 				sets = append(sets, of)
 				continue
