@@ -4,6 +4,7 @@ package brokertest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -178,8 +179,8 @@ func TestFullAddressRejects(t *testing.T) {
 	require.ErrorContains(t, err, "resource-limit-exceeded")
 }
 
-// TestFullAddressBlocks also shows the effect of BLOCK over AMQP: the broker grants
-// no new credit, so a sender still uses up its remaining credit.
+// TestFullAddressBlocks also shows the effect of BLOCK over AMQP: the broker grants no new credit, so a sender still uses
+// up its remaining credit. Then it waits, or, if go-amqp has sent one message too many, the broker refuses that.
 func TestFullAddressBlocks(t *testing.T) {
 	a := shared.Artemis(t)
 	ctx := testContext(t)
@@ -188,9 +189,13 @@ func TestFullAddressBlocks(t *testing.T) {
 	var err error
 	sent := 0
 	for ; sent < 3000 && err == nil; sent++ {
-		err = sender.Send(ctx, durable("x"), nil)
+		short, cancel := context.WithTimeout(ctx, 20*time.Second)
+		err = sender.Send(short, durable("x"), nil)
+		cancel()
 	}
-	require.ErrorContains(t, err, "transfer-limit-exceeded", "after %d messages", sent)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		require.ErrorContains(t, err, "transfer-limit-exceeded", "after %d messages", sent)
+	}
 	_, err = a.PurgeQueue(ctx, "blocked.one")
 	require.NoError(t, err)
 	require.NoError(t, sender.Send(ctx, durable("x"), nil), "room again")

@@ -41,8 +41,9 @@ func TestManyOutages(t *testing.T) {
 		for _, n := range []int{1, 100, 101, 150, 220, 221, 320, 321} {
 			o := mem.DefaultOptions()
 			o.Lose = 1
-			time.AfterFunc(time.Duration(n)*every-time.Second, func() { set(n, o) })
-			time.AfterFunc(time.Duration(n)*every-900*time.Millisecond, func() { set(n, mem.DefaultOptions()) })
+			at := time.Duration(n)*every - time.Second + 5*time.Millisecond // between two messages
+			time.AfterFunc(at, func() { set(n, o) })
+			time.AfterFunc(at+100*time.Millisecond, func() { set(n, mem.DefaultOptions()) })
 		}
 
 		s, _ := run(t, p, nil)

@@ -30,7 +30,7 @@ func TestVerifyFileOfTwoProcesses(t *testing.T) {
 	}}
 	s, err := carryOut(t.Context(), nil, newPlan(mem.New().Factory(), func(p *flat) {
 		with(p)
-		p.Count, p.Rate = 150, rate("100")
+		p.Count, p.Rate = 500, rate("100") // longer than the inner run takes on a busy machine
 	}), rep)
 	require.NoError(t, err)
 	require.True(t, other.Success, other.Problems)
@@ -40,7 +40,7 @@ func TestVerifyFileOfTwoProcesses(t *testing.T) {
 	files, err := filepath.Glob(path + "*")
 	require.NoError(t, err)
 	require.Len(t, files, 2)
-	require.ElementsMatch(t, []int64{5, 150}, []int64{count(t, files[0]), count(t, files[1])})
+	require.ElementsMatch(t, []int64{5, 500}, []int64{count(t, files[0]), count(t, files[1])})
 	require.NoError(t, os.Remove(path))
 }
 
