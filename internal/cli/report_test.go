@@ -27,13 +27,15 @@ func serving(t *testing.T, args ...string) (url string, signals chan os.Signal, 
 	}()
 	lines := bufio.NewScanner(reader)
 	at := regexp.MustCompile(`the page .*at (http://[^ ;]+)`)
+	var seen []string
 	for url == "" && lines.Scan() {
+		seen = append(seen, lines.Text())
 		if m := at.FindStringSubmatch(lines.Text()); m != nil {
 			url = m[1]
 		}
 	}
 	go func() { _, _ = io.Copy(io.Discard, reader) }()
-	require.NotEmpty(t, url)
+	require.NotEmpty(t, url, "got: %q", seen)
 	return url, signals, status
 }
 

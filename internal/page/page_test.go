@@ -113,6 +113,17 @@ func TestFigures(t *testing.T) {
 }
 
 // TestImpossible: numbers that contradict each other are refused.
+// TestAverageOfAMoment: the average of 200 messages in 820.999 us differs by more than 0.1% from that of 820 us, which
+// is what the result has of it.
+func TestAverageOfAMoment(t *testing.T) {
+	t.Parallel()
+	for nanoseconds, fine := range map[float64]bool{820_000: true, 820_999: true, 818_000: false, 823_000: false} {
+		rate := 200e9 / nanoseconds
+		err := checkAverages(&result.Figures{Span: 820, Averages: result.Averages{Sent: &rate}}, &part{sent: 200}, true)
+		assert.Equal(t, fine, err == nil, "%v ns: %v", nanoseconds, err)
+	}
+}
+
 func TestImpossible(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
