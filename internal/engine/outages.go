@@ -107,23 +107,14 @@ func inDoubt(s *stats.Summary) uint64 {
 }
 
 // timedOut returns how many messages of groups that connect again had no answer in time (--send-timeout) although their
-// connection was not lost. Those after which no message of the group was confirmed do not count: that is no recovery.
-func (r *run) timedOut(s *stats.Summary) (n uint64) {
-	late := func(c *stats.Counters) uint64 { return c.FailuresOf[driver.Unknown][driver.ClassTimeout] }
-	reconnects := map[string]bool{}
-	all := true
+// connection was not lost, and that their producer sent before a message that was confirmed: the broker answers.
+func (r *run) timedOut() (n uint64) {
 	for _, g := range r.groups {
-		if g.plan.Role.Produces() {
-			reconnects[g.plan.Name] = g.plan.Reconnect
-			all = all && g.plan.Reconnect
+		if !g.plan.Reconnect {
+			continue
 		}
-	}
-	if len(s.Groups) == 0 && all { // of a command line
-		return late(&s.Total) - s.Silent
-	}
-	for i := range s.Groups {
-		if g := &s.Groups[i]; reconnects[g.Name] {
-			n += late(&g.Total) - g.Silent
+		for _, p := range g.producers {
+			n += p.rec.Overcome()
 		}
 	}
 	return n
@@ -243,7 +234,7 @@ func (r *run) aboutOutages(s *stats.Summary, add func(string, ...any)) {
 	case n > 0:
 		add("messages in doubt after outages, which the broker may have or not: %d; they are counted as unconfirmed", n)
 	}
-	if n := r.timedOut(s); n > 0 {
+	if n := r.timedOut(); n > 0 {
 		add("messages without an answer within --send-timeout, which the broker may have or not: %d; they are counted as "+
 			"unconfirmed", n)
 	}

@@ -44,7 +44,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		Marks:      c.MarksPassed(),
 		Saturation: c.Saturation(), Protocol: c.Protocol(), Workers: r.locate(c.WorkerTotals()),
 		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.ended,
-		Groups: groups, Silent: c.Silent(),
+		Groups:  groups,
 		Side:    r.plan.Side.Sum(),
 		Brokers: r.brokers(), BrokerCount: r.brokerCount(c.WorkerTotals()),
 	}
@@ -139,7 +139,7 @@ func (r *run) problems(s *stats.Summary) {
 	if s.Err != nil {
 		addError(s, s.Err, "")
 	}
-	inDoubt := min(inDoubt(s)+r.timedOut(s), s.Total.Unconfirmed)
+	inDoubt := min(inDoubt(s)+r.timedOut(), s.Total.Unconfirmed)
 	for _, f := range []struct {
 		n    uint64
 		what string

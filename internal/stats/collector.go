@@ -53,7 +53,6 @@ type Collector struct {
 	work      workMeter
 	limits    limitMeter
 	rated     bool
-	silence   silence
 	step      *stepMeter // of the present step; nil if the run has only one
 	groups    []*groupMeter
 	groupOf   []*groupMeter // of the producers, then of the consumers; nil entries have none
@@ -198,7 +197,6 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		progress := c.verified()
 		s.Verified = &progress
 	}
-	c.silence.add(&s.Delta)
 	if phase == Measure {
 		c.minimum.add(s, c.total.Received > 0)
 		c.maximum.add(s, c.total.Received > 0)
@@ -246,9 +244,6 @@ func (c *Collector) Minimum() Minimum { return c.minimum }
 
 // StallsFound returns the stalls of the run so far.
 func (c *Collector) StallsFound() Stalls { return c.stalls.sum(0) }
-
-// Silent is that of all workers together, as in [GroupSummary].
-func (c *Collector) Silent() uint64 { return c.silence.sum() }
 
 // Maximum returns the highest rates of all full seconds so far.
 func (c *Collector) Maximum() Maximum { return c.maximum }

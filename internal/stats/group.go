@@ -1,10 +1,6 @@
 package stats
 
-import (
-	"time"
-
-	"github.com/perfmq/perfmq/pkg/driver"
-)
+import "time"
 
 // Members are the recorders of a group, by their indices in the collector.
 type Members struct {
@@ -27,9 +23,6 @@ type GroupSummary struct {
 	Maximum   Maximum
 	Average   Average
 	Offered   Offered // of several steps, Span is 0
-	// Silent is how many of the messages in Total had no answer in time since the last interval in which a message was
-	// confirmed; 0 if none was sent since.
-	Silent uint64
 }
 
 // GroupInterval holds the figures of a group of a scenario in an interval.
@@ -67,14 +60,13 @@ func (g *GroupInterval) With(other GroupInterval) GroupInterval {
 // groupMeter sums up the intervals of one group.
 type groupMeter struct {
 	Members
-	now     [parts]Counters  // as of this Collect
-	fresh   [parts]Latencies // since the last one
-	total   Counters         // as of the last Collect
-	parts   [parts]Counters  // of total, the share of messages
-	whole   GroupSummary
-	step    GroupSummary
-	silence silence
-	before  struct{ total, measured Counters } // as of the begin of the step
+	now    [parts]Counters  // as of this Collect
+	fresh  [parts]Latencies // since the last one
+	total  Counters         // as of the last Collect
+	parts  [parts]Counters  // of total, the share of messages
+	whole  GroupSummary
+	step   GroupSummary
+	before struct{ total, measured Counters } // as of the begin of the step
 }
 
 // Groups lets the collector sum up each group as well. Each recorder belongs to one group at most. Call it before the
@@ -142,8 +134,6 @@ func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) (list 
 		}
 		total.Sent = max(known, g.total.Sent)
 		s := &Snapshot{From: c.last, To: now, Elapsed: now.Sub(c.start), Delta: total.Sub(g.total)}
-		g.silence.add(&s.Delta)
-		g.whole.Silent = g.silence.sum()
 		if phase == Measure {
 			g.whole.Minimum.add(s, g.total.Received > 0)
 			g.whole.Maximum.add(s, g.total.Received > 0)
@@ -167,29 +157,6 @@ func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) (list 
 		g.now, g.fresh = [parts]Counters{}, [parts]Latencies{}
 	}
 	return list
-}
-
-// silence is the time since the last interval in which a message was confirmed.
-type silence struct {
-	timedOut uint64 // messages that had no answer in time
-	sent     bool   // messages were sent
-}
-
-func (s *silence) add(delta *Counters) {
-	if delta.Completed > 0 {
-		*s = silence{}
-		return
-	}
-	s.timedOut += delta.FailuresOf[driver.Unknown][driver.ClassTimeout]
-	s.sent = s.sent || delta.Sent > 0
-}
-
-// sum returns how many messages had no answer in time, if messages that were sent later had none either.
-func (s *silence) sum() uint64 {
-	if !s.sent {
-		return 0
-	}
-	return s.timedOut
 }
 
 // GroupSums returns the figures of each group over the whole run, as of the last Collect. Their latencies are copies.

@@ -30,11 +30,32 @@ type ProducerRecorder struct {
 
 	_ [64]byte // keep the completions, which run on other processors, off that cache line
 
-	mu     sync.Mutex
-	quiet  quiet
-	hush   hush
-	part   [parts]sendings
-	reason [driver.NumClasses]error
+	mu      sync.Mutex
+	quiet   quiet
+	hush    hush
+	part    [parts]sendings
+	reason  [driver.NumClasses]error
+	newest  time.Duration // when the accepted message that was sent last was sent
+	overdue overdue
+}
+
+// overdue are messages that had no answer in time.
+type overdue struct {
+	all    uint64
+	last   uint64        // those that were sent after all messages that had been accepted when they ended
+	newest time.Duration // when the last one of these was sent
+}
+
+// add counts one, sent at the given time. newest is when the accepted message that was sent last was sent.
+func (o *overdue) add(sent, newest time.Duration) {
+	if newest > o.newest {
+		o.last = 0
+	}
+	o.all++
+	if sent >= newest {
+		o.last++
+		o.newest = max(o.newest, sent)
+	}
 }
 
 // sendings are the counts that completions write for the messages of one phase, under the recorder's lock.
@@ -279,9 +300,13 @@ func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 		if paused {
 			p.paused++
 		}
+		if o.State == driver.Unknown && o.Class == driver.ClassTimeout {
+			r.overdue.add(e.Actual, r.newest)
+		}
 		r.fail(p, o)
 		return
 	}
+	r.newest = max(r.newest, e.Actual)
 	if o.Withheld {
 		p.withheld++
 	}
@@ -333,6 +358,17 @@ func (r *ProducerRecorder) fail(p *sendings, o *driver.Outcome) {
 	if r.reason[o.Class] == nil {
 		r.reason[o.Class] = o.Err
 	}
+}
+
+// Overcome returns the number of messages that had no answer in time although one that was sent later was accepted. It
+// may be too low by some of those that ended together with the last ones.
+func (r *ProducerRecorder) Overcome() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.newest > r.overdue.newest {
+		return r.overdue.all
+	}
+	return r.overdue.all - r.overdue.last
 }
 
 // InFlight returns the number of messages handed over and not ended.

@@ -344,3 +344,34 @@ func TestDelayBehindTheEnd(t *testing.T) {
 	s = c.Collect(stats.Drain, start.Add(1002*time.Millisecond), true)
 	require.True(t, s.Empty())
 }
+
+// Messages without an answer in time are overcome by an accepted one that was sent later, whenever it ends.
+func TestOvercome(t *testing.T) {
+	t.Parallel()
+	p := stats.NewProducerRecorder(false, nil)
+	end := func(sent time.Duration, o driver.Outcome) {
+		p.Done(stats.End{Due: stats.Measure, Actual: sent}, o, sent+time.Minute)
+	}
+	late := driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout}
+	steps := []struct {
+		sent time.Duration
+		o    driver.Outcome
+		want uint64
+	}{
+		{1, late, 0},
+		{2, driver.Outcome{}, 1}, // sent after it
+		{5, late, 1},
+		{4, late, 1},             // ended together, in the order of their places
+		{3, driver.Outcome{}, 1}, // sent before both
+		{6, driver.Outcome{}, 3},
+		{5, late, 4}, // sent before a message that has been accepted
+		{7, late, 4},
+		{8, driver.Outcome{State: driver.Unknown, Class: driver.ClassConnectionLost}, 4}, // no answer, and not counted here
+		{9, driver.Outcome{State: driver.Rejected}, 4},
+		{10, driver.Outcome{}, 5},
+	}
+	for i, step := range steps {
+		end(step.sent*time.Second, step.o)
+		require.Equal(t, step.want, p.Overcome(), "step %d", i)
+	}
+}

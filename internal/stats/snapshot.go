@@ -323,8 +323,6 @@ type Summary struct {
 	Thresholds []threshold.Outcome
 	// Groups are the figures of each group of a scenario, over all steps.
 	Groups []GroupSummary
-	// Silent is that of all groups together, as in [GroupSummary].
-	Silent uint64
 	// Steps are the steps of a run that has several, in order.
 	Steps []StepSummary
 	// Commands are the commands that ran before and after steps.
