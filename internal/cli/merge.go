@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perfmq/perfmq/internal/merge"
+	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/setting"
@@ -115,6 +116,8 @@ func mergeMistake(err error) *plan.Mistake {
 		m.Hint = "give each result of one run once"
 	case errors.Is(err, result.ErrNoResult), errors.Is(err, fs.ErrNotExist):
 		m.Hint = "name folders of --result DIR"
+	case errors.Is(err, page.ErrImpossible):
+		return reportMistake(err).(*plan.Mistake)
 	case errors.As(err, &fe):
 		m.Hint = fe.Hint
 	}

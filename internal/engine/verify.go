@@ -273,6 +273,7 @@ func (r *run) side() *verify.Side {
 		part.Selective = slices.ContainsFunc(s.consumers, func(c *consumer) bool { return c.spec.Selector != "" })
 		part.Late = s.destination.Kind == driver.Topic
 		part.Opened, part.Ended, part.Drained = s.opened, s.ending.at, s.ending.drained
+		part.CutOff = r.outages != nil && r.outages.Receiving()
 		part.Sent = s.bounds(r.id)
 		switch {
 		case !part.Late:

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
@@ -57,6 +58,9 @@ func Read(dirs []string, o Options) (*Merged, error) {
 		r, err := result.Read(dir, result.RowHistograms())
 		if err != nil {
 			return nil, err
+		}
+		if err := page.Check(r); err != nil {
+			return nil, fmt.Errorf("read %s: %w", dir, err)
 		}
 		name := r.RunID
 		if r.Shard != nil {

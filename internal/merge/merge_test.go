@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/merge"
+	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
@@ -504,7 +506,9 @@ func TestClockOffset(t *testing.T) {
 // Shards that are missing, there twice, or of other plans or runs are refused.
 func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := mem.New()
+		b, o := mem.New(), mem.DefaultOptions()
+		o.Latency = time.Millisecond
+		require.NoError(t, b.Set(o))
 		make3 := func(edit func(*plan.Plan, *plan.Group)) []string {
 			p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
 				g.Producers, g.Consumers, g.Count = 3, 3, 30
@@ -535,10 +539,52 @@ func TestRefused(t *testing.T) {
 		_, err = merge.Read([]string{dirs[0], t.TempDir()}, merge.Options{})
 		require.ErrorIs(t, err, result.ErrNoResult)
 
+		file := filepath.Join(other[1], result.ResultFile)
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		changed := regexp.MustCompile(`("completed": ?)10\b`).ReplaceAll(text, []byte("${1}11"))
+		require.NotEqual(t, string(text), string(changed))
+		require.NoError(t, os.WriteFile(file, changed, 0o600))
+		_, err = merge.Read(other, merge.Options{})
+		require.ErrorIs(t, err, page.ErrImpossible)
+		require.ErrorContains(t, err, other[1])
+
 		require.NoError(t, os.Remove(filepath.Join(dirs[2], result.VerifyFile)))
 		m, err = merge.Read(dirs, merge.Options{})
 		require.NoError(t, err)
 		require.Nil(t, m.Verification)
 		require.Contains(t, fmt.Sprint(m.Outcome.Warnings), "what became of each message is not known")
+	})
+}
+
+// Shards whose connections are cut: messages that a consumer of one had, and could not settle, go to the other one.
+// These copies are explained by the outage, and fail no run.
+func TestShardsAreCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := mem.New()
+		p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
+			g.Producers, g.Consumers, g.Rate, g.MaxPending, g.Reconnect = 2, 6, schedule(t, "600"), 0, true
+			g.ConsumerWork = load.Work{Mean: 8 * time.Millisecond}
+			p.Steps[0].Duration, p.Allow.Disorder = 12*time.Second, true
+		})
+		for at := range 4 {
+			time.AfterFunc(time.Duration(2*at+1)*time.Second+100*time.Millisecond, b.Disconnect)
+		}
+		dirs := inShards(t, t.TempDir(), p, 0, 0)
+		m, err := merge.Read(dirs, merge.Options{})
+		require.NoError(t, err)
+		v := m.Verification
+		require.Positive(t, b.Stats().Redelivered)
+		require.Positive(t, v.Total.Duplicates)
+		crossed := v.Total.Duplicates
+		for _, dir := range dirs {
+			r, err := result.Read(dir)
+			require.NoError(t, err)
+			crossed -= r.Verification.Total.Duplicates
+		}
+		require.Positive(t, crossed, "copies that went to the other shard")
+		require.Equal(t, v.Total.Duplicates, v.Total.AfterOutage)
+		require.Zero(t, v.Total.Lost)
+		require.True(t, m.Outcome.Success, m.Outcome.Problems)
 	})
 }

@@ -319,6 +319,9 @@ const noticeTime = time.Minute
 // Foreshadowed tells whether the first outage explains copies that came before it: it implements verify.Outages.
 func (s *Outages) Foreshadowed() bool { return s.foreshadowed.Load() }
 
+// Receiving tells whether consumers have lost connections.
+func (s *Outages) Receiving() bool { return s.redelivering.Load() != 0 }
+
 // Explain tells whether an outage explains that a message comes again now: it implements verify.Outages. It takes no
 // lock.
 func (s *Outages) Explain(redelivered bool) (explained bool, times uint32) {

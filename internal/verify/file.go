@@ -79,6 +79,7 @@ type jsonReceived struct {
 	Ended        int64        `json:"ended"`
 	Last         int64        `json:"last"`
 	Drained      bool         `json:"drained,omitempty"`
+	CutOff       bool         `json:"cutOff,omitempty"`
 	Foreign      uint64       `json:"foreign,omitempty"`
 	Illegible    uint64       `json:"illegible,omitempty"`
 	Sent         []jsonBounds `json:"sent,omitempty"`
@@ -125,7 +126,7 @@ func Encode(side *Side) ([]byte, error) {
 		j := jsonReceived{
 			Destination: printed(r.Destination), Subscription: strings.ReplaceAll(r.Subscription, r.Destination.Name,
 				plainName(r.Destination)), Private: r.Private, Selective: r.Selective,
-			Late: r.Late, Opened: r.Opened, Ended: r.Ended, Last: r.Last, Drained: r.Drained,
+			Late: r.Late, Opened: r.Opened, Ended: r.Ended, Last: r.Last, Drained: r.Drained, CutOff: r.CutOff,
 			Foreign: r.Foreign, Illegible: r.Illegible,
 		}
 		for stream, b := range r.Sent {
@@ -293,7 +294,8 @@ func (j *jsonReceived) read(r *reader) (*Received, error) {
 	}
 	part := &Received{
 		Destination: d, Subscription: j.Subscription, Private: j.Private, Selective: j.Selective, Late: j.Late,
-		Opened: j.Opened, Ended: j.Ended, Last: j.Last, Drained: j.Drained, Foreign: j.Foreign, Illegible: j.Illegible,
+		Opened: j.Opened, Ended: j.Ended, Last: j.Last, Drained: j.Drained, CutOff: j.CutOff,
+		Foreign: j.Foreign, Illegible: j.Illegible,
 	}
 	for _, b := range j.Sent {
 		if part.Sent == nil {

@@ -119,7 +119,7 @@ func (j *judge) scope(parts []*Received) *Scope {
 		Known:    len(j.sent) > 0 && len(j.absent) == 0,
 		Examples: map[Kind][]Message{},
 	}
-	streams := map[streamKey]*stream{}
+	streams, cutOff := map[streamKey]*stream{}, map[streamKey]bool{}
 	var order []streamKey
 	for _, part := range parts {
 		s.Foreign += part.Foreign
@@ -130,11 +130,12 @@ func (j *judge) scope(parts []*Received) *Scope {
 		}
 		for _, st := range part.streams {
 			if have := streams[st.key]; have != nil {
-				st = have.join(st)
+				st = have.join(st, cutOff[st.key], part.CutOff)
 			} else {
 				order = append(order, st.key)
 			}
 			streams[st.key] = st
+			cutOff[st.key] = cutOff[st.key] || part.CutOff
 		}
 	}
 	for _, key := range order {

@@ -219,3 +219,57 @@ func TestBounds(t *testing.T) {
 		})
 	}
 }
+
+// TestCutOff: messages that consumers of one process could not settle, as their connections were lost, may be given to
+// another process. Of the copies that came to both, those are explained that the broker marks, where the other process
+// was cut off.
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	dest := driver.Destination{Name: "q"}
+	for name, tt := range map[string]struct {
+		first, second bool // cut off
+		explained     uint64
+	}{
+		"none":   {},
+		"first":  {first: true, explained: 2},
+		"second": {second: true, explained: 1},
+		"both":   {first: true, second: true, explained: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ledger := NewLedger(1, 0, dest, BodySum(nil))
+			var ids []driver.ID
+			for range 20 {
+				ids = append(ids, ledger.Next(0))
+			}
+			side := func(cutOff bool, marked []int64, numbers ...int64) *Side {
+				tracker := NewTracker()
+				c := NewChecker(tracker, 1)
+				for _, n := range numbers {
+					require.Equal(t, Own, c.Check(&driver.Delivery{ID: ids[n], Redelivered: slices.Contains(marked, n)}, 1))
+				}
+				r := tracker.Seal()
+				r.Destination, r.Drained, r.Ended, r.CutOff = dest, true, 10, cutOff
+				return &Side{ID: 1, Received: []*Received{r}}
+			}
+			// 7 came to both, and no broker marks it; 8 and 9 were marked at the second process, 10 at the first.
+			first := side(tt.first, []int64{10}, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+			second := side(tt.second, []int64{8, 9, 11}, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)
+			first.Sent = []*Sent{ledger.Seal(nil)}
+			for i, s := range []*Side{first, second} {
+				s.Shard, s.Shards = i+1, 2
+				text, err := Encode(s)
+				require.NoError(t, err)
+				back, err := Decode(text)
+				require.NoError(t, err)
+				*s = *back
+			}
+			for _, sides := range [][]*Side{{first, second}, {second, first}} {
+				total := Judge(sides...).Total
+				require.EqualValues(t, 20, total.Received)
+				require.EqualValues(t, 4, total.Duplicates)
+				require.Equal(t, tt.explained, total.AfterOutage)
+			}
+		})
+	}
+}

@@ -75,6 +75,9 @@ type Received struct {
 	Sent map[Stream]Bounds
 	// Drained: the consumers waited for more at the end, the broker gave a sign of life, and nothing came.
 	Drained bool
+	// CutOff: consumers lost their connections and went on, with --reconnect. What they had not settled then, the broker
+	// may have given to another process.
+	CutOff bool
 	// Foreign counts deliveries without an ID or of too many producers, Illegible those whose ID was damaged.
 	Foreign, Illegible uint64
 
@@ -98,8 +101,9 @@ func (b Bounds) of(numbers *roaring64.Bitmap) *roaring64.Bitmap {
 	return within
 }
 
-// join returns the messages of one producer that arrived at two places that share them.
-func (s *stream) join(o *stream) *stream {
+// join returns the messages of one producer that arrived at two places that share them; of each place with whether its
+// consumers were cut off, see [Received].
+func (s *stream) join(o *stream, sCutOff, oCutOff bool) *stream {
 	common := min(s.arrived.low, o.arrived.low) // all below are in both; the bitmaps go without them
 	a, b := s.arrived.bitmap(common), o.arrived.bitmap(common)
 	inBoth := roaring64.And(a, b)
@@ -114,9 +118,21 @@ func (s *stream) join(o *stream) *stream {
 	}
 	copies := s.extra().plus(o.extra()).plus(tally{inBoth})
 	j.doubled, j.more = copies[0], copies[1:]
+	// A message that came to both is redelivered if all its copies at one of them were: see again. An outage of the other
+	// one explains that.
+	moved := roaring64.New()
+	if sCutOff {
+		moved.Or(o.marked)
+	}
+	if oCutOff {
+		moved.Or(s.marked)
+	}
+	moved.And(inBoth)
+	j.afterOutage = s.afterOutage + o.afterOutage + moved.GetCardinality()
 	j.outaged = s.outaged.plus(o.outaged)
-	// A message that came to both is redelivered if all its copies at one of them were: see again.
-	j.afterOutage = s.afterOutage + o.afterOutage
+	if !moved.IsEmpty() {
+		j.outaged = j.outaged.plus(tally{moved})
+	}
 	j.redelivered = s.redelivered + o.redelivered + inBoth.AndCardinality(roaring64.Or(s.marked, o.marked))
 	j.lateMarked = roaring64.And(roaring64.Or(s.lateMarked, o.lateMarked), j.late)
 	j.arrived = setOf(common, roaring64.Or(a, b))
