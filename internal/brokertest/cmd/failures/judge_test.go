@@ -206,10 +206,10 @@ func TestJudge(t *testing.T) {
 			failed(o)
 			o.result.Outages[0].NotBack = []string{"producer-0"}
 		}, `^kept`},
-		"time-outs without an outage are a failure": {func(o *observation) {
+		"time-outs without an outage": {func(o *observation) {
 			o.expect, o.result.Outages = expectation{silence: true}, nil
 			o.result.Stalls = []result.Stall{{Time: o.first.UnixMicro(), Length: 20_000_000}}
-		}, `wrong.*exit status 0 instead of 1`},
+		}, `^kept`},
 		"in doubt, and nobody back to receive it": {func(o *observation) {
 			failed(o)
 			o.total = 500
