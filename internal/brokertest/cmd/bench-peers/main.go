@@ -51,7 +51,8 @@ type bench struct {
 
 func run(ctx context.Context) error {
 	var b bench
-	only := flag.String("only", "", "amqp, scale, rocketmq or stomp; empty: all")
+	only := flag.String("only", "", "amqp, bare (AMQP at a fixed rate and one message at a time), scale, rocketmq or stomp; "+
+		"empty: all")
 	flag.StringVar(&b.perfmq, "perfmq", "bin/perfmq", "our binary")
 	flag.IntVar(&b.duration, "duration", 15, "seconds per run, warm-up included; from 12 on RocketMQ's benchmark "+
 		"reports a rate itself")
@@ -68,8 +69,8 @@ func run(ctx context.Context) error {
 	switch {
 	case flag.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
-	case !slices.Contains([]string{"", "amqp", "scale", "rocketmq", "stomp"}, *only):
-		return fmt.Errorf("-only %s: amqp, scale, rocketmq or stomp", *only)
+	case !slices.Contains([]string{"", "amqp", "bare", "scale", "rocketmq", "stomp"}, *only):
+		return fmt.Errorf("-only %s: amqp, bare, scale, rocketmq or stomp", *only)
 	case b.duration <= b.warmup || b.warmup < 0 || b.repeat < 1 || b.backlog < 1000:
 		return fmt.Errorf("-duration must exceed -warmup, -repeat be 1 or more, -backlog 1000 or more")
 	}
@@ -87,7 +88,7 @@ func run(ctx context.Context) error {
 	for _, part := range []struct {
 		name string
 		run  func(context.Context) error
-	}{{"amqp", b.amqp}, {"scale", b.scale}, {"rocketmq", b.rocketmq}, {"stomp", b.stomp}} {
+	}{{"amqp", b.amqp}, {"bare", b.bare}, {"scale", b.scale}, {"rocketmq", b.rocketmq}, {"stomp", b.stomp}} {
 		if *only != "" && *only != part.name {
 			continue
 		}
