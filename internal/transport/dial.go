@@ -48,6 +48,55 @@ func First[C any](
 	}
 }
 
+// Dial connects to e, with TLS above if encrypted. Raw is the connection below that. Its errors are those of
+// [Protocol.ConnectError].
+func (p *Protocol) Dial(
+	ctx context.Context, e Endpoint, encrypted bool, settings driver.TLS,
+) (conn net.Conn, raw *Metered, err error) {
+	conn, err = p.dial(ctx, e, encrypted, settings, func(tcp net.Conn) net.Conn {
+		raw = Meter(tcp)
+		return raw
+	})
+	return conn, raw, err
+}
+
+// DialPlain is Dial without meters.
+func (p *Protocol) DialPlain(
+	ctx context.Context, e Endpoint, encrypted bool, settings driver.TLS,
+) (conn net.Conn, err error) {
+	return p.dial(ctx, e, encrypted, settings, func(tcp net.Conn) net.Conn { return tcp })
+}
+
+func (p *Protocol) dial(
+	ctx context.Context, e Endpoint, encrypted bool, settings driver.TLS, wrap func(net.Conn) net.Conn,
+) (net.Conn, error) {
+	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", e.String())
+	if err != nil {
+		return nil, p.ConnectError(e, err)
+	}
+	conn := wrap(tcp)
+	if !encrypted {
+		return conn, nil
+	}
+	limit := TimeLeft(ctx)
+	if conn, err = Secure(ctx, conn, e.Host, settings); err != nil {
+		if driver.ClassOf(err) == driver.ClassTimeout {
+			err = unanswered("the TLS handshake", "is this the broker's port for encrypted connections, or should it be "+
+				p.Schemes[0]+"://?", limit, err)
+		}
+		return nil, p.ConnectError(e, err)
+	}
+	return conn, nil
+}
+
+// TimeLeft returns the time until the deadline of ctx; 0 if there is none.
+func TimeLeft(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return time.Until(deadline)
+	}
+	return 0
+}
+
 // ordered returns the hosts with those indexes; all of them, as they are, if there are none.
 func ordered(hosts []Endpoint, order []int) []Endpoint {
 	if len(order) == 0 {

@@ -1,9 +1,14 @@
 package transport
 
 import (
+	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"net"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -30,6 +35,77 @@ func DialError(op, host string, err error) error {
 		return failed("there is no route to that host", "check the address, the routes and firewalls in between")
 	}
 	return nil
+}
+
+// ConnectError tells in plain words why no connection could be made to e. Errors that are a [driver.Error] keep their
+// words.
+func (p *Protocol) ConnectError(e Endpoint, err error) error {
+	op := "connect to " + e.String()
+	if err := DialError(op, e.Host, err); err != nil {
+		return err
+	}
+	var known *driver.Error
+	switch {
+	case errors.As(err, &known):
+		return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
+	case IsTLSError(err):
+		return p.TLSError(op, err)
+	case errors.Is(err, context.Canceled):
+		return driver.Errorf(driver.ClassConnect, op, "", "%w", err)
+	}
+	switch driver.ClassOf(err) {
+	case driver.ClassTimeout:
+		return driver.Errorf(driver.ClassTimeout, op,
+			cmp.Or(p.Absent, "check host and port, and firewalls in between; see --connect-timeout"),
+			"no connection in time: %w", err)
+	case driver.ClassConnectionLost:
+		return driver.Errorf(driver.ClassConnect, op,
+			"is this the broker's "+p.Title+" port, and should it be "+p.Encrypted[0]+"://?",
+			"the peer closed the connection before it said anything (%w)", err)
+	default:
+		return driver.Errorf(driver.ClassConnect, op,
+			cmp.Or(p.Absent, "is the broker running, and is this its "+p.Title+" port?"), "%w", err)
+	}
+}
+
+// Unanswered is the error of a server that took the connection and did not answer us in its time, as err says: within
+// d, if that is known. It is for [Protocol.ConnectError].
+func (p *Protocol) Unanswered(what string, encrypted bool, d time.Duration, err error) error {
+	hint := "is this the broker's " + p.Title + " port, and should it be " + p.Encrypted[0] + "://?"
+	if encrypted {
+		hint = "is this the broker's " + p.Title + " port?"
+	}
+	return unanswered(what, hint, d, err)
+}
+
+func unanswered(what, hint string, d time.Duration, err error) error {
+	d = d.Round(time.Millisecond)
+	if d >= time.Second {
+		d = d.Round(100 * time.Millisecond) // of it a moment has passed
+	}
+	return driver.Errorf(driver.ClassTimeout, "", hint+" See also --connect-timeout",
+		"the server accepted the connection but did not answer %s within %s (%w)", what, d, err)
+}
+
+// Stranger is the error of a peer that is no broker of the protocol, by the first bytes from it. It is for
+// [Protocol.ConnectError].
+func (p *Protocol) Stranger(encrypted bool, greeting []byte) error {
+	hint, a := "is this the broker's "+p.Title+" port?", "a "+p.Title
+	if strings.ContainsRune("AEIO", rune(p.Title[0])) {
+		a = "an " + p.Title
+	}
+	switch {
+	case bytes.HasPrefix(greeting, []byte("HTTP")):
+		return driver.Errorf(driver.ClassProtocol, "", hint, "a web server answered, not %s broker", a)
+	case bytes.HasPrefix(greeting, []byte("AMQP")):
+		return driver.Errorf(driver.ClassProtocol, "", hint, "the peer speaks AMQP, not %s", p.Title)
+	case !encrypted && len(greeting) > 0 && (greeting[0] == 0x15 || greeting[0] == 0x16):
+		// TLS alert or handshake, RFC 8446 section 5.1
+		return driver.Errorf(driver.ClassProtocol, "", "use "+p.Encrypted[0]+":// instead of "+p.Schemes[0]+"://",
+			"the peer demands an encrypted connection")
+	default:
+		return driver.Errorf(driver.ClassProtocol, "", hint, "the peer is not %s broker: it answered %.20q", a, greeting)
+	}
 }
 
 // isLoopback tells whether a host of a URL is this machine.

@@ -1,12 +1,14 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -44,4 +46,16 @@ func TestDialError(t *testing.T) {
 		assert.Contains(t, driver.HintOf(got), c.hint)
 		assert.Equal(t, driver.ClassConnect, driver.ClassOf(got))
 	}
+}
+
+// TestUnanswered: a server had the time that was left when we began.
+func TestUnanswered(t *testing.T) {
+	p := &Protocol{Title: "STOMP", Schemes: []string{"stomp"}, Encrypted: []string{"stomp+ssl"}}
+	for d, want := range map[time.Duration]string{
+		9*time.Second + 999*time.Millisecond: "within 10s (", 3333 * time.Millisecond: "within 3.3s (", 299900 * time.Microsecond: "within 300ms (",
+	} {
+		require.ErrorContains(t, p.Unanswered("CONNECT", false, d, context.DeadlineExceeded), want)
+	}
+	require.Contains(t, driver.HintOf(p.Unanswered("CONNECT", false, time.Second, context.DeadlineExceeded)), "should it be stomp+ssl://?")
+	require.NotContains(t, driver.HintOf(p.Unanswered("CONNECT", true, time.Second, context.DeadlineExceeded)), "ssl", "it is already")
 }

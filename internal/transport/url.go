@@ -22,6 +22,8 @@ type Protocol struct {
 	Encrypted []string // those of them with TLS, the usual one first
 	PlainPort string   // where none is given
 	TLSPort   string   // the same for encrypted schemes
+	Absent    string   // hint about a host at which nothing answers; a general one if empty
+	Lists     bool     // hosts may be separated by semicolons as well, and there may be one at the end
 }
 
 // Endpoint is one host of a URL.
@@ -107,6 +109,9 @@ func (p *Protocol) Parse(raw string) (Target, error) {
 	if path != "" {
 		return Target{}, driver.Errorf(driver.ClassOther, op, "a virtual host is given by -o virtual-host=NAME",
 			"a path (/%s) is not understood", path)
+	}
+	if p.Lists {
+		rest = strings.TrimRight(strings.ReplaceAll(rest, ";", ","), ",")
 	}
 	var errs []error
 	for text := range strings.SplitSeq(rest, ",") {

@@ -38,6 +38,20 @@ func Describe(options any) []Option {
 	return list
 }
 
+// CheckOptions finds the options of the struct that options points to whose values are not among those of their enum.
+func CheckOptions(options any) (errs []error) {
+	for _, o := range Describe(options) {
+		if len(o.Enum) > 0 && !slices.Contains(o.Enum, o.Default) {
+			errs = append(errs, notAmong(o.Name, o.Default, o.Enum))
+		}
+	}
+	return errs
+}
+
+func notAmong(name, value string, enum []string) error {
+	return fmt.Errorf("option %s=%s: must be one of %s", name, value, strings.Join(enum, ", "))
+}
+
 // SetOptions sets the fields of the struct that options points to from texts of the form key=value. It reports all
 // mistakes at once, joined; each names the option and, for an unknown one, the closest known or all known ones.
 func SetOptions(options any, assignments []string) error {
@@ -61,7 +75,7 @@ func SetOptions(options any, assignments []string) error {
 		case !known:
 			errs = append(errs, fmt.Errorf("unknown option %q: known are %s", key, listOr(names, "none")))
 		case enums[key] != nil && !slices.Contains(enums[key], value):
-			errs = append(errs, fmt.Errorf("option %s=%s: must be one of %s", key, value, strings.Join(enums[key], ", ")))
+			errs = append(errs, notAmong(key, value, enums[key]))
 		default:
 			if err := setField(field, value); err != nil {
 				errs = append(errs, fmt.Errorf("option %s=%s: %w", key, value, err))

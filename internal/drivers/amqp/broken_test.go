@@ -232,6 +232,6 @@ func TestWebServerIsNoBroker(t *testing.T) {
 	host, _, _ := strings.Cut(strings.TrimPrefix(a.ManagementURL(), "http://"), "/")
 	r := newRig(t, "amqp://"+host)
 	_, err := r.tryProducer(driver.ProducerSpec{Destination: queue(t)})
-	require.Equal(t, driver.ClassConnect, driver.ClassOf(err), "%v", err)
+	require.Equal(t, driver.ClassProtocol, driver.ClassOf(err), "%v", err)
 	require.Contains(t, driver.HintOf(err), "AMQP port")
 }

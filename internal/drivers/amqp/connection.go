@@ -21,11 +21,9 @@ const (
 	leaveTime = time.Second
 )
 
-// errClosed is the cause of the end of a connection that we closed.
-var errClosed = errors.New("the connection was closed")
-
 // connection is an AMQP connection: one goroutine reads it, its users write.
 type connection struct {
+	*transport.Ending
 	driver *amqpDriver
 	host   string // host:port
 	dialect
@@ -55,11 +53,9 @@ type connection struct {
 	sessions []*session // by our channel; nil where one is free
 	next     uint16     // where to look for a free channel
 	live     int        // sessions of producers and consumers
-	cause    error      // why the connection has ended
 	names    map[string]bool
 	manager  manager
 
-	failed  chan struct{} // closed with cause set
 	closing chan struct{} // closed when the peer has sent its close
 	running sync.WaitGroup
 }
@@ -72,7 +68,7 @@ func (c *connection) start() {
 		c.in.Release()
 		c.mu.Lock()
 		sessions := slices.Clone(c.sessions)
-		cause := c.cause
+		cause := c.Why()
 		c.mu.Unlock()
 		for _, s := range sessions {
 			if s != nil {
@@ -94,37 +90,8 @@ func (c *connection) idle() {
 	c.out.Flush()
 }
 
-// Dead implements [transport.Shared].
-func (c *connection) Dead() bool {
-	select {
-	case <-c.failed:
-		return true
-	default:
-		return false
-	}
-}
-
 // fail ends the connection. The first cause counts.
-func (c *connection) fail(cause error) {
-	c.mu.Lock()
-	first := c.cause == nil
-	if first {
-		c.cause = cause
-		close(c.failed)
-	}
-	c.mu.Unlock()
-	if first {
-		c.out.Fail(cause)
-		_ = c.raw.Close() // not that of TLS, which would first take leave of a peer that may not listen
-	}
-}
-
-// why returns why the connection has ended; nil if it has not.
-func (c *connection) why() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.cause
-}
+func (c *connection) fail(cause error) { c.Fail(cause, c.out, c.raw) }
 
 // End implements [transport.Shared].
 func (c *connection) End(ctx context.Context) {
@@ -134,12 +101,12 @@ func (c *connection) End(ctx context.Context) {
 		c.out.Flush()
 		select {
 		case <-c.closing:
-		case <-c.failed:
+		case <-c.Over():
 		case <-ctx.Done():
 		}
 		cancel()
 	}
-	c.fail(errClosed)
+	c.fail(transport.ErrClosed)
 	c.running.Wait()
 	c.out.Wait()
 	c.driver.keeper.forget(c)
@@ -309,8 +276,8 @@ func (c *connection) session(channel uint16) *session {
 func (c *connection) register(s *session) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cause != nil {
-		return c.cause
+	if c.Dead() {
+		return c.Why()
 	}
 	for range c.channels {
 		at := c.next

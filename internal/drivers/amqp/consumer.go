@@ -100,7 +100,7 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	c := lease.Conn
 	k := &consumer{
 		op: "receive from " + spec.Destination.String(), lease: lease, sub: sub, credit: defaultCredit,
-		rounds: c.creditInRounds(), settled: d.cfg.opts.Settle == settleAtMostOnce, free: func() {}, spec: spec,
+		rounds: c.creditInRounds(), settled: d.cfg.Options.Settle == settleAtMostOnce, free: func() {}, spec: spec,
 		input: driver.NewMeter(), wait: driver.NewMeter(), arrived: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 	if spec.Credit > 0 {
@@ -118,7 +118,7 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 }
 
 func (k *consumer) open(ctx context.Context, op string) (err error) {
-	c, opts, spec := k.lease.Conn, &k.lease.Conn.driver.cfg.opts, &k.spec
+	c, opts, spec := k.lease.Conn, &k.lease.Conn.driver.cfg.Options, &k.spec
 	if spec.TransactionSize > 0 && k.settled {
 		return driver.Errorf(driver.ClassUnsupported, op, "leave out -o settle=at-most-once or --tx",
 			"messages that the broker forgets on delivery cannot be part of a transaction")
@@ -335,7 +335,7 @@ func (k *consumer) runConcurrently(ctx context.Context) error {
 // stop ends the consumer: because the broker or the connection has.
 func (k *consumer) stop(why error) {
 	if why == nil {
-		why = errClosed
+		why = transport.ErrClosed
 	}
 	k.mu.Lock()
 	if k.err == nil {

@@ -49,7 +49,7 @@ func (dec *decoder) decode(c *connection, payload []byte) (*driver.Delivery, err
 	} else {
 		d.Body = m.Payload(nil)
 	}
-	if limit := c.driver.cfg.maxBody; len(d.Body) > limit {
+	if limit := c.driver.cfg.MaxBody; len(d.Body) > limit {
 		return nil, tooLarge(limit, len(d.Body))
 	}
 	return d, nil

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -17,7 +18,7 @@ import (
 
 // dial opens a connection to the first host that lets us in.
 func (d *amqpDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
-	return transport.First(ctx, d.cfg.target.Hosts, spec.Order, d.cfg.connectTimeout,
+	return transport.First(ctx, d.cfg.Target.Hosts, spec.Order, d.cfg.ConnectTimeout,
 		func(ctx context.Context, host transport.Endpoint) (*connection, error) {
 			return d.dialHost(ctx, host, spec)
 		})
@@ -26,29 +27,24 @@ func (d *amqpDriver) dial(ctx context.Context, spec driver.Connection) (*connect
 func (d *amqpDriver) dialHost(
 	ctx context.Context, host transport.Endpoint, spec driver.Connection,
 ) (*connection, error) {
-	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
+	conn, raw, err := protocol.AMQP().Dial(ctx, host, d.cfg.Target.TLS, d.cfg.TLS)
 	if err != nil {
-		return nil, connectError(host, stageDial, d.cfg.target.TLS, "", err)
+		return nil, err
 	}
-	return d.open(ctx, tcp, host, spec)
+	return d.open(ctx, conn, raw, host, spec)
 }
 
-// open opens an AMQP connection over tcp, which it closes if that fails.
+// open opens an AMQP connection over conn, which is raw or TLS above it. It closes them if that fails.
 func (d *amqpDriver) open(
-	ctx context.Context, tcp net.Conn, host transport.Endpoint, spec driver.Connection,
+	ctx context.Context, conn net.Conn, raw *transport.Metered, host transport.Endpoint, spec driver.Connection,
 ) (_ *connection, err error) {
+	limit := transport.TimeLeft(ctx)
 	c := &connection{
-		driver: d, host: host.String(), raw: transport.Meter(tcp), patience: d.cfg.opts.IdleTimeout, names: map[string]bool{},
-		failed: make(chan struct{}), closing: make(chan struct{}),
-	}
-	c.net = c.raw
-	if d.cfg.target.TLS {
-		if c.net, err = transport.Secure(ctx, c.raw, host.Host, d.cfg.tls); err != nil {
-			return nil, connectError(host, stageTLS, true, "", err)
-		}
+		driver: d, host: host.String(), net: conn, raw: raw, patience: d.cfg.Options.IdleTimeout, names: map[string]bool{},
+		Ending: transport.NewEnding(), closing: make(chan struct{}),
 	}
 	c.in = transport.NewInput(c.net, c.raw, &d.mem, nil)
-	c.frames = wire.NewFrameReader(c.in, uint32(d.cfg.opts.MaxFrameSize)) //nolint:gosec // checked: 512 to 2^31-1
+	c.frames = wire.NewFrameReader(c.in, uint32(d.cfg.Options.MaxFrameSize)) //nolint:gosec // checked: 512 to 2^31-1
 	c.out = transport.NewOutput(c.net, c.raw, &d.mem, func(err error) { c.fail(err) })
 	h := handshake{c: c, host: host, spec: spec}
 	// A context can end in two ways, a deadline in one: closing covers both.
@@ -63,7 +59,7 @@ func (d *amqpDriver) open(
 		if ctx.Err() != nil {
 			err = ctx.Err() // the cause of the closing
 		}
-		return nil, connectError(host, stageOpen, d.cfg.target.TLS, h.greeting, err)
+		return nil, protocol.AMQP().ConnectError(host, h.explain(limit, err))
 	}
 	c.start()
 	return c, nil
@@ -178,7 +174,7 @@ func (h *handshake) open() error {
 	c.version = text(open.Properties, "version")
 	c.speaks = dialectOf(product, c.version)
 	c.dialect = c.speaks
-	if option := c.driver.cfg.opts.Dialect; option != dialectAuto {
+	if option := c.driver.cfg.Options.Dialect; option != dialectAuto {
 		c.dialect = dialect(option)
 	}
 	// A broker that refuses us has to open before it can close.
@@ -235,9 +231,9 @@ func (c *config) openFrame(host transport.Endpoint, spec driver.Connection) *wir
 	wire.EndCompound(b, 0, 10)
 	open := &wire.Open{
 		ContainerID: spec.Name, Hostname: host.Host,
-		MaxFrameSize: wire.Some(uint32(c.opts.MaxFrameSize)), //nolint:gosec // checked: 512 to 2^31-1
+		MaxFrameSize: wire.Some(uint32(c.Options.MaxFrameSize)), //nolint:gosec // checked: 512 to 2^31-1
 		ChannelMax:   wire.Some[uint16](maxChannels - 1),
-		IdleTimeout:  uint32(min(c.opts.IdleTimeout.Milliseconds(), 1<<31)), //nolint:gosec // in range
+		IdleTimeout:  uint32(min(c.Options.IdleTimeout.Milliseconds(), 1<<31)), //nolint:gosec // in range
 		Properties:   b,
 	}
 	switch {
@@ -246,8 +242,8 @@ func (c *config) openFrame(host transport.Endpoint, spec driver.Connection) *wir
 	case spec.Name == "": // Classic refuses a container without a name
 		open.ContainerID = "perfmq-" + rand.Text()
 	}
-	if c.opts.VirtualHost != "" {
-		open.Hostname = c.opts.VirtualHost
+	if c.Options.VirtualHost != "" {
+		open.Hostname = c.Options.VirtualHost
 	}
 	return open
 }

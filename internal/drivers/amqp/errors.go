@@ -3,12 +3,10 @@ package amqp
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
-	"os"
 	"strings"
-	"syscall"
+	"time"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -72,14 +70,6 @@ const (
 	maxWords     = 400 // of a broker's words that are quoted, in bytes
 	maxCondition = 100
 )
-
-// clip shortens a text of a broker to that many bytes.
-func clip(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
-}
 
 // codeOf returns the code with which Artemis begins its descriptions, such as AMQ229119; empty if there is none.
 func codeOf(description string) string {
@@ -160,7 +150,7 @@ func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Err
 		m.hint = lookAtBroker
 	}
 	text := ended
-	for _, part := range []string{m.words, clip(e.Description, maxWords)} {
+	for _, part := range []string{m.words, transport.Clip(e.Description, maxWords)} {
 		if part == "" {
 			continue
 		}
@@ -172,7 +162,7 @@ func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Err
 	if text != "" {
 		text += " "
 	}
-	condition := clip(e.Condition, maxCondition)
+	condition := transport.Clip(e.Condition, maxCondition)
 	return &driver.Error{Class: class, Op: op, Hint: m.hint, Err: &brokerError{condition, text + "(" + condition + ")"}}
 }
 
@@ -208,133 +198,39 @@ func protocolError(format string, args ...any) error {
 		"the peer broke the protocol: it sent "+format, args...)
 }
 
-// explain explains in plain words an error of the connection while it was in use. It returns nil for nil.
-func (c *connection) explain(op string, err error) error {
+// explain is [transport.Explain].
+func (c *connection) explain(op string, err error) error { return transport.Explain(op, err) }
+
+// explain tells why a peer that we are connected to does not open the connection. Limit is the time that it had.
+func (h *handshake) explain(limit time.Duration, err error) error {
+	encrypted, class := h.c.driver.cfg.Target.TLS, driver.ClassOf(err)
 	var known *driver.Error
 	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &known):
-		if known.Op == "" {
-			return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
-		}
+	case errors.As(err, &known), transport.IsTLSError(err), errors.Is(err, context.Canceled):
 		return err
-	case errors.Is(err, errClosed):
-		return driver.Errorf(driver.ClassConnectionLost, op, "it was closed from here, before this had ended", "%w", err)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded or paused? See also --connect-timeout",
-			"no answer from the broker: %w", err)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return driver.Errorf(driver.ClassConnectionLost, op, lookAtBroker,
-			"the broker closed the connection without saying why")
-	default:
-		return driver.Errorf(driver.ClassConnectionLost, op, "is the broker still running?", "the connection broke: %w", err)
-	}
-}
-
-// stage is how far the opening of a connection had come when it failed.
-type stage uint8
-
-const (
-	stageDial stage = iota
-	stageTLS
-	stageOpen
-)
-
-// connectError tells in plain words why no connection could be made to e. Greeting holds the first bytes from the peer,
-// in stageOpen.
-func connectError(e transport.Endpoint, at stage, encrypted bool, greeting string, err error) error {
-	op := "connect to " + e.String()
-	var known *driver.Error
-	if at == stageDial {
-		if err := transport.DialError(op, e.Host, err); err != nil {
-			return err
-		}
-	}
-	switch {
-	case errors.As(err, &known):
-		return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return driver.Errorf(driver.ClassConnect, op, "is the broker running, and is this its AMQP port?", "%w", err)
-	case errors.Is(err, context.Canceled):
-		return driver.Errorf(driver.ClassConnect, op, "", "%w", err)
-	case transport.IsTLSError(err):
-		return protocol().TLSError(op, err)
-	case at == stageDial && isTimeout(err):
-		return driver.Errorf(driver.ClassTimeout, op, "check host and port, and firewalls in between; see --connect-timeout",
-			"no connection in time: %w", err)
-	case at == stageTLS:
-		return noAnswer(op, "is this the broker's port for encrypted connections, or should it be amqp://?", err)
-	case at == stageOpen && greeting == "" && !encrypted:
-		return noAnswer(op, "is this the broker's AMQP port, and should it be amqps://?", err)
-	case at == stageOpen && greeting == "":
-		return noAnswer(op, "is this the broker's AMQP port?", err)
-	case at == stageOpen:
-		return openError(op, encrypted, greeting, err)
-	default:
-		return &driver.Error{
-			Class: classOfConnect(err), Op: op, Hint: "is the broker running, and is this its AMQP port?",
-			Err: err,
-		}
-	}
-}
-
-// noAnswer is for a peer that took the connection and then said nothing.
-func noAnswer(op, hint string, err error) error {
-	if isTimeout(err) {
-		return driver.Errorf(driver.ClassTimeout, op, hint, "connected, but the peer did not answer in time: %w", err)
-	}
-	return driver.Errorf(driver.ClassConnect, op, hint, "connected, but the peer closed before it said anything: %w", err)
-}
-
-// openError is for a peer that answered, but not as an AMQP broker that lets us in.
-func openError(op string, encrypted bool, greeting string, err error) error {
-	switch {
-	case isOldAMQP(greeting):
-		return driver.Errorf(driver.ClassConnect, op, "on RabbitMQ before 4.0 enable the plugin rabbitmq_amqp1_0",
+	case h.greeting == "" && class == driver.ClassTimeout:
+		return protocol.AMQP().Unanswered("our protocol header", encrypted, limit, err)
+	case h.greeting == "":
+		return err
+	case isOldAMQP(h.greeting):
+		return driver.Errorf(driver.ClassConnect, "", "on RabbitMQ before 4.0 enable the plugin rabbitmq_amqp1_0",
 			"the peer speaks an older AMQP, not AMQP 1.0")
-	case !strings.HasPrefix(greeting, "AMQP"):
-		return notAMQP(op, encrypted, greeting)
+	case !strings.HasPrefix(h.greeting, "AMQP"):
+		return protocol.AMQP().Stranger(encrypted, []byte(h.greeting))
 	case errors.Is(err, errHeader):
-		return driver.Errorf(driver.ClassAuth, op, "give --user and --password, or choose another -o sasl",
+		return driver.Errorf(driver.ClassAuth, "", "give --user and --password, or choose another -o sasl",
 			"the broker does not offer this way to log in (%w)", err)
-	case isTimeout(err):
-		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded? See --connect-timeout",
+	case class == driver.ClassTimeout:
+		return driver.Errorf(class, "", "is the broker overloaded? See --connect-timeout",
 			"the broker did not finish opening the connection in time: %w", err)
-	default:
-		return driver.Errorf(classOfConnect(err), op, lookAtBroker,
-			"the broker closed while the connection was being opened: %w", err)
+	case class == driver.ClassOther:
+		class = driver.ClassConnect
 	}
+	return driver.Errorf(class, "", lookAtBroker, "the broker closed while the connection was being opened: %w", err)
 }
 
 // isOldAMQP recognises the protocol header of AMQP 0-8 to 0-10: byte 5 is not a version 1 with an ID of AMQP 1.0's
 // (0, 2 or 3), see AMQP 1.0, Transport, section 2.2.
 func isOldAMQP(greeting string) bool {
 	return len(greeting) == 8 && strings.HasPrefix(greeting, "AMQP") && greeting[5:] != "\x01\x00\x00"
-}
-
-func classOfConnect(err error) driver.Class {
-	if class := driver.ClassOf(err); class != driver.ClassOther {
-		return class
-	}
-	return driver.ClassConnect
-}
-
-func isTimeout(err error) bool {
-	var ne net.Error
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
-		errors.As(err, &ne) && ne.Timeout()
-}
-
-func notAMQP(op string, tls bool, greeting string) error {
-	const hint = "is this the broker's AMQP port?"
-	switch {
-	case strings.HasPrefix(greeting, "HTTP"):
-		return driver.Errorf(driver.ClassConnect, op, hint, "a web server answered, not an AMQP broker")
-	case !tls && (greeting[0] == 0x15 || greeting[0] == 0x16): // TLS alert or handshake, RFC 8446 section 5.1
-		return driver.Errorf(driver.ClassConnect, op, "use amqps:// instead of amqp://",
-			"the peer demands an encrypted connection")
-	default:
-		return driver.Errorf(driver.ClassConnect, op, hint, "the peer is not an AMQP broker: it answered %q", greeting)
-	}
 }

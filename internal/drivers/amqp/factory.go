@@ -1,12 +1,9 @@
 package amqp
 
 import (
-	"context"
-	"errors"
-	"slices"
-	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -74,130 +71,37 @@ func defaultOptions() *Options {
 	}
 }
 
-// protocol has the ports that IANA assigned.
-func protocol() *transport.Protocol {
-	return &transport.Protocol{
-		Title: "AMQP", Schemes: []string{"amqp", "amqps", "amqp+ssl", "tcp", "ssl"},
-		Encrypted: []string{"amqps", "amqp+ssl", "ssl"}, PlainPort: "5672", TLSPort: "5671",
-	}
-}
-
 // Factory describes the protocol and opens drivers for it.
 func Factory() driver.Factory {
-	return driver.Factory{
-		Name:       "amqp",
-		Title:      "AMQP 1.0",
-		Schemes:    protocol().Schemes,
-		Hosts:      protocol().Hosts,
-		DefaultURL: "amqp://localhost:" + protocol().PlainPort,
-		Client:     driver.Native,
-		Capabilities: driver.Capabilities{
-			TLS: true,
-			Queue: driver.KindCapabilities{
-				Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
-				Transactions: true, TransactedReceive: true, Credit: true, Reject: true, Release: true, Concurrency: true,
-				Redelivered: true, Delay: true, Text: true,
-			},
-			Topic: driver.KindCapabilities{
-				Exists: true, DurableSubscription: true, SharedSubscription: true, Persistent: true, TTL: true, Priority: true,
-				Group: true, Properties: true, Selector: true, Transactions: true, TransactedReceive: true, Credit: true,
-				Reject:  true,
-				Release: true, Concurrency: true, Redelivered: true, Delay: true, Text: true,
-			},
-		},
-		NewOptions: func() any { return defaultOptions() },
-		Check: func(opts driver.OpenOptions) error {
-			_, err := newConfig(opts)
-			return err
-		},
-		Open: func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
-			cfg, err := newConfig(opts)
-			if err != nil {
-				return nil, err
-			}
-			return newDriver(cfg), nil
-		},
+	queue := driver.KindCapabilities{
+		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
+		Transactions: true, TransactedReceive: true, Credit: true, Reject: true, Release: true, Concurrency: true,
+		Redelivered: true, Delay: true, Text: true,
 	}
+	topic := queue
+	topic.DurableSubscription, topic.SharedSubscription = true, true
+	return protocol.Factory(driver.Factory{
+		Name: "amqp", Title: "AMQP 1.0", Client: driver.Native, Hosts: protocol.AMQP().Hosts,
+		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
+	}, protocol.AMQP(), defaultOptions, newConfig, func(c config) driver.Driver { return newDriver(c) })
 }
 
 // config is the checked configuration of the driver for its broker.
-type config struct {
-	target         transport.Target
-	tls            driver.TLS
-	connectTimeout time.Duration
-	maxBody        int // bytes
-	opts           Options
-}
+type config struct{ transport.Settings[Options] }
 
 // newConfig checks opts and reports all mistakes at once.
 func newConfig(opts driver.OpenOptions) (config, error) {
-	const op = "check the settings"
-	cfg := config{tls: opts.TLS, connectTimeout: opts.ConnectTimeout, maxBody: opts.LargestBody(), opts: *defaultOptions()}
-	var errs []error
-	fail := func(hint, format string, args ...any) {
-		errs = append(errs, driver.Errorf(driver.ClassOther, op, hint, format, args...))
-	}
-	if o, ok := opts.Options.(*Options); ok && o != nil {
-		cfg.opts = *o
-	} else if opts.Options != nil && !ok {
-		fail("", "options of type %T are not those of AMQP", opts.Options)
-	}
-	var err error
-	if cfg.target, err = protocol().Check(opts); err != nil {
-		errs = append(errs, err)
-	}
-	errs = append(errs, cfg.checkOptions()...)
-	if err := errors.Join(errs...); err != nil {
-		return config{}, err
-	}
-	return cfg, nil
+	s, err := transport.Check(protocol.AMQP(), opts, *defaultOptions(), checkOptions)
+	return config{s}, err
 }
 
-func (c *config) checkOptions() []error {
-	const op = "check the settings"
-	var errs []error
-	fail := func(hint, format string, args ...any) {
-		errs = append(errs, driver.Errorf(driver.ClassOther, op, hint, format, args...))
-	}
-	if s := c.opts.Settle; s != settleAtLeastOnce && s != settleAtMostOnce {
-		fail("", "option settle=%s: must be at-least-once or at-most-once", s)
-	}
-	if d := c.opts.IdleTimeout; d != 0 && d < minIdleTimeout {
+func checkOptions(s *transport.Settings[Options], fail transport.Fail) {
+	o := &s.Options
+	if d := o.IdleTimeout; d != 0 && d < minIdleTimeout {
 		fail("", "option idle-timeout=%s: must be 0 or at least %s", d, minIdleTimeout)
 	}
-	if n := c.opts.MaxFrameSize; n < minMaxFrameSize || n > maxMaxFrameSize {
+	if n := o.MaxFrameSize; n < minMaxFrameSize || n > maxMaxFrameSize {
 		fail("", "option max-frame-size=%d: must be %d to %d", n, minMaxFrameSize, maxMaxFrameSize)
-	}
-	if !slices.Contains(dialects(), c.opts.Dialect) {
-		fail("", "option dialect=%s: must be one of %s", c.opts.Dialect, strings.Join(dialects(), ", "))
-	}
-	errs = append(errs, c.opts.checkQueues()...)
-	switch s := c.opts.SASL; s {
-	case saslAuto, saslAnonymous:
-	case saslPlain, saslSCRAM256, saslSCRAM512:
-		if c.target.User == "" {
-			fail("give --user and --password", "option sasl=%s needs a user", s)
-		}
-	case saslExternal:
-		if !c.target.TLS {
-			fail("use amqps:// with --tls-cert and --tls-key", "option sasl=external needs an encrypted connection")
-		}
-	default:
-		fail("", "option sasl=%s: must be auto, plain, anonymous, external, scram-sha-256 or scram-sha-512", s)
-	}
-	return errs
-}
-
-// checkQueues checks the options for declaring queues on RabbitMQ 4.
-func (o *Options) checkQueues() []error {
-	var errs []error
-	fail := func(hint, format string, args ...any) {
-		errs = append(errs, driver.Errorf(driver.ClassOther, "check the settings", hint, format, args...))
-	}
-	switch o.Declare {
-	case declareNo, kindClassic, kindQuorum, kindStream:
-	default:
-		fail("", "option declare=%s: must be no, classic, quorum or stream", o.Declare)
 	}
 	switch {
 	case o.MaxPriority < 0 || o.MaxPriority > 255:
@@ -205,8 +109,14 @@ func (o *Options) checkQueues() []error {
 	case o.MaxPriority > 0 && o.Declare != kindClassic:
 		fail("add -o declare=classic", "option max-priority is of a classic queue that is declared")
 	}
-	if o.From != fromFirst && o.From != fromNext {
-		fail("", "option from=%s: must be first or next", o.From)
+	switch o.SASL {
+	case saslPlain, saslSCRAM256, saslSCRAM512:
+		if s.Target.User == "" {
+			fail("give --user and --password", "option sasl=%s needs a user", o.SASL)
+		}
+	case saslExternal:
+		if !s.Target.TLS {
+			fail("use amqps:// with --tls-cert and --tls-key", "option sasl=external needs an encrypted connection")
+		}
 	}
-	return errs
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -64,7 +65,7 @@ func TestOpenFrame(t *testing.T) {
 	o.VirtualHost, o.IdleTimeout = "vhost:x", 0
 	cfg, err := newConfig(driver.OpenOptions{URL: "amqp://h", ConnectTimeout: 1, Options: o})
 	require.NoError(t, err)
-	got := cfg.openFrame(cfg.target.Hosts[0], driver.Connection{Name: "perfmq-1"})
+	got := cfg.openFrame(cfg.Target.Hosts[0], driver.Connection{Name: "perfmq-1"})
 	require.Equal(t, "perfmq-1", got.ContainerID)
 	require.Equal(t, "vhost:x", got.Hostname)
 	require.Zero(t, got.IdleTimeout)
@@ -73,12 +74,12 @@ func TestOpenFrame(t *testing.T) {
 	require.Equal(t, "perfmq", string(text))
 	number, _ := pid.Integer()
 	require.Equal(t, int64(os.Getpid()), number)
-	got = cfg.openFrame(cfg.target.Hosts[0], driver.Connection{Name: "perfmq-1", ClientID: "me"})
+	got = cfg.openFrame(cfg.Target.Hosts[0], driver.Connection{Name: "perfmq-1", ClientID: "me"})
 	require.Equal(t, "me", got.ContainerID)
 }
 
 func TestDecode(t *testing.T) {
-	c := &connection{driver: newDriver(config{maxBody: 100})}
+	c := &connection{driver: newDriver(config{transport.Settings[Options]{MaxBody: 100}})}
 	var dec decoder
 	message := func(key string, value []byte) []byte {
 		b := wire.BeginMap(wire.AppendDescriptor(nil, wire.DescApplicationProperties))

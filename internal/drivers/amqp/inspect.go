@@ -95,7 +95,7 @@ func (d *amqpDriver) inspect(
 			return nil, err
 		}
 		i.lease = lease
-		if at := slices.IndexFunc(d.cfg.target.Hosts, func(e transport.Endpoint) bool {
+		if at := slices.IndexFunc(d.cfg.Target.Hosts, func(e transport.Endpoint) bool {
 			return e.String() == lease.Conn.host
 		}); at >= 0 {
 			i.order = []int{at}

@@ -312,7 +312,7 @@ func TestStrangePeers(t *testing.T) {
 		{"web server", "HTTP/1.1 400 Bad Request\r\n\r\n", "a web server answered", "AMQP port"},
 		{"TLS alert", "\x15\x03\x03\x00\x02\x02\x28", "demands an encrypted connection", "amqps://"},
 		{"something", "220 mail ready\r\n", `it answered "220 mail"`, "AMQP port"},
-		{"silence", "", "closed before it said anything", "amqps://"},
+		{"silence", "", "closed the connection before it said anything", "amqps://"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			noLeaks(t)

@@ -51,7 +51,8 @@ func pipeDriver(t *testing.T, opts driver.OpenOptions, peer func() *pipePeer, op
 		p := peer()
 		p.t, p.conn, p.began = t, far, time.Now()
 		go p.serve()
-		return d.open(ctx, near, transport.Endpoint{Host: "peer", Port: "5672"}, spec)
+		raw := transport.Meter(near)
+		return d.open(ctx, raw, raw, transport.Endpoint{Host: "peer", Port: "5672"}, spec)
 	}
 	return d
 }

@@ -51,7 +51,7 @@ func (d *amqpDriver) Producer(
 		return nil, err
 	}
 	p := &producer{
-		op: "send to " + spec.Destination.String(), lease: lease, done: done, settled: d.cfg.opts.Settle == settleAtMostOnce,
+		op: "send to " + spec.Destination.String(), lease: lease, done: done, settled: d.cfg.Options.Settle == settleAtMostOnce,
 		socket: driver.NewMeter(), leave: driver.NewMeter(), granted: make(chan struct{}, 1),
 		unsettled: newUnsettled(spec.MaxPending),
 	}
@@ -67,7 +67,7 @@ func (d *amqpDriver) Producer(
 }
 
 func (p *producer) open(ctx context.Context, op string, spec *driver.ProducerSpec) (err error) {
-	c, opts := p.lease.Conn, &p.lease.Conn.driver.cfg.opts
+	c, opts := p.lease.Conn, &p.lease.Conn.driver.cfg.Options
 	if spec.CommitInterval > 0 && p.settled {
 		return driver.Errorf(driver.ClassUnsupported, op, "leave out -o settle=at-most-once or --commit-interval",
 			"transactions are confirmed by their commit")
@@ -181,7 +181,7 @@ func (p *producer) endThose(take func(), o driver.Outcome) {
 // abandon ends all unsettled messages, because nothing more comes.
 func (p *producer) abandon(why error) {
 	if why == nil {
-		why = errClosed
+		why = transport.ErrClosed
 	}
 	e := p.lease.Conn.explain(p.op, why)
 	p.session.mu.Lock()
@@ -232,7 +232,7 @@ func (p *producer) Close(ctx context.Context) error {
 	if drained != nil {
 		select {
 		case <-drained:
-		case <-c.failed:
+		case <-c.Over():
 		case <-ctx.Done():
 		}
 	}
@@ -245,7 +245,7 @@ func (p *producer) quit(ctx context.Context) {
 	if s := p.session; s != nil {
 		var err error = driver.Errorf(driver.ClassTimeout, p.op, "is the broker overloaded or paused?",
 			"the broker had not answered when the producer closed")
-		if why := p.lease.Conn.why(); why != nil {
+		if why := p.lease.Conn.Why(); why != nil {
 			err = p.lease.Conn.explain(p.op, why)
 		}
 		p.endAll(driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(err), Err: err})

@@ -79,10 +79,10 @@ const (
 // addPiece keeps a part of a message.
 func (k *consumer) addPiece(payload []byte) error {
 	c := k.lease.Conn
-	limit := c.driver.cfg.maxBody + maxSections
+	limit := c.driver.cfg.MaxBody + maxSections
 	size := len(k.pieces) + len(payload)
 	if size > limit {
-		return tooLarge(c.driver.cfg.maxBody, size)
+		return tooLarge(c.driver.cfg.MaxBody, size)
 	}
 	if c.unfinished += len(payload); c.unfinished > limit+maxUnfinished {
 		return driver.Errorf(driver.ClassTooLarge, "", "use more connections, or smaller messages",
@@ -151,8 +151,8 @@ func (k *consumer) arrive(id uint32, settled bool, payload []byte) error {
 		k.mu.Unlock()
 		select {
 		case <-k.room:
-		case <-c.failed:
-			return c.why()
+		case <-c.Over():
+			return c.Why()
 		}
 		k.mu.Lock()
 	}
@@ -218,7 +218,7 @@ func (k *consumer) deliverNow(id uint32, settled bool, payload []byte) error {
 
 // hold keeps a copy of a message for Run. The lock is held.
 func (k *consumer) hold(id uint32, settled bool, payload []byte) error {
-	if limit := k.lease.Conn.driver.cfg.maxBody; len(payload) > limit+maxSections {
+	if limit := k.lease.Conn.driver.cfg.MaxBody; len(payload) > limit+maxSections {
 		return tooLarge(limit, len(payload))
 	}
 	if k.waitingBytes > maxTransacted {

@@ -127,7 +127,7 @@ func (t *receiveTx) deliver(ctx context.Context, h *held, dec *decoder) error {
 // commit ends the transaction and waits for the broker's word.
 func (t *receiveTx) commit(ctx context.Context) error {
 	k := t.k
-	ctx, cancel := context.WithTimeout(ctx, k.lease.Conn.driver.cfg.connectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, k.lease.Conn.driver.cfg.ConnectTimeout)
 	defer cancel()
 	results := make(chan error, 1)
 	began := time.Now()

@@ -3,6 +3,7 @@ package amqp
 import (
 	"errors"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -114,7 +115,7 @@ func (s *session) ended(p *wire.Body) error {
 	case answer:
 		why = driver.Errorf(driver.ClassClosedByBroker, "", lookAtBroker, "the broker ended the session without saying why")
 	default:
-		why = errClosed
+		why = transport.ErrClosed
 	}
 	if answer {
 		_ = s.c.put(func(b []byte) []byte { return new(wire.End).AppendFrame(b, s.channel) })
@@ -131,7 +132,7 @@ func (s *session) end(why error) {
 		return
 	}
 	s.over = true
-	if !errors.Is(why, errClosed) {
+	if !errors.Is(why, transport.ErrClosed) {
 		s.err = why
 	}
 	links := s.links

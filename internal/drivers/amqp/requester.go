@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -36,7 +37,7 @@ func (r *requester) wake() {
 // end notes that nothing more can be sent.
 func (r *requester) end(why error) {
 	if why == nil {
-		why = errClosed
+		why = transport.ErrClosed
 	}
 	r.s.mu.Lock()
 	if r.err == nil {

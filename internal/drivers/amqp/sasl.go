@@ -75,7 +75,7 @@ func (h *handshake) login() error {
 // mechanism chooses among the mechanisms that the broker offers.
 func (c *config) mechanism(offered []string) (string, error) {
 	var wanted []string
-	switch c.opts.SASL {
+	switch c.Options.SASL {
 	case saslPlain:
 		wanted = []string{mechPlain}
 	case saslExternal:
@@ -88,7 +88,7 @@ func (c *config) mechanism(offered []string) (string, error) {
 		wanted = []string{mechAnonymous}
 	default:
 		wanted = []string{mechAnonymous}
-		if c.target.User != "" {
+		if c.Target.User != "" {
 			wanted = []string{mechSCRAM512, mechSCRAM256, mechPlain} // the safest one that the broker offers
 		}
 	}
@@ -103,7 +103,7 @@ func (c *config) mechanism(offered []string) (string, error) {
 
 // begin returns the login by a mechanism and its first response.
 func (d *amqpDriver) begin(mechanism string) (login, []byte, error) {
-	target := &d.cfg.target
+	target := &d.cfg.Target
 	switch mechanism {
 	case mechPlain:
 		return silent(mechPlain), []byte("\x00" + target.User + "\x00" + target.Password), nil
@@ -150,7 +150,7 @@ func (d *amqpDriver) beginSCRAM(mechanism string) (login, []byte, error) {
 	client := d.scram[mechanism]
 	if client == nil {
 		var err error
-		if client, err = hash.NewClient(d.cfg.target.User, d.cfg.target.Password, ""); err != nil {
+		if client, err = hash.NewClient(d.cfg.Target.User, d.cfg.Target.Password, ""); err != nil {
 			return nil, nil, driver.Errorf(driver.ClassAuth, "", "choose -o sasl=plain, or another password", "%s: %w",
 				mechanism, err)
 		}

@@ -107,8 +107,8 @@ func (s *session) wait(ctx context.Context, done func() bool) error {
 		}
 		select {
 		case <-s.changed:
-		case <-s.c.failed:
-			return s.c.why()
+		case <-s.c.Over():
+			return s.c.Why()
 		case <-ctx.Done():
 			return ctx.Err()
 		}

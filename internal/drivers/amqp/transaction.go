@@ -254,8 +254,8 @@ func (t *transactions) await(ctx context.Context) error {
 	select {
 	case <-t.told:
 		return nil
-	case <-t.p.lease.Conn.failed:
-		return t.p.lease.Conn.why()
+	case <-t.p.lease.Conn.Over():
+		return t.p.lease.Conn.Why()
 	case <-ctx.Done():
 		return fmt.Errorf("the broker has not begun the transaction: %w", ctx.Err())
 	}

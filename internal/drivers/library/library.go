@@ -5,11 +5,9 @@ package library
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/transport"
@@ -38,39 +36,16 @@ func Dial[C any](
 ) (C, error) {
 	return transport.First(ctx, b.Target.Hosts, order, b.ConnectTimeout,
 		func(ctx context.Context, host transport.Endpoint) (c C, err error) {
-			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
-			if err == nil && b.Target.TLS {
-				conn, err = transport.Secure(ctx, conn, host.Host, b.TLS)
+			conn, err := b.Protocol.DialPlain(ctx, host, b.Target.TLS, b.TLS)
+			if err != nil {
+				return c, err
 			}
-			if err == nil {
-				if c, err = open(ctx, host, conn); err == nil {
-					return c, nil
-				}
+			if c, err = open(ctx, host, conn); err != nil {
 				_ = conn.Close()
+				return c, b.Protocol.ConnectError(host, err)
 			}
-			return c, b.connectError("connect to "+host.String(), host.Host, err)
+			return c, nil
 		})
-}
-
-// connectError tells why no connection could be made to host.
-func (b *Broker) connectError(op, host string, err error) error {
-	var known *driver.Error
-	switch dial := transport.DialError(op, host, err); {
-	case dial != nil:
-		return dial
-	case errors.As(err, &known):
-		return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
-	case transport.IsTLSError(err):
-		return b.Protocol.TLSError(op, err)
-	case driver.ClassOf(err) == driver.ClassTimeout:
-		return driver.Errorf(driver.ClassTimeout, op, "check host and port, and firewalls in between; see --connect-timeout",
-			"no answer in time: %w", err)
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return driver.Errorf(driver.ClassConnect, op, "is the broker running, and is this its "+b.Protocol.Title+" port?",
-			"%w", err)
-	}
-	return driver.Errorf(driver.ClassConnect, op, "is this the broker's "+b.Protocol.Title+" port? Its log may say more",
-		"%w", err)
 }
 
 // grace is how long a call of a library may go on when the context has ended in which it was made.

@@ -166,7 +166,7 @@ func (p *place) find(ctx context.Context, a *caller) error {
 func (d *rocketDriver) groupsOf(
 	ctx context.Context, a *caller, conn *conn, topic string, dest driver.Destination, subscription string,
 ) ([]membership, error) {
-	if dest.Kind == driver.Queue || d.cfg.opts.Group != "" {
+	if dest.Kind == driver.Queue || d.cfg.Options.Group != "" {
 		return []membership{d.cfg.membershipOf(&driver.ConsumerSpec{Destination: dest}, "")}, nil
 	}
 	const op = "list the groups of a topic"
@@ -182,7 +182,7 @@ func (d *rocketDriver) groupsOf(
 	queueGroup := d.cfg.membershipOf(&driver.ConsumerSpec{Destination: driver.Destination{Name: dest.Name}}, "").group
 	for _, group := range slices.Compact(slices.Sorted(slices.Values(list.Groups))) {
 		if group != queueGroup && (subscription == "" || d.cfg.isOfSubscription(group, dest.Name, subscription)) {
-			groups = append(groups, membership{group: group, fromNext: d.cfg.opts.From != fromFirst})
+			groups = append(groups, membership{group: group, fromNext: d.cfg.Options.From != fromFirst})
 		}
 	}
 	return groups, nil

@@ -165,7 +165,7 @@ func BenchmarkLibrarySend(b *testing.B) {
 	require.NoError(b, err)
 	for _, pending := range []int{64, 100, 1000} {
 		b.Run(fmt.Sprintf("pending=%d", pending), func(b *testing.B) {
-			p, err := libproducer.NewDefaultProducer(libproducer.WithNameServer(primitive.NamesrvAddr{d.(*rocketDriver).cfg.target.hosts[0]}),
+			p, err := libproducer.NewDefaultProducer(libproducer.WithNameServer(primitive.NamesrvAddr{d.(*rocketDriver).cfg.Target.Hosts[0].String()}),
 				libproducer.WithInstanceName(unique("bench")), libproducer.WithGroupName("bench"), libproducer.WithRetry(0))
 			require.NoError(b, err)
 			require.NoError(b, p.Start())

@@ -41,6 +41,7 @@ type answerer interface {
 // conn is a connection to a broker or name server on which any number of requests can be under way. Outgoing frames
 // are gathered by [transport.Output]; one goroutine reads.
 type conn struct {
+	*transport.Ending
 	addr     string
 	raw      *transport.Metered // below TLS
 	in       *transport.Input
@@ -49,7 +50,6 @@ type conn struct {
 	// serve handles requests of the broker; it must not block.
 	serve   func(c *conn, r *reply)
 	begin   time.Time
-	dead    chan struct{} // closed with err set
 	reading sync.WaitGroup
 	// version is the server's version in the last answer to a caller, see reply.version.
 	version atomic.Int32
@@ -57,7 +57,6 @@ type conn struct {
 	nothing reply  // instead of an answer
 
 	mu     sync.Mutex
-	err    error  // why it ended
 	calls  []call // by opaque modulo its length, a power of two
 	live   int
 	opaque uint32
@@ -78,7 +77,7 @@ func newConn(
 	addr string, nc net.Conn, raw *transport.Metered, mem *transport.Buffers, maxBody int, serve func(*conn, *reply),
 ) *conn {
 	c := &conn{
-		addr: addr, raw: raw, maxFrame: maxBody + headRoom, serve: serve, begin: time.Now(), dead: make(chan struct{}),
+		addr: addr, raw: raw, maxFrame: maxBody + headRoom, serve: serve, begin: time.Now(), Ending: transport.NewEnding(),
 		calls: make([]call, 64),
 	}
 	c.out = transport.NewOutput(nc, raw, mem, func(err error) { c.fail(lost(err)) })
@@ -116,7 +115,7 @@ func (c *conn) unsent(ctx context.Context, err error) error {
 			"the broker took nothing: %w", ctx.Err())
 	}
 	c.fail(lost(err)) // unless it has told so itself
-	return c.failure()
+	return c.Why()
 }
 
 // post gathers a request without waiting for room, to be flushed. When it returns an error nothing was sent and the
@@ -146,8 +145,8 @@ func (c *conn) post(head, body []byte, e call) error {
 func (c *conn) expect(head []byte, e call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err != nil {
-		return c.err
+	if c.Dead() {
+		return c.Why()
 	}
 	if e.to != nil {
 		if 2*c.live >= len(c.calls) {
@@ -311,17 +310,9 @@ func (c *conn) abandon(to answerer) {
 
 // fail ends the connection; the first reason counts. All calls end with it.
 func (c *conn) fail(err error) {
-	c.mu.Lock()
-	if c.err != nil {
-		c.mu.Unlock()
-		return
+	if c.Fail(err, c.out, c.raw) {
+		c.endCalls(err, func(*call) bool { return true })
 	}
-	c.err = err
-	close(c.dead)
-	c.mu.Unlock()
-	c.out.Fail(err)
-	_ = c.raw.Close() // not that of TLS, which would first take leave of a peer that may not listen
-	c.endCalls(err, func(*call) bool { return true })
 }
 
 // close ends the connection and waits for its goroutines.
@@ -330,15 +321,6 @@ func (c *conn) close() {
 	c.reading.Wait()
 	c.out.Wait()
 }
-
-// failure returns why the connection ended, nil if it has not.
-func (c *conn) failure() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
-}
-
-func (c *conn) isDead() bool { return c.failure() != nil }
 
 // waits returns how long the reader of the connection has waited.
 func (c *conn) waits() driver.Waits { return driver.Waits{Reader: c.raw.Reading()} }

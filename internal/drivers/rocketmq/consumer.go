@@ -88,7 +88,7 @@ type queue struct {
 // Consumer implements [driver.Driver].
 func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.Destination.String()
-	opts := &d.cfg.opts
+	opts := &d.cfg.Options
 	refuse := func(hint, what string) (driver.Consumer, error) {
 		return nil, driver.Errorf(driver.ClassUnsupported, op, hint, "%s", what)
 	}
@@ -116,7 +116,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	c := &consumer{
 		membership: d.cfg.membershipOf(&spec, randomID()), op: "receive from " + spec.Destination.String(), d: d, opts: opts,
 		topic: topic, filter: parseSelector(spec.Selector), version: time.Now().UnixMilli(),
-		sign: wire.NewSigner(d.cfg.target.user, d.cfg.target.password), kicked: make(chan struct{}, 1),
+		sign: wire.NewSigner(d.cfg.Target.User, d.cfg.Target.Password), kicked: make(chan struct{}, 1),
 		stop: make(chan struct{}), managed: make(chan struct{}),
 		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, inbox: inbox{arrived: make(chan struct{}, 1)},
 		input: driver.NewMeter(),
@@ -305,7 +305,7 @@ func (c *consumer) deliver(
 	d := &c.delivery
 	d.Body, d.Redelivered = m.Body, again
 	if m.SysFlag&wire.SysCompressed != 0 {
-		body, err := inflate(&c.inflater, m, c.d.cfg.maxBody)
+		body, err := inflate(&c.inflater, m, c.d.cfg.MaxBody)
 		if err != nil {
 			return 0, err
 		}

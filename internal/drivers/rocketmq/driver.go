@@ -3,7 +3,6 @@ package rocketmq
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -14,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -51,66 +51,27 @@ func newDriver(cfg config) *rocketDriver {
 
 // newCaller returns one with a signer of its own.
 func (c *config) newCaller() *caller {
-	return &caller{sign: wire.NewSigner(c.target.user, c.target.password)}
+	return &caller{sign: wire.NewSigner(c.Target.User, c.Target.Password)}
 }
 
 // dial connects to a name server or broker.
 func (d *rocketDriver) dial(ctx context.Context, addr string, serve func(*conn, *reply)) (*conn, error) {
 	const maxAddr = 300 // a host's name has at most 253 bytes (RFC 1035, section 3.1)
-	op := "connect to " + clip(addr, maxName)
-	if len(addr) > maxAddr {
-		return nil, connectError(op, clip(addr, maxName), errors.New("this is not an address"))
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || len(addr) > maxAddr {
+		return nil, driver.Errorf(driver.ClassConnect, "connect to "+transport.Clip(addr, maxName), protocol.RocketMQ().Absent,
+			"this is not an address")
 	}
-	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	nc, raw, err := protocol.RocketMQ().Dial(ctx, transport.Endpoint{Host: host, Port: port}, d.cfg.Target.TLS, d.cfg.TLS)
 	if err != nil {
-		return nil, connectError(op, addr, err)
+		return nil, err
 	}
-	raw := transport.Meter(tcp)
-	nc := net.Conn(raw)
-	if d.cfg.target.tls {
-		host, _, _ := net.SplitHostPort(addr) // it could be connected to
-		if nc, err = transport.Secure(ctx, raw, host, d.cfg.tls); err != nil {
-			return nil, tlsError(op, err)
-		}
-	}
-	return newConn(addr, nc, raw, &d.mem, d.cfg.maxBody, serve), nil
-}
-
-func connectError(op, addr string, err error) error {
-	host, _, _ := net.SplitHostPort(addr) // a malformed address is explained by err
-	if err := transport.DialError(op, host, err); err != nil {
-		return err
-	}
-	class := driver.ClassConnect
-	if errors.Is(err, context.DeadlineExceeded) {
-		class = driver.ClassTimeout
-	}
-	return driver.Errorf(class, op,
-		"is the name server (or, if the name server gave the address, the broker) running and "+
-			"reachable there? For a broker behind a container's address see -o broker-address", "%w", err)
-}
-
-func tlsError(op string, err error) error {
-	var record tls.RecordHeaderError
-	var settings *driver.Error
-	if errors.As(err, &settings) {
-		return wrap(op, settings)
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return driver.Errorf(driver.ClassTimeout, op,
-			"use "+schemePlain+":// if the server does not encrypt. See also --connect-timeout",
-			"the server accepted the connection but did not answer the TLS handshake in time: %w", err)
-	}
-	if errors.As(err, &record) || driver.ClassOf(err) == driver.ClassConnectionLost {
-		return driver.Errorf(driver.ClassTLS, op, "use "+schemePlain+":// instead of "+schemeTLS+"://",
-			"the server does not speak TLS (%w)", err)
-	}
-	return driver.Errorf(driver.ClassTLS, op, "check --tls-ca and the server's certificate", "%w", err)
+	return newConn(addr, nc, raw, &d.mem, d.cfg.MaxBody, serve), nil
 }
 
 // opening bounds all the steps of opening something.
 func (d *rocketDriver) opening(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, d.cfg.connectTimeout)
+	return context.WithTimeout(ctx, d.cfg.ConnectTimeout)
 }
 
 // leaving bounds all the steps of leaving a broker politely.
@@ -146,7 +107,7 @@ func (d *rocketDriver) Close(ctx context.Context) error {
 	d.mu.Unlock()
 	d.inspector.close()
 	d.pool.Close(ctx)
-	if closed || !d.cfg.opts.DeleteTopic {
+	if closed || !d.cfg.Options.DeleteTopic {
 		return nil
 	}
 	return d.deleteTopics(ctx)
@@ -188,7 +149,7 @@ func newClient(d *rocketDriver, spec driver.Connection) *client {
 // connect returns the connection to a broker, opening it if need be.
 func (c *client) connect(ctx context.Context, addr string) (*conn, error) {
 	gone := c.known(addr)
-	if gone != nil && !gone.isDead() {
+	if gone != nil && !gone.Dead() {
 		return gone, nil
 	}
 	opened, err := c.d.dial(ctx, addr, c.serve)
@@ -196,7 +157,7 @@ func (c *client) connect(ctx context.Context, addr string) (*conn, error) {
 		return nil, err
 	}
 	c.mu.Lock()
-	if other := c.conns[addr]; other != nil && !other.isDead() {
+	if other := c.conns[addr]; other != nil && !other.Dead() {
 		c.mu.Unlock()
 		opened.close()
 		return other, nil
@@ -227,7 +188,7 @@ func (c *client) connections() []*conn {
 }
 
 // Dead implements [transport.Shared].
-func (c *client) Dead() bool { return slices.ContainsFunc(c.connections(), (*conn).isDead) }
+func (c *client) Dead() bool { return slices.ContainsFunc(c.connections(), (*conn).Dead) }
 
 // reserve keeps the client for a member of the group; it returns false if it has one.
 func (c *client) reserve(group string) bool {

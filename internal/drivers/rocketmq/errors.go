@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -22,14 +23,6 @@ const (
 	maxName  = 100 // the same of a name or address
 )
 
-// clip shortens a text of a broker's to that many bytes.
-func clip(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
-}
-
 // refusal is the error that a broker's answer stands for. The answer's texts are copied.
 func refusal(r *reply) *driver.Error {
 	class, hint := classOfCode(r.Code, string(r.Remark))
@@ -42,7 +35,7 @@ func refusal(r *reply) *driver.Error {
 	if words == "" {
 		words = meaning(r.Code)
 	}
-	words = clip(words, maxWords)
+	words = transport.Clip(words, maxWords)
 	return driver.Errorf(class, "", hint, "%s (code %s)", words, strconv.Itoa(r.Code))
 }
 

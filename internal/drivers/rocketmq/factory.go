@@ -1,12 +1,12 @@
 package rocketmq
 
 import (
-	"context"
-	"errors"
 	"regexp"
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -72,9 +72,6 @@ const (
 	fromFirst = "first"
 	fromNext  = "next"
 
-	schemePlain = "rocketmq"
-	schemeTLS   = "rocketmq+ssl"
-
 	defaultQueues = 8
 )
 
@@ -89,12 +86,10 @@ func defaultOptions() *Options {
 
 // Factory describes the protocol and opens drivers for it.
 func Factory() driver.Factory {
-	return driver.Factory{
-		Name:       "rocketmq",
-		Title:      "Apache RocketMQ (remoting)",
-		Schemes:    []string{schemePlain, schemeTLS},
-		DefaultURL: schemePlain + "://localhost:" + defaultPort,
-		Client:     driver.Native,
+	return protocol.Factory(driver.Factory{
+		Name:   "rocketmq",
+		Title:  "Apache RocketMQ (remoting)",
+		Client: driver.Native,
 		Capabilities: driver.Capabilities{
 			Administers: true,
 			TimesOut:    true,
@@ -108,79 +103,26 @@ func Factory() driver.Factory {
 				Reject: true, Release: true, Delay: true,
 			},
 		},
-		NewOptions: func() any { return defaultOptions() },
-		Check: func(opts driver.OpenOptions) error {
-			_, err := newConfig(opts)
-			return err
-		},
-		Open: func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
-			cfg, err := newConfig(opts)
-			if err != nil {
-				return nil, err
-			}
-			return newDriver(cfg), nil
-		},
-	}
+	}, protocol.RocketMQ(), defaultOptions, newConfig, func(c config) driver.Driver { return newDriver(c) })
 }
 
 // config is the checked configuration of the driver for its brokers.
-type config struct {
-	target         target
-	tls            driver.TLS
-	connectTimeout time.Duration
-	maxBody        int // of a message that is received, in bytes
-	opts           Options
-}
+type config struct{ transport.Settings[Options] }
 
 // newConfig checks opts and reports all mistakes at once.
 func newConfig(opts driver.OpenOptions) (config, error) {
-	const op = "check the settings"
-	cfg := config{tls: opts.TLS, connectTimeout: opts.ConnectTimeout, maxBody: opts.LargestBody(), opts: *defaultOptions()}
-	var errs []error
-	if o, ok := opts.Options.(*Options); ok && o != nil {
-		cfg.opts = *o
-	} else if opts.Options != nil && !ok {
-		errs = append(errs, driver.Errorf(driver.ClassOther, op, "", "options of type %T are not those of RocketMQ",
-			opts.Options))
-	}
-	if opts.ConnectTimeout <= 0 {
-		errs = append(errs, driver.Errorf(driver.ClassOther, op, "", "the connect timeout must be above zero"))
-	}
-	var err error
-	if cfg.target, err = parseURL(opts.URL); err != nil {
-		errs = append(errs, err)
-	}
-	if opts.User != "" || opts.Password != "" {
-		cfg.target.user, cfg.target.password = opts.User, opts.Password
-	}
-	if (cfg.target.user == "") != (cfg.target.password == "") {
-		errs = append(errs, driver.Errorf(driver.ClassAuth, op, "give --user and --password",
-			"signing needs both an access key and a secret key"))
-	}
-	if cfg.target.tls {
-		if _, err := cfg.tls.Config("host"); err != nil {
-			errs = append(errs, &driver.Error{Class: driver.ClassTLS, Op: op, Err: err})
+	s, err := transport.Check(protocol.RocketMQ(), opts, *defaultOptions(), func(s *transport.Settings[Options], fail transport.Fail) {
+		if (s.Target.User == "") != (s.Target.Password == "") {
+			fail("give --user and --password", "signing needs both an access key and a secret key")
 		}
-	}
-	errs = append(errs, cfg.opts.check()...)
-	if err := errors.Join(errs...); err != nil {
-		return config{}, err
-	}
-	return cfg, nil
+		s.Options.check(fail)
+	})
+	return config{s}, err
 }
 
 // check finds the mistakes in the options alone, and in their combination.
-func (o *Options) check() []error {
-	var errs []error
-	fail := func(hint, format string, args ...any) {
-		errs = append(errs, driver.Errorf(driver.ClassOther, "check the settings", hint, format, args...))
-	}
+func (o *Options) check(fail transport.Fail) {
 	o.checkRanges(fail)
-	for _, e := range driver.Describe(o) {
-		if len(e.Enum) > 0 && !contains(e.Enum, e.Default) {
-			fail("", "option %s=%s: must be one of %s", e.Name, e.Default, strings.Join(e.Enum, ", "))
-		}
-	}
 	for name, text := range map[string]string{
 		"group": o.Group, "producer-group": o.ProducerGroup,
 		"namespace": o.Namespace,
@@ -215,14 +157,14 @@ func (o *Options) check() []error {
 			"option consume-threads=%d: a consumer delivers one message at a time", o.ConsumeThreads)
 	}
 	if o.BrokerAddress != "" {
-		if _, err := parseHost(o.BrokerAddress); err != nil || !strings.Contains(o.BrokerAddress, ":") {
+		if t, err := protocol.RocketMQ().Parse("rocketmq://" + o.BrokerAddress); err != nil || len(t.Hosts) > 1 ||
+			!strings.HasSuffix(o.BrokerAddress, ":"+t.Hosts[0].Port) {
 			fail("write it as HOST:PORT", "option broker-address=%s: not an address", o.BrokerAddress)
 		}
 	}
-	return errs
 }
 
-func (o *Options) checkRanges(fail func(hint, format string, args ...any)) {
+func (o *Options) checkRanges(fail transport.Fail) {
 	between := func(name string, n, low, high int) {
 		if n < low || n > high {
 			fail("", "option %s=%d: must be %d to %d", name, n, low, high)
@@ -249,15 +191,6 @@ func (o *Options) checkRanges(fail func(hint, format string, args ...any)) {
 	atLeast("delay", o.Delay, 0)
 	atLeast("check-wait", o.CheckWait, 0)
 	atLeast("pull-interval", o.PullInterval, time.Millisecond)
-}
-
-func contains(list []string, text string) bool {
-	for _, s := range list {
-		if s == text {
-			return true
-		}
-	}
-	return false
 }
 
 // legalName reports whether brokers accept it as a topic or group (TopicValidator).

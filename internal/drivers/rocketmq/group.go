@@ -146,8 +146,8 @@ func (c *consumer) manage(ctx context.Context) {
 // watch makes the consumer fail when a connection ends.
 func (c *consumer) watch(ctx context.Context, conn *conn) {
 	select {
-	case <-conn.dead:
-		c.fail(conn.failure())
+	case <-conn.Over():
+		c.fail(conn.Why())
 	case <-ctx.Done():
 	}
 }

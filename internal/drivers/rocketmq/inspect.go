@@ -121,7 +121,7 @@ func (d *rocketDriver) inspected(ctx context.Context, a *caller, topic string) (
 
 func (d *rocketDriver) inspectedBroker(ctx context.Context, addr string) (*conn, error) {
 	i := &d.inspector
-	if c := i.conns[addr]; c != nil && !c.isDead() {
+	if c := i.conns[addr]; c != nil && !c.Dead() {
 		return c, nil
 	}
 	c, err := d.dial(ctx, addr, nil)

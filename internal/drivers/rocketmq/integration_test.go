@@ -266,7 +266,7 @@ func TestTLS(t *testing.T) {
 	broker := shared.get(t) // speaks both on one port, with a certificate of its own making
 	f := Factory()
 	open := func(tls driver.TLS) driver.Driver {
-		url := strings.Replace(broker.URL(), schemePlain, schemeTLS, 1)
+		url := strings.Replace(broker.URL(), "rocketmq:", "rocketmq+ssl:", 1)
 		d, err := f.Open(t.Context(), driver.OpenOptions{URL: url, TLS: tls, ConnectTimeout: patience, Options: f.NewOptions()})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, d.Close(context.Background())) })

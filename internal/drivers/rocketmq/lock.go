@@ -62,7 +62,7 @@ func (c *consumer) leave(ctx context.Context) error {
 	whole := true // all brokers are there
 	for _, conn := range c.conns {
 		conn.endCalls(errAbandoned, func(e *call) bool { p, ok := e.to.(*pulled); return ok && p.c == c })
-		whole = whole && !conn.isDead()
+		whole = whole && !conn.Dead()
 	}
 	var all []*queue
 	for _, q := range c.owned {
@@ -72,7 +72,7 @@ func (c *consumer) leave(ctx context.Context) error {
 		_ = c.giveBack(polite, all) // messages that cannot be given back will be delivered again: nothing is lost
 	}
 	for _, conn := range c.conns {
-		if !conn.isDead() && polite.Err() == nil {
+		if !conn.Dead() && polite.Err() == nil {
 			_ = c.client.unregister(polite, conn, "consumerGroup", c.group)
 		}
 	}
@@ -92,7 +92,7 @@ func (c *consumer) leave(ctx context.Context) error {
 
 // dissolve deletes the group unless it has members.
 func (c *consumer) dissolve(ctx context.Context) error {
-	if conn := c.conns[0]; !conn.isDead() {
+	if conn := c.conns[0]; !conn.Dead() {
 		if members, err := c.client.membersOf(ctx, conn, c.group); err != nil || len(members) > 0 {
 			return err
 		}

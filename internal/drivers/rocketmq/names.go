@@ -20,10 +20,10 @@ func (c *config) topicName(d driver.Destination) (string, error) {
 
 // inNamespace is how RocketMQ writes a name within a namespace (NamespaceUtil).
 func (c *config) inNamespace(name string) string {
-	if c.opts.Namespace == "" {
+	if c.Options.Namespace == "" {
 		return name
 	}
-	return c.opts.Namespace + "%" + name
+	return c.Options.Namespace + "%" + name
 }
 
 // membership is the consumer group of a consumer.
@@ -44,8 +44,8 @@ func (c *config) membershipOf(spec *driver.ConsumerSpec, unique string) membersh
 		filter = fmt.Sprintf("-%08x", fold(spec.Selector))
 	}
 	switch {
-	case c.opts.Group != "":
-		m.group, m.fromNext = c.opts.Group, spec.Destination.Kind == driver.Topic
+	case c.Options.Group != "":
+		m.group, m.fromNext = c.Options.Group, spec.Destination.Kind == driver.Topic
 	case spec.Destination.Kind == driver.Queue:
 		m.group = groupName("perfmq-queue-" + spec.Destination.Name + filter)
 	case spec.Durable || spec.Shared:
@@ -58,7 +58,7 @@ func (c *config) membershipOf(spec *driver.ConsumerSpec, unique string) membersh
 	default:
 		m.group, m.fromNext, m.passing = groupName("perfmq-run-"+spec.Destination.Name+"-"+unique), true, true
 	}
-	switch c.opts.From {
+	switch c.Options.From {
 	case fromFirst:
 		m.fromNext = false
 	case fromNext:

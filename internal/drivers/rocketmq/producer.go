@@ -89,14 +89,14 @@ func (d *rocketDriver) Producer(
 	if err != nil {
 		return nil, err
 	}
-	opts, err := d.cfg.opts.delayed(op, &spec)
+	opts, err := d.cfg.Options.delayed(op, &spec)
 	if err != nil {
 		return nil, err
 	}
 	p := &producer{
 		op: "send to " + spec.Destination.String(), d: d, opts: opts, delay: opts.Delay,
 		limit: cmp.Or(spec.SendTimeout, opts.SendTimeout),
-		sign:  wire.NewSigner(d.cfg.target.user, d.cfg.target.password),
+		sign:  wire.NewSigner(d.cfg.Target.User, d.cfg.Target.Password),
 		done:  done, topic: topic, group: d.producerGroup(), idle: make(chan struct{}, 1), synced: make(chan struct{}, 1),
 		socket: driver.NewMeter(), answers: driver.NewMeter(),
 	}
@@ -151,9 +151,9 @@ func unsupported(op string, spec *driver.ProducerSpec) error {
 
 func (d *rocketDriver) producerGroup() string {
 	switch {
-	case d.cfg.opts.ProducerGroup != "":
-		return d.cfg.inNamespace(d.cfg.opts.ProducerGroup)
-	case d.cfg.opts.Transactional: // check-backs go to any member of the group
+	case d.cfg.Options.ProducerGroup != "":
+		return d.cfg.inNamespace(d.cfg.Options.ProducerGroup)
+	case d.cfg.Options.Transactional: // check-backs go to any member of the group
 		return d.cfg.inNamespace("perfmq-producers-" + randomID())
 	default:
 		return d.cfg.inNamespace("perfmq-producers")

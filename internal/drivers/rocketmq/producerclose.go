@@ -44,7 +44,7 @@ func (p *producer) unregister(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if !c.isDead() {
+		if !c.Dead() {
 			_ = p.client.unregister(ctx, c, "producerGroup", p.group)
 		}
 	}
@@ -57,11 +57,11 @@ func (p *producer) reachable(k *kind) error {
 		list = p.home[k.hash%uint32(len(p.home)):][:1]
 	}
 	for i := range list {
-		if !list[i].conn.isDead() {
+		if !list[i].conn.Dead() {
 			return nil
 		}
 	}
-	return wrap(p.op, list[0].conn.failure())
+	return wrap(p.op, list[0].conn.Why())
 }
 
 func (p *producer) waitIdle(ctx context.Context) bool {

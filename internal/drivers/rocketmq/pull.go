@@ -116,7 +116,7 @@ func (c *consumer) introduce() bool {
 		c.client.wg.Go(func() { c.client.beatAll(heartbeatLimit) })
 		return true
 	}
-	return time.Duration(now-c.unknown.Load()) < c.d.cfg.connectTimeout
+	return time.Duration(now-c.unknown.Load()) < c.d.cfg.ConnectTimeout
 }
 
 // sendBack gives a message back to the broker, which delivers it again later, by the group's topic for that, or, if
@@ -130,7 +130,7 @@ func (c *consumer) sendBack(ctx context.Context, q *queue, m *wire.Message, verd
 	if verdict == driver.Reject {
 		level = -1
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.d.cfg.connectTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.d.cfg.ConnectTimeout)
 	defer cancel()
 	_, err := c.client.must(ctx, q.conn, "give a message back", wire.ReqConsumerSendMsgBack, []field{
 		{"group", c.group},

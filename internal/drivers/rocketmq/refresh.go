@@ -170,7 +170,7 @@ func (c *consumer) adopt(ctx context.Context) {
 
 // enlist returns the connection to a broker that knows of the client's groups, opening it if need be.
 func (c *client) enlist(ctx context.Context, addr string) (*conn, error) {
-	if conn := c.known(addr); conn != nil && !conn.isDead() {
+	if conn := c.known(addr); conn != nil && !conn.Dead() {
 		return conn, nil // a client that joins a group tells all brokers
 	}
 	conn, err := c.connect(ctx, addr)

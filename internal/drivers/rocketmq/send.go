@@ -84,7 +84,7 @@ func (p *producer) Flush(ctx context.Context) error {
 func (p *producer) queue(k *kind) (*sendQueue, error) {
 	if k.group != "" {
 		q := &p.home[k.hash%uint32(len(p.home))]
-		if err := q.conn.failure(); err != nil {
+		if err := q.conn.Why(); err != nil {
 			return nil, wrap(p.op, err)
 		}
 		return q, nil
@@ -96,11 +96,11 @@ func (p *producer) queue(k *kind) (*sendQueue, error) {
 		}
 		q := &list[p.next]
 		p.next++
-		if !q.conn.isDead() {
+		if !q.conn.Dead() {
 			return q, nil
 		}
 	}
-	return nil, wrap(p.op, list[0].conn.failure())
+	return nil, wrap(p.op, list[0].conn.Why())
 }
 
 // header builds the header of a single message in p.head.

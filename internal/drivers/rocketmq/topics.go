@@ -3,12 +3,12 @@ package rocketmq
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -66,7 +66,7 @@ func checkNumbers(op string, q *wire.QueueData) error {
 		if n < 0 || n > maxQueues {
 			return driver.Errorf(driver.ClassProtocol, op, lookAtNameServer,
 				"the name server says that the topic has %d queues on broker %s; "+
-					"perfmq accepts at most %d", n, clip(q.Broker, maxName), maxQueues)
+					"perfmq accepts at most %d", n, transport.Clip(q.Broker, maxName), maxQueues)
 		}
 	}
 	return nil
@@ -91,7 +91,7 @@ func (d *rocketDriver) routeOf(ctx context.Context, topic string) (*route, error
 	}
 	defer ns.close()
 	r, err := d.lookUp(ctx, a, ns, topic)
-	if driver.ClassOf(err) == driver.ClassNotFound && d.cfg.opts.CreateTopic {
+	if driver.ClassOf(err) == driver.ClassNotFound && d.cfg.Options.CreateTopic {
 		r, err = d.create(ctx, a, ns, topic)
 	} else if err == nil {
 		err = d.checkQueues(topic, r)
@@ -118,30 +118,19 @@ func (d *rocketDriver) noteGroup(topic, group string) {
 // equal share of the time.
 func (d *rocketDriver) nameServer(ctx context.Context) (*conn, error) {
 	deadline, _ := ctx.Deadline()
-	hosts := d.cfg.target.hosts
-	var errs []error
-	first := int(d.goodServer.Load())
-	for i := range hosts {
-		which := (first + i) % len(hosts)
-		each, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(hosts)-i))
-		c, err := d.dial(each, hosts[which], nil)
-		cancel()
-		if err == nil {
-			d.goodServer.Store(int32(which)) //nolint:gosec // an index of a list that a person typed
-			return c, nil
-		}
-		errs = append(errs, err)
-		if ctx.Err() != nil {
-			break
-		}
+	hosts := d.cfg.Target.Hosts
+	order := make([]int, len(hosts))
+	for i := range order {
+		order[i] = (int(d.goodServer.Load()) + i) % len(hosts)
 	}
-	if len(errs) == 1 {
-		return nil, errs[0]
-	}
-	return nil, &driver.Error{
-		Class: driver.ClassOf(errs[0]), Op: fmt.Sprintf("connect to any of %d name servers", len(hosts)),
-		Err: errors.Join(errs...),
-	}
+	return transport.First(ctx, hosts, order, time.Until(deadline),
+		func(ctx context.Context, host transport.Endpoint) (*conn, error) {
+			c, err := d.dial(ctx, host.String(), nil)
+			if err == nil {
+				d.goodServer.Store(int32(slices.Index(hosts, host))) //nolint:gosec // of a list that a person typed
+			}
+			return c, err
+		})
 }
 
 func (d *rocketDriver) lookUp(ctx context.Context, a *caller, ns *conn, topic string) (*route, error) {
@@ -186,15 +175,15 @@ func (d *rocketDriver) lookUp(ctx context.Context, a *caller, ns *conn, topic st
 }
 
 func (d *rocketDriver) brokerAddress(b wire.BrokerData) string {
-	if d.cfg.opts.BrokerAddress != "" {
-		return d.cfg.opts.BrokerAddress
+	if d.cfg.Options.BrokerAddress != "" {
+		return d.cfg.Options.BrokerAddress
 	}
 	return b.Addresses[wire.MasterID]
 }
 
 // checkQueues refuses a topic with another number of queues than was asked for.
 func (d *rocketDriver) checkQueues(topic string, r *route) error {
-	want := d.cfg.opts.Queues
+	want := d.cfg.Options.Queues
 	for _, b := range r.brokers {
 		if want != 0 && (b.write != want || b.read != want) {
 			return driver.Errorf(driver.ClassOther, "look up topic "+topic,
@@ -253,7 +242,7 @@ func (d *rocketDriver) onMasters(ctx context.Context, a *caller, ns *conn, f fun
 // create creates a topic on all masters and waits until the name server knows it.
 func (d *rocketDriver) create(ctx context.Context, a *caller, ns *conn, topic string) (*route, error) {
 	queues := strconv.Itoa(defaultQueues)
-	if n := d.cfg.opts.Queues; n > 0 {
+	if n := d.cfg.Options.Queues; n > 0 {
 		queues = strconv.Itoa(n)
 	}
 	masters := 0
@@ -321,9 +310,9 @@ func (d *rocketDriver) deleteTopic(ctx context.Context, names ...string) error {
 	defer ns.close()
 	err = d.onMasters(ctx, a, ns, func(c *conn) error { return deleteOn(ctx, a, c, wire.ReqDeleteTopicInBroker, names) })
 	deadline, _ := ctx.Deadline()
-	for i, host := range d.cfg.target.hosts {
-		each, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(d.cfg.target.hosts)-i+1))
-		c, dialErr := d.dial(each, host, nil)
+	for i, host := range d.cfg.Target.Hosts {
+		each, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(d.cfg.Target.Hosts)-i+1))
+		c, dialErr := d.dial(each, host.String(), nil)
 		cancel()
 		if dialErr != nil {
 			continue // a name server that is away forgets topics by itself

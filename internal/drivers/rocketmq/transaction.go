@@ -38,9 +38,9 @@ type transactions struct {
 }
 
 func newTransactions(p *producer) *transactions {
-	target := &p.d.cfg.target
+	target := &p.d.cfg.Target
 	return &transactions{
-		p: p, sign: wire.NewSigner(target.user, target.password), idle: make(chan struct{}, 1),
+		p: p, sign: wire.NewSigner(target.User, target.Password), idle: make(chan struct{}, 1),
 		checks: memory{young: map[string]int{}},
 	}
 }

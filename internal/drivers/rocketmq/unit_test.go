@@ -16,19 +16,21 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 func TestParseURL(t *testing.T) {
-	for raw, want := range map[string]target{
-		"rocketmq://ns1":                     {hosts: []string{"ns1:9876"}},
-		"rocketmq://ns1:1,ns2:2;[::1]:3/":    {hosts: []string{"ns1:1", "ns2:2", "[::1]:3"}},
-		"ROCKETMQ+SSL://ak:s%40k@[fe80::1]":  {tls: true, hosts: []string{"[fe80::1]:9876"}, user: "ak", password: "s@k"},
-		"rocketmq://ak:p@ss@127.0.0.1:19876": {hosts: []string{"127.0.0.1:19876"}, user: "ak", password: "p@ss"},
+	for raw, want := range map[string]transport.Target{
+		"rocketmq://ns1":                     {Hosts: []transport.Endpoint{{Host: "ns1", Port: "9876"}}},
+		"rocketmq://ns1:1,ns2:2;[::1]:3/":    {Hosts: []transport.Endpoint{{Host: "ns1", Port: "1"}, {Host: "ns2", Port: "2"}, {Host: "::1", Port: "3"}}},
+		"rocketmq://ns1:1;ns2:2;":            {Hosts: []transport.Endpoint{{Host: "ns1", Port: "1"}, {Host: "ns2", Port: "2"}}},
+		"ROCKETMQ+SSL://ak:s%40k@[fe80::1]":  {TLS: true, Hosts: []transport.Endpoint{{Host: "fe80::1", Port: "9876"}}, User: "ak", Password: "s@k"},
+		"rocketmq://ak:p@ss@127.0.0.1:19876": {Hosts: []transport.Endpoint{{Host: "127.0.0.1", Port: "19876"}}, User: "ak", Password: "p@ss"},
 	} {
-		got, err := parseURL(raw)
+		got, err := protocol.RocketMQ().Parse(raw)
 		require.NoError(t, err, raw)
 		require.Equal(t, want, got, raw)
 	}
@@ -36,7 +38,7 @@ func TestParseURL(t *testing.T) {
 		"", "ns1", "tcp://ns1", "rocketmq://", "rocketmq://ns:0", "rocketmq://ns:x", "rocketmq://a:1:2", "rocketmq://ns/x",
 		"rocketmq://ns?x=1", "rocketmq://a b", "rocketmq://%zz:hush@ns",
 	} {
-		_, err := parseURL(raw)
+		_, err := protocol.RocketMQ().Parse(raw)
 		require.Error(t, err, raw)
 		require.NotContains(t, err.Error(), "hush")
 	}
@@ -45,13 +47,13 @@ func TestParseURL(t *testing.T) {
 func FuzzParseURL(f *testing.F) {
 	f.Add("rocketmq://ak:sk@ns1:9876,ns2;[::1]:3/")
 	f.Fuzz(func(t *testing.T, raw string) {
-		parsed, err := parseURL(raw)
+		parsed, err := protocol.RocketMQ().Parse(raw)
 		if err != nil {
 			return
 		}
-		require.NotEmpty(t, parsed.hosts)
-		for _, host := range parsed.hosts {
-			_, _, err := net.SplitHostPort(host)
+		require.NotEmpty(t, parsed.Hosts)
+		for _, host := range parsed.Hosts {
+			_, _, err := net.SplitHostPort(host.String())
 			require.NoError(t, err)
 		}
 	})
@@ -146,7 +148,7 @@ func TestAnswersAreClassified(t *testing.T) {
 }
 
 func TestGroups(t *testing.T) {
-	c := config{opts: *defaultOptions()}
+	c := config{transport.Settings[Options]{Options: *defaultOptions()}}
 	queue, topic := driver.Destination{Name: "X"}, driver.Destination{Kind: driver.Topic, Name: "X"}
 	of := func(spec driver.ConsumerSpec) membership { return c.membershipOf(&spec, "r1") }
 	require.Equal(t, membership{group: "perfmq-queue-X"}, of(driver.ConsumerSpec{Destination: queue}))
@@ -159,7 +161,7 @@ func TestGroups(t *testing.T) {
 	require.Regexp(t, regexp.MustCompile(`^perfmq-sub-X-me-a_b-[0-9a-f]{8}$`), of(durable).group)
 	filtered := of(driver.ConsumerSpec{Destination: queue, Selector: "tag:A"})
 	require.NotEqual(t, "perfmq-queue-X", filtered.group)
-	c.opts.Namespace, c.opts.Group, c.opts.From = "ns", "mine", fromFirst
+	c.Options.Namespace, c.Options.Group, c.Options.From = "ns", "mine", fromFirst
 	require.Equal(t, membership{group: "ns%mine"}, of(driver.ConsumerSpec{Destination: topic}))
 }
 
@@ -283,8 +285,8 @@ func TestForeignPeer(t *testing.T) {
 	c, theirs := piped(nil)
 	_, err := theirs.Write([]byte("HTTP/1.1 400 Bad Request\r\n"))
 	require.True(t, err == nil || errors.Is(err, io.ErrClosedPipe))
-	<-c.dead
-	require.Equal(t, driver.ClassProtocol, driver.ClassOf(c.failure()))
+	<-c.Over()
+	require.Equal(t, driver.ClassProtocol, driver.ClassOf(c.Why()))
 	c.close()
 	_ = theirs.Close()
 }

@@ -18,7 +18,7 @@ import (
 func piped(every time.Duration) (c *connection, far net.Conn) {
 	near, far := net.Pipe()
 	raw := transport.Meter(near)
-	c = newConnection(newDriver(config{maxBody: driver.DefaultMaxBody}), raw, raw, "test")
+	c = newConnection(newDriver(config{transport.Settings[Options]{MaxBody: driver.DefaultMaxBody}}), raw, raw, "test")
 	c.version, c.sendEvery, c.hearEvery = wire.V12, every, every
 	c.start()
 	return c, far
@@ -50,14 +50,14 @@ func TestBeats(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.Greater(t, beats.Load(), int64(100))
-		require.NoError(t, c.whyEnded())
+		require.NoError(t, c.Why())
 
 		silent := time.Now()
-		<-c.failed
+		<-c.Over()
 		took := time.Since(silent)
 		require.GreaterOrEqual(t, took, 2*every)
 		require.LessOrEqual(t, took, 3*every)
-		require.ErrorContains(t, c.whyEnded(), "nothing was heard from the broker for 800ms")
+		require.ErrorContains(t, c.Why(), "nothing was heard from the broker for 800ms")
 		c.running.Wait()
 	})
 }

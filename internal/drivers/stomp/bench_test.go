@@ -209,7 +209,7 @@ func BenchmarkRead(b *testing.B) {
 func BenchmarkWrite(b *testing.B) {
 	body := make([]byte, 1024)
 	b.Run("ours", func(b *testing.B) {
-		c := newConnection(newDriver(config{opts: *defaultOptions()}), nil, nil, "")
+		c := newConnection(newDriver(config{transport.Settings[Options]{Options: *defaultOptions()}}), nil, nil, "")
 		c.version, c.dialect = wire.V12, artemis
 		p := &producer{conn: c, confirm: true}
 		spec := driver.ProducerSpec{Destination: driver.Destination{Name: "TEST_QUEUE"}, Variants: []driver.Variant{{Body: body, Priority: -1}}}

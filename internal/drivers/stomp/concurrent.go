@@ -48,7 +48,7 @@ func (w *workers) deliver(ctx context.Context) {
 		case <-ctx.Done():
 			k.left = list[i:]
 			return
-		case <-k.conn.failed:
+		case <-k.conn.Over():
 			return
 		default:
 		}
@@ -57,7 +57,7 @@ func (w *workers) deliver(ctx context.Context) {
 		case <-ctx.Done():
 			k.left = list[i:]
 			return
-		case <-k.conn.failed:
+		case <-k.conn.Over():
 			return
 		}
 	}

@@ -2,7 +2,6 @@ package stomp
 
 import (
 	"context"
-	"errors"
 	"net"
 	"slices"
 	"sync"
@@ -56,6 +55,7 @@ func (d *stompDriver) acquire(ctx context.Context, spec driver.Connection) (*lea
 
 // connection is a STOMP connection: one goroutine reads it, its users write.
 type connection struct {
+	*transport.Ending
 	session
 	driver   *stompDriver
 	host     string // host:port
@@ -64,7 +64,6 @@ type connection struct {
 	mu        sync.Mutex
 	lastID    uint64
 	waiting   map[uint64]chan error
-	cause     error // why the connection has ended
 	producers atomic.Pointer[[]*producer]
 	consumers atomic.Pointer[[]*consumer]
 	topics    map[string]bool // see takeTopic
@@ -73,7 +72,6 @@ type connection struct {
 	acking    []*consumer   // consumers with something to acknowledge
 	confirmed confirmations // sends that were confirmed, and not reported yet
 
-	failed  chan struct{} // closed with cause set
 	running sync.WaitGroup
 	heard   atomic.Uint32 // reads that began: all before the last have returned something
 	crowd   atomic.Bool   // there was more than one user at a time
@@ -93,9 +91,9 @@ type session struct {
 }
 
 func newConnection(d *stompDriver, conn net.Conn, raw *transport.Metered, identity string) *connection {
-	c := &connection{driver: d, identity: identity, waiting: map[uint64]chan error{}, failed: make(chan struct{})}
+	c := &connection{driver: d, identity: identity, waiting: map[uint64]chan error{}, Ending: transport.NewEnding()}
 	c.net, c.raw = conn, raw
-	c.in = newScanner(transport.NewInput(conn, raw, &d.mem, nil), d.cfg.maxBody)
+	c.in = newScanner(transport.NewInput(conn, raw, &d.mem, nil), d.cfg.MaxBody)
 	c.out = transport.NewOutput(conn, raw, &d.mem, c.fail)
 	c.producers.Store(&[]*producer{})
 	c.consumers.Store(&[]*consumer{})
@@ -124,21 +122,8 @@ func (c *connection) idle() {
 	c.out.Flush()
 }
 
-// Dead implements [transport.Shared].
-func (c *connection) Dead() bool {
-	select {
-	case <-c.failed:
-		return true
-	default:
-		return false
-	}
-}
-
 // leaveTime is how long to wait for the broker's answer to DISCONNECT.
 const leaveTime = time.Second
-
-// errClosed is the cause of the end of a connection that we closed.
-var errClosed = errors.New("the connection was closed")
 
 // End implements [transport.Shared].
 func (c *connection) End(ctx context.Context) {
@@ -147,32 +132,13 @@ func (c *connection) End(ctx context.Context) {
 		_ = c.request(ctx, wire.NewFrame(wire.DISCONNECT))
 		cancel()
 	}
-	c.fail(errClosed)
+	c.fail(transport.ErrClosed)
 	c.running.Wait()
 	c.out.Wait()
 }
 
 // fail ends the connection. The first cause counts.
-func (c *connection) fail(cause error) {
-	c.mu.Lock()
-	first := c.cause == nil
-	if first {
-		c.cause = cause
-		close(c.failed)
-	}
-	c.mu.Unlock()
-	if first {
-		c.out.Fail(cause)
-		_ = c.raw.Close() // not that of TLS, which would first take leave of a peer that may not listen
-	}
-}
-
-// whyEnded returns why the connection has ended; nil if it has not.
-func (c *connection) whyEnded() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.cause
-}
+func (c *connection) fail(cause error) { c.Fail(cause, c.out, c.raw) }
 
 // put lets small frames out, without waiting for room.
 func (c *connection) put(frames func([]byte) []byte) error {
@@ -208,12 +174,12 @@ func (c *connection) request(ctx context.Context, f *wire.Frame) error {
 	select {
 	case err := <-answer:
 		return err
-	case <-c.failed:
+	case <-c.Over():
 		select {
 		case err := <-answer: // came just before
 			return err
 		default:
-			return c.whyEnded()
+			return c.Why()
 		}
 	case <-ctx.Done():
 		return ctx.Err()
@@ -237,8 +203,8 @@ func (c *connection) answerRequest(number uint64, err error) bool {
 func enlist[T any](c *connection, list *atomic.Pointer[[]*T], user *T) (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cause != nil {
-		return 0, c.cause
+	if c.Dead() {
+		return 0, c.Why()
 	}
 	old := *list.Load()
 	grown := append(slices.Clone(old), user)
@@ -280,7 +246,7 @@ func (c *connection) beat() {
 	var silent time.Duration
 	for {
 		select {
-		case <-c.failed:
+		case <-c.Over():
 			return
 		case <-ticker.C:
 		}

@@ -174,7 +174,7 @@ func (k *consumer) Probe(ctx context.Context) error {
 }
 
 func (k *consumer) subscribe(ctx context.Context, spec *driver.ConsumerSpec) (err error) {
-	opts := &k.conn.driver.cfg.opts
+	opts := &k.conn.driver.cfg.Options
 	if k.sub, err = k.conn.dialect.subscription(spec, opts, strconv.FormatUint(k.id, 10), k.conn.identity); err != nil {
 		return err
 	}

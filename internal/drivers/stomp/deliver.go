@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -17,11 +18,11 @@ func (k *consumer) take(f *inbound) error {
 		k.mu.Unlock()
 		select {
 		case <-k.unheld:
-		case <-k.conn.failed:
+		case <-k.conn.Over():
 		}
 		k.mu.Lock()
 		if k.conn.Dead() {
-			return errClosed
+			return transport.ErrClosed
 		}
 	}
 	if f.encoded && f.id != (driver.ID{}) && f.id.Number != driver.Unnumbered && k.fault == nil {
@@ -174,7 +175,7 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	case fault != nil:
 		return k.conn.explain(k.op, fault)
 	case ctx.Err() == nil:
-		return k.conn.explain(k.op, k.conn.whyEnded())
+		return k.conn.explain(k.op, k.conn.Why())
 	}
 	return nil
 }
@@ -195,7 +196,7 @@ func (k *consumer) await(ctx context.Context) {
 	case <-idle:
 		k.tx.commit()
 	case <-ctx.Done():
-	case <-k.conn.failed:
+	case <-k.conn.Over():
 	}
 }
 

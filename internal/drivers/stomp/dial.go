@@ -3,10 +3,9 @@ package stomp
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
-	"time"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -18,30 +17,17 @@ func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connec
 	if spec.ClientID != "" {
 		identity = spec.ClientID
 	}
-	return transport.First(ctx, d.cfg.target.Hosts, spec.Order, d.cfg.connectTimeout,
+	return transport.First(ctx, d.cfg.Target.Hosts, spec.Order, d.cfg.ConnectTimeout,
 		func(ctx context.Context, host transport.Endpoint) (*connection, error) {
 			return d.dialHost(ctx, host, identity)
 		})
 }
 
 func (d *stompDriver) dialHost(ctx context.Context, host transport.Endpoint, identity string) (*connection, error) {
-	var limit time.Duration
-	if deadline, ok := ctx.Deadline(); ok {
-		limit = time.Until(deadline)
-	}
-	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", host.String())
+	limit := transport.TimeLeft(ctx)
+	conn, raw, err := protocol.STOMP().Dial(ctx, host, d.cfg.Target.TLS, d.cfg.TLS)
 	if err != nil {
-		return nil, connectError(host, err)
-	}
-	raw := transport.Meter(tcp)
-	conn, encrypted := net.Conn(raw), d.cfg.target.TLS
-	if encrypted {
-		if conn, err = transport.Secure(ctx, raw, host.Host, d.cfg.tls); err != nil {
-			if isTimeout(err) {
-				err = unansweredTLS(limit, err)
-			}
-			return nil, connectError(host, err)
-		}
+		return nil, err
 	}
 	c := newConnection(d, conn, raw, identity)
 	c.host = host.String()
@@ -57,10 +43,10 @@ func (d *stompDriver) dialHost(ctx context.Context, host transport.Endpoint, ide
 		if ctx.Err() != nil {
 			err = ctx.Err() // the cause of the closing
 		}
-		if isTimeout(err) {
-			err = unanswered(encrypted, limit, err)
+		if driver.ClassOf(err) == driver.ClassTimeout {
+			err = protocol.STOMP().Unanswered("CONNECT", d.cfg.Target.TLS, limit, err)
 		}
-		return nil, connectError(host, err)
+		return nil, protocol.STOMP().ConnectError(host, err)
 	}
 	c.start()
 	return c, nil
@@ -77,19 +63,19 @@ func (s *connection) shakeHands(c *config) error {
 	}
 	s.server = f.Get("server")
 	s.dialect = dialectOf(s.server)
-	if c.opts.Dialect != automatic {
-		s.dialect = dialect(c.opts.Dialect)
+	if c.Options.Dialect != automatic {
+		s.dialect = dialect(c.Options.Dialect)
 	}
 	var known bool
 	if s.version, known = wire.ParseVersion(f.Get("version")); !known {
 		return driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "the broker chose version %q, which was not offered",
 			clip(f.Get("version")))
 	}
-	if want := c.opts.Version; want != automatic && want != s.version.String() {
+	if want := c.Options.Version; want != automatic && want != s.version.String() {
 		return driver.Errorf(driver.ClassUnsupported, "", "leave out -o version",
 			"the broker does not speak STOMP %s but %s", want, s.version)
 	}
-	if s.server == "" && s.version == wire.V10 && c.opts.Dialect == automatic {
+	if s.server == "" && s.version == wire.V10 && c.Options.Dialect == automatic {
 		return driver.Errorf(driver.ClassUnsupported, "",
 			"say which broker it is by -o dialect=, or leave out -o version=1.0",
 			"over STOMP 1.0 the broker does not name its product, so its syntax of queues, topics and "+
@@ -97,17 +83,17 @@ func (s *connection) shakeHands(c *config) error {
 	}
 	s.driver.Tell(wire.Server(s.server))
 	s.in.version = s.version
-	if value, ok := f.Lookup("heart-beat"); ok && c.opts.HeartBeat > 0 {
+	if value, ok := f.Lookup("heart-beat"); ok && c.Options.HeartBeat > 0 {
 		canSend, wants, ok := wire.ParseHeartBeat(value)
 		if !ok {
 			return driver.Errorf(driver.ClassProtocol, "", "leave heart-beats out by -o heart-beat=0",
 				"the broker sent the heart-beat %q: invalid heart-beat", clip(value))
 		}
 		if wants > 0 {
-			s.sendEvery = max(c.opts.HeartBeat, wants)
+			s.sendEvery = max(c.Options.HeartBeat, wants)
 		}
 		if canSend > 0 {
-			s.hearEvery = max(c.opts.HeartBeat, canSend)
+			s.hearEvery = max(c.Options.HeartBeat, canSend)
 		}
 	}
 	return nil
@@ -122,7 +108,7 @@ func (s *session) greeting(c *config) (*wire.Frame, error) {
 	}
 	if !strings.ContainsRune("CE\r\n", rune(head[0])) {
 		head, _ = s.in.in.Peek(s.in.in.Buffered())
-		return nil, notSTOMP(c.target.TLS, head)
+		return nil, protocol.STOMP().Stranger(c.Target.TLS, head)
 	}
 	var f inbound
 	if err := s.in.next(&f); err != nil {
@@ -148,20 +134,20 @@ func (s *session) greeting(c *config) (*wire.Frame, error) {
 
 func (c *config) connectFrame(identity string) *wire.Frame {
 	f := wire.NewFrame(wire.CONNECT)
-	switch c.opts.Version {
+	switch c.Options.Version {
 	case "1.0":
 	case automatic:
 		f.Add("accept-version", wire.AllVersions)
 	default:
-		f.Add("accept-version", c.opts.Version)
+		f.Add("accept-version", c.Options.Version)
 	}
-	f.Add("host", c.opts.VirtualHost)
-	if c.opts.HeartBeat > 0 && c.opts.Version != "1.0" {
-		f.Add("heart-beat", heartBeat(c.opts.HeartBeat))
+	f.Add("host", c.Options.VirtualHost)
+	if c.Options.HeartBeat > 0 && c.Options.Version != "1.0" {
+		f.Add("heart-beat", heartBeat(c.Options.HeartBeat))
 	}
-	if c.target.User != "" || c.target.Password != "" {
-		f.Add("login", c.target.User)
-		f.Add("passcode", c.target.Password)
+	if c.Target.User != "" || c.Target.Password != "" {
+		f.Add("login", c.Target.User)
+		f.Add("passcode", c.Target.Password)
 	}
 	if identity != "" {
 		f.Add("client-id", identity)

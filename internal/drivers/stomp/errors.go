@@ -1,14 +1,9 @@
 package stomp
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/transport"
@@ -167,30 +162,12 @@ func (d dialect) says() string {
 	return d.title() + " says"
 }
 
-// explain explains in plain words an error of the connection while it was in use. It returns nil for nil.
+// explain is [transport.Explain].
 func (c *connection) explain(op string, err error) error {
-	var known *driver.Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &known):
-		if known.Op != "" {
-			return err
-		}
-		return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
-	case errors.Is(err, errClosed):
-		return driver.Errorf(driver.ClassConnectionLost, op, "", "%w", err)
-	case errors.Is(err, errNotSTOMP):
+	if errors.Is(err, errNotSTOMP) {
 		return driver.Errorf(driver.ClassProtocol, op, lookAtBroker, "the broker broke the protocol: %w", err)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded or paused? See also --connect-timeout",
-			"no answer from the broker: %w", err)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return driver.Errorf(driver.ClassConnectionLost, op, "look into the broker's log",
-			"the broker closed the connection without saying why (%w)", err)
-	default:
-		return driver.Errorf(driver.ClassConnectionLost, op, "is the broker still running?", "the connection broke: %w", err)
 	}
+	return transport.Explain(op, err)
 }
 
 // errCannotCarry is for a header that this version of the protocol has no way to write.
@@ -208,80 +185,4 @@ func errUnread() error {
 func silentError(d time.Duration) error {
 	return driver.Errorf(driver.ClassConnectionLost, "", "is the broker paused or the network down? See -o heart-beat",
 		"nothing was heard from the broker for %s", d)
-}
-
-// connectError tells in plain words why no connection could be made to e.
-func connectError(e transport.Endpoint, err error) error {
-	op := "connect to " + e.String()
-	var known *driver.Error
-	if err := transport.DialError(op, e.Host, err); err != nil {
-		return err
-	}
-	switch {
-	case errors.As(err, &known):
-		return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return driver.Errorf(driver.ClassConnect, op, "is the broker running, and is this its STOMP port?", "%w", err)
-	case transport.IsTLSError(err):
-		return protocol().TLSError(op, err)
-	case errors.Is(err, context.Canceled):
-		return driver.Errorf(driver.ClassConnect, op, "", "%w", err)
-	case isTimeout(err):
-		return driver.Errorf(driver.ClassTimeout, op, "check host and port, and firewalls in between; see --connect-timeout",
-			"no connection in time: %w", err)
-	case driver.ClassOf(err) == driver.ClassConnectionLost:
-		return driver.Errorf(driver.ClassConnect, op, "is this the broker's STOMP port, and should it be stomp+ssl://?",
-			"the peer closed the connection before it said anything (%w)", err)
-	default:
-		return driver.Errorf(driver.ClassConnect, op, "is the broker running, and is this its STOMP port?", "%w", err)
-	}
-}
-
-// unanswered is for a server that took the connection and did not answer CONNECT in its time, d.
-func unanswered(encrypted bool, d time.Duration, err error) error {
-	hint := "is this the broker's STOMP port, and should it be stomp+ssl://? See also --connect-timeout"
-	if encrypted {
-		hint = "is this the broker's STOMP port? See also --connect-timeout"
-	}
-	return driver.Errorf(driver.ClassTimeout, "", hint,
-		"the server accepted the connection but did not answer CONNECT within %s (%w)", roughly(d), err)
-}
-
-// unansweredTLS is for a server that took the connection and did not answer our TLS hello in its time, d.
-func unansweredTLS(d time.Duration, err error) error {
-	return driver.Errorf(driver.ClassTimeout, "",
-		"is this the broker's port for encrypted connections, or should it be stomp://? "+
-			"See also --connect-timeout",
-		"the server accepted the connection but did not answer the TLS handshake within %s (%w)", roughly(d), err)
-}
-
-// roughly rounds a time-out, of which a moment has passed, for people.
-func roughly(d time.Duration) time.Duration {
-	if d < time.Second {
-		return d.Round(time.Millisecond)
-	}
-	return d.Round(100 * time.Millisecond)
-}
-
-func isTimeout(err error) bool {
-	var ne net.Error
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
-		errors.As(err, &ne) && ne.Timeout()
-}
-
-// notSTOMP returns an error that names the kind of peer that answered with greeting.
-func notSTOMP(tls bool, greeting []byte) error {
-	const hint = "is this the broker's STOMP port?"
-	switch {
-	case strings.HasPrefix(string(greeting), "HTTP"):
-		return driver.Errorf(driver.ClassProtocol, "", hint, "a web server answered, not a STOMP broker")
-	case strings.HasPrefix(string(greeting), "AMQP"):
-		return driver.Errorf(driver.ClassProtocol, "", hint, "the peer speaks AMQP, not STOMP")
-	case !tls && len(greeting) > 0 && (greeting[0] == 0x15 || greeting[0] == 0x16):
-		// TLS alert or handshake, RFC 8446 section 5.1
-		return driver.Errorf(driver.ClassProtocol, "", "use stomp+ssl:// instead of stomp://",
-			"the peer demands an encrypted connection")
-	default:
-		return driver.Errorf(driver.ClassProtocol, "", hint, "the peer is not a STOMP broker: it answered %.20q", greeting)
-	}
 }

@@ -1,10 +1,9 @@
 package stomp
 
 import (
-	"context"
-	"errors"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -66,14 +65,6 @@ func defaultOptions() *Options {
 	}
 }
 
-// protocol has the port that IANA assigned, and the one for TLS that brokers agree on.
-func protocol() *transport.Protocol {
-	return &transport.Protocol{
-		Title: "STOMP", Schemes: []string{"stomp", "stomp+ssl", "stomps", "tcp", "ssl"},
-		Encrypted: []string{"stomp+ssl", "stomps", "ssl"}, PlainPort: "61613", TLSPort: "61614",
-	}
-}
-
 // Factory describes the protocol and opens drivers for it.
 func Factory() driver.Factory {
 	// The effect of a NACK differs between brokers: see [dialect.failing].
@@ -84,109 +75,42 @@ func Factory() driver.Factory {
 	}
 	topic := queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true
-	return driver.Factory{
+	return protocol.Factory(driver.Factory{
 		Name:         "stomp",
 		Title:        "STOMP 1.0, 1.1 and 1.2",
-		Schemes:      protocol().Schemes,
-		Hosts:        protocol().Hosts,
-		DefaultURL:   "stomp://localhost:" + protocol().PlainPort,
+		Hosts:        protocol.STOMP().Hosts,
 		Client:       driver.Native,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
-		NewOptions:   func() any { return defaultOptions() },
-		Check: func(opts driver.OpenOptions) error {
-			_, err := newConfig(opts)
-			return err
-		},
-		Open: func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
-			cfg, err := newConfig(opts)
-			if err != nil {
-				return nil, err
-			}
-			return newDriver(cfg), nil
-		},
-	}
+	}, protocol.STOMP(), defaultOptions, newConfig, func(c config) driver.Driver { return newDriver(c) })
 }
 
 // config is the checked configuration of the driver for its broker.
-type config struct {
-	target         transport.Target
-	tls            driver.TLS
-	connectTimeout time.Duration
-	maxBody        int // of a frame, in bytes
-	opts           Options
-}
+type config struct{ transport.Settings[Options] }
 
 // newConfig checks opts and reports all mistakes at once.
 func newConfig(opts driver.OpenOptions) (config, error) {
-	const op = "check the settings"
-	cfg := config{tls: opts.TLS, connectTimeout: opts.ConnectTimeout, maxBody: opts.LargestBody(), opts: *defaultOptions()}
-	var errs []error
-	fail := func(format string, args ...any) {
-		errs = append(errs, driver.Errorf(driver.ClassOther, op, "", format, args...))
-	}
-	if o, ok := opts.Options.(*Options); ok && o != nil {
-		cfg.opts = *o
-	} else if opts.Options != nil && !ok {
-		fail("options of type %T are not those of STOMP", opts.Options)
-	}
-	var err error
-	if cfg.target, err = protocol().Check(opts); err != nil {
-		errs = append(errs, err)
-	}
-	cfg.checkOptions(fail)
-	if err := errors.Join(errs...); err != nil {
-		return config{}, err
-	}
-	return cfg, nil
+	s, err := transport.Check(protocol.STOMP(), opts, *defaultOptions(), checkOptions)
+	return config{s}, err
 }
 
-func (c *config) checkOptions(fail func(format string, args ...any)) {
-	o := &c.opts
-	switch o.Version {
-	case automatic, "1.0", "1.1", "1.2":
-	default:
-		fail("option version=%s: must be auto, 1.0, 1.1 or 1.2", o.Version)
-	}
-	switch o.Dialect {
-	case automatic, string(artemis), string(activemq), string(rabbitmq), string(generic):
-	default:
-		fail("option dialect=%s: must be auto, artemis, activemq, rabbitmq or generic", o.Dialect)
-	}
-	switch o.Ack {
-	case ackBest, ackAuto, ackClient, ackIndividual:
-	default:
-		fail("option ack=%s: must be best, auto, client or client-individual", o.Ack)
-	}
+func checkOptions(s *transport.Settings[Options], fail transport.Fail) {
+	o := &s.Options
 	if d := o.HeartBeat; d != 0 && d < minHeartBeat {
-		fail("option heart-beat=%s: must be 0 or at least %s", d, minHeartBeat)
-	}
-	c.checkQueues(fail)
-	if o.Window < -1 {
-		fail("option window=%d: must be -1, 0 or a number of bytes", o.Window)
-	}
-	for _, text := range []string{c.target.User, c.target.Password, o.VirtualHost} {
-		if !wire.V10.Carries(text) { // CONNECT has no escapes
-			fail("user, password and virtual host must not hold line ends or NUL")
-			break
-		}
-	}
-}
-
-// checkQueues checks the options for declaring queues on RabbitMQ.
-func (c *config) checkQueues(fail func(format string, args ...any)) {
-	o := &c.opts
-	switch o.Declare {
-	case declareNo, kindClassic, kindQuorum, kindStream:
-	default:
-		fail("option declare=%s: must be no, classic, quorum or stream", o.Declare)
+		fail("", "option heart-beat=%s: must be 0 or at least %s", d, minHeartBeat)
 	}
 	switch {
 	case o.MaxPriority < 0 || o.MaxPriority > 255:
-		fail("option max-priority=%d: must be 0 to 255", o.MaxPriority)
+		fail("", "option max-priority=%d: must be 0 to 255", o.MaxPriority)
 	case o.MaxPriority > 0 && o.Declare != kindClassic:
-		fail("option max-priority is of a classic queue that is declared: add -o declare=classic")
+		fail("add -o declare=classic", "option max-priority is of a classic queue that is declared")
 	}
-	if o.From != fromFirst && o.From != fromNext {
-		fail("option from=%s: must be first or next", o.From)
+	if o.Window < -1 {
+		fail("", "option window=%d: must be -1, 0 or a number of bytes", o.Window)
+	}
+	for _, text := range []string{s.Target.User, s.Target.Password, o.VirtualHost} {
+		if !wire.V10.Carries(text) { // CONNECT has no escapes
+			fail("", "user, password and virtual host must not hold line ends or NUL")
+			break
+		}
 	}
 }

@@ -54,7 +54,7 @@ func (d *stompDriver) Producer(
 			"a transaction of %d messages never fills with %d in flight: they complete at its commit",
 			spec.CommitInterval, spec.MaxPending)
 	}
-	if spec.CommitInterval > 0 && !d.cfg.opts.Receipt {
+	if spec.CommitInterval > 0 && !d.cfg.Options.Receipt {
 		return nil, driver.Errorf(driver.ClassUnsupported, op, "leave out -o receipt=false or --commit-interval",
 			"transactions are confirmed by the receipt of their commit")
 	}
@@ -64,7 +64,7 @@ func (d *stompDriver) Producer(
 	}
 	p := &producer{
 		lease: l, conn: l.Conn, op: "send to " + spec.Destination.String(), done: done, socket: driver.NewMeter(),
-		confirm: d.cfg.opts.Receipt && spec.CommitInterval == 0, sends: newSends(spec.MaxPending),
+		confirm: d.cfg.Options.Receipt && spec.CommitInterval == 0, sends: newSends(spec.MaxPending),
 		settled: make(chan struct{}, 1),
 	}
 	if spec.CommitInterval > 0 {
@@ -83,7 +83,7 @@ func (d *stompDriver) Producer(
 
 // prepare writes the part of the frames that does not change.
 func (p *producer) prepare(spec *driver.ProducerSpec) error {
-	d, v, opts := p.conn.dialect, p.conn.version, &p.conn.driver.cfg.opts
+	d, v, opts := p.conn.dialect, p.conn.version, &p.conn.driver.cfg.Options
 	if d.expiresAbsolutely() {
 		p.ttl = spec.TTL
 	}

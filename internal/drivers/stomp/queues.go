@@ -59,7 +59,7 @@ func majorOf(server string) int {
 // takeStream makes k the only consumer of a stream: each would receive all messages; consumers of a queue share them.
 func (k *consumer) takeStream(spec *driver.ConsumerSpec) error {
 	d := k.conn.driver
-	if d.cfg.opts.Declare != kindStream {
+	if d.cfg.Options.Declare != kindStream {
 		return nil
 	}
 	d.mu.Lock()

@@ -16,7 +16,7 @@ func (c *connection) read() {
 	c.confirmed.report()
 	c.fail(err)
 	c.in.in.Release()
-	cause := c.whyEnded()
+	cause := c.Why()
 	for _, p := range *c.producers.Load() {
 		if p != nil {
 			err := c.explain(p.op, cause)

@@ -82,13 +82,13 @@ func (t *receiving) end(ctx context.Context) {
 	if t.n > 0 {
 		t.commit()
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.k.conn.driver.cfg.connectTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.k.conn.driver.cfg.ConnectTimeout)
 	defer cancel()
 	for t.open() && ctx.Err() == nil && !t.k.conn.Dead() {
 		select {
 		case <-t.answered:
 		case <-ctx.Done():
-		case <-t.k.conn.failed:
+		case <-t.k.conn.Over():
 		}
 	}
 	t.k.mu.Lock()

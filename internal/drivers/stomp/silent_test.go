@@ -60,14 +60,3 @@ func TestSilentServer(t *testing.T) {
 		})
 	}
 }
-
-// The server had the time that was left when we began.
-func TestSilentServerHadTime(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		9*time.Second + 999*time.Millisecond: "within 10s (", 3333 * time.Millisecond: "within 3.3s (", 299900 * time.Microsecond: "within 300ms (",
-	} {
-		require.ErrorContains(t, unanswered(false, d, context.DeadlineExceeded), want)
-		require.ErrorContains(t, unansweredTLS(d, context.DeadlineExceeded), want)
-	}
-	require.NotContains(t, driver.HintOf(unanswered(true, time.Second, context.DeadlineExceeded)), "ssl", "it is already")
-}

@@ -16,6 +16,7 @@ import (
 	"github.com/Azure/go-amqp"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -27,10 +28,7 @@ type Options struct {
 
 // Factory describes the protocol and opens drivers for it.
 func Factory() driver.Factory {
-	p := &transport.Protocol{
-		Title: "AMQP", Schemes: []string{"amqp", "amqps", "amqp+ssl", "tcp", "ssl"},
-		Encrypted: []string{"amqps", "amqp+ssl", "ssl"}, PlainPort: "5672", TLSPort: "5671",
-	}
+	p := protocol.AMQP()
 	queue := driver.KindCapabilities{
 		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
 		Credit: true, Reject: true, Release: true, Concurrency: true, Redelivered: true, Text: true,

@@ -21,6 +21,7 @@ import (
 	"github.com/go-stomp/stomp/v3/frame"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -32,10 +33,7 @@ type Options struct {
 
 // Factory describes the protocol and opens drivers for it.
 func Factory() driver.Factory {
-	p := &transport.Protocol{
-		Title: "STOMP", Schemes: []string{"stomp", "stomp+ssl", "stomps", "tcp", "ssl"},
-		Encrypted: []string{"stomp+ssl", "stomps", "ssl"}, PlainPort: "61613", TLSPort: "61614",
-	}
+	p := protocol.STOMP()
 	queue := driver.KindCapabilities{
 		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
 		Credit:      true,

@@ -29,6 +29,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo/support"
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -47,10 +48,7 @@ const (
 // which belongs to the process.
 func Factory() driver.Factory {
 	silence := sync.OnceFunc(func() { rlog.SetLogger(support.Silence{}) })
-	p := &transport.Protocol{
-		Title: "RocketMQ", Schemes: []string{"rocketmq", "rocketmq+ssl"}, Encrypted: []string{"rocketmq+ssl"},
-		PlainPort: "9876", TLSPort: "9876",
-	}
+	p := protocol.RocketMQ()
 	f := driver.Factory{
 		Name: "rocketmq", Title: "Apache RocketMQ (remoting)", Client: "rocketmq-client-go", Schemes: p.Schemes,
 		DefaultURL: "rocketmq://localhost:" + p.PlainPort,

@@ -1,0 +1,57 @@
+// Package protocol has what the drivers of a protocol have in common, whichever client they use: the syntax of URLs,
+// and the parts of a factory that follow from it.
+package protocol
+
+import (
+	"context"
+
+	"github.com/perfmq/perfmq/internal/transport"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// AMQP has the ports that IANA assigned.
+func AMQP() *transport.Protocol {
+	return &transport.Protocol{
+		Title: "AMQP", Schemes: []string{"amqp", "amqps", "amqp+ssl", "tcp", "ssl"},
+		Encrypted: []string{"amqps", "amqp+ssl", "ssl"}, PlainPort: "5672", TLSPort: "5671",
+	}
+}
+
+// STOMP has the port that IANA assigned, and the one for TLS that brokers agree on.
+func STOMP() *transport.Protocol {
+	return &transport.Protocol{
+		Title: "STOMP", Schemes: []string{"stomp", "stomp+ssl", "stomps", "tcp", "ssl"},
+		Encrypted: []string{"stomp+ssl", "stomps", "ssl"}, PlainPort: "61613", TLSPort: "61614",
+	}
+}
+
+// RocketMQ has name servers for hosts, in lists as RocketMQ's own tools write them. A user is an access key.
+func RocketMQ() *transport.Protocol {
+	return &transport.Protocol{
+		Title: "RocketMQ", Schemes: []string{"rocketmq", "rocketmq+ssl"}, Encrypted: []string{"rocketmq+ssl"},
+		PlainPort: "9876", TLSPort: "9876", Lists: true,
+		Absent: "is the name server (or, if the name server gave the address, the broker) running and reachable there? For " +
+			"a broker behind a container's address see -o broker-address",
+	}
+}
+
+// Factory completes f for drivers with the configuration C, which check makes of the settings, and with the options O.
+func Factory[C, O any](
+	f driver.Factory, p *transport.Protocol, options func() *O, check func(driver.OpenOptions) (C, error),
+	open func(C) driver.Driver,
+) driver.Factory {
+	f.Schemes, f.DefaultURL = p.Schemes, p.Schemes[0]+"://localhost:"+p.PlainPort
+	f.NewOptions = func() any { return options() }
+	f.Check = func(opts driver.OpenOptions) error {
+		_, err := check(opts)
+		return err
+	}
+	f.Open = func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
+		c, err := check(opts)
+		if err != nil {
+			return nil, err
+		}
+		return open(c), nil
+	}
+	return f
+}

@@ -1,0 +1,81 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync/atomic"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Ending is the end of a connection, which has one cause: the first. It is safe for concurrent use.
+type Ending struct {
+	cause atomic.Pointer[error]
+	over  chan struct{}
+}
+
+// NewEnding returns that of a connection that goes on.
+func NewEnding() *Ending { return &Ending{over: make(chan struct{})} }
+
+// Fail ends the connection with raw below and out above TLS, and tells whether it had not ended yet.
+func (e *Ending) Fail(cause error, out *Output, raw io.Closer) bool {
+	if !e.cause.CompareAndSwap(nil, &cause) {
+		return false
+	}
+	close(e.over)
+	out.Fail(cause)
+	_ = raw.Close() // not that of TLS, which would first take leave of a peer that may not listen
+	return true
+}
+
+// Over is closed when the connection has ended: Why has the cause.
+func (e *Ending) Over() <-chan struct{} { return e.over }
+
+// Why returns the cause; nil if the connection has not ended.
+func (e *Ending) Why() error {
+	if cause := e.cause.Load(); cause != nil {
+		return *cause
+	}
+	return nil
+}
+
+// Dead implements [Shared].
+func (e *Ending) Dead() bool { return e.cause.Load() != nil }
+
+// ErrClosed is the cause of the end of a connection that we closed.
+var ErrClosed = errors.New("the connection was closed")
+
+// Explain tells in plain words why a connection could not be used for op any more. Errors that are a [driver.Error]
+// keep their words. It returns nil for nil.
+func Explain(op string, err error) error {
+	var known *driver.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known):
+		if known.Op != "" {
+			return err
+		}
+		return &driver.Error{Class: known.Class, Op: op, Hint: known.Hint, Err: known.Err}
+	case errors.Is(err, ErrClosed):
+		return driver.Errorf(driver.ClassConnectionLost, op, "it was closed from here, before this had ended", "%w", err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return driver.Errorf(driver.ClassTimeout, op, "is the broker overloaded or paused? See also --connect-timeout",
+			"no answer from the broker: %w", err)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return driver.Errorf(driver.ClassConnectionLost, op, "look into the broker's log",
+			"the broker closed the connection without saying why (%w)", err)
+	default:
+		return driver.Errorf(driver.ClassConnectionLost, op, "is the broker still running?", "the connection broke: %w", err)
+	}
+}
+
+// Clip shortens a text of a broker to that many bytes.
+func Clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}

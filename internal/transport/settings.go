@@ -1,0 +1,48 @@
+package transport
+
+import (
+	"errors"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Settings are the checked settings of a driver with options O.
+type Settings[O any] struct {
+	Target         Target
+	TLS            driver.TLS
+	ConnectTimeout time.Duration
+	MaxBody        int // of a message that is received, in bytes
+	Options        O
+}
+
+// Fail notes a mistake in the settings, with a hint what to do about it; the hint may be empty.
+type Fail func(hint, format string, args ...any)
+
+// Check reads the settings of a driver of the protocol: the URL, those for connecting, and the options, which are the
+// given ones if opts has none. Further notes what is wrong with the values of options, beyond those that only a few
+// words are allowed for. All mistakes are reported at once, joined.
+func Check[O any](
+	p *Protocol, opts driver.OpenOptions, options O, further func(*Settings[O], Fail),
+) (Settings[O], error) {
+	const op = "check the settings"
+	s := Settings[O]{TLS: opts.TLS, ConnectTimeout: opts.ConnectTimeout, MaxBody: opts.LargestBody(), Options: options}
+	var errs []error
+	fail := func(hint, format string, args ...any) {
+		errs = append(errs, driver.Errorf(driver.ClassOther, op, hint, format, args...))
+	}
+	if o, ok := opts.Options.(*O); ok && o != nil {
+		s.Options = *o
+	} else if opts.Options != nil && !ok {
+		fail("", "options of type %T are not those of %s", opts.Options, p.Title)
+	}
+	var err error
+	if s.Target, err = p.Check(opts); err != nil {
+		errs = append(errs, err)
+	}
+	for _, err := range driver.CheckOptions(&s.Options) {
+		fail("", "%w", err)
+	}
+	further(&s, fail)
+	return s, errors.Join(errs...)
+}
