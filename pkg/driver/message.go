@@ -34,7 +34,8 @@ type Delivery struct {
 	// Unix epoch, as the protocol itself says (RocketMQ: in milliseconds, by the clocks of those machines); 0 if it does
 	// not. They are for latencies from them to the delivery: RocketMQ's B2C and S2C.
 	Born, Stored int64
-	// Redelivered is set when the broker says that it has delivered the message before.
+	// Redelivered is set when the broker says that it has delivered the message before, or the driver knows that it has by
+	// the broker's own number of the message.
 	Redelivered bool
 }
 

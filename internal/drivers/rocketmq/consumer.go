@@ -72,6 +72,7 @@ type queueID struct {
 type queue struct {
 	queueID
 	conn    *conn
+	reach   *reach
 	retry   bool
 	started bool  // used by manage only
 	again   int64 // the message that failed last and is to be delivered again, plus one; guarded by busy
@@ -280,7 +281,7 @@ func (c *consumer) deliverAll(
 		verdict := driver.Release
 		if share(n, 0, c.opts.FailPercent) {
 			c.failed.Add(1)
-		} else if verdict, err = c.deliver(&m, m.Retries > 0 || q.again == m.QueueOffset+1, deliver); err != nil {
+		} else if verdict, err = c.deliver(q, &m, deliver); err != nil {
 			return 0, err
 		}
 		switch {
@@ -300,10 +301,11 @@ func (c *consumer) deliverAll(
 }
 
 func (c *consumer) deliver(
-	m *wire.Message, again bool, deliver func(*driver.Delivery) driver.Verdict,
+	q *queue, m *wire.Message, deliver func(*driver.Delivery) driver.Verdict,
 ) (driver.Verdict, error) {
 	d := &c.delivery
-	d.Body, d.Redelivered = m.Body, again
+	failed := m.Retries > 0 || q.again == m.QueueOffset+1
+	d.Body, d.Redelivered = m.Body, q.reach.again(m) || failed
 	if m.SysFlag&wire.SysCompressed != 0 {
 		body, err := inflate(&c.inflater, m, c.d.cfg.MaxBody)
 		if err != nil {
@@ -313,7 +315,7 @@ func (c *consumer) deliver(
 	}
 	readProperties(m.Properties, &c.ids, d)
 	d.Born, d.Stored = m.Born*1000, m.Stored*1000
-	if d.Redelivered {
+	if failed {
 		c.redelivered.Add(1)
 	}
 	return deliver(d), nil

@@ -30,6 +30,8 @@ type rocketDriver struct {
 	mu     sync.Mutex
 	closed bool
 	asked  map[string]*transactions // the producers that brokers ask, by the start of messages' unique keys
+	// reaches are those of the groups that outlive their consumers.
+	reaches map[groupQueue]*reach
 
 	topics topics
 
@@ -42,7 +44,7 @@ type rocketDriver struct {
 
 func newDriver(cfg config) *rocketDriver {
 	d := &rocketDriver{
-		cfg: cfg, asked: map[string]*transactions{},
+		cfg: cfg, asked: map[string]*transactions{}, reaches: map[groupQueue]*reach{},
 		topics: topics{turn: make(chan struct{}, 1), routes: map[string]*route{}}, refreshEvery: refreshEvery,
 	}
 	d.pool.Open = func(_ context.Context, spec driver.Connection) (*client, error) { return newClient(d, spec), nil }

@@ -277,6 +277,9 @@ func (c *consumer) takeOver(ctx context.Context, queues []*queue) error {
 		if err := c.position(ctx, q); err != nil {
 			return err
 		}
+		if q.reach = new(reach); c.opts.Model == clustering && !c.alone {
+			q.reach = c.d.reachOf(c.group, q.queueID)
+		}
 		delete(c.wanted, q.queueID)
 		c.owned[q.queueID] = q
 	}

@@ -31,6 +31,8 @@ type membership struct {
 	group string
 	// passing groups are of one run: they start at the next message and are deleted when their last member leaves.
 	passing bool
+	// alone: the group is that of one consumer, and ends with it.
+	alone bool
 	// fromNext groups start, when new, at the next message that is sent instead of at the first that is there.
 	fromNext bool
 }
@@ -57,6 +59,7 @@ func (c *config) membershipOf(spec *driver.ConsumerSpec, unique string) membersh
 		m.passing = !spec.Durable || !spec.KeepSubscription
 	default:
 		m.group, m.fromNext, m.passing = groupName("perfmq-run-"+spec.Destination.Name+"-"+unique), true, true
+		m.alone = true
 	}
 	switch c.Options.From {
 	case fromFirst:
