@@ -28,6 +28,7 @@ const (
 	Verification                   // --verify
 	Transactions                   // --commit-interval or --tx
 	Reconnection                   // --reconnect
+	Delay                          // --delivery-delay, of any producer of the run
 )
 
 // Metric is a value of a run that a threshold can be about.
@@ -106,7 +107,7 @@ func Metrics() []Metric {
 		{"transfer", "from the send to the delivery", Consumers},
 		{
 			"lateness", "from the end of the delay, which a producer of the run has asked for, to the delivery",
-			Producers | Consumers,
+			Consumers | Delay,
 		},
 		{"commit", "from asking for a commit to its confirmation", Transactions},
 	} {
