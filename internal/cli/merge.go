@@ -117,7 +117,7 @@ func mergeMistake(err error) *plan.Mistake {
 	case errors.Is(err, result.ErrNoResult), errors.Is(err, fs.ErrNotExist):
 		m.Hint = "name folders of --result DIR"
 	case errors.Is(err, page.ErrImpossible):
-		return reportMistake(err).(*plan.Mistake)
+		m.Hint = damagedFiles
 	case errors.As(err, &fe):
 		m.Hint = fe.Hint
 	}

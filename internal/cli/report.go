@@ -174,6 +174,9 @@ func (a *app) writeReport(output string, text []byte) error {
 	return nil
 }
 
+// damagedFiles is the hint about results that no run can have.
+const damagedFiles = "the files were changed or damaged: repeat the run"
+
 // reportMistake adds a hint to an error of reading results.
 func reportMistake(err error) error {
 	hint := "name folders of --result DIR"
@@ -182,7 +185,7 @@ func reportMistake(err error) error {
 	case errors.Is(err, result.ErrNoResult):
 		hint = "name a folder of --result DIR, or one that holds such folders"
 	case errors.Is(err, page.ErrImpossible), errors.As(err, &bad):
-		hint = "the files were changed or damaged: repeat the run"
+		hint = damagedFiles
 	case errors.Is(err, page.ErrTooMany):
 		hint = "report fewer of them at once"
 	case errors.Is(err, fs.ErrNotExist):

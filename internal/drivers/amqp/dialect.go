@@ -27,13 +27,6 @@ const (
 	dialectAuto = "auto"
 )
 
-func dialects() []string {
-	return []string{
-		dialectAuto, string(artemis), string(activemq), string(rabbitmq), string(rabbitmq3), string(brokerj),
-		string(plain),
-	}
-}
-
 // dialectOf goes by the properties of the broker's open frame.
 func dialectOf(product, version string) dialect {
 	switch name := strings.ToLower(product); {

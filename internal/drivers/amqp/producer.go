@@ -51,8 +51,9 @@ func (d *amqpDriver) Producer(
 		return nil, err
 	}
 	p := &producer{
-		op: "send to " + spec.Destination.String(), lease: lease, done: done, settled: d.cfg.Options.Settle == settleAtMostOnce,
-		socket: driver.NewMeter(), leave: driver.NewMeter(), granted: make(chan struct{}, 1),
+		op: "send to " + spec.Destination.String(), lease: lease, done: done,
+		settled: d.cfg.Options.Settle == settleAtMostOnce,
+		socket:  driver.NewMeter(), leave: driver.NewMeter(), granted: make(chan struct{}, 1),
 		unsettled: newUnsettled(spec.MaxPending),
 	}
 	if spec.CommitInterval > 0 {

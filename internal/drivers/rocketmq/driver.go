@@ -61,8 +61,8 @@ func (d *rocketDriver) dial(ctx context.Context, addr string, serve func(*conn, 
 	const maxAddr = 300 // a host's name has at most 253 bytes (RFC 1035, section 3.1)
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || len(addr) > maxAddr {
-		return nil, driver.Errorf(driver.ClassConnect, "connect to "+transport.Clip(addr, maxName), protocol.RocketMQ().Absent,
-			"this is not an address")
+		return nil, driver.Errorf(driver.ClassConnect, "connect to "+transport.Clip(addr, maxName),
+			protocol.RocketMQ().Absent, "this is not an address")
 	}
 	nc, raw, err := protocol.RocketMQ().Dial(ctx, transport.Endpoint{Host: host, Port: port}, d.cfg.Target.TLS, d.cfg.TLS)
 	if err != nil {

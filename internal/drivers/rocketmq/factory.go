@@ -111,13 +111,15 @@ type config struct{ transport.Settings[Options] }
 
 // newConfig checks opts and reports all mistakes at once.
 func newConfig(opts driver.OpenOptions) (config, error) {
-	s, err := transport.Check(protocol.RocketMQ(), opts, *defaultOptions(), func(s *transport.Settings[Options], fail transport.Fail) {
-		if (s.Target.User == "") != (s.Target.Password == "") {
-			fail("give --user and --password", "signing needs both an access key and a secret key")
-		}
-		s.Options.check(fail)
-	})
+	s, err := transport.Check(protocol.RocketMQ(), opts, *defaultOptions(), checkSettings)
 	return config{s}, err
+}
+
+func checkSettings(s *transport.Settings[Options], fail transport.Fail) {
+	if (s.Target.User == "") != (s.Target.Password == "") {
+		fail("give --user and --password", "signing needs both an access key and a secret key")
+	}
+	s.Options.check(fail)
 }
 
 // check finds the mistakes in the options alone, and in their combination.

@@ -110,7 +110,8 @@ func (a *arrow) once(ctx context.Context, count int, s peerbench.Setting) (o pee
 	return o, nil
 }
 
-// amqp compares perfmq's own data path with the arrow, and then with go-amqp, on an Artemis each: the JVM compiles the broker for the clients that it has had. After one run of go-amqp all others were a sixth slower.
+// amqp compares perfmq's own data path with the arrow, and then with go-amqp, on an Artemis each: the JVM compiles the
+// broker for the clients that it has had. After one run of go-amqp all others were a sixth slower.
 func (b *bench) amqp(ctx context.Context) error {
 	fmt.Printf("\n== Artemis over AMQP: 1 producer, 1 consumer, 1 queue, a connection each. The arrow is a program of " +
 		"ours on Qpid Proton's\n" +

@@ -51,7 +51,7 @@ type bench struct {
 
 func run(ctx context.Context) error {
 	var b bench
-	only := flag.String("only", "", "amqp, bare (AMQP at a fixed rate and one message at a time), scale, rocketmq or stomp; "+
+	only := flag.String("only", "", "amqp, bare (AMQP at a fixed rate, or one by one), scale, rocketmq or stomp; "+
 		"empty: all")
 	flag.StringVar(&b.perfmq, "perfmq", "bin/perfmq", "our binary")
 	flag.IntVar(&b.duration, "duration", 15, "seconds per run, warm-up included; from 12 on RocketMQ's benchmark "+
