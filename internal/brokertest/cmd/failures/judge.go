@@ -227,23 +227,29 @@ func (j *judgement) promise() {
 }
 
 // status checks success and exit status: losses, copies and refused messages make a run a failure, and so do workers
-// that were not connected again. Messages without an answer do not: their producers have sent others later that were
-// confirmed. Those do that a broker answers, but does not confirm.
+// that were not connected again. Messages without an answer do not where their producers have sent others later that
+// were confirmed. Those do that a broker answers, but does not confirm, and those of producers held up to the end.
 func (j *judgement) status() {
 	want := 0
 	if j.lost() > 0 || j.early {
 		want = 1
 	}
+	var doubt, explained uint64
 	for _, q := range j.queues() {
 		p, v := j.queue(q)
-		if refused(&p) > 0 || v.Left > 0 || v.Duplicates > v.AfterOutage || j.expect.doubted && p.Unconfirmed > 0 {
+		doubt += p.Unconfirmed
+		if refused(&p) > 0 || v.Left > 0 || v.Duplicates > v.AfterOutage {
 			want = 1
 		}
 	}
 	for i := range j.result.Outages {
+		explained += j.result.Outages[i].InDoubt
 		if len(j.result.Outages[i].NotBack) > 0 {
 			want = 1
 		}
+	}
+	if (j.expect.doubted || j.expect.blocked) && doubt > explained {
+		want = 1
 	}
 	if j.observation.status != want {
 		j.wrong("exit status %d instead of %d: %s", j.observation.status, want, strings.Join(j.result.Outcome.Problems, "; "))

@@ -65,6 +65,15 @@ func full(o *observation) {
 	o.result.Stalls = []result.Stall{{Side: "send", Length: 7_000_000}}
 }
 
+// heldUp is an observation of a queue that is full to the end: messages had no answer when the producers closed.
+func heldUp(o *observation) {
+	full(o)
+	failed(o)
+	p, v := kept(o)
+	*p = result.Producers{Sent: 500, Completed: 494, Unconfirmed: 6}
+	v.Expected, v.Received, v.Once, v.UnconfirmedMissing = 494, 494, 494, 6
+}
+
 func refusing(o *observation) {
 	full(o)
 	failed(o)
@@ -257,9 +266,14 @@ func TestJudge(t *testing.T) {
 			o.result.Outages = nil
 			o.result.Stalls = []result.Stall{{Time: o.last.Add(2 * time.Second).UnixMicro(), Length: 20_000_000}}
 		}, `wrong.*it began 2s from`},
-		"unnoticed":            {func(o *observation) { answered(o); o.expect = expectation{unnoticed: true} }, `^kept`},
-		"noticed":              {func(o *observation) { o.expect = expectation{unnoticed: true} }, `^promise broken: 1 outages`},
-		"full":                 {full, `^kept`},
+		"unnoticed":       {func(o *observation) { answered(o); o.expect = expectation{unnoticed: true} }, `^kept`},
+		"noticed":         {func(o *observation) { o.expect = expectation{unnoticed: true} }, `^promise broken: 1 outages`},
+		"full":            {full, `^kept`},
+		"full to the end": {heldUp, `^kept`},
+		"full to the end, and perfmq says success": {func(o *observation) {
+			heldUp(o)
+			o.status, o.result.Outcome = 0, result.Outcome{Success: true}
+		}, `wrong.*exit status 0 instead of 1`},
 		"full, without a wait": {func(o *observation) { full(o); o.result.Stalls = nil }, `wrong.*no stall`},
 		"full, and all are taken": {func(o *observation) {
 			full(o)
@@ -345,7 +359,7 @@ func TestRow(t *testing.T) {
 	}))
 	require.Contains(t, late.Ours, "kept: 500 sent, 490 confirmed, 485 received, 0 lost, 9 not received in time, 10 in doubt")
 	r.Deployment, r.Failure, r.Protocol, r.Promised = "Artemis | 1", "kill -9", "amqp", "all"
-	require.Contains(t, page([]row{r}), `| kill -9 | Artemis \| 1 | amqp | all | an outage of 2.4 s`)
+	require.Contains(t, page([]row{r}, 3), `| kill -9 | Artemis \| 1 | amqp | all | an outage of 2.4 s`)
 }
 
 // TestSlowRow: the medians are those of the seconds that lie before, in and after the slow time.

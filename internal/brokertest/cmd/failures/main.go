@@ -61,7 +61,7 @@ func run(ctx context.Context) (err error) {
 	soak := flag.Duration("soak", 0, "instead, put one load on a broker for this time, while it is killed and stopped")
 	over := flag.String("over", "amqp", "the protocol of -soak: amqp or stomp, on Artemis, or rocketmq")
 	clusters := flag.Duration("clusters", 0, "instead, carry out scenarios/cluster on clusters, each plan for this time")
-	atOnce := flag.Int("parallel", 2, "trials at a time: they wait for time to pass more than they compute")
+	atOnce := flag.Int("parallel", 3, "trials at a time: they wait for time to pass more than they compute")
 	full := flag.Bool("full", false, "also try what takes minutes: starts with 200,000 and a million stored messages")
 	list := flag.Bool("list", false, "list deployments and failures, and end")
 	flag.Parse()
@@ -100,7 +100,7 @@ func run(ctx context.Context) (err error) {
 		return errors.Join(ctx.Err(), errs)
 	}
 	fmt.Fprintf(os.Stderr, "%d trials took %s\n", len(trials), time.Since(began).Round(time.Second))
-	return errors.Join(errs, write(*out, page(rows)), mistakes(rows))
+	return errors.Join(errs, write(*out, page(rows, *atOnce)), mistakes(rows))
 }
 
 // all carries out trials, some at a time, and returns their rows in the order of the trials. A trial that could not be

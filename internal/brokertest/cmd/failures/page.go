@@ -14,12 +14,12 @@ import (
 //go:embed head.md
 var pageHead string
 
-// page returns the rows as Markdown.
-func page(rows []row) string {
+// page returns the rows as Markdown; so many trials went on at a time.
+func page(rows []row, atOnce int) string {
 	var b strings.Builder
 	b.WriteString(pageHead)
-	fmt.Fprintf(&b, "\n## Outcomes\n\nBrokers and tester ran on one machine with %d processors, up to two trials at a "+
-		"time.\n\n", runtime.NumCPU())
+	fmt.Fprintf(&b, "\n## Outcomes\n\nBrokers and tester ran on one machine with %d processors, up to %d trials at a "+
+		"time.\n\n", runtime.NumCPU(), atOnce)
 	b.WriteString("| failure | deployment | protocol | promised | observed | our count | broker's count | verdict |\n" +
 		"| --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for i := range rows {
