@@ -60,7 +60,7 @@ func (p *Protocol) ConnectError(e Endpoint, err error) error {
 			"no connection in time: %w", err)
 	case driver.ClassConnectionLost:
 		return driver.Errorf(driver.ClassConnect, op,
-			"is this the broker's "+p.Title+" port, and should it be "+p.Encrypted[0]+"://?",
+			"is this the broker's "+p.Title+" port? "+p.Schemes[0]+":// is for plain connections, "+p.Encrypted[0]+":// for TLS",
 			"the peer closed the connection before it said anything (%w)", err)
 	default:
 		return driver.Errorf(driver.ClassConnect, op,
