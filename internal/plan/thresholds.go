@@ -34,7 +34,6 @@ func (g *Group) has() (has threshold.Needs) {
 		threshold.Rate:         g.Role.Produces() && g.Rated(),
 		threshold.Transactions: g.Role.Produces() && g.CommitInterval > 0 || g.Role.Consumes() && g.Transacted,
 		threshold.Reconnection: g.Reconnect,
-		threshold.Delay:        g.Role.Produces() && g.DeliveryDelay > 0,
 	} {
 		if yes {
 			has |= needs
@@ -76,7 +75,7 @@ func (v *validator) thresholds(list []threshold.Threshold, has threshold.Needs, 
 				v.refuse(true, hint, "--threshold %q: there is no group %s", t.String(), group)
 				continue
 			}
-			has = of | has&threshold.Delay // the messages of other groups, or of earlier steps, may be delayed
+			has = of
 		}
 		if lacks := t.Lacks(has); lacks != 0 {
 			v.lacking(t, lacks)
@@ -133,7 +132,6 @@ func (v *validator) lacking(t *threshold.Threshold, lacks threshold.Needs) {
 		{threshold.Rate, "add --rate N"},
 		{threshold.Transactions, "add --commit-interval N or --tx"},
 		{threshold.Reconnection, "add --reconnect"},
-		{threshold.Delay, "add --delivery-delay TIME"},
 		{threshold.Producers, "use the client or producer command"},
 		{threshold.Consumers, "use the client or consumer command"},
 	} {

@@ -43,8 +43,6 @@ func TestThresholdsOfGroups(t *testing.T) {
 		{"run", "group.readers.received.min >= 1", "", ""},
 		{"then", "completed.avg >= 90% of target", "", ""},
 		{"load", "group.paced.completed.avg >= 90% of target", "", ""},
-		{"run", "lateness.p99 < 1s", "measures nothing of that", "add --delivery-delay TIME"},
-		{"then", "group.paced.lateness.max < 1s", "measures nothing of that", "add --delivery-delay TIME; use the client or consumer command"},
 		{"run", "group.nobody.sent == 1", "there is no group nobody", "paced, greedy, readers"},
 		{"then", "group.readers.received == 1", "there is no group readers", "the groups are paced"},
 		{"load", "group.readers.ack.p99 < 1s", "measures nothing of that", "producer command"},
@@ -64,20 +62,6 @@ func TestThresholdsOfGroups(t *testing.T) {
 		} else {
 			requireLike(t, p.Validate(), tt.mistake, tt.hint)
 		}
-	}
-}
-
-// Lateness is of the messages that a producer of the run delays, in whatever group or step they come.
-func TestThresholdsOfLateness(t *testing.T) {
-	for _, text := range []string{"lateness.p99 < 1s", "group.readers.lateness.max < 1s"} {
-		p := twoSteps(t)
-		demand, err := threshold.Parse(text)
-		require.NoError(t, err)
-		p.Thresholds, p.Steps[0].Thresholds = []threshold.Threshold{demand}, []threshold.Threshold{demand}
-		requireLike(t, p.Validate(), "measures nothing of that", "add --delivery-delay TIME")
-		delayed := p.Steps[1].Groups[0]
-		delayed.DeliveryDelay, delayed.Producer.Factory.Capabilities.Queue.Delay = time.Second, true
-		require.NoError(t, p.Validate(), text)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
-	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -28,7 +27,7 @@ func (p *Plan) Validate() error {
 		v.refuse(i < len(p.Steps)-1 && !step.ends(), "give it a duration, until: idle, its producers a message-count or a "+
 			"rate that ends, or, without producers, until: drained",
 			"step %s never ends, so that the steps after it would never begin", step.Name)
-		v.thresholds(step.Thresholds, step.Has(p.Verify)|p.Has()&threshold.Delay, p.Steps[i:i+1])
+		v.thresholds(step.Thresholds, step.Has(p.Verify), p.Steps[i:i+1])
 		for _, g := range step.Groups {
 			v.check(g)
 			if g.Relative != nil {

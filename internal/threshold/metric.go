@@ -28,7 +28,6 @@ const (
 	Verification                   // --verify
 	Transactions                   // --commit-interval or --tx
 	Reconnection                   // --reconnect
-	Delay                          // --delivery-delay, of any producer of the run
 )
 
 // Metric is a value of a run that a threshold can be about.
@@ -107,7 +106,7 @@ func Metrics() []Metric {
 		{"transfer", "from the send to the delivery", Consumers},
 		{
 			"lateness", "from the end of the delay, which a producer of the run has asked for, to the delivery",
-			Consumers | Delay,
+			Producers | Consumers,
 		},
 		{"commit", "from asking for a commit to its confirmation", Transactions},
 	} {
