@@ -152,7 +152,7 @@ func TestGroups(t *testing.T) {
 	queue, topic := driver.Destination{Name: "X"}, driver.Destination{Kind: driver.Topic, Name: "X"}
 	of := func(spec driver.ConsumerSpec) membership { return c.membershipOf(&spec, "r1") }
 	require.Equal(t, membership{group: "perfmq-queue-X"}, of(driver.ConsumerSpec{Destination: queue}))
-	require.Equal(t, membership{group: "perfmq-run-X-r1", passing: true, fromNext: true}, of(driver.ConsumerSpec{Destination: topic}))
+	require.Equal(t, membership{group: "perfmq-run-X-r1", passing: true, alone: true, fromNext: true}, of(driver.ConsumerSpec{Destination: topic}))
 	durable := driver.ConsumerSpec{Destination: topic, Durable: true, Subscription: "s", Connection: driver.Connection{ClientID: "me"}}
 	require.Equal(t, membership{group: "perfmq-sub-X-me-s", passing: true, fromNext: true}, of(durable))
 	durable.KeepSubscription = true
