@@ -42,8 +42,8 @@ type ProducerRecorder struct {
 // overdue are messages that had no answer in time.
 type overdue struct {
 	all    uint64
-	last   uint64        // those that were sent after all messages that had been accepted when they ended
-	newest time.Duration // when the last one of these was sent
+	last   uint64        // part of all: no message that was sent later had been accepted when they ended
+	newest time.Duration // when the newest of last was sent
 }
 
 // add counts one, sent at the given time. newest is when the accepted message that was sent last was sent.
@@ -360,8 +360,8 @@ func (r *ProducerRecorder) fail(p *sendings, o *driver.Outcome) {
 	}
 }
 
-// Overcome returns the number of messages that had no answer in time although one that was sent later was accepted. It
-// may be too low by some of those that ended together with the last ones.
+// Overcome returns the number of messages that had no answer in time although a message that was sent later was
+// accepted. The number may be too low: a message counts as not overcome while a newer one in last is not.
 func (r *ProducerRecorder) Overcome() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

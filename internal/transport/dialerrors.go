@@ -68,8 +68,8 @@ func (p *Protocol) ConnectError(e Endpoint, err error) error {
 	}
 }
 
-// Unanswered is the error of a server that took the connection and did not answer us in its time, as err says: within
-// d, if that is known. It is for [Protocol.ConnectError].
+// Unanswered is the error of a server that took the connection and did not answer us within d, as err says. It is for
+// [Protocol.ConnectError].
 func (p *Protocol) Unanswered(what string, encrypted bool, d time.Duration, err error) error {
 	hint := "is this the broker's " + p.Title + " port, and should it be " + p.Encrypted[0] + "://?"
 	if encrypted {

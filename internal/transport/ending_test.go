@@ -14,7 +14,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// TestEnding: of many causes at once one counts, for all who ask, and it is there when the end is told.
+// TestEnding: of many causes at once one counts. Whoever sees that the connection is over finds the cause.
 func TestEnding(t *testing.T) {
 	near, far := net.Pipe()
 	raw := Meter(near)

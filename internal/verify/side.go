@@ -75,8 +75,8 @@ type Received struct {
 	Sent map[Stream]Bounds
 	// Drained: the consumers waited for more at the end, the broker gave a sign of life, and nothing came.
 	Drained bool
-	// CutOff: consumers lost their connections and went on, with --reconnect. What they had not settled then, the broker
-	// may have given to another process.
+	// CutOff: consumers lost their connections and went on, with --reconnect. The broker may have given the messages that
+	// they had not settled to another process.
 	CutOff bool
 	// Foreign counts deliveries without an ID or of too many producers, Illegible those whose ID was damaged.
 	Foreign, Illegible uint64

@@ -159,8 +159,8 @@ func (o *Options) check(fail transport.Fail) {
 			"option consume-threads=%d: a consumer delivers one message at a time", o.ConsumeThreads)
 	}
 	if o.BrokerAddress != "" {
-		if t, err := protocol.RocketMQ().Parse("rocketmq://" + o.BrokerAddress); err != nil || len(t.Hosts) > 1 ||
-			!strings.HasSuffix(o.BrokerAddress, ":"+t.Hosts[0].Port) {
+		t, err := protocol.RocketMQ().Parse("rocketmq://" + o.BrokerAddress)
+		if err != nil || t.Hosts[0].String() != o.BrokerAddress { // a user, a second host, no port
 			fail("write it as HOST:PORT", "option broker-address=%s: not an address", o.BrokerAddress)
 		}
 	}

@@ -93,6 +93,9 @@ func TestOptionsAreChecked(t *testing.T) {
 		{"pull-interval=0s"},
 		{"queues=-1"},
 		{"broker-address=host"},
+		{"broker-address=me@host:1"},
+		{"broker-address=a:1,b:1"},
+		{"broker-address=a:1;"},
 		{"retry-level=19"},
 	} {
 		require.Error(t, check(bad...), "%v", bad)
