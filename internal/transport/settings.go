@@ -20,8 +20,8 @@ type Settings[O any] struct {
 type Fail func(hint, format string, args ...any)
 
 // Check reads the settings of a driver of the protocol: the URL, those for connecting, and the options of opts, or the
-// given ones if opts has none. Check looks at options with an enum itself; further notes the mistakes in the others. All
-// mistakes are reported at once, joined.
+// given ones if opts has none. Check looks at options with an enum itself; further notes the mistakes in the others.
+// All mistakes are reported at once, joined.
 func Check[O any](
 	p *Protocol, opts driver.OpenOptions, options O, further func(*Settings[O], Fail),
 ) (Settings[O], error) {
