@@ -15,7 +15,7 @@ FUZZ_SESSION_TIME ?= 10m
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build dist man test unit lint fmt fuzz fuzz-session features failures soak docs limits search bench bench-artemis bench-peers bench-broker bench-verify acceptance clean
+.PHONY: help build dist man test unit lint fmt fuzz fuzz-session features failures starts soak docs limits search bench bench-artemis bench-peers bench-broker bench-verify acceptance clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ features: ## make docs/features.md: the conformance suite on all brokers and ver
 failures: build ## make docs/failures.md: brokers that fail under load, and what perfmq reports of it; half an hour
 	$(GO) test -tags failures -count=1 -run '^Test(RabbitMQCluster|RocketMQPair)$$' ./internal/brokertest
 	$(GO) run ./internal/brokertest/cmd/failures -perfmq bin/perfmq -out docs/failures.md
+
+starts: build ## make docs/starts.md: brokers that start with up to 2,000,000 stored messages; on an idle machine
+	$(GO) run ./internal/brokertest/cmd/failures -perfmq bin/perfmq -starts -parallel 1 -out docs/starts.md
 
 soak: build ## make docs/reports/soak.*: an hour of load on an Artemis that is killed and stopped, under Prometheus
 	mkdir -p docs/reports

@@ -53,12 +53,12 @@ func defaultRocketConfig() rocketConfig {
 			// Each flush compares the whole wheel, 38 MB with this precision, a byte at a time: one a second would take
 			// a sixth of a processor of a broker that has nothing to do.
 			"timerFlushIntervalMs": "60000",
-			// Check-backs start after three seconds, not after six and then each half minute. The broker records commits
-			// in batches; even on a busy machine it must write a batch before the check-back, or it checks back the
-			// transactions of the batch, which are then committed a second time.
+			// Check-backs are three seconds apart, not half a minute. The broker records commits in batches; even on a busy
+			// machine it must write a batch before the next check-back, or it checks back the transactions of the batch,
+			// which are then committed a second time.
 			"transactionOpBatchInterval": "100",
 			"transactionTimeOut":         "6000",
-			"transactionCheckInterval":   "1000",
+			"transactionCheckInterval":   "3000",
 			// The thread that writes the figures of transactions does so for the first time after this, and spins until then:
 			// by default it takes a processor for the first ten seconds.
 			"transactionMetricFlushInterval": "500",

@@ -123,7 +123,7 @@ func deployments() []*deployment {
 			name: "activemq", launch: launchActiveMQ,
 			failures: append([]string{
 				"kill", "kill-transient", "kill-unconfirmed", "stop", "cut", "slow", "full-store", "full-fail",
-			}, alone...),
+			}, append(alone, "start-2m")...),
 		},
 		{
 			name: "rocketmq", launch: launchRocketMQ,

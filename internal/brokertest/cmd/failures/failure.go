@@ -17,7 +17,7 @@ type failure struct {
 	expect   expectation
 	load     loadPlan
 	proxied  bool // clients are connected through a proxy
-	full     bool // tried with -full only
+	apart    bool // tried with -starts only
 	// apply lets it happen and returns when it is over; nil if the deployment is configured to fail.
 	apply func(ctx context.Context, c *cluster, l *harnessLog) error
 }
@@ -189,8 +189,9 @@ func queueFailures() []failure {
 // storeFailures are those of the store of a broker alone.
 func storeFailures() []failure {
 	usual := loadPlan{seconds: 52, live: true, rate: keptRate} // the broker may have to be started again
-	some, many := usual, usual
+	some, many, most := usual, usual, usual
 	some.seconds, some.backlog, many.backlog = 26, 200_000, 1_000_000
+	most.seconds, most.backlog = 90, 2_000_000
 	return []failure{
 		{
 			name: "disk-full", title: "disk full for 10 s", load: usual, apply: fillDisk, expect: expectation{space: true},
@@ -198,12 +199,17 @@ func storeFailures() []failure {
 		},
 		{
 			name: "start-200k", title: "kill -9 and start with 200,000 stored messages", load: some, apply: killAndStart,
-			expect: expectation{outage: true, starts: true}, full: true,
+			expect: expectation{outage: true, starts: true}, apart: true,
 			promised: "all stored messages are there when it takes new ones",
 		},
 		{
 			name: "start-1m", title: "kill -9 and start with 1,000,000 stored messages", load: many, apply: killAndStart,
-			expect: expectation{outage: true, starts: true}, full: true,
+			expect: expectation{outage: true, starts: true}, apart: true,
+			promised: "all stored messages are there when it takes new ones",
+		},
+		{
+			name: "start-2m", title: "kill -9 and start with 2,000,000 stored messages", load: most, apply: killAndStart,
+			expect: expectation{outage: true, starts: true}, apart: true,
 			promised: "all stored messages are there when it takes new ones",
 		},
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -359,7 +360,7 @@ func TestRow(t *testing.T) {
 	}))
 	require.Contains(t, late.Ours, "kept: 500 sent, 490 confirmed, 485 received, 0 lost, 9 not received in time, 10 in doubt")
 	r.Deployment, r.Failure, r.Protocol, r.Promised = "Artemis | 1", "kill -9", "amqp", "all"
-	require.Contains(t, page([]row{r}, 3), `| kill -9 | Artemis \| 1 | amqp | all | an outage of 2.4 s`)
+	require.Contains(t, page([]row{r}, false, 3), `| kill -9 | Artemis \| 1 | amqp | all | an outage of 2.4 s`)
 }
 
 // TestSlowRow: the medians are those of the seconds that lie before, in and after the slow time.
@@ -372,7 +373,9 @@ func TestSlowRow(t *testing.T) {
 // TestChoose: each failure of a deployment exists, and each failure has a deployment.
 func TestChoose(t *testing.T) {
 	t.Parallel()
-	all := choose(regexp.MustCompile(""), true)
+	starts, others := choose(regexp.MustCompile(""), true), choose(regexp.MustCompile(""), false)
+	require.Len(t, starts, 9, "two of each broker, and one of 2,000,000 messages")
+	all := slices.Concat(starts, others)
 	names, n := map[string]bool{}, 0
 	for i := range all {
 		names[all[i].failure.name] = true

@@ -62,7 +62,7 @@ func run(ctx context.Context) (err error) {
 	over := flag.String("over", "amqp", "the protocol of -soak: amqp or stomp, on Artemis, or rocketmq")
 	clusters := flag.Duration("clusters", 0, "instead, carry out scenarios/cluster on clusters, each plan for this time")
 	atOnce := flag.Int("parallel", 3, "trials at a time: they wait for time to pass more than they compute")
-	full := flag.Bool("full", false, "also try what takes minutes: starts with 200,000 and a million stored messages")
+	starts := flag.Bool("starts", false, "instead, try starts with 200,000, a million and two million stored messages")
 	list := flag.Bool("list", false, "list deployments and failures, and end")
 	flag.Parse()
 	if flag.NArg() > 0 {
@@ -72,7 +72,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	trials := choose(wanted, *full)
+	trials := choose(wanted, *starts)
 	if *list {
 		for i := range trials {
 			fmt.Println(trials[i].name())
@@ -100,7 +100,7 @@ func run(ctx context.Context) (err error) {
 		return errors.Join(ctx.Err(), errs)
 	}
 	fmt.Fprintf(os.Stderr, "%d trials took %s\n", len(trials), time.Since(began).Round(time.Second))
-	return errors.Join(errs, write(*out, page(rows, *atOnce)), mistakes(rows))
+	return errors.Join(errs, write(*out, page(rows, *starts, *atOnce)), mistakes(rows))
 }
 
 // all carries out trials, some at a time, and returns their rows in the order of the trials. A trial that could not be
@@ -156,14 +156,14 @@ func (s *session) once(ctx context.Context, t *trial) (rows []row, err error) {
 	return rows, os.WriteFile(file, text, 0o600)
 }
 
-// choose returns the trials whose names match; full also those that take long.
-func choose(wanted *regexp.Regexp, full bool) (list []trial) {
+// choose returns the trials whose names match: those of starts with many messages, or all others.
+func choose(wanted *regexp.Regexp, starts bool) (list []trial) {
 	all := slices.Concat(failures(), queueFailures(), storeFailures())
 	for _, d := range deployments() {
 		for _, name := range d.failures {
 			for i := range all {
 				t := trial{d, &all[i]}
-				if all[i].name == name && (full || !all[i].full) && wanted.MatchString(t.name()) {
+				if all[i].name == name && all[i].apart == starts && wanted.MatchString(t.name()) {
 					list = append(list, t)
 				}
 			}

@@ -9,15 +9,22 @@ import (
 	"strings"
 )
 
-// pageHead says what the table is, and what is not in it.
-//
-//go:embed head.md
-var pageHead string
+// pageHead and startsHead say what the tables are, and what is not in them.
+var (
+	//go:embed head.md
+	pageHead string
+	//go:embed starts.md
+	startsHead string
+)
 
-// page returns the rows as Markdown; so many trials went on at a time.
-func page(rows []row, atOnce int) string {
+// page returns the rows as Markdown, those of starts or of failures; so many trials went on at a time.
+func page(rows []row, starts bool, atOnce int) string {
 	var b strings.Builder
-	b.WriteString(pageHead)
+	if starts {
+		b.WriteString(startsHead)
+	} else {
+		b.WriteString(pageHead)
+	}
 	fmt.Fprintf(&b, "\n## Outcomes\n\nBrokers and tester ran on one machine with %d processors, up to %d trials at a "+
 		"time.\n\n", runtime.NumCPU(), atOnce)
 	b.WriteString("| failure | deployment | protocol | promised | observed | our count | broker's count | verdict |\n" +
