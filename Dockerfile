@@ -10,7 +10,7 @@ COPY internal internal
 COPY pkg pkg
 COPY scenarios scenarios
 ARG VERSION=devel
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /perfmq ./cmd/perfmq
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/perfmq/perfmq/internal/transport.version=${VERSION}" -o /perfmq ./cmd/perfmq
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/

@@ -7,7 +7,7 @@ GO           ?= go
 GOLANGCI     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOFUMPT      := mvdan.cc/gofumpt@v0.12.0
 VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-LDFLAGS      := -s -w -X main.version=$(VERSION)
+LDFLAGS      := -s -w -X github.com/perfmq/perfmq/internal/transport.version=$(VERSION)
 TEST_TIMEOUT ?= 24m
 FUZZ_TIME    ?= 10s
 FUZZ_SESSION_TIME ?= 10m

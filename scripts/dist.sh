@@ -10,7 +10,7 @@ for os in linux darwin windows; do
 	for arch in amd64 arm64; do
 		name=perfmq-$version-$os-$arch
 		[ "$os" = windows ] && name=$name.exe
-		CGO_ENABLED=0 GOOS=$os GOARCH=$arch "${GO:-go}" build -trimpath -ldflags "-s -w -X main.version=$version" -o "$dir/$name" ./cmd/perfmq
+		CGO_ENABLED=0 GOOS=$os GOARCH=$arch "${GO:-go}" build -trimpath -ldflags "-s -w -X github.com/perfmq/perfmq/internal/transport.version=$version" -o "$dir/$name" ./cmd/perfmq
 	done
 done
 (cd "$dir" && sha256sum perfmq-* >SHA256SUMS && cat SHA256SUMS)

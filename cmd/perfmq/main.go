@@ -9,11 +9,9 @@ import (
 	"github.com/perfmq/perfmq/internal/cli"
 	"github.com/perfmq/perfmq/internal/drivers"
 	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/scenarios"
 )
-
-// version is set by the linker: -X main.version=v1.2.3.
-var version string
 
 func main() {
 	signals := make(chan os.Signal, 3) // a run tells up to three apart
@@ -24,6 +22,6 @@ func main() {
 	signal.Ignore(syscall.SIGPIPE) // a closed standard output shall end the run, not the process
 	os.Exit(cli.Main(cli.Env{
 		Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
-		Signals: signals, Factories: drivers.All(), Scenarios: scenarios.FS(), Version: run.NewVersion(version),
+		Signals: signals, Factories: drivers.All(), Scenarios: scenarios.FS(), Version: run.NewVersion(transport.Version()),
 	}))
 }

@@ -13,18 +13,12 @@ type Version struct {
 	Platform string // compiler, operating system and processor
 }
 
-// NewVersion describes the running program; number is the one that the linker was given, "" to take that of the module.
+// NewVersion describes the running program, the version of which has that number.
 func NewVersion(number string) Version {
 	v := Version{Number: number, Platform: fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = &debug.BuildInfo{}
-	}
-	if v.Number == "" {
-		v.Number = info.Main.Version
-	}
-	if v.Number == "" || v.Number == "(devel)" {
-		v.Number = "devel"
 	}
 	var modified bool
 	for _, setting := range info.Settings {

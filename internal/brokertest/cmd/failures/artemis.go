@@ -9,11 +9,13 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
-// smallHeap does for all but a backlog, of which a broker keeps a part in memory.
+// smallHeap does for all but a backlog, of which a broker keeps a part in memory; hugeHeap is for an Artemis with a million
+// messages: with less it does little but collect garbage.
 const (
 	smallHeap = "256M"
 	largeHeap = "768M"
 	soakHeap  = "1G"
+	hugeHeap  = "3G"
 )
 
 // fullAt is how many messages a queue takes that is to be full: reached after some seconds.
@@ -31,7 +33,10 @@ func launchArtemis(ctx context.Context, f *failure) (*cluster, error) {
 	if limit.Policy != "" {
 		options = append(options, brokertest.WithAddressLimit(limit))
 	}
-	if f.load.backlog > 0 {
+	switch {
+	case f.load.backlog >= 1_000_000:
+		options = append(options, brokertest.WithHeap(hugeHeap))
+	case f.load.backlog > 0:
 		options = append(options, brokertest.WithHeap(largeHeap))
 	}
 	if f.expect.soak {
