@@ -167,7 +167,8 @@ func (l *load) scenario(p *loadPlan, e *endpoint) settings {
 
 // underWay waits until messages have gone through for some seconds.
 func (l *load) underWay(ctx context.Context) error {
-	return l.until(ctx, "the load is under way", func() bool {
+	const pause = 500 * time.Millisecond // reading a long result takes a while
+	return l.until(ctx, "the load is under way", pause, func() bool {
 		r, err := result.Read(l.results())
 		return err == nil && inStep(r) >= calm && r.Total.Producers != nil && r.Total.Producers.Completed > 0
 	})
@@ -185,7 +186,7 @@ func inStep(r *result.Result) time.Duration {
 
 // betweenSteps waits until the run waits for the harness.
 func (l *load) betweenSteps(ctx context.Context) error {
-	return l.until(ctx, "the step of the failure is over", func() bool {
+	return l.until(ctx, "the step of the failure is over", 100*time.Millisecond, func() bool {
 		_, err := os.Stat(l.asked())
 		return err == nil
 	})
@@ -194,15 +195,15 @@ func (l *load) betweenSteps(ctx context.Context) error {
 // goOn lets the run begin its second step.
 func (l *load) goOn() error { return os.WriteFile(l.answered(), nil, 0o600) }
 
-// until waits for a condition, or for an error: the end of the run.
-func (l *load) until(ctx context.Context, what string, reached func() bool) error {
+// until waits for a condition, at which it looks now and then, or for an error: the end of the run.
+func (l *load) until(ctx context.Context, what string, pause time.Duration, reached func() bool) error {
 	for !reached() {
 		select {
 		case <-l.ended:
 			return fmt.Errorf("%w over %s before %s: %w\n%s", errEnded, l.protocol, what, l.err, l.tail())
 		default:
 		}
-		if err := wait(ctx, 100*time.Millisecond); err != nil {
+		if err := wait(ctx, pause); err != nil {
 			return fmt.Errorf("wait until %s over %s: %w\n%s", what, l.protocol, err, l.tail())
 		}
 	}
