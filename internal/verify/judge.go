@@ -51,6 +51,7 @@ type judge struct {
 	order   []streamKey // of sent
 	expires bool
 	partial bool // a scope is selective
+	moved   bool // messages came to several processes, one of which had been cut off
 	// absent are, by run, the shards that are not there.
 	absent map[int64][]string
 }
@@ -130,7 +131,10 @@ func (j *judge) scope(parts []*Received) *Scope {
 		}
 		for _, st := range part.streams {
 			if have := streams[st.key]; have != nil {
+				before := have.duplicates + st.duplicates
+				cut := cutOff[st.key] || part.CutOff
 				st = have.join(st, cutOff[st.key], part.CutOff)
+				j.moved = j.moved || cut && st.duplicates > before
 			} else {
 				order = append(order, st.key)
 			}
@@ -390,6 +394,10 @@ func (j *judge) notes(r *Result) {
 	}
 	if t.Lost > 0 && j.expires {
 		note("messages had a time to live: the broker may have dropped those that are lost")
+	}
+	if j.moved && t.Duplicates > t.AfterOutage+t.Resent && t.Duplicates > t.Redelivered+t.Resent {
+		note("consumers lost their connections, and messages came to two processes: a broker that does not mark what it "+
+			"delivers to another consumer then, such as RocketMQ, leaves these copies unexplained")
 	}
 	if t.Left > 0 {
 		note("messages not received when the consumers ended, although deliveries went on: %d; perhaps they are still at "+
