@@ -25,8 +25,12 @@ func page(rows []row, starts bool, atOnce int) string {
 	} else {
 		b.WriteString(pageHead)
 	}
-	fmt.Fprintf(&b, "\n## Outcomes\n\nBrokers and tester ran on one machine with %d processors, up to %d trials at a "+
-		"time.\n\n", runtime.NumCPU(), atOnce)
+	trials := "one trial"
+	if atOnce > 1 {
+		trials = fmt.Sprintf("up to %d trials", atOnce)
+	}
+	fmt.Fprintf(&b, "\n## Outcomes\n\nBrokers and tester ran on one machine with %d processors, %s at a time.\n\n",
+		runtime.NumCPU(), trials)
 	b.WriteString("| failure | deployment | protocol | promised | observed | our count | broker's count | verdict |\n" +
 		"| --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for i := range rows {
