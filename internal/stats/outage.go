@@ -66,7 +66,10 @@ type Outages struct {
 	// redelivering is until when messages may come again unmarked, nanoseconds since start; 0 before the first outage, and
 	// passed after that time.
 	redelivering atomic.Int64
-	times        atomic.Uint32 // how many such times there have been, the present one included
+	// cut is when a consumer lost its connection last, nanoseconds since start. times counts the losses of which the last
+	// one was over: those by which messages that came after it may come again.
+	cut   atomic.Int64
+	times atomic.Uint32
 	// early is when the first message came that was marked as redelivered, before any consumer had lost its connection,
 	// nanoseconds since start; 0 if none did. foreshadowed: one lost it soon after that.
 	early        atomic.Int64
@@ -182,9 +185,11 @@ func (s *Outages) lost(worker string, produces, done bool, err error, now time.T
 		if early := s.early.Load(); s.times.Load() == 0 && early > 0 && int64(now.Sub(s.start))-early <= int64(noticeTime) {
 			s.foreshadowed.Store(true)
 		}
-		if until := s.redelivering.Load(); until <= passed || int64(now.Sub(s.start)) >= until {
+		since := int64(now.Sub(s.start))
+		if until := s.redelivering.Load(); until <= passed || since >= until || since-s.cut.Load() >= int64(cutTime) {
 			s.times.Add(1)
 		}
+		s.cut.Store(since)
 		s.redelivering.Store(math.MaxInt64)
 	}
 	return s.count(), begun
@@ -312,6 +317,10 @@ func (s *Outages) Came(confirmed bool, opened, now time.Time) {
 // messages that they had sent to a lost connection.
 const redeliveryTime = 10 * time.Second
 
+// cutTime is for how long after one consumer has lost its connection others may still receive on connections that are
+// lost, too. What comes later, unmarked, was not cut off by that loss.
+const cutTime = 2 * time.Second
+
 // noticeTime is how much later than the broker a consumer may notice that its connection has ended: the default idle
 // time-out of AMQP connections.
 const noticeTime = time.Minute
@@ -322,28 +331,29 @@ func (s *Outages) Foreshadowed() bool { return s.foreshadowed.Load() }
 // Receiving tells whether consumers have lost connections.
 func (s *Outages) Receiving() bool { return s.redelivering.Load() != 0 }
 
-// Explain tells whether an outage explains that a message comes again now: it implements verify.Outages. It takes no
-// lock.
-func (s *Outages) Explain(redelivered bool) (explained bool, times uint32) {
+// Explain tells whether an outage explains that a message comes again now, unless its first copy came fresh, too, and
+// since the same loss: it implements verify.Outages. It takes no lock.
+func (s *Outages) Explain(redelivered bool) (explained, fresh bool, times uint32) {
 	until := s.redelivering.Load()
 	if until == 0 {
 		if redelivered && s.early.Load() == 0 {
 			s.early.CompareAndSwap(0, max(1, int64(time.Since(s.start))))
 		}
-		return false, 0
+		return false, false, 0
 	}
 	times = s.times.Load()
 	switch {
-	case redelivered, until == math.MaxInt64:
-		return true, times
+	case redelivered:
+		return true, false, times
 	case until == passed:
-		return false, times
+		return false, false, times
 	}
-	if int64(time.Since(s.start)) < until {
-		return true, times
+	now := int64(time.Since(s.start))
+	if now < until {
+		return true, now-s.cut.Load() >= int64(cutTime), times
 	}
 	s.redelivering.CompareAndSwap(until, passed)
-	return false, times
+	return false, false, times
 }
 
 // List returns the outages so far, by their start; of many, the first and the last ones. [Outages.More] has the others.

@@ -18,7 +18,7 @@ func TestOutages(t *testing.T) {
 	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
 	lost := driver.Errorf(driver.ClassConnectionLost, "", "", "reset")
 	o := stats.NewOutages()
-	explained, times := o.Explain(true)
+	explained, _, times := o.Explain(true)
 	require.False(t, o.Open() || explained, "none yet")
 	require.Zero(t, times)
 
@@ -29,7 +29,7 @@ func TestOutages(t *testing.T) {
 	o.Lost("p", true, false, errors.New("later"), at(1.1))
 	o.Lost("c", false, false, lost, at(1.5))
 	require.True(t, o.Open())
-	explained, times = o.Explain(false)
+	explained, _, times = o.Explain(false)
 	require.True(t, explained, "messages may come again now")
 	require.EqualValues(t, 1, times)
 	o.Attempt(lost)
@@ -77,8 +77,8 @@ func TestOutagesExplain(t *testing.T) {
 		windows := 0
 		explain := func(unmarked, marked bool) {
 			t.Helper()
-			plain, times := o.Explain(false)
-			again, _ := o.Explain(true)
+			plain, _, times := o.Explain(false)
+			again, _, _ := o.Explain(true)
 			require.Equal(t, []bool{unmarked, marked}, []bool{plain, again})
 			require.EqualValues(t, windows, times)
 		}
@@ -106,6 +106,42 @@ func TestOutagesExplain(t *testing.T) {
 		<-time.After(time.Second)
 		o.Lost("c", false, false, lost, time.Now())
 		explain(true, true) // the same window goes on
+	})
+}
+
+// TestOutagesFresh: two seconds after the last loss of a consumer's connection, messages come that it did not cut off.
+// The next loss begins a window of its own.
+func TestOutagesFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lost := driver.Errorf(driver.ClassConnectionLost, "", "", "reset")
+		o := stats.NewOutages()
+		require3 := func(wantFresh bool, wantTimes int) {
+			t.Helper()
+			explained, fresh, times := o.Explain(false)
+			require.True(t, explained)
+			require.Equal(t, wantFresh, fresh)
+			require.EqualValues(t, wantTimes, times)
+			_, fresh, _ = o.Explain(true)
+			require.False(t, fresh, "the broker says that it is no new one")
+		}
+		_, fresh, _ := o.Explain(false)
+		require.False(t, fresh)
+		for i := range 2 { // c is away, d is lost a second later
+			o.Lost("c", false, false, lost, time.Now())
+			require3(false, i+1)
+			<-time.After(time.Second)
+			o.Lost("d", false, false, lost, time.Now())
+			<-time.After(2*time.Second - 1)
+			require3(false, i+1)
+			<-time.After(1)
+			require3(true, i+1)
+			o.Connected("c", time.Now())
+			o.Connected("d", time.Now())
+			require3(true, i+1)
+		}
+		<-time.After(10 * time.Second)
+		explained, fresh, _ := o.Explain(false)
+		require.False(t, explained || fresh)
 	})
 }
 

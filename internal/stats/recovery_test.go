@@ -269,7 +269,7 @@ func TestCopiesBeforeRecovery(t *testing.T) {
 				s.now = time.Now().Add(-time.Second)
 				s.pass(rate, rate, 1)
 			}
-			explained, _ = s.outages.Explain(false)
+			explained, _, _ = s.outages.Explain(false)
 			return explained
 		}
 		require.False(t, pass(100, 10))

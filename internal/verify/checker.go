@@ -52,10 +52,11 @@ type lane struct {
 }
 
 // Outages tells whether an outage explains why a message comes again: a broker redelivers messages that the consumers
-// could not settle. It is called for each message, by the goroutine that has received it. Times is how many times there
-// have been in which outages explain that, up to now.
+// could not settle. It is called for each message, by the goroutine that has received it. Times counts the losses of
+// connections, as far as they lie apart. Fresh: no consumer has lost its connection for a while, so that of two copies
+// that came so at the same count of losses, none was cut off.
 type Outages interface {
-	Explain(redelivered bool) (explained bool, times uint32)
+	Explain(redelivered bool) (explained, fresh bool, times uint32)
 	// Foreshadowed tells whether the first outage also explains copies that were marked as redelivered and came before it:
 	// brokers notice the end of a connection before its consumer does, and deliver its messages to others at once.
 	Foreshadowed() bool
@@ -106,10 +107,13 @@ func (c *Checker) Check(d *driver.Delivery, now int64) Verdict {
 		flags = redelivered
 	}
 	if c.outages != nil {
-		explained, times := c.outages.Explain(d.Redelivered)
+		explained, fresh, times := c.outages.Explain(d.Redelivered)
 		flags |= uint8(times%windows) << windowShift
 		if explained {
 			flags |= afterOutage
+		}
+		if fresh {
+			flags |= afterCut
 		}
 	}
 	n := uint64(id.Number)

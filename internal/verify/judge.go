@@ -156,6 +156,11 @@ func (j *judge) scope(parts []*Received) *Scope {
 			s.Gaps += st.arrived.End() - st.arrived.Len()
 		}
 	}
+	if len(s.Examples[Duplicated]) == 0 { // all copies are explained
+		for _, key := range order {
+			s.examples(Duplicated, key, streams[key].doubled)
+		}
+	}
 	if s.Known {
 		for _, key := range j.order {
 			if sent := j.sent[key]; sent.Destination == parts[0].Destination {
@@ -181,7 +186,7 @@ func (s *Scope) arrived(st *stream, end uint64, resent tally) {
 	s.Disordered += st.late.GetCardinality()
 	s.DisorderedRedelivered += st.lateMarked.GetCardinality()
 	s.Damaged += st.damaged
-	s.examples(Duplicated, st.key, st.doubled)
+	s.examples(Duplicated, st.key, st.unexplained(resent))
 	s.examples(Disordered, st.key, st.late)
 	for _, n := range st.damagedFirst {
 		s.example(Damaged, st.key, uint64(n))

@@ -12,16 +12,18 @@ import (
 
 // inOutage explains each message while it is set.
 type inOutage struct {
-	now          bool
+	now, fresh   bool
 	times        uint32
 	foreshadowed bool
 }
 
-func (o *inOutage) Explain(bool) (bool, uint32) { return o.now, o.times }
+func (o *inOutage) Explain(marked bool) (explained, fresh bool, times uint32) {
+	return o.now, o.now && o.fresh && !marked, o.times
+}
 
 func (o *inOutage) Foreshadowed() bool { return o.foreshadowed }
 
-func (o *inOutage) begin() { o.now, o.times = true, o.times+1 }
+func (o *inOutage) begin() { o.now, o.fresh, o.times = true, false, o.times+1 }
 
 // TestAfterOutageInAnyOrder: a consumer got messages before the outage, another one got some again after it. The result
 // is the same whichever of them hands its messages over first.
@@ -97,6 +99,56 @@ func TestAfterManyOutages(t *testing.T) {
 	one.flush()
 	require.EqualValues(t, 20*again+20*each, s.duplicates)
 	require.EqualValues(t, 20*again, s.afterOutage)
+}
+
+// TestCopiesAfterTheCut: of messages that came after all connections were opened again, no outage explains a copy, unless
+// a connection was lost again in between. The result is the same in whatever order consumers hand their messages over.
+func TestCopiesAfterTheCut(t *testing.T) {
+	t.Parallel()
+	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		tracker := NewTracker()
+		var outage inOutage
+		var consumers []*Checker
+		for range 3 {
+			c := NewChecker(tracker, 1)
+			c.Reconnecting(&outage)
+			consumers = append(consumers, c)
+		}
+		check := func(c int, from, to int64) {
+			for n := from; n < to; n++ {
+				id := driver.ID{Run: 1, Number: n}
+				id.Sum = Sum(id, BodySum(nil))
+				require.Equal(t, Own, consumers[c].Check(&driver.Delivery{ID: id}, 1))
+			}
+		}
+		flush := func() {
+			for _, c := range order {
+				consumers[c].flush()
+			}
+		}
+		check(0, 0, 100)
+		outage.begin()
+		check(1, 95, 110) // five again: cut off
+		outage.fresh = true
+		check(0, 90, 95) // likewise
+		check(0, 110, 130)
+		check(1, 120, 124) // the broker's own copies
+		check(2, 123, 124) // two of one
+		check(2, 92, 93)   // a second one of a message that was cut off once
+		flush()
+		s := tracker.streams[streamKey{1, 0}]
+		require.EqualValues(t, 16, s.duplicates, "order %v", order)
+		require.EqualValues(t, 10, s.afterOutage, "order %v", order)
+		outage.begin()
+		outage.fresh = true
+		check(2, 125, 130) // cut off by the second loss
+		check(1, 130, 140)
+		check(0, 135, 137) // the broker's own
+		flush()
+		require.EqualValues(t, 23, s.duplicates, "order %v", order)
+		require.EqualValues(t, 15, s.afterOutage, "order %v", order)
+		require.Equal(t, s.afterOutage, s.outaged.len())
+	}
 }
 
 // TestForeshadowed: the broker has noticed the end of a connection before its consumer, and has delivered its messages
@@ -274,5 +326,42 @@ func TestCutOff(t *testing.T) {
 				require.Equal(t, tt.first || tt.second, note, "of message 7")
 			}
 		})
+	}
+}
+
+// TestExamplesOfCopies: the copies that are named are those that nothing explains, if there are some.
+func TestExamplesOfCopies(t *testing.T) {
+	t.Parallel()
+	dest := driver.Destination{Name: "q"}
+	for _, own := range []bool{false, true} { // the broker makes copies of its own
+		ledger, tracker := NewLedger(1, 0, dest, BodySum(nil)), NewTracker()
+		var outage inOutage
+		c := NewChecker(tracker, 1)
+		c.Reconnecting(&outage)
+		var ids []driver.ID
+		check := func(numbers ...int) {
+			for _, n := range numbers {
+				require.Equal(t, Own, c.Check(&driver.Delivery{ID: ids[n]}, 1))
+			}
+		}
+		for range 40 {
+			ids = append(ids, ledger.Next(0))
+		}
+		check(0, 1, 2, 3, 4, 5, 6, 7)
+		outage.begin()
+		check(3, 4, 5, 6, 7, 8)
+		outage.fresh = true
+		check(9, 10)
+		want := "producer-0 3, 4, 5, 6, 7"
+		if own {
+			check(10)
+			want = "producer-0 10"
+		}
+		r := tracker.Seal()
+		r.Destination, r.Ended = dest, 10
+		result := Judge(&Side{ID: 1, Sent: []*Sent{ledger.Seal(nil)}, Received: []*Received{r}})
+		require.Equal(t, want, result.First(Duplicated))
+		problem := "messages received more than once: 1 copies too many, and 5 more that an outage explains; first: producer-0 10"
+		require.Equal(t, own, slices.Contains(result.Problems(Allow{}), problem), result.Problems(Allow{}))
 	}
 }

@@ -171,16 +171,18 @@ func (r *Result) Problems(allow Allow) []string {
 		list = append(list, text)
 	}
 	add(allow.Lost, t.Lost, Lost, "messages lost, accepted by the broker but never received: %d of %d", t.Lost, t.Expected)
-	copies, explained := t.Duplicates-min(t.AfterOutage+t.Resent, t.Duplicates), ""
+	copies := t.Duplicates - min(t.AfterOutage+t.Resent, t.Duplicates)
+	more := fmt.Sprintf(", %d of them marked as redelivered", min(copies, t.Redelivered))
+	if copies < t.Duplicates { // some of those that are marked are among the explained ones
+		more = ""
+	}
 	if t.AfterOutage > 0 {
-		explained = fmt.Sprintf(", and %d more that an outage explains", t.AfterOutage)
+		more = fmt.Sprintf(", and %d more that an outage explains", t.AfterOutage)
 	}
 	if t.Resent > 0 {
-		explained += fmt.Sprintf(", and %d more of messages that were sent again", t.Resent)
+		more += fmt.Sprintf(", and %d more of messages that were sent again", t.Resent)
 	}
-	add(allow.Duplicates, copies, Duplicated, "messages received more than once: %d copies too many, %d of them marked "+
-		"as redelivered%s",
-		copies, min(copies, t.Redelivered), explained)
+	add(allow.Duplicates, copies, Duplicated, "messages received more than once: %d copies too many%s", copies, more)
 	illegible := ""
 	if t.Illegible > 0 {
 		illegible = fmt.Sprintf(", %d of them beyond recognition, so that they count as lost as well", t.Illegible)

@@ -83,3 +83,17 @@ func (s *stream) explain(resent tally) (twice, counted uint64) {
 	}
 	return twice, counted
 }
+
+// unexplained returns the messages of which a copy came that neither an outage nor that they were sent again explains.
+func (s *stream) unexplained(resent tally) *roaring64.Bitmap {
+	if len(resent) == 0 && len(s.outaged) == 0 {
+		return s.doubled
+	}
+	copies, list := s.extra(), roaring64.New()
+	for it := s.doubled.Iterator(); it.HasNext(); {
+		if n := it.Next(); copies.of(n) > s.outaged.of(n)+resent.of(n) {
+			list.Add(n)
+		}
+	}
+	return list
+}

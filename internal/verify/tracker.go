@@ -25,14 +25,15 @@ const (
 	redelivered = 1 << iota // the broker says that it has delivered the message before
 	behind                  // this consumer has had a later message of that producer before
 	afterOutage             // a settlement that an outage cut off may be why the broker delivers it again
+	afterCut                // with afterOutage: no consumer has lost its connection for a while
 
-	// Above them, how many times there have been in which an outage explained copies, up to the delivery, modulo windows.
+	// Above them, how many losses of connections there have been, up to the delivery, modulo windows.
 	windowShift = iota
 	windows     = 4
 	windowMask  = (windows - 1) << windowShift
 )
 
-// window returns how many such times there have been, modulo windows.
+// window returns how many losses there have been, modulo windows.
 func window(flags uint8) int { return int(flags&windowMask) >> windowShift }
 
 // span is a number of deliveries in a row: of successive messages, with the same flags.
@@ -202,8 +203,9 @@ type stream struct {
 	lateMarked  *roaring64.Bitmap // part of late: a copy was marked as redelivered
 	// explained are the messages of which the first copy known came while an outage explained copies, by the window of
 	// that, modulo windows. The last window is latest. They are not in files.
-	explained [windows]roaring64.Bitmap
-	latest    int
+	// fresh are those of which a copy came after the cut of its window: another such copy is none of an outage's.
+	explained, fresh [windows]roaring64.Bitmap
+	latest           int
 
 	damaged      uint64
 	damagedFirst []int64
@@ -239,6 +241,9 @@ func (s *stream) add(d *span) {
 		if d.flags&afterOutage != 0 {
 			s.explained[window(d.flags)].Add(n)
 		}
+		if d.flags&afterCut != 0 {
+			s.fresh[window(d.flags)].Add(n)
+		}
 		if d.flags&behind != 0 {
 			s.late.Add(n)
 			if d.flags&redelivered != 0 {
@@ -258,6 +263,9 @@ func (s *stream) pass(w int) {
 		if i != w {
 			s.explained[i].Clear()
 		}
+		if i != w && i != (w+windows-1)%windows {
+			s.fresh[i].Clear()
+		}
 	}
 }
 
@@ -271,7 +279,13 @@ func (s *stream) again(n uint64, flags uint8) {
 	}
 	// The buffers of the consumers come in any order: a copy from before an outage may be known after that which the
 	// outage explains. One from after it explains nothing.
-	explained := flags&afterOutage != 0 || s.explained[(window(flags)+1)%windows].CheckedRemove(n)
+	explained := flags&afterOutage != 0
+	switch {
+	case flags&afterCut != 0: // the other copy may have come so, too, without a loss in between
+		explained = s.fresh[window(flags)].CheckedAdd(n)
+	case !explained:
+		explained = s.explained[(window(flags)+1)%windows].CheckedRemove(n)
+	}
 	if explained {
 		s.afterOutage++
 		s.outaged.add(n)
