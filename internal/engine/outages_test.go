@@ -103,6 +103,7 @@ func TestReconnect(t *testing.T) {
 				require.Equal(t, v.Duplicates, v.AfterOutage)
 				require.Equal(t, inDoubt, v.UnconfirmedArrived+v.UnconfirmedMissing)
 				require.Equal(t, b.Stats().Stored, v.Received+b.Stats().Purged)
+				require.Less(t, s.Latencies.Ack.Max(), int64(10_000), "a message that waits for a connection has not left")
 				if len(tt.outages) > 0 && !p.Rate.IsZero() {
 					last := tt.outages[0]
 					require.GreaterOrEqual(t, s.Latencies.Response.Max(), last.lasts.Microseconds(), "users would have felt the outage")
@@ -211,8 +212,8 @@ func TestLatencyAroundOutages(t *testing.T) {
 			// The first message that waits is due 5 ms after the cut, and confirmed at once when it is sent.
 			first := (o.Confirmed - 5*time.Millisecond).Microseconds()
 			require.InDelta(t, first, o.Worst.Response, 10_000)
-			require.LessOrEqual(t, o.Worst.Ack, o.Worst.Response)
-			require.Less(t, o.Worst.Transfer, int64(4_000_000))
+			require.Less(t, o.Worst.Ack, int64(10_000), "a message that waits for a connection has not left")
+			require.Less(t, o.Worst.Transfer, int64(500_000), "the consumer was away for a little longer")
 		}
 		require.Less(t, s.Outages[1].Worst.Response, s.Outages[0].Worst.Response)
 	})

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -278,8 +279,8 @@ func addWaits(a, b driver.Waits) driver.Waits {
 // finisher is a worker that is told whether its task is done.
 type finisher interface{ finish(done bool) }
 
-func newReconnectingProducer(l *producerLink, ends driver.Completions) driver.Producer {
-	p := &reconnectingProducer{producerLink: l, ends: ends, present: l.now}
+func newReconnectingProducer(l *producerLink, of *load.Producer) driver.Producer {
+	p := &reconnectingProducer{producerLink: l, load: of, present: l.now}
 	if _, ok := l.now.(driver.Waiter); ok {
 		return waitingProducer{p}
 	}
@@ -315,9 +316,9 @@ func (c waitingConsumer) Waits() driver.Waits { return c.waited() }
 // long as messages wait for one.
 type reconnectingProducer struct {
 	*producerLink
-	ends    driver.Completions // of messages that found no connection
-	present driver.Producer    // current, for the sending goroutine
-	opening chan error         // the outcome of opening another one; nil if none is being opened
+	load    *load.Producer  // calls Send
+	present driver.Producer // current, for the sending goroutine
+	opening chan error      // the outcome of opening another one; nil if none is being opened
 }
 
 // Send implements [driver.Producer].
@@ -345,8 +346,9 @@ func (p *reconnectingProducer) Send(ctx context.Context, m *driver.Message) erro
 				return err
 			}
 			p.present = p.current()
+			p.load.Restamp(m)
 		case <-patience:
-			p.ends.Done(m.Slot, driver.Outcome{
+			p.load.Done(m.Slot, driver.Outcome{
 				State: driver.Failed, Class: driver.ClassConnect,
 				Err: driver.Errorf(driver.ClassConnect, "send", "", "not connected again within %s (timeout of the failover URL)",
 					p.backoff.Patience),

@@ -54,6 +54,21 @@ func (p *Producer) handed() {
 	}
 }
 
+// Restamp begins the time of a message anew that has not left: Send has it, and has waited for a connection. Send calls
+// it. A message that is sent again keeps the time that it carries.
+func (p *Producer) Restamp(msg *driver.Message) {
+	index, now := msg.Slot.Index(), p.clock.Now()
+	p.slots.places[index].actual, p.last = now, now
+	if p.kept != nil && p.kept[index].again {
+		return
+	}
+	p.stamp = max(p.clock.Epoch(now), p.stamp)
+	msg.Time = p.stamp
+	if p.kept != nil {
+		p.kept[index].first, p.kept[index].stamp = now, msg.Time
+	}
+}
+
 // stampOf returns the time that a message carries, in microseconds since the Unix epoch. The first one after the
 // warm-up carries a later one than those before it, so that consumers can tell them apart.
 func (p *Producer) stampOf(due stats.Phase, actual time.Duration) int64 {

@@ -319,7 +319,7 @@ func (p *Producer) send(
 ) (stopped bool, err error) {
 	due := p.prepare(msg, index, intended, actual)
 	if err = p.handOver(ctx, msg, index); err == nil {
-		p.rec.Handed(due, actual-intended)
+		p.rec.Handed(due, p.slots.places[index].actual-intended) // see Restamp
 		return false, nil
 	}
 	if p.slots.end(msg.Slot) == nil { // the driver broke its contract, and has reported the message as well
