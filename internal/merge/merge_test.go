@@ -586,5 +586,12 @@ func TestShardsAreCutOff(t *testing.T) {
 		require.Equal(t, v.Total.Duplicates, v.Total.AfterOutage)
 		require.Zero(t, v.Total.Lost)
 		require.True(t, m.Outcome.Success, m.Outcome.Problems)
+		// Both shards are of one host, and have seen the same outages.
+		require.Len(t, m.Outages, 8)
+		var text strings.Builder
+		require.NoError(t, merge.Text(&text, m, strings.TrimSpace))
+		require.Regexp(t, `(?m)^--- result: +success, after 4 outages \(the longest [0-9.]+m?s\)$`, text.String())
+		require.Len(t, regexp.MustCompile(`(?m)^--- outage: .* \(shard [12]\), at .* for .*; 4 workers connected again after `).
+			FindAllString(text.String(), -1), 8)
 	})
 }

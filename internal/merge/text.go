@@ -39,7 +39,7 @@ func Text(w io.Writer, m *Merged, clean func(string) string) error {
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(&b, "--- %-20s %s\n", label+":", fmt.Sprintf(format, args...))
 	}
-	line("result", "%s", outcome)
+	line("result", "%s%s", outcome, afterOutages(m))
 	if p := m.Total.Producers; p != nil {
 		line("total sent", "%d", p.Sent)
 		line("total completed", "%d", p.Completed)
@@ -76,6 +76,7 @@ func Text(w io.Writer, m *Merged, clean func(string) string) error {
 				t.Damaged)
 		}
 	}
+	writeOutages(line, m, clean)
 	writeThresholds(line, m, clean)
 	for _, text := range m.Outcome.Warnings {
 		line("warning", "%s", clean(text))

@@ -112,7 +112,7 @@ type Mark struct {
 // Stall is a time, of the length that was asked for or longer, in which the broker did nothing although there was
 // something to do.
 type Stall struct {
-	// Host is the host that saw it, in merged results.
+	// Host is the host that saw it, and its shard, in merged results.
 	Host string `json:"host,omitempty"`
 	// Side is "send" if messages were in flight or due and none was answered, "receive" if messages waited and none was
 	// received, or "both".

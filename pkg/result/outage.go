@@ -8,7 +8,7 @@ import (
 
 // Outage is a time in which workers had lost their connections, of a run that opens them again. Times are microseconds.
 type Outage struct {
-	// Host is the host that saw it, in merged results.
+	// Host is the host that saw it, and its shard, in merged results.
 	Host string `json:"host,omitempty"`
 	// Time is the moment of the first failure that a worker was told of, by the wall clock.
 	Time int64 `json:"time"`

@@ -50,8 +50,9 @@ func TestMergedTimes(t *testing.T) {
 		near(start+since+3*second, m.Outages[i].Time)
 		near(since+3*second, m.Outages[i].Elapsed)
 		near(start+since+second, m.BrokerSide[i].Events[0].Time)
-		require.Equal(t, fmt.Sprint("host-", i+1), m.Stalls[i].Host)
-		require.Equal(t, fmt.Sprint("host-", i+1), m.Outages[i].Host)
+		name := fmt.Sprintf("host-%d (shard %d)", i+1, i+1)
+		require.Equal(t, name, m.Stalls[i].Host)
+		require.Equal(t, name, m.Outages[i].Host)
 	}
 	require.Equal(t, other.Start, m.Parts[1].Start, "by its own clock")
 	require.Equal(t, other.End, m.Parts[1].End)
