@@ -28,6 +28,8 @@ type Management struct {
 	// User and Password are used if the URL has none.
 	User, Password string
 	TLS            driver.TLS
+	// RocketMQ: the destinations are those of RocketMQ, which a perfmq broker keeps in topics of the same name.
+	RocketMQ bool
 }
 
 // console is a broker's way to be asked over HTTP.
@@ -40,6 +42,7 @@ type console interface {
 // by Jolokia, RabbitMQ by its management plugin, a perfmq broker by its control. It is a [driver.Inspector].
 type HTTP struct {
 	base    *url.URL // without user and query
+	logs    bool     // the destinations are topics of RocketMQ
 	vhost   string
 	client  *httpclient.Client
 	console console // nil until it is known
@@ -79,7 +82,7 @@ func Open(m Management) (*HTTP, error) {
 	}
 	h := &HTTP{
 		base: &url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimRight(u.Path, "/")}, vhost: "/",
-		client: client,
+		client: client, logs: m.RocketMQ,
 	}
 	if vhost := u.Query().Get("vhost"); vhost != "" {
 		h.vhost = vhost

@@ -231,3 +231,15 @@ func TestPerfmq(t *testing.T) {
 		}, list, path)
 	}
 }
+
+// Of RocketMQ's destinations a perfmq broker knows only what was sent to the topic of the same name.
+func TestPerfmqRocketMQ(t *testing.T) {
+	t.Parallel()
+	list, err := asked(t, page("/stats", `{"destinations": [
+		{"address": "queue://Q", "sent": 9, "queues": [{"consumers": 1, "depth": 2, "stored": 9, "settled": 7}]},
+		{"address": "topic://Q", "sent": 5, "queues": null},
+		{"address": "topic://T", "sent": 4, "queues": [{"consumers": 1, "depth": 3, "stored": 4, "settled": 1}]}]}`),
+		func(m *Management) { m.RocketMQ = true })
+	require.NoError(t, err)
+	require.Equal(t, []driver.DestinationCount{{Added: driver.Counted(5)}, {Added: driver.Counted(4)}}, list)
+}

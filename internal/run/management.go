@@ -23,6 +23,7 @@ func manage(p *plan.Plan) error {
 				m := brokercount.Management{
 					URL: e.Management, User: cmp.Or(e.Open.User, plan.User(e.Open.URL)),
 					Password: cmp.Or(e.Open.Password, plan.Password(e.Open.URL)), TLS: e.Open.TLS,
+					RocketMQ: e.Factory.Name == "rocketmq",
 				}
 				if opened[m] == nil {
 					h, err := brokercount.Open(m)
