@@ -12,6 +12,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker"
@@ -149,9 +150,10 @@ func (r *Run) Do() Ending {
 	if r.Plan.Roles() == plan.Consumer {
 		drain = 0 // a consumer has nothing in flight
 	}
-	e, interrupted, waited := supervise(r.Signals, stdout.closed, r.Say, drain,
+	var over atomic.Bool
+	e, interrupted, waited := supervise(r.Signals, stdout.closed, r.Say, drain, &over,
 		func(ctx context.Context, stop <-chan struct{}) Ending {
-			return r.load(ctx, stop, open.fan)
+			return r.load(ctx, stop, open.fan, &over)
 		})
 	e.Opened, e.Interrupted, e.Abandoned = true, interrupted, !waited
 	return e
@@ -176,12 +178,14 @@ func (r *Run) notes(embedded []*broker.Broker) {
 	}
 }
 
-// load runs the engine and closes the outputs, after lingering if there was a run.
-func (r *Run) load(ctx context.Context, stop <-chan struct{}, fan *report.Fan) (e Ending) {
+// load runs the engine and closes the outputs, after lingering if there was a run: over is true meanwhile.
+func (r *Run) load(ctx context.Context, stop <-chan struct{}, fan *report.Fan, over *atomic.Bool) (e Ending) {
 	defer r.Plan.Side.Stop()
 	e.Summary, e.Err = engine.Run(ctx, stop, r.Plan, fan)
 	if e.Summary != nil && r.Outputs.Linger > 0 {
+		over.Store(true)
 		r.linger(ctx, stop)
+		over.Store(false)
 	}
 	e.Closing = fan.Close()
 	return e

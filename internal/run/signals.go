@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -30,12 +31,13 @@ func UntilSignal[T any](signals <-chan os.Signal, f func() T) (result T, ended b
 // lastGrace after the second, supervise returns without waiting for work. closed reports that the standard output has
 // no reader any more, which ends the run like a first signal.
 //
-// drainTimeout is how long work may wait then for messages in flight; 0 if it does not.
+// drainTimeout is how long work may wait then for messages in flight; 0 if it does not. When over is true, the run is
+// complete, and work only waits to be told to end: the first signal does that, and interrupts nothing.
 //
 // It returns the result of work, and whether a signal, or the closed output, came meanwhile. The third result is false
 // if it did not wait for work.
 func supervise[T any](
-	signals <-chan os.Signal, closed <-chan struct{}, say func(string), drainTimeout time.Duration,
+	signals <-chan os.Signal, closed <-chan struct{}, say func(string), drainTimeout time.Duration, over *atomic.Bool,
 	work func(ctx context.Context, stop <-chan struct{}) T,
 ) (of T, interrupted, waited bool) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -68,8 +70,12 @@ func supervise[T any](
 				}
 				hungUp = true
 			}
-			interrupted = true
 			received++
+			if received == 1 && over.Load() {
+				halt()
+				continue
+			}
+			interrupted = true
 			switch received {
 			case 1:
 				if drainTimeout > 0 {

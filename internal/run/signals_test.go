@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -75,7 +76,7 @@ func TestSupervise(t *testing.T) {
 				}
 				var said []string
 				start := time.Now()
-				status, ended, waited := supervise(signals, nil, func(s string) { said = append(said, s) }, 30*time.Second, c.work)
+				status, ended, waited := supervise(signals, nil, func(s string) { said = append(said, s) }, 30*time.Second, new(atomic.Bool), c.work)
 				if ended && status == 0 {
 					status = interrupted
 				}
@@ -95,7 +96,7 @@ func TestSupervise(t *testing.T) {
 func TestClosedOutputStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPipeWriter(brokenPipe{})
-		_, ended, waited := supervise(nil, w.closed, func(string) {}, 0, func(_ context.Context, stop <-chan struct{}) int {
+		_, ended, waited := supervise(nil, w.closed, func(string) {}, 0, new(atomic.Bool), func(_ context.Context, stop <-chan struct{}) int {
 			for range 3 {
 				n, err := fmt.Fprint(w, "text")
 				require.NoError(t, err)
@@ -138,7 +139,7 @@ func TestHangups(t *testing.T) {
 			signals <- syscall.SIGHUP
 		}()
 		var said []string
-		_, ended, waited := supervise(signals, nil, func(s string) { said = append(said, s) }, time.Second, func(ctx context.Context, stop <-chan struct{}) int {
+		_, ended, waited := supervise(signals, nil, func(s string) { said = append(said, s) }, time.Second, new(atomic.Bool), func(ctx context.Context, stop <-chan struct{}) int {
 			<-stop
 			<-time.After(5 * time.Second)
 			require.NoError(t, ctx.Err())
@@ -160,5 +161,39 @@ func TestUntilSignal(t *testing.T) {
 		_, ended = UntilSignal(signals, func() int { <-time.After(time.Hour); return 7 })
 		require.False(t, ended)
 		<-time.After(2 * time.Hour) // what was left behind ends
+	})
+}
+
+// TestSignalOfACompleteRun: a run that is over and only waits ends by the first signal, as it was told to do, and is not
+// interrupted. A second one leaves at once.
+func TestSignalOfACompleteRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, stuck := range []bool{false, true} {
+			signals := make(chan os.Signal)
+			var over atomic.Bool
+			over.Store(true)
+			for at := range 2 {
+				time.AfterFunc(time.Duration(at+1)*time.Second, func() {
+					select {
+					case signals <- os.Interrupt:
+					case <-time.After(time.Minute):
+					}
+				})
+			}
+			var said []string
+			work := func(ctx context.Context, stop <-chan struct{}) int {
+				<-stop
+				if stuck {
+					<-ctx.Done()
+				}
+				return 7
+			}
+			status, ended, waited := supervise(signals, nil, func(s string) { said = append(said, s) }, time.Second, &over, work)
+			require.Equal(t, 7, status)
+			require.True(t, waited)
+			require.Equal(t, stuck, ended)
+			require.Equal(t, stuck, len(said) > 0, said)
+			time.Sleep(2 * time.Minute) //nolint:forbidigo // of the bubble
+		}
 	})
 }
