@@ -218,8 +218,12 @@ func notBack(s *stats.Summary, add func(string, ...any)) {
 			if more := len(o.NotBack) - named; more > 0 {
 				names += ", ..."
 			}
-			add("the outage of %s was not over when the run ended: %d of %d workers were not connected again (%s)",
-				o.Start.Format("15:04:05.000"), len(o.NotBack), len(o.Workers), names)
+			reason := ""
+			if o.Attempt != "" {
+				reason = "; the last attempt: " + o.Attempt
+			}
+			add("the outage of %s was not over when the run ended: %d of %d workers were not connected again (%s)%s",
+				o.Start.Format("15:04:05.000"), len(o.NotBack), len(o.Workers), names, reason)
 		}
 	}
 }

@@ -14,7 +14,8 @@ func outageTable(r *Run) Table {
 	t := Table{
 		Title: "Outages",
 		Head: []string{
-			"at", "length", "first confirmation", "first receipt", "workers", "all connected again", "failed attempts",
+			"at", "nothing came before it for", "length", "first confirmation", "first receipt", "recovered", "workers",
+			"all connected again", "failed attempts",
 			"in doubt", "resent", "lost", "delivered again", "worst response", "worst ack", "worst transfer", "first failure",
 		},
 		Words: true,
@@ -25,7 +26,8 @@ func outageTable(r *Run) Table {
 	}
 	t.Note = "An outage begins with the first failure that a worker was told of, and lasts to the first message that " +
 		"was confirmed, or received, on a connection that " +
-		"was opened after that. Times are from its begin. Messages in doubt ended without an answer: the broker has them " +
+		"was opened after that. Times are from its begin. The load has recovered when the rates were back at 90% of those " +
+		"before it for three seconds. Messages in doubt ended without an answer: the broker has them " +
 		"or not. Lost are confirmed messages for which it was the first outage that began after they were " +
 		"sent. The worst latencies are of the seconds from its begin until the load has recovered, or is over."
 	if len(list) > maxListed {
@@ -52,14 +54,33 @@ func outageTable(r *Run) Table {
 			again = "after " + span(o.Reconnected)
 		}
 		t.Rows = append(t.Rows, []string{
-			outageName(o), known(o.Length, "no end"), known(o.Confirmed, "none"), known(o.Received, "none"),
-			fmt.Sprint(len(o.Workers)), again, count(o.Attempts), count(o.InDoubt), count(o.Resent), count(o.Lost),
+			outageName(o), known(o.Silent, "-"), known(o.Length, "no end"), known(o.Confirmed, "none"),
+			known(o.Received, "none"), recovered(o), fmt.Sprint(len(o.Workers)), again, count(o.Attempts), count(o.InDoubt), count(o.Resent), count(o.Lost),
 			count(o.Doubled),
 			known(o.Worst.Response, "-"), known(o.Worst.Ack, "-"), known(o.Worst.Transfer, "-"),
-			o.Class + ": " + o.Error,
+			o.Class + ": " + o.Error + lastAttempt(o),
 		})
 	}
 	return t
+}
+
+// recovered says when the load had recovered.
+func recovered(o *result.Outage) string {
+	switch {
+	case o.Recovered > 0:
+		return "after " + span(o.Recovered)
+	case o.Watched > 0:
+		return "not in " + span(o.Watched)
+	}
+	return "-"
+}
+
+// lastAttempt says why workers are not connected again; empty if they are.
+func lastAttempt(o *result.Outage) string {
+	if len(o.NotBack) == 0 || o.LastAttempt == "" {
+		return ""
+	}
+	return "; the last attempt: " + o.LastAttempt
 }
 
 // outageName returns the start of an outage and, in a merged result, its load host.

@@ -106,6 +106,11 @@ func cleanSummary(secrets *safetext.Secrets, s *stats.Summary) *stats.Summary {
 	for i := range c.Errors {
 		c.Errors[i].First = secrets.Field(c.Errors[i].First)
 	}
+	c.Outages = slices.Clone(s.Outages)
+	for i := range c.Outages {
+		o := &c.Outages[i]
+		o.Error, o.Attempt = secrets.Field(o.Error), secrets.Field(o.Attempt)
+	}
 	c.Thresholds = cleanOutcomes(secrets, s.Thresholds)
 	c.Groups = cleanGroups(secrets, s.Groups)
 	c.Steps = slices.Clone(s.Steps)

@@ -167,6 +167,9 @@ func outageLine(o *stats.Outage) string {
 	}
 	if o.Attempts > 0 {
 		fmt.Fprintf(&b, ", %s failed", plural(int(min(o.Attempts, 1<<31)), "attempt")) //nolint:gosec // bounded
+		if len(o.NotBack) > 0 {
+			fmt.Fprintf(&b, " (the last: %s)", o.Attempt)
+		}
 	}
 	b.WriteString(recovery(o))
 	if o.Silent >= noteworthySilence {
@@ -235,9 +238,10 @@ func outages(s *stats.Summary) (list []result.Outage) {
 			Before:    result.Rates{Completed: o.Before.Completed, Received: o.Before.Received},
 			Confirmed: o.Confirmed.Microseconds(), Received: o.Received.Microseconds(),
 			Reconnected: o.Reconnected.Microseconds(),
-			Workers:     o.Workers, NotBack: o.NotBack, Attempts: o.Attempts, InDoubt: o.InDoubt, Class: o.Class.String(),
-			Resent: o.Resent, Lost: o.Lost, Doubled: o.Doubled,
-			Error: safetext.Bounded(o.Error),
+			Workers:     o.Workers, NotBack: o.NotBack,
+			Attempts: o.Attempts, LastAttempt: safetext.Bounded(o.Attempt),
+			InDoubt: o.InDoubt, Resent: o.Resent, Lost: o.Lost, Doubled: o.Doubled,
+			Class: o.Class.String(), Error: safetext.Bounded(o.Error),
 			Worst: result.Worst{Ack: o.Worst.Ack, Response: o.Worst.Response, Transfer: o.Worst.Transfer},
 		})
 	}

@@ -22,7 +22,7 @@ func TestOutageLines(t *testing.T) {
 			InDoubt: 7, Resent: 8, Lost: 3, Doubled: 5, Silent: 12 * time.Second, Recovered: 4 * time.Second, Watched: 6 * time.Second, Worst: stats.Worst{Ack: 1000, Response: 1_400_000, Transfer: 90_000},
 			Class: driver.ClassConnectionLost, Error: "reset\x1b[2J",
 		},
-		{Start: at.Add(time.Minute), Workers: []string{"a"}, NotBack: []string{"a"}, Attempts: 12, Class: driver.ClassConnect, Error: "refused"},
+		{Start: at.Add(time.Minute), Workers: []string{"a"}, NotBack: []string{"a"}, Attempts: 12, Attempt: "no route", Class: driver.ClassConnect, Error: "refused"},
 	}}
 	require.Equal(t, "success, after 2 outages (1.5 s, and 1 without an end)", outcomeOf(s))
 	require.Equal(t, "fail, after 1 outage (1.5 s)", outcomeOf(&stats.Summary{Outages: s.Outages[:1]}))
@@ -30,7 +30,7 @@ func TestOutageLines(t *testing.T) {
 	require.Equal(t, []string{
 		"at 03:04:05.006 for 1.5 s: first confirmation after 1.5 s, first receipt after 2 s; 2 workers connected again after 3 s, 1 attempt failed; rate recovered after 4 s; nothing had come for 12 s before it; " +
 			"7 in doubt, 8 resent; 3 lost; 5 delivered again; response up to 1.4 s, transfer up to 0.09 s; connection-lost: reset\x1b[2J", // writeList escapes it
-		"at 03:05:05.006: no message came through after it; 1 of 1 worker not connected again, 12 attempts failed; connect: refused",
+		"at 03:05:05.006: no message came through after it; 1 of 1 worker not connected again, 12 attempts failed (the last: no route); connect: refused",
 	}, outageLines(s))
 	more := stats.MoreOutages{
 		Count: 3000, Length: time.Hour, Longest: 9 * time.Second, Recovery: 12 * time.Second, Unrecovered: 2, Attempts: 9000,

@@ -38,6 +38,7 @@ type Outage struct {
 	Workers  []string // workers that lost their connection, in the order of their failures
 	NotBack  []string // members of Workers that are not connected, sorted
 	Attempts uint64   // to connect again, that failed
+	Attempt  string   // the error of the last of these; "" if there is none
 	InDoubt  uint64   // messages that ended without an answer
 	Resent   uint64   // times that one of these was sent again
 	// Lost are confirmed messages that never came: those for which it is the first outage that began after they were sent.
@@ -227,6 +228,7 @@ func (s *Outages) Attempt(err error) {
 	s.attempts[driver.ClassOf(err)]++
 	if o := s.open(); o != nil {
 		o.Attempts++
+		o.Attempt = err.Error()
 	}
 }
 

@@ -51,7 +51,7 @@ func TestOutages(t *testing.T) {
 	require.Len(t, list, 2)
 	first := stats.Outage{
 		Start: at(1), Confirmed: 2200 * time.Millisecond, Received: 3500 * time.Millisecond, Reconnected: 3 * time.Second,
-		Workers: []string{"p", "c"}, Attempts: 1, InDoubt: 3, Resent: 1, Class: driver.ClassConnectionLost, Error: "reset",
+		Workers: []string{"p", "c"}, Attempts: 1, Attempt: "reset", InDoubt: 3, Resent: 1, Class: driver.ClassConnectionLost, Error: "reset",
 	}
 	require.Empty(t, list[0].NotBack)
 	list[0].NotBack = nil

@@ -40,6 +40,8 @@ type Outage struct {
 	NotBack []string `json:"notBack,omitempty"`
 	// Attempts are the attempts to connect that failed.
 	Attempts uint64 `json:"attempts,omitempty"`
+	// LastAttempt is the error of the last of these; missing if there is none.
+	LastAttempt string `json:"lastAttempt,omitempty"`
 	// InDoubt are the messages that ended without an answer.
 	InDoubt uint64 `json:"inDoubt,omitempty"`
 	// Resent are the times that one of these was sent again.
