@@ -88,6 +88,9 @@ func (b *builder) resolver(s *setting.Values, role plan.Role, f *driver.Factory)
 func (b *builder) labels() {
 	labels := map[string]string{}
 	for _, l := range b.file.Labels {
+		if err := setting.CheckLabel(l.Key, l.Text); err != nil {
+			b.bad(l.Pos, "", "the label %.80q: %v", l.Key, err)
+		}
 		labels[l.Key] = l.Text
 	}
 	maps.Copy(labels, b.plan.Labels) // labels of flags

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -169,6 +170,9 @@ func (f *Failover) parameters(query string) error {
 		if group, _, ok := strings.Cut(name, "."); ok && (group == "jms" || group == "wireFormat" || group == "nested") {
 			f.ignore(name)
 			continue
+		}
+		if slices.ContainsFunc(f.settings, func(s string) bool { return strings.HasPrefix(s, name+"=") }) {
+			return mistake("give it once", "the failover URL has %s twice", name)
 		}
 		var err error
 		switch name {

@@ -82,6 +82,7 @@ func TestFailoverMistakes(t *testing.T) {
 		{"failover:(tcp://a,ssl://b)", "the failover URL has hosts of the schemes tcp and ssl", "same scheme"},
 		{"failover:(tcp://u:s3cret@a,tcp://v:s3cret@b)", "the hosts of the failover URL have different users", "--user"},
 		{"failover:tcp://a?randomize=false", "randomize is given to a host of the failover URL", "close the parenthesis"},
+		{"failover:(tcp://a)?timeout=5&randomize=false&timeout=5", "the failover URL has timeout twice", "give it once"},
 		{"failover:(tcp://a)?randomise=false", "the setting randomise of the failover URL is not supported", "known are randomize, initialReconnectDelay"},
 		{"failover:(tcp://a)?timeout=-2", "the failover URL has timeout=-2", "0 or -1 for ever"},
 		{"failover:(tcp://a)?timeout=3s", "the failover URL has timeout=3s", "a number of milliseconds"},

@@ -225,11 +225,11 @@ const (
 
 func setLabel(s *Values, t string) error {
 	name, text, ok := strings.Cut(t, "=")
-	switch {
-	case !ok || name == "" || strings.ContainsFunc(name, func(r rune) bool { return !isLabelRune(r) }):
-		return errors.New("must be NAME=TEXT, with letters, digits, - and _ in the name")
-	case len(t) > maxLabelLen:
-		return fmt.Errorf("must be at most %d bytes long", maxLabelLen)
+	if !ok {
+		name = "" // the whole is none
+	}
+	if err := CheckLabel(name, text); err != nil {
+		return err
 	}
 	if s.Labels == nil {
 		s.Labels = map[string]string{}
@@ -237,6 +237,17 @@ func setLabel(s *Values, t string) error {
 	s.Labels[name] = text
 	if len(s.Labels) > maxLabels {
 		return fmt.Errorf("must be one of at most %d labels", maxLabels)
+	}
+	return nil
+}
+
+// CheckLabel finds mistakes in a label.
+func CheckLabel(name, text string) error {
+	switch {
+	case name == "" || strings.ContainsFunc(name, func(r rune) bool { return !isLabelRune(r) }):
+		return errors.New("must be NAME=TEXT, with letters, digits, - and _ in the name")
+	case len(name)+len("=")+len(text) > maxLabelLen:
+		return fmt.Errorf("must be at most %d bytes long", maxLabelLen)
 	}
 	return nil
 }
