@@ -171,6 +171,7 @@ func readSets(paths []string) (sets []compare.Set, errs []error) {
 	names := map[string]int{}
 	for _, path := range paths {
 		s, err := compare.Read(path, page.Check)
+		var damaged *result.Error
 		switch {
 		case errors.Is(err, result.ErrNoResult):
 			errs = append(errs, &plan.Mistake{
@@ -181,6 +182,8 @@ func readSets(paths []string) (sets []compare.Set, errs []error) {
 			errs = append(errs, &plan.Mistake{Text: err.Error(), Hint: "repeat that run, or remove its folder"})
 		case errors.Is(err, page.ErrImpossible):
 			errs = append(errs, reportMistake(err))
+		case errors.As(err, &damaged):
+			errs = append(errs, &plan.Mistake{Text: bare(err).Error(), Hint: damagedFiles})
 		case err != nil:
 			errs = append(errs, &plan.Mistake{Text: bare(err).Error(), Hint: "name folders of --result DIR"})
 		}

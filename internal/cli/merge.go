@@ -109,17 +109,20 @@ func (a *app) merge(dirs []string, dir string, partial bool, demands []string) e
 func mergeMistake(err error) *plan.Mistake {
 	m := &plan.Mistake{Text: bare(err).Error()}
 	var fe *verify.FileError
+	var damaged *result.Error
 	switch {
 	case errors.Is(err, merge.ErrMissing):
 		m.Hint = "give the folders of all shards, or add --partial"
 	case errors.Is(err, result.ErrUnlike):
-		m.Hint = "give each result of one run once"
+		m.Hint = "give the shards of one run, or runs of one plan, each once; perfmq compare takes others"
 	case errors.Is(err, result.ErrNoResult), errors.Is(err, fs.ErrNotExist):
 		m.Hint = "name folders of --result DIR"
 	case errors.Is(err, page.ErrImpossible):
 		m.Hint = damagedFiles
 	case errors.As(err, &fe):
 		m.Hint = fe.Hint
+	case errors.As(err, &damaged):
+		m.Hint = damagedFiles
 	}
 	return m
 }

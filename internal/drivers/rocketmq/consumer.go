@@ -304,8 +304,7 @@ func (c *consumer) deliver(
 	q *queue, m *wire.Message, deliver func(*driver.Delivery) driver.Verdict,
 ) (driver.Verdict, error) {
 	d := &c.delivery
-	failed := m.Retries > 0 || q.again == m.QueueOffset+1
-	d.Body, d.Redelivered = m.Body, q.reach.again(m) || failed
+	d.Body, d.Redelivered = m.Body, q.reach.again(m) || m.Retries > 0 || q.again == m.QueueOffset+1
 	if m.SysFlag&wire.SysCompressed != 0 {
 		body, err := inflate(&c.inflater, m, c.d.cfg.MaxBody)
 		if err != nil {
@@ -315,7 +314,7 @@ func (c *consumer) deliver(
 	}
 	readProperties(m.Properties, &c.ids, d)
 	d.Born, d.Stored = m.Born*1000, m.Stored*1000
-	if failed {
+	if d.Redelivered {
 		c.redelivered.Add(1)
 	}
 	return deliver(d), nil
@@ -365,7 +364,7 @@ func (c *consumer) Probe(ctx context.Context) error {
 func (c *consumer) Counters() []driver.Counter {
 	return []driver.Counter{
 		{Name: "consume-failed", Help: "deliveries that failed on purpose", Value: c.failed.Load()},
-		{Name: "redelivered", Help: "messages that were delivered again after that", Value: c.redelivered.Load()},
+		{Name: "redelivered", Help: "messages that were delivered again", Value: c.redelivered.Load()},
 		{Name: "filtered", Help: "messages that the broker sent although their tag does not match", Value: c.filtered.Load()},
 		{Name: "pulls", Help: "answers of brokers that brought messages", Value: c.pulls.Load()},
 		{Name: "rebalanced", Help: "changes of the queues that the consumer owns", Value: c.rebalanced.Load()},
