@@ -86,6 +86,11 @@ func Run(
 		}
 	}
 	s := r.summarize(end, append(r.left, left...))
+	select {
+	case <-stop: // in the load or after it
+		s.Interrupted = true
+	default:
+	}
 	return s, r.sampler.report(ctx, s)
 }
 

@@ -36,6 +36,20 @@ func TestWarmup(t *testing.T) {
 	}
 }
 
+// TestInterruptedInTheDrain: an end that the user asks for after the load is one, too, as the exit status says.
+func TestInterruptedInTheDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.DeliveryLatency = 3 * time.Second })
+		stop := make(chan struct{})
+		time.AfterFunc(1500*time.Millisecond, func() { close(stop) })
+		p := newPlan(b.Factory(), func(p *flat) { p.Rate, p.Duration, p.MaxPending = rate("10"), time.Second, 10 })
+		s, _ := run(t, p, stop)
+		require.Equal(t, "duration reached", s.Reason)
+		require.True(t, s.Success && s.Interrupted)
+		require.EqualValues(t, 10, s.Total.Received, "the drain goes on")
+	})
+}
+
 func TestInterruptedWithinWarmup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})

@@ -110,6 +110,9 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 		return refuse("use topic://"+spec.Destination.Name,
 			"with model=broadcasting each consumer gets all messages, unlike with a queue")
 	}
+	if spec.Selector != "" {
+		d.filtered.Store(spec.Destination, true)
+	}
 	topic, err := d.cfg.topicName(spec.Destination)
 	if err != nil {
 		return nil, err

@@ -40,6 +40,7 @@ type rocketDriver struct {
 	identifying  atomic.Bool  // a broker is being asked for its version
 
 	inspector inspector
+	filtered  sync.Map // driver.Destination: those with consumers that take some of the messages
 }
 
 func newDriver(cfg config) *rocketDriver {

@@ -68,7 +68,10 @@ func (d *rocketDriver) inspect(
 		return n, err
 	}
 	n.Added, n.Depth = driver.Counted(0), driver.Counted(0)
-	if dest.Kind == driver.Queue {
+	// Groups with a filter have names of their own, and pass over what they do not want.
+	_, filtered := d.filtered.Load(dest)
+	acknowledges := dest.Kind == driver.Queue && !filtered
+	if acknowledges {
 		n.Acknowledged = driver.Counted(0)
 	}
 	for _, b := range r.brokers {
@@ -85,7 +88,7 @@ func (d *rocketDriver) inspect(
 		}
 		err = d.eachPlaceOn(ctx, a, conn, topic, &b, dest, "", func(_ context.Context, _ *caller, p *place) error {
 			n.Depth.N += uint64(max(0, p.end-p.next)) //nolint:gosec // not below 0
-			if dest.Kind == driver.Queue && !strings.HasPrefix(p.topic, wire.RetryPrefix) {
+			if acknowledges && !strings.HasPrefix(p.topic, wire.RetryPrefix) {
 				n.Acknowledged.N += uint64(max(0, p.next)) //nolint:gosec // not below 0
 			}
 			return nil

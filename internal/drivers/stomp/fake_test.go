@@ -217,8 +217,29 @@ func TestTransactions(t *testing.T) {
 	require.Equal(t, driver.Accepted, got[slot(0)].State)
 	require.Equal(t, driver.Accepted, got[slot(1)].State)
 	require.Equal(t, driver.Unknown, got[slot(2)].State, "commit sent, no answer")
-	require.Equal(t, driver.Failed, got[slot(4)].State, "never committed")
+	require.Equal(t, driver.Unknown, got[slot(4)].State, "never committed: to be sent again")
 	require.Equal(t, driver.ClassConnectionLost, got[slot(4)].Class)
+}
+
+// TestCommitIsWritten: a COMMIT that was gathered with later frames is written with the last of them, although that one
+// begins a transaction: the producer may have to wait for the answer before it can send more.
+func TestCommitIsWritten(t *testing.T) {
+	b, o := newFakeBroker(t), newOutcomes()
+	spec := plainSpec()
+	spec.CommitInterval = 2
+	p, _ := b.producer(b.open(), connected12, spec, o)
+	for i := range 5 {
+		require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: slot(i), More: i < 4}))
+	}
+	for range 2 {
+		b.next(frame.BEGIN)
+		b.next(frame.SEND)
+		b.next(frame.SEND)
+		b.receipt(b.next(frame.COMMIT).Header.Get(frame.Receipt))
+	}
+	for _, out := range o.wait(t, 4) {
+		require.Equal(t, driver.Accepted, out.State)
+	}
 }
 
 func TestTransactionFlushAndFailedCommit(t *testing.T) {

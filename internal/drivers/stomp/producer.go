@@ -152,9 +152,11 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	}
 	more := m.More
 	if p.tx != nil {
-		var committed bool
+		had, committed := p.tx.waits, false
 		b, committed = p.tx.add(b, m)
-		more = more || !committed
+		// Frames of an open transaction can wait, but not a COMMIT before them.
+		p.tx.waits = more && (committed || p.tx.waits)
+		more = more || !committed && !had
 	} else {
 		b = p.appendSend(b, m, nil)
 		if !p.confirm {
@@ -270,10 +272,10 @@ func (p *producer) late(slot driver.Slot, o driver.Outcome) bool {
 	return true
 }
 
-// abandon reports all messages in flight.
-func (p *producer) abandon(o driver.Outcome) {
+// abandon reports all messages in flight; lost tells that the connection was.
+func (p *producer) abandon(o driver.Outcome, lost bool) {
 	if p.tx != nil {
-		p.tx.abandon(o)
+		p.tx.abandon(o, lost)
 	}
 	p.report(p.sends.claimAll(), o)
 }
@@ -307,7 +309,7 @@ func (p *producer) Close(ctx context.Context) error {
 				"is the broker overloaded, or does it hold senders back? Look for a full address, an alarm (RabbitMQ: memory, "+
 					"disk) or a blocked producer; see --drain-timeout",
 				"the broker had not answered when the producer closed"),
-		})
+		}, false)
 		p.sends.await(p.settled, nil) // outcomes that others are reporting
 	}
 	delist(p.conn, &p.conn.producers, p.index)

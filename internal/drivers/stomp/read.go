@@ -20,7 +20,7 @@ func (c *connection) read() {
 	for _, p := range *c.producers.Load() {
 		if p != nil {
 			err := c.explain(p.op, cause)
-			p.abandon(driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(err), Err: err})
+			p.abandon(driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(err), Err: err}, true)
 		}
 	}
 }

@@ -13,6 +13,7 @@ type transactions struct {
 	p        *producer
 	interval int
 	commits  driver.Commits
+	waits    bool // a COMMIT is in the output that was not to be written at once; of the goroutine that sends
 
 	// mu is also held while commits is called, so that Close does not return meanwhile.
 	mu     sync.Mutex
@@ -100,9 +101,10 @@ func (t *transactions) ended(number uint64, o driver.Outcome) bool {
 	return true
 }
 
-// abandon aborts the open transaction and reports its messages as failed: they were never committed. Messages whose
-// commit was sent are reported with the others in flight.
-func (t *transactions) abandon(o driver.Outcome) {
+// abandon aborts the open transaction and reports its messages as failed, as they were never committed; if the connection
+// was lost, as o: they are to be sent again like the others. Messages whose commit was sent are reported with the others in
+// flight.
+func (t *transactions) abandon(o driver.Outcome, lost bool) {
 	t.mu.Lock()
 	for _, c := range t.sent {
 		t.commits(time.Since(c.at), false)
@@ -117,5 +119,8 @@ func (t *transactions) abandon(o driver.Outcome) {
 	_ = t.p.conn.put(func(b []byte) []byte { // fails only when the connection, and so the transaction, has ended
 		return append(append(append(b, "ABORT"...), header...), "\n\n\x00"...)
 	})
-	t.p.end(list, driver.Outcome{State: driver.Failed, Class: o.Class, Err: o.Err})
+	if !lost {
+		o.State = driver.Failed
+	}
+	t.p.end(list, o)
 }
