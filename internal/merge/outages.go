@@ -67,4 +67,6 @@ func writeOutages(line func(label, format string, args ...any), m *Merged, clean
 }
 
 // brief writes a number of microseconds.
-func brief(us int64) string { return (time.Duration(us) * time.Microsecond).Round(time.Millisecond).String() }
+func brief(us int64) string {
+	return (time.Duration(us) * time.Microsecond).Round(time.Millisecond).String()
+}

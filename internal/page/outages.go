@@ -55,7 +55,8 @@ func outageTable(r *Run) Table {
 		}
 		t.Rows = append(t.Rows, []string{
 			outageName(o), known(o.Silent, "-"), known(o.Length, "no end"), known(o.Confirmed, "none"),
-			known(o.Received, "none"), recovered(o), fmt.Sprint(len(o.Workers)), again, count(o.Attempts), count(o.InDoubt), count(o.Resent), count(o.Lost),
+			known(o.Received, "none"), recovered(o), fmt.Sprint(len(o.Workers)), again,
+			count(o.Attempts), count(o.InDoubt), count(o.Resent), count(o.Lost),
 			count(o.Doubled),
 			known(o.Worst.Response, "-"), known(o.Worst.Ack, "-"), known(o.Worst.Transfer, "-"),
 			o.Class + ": " + o.Error + lastAttempt(o),

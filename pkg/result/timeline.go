@@ -49,8 +49,8 @@ func (r *Result) onTimeLine(ahead, earlier int64) *Result {
 	return &c
 }
 
-// mergeOfHost adds the lists that each host has of its own, with the host's name; with its shard what several processes of
-// one host, or hosts of one name, may have seen at the same time.
+// mergeOfHost adds the lists that each host has of its own, with the host's name; with its shard what several processes
+// of one host, or hosts of one name, may have seen at the same time.
 func (r *Result) mergeOfHost(part *Result) {
 	host := part.Host.Name
 	r.Workers = ofHost(r.Workers, part.Workers, host, func(w *Worker) *string { return &w.Host })

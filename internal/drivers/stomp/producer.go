@@ -152,7 +152,8 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	}
 	more := m.More
 	if p.tx != nil {
-		had, committed := p.tx.waits, false
+		var committed bool
+		had := p.tx.waits
 		b, committed = p.tx.add(b, m)
 		// Frames of an open transaction can wait, but not a COMMIT before them.
 		p.tx.waits = more && (committed || p.tx.waits)

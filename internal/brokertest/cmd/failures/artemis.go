@@ -9,8 +9,8 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
-// smallHeap does for all but a backlog, of which a broker keeps a part in memory; hugeHeap is for an Artemis with a million
-// messages: with less it does little but collect garbage.
+// smallHeap does for all but a backlog, of which a broker keeps a part in memory; hugeHeap is for an Artemis with a
+// million messages: with less it does little but collect garbage.
 const (
 	smallHeap = "256M"
 	largeHeap = "768M"
