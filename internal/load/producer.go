@@ -95,7 +95,9 @@ func NewProducer(cfg ProducerConfig, clock *Clock, rec *stats.ProducerRecorder) 
 // Attach sets the driver's producer that sends the messages.
 func (p *Producer) Attach(producer driver.Producer) {
 	p.producer = producer
-	p.waits, _ = producer.(driver.Waiter)
+	if p.waits, _ = producer.(driver.Waiter); p.waits == nil {
+		p.rec.Blind()
+	}
 	p.try, _ = producer.(driver.TrySender)
 }
 

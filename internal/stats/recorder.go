@@ -26,9 +26,12 @@ type ProducerRecorder struct {
 	waiting atomic.Int64 // start and kind of the wait in progress, see waitSince; 0 if it does not
 
 	rated bool   // written under mu, while nothing is being sent
+	blind bool   // the driver does not report its waits; written before the first message
 	pulse *Pulse // never changes
 
 	_ [64]byte // keep the completions, which run on other processors, off that cache line
+
+	seen handing // of the collector's goroutine
 
 	mu      sync.Mutex
 	quiet   quiet
@@ -233,6 +236,37 @@ func (r *ProducerRecorder) SetRated(rated bool) {
 // HeldUp adds a wait in Send that is over.
 func (r *ProducerRecorder) HeldUp(d time.Duration) { r.waited[WaitSend].Add(int64(d)) }
 
+// Blind says that the driver does not report its waits: a Send that goes on counts as one. Call it before the first
+// message.
+func (r *ProducerRecorder) Blind() { r.blind = true }
+
+// handing is the message that was being handed over when the collector looked first.
+type handing struct {
+	number uint64
+	since  time.Duration // 0 for none
+}
+
+// inSend returns for how long the message has been handed over that is being so now, from the first look at it on. The
+// collector's goroutine calls it.
+func (r *ProducerRecorder) inSend(now time.Duration) time.Duration {
+	var sent, handed uint64
+	for part := range parts {
+		handed += r.handed[part].Load() // first: it is the lower one
+	}
+	for part := range parts {
+		sent += r.sent[part].Load()
+	}
+	switch {
+	case !r.blind || sent == handed:
+		r.seen = handing{}
+	case r.seen.since == 0 || r.seen.number != sent:
+		r.seen = handing{sent, now}
+	default:
+		return now - r.seen.since
+	}
+	return 0
+}
+
 // waitedUntil returns for how long the producer has waited, by kind.
 func (r *ProducerRecorder) waitedUntil(now time.Duration) (waited [numWaitKinds]time.Duration) {
 	waiting := r.waiting.Load()
@@ -243,6 +277,7 @@ func (r *ProducerRecorder) waitedUntil(now time.Duration) (waited [numWaitKinds]
 		kind, since := unpackWait(waiting)
 		waited[kind] += max(0, now-since)
 	}
+	waited[WaitSend] += r.inSend(now)
 	return waited
 }
 

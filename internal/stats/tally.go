@@ -451,7 +451,7 @@ func (at *workerMeter) lapsOf(waits *driver.Waits, c *Collector, i int, now time
 	}
 	l, last := so, &at.so
 	for kind := range l.wait {
-		l.wait[kind] -= last.wait[kind]
+		l.wait[kind] = max(0, l.wait[kind]-last.wait[kind]) // a Send that went on may end unsent
 	}
 	l.credit -= last.credit
 	l.socket -= last.socket

@@ -143,6 +143,34 @@ func TestWaitInProgress(t *testing.T) {
 	}, p.waitedUntil(2*time.Second))
 }
 
+// A Send that goes on counts as a wait if the driver does not report its own, from the first look at it on, and once.
+func TestSendInProgress(t *testing.T) {
+	t.Parallel()
+	for _, blind := range []bool{false, true} {
+		p := NewProducerRecorder(false, nil)
+		want := time.Duration(0)
+		if blind {
+			p.Blind()
+			want = time.Second
+		}
+		send := func(now time.Duration) time.Duration { return p.waitedUntil(now)[WaitSend] }
+		require.Zero(t, send(time.Second))
+		p.Sent(Measure)
+		require.Zero(t, send(2*time.Second), "the first look")
+		require.Equal(t, want, send(3*time.Second))
+		p.Handed(Measure, 0)
+		p.HeldUp(1500 * time.Millisecond)
+		require.Equal(t, 1500*time.Millisecond, send(4*time.Second))
+		p.Sent(Measure)
+		require.Equal(t, 1500*time.Millisecond, send(5*time.Second))
+		p.Handed(Measure, 0)
+		p.Sent(Measure)
+		require.Equal(t, 1500*time.Millisecond, send(6*time.Second), "another one")
+		p.NotSent(Measure)
+		require.Equal(t, 1500*time.Millisecond, send(7*time.Second))
+	}
+}
+
 // Work in progress counts, and counts once; the part that only a rate held back is told apart.
 func TestWorkInProgress(t *testing.T) {
 	t.Parallel()
