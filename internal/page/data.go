@@ -116,7 +116,7 @@ func (r *Run) data() runData {
 			stallText(&stall),
 		})
 	}
-	d.Bands = append(d.Bands, r.outageBands()...)
+	d.Bands = append(append(d.Bands, r.outageBands()...), r.bandsSoFar()...)
 	d.Side, d.Events = r.side(), r.events()
 	for _, name := range result.Names() {
 		if c, ok := curvesOf(r.Result.Latencies.Get(name), r.Warmup.Get(name)); ok {

@@ -117,6 +117,46 @@ func (r *Run) outageBands() (list []band) {
 	return list
 }
 
+// bandsSoFar returns a band for each time in which workers were not connected, of a run whose outages are not known yet:
+// it goes on, or its tester was killed. Shorter times than a second may not show.
+func (r *Run) bandsSoFar() (list []band) {
+	if r.Result.Complete {
+		return nil
+	}
+	most := 0
+	for i := range r.series.points {
+		p := &r.series.points[i]
+		if p.down == 0 {
+			most = 0
+			continue
+		}
+		if most == 0 {
+			list = append(list, band{Kind: "outage", From: millis(p.from)})
+		}
+		most = max(most, p.down)
+		last := &list[len(list)-1]
+		last.To, last.Text = millis(p.to), fmt.Sprintf("outage: up to %d workers without a connection", most)
+	}
+	return list[:min(len(list), maxItems)]
+}
+
+// outagesSoFar says how many outages there were, of a run whose outages are not known yet; empty if there were none.
+func (r *Run) outagesSoFar() string {
+	n := len(r.series.points)
+	if r.Result.Complete || n == 0 || r.series.points[n-1].outages == 0 {
+		return ""
+	}
+	last := &r.series.points[n-1]
+	text := "1 outage so far"
+	if last.outages > 1 {
+		text = fmt.Sprintf("%d outages so far", last.outages)
+	}
+	if last.down > 0 {
+		text += fmt.Sprintf("; up to %d workers are not connected", last.down)
+	}
+	return text + "."
+}
+
 // outageSentence returns the number of outages and their lengths.
 func outageSentence(list []result.Outage, more *result.MoreOutages) string {
 	var sum, longest int64

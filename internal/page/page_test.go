@@ -442,6 +442,38 @@ func TestGrowing(t *testing.T) {
 	assert.Equal(t, "Did not come to its end", verdict())
 }
 
+// TestOutagesSoFar: of a run that goes on, or was killed, the rows say when workers were not connected.
+func TestOutagesSoFar(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r, _ := resultOf(t, usual())
+	require.Greater(t, len(r.Rows), 4)
+	r.Outages = nil
+	for i := range r.Rows[1:] {
+		r.Rows[i+1].Outages = 2
+	}
+	r.Rows[1].Disconnected, r.Rows[2].Disconnected = 1, 3
+	for _, complete := range []bool{false, true} {
+		r.Complete = complete
+		dir := filepath.Join(dir, fmt.Sprint(complete))
+		write(t, dir, r)
+		p, err := Read(dir)
+		require.NoError(t, err)
+		run := p.Groups[0].Runs[0]
+		bands := run.bandsSoFar()
+		if complete {
+			require.Empty(t, bands)
+			require.NotContains(t, strings.Join(run.sentences(), " "), "so far")
+			continue
+		}
+		require.Equal(t, []band{{
+			"outage", millis(r.Rows[1].Elapsed - r.Rows[1].Length), millis(r.Rows[2].Elapsed),
+			"outage: up to 3 workers without a connection",
+		}}, bands)
+		require.Contains(t, run.sentences(), "2 outages so far.")
+	}
+}
+
 // TestTooMany: the number of runs on a page is bounded.
 func TestTooMany(t *testing.T) {
 	t.Parallel()

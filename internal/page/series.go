@@ -39,6 +39,8 @@ type point struct {
 	cpu, busy, all            int64
 	cores                     int
 	memory                    uint64 // the highest
+	down                      int    // workers that are not connected, at most
+	outages                   uint64 // so far
 	side                      map[string]sidePoint
 }
 
@@ -47,7 +49,7 @@ func newPoint(r *result.Row) point {
 		from: r.Elapsed - r.Length, to: r.Elapsed, length: r.Length, phase: r.Phase, step: r.Step,
 		inFlight: float64(r.InFlight),
 		cpu:      r.Tester.CPU, busy: r.Tester.MachineBusy, all: r.Tester.MachineAll, cores: r.Tester.Cores,
-		memory: r.Tester.Memory,
+		memory: r.Tester.Memory, down: r.Disconnected, outages: r.Outages,
 		side:   sidePoints(r.BrokerSide),
 	}
 	of := func(n uint64) rate {
@@ -98,6 +100,7 @@ func (p *point) add(next *point) {
 	p.inFlight = max(p.inFlight, next.inFlight)
 	p.cpu, p.busy, p.all = p.cpu+next.cpu, p.busy+next.busy, p.all+next.all
 	p.cores, p.memory = next.cores, max(p.memory, next.memory)
+	p.down, p.outages = max(p.down, next.down), next.outages
 	p.side = joinSides(p.side, next.side)
 }
 

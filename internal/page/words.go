@@ -150,6 +150,8 @@ func (r *Run) sentences() (list []string) {
 	}
 	if outages := r.Result.Outages; len(outages) > 0 {
 		list = append(list, outageSentence(outages, r.Result.MoreOutages))
+	} else if text := r.outagesSoFar(); text != "" {
+		list = append(list, text)
 	}
 	return list
 }

@@ -125,7 +125,7 @@ func (r *Result) Interval(s *stats.Snapshot) error {
 		row.Leftover = &leftover
 	}
 	if s.Outages != nil {
-		row.Disconnected = s.Outages.Down
+		row.Disconnected, row.Outages = s.Outages.Down, uint64(s.Outages.Count) //nolint:gosec // a number of outages
 	}
 	if v := s.Verified; v != nil {
 		progress := result.Progress(*v)

@@ -389,7 +389,7 @@ func (r *Row) clone() *Row {
 func (r *Row) follow(next *Row) error {
 	r.Length += next.Elapsed - r.Elapsed
 	r.Time, r.Elapsed, r.InFlight, r.Workers = next.Time, next.Elapsed, next.InFlight, next.Workers
-	r.Disconnected, r.Backlog, r.Verified = next.Disconnected, next.Backlog, next.Verified
+	r.Disconnected, r.Outages, r.Backlog, r.Verified = next.Disconnected, next.Outages, next.Backlog, next.Verified
 	r.BrokerSide = next.BrokerSide
 	r.Tester.Cores, r.Tester.Memory = next.Tester.Cores, next.Tester.Memory
 	return r.add(next)
@@ -403,6 +403,7 @@ func (r *Row) beside(other *Row) error {
 	r.InFlight += other.InFlight
 	r.Workers += other.Workers
 	r.Disconnected += other.Disconnected
+	r.Outages = max(r.Outages, other.Outages) // hosts see the same ones
 	if r.Backlog == nil || other.Backlog != nil && *other.Backlog > *r.Backlog { // of the same broker
 		r.Backlog = other.Backlog
 	}

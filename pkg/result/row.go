@@ -29,6 +29,8 @@ type Row struct {
 	Workers int `json:"workers,omitempty"`
 	// Disconnected is the number of them that had lost their connection and were not connected again, with --reconnect.
 	Disconnected int `json:"disconnected,omitempty"`
+	// Outages is the number of outages that had begun by the end of the interval.
+	Outages uint64 `json:"outages,omitempty"`
 	// Latencies that became known in the interval: of messages due in the warm-up if Phase is that, else of those due
 	// after it.
 	Latencies Latencies `json:"latencies"`
