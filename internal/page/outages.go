@@ -117,8 +117,8 @@ func (r *Run) outageBands() (list []band) {
 	return list
 }
 
-// bandsSoFar returns a band for each time in which workers were not connected, of a run whose outages are not known yet:
-// it goes on, or its tester was killed. Shorter times than a second may not show.
+// bandsSoFar returns a band for each time in which workers were not connected, of a run whose outages are not known
+// yet: it goes on, or its tester was killed. Shorter times than a second may not show.
 func (r *Run) bandsSoFar() (list []band) {
 	if r.Result.Complete {
 		return nil
