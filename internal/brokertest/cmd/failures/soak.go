@@ -336,10 +336,11 @@ func (o *soaked) memory() (slope, within float64) {
 	sums, counts := map[int64]float64{}, map[int64]float64{}
 	for i := range o.result.Rows {
 		row := &o.result.Rows[i]
-		if time.Duration(row.Elapsed)*time.Microsecond < o.length/6 || row.Phase == "drain" {
+		middle := row.Elapsed - row.Length/2 // a row that ends a millisecond after a minute is none of the next
+		if time.Duration(middle)*time.Microsecond < o.length/6 || row.Phase == "drain" {
 			continue
 		}
-		minute := row.Elapsed / time.Minute.Microseconds()
+		minute := middle / time.Minute.Microseconds()
 		sums[minute] += float64(row.Tester.Memory) / (1 << 20)
 		counts[minute]++
 	}
