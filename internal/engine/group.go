@@ -174,6 +174,9 @@ func (r *run) consumer(g *plan.Group, index int, spec driver.ConsumerSpec) *cons
 		return c
 	}
 	c := &consumer{index: index, spec: spec, group: g.Name, site: g.Consumer.Site, rec: stats.NewConsumerRecorder()}
+	if r.transacts() {
+		c.rec.SetTransacted()
+	}
 	if of := r.plan.Shard.Of; of > 1 {
 		c.rec.Arrivals(of)
 	}
@@ -223,12 +226,25 @@ func (r *run) newLoad(id int, p *producer) *load.Producer {
 	}, r.clock, p.rec)
 }
 
+// transacts reports whether producers send in transactions, in any step.
+func (r *run) transacts() bool {
+	return slices.ContainsFunc(r.plan.Steps, func(s plan.Step) bool {
+		return slices.ContainsFunc(s.Groups, func(g *plan.Group) bool { return g.CommitInterval > 0 })
+	})
+}
+
 // producerCommits returns the function that counts the transactions of a producer; nil if it has none.
 func (r *run) producerCommits(p *producer, spec *driver.ProducerSpec) driver.Commits {
+	p.rec.SetTransacted(spec.CommitInterval > 0)
 	if spec.CommitInterval == 0 {
 		return nil
 	}
-	return r.commits(p.rec.Committed)
+	count := r.commits(p.rec.Committed)
+	return func(took time.Duration, confirmed bool) {
+		count(took, confirmed)
+		now := r.clock.Now()
+		p.rec.TransactionEnded(now-took, now, confirmed)
+	}
 }
 
 // consumerCommits returns the function that counts the transactions of a consumer; nil if it has none.

@@ -84,6 +84,14 @@ func TestStalls(t *testing.T) {
 			p.Duration, p.Count = 8*s, 3
 		}},
 		{
+			name: "transactions that fill slowly",
+			edit: func(p *flat) { steady(p); p.CommitInterval, p.MaxPending, p.Duration = 3000, 5000, 7*s },
+		},
+		{
+			name: "commits", length: 1500 * ms, at: []time.Duration{2 * s}, want: []stall{{stats.SendSide, 2 * s, 1500 * ms}},
+			mayDeliver: true, edit: func(p *flat) { steady(p); p.CommitInterval = 1 },
+		},
+		{
 			name: "until the drain", edit: steady, length: 3 * s, at: []time.Duration{8 * s}, want: both(8*s, 3*s),
 		},
 	} {

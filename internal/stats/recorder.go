@@ -33,13 +33,15 @@ type ProducerRecorder struct {
 
 	seen handing // of the collector's goroutine
 
-	mu      sync.Mutex
-	quiet   quiet
-	hush    hush
-	part    [parts]sendings
-	reason  [driver.NumClasses]error
-	newest  time.Duration // when the accepted message that was sent last was sent
-	overdue overdue
+	mu sync.Mutex
+	// transacted: messages end with their transaction, and the broker owes nothing before it is asked to commit.
+	transacted bool
+	quiet      quiet
+	hush       hush
+	part       [parts]sendings
+	reason     [driver.NumClasses]error
+	newest     time.Duration // when the accepted message that was sent last was sent
+	overdue    overdue
 }
 
 // overdue are messages that had no answer in time.
@@ -289,7 +291,7 @@ func (r *ProducerRecorder) hushUntil(now, least time.Duration) time.Duration {
 	r.hush.least = least
 	so := r.hush
 	for part := range parts {
-		if r.sent[part].Load() > r.part[part].total() {
+		if !r.transacted && r.sent[part].Load() > r.part[part].total() {
 			so.came(r.quiet.sign, now, r.pulse)
 			break
 		}
@@ -324,9 +326,11 @@ func (r *ProducerRecorder) DoneAll(ends []End, o driver.Outcome, now time.Durati
 func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 	p := &r.part[e.Due]
 	p.states[o.State]++
-	if o.State == driver.Unknown || o.State == driver.Failed && o.Class == driver.ClassConnect { // that is no answer
+	switch {
+	case r.transacted: // see TransactionEnded
+	case o.State == driver.Unknown, o.State == driver.Failed && o.Class == driver.ClassConnect: // that is no answer
 		r.quiet.ended(e.Intended, now)
-	} else {
+	default:
 		r.hush.came(max(r.quiet.sign, e.Actual), now, r.pulse)
 		r.quiet.came(e.Intended, now)
 	}
@@ -369,6 +373,25 @@ func (r *ProducerRecorder) Committed(due Phase, took time.Duration, confirmed bo
 		p.outOfRange++
 	}
 	r.mu.Unlock()
+}
+
+// SetTransacted tells whether the messages of the next step are sent in transactions. No message is being sent.
+func (r *ProducerRecorder) SetTransacted(transacted bool) {
+	r.mu.Lock()
+	r.transacted = transacted
+	r.mu.Unlock()
+}
+
+// TransactionEnded notes the end of a transaction whose commit was asked for at that time; with an answer, if it was confirmed.
+func (r *ProducerRecorder) TransactionEnded(asked, now time.Duration, confirmed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !confirmed {
+		r.quiet.ended(asked, now)
+		return
+	}
+	r.hush.came(max(r.quiet.sign, asked), now, r.pulse)
+	r.quiet.came(asked, now)
 }
 
 // Stray counts an answer to no message in flight: one that came too late, or twice.

@@ -14,14 +14,19 @@ type ConsumerRecorder struct {
 	worked, paced atomic.Int64
 	working       atomic.Int64 // since when it does so, nanoseconds from the start of the run plus 1; 0 if it does not
 
-	mu    sync.Mutex
-	quiet quiet
-	part  [parts]receivings
-	from  []Arrival     // by shard, since the last collection; nil without shards
-	came  bool          // a message, since Begin
-	first time.Duration // the time of the first message since Begin, from the start of the run
-	last  time.Duration
+	mu sync.Mutex
+	// transacted: messages are sent in transactions, so that one may have been sent long before the broker had it.
+	transacted bool
+	quiet      quiet
+	part       [parts]receivings
+	from       []Arrival     // by shard, since the last collection; nil without shards
+	came       bool          // a message, since Begin
+	first      time.Duration // the time of the first message since Begin, from the start of the run
+	last       time.Duration
 }
+
+// SetTransacted tells that the messages are sent in transactions. Call it before the first message.
+func (r *ConsumerRecorder) SetTransacted() { r.transacted = true }
 
 // Begin begins to look for the first and the last message anew: a step begins.
 func (r *ConsumerRecorder) Begin() {
@@ -114,7 +119,7 @@ func (r *ConsumerRecorder) Received(m Receipt) {
 	p.total++
 	p.payload += uint64(m.Size) //nolint:gosec // not negative
 	since := m.At               // it is not known that it waited
-	if m.Stamped && !m.Again {
+	if m.Stamped && !m.Again && !r.transacted {
 		since = min(m.At, since-m.Transfer+m.Delay) // while the broker holds it back there is nothing to wait for
 	}
 	r.quiet.came(since, m.At)
