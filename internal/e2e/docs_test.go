@@ -49,6 +49,7 @@ var documents = map[string]machine{
 	"docs/prometheus.md":      bare,
 	"docs/features.md":        bare,
 	"docs/failures.md":        bare,
+	"docs/starts.md":          bare,
 	"docs/acceptance.md":      bare,
 	"docs/reports.md":         bare,
 	"docs/results.md":         tested,

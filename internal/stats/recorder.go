@@ -382,7 +382,8 @@ func (r *ProducerRecorder) SetTransacted(transacted bool) {
 	r.mu.Unlock()
 }
 
-// TransactionEnded notes the end of a transaction whose commit was asked for at that time; with an answer, if it was confirmed.
+// TransactionEnded notes the end of a transaction whose commit was asked for at that time; with an answer, if it was
+// confirmed.
 func (r *ProducerRecorder) TransactionEnded(asked, now time.Duration, confirmed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
