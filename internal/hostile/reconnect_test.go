@@ -120,13 +120,18 @@ func (s *reconnecting) arguments(addr, dir string) []string {
 	} else { // each message has an answer, or its connection ends; on a busy machine either may take seconds
 		args = append(args, "--drain-timeout", "20s", "--send-timeout", "1m")
 	}
+	// The workers of an unchanged load must not lose a connection at its very end because the machine is busy.
+	heartBeat, idle := "heart-beat=2s", "idle-timeout=4s"
+	if s.changes {
+		heartBeat, idle = "heart-beat=500ms", "idle-timeout=1s"
+	}
 	switch s.protocol {
 	case broker.STOMP:
-		return append(args, "-o", "heart-beat=500ms")
+		return append(args, "-o", heartBeat)
 	case broker.RocketMQ:
 		return append(args, "-o", "broker-address="+addr)
 	default:
-		return append(args, "-o", "idle-timeout=1s")
+		return append(args, "-o", idle)
 	}
 }
 

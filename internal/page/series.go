@@ -50,7 +50,7 @@ func newPoint(r *result.Row) point {
 		inFlight: float64(r.InFlight),
 		cpu:      r.Tester.CPU, busy: r.Tester.MachineBusy, all: r.Tester.MachineAll, cores: r.Tester.Cores,
 		memory: r.Tester.Memory, down: r.Disconnected, outages: r.Outages,
-		side:   sidePoints(r.BrokerSide),
+		side: sidePoints(r.BrokerSide),
 	}
 	of := func(n uint64) rate {
 		e := nothing()

@@ -102,8 +102,8 @@ func (t *transactions) ended(number uint64, o driver.Outcome) bool {
 }
 
 // abandon aborts the open transaction and reports its messages as failed, as they were never committed; if the
-// connection was lost, as o: they are to be sent again like the others. Messages whose commit was sent are reported with
-// the others in flight.
+// connection was lost, as o: they are to be sent again like the others. Messages whose commit was sent are reported
+// with the others in flight.
 func (t *transactions) abandon(o driver.Outcome, lost bool) {
 	t.mu.Lock()
 	for _, c := range t.sent {
