@@ -24,8 +24,8 @@
 // # Bounds
 //
 // The store's limits hold for each topic, all its queues together. A topic keeps messages for the groups that stand
-// somewhere in it, or have members that listen to it (broadcasting ones do not count), and for groups to come as many
-// as 1/32 of the limits. A group without members loses its claim two minutes after its last request. Where a
+// somewhere in it, or have members that listen to it (broadcasting ones do not count), and as many as an eighth of
+// the limits for groups to come. A group without members loses its claim two minutes after its last request. Where a
 // group lags, sends are stored but answers are withheld until there is room, as is what follows a send without
 // answer; a store that rejects answers SYSTEM_BUSY. Over a connection that has consumers, too, what follows is only
 // slowed down, because commits may be among it; so a topic can exceed the limits. A topic to which no group has a

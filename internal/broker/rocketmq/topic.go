@@ -141,7 +141,7 @@ func (t *topic) Room(notify func()) bool {
 func (t *topic) TellRoom() { t.room.Tell() }
 
 // keptShare is the part of the limits up to which messages stay that all groups have done with, for groups to come.
-const keptShare = 32
+const keptShare = 8
 
 // excess returns how many messages must go for the topic to hold no more than limit messages and so many bytes.
 func (t *topic) excess(limit, limitBytes int64) int64 {
