@@ -232,6 +232,18 @@ func TestPerfmq(t *testing.T) {
 	}
 }
 
+// A perfmq broker tells of so many destinations: of one that is not among as many, nothing is known.
+func TestPerfmqManyDestinations(t *testing.T) {
+	t.Parallel()
+	for n, known := range map[int]bool{mostDestinations - 1: true, mostDestinations: false} {
+		text := `{"destinations": [` + strings.TrimSuffix(strings.Repeat(`{"address":"queue://other"},`, n), ",") + `]}`
+		list, err := asked(t, page("/stats", text), nil)
+		require.NoError(t, err)
+		require.Equal(t, known, list[0].Added.Known)
+		require.Zero(t, list[0].Added.N)
+	}
+}
+
 // Of RocketMQ's destinations a perfmq broker knows only what was sent to the topic of the same name.
 func TestPerfmqRocketMQ(t *testing.T) {
 	t.Parallel()

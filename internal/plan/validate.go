@@ -62,7 +62,7 @@ func (p *Plan) Notes() []string {
 	for i := range p.Steps {
 		for _, g := range p.Steps[i].Groups {
 			list := g.notes()
-			if g.Reconnect && g.ReconnectTimeout == 0 && p.Steps[i].Duration == 0 {
+			if g.Reconnect && g.ReconnectTimeout == 0 && p.Steps[i].Duration == 0 && g.Count > 0 {
 				list = append(list, "--reconnect waits for a broker that is gone for ever, as nothing but its messages ends the "+
 					"load: --reconnect-timeout TIME bounds that")
 			}

@@ -67,8 +67,8 @@ type Outages struct {
 	// redelivering is until when messages may come again unmarked, nanoseconds since start; 0 before the first outage, and
 	// passed after that time.
 	redelivering atomic.Int64
-	// cut is when a consumer lost its connection last, nanoseconds since start. times counts the losses of which the last
-	// one was over: those by which messages that came after it may come again.
+	// cut is when a consumer lost its connection last, nanoseconds since start. times counts these losses; one that comes
+	// within cutTime of the one before is not counted.
 	cut   atomic.Int64
 	times atomic.Uint32
 	// early is when the first message came that was marked as redelivered, before any consumer had lost its connection,

@@ -25,9 +25,9 @@ type ProducerRecorder struct {
 	waited  [numWaitKinds]atomic.Int64
 	waiting atomic.Int64 // start and kind of the wait in progress, see waitSince; 0 if it does not
 
-	rated bool   // written under mu, while nothing is being sent
-	blind bool   // the driver does not report its waits; written before the first message
-	pulse *Pulse // never changes
+	rated bool        // written under mu, while nothing is being sent
+	blind atomic.Bool // the driver does not report its waits
+	pulse *Pulse      // never changes
 
 	_ [64]byte // keep the completions, which run on other processors, off that cache line
 
@@ -238,9 +238,8 @@ func (r *ProducerRecorder) SetRated(rated bool) {
 // HeldUp adds a wait in Send that is over.
 func (r *ProducerRecorder) HeldUp(d time.Duration) { r.waited[WaitSend].Add(int64(d)) }
 
-// Blind says that the driver does not report its waits: a Send that goes on counts as one. Call it before the first
-// message.
-func (r *ProducerRecorder) Blind() { r.blind = true }
+// Blind says that the driver does not report its waits: a Send that goes on counts as one.
+func (r *ProducerRecorder) Blind() { r.blind.Store(true) }
 
 // handing is the message that was being handed over when the collector looked first.
 type handing struct {
@@ -259,7 +258,7 @@ func (r *ProducerRecorder) inSend(now time.Duration) time.Duration {
 		sent += r.sent[part].Load()
 	}
 	switch {
-	case !r.blind || sent == handed:
+	case !r.blind.Load() || sent == handed:
 		r.seen = handing{}
 	case r.seen.since == 0 || r.seen.number != sent:
 		r.seen = handing{sent, now}

@@ -142,13 +142,18 @@ func (j *judge) scope(parts []*Received) *Scope {
 			cutOff[st.key] = cutOff[st.key] || part.CutOff
 		}
 	}
+	var own []streamKey // without those of strangers
 	for _, key := range order {
 		st, sent := streams[key], j.sent[key]
-		switch {
-		case sent == nil && len(j.absent[key.run]) > 0: // of another shard
-			s.arrived(st, st.arrived.End(), nil)
-		case len(j.sent) > 0 && (sent == nil || sent.Destination != parts[0].Destination):
+		shard := sent == nil && len(j.absent[key.run]) > 0 // of another one
+		if !shard && len(j.sent) > 0 && (sent == nil || sent.Destination != parts[0].Destination) {
 			s.Foreign += st.copies
+			continue
+		}
+		own = append(own, key)
+		switch {
+		case shard:
+			s.arrived(st, st.arrived.End(), nil)
 		case sent != nil:
 			s.arrived(st, sent.Count, sent.resent)
 		default:
@@ -157,7 +162,7 @@ func (j *judge) scope(parts []*Received) *Scope {
 		}
 	}
 	if len(s.Examples[Duplicated]) == 0 { // all copies are explained
-		for _, key := range order {
+		for _, key := range own {
 			s.examples(Duplicated, key, streams[key].doubled)
 		}
 	}

@@ -349,19 +349,28 @@ func TestExamplesOfCopies(t *testing.T) {
 		}
 		check(0, 1, 2, 3, 4, 5, 6, 7)
 		outage.begin()
-		check(3, 4, 5, 6, 7, 8)
+		check(5, 6, 7, 8)
 		outage.fresh = true
 		check(9, 10)
-		want := "producer-0 3, 4, 5, 6, 7"
+		want := "producer-0 5, 6, 7"
 		if own {
 			check(10)
 			want = "producer-0 10"
+		}
+		for range 2 { // a stranger's message, twice
+			id := driver.ID{Run: 9, Number: 1}
+			id.Sum = Sum(id, BodySum(nil))
+			require.Equal(t, Foreign, c.Check(&driver.Delivery{ID: id}, 1))
 		}
 		r := tracker.Seal()
 		r.Destination, r.Ended = dest, 10
 		result := Judge(&Side{ID: 1, Sent: []*Sent{ledger.Seal(nil)}, Received: []*Received{r}})
 		require.Equal(t, want, result.First(Duplicated))
-		problem := "messages received more than once: 1 copies too many, and 5 more that an outage explains; first: producer-0 10"
+		problem := "messages received more than once: 1 copies too many, and 3 more that an outage explains; " +
+			"first: producer-0 10"
 		require.Equal(t, own, slices.Contains(result.Problems(Allow{}), problem), result.Problems(Allow{}))
+		for _, m := range result.Scopes[0].Examples[Duplicated] {
+			require.EqualValues(t, 1, m.Run, "no stranger's")
+		}
 	}
 }
