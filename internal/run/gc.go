@@ -15,12 +15,13 @@ const (
 	leastGCPercent = 25
 	mostGCPercent  = 400
 	leastGCRoom    = 16 << 20 // bytes
+	mostGCRoom     = 64 << 20 // bytes, or as much as is live
 )
 
 // gcPercent returns the share of the live heap, in percent, by which it may grow. Allocated is how much was allocated
 // in the last second. All are bytes.
 func gcPercent(live, allocated uint64) int {
-	room := max(allocated, leastGCRoom)
+	room := min(max(allocated, leastGCRoom), max(live, mostGCRoom))
 	return int(min(max(100*room/max(live, 1), leastGCPercent), mostGCPercent)) //nolint:gosec // small
 }
 
