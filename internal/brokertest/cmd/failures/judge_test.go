@@ -278,7 +278,7 @@ func TestJudge(t *testing.T) {
 		"full, without a wait": {func(o *observation) { full(o); o.result.Stalls = nil }, `wrong.*no stall`},
 		"full, and all are taken": {func(o *observation) {
 			full(o)
-			o.stored, o.due, o.result.Stalls = 494, 494, nil
+			o.stored, o.due, o.result.Stalls = 494, 495, nil
 		}, `^promise broken: no producer was held up: the queue took all 494`},
 		"full, with more than was sent": {func(o *observation) { full(o); o.stored, o.due = 501, 600 }, `wrong.*the full queue had 501`},
 		"full, and a connection broke": {func(o *observation) {
