@@ -101,6 +101,18 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	return nil
 }
 
+// Probe implements [driver.Prober]: it begins a session, which brokers answer, and ends it.
+func (c *consumer) Probe(ctx context.Context) error {
+	s, err := c.Conn.amqp.NewSession(ctx, nil)
+	if err == nil {
+		err = s.Close(ctx)
+	}
+	if err != nil {
+		return explain(c.op, err)
+	}
+	return nil
+}
+
 // settle does not look at errors: they mean that the link has ended, which receiving tells as well.
 func (c *consumer) settle(m *amqp.Message, verdict driver.Verdict) {
 	ctx := context.Background() // which the library does not look at

@@ -56,7 +56,7 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 	return c, nil
 }
 
-// subscribe waits for the broker by a transaction of nothing, because the library takes a receipt for the end of a
+// subscribe asks the broker for an answer of another kind, because the library takes a receipt for the end of a
 // subscription.
 func (c *consumer) subscribe(ctx context.Context) (err error) {
 	headers := append(c.Conn.kind("subscription-type", c.spec.Destination.Kind), c.Conn.window(c.spec.Credit)...)
@@ -81,7 +81,7 @@ func (c *consumer) subscribe(ctx context.Context) (err error) {
 		if err == nil {
 			c.sub = sub
 			go c.pump()
-			err = c.Conn.stomp.Begin().AbortWithReceipt()
+			err = c.ask()
 		}
 		subscribed <- err
 	}()
@@ -90,6 +90,24 @@ func (c *consumer) subscribe(ctx context.Context) (err error) {
 	case <-ctx.Done():
 		_ = c.Conn.net.Close()
 		err = errors.Join(ctx.Err(), <-subscribed)
+	}
+	return err
+}
+
+// ask waits for an answer of the broker, by a transaction of nothing.
+func (c *consumer) ask() error {
+	tx, err := c.Conn.stomp.BeginWithError()
+	if err == nil {
+		err = tx.AbortWithReceipt()
+	}
+	return err
+}
+
+// Probe implements [driver.Prober].
+func (c *consumer) Probe(ctx context.Context) error {
+	_, err := library.Bounded(ctx, func() (struct{}, error) { return struct{}{}, c.ask() })
+	if err != nil && ctx.Err() == nil {
+		return lost(c.op, err)
 	}
 	return err
 }
