@@ -106,9 +106,10 @@ func inDoubt(s *stats.Summary) uint64 {
 	return n
 }
 
-// timedOut returns how many messages of groups that connect again had no answer in time (--send-timeout) although their
-// connection was not lost, and that their producer sent before a message that was confirmed: the broker answers.
-func (r *run) timedOut() (n uint64) {
+// overcome returns how many messages of groups that connect again had no answer although no outage is known of, and
+// were sent before a message of their producer that was confirmed: the broker answers. None came in time
+// (--send-timeout), or a client that connects again by itself has lost its connection.
+func (r *run) overcome() (n uint64) {
 	for _, g := range r.groups {
 		if !g.plan.Reconnect {
 			continue
@@ -238,9 +239,9 @@ func (r *run) aboutOutages(s *stats.Summary, add func(string, ...any)) {
 	case n > 0:
 		add("messages in doubt after outages, which the broker may have or not: %d; they are counted as unconfirmed", n)
 	}
-	if n := r.timedOut(); n > 0 {
-		add("messages without an answer within --send-timeout, which the broker may have or not: %d; they are counted as "+
-			"unconfirmed", n)
+	if n := r.overcome(); n > 0 {
+		add("messages without an answer, although later ones had one, which the broker may have or not: %d; they are "+
+			"counted as unconfirmed", n)
 	}
 	if s.Missing > 0 && len(s.Outages) > 0 && slices.ContainsFunc(r.subs, func(s *subscription) bool {
 		return s.destination.Kind == driver.Topic && !slices.ContainsFunc(s.consumers,

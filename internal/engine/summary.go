@@ -139,7 +139,7 @@ func (r *run) problems(s *stats.Summary) {
 	if s.Err != nil {
 		addError(s, s.Err, "")
 	}
-	inDoubt := min(inDoubt(s)+r.timedOut(), s.Total.Unconfirmed)
+	inDoubt := min(inDoubt(s)+r.overcome(), s.Total.Unconfirmed)
 	for _, f := range []struct {
 		n    uint64
 		what string

@@ -37,7 +37,7 @@ func (p *Producer) InDoubt(outage int, list []driver.Slot, o driver.Outcome) (n 
 func (p *Producer) ended(slot driver.Slot, place *place, o driver.Outcome, now time.Duration, outage int) {
 	if !p.hold(slot, place, &o, outage) {
 		p.note(place, o)
-		p.rec.Done(p.endOf(place), o, now)
+		p.rec.Done(p.endOf(place, outage), o, now)
 	}
 	p.free(slot)
 }
@@ -76,7 +76,7 @@ func (p *Producer) doneChunk(list []driver.Slot, o driver.Outcome, now time.Dura
 			continue
 		}
 		p.note(place, o)
-		ends[n] = p.endOf(place)
+		ends[n] = p.endOf(place, 0)
 		ended[n] = slot
 		n++
 	}
@@ -91,11 +91,11 @@ func (p *Producer) stray(o driver.Outcome) {
 	}
 }
 
-// endOf returns the recorder's data on a message that has ended.
-func (p *Producer) endOf(place *place) stats.End {
+// endOf returns the recorder's data on a message that has ended, in an outage if its number is above 0.
+func (p *Producer) endOf(place *place, outage int) stats.End {
 	return stats.End{
 		Due: p.cfg.Phases.Of(place.intended), Size: place.size, Intended: place.intended,
-		Actual: place.actual,
+		Actual: place.actual, Outage: outage > 0,
 	}
 }
 

@@ -75,7 +75,7 @@ func (p *Producer) giveUp() {
 func (p *Producer) leave(m *doubt, now time.Duration) {
 	place := place{intended: m.intended, actual: m.first, number: m.number, size: m.size}
 	p.note(&place, m.outcome)
-	p.rec.Done(p.endOf(&place), m.outcome, now)
+	p.rec.Done(p.endOf(&place, m.outage), m.outcome, now)
 }
 
 // hold keeps a message that has ended to be sent again, if its end leaves it in doubt. Otherwise o is how it ends: one

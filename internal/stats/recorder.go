@@ -44,7 +44,7 @@ type ProducerRecorder struct {
 	overdue    overdue
 }
 
-// overdue are messages that had no answer in time.
+// overdue are messages that had no answer in time, or whose client has lost its connection and tells of no outage.
 type overdue struct {
 	all    uint64
 	last   uint64        // part of all: no message that was sent later had been accepted when they ended
@@ -303,6 +303,7 @@ type End struct {
 	Due              Phase
 	Size             uint32
 	Intended, Actual time.Duration
+	Outage           bool // an outage left it without an answer, and counts it
 }
 
 // Done counts the end of a message. Its latencies are recorded if it was accepted. Safe for concurrent use.
@@ -338,7 +339,7 @@ func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 		if paused {
 			p.paused++
 		}
-		if o.State == driver.Unknown && o.Class == driver.ClassTimeout {
+		if o.State == driver.Unknown && !e.Outage && lost(o.Class) {
 			r.overdue.add(e.Actual, r.newest)
 		}
 		r.fail(p, o)
@@ -418,8 +419,13 @@ func (r *ProducerRecorder) fail(p *sendings, o *driver.Outcome) {
 	}
 }
 
-// Overcome returns the number of messages that had no answer in time although a message that was sent later was
-// accepted. The number may be too low: a message counts as not overcome while a newer one in last is not.
+// lost tells whether a message of that class has no answer because none came in time or the connection was lost.
+func lost(class driver.Class) bool {
+	return class == driver.ClassTimeout || class == driver.ClassConnectionLost || class == driver.ClassClosedByBroker
+}
+
+// Overcome returns the number of messages that had no answer, and are of no outage, although a message that was sent
+// later was accepted. The number may be too low: a message counts as not overcome while a newer one in last is not.
 func (r *ProducerRecorder) Overcome() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

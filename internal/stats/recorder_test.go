@@ -345,33 +345,39 @@ func TestDelayBehindTheEnd(t *testing.T) {
 	require.True(t, s.Empty())
 }
 
-// Messages without an answer in time are overcome by an accepted one that was sent later, whenever it ends.
+// Messages without an answer are overcome by an accepted one that was sent later, whenever it ends; outages count theirs.
 func TestOvercome(t *testing.T) {
 	t.Parallel()
 	p := stats.NewProducerRecorder(false, nil)
-	end := func(sent time.Duration, o driver.Outcome) {
-		p.Done(stats.End{Due: stats.Measure, Actual: sent}, o, sent+time.Minute)
+	end := func(sent time.Duration, o driver.Outcome, outage bool) {
+		p.Done(stats.End{Due: stats.Measure, Actual: sent, Outage: outage}, o, sent+time.Minute)
 	}
 	late := driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout}
+	cut := driver.Outcome{State: driver.Unknown, Class: driver.ClassConnectionLost}
 	steps := []struct {
-		sent time.Duration
-		o    driver.Outcome
-		want uint64
+		sent   time.Duration
+		o      driver.Outcome
+		outage bool
+		want   uint64
 	}{
-		{1, late, 0},
-		{2, driver.Outcome{}, 1}, // sent after it
-		{5, late, 1},
-		{4, late, 1},             // ended together, in the order of their places
-		{3, driver.Outcome{}, 1}, // sent before both
-		{6, driver.Outcome{}, 3},
-		{5, late, 4}, // sent before a message that has been accepted
-		{7, late, 4},
-		{8, driver.Outcome{State: driver.Unknown, Class: driver.ClassConnectionLost}, 4}, // no answer, and not counted here
-		{9, driver.Outcome{State: driver.Rejected}, 4},
-		{10, driver.Outcome{}, 5},
+		{1, late, false, 0},
+		{2, driver.Outcome{}, false, 1}, // sent after it
+		{5, late, false, 1},
+		{4, late, false, 1},             // ended together, in the order of their places
+		{3, driver.Outcome{}, false, 1}, // sent before both
+		{6, driver.Outcome{}, false, 3},
+		{5, late, false, 4}, // sent before a message that has been accepted
+		{7, late, false, 4},
+		{8, cut, true, 4}, // counted by its outage
+		{8, late, true, 4},
+		{8, driver.Outcome{State: driver.Unknown, Class: driver.ClassProtocol}, false, 4},
+		{9, driver.Outcome{State: driver.Rejected}, false, 4},
+		{10, driver.Outcome{}, false, 5},
+		{11, cut, false, 5},
+		{12, driver.Outcome{}, false, 6},
 	}
 	for i, step := range steps {
-		end(step.sent*time.Second, step.o)
+		end(step.sent*time.Second, step.o, step.outage)
 		require.Equal(t, step.want, p.Overcome(), "step %d", i)
 	}
 }
