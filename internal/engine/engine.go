@@ -115,7 +115,7 @@ type run struct {
 	counting  *counting     // nil if the brokers are not asked for their counts
 	failures  chan failure  // of workers; buffered for all of them
 	commands  []stats.Command
-	outages   *stats.Outages // nil if no group reconnects
+	outages   *stats.Outages // nil if no workers are reconnected
 	comebacks comebacks
 
 	mu          sync.Mutex   // guards subs, which the sampler reads, and outageMarks
@@ -158,7 +158,9 @@ func newRun(p *plan.Plan) *run {
 	}
 	process, producers := processName(), 0
 	groups := distinctGroups(p)
-	if slices.ContainsFunc(groups, func(g *plan.Group) bool { return g.Reconnect }) {
+	if slices.ContainsFunc(groups, func(g *plan.Group) bool {
+		return g.Role.Produces() && reconnects(g, &g.Producer) || g.Role.Consumes() && reconnects(g, &g.Consumer)
+	}) {
 		r.outages = stats.NewOutages()
 	}
 	for _, g := range groups {

@@ -33,13 +33,20 @@ func (g *Group) has() (has threshold.Needs) {
 		threshold.Consumers:    g.Role.Consumes(),
 		threshold.Rate:         g.Role.Produces() && g.Rated(),
 		threshold.Transactions: g.Role.Produces() && g.CommitInterval > 0 || g.Role.Consumes() && g.Transacted,
-		threshold.Reconnection: g.Reconnect,
+		threshold.Reconnection: g.tellsOutages(),
 	} {
 		if yes {
 			has |= needs
 		}
 	}
 	return has
+}
+
+// tellsOutages tells whether the group connects again and its outages are known: a client that connects again by itself
+// does not tell of them.
+func (g *Group) tellsOutages() bool {
+	return g.Reconnect && !(g.Role.Produces() && g.Producer.Factory.Capabilities.Reconnects) &&
+		!(g.Role.Consumes() && g.Consumer.Factory.Capabilities.Reconnects)
 }
 
 // Rated tells whether the messages of the group have intended times.
@@ -131,7 +138,7 @@ func (v *validator) lacking(t *threshold.Threshold, lacks threshold.Needs) {
 		{threshold.Verification, "add --verify"},
 		{threshold.Rate, "add --rate N"},
 		{threshold.Transactions, "add --commit-interval N or --tx"},
-		{threshold.Reconnection, "add --reconnect"},
+		{threshold.Reconnection, "add --reconnect, with a client that tells of lost connections"},
 		{threshold.Producers, "use the client or producer command"},
 		{threshold.Consumers, "use the client or consumer command"},
 	} {

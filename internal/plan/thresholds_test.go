@@ -65,6 +65,35 @@ func TestThresholdsOfGroups(t *testing.T) {
 	}
 }
 
+// Of a client that connects again by itself, outages are not known.
+func TestThresholdsOfOutages(t *testing.T) {
+	for _, tt := range []struct {
+		name             string
+		reconnect, alone bool
+		mistake          string
+	}{
+		{"reconnected", true, false, ""},
+		{"not reconnected", false, false, "measures nothing of that"},
+		{"by itself", true, true, "measures nothing of that"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := twoSteps(t)
+			for _, g := range p.Steps[0].Groups {
+				g.Reconnect, g.Producer.Factory.Capabilities.Reconnects = tt.reconnect, tt.alone
+				g.Consumer.Factory.Capabilities.Reconnects = tt.alone
+			}
+			demand, err := threshold.Parse("outage.count == 0")
+			require.NoError(t, err)
+			p.Steps[0].Thresholds = append(p.Steps[0].Thresholds, demand)
+			if tt.mistake == "" {
+				require.NoError(t, p.Validate())
+			} else {
+				requireLike(t, p.Validate(), tt.mistake, "a client that tells of lost connections")
+			}
+		})
+	}
+}
+
 // A rate can only be a share of a rate that the earlier step measures.
 func TestRelativeRates(t *testing.T) {
 	for text, mistake := range map[string]string{
