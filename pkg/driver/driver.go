@@ -206,6 +206,9 @@ type Capabilities struct {
 	// the loss. Run does not return then, and goes on to receive once there is a broker. Send returns nil; messages that
 	// were under way end as Unknown, and messages that find no broker as Failed, with [ClassConnect].
 	Reconnects bool
+	// ReceivesAgain is, with Reconnects, how long a consumer may take after a loss to receive again although the broker is
+	// there. What has not come by then is missing; before, it may still come.
+	ReceivesAgain time.Duration
 	// TimesOut: the driver ends sends without an answer as [ProducerSpec.SendTimeout] says. For others the engine does.
 	TimesOut bool
 	// Administers: the drivers are [Admin].

@@ -70,7 +70,34 @@ func Exchange(t testing.TB, d driver.Driver, dest driver.Destination, n int) (ac
 	consumer, err := d.Consumer(ctx,
 		driver.ConsumerSpec{Destination: dest, Connection: driver.Connection{Key: "c", Name: "c"}, Name: "c"})
 	require.NoError(t, err)
-	var ended, taken atomic.Int64
+	var taken atomic.Int64
+	receiving, stop := context.WithCancel(ctx)
+	result := make(chan error, 1)
+	go func() {
+		result <- consumer.Run(receiving, func(*driver.Delivery) driver.Verdict { taken.Add(1); return driver.Accept })
+	}()
+	accepted = send(ctx, t, d, dest, n)
+	for taken.Load() < int64(accepted) && ctx.Err() == nil {
+		<-time.After(10 * time.Millisecond)
+	}
+	<-time.After(time.Second) // in which no more come
+	stop()
+	require.NoError(t, <-result)
+	require.NoError(t, consumer.Close(ctx))
+	return accepted, int(taken.Load())
+}
+
+// Send sends n messages to dest and returns how many were accepted.
+func Send(t testing.TB, d driver.Driver, dest driver.Destination, n int) (accepted int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	return send(ctx, t, d, dest, n)
+}
+
+func send(ctx context.Context, t testing.TB, d driver.Driver, dest driver.Destination, n int) (accepted int) {
+	t.Helper()
+	var ended atomic.Int64
 	producer, err := d.Producer(ctx, driver.ProducerSpec{
 		Destination: dest, Connection: driver.Connection{Key: "p", Name: "p"}, Name: "p",
 		MaxPending: min(n, 100), // that of RocketMQ gives up after 3 s, which a busy machine takes for thousands
@@ -81,24 +108,12 @@ func Exchange(t testing.TB, d driver.Driver, dest driver.Destination, n int) (ac
 		}
 	}))
 	require.NoError(t, err)
-	receiving, stop := context.WithCancel(ctx)
-	result := make(chan error, 1)
-	go func() {
-		result <- consumer.Run(receiving, func(*driver.Delivery) driver.Verdict { taken.Add(1); return driver.Accept })
-	}()
 	for i := range n {
 		require.NoError(t, producer.Send(ctx,
 			&driver.Message{Slot: driver.NewSlot(uint32(i), 1), Time: int64(i + 1)})) //nolint:gosec // small
 	}
 	require.NoError(t, producer.Close(ctx))
-	for taken.Load() < ended.Load() && ctx.Err() == nil {
-		<-time.After(10 * time.Millisecond)
-	}
-	<-time.After(time.Second) // in which no more come
-	stop()
-	require.NoError(t, <-result)
-	require.NoError(t, consumer.Close(ctx))
-	return int(ended.Load()), int(taken.Load())
+	return int(ended.Load())
 }
 
 func start(t testing.TB, protocol string, settings broker.Config) *broker.Broker {

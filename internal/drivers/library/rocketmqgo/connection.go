@@ -42,6 +42,11 @@ type Options struct {
 const (
 	look       = 5 * time.Millisecond // how often to look at state that the library does not report
 	hintNative = "use --client native"
+	// receivesAgain is how long the library may take after a loss to pull messages of a queue again: 30 s until it gives up
+	// the pull that was under way, and 3 s until the next one (PullMessage and _PullDelayTimeWhenError). If the broker has
+	// lost messages so that it does not know the offset, another 10 s until the queue is dropped, and 20 s until queues are
+	// dealt out (pullMessage, _RebalanceInterval).
+	receivesAgain = 65 * time.Second
 )
 
 // Factory describes the protocol and opens drivers for it. The first that is opened turns off the library's logging,
@@ -53,9 +58,9 @@ func Factory() driver.Factory {
 		Name: "rocketmq", Title: "Apache RocketMQ (remoting)", Client: "rocketmq-client-go", Schemes: p.Schemes,
 		DefaultURL: "rocketmq://localhost:" + p.PlainPort,
 		Capabilities: driver.Capabilities{
-			Reconnects: true,
-			Queue:      driver.KindCapabilities{Exists: true, Group: true, Properties: true, Concurrency: true},
-			Topic:      driver.KindCapabilities{Exists: true, Group: true, Properties: true, Concurrency: true},
+			Reconnects: true, ReceivesAgain: receivesAgain,
+			Queue: driver.KindCapabilities{Exists: true, Group: true, Properties: true, Concurrency: true},
+			Topic: driver.KindCapabilities{Exists: true, Group: true, Properties: true, Concurrency: true},
 		},
 		NewOptions: func() any { return &Options{Queues: 8} },
 		Check:      func(opts driver.OpenOptions) error { _, err := check(p, &opts); return err },

@@ -34,7 +34,9 @@ type consumer struct {
 		PersistConsumerOffset() error
 		Rebalance()
 	}
-	queues  func() map[primitive.MessageQueue]int64 // the queues that it has, and the offset up to which it has consumed
+	server  string                                     // that knows the brokers
+	all     []*primitive.MessageQueue                  // the queues of the destination
+	queues  func() map[primitive.MessageQueue]standing // those that it has
 	loop    library.Receiver
 	inbox   chan *handover
 	dropped chan struct{} // closed when the library takes no notice of our answers any more
@@ -43,6 +45,14 @@ type consumer struct {
 	mu       sync.Mutex
 	waiting  map[place]bool                   // messages of the library that were not accepted yet
 	accepted map[primitive.MessageQueue]int64 // the offset behind the last message accepted
+}
+
+// standing is how far the library is with a queue.
+type standing struct {
+	offset int64 // up to which it has consumed
+	pulled int64 // when it asked for more the last time: milliseconds since the Unix epoch
+	// dropped: it gives the queue up, as the broker does not know the offset, and takes it again later
+	dropped bool
 }
 
 // place is the place of a message in the broker.
@@ -72,6 +82,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	spec.Concurrency = max(1, spec.Concurrency)
 	c := &consumer{
 		driver: d, op: "receive from " + dest.String(), spec: spec, group: "perfmq-queue-" + dest.Name,
+		server: server, all: queues,
 		instance: instance(&spec.Connection),
 		inbox:    make(chan *handover), dropped: make(chan struct{}),
 		waiting: map[place]bool{}, accepted: map[primitive.MessageQueue]int64{},
@@ -89,18 +100,18 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	if err != nil {
 		return nil, driver.Errorf(driver.ClassOther, op, hintNative, "%w", err)
 	}
-	c.library, c.queues = p, func() map[primitive.MessageQueue]int64 {
-		m := map[primitive.MessageQueue]int64{}
+	c.library, c.queues = p, func() map[primitive.MessageQueue]standing {
+		m := map[primitive.MessageQueue]standing{}
 		for queue, info := range p.GetConsumerRunningInfo(false).MQTable {
 			if queue.Topic == dest.Name {
-				m[queue] = info.CommitOffset
+				m[queue] = standing{info.CommitOffset, info.LastPullTimestamp, info.Dropped}
 			}
 		}
 		return m
 	}
 	_, err = library.Bounded(ctx, func() (struct{}, error) { return struct{}{}, p.Start() })
 	if err == nil {
-		err = c.join(ctx, len(queues))
+		err = c.join(ctx)
 	}
 	if err != nil {
 		go func() { _ = c.Close(context.WithoutCancel(ctx)) }()
@@ -112,15 +123,14 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 
 // join waits until the queues are dealt out: all of them to a consumer of a topic, and evenly to the consumers of a
 // queue, as far as these are known here. Otherwise messages of the first moment would come twice.
-func (c *consumer) join(ctx context.Context, queues int) error {
-	d, topic := c.driver, c.spec.Destination.Kind == driver.Topic
-	members := []*consumer{c}
+func (c *consumer) join(ctx context.Context) error {
+	d, topic, queues := c.driver, c.spec.Destination.Kind == driver.Topic, len(c.all)
 	if !topic {
 		d.mu.Lock()
 		d.groups[c.group] = append(d.groups[c.group], c)
-		members = slices.Clone(d.groups[c.group])
 		d.mu.Unlock()
 	}
+	members := c.members()
 	least, most := queues/len(members), (queues+len(members)-1)/len(members)
 	for begin := time.Now(); topic || time.Since(begin) < joinGrace; {
 		owned, even := map[primitive.MessageQueue]bool{}, true
@@ -142,6 +152,16 @@ func (c *consumer) join(ctx context.Context, queues int) error {
 		}
 	}
 	return nil
+}
+
+// members returns the consumers, as far as they are known here, to whom the queues are dealt out.
+func (c *consumer) members() []*consumer {
+	if c.spec.Destination.Kind == driver.Topic {
+		return []*consumer{c}
+	}
+	c.driver.mu.Lock()
+	defer c.driver.mu.Unlock()
+	return slices.Clone(c.driver.groups[c.group])
 }
 
 // take is called by the library with one message. It waits until Run wants it, or the queue has gone.
@@ -207,8 +227,8 @@ func (c *consumer) noted() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for queue, end := range c.accepted {
-		offset, ok := queues[queue] // below 0: nothing of the queue is noted
-		if ok && offset < end && !c.waiting[place{queue, offset}] {
+		at, ok := queues[queue] // below 0: nothing of the queue is noted
+		if ok && at.offset < end && !c.waiting[place{queue, at.offset}] {
 			return false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -25,6 +26,7 @@ const (
 	// which all brokers have that create topics (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC)
 	systemTopic = "TBW102"
 	look        = 10 * time.Millisecond // how often to ask for a topic that was created
+	askTimeout  = 3 * time.Second       // for the answer of a broker
 )
 
 // Admin asks a name server. It is safe for concurrent use. There is one for all clients of a driver, because each
@@ -125,6 +127,37 @@ func (a *Admin) create(ctx context.Context, server string, client admin.Admin, t
 	for _, address := range addresses {
 		err = errors.Join(err, client.CreateTopic(ctx, admin.WithTopicCreate(topic), admin.WithBrokerAddrCreate(address),
 			admin.WithReadQueueNums(a.NewQueues), admin.WithWriteQueueNums(a.NewQueues)))
+	}
+	return err
+}
+
+// Brokers returns the addresses of the brokers that have the queues.
+func Brokers(ctx context.Context, server string, queues []*primitive.MessageQueue) ([]string, error) {
+	list, err := library.Bounded(ctx, func() ([]string, error) { return addressesOf(server, queues) })
+	if names := namesOf(queues); err == nil && len(list) < names {
+		err = fmt.Errorf("%s knows the addresses of %d of %d brokers", server, len(list), names)
+	}
+	return list, err
+}
+
+// namesOf returns how many brokers the queues are of.
+func namesOf(queues []*primitive.MessageQueue) int {
+	names := map[string]bool{}
+	for _, queue := range queues {
+		names[queue.BrokerName] = true
+	}
+	return len(names)
+}
+
+// Ask asks brokers for an answer that changes nothing.
+func (a *Admin) Ask(ctx context.Context, server string, brokers []string) error {
+	client, err := a.of(server)
+	for _, address := range brokers {
+		if err == nil {
+			_, err = library.Bounded(ctx, func() (*admin.SubscriptionGroupWrapper, error) {
+				return client.GetAllSubscriptionGroup(ctx, address, askTimeout)
+			})
+		}
 	}
 	return err
 }

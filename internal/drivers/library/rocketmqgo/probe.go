@@ -1,0 +1,74 @@
+package rocketmqgo
+
+import (
+	"context"
+	"time"
+
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+
+	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo/support"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const (
+	probeEvery = 100 * time.Millisecond // how often to look whether the library has pulled anew
+	probePause = time.Second            // after a probe that failed
+)
+
+// Probe implements [driver.Prober]. The library does not tell that a connection was lost, and waits half a minute for
+// the answer to a pull that went with it. So the broker's answer is not enough: after it, the library has to ask for
+// more of each queue. It does so all twenty seconds or sooner while it is connected, as brokers hold a pull that finds
+// nothing for so long. A queue that a consumer of another process has is not looked into, and counts as not asked for.
+func (c *consumer) Probe(ctx context.Context) error {
+	brokers, err := support.Brokers(ctx, c.server, c.all)
+	if err == nil {
+		err = c.driver.topics.Ask(ctx, c.server, brokers)
+	}
+	for since := time.Now().UnixMilli(); err == nil; {
+		var pulled bool
+		if pulled, err = c.pulledSince(ctx, since); pulled || err != nil {
+			break
+		}
+		err = sleep(ctx, probeEvery)
+	}
+	if err == nil { // or the pulls found no broker
+		err = c.driver.topics.Ask(ctx, c.server, brokers)
+	}
+	if err != nil {
+		_ = sleep(ctx, probePause)
+		return driver.Errorf(driver.ClassTimeout, c.op, "", "no answer: %w", err)
+	}
+	return nil
+}
+
+// pulledSince reports whether all queues were asked for more after that millisecond of the Unix epoch.
+func (c *consumer) pulledSince(ctx context.Context, since int64) (bool, error) {
+	asked := map[primitive.MessageQueue]bool{}
+	for _, m := range c.members() {
+		queues, err := library.Bounded(ctx, func() (map[primitive.MessageQueue]standing, error) { return m.queues(), nil })
+		if err != nil {
+			return false, err
+		}
+		for queue, at := range queues {
+			asked[queue] = asked[queue] || at.pulled > since && !at.dropped
+		}
+	}
+	for _, queue := range c.all {
+		if !asked[*queue] {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,63 @@
+//go:build unix && !race
+
+package rocketmqgo_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/library/librarytest"
+	"github.com/perfmq/perfmq/internal/drivers/library/rocketmqgo"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// TestProbeOfALostConnection: after a cut, the broker answers long before the library receives again. A probe is not
+// answered before that, so that nobody takes for lost what the broker holds, and is answered within the time that the
+// driver promises.
+func TestProbeOfALostConnection(t *testing.T) {
+	const n = 32 // some for each of the eight queues
+	cfg := embedded(t)
+	path := cfg.Path(t)
+	f := rocketmqgo.Factory()
+	d, err := f.Open(t.Context(), driver.OpenOptions{URL: path.URL(), ConnectTimeout: time.Minute, Options: f.NewOptions()})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close(t.Context())) }()
+	dest := driver.Destination{Name: "probed"}
+	consumer, err := d.Consumer(t.Context(), driver.ConsumerSpec{
+		Destination: dest, Connection: driver.Connection{Key: "c", Name: "c"}, Name: "c",
+	})
+	require.NoError(t, err)
+	running, stop := context.WithCancel(t.Context())
+	defer stop()
+	var received atomic.Int64
+	ended := make(chan error, 1)
+	go func() {
+		ended <- consumer.Run(running, func(*driver.Delivery) driver.Verdict { received.Add(1); return driver.Accept })
+	}()
+	receives := func(accepted int, when string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return received.Load() >= int64(accepted) }, 20*time.Second, 10*time.Millisecond, when)
+	}
+	before := librarytest.Send(t, d, dest, n) // or fewer, if the machine is busy: the library gives up after three seconds
+	receives(before, "messages before the cut")
+
+	path.Cut()
+	path.Restore()
+	after := librarytest.Send(t, d, dest, n)
+	probe := func(patience time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		return consumer.(driver.Prober).Probe(ctx)
+	}
+	require.Error(t, probe(3*time.Second), "a probe while the library waits for the answer to a pull that is lost")
+	require.Less(t, received.Load(), int64(before+after), "messages that the library has received by then")
+	require.NoError(t, probe(f.Capabilities.ReceivesAgain), "a probe within the time that the driver promises")
+	receives(before+after, "messages once the probe was answered")
+	stop()
+	require.NoError(t, <-ended)
+	require.NoError(t, consumer.Close(t.Context()))
+}
