@@ -44,9 +44,9 @@ func (r *run) drain(ctx context.Context) {
 	r.waitQuiet(ctx, deadline, quietTime)
 }
 
-// awaitMissing waits until all messages have come, at most until deadline. Consumers that connect again by themselves may
-// be without a connection, and nobody is told: then the wait goes on until it is proven that no message will come, or
-// nothing has come for as long as they take to receive again.
+// awaitMissing waits until all messages have come, at most until deadline. Consumers that connect again by themselves
+// may be without a connection, and nobody is told: then the wait goes on until it is proven that no message will come,
+// or nothing has come for as long as they take to receive again.
 func (r *run) awaitMissing(ctx context.Context, deadline time.Time) {
 	takes := r.receivesAgain()
 	if r.silent || r.plan.DrainTimeout == 0 {

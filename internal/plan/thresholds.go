@@ -45,8 +45,9 @@ func (g *Group) has() (has threshold.Needs) {
 // tellsOutages tells whether the group connects again and its outages are known: a client that connects again by itself
 // does not tell of them.
 func (g *Group) tellsOutages() bool {
-	return g.Reconnect && !(g.Role.Produces() && g.Producer.Factory.Capabilities.Reconnects) &&
-		!(g.Role.Consumes() && g.Consumer.Factory.Capabilities.Reconnects)
+	alone := g.Role.Produces() && g.Producer.Factory.Capabilities.Reconnects ||
+		g.Role.Consumes() && g.Consumer.Factory.Capabilities.Reconnects
+	return g.Reconnect && !alone
 }
 
 // Rated tells whether the messages of the group have intended times.

@@ -24,8 +24,8 @@ type Counter struct {
 type Prober interface {
 	// Probe asks the broker for an answer, on the consumer's own connection if the protocol allows, and returns nil when
 	// it has come. It must not change anything at the broker. A client that connects again by itself may be without a
-	// connection although the broker answers: its consumers return nil only when they receive. It may be called while Run is running, by one goroutine at a
-	// time, and not after Close. It returns soon after ctx ends.
+	// connection although the broker answers: its consumers return nil only when they receive. It may be called while
+	// Run is running, by one goroutine at a time, and not after Close. It returns soon after ctx ends.
 	Probe(ctx context.Context) error
 }
 

@@ -24,6 +24,9 @@ type consumer struct {
 	spec driver.ConsumerSpec
 }
 
+// Otherwise it would count as answered: what a broker that stands still holds would be lost.
+var _ driver.Prober = (*consumer)(nil)
+
 // Consumer implements [driver.Driver].
 func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.Destination.String()

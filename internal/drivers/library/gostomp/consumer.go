@@ -34,6 +34,9 @@ type consumer struct {
 	closed  bool
 }
 
+// Otherwise it would count as answered: what a broker that stands still holds would be lost.
+var _ driver.Prober = (*consumer)(nil)
+
 // Consumer implements [driver.Driver].
 func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.Destination.String()

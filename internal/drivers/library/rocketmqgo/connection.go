@@ -42,10 +42,10 @@ type Options struct {
 const (
 	look       = 5 * time.Millisecond // how often to look at state that the library does not report
 	hintNative = "use --client native"
-	// receivesAgain is how long the library may take after a loss to pull messages of a queue again: 30 s until it gives up
-	// the pull that was under way, and 3 s until the next one (PullMessage and _PullDelayTimeWhenError). If the broker has
-	// lost messages so that it does not know the offset, another 10 s until the queue is dropped, and 20 s until queues are
-	// dealt out (pullMessage, _RebalanceInterval).
+	// receivesAgain is how long the library may take after a loss to pull messages of a queue again: 30 s until it gives
+	// up the pull that was under way, and 3 s until the next one (PullMessage and _PullDelayTimeWhenError). If the broker
+	// has lost messages so that it does not know the offset, another 10 s until the queue is dropped, and 20 s until
+	// queues are dealt out (pullMessage, _RebalanceInterval).
 	receivesAgain = 65 * time.Second
 )
 

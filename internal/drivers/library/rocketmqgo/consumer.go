@@ -69,6 +69,9 @@ type handover struct {
 	settled chan struct{}
 }
 
+// Otherwise it would count as answered: what a broker that stands still holds would be lost.
+var _ driver.Prober = (*consumer)(nil)
+
 // Consumer implements [driver.Driver].
 func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op, dest := "open a consumer on "+spec.Destination.String(), spec.Destination
