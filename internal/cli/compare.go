@@ -15,7 +15,6 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/setting"
-	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // comparison has the flags of perfmq compare.
@@ -171,21 +170,11 @@ func readSets(paths []string) (sets []compare.Set, errs []error) {
 	names := map[string]int{}
 	for _, path := range paths {
 		s, err := compare.Read(path, page.Check)
-		var damaged *result.Error
 		switch {
-		case errors.Is(err, result.ErrNoResult):
-			errs = append(errs, &plan.Mistake{
-				Text: err.Error(),
-				Hint: "name a folder of --result DIR, or one that holds such folders",
-			})
 		case errors.Is(err, compare.ErrIncomplete):
 			errs = append(errs, &plan.Mistake{Text: err.Error(), Hint: "repeat that run, or remove its folder"})
-		case errors.Is(err, page.ErrImpossible):
-			errs = append(errs, reportMistake(err))
-		case errors.As(err, &damaged):
-			errs = append(errs, &plan.Mistake{Text: bare(err).Error(), Hint: damagedFiles})
 		case err != nil:
-			errs = append(errs, &plan.Mistake{Text: bare(err).Error(), Hint: "name folders of --result DIR"})
+			errs = append(errs, &plan.Mistake{Text: bare(err).Error(), Hint: resultHint(err)})
 		}
 		names[s.Name]++
 		sets = append(sets, s)

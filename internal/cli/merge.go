@@ -115,14 +115,11 @@ func mergeMistake(err error) *plan.Mistake {
 		m.Hint = "give the folders of all shards, or add --partial"
 	case errors.Is(err, result.ErrUnlike):
 		m.Hint = "give the shards of one run, or runs of one plan, each once; perfmq compare takes others"
-	case errors.Is(err, result.ErrNoResult), errors.Is(err, fs.ErrNotExist):
-		m.Hint = "name folders of --result DIR"
-	case errors.Is(err, page.ErrImpossible):
-		m.Hint = damagedFiles
 	case errors.As(err, &fe):
 		m.Hint = fe.Hint
-	case errors.As(err, &damaged):
-		m.Hint = damagedFiles
+	case errors.Is(err, result.ErrNoResult), errors.Is(err, fs.ErrNotExist), errors.Is(err, page.ErrImpossible),
+		errors.As(err, &damaged):
+		m.Hint = resultHint(err)
 	}
 	return m
 }

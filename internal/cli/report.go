@@ -174,24 +174,30 @@ func (a *app) writeReport(output string, text []byte) error {
 	return nil
 }
 
-// damagedFiles is the hint about results that no run can have.
-const damagedFiles = "the files were changed or damaged: repeat the run"
-
 // reportMistake adds a hint to an error of reading results.
 func reportMistake(err error) error {
-	hint := "name folders of --result DIR"
-	var bad *result.Error
+	hint := resultHint(err)
 	switch {
-	case errors.Is(err, result.ErrNoResult):
-		hint = "name a folder of --result DIR, or one that holds such folders"
-	case errors.Is(err, page.ErrImpossible), errors.As(err, &bad):
-		hint = damagedFiles
 	case errors.Is(err, page.ErrTooMany):
 		hint = "report fewer of them at once"
 	case errors.Is(err, fs.ErrNotExist):
 		err = bare(err)
 	}
 	return &plan.Mistake{Text: strings.TrimSpace(err.Error()), Hint: hint}
+}
+
+// resultHint is the hint about an error of reading results.
+func resultHint(err error) string {
+	var bad *result.Error
+	switch {
+	case errors.Is(err, result.ErrNoResult):
+		return "name a folder of --result DIR, or one that holds such folders"
+	case errors.As(err, &bad) && errors.Is(err, fs.ErrNotExist):
+		return "copy the whole folder of --result, or repeat the run"
+	case errors.As(err, &bad), errors.Is(err, page.ErrImpossible):
+		return "the files were changed or damaged: repeat the run"
+	}
+	return "name folders of --result DIR"
 }
 
 // sameFolder reports whether two paths name one folder.

@@ -3,11 +3,11 @@ package compare
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 
+	"github.com/perfmq/perfmq/internal/search"
 	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -59,8 +59,11 @@ func tooMany(dir string) error {
 
 // add adds the result, or the search, in a folder.
 func (s *Set) add(dir string) error {
-	r, of, err := readSearch(dir)
-	if err == nil {
+	if search.IsSearch(dir) {
+		r, of, err := readSearch(dir, s.check)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", dir, err)
+		}
 		if s.searches == nil {
 			s.searches = map[*result.Result]Search{}
 		}
@@ -68,22 +71,26 @@ func (s *Set) add(dir string) error {
 		s.Results = append(s.Results, r)
 		return nil
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		r, err = result.Read(dir)
-	}
+	r, err := result.Read(dir)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", dir, err)
 	}
 	if !r.Complete {
 		return fmt.Errorf("read %s: %w", dir, ErrIncomplete)
 	}
-	if s.check != nil {
-		if err := s.check(r); err != nil {
-			return fmt.Errorf("read %s: %w", dir, err)
-		}
+	if err := checked(r, s.check); err != nil {
+		return fmt.Errorf("read %s: %w", dir, err)
 	}
 	s.Results = append(s.Results, r)
 	return nil
+}
+
+// checked calls the check, if there is one.
+func checked(r *result.Result, check func(*result.Result) error) error {
+	if check == nil {
+		return nil
+	}
+	return check(r)
 }
 
 // readSweep reads the runs of a sweep. One without axes has one cell, whose runs are the set.

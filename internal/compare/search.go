@@ -3,7 +3,7 @@ package compare
 import (
 	"encoding/json"
 	"errors"
-	"io/fs"
+	"fmt"
 	"path/filepath"
 	"strconv"
 
@@ -30,13 +30,13 @@ func found() Metric {
 }
 
 // readSearch reads the search in a folder, with the result of the load that it held the longest: its plan, but for the
-// rate, its labels, versions and machine. The error is [fs.ErrNotExist] if there is no search.
-func readSearch(dir string) (*result.Result, Search, error) {
+// rate, its labels, versions and machine.
+func readSearch(dir string, check func(*result.Result) error) (*result.Result, Search, error) {
 	f, err := search.Read(dir)
 	if err != nil {
 		return nil, Search{}, err
 	}
-	r, err := heldResult(dir, f.Found)
+	r, err := heldResult(dir, f.Found, check)
 	if err != nil {
 		return nil, Search{}, err
 	}
@@ -49,18 +49,22 @@ func readSearch(dir string) (*result.Result, Search, error) {
 
 // heldResult returns the result of the last load by which a rate was held. If none was, it is that of the last load at
 // all, of which only plan and machine are of interest; an empty one if there is none.
-func heldResult(dir string, f *search.Found) (*result.Result, error) {
+func heldResult(dir string, f *search.Found, check func(*result.Result) error) (*result.Result, error) {
 	for i := len(f.Points) - 1; i >= 0; i-- {
 		p := &f.Points[i]
 		if f.Held && (!p.Hold || !p.Kept) {
 			continue
 		}
-		r, err := result.Read(filepath.Join(dir, search.Folder(i+1, p.Rate)))
+		path := filepath.Join(dir, search.Folder(i+1, p.Rate))
+		r, err := result.Read(path)
 		switch {
-		case errors.Is(err, result.ErrNoResult), errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, result.ErrNoResult):
 			continue
 		case err != nil:
 			return nil, err
+		}
+		if err := checked(r, check); err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
 		}
 		r.Rows = nil
 		r.Plan, err = withoutRate(r.Plan, p.Rate)

@@ -41,7 +41,11 @@ func loadIn(t *testing.T, dir string, number int, rate float64, complete bool) {
 	t.Helper()
 	r, _ := resultOf(t, usual())
 	r.RunID, r.Complete = fmt.Sprint(number), complete
-	r.Start, r.End = r.Start+int64(number)*10*second, r.End+int64(number)*10*second
+	later := int64(number) * 10 * second
+	r.Start, r.End = r.Start+later, r.End+later
+	for i := range r.Rows {
+		r.Rows[i].Time += later
+	}
 	ack := 1000 * rate
 	r.Thresholds = []result.Threshold{
 		{Threshold: "ack.p99 < 250ms", Metric: "ack.p99", Unit: "us", Measured: &ack, Kept: rate < 250},

@@ -25,14 +25,18 @@ func BenchmarkRow(b *testing.B) {
 	require.NoError(b, w.Close())
 }
 
-// BenchmarkReadDay reads a result with the rows of a day.
+// BenchmarkReadDay reads a result with the rows and histograms of a day.
 func BenchmarkReadDay(b *testing.B) {
 	dir := write(b, sample(b, 5, 3, 300))
-	path := filepath.Join(dir, RowsFile)
-	text, err := os.ReadFile(path)
-	require.NoError(b, err)
-	last := bytes.SplitAfter(text, []byte("\n"))[3]
-	require.NoError(b, os.WriteFile(path, append(text, bytes.Repeat(last, 86_400)...), 0o600))
+	require.NoError(b, os.Remove(filepath.Join(dir, ResultFile))) // which has the counts of three rows
+	for name, lines := range map[string]int{RowsFile: 1, LatenciesFile: 4} {
+		path := filepath.Join(dir, name)
+		text, err := os.ReadFile(path)
+		require.NoError(b, err)
+		all := bytes.SplitAfter(text, []byte("\n")) // the last one is empty
+		last := bytes.Join(all[len(all)-1-lines:], nil)
+		require.NoError(b, os.WriteFile(path, append(text, bytes.Repeat(last, 86_400)...), 0o600))
+	}
 	b.ReportAllocs()
 	b.ResetTimer()
 	for range b.N {

@@ -76,7 +76,7 @@ func (r *Result) check() error {
 	if err := errors.Join(r.Head.check(), numbers(reflect.ValueOf(r))); err != nil {
 		return err
 	}
-	if err := r.Latencies.check(); err != nil {
+	if err := errors.Join(r.checkTimes(), r.checkStatus(), r.Latencies.check()); err != nil {
 		return err
 	}
 	for i := range r.Steps {
@@ -90,6 +90,51 @@ func (r *Result) check() error {
 		}
 	}
 	return nil
+}
+
+// clockStep is the longest step of the wall clock that a run does not tell, in microseconds.
+const clockStep = second / 10
+
+// checkTimes refuses a run, a part or a step that ended before it began. The wall clock may have been set back meanwhile.
+func (r *Result) checkTimes() error {
+	back := r.Tester.ClockBackward + clockStep
+	if r.End < r.Start-back {
+		return fmt.Errorf("the run ended at %d, before its start at %d", r.End, r.Start)
+	}
+	for i := range r.Parts {
+		if p := &r.Parts[i]; p.End < p.Start-back {
+			return fmt.Errorf("part %d ended at %d, before its start at %d", i+1, p.End, p.Start)
+		}
+	}
+	for i := range r.Steps {
+		if s := &r.Steps[i]; s.End < s.Start-back {
+			return fmt.Errorf("step %q ended at %d, before its start at %d", s.Name, s.End, s.Start)
+		}
+	}
+	return nil
+}
+
+// checkStatus refuses an exit status that does not follow from whether the run was a success.
+func (r *Result) checkStatus() error {
+	o := &r.Outcome
+	var fits bool
+	switch o.Status {
+	case 0, statusThreshold, statusInterrupted:
+		fits = o.Success
+	case statusFailed:
+		fits = !o.Success || r.lacksRows()
+	default:
+		fits = !o.Success
+	}
+	if !fits {
+		return fmt.Errorf("the exit status is %d, and success is %t", o.Status, o.Success)
+	}
+	return nil
+}
+
+// lacksRows tells whether a finding says so.
+func (r *Result) lacksRows() bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == RowsMissing })
 }
 
 // checkSteps compares the rows of each step with the step. They cannot be of more messages than the step, nor of a step
@@ -122,7 +167,7 @@ func (r *Result) checkSteps() error {
 			return err
 		}
 	}
-	known := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == RowsMissing })
+	known := r.lacksRows()
 	for _, name := range names {
 		rows := ofRows[name]
 		if rows == nil {

@@ -7,12 +7,13 @@ type groups struct {
 	result *Result
 	keep   bool
 	warmup *Latencies // the sum of messages that were due in the warm-up; nil if it is not wanted
-	until  int        // the rows from there on have nothing that is wanted
 	from   int        // the first row that is in no group yet
 	step   int        // of the group
 	rows   []Row      // of the group
 	wanted []wanted
 	behind bool // a line of the last group lacks the values of the last row
+
+	decoder decoder
 }
 
 // wanted is a line that must follow.
@@ -24,19 +25,13 @@ type wanted struct {
 }
 
 func newGroups(r *Result, o *reading) *groups {
-	g := &groups{result: r, keep: o.histograms, warmup: o.warmup, until: len(r.Rows)}
-	if r.Complete && !g.keep { // for the warm-up alone: no further than that goes
-		for g.until > 0 && r.Rows[g.until-1].Phase != Warmup && r.Rows[g.until-1].Leftover == nil {
-			g.until--
-		}
-	}
-	return g
+	return &groups{result: r, keep: o.histograms, warmup: o.warmup}
 }
 
 // next goes on to the next group; there may be none, or one without latencies.
 func (g *groups) next() {
 	all := g.result.Rows
-	for len(g.wanted) == 0 && g.from < g.until {
+	for len(g.wanted) == 0 && g.from < len(all) {
 		to := g.from + 1
 		for to < len(all) && all[to].Shared {
 			to++
@@ -91,7 +86,7 @@ func (g *groups) line(text string) error {
 	if len(g.wanted) == 0 {
 		return errEnough
 	}
-	tag, h, err := parseLine(text)
+	tag, h, err := g.parse(text)
 	if err != nil {
 		return err
 	}

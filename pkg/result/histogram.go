@@ -1,14 +1,7 @@
 package result
 
 import (
-	"bytes"
 	"cmp"
-	"compress/zlib"
-	"encoding/base64"
-	"encoding/binary"
-	"errors"
-	"fmt"
-	"io"
 	"math"
 	"math/bits"
 	"slices"
@@ -128,59 +121,12 @@ func (h *Histogram) MarshalText() ([]byte, error) {
 // UnmarshalText reads HdrHistogram's V2 compressed encoding in base64. It refuses other ranges and precisions than
 // those of a result, before it takes memory for them.
 func (h *Histogram) UnmarshalText(text []byte) error {
-	if len(text) > maxEncoded {
-		return fmt.Errorf("a histogram has more than %d bytes", maxEncoded)
-	}
-	if err := checkGeometry(text); err != nil {
-		return err
-	}
-	full, err := hdrhistogram.Decode(text)
-	if err != nil {
-		return fmt.Errorf("decode a histogram: %w", err)
-	}
-	read := Histogram{}
-	for i, n := range full.Export().Counts {
-		if n < 0 || n > math.MaxInt64-read.count {
-			return errTooLarge
-		}
-		if n > 0 {
-			upTo := highest(i)
-			if upTo > bucket(MaxLatency) {
-				return errors.New("a histogram has values above 24 hours")
-			}
-			read.bars = append(read.bars, Bar{upTo, n})
-			read.count += n
-		}
-	}
-	*h = read
-	return nil
+	var d decoder
+	return d.decode(h, text)
 }
 
 // highest returns the largest value of the bucket at a place of HdrHistogram's counts.
 func highest(place int) int64 {
 	shift := max(0, place>>octaveBits-1)
 	return (int64(place-shift<<octaveBits)+1)<<shift - 1
-}
-
-// checkGeometry looks at the head of an encoded histogram: 8 bytes, then, compressed, a cookie, the length of the
-// counts, an offset and the number of digits of 4 bytes each, the lowest and the highest value of 8.
-func checkGeometry(text []byte) error {
-	const outer, inner, digitsAt, lowestAt, highestAt = 8, 40, 12, 16, 24
-	packed := base64.NewDecoder(base64.StdEncoding, bytes.NewReader(text))
-	if _, err := io.CopyN(io.Discard, packed, outer); err != nil {
-		return errors.New("a histogram is cut off")
-	}
-	unpacked, err := zlib.NewReader(packed)
-	if err != nil {
-		return fmt.Errorf("decode a histogram: %w", err)
-	}
-	head := make([]byte, inner)
-	if _, err := io.ReadFull(unpacked, head); err != nil {
-		return fmt.Errorf("decode a histogram: %w", err)
-	}
-	if digits := binary.BigEndian.Uint32(head[digitsAt:]); digits != significantDigits ||
-		binary.BigEndian.Uint64(head[lowestAt:]) != lowestValue || binary.BigEndian.Uint64(head[highestAt:]) != MaxLatency {
-		return errors.New("a histogram has another range or precision than those of a result: 1 us to 24 h, 2 digits")
-	}
-	return nil
 }

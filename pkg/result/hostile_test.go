@@ -1,7 +1,13 @@
 package result
 
 import (
+	"bytes"
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
+	"io"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -85,6 +91,12 @@ func TestReadRefuses(t *testing.T) {
 		{ResultFile, `"max": `, `"max": 1`, "ax"},
 		{ResultFile, `"runId": "4`, `"runId": "5`, "rows.jsonl: the rows are of run"},
 		{ResultFile, "{", "[", "invalid character"},
+		{ResultFile, `"start": 17`, `"start": 18`, "before its start"},
+		{ResultFile, `"end": 17`, `"end": 16`, "the run ended at 16"},
+		{ResultFile, `"status": 1`, `"status": 0`, "the exit status is 0, and success is false"},
+		{ResultFile, `"status": 1`, `"status": 3`, "the exit status is 3, and success is false"},
+		{ResultFile, `"status": 1`, `"status": 130`, "the exit status is 130, and success is false"},
+		{ResultFile, `"success": false`, `"success": true`, "the exit status is 1, and success is true"},
 		{RowsFile, `"version":1`, `"version":0`, "rows.jsonl, line 1: the version"},
 		{RowsFile, `"phase":"measure"`, `"phase":"other"`, "rows.jsonl, line 3: there is no phase"},
 		{RowsFile, `"length":1000000`, `"length":0`, "line 2: a row without time or length"},
@@ -92,11 +104,13 @@ func TestReadRefuses(t *testing.T) {
 		{RowsFile, `"start":`, `"start":9`, "line 1: a time is too large"},
 		{RowsFile, `"elapsed":1000000`, `"elapsed":9000000`, "line 3: the rows are not in the order of time"},
 		{RowsFile, `"p50":`, `"p50":9`, "line 2: delay: the percentiles do not ascend"},
+		{RowsFile, `"start":1795257054535000`, `"start":1795257054535001`, "rows.jsonl: the rows are of another part"},
 		{RowsFile, `{"step"`, strings.Repeat(" ", maxLine) + `{"step"`, "line 2: it has more than"},
 		{RowsFile, `{"step"`, `"step"`, "line 2: invalid character"},
 		{LatenciesFile, "Tag=send", "Tag=sent", `latencies.hdr, line 11: the latency is "sent"`},
 		{LatenciesFile, "Tag=warmup-send,", "Tag=warmup-send", "it is not a line of a histogram log"},
 		{LatenciesFile, "HISTFAAA", "HISTFAAB", "istogram"},
+		{LatenciesFile, "BaseTime: 17", "BaseTime: 18", "latencies.hdr, line 3: the histograms are of a run that began 18"},
 	} {
 		t.Run(c.file+" "+c.with[:min(len(c.with), 30)], func(t *testing.T) {
 			t.Parallel()
@@ -107,11 +121,13 @@ func TestReadRefuses(t *testing.T) {
 			changed := strings.Replace(string(text), c.old, c.with, 1)
 			require.NotEqual(t, string(text), changed)
 			require.NoError(t, os.WriteFile(path, []byte(changed), 0o600))
-			_, err = Read(dir, RowHistograms())
-			require.ErrorContains(t, err, c.says)
-			var e *Error
-			require.ErrorAs(t, err, &e)
-			require.Equal(t, dir, filepath.Dir(e.Path))
+			for _, options := range [][]Option{nil, {RowHistograms()}, {WarmupLatencies(&Latencies{})}} {
+				_, err = Read(dir, options...)
+				require.ErrorContains(t, err, c.says)
+				var e *Error
+				require.ErrorAs(t, err, &e)
+				require.Equal(t, dir, filepath.Dir(e.Path))
+			}
 		})
 	}
 	dir := t.TempDir()
@@ -121,6 +137,108 @@ func TestReadRefuses(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(dir, ResultFile), 0o700))
 	_, err = Read(dir)
 	require.ErrorContains(t, err, "not a regular file")
+}
+
+// Files that belong together are all there, and of one run: each error names the file.
+func TestReadRefusesParts(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{RowsFile, LatenciesFile} {
+		dir := write(t, sample(t, 8, 3, 20))
+		require.NoError(t, os.Remove(filepath.Join(dir, name)))
+		_, err := Read(dir)
+		require.ErrorContains(t, err, name+": it is missing, beside the other files of the result")
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.NotErrorIs(t, err, ErrNoResult)
+	}
+	// Of a run that began in the same second, with as many messages.
+	dir, other := write(t, sample(t, 8, 3, 20)), write(t, sample(t, 9, 3, 20))
+	require.NoError(t, os.Rename(filepath.Join(other, LatenciesFile), filepath.Join(dir, LatenciesFile)))
+	_, err := Read(dir)
+	require.ErrorContains(t, err, "latencies.hdr, line 6: the maximum is not that of the histogram")
+}
+
+// What runs write legitimately is read.
+func TestReadTakes(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*Result){
+		"a clock that was set back": func(r *Result) {
+			r.Tester.ClockBackward, r.End = 3600*second, r.Start-3500*second
+			r.Steps[0].End = r.End
+		},
+		"a clock that was adjusted": func(r *Result) { r.End = r.Start - 1 },
+		"a success":                 func(r *Result) { r.Outcome.Success, r.Outcome.Status = true, 0 },
+		"a threshold":               func(r *Result) { r.Outcome.Success, r.Outcome.Status = true, 3 },
+		"interrupted":               func(r *Result) { r.Outcome.Success, r.Outcome.Status = true, 130 },
+		"rows are missing": func(r *Result) {
+			r.Outcome.Success, r.Findings[0].Kind = true, RowsMissing
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := sample(t, 8, 3, 20)
+			change(want)
+			got, err := Read(write(t, want), RowHistograms())
+			require.NoError(t, err)
+			require.Equal(t, asJSON(t, want), asJSON(t, got))
+		})
+	}
+}
+
+// FuzzDecode: histograms are read as HdrHistogram's library reads them, and refused where it refuses them.
+func FuzzDecode(f *testing.F) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for _, n := range []int{0, 1, 60, 3000} {
+		text, err := latencyOf(random, n, 1e6).Histogram.MarshalText()
+		require.NoError(f, err)
+		f.Add(text)
+		packed, err := base64.StdEncoding.DecodeString(string(text))
+		require.NoError(f, err)
+		z, err := zlib.NewReader(bytes.NewReader(packed[8:]))
+		require.NoError(f, err)
+		plain, err := io.ReadAll(z)
+		require.NoError(f, err)
+		f.Add(plain)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for _, text := range [][]byte{text, packed(text)} {
+			var got Histogram
+			refused := got.UnmarshalText(text)
+			want, err := hdrhistogram.Decode(text)
+			if err != nil || want.LowestTrackableValue() != 1 || want.HighestTrackableValue() != MaxLatency ||
+				want.SignificantFigures() != significantDigits {
+				require.Error(t, refused)
+				continue
+			}
+			if want.Max() > bucket(MaxLatency) {
+				require.ErrorContains(t, refused, "above 24 hours")
+				continue
+			}
+			require.NoError(t, refused)
+			var bars []Bar
+			for _, bar := range want.Distribution() {
+				if bar.Count > 0 {
+					bars = append(bars, Bar{bar.To, bar.Count})
+				}
+			}
+			require.Equal(t, bars, got.bars)
+			require.Equal(t, want.TotalCount(), got.count)
+		}
+	})
+}
+
+// packed is a histogram whose head and counts are plain. The lengths are corrected.
+func packed(plain []byte) []byte {
+	plain = bytes.Clone(plain)
+	if len(plain) >= headBytes {
+		binary.BigEndian.PutUint32(plain[lengthAt:], uint32(len(plain)-headBytes))
+	}
+	var z bytes.Buffer
+	w := zlib.NewWriter(&z)
+	_, _ = w.Write(plain) // into memory
+	_ = w.Close()         // the same
+	text := binary.BigEndian.AppendUint32(nil, outerCookie)
+	text = binary.BigEndian.AppendUint32(text, uint32(z.Len()))
+	return []byte(base64.StdEncoding.EncodeToString(append(text, z.Bytes()...)))
 }
 
 // The hash of a plan is that of its meaning.

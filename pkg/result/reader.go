@@ -14,7 +14,10 @@ import (
 )
 
 // ErrNoResult is in the error of [Read] for a folder without a result.
-var ErrNoResult = errors.New("there is no result: a folder of --result has rows.jsonl or result.json")
+var ErrNoResult = errors.New("there is no result: a folder of --result has rows.jsonl, latencies.hdr and result.json")
+
+// errMissing is in the error of Read for a file that all results have. It is an [fs.ErrNotExist].
+var errMissing = fmt.Errorf("it is missing, beside the other files of the result (%w)", fs.ErrNotExist)
 
 // Error is a file of a result that cannot be used.
 type Error struct {
@@ -53,8 +56,9 @@ type reading struct {
 // Read returns the result in a folder, with its rows. The run may still go on: the result is then that of its rows so
 // far, as after a kill, and Complete is false.
 //
-// The error is an [*Error], or [ErrNoResult]. Nothing in a file makes Read panic or take more memory than some times
-// its size.
+// The error is an [*Error], or [ErrNoResult]. Read refuses files that do not belong together, that contradict each other,
+// or that no run can have written; [Decode] reads result.json alone. Nothing in a file makes Read panic or take more
+// memory than some times its size.
 func Read(dir string, options ...Option) (*Result, error) {
 	var o reading
 	for _, option := range options {
@@ -68,8 +72,8 @@ func Read(dir string, options ...Option) (*Result, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && r == nil:
 		return nil, fmt.Errorf("%s: %w", dir, ErrNoResult)
-	case errors.Is(err, fs.ErrNotExist): // result.json was copied alone
-		return r, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &Error{Path: filepath.Join(dir, RowsFile), Err: errMissing}
 	case err != nil:
 		return nil, err
 	}
@@ -78,8 +82,7 @@ func Read(dir string, options ...Option) (*Result, error) {
 		if r, err = rebuild(head, rows); err != nil {
 			return nil, &Error{Path: filepath.Join(dir, RowsFile), Err: err}
 		}
-	} else if r.RunID != head.RunID {
-		err := fmt.Errorf("the rows are of run %q, the result of run %q", head.RunID, r.RunID)
+	} else if err := r.begins(head); err != nil {
 		return nil, &Error{Path: filepath.Join(dir, RowsFile), Err: err}
 	}
 	r.Rows = rows
@@ -88,10 +91,21 @@ func Read(dir string, options ...Option) (*Result, error) {
 			return nil, &Error{Path: filepath.Join(dir, RowsFile), Err: err}
 		}
 	}
-	if complete && !o.histograms && o.warmup == nil {
-		return r, nil
+	if err := r.readLatencies(filepath.Join(dir, LatenciesFile), &o); err != nil {
+		return nil, err
 	}
-	return r, r.readLatencies(filepath.Join(dir, LatenciesFile), &o)
+	return r, nil
+}
+
+// begins compares the head of the rows with that of the result.
+func (r *Result) begins(rows *Head) error {
+	switch {
+	case rows.RunID != r.RunID:
+		return fmt.Errorf("the rows are of run %q, the result of run %q", rows.RunID, r.RunID)
+	case rows.Start != r.Start || (rows.Shard == nil) != (r.Shard == nil) || r.Shard != nil && *rows.Shard != *r.Shard:
+		return fmt.Errorf("the rows are of another part of run %q than the result", r.RunID)
+	}
+	return nil
 }
 
 // readResult returns nil if the file does not exist.
@@ -237,20 +251,26 @@ func rebuild(head *Head, rows []Row) (*Result, error) {
 	r.Outcome.Reason = "unknown: the run has not ended, or the tester was killed"
 	r.Outcome.Problems = []string{"there is no " + ResultFile +
 		": the tester was killed, or the run goes on; this is the sum of its rows"}
-	return r, nil
+	return r, r.checkTimes()
 }
 
-// readLatencies reads the histograms: into the rows if they are to have them, into the sums unless the result is
-// complete.
+// readLatencies compares the histograms with the rows. It takes them into the rows if they are to have them, and into
+// the sums unless the result is complete.
 func (r *Result) readLatencies(path string, o *reading) error {
 	g := newGroups(r, o)
 	g.next()
 	err := lines(path, func(line []byte) error {
-		if line[0] == '#' || line[0] == '"' { // comments and the legend
+		switch line[0] {
+		case '#':
+			return r.checkComment(string(line))
+		case '"': // the legend
 			return nil
 		}
 		return g.line(strings.TrimSuffix(string(line), "\n"))
 	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Error{Path: path, Err: errMissing}
+	}
 	missing := len(r.Rows) - g.from + len(g.rows)
 	switch {
 	case err == nil && len(g.wanted) == 0 && !g.behind:
@@ -268,15 +288,25 @@ func (r *Result) readLatencies(path string, o *reading) error {
 	return nil
 }
 
-// parseLine returns tag and histogram of a line of a histogram log: Tag=T,start,length,max,histogram.
-func parseLine(line string) (tag string, h *Histogram, err error) {
+// checkComment compares the start of a histogram log, in whole seconds, with that of the run.
+func (r *Result) checkComment(line string) error {
+	var base int64
+	if n, _ := fmt.Sscanf(line, "#[BaseTime: %d (", &base); n == 1 && base != r.Start/second {
+		return fmt.Errorf("the histograms are of a run that began %d s after the Unix epoch, the rows of one %d s after it",
+			base, r.Start/second)
+	}
+	return nil
+}
+
+// parse returns tag and histogram of a line of a histogram log: Tag=T,start,length,max,histogram.
+func (g *groups) parse(line string) (tag string, h *Histogram, err error) {
 	const tagged = "Tag="
 	fields := strings.Split(line, ",")
 	if len(fields) != 5 || !strings.HasPrefix(fields[0], tagged) {
 		return "", nil, errors.New("it is not a line of a histogram log")
 	}
 	h = new(Histogram)
-	if err := h.UnmarshalText(bytes.TrimSpace([]byte(fields[4]))); err != nil {
+	if err := g.decoder.decode(h, bytes.TrimSpace([]byte(fields[4]))); err != nil {
 		return "", nil, err
 	}
 	return fields[0][len(tagged):], h, nil

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// TestDamagedResults: report, compare and merge refuse the same folders, and name the file and what to do.
+func TestDamagedResults(t *testing.T) {
+	t.Parallel()
+	const repeat, whole = "the files were changed or damaged: repeat the run", "copy the whole folder of --result, or repeat the run"
+	remove := func(name string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			t.Helper()
+			require.NoError(t, os.Remove(filepath.Join(dir, name)))
+		}
+	}
+	edit := func(name, old, with string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			t.Helper()
+			text, err := os.ReadFile(filepath.Join(dir, name))
+			require.NoError(t, err)
+			require.Contains(t, string(text), old)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(strings.Replace(string(text), old, with, 1)), 0o600))
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		damage func(t *testing.T, dir string)
+		says   []string
+	}{
+		{"no rows", remove(result.RowsFile), []string{result.RowsFile + ": it is missing", whole}},
+		{"no latencies", remove(result.LatenciesFile), []string{result.LatenciesFile + ": it is missing", whole}},
+		{"latencies of another run", func(t *testing.T, dir string) {
+			t.Helper()
+			other := makeRepeats(t, "other", "3ms", time.Minute, 1)
+			require.NoError(t, os.Rename(filepath.Join(other, "0", result.LatenciesFile), filepath.Join(dir, result.LatenciesFile)))
+		}, []string{result.LatenciesFile + ", line ", repeat}},
+		{"garbled latencies", edit(result.LatenciesFile, "HISTFAAA", "HISTFA%A"), []string{result.LatenciesFile + ", line ", repeat}},
+		{"an end before the start", edit(result.ResultFile, `"end": 1`, `"end": `), []string{result.ResultFile + ": the run ended at", repeat}},
+		{"a status", edit(result.ResultFile, `"status": 0`, `"status": 1`), []string{
+			result.ResultFile + ": the exit status is 1, and success is true", repeat,
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			good, bad := filepath.Join(makeRepeats(t, "good", "1ms", time.Minute, 1), "0"), filepath.Join(makeRepeats(t, "bad", "1ms", time.Minute, 1), "0")
+			c.damage(t, bad)
+			for _, args := range [][]string{
+				{"report", "--format", "csv", bad}, {"report", "--format", "csv", filepath.Dir(bad)},
+				{"compare", good, bad}, {"merge", bad},
+			} {
+				r := call(nil, args...)
+				assert.Equal(t, exitUsage, r.status, args)
+				assert.Empty(t, r.stdout, args)
+				for _, text := range c.says {
+					assert.Contains(t, r.stderr, text, args)
+				}
+			}
+		})
+	}
+}
+
+// TestKilledResult: after a kill, report and merge --partial read what is there.
+func TestKilledResult(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(makeRepeats(t, "killed", "1ms", time.Minute, 1), "0")
+	require.NoError(t, os.Remove(filepath.Join(dir, result.ResultFile)))
+	text, err := os.ReadFile(filepath.Join(dir, result.LatenciesFile))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, result.LatenciesFile), text[:len(text)-10], 0o600))
+	for _, args := range [][]string{{"report", "--format", "csv", dir}, {"merge", "--partial", dir}} {
+		r := call(nil, args...)
+		assert.NotEqual(t, exitUsage, r.status, r.stderr)
+		assert.NotEmpty(t, r.stdout)
+	}
+}
