@@ -62,6 +62,9 @@ func Run(
 	if err := r.start(reporter); err != nil {
 		r.closeAll(ctx)
 		r.pulse.Stop()
+		if r.verify != nil {
+			r.verify.room.Free()
+		}
 		return nil, err
 	}
 	end := r.load(ctx, stop)
@@ -205,6 +208,9 @@ func (r *run) start(reporter report.Reporter) error {
 	r.plan.Side.Start()
 	for _, s := range r.subs {
 		s.opened = opened
+	}
+	if err := r.reserve(); err != nil {
+		return fmt.Errorf("%w: %w", ErrReporters, err)
 	}
 	if err := reporter.Start(r.describe()); err != nil {
 		return fmt.Errorf("%w: %w", ErrReporters, err)

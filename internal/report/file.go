@@ -132,8 +132,10 @@ func writeHint(begun bool, err error) string {
 		return "choose a place where you may write"
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return "raise the limit of open files: ulimit -n"
+	case begun && errors.Is(err, syscall.ENOSPC): // as are other outputs there, soon
+		return "what was written before is complete, and the run was not affected; make room on that disk"
 	case begun:
-		return "what was written before is complete; the run and the other outputs were not affected"
+		return "what was written before is complete, and the run was not affected"
 	case errors.Is(err, syscall.ENOSPC):
 		return "make room there, or choose another place"
 	default:

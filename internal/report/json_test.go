@@ -255,7 +255,7 @@ func TestCreateErrors(t *testing.T) {
 // An output that cannot begin has written nothing, and hindered the run.
 func TestHintsOfOutputs(t *testing.T) {
 	t.Parallel()
-	const whole = "what was written before is complete; the run and the other outputs were not affected"
+	const whole = "what was written before is complete, and the run was not affected"
 	for _, tt := range []struct {
 		err   error
 		begun bool
@@ -265,7 +265,7 @@ func TestHintsOfOutputs(t *testing.T) {
 		{syscall.EROFS, false, "choose a place where you may write"},
 		{syscall.ENOSPC, false, "make room there, or choose another place"},
 		{syscall.EIO, false, "choose another place"},
-		{syscall.ENOSPC, true, whole},
+		{syscall.ENOSPC, true, whole + "; make room on that disk"},
 		{syscall.EIO, true, whole},
 	} {
 		err := &os.PathError{Err: tt.err}
