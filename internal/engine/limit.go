@@ -28,6 +28,7 @@ func (r *run) asked() stats.LoadAsked {
 				Reached:    u.reached(),
 				MaxPending: p.spec.MaxPending,
 				PerSecond:  u.plan.Rate.Average(r.step.loaded) / float64(u.allProducers),
+				Reconnects: u.plan.Reconnect,
 			}
 		}
 	}

@@ -90,6 +90,7 @@ type ProducerAsked struct {
 	// MaxPending is the number of messages that may be in flight, PerSecond its rate; 0 without one.
 	MaxPending int
 	PerSecond  float64
+	Reconnects bool // it opens a lost connection again, and waits for it
 }
 
 const (
@@ -194,7 +195,8 @@ func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) 
 			percent(ratio(t.waited[boundSocket], t.producing)))+t.busyMachine()
 		l.Hint = "look at the network, and whether the broker reads slowly"
 	case boundBroker:
-		l.Kind, l.Text = LimitBroker, t.late()+t.busyMachine()
+		reconnects := slices.ContainsFunc(producers, func(p ProducerAsked) bool { return p.Reconnects })
+		l.Kind, l.Text = LimitBroker, t.late(reconnects)+t.busyMachine()
 	case boundSend:
 		l.Kind, l.Text = LimitBroker, fmt.Sprintf("producers waited in Send %s of the time",
 			percent(ratio(t.waited[boundSend], t.producing)))
@@ -246,8 +248,8 @@ func (t *LoadTally) forAnswers() string {
 }
 
 // late says for how much of the time no answer came, if producers waited mostly in that, or how much later answers
-// came than the first ones.
-func (t *LoadTally) late() string {
+// came than the first ones. A producer that reconnects also waits for its connection: nothing is in flight then.
+func (t *LoadTally) late(reconnects bool) string {
 	if t.acks == 0 {
 		return "it answered nothing"
 	}
@@ -255,8 +257,12 @@ func (t *LoadTally) late() string {
 	least := time.Duration(t.least) * time.Microsecond
 	waited := t.waited[boundSlot] + t.waited[boundAnswer]
 	if float64(t.hush) > mostly*float64(waited) || t.hush > 0 && mean < stretched*least {
-		return fmt.Sprintf("it answered nothing for %s of the time, with messages in flight and producers that waited",
+		text := fmt.Sprintf("it answered nothing for %s of the time, while producers waited for its answers",
 			percent(ratio(t.hush, t.producing)))
+		if reconnects {
+			text += " or for a connection"
+		}
+		return text
 	}
 	return fmt.Sprintf("with as many messages in flight as allowed, its answers took %s on average, %.0f times the "+
 		"shortest (%s)",

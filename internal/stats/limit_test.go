@@ -188,7 +188,7 @@ func TestLimit(t *testing.T) {
 			if l.now == 4*time.Second {
 				l.stand(310 * ms)
 			}
-		}, LimitBroker, "the broker (it answered nothing for 17% of the time, with messages in flight and producers that waited)"},
+		}, LimitBroker, "the broker (it answered nothing for 17% of the time, while producers waited for its answers)"},
 		{"the broker stands still from the first second on", 20, rated(false), Health{}, func(l *told) {
 			idle(l)
 			if l.now == time.Second {
@@ -196,7 +196,7 @@ func TestLimit(t *testing.T) {
 				l.wait(WaitDue, 300*ms)
 				l.stand(310 * ms)
 			}
-		}, LimitBroker, "the broker (it answered nothing for 92% of the time, with messages in flight and producers that waited)"},
+		}, LimitBroker, "the broker (it answered nothing for 92% of the time, while producers waited for its answers)"},
 		{"the broker stands still again and again, with one message in flight", 1, closed, Health{}, func(l *told) {
 			idle(l)
 			if l.now == time.Second {
@@ -204,7 +204,16 @@ func TestLimit(t *testing.T) {
 			}
 			l.sent(1, 1, 700*ms)
 			l.send.Answer.Time += 750 * ms
-		}, LimitBroker, "the broker (it answered nothing for 52% of the time, with messages in flight and producers that waited)"},
+		}, LimitBroker, "the broker (it answered nothing for 52% of the time, while producers waited for its answers)"},
+		{"the only message waits for a connection", 1, ProducerAsked{MaxPending: 1, Reconnects: true}, Health{}, func(l *told) {
+			idle(l)
+			if l.now == time.Second {
+				l.sent(100, 100, ms)
+				return
+			}
+			l.producers[0].Sent(Measure) // Send has it, and has not handed it over
+			l.send.Answer.Time += time.Second
+		}, LimitBroker, "the broker (it answered nothing for 75% of the time, while producers waited for its answers or for a connection)"},
 		{"answers that always take long", 1, closed, Health{}, func(l *told) {
 			idle(l)
 			l.sent(1, 1, 700*ms)

@@ -84,7 +84,7 @@ const (
 	firstHush = time.Second
 )
 
-// came notes an answer after a time without one, for all of which something was in flight. Time in which the tester
+// came notes an answer after a time without one, for all of which a message waited for it. Time in which the tester
 // stood still does not count.
 func (h *hush) came(since, now time.Duration, pulse *Pulse) {
 	if now-since < h.least {
