@@ -74,8 +74,12 @@ func Main(env Env) int {
 		a.errors.say("interrupted: nothing was connected or sent")
 		return exitInterrupted
 	}
-	if err != nil && !errors.Is(err, errReported) {
-		_ = a.usage(err) // always errReported
+	switch {
+	case err == nil, errors.Is(err, errReported):
+	case isWrite(err):
+		_ = a.notWritten(err) // always errReported
+	default:
+		_ = a.usage(err) // likewise
 	}
 	if a.work != nil {
 		a.status = a.work()

@@ -67,7 +67,13 @@ status 2 if there are too few repeats to tell, and else with status 1 if runs of
 func (a *app) compare(paths []string, in *comparison) error {
 	metrics, limits, errs := in.parse()
 	sets, readErrs := readSets(paths)
-	if errs = append(errs, readErrs...); len(errs) > 0 {
+	errs = append(errs, readErrs...)
+	if in.json != "" {
+		if m := noOutputFile("--json", in.json); m != nil {
+			errs = append(errs, m)
+		}
+	}
+	if len(errs) > 0 {
 		return a.usage(errs...)
 	}
 	differences := compare.Differences(sets)
@@ -83,9 +89,7 @@ func (a *app) compare(paths []string, in *comparison) error {
 		return a.usage(&plan.Mistake{Text: "the results have none of these figures", Hint: "--metric names others"})
 	}
 	if err := a.writeComparison(in, sets, rows, differences); err != nil {
-		a.errors.print(err)
-		a.status = exitFailed
-		return errReported
+		return a.notWritten(err)
 	}
 	return a.judgeLimits(limits, sets, rows)
 }
@@ -259,7 +263,7 @@ func (a *app) writeComparison(
 		return err
 	}
 	if err := replaceFile(in.json, append(safetext.JSON(text), '\n'), 0o600); err != nil {
-		return fmt.Errorf("write --json: %w", bare(err))
+		return fileNotWritten("--json", err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"reflect"
 	"strings"
 	"sync"
@@ -34,7 +35,7 @@ type exitStatus struct {
 func exitStatuses() []exitStatus {
 	return []exitStatus{
 		{exitOK, "all that was sent was accepted and received"},
-		{exitFailed, "the run failed"},
+		{exitFailed, "the run failed, or output could not be written"},
 		{exitUsage, "usage or configuration; nothing was sent"},
 		{exitThreshold, "a --threshold was not kept; else it was a success"},
 		{exitConnect, "could not connect, log in or begin; nothing was sent"},
@@ -58,6 +59,28 @@ func startStatus(err error, interrupted bool) int {
 	default: // the broker or a proxy is unreachable, refuses the login or speaks another protocol
 		return exitConnect
 	}
+}
+
+// notWritten reports output that could not be written. That is no mistake of the command line: the status is another.
+func (a *app) notWritten(err error) error {
+	var m *plan.Mistake
+	if !errors.As(err, &m) {
+		m = &plan.Mistake{Text: err.Error(), Hint: "look at where standard output goes"}
+	}
+	a.errors.print(m)
+	a.status = exitFailed
+	return errReported
+}
+
+// fileNotWritten says that the file of a flag could not be written.
+func fileNotWritten(flag string, err error) *plan.Mistake {
+	return &plan.Mistake{Text: "write " + flag + ": " + bare(err).Error(), Hint: "make room there, or name another place"}
+}
+
+// isWrite tells whether writing has failed, as of standard output.
+func isWrite(err error) bool {
+	var pe *fs.PathError
+	return errors.As(err, &pe) && pe.Op == "write"
 }
 
 // errorPrinter writes errors for people: each as a line "error:" and, if there is something to do, a line "hint:". It

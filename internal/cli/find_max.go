@@ -359,12 +359,13 @@ func (f *maxFinder) writeJSON(asked []string, found *search.Found) error {
 		return err
 	}
 	if f.json == "-" {
-		_, err = f.a.Stdout.Write(text)
-	} else {
-		err = os.WriteFile(f.json, text, 0o600)
+		if _, err := f.a.Stdout.Write(text); err != nil {
+			return &plan.Mistake{Text: "write --json: " + bare(err).Error(), Hint: "look at where standard output goes"}
+		}
+		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("write --json: %w", bare(err))
+	if err := os.WriteFile(f.json, text, 0o600); err != nil {
+		return fileNotWritten("--json", err)
 	}
 	return nil
 }

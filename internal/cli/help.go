@@ -34,7 +34,9 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 	default:
 		a.commandHelp(&b, cmd, false)
 	}
-	_, _ = cmd.OutOrStdout().Write([]byte(b.String())) // nobody to tell
+	if _, err := cmd.OutOrStdout().Write([]byte(b.String())); err != nil {
+		_ = a.notWritten(err) // the status is set
+	}
 }
 
 // printHelp prints a help for --help-all.

@@ -61,8 +61,8 @@ func (a *app) merge(dirs []string, dir string, partial bool, demands []string) e
 		return a.usage(errs...)
 	}
 	if dir != "" {
-		if err := result.Vacant(dir); err != nil {
-			return a.usage(&plan.Mistake{Text: "--result: " + err.Error(), Hint: "name another folder, or remove this one"})
+		if m := noResultFolder(dir); m != nil {
+			return a.usage(m)
 		}
 	}
 	var thresholds []threshold.Threshold
@@ -87,15 +87,11 @@ func (a *app) merge(dirs []string, dir string, partial bool, demands []string) e
 		return a.usage(mergeMistake(err))
 	}
 	if err := merge.Text(a.Stdout, m, a.secrets.Line); err != nil {
-		a.errors.print(err)
-		a.status = exitFailed
-		return errReported
+		return a.notWritten(err)
 	}
 	if dir != "" {
 		if err := merge.Write(dir, m.Result); err != nil {
-			a.errors.print(bare(err))
-			a.status = exitFailed
-			return errReported
+			return a.notWritten(fileNotWritten("--result", err))
 		}
 	}
 	a.judge(m.Judged) // the status is that of the result

@@ -89,7 +89,7 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --json /no/folder/x", "error: --json /no/folder/x: there is no folder /no/folder\nhint: create it first: mkdir -p /no/folder\n"},
 		{"alpha client --hdr -", "error: --hdr -: only --json writes to standard output\nhint: name a file, which may be ./-\n"},
 		{"alpha client --verify-file -", "error: --verify-file -: only --json writes to standard output\nhint: name a file, which may be ./-\n"},
-		{"alpha client --result -", "error: --result -: only --json writes to standard output\nhint: name a file, which may be ./-\n"},
+		{"alpha client --result -", "error: --result -: only --json writes to standard output\nhint: name a folder, which may be ./-\n"},
 		{"alpha client --json " + empty + "/x", "error: --json " + empty + "/x: " + empty + " is no folder\nhint: name a file in a folder\n"},
 		{"alpha client --hdr " + dir, "error: --hdr " + dir + " is a folder\nhint: name a file in it\n"},
 		{"alpha client --json x --hdr ./x", "error: --json and --hdr name the same file ./x\nhint: name two files\n"},

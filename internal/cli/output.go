@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/listen"
+	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -66,16 +68,32 @@ func (r *resolver) outputFile(flag, path string) {
 		r.refuse("name a file, which may be ./-", "%s -: only --json writes to standard output", flag)
 		return
 	}
+	if m := noOutputFile(flag, path); m != nil {
+		r.refuse(m.Hint, "%s", m.Text)
+	}
+}
+
+// noOutputFile says why a file cannot be made; nil if nothing is known against it.
+func noOutputFile(flag, path string) *plan.Mistake {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		r.refuse("name a file in it", "%s %s is a folder", flag, path)
-		return
+		return &plan.Mistake{Text: fmt.Sprintf("%s %s is a folder", flag, path), Hint: "name a file in it"}
 	}
+	return noPlace(flag, path, "name a file in a folder")
+}
+
+// noPlace says why nothing can be made at a path, as its folder is none.
+func noPlace(flag, path, hint string) *plan.Mistake {
 	folder := filepath.Dir(path)
-	if info, err := os.Stat(folder); err != nil {
-		r.refuse("create it first: mkdir -p "+folder, "%s %s: there is no folder %s", flag, path, folder)
-	} else if !info.IsDir() {
-		r.refuse("name a file in a folder", "%s %s: %s is no folder", flag, path, folder)
+	switch info, err := os.Stat(folder); {
+	case err != nil:
+		return &plan.Mistake{
+			Text: fmt.Sprintf("%s %s: there is no folder %s", flag, path, folder),
+			Hint: "create it first: mkdir -p " + folder,
+		}
+	case !info.IsDir():
+		return &plan.Mistake{Text: fmt.Sprintf("%s %s: %s is no folder", flag, path, folder), Hint: hint}
 	}
+	return nil
 }
 
 // resultFolder checks the folder of the result.
@@ -88,16 +106,30 @@ func (r *resolver) resultFolder() {
 		r.refuse("give --verify with it instead",
 			"--result keeps this side of the verification in its folder, and --verify-file in %s", r.VerifyFile)
 	}
+	if m := noResultFolder(dir); m != nil {
+		r.refuse(m.Hint, "%s", m.Text)
+	}
+}
+
+// noResultFolder says why a folder cannot become that of a result; nil if nothing is known against it.
+func noResultFolder(dir string) *plan.Mistake {
 	switch info, err := os.Stat(dir); {
+	case dir == run.Standard:
+		return &plan.Mistake{
+			Text: "--result -: only --json writes to standard output", Hint: "name a folder, which may be ./-",
+		}
 	case err != nil:
-		r.outputFile("--result", dir)
+		return noPlace("--result", dir, "name a new folder in a folder")
 	case !info.IsDir():
-		r.refuse("name a folder", "--result %s is a file", dir)
-	default:
-		if err := result.Vacant(dir); err != nil {
-			r.refuse("name another folder, or remove this one", "--result %s: %v", dir, err)
+		return &plan.Mistake{Text: fmt.Sprintf("--result %s is a file", dir), Hint: "name a folder"}
+	}
+	if err := result.Vacant(dir); err != nil {
+		return &plan.Mistake{
+			Text: fmt.Sprintf("--result %s: %v", dir, err),
+			Hint: "name another folder, or remove this one",
 		}
 	}
+	return nil
 }
 
 // differentFiles refuses to write two outputs into one file, or over an input. Standard output and standard error may

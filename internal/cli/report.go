@@ -95,6 +95,11 @@ func (a *app) report(dirs []string, in *reporting) error {
 			})
 		}
 	}
+	if output != run.Standard {
+		if m := noOutputFile("--output", output); m != nil {
+			errs = append(errs, m)
+		}
+	}
 	if len(errs) > 0 {
 		return a.usage(errs...)
 	}
@@ -108,9 +113,7 @@ func (a *app) report(dirs []string, in *reporting) error {
 		err = a.writeReport(output, b.Bytes())
 	}
 	if err != nil {
-		a.errors.print(err)
-		a.status = exitFailed
-		return errReported
+		return a.notWritten(err)
 	}
 	return nil
 }
@@ -165,10 +168,7 @@ func (a *app) writeReport(output string, text []byte) error {
 		return err
 	}
 	if err := replaceFile(output, text, 0o644); err != nil { // a report is to be shown to others
-		return &plan.Mistake{
-			Text: "write --output " + output + ": " + bare(err).Error(),
-			Hint: "name a file that can be written",
-		}
+		return fileNotWritten("--output", err)
 	}
 	a.errors.say("wrote " + output)
 	return nil
