@@ -352,12 +352,12 @@ func (v *validator) consuming(f *driver.Factory) {
 		{g.Selector != "", func(c *capabilities) bool { return c.Selector }, "--selector", "filter at the broker"},
 		{g.Credit > 0, func(c *capabilities) bool { return c.Credit }, "--credit", "set the receive window"},
 		{
-			g.fails(driver.Reject), func(c *capabilities) bool { return c.Reject }, "--consumer-fail-as reject",
-			"reject messages",
+			g.fails(driver.Reject), func(c *capabilities) bool { return c.Reject }, "--consumer-fail",
+			"reject messages (--consumer-fail-as reject)",
 		},
 		{
-			g.fails(driver.Release), func(c *capabilities) bool { return c.Release }, "--consumer-fail-as release",
-			"give messages back",
+			g.fails(driver.Release), func(c *capabilities) bool { return c.Release }, "--consumer-fail",
+			"give messages back (--consumer-fail-as release)",
 		},
 	} {
 		v.cannot(f, &s)
