@@ -31,6 +31,7 @@ type builder struct {
 	bodies   bodyFiles
 	said     []string            // notes about groups
 	applied  map[string][]string // by flag or variable: the parts of the file that it was applied to
+	demands  map[demanded]scenario.Pos
 }
 
 // fileBroker is a broker of the file.
@@ -40,9 +41,13 @@ type fileBroker struct {
 	site    string
 }
 
+// demanded is a threshold of the file, as the plan has it: of a step, or of the run.
+type demanded struct{ step, text string }
+
 // build returns the plan and the settings of the run, which include its outputs.
 func (b *builder) build() (*plan.Plan, *resolver) {
 	b.applied, b.brokers, b.bodies = map[string][]string{}, map[string]*fileBroker{}, bodyFiles{}
+	b.demands = map[demanded]scenario.Pos{}
 	b.factory = &b.app.Factories[0]
 	for _, secret := range b.file.Secrets() {
 		b.app.secrets.Add("", secret)
@@ -306,6 +311,9 @@ func (b *builder) demand(of *scenario.Threshold) (d threshold.Threshold, ok bool
 		return d, false
 	}
 	d.Abort = of.Abort
+	if at := (demanded{of.Step, d.String()}); b.demands[at] == (scenario.Pos{}) {
+		b.demands[at] = of.Pos
+	}
 	return d, true
 }
 

@@ -82,7 +82,9 @@ func (a *app) planOf(file *scenario.File, of *source) (prepared, error) {
 	errs := slices.Concat(b.errs, whole.errs)
 	if err := p.Validate(); err != nil {
 		for _, err := range parts([]error{err}) {
-			errs = append(errs, b.place(err))
+			if !b.placed(err) {
+				errs = append(errs, b.place(err))
+			}
 		}
 	}
 	if len(b.mistakes) > 0 {
@@ -110,6 +112,19 @@ func into(p *plan.Plan, s *setting.Values, dir string) {
 	if dir != "" {
 		p.VerifyFile = filepath.Join(dir, result.VerifyFile)
 	}
+}
+
+// placed records a mistake of a threshold of the file at its position there. It is false for other mistakes.
+func (b *builder) placed(err error) bool {
+	var m *plan.Mistake
+	if !errors.As(err, &m) || m.Threshold == "" {
+		return false
+	}
+	pos, ok := b.demands[demanded{m.Step, m.Threshold}]
+	if ok {
+		b.bad(pos, m.Hint, "%s", strings.ReplaceAll(m.Text, "--", ""))
+	}
+	return ok
 }
 
 // place adds the name of the file to a mistake of the plan.

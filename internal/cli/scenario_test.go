@@ -133,7 +133,7 @@ thresholds: [lost == 0]
 	require.Equal(t, exitUsage, got.status)
 	for _, want := range []string{
 		"group readers: durable subscriptions exist on topics only", "tx-size 10 is above credit 5", "warmup 9s leaves nothing to measure of duration 5s",
-		`threshold "lost == 0": this run measures nothing of that`,
+		file + ":7:14: threshold \"lost == 0\": this run measures nothing of that", "hint: add --verify",
 	} {
 		require.Contains(t, got.stderr, want)
 	}

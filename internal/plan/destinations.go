@@ -12,6 +12,8 @@ import (
 type Mistake struct {
 	Text string // the mistake
 	Hint string // the remedy
+	// Threshold is the threshold that is meant, and Step that of which it is; empty if something else is.
+	Threshold, Step string
 }
 
 // Error returns the text without the hint.

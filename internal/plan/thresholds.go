@@ -26,6 +26,33 @@ func (s *Step) Has(verified bool) (has threshold.Needs) {
 	return has
 }
 
+// elsewhere tells which figures parts of the run will have because of other parts: those of delayed messages, which
+// other steps, groups or, if it sends none, processes have sent, and those of the whole run.
+func (p *Plan) elsewhere() (has threshold.Needs) {
+	sends := false
+	for i := range p.Steps {
+		for _, g := range p.Steps[i].Groups {
+			sends = sends || g.Role.Produces()
+			if g.delays() {
+				has |= threshold.Delay
+			}
+		}
+	}
+	if !sends {
+		has |= threshold.Delay
+	}
+	if p.StallThreshold > 0 {
+		has |= threshold.Stalls
+	}
+	return has
+}
+
+// delays tells whether the group asks for a delayed delivery, also by an option of its protocol.
+func (g *Group) delays() bool {
+	own, ok := g.Producer.Open.Options.(interface{ Delays() bool })
+	return g.Role.Produces() && (g.DeliveryDelay > 0 || ok && own.Delays())
+}
+
 // has tells which figures the group will have.
 func (g *Group) has() (has threshold.Needs) {
 	for needs, yes := range map[threshold.Needs]bool{
@@ -66,11 +93,14 @@ func (p *Plan) Roles() Role {
 	}
 }
 
-// thresholds refuses thresholds on figures that the run, or for the thresholds of a step that step, will not have.
-func (v *validator) thresholds(list []threshold.Threshold, has threshold.Needs, steps []Step) {
-	v.group = nil
+// thresholds refuses thresholds on figures that the run, or for the thresholds of a step that step, will not have. Has
+// are the features of that run or step, and elsewhere those that it has by others.
+func (v *validator) thresholds(list []threshold.Threshold, has, elsewhere threshold.Needs, step string, steps []Step) {
+	v.group, v.demandOf = nil, step
+	defer func() { v.demand = nil }()
 	for i := range list {
-		t, has := &list[i], has
+		t, has := &list[i], has|elsewhere
+		v.demand = t
 		v.refuse(t.Abort && !t.CanAbort(), "leave abort out, or demand an upper limit such as ack.p99 < 50ms",
 			"threshold %q cannot end the run early: only its end shows whether it is kept", t.String())
 		if group := t.Metric.Group; group != "" {
@@ -83,7 +113,7 @@ func (v *validator) thresholds(list []threshold.Threshold, has threshold.Needs, 
 				v.refuse(true, hint, "--threshold %q: there is no group %s", t.String(), group)
 				continue
 			}
-			has = of
+			has = of | elsewhere
 		}
 		if lacks := t.Lacks(has); lacks != 0 {
 			v.lacking(t, lacks)
@@ -140,6 +170,8 @@ func (v *validator) lacking(t *threshold.Threshold, lacks threshold.Needs) {
 		{threshold.Rate, "add --rate N"},
 		{threshold.Transactions, "add --commit-interval N or --tx"},
 		{threshold.Reconnection, "add --reconnect, with a client that tells of lost connections"},
+		{threshold.Delay, "add --delivery-delay TIME"},
+		{threshold.Stalls, "leave --stall-threshold 0 out"},
 		{threshold.Producers, "use the client or producer command"},
 		{threshold.Consumers, "use the client or consumer command"},
 	} {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -90,6 +91,66 @@ func TestThresholdsOfOutages(t *testing.T) {
 			} else {
 				requireLike(t, p.Validate(), tt.mistake, "a client that tells of lost connections")
 			}
+		})
+	}
+}
+
+// delaying are options of a protocol with a delay of its own.
+type delaying struct{ yes bool }
+
+func (d *delaying) Delays() bool { return d.yes }
+
+// TestThresholdsOfDelays: lateness is that of delayed messages, whoever in the run, or outside it, has sent them; and
+// there are no stalls of no length.
+func TestThresholdsOfDelays(t *testing.T) {
+	const add = "add --delivery-delay TIME"
+	delay := func(g *Group) { g.DeliveryDelay, g.Producer.Factory.Capabilities.Queue.Delay = time.Second, true }
+	for _, tt := range []struct {
+		name, where, text, hint string
+		edit                    func(p *Plan)
+	}{
+		{"no delay", "run", "lateness.p99 < 1s", add, nil},
+		{"no delay, of a step", "load", "lateness.p99 < 1s", add, nil},
+		{"no delay, of a group", "run", "group.readers.lateness.p99 < 1s", add, nil},
+		{"no delay by an option", "run", "lateness.p99 < 1s", add, func(p *Plan) { p.Steps[0].Groups[0].Producer.Open.Options = &delaying{} }},
+		{"a consumer's option", "run", "lateness.p99 < 1s", add, func(p *Plan) { p.Steps[0].Groups[2].Producer.Open.Options = &delaying{yes: true} }},
+		{"a delay", "run", "lateness.p99 < 1s", "", func(p *Plan) { delay(p.Steps[0].Groups[0]) }},
+		{"a delay, of a group", "load", "group.readers.lateness.p99 < 1s", "", func(p *Plan) { delay(p.Steps[0].Groups[0]) }},
+		{"a delay by an option", "run", "lateness.p99 < 1s", "", func(p *Plan) { p.Steps[0].Groups[0].Producer.Open.Options = &delaying{yes: true} }},
+		{"the producers' own", "run", "group.paced.lateness.p99 < 1s", "use the client or consumer command", func(p *Plan) { delay(p.Steps[0].Groups[0]) }},
+		{"sent in an earlier step", "then", "lateness.p99 < 1s", "", func(p *Plan) {
+			delay(p.Steps[0].Groups[0])
+			p.Steps[1].Groups = p.Steps[0].Groups[2:]
+		}},
+		{"sent elsewhere", "load", "lateness.p99 < 1s", "", func(p *Plan) {
+			p.Steps = p.Steps[:1]
+			p.Steps[0].Groups = p.Steps[0].Groups[2:]
+		}},
+		{"early ones are counted", "run", "early == 0", "", nil},
+		{"stalls", "run", "stall.count == 0", "", func(p *Plan) { p.StallThreshold = time.Second }},
+		{"no stalls", "run", "stall.max < 5s", "leave --stall-threshold 0 out", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := twoSteps(t)
+			if tt.edit != nil {
+				tt.edit(p)
+			}
+			demand, err := threshold.Parse(tt.text)
+			require.NoError(t, err)
+			list, step := &p.Thresholds, ""
+			if i := slices.IndexFunc(p.Steps, func(s Step) bool { return s.Name == tt.where }); i >= 0 {
+				list, step = &p.Steps[i].Thresholds, tt.where
+			}
+			*list = append(*list, demand)
+			if tt.hint == "" {
+				require.NoError(t, p.Validate())
+				return
+			}
+			var m *Mistake
+			require.ErrorAs(t, p.Validate(), &m)
+			require.Equal(t, Mistake{
+				Text: `--threshold "` + tt.text + `": this run measures nothing of that`, Hint: tt.hint, Threshold: tt.text, Step: step,
+			}, *m)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -20,14 +21,15 @@ func (p *Plan) Validate() error {
 	v := validator{seen: map[string]bool{}, stomp: p.speaksSTOMP()}
 	v.times(p)
 	v.shards(p)
-	v.thresholds(p.Thresholds, p.Has(), p.Steps)
+	elsewhere := p.elsewhere()
+	v.thresholds(p.Thresholds, p.Has(), elsewhere, "", p.Steps)
 	for i := range p.Steps {
 		step := &p.Steps[i]
 		v.step(step)
 		v.refuse(i < len(p.Steps)-1 && !step.ends(), "give it a duration, until: idle, its producers a message-count or a "+
 			"rate that ends, or, without producers, until: drained",
 			"step %s never ends, so that the steps after it would never begin", step.Name)
-		v.thresholds(step.Thresholds, step.Has(p.Verify), p.Steps[i:i+1])
+		v.thresholds(step.Thresholds, step.Has(p.Verify), elsewhere, step.Name, p.Steps[i:i+1])
 		for _, g := range step.Groups {
 			v.check(g)
 			if g.Relative != nil {
@@ -128,6 +130,9 @@ type validator struct {
 	errs  []error
 	seen  map[string]bool // texts of errs: a group is in several steps
 	stomp bool            // some group sends or receives over STOMP
+
+	demand   *threshold.Threshold // of which the mistakes are; nil if they are of something else
+	demandOf string               // its step; empty for the whole run
 }
 
 // add records a mistake, once.
@@ -147,9 +152,14 @@ func (v *validator) add(err error) {
 
 // refuse records a mistake if wrong is true.
 func (v *validator) refuse(wrong bool, hint, format string, args ...any) {
-	if wrong {
-		v.add(mistake(hint, format, args...))
+	if !wrong {
+		return
 	}
+	m := mistake(hint, format, args...)
+	if v.demand != nil {
+		m.Threshold, m.Step = v.demand.String(), v.demandOf
+	}
+	v.add(m)
 }
 
 const positive = "leave it out, or give a number that is not negative"

@@ -28,6 +28,8 @@ const (
 	Verification                   // --verify
 	Transactions                   // --commit-interval or --tx
 	Reconnection                   // --reconnect
+	Delay                          // messages whose delivery is delayed come
+	Stalls                         // --stall-threshold
 )
 
 // Metric is a value of a run that a threshold can be about.
@@ -75,8 +77,8 @@ func single() (list []Metric) {
 		{"rate.missed", Percent, Producers | Rate, "share of the messages due in the measured time that were not sent"},
 		{"received.avg", PerSecond, Consumers, "average rate of deliveries within the measured time"},
 		{"received.min", PerSecond, Consumers, "lowest rate of deliveries of a full second"},
-		{"stall.count", Count, 0, "times in which the broker stood still for --stall-threshold or longer"},
-		{"stall.max", Time, 0, "the longest of them"},
+		{"stall.count", Count, Stalls, "times in which the broker stood still for --stall-threshold or longer"},
+		{"stall.max", Time, Stalls, "the longest of them"},
 		{"outage.count", Count, Reconnection, "times in which workers had lost their connections, with --reconnect"},
 		{"outage.max", Time, Reconnection, "the longest of them, to the first message that came through; no value if one " +
 			"had no end"},
@@ -105,8 +107,8 @@ func Metrics() []Metric {
 		{"response", "from the intended send to its completion", Producers | Rate},
 		{"transfer", "from the send to the delivery", Consumers},
 		{
-			"lateness", "from the end of the delay, which a producer of the run has asked for, to the delivery",
-			Producers | Consumers,
+			"lateness", "from the end of the delay, which a producer has asked for, to the delivery",
+			Consumers | Delay,
 		},
 		{"commit", "from asking for a commit to its confirmation", Transactions},
 	} {

@@ -11,7 +11,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Options are the settings that only this protocol has.
+// Options are the settings that only this protocol has. Those that delay messages count as --delivery-delay does.
 type Options struct {
 	// Send is how messages are sent. With batch, BatchSize of them travel in one request.
 	Send        string        `opt:"send" help:"how to send: async (max-pending in flight; brokers store these in any order), sync (each waits for its answer, which with --group keeps the order), oneway (no answer), batch" enum:"async,sync,oneway,batch"`
@@ -51,6 +51,9 @@ type Options struct {
 	DeleteTopic   bool   `opt:"delete-topic" help:"delete, at the end, the topics that were created"`
 	BrokerAddress string `opt:"broker-address" help:"HOST:PORT to use instead of the address that the name server gives, for a broker in a container"`
 }
+
+// Delays tells whether the messages are delivered late.
+func (o *Options) Delays() bool { return o.Delay > 0 || o.DelayLevel > 0 }
 
 // Values of the options.
 const (
