@@ -55,8 +55,10 @@ func TestDamagedResults(t *testing.T) {
 			good, bad := filepath.Join(makeRepeats(t, "good", "1ms", time.Minute, 1), "0"), filepath.Join(makeRepeats(t, "bad", "1ms", time.Minute, 1), "0")
 			c.damage(t, bad)
 			for _, args := range [][]string{
-				{"report", "--format", "csv", bad}, {"report", "--format", "csv", filepath.Dir(bad)},
-				{"compare", good, bad}, {"merge", bad},
+				{"report", "--format", "csv", bad},
+				{"report", "--format", "csv", filepath.Dir(bad)},
+				{"compare", good, bad},
+				{"merge", bad},
 			} {
 				r := call(nil, args...)
 				assert.Equal(t, exitUsage, r.status, args)

@@ -23,9 +23,17 @@ func TestFullStandardOutput(t *testing.T) {
 	t.Parallel()
 	a, b := makeRepeats(t, "a", "1ms", time.Minute, 1), makeRepeats(t, "b", "1ms", time.Minute, 1)
 	for _, args := range [][]string{
-		{"--help"}, {"mem", "client", "--help"}, {"mem", "client", "--help-all"}, {"version"}, {"mem", "client", "--dry-run"},
-		{"scenario", "schema"}, {"scenario", "metrics"}, {"completion", "bash"},
-		{"report", "--format", "csv", a}, {"compare", a, b}, {"merge", filepath.Join(a, "0")},
+		{"--help"},
+		{"mem", "client", "--help"},
+		{"mem", "client", "--help-all"},
+		{"version"},
+		{"mem", "client", "--dry-run"},
+		{"scenario", "schema"},
+		{"scenario", "metrics"},
+		{"completion", "bash"},
+		{"report", "--format", "csv", a},
+		{"compare", a, b},
+		{"merge", filepath.Join(a, "0")},
 	} {
 		var stderr output
 		status := Main(Env{
