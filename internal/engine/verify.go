@@ -360,8 +360,8 @@ func (r *run) judge(s *stats.Summary) {
 	}
 }
 
-// Bytes of a verification file: of a producer or of its stream at a subscription, beside messages that were lost or came
-// twice, for which there are leastRoom. What is kept is at most mostRoom.
+// Bytes of a verification file: of a producer or of its stream at a subscription, beside messages that were lost or
+// came twice, for which there are leastRoom. What is kept is at most mostRoom.
 const (
 	streamRoom = 256
 	leastRoom  = 128 << 10

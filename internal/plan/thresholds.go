@@ -125,6 +125,14 @@ func (v *validator) thresholds(list []threshold.Threshold, has, elsewhere thresh
 	}
 }
 
+// about notes the threshold that a mistake is about, if it is about one.
+func (v *validator) about(m *Mistake) *Mistake {
+	if v.demand != nil {
+		m.Threshold, m.Step = v.demand.String(), v.demandOf
+	}
+	return m
+}
+
 // figuresOfGroup tells which figures a group has in any of the steps. If there is no such group, names are the names of
 // the existing groups.
 func figuresOfGroup(name string, steps []Step) (has threshold.Needs, names []string) {

@@ -152,14 +152,9 @@ func (v *validator) add(err error) {
 
 // refuse records a mistake if wrong is true.
 func (v *validator) refuse(wrong bool, hint, format string, args ...any) {
-	if !wrong {
-		return
+	if wrong {
+		v.add(v.about(mistake(hint, format, args...)))
 	}
-	m := mistake(hint, format, args...)
-	if v.demand != nil {
-		m.Threshold, m.Step = v.demand.String(), v.demandOf
-	}
-	v.add(m)
 }
 
 const positive = "leave it out, or give a number that is not negative"

@@ -282,8 +282,8 @@ func (r *ProducerRecorder) waitedUntil(now time.Duration) (waited [numWaitKinds]
 	return waited
 }
 
-// hushUntil returns for how long the broker has answered nothing while a message was in flight, or waited in Send, as for
-// a connection: in times of at least that length, the one that goes on included.
+// hushUntil returns for how long the broker has answered nothing while a message was in flight, or waited in Send, as
+// for a connection: in times of at least that length, the one that goes on included.
 func (r *ProducerRecorder) hushUntil(now, least time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -81,7 +81,8 @@ func (r *Room) Write(path string, side *Side) (err error) {
 	if _, err = r.part.WriteAt(data, 0); err != nil {
 		return err
 	}
-	if err = errors.Join(r.part.Truncate(int64(len(data))), r.part.Sync(), r.part.Chmod(mode), r.part.Close()); err != nil {
+	err = errors.Join(r.part.Truncate(int64(len(data))), r.part.Sync(), r.part.Chmod(mode), r.part.Close())
+	if err != nil {
 		return err
 	}
 	if err = os.Rename(r.part.Name(), target); err == nil {

@@ -95,7 +95,8 @@ func (r *Result) check() error {
 // clockStep is the longest step of the wall clock that a run does not tell, in microseconds.
 const clockStep = second / 10
 
-// checkTimes refuses a run, a part or a step that ended before it began. The wall clock may have been set back meanwhile.
+// checkTimes refuses a run, a part or a step that ended before it began. The wall clock may have been set back
+// meanwhile.
 func (r *Result) checkTimes() error {
 	back := r.Tester.ClockBackward + clockStep
 	if r.End < r.Start-back {
@@ -113,6 +114,13 @@ func (r *Result) checkTimes() error {
 	}
 	return nil
 }
+
+// Exit statuses of runs.
+const (
+	statusFailed      = 1
+	statusThreshold   = 3
+	statusInterrupted = 130
+)
 
 // checkStatus refuses an exit status that does not follow from whether the run was a success.
 func (r *Result) checkStatus() error {

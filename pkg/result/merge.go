@@ -173,13 +173,6 @@ func addKnown(a, b *uint64) (*uint64, error) {
 	return &sum, addTo(&sum, *b)
 }
 
-// Exit statuses of runs.
-const (
-	statusFailed      = 1
-	statusThreshold   = 3
-	statusInterrupted = 130
-)
-
 // severity ranks exit statuses from the least to the most severe: any failure is more severe than an interrupt.
 func severity(status int) int {
 	return slices.Index([]int{0, statusInterrupted, statusThreshold, statusFailed, 4, 2}, status)

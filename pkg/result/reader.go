@@ -56,9 +56,9 @@ type reading struct {
 // Read returns the result in a folder, with its rows. The run may still go on: the result is then that of its rows so
 // far, as after a kill, and Complete is false.
 //
-// The error is an [*Error], or [ErrNoResult]. Read refuses files that do not belong together, that contradict each other,
-// or that no run can have written; [Decode] reads result.json alone. Nothing in a file makes Read panic or take more
-// memory than some times its size.
+// The error is an [*Error], or [ErrNoResult]. Read refuses files that do not belong together, that contradict each
+// other, or that no run can have written; [Decode] reads result.json alone. Nothing in a file makes Read panic or take
+// more memory than some times its size.
 func Read(dir string, options ...Option) (*Result, error) {
 	var o reading
 	for _, option := range options {
