@@ -37,7 +37,6 @@ type connection struct {
 	out      *transport.Output
 	maxFrame int           // of the peer
 	channels int           // how many there may be
-	patience time.Duration // silence of the peer after which the connection ends; 0 for any
 	owed     time.Duration // how often the peer wants to hear from us; 0 for never
 
 	// Of the reader: the sessions by the peer's channel, and the consumers with something to settle.
@@ -46,8 +45,9 @@ type connection struct {
 	admitted   bool // the peer has begun a session: it does not mind the connection as such
 	unfinished int  // bytes of messages that are not whole yet
 
-	heard atomic.Uint32 // frames read
-	crowd atomic.Bool   // there was more than one producer or consumer at a time
+	pulse transport.Pulse // heartbeats (Transport, section 2.4.5)
+	heard atomic.Uint32   // frames read
+	crowd atomic.Bool     // there was more than one producer or consumer at a time
 
 	mu       sync.Mutex
 	sessions []*session // by our channel; nil where one is free
@@ -76,7 +76,16 @@ func (c *connection) start() {
 			}
 		}
 	})
-	c.driver.keeper.watch(c)
+	c.pulse = transport.Pulse{
+		Ending: c.Ending, Out: c.out, In: c.raw, Heard: &c.heard, Owed: c.owed, Patience: c.driver.cfg.Options.IdleTimeout,
+		Beat: func() { _ = c.put(wire.AppendHeartbeat) }, // fails only when the connection has ended
+		Silent: func() {
+			c.fail(driver.Errorf(driver.ClassConnectionLost, "",
+				"is the broker paused or the network down? See -o idle-timeout",
+				"nothing was heard from the broker for %s", c.driver.cfg.Options.IdleTimeout))
+		},
+	}
+	c.pulse.Start()
 }
 
 // idle is called when all received frames have been dealt with: the moment to settle their messages.
@@ -107,9 +116,9 @@ func (c *connection) End(ctx context.Context) {
 		cancel()
 	}
 	c.fail(transport.ErrClosed)
+	c.pulse.Stop()
 	c.running.Wait()
 	c.out.Wait()
-	c.driver.keeper.forget(c)
 }
 
 // put lets a small frame out, without waiting for room.

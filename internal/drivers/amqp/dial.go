@@ -40,7 +40,7 @@ func (d *amqpDriver) open(
 ) (_ *connection, err error) {
 	limit := transport.TimeLeft(ctx)
 	c := &connection{
-		driver: d, host: host.String(), net: conn, raw: raw, patience: d.cfg.Options.IdleTimeout, names: map[string]bool{},
+		driver: d, host: host.String(), net: conn, raw: raw, names: map[string]bool{},
 		Ending: transport.NewEnding(), closing: make(chan struct{}),
 	}
 	c.in = transport.NewInput(c.net, c.raw, &d.mem, nil)

@@ -73,8 +73,9 @@ type connection struct {
 	confirmed confirmations // sends that were confirmed, and not reported yet
 
 	running sync.WaitGroup
-	heard   atomic.Uint32 // reads that began: all before the last have returned something
-	crowd   atomic.Bool   // there was more than one user at a time
+	pulse   transport.Pulse // heart-beats (STOMP 1.2, "Heart-beating")
+	heard   atomic.Uint32   // reads that began: all before the last have returned something
+	crowd   atomic.Bool     // there was more than one user at a time
 }
 
 // session is the result of the handshake.
@@ -104,9 +105,12 @@ func newConnection(d *stompDriver, conn net.Conn, raw *transport.Metered, identi
 func (c *connection) start() {
 	c.in.in.OnIdle(c.idle)
 	c.running.Go(c.read)
-	if c.sendEvery > 0 || c.hearEvery > 0 {
-		c.running.Go(c.beat)
+	c.pulse = transport.Pulse{
+		Ending: c.Ending, Out: c.out, In: c.raw, Heard: &c.heard, Owed: c.sendEvery, Patience: 2 * c.hearEvery,
+		Beat:   func() { _ = c.put(func(b []byte) []byte { return append(b, '\n') }) }, // fails only when it has ended
+		Silent: func() { c.fail(silentError(2 * c.hearEvery)) },
 	}
+	c.pulse.Start()
 }
 
 // idle is called when all received frames have been dealt with: the moment to let out confirmations, acknowledgements
@@ -133,6 +137,7 @@ func (c *connection) End(ctx context.Context) {
 		cancel()
 	}
 	c.fail(transport.ErrClosed)
+	c.pulse.Stop()
 	c.running.Wait()
 	c.out.Wait()
 }
@@ -231,41 +236,3 @@ func find[T any](list *atomic.Pointer[[]*T], at uint64) *T {
 
 // waits returns how long the goroutines of the connection have waited.
 func (c *connection) waits() driver.Waits { return driver.Waits{Reader: c.raw.Reading()} }
-
-// beat sends heart-beats when nothing else is sent, and ends the connection when nothing is heard (STOMP 1.2,
-// "Heart-beating"). It looks three times per interval, which keeps our gaps below it.
-func (c *connection) beat() {
-	every := c.sendEvery
-	if every == 0 || c.hearEvery > 0 && c.hearEvery < every {
-		every = c.hearEvery
-	}
-	ticker := time.NewTicker(max(every/3, time.Millisecond))
-	defer ticker.Stop()
-	writes, heard, waited := c.out.Writes(), c.heard.Load(), c.raw.Reading().Time
-	wrote := time.Now()
-	var silent time.Duration
-	for {
-		select {
-		case <-c.Over():
-			return
-		case <-ticker.C:
-		}
-		now := time.Now()
-		if n := c.out.Writes(); n != writes {
-			writes, wrote = n, now
-		} else if c.sendEvery > 0 && now.Sub(wrote) >= c.sendEvery/2 {
-			_ = c.put(func(b []byte) []byte { return append(b, '\n') }) // fails only when the connection has ended
-		}
-		// A reader that delivers does not listen, and a machine that stops us stops the reader, too: only the time that the
-		// reader has waited counts as silence, and a late look counts no more of it than a look in time.
-		n, total := c.heard.Load(), c.raw.Reading().Time
-		silent += min(total-waited, every)
-		waited = total
-		if n != heard {
-			heard, silent = n, 0
-		} else if c.hearEvery > 0 && silent > 2*c.hearEvery {
-			c.fail(silentError(2 * c.hearEvery))
-			return
-		}
-	}
-}
