@@ -217,7 +217,7 @@ func BenchmarkFrameReader(b *testing.B) {
 	r := amqp.NewFrameReader(bufio.NewReaderSize(in, 64<<10), 1<<20)
 	b.ReportAllocs()
 	for b.Loop() {
-		if in.Len() == 0 && !r.Ready() {
+		if in.Len() == 0 && r.Buffered() == 0 {
 			in.Reset(frames)
 		}
 		if _, err := r.Next(); err != nil {

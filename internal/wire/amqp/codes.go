@@ -104,47 +104,40 @@ const (
 // SelectorFilterName is the symbolic form of [DescSelector], and the usual name of such a filter.
 const SelectorFilterName = "apache.org:selector-filter:string"
 
+// symbolicForms returns the symbolic forms of the standard descriptors.
+func symbolicForms() [DescFooter + 1]string {
+	return [...]string{
+		DescOpen: "amqp:open:list", DescBegin: "amqp:begin:list", DescAttach: "amqp:attach:list",
+		DescFlow: "amqp:flow:list", DescTransfer: "amqp:transfer:list", DescDisposition: "amqp:disposition:list",
+		DescDetach: "amqp:detach:list", DescEnd: "amqp:end:list", DescClose: "amqp:close:list",
+		DescError: "amqp:error:list",
+
+		DescReceived: "amqp:received:list", DescAccepted: "amqp:accepted:list", DescRejected: "amqp:rejected:list",
+		DescReleased: "amqp:released:list", DescModified: "amqp:modified:list",
+		DescSource: "amqp:source:list", DescTarget: "amqp:target:list",
+
+		DescCoordinator: "amqp:coordinator:list", DescDeclare: "amqp:declare:list",
+		DescDischarge: "amqp:discharge:list", DescDeclared: "amqp:declared:list",
+		DescTransactionalState: "amqp:transactional-state:list",
+
+		DescMechanisms: "amqp:sasl-mechanisms:list", DescInit: "amqp:sasl-init:list",
+		DescChallenge: "amqp:sasl-challenge:list", DescResponse: "amqp:sasl-response:list",
+		DescOutcome: "amqp:sasl-outcome:list",
+
+		DescHeader: "amqp:header:list", DescDeliveryAnnotations: "amqp:delivery-annotations:map",
+		DescMessageAnnotations: "amqp:message-annotations:map", DescProperties: "amqp:properties:list",
+		DescApplicationProperties: "amqp:application-properties:map", DescData: "amqp:data:binary",
+		DescSequence: "amqp:amqp-sequence:list", DescValue: "amqp:amqp-value:*", DescFooter: "amqp:footer:map",
+	}
+}
+
 // String returns the symbolic form of a standard descriptor, such as "amqp:accepted:list", and "" of any other.
 func (d Descriptor) String() string {
 	switch {
 	case d == DescSelector:
 		return SelectorFilterName
-	case d >= DescHeader:
-		return d.section()
-	case d >= DescSource:
-		return d.other()
-	}
-	switch d {
-	case DescOpen:
-		return "amqp:open:list"
-	case DescBegin:
-		return "amqp:begin:list"
-	case DescAttach:
-		return "amqp:attach:list"
-	case DescFlow:
-		return "amqp:flow:list"
-	case DescTransfer:
-		return "amqp:transfer:list"
-	case DescDisposition:
-		return "amqp:disposition:list"
-	case DescDetach:
-		return "amqp:detach:list"
-	case DescEnd:
-		return "amqp:end:list"
-	case DescClose:
-		return "amqp:close:list"
-	case DescError:
-		return "amqp:error:list"
-	case DescReceived:
-		return "amqp:received:list"
-	case DescAccepted:
-		return "amqp:accepted:list"
-	case DescRejected:
-		return "amqp:rejected:list"
-	case DescReleased:
-		return "amqp:released:list"
-	case DescModified:
-		return "amqp:modified:list"
+	case d <= DescFooter:
+		return symbolicForms()[d]
 	}
 	return ""
 }
@@ -155,68 +148,12 @@ func (d Descriptor) name() string {
 	return name
 }
 
-// other returns the symbolic form of termini, and of types for transactions and SASL.
-func (d Descriptor) other() string {
-	switch d {
-	case DescSource:
-		return "amqp:source:list"
-	case DescTarget:
-		return "amqp:target:list"
-	case DescCoordinator:
-		return "amqp:coordinator:list"
-	case DescDeclare:
-		return "amqp:declare:list"
-	case DescDischarge:
-		return "amqp:discharge:list"
-	case DescDeclared:
-		return "amqp:declared:list"
-	case DescTransactionalState:
-		return "amqp:transactional-state:list"
-	case DescMechanisms:
-		return "amqp:sasl-mechanisms:list"
-	case DescInit:
-		return "amqp:sasl-init:list"
-	case DescChallenge:
-		return "amqp:sasl-challenge:list"
-	case DescResponse:
-		return "amqp:sasl-response:list"
-	case DescOutcome:
-		return "amqp:sasl-outcome:list"
-	}
-	return ""
-}
-
-// section returns the symbolic form of message sections.
-func (d Descriptor) section() string {
-	switch d {
-	case DescHeader:
-		return "amqp:header:list"
-	case DescProperties:
-		return "amqp:properties:list"
-	case DescSequence:
-		return "amqp:amqp-sequence:list"
-	case DescDeliveryAnnotations:
-		return "amqp:delivery-annotations:map"
-	case DescMessageAnnotations:
-		return "amqp:message-annotations:map"
-	case DescApplicationProperties:
-		return "amqp:application-properties:map"
-	case DescData:
-		return "amqp:data:binary"
-	case DescValue:
-		return "amqp:amqp-value:*"
-	case DescFooter:
-		return "amqp:footer:map"
-	}
-	return ""
-}
-
 // symbolicDescriptor returns the descriptor with that symbolic form; 0 if there is none. Peers hardly ever send one, so
 // that a walk over all of them does.
 func symbolicDescriptor(symbol []byte) Descriptor {
-	for d := DescOpen; d <= DescFooter; d++ {
-		if name := d.String(); name != "" && name == string(symbol) {
-			return d
+	for d, form := range symbolicForms() {
+		if form != "" && form == string(symbol) {
+			return Descriptor(d)
 		}
 	}
 	if string(symbol) == SelectorFilterName {

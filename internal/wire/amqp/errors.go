@@ -98,7 +98,6 @@ const (
 	CondStolen           = "amqp:link:stolen"
 	CondUnknownTxn       = "amqp:transaction:unknown-id"
 	CondTxnRollback      = "amqp:transaction:rollback"
-	CondTxnTimeout       = "amqp:transaction:timeout"
 )
 
 // Error is an AMQP error, as detach, end, close and rejected carry it (Transport, section 2.8.14).

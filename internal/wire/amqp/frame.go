@@ -12,7 +12,6 @@ const (
 	ProtocolHeaderSize = 8
 
 	HeaderAMQP = "AMQP\x00\x01\x00\x00"
-	HeaderTLS  = "AMQP\x02\x01\x00\x00"
 	HeaderSASL = "AMQP\x03\x01\x00\x00"
 )
 
@@ -100,26 +99,19 @@ type FrameReader struct {
 	big  []byte // as much of it as has arrived
 }
 
-// NewFrameReader returns a reader of frames of at most maxSize bytes, [MinMaxFrameSize] or more.
+// NewFrameReader returns a reader of frames of at most maxSize bytes; less than [MinMaxFrameSize] is that.
 func NewFrameReader(r Input, maxSize uint32) *FrameReader {
-	f := &FrameReader{r: r}
-	f.SetMaxFrameSize(maxSize)
-	return f
+	return &FrameReader{r: r, max: max(maxSize, MinMaxFrameSize)}
 }
-
-// SetMaxFrameSize changes the size of the largest frame that is read, in bytes; less than [MinMaxFrameSize] is that.
-func (f *FrameReader) SetMaxFrameSize(size uint32) { f.max = max(size, MinMaxFrameSize) }
 
 // ReadProtocolHeader returns the next [ProtocolHeaderSize] bytes, to be compared with [HeaderAMQP] and the others. A
 // peer that speaks another protocol may send less: io.ErrUnexpectedEOF.
 func (f *FrameReader) ReadProtocolHeader() (h [ProtocolHeaderSize]byte, err error) {
 	b, err := f.peek(ProtocolHeaderSize)
-	if err != nil {
-		copy(h[:], b)
-		return h, err
-	}
 	copy(h[:], b)
-	_, err = f.r.Discard(ProtocolHeaderSize)
+	if err == nil {
+		_, err = f.r.Discard(ProtocolHeaderSize)
+	}
 	return h, err
 }
 
@@ -200,19 +192,4 @@ func (f *FrameReader) Buffered() int {
 		return len(f.big) + f.r.Buffered()
 	}
 	return f.r.Buffered()
-}
-
-// Ready reports whether Next returns without reading from the input: whether a whole frame, or a head that it
-// refuses, is in the buffer.
-func (f *FrameReader) Ready() bool {
-	n := f.r.Buffered()
-	if f.size > 0 {
-		return uint64(len(f.big))+uint64(n) >= uint64(f.size)
-	}
-	if n < FrameHeaderSize {
-		return false
-	}
-	head, _ := f.r.Peek(FrameHeaderSize) // they are there
-	size, offset := binary.BigEndian.Uint32(head), uint32(head[4])*4
-	return size > f.max || offset < FrameHeaderSize || offset > size || uint64(size) <= uint64(n)
 }

@@ -183,7 +183,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestTemplate: a message is as long as Size says, whatever is before it, and the same as its head and tail.
+// TestTemplate: a message is as long as Size says, whatever is before it.
 func TestTemplate(t *testing.T) {
 	for _, c := range []amqp.Content{
 		{TimeKey: "time", IDKey: "perfmq_id", Body: make([]byte, 1024), Application: []amqp.Property{{"k", "v"}}},
@@ -198,7 +198,6 @@ func TestTemplate(t *testing.T) {
 			before := []byte("before")
 			b := tmpl.Append(before, 42, id)[len(before):]
 			assert.Len(t, b, tmpl.Size(n))
-			assert.Equal(t, b, append(tmpl.AppendHead(nil, 42, id), tmpl.Tail()...))
 			var m amqp.Message
 			require.NoError(t, m.Decode(b))
 			assert.Equal(t, c.Body, append([]byte(nil), m.Payload(nil)...))

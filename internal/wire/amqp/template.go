@@ -92,38 +92,29 @@ func NewTemplate(c *Content) (*Template, error) {
 }
 
 // Size returns how many bytes a message has with an ID of n bytes, or with none if n is 0.
-func (t *Template) Size(n int) int { return t.headSize(n) + len(t.tail) }
-
-func (t *Template) headSize(n int) int {
-	if n == 0 || t.idKey == nil {
-		return len(t.head)
+func (t *Template) Size(n int) int {
+	size := len(t.head) + len(t.tail)
+	switch {
+	case n == 0 || t.idKey == nil:
+		return size
+	case n <= math.MaxUint8:
+		return size + len(t.idKey) + 2 + n
+	default:
+		return size + len(t.idKey) + 5 + n
 	}
-	if n <= math.MaxUint8 {
-		n -= 3
-	}
-	return len(t.head) + len(t.idKey) + 5 + n
 }
 
 // Append appends a message with a time, in the unit that its readers expect, and an ID; an empty one is left out. It
 // allocates only if b has not [Template.Size] bytes left.
 func (t *Template) Append(b []byte, time int64, id []byte) []byte {
-	return append(t.AppendHead(b, time, id), t.tail...)
-}
-
-// AppendHead appends the message without its body, for writers that copy no large bodies: [Template.Tail] is to follow.
-func (t *Template) AppendHead(b []byte, time int64, id []byte) []byte {
 	at := len(b)
 	b = append(b, t.head...)
 	if t.timeAt > 0 {
 		binary.BigEndian.PutUint64(b[at+t.timeAt:], uint64(time))
 	}
-	if len(id) == 0 || t.idKey == nil {
-		return b
+	if len(id) > 0 && t.idKey != nil {
+		b = AppendStr(append(b, t.idKey...), id)
+		EndCompound(b, at+t.mapAt, int(t.count)+2)
 	}
-	b = AppendStr(append(b, t.idKey...), id)
-	EndCompound(b, at+t.mapAt, int(t.count)+2)
-	return b
+	return append(b, t.tail...)
 }
-
-// Tail returns the encoded body, the same for every message. It must not be changed.
-func (t *Template) Tail() []byte { return t.tail }

@@ -15,19 +15,13 @@ const (
 	ExpireNever           = "never"
 )
 
-// Distribution modes (Messaging, section 3.5.7).
-const (
-	DistributionMove = "move"
-	DistributionCopy = "copy"
-)
+// DistributionCopy is the mode of a source that leaves its messages to others, too (Messaging, section 3.5.7).
+const DistributionCopy = "copy"
 
 // Capabilities of a coordinator (Transactions, section 4.5.7).
 const (
 	TxnLocal           = "amqp:local-transactions"
-	TxnDistributed     = "amqp:distributed-transactions"
-	TxnPromotable      = "amqp:promotable-transactions"
 	TxnMultiPerSession = "amqp:multi-txns-per-ssn"
-	TxnMultiSessions   = "amqp:multi-ssns-per-txn"
 )
 
 // Terminus is a source (Messaging, section 3.5.3), a target (section 3.5.4), a coordinator (Transactions, section
@@ -51,7 +45,7 @@ type Terminus struct {
 
 	// Of a source alone.
 
-	// DistributionMode is one of the constants; "": none.
+	// DistributionMode is [DistributionCopy] or "move"; "": none.
 	DistributionMode string
 	// Filters restrict which messages go over the link: as wished in the receiver's attach, as in place in the
 	// sender's. At most [MaxEntries].

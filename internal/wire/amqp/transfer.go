@@ -49,8 +49,6 @@ func (t *Transfer) Decode(f *Decoder) error {
 // there is a delivery ID and the encoded State has at most 128 bytes. The fields are big-endian, and may be changed in
 // place.
 const (
-	TransferChannelAt    = 6  // 2 bytes
-	TransferHandleAt     = 15 // 4 bytes
 	TransferDeliveryIDAt = 20 // 4 bytes
 	TransferTagAt        = 26 // as many bytes as the tag has
 )
