@@ -2,7 +2,6 @@ package amqp
 
 import (
 	"context"
-	"errors"
 	"net"
 	"slices"
 	"sync"
@@ -64,7 +63,7 @@ type connection struct {
 func (c *connection) start() {
 	c.in.OnIdle(c.idle)
 	c.running.Go(func() {
-		c.fail(c.read())
+		c.fail(fault(c.read()))
 		c.in.Release()
 		c.mu.Lock()
 		sessions := slices.Clone(c.sessions)
@@ -144,7 +143,7 @@ func (c *connection) read() error {
 	for {
 		f, err := c.frames.Next()
 		if err != nil {
-			return c.readError(err)
+			return err
 		}
 		c.heard.Add(1)
 		if len(f.Body) == 0 {
@@ -158,22 +157,8 @@ func (c *connection) read() error {
 			err = c.handle(f.Channel, &p)
 		}
 		if err != nil {
-			return unreadable(err)
+			return err
 		}
-	}
-}
-
-// readError returns the error about a malformed frame, or about the end of the connection.
-func (c *connection) readError(err error) error {
-	var large *wire.FrameTooLargeError
-	var head *wire.FrameError
-	switch {
-	case errors.As(err, &large):
-		return protocolError("%w", err)
-	case errors.As(err, &head):
-		return protocolError("%w", err)
-	default:
-		return err
 	}
 }
 
@@ -212,15 +197,6 @@ func (c *connection) handle(channel uint16, p *wire.Body) error {
 		err = s.ended(p)
 	default:
 		return protocolError("a frame of kind %#x", uint64(p.Kind))
-	}
-	return err
-}
-
-// unreadable tells that a frame cannot be read; other errors stay as they are.
-func unreadable(err error) error {
-	var decode *wire.DecodeError
-	if errors.As(err, &decode) {
-		return protocolError("a frame that cannot be read: %w", err)
 	}
 	return err
 }

@@ -49,7 +49,7 @@ func (d *amqpDriver) open(
 	h := handshake{c: c, host: host, spec: spec}
 	// A context can end in two ways, a deadline in one: closing covers both.
 	stop := context.AfterFunc(ctx, func() { _ = c.raw.Close() })
-	err = h.run()
+	err = fault(h.run())
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -125,17 +125,13 @@ func (h *handshake) frame(kind wire.FrameType) (wire.Body, error) {
 		f, err := h.c.frames.Next()
 		switch {
 		case err != nil:
-			return wire.Body{}, h.c.readError(err)
+			return wire.Body{}, err
 		case f.Type != kind:
 			return wire.Body{}, protocolError("a frame of type %d", f.Type)
 		case len(f.Body) == 0:
 			continue
 		}
-		p, err := wire.ParseBody(f.Body)
-		if err != nil {
-			return wire.Body{}, protocolError("a frame that cannot be read: %w", err)
-		}
-		return p, nil
+		return wire.ParseBody(f.Body)
 	}
 }
 
@@ -159,7 +155,7 @@ func (h *handshake) open() error {
 	}
 	var open wire.Open
 	if err := open.Decode(&p.Fields); err != nil {
-		return protocolError("an open frame that cannot be read: %w", err)
+		return err
 	}
 	largest := open.MaxFrameSize.Or(maxSend)
 	if largest < wire.MinMaxFrameSize {

@@ -22,7 +22,7 @@ type amqpDriver struct {
 
 	mu      sync.Mutex
 	streams map[string]bool          // of RabbitMQ: those with a consumer
-	scram   map[string]*scram.Client // by mechanism
+	scram   map[string]*scram.Client // by mechanism: they keep keys, which are dear to derive
 }
 
 func newDriver(cfg config) *amqpDriver {

@@ -198,6 +198,24 @@ func protocolError(format string, args ...any) error {
 		"the peer broke the protocol: it sent "+format, args...)
 }
 
+// fault returns the error about a frame that cannot be read; other errors stay as they are.
+func fault(err error) error {
+	var known *driver.Error
+	var large *wire.FrameTooLargeError
+	var head *wire.FrameError
+	var decode *wire.DecodeError
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &decode):
+		return protocolError("a frame that cannot be read: %w", err)
+	case errors.As(err, &large), errors.As(err, &head):
+		return protocolError("%w", err)
+	default:
+		return err
+	}
+}
+
 // explain is [transport.Explain].
 func (c *connection) explain(op string, err error) error { return transport.Explain(op, err) }
 

@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
@@ -38,12 +39,7 @@ const (
 	settleAtLeastOnce = "at-least-once"
 	settleAtMostOnce  = "at-most-once"
 
-	saslAuto      = "auto"
-	saslPlain     = "plain"
-	saslAnonymous = "anonymous"
-	saslExternal  = "external"
-	saslSCRAM256  = "scram-sha-256"
-	saslSCRAM512  = "scram-sha-512"
+	saslAuto = "auto"
 
 	declareNo = "no"
 
@@ -109,12 +105,12 @@ func checkOptions(s *transport.Settings[Options], fail transport.Fail) {
 	case o.MaxPriority > 0 && o.Declare != kindClassic:
 		fail("add -o declare=classic", "option max-priority is of a classic queue that is declared")
 	}
-	switch o.SASL {
-	case saslPlain, saslSCRAM256, saslSCRAM512:
+	switch strings.ToUpper(o.SASL) {
+	case mechPlain, mechSCRAM256, mechSCRAM512:
 		if s.Target.User == "" {
 			fail("give --user and --password", "option sasl=%s needs a user", o.SASL)
 		}
-	case saslExternal:
+	case mechExternal:
 		if !s.Target.TLS {
 			fail("use amqps:// with --tls-cert and --tls-key", "option sasl=external needs an encrypted connection")
 		}

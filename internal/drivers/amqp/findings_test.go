@@ -1,6 +1,8 @@
 package amqp
 
 import (
+	"encoding/binary"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -96,4 +98,21 @@ func TestRefusedLogins(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		assert.NotEmpty(t, driver.HintOf(err))
 	}
+}
+
+// TestUnreadableMessage: that it cannot be read is said once.
+func TestUnreadableMessage(t *testing.T) {
+	broker, r := peerRig(t, nil)
+	k, err := r.tryConsumer(driver.ConsumerSpec{Destination: queue(t)})
+	require.NoError(t, err)
+	broker.takeOver = func(p *peer) { // from the first credit on
+		body := encList(codeTransfer, encUint(0), encUint(0), []byte{0xa0, 1, 1}, encUint(0))
+		b := binary.BigEndian.AppendUint32(nil, uint32(len(body)+9)) //nolint:gosec // small
+		p.write(append(append(append(b, 2, 0, 0, 0), body...), 0xff))
+	}
+	k.run()
+	err = k.failed()
+	require.Equal(t, driver.ClassProtocol, driver.ClassOf(err), "%v", err)
+	require.Equal(t, 1, strings.Count(err.Error(), "broke the protocol"), "%v", err)
+	require.ErrorContains(t, err, "a message that cannot be read")
 }

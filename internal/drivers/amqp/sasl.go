@@ -11,7 +11,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Names of mechanisms (RFC 4422, 4505, 4616, 7677; SCRAM-SHA-512 is the same with that hash).
+// Names of mechanisms (RFC 4422, 4505, 4616, 7677; SCRAM-SHA-512 is the same with that hash). But for auto, the values
+// of the option sasl are these names in lower case.
 const (
 	mechAnonymous = "ANONYMOUS"
 	mechPlain     = "PLAIN"
@@ -20,8 +21,12 @@ const (
 	mechSCRAM512  = "SCRAM-SHA-512"
 )
 
-// maxRounds bounds the challenges of a login: SCRAM has two.
-const maxRounds = 8
+const (
+	// maxRounds bounds the challenges of a login: SCRAM has two.
+	maxRounds = 8
+	// maxIterations bounds the work that a broker may ask for: about a second.
+	maxIterations = 1_000_000
+)
 
 // login goes through the SASL layer (Security, section 5.3).
 func (h *handshake) login() error {
@@ -37,7 +42,7 @@ func (h *handshake) login() error {
 	if err != nil {
 		return err
 	}
-	talk, first, err := h.c.driver.begin(mechanism)
+	first, talk, err := h.c.driver.begin(mechanism)
 	if err != nil {
 		return err
 	}
@@ -49,24 +54,25 @@ func (h *handshake) login() error {
 		if p, err = h.frame(wire.FrameSASL); err != nil {
 			return err
 		}
-		switch p.Kind {
-		case wire.DescChallenge:
-			var challenge wire.SASLChallenge
-			if err := challenge.Decode(&p.Fields); err != nil {
-				return protocolError("a frame that cannot be read: %w", err)
-			}
-			answer, err := talk.answer(challenge.Challenge)
-			if err != nil {
-				return err
-			}
-			response := wire.SASLResponse{Response: answer}
-			if err := h.write(response.AppendFrame(nil)); err != nil {
-				return err
-			}
-		case wire.DescOutcome:
+		switch {
+		case p.Kind == wire.DescOutcome:
 			return loginEnd(&p, talk)
-		default:
+		case p.Kind != wire.DescChallenge:
 			return protocolError("a frame of kind %#x in the middle of the login", uint64(p.Kind))
+		case talk == nil:
+			return protocolError("a challenge, which %s does not have", mechanism)
+		}
+		var challenge wire.SASLChallenge
+		if err := challenge.Decode(&p.Fields); err != nil {
+			return err
+		}
+		answer, err := talk.answer(challenge.Challenge)
+		if err != nil {
+			return err
+		}
+		response := wire.SASLResponse{Response: answer}
+		if err := h.write(response.AppendFrame(nil)); err != nil {
+			return err
 		}
 	}
 	return protocolError("one challenge after the other, and no end of the login")
@@ -74,23 +80,13 @@ func (h *handshake) login() error {
 
 // mechanism chooses among the mechanisms that the broker offers.
 func (c *config) mechanism(offered []string) (string, error) {
-	var wanted []string
-	switch c.Options.SASL {
-	case saslPlain:
-		wanted = []string{mechPlain}
-	case saslExternal:
-		wanted = []string{mechExternal}
-	case saslSCRAM256:
-		wanted = []string{mechSCRAM256}
-	case saslSCRAM512:
-		wanted = []string{mechSCRAM512}
-	case saslAnonymous:
-		wanted = []string{mechAnonymous}
+	wanted := []string{strings.ToUpper(c.Options.SASL)}
+	switch {
+	case c.Options.SASL != saslAuto:
+	case c.Target.User != "":
+		wanted = []string{mechSCRAM512, mechSCRAM256, mechPlain} // the safest one that the broker offers
 	default:
 		wanted = []string{mechAnonymous}
-		if c.Target.User != "" {
-			wanted = []string{mechSCRAM512, mechSCRAM256, mechPlain} // the safest one that the broker offers
-		}
 	}
 	for _, name := range wanted {
 		if slices.Contains(offered, name) {
@@ -101,46 +97,17 @@ func (c *config) mechanism(offered []string) (string, error) {
 		"the broker does not offer this way to log in: %s, only %.200q", strings.Join(wanted, " or "), offered)
 }
 
-// begin returns the login by a mechanism and its first response.
-func (d *amqpDriver) begin(mechanism string) (login, []byte, error) {
+// begin returns the first response of a mechanism, and the conversation that follows; nil if there is none.
+func (d *amqpDriver) begin(mechanism string) (first []byte, talk *scramLogin, err error) {
 	target := &d.cfg.Target
 	switch mechanism {
 	case mechPlain:
-		return silent(mechPlain), []byte("\x00" + target.User + "\x00" + target.Password), nil
-	case mechSCRAM256, mechSCRAM512:
-		return d.beginSCRAM(mechanism)
+		return []byte("\x00" + target.User + "\x00" + target.Password), nil, nil
 	case mechAnonymous:
-		return silent(mechAnonymous), []byte("anonymous"), nil
-	default: // the certificate identifies this client
-		return silent(mechExternal), []byte{}, nil
+		return []byte("anonymous"), nil, nil
+	case mechExternal: // the certificate identifies this client
+		return []byte{}, nil, nil
 	}
-}
-
-// login is the rest of a mechanism, after the first response.
-type login interface {
-	answer(challenge []byte) ([]byte, error)
-	// accepted checks, when the broker has accepted the login, that it has proven itself as well. data is the additional
-	// data of its outcome.
-	accepted(data []byte) error
-}
-
-// silent is a mechanism without challenges, by its name.
-type silent string
-
-func (s silent) answer([]byte) ([]byte, error) {
-	return nil, protocolError("a challenge, which %s does not have", string(s))
-}
-
-func (s silent) accepted([]byte) error { return nil }
-
-// maxIterations bounds the work that a broker may ask for: about a second.
-const maxIterations = 1_000_000
-
-// scramLogin is a login that does not show the password, and by which the broker proves that it knows it (RFC 5802).
-type scramLogin struct{ *scram.ClientConversation }
-
-// beginSCRAM uses one client for all connections of a driver: it keeps the keys, which are dear to derive.
-func (d *amqpDriver) beginSCRAM(mechanism string) (login, []byte, error) {
 	hash := scram.SHA256
 	if mechanism == mechSCRAM512 {
 		hash = scram.SHA512
@@ -149,19 +116,21 @@ func (d *amqpDriver) beginSCRAM(mechanism string) (login, []byte, error) {
 	defer d.mu.Unlock()
 	client := d.scram[mechanism]
 	if client == nil {
-		var err error
-		if client, err = hash.NewClient(d.cfg.Target.User, d.cfg.Target.Password, ""); err != nil {
+		if client, err = hash.NewClient(target.User, target.Password, ""); err != nil {
 			return nil, nil, driver.Errorf(driver.ClassAuth, "", "choose -o sasl=plain, or another password", "%s: %w",
 				mechanism, err)
 		}
 		d.scram[mechanism] = client
 	}
-	talk := client.NewConversation()
-	first, err := talk.Step("")
-	return scramLogin{talk}, []byte(first), err
+	talk = &scramLogin{client.NewConversation()}
+	text, err := talk.Step("")
+	return []byte(text), talk, err
 }
 
-func (l scramLogin) answer(challenge []byte) ([]byte, error) {
+// scramLogin is a login that does not show the password, and by which the broker proves that it knows it (RFC 5802).
+type scramLogin struct{ *scram.ClientConversation }
+
+func (l *scramLogin) answer(challenge []byte) ([]byte, error) {
 	if l.Done() {
 		return []byte{}, nil
 	}
@@ -181,7 +150,9 @@ func (l scramLogin) answer(challenge []byte) ([]byte, error) {
 	return []byte(answer), nil
 }
 
-func (l scramLogin) accepted(data []byte) error {
+// accepted checks, when the broker has accepted the login, that it has proven itself as well. data is the additional
+// data of its outcome.
+func (l *scramLogin) accepted(data []byte) error {
 	if len(data) > 0 && !l.Done() { // the proof may come with the outcome
 		if _, err := l.answer(data); err != nil {
 			return err
@@ -195,13 +166,16 @@ func (l scramLogin) accepted(data []byte) error {
 }
 
 // loginEnd handles the end of the login.
-func loginEnd(p *wire.Body, talk login) error {
+func loginEnd(p *wire.Body, talk *scramLogin) error {
 	var f wire.SASLOutcome
 	if err := f.Decode(&p.Fields); err != nil {
-		return protocolError("a frame that cannot be read: %w", err)
+		return err
 	}
 	switch f.Code {
 	case wire.SASLOK:
+		if talk == nil {
+			return nil
+		}
 		return talk.accepted(f.AdditionalData)
 	case wire.SASLAuth:
 		return driver.Errorf(driver.ClassAuth, "", "check --user and --password", "the broker does not accept the login")
