@@ -225,7 +225,8 @@ func (c *connection) begun(channel uint16, p *wire.Body) error {
 	}
 	c.channelsIn[channel] = s
 	c.admitted = true
-	return s.begun(&f)
+	s.begun(&f)
+	return nil
 }
 
 // closed handles the peer's close, and returns why the connection ends.
@@ -296,6 +297,3 @@ func (c *connection) unregister(s *session) {
 		}
 	}
 }
-
-// waits returns how long the goroutines of the connection have waited.
-func (c *connection) waits() driver.Waits { return driver.Waits{Reader: c.raw.Reading()} }

@@ -38,7 +38,6 @@ type consumer struct {
 	credit  uint32
 	rounds  bool   // credit is given when all that was given is used up
 	settled bool   // at-most-once
-	lastID  uint32 // of requests to the coordinator; guarded by session.mu
 	free    func() // ends the reservation of a stream that prepareReceive made
 	spec    driver.ConsumerSpec
 	input   *driver.Meter // of Run: nothing has arrived
@@ -68,19 +67,20 @@ type consumer struct {
 	since         uint32          // deliveries since the last settleAll
 	accepted      span            // that are to be settled as accepted
 	others        []byte          // dispositions of other states, encoded
-	held          []held
-	spare         []held
-	waiting       int // messages that are held, or were taken from there and are being delivered
+	first, last   *held           // messages that are held for Run, in their order
+	spare         *held           // for others
+	waiting       int             // messages that are held, or were taken from there and are being delivered
 	waitingBytes  int
-	arrived       chan struct{} // held has grown, or err is set
+	arrived       chan struct{} // a message is held, or err is set
 	room          chan struct{} // waiting has shrunk, or Run has ended
 
 	settling sync.Mutex // frames are put in the order in which they were made
 	frames   []byte
 }
 
-// held is a copy of a message. Its buffer is used again.
+// held is a copy of a message. It is used again, with its buffer.
 type held struct {
+	next    *held
 	id      uint32
 	settled bool
 	text    []byte
@@ -89,9 +89,9 @@ type held struct {
 // Consumer implements [driver.Driver].
 func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.Destination.String()
-	sub, err := newSubscription(op, spec)
+	sub, err := newSubscription(spec)
 	if err != nil {
-		return nil, err
+		return nil, transport.Explain(op, err)
 	}
 	lease, err := d.pool.Acquire(ctx, spec.Connection)
 	if err != nil {
@@ -110,27 +110,27 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 		k.credit = max(k.credit, uint32(2*n)) //nolint:gosec // what a transaction holds is not settled
 	}
 	k.sub.reserve(c)
-	if err := k.open(ctx, op); err != nil {
+	if err := k.open(ctx); err != nil {
 		k.quit(ctx)
-		return nil, c.explain(op, err)
+		return nil, transport.Explain(op, err)
 	}
 	return k, nil
 }
 
-func (k *consumer) open(ctx context.Context, op string) (err error) {
+func (k *consumer) open(ctx context.Context) (err error) {
 	c, opts, spec := k.lease.Conn, &k.lease.Conn.driver.cfg.Options, &k.spec
 	if spec.TransactionSize > 0 && k.settled {
-		return driver.Errorf(driver.ClassUnsupported, op, "leave out -o settle=at-most-once or --tx",
+		return driver.Errorf(driver.ClassUnsupported, "", "leave out -o settle=at-most-once or --tx",
 			"messages that the broker forgets on delivery cannot be part of a transaction")
 	}
 	if spec.Failing != driver.Accept && (spec.TransactionSize > 0 || k.settled) {
-		return driver.Errorf(driver.ClassUnsupported, op, "leave out --consumer-fail, or --tx and -o settle=at-most-once",
+		return driver.Errorf(driver.ClassUnsupported, "", "leave out --consumer-fail, or --tx and -o settle=at-most-once",
 			"a message fails by itself, and is not settled before")
 	}
-	if err := errors.Join(c.speaks.checkSelector(op, spec), c.checkConsumer(op, spec, opts)); err != nil {
+	if err := errors.Join(c.speaks.checkSelector(spec), c.checkConsumer(spec, opts)); err != nil {
 		return err
 	}
-	if k.free, err = c.prepareReceive(ctx, op, spec, opts); err != nil {
+	if k.free, err = c.prepareReceive(ctx, spec, opts); err != nil {
 		return err
 	}
 	if k.session, err = c.beginSession(ctx, false); err != nil {
@@ -157,29 +157,29 @@ func (k *consumer) open(ctx context.Context, op string) (err error) {
 		attach.Source.Filters = append(attach.Source.Filters, wire.SelectorFilter(spec.Selector))
 	}
 	if err := k.session.attach(ctx, &k.link, &attach); err != nil {
-		return k.attachError(op, err)
+		if spec.Selector != "" && conditionOf(err) == wire.CondInvalidField {
+			err = driver.Errorf(driver.ClassUnsupported, "", "check the syntax of --selector",
+				"the broker does not accept the selector %q: %w", spec.Selector, err)
+		}
+		return err
 	}
-	if spec.Selector != "" && !slices.Contains(k.link.peer.filters, wire.SelectorFilterName) {
-		return driver.Errorf(driver.ClassUnsupported, op, "leave out --selector",
+	if spec.Selector != "" && !confirmsSelector(k.link.peer.Source.Filters) {
+		return driver.Errorf(driver.ClassUnsupported, "", "leave out --selector",
 			"the broker ignores the selector and would send all messages")
 	}
-	if k.settled && k.link.peer.sendSettle == wire.SenderUnsettled {
-		return driver.Errorf(driver.ClassUnsupported, op, "use the other value of -o settle",
+	if k.settled && k.link.peer.SenderSettleMode == wire.SenderUnsettled {
+		return driver.Errorf(driver.ClassUnsupported, "", "use the other value of -o settle",
 			"the broker does not agree to settle=%s", opts.Settle)
 	}
 	if spec.TransactionSize > 0 {
-		k.coordinator, err = newCoordinator(ctx, k.session, spec.Name, k.nextID)
+		k.coordinator, err = newCoordinator(ctx, k.session, spec.Name, k.wait)
 	}
 	return err
 }
 
-// attachError tells that a selector is wrong.
-func (k *consumer) attachError(op string, err error) error {
-	if k.spec.Selector != "" && conditionOf(err) == wire.CondInvalidField {
-		return driver.Errorf(driver.ClassUnsupported, op, "check the syntax of --selector",
-			"the broker does not accept the selector %q: %w", k.spec.Selector, err)
-	}
-	return err
+// confirmsSelector reports whether the broker has named the selector among the filters in effect.
+func confirmsSelector(filters []wire.Filter) bool {
+	return slices.ContainsFunc(filters, func(f wire.Filter) bool { return f.Name == wire.SelectorFilterName })
 }
 
 // Run implements [driver.Consumer].
@@ -198,40 +198,33 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	case k.spec.Concurrency > 1:
 		err = k.runConcurrently(ctx)
 	default:
-		err = k.runHeld(ctx)
+		var dec decoder
+		err = k.runHeld(ctx, func(h *held) error { return k.deliverHeld(h, &dec) })
 	}
 	k.mu.Lock()
 	k.state = stateEnded
-	for i := range k.held { // prefetched, and not delivered
-		k.note(k.held[i].id, k.held[i].settled, driver.Release)
-		k.release(&k.held[i])
-	}
-	k.held, k.spare = nil, nil
+	k.giveBack(k.first) // prefetched, and not delivered
+	k.first, k.last, k.spare = nil, nil, nil
 	k.mu.Unlock()
 	k.settleAll()
 	k.withdraw()
 	k.lease.Conn.out.Flush()
 	if err != nil && ctx.Err() == nil {
-		return k.lease.Conn.explain(k.op, err)
+		return transport.Explain(k.op, err)
 	}
 	return nil
 }
 
-// next returns messages that are held, and waits until there are some. It returns none when ctx or the consumer has
-// ended.
-func (k *consumer) next(ctx context.Context) ([]held, error) {
-	for {
-		if ctx.Err() != nil {
-			return nil, nil //nolint:nilerr // the end of ctx is no error
-		}
+// next returns the messages that are held, each with the next one, and waits until there are some. It returns none
+// when ctx or the consumer has ended.
+func (k *consumer) next(ctx context.Context) (*held, error) {
+	for ctx.Err() == nil {
 		k.mu.Lock()
-		list, err := k.held, k.err
-		if len(list) > 0 {
-			k.held, k.spare = k.spare[:0], nil
-		}
+		first, err := k.first, k.err
+		k.first, k.last = nil, nil
 		k.mu.Unlock()
-		if len(list) > 0 || err != nil {
-			return list, err
+		if first != nil || err != nil {
+			return first, err
 		}
 		k.input.Begin()
 		select {
@@ -240,43 +233,49 @@ func (k *consumer) next(ctx context.Context) ([]held, error) {
 		}
 		k.input.End()
 	}
+	return nil, nil
 }
 
-// runHeld delivers the held messages, one after the other; none, if the reader delivers.
-func (k *consumer) runHeld(ctx context.Context) error {
-	var dec decoder
-	for {
-		list, err := k.next(ctx)
-		if len(list) == 0 {
-			return err
-		}
-		for i := range list {
-			if ctx.Err() != nil {
-				k.putBack(list[i:])
-				break
-			}
-			if err := k.deliverHeld(&list[i], &dec); err != nil {
-				return err
-			}
-		}
-		k.settleAll()
-		k.lease.Conn.out.Flush()
-		k.mu.Lock()
-		if k.spare == nil {
-			k.spare = list[:0]
-		}
-		k.mu.Unlock()
+// each calls deliver for messages that next returned, until ctx ends. Those that are left go back to the broker.
+func (k *consumer) each(ctx context.Context, h *held, deliver func(*held) error) (err error) {
+	for h != nil && err == nil && ctx.Err() == nil {
+		following := h.next
+		h.next = nil
+		err = deliver(h)
+		h = following
+	}
+	k.mu.Lock()
+	k.giveBack(h)
+	k.mu.Unlock()
+	return err
+}
+
+// giveBack releases messages that were held and not delivered. The lock is held.
+func (k *consumer) giveBack(h *held) {
+	for h != nil {
+		following := h.next
+		k.note(h.id, h.settled, driver.Release)
+		k.release(h)
+		h = following
 	}
 }
 
-// putBack holds messages again that were taken and not delivered.
-func (k *consumer) putBack(list []held) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.held = append(slices.Clone(list), k.held...)
+// runHeld delivers the messages that are held; none, if the reader delivers.
+func (k *consumer) runHeld(ctx context.Context, deliver func(*held) error) error {
+	for {
+		h, err := k.next(ctx)
+		if h == nil {
+			return err
+		}
+		if err := k.each(ctx, h, deliver); err != nil {
+			return err
+		}
+		k.settleAll()
+		k.lease.Conn.out.Flush()
+	}
 }
 
-// deliverHeld delivers a message that was held; the lock is not held.
+// deliverHeld delivers a message that was held.
 func (k *consumer) deliverHeld(h *held, dec *decoder) error {
 	d, err := dec.decode(k.lease.Conn, h.text)
 	if err != nil {
@@ -284,9 +283,9 @@ func (k *consumer) deliverHeld(h *held, dec *decoder) error {
 	}
 	v := k.deliver(d)
 	k.mu.Lock()
-	k.release(h)
 	k.note(h.id, h.settled, v)
-	due := k.since >= max(k.credit/4, 1)
+	k.release(h)
+	due := k.since >= max(k.credit/4, 1) || k.spec.Concurrency > 1
 	k.mu.Unlock()
 	if due {
 		k.settleAll()
@@ -299,6 +298,8 @@ func (k *consumer) deliverHeld(h *held, dec *decoder) error {
 func (k *consumer) runConcurrently(ctx context.Context) error {
 	work := make(chan *held)
 	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer close(work)
 	failed := make(chan error, k.spec.Concurrency)
 	for range k.spec.Concurrency {
 		workers.Go(func() {
@@ -306,47 +307,34 @@ func (k *consumer) runConcurrently(ctx context.Context) error {
 			for h := range work {
 				if err := k.deliverHeld(h, &dec); err != nil {
 					failed <- err
+					return
 				}
-				k.settleAll()
-				k.lease.Conn.out.Flush()
 			}
 		})
 	}
-	defer workers.Wait()
-	defer close(work)
-	for {
-		list, err := k.next(ctx)
-		if len(list) == 0 {
-			return err
+	return k.runHeld(ctx, func(h *held) (err error) {
+		select {
+		case work <- h:
+			return nil
+		case err = <-failed:
+		case <-ctx.Done():
 		}
-		for i := range list {
-			select {
-			case work <- &list[i]:
-			case err := <-failed:
-				return err
-			case <-ctx.Done():
-				k.putBack(list[i:])
-				return nil
-			}
-		}
-	}
+		k.mu.Lock()
+		k.giveBack(h)
+		k.mu.Unlock()
+		return err
+	})
 }
 
 // stop ends the consumer: because the broker or the connection has.
 func (k *consumer) stop(why error) {
-	if why == nil {
-		why = transport.ErrClosed
-	}
 	k.mu.Lock()
 	if k.err == nil {
 		k.err = why
 	}
 	k.mu.Unlock()
-	k.tell()
-	select {
-	case k.room <- struct{}{}:
-	default:
-	}
+	notify(k.arrived)
+	notify(k.room)
 }
 
 // Host implements [driver.Located].
@@ -354,7 +342,7 @@ func (k *consumer) Host() string { return k.lease.Conn.host }
 
 // Waits implements [driver.Waiter].
 func (k *consumer) Waits() driver.Waits {
-	w := k.lease.Conn.waits()
+	w := driver.Waits{Reader: k.lease.Conn.raw.Reading()}
 	if k.lease.Conn.crowd.Load() || k.spec.TransactionSize > 0 || k.spec.Concurrency > 1 {
 		w.Input = k.input.Idle()
 	}
@@ -365,7 +353,7 @@ func (k *consumer) Waits() driver.Waits {
 func (k *consumer) Probe(ctx context.Context) error {
 	s, err := k.lease.Conn.beginSession(ctx, true)
 	if err != nil {
-		return k.lease.Conn.explain(k.op, err)
+		return transport.Explain(k.op, err)
 	}
 	s.close(ctx)
 	return nil
@@ -382,7 +370,7 @@ func (k *consumer) Close(ctx context.Context) error {
 	if !k.sub.keep && c.detaches() && !c.Dead() {
 		if err = k.session.detach(ctx, &k.link); err != nil && k.sub.durable {
 			err = driver.Errorf(driver.ClassOf(err), "close "+k.sub.name, "remove it on the broker",
-				"the durable subscription may have stayed behind: %w", c.explain("", err))
+				"the durable subscription may have stayed behind: %w", transport.Explain("", err))
 		} else {
 			err = nil
 		}

@@ -65,8 +65,8 @@ func (d dialect) title() string {
 	}
 }
 
-func (d dialect) unsupported(op, hint, what string) error {
-	return driver.Errorf(driver.ClassUnsupported, op, hint, "%s over AMQP: %s", d.title(), what)
+func (d dialect) unsupported(hint, what string) error {
+	return driver.Errorf(driver.ClassUnsupported, "", hint, "%s over AMQP: %s", d.title(), what)
 }
 
 // address returns the address of a terminus. On RabbitMQ names with a leading slash are addresses already.
@@ -98,21 +98,21 @@ func (d dialect) durability() uint32 {
 }
 
 // checkProducer refuses settings that the broker would ignore.
-func (d dialect) checkProducer(op string, spec *driver.ProducerSpec, o *Options) error {
-	if err := d.checkDeclare(op, spec.Destination, o); err != nil {
+func (d dialect) checkProducer(spec *driver.ProducerSpec, o *Options) error {
+	if err := d.checkDeclare(spec.Destination, o); err != nil {
 		return err
 	}
-	if err := d.checkName(op, spec.Destination, true); err != nil {
+	if err := d.checkName(spec.Destination, true); err != nil {
 		return err
 	}
 	for i := range spec.Variants {
 		switch v := &spec.Variants[i]; {
 		case v.Group != "" && (d == rabbitmq || d == rabbitmq3):
-			return d.unsupported(op, "leave out --group", "there are no message groups")
+			return d.unsupported("leave out --group", "there are no message groups")
 		case v.Group != "" && d == brokerj && spec.Destination.Kind == driver.Topic:
-			return d.unsupported(op, "leave out --group", "subscriptions have no message groups")
+			return d.unsupported("leave out --group", "subscriptions have no message groups")
 		case d == rabbitmq3 && v.Priority >= 0 && !strings.HasPrefix(spec.Destination.Name, "/"):
-			return d.unsupported(op, "declare a queue with x-max-priority and name it /amq/queue/NAME",
+			return d.unsupported("declare a queue with x-max-priority and name it /amq/queue/NAME",
 				"a queue that is declared by its use has no priorities")
 		}
 	}
@@ -120,32 +120,32 @@ func (d dialect) checkProducer(op string, spec *driver.ProducerSpec, o *Options)
 }
 
 // checkConsumer refuses settings that the broker would ignore, and consumers whose queues it would leave behind.
-func (d dialect) checkConsumer(op string, spec *driver.ConsumerSpec, o *Options) error {
-	if err := d.checkDeclare(op, spec.Destination, o); err != nil {
+func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
+	if err := d.checkDeclare(spec.Destination, o); err != nil {
 		return err
 	}
-	if err := d.checkName(op, spec.Destination, false); err != nil {
+	if err := d.checkName(spec.Destination, false); err != nil {
 		return err
 	}
 	switch {
 	case d == activemq && spec.Shared:
-		return d.unsupported(op, "consume from a virtual topic: queue://Consumer.NAME.VirtualTopic.TOPIC",
+		return d.unsupported("consume from a virtual topic: queue://Consumer.NAME.VirtualTopic.TOPIC",
 			"subscriptions cannot be shared")
 	case d == brokerj && spec.Failing == driver.Reject:
-		return d.unsupported(op, "use the verdict release",
+		return d.unsupported("use the verdict release",
 			"rejected messages are delivered again unless the queue has a limit of attempts")
 	case d != rabbitmq && d != rabbitmq3:
 		return nil
 	case spec.Durable || spec.Shared:
-		return d.unsupported(op, "bind a queue to the exchange amq.topic and consume from that queue",
+		return d.unsupported("bind a queue to the exchange amq.topic and consume from that queue",
 			"there are no durable or shared subscriptions")
 	case spec.Destination.Kind != driver.Topic:
 		return nil
 	case d == rabbitmq:
-		return d.unsupported(op, "bind a queue to the exchange amq.topic and consume from that queue",
+		return d.unsupported("bind a queue to the exchange amq.topic and consume from that queue",
 			"only queues can be consumed from")
 	case !o.LeaveQueues:
-		return d.unsupported(op,
+		return d.unsupported(
 			"bind a queue to the exchange amq.topic and consume from queue:///amq/queue/NAME; use STOMP; "+
 				"or say -o leave-queues=true and remove the queues amq.gen-* afterwards",
 			"each topic consumer would leave a queue behind that goes on filling")
@@ -157,24 +157,24 @@ func (d dialect) checkConsumer(op string, spec *driver.ConsumerSpec, o *Options)
 // checkSelector refuses selectors that RabbitMQ would ignore: to 4.0 it confirms any filter, and sends all messages.
 // Other brokers are believed when they confirm a filter: they have to confirm only filters in effect (AMQP 1.0,
 // Messaging, section 3.5.3).
-func (d dialect) checkSelector(op string, spec *driver.ConsumerSpec) error {
+func (d dialect) checkSelector(spec *driver.ConsumerSpec) error {
 	if spec.Selector != "" && (d == rabbitmq || d == rabbitmq3) {
-		return d.unsupported(op, "leave out --selector", "there are no selectors")
+		return d.unsupported("leave out --selector", "there are no selectors")
 	}
 	return nil
 }
 
 // checkDeclare refuses to declare destinations that cannot be, or need not be, declared.
-func (d dialect) checkDeclare(op string, dest driver.Destination, o *Options) error {
+func (d dialect) checkDeclare(dest driver.Destination, o *Options) error {
 	switch {
 	case o.Declare == declareNo:
 		return nil
 	case d == rabbitmq3:
-		return d.unsupported(op, "leave out -o declare, or use STOMP", "queues are declared by their use, as classic ones")
+		return d.unsupported("leave out -o declare, or use STOMP", "queues are declared by their use, as classic ones")
 	case d != rabbitmq:
-		return d.unsupported(op, "leave out -o declare", "queues are declared on RabbitMQ 4 only")
+		return d.unsupported("leave out -o declare", "queues are declared on RabbitMQ 4 only")
 	case !d.managed(dest):
-		return d.unsupported(op, "leave out -o declare, or use queue://NAME", "only a queue can be declared, by its name")
+		return d.unsupported("leave out -o declare, or use queue://NAME", "only a queue can be declared, by its name")
 	}
 	return nil
 }

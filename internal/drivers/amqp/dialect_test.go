@@ -67,7 +67,7 @@ func TestDialectRefuses(t *testing.T) {
 		for _, d := range []dialect{artemis, activemq, rabbitmq, rabbitmq3, plain} {
 			options := defaultOptions()
 			options.LeaveQueues = c.options.LeaveQueues
-			err := errors.Join(d.checkSelector("op", &c.spec), d.checkConsumer("op", &c.spec, options))
+			err := errors.Join(d.checkSelector(&c.spec), d.checkConsumer(&c.spec, options))
 			requireRefused(t, slices.Contains(c.by, d), err, "%s by %s", name, d)
 		}
 	}
@@ -83,7 +83,7 @@ func TestDialectRefuses(t *testing.T) {
 	} {
 		spec := driver.ProducerSpec{Destination: driver.Destination{Name: c.name}, Variants: []driver.Variant{{Priority: -1}, c.variant}}
 		for _, d := range []dialect{artemis, activemq, rabbitmq, rabbitmq3, plain} {
-			requireRefused(t, slices.Contains(c.by, d), d.checkProducer("op", &spec, defaultOptions()), "%s by %s", name, d)
+			requireRefused(t, slices.Contains(c.by, d), d.checkProducer(&spec, defaultOptions()), "%s by %s", name, d)
 		}
 	}
 }

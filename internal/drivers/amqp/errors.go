@@ -216,9 +216,6 @@ func fault(err error) error {
 	}
 }
 
-// explain is [transport.Explain].
-func (c *connection) explain(op string, err error) error { return transport.Explain(op, err) }
-
 // explain tells why a peer that we are connected to does not open the connection. Limit is the time that it had.
 func (h *handshake) explain(limit time.Duration, err error) error {
 	encrypted, class := h.c.driver.cfg.Target.TLS, driver.ClassOf(err)

@@ -2,7 +2,6 @@ package amqp
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"strconv"
 	"strings"
@@ -14,180 +13,92 @@ import (
 
 // manager asks RabbitMQ 4 over its management node: requests and answers of HTTP as AMQP messages over a pair of
 // links (HTTP over AMQP, working draft 06, sections 4 and 5; RabbitMQ's documentation of AMQP 1.0, "Management"). It
-// is safe for concurrent use; one request is under way at a time.
+// is safe for concurrent use.
 type manager struct {
 	mu   sync.Mutex
-	pair *managementPair // nil when there is none, or it is of no use any more
-	last uint64          // number of the last request
+	pair *pair  // nil when there is none
+	last uint64 // number of the last request
 }
 
-const managementNode = "/management"
-
-// replies is how many answers the broker may send ahead.
-const replies = 10
-
-// managementPair is a link each way, in a session of its own.
-type managementPair struct {
-	requester
-	in      link
-	ids     uint32
-	answers chan reply
-	lost    chan struct{} // closed when nothing more comes
-	once    sync.Once
-}
-
-// reply is an answer with the number of its request.
+// reply is the broker's, with the status of HTTP.
 type reply struct {
-	number int64
-	answer
-}
-
-// answer is the broker's, with the status of HTTP.
-type answer struct {
 	status int
 	body   []byte // an encoded value
 }
 
 // words returns the broker's words about a failed request.
-func (a answer) words() string {
+func (r reply) words() string {
 	const longest = 300
-	d := wire.NewDecoder(a.body)
+	d := wire.NewDecoder(r.body)
 	if text, ok := d.Text(); ok && len(text) > 0 {
 		return string(text[:min(len(text), longest)])
 	}
-	return "status " + strconv.Itoa(a.status)
-}
-
-// settle implements control: requests are settled when they are sent.
-func (m *managementPair) settle(uint32, uint32, wire.State) {}
-
-// abandon implements control.
-func (m *managementPair) abandon(why error) {
-	m.end(why)
-	m.once.Do(func() { close(m.lost) })
+	return "status " + strconv.Itoa(r.status)
 }
 
 // manageTries is how often to ask when the broker ends the session because it does not know yet of our credit for its
 // answer.
 const manageTries = 5
 
-// ask sends a request and waits for its answer. A body of nil is none.
-func (c *connection) ask(ctx context.Context, method, path string, body []byte) (answer, error) {
+// ask sends a request and waits for its reply. A body of nil is none.
+func (c *connection) ask(ctx context.Context, method, path string, body []byte) (reply, error) {
 	m := &c.manager
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for try := 1; ; try++ {
-		a, err := c.askOnce(ctx, method, path, body)
+		r, err := c.askOnce(ctx, method, path, body)
 		if err == nil {
-			return a, nil
+			return r, nil
 		}
 		if m.pair != nil {
 			m.pair.s.close(ctx)
 			m.pair = nil
 		}
 		if try == manageTries || conditionOf(err) != wire.CondPrecondition {
-			return a, err
+			return r, err
 		}
 	}
 }
 
-func (c *connection) askOnce(ctx context.Context, method, path string, body []byte) (answer, error) {
+func (c *connection) askOnce(ctx context.Context, method, path string, body []byte) (r reply, err error) {
 	m := &c.manager
 	if m.pair == nil {
-		pair, err := c.openManagement(ctx)
-		if err != nil {
-			return answer{}, err
+		paired := wire.BeginMap(nil)
+		paired = wire.AppendBool(wire.AppendSymbol(paired, "paired"), true)
+		wire.EndCompound(paired, 0, 2)
+		node := wire.Attach{
+			Source:     wire.Terminus{Kind: wire.DescSource, Address: wire.Some("/management")},
+			Target:     wire.Terminus{Kind: wire.DescTarget, Address: wire.Some("/management")},
+			Properties: paired, SenderSettleMode: wire.SenderSettled,
 		}
-		m.pair = pair
+		if m.pair, err = c.openPair(ctx, node, node); err != nil {
+			return r, err
+		}
 	}
-	m.last++
-	return m.pair.ask(ctx, m.last, method, path, body)
-}
-
-func (m *managementPair) ask(ctx context.Context, number uint64, method, path string, body []byte) (answer, error) {
 	if body == nil {
 		body = wire.AppendNull(nil)
 	}
+	m.last++
 	properties := wire.Properties{
-		MessageID: wire.AppendUlong(nil, number), To: []byte(path), Subject: []byte(method), ReplyTo: []byte("$me"),
+		MessageID: wire.AppendUlong(nil, m.last), To: []byte(path), Subject: []byte(method), ReplyTo: []byte("$me"),
 	}
-	message := append(wire.AppendDescriptor(properties.AppendSection(nil), wire.DescValue), body...)
-	if err := m.send(ctx, driver.NewMeter(), message, true, false, func(uint32) {}); err != nil {
-		return answer{}, err
-	}
-	for {
-		select {
-		case r := <-m.answers:
-			if r.number == int64(number) { //nolint:gosec // counted from 1
-				return r.answer, nil
-			}
-		case <-m.lost:
-			m.s.mu.Lock()
-			defer m.s.mu.Unlock()
-			return answer{}, m.err
-		case <-ctx.Done():
-			return answer{}, ctx.Err()
-		}
-	}
-}
-
-// openManagement attaches the pair of links, the one for answers first: its credit is to be there before a request is.
-func (c *connection) openManagement(ctx context.Context) (*managementPair, error) {
-	s, err := c.beginSession(ctx, true)
+	request := append(wire.AppendDescriptor(properties.AppendSection(nil), wire.DescValue), body...)
+	answer, err := m.pair.ask(ctx, request, true)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	m := &managementPair{answers: make(chan reply, replies), lost: make(chan struct{})}
-	m.requester = requester{s: s, granted: make(chan struct{}, 1), next: func() uint32 { m.ids++; return m.ids - 1 }}
-	m.link.control = m
-	m.in.handle, m.in.reply = 1, m.take
-	node := wire.Terminus{Kind: wire.DescSource, Address: wire.Some(managementNode)}
-	target := wire.Terminus{Kind: wire.DescTarget, Address: wire.Some(managementNode)}
-	paired := wire.BeginMap(nil)
-	paired = wire.AppendBool(wire.AppendSymbol(paired, "paired"), true)
-	wire.EndCompound(paired, 0, 2)
-	attach := wire.Attach{
-		Name: "perfmq-management", Role: wire.RoleReceiver, SenderSettleMode: wire.SenderSettled, Source: node,
-		Target:     target,
-		Properties: paired,
-	}
-	if err = s.attach(ctx, &m.in, &attach); err == nil {
-		flow := wire.Flow{
-			NextIncomingID: wire.Some(s.nextIn.Load()), IncomingWindow: incomingWindow, OutgoingWindow: outgoingWindow,
-			Handle: wire.Some(m.in.handle), DeliveryCount: wire.Some[uint32](0), LinkCredit: wire.Some[uint32](1 << 20),
-		}
-		err = c.put(func(b []byte) []byte { return flow.AppendFrame(b, s.channel) })
-	}
-	if err == nil {
-		attach.Role, attach.InitialDeliveryCount = wire.RoleSender, wire.Some[uint32](0)
-		err = s.attach(ctx, &m.link, &attach)
-	}
-	if err != nil {
-		s.close(ctx)
-		return nil, err
-	}
-	return m, nil
-}
-
-// take takes an answer. It is called by the reader.
-func (m *managementPair) take(payload []byte) error {
-	var message wire.Message
-	var properties wire.Properties
-	if err := errors.Join(message.Decode(payload), properties.Decode(message.Properties)); err != nil {
-		return protocolError("an answer that cannot be read: %w", err)
-	}
-	status, err := strconv.Atoi(string(properties.Subject))
-	if err != nil {
-		return protocolError("an answer with the status %.40q", properties.Subject)
+	if err := properties.Decode(answer.Properties); err != nil {
+		return r, fault(err)
 	}
 	id := wire.NewDecoder(properties.CorrelationID)
-	number, _ := id.Integer()
-	r := reply{number, answer{status: status, body: append([]byte(nil), message.Body...)}}
-	select {
-	case m.answers <- r:
-	default: // no caller waits for so many
+	if number, _ := id.Integer(); number != int64(m.last) { //nolint:gosec // counted from 1
+		return r, protocolError("an answer to another request")
 	}
-	return nil
+	if r.status, err = strconv.Atoi(string(properties.Subject)); err != nil {
+		return r, protocolError("an answer with the status %.40q", properties.Subject)
+	}
+	r.body = answer.Body
+	return r, nil
 }
 
 // queueKind is the kind of a queue of RabbitMQ, with its priorities.
@@ -221,7 +132,7 @@ func (o *Options) declaration() []byte {
 }
 
 // queue declares a queue by the options, or asks for its kind.
-func (c *connection) queue(ctx context.Context, op, name string, o *Options) (queueKind, error) {
+func (c *connection) queue(ctx context.Context, name string, o *Options) (q queueKind, err error) {
 	path := "/queues/" + url.PathEscape(name)
 	method, verb, body := "GET", "describe", []byte(nil)
 	if o.Declare != declareNo {
@@ -229,46 +140,46 @@ func (c *connection) queue(ctx context.Context, op, name string, o *Options) (qu
 	}
 	a, err := c.ask(ctx, method, path, body)
 	if err != nil {
-		return queueKind{}, c.explain(op, err)
+		return q, err
 	}
 	switch a.status {
 	case 200, 201:
 	case 404:
-		return queueKind{}, driver.Errorf(driver.ClassNotFound, op, hintDeclare, "it does not exist: %s", a.words())
+		return q, driver.Errorf(driver.ClassNotFound, "", hintDeclare, "it does not exist: %s", a.words())
 	case 409:
-		return queueKind{}, driver.Errorf(driver.ClassOther, op,
+		return q, driver.Errorf(driver.ClassOther, "",
 			"leave out -o declare, or delete the queue, or use another name",
 			"the queue exists with other settings: %s", a.words())
 	case 401, 403:
-		return queueKind{}, driver.Errorf(driver.ClassAuth, op, "check the user's permissions for this queue on the broker",
+		return q, driver.Errorf(driver.ClassAuth, "", "check the user's permissions for this queue on the broker",
 			"not authorised: %s", a.words())
 	default:
-		return queueKind{}, driver.Errorf(driver.ClassOther, op, "look into the broker's log",
+		return q, driver.Errorf(driver.ClassOther, "", lookAtBroker,
 			"the broker refuses to %s the queue: %s", verb, a.words())
 	}
 	kind := wire.Lookup(a.body, "type")
 	text, _ := kind.Text()
 	arguments := wire.Lookup(a.body, "arguments")
 	priorities := wire.Lookup(arguments.Raw(), "x-max-priority")
-	q := queueKind{kind: string(text)}
+	q.kind = string(text)
 	q.maxPriority, _ = priorities.Integer()
 	return q, nil
 }
 
 // checkSend refuses settings that a queue of that kind would ignore.
-func (q queueKind) checkSend(d dialect, op string, spec *driver.ProducerSpec) error {
+func (q queueKind) checkSend(d dialect, spec *driver.ProducerSpec) error {
 	for i := range spec.Variants {
 		switch priority := spec.Variants[i].Priority >= 0; {
 		case priority && q.kind == kindStream:
-			return d.unsupported(op, "leave out --priority", "streams have no priorities")
+			return d.unsupported("leave out --priority", "streams have no priorities")
 		case priority && q.kind == kindClassic && q.maxPriority == 0:
-			return d.unsupported(op,
+			return d.unsupported(
 				"declare it with x-max-priority: -o declare=classic -o max-priority=9, or use a quorum queue",
 				"the queue has no priorities")
 		}
 	}
 	if spec.TTL > 0 && q.kind == kindStream {
-		return d.unsupported(op, "leave out --ttl", "messages of a stream do not expire one by one")
+		return d.unsupported("leave out --ttl", "messages of a stream do not expire one by one")
 	}
 	return nil
 }
@@ -279,9 +190,9 @@ func (d dialect) managed(dest driver.Destination) bool {
 }
 
 // prepareSend declares the queue, if the user wants that, and refuses settings that it would ignore.
-func (c *connection) prepareSend(ctx context.Context, op string, spec *driver.ProducerSpec, o *Options) error {
+func (c *connection) prepareSend(ctx context.Context, spec *driver.ProducerSpec, o *Options) error {
 	if spec.Delay > 0 && !c.delays {
-		return c.unsupported(op, "leave out --delivery-delay",
+		return c.unsupported("leave out --delivery-delay",
 			"it does not offer the capability "+capDelayed+", and would deliver at once")
 	}
 	asks := o.Declare != declareNo || spec.TTL > 0
@@ -291,23 +202,23 @@ func (c *connection) prepareSend(ctx context.Context, op string, spec *driver.Pr
 	if !c.managed(spec.Destination) || !asks {
 		return nil
 	}
-	q, err := c.queue(ctx, op, spec.Destination.Name, o)
+	q, err := c.queue(ctx, spec.Destination.Name, o)
 	if err != nil {
 		return err
 	}
-	return q.checkSend(c.dialect, op, spec)
+	return q.checkSend(c.dialect, spec)
 }
 
 // prepareReceive declares the queue, if the user wants that, and makes one consumer the only one of a stream: each
 // would receive all messages; consumers of a queue share them.
 func (c *connection) prepareReceive(
-	ctx context.Context, op string, spec *driver.ConsumerSpec, o *Options,
+	ctx context.Context, spec *driver.ConsumerSpec, o *Options,
 ) (free func(), err error) {
 	free = func() {}
 	if !c.managed(spec.Destination) {
 		return free, nil
 	}
-	q, err := c.queue(ctx, op, spec.Destination.Name, o)
+	q, err := c.queue(ctx, spec.Destination.Name, o)
 	if err != nil || q.kind != kindStream {
 		return free, err
 	}
@@ -315,7 +226,7 @@ func (c *connection) prepareReceive(
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.streams[name] {
-		return free, c.unsupported(op, "use --consumers 1", "each consumer of a stream gets all messages")
+		return free, c.unsupported("use --consumers 1", "each consumer of a stream gets all messages")
 	}
 	d.streams[name] = true
 	return func() {

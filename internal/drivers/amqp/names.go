@@ -10,9 +10,9 @@ import (
 
 // checkName refuses names that the broker would take for something else than one destination of that name. A name that
 // stands for many destinations is only for consumers.
-func (d dialect) checkName(op string, dest driver.Destination, producer bool) error {
+func (d dialect) checkName(dest driver.Destination, producer bool) error {
 	const oneName = "choose another name: a message is sent to one destination"
-	refuse := func(hint, what string) error { return d.unsupported(op, hint, what) }
+	refuse := d.unsupported
 	switch d {
 	case artemis:
 		switch {

@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"context"
+	"math"
 	"sync"
 
 	"github.com/perfmq/perfmq/internal/transport"
@@ -15,77 +16,67 @@ import (
 // time and ID in their places. Deliveries are in unsettled until the broker's disposition, which may be of a whole
 // range.
 type producer struct {
+	sender
 	op      string
 	lease   *transport.Lease[*connection]
-	session *session
-	link    link
 	done    driver.Completions
 	kinds   []*wire.Template // by variant
 	origin  []byte           // the ID of messages that have none of their own; nil without
 	settled bool             // at-most-once
 	tx      *transactions    // nil without
-
-	socket, leave *driver.Meter // waits for the connection to take more, and for credit
-	granted       chan struct{} // credit or window may have come
-	idText        [driver.MaxIDText]byte
-	tag           [4]byte
-	scratch       []byte // a message of several frames
+	idText  [driver.MaxIDText]byte
+	scratch []byte // a message of several frames
 
 	// Guarded by session.mu.
 	unsettled *unsettled
-	err       error         // why no more can be sent
-	drained   chan struct{} // closed when nothing is unsettled, if Close waits for it
+	closed    bool // Close waits for the ends of the last messages, or has done so
 
 	ending sync.Mutex // one goroutine reports ends at a time, with slots
 	slots  []driver.Slot
-	closed bool
 }
 
 // Producer implements [driver.Driver].
 func (d *amqpDriver) Producer(
 	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
 ) (driver.Producer, error) {
-	op := "open a producer on " + spec.Destination.String()
 	lease, err := d.pool.Acquire(ctx, spec.Connection)
 	if err != nil {
 		return nil, err
 	}
 	p := &producer{
-		op: "send to " + spec.Destination.String(), lease: lease, done: done,
-		settled: d.cfg.Options.Settle == settleAtMostOnce,
-		socket:  driver.NewMeter(), leave: driver.NewMeter(), granted: make(chan struct{}, 1),
-		unsettled: newUnsettled(spec.MaxPending),
+		sender: newSender(driver.NewMeter(), driver.NewMeter()),
+		op:     "send to " + spec.Destination.String(), lease: lease, done: done,
+		settled: d.cfg.Options.Settle == settleAtMostOnce, unsettled: newUnsettled(spec.MaxPending),
 	}
+	p.owner = p
 	if spec.CommitInterval > 0 {
-		p.tx = newTransactions(p, &spec)
+		p.tx = &transactions{p: p, size: spec.CommitInterval, commits: spec.Commits}
 	}
-	if err := p.open(ctx, op, &spec); err != nil {
-		err = lease.Conn.explain(op, err)
+	if err := p.open(ctx, &spec); err != nil {
 		p.quit(ctx)
-		return nil, err
+		return nil, transport.Explain("open a producer on "+spec.Destination.String(), err)
 	}
 	return p, nil
 }
 
-func (p *producer) open(ctx context.Context, op string, spec *driver.ProducerSpec) (err error) {
+func (p *producer) open(ctx context.Context, spec *driver.ProducerSpec) (err error) {
 	c, opts := p.lease.Conn, &p.lease.Conn.driver.cfg.Options
-	if spec.CommitInterval > 0 && p.settled {
-		return driver.Errorf(driver.ClassUnsupported, op, "leave out -o settle=at-most-once or --commit-interval",
+	if p.tx != nil && p.settled {
+		return driver.Errorf(driver.ClassUnsupported, "", "leave out -o settle=at-most-once or --commit-interval",
 			"transactions are confirmed by their commit")
 	}
-	if err := c.checkProducer(op, spec, opts); err != nil {
+	if err := c.checkProducer(spec, opts); err != nil {
 		return err
 	}
-	if err := c.prepareSend(ctx, op, spec, opts); err != nil {
+	if err := c.prepareSend(ctx, spec, opts); err != nil {
 		return err
 	}
 	if err := p.prepare(spec); err != nil {
 		return err
 	}
-	if p.session, err = c.beginSession(ctx, false); err != nil {
+	if p.s, err = c.beginSession(ctx, false); err != nil {
 		return err
 	}
-	p.link.producer = p
 	attach := wire.Attach{
 		Name: spec.Name, Role: wire.RoleSender, InitialDeliveryCount: wire.Some[uint32](0),
 		Source: wire.Terminus{Kind: wire.DescSource, Address: wire.Some(spec.Name)},
@@ -97,11 +88,11 @@ func (p *producer) open(ctx context.Context, op string, spec *driver.ProducerSpe
 	if p.settled {
 		attach.SenderSettleMode = wire.SenderSettled
 	}
-	if err := p.session.attach(ctx, &p.link, &attach); err != nil {
+	if err := p.s.attach(ctx, &p.link, &attach); err != nil {
 		return err
 	}
-	if mode := p.link.peer.sendSettle; mode != attach.SenderSettleMode && mode != wire.SenderMixed {
-		return driver.Errorf(driver.ClassUnsupported, op, "use the other value of -o settle",
+	if mode := p.peer.SenderSettleMode; mode != attach.SenderSettleMode && mode != wire.SenderMixed {
+		return driver.Errorf(driver.ClassUnsupported, "", "use the other value of -o settle",
 			"the broker does not agree to settle=%s", opts.Settle)
 	}
 	if p.tx != nil {
@@ -145,61 +136,36 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 	return nil
 }
 
-// settle takes the broker's outcome of a range of deliveries. In a transaction an acceptance is none before the
-// commit.
-func (p *producer) settle(first, last uint32, o driver.Outcome) {
-	if p.settled || p.tx != nil && o.State == driver.Accepted {
+// settle implements owner: it takes the broker's outcome of a range of deliveries. In a transaction an acceptance is
+// none before the commit.
+func (p *producer) settle(first, last uint32, state wire.State) {
+	if p.settled || p.tx != nil && state.Kind == wire.DescAccepted {
 		return
 	}
-	p.end(first, last, o)
+	p.finish(first, last, p.lease.Conn.outcome(p.op, &state))
 }
 
-// end ends the deliveries of a range.
-func (p *producer) end(first, last uint32, o driver.Outcome) {
-	p.endThose(func() { p.slots = p.unsettled.take(p.slots, first, last) }, o)
-}
-
-// endThose ends the deliveries that take, which is called with the session's lock, appends to slots.
-func (p *producer) endThose(take func(), o driver.Outcome) {
+// finish reports the end of the deliveries of a range that have not ended before.
+func (p *producer) finish(first, last uint32, o driver.Outcome) {
 	p.ending.Lock()
 	defer p.ending.Unlock()
-	s := p.session
-	p.slots = p.slots[:0]
-	s.mu.Lock()
-	take()
-	s.mu.Unlock()
+	p.s.mu.Lock()
+	p.slots = p.unsettled.take(p.slots[:0], first, last)
+	awaited := p.closed && p.unsettled.n == 0
+	p.s.mu.Unlock()
 	if len(p.slots) > 0 {
 		p.done.DoneAll(p.slots, o)
 	}
-	s.mu.Lock()
-	if p.drained != nil && p.unsettled.n == 0 {
-		close(p.drained)
-		p.drained = nil
+	if awaited {
+		p.wake()
 	}
-	s.mu.Unlock()
 }
 
-// abandon ends all unsettled messages, because nothing more comes.
+// abandon implements owner: all unsettled messages end, because nothing more comes.
 func (p *producer) abandon(why error) {
-	if why == nil {
-		why = transport.ErrClosed
-	}
-	e := p.lease.Conn.explain(p.op, why)
-	p.session.mu.Lock()
-	if p.err == nil {
-		p.err = e
-	}
-	p.session.mu.Unlock()
-	p.endAll(driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(e), Err: e})
-	if p.tx != nil {
-		p.tx.tell()
-	}
-	p.wake()
-}
-
-// endAll ends all deliveries that have not ended.
-func (p *producer) endAll(o driver.Outcome) {
-	p.endThose(func() { p.slots = p.unsettled.takeAll(p.slots) }, o)
+	why = transport.Explain(p.op, why)
+	p.stop(why)
+	p.finish(0, math.MaxUint32, unknown(why))
 }
 
 // Host implements [driver.Located].
@@ -207,9 +173,7 @@ func (p *producer) Host() string { return p.lease.Conn.host }
 
 // Waits implements [driver.Waiter].
 func (p *producer) Waits() driver.Waits {
-	w := p.lease.Conn.waits()
-	w.Credit, w.Socket = p.leave.Wait(), p.socket.Wait()
-	return w
+	return driver.Waits{Credit: p.leave.Wait(), Socket: p.socket.Wait(), Reader: p.lease.Conn.raw.Reading()}
 }
 
 // Close implements [driver.Producer].
@@ -217,43 +181,44 @@ func (p *producer) Close(ctx context.Context) error {
 	if p.closed {
 		return nil
 	}
-	p.closed = true
-	c, s := p.lease.Conn, p.session
 	if p.tx != nil && ctx.Err() == nil {
 		_ = p.tx.flush(ctx) // messages that cannot be committed end as unknown
 	}
-	c.out.Flush()
-	s.mu.Lock()
-	var drained chan struct{}
-	if p.unsettled.n > 0 {
-		drained = make(chan struct{})
-		p.drained = drained
-	}
-	s.mu.Unlock()
-	if drained != nil {
+	p.lease.Conn.out.Flush()
+	for ended := false; p.pending() && !ended; {
 		select {
-		case <-drained:
-		case <-c.Over():
+		case <-p.granted:
+		case <-p.lease.Conn.Over():
+			ended = true
 		case <-ctx.Done():
+			ended = true
 		}
 	}
 	p.quit(ctx)
 	return nil
 }
 
+// pending reports whether messages have no end yet. From now on there is a signal when the last one has.
+func (p *producer) pending() bool {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	p.closed = true
+	return p.unsettled.n > 0
+}
+
 // quit reports deliveries that have no end yet, ends session and link, and gives the connection back.
 func (p *producer) quit(ctx context.Context) {
-	if s := p.session; s != nil {
-		var err error = driver.Errorf(driver.ClassTimeout, p.op, "is the broker overloaded or paused?",
-			"the broker had not answered when the producer closed")
-		if why := p.lease.Conn.Why(); why != nil {
-			err = p.lease.Conn.explain(p.op, why)
+	if c := p.lease.Conn; p.s != nil {
+		err := transport.Explain(p.op, c.Why())
+		if err == nil {
+			err = driver.Errorf(driver.ClassTimeout, p.op, "is the broker overloaded or paused?",
+				"the broker had not answered when the producer closed")
 		}
-		p.endAll(driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(err), Err: err})
-		if p.lease.Conn.detaches() && ctx.Err() == nil {
-			_ = s.detach(ctx, &p.link) // the end of the session does it as well
+		p.finish(0, math.MaxUint32, unknown(err))
+		if c.detaches() && ctx.Err() == nil {
+			_ = p.s.detach(ctx, &p.link) // the end of the session does it as well
 		}
-		s.close(ctx)
+		p.s.close(ctx)
 	}
 	p.lease.Release(ctx)
 }

@@ -225,17 +225,22 @@ func (k *consumer) hold(id uint32, settled bool, payload []byte) error {
 		return driver.Errorf(driver.ClassTooLarge, "", "use a smaller --credit",
 			"the messages that the broker sent ahead have more than %d bytes", maxTransacted)
 	}
-	n := len(k.held)
-	if n < cap(k.held) {
-		k.held = k.held[:n+1]
+	h := k.spare
+	if h != nil {
+		k.spare = h.next
 	} else {
-		k.held = append(k.held, held{})
+		h = new(held)
 	}
-	h := &k.held[n]
-	h.id, h.settled, h.text = id, settled, append(h.text[:0], payload...)
+	*h = held{id: id, settled: settled, text: append(h.text[:0], payload...)}
+	if k.last == nil {
+		k.first = h
+	} else {
+		k.last.next = h
+	}
+	k.last = h
 	k.waiting++
 	k.waitingBytes += len(payload)
-	k.tell()
+	notify(k.arrived)
 	return nil
 }
 
@@ -246,18 +251,9 @@ func (k *consumer) release(h *held) {
 	if cap(h.text) > keptText {
 		h.text = nil
 	}
-	select {
-	case k.room <- struct{}{}:
-	default:
-	}
+	h.next, k.spare = k.spare, h
+	notify(k.room)
 }
 
 // keptText is the largest buffer of a message that is held for another one.
 const keptText = 16 << 10
-
-func (k *consumer) tell() {
-	select {
-	case k.arrived <- struct{}{}:
-	default:
-	}
-}

@@ -3,7 +3,6 @@ package amqp
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
@@ -13,92 +12,83 @@ import (
 // idleCommit is how long a transaction that is not full waits for another message before it is committed.
 const idleCommit = 100 * time.Millisecond
 
-// runTransactions delivers the held messages, so many to a transaction.
+// runTransactions delivers the messages that are held, so many to a transaction.
 func (k *consumer) runTransactions(ctx context.Context) error {
-	tx := &receiveTx{k: k, coordinator: k.coordinator}
-	var dec decoder
+	tx := &receiveTx{k: k}
 	for {
 		wait, stopWaiting := ctx, context.CancelFunc(func() {})
 		if tx.n > 0 {
 			wait, stopWaiting = context.WithTimeout(ctx, idleCommit)
 		}
-		list, err := k.next(wait)
+		h, err := k.next(wait)
 		stopWaiting()
 		switch {
-		case len(list) == 0 && tx.n > 0:
-			if commitErr := tx.commit(context.WithoutCancel(ctx)); commitErr != nil && err == nil {
+		case h != nil:
+			err = k.each(ctx, h, func(h *held) error { return tx.deliver(ctx, h) })
+		case tx.n > 0:
+			if commitErr := tx.commit(context.WithoutCancel(ctx)); err == nil {
 				err = commitErr
 			}
-			if err != nil || ctx.Err() != nil {
-				return err
-			}
-			continue
-		case len(list) == 0:
+		}
+		if err != nil || h == nil && ctx.Err() != nil {
 			return err
 		}
-		for i := range list {
-			if ctx.Err() != nil {
-				k.putBack(list[i:])
-				break
-			}
-			if err := tx.deliver(ctx, &list[i], &dec); err != nil {
-				return err
-			}
-		}
 	}
-}
-
-// nextID gives delivery IDs to the coordinator's requests; nothing else is sent in the session. The session's lock is
-// held.
-func (k *consumer) nextID() uint32 {
-	k.lastID++
-	return k.lastID - 1
 }
 
 // receiveTx is the transaction in which a consumer receives.
 type receiveTx struct {
-	k           *consumer
-	coordinator *coordinator
-	id          []byte // nil: none is open
-	n           int    // messages in it
-	frame       []byte
+	k     *consumer
+	id    []byte // nil: none is open
+	n     int    // messages in it
+	frame []byte
+	dec   decoder
 }
 
-// begin asks for a transaction and waits for it.
-func (t *receiveTx) begin(ctx context.Context) error {
-	type result struct {
-		id  []byte
-		err error
-	}
-	results := make(chan result, 1)
-	err := t.coordinator.declare(ctx, t.k.wait, false, func(id []byte, err error) { results <- result{id, err} })
-	if err != nil {
+// ask sends a request to the coordinator and waits until its answer is told.
+func (t *receiveTx) ask(ctx context.Context, what string, request func(told func(error)) error) error {
+	results := make(chan error, 1)
+	if err := request(func(err error) { results <- err }); err != nil {
 		return err
 	}
 	t.k.wait.Begin()
 	defer t.k.wait.End()
 	select {
-	case r := <-results:
-		t.id, t.n = r.id, 0
-		return r.err
+	case err := <-results:
+		return err
 	case <-ctx.Done():
-		return fmt.Errorf("the broker has not begun the transaction: %w", ctx.Err())
+		return fmt.Errorf("the broker has not %s: %w", what, ctx.Err())
 	}
 }
 
+// begin asks for a transaction and waits for it.
+func (t *receiveTx) begin(ctx context.Context) error {
+	var begun []byte
+	err := t.ask(ctx, "begun the transaction", func(told func(error)) error {
+		return t.k.coordinator.declare(ctx, false, func(id []byte, err error) {
+			begun = id
+			told(err)
+		})
+	})
+	if err == nil {
+		t.id, t.n = begun, 0
+	}
+	return err
+}
+
 // deliver delivers a message and settles it in the transaction by its verdict.
-func (t *receiveTx) deliver(ctx context.Context, h *held, dec *decoder) error {
+func (t *receiveTx) deliver(ctx context.Context, h *held) error {
 	if t.id == nil {
 		if err := t.begin(ctx); err != nil {
 			return err
 		}
 	}
 	k := t.k
-	d, err := dec.decode(k.lease.Conn, h.text)
+	d, err := t.dec.decode(k.lease.Conn, h.text)
 	if err != nil {
 		return err
 	}
-	verdict := k.deliver(d)
+	verdict, id := k.deliver(d), h.id
 	k.mu.Lock()
 	k.release(h)
 	k.mu.Unlock()
@@ -111,8 +101,7 @@ func (t *receiveTx) deliver(ctx context.Context, h *held, dec *decoder) error {
 	case driver.Accept:
 	}
 	disposition := wire.Disposition{
-		Role: wire.RoleReceiver, First: h.id, Last: h.id, Settled: true,
-		State: state.Append(nil),
+		Role: wire.RoleReceiver, First: id, Last: id, Settled: true, State: state.Append(nil),
 	}
 	t.frame = disposition.AppendFrame(t.frame[:0], k.session.channel)
 	if err := k.lease.Conn.gather(func(b []byte) []byte { return append(b, t.frame...) }); err != nil {
@@ -129,20 +118,15 @@ func (t *receiveTx) commit(ctx context.Context) error {
 	k := t.k
 	ctx, cancel := context.WithTimeout(ctx, k.lease.Conn.driver.cfg.ConnectTimeout)
 	defer cancel()
-	results := make(chan error, 1)
-	began := time.Now()
-	id := slices.Clone(t.id)
-	err := t.coordinator.discharge(ctx, k.wait, id, false, false, func(err error) { results <- err })
-	if err != nil {
+	began, sent := time.Now(), false
+	err := t.ask(ctx, "answered the commit", func(told func(error)) error {
+		err := k.coordinator.discharge(ctx, t.id, false, told)
+		sent = err == nil
+		return err
+	})
+	if !sent {
 		return err
 	}
-	k.wait.Begin()
-	select {
-	case err = <-results:
-	case <-ctx.Done():
-		err = fmt.Errorf("the broker has not answered the commit: %w", ctx.Err())
-	}
-	k.wait.End()
 	if k.spec.Commits != nil {
 		k.spec.Commits(time.Since(began), err == nil)
 	}

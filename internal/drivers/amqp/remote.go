@@ -9,14 +9,13 @@ import (
 )
 
 // begun handles the answer to our begin.
-func (s *session) begun(f *wire.Begin) error {
+func (s *session) begun(f *wire.Begin) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begins = true
 	s.nextIn.Store(f.NextOutgoingID)
 	s.room = f.IncomingWindow // our first transfer is 0
-	s.notify()
-	return nil
+	notify(s.changed)
 }
 
 // attached handles an attach: the answer to ours.
@@ -31,25 +30,15 @@ func (s *session) attached(p *wire.Body) error {
 		if l == nil || l.attached || l.name != f.Name || l.role == f.Role {
 			continue
 		}
-		l.attached, l.remoteHandle = true, f.Handle
+		l.attached, l.remoteHandle, l.peer = true, f.Handle, f
 		l.refused = l.role == wire.RoleSender && f.Target.Kind == 0 || l.role == wire.RoleReceiver && f.Source.Kind == 0
-		l.peer = peerLink{
-			maxMessage: f.MaxMessageSize, sendSettle: f.SenderSettleMode, recvSettle: f.ReceiverSettleMode,
-			offered: f.OfferedCapabilities, address: f.Source.Address.V,
-		}
-		if f.Target.Kind == wire.DescCoordinator {
-			l.peer.coordinator = f.Target.Capabilities
-		}
-		for _, filter := range f.Source.Filters {
-			l.peer.filters = append(l.peer.filters, filter.Name)
-		}
 		if l.role == wire.RoleReceiver {
 			s.receiver = l
 		}
 		if l.consumer != nil {
 			l.consumer.begin(f.InitialDeliveryCount.Or(0))
 		}
-		s.notify()
+		notify(s.changed)
 		return nil
 	}
 	return protocolError("an attach of %.100q, which we did not ask for", f.Name)
@@ -88,7 +77,7 @@ func (s *session) detached(p *wire.Body) error {
 		l.err = driver.Errorf(driver.ClassClosedByBroker, "", lookAtBroker, "the broker closed the link without saying why")
 	}
 	err := l.err
-	s.notify()
+	notify(s.changed)
 	s.mu.Unlock()
 	if answer {
 		detach := wire.Detach{Handle: l.handle, Closed: f.Closed}
@@ -136,7 +125,7 @@ func (s *session) end(why error) {
 		s.err = why
 	}
 	links := s.links
-	s.notify()
+	notify(s.changed)
 	s.mu.Unlock()
 	for _, l := range links {
 		if l != nil {
@@ -147,13 +136,14 @@ func (s *session) end(why error) {
 
 // end tells the owner of a link that nothing more comes.
 func (l *link) end(why error) {
+	if why == nil {
+		why = transport.ErrClosed
+	}
 	switch {
-	case l.producer != nil:
-		l.producer.abandon(why)
+	case l.owner != nil:
+		l.owner.abandon(why)
 	case l.consumer != nil:
 		l.consumer.stop(why)
-	case l.control != nil:
-		l.control.abandon(why)
 	}
 }
 
@@ -214,12 +204,8 @@ func (s *session) disposition(p *wire.Body) error {
 	links := s.links
 	s.mu.Unlock()
 	for _, l := range links {
-		switch {
-		case l == nil:
-		case l.producer != nil:
-			l.producer.settle(f.First, f.Last, s.c.outcome(l.producer.op, &state))
-		case l.control != nil:
-			l.control.settle(f.First, f.Last, state)
+		if l != nil && l.owner != nil {
+			l.owner.settle(f.First, f.Last, state)
 		}
 	}
 	if !f.Settled { // it waits for us to forget them
@@ -234,23 +220,115 @@ func (d dialect) outcome(op string, state *wire.State) driver.Outcome {
 	switch state.Kind {
 	case wire.DescAccepted:
 		return driver.Outcome{}
-	case wire.DescRejected:
-		if state.Error == nil {
-			return driver.Outcome{
-				State: driver.Rejected, Class: driver.ClassOther,
-				Err: driver.Errorf(driver.ClassOther, op, lookAtBroker, "the broker rejected the message without saying why"),
-			}
-		}
-		e := d.remote("", driver.ClassOther, op, state.Error)
-		return driver.Outcome{State: driver.Rejected, Class: e.Class, Err: e}
 	case wire.DescReleased:
 		return driver.Outcome{State: driver.Released, Class: driver.ClassOther}
 	case wire.DescModified:
 		return driver.Outcome{State: driver.Modified, Class: driver.ClassOther}
-	default:
-		return driver.Outcome{
-			State: driver.Unknown, Class: driver.ClassProtocol,
-			Err: driver.Errorf(driver.ClassProtocol, op, lookAtBroker, "the broker settled the message without an outcome"),
+	case wire.DescRejected:
+		e := driver.Errorf(driver.ClassOther, op, lookAtBroker, "the broker rejected the message without saying why")
+		if state.Error != nil {
+			e = d.remote("", driver.ClassOther, op, state.Error)
 		}
+		return driver.Outcome{State: driver.Rejected, Class: e.Class, Err: e}
+	default:
+		return unknown(driver.Errorf(driver.ClassProtocol, op, lookAtBroker,
+			"the broker settled the message without an outcome"))
+	}
+}
+
+// unknown is the outcome of messages of which err is all that is known.
+func unknown(err error) driver.Outcome {
+	return driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(err), Err: err}
+}
+
+// flow handles the peer's flow state: the session's window, and the credit of a link.
+func (s *session) flow(p *wire.Body) error {
+	var f wire.Flow
+	if err := f.Decode(&p.Fields); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	// Without a next incoming ID the peer has not seen our begin: our first transfer is 0.
+	s.room = left(f.IncomingWindow, s.nextOut, f.NextIncomingID.Or(0))
+	var l *link
+	if f.Handle.OK {
+		if l = s.byRemote(f.Handle.V); l == nil {
+			defer s.mu.Unlock()
+			if s.leaving() {
+				return nil // it crossed our detach
+			}
+			return protocolError("a flow for handle %d, which is not attached", f.Handle.V)
+		}
+	}
+	drained := false
+	if l != nil && l.role == wire.RoleSender {
+		// The peer that has not seen our attach yet counts from our first delivery (Transport, section 2.6.7).
+		l.credit = left(f.LinkCredit.Or(0), l.deliveryCount, f.DeliveryCount.Or(0))
+		if drained = f.Drain; drained { // there is nothing that waits to be sent: the credit is used up
+			l.deliveryCount += l.credit
+			l.credit = 0
+		}
+	}
+	links := s.links
+	s.mu.Unlock()
+	if drained || f.Echo {
+		_ = s.c.put(func(b []byte) []byte { return s.appendFlow(b, l, drained) })
+	}
+	for _, l := range links {
+		if l != nil && l.owner != nil {
+			l.owner.wake()
+		}
+	}
+	return nil
+}
+
+// leaving reports whether a link of the session is being detached. The lock is held.
+func (s *session) leaving() bool {
+	for _, l := range s.links {
+		if l != nil && l.detaching {
+			return true
+		}
+	}
+	return s.ends
+}
+
+// left returns the rest of the peer's grant, which the peer made when it had seen the count at seen. A peer that claims
+// to have seen more than the count grants no more than it says.
+func left(granted, count, seen uint32) uint32 {
+	used := count - seen
+	switch {
+	case int32(used) < 0: //nolint:gosec // serial numbers
+		return granted
+	case used > granted:
+		return 0
+	default:
+		return granted - used
+	}
+}
+
+// appendFlow appends our flow state, with that of a link if it is not nil.
+func (s *session) appendFlow(b []byte, l *link, drained bool) []byte {
+	f := s.flowState()
+	if l != nil {
+		f.Handle = wire.Some(l.handle)
+		switch {
+		case l.role == wire.RoleSender:
+			s.mu.Lock()
+			f.DeliveryCount, f.LinkCredit, f.Drain = wire.Some(l.deliveryCount), wire.Some(l.credit), drained
+			s.mu.Unlock()
+		case l.consumer != nil:
+			f.DeliveryCount, f.LinkCredit = l.consumer.flowState()
+		}
+	}
+	return f.AppendFrame(b, s.channel)
+}
+
+// flowState returns our flow state, without that of a link.
+func (s *session) flowState() wire.Flow {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return wire.Flow{
+		NextIncomingID: wire.Some(s.nextIn.Load()), IncomingWindow: window, NextOutgoingID: s.nextOut,
+		OutgoingWindow: window,
 	}
 }

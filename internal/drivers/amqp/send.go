@@ -2,10 +2,9 @@ package amqp
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"fmt"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -17,22 +16,17 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	}
 	t, id := p.kinds[m.Variant], p.idOf(m)
 	size := t.Size(len(id))
-	if limit := p.link.peer.maxMessage; limit > 0 && uint64(size) > limit {
+	if p.tooLarge(size) {
 		return driver.Errorf(driver.ClassTooLarge, p.op, "send smaller messages or raise the broker's limit",
-			"the message has %d bytes, and the broker takes no more than %d", size, limit)
+			"the message has %d bytes, and the broker takes no more than %d", size, p.peer.MaxMessageSize)
 	}
 	var state []byte
-	if p.tx != nil {
-		var err error
-		if state, err = p.tx.enter(ctx); err != nil {
-			return p.sendError(ctx, err)
-		}
-	}
 	var err error
-	if frameHead+len(state)+size <= p.lease.Conn.maxFrame {
-		err = p.sendFrame(ctx, m, t, id, state)
-	} else {
-		err = p.sendFrames(ctx, m, t, id, state)
+	if p.tx != nil {
+		state, err = p.tx.enter(ctx)
+	}
+	if err == nil {
+		err = p.send(ctx, m, t, id, state)
 	}
 	if err != nil {
 		return p.sendError(ctx, err)
@@ -43,72 +37,93 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	return nil
 }
 
-// frameHead is how many bytes the head of a transfer has at most, without a delivery state.
-const frameHead = 64
-
-// sendFrame sends a message that fits one frame.
-func (p *producer) sendFrame(ctx context.Context, m *driver.Message, t *wire.Template, id, state []byte) error {
-	c, s := p.lease.Conn, p.session
-	for {
-		if err := p.awaitLeave(ctx); err != nil {
-			return err
-		}
-		b, err := c.out.Lock(ctx, p.socket)
-		if err != nil {
-			return err
-		}
-		s.mu.Lock()
-		if p.err != nil || p.link.credit == 0 || s.room == 0 { // taken back meanwhile
-			s.mu.Unlock()
-			c.out.Unlock(b, false)
-			continue
-		}
-		b = p.appendFrame(b, m, t, id, state)
-		if p.settled {
-			c.out.Confirm(p, m.Slot)
-		}
-		if p.tx != nil {
-			p.tx.add(p.unsettled.next - 1)
-		}
-		s.mu.Unlock()
-		c.out.Unlock(b, m.More || p.tx != nil)
-		return nil
-	}
+// tooLarge reports whether a message of that size is larger than the broker takes.
+func (p *producer) tooLarge(size int) bool {
+	return p.peer.MaxMessageSize > 0 && uint64(size) > p.peer.MaxMessageSize
 }
 
-// appendFrame appends a message that fits one frame. The session's lock is held; the link has credit and the session a
-// window.
-func (p *producer) appendFrame(b []byte, m *driver.Message, t *wire.Template, id, state []byte) []byte {
-	s, at := p.session, len(b)
-	head := p.transfer(m.Slot, state, false)
-	s.nextOut++
-	s.room--
-	b = t.Append(head.AppendHead(b, s.channel), m.Time, id)
-	wire.EndFrame(b, at)
+const (
+	// frameHead is how many bytes the head of a transfer has at most, without a delivery state.
+	frameHead = 64
+	// maxScratch is the largest message that is kept in memory for the next one.
+	maxScratch = 1 << 20
+)
+
+// send sends a message. If it does not fit one frame: once the first has left, the others have to follow.
+func (p *producer) send(ctx context.Context, m *driver.Message, t *wire.Template, id, state []byte) error {
+	room := p.lease.Conn.maxFrame - frameHead - len(state)
+	whole := t.Size(len(id)) <= room
+	var rest []byte
+	if !whole {
+		p.scratch = t.Append(p.scratch[:0], m.Time, id)
+		rest = p.scratch
+	}
+	for first, last := true, false; !last; first = false {
+		b, err := p.lock(ctx, first)
+		if err != nil {
+			return p.abort(err, first)
+		}
+		piece := rest[:min(len(rest), room)]
+		rest = rest[len(piece):]
+		last = len(rest) == 0
+		if whole {
+			b = p.appendWhole(b, m, t, id, state)
+		} else {
+			b = p.appendPiece(b, m, piece, state, first, last)
+		}
+		if last && p.settled {
+			p.lease.Conn.out.Confirm(p, m.Slot)
+		}
+		if last && p.tx != nil {
+			p.tx.filling.add(p.unsettled.next - 1)
+		}
+		p.unlock(b, !last || m.More || p.tx != nil)
+	}
+	if cap(p.scratch) > maxScratch {
+		p.scratch = nil
+	}
+	return nil
+}
+
+// appendWhole appends a message that fits one frame.
+func (p *producer) appendWhole(b []byte, m *driver.Message, t *wire.Template, id, state []byte) []byte {
+	at, head := len(b), p.beginDelivery(p.settled, state)
+	p.unsettled.add(head.DeliveryID.V, m.Slot)
+	b = t.Append(head.AppendHead(b, p.s.channel), m.Time, id)
+	p.endFrame(b, at)
+	return b
+}
+
+// appendPiece appends a frame of a message that has several.
+func (p *producer) appendPiece(b []byte, m *driver.Message, piece, state []byte, first, last bool) []byte {
+	at, head := len(b), wire.Transfer{Handle: p.handle, Settled: p.settled}
+	if first {
+		head = p.beginDelivery(p.settled, state)
+		p.unsettled.add(head.DeliveryID.V, m.Slot)
+	}
+	head.More = !last
+	b = append(head.AppendHead(b, p.s.channel), piece...)
+	p.endFrame(b, at)
 	return b
 }
 
 // TrySend implements [driver.TrySender]. Messages of transactions and settled ones are left to Send: the end of the
 // former is that of their transaction, and the latter end while they are written.
 func (p *producer) TrySend(m *driver.Message) bool {
-	c, s := p.lease.Conn, p.session
-	t, id := p.kinds[m.Variant], p.idOf(m)
+	out, t, id := p.lease.Conn.out, p.kinds[m.Variant], p.idOf(m)
 	size := t.Size(len(id))
-	limit := p.link.peer.maxMessage
-	if p.tx != nil || p.settled || limit > 0 && uint64(size) > limit || frameHead+size > c.maxFrame {
+	if p.tx != nil || p.settled || p.tooLarge(size) || frameHead+size > p.lease.Conn.maxFrame {
 		return false
 	}
-	b, ok := c.out.TryLock()
+	b, ok := out.TryLock()
 	if !ok {
 		return false
 	}
-	s.mu.Lock()
-	ok = p.err == nil && p.link.credit > 0 && s.room > 0
-	if ok {
-		b = p.appendFrame(b, m, t, id, nil)
+	p.s.mu.Lock()
+	if ok = p.free(true); ok {
+		b = p.appendWhole(b, m, t, id, nil)
 	}
-	s.mu.Unlock()
-	c.out.Unlock(b, m.More)
+	p.unlock(b, m.More)
 	return ok
 }
 
@@ -120,71 +135,6 @@ func (p *producer) idOf(m *driver.Message) []byte {
 	return m.ID.Append(p.idText[:0])
 }
 
-// transfer begins a delivery. The session's lock is held.
-func (p *producer) transfer(slot driver.Slot, state []byte, more bool) wire.Transfer {
-	p.link.deliveryCount++
-	p.link.credit--
-	id := p.unsettled.add(slot)
-	binary.BigEndian.PutUint32(p.tag[:], id)
-	return wire.Transfer{
-		Handle: p.link.handle, DeliveryID: wire.Some(id), DeliveryTag: p.tag[:], MessageFormat: wire.Some[uint32](0),
-		Settled: p.settled, More: more, State: state,
-	}
-}
-
-// sendFrames sends a message of several frames. Once the first has left, the others have to follow, or the broker is
-// told to forget the delivery.
-func (p *producer) sendFrames(ctx context.Context, m *driver.Message, t *wire.Template, id, state []byte) error {
-	c, s := p.lease.Conn, p.session
-	p.scratch = t.Append(p.scratch[:0], m.Time, id)
-	var head wire.Transfer
-	for rest := p.scratch; len(rest) > 0; {
-		first := len(rest) == len(p.scratch)
-		piece := rest[:min(len(rest), c.maxFrame-frameHead-len(state))]
-		if err := p.awaitWindow(ctx, first); err != nil {
-			return p.abort(err, first)
-		}
-		b, err := c.out.Lock(ctx, p.socket)
-		if err != nil {
-			return p.abort(err, first)
-		}
-		s.mu.Lock()
-		if p.err != nil || s.room == 0 || first && p.link.credit == 0 {
-			s.mu.Unlock()
-			c.out.Unlock(b, false)
-			continue
-		}
-		if first {
-			head = p.transfer(m.Slot, state, true)
-		} else {
-			head = wire.Transfer{Handle: p.link.handle, Settled: p.settled}
-		}
-		rest = rest[len(piece):]
-		last := len(rest) == 0
-		head.More = !last
-		s.nextOut++
-		s.room--
-		at := len(b)
-		b = append(head.AppendHead(b, s.channel), piece...)
-		wire.EndFrame(b, at)
-		if last && p.settled {
-			c.out.Confirm(p, m.Slot)
-		}
-		if last && p.tx != nil {
-			p.tx.add(p.unsettled.next - 1)
-		}
-		s.mu.Unlock()
-		c.out.Unlock(b, !last || m.More || p.tx != nil)
-	}
-	if cap(p.scratch) > maxScratch {
-		p.scratch = nil
-	}
-	return nil
-}
-
-// maxScratch is the largest message that is kept in memory for the next one.
-const maxScratch = 1 << 20
-
 // abort ends a delivery of which frames may have left: the rest does not follow, so that it is never delivered, and
 // nothing more can be sent over the link. If the delivery has ended already, by an early answer of the broker or with
 // the connection, that is its end, and Send must not fail.
@@ -192,57 +142,14 @@ func (p *producer) abort(err error, first bool) error {
 	if first {
 		return err
 	}
-	s := p.session
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p.err == nil {
-		p.err = driver.Errorf(driver.ClassTimeout, "", "a run that goes on would open another producer",
-			"a message was given up between its frames")
-	}
+	p.stop(driver.Errorf(driver.ClassTimeout, "", "a run that goes on would open another producer",
+		"a message was given up between its frames"))
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
 	if !p.unsettled.undo() {
 		return nil
 	}
 	return err
-}
-
-// awaitLeave waits until a delivery may be sent.
-func (p *producer) awaitLeave(ctx context.Context) error { return p.awaitWindow(ctx, true) }
-
-// awaitWindow waits until a frame may be sent, and with delivery, until there is credit as well.
-func (p *producer) awaitWindow(ctx context.Context, delivery bool) error {
-	s := p.session
-	free := func() (bool, error) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.room > 0 && (!delivery || p.link.credit > 0), p.err
-	}
-	if ok, err := free(); ok || err != nil {
-		return err
-	}
-	p.lease.Conn.out.Flush() // earlier messages wait for this one no longer
-	p.leave.Begin()
-	defer p.leave.End()
-	for {
-		select {
-		case <-p.granted:
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", errNoLeave, ctx.Err())
-		}
-		if ok, err := free(); ok || err != nil {
-			return err
-		}
-	}
-}
-
-// errNoLeave is the reason for giving up a send that waits.
-var errNoLeave = errors.New("the broker granted no credit to send")
-
-// wake lets a send that waits look again.
-func (p *producer) wake() {
-	select {
-	case p.granted <- struct{}{}:
-	default:
-	}
 }
 
 func (p *producer) sendError(ctx context.Context, err error) error {
@@ -251,7 +158,7 @@ func (p *producer) sendError(ctx context.Context, err error) error {
 			"the broker holds senders back: look for a full address, a full disk or a blocked producer on its console", "%w",
 			err)
 	}
-	return p.lease.Conn.explain(p.op, err)
+	return transport.Explain(p.op, err)
 }
 
 // Flush implements [driver.Flusher].
@@ -268,8 +175,8 @@ func (p *producer) Flush(ctx context.Context) error {
 // Written implements [transport.Writer]: settled messages end when they are passed to the operating system, in the
 // order in which they were sent.
 func (p *producer) Written(slots []driver.Slot) {
-	p.session.mu.Lock()
+	p.s.mu.Lock()
 	first := p.unsettled.from
-	p.session.mu.Unlock()
-	p.end(first, first+uint32(len(slots))-1, driver.Outcome{}) //nolint:gosec // a serial number
+	p.s.mu.Unlock()
+	p.finish(first, first+uint32(len(slots))-1, driver.Outcome{}) //nolint:gosec // a serial number
 }

@@ -9,12 +9,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-const (
-	// incomingWindow is how many transfers we take ahead: the credit of the links bounds them.
-	incomingWindow = 1<<31 - 1
-	// outgoingWindow says how many transfers we might send: as many as the peer lets us.
-	outgoingWindow = 1<<31 - 1
-)
+// window is how many transfers each side may send ahead: as many as the other one lets it. Credit bounds ours.
+const window = 1<<31 - 1
 
 // session is an AMQP session with the one link of a producer or consumer, so that the flow control of one never holds
 // up another and the end of a session leaves a durable subscription in place. A transaction's coordinator has a link in
@@ -37,6 +33,8 @@ type session struct {
 	room    uint32        // how many frames the peer takes from that on
 	nextIn  atomic.Uint32 // of the peer's next frame
 
+	nextID uint32 // of our next delivery, over any link
+
 	receiver *link // of the reader: the receiving link, once it is attached
 }
 
@@ -54,28 +52,23 @@ type link struct {
 	detaching    bool // our detach is sent
 	gone         bool // the peer has detached it
 	err          error
-	peer         peerLink
+	peer         wire.Attach // its answer, but for encoded values: these have gone with the frame
 
 	// Of a sender (Transport, section 2.6.7). Counts of deliveries are serial numbers.
 	deliveryCount uint32 // of our next delivery
 	credit        uint32 // for how many deliveries from that on
 
-	producer *producer                  // of a sender; nil for the coordinator's
+	owner    owner                      // of a sender
 	consumer *consumer                  // of a receiver
-	control  control                    // of another sender
 	reply    func(payload []byte) error // of another receiver: takes its messages
 	pieces   []byte                     // of a reply that is not whole yet
 }
 
-// peerLink are the settings of a link that the peer's attach names.
-type peerLink struct {
-	maxMessage  uint64 // bytes; 0: no limit
-	address     string // of its source
-	sendSettle  uint8
-	recvSettle  uint8
-	filters     []string // names of the filters that it confirms
-	offered     []string
-	coordinator []string // capabilities of a coordinator
+// owner is told of the link over which it sends.
+type owner interface {
+	wake()                                       // credit or a window may have come
+	settle(first, last uint32, state wire.State) // new state of deliveries
+	abandon(why error)                           // nothing more comes
 }
 
 // beginSession begins a session. One that is aside is not a producer's or consumer's: these need not share the
@@ -85,7 +78,7 @@ func (c *connection) beginSession(ctx context.Context, aside bool) (*session, er
 	if err := c.register(s); err != nil {
 		return nil, err
 	}
-	begin := wire.Begin{IncomingWindow: incomingWindow, OutgoingWindow: outgoingWindow, HandleMax: wire.Some[uint32](1)}
+	begin := wire.Begin{IncomingWindow: window, OutgoingWindow: window, HandleMax: wire.Some[uint32](1)}
 	err := c.put(func(b []byte) []byte { return begin.AppendFrame(b, s.channel) })
 	if err == nil {
 		err = s.wait(ctx, func() bool { return s.begins || s.over })
@@ -93,7 +86,9 @@ func (c *connection) beginSession(ctx context.Context, aside bool) (*session, er
 	if err != nil {
 		return nil, err // the channel stays taken: an answer may yet come
 	}
-	return s, s.failure()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s, s.err
 }
 
 // wait waits until done, which is called with the lock, is true. It fails when ctx or the connection ends before.
@@ -115,19 +110,12 @@ func (s *session) wait(ctx context.Context, done func() bool) error {
 	}
 }
 
-// notify wakes wait.
-func (s *session) notify() {
+// notify leaves a signal in a channel with room for one.
+func notify(signal chan struct{}) {
 	select {
-	case s.changed <- struct{}{}:
+	case signal <- struct{}{}:
 	default:
 	}
-}
-
-// failure returns why the session is over, if it is against our will.
-func (s *session) failure() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err
 }
 
 // attachTries is how often to attach to an address of Artemis that is said not to exist.

@@ -42,19 +42,16 @@ func (k *consumer) note(id uint32, settled bool, v driver.Verdict) {
 func (k *consumer) settleAll() {
 	k.settling.Lock()
 	defer k.settling.Unlock()
-	s := k.session
-	s.mu.Lock()
-	nextOut := s.nextOut
-	s.mu.Unlock()
+	flow := k.session.flowState()
 	k.mu.Lock()
 	b := append(k.frames[:0], k.others...)
 	k.others, k.since = k.others[:0], 0
 	if a := &k.accepted; a.n > 0 {
-		b = wire.AppendAccepted(b, s.channel, a.first, a.last, true)
+		b = wire.AppendAccepted(b, k.session.channel, a.first, a.last, true)
 		k.unsettled -= a.n
 		*a = span{}
 	}
-	b = k.appendCredit(b, nextOut)
+	b = k.appendCredit(b, &flow)
 	k.frames = b
 	k.mu.Unlock()
 	if len(b) > 0 {
@@ -66,7 +63,7 @@ func (k *consumer) copyFrames(b []byte) []byte { return append(b, k.frames...) }
 
 // appendCredit gives credit once half of it is used up: it raises the link's credit to the consumer's credit less the
 // unsettled messages. The lock is held.
-func (k *consumer) appendCredit(b []byte, nextOut uint32) []byte {
+func (k *consumer) appendCredit(b []byte, f *wire.Flow) []byte {
 	if k.state != stateRunning {
 		return b
 	}
@@ -79,11 +76,7 @@ func (k *consumer) appendCredit(b []byte, nextOut uint32) []byte {
 	if int32(k.limit-k.granted) > 0 { //nolint:gosec // serial numbers
 		k.granted = k.limit
 	}
-	f := wire.Flow{
-		NextIncomingID: wire.Some(k.session.nextIn.Load()), IncomingWindow: incomingWindow, NextOutgoingID: nextOut,
-		OutgoingWindow: outgoingWindow,
-		Handle:         wire.Some(k.link.handle), DeliveryCount: wire.Some(k.deliveryCount), LinkCredit: wire.Some(want),
-	}
+	f.Handle, f.DeliveryCount, f.LinkCredit = wire.Some(k.link.handle), wire.Some(k.deliveryCount), wire.Some(want)
 	return f.AppendFrame(b, k.session.channel)
 }
 

@@ -21,13 +21,13 @@ type subscription struct {
 	link    string // set by reserve
 }
 
-func newSubscription(op string, spec driver.ConsumerSpec) (subscription, error) {
+func newSubscription(spec driver.ConsumerSpec) (subscription, error) {
 	s := subscription{
 		kind: spec.Destination.Kind, name: spec.Subscription, durable: spec.Durable, shared: spec.Shared,
 		global: spec.Shared && spec.Connection.ClientID == "", keep: spec.Durable && spec.KeepSubscription,
 	}
 	refuse := func(hint, text string) (subscription, error) {
-		return s, driver.Errorf(driver.ClassUnsupported, op, hint, "%s", text)
+		return s, driver.Errorf(driver.ClassUnsupported, "", hint, "%s", text)
 	}
 	if s.kind == driver.Queue && (s.durable || s.shared) {
 		return refuse("use topic://"+spec.Destination.Name, "only topics have durable and shared subscriptions")

@@ -155,7 +155,7 @@ func TestRefusedSubscriptions(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := newSubscription("open", c.spec)
+			_, err := newSubscription(c.spec)
 			require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err))
 			require.Contains(t, driver.HintOf(err), c.hint)
 		})

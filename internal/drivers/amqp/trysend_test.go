@@ -35,7 +35,7 @@ func TestTrySend(t *testing.T) {
 			r := newRigWith(t, driver.OpenOptions{URL: broker.start()}, c.option)
 			p := r.producer(driver.ProducerSpec{Destination: queue(t), Variants: body(c.body)})
 			inner := p.Producer.(*producer)
-			s := inner.session
+			s := inner.s
 			state := func() [4]uint32 {
 				s.mu.Lock()
 				defer s.mu.Unlock()

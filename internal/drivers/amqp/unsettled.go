@@ -2,8 +2,8 @@ package amqp
 
 import "github.com/perfmq/perfmq/pkg/driver"
 
-// unsettled are the deliveries of a producer that have not ended, by their IDs: serial numbers that follow each
-// other. It is guarded by its session's lock.
+// unsettled are the deliveries of a producer that have not ended, by their IDs, which are serial numbers. It is guarded
+// by its session's lock.
 //
 // The latest are in a ring; one that stays behind when the ring has gone around is moved to a map. So a broker that
 // never answers one message does not let the ring grow, and a disposition of any range looks at no more than there
@@ -34,33 +34,19 @@ func newUnsettled(maxPending int) *unsettled {
 
 func (u *unsettled) at(id uint32) *delivery { return &u.ring[id&uint32(len(u.ring)-1)] }
 
-// add adds the next delivery and returns its ID.
-func (u *unsettled) add(slot driver.Slot) uint32 {
-	if int(u.next-u.from) == len(u.ring) {
-		u.makeRoom()
+// add adds a delivery with an ID after the last one's: those between are of other links of the session.
+func (u *unsettled) add(id uint32, slot driver.Slot) {
+	for ; u.next != id+1; u.next++ {
+		if int(u.next-u.from) == len(u.ring) {
+			u.makeRoom()
+		}
 	}
-	id := u.next
-	u.next++
-	u.n++
 	*u.at(id) = delivery{slot: slot, open: true}
-	return id
-}
-
-// skipOne returns the next ID without a delivery of ours: IDs are a session's, and the coordinator's deliveries have
-// some.
-func (u *unsettled) skipOne() uint32 {
-	id := u.add(0)
-	*u.at(id) = delivery{}
-	u.n--
-	u.skip()
-	return id
+	u.n++
 }
 
 // undo takes back the last add. It returns false if that delivery has ended.
 func (u *unsettled) undo() bool {
-	if u.from == u.next {
-		return false
-	}
 	d := u.at(u.next - 1)
 	if !d.open {
 		return false
@@ -86,17 +72,12 @@ func (u *unsettled) makeRoom() {
 			u.old = map[uint32]driver.Slot{}
 		}
 		u.old[u.from] = d.slot
+		*d = delivery{}
 	}
-	u.advance()
-}
-
-// advance lets the ring begin behind the deliveries that have ended.
-func (u *unsettled) advance() {
-	*u.at(u.from) = delivery{}
-	u.from++
 	u.skip()
 }
 
+// skip lets the ring begin behind the deliveries that have ended.
 func (u *unsettled) skip() {
 	for u.from != u.next && !u.at(u.from).open {
 		u.from++
@@ -112,13 +93,11 @@ func (u *unsettled) take(slots []driver.Slot, first, last uint32) []driver.Slot 
 	if whole && last < first {
 		return slots
 	}
-	if len(u.old) > 0 {
-		for id, slot := range u.old {
-			if id-first <= width {
-				slots = append(slots, slot)
-				delete(u.old, id)
-				u.n--
-			}
+	for id, slot := range u.old {
+		if id-first <= width {
+			slots = append(slots, slot)
+			delete(u.old, id)
+			u.n--
 		}
 	}
 	id := u.from
@@ -133,21 +112,5 @@ func (u *unsettled) take(slots []driver.Slot, first, last uint32) []driver.Slot 
 		}
 	}
 	u.skip()
-	return slots
-}
-
-// takeAll removes all deliveries and appends their slots.
-func (u *unsettled) takeAll(slots []driver.Slot) []driver.Slot {
-	for id, slot := range u.old {
-		slots = append(slots, slot)
-		delete(u.old, id)
-	}
-	for id := u.from; id != u.next; id++ {
-		if d := u.at(id); d.open {
-			slots = append(slots, d.slot)
-			*d = delivery{}
-		}
-	}
-	u.from, u.n = u.next, 0
 	return slots
 }
