@@ -54,9 +54,7 @@ type connection struct {
 	live     int        // sessions of producers and consumers
 	names    map[string]bool
 	manager  manager
-
-	closing chan struct{} // closed when the peer has sent its close
-	running sync.WaitGroup
+	running  sync.WaitGroup
 }
 
 // start lets the reader begin. The handshake is over.
@@ -108,8 +106,7 @@ func (c *connection) End(ctx context.Context) {
 		_ = c.out.Put(new(wire.Close).AppendFrame)
 		c.out.Flush()
 		select {
-		case <-c.closing:
-		case <-c.Over():
+		case <-c.Over(): // the peer's close ends the connection
 		case <-ctx.Done():
 		}
 		cancel()
@@ -153,10 +150,10 @@ func (c *connection) read() error {
 			return protocolError("a frame of type %d", f.Type)
 		}
 		p, err := wire.ParseBody(f.Body)
-		if err == nil {
-			err = c.handle(f.Channel, &p)
-		}
 		if err != nil {
+			return err
+		}
+		if err := c.handle(f.Channel, &p); err != nil {
 			return err
 		}
 	}
@@ -180,25 +177,23 @@ func (c *connection) handle(channel uint16, p *wire.Body) error {
 		return protocolError("a frame on channel %d, where no session has begun", channel)
 	}
 	s := c.channelsIn[channel]
-	var err error
 	switch p.Kind {
 	case wire.DescTransfer:
-		err = s.transfer(p)
+		return s.transfer(p)
 	case wire.DescDisposition:
-		err = s.disposition(p)
+		return s.disposition(p)
 	case wire.DescFlow:
-		err = s.flow(p)
+		return s.flow(p)
 	case wire.DescAttach:
-		err = s.attached(p)
+		return s.attached(p)
 	case wire.DescDetach:
-		err = s.detached(p)
+		return s.detached(p)
 	case wire.DescEnd:
 		c.channelsIn[channel] = nil
-		err = s.ended(p)
+		return s.ended(p)
 	default:
 		return protocolError("a frame of kind %#x", uint64(p.Kind))
 	}
-	return err
 }
 
 // begun handles the peer's begin: it can only be the answer to ours.
@@ -210,7 +205,12 @@ func (c *connection) begun(channel uint16, p *wire.Body) error {
 	if !f.RemoteChannel.OK {
 		return protocolError("a begin that answers none of ours")
 	}
-	s := c.session(f.RemoteChannel.V)
+	var s *session
+	c.mu.Lock()
+	if int(f.RemoteChannel.V) < len(c.sessions) {
+		s = c.sessions[f.RemoteChannel.V]
+	}
+	c.mu.Unlock()
 	if s == nil {
 		return protocolError("a begin for channel %d, on which we began no session", f.RemoteChannel.V)
 	}
@@ -231,11 +231,6 @@ func (c *connection) begun(channel uint16, p *wire.Body) error {
 
 // closed handles the peer's close, and returns why the connection ends.
 func (c *connection) closed(f *wire.Close) error {
-	select {
-	case <-c.closing:
-	default:
-		close(c.closing)
-	}
 	_ = c.put(new(wire.Close).AppendFrame) // the answer, unless it is one to ours
 	switch {
 	case f.Error != nil && !c.admitted:
@@ -245,16 +240,6 @@ func (c *connection) closed(f *wire.Close) error {
 	}
 	return driver.Errorf(driver.ClassConnectionLost, "", lookAtBroker,
 		"the broker closed the connection without saying why")
-}
-
-// session returns the session of one of our channels; nil if there is none.
-func (c *connection) session(channel uint16) *session {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if int(channel) >= len(c.sessions) {
-		return nil
-	}
-	return c.sessions[channel]
 }
 
 // register gives a session a channel. Channels are used in turn, not the lowest free one: RabbitMQ 4 gives a begin on

@@ -38,7 +38,7 @@ type consumer struct {
 	credit  uint32
 	rounds  bool   // credit is given when all that was given is used up
 	settled bool   // at-most-once
-	free    func() // ends the reservation of a stream that prepareReceive made
+	stream  string // the one that it has to itself, see prepareReceive
 	spec    driver.ConsumerSpec
 	input   *driver.Meter // of Run: nothing has arrived
 	wait    *driver.Meter // of Run: waits for a transaction
@@ -100,7 +100,7 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	c := lease.Conn
 	k := &consumer{
 		op: "receive from " + spec.Destination.String(), lease: lease, sub: sub, credit: defaultCredit,
-		rounds: c.creditInRounds(), settled: d.cfg.Options.Settle == settleAtMostOnce, free: func() {}, spec: spec,
+		rounds: c.creditInRounds(), settled: d.cfg.Options.Settle == settleAtMostOnce, spec: spec,
 		input: driver.NewMeter(), wait: driver.NewMeter(), arrived: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 	if spec.Credit > 0 {
@@ -130,7 +130,7 @@ func (k *consumer) open(ctx context.Context) (err error) {
 	if err := errors.Join(c.speaks.checkSelector(spec), c.checkConsumer(spec, opts)); err != nil {
 		return err
 	}
-	if k.free, err = c.prepareReceive(ctx, spec, opts); err != nil {
+	if k.stream, err = c.prepareReceive(ctx, spec, opts); err != nil {
 		return err
 	}
 	if k.session, err = c.beginSession(ctx, false); err != nil {
@@ -384,7 +384,9 @@ func (k *consumer) quit(ctx context.Context) {
 	if k.session != nil {
 		k.session.close(ctx)
 	}
-	k.free()
+	if k.stream != "" {
+		k.lease.Conn.driver.freeStream(k.stream)
+	}
 	k.sub.free(k.lease.Conn)
 	k.lease.Release(ctx)
 }

@@ -41,7 +41,7 @@ func (d *amqpDriver) open(
 	limit := transport.TimeLeft(ctx)
 	c := &connection{
 		driver: d, host: host.String(), net: conn, raw: raw, names: map[string]bool{},
-		Ending: transport.NewEnding(), closing: make(chan struct{}),
+		Ending: transport.NewEnding(),
 	}
 	c.in = transport.NewInput(c.net, c.raw, &d.mem, nil)
 	c.frames = wire.NewFrameReader(c.in, uint32(d.cfg.Options.MaxFrameSize)) //nolint:gosec // checked: 512 to 2^31-1

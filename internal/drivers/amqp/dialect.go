@@ -2,9 +2,11 @@ package amqp
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -97,12 +99,78 @@ func (d dialect) durability() uint32 {
 	return wire.DurableNone
 }
 
+// checkDestination refuses to declare destinations that cannot be, or need not be, declared, and names that the broker
+// would take for something else than one destination of that name. A name that stands for many destinations is only
+// for consumers.
+func (d dialect) checkDestination(dest driver.Destination, o *Options, producer bool) error {
+	refuse := d.unsupported
+	switch {
+	case o.Declare == declareNo:
+	case d == rabbitmq3:
+		return refuse("leave out -o declare, or use STOMP", "queues are declared by their use, as classic ones")
+	case d != rabbitmq:
+		return refuse("leave out -o declare", "queues are declared on RabbitMQ 4 only")
+	case !d.managed(dest):
+		return refuse("leave out -o declare, or use queue://NAME", "only a queue can be declared, by its name")
+	}
+	const oneName = "choose another name: a message is sent to one destination"
+	switch d {
+	case artemis:
+		switch {
+		case strings.Contains(dest.Name, "?"): // sends are accepted, and nothing of them is delivered
+			return refuse("choose a name without ?", "it takes the text after a ? in a name for parameters")
+		case producer && strings.ContainsAny(dest.Name, "*#"):
+			return refuse(oneName, "* and # in a name stand for many destinations")
+		}
+	case activemq:
+		switch {
+		case strings.Contains(dest.Name, "?"):
+			return refuse("choose a name without ?", "it takes the text after a ? in a name for parameters")
+		case dest.Name != strings.TrimSpace(dest.Name):
+			return refuse("choose a name without blanks around it", "it leaves out blanks around a name")
+		case producer && strings.Contains(dest.Name, ","):
+			return refuse(oneName, "a comma separates several destinations")
+		case producer && hasWord(dest.Name, "*", ">"):
+			return refuse(oneName, "the words * and > of a name stand for many destinations")
+		}
+	case brokerj:
+		switch {
+		case dest.Kind == driver.Queue && strings.Contains(dest.Name, "/"):
+			return refuse("choose a name without a slash", "a slash separates an exchange from a key")
+		case producer && dest.Kind == driver.Topic && hasWord(dest.Name, "*", "#"):
+			return refuse(oneName, "the words * and # of a topic stand for many")
+		}
+	case rabbitmq, rabbitmq3:
+		own := strings.HasPrefix(dest.Name, "/")
+		switch {
+		case d == rabbitmq3 && !own && strings.Contains(dest.Name, "%2F"):
+			return refuse("choose a name without %2F", "it takes %2F for a slash")
+		case d == rabbitmq3 && !own && notASCII(dest.Name):
+			return refuse("choose a name of ASCII characters", "it cannot read others in a name")
+		case producer && dest.Kind == driver.Topic && hasWord(dest.Name, "*", "#"):
+			return refuse(oneName, "the words * and # of a topic stand for many")
+		}
+	}
+	return nil
+}
+
+// hasWord reports whether one of the words between the dots of name is one of those given.
+func hasWord(name string, words ...string) bool {
+	for word := range strings.SplitSeq(name, ".") {
+		if slices.Contains(words, word) {
+			return true
+		}
+	}
+	return false
+}
+
+func notASCII(name string) bool {
+	return strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
+}
+
 // checkProducer refuses settings that the broker would ignore.
 func (d dialect) checkProducer(spec *driver.ProducerSpec, o *Options) error {
-	if err := d.checkDeclare(spec.Destination, o); err != nil {
-		return err
-	}
-	if err := d.checkName(spec.Destination, true); err != nil {
+	if err := d.checkDestination(spec.Destination, o, true); err != nil {
 		return err
 	}
 	for i := range spec.Variants {
@@ -121,10 +189,7 @@ func (d dialect) checkProducer(spec *driver.ProducerSpec, o *Options) error {
 
 // checkConsumer refuses settings that the broker would ignore, and consumers whose queues it would leave behind.
 func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
-	if err := d.checkDeclare(spec.Destination, o); err != nil {
-		return err
-	}
-	if err := d.checkName(spec.Destination, false); err != nil {
+	if err := d.checkDestination(spec.Destination, o, false); err != nil {
 		return err
 	}
 	switch {
@@ -160,21 +225,6 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 func (d dialect) checkSelector(spec *driver.ConsumerSpec) error {
 	if spec.Selector != "" && (d == rabbitmq || d == rabbitmq3) {
 		return d.unsupported("leave out --selector", "there are no selectors")
-	}
-	return nil
-}
-
-// checkDeclare refuses to declare destinations that cannot be, or need not be, declared.
-func (d dialect) checkDeclare(dest driver.Destination, o *Options) error {
-	switch {
-	case o.Declare == declareNo:
-		return nil
-	case d == rabbitmq3:
-		return d.unsupported("leave out -o declare, or use STOMP", "queues are declared by their use, as classic ones")
-	case d != rabbitmq:
-		return d.unsupported("leave out -o declare", "queues are declared on RabbitMQ 4 only")
-	case !d.managed(dest):
-		return d.unsupported("leave out -o declare, or use queue://NAME", "only a queue can be declared, by its name")
 	}
 	return nil
 }

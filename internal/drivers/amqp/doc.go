@@ -47,28 +47,17 @@
 // # Dialects
 //
 // AMQP 1.0 leaves to the broker how addresses name queues and topics, and lets it ignore much of a message's or a
-// link's settings. See [dialect]; it is chosen by the properties of the broker's open frame, or by -o dialect.
-// Settings that the broker would ignore are refused. In particular:
+// link's settings. See [dialect], whose methods tell the differences; it is chosen by the properties of the broker's
+// open frame, or by -o dialect. Settings that the broker would ignore are refused. Beside that:
 //
-//   - Artemis takes plain names and the kind as a capability. It removes addresses that it made when no client uses
-//     them, and may then say that one does not exist: the link is attached anew. Shared subscriptions have names of
-//     their own, see [subscription]. It does not count deliveries that end with their connection. When an address is
-//     full it drains the credit, with the policy FAIL as well, so that only messages under way are rejected.
-//   - ActiveMQ Classic wants queue:// and topic:// before the name: with the capability alone, consumers of a topic
-//     share a queue. It has no shared subscriptions.
-//   - RabbitMQ before 4 (plug-in rabbitmq_amqp1_0) has addresses /queue/NAME and /topic/KEY; a name with a leading
-//     slash is an address. Queues are declared by their use, as durable ones. There are no durable or shared
-//     subscriptions, groups or transactions, and no priorities on queues that it declares itself. It confirms a
+//   - Artemis takes the kind of a destination as a capability. Shared subscriptions have names of their own, see
+//     [subscription]. It does not count deliveries that end with their connection. When an address is full it drains
+//     the credit, with the policy FAIL as well, so that only messages under way are rejected.
+//   - RabbitMQ before 4 (plug-in rabbitmq_amqp1_0) declares queues by their use, as durable ones. It confirms a
 //     selector and then sends all messages. The queue of a topic consumer stays behind and goes on filling, and no
-//     AMQP 1.0 client can remove it: consumers of topics are refused unless -o leave-queues=true. Credit is given in
-//     rounds, sessions end without detaching, and their end may go unanswered. It tells redelivery by first-acquirer
-//     only.
-//   - RabbitMQ 4 has addresses /queues/NAME and /exchanges/amq.topic/KEY, percent-encoded. Queues must exist, or are
-//     declared over its management node (-o declare), see [manager]. Only queues can be consumed from, and there are
-//     no transactions. Streams are consumed from their first message unless -o from=next, by one consumer each,
-//     because each would get all messages. To 4.0 it confirms any filter: selectors are refused. So are priorities of
-//     queues that have none, and priorities and expiry on streams.
-//   - Qpid Broker-J has topics under the exchange amq.topic, and reads a slash in the name of a queue as that between
-//     exchange and key. It withdraws credit to hold producers back. Links of one name in a container steal each
-//     other. Rejected messages are delivered again unless the queue has a limit of attempts.
+//     AMQP 1.0 client can remove it: consumers of topics are refused unless -o leave-queues=true.
+//   - RabbitMQ 4 has queues that exist, or that its management node is asked to declare (-o declare), see [manager].
+//     Streams are consumed from their first message unless -o from=next, by one consumer each, because each would get
+//     all messages.
+//   - Qpid Broker-J withdraws credit to hold producers back. Links of one name in a container steal each other.
 package amqp

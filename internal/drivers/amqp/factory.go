@@ -9,29 +9,19 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Options are the settings that only this protocol has.
+// Options are the settings that only this protocol has; their help says what they are.
 type Options struct {
-	// Settle is at-least-once or at-most-once; the package comment explains both.
-	Settle string `opt:"settle" help:"at-least-once: the broker confirms each message; at-most-once: sent settled, complete when passed to the operating system" enum:"at-least-once,at-most-once"`
-	// SASL is how to log in. auto means, with a user, SCRAM where the broker offers it, else plain; without one,
-	// anonymous.
-	SASL string `opt:"sasl" help:"how to log in; auto is SCRAM or else plain with a user, whichever the broker offers, and anonymous without" enum:"auto,plain,anonymous,external,scram-sha-256,scram-sha-512"`
-	// IdleTimeout ends a connection on which nothing was received for that long; 0 never does.
-	IdleTimeout time.Duration `opt:"idle-timeout" help:"end a connection when the broker is silent for that long; 0 waits for ever"`
-	// MaxFrameSize is the largest frame to accept, in bytes, from 512 to 2147483647.
-	MaxFrameSize int `opt:"max-frame-size" help:"largest frame to accept from the broker, in bytes"`
+	Settle       string        `opt:"settle" help:"at-least-once: the broker confirms each message; at-most-once: sent settled, complete when passed to the operating system" enum:"at-least-once,at-most-once"`
+	SASL         string        `opt:"sasl" help:"how to log in; auto is SCRAM or else plain with a user, whichever the broker offers, and anonymous without" enum:"auto,plain,anonymous,external,scram-sha-256,scram-sha-512"`
+	IdleTimeout  time.Duration `opt:"idle-timeout" help:"end a connection when the broker is silent for that long; 0 waits for ever"`
+	MaxFrameSize int           `opt:"max-frame-size" help:"largest frame to accept from the broker, in bytes"`
 	// VirtualHost replaces the host's name in the open frame, which is how AMQP 1.0 brokers tell virtual hosts apart.
 	VirtualHost string `opt:"virtual-host" help:"name of the virtual host instead of the URL's host, for brokers that have them"`
-	// Dialect is the broker's convention for everything that the protocol leaves open; see [dialect].
-	Dialect string `opt:"dialect" help:"addresses and limits of the broker; auto goes by the broker's greeting; rabbitmq3 is RabbitMQ before 4" enum:"auto,artemis,activemq,rabbitmq,rabbitmq3,brokerj,plain"`
-	// Declare makes RabbitMQ 4 declare queues of that type, durable ones; otherwise they must exist.
-	Declare string `opt:"declare" help:"RabbitMQ 4: declare the queue as one of that type; no: it must exist" enum:"no,classic,quorum,stream"`
-	// MaxPriority is x-max-priority of a classic queue that is declared; 0 for a queue without priorities.
-	MaxPriority int `opt:"max-priority" help:"RabbitMQ 4: priorities of a classic queue that is declared, 1 to 255; 0 for none"`
-	// From is where a consumer of a stream starts.
-	From string `opt:"from" help:"RabbitMQ 4: where a consumer of a stream starts: at its first message or at the next that is sent" enum:"first,next"`
-	// LeaveQueues allows consumers of topics on RabbitMQ before 4, whose queues no AMQP 1.0 client can remove.
-	LeaveQueues bool `opt:"leave-queues" help:"RabbitMQ before 4: consume from topics although the queue of each consumer stays behind and fills"`
+	Dialect     string `opt:"dialect" help:"addresses and limits of the broker; auto goes by the broker's greeting; rabbitmq3 is RabbitMQ before 4" enum:"auto,artemis,activemq,rabbitmq,rabbitmq3,brokerj,plain"`
+	Declare     string `opt:"declare" help:"RabbitMQ 4: declare the queue as one of that type; no: it must exist" enum:"no,classic,quorum,stream"`
+	MaxPriority int    `opt:"max-priority" help:"RabbitMQ 4: priorities of a classic queue that is declared, 1 to 255; 0 for none"`
+	From        string `opt:"from" help:"RabbitMQ 4: where a consumer of a stream starts: at its first message or at the next that is sent" enum:"first,next"`
+	LeaveQueues bool   `opt:"leave-queues" help:"RabbitMQ before 4: consume from topics although the queue of each consumer stays behind and fills"`
 }
 
 // Values of the options.

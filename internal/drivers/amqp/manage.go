@@ -210,30 +210,31 @@ func (c *connection) prepareSend(ctx context.Context, spec *driver.ProducerSpec,
 }
 
 // prepareReceive declares the queue, if the user wants that, and makes one consumer the only one of a stream: each
-// would receive all messages; consumers of a queue share them.
-func (c *connection) prepareReceive(
-	ctx context.Context, spec *driver.ConsumerSpec, o *Options,
-) (free func(), err error) {
-	free = func() {}
+// would receive all messages; consumers of a queue share them. It returns the name of the stream that the consumer has
+// to itself until freeStream; "" for none.
+func (c *connection) prepareReceive(ctx context.Context, spec *driver.ConsumerSpec, o *Options) (string, error) {
+	name := spec.Destination.Name
 	if !c.managed(spec.Destination) {
-		return free, nil
+		return "", nil
 	}
-	q, err := c.queue(ctx, spec.Destination.Name, o)
+	q, err := c.queue(ctx, name, o)
 	if err != nil || q.kind != kindStream {
-		return free, err
+		return "", err
 	}
-	d, name := c.driver, spec.Destination.Name
+	d := c.driver
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.streams[name] {
-		return free, c.unsupported("use --consumers 1", "each consumer of a stream gets all messages")
+		return "", c.unsupported("use --consumers 1", "each consumer of a stream gets all messages")
 	}
 	d.streams[name] = true
-	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		delete(d.streams, name)
-	}, nil
+	return name, nil
+}
+
+func (d *amqpDriver) freeStream(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.streams, name)
 }
 
 // hintDeclare is said of queues that RabbitMQ 4 does not have.

@@ -150,6 +150,11 @@ func (p *producer) finish(first, last uint32, o driver.Outcome) {
 	p.ending.Lock()
 	defer p.ending.Unlock()
 	p.s.mu.Lock()
+	p.report(first, last, o)
+}
+
+// report is finish with both locks held; it gives that of the session back.
+func (p *producer) report(first, last uint32, o driver.Outcome) {
 	p.slots = p.unsettled.take(p.slots[:0], first, last)
 	awaited := p.closed && p.unsettled.n == 0
 	p.s.mu.Unlock()
@@ -161,11 +166,15 @@ func (p *producer) finish(first, last uint32, o driver.Outcome) {
 	}
 }
 
-// abandon implements owner: all unsettled messages end, because nothing more comes.
+// abandon implements owner: all unsettled messages end, because nothing more comes. No message is sent, or given up,
+// in between.
 func (p *producer) abandon(why error) {
 	why = transport.Explain(p.op, why)
-	p.stop(why)
-	p.finish(0, math.MaxUint32, unknown(why))
+	p.ending.Lock()
+	defer p.ending.Unlock()
+	p.s.mu.Lock()
+	p.halt(why)
+	p.report(0, math.MaxUint32, unknown(why))
 }
 
 // Host implements [driver.Located].

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
-	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // idleCommit is how long a transaction that is not full waits for another message before it is committed.
@@ -92,14 +91,7 @@ func (t *receiveTx) deliver(ctx context.Context, h *held) error {
 	k.mu.Lock()
 	k.release(h)
 	k.mu.Unlock()
-	state := wire.State{Kind: wire.DescAccepted, Transactional: true, TxnID: t.id}
-	switch verdict {
-	case driver.Reject:
-		state.Kind = wire.DescRejected
-	case driver.Release:
-		state.Kind = wire.DescReleased
-	case driver.Accept:
-	}
+	state := wire.State{Kind: stateOf(verdict), Transactional: true, TxnID: t.id}
 	disposition := wire.Disposition{
 		Role: wire.RoleReceiver, First: id, Last: id, Settled: true, State: state.Append(nil),
 	}

@@ -32,6 +32,11 @@ func (l *sender) wake() { notify(l.granted) }
 func (l *sender) stop(why error) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
+	l.halt(why)
+}
+
+// halt is stop with the session's lock held.
+func (l *sender) halt(why error) {
 	if l.why == nil {
 		l.why = why
 		close(l.stopped)
@@ -61,9 +66,10 @@ func (l *sender) lock(ctx context.Context, first bool) ([]byte, error) {
 		switch {
 		case why != nil:
 			return nil, why
-		case err != nil:
+		case err != nil && ctx.Err() != nil:
 			return nil, err
 		}
+		err = nil // of a connection that has ended the reader says why
 		l.leave.Begin()
 		select {
 		case <-l.granted:

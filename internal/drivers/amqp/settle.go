@@ -18,10 +18,7 @@ func (k *consumer) note(id uint32, settled bool, v driver.Verdict) {
 	case settled:
 		k.unsettled--
 	case v == driver.Reject || v == driver.Release:
-		state := wire.State{Kind: wire.DescReleased}
-		if v == driver.Reject {
-			state.Kind = wire.DescRejected
-		}
+		state := wire.State{Kind: stateOf(v)}
 		d := wire.Disposition{Role: wire.RoleReceiver, First: id, Last: id, Settled: true, State: state.Append(nil)}
 		k.others = d.AppendFrame(k.others, k.session.channel)
 		k.unsettled--
@@ -34,6 +31,18 @@ func (k *consumer) note(id uint32, settled bool, v driver.Verdict) {
 			k.unsettled -= a.n
 		}
 		*a = span{first: id, last: id, n: 1}
+	}
+}
+
+// stateOf returns the state of a delivery with that verdict.
+func stateOf(v driver.Verdict) wire.Descriptor {
+	switch v {
+	case driver.Reject:
+		return wire.DescRejected
+	case driver.Release:
+		return wire.DescReleased
+	default:
+		return wire.DescAccepted
 	}
 }
 

@@ -63,25 +63,22 @@ func (s *subscription) reserve(c *connection) {
 // linkName returns the name of the n-th link: SUB, SUB|2 with a client ID; SUB|global, SUB|global2 without; volatile
 // shared ones are SUB|volatile1 and SUB|global-volatile1.
 func (s *subscription) linkName(n int) string {
-	number := strconv.Itoa(n)
+	suffix, volatile := "", s.shared && !s.durable
 	switch {
-	case !s.shared && n == 1:
-		return s.name
-	case !s.shared:
-		return s.name + "|" + number
-	case !s.durable && s.global:
-		return s.name + "|global-volatile" + number
-	case !s.durable:
-		return s.name + "|volatile" + number
-	case s.global && n == 1:
-		return s.name + "|global"
+	case volatile && s.global:
+		suffix = "global-volatile"
+	case volatile:
+		suffix = "volatile"
 	case s.global:
-		return s.name + "|global" + number
-	case n == 1:
-		return s.name
-	default:
-		return s.name + "|" + number
+		suffix = "global"
 	}
+	if n > 1 || volatile {
+		suffix += strconv.Itoa(n)
+	}
+	if suffix == "" {
+		return s.name
+	}
+	return s.name + "|" + suffix
 }
 
 func (s *subscription) free(c *connection) {
