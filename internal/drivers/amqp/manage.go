@@ -88,7 +88,7 @@ func (c *connection) askOnce(ctx context.Context, method, path string, body []by
 		return r, err
 	}
 	if err := properties.Decode(answer.Properties); err != nil {
-		return r, fault(err)
+		return r, protocolError("an answer that cannot be read: %w", err)
 	}
 	id := wire.NewDecoder(properties.CorrelationID)
 	if number, _ := id.Integer(); number != int64(m.last) { //nolint:gosec // counted from 1

@@ -82,10 +82,13 @@ func (p *pair) ask(ctx context.Context, request []byte, settled bool) (m wire.Me
 	}
 	select {
 	case a := <-p.answers:
-		if a.err == nil {
-			a.err = fault(m.Decode(a.payload))
+		if a.err != nil {
+			return m, a.err
 		}
-		return m, a.err
+		if err := m.Decode(a.payload); err != nil {
+			return m, protocolError("an answer that cannot be read: %w", err)
+		}
+		return m, nil
 	case <-p.stopped:
 		return m, p.why
 	case <-ctx.Done():
