@@ -179,13 +179,18 @@ func (r *repeat) Read(b []byte) (int, error) {
 func BenchmarkRead(b *testing.B) {
 	for name, data := range map[string][]byte{"MESSAGE": artemisMessage(), "RECEIPT": []byte("RECEIPT\nreceipt-id:s0.17.123456\n\n\x00\n")} {
 		b.Run(name+"/ours", func(b *testing.B) {
-			s := scannerOf(&repeat{data: data}, driver.DefaultMaxBody)
-			s.version = wire.V12
-			var f inbound
+			c := connectionOf(&repeat{data: data}, driver.DefaultMaxBody)
+			var m message
 			b.ReportAllocs()
 			for range b.N {
-				if err := s.next(&f); err != nil {
+				f, err := c.next("")
+				if err != nil {
 					b.Fatal(err)
+				}
+				if f.Command == wire.MESSAGE {
+					m.read(f, c.version)
+				} else if _, ok := parseReceipt(f.Get("receipt-id")); !ok {
+					b.Fatal("no receipt")
 				}
 			}
 		})

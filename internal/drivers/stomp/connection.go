@@ -83,7 +83,8 @@ type session struct {
 	net       net.Conn
 	raw       *transport.Metered // below TLS; the same as net without
 	out       *transport.Output
-	in        *scanner
+	input     *transport.Input
+	in        *wire.Reader // of input
 	version   wire.Version
 	dialect   dialect
 	server    string
@@ -94,7 +95,8 @@ type session struct {
 func newConnection(d *stompDriver, conn net.Conn, raw *transport.Metered, identity string) *connection {
 	c := &connection{driver: d, identity: identity, waiting: map[uint64]chan error{}, Ending: transport.NewEnding()}
 	c.net, c.raw = conn, raw
-	c.in = newScanner(transport.NewInput(conn, raw, &d.mem, nil), d.cfg.MaxBody)
+	c.input = transport.NewInput(conn, raw, &d.mem, nil)
+	c.in = wire.NewReader(c.input, maxHead, d.cfg.MaxBody)
 	c.out = transport.NewOutput(conn, raw, &d.mem, c.fail)
 	c.producers.Store(&[]*producer{})
 	c.consumers.Store(&[]*consumer{})
@@ -103,7 +105,7 @@ func newConnection(d *stompDriver, conn net.Conn, raw *transport.Metered, identi
 
 // start lets the reader begin. The handshake is over.
 func (c *connection) start() {
-	c.in.in.OnIdle(c.idle)
+	c.input.OnIdle(c.idle)
 	c.running.Go(c.read)
 	c.pulse = transport.Pulse{
 		Ending: c.Ending, Out: c.out, In: c.raw, Heard: &c.heard, Owed: c.sendEvery, Patience: 2 * c.hearEvery,

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -62,7 +63,6 @@ type consumer struct {
 	state   int
 	deliver func(*driver.Delivery) driver.Verdict
 	over    <-chan struct{} // closed when Run is to end
-	current driver.Delivery
 	held    []heldMessage
 	bytes   int           // in held, and in taken as far as it is not delivered
 	arrived chan struct{} // held has grown, or fault was set
@@ -123,7 +123,7 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 		}
 		delist(k.conn, &k.conn.consumers, k.id)
 	}
-	err = k.conn.explain(op, err)
+	err = transport.Explain(op, err)
 	k.quit(ctx)
 	return nil, err
 }
@@ -167,7 +167,7 @@ func (k *consumer) Probe(ctx context.Context) error {
 	id := "perfmq-probe-" + strconv.FormatUint(k.id, 10) + "-" + strconv.Itoa(k.probes)
 	for _, command := range []string{wire.BEGIN, wire.ABORT} {
 		if err := k.conn.request(ctx, wire.NewFrame(command, "transaction", id)); err != nil {
-			return k.conn.explain(k.op, err)
+			return transport.Explain(k.op, err)
 		}
 	}
 	return nil

@@ -11,10 +11,10 @@ import (
 )
 
 // take delivers or holds a message. The reader calls it.
-func (k *consumer) take(f *inbound) error {
+func (k *consumer) take(m *message) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for k.state == stateHolding && k.bytes > 0 && k.bytes+len(f.body)+len(f.ack)+heldSize > holdLimit {
+	for k.state == stateHolding && k.bytes > 0 && k.bytes+len(m.Body)+len(m.ack)+heldSize > holdLimit {
 		k.mu.Unlock()
 		select {
 		case <-k.unheld:
@@ -25,7 +25,7 @@ func (k *consumer) take(f *inbound) error {
 			return transport.ErrClosed
 		}
 	}
-	if f.encoded && f.id != (driver.ID{}) && f.id.Number != driver.Unnumbered && k.fault == nil {
+	if m.encoded && m.ID != (driver.ID{}) && m.ID.Number != driver.Unnumbered && k.fault == nil {
 		k.fault = driver.Errorf(driver.ClassUnsupported, "",
 			"set transport.transformer=jms on the AMQP connector (activemq.xml: transportConnector name=\"amqp\") of ActiveMQ "+
 				"Classic",
@@ -41,20 +41,19 @@ func (k *consumer) take(f *inbound) error {
 	}
 	switch k.state {
 	case stateDirect:
-		k.current = f.delivery()
-		k.handle(&k.current, f.ack)
+		k.handle(&m.Delivery, m.ack)
 		if k.unacked > 0 && !k.listed {
 			k.listed = true
 			k.conn.acking = append(k.conn.acking, k)
 		}
 	case stateHolding:
-		k.hold(f)
+		k.hold(m)
 	}
 	return nil
 }
 
 // hold keeps a copy of a message.
-func (k *consumer) hold(f *inbound) {
+func (k *consumer) hold(f *message) {
 	n := len(k.held)
 	if n < cap(k.held) {
 		k.held = k.held[:n+1]
@@ -62,12 +61,12 @@ func (k *consumer) hold(f *inbound) {
 		k.held = append(k.held, heldMessage{})
 	}
 	m := &k.held[n]
-	if len(f.body) > max(keptText, cap(m.text)) {
+	if len(f.Body) > max(keptText, cap(m.text)) {
 		m.text, k.large = k.large, nil
 	}
-	m.text = append(append(m.text[:0], f.body...), f.ack...)
-	m.body = len(f.body)
-	m.delivery = f.delivery()
+	m.text = append(append(m.text[:0], f.Body...), f.ack...)
+	m.body = len(f.Body)
+	m.delivery = f.Delivery
 	m.delivery.Body = m.text[:m.body:m.body]
 	k.bytes += len(m.text) + heldSize
 	if n == 0 {
@@ -173,9 +172,9 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	k.mu.Unlock()
 	switch {
 	case fault != nil:
-		return k.conn.explain(k.op, fault)
+		return transport.Explain(k.op, fault)
 	case ctx.Err() == nil:
-		return k.conn.explain(k.op, k.conn.Why())
+		return transport.Explain(k.op, k.conn.Why())
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package stomp
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
@@ -39,7 +38,7 @@ func (d *stompDriver) dialHost(ctx context.Context, host transport.Endpoint, ide
 	}
 	if err != nil {
 		_ = raw.Close()
-		c.in.in.Release()
+		c.input.Release()
 		if ctx.Err() != nil {
 			err = ctx.Err() // the cause of the closing
 		}
@@ -61,13 +60,13 @@ func (s *connection) shakeHands(c *config) error {
 	if err != nil {
 		return err
 	}
-	s.server = f.Get("server")
+	s.server = string(f.Get("server"))
 	s.dialect = dialectOf(s.server)
 	if c.Options.Dialect != automatic {
 		s.dialect = dialect(c.Options.Dialect)
 	}
 	var known bool
-	if s.version, known = wire.ParseVersion(f.Get("version")); !known {
+	if s.version, known = wire.ParseVersion(string(f.Get("version"))); !known {
 		return driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "the broker chose version %q, which was not offered",
 			clip(f.Get("version")))
 	}
@@ -82,9 +81,8 @@ func (s *connection) shakeHands(c *config) error {
 				"subscriptions is not known")
 	}
 	s.driver.Tell(wire.Server(s.server))
-	s.in.version = s.version
-	if value, ok := f.Lookup("heart-beat"); ok && c.Options.HeartBeat > 0 {
-		canSend, wants, ok := wire.ParseHeartBeat(value)
+	if value := f.Get("heart-beat"); value != nil && c.Options.HeartBeat > 0 {
+		canSend, wants, ok := wire.ParseHeartBeat(string(value))
 		if !ok {
 			return driver.Errorf(driver.ClassProtocol, "", "leave heart-beats out by -o heart-beat=0",
 				"the broker sent the heart-beat %q: invalid heart-beat", clip(value))
@@ -100,36 +98,31 @@ func (s *connection) shakeHands(c *config) error {
 }
 
 // greeting reads the answer to CONNECT.
-func (s *session) greeting(c *config) (*wire.Frame, error) {
+func (s *connection) greeting(c *config) (*wire.Received, error) {
 	// The first byte tells a broker from something else, which may never send a whole frame.
-	head, err := s.in.in.Peek(1)
+	head, err := s.input.Peek(1)
 	if err != nil {
 		return nil, err
 	}
 	if !strings.ContainsRune("CE\r\n", rune(head[0])) {
-		head, _ = s.in.in.Peek(s.in.in.Buffered())
+		head, _ = s.input.Peek(s.input.Buffered())
 		return nil, protocol.STOMP().Stranger(c.Target.TLS, head)
 	}
-	var f inbound
-	if err := s.in.next(&f); err != nil {
-		if errors.Is(err, errNotSTOMP) {
-			return nil, driver.Errorf(driver.ClassProtocol, "", "is this the broker's STOMP port?",
-				"the peer broke the protocol: %w", err)
-		}
-		return nil, err
-	}
+	f, err := s.next("is this the broker's STOMP port?")
 	switch {
-	case f.other == nil:
-		return nil, driver.Errorf(driver.ClassProtocol, "", lookAtBroker,
-			"the broker did not answer CONNECT, but sent something else")
-	case f.other.Command == wire.ERROR:
-		e := errorFrame("", f.other)
+	case err != nil:
+		return nil, err
+	case f.Command == wire.ERROR:
+		e := errorFrame("", f)
 		if e.Class == driver.ClassOther {
 			e.Class = driver.ClassConnect
 		}
 		return nil, e
+	case f.Command != wire.CONNECTED:
+		return nil, driver.Errorf(driver.ClassProtocol, "", lookAtBroker,
+			"the broker did not answer CONNECT, but sent something else")
 	}
-	return f.other, nil
+	return f, nil
 }
 
 func (c *config) connectFrame(identity string) *wire.Frame {

@@ -14,24 +14,21 @@ import (
 const (
 	// maxWords bounds the quotation of a broker's words, in bytes.
 	maxWords = 400
+	// maxWordsRead is how many bytes of the body of an ERROR are looked at for that.
+	maxWordsRead = 16 << 10
 	// lookAtBroker is the hint where nothing better is known.
 	lookAtBroker = "look into the broker's log; see also whether a proxy on the way changes its messages"
 )
 
 // clip shortens a text from a broker that should have been short.
-func clip(text string) string {
-	const most = 40
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
-}
+func clip(text []byte) string { return transport.Clip(string(text), 40) }
 
 // wordsOf returns the text of an ERROR frame: its message, and its body as far as it adds to that. Of a Java stack
 // trace in the body only the first line counts.
-func wordsOf(f *wire.Frame) string {
-	message, _, _ := strings.Cut(strings.TrimSpace(f.Get("message")), " CoreMessage[") // Artemis shows all of it
-	body := strings.TrimSpace(string(f.Body))
+func wordsOf(f *wire.Received) string {
+	message := strings.TrimSpace(unescape(string(f.Get("message"))))
+	message, _, _ = strings.Cut(message, " CoreMessage[") // Artemis shows all of it
+	body := strings.TrimSpace(string(f.Body[:min(len(f.Body), maxWordsRead)]))
 	if at := strings.Index(body, "\n\tat "); at >= 0 {
 		body = body[:at]
 	}
@@ -44,10 +41,7 @@ func wordsOf(f *wire.Frame) string {
 	case body != "" && !strings.Contains(message, body):
 		message += ": " + body
 	}
-	if len(message) > maxWords {
-		message = strings.ToValidUTF8(message[:maxWords], "") + "..."
-	}
-	return message
+	return transport.Clip(message, maxWords)
 }
 
 // meaning is a kind of failure as brokers word it.
@@ -127,7 +121,7 @@ func (d dialect) missing() string {
 }
 
 // errorFrame returns the error that an ERROR frame reports.
-func errorFrame(d dialect, f *wire.Frame) *driver.Error {
+func errorFrame(d dialect, f *wire.Received) *driver.Error {
 	words := wordsOf(f)
 	lower := strings.ToLower(words)
 	e := &driver.Error{
@@ -160,14 +154,6 @@ func (d dialect) says() string {
 		return "the broker says"
 	}
 	return d.title() + " says"
-}
-
-// explain is [transport.Explain].
-func (c *connection) explain(op string, err error) error {
-	if errors.Is(err, errNotSTOMP) {
-		return driver.Errorf(driver.ClassProtocol, op, lookAtBroker, "the broker broke the protocol: %w", err)
-	}
-	return transport.Explain(op, err)
 }
 
 // errCannotCarry is for a header that this version of the protocol has no way to write.

@@ -28,7 +28,7 @@ func TestHints(t *testing.T) {
 		{artemis, "AMQ229020: Invalid filter: a =", driver.ClassUnsupported, "--selector"},
 		{generic, "the selector is not understood", driver.ClassUnsupported, "--selector"},
 	} {
-		err := errorFrame(c.dialect, wire.NewFrame(wire.ERROR, "message", c.says))
+		err := errorFrame(c.dialect, &wire.Received{Headers: []wire.Field{{Key: []byte("message"), Value: []byte(c.says)}}})
 		assert.Equal(t, c.class, err.Class, c.says)
 		assert.Contains(t, err.Hint, c.hint, c.says)
 	}

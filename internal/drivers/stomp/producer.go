@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -74,7 +75,7 @@ func (d *stompDriver) Producer(
 		p.index, err = enlist(p.conn, &p.conn.producers, p)
 	}
 	if err != nil {
-		err = p.conn.explain(op, err)
+		err = transport.Explain(op, err)
 		l.Release(ctx)
 		return nil, err
 	}
@@ -200,7 +201,7 @@ func (p *producer) sendError(ctx context.Context, err error) error {
 				"on its console",
 			"the broker did not read earlier frames: %w", err)
 	}
-	return p.conn.explain(p.op, err)
+	return transport.Explain(p.op, err)
 }
 
 // appendSend appends the SEND frame of m. Transaction is the header line that puts it into a transaction.

@@ -1,10 +1,12 @@
 package stomp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -15,11 +17,11 @@ func (c *connection) read() {
 	err := c.readFrames()
 	c.confirmed.report()
 	c.fail(err)
-	c.in.in.Release()
+	c.input.Release()
 	cause := c.Why()
 	for _, p := range *c.producers.Load() {
 		if p != nil {
-			err := c.explain(p.op, cause)
+			err := transport.Explain(p.op, cause)
 			p.abandon(driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(err), Err: err}, true)
 		}
 	}
@@ -27,49 +29,76 @@ func (c *connection) read() {
 
 // readFrames handles frames until the connection ends, and returns why it ended.
 func (c *connection) readFrames() error {
-	var f inbound
+	var m message
 	var said error // by an ERROR frame, with nothing after it
 	for {
-		if err := c.in.next(&f); err != nil {
-			if said != nil {
-				return said // the broker said why before it closed
-			}
-			return err
+		f, err := c.next(lookAtBroker)
+		if err != nil {
+			return cmp.Or(said, err) // the broker may have said why before it closed
 		}
-		switch {
-		case f.kind == kindMessage:
+		switch f.Command {
+		case wire.MESSAGE:
 			said = nil
 			c.confirmed.report() // a delivery may take long
-			if err := c.message(&f); err != nil {
-				return err
+			m.read(f, c.version)
+			if k := find(&c.consumers, uint64(m.sub)); k != nil { //nolint:gosec // there is none of -1
+				if err := k.take(&m); err != nil {
+					return err
+				}
 			}
-		case f.kind == kindReceipt:
+		case wire.RECEIPT:
 			said = nil
-			if f.receipt.kind != 0 {
-				c.answer(f.receipt, nil)
+			if r, ok := parseReceipt(f.Get("receipt-id")); ok {
+				c.answer(r, nil)
 			}
-		case f.other.Command == wire.ERROR:
-			if c.late(f.other) {
+		case wire.ERROR:
+			if c.late(f) {
 				continue
 			}
-			e := errorFrame(c.dialect, f.other)
+			e := errorFrame(c.dialect, f)
 			if said == nil {
 				said = e // later errors only say that the connection is not valid any more
 			}
-			r, ok := parseReceipt([]byte(f.other.Get("receipt-id")))
+			r, ok := parseReceipt(f.Get("receipt-id"))
 			if !ok || !c.answer(r, e) {
 				return said
 			}
 			// The broker has to close now (STOMP 1.2, "ERROR"). Some do not: then the error is that frame's alone.
 		default:
-			return fmt.Errorf("%w: the broker sent another %s", errNotSTOMP, f.other.Command)
+			return broken(lookAtBroker, fmt.Errorf("%w: another %s", wire.ErrSyntax, f.Command))
 		}
 	}
 }
 
+// next reads a frame; hint is for one that is none.
+func (c *connection) next(hint string) (*wire.Received, error) {
+	f, err := c.in.Next()
+	if err != nil {
+		return nil, readError(hint, err)
+	}
+	return f, nil
+}
+
+// readError explains an error of the frames' reader. (It is a function of its own because errors.As allocates.)
+func readError(hint string, err error) error {
+	var large *wire.TooLargeError
+	switch {
+	case errors.As(err, &large) && large.Command == wire.MESSAGE:
+		return driver.Errorf(driver.ClassTooLarge, "", "--max-message-size SIZE accepts larger messages",
+			"the broker sends a message with a body of %d bytes; perfmq accepts at most %d", large.Size, large.Limit)
+	case large != nil, errors.Is(err, wire.ErrSyntax):
+		return broken(hint, err)
+	}
+	return err
+}
+
+func broken(hint string, err error) error {
+	return driver.Errorf(driver.ClassProtocol, "", hint, "the broker broke the protocol: %w", err)
+}
+
 // late reports whether an ERROR frame is RabbitMQ's way to say that a message was under way to a subscription that we
 // had ended. It keeps the connection open, and the message goes back to its queue when that closes.
-func (c *connection) late(f *wire.Frame) bool {
+func (c *connection) late(f *wire.Received) bool {
 	if c.dialect != rabbitmq {
 		return false
 	}
@@ -78,7 +107,7 @@ func (c *connection) late(f *wire.Frame) bool {
 		return false
 	}
 	tag, _, _ = strings.Cut(tag, "'")
-	id, _, ok := cutNumber([]byte(tag), 0)
+	id, ok := wire.ParseNumber(tag)
 	if !ok || id >= uint64(len(*c.consumers.Load())) {
 		return false
 	}
@@ -120,23 +149,11 @@ func (p *producer) refusal(err error) driver.Outcome {
 	if errors.Is(err, errUnsaid) && errors.As(err, &known) && p.taken {
 		err = full(known)
 	}
-	e := p.conn.explain(p.op, err)
+	e := transport.Explain(p.op, err)
 	o := driver.Outcome{State: driver.Failed, Class: driver.ClassOf(e), Err: e}
 	switch o.Class {
 	case driver.ClassAuth, driver.ClassFull, driver.ClassTooLarge, driver.ClassNotFound:
 		o.State = driver.Rejected
 	}
 	return o
-}
-
-// message hands a message to its consumer.
-func (c *connection) message(f *inbound) error {
-	if f.sub < 0 {
-		return nil
-	}
-	k := find(&c.consumers, uint64(f.sub))
-	if k == nil {
-		return nil // of a subscription that has ended
-	}
-	return k.take(f)
 }

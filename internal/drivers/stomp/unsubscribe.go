@@ -3,6 +3,7 @@ package stomp
 import (
 	"context"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -25,7 +26,7 @@ func (k *consumer) Close(ctx context.Context) error {
 		}
 	}
 	delist(k.conn, &k.conn.consumers, k.id)
-	err = k.conn.explain("close the consumer: "+k.op, err)
+	err = transport.Explain("close the consumer: "+k.op, err)
 	k.quit(ctx)
 	return err
 }

@@ -65,43 +65,29 @@ func (r receipt) String() string { return string(r.append(nil)) }
 
 // parseReceipt reads a receipt-id; ok is false when it is none of ours.
 func parseReceipt(b []byte) (r receipt, ok bool) {
-	if len(b) == 0 {
-		return r, false
-	}
-	r.kind = b[0]
-	rest := b[1:]
-	switch r.kind {
-	case receiptOfSend, receiptOfCommit, receiptOfReceive:
-		if r.owner, rest, ok = cutNumber(rest, '.'); !ok {
+	var numbers [3]uint64
+	n, digits := 0, 0
+	for i := 1; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '.' && digits > 0 && n < len(numbers)-1:
+			n, digits = n+1, 0
+		case c >= '0' && c <= '9' && digits < wire.MaxDigits:
+			numbers[n], digits = numbers[n]*10+uint64(c-'0'), digits+1
+		default:
 			return r, false
 		}
+	}
+	if digits == 0 {
+		return r, false
+	}
+	switch r.kind, r.owner = b[0], numbers[0]; r.kind {
+	case receiptOfSend:
+		ok = n == 2 && numbers[1] <= math.MaxUint32 && numbers[2] <= math.MaxUint32
+		r.slot = driver.NewSlot(uint32(numbers[1]), uint32(numbers[2])) //nolint:gosec // checked
+	case receiptOfCommit, receiptOfReceive:
+		ok, r.number = n == 1, numbers[1]
 	case receiptOfRequest:
-	default:
-		return r, false
-	}
-	var index uint64
-	if r.kind == receiptOfSend {
-		if index, rest, ok = cutNumber(rest, '.'); !ok {
-			return r, false
-		}
-	}
-	if r.number, ok = wire.ParseNumber(rest); r.kind == receiptOfSend {
-		ok = ok && index <= math.MaxUint32 && r.number <= math.MaxUint32
-		r.slot, r.number = driver.NewSlot(uint32(index), uint32(r.number)), 0 //nolint:gosec // checked
+		ok, r.owner, r.number = n == 0, 0, numbers[0]
 	}
 	return r, ok
-}
-
-// cutNumber reads a decimal number up to the byte end, or up to the end of b if end is 0.
-func cutNumber(b []byte, end byte) (n uint64, rest []byte, ok bool) {
-	for i, c := range b {
-		switch {
-		case c == end && end != 0:
-			return n, b[i+1:], i > 0
-		case c < '0' || c > '9' || i >= 19: // 19 digits always fit
-			return 0, nil, false
-		}
-		n = n*10 + uint64(c-'0')
-	}
-	return n, nil, end == 0 && len(b) > 0
 }

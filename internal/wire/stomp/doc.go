@@ -1,6 +1,5 @@
 // Package stomp is the syntax of STOMP 1.0, 1.1 and 1.2 that both sides of a connection share: versions, the escapes
-// of headers, header lines, numbers, heart-beats and small frames, as bytes. It has no connection and no buffer, and
-// reads no clock. References are to the specification of STOMP 1.2,
+// of headers, header lines, numbers, heart-beats and frames, as bytes. It has no connection, and reads no clock. References are to the specification of STOMP 1.2,
 // https://stomp.github.io/stomp-specification-1.2.html, unless another is named.
 //
 // # Writing
@@ -11,7 +10,7 @@
 //
 // # Reading
 //
-// [CutHeader], [ParseNumber] and [Version.Unescape] return parts of their input, and allocate nothing but texts with
-// escapes in them. The code that reads from a connection limits the size of lines, heads and bodies, before it takes
-// memory for them: see the scanners of the driver and of the embedded broker.
+// A [Reader] reads frames in place, for clients and servers. It limits the size of lines, heads and bodies before it
+// takes memory for them. [CutHeader], [ParseNumber] and [Version.Unescape] return parts of their input, and allocate
+// nothing but texts with escapes in them.
 package stomp

@@ -91,7 +91,11 @@ func CutLine(b []byte) (line []byte, size int) {
 	if at < 0 {
 		return nil, 0
 	}
-	return bytes.TrimSuffix(b[:at], []byte{'\r'}), at + 1
+	end := at
+	if at > 0 && b[at-1] == '\r' { // bytes.TrimSuffix takes twice the time
+		end--
+	}
+	return b[:end], at + 1
 }
 
 // CutHeader splits a header line at its first colon; the escapes are still in both parts. ok is false if there is

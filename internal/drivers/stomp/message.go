@@ -1,0 +1,79 @@
+package stomp
+
+import (
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const (
+	// maxHead bounds the header lines of a frame, in bytes. Brokers send some 14 headers of a few bytes each, and the
+	// properties of the message.
+	maxHead = 1 << 20
+	// amqpEncoded is the header with which ActiveMQ Classic marks messages whose body is all of an AMQP message, headers,
+	// properties and body in AMQP's encoding: those of AMQP connectors whose transformer is not jms.
+	amqpEncoded = "JMS_AMQP_NATIVE"
+)
+
+// message is a MESSAGE frame as far as the driver looks at it. It is valid as long as the frame.
+type message struct {
+	driver.Delivery
+	sub     int64  // the subscription; -1 if there is none of ours
+	ack     []byte // the value that an ACK has to name, escaped as it came
+	encoded bool   // see amqpEncoded
+	ids     driver.IDReader
+}
+
+// read takes over the values that the driver needs. The first of several headers with one name counts (STOMP 1.2,
+// "Repeated Header Entries").
+func (m *message) read(f *wire.Received, v wire.Version) {
+	m.Delivery, m.sub, m.ack, m.encoded = driver.Delivery{Body: f.Body}, -1, nil, false
+	var id, ack []byte
+	for i := range f.Headers {
+		value := f.Headers[i].Value
+		switch string(f.Headers[i].Key) { // does not allocate
+		case "subscription":
+			if n, ok := wire.ParseNumber(value); ok && m.sub < 0 {
+				m.sub = int64(n) //nolint:gosec // at most 19 digits: fits but for a sign, which no subscription has
+			}
+		case "message-id":
+			if len(id) == 0 {
+				id = value
+			}
+		case "ack":
+			if len(ack) == 0 {
+				ack = value
+			}
+		case timeHeader:
+			if !m.HasTime {
+				m.Time, m.HasTime = parseInteger(value)
+			}
+		case driver.IDProperty:
+			if m.ID == (driver.ID{}) {
+				m.ID = m.ids.Read(value)
+			}
+		case "redelivered":
+			m.Redelivered = m.Redelivered || string(value) == "true"
+		case amqpEncoded:
+			m.encoded = m.encoded || string(value) == "true"
+		}
+	}
+	if m.ack = id; v == wire.V12 && len(ack) > 0 {
+		m.ack = ack
+	}
+}
+
+// parseInteger reads a decimal integer.
+func parseInteger(b []byte) (int64, bool) {
+	negative := len(b) > 0 && b[0] == '-'
+	if negative {
+		b = b[1:]
+	}
+	n, ok := wire.ParseNumber(b)
+	if !ok || n > 1<<63-1 {
+		return 0, false
+	}
+	if negative {
+		return -int64(n), true
+	}
+	return int64(n), true
+}
