@@ -43,6 +43,9 @@ func address(name, kind string) (store.Address, error) {
 	if a.Name = name; name == "" {
 		return a, refuse("invalid frame: no destination")
 	}
+	if _, queue, ok := qualified(name); ok && a.Kind == store.KindQueue {
+		a.Name = queue
+	}
 	return a, nil
 }
 
@@ -75,9 +78,6 @@ func (c *conn) destination(name, kind []byte) (*store.Destination, error) {
 		a, err := address(string(plain), string(plainKind))
 		if err != nil {
 			return nil, err
-		}
-		if _, queue, ok := qualified(a.Name); ok && a.Kind == store.KindQueue {
-			a.Name = queue
 		}
 		if d, err = c.server.store.Open(a); err != nil {
 			return nil, explain(a, err)

@@ -3,6 +3,7 @@
 package stomp
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -120,10 +121,10 @@ func BenchmarkScan(b *testing.B) {
 	one := "SEND\ndestination:/queue/x\ndestination-type:ANYCAST\npersistent:false\ntime:1700000000000000\nreceipt:s0.17.12345\n" +
 		"content-length:100\n\n" + strings.Repeat("x", 100) + "\x00"
 	c := &conn{version: wire.V12}
-	c.in = scanner{r: &repeated{text: []byte(strings.Repeat(one, 100))}, idle: func() error { return nil }, maxBody: 1 << 20, account: c.account}
+	c.in = wire.NewReader(bufio.NewReaderSize(&repeated{text: []byte(strings.Repeat(one, 100))}, readBuffer), maxHead, 1<<20)
 	b.ReportAllocs()
 	for b.Loop() {
-		f, err := c.in.next()
+		f, err := c.in.Next()
 		require.NoError(b, err)
 		var s sending
 		if _, err = c.build(f, &s); err != nil {

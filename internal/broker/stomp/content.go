@@ -53,7 +53,7 @@ func (c *content) each(f func(key, value []byte) bool) {
 
 // Property returns one property. The broker's selectors call it first: it spares them the whole header.
 func (c *content) Property(name string) (found any) {
-	if isStandard(name) {
+	if headerOf(name) != property {
 		return nil
 	}
 	c.each(func(key, value []byte) bool {
@@ -90,35 +90,13 @@ func (c *content) Header() (h store.Header) {
 				h.Created = int64(n) //nolint:gosec // 19 digits: at worst a wrong date
 			}
 		default:
-			if k := string(key); !isStandard(k) && h.Lookup(k) == nil {
-				h.Properties = append(h.Properties, store.Property{Key: k, Value: string(value)})
+			if headerOf(key) == property && h.Lookup(string(key)) == nil {
+				h.Properties = append(h.Properties, store.Property{Key: string(key), Value: string(value)})
 			}
 		}
 		return true
 	})
 	return h
-}
-
-// isStandard tells whether a header of a message has a meaning of its own, so that it is not a property.
-func isStandard(key string) bool {
-	switch key {
-	case "JMSMessageID", "correlation-id", "reply-to", "content-type", "type", "timestamp", "persistent", "priority",
-		"expires",
-		"JMSXGroupID":
-		return true
-	}
-	return isFraming(key)
-}
-
-// isFraming tells whether a header belongs to the frame rather than to the message.
-func isFraming(key string) bool {
-	switch key {
-	case "destination", "destination-type", "content-length", "receipt", "transaction", "message-id", "subscription",
-		"ack",
-		"redelivered", "AMQ_SCHEDULED_DELAY", "AMQ_SCHEDULED_TIME":
-		return true
-	}
-	return false
 }
 
 // appendHead appends the header lines of m as the version v writes them. A text has no content-length, as in ActiveMQ,
@@ -173,7 +151,7 @@ func appendForeign(b []byte, m *store.Message, h *store.Header, v wire.Version) 
 	b = v.AppendHeader(b, "priority", strconv.Itoa(int(m.Priority)))
 	b = v.AppendHeader(b, "persistent", strconv.FormatBool(m.Durable))
 	for _, p := range h.Properties {
-		if p.Key != "" && !isStandard(p.Key) {
+		if p.Key != "" && headerOf(p.Key) == property {
 			b = v.AppendHeader(b, p.Key, store.Text(p.Value))
 		}
 	}

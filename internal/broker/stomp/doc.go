@@ -5,7 +5,7 @@
 //
 // A connection has two goroutines, and a timer for heart-beats:
 //
-//	input -> scanner -> reader: SEND -> store, ACK -> store's consumer, the rest
+//	input -> frames -> reader: SEND -> store, ACK -> store's consumer, the rest
 //	                      | replies, when the input is used up
 //	store -> notify ->  writer: takes messages, gathers frames, writes
 //

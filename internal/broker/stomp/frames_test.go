@@ -1,10 +1,7 @@
 package stomp
 
 import (
-	"io"
-	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -13,83 +10,6 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
-
-func newScanner(r io.Reader) *scanner {
-	return &scanner{r: r, idle: func() error { return nil }, maxBody: 1000, account: store.New(store.Config{}).NewAccount()}
-}
-
-// TestScan reads the same input whole and byte by byte.
-func TestScan(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		in   string
-		want []string // command, headers and body of each frame; then the error
-	}{
-		"plain":          {"SEND\na:b\n\nbody\x00", []string{"1 a=b; body", "EOF"}},
-		"CRLF":           {"SEND\r\na:b\r\nc:\r\n\r\nbody\x00\r\n", []string{"1 a=b c=; body", "EOF"}},
-		"heart-beats":    {"\n\r\n\nACK\nid:1\n\n\x00\n\n\nACK\nid:2\n\n\x00", []string{"2 id=1; ", "2 id=2; ", "EOF"}},
-		"length":         {"SEND\ncontent-length:3\n\na\x00b\x00", []string{"1 content-length=3; a\x00b", "EOF"}},
-		"first length":   {"SEND\ncontent-length:1\ncontent-length:3\n\na\x00", []string{"1 content-length=1 content-length=3; a", "EOF"}},
-		"colons":         {"SEND\na:b:c\n\n\x00", []string{"1 a=b:c; ", "EOF"}},
-		"spaces stay":    {"SEND\na: b \n\n\x00", []string{"1 a= b ; ", "EOF"}},
-		"long":           {"SEND\n\n" + strings.Repeat("x", 1000) + "\x00", []string{"1; " + strings.Repeat("x", 1000), "EOF"}},
-		"too long":       {"SEND\n\n" + strings.Repeat("x", 1001) + "\x00", []string{"is larger than the limit of 1000"}},
-		"too long said":  {"SEND\ncontent-length:1001\n\n", []string{"a body of 1001 bytes is larger than the limit of 1000"}},
-		"endless":        {"SEND\n\n" + strings.Repeat("x", 100_000), []string{"is larger than the limit of 1000"}},
-		"cut":            {"SEND\na:b\n\nbo", []string{"unexpected EOF"}},
-		"cut head":       {"SEND\na", []string{"unexpected EOF"}},
-		"no NUL":         {"SEND\ncontent-length:1\n\nab\x00", []string{"no NUL after a body of content-length 1"}},
-		"negative":       {"SEND\ncontent-length:-1\n\n\x00", []string{`content-length "-1"`}},
-		"huge length":    {"SEND\ncontent-length:99999999999999999999\n\n\x00", []string{"content-length \"9999"}},
-		"no colon":       {"SEND\nab\n\n\x00", []string{`header line "ab" has no name or no colon`}},
-		"no name":        {"SEND\n:b\n\n\x00", []string{`header line ":b" has no name or no colon`}},
-		"command":        {"HELLO\n\n\x00", []string{`unknown command "HELLO"`}},
-		"case":           {"send\n\n\x00", []string{`unknown command "send"`}},
-		"other protocol": {"AMQP\x00\x01\x00\x00" + strings.Repeat("x", 40), []string{"this is not STOMP"}},
-		"many headers":   {"SEND\n" + strings.Repeat("a:b\n", 501) + "\n\x00", []string{"more than 500 headers"}},
-		"long headers":   {"SEND\na:" + strings.Repeat("b", 70_000) + "\n\n\x00", []string{"more than 500 headers, or more than 65536 bytes"}},
-		"endless header": {"SEND\na:" + strings.Repeat("b", 200_000), []string{"more than 500 headers, or more than 65536 bytes"}},
-	} {
-		for way, r := range map[string]io.Reader{
-			"whole": strings.NewReader(test.in), "bytes": iotest.OneByteReader(strings.NewReader(test.in)),
-		} {
-			t.Run(name+"/"+way, func(t *testing.T) {
-				t.Parallel()
-				s := newScanner(r)
-				for i, want := range test.want {
-					f, err := s.next()
-					if i == len(test.want)-1 {
-						require.Error(t, err)
-						require.Contains(t, err.Error(), want)
-						return
-					}
-					require.NoError(t, err)
-					got := string('0' + rune(f.command))
-					for _, h := range f.headers {
-						got += " " + string(h.key) + "=" + string(h.value)
-					}
-					assert.Equal(t, want, got+"; "+string(f.body))
-				}
-			})
-		}
-	}
-}
-
-func TestScanLargeBuffer(t *testing.T) {
-	t.Parallel()
-	big := strings.Repeat("y", 3<<20)
-	s := newScanner(strings.NewReader("SEND\ncontent-length:3145728\n\n" + big + "\x00ACK\nid:1\n\n\x00"))
-	s.maxBody = 4 << 20
-	f, err := s.next()
-	require.NoError(t, err)
-	assert.Equal(t, big, string(f.body))
-	f, err = s.next()
-	require.NoError(t, err)
-	assert.Equal(t, "1", string(f.get("id")))
-	_, err = s.next()
-	require.ErrorIs(t, err, io.EOF)
-	assert.Len(t, s.buf, readBuffer, "the large buffer is not kept")
-}
 
 func TestBeats(t *testing.T) {
 	t.Parallel()
@@ -220,26 +140,4 @@ func TestContent(t *testing.T) {
 			require.Equal(t, "EOF", r.get().command)
 		}
 	}
-}
-
-func FuzzScan(f *testing.F) {
-	for _, s := range []string{
-		"CONNECT\naccept-version:1.2\n\n\x00\n", "SEND\ndestination:a\\cb\ncontent-length:3\n\na\x00b\x00", "\r\nSEND\r\na:b\r\n\r\n\x00",
-	} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, in []byte) {
-		whole, bytewise := newScanner(strings.NewReader(string(in))), newScanner(iotest.OneByteReader(strings.NewReader(string(in))))
-		for {
-			a, err := whole.next()
-			b, err2 := bytewise.next()
-			if err != nil || err2 != nil {
-				require.Equal(t, err == nil, err2 == nil, "%v, %v", err, err2)
-				return
-			}
-			require.Equal(t, a.command, b.command)
-			require.Equal(t, a.headers, b.headers)
-			require.Equal(t, string(a.body), string(b.body))
-		}
-	})
 }

@@ -13,65 +13,67 @@ import (
 )
 
 // handle executes a frame.
-func (c *conn) handle(f *frame) error {
+func (c *conn) handle(f *wire.Received) error {
 	err := c.perform(f)
 	if err == nil {
 		return nil
 	}
 	var r *refusal
 	if errors.As(err, &r) && r.receipt == nil {
-		if receipt := f.get("receipt"); receipt != nil {
+		if receipt := f.Get("receipt"); receipt != nil {
 			r.receipt = bytes.Clone(receipt)
 		}
 	}
 	return err
 }
 
-func (c *conn) perform(f *frame) (err error) {
+func (c *conn) perform(f *wire.Received) (err error) {
 	switch {
-	case !c.connected && f.command != cmdConnect:
+	case !c.connected && f.Command != wire.CONNECT:
 		return refuse("invalid frame: the first one must be CONNECT or STOMP")
-	case f.escaped && c.connected:
+	case c.connected && f.Escaped():
 		if err := c.checkEscapes(f); err != nil {
 			return err
 		}
 	}
-	switch f.command {
-	case cmdSend:
+	switch f.Command {
+	case wire.SEND:
 		return c.send(f) // answers itself
-	case cmdAck:
+	case wire.ACK:
 		err = c.settle(f, false)
-	case cmdNack:
+	case wire.NACK:
 		err = c.settle(f, true)
-	case cmdConnect:
+	case wire.CONNECT:
 		return c.connect(f)
-	case cmdSubscribe:
-		err = c.subscribe(f)
-	case cmdUnsubscribe:
+	case wire.SUBSCRIBE:
+		return c.subscribe(f) // answers itself
+	case wire.UNSUBSCRIBE:
 		err = c.unsubscribe(f)
-	case cmdBegin:
+	case wire.BEGIN:
 		err = c.begin(f)
-	case cmdCommit:
+	case wire.COMMIT:
 		return c.commit(f) // answers itself
-	case cmdAbort:
+	case wire.ABORT:
 		err = c.abort(f)
+	case wire.DISCONNECT:
+		c.disconnect()
 	default:
-		err = c.disconnect()
+		return refuse("invalid frame: unknown command %q", f.Command)
 	}
 	if err != nil {
 		return err
 	}
-	c.reply(f.get("receipt"))
+	c.reply(f.Get("receipt"))
 	return nil
 }
 
 // checkEscapes finds escapes that the version does not know.
-func (c *conn) checkEscapes(f *frame) error {
-	for _, h := range f.headers {
-		for _, b := range [][]byte{h.key, h.value} {
+func (c *conn) checkEscapes(f *wire.Received) error {
+	for _, h := range f.Headers {
+		for _, b := range [][]byte{h.Key, h.Value} {
 			if _, ok := c.version.Unescape(b); !ok {
 				return refuse("invalid frame: header line %.40q has an escape that STOMP %s does not know",
-					string(h.key)+":"+string(h.value), c.version)
+					string(h.Key)+":"+string(h.Value), c.version)
 			}
 		}
 	}
@@ -79,8 +81,8 @@ func (c *conn) checkEscapes(f *frame) error {
 }
 
 // text returns a header without its escapes, which were checked; empty if there is none.
-func (c *conn) text(f *frame, key string) string {
-	b, _ := c.version.Unescape(f.get(key))
+func (c *conn) text(f *wire.Received, key string) string {
+	b, _ := c.version.Unescape(f.Get(key))
 	return string(b)
 }
 
@@ -136,11 +138,11 @@ func serverName() string { return store.Product + "/" + transport.Version() }
 const minBeat = 100 * time.Millisecond
 
 // connect answers CONNECT. Its headers have no escapes in any version.
-func (c *conn) connect(f *frame) error {
+func (c *conn) connect(f *wire.Received) error {
 	if c.connected {
 		return refuse("invalid frame: a second CONNECT")
 	}
-	accept := f.get("accept-version")
+	accept := f.Get("accept-version")
 	v, ok := wire.Negotiate(string(accept))
 	if !ok {
 		return &refusal{
@@ -150,9 +152,9 @@ func (c *conn) connect(f *frame) error {
 	}
 	value := func(key string) string {
 		if v == wire.V10 {
-			return string(bytes.Trim(f.get(key), " \t"))
+			return string(bytes.Trim(f.Get(key), " \t"))
 		}
-		return string(f.get(key))
+		return string(f.Get(key))
 	}
 	if may := c.server.opts.Authenticate; may != nil && !may(value("login"), value("passcode")) {
 		return refuse("authentication failed: wrong login or passcode")
@@ -162,7 +164,7 @@ func (c *conn) connect(f *frame) error {
 		return err
 	}
 	c.version, c.connected, c.clientID = v, true, value("client-id")
-	c.in.trim, c.in.maxBody = v == wire.V10, c.server.opts.MaxMessage
+	c.in.Trim, c.in.MaxBody = v == wire.V10, c.server.opts.MaxMessage
 	b := append(c.replies, "CONNECTED\n"...)
 	if accept != nil {
 		b = append(append(append(b, "version:"...), v.String()...), '\n')
@@ -179,8 +181,8 @@ func (c *conn) connect(f *frame) error {
 		limit = c.server.opts.IdleTimeout
 	}
 	c.pulse.stop()
-	c.pulse.start(c, send, hear, limit)
-	c.reply(f.get("receipt")) // not in the specification, but clients do ask
+	c.pulse.start(c, send, limit)
+	c.reply(f.Get("receipt")) // not in the specification, but clients do ask
 	return nil
 }
 
@@ -203,11 +205,10 @@ func beats(header string) (send, hear time.Duration, err error) {
 }
 
 // disconnect takes leave.
-func (c *conn) disconnect() error {
+func (c *conn) disconnect() {
 	c.gate.Flush() // all is stored
 	c.leaving = true
 	for _, s := range c.subs {
 		s.close(false)
 	}
-	return nil
 }

@@ -106,7 +106,7 @@ func TestRefused(t *testing.T) {
 		for text, words := range frames {
 			c := connected(t, s.addr, version)
 			if words == "" {
-				c.raw(text + strings.Repeat("x", maxCommand))
+				c.raw(text + strings.Repeat("x", 32))
 				c.refused("not STOMP")
 				continue
 			}

@@ -22,18 +22,14 @@ type pulse struct {
 
 var errSilent = errors.New("the client is silent")
 
-// start begins: send is how often we beat, hear how often the client does, limit how long it may be silent; 0 for
-// never.
-func (p *pulse) start(c *conn, send, hear, limit time.Duration) {
+// start begins: send is how often we beat, limit how long the client may be silent; 0 for never.
+func (p *pulse) start(c *conn, send, limit time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	period := max(send, hear, limit)
-	for _, d := range []time.Duration{send, hear, limit} {
-		if d > 0 {
-			period = min(period, d)
-		}
+	if p.period = send / 3; send == 0 || limit > 0 && limit < 2*send {
+		p.period = limit / 6 // a third of the client's own interval
 	}
-	p.conn, p.send, p.limit, p.period = c, send > 0, limit, max(period/3, time.Millisecond)
+	p.conn, p.send, p.limit, p.period = c, send > 0, limit, max(p.period, time.Millisecond)
 	p.wrote, p.heard, p.silence = c.wrote.Load(), c.heard.Load(), 0
 	if send > 0 || limit > 0 {
 		p.timer = time.AfterFunc(p.period, p.tick)

@@ -10,27 +10,26 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
-// sending holds the headers of a SEND frame that are for the broker.
-type sending struct {
-	destination, kind, receipt, transaction []byte
-	priority, expires, persistent, group    []byte
-	delay, at                               []byte
-	sized                                   bool // there is a content-length
-}
+// sending holds the headers of a SEND frame that have a meaning, by header. The first of several counts.
+type sending [numHeaders][]byte
 
 // send handles SEND.
-func (c *conn) send(f *frame) error {
+func (c *conn) send(f *wire.Received) error {
 	var s sending
 	m, err := c.build(f, &s)
 	if err != nil {
 		return err
 	}
-	d, err := c.destination(s.destination, s.kind)
+	d, err := c.destination(s[destination], s[destinationType])
 	if err != nil {
 		return err
 	}
-	if s.transaction != nil {
-		return c.sendLater(d, m, &s)
+	if name := s[inTransaction]; name != nil {
+		if err := c.add(name, step{to: d, m: &m.Message}, len(m.content.text)+len(name)); err != nil {
+			return err
+		}
+		c.reply(s[receipt])
+		return nil
 	}
 	full, err := c.lacksRoom(d, 1)
 	if err != nil {
@@ -41,7 +40,7 @@ func (c *conn) send(f *frame) error {
 	}
 	switch d.Send(&m.Message) {
 	case store.Stored:
-		c.confirm(d, full, s.receipt, len(m.content.text))
+		c.confirm(d, full, s[receipt], len(m.content.text))
 	case store.Full:
 		return refuse("%s is full", d.Address())
 	case store.Withheld:
@@ -102,58 +101,21 @@ func (c *conn) awaitStall() error {
 	}
 }
 
-// take keeps the value of a header for the broker. It returns false if it is the message's, to be passed on.
-func (s *sending) take(h *field) (framing bool) {
-	first := func(to *[]byte) {
-		if *to == nil {
-			*to = h.value
-		}
-	}
-	switch string(h.key) { // does not allocate
-	case "destination":
-		first(&s.destination)
-	case "destination-type":
-		first(&s.kind)
-	case "receipt":
-		first(&s.receipt)
-	case "transaction":
-		first(&s.transaction)
-	case "AMQ_SCHEDULED_DELAY":
-		first(&s.delay)
-	case "AMQ_SCHEDULED_TIME":
-		first(&s.at)
-	case "content-length":
-		s.sized = true
-	case "message-id", "subscription", "ack", "redelivered":
-	case "priority":
-		first(&s.priority)
-		return false
-	case "expires":
-		first(&s.expires)
-		return false
-	case "persistent":
-		first(&s.persistent)
-		return false
-	case "JMSXGroupID":
-		first(&s.group)
-		return false
-	default:
-		return false
-	}
-	return true
-}
-
 // build makes a message of a SEND frame: header lines and body in one piece of memory.
-func (c *conn) build(f *frame, s *sending) (*message, error) {
-	size := 0
-	for i := range f.headers {
-		h := &f.headers[i]
-		if h.framing = s.take(h); h.framing {
-			continue
+func (c *conn) build(f *wire.Received, s *sending) (*message, error) {
+	size := len(f.Body)
+	c.kept = c.kept[:0]
+	for _, h := range f.Headers {
+		what := headerOf(h.Key)
+		if s[what] == nil {
+			s[what] = h.Value
 		}
-		size += len(h.key) + len(h.value) + 2
+		if what < destination {
+			c.kept = append(c.kept, h)
+			size += len(h.Key) + len(h.Value) + 2
+		}
 	}
-	if s.destination == nil {
+	if s[destination] == nil {
 		return nil, refuse("invalid frame: SEND without destination")
 	}
 	m := &message{}
@@ -161,88 +123,59 @@ func (c *conn) build(f *frame, s *sending) (*message, error) {
 	if err := s.apply(c.version, &m.Message); err != nil {
 		return nil, err
 	}
-	text := make([]byte, 0, size+len(f.body))
-	for i := range f.headers {
-		h := &f.headers[i]
-		switch {
-		case h.framing:
-		case c.version == wire.V10:
-			text = appendPlain(text, h)
-		default:
-			text = append(append(append(append(text, h.key...), ':'), h.value...), '\n')
+	text := make([]byte, 0, size)
+	escaped := f.Escaped()
+	for i := range c.kept {
+		h := &c.kept[i]
+		if c.version == wire.V10 && (escaped || bytes.IndexByte(h.Value, ':') >= 0) { // STOMP 1.0 knows no escapes
+			text = wire.V12.AppendHeader(text, string(h.Key), string(h.Value))
+		} else {
+			text = append(append(append(append(text, h.Key...), ':'), h.Value...), '\n')
 		}
 	}
-	m.content = content{head: len(text), text: append(text, f.body...), plain: !s.sized}
-	m.content.escaped = f.escaped || c.version == wire.V10 && bytes.IndexByte(text, '\\') >= 0
+	m.content = content{head: len(text), text: append(text, f.Body...), plain: s[contentLength] == nil}
+	m.content.escaped = escaped || c.version == wire.V10 && bytes.IndexByte(text, '\\') >= 0
 	return m, nil
 }
 
-// appendPlain appends a header line of STOMP 1.0, which knows no escapes.
-func appendPlain(b []byte, h *field) []byte {
-	if bytes.IndexByte(h.key, '\\') < 0 && bytes.IndexByte(h.value, '\\') < 0 && bytes.IndexByte(h.value, ':') < 0 {
-		return append(append(append(append(b, h.key...), ':'), h.value...), '\n')
-	}
-	return wire.V12.AppendHeader(b, string(h.key), string(h.value))
-}
-
 // apply sets the message's fields from the headers.
-func (s *sending) apply(v wire.Version, m *store.Message) error {
-	if s.persistent != nil {
-		m.Durable = string(s.persistent) == "true"
-	}
-	if s.priority != nil {
-		n, ok := wire.ParseNumber(s.priority)
+func (s *sending) apply(v wire.Version, m *store.Message) (err error) {
+	m.Durable = string(s[persistent]) == "true"
+	if b := s[priority]; b != nil {
+		n, ok := wire.ParseNumber(b)
 		if !ok || n > 9 {
-			return refuse("invalid header: priority %.40q is not 0 to 9", s.priority)
+			return refuse("invalid header: priority %.40q is not 0 to 9", b)
 		}
 		m.Priority = uint8(n)
 	}
-	if s.expires != nil {
-		n, ok := moment(s.expires, 1)
-		if !ok {
-			return refuse("invalid header: expires %.40q is not a time in milliseconds", s.expires)
+	if b := s[expires]; b != nil {
+		if m.Expires, err = moment("expires", b, 1); err != nil {
+			return err
 		}
-		m.Expires = n
 	}
-	if s.group != nil {
-		group, _ := v.Unescape(s.group)
-		m.Group = string(group)
+	if b := s[group]; b != nil {
+		b, _ = v.Unescape(b)
+		m.Group = string(b)
 	}
-	if s.delay != nil || s.at != nil {
-		return s.schedule(m)
-	}
-	return nil
-}
-
-// schedule sets the time before which the message is not delivered.
-func (s *sending) schedule(m *store.Message) error {
 	const ms = int64(time.Millisecond)
-	if s.delay != nil {
-		n, ok := moment(s.delay, ms)
-		if !ok {
-			return refuse("invalid header: AMQ_SCHEDULED_DELAY %.40q is not a time in milliseconds", s.delay)
+	if b := s[scheduledDelay]; b != nil {
+		delay, err := moment("AMQ_SCHEDULED_DELAY", b, ms)
+		if m.NotBefore = time.Now().UnixNano() + delay; m.NotBefore < delay {
+			m.NotBefore = 1<<63 - 1
 		}
-		m.NotBefore = saturate(time.Now().UnixNano(), n*ms)
-		return nil
+		return err
 	}
-	n, ok := moment(s.at, ms)
-	if !ok {
-		return refuse("invalid header: AMQ_SCHEDULED_TIME %.40q is not a time in milliseconds", s.at)
+	if b := s[scheduledTime]; b != nil {
+		m.NotBefore, err = moment("AMQ_SCHEDULED_TIME", b, ms)
 	}
-	m.NotBefore = n * ms
-	return nil
+	return err
 }
 
-// moment reads a number that can be multiplied by unit.
-func moment(b []byte, unit int64) (int64, bool) {
+// moment reads a time in milliseconds, which it multiplies by unit.
+func moment(name string, b []byte, unit int64) (int64, error) {
 	n, ok := wire.ParseNumber(b)
-	const largest = 1<<63 - 1
-	return int64(n), ok && n <= uint64(largest/unit) //nolint:gosec // checked
-}
-
-func saturate(a, b int64) int64 {
-	if a+b < a {
-		return 1<<63 - 1
+	if !ok || n > (1<<63-1)/uint64(unit) { //nolint:gosec // above zero
+		return 0, refuse("invalid header: %s %.40q is not a time in milliseconds", name, b)
 	}
-	return a + b
+	return int64(n) * unit, nil //nolint:gosec // checked
 }

@@ -1,6 +1,7 @@
 package stomp
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,13 @@ const (
 	// farewell bounds the time in which the last frame is written, and after it that in which the client may close
 	// first.
 	farewell = time.Second
+
+	// The bounds of a frame, beside the size of its body.
+	maxHeaders = 500      // lines
+	maxHead    = 64 << 10 // bytes of all header lines
+
+	readBuffer  = 64 << 10
+	largeBuffer = 1 << 20 // larger buffers are not kept
 )
 
 // Server is the STOMP front-end of a store. It is safe for concurrent use.
@@ -58,7 +66,8 @@ type conn struct {
 	account *store.Account
 
 	// Of the reader.
-	in        scanner
+	in        *wire.Reader
+	kept      []wire.Field // of the headers of a SEND frame: those of its message
 	version   wire.Version
 	connected bool
 	clientID  string
@@ -99,7 +108,8 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 		done: make(chan struct{}), wake: make(chan struct{}, 1), drained: make(chan struct{}, 1),
 	}
 	c.gate.Conn, c.gate.Done, c.gate.Write = nc, c.done, c.write
-	c.in = scanner{r: (*listener)(c), idle: c.flush, maxBody: maxHead, account: c.account}
+	c.in = wire.NewReader(bufio.NewReaderSize((*listener)(c), readBuffer), maxHead, maxHead)
+	c.in.MaxLines, c.in.Memory, c.in.Keep = maxHeaders, c.memory, largeBuffer
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		c.breakOff(context.Cause(ctx))
@@ -111,7 +121,7 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	if t := s.opts.IdleTimeout; t > 0 {
 		limit = min(limit, t)
 	}
-	c.pulse.start(c, 0, limit, limit)
+	c.pulse.start(c, 0, limit)
 	err := c.end(c.read())
 	writing.Wait()
 	c.linger(err)
@@ -129,23 +139,44 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 func (c *conn) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.in, c.addresses, c.subs, c.byID, c.txs = scanner{}, addresses{}, nil, nil, nil
-	c.replies, c.out, c.ready = nil, nil, nil
+	c.in, c.addresses, c.subs, c.byID, c.txs = nil, addresses{}, nil, nil, nil
+	c.kept, c.replies, c.out, c.ready = nil, nil, nil, nil
 	c.account.End()
 }
 
 // read handles frames until the connection ends.
 func (c *conn) read() error {
 	for !c.leaving {
-		f, err := c.in.next()
+		f, err := c.in.Next()
 		if err != nil {
-			return err
+			return readError(err)
 		}
 		if err := c.handle(f); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// readError tells what the client is to be told of.
+func readError(err error) error {
+	var large *wire.TooLargeError
+	switch {
+	case errors.Is(err, wire.ErrSyntax), errors.As(err, &large):
+		return refuse("%s", err)
+	case errors.Is(err, wire.ErrMemory):
+		return refuse("limit reached: %s", store.ErrNoMemory)
+	}
+	return err
+}
+
+// memory counts that for a large frame against the broker's.
+func (c *conn) memory(bytes int) bool {
+	if bytes > 0 {
+		return c.account.Take(int64(bytes))
+	}
+	c.account.Give(int64(-bytes))
+	return true
 }
 
 // end gives back the messages that the consumers hold, and lets the writer finish. It returns the error to report, if
@@ -215,10 +246,13 @@ func (c *conn) signal() {
 	}
 }
 
-// listener is the input of a connection, which notes when something was heard.
+// listener is the input of a connection: it lets the replies go before it waits, and notes when something was heard.
 type listener conn
 
 func (l *listener) Read(b []byte) (int, error) {
+	if err := (*conn)(l).flush(); err != nil {
+		return 0, err
+	}
 	l.quiet.Store(true)
 	n, err := l.net.Read(b)
 	l.quiet.Store(false)

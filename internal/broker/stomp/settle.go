@@ -15,13 +15,13 @@ type settlement struct {
 }
 
 // settle handles ACK and NACK.
-func (c *conn) settle(f *frame, nack bool) error {
+func (c *conn) settle(f *wire.Received, nack bool) error {
 	if nack && c.version == wire.V10 {
 		return refuse("invalid frame: STOMP 1.0 has no NACK")
 	}
-	name := f.get("id")
+	name := f.Get("id")
 	if name == nil || c.version != wire.V12 {
-		name = f.get("message-id")
+		name = f.Get("message-id")
 	}
 	if name == nil {
 		return refuse("invalid frame: an acknowledgement without id")
@@ -32,7 +32,7 @@ func (c *conn) settle(f *frame, nack bool) error {
 	}
 	s := c.subs[serial]
 	if s == nil {
-		if f.get("receipt") != nil || f.get("transaction") != nil {
+		if f.Get("receipt") != nil || f.Get("transaction") != nil {
 			return refuse("invalid acknowledgement: the subscription of %.80q has ended", name)
 		}
 		return nil // the two have crossed: the message has gone back
@@ -40,8 +40,8 @@ func (c *conn) settle(f *frame, nack bool) error {
 	if id >= s.sent.Load() {
 		return refuse("invalid acknowledgement: %.80q was not delivered", name)
 	}
-	step := step{settlement: settlement{sub: s, id: id, nack: nack, drop: nack && string(f.get("requeue")) == "false"}}
-	switch tx := f.get("transaction"); {
+	step := step{settlement: settlement{sub: s, id: id, nack: nack, drop: nack && string(f.Get("requeue")) == "false"}}
+	switch tx := f.Get("transaction"); {
 	case s.mode == modeAuto && nack:
 		return refuse("invalid frame: NACK of a message delivered with ack:auto")
 	case s.mode == modeAuto:

@@ -59,14 +59,14 @@ type subscription struct {
 }
 
 // subscribe handles SUBSCRIBE.
-func (c *conn) subscribe(f *frame) error {
+func (c *conn) subscribe(f *wire.Received) error {
 	s := &subscription{conn: c, serial: c.serial, version: c.version, typical: 16 << 10, id: c.text(f, "id")}
 	destination := c.text(f, "destination")
 	a, err := address(destination, c.routing(f))
 	if err != nil {
 		return err
 	}
-	named := f.get("id") != nil
+	named := f.Get("id") != nil
 	switch {
 	case !named && c.version != wire.V10:
 		return refuse("invalid frame: SUBSCRIBE without id")
@@ -82,14 +82,13 @@ func (c *conn) subscribe(f *frame) error {
 	if err := s.configure(f); err != nil {
 		return err
 	}
-	s.prepare(destination, f.get("id"))
+	s.prepare(destination, f.Get("id"))
 	if s.consumer, err = s.attach(f, a); err != nil {
 		return err
 	}
 	c.serial++
 	c.subs[s.serial], c.byID[s.id] = s, s
-	c.reply(f.get("receipt")) // must come before the first message
-	f.headers = f.headers[:0]
+	c.reply(f.Get("receipt")) // must come before the first message
 	if err := c.flush(); err != nil {
 		return err
 	}
@@ -97,7 +96,7 @@ func (c *conn) subscribe(f *frame) error {
 	return nil
 }
 
-func (c *conn) routing(f *frame) string {
+func (c *conn) routing(f *wire.Received) string {
 	for _, key := range []string{"subscription-type", "destination-type"} {
 		if kind := c.text(f, key); kind != "" {
 			return kind
@@ -107,8 +106,8 @@ func (c *conn) routing(f *frame) string {
 }
 
 // configure reads how messages are acknowledged and how many may be ahead.
-func (s *subscription) configure(f *frame) error {
-	switch ack := f.get("ack"); string(ack) {
+func (s *subscription) configure(f *wire.Received) error {
+	switch ack := f.Get("ack"); string(ack) {
 	case "", "auto":
 		s.mode = modeAuto
 	case "client":
@@ -119,13 +118,13 @@ func (s *subscription) configure(f *frame) error {
 		return refuse("invalid header: ack mode %.40q is not auto, client or client-individual", ack)
 	}
 	for _, key := range []string{"no-local", "activemq.noLocal"} {
-		if string(f.get(key)) == "true" {
+		if string(f.Get(key)) == "true" {
 			return refuse("%s is not supported", key)
 		}
 	}
 	s.limit = defaultPrefetch
 	for _, key := range []string{"prefetch-count", "activemq.prefetchSize"} {
-		if b := f.get(key); b != nil {
+		if b := f.Get(key); b != nil {
 			n, ok := wire.ParseNumber(b)
 			if !ok {
 				return refuse("invalid header: %s %.40q is not a number", key, b)
@@ -133,7 +132,7 @@ func (s *subscription) configure(f *frame) error {
 			s.limit = int64(min(max(n, 1), maxPrefetch)) //nolint:gosec // bounded
 		}
 	}
-	if b := f.get("consumer-window-size"); b != nil {
+	if b := f.Get("consumer-window-size"); b != nil {
 		n, err := strconv.ParseInt(string(b), 10, 64)
 		if err != nil {
 			return refuse("invalid header: consumer-window-size %.40q is not a number", b)
@@ -162,7 +161,7 @@ func (s *subscription) prepare(destination string, id []byte) {
 }
 
 // attach makes the consumer.
-func (s *subscription) attach(f *frame, a store.Address) (*store.Consumer, error) {
+func (s *subscription) attach(f *wire.Received, a store.Address) (*store.Consumer, error) {
 	c := s.conn
 	text := strings.TrimSpace(c.text(f, "selector"))
 	filter, err := selector.Parse(text)
@@ -170,9 +169,6 @@ func (s *subscription) attach(f *frame, a store.Address) (*store.Consumer, error
 		return nil, refuse("%s", err)
 	}
 	if a.Kind == store.KindQueue {
-		if _, queue, ok := qualified(a.Name); ok {
-			a.Name = queue
-		}
 		q, err := c.server.store.OpenQueue(a.Name)
 		if err != nil {
 			return nil, explain(a, err)
@@ -209,7 +205,7 @@ func explain(a store.Address, err error) error {
 }
 
 // lasting returns the name of a durable or of a shared subscription.
-func (c *conn) lasting(f *frame) (durable, shared string) {
+func (c *conn) lasting(f *wire.Received) (durable, shared string) {
 	for _, key := range []string{"durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName"} {
 		if name := c.text(f, key); name != "" {
 			return name, ""
@@ -227,9 +223,9 @@ func (c *conn) owned(name string) string {
 }
 
 // unsubscribe handles UNSUBSCRIBE.
-func (c *conn) unsubscribe(f *frame) error {
+func (c *conn) unsubscribe(f *wire.Received) error {
 	id := c.text(f, "id")
-	if f.get("id") == nil {
+	if f.Get("id") == nil {
 		id = "\x00" + c.text(f, "destination")
 	}
 	s := c.byID[id]

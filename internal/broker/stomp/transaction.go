@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
 // The bounds of a connection's transactions.
@@ -17,16 +18,19 @@ const (
 type transaction struct {
 	conn  *conn
 	steps []step
+	sends int // of them
 	bytes int
-	held  int64 // bytes counted against the broker's memory
 }
 
-// step is a SEND, ACK or NACK.
+// step is a SEND, or a settlement.
 type step struct {
 	to *store.Destination // of a SEND
 	m  *store.Message
 	settlement
 }
+
+// held is how many bytes count against the broker's memory.
+func (t *transaction) held() int64 { return int64(t.bytes) + int64(len(t.steps))*store.MessageSize }
 
 // destinations returns where its messages go to, each once.
 func (t *transaction) destinations() (list []*store.Destination) {
@@ -38,17 +42,7 @@ func (t *transaction) destinations() (list []*store.Destination) {
 	return list
 }
 
-// sends returns how many messages are to be sent in it.
-func (t *transaction) sends() (n int) {
-	for i := range t.steps {
-		if t.steps[i].to != nil {
-			n++
-		}
-	}
-	return n
-}
-
-func (c *conn) begin(f *frame) error {
+func (c *conn) begin(f *wire.Received) error {
 	name := c.text(f, "transaction")
 	switch {
 	case name == "":
@@ -82,35 +76,26 @@ func (c *conn) add(name []byte, s step, size int) error {
 		return refuse("limit reached: a transaction takes %d frames, and all of a connection %d bytes", maxTransacted,
 			maxTransactedBytes)
 	}
-	count := int64(size) + store.MessageSize
-	if !c.account.Take(count) {
+	if !c.account.Take(int64(size) + store.MessageSize) {
 		return refuse("limit reached: %s", store.ErrNoMemory)
 	}
 	t.steps = append(t.steps, s)
 	t.bytes += size
-	t.held += count
+	if s.to != nil {
+		t.sends++
+	}
 	return nil
 }
 
 // forget lets go of the frames that the transaction holds.
 func (t *transaction) forget() {
+	t.conn.account.Give(t.held())
 	t.steps = nil
-	t.conn.account.Give(t.held)
-	t.held = 0
-}
-
-// sendLater handles a SEND in a transaction.
-func (c *conn) sendLater(d *store.Destination, m *message, s *sending) error {
-	if err := c.add(s.transaction, step{to: d, m: &m.Message}, len(m.content.text)+len(s.transaction)); err != nil {
-		return err
-	}
-	c.reply(s.receipt)
-	return nil
 }
 
 // take ends a transaction for its client.
-func (c *conn) take(f *frame) (*transaction, error) {
-	t, err := c.find(f.get("transaction"))
+func (c *conn) take(f *wire.Received) (*transaction, error) {
+	t, err := c.find(f.Get("transaction"))
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +105,7 @@ func (c *conn) take(f *frame) (*transaction, error) {
 }
 
 // abort forgets a transaction. Messages acknowledged in it count as not acknowledged, and can be again.
-func (c *conn) abort(f *frame) error {
+func (c *conn) abort(f *wire.Received) error {
 	t, err := c.take(f)
 	if err == nil {
 		t.forget()
@@ -129,7 +114,7 @@ func (c *conn) abort(f *frame) error {
 }
 
 // commit does all steps of a transaction, if there is room for all of them.
-func (c *conn) commit(f *frame) error {
+func (c *conn) commit(f *wire.Received) error {
 	t, err := c.take(f)
 	if err != nil {
 		return err
@@ -138,7 +123,7 @@ func (c *conn) commit(f *frame) error {
 	var last *store.Destination // of those that are full
 	for _, d := range t.destinations() {
 		if c.rejects() && !d.Room(nil) {
-			c.server.store.CountFull(t.sends())
+			c.server.store.CountFull(t.sends)
 			return refuse("%s is full", d.Address())
 		}
 		full, err := c.lacksRoom(d, 0)
@@ -150,7 +135,7 @@ func (c *conn) commit(f *frame) error {
 		}
 	}
 	if last != nil {
-		c.server.store.CountFull(t.sends())
+		c.server.store.CountFull(t.sends)
 	}
 	if err := c.awaitStall(); err != nil {
 		return err
@@ -161,7 +146,7 @@ func (c *conn) commit(f *frame) error {
 		}
 	}
 	if t.apply() {
-		c.confirm(last, last != nil, f.get("receipt"), t.bytes)
+		c.confirm(last, last != nil, f.Get("receipt"), t.bytes)
 	}
 	return nil
 }
