@@ -20,9 +20,8 @@ type stompDriver struct {
 	pool transport.Pool[*connection]
 	mem  transport.Buffers
 
-	mu      sync.Mutex
-	shared  map[string]int  // users of shared subscriptions, by name
-	streams map[string]bool // of RabbitMQ: the streams with a consumer
+	mu    sync.Mutex
+	users map[string]int // see use
 
 	// leaving is held by the consumer of a shared subscription that is ending it: the last one may remove it only when
 	// the broker has said that the others are gone. It has room for one.
@@ -30,7 +29,7 @@ type stompDriver struct {
 }
 
 func newDriver(cfg config) *stompDriver {
-	d := &stompDriver{cfg: cfg, shared: map[string]int{}, streams: map[string]bool{}, leaving: make(chan struct{}, 1)}
+	d := &stompDriver{cfg: cfg, users: map[string]int{}, leaving: make(chan struct{}, 1)}
 	d.pool.Open = d.dial
 	return d
 }
@@ -53,6 +52,18 @@ func (d *stompDriver) acquire(ctx context.Context, spec driver.Connection) (*lea
 	return l, err
 }
 
+// use adds n to the consumers that use something together, and returns how many do now.
+func (d *stompDriver) use(what string, n int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.users[what] += n
+	users := d.users[what]
+	if users <= 0 {
+		delete(d.users, what)
+	}
+	return users
+}
+
 // connection is a STOMP connection: one goroutine reads it, its users write.
 type connection struct {
 	*transport.Ending
@@ -66,7 +77,6 @@ type connection struct {
 	waiting   map[uint64]chan error
 	producers atomic.Pointer[[]*producer]
 	consumers atomic.Pointer[[]*consumer]
-	topics    map[string]bool // see takeTopic
 
 	// Of the reader.
 	acking    []*consumer   // consumers with something to acknowledge
@@ -135,7 +145,7 @@ const leaveTime = time.Second
 func (c *connection) End(ctx context.Context) {
 	if !c.Dead() && ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(ctx, leaveTime)
-		_ = c.request(ctx, wire.NewFrame(wire.DISCONNECT))
+		_ = c.request(ctx, wire.DISCONNECT)
 		cancel()
 	}
 	c.fail(transport.ErrClosed)
@@ -161,8 +171,8 @@ func (c *connection) putFrame(f *wire.Frame) error {
 	return c.put(func(b []byte) []byte { return f.Append(b, c.version) })
 }
 
-// request sends f with a receipt and waits for it.
-func (c *connection) request(ctx context.Context, f *wire.Frame) error {
+// request sends a frame that asks for a receipt, and waits for that.
+func (c *connection) request(ctx context.Context, command string, headers ...string) error {
 	answer := make(chan error, 1)
 	c.mu.Lock()
 	c.lastID++
@@ -174,6 +184,7 @@ func (c *connection) request(ctx context.Context, f *wire.Frame) error {
 		delete(c.waiting, r.number)
 		c.mu.Unlock()
 	}()
+	f := wire.NewFrame(command, headers...)
 	f.Add("receipt", r.String())
 	if err := c.putFrame(f); err != nil {
 		return err

@@ -3,6 +3,7 @@ package stomp
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/perfmq/perfmq/internal/transport"
@@ -10,24 +11,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-const (
-	// holdLimit is how many bytes of messages are held for a consumer, or delivered by its Run, before the connection
-	// is not read any more. One message more may be.
-	holdLimit = 8 << 20
-	// heldSize is the memory of a held message beside its text, in bytes.
-	heldSize = 256
-	// keptText is the largest text that each held message keeps memory for. Memory for one larger text is kept for all.
-	keptText = 64 << 10
-	// release is the number of bytes that Run delivers before it makes room for others; after a text above keptText it
-	// makes room at once.
-	release = holdLimit / 8
-	// ackBatch is the largest number of messages that are delivered before their acknowledgements leave, and that one
-	// cumulative ACK covers.
-	ackBatch = 256
-	// outMost is how many bytes may wait to be written when an acknowledgement is added to them: a broker that does
-	// not read but sends would let them grow for ever.
-	outMost = 16 << 20
-)
+// ackBatch is the largest number of messages that are delivered before their acknowledgements leave, and that one
+// cumulative ACK covers.
+const ackBatch = 256
 
 // States of a consumer.
 const (
@@ -48,46 +34,34 @@ type consumer struct {
 	op      string
 	id      uint64 // in conn.consumers, and the id of the subscription
 	sub     *subscription
-	mode    string         // of acknowledgement
-	workers int            // how many messages may be delivered at once
-	stream  string         // of RabbitMQ: whose only consumer it is
-	topic   string         // of old Artemis: reserved on conn
 	batch   int            // messages between acknowledgements
 	failing driver.Verdict // other than Accept that may be asked for
 	nack    []byte         // header line of the NACK for that
+	alone   []string       // what it alone uses, see reserve
 	input   *driver.Meter  // of Run: nothing has arrived
-
-	probes int // so far; of the goroutine that calls Probe
+	tx      *receiving     // nil without transactions
+	workers int            // how many messages may be delivered at once
+	work    chan *heldMessage
+	probes  int // so far; of the goroutine that calls Probe
+	closed  bool
 
 	mu      sync.Mutex
 	state   int
 	deliver func(*driver.Delivery) driver.Verdict
 	over    <-chan struct{} // closed when Run is to end
-	held    []heldMessage
-	bytes   int           // in held, and in taken as far as it is not delivered
-	arrived chan struct{} // held has grown, or fault was set
-	unheld  chan struct{} // held has shrunk, or the state has changed
-	listed  bool          // in conn.acking
-	fault   error         // why no more is delivered, as long as the connection has not ended
-	closed  bool
-	tx      *receiving // nil without transactions
+	held    held            // messages that wait for Run
+	bytes   int             // in held, and in taken as far as it is not delivered
+	arrived chan struct{}   // held has grown, or fault was set
+	unheld  chan struct{}   // bytes has shrunk, or the state has changed
+	listed  bool            // in conn.acking
+	fault   error           // why no more is delivered, as long as the connection has not ended
 
 	// Of the goroutine that delivers: the reader with the lock in stateDirect, else Run.
-	unacked int           // delivered since the last settle
-	lastAck []byte        // the id that the ACK for them names, in mode client
-	taken   []heldMessage // the messages that Run took from held
-	left    []heldMessage // of taken, when Run ended
-	large   []byte        // memory for a large message that is to be held; guarded by mu
+	unacked int    // delivered since the last settle
+	lastAck []byte // the id that the ACK for them names, with cumulative ones
+	taken   held   // the messages that Run took from held, and how many of them it has delivered
+	done    int
 }
-
-// heldMessage is a copy of a message. Its buffer is used again.
-type heldMessage struct {
-	delivery driver.Delivery
-	text     []byte // body and ack
-	body     int    // length of the body
-}
-
-func (m *heldMessage) ack() []byte { return m.text[m.body:] }
 
 // notify leaves a signal in a channel of capacity one.
 func notify(ch chan struct{}) {
@@ -99,39 +73,87 @@ func notify(ch chan struct{}) {
 
 // Consumer implements [driver.Driver].
 func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	op := "open a consumer on " + spec.Destination.String()
 	if n := spec.TransactionSize; n > 0 { // the messages of an open transaction are not acknowledged
 		spec.Credit = max(creditOr(spec.Credit), 2*n)
 	}
 	k := &consumer{
 		op: "receive from " + spec.Destination.String(), batch: max(1, min(creditOr(spec.Credit)/4, ackBatch)),
-		workers: spec.Concurrency,
-		failing: spec.Failing,
-		input:   driver.NewMeter(), arrived: make(chan struct{}, 1), unheld: make(chan struct{}, 1),
+		workers: spec.Concurrency, failing: spec.Failing,
+		input: driver.NewMeter(), arrived: make(chan struct{}, 1), unheld: make(chan struct{}, 1),
 	}
-	if spec.TransactionSize > 0 {
+	switch {
+	case spec.TransactionSize > 0:
 		k.tx = newReceiving(k, &spec)
+	case spec.Concurrency > 1:
+		k.work = make(chan *heldMessage)
 	}
-	if err := d.acquireFor(ctx, &spec, k); err != nil {
+	if err := d.connect(ctx, &spec, k); err != nil {
 		return nil, err
 	}
-	k.conn = k.lease.Conn
 	var err error
 	if k.id, err = enlist(k.conn, &k.conn.consumers, k); err == nil {
+		if k.tx != nil {
+			k.tx.receipt.owner = k.id
+		}
 		if err = k.subscribe(ctx, &spec); err == nil {
 			return k, nil
 		}
 		delist(k.conn, &k.conn.consumers, k.id)
 	}
-	err = transport.Explain(op, err)
 	k.quit(ctx)
-	return nil, err
+	return nil, transport.Explain("open a consumer on "+spec.Destination.String(), err)
 }
 
-// quit gives back the consumer's stream, topic and lease of the connection.
+// connect gives a consumer its connection. Where subscriptions of a connection share message IDs, a second one to the
+// same topic gets a connection that it shares with none of them.
+func (d *stompDriver) connect(ctx context.Context, spec *driver.ConsumerSpec, k *consumer) (err error) {
+	at := spec.Connection
+	for i := 2; ; i++ {
+		if k.lease, err = d.acquire(ctx, at); err != nil {
+			return err
+		}
+		k.conn = k.lease.Conn
+		if spec.Destination.Kind != driver.Topic || !k.conn.sharesMessageIDs() ||
+			k.reserve("topic\x00"+at.Key+"\x00"+spec.Destination.Name) {
+			return nil
+		}
+		k.lease.Release(ctx)
+		at.Key = spec.Connection.Key + "\x00" + strconv.Itoa(i)
+	}
+}
+
+// sharesMessageIDs reports whether the subscriptions of one connection to one topic get the same message IDs, so that
+// the acknowledgement of one takes the message of another: Artemis before 2.33 (ARTEMIS-4649).
+func (s *session) sharesMessageIDs() bool {
+	if s.dialect != artemis {
+		return false
+	}
+	_, version, _ := strings.Cut(s.server, "/") // ActiveMQ-Artemis/2.19.0 ActiveMQ Artemis Messaging Engine
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	major, err := strconv.Atoi(parts[0])
+	minor, err2 := strconv.Atoi(parts[1])
+	return err == nil && err2 == nil && (major < 2 || major == 2 && minor < 33)
+}
+
+// reserve makes k the only consumer of the driver that uses something, until it quits; it returns false if another one
+// does.
+func (k *consumer) reserve(what string) bool {
+	if k.conn.driver.use(what, 1) > 1 {
+		k.conn.driver.use(what, -1)
+		return false
+	}
+	k.alone = append(k.alone, what)
+	return true
+}
+
+// quit gives back all that the consumer uses.
 func (k *consumer) quit(ctx context.Context) {
-	k.freeStream()
-	k.conn.freeTopic(k.topic)
+	for _, what := range k.alone {
+		k.conn.driver.use(what, -1)
+	}
 	k.lease.Release(ctx)
 }
 
@@ -147,18 +169,8 @@ func (k *consumer) Waits() driver.Waits {
 	return w
 }
 
-// holds reports whether messages are held for Run.
-func (k *consumer) holds() bool {
-	select {
-	case <-k.over: // the last delivery has ended Run
-		return true
-	default:
-	}
-	return k.lets()
-}
-
 // lets reports whether Run delivers, and not the reader.
-func (k *consumer) lets() bool { return k.tx != nil || k.workers > 1 || k.conn.crowd.Load() }
+func (k *consumer) lets() bool { return k.tx != nil || k.work != nil || k.conn.crowd.Load() }
 
 // Probe implements [driver.Prober] by a transaction in which nothing happens: all brokers answer that, and nothing else
 // that changes nothing.
@@ -166,7 +178,7 @@ func (k *consumer) Probe(ctx context.Context) error {
 	k.probes++
 	id := "perfmq-probe-" + strconv.FormatUint(k.id, 10) + "-" + strconv.Itoa(k.probes)
 	for _, command := range []string{wire.BEGIN, wire.ABORT} {
-		if err := k.conn.request(ctx, wire.NewFrame(command, "transaction", id)); err != nil {
+		if err := k.conn.request(ctx, command, "transaction", id); err != nil {
 			return transport.Explain(k.op, err)
 		}
 	}
@@ -174,36 +186,34 @@ func (k *consumer) Probe(ctx context.Context) error {
 }
 
 func (k *consumer) subscribe(ctx context.Context, spec *driver.ConsumerSpec) (err error) {
-	opts := &k.conn.driver.cfg.Options
-	if k.sub, err = k.conn.dialect.subscription(spec, opts, strconv.FormatUint(k.id, 10), k.conn.identity); err != nil {
+	c, opts := k.conn, &k.conn.driver.cfg.Options
+	if k.sub, err = c.dialect.subscription(spec, opts, strconv.FormatUint(k.id, 10), c.identity); err != nil {
 		return err
 	}
-	if err := k.conn.dialect.checkVersion(k.conn.version, spec, k.conn.identity); err != nil {
+	if err := c.dialect.checkVersion(c.version, spec, c.identity); err != nil {
 		return err
 	}
-	if k.nack, err = k.conn.dialect.failing(spec, opts, k.conn.version); err != nil {
+	if k.nack, err = c.dialect.failing(spec, opts, c.version); err != nil {
 		return err
 	}
-	if err := k.takeStream(spec); err != nil {
+	if opts.Declare == kindStream && !k.reserve("stream\x00"+spec.Destination.Name) {
+		return c.dialect.unsupported("use --consumers 1", "each consumer of a stream gets all messages")
+	}
+	if err := k.checkAck(); err != nil {
 		return err
 	}
-	k.mode = k.sub.ack
-	if err := k.conn.checkAck(k); err != nil {
-		return err
-	}
-	f := wire.NewFrame(wire.SUBSCRIBE, k.sub.subscribe...)
-	for _, h := range f.Headers {
-		if !k.conn.version.Keeps(h.Value) {
-			return errCannotCarry(k.conn.version, h.Key, h.Value)
+	for i := 0; i < len(k.sub.subscribe); i += 2 {
+		if key, value := k.sub.subscribe[i], k.sub.subscribe[i+1]; !c.version.Keeps(value) {
+			return errCannotCarry(c.version, key, value)
 		}
 	}
 	k.share(1)
-	err = k.conn.request(ctx, f)
+	err = c.request(ctx, wire.SUBSCRIBE, k.sub.subscribe...)
 	if err != nil {
 		k.share(-1)
-		if ctx.Err() != nil && !k.conn.Dead() {
+		if ctx.Err() != nil && !c.Dead() {
 			// The broker may yet come to it: a late answer must not leave a subscription behind.
-			_ = k.conn.putFrame(wire.NewFrame(wire.UNSUBSCRIBE, k.sub.end...))
+			_ = c.putFrame(wire.NewFrame(wire.UNSUBSCRIBE, "id", k.sub.id))
 		}
 	}
 	return err
@@ -211,8 +221,9 @@ func (k *consumer) subscribe(ctx context.Context, spec *driver.ConsumerSpec) (er
 
 // checkAck refuses a consumer that would make RabbitMQ end the connection: its cumulative ACK takes the messages of all
 // subscriptions of the connection, and a later ACK of one of these messages is an error.
-func (c *connection) checkAck(k *consumer) error {
-	if c.dialect != rabbitmq || k.mode != ackClient {
+func (k *consumer) checkAck() error {
+	c := k.conn
+	if c.dialect != rabbitmq || k.sub.ack != ackClient {
 		return nil
 	}
 	for _, other := range *c.consumers.Load() {
@@ -229,13 +240,5 @@ func (k *consumer) share(n int) int {
 	if k.sub.last == "" {
 		return 0
 	}
-	d := k.conn.driver
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.shared[k.sub.last] += n
-	users := d.shared[k.sub.last]
-	if users <= 0 {
-		delete(d.shared, k.sub.last)
-	}
-	return users
+	return k.conn.driver.use("shared\x00"+k.sub.last, n)
 }

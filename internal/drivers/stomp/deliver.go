@@ -3,12 +3,64 @@ package stomp
 import (
 	"context"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
+
+const (
+	// holdLimit is how many bytes of messages are held for a consumer, or delivered by its Run, before the connection
+	// is not read any more. One message more may be.
+	holdLimit = 8 << 20
+	// heldSize is the memory of a held message beside its text, in bytes.
+	heldSize = 256
+	// keptTexts is the largest memory for texts that is used again.
+	keptTexts = 4 * holdLimit
+	// release is the number of bytes that Run delivers before it makes room for others.
+	release = holdLimit / 8
+	// outMost is how many bytes may wait to be written when an acknowledgement is added to them: a broker that does
+	// not read but sends would let them grow for ever.
+	outMost = 16 << 20
+)
+
+// held are messages that wait for their delivery, with their texts in one piece of memory.
+type held struct {
+	list []heldMessage
+	text []byte // bodies and acks, one after the other
+}
+
+type heldMessage struct {
+	driver.Delivery
+	ack           []byte
+	at, body, end int // where the text begins, the body ends, and the ack ends
+}
+
+func (m *heldMessage) size() int { return m.end - m.at + heldSize }
+
+func (h *held) add(m *message) int {
+	at := len(h.text)
+	h.text = append(append(h.text, m.Body...), m.ack...)
+	h.list = append(h.list, heldMessage{Delivery: m.Delivery, at: at, body: at + len(m.Body), end: len(h.text)})
+	return h.list[len(h.list)-1].size()
+}
+
+// message returns one of them; no other may be added meanwhile.
+func (h *held) message(i int) *heldMessage {
+	m := &h.list[i]
+	m.Body, m.ack = h.text[m.at:m.body:m.body], h.text[m.body:m.end]
+	return m
+}
+
+// emptied returns h without messages; its memory is used again.
+func (h held) emptied() held {
+	if cap(h.text) > keptTexts {
+		h.text = nil
+	}
+	return held{h.list[:0], h.text[:0]}
+}
 
 // take delivers or holds a message. The reader calls it.
 func (k *consumer) take(m *message) error {
@@ -25,17 +77,16 @@ func (k *consumer) take(m *message) error {
 			return transport.ErrClosed
 		}
 	}
-	if m.encoded && m.ID != (driver.ID{}) && m.ID.Number != driver.Unnumbered && k.fault == nil {
-		k.fault = driver.Errorf(driver.ClassUnsupported, "",
+	if m.encoded && m.ID != (driver.ID{}) && m.ID.Number != driver.Unnumbered {
+		k.failLocked(driver.Errorf(driver.ClassUnsupported, "",
 			"set transport.transformer=jms on the AMQP connector (activemq.xml: transportConnector name=\"amqp\") of ActiveMQ "+
 				"Classic",
-			"the broker delivers AMQP messages in their AMQP encoding, so that no body is the one that was sent")
-		notify(k.arrived)
+			"the broker delivers AMQP messages in their AMQP encoding, so that no body is the one that was sent"))
 	}
-	if k.fault != nil {
+	switch {
+	case k.fault != nil:
 		return nil // not acknowledged: it stays with the broker
-	}
-	if k.state == stateDirect && k.holds() {
+	case k.state == stateDirect && k.holds():
 		k.settle() // from here on Run delivers
 		k.state = stateHolding
 	}
@@ -47,30 +98,30 @@ func (k *consumer) take(m *message) error {
 			k.conn.acking = append(k.conn.acking, k)
 		}
 	case stateHolding:
-		k.hold(m)
+		if k.bytes += k.held.add(m); len(k.held.list) == 1 {
+			notify(k.arrived)
+		}
 	}
 	return nil
 }
 
-// hold keeps a copy of a message.
-func (k *consumer) hold(f *message) {
-	n := len(k.held)
-	if n < cap(k.held) {
-		k.held = k.held[:n+1]
-	} else {
-		k.held = append(k.held, heldMessage{})
-	}
-	m := &k.held[n]
-	if len(f.Body) > max(keptText, cap(m.text)) {
-		m.text, k.large = k.large, nil
-	}
-	m.text = append(append(m.text[:0], f.Body...), f.ack...)
-	m.body = len(f.Body)
-	m.delivery = f.Delivery
-	m.delivery.Body = m.text[:m.body:m.body]
-	k.bytes += len(m.text) + heldSize
-	if n == 0 {
+// failLocked ends Run with an error, unless there is one already. It is called with the lock.
+func (k *consumer) failLocked(err error) {
+	if k.fault == nil {
+		k.fault = err
 		notify(k.arrived)
+	}
+}
+
+// holds reports whether messages are held for Run. The last delivery may have ended it.
+func (k *consumer) holds() bool { return k.ending() || k.lets() }
+
+func (k *consumer) ending() bool {
+	select {
+	case <-k.over:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -81,14 +132,23 @@ func (k *consumer) handle(d *driver.Delivery, ack []byte) {
 	case k.tx != nil:
 		k.tx.add(ack)
 		return
-	case k.mode == ackClient:
+	case k.sub.ack == ackClient:
 		k.lastAck = append(k.lastAck[:0], ack...)
-	case k.mode == ackIndividual:
+	case k.sub.ack == ackIndividual:
 		k.answer(verdict, ack)
 	}
 	if k.unacked++; k.unacked >= k.batch {
 		k.settle()
 		k.conn.out.Flush()
+	}
+}
+
+// answer settles a message by itself, as the verdict says.
+func (k *consumer) answer(v driver.Verdict, ack []byte) {
+	if v == driver.Accept || k.failing == driver.Accept {
+		k.put(wire.ACK, ack, nil)
+	} else {
+		k.put(wire.NACK, ack, k.nack)
 	}
 }
 
@@ -104,17 +164,15 @@ func (k *consumer) acknowledge() {
 
 // settle acknowledges the delivered messages, if there are any. The ACK leaves with the next flush.
 func (k *consumer) settle() {
-	if k.unacked > 0 && k.mode == ackClient && k.tx == nil {
-		k.put(wire.ACK, k.lastAck)
+	if k.unacked > 0 && k.sub.ack == ackClient {
+		k.put(wire.ACK, k.lastAck, nil)
 	}
 	k.unacked = 0
 }
 
-// put gathers an ACK or NACK frame. A failure is one of the connection, which Run reports.
-func (k *consumer) put(command string, ack []byte) { k.putIn(command, ack, nil) }
-
-// putIn is put with one more header line.
-func (k *consumer) putIn(command string, ack, header []byte) {
+// put gathers an ACK or NACK frame with one more header line, which may be empty. A failure is one of the connection,
+// which Run reports.
+func (k *consumer) put(command string, ack, header []byte) {
 	full := false
 	_ = k.conn.out.Put(func(b []byte) []byte {
 		b = append(b, command...)
@@ -135,16 +193,17 @@ func (k *consumer) putIn(command string, ack, header []byte) {
 
 // Run implements [driver.Consumer].
 func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
+	var running sync.WaitGroup
 	k.mu.Lock()
 	k.deliver, k.over = deliver, ctx.Done()
-	deliverHeld, end := k.deliverHeld, func() {}
-	if k.workers > 1 && k.tx == nil {
-		w := newWorkers(k)
-		deliverHeld, end = w.deliver, w.end
+	if k.work != nil {
+		for range k.workers {
+			running.Go(k.deliverWork)
+		}
 	}
 	for ctx.Err() == nil && !k.conn.Dead() {
-		if len(k.held) > 0 {
-			deliverHeld(ctx)
+		if len(k.held.list) > 0 {
+			k.deliverHeld(ctx)
 			continue
 		}
 		k.settle()
@@ -161,18 +220,20 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	k.settle()
 	k.state = stateHolding
 	k.mu.Unlock()
-	end()
+	if k.work != nil {
+		close(k.work)
+		running.Wait()
+	}
 	if k.tx != nil {
 		k.tx.end(ctx)
 	}
 	k.conn.out.Flush()
 	k.mu.Lock()
-	fault := k.fault
+	defer k.mu.Unlock()
 	k.deliver = nil
-	k.mu.Unlock()
 	switch {
-	case fault != nil:
-		return transport.Explain(k.op, fault)
+	case k.fault != nil:
+		return transport.Explain(k.op, k.fault)
 	case ctx.Err() == nil:
 		return transport.Explain(k.op, k.conn.Why())
 	}
@@ -193,40 +254,59 @@ func (k *consumer) await(ctx context.Context) {
 	select {
 	case <-k.arrived:
 	case <-idle:
-		k.tx.commit()
+		k.tx.commitOpen()
 	case <-ctx.Done():
 	case <-k.conn.Over():
 	}
 }
 
-// deliverHeld delivers the messages held so far. The lock is held when it begins and ends, and not in between.
+// deliverHeld delivers the messages held so far, or has the workers do so. The lock is held when it begins and ends,
+// and not in between.
 func (k *consumer) deliverHeld(ctx context.Context) {
-	k.taken, k.held = k.held, k.taken[:0]
-	k.mu.Unlock()
-	ended, done := ctx.Done(), 0
-	for i := range k.taken {
-		select {
-		case <-ended:
-			k.left = k.taken[i:]
-			k.mu.Lock()
-			k.bytes -= done
-			return
-		default:
-		}
-		m := &k.taken[i]
-		k.handle(&m.delivery, m.ack())
-		if done += len(m.text) + heldSize; done >= release || cap(m.text) > keptText {
-			k.mu.Lock()
-			k.bytes -= done
-			if cap(m.text) > keptText {
-				k.large, m.text, m.delivery.Body = m.text, nil, nil
-			}
-			k.mu.Unlock()
-			done = 0
-			notify(k.unheld)
-		}
+	k.taken, k.held, k.done = k.held, k.taken.emptied(), 0
+	if k.work != nil {
+		k.held = held{} // workers may not have done with the texts
 	}
+	k.mu.Unlock()
+	delivered := 0
+	for ; k.done < len(k.taken.list) && !k.ending(); k.done++ {
+		m := k.taken.message(k.done)
+		if k.work == nil {
+			k.handle(&m.Delivery, m.ack)
+			if delivered += m.size(); delivered >= release {
+				k.room(delivered)
+				delivered = 0
+			}
+			continue
+		}
+		select {
+		case k.work <- m:
+			continue
+		case <-ctx.Done():
+		case <-k.conn.Over():
+		}
+		break
+	}
+	k.room(delivered)
 	k.mu.Lock()
-	k.bytes -= done
+}
+
+// deliverWork delivers messages at the same time as others do, and acknowledges each by itself.
+func (k *consumer) deliverWork() {
+	for m := range k.work {
+		verdict := k.deliver(&m.Delivery)
+		if k.sub.ack == ackIndividual {
+			k.answer(verdict, m.ack)
+			k.conn.out.Flush()
+		}
+		k.room(m.size())
+	}
+}
+
+// room says that so many bytes of messages have been delivered.
+func (k *consumer) room(bytes int) {
+	k.mu.Lock()
+	k.bytes -= bytes
+	k.mu.Unlock()
 	notify(k.unheld)
 }

@@ -2,6 +2,7 @@ package stomp
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
@@ -136,7 +137,8 @@ func (c *config) connectFrame(identity string) *wire.Frame {
 	}
 	f.Add("host", c.Options.VirtualHost)
 	if c.Options.HeartBeat > 0 && c.Options.Version != "1.0" {
-		f.Add("heart-beat", heartBeat(c.Options.HeartBeat))
+		ms := strconv.FormatInt(c.Options.HeartBeat.Milliseconds(), 10)
+		f.Add("heart-beat", ms+","+ms)
 	}
 	if c.Target.User != "" || c.Target.Password != "" {
 		f.Add("login", c.Target.User)

@@ -3,7 +3,6 @@ package stomp
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -165,8 +164,51 @@ func (d dialect) sendVariant(
 	return headers, nil
 }
 
-// heartBeat is the header of CONNECT.
-func heartBeat(d time.Duration) string {
-	ms := strconv.FormatInt(d.Milliseconds(), 10)
-	return ms + "," + ms
+// declared reports whether the user wants the destination declared as a queue of a certain type.
+func (d dialect) declared(dest driver.Destination, o *Options) (bool, error) {
+	switch {
+	case o.Declare == declareNo:
+		return false, nil
+	case d != rabbitmq:
+		return false, d.unsupported("leave out -o declare", "queues are declared on RabbitMQ only")
+	case dest.Kind != driver.Queue || strings.HasPrefix(dest.Name, "/"):
+		return false, d.unsupported("leave out -o declare, or use queue://NAME", "only a queue can be declared, by its name")
+	}
+	return true, nil
+}
+
+// declaration returns the headers of SEND and SUBSCRIBE that give the type and arguments with which a queue is declared
+// (RabbitMQ's STOMP plug-in, "Queue properties"). They go along with each message.
+func (o *Options) declaration() []driver.Property {
+	headers := []driver.Property{{Key: "x-queue-type", Value: o.Declare}}
+	if o.MaxPriority > 0 {
+		headers = append(headers, driver.Property{Key: "x-max-priority", Value: strconv.Itoa(o.MaxPriority)})
+	}
+	return headers
+}
+
+// checkPriority refuses priorities that a queue of RabbitMQ would ignore. The server is the header of CONNECTED.
+func (d dialect) checkPriority(dest driver.Destination, o *Options, server string) error {
+	switch {
+	case d != rabbitmq, strings.HasPrefix(dest.Name, "/"):
+		return nil
+	case o.Declare == kindStream:
+		return d.unsupported("leave out --priority", "streams have no priorities")
+	case o.Declare == kindQuorum && majorOf(server) < 4:
+		return d.unsupported("leave out --priority", "quorum queues have no priorities before RabbitMQ 4")
+	case o.Declare == kindQuorum, o.MaxPriority > 0:
+		return nil
+	default:
+		return d.unsupported("say -o declare=classic -o max-priority=9, or declare it with x-max-priority and name it "+
+			"/amq/queue/NAME",
+			"a queue has no priorities unless it is declared with them")
+	}
+}
+
+// majorOf returns the first number of RabbitMQ/4.0.5; 0 if there is none.
+func majorOf(server string) int {
+	_, version, _ := strings.Cut(server, "/")
+	major, _, _ := strings.Cut(version, ".")
+	n, _ := strconv.Atoi(major)
+	return n
 }

@@ -27,7 +27,7 @@ type producer struct {
 	ttl   time.Duration
 	// confirm is false when a message is complete once it has been written.
 	confirm bool
-	tx      *transactions // nil without
+	tx      *sending // nil without transactions
 
 	taken   bool // of the connection's reader: the broker has confirmed a message
 	sends   sends
@@ -68,11 +68,13 @@ func (d *stompDriver) Producer(
 		confirm: d.cfg.Options.Receipt && spec.CommitInterval == 0, sends: newSends(spec.MaxPending),
 		settled: make(chan struct{}, 1),
 	}
-	if spec.CommitInterval > 0 {
-		p.tx = newTransactions(p, &spec)
+	if n := spec.CommitInterval; n > 0 {
+		p.tx = &sending{p: p, interval: n, transactions: newTransactions(receiptOfCommit, spec.Commits)}
 	}
 	if err = p.prepare(&spec); err == nil {
-		p.index, err = enlist(p.conn, &p.conn.producers, p)
+		if p.index, err = enlist(p.conn, &p.conn.producers, p); p.tx != nil {
+			p.tx.receipt.owner = p.index
+		}
 	}
 	if err != nil {
 		err = transport.Explain(op, err)
@@ -99,10 +101,6 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 	if err != nil {
 		return err
 	}
-	reserved := map[string]bool{}
-	for _, key := range reservedHeaders() {
-		reserved[key] = true
-	}
 	p.kinds = make([]kind, len(spec.Variants))
 	for i := range spec.Variants {
 		variant := &spec.Variants[i]
@@ -116,7 +114,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 		}
 		for _, h := range variant.Properties {
 			switch {
-			case reserved[h.Key]:
+			case slices.Contains(reservedHeaders(), h.Key):
 				return driver.Errorf(driver.ClassUnsupported, "", "choose another name",
 					"the property %q is a header of STOMP's own", h.Key)
 			case !v.CarriesKey(h.Key) || !v.Keeps(h.Value):
@@ -290,7 +288,10 @@ func (p *producer) Flush(ctx context.Context) error {
 		if err != nil {
 			return p.sendError(ctx, err)
 		}
-		out.Unlock(p.tx.commit(b), false)
+		p.tx.mu.Lock()
+		b = p.tx.commitOpen(b)
+		p.tx.mu.Unlock()
+		out.Unlock(b, false)
 	}
 	out.Flush()
 	return nil

@@ -1,6 +1,7 @@
 package stomp
 
 import (
+	"cmp"
 	"strconv"
 
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
@@ -9,10 +10,9 @@ import (
 
 // subscription holds the frames' headers with which a consumer subscribes and ends its subscription.
 type subscription struct {
+	id        string
 	subscribe []string // headers of SUBSCRIBE
 	ack       string   // mode of acknowledgement
-	// end are the headers of the UNSUBSCRIBE frames that end receiving, in order.
-	end []string
 	// remove are headers that remove a durable subscription afterwards; nil if there is nothing to remove.
 	remove []string
 	// removeAs is the client identity that remove needs when it is not the connection's own.
@@ -66,9 +66,9 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 	}
 	ack := d.ackMode(o.Ack, spec)
 	s := &subscription{
+		id:        id,
 		ack:       ack,
 		subscribe: []string{"id", id, "destination", d.address(spec.Destination), "ack", ack},
-		end:       []string{"id", id},
 		returns:   d == rabbitmq && ack != ackAuto,
 	}
 	if declared {
@@ -90,25 +90,35 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 	} else {
 		d.flow(s, spec.Credit, o.Window)
 	}
-	switch d {
-	case artemis:
-		return s, d.artemisSubscription(s, spec, identity)
-	case activemq:
-		return s, d.activemqSubscription(s, spec)
-	case rabbitmq:
-		return s, d.rabbitmqSubscription(s, spec, id)
-	case perfmq:
-		s.perfmqSubscription(spec)
-		return s, nil
+	switch {
+	case d == artemis:
+		s.add("subscription-type", routing(spec.Destination.Kind))
+		s.lastOnArtemis(spec, identity)
+	case !spec.Durable && !spec.Shared:
+	case d == activemq && spec.Shared:
+		return nil, d.unsupported("consume from a virtual topic: queue://Consumer.NAME.VirtualTopic.TOPIC",
+			"subscriptions cannot be shared")
+	case d == activemq:
+		s.named("activemq.subscriptionName", spec.Subscription, id, !spec.KeepSubscription)
+	case d == rabbitmq:
+		s.lastOnRabbitMQ(spec)
+	case d == perfmq:
+		s.lastOnPerfmq(spec)
 	default:
-		if spec.Durable || spec.Shared {
-			return nil, d.unsupported("", "no header is known for durable and shared subscriptions")
-		}
-		return s, nil
+		return nil, d.unsupported("", "no header is known for durable and shared subscriptions")
 	}
+	return s, nil
 }
 
 func (s *subscription) add(headers ...string) { s.subscribe = append(s.subscribe, headers...) }
+
+// named makes s a lasting subscription of that name, which is removed by an UNSUBSCRIBE with the id.
+func (s *subscription) named(header, name, id string, remove bool) {
+	s.add(header, name)
+	if remove {
+		s.remove = []string{"id", id, header, name}
+	}
+}
 
 const (
 	// smallestFrame is less than any MESSAGE frame of Artemis: with the headers that it always sends, one has more.
@@ -148,30 +158,24 @@ func creditOr(credit int) int {
 // sharedOwner is the client identity under which shared subscriptions without one are kept.
 const sharedOwner = "perfmq-shared"
 
-func (d dialect) artemisSubscription(s *subscription, spec *driver.ConsumerSpec, identity string) error {
-	s.add("subscription-type", routing(spec.Destination.Kind))
-	switch {
-	case spec.Shared:
-		// A queue of the topic that all share, under the name that Artemis removes by a durable subscription's name.
-		owner := spec.Connection.ClientID
-		if owner == "" {
-			owner = sharedOwner
+func (s *subscription) lastOnArtemis(spec *driver.ConsumerSpec, identity string) {
+	const header, none = "durable-subscription-name", "none"
+	if !spec.Shared {
+		if spec.Durable {
+			s.named(header, spec.Subscription, none, !spec.KeepSubscription)
 		}
-		s.subscribe[3] = spec.Destination.Name + "::" + owner + "." + spec.Subscription
-		if !spec.Durable || !spec.KeepSubscription {
-			s.remove = []string{"id", "none", "durable-subscription-name", spec.Subscription}
-			s.last = s.subscribe[3]
-			if owner != identity {
-				s.removeAs = owner
-			}
-		}
-	case spec.Durable:
-		s.add("durable-subscription-name", spec.Subscription)
-		if !spec.KeepSubscription {
-			s.remove = []string{"id", "none", "durable-subscription-name", spec.Subscription}
+		return
+	}
+	// A queue of the topic that all share, under the name that Artemis removes by a durable subscription's name.
+	owner := cmp.Or(spec.Connection.ClientID, sharedOwner)
+	s.subscribe[3] = spec.Destination.Name + "::" + owner + "." + spec.Subscription
+	if !spec.Durable || !spec.KeepSubscription {
+		s.remove = []string{"id", none, header, spec.Subscription}
+		s.last = s.subscribe[3]
+		if owner != identity {
+			s.removeAs = owner
 		}
 	}
-	return nil
 }
 
 // checkVersion refuses settings that fail with an old version of the protocol: with 1.0 ActiveMQ Classic takes the name
@@ -184,61 +188,62 @@ func (d dialect) checkVersion(v wire.Version, spec *driver.ConsumerSpec, identit
 	return nil
 }
 
-func (d dialect) activemqSubscription(s *subscription, spec *driver.ConsumerSpec) error {
-	switch {
-	case spec.Shared:
-		return d.unsupported("consume from a virtual topic: queue://Consumer.NAME.VirtualTopic.TOPIC",
-			"subscriptions cannot be shared")
-	case spec.Durable:
-		s.add("activemq.subscriptionName", spec.Subscription)
-		if !spec.KeepSubscription {
-			s.remove = []string{"id", s.end[1], "activemq.subscriptionName", spec.Subscription}
-		}
-	}
-	return nil
-}
-
-func (d dialect) rabbitmqSubscription(s *subscription, spec *driver.ConsumerSpec, id string) error {
-	if spec.Destination.Kind != driver.Topic || !spec.Durable && !spec.Shared {
-		return nil
-	}
+func (s *subscription) lastOnRabbitMQ(spec *driver.ConsumerSpec) {
 	queue := "perfmq-" + spec.Subscription
 	if spec.Connection.ClientID != "" {
 		queue = "perfmq-" + spec.Connection.ClientID + "-" + spec.Subscription
 	}
-	s.add("x-queue-name", queue)
-	if !spec.Durable {
-		s.add("durable", "false", "auto-delete", "true", "exclusive", "false")
-		return nil
+	arguments := []string{
+		"x-queue-name", queue, "durable", strconv.FormatBool(spec.Durable), "auto-delete", strconv.FormatBool(!spec.Durable),
+		"exclusive", "false",
 	}
-	s.add("durable", "true", "auto-delete", "false", "exclusive", "false")
-	if !spec.KeepSubscription {
+	s.add(arguments...)
+	if spec.Durable && !spec.KeepSubscription {
 		// RabbitMQ ends receiving and removes the queue in one, whether or not others use it.
-		s.remove = append([]string{"id", id, "destination", s.subscribe[3]}, s.subscribe[len(s.subscribe)-8:]...)
+		s.remove = append([]string{"id", s.id, "destination", s.subscribe[3]}, arguments...)
 		s.last = queue
 	}
-	return nil
 }
 
-func (s *subscription) perfmqSubscription(spec *driver.ConsumerSpec) {
-	if spec.Destination.Kind != driver.Topic {
+func (s *subscription) lastOnPerfmq(spec *driver.ConsumerSpec) {
+	remove := spec.Durable && !spec.KeepSubscription
+	if !spec.Shared {
+		s.named("durable-subscription-name", spec.Subscription, "none", remove)
 		return
 	}
-	header, name := "durable-subscription-name", spec.Subscription
-	switch {
-	case spec.Shared:
-		header = "shared-subscription-name" // not the connection's: the client identity, if any, has to be in it
-		if owner := spec.Connection.ClientID; owner != "" {
-			name = owner + "." + name
-		}
-		s.add(header, name, "durable", strconv.FormatBool(spec.Durable))
-	case spec.Durable:
-		s.add(header, name)
+	name := spec.Subscription // not the connection's: the client identity, if any, has to be in it
+	if owner := spec.Connection.ClientID; owner != "" {
+		name = owner + "." + name
 	}
-	if spec.Durable && !spec.KeepSubscription {
-		s.remove = []string{"id", "none", header, name}
-		if spec.Shared {
-			s.last = spec.Destination.Name + "::" + name
-		}
+	s.named("shared-subscription-name", name, "none", remove)
+	s.add("durable", strconv.FormatBool(spec.Durable))
+	if remove {
+		s.last = spec.Destination.Name + "::" + name
+	}
+}
+
+// failing returns the header line, beside its own, of the NACK for the verdict that is not Accept. The effect of a NACK
+// differs between brokers: Artemis drops the message, ActiveMQ Classic moves it to the dead letters; RabbitMQ and the
+// embedded broker deliver it again, or drop it if they are told not to. All brokers but those ignore the header.
+func (d dialect) failing(spec *driver.ConsumerSpec, o *Options, v wire.Version) (header []byte, err error) {
+	const flag = "--consumer-fail"
+	switch {
+	case spec.Failing == driver.Accept:
+		return nil, nil
+	case v == wire.V10:
+		return nil, d.unsupported("leave out "+flag+", or -o version=1.0", "STOMP 1.0 has no NACK")
+	case spec.TransactionSize > 0:
+		return nil, d.unsupported("leave out "+flag+" or --tx", "a NACK in a transaction is not the same at all brokers")
+	case o.Ack == ackAuto || o.Ack == ackClient:
+		return nil, d.unsupported("leave out "+flag+", or use -o ack=client-individual",
+			"with ack="+o.Ack+" a message cannot fail by itself")
+	case d == generic:
+		return nil, d.unsupported("", "it is not known what a NACK does")
+	case spec.Failing == driver.Reject:
+		return []byte("\nrequeue:false"), nil
+	case d == rabbitmq, d == perfmq:
+		return nil, nil
+	default:
+		return nil, d.unsupported("--consumer-fail-as reject", "a message cannot be given back: a NACK is its end")
 	}
 }

@@ -8,73 +8,104 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// transactions are the transactions of a producer: one being filled, and the ones whose commit has been sent.
+// transactions are the transactions of a producer or consumer: one that is being filled, and those whose commit has
+// been sent. The next one does not wait for the answer to the one before. A transaction is named as the receipt of its
+// commit.
 type transactions struct {
-	p        *producer
-	interval int
-	commits  driver.Commits
-	waits    bool // a COMMIT is in the output that was not to be written at once; of the goroutine that sends
-
-	// mu is also held while commits is called, so that Close does not return meanwhile.
-	mu     sync.Mutex
-	number uint64 // of the open one
-	open   []driver.Slot
-	header []byte // header line of the open one
-	sent   []committing
-	spare  [][]driver.Slot
+	receipt receipt // of the open one
+	header  []byte  // the header line that puts a frame into it
+	commits driver.Commits
+	sent    []committing // guarded by a lock of the user's
 }
 
 // committing is a transaction whose commit has been sent and not answered.
 type committing struct {
 	number uint64
-	at     time.Time // when it was sent
-	slots  []driver.Slot
+	at     time.Time     // when it was sent
+	slots  []driver.Slot // of the messages that were sent in it
 }
 
-func newTransactions(p *producer, spec *driver.ProducerSpec) *transactions {
-	t := &transactions{p: p, interval: spec.CommitInterval, commits: spec.Commits}
-	if t.commits == nil {
-		t.commits = func(time.Duration, bool) {}
+func newTransactions(kind byte, commits driver.Commits) transactions {
+	if commits == nil {
+		commits = func(time.Duration, bool) {}
 	}
-	return t
+	return transactions{receipt: receipt{kind: kind}, commits: commits}
 }
 
-func (t *transactions) receipt() receipt {
-	return receipt{kind: receiptOfCommit, owner: t.p.index, number: t.number}
+// begin appends the BEGIN of the next transaction.
+func (t *transactions) begin(b []byte) []byte {
+	t.receipt.number++
+	t.header = t.receipt.append(append(t.header[:0], "\ntransaction:"...))
+	return append(append(append(b, "BEGIN"...), t.header...), "\n\n\x00"...)
+}
+
+// commit notes that the COMMIT of the open transaction, with the messages of slots, is sent now.
+func (t *transactions) commit(slots []driver.Slot) {
+	t.sent = append(t.sent, committing{t.receipt.number, time.Now(), slots})
+}
+
+// appendCommit appends that COMMIT.
+func (t *transactions) appendCommit(b []byte) []byte {
+	b = append(append(append(b, "COMMIT"...), t.header...), "\nreceipt:"...)
+	return append(t.receipt.append(b), "\n\n\x00"...)
+}
+
+// answered takes the answer to a commit; ok is false if nothing waits for it.
+func (t *transactions) answered(number uint64, confirmed bool) (slots []driver.Slot, ok bool) {
+	at := slices.IndexFunc(t.sent, func(c committing) bool { return c.number == number })
+	if at < 0 {
+		return nil, false
+	}
+	c := t.sent[at]
+	t.sent = slices.Delete(t.sent, at, at+1)
+	t.commits(time.Since(c.at), confirmed)
+	return c.slots, true
+}
+
+// giveUp tells of the commits without an answer.
+func (t *transactions) giveUp() {
+	for _, c := range t.sent {
+		t.commits(time.Since(c.at), false)
+	}
+	t.sent = nil
+}
+
+// sending are the transactions of a producer.
+type sending struct {
+	p        *producer
+	interval int
+	waits    bool // a COMMIT is in the output that was not to be written at once; of the goroutine that sends
+
+	// mu is also held while commits is called, so that Close does not return meanwhile.
+	mu sync.Mutex
+	transactions
+	open  []driver.Slot // of the messages of the open one
+	spare [][]driver.Slot
 }
 
 // add appends m, after the BEGIN of its transaction if m is the first message, and before the COMMIT if m is the last.
 // It reports whether it appended the COMMIT. The output is locked.
-func (t *transactions) add(b []byte, m *driver.Message) (frames []byte, committed bool) {
+func (t *sending) add(b []byte, m *driver.Message) (frames []byte, committed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.open) == 0 {
-		t.number++
-		t.header = t.receipt().append(append(t.header[:0], "\ntransaction:"...))
-		b = append(append(append(b, "BEGIN"...), t.header...), "\n\n\x00"...)
+		b = t.begin(b)
 	}
 	b = t.p.appendSend(b, m, t.header)
 	t.open = append(t.open, m.Slot)
-	if committed = len(t.open) == t.interval; committed {
-		b = t.commitLocked(b)
+	if len(t.open) < t.interval {
+		return b, false
 	}
-	return b, committed
+	return t.commitOpen(b), true
 }
 
-// commit appends the commit of the open transaction, if there is one. The output is locked.
-func (t *transactions) commit(b []byte) []byte {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// commitOpen appends the commit of the open transaction, if there is one. It is called with the lock.
+func (t *sending) commitOpen(b []byte) []byte {
 	if len(t.open) == 0 {
 		return b
 	}
-	return t.commitLocked(b)
-}
-
-func (t *transactions) commitLocked(b []byte) []byte {
-	b = append(append(b, "COMMIT"...), t.header...)
-	b = append(t.receipt().append(append(b, "\nreceipt:"...)), "\n\n\x00"...)
-	t.sent = append(t.sent, committing{t.number, time.Now(), t.open})
+	b = t.appendCommit(b)
+	t.commit(t.open)
 	t.open = nil
 	if n := len(t.spare); n > 0 {
 		t.open, t.spare = t.spare[n-1], t.spare[:n-1]
@@ -83,33 +114,25 @@ func (t *transactions) commitLocked(b []byte) []byte {
 }
 
 // ended reports the messages of a transaction whose commit was answered; it returns false if there is no such commit.
-func (t *transactions) ended(number uint64, o driver.Outcome) bool {
+func (t *sending) ended(number uint64, o driver.Outcome) bool {
 	t.mu.Lock()
-	at := slices.IndexFunc(t.sent, func(c committing) bool { return c.number == number })
-	if at < 0 {
+	slots, ok := t.answered(number, o.State == driver.Accepted)
+	t.mu.Unlock()
+	if ok {
+		t.p.end(slots, o)
+		t.mu.Lock()
+		t.spare = append(t.spare, slots[:0])
 		t.mu.Unlock()
-		return false
 	}
-	c := t.sent[at]
-	t.sent = slices.Delete(t.sent, at, at+1)
-	t.commits(time.Since(c.at), o.State == driver.Accepted)
-	t.mu.Unlock()
-	t.p.end(c.slots, o)
-	t.mu.Lock()
-	t.spare = append(t.spare, c.slots[:0])
-	t.mu.Unlock()
-	return true
+	return ok
 }
 
 // abandon aborts the open transaction and reports its messages as failed, as they were never committed; if the
 // connection was lost, as o: they are to be sent again like the others. Messages whose commit was sent are reported
 // with the others in flight.
-func (t *transactions) abandon(o driver.Outcome, lost bool) {
+func (t *sending) abandon(o driver.Outcome, lost bool) {
 	t.mu.Lock()
-	for _, c := range t.sent {
-		t.commits(time.Since(c.at), false)
-	}
-	t.sent = nil
+	t.giveUp()
 	list, header := t.open, slices.Clone(t.header)
 	t.open = nil
 	t.mu.Unlock()

@@ -43,25 +43,25 @@ func (k *consumer) giveBack() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.sub.returns {
-		for _, list := range [][]heldMessage{k.left, k.held} {
-			for i := range list {
-				k.put(wire.NACK, list[i].ack())
-			}
+		for i := k.done; i < len(k.taken.list); i++ {
+			k.put(wire.NACK, k.taken.message(i).ack, nil)
+		}
+		for i := range k.held.list {
+			k.put(wire.NACK, k.held.message(i).ack, nil)
 		}
 	}
 	k.conn.out.Flush()
-	k.held, k.taken, k.left, k.bytes, k.state = nil, nil, nil, 0, stateClosed
+	k.held, k.taken, k.bytes, k.state = held{}, held{}, 0, stateClosed
 	notify(k.unheld)
 }
 
 // unsubscribe ends the subscription and removes it, if it is to be removed and no other consumer uses it.
 func (k *consumer) unsubscribe(ctx context.Context) error {
-	remove := k.sub.remove
+	c, remove := k.conn, k.sub.remove
 	if k.sub.last != "" {
-		leaving := k.conn.driver.leaving
 		select {
-		case leaving <- struct{}{}:
-			defer func() { <-leaving }()
+		case c.driver.leaving <- struct{}{}:
+			defer func() { <-c.driver.leaving }()
 		case <-ctx.Done():
 			k.share(-1)
 			return driver.Errorf(driver.ClassTimeout, "", "remove it on the broker",
@@ -71,28 +71,18 @@ func (k *consumer) unsubscribe(ctx context.Context) error {
 			remove = nil
 		}
 	}
-	atOnce := k.conn.dialect == rabbitmq && remove != nil
-	if !atOnce {
-		if err := k.conn.request(ctx, wire.NewFrame(wire.UNSUBSCRIBE, k.sub.end...)); err != nil {
+	if c.dialect != rabbitmq || remove == nil { // else the two are one
+		if err := c.request(ctx, wire.UNSUBSCRIBE, "id", k.sub.id); err != nil || remove == nil {
 			return err
 		}
 	}
-	switch {
-	case remove == nil:
-		return nil
-	case k.sub.removeAs != "":
-		return k.removeAs(ctx, remove)
-	default:
-		return k.conn.request(ctx, wire.NewFrame(wire.UNSUBSCRIBE, remove...))
+	if as := k.sub.removeAs; as != "" { // by a connection under the identity that the subscription belongs to
+		l, err := c.driver.acquire(ctx, driver.Connection{Key: "\x00remove " + as, ClientID: as})
+		if err != nil {
+			return err
+		}
+		defer l.Release(ctx)
+		c = l.Conn
 	}
-}
-
-// removeAs removes a subscription that belongs to another client identity, by a connection under that identity.
-func (k *consumer) removeAs(ctx context.Context, headers []string) error {
-	l, err := k.conn.driver.acquire(ctx, driver.Connection{Key: "\x00remove " + k.sub.removeAs, ClientID: k.sub.removeAs})
-	if err != nil {
-		return err
-	}
-	defer l.Release(ctx)
-	return l.Conn.request(ctx, wire.NewFrame(wire.UNSUBSCRIBE, headers...))
+	return c.request(ctx, wire.UNSUBSCRIBE, remove...)
 }
