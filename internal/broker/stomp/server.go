@@ -122,9 +122,11 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 		limit = min(limit, t)
 	}
 	c.pulse.start(c, 0, limit)
-	err := c.end(c.read())
+	err, linger := c.end(c.read())
 	writing.Wait()
-	c.linger(err)
+	if linger {
+		gate.Linger(c.net, farewell)
+	}
 	c.pulse.stop()
 	c.breakOff(net.ErrClosed)
 	if !stop() {
@@ -180,10 +182,9 @@ func (c *conn) memory(bytes int) bool {
 }
 
 // end gives back the messages that the consumers hold, and lets the writer finish. It returns the error to report, if
-// any.
-func (c *conn) end(err error) error {
+// any, and whether to wait for the client to close first.
+func (c *conn) end(err error) (report error, linger bool) {
 	var told *refusal
-	orderly := err == nil || errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
 	if errors.As(err, &told) {
 		c.replies = told.append(c.replies, c.version)
 	}
@@ -192,26 +193,17 @@ func (c *conn) end(err error) error {
 	}
 	_ = c.net.SetWriteDeadline(time.Now().Add(farewell))
 	c.mu.Lock()
-	cause := c.cause
+	if c.cause != nil {
+		err = c.cause
+	}
 	c.closing = true
 	c.out = append(c.out, c.replies...)
 	c.mu.Unlock()
 	c.signal()
-	switch {
-	case cause != nil:
-		return fmt.Errorf("STOMP connection of %s: %w", c.net.RemoteAddr(), cause)
-	case orderly:
-		return nil
+	if linger = c.leaving || told != nil; err == nil || errors.Is(err, io.EOF) { // within a frame it is another one
+		return nil, linger
 	}
-	return fmt.Errorf("STOMP connection of %s: %w", c.net.RemoteAddr(), err)
-}
-
-// linger waits a little for the client to close.
-func (c *conn) linger(err error) {
-	var told *refusal
-	if c.leaving || errors.As(err, &told) {
-		gate.Linger(c.net, farewell)
-	}
+	return fmt.Errorf("STOMP connection of %s: %w", c.net.RemoteAddr(), err), linger
 }
 
 // breakOff closes the connection for a reason. Only the first counts.

@@ -6,14 +6,6 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
-// settlement is an ACK or NACK.
-type settlement struct {
-	sub  *subscription
-	id   uint64 // of the delivery
-	nack bool
-	drop bool // with nack: it is not to come again
-}
-
 // settle handles ACK and NACK.
 func (c *conn) settle(f *wire.Received, nack bool) error {
 	if nack && c.version == wire.V10 {
@@ -40,7 +32,7 @@ func (c *conn) settle(f *wire.Received, nack bool) error {
 	if id >= s.sent.Load() {
 		return refuse("invalid acknowledgement: %.80q was not delivered", name)
 	}
-	step := step{settlement: settlement{sub: s, id: id, nack: nack, drop: nack && string(f.Get("requeue")) == "false"}}
+	step := step{sub: s, id: id, nack: nack, drop: nack && string(f.Get("requeue")) == "false"}
 	switch tx := f.Get("transaction"); {
 	case s.mode == modeAuto && nack:
 		return refuse("invalid frame: NACK of a message delivered with ack:auto")
@@ -52,7 +44,7 @@ func (c *conn) settle(f *wire.Received, nack bool) error {
 	if err := c.awaitStall(); err != nil {
 		return err
 	}
-	if !step.apply() && s.mode == modeIndividual {
+	if !step.settle() && s.mode == modeIndividual {
 		return refuse("invalid acknowledgement: %.80q was settled before", name)
 	}
 	return nil
@@ -68,32 +60,31 @@ func parseID(b []byte) (source, serial, id uint64, ok bool) {
 	return source, serial, id, ok1 && ok2 && ok3
 }
 
-// apply settles; it returns false if there was nothing to settle any more.
-func (x *settlement) apply() bool {
+// settle settles; it returns false if there was nothing to settle any more.
+func (x *step) settle() bool {
 	s := x.sub
-	n := 0
-	one := func(done bool) {
-		if done {
-			n++
-		}
-	}
 	from := x.id
 	if s.mode == modeClient {
 		from = min(s.low, x.id)
 		s.low = max(s.low, x.id+1)
 	}
-	switch {
-	case !x.nack && s.mode == modeClient:
+	n := 0
+	if !x.nack && s.mode == modeClient {
 		n = s.consumer.AcceptThrough(x.id)
-	case !x.nack:
-		one(s.consumer.Accept(x.id))
-	case x.drop:
-		for id := from; id <= x.id; id++ {
-			one(s.consumer.Reject(id))
+		from = x.id + 1
+	}
+	for id := from; id <= x.id; id++ {
+		var done bool
+		switch {
+		case !x.nack:
+			done = s.consumer.Accept(id)
+		case x.drop:
+			done = s.consumer.Reject(id)
+		default:
+			done = s.consumer.Retry(id, maxAttempts)
 		}
-	default:
-		for id := from; id <= x.id; id++ {
-			one(s.consumer.Retry(id, maxAttempts))
+		if done {
+			n++
 		}
 	}
 	if s.outstanding.Add(-int64(n)) <= s.limit*3/4 && s.starved.CompareAndSwap(true, false) {

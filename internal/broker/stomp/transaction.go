@@ -18,29 +18,24 @@ const (
 type transaction struct {
 	conn  *conn
 	steps []step
-	sends int // of them
+	sends int                  // of them
+	to    []*store.Destination // of these, each once
 	bytes int
 }
 
-// step is a SEND, or a settlement.
+// step is a SEND, ACK or NACK.
 type step struct {
 	to *store.Destination // of a SEND
 	m  *store.Message
-	settlement
+
+	sub  *subscription // of the others
+	id   uint64        // of the delivery
+	nack bool
+	drop bool // with nack: it is not to come again
 }
 
 // held is how many bytes count against the broker's memory.
 func (t *transaction) held() int64 { return int64(t.bytes) + int64(len(t.steps))*store.MessageSize }
-
-// destinations returns where its messages go to, each once.
-func (t *transaction) destinations() (list []*store.Destination) {
-	for i := range t.steps {
-		if d := t.steps[i].to; d != nil && !slices.Contains(list, d) {
-			list = append(list, d)
-		}
-	}
-	return list
-}
 
 func (c *conn) begin(f *wire.Received) error {
 	name := c.text(f, "transaction")
@@ -83,6 +78,9 @@ func (c *conn) add(name []byte, s step, size int) error {
 	t.bytes += size
 	if s.to != nil {
 		t.sends++
+		if !slices.Contains(t.to, s.to) {
+			t.to = append(t.to, s.to)
+		}
 	}
 	return nil
 }
@@ -121,7 +119,7 @@ func (c *conn) commit(f *wire.Received) error {
 	}
 	defer t.forget()
 	var last *store.Destination // of those that are full
-	for _, d := range t.destinations() {
+	for _, d := range t.to {
 		if c.rejects() && !d.Room(nil) {
 			c.server.store.CountFull(t.sends)
 			return refuse("%s is full", d.Address())
@@ -157,7 +155,7 @@ func (t *transaction) apply() (confirm bool) {
 	for i := range t.steps {
 		s := &t.steps[i]
 		if s.to == nil {
-			s.apply() // a message that was settled otherwise since stays so
+			s.settle() // a message that was settled otherwise since stays so
 			continue
 		}
 		if s.to.Gone() { // deleted meanwhile: made anew

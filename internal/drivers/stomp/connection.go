@@ -179,11 +179,7 @@ func (c *connection) request(ctx context.Context, command string, headers ...str
 	r := receipt{kind: receiptOfRequest, number: c.lastID}
 	c.waiting[r.number] = answer
 	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		delete(c.waiting, r.number)
-		c.mu.Unlock()
-	}()
+	defer c.answerRequest(r.number, nil) // nobody waits any more
 	f := wire.NewFrame(command, headers...)
 	f.Add("receipt", r.String())
 	if err := c.putFrame(f); err != nil {

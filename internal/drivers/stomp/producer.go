@@ -254,15 +254,6 @@ func (p *producer) Written(slots []driver.Slot) {
 	p.end(p.written, driver.Outcome{})
 }
 
-// refused takes an ERROR that names the receipt of a send; it returns false if nothing waits for it.
-func (p *producer) refused(slot driver.Slot, o driver.Outcome) bool {
-	if !p.sends.claim(slot) {
-		return p.late(slot, o)
-	}
-	p.report([]driver.Slot{slot}, o)
-	return true
-}
-
 // late reports the answer to a send that the engine has given up; it returns false if there was no such send.
 func (p *producer) late(slot driver.Slot, o driver.Outcome) bool {
 	if !p.sends.overtaken(slot) {

@@ -125,22 +125,27 @@ func (c *connection) answer(r receipt, err error) bool {
 		return k != nil && k.committed(r.number, err)
 	}
 	p := find(&c.producers, r.owner)
-	switch {
-	case p == nil:
+	if p == nil {
 		return false
-	case err == nil:
+	}
+	var o driver.Outcome
+	if err == nil {
 		p.taken = true
-		if r.kind == receiptOfSend {
-			return c.confirmed.add(p, r.slot)
-		}
-		return p.tx != nil && p.tx.ended(r.number, driver.Outcome{})
+	} else {
+		c.confirmed.report()
+		o = p.refusal(err)
 	}
-	c.confirmed.report()
-	o := p.refusal(err)
-	if r.kind == receiptOfSend {
-		return p.refused(r.slot, o)
+	switch {
+	case r.kind == receiptOfCommit:
+		return p.tx != nil && p.tx.ended(r.number, o)
+	case !p.sends.claim(r.slot):
+		return p.late(r.slot, o)
+	case err == nil:
+		c.confirmed.add(p, r.slot)
+	default:
+		p.report([]driver.Slot{r.slot}, o)
 	}
-	return p.tx != nil && p.tx.ended(r.number, o)
+	return true
 }
 
 // refusal is the outcome of a send, or of the sends of a transaction, that the broker has answered with an error.

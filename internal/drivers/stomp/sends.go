@@ -1,6 +1,7 @@
 package stomp
 
 import (
+	"iter"
 	"sync/atomic"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -85,19 +86,27 @@ func (s *sends) free(slot driver.Slot) {
 	s.place(slot).CompareAndSwap(ending|uint64(slot.Generation()), uint64(slot.Generation()))
 }
 
+// places are those that have been used so far, by the indexes of their slots.
+func (s *sends) places() iter.Seq2[int, *atomic.Uint64] {
+	return func(yield func(int, *atomic.Uint64) bool) {
+		for i := range s.chunks {
+			c := s.chunks[i].Load()
+			for j := 0; c != nil && j < len(c); j++ {
+				if !yield(i<<chunkBits+j, &c[j]) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // claimAll claims all messages in flight.
 func (s *sends) claimAll() (slots []driver.Slot) {
-	for i := range s.chunks {
-		c := s.chunks[i].Load()
-		if c == nil {
-			continue
-		}
-		for j := range c {
-			state := c[j].Load()
-			slot := driver.NewSlot(uint32(i<<chunkBits+j), uint32(state)) //nolint:gosec // the lower half is the generation
-			if state&inFlight != 0 && s.claim(slot) {
-				slots = append(slots, slot)
-			}
+	for i, at := range s.places() {
+		state := at.Load()
+		slot := driver.NewSlot(uint32(i), uint32(state)) //nolint:gosec // the lower half is the generation
+		if state&inFlight != 0 && s.claim(slot) {
+			slots = append(slots, slot)
 		}
 	}
 	return slots
@@ -106,18 +115,12 @@ func (s *sends) claimAll() (slots []driver.Slot) {
 // await waits until nothing is in flight or being reported; changed gets a signal after each report. It returns false
 // when giveUp comes first.
 func (s *sends) await(changed, giveUp <-chan struct{}) bool {
-	for i := range s.chunks {
-		c := s.chunks[i].Load()
-		if c == nil {
-			continue
-		}
-		for j := range c {
-			for c[j].Load()&(inFlight|ending) != 0 {
-				select {
-				case <-changed:
-				case <-giveUp:
-					return false
-				}
+	for _, at := range s.places() {
+		for at.Load()&(inFlight|ending) != 0 {
+			select {
+			case <-changed:
+			case <-giveUp:
+				return false
 			}
 		}
 	}
@@ -135,17 +138,13 @@ type confirmations struct {
 // maxConfirmations bounds how many are gathered.
 const maxConfirmations = 64
 
-// add takes a send that was confirmed; it returns false if nothing waits for that.
-func (c *confirmations) add(p *producer, slot driver.Slot) bool {
-	if !p.sends.claim(slot) {
-		return p.late(slot, driver.Outcome{})
-	}
+// add takes a send that was confirmed, and claimed.
+func (c *confirmations) add(p *producer, slot driver.Slot) {
 	if c.of != p || len(c.slots) == maxConfirmations {
 		c.report()
 		c.of = p
 	}
 	c.slots = append(c.slots, slot)
-	return true
 }
 
 // report reports the gathered confirmations.
