@@ -21,9 +21,6 @@ const (
 	keptTexts = 4 * holdLimit
 	// release is the number of bytes that Run delivers before it makes room for others.
 	release = holdLimit / 8
-	// outMost is how many bytes may wait to be written when an acknowledgement is added to them: a broker that does
-	// not read but sends would let them grow for ever.
-	outMost = 16 << 20
 )
 
 // held are messages that wait for their delivery, with their texts in one piece of memory.
@@ -170,11 +167,10 @@ func (k *consumer) settle() {
 	k.unacked = 0
 }
 
-// put gathers an ACK or NACK frame with one more header line, which may be empty. A failure is one of the connection,
-// which Run reports.
+// put gathers an ACK or NACK frame with one more header line, which may be empty. Its failure is the connection's, and
+// its end if the broker sends but does not read.
 func (k *consumer) put(command string, ack, header []byte) {
-	full := false
-	_ = k.conn.out.Put(func(b []byte) []byte {
+	err := k.conn.out.Put(func(b []byte) []byte {
 		b = append(b, command...)
 		if k.conn.version == wire.V12 {
 			b = append(append(b, "\nid:"...), ack...)
@@ -182,12 +178,10 @@ func (k *consumer) put(command string, ack, header []byte) {
 			b = append(append(b, "\nmessage-id:"...), ack...)
 			b = strconv.AppendUint(append(b, "\nsubscription:"...), k.id, 10)
 		}
-		b = append(append(b, header...), "\n\n\x00"...)
-		full = len(b) > outMost
-		return b
+		return append(append(b, header...), "\n\n\x00"...)
 	})
-	if full {
-		k.conn.fail(errUnread())
+	if err != nil {
+		k.conn.fail(err)
 	}
 }
 

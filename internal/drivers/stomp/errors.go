@@ -162,12 +162,6 @@ func errCannotCarry(v wire.Version, key, value string) error {
 		"STOMP %s cannot carry %q as %s", v, value, key)
 }
 
-// errUnread is for a broker that sends but does not read.
-func errUnread() error {
-	return driver.Errorf(driver.ClassConnectionLost, "", "is the broker overloaded? See its log",
-		"the broker does not read from the connection: more than %d bytes are waiting", outMost)
-}
-
 func silentError(d time.Duration) error {
 	return driver.Errorf(driver.ClassConnectionLost, "", "is the broker paused or the network down? See -o heart-beat",
 		"nothing was heard from the broker for %s", d)

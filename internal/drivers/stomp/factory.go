@@ -9,28 +9,18 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Options are the settings that only this protocol has.
+// Options are the settings that only this protocol has, as their tags explain.
 type Options struct {
-	// Version is the version to offer to the broker.
-	Version string `opt:"version" help:"version of STOMP to speak; auto takes the newest that the broker knows" enum:"auto,1.0,1.1,1.2"`
-	// Dialect is the broker's convention for everything that the protocol leaves open.
-	Dialect string `opt:"dialect" help:"headers to use for queues, topics, subscriptions and expiry; auto goes by the broker's greeting" enum:"auto,artemis,activemq,rabbitmq,generic"`
-	// VirtualHost is the host header of CONNECT.
-	VirtualHost string `opt:"virtual-host" help:"name of the virtual host; / suits RabbitMQ, and brokers without virtual hosts ignore it"`
-	// HeartBeat is how often each side lets the other hear from it. A broker that is silent for twice that long is dead.
-	HeartBeat time.Duration `opt:"heart-beat" help:"let the broker hear from us that often, and give up on one that is silent for twice that long; 0 for neither"`
-	// Receipt asks the broker to confirm each message.
-	Receipt bool `opt:"receipt" help:"ask for a receipt per message; with false a message is complete when passed to the operating system"`
-	// Ack is the acknowledgement mode of subscriptions.
-	Ack string `opt:"ack" help:"client: received messages are acknowledged together; client-individual: each by itself; auto: not at all, the broker forgets a message once sent; best: client, but client-individual on RabbitMQ" enum:"best,auto,client,client-individual"`
-	// Declare makes RabbitMQ declare queues of that type instead of its default.
-	Declare string `opt:"declare" help:"RabbitMQ: declare queues as those of that type; no: as the broker's default type" enum:"no,classic,quorum,stream"`
-	// MaxPriority is x-max-priority of a classic queue that is declared; 0 for a queue without priorities.
-	MaxPriority int `opt:"max-priority" help:"RabbitMQ: priorities of a classic queue that is declared, 1 to 255; 0 for none"`
-	// From is where a consumer of a stream starts.
-	From string `opt:"from" help:"RabbitMQ: where a consumer of a stream starts: at its first message or at the next that is sent" enum:"first,next"`
-	// Window replaces the flow control that follows from the credit, on Artemis.
-	Window int `opt:"window" help:"bytes that Artemis may send ahead, -1 for no limit; 0 goes by --credit, 1 MiB without one"`
+	Version     string        `opt:"version" help:"version of STOMP to speak; auto takes the newest that the broker knows" enum:"auto,1.0,1.1,1.2"`
+	Dialect     string        `opt:"dialect" help:"headers to use for queues, topics, subscriptions and expiry; auto goes by the broker's greeting" enum:"auto,artemis,activemq,rabbitmq,generic"`
+	VirtualHost string        `opt:"virtual-host" help:"name of the virtual host; / suits RabbitMQ, and brokers without virtual hosts ignore it"`
+	HeartBeat   time.Duration `opt:"heart-beat" help:"let the broker hear from us that often, and give up on one that is silent for twice that long; 0 for neither"`
+	Receipt     bool          `opt:"receipt" help:"ask for a receipt per message; with false a message is complete when passed to the operating system"`
+	Ack         string        `opt:"ack" help:"client: received messages are acknowledged together; client-individual: each by itself; auto: not at all, the broker forgets a message once sent; best: client, but client-individual on RabbitMQ" enum:"best,auto,client,client-individual"`
+	Declare     string        `opt:"declare" help:"RabbitMQ: declare queues as those of that type; no: as the broker's default type" enum:"no,classic,quorum,stream"`
+	MaxPriority int           `opt:"max-priority" help:"RabbitMQ: priorities of a classic queue that is declared, 1 to 255; 0 for none"`
+	From        string        `opt:"from" help:"RabbitMQ: where a consumer of a stream starts: at its first message or at the next that is sent" enum:"first,next"`
+	Window      int           `opt:"window" help:"bytes that Artemis may send ahead, -1 for no limit; 0 goes by --credit, 1 MiB without one"`
 }
 
 // Values of the options.
