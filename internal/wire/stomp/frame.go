@@ -53,23 +53,6 @@ func NewFrame(command string, headers ...string) *Frame {
 // Add adds a header.
 func (f *Frame) Add(key, value string) { f.Headers = append(f.Headers, Header{key, value}) }
 
-// Lookup returns the value of a header, and whether there is one. The first of several with one name counts
-// ("Repeated Header Entries").
-func (f *Frame) Lookup(key string) (value string, ok bool) {
-	for _, h := range f.Headers {
-		if h.Key == key {
-			return h.Value, true
-		}
-	}
-	return "", false
-}
-
-// Get returns the value of a header; empty if there is none.
-func (f *Frame) Get(key string) string {
-	value, _ := f.Lookup(key)
-	return value
-}
-
 // Append appends the frame as the version writes it. CONNECT and CONNECTED have no escapes, whatever the version
 // ("Value Encoding"), or a passcode with a colon would arrive as another one.
 func (f *Frame) Append(b []byte, v Version) []byte {

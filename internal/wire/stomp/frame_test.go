@@ -42,18 +42,6 @@ func TestGolden(t *testing.T) {
 	require.Equal(t, string(want), b.String())
 }
 
-func TestHeaders(t *testing.T) {
-	t.Parallel()
-	f := wire.NewFrame(wire.MESSAGE, "a", "1", "b", "", "a", "2")
-	require.Equal(t, "1", f.Get("a"), "the first counts")
-	value, ok := f.Lookup("b")
-	require.True(t, ok)
-	require.Empty(t, value)
-	_, ok = f.Lookup("c")
-	require.False(t, ok)
-	require.Empty(t, f.Get("c"))
-}
-
 func TestCut(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]struct {
