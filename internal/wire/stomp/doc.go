@@ -1,7 +1,7 @@
 // Package stomp is the syntax of STOMP 1.0, 1.1 and 1.2 that both sides of a connection share: versions, the escapes
 // of headers, header lines, numbers, heart-beats and frames, as bytes. It has no connection, and reads no clock.
-// References are to the specification of STOMP 1.2, https://stomp.github.io/stomp-specification-1.2.html, unless another
-// is named.
+// References are to the specification of STOMP 1.2, https://stomp.github.io/stomp-specification-1.2.html, unless
+// another is named.
 //
 // # Writing
 //
