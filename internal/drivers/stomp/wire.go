@@ -66,13 +66,14 @@ func (r receipt) String() string { return string(r.append(nil)) }
 // parseReceipt reads a receipt-id; ok is false when it is none of ours.
 func parseReceipt(b []byte) (r receipt, ok bool) {
 	var numbers [3]uint64
-	n, digits := 0, 0
+	number, n, digits := uint64(0), 0, 0
 	for i := 1; i < len(b); i++ {
 		switch c := b[i]; {
 		case c == '.' && digits > 0 && n < len(numbers)-1:
-			n, digits = n+1, 0
+			numbers[n] = number
+			number, n, digits = 0, n+1, 0
 		case c >= '0' && c <= '9' && digits < wire.MaxDigits:
-			numbers[n], digits = numbers[n]*10+uint64(c-'0'), digits+1
+			number, digits = number*10+uint64(c-'0'), digits+1
 		default:
 			return r, false
 		}
@@ -80,6 +81,7 @@ func parseReceipt(b []byte) (r receipt, ok bool) {
 	if digits == 0 {
 		return r, false
 	}
+	numbers[n] = number
 	switch r.kind, r.owner = b[0], numbers[0]; r.kind {
 	case receiptOfSend:
 		ok = n == 2 && numbers[1] <= math.MaxUint32 && numbers[2] <= math.MaxUint32
