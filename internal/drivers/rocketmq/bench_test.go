@@ -105,7 +105,7 @@ func BenchmarkID(b *testing.B) {
 		b.Run("header/"+name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				p.header(&q, k, &m)
+				p.header(&q, k, &m, m.Time, k.body)
 			}
 		})
 		properties := p.appendProperties(nil, k, &m)

@@ -2,81 +2,92 @@ package rocketmq
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
-	"sync"
 
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// caller makes requests that wait for their answers: everything but sends and pulls. It may be used by many goroutines.
-type caller struct {
-	mu   sync.Mutex
-	sign *wire.Signer
+// A call is a request that waits for its answer: everything but sends, pulls, and what a consumer says as it goes. Any
+// number of goroutines may make calls on a connection.
+
+// field is a field of a header.
+type field struct{ key, value string }
+
+// appendGiven appends a field, but not one without a value, which brokers would sign as "null".
+func appendGiven[T string | []byte](b []byte, key string, value T) []byte {
+	if len(value) == 0 {
+		return b
+	}
+	return wire.AppendField(b, key, value)
 }
 
 // request builds a frame of a request.
-func (a *caller) request(code int, flag uint32, fields []field, body []byte) []byte {
+func (c *conn) request(code int, fields []field, body []byte) []byte {
 	slices.SortFunc(fields, func(x, y field) int { return strings.Compare(x.key, y.key) })
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	b := a.sign.Begin(wire.BeginFrame(nil, code, flag, 0, ""))
+	c.signing.Lock()
+	defer c.signing.Unlock()
+	b := c.sign.Begin(wire.BeginFrame(nil, code, 0, 0, ""))
 	for _, f := range fields {
-		b = appendGiven(b, f.key, []byte(f.value))
+		b = appendGiven(b, f.key, f.value)
 	}
-	b = a.sign.Sign(b, body)
+	b = c.sign.Sign(b, body)
 	wire.EndFrame(b, len(body))
 	return b
 }
 
-// result waits for one answer and keeps a copy of it.
-type result struct {
-	reply
-	done chan struct{}
-}
+// result gets a copy of one answer.
+type result chan *reply
 
-func (w *result) answer(_ uint64, r *reply) {
+func (w result) answer(_ uint64, r *reply) {
+	kept := &reply{from: r.from, err: r.err}
 	if len(r.Body) > wire.MaxJSON {
-		w.err = driver.Errorf(driver.ClassProtocol, "", lookAtBroker,
-			"the broker's answer has %d bytes; perfmq accepts at most %d",
-			len(r.Body), wire.MaxJSON)
-		close(w.done)
-		return
+		kept.err = driver.Errorf(driver.ClassProtocol, "", lookAtBroker,
+			"the broker's answer has %d bytes; perfmq accepts at most %d", len(r.Body), wire.MaxJSON)
+	} else {
+		kept.Frame = r.Clone()
 	}
-	w.reply = reply{Frame: r.Clone(), from: r.from, err: r.err}
-	close(w.done)
+	w <- kept
 }
 
 // call makes a request and waits for its answer until ctx ends. The error is that of the way to the broker; the
 // broker's verdict is in the answer's code.
-func (a *caller) call(ctx context.Context, c *conn, code int, fields []field, body []byte) (*reply, error) {
-	head := a.request(code, 0, fields, body)
-	w := &result{done: make(chan struct{})}
-	if err := c.submit(ctx, driver.NewMeter(), head, body, false, call{to: w, limit: unlimited}); err != nil {
-		// ctx is the limit
+func (c *conn) call(ctx context.Context, code int, fields []field, body []byte) (*reply, error) {
+	w := make(result, 1)
+	e := call{to: w, limit: unlimited} // ctx is the limit
+	if err := c.submit(ctx, driver.NewMeter(), c.request(code, fields, body), body, false, e); err != nil {
 		return nil, err
 	}
+	var r *reply
 	select {
-	case <-w.done:
+	case r = <-w:
 	case <-ctx.Done():
-		c.abandon(w)
-		<-w.done
-		if w.err != nil {
+		c.endCalls(errAbandoned, func(e *call) bool { return e.to == w })
+		if r = <-w; r.err != nil {
 			return nil, driver.Errorf(driver.ClassTimeout, "", "is it overloaded, or not a RocketMQ server?",
 				"%s did not answer: %w", c.addr, ctx.Err())
 		}
 	}
-	if w.err != nil {
-		return nil, w.err
+	if r.err != nil {
+		return nil, r.err
 	}
-	c.version.Store(int32(w.Version))
-	return &w.reply, nil
+	c.version.Store(int32(r.Version))
+	return r, nil
 }
 
-// must is call for requests that have only one good answer. The error contains the broker's refusal.
-func (a *caller) must(ctx context.Context, c *conn, op string, code int, fields []field, body []byte) (*reply, error) {
-	r, err := a.call(ctx, c, code, fields, body)
+// must is call for requests that have only one good answer. The body, if there is one, is sent as JSON. The error
+// contains the broker's refusal.
+func (c *conn) must(ctx context.Context, op string, code int, fields []field, body any) (*reply, error) {
+	var text []byte
+	var err error
+	if body != nil {
+		if text, err = json.Marshal(body); err != nil {
+			return nil, wrap(op, err)
+		}
+	}
+	r, err := c.call(ctx, code, fields, text)
 	if err == nil && r.Code != wire.ResSuccess {
 		err = refusal(r)
 	}
@@ -84,4 +95,22 @@ func (a *caller) must(ctx context.Context, c *conn, op string, code int, fields 
 		return nil, wrap(op, err)
 	}
 	return r, nil
+}
+
+// query is must for an answer in JSON, which it reads into answer.
+func (c *conn) query(ctx context.Context, op string, code int, fields []field, body, answer any) error {
+	r, err := c.must(ctx, op, code, fields, body)
+	if err != nil {
+		return err
+	}
+	return r.read(op, answer)
+}
+
+// read reads a body in JSON.
+func (r *reply) read(op string, answer any) error {
+	if err := wire.UnmarshalJSON(r.Body, answer); err != nil {
+		return driver.Errorf(driver.ClassProtocol, op, notRocketMQ+" If so, "+lookAtBroker,
+			"read the answer of %s: %w", r.from.addr, err)
+	}
+	return nil
 }

@@ -70,7 +70,7 @@ func TestClusterOfTwoBrokers(t *testing.T) {
 	d := openDriver(t, a.URL(), "queues=3", "send-timeout=1m").(*rocketDriver)
 	d.refreshEvery = 100 * time.Millisecond
 	in := receive(t, d, consumerSpec(dest))
-	require.Len(t, d.knownRoute(t.Context(), name).brokers, 2, "the topic was created on both")
+	require.Len(t, d.topics.route(name).brokers, 2, "the topic was created on both")
 	out := startSending(t, d, dest)
 	out.send(t, 1, 600)
 	in.wait(t, 600)
@@ -131,7 +131,7 @@ func TestQueuesAddedDuringTheRun(t *testing.T) {
 		out.stop(t)
 		c := in.c.(*consumer)
 		in.stop(t)
-		require.Len(t, c.route.queues(dest.Name), 5)
+		require.Len(t, c.at.Load().route.queues(dest.Name), 5)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestGroupsKeepTheirQueue(t *testing.T) {
 	before := *p.(*producer).queues.Load()
 	require.NoError(t, broker.CreateTopic(t.Context(), dest.Name, 8))
 	require.Eventually(t, func() bool {
-		r := d.knownRoute(t.Context(), dest.Name)
+		r := d.topics.route(dest.Name)
 		return r.brokers[0].write == 8
 	}, patience, 5*time.Millisecond)
 	for i := range 50 {

@@ -19,6 +19,8 @@ const (
 	// outMost is how many bytes may wait to be written for senders that do not wait: pulls, offsets, ends of
 	// transactions. A broker that asks but does not read would let them grow for ever.
 	outMost = 32 << 20
+	// headRoom is by how much a frame that we take may be larger than the largest body.
+	headRoom = 1 << 20
 	// keptBuffer is the largest buffer that is kept for the next frame.
 	keptBuffer = 1 << 20
 	// sweepEvery is how often overdue calls are looked for.
@@ -27,10 +29,12 @@ const (
 	unlimited = 24 * time.Hour
 )
 
-var (
-	errNoAnswer  = errors.New("no answer in time")
-	errAbandoned = errors.New("the broker had not answered when the producer closed")
-)
+// reply is an answer, or a request of the broker. Its slices are valid only while it is being handled.
+type reply struct {
+	wire.Frame
+	from *conn
+	err  error // there was no answer: the connection ended, or the time was over
+}
 
 // answerer takes the end of a request; arg is the argument that the request was sent with. It is called once, by the
 // connection's reading goroutine or by the goroutine that found that no answer will come, and must not block.
@@ -43,14 +47,15 @@ type answerer interface {
 type conn struct {
 	*transport.Ending
 	addr     string
+	signing  sync.Mutex         // guards sign
+	sign     *wire.Signer       // of calls
 	raw      *transport.Metered // below TLS
 	in       *transport.Input
 	out      *transport.Output
 	maxFrame int // the largest frame to take, in bytes
-	// serve handles requests of the broker; it must not block.
-	serve   func(c *conn, r *reply)
-	begin   time.Time
-	reading sync.WaitGroup
+	peer     peer
+	begin    time.Time
+	reading  sync.WaitGroup
 	// version is the server's version in the last answer to a caller, see reply.version.
 	version atomic.Int32
 	written []call // of Written, as is nothing
@@ -72,12 +77,21 @@ type call struct {
 	seen   time.Duration // when a sweep saw it first, since the connection was made; 0: not yet
 }
 
-// newConn returns a connection that takes messages with bodies of up to maxBody bytes. nc is raw, or TLS above it.
+// peer is told what happens on a connection beside the answers to requests.
+type peer interface {
+	// serve handles a request of the broker. It must not block.
+	serve(r *reply)
+	// ended is called once, when the connection has ended.
+	ended(c *conn)
+}
+
+// newConn returns a connection that takes messages with bodies of up to maxBody bytes. nc is raw, or TLS above it; peer
+// may be nil.
 func newConn(
-	addr string, nc net.Conn, raw *transport.Metered, mem *transport.Buffers, maxBody int, serve func(*conn, *reply),
+	addr string, nc net.Conn, raw *transport.Metered, mem *transport.Buffers, maxBody int, peer peer,
 ) *conn {
 	c := &conn{
-		addr: addr, raw: raw, maxFrame: maxBody + headRoom, serve: serve, begin: time.Now(), Ending: transport.NewEnding(),
+		addr: addr, raw: raw, maxFrame: maxBody + headRoom, peer: peer, begin: time.Now(), Ending: transport.NewEnding(),
 		calls: make([]call, 64),
 	}
 	c.out = transport.NewOutput(nc, raw, mem, func(err error) { c.fail(lost(err)) })
@@ -247,6 +261,17 @@ func (c *conn) read() error {
 	}
 }
 
+// errLength is for a frame that says to have n bytes, of at most limit. Proven tells that the peer has sent good ones
+// before.
+func errLength(n uint32, limit int, proven bool) error {
+	if proven && n > uint32(limit) { //nolint:gosec // above zero
+		return driver.Errorf(driver.ClassTooLarge, "", "--max-message-size SIZE accepts larger messages",
+			"the broker sends a frame of %d bytes; perfmq accepts at most %d", n, limit)
+	}
+	return driver.Errorf(driver.ClassProtocol, "", notRocketMQ,
+		"the peer sends a frame of %d bytes; perfmq accepts %d to %d: %w", n, wire.MinFrame, limit, wire.ErrFrame)
+}
+
 // cut is the error of a connection that ended by itself.
 func (c *conn) cut(err error) error {
 	if errors.Is(err, io.EOF) && c.in.Buffered() > 0 {
@@ -258,8 +283,8 @@ func (c *conn) cut(err error) error {
 func (c *conn) handle(r *reply) {
 	r.from = c
 	if r.Flag&wire.FlagAnswer == 0 {
-		if c.serve != nil {
-			c.serve(c, r)
+		if c.peer != nil {
+			c.peer.serve(r)
 		}
 		return
 	}
@@ -303,15 +328,13 @@ func (c *conn) endCalls(err error, match func(*call) bool) {
 	}
 }
 
-// abandon ends all calls of an answerer.
-func (c *conn) abandon(to answerer) {
-	c.endCalls(errAbandoned, func(e *call) bool { return e.to == to })
-}
-
 // fail ends the connection; the first reason counts. All calls end with it.
 func (c *conn) fail(err error) {
 	if c.Fail(err, c.out, c.raw) {
 		c.endCalls(err, func(*call) bool { return true })
+		if c.peer != nil {
+			c.peer.ended(c)
+		}
 	}
 }
 

@@ -22,18 +22,13 @@ type consumer struct {
 	topic   string
 	filter  subscription
 	version int64 // of the subscription
-	route   *route
-	conns   []*conn                 // to the brokers of the route, in its order
-	reached atomic.Pointer[[]*conn] // conns, for other goroutines
-	offered *reroute                // used by the client's refresh only, once it knows the consumer
-	fresh   atomic.Pointer[reroute]
+	at      atomic.Pointer[placement]
 	initial map[queueID]bool // the queues that were there when it subscribed
 
-	cut      context.CancelFunc // ends the waits of manage
-	kicked   chan struct{}      // the members of the group have changed
-	stop     chan struct{}      // ends manage
-	managed  chan struct{}      // closed when manage has ended
-	watchers sync.WaitGroup
+	cut     context.CancelFunc // ends the waits of manage
+	kicked  chan struct{}      // the members of the group, or the queues of the topic, have changed
+	stop    chan struct{}      // ends manage
+	managed chan struct{}      // closed when manage has ended
 
 	// Only the goroutine of manage, and before and after it the one that opens and closes, uses these.
 	owned  map[queueID]*queue
@@ -52,7 +47,8 @@ type consumer struct {
 	inflater wire.Inflater
 	ids      driver.IDReader
 	delivery driver.Delivery
-	attempts int // deliveries so far, for fail-percent
+	attempts int  // deliveries so far, for fail-percent
+	releases bool // deliveries may fail
 
 	// since when the broker does not know the subscription, nanoseconds since the Unix epoch; 0 if it does
 	unknown atomic.Int64
@@ -60,6 +56,13 @@ type consumer struct {
 	failed, redelivered, filtered, rebalanced, pulls atomic.Uint64
 	closeMu                                          sync.Mutex
 	closed                                           bool
+}
+
+// placement is a route, with the connections to its brokers.
+type placement struct {
+	route *route
+	conns []*conn // in the order of the route
+	used  []*conn // these, and those to brokers that were in the route before
 }
 
 // queueID names a queue.
@@ -76,7 +79,6 @@ type queue struct {
 	retry   bool
 	started bool  // used by manage only
 	again   int64 // the message that failed last and is to be delivered again, plus one; guarded by busy
-	round   int   // counts these: answers to pulls of before are of no use; guarded by busy
 
 	// busy is held while messages of the queue are being delivered; then revoked is looked at.
 	busy     sync.Mutex
@@ -120,42 +122,34 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	c := &consumer{
 		membership: d.cfg.membershipOf(&spec, randomID()), op: "receive from " + spec.Destination.String(), d: d, opts: opts,
 		topic: topic, filter: parseSelector(spec.Selector), version: time.Now().UnixMilli(),
-		sign: wire.NewSigner(d.cfg.Target.User, d.cfg.Target.Password), kicked: make(chan struct{}, 1),
+		releases: opts.FailPercent > 0 || spec.Failing == driver.Release, sign: d.newSigner(), kicked: make(chan struct{}, 1),
 		stop: make(chan struct{}), managed: make(chan struct{}),
 		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, inbox: inbox{arrived: make(chan struct{}, 1)},
 		input: driver.NewMeter(),
 	}
 	ctx, cancel := d.opening(ctx)
 	defer cancel()
-	if c.route, err = d.routeOf(ctx, topic); err != nil {
+	r, err := d.routeOf(ctx, topic)
+	if err != nil {
 		return nil, err
 	}
-	c.initial = c.route.queues(topic)
+	c.initial = r.queues(topic)
 	if !c.passing && spec.Destination.Kind == driver.Queue && opts.Group == "" {
-		d.noteGroup(topic, c.group)
+		d.topics.noteGroup(topic, c.group)
 	}
 	if c.lease, err = d.acquire(ctx, spec.Connection, c.group); err != nil {
 		return nil, err
 	}
 	c.client = c.lease.Conn
-	if err := c.open(ctx); err != nil {
-		close(c.managed)
+	if err := c.open(ctx, r); err != nil {
 		_ = c.leave(ctx)
-		return nil, wrapOnce(op, err)
+		return nil, wrap(op, err)
 	}
 	// Not the caller's context, which is that of opening.
 	life, cut := context.WithCancel(context.Background())
 	c.cut = cut
 	go c.manage(life)
 	return c, nil
-}
-
-// wrapOnce is wrap for errors that may name an operation already.
-func wrapOnce(op string, err error) error {
-	if e, ok := err.(*driver.Error); ok && e.Op != "" { //nolint:errorlint // only the outermost
-		return &driver.Error{Class: e.Class, Op: op, Err: err}
-	}
-	return wrap(op, err)
 }
 
 // Run implements [driver.Consumer].
@@ -176,7 +170,7 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 		err = c.process(ctx, p, deliver)
 		c.recycle(p)
 		if err != nil {
-			return wrapOnce(c.op, err)
+			return wrap(c.op, err)
 		}
 	}
 }
@@ -217,7 +211,7 @@ func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.
 	q := p.q
 	q.busy.Lock()
 	defer q.busy.Unlock()
-	if q.revoked.Load() || p.round != q.round {
+	if q.revoked.Load() {
 		return nil
 	}
 	wait, err := p.verdict()
@@ -236,8 +230,8 @@ func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.
 		return c.pull(q, wait)
 	}
 	c.pulls.Add(1)
-	ahead := c.opts.Order == concurrently || c.opts.FailPercent == 0
-	if ahead { // fetch the next messages while these are being delivered
+	ahead := c.opts.Order == concurrently || !c.releases // else the next messages may be these
+	if ahead {                                           // fetch the next messages while these are being delivered
 		if err := c.prefetch(q); err != nil {
 			c.fail(err) // once this is delivered
 		}
@@ -247,8 +241,6 @@ func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.
 		return err
 	}
 	if again > 0 { // orderly: from the failed message on, in a while
-		q.round++
-		c.unpark(q)
 		return c.pull(q, again)
 	}
 	q.consumed.Store(p.next)
@@ -339,23 +331,19 @@ func (c *consumer) Close(ctx context.Context) error {
 		<-c.managed
 	}
 	c.cut()
-	c.watchers.Wait()
 	return c.leave(ctx)
 }
 
 // Waits implements [driver.Waiter]. Of several brokers, the connection to the first stands for all.
 func (c *consumer) Waits() driver.Waits {
-	var w driver.Waits
-	if conns := c.reached.Load(); conns != nil {
-		w = (*conns)[0].waits()
-	}
+	w := c.at.Load().conns[0].waits()
 	w.Input = c.input.Idle()
 	return w
 }
 
 // Probe implements [driver.Prober]: it asks each broker of the topic.
 func (c *consumer) Probe(ctx context.Context) error {
-	for _, conn := range *c.reached.Load() {
+	for _, conn := range c.at.Load().conns {
 		if err := c.client.beat(ctx, conn); err != nil {
 			return wrap(c.op, err)
 		}

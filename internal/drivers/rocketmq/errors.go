@@ -1,13 +1,20 @@
 package rocketmq
 
 import (
-	"errors"
-	"strconv"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// The ends of requests without an answer. They get the name of the operation from wrap.
+var (
+	errNoAnswer error = driver.Errorf(driver.ClassTimeout, "",
+		"the broker is overloaded or stalled; --send-timeout says how long to wait", "no answer in time")
+	errAbandoned error = driver.Errorf(driver.ClassTimeout, "",
+		"is the broker overloaded, or short of disk? See --drain-timeout",
+		"the broker had not answered when the producer closed")
 )
 
 // wrap adds the operation to an error, keeping the class.
@@ -21,6 +28,9 @@ func wrap(op string, err error) error {
 const (
 	maxWords = 400 // limit for a quotation of a broker's words, in bytes
 	maxName  = 100 // the same of a name or address
+
+	notRocketMQ  = "is this a RocketMQ name server or broker?"
+	lookAtBroker = "look into the broker's log; see also whether a proxy on the way changes its messages"
 )
 
 // refusal is the error that a broker's answer stands for. The answer's texts are copied.
@@ -36,7 +46,7 @@ func refusal(r *reply) *driver.Error {
 		words = meaning(r.Code)
 	}
 	words = transport.Clip(words, maxWords)
-	return driver.Errorf(class, "", hint, "%s (code %s)", words, strconv.Itoa(r.Code))
+	return driver.Errorf(class, "", hint, "%s (code %d)", words, r.Code)
 }
 
 // meaning are words for an answer without any: brokers give none with the codes for messages that they have stored.
@@ -102,8 +112,7 @@ func tooLarge(remark string) bool {
 // authFailed recognises the words with which ACL 1.0 and 2.0 refuse; they do so with a general code.
 func authFailed(remark string) bool {
 	for _, text := range []string{
-		"AclException", "AuthenticationException", "AuthorizationException",
-		"Check signature failed", "No accessKey is configured", "signature",
+		"AclException", "AuthenticationException", "AuthorizationException", "No accessKey is configured", "signature",
 	} {
 		if strings.Contains(remark, text) {
 			return true
@@ -112,37 +121,24 @@ func authFailed(remark string) bool {
 	return false
 }
 
-// outcome translates a broker's answer to a send. Of the codes for a message that was stored but not yet safe, the
+// outcome translates the end of a request that sent messages. Of the codes for a message that was stored but not yet safe, the
 // message's fate is unknown.
 func outcome(op string, r *reply) driver.Outcome {
-	switch {
-	case r.err == nil && r.Code == wire.ResSuccess:
-		return driver.Outcome{}
-	case r.err == nil:
-		e := refusal(r)
-		e.Op = op
-		o := driver.Outcome{State: driver.Failed, Class: e.Class, Err: e}
-		switch r.Code {
-		case wire.ResFlushDiskTimeout, wire.ResFlushSlaveTimeout, wire.ResSlaveNotAvailable:
-			o.State = driver.Unknown
-		case wire.ResMessageIllegal, wire.ResNoPermission:
-			o.State = driver.Rejected
-		}
-		return o
-	case errors.Is(r.err, errNoAnswer):
-		return driver.Outcome{
-			State: driver.Unknown, Class: driver.ClassTimeout,
-			Err: driver.Errorf(driver.ClassTimeout, op,
-				"the broker is overloaded or stalled; --send-timeout says how long to wait", "%w", errNoAnswer),
-		}
-	case errors.Is(r.err, errAbandoned):
-		return driver.Outcome{
-			State: driver.Unknown, Class: driver.ClassTimeout,
-			Err: wrap(op, driver.Errorf(driver.ClassTimeout, "",
-				"is the broker overloaded, or short of disk? See --drain-timeout", "%w", errAbandoned)),
-		}
-	default:
+	if r.err != nil {
 		err := wrap(op, r.err)
 		return driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(err), Err: err}
 	}
+	if r.Code == wire.ResSuccess {
+		return driver.Outcome{}
+	}
+	e := refusal(r)
+	e.Op = op
+	o := driver.Outcome{State: driver.Failed, Class: e.Class, Err: e}
+	switch r.Code {
+	case wire.ResFlushDiskTimeout, wire.ResFlushSlaveTimeout, wire.ResSlaveNotAvailable:
+		o.State = driver.Unknown
+	case wire.ResMessageIllegal, wire.ResNoPermission:
+		o.State = driver.Rejected
+	}
+	return o
 }

@@ -3,8 +3,8 @@ package rocketmq
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,14 +23,16 @@ const (
 )
 
 // open subscribes and returns when this consumer owns its share of the queues and knows where each starts.
-func (c *consumer) open(ctx context.Context) error {
-	for _, b := range c.route.brokers {
+func (c *consumer) open(ctx context.Context, r *route) error {
+	at := &placement{route: r}
+	c.at.Store(at) // for leave: nobody else knows the consumer yet
+	for _, b := range r.brokers {
 		conn, err := c.client.connect(ctx, b.addr)
 		if err != nil {
 			return err
 		}
-		c.conns = append(c.conns, conn)
-		if err := c.client.ensureGroup(ctx, conn, c.group); err != nil {
+		at.conns = append(at.conns, conn)
+		if err := conn.ensureGroup(ctx, c.group); err != nil {
 			return err
 		}
 		if c.filter.kind != wire.KindTag {
@@ -39,12 +41,11 @@ func (c *consumer) open(ctx context.Context) error {
 			}
 		}
 	}
-	c.offered = &reroute{route: c.route, conns: c.conns}
-	c.reached.Store(&c.conns)
+	at.used = at.conns
 	c.client.mu.Lock()
 	c.client.consumers[c.group] = c
 	c.client.mu.Unlock()
-	for _, conn := range c.conns {
+	for _, conn := range at.conns {
 		if err := c.client.beat(ctx, conn); err != nil {
 			return err
 		}
@@ -74,34 +75,87 @@ func (c *consumer) open(ctx context.Context) error {
 
 // ensureGroup creates the group at a broker that knows it not and does not create groups by their use
 // (autoCreateSubscriptionGroup=false). To others, and to those too old for the question, it makes no difference.
-func (a *caller) ensureGroup(ctx context.Context, conn *conn, group string) error {
-	r, err := a.call(ctx, conn, wire.ReqGetSubscriptionGroupConfig, []field{{"group", group}}, nil)
+func (c *conn) ensureGroup(ctx context.Context, group string) error {
+	r, err := c.call(ctx, wire.ReqGetSubscriptionGroupConfig, []field{{"group", group}}, nil)
 	if err != nil || r.Code != wire.ResSubscriptionGroupNotExist {
 		return err // of the connection; a refusal by the broker will come again
 	}
-	body, err := json.Marshal(map[string]any{ // SubscriptionGroupConfig, with its defaults
-		"groupName": group, "consumeEnable": true, "consumeFromMinEnable": true, "consumeBroadcastEnable": true,
-		"retryQueueNums": 1, "retryMaxTimes": 16, "brokerId": 0, "whichBrokerWhenConsumeSlowly": 1,
-		"notifyConsumerIdsChangedEnable": true,
-	})
-	if err != nil {
-		return err
-	}
-	_, err = a.must(ctx, conn, "create group "+group, wire.ReqUpdateAndCreateSubscriptionGroup, nil, body)
+	_, err = c.must(ctx, "create group "+group, wire.ReqUpdateAndCreateSubscriptionGroup, nil,
+		map[string]any{ // SubscriptionGroupConfig, with its defaults
+			"groupName": group, "consumeEnable": true, "consumeFromMinEnable": true, "consumeBroadcastEnable": true,
+			"retryQueueNums": 1, "retryMaxTimes": 16, "brokerId": 0, "whichBrokerWhenConsumeSlowly": 1,
+			"notifyConsumerIdsChangedEnable": true,
+		})
 	return err
 }
 
 // checkFilter lets the broker judge an SQL expression.
 func (c *consumer) checkFilter(ctx context.Context, conn *conn) error {
-	body, err := json.Marshal(wire.ClientCheck{
-		ClientID: c.client.id, Group: c.group, Namespace: c.opts.Namespace, Subscription: c.subscriptionData(),
-	})
-	if err != nil {
-		return err
-	}
-	_, err = c.client.must(ctx, conn, "set the filter "+strconv.Quote(c.filter.expression), wire.ReqCheckClientConfig, nil,
-		body)
+	_, err := conn.must(ctx, "set the filter "+strconv.Quote(c.filter.expression), wire.ReqCheckClientConfig, nil,
+		wire.ClientCheck{
+			ClientID: c.client.id, Group: c.group, Namespace: c.opts.Namespace, Subscription: c.subscriptionData(),
+		})
 	return err
+}
+
+// data describes the consumer. It has been set before the consumer is registered and does not change.
+func (c *consumer) data() wire.ConsumerData {
+	d := wire.ConsumerData{
+		Group: c.group, Type: "CONSUME_PASSIVELY", Model: strings.ToUpper(c.opts.Model), From: "CONSUME_FROM_FIRST_OFFSET",
+		Subscriptions: []wire.Subscription{c.subscriptionData()},
+	}
+	if c.opts.Consume == consumePull {
+		d.Type = "CONSUME_ACTIVELY"
+	}
+	if c.opts.Model == clustering {
+		d.Subscriptions = append(d.Subscriptions, c.subscriptionTo(wire.RetryPrefix+c.group, "*", wire.KindTag))
+	}
+	return d
+}
+
+func (c *consumer) subscriptionTo(topic, expression, kind string) wire.Subscription {
+	return wire.Subscription{
+		Topic: topic, Expression: expression, Kind: kind, Version: c.version, Tags: []string{}, Codes: []int32{},
+	}
+}
+
+func (c *consumer) subscriptionData() wire.Subscription {
+	s := c.subscriptionTo(c.topic, c.filter.expression, c.filter.kind)
+	for _, tag := range c.filter.tags {
+		s.Tags = append(s.Tags, tag)
+		s.Codes = append(s.Codes, wire.HashCode([]byte(tag)))
+	}
+	return s
+}
+
+// adopt lets the consumer read a route from now on. It does nothing if a new broker cannot be reached: the next refresh
+// tries again. Only the client's refresh calls it.
+func (c *consumer) adopt(ctx context.Context, r *route) {
+	now := c.at.Load()
+	if slices.Equal(r.brokers, now.route.brokers) {
+		return
+	}
+	next := &placement{route: r, used: slices.Clone(now.used)}
+	for _, b := range r.brokers {
+		conn, err := c.client.enlist(ctx, b.addr)
+		if err != nil {
+			return
+		}
+		if !slices.Contains(next.used, conn) {
+			if conn.ensureGroup(ctx, c.group) != nil {
+				return
+			}
+			next.used = append(next.used, conn)
+		}
+		next.conns = append(next.conns, conn)
+	}
+	c.at.Store(next)
+	for _, conn := range next.conns {
+		if err := conn.Why(); err != nil { // before ended knew that it is ours
+			c.fail(err)
+		}
+	}
+	c.kick()
 }
 
 // manage keeps the share of the queues up to date until the consumer closes.
@@ -113,9 +167,6 @@ func (c *consumer) manage(ctx context.Context) {
 	defer save.Stop()
 	again := time.NewTimer(0)
 	defer again.Stop()
-	for _, conn := range c.conns {
-		c.watchers.Go(func() { c.watch(ctx, conn) })
-	}
 	for {
 		select {
 		case <-c.stop:
@@ -129,7 +180,6 @@ func (c *consumer) manage(ctx context.Context) {
 		case <-c.kicked:
 		case <-again.C:
 		}
-		c.adopt(ctx)
 		each, cancel := c.d.opening(ctx)
 		complete, err := c.rebalance(each)
 		cancel()
@@ -140,15 +190,6 @@ func (c *consumer) manage(ctx context.Context) {
 		if !complete {
 			again.Reset(lockRetry)
 		}
-	}
-}
-
-// watch makes the consumer fail when a connection ends.
-func (c *consumer) watch(ctx context.Context, conn *conn) {
-	select {
-	case <-conn.Over():
-		c.fail(conn.Why())
-	case <-ctx.Done():
 	}
 }
 
@@ -185,18 +226,19 @@ func (c *consumer) rebalance(ctx context.Context) (complete bool, err error) {
 // share returns the queues that are to be ours; known is false while the broker does not know us yet.
 func (c *consumer) share(ctx context.Context) (share map[queueID]*queue, known bool, err error) {
 	main, retry := map[queueID]*queue{}, map[queueID]*queue{}
-	for i, b := range c.route.brokers {
+	at := c.at.Load()
+	for i, b := range at.route.brokers {
 		for n := range b.read {
 			id := queueID{c.topic, b.name, n}
-			main[id] = &queue{queueID: id, conn: c.conns[i]}
+			main[id] = &queue{queueID: id, conn: at.conns[i]}
 		}
 		id := queueID{wire.RetryPrefix + c.group, b.name, 0}
-		retry[id] = &queue{queueID: id, conn: c.conns[i], retry: true}
+		retry[id] = &queue{queueID: id, conn: at.conns[i], retry: true}
 	}
 	if c.opts.Model == broadcasting {
 		return main, true, nil
 	}
-	members, err := c.client.membersOf(ctx, c.conns[0], c.group)
+	members, err := at.conns[0].membersOf(ctx, c.group)
 	if err != nil || !slices.Contains(members, c.client.id) {
 		return nil, false, err
 	}
@@ -235,9 +277,9 @@ func allocate(me string, all map[queueID]*queue, members []string) []queueID {
 }
 
 // membersOf returns the ids of the clients in a group.
-func (a *caller) membersOf(ctx context.Context, conn *conn, group string) ([]string, error) {
+func (c *conn) membersOf(ctx context.Context, group string) ([]string, error) {
 	const op = "list the consumers of the group"
-	r, err := a.call(ctx, conn, wire.ReqGetConsumerListByGroup, []field{{"consumerGroup", group}}, nil)
+	r, err := c.call(ctx, wire.ReqGetConsumerListByGroup, []field{{"consumerGroup", group}}, nil)
 	switch {
 	case err != nil:
 		return nil, wrap(op, err)
@@ -247,17 +289,14 @@ func (a *caller) membersOf(ctx context.Context, conn *conn, group string) ([]str
 		return nil, wrap(op, refusal(r))
 	}
 	var list wire.Consumers
-	if err := wire.UnmarshalJSON(r.Body, &list); err != nil {
-		return nil, driver.Errorf(driver.ClassProtocol, op, lookAtBroker, "read the broker's answer: %w", err)
-	}
-	return list.ClientIDs, nil
+	return list.ClientIDs, r.read(op, &list)
 }
 
 // takeOver makes queues ours, as far as the broker locks them for us. The lock lets their former owner say first
 // where it stands, so that nothing is delivered twice.
 func (c *consumer) takeOver(ctx context.Context, queues []*queue) error {
 	locked := map[queueID]bool{}
-	if c.opts.Model == clustering && len(queues) > 0 {
+	if c.opts.Model == clustering {
 		var err error
 		if locked, err = c.lock(ctx, queues); err != nil {
 			return err
@@ -277,8 +316,10 @@ func (c *consumer) takeOver(ctx context.Context, queues []*queue) error {
 		if err := c.position(ctx, q); err != nil {
 			return err
 		}
-		if q.reach = new(reach); c.opts.Model == clustering && !c.alone {
-			q.reach = c.d.reachOf(c.group, q.queueID)
+		q.reach = new(reach)
+		if c.opts.Model == clustering && !c.alone {
+			known, _ := c.d.reaches.LoadOrStore(groupQueue{c.group, q.queueID}, q.reach)
+			q.reach = known.(*reach)
 		}
 		delete(c.wanted, q.queueID)
 		c.owned[q.queueID] = q
@@ -324,20 +365,94 @@ func (c *consumer) giveBack(ctx context.Context, queues []*queue) error {
 	for _, q := range queues {
 		errs = append(errs, c.save(ctx, q))
 	}
-	errs = append(errs, c.unlock(ctx, queues))
+	errs = append(errs, c.byConn(queues, func(conn *conn, list *wire.Lock) error {
+		_, err := conn.must(ctx, "unlock queues", wire.ReqUnlockBatchMQ, nil, list)
+		return err
+	}))
 	return errors.Join(errs...)
 }
 
 // renewLocks keeps our locks alive.
 func (c *consumer) renewLocks(ctx context.Context) {
-	if c.opts.Model != clustering || len(c.owned) == 0 {
+	if c.opts.Model != clustering {
 		return
 	}
 	ctx, cancel := c.d.opening(ctx)
 	defer cancel()
-	var all []*queue
-	for _, q := range c.owned {
-		all = append(all, q)
+	_, _ = c.lock(ctx, slices.Collect(maps.Values(c.owned))) // if that fails, so does the rebalancing that follows
+}
+
+// byConn calls f with the queues of each connection, as brokers name them.
+func (c *consumer) byConn(queues []*queue, f func(*conn, *wire.Lock) error) error {
+	lists := map[*conn][]wire.Queue{}
+	for _, q := range queues {
+		lists[q.conn] = append(lists[q.conn], wire.Queue{Topic: q.topic, Broker: q.broker, Queue: q.number})
 	}
-	_, _ = c.lock(ctx, all) // if that fails, so does the rebalancing that follows
+	for conn, list := range lists {
+		if err := f(conn, &wire.Lock{Group: c.group, ClientID: c.client.id, Queues: list}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lock asks the brokers to lock queues for us, and returns the queues that they locked.
+func (c *consumer) lock(ctx context.Context, queues []*queue) (map[queueID]bool, error) {
+	locked := map[queueID]bool{}
+	err := c.byConn(queues, func(conn *conn, list *wire.Lock) error {
+		var answer wire.Locked
+		if err := conn.query(ctx, "lock queues", wire.ReqLockBatchMQ, nil, list, &answer); err != nil {
+			return err
+		}
+		for _, q := range answer.Queues {
+			locked[queueID{q.Topic, q.Broker, q.Queue}] = true
+		}
+		return nil
+	})
+	return locked, err
+}
+
+// leave gives everything back and leaves the group, deleting it if it was only for this run and has no other member.
+func (c *consumer) leave(ctx context.Context) error {
+	polite, cancel := leaving(ctx)
+	defer cancel()
+	conns := c.at.Load().conns
+	whole := true // all brokers are there
+	for _, conn := range conns {
+		conn.endCalls(errAbandoned, func(e *call) bool { p, ok := e.to.(*pulled); return ok && p.c == c })
+		whole = whole && !conn.Dead()
+	}
+	if whole {
+		// Messages that cannot be given back will be delivered again: nothing is lost.
+		_ = c.giveBack(polite, slices.Collect(maps.Values(c.owned)))
+	}
+	for _, conn := range conns {
+		if !conn.Dead() && polite.Err() == nil {
+			_ = c.client.unregister(polite, conn, "consumerGroup", c.group)
+		}
+	}
+	c.client.mu.Lock()
+	delete(c.client.consumers, c.group)
+	c.client.mu.Unlock()
+	var err error
+	if c.passing && polite.Err() == nil && len(conns) > 0 {
+		err = c.dissolve(polite, conns[0])
+	}
+	c.lease.Release(ctx)
+	if !whole || ctx.Err() != nil {
+		return nil // the run has been told already that the broker has gone
+	}
+	return err
+}
+
+// dissolve deletes the group unless it has members, by the word of a broker that is there.
+func (c *consumer) dissolve(ctx context.Context, conn *conn) error {
+	if !conn.Dead() {
+		if members, err := conn.membersOf(ctx, c.group); err != nil || len(members) > 0 {
+			return err
+		}
+	}
+	s := c.d.newSession()
+	defer s.close()
+	return s.deleteGroup(ctx, c.group)
 }

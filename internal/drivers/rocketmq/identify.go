@@ -1,6 +1,7 @@
 package rocketmq
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -17,9 +18,9 @@ func (c *client) identify(conn *conn) {
 	}
 	c.wg.Go(func() {
 		defer d.identifying.Store(false)
-		ctx, cancel := c.while(heartbeatLimit)
+		ctx, cancel := context.WithTimeout(c.life, heartbeatLimit)
 		defer cancel()
-		r, err := c.call(ctx, conn, wire.ReqGetBrokerRuntimeInfo, nil, nil)
+		r, err := conn.call(ctx, wire.ReqGetBrokerRuntimeInfo, nil, nil)
 		if err != nil {
 			return
 		}

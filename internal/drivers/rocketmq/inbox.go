@@ -2,7 +2,7 @@ package rocketmq
 
 import (
 	"context"
-	"slices"
+	"errors"
 
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -35,10 +35,8 @@ type inbox struct {
 type pulled struct {
 	c       *consumer
 	q       *queue
-	round   int // that of the queue
-	err     error
-	code    int
-	refused *driver.Error
+	err     error // there was no answer, or the broker refused
+	code    int   // of the answer
 	next    int64 // where to pull from after it
 	hasNext bool
 	body    []byte
@@ -50,21 +48,26 @@ func (c *consumer) newPull(q *queue) *pulled {
 	defer c.mu.Unlock()
 	n := len(c.spare)
 	if n == 0 {
-		return &pulled{c: c, q: q, round: q.round}
+		return &pulled{c: c, q: q}
 	}
 	p := c.spare[n-1]
 	c.spare = c.spare[:n-1]
-	p.q, p.round = q, q.round
+	p.q = q
 	return p
 }
 
 // answer takes the answer to a pull and hands it to Run.
 func (p *pulled) answer(_ uint64, r *reply) {
-	p.err, p.code, p.refused = r.err, r.Code, nil
+	p.err, p.code = r.err, r.Code
 	p.next, p.hasNext = r.Number("nextBeginOffset")
-	if r.err == nil && r.Code != wire.ResSuccess && r.Code != wire.ResPullNotFound &&
-		r.Code != wire.ResPullRetryImmediately {
-		p.refused = refusal(r)
+	switch {
+	case errors.Is(r.err, errNoAnswer):
+		p.err = driver.Errorf(driver.ClassConnectionLost, "", "the broker, or the network, hangs",
+			"no answer to a pull within %s", pullTime)
+	case r.err != nil:
+	case r.Code != wire.ResSuccess && r.Code != wire.ResPullNotFound && r.Code != wire.ResPullRetryImmediately &&
+		r.Code != wire.ResPullOffsetMoved:
+		p.err = refusal(r)
 	}
 	body := r.Body
 	if p.dropped = !p.c.reserve(p, len(body)); p.dropped {
@@ -146,13 +149,6 @@ func (c *consumer) park(q *queue) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.parked = append(c.parked, q)
-}
-
-// unpark takes a queue off that is pulled from otherwise.
-func (c *consumer) unpark(q *queue) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.parked = slices.DeleteFunc(c.parked, func(p *queue) bool { return p == q })
 }
 
 // recycle keeps a pull whose answer has been delivered for the next, and pulls from parked queues as far as there is

@@ -177,7 +177,7 @@ func TestQueuesOfTopics(t *testing.T) {
 	url, name := shared.get(t).URL(), unique("queues")
 	d := openDriver(t, url, "queues=5")
 	send(t, d, producerSpec(queueNamed(name), 0), 1)
-	require.Equal(t, 5, d.(*rocketDriver).topics.routes[name].brokers[0].write)
+	require.Equal(t, 5, d.(*rocketDriver).topics.route(name).brokers[0].write)
 	send(t, openDriver(t, url), producerSpec(queueNamed(name), 0), 1)
 	_, err := openDriver(t, url, "queues=6").Producer(t.Context(), producerSpec(queueNamed(name), 1), nil)
 	require.ErrorContains(t, err, "has 5 queues")
@@ -367,7 +367,7 @@ func TestForgottenSubscription(t *testing.T) {
 	send(t, openDriver(t, url), producerSpec(dest, 0), 10)
 	g.wait(t, 10)
 	c := g.c.(*consumer)
-	for _, conn := range *c.reached.Load() {
+	for _, conn := range c.at.Load().conns {
 		require.NoError(t, c.client.unregister(t.Context(), conn, "consumerGroup", c.group))
 	}
 	send(t, openDriver(t, url), producerSpec(dest, 0), 10)

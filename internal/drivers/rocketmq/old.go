@@ -2,6 +2,7 @@ package rocketmq
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,57 +16,59 @@ func (c *conn) old() bool {
 	return v > 0 && v < wire.Version5
 }
 
-// delayByLevel sees to -o delay on brokers before 5, which ignore it: they know delays by their levels only. A delay
-// that is one of them becomes that level; others are refused.
-func (p *producer) delayByLevel(ctx context.Context, r *route, spec *driver.ProducerSpec) error {
-	for _, b := range r.brokers {
-		if b.write == 0 {
-			continue
-		}
-		c, err := p.client.connect(ctx, b.addr)
-		if err != nil {
+// fitDelay sees to the delay of messages on the brokers that have got a heartbeat.
+func (p *producer) fitDelay(ctx context.Context, conns []*conn, spec *driver.ProducerSpec) error {
+	if i := slices.IndexFunc(conns, (*conn).old); p.opts.Delay > 0 && i >= 0 {
+		if err := p.delayByLevel(ctx, conns[i]); err != nil {
 			return err
 		}
-		answer, err := p.client.call(ctx, c, wire.ReqGetBrokerConfig, nil, nil)
-		if err != nil {
-			return wrap("ask for the delay levels", err)
-		}
-		if !c.old() {
-			continue
-		}
-		if answer.Code != wire.ResSuccess {
-			return driver.Errorf(driver.ClassUnsupported, p.op, "use -o delay-level=1 to 18",
-				"RocketMQ before 5 delays by levels, and which it has it does not tell: %w", refusal(answer))
-		}
-		level, known := levelOf(string(answer.Body), p.opts.Delay)
-		if level == 0 {
-			return driver.Errorf(driver.ClassUnsupported, p.op, "use one of "+known+", or -o delay-level=1 to 18",
-				"RocketMQ before 5 delays by levels, of which %s is none", p.opts.Delay)
-		}
-		opts := *p.opts
-		opts.Delay, opts.DelayLevel = 0, level
-		p.opts = &opts
-		return p.prepare(spec) // all brokers know levels
+		return p.prepare(spec)
 	}
+	if p.opts.DelayLevel > 0 {
+		if p.delay = p.delayOfLevel(ctx, conns); p.delay > 0 {
+			return p.prepare(spec)
+		}
+	}
+	return nil
+}
+
+// delayByLevel sees to -o delay on a broker before 5, which ignores it: it knows delays by their levels only. A delay
+// that is one of them becomes that level, which all brokers know; others are refused.
+func (p *producer) delayByLevel(ctx context.Context, c *conn) error {
+	answer, err := c.call(ctx, wire.ReqGetBrokerConfig, nil, nil)
+	if err != nil {
+		return wrap("ask for the delay levels", err)
+	}
+	if answer.Code != wire.ResSuccess {
+		return driver.Errorf(driver.ClassUnsupported, p.op, "use -o delay-level=1 to 18",
+			"RocketMQ before 5 delays by levels, and which it has it does not tell: %w", refusal(answer))
+	}
+	levels := delayLevels(string(answer.Body))
+	i := slices.IndexFunc(levels, func(text string) bool { return delayOf(text) == p.opts.Delay })
+	if i < 0 {
+		return driver.Errorf(driver.ClassUnsupported, p.op,
+			"use one of "+strings.Join(levels, " ")+", or -o delay-level=1 to 18",
+			"RocketMQ before 5 delays by levels, of which %s is none", p.opts.Delay)
+	}
+	opts := *p.opts
+	opts.Delay, opts.DelayLevel = 0, i+1
+	p.opts = &opts
 	return nil
 }
 
 // delayOfLevel returns the delay of -o delay-level, if all brokers say that it is the same with them; else 0, as it is
 // not known.
-func (p *producer) delayOfLevel(ctx context.Context, r *route) (delay time.Duration) {
-	for _, b := range r.brokers {
-		if b.write == 0 {
-			continue
-		}
-		c, err := p.client.connect(ctx, b.addr)
-		if err != nil {
-			return 0
-		}
-		answer, err := p.client.call(ctx, c, wire.ReqGetBrokerConfig, nil, nil)
+func (p *producer) delayOfLevel(ctx context.Context, conns []*conn) (delay time.Duration) {
+	for _, c := range conns {
+		answer, err := c.call(ctx, wire.ReqGetBrokerConfig, nil, nil)
 		if err != nil || answer.Code != wire.ResSuccess {
 			return 0
 		}
-		d := levelIn(string(answer.Body), p.opts.DelayLevel)
+		levels := delayLevels(string(answer.Body))
+		if p.opts.DelayLevel > len(levels) {
+			return 0
+		}
+		d := delayOf(levels[p.opts.DelayLevel-1])
 		if d <= 0 || delay > 0 && d != delay {
 			return 0
 		}
@@ -74,34 +77,15 @@ func (p *producer) delayOfLevel(ctx context.Context, r *route) (delay time.Durat
 	return delay
 }
 
-// levelIn returns the delay of a level, from 1, among the messageDelayLevel of a broker's configuration; 0 if there is
-// none.
-func levelIn(config string, level int) time.Duration {
+// delayLevels returns the messageDelayLevel of a broker's configuration, such as 1s 5s 10s 30s 1m 2m 1h 1d. The first is
+// level 1.
+func delayLevels(config string) []string {
 	for line := range strings.Lines(config) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		if levels := strings.Fields(value); key == "messageDelayLevel" && level <= len(levels) {
-			return max(0, delayOf(levels[level-1]))
+		if key, value, _ := strings.Cut(strings.TrimSpace(line), "="); key == "messageDelayLevel" {
+			return strings.Fields(value)
 		}
 	}
-	return 0
-}
-
-// levelOf finds the delay among the messageDelayLevel of a broker's configuration, such as "1s 5s 10s 30s 1m 2m 1h
-// 1d", and returns its number from 1, or 0 and the levels there are.
-func levelOf(config string, delay time.Duration) (level int, known string) {
-	for line := range strings.Lines(config) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		if key != "messageDelayLevel" {
-			continue
-		}
-		for i, text := range strings.Fields(value) {
-			if delayOf(text) == delay {
-				return i + 1, value
-			}
-		}
-		known = value
-	}
-	return 0, known
+	return nil
 }
 
 // delayOf reads a delay as brokers write it; it returns -1 if that is none.

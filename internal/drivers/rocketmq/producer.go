@@ -1,6 +1,7 @@
 package rocketmq
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -40,12 +41,12 @@ type producer struct {
 	queues atomic.Pointer[[]sendQueue]
 	// home is the first value of queues. Messages with a group stay in the queue of it that is theirs.
 	home []sendQueue
-	next int
 
-	// Only Send's goroutine uses these.
+	// Only Send's goroutine uses these; head and next, with send=batch, whoever sends a batch.
 	head    []byte
 	id      [32]byte
 	counter uint64
+	next    int           // index of the queue that is the next
 	held    *conn         // to which something was sent that waits for more
 	batch   *batcher      // with send=batch
 	tx      *transactions // for transactional messages
@@ -96,7 +97,7 @@ func (d *rocketDriver) Producer(
 	p := &producer{
 		op: "send to " + spec.Destination.String(), d: d, opts: opts, delay: opts.Delay,
 		limit: cmp.Or(spec.SendTimeout, opts.SendTimeout),
-		sign:  wire.NewSigner(d.cfg.Target.User, d.cfg.Target.Password),
+		sign:  d.newSigner(),
 		done:  done, topic: topic, group: d.producerGroup(), idle: make(chan struct{}, 1), synced: make(chan struct{}, 1),
 		socket: driver.NewMeter(), answers: driver.NewMeter(),
 	}
@@ -110,7 +111,7 @@ func (d *rocketDriver) Producer(
 		return nil, err
 	}
 	if spec.Destination.Kind == driver.Queue {
-		d.noteGroup(topic, d.cfg.membershipOf(&driver.ConsumerSpec{Destination: spec.Destination}, "").group)
+		d.topics.noteGroup(topic, d.cfg.membershipOf(&driver.ConsumerSpec{Destination: spec.Destination}, "").group)
 	}
 	if p.lease, err = d.acquire(ctx, spec.Connection, ""); err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func (d *rocketDriver) Producer(
 	p.client = p.lease.Conn
 	if err := p.open(ctx, r, &spec); err != nil {
 		p.client.part(p)
-		d.setAsked(p.id[:idSeed], nil)
+		d.asked.Delete(string(p.id[:idSeed]))
 		p.lease.Release(ctx)
 		return nil, err
 	}
@@ -206,6 +207,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 			return err
 		}
 		if p.opts.Transactional {
+			p.sysFlag |= wire.SysPrepared
 			k.properties = wire.AppendProperty(k.properties, wire.PropPrepared, "true")
 			k.properties = wire.AppendProperty(k.properties, wire.PropProducerGroup, p.group)
 		}
@@ -215,46 +217,35 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 }
 
 func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec) error {
-	if p.opts.Transactional {
-		p.tx = newTransactions(p)
-		p.sysFlag |= wire.SysPrepared
-	}
-	switch {
-	case p.opts.Delay > 0:
-		if err := p.delayByLevel(ctx, r, spec); err != nil {
-			return err
-		}
-	case p.opts.DelayLevel > 0:
-		if p.delay = p.delayOfLevel(ctx, r); p.delay > 0 {
-			if err := p.prepare(spec); err != nil {
-				return err
-			}
-		}
-	}
 	var seed [idSeed / 2]byte
 	_, _ = rand.Read(seed[:])
 	hex.Encode(p.id[:idSeed], seed[:])
-	if p.tx != nil {
-		p.client.d.setAsked(p.id[:idSeed], p.tx)
+	if p.opts.Transactional {
+		p.tx = newTransactions(p)
+		p.d.asked.Store(string(p.id[:idSeed]), p.tx)
 	}
 	p.client.join(p)
-	var queues []sendQueue
-	for _, b := range r.brokers {
-		if b.write == 0 {
-			continue
-		}
-		c, err := p.client.connect(ctx, b.addr)
-		if err != nil {
+	brokers := r.writable()
+	conns := make([]*conn, len(brokers))
+	for i, b := range brokers {
+		var err error
+		if conns[i], err = p.client.connect(ctx, b.addr); err != nil {
 			return err
 		}
-		if err := p.client.beat(ctx, c); err != nil {
+		if err := p.client.beat(ctx, conns[i]); err != nil {
 			return err
 		}
-		queues = p.appendQueues(queues, c, b)
 	}
-	if len(queues) == 0 {
+	if len(conns) == 0 {
 		return driver.Errorf(driver.ClassAuth, p.op, "look at the topic's perm (mqadmin updateTopicPerm)",
 			"no queue of topic %s may be written", p.topic)
+	}
+	if err := p.fitDelay(ctx, conns, spec); err != nil {
+		return err
+	}
+	var queues []sendQueue
+	for i, b := range brokers {
+		queues = p.appendQueues(queues, conns[i], b)
 	}
 	// Producers that start together should not march in step.
 	p.next = int(fold(spec.Name) % uint32(len(queues)))
@@ -266,7 +257,31 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 	return nil
 }
 
-// appendQueues appends a broker's queues.
+// adopt makes a producer send to the queues of a route. Queues of a broker that cannot be reached stay as they were.
+func (p *producer) adopt(ctx context.Context, r *route) {
+	old := p.queues.Load()
+	if old == nil {
+		return // it is being opened
+	}
+	var list []sendQueue
+	for _, b := range r.writable() {
+		conn, err := p.client.enlist(ctx, b.addr)
+		if err == nil {
+			list = p.appendQueues(list, conn, b)
+			continue
+		}
+		for _, q := range *old {
+			if q.broker == b.name {
+				list = append(list, q)
+			}
+		}
+	}
+	same := func(x, y sendQueue) bool { return x.conn == y.conn && bytes.Equal(x.prefix, y.prefix) }
+	if len(list) > 0 && !slices.EqualFunc(list, *old, same) {
+		p.queues.Store(&list)
+	}
+}
+
 func (p *producer) appendQueues(list []sendQueue, c *conn, b routeBroker) []sendQueue {
 	for i := range b.write {
 		list = append(list, p.sendQueue(c, b.name, i))

@@ -138,7 +138,7 @@ func (c *consumer) noteAll() {
 
 // flush lets out the requests gathered for all brokers.
 func (c *consumer) flush() {
-	for _, conn := range c.conns {
+	for _, conn := range c.at.Load().conns {
 		conn.out.Flush()
 	}
 }

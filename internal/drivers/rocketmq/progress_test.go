@@ -34,7 +34,7 @@ type threads struct {
 
 // newThreads is to be called in a bubble of synctest.
 func newThreads(t *testing.T) *threads {
-	ours, theirs := piped(nil)
+	ours, theirs := piped()
 	b := &threads{t: t, conn: ours, net: theirs, noted: map[int64]int64{}, unlocked: map[int64]int64{}}
 	go b.read()
 	synctest.Wait() // until our reader, which flushes when it has nothing to do, is at rest
@@ -115,10 +115,12 @@ func (b *threads) handle(r *reply) {
 }
 
 func (b *threads) consumer(o *Options) *consumer {
-	return &consumer{
-		membership: membership{group: "G"}, opts: o, client: &client{caller: &caller{}, id: "me"},
-		conns: []*conn{b.conn}, owned: map[queueID]*queue{}, inbox: inbox{arrived: make(chan struct{}, 1)},
+	c := &consumer{
+		membership: membership{group: "G"}, opts: o, client: &client{id: "me"},
+		owned: map[queueID]*queue{}, inbox: inbox{arrived: make(chan struct{}, 1)},
 	}
+	c.at.Store(&placement{conns: []*conn{b.conn}})
+	return c
 }
 
 // own gives the consumer a queue in which it stands there, and the broker knows.

@@ -2,7 +2,6 @@ package rocketmq
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"time"
 
@@ -43,22 +42,28 @@ func (c *consumer) ask(q *queue) error {
 	p := c.newPull(q)
 	c.pulling.Lock()
 	defer c.pulling.Unlock()
-	expression, version, kind := c.filter.expression, c.version, c.filter.kind
+	expression, kind := c.filter.expression, c.filter.kind
 	if q.retry {
 		expression, kind = "*", wire.KindTag
 	}
+	// Unlike those of other clients, our pulls commit nothing: the broker would do that at an unknown time, perhaps after
+	// the consumer has said where it stopped (see progress).
+	flags := int64(wire.PullSuspend)
+	if c.opts.Consume == consumePull {
+		flags = 0
+	}
 	// PullMessageRequestHeader, the fields in the order of their keys.
 	b := c.sign.Begin(wire.BeginFrame(c.head[:0], wire.ReqPullMessage, 0, 0, ""))
-	b = wire.AppendField(b, "commitOffset", "0") // required, but see pullFlags
+	b = wire.AppendField(b, "commitOffset", "0") // required
 	b = wire.AppendField(b, "consumerGroup", c.group)
 	b = wire.AppendField(b, "expressionType", kind)
 	b = wire.AppendInt(b, "maxMsgNums", int64(c.opts.PullBatch))
 	b = wire.AppendInt(b, "queueId", int64(q.number))
 	b = wire.AppendInt(b, "queueOffset", q.next)
-	b = wire.AppendInt(b, "subVersion", version)
+	b = wire.AppendInt(b, "subVersion", c.version)
 	b = wire.AppendField(b, "subscription", expression)
 	b = wire.AppendInt(b, "suspendTimeoutMillis", holdTime.Milliseconds())
-	b = wire.AppendInt(b, "sysFlag", c.pullFlags())
+	b = wire.AppendInt(b, "sysFlag", flags)
 	b = wire.AppendField(b, "topic", q.topic)
 	b = c.sign.Sign(b, nil)
 	wire.EndFrame(b, 0)
@@ -66,45 +71,27 @@ func (c *consumer) ask(q *queue) error {
 	return q.conn.post(b, nil, call{to: p, limit: pullTime})
 }
 
-// pullFlags let the broker hold the request. Unlike those of other clients, our pulls commit nothing: the broker
-// would do that at an unknown time, perhaps after the consumer has said where it stopped (see progress).
-func (c *consumer) pullFlags() (flags int64) {
-	if c.opts.Consume != consumePull {
-		flags |= wire.PullSuspend
-	}
-	return flags
-}
-
 // verdict returns the meaning of an answer: an error ends Run, and a time is to pass before the next pull.
 func (p *pulled) verdict() (wait time.Duration, err error) {
-	if errors.Is(p.err, errNoAnswer) {
-		return 0, driver.Errorf(driver.ClassConnectionLost, "", "the broker, or the network, hangs",
-			"no answer to a pull within %s", pullTime)
-	}
-	if p.err != nil {
-		return 0, p.err
-	}
-	if p.code != wire.ResSubscriptionNotExist && p.code != wire.ResSubscriptionNotLatest && p.c.unknown.Load() != 0 {
-		p.c.unknown.Store(0)
-	}
 	switch p.code {
 	case wire.ResSubscriptionNotExist, wire.ResSubscriptionNotLatest:
 		if p.c.introduce() {
 			return rejoinTime, nil
 		}
-		return 0, p.refused
-	case wire.ResSuccess, wire.ResPullRetryImmediately, wire.ResPullOffsetMoved:
-		return 0, nil
+		return 0, p.err
+	case wire.ResSystemBusy, wire.ResFlowControl:
+		wait = busyTime
 	case wire.ResPullNotFound:
 		if p.c.opts.Consume == consumePull {
-			return p.c.opts.PullInterval, nil
+			wait = p.c.opts.PullInterval
 		}
-		return 0, nil
-	case wire.ResSystemBusy, wire.ResFlowControl:
-		return busyTime, nil
 	default:
-		return 0, p.refused
+		err = p.err
 	}
+	if err == nil && p.c.unknown.Load() != 0 {
+		p.c.unknown.Store(0)
+	}
+	return wait, err
 }
 
 // introduce tells the broker again about the consumer's subscription. A broker forgets the members of a group whose
@@ -113,7 +100,7 @@ func (p *pulled) verdict() (wait time.Duration, err error) {
 func (c *consumer) introduce() bool {
 	now := time.Now().UnixNano()
 	if c.unknown.CompareAndSwap(0, now) {
-		c.client.wg.Go(func() { c.client.beatAll(heartbeatLimit) })
+		c.client.wg.Go(c.client.beatAll)
 		return true
 	}
 	return time.Duration(now-c.unknown.Load()) < c.d.cfg.ConnectTimeout
@@ -122,17 +109,13 @@ func (c *consumer) introduce() bool {
 // sendBack gives a message back to the broker, which delivers it again later, by the group's topic for that, or, if
 // it is rejected, puts it into the group's dead-letter queue.
 func (c *consumer) sendBack(ctx context.Context, q *queue, m *wire.Message, verdict driver.Verdict) error {
-	if c.opts.Model == broadcasting {
-		return driver.Errorf(driver.ClassUnsupported, "give a message back", "use -o model=clustering",
-			"with model=broadcasting the broker keeps no state")
-	}
 	level := c.opts.RetryLevel
 	if verdict == driver.Reject {
 		level = -1
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.d.cfg.ConnectTimeout)
 	defer cancel()
-	_, err := c.client.must(ctx, q.conn, "give a message back", wire.ReqConsumerSendMsgBack, []field{
+	_, err := q.conn.must(ctx, "give a message back", wire.ReqConsumerSendMsgBack, []field{
 		{"group", c.group},
 		{"originTopic", string(m.Topic)},
 		{"offset", strconv.FormatInt(m.LogOffset, 10)},

@@ -30,16 +30,3 @@ type groupQueue struct {
 	group string
 	queueID
 }
-
-// reachOf returns the reach of a queue in a group; it is made if need be.
-func (d *rocketDriver) reachOf(group string, id queueID) *reach {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	key := groupQueue{group, id}
-	r := d.reaches[key]
-	if r == nil {
-		r = &reach{}
-		d.reaches[key] = r
-	}
-	return r
-}

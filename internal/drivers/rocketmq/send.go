@@ -22,7 +22,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if err != nil {
 		return err
 	}
-	p.header(q, k, m)
+	head := p.header(q, k, m, m.Time, k.body)
 	synchronous := p.opts.Send == sendSync
 	if synchronous {
 		select {
@@ -37,7 +37,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if p.opts.Send == sendOneWay {
 		e.oneWay, e.limit = true, unlimited
 	}
-	if err = q.conn.submit(ctx, p.socket, p.head, k.body, more, e); err != nil {
+	if err = q.conn.submit(ctx, p.socket, head, k.body, more, e); err != nil {
 		p.inFlight.Add(-1)
 		return wrap(p.op, err)
 	}
@@ -82,39 +82,60 @@ func (p *producer) Flush(ctx context.Context) error {
 
 // queue returns the next queue whose broker is there, or that of the kind's group, chosen as other clients would.
 func (p *producer) queue(k *kind) (*sendQueue, error) {
-	if k.group != "" {
-		q := &p.home[k.hash%uint32(len(p.home))]
-		if err := q.conn.Why(); err != nil {
-			return nil, wrap(p.op, err)
-		}
-		return q, nil
-	}
-	list := *p.queues.Load()
+	list, next := p.queuesOf(k), p.next
 	for range list {
-		if p.next >= len(list) {
-			p.next = 0
+		if next >= len(list) {
+			next = 0
 		}
-		q := &list[p.next]
-		p.next++
+		q := &list[next]
+		next++
 		if !q.conn.Dead() {
+			if k.group == "" {
+				p.next = next
+			}
 			return q, nil
 		}
 	}
 	return nil, wrap(p.op, list[0].conn.Why())
 }
 
-// header builds the header of a single message in p.head.
-func (p *producer) header(q *sendQueue, k *kind, m *driver.Message) {
+// queuesOf returns the queues for messages of a kind; with nil, for those without a group.
+func (p *producer) queuesOf(k *kind) []sendQueue {
+	if k != nil && k.group != "" {
+		return p.home[k.hash%uint32(len(p.home)):][:1]
+	}
+	return *p.queues.Load()
+}
+
+// reachable returns an error if no broker is there to send to.
+func (p *producer) reachable(k *kind) error {
+	list := p.queuesOf(k)
+	for i := range list {
+		if !list[i].conn.Dead() {
+			return nil
+		}
+	}
+	return wrap(p.op, list[0].conn.Why())
+}
+
+// header builds the header of a request with that body, for a message of a kind or, without one, for a batch. It is
+// valid until the next call.
+func (p *producer) header(q *sendQueue, k *kind, m *driver.Message, born int64, body []byte) []byte {
 	b := append(p.head[:0], q.prefix...)
-	b = wire.AppendInt(b, "g", m.Time/1000) // the born time is in milliseconds
-	b = wire.AppendField(b, "h", "0")       // flag
+	b = wire.AppendInt(b, "g", born/1000) // in milliseconds
+	b = wire.AppendField(b, "h", "0")     // flag
 	b, at := wire.OpenField(b, "i")
-	b = p.appendProperties(b, k, m)
+	if m != nil {
+		b = p.appendProperties(b, k, m)
+	} else { // they must not be empty: the broker would sign "null" in their place
+		b = wire.AppendProperty(b, wire.PropWait, "true")
+	}
 	wire.CloseField(b, at)
 	b = append(b, q.suffix...)
-	b = p.sign.Sign(b, k.body)
-	wire.EndFrame(b, len(k.body))
+	b = p.sign.Sign(b, body)
+	wire.EndFrame(b, len(body))
 	p.head = b
+	return b
 }
 
 // appendProperties appends the properties of a message.
@@ -138,7 +159,7 @@ func (p *producer) appendProperties(b []byte, k *kind, m *driver.Message) []byte
 
 // answer takes the answer to a single message.
 func (p *producer) answer(arg uint64, r *reply) {
-	slot, o := driver.Slot(arg), p.outcome(r)
+	slot, o := driver.Slot(arg), outcome(p.op, r)
 	if p.tx != nil && o.State == driver.Accepted {
 		o.Withheld = p.tx.half(slot, r)
 	}
@@ -152,13 +173,6 @@ func (p *producer) answer(arg uint64, r *reply) {
 	p.settled(1)
 }
 
-func (p *producer) outcome(r *reply) driver.Outcome {
-	if r.err == nil && r.Code == wire.ResSuccess {
-		return driver.Outcome{}
-	}
-	return outcome(p.op, r)
-}
-
 // settled counts sends that have ended.
 func (p *producer) settled(n int64) {
 	if p.inFlight.Add(-n) == 0 && p.closing.Load() {
@@ -167,4 +181,63 @@ func (p *producer) settled(n int64) {
 		default:
 		}
 	}
+}
+
+// Close implements [driver.Producer].
+func (p *producer) Close(ctx context.Context) error {
+	p.closeMu.Lock()
+	defer p.closeMu.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	if p.batch != nil {
+		p.batch.stop(ctx)
+	}
+	p.letGo()
+	p.closing.Store(true)
+	if !p.waitIdle(ctx) {
+		for _, c := range p.client.connections() { // also connections that are no more in the route
+			c.endCalls(errAbandoned, func(e *call) bool {
+				t, ok := e.to.(*batch)
+				return e.to == p || ok && t.b == p.batch
+			})
+		}
+		p.waitIdle(context.Background()) // messages that are being reported just now
+	}
+	var err error
+	if p.tx != nil {
+		err = p.tx.waitChecks(ctx)
+		p.d.asked.Delete(string(p.id[:idSeed]))
+	}
+	if p.client.part(p) {
+		p.unregister(ctx)
+	}
+	p.lease.Release(ctx)
+	return err
+}
+
+// unregister leaves the group at the brokers. Where that fails, the connection's end will do it.
+func (p *producer) unregister(ctx context.Context) {
+	ctx, cancel := leaving(ctx)
+	defer cancel()
+	done := map[*conn]bool{}
+	for _, q := range *p.queues.Load() {
+		if done[q.conn] || q.conn.Dead() || ctx.Err() != nil {
+			continue
+		}
+		done[q.conn] = true
+		_ = p.client.unregister(ctx, q.conn, "producerGroup", p.group)
+	}
+}
+
+func (p *producer) waitIdle(ctx context.Context) bool {
+	for p.inFlight.Load() > 0 {
+		select {
+		case <-p.idle:
+		case <-ctx.Done():
+			return p.inFlight.Load() == 0
+		}
+	}
+	return true
 }

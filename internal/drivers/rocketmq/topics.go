@@ -1,11 +1,13 @@
 package rocketmq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/transport"
@@ -13,22 +15,61 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// topics is the driver's knowledge of its topics. The holder of turn may look and change; a channel, so that waiting
-// for it ends with a context.
+// topics is the driver's knowledge of its topics.
 type topics struct {
-	turn    chan struct{}
+	// turn is held while a topic is looked up or created: only by the first that needs it. It is a channel of capacity
+	// one, so that waiting for it ends with a context.
+	turn chan struct{}
+
+	mu      sync.Mutex
 	routes  map[string]*route
 	created []string
-	groups  []queueGroup
+	groups  map[queueGroup]bool // those that are to go with their topic
 }
 
 // queueGroup is a group that makes a queue of a topic.
 type queueGroup struct{ topic, group string }
 
+func newTopics() *topics {
+	return &topics{turn: make(chan struct{}, 1), routes: map[string]*route{}, groups: map[queueGroup]bool{}}
+}
+
+// route returns the route of a topic that was looked up last; nil if none was.
+func (t *topics) route(topic string) *route {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.routes[topic]
+}
+
+func (t *topics) setRoute(topic string, r *route) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.routes[topic] = r
+}
+
+// noteGroup remembers a group that is to go with its topic. The default group of a queue is noted by its producers,
+// too, whose driver may be another than that of the consumers.
+func (t *topics) noteGroup(topic, group string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.groups[queueGroup{topic, group}] = true
+}
+
 // route holds the brokers that have queues of a topic.
 type route struct {
 	brokers []routeBroker // with at least one queue, by name
 	seen    time.Time     // when it was looked up
+}
+
+type routeBroker struct {
+	name        string
+	addr        string
+	read, write int // numbers of queues
+}
+
+// writable returns the brokers with queues that can be written.
+func (r *route) writable() []routeBroker {
+	return slices.DeleteFunc(slices.Clone(r.brokers), func(b routeBroker) bool { return b.write == 0 })
 }
 
 // queues returns the queues of the topic that can be read.
@@ -42,12 +83,6 @@ func (r *route) queues(topic string) map[queueID]bool {
 	return all
 }
 
-type routeBroker struct {
-	name        string
-	addr        string
-	read, write int // numbers of queues
-}
-
 const (
 	// maxQueues is the largest number of queues of a topic on one broker. Each takes memory in every producer and
 	// consumer.
@@ -56,104 +91,79 @@ const (
 	maxBrokers = 256
 	// maxTopicQueues is the largest number of queues of a topic on all brokers.
 	maxTopicQueues = 4 * maxQueues
-
-	lookAtNameServer = "look at the topic (mqadmin topicRoute -t TOPIC)"
 )
-
-// checkNumbers holds the numbers of queues against their limit.
-func checkNumbers(op string, q *wire.QueueData) error {
-	for _, n := range []int{q.Read, q.Write} {
-		if n < 0 || n > maxQueues {
-			return driver.Errorf(driver.ClassProtocol, op, lookAtNameServer,
-				"the name server says that the topic has %d queues on broker %s; "+
-					"perfmq accepts at most %d", n, transport.Clip(q.Broker, maxName), maxQueues)
-		}
-	}
-	return nil
-}
 
 // routeOf returns the route of a topic, which it creates if need be and if it may.
 func (d *rocketDriver) routeOf(ctx context.Context, topic string) (*route, error) {
-	t := &d.topics
 	select {
-	case t.turn <- struct{}{}:
-		defer func() { <-t.turn }()
+	case d.topics.turn <- struct{}{}:
+		defer func() { <-d.topics.turn }()
 	case <-ctx.Done():
 		return nil, driver.Errorf(driver.ClassTimeout, "look up topic "+topic, "", "%w", ctx.Err())
 	}
-	if r := t.routes[topic]; r != nil {
+	if r := d.topics.route(topic); r != nil {
 		return r, nil
 	}
-	a := d.cfg.newCaller()
-	ns, err := d.nameServer(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer ns.close()
-	r, err := d.lookUp(ctx, a, ns, topic)
+	s := d.newSession()
+	defer s.close()
+	r, err := s.lookUp(ctx, topic)
 	if driver.ClassOf(err) == driver.ClassNotFound && d.cfg.Options.CreateTopic {
-		r, err = d.create(ctx, a, ns, topic)
+		r, err = s.create(ctx, topic)
 	} else if err == nil {
 		err = d.checkQueues(topic, r)
 	}
 	if err != nil {
 		return nil, err
 	}
-	t.routes[topic] = r
+	d.topics.setRoute(topic, r)
 	return r, nil
 }
 
-// noteGroup remembers a group that is to go with its topic. The default group of a queue is noted by its producers,
-// too, whose driver may be another than that of the consumers.
-func (d *rocketDriver) noteGroup(topic, group string) {
-	d.topics.turn <- struct{}{}
-	defer func() { <-d.topics.turn }()
-	g := queueGroup{topic, group}
-	if !slices.Contains(d.topics.groups, g) {
-		d.topics.groups = append(d.topics.groups, g)
+// routeNow returns the route of a topic as it is now, or was a moment ago; nil if that cannot be found out.
+func (d *rocketDriver) routeNow(ctx context.Context, topic string) *route {
+	if r := d.topics.route(topic); r == nil || time.Since(r.seen) < d.refreshEvery/2 {
+		return r
 	}
+	s := d.newSession()
+	defer s.close()
+	r, err := s.lookUp(ctx, topic)
+	if err != nil {
+		return nil
+	}
+	d.topics.setRoute(topic, r)
+	return r
 }
 
-// nameServer connects to the first name server that can be reached, beginning with that of the last time; each gets an
-// equal share of the time.
-func (d *rocketDriver) nameServer(ctx context.Context) (*conn, error) {
-	deadline, _ := ctx.Deadline()
-	hosts := d.cfg.Target.Hosts
-	order := make([]int, len(hosts))
-	for i := range order {
-		order[i] = (int(d.goodServer.Load()) + i) % len(hosts)
-	}
-	return transport.First(ctx, hosts, order, time.Until(deadline),
-		func(ctx context.Context, host transport.Endpoint) (*conn, error) {
-			c, err := d.dial(ctx, host.String(), nil)
-			if err == nil {
-				d.goodServer.Store(int32(slices.Index(hosts, host))) //nolint:gosec // of a list that a person typed
-			}
-			return c, err
-		})
-}
-
-func (d *rocketDriver) lookUp(ctx context.Context, a *caller, ns *conn, topic string) (*route, error) {
+// lookUp asks for the route of a topic.
+func (s *session) lookUp(ctx context.Context, topic string) (*route, error) {
 	op := "look up topic " + topic
-	answer, err := a.must(ctx, ns, op, wire.ReqGetRouteInfoByTopic,
-		[]field{{"topic", topic}, {"acceptStandardJsonOnly", "true"}}, nil)
+	ns, err := s.nameServer(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var data wire.Route
-	if err := wire.UnmarshalJSON(answer.Body, &data); err != nil {
-		return nil, driver.Errorf(driver.ClassProtocol, op, notRocketMQ, "read the name server's answer: %w", err)
+	err = ns.query(ctx, op, wire.ReqGetRouteInfoByTopic, []field{{"topic", topic}, {"acceptStandardJsonOnly", "true"}},
+		nil, &data)
+	if err != nil {
+		return nil, err
+	}
+	tooMany := func(format string, args ...any) error {
+		return driver.Errorf(driver.ClassProtocol, op, "look at the topic (mqadmin topicRoute -t TOPIC)",
+			"the name server says that the topic has "+format, args...)
 	}
 	r, total := &route{seen: time.Now()}, 0
 	for _, q := range data.Queues {
-		if err := checkNumbers(op, &q); err != nil {
-			return nil, err
+		for _, n := range []int{q.Read, q.Write} {
+			if n < 0 || n > maxQueues {
+				return nil, tooMany("%d queues on broker %s; perfmq accepts at most %d", n, transport.Clip(q.Broker, maxName),
+					maxQueues)
+			}
 		}
 		i := slices.IndexFunc(data.Brokers, func(b wire.BrokerData) bool { return b.Name == q.Broker })
 		if i < 0 || data.Brokers[i].Addresses[wire.MasterID] == "" {
 			continue // without its master a broker takes no messages
 		}
-		b := routeBroker{name: q.Broker, addr: d.brokerAddress(data.Brokers[i])}
+		b := routeBroker{name: q.Broker, addr: s.d.brokerAddress(data.Brokers[i])}
 		if q.Perm&wire.PermRead != 0 {
 			b.read = q.Read
 		}
@@ -162,9 +172,8 @@ func (d *rocketDriver) lookUp(ctx context.Context, a *caller, ns *conn, topic st
 		}
 		r.brokers = append(r.brokers, b)
 		if total += max(b.read, b.write); len(r.brokers) > maxBrokers || total > maxTopicQueues {
-			return nil, driver.Errorf(driver.ClassProtocol, op, lookAtNameServer,
-				"the name server says that the topic has %d queues or more "+
-					"on %d brokers; perfmq accepts at most %d on %d", total, len(data.Queues), maxTopicQueues, maxBrokers)
+			return nil, tooMany("%d queues or more on %d brokers; perfmq accepts at most %d on %d", total, len(data.Queues),
+				maxTopicQueues, maxBrokers)
 		}
 	}
 	slices.SortFunc(r.brokers, func(x, y routeBroker) int { return strings.Compare(x.name, y.name) })
@@ -194,61 +203,14 @@ func (d *rocketDriver) checkQueues(topic string, r *route) error {
 	return nil
 }
 
-// masters returns the addresses of all masters of the cluster.
-func (d *rocketDriver) masters(ctx context.Context, a *caller, ns *conn) ([]string, error) {
-	const op = "list the brokers"
-	answer, err := a.must(ctx, ns, op, wire.ReqGetBrokerClusterInfo, nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	var info wire.Cluster
-	if err := wire.UnmarshalJSON(answer.Body, &info); err != nil {
-		return nil, driver.Errorf(driver.ClassProtocol, op, notRocketMQ, "read the name server's answer: %w", err)
-	}
-	var list []string
-	for _, b := range info.Brokers {
-		if b.Addresses[wire.MasterID] != "" {
-			list = append(list, d.brokerAddress(b))
-		}
-	}
-	slices.Sort(list)
-	if list = slices.Compact(list); len(list) == 0 {
-		return nil, driver.Errorf(driver.ClassConnect, op, "start a broker, or wait until it has registered",
-			"the name server knows no broker")
-	}
-	return list, nil
-}
-
-// onMasters calls f with a connection to each master.
-func (d *rocketDriver) onMasters(ctx context.Context, a *caller, ns *conn, f func(*conn) error) error {
-	masters, err := d.masters(ctx, a, ns)
-	if err != nil {
-		return err
-	}
-	for _, addr := range masters {
-		c, err := d.dial(ctx, addr, nil)
-		if err != nil {
-			return err
-		}
-		err = f(c)
-		c.close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // create creates a topic on all masters and waits until the name server knows it.
-func (d *rocketDriver) create(ctx context.Context, a *caller, ns *conn, topic string) (*route, error) {
-	queues := strconv.Itoa(defaultQueues)
-	if n := d.cfg.Options.Queues; n > 0 {
-		queues = strconv.Itoa(n)
-	}
+func (s *session) create(ctx context.Context, topic string) (*route, error) {
+	op, t := "create topic "+topic, s.d.topics
+	queues := strconv.Itoa(cmp.Or(s.d.cfg.Options.Queues, defaultQueues))
 	masters := 0
-	err := d.onMasters(ctx, a, ns, func(c *conn) error {
+	err := s.onMasters(ctx, func(c *conn) error {
 		masters++
-		_, err := a.must(ctx, c, "create topic "+topic, wire.ReqUpdateAndCreateTopic, []field{
+		_, err := c.must(ctx, op, wire.ReqUpdateAndCreateTopic, []field{
 			{"topic", topic},
 			{"defaultTopic", wire.DefaultTopic},
 			{"readQueueNums", queues},
@@ -263,88 +225,39 @@ func (d *rocketDriver) create(ctx context.Context, a *caller, ns *conn, topic st
 	if err != nil {
 		return nil, err
 	}
-	d.topics.created = append(d.topics.created, topic)
+	t.mu.Lock()
+	t.created = append(t.created, topic)
+	t.mu.Unlock()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		r, err := d.lookUp(ctx, a, ns, topic)
+		r, err := s.lookUp(ctx, topic)
 		if err == nil && len(r.brokers) >= masters || err != nil && driver.ClassOf(err) != driver.ClassNotFound {
 			return r, err
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return nil, driver.Errorf(driver.ClassTimeout, "create topic "+topic,
-				"do its brokers register with this name server?",
+			return nil, driver.Errorf(driver.ClassTimeout, op, "do its brokers register with this name server?",
 				"the name server does not know it yet: %w", ctx.Err())
 		}
 	}
 }
 
-// deleteTopics deletes the topics that this driver created, with the groups of its queues.
-func (d *rocketDriver) deleteTopics(ctx context.Context) error {
-	if len(d.topics.created) == 0 {
-		return nil
-	}
+// removeTopics deletes the topics that this driver created, with the groups of its queues. The driver is closed.
+func (d *rocketDriver) removeTopics(ctx context.Context) error {
 	ctx, cancel := d.opening(ctx)
 	defer cancel()
+	s := d.newSession()
+	defer s.close()
 	var errs []error
 	for _, topic := range d.topics.created {
-		for _, g := range d.topics.groups {
+		for g := range d.topics.groups {
 			if g.topic == topic {
-				errs = append(errs, d.deleteGroup(ctx, g.group))
+				errs = append(errs, s.deleteGroup(ctx, g.group))
 			}
 		}
-		errs = append(errs, d.deleteTopic(ctx, topic))
+		errs = append(errs, s.deleteTopics(ctx, topic))
 	}
 	return errors.Join(errs...)
-}
-
-// deleteTopic deletes topics on the brokers and, in case one of those is away, at the name servers.
-func (d *rocketDriver) deleteTopic(ctx context.Context, names ...string) error {
-	a := d.cfg.newCaller()
-	ns, err := d.nameServer(ctx)
-	if err != nil {
-		return err
-	}
-	defer ns.close()
-	err = d.onMasters(ctx, a, ns, func(c *conn) error { return deleteOn(ctx, a, c, wire.ReqDeleteTopicInBroker, names) })
-	deadline, _ := ctx.Deadline()
-	for i, host := range d.cfg.Target.Hosts {
-		each, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(d.cfg.Target.Hosts)-i+1))
-		c, dialErr := d.dial(each, host.String(), nil)
-		cancel()
-		if dialErr != nil {
-			continue // a name server that is away forgets topics by itself
-		}
-		err = errors.Join(err, deleteOn(ctx, a, c, wire.ReqDeleteTopicInNamesrv, names))
-		c.close()
-	}
-	return err
-}
-
-func deleteOn(ctx context.Context, a *caller, c *conn, code int, names []string) error {
-	var errs []error
-	for _, name := range names {
-		_, err := a.must(ctx, c, "delete topic "+name, code, []field{{"topic", name}}, nil)
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
-// deleteGroup deletes a consumer group, where it stands, and its topics for redelivery.
-func (d *rocketDriver) deleteGroup(ctx context.Context, group string) error {
-	a := d.cfg.newCaller()
-	ns, err := d.nameServer(ctx)
-	if err != nil {
-		return err
-	}
-	defer ns.close()
-	err = d.onMasters(ctx, a, ns, func(c *conn) error {
-		_, err := a.must(ctx, c, "delete group "+group, wire.ReqDeleteSubscriptionGroup, []field{
-			{"groupName", group}, {"cleanOffset", "true"}, {"removeOffset", "true"}, // as 4.9 calls it
-		}, nil)
-		return err
-	})
-	return errors.Join(err, d.deleteTopic(ctx, wire.RetryPrefix+group, wire.DeadPrefix+group))
 }

@@ -38,10 +38,8 @@ type transactions struct {
 }
 
 func newTransactions(p *producer) *transactions {
-	target := &p.d.cfg.Target
 	return &transactions{
-		p: p, sign: wire.NewSigner(target.User, target.Password), idle: make(chan struct{}, 1),
-		checks: memory{young: map[string]int{}},
+		p: p, sign: p.d.newSigner(), idle: make(chan struct{}, 1), checks: memory{young: map[string]int{}},
 	}
 }
 
@@ -119,8 +117,6 @@ func (t *transactions) half(slot driver.Slot, r *reply) (withheld bool) {
 		t.rolledBack.Add(1)
 	default:
 		t.leftOpen.Add(1)
-	}
-	if flag == 0 {
 		t.due++
 		return withheld // the broker finds out by itself, and asks
 	}
@@ -129,9 +125,7 @@ func (t *transactions) half(slot driver.Slot, r *reply) (withheld bool) {
 	if !ok {
 		return withheld // it will ask
 	}
-	t.say(r.from, ending{
-		flag: flag, commitLog: offset, table: r.Get("queueOffset"), msgID: msgID, id: r.Get("transactionId"), check: "false",
-	})
+	t.say(r, ending{flag: flag, commitLog: offset, table: r.Get("queueOffset"), msgID: msgID, check: "false"})
 	return withheld
 }
 
@@ -140,13 +134,13 @@ type ending struct {
 	flag      int
 	commitLog int64
 	table     []byte // offset in the table of half messages
-	msgID, id []byte
+	msgID     []byte
 	check     string // whether a check-back is answered
 }
 
-// say sends the end of a transaction; t.mu is held. It never waits, for it runs in the connection's reader, which
-// flushes when there is nothing more to read. If it gets lost, the broker asks.
-func (t *transactions) say(c *conn, e ending) {
+// say answers r, which is about a half message, with the end of its transaction; t.mu is held. It never waits, for it
+// runs in the connection's reader, which flushes when there is nothing more to read. If it gets lost, the broker asks.
+func (t *transactions) say(r *reply, e ending) {
 	b := t.sign.Begin(wire.BeginFrame(t.head[:0], wire.ReqEndTransaction, wire.FlagOneWay, 0, ""))
 	b = wire.AppendInt(b, "commitLogOffset", e.commitLog)
 	b = wire.AppendInt(b, "commitOrRollback", int64(e.flag))
@@ -154,15 +148,15 @@ func (t *transactions) say(c *conn, e ending) {
 	b = appendGiven(b, "msgId", e.msgID)
 	b = wire.AppendField(b, "producerGroup", t.p.group)
 	b = appendGiven(b, "tranStateTableOffset", e.table)
-	b = appendGiven(b, "transactionId", e.id)
+	b = appendGiven(b, "transactionId", r.Get("transactionId"))
 	b = t.sign.Sign(b, nil)
 	wire.EndFrame(b, 0)
 	t.head = b
-	_ = c.post(b, nil, call{})
+	_ = r.from.post(b, nil, call{})
 }
 
 // checkTransaction answers a broker that asks for the outcome of a half message.
-func (c *client) checkTransaction(conn *conn, r *reply) {
+func (c *client) checkTransaction(r *reply) {
 	var m wire.Message
 	if _, err := m.Cut(r.Body); err != nil {
 		return // it will ask again
@@ -171,41 +165,24 @@ func (c *client) checkTransaction(conn *conn, r *reply) {
 	if len(id) < idSeed {
 		return // not a message of ours
 	}
-	if t := c.d.asking(id[:idSeed]); t != nil {
-		t.check(conn, r, &m, id, true)
+	if t, ours := c.d.asked.Load(string(id[:idSeed])); ours {
+		t.(*transactions).check(r, &m, id, true)
 		return
 	}
 	// A member of the group in another process has sent it, and the broker asks any member.
+	var t *transactions
 	c.mu.Lock()
-	list := c.producers[string(wire.Property(m.Properties, wire.PropProducerGroup))]
-	c.mu.Unlock()
-	for _, p := range list {
-		if p.tx != nil {
-			p.tx.check(conn, r, &m, id, false)
-			return
-		}
+	for _, p := range c.producers[string(wire.Property(m.Properties, wire.PropProducerGroup))] {
+		t = p.tx
 	}
-}
-
-// asking returns the producer whose messages have unique keys that begin so, if it is open.
-func (d *rocketDriver) asking(seed []byte) *transactions {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.asked[string(seed)]
-}
-
-func (d *rocketDriver) setAsked(seed []byte, t *transactions) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if t == nil {
-		delete(d.asked, string(seed))
-	} else {
-		d.asked[string(seed)] = t
+	c.mu.Unlock()
+	if t != nil {
+		t.check(r, &m, id, false)
 	}
 }
 
 // check answers a check-back. The message is our own or that of another process.
-func (t *transactions) check(c *conn, r *reply, m *wire.Message, id []byte, own bool) {
+func (t *transactions) check(r *reply, m *wire.Message, id []byte, own bool) {
 	plan := wire.Property(m.Properties, propPlan)
 	commitLog, ok := r.Number("commitLogOffset")
 	if len(plan) == 0 || !ok {
@@ -241,9 +218,8 @@ func (t *transactions) check(c *conn, r *reply, m *wire.Message, id []byte, own 
 			t.lateCommitted.Add(1)
 		}
 	}
-	t.say(c, ending{
-		flag: flagOf(plan[said]), commitLog: commitLog, table: r.Get("tranStateTableOffset"), msgID: id,
-		id: r.Get("transactionId"), check: "true",
+	t.say(r, ending{
+		flag: flagOf(plan[said]), commitLog: commitLog, table: r.Get("tranStateTableOffset"), msgID: id, check: "true",
 	})
 }
 
@@ -293,7 +269,7 @@ func (t *transactions) stillOpen() int {
 }
 
 func (t *transactions) counters() []driver.Counter {
-	list := []driver.Counter{
+	return []driver.Counter{
 		{Name: "tx-half", Help: "half messages that the broker stored", Value: t.halves.Load()},
 		{Name: "tx-committed", Help: "transactions committed at once", Value: t.committed.Load()},
 		{Name: "tx-rolled-back", Help: "transactions rolled back at once", Value: t.rolledBack.Load()},
@@ -320,5 +296,4 @@ func (t *transactions) counters() []driver.Counter {
 			Value: t.foreign.Load(),
 		},
 	}
-	return list
 }

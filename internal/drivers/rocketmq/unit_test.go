@@ -213,8 +213,8 @@ func TestShareIsExact(t *testing.T) {
 
 func TestSignature(t *testing.T) {
 	// Made with org.apache.rocketmq.acl.common.AclUtils of RocketMQ 5.5.0.
-	a := &caller{sign: wire.NewSigner("perfmq-admin", "perfmq-secret")}
-	frame := a.request(41, 0, []field{{"b", "1"}, {"a", "2"}}, []byte("hello"))
+	c := &conn{sign: wire.NewSigner("perfmq-admin", "perfmq-secret")}
+	frame := c.request(41, []field{{"b", "1"}, {"a", "2"}}, []byte("hello"))
 	var r reply
 	require.NoError(t, r.Parse(append(frame[4:], "hello"...)))
 	require.Equal(t, "mV1CDEn7VYi5Jdf7KJo5YCAb1S8=", string(r.Get("Signature")))
@@ -237,7 +237,7 @@ func (a *answers) answer(arg uint64, r *reply) {
 // TestConnection plays a broker that answers late, never, twice, and out of order, with a false clock.
 func TestConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, theirs := piped(nil)
+		c, theirs := piped()
 		var a answers
 		submit := func(i uint64) error {
 			b := wire.BeginFrame(nil, 1, 0, 0, "")
@@ -285,7 +285,7 @@ func TestConnection(t *testing.T) {
 }
 
 func TestForeignPeer(t *testing.T) {
-	c, theirs := piped(nil)
+	c, theirs := piped()
 	_, err := theirs.Write([]byte("HTTP/1.1 400 Bad Request\r\n"))
 	require.True(t, err == nil || errors.Is(err, io.ErrClosedPipe))
 	<-c.Over()
@@ -295,10 +295,10 @@ func TestForeignPeer(t *testing.T) {
 }
 
 // piped returns a connection, and its other end.
-func piped(serve func(*conn, *reply)) (*conn, net.Conn) {
+func piped() (*conn, net.Conn) {
 	ours, theirs := net.Pipe()
 	raw := transport.Meter(ours)
-	return newConn("broker", raw, raw, new(transport.Buffers), driver.DefaultMaxBody, serve), theirs
+	return newConn("broker", raw, raw, new(transport.Buffers), driver.DefaultMaxBody, nil), theirs
 }
 
 // drained returns a connection to a peer that reads and says nothing.

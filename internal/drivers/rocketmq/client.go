@@ -1,0 +1,269 @@
+package rocketmq
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const (
+	heartbeatEvery = 30 * time.Second // brokers drop clients after 120 s
+	heartbeatLimit = 10 * time.Second
+	// refreshEvery is how often routes are looked up again, as all clients do (pollNameServerInterval).
+	refreshEvery = 30 * time.Second
+)
+
+// client is a member of RocketMQ's cluster: an id, and a connection to each broker that it needs.
+type client struct {
+	d    *rocketDriver
+	id   string
+	life context.Context // ends with the client
+	end  context.CancelFunc
+	wg   sync.WaitGroup
+
+	mu        sync.Mutex
+	conns     map[string]*conn       // by address
+	consumers map[string]*consumer   // by group; nil: it is being opened
+	producers map[string][]*producer // by group
+}
+
+func newClient(d *rocketDriver, spec driver.Connection) *client {
+	name := cmp.Or(spec.ClientID, spec.Name)
+	c := &client{
+		d: d, id: fmt.Sprintf("perfmq-%s@%s", name, randomID()),
+		conns: map[string]*conn{}, consumers: map[string]*consumer{}, producers: map[string][]*producer{},
+	}
+	c.life, c.end = context.WithCancel(context.Background())
+	c.wg.Go(c.keep)
+	c.wg.Go(c.refresh)
+	return c
+}
+
+// connect returns the connection to a broker, opening it if need be.
+func (c *client) connect(ctx context.Context, addr string) (*conn, error) {
+	if known := c.alive(addr); known != nil {
+		return known, nil
+	}
+	opened, err := c.d.dial(ctx, addr, c)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	other := c.conns[addr]
+	if other != nil && !other.Dead() {
+		c.mu.Unlock()
+		opened.close()
+		return other, nil
+	}
+	c.conns[addr] = opened
+	c.mu.Unlock()
+	c.identify(opened)
+	if other != nil {
+		other.close() // it waits for the goroutines that still run
+	}
+	return opened, nil
+}
+
+// enlist returns the connection to a broker that knows of the client's groups, opening it if need be.
+func (c *client) enlist(ctx context.Context, addr string) (*conn, error) {
+	if known := c.alive(addr); known != nil {
+		return known, nil // a client that joins a group tells all brokers
+	}
+	conn, err := c.connect(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	return conn, c.beat(ctx, conn)
+}
+
+// alive returns the connection to a broker; nil if there is none.
+func (c *client) alive(addr string) *conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if conn := c.conns[addr]; conn != nil && !conn.Dead() {
+		return conn
+	}
+	return nil
+}
+
+func (c *client) connections() []*conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.AppendSeq(make([]*conn, 0, len(c.conns)), maps.Values(c.conns))
+}
+
+// Dead implements [transport.Shared].
+func (c *client) Dead() bool { return slices.ContainsFunc(c.connections(), (*conn).Dead) }
+
+// End implements [transport.Shared].
+func (c *client) End(ctx context.Context) {
+	for _, conn := range c.connections() {
+		conn.out.Drain(ctx)
+	}
+	c.end()
+	c.wg.Wait() // after which no connection is opened
+	for _, conn := range c.connections() {
+		conn.close()
+	}
+}
+
+// reserve keeps the client for a member of the group; it returns false if it has one.
+func (c *client) reserve(group string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, taken := c.consumers[group]; taken {
+		return false
+	}
+	c.consumers[group] = nil
+	return true
+}
+
+// join makes the client a member of the producer's group.
+func (c *client) join(p *producer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.producers[p.group] = append(c.producers[p.group], p)
+}
+
+// part takes the producer out of its group; it returns whether it was the client's last in it.
+func (c *client) part(p *producer) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := slices.DeleteFunc(c.producers[p.group], func(other *producer) bool { return other == p })
+	c.producers[p.group] = list
+	if len(list) == 0 {
+		delete(c.producers, p.group)
+	}
+	return len(list) == 0
+}
+
+// members returns the producers and consumers that are open.
+func (c *client) members() (producers []*producer, consumers []*consumer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, list := range c.producers {
+		producers = append(producers, list...)
+	}
+	for _, m := range c.consumers {
+		if m != nil {
+			consumers = append(consumers, m)
+		}
+	}
+	return producers, consumers
+}
+
+// serve implements [peer].
+func (c *client) serve(r *reply) {
+	switch r.Code {
+	case wire.ReqNotifyConsumerIDsChanged:
+		c.mu.Lock()
+		member := c.consumers[string(r.Get("consumerGroup"))]
+		c.mu.Unlock()
+		if member != nil {
+			member.kick()
+		}
+	case wire.ReqCheckTransactionState:
+		c.checkTransaction(r)
+	}
+}
+
+// ended implements [peer]. A consumer does not go on without one of its brokers.
+func (c *client) ended(conn *conn) {
+	_, consumers := c.members()
+	for _, m := range consumers {
+		if slices.Contains(m.at.Load().used, conn) {
+			m.fail(conn.Why())
+		}
+	}
+}
+
+// keep ends overdue calls and sends heartbeats until the client ends.
+func (c *client) keep() {
+	sweep := time.NewTicker(sweepEvery)
+	defer sweep.Stop()
+	beat := time.NewTicker(heartbeatEvery)
+	defer beat.Stop()
+	for {
+		select {
+		case <-c.life.Done():
+			return
+		case <-sweep.C:
+			for _, conn := range c.connections() {
+				conn.sweep()
+			}
+		case <-beat.C:
+			c.wg.Go(c.beatAll)
+		}
+	}
+}
+
+// beatAll sends a heartbeat to each broker. One that does not answer in time is taken for lost.
+func (c *client) beatAll() {
+	ctx, cancel := context.WithTimeout(c.life, heartbeatLimit)
+	defer cancel()
+	for _, conn := range c.connections() {
+		if err := c.beat(ctx, conn); err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			conn.fail(driver.Errorf(driver.ClassConnectionLost, "", "the broker, or the network, hangs",
+				"no answer to a heartbeat within %s", heartbeatLimit))
+		}
+	}
+}
+
+// beat tells a broker which groups this client belongs to.
+func (c *client) beat(ctx context.Context, conn *conn) error {
+	data := wire.Heartbeat{ClientID: c.id, Producers: []wire.ProducerData{}, Consumers: []wire.ConsumerData{}}
+	c.mu.Lock()
+	for group := range c.producers {
+		data.Producers = append(data.Producers, wire.ProducerData{Group: group})
+	}
+	for _, member := range c.consumers {
+		if member != nil {
+			data.Consumers = append(data.Consumers, member.data())
+		}
+	}
+	c.mu.Unlock()
+	_, err := conn.must(ctx, "send a heartbeat to "+conn.addr, wire.ReqHeartBeat, nil, data)
+	return err
+}
+
+// unregister tells a broker that this client leaves a group.
+func (c *client) unregister(ctx context.Context, conn *conn, key, group string) error {
+	_, err := conn.must(ctx, "leave group "+group, wire.ReqUnregisterClient, []field{{"clientID", c.id}, {key, group}},
+		nil)
+	return err
+}
+
+// refresh looks up the routes in use from time to time, so that queues are used that topics get during a run, and
+// brokers that come back. Where the look-up fails, the known route stays.
+func (c *client) refresh() {
+	tick := time.NewTicker(c.d.refreshEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.life.Done():
+			return
+		case <-tick.C:
+		}
+		ctx, cancel := context.WithTimeout(c.life, heartbeatLimit)
+		producers, consumers := c.members()
+		for _, p := range producers {
+			if r := c.d.routeNow(ctx, p.topic); r != nil {
+				p.adopt(ctx, r)
+			}
+		}
+		for _, m := range consumers {
+			if r := c.d.routeNow(ctx, m.topic); r != nil {
+				m.adopt(ctx, r)
+			}
+		}
+		cancel()
+	}
+}

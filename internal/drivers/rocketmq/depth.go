@@ -1,0 +1,274 @@
+package rocketmq
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// place is a group in a queue: the messages from offset next to end are before it.
+type place struct {
+	queueID
+	membership
+	conn      *conn
+	next, end int64
+}
+
+// left is the number of messages before the group.
+func (p *place) left() uint64 { return uint64(max(0, p.end-p.next)) } //nolint:gosec // not below 0
+
+// Depth implements [driver.Admin]. A topic keeps consumed messages: at a destination are the messages that its group
+// has not said to have consumed, messages to be delivered again included. Of a topic without a subscription, all groups
+// count.
+func (d *rocketDriver) Depth(ctx context.Context, dest driver.Destination, subscription string) (n uint64, err error) {
+	err = d.eachPlace(ctx, dest, subscription, func(_ context.Context, p *place) error {
+		n += p.left()
+		return nil
+	})
+	if err != nil {
+		return 0, wrap("count the messages of "+dest.String(), err)
+	}
+	return n, nil
+}
+
+// Purge implements [driver.Admin]. RocketMQ can only pass messages over: a group is made to stand behind them. It
+// must have no consumers then, or they must have consumed all.
+func (d *rocketDriver) Purge(ctx context.Context, dest driver.Destination) (n uint64, err error) {
+	err = d.eachPlace(ctx, dest, "", func(ctx context.Context, p *place) error {
+		if err := p.awaitConsumers(ctx); err != nil || p.next == p.end {
+			return err
+		}
+		if err := p.conn.ensureGroup(ctx, p.group); err != nil {
+			return err
+		}
+		n += p.left()
+		return p.conn.saveOffset(ctx, p.group, p.queueID, p.end)
+	})
+	if err != nil {
+		return 0, wrap("purge "+dest.String(), err)
+	}
+	return n, nil
+}
+
+// awaitConsumers lets consumers, if there are any, say that they have consumed all, for which they may need a moment.
+func (p *place) awaitConsumers(ctx context.Context) error {
+	const patience = 10
+	for tried := 0; p.next != p.end; tried++ {
+		members, err := p.conn.membersOf(ctx, p.group)
+		switch {
+		case err != nil || len(members) == 0:
+			return err
+		case tried == patience || ctx.Err() != nil:
+			return driver.Errorf(driver.ClassUnsupported, "", "close the consumers first",
+				"RocketMQ passes over no messages of a group with consumers, and %s has %d", p.group, len(members))
+		}
+		select {
+		case <-time.After(saveEvery):
+		case <-ctx.Done():
+		}
+		if err := p.find(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachPlace calls f for the groups of a destination, or of one subscription, in each of their queues.
+func (d *rocketDriver) eachPlace(
+	ctx context.Context, dest driver.Destination, subscription string, f func(context.Context, *place) error,
+) error {
+	topic, err := d.cfg.topicName(dest)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := d.opening(ctx)
+	defer cancel()
+	s := d.newSession()
+	defer s.close()
+	r, err := s.lookUp(ctx, topic)
+	if err != nil {
+		return err
+	}
+	return s.eachPlace(ctx, r, topic, dest, subscription, f)
+}
+
+func (s *session) eachPlace(
+	ctx context.Context, r *route, topic string, dest driver.Destination, subscription string,
+	f func(context.Context, *place) error,
+) error {
+	for _, b := range r.brokers {
+		conn, err := s.broker(ctx, b.addr)
+		if err != nil {
+			return err
+		}
+		groups, err := s.groupsOf(ctx, conn, topic, dest, subscription)
+		if err != nil {
+			return err
+		}
+		for _, m := range groups {
+			queues := []queueID{{wire.RetryPrefix + m.group, b.name, 0}}
+			for n := range b.read {
+				queues = append(queues, queueID{topic, b.name, n})
+			}
+			for _, id := range queues {
+				p := place{queueID: id, membership: m, conn: conn}
+				if err := p.find(ctx); err != nil {
+					return err
+				}
+				if err := f(ctx, &p); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (p *place) retry() bool { return strings.HasPrefix(p.topic, wire.RetryPrefix) }
+
+// find asks where the group stands, and where the queue ends.
+func (p *place) find(ctx context.Context) error {
+	offset, found, err := p.conn.savedOffset(ctx, p.group, p.queueID)
+	if err != nil {
+		if p.retry() && driver.ClassOf(err) == driver.ClassNotFound {
+			return nil // nothing was ever given back
+		}
+		return err
+	}
+	first, err := p.conn.limitOffset(ctx, p.queueID, wire.ReqGetMinOffset)
+	if err != nil {
+		return err
+	}
+	if p.end, err = p.conn.limitOffset(ctx, p.queueID, wire.ReqGetMaxOffset); err != nil {
+		return err
+	}
+	switch {
+	case found:
+		p.next = min(max(offset, first), p.end) // messages that the broker has removed are not there
+	case p.fromNext && !p.retry():
+		p.next = p.end
+	default:
+		p.next = first
+	}
+	return nil
+}
+
+// groupsOf returns the groups that make a destination, or a subscription of it, on one broker.
+func (s *session) groupsOf(
+	ctx context.Context, conn *conn, topic string, dest driver.Destination, subscription string,
+) ([]membership, error) {
+	cfg := &s.d.cfg
+	if dest.Kind == driver.Queue || cfg.Options.Group != "" {
+		return []membership{cfg.membershipOf(&driver.ConsumerSpec{Destination: dest}, "")}, nil
+	}
+	var list wire.Groups
+	err := conn.query(ctx, "list the groups of a topic", wire.ReqQueryTopicConsumeByWho, []field{{"topic", topic}}, nil,
+		&list)
+	if err != nil {
+		return nil, err
+	}
+	var groups []membership
+	queueGroup := cfg.membershipOf(&driver.ConsumerSpec{Destination: driver.Destination{Name: dest.Name}}, "").group
+	for _, group := range slices.Compact(slices.Sorted(slices.Values(list.Groups))) {
+		if group != queueGroup && (subscription == "" || cfg.isOfSubscription(group, dest.Name, subscription)) {
+			groups = append(groups, membership{group: group, fromNext: cfg.Options.From != fromFirst})
+		}
+	}
+	return groups, nil
+}
+
+// isOfSubscription reports whether a group is one of a subscription, with any client ID, see [config.membershipOf].
+func (c *config) isOfSubscription(group, topic, subscription string) bool {
+	rest, ok := strings.CutPrefix(group, c.inNamespace("perfmq-sub-"+topic+"-"))
+	return ok && (rest == subscription || strings.HasSuffix(rest, "-"+subscription))
+}
+
+// inspector has connections of its own, which stay open from one call to the next.
+type inspector struct {
+	mu sync.Mutex
+	*session
+	routes map[string]*route // as they were at the first call
+}
+
+// close closes the connections.
+func (i *inspector) close() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.session.close()
+}
+
+// Inspect implements [driver.Inspector]. Messages added are the next offsets of a topic's queues, acknowledged ones
+// the offsets of a queue's group in them, and the depth is the difference, with messages to be delivered again; of
+// a topic, that of all groups.
+func (d *rocketDriver) Inspect(
+	ctx context.Context, destinations []driver.Destination,
+) (list []driver.DestinationCount, err error) {
+	ctx, cancel := d.opening(ctx)
+	defer cancel()
+	i := &d.inspector
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, dest := range destinations {
+		n, err := i.inspect(ctx, dest)
+		if err != nil {
+			i.session.close()
+			clear(i.routes)
+			return nil, wrap("ask the broker for its counters", err)
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+func (i *inspector) inspect(ctx context.Context, dest driver.Destination) (n driver.DestinationCount, err error) {
+	topic, err := i.d.cfg.topicName(dest)
+	if err != nil {
+		return n, err
+	}
+	r := i.routes[topic]
+	if r == nil {
+		r, err = i.lookUp(ctx, topic)
+		if driver.ClassOf(err) == driver.ClassNotFound {
+			return driver.NoDestination(), nil
+		}
+		if err != nil {
+			return n, err
+		}
+		i.routes[topic] = r
+	}
+	n.Added, n.Depth = driver.Counted(0), driver.Counted(0)
+	// Groups with a filter have names of their own, and pass over what they do not want.
+	_, filtered := i.d.filtered.Load(dest)
+	acknowledges := dest.Kind == driver.Queue && !filtered
+	if acknowledges {
+		n.Acknowledged = driver.Counted(0)
+	}
+	for _, b := range r.brokers {
+		conn, err := i.broker(ctx, b.addr)
+		if err != nil {
+			return n, err
+		}
+		for number := range max(b.read, b.write) {
+			end, err := conn.limitOffset(ctx, queueID{topic, b.name, number}, wire.ReqGetMaxOffset)
+			if err != nil {
+				return n, err
+			}
+			n.Added.N += uint64(max(0, end)) //nolint:gosec // not below 0
+		}
+	}
+	err = i.eachPlace(ctx, r, topic, dest, "", func(_ context.Context, p *place) error {
+		n.Depth.N += p.left()
+		if acknowledges && !p.retry() {
+			n.Acknowledged.N += uint64(max(0, p.next)) //nolint:gosec // not below 0
+		}
+		return nil
+	})
+	return n, err
+}
+
+var _ driver.Inspector = (*rocketDriver)(nil)
