@@ -8,21 +8,11 @@
 //	              +-- consumer: a member of a group; owns queues; one pull per queue is under way
 //	conn: requests gathered by transport.Output; answers matched by number and handled by the goroutine that reads
 //
-// # Versions
+// Brokers before 5 differ in a few answers, see old.go and [consumer.freshQueues].
 //
-// Brokers say their version with each answer. Brokers before 5 say of a new group that it stands at 0, where later ones
-// say that it is new; know delays by their levels only; and remove a group's offsets by a field of another name. See
-// old.go.
-//
-// # The library
-//
-// Frames and messages are written and read by internal/wire/rocketmq. Tests use the admin, producer and consumer of
-// github.com/apache/rocketmq-client-go/v2 as peers. Its clients do not carry the load here, because their work
-// cannot be measured truthfully, or not cheaply enough (v2.1.2 against RocketMQ 5.5, 1 KiB, the same machine and
-// minute; the benchmarks in bench_test.go repeat it): the library uses several times the processor time per message, as
-// each callback is two goroutines and each write four system calls; a connection that breaks is reported as a time-out
-// seconds later or never; a consumer does not say when it is subscribed, and replays; shutting down leaves goroutines
-// and a sleeping statistics thread per consumer; its admin client takes a broker's refusal for success.
+// Frames and messages are written and read by internal/wire/rocketmq. The client library does not carry the load: it
+// takes several times the processor time, reports a connection that breaks late or never, and its consumers do not say
+// when they are subscribed (BenchmarkLibrarySend, and --client library).
 //
 // # Sending
 //
@@ -32,8 +22,7 @@
 // slot when its bytes have been written; send=batch gathers messages into one request, whose answer ends all of them.
 // A batch leaves when it is full, after batch-linger, or, if that is 0, with a message that no other follows.
 //
-// Bodies are compressed once per variant. A variant with a group goes to the group's queue, which stays the same
-// whatever queues the topic gets meanwhile. RocketMQ has no delivery mode, time to live or priority per message.
+// A variant with a group goes to the group's queue, which stays the same whatever queues the topic gets meanwhile.
 //
 // # Order
 //
@@ -83,14 +72,11 @@
 //
 // Within a group whole queues are dealt out. The members use the broker's locks in handing over queues, whatever the
 // order asked for, so that the next owner begins exactly where the last one has said it stopped. Where a consumer
-// stands is saved ten times a second, after each 100 messages of a queue, and when it closes or gives a queue back;
-// after a crash up to that much is delivered again. (A consumer with more than 50 queues saves 500 of them a second.)
-//
-// A broker handles the requests of one connection with many threads, and takes the offset that comes last for the
-// truth. So there is one request about a queue's offset at a time, and a queue is unlocked when the last one has been
-// answered. Unlike those of other clients, our pulls do not commit: a broker that was slow with the last pull of a
-// consumer took back the offset that the consumer had saved when it closed, and delivered the last messages once more
-// (4 of 25 times on a loaded machine).
+// stands is saved ten times a second, after each 100 messages of a queue, and when it closes or gives a queue back, one
+// request at a time (see progress); after a crash up to that much is delivered again. (A consumer with more than 50
+// queues saves 500 of them a second.) Unlike those of other clients, our pulls do not commit: a broker that was slow
+// with the last pull of a consumer took back the offset that the consumer had saved when it closed, and delivered the
+// last messages once more (4 of 25 times on a loaded machine).
 //
 // A message that is released is given back to the broker, which delivers it again after retry-level, by the group's
 // retry topic; with order=orderly it is delivered again in place, a second later. One that is rejected goes to the
@@ -99,9 +85,6 @@
 //
 // A pull that the broker holds cannot be taken back: when a consumer has closed but its connection is still used,
 // each of its queues may bring one more answer, which is dropped; the next owner of the queue pulls the same messages.
-//
-// A consumer delivers one message at a time, so there are no consumer threads to choose: each of --consumers is a
-// member of the group, with connections, queues and a goroutine of its own.
 //
 // Brokers hold a pull of an empty queue for up to 20 s, and look at it once more even when its client has gone. If
 // the group was deleted meanwhile and autoCreateSubscriptionGroup is true, that creates an empty group of its name: a

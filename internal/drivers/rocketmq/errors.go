@@ -1,6 +1,8 @@
 package rocketmq
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/transport"
@@ -35,94 +37,92 @@ const (
 
 // refusal is the error that a broker's answer stands for. The answer's texts are copied.
 func refusal(r *reply) *driver.Error {
-	class, hint := classOfCode(r.Code, string(r.Remark))
+	m := meaningOf(r)
 	words := strings.TrimSpace(string(r.Remark))
 	// Brokers append their help page and, to some, a stack trace.
 	words, _, _ = strings.Cut(words, "\n")
 	if i := strings.Index(words, "For more information"); i > 0 {
 		words = strings.TrimSpace(words[:i])
 	}
-	if words == "" {
-		words = meaning(r.Code)
-	}
-	words = transport.Clip(words, maxWords)
-	return driver.Errorf(class, "", hint, "%s (code %d)", words, r.Code)
+	words = cmp.Or(words, m.words, "the broker says no more than that")
+	return driver.Errorf(m.class, "", m.hint, "%s (code %d)", transport.Clip(words, maxWords), r.Code)
 }
 
-// meaning are words for an answer without any: brokers give none with the codes for messages that they have stored.
-func meaning(code int) string {
-	switch code {
-	case wire.ResFlushDiskTimeout:
-		return "the broker has the message, but not on disk in time"
-	case wire.ResSlaveNotAvailable:
-		return "the broker has the message, but no slave that is up to date"
-	case wire.ResFlushSlaveTimeout:
-		return "the broker has the message, but its slave has not confirmed it in time"
-	default:
-		return "the broker says no more than that"
-	}
+// meaning is what an answer with an error stands for.
+type meaning struct {
+	class driver.Class
+	hint  string
+	words string       // for one that has none: brokers give none with the codes for messages that they have stored
+	send  driver.State // of the messages that were sent
 }
 
-// classOfCode returns the class of an answer code and a hint.
-func classOfCode(code int, remark string) (driver.Class, string) {
-	switch code {
+func meaningOf(r *reply) meaning {
+	const (
+		login = "check the access key (--user), the secret key (--password) and the broker's ACL"
+		log   = "look into the broker's log"
+		slow  = "is its disk slow, or its slave away?"
+	)
+	remark := string(r.Remark)
+	failed := func(class driver.Class, hint string) meaning { return meaning{class, hint, "", driver.Failed} }
+	rejected := func(class driver.Class, hint string) meaning { return meaning{class, hint, "", driver.Rejected} }
+	stored := func(words string) meaning { return meaning{driver.ClassTimeout, slow, words, driver.Unknown} }
+	switch r.Code {
 	case wire.ResSystemBusy, wire.ResFlowControl:
-		return driver.ClassFull,
-			"the broker sheds load: send slower, or raise its sendMessageThreadPoolNums and waitTimeMillsInSendQueue"
+		return failed(driver.ClassFull,
+			"the broker sheds load: send slower, or raise its sendMessageThreadPoolNums and waitTimeMillsInSendQueue")
 	case wire.ResNoPermission:
 		if strings.Contains(remark, "sending message is forbidden") {
-			return driver.ClassAuth, "the broker or topic does not allow writing: look at brokerPermission and the topic's perm"
+			return rejected(driver.ClassAuth,
+				"the broker or topic does not allow writing: look at brokerPermission and the topic's perm")
 		}
-		return driver.ClassAuth, "check the access key (--user), the secret key (--password) and the broker's ACL"
+		return rejected(driver.ClassAuth, login)
 	case wire.ResTopicNotExist:
-		return driver.ClassNotFound, "create the topic, or leave -o create-topic at true"
+		return failed(driver.ClassNotFound, "create the topic, or leave -o create-topic at true")
 	case wire.ResSubscriptionNotExist, wire.ResSubscriptionNotLatest, wire.ResSubscriptionGroupNotExist:
-		return driver.ClassNotFound,
-			"the broker does not know the consumer group: was it deleted, or do its members differ in their filters?"
-	case wire.ResFlushDiskTimeout, wire.ResFlushSlaveTimeout, wire.ResSlaveNotAvailable:
-		return driver.ClassTimeout, "is its disk slow, or its slave away?"
+		return failed(driver.ClassNotFound,
+			"the broker does not know the consumer group: was it deleted, or do its members differ in their filters?")
+	case wire.ResFlushDiskTimeout:
+		return stored("the broker has the message, but not on disk in time")
+	case wire.ResSlaveNotAvailable:
+		return stored("the broker has the message, but no slave that is up to date")
+	case wire.ResFlushSlaveTimeout:
+		return stored("the broker has the message, but its slave has not confirmed it in time")
 	case wire.ResSubscriptionParseFailed:
-		return driver.ClassUnsupported, "check the filter; SQL needs enablePropertyFilter=true in the broker's configuration"
+		return failed(driver.ClassUnsupported,
+			"check the filter; SQL needs enablePropertyFilter=true in the broker's configuration")
 	case wire.ResRequestCodeNotSupported:
-		return driver.ClassUnsupported, "the broker may be too old"
+		return failed(driver.ClassUnsupported, "the broker may be too old")
 	case wire.ResMessageIllegal:
-		if tooLarge(remark) {
-			return driver.ClassTooLarge, "send smaller messages or raise the broker's maxMessageSize"
+		if containsAny(remark, "size", "length", "too long") {
+			return rejected(driver.ClassTooLarge, "send smaller messages or raise the broker's maxMessageSize")
 		}
-		return driver.ClassProtocol, "look into the broker's log"
+		return rejected(driver.ClassProtocol, log)
 	case wire.ResServiceNotAvailable, wire.ResGoAway:
-		return driver.ClassClosedByBroker, "the broker is shutting down, a replica, or short of disk: look at its log"
+		return failed(driver.ClassClosedByBroker,
+			"the broker is shutting down, a replica, or short of disk: look at its log")
 	case wire.ResSystemError:
 		if authFailed(remark) {
-			return driver.ClassAuth, "check the access key (--user), the secret key (--password) and the broker's ACL"
+			return failed(driver.ClassAuth, login)
 		}
 		if strings.Contains(remark, "SQL92") {
-			return driver.ClassUnsupported, "set enablePropertyFilter=true in the broker's configuration"
+			return failed(driver.ClassUnsupported, "set enablePropertyFilter=true in the broker's configuration")
 		}
-		return driver.ClassOther, "look into the broker's log"
-	default:
-		return driver.ClassOther, "look into the broker's log"
 	}
-}
-
-func tooLarge(remark string) bool {
-	return strings.Contains(remark, "size") || strings.Contains(remark, "length") || strings.Contains(remark, "too long")
+	return failed(driver.ClassOther, log)
 }
 
 // authFailed recognises the words with which ACL 1.0 and 2.0 refuse; they do so with a general code.
 func authFailed(remark string) bool {
-	for _, text := range []string{
-		"AclException", "AuthenticationException", "AuthorizationException", "No accessKey is configured", "signature",
-	} {
-		if strings.Contains(remark, text) {
-			return true
-		}
-	}
-	return false
+	return containsAny(remark, "AclException", "AuthenticationException", "AuthorizationException",
+		"No accessKey is configured", "signature")
 }
 
-// outcome translates the end of a request that sent messages. Of the codes for a message that was stored but not yet safe, the
-// message's fate is unknown.
+func containsAny(text string, parts ...string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
+}
+
+// outcome translates the end of a request that sent messages. Of the codes for a message that was stored but not yet
+// safe, the message's fate is unknown.
 func outcome(op string, r *reply) driver.Outcome {
 	if r.err != nil {
 		err := wrap(op, r.err)
@@ -133,12 +133,5 @@ func outcome(op string, r *reply) driver.Outcome {
 	}
 	e := refusal(r)
 	e.Op = op
-	o := driver.Outcome{State: driver.Failed, Class: e.Class, Err: e}
-	switch r.Code {
-	case wire.ResFlushDiskTimeout, wire.ResFlushSlaveTimeout, wire.ResSlaveNotAvailable:
-		o.State = driver.Unknown
-	case wire.ResMessageIllegal, wire.ResNoPermission:
-		o.State = driver.Rejected
-	}
-	return o
+	return driver.Outcome{State: meaningOf(r).send, Class: e.Class, Err: e}
 }

@@ -129,3 +129,33 @@ func (s *subscription) takes(tag []byte) bool {
 	}
 	return false
 }
+
+// data describes the consumer. It has been set before the consumer is registered and does not change.
+func (c *consumer) data() wire.ConsumerData {
+	d := wire.ConsumerData{
+		Group: c.group, Type: "CONSUME_PASSIVELY", Model: strings.ToUpper(c.opts.Model), From: "CONSUME_FROM_FIRST_OFFSET",
+		Subscriptions: []wire.Subscription{c.subscriptionData()},
+	}
+	if c.opts.Consume == consumePull {
+		d.Type = "CONSUME_ACTIVELY"
+	}
+	if c.opts.Model == clustering {
+		d.Subscriptions = append(d.Subscriptions, c.subscriptionTo(wire.RetryPrefix+c.group, "*", wire.KindTag))
+	}
+	return d
+}
+
+func (c *consumer) subscriptionTo(topic, expression, kind string) wire.Subscription {
+	return wire.Subscription{
+		Topic: topic, Expression: expression, Kind: kind, Version: c.version, Tags: []string{}, Codes: []int32{},
+	}
+}
+
+func (c *consumer) subscriptionData() wire.Subscription {
+	s := c.subscriptionTo(c.topic, c.filter.expression, c.filter.kind)
+	for _, tag := range c.filter.tags {
+		s.Tags = append(s.Tags, tag)
+		s.Codes = append(s.Codes, wire.HashCode([]byte(tag)))
+	}
+	return s
+}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"strconv"
+	"sync"
+	"sync/atomic"
 
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -133,6 +135,157 @@ func (c *consumer) position(ctx context.Context, q *queue) error {
 	}
 	q.next = offset
 	q.consumed.Store(offset)
-	q.beginAt(offset)
+	q.told = offset
 	return nil
+}
+
+const (
+	// keepUpAfter is how many messages of a queue are consumed before the broker hears of it at once. Some brokers
+	// keep messages that are not committed, and take no more than so many.
+	keepUpAfter = 100
+	// unsaved is for queues of which the broker may know anything.
+	unsaved = -1
+)
+
+// progress is the broker's knowledge of a consumer's offset in a queue. One request about that is under way at a
+// time, and the next is sent when it has been answered: a broker reads the requests of a connection in order but
+// hands them to pools of threads (consumerManageThreadPoolNums; pullMessageThreadPoolNums for the offsets that pulls
+// would commit) and keeps the offset that comes last (ConsumerOffsetManager.commitOffset), even if it is lower. An old
+// offset that came last would have messages delivered twice to the next owner of the queue.
+type progress struct {
+	saving sync.Mutex
+	told   int64         // the offset that the broker was told last; unsaved if it may not have it
+	failed error         // why not
+	open   chan struct{} // a request is under way; closed when it has been answered
+}
+
+// begin notes that a request about that offset is under way. It returns false if the broker knows, or one is already.
+func (p *progress) begin(offset int64) bool {
+	p.saving.Lock()
+	defer p.saving.Unlock()
+	if p.open != nil || offset == p.told {
+		return false
+	}
+	p.open, p.told = make(chan struct{}), offset
+	return true
+}
+
+// answer takes the answer to the request that is under way.
+func (p *progress) answer(_ uint64, r *reply) {
+	p.saving.Lock()
+	defer p.saving.Unlock()
+	if p.failed = r.err; r.err == nil && r.Code != wire.ResSuccess {
+		p.failed = refusal(r)
+	}
+	if p.failed != nil {
+		p.told = unsaved
+	}
+	close(p.open)
+	p.open = nil
+}
+
+// state returns the channel of the request that is under way, if there is one, or how the last one ended.
+func (p *progress) state() (open chan struct{}, told int64, failed error) {
+	p.saving.Lock()
+	defer p.saving.Unlock()
+	return p.open, p.told, p.failed
+}
+
+// note tells the broker where we stand in a queue, unless it knows or has not answered the last time. It does not
+// wait; its request is to be flushed.
+func (c *consumer) note(q *queue) {
+	offset := q.consumed.Load()
+	if !q.begin(offset) {
+		return
+	}
+	c.pulling.Lock()
+	// UpdateConsumerOffsetRequestHeader, the fields in the order of their keys.
+	b := c.sign.Begin(wire.BeginFrame(c.head[:0], wire.ReqUpdateConsumerOffset, 0, 0, ""))
+	b = wire.AppendInt(b, "commitOffset", offset)
+	b = wire.AppendField(b, "consumerGroup", c.group)
+	b = wire.AppendInt(b, "queueId", int64(q.number))
+	b = wire.AppendField(b, "topic", q.topic)
+	b = c.sign.Sign(b, nil)
+	wire.EndFrame(b, 0)
+	c.head = b
+	err := q.conn.post(b, nil, call{to: &q.progress, limit: pullTime})
+	c.pulling.Unlock()
+	if err != nil {
+		q.answer(0, &reply{err: err})
+	}
+}
+
+// noteAll calls note for all queues, and flushes.
+func (c *consumer) noteAll() {
+	if c.opts.Model != clustering {
+		return
+	}
+	for _, q := range c.owned {
+		c.note(q)
+	}
+	for _, conn := range c.at.Load().conns {
+		conn.out.Flush()
+	}
+}
+
+// keepUp calls note, and flushes, when keepUpAfter messages or more have been consumed since the last time.
+func (c *consumer) keepUp(q *queue) {
+	if c.opts.Model != clustering {
+		return
+	}
+	if _, told, _ := q.state(); q.consumed.Load()-told >= keepUpAfter {
+		c.note(q)
+		q.conn.out.Flush()
+	}
+}
+
+// save tells the broker where we stand in a queue and returns when it knows. Nothing of the queue may be consumed
+// meanwhile.
+func (c *consumer) save(ctx context.Context, q *queue) error {
+	const op = "save where the group stands"
+	for tried := false; ; {
+		open, told, failed := q.state()
+		switch {
+		case open != nil:
+			select {
+			case <-open:
+				continue
+			case <-ctx.Done():
+				return driver.Errorf(driver.ClassTimeout, op, "is it overloaded, or not a RocketMQ server?",
+					"%s did not answer: %w", q.conn.addr, ctx.Err())
+			}
+		case told == q.consumed.Load():
+			return nil
+		case tried:
+			return wrap(op, failed)
+		}
+		tried = true
+		c.note(q)
+		q.conn.out.Flush()
+	}
+}
+
+// reach is how far a queue was delivered to the consumers of a group, all those of this driver. By it a message that
+// the broker delivers again, because the consumer that had it was cut off before it could say so, is told from one that
+// the broker stored twice: RocketMQ itself marks only messages that were given back. It is safe for concurrent use.
+type reach struct {
+	next   atomic.Int64 // the offset after the last message
+	stored atomic.Int64 // when that was stored, by the broker's clock
+}
+
+// again notes the delivery of a message, and tells whether it was delivered before. A broker that has lost its last
+// messages gives their offsets to others, but these are stored later.
+func (r *reach) again(m *wire.Message) bool {
+	if m.QueueOffset < r.next.Load() && m.Stored <= r.stored.Load() {
+		return true
+	}
+	r.stored.Store(m.Stored)
+	r.next.Store(m.QueueOffset + 1)
+	return false
+}
+
+// groupQueue is a queue as a group sees it.
+type groupQueue struct {
+	group string
+	queueID
 }

@@ -127,7 +127,7 @@ func (b *threads) consumer(o *Options) *consumer {
 func (b *threads) own(c *consumer, number int, at int64) *queue {
 	q := &queue{queueID: queueID{"T", "broker-a", number}, conn: b.conn, next: at}
 	q.consumed.Store(at)
-	q.beginAt(at)
+	q.told = at
 	c.owned[q.queueID] = q
 	return q
 }
