@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -94,7 +93,7 @@ func newConn(
 		addr: addr, raw: raw, maxFrame: maxBody + headRoom, peer: peer, begin: time.Now(), Ending: transport.NewEnding(),
 		calls: make([]call, 64),
 	}
-	c.out = transport.NewOutput(nc, raw, mem, func(err error) { c.fail(lost(err)) })
+	c.out = transport.NewOutput(nc, raw, mem, c.fail)
 	c.in = transport.NewInput(nc, raw, mem, c.out.Flush)
 	c.reading.Go(func() {
 		c.fail(c.read())
@@ -128,7 +127,7 @@ func (c *conn) unsent(ctx context.Context, err error) error {
 		return driver.Errorf(driver.ClassTimeout, "", "the broker does not read from the connection: is it overloaded?",
 			"the broker took nothing: %w", ctx.Err())
 	}
-	c.fail(lost(err)) // unless it has told so itself
+	c.fail(err) // unless it has told so itself
 	return c.Why()
 }
 
@@ -150,7 +149,7 @@ func (c *conn) post(head, body []byte, e call) error {
 		c.fail(driver.Errorf(driver.ClassConnectionLost, "", "is the broker overloaded? See its log",
 			"the broker does not read from the connection: more than %d bytes are waiting", outMost))
 	case err != nil:
-		c.fail(lost(err))
+		c.fail(err)
 	}
 	return nil
 }
@@ -226,7 +225,7 @@ func (c *conn) read() error {
 	for {
 		size, err := c.in.Peek(4)
 		if err != nil {
-			return c.cut(err)
+			return err
 		}
 		n := binary.BigEndian.Uint32(size)
 		if n < wire.MinFrame || n > uint32(c.maxFrame) { //nolint:gosec // above zero
@@ -240,7 +239,7 @@ func (c *conn) read() error {
 			frame = large
 		}
 		if err != nil {
-			return c.cut(err)
+			return err
 		}
 		if err := r.Parse(frame[len(frame)-int(n):]); err != nil {
 			hint := notRocketMQ
@@ -270,14 +269,6 @@ func errLength(n uint32, limit int, proven bool) error {
 	}
 	return driver.Errorf(driver.ClassProtocol, "", notRocketMQ,
 		"the peer sends a frame of %d bytes; perfmq accepts %d to %d: %w", n, wire.MinFrame, limit, wire.ErrFrame)
-}
-
-// cut is the error of a connection that ended by itself.
-func (c *conn) cut(err error) error {
-	if errors.Is(err, io.EOF) && c.in.Buffered() > 0 {
-		err = io.ErrUnexpectedEOF
-	}
-	return lost(err)
 }
 
 func (c *conn) handle(r *reply) {
@@ -330,6 +321,7 @@ func (c *conn) endCalls(err error, match func(*call) bool) {
 
 // fail ends the connection; the first reason counts. All calls end with it.
 func (c *conn) fail(err error) {
+	err = transport.Explain("", err)
 	if c.Fail(err, c.out, c.raw) {
 		c.endCalls(err, func(*call) bool { return true })
 		if c.peer != nil {
@@ -340,17 +332,10 @@ func (c *conn) fail(err error) {
 
 // close ends the connection and waits for its goroutines.
 func (c *conn) close() {
-	c.fail(driver.Errorf(driver.ClassConnectionLost, "", "", "the connection was closed"))
+	c.fail(transport.ErrClosed)
 	c.reading.Wait()
 	c.out.Wait()
 }
 
 // waits returns how long the reader of the connection has waited.
 func (c *conn) waits() driver.Waits { return driver.Waits{Reader: c.raw.Reading()} }
-
-// lost is the error of a connection that ended by itself.
-func lost(err error) error {
-	return driver.Errorf(driver.ClassConnectionLost, "",
-		"look at the broker's log: it, or the network, ended the connection",
-		"the connection ended: %w", err)
-}

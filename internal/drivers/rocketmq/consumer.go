@@ -34,8 +34,8 @@ type consumer struct {
 	owned  map[queueID]*queue
 	wanted map[queueID]time.Time // since when the queue is ours but locked by another
 
+	running atomic.Bool // Run is
 	mu      sync.Mutex
-	running bool
 	err     error // why it cannot go on
 	inbox
 	input *driver.Meter // of Run: nothing has arrived
@@ -157,8 +157,9 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	if ctx.Err() != nil {
 		return nil
 	}
-	c.start()
-	defer c.pause()
+	c.running.Store(true)
+	defer c.running.Store(false)
+	c.kick() // manage starts to pull from the queues that we own
 	for {
 		p, err := c.take(ctx)
 		if p == nil {
@@ -173,20 +174,6 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 			return wrap(c.op, err)
 		}
 	}
-}
-
-// start begins to pull from the queues that we own.
-func (c *consumer) start() {
-	c.mu.Lock()
-	c.running = true
-	c.mu.Unlock()
-	c.kick() // manage starts the queues
-}
-
-func (c *consumer) pause() {
-	c.mu.Lock()
-	c.running = false
-	c.mu.Unlock()
 }
 
 // fail makes Run return an error once it has delivered the messages that have come.

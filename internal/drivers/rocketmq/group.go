@@ -1,13 +1,11 @@
 package rocketmq
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
@@ -169,20 +167,21 @@ func (c *consumer) rebalance(ctx context.Context) (complete bool, err error) {
 	if err != nil || !known {
 		return false, err
 	}
-	var gone []*queue
+	ours := map[queueID]bool{}
+	var gone, missing []*queue
+	for _, q := range share {
+		ours[q.queueID] = true
+		if c.owned[q.queueID] == nil {
+			missing = append(missing, q)
+		}
+	}
 	for id, q := range c.owned {
-		if _, ok := share[id]; !ok {
+		if !ours[id] {
 			gone = append(gone, q)
 		}
 	}
 	if err := c.giveBack(ctx, gone); err != nil {
 		return false, err
-	}
-	var missing []*queue
-	for id, q := range share {
-		if c.owned[id] == nil {
-			missing = append(missing, q)
-		}
 	}
 	if err := c.takeOver(ctx, missing); err != nil {
 		return false, err
@@ -194,16 +193,15 @@ func (c *consumer) rebalance(ctx context.Context) (complete bool, err error) {
 }
 
 // share returns the queues that are to be ours; known is false while the broker does not know us yet.
-func (c *consumer) share(ctx context.Context) (share map[queueID]*queue, known bool, err error) {
-	main, retry := map[queueID]*queue{}, map[queueID]*queue{}
+func (c *consumer) share(ctx context.Context) (share []*queue, known bool, err error) {
+	var main, retry []*queue // both sorted, as the route is
 	at := c.at.Load()
 	for i, b := range at.route.brokers {
 		for n := range b.read {
-			id := queueID{c.topic, b.name, n}
-			main[id] = &queue{queueID: id, conn: at.conns[i]}
+			main = append(main, &queue{queueID: queueID{c.topic, b.name, n}, conn: at.conns[i]})
 		}
 		id := queueID{wire.RetryPrefix + c.group, b.name, 0}
-		retry[id] = &queue{queueID: id, conn: at.conns[i], retry: true}
+		retry = append(retry, &queue{queueID: id, conn: at.conns[i], retry: true})
 	}
 	if c.opts.Model == broadcasting {
 		return main, true, nil
@@ -212,38 +210,25 @@ func (c *consumer) share(ctx context.Context) (share map[queueID]*queue, known b
 	if err != nil || !slices.Contains(members, c.client.id) {
 		return nil, false, err
 	}
-	share = map[queueID]*queue{}
-	for _, all := range []map[queueID]*queue{main, retry} {
-		for _, id := range allocate(c.client.id, all, members) {
-			share[id] = all[id]
-		}
-	}
-	return share, true, nil
+	return append(allocate(c.client.id, main, members), allocate(c.client.id, retry, members)...), true, nil
 }
 
 // allocate chooses as all clients of a group must, each for itself: both lists sorted, the queues dealt out in equal
 // runs, the first members getting one more if they do not divide evenly (AllocateMessageQueueAveragely, the default
 // of all clients; the test compares with the library's).
-func allocate(me string, all map[queueID]*queue, members []string) []queueID {
-	list := make([]queueID, 0, len(all))
-	for id := range all {
-		list = append(list, id)
-	}
-	slices.SortFunc(list, func(x, y queueID) int {
-		return cmp.Or(strings.Compare(x.topic, y.topic), strings.Compare(x.broker, y.broker), x.number-y.number)
-	})
+func allocate[Q any](me string, queues []Q, members []string) []Q {
 	slices.Sort(members)
 	i := slices.Index(members, me)
 	if i < 0 {
 		return nil
 	}
-	each, more := len(list)/len(members), len(list)%len(members)
+	each, more := len(queues)/len(members), len(queues)%len(members)
 	from := i*each + min(i, more)
 	to := from + each
 	if i < more {
 		to++
 	}
-	return list[from:to]
+	return queues[from:to:to]
 }
 
 // membersOf returns the ids of the clients in a group.
@@ -299,10 +284,7 @@ func (c *consumer) takeOver(ctx context.Context, queues []*queue) error {
 
 // startAll begins to pull from the queues that are ours, once Run has been called.
 func (c *consumer) startAll() error {
-	c.mu.Lock()
-	running := c.running
-	c.mu.Unlock()
-	if !running {
+	if !c.running.Load() {
 		return nil
 	}
 	for _, q := range c.owned {

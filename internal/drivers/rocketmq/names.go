@@ -3,6 +3,7 @@ package rocketmq
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
@@ -119,15 +120,7 @@ func parseSelector(selector string) subscription {
 
 // takes reports whether a message with this tag passes. Brokers compare hashes of tags only.
 func (s *subscription) takes(tag []byte) bool {
-	if len(s.tags) == 0 {
-		return true
-	}
-	for _, t := range s.tags {
-		if t == string(tag) {
-			return true
-		}
-	}
-	return false
+	return len(s.tags) == 0 || slices.ContainsFunc(s.tags, func(t string) bool { return t == string(tag) })
 }
 
 // data describes the consumer. It has been set before the consumer is registered and does not change.

@@ -177,6 +177,7 @@ func (s *session) lookUp(ctx context.Context, topic string) (*route, error) {
 		}
 	}
 	slices.SortFunc(r.brokers, func(x, y routeBroker) int { return strings.Compare(x.name, y.name) })
+	r.brokers = slices.CompactFunc(r.brokers, func(x, y routeBroker) bool { return x.name == y.name })
 	if len(r.brokers) == 0 {
 		return nil, driver.Errorf(driver.ClassNotFound, op, "are the brokers up?", "no broker with this topic is up")
 	}
