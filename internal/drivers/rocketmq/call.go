@@ -24,18 +24,15 @@ func appendGiven[T string | []byte](b []byte, key string, value T) []byte {
 	return wire.AppendField(b, key, value)
 }
 
-// request builds a frame of a request.
-func (c *conn) request(code int, fields []field, body []byte) []byte {
+// inOrder returns a function that appends fields in the order of their keys.
+func inOrder(fields []field) func([]byte) []byte {
 	slices.SortFunc(fields, func(x, y field) int { return strings.Compare(x.key, y.key) })
-	c.signing.Lock()
-	defer c.signing.Unlock()
-	b := c.sign.Begin(wire.BeginFrame(nil, code, 0, 0, ""))
-	for _, f := range fields {
-		b = appendGiven(b, f.key, f.value)
+	return func(b []byte) []byte {
+		for _, f := range fields {
+			b = appendGiven(b, f.key, f.value)
+		}
+		return b
 	}
-	b = c.sign.Sign(b, body)
-	wire.EndFrame(b, len(body))
-	return b
 }
 
 // result gets a copy of one answer.
@@ -56,10 +53,10 @@ func (w result) answer(_ uint64, r *reply) {
 // broker's verdict is in the answer's code.
 func (c *conn) call(ctx context.Context, code int, fields []field, body []byte) (*reply, error) {
 	w := make(result, 1)
-	e := call{to: w, limit: unlimited} // ctx is the limit
-	if err := c.submit(ctx, driver.NewMeter(), c.request(code, fields, body), body, false, e); err != nil {
+	if err := c.tell(code, 0, inOrder(fields), body, call{to: w, limit: unlimited}); err != nil { // ctx is the limit
 		return nil, err
 	}
+	c.out.Flush()
 	var r *reply
 	select {
 	case r = <-w:

@@ -46,8 +46,6 @@ type answerer interface {
 type conn struct {
 	*transport.Ending
 	addr     string
-	signing  sync.Mutex         // guards sign
-	sign     *wire.Signer       // of calls
 	raw      *transport.Metered // below TLS
 	in       *transport.Input
 	out      *transport.Output
@@ -59,6 +57,10 @@ type conn struct {
 	version atomic.Int32
 	written []call // of Written, as is nothing
 	nothing reply  // instead of an answer
+
+	telling sync.Mutex // guards sign and head
+	sign    *wire.Signer
+	head    []byte
 
 	mu     sync.Mutex
 	calls  []call // by opaque modulo its length, a power of two
@@ -131,7 +133,7 @@ func (c *conn) unsent(ctx context.Context, err error) error {
 	return c.Why()
 }
 
-// post gathers a request without waiting for room, to be flushed. When it returns an error nothing was sent and the
+// post gathers a request without waiting for room, to be flushed: all but sends. When it returns an error nothing was sent and the
 // answerer is not called.
 func (c *conn) post(head, body []byte, e call) error {
 	if err := c.expect(head, e); err != nil {
@@ -152,6 +154,22 @@ func (c *conn) post(head, body []byte, e call) error {
 		c.fail(err)
 	}
 	return nil
+}
+
+// tell builds a request, of fields in the order of their keys, and posts it.
+func (c *conn) tell(code int, flag uint32, fields func([]byte) []byte, body []byte, e call) error {
+	c.telling.Lock()
+	defer c.telling.Unlock()
+	return c.post(c.request(code, flag, fields, body), body, e)
+}
+
+// request builds all but the body of a request in c.head.
+func (c *conn) request(code int, flag uint32, fields func([]byte) []byte, body []byte) []byte {
+	b := fields(c.sign.Begin(wire.BeginFrame(c.head[:0], code, flag, 0, "")))
+	b = c.sign.Sign(b, body)
+	wire.EndFrame(b, len(body))
+	c.head = b
+	return b
 }
 
 // expect numbers a frame and notes the waiter for its answer.

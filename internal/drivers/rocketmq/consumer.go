@@ -40,10 +40,6 @@ type consumer struct {
 	inbox
 	input *driver.Meter // of Run: nothing has arrived
 
-	pulling sync.Mutex // guards sign and head
-	sign    *wire.Signer
-	head    []byte
-
 	inflater wire.Inflater
 	ids      driver.IDReader
 	delivery driver.Delivery
@@ -122,7 +118,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	c := &consumer{
 		membership: d.cfg.membershipOf(&spec, randomID()), op: "receive from " + spec.Destination.String(), d: d, opts: opts,
 		topic: topic, filter: parseSelector(spec.Selector), version: time.Now().UnixMilli(),
-		releases: opts.FailPercent > 0 || spec.Failing == driver.Release, sign: d.newSigner(), kicked: make(chan struct{}, 1),
+		releases: opts.FailPercent > 0 || spec.Failing == driver.Release, kicked: make(chan struct{}, 1),
 		stop: make(chan struct{}), managed: make(chan struct{}),
 		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, inbox: inbox{arrived: make(chan struct{}, 1)},
 		input: driver.NewMeter(),

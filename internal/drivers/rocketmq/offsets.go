@@ -198,18 +198,12 @@ func (c *consumer) note(q *queue) {
 	if !q.begin(offset) {
 		return
 	}
-	c.pulling.Lock()
-	// UpdateConsumerOffsetRequestHeader, the fields in the order of their keys.
-	b := c.sign.Begin(wire.BeginFrame(c.head[:0], wire.ReqUpdateConsumerOffset, 0, 0, ""))
-	b = wire.AppendInt(b, "commitOffset", offset)
-	b = wire.AppendField(b, "consumerGroup", c.group)
-	b = wire.AppendInt(b, "queueId", int64(q.number))
-	b = wire.AppendField(b, "topic", q.topic)
-	b = c.sign.Sign(b, nil)
-	wire.EndFrame(b, 0)
-	c.head = b
-	err := q.conn.post(b, nil, call{to: &q.progress, limit: pullTime})
-	c.pulling.Unlock()
+	err := q.conn.tell(wire.ReqUpdateConsumerOffset, 0, func(b []byte) []byte { // UpdateConsumerOffsetRequestHeader
+		b = wire.AppendInt(b, "commitOffset", offset)
+		b = wire.AppendField(b, "consumerGroup", c.group)
+		b = wire.AppendInt(b, "queueId", int64(q.number))
+		return wire.AppendField(b, "topic", q.topic)
+	}, nil, call{to: &q.progress, limit: pullTime})
 	if err != nil {
 		q.answer(0, &reply{err: err})
 	}

@@ -40,9 +40,6 @@ func (c *consumer) pull(q *queue, wait time.Duration) error {
 
 // ask gathers the request for the next messages of a queue.
 func (c *consumer) ask(q *queue) error {
-	p := c.newPull(q)
-	c.pulling.Lock()
-	defer c.pulling.Unlock()
 	expression, kind := c.filter.expression, c.filter.kind
 	if q.retry {
 		expression, kind = "*", wire.KindTag
@@ -53,23 +50,19 @@ func (c *consumer) ask(q *queue) error {
 	if c.opts.Consume == consumePull {
 		flags = 0
 	}
-	// PullMessageRequestHeader, the fields in the order of their keys.
-	b := c.sign.Begin(wire.BeginFrame(c.head[:0], wire.ReqPullMessage, 0, 0, ""))
-	b = wire.AppendField(b, "commitOffset", "0") // required
-	b = wire.AppendField(b, "consumerGroup", c.group)
-	b = wire.AppendField(b, "expressionType", kind)
-	b = wire.AppendInt(b, "maxMsgNums", int64(c.opts.PullBatch))
-	b = wire.AppendInt(b, "queueId", int64(q.number))
-	b = wire.AppendInt(b, "queueOffset", q.next)
-	b = wire.AppendInt(b, "subVersion", c.version)
-	b = wire.AppendField(b, "subscription", expression)
-	b = wire.AppendInt(b, "suspendTimeoutMillis", holdTime.Milliseconds())
-	b = wire.AppendInt(b, "sysFlag", flags)
-	b = wire.AppendField(b, "topic", q.topic)
-	b = c.sign.Sign(b, nil)
-	wire.EndFrame(b, 0)
-	c.head = b
-	return q.conn.post(b, nil, call{to: p, limit: pullTime})
+	return q.conn.tell(wire.ReqPullMessage, 0, func(b []byte) []byte { // PullMessageRequestHeader
+		b = wire.AppendField(b, "commitOffset", "0") // required
+		b = wire.AppendField(b, "consumerGroup", c.group)
+		b = wire.AppendField(b, "expressionType", kind)
+		b = wire.AppendInt(b, "maxMsgNums", int64(c.opts.PullBatch))
+		b = wire.AppendInt(b, "queueId", int64(q.number))
+		b = wire.AppendInt(b, "queueOffset", q.next)
+		b = wire.AppendInt(b, "subVersion", c.version)
+		b = wire.AppendField(b, "subscription", expression)
+		b = wire.AppendInt(b, "suspendTimeoutMillis", holdTime.Milliseconds())
+		b = wire.AppendInt(b, "sysFlag", flags)
+		return wire.AppendField(b, "topic", q.topic)
+	}, nil, call{to: c.newPull(q), limit: pullTime})
 }
 
 const (

@@ -2,6 +2,7 @@ package rocketmq
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,13 +23,11 @@ const (
 // transactions ends the half messages of a producer and answers the brokers' check-backs.
 type transactions struct {
 	p    *producer
-	sign *wire.Signer
 	sent int // messages planned so far
 	open int // of them, left open
 
 	mu     sync.Mutex
 	plans  []string // by index of the slot: the plan of the message in flight
-	head   []byte
 	checks memory
 	due    int           // messages left open that have not got their end yet
 	idle   chan struct{} // told when due falls to 0
@@ -39,7 +38,7 @@ type transactions struct {
 
 func newTransactions(p *producer) *transactions {
 	return &transactions{
-		p: p, sign: p.d.newSigner(), idle: make(chan struct{}, 1), checks: memory{young: map[string]int{}},
+		p: p, idle: make(chan struct{}, 1), checks: memory{young: map[string]int{}},
 	}
 }
 
@@ -125,34 +124,28 @@ func (t *transactions) half(slot driver.Slot, r *reply) (withheld bool) {
 	if !ok {
 		return withheld // it will ask
 	}
-	t.say(r, ending{flag: flag, commitLog: offset, table: r.Get("queueOffset"), msgID: msgID, check: "false"})
+	t.say(r, storedTable, flag, offset, msgID)
 	return withheld
 }
 
-// ending holds the fields of EndTransactionRequestHeader.
-type ending struct {
-	flag      int
-	commitLog int64
-	table     []byte // offset in the table of half messages
-	msgID     []byte
-	check     string // whether a check-back is answered
-}
+// The fields with the offset in the table of half messages: of the answer to one, and of a check-back.
+const (
+	storedTable  = "queueOffset"
+	checkedTable = "tranStateTableOffset"
+)
 
 // say answers r, which is about a half message, with the end of its transaction; t.mu is held. It never waits, for it
 // runs in the connection's reader, which flushes when there is nothing more to read. If it gets lost, the broker asks.
-func (t *transactions) say(r *reply, e ending) {
-	b := t.sign.Begin(wire.BeginFrame(t.head[:0], wire.ReqEndTransaction, wire.FlagOneWay, 0, ""))
-	b = wire.AppendInt(b, "commitLogOffset", e.commitLog)
-	b = wire.AppendInt(b, "commitOrRollback", int64(e.flag))
-	b = wire.AppendField(b, "fromTransactionCheck", e.check)
-	b = appendGiven(b, "msgId", e.msgID)
-	b = wire.AppendField(b, "producerGroup", t.p.group)
-	b = appendGiven(b, "tranStateTableOffset", e.table)
-	b = appendGiven(b, "transactionId", r.Get("transactionId"))
-	b = t.sign.Sign(b, nil)
-	wire.EndFrame(b, 0)
-	t.head = b
-	_ = r.from.post(b, nil, call{})
+func (t *transactions) say(r *reply, table string, flag int, commitLog int64, msgID []byte) {
+	_ = r.from.tell(wire.ReqEndTransaction, wire.FlagOneWay, func(b []byte) []byte { // EndTransactionRequestHeader
+		b = wire.AppendInt(b, "commitLogOffset", commitLog)
+		b = wire.AppendInt(b, "commitOrRollback", int64(flag))
+		b = wire.AppendField(b, "fromTransactionCheck", strconv.FormatBool(table == checkedTable))
+		b = appendGiven(b, "msgId", msgID)
+		b = wire.AppendField(b, "producerGroup", t.p.group)
+		b = appendGiven(b, "tranStateTableOffset", r.Get(table))
+		return appendGiven(b, "transactionId", r.Get("transactionId"))
+	}, nil, call{})
 }
 
 // checkTransaction answers a broker that asks for the outcome of a half message.
@@ -218,9 +211,7 @@ func (t *transactions) check(r *reply, m *wire.Message, id []byte, own bool) {
 			t.lateCommitted.Add(1)
 		}
 	}
-	t.say(r, ending{
-		flag: flagOf(plan[said]), commitLog: commitLog, table: r.Get("tranStateTableOffset"), msgID: id, check: "true",
-	})
+	t.say(r, checkedTable, flagOf(plan[said]), commitLog, id)
 }
 
 func flagOf(letter byte) int {
