@@ -144,7 +144,7 @@ func (o *Output) waitForRoom(ctx context.Context, meter *driver.Meter) (err erro
 	o.mu.Lock()
 	o.waiting--
 	if o.waiting > 0 && (o.buf == nil || len(o.buf.b) < outputLimit) {
-		notify(o.room) // a signal stands for room, not for a waiter: its receiver passes it on
+		Notify(o.room) // a signal stands for room, not for a waiter: its receiver passes it on
 	}
 	if err != nil {
 		o.mu.Unlock()
@@ -252,7 +252,7 @@ func (o *Output) take() (*buffer, []written) {
 	b, confirm := o.buf, o.confirm
 	o.buf, o.confirm, o.spare = nil, o.spare, nil
 	if o.waiting > 0 {
-		notify(o.room)
+		Notify(o.room)
 	}
 	return b, confirm
 }
@@ -334,8 +334,8 @@ func (o *Output) Wait() { o.done.Wait() }
 // Writes returns how many writes were completed so far; it may wrap.
 func (o *Output) Writes() uint32 { return o.writes.Load() }
 
-// notify leaves a signal in a channel of capacity one.
-func notify(ch chan struct{}) {
+// Notify leaves a signal in a channel of capacity one.
+func Notify(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:

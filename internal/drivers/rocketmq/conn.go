@@ -15,9 +15,6 @@ import (
 )
 
 const (
-	// outMost is how many bytes may wait to be written for senders that do not wait: pulls, offsets, ends of
-	// transactions. A broker that asks but does not read would let them grow for ever.
-	outMost = 32 << 20
 	// headRoom is by how much a frame that we take may be larger than the largest body.
 	headRoom = 1 << 20
 	// keptBuffer is the largest buffer that is kept for the next frame.
@@ -86,14 +83,14 @@ type peer interface {
 	ended(c *conn)
 }
 
-// newConn returns a connection that takes messages with bodies of up to maxBody bytes. nc is raw, or TLS above it; peer
-// may be nil.
+// newConn returns a connection that takes messages with bodies of up to maxBody bytes. nc is raw, or TLS above it. There
+// need be no signer and no peer.
 func newConn(
-	addr string, nc net.Conn, raw *transport.Metered, mem *transport.Buffers, maxBody int, peer peer,
+	addr string, nc net.Conn, raw *transport.Metered, mem *transport.Buffers, maxBody int, sign *wire.Signer, peer peer,
 ) *conn {
 	c := &conn{
-		addr: addr, raw: raw, maxFrame: maxBody + headRoom, peer: peer, begin: time.Now(), Ending: transport.NewEnding(),
-		calls: make([]call, 64),
+		Ending: transport.NewEnding(), addr: addr, raw: raw, maxFrame: maxBody + headRoom, sign: sign, peer: peer,
+		begin: time.Now(), calls: make([]call, 64),
 	}
 	c.out = transport.NewOutput(nc, raw, mem, c.fail)
 	c.in = transport.NewInput(nc, raw, mem, c.out.Flush)
@@ -133,24 +130,14 @@ func (c *conn) unsent(ctx context.Context, err error) error {
 	return c.Why()
 }
 
-// post gathers a request without waiting for room, to be flushed: all but sends. When it returns an error nothing was sent and the
-// answerer is not called.
+// post gathers a request, any but a send, without waiting for room. It is to be flushed. When post returns an error
+// nothing was sent and the answerer is not called.
 func (c *conn) post(head, body []byte, e call) error {
 	if err := c.expect(head, e); err != nil {
 		return err
 	}
-	full := false
-	err := c.out.Put(func(b []byte) []byte {
-		if full = len(b) >= outMost; full {
-			return b
-		}
-		return append(append(b, head...), body...)
-	})
-	switch { // the answerer will be told, as of all calls
-	case full:
-		c.fail(driver.Errorf(driver.ClassConnectionLost, "", "is the broker overloaded? See its log",
-			"the broker does not read from the connection: more than %d bytes are waiting", outMost))
-	case err != nil:
+	err := c.out.Put(func(b []byte) []byte { return append(append(b, head...), body...) })
+	if err != nil { // the broker does not read, or the connection has ended: the answerer will be told, as of all calls
 		c.fail(err)
 	}
 	return nil

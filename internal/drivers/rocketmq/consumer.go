@@ -179,15 +179,10 @@ func (c *consumer) fail(err error) {
 		c.err = err
 	}
 	c.mu.Unlock()
-	c.tell()
+	transport.Notify(c.arrived)
 }
 
-func (c *consumer) kick() {
-	select {
-	case c.kicked <- struct{}{}:
-	default:
-	}
-}
+func (c *consumer) kick() { transport.Notify(c.kicked) }
 
 // process delivers the messages of an answer.
 func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.Delivery) driver.Verdict) error {
@@ -213,7 +208,7 @@ func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.
 		return c.pull(q, wait)
 	}
 	c.pulls.Add(1)
-	ahead := c.opts.Order == concurrently || !c.releases // else the next messages may be these
+	ahead := c.opts.Order == concurrently || !c.releases // otherwise, the next messages may be these
 	if ahead {                                           // fetch the next messages while these are being delivered
 		if err := c.prefetch(q); err != nil {
 			c.fail(err) // once this is delivered

@@ -244,7 +244,8 @@ func (c *conn) membersOf(ctx context.Context, group string) ([]string, error) {
 		return nil, wrap(op, refusal(r))
 	}
 	var list wire.Consumers
-	return list.ClientIDs, r.read(op, &list)
+	err = r.read(op, &list)
+	return list.ClientIDs, err
 }
 
 // takeOver makes queues ours, as far as the broker locks them for us. The lock lets their former owner say first

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -134,7 +135,7 @@ func (p *pulled) answer(_ uint64, r *reply) {
 	p.c.mu.Lock()
 	p.c.answered = append(p.c.answered, p)
 	p.c.mu.Unlock()
-	p.c.tell()
+	transport.Notify(p.c.arrived)
 }
 
 // reserve takes room for an answer of n bytes; it returns false if there is none.
@@ -179,13 +180,6 @@ func (c *consumer) take(ctx context.Context) (*pulled, error) {
 		case <-ctx.Done():
 		}
 		c.input.End()
-	}
-}
-
-func (c *consumer) tell() {
-	select {
-	case c.arrived <- struct{}{}:
-	default:
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -165,10 +166,7 @@ func (p *producer) answer(arg uint64, r *reply) {
 	}
 	p.done.Done(slot, o)
 	if p.opts.Send == sendSync {
-		select {
-		case p.synced <- struct{}{}:
-		default: // its Send has given up waiting
-		}
+		transport.Notify(p.synced)
 	}
 	p.settled(1)
 }
@@ -176,10 +174,7 @@ func (p *producer) answer(arg uint64, r *reply) {
 // settled counts sends that have ended.
 func (p *producer) settled(n int64) {
 	if p.inFlight.Add(-n) == 0 && p.closing.Load() {
-		select {
-		case p.idle <- struct{}{}:
-		default:
-		}
+		transport.Notify(p.idle)
 	}
 }
 

@@ -47,9 +47,7 @@ func (d *rocketDriver) dial(ctx context.Context, addr string, peer peer) (*conn,
 	if err != nil {
 		return nil, err
 	}
-	c := newConn(addr, nc, raw, &d.mem, d.cfg.MaxBody, peer)
-	c.sign = d.newSigner()
-	return c, nil
+	return newConn(addr, nc, raw, &d.mem, d.cfg.MaxBody, d.newSigner(), peer), nil
 }
 
 // nameServer returns the connection to the first name server that can be reached, beginning with that of the last time;

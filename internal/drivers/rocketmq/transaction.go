@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -201,10 +202,7 @@ func (t *transactions) check(r *reply, m *wire.Message, id []byte, own bool) {
 		said = last
 	case said == last:
 		t.due--
-		select {
-		case t.idle <- struct{}{}:
-		default:
-		}
+		transport.Notify(t.idle)
 		if plan[last] == planRollback[0] {
 			t.lateRolledBack.Add(1)
 		} else {

@@ -298,7 +298,7 @@ func TestForeignPeer(t *testing.T) {
 func piped() (*conn, net.Conn) {
 	ours, theirs := net.Pipe()
 	raw := transport.Meter(ours)
-	return newConn("broker", raw, raw, new(transport.Buffers), driver.DefaultMaxBody, nil), theirs
+	return newConn("broker", raw, raw, new(transport.Buffers), driver.DefaultMaxBody, nil, nil), theirs
 }
 
 // drained returns a connection to a peer that reads and says nothing.
@@ -314,7 +314,7 @@ func drained(t *testing.T) *conn {
 	var reading sync.WaitGroup
 	reading.Go(func() { _, _ = io.Copy(io.Discard, theirs) })
 	raw := transport.Meter(ours)
-	c := newConn("broker", raw, raw, new(transport.Buffers), driver.DefaultMaxBody, nil)
+	c := newConn("broker", raw, raw, new(transport.Buffers), driver.DefaultMaxBody, nil, nil)
 	t.Cleanup(func() {
 		c.close()
 		reading.Wait()
