@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -24,14 +23,13 @@ const (
 
 // client is a member of RocketMQ's cluster: an id, and a connection to each broker that it needs.
 type client struct {
-	d    *rocketDriver
+	conns
 	id   string
 	life context.Context // ends with the client
 	end  context.CancelFunc
 	wg   sync.WaitGroup
 
 	mu        sync.Mutex
-	conns     map[string]*conn       // by address
 	consumers map[string]*consumer   // by group; nil: it is being opened
 	producers map[string][]*producer // by group
 }
@@ -39,38 +37,13 @@ type client struct {
 func newClient(d *rocketDriver, spec driver.Connection) *client {
 	name := cmp.Or(spec.ClientID, spec.Name)
 	c := &client{
-		d: d, id: fmt.Sprintf("perfmq-%s@%s", name, randomID()),
-		conns: map[string]*conn{}, consumers: map[string]*consumer{}, producers: map[string][]*producer{},
+		id: fmt.Sprintf("perfmq-%s@%s", name, randomID()), consumers: map[string]*consumer{}, producers: map[string][]*producer{},
 	}
+	c.conns = conns{d: d, peer: c, byAddr: map[string]*conn{}}
 	c.life, c.end = context.WithCancel(context.Background())
 	c.wg.Go(c.keep)
 	c.wg.Go(c.refresh)
 	return c
-}
-
-// connect returns the connection to a broker, opening it if need be.
-func (c *client) connect(ctx context.Context, addr string) (*conn, error) {
-	if known := c.alive(addr); known != nil {
-		return known, nil
-	}
-	opened, err := c.d.dial(ctx, addr, c)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	other := c.conns[addr]
-	if other != nil && !other.Dead() {
-		c.mu.Unlock()
-		opened.close()
-		return other, nil
-	}
-	c.conns[addr] = opened
-	c.mu.Unlock()
-	c.identify(opened)
-	if other != nil {
-		other.close() // it waits for the goroutines that still run
-	}
-	return opened, nil
 }
 
 // enlist returns the connection to a broker that knows of the client's groups, opening it if need be.
@@ -85,35 +58,17 @@ func (c *client) enlist(ctx context.Context, addr string) (*conn, error) {
 	return conn, c.beat(ctx, conn)
 }
 
-// alive returns the connection to a broker; nil if there is none.
-func (c *client) alive(addr string) *conn {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if conn := c.conns[addr]; conn != nil && !conn.Dead() {
-		return conn
-	}
-	return nil
-}
-
-func (c *client) connections() []*conn {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.AppendSeq(make([]*conn, 0, len(c.conns)), maps.Values(c.conns))
-}
-
 // Dead implements [transport.Shared].
-func (c *client) Dead() bool { return slices.ContainsFunc(c.connections(), (*conn).Dead) }
+func (c *client) Dead() bool { return slices.ContainsFunc(c.all(), (*conn).Dead) }
 
 // End implements [transport.Shared].
 func (c *client) End(ctx context.Context) {
-	for _, conn := range c.connections() {
+	for _, conn := range c.all() {
 		conn.out.Drain(ctx)
 	}
 	c.end()
 	c.wg.Wait() // after which no connection is opened
-	for _, conn := range c.connections() {
-		conn.close()
-	}
+	c.close()
 }
 
 // reserve keeps the client for a member of the group; it returns false if it has one.
@@ -197,7 +152,7 @@ func (c *client) keep() {
 		case <-c.life.Done():
 			return
 		case <-sweep.C:
-			for _, conn := range c.connections() {
+			for _, conn := range c.all() {
 				conn.sweep()
 			}
 		case <-beat.C:
@@ -210,7 +165,7 @@ func (c *client) keep() {
 func (c *client) beatAll() {
 	ctx, cancel := context.WithTimeout(c.life, heartbeatLimit)
 	defer cancel()
-	for _, conn := range c.connections() {
+	for _, conn := range c.all() {
 		if err := c.beat(ctx, conn); err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			conn.fail(driver.Errorf(driver.ClassConnectionLost, "", "the broker, or the network, hangs",
 				"no answer to a heartbeat within %s", heartbeatLimit))
@@ -231,6 +186,7 @@ func (c *client) beat(ctx context.Context, conn *conn) error {
 		}
 	}
 	c.mu.Unlock()
+	c.identify(conn)
 	_, err := conn.must(ctx, "send a heartbeat to "+conn.addr, wire.ReqHeartBeat, nil, data)
 	return err
 }

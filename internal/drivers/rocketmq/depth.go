@@ -102,7 +102,7 @@ func (s *session) eachPlace(
 	f func(context.Context, *place) error,
 ) error {
 	for _, b := range r.brokers {
-		conn, err := s.broker(ctx, b.addr)
+		conn, err := s.connect(ctx, b.addr)
 		if err != nil {
 			return err
 		}
@@ -190,16 +190,9 @@ func (c *config) isOfSubscription(group, topic, subscription string) bool {
 
 // inspector has connections of its own, which stay open from one call to the next.
 type inspector struct {
-	mu sync.Mutex
+	asking sync.Mutex // held during each
 	*session
 	routes map[string]*route // as they were at the first call
-}
-
-// close closes the connections.
-func (i *inspector) close() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.session.close()
 }
 
 // Inspect implements [driver.Inspector]. Messages added are the next offsets of a topic's queues, acknowledged ones
@@ -211,12 +204,12 @@ func (d *rocketDriver) Inspect(
 	ctx, cancel := d.opening(ctx)
 	defer cancel()
 	i := &d.inspector
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	i.asking.Lock()
+	defer i.asking.Unlock()
 	for _, dest := range destinations {
 		n, err := i.inspect(ctx, dest)
 		if err != nil {
-			i.session.close()
+			i.close()
 			clear(i.routes)
 			return nil, wrap("ask the broker for its counters", err)
 		}
@@ -249,7 +242,7 @@ func (i *inspector) inspect(ctx context.Context, dest driver.Destination) (n dri
 		n.Acknowledged = driver.Counted(0)
 	}
 	for _, b := range r.brokers {
-		conn, err := i.broker(ctx, b.addr)
+		conn, err := i.connect(ctx, b.addr)
 		if err != nil {
 			return n, err
 		}

@@ -78,7 +78,9 @@ func (d *rocketDriver) acquire(
 // Close implements [driver.Driver].
 func (d *rocketDriver) Close(ctx context.Context) error {
 	again := d.closed.Swap(true)
+	d.inspector.asking.Lock()
 	d.inspector.close()
+	d.inspector.asking.Unlock()
 	d.pool.Close(ctx)
 	if again || !d.cfg.Options.DeleteTopic || len(d.topics.created) == 0 {
 		return nil

@@ -55,7 +55,7 @@ func TestCutOffConsumer(t *testing.T) {
 	err = k.Run(t.Context(), func(d *driver.Delivery) driver.Verdict {
 		note(d)
 		if len(seen) == 7 {
-			for _, conn := range k.(*consumer).client.connections() {
+			for _, conn := range k.(*consumer).client.all() {
 				conn.fail(errNoAnswer)
 			}
 		}

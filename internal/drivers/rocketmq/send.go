@@ -192,7 +192,7 @@ func (p *producer) Close(ctx context.Context) error {
 	p.letGo()
 	p.closing.Store(true)
 	if !p.waitIdle(ctx) {
-		for _, c := range p.client.connections() { // also connections that are no more in the route
+		for _, c := range p.client.all() { // also connections that are no more in the route
 			c.endCalls(errAbandoned, func(e *call) bool {
 				t, ok := e.to.(*batch)
 				return e.to == p || ok && t.b == p.batch

@@ -3,8 +3,10 @@ package rocketmq
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
@@ -13,88 +15,101 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// session is a set of connections beside those that carry the load, for questions and for making and removing what a
-// run needs. They are opened when they are needed. It is for one goroutine at a time.
-type session struct {
-	d       *rocketDriver
-	names   *conn            // to a name server
-	brokers map[string]*conn // by address
+// conns are connections by address, opened when they are needed. It is safe for concurrent use.
+type conns struct {
+	d    *rocketDriver
+	peer peer // of all; may be nil
+
+	lock   sync.Mutex
+	byAddr map[string]*conn
 }
 
-func (d *rocketDriver) newSession() *session { return &session{d: d, brokers: map[string]*conn{}} }
-
-// close closes the connections. The session may be used again.
-func (s *session) close() {
-	if s.names != nil {
-		s.names.close()
-		s.names = nil
+// connect returns the connection to a name server or broker, opening it if need be.
+func (s *conns) connect(ctx context.Context, addr string) (*conn, error) {
+	if known := s.alive(addr); known != nil {
+		return known, nil
 	}
-	for _, c := range s.brokers {
-		c.close()
+	opened, err := s.dial(ctx, addr)
+	if err != nil {
+		return nil, err
 	}
-	clear(s.brokers)
+	s.lock.Lock()
+	other := s.byAddr[addr]
+	if other != nil && !other.Dead() {
+		s.lock.Unlock()
+		opened.close()
+		return other, nil
+	}
+	s.byAddr[addr] = opened
+	s.lock.Unlock()
+	if other != nil {
+		other.close() // it waits for the goroutines that still run
+	}
+	return opened, nil
 }
 
-// dial connects to a name server or broker.
-func (d *rocketDriver) dial(ctx context.Context, addr string, peer peer) (*conn, error) {
+func (s *conns) dial(ctx context.Context, addr string) (*conn, error) {
 	const maxAddr = 300 // a host's name has at most 253 bytes (RFC 1035, section 3.1)
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || len(addr) > maxAddr {
 		return nil, driver.Errorf(driver.ClassConnect, "connect to "+transport.Clip(addr, maxName),
 			protocol.RocketMQ().Absent, "this is not an address")
 	}
-	nc, raw, err := protocol.RocketMQ().Dial(ctx, transport.Endpoint{Host: host, Port: port}, d.cfg.Target.TLS, d.cfg.TLS)
+	cfg := &s.d.cfg
+	nc, raw, err := protocol.RocketMQ().Dial(ctx, transport.Endpoint{Host: host, Port: port}, cfg.Target.TLS, cfg.TLS)
 	if err != nil {
 		return nil, err
 	}
-	return newConn(addr, nc, raw, &d.mem, d.cfg.MaxBody, d.newSigner(), peer), nil
+	return newConn(addr, nc, raw, &s.d.mem, cfg.MaxBody, s.d.newSigner(), s.peer), nil
+}
+
+// alive returns the connection to an address; nil if there is none.
+func (s *conns) alive(addr string) *conn {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if c := s.byAddr[addr]; c != nil && !c.Dead() {
+		return c
+	}
+	return nil
+}
+
+func (s *conns) all() []*conn {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return slices.AppendSeq(make([]*conn, 0, len(s.byAddr)), maps.Values(s.byAddr))
+}
+
+// close closes the connections. Others may be opened afterwards.
+func (s *conns) close() {
+	for _, c := range s.all() {
+		c.close()
+	}
+}
+
+// session is connections beside those that carry the load, for questions and for making and removing what a run needs.
+type session struct{ conns }
+
+func (d *rocketDriver) newSession() *session {
+	return &session{conns{d: d, byAddr: map[string]*conn{}}}
 }
 
 // nameServer returns the connection to the first name server that can be reached, beginning with that of the last time;
 // each gets an equal share of the time.
 func (s *session) nameServer(ctx context.Context) (*conn, error) {
-	if s.names != nil && !s.names.Dead() {
-		return s.names, nil
-	}
 	deadline, _ := ctx.Deadline()
 	hosts := s.d.cfg.Target.Hosts
 	order := make([]int, len(hosts))
 	for i := range order {
 		order[i] = (int(s.d.goodServer.Load()) + i) % len(hosts)
 	}
-	opened, err := transport.First(ctx, hosts, order, time.Until(deadline),
+	return transport.First(ctx, hosts, order, time.Until(deadline),
 		func(ctx context.Context, host transport.Endpoint) (*conn, error) {
-			c, err := s.d.dial(ctx, host.String(), nil)
+			c, err := s.connect(ctx, host.String())
 			if err == nil {
 				s.d.goodServer.Store(int32(slices.Index(hosts, host))) //nolint:gosec // of a list that a person typed
 			}
 			return c, err
 		})
-	if err != nil {
-		return nil, err
-	}
-	if s.names != nil {
-		s.names.close()
-	}
-	s.names = opened
-	return opened, nil
-}
-
-// broker returns the connection to a broker.
-func (s *session) broker(ctx context.Context, addr string) (*conn, error) {
-	old := s.brokers[addr]
-	if old != nil && !old.Dead() {
-		return old, nil
-	}
-	opened, err := s.d.dial(ctx, addr, nil)
-	if err != nil {
-		return nil, err
-	}
-	if old != nil {
-		old.close()
-	}
-	s.brokers[addr] = opened
-	return opened, nil
 }
 
 // onMasters calls f with the connection to each master of the cluster, in turn, up to the first error.
@@ -120,7 +135,7 @@ func (s *session) onMasters(ctx context.Context, f func(*conn) error) error {
 			"the name server knows no broker")
 	}
 	for _, addr := range slices.Compact(masters) {
-		c, err := s.broker(ctx, addr)
+		c, err := s.connect(ctx, addr)
 		if err != nil {
 			return err
 		}
@@ -138,13 +153,12 @@ func (s *session) deleteTopics(ctx context.Context, topics ...string) error {
 	hosts := s.d.cfg.Target.Hosts
 	for i, host := range hosts {
 		each, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(hosts)-i+1))
-		c, dialErr := s.d.dial(each, host.String(), nil)
+		c, dialErr := s.connect(each, host.String())
 		cancel()
 		if dialErr != nil {
 			continue // a name server that is away forgets topics by itself
 		}
 		err = errors.Join(err, c.deleteTopics(ctx, wire.ReqDeleteTopicInNamesrv, topics))
-		c.close()
 	}
 	return err
 }
