@@ -30,6 +30,7 @@ type told struct {
 	stats   string            // the group's statistics
 	config  string            // of the broker
 	saved   map[string]string // offsets by the fields that brokers know them by; nil: none
+	twice   bool              // the broker is in the route twice
 
 	mu       sync.Mutex
 	clientID string
@@ -116,8 +117,11 @@ func (p *told) answer(r *reply) (code int, fields map[string]string, body string
 	defer p.mu.Unlock()
 	switch r.Code {
 	case wire.ReqGetRouteInfoByTopic:
-		return wire.ResSuccess, nil, fmt.Sprintf(`{"queueDatas":[{"brokerName":"a","readQueueNums":1,"writeQueueNums":1,"perm":6}],`+
-			`"brokerDatas":[{"brokerName":"a","brokerAddrs":{"0":%q}}]}`, p.l.Addr())
+		queues := `{"brokerName":"a","readQueueNums":1,"writeQueueNums":1,"perm":6}`
+		if p.twice {
+			queues += "," + queues
+		}
+		return wire.ResSuccess, nil, fmt.Sprintf(`{"queueDatas":[%s],"brokerDatas":[{"brokerName":"a","brokerAddrs":{"0":%q}}]}`, queues, p.l.Addr())
 	case wire.ReqHeartBeat:
 		var beat struct{ ClientID string }
 		_ = json.Unmarshal(r.Body, &beat)
@@ -227,6 +231,21 @@ func TestNewGroupStandsSomewhere(t *testing.T) {
 			p.mu.Unlock()
 		})
 	}
+}
+
+// TestBrokerInRouteTwice: its queues are the same ones.
+func TestBrokerInRouteTwice(t *testing.T) {
+	p := newTold(t, version55)
+	p.twice = true
+	d := p.open().(*rocketDriver)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	r, err := d.routeOf(ctx, "t")
+	require.NoError(t, err)
+	require.Len(t, r.brokers, 1)
+	k, err := d.Consumer(ctx, consumerSpec(queueNamed("t")))
+	require.NoError(t, err)
+	require.NoError(t, k.Close(ctx))
 }
 
 // TestDelayOnOldBrokers: brokers before 5 ignore a delay that is no level.

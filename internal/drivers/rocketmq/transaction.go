@@ -167,7 +167,7 @@ func (c *client) checkTransaction(r *reply) {
 	var t *transactions
 	c.mu.Lock()
 	for _, p := range c.producers[string(wire.Property(m.Properties, wire.PropProducerGroup))] {
-		t = p.tx
+		t = p.tx // all of a driver have one, or none has
 	}
 	c.mu.Unlock()
 	if t != nil {
