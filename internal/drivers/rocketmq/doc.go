@@ -3,6 +3,7 @@
 // # Model
 //
 //	driver --- topics: routes, looked up once at a name server; created and deleted on the brokers
+//	   +------ session: connections beside the load, for that, and to count and purge
 //	   +------ client, per connection key: an id and one TCP connection per broker; heartbeats, time limits
 //	              +-- producer: headers prepared per queue and variant, round robin; an answer ends its slot
 //	              +-- consumer: a member of a group; owns queues; one pull per queue is under way
