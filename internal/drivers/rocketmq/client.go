@@ -37,7 +37,8 @@ type client struct {
 func newClient(d *rocketDriver, spec driver.Connection) *client {
 	name := cmp.Or(spec.ClientID, spec.Name)
 	c := &client{
-		id: fmt.Sprintf("perfmq-%s@%s", name, randomID()), consumers: map[string]*consumer{}, producers: map[string][]*producer{},
+		id:        fmt.Sprintf("perfmq-%s@%s", name, randomID()),
+		consumers: map[string]*consumer{}, producers: map[string][]*producer{},
 	}
 	c.conns = conns{d: d, peer: c, byAddr: map[string]*conn{}}
 	c.life, c.end = context.WithCancel(context.Background())

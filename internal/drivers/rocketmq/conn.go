@@ -83,8 +83,8 @@ type peer interface {
 	ended(c *conn)
 }
 
-// newConn returns a connection that takes messages with bodies of up to maxBody bytes. nc is raw, or TLS above it. There
-// need be no signer and no peer.
+// newConn returns a connection that takes messages with bodies of up to maxBody bytes. nc is raw, or TLS above it.
+// Signer and peer may be nil.
 func newConn(
 	addr string, nc net.Conn, raw *transport.Metered, mem *transport.Buffers, maxBody int, sign *wire.Signer, peer peer,
 ) *conn {

@@ -77,8 +77,8 @@ func (p *producer) delayOfLevel(ctx context.Context, conns []*conn) (delay time.
 	return delay
 }
 
-// delayLevels returns the messageDelayLevel of a broker's configuration, such as 1s 5s 10s 30s 1m 2m 1h 1d. The first is
-// level 1.
+// delayLevels returns the messageDelayLevel of a broker's configuration, such as 1s 5s 10s 30s 1m 2m 1h 1d. The first
+// is level 1.
 func delayLevels(config string) []string {
 	for line := range strings.Lines(config) {
 		if key, value, _ := strings.Cut(strings.TrimSpace(line), "="); key == "messageDelayLevel" {
