@@ -1,7 +1,6 @@
 package rocketmq
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +13,11 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
+const (
+	brokerName  = "perfmq"
+	clusterName = "DefaultCluster"
+)
+
 func (c *conn) broker() wire.BrokerData {
 	return wire.BrokerData{Cluster: clusterName, Name: brokerName, Addresses: map[string]string{wire.MasterID: c.addr}}
 }
@@ -22,27 +26,26 @@ func (c *conn) broker() wire.BrokerData {
 // that of what a group gives back is made at the first question, because clients ask for it before they say that they
 // are in the group, and again only half a minute later.
 func (c *conn) route(r *wire.Frame) error {
-	name := r.Get("topic")
-	read, write := c.s.o.Queues, c.s.o.Queues
-	t := c.s.findTopic(name)
-	if t == nil && bytes.HasPrefix(name, []byte(wire.RetryPrefix)) {
-		t = c.s.makeTopic(string(name), 1)
-	}
-	if t == nil && legalName(string(name)) &&
-		c.s.store.Find(store.Address{Kind: store.KindTopic, Name: string(name)}) != nil {
-		t = c.s.makeTopic(string(name), c.s.o.Queues)
+	name := string(r.Get("topic"))
+	queues := c.s.o.Queues
+	t := c.s.findTopic([]byte(name))
+	switch {
+	case t != nil:
+	case strings.HasPrefix(name, wire.RetryPrefix):
+		t = c.s.makeTopic(name, 1)
+	case c.s.store.Find(store.Address{Kind: store.KindTopic, Name: name}) != nil:
+		t = c.s.makeTopic(name, queues)
 	}
 	switch {
 	case t != nil:
-		read, write = int(t.read.Load()), int(t.write.Load())
-	case string(name) != wire.DefaultTopic:
-		c.w.simple(r, wire.ResTopicNotExist, "No topic route info in name server for the topic: "+string(name))
-		return nil
+		queues = int(t.inUse.Load())
+	case name != wire.DefaultTopic:
+		return c.refuse(r, wire.ResTopicNotExist, "No topic route info in name server for the topic: "+name)
 	}
 	return c.json(r, wire.Route{
 		Brokers: []wire.BrokerData{c.broker()},
 		Filters: map[string][]string{},
-		Queues:  []wire.QueueData{{Broker: brokerName, Read: read, Write: write, Perm: wire.PermRead | wire.PermWrite}},
+		Queues:  []wire.QueueData{{Broker: brokerName, Read: queues, Write: queues, Perm: wire.PermRead | wire.PermWrite}},
 	})
 }
 
@@ -62,23 +65,20 @@ func (c *conn) listTopics(r *wire.Frame) error {
 	return c.json(r, map[string]any{"topicList": names})
 }
 
-// createTopic handles UPDATE_AND_CREATE_TOPIC.
+// createTopic handles UPDATE_AND_CREATE_TOPIC. The larger of the two numbers of queues is that for reading and writing.
 func (c *conn) createTopic(r *wire.Frame) error {
 	name := string(r.Get("topic"))
 	read, write := r.NumberOr("readQueueNums", int64(c.s.o.Queues)), r.NumberOr("writeQueueNums", int64(c.s.o.Queues))
 	if name == wire.DefaultTopic || !legalName(name) || read < 1 || write < 1 || read > maxQueues || write > maxQueues {
-		c.w.simple(r, wire.ResSystemError,
+		return c.refuse(r, wire.ResSystemError,
 			"The specified topic ["+name+"] is illegal, or it should have 1 to "+strconv.Itoa(maxQueues)+" queues")
-		return nil
 	}
 	t := c.s.makeTopic(name, int(write))
 	if t == nil {
-		c.w.simple(r, wire.ResSystemError, "there are too many topics")
-		return nil
+		return c.refuse(r, wire.ResSystemError, "there are too many topics")
 	}
-	t.setQueues(int(read), int(write))
-	c.w.simple(r, wire.ResSuccess, "")
-	return nil
+	t.setQueues(int(max(read, write)))
+	return c.ok(r)
 }
 
 // checkClient handles CHECK_CLIENT_CONFIG: is the filter one that we can read?
@@ -90,8 +90,7 @@ func (c *conn) checkClient(r *wire.Frame) error {
 	if _, err := newFilter(data.Subscription.Kind, data.Subscription.Expression); err != nil {
 		return c.refuse(r, wire.ResSubscriptionParseFailed, err.Error())
 	}
-	c.w.simple(r, wire.ResSuccess, "")
-	return nil
+	return c.ok(r)
 }
 
 // createGroup handles UPDATE_AND_CREATE_SUBSCRIPTIONGROUP; of the group's settings only its name matters here.
@@ -102,8 +101,7 @@ func (c *conn) createGroup(r *wire.Frame) error {
 	if err := wire.UnmarshalJSON(r.Body, &data); err != nil || c.s.makeGroup(data.Name) == nil {
 		return c.refuse(r, wire.ResSystemError, "the group's name is illegal")
 	}
-	c.w.simple(r, wire.ResSuccess, "")
-	return nil
+	return c.ok(r)
 }
 
 // listGroups handles GET_ALL_SUBSCRIPTIONGROUP_CONFIG.
@@ -144,8 +142,7 @@ func (c *conn) consumeStats(r *wire.Frame) error {
 				brokerName, i, wire.AppendQuoted(nil, t.name), next, offset)
 		}
 	}
-	c.w.withBody(r, append(b, '}', '}'))
-	return nil
+	return c.body(r, append(b, '}', '}'))
 }
 
 // topicGroups handles QUERY_TOPIC_CONSUME_BY_WHO: the groups that listen to a topic, or stand somewhere in it.
@@ -176,8 +173,7 @@ const levels = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 
 // config answers GET_BROKER_CONFIG with the setting that clients look for.
 func (c *conn) config(r *wire.Frame) error {
-	c.w.withBody(r, []byte("messageDelayLevel="+levels+"\n"))
-	return nil
+	return c.body(r, []byte("messageDelayLevel="+levels+"\n"))
 }
 
 // delayOf returns how long a delay level is; 0 for none.

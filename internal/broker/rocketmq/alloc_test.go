@@ -28,7 +28,7 @@ func TestAllocations(t *testing.T) {
 	for _, codec := range []wire.Codec{wire.Binary, wire.JSON} {
 		s := New(store.New(store.Config{Limit: 1000}), Options{Queues: 1})
 		c := newConn(s, sink{})
-		w := writer{}
+		w := wire.Writer{}
 		w.Begin(codec, wire.ReqSendMessageV2, 0, 1, "")
 		for _, f := range [][2]string{{"a", "p"}, {"b", "T"}, {"e", "0"}, {"f", "0"}, {"g", "1700000000000"}, {"i", "time\x0112\x02UNIQ_KEY\x01id\x02"}, {"m", "false"}} {
 			w.Text(f[0], f[1])
@@ -44,13 +44,12 @@ func TestAllocations(t *testing.T) {
 		}
 		require.LessOrEqual(t, testing.AllocsPerRun(500, send), 2.0)
 
-		p := &pull{c: c, codec: codec, q: s.findTopic([]byte("T")).queue(0), max: 32, holds: true, deadline: time.Now().Add(time.Hour)}
+		p := &pull{c: c, codec: codec, q: s.findTopic([]byte("T")).queue(0), max: 32, deadline: time.Now().Add(time.Hour)}
 		first, _ := p.q.limits()
 		pull := func() {
 			p.offset = first + 300
-			c.out2.B = c.out2.B[:0]
-			require.True(t, c.answerPull(&c.out2, p))
-			c.unhold(p)
+			c.written.B = c.written.B[:0]
+			require.True(t, c.answerPull(&c.written, p))
 		}
 		first, _ = p.q.limits()
 		pull()

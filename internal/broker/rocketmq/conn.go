@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/gate"
@@ -14,7 +15,12 @@ import (
 )
 
 const (
-	inSize = 64 << 10
+	// headRoom is how much larger than a message's body a frame may be.
+	headRoom = 1 << 20
+	// largestFrame is how large frames may be at least, that of their length included, as in RocketMQ: what is larger
+	// than a message may be is read, to be refused with an answer.
+	largestFrame = wire.MaxFrame
+	inSize       = 64 << 10
 	// handOver is how many bytes of answers the reader gathers before it gives them to the writer.
 	handOver = 64 << 10
 	// fewBytes is how many bytes of answers the reader writes itself.
@@ -45,36 +51,35 @@ type conn struct {
 
 	// Only the reader uses these.
 	req       wire.Frame
-	w         writer  // answers
-	pulls     []*pull // new ones
-	topic     *topic  // the one that was last sent to
-	filters   map[filterKey]*filter
-	signer    *wire.Signer // of the last access key
+	w         wire.Writer   // answers, in the codec of the request
+	pulls     []*pull       // new ones
+	topic     *topic        // the one that was last sent to
+	brought   *subscription // that of the last pull that brought one along
+	signer    *wire.Signer  // of the last access key
 	signerKey string
-	joined    map[*group]bool
+	joined    map[membership]bool
+	consumes  bool            // it has, or had, consumers
 	leads     map[string]bool // groups of producers
 
-	mu        sync.Mutex
-	dead      bool
-	writing   bool // a goroutine is
-	out       []byte
-	spare     []byte
-	waiting   []*pull // to be answered, or to be held
-	free      []*pull
-	livePulls int           // that are not answered
-	sweep     bool          // a held pull is overdue, or of one of left
-	left      []*group      // groups that the client has left
-	drained   chan struct{} // closed when out was taken, if a goroutine waits for it
-	codec     wire.Codec    // of the client's requests
-	limited   time.Time     // when the time limit of writes was set; of the writing goroutine
+	livePulls atomic.Int64 // that are not answered
+
+	mu      sync.Mutex
+	dead    bool
+	writing bool // a goroutine is
+	out     []byte
+	waiting []*pull       // to be answered, or to be held
+	sweep   bool          // a held pull is overdue
+	drained chan struct{} // closed when out was taken, if a goroutine waits for it
+	codec   wire.Codec    // of the client's requests
+	limited time.Time     // when the time limit of writes was set; of the writing goroutine
 
 	// Only the writer uses these.
-	held    []*pull
+	held    map[*pull]bool
 	batch   []entry
 	timer   *time.Timer
-	sweepAt time.Time // when it is to go off; zero: not
-	out2    writer
-	serving []*pull
+	sweepAt time.Time   // when it is to go off; zero: not
+	written wire.Writer // changes places with out
+	serving []*pull     // changes places with waiting
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -82,8 +87,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 		s: s, nc: nc, account: s.store.NewAccount(), source: s.store.NewSource(), born: hostOf(nc.RemoteAddr()),
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		addr: nc.LocalAddr().String(), host: hostOf(nc.LocalAddr()),
-		filters: map[filterKey]*filter{}, joined: map[*group]bool{},
-		leads: map[string]bool{},
+		brought: &subscription{}, joined: map[membership]bool{}, leads: map[string]bool{}, held: map[*pull]bool{},
 	}
 	c.gate.Conn, c.gate.Done, c.gate.Write = nc, c.done, c.answer
 	c.timer = time.AfterFunc(time.Hour, func() {
@@ -192,7 +196,7 @@ func (c *conn) frame(b []byte) error {
 	if err := c.req.Parse(b); err != nil {
 		return err
 	}
-	if err := c.awaitStall(); err != nil {
+	if err := c.pauseInStall(); err != nil {
 		return err
 	}
 	if c.req.Flag&wire.FlagAnswer != 0 {
@@ -216,19 +220,28 @@ func (c *conn) frame(b []byte) error {
 	return nil
 }
 
-// awaitStall waits for the end of a stall of the broker.
-func (c *conn) awaitStall() error {
+// pauseInStall hands over the answers, and waits, while the broker stalls.
+func (c *conn) pauseInStall() error {
+	if c.s.store.Stalled() == nil {
+		return nil
+	}
+	if err := c.handOver(); err != nil {
+		return err
+	}
+	if !c.awaitStall() {
+		return errClosed
+	}
+	return nil
+}
+
+// awaitStall waits for the end of a stall of the broker; false at the end of the connection.
+func (c *conn) awaitStall() bool {
 	for over := c.s.store.Stalled(); over != nil; over = c.s.store.Stalled() {
-		if len(c.w.B) > 0 || len(c.pulls) > 0 {
-			if err := c.handOver(); err != nil {
-				return err
-			}
-		}
 		select {
 		case <-over:
 		case <-c.done:
-			return errClosed
+			return false
 		}
 	}
-	return nil
+	return true
 }

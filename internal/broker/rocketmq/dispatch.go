@@ -1,6 +1,7 @@
 package rocketmq
 
 import (
+	"encoding/json"
 	"strconv"
 
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
@@ -9,9 +10,7 @@ import (
 // dispatch handles a request. An error ends the connection.
 func (c *conn) dispatch(r *wire.Frame) error {
 	if c.s.o.Secret != nil && !c.signed(r) {
-		c.s.badAccesses.Add(1)
-		c.w.simple(r, wire.ResNoPermission, "AclException: Check signature failed for accessKey="+string(r.Get("AccessKey")))
-		return nil
+		return c.refuse(r, wire.ResNoPermission, "AclException: Check signature failed for accessKey="+string(r.Get("AccessKey")))
 	}
 	switch r.Code {
 	case wire.ReqSendMessageV2, wire.ReqSendBatchMessage, wire.ReqSendMessage:
@@ -63,10 +62,44 @@ func (c *conn) signed(r *wire.Frame) bool {
 	return c.signer.Verify(r)
 }
 
+// begin begins an answer to r; fields follow.
+func (c *conn) begin(r *wire.Frame, code int, remark string) {
+	c.w.Begin(r.Codec, code, wire.FlagAnswer, r.Opaque, remark)
+}
+
 // refuse answers that it cannot be done. The connection lives on.
 func (c *conn) refuse(r *wire.Frame, code int, remark string) error {
-	c.w.simple(r, code, remark)
+	c.begin(r, code, remark)
+	c.w.End(0)
 	return nil
+}
+
+// ok answers that it was done.
+func (c *conn) ok(r *wire.Frame) error { return c.refuse(r, wire.ResSuccess, "") }
+
+// number answers with one field.
+func (c *conn) number(r *wire.Frame, key string, n int64) error {
+	c.begin(r, wire.ResSuccess, "")
+	c.w.Int(key, n)
+	c.w.End(0)
+	return nil
+}
+
+// body answers with a body.
+func (c *conn) body(r *wire.Frame, body []byte) error {
+	c.begin(r, wire.ResSuccess, "")
+	c.w.End(len(body))
+	c.w.B = append(c.w.B, body...)
+	return nil
+}
+
+// json answers with a body of JSON.
+func (c *conn) json(r *wire.Frame, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return c.refuse(r, wire.ResSystemError, err.Error())
+	}
+	return c.body(r, b)
 }
 
 // administer handles requests of tools and of name server clients.
@@ -82,19 +115,16 @@ func (c *conn) administer(r *wire.Frame) error {
 		return c.createTopic(r)
 	case wire.ReqDeleteTopicInBroker:
 		c.s.deleteTopic(string(r.Get("topic")))
-		c.w.simple(r, wire.ResSuccess, "")
-		return nil
+		return c.ok(r)
 	case wire.ReqDeleteTopicInNamesrv: // we are both: the broker has done it, or will
-		c.w.simple(r, wire.ResSuccess, "")
-		return nil
+		return c.ok(r)
 	case wire.ReqUpdateAndCreateSubscriptionGroup:
 		return c.createGroup(r)
 	case wire.ReqGetAllSubscriptionGroupConfig:
 		return c.listGroups(r)
 	case wire.ReqDeleteSubscriptionGroup:
 		c.s.deleteGroup(string(r.Get("groupName")))
-		c.w.simple(r, wire.ResSuccess, "")
-		return nil
+		return c.ok(r)
 	case wire.ReqGetConsumeStats:
 		return c.consumeStats(r)
 	case wire.ReqQueryTopicConsumeByWho:
@@ -104,7 +134,6 @@ func (c *conn) administer(r *wire.Frame) error {
 	case wire.ReqGetBrokerRuntimeInfo:
 		return c.runtimeInfo(r)
 	default:
-		c.w.simple(r, wire.ResRequestCodeNotSupported, " request type "+strconv.Itoa(r.Code)+" not supported")
-		return nil
+		return c.refuse(r, wire.ResRequestCodeNotSupported, " request type "+strconv.Itoa(r.Code)+" not supported")
 	}
 }

@@ -14,9 +14,6 @@ type filter struct {
 	sql   store.Filter // instead of codes
 }
 
-// filterKey names a filter that came with a pull.
-type filterKey struct{ kind, expression string }
-
 // newFilter reads an expression: "*" or tags joined by "||", or SQL92.
 func newFilter(kind, expression string) (*filter, error) {
 	if kind == wire.KindSQL {
@@ -65,27 +62,18 @@ func (f *filter) takes(m *message) bool {
 
 // filterOf finds the filter of a pull: the one that it brings along, or that of its group.
 func (c *conn) filterOf(r *wire.Frame, g *group, t *topic, along bool) (f *filter, code int, remark string) {
-	if along {
-		key := filterKey{string(r.Get("expressionType")), string(r.Get("subscription"))}
-		f, known := c.filters[key]
-		if !known {
-			var err error
-			if f, err = newFilter(key.kind, key.expression); err != nil {
-				return nil, wire.ResSubscriptionParseFailed, "parse the consumer's subscription failed: " + err.Error()
-			}
-			const most = 64
-			if len(c.filters) >= most {
-				clear(c.filters)
-			}
-			c.filters[key] = f
-		}
-		return f, wire.ResSuccess, ""
-	}
 	sub := g.subscription(t.name)
+	if along {
+		kind, expression := r.Get("expressionType"), r.Get("subscription")
+		if sub = c.brought; sub.kind != string(kind) || sub.expression != string(expression) {
+			sub = newSubscription(string(kind), string(expression), 0)
+			c.brought = sub
+		}
+	}
 	switch {
 	case sub == nil:
 		return nil, wire.ResSubscriptionNotExist, "the consumer's subscription not exist"
-	case sub.version < r.NumberOr("subVersion", 0):
+	case !along && sub.version < r.NumberOr("subVersion", 0):
 		return nil, wire.ResSubscriptionNotLatest, "the consumer's subscription not latest"
 	case sub.err != nil:
 		return nil, wire.ResSubscriptionParseFailed, "parse the consumer's subscription failed: " + sub.err.Error()

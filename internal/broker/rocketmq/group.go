@@ -1,7 +1,6 @@
 package rocketmq
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -31,12 +30,24 @@ type member struct {
 	id string
 }
 
+// membership is one of a connection's.
+type membership struct {
+	g  *group
+	id string // of the client
+}
+
 // subscription does not change once it is in a group.
 type subscription struct {
 	kind, expression string
 	version          int64
 	filter           *filter
 	err              error // the expression cannot be read
+}
+
+func newSubscription(kind, expression string, version int64) *subscription {
+	s := &subscription{kind: kind, expression: expression, version: version}
+	s.filter, s.err = newFilter(kind, expression)
+	return s
 }
 
 type lockedQueue struct {
@@ -63,6 +74,19 @@ func (s *Server) findGroup(name []byte) *group {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.groups[string(name)]
+}
+
+// groupOf finds the group of a request, or makes it, and notes that it is alive; nil if its name is not legal.
+func (c *conn) groupOf(r *wire.Frame) *group {
+	name := r.Get("consumerGroup")
+	g := c.s.findGroup(name)
+	if g == nil {
+		g = c.s.makeGroup(string(name))
+	}
+	if g != nil {
+		g.alive()
+	}
+	return g
 }
 
 // makeGroup returns a group, which it makes if need be, with the topic of what it gives back; nil if the name is not
@@ -139,14 +163,13 @@ func (c *conn) heartbeat(r *wire.Frame) error {
 		d := &data.Consumers[i]
 		g := c.s.makeGroup(d.Group)
 		if g == nil || c.s.makeTopic(wire.RetryPrefix+d.Group, 1) == nil {
-			c.w.simple(r, wire.ResSystemError,
+			return c.refuse(r, wire.ResSystemError,
 				"the name of a consumer group is illegal or too long, or there are too many: "+d.Group)
-			return nil
 		}
 		if len(data.ClientID) > maxClientID || !g.admits(c.s, d) {
 			return c.refuse(r, wire.ResSystemError, "the client's ID is too long, or its subscriptions are too many")
 		}
-		c.joined[g] = true
+		c.joined[membership{g, data.ClientID}], c.consumes = true, true
 		if g.join(member{c, data.ClientID}, d) {
 			for _, sub := range d.Subscriptions {
 				c.s.join(sub.Topic)
@@ -154,8 +177,7 @@ func (c *conn) heartbeat(r *wire.Frame) error {
 			g.tell()
 		}
 	}
-	c.w.simple(r, wire.ResSuccess, "")
-	return nil
+	return c.ok(r)
 }
 
 // maxClientID is the length of the longest ID of a client, in bytes.
@@ -193,13 +215,20 @@ func (g *group) join(m member, d *wire.ConsumerData) (changed bool) {
 			subs[s.Topic] = &same
 			continue
 		}
-		n := &subscription{kind: s.Kind, expression: s.Expression, version: s.Version}
-		n.filter, n.err = newFilter(s.Kind, s.Expression)
-		subs[s.Topic], changed = n, true
+		subs[s.Topic], changed = newSubscription(s.Kind, s.Expression, s.Version), true
 	}
 	changed = changed || len(subs) != len(g.subs)
 	g.subs = subs
 	return changed
+}
+
+// leaveGroup ends a membership, if the connection has it.
+func (c *conn) leaveGroup(m membership) {
+	delete(c.joined, m)
+	if m.g.part(member{c, m.id}) {
+		m.g.tell()
+		c.s.groupLeft(m.g)
+	}
 }
 
 // part ends a membership and the client's locks.
@@ -225,7 +254,7 @@ func (g *group) tell() {
 	members := slices.Collect(maps.Keys(g.members))
 	g.mu.Unlock()
 	for _, m := range members {
-		m.c.push(func(w *writer) {
+		m.c.push(func(w *wire.Writer) {
 			w.Begin(m.c.codec, wire.ReqNotifyConsumerIDsChanged, wire.FlagOneWay, 0, "")
 			w.Text("consumerGroup", g.name)
 			w.End(0)
@@ -240,14 +269,11 @@ func (c *conn) unregister(r *wire.Frame) error {
 		c.unlead(string(name))
 	}
 	if name := r.Get("consumerGroup"); len(name) > 0 {
-		if g := c.s.findGroup(name); g != nil && g.part(member{c, id}) {
-			c.release(g)
-			g.tell()
-			c.s.groupLeft(g)
+		if g := c.s.findGroup(name); g != nil {
+			c.leaveGroup(membership{g, id})
 		}
 	}
-	c.w.simple(r, wire.ResSuccess, "")
-	return nil
+	return c.ok(r)
 }
 
 // groupLeft makes room in topics where a group had a claim only by being there, and leaves queues to others.
@@ -263,25 +289,10 @@ func (s *Server) groupLeft(g *group) {
 	}
 }
 
-// disconnect takes a connection out of all groups.
-func (s *Server) disconnect(c *conn) {
-	for g := range c.joined {
-		g.mu.Lock()
-		var mine []member
-		for m := range g.members {
-			if m.c == c {
-				mine = append(mine, m)
-			}
-		}
-		g.mu.Unlock()
-		left := false
-		for _, m := range mine {
-			left = g.part(m) || left
-		}
-		if left {
-			g.tell()
-			s.groupLeft(g)
-		}
+// leaveAll takes the connection out of all groups.
+func (c *conn) leaveAll() {
+	for m := range c.joined {
+		c.leaveGroup(m)
 	}
 	for name := range c.leads {
 		c.unlead(name)
@@ -321,20 +332,9 @@ func (c *conn) consumerList(r *wire.Frame) error {
 		ids = g.ids()
 	}
 	if len(ids) == 0 {
-		c.w.simple(r, wire.ResSystemError, "no consumer for this group, "+string(r.Get("consumerGroup")))
-		return nil
+		return c.refuse(r, wire.ResSystemError, "no consumer for this group, "+string(r.Get("consumerGroup")))
 	}
 	return c.json(r, wire.Consumers{ClientIDs: ids})
-}
-
-// json answers with a body of JSON.
-func (c *conn) json(r *wire.Frame, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return c.refuse(r, wire.ResSystemError, err.Error())
-	}
-	c.w.withBody(r, b)
-	return nil
 }
 
 // lockQueues handles LOCK_BATCH_MQ and UNLOCK_BATCH_MQ.
@@ -345,8 +345,7 @@ func (c *conn) lockQueues(r *wire.Frame, take bool) error {
 	}
 	g := c.s.makeGroup(data.Group)
 	if g == nil {
-		c.w.simple(r, wire.ResSystemError, "the name of the consumer group is illegal")
-		return nil
+		return c.refuse(r, wire.ResSystemError, "the name of the consumer group is illegal")
 	}
 	now := time.Now()
 	taken := []wire.Queue{}
@@ -368,8 +367,7 @@ func (c *conn) lockQueues(r *wire.Frame, take bool) error {
 	}
 	g.mu.Unlock()
 	if !take {
-		c.w.simple(r, wire.ResSuccess, "")
-		return nil
+		return c.ok(r)
 	}
 	return c.json(r, wire.Locked{Queues: taken})
 }

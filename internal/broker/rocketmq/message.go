@@ -8,6 +8,12 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
+// Names of properties of ours, for properties of other protocols that RocketMQ lacks.
+const (
+	propReplyTo     = "REPLY_TO"
+	propContentType = "CONTENT_TYPE"
+)
+
 // host is an IPv4 address and a port, as stored messages have them.
 type host [8]byte
 

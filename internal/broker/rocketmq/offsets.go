@@ -14,12 +14,12 @@ func (t *topic) commit(q *queue, group string, offset int64) {
 func (c *conn) queueOf(r *wire.Frame) *queue {
 	t := c.s.findTopic(r.Get("topic"))
 	if t == nil {
-		c.w.simple(r, wire.ResTopicNotExist, "Topic "+string(r.Get("topic"))+" not exist!")
+		_ = c.refuse(r, wire.ResTopicNotExist, "topic["+string(r.Get("topic"))+"] not exist, apply first please!")
 		return nil
 	}
 	q := t.queue(r.NumberOr("queueId", -1))
 	if q == nil {
-		c.w.simple(r, wire.ResSystemError, "queueId["+string(r.Get("queueId"))+"] is illegal, topic:["+t.name+"]")
+		_ = c.refuse(r, wire.ResSystemError, "queueId["+string(r.Get("queueId"))+"] is illegal, topic:["+t.name+"]")
 	}
 	return q
 }
@@ -36,11 +36,9 @@ func (c *conn) queryOffset(r *wire.Frame) error {
 		ok = true
 	}
 	if !ok {
-		c.w.simple(r, wire.ResQueryNotFound, "Not found, maybe this group consumer boot first")
-		return nil
+		return c.refuse(r, wire.ResQueryNotFound, "Not found, maybe this group consumer boot first")
 	}
-	c.w.withNumber(r, "offset", offset)
-	return nil
+	return c.number(r, "offset", offset)
 }
 
 // updateOffset handles UPDATE_CONSUMER_OFFSET.
@@ -50,18 +48,12 @@ func (c *conn) updateOffset(r *wire.Frame) error {
 		return nil
 	}
 	offset := r.NumberOr("commitOffset", -1)
-	g := c.s.findGroup(r.Get("consumerGroup"))
-	if g == nil {
-		g = c.s.makeGroup(string(r.Get("consumerGroup")))
-	}
+	g := c.groupOf(r)
 	if offset < 0 || g == nil {
-		c.w.simple(r, wire.ResSystemError, "the offset or the group is not one")
-		return nil
+		return c.refuse(r, wire.ResSystemError, "the offset or the group is not one")
 	}
-	g.alive()
 	q.t.commit(q, g.name, offset)
-	c.w.simple(r, wire.ResSuccess, "")
-	return nil
+	return c.ok(r)
 }
 
 // limitOffset handles GET_MAX_OFFSET and GET_MIN_OFFSET; 0 for a queue that does not exist.
@@ -75,14 +67,14 @@ func (c *conn) limitOffset(r *wire.Frame, highest bool) error {
 	if highest {
 		first = next
 	}
-	c.w.withNumber(r, "offset", first)
-	return nil
+	return c.number(r, "offset", first)
 }
 
 // searchOffset handles SEARCH_OFFSET_BY_TIMESTAMP.
 func (c *conn) searchOffset(r *wire.Frame) error {
-	if q := c.queueOf(r); q != nil {
-		c.w.withNumber(r, "offset", q.since(r.NumberOr("timestamp", 0)))
+	q := c.queueOf(r)
+	if q == nil {
+		return nil
 	}
-	return nil
+	return c.number(r, "offset", q.since(r.NumberOr("timestamp", 0)))
 }

@@ -26,79 +26,46 @@ type pull struct {
 	codec    wire.Codec
 	opaque   uint32
 	q        *queue
-	g        *group
 	offset   int64
 	max      int
 	filter   *filter
-	holds    bool
-	deadline time.Time
-	held     int  // its place in the connection's list plus one; 0: not held
-	woken    bool // it has been held
-	passed   int  // messages that the filter left out since
+	deadline time.Time // it is held until then if there are no messages; zero: it is not
+	woken    bool      // it is or was held
+	passed   int       // messages that the filter left out since
 }
 
 // pull handles PULL_MESSAGE (PullMessageProcessor).
 func (c *conn) pull(r *wire.Frame) error {
-	t := c.s.findTopic(r.Get("topic"))
-	if t == nil {
-		c.w.simple(r, wire.ResTopicNotExist, "topic["+string(r.Get("topic"))+"] not exist, apply first please!")
-		return nil
-	}
-	q := t.queue(r.NumberOr("queueId", -1))
+	q := c.queueOf(r)
 	if q == nil {
-		c.w.simple(r, wire.ResSystemError, "queueId["+string(r.Get("queueId"))+"] is illegal, topic:["+t.name+"]")
 		return nil
 	}
-	g := c.s.findGroup(r.Get("consumerGroup"))
+	g := c.groupOf(r)
 	if g == nil {
-		if g = c.s.makeGroup(string(r.Get("consumerGroup"))); g == nil {
-			c.w.simple(r, wire.ResSubscriptionNotExist, "the name of the consumer group is illegal")
-			return nil
-		}
+		return c.refuse(r, wire.ResSubscriptionNotExist, "the name of the consumer group is illegal")
 	}
-	g.alive()
 	flags := r.NumberOr("sysFlag", 0)
-	f, code, remark := c.filterOf(r, g, t, flags&wire.PullSubscription != 0)
+	f, code, remark := c.filterOf(r, g, q.t, flags&wire.PullSubscription != 0)
 	if code != wire.ResSuccess {
-		c.w.simple(r, code, remark)
-		return nil
+		return c.refuse(r, code, remark)
 	}
-	if flags&wire.PullCommitOffset != 0 {
-		if offset := r.NumberOr("commitOffset", -1); offset >= 0 {
-			t.commit(q, g.name, offset)
-		}
+	if offset := r.NumberOr("commitOffset", -1); flags&wire.PullCommitOffset != 0 && offset >= 0 {
+		q.t.commit(q, g.name, offset)
 	}
-	p := c.newPull()
-	if p == nil {
+	if c.livePulls.Add(1) > maxPulls {
+		c.livePulls.Add(-1)
 		return c.refuse(r, wire.ResSystemBusy, "too many pulls under way on one connection")
 	}
-	p.codec, p.opaque, p.q, p.g, p.filter = r.Codec, r.Opaque, q, g, f
-	p.offset, p.max = r.NumberOr("queueOffset", 0), int(min(max(r.NumberOr("maxMsgNums", 32), 1), pullMessages))
-	p.holds = flags&wire.PullSuspend != 0
-	if p.holds {
-		hold := time.Duration(min(max(r.NumberOr("suspendTimeoutMillis", 0), 0),
-			longestHold.Milliseconds())) * time.Millisecond
-		p.deadline = time.Now().Add(hold)
+	p := &pull{
+		c: c, codec: r.Codec, opaque: r.Opaque, q: q, filter: f, offset: r.NumberOr("queueOffset", 0),
+		max: int(min(max(r.NumberOr("maxMsgNums", 32), 1), pullMessages)),
+	}
+	if flags&wire.PullSuspend != 0 {
+		hold := min(max(r.NumberOr("suspendTimeoutMillis", 0), 0), longestHold.Milliseconds())
+		p.deadline = time.Now().Add(time.Duration(hold) * time.Millisecond)
 	}
 	c.pulls = append(c.pulls, p)
 	return nil
-}
-
-// newPull returns nil if the connection has too many.
-func (c *conn) newPull() *pull {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.livePulls == maxPulls {
-		return nil
-	}
-	c.livePulls++
-	if n := len(c.free); n > 0 {
-		p := c.free[n-1]
-		c.free = c.free[:n-1]
-		*p = pull{c: c}
-		return p
-	}
-	return &pull{c: c}
 }
 
 // write writes answers, and answers pulls, until the connection ends.
@@ -114,14 +81,10 @@ func (c *conn) write() {
 	}
 }
 
-// writeOut writes the waiting frames; it returns false when there are none.
+// writeOut writes the waiting frames and answers the waiting pulls; it returns false when there are none.
 func (c *conn) writeOut() bool {
-	for over := c.s.store.Stalled(); over != nil; over = c.s.store.Stalled() {
-		select {
-		case <-over:
-		case <-c.done:
-			return false
-		}
+	if !c.awaitStall() {
+		return false
 	}
 	c.mu.Lock()
 	if c.writing { // the reader is, and will wake us
@@ -129,45 +92,40 @@ func (c *conn) writeOut() bool {
 		return false
 	}
 	c.writing = true
-	w := &c.out2
-	w.B = c.out
-	c.out, c.spare = c.spare[:0], nil
-	serving, sweep, left := c.waiting, c.sweep, c.left
-	c.waiting, c.sweep, c.left = c.serving[:0], false, nil
+	w := &c.written
+	c.out, w.B = w.B[:0], c.out
+	c.waiting, c.serving = c.serving[:0], c.waiting
+	sweep := c.sweep
+	c.sweep = false
 	if c.drained != nil {
 		close(c.drained)
 		c.drained = nil
 	}
 	c.mu.Unlock()
 	if sweep {
-		c.sweepHeld(w, left)
+		c.sweepHeld(w)
 	}
-	for i, p := range serving {
-		serving[i] = nil
-		p.woken = p.held > 0
-		c.unhold(p)
-		if c.answerPull(w, p) {
-			c.recycle(p)
-		}
-		if len(w.B) >= writeSize {
-			if !c.writeNow(w) {
-				return false
-			}
+	busy := len(c.serving) > 0 || len(w.B) > 0
+	for i, p := range c.serving {
+		c.serving[i] = nil
+		c.serve(w, p)
+		if len(w.B) >= writeSize && !c.writeNow(w) {
+			return false
 		}
 	}
-	c.serving = serving[:0]
-	if len(w.B) == 0 {
-		c.keep(w)
-		return len(serving) > 0
-	}
-	if !c.writeNow(w) {
+	if len(w.B) > 0 && !c.writeNow(w) {
 		return false
 	}
-	c.keep(w)
-	return true
+	if cap(w.B) > keptBuffer {
+		w.B = nil
+	}
+	c.mu.Lock()
+	c.writing = false
+	c.mu.Unlock()
+	return busy
 }
 
-func (c *conn) writeNow(w *writer) bool {
+func (c *conn) writeNow(w *wire.Writer) bool {
 	err := c.put(w.B)
 	w.B = w.B[:0]
 	if err != nil {
@@ -177,30 +135,19 @@ func (c *conn) writeNow(w *writer) bool {
 	return true
 }
 
-// keep ends a round of writing; the buffer is for the next answers.
-func (c *conn) keep(w *writer) {
-	if cap(w.B) > keptBuffer {
-		w.B = nil
+// serve answers a pull that is not in its queue's list, or puts it there.
+func (c *conn) serve(w *wire.Writer, p *pull) {
+	if p.woken {
+		delete(c.held, p)
+		c.s.held.Add(-1)
 	}
-	c.mu.Lock()
-	c.spare, c.writing = w.B[:0], false
-	c.mu.Unlock()
-	w.B = nil
-}
-
-func (c *conn) recycle(p *pull) {
-	p.q, p.filter = nil, nil
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.livePulls--
-	const most = 1024
-	if len(c.free) < most {
-		c.free = append(c.free, p)
+	if c.answerPull(w, p) {
+		c.livePulls.Add(-1)
 	}
 }
 
 // answerPull answers a pull; false if it is held instead.
-func (c *conn) answerPull(w *writer, p *pull) bool {
+func (c *conn) answerPull(w *wire.Writer, p *pull) bool {
 	q := p.q
 	if q.t.gone.Load() {
 		w.Begin(p.codec, wire.ResTopicNotExist, wire.FlagAnswer, p.opaque, "topic["+q.t.name+"] was deleted")
@@ -216,40 +163,33 @@ func (c *conn) answerPull(w *writer, p *pull) bool {
 	}
 	for {
 		var waiter *pull
-		if p.holds && time.Until(p.deadline) > 0 {
+		if time.Now().Before(p.deadline) {
 			waiter = p
-			c.hold(p) // before the queue has it
 		}
 		n, first, next := q.read(c.batch[:size], p.offset, waiter)
 		switch {
-		case n == 0 && p.offset == next && waiter != nil:
-			return false
-		case n == 0 && p.offset == next:
-			c.unhold(p)
+		case n > 0:
+			done := c.messages(w, p, c.batch[:n], first, next)
+			clear(c.batch[:n])
+			if done {
+				return true
+			}
+		case p.offset != next:
+			c.pullAnswer(w, p, wire.ResPullOffsetMoved, min(max(p.offset, first), next), first, next, 0)
+			return true
+		case waiter == nil:
 			c.pullAnswer(w, p, wire.ResPullNotFound, p.offset, first, next, 0)
 			return true
-		case n == 0:
-			c.unhold(p)
-			moved := first
-			if p.offset > next {
-				moved = next
-			}
-			c.pullAnswer(w, p, wire.ResPullOffsetMoved, moved, first, next, 0)
-			return true
-		}
-		c.unhold(p)
-		batch := c.batch[:n]
-		done := c.messages(w, p, batch, first, next)
-		clear(batch)
-		if done {
-			return true
+		default:
+			c.hold(p)
+			return false
 		}
 	}
 }
 
 // messages answers a pull with those of the batch that pass its filter; false if there are none and it is to go on
 // looking.
-func (c *conn) messages(w *writer, p *pull, batch []entry, first, next int64) bool {
+func (c *conn) messages(w *wire.Writer, p *pull, batch []entry, first, next int64) bool {
 	at := position{topic: p.q.t.name, queue: p.q.id, host: c.host}
 	count, read, body := 0, 0, 0
 	now := int64(0)
@@ -297,7 +237,7 @@ func expired(m *message, now *int64) bool {
 }
 
 // pullAnswer appends an answer to a pull. A body of that many bytes follows.
-func (c *conn) pullAnswer(w *writer, p *pull, code int, offset, first, next int64, body int) {
+func (c *conn) pullAnswer(w *wire.Writer, p *pull, code int, offset, first, next int64, body int) {
 	w.Begin(p.codec, code, wire.FlagAnswer, p.opaque, "")
 	w.Int("suggestWhichBrokerId", 0)
 	w.Int("nextBeginOffset", offset)
@@ -306,62 +246,31 @@ func (c *conn) pullAnswer(w *writer, p *pull, code int, offset, first, next int6
 	w.End(body)
 }
 
-// hold puts a pull on the list of held pulls.
+// hold notes a pull that waits in its queue's list, from where it comes back by ready.
 func (c *conn) hold(p *pull) {
-	if p.held > 0 {
-		return
-	}
-	c.held = append(c.held, p)
-	p.held = len(c.held)
+	p.woken = true
+	c.held[p] = true
 	c.s.held.Add(1)
-	if c.sweepAt.IsZero() || p.deadline.Before(c.sweepAt) {
-		c.sweepAt = p.deadline
-		c.timer.Reset(time.Until(p.deadline))
+	c.sweepBy(p.deadline)
+}
+
+// sweepBy has the held pulls looked through at that time, or earlier.
+func (c *conn) sweepBy(at time.Time) {
+	if c.sweepAt.IsZero() || at.Before(c.sweepAt) {
+		c.sweepAt = at
+		c.timer.Reset(time.Until(at))
 	}
 }
 
-func (c *conn) unhold(p *pull) {
-	if p.held == 0 {
-		return
-	}
-	last := len(c.held) - 1
-	c.held[p.held-1] = c.held[last]
-	c.held[p.held-1].held = p.held
-	c.held[last] = nil
-	c.held = c.held[:last]
-	p.held = 0
-	c.s.held.Add(-1)
-}
-
-// release answers the held pulls of a group that the client has left: further messages are for other members.
-func (c *conn) release(g *group) {
-	c.mu.Lock()
-	c.left, c.sweep = append(c.left, g), true
-	c.mu.Unlock()
-	c.wakeWriter()
-}
-
-// sweepHeld answers the held pulls whose time is over, and those of groups that were left.
-func (c *conn) sweepHeld(w *writer, left []*group) {
+// sweepHeld answers the held pulls whose time is over.
+func (c *conn) sweepHeld(w *wire.Writer) {
+	c.sweepAt = time.Time{}
 	now := time.Now()
-	var next time.Time
-	for i := len(c.held) - 1; i >= 0; i-- {
-		p := c.held[i]
-		if p.deadline.After(now) && !slices.Contains(left, p.g) {
-			if next.IsZero() || p.deadline.Before(next) {
-				next = p.deadline
-			}
-			continue
+	for p := range c.held {
+		if p.deadline.After(now) {
+			c.sweepBy(p.deadline)
+		} else if p.q.forget(p) { // else it has just been woken
+			c.serve(w, p)
 		}
-		if !p.q.forget(p) {
-			continue // it has just been woken
-		}
-		c.unhold(p)
-		first, end := p.q.limits()
-		c.pullAnswer(w, p, wire.ResPullNotFound, p.offset, first, end, 0)
-		c.recycle(p)
-	}
-	if c.sweepAt = next; !next.IsZero() {
-		c.timer.Reset(next.Sub(now))
 	}
 }

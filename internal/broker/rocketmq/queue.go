@@ -98,16 +98,6 @@ func (q *queue) wakeAll() {
 	}
 }
 
-// find returns the message at an offset, nil if it is not there.
-func (q *queue) find(offset int64) (e entry) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if offset < q.first || offset >= q.next {
-		return e
-	}
-	return *q.at(offset)
-}
-
 // since returns the offset of the first message that was stored at that time or later.
 func (q *queue) since(at int64) int64 {
 	q.mu.Lock()

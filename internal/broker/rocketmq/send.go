@@ -55,7 +55,6 @@ type own struct {
 	half      bool
 	notBefore int64 // nanoseconds since the Unix epoch
 	group     []byte
-	unique    []byte
 }
 
 func ownProperties(properties []byte) (o own) {
@@ -66,8 +65,6 @@ func ownProperties(properties []byte) (o own) {
 			o.half = string(value) == "true"
 		case wire.PropShardingKey:
 			o.group = value
-		case wire.PropUniqueKey:
-			o.unique = value
 		case wire.PropDelayLevel:
 			if n, ok := wire.ParseInt(value); ok && n > 0 {
 				o.notBefore = time.Now().Add(delayOf(n)).UnixNano()
@@ -95,26 +92,23 @@ func (c *conn) send(r *wire.Frame) error {
 	var h sendHeader
 	h.header(r)
 	if len(r.Body) > c.s.o.MaxMessage || len(h.properties) > wire.MaxProperties {
-		c.w.simple(r, wire.ResMessageIllegal,
+		return c.refuse(r, wire.ResMessageIllegal,
 			"the message is illegal, maybe msg body or properties length not matched. msg body length limit "+
 				strconv.Itoa(c.s.o.MaxMessage)+"B, msg properties length limit 32KB.")
-		return nil
 	}
 	t := c.topic
 	if t == nil || t.gone.Load() || t.name != string(h.topic) {
 		if t = c.topicOf(&h); t == nil {
-			c.w.simple(r, wire.ResTopicNotExist, "topic["+string(h.topic)+"] not exist, apply first please!")
-			return nil
+			return c.refuse(r, wire.ResTopicNotExist, "topic["+string(h.topic)+"] not exist, apply first please!")
 		}
 		c.topic = t
 	}
-	if h.queue >= int64(t.write.Load()) {
-		c.w.simple(r, wire.ResSystemError,
+	if h.queue >= int64(t.inUse.Load()) {
+		return c.refuse(r, wire.ResSystemError,
 			"request queueId["+strconv.FormatInt(h.queue, 10)+"] is illegal, topic:["+t.name+"]")
-		return nil
 	}
 	if h.queue < 0 {
-		h.queue = int64(t.turn.Add(1)) % int64(max(1, t.write.Load()))
+		h.queue = int64(t.nextQueue())
 	}
 	if h.batch {
 		return c.sendBatch(r, t, &h)
@@ -164,6 +158,9 @@ func (c *conn) message(t *topic, h *sendHeader, body, properties []byte) (*messa
 	return m.complete(), o
 }
 
+// busy is the remark of an answer to a message that was not stored.
+const busy = "[PC_SYNCHRONIZED]broker busy: the topic, or a subscription of it, is full"
+
 // answerSend answers a send of so many messages, of which m is the first, or does not, or only when there is room.
 func (c *conn) answerSend(r *wire.Frame, t *topic, m *message, v store.Verdict, messages int) error {
 	oneWay := r.Flag&wire.FlagOneWay != 0
@@ -172,7 +169,7 @@ func (c *conn) answerSend(r *wire.Frame, t *topic, m *message, v store.Verdict, 
 		return nil
 	case store.Full:
 		if !oneWay {
-			c.w.simple(r, wire.ResSystemBusy, "[PC_SYNCHRONIZED]broker busy: the topic, or a subscription of it, is full")
+			return c.refuse(r, wire.ResSystemBusy, busy)
 		}
 		return nil
 	}
@@ -205,7 +202,7 @@ const messageID = 32
 // stored appends the answer to a message that was stored.
 func (c *conn) stored(r *wire.Frame, queue int, offset, log int64, unique []byte) {
 	w := &c.w
-	w.answer(r, wire.ResSuccess, "")
+	c.begin(r, wire.ResSuccess, "")
 	var id [messageID]byte
 	w.Text("msgId", string(wire.AppendMessageID(id[:0], c.host[:], log)))
 	w.Int("queueId", int64(queue))
@@ -219,20 +216,13 @@ func (c *conn) stored(r *wire.Frame, queue int, offset, log int64, unique []byte
 // sendBatch handles a batch: its messages go one by one, so that faults count messages. If one is withheld so is the
 // answer; one that finds the topic full ends the batch.
 func (c *conn) sendBatch(r *wire.Frame, t *topic, h *sendHeader) error {
-	for b := r.Body; len(b) > 0; { // all or nothing, as far as that can be seen
-		var ok bool
-		if _, b, ok = wire.CutBatched(b); !ok {
-			c.w.simple(r, wire.ResMessageIllegal, "the batch cannot be read")
-			return nil
-		}
-	}
-	if len(r.Body) == 0 {
-		c.w.simple(r, wire.ResMessageIllegal, "the batch is empty")
-		return nil
+	n, ok := countBatched(r.Body)
+	if !ok || n == 0 { // all or nothing, as far as that can be seen
+		return c.refuse(r, wire.ResMessageIllegal, "the batch is empty or cannot be read")
 	}
 	var first *message
-	verdict, messages := store.Stored, 0
-	for b := r.Body; len(b) > 0; messages++ {
+	verdict, b := store.Stored, r.Body
+	for i := range n {
 		var part wire.Batched
 		part, b, _ = wire.CutBatched(b)
 		h.flag = int64(part.Flag)
@@ -243,25 +233,25 @@ func (c *conn) sendBatch(r *wire.Frame, t *topic, h *sendHeader) error {
 		v := t.dest.Send(&m.Message)
 		if v == store.Full {
 			verdict = v
-			c.s.store.CountFull(countBatched(b)) // they have not been tried
+			c.s.store.CountFull(n - i - 1) // they have not been tried
 			break
 		}
 		if v == store.Withheld {
 			verdict = v
 		}
-		if err := c.awaitStall(); err != nil {
+		if err := c.pauseInStall(); err != nil {
 			return err
 		}
 	}
-	return c.answerSend(r, t, first, verdict, messages)
+	return c.answerSend(r, t, first, verdict, n)
 }
 
-// countBatched returns how many messages are in the rest of a batch.
-func countBatched(b []byte) (n int) {
-	for ; len(b) > 0; n++ {
-		_, b, _ = wire.CutBatched(b)
+// countBatched returns how many messages are in a batch.
+func countBatched(b []byte) (n int, ok bool) {
+	for ok = true; ok && len(b) > 0; n++ {
+		_, b, ok = wire.CutBatched(b)
 	}
-	return n
+	return n, ok
 }
 
 // defaultMaxTries is how often a message is given back before it goes to the dead-letter topic (retryMaxTimes).
@@ -272,12 +262,11 @@ const defaultMaxTries = 16
 func (c *conn) sendBack(r *wire.Frame) error {
 	name := string(r.Get("group"))
 	g := c.s.makeGroup(name)
-	e, _ := c.s.lookUp(r.NumberOr("offset", -1))
-	if g == nil || e.m == nil {
-		c.w.simple(r, wire.ResSystemError, "look message by offset failed, "+string(r.Get("offset")))
-		return nil
+	given := c.s.lookUp(r.NumberOr("offset", -1))
+	if g == nil || given == nil {
+		return c.refuse(r, wire.ResSystemError, "look message by offset failed, "+string(r.Get("offset")))
 	}
-	m := e.m.clone()
+	m := given.clone()
 	c.s.givenBack.Add(1)
 	level, target := r.NumberOr("delayLevel", 0), wire.RetryPrefix+name
 	if level < 0 || int64(m.retries) >= r.NumberOr("maxReconsumeTimes", defaultMaxTries) {
@@ -288,8 +277,7 @@ func (c *conn) sendBack(r *wire.Frame) error {
 	}
 	t := c.s.makeTopic(target, 1)
 	if t == nil {
-		c.w.simple(r, wire.ResSystemError, "topic["+target+"] not exist")
-		return nil
+		return c.refuse(r, wire.ResSystemError, "topic["+target+"] not exist")
 	}
 	m.retries++
 	m.queue = 0
@@ -302,14 +290,12 @@ func (c *conn) sendBack(r *wire.Frame) error {
 	}
 	m.properties = withProperties(m.properties, pairs...)
 	if len(m.properties) > wire.MaxProperties {
-		c.w.simple(r, wire.ResMessageIllegal, "the properties are too long")
-		return nil
+		return c.refuse(r, wire.ResMessageIllegal, "the properties are too long")
 	}
 	notBefore := int64(0)
 	if level > 0 {
 		notBefore = time.Now().Add(delayOf(level)).UnixNano()
 	}
 	t.put(m, notBefore)
-	c.w.simple(r, wire.ResSuccess, "")
-	return nil
+	return c.ok(r)
 }

@@ -55,8 +55,7 @@ type Stats struct {
 	OpenHalves   int    // half messages that are neither committed nor rolled back
 	Topics       int
 	Groups       int
-	HeldPulls    int64 // pulls that wait for messages
-	BadAccesses  uint64
+	HeldPulls    int64  // pulls that wait for messages
 	BrokenFrames uint64 // connections that ended for a malformed frame
 }
 
@@ -77,14 +76,14 @@ type Server struct {
 
 	mu        sync.RWMutex
 	topics    map[string]*topic
-	byID      []*topic // nil: free
-	freeIDs   []int64
+	byID      map[int64]*topic
+	lastID    int64
 	groups    map[string]*group
 	producers map[string]map[*conn]bool
 	closed    bool
 
-	delivered, givenBack, dead, badAccesses, brokenFrames, droppedBefore atomic.Uint64
-	held                                                                 atomic.Int64
+	delivered, givenBack, dead, brokenFrames, droppedBefore atomic.Uint64
+	held                                                    atomic.Int64
 }
 
 // New returns a front-end for a store. Its topics are the store's topics of the same name.
@@ -98,10 +97,10 @@ func New(s *store.Store, o Options) *Server {
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, 2*time.Minute)
 	o.Queues = min(o.Queues, maxQueues)
 	srv := &Server{
-		store: s, o: o, limits: s.Config(), topics: map[string]*topic{}, byID: []*topic{nil}, // 0 is that of half messages
+		store: s, o: o, limits: s.Config(), topics: map[string]*topic{}, byID: map[int64]*topic{},
 		groups: map[string]*group{}, producers: map[string]map[*conn]bool{},
 	}
-	srv.tx.init(srv)
+	srv.tx.s, srv.tx.open, srv.tx.next = srv, map[int64]*half{}, 1
 	s.OnTight(srv.reclaim)
 	s.OnMake(func(a store.Address) {
 		if a.Kind == store.KindQueue {
@@ -117,7 +116,7 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
 	topics := s.topics
-	s.topics, s.byID = map[string]*topic{}, nil
+	s.topics, s.byID = map[string]*topic{}, map[int64]*topic{}
 	s.mu.Unlock()
 	for _, t := range topics {
 		t.end()
@@ -139,7 +138,7 @@ func (s *Server) reclaim() {
 func (s *Server) Stats() Stats {
 	st := s.tx.stats()
 	st.Delivered, st.GivenBack, st.Dead = s.delivered.Load(), s.givenBack.Load(), s.dead.Load()
-	st.BadAccesses, st.BrokenFrames, st.HeldPulls = s.badAccesses.Load(), s.brokenFrames.Load(), s.held.Load()
+	st.BrokenFrames, st.HeldPulls = s.brokenFrames.Load(), s.held.Load()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	st.Topics, st.Groups, st.Dropped = len(s.topics), len(s.groups), s.droppedBefore.Load()
@@ -203,24 +202,19 @@ func (s *Server) makeTopic(name string, queues int) *topic {
 func (s *Server) addTopic(name string, queues int) *topic {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.topics[name]; t != nil || s.closed {
+	if t := s.topics[name]; t != nil || s.closed || len(s.topics) == maxTopics-1 {
 		return t
 	}
-	t := &topic{s: s, name: name}
-	if n := len(s.freeIDs); n > 0 {
-		t.id, s.freeIDs = s.freeIDs[n-1], s.freeIDs[:n-1]
-		s.byID[t.id] = t
-	} else if len(s.byID) < maxTopics {
-		t.id = int64(len(s.byID))
-		s.byID = append(s.byID, t)
-	} else {
-		return nil
+	for taken := true; taken; _, taken = s.byID[s.lastID] {
+		s.lastID = s.lastID%(maxTopics-1) + 1 // 0 is that of half messages
 	}
+	t := &topic{s: s, name: name, id: s.lastID}
+	s.byID[t.id] = t
 	t.own.Store(topicSize)
 	s.store.Charge(topicSize)
 	t.queues.Store(&[]*queue{})
 	queues = min(max(queues, 1), maxQueues)
-	t.setQueues(queues, queues)
+	t.setQueues(queues)
 	t.dest = s.store.Destination(store.Address{Kind: store.KindTopic, Name: name})
 	t.detach = t.dest.Attach(t)
 	s.topics[name] = t
@@ -233,8 +227,7 @@ func (s *Server) deleteTopic(name string) {
 	t := s.topics[name]
 	if t != nil {
 		delete(s.topics, name)
-		s.byID[t.id] = nil
-		s.freeIDs = append(s.freeIDs, t.id)
+		delete(s.byID, t.id)
 	}
 	s.mu.Unlock()
 	if t == nil {
@@ -250,17 +243,8 @@ func (s *Server) deleteTopic(name string) {
 // legalName tells whether a topic or group may have that name (TopicValidator, Validators).
 func legalName(name string) bool {
 	const longest = 127
-	if name == "" || len(name) > longest {
-		return false
-	}
-	for i := range len(name) {
-		c := name[i]
-		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '_' && c != '-' && c != '%' &&
-			c != '|' {
-			return false
-		}
-	}
-	return true
+	const legal = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-%|"
+	return name != "" && len(name) <= longest && strings.Trim(name, legal) == ""
 }
 
 // A position in what would be the broker's log names a message: 19 bits for the topic, 10 for the queue, 34 for the
@@ -274,22 +258,19 @@ func logOffset(topic int64, queue int, offset int64) int64 {
 	return topic<<(queueBits+offsetBits) | int64(queue)<<offsetBits | offset&(1<<offsetBits-1)
 }
 
-// lookUp returns the message at a position in the log and its topic.
-func (s *Server) lookUp(log int64) (e entry, at position) {
+// lookUp returns the message at a position in the log, nil if there is none.
+func (s *Server) lookUp(log int64) *message {
 	s.mu.RLock()
-	var t *topic
-	if id := log >> (queueBits + offsetBits); id >= 0 && id < int64(len(s.byID)) {
-		t = s.byID[id]
-	}
+	t := s.byID[log>>(queueBits+offsetBits)]
 	s.mu.RUnlock()
 	if t == nil {
-		return e, at
+		return nil
 	}
 	q := t.queue(log >> offsetBits & (1<<queueBits - 1))
 	if q == nil {
-		return e, at
+		return nil
 	}
-	offset := log & (1<<offsetBits - 1)
-	e = q.find(offset)
-	return e, position{topic: t.name, queue: q.id, offset: offset, log: log, at: e.at}
+	var found [1]entry
+	q.read(found[:], log&(1<<offsetBits-1), nil)
+	return found[0].m
 }

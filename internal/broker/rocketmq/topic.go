@@ -24,9 +24,9 @@ type topic struct {
 	detach func()
 	gone   atomic.Bool
 
-	queues      atomic.Pointer[[]*queue]
-	read, write atomic.Int32 // how many of them clients may use
-	turn        atomic.Uint32
+	queues atomic.Pointer[[]*queue]
+	inUse  atomic.Int32 // how many of them clients may use
+	turn   atomic.Uint32
 
 	size, bytes atomic.Int64  // of the messages held
 	own         atomic.Int64  // bytes of the topic itself in the account of the broker's memory
@@ -40,19 +40,21 @@ type topic struct {
 }
 
 // setQueues changes the number of queues. What is in queues beyond it stays there, out of reach.
-func (t *topic) setQueues(read, write int) {
+func (t *topic) setQueues(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	queues := append([]*queue(nil), *t.queues.Load()...)
-	for len(queues) < max(read, write) {
+	for len(queues) < n {
 		queues = append(queues, &queue{t: t, id: len(queues)})
 		t.own.Add(queueSize)
 		t.s.store.Charge(queueSize)
 	}
 	t.queues.Store(&queues)
-	t.read.Store(int32(read))
-	t.write.Store(int32(write))
+	t.inUse.Store(int32(n))
 }
+
+// nextQueue returns the number of the queue whose turn it is.
+func (t *topic) nextQueue() int { return int(t.turn.Add(1) % uint32(max(1, t.inUse.Load()))) }
 
 // queue returns a queue by its number, nil if there is none.
 func (t *topic) queue(id int64) *queue {
@@ -101,7 +103,7 @@ func (t *topic) append(m *message, at int64) {
 	queues := *t.queues.Load()
 	i := m.queue
 	if i < 0 || i >= len(queues) {
-		i = int(t.turn.Add(1) % uint32(max(1, t.write.Load())))
+		i = t.nextQueue()
 	}
 	offset := queues[i].push(m, at)
 	if m.place.Load() == 0 {

@@ -36,10 +36,6 @@ type half struct {
 	full   bool // its commit was refused by the fault of being full, and counted
 }
 
-func (x *transactions) init(s *Server) {
-	x.s, x.open, x.next = s, map[int64]*half{}, 1
-}
-
 func (x *transactions) close() {
 	x.questions.Stop(func(int64) {})
 	x.mu.Lock()
@@ -63,19 +59,18 @@ func (x *transactions) stats() Stats {
 // can see.
 func (c *conn) sendHalf(r *wire.Frame, t *topic, m *message) error {
 	x := &c.s.tx
-	if group := string(wire.Property(m.properties, wire.PropProducerGroup)); legalName(group) {
-		c.lead(group) // some clients send their first heartbeat half a minute later
-	}
 	h := &half{
 		m: m, t: t, group: string(wire.Property(m.properties, wire.PropProducerGroup)),
 		unique: string(wire.Property(m.properties, wire.PropUniqueKey)),
 		stored: time.Now().UnixMilli(),
 	}
+	if legalName(h.group) {
+		c.lead(h.group) // some clients send their first heartbeat half a minute later
+	}
 	x.mu.Lock()
 	if x.closed || int64(len(x.open)) >= x.s.limits.Limit || x.bytes >= x.s.limits.LimitBytes || x.s.store.Tight() {
 		x.mu.Unlock()
-		c.w.simple(r, wire.ResSystemBusy, "[PC_SYNCHRONIZED]broker busy: too many half messages")
-		return nil
+		return c.refuse(r, wire.ResSystemBusy, "[PC_SYNCHRONIZED]broker busy: too many half messages")
 	}
 	number := x.next
 	x.next++
@@ -122,7 +117,7 @@ func (x *transactions) check(number int64, h *half) {
 	log := logOffset(0, 0, number)
 	var id [messageID]byte
 	at := position{topic: h.t.name, queue: h.m.queue, offset: number, log: log, at: h.stored, host: c.host}
-	c.push(func(w *writer) {
+	c.push(func(w *wire.Writer) {
 		w.Begin(c.codec, wire.ReqCheckTransactionState, wire.FlagOneWay, 0, "")
 		w.Text("topic", h.t.name)
 		w.Int("tranStateTableOffset", number)
@@ -173,21 +168,18 @@ func (c *conn) endTransaction(r *wire.Frame) error {
 	case h == nil || what == wire.SysCommit || what == wire.SysRollback:
 	default: // not known yet: it will be asked
 		x.mu.Unlock()
-		c.w.simple(r, wire.ResSuccess, "")
-		return nil
+		return c.ok(r)
 	}
 	if h != nil {
 		x.remove(number, h)
 	}
 	x.mu.Unlock()
 	if h == nil {
-		c.w.simple(r, wire.ResSystemError, "Find prepared transaction message failed")
-		return nil
+		return c.refuse(r, wire.ResSystemError, "Find prepared transaction message failed")
 	}
 	if what == wire.SysRollback {
 		x.rolledBack.Add(1)
-		c.w.simple(r, wire.ResSuccess, "")
-		return nil
+		return c.ok(r)
 	}
 	m := h.m.clone()
 	m.half = number
@@ -201,11 +193,10 @@ func (c *conn) endTransaction(r *wire.Frame) error {
 		x.put(number, h)
 		x.mu.Unlock()
 		x.askIn(x.s.o.TransactionCheckInterval, number)
-		c.w.simple(r, wire.ResSystemBusy, "[PC_SYNCHRONIZED]broker busy: the topic, or a subscription of it, is full")
-		return nil
+		return c.refuse(r, wire.ResSystemBusy, busy)
 	}
 	x.committed.Add(1)
-	c.w.simple(r, wire.ResSuccess, "")
+	_ = c.ok(r)
 	if c.s.limits.Full == store.Block && !h.t.dest.Room(nil) {
 		c.s.store.CountFull(1)
 		return c.awaitRoom(h.t.dest) // no caller waits for this answer: so the connection must
