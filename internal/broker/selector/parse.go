@@ -1,6 +1,9 @@
 package selector
 
 import (
+	"errors"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -111,8 +114,8 @@ func (p *parser) predicate() (c condition) {
 	}
 	at := p.tok
 	a := p.operand()
-	if c, ok := comparisonOf(p.tok.text); ok && p.tok.kind == kindSymbol {
-		return p.comparison(a, c)
+	if p.tok.kind == kindSymbol && strings.ContainsAny(p.tok.text, "<=>") {
+		return p.comparison(a)
 	}
 	if p.accept("IS") {
 		negated := p.accept("NOT")
@@ -141,8 +144,8 @@ func (p *parser) predicate() (c condition) {
 	return c
 }
 
-func (p *parser) comparison(a operand, c comparison) condition {
-	at := p.tok.at
+func (p *parser) comparison(a operand) condition {
+	at, c := p.tok.at, comparisonOf(p.tok.text)
 	p.advance()
 	b := p.operand()
 	if c.ordered() && (a.unordered() || b.unordered()) {
@@ -225,19 +228,51 @@ func (p *parser) like(a operand) condition {
 			p.fail(where, "ESCAPE takes one character")
 		}
 	}
-	pattern, ok := newPattern(text, escape)
-	if !ok {
-		p.fail(at, "the pattern ends with the character that escapes")
+	like, err := pattern(text, escape)
+	if err != nil {
+		p.fail(at, "%v", err)
 	}
 	return func(m *store.Message) truth {
 		switch v := a.value(m).(type) {
 		case nil:
 			return unknown
 		case string:
-			return truthOf(pattern.matches(v))
+			return truthOf(like.MatchString(v))
 		}
 		return no
 	}
+}
+
+// maxPattern bounds the text of a LIKE: a pattern takes a hundred times its memory, and a match the time of both
+// lengths multiplied.
+const maxPattern = 1 << 10
+
+// pattern returns a regular expression for the pattern of a LIKE; escape is the character before a _ or % that stands
+// for itself, or empty.
+func pattern(text, escape string) (*regexp.Regexp, error) {
+	if len(text) > maxPattern {
+		return nil, fmt.Errorf("the pattern is longer than %d bytes", maxPattern)
+	}
+	expression := []byte(`(?s)^`)
+	escaped := false
+	for _, r := range text {
+		switch {
+		case !escaped && string(r) == escape:
+			escaped = true
+			continue
+		case !escaped && r == '_':
+			expression = append(expression, '.')
+		case !escaped && r == '%':
+			expression = append(expression, ".*"...)
+		default:
+			expression = append(expression, regexp.QuoteMeta(string(r))...)
+		}
+		escaped = false
+	}
+	if escaped {
+		return nil, errors.New("the pattern ends with the character that escapes")
+	}
+	return regexp.Compile(string(append(expression, '$')))
 }
 
 // text reads a string literal.

@@ -118,22 +118,9 @@ func (o *operand) value(m *store.Message) any {
 // comparison tells of which orders of two values it is true: smaller, equal, larger.
 type comparison [3]bool
 
-func comparisonOf(s string) (c comparison, ok bool) {
-	switch s {
-	case "=":
-		return comparison{1: true}, true
-	case "<>":
-		return comparison{0: true, 2: true}, true
-	case "<":
-		return comparison{0: true}, true
-	case "<=":
-		return comparison{0: true, 1: true}, true
-	case ">":
-		return comparison{2: true}, true
-	case ">=":
-		return comparison{1: true, 2: true}, true
-	}
-	return c, false
+// comparisonOf reads =, <>, <, <=, > or >=.
+func comparisonOf(s string) comparison {
+	return comparison{strings.Contains(s, "<"), strings.Contains(s, "="), strings.Contains(s, ">")}
 }
 
 func (c comparison) ordered() bool { return c[0] != c[2] }
