@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"crypto/rand"
+	"slices"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -35,6 +36,11 @@ func parseAddress(address string, otherwise store.Kind) store.Address {
 		return store.Address{Kind: store.KindTopic, Name: name}
 	}
 	return store.Address{Kind: otherwise, Name: address}
+}
+
+// can tells whether a terminus has a capability.
+func can(t *wire.Terminus, capability string) bool {
+	return slices.Contains(t.Capabilities, capability)
 }
 
 // kindOf is that of a terminus without a prefix.

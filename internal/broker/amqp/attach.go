@@ -15,9 +15,6 @@ func (s *session) onAttach(f *wire.Decoder) error {
 	if err := a.Decode(f); err != nil {
 		return failDecode(err)
 	}
-	if s.ended {
-		return nil
-	}
 	if a.Handle > ourHandleMax {
 		return fail(wire.CondFraming, "handle %d is beyond the highest one", a.Handle)
 	}
@@ -90,23 +87,32 @@ func (s *session) attachIn(a *wire.Attach) error {
 		s: s, handle: a.Handle, second: a.ReceiverSettleMode == wire.ReceiverSecond, count: a.InitialDeliveryCount.V,
 		source: s.c.srv.store.NewSource(),
 	}
-	switch t := &a.Target; {
+	refused := l.open(&a.Target)
+	if refused != nil {
+		a.Target = wire.Terminus{}
+	}
+	s.in = put(s.in, a.Handle, l)
+	s.answerAttach(a)
+	if refused != nil {
+		l.detach(refused)
+		return nil
+	}
+	l.grant()
+	return nil
+}
+
+// open finds the target that the link is to send to, and sets t to it.
+func (l *inLink) open(t *wire.Terminus) (refused *failure) {
+	switch {
 	case t.Kind == wire.DescCoordinator:
 		l.coordinator = true
 	case t.Kind == 0:
-		s.in = put(s.in, a.Handle, l)
-		s.answerAttach(a)
-		l.detach(fail(wire.CondInvalidField, "a link needs a target"))
-		return nil
+		return fail(wire.CondInvalidField, "a link needs a target")
 	case t.Dynamic || t.Address.V != "":
 		addr, temporary := locate(t)
 		var err error
-		if l.dest, err = s.c.srv.store.Open(addr); err != nil {
-			a.Target = wire.Terminus{}
-			s.in = put(s.in, a.Handle, l)
-			s.answerAttach(a)
-			l.detach(cannotOpen(addr, err))
-			return nil
+		if l.dest, err = l.s.c.srv.store.Open(addr); err != nil {
+			return cannotOpen(addr, err)
 		}
 		if temporary {
 			l.temporary = &addr
@@ -114,9 +120,6 @@ func (s *session) attachIn(a *wire.Attach) error {
 	default:
 		l.defaultKind = kindOf(t)
 	}
-	s.in = put(s.in, a.Handle, l)
-	s.answerAttach(a)
-	l.grant()
 	return nil
 }
 
@@ -140,8 +143,7 @@ func (s *session) attachOut(a *wire.Attach) error {
 	}
 	s.answerAttach(a)
 	if refused != nil {
-		detach := wire.Detach{Handle: a.Handle, Closed: true, Error: refused}
-		s.c.send(func(b []byte) []byte { return detach.AppendFrame(b, s.channel) })
+		s.detach(a.Handle, true, refused)
 	}
 	return nil
 }

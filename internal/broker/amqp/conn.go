@@ -271,17 +271,13 @@ func (c *conn) send(f func(b []byte) []byte) {
 
 // flush hands over receipts and credit.
 func (c *conn) flush() {
-	if c.pending.any {
-		c.sendReceipts()
+	c.sendReceipts()
+	for _, l := range c.topUps {
+		l.queued = false
+		l.grant()
 	}
-	if len(c.topUps) > 0 {
-		for _, l := range c.topUps {
-			l.queued = false
-			l.grant()
-		}
-		clear(c.topUps)
-		c.topUps = c.topUps[:0]
-	}
+	clear(c.topUps)
+	c.topUps = c.topUps[:0]
 }
 
 // grantRooms gives credit to the links whose destinations have room again.

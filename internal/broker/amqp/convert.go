@@ -23,40 +23,26 @@ func encoded(m *store.Message) []byte {
 }
 
 func appendProperties(b []byte, h *store.Header, m *store.Message) []byte {
-	if h.MessageID == "" && h.Subject == "" && h.ReplyTo == "" && h.CorrelationID == "" && h.ContentType == "" &&
-		h.Created == 0 && m.Expires == 0 && m.Group == "" {
-		return b
+	p := wire.Properties{
+		Subject: given(h.Subject), ReplyTo: given(h.ReplyTo), ContentType: given(h.ContentType), GroupID: given(m.Group),
+		AbsoluteExpiryTime: wire.Opt[int64]{V: m.Expires, OK: m.Expires != 0},
+		CreationTime:       wire.Opt[int64]{V: h.Created, OK: h.Created != 0},
 	}
-	b = wire.AppendDescriptor(b, wire.DescProperties)
-	at := len(b)
-	b = wire.BeginList(b)
-	b = appendText(b, h.MessageID)
-	b = wire.AppendNull(wire.AppendNull(b)) // user-id, to
-	b = appendText(appendText(appendText(b, h.Subject), h.ReplyTo), h.CorrelationID)
-	if h.ContentType == "" {
-		b = wire.AppendNull(b)
-	} else {
-		b = wire.AppendSymbol(b, h.ContentType)
+	if h.MessageID != "" {
+		p.MessageID = wire.AppendStr(nil, h.MessageID)
 	}
-	b = wire.AppendNull(b) // content-encoding
-	for _, t := range []int64{m.Expires, h.Created} {
-		if t == 0 {
-			b = wire.AppendNull(b)
-		} else {
-			b = wire.AppendTimestamp(b, t)
-		}
+	if h.CorrelationID != "" {
+		p.CorrelationID = wire.AppendStr(nil, h.CorrelationID)
 	}
-	b = appendText(b, m.Group)
-	wire.EndCompound(b, at, 11)
-	return b
+	return p.AppendSection(b)
 }
 
-// appendText appends a string, or null if it is empty.
-func appendText(b []byte, v string) []byte {
-	if v == "" {
-		return wire.AppendNull(b)
+// given returns a text, nil if it is empty.
+func given(text string) []byte {
+	if text == "" {
+		return nil
 	}
-	return wire.AppendStr(b, v)
+	return []byte(text)
 }
 
 func appendApplication(b []byte, list []store.Property) []byte {

@@ -48,9 +48,8 @@ type inLink struct {
 
 // receipts are dispositions that are still to be sent: all accepted and settled, one after the other.
 type receipts struct {
-	any         bool
+	s           *session // nil: none
 	second      bool
-	s           *session
 	first, last uint32
 }
 
@@ -58,9 +57,6 @@ func (s *session) onTransfer(f *wire.Decoder, payload []byte) error {
 	var t wire.Transfer
 	if err := t.Decode(f); err != nil {
 		return failDecode(err)
-	}
-	if s.ended {
-		return nil
 	}
 	if s.windowLeft == 0 {
 		return failSession(wire.CondWindow, "more transfers than the window had")
@@ -208,25 +204,24 @@ func (l *inLink) accept() {
 	}
 	c := l.s.c
 	p := &c.pending
-	if p.any && p.s == l.s && p.second == l.second && p.last+1 == l.id {
+	if p.s == l.s && p.second == l.second && p.last+1 == l.id {
 		p.last = l.id
 		return
 	}
-	if p.any {
-		c.sendReceipts()
-	}
-	*p = receipts{any: true, second: l.second, s: l.s, first: l.id, last: l.id}
+	c.sendReceipts()
+	*p = receipts{s: l.s, second: l.second, first: l.id, last: l.id}
 }
 
+// sendReceipts sends the pending receipts, if there are some.
 func (c *conn) sendReceipts() {
-	p := &c.pending
-	p.any = false
-	if p.s.ended {
+	p := c.pending
+	if p.s == nil {
 		return
 	}
-	c.send(func(b []byte) []byte {
-		return wire.AppendAccepted(b, p.s.channel, p.first, p.last, !p.second)
-	})
+	c.pending.s = nil
+	if !p.s.ended {
+		c.send(func(b []byte) []byte { return wire.AppendAccepted(b, p.s.channel, p.first, p.last, !p.second) })
+	}
 }
 
 // answer sends a state for the delivery.
@@ -234,14 +229,14 @@ func (l *inLink) answer(state []byte) {
 	if l.settled {
 		return
 	}
-	if l.s.c.pending.any {
-		l.s.c.sendReceipts()
-	}
+	l.s.c.sendReceipts()
 	d := wire.Disposition{Role: wire.RoleReceiver, First: l.id, Last: l.id, Settled: !l.second, State: state}
 	l.s.c.send(func(b []byte) []byte { return d.AppendFrame(b, l.s.channel) })
 }
 
-func (l *inLink) reject(f *failure) { l.answer(appendRejected(nil, f)) }
+func (l *inLink) reject(f *failure) {
+	l.answer((&wire.State{Kind: wire.DescRejected, Error: f}).Append(nil))
+}
 
 // used counts a delivery against the credit, and asks for more when half of it is used up.
 func (l *inLink) used(size int) {
@@ -270,9 +265,7 @@ func (l *inLink) grant() {
 	}
 	c := l.s.c
 	if l.dest != nil && deleted(l.dest) { // it waited for room
-		if c.pending.any {
-			c.sendReceipts() // not all of flush: it may be the caller
-		}
+		c.sendReceipts() // not all of flush: it may be the caller
 		l.part(errDeleted(l.dest))
 		return
 	}
@@ -329,8 +322,7 @@ func (l *inLink) detach(f *failure) {
 func (l *inLink) part(f *failure) {
 	l.end()
 	l.detached = true
-	detach := wire.Detach{Handle: l.handle, Closed: true, Error: f}
-	l.s.c.send(func(b []byte) []byte { return detach.AppendFrame(b, l.s.channel) })
+	l.s.detach(l.handle, true, f)
 }
 
 // deleted tells whether messages sent to a destination are lost, because it is a queue that was deleted (a temporary

@@ -3,6 +3,8 @@ package amqp
 import (
 	"encoding/hex"
 	"errors"
+	"math"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -198,7 +200,8 @@ func (c *content) beforeBody() []byte {
 
 // Header implements [store.Content].
 func (c *content) Header() (h store.Header) {
-	p := fieldsOf(c.properties)
+	d := wire.NewDecoder(c.properties)
+	p, _ := d.List()
 	h.MessageID = id(&p)
 	p.Skip() // user-id
 	p.Skip() // to
@@ -213,7 +216,8 @@ func (c *content) Header() (h store.Header) {
 	if h.ContentType == "" && c.text {
 		h.ContentType = "text/plain"
 	}
-	pairs := pairsOf(c.application)
+	d = wire.NewDecoder(c.application)
+	pairs, _ := d.Map()
 	h.Properties = make([]store.Property, 0, min(pairs.Len()/2, 64))
 	for pairs.More() {
 		key, _ := neutral(pairs.Scalar()).(string)
@@ -222,25 +226,6 @@ func (c *content) Header() (h store.Header) {
 		}
 	}
 	return h
-}
-
-// fieldsOf returns the fields of a list, none of nil; pairsOf the keys and values of a map.
-func fieldsOf(list []byte) wire.Decoder {
-	if list == nil {
-		return wire.Decoder{}
-	}
-	d := wire.NewDecoder(list)
-	fields, _ := d.List()
-	return fields
-}
-
-func pairsOf(m []byte) wire.Decoder {
-	if m == nil {
-		return wire.Decoder{}
-	}
-	d := wire.NewDecoder(m)
-	pairs, _ := d.Map()
-	return pairs
 }
 
 // Property returns one application property, nil if there is none, without making all headers for it.
@@ -261,27 +246,16 @@ func neutral(v any) any {
 	case wire.UUID:
 		h := hex.EncodeToString(v[:])
 		return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
-	case wire.Timestamp:
-		return int64(v)
-	case uint64:
-		if v > 1<<63-1 {
-			return float64(v)
-		}
-		return int64(v)
-	case uint32:
-		return int64(v)
-	case uint16:
-		return int64(v)
-	case uint8:
-		return int64(v)
-	case int32:
-		return int64(v)
-	case int16:
-		return int64(v)
-	case int8:
-		return int64(v)
-	case float32:
-		return float64(v)
+	}
+	switch number := reflect.ValueOf(v); {
+	case number.CanInt():
+		return number.Int()
+	case number.CanUint() && number.Uint() > math.MaxInt64:
+		return float64(number.Uint())
+	case number.CanUint():
+		return int64(number.Uint()) //nolint:gosec // it fits
+	case number.CanFloat():
+		return number.Float()
 	}
 	return nil
 }

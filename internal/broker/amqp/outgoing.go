@@ -49,16 +49,10 @@ func (l *outLink) serve(b []byte) []byte {
 		return l.answerFlow(b)
 	}
 	s, c := l.s, l.s.c
-	for len(b) < writeBatch {
+	for len(b) < writeBatch && s.remoteWindow > 0 {
 		if len(l.rest) > 0 {
-			b = l.more(b)
-			if len(l.rest) > 0 {
-				break // there is no window, or enough is gathered
-			}
+			b = l.transfer(b, &wire.Transfer{Handle: l.handle, Settled: l.settled}, nil)
 			continue
-		}
-		if s.remoteWindow == 0 {
-			break
 		}
 		if len(l.taken) == 0 {
 			n := min(l.limit-l.count, s.remoteWindow, takeBatch)
@@ -122,44 +116,32 @@ func (l *outLink) deliver(b []byte, d *store.Delivery) []byte {
 	} else {
 		bare = encoded(m)
 	}
-	frame := len(b)
 	var tag [4]byte
 	binary.BigEndian.PutUint32(tag[:], number)
 	t := wire.Transfer{
 		Handle: l.handle, DeliveryID: wire.Some(number), DeliveryTag: tag[:], MessageFormat: wire.Some(format),
 		Settled: l.settled,
 	}
+	var header [64]byte
+	l.rest = bare
+	return l.transfer(b, &t, l.header(header[:0], m, d.Attempts))
+}
+
+// transfer appends a frame with the header, if it is the first one of a message, and as much of the rest as fits.
+func (l *outLink) transfer(b []byte, t *wire.Transfer, header []byte) []byte {
+	s := l.s
+	frame := len(b)
 	b = t.AppendHead(b, s.channel)
 	more := len(b) - 1
-	b = l.header(b, m, d.Attempts)
-	fits := min(s.c.maxFrame-(len(b)-frame), len(bare))
-	b = append(b, bare[:fits]...)
-	if l.rest = bare[fits:]; len(l.rest) > 0 {
+	b = append(b, header...)
+	fits := min(s.c.maxFrame-(len(b)-frame), len(l.rest))
+	b = append(b, l.rest[:fits]...)
+	if l.rest = l.rest[fits:]; len(l.rest) > 0 {
 		b[more] = wire.CodeTrue
 	}
 	s.nextOutgoing++
 	s.remoteWindow--
 	wire.EndFrame(b, frame)
-	return b
-}
-
-// more appends further frames of a message.
-func (l *outLink) more(b []byte) []byte {
-	s := l.s
-	for len(l.rest) > 0 && s.remoteWindow > 0 && len(b) < writeBatch {
-		frame := len(b)
-		t := wire.Transfer{Handle: l.handle, Settled: l.settled}
-		b = t.AppendHead(b, s.channel)
-		more := len(b) - 1
-		fits := min(s.c.maxFrame-(len(b)-frame), len(l.rest))
-		b = append(b, l.rest[:fits]...)
-		if l.rest = l.rest[fits:]; len(l.rest) > 0 {
-			b[more] = wire.CodeTrue
-		}
-		s.nextOutgoing++
-		s.remoteWindow--
-		wire.EndFrame(b, frame)
-	}
 	return b
 }
 
@@ -187,7 +169,7 @@ func (s *session) onDisposition(f *wire.Decoder) error {
 	if err != nil {
 		return failDecode(err)
 	}
-	if d.Role != wire.RoleReceiver || s.ended {
+	if d.Role != wire.RoleReceiver {
 		return nil
 	}
 	c := s.c

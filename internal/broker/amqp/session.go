@@ -62,6 +62,9 @@ func (c *conn) handle(channel uint16, body []byte) error {
 		return fail(wire.CondNotAllowed, "channel %d has no session", channel)
 	}
 	s := c.sessions[channel]
+	if s.ended && p.Kind != wire.DescEnd {
+		return nil
+	}
 	switch p.Kind {
 	case wire.DescTransfer:
 		err = s.onTransfer(&p.Fields, p.Payload)
@@ -159,9 +162,6 @@ func (s *session) onFlow(f *wire.Decoder) error {
 	if err := w.Decode(f); err != nil {
 		return failDecode(err)
 	}
-	if s.ended {
-		return nil
-	}
 	c := s.c
 	var in *inLink
 	var out *outLink
@@ -241,9 +241,6 @@ func (s *session) onDetach(f *wire.Decoder) error {
 	if err := d.Decode(f); err != nil {
 		return failDecode(err)
 	}
-	if s.ended {
-		return nil
-	}
 	in, out := s.link(d.Handle)
 	if in != nil || out != nil {
 		s.c.account.Give(linkSize)
@@ -254,13 +251,13 @@ func (s *session) onDetach(f *wire.Decoder) error {
 		s.in[d.Handle] = nil
 		in.end()
 		if !in.detached {
-			s.answerDetach(&d, nil)
+			s.detach(d.Handle, d.Closed, nil)
 		}
 	case out != nil:
 		s.out[d.Handle] = nil
 		err := out.end(false, d.Closed)
 		if !out.detached {
-			s.answerDetach(&d, err)
+			s.detach(d.Handle, d.Closed, err)
 		}
 	default:
 		return failSession(wire.CondUnattachedHandle, "handle %d is not attached", d.Handle)
@@ -268,8 +265,8 @@ func (s *session) onDetach(f *wire.Decoder) error {
 	return nil
 }
 
-// answerDetach ends a link as the peer did; f is the failure in doing so, or nil.
-func (s *session) answerDetach(d *wire.Detach, f *failure) {
-	answer := wire.Detach{Handle: d.Handle, Closed: d.Closed, Error: f}
-	s.c.send(func(b []byte) []byte { return answer.AppendFrame(b, s.channel) })
+// detach sends a detach; f is a failure that it tells of, or nil.
+func (s *session) detach(handle uint32, closed bool, f *failure) {
+	detach := wire.Detach{Handle: handle, Closed: closed, Error: f}
+	s.c.send(func(b []byte) []byte { return detach.AppendFrame(b, s.channel) })
 }

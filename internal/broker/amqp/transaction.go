@@ -65,7 +65,7 @@ func (l *inLink) coordinate(n *node) error {
 		delete(c.txns, string(d.TxnID))
 		if d.Fail {
 			t.rollback(c)
-			l.answer(acceptedState())
+			l.answer([]byte(wire.Accepted))
 			return nil
 		}
 		switch withheld, f := t.commit(c); {
@@ -73,7 +73,7 @@ func (l *inLink) coordinate(n *node) error {
 			t.rollback(c)
 			l.reject(f)
 		case !withheld:
-			l.answer(acceptedState())
+			l.answer([]byte(wire.Accepted))
 		}
 	default:
 		return fail(wire.CondDecode, "neither declare nor discharge")
@@ -160,7 +160,7 @@ func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 			}
 			a.s.unsettled.remove(a.n)
 			number := uint32(a.n) //nolint:gosec // serial
-			d := wire.Disposition{Role: wire.RoleSender, First: number, Last: number, Settled: true, State: acceptedState()}
+			d := wire.Disposition{Role: wire.RoleSender, First: number, Last: number, Settled: true, State: []byte(wire.Accepted)}
 			c.out = d.AppendFrame(c.out, a.s.channel)
 		}
 		a.one.settle(&a.verdict)
