@@ -18,10 +18,10 @@ func (s *session) onAttach(f *wire.Decoder) error {
 	if a.Handle > ourHandleMax {
 		return fail(wire.CondFraming, "handle %d is beyond the highest one", a.Handle)
 	}
-	if in, out := s.link(a.Handle); in != nil || out != nil {
+	if s.in[a.Handle] != nil || s.out[a.Handle] != nil {
 		return failSession(wire.CondHandleInUse, "handle %d is attached", a.Handle)
 	}
-	if !s.admit(&a) {
+	if !s.c.account.Take(linkSize) {
 		return failSession(wire.CondResourceLimit, "%v", store.ErrNoMemory)
 	}
 	s.c.flush()
@@ -29,30 +29,6 @@ func (s *session) onAttach(f *wire.Decoder) error {
 		return s.attachOut(&a)
 	}
 	return s.attachIn(&a)
-}
-
-// admit counts a link, and the growth of the list in which it is found by its handle.
-func (s *session) admit(a *wire.Attach) bool {
-	length := len(s.in)
-	if a.Role == wire.RoleReceiver {
-		length = len(s.out)
-	}
-	const pointer = 8
-	growth := pointer * max(0, int64(a.Handle)+1-int64(length))
-	if !s.c.account.Take(linkSize + growth) {
-		return false
-	}
-	s.listed += growth
-	return true
-}
-
-// put returns the list with l at a handle.
-func put[L any](list []*L, handle uint32, l *L) []*L {
-	for int64(handle) >= int64(len(list)) {
-		list = append(list, nil)
-	}
-	list[handle] = l
-	return list
 }
 
 // answerAttach sends our attach: that of a with the roles changed.
@@ -91,7 +67,7 @@ func (s *session) attachIn(a *wire.Attach) error {
 	if refused != nil {
 		a.Target = wire.Terminus{}
 	}
-	s.in = put(s.in, a.Handle, l)
+	s.in[a.Handle] = l
 	s.answerAttach(a)
 	if refused != nil {
 		l.detach(refused)
@@ -136,7 +112,7 @@ func (s *session) attachOut(a *wire.Attach) error {
 	if err != nil {
 		return err
 	}
-	s.out = put(s.out, a.Handle, l)
+	s.out[a.Handle] = l
 	if refused != nil {
 		a.Source = wire.Terminus{}
 		l.detached, l.closed = true, true

@@ -32,8 +32,7 @@ type conn struct {
 	// The reader's.
 	frames    *wire.FrameReader
 	begun     bool // protocol headers were exchanged
-	opened    bool // we have sent our open
-	greeted   bool // the peer has sent its open
+	greeted   bool // the peer has sent its open, and we ours
 	container string
 	exclusive bool // the container's name is on the server's list
 	sessions  []*session
@@ -66,7 +65,6 @@ type conn struct {
 	// The writer's.
 	spare []byte
 	batch [takeBatch]store.Delivery
-	now   int64 // milliseconds; of this round of the writer
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -135,7 +133,7 @@ func (c *conn) part(err error) {
 	}
 	c.mu.Lock()
 	if c.begun && (f != nil || errors.Is(err, errClosed)) {
-		if !c.opened {
+		if !c.greeted {
 			c.out = c.appendOpen(c.out, nil)
 		}
 		c.out = (&wire.Close{Error: f}).AppendFrame(c.out)

@@ -130,7 +130,6 @@ func (c *conn) beSole() *failure {
 
 // appendOpen appends our open; refused is why a close follows at once, or nil.
 func (c *conn) appendOpen(b []byte, refused *failure) []byte {
-	c.opened = true
 	count := 4
 	props := wire.BeginMap(nil)
 	props = wire.AppendStr(wire.AppendSymbol(props, "product"), store.Product)

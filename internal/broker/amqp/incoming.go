@@ -19,9 +19,8 @@ type inLink struct {
 	s           *session
 	handle      uint32
 	coordinator bool
-	second      bool                          // the peer settles after us
-	dest        *store.Destination            // nil: the messages say where
-	dests       map[string]*store.Destination // of those
+	second      bool               // the peer settles after us
+	dest        *store.Destination // nil: the messages say where
 	defaultKind store.Kind
 	temporary   *store.Address // to be deleted with the link
 	source      uint64
@@ -63,7 +62,7 @@ func (s *session) onTransfer(f *wire.Decoder, payload []byte) error {
 	}
 	s.windowLeft--
 	s.nextIncoming++
-	l, _ := s.link(t.Handle)
+	l := s.in[t.Handle]
 	if l == nil {
 		return failSession(wire.CondUnattachedHandle, "handle %d is not attached for sending", t.Handle)
 	}
@@ -173,11 +172,8 @@ func (l *inLink) complete(n *node, b []byte) error {
 
 // lookup returns where a message to an anonymous terminus goes.
 func (l *inLink) lookup(a *arrival) (*store.Destination, *failure) {
-	if !a.hasTo || len(a.to) == 0 {
+	if len(a.to) == 0 {
 		return nil, fail(wire.CondNotFound, "the message does not say where it is to go")
-	}
-	if dest := l.dests[string(a.to)]; dest != nil && !a.hasKind && !dest.Gone() {
-		return dest, nil
 	}
 	kind := l.defaultKind
 	if a.hasKind {
@@ -187,12 +183,6 @@ func (l *inLink) lookup(a *arrival) (*store.Destination, *failure) {
 	dest, err := l.s.c.srv.store.Open(addr)
 	if err != nil {
 		return nil, cannotOpen(addr, err)
-	}
-	if !a.hasKind {
-		if l.dests == nil || len(l.dests) > 1000 {
-			l.dests = map[string]*store.Destination{}
-		}
-		l.dests[string(a.to)] = dest
 	}
 	return dest, nil
 }

@@ -35,7 +35,6 @@ type node struct {
 // arrival holds the fields of an arriving message that are needed beside those of [store.Message].
 type arrival struct {
 	to      []byte // the address, within the input
-	hasTo   bool
 	hasKind bool
 	kind    store.Kind // as annotated by JMS clients
 }
@@ -95,7 +94,6 @@ func (n *node) addressing(properties []byte, a *arrival, group string) error {
 	p.Skip() // message-id
 	p.Skip() // user-id
 	a.to = p.Str()
-	a.hasTo = a.to != nil
 	for range 5 { // subject, reply-to, correlation-id, content-type, content-encoding
 		p.Skip()
 	}

@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"encoding/binary"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
@@ -152,7 +153,7 @@ func (l *outLink) header(b []byte, m *store.Message, attempts uint32) []byte {
 		DeliveryCount: attempts,
 	}
 	if m.Expires != 0 {
-		left := min(max(m.Expires-l.s.c.clock(), 1), 1<<32-1)
+		left := min(max(m.Expires-time.Now().UnixMilli(), 1), 1<<32-1)
 		h.TTL = wire.Some(uint32(left)) //nolint:gosec // bounded
 	}
 	return h.AppendSection(b)

@@ -26,10 +26,9 @@ const (
 type session struct {
 	c       *conn
 	channel uint16
-	ended   bool // by us, with an error: all is ignored until the peer ends it too
-	in      []*inLink
-	out     []*outLink
-	listed  int64 // bytes of these lists
+	ended   bool               // by us, with an error: all is ignored until the peer ends it too
+	in      map[uint32]*inLink // by their handles, which in and out share
+	out     map[uint32]*outLink
 
 	nextIncoming uint32
 	windowLeft   uint32 // frames that the peer may still send
@@ -107,6 +106,7 @@ func (c *conn) onBegin(channel uint16, f *wire.Decoder) error {
 	s := &session{
 		c: c, channel: channel, nextIncoming: b.NextOutgoingID, windowLeft: ourIncomingWindow,
 		published: b.NextOutgoingID, remoteWindow: b.IncomingWindow,
+		in: map[uint32]*inLink{}, out: map[uint32]*outLink{},
 	}
 	c.sessions[channel] = s
 	answer := wire.Begin{
@@ -142,19 +142,14 @@ func (c *conn) failSession(s *session, f *failure) {
 // endLinks ends all links of a session. failed is as in [store.Consumer.Close].
 func (c *conn) endLinks(s *session, failed bool) {
 	for _, l := range s.in {
-		if l != nil {
-			l.end()
-			c.account.Give(linkSize)
-		}
+		l.end()
 	}
 	for _, l := range s.out {
-		if l != nil {
-			_ = l.end(failed, false) // it fails only when a subscription is to be removed
-			c.account.Give(linkSize)
-		}
+		_ = l.end(failed, false) // it fails only when a subscription is to be removed
 	}
-	c.account.Give(s.listed)
-	s.in, s.out, s.listed = nil, nil, 0
+	c.account.Give(linkSize * int64(len(s.in)+len(s.out)))
+	clear(s.in)
+	clear(s.out)
 }
 
 func (s *session) onFlow(f *wire.Decoder) error {
@@ -166,7 +161,7 @@ func (s *session) onFlow(f *wire.Decoder) error {
 	var in *inLink
 	var out *outLink
 	if w.Handle.OK {
-		if in, out = s.link(w.Handle.V); in == nil && out == nil {
+		if in, out = s.in[w.Handle.V], s.out[w.Handle.V]; in == nil && out == nil {
 			return failSession(wire.CondUnattachedHandle, "handle %d is not attached", w.Handle.V)
 		}
 	}
@@ -188,9 +183,7 @@ func (s *session) onFlow(f *wire.Decoder) error {
 	c.mu.Unlock()
 	if opened {
 		for _, l := range s.out {
-			if l != nil {
-				c.makeReady(l)
-			}
+			c.makeReady(l)
 		}
 	} else if out != nil {
 		c.makeReady(out)
@@ -202,17 +195,6 @@ func (s *session) onFlow(f *wire.Decoder) error {
 		s.sendFlow()
 	}
 	return nil
-}
-
-// link returns the link that the peer has under a handle.
-func (s *session) link(handle uint32) (*inLink, *outLink) {
-	if int64(handle) < int64(len(s.in)) && s.in[handle] != nil {
-		return s.in[handle], nil
-	}
-	if int64(handle) < int64(len(s.out)) {
-		return nil, s.out[handle]
-	}
-	return nil, nil
 }
 
 // state returns a flow with the state of the session; the lock is held.
@@ -241,20 +223,20 @@ func (s *session) onDetach(f *wire.Decoder) error {
 	if err := d.Decode(f); err != nil {
 		return failDecode(err)
 	}
-	in, out := s.link(d.Handle)
+	in, out := s.in[d.Handle], s.out[d.Handle]
 	if in != nil || out != nil {
 		s.c.account.Give(linkSize)
 	}
 	switch {
 	case in != nil:
 		s.c.flush()
-		s.in[d.Handle] = nil
+		delete(s.in, d.Handle)
 		in.end()
 		if !in.detached {
 			s.detach(d.Handle, d.Closed, nil)
 		}
 	case out != nil:
-		s.out[d.Handle] = nil
+		delete(s.out, d.Handle)
 		err := out.end(false, d.Closed)
 		if !out.detached {
 			s.detach(d.Handle, d.Closed, err)

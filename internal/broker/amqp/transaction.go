@@ -160,7 +160,9 @@ func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 			}
 			a.s.unsettled.remove(a.n)
 			number := uint32(a.n) //nolint:gosec // serial
-			d := wire.Disposition{Role: wire.RoleSender, First: number, Last: number, Settled: true, State: []byte(wire.Accepted)}
+			d := wire.Disposition{
+				Role: wire.RoleSender, First: number, Last: number, Settled: true, State: []byte(wire.Accepted),
+			}
 			c.out = d.AppendFrame(c.out, a.s.channel)
 		}
 		a.one.settle(&a.verdict)

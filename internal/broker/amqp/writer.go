@@ -58,7 +58,6 @@ func (c *conn) gather() (buf []byte, beat time.Duration, closing bool) {
 	case c.written <- struct{}{}:
 	default:
 	}
-	c.now = 0
 	if !c.closing {
 		for len(buf) < writeBatch {
 			l := c.nextReady()
@@ -69,14 +68,6 @@ func (c *conn) gather() (buf []byte, beat time.Duration, closing bool) {
 		}
 	}
 	return buf, c.beat, c.closing
-}
-
-// clock returns the time in milliseconds; it is read once per round.
-func (c *conn) clock() int64 {
-	if c.now == 0 {
-		c.now = time.Now().UnixMilli()
-	}
-	return c.now
 }
 
 // nextReady takes the first link off the list.
