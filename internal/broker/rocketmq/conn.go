@@ -120,7 +120,7 @@ func (c *conn) read() error {
 	from, to := 0, 0 // its contents are buf[r:w] and was not handled
 	maxFrame := max(c.s.o.MaxMessage+headRoom, largestFrame-4)
 	hears := true // it has said something that is complete since its time was limited
-	most := min(greetTimeout, c.s.o.IdleTimeout)
+	most := greetTimeout
 	var set time.Time
 	for {
 		for to-from >= 4 {
@@ -139,8 +139,8 @@ func (c *conn) read() error {
 				return c.ended(err)
 			}
 			from += 4 + n
-			if hears = true; most != c.s.o.IdleTimeout {
-				most, set = c.s.o.IdleTimeout, time.Time{}
+			if hears = true; most != idleTimeout {
+				most, set = idleTimeout, time.Time{}
 			}
 		}
 		if err := c.handOver(); err != nil {
@@ -160,7 +160,7 @@ func (c *conn) read() error {
 			}
 			in = append(in, make([]byte, len(in))...)
 		}
-		if now := time.Now(); hears && now.Sub(set) > c.s.o.IdleTimeout/8 || set.IsZero() {
+		if now := time.Now(); hears && now.Sub(set) > idleTimeout/8 || set.IsZero() {
 			_ = c.nc.SetReadDeadline(now.Add(most)) // it fails only when the connection was closed
 			hears, set = false, now
 		}
@@ -172,8 +172,12 @@ func (c *conn) read() error {
 	}
 }
 
-// greetTimeout is how long a client may take for its first request.
-const greetTimeout = 10 * time.Second
+const (
+	// greetTimeout is how long a client may take for its first request.
+	greetTimeout = 10 * time.Second
+	// idleTimeout ends connections over which nothing has come for so long. Clients send a heartbeat every 30 s.
+	idleTimeout = 2 * time.Minute
+)
 
 // errClosed says that the connection was closed by us.
 var errClosed = errors.New("the connection was closed")

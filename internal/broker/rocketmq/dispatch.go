@@ -10,7 +10,8 @@ import (
 // dispatch handles a request. An error ends the connection.
 func (c *conn) dispatch(r *wire.Frame) error {
 	if c.s.o.Secret != nil && !c.signed(r) {
-		return c.refuse(r, wire.ResNoPermission, "AclException: Check signature failed for accessKey="+string(r.Get("AccessKey")))
+		return c.refuse(r, wire.ResNoPermission,
+			"AclException: Check signature failed for accessKey="+string(r.Get("AccessKey")))
 	}
 	switch r.Code {
 	case wire.ReqSendMessageV2, wire.ReqSendBatchMessage, wire.ReqSendMessage:
@@ -43,8 +44,37 @@ func (c *conn) dispatch(r *wire.Frame) error {
 		return c.limitOffset(r, false)
 	case wire.ReqSearchOffsetByTimestamp:
 		return c.searchOffset(r)
+	// Requests of tools, and of clients to their name server.
+	case wire.ReqGetRouteInfoByTopic:
+		return c.route(r)
+	case wire.ReqGetBrokerClusterInfo:
+		return c.clusterInfo(r)
+	case wire.ReqGetAllTopicListFromNameServer:
+		return c.listTopics(r)
+	case wire.ReqUpdateAndCreateTopic:
+		return c.createTopic(r)
+	case wire.ReqDeleteTopicInBroker:
+		c.s.deleteTopic(string(r.Get("topic")))
+		return c.ok(r)
+	case wire.ReqDeleteTopicInNamesrv: // we are both: the broker has done it, or will
+		return c.ok(r)
+	case wire.ReqUpdateAndCreateSubscriptionGroup:
+		return c.createGroup(r)
+	case wire.ReqGetAllSubscriptionGroupConfig:
+		return c.listGroups(r)
+	case wire.ReqDeleteSubscriptionGroup:
+		c.s.deleteGroup(string(r.Get("groupName")))
+		return c.ok(r)
+	case wire.ReqGetConsumeStats:
+		return c.consumeStats(r)
+	case wire.ReqQueryTopicConsumeByWho:
+		return c.topicGroups(r)
+	case wire.ReqGetBrokerConfig:
+		return c.config(r)
+	case wire.ReqGetBrokerRuntimeInfo:
+		return c.runtimeInfo(r)
 	default:
-		return c.administer(r)
+		return c.refuse(r, wire.ResRequestCodeNotSupported, " request type "+strconv.Itoa(r.Code)+" not supported")
 	}
 }
 
@@ -100,40 +130,4 @@ func (c *conn) json(r *wire.Frame, v any) error {
 		return c.refuse(r, wire.ResSystemError, err.Error())
 	}
 	return c.body(r, b)
-}
-
-// administer handles requests of tools and of name server clients.
-func (c *conn) administer(r *wire.Frame) error {
-	switch r.Code {
-	case wire.ReqGetRouteInfoByTopic:
-		return c.route(r)
-	case wire.ReqGetBrokerClusterInfo:
-		return c.clusterInfo(r)
-	case wire.ReqGetAllTopicListFromNameServer:
-		return c.listTopics(r)
-	case wire.ReqUpdateAndCreateTopic:
-		return c.createTopic(r)
-	case wire.ReqDeleteTopicInBroker:
-		c.s.deleteTopic(string(r.Get("topic")))
-		return c.ok(r)
-	case wire.ReqDeleteTopicInNamesrv: // we are both: the broker has done it, or will
-		return c.ok(r)
-	case wire.ReqUpdateAndCreateSubscriptionGroup:
-		return c.createGroup(r)
-	case wire.ReqGetAllSubscriptionGroupConfig:
-		return c.listGroups(r)
-	case wire.ReqDeleteSubscriptionGroup:
-		c.s.deleteGroup(string(r.Get("groupName")))
-		return c.ok(r)
-	case wire.ReqGetConsumeStats:
-		return c.consumeStats(r)
-	case wire.ReqQueryTopicConsumeByWho:
-		return c.topicGroups(r)
-	case wire.ReqGetBrokerConfig:
-		return c.config(r)
-	case wire.ReqGetBrokerRuntimeInfo:
-		return c.runtimeInfo(r)
-	default:
-		return c.refuse(r, wire.ResRequestCodeNotSupported, " request type "+strconv.Itoa(r.Code)+" not supported")
-	}
 }

@@ -45,7 +45,7 @@ func TestSilentClientsAreDead(t *testing.T) {
 		ask(t, client)
 		start := time.Now()
 		require.ErrorContains(t, <-ended, "timeout")
-		assert.InDelta(t, s.o.IdleTimeout.Seconds(), time.Since(start).Seconds(), s.o.IdleTimeout.Seconds()/8)
+		assert.InDelta(t, idleTimeout.Seconds(), time.Since(start).Seconds(), idleTimeout.Seconds()/8)
 		_, err := client.Read(make([]byte, 1))
 		require.ErrorIs(t, err, io.EOF)
 	})
@@ -96,7 +96,7 @@ func TestSilentFromTheStart(t *testing.T) {
 				}()
 				c.says(t, client)
 				<-ended
-				assert.LessOrEqual(t, time.Since(start), c.most+s.o.IdleTimeout/8)
+				assert.LessOrEqual(t, time.Since(start), c.most+idleTimeout/8)
 				used, _ := s.store.Memory()
 				assert.Zero(t, used)
 			})

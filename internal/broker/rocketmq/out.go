@@ -51,9 +51,9 @@ func (c *conn) handOver() error {
 // put writes b. Who does not take it for as long as a client may be silent is gone, or might as well be. Only one
 // goroutine writes at a time.
 func (c *conn) put(b []byte) error {
-	if now := time.Now(); now.Sub(c.limited) > c.s.o.IdleTimeout/8 {
+	if now := time.Now(); now.Sub(c.limited) > idleTimeout/8 {
 		c.limited = now
-		_ = c.nc.SetWriteDeadline(now.Add(c.s.o.IdleTimeout)) // it fails only when the connection was closed
+		_ = c.nc.SetWriteDeadline(now.Add(idleTimeout)) // it fails only when the connection was closed
 	}
 	_, err := c.nc.Write(b)
 	return err
@@ -132,7 +132,8 @@ func (c *conn) leave() {
 	c.out, c.waiting = nil, nil
 	c.mu.Unlock()
 	// A full topic may know the connection for a while longer, to tell it of room.
-	c.req, c.w, c.written, c.batch, c.topic, c.pulls, c.serving = wire.Frame{}, wire.Writer{}, wire.Writer{}, nil, nil, nil, nil
+	c.req, c.w, c.written = wire.Frame{}, wire.Writer{}, wire.Writer{}
+	c.batch, c.topic, c.pulls, c.serving = nil, nil, nil, nil
 	for p := range c.held {
 		p.q.forget(p)
 	}

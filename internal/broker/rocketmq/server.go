@@ -30,14 +30,9 @@ type Options struct {
 	TransactionCheckAfter time.Duration
 	// TransactionCheckInterval is the time between two questions for one half message; default 6 s.
 	TransactionCheckInterval time.Duration
-	// TransactionMaxChecks is how often is asked, before the message is given up and counted; default 15.
-	TransactionMaxChecks int
 	// GoneAfter is how long a group without members, for which no client has pulled or committed either, keeps its claim
 	// to messages of a topic at its limit; default 2 min, after which brokers take a silent client for dead.
 	GoneAfter time.Duration
-	// IdleTimeout ends connections over which nothing has come for so long; default 2 min. Clients send a heartbeat
-	// every 30 s.
-	IdleTimeout time.Duration
 }
 
 // Stats are the true counts of a front-end that the store does not have.
@@ -51,7 +46,7 @@ type Stats struct {
 	Committed    uint64 // of them
 	RolledBack   uint64 // of them
 	Checks       uint64 // check-backs
-	GivenUp      uint64 // half messages after TransactionMaxChecks check-backs
+	GivenUp      uint64 // half messages, after so many check-backs without an answer
 	OpenHalves   int    // half messages that are neither committed nor rolled back
 	Topics       int
 	Groups       int
@@ -90,11 +85,9 @@ type Server struct {
 func New(s *store.Store, o Options) *Server {
 	o.MaxMessage = cmp.Or(o.MaxMessage, 4<<20)
 	o.Queues = cmp.Or(o.Queues, 8)
-	o.TransactionMaxChecks = cmp.Or(o.TransactionMaxChecks, 15)
 	o.TransactionCheckAfter = cmp.Or(o.TransactionCheckAfter, 6*time.Second)
 	o.TransactionCheckInterval = cmp.Or(o.TransactionCheckInterval, 6*time.Second)
 	o.GoneAfter = cmp.Or(o.GoneAfter, 2*time.Minute)
-	o.IdleTimeout = cmp.Or(o.IdleTimeout, 2*time.Minute)
 	o.Queues = min(o.Queues, maxQueues)
 	srv := &Server{
 		store: s, o: o, limits: s.Config(), topics: map[string]*topic{}, byID: map[int64]*topic{},
@@ -136,12 +129,18 @@ func (s *Server) reclaim() {
 
 // Stats returns the counts up to now. They are exact when nothing is going on.
 func (s *Server) Stats() Stats {
-	st := s.tx.stats()
-	st.Delivered, st.GivenBack, st.Dead = s.delivered.Load(), s.givenBack.Load(), s.dead.Load()
-	st.BrokenFrames, st.HeldPulls = s.brokenFrames.Load(), s.held.Load()
+	x := &s.tx
+	st := Stats{
+		Delivered: s.delivered.Load(), Dropped: s.droppedBefore.Load(), GivenBack: s.givenBack.Load(), Dead: s.dead.Load(),
+		Halves: x.halves.Load(), Committed: x.committed.Load(), RolledBack: x.rolledBack.Load(), Checks: x.checks.Load(),
+		GivenUp: x.givenUp.Load(), HeldPulls: s.held.Load(), BrokenFrames: s.brokenFrames.Load(),
+	}
+	x.mu.Lock()
+	st.OpenHalves = len(x.open)
+	x.mu.Unlock()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	st.Topics, st.Groups, st.Dropped = len(s.topics), len(s.groups), s.droppedBefore.Load()
+	st.Topics, st.Groups = len(s.topics), len(s.groups)
 	for _, t := range s.topics {
 		st.Dropped += t.dropped.Load()
 	}

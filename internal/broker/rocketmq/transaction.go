@@ -46,15 +46,6 @@ func (x *transactions) close() {
 	x.open = map[int64]*half{}
 }
 
-func (x *transactions) stats() Stats {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return Stats{
-		Halves: x.halves.Load(), Committed: x.committed.Load(), RolledBack: x.rolledBack.Load(), Checks: x.checks.Load(),
-		GivenUp: x.givenUp.Load(), OpenHalves: len(x.open),
-	}
-}
-
 // sendHalf stores a half message. Faults concern it when it is committed, which is when it is sent as far as all others
 // can see.
 func (c *conn) sendHalf(r *wire.Frame, t *topic, m *message) error {
@@ -86,6 +77,9 @@ func (x *transactions) askIn(wait time.Duration, number int64) {
 	x.questions.Add(time.Now().Add(wait).UnixNano(), number, x.ask)
 }
 
+// maxChecks is how often is asked for a half message, before it is given up and counted.
+const maxChecks = 15
+
 // ask asks the producer of a half message.
 func (x *transactions) ask(number int64) {
 	if x.s.store.Stalled() != nil { // later
@@ -98,7 +92,7 @@ func (x *transactions) ask(number int64) {
 	if h == nil {
 		return
 	}
-	if h.checks++; h.checks > x.s.o.TransactionMaxChecks {
+	if h.checks++; h.checks > maxChecks {
 		x.remove(number, h)
 		x.givenUp.Add(1)
 		return
