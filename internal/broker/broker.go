@@ -67,7 +67,6 @@ type Broker struct {
 	serving   sync.WaitGroup
 	rocketmq  *rocketmq.Server                 // nil if it is not served
 	login     func(user, password string) bool // nil accepts anyone
-	ends      []func()                         // of front-ends with something of their own
 	last      atomic.Pointer[Stats]            // of a broker that was closed
 
 	mu    sync.Mutex
@@ -207,8 +206,8 @@ func (b *Broker) Close() {
 	b.serving.Wait()
 	last := b.StatsPage("", math.MaxInt)
 	b.last.Store(&last)
-	for _, end := range b.ends {
-		end()
+	if b.rocketmq != nil {
+		b.rocketmq.Close()
 	}
 }
 

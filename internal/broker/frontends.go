@@ -16,10 +16,8 @@ func (b *Broker) frontend(protocol string, cfg *Config) frontend {
 	case STOMP:
 		return stomp.New(b.store, stomp.Options{Authenticate: cfg.login(), MaxMessage: cfg.MaxMessage})
 	default:
-		s := rocketmq.New(b.store, rocketmq.Options{Secret: cfg.secret(), MaxMessage: cfg.MaxMessage})
-		b.rocketmq = s
-		b.ends = append(b.ends, s.Close)
-		return s
+		b.rocketmq = rocketmq.New(b.store, rocketmq.Options{Secret: cfg.secret(), MaxMessage: cfg.MaxMessage})
+		return b.rocketmq
 	}
 }
 
