@@ -68,7 +68,7 @@ type conn struct {
 	writing bool // a goroutine is
 	out     []byte
 	waiting []*pull       // to be answered, or to be held
-	sweep   bool          // a held pull is overdue
+	left    []*group      // groups that the client has left
 	drained chan struct{} // closed when out was taken, if a goroutine waits for it
 	codec   wire.Codec    // of the client's requests
 	limited time.Time     // when the time limit of writes was set; of the writing goroutine
@@ -76,8 +76,6 @@ type conn struct {
 	// Only the writer uses these.
 	held    map[*pull]bool
 	batch   []entry
-	timer   *time.Timer
-	sweepAt time.Time   // when it is to go off; zero: not
 	written wire.Writer // changes places with out
 	serving []*pull     // changes places with waiting
 }
@@ -90,13 +88,6 @@ func newConn(s *Server, nc net.Conn) *conn {
 		brought: &subscription{}, joined: map[membership]bool{}, leads: map[string]bool{}, held: map[*pull]bool{},
 	}
 	c.gate.Conn, c.gate.Done, c.gate.Write = nc, c.done, c.answer
-	c.timer = time.AfterFunc(time.Hour, func() {
-		c.mu.Lock()
-		c.sweep = true
-		c.mu.Unlock()
-		c.wakeWriter()
-	})
-	c.timer.Stop()
 	return c
 }
 

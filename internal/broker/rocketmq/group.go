@@ -225,10 +225,15 @@ func (g *group) join(m member, d *wire.ConsumerData) (changed bool) {
 // leaveGroup ends a membership, if the connection has it.
 func (c *conn) leaveGroup(m membership) {
 	delete(c.joined, m)
-	if m.g.part(member{c, m.id}) {
-		m.g.tell()
-		c.s.groupLeft(m.g)
+	if !m.g.part(member{c, m.id}) {
+		return
 	}
+	c.mu.Lock()
+	c.left = append(c.left, m.g)
+	c.mu.Unlock()
+	c.wakeWriter()
+	m.g.tell()
+	c.s.groupLeft(m.g)
 }
 
 // part ends a membership and the client's locks.

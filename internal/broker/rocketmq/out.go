@@ -20,11 +20,7 @@ func (c *conn) handOver() error {
 		c.mu.Unlock()
 		return c.writeFew()
 	}
-	if len(c.out) == 0 {
-		c.out, c.w.B = c.w.B, c.out
-	} else {
-		c.out = append(c.out, c.w.B...)
-	}
+	c.out = append(c.out, c.w.B...)
 	c.w.B = c.w.B[:0]
 	c.waiting = append(c.waiting, c.pulls...)
 	c.pulls = c.pulls[:0]
@@ -66,7 +62,7 @@ func (c *conn) writeFew() error {
 	c.w.B = c.w.B[:0]
 	c.mu.Lock()
 	c.writing = false
-	more := len(c.out) > 0 || len(c.waiting) > 0 || c.sweep
+	more := len(c.out) > 0 || len(c.waiting) > 0 || len(c.left) > 0
 	c.mu.Unlock()
 	if more { // the writer may have come and gone meanwhile
 		c.wakeWriter()
@@ -126,7 +122,6 @@ func (c *conn) answer(frames []byte) {
 
 // leave takes the connection out of everything when its goroutines have ended.
 func (c *conn) leave() {
-	c.timer.Stop()
 	c.mu.Lock()
 	c.dead = true
 	c.out, c.waiting = nil, nil
@@ -135,6 +130,7 @@ func (c *conn) leave() {
 	c.req, c.w, c.written = wire.Frame{}, wire.Writer{}, wire.Writer{}
 	c.batch, c.topic, c.pulls, c.serving = nil, nil, nil, nil
 	for p := range c.held {
+		p.timer.Stop()
 		p.q.forget(p)
 	}
 	c.s.held.Add(-int64(len(c.held)))

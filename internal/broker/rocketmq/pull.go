@@ -26,12 +26,13 @@ type pull struct {
 	codec    wire.Codec
 	opaque   uint32
 	q        *queue
+	g        *group
 	offset   int64
 	max      int
 	filter   *filter
-	deadline time.Time // it is held until then if there are no messages; zero: it is not
-	woken    bool      // it is or was held
-	passed   int       // messages that the filter left out since
+	deadline time.Time   // it is held until then if there are no messages; zero: it is not
+	timer    *time.Timer // of its deadline; nil: it was never held
+	passed   int         // messages that the filter left out since
 }
 
 // pull handles PULL_MESSAGE (PullMessageProcessor).
@@ -57,7 +58,7 @@ func (c *conn) pull(r *wire.Frame) error {
 		return c.refuse(r, wire.ResSystemBusy, "too many pulls under way on one connection")
 	}
 	p := &pull{
-		c: c, codec: r.Codec, opaque: r.Opaque, q: q, filter: f, offset: r.NumberOr("queueOffset", 0),
+		c: c, codec: r.Codec, opaque: r.Opaque, q: q, g: g, filter: f, offset: r.NumberOr("queueOffset", 0),
 		max: int(min(max(r.NumberOr("maxMsgNums", 32), 1), pullMessages)),
 	}
 	if flags&wire.PullSuspend != 0 {
@@ -76,45 +77,43 @@ func (c *conn) write() {
 		case <-c.done:
 			return
 		}
-		for c.writeOut() {
-		}
+		c.writeOut()
 	}
 }
 
-// writeOut writes the waiting frames and answers the waiting pulls; it returns false when there are none.
-func (c *conn) writeOut() bool {
+// writeOut writes the waiting frames and answers the waiting pulls.
+func (c *conn) writeOut() {
 	if !c.awaitStall() {
-		return false
+		return
 	}
 	c.mu.Lock()
 	if c.writing { // the reader is, and will wake us
 		c.mu.Unlock()
-		return false
+		return
 	}
 	c.writing = true
 	w := &c.written
 	c.out, w.B = w.B[:0], c.out
 	c.waiting, c.serving = c.serving[:0], c.waiting
-	sweep := c.sweep
-	c.sweep = false
+	left := c.left
+	c.left = nil
 	if c.drained != nil {
 		close(c.drained)
 		c.drained = nil
 	}
 	c.mu.Unlock()
-	if sweep {
-		c.sweepHeld(w)
-	}
-	busy := len(c.serving) > 0 || len(w.B) > 0
 	for i, p := range c.serving {
 		c.serving[i] = nil
 		c.serve(w, p)
 		if len(w.B) >= writeSize && !c.writeNow(w) {
-			return false
+			return
 		}
 	}
+	if len(left) > 0 {
+		c.letGo(w, left)
+	}
 	if len(w.B) > 0 && !c.writeNow(w) {
-		return false
+		return
 	}
 	if cap(w.B) > keptBuffer {
 		w.B = nil
@@ -122,7 +121,6 @@ func (c *conn) writeOut() bool {
 	c.mu.Lock()
 	c.writing = false
 	c.mu.Unlock()
-	return busy
 }
 
 func (c *conn) writeNow(w *wire.Writer) bool {
@@ -137,7 +135,8 @@ func (c *conn) writeNow(w *wire.Writer) bool {
 
 // serve answers a pull that is not in its queue's list, or puts it there.
 func (c *conn) serve(w *wire.Writer, p *pull) {
-	if p.woken {
+	if p.timer != nil {
+		p.timer.Stop()
 		delete(c.held, p)
 		c.s.held.Add(-1)
 	}
@@ -210,7 +209,7 @@ func (c *conn) messages(w *wire.Writer, p *pull, batch []entry, first, next int6
 	p.offset += int64(read)
 	if count == 0 {
 		// One that has been held goes on looking; the client learns now and then how far it is.
-		if p.passed += read; p.woken && p.passed < scanned {
+		if p.passed += read; p.timer != nil && p.passed < scanned {
 			return false
 		}
 		c.pullAnswer(w, p, wire.ResPullRetryImmediately, p.offset, first, next, 0)
@@ -246,30 +245,22 @@ func (c *conn) pullAnswer(w *wire.Writer, p *pull, code int, offset, first, next
 	w.End(body)
 }
 
-// hold notes a pull that waits in its queue's list, from where it comes back by ready.
+// hold notes a pull that waits in its queue's list, from where it comes back by ready, at its deadline at the latest.
 func (c *conn) hold(p *pull) {
-	p.woken = true
 	c.held[p] = true
 	c.s.held.Add(1)
-	c.sweepBy(p.deadline)
+	p.timer = time.AfterFunc(time.Until(p.deadline), func() {
+		if p.q.forget(p) { // else it has just been woken
+			c.ready(p)
+		}
+	})
 }
 
-// sweepBy has the held pulls looked through at that time, or earlier.
-func (c *conn) sweepBy(at time.Time) {
-	if c.sweepAt.IsZero() || at.Before(c.sweepAt) {
-		c.sweepAt = at
-		c.timer.Reset(time.Until(at))
-	}
-}
-
-// sweepHeld answers the held pulls whose time is over.
-func (c *conn) sweepHeld(w *wire.Writer) {
-	c.sweepAt = time.Time{}
-	now := time.Now()
+// letGo answers the held pulls of groups that the client has left: further messages are for other members.
+func (c *conn) letGo(w *wire.Writer, left []*group) {
 	for p := range c.held {
-		if p.deadline.After(now) {
-			c.sweepBy(p.deadline)
-		} else if p.q.forget(p) { // else it has just been woken
+		if slices.Contains(left, p.g) && p.q.forget(p) {
+			p.deadline = time.Time{}
 			c.serve(w, p)
 		}
 	}
