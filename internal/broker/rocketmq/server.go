@@ -46,7 +46,7 @@ type Stats struct {
 	Committed    uint64 // of them
 	RolledBack   uint64 // of them
 	Checks       uint64 // check-backs
-	GivenUp      uint64 // half messages, after so many check-backs without an answer
+	GivenUp      uint64 // half messages after maxChecks check-backs
 	OpenHalves   int    // half messages that are neither committed nor rolled back
 	Topics       int
 	Groups       int
