@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -133,7 +134,7 @@ func (c *connection) answer(r receipt, err error) bool {
 		p.taken = true
 	} else {
 		c.confirmed.report()
-		o = p.refusal(err)
+		o = protocol.STOMPRefused(p.op, err, p.taken)
 	}
 	switch {
 	case r.kind == receiptOfCommit:
@@ -146,19 +147,4 @@ func (c *connection) answer(r receipt, err error) bool {
 		p.report([]driver.Slot{r.slot}, o)
 	}
 	return true
-}
-
-// refusal is the outcome of a send, or of the sends of a transaction, that the broker has answered with an error.
-func (p *producer) refusal(err error) driver.Outcome {
-	var known *driver.Error
-	if errors.Is(err, errUnsaid) && errors.As(err, &known) && p.taken {
-		err = full(known)
-	}
-	e := transport.Explain(p.op, err)
-	o := driver.Outcome{State: driver.Failed, Class: driver.ClassOf(e), Err: e}
-	switch o.Class {
-	case driver.ClassAuth, driver.ClassFull, driver.ClassTooLarge, driver.ClassNotFound:
-		o.State = driver.Rejected
-	}
-	return o
 }

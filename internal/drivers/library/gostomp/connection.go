@@ -1,5 +1,5 @@
 // Package gostomp is STOMP on the client library github.com/go-stomp/stomp/v3, used as an application uses it. It
-// shares no code of the protocol with the native driver, see internal/drivers/stomp.
+// shares no code of the protocol with the native driver, see internal/drivers/stomp, but the meaning of brokers' words.
 //
 // The library has one receipt under way per connection: a send holds the connection until the broker has confirmed
 // it, whatever --max-pending says. It reads bodies of any size: --max-message-size ends a consumer only once such a
@@ -10,7 +10,6 @@ package gostomp
 
 import (
 	"context"
-	"errors"
 	"net"
 	"strconv"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"time"
 
 	"github.com/go-stomp/stomp/v3"
-	"github.com/go-stomp/stomp/v3/frame"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
@@ -73,7 +71,8 @@ type connection struct {
 	net   *library.Conn
 	host  string
 	dialect
-	ids atomic.Int64 // of receipts, whose names must not be those of the library: numbers
+	ids        atomic.Int64 // of receipts, whose names must not be those of the library: numbers
+	unanswered atomic.Bool  // it was closed from here while the broker owed an answer
 }
 
 // Close implements [driver.Driver].
@@ -100,10 +99,11 @@ func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connec
 		defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 		var err error
 		if c.stomp, err = stomp.ConnectWithContext(ctx, c.net, options...); err != nil {
-			var refusal stomp.Error
-			if errors.As(err, &refusal) && refusal.Frame != nil && refusal.Frame.Command == frame.ERROR {
-				return nil, driver.Errorf(driver.ClassAuth, "", "check --user and --password; the broker's log may say more",
-					"the broker did not let us in: %w", err)
+			if e := c.said(err); e != nil {
+				if e.Class == driver.ClassOther {
+					e.Class = driver.ClassConnect
+				}
+				return nil, e
 			}
 			return nil, err
 		}
@@ -150,13 +150,15 @@ func (d *stompDriver) join(
 	return lease, err
 }
 
-// lost is the error of sends in flight when the connection ends.
-func lost(op string, err error) *driver.Error {
-	return &driver.Error{Class: driver.ClassConnectionLost, Op: op, Hint: "is the broker still running?", Err: err}
+// giveUp ends the connection of a broker that owes an answer and is not waited for any more.
+func (c *connection) giveUp() {
+	c.unanswered.Store(true)
+	_ = c.net.Close()
 }
 
 // dialect holds the differences between brokers.
 type dialect struct {
+	title        string         // of the broker; "" if it is not known
 	queue, topic string         // prefixes of names
 	routing      bool           // the kind of a destination is a header
 	credit       string         // the header for it; "" if there is none
@@ -177,11 +179,14 @@ func dialectOf(server string, f driver.Factory) dialect {
 	d := dialect{queue: "/queue/", topic: "/topic/", size: 1}
 	switch name := strings.ToLower(server); {
 	case strings.HasPrefix(name, "perfmq embedded broker/"):
+		d.title = "the embedded broker"
 		d.queue, d.topic, d.credit, d.durable = "queue://", "topic://", "prefetch-count", "durable-subscription-name"
 	case strings.Contains(name, "artemis"): // counts bytes, and a frame has more than these
+		d.title = "Artemis"
 		d.queue, d.topic, d.routing, d.credit, d.size = "", "", true, "consumer-window-size", 256
 		topic.DurableSubscription, topic.SharedSubscription = false, false
 	case strings.HasPrefix(name, "activemq"):
+		d.title = "ActiveMQ Classic"
 		d.credit, d.durable, topic.SharedSubscription = "activemq.prefetchSize", "activemq.subscriptionName", false
 	default: // RabbitMQ has the header for the credit
 		least := driver.KindCapabilities{
@@ -189,6 +194,9 @@ func dialectOf(server string, f driver.Factory) dialect {
 			Credit: strings.HasPrefix(name, "rabbitmq"),
 		}
 		*queue, *topic, d.credit = least, least, "prefetch-count"
+		if strings.HasPrefix(name, "rabbitmq") {
+			d.title = "RabbitMQ"
+		}
 	}
 	d.factory = f
 	return d

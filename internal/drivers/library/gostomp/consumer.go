@@ -54,6 +54,10 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 	}
 	if err := c.subscribe(ctx); err != nil {
 		lease.Release(ctx)
+		if e := lease.Conn.said(err); e != nil {
+			e.Op = op
+			return nil, e
+		}
 		return nil, driver.Errorf(driver.ClassOf(err), op, "look into the broker's log", "%w", err)
 	}
 	return c, nil
@@ -145,7 +149,7 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 		case m == nil:
 			return lost(c.op, errors.New("the subscription has ended"))
 		case m.Err != nil:
-			return lost(c.op, m.Err)
+			return c.Conn.explain(c.op, m.Err)
 		case len(m.Body) > c.maxBody:
 			return driver.Errorf(driver.ClassTooLarge, c.op, "see --max-message-size", "a body of %d bytes is larger than %d",
 				len(m.Body), c.maxBody)
@@ -170,7 +174,7 @@ func (c *consumer) why() error {
 			case m == nil:
 				return lost(c.op, errors.New("the subscription has ended"))
 			case m.Err != nil:
-				return lost(c.op, m.Err)
+				return c.Conn.explain(c.op, m.Err)
 			}
 		case <-waited.C:
 			return lost(c.op, errors.New("the connection has ended"))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-stomp/stomp/v3"
+	"github.com/go-stomp/stomp/v3/frame"
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
@@ -14,18 +15,28 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
+// failed is what a subscription tells of an ERROR frame: one that the broker has sent, or, without a body, one that the
+// library has made.
+func failed(message string, body []byte) *stomp.Message {
+	f := frame.New(frame.ERROR, frame.Message, message)
+	f.Body = body
+	return &stomp.Message{Err: &stomp.Error{Message: message, Frame: f}}
+}
+
 // TestRunOfALostConnection: a consumer ends soon after its connection, although the library does not tell it, delivers no
 // message that it could not acknowledge, and passes on the reason that the library may give.
 func TestRunOfALostConnection(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		left []*stomp.Message
-		says string
+		left  []*stomp.Message
+		says  string
+		class driver.Class
 	}{
-		"nothing is told":    {nil, "receive: the connection has ended"},
-		"messages are left":  {[]*stomp.Message{{}, {}}, "receive: the connection has ended"},
-		"the library tells":  {[]*stomp.Message{{}, {Err: &stomp.Error{Message: "no room"}}}, "receive: no room"},
-		"subscription ended": {[]*stomp.Message{nil}, "receive: the subscription has ended"},
+		"nothing is told":    {nil, "receive: the connection has ended", driver.ClassConnectionLost},
+		"messages are left":  {[]*stomp.Message{{}, {}}, "receive: the connection has ended", driver.ClassConnectionLost},
+		"the library tells":  {[]*stomp.Message{{}, failed("it is full", nil)}, "receive: it is full", driver.ClassConnectionLost},
+		"the broker says":    {[]*stomp.Message{{}, failed("it is full", []byte{})}, "receive: the broker says: it is full", driver.ClassFull},
+		"subscription ended": {[]*stomp.Message{nil}, "receive: the subscription has ended", driver.ClassConnectionLost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -45,7 +56,7 @@ func TestRunOfALostConnection(t *testing.T) {
 					return driver.Accept
 				})
 				require.EqualError(t, err, test.says)
-				require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err))
+				require.Equal(t, test.class, driver.ClassOf(err))
 				require.LessOrEqual(t, time.Since(began), tellGrace)
 			})
 		})

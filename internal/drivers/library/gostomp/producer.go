@@ -12,12 +12,13 @@ import (
 	"github.com/go-stomp/stomp/v3/frame"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// endGrace is how long the library may take for the end of a connection.
-const endGrace = 250 * time.Millisecond
+// endGrace is how long the library may take to tell a send of the end of its connection.
+const endGrace = time.Second
 
 // producer is a [driver.Producer].
 type producer struct {
@@ -28,6 +29,7 @@ type producer struct {
 	kinds       [][]string // headers by variant
 	sends       library.Sends
 	broken      atomic.Pointer[driver.Error] // why no more can be sent
+	taken       atomic.Bool                  // the broker has confirmed a message
 	closed      bool
 }
 
@@ -96,7 +98,8 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	}
 	return p.sends.Do(ctx, func(h *library.Handover) {
 		err := p.send(variant, headers)
-		if errors.Is(err, stomp.ErrAlreadyClosed) && h.NotSent(lost(p.op, err)) {
+		unsent := errors.Is(err, stomp.ErrAlreadyClosed) || errors.Is(err, stomp.ErrMsgSendTimeout)
+		if unsent && h.NotSent(p.end(err)) {
 			return
 		}
 		o := p.outcome(receipt, err) // before Send returns, or the next one would not know of the end
@@ -136,25 +139,35 @@ func add(f *frame.Frame, headers []string) {
 // is closed here.
 func (p *producer) outcome(receipt string, err error) driver.Outcome {
 	if err == nil {
+		p.taken.Store(true)
 		return driver.Outcome{}
 	}
-	e := lost(p.op, err)
-	o := driver.Outcome{State: driver.Unknown, Class: e.Class, Err: e}
-	var refusal stomp.Error
-	if errors.As(err, &refusal) && refusal.Frame != nil && refusal.Frame.Header.Get(frame.ReceiptId) == receipt {
-		e = driver.Errorf(driver.ClassOther, p.op, "look into the broker's log",
-			"the broker refused the message, and closed the connection: %w", err)
-		o = driver.Outcome{State: driver.Failed, Class: e.Class, Err: e}
-	}
-	p.broken.CompareAndSwap(nil, lost(p.op, err))
+	e := p.end(err)
 	_ = p.Conn.net.Close()
-	return o
+	if f := errorFrame(err); f != nil && f.Header.Get(frame.ReceiptId) == receipt {
+		return protocol.STOMPRefused(p.op, p.Conn.said(err), p.taken.Load())
+	}
+	return driver.Outcome{State: driver.Unknown, Class: e.Class, Err: e}
+}
+
+// end returns why nothing can be sent after err, and notes the first reason.
+func (p *producer) end(err error) *driver.Error {
+	e := p.Conn.explain(p.op, err)
+	waited := errors.Is(err, stomp.ErrMsgReceiptTimeout) || errors.Is(err, stomp.ErrMsgSendTimeout)
+	if errorFrame(err) == nil && (waited || p.Conn.unanswered.Load()) {
+		e = driver.Errorf(driver.ClassTimeout, p.op,
+			"is the broker overloaded, or does it hold senders back? Look for a full address, an alarm (RabbitMQ: memory, "+
+				"disk) or a blocked producer; see --drain-timeout",
+			"the broker had not answered when it was given up")
+	}
+	p.broken.CompareAndSwap(nil, e)
+	return e
 }
 
 // Close implements [driver.Producer].
 func (p *producer) Close(ctx context.Context) error {
-	if abort := func() { _ = p.Conn.net.Close() }; !p.closed {
-		p.sends.Wait(ctx, abort, abort)
+	if !p.closed {
+		p.sends.Wait(ctx, p.Conn.giveUp, p.Conn.giveUp)
 		p.Release(ctx)
 	}
 	p.closed = true

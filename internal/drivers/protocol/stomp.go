@@ -1,0 +1,146 @@
+package protocol
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/transport"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const (
+	// maxWords bounds the quotation of a broker's words, in bytes.
+	maxWords = 400
+	// maxRead is how many bytes of the body of an ERROR frame are looked at.
+	maxRead = 16 << 10
+)
+
+// wordsOf returns the text of an ERROR frame: its message, and its body as far as it adds to that. Of a Java stack
+// trace in the body only the first line counts.
+func wordsOf(header string, text []byte) string {
+	message, _, _ := strings.Cut(strings.TrimSpace(header), " CoreMessage[") // Artemis shows all of it
+	body := strings.TrimSpace(string(text[:min(len(text), maxRead)]))
+	if at := strings.Index(body, "\n\tat "); at >= 0 {
+		body = body[:at]
+	}
+	body = strings.Join(strings.Fields(body), " ")
+	switch {
+	case message == "" && body == "":
+		return "no reason given"
+	case message == "" || strings.Contains(body, message):
+		message = body
+	case body != "" && !strings.Contains(message, body):
+		message += ": " + body
+	}
+	return transport.Clip(message, maxWords)
+}
+
+// meaning is a kind of failure as brokers word it.
+type meaning struct {
+	class driver.Class
+	words []string // any of them, in lower case
+	hint  string
+}
+
+// meanings are looked through in order. STOMP has no error codes: failures are known by the brokers' words.
+func meanings() []meaning {
+	return []meaning{
+		{
+			driver.ClassConnectionLost,
+			[]string{"connection is not valid"},
+			"see the first error: Artemis takes no more after one",
+		},
+		{driver.ClassOther, []string{artemisUnsaid}, "Artemis does not say why over STOMP: look for a full address " +
+			"(max-size-bytes, max-size-messages, address-full-policy), or a permission, in its console and log"},
+		{driver.ClassTooLarge, []string{
+			"too large", "too big", "maximum frame size", "max frame size", "larger than", "maxdatalength", "max_data_length",
+		}, "send smaller messages or raise the broker's limit"},
+		{driver.ClassFull, []string{
+			"is full", "amq229102", "amq229119", "resourceallocation", "limit reached", "usage manager", "quota", "disk full",
+			"disk capacity", "no space left",
+		}, "look for a full address or a quota on the broker (Artemis: max-size-bytes, address-full-policy)"},
+		{driver.ClassAuth, []string{
+			"amq229031", "amq229032", "amq229213", "security", "not authorized", "not authorised", "unauthorized",
+			"access denied",
+			"access refused", "access_refused", "password is invalid", "authentication", "bad connect", "not_allowed",
+		}, "check --user and --password and the user's permissions on the broker"},
+		{driver.ClassNotFound, []string{
+			"does not exist", "not_found", "not found", "no such", "unknown destination",
+		}, ""}, // see STOMPError
+		{
+			driver.ClassUnsupported,
+			[]string{"selector", "filter expression", "invalid filter"},
+			"check the syntax of --selector",
+		},
+		{driver.ClassUnsupported, []string{
+			"not supported", "unsupported", "not implemented", "routing type", "supported protocol versions", "version mismatch",
+		}, ""},
+		{driver.ClassClosedByBroker, []string{
+			"disconnected by server", "server cancelled", "subscription cancelled", "connection_forced", "shutdown",
+		}, "it was closed on the broker, or its queue was removed"},
+		{driver.ClassProtocol, []string{
+			"invalid", "malformed", "parse", "unknown command", "unknown stomp", "frame", "header",
+		}, ""},
+	}
+}
+
+// artemisUnsaid is the code, in lower case, with which Artemis says that it could not take a message, but not why.
+const artemisUnsaid = "amq339011"
+
+// errUnsaid is in the error of a frame that does not say why.
+var errUnsaid = errors.New("it does not say why")
+
+// full is err, which [errUnsaid] is in, for a destination that took messages before: neither its kind nor a
+// permission is the reason then, but a limit.
+func full(err *driver.Error) *driver.Error {
+	return driver.Errorf(driver.ClassFull, "",
+		"Artemis does not say so over STOMP, but it took messages here before: look for a full address "+
+			"(max-size-bytes, max-size-messages, address-full-policy) or disk in its console and log", "%w", err.Err)
+}
+
+// STOMPError returns the error that an ERROR frame reports by its header message and its body. Says begins its text,
+// such as "RabbitMQ says"; missing is the hint for a destination that is not there.
+func STOMPError(says, missing, header string, body []byte) *driver.Error {
+	words := wordsOf(header, body)
+	lower := strings.ToLower(words)
+	e := &driver.Error{
+		Class: driver.ClassOther, Hint: "look into the broker's log",
+		Err: fmt.Errorf("%s: %s", says, words),
+	}
+	for _, m := range meanings() {
+		for _, w := range m.words {
+			if strings.Contains(lower, w) {
+				if e.Class = m.class; m.hint != "" {
+					e.Hint = m.hint
+				}
+				switch {
+				case w == artemisUnsaid:
+					e.Err = fmt.Errorf("%w; %w", e.Err, errUnsaid)
+				case strings.Contains(lower, "virtual host"):
+					e.Hint = "does the broker have the virtual host, and may the user use it? -o virtual-host=NAME names another one"
+				case m.class == driver.ClassNotFound:
+					e.Hint = missing
+				}
+				return e
+			}
+		}
+	}
+	return e
+}
+
+// STOMPRefused is the outcome of messages that the broker has answered with an ERROR frame, of which err is the
+// [STOMPError]. Taken says that it took messages to this destination before.
+func STOMPRefused(op string, err error, taken bool) driver.Outcome {
+	var known *driver.Error
+	if errors.Is(err, errUnsaid) && errors.As(err, &known) && taken {
+		err = full(known)
+	}
+	e := transport.Explain(op, err)
+	o := driver.Outcome{State: driver.Failed, Class: driver.ClassOf(e), Err: e}
+	switch o.Class {
+	case driver.ClassAuth, driver.ClassFull, driver.ClassTooLarge, driver.ClassNotFound:
+		o.State = driver.Rejected
+	}
+	return o
+}
