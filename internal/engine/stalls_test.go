@@ -179,6 +179,30 @@ func TestStallOfDeliveries(t *testing.T) {
 	})
 }
 
+// TestNoStallOfDeferredDeliveries: a message that its producer has held back, such as RocketMQ's transactions that are
+// left open, tells of no stall when it comes.
+func TestNoStallOfDeferredDeliveries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, nil)
+		f := b.Factory()
+		n := 0
+		f.Open = openWith(f.Open, func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
+			if n++; n == 300 {
+				<-time.After(1700 * time.Millisecond)
+				d.Deferred = true
+			}
+			deliver(d)
+			d.Deferred = false
+		})
+		s, _ := run(t, newPlan(f, func(p *flat) {
+			steady(p)
+			p.StallThreshold = time.Second
+		}), nil)
+		require.True(t, s.Success, s.Problems)
+		require.Empty(t, s.Stalls.List)
+	})
+}
+
 // TestStallsOfTheEmbeddedBroker: two stalls over real connections, and none in a run without, whatever else the machine
 // does.
 func TestStallsOfTheEmbeddedBroker(t *testing.T) {

@@ -132,7 +132,7 @@ func (c *Consumer) count(d *driver.Delivery, since time.Duration, verdict driver
 		Stamped:     d.HasTime && d.Time > 0 && d.Time < now+stats.MaxLatency.Microseconds(),
 		Redelivered: d.Redelivered,
 		Rejected:    verdict == driver.Reject,
-		Again:       again,
+		Again:       again || d.Deferred,
 		Size:        len(d.Body),
 		At:          since,
 	}

@@ -96,8 +96,9 @@ type Receipt struct {
 	Due         Phase // to which it belongs
 	Redelivered bool  // the broker says that it has delivered it before
 	Rejected    bool  // the consumer rejects it
-	Again       bool  // it may have come before, and been given back: for how long it has waited is not known
-	Stamped     bool  // it says when it was sent: Transfer is known
+	// it may have come before, and been given back, or was deferred: for how long it has waited is not known
+	Again   bool
+	Stamped bool // it says when it was sent: Transfer is known
 	// from then to its delivery; below zero, which clocks of two machines can cause, is recorded as zero and counted
 	Transfer time.Duration
 	Paused   bool          // the tester was paused in between

@@ -37,6 +37,9 @@ type Delivery struct {
 	// Redelivered is set when the broker says that it has delivered the message before, or the driver knows that it has by
 	// the broker's own number of the message.
 	Redelivered bool
+	// Deferred is set when the producer, by plan, has let the broker deliver the message only a good while after it was
+	// accepted, and it is not known when: how long it has waited says nothing of the broker.
+	Deferred bool
 }
 
 // State is how a send ended.

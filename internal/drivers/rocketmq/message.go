@@ -76,9 +76,9 @@ func reserved(key string) bool {
 	return false
 }
 
-// readProperties sets the values of our own properties: the time and the ID.
+// readProperties sets the values of our own properties: the time, the ID, and whether the message was left open.
 func readProperties(properties []byte, ids *driver.IDReader, d *driver.Delivery) {
-	d.Time, d.HasTime, d.ID = 0, false, driver.ID{}
+	d.Time, d.HasTime, d.ID, d.Deferred = 0, false, driver.ID{}, false
 	for len(properties) > 0 {
 		var name, value []byte
 		switch name, value, properties = wire.CutProperty(properties); string(name) {
@@ -86,6 +86,8 @@ func readProperties(properties []byte, ids *driver.IDReader, d *driver.Delivery)
 			d.Time, d.HasTime = wire.ParseInt(value)
 		case driver.IDProperty:
 			d.ID = ids.Read(value)
+		case propPlan:
+			d.Deferred = len(value) > 0 && value[0] == planOpen[0]
 		}
 	}
 }

@@ -22,8 +22,11 @@ func TestOwnPropertiesAreRead(t *testing.T) {
 		"perfmq_id\x01\x02":                   {ID: driver.GarbledID()},
 		id + "0":                              {ID: driver.GarbledID()}, // beyond an int64
 		"perfmq_ids\x011-2-3-4\x02":           {},
+		"perfmq-tx\x01c\x02time\x015":         {Time: 5, HasTime: true},
+		"perfmq-tx\x01uc\x02time\x015":        {Time: 5, HasTime: true, Deferred: true},
+		"perfmq-tx\x01\x02":                   {},
 	} {
-		got := driver.Delivery{Time: 99, HasTime: true, ID: driver.ID{Run: 99}}
+		got := driver.Delivery{Time: 99, HasTime: true, ID: driver.ID{Run: 99}, Deferred: true}
 		readProperties([]byte(properties), new(driver.IDReader), &got)
 		require.Equal(t, want, got, "%q", properties)
 	}
