@@ -27,9 +27,23 @@ func cannotOpen(a store.Address, err error) *failure {
 // failField is a failure because of a field, which it names (Transport, section 2.8.14; Messaging of JMS).
 func failField(field, format string, args ...any) *failure {
 	f := fail(wire.CondInvalidField, format, args...)
-	f.Info = wire.AppendSymbol(wire.AppendSymbol(wire.BeginMap(nil), "invalid-field"), field)
-	wire.EndCompound(f.Info, 0, 2)
+	f.Info = info("invalid-field", field)
 	return f
+}
+
+// failCommit is a failure to commit for the reason that the condition cause gives. The condition of the failure itself
+// is to be one of transactions (Transactions, section 4.3).
+func failCommit(cause, format string, args ...any) *failure {
+	f := fail(wire.CondTxnRollback, format, args...)
+	f.Info = info(wire.InfoCause, cause)
+	return f
+}
+
+// info returns a map of one symbol.
+func info(key, value string) []byte {
+	b := wire.AppendSymbol(wire.AppendSymbol(wire.BeginMap(nil), key), value)
+	wire.EndCompound(b, 0, 2)
+	return b
 }
 
 // failDecode is a failure to decode data from the peer.

@@ -129,19 +129,19 @@ func (t *txn) acknowledge(s *session, n uint64, one delivered, o *wire.State, se
 // commit does all, or returns why nothing was done. withheld tells that, by request, it is not to be confirmed.
 func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 	if t.spent {
-		return false, fail(wire.CondTxnRollback, "the transaction has more than %d bytes, or than the broker has memory for",
-			maxTxnBytes)
+		return false, failCommit(wire.CondResourceLimit,
+			"the transaction has more than %d bytes, or than the broker has memory for", maxTxnBytes)
 	}
 	for _, s := range t.sends {
 		if deleted(s.dest) {
-			return false, fail(wire.CondTxnRollback, "%s was deleted", s.dest.Address())
+			return false, failCommit(wire.CondResourceDeleted, "%s was deleted", s.dest.Address())
 		}
 	}
 	if !c.srv.blocks {
 		for _, s := range t.sends {
 			if !s.dest.Room(nil) {
 				c.srv.store.CountFull(len(t.sends))
-				return false, fail(wire.CondTxnRollback, "%s is full", s.dest.Address())
+				return false, failCommit(wire.CondResourceLimit, "%s is full", s.dest.Address())
 			}
 		}
 	}

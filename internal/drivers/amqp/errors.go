@@ -132,6 +132,11 @@ func conditionOf(err error) string {
 // such as "the broker closed the link"; "" for none.
 func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Error) *driver.Error {
 	m := meaningOf(e.Condition)
+	if e.Condition == wire.CondTxnRollback {
+		cause := wire.Lookup(e.Info, wire.InfoCause)
+		condition, _ := cause.Text()
+		m = meaningOf(string(condition))
+	}
 	if e.Condition == wire.CondNotFound {
 		m.hint = d.missing()
 	}
