@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
@@ -32,6 +33,8 @@ type client struct {
 	mu        sync.Mutex
 	consumers map[string]*consumer   // by group; nil: it is being opened
 	producers map[string][]*producer // by group
+
+	refreshing atomic.Bool // refresh is running
 }
 
 func newClient(d *rocketDriver, spec driver.Connection) *client {
@@ -42,8 +45,7 @@ func newClient(d *rocketDriver, spec driver.Connection) *client {
 	}
 	c.conns = conns{d: d, peer: c, byAddr: map[string]*conn{}}
 	c.life, c.end = context.WithCancel(context.Background())
-	c.wg.Go(c.keep)
-	c.wg.Go(c.refresh)
+	d.keeper.add(c)
 	return c
 }
 
@@ -67,6 +69,7 @@ func (c *client) End(ctx context.Context) {
 	for _, conn := range c.all() {
 		conn.out.Drain(ctx)
 	}
+	c.d.keeper.remove(c)
 	c.end()
 	c.wg.Wait() // after which no connection is opened
 	c.close()
@@ -142,26 +145,6 @@ func (c *client) ended(conn *conn) {
 	}
 }
 
-// keep ends overdue calls and sends heartbeats until the client ends.
-func (c *client) keep() {
-	sweep := time.NewTicker(sweepEvery)
-	defer sweep.Stop()
-	beat := time.NewTicker(heartbeatEvery)
-	defer beat.Stop()
-	for {
-		select {
-		case <-c.life.Done():
-			return
-		case <-sweep.C:
-			for _, conn := range c.all() {
-				conn.sweep()
-			}
-		case <-beat.C:
-			c.wg.Go(c.beatAll)
-		}
-	}
-}
-
 // beatAll sends a heartbeat to each broker. One that does not answer in time is taken for lost.
 func (c *client) beatAll() {
 	ctx, cancel := context.WithTimeout(c.life, heartbeatLimit)
@@ -199,30 +182,21 @@ func (c *client) unregister(ctx context.Context, conn *conn, key, group string) 
 	return err
 }
 
-// refresh looks up the routes in use from time to time, so that queues are used that topics get during a run, and
-// brokers that come back. Where the look-up fails, the known route stays.
+// refresh looks up the routes in use, so that queues are used that topics get during a run, and brokers that come back.
+// Where the look-up fails, the known route stays.
 func (c *client) refresh() {
-	tick := time.NewTicker(c.d.refreshEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-c.life.Done():
-			return
-		case <-tick.C:
+	ctx, cancel := context.WithTimeout(c.life, heartbeatLimit)
+	defer cancel()
+	producers, consumers := c.members()
+	for _, p := range producers {
+		if r := c.d.routeNow(ctx, p.topic); r != nil {
+			p.adopt(ctx, r)
 		}
-		ctx, cancel := context.WithTimeout(c.life, heartbeatLimit)
-		producers, consumers := c.members()
-		for _, p := range producers {
-			if r := c.d.routeNow(ctx, p.topic); r != nil {
-				p.adopt(ctx, r)
-			}
+	}
+	for _, m := range consumers {
+		if r := c.d.routeNow(ctx, m.topic); r != nil {
+			m.adopt(ctx, r)
 		}
-		for _, m := range consumers {
-			if r := c.d.routeNow(ctx, m.topic); r != nil {
-				m.adopt(ctx, r)
-			}
-		}
-		cancel()
 	}
 }
 

@@ -19,6 +19,8 @@ const (
 	headRoom = 1 << 20
 	// keptBuffer is the largest buffer that is kept for the next frame.
 	keptBuffer = 1 << 20
+	// leastCalls is the room for calls under way that a connection begins with; a power of two.
+	leastCalls = 8
 	// sweepEvery is how often overdue calls are looked for.
 	sweepEvery = 50 * time.Millisecond
 	// unlimited is for calls that end otherwise.
@@ -90,7 +92,7 @@ func newConn(
 ) *conn {
 	c := &conn{
 		Ending: transport.NewEnding(), addr: addr, raw: raw, maxFrame: maxBody + headRoom, sign: sign, peer: peer,
-		begin: time.Now(), calls: make([]call, 64),
+		begin: time.Now(), calls: make([]call, leastCalls),
 	}
 	c.out = transport.NewOutput(nc, raw, mem, c.fail)
 	c.in = transport.NewInput(nc, raw, mem, c.out.Flush)

@@ -27,9 +27,11 @@ type rocketDriver struct {
 	goodServer   atomic.Int32 // index of the name server that was reached last
 	identifying  atomic.Bool  // a broker is being asked for its version
 	inspector    inspector
+	keeper       keeper
 
 	asked    sync.Map // start of unique keys -> *transactions: the producers that brokers ask
 	reaches  sync.Map // groupQueue -> *reach: those of the groups that outlive their consumers
+	listings sync.Map // groupAt -> *listing
 	filtered sync.Map // driver.Destination: those with consumers that take some of the messages
 }
 

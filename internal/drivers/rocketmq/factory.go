@@ -1,7 +1,6 @@
 package rocketmq
 
 import (
-	"regexp"
 	"strings"
 	"time"
 
@@ -200,5 +199,8 @@ func (o *Options) checkRanges(fail transport.Fail) {
 
 // legalName reports whether brokers accept it as a topic or group (TopicValidator).
 func legalName(name string) bool {
-	return regexp.MustCompile(`^[%|a-zA-Z0-9_-]{1,120}$`).MatchString(name)
+	const most, others = 120, "%|_-"
+	return name != "" && len(name) <= most && !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune(others, r)
+	})
 }

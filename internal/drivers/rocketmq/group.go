@@ -194,8 +194,18 @@ func (c *consumer) rebalance(ctx context.Context) (complete bool, err error) {
 
 // share returns the queues that are to be ours; known is false while the broker does not know us yet.
 func (c *consumer) share(ctx context.Context) (share []*queue, known bool, err error) {
-	var main, retry []*queue // both sorted, as the route is
 	at := c.at.Load()
+	var members []string // sorted
+	if c.opts.Model == clustering {
+		if members, err = c.memberIDs(ctx, at.conns[0]); err != nil {
+			return nil, false, err
+		}
+		place, found := slices.BinarySearch(members, c.client.id)
+		if !found || place >= at.route.most() { // it is not known yet, or there are not enough queues for it
+			return nil, found, nil
+		}
+	}
+	var main, retry []*queue // both sorted, as the route is
 	for i, b := range at.route.brokers {
 		for n := range b.read {
 			main = append(main, &queue{queueID: queueID{c.topic, b.name, n}, conn: at.conns[i]})
@@ -206,20 +216,15 @@ func (c *consumer) share(ctx context.Context) (share []*queue, known bool, err e
 	if c.opts.Model == broadcasting {
 		return main, true, nil
 	}
-	members, err := at.conns[0].membersOf(ctx, c.group)
-	if err != nil || !slices.Contains(members, c.client.id) {
-		return nil, false, err
-	}
 	return append(allocate(c.client.id, main, members), allocate(c.client.id, retry, members)...), true, nil
 }
 
-// allocate chooses as all clients of a group must, each for itself: both lists sorted, the queues dealt out in equal
+// allocate chooses as all clients of a group must, each for itself: both lists are sorted; the queues are dealt out in equal
 // runs, the first members getting one more if they do not divide evenly (AllocateMessageQueueAveragely, the default
 // of all clients; the test compares with the library's).
 func allocate[Q any](me string, queues []Q, members []string) []Q {
-	slices.Sort(members)
-	i := slices.Index(members, me)
-	if i < 0 {
+	i, found := slices.BinarySearch(members, me)
+	if !found {
 		return nil
 	}
 	each, more := len(queues)/len(members), len(queues)%len(members)

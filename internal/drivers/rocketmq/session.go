@@ -73,10 +73,13 @@ func (s *conns) alive(addr string) *conn {
 	return nil
 }
 
-func (s *conns) all() []*conn {
+func (s *conns) all() []*conn { return s.appendAll(nil) }
+
+// appendAll appends the connections to list.
+func (s *conns) appendAll(list []*conn) []*conn {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	return slices.AppendSeq(make([]*conn, 0, len(s.byAddr)), maps.Values(s.byAddr))
+	return slices.AppendSeq(list, maps.Values(s.byAddr))
 }
 
 // close closes the connections. Others may be opened afterwards.

@@ -1,0 +1,132 @@
+package rocketmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// TestListingIsShared: those who ask while a question is under way share the answer to the next one.
+func TestListingIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &listing{turn: make(chan struct{}, 1)}
+		questions := 0
+		question := func() ([]string, error) {
+			questions++
+			n := questions
+			<-time.After(turnPatience / 4)
+			return []string{fmt.Sprint(n)}, nil
+		}
+		var asking sync.WaitGroup
+		ask := func(want string) {
+			asking.Go(func() {
+				got, err := l.ask(t.Context(), question)
+				require.NoError(t, err)
+				require.Equal(t, []string{want}, got)
+			})
+		}
+		ask("1")
+		synctest.Wait()
+		for range 100 {
+			ask("2") // the first began before they asked
+		}
+		asking.Wait()
+		require.Equal(t, 2, questions)
+		ask("3")
+		asking.Wait()
+	})
+}
+
+// TestListingOfOneThatHangs: a member whose question gets no answer, or fails, does not take the others with it.
+func TestListingOfOneThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &listing{turn: make(chan struct{}, 1)}
+		lost := errors.New("lost")
+		hang, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			_, err := l.ask(hang, func() ([]string, error) {
+				<-hang.Done()
+				return nil, lost
+			})
+			require.ErrorIs(t, err, lost)
+		})
+		synctest.Wait()
+		began := time.Now()
+		answer := func() ([]string, error) { return []string{"a"}, nil }
+		for range 3 {
+			asking.Go(func() {
+				got, err := l.ask(t.Context(), answer)
+				require.NoError(t, err)
+				require.Equal(t, []string{"a"}, got)
+				require.LessOrEqual(t, time.Since(began), turnPatience)
+			})
+		}
+		short, cancel := context.WithTimeout(t.Context(), turnPatience/2)
+		defer cancel()
+		_, err := l.ask(short, answer)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, driver.ClassTimeout, driver.ClassOf(err))
+		asking.Wait()
+		got, err := l.ask(t.Context(), answer)
+		require.NoError(t, err, "the failure was the other's")
+		require.Equal(t, []string{"a"}, got)
+	})
+}
+
+// TestSpareMembers: members beyond most have no queue, and those before have one.
+func TestSpareMembers(t *testing.T) {
+	for _, reads := range [][]int{{0}, {1}, {8}, {0, 3}, {2, 2, 1}, {0, 0, 0, 1}} {
+		r := &route{}
+		var main, retry []int
+		for i, n := range reads {
+			r.brokers = append(r.brokers, routeBroker{name: fmt.Sprint("b", i), read: n})
+			main, retry = append(main, make([]int, n)...), append(retry, 0)
+		}
+		var members []string
+		for i := range r.most() + 3 {
+			members = append(members, fmt.Sprintf("m%02d", i))
+		}
+		for i, me := range members {
+			has := len(allocate(me, main, members))+len(allocate(me, retry, members)) > 0
+			require.Equal(t, i < r.most(), has, "%v: %s", reads, me)
+		}
+	}
+}
+
+// TestKeeperGoesWithItsClients: clients are looked after by one goroutine, and by none without clients.
+func TestKeeperGoesWithItsClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDriver(config{})
+		for range 2 {
+			var clients []*client
+			for range 3 {
+				clients = append(clients, newClient(d, driver.Connection{Name: "c"}))
+			}
+			due := func() *duties {
+				d.keeper.mu.Lock()
+				defer d.keeper.mu.Unlock()
+				return &duties{d.keeper.clients[clients[0]].heartbeat, d.keeper.clients[clients[0]].refresh}
+			}
+			first := due()
+			<-time.After(heartbeatEvery + 2*sweepEvery)
+			synctest.Wait()
+			require.Equal(t, heartbeatEvery, due().heartbeat.Sub(first.heartbeat).Truncate(time.Second))
+			require.Equal(t, refreshEvery, due().refresh.Sub(first.refresh).Truncate(time.Second))
+			for _, c := range clients {
+				c.End(t.Context())
+			}
+			require.Nil(t, d.keeper.stop)
+			require.Empty(t, d.keeper.clients)
+		}
+	})
+}
