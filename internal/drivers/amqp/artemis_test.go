@@ -232,10 +232,13 @@ func TestCreditIsRespected(t *testing.T) {
 
 func TestFullAddress(t *testing.T) {
 	a := sharedBroker.Artemis(t)
-	t.Run("that fails", func(t *testing.T) {
+	fails := func(t *testing.T, queue string, commitInterval int) {
+		t.Helper()
 		r := newRig(t, a.AMQPURL())
-		q := driver.Destination{Name: "full.fail.q"}
-		p := r.producer(driver.ProducerSpec{Destination: q, MaxPending: 100, Variants: body(strings.Repeat("x", 5000))})
+		q := driver.Destination{Name: queue}
+		p := r.producer(driver.ProducerSpec{
+			Destination: q, MaxPending: 100, CommitInterval: commitInterval, Variants: body(strings.Repeat("x", 5000)),
+		})
 		refused, ended := context.WithCancel(soon(t))
 		defer ended()
 		go func() { // the broker rejects those under way, and drains the credit for more
@@ -262,7 +265,10 @@ func TestFullAddress(t *testing.T) {
 		}
 		require.NotZero(t, states[driver.Accepted])
 		require.NotZero(t, states[driver.Rejected])
-	})
+	}
+	t.Run("that fails", func(t *testing.T) { fails(t, "full.fail.q", 0) })
+	// It refuses some messages, and then the commit, with the condition "failed" and the same code.
+	t.Run("that fails, in transactions", func(t *testing.T) { fails(t, "full.fail.tx", 3) })
 	t.Run("that blocks", func(t *testing.T) {
 		r := newRig(t, a.AMQPURL())
 		q := driver.Destination{Name: "full.block.q"}
