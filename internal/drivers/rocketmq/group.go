@@ -219,9 +219,9 @@ func (c *consumer) share(ctx context.Context) (share []*queue, known bool, err e
 	return append(allocate(c.client.id, main, members), allocate(c.client.id, retry, members)...), true, nil
 }
 
-// allocate chooses as all clients of a group must, each for itself: both lists are sorted; the queues are dealt out in equal
-// runs, the first members getting one more if they do not divide evenly (AllocateMessageQueueAveragely, the default
-// of all clients; the test compares with the library's).
+// allocate chooses as all clients of a group must, each for itself: both lists are sorted; the queues are dealt out in
+// equal runs, the first members getting one more if they do not divide evenly (AllocateMessageQueueAveragely, the
+// default of all clients; the test compares with the library's).
 func allocate[Q any](me string, queues []Q, members []string) []Q {
 	i, found := slices.BinarySearch(members, me)
 	if !found {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// keeper looks after the clients of a driver from time to time: overdue calls, heartbeats, routes. One goroutine does it
-// for all, as timers and two goroutines for each of thousands of clients would take more than their load does.
+// keeper looks after the clients of a driver from time to time: overdue calls, heartbeats, routes. One goroutine does
+// it for all, as timers and two goroutines for each of thousands of clients would take more than their load does.
 type keeper struct {
 	mu      sync.Mutex
 	clients map[*client]*duties

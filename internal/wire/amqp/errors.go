@@ -100,7 +100,8 @@ const (
 	CondTxnRollback      = "amqp:transaction:rollback"
 )
 
-// InfoCause is the key in [Error.Info] by which the embedded broker gives, with [CondTxnRollback], the condition behind it.
+// InfoCause is the key in [Error.Info] by which the embedded broker gives, with [CondTxnRollback], the condition behind
+// it.
 const InfoCause = "cause"
 
 // Error is an AMQP error, as detach, end, close and rejected carry it (Transport, section 2.8.14).

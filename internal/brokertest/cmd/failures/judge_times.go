@@ -95,8 +95,8 @@ func came(after int64, what, not string) string {
 	return fmt.Sprintf(", %s after %.1f s", what, seconds(after))
 }
 
-// tookAll tells whether a queue that was to be full took all messages, but for some that were due at the very end, which
-// a busy machine did not send.
+// tookAll tells whether a queue that was to be full took all messages, but for some that were due at the very end,
+// which a busy machine did not send.
 func (j *judgement) tookAll() bool { return j.expect.blocked && j.stored >= j.due-j.due/100 }
 
 // refused are the messages that the broker did not take.

@@ -149,27 +149,33 @@ func TestRefused(t *testing.T) {
 		ends    []end // of the messages
 	}{
 		"a full queue": {
-			"RabbitMQ/4.0.5", []string{"", "ERROR\nmessage:the queue is full" + named},
+			"RabbitMQ/4.0.5",
+			[]string{"", "ERROR\nmessage:the queue is full" + named},
 			[]end{{}, {driver.Rejected, driver.ClassFull}, {driver.Unknown, driver.ClassFull}},
 		},
 		"no permission": {
-			artemis, []string{"ERROR\nmessage:AMQ229032\\c User\\c a does not have permission='SEND'" + named},
+			artemis,
+			[]string{"ERROR\nmessage:AMQ229032\\c User\\c a does not have permission='SEND'" + named},
 			[]end{{driver.Rejected, driver.ClassAuth}, {driver.Unknown, driver.ClassAuth}},
 		},
 		"Artemis does not say why": {
-			artemis, []string{"ERROR\nmessage:AMQ339011\\c Error handling" + named},
+			artemis,
+			[]string{"ERROR\nmessage:AMQ339011\\c Error handling" + named},
 			[]end{{driver.Failed, driver.ClassOther}},
 		},
 		"Artemis does not say why, after others": {
-			artemis, []string{"", "ERROR\nmessage:AMQ339011\\c Error handling" + named},
+			artemis,
+			[]string{"", "ERROR\nmessage:AMQ339011\\c Error handling" + named},
 			[]end{{}, {driver.Rejected, driver.ClassFull}},
 		},
 		"unknown words": {
-			"a/1", []string{"ERROR\nmessage:we are sorry" + named},
+			"a/1",
+			[]string{"ERROR\nmessage:we are sorry" + named},
 			[]end{{driver.Failed, driver.ClassOther}, {driver.Unknown, driver.ClassOther}},
 		},
 		"no message is named": {
-			"a/1", []string{"ERROR\nmessage:the queue is full\n\n\x00"},
+			"a/1",
+			[]string{"ERROR\nmessage:the queue is full\n\n\x00"},
 			[]end{{driver.Unknown, driver.ClassFull}, {driver.Unknown, driver.ClassFull}},
 		},
 	} {
