@@ -12,7 +12,13 @@ const settleGrace = time.Second
 
 // Receiver runs the loop of a consumer on a library whose calls that settle do not look at a context.
 type Receiver struct {
-	begun, ended atomic.Int64 // such calls
+	// Over, unless it is nil, is closed when the connection has ended. Calls that settle may hang in the library then, and
+	// Run does not wait for them.
+	Over <-chan struct{}
+	// Why returns the error of a connection that has ended. It goes with Over.
+	Why func() error
+
+	begun, ended atomic.Int64 // calls that settle
 }
 
 // Settle makes a call that settles. Abort of Run ends it if need be.
@@ -22,6 +28,9 @@ func (r *Receiver) Settle(call func()) {
 	r.ended.Add(1)
 }
 
+// hangs reports whether a call that settles goes on that had begun when begun was so many.
+func (r *Receiver) hangs(begun int64) bool { return r.ended.Load() < begun && r.begun.Load() == begun }
+
 // Run calls next, in so many goroutines, until it fails, or ctx ends, which is no failure. It calls abort, which is
 // to end the connection, if a call that settles goes on long after that.
 func (r *Receiver) Run(ctx context.Context, goroutines int, next func(context.Context) error, abort func()) error {
@@ -30,7 +39,7 @@ func (r *Receiver) Run(ctx context.Context, goroutines int, next func(context.Co
 	defer context.AfterFunc(receiving, func() {
 		begun := r.begun.Load()
 		time.AfterFunc(settleGrace, func() {
-			if r.ended.Load() < begun && r.begun.Load() == begun {
+			if r.hangs(begun) {
 				abort()
 			}
 		})
@@ -45,7 +54,26 @@ func (r *Receiver) Run(ctx context.Context, goroutines int, next func(context.Co
 			}
 		})
 	}
-	working.Wait()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		working.Wait()
+	}()
+	for over, look, begun := r.Over, (<-chan time.Time)(nil), int64(0); ; {
+		select {
+		case <-over:
+			over, look, begun = nil, time.After(settleGrace), r.begun.Load()
+			continue
+		case <-look:
+			if !r.hangs(begun) {
+				look, begun = time.After(settleGrace), r.begun.Load()
+				continue
+			}
+			stop(r.Why())
+		case <-done:
+		}
+		break
+	}
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -52,6 +52,7 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 		Lease: lease, op: "receive from " + spec.Destination.String(), spec: spec, maxBody: d.maxBody,
 		inbox: make(chan *stomp.Message, spec.Credit),
 	}
+	c.loop.Over, c.loop.Why = lease.Conn.net.Ended, c.gone
 	if err := c.subscribe(ctx); err != nil {
 		lease.Release(ctx)
 		if e := lease.Conn.said(err); e != nil {
@@ -177,10 +178,14 @@ func (c *consumer) why() error {
 				return c.Conn.explain(c.op, m.Err)
 			}
 		case <-waited.C:
-			return lost(c.op, errors.New("the connection has ended"))
+			return c.gone()
 		}
 	}
 }
+
+// gone is the error if the library does not tell why. An acknowledgement may hang in it for half a minute: it waits for a
+// send that waits for the answer of a broker that has gone.
+func (c *consumer) gone() error { return lost(c.op, errors.New("the connection has ended")) }
 
 // delivery returns the parts of a message that perfmq reads.
 func delivery(m *stomp.Message) *driver.Delivery {

@@ -1,0 +1,54 @@
+package library
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestReceiverIsNotHeldUp: a call of the library that hangs when its connection has ended does not keep Run.
+func TestReceiverIsNotHeldUp(t *testing.T) {
+	for _, goroutines := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			over, hang, lost := make(chan struct{}), make(chan struct{}), errors.New("lost")
+			r := Receiver{Over: over, Why: func() error { return lost }}
+			result := make(chan error, 1)
+			go func() {
+				result <- r.Run(t.Context(), goroutines, func(context.Context) error {
+					r.Settle(func() { <-hang })
+					return nil
+				}, func() {})
+			}()
+			synctest.Wait()
+			close(over)
+			require.ErrorIs(t, <-result, lost)
+			close(hang)
+		})
+	}
+}
+
+// TestReceiverTellsItsOwn: a connection whose end next tells of ends as it says.
+func TestReceiverTellsItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		over, own := make(chan struct{}), errors.New("own")
+		r := Receiver{Over: over, Why: func() error { return errors.New("lost") }}
+		result := make(chan error, 1)
+		go func() {
+			result <- r.Run(t.Context(), 2, func(ctx context.Context) error {
+				r.Settle(func() {})
+				select {
+				case <-over:
+					return own
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}, func() {})
+		}()
+		synctest.Wait()
+		close(over)
+		require.ErrorIs(t, <-result, own)
+	})
+}
