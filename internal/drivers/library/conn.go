@@ -9,8 +9,8 @@ import (
 // writes unchanged.
 type Conn struct {
 	net.Conn
-	// Ended is closed when the connection could not be read, or was closed, which libraries do when anything has
-	// failed.
+	// Ended is closed when the connection could not be read or written, or was closed, which libraries do when anything
+	// has failed, but perhaps late.
 	Ended chan struct{}
 	once  sync.Once
 }
@@ -31,6 +31,15 @@ func (c *Conn) HasEnded() bool {
 // Read implements [net.Conn].
 func (c *Conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	if err != nil {
+		c.once.Do(func() { close(c.Ended) })
+	}
+	return n, err
+}
+
+// Write implements [net.Conn].
+func (c *Conn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
 	if err != nil {
 		c.once.Do(func() { close(c.Ended) })
 	}

@@ -3,6 +3,7 @@ package library
 import (
 	"context"
 	"errors"
+	"net"
 	"testing"
 	"testing/synctest"
 
@@ -51,4 +52,22 @@ func TestReceiverTellsItsOwn(t *testing.T) {
 		close(over)
 		require.ErrorIs(t, <-result, own)
 	})
+}
+
+// TestConnEnds: a connection has ended when it cannot be read, or cannot be written, whichever a library notices.
+func TestConnEnds(t *testing.T) {
+	for name, use := range map[string]func(*Conn) (int, error){
+		"read":  func(c *Conn) (int, error) { return c.Read(make([]byte, 1)) },
+		"write": func(c *Conn) (int, error) { return c.Write(make([]byte, 1)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			here, there := net.Pipe()
+			c := NewConn(here)
+			require.False(t, c.HasEnded())
+			require.NoError(t, there.Close())
+			_, err := use(c)
+			require.Error(t, err)
+			require.True(t, c.HasEnded())
+		})
+	}
 }
