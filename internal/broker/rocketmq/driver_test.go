@@ -182,8 +182,13 @@ func TestDriverIsNotHeldBackForLong(t *testing.T) {
 		require.Zero(t, b.Stats().Dropped)
 		return time.Since(begin)
 	}
-	free := took(1_000_000)
-	require.Less(t, took(500), 4*free+5*time.Second)
+	var free, limited time.Duration
+	for range 3 { // a machine may be busy for one of the two
+		if free, limited = took(1_000_000), took(500); limited < 4*free+5*time.Second {
+			return
+		}
+	}
+	t.Fatalf("with a limit it took %s, without one %s", limited, free)
 }
 
 // TestSharedConnectionIsReadOn: what makes room may come over the connection whose sends wait for it.

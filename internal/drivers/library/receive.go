@@ -12,8 +12,8 @@ const settleGrace = time.Second
 
 // Receiver runs the loop of a consumer on a library whose calls that settle do not look at a context.
 type Receiver struct {
-	// Over, unless it is nil, is closed when the connection has ended. Calls that settle may hang in the library then, and
-	// Run does not wait for them.
+	// Over, unless it is nil, is closed when the connection has ended. Calls that settle may hang in the library then,
+	// and Run does not wait for them.
 	Over <-chan struct{}
 	// Why returns the error of a connection that has ended. It goes with Over.
 	Why func() error

@@ -183,8 +183,8 @@ func (c *consumer) why() error {
 	}
 }
 
-// gone is the error if the library does not tell why. An acknowledgement may hang in it for half a minute: it waits for a
-// send that waits for the answer of a broker that has gone.
+// gone is the error if the library does not tell why. An acknowledgement may hang in it for half a minute: it waits for
+// a send that waits for the answer of a broker that has gone.
 func (c *consumer) gone() error { return lost(c.op, errors.New("the connection has ended")) }
 
 // delivery returns the parts of a message that perfmq reads.
