@@ -405,7 +405,8 @@ func (r *Row) beside(other *Row) error {
 	r.InFlight += other.InFlight
 	r.Workers += other.Workers
 	r.Disconnected += other.Disconnected
-	r.Outages = max(r.Outages, other.Outages)                                    // hosts see the same ones
+	// hosts see the same ones
+	r.Outages = max(r.Outages, other.Outages)
 	if r.Backlog == nil || other.Backlog != nil && *other.Backlog > *r.Backlog { // of the same broker
 		r.Backlog = other.Backlog
 	}

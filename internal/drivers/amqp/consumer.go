@@ -333,8 +333,8 @@ func (k *consumer) stop(why error) {
 		k.err = why
 	}
 	k.mu.Unlock()
-	notify(k.arrived)
-	notify(k.room)
+	transport.Notify(k.arrived)
+	transport.Notify(k.room)
 }
 
 // Host implements [driver.Located].

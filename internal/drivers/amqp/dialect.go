@@ -2,12 +2,11 @@ package amqp
 
 import (
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -130,14 +129,14 @@ func (d dialect) checkDestination(dest driver.Destination, o *Options, producer 
 			return refuse("choose a name without blanks around it", "it leaves out blanks around a name")
 		case producer && strings.Contains(dest.Name, ","):
 			return refuse(oneName, "a comma separates several destinations")
-		case producer && hasWord(dest.Name, "*", ">"):
+		case producer && protocol.HasWord(dest.Name, "*", ">"):
 			return refuse(oneName, "the words * and > of a name stand for many destinations")
 		}
 	case brokerj:
 		switch {
 		case dest.Kind == driver.Queue && strings.Contains(dest.Name, "/"):
 			return refuse("choose a name without a slash", "a slash separates an exchange from a key")
-		case producer && dest.Kind == driver.Topic && hasWord(dest.Name, "*", "#"):
+		case producer && dest.Kind == driver.Topic && protocol.HasWord(dest.Name, "*", "#"):
 			return refuse(oneName, "the words * and # of a topic stand for many")
 		}
 	case rabbitmq, rabbitmq3:
@@ -145,27 +144,13 @@ func (d dialect) checkDestination(dest driver.Destination, o *Options, producer 
 		switch {
 		case d == rabbitmq3 && !own && strings.Contains(dest.Name, "%2F"):
 			return refuse("choose a name without %2F", "it takes %2F for a slash")
-		case d == rabbitmq3 && !own && notASCII(dest.Name):
+		case d == rabbitmq3 && !own && protocol.NotASCII(dest.Name):
 			return refuse("choose a name of ASCII characters", "it cannot read others in a name")
-		case producer && dest.Kind == driver.Topic && hasWord(dest.Name, "*", "#"):
+		case producer && dest.Kind == driver.Topic && protocol.HasWord(dest.Name, "*", "#"):
 			return refuse(oneName, "the words * and # of a topic stand for many")
 		}
 	}
 	return nil
-}
-
-// hasWord reports whether one of the words between the dots of name is one of those given.
-func hasWord(name string, words ...string) bool {
-	for word := range strings.SplitSeq(name, ".") {
-		if slices.Contains(words, word) {
-			return true
-		}
-	}
-	return false
-}
-
-func notASCII(name string) bool {
-	return strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
 // checkProducer refuses settings that the broker would ignore.

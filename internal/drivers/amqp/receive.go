@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -243,7 +244,7 @@ func (k *consumer) hold(id uint32, settled bool, payload []byte) error {
 	k.last = h
 	k.waiting++
 	k.waitingBytes += len(payload)
-	notify(k.arrived)
+	transport.Notify(k.arrived)
 	return nil
 }
 
@@ -255,7 +256,7 @@ func (k *consumer) release(h *held) {
 		h.text = nil
 	}
 	h.next, k.spare = k.spare, h
-	notify(k.room)
+	transport.Notify(k.room)
 }
 
 // keptText is the largest buffer of a message that is held for another one.

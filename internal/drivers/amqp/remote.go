@@ -15,7 +15,7 @@ func (s *session) begun(f *wire.Begin) {
 	s.begins = true
 	s.nextIn.Store(f.NextOutgoingID)
 	s.room = f.IncomingWindow // our first transfer is 0
-	notify(s.changed)
+	transport.Notify(s.changed)
 }
 
 // attached handles an attach: the answer to ours.
@@ -38,7 +38,7 @@ func (s *session) attached(p *wire.Body) error {
 		if l.consumer != nil {
 			l.consumer.begin(f.InitialDeliveryCount.Or(0))
 		}
-		notify(s.changed)
+		transport.Notify(s.changed)
 		return nil
 	}
 	return protocolError("an attach of %.100q, which we did not ask for", f.Name)
@@ -77,7 +77,7 @@ func (s *session) detached(p *wire.Body) error {
 		l.err = driver.Errorf(driver.ClassClosedByBroker, "", lookAtBroker, "the broker closed the link without saying why")
 	}
 	err := l.err
-	notify(s.changed)
+	transport.Notify(s.changed)
 	s.mu.Unlock()
 	if answer {
 		detach := wire.Detach{Handle: l.handle, Closed: f.Closed}
@@ -125,7 +125,7 @@ func (s *session) end(why error) {
 		s.err = why
 	}
 	links := s.links
-	notify(s.changed)
+	transport.Notify(s.changed)
 	s.mu.Unlock()
 	for _, l := range links {
 		if l != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -26,7 +27,7 @@ func newSender(leave, socket *driver.Meter) sender {
 }
 
 // wake implements owner.
-func (l *sender) wake() { notify(l.granted) }
+func (l *sender) wake() { transport.Notify(l.granted) }
 
 // stop notes that nothing more can be sent. The first reason counts.
 func (l *sender) stop(why error) {

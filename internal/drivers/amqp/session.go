@@ -110,14 +110,6 @@ func (s *session) wait(ctx context.Context, done func() bool) error {
 	}
 }
 
-// notify leaves a signal in a channel with room for one.
-func notify(signal chan struct{}) {
-	select {
-	case signal <- struct{}{}:
-	default:
-	}
-}
-
 // attachTries is how often to attach to an address of Artemis that is said not to exist.
 const attachTries = 5
 

@@ -1,9 +1,12 @@
-// Package protocol has what the drivers of a protocol have in common, whichever client they use: the syntax of URLs,
-// and the parts of a factory that follow from it.
+// Package protocol has what the drivers have in common, whichever client they use: the syntax of URLs, the parts of a
+// factory that follow from it, the meaning of what brokers say over STOMP, and names that stand for many.
 package protocol
 
 import (
 	"context"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -54,4 +57,20 @@ func Factory[C, O any](
 		return open(c), nil
 	}
 	return f
+}
+
+// HasWord reports whether one of the words between the dots of a destination's name is one of those given: words that
+// stand for many names.
+func HasWord(name string, words ...string) bool {
+	for word := range strings.SplitSeq(name, ".") {
+		if slices.Contains(words, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// NotASCII reports whether there is a character beyond ASCII in a name, which RabbitMQ cannot read there.
+func NotASCII(name string) bool {
+	return strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
 }

@@ -63,14 +63,6 @@ type consumer struct {
 	done    int
 }
 
-// notify leaves a signal in a channel of capacity one.
-func notify(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
-}
-
 // Consumer implements [driver.Driver].
 func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	if n := spec.TransactionSize; n > 0 { // the messages of an open transaction are not acknowledged

@@ -96,7 +96,7 @@ func (k *consumer) take(m *message) error {
 		}
 	case stateHolding:
 		if k.bytes += k.held.add(m); len(k.held.list) == 1 {
-			notify(k.arrived)
+			transport.Notify(k.arrived)
 		}
 	}
 	return nil
@@ -106,7 +106,7 @@ func (k *consumer) take(m *message) error {
 func (k *consumer) failLocked(err error) {
 	if k.fault == nil {
 		k.fault = err
-		notify(k.arrived)
+		transport.Notify(k.arrived)
 	}
 }
 
@@ -302,5 +302,5 @@ func (k *consumer) room(bytes int) {
 	k.mu.Lock()
 	k.bytes -= bytes
 	k.mu.Unlock()
-	notify(k.unheld)
+	transport.Notify(k.unheld)
 }

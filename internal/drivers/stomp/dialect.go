@@ -1,11 +1,10 @@
 package stomp
 
 import (
-	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -233,32 +232,18 @@ func (d dialect) checkName(dest driver.Destination, producer bool) error {
 			return d.unsupported("choose a name without blanks around it", "it leaves out blanks around a name")
 		case producer && strings.Contains(dest.Name, ","):
 			return d.unsupported(oneName, "a comma separates several destinations")
-		case producer && hasWord(dest.Name, "*", ">"):
+		case producer && protocol.HasWord(dest.Name, "*", ">"):
 			return d.unsupported(oneName, "the words * and > of a name stand for many destinations")
 		}
 	case rabbitmq:
 		switch {
 		case !own && strings.Contains(dest.Name, "%2F"):
 			return d.unsupported("choose a name without %2F", "it takes %2F for a slash")
-		case !own && notASCII(dest.Name):
+		case !own && protocol.NotASCII(dest.Name):
 			return d.unsupported("choose a name of ASCII characters", "it cannot read others in a name")
-		case producer && dest.Kind == driver.Topic && hasWord(dest.Name, "*", "#"):
+		case producer && dest.Kind == driver.Topic && protocol.HasWord(dest.Name, "*", "#"):
 			return d.unsupported(oneName, "the words * and # of a topic stand for many")
 		}
 	}
 	return nil
-}
-
-// hasWord reports whether one of the words between the dots of name is one of those given.
-func hasWord(name string, words ...string) bool {
-	for word := range strings.SplitSeq(name, ".") {
-		if slices.Contains(words, word) {
-			return true
-		}
-	}
-	return false
-}
-
-func notASCII(name string) bool {
-	return strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
 }

@@ -244,7 +244,7 @@ func (p *producer) report(slots []driver.Slot, o driver.Outcome) {
 		p.sends.free(slot)
 	}
 	if p.closing.Load() {
-		notify(p.settled)
+		transport.Notify(p.settled)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -87,6 +88,6 @@ func (k *consumer) committed(number uint64, err error) bool {
 	if err != nil {
 		k.failLocked(err)
 	}
-	notify(t.changed)
+	transport.Notify(t.changed)
 	return true
 }

@@ -52,7 +52,7 @@ func (k *consumer) giveBack() {
 	}
 	k.conn.out.Flush()
 	k.held, k.taken, k.bytes, k.state = held{}, held{}, 0, stateClosed
-	notify(k.unheld)
+	transport.Notify(k.unheld)
 }
 
 // unsubscribe ends the subscription and removes it, if it is to be removed and no other consumer uses it.
