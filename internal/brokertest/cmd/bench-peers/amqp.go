@@ -117,7 +117,11 @@ func (b *bench) amqp(ctx context.Context) error {
 		"ours on Qpid Proton's\n" +
 		"   C library, made like quiver's: a process a side, rate from the first message received to the last\n")
 	full := []peerbench.Setting{{Pending: window}, {Pending: window, Persistent: true}}
-	if err := b.onArtemis(ctx, full, perfmqName, arrowName); err != nil {
+	clients := []string{perfmqName, arrowName}
+	if b.before != "" {
+		clients = append(clients, beforeName)
+	}
+	if err := b.onArtemis(ctx, full, clients...); err != nil {
 		return err
 	}
 	return b.onArtemis(ctx, full, perfmqName, libraryName)
@@ -133,6 +137,7 @@ func (b *bench) bare(ctx context.Context) error {
 // Names of the clients that are compared.
 const (
 	perfmqName  = "perfmq"
+	beforeName  = "before"
 	libraryName = "go-amqp"
 	arrowName   = "arrow"
 	bareName    = "bare"
@@ -152,17 +157,18 @@ func (b *bench) onArtemis(ctx context.Context, settings []peerbench.Setting, cli
 		}
 	}
 	on := &peerbench.OnArtemis{Broker: broker, Dir: b.dir, Duration: b.duration, Warmup: b.warmup, Notes: os.Stdout}
-	perfmq := func(s peerbench.Setting, client string) (peerbench.Outcome, error) {
+	perfmq := func(s peerbench.Setting, binary, client string) (peerbench.Outcome, error) {
 		return on.Once(ctx, s, func(ctx context.Context, args []string) *exec.Cmd {
-			return peerbench.Perfmq(ctx, b.perfmq, append([]string{
+			return peerbench.Perfmq(ctx, binary, append([]string{
 				"amqp", "client", "--client", client, "--url", broker.AMQPURL(), "--credit", strconv.Itoa(window),
 			}, args...)...)
 		})
 	}
 	var last float64 // perfmq's rate
 	runs := map[string]func(peerbench.Setting) (peerbench.Outcome, error){
-		perfmqName:  func(s peerbench.Setting) (peerbench.Outcome, error) { return perfmq(s, "native") },
-		libraryName: func(s peerbench.Setting) (peerbench.Outcome, error) { return perfmq(s, "library") },
+		perfmqName:  func(s peerbench.Setting) (peerbench.Outcome, error) { return perfmq(s, b.perfmq, "native") },
+		beforeName:  func(s peerbench.Setting) (peerbench.Outcome, error) { return perfmq(s, b.before, "native") },
+		libraryName: func(s peerbench.Setting) (peerbench.Outcome, error) { return perfmq(s, b.perfmq, "library") },
 		arrowName: func(s peerbench.Setting) (peerbench.Outcome, error) {
 			return peer.once(ctx, max(100_000, int(last)*b.duration), s)
 		},

@@ -42,7 +42,8 @@ func main() {
 
 type bench struct {
 	perfmq           string
-	duration, warmup int // seconds
+	before           string // an older build, beside the arrow; or empty
+	duration, warmup int    // seconds
 	repeat           int
 	backlog          int
 	dir              string
@@ -54,6 +55,7 @@ func run(ctx context.Context) error {
 	only := flag.String("only", "", "amqp, bare (AMQP at a fixed rate, or one by one), scale, rocketmq or stomp; "+
 		"empty: all")
 	flag.StringVar(&b.perfmq, "perfmq", "bin/perfmq", "our binary")
+	flag.StringVar(&b.before, "before", "", "an older build of our binary, compared in the runs with the arrow")
 	flag.IntVar(&b.duration, "duration", 15, "seconds per run, warm-up included; from 12 on RocketMQ's benchmark "+
 		"reports a rate itself")
 	flag.IntVar(&b.warmup, "warmup", 0, "seconds of warm-up per run, not measured (0: a third of the duration)")
