@@ -23,7 +23,7 @@ type consumer struct {
 	filter  subscription
 	version int64 // of the subscription
 	at      atomic.Pointer[placement]
-	initial map[queueID]bool // the queues that were there when it subscribed
+	initial *route // when it subscribed
 
 	cut     context.CancelFunc // ends the waits of manage
 	kicked  chan struct{}      // the members of the group, or the queues of the topic, have changed
@@ -129,7 +129,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	if err != nil {
 		return nil, err
 	}
-	c.initial = r.queues(topic)
+	c.initial = r
 	if !c.passing && spec.Destination.Kind == driver.Queue && opts.Group == "" {
 		d.topics.noteGroup(topic, c.group)
 	}

@@ -205,35 +205,47 @@ func (c *consumer) share(ctx context.Context) (share []*queue, known bool, err e
 			return nil, found, nil
 		}
 	}
-	var main, retry []*queue // both sorted, as the route is
-	for i, b := range at.route.brokers {
-		for n := range b.read {
-			main = append(main, &queue{queueID: queueID{c.topic, b.name, n}, conn: at.conns[i]})
-		}
-		id := queueID{wire.RetryPrefix + c.group, b.name, 0}
-		retry = append(retry, &queue{queueID: id, conn: at.conns[i], retry: true})
-	}
 	if c.opts.Model == broadcasting {
-		return main, true, nil
+		return c.queues(at, 0, at.route.readable()), true, nil
 	}
-	return append(allocate(c.client.id, main, members), allocate(c.client.id, retry, members)...), true, nil
+	from, to := allocate(c.client.id, at.route.readable(), members)
+	share = c.queues(at, from, to)
+	from, to = allocate(c.client.id, len(at.conns), members)
+	for i := from; i < to; i++ {
+		id := queueID{wire.RetryPrefix + c.group, at.route.brokers[i].name, 0}
+		share = append(share, &queue{queueID: id, conn: at.conns[i], retry: true})
+	}
+	return share, true, nil
 }
 
-// allocate chooses as all clients of a group must, each for itself: both lists are sorted; the queues are dealt out in
-// equal runs, the first members getting one more if they do not divide evenly (AllocateMessageQueueAveragely, the
-// default of all clients; the test compares with the library's).
-func allocate[Q any](me string, queues []Q, members []string) []Q {
+// queues makes some of the queues that can be read, which are in the order of the route: those from number from up to,
+// but not including, number to.
+func (c *consumer) queues(at *placement, from, to int) (list []*queue) {
+	for i, b := range at.route.brokers {
+		for n := max(from, 0); n < min(to, b.read); n++ {
+			list = append(list, &queue{queueID: queueID{c.topic, b.name, n}, conn: at.conns[i]})
+		}
+		from, to = from-b.read, to-b.read
+	}
+	return list
+}
+
+// allocate returns the range of n queues, in their order, that a member of a group has, as all clients of the group must
+// find it, each for itself. The members are sorted. The queues are dealt out in equal runs, the first members getting one
+// more if they do not divide evenly (AllocateMessageQueueAveragely, the default of all clients; the test compares with
+// the library's).
+func allocate(me string, n int, members []string) (from, to int) {
 	i, found := slices.BinarySearch(members, me)
 	if !found {
-		return nil
+		return 0, 0
 	}
-	each, more := len(queues)/len(members), len(queues)%len(members)
-	from := i*each + min(i, more)
-	to := from + each
+	each, more := n/len(members), n%len(members)
+	from = i*each + min(i, more)
+	to = from + each
 	if i < more {
 		to++
 	}
-	return queues[from:to:to]
+	return from, to
 }
 
 // membersOf returns the ids of the clients in a group.

@@ -72,10 +72,4 @@ func (d *rocketDriver) listingOf(at groupAt) *listing {
 }
 
 // most returns for how many members there is a queue, of the topic or for redelivery.
-func (r *route) most() int {
-	n := 0
-	for _, b := range r.brokers {
-		n += b.read
-	}
-	return max(n, len(r.brokers))
-}
+func (r *route) most() int { return max(r.readable(), len(r.brokers)) }

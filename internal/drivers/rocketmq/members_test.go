@@ -87,18 +87,17 @@ func TestListingOfOneThatHangs(t *testing.T) {
 func TestSpareMembers(t *testing.T) {
 	for _, reads := range [][]int{{0}, {1}, {8}, {0, 3}, {2, 2, 1}, {0, 0, 0, 1}} {
 		r := &route{}
-		var main, retry []int
 		for i, n := range reads {
 			r.brokers = append(r.brokers, routeBroker{name: fmt.Sprint("b", i), read: n})
-			main, retry = append(main, make([]int, n)...), append(retry, 0)
 		}
 		var members []string
 		for i := range r.most() + 3 {
 			members = append(members, fmt.Sprintf("m%02d", i))
 		}
 		for i, me := range members {
-			has := len(allocate(me, main, members))+len(allocate(me, retry, members)) > 0
-			require.Equal(t, i < r.most(), has, "%v: %s", reads, me)
+			from, to := allocate(me, r.readable(), members)
+			retryFrom, retryTo := allocate(me, len(r.brokers), members)
+			require.Equal(t, i < r.most(), from < to || retryFrom < retryTo, "%v: %s", reads, me)
 		}
 	}
 }

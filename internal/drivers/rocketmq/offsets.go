@@ -119,7 +119,7 @@ func (c *consumer) position(ctx context.Context, q *queue) error {
 	}
 	if !found {
 		limit := int(wire.ReqGetMinOffset)
-		if c.fromNext && c.initial[q.queueID] { // the messages in later queues were sent later
+		if c.fromNext && !q.retry && c.initial.reads(q.queueID) { // the messages in later queues were sent later
 			limit = wire.ReqGetMaxOffset
 		}
 		if offset, err = q.conn.limitOffset(ctx, q.queueID, limit); err != nil {

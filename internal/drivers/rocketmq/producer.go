@@ -1,7 +1,6 @@
 package rocketmq
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -70,12 +69,18 @@ type kind struct {
 	hash       uint32 // of the group
 }
 
-// sendQueue is a queue to send to, with the common part of the headers of its messages.
-type sendQueue struct {
+// sendBroker is a broker to send to, with the common part of the headers of its messages.
+type sendBroker struct {
 	conn   *conn
-	broker string
-	prefix []byte // the frame up to the born time
+	name   string
+	prefix []byte // the frame up to the queue's number
 	suffix []byte // the fields after the properties
+}
+
+// sendQueue is a queue to send to. It is small: a producer has one for each queue of its topic.
+type sendQueue struct {
+	*sendBroker
+	number int
 }
 
 // Producer implements [driver.Driver].
@@ -271,26 +276,28 @@ func (p *producer) adopt(ctx context.Context, r *route) {
 			continue
 		}
 		for _, q := range *old {
-			if q.broker == b.name {
+			if q.name == b.name {
 				list = append(list, q)
 			}
 		}
 	}
-	same := func(x, y sendQueue) bool { return x.conn == y.conn && bytes.Equal(x.prefix, y.prefix) }
+	same := func(x, y sendQueue) bool { return x.conn == y.conn && x.name == y.name && x.number == y.number }
 	if len(list) > 0 && !slices.EqualFunc(list, *old, same) {
 		p.queues.Store(&list)
 	}
 }
 
 func (p *producer) appendQueues(list []sendQueue, c *conn, b routeBroker) []sendQueue {
+	broker := p.sendBroker(c, b.name)
 	for i := range b.write {
-		list = append(list, p.sendQueue(c, b.name, i))
+		list = append(list, sendQueue{broker, i})
 	}
 	return list
 }
 
-// sendQueue prepares the header of sends to a queue: SendMessageRequestHeaderV2, the fields in the order of their keys.
-func (p *producer) sendQueue(c *conn, broker string, queue int) sendQueue {
+// sendBroker prepares the header of sends to a broker: SendMessageRequestHeaderV2, the fields in the order of their
+// keys.
+func (p *producer) sendBroker(c *conn, name string) *sendBroker {
 	code, batch, flag := int(wire.ReqSendMessageV2), "false", uint32(0)
 	if p.opts.Send == sendBatch {
 		code, batch = wire.ReqSendBatchMessage, "true"
@@ -298,18 +305,15 @@ func (p *producer) sendQueue(c *conn, broker string, queue int) sendQueue {
 	if p.opts.Send == sendOneWay {
 		flag = wire.FlagOneWay
 	}
-	q := sendQueue{conn: c, broker: broker}
 	b := p.sign.Begin(wire.BeginFrame(nil, code, flag, 0, ""))
 	b = wire.AppendField(b, "a", p.group)
 	b = wire.AppendField(b, "b", p.topic)
 	b = wire.AppendField(b, "c", wire.DefaultTopic)
-	b = wire.AppendField(b, "d", strconv.Itoa(defaultQueues))
-	b = wire.AppendField(b, "e", strconv.Itoa(queue))
-	q.prefix = wire.AppendField(b, "f", strconv.Itoa(int(p.sysFlag)))
+	q := &sendBroker{conn: c, name: name, prefix: wire.AppendField(b, "d", strconv.Itoa(defaultQueues))}
 	b = wire.AppendField(nil, "j", "0")   // deliveries so far
 	b = wire.AppendField(b, "k", "false") // unit mode
 	b = wire.AppendField(b, "m", batch)   // batch
-	q.suffix = wire.AppendField(b, "n", broker)
+	q.suffix = wire.AppendField(b, "n", name)
 	return q
 }
 

@@ -123,6 +123,8 @@ func (p *producer) reachable(k *kind) error {
 // valid until the next call.
 func (p *producer) header(q *sendQueue, k *kind, m *driver.Message, born int64, body []byte) []byte {
 	b := append(p.head[:0], q.prefix...)
+	b = wire.AppendInt(b, "e", int64(q.number))
+	b = wire.AppendInt(b, "f", int64(p.sysFlag))
 	b = wire.AppendInt(b, "g", born/1000) // in milliseconds
 	b = wire.AppendField(b, "h", "0")     // flag
 	b, at := wire.OpenField(b, "i")

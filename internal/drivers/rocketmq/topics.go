@@ -72,15 +72,17 @@ func (r *route) writable() []routeBroker {
 	return slices.DeleteFunc(slices.Clone(r.brokers), func(b routeBroker) bool { return b.write == 0 })
 }
 
-// queues returns the queues of the topic that can be read.
-func (r *route) queues(topic string) map[queueID]bool {
-	all := map[queueID]bool{}
+// readable returns how many queues can be read.
+func (r *route) readable() (n int) {
 	for _, b := range r.brokers {
-		for n := range b.read {
-			all[queueID{topic, b.name, n}] = true
-		}
+		n += b.read
 	}
-	return all
+	return n
+}
+
+// reads reports whether a queue of the topic can be read.
+func (r *route) reads(id queueID) bool {
+	return slices.ContainsFunc(r.brokers, func(b routeBroker) bool { return b.name == id.broker && id.number < b.read })
 }
 
 const (

@@ -16,7 +16,10 @@ import (
 const (
 	scaleRate   = 10_000 // msg/s of all producers together
 	scaleMemory = 32.0   // KiB of the tester's memory per connection, from 1,000 to 5,000 a side
-	scaleCPU    = 1.5    // processor time per message with 1,000 connections a side, to that with one
+	// scaleMembers are the consumers of one destination over RocketMQ, at most: the embedded broker's topics have up to
+	// 1024 queues, and a consumer needs one.
+	scaleMembers = 1000
+	scaleCPU     = 1.5 // processor time per message with 1,000 connections a side, to that with one
 )
 
 // scale puts an equal load on the embedded broker, a process of its own, over more and more connections.
@@ -28,7 +31,7 @@ func (b *bench) scale(ctx context.Context) error {
 	defer broker.Close()
 	fmt.Printf("\n== Embedded broker as a process of its own: %d msg/s in all, N producers and N consumers, a "+
 		"connection each\n", scaleRate)
-	for _, protocol := range []string{"amqp", "stomp"} {
+	for _, protocol := range []string{"amqp", "stomp", "rocketmq"} {
 		fmt.Printf("\n%s\n  %12s %14s %14s %14s %18s %18s\n", protocol, "connections", "received msg/s", "cpu us/message",
 			"memory MiB",
 			"send delay p50 us", "response p50 us")
@@ -72,11 +75,22 @@ func (b *bench) scaleOnce(ctx context.Context, protocol, address string, n, run 
 	limit := time.Duration(b.duration)*time.Second + 3*time.Minute
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	cmd := peerbench.Perfmq(ctx, b.perfmq, protocol, "client", "--url", address, "--producers", strconv.Itoa(n),
-		"--consumers", strconv.Itoa(n),
+	each := n // of a destination
+	if protocol == "rocketmq" {
+		each = min(n, scaleMembers)
+	}
+	args := []string{
+		protocol, "client", "--url", address, "--producers", strconv.Itoa(each), "--consumers", strconv.Itoa(each),
 		"--rate", strconv.Itoa(scaleRate), "--duration", strconv.Itoa(b.duration), "--warmup", strconv.Itoa(b.warmup),
-		"--max-pending", "100", "--connect-timeout", "60s", "--json", file, "--silent", fmt.Sprintf("queue://SCALE.%s.%d.%d",
-			protocol, n, run))
+		"--max-pending", "100", "--connect-timeout", "60s", "--json", file, "--silent",
+	}
+	if protocol == "rocketmq" {
+		args = append(args, "-o", "queues="+strconv.Itoa(max(each, 8)))
+	}
+	for i := range n / each {
+		args = append(args, fmt.Sprintf("queue://SCALE-%s-%d-%d-%d", protocol, n, run, i))
+	}
+	cmd := peerbench.Perfmq(ctx, b.perfmq, args...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return peerbench.Outcome{}, fmt.Errorf("%w\n%s", err, out)
 	}
