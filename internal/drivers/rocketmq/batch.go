@@ -2,6 +2,7 @@ package rocketmq
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,7 +115,7 @@ func (b *batcher) take() *batch {
 
 // sendReady sends the batches that are ready. Send and the timer may come at the same time, with a batch each: the
 // first to come sends the batch that was detached first. The timer does not wait for room, which would keep Send from
-// ending with its context; batches that Send sends are to be let go.
+// ending with its context, but comes again; batches that Send sends are to be let go.
 func (b *batcher) sendReady(ctx context.Context, send bool) {
 	for {
 		b.sending.Lock()
@@ -123,16 +124,24 @@ func (b *batcher) sendReady(ctx context.Context, send bool) {
 			b.sending.Unlock()
 			return
 		}
+		next := b.p.next
 		q, err := b.p.queue(t.kind)
+		sent := true
 		if err == nil {
 			head := b.p.header(q, t.kind, nil, t.born, t.body)
 			e := call{to: t, limit: b.p.limit}
 			if send {
 				b.p.hold(q.conn)
 				err = q.conn.submit(ctx, b.p.socket, head, t.body, true, e)
-			} else if err = q.conn.post(head, t.body, e); err == nil {
-				q.conn.out.Flush()
+			} else {
+				sent, err = q.conn.trySubmit(head, t.body, e)
 			}
+		}
+		if !sent && err == nil {
+			b.p.next = next
+			b.putBack(t)
+			b.sending.Unlock()
+			return
 		}
 		b.sending.Unlock()
 		if err != nil { // its messages were never handed over, but are the batch's
@@ -153,9 +162,18 @@ func (b *batcher) nextReady() *batch {
 	return t
 }
 
-// linger sends a batch that did not get full in time.
+// putBack makes a batch the first of those that are ready again. The timer sends it, if Send does not come first.
+func (b *batcher) putBack(t *batch) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ready = slices.Insert(b.ready, 0, t)
+	b.timer.Reset(max(b.p.opts.BatchLinger, time.Millisecond))
+}
+
+// linger sends a batch that did not get full in time, after those for which there was no room before.
 func (b *batcher) linger() {
-	if b.detachIf(func(*batch) bool { return !b.stopped }) {
+	b.sendReady(context.Background(), false)
+	if b.detachIf(func(*batch) bool { return !b.stopped && len(b.ready) == 0 }) {
 		b.sendReady(context.Background(), false)
 	}
 }

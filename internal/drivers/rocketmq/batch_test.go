@@ -1,12 +1,14 @@
 package rocketmq
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -23,9 +25,7 @@ func batching(t *testing.T) (*producer, *threads) {
 func (b *threads) born(t *testing.T) (list []int64) {
 	synctest.Wait()
 	for _, r := range b.held {
-		n, ok := r.Number("g")
-		require.True(t, ok)
-		list = append(list, n)
+		list = append(list, mustNumber(t, r, "g"))
 	}
 	return list
 }
@@ -57,4 +57,59 @@ func TestBatchesKeepTheirOrder(t *testing.T) {
 		p.letGo()
 		require.Equal(t, []int64{1, 2, 6, 7}, b.born(t))
 	})
+}
+
+// TestBatchesOfAStalledBroker: a broker that does not read holds the producer up. The timer does not gather more and
+// more bytes for it, until the connection counts as lost.
+func TestBatchesOfAStalledBroker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n, pause = 64, 100 * time.Millisecond // longer than it takes the timer to send a message alone
+		opts := defaultOptions()
+		opts.Send, opts.BatchSize = sendBatch, 4
+		conn, theirs := piped()
+		p, ends := sendingTo(opts, conn)
+		p.kinds[0].body = make([]byte, 1<<20)
+		sending := make(chan error, 1)
+		var sent atomic.Int64
+		go func() {
+			for i := range n {
+				<-time.After(pause)
+				if err := p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: int64(i+1) * 1000}); err != nil {
+					sending <- err
+					return
+				}
+				sent.Add(1)
+			}
+			sending <- nil
+		}()
+		<-time.After(n * pause)
+		synctest.Wait()
+		require.NoError(t, conn.Why(), "it has only stalled")
+		require.Zero(t, ends.total())
+		require.Less(t, sent.Load(), int64(n/2))
+		b := &threads{t: t, conn: conn, net: theirs}
+		go b.read()
+		require.NoError(t, <-sending)
+		<-time.After(pause)
+		synctest.Wait()
+		var next int64
+		for _, r := range b.held {
+			require.Equal(t, next+1, mustNumber(t, r, "g"))
+			for body := r.Body; len(body) > 0; next++ {
+				var ok bool
+				_, body, ok = wire.CutBatched(body)
+				require.True(t, ok)
+			}
+		}
+		require.EqualValues(t, n, next, "all messages, in their order")
+		_ = theirs.Close()
+		conn.close()
+	})
+}
+
+func mustNumber(t *testing.T, r *reply, key string) int64 {
+	t.Helper()
+	n, ok := r.Number(key)
+	require.True(t, ok)
+	return n
 }
