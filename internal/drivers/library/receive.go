@@ -19,6 +19,7 @@ type Receiver struct {
 	Why func() error
 
 	begun, ended atomic.Int64 // calls that settle
+	working      atomic.Int64 // goroutines of Run
 }
 
 // Settle makes a call that settles. Abort of Run ends it if need be.
@@ -30,6 +31,12 @@ func (r *Receiver) Settle(call func()) {
 
 // hangs reports whether a call that settles goes on that had begun when begun was so many.
 func (r *Receiver) hangs(begun int64) bool { return r.ended.Load() < begun && r.begun.Load() == begun }
+
+// allHang reports that about all goroutines: none delivers a message, or is told why the connection has ended.
+func (r *Receiver) allHang(begun int64) bool {
+	working := r.working.Load() // read first: it only falls
+	return r.hangs(begun) && begun-r.ended.Load() == working
+}
 
 // Run calls next, in so many goroutines, until it fails, or ctx ends, which is no failure. It calls abort, which is
 // to end the connection, if a call that settles goes on long after that.
@@ -45,8 +52,11 @@ func (r *Receiver) Run(ctx context.Context, goroutines int, next func(context.Co
 		})
 	})()
 	var working sync.WaitGroup
-	for range max(1, goroutines) {
+	goroutines = max(1, goroutines)
+	r.working.Store(int64(goroutines))
+	for range goroutines {
 		working.Go(func() {
+			defer r.working.Add(-1)
 			for receiving.Err() == nil { // libraries do not look at it while they have messages
 				if err := next(receiving); err != nil {
 					stop(err)
@@ -65,7 +75,7 @@ func (r *Receiver) Run(ctx context.Context, goroutines int, next func(context.Co
 			over, look, begun = nil, time.After(settleGrace), r.begun.Load()
 			continue
 		case <-look:
-			if !r.hangs(begun) {
+			if !r.allHang(begun) {
 				look, begun = time.After(settleGrace), r.begun.Load()
 				continue
 			}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -29,6 +31,32 @@ func TestReceiverIsNotHeldUp(t *testing.T) {
 			close(hang)
 		})
 	}
+}
+
+// TestReceiverAwaitsADelivery: Run does not end while a message is being delivered, although a call hangs.
+func TestReceiverAwaitsADelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const work = time.Minute
+		over, hang, lost := make(chan struct{}), make(chan struct{}), errors.New("lost")
+		r := Receiver{Over: over, Why: func() error { return lost }}
+		var calls atomic.Int32
+		result, began := make(chan error, 1), time.Now()
+		go func() {
+			result <- r.Run(t.Context(), 2, func(context.Context) error {
+				if calls.Add(1) == 1 {
+					time.Sleep(work) // delivers
+				}
+				r.Settle(func() { <-hang })
+				return nil
+			}, func() {})
+		}()
+		synctest.Wait()
+		close(over)
+		require.ErrorIs(t, <-result, lost)
+		require.InDelta(t, work+settleGrace, time.Since(began), float64(2*settleGrace))
+		require.GreaterOrEqual(t, time.Since(began), work)
+		close(hang)
+	})
 }
 
 // TestReceiverTellsItsOwn: a connection whose end next tells of ends as it says.
