@@ -27,7 +27,7 @@ func (r *run) drain(ctx context.Context) {
 		return
 	}
 	if r.expectedKnown() {
-		r.awaitMissing(ctx, deadline)
+		deadline = r.awaitMissing(ctx, deadline)
 		if r.verify != nil && r.patience() > 0 && r.inFlight() == 0 {
 			r.waitFor(ctx, time.Now().Add(proofTime), func() bool { return r.awaited() == 0 || r.proven() })
 		}
@@ -46,18 +46,21 @@ func (r *run) drain(ctx context.Context) {
 
 // awaitMissing waits until all messages have come, at most until deadline. Consumers that connect again by themselves
 // may be without a connection, and nobody is told: then the wait goes on until it is proven that no message will come,
-// or nothing has come for as long as they take to receive again.
-func (r *run) awaitMissing(ctx context.Context, deadline time.Time) {
+// or nothing has come for as long as they take to receive again. It returns the deadline of what follows: copies of
+// messages also come later then.
+func (r *run) awaitMissing(ctx context.Context, deadline time.Time) time.Time {
 	takes := r.receivesAgain()
 	if r.silent || r.plan.DrainTimeout == 0 {
 		takes = 0
 	}
 	q := quietness{received: r.received(), looked: time.Now(), every: pollInterval}
-	r.waitFor(ctx, deadline.Add(takes), func() bool {
+	last := deadline.Add(takes)
+	r.waitFor(ctx, last, func() bool {
 		quiet := q.look(time.Now(), r.received()) >= takes
 		return r.awaited() == 0 ||
 			takes > 0 && time.Now().After(deadline) && (quiet || r.verify != nil && r.proven())
 	})
+	return last
 }
 
 // receivesAgain returns how long the consumers of the present step may take to receive again after a loss of which only

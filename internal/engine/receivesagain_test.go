@@ -24,6 +24,8 @@ const (
 type away struct {
 	from, until time.Duration
 	begun       time.Time
+	twice       int // the number of a message that comes once more, a moment later; 0 for none
+	came        int
 }
 
 func (a *away) factory(b *mem.Broker) driver.Factory {
@@ -72,7 +74,15 @@ func (c *awayConsumer) Run(ctx context.Context, deliver func(*driver.Delivery) d
 		if c.away.wait(ctx) != nil {
 			return driver.Release
 		}
-		return deliver(m)
+		verdict := deliver(m)
+		if c.away.came++; c.away.came == c.away.twice {
+			select {
+			case <-time.After(100 * time.Millisecond):
+				deliver(m)
+			case <-ctx.Done():
+			}
+		}
+		return verdict
 	})
 }
 
@@ -96,17 +106,17 @@ func TestDrainAwaitsAClientThatConnectsAgain(t *testing.T) {
 		lasts   time.Duration // of the drain
 		missing string        // the problem; empty for success
 	}{
-		{name: "it comes back", away: away{9 * time.Second, 42 * time.Second, time.Time{}}, lasts: 32 * time.Second},
+		{name: "it comes back", away: away{from: 9 * time.Second, until: 42 * time.Second}, lasts: 32 * time.Second},
 		{
-			name: "nothing is verified", away: away{9 * time.Second, 42 * time.Second, time.Time{}}, lasts: 32 * time.Second,
+			name: "nothing is verified", away: away{from: 9 * time.Second, until: 42 * time.Second}, lasts: 32 * time.Second,
 			edit: func(p *flat) { p.Verify = false },
 		},
 		{
-			name: "it does not come back", away: away{9 * time.Second, time.Hour, time.Time{}}, lasts: receivesAgain + proof,
+			name: "it does not come back", away: away{from: 9 * time.Second, until: time.Hour}, lasts: receivesAgain + proof,
 			missing: "messages not received when the drain ended",
 		},
 		{
-			name: "it does not come back, and nothing is verified", away: away{9 * time.Second, time.Hour, time.Time{}},
+			name: "it does not come back, and nothing is verified", away: away{from: 9 * time.Second, until: time.Hour},
 			edit: func(p *flat) { p.Verify = false }, lasts: receivesAgain, missing: "messages not received when the drain ended",
 		},
 		{
@@ -114,11 +124,11 @@ func TestDrainAwaitsAClientThatConnectsAgain(t *testing.T) {
 			missing: "messages lost, accepted by the broker but never received: 10 of 1000",
 		},
 		{
-			name: "the user does not wait", away: away{9 * time.Second, time.Hour, time.Time{}}, stop: 20 * time.Second,
+			name: "the user does not wait", away: away{from: 9 * time.Second, until: time.Hour}, stop: 20 * time.Second,
 			lasts: 10 * time.Second, missing: "messages not received when the drain ended",
 		},
 		{
-			name: "no drain was asked for", away: away{9 * time.Second, time.Hour, time.Time{}},
+			name: "no drain was asked for", away: away{from: 9 * time.Second, until: time.Hour},
 			edit: func(p *flat) { p.DrainTimeout = 0 }, missing: "messages not received when the drain ended",
 		},
 	}
@@ -145,6 +155,22 @@ func TestDrainAwaitsAClientThatConnectsAgain(t *testing.T) {
 				if v := s.Verification; v != nil && tt.options == nil {
 					require.Zero(t, v.Total.Lost, "what the broker holds is not lost")
 				}
+			})
+		})
+	}
+}
+
+// Copies that come after a message that was awaited beyond the drain time-out are counted as those that come before it.
+func TestDrainAwaitsCopiesOfAClientThatConnectsAgain(t *testing.T) {
+	for name, until := range map[string]time.Duration{"within the drain": 11 * time.Second, "after it": 42 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				gone := away{from: 9 * time.Second, until: until, twice: 1000}
+				s, _ := run(t, newPlan(gone.factory(broker(t, nil)), func(p *flat) {
+					p.Duration, p.Rate, p.MaxPending, p.Verify = 10*time.Second, rate("100"), 100, true
+				}), nil)
+				require.Zero(t, s.Missing)
+				require.EqualValues(t, 1, s.Verification.Total.Duplicates)
 			})
 		})
 	}
