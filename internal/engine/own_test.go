@@ -182,6 +182,57 @@ func TestProtocolCounters(t *testing.T) {
 	})
 }
 
+// heirProducer counts messages as open. It takes over those of the producer before.
+type heirProducer struct {
+	driver.Producer
+	open atomic.Uint64
+}
+
+func (p *heirProducer) Send(ctx context.Context, m *driver.Message) error {
+	err := p.Producer.Send(ctx, m)
+	if err == nil {
+		p.open.Add(1)
+	}
+	return err
+}
+
+func (p *heirProducer) Counters() []driver.Counter {
+	return []driver.Counter{{Name: "open", Value: p.open.Load()}}
+}
+
+type heirDriver struct {
+	driver.Driver
+	before *heirProducer
+}
+
+func (d *heirDriver) Producer(ctx context.Context, s driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
+	opened, err := d.Driver.Producer(ctx, s, done)
+	if err != nil {
+		return nil, err
+	}
+	p := &heirProducer{Producer: opened}
+	if d.before != nil {
+		p.open.Store(d.before.open.Swap(0))
+	}
+	d.before = p
+	return p, nil
+}
+
+// What a new connection takes over from the lost one counts once.
+func TestCountersOfALostConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := broker(t, func(o *mem.Options) { o.DisconnectAfter = 50 }).Factory()
+		open := f.Open
+		f.Open = func(ctx context.Context, o driver.OpenOptions) (driver.Driver, error) {
+			d, err := open(ctx, o)
+			return &heirDriver{Driver: d}, err
+		}
+		s, _ := run(t, newPlan(f, func(p *flat) { p.Count, p.Rate, p.Reconnect = 100, rate("100"), true }), nil)
+		require.Len(t, s.Outages, 1)
+		require.Equal(t, []driver.Counter{{Name: "open", Value: 100}}, s.Protocol)
+	})
+}
+
 // aboutTheLoad leaves out warnings about the tester: machines that run tests are busy.
 func aboutTheLoad(warnings []string) []string {
 	return slices.DeleteFunc(warnings, func(w string) bool {

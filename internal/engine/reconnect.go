@@ -35,11 +35,11 @@ type link[T worked] struct {
 	now      T         // the last connection
 	opened   time.Time // when
 	lost     bool      // now is closed or closing
-	added    bool      // the waits and counts of now are in waits and counters
+	added    bool      // the waits of now are in waits
 	done     bool      // the worker needs no connection any more
 	ended    bool      // Close was called: no more connections
 	waits    driver.Waits
-	counters []driver.Counter
+	counters []driver.Counter // of the connections before
 
 	silent atomic.Bool // the present connection has had no confirmation or receipt yet
 }
@@ -166,9 +166,6 @@ func (l *link[T]) drop(ctx context.Context) {
 	if waiter, ok := any(old).(driver.Waiter); ok {
 		l.waits = addWaits(l.waits, waiter.Waits())
 	}
-	if counting, ok := any(old).(driver.Counting); ok {
-		l.counters = stats.AddCounters(l.counters, counting.Counters())
-	}
 }
 
 // take makes w the present connection.
@@ -179,6 +176,9 @@ func (l *link[T]) take(ctx context.Context, w T) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.closing)
 		defer cancel()
 		return errors.Join(errEnded, w.Close(ctx))
+	}
+	if counting, ok := any(l.now).(driver.Counting); ok { // only now: the new connection may have taken over from it
+		l.counters = stats.AddCounters(l.counters, counting.Counters())
 	}
 	l.now, l.lost, l.added, l.opened = w, false, false, time.Now()
 	l.silent.Store(true)
@@ -226,7 +226,7 @@ func (l *link[T]) Counters() []driver.Counter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	counting, ok := any(l.now).(driver.Counting)
-	if !ok || l.added {
+	if !ok {
 		return slices.Clone(l.counters)
 	}
 	return stats.AddCounters(slices.Clone(l.counters), counting.Counters())
