@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,6 +144,47 @@ func TestDriversTransactions(t *testing.T) {
 	require.EqualValues(t, counter(t, p, "tx-checks"), s.Checks)
 	require.Zero(t, s.OpenHalves)
 	require.EqualValues(t, 50+late, sent(b, "TX"))
+}
+
+// TestDriversTransactionsOfALostProducer: the next producer of a driver answers for those of one that lost its
+// connection, so that nothing stays in the broker for lack of an answer.
+func TestDriversTransactionsOfALostProducer(t *testing.T) {
+	b := start(t, store.Config{}, rocketmq.Options{TransactionCheckAfter: patientCheck, TransactionCheckInterval: 200 * time.Millisecond})
+	d := openDriver(t, b, "transactional=true", "unknown-percent=50", "check-unknown-percent=50")
+	var accepted, sent atomic.Int64
+	open := func() driver.Producer {
+		p, err := d.Producer(t.Context(), driver.ProducerSpec{
+			Connection: driver.Connection{Key: "p", Name: "p"}, Destination: queueNamed("TXL"), Name: "producer-1", MaxPending: 1000,
+			Variants: hello(),
+		}, driver.DoneFunc(func(_ driver.Slot, o driver.Outcome) {
+			if o.State == driver.Accepted {
+				accepted.Add(1)
+			}
+		}))
+		require.NoError(t, err)
+		return p
+	}
+	p := open()
+	say := func() error {
+		n := sent.Add(1)
+		return p.Send(t.Context(), &driver.Message{Slot: driver.Slot(n), Time: n})
+	}
+	for range 20 {
+		require.NoError(t, say())
+	}
+	require.Eventually(t, func() bool { return accepted.Load() == 20 }, patience, time.Millisecond)
+	b.drop()
+	require.Eventually(t, func() bool { return say() != nil }, patience, time.Millisecond)
+	require.NoError(t, p.Close(t.Context()))
+	require.Positive(t, counter(t, p, "tx-open"))
+	next := open()
+	require.Zero(t, counter(t, p, "tx-open"), "they are the next producer's")
+	require.Eventually(t, func() bool { return b.Stats().OpenHalves == 0 }, patience, time.Millisecond)
+	require.NoError(t, next.Close(t.Context()))
+	require.Zero(t, counter(t, next, "tx-open"))
+	require.Zero(t, counter(t, next, "tx-foreign-checks"))
+	require.Equal(t, counter(t, p, "tx-left-open"), counter(t, p, "tx-committed-late")+counter(t, next, "tx-committed-late"))
+	require.GreaterOrEqual(t, b.Stats().Committed, uint64(accepted.Load())) //nolint:gosec // not negative
 }
 
 func TestDriversFailures(t *testing.T) {

@@ -50,7 +50,8 @@
 // consumers of the run wait for it up to --drain-timeout, and a message that is open even then is missing, as it should
 // be; the counter tx-open says how many. A closing producer answers check-backs as long as check-wait and the time for
 // closing (--connect-timeout) allow, and reports the number of transactions open after that as an error. After that no
-// client answers, and the broker drops the message in the end.
+// client answers, and the broker drops the message in the end. The producers of a driver are one group, so that those
+// that follow on a lost connection answer for the transactions that it left open.
 //
 // A broker that is slow to note that a transaction was ended asks all the same. The answer, the only safe one,
 // commits again, and the message is stored twice: tx-unexpected-checks counts these. It takes a transactionTimeOut

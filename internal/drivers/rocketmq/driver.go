@@ -18,6 +18,7 @@ import (
 type rocketDriver struct {
 	transport.Identity
 	cfg    config
+	id     string // of the group of its transactional producers
 	pool   transport.Pool[*client]
 	mem    transport.Buffers
 	closed atomic.Bool
@@ -29,6 +30,7 @@ type rocketDriver struct {
 	inspector    inspector
 	keeper       keeper
 
+	orphans  orphans
 	asked    sync.Map // start of unique keys -> *transactions: the producers that brokers ask
 	reaches  sync.Map // groupQueue -> *reach: those of the groups that outlive their consumers
 	listings sync.Map // groupAt -> *listing
@@ -36,7 +38,7 @@ type rocketDriver struct {
 }
 
 func newDriver(cfg config) *rocketDriver {
-	d := &rocketDriver{cfg: cfg, topics: newTopics(), refreshEvery: refreshEvery}
+	d := &rocketDriver{cfg: cfg, id: randomID(), topics: newTopics(), refreshEvery: refreshEvery}
 	d.inspector.session, d.inspector.routes = d.newSession(), map[string]*route{}
 	d.pool.Open = func(_ context.Context, spec driver.Connection) (*client, error) { return newClient(d, spec), nil }
 	return d

@@ -124,7 +124,6 @@ func (d *rocketDriver) Producer(
 	p.client = p.lease.Conn
 	if err := p.open(ctx, r, &spec); err != nil {
 		p.client.part(p)
-		d.asked.Delete(string(p.id[:idSeed]))
 		p.lease.Release(ctx)
 		return nil, err
 	}
@@ -160,7 +159,7 @@ func (d *rocketDriver) producerGroup() string {
 	case d.cfg.Options.ProducerGroup != "":
 		return d.cfg.inNamespace(d.cfg.Options.ProducerGroup)
 	case d.cfg.Options.Transactional: // check-backs go to any member of the group
-		return d.cfg.inNamespace("perfmq-producers-" + randomID())
+		return d.cfg.inNamespace("perfmq-producers-" + d.id)
 	default:
 		return d.cfg.inNamespace("perfmq-producers")
 	}
@@ -227,7 +226,6 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 	hex.Encode(p.id[:idSeed], seed[:])
 	if p.opts.Transactional {
 		p.tx = newTransactions(p)
-		p.d.asked.Store(string(p.id[:idSeed]), p.tx)
 	}
 	p.client.join(p)
 	brokers := r.writable()
@@ -258,6 +256,9 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 	p.queues.Store(&queues)
 	if p.opts.Send == sendBatch {
 		p.batch = newBatcher(p, spec.MaxPending)
+	}
+	if p.tx != nil {
+		p.tx.ask()
 	}
 	return nil
 }

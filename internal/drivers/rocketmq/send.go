@@ -205,7 +205,7 @@ func (p *producer) Close(ctx context.Context) error {
 	var err error
 	if p.tx != nil {
 		err = p.tx.waitChecks(ctx)
-		p.d.asked.Delete(string(p.id[:idSeed]))
+		p.tx.end()
 	}
 	if p.client.part(p) {
 		p.unregister(ctx)

@@ -2,6 +2,7 @@ package rocketmq
 
 import (
 	"context"
+	"maps"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -23,9 +24,10 @@ const (
 
 // transactions ends the half messages of a producer and answers the brokers' check-backs.
 type transactions struct {
-	p    *producer
-	sent int // messages planned so far
-	open int // of them, left open
+	p     *producer
+	seeds []string // starts of the unique keys: the producer's, and those of producers whose heir it is
+	sent  int      // messages planned so far
+	open  int      // of them, left open
 
 	mu     sync.Mutex
 	plans  []string // by index of the slot: the plan of the message in flight
@@ -58,6 +60,54 @@ func (m *memory) next(id []byte) int {
 	}
 	m.young[string(id)] = n + 1
 	return n
+}
+
+// orphans are the transactions of producers that were closed when their brokers were gone. Brokers that come back still
+// ask for their outcome: the next producer of the driver, which is in the same group, answers.
+type orphans struct {
+	mu   sync.Mutex
+	list []*transactions
+}
+
+// ask lets brokers ask for the outcomes of the producer's half messages, and of those of the orphans.
+func (t *transactions) ask() {
+	o := &t.p.d.orphans
+	o.mu.Lock()
+	list := o.list
+	o.list = nil
+	o.mu.Unlock()
+	t.seeds = []string{string(t.p.id[:idSeed])}
+	for _, old := range list {
+		t.seeds = append(t.seeds, old.seeds...)
+	}
+	for _, seed := range t.seeds {
+		t.p.d.asked.Store(seed, t)
+	}
+	for _, old := range list { // its last answers have been given, or are the heir's
+		old.mu.Lock()
+		due, checks := old.due, old.checks
+		old.due, old.checks = 0, memory{young: map[string]int{}}
+		old.mu.Unlock()
+		t.mu.Lock()
+		t.due += due
+		maps.Copy(t.checks.young, checks.old)
+		maps.Copy(t.checks.young, checks.young)
+		t.mu.Unlock()
+	}
+}
+
+// end ends that when the producer closes. If no broker is there to ask any more, the transactions become orphans.
+func (t *transactions) end() {
+	if t.p.reachable(nil) != nil {
+		o := &t.p.d.orphans
+		o.mu.Lock()
+		o.list = append(o.list, t)
+		o.mu.Unlock()
+		return
+	}
+	for _, seed := range t.seeds {
+		t.p.d.asked.Delete(seed)
+	}
 }
 
 // share reports whether the n-th of many belongs to the given percentages from low to high: exactly so many of each
