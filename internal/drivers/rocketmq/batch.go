@@ -114,11 +114,16 @@ func (b *batcher) take() *batch {
 }
 
 // sendReady sends the batches that are ready. Send and the timer may come at the same time, with a batch each: the
-// first to come sends the batch that was detached first. The timer does not wait for room, which would keep Send from
-// ending with its context, but comes again; batches that Send sends are to be let go.
+// first to come sends the batch that was detached first. The timer waits neither for room, which would keep Send from
+// ending with its context, nor for Send, but comes again; batches that Send sends are to be let go.
 func (b *batcher) sendReady(ctx context.Context, send bool) {
 	for {
-		b.sending.Lock()
+		if send {
+			b.sending.Lock()
+		} else if !b.sending.TryLock() {
+			b.comeAgain()
+			return
+		}
 		t := b.nextReady()
 		if t == nil {
 			b.sending.Unlock()
@@ -168,6 +173,15 @@ func (b *batcher) putBack(t *batch) {
 	defer b.mu.Unlock()
 	b.ready = slices.Insert(b.ready, 0, t)
 	b.timer.Reset(max(b.p.opts.BatchLinger, time.Millisecond))
+}
+
+// comeAgain lets the timer look again soon, if a batch is left.
+func (b *batcher) comeAgain() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.filling != nil || len(b.ready) > 0 {
+		b.timer.Reset(max(b.p.opts.BatchLinger, time.Millisecond))
+	}
 }
 
 // linger sends a batch that did not get full in time, after those for which there was no room before.
