@@ -155,6 +155,12 @@ func (o *Output) waitForRoom(ctx context.Context, meter *driver.Meter) (err erro
 // Unlock ends a frame that Lock began. With more, another frame follows at once from the same goroutine, or a
 // [Output.Flush]: the gathered bytes may wait for it.
 func (o *Output) Unlock(b []byte, more bool) {
+	if len(b) == 0 { // nothing was appended: a write of nothing would count as a sign of life
+		o.mem.put(o.buf)
+		o.buf = nil
+		o.mu.Unlock()
+		return
+	}
 	o.buf.b = b
 	if more && len(b) < gatherLimit || o.writing {
 		o.mu.Unlock()

@@ -110,6 +110,32 @@ func TestOutputGathers(t *testing.T) {
 	})
 }
 
+// A frame that is given up leaves nothing behind, and is no write; frames that have waited for it leave.
+func TestOutputOfNothing(t *testing.T) {
+	t.Parallel()
+	outputs(t, func(t *testing.T, o *transport.Output, far io.ReadCloser, _ chan error) {
+		send(t, o, nil, false)
+		send(t, o, nil, true)
+		o.Flush()
+		o.Drain(t.Context())
+		require.Zero(t, o.Writes())
+		send(t, o, []byte("one "), true)
+		send(t, o, nil, true)
+		require.Zero(t, o.Writes())
+		send(t, o, nil, false)
+		got := make([]byte, 8)
+		_, err := io.ReadFull(far, got[:4])
+		require.NoError(t, err)
+		require.Equal(t, "one ", string(got[:4]))
+		o.Drain(t.Context())
+		require.EqualValues(t, 1, o.Writes())
+		send(t, o, []byte("goes on."), false)
+		_, err = io.ReadFull(far, got)
+		require.NoError(t, err)
+		require.Equal(t, "goes on.", string(got))
+	})
+}
+
 // A peer that does not read holds senders up, not for longer than they want to wait, and the waits are measured.
 func TestOutputHoldsSendersUp(t *testing.T) {
 	t.Parallel()

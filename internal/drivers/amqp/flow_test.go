@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -178,7 +179,7 @@ func TestDrain(t *testing.T) {
 // no more than a quarter of it.
 func TestIdleTimeOuts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &pipePeer{idle: 1000}
+		p := &pipePeer{open: wire.Open{IdleTimeout: 1000}}
 		d := pipeDriver(t, driver.OpenOptions{}, func() *pipePeer { return p }, "idle-timeout=10s")
 		k, err := d.Consumer(t.Context(), driver.ConsumerSpec{Connection: conn("c"), Destination: driver.Destination{Name: "q"}, Name: "c"})
 		require.NoError(t, err)
@@ -194,6 +195,36 @@ func TestIdleTimeOuts(t *testing.T) {
 		synctest.Wait()
 		last := time.Duration(0)
 		require.NotEmpty(t, p.beats)
+		for _, at := range append(p.beats, p.gone) {
+			require.Less(t, at-last, time.Second, "the peer had to wait for a sign of life: %v", p.beats)
+			last = at
+		}
+	})
+}
+
+// TestSignsOfLifeWhileSendWaits: a send that looks again and again whether there is credit sends nothing, and the peer
+// hears from us all the same.
+func TestSignsOfLifeWhileSendWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pipePeer{open: wire.Open{IdleTimeout: 1000}}
+		d := pipeDriver(t, driver.OpenOptions{}, func() *pipePeer { return p })
+		producer, err := d.Producer(t.Context(), oneKind(1), newEnds())
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		var flows sync.WaitGroup
+		flows.Go(func() {
+			for ctx.Err() == nil {
+				p.flow(0, 0, 0, 0, 0, false)
+				<-time.After(100 * time.Millisecond)
+			}
+		})
+		require.ErrorIs(t, producer.Send(ctx, new(driver.Message)), context.DeadlineExceeded)
+		flows.Wait()
+		require.NoError(t, producer.Close(t.Context()))
+		require.NoError(t, d.Close(t.Context()))
+		synctest.Wait()
+		last := time.Duration(0)
 		for _, at := range append(p.beats, p.gone) {
 			require.Less(t, at-last, time.Second, "the peer had to wait for a sign of life: %v", p.beats)
 			last = at

@@ -19,7 +19,7 @@ type pipePeer struct {
 	t      *testing.T
 	conn   net.Conn
 	reader *wire.FrameReader
-	idle   uint32      // idle time-out of its open frame, milliseconds
+	open   wire.Open   // its open frame, beside the name
 	credit uint32      // of each sender
 	in     func() bool // goes through the login; nil lets anybody in
 
@@ -55,6 +55,14 @@ func pipeDriver(t *testing.T, opts driver.OpenOptions, peer func() *pipePeer, op
 		return d.open(ctx, raw, raw, transport.Endpoint{Host: "peer", Port: "5672"}, spec)
 	}
 	return d
+}
+
+// productOf are the properties of the open frame of a broker.
+func productOf(name, version string) []byte {
+	b := wire.AppendStr(wire.AppendSymbol(wire.BeginMap(nil), "product"), name)
+	b = wire.AppendStr(wire.AppendSymbol(b, "version"), version)
+	wire.EndCompound(b, 0, 4)
+	return b
 }
 
 func (p *pipePeer) write(b []byte) { _, _ = p.conn.Write(b) }
@@ -113,7 +121,8 @@ func (p *pipePeer) login() bool {
 func (p *pipePeer) behave(channel uint16, b *wire.Body) {
 	switch b.Kind {
 	case wire.DescOpen:
-		p.write((&wire.Open{ContainerID: "peer", IdleTimeout: p.idle}).AppendFrame(nil))
+		p.open.ContainerID = "peer"
+		p.write(p.open.AppendFrame(nil))
 	case wire.DescBegin:
 		begin := wire.Begin{RemoteChannel: wire.Some(channel), IncomingWindow: 5000, OutgoingWindow: 5000}
 		p.write(begin.AppendFrame(nil, channel))
