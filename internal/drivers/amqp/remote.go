@@ -66,7 +66,7 @@ func (s *session) detached(p *wire.Body) error {
 		s.mu.Unlock()
 		return protocolError("a detach of handle %d, which is not attached", f.Handle)
 	}
-	answer := !l.detaching
+	answer, opening := !l.detaching, l.opening
 	l.detaching, l.gone, l.attached = true, true, false
 	switch {
 	case f.Error != nil && l.refused:
@@ -82,7 +82,9 @@ func (s *session) detached(p *wire.Body) error {
 	if answer {
 		detach := wire.Detach{Handle: l.handle, Closed: f.Closed}
 		_ = s.c.put(func(b []byte) []byte { return detach.AppendFrame(b, s.channel) })
-		l.end(err)
+		if !opening {
+			l.end(err)
+		}
 	}
 	return nil
 }

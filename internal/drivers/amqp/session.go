@@ -48,6 +48,7 @@ type link struct {
 	// Guarded by session.mu.
 	remoteHandle uint32
 	attached     bool // the peer has answered our attach
+	opening      bool // attach has not returned: it tells of the link's end, and may attach it anew
 	refused      bool // its answer has no terminus: a detach follows
 	detaching    bool // our detach is sent
 	gone         bool // the peer has detached it
@@ -126,7 +127,7 @@ func (s *session) attach(ctx context.Context, l *link, frame *wire.Attach) error
 
 func (s *session) attachOnce(ctx context.Context, l *link, frame *wire.Attach) error {
 	s.mu.Lock()
-	l.attached, l.refused, l.detaching, l.gone, l.err = false, false, false, false, nil
+	l.opening, l.attached, l.refused, l.detaching, l.gone, l.err = true, false, false, false, false, nil
 	l.s, l.name, l.role = s, frame.Name, frame.Role
 	s.links[l.handle] = l
 	s.mu.Unlock()
@@ -140,6 +141,7 @@ func (s *session) attachOnce(ctx context.Context, l *link, frame *wire.Attach) e
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	l.opening = false
 	switch {
 	case l.err != nil:
 		return l.err

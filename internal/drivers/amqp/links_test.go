@@ -1,0 +1,88 @@
+package amqp
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// refuseOnce lets a peer refuse the first attach of each role, as Artemis does with an address that it is just removing.
+func refuseOnce(t *testing.T) func(*pipePeer, *wire.Body) bool {
+	t.Helper()
+	refused, detached := map[wire.Role]bool{}, 0
+	return func(p *pipePeer, b *wire.Body) bool {
+		if b.Kind == wire.DescDetach && detached > 0 {
+			detached-- // the answer to ours
+			return true
+		}
+		if b.Kind != wire.DescAttach {
+			return false
+		}
+		fields := b.Fields
+		var f wire.Attach
+		require.NoError(t, f.Decode(&fields))
+		if refused[f.Role] {
+			return false
+		}
+		refused[f.Role] = true
+		detached++
+		f.Role, f.Source, f.Target, f.InitialDeliveryCount = !f.Role, wire.Terminus{}, wire.Terminus{}, wire.Some[uint32](0)
+		p.write(f.AppendFrame(nil, 0))
+		gone := wire.Detach{Handle: f.Handle, Closed: true, Error: &wire.Error{Condition: wire.CondNotFound}}
+		p.write(gone.AppendFrame(nil, 0))
+		return true
+	}
+}
+
+// TestAttachedAnew: a link that Artemis has refused once is attached anew, and works.
+func TestAttachedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuse := refuseOnce(t)
+		delivered := false
+		peer := func() *pipePeer {
+			p := &pipePeer{open: wire.Open{Properties: productOf("apache-activemq-artemis", "2.56.0")}, credit: 10}
+			p.on = func(p *pipePeer, b *wire.Body) bool {
+				switch b.Kind {
+				case wire.DescTransfer:
+					p.settle(0, wire.State{Kind: wire.DescAccepted})
+				case wire.DescFlow:
+					if !delivered {
+						delivered = true
+						p.write(transfers(1, true))
+					}
+				}
+				return refuse(p, b)
+			}
+			return p
+		}
+		d := pipeDriver(t, driver.OpenOptions{}, peer)
+		ends := newEnds()
+		producer, err := d.Producer(t.Context(), oneKind(1), ends)
+		require.NoError(t, err)
+		require.NoError(t, producer.Send(t.Context(), &driver.Message{Slot: driver.NewSlot(0, 1)}))
+		require.Equal(t, driver.Accepted, ends.states(t, 1)[driver.NewSlot(0, 1)])
+
+		consumer, err := d.Consumer(t.Context(), driver.ConsumerSpec{
+			Connection: conn("c"), Destination: driver.Destination{Name: "q"}, Name: "c",
+		})
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		got := 0
+		require.NoError(t, consumer.Run(ctx, func(*driver.Delivery) driver.Verdict {
+			got++
+			stop()
+			return driver.Accept
+		}))
+		require.Equal(t, 1, got)
+
+		require.NoError(t, producer.Close(t.Context()))
+		require.NoError(t, consumer.Close(t.Context()))
+		require.NoError(t, d.Close(t.Context()))
+	})
+}
