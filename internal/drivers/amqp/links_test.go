@@ -86,3 +86,39 @@ func TestAttachedAnew(t *testing.T) {
 		require.NoError(t, d.Close(t.Context()))
 	})
 }
+
+// TestLinkKeepsNoFrame: the settings of a link do not keep the read buffer in memory in which they came.
+func TestLinkKeepsNoFrame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		encoded := wire.BeginMap(nil)
+		wire.EndCompound(encoded, 0, 0)
+		d := pipeDriver(t, driver.OpenOptions{}, func() *pipePeer {
+			return &pipePeer{on: func(p *pipePeer, b *wire.Body) bool {
+				if b.Kind != wire.DescAttach {
+					return false
+				}
+				var f wire.Attach
+				require.NoError(t, f.Decode(&b.Fields))
+				f.Role, f.InitialDeliveryCount = !f.Role, wire.Some[uint32](0)
+				f.Unsettled, f.Properties, f.Source.NodeProperties, f.Target.NodeProperties = encoded, encoded, encoded, encoded
+				f.Source.DefaultOutcome = []byte(wire.Accepted)
+				p.write(f.AppendFrame(nil, 0))
+				return true
+			}}
+		})
+		k, err := d.Consumer(t.Context(), driver.ConsumerSpec{
+			Connection: conn("c"), Destination: driver.Destination{Name: "q"}, Name: "c", Selector: "a = 1",
+		})
+		require.NoError(t, err)
+		peer := &k.(*consumer).link.peer
+		require.Len(t, peer.Source.Filters, 1)
+		for _, b := range [][]byte{
+			peer.Unsettled, peer.Properties, peer.Source.NodeProperties, peer.Source.DefaultOutcome, peer.Target.NodeProperties,
+			peer.Source.Filters[0].Value,
+		} {
+			require.Nil(t, b)
+		}
+		require.NoError(t, k.Close(t.Context()))
+		require.NoError(t, d.Close(t.Context()))
+	})
+}

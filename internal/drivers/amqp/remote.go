@@ -30,7 +30,7 @@ func (s *session) attached(p *wire.Body) error {
 		if l == nil || l.attached || l.name != f.Name || l.role == f.Role {
 			continue
 		}
-		l.attached, l.remoteHandle, l.peer = true, f.Handle, f
+		l.attached, l.remoteHandle, l.peer = true, f.Handle, withoutEncoded(f)
 		l.refused = l.role == wire.RoleSender && f.Target.Kind == 0 || l.role == wire.RoleReceiver && f.Source.Kind == 0
 		if l.role == wire.RoleReceiver {
 			s.receiver = l
@@ -42,6 +42,17 @@ func (s *session) attached(p *wire.Body) error {
 		return nil
 	}
 	return protocolError("an attach of %.100q, which we did not ask for", f.Name)
+}
+
+// withoutEncoded returns an attach without its encoded values: these lie in the read buffer, which would stay in memory
+// for as long as the link.
+func withoutEncoded(f wire.Attach) wire.Attach {
+	f.Unsettled, f.Properties, f.Source.NodeProperties, f.Source.DefaultOutcome = nil, nil, nil, nil
+	f.Target.NodeProperties = nil
+	for i := range f.Source.Filters {
+		f.Source.Filters[i].Value = nil
+	}
+	return f
 }
 
 // byRemote returns the link that the peer names so; nil if there is none. The lock is held.

@@ -53,7 +53,7 @@ type link struct {
 	detaching    bool // our detach is sent
 	gone         bool // the peer has detached it
 	err          error
-	peer         wire.Attach // its answer, but for encoded values: these have gone with the frame
+	peer         wire.Attach // its answer, without encoded values
 
 	// Of a sender (Transport, section 2.6.7). Counts of deliveries are serial numbers.
 	deliveryCount uint32 // of our next delivery
