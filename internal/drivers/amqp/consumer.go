@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -208,6 +209,7 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	k.giveBack(k.first) // prefetched, and not delivered
 	k.first, k.last, k.spare = nil, nil, nil
 	k.mu.Unlock()
+	transport.Notify(k.room) // the reader waits for Run no longer, whatever Run has left
 	k.settleAll()
 	k.withdraw()
 	k.lease.Conn.out.Flush()
@@ -296,36 +298,35 @@ func (k *consumer) deliverHeld(h *held, dec *decoder) error {
 	return nil
 }
 
-// runConcurrently delivers several messages at once.
+// runConcurrently delivers several messages at once. The first failure ends that.
 func (k *consumer) runConcurrently(ctx context.Context) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	work := make(chan *held)
 	var workers sync.WaitGroup
-	defer workers.Wait()
-	defer close(work)
-	failed := make(chan error, k.spec.Concurrency)
 	for range k.spec.Concurrency {
 		workers.Go(func() {
 			var dec decoder
 			for h := range work {
 				if err := k.deliverHeld(h, &dec); err != nil {
-					failed <- err
-					return
+					end(err)
 				}
 			}
 		})
 	}
-	return k.runHeld(ctx, func(h *held) (err error) {
+	err := k.runHeld(ctx, func(h *held) error {
 		select {
 		case work <- h:
-			return nil
-		case err = <-failed:
 		case <-ctx.Done():
+			k.mu.Lock()
+			k.giveBack(h)
+			k.mu.Unlock()
 		}
-		k.mu.Lock()
-		k.giveBack(h)
-		k.mu.Unlock()
-		return err
+		return nil
 	})
+	close(work)
+	workers.Wait()
+	return cmp.Or(err, context.Cause(ctx))
 }
 
 // stop ends the consumer: because the broker or the connection has.

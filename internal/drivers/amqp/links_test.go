@@ -1,9 +1,11 @@
 package amqp
 
 import (
+	"bytes"
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -136,6 +138,81 @@ func TestLinkKeepsNoFrame(t *testing.T) {
 			require.Nil(t, b)
 		}
 		require.NoError(t, k.Close(t.Context()))
+		require.NoError(t, d.Close(t.Context()))
+	})
+}
+
+// largeTransfer is a message of several frames that cannot be read.
+func largeTransfer(id uint32, size int) []byte {
+	var b []byte
+	for last := false; !last; {
+		piece := min(size, 60_000)
+		size -= piece
+		last = size == 0
+		head := wire.Transfer{DeliveryID: wire.Some(id), DeliveryTag: []byte{1}, More: !last}
+		at := len(b)
+		b = append(head.AppendHead(b, 0), bytes.Repeat([]byte{0xff}, piece)...)
+		wire.EndFrame(b, at)
+	}
+	return b
+}
+
+// TestUnreadableAmongSeveral: a message that cannot be read ends Run at once, also where several are delivered at a time
+// and no other comes.
+func TestUnreadableAmongSeveral(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		credited := false
+		p := &pipePeer{on: func(p *pipePeer, b *wire.Body) bool {
+			if b.Kind == wire.DescFlow && !credited {
+				credited = true
+				p.write(largeTransfer(0, 1))
+			}
+			return false
+		}}
+		d := pipeDriver(t, driver.OpenOptions{}, func() *pipePeer { return p })
+		k, err := d.Consumer(t.Context(), driver.ConsumerSpec{
+			Connection: conn("c"), Destination: driver.Destination{Name: "q"}, Name: "c", Concurrency: 2,
+		})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		err = k.Run(ctx, func(*driver.Delivery) driver.Verdict { return driver.Accept })
+		require.Equal(t, driver.ClassProtocol, driver.ClassOf(err), "%v", err)
+		require.ErrorContains(t, err, "a message that cannot be read")
+		require.NoError(t, k.Close(t.Context()))
+		require.NoError(t, d.Close(t.Context()))
+	})
+}
+
+// TestReadsOnAfterRun: a reader that waits until Run has delivered what is held does not wait for a Run that has ended,
+// whatever that has left.
+func TestReadsOnAfterRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		credited := false
+		p := &pipePeer{on: func(p *pipePeer, b *wire.Body) bool {
+			if b.Kind == wire.DescFlow && !credited {
+				credited = true
+				p.write(transfers(1, false))
+			}
+			return false
+		}}
+		d := pipeDriver(t, driver.OpenOptions{}, func() *pipePeer { return p })
+		k, err := d.Consumer(t.Context(), driver.ConsumerSpec{Connection: conn("c"), Destination: driver.Destination{Name: "q"}, Name: "c"})
+		require.NoError(t, err)
+		c := k.(*consumer)
+		c.waitingBytes = maxHeld // as of a message at which Run has failed
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			ended <- k.Run(ctx, func(*driver.Delivery) driver.Verdict { return driver.Accept })
+		}()
+		synctest.Wait() // the reader has a message
+		stop()
+		require.NoError(t, <-ended)
+		bounded, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		require.NoError(t, c.Probe(bounded))
+		require.NoError(t, k.Close(bounded))
 		require.NoError(t, d.Close(t.Context()))
 	})
 }
