@@ -48,6 +48,8 @@ type connection struct {
 	heard atomic.Uint32   // frames read
 	crowd atomic.Bool     // there was more than one producer or consumer at a time
 
+	leaving atomic.Bool // we have begun to close it
+
 	mu       sync.Mutex
 	sessions []*session // by our channel; nil where one is free
 	next     uint16     // where to look for a free channel
@@ -103,6 +105,7 @@ func (c *connection) fail(cause error) { c.Fail(cause, c.out, c.raw) }
 func (c *connection) End(ctx context.Context) {
 	if !c.Dead() && ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(ctx, leaveTime)
+		c.leaving.Store(true)
 		_ = c.out.Put(new(wire.Close).AppendFrame)
 		c.out.Flush()
 		select {
@@ -231,7 +234,10 @@ func (c *connection) begun(channel uint16, p *wire.Body) error {
 
 // closed handles the peer's close, and returns why the connection ends.
 func (c *connection) closed(f *wire.Close) error {
-	_ = c.put(new(wire.Close).AppendFrame) // the answer, unless it is one to ours
+	if c.leaving.Load() && f.Error == nil { // the answer to ours
+		return transport.ErrClosed
+	}
+	_ = c.put(new(wire.Close).AppendFrame)
 	switch {
 	case f.Error != nil && !c.admitted:
 		return refusedOpen(f.Error)

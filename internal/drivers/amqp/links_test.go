@@ -142,6 +142,35 @@ func TestLinkKeepsNoFrame(t *testing.T) {
 	})
 }
 
+// TestClosedFromHere: the peer's answer to our close is not taken for its wish.
+func TestClosedFromHere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := new(pipePeer)
+		d := pipeDriver(t, driver.OpenOptions{}, func() *pipePeer { return p })
+		k, err := d.Consumer(t.Context(), driver.ConsumerSpec{Connection: conn("c"), Destination: driver.Destination{Name: "q"}, Name: "c"})
+		require.NoError(t, err)
+		ended := make(chan error)
+		go func() {
+			ended <- k.Run(t.Context(), func(*driver.Delivery) driver.Verdict { return driver.Accept })
+		}()
+		synctest.Wait()
+		require.NoError(t, d.Close(t.Context()))
+		err = <-ended
+		require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err))
+		require.ErrorContains(t, err, "the connection was closed")
+		require.NotContains(t, err.Error(), "broker")
+		require.NoError(t, k.Close(t.Context()))
+		synctest.Wait()
+		closes := 0
+		for _, c := range p.came {
+			if c.kind == wire.DescClose {
+				closes++
+			}
+		}
+		require.Equal(t, 1, closes)
+	})
+}
+
 // largeTransfer is a message of several frames that cannot be read.
 func largeTransfer(id uint32, size int) []byte {
 	var b []byte
