@@ -80,12 +80,17 @@ func (k *coordinator) answer(first, last uint32, state wire.State, err error) {
 	}
 }
 
+// maxTxnID bounds the IDs of transactions, in bytes: each frame has one, and may have to be of the smallest size.
+const maxTxnID = 256
+
 // declare asks for a transaction; answer gets its ID.
 func (k *coordinator) declare(ctx context.Context, more bool, answer func(id []byte, err error)) error {
 	return k.ask(ctx, new(wire.Declare).AppendMessage(nil), more, func(st wire.State, err error) {
 		switch {
 		case err != nil:
 			answer(nil, err)
+		case st.Kind == wire.DescDeclared && len(st.TxnID) > maxTxnID:
+			answer(nil, protocolError("a transaction's ID of %d bytes", len(st.TxnID)))
 		case st.Kind == wire.DescDeclared:
 			answer(slices.Clone(st.TxnID), nil)
 		case st.Kind == wire.DescRejected && st.Error != nil:

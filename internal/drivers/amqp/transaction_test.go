@@ -136,3 +136,27 @@ func TestTransactions(t *testing.T) {
 		})
 	}
 }
+
+// TestLongTransactionID: an ID that leaves no room in a frame for a message is refused.
+func TestLongTransactionID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pipePeer{open: wire.Open{MaxFrameSize: wire.Some[uint32](wire.MinMaxFrameSize)}, credit: 10}
+		p.on = func(p *pipePeer, b *wire.Body) bool {
+			if b.Kind != wire.DescTransfer {
+				return false
+			}
+			p.settle(0, wire.State{Kind: wire.DescDeclared, TxnID: make([]byte, 500)})
+			return true
+		}
+		d := pipeDriver(t, driver.OpenOptions{}, func() *pipePeer { return p })
+		spec := oneKind(10)
+		spec.CommitInterval = 4
+		producer, err := d.Producer(t.Context(), spec, newEnds())
+		require.NoError(t, err)
+		err = producer.Send(t.Context(), new(driver.Message))
+		require.Equal(t, driver.ClassProtocol, driver.ClassOf(err), "%v", err)
+		require.ErrorContains(t, err, "a transaction's ID of 500 bytes")
+		require.NoError(t, producer.Close(t.Context()))
+		require.NoError(t, d.Close(t.Context()))
+	})
+}
