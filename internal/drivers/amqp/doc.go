@@ -11,6 +11,10 @@
 // [transport.Output]; no slot, link or session has a goroutine. The guards are, in the order in which they are taken:
 // consumer.settling, producer.ending, Output, session.mu, consumer.mu.
 //
+// To follow a message that is sent: producer.Send (send.go), sender.lock (sender.go), Output, and back by
+// connection.read, session.disposition (remote.go), producer.settle. One that is received: connection.read,
+// consumer.transfer (receive.go), consumer.note (settle.go).
+//
 // # Sending
 //
 // A message is encoded once per variant. A send copies it into the connection's buffer, with its delivery ID and tag,
