@@ -102,6 +102,8 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --interval 500ms", "error: --interval 500ms: the shortest interval is one second\nhint: give 1s or more\n"},
 		{"alpha client --stall-threshold 100ms", "error: --stall-threshold 100ms is below 200ms: the tester cannot tell so short a stall from one of its own\n" +
 			"hint: give more, or 0 for none\n"},
+		{"alpha client --duration 3 --warmup 1 --threshold completed.min>1", "error: --threshold \"completed.min > 1\": completed.min is a rate of at least 3 full seconds, and there are 2\n" +
+			"hint: try --duration 4s, or ask for completed.avg\n"},
 		{"alpha client --format rocketmq --show-latency", "error: --format rocketmq has no lines for --show-latency\n" +
 			"hint: leave one of them out; --json and --hdr have the latencies of every second\n"},
 		{"alpha client --rate x", "error: --rate=x: \"x\": must be messages per second, a number above 0 and at most 1000000000, such as 30000, 30k or 0.5, or a word that begins a segment: ramp, stair, burst or pause; for example \"5000 for 30s\"\n"},

@@ -22,14 +22,14 @@ func (p *Plan) Validate() error {
 	v.times(p)
 	v.shards(p)
 	elsewhere := p.elsewhere()
-	v.thresholds(p.Thresholds, p.Has(), elsewhere, "", p.Steps)
+	v.thresholds(p.Thresholds, p.Has(), elsewhere, "", part{of: p.Steps, to: len(p.Steps)})
 	for i := range p.Steps {
 		step := &p.Steps[i]
 		v.step(step)
 		v.refuse(i < len(p.Steps)-1 && !step.ends(), "give it a duration, until: idle, its producers a message-count or a "+
 			"rate that ends, or, without producers, until: drained",
 			"step %s never ends, so that the steps after it would never begin", step.Name)
-		v.thresholds(step.Thresholds, step.Has(p.Verify), elsewhere, step.Name, p.Steps[i:i+1])
+		v.thresholds(step.Thresholds, step.Has(p.Verify), elsewhere, step.Name, part{p.Steps, i, i + 1})
 		for _, g := range step.Groups {
 			v.check(g)
 			if g.Relative != nil {

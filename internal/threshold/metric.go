@@ -164,6 +164,12 @@ func (m *Metric) OfGroup() bool {
 		m.Name, "stall.")
 }
 
+// OfSeconds tells whether the metric is the lowest or highest rate of a full second, which a run has a value of only
+// with several of them.
+func (m *Metric) OfSeconds() bool {
+	return m.Unit == PerSecond && (strings.HasSuffix(m.Name, ".min") || strings.HasSuffix(m.Name, ".max"))
+}
+
 // Find returns the metric of a name, which may be that of a group.
 func Find(name string) (Metric, bool) {
 	list := Metrics()
