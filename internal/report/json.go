@@ -2,8 +2,10 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/perfmq/perfmq/internal/safetext"
@@ -18,18 +20,33 @@ import (
 // microseconds with the mean as text. Keys that only perfmq has follow; their counts are counts, not rates.
 //
 // A regular file is valid JSON at every moment, so that it can be read during the run and after a kill.
+//
+// After an interval that cannot be written, no more follow: OnError gets the error, the summary is still written and
+// has a finding about it, and Close returns the error. A regular file has room for the summary from the start: blanks
+// after its end, until then.
 type JSON struct {
-	file  *recordFile
-	comma string // between the records
-	head  *result.Head
-	run   stats.Run
+	// OnError, if not nil, is called at once with the error after which no more intervals are written.
+	OnError func(error)
+
+	file      *recordFile
+	comma     string // between the records
+	head      *result.Head
+	run       stats.Run
+	err       error // why the intervals end
+	intervals int
 }
+
+// summaryRoom is the size of the room for the summary, in bytes: as much as a result keeps for its own.
+const summaryRoom = 128 << 10
 
 // NewJSON creates the file, or empties an existing one.
 func NewJSON(path string) (*JSON, error) {
 	file, err := createFile("JSON", path, "\n]\n", forOwner)
 	if err != nil {
 		return nil, err
+	}
+	if file.seek {
+		file.room = summaryRoom
 	}
 	return &JSON{file: file}, nil
 }
@@ -236,6 +253,9 @@ func (j *JSON) Start(run stats.Run) error {
 
 // Interval appends an object to the array.
 func (j *JSON) Interval(s *stats.Snapshot) error {
+	if j.err != nil {
+		return nil //nolint:nilerr // it was reported
+	}
 	perSecond := func(measured bool, delta uint64) *uint64 {
 		return valueIf(measured, rate(delta, s.To.Sub(s.From)))
 	}
@@ -243,7 +263,7 @@ func (j *JSON) Interval(s *stats.Snapshot) error {
 	if j.run.Several() {
 		step = s.Step
 	}
-	return j.write(jsonInterval{
+	if j.err = j.write(j.file.append, jsonInterval{
 		SampleType:    "interval",
 		Warmup:        s.Phase == stats.Warmup,
 		Time:          s.To.UnixMilli(),
@@ -272,7 +292,13 @@ func (j *JSON) Interval(s *stats.Snapshot) error {
 		Verified:      s.Verified,
 		Health:        toJSONHealth(&s.Health),
 		Depth:         depthOf(s.Depths),
-	})
+		BrokerSide:    brokerUse(s.Side),
+	}); j.err == nil {
+		j.intervals++
+	} else if j.OnError != nil {
+		j.OnError(j.err)
+	}
+	return nil
 }
 
 // Summary appends the object that ends the array.
@@ -288,7 +314,12 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		return value
 	}
 	has := j.sides()
-	return j.write(jsonSummary{
+	numbers, warnings := has.numbers(s), notNil(s.Warnings)
+	if j.err != nil {
+		f := missingFrom("intervals are missing from interval", j.intervals+1, j.err)
+		numbers.Findings, warnings = append(numbers.Findings, f), append(slices.Clip(warnings), f.Text)
+	}
+	return j.write(j.file.last, jsonSummary{
 		SampleType:       "summary",
 		Time:             s.End.UnixMilli(),
 		Result:           result,
@@ -311,11 +342,11 @@ func (j *JSON) Summary(s *stats.Summary) error {
 		Thresholds:       Thresholds(s.Thresholds),
 		Marks:            marks(s.Marks),
 		Problems:         notNil(s.Problems),
-		Warnings:         notNil(s.Warnings),
+		Warnings:         warnings,
 		LeftBehind:       notNil(s.LeftBehind),
 		Scenario:         j.run.Scenario,
 		Labels:           j.run.Labels,
-		jsonNumbers:      has.numbers(s),
+		jsonNumbers:      numbers,
 		jsonDescribed:    j.described(),
 		Steps:            has.steps(s.Steps),
 		Commands:         toJSONCommands(s.Commands),
@@ -330,9 +361,10 @@ func (j *JSON) Summary(s *stats.Summary) error {
 func (j *JSON) sides() sides { return sides{j.run.Producing, j.run.Consuming} }
 
 // Close ends the array of a pipe, and closes the file.
-func (j *JSON) Close() error { return j.file.close() }
+func (j *JSON) Close() error { return cmp.Or(j.err, j.file.close()) }
 
-func (j *JSON) write(record any) error {
+// write passes a record on as text. A record without a place leaves the comma to the next one.
+func (j *JSON) write(to func(string) error, record any) error {
 	var b bytes.Buffer
 	b.WriteString(j.comma)
 	encoder := json.NewEncoder(&b)
@@ -340,8 +372,11 @@ func (j *JSON) write(record any) error {
 	if err := encoder.Encode(record); err != nil {
 		return driver.Errorf(driver.ClassOther, "encode a record for the "+j.file.what, "", "%w", err)
 	}
-	j.comma = ",\n"
-	return j.file.append(string(safetext.JSON(bytes.TrimSuffix(b.Bytes(), []byte("\n")))))
+	err := to(string(safetext.JSON(bytes.TrimSuffix(b.Bytes(), []byte("\n")))))
+	if err == nil {
+		j.comma = ",\n"
+	}
+	return err
 }
 
 func toJSONLatency(l *stats.Latency) *jsonLatency {

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -213,30 +214,100 @@ func (m *memory) Close() error {
 
 func (m *memory) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// At whatever size the disk is full, the file stays valid JSON.
+// At whatever size the disk is full, the file stays valid JSON, and gets its summary if the run could begin.
 func TestJSONDiskFull(t *testing.T) {
 	t.Parallel()
-	for limit := 4; limit < 4000; limit += 7 {
-		out := &memory{limit: limit}
-		j := &JSON{file: &recordFile{what: "JSON file x", file: out, seek: true, tail: "\n]\n"}}
-		err := j.Start(clientRun(false))
+	const room = 4000 // a summary takes less
+	interval, end := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop()), summary(stats.Counters{Sent: 7}, closedLoop())
+	begun := 0
+	for limit := 4; limit < 3*room; limit += 7 {
+		out, reported := &memory{limit: limit}, []error(nil)
+		j := &JSON{
+			file:    &recordFile{what: "JSON file x", file: out, seek: true, tail: "\n]\n", room: room},
+			OnError: func(err error) { reported = append(reported, err) },
+		}
+		if err := j.Start(clientRun(false)); err != nil {
+			require.Less(t, limit, len("[")+len("\n]\n")+room)
+			require.EqualError(t, err, "write JSON file x: no space left on device")
+			require.Equal(t, "make room there, or choose another place", driver.HintOf(err))
+			require.NoError(t, j.Close())
+			require.Empty(t, out.data)
+			continue
+		}
+		begun++
 		written := 0
-		for err == nil {
-			if err = j.Interval(snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())); err == nil {
+		for len(reported) == 0 {
+			require.NoError(t, j.Interval(interval), "the run and the other outputs go on")
+			if len(reported) == 0 {
 				written++
 			}
+			require.True(t, json.Valid(out.data), "limit %d: %q", limit, out.data)
 		}
+		require.NoError(t, j.Interval(interval), "nothing more is tried")
+		require.NoError(t, j.Summary(end))
+		require.True(t, bytes.HasSuffix(out.data, []byte("}\n]\n")), "its room is given back")
+		err := j.Close()
+		require.Equal(t, []error{err}, reported, "it is told at once, and once")
 		require.ErrorIs(t, err, syscall.ENOSPC)
 		require.EqualError(t, err, "write JSON file x: no space left on device")
-		if written > 0 {
-			require.Contains(t, driver.HintOf(err), "complete")
-		}
-		require.NoError(t, j.Interval(snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())), "nothing more is tried")
-		require.NoError(t, j.Close())
+		require.Equal(t, written > 0, strings.Contains(driver.HintOf(err), "complete"))
 		require.True(t, out.closed)
-		var records []any
+
+		var records []map[string]any
 		require.NoError(t, json.Unmarshal(out.data, &records), "limit %d: %q", limit, out.data)
-		require.Len(t, records, written)
+		require.Len(t, records, written+1)
+		last := records[written]
+		require.EqualValues(t, 7, last["totalSent"])
+		text := fmt.Sprintf("intervals are missing from interval %d on: write JSON file x: no space left on device", written+1)
+		require.Contains(t, last["warnings"], text)
+		require.Contains(t, last["findings"], map[string]any{"kind": "rows-missing", "count": 1.0, "subject": "tester", "text": text})
+	}
+	require.Greater(t, begun, 100)
+}
+
+// The summary of a file without an error says nothing about it, and a run that was killed or ended without a summary
+// leaves whole JSON.
+func TestJSONRoom(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "run.json")
+	j, err := NewJSON(path)
+	require.NoError(t, err)
+	size := func() int64 {
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		return info.Size()
+	}
+	require.Zero(t, size())
+	require.NoError(t, j.Start(clientRun(false)))
+	for i := range 3 {
+		require.Len(t, readJSON(t, path), i)
+		require.Greater(t, size(), int64(summaryRoom))
+		require.NoError(t, j.Interval(snapshot(stats.Measure, i, stats.Counters{}, closedLoop())))
+	}
+	require.NoError(t, j.Close())
+	require.Len(t, readJSON(t, path), 3)
+	require.Less(t, size(), int64(summaryRoom))
+}
+
+// A summary that its room is too small for is written as far as the disk goes.
+func TestJSONSummaryBeyondItsRoom(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []int{100_000, 1000} {
+		out := &memory{limit: limit}
+		j := &JSON{file: &recordFile{what: "JSON file x", file: out, seek: true, tail: "\n]\n", room: 10}}
+		require.NoError(t, j.Start(clientRun(false)))
+		err := j.Summary(summary(stats.Counters{}, closedLoop()))
+		want := 1
+		if limit == 1000 {
+			require.ErrorIs(t, err, syscall.ENOSPC)
+			want = 0
+		} else {
+			require.NoError(t, err)
+		}
+		require.NoError(t, j.Close())
+		var records []any
+		require.NoError(t, json.Unmarshal(out.data, &records))
+		require.Len(t, records, want)
 	}
 }
 

@@ -110,10 +110,7 @@ func (r *Result) Interval(s *stats.Snapshot) error {
 		Latencies: latencies(&s.Latencies), Tester: tester(&s.Health), Backlog: depthOf(s.Depths),
 		Groups: rowGroups(s.Groups),
 	}
-	if s.Side != nil {
-		use := result.BrokerUse(*s.Side)
-		row.BrokerSide = &use
-	}
+	row.BrokerSide = brokerUse(s.Side)
 	for _, a := range s.Arrivals {
 		row.Arrivals = append(row.Arrivals, result.Arrival{
 			Shard: a.Shard, Messages: a.Messages,
@@ -173,12 +170,19 @@ func (r *Result) Summary(s *stats.Summary) error {
 		out.Errors = append(out.Errors, f)
 	}
 	if r.err != nil {
-		text := "rows are missing from row " + strconv.Itoa(r.rows+1) + " on: " + r.err.Error()
-		out.Outcome.Warnings = append(out.Outcome.Warnings, text)
+		f := missingFrom("rows are missing from row", r.rows+1, r.err)
+		out.Outcome.Warnings = append(out.Outcome.Warnings, f.Text)
 		out.Outcome.Status = statusFailed
-		out.Findings = append(out.Findings, result.Finding{Kind: result.RowsMissing, Count: 1, Subject: "tester", Text: text})
+		out.Findings = append(out.Findings, f)
 	}
 	return resultError("write the result "+r.where, true, r.writer.Finish(out))
+}
+
+// missingFrom returns the finding that an output has no rows from that one on. What says what is missing.
+func missingFrom(what string, row int, err error) result.Finding {
+	return result.Finding{
+		Kind: result.RowsMissing, Count: 1, Subject: "tester", Text: what + " " + strconv.Itoa(row) + " on: " + err.Error(),
+	}
 }
 
 // steps returns the steps of a run. A run with one step gets the figures of the whole run.

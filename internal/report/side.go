@@ -24,6 +24,15 @@ func cleanSide(secrets *safetext.Secrets, s *brokerside.Sum) *brokerside.Sum {
 	return &c
 }
 
+// brokerUse returns the use of an interval; nil if it was not measured.
+func brokerUse(u *brokerside.Use) *result.BrokerUse {
+	if u == nil {
+		return nil
+	}
+	use := result.BrokerUse(*u)
+	return &use
+}
+
 // brokerSide returns the use of the broker and its host; nil if it was not measured.
 func brokerSide(s *brokerside.Sum) []result.BrokerSide {
 	if s == nil {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,18 @@ func TestSideInRows(t *testing.T) {
 	require.EqualValues(t, 500_000, *got.Rows[0].BrokerSide.CPU)
 	require.Equal(t, map[string]float64{`depth{q="A"}`: 7}, got.Rows[0].BrokerSide.Series)
 	require.EqualValues(t, 4, *got.BrokerSide[0].Whole.Errors)
+
+	path := filepath.Join(t.TempDir(), "run.json")
+	j, err := NewJSON(path)
+	require.NoError(t, err)
+	require.NoError(t, j.Start(clientRun(true)))
+	require.NoError(t, j.Interval(first))
+	first.Side = nil
+	require.NoError(t, j.Interval(first))
+	require.NoError(t, j.Close())
+	records := readJSON(t, path)
+	require.EqualValues(t, 500_000, records[0]["brokerSide"].(map[string]any)["cpu"], "as docs/reading-results.md has it")
+	require.NotContains(t, records[1], "brokerSide")
 }
 
 // Counters add up over the intervals; gauges have the last value.

@@ -68,11 +68,13 @@ func (r *Run) reporters(stdout io.Writer) (*report.Fan, error) {
 	switch o.JSON {
 	case "":
 	case Standard:
-		add(report.NewJSONStream("standard output", stdout).Describe(head), nil)
+		j := report.NewJSONStream("standard output", stdout).Describe(head)
+		j.OnError = r.OnError
+		add(j, nil)
 	default:
 		j, err := report.NewJSON(o.JSON)
 		if err == nil {
-			j.Describe(head)
+			j.Describe(head).OnError = r.OnError
 		}
 		add(j, err)
 	}
