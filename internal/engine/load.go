@@ -150,6 +150,11 @@ func (r *run) abortTicker() (<-chan time.Time, func()) {
 func (r *run) broken() *threshold.Threshold {
 	whole, step := r.sampler.soFar()
 	r.step.loaded = r.clock.Now() - r.step.start
+	if len(r.steps) > 1 {
+		present := step
+		r.step.role().only(&present)
+		whole.Minimum, whole.Maximum = r.extremes(append(slices.Clone(r.ended), present), whole.Groups)
+	}
 	for _, of := range []struct {
 		list    []threshold.Threshold
 		figures map[string]float64

@@ -235,12 +235,7 @@ func (r *run) endStep(end ending, sum stats.StepSummary) {
 	r.offered.Add(sum.Offered)
 	has := r.step.role()
 	sum.Sends, sum.Receives = has.sends, has.receives
-	if !has.sends {
-		sum.Minimum.Completed, sum.Maximum.Completed = stats.Lowest{}, stats.Lowest{}
-	}
-	if !has.receives {
-		sum.Minimum.Received, sum.Maximum.Received = stats.Lowest{}, stats.Lowest{}
-	}
+	has.only(&sum)
 	sum.Limit = sum.Tally.Judge(r.asked())
 	sum.Groups = r.groupsOf(sum.Groups)
 	if took, ok := r.readTime(); ok {

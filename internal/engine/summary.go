@@ -61,7 +61,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	}
 	s.Spreads, s.Hosts = stats.Spreads(s.Workers), r.hosts(s.Workers)
 	if len(r.ended) > 1 {
-		s.Minimum, s.Maximum = lowestOf(r.ended), highestOf(r.ended)
+		s.Minimum, s.Maximum = r.extremes(r.ended, groups)
 		s.Offered.Span = 0
 	}
 	var excess uint64
@@ -103,34 +103,6 @@ func (r *run) errorClasses(total *stats.Counters) (list []stats.ErrorClass) {
 		}
 	}
 	return list
-}
-
-// lowestOf returns the lowest rates over the steps, each role only where it takes part.
-func lowestOf(steps []stats.StepSummary) (m stats.Minimum) {
-	for i := range steps {
-		for _, pair := range [][2]*stats.Lowest{
-			{&m.Completed, &steps[i].Minimum.Completed}, {&m.Received, &steps[i].Minimum.Received},
-		} {
-			if to, from := pair[0], pair[1]; from.Known() && (!to.Known() || from.PerSecond < to.PerSecond) {
-				*to = *from
-			}
-		}
-	}
-	return m
-}
-
-// highestOf returns the highest rates over the steps, each role only where it takes part.
-func highestOf(steps []stats.StepSummary) (m stats.Maximum) {
-	for i := range steps {
-		for _, pair := range [][2]*stats.Lowest{
-			{&m.Completed, &steps[i].Maximum.Completed}, {&m.Received, &steps[i].Maximum.Received},
-		} {
-			if to, from := pair[0], pair[1]; from.Known() && (!to.Known() || from.PerSecond > to.PerSecond) {
-				*to = *from
-			}
-		}
-	}
-	return m
 }
 
 // problems adds the reasons why the run is a failure.

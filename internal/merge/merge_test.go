@@ -239,6 +239,51 @@ func TestShardsOfSteps(t *testing.T) {
 	}
 }
 
+// TestShardsOfSidesInTurn: the lowest rates of a run that sends first and receives then are those of the steps that do so.
+func TestShardsOfSidesInTurn(t *testing.T) {
+	base, shards := t.TempDir(), []string(nil)
+	whole := filepath.Join(base, "whole")
+	for _, divided := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPlan(mem.New().Factory(), func(p *plan.Plan, g *plan.Group) {
+				p.Verify = false
+				senders, readers := *g, *g
+				senders.Name, senders.Role, senders.Producers, senders.Rate, senders.MaxPending = "senders", plan.Producer, 2, schedule(t, "100"), 0
+				rate, err := load.ParseRate("80")
+				require.NoError(t, err)
+				readers.Name, readers.Role, readers.Consumers, readers.ConsumerRate, readers.Credit = "readers", plan.Consumer, 2, rate, 10
+				for _, text := range []string{
+					"completed.min >= 90", "completed.max <= 110", "group.senders.completed.min >= 90", "received.min >= 70", "group.readers.received.min >= 70",
+				} {
+					d, err := threshold.Parse(text)
+					require.NoError(t, err)
+					p.Thresholds = append(p.Thresholds, d)
+				}
+				p.Steps = []plan.Step{
+					{Name: "fill", Duration: 5 * time.Second, Groups: []*plan.Group{&senders}},
+					{Name: "read", Duration: 5 * time.Second, Groups: []*plan.Group{&readers}},
+				}
+			})
+			p.StartAt = time.Now().Add(time.Second)
+			if divided {
+				shards = inShards(t, base, p, 0, 0)
+				return
+			}
+			require.True(t, carryOut(t, whole, *p).Success)
+		})
+	}
+	one, err := result.Read(whole)
+	require.NoError(t, err)
+	all, err := merge.Read(shards, merge.Options{})
+	require.NoError(t, err)
+	require.Len(t, all.Judged, 5)
+	for i, want := range one.Thresholds {
+		require.True(t, want.Kept, "%s: %v", want.Threshold, *want.Measured)
+		require.True(t, all.Judged[i].Kept, all.Judged[i].String())
+		require.InDelta(t, *want.Measured, all.Judged[i].Measured, 4, want.Threshold)
+	}
+}
+
 // demands are one on each metric of a run that sends and receives at a rate and is verified.
 func demands(t *testing.T) (list []threshold.Threshold) {
 	t.Helper()

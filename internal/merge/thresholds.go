@@ -3,6 +3,7 @@ package merge
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -34,6 +35,7 @@ type plannedStep struct {
 type plannedGroup struct {
 	Name      string `json:"name"`
 	Producers int    `json:"producers"`
+	Consumers int    `json:"consumers"`
 	Rate      string `json:"rate"`
 	Reconnect bool   `json:"reconnect"`
 }
@@ -193,7 +195,11 @@ func (j *judging) figures(step *plannedStep, group string) values {
 		rows.averages(&s.averages)
 	}
 	f := s.figures()
-	rows.extremes(f)
+	if step == nil && len(j.plan.Steps) > 0 {
+		j.extremes(f, rows, group)
+	} else {
+		rows.extremes(f)
+	}
 	if group != "" {
 		return f
 	}
@@ -208,6 +214,39 @@ func (j *judging) figures(step *plannedStep, group string) values {
 		}
 	}
 	return f
+}
+
+// extremes adds the lowest and highest rates over the steps of a run, or of a group in it: each side over the steps in
+// which it takes part.
+func (j *judging) extremes(f values, rows seconds, group string) {
+	for i := range j.plan.Steps {
+		step, of := &j.plan.Steps[i], values{}
+		rows.step, rows.read = step.Name, step.reads()
+		rows.extremes(of)
+		for _, side := range []struct {
+			rate    string
+			workers func(*plannedGroup) int
+		}{
+			{"completed", func(g *plannedGroup) int { return g.Producers }},
+			{"received", func(g *plannedGroup) int { return g.Consumers }},
+		} {
+			if !slices.ContainsFunc(step.Groups, func(g plannedGroup) bool {
+				return (group == "" || g.Name == group) && side.workers(&g) > 0
+			}) {
+				continue
+			}
+			for name, wider := range map[string]func(a, b float64) float64{
+				side.rate + ".min": math.Min, side.rate + ".max": math.Max,
+			} {
+				if v, ok := of[name]; ok {
+					if known, is := f[name]; is {
+						v = wider(v, known)
+					}
+					f[name] = v
+				}
+			}
+		}
+	}
 }
 
 // target returns the rate that a step, or a group in it, was to have, in messages per second; 0 if there is none.

@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// only removes the extremes of the sides that a step does not have: nothing that is sent in a step without producers is
+// no lowest rate of sending.
+func (has sides) only(sum *stats.StepSummary) {
+	if !has.sends {
+		sum.Minimum.Completed, sum.Maximum.Completed = stats.Lowest{}, stats.Lowest{}
+	}
+	if !has.receives {
+		sum.Minimum.Received, sum.Maximum.Received = stats.Lowest{}, stats.Lowest{}
+	}
+}
+
+// extremes returns the lowest and highest rates over the steps so far, the first ones of the plan, and sets those of the
+// groups: each over the steps in which it takes part.
+func (r *run) extremes(sums []stats.StepSummary, groups []stats.GroupSummary) (stats.Minimum, stats.Maximum) {
+	for i := range groups {
+		var list []stats.StepSummary
+		for k := range sums {
+			there := func(u *use) bool { return u.plan.Name == groups[i].Name }
+			at := slices.IndexFunc(sums[k].Groups, func(g stats.GroupSummary) bool { return g.Name == groups[i].Name })
+			if at >= 0 && slices.ContainsFunc(r.steps[k].uses, there) {
+				list = append(list, stats.StepSummary{
+					Minimum: sums[k].Groups[at].Minimum, Maximum: sums[k].Groups[at].Maximum,
+				})
+			}
+		}
+		groups[i].Minimum, groups[i].Maximum = lowestOf(list), highestOf(list)
+	}
+	return lowestOf(sums), highestOf(sums)
+}
+
+// lowestOf returns the lowest rates over the steps, each role only where it takes part.
+func lowestOf(steps []stats.StepSummary) (m stats.Minimum) {
+	for i := range steps {
+		for _, pair := range [][2]*stats.Lowest{
+			{&m.Completed, &steps[i].Minimum.Completed}, {&m.Received, &steps[i].Minimum.Received},
+		} {
+			if to, from := pair[0], pair[1]; from.Known() && (!to.Known() || from.PerSecond < to.PerSecond) {
+				*to = *from
+			}
+		}
+	}
+	return m
+}
+
+// highestOf returns the highest rates over the steps, each role only where it takes part.
+func highestOf(steps []stats.StepSummary) (m stats.Maximum) {
+	for i := range steps {
+		for _, pair := range [][2]*stats.Lowest{
+			{&m.Completed, &steps[i].Maximum.Completed}, {&m.Received, &steps[i].Maximum.Received},
+		} {
+			if to, from := pair[0], pair[1]; from.Known() && (!to.Known() || from.PerSecond > to.PerSecond) {
+				*to = *from
+			}
+		}
+	}
+	return m
+}
