@@ -255,7 +255,8 @@ func (w *sweeper) one(r *sweep.Run) int {
 	}
 	ready.plan = repeated(ready.plan)
 	r.Attempts++
-	r.State, r.Start, r.Problem = sweep.Running, time.Now().UnixMicro(), ""
+	begun := time.Now()
+	r.State, r.Start, r.Problem = sweep.Running, begun.UnixMicro(), ""
 	if err := w.save(); err != nil {
 		w.a.errors.print(err)
 		return exitFailed
@@ -277,7 +278,7 @@ func (w *sweeper) one(r *sweep.Run) int {
 	} else {
 		status = w.load(r, ready)
 	}
-	r.End = time.Now().UnixMicro()
+	r.Ended(begun, time.Now())
 	if !w.first.settings.Silent {
 		w.printRun(r)
 	}

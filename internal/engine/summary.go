@@ -34,10 +34,11 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 			groups[i].Offered.Span = 0
 		}
 	}
+	now := time.Now()
 	s := &stats.Summary{
 		Reason: end.reason, Interrupted: end.interrupted, Aborted: end.aborted, Err: end.err,
-		Start: r.clock.Start(), End: time.Now(),
-		Total: c.Total(), Measured: c.Measured(), Latencies: c.Latencies(), Health: c.Health(), Minimum: c.Minimum(),
+		Start: r.clock.Start(), End: r.clock.Moment(now),
+		Total: c.Total(), Measured: c.Measured(), Latencies: c.Latencies(), Health: c.Health(now), Minimum: c.Minimum(),
 		Maximum: c.Maximum(), Average: c.Average(),
 		Offered:    r.offered,
 		Stalls:     c.StallsFound(),
@@ -45,7 +46,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		Saturation: c.Saturation(), Protocol: c.Protocol(), Workers: r.locate(c.WorkerTotals()),
 		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.ended,
 		Groups:  groups,
-		Side:    r.plan.Side.Sum(),
+		Side:    r.brokerSide(),
 		Brokers: r.brokers(), BrokerCount: r.brokerCount(c.WorkerTotals()),
 	}
 	if took, ok := r.readTime(); ok && len(r.steps) == 1 {
@@ -70,7 +71,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	}
 	s.Errors = r.errorClasses(&s.Total)
 	if r.outages != nil {
-		s.Outages, s.MoreOutages = r.outages.List(), r.outages.More()
+		s.Outages, s.MoreOutages = r.outageList()
 	}
 	r.problems(s)
 	r.judge(s)

@@ -38,6 +38,10 @@ func (c *Clock) Ahead(by time.Duration) { c.ahead = by }
 // Start returns the start of the clock.
 func (c *Clock) Start() time.Time { return c.start }
 
+// Moment returns a moment as results have it: the wall-clock time of the start plus the monotonic time since. A change
+// of the machine's clock after the start does not shift it.
+func (c *Clock) Moment(t time.Time) time.Time { return c.start.Add(t.Sub(c.start)) }
+
 // Now returns the time since the start.
 func (c *Clock) Now() time.Duration { return time.Since(c.start) }
 

@@ -150,7 +150,8 @@ func (c *Collector) newLatencies() Latencies {
 // worker goes on, messages that are still being handed over count too, as messages that never ended.
 func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	s := &Snapshot{
-		Phase: phase, From: c.last, To: now, Elapsed: now.Sub(c.start),
+		// One reading of the wall clock for all times of a run: setting the clock must not let a run end before its start.
+		Phase: phase, From: c.last, To: c.start.Add(now.Sub(c.start)), Elapsed: now.Sub(c.start),
 		Latencies: c.newLatencies(), Workers: c.open(),
 	}
 	latencies := [parts]*Latencies{Warmup: &s.Leftover, Measure: &s.Latencies}
@@ -213,8 +214,8 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	if c.step != nil {
 		c.step.add(c, s)
 	}
-	s.Groups = c.groupIntervals(phase, now, last)
-	c.total, c.parts, c.last = s.Total, counts, now
+	s.Groups = c.groupIntervals(phase, s.To, last)
+	c.total, c.parts, c.last = s.Total, counts, s.To
 	return s
 }
 
@@ -254,9 +255,11 @@ func (c *Collector) Average() Average { return c.average }
 // Protocol returns the protocol's own counters as of the last Collect; nil if there are none.
 func (c *Collector) Protocol() []driver.Counter { return c.protocol }
 
-// Health returns the tester's health over all intervals so far.
-func (c *Collector) Health() Health {
+// Health returns the tester's health over all intervals so far, and the steps of the wall clock up to now.
+func (c *Collector) Health(now time.Time) Health {
 	h := c.meter.sum
+	forward, backward := c.meter.clockSteps(now)
+	h.addClock(forward, backward, now.Sub(c.meter.last))
 	h.MemoryPeak = max(h.Memory, peakMemory())
 	return h
 }

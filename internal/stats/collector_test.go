@@ -194,7 +194,7 @@ func TestHealth(t *testing.T) {
 	s = c.Collect(stats.Measure, start.Add(3*time.Second), false)
 	require.Equal(t, 2*time.Second, s.Health.Wall)
 	require.EqualValues(t, 1, s.Health.LateSends)
-	whole := c.Health()
+	whole := c.Health(start.Add(3 * time.Second))
 	require.Equal(t, 3*time.Second, whole.Wall)
 	require.EqualValues(t, 2, whole.LateSends)
 	require.False(t, whole.Late(whole.LateSends), "2 of 100 are above the limit, but say nothing")

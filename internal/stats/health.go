@@ -53,12 +53,7 @@ func (m *healthMeter) interval(now time.Time, delta *Counters, worked work) Heal
 	m.delay = delay
 	h.LateSends, h.Sent = delta.LateSends, delta.Sent
 	h.Workers, h.Saturated = worked.workers, worked.saturated
-	// Without their monotonic readings, times differ by the reading of the wall clock.
-	if step := now.Round(0).Sub(m.last.Round(0)) - h.Wall; step > 0 {
-		h.ClockForward = step
-	} else {
-		h.ClockBackward = -step
-	}
+	h.ClockForward, h.ClockBackward = m.clockSteps(now)
 	m.collections(&h)
 	paused, looks := m.pulse.take()
 	h.Pauses, h.PauseMax, h.PauseAt = paused.count, paused.longest, paused.at
@@ -78,6 +73,13 @@ func (m *healthMeter) interval(now time.Time, delta *Counters, worked work) Heal
 	m.sum.Add(&h)
 	m.last = now
 	return h
+}
+
+// clockSteps returns how far the wall clock was set since the last interval.
+func (m *healthMeter) clockSteps(now time.Time) (forward, backward time.Duration) {
+	// Without their monotonic readings, times differ by the reading of the wall clock.
+	step := now.Round(0).Sub(m.last.Round(0)) - now.Sub(m.last)
+	return max(0, step), max(0, -step)
 }
 
 // collections notes the stops of the world since the last call.
@@ -133,11 +135,16 @@ func (h *Health) Add(o *Health) {
 		h.PauseMax, h.PauseAt = o.PauseMax, o.PauseAt
 	}
 	h.Pauses += o.Pauses
-	// The clock of a machine is always adjusted a little: only a step counts.
-	if least := max(MaxClockStep, time.Duration(o.Wall.Seconds()*float64(MaxClockStep))); o.ClockForward > least {
-		h.ClockForward += o.ClockForward
-	} else if o.ClockBackward > least {
-		h.ClockBackward += o.ClockBackward
+	h.addClock(o.ClockForward, o.ClockBackward, o.Wall)
+}
+
+// addClock adds a step of the wall clock within a time. The clock of a machine is always adjusted a little: only a step
+// counts.
+func (h *Health) addClock(forward, backward, within time.Duration) {
+	if least := max(MaxClockStep, time.Duration(within.Seconds()*float64(MaxClockStep))); forward > least {
+		h.ClockForward += forward
+	} else if backward > least {
+		h.ClockBackward += backward
 	}
 }
 

@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -368,7 +367,7 @@ func (s *Outages) List() []Outage {
 		c.Workers, c.NotBack = slices.Clone(c.Workers), slices.Sorted(maps.Keys(o.lost))
 		list = append(list, c)
 	}
-	slices.SortStableFunc(list, func(a, b Outage) int { return cmp.Compare(a.Start.UnixNano(), b.Start.UnixNano()) })
+	slices.SortStableFunc(list, func(a, b Outage) int { return a.Start.Compare(b.Start) })
 	return list
 }
 

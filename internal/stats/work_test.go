@@ -67,7 +67,7 @@ func TestSaturation(t *testing.T) {
 		{Worker: "producer-1", Seconds: 1, Of: 4},
 		{Worker: "consumer-0", Seconds: 1, Of: 4},
 	}, saturation)
-	h := c.Health()
+	h := c.Health(time.Now())
 	require.EqualValues(t, 12, h.Workers)
 	require.EqualValues(t, 4, h.Saturated)
 }

@@ -99,6 +99,10 @@ type Run struct {
 	Demands []Demand           `json:"thresholds,omitempty"`
 }
 
+// Ended notes that the run, which began at one moment, ended at the other. A wall clock that was set meanwhile does not
+// change how long it took.
+func (r *Run) Ended(begun, now time.Time) { r.End = begun.Add(now.Sub(begun)).UnixMicro() }
+
 // Took is how long the run lasted.
 func (r *Run) Took() time.Duration { return time.Duration(r.End-r.Start) * time.Microsecond }
 

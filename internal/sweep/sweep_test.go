@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/clocktest"
 )
 
 func axes() []Axis {
@@ -20,6 +22,14 @@ func newSweep(repeats int, shuffled bool, seed uint64) *Sweep {
 	s := &Sweep{Format: Format, Version: Version, ID: "abc", Plan: "p", Axes: axes(), Repeats: repeats, Shuffled: shuffled, Seed: seed, Knee: "threads"}
 	s.Arrange(Cells(s.Axes, func(v map[string]string) bool { return v["threads"] == "128" && v["queues"] == "16" }))
 	return s
+}
+
+// TestEnded: how long a run took is by the monotonic clock.
+func TestEnded(t *testing.T) {
+	begun := time.Now()
+	r := Run{Start: begun.UnixMicro()}
+	r.Ended(begun, clocktest.Set(t, begun.Add(90*time.Second), -time.Hour))
+	require.Equal(t, 90*time.Second, r.Took())
 }
 
 func order(s *Sweep) (list []string) {

@@ -1,0 +1,128 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/engine"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// TestOneReadingOfTheWallClock: all times of a run are the time of its start plus monotonic time, to the nanosecond. Two
+// readings of the wall clock differ from the monotonic time between them by some, and by as much as the clock was set.
+func TestOneReadingOfTheWallClock(t *testing.T) {
+	b := mem.New()
+	line := b.Line()
+	s := newScenario(b.Factory(), false)
+	s.endpoint.Open.URL = line.URL()
+	again := func(g *plan.Group) { g.Reconnect, g.Rate = true, rate("500") }
+	s.step("one", lasting(time.Second), s.senders("senders", again))
+	s.step("two", lasting(time.Second), s.senders("senders", again))
+	rep := &recorder{interval: func(snap *stats.Snapshot) error {
+		if snap.Step == "one" {
+			line.Cut()
+			line.Restore()
+		}
+		return nil
+	}}
+	sum, err := engine.Run(t.Context(), nil, s.plan, rep)
+	require.NoError(t, err)
+	moments := map[string][]time.Time{"end": {sum.End}}
+	add := func(name string, at ...time.Time) { moments[name] = append(moments[name], at...) }
+	for _, snap := range rep.snapshots {
+		add("interval", snap.From, snap.To)
+	}
+	for i := range sum.Steps {
+		add("step", sum.Steps[i].Start, sum.Steps[i].End)
+	}
+	for i := range sum.Outages {
+		add("outage", sum.Outages[i].Start)
+	}
+	check := func(start time.Time, name string, moments ...time.Time) {
+		require.NotEmpty(t, moments, name)
+		for _, at := range moments {
+			require.Equal(t, at.Sub(start), at.Round(0).Sub(start.Round(0)), name)
+		}
+	}
+	for _, name := range []string{"end", "interval", "step", "outage"} {
+		check(sum.Start, name, moments[name]...)
+	}
+	for range 30 { // by chance, both clocks may have gone by the same
+		short := newScenario(b.Factory(), false)
+		short.step("short", nil, short.senders("senders", sending(1)))
+		rep := new(recorder)
+		sum, err := engine.Run(t.Context(), nil, short.plan, rep)
+		require.NoError(t, err)
+		check(sum.Start, "end", sum.End)
+		for _, snap := range rep.snapshots {
+			check(sum.Start, "interval", snap.To)
+		}
+	}
+}
+
+// TestFullSecondsOfRuns: a run has as many full seconds as stats.FullSeconds tells beforehand, and one less of receiving
+// if nothing was received before the first.
+func TestFullSecondsOfRuns(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tt := range []struct{ warmup, duration time.Duration }{
+		{0, 650 * ms},
+		{0, 750 * ms},
+		{0, 2500 * ms},
+		{0, 2750 * ms},
+		{0, 3 * time.Second},
+		{0, 4 * time.Second},
+		{time.Second, 4 * time.Second},
+		{time.Second, 3650 * ms},
+		{250 * ms, 3 * time.Second},
+		{350 * ms, 3 * time.Second},
+		{500 * ms, 3500 * ms},
+		{1100 * ms, 1900 * ms},
+		{1250 * ms, 2750 * ms},
+	} {
+		t.Run(tt.warmup.String()+" of "+tt.duration.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, _ := run(t, newPlan(mem.New().Factory(), func(p *flat) {
+					p.Rate, p.Warmup, p.Duration = rate("100"), tt.warmup, tt.duration
+				}), nil)
+				want := stats.FullSeconds(tt.warmup, tt.duration)
+				require.Equal(t, want, s.Minimum.Completed.Seconds)
+				require.Equal(t, want, s.Maximum.Completed.Seconds)
+				if tt.warmup == 0 {
+					want = max(0, want-1)
+				}
+				require.Equal(t, want, s.Minimum.Received.Seconds)
+				_, known := s.Figures["received.min"]
+				require.Equal(t, want >= stats.EnoughSeconds, known)
+			})
+		})
+	}
+}
+
+// TestExtremesOfSteps: the lowest rate of a run is that of the steps which send, or receive, and of a group that of the
+// steps that have it. A threshold that may end the run early looks at the same.
+func TestExtremesOfSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScenario(mem.New().Factory(), false)
+		s.plan.Thresholds = demands(t, "completed.min >= 90", "group.first.completed.min >= 90", "group.second.completed.max <= 60", "received.min >= 90", "group.readers.received.min >= 90")
+		for i := range s.plan.Thresholds {
+			s.plan.Thresholds[i].Abort = s.plan.Thresholds[i].CanAbort()
+		}
+		s.step("wait", lasting(4*time.Second), s.readers("readers", nil))
+		s.step("fill", lasting(5*time.Second), s.senders("first", paced("100")))
+		s.step("more", lasting(5*time.Second), s.senders("first", paced("100")), s.senders("second", paced("50")))
+		s.step("read", lasting(6*time.Second), s.readers("readers", func(g *plan.Group) { g.ConsumerRate = plainRate("100") }))
+		sum := s.run(t, nil)
+		require.Len(t, sum.Steps, 4, sum.Reason)
+		for i := range sum.Thresholds {
+			require.True(t, sum.Thresholds[i].Kept, sum.Thresholds[i].String())
+		}
+		for _, g := range sum.Groups {
+			require.Equal(t, g.Name == "readers", g.Minimum.Received.Known(), g.Name)
+		}
+	})
+}

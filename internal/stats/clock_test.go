@@ -1,0 +1,36 @@
+package stats_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/clocktest"
+	"github.com/perfmq/perfmq/internal/stats"
+)
+
+// TestSetClock: setting the wall clock shifts no time of a run, and the run says by how much it was set, also after the
+// last interval.
+func TestSetClock(t *testing.T) {
+	start := time.Now()
+	c := collectorOf(start, stats.NewProducerRecorder(true, nil), stats.NewConsumerRecorder())
+	at := func(elapsed, set time.Duration) time.Time { return clocktest.Set(t, start.Add(elapsed), set) }
+
+	s := c.Collect(stats.Measure, at(time.Second, 0), false)
+	require.True(t, start.Equal(s.From.Round(0)) || start.Equal(s.From))
+	for i := 2; i <= 4; i++ {
+		s = c.Collect(stats.Measure, at(time.Duration(i)*time.Second, -time.Hour), i == 4)
+		require.Equal(t, time.Second, s.To.Sub(s.From))
+		require.Equal(t, time.Duration(i)*time.Second, s.To.Round(0).Sub(start.Round(0)), "by the wall clock at the start")
+		require.Equal(t, time.Duration(i-1)*time.Second, s.From.Round(0).Sub(start.Round(0)))
+	}
+	low := c.Minimum()
+	require.Equal(t, time.Second, low.Completed.To.Round(0).Sub(start.Round(0)))
+
+	h := c.Health(at(4*time.Second, -time.Hour))
+	require.Equal(t, [2]time.Duration{0, time.Hour}, [2]time.Duration{h.ClockForward, h.ClockBackward})
+	h = c.Health(at(5*time.Second, -time.Hour+2*time.Second))
+	require.Equal(t, [2]time.Duration{2 * time.Second, time.Hour}, [2]time.Duration{h.ClockForward, h.ClockBackward})
+	require.Equal(t, 4*time.Second, h.Wall, "all else is of the intervals")
+}
