@@ -174,8 +174,9 @@ func (r *run) broken() *threshold.Threshold {
 	return nil
 }
 
-// withProgress adds the findings of the verification so far.
+// withProgress adds the outages and the findings of the verification so far.
 func (r *run) withProgress(f map[string]float64) map[string]float64 {
+	r.outagesSoFar(f)
 	if r.verify != nil && r.role.Consumes() {
 		p := r.progress()
 		f["duplicated"], f["out_of_order"], f["damaged"] = float64(p.Duplicates), float64(p.Disordered), float64(p.Damaged)

@@ -97,6 +97,34 @@ func (r *run) verifyOutages(s *stats.Summary, v *verify.Result) {
 	}
 }
 
+// outagesSoFar adds the figures of outages while the run goes on, as far as they cannot get lower any more: an outage has
+// lasted for as long as nothing has come through.
+func (r *run) outagesSoFar(f map[string]float64) {
+	if r.outages == nil {
+		return
+	}
+	so := &stats.Summary{}
+	so.Outages, so.MoreOutages = r.outageList()
+	now, longest, recovery := r.clock.Moment(time.Now()), so.MoreOutages.Longest, so.MoreOutages.Recovery
+	for i := range so.Outages {
+		o := &so.Outages[i]
+		length := o.Length()
+		if unended(o) {
+			length = now.Sub(o.Start)
+		}
+		longest, recovery = max(longest, length), max(recovery, o.Recovered)
+	}
+	f["outage.count"], f["in_doubt"] = float64(so.OutageCount()), float64(inDoubt(so))
+	f["outage.max"] = float64(longest.Nanoseconds()) / 1e3
+	f["recovery.max"] = float64(recovery.Nanoseconds()) / 1e3
+}
+
+// unended tells whether no message has come through after an outage, unless none of its workers needed a connection any
+// more.
+func unended(o *stats.Outage) bool {
+	return o.Length() == 0 && (o.Reconnected > 0 || len(o.NotBack) > 0)
+}
+
 // inDoubt returns how many messages ended without an answer because of outages.
 func inDoubt(s *stats.Summary) uint64 {
 	n := s.MoreOutages.InDoubt
@@ -127,7 +155,7 @@ func longestOutage(s *stats.Summary) (longest time.Duration, ok bool) {
 	longest = s.MoreOutages.Longest // each of these has an end
 	for i := range s.Outages {
 		o := &s.Outages[i]
-		if o.Length() == 0 && (o.Reconnected > 0 || len(o.NotBack) > 0) {
+		if unended(o) {
 			return 0, false
 		}
 		longest = max(longest, o.Length())

@@ -473,3 +473,42 @@ func TestLostAtTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// TestOutagesThatAbort: a demand on outages ends the run as soon as it cannot be kept any more, also while one lasts.
+func TestOutagesThatAbort(t *testing.T) {
+	for _, tt := range []struct {
+		demand string
+		lasts  time.Duration
+		ends   time.Duration // 0 if it does not abort
+	}{
+		{"outage.count == 0", 500 * time.Millisecond, 3 * time.Second},
+		{"outage.count <= 1", 500 * time.Millisecond, 0},
+		{"outage.max < 2s", 500 * time.Millisecond, 0},
+		{"outage.max < 2s", 30 * time.Second, 5 * time.Second},
+		{"recovery.max < 1s", 3 * time.Second, 10 * time.Second},
+		{"in_doubt == 0", time.Second, 4 * time.Second},
+	} {
+		t.Run(tt.demand, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := broker(t, func(o *mem.Options) { o.Latency = 50 * time.Millisecond })
+				line := b.Line()
+				p := newPlan(b.Factory(), func(p *flat) {
+					through(p, line)
+					p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("1000"), 20*time.Second, 1000
+					p.Plan.Thresholds = demands(t, tt.demand)
+					p.Plan.Thresholds[0].Abort = true
+				})
+				time.AfterFunc(2500*time.Millisecond, line.Cut)
+				restore := time.AfterFunc(2500*time.Millisecond+tt.lasts, line.Restore)
+				defer restore.Stop()
+				s, _ := run(t, p, nil)
+				require.Equal(t, tt.ends > 0, s.Aborted, s.Reason)
+				require.Equal(t, tt.ends == 0, s.Thresholds[0].Kept, s.Thresholds[0].String())
+				if s.Aborted {
+					require.Contains(t, s.Reason, tt.demand)
+					require.Less(t, s.Latencies.Ack.Count(), int64(1000*tt.ends.Seconds()+100))
+				}
+			})
+		})
+	}
+}
