@@ -17,8 +17,8 @@ func (has sides) only(sum *stats.StepSummary) {
 	}
 }
 
-// extremes returns the lowest and highest rates over the steps so far, the first ones of the plan, and sets those of the
-// groups: each over the steps in which it takes part.
+// extremes returns the lowest and highest rates over the steps so far, the first ones of the plan, and sets those of
+// the groups: each over the steps in which it takes part.
 func (r *run) extremes(sums []stats.StepSummary, groups []stats.GroupSummary) (stats.Minimum, stats.Maximum) {
 	for i := range groups {
 		var list []stats.StepSummary

@@ -97,8 +97,8 @@ func (r *run) verifyOutages(s *stats.Summary, v *verify.Result) {
 	}
 }
 
-// outagesSoFar adds the figures of outages while the run goes on, as far as they cannot get lower any more: an outage has
-// lasted for as long as nothing has come through.
+// outagesSoFar adds the figures of outages while the run goes on, as far as they cannot get lower any more: an outage
+// has lasted for as long as nothing has come through.
 func (r *run) outagesSoFar(f map[string]float64) {
 	if r.outages == nil {
 		return

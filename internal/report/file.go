@@ -94,7 +94,8 @@ func (f *recordFile) append(record string) error {
 	return f.add(record)
 }
 
-// last adds the last record, and ends the file behind its tail. In a file that can seek, it does so after an error, too.
+// last adds the last record, and ends the file behind its tail. In a file that can seek, it does so after an error,
+// too.
 func (f *recordFile) last(record string) error {
 	if f.failed && !f.seek {
 		return nil
