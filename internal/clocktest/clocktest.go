@@ -7,7 +7,8 @@ import (
 	"unsafe"
 )
 
-// Set returns a moment of [time.Now] as it would be if the wall clock had been set by whole seconds before. The monotonic reading is the same.
+// Set returns a moment of [time.Now] as it would be if the wall clock had been set by whole seconds before. The
+// monotonic reading is the same.
 func Set(t testing.TB, moment time.Time, by time.Duration) time.Time {
 	t.Helper()
 	const nanosecondBits = 30 // the seconds of the wall clock are above them, in the first word of a Time
