@@ -251,6 +251,21 @@ func (c *conn) waitForWriter() error {
 	}
 }
 
+// awaitStall waits for the end of a stall of the broker: clients begin a session to learn whether it stands still.
+func (c *conn) awaitStall() error {
+	over := c.srv.store.Stalled()
+	if over == nil {
+		return nil
+	}
+	c.flush()
+	select {
+	case <-over:
+		return nil
+	case <-c.finished:
+		return errors.New("write: the connection broke")
+	}
+}
+
 // poke tells the writer that there is something to write.
 func (c *conn) poke() {
 	select {

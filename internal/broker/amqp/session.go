@@ -100,6 +100,9 @@ func (c *conn) onBegin(channel uint16, f *wire.Decoder) error {
 	if c.sessions[channel] != nil {
 		return fail(wire.CondNotAllowed, "channel %d has a session already", channel)
 	}
+	if err := c.awaitStall(); err != nil {
+		return err
+	}
 	if !c.account.Take(sessionSize) {
 		return fail(wire.CondResourceLimit, "%v", store.ErrNoMemory)
 	}

@@ -102,8 +102,12 @@ func (c *conn) take(f *wire.Received) (*transaction, error) {
 	return t, nil
 }
 
-// abort forgets a transaction. Messages acknowledged in it count as not acknowledged, and can be again.
+// abort forgets a transaction. Messages acknowledged in it count as not acknowledged, and can be again. It waits for the
+// end of a stall: clients abort a transaction of nothing to learn whether the broker stands still.
 func (c *conn) abort(f *wire.Received) error {
+	if err := c.awaitStall(); err != nil {
+		return err
+	}
 	t, err := c.take(f)
 	if err == nil {
 		t.forget()

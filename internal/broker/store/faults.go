@@ -214,8 +214,9 @@ type stall struct {
 	timer *time.Timer
 }
 
-// Stall makes the broker stop for d: nothing is stored, delivered or settled. A stall under way is extended if it
-// would end earlier. It ends early when d is zero or less.
+// Stall makes the broker stop for d: nothing is stored, delivered or settled, and front-ends do not answer requests by
+// which clients learn whether it stands still. A stall under way is extended if it would end earlier. It ends early when
+// d is zero or less.
 func (s *Store) Stall(d time.Duration) {
 	st := &s.stall
 	st.mu.Lock()
