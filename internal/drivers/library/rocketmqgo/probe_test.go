@@ -15,10 +15,16 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	librarytest.Probe(t, rocketmqgo.Factory())
+}
+
 // TestProbeOfALostConnection: after a cut, the broker answers long before the library receives again. A probe is not
 // answered before that, so that nobody takes for lost what the broker holds, and is answered within the time that the
 // driver promises.
 func TestProbeOfALostConnection(t *testing.T) {
+	t.Parallel()
 	const n = 32 // some for each of the eight queues
 	cfg := embedded(t)
 	path := cfg.Path(t)
