@@ -17,16 +17,20 @@ const (
 	holdLimit = 8 << 20
 	// heldSize is the memory of a held message beside its text, in bytes.
 	heldSize = 256
-	// keptTexts is the largest memory for texts that is used again.
-	keptTexts = 4 * holdLimit
+	// keptTexts is the largest memory for texts that is used again; usualTexts is what bodies below holdLimit may need, by
+	// how append grows memory. Larger memory goes when that many pieces of texts after another have needed no more.
+	keptTexts   = 4 * holdLimit
+	usualTexts  = holdLimit + holdLimit/2
+	usualPieces = 64
 	// release is the number of bytes that Run delivers before it makes room for others.
 	release = holdLimit / 8
 )
 
 // held are messages that wait for their delivery, with their texts in one piece of memory.
 type held struct {
-	list []heldMessage
-	text []byte // bodies and acks, one after the other
+	list  []heldMessage
+	text  []byte // bodies and acks, one after the other
+	usual int    // how often it was emptied since it held more than usualTexts
 }
 
 type heldMessage struct {
@@ -51,12 +55,15 @@ func (h *held) message(i int) *heldMessage {
 	return m
 }
 
-// emptied returns h without messages; its memory is used again.
+// emptied returns h without messages; its memory is used again, unless it is that of large messages that have passed.
 func (h held) emptied() held {
-	if cap(h.text) > keptTexts {
+	if h.usual++; len(h.text) > usualTexts {
+		h.usual = 0
+	}
+	if size := cap(h.text); size > keptTexts || size > usualTexts && h.usual >= usualPieces {
 		h.text = nil
 	}
-	return held{h.list[:0], h.text[:0]}
+	return held{h.list[:0], h.text[:0], h.usual}
 }
 
 // take delivers or holds a message. The reader calls it.
@@ -206,6 +213,7 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 		}
 		if !k.holds() {
 			k.state = stateDirect
+			k.held, k.taken = held{}, held{} // there is seldom a use for them again
 		}
 		k.mu.Unlock()
 		k.await(ctx)

@@ -70,12 +70,14 @@ type Reader struct {
 	Trim     bool // blanks around the values of headers are not part of them, as some read STOMP 1.0
 	// Memory, unless it is nil, is asked for so many bytes more for large frames, or told that so many less are used.
 	Memory func(bytes int) bool
-	Keep   int // memory for large frames up to that many bytes is kept; 0 for all
+	// Memory for large frames is kept up to Keep bytes, 0 for any size, and goes after spareFrames without a use for it.
+	Keep int
 
 	in    Input
 	view  []byte // the unread bytes in the input's buffer, behind those taken
 	taken int    // how many bytes of the input's buffer have been read
 	large []byte // a frame that is larger than the input's buffer
+	spare int    // frames since there was one
 	need  int    // bytes without which the frame cannot be complete
 	sized bool   // need is its size
 	nul   int    // bytes of a body without a length that hold no NUL
@@ -89,11 +91,8 @@ func NewReader(in Input, maxHead, maxBody int) *Reader {
 
 // Next returns the next frame, over heart-beats. At the end it returns io.EOF, or io.ErrUnexpectedEOF within a frame.
 func (r *Reader) Next() (*Received, error) {
-	if r.Keep > 0 && cap(r.large) > r.Keep {
-		if r.Memory != nil {
-			r.Memory(-cap(r.large))
-		}
-		r.large = nil
+	if r.large != nil {
+		r.letGo()
 	}
 	for r.need, r.sized, r.nul = 1, false, 0; ; {
 		for len(r.view) > 0 && (r.view[0] == '\n' || r.view[0] == '\r') {
@@ -121,9 +120,23 @@ func (r *Reader) Next() (*Received, error) {
 	}
 }
 
+// spareFrames is how many frames that fit into the input's buffer have to follow a large one before its memory goes.
+const spareFrames = 1000
+
+// letGo lets the memory for large frames go if it is too large, or was not used for long.
+func (r *Reader) letGo() {
+	if r.spare++; r.spare <= spareFrames && (r.Keep == 0 || cap(r.large) <= r.Keep) {
+		return
+	}
+	if r.Memory != nil {
+		r.Memory(-cap(r.large))
+	}
+	r.large = nil
+}
+
 // gather reads a frame that is larger than the input's buffer.
 func (r *Reader) gather() (*Received, error) {
-	for r.large = r.large[:0]; ; {
+	for r.large, r.spare = r.large[:0], 0; ; {
 		old, part := len(r.large), r.view
 		if r.sized {
 			part = part[:min(len(part), r.need-old)]

@@ -151,6 +151,32 @@ func TestReaderMemory(t *testing.T) {
 	require.ErrorIs(t, err, wire.ErrMemory)
 }
 
+// TestReaderLetsMemoryGo: the memory for a large frame is used again, until large frames have passed.
+func TestReaderLetsMemoryGo(t *testing.T) {
+	t.Parallel()
+	const spare = 1000 // frames
+	large, small := "SEND\n\n"+strings.Repeat("y", 2*inputSize)+"\x00", "ACK\nid:1\n\n\x00"
+	used := 0
+	reader := readerOf(strings.NewReader(large+strings.Repeat(small, spare)+large+strings.Repeat(small, spare+1)), 4<<20)
+	reader.Memory = func(n int) bool { used += n; return true }
+	read := func(frames int) {
+		t.Helper()
+		for range frames {
+			_, err := reader.Next()
+			require.NoError(t, err)
+		}
+	}
+	read(1)
+	before := used
+	require.Positive(t, before)
+	read(spare + 1)
+	require.Equal(t, before, used, "memory for the second large frame, with that for the first")
+	read(spare)
+	require.Equal(t, before, used, "memory while another large frame is not unlikely")
+	read(1)
+	require.Zero(t, used, "memory when large frames have passed")
+}
+
 // FuzzReader holds our reading against that of the frame package, and reading whole against reading byte by byte.
 func FuzzReader(f *testing.F) {
 	for _, text := range []string{
