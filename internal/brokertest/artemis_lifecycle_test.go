@@ -155,10 +155,12 @@ func TestURLs(t *testing.T) {
 func TestArtemisPerf(t *testing.T) {
 	a := shared.Artemis(t)
 	ctx := testContext(t)
-	out, err := a.PerfCommand(ctx, "client", "--protocol", "AMQP", "--max-pending", "500", "--message-count", "500", "queue://perf").CombinedOutput()
+	queue := "perf." + strconv.FormatInt(time.Now().UnixNano(), 36) // the broker counts all messages of a name
+	out, err := a.PerfCommand(ctx, "client", "--protocol", "AMQP", "--max-pending", "500", "--message-count", "500",
+		"queue://"+queue).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	assert.Regexp(t, `--- total received: +500\b`, string(out))
-	q, err := a.Queue(ctx, "perf")
+	q, err := a.Queue(ctx, queue)
 	require.NoError(t, err)
 	assert.EqualValues(t, 500, q.MessagesAdded)
 }

@@ -3,6 +3,7 @@
 package crossing
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ func TestRuns(t *testing.T) {
 			from, to := pair[0], pair[1]
 			t.Run(broker+"/"+from+"-"+to, func(t *testing.T) {
 				const n = 1000
-				name := "run." + from + "-" + to
+				name := "run." + from + "-" + to + "." + strconv.FormatInt(time.Now().UnixNano(), 36) // for its counters
 				args := func(dest string) []string {
 					return []string{
 						from, "client", "--url", at[from], "--consumer-url", at[to], "--message-count", "1000", "--max-pending", "50",

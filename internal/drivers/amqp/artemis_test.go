@@ -41,7 +41,7 @@ func TestQueueRoundTrip(t *testing.T) {
 				c.url = a.AMQPURL()
 			}
 			r := newRig(t, c.url, c.options...)
-			q := queue(t)
+			q := unused(queue(t))
 			p := r.producer(driver.ProducerSpec{
 				Destination: q, Persistent: c.persistent,
 				Variants: []driver.Variant{{Body: []byte(c.body), Priority: -1, Properties: []driver.Property{{Key: "color", Value: "red"}}}},
@@ -78,7 +78,7 @@ func TestPipelinedSends(t *testing.T) {
 	for _, settle := range []string{"settle=at-least-once", "settle=at-most-once"} {
 		t.Run(settle, func(t *testing.T) {
 			r := newRig(t, a.AMQPURL(), settle)
-			q := queue(t)
+			q := unused(queue(t))
 			consumer := r.consumer(driver.ConsumerSpec{Destination: q})
 			p := r.producer(driver.ProducerSpec{Destination: q, MaxPending: 50})
 			want := numbered(5000)
@@ -115,25 +115,28 @@ func TestTopicGoesToAll(t *testing.T) {
 func TestFullyQualifiedQueueNames(t *testing.T) {
 	a := sharedBroker.Artemis(t)
 	r := newRig(t, a.AMQPURL())
-	require.NoError(t, a.CreateQueue(soon(t), "fqqn", "fqqn.one", "MULTICAST"))
-	require.NoError(t, a.CreateQueue(soon(t), "fqqn", "fqqn.two", "MULTICAST"))
-	one := driver.Destination{Kind: driver.Topic, Name: "fqqn::fqqn.one"}
+	all := unused(driver.Destination{Kind: driver.Topic, Name: "fqqn"})
+	one, two := all.Name+".one", all.Name+".two"
+	require.NoError(t, a.CreateQueue(soon(t), all.Name, one, "MULTICAST"))
+	require.NoError(t, a.CreateQueue(soon(t), all.Name, two, "MULTICAST"))
+	toOne := driver.Destination{Kind: driver.Topic, Name: all.Name + "::" + one}
 
-	p := r.producer(driver.ProducerSpec{Destination: driver.Destination{Kind: driver.Topic, Name: "fqqn"}})
+	p := r.producer(driver.ProducerSpec{Destination: all})
 	p.send("to both")
 	p.settleAccepted(1)
-	p = r.producer(driver.ProducerSpec{Destination: one})
+	p = r.producer(driver.ProducerSpec{Destination: toOne})
 	p.send("to one")
 	p.settleAccepted(1)
 
-	c := r.consumer(driver.ConsumerSpec{Destination: one})
+	c := r.consumer(driver.ConsumerSpec{Destination: toOne})
 	require.Equal(t, []string{"to both", "to one"}, c.texts(2))
 	c.close()
-	_, err := a.WaitQueue(soon(t), "fqqn.two", func(s brokertest.QueueStats) bool { return s.MessageCount == 1 })
+	_, err := a.WaitQueue(soon(t), two, func(s brokertest.QueueStats) bool { return s.MessageCount == 1 })
 	require.NoError(t, err)
 
-	require.NoError(t, a.CreateQueue(soon(t), "fqqn.any", "fqqn.any.q", "ANYCAST"))
-	anycast := driver.Destination{Name: "fqqn.any::fqqn.any.q"}
+	queue := all.Name + ".q"
+	require.NoError(t, a.CreateQueue(soon(t), all.Name+".any", queue, "ANYCAST"))
+	anycast := driver.Destination{Name: all.Name + ".any::" + queue}
 	p = r.producer(driver.ProducerSpec{Destination: anycast})
 	p.send("x")
 	p.settleAccepted(1)
@@ -163,7 +166,7 @@ func TestSelector(t *testing.T) {
 func TestExpiry(t *testing.T) {
 	a := sharedBroker.Artemis(t)
 	r := newRig(t, a.AMQPURL())
-	q := queue(t)
+	q := unused(queue(t))
 	p := r.producer(driver.ProducerSpec{Destination: q, TTL: 50 * time.Millisecond})
 	p.send("a", "b")
 	p.settleAccepted(2)
@@ -235,7 +238,7 @@ func TestFullAddress(t *testing.T) {
 	fails := func(t *testing.T, queue string, commitInterval int) {
 		t.Helper()
 		r := newRig(t, a.AMQPURL())
-		q := driver.Destination{Name: queue}
+		q := unused(driver.Destination{Name: queue})
 		p := r.producer(driver.ProducerSpec{
 			Destination: q, MaxPending: 100, CommitInterval: commitInterval, Variants: body(strings.Repeat("x", 5000)),
 		})
@@ -271,7 +274,7 @@ func TestFullAddress(t *testing.T) {
 	t.Run("that fails, in transactions", func(t *testing.T) { fails(t, "full.fail.tx", 3) })
 	t.Run("that blocks", func(t *testing.T) {
 		r := newRig(t, a.AMQPURL())
-		q := driver.Destination{Name: "full.block.q"}
+		q := unused(driver.Destination{Name: "full.block.q"})
 		p := r.producer(driver.ProducerSpec{Destination: q, MaxPending: 5000, Variants: body(strings.Repeat("x", 5000))})
 		sent := 0
 		var err error

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -114,6 +115,13 @@ func queue(t *testing.T) driver.Destination {
 func topic(t *testing.T) driver.Destination {
 	t.Helper()
 	return driver.Destination{Kind: driver.Topic, Name: "t." + t.Name()}
+}
+
+// unused returns a destination like d that no earlier run of the test has used: the shared broker may know d still, with
+// its counters and what has filled it.
+func unused(d driver.Destination) driver.Destination {
+	d.Name += "." + strconv.FormatInt(time.Now().UnixNano(), 36)
+	return d
 }
 
 func conn(name string) driver.Connection {
