@@ -63,22 +63,22 @@ func TestQpidJMSApplication(t *testing.T) {
 	for _, c := range []struct {
 		name, said string
 		address    store.Address
-		want       store.QueueStats // without what the client's prefetching decides
+		want       store.QueueCounts // without what the client's prefetching decides
 	}{
-		{"send", fmt.Sprintf("committed=%d back=%d", committed, back), queue("tx"), store.QueueStats{Stored: uint64(committed), Settled: uint64(committed)}},
+		{"send", fmt.Sprintf("committed=%d back=%d", committed, back), queue("tx"), store.QueueCounts{Stored: uint64(committed), Settled: uint64(committed)}},
 		{
 			"receive", fmt.Sprintf("committed=%d back=%d redelivered=%d disorder=0 wrong=0 more=false", committed, again, again), queue("tx"),
-			store.QueueStats{Stored: uint64(committed), Settled: uint64(committed)},
+			store.QueueCounts{Stored: uint64(committed), Settled: uint64(committed)},
 		},
-		{"unfinished", "received=20", queue("unfinished"), store.QueueStats{Stored: 20, Depth: 20}},
-		{"recover", "acknowledged=20 again=30 same=true more=false", queue("recover"), store.QueueStats{Stored: 50, Settled: 50}},
-		{"durable", "received=25 more=false", topic("durable"), store.QueueStats{}},
-		{"selector", "matching=5 wrong=0 rest=85", queue("selector"), store.QueueStats{Stored: 90, Settled: 90}},
-		{"ttl", "long=10 short=0 unmarked=0", queue("ttl"), store.QueueStats{Stored: 20, Settled: 10, Expired: 10}},
-		{"priority", "received=50 disorder=0", queue("priority"), store.QueueStats{Stored: 50, Settled: 50}},
-		{"browse", "said=queues_cannot_be_browsed_[condition_=_amqp:not-implemented] received=1", queue("browse"), store.QueueStats{Stored: 1, Settled: 1}},
-		{"reply", "right=40", queue("questions"), store.QueueStats{Stored: 40, Settled: 40}},
-		{"large", "right=3", queue("large"), store.QueueStats{Stored: 3, Settled: 3}},
+		{"unfinished", "received=20", queue("unfinished"), store.QueueCounts{Stored: 20, Depth: 20}},
+		{"recover", "acknowledged=20 again=30 same=true more=false", queue("recover"), store.QueueCounts{Stored: 50, Settled: 50}},
+		{"durable", "received=25 more=false", topic("durable"), store.QueueCounts{}},
+		{"selector", "matching=5 wrong=0 rest=85", queue("selector"), store.QueueCounts{Stored: 90, Settled: 90}},
+		{"ttl", "long=10 short=0 unmarked=0", queue("ttl"), store.QueueCounts{Stored: 20, Settled: 10, Expired: 10}},
+		{"priority", "received=50 disorder=0", queue("priority"), store.QueueCounts{Stored: 50, Settled: 50}},
+		{"browse", "said=queues_cannot_be_browsed_[condition_=_amqp:not-implemented] received=1", queue("browse"), store.QueueCounts{Stored: 1, Settled: 1}},
+		{"reply", "right=40", queue("questions"), store.QueueCounts{Stored: 40, Settled: 40}},
+		{"large", "right=3", queue("large"), store.QueueCounts{Stored: 3, Settled: 3}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			assert.Equal(t, c.said, said[c.name])
@@ -93,7 +93,7 @@ func TestQpidJMSApplication(t *testing.T) {
 			}
 			require.Len(t, got.Queues, 1)
 			q := got.Queues[0]
-			assert.Equal(t, c.want, store.QueueStats{Stored: q.Stored, Settled: q.Settled, Depth: q.Depth, Expired: q.Expired, Rejected: q.Rejected})
+			assert.Equal(t, c.want, store.QueueCounts{Stored: q.Stored, Settled: q.Settled, Depth: q.Depth, Expired: q.Expired, Rejected: q.Rejected})
 			assert.Zero(t, q.Consumers)
 			assert.Equal(t, q.Stored, got.Sent)
 			assert.Equal(t, q.Delivered, q.Settled+q.Returned, "each delivery was settled or given back")

@@ -22,9 +22,8 @@ func (c *conn) broker() wire.BrokerData {
 	return wire.BrokerData{Cluster: clusterName, Name: brokerName, Addresses: map[string]string{wire.MasterID: c.addr}}
 }
 
-// route handles GET_ROUTEINFO_BY_TOPIC: all queues are here. A topic that another protocol uses is one of ours, too;
-// that of what a group gives back is made at the first question, because clients ask for it before they say that they
-// are in the group, and again only half a minute later.
+// route handles GET_ROUTEINFO_BY_TOPIC: all queues are on this broker. It creates topics used by other protocols, and
+// retry topics: clients ask for those before they join the group, and again only half a minute later.
 func (c *conn) route(r *wire.Frame) error {
 	name := string(r.Get("topic"))
 	queues := c.s.o.Queues
@@ -56,16 +55,7 @@ func (c *conn) clusterInfo(r *wire.Frame) error {
 	})
 }
 
-// listTopics handles GET_ALL_TOPIC_LIST_FROM_NAMESERVER.
-func (c *conn) listTopics(r *wire.Frame) error {
-	c.s.mu.RLock()
-	names := append(slices.Collect(maps.Keys(c.s.topics)), wire.DefaultTopic)
-	c.s.mu.RUnlock()
-	slices.Sort(names)
-	return c.json(r, map[string]any{"topicList": names})
-}
-
-// createTopic handles UPDATE_AND_CREATE_TOPIC. The larger of the two numbers of queues is that for reading and writing.
+// createTopic handles UPDATE_AND_CREATE_TOPIC. The larger number of queues is used for both reads and writes.
 func (c *conn) createTopic(r *wire.Frame) error {
 	name := string(r.Get("topic"))
 	read, write := r.NumberOr("readQueueNums", int64(c.s.o.Queues)), r.NumberOr("writeQueueNums", int64(c.s.o.Queues))
@@ -81,7 +71,7 @@ func (c *conn) createTopic(r *wire.Frame) error {
 	return c.ok(r)
 }
 
-// checkClient handles CHECK_CLIENT_CONFIG: is the filter one that we can read?
+// checkClient handles CHECK_CLIENT_CONFIG: it checks the filter.
 func (c *conn) checkClient(r *wire.Frame) error {
 	var data wire.ClientCheck
 	if err := wire.UnmarshalJSON(r.Body, &data); err != nil {
@@ -93,7 +83,7 @@ func (c *conn) checkClient(r *wire.Frame) error {
 	return c.ok(r)
 }
 
-// createGroup handles UPDATE_AND_CREATE_SUBSCRIPTIONGROUP; of the group's settings only its name matters here.
+// createGroup handles UPDATE_AND_CREATE_SUBSCRIPTIONGROUP; only the name of the group has an effect.
 func (c *conn) createGroup(r *wire.Frame) error {
 	var data struct {
 		Name string `json:"groupName"`
@@ -115,7 +105,7 @@ func (c *conn) listGroups(r *wire.Frame) error {
 	return c.json(r, map[string]any{"subscriptionGroupTable": table})
 }
 
-// consumeStats handles GET_CONSUME_STATS: where a group stands.
+// consumeStats handles GET_CONSUME_STATS: a group's committed offsets.
 func (c *conn) consumeStats(r *wire.Frame) error {
 	group := string(r.Get("consumerGroup"))
 	c.s.mu.RLock()
@@ -137,7 +127,7 @@ func (c *conn) consumeStats(r *wire.Frame) error {
 				b = append(b, ',')
 			}
 			_, next := q.limits()
-			// The key of the table is an object, which only RocketMQ takes for JSON.
+			// The key of the table is an object: RocketMQ's dialect of JSON.
 			b = fmt.Appendf(b, `{"brokerName":%q,"queueId":%d,"topic":%s}:{"brokerOffset":%d,"consumerOffset":%d}`,
 				brokerName, i, wire.AppendQuoted(nil, t.name), next, offset)
 		}
@@ -145,14 +135,14 @@ func (c *conn) consumeStats(r *wire.Frame) error {
 	return c.body(r, append(b, '}', '}'))
 }
 
-// topicGroups handles QUERY_TOPIC_CONSUME_BY_WHO: the groups that listen to a topic, or stand somewhere in it.
+// topicGroups handles QUERY_TOPIC_CONSUME_BY_WHO: the groups with a subscription or a committed offset.
 func (c *conn) topicGroups(r *wire.Frame) error {
 	t := c.s.findTopic(r.Get("topic"))
 	list := []string{}
 	if t != nil {
 		for _, g := range c.s.allGroups() {
-			stands := func(q *queue) bool { _, ok := q.committed(g.name); return ok }
-			if g.subscription(t.name) != nil || slices.ContainsFunc(*t.queues.Load(), stands) {
+			committed := func(q *queue) bool { _, ok := q.committed(g.name); return ok }
+			if g.subscription(t.name) != nil || slices.ContainsFunc(*t.queues.Load(), committed) {
 				list = append(list, g.name)
 			}
 		}
@@ -168,15 +158,15 @@ func (c *conn) runtimeInfo(r *wire.Frame) error {
 	}})
 }
 
-// levels are the delays of the broker's setting messageDelayLevel, from level 1.
+// levels are the delays of the setting messageDelayLevel, from level 1.
 const levels = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 
-// config answers GET_BROKER_CONFIG with the setting that clients look for.
+// config handles GET_BROKER_CONFIG with the only setting that clients use.
 func (c *conn) config(r *wire.Frame) error {
 	return c.body(r, []byte("messageDelayLevel="+levels+"\n"))
 }
 
-// delayOf returns how long a delay level is; 0 for none.
+// delayOf returns the delay of a level; 0 for none.
 func delayOf(level int64) time.Duration {
 	if level <= 0 {
 		return 0

@@ -37,7 +37,7 @@ func TestAllocations(t *testing.T) {
 		w.B = append(w.B, make([]byte, 1024)...)
 		send := func() {
 			require.NoError(t, c.frame(w.B[4:]))
-			require.NoError(t, c.handOver())
+			require.NoError(t, c.flush())
 		}
 		for range 2000 { // until all buffers are there
 			send()
@@ -54,7 +54,7 @@ func TestAllocations(t *testing.T) {
 		first, _ = p.q.limits()
 		pull()
 		require.Zero(t, testing.AllocsPerRun(100, pull))
-		c.leave()
+		c.release()
 		s.Close()
 	}
 }

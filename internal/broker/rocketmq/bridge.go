@@ -1,49 +1,46 @@
 package rocketmq
 
 import (
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
-	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
-// bridge joins a topic to the queue of the same name that other protocols use. Towards the queue it is a [store.Sink]
-// of the topic: what is sent over RocketMQ goes there as well while other protocols consume from it, as if the queue
-// were one more group. The other way it is one of the competing consumers of the queue, for all groups together,
-// while there are groups that listen to the topic.
+// bridge joins a topic to the queue of other protocols of the same name. As a [store.Sink] of the topic it stores
+// messages sent over RocketMQ in the queue while other protocols consume from it, as if the queue were another group. As
+// a competing consumer of the queue it moves messages to the topic, for all groups, while groups subscribe to it.
 type bridge struct {
 	t     *topic
 	queue *store.Queue
-	own   atomic.Int32 // intakes that are not closed: consumers of the queue that are ours
+	own   atomic.Int32 // our consumers of the queue: open intakes
 
 	mu sync.Mutex
-	in *intake // nil while no client listens
+	in *intake // nil while no group subscribes
 }
 
-// intake is the way in.
+// intake moves messages from the queue to the topic.
 type intake struct {
 	t      *topic
 	c      *store.Consumer
 	moving sync.WaitGroup
 
 	mu      sync.Mutex
-	running bool // messages are being moved
-	again   bool // there may be more
+	running bool // a goroutine moves messages
+	again   bool // notified since
 	ended   bool
 }
 
-// join makes the bridge of a topic, if there is need of it, and opens or closes its way in.
-func (s *Server) join(name string) {
-	if strings.HasPrefix(name, wire.RetryPrefix) || strings.HasPrefix(name, wire.DeadPrefix) {
+// updateBridge creates the bridge of a topic, if there is a queue, and opens or closes its intake.
+func (s *Server) updateBridge(name string) {
+	if ofGroup(name) {
 		return
 	}
 	t := s.findTopic([]byte(name))
 	if t == nil || s.store.Find(store.Address{Kind: store.KindQueue, Name: name}) == nil {
 		return
 	}
-	listened := len(s.claims(name).listening) > 0
+	subscribed := len(s.claims(name).subscribed) > 0
 	t.mu.Lock()
 	if t.bridge == nil && !t.gone.Load() {
 		b := &bridge{t: t, queue: s.store.Queue(name)}
@@ -55,10 +52,10 @@ func (s *Server) join(name string) {
 	t.mu.Unlock()
 	switch {
 	case b == nil:
-	case listened:
+	case subscribed:
 		b.open()
 	default:
-		s.ending.Go(b.close) // it may wait for the end of a stall
+		s.ending.Go(b.close) // may wait for the end of a stall
 	}
 }
 
@@ -70,10 +67,10 @@ func (b *bridge) open() {
 	}
 	foreign := func(m *store.Message) bool { _, own := m.Content.(*message); return !own }
 	in := &intake{t: b.t}
-	in.mu.Lock() // until there is a consumer to move from
+	in.mu.Lock() // notify waits for in.c
 	defer in.mu.Unlock()
 	b.own.Add(1)
-	c, err := b.queue.Consume(foreign, in.kick)
+	c, err := b.queue.Consume(foreign, in.notify)
 	if err != nil {
 		b.own.Add(-1)
 		return // the queue was deleted
@@ -82,7 +79,7 @@ func (b *bridge) open() {
 	in.moving.Go(in.move)
 }
 
-// close ends the way in; messages that were not moved stay in the queue.
+// close ends the intake; messages not moved stay in the queue.
 func (b *bridge) close() {
 	b.mu.Lock()
 	in := b.in
@@ -99,8 +96,8 @@ func (b *bridge) close() {
 	b.own.Add(-1)
 }
 
-// kick moves the messages there are. It does not wait.
-func (in *intake) kick() {
+// notify starts to move messages. It does not block.
+func (in *intake) notify() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.again = in.running; in.running || in.ended {
@@ -110,12 +107,12 @@ func (in *intake) kick() {
 	in.moving.Go(in.move)
 }
 
-// move moves messages from the queue to the topic as long as there are some and there is room.
+// move moves messages from the queue to the topic while there are messages and room.
 func (in *intake) move() {
 	var buf [64]store.Delivery
 	for {
 		n := 0
-		if in.t.Room(in.kick) {
+		if in.t.Room(in.notify) {
 			n = in.c.Take(buf[:])
 		}
 		for i := range n {
@@ -136,7 +133,7 @@ func (in *intake) move() {
 	}
 }
 
-// others tells whether anybody but us consumes from the queue.
+// others reports whether the queue has other consumers.
 func (b *bridge) others() bool {
 	return b.queue.Stats().Consumers > int(b.own.Load())
 }
@@ -150,3 +147,6 @@ func (b *bridge) Put(m *store.Message) {
 
 // Room implements [store.Sink].
 func (b *bridge) Room(notify func()) bool { return !b.others() || b.queue.Room(notify) }
+
+// NotifyRoom implements [store.Sink]. The queue's destination notifies the waiters.
+func (b *bridge) NotifyRoom() {}

@@ -64,7 +64,7 @@ func TestGroupsThatHaveGone(t *testing.T) {
 		sent := sender(topic, 0, 100)
 		pass(time.Minute)
 		require.EqualValues(t, 80, sent.Load())
-		g.alive() // it pulled, or committed
+		g.touch() // it pulled, or committed
 		pass(s.o.GoneAfter - time.Second)
 		require.EqualValues(t, 80, sent.Load(), "it has its claim")
 		require.Zero(t, s.Stats().Dropped)
@@ -72,7 +72,7 @@ func TestGroupsThatHaveGone(t *testing.T) {
 		require.EqualValues(t, 100, sent.Load())
 		require.EqualValues(t, 100-topic.size.Load(), s.Stats().Dropped)
 
-		g.alive() // and so it has again
+		g.touch() // and so it has again
 		first, next := topic.queue(0).limits()
 		topic.commit(topic.queue(0), "g", first)
 		sent = sender(topic, 100, 100)

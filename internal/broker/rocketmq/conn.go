@@ -15,69 +15,68 @@ import (
 )
 
 const (
-	// headRoom is how much larger than a message's body a frame may be.
+	// headRoom is the part of a frame beside the body, in bytes.
 	headRoom = 1 << 20
-	// largestFrame is how large frames may be at least, that of their length included, as in RocketMQ: what is larger
-	// than a message may be is read, to be refused with an answer.
+	// largestFrame is the least bound of frames, with their length, as in RocketMQ: a too large message is read and
+	// refused with an answer.
 	largestFrame = wire.MaxFrame
-	inSize       = 64 << 10
-	// handOver is how many bytes of answers the reader gathers before it gives them to the writer.
-	handOver = 64 << 10
-	// fewBytes is how many bytes of answers the reader writes itself.
-	fewBytes = 4 << 10
-	// outLimit is how many bytes may wait to be written before the reader stops reading.
-	outLimit = 4 << 20
-	// keptBuffer is the largest buffer that is kept while there is no use for it.
-	keptBuffer = 1 << 20
-	// slowDown is how long the reader of a connection with consumers waits, per message, for a destination to have
-	// room.
+	readBuffer   = 64 << 10
+	// flushAt is the size of answers, in bytes, at which the reader hands them to the writer.
+	flushAt = 64 << 10
+	// writeDirectly is the size of answers, in bytes, up to which the reader writes them itself.
+	writeDirectly = 4 << 10
+	// maxOut is the unwritten output, in bytes, above which the connection is not read.
+	maxOut = 4 << 20
+	// keepBuffer is the largest buffer kept while unused.
+	keepBuffer = 1 << 20
+	// slowDown bounds the wait for room, per message, on a connection with consumers.
 	slowDown = time.Millisecond
 )
 
-// conn is a connection. One goroutine reads requests and answers most of them, gathering the answers as long as there
-// is more to read. Another one writes, and answers pulls, straight into its buffer.
+// conn is a connection. The reader answers most requests, and gathers the answers while there is input. The writer
+// writes them, and answers pulls directly into its buffer.
 type conn struct {
 	s       *Server
 	nc      net.Conn
 	account *store.Account
 	source  uint64
-	born    host // the client
-	host    host // we
+	born    host // the client's address
+	host    host // ours
 	addr    string
 	wake    chan struct{}
 	done    chan struct{}
 	once    sync.Once
 	gate    gate.Gate
 
-	// Only the reader uses these.
-	req       wire.Frame
-	w         wire.Writer   // answers, in the codec of the request
-	pulls     []*pull       // new ones
-	topic     *topic        // the one that was last sent to
-	brought   *subscription // that of the last pull that brought one along
-	signer    *wire.Signer  // of the last access key
-	signerKey string
-	joined    map[membership]bool
-	consumes  bool            // it has, or had, consumers
-	leads     map[string]bool // groups of producers
+	// The reader's.
+	req            wire.Frame
+	w              wire.Writer   // answers, in the codec of the request
+	pulls          []*pull       // new ones
+	topic          *topic        // of the last send
+	pullSub        *subscription // of the last pull with a subscription
+	signer         *wire.Signer  // of the last access key
+	signerKey      string
+	memberships    map[membership]bool
+	consumes       bool // has, or had, consumers
+	producerGroups map[string]bool
 
-	livePulls atomic.Int64 // that are not answered
+	openPulls atomic.Int64 // unanswered ones
 
-	mu      sync.Mutex
-	dead    bool
-	writing bool // a goroutine is
-	out     []byte
-	waiting []*pull       // to be answered, or to be held
-	left    []*group      // groups that the client has left
-	drained chan struct{} // closed when out was taken, if a goroutine waits for it
-	codec   wire.Codec    // of the client's requests
-	limited time.Time     // when the time limit of writes was set; of the writing goroutine
+	mu          sync.Mutex
+	dead        bool
+	writing     bool // a goroutine writes
+	out         []byte
+	waiting     []*pull       // to be answered or held
+	left        []*group      // groups left by the client
+	drained     chan struct{} // closed when the writer takes out; nil if nobody waits
+	codec       wire.Codec    // of the client's requests
+	deadlineSet time.Time     // of writes; the writing goroutine's
 
-	// Only the writer uses these.
+	// The writer's.
 	held    map[*pull]bool
 	batch   []entry
-	written wire.Writer // changes places with out
-	serving []*pull     // changes places with waiting
+	written wire.Writer // exchanged with out
+	serving []*pull     // exchanged with waiting
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -85,7 +84,8 @@ func newConn(s *Server, nc net.Conn) *conn {
 		s: s, nc: nc, account: s.store.NewAccount(), source: s.store.NewSource(), born: hostOf(nc.RemoteAddr()),
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		addr: nc.LocalAddr().String(), host: hostOf(nc.LocalAddr()),
-		brought: &subscription{}, joined: map[membership]bool{}, leads: map[string]bool{}, held: map[*pull]bool{},
+		pullSub: &subscription{}, memberships: map[membership]bool{}, producerGroups: map[string]bool{},
+		held: map[*pull]bool{},
 	}
 	c.gate.Conn, c.gate.Done, c.gate.Write = nc, c.done, c.answer
 	return c
@@ -107,11 +107,11 @@ func (c *conn) wakeWriter() {
 
 // read handles requests until the connection ends.
 func (c *conn) read() error {
-	in := make([]byte, inSize)
-	from, to := 0, 0 // its contents are buf[r:w] and was not handled
+	in := make([]byte, readBuffer)
+	from, to := 0, 0 // the unhandled input is in[from:to]
 	maxFrame := max(c.s.o.MaxMessage+headRoom, largestFrame-4)
-	hears := true // it has said something that is complete since its time was limited
-	most := greetTimeout
+	received := true // a complete frame since the deadline was set
+	timeout := firstTimeout
 	var set time.Time
 	for {
 		for to-from >= 4 {
@@ -130,16 +130,16 @@ func (c *conn) read() error {
 				return c.ended(err)
 			}
 			from += 4 + n
-			if hears = true; most != idleTimeout {
-				most, set = idleTimeout, time.Time{}
+			if received = true; timeout != idleTimeout {
+				timeout, set = idleTimeout, time.Time{}
 			}
 		}
-		if err := c.handOver(); err != nil {
+		if err := c.flush(); err != nil {
 			return c.ended(err)
 		}
-		if from == to && len(in) > keptBuffer {
-			c.account.Give(int64(len(in) - inSize)) // that of the first size counts with the connection
-			in, from, to = make([]byte, inSize), 0, 0
+		if from == to && len(in) > keepBuffer {
+			c.account.Give(int64(len(in) - readBuffer)) // the first buffer is accounted for with the connection
+			in, from, to = make([]byte, readBuffer), 0, 0
 		}
 		if from > 0 {
 			to = copy(in, in[from:to])
@@ -151,9 +151,9 @@ func (c *conn) read() error {
 			}
 			in = append(in, make([]byte, len(in))...)
 		}
-		if now := time.Now(); hears && now.Sub(set) > idleTimeout/8 || set.IsZero() {
-			_ = c.nc.SetReadDeadline(now.Add(most)) // it fails only when the connection was closed
-			hears, set = false, now
+		if now := time.Now(); received && now.Sub(set) > idleTimeout/8 || set.IsZero() {
+			_ = c.nc.SetReadDeadline(now.Add(timeout)) // fails only on a closed connection
+			received, set = false, now
 		}
 		n, err := c.nc.Read(in[to:])
 		to += n
@@ -164,13 +164,13 @@ func (c *conn) read() error {
 }
 
 const (
-	// greetTimeout is how long a client may take for its first request.
-	greetTimeout = 10 * time.Second
-	// idleTimeout ends connections over which nothing has come for so long. Clients send a heartbeat every 30 s.
+	// firstTimeout bounds the wait for the first request.
+	firstTimeout = 10 * time.Second
+	// idleTimeout ends silent connections. Clients send a heartbeat every 30 s.
 	idleTimeout = 2 * time.Minute
 )
 
-// errClosed says that the connection was closed by us.
+// errClosed means that we closed the connection.
 var errClosed = errors.New("the connection was closed")
 
 // ended returns nil for an orderly end.
@@ -195,7 +195,7 @@ func (c *conn) frame(b []byte) error {
 		return err
 	}
 	if c.req.Flag&wire.FlagAnswer != 0 {
-		return nil // to a question of ours, none of which need an answer
+		return nil // our requests need no answer
 	}
 	if c.codec != c.req.Codec {
 		c.mu.Lock()
@@ -209,18 +209,18 @@ func (c *conn) frame(b []byte) error {
 	if c.req.Flag&wire.FlagOneWay != 0 {
 		c.w.B = c.w.B[:min(before, len(c.w.B))]
 	}
-	if len(c.w.B) >= handOver {
-		return c.handOver()
+	if len(c.w.B) >= flushAt {
+		return c.flush()
 	}
 	return nil
 }
 
-// pauseInStall hands over the answers, and waits, while the broker stalls.
+// pauseInStall hands the answers to the writer and waits for the end of a stall.
 func (c *conn) pauseInStall() error {
 	if c.s.store.Stalled() == nil {
 		return nil
 	}
-	if err := c.handOver(); err != nil {
+	if err := c.flush(); err != nil {
 		return err
 	}
 	if !c.awaitStall() {
@@ -229,7 +229,7 @@ func (c *conn) pauseInStall() error {
 	return nil
 }
 
-// awaitStall waits for the end of a stall of the broker; false at the end of the connection.
+// awaitStall waits for the end of a stall; false at the end of the connection.
 func (c *conn) awaitStall() bool {
 	for over := c.s.store.Stalled(); over != nil; over = c.s.store.Stalled() {
 		select {

@@ -42,21 +42,17 @@ func (c *conn) dispatch(r *wire.Frame) error {
 		return c.limitOffset(r, true)
 	case wire.ReqGetMinOffset:
 		return c.limitOffset(r, false)
-	case wire.ReqSearchOffsetByTimestamp:
-		return c.searchOffset(r)
-	// Requests of tools, and of clients to their name server.
+	// Requests to the name server, and administration.
 	case wire.ReqGetRouteInfoByTopic:
 		return c.route(r)
 	case wire.ReqGetBrokerClusterInfo:
 		return c.clusterInfo(r)
-	case wire.ReqGetAllTopicListFromNameServer:
-		return c.listTopics(r)
 	case wire.ReqUpdateAndCreateTopic:
 		return c.createTopic(r)
 	case wire.ReqDeleteTopicInBroker:
 		c.s.deleteTopic(string(r.Get("topic")))
 		return c.ok(r)
-	case wire.ReqDeleteTopicInNamesrv: // we are both: the broker has done it, or will
+	case wire.ReqDeleteTopicInNamesrv: // no effect: DELETE_TOPIC_IN_BROKER deletes it
 		return c.ok(r)
 	case wire.ReqUpdateAndCreateSubscriptionGroup:
 		return c.createGroup(r)
@@ -78,7 +74,7 @@ func (c *conn) dispatch(r *wire.Frame) error {
 	}
 }
 
-// signed tells whether a request is signed with the secret of its access key.
+// signed checks the signature of a request.
 func (c *conn) signed(r *wire.Frame) bool {
 	key := r.Get(wire.FieldAccessKey)
 	if c.signer == nil || string(key) != c.signerKey {
@@ -92,19 +88,19 @@ func (c *conn) signed(r *wire.Frame) bool {
 	return c.signer.Verify(r)
 }
 
-// begin begins an answer to r; fields follow.
+// begin begins an answer to r, without fields.
 func (c *conn) begin(r *wire.Frame, code int, remark string) {
 	c.w.Begin(r.Codec, code, wire.FlagAnswer, r.Opaque, remark)
 }
 
-// refuse answers that it cannot be done. The connection lives on.
+// refuse answers with a code and a remark. The connection stays open.
 func (c *conn) refuse(r *wire.Frame, code int, remark string) error {
 	c.begin(r, code, remark)
 	c.w.End(0)
 	return nil
 }
 
-// ok answers that it was done.
+// ok answers with success.
 func (c *conn) ok(r *wire.Frame) error { return c.refuse(r, wire.ResSuccess, "") }
 
 // number answers with one field.

@@ -1,55 +1,51 @@
-// Package rocketmq is the RocketMQ front-end of the embedded broker: name server and broker of RocketMQ's remoting
-// protocol on one port, over one [store.Store] that other protocols share.
+// Package rocketmq is the RocketMQ front-end of the embedded broker: name server and broker of the remoting protocol on
+// one port, over a [store.Store] shared with the other protocols.
 //
 // # Model
 //
-//	conn: a reader that handles requests and gathers the answers; a writer that writes them and answers pulls
-//	  +-- topic: a Sink of the store's topic://NAME, dealing its messages out over its queues
-//	  |     +-- queue: a log in memory, with the offsets where consumer groups stand
-//	  +-- group: its members, their topics, the locks of queues
-//	  +-- transactions: half messages, and when to ask about them
+//	conn: a reader handles requests and gathers answers; a writer writes them and answers pulls
+//	  +-- topic: a Sink of the store's topic://NAME, which distributes its messages over its queues
+//	  |     +-- queue: a log in memory, with the committed offsets of consumer groups
+//	  +-- group: its members, their subscriptions, the locks of queues
+//	  +-- transactions: half messages and their check-backs
 //
-// A message that is sent goes through [store.Destination.Send], and so through the faults, to the topic and to
-// whatever other protocols have subscribed to under its name; their messages to topic://NAME are dealt out over the
-// topic's queues in turn.
+// A sent message goes through [store.Destination.Send], and so through the faults, to the topic and to the
+// subscriptions of other protocols; their messages to topic://NAME are distributed over the topic's queues. A topic is
+// created by a request to create it, a send, or a route request for a topic of another protocol. It lacks messages sent
+// before its creation.
 //
-// queue://NAME of other protocols meets the topic NAME as well, by a bridge, as far as a log with groups can be a
-// queue: while members of a group listen to the topic, it takes from the queue, as one of the consumers that compete
-// there, what other protocols sent; all groups get it. And what is sent to the topic over RocketMQ goes to the queue,
-// too, while other protocols consume from that. Messages over the bridge pass the faults once, where they were sent.
+// A bridge joins the topic NAME to queue://NAME of other protocols. While a group with members subscribes to the topic,
+// the bridge is one of the queue's competing consumers, and moves other protocols' messages to all groups. While other
+// protocols consume from the queue, messages sent over RocketMQ are stored there as well. Faults are applied once, at
+// the send.
 //
-// A topic comes into being when a client creates it, sends to it, or looks for the route of one that another protocol
-// uses. Messages that other protocols sent before are not in it.
+// # Bounds and back-pressure
 //
-// # Bounds
-//
-// The store's limits hold for each topic, all its queues together. A topic keeps messages for the groups that stand
-// somewhere in it, or have members that listen to it (broadcasting ones do not count), and as many as an eighth of
-// the limits for groups to come. A group without members loses its claim two minutes after its last request. Where a
-// group lags, sends are stored but answers are withheld until there is room, as is what follows a send without
-// answer; a store that rejects answers SYSTEM_BUSY. Over a connection that has consumers, too, what follows is only
-// slowed down, because commits may be among it; so a topic can exceed the limits. A topic to which no group has a
-// claim drops its oldest messages at the limit; messages that a group was not done with, or none has seen, are
-// counted. A client that says nothing for two minutes, not even a heartbeat, is taken for dead.
+// The store's limits hold for each topic, all queues together. A topic keeps messages for the groups with a claim:
+// a committed offset, or members that subscribe to it (not broadcasting). An eighth of the limits is kept for future
+// groups. The claim of a group without members ends two minutes after its last request. While a group lags at
+// the limit, sends are stored, but the answers, and the reading of what follows a one-way send, are withheld until there
+// is room; with [store.Reject] the answer is SYSTEM_BUSY. A connection with consumers is read on slowly, as its commits
+// make room: a topic can exceed its limits. A topic without claims drops its oldest messages at the limit; the unread
+// ones are counted. A client is dead after two minutes without a request or heartbeat.
 //
 // # Faults
 //
-// Those of the store work for each message, also within batches: if one is withheld, the whole batch is not answered.
-// A half message is sent, as far as faults are concerned, when it is committed, which is not answered as a rule, so
-// that withholding does not show. Messages that consumers give back are not sent again. Reordering swaps two messages
-// that a connection sends to the same queue, because only those have an order. While the broker stalls, no request is
-// answered and no message delivered.
+// Faults apply to each message, also within batches; one withheld message withholds the answer to the batch. A half
+// message is sent at its commit, usually a one-way request, so that withholding has no effect. Messages given back by
+// consumers are not sent again. Reordering swaps two messages of one connection to one queue: only those are ordered.
+// During a stall no request is answered and no message delivered.
 //
 // # Contents
 //
-// Properties are texts. UNIQ_KEY is the message's id, TAGS the subject, CORRELATION_ID, REPLY_TO and CONTENT_TYPE
-// what other protocols call so, __SHARDINGKEY the group; RocketMQ's own properties are not shown to others, nor is
-// its compression (zlib; a body compressed with LZ4 or ZSTD is passed on as it is). Messages of other protocols that
-// have expired are passed over; RocketMQ has no time to live.
+// Properties are texts. UNIQ_KEY is the message ID, TAGS the subject, __SHARDINGKEY the group; CORRELATION_ID, REPLY_TO
+// and CONTENT_TYPE have the same meaning in other protocols, which do not see RocketMQ's other own properties. They get
+// bodies without zlib compression; LZ4 and ZSTD stay. Expired messages of other protocols are skipped; RocketMQ has no
+// time to live.
 //
 // # Not supported
 //
-// Replicas, traces, POP consumers, request and reply, static topics, LMQ, dead-letter handling of transactions that
-// are never answered (they are counted and forgotten), settings of groups, and addresses of IPv6 in messages. Such
-// requests are answered with REQUEST_CODE_NOT_SUPPORTED.
+// Replicas, traces, POP consumers, request and reply, static topics, LMQ, offsets by time, dead letters of unanswered
+// transactions (they are counted and dropped), settings of groups, and IPv6 addresses in messages. Other requests are
+// answered with REQUEST_CODE_NOT_SUPPORTED.
 package rocketmq

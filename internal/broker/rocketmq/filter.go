@@ -1,6 +1,7 @@
 package rocketmq
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/broker/selector"
@@ -8,13 +9,13 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
-// filter chooses messages; nil takes all.
+// filter selects messages; nil selects all.
 type filter struct {
 	codes []int32      // hashes of tags
 	sql   store.Filter // instead of codes
 }
 
-// newFilter reads an expression: "*" or tags joined by "||", or SQL92.
+// newFilter parses an expression: "*" or tags joined by "||", or SQL92.
 func newFilter(kind, expression string) (*filter, error) {
 	if kind == wire.KindSQL {
 		f, err := selector.Parse(expression)
@@ -42,7 +43,8 @@ func newFilter(kind, expression string) (*filter, error) {
 	return &f, nil
 }
 
-// takes tells whether a message passes. Tags are compared by their hashes, as brokers do; clients look again.
+// takes reports whether the filter selects a message. Tags are compared by their hashes, as brokers do; clients compare
+// the texts.
 func (f *filter) takes(m *message) bool {
 	if f.sql != nil {
 		return f.sql(&m.Message)
@@ -51,29 +53,23 @@ func (f *filter) takes(m *message) bool {
 	if len(tags) == 0 {
 		return false
 	}
-	hash := wire.HashCode(tags)
-	for _, code := range f.codes {
-		if code == hash {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(f.codes, wire.HashCode(tags))
 }
 
-// filterOf finds the filter of a pull: the one that it brings along, or that of its group.
-func (c *conn) filterOf(r *wire.Frame, g *group, t *topic, along bool) (f *filter, code int, remark string) {
+// filterOf returns the filter of a pull: its own or that of its group.
+func (c *conn) filterOf(r *wire.Frame, g *group, t *topic, own bool) (f *filter, code int, remark string) {
 	sub := g.subscription(t.name)
-	if along {
+	if own {
 		kind, expression := r.Get("expressionType"), r.Get("subscription")
-		if sub = c.brought; sub.kind != string(kind) || sub.expression != string(expression) {
+		if sub = c.pullSub; sub.kind != string(kind) || sub.expression != string(expression) {
 			sub = newSubscription(string(kind), string(expression), 0)
-			c.brought = sub
+			c.pullSub = sub
 		}
 	}
 	switch {
 	case sub == nil:
 		return nil, wire.ResSubscriptionNotExist, "the consumer's subscription not exist"
-	case !along && sub.version < r.NumberOr("subVersion", 0):
+	case !own && sub.version < r.NumberOr("subVersion", 0):
 		return nil, wire.ResSubscriptionNotLatest, "the consumer's subscription not latest"
 	case sub.err != nil:
 		return nil, wire.ResSubscriptionParseFailed, "parse the consumer's subscription failed: " + sub.err.Error()

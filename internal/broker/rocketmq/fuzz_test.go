@@ -26,7 +26,7 @@ func FuzzProperties(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, name string) {
 		m := (&message{properties: b}).complete()
 		m.Header()
-		ownProperties(b)
+		parseProperties(b)
 		if v := m.Property(name); v != nil {
 			require.LessOrEqual(t, len(v.(string)), len(b))
 		}

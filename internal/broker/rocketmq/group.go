@@ -10,38 +10,38 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
-// group is a group of consumers. It stays, with where it stands, until it is deleted.
+// group is a consumer group. It stays, with its offsets, until it is deleted.
 type group struct {
-	name string
-	seen atomic.Int64 // time of its last request, in nanoseconds since the Unix epoch
+	name        string
+	lastRequest atomic.Int64 // in nanoseconds since the Unix epoch
 
-	subsSize atomic.Int64 // bytes of its subscriptions in the account of the broker's memory
+	subsSize atomic.Int64 // accounted memory of the subscriptions, in bytes
 
 	mu           sync.Mutex
 	members      map[member]bool
 	subs         map[string]*subscription // by topic
 	locks        map[lockedQueue]lock
-	broadcasting bool // the members keep account themselves of where they stand
+	broadcasting bool // the members keep their offsets themselves
 }
 
-// member is a client in a group, on one connection.
+// member is a client of a group on one connection.
 type member struct {
 	c  *conn
 	id string
 }
 
-// membership is one of a connection's.
+// membership is a connection's membership in a group.
 type membership struct {
 	g  *group
 	id string // of the client
 }
 
-// subscription does not change once it is in a group.
+// subscription is immutable in a group.
 type subscription struct {
 	kind, expression string
 	version          int64
 	filter           *filter
-	err              error // the expression cannot be read
+	err              error // of the expression
 }
 
 func newSubscription(kind, expression string, version int64) *subscription {
@@ -55,7 +55,7 @@ type lockedQueue struct {
 	queue int
 }
 
-// lock gives a queue to one client, for a minute (RebalanceLockManager).
+// lock reserves a queue for one client, for a minute (RebalanceLockManager).
 type lock struct {
 	client string
 	at     time.Time
@@ -69,14 +69,14 @@ func (s *Server) allGroups() []*group {
 	return slices.Collect(maps.Values(s.groups))
 }
 
-// findGroup returns a group, nil if there is none. The name is not retained.
+// findGroup returns a group, or nil if there is none. It does not retain the name.
 func (s *Server) findGroup(name []byte) *group {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.groups[string(name)]
 }
 
-// groupOf finds the group of a request, or makes it, and notes that it is alive; nil if its name is not legal.
+// groupOf finds or creates the group of a request, and renews its claims; nil for an illegal name.
 func (c *conn) groupOf(r *wire.Frame) *group {
 	name := r.Get("consumerGroup")
 	g := c.s.findGroup(name)
@@ -84,13 +84,15 @@ func (c *conn) groupOf(r *wire.Frame) *group {
 		g = c.s.makeGroup(string(name))
 	}
 	if g != nil {
-		g.alive()
+		g.touch()
 	}
 	return g
 }
 
-// makeGroup returns a group, which it makes if need be, with the topic of what it gives back; nil if the name is not
-// legal or there are too many.
+// touch records a request of the group.
+func (g *group) touch() { g.lastRequest.Store(time.Now().UnixNano()) }
+
+// makeGroup finds or creates a group; nil for an illegal name, too many groups or a lack of memory.
 func (s *Server) makeGroup(name string) *group {
 	if !legalName(name) {
 		return nil
@@ -99,14 +101,14 @@ func (s *Server) makeGroup(name string) *group {
 	g := s.groups[name]
 	if g == nil && len(s.groups) < maxGroups && s.store.Reserve(groupSize) {
 		g = &group{name: name, members: map[member]bool{}, subs: map[string]*subscription{}, locks: map[lockedQueue]lock{}}
-		g.alive()
+		g.touch()
 		s.groups[name] = g
 	}
 	s.mu.Unlock()
 	return g
 }
 
-// deleteGroup deletes a group and where it stands.
+// deleteGroup deletes a group and its offsets.
 func (s *Server) deleteGroup(name string) {
 	s.mu.Lock()
 	if g := s.groups[name]; g != nil {
@@ -119,13 +121,13 @@ func (s *Server) deleteGroup(name string) {
 		for _, q := range *t.queues.Load() {
 			q.forgetGroup(name)
 		}
-		t.trimIfWanted()
+		t.trimIfWaiting()
 	}
 }
 
-// trimIfWanted makes room when it is needed and a group has gone.
-func (t *topic) trimIfWanted() {
-	if t.room.Wanted() {
+// trimIfWaiting makes room for waiting senders after the end of a claim.
+func (t *topic) trimIfWaiting() {
+	if t.room.Waiting() {
 		t.trim()
 	}
 }
@@ -136,7 +138,7 @@ func (g *group) subscription(topic string) *subscription {
 	return g.subs[topic]
 }
 
-// ids returns the clients in the group.
+// ids returns the client IDs of the group.
 func (g *group) ids() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -148,7 +150,7 @@ func (g *group) ids() []string {
 	return slices.Compact(ids)
 }
 
-// heartbeat handles HEART_BEAT: a client tells its groups.
+// heartbeat handles HEART_BEAT: the groups of a client.
 func (c *conn) heartbeat(r *wire.Frame) error {
 	var data wire.Heartbeat
 	if err := wire.UnmarshalJSON(r.Body, &data); err != nil {
@@ -156,7 +158,7 @@ func (c *conn) heartbeat(r *wire.Frame) error {
 	}
 	for _, p := range data.Producers {
 		if legalName(p.Group) {
-			c.lead(p.Group)
+			c.addProducer(p.Group)
 		}
 	}
 	for i := range data.Consumers {
@@ -169,22 +171,21 @@ func (c *conn) heartbeat(r *wire.Frame) error {
 		if len(data.ClientID) > maxClientID || !g.admits(c.s, d) {
 			return c.refuse(r, wire.ResSystemError, "the client's ID is too long, or its subscriptions are too many")
 		}
-		c.joined[membership{g, data.ClientID}], c.consumes = true, true
+		c.memberships[membership{g, data.ClientID}], c.consumes = true, true
 		if g.join(member{c, data.ClientID}, d) {
 			for _, sub := range d.Subscriptions {
-				c.s.join(sub.Topic)
+				c.s.updateBridge(sub.Topic)
 			}
-			g.tell()
+			g.notifyMembers()
 		}
 	}
 	return c.ok(r)
 }
 
-// maxClientID is the length of the longest ID of a client, in bytes.
+// maxClientID is the longest client ID, in bytes.
 const maxClientID = 1024
 
-// admits counts the subscriptions that a member brings against the broker's memory. They take the place of those
-// before.
+// admits accounts for the memory of a member's subscriptions, which replace the previous ones.
 func (g *group) admits(s *Server, d *wire.ConsumerData) bool {
 	size := int64(0)
 	for i := range d.Subscriptions {
@@ -197,9 +198,9 @@ func (g *group) admits(s *Server, d *wire.ConsumerData) bool {
 	return true
 }
 
-// join makes m a member and takes over its subscriptions; it returns whether that changed anything.
+// join adds m and replaces the group's subscriptions; it returns whether that changed anything.
 func (g *group) join(m member, d *wire.ConsumerData) (changed bool) {
-	g.alive()
+	g.touch()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.members[m] {
@@ -210,7 +211,7 @@ func (g *group) join(m member, d *wire.ConsumerData) (changed bool) {
 	for _, s := range d.Subscriptions {
 		old := g.subs[s.Topic]
 		if old != nil && (old.version >= s.Version || old.kind == s.Kind && old.expression == s.Expression) {
-			same := *old // pulls may be reading the old one
+			same := *old // pulls may use the old one
 			same.version = max(old.version, s.Version)
 			subs[s.Topic] = &same
 			continue
@@ -222,23 +223,23 @@ func (g *group) join(m member, d *wire.ConsumerData) (changed bool) {
 	return changed
 }
 
-// leaveGroup ends a membership, if the connection has it.
+// leaveGroup ends a membership of the connection, if there is one.
 func (c *conn) leaveGroup(m membership) {
-	delete(c.joined, m)
-	if !m.g.part(member{c, m.id}) {
+	delete(c.memberships, m)
+	if !m.g.remove(member{c, m.id}) {
 		return
 	}
 	c.mu.Lock()
 	c.left = append(c.left, m.g)
 	c.mu.Unlock()
 	c.wakeWriter()
-	m.g.tell()
-	c.s.groupLeft(m.g)
+	m.g.notifyMembers()
+	c.s.afterLeave(m.g)
 }
 
-// part ends a membership and the client's locks.
-func (g *group) part(m member) bool {
-	g.alive()
+// remove removes a member and the client's locks.
+func (g *group) remove(m member) bool {
+	g.touch()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.members[m] {
@@ -253,8 +254,8 @@ func (g *group) part(m member) bool {
 	return true
 }
 
-// tell tells the members that there are others now, so that they share the queues out anew.
-func (g *group) tell() {
+// notifyMembers notifies the members to rebalance (NOTIFY_CONSUMER_IDS_CHANGED).
+func (g *group) notifyMembers() {
 	g.mu.Lock()
 	members := slices.Collect(maps.Keys(g.members))
 	g.mu.Unlock()
@@ -271,7 +272,7 @@ func (g *group) tell() {
 func (c *conn) unregister(r *wire.Frame) error {
 	id := string(r.Get("clientID"))
 	if name := r.Get("producerGroup"); len(name) > 0 {
-		c.unlead(string(name))
+		c.removeProducer(string(name))
 	}
 	if name := r.Get("consumerGroup"); len(name) > 0 {
 		if g := c.s.findGroup(name); g != nil {
@@ -281,36 +282,28 @@ func (c *conn) unregister(r *wire.Frame) error {
 	return c.ok(r)
 }
 
-// groupLeft makes room in topics where a group had a claim only by being there, and leaves queues to others.
-func (s *Server) groupLeft(g *group) {
+// afterLeave makes room in topics where the group had a claim by its members only, and closes unused bridges.
+func (s *Server) afterLeave(g *group) {
 	g.mu.Lock()
 	names := slices.Collect(maps.Keys(g.subs))
 	g.mu.Unlock()
 	for _, name := range names {
 		if t := s.findTopic([]byte(name)); t != nil {
-			t.trimIfWanted()
-			s.join(name)
+			t.trimIfWaiting()
+			s.updateBridge(name)
 		}
 	}
 }
 
-// leaveAll takes the connection out of all groups.
-func (c *conn) leaveAll() {
-	for m := range c.joined {
-		c.leaveGroup(m)
-	}
-	for name := range c.leads {
-		c.unlead(name)
-	}
-}
+// maxProducerGroups bounds the producer groups of a connection.
+const maxProducerGroups = 1024
 
-// lead notes that the connection has a producer of that group.
-func (c *conn) lead(name string) {
-	const most = 1024
-	if c.leads[name] || len(c.leads) == most {
+// addProducer adds the connection to the producers of a group.
+func (c *conn) addProducer(name string) {
+	if c.producerGroups[name] || len(c.producerGroups) == maxProducerGroups {
 		return
 	}
-	c.leads[name] = true
+	c.producerGroups[name] = true
 	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -320,8 +313,8 @@ func (c *conn) lead(name string) {
 	s.producers[name][c] = true
 }
 
-func (c *conn) unlead(name string) {
-	delete(c.leads, name)
+func (c *conn) removeProducer(name string) {
+	delete(c.producerGroups, name)
 	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()

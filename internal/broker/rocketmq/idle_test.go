@@ -58,15 +58,15 @@ func TestSilentFromTheStart(t *testing.T) {
 		says func(t *testing.T, client net.Conn)
 		most time.Duration
 	}{
-		"nothing": {func(*testing.T, net.Conn) {}, greetTimeout},
+		"nothing": {func(*testing.T, net.Conn) {}, firstTimeout},
 		"half a request": {func(_ *testing.T, client net.Conn) {
 			_, _ = client.Write([]byte{0, 0, 1, 0, 0, 0})
-		}, greetTimeout},
+		}, firstTimeout},
 		"a drop now and then, from the start": {func(_ *testing.T, client net.Conn) {
 			for _, err := client.Write([]byte{0, 0, 1, 0}); err == nil; _, err = client.Write([]byte{1}) {
 				pass(time.Second)
 			}
-		}, greetTimeout + time.Second},
+		}, firstTimeout + time.Second},
 		"a drop now and then, later": {func(t *testing.T, client net.Conn) {
 			ask(t, client)
 			for _, err := client.Write([]byte{0, 0, 1, 0}); err == nil; _, err = client.Write([]byte{1}) {

@@ -8,44 +8,43 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
-// Names of properties of ours, for properties of other protocols that RocketMQ lacks.
+// Our properties for fields of other protocols.
 const (
 	propReplyTo     = "REPLY_TO"
 	propContentType = "CONTENT_TYPE"
 )
 
-// host is an IPv4 address and a port, as stored messages have them.
+// host is an IPv4 address and a port, in the encoding of stored messages.
 type host [8]byte
 
-// message is a message of RocketMQ, and the [store.Content] of itself. Once sent nobody changes it, but for place and
-// plain.
+// message is a message of RocketMQ, and its own [store.Content]. A sent message is immutable, except for place and plain.
 type message struct {
 	store.Message
-	topic      string // where it was sent to
-	queue      int    // -1: any
+	topic      string
+	queue      int // -1: any
 	flag       uint32
 	sysFlag    uint32
 	born       int64 // milliseconds since the Unix epoch
 	bornHost   host
-	retries    int32 // how often it was given back
-	half       int64 // in END_TRANSACTION's notation; 0 if it was not in a transaction
+	retries    int32
+	half       int64 // offset of the half message; 0 without a transaction
 	body       []byte
 	properties []byte
-	limit      int // of a decompressed body
+	limit      int // of the decompressed body, in bytes
 
-	place atomic.Int64           // offset in its queue plus one, of the first copy; 0: not stored yet
-	plain atomic.Pointer[[]byte] // the body without its compression
+	place atomic.Int64           // queue offset of the first copy plus one; 0: not stored yet
+	plain atomic.Pointer[[]byte] // the decompressed body
 }
 
 const normalPriority = 4
 
-// complete makes it the content of its store.Message.
+// complete fills in store.Message.
 func (m *message) complete() *message {
 	m.Content, m.Priority, m.Durable = m, normalPriority, true
 	return m
 }
 
-// clone returns a copy that was not stored yet.
+// clone returns a copy to be stored.
 func (m *message) clone() *message {
 	c := &message{
 		Message: store.Message{Source: m.Source, Group: m.Group, Expires: m.Expires},
@@ -59,8 +58,8 @@ func (m *message) clone() *message {
 // Size implements [store.Content].
 func (m *message) Size() int { return len(m.body) + len(m.properties) }
 
-// Body implements [store.Content]: the payload without RocketMQ's compression. One of a kind that we do not know (LZ4,
-// ZSTD), or damaged, stays as it is.
+// Body implements [store.Content]: the decompressed body. A body with an unknown compression (LZ4, ZSTD), or a damaged
+// one, stays as it is.
 func (m *message) Body() []byte {
 	if m.sysFlag&wire.SysCompressed == 0 {
 		return m.body
@@ -72,13 +71,14 @@ func (m *message) Body() []byte {
 	if b, err := new(wire.Inflater).Inflate(m.sysFlag, m.body, m.limit); err == nil {
 		plain = b
 	}
-	if len(plain) <= keptRatio*m.Size()+store.MessageSize { // else it would be memory that is not counted
+	if len(plain) <= keptRatio*m.Size()+store.MessageSize {
 		m.plain.Store(&plain)
 	}
 	return plain
 }
 
-// keptRatio is how many times its compressed size a body may have to be kept without its compression.
+// keptRatio bounds the decompressed bodies that are kept, relative to the size of the message: they are memory that is
+// not accounted for.
 const keptRatio = 4
 
 // WithBody implements [store.Content].
@@ -118,7 +118,7 @@ func (m *message) Header() store.Header {
 	return h
 }
 
-// Property implements [selector.Properties]: all are texts.
+// Property implements [selector.Properties].
 func (m *message) Property(key string) any {
 	if v := wire.Property(m.properties, key); v != nil {
 		return string(v)
@@ -126,8 +126,7 @@ func (m *message) Property(key string) any {
 	return nil
 }
 
-// withProperties returns the properties without those names, which are appended anew; pairs are names and values. An
-// empty value only takes the property away.
+// withProperties replaces properties; pairs are names and values. An empty value removes the property.
 func withProperties(b []byte, pairs ...string) []byte {
 	out := make([]byte, 0, len(b)+64)
 	for len(b) > 0 {
@@ -149,22 +148,22 @@ func withProperties(b []byte, pairs ...string) []byte {
 	return out
 }
 
-// encodedSize is the number of bytes that append adds.
+// encodedSize is the number of bytes of append.
 func (m *message) encodedSize(topic string) int {
 	return wire.SizeMessage(len(m.body), len(topic), len(m.properties))
 }
 
-// position is where a message is stored.
+// position is the place and time of a stored message.
 type position struct {
 	topic  string
 	queue  int
 	offset int64
-	log    int64 // the offset in what would be the broker's log
-	at     int64 // when, in milliseconds since the Unix epoch
+	log    int64 // offset in the virtual commit log
+	at     int64 // in milliseconds since the Unix epoch
 	host   host  // of the broker
 }
 
-// append appends the message as it is stored there.
+// append appends the encoding of a stored message.
 func (m *message) append(b []byte, at *position) []byte {
 	return wire.AppendMessage(b, &wire.MessageHead{
 		Queue: int32(at.queue), Flag: m.flag, QueueOffset: at.offset, LogOffset: at.log,
@@ -173,7 +172,7 @@ func (m *message) append(b []byte, at *position) []byte {
 	}, m.body, at.topic, m.properties)
 }
 
-// convert makes a message of RocketMQ out of one of another protocol.
+// convert converts a message of another protocol.
 func convert(m *store.Message, topic string) *message {
 	h := m.Content.Header()
 	if h.Text && h.ContentType == "" {

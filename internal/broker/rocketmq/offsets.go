@@ -2,7 +2,7 @@ package rocketmq
 
 import wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 
-// commit notes where a group stands in a queue.
+// commit commits the offset of a group in a queue.
 func (t *topic) commit(q *queue, group string, offset int64) {
 	q.commit(group, offset)
 	if t.excess(t.s.limits.Limit/keptShare, t.s.limits.LimitBytes/keptShare) > 0 {
@@ -10,7 +10,7 @@ func (t *topic) commit(q *queue, group string, offset int64) {
 	}
 }
 
-// queueOf finds the queue that a request names; nil, with the answer, if there is none.
+// queueOf returns the queue of a request, or answers the request and returns nil if there is none.
 func (c *conn) queueOf(r *wire.Frame) *queue {
 	t := c.s.findTopic(r.Get("topic"))
 	if t == nil {
@@ -24,8 +24,8 @@ func (c *conn) queueOf(r *wire.Frame) *queue {
 	return q
 }
 
-// queryOffset handles QUERY_CONSUMER_OFFSET (ConsumerManageProcessor). A group that stands nowhere begins, in a queue
-// of which nothing is gone, at its first message, unless the client says otherwise.
+// queryOffset handles QUERY_CONSUMER_OFFSET (ConsumerManageProcessor). The default offset of a complete queue is 0,
+// unless the client forbids it.
 func (c *conn) queryOffset(r *wire.Frame) error {
 	q := c.queueOf(r)
 	if q == nil {
@@ -68,13 +68,4 @@ func (c *conn) limitOffset(r *wire.Frame, highest bool) error {
 		first = next
 	}
 	return c.number(r, "offset", first)
-}
-
-// searchOffset handles SEARCH_OFFSET_BY_TIMESTAMP.
-func (c *conn) searchOffset(r *wire.Frame) error {
-	q := c.queueOf(r)
-	if q == nil {
-		return nil
-	}
-	return c.number(r, "offset", q.since(r.NumberOr("timestamp", 0)))
 }

@@ -9,23 +9,23 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
-// handOver gives the writer the gathered frames, and waits while it has too many.
-func (c *conn) handOver() error {
+// flush hands the gathered frames to the writer, and waits while the unwritten output exceeds maxOut.
+func (c *conn) flush() error {
 	if len(c.w.B) == 0 && len(c.pulls) == 0 {
 		return nil
 	}
 	c.mu.Lock()
-	if len(c.pulls) == 0 && len(c.w.B) <= fewBytes && !c.writing && len(c.out) == 0 {
+	if len(c.pulls) == 0 && len(c.w.B) <= writeDirectly && !c.writing && len(c.out) == 0 {
 		c.writing = true
 		c.mu.Unlock()
-		return c.writeFew()
+		return c.writeAnswers()
 	}
 	c.out = append(c.out, c.w.B...)
 	c.w.B = c.w.B[:0]
 	c.waiting = append(c.waiting, c.pulls...)
 	c.pulls = c.pulls[:0]
 	var drained chan struct{}
-	if len(c.out) > outLimit {
+	if len(c.out) > maxOut {
 		if c.drained == nil {
 			c.drained = make(chan struct{})
 		}
@@ -44,27 +44,25 @@ func (c *conn) handOver() error {
 	}
 }
 
-// put writes b. Who does not take it for as long as a client may be silent is gone, or might as well be. Only one
-// goroutine writes at a time.
-func (c *conn) put(b []byte) error {
-	if now := time.Now(); now.Sub(c.limited) > idleTimeout/8 {
-		c.limited = now
-		_ = c.nc.SetWriteDeadline(now.Add(idleTimeout)) // it fails only when the connection was closed
+// writeBytes writes b within idleTimeout. One goroutine writes at a time.
+func (c *conn) writeBytes(b []byte) error {
+	if now := time.Now(); now.Sub(c.deadlineSet) > idleTimeout/8 {
+		c.deadlineSet = now
+		_ = c.nc.SetWriteDeadline(now.Add(idleTimeout)) // fails only on a closed connection
 	}
 	_, err := c.nc.Write(b)
 	return err
 }
 
-// writeFew writes the frames that the reader has gathered, so that a lone answer need not wait for another goroutine to
-// wake up.
-func (c *conn) writeFew() error {
-	err := c.put(c.w.B)
+// writeAnswers writes the reader's gathered frames: a single answer then does not wait for another goroutine.
+func (c *conn) writeAnswers() error {
+	err := c.writeBytes(c.w.B)
 	c.w.B = c.w.B[:0]
 	c.mu.Lock()
 	c.writing = false
 	more := len(c.out) > 0 || len(c.waiting) > 0 || len(c.left) > 0
 	c.mu.Unlock()
-	if more { // the writer may have come and gone meanwhile
+	if more { // the writer may have found writing set
 		c.wakeWriter()
 	}
 	return err
@@ -74,7 +72,7 @@ func (c *conn) writeFew() error {
 func (c *conn) push(build func(w *wire.Writer)) {
 	c.mu.Lock()
 	w := wire.Writer{B: c.out}
-	if !c.dead && len(c.out) < outLimit { // a client that does not read is not told
+	if !c.dead && len(c.out) < maxOut { // dropped for a client that does not read
 		build(&w)
 	}
 	c.out = w.B
@@ -82,7 +80,7 @@ func (c *conn) push(build func(w *wire.Writer)) {
 	c.wakeWriter()
 }
 
-// ready makes a pull one to be answered. The goroutine that stored a message calls it.
+// ready puts a pull on the writer's list. The goroutine that stores a message calls it.
 func (c *conn) ready(p *pull) {
 	c.mu.Lock()
 	if !c.dead {
@@ -92,18 +90,17 @@ func (c *conn) ready(p *pull) {
 	c.wakeWriter()
 }
 
-// awaitRoom does not return before the destination has room. Over a connection of consumers the acknowledgements that
-// make room come behind the messages sent: there it only slows the reader down, and the destination holds somewhat more
-// than its limit.
+// awaitRoom waits for room at the destination. It only slows down a connection with consumers, as commits behind the
+// sent messages make room: the destination then exceeds its limit.
 func (c *conn) awaitRoom(d *store.Destination) error {
-	if err := c.handOver(); err != nil {
+	if err := c.flush(); err != nil {
 		return err
 	}
-	var enough <-chan time.Time
+	var timeout <-chan time.Time
 	if c.consumes {
-		enough = time.After(slowDown)
+		timeout = time.After(slowDown)
 	}
-	err := c.gate.Await(d, enough)
+	err := c.gate.Await(d, timeout)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return io.EOF
 	}
@@ -120,13 +117,13 @@ func (c *conn) answer(frames []byte) {
 	c.wakeWriter()
 }
 
-// leave takes the connection out of everything when its goroutines have ended.
-func (c *conn) leave() {
+// release ends the pulls, memberships and reservations of the connection, after its goroutines have ended.
+func (c *conn) release() {
 	c.mu.Lock()
 	c.dead = true
 	c.out, c.waiting = nil, nil
 	c.mu.Unlock()
-	// A full topic may know the connection for a while longer, to tell it of room.
+	// A full topic may refer to the connection for a while, as a waiter for room.
 	c.req, c.w, c.written = wire.Frame{}, wire.Writer{}, wire.Writer{}
 	c.batch, c.topic, c.pulls, c.serving = nil, nil, nil, nil
 	for p := range c.held {
@@ -135,6 +132,11 @@ func (c *conn) leave() {
 	}
 	c.s.held.Add(-int64(len(c.held)))
 	c.held = nil
-	c.leaveAll()
+	for m := range c.memberships {
+		c.leaveGroup(m)
+	}
+	for name := range c.producerGroups {
+		c.removeProducer(name)
+	}
 	c.account.End()
 }

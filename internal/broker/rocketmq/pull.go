@@ -8,19 +8,20 @@ import (
 )
 
 const (
-	// pullMessages and pullBytes bound the answer to a pull, whatever the client asks for.
+	// pullMessages and pullBytes bound the answer to a pull.
 	pullMessages = 4096
 	pullBytes    = 1 << 20
-	// scanned is how many messages a filter looks at before an answer tells the client how far it is.
+	// scanned bounds the messages that a filter skips before an answer with the new offset.
 	scanned = 1024
-	// longestHold is how long a pull is held at most.
+	// longestHold bounds the hold of a pull.
 	longestHold = 5 * time.Minute
-	writeSize   = 256 << 10
-	// maxPulls is how many pulls a connection may have under way: one per queue of a great many topics.
+	// writeBatch is the output, in bytes, gathered for one write.
+	writeBatch = 256 << 10
+	// maxPulls bounds the open pulls of a connection: one per queue of many topics.
 	maxPulls = 1 << 16
 )
 
-// pull is a request for messages. The reader makes it; then it belongs to the writer, or to the queue where it waits.
+// pull is a request for messages. It belongs to the writer or, while it waits, to a queue.
 type pull struct {
 	c        *conn
 	codec    wire.Codec
@@ -30,9 +31,9 @@ type pull struct {
 	offset   int64
 	max      int
 	filter   *filter
-	deadline time.Time   // it is held until then if there are no messages; zero: it is not
-	timer    *time.Timer // of its deadline; nil: it was never held
-	passed   int         // messages that the filter left out since
+	deadline time.Time   // of a held pull; zero: do not hold it
+	timer    *time.Timer // of the deadline; nil: not held yet
+	skipped  int         // messages, by the filter
 }
 
 // pull handles PULL_MESSAGE (PullMessageProcessor).
@@ -53,8 +54,8 @@ func (c *conn) pull(r *wire.Frame) error {
 	if offset := r.NumberOr("commitOffset", -1); flags&wire.PullCommitOffset != 0 && offset >= 0 {
 		q.t.commit(q, g.name, offset)
 	}
-	if c.livePulls.Add(1) > maxPulls {
-		c.livePulls.Add(-1)
+	if c.openPulls.Add(1) > maxPulls {
+		c.openPulls.Add(-1)
 		return c.refuse(r, wire.ResSystemBusy, "too many pulls under way on one connection")
 	}
 	p := &pull{
@@ -69,7 +70,7 @@ func (c *conn) pull(r *wire.Frame) error {
 	return nil
 }
 
-// write writes answers, and answers pulls, until the connection ends.
+// write is the writer's loop.
 func (c *conn) write() {
 	for {
 		select {
@@ -77,17 +78,17 @@ func (c *conn) write() {
 		case <-c.done:
 			return
 		}
-		c.writeOut()
+		c.writePending()
 	}
 }
 
-// writeOut writes the waiting frames and answers the waiting pulls.
-func (c *conn) writeOut() {
+// writePending writes the waiting frames and answers the waiting pulls.
+func (c *conn) writePending() {
 	if !c.awaitStall() {
 		return
 	}
 	c.mu.Lock()
-	if c.writing { // the reader is, and will wake us
+	if c.writing { // the reader writes, and will wake the writer
 		c.mu.Unlock()
 		return
 	}
@@ -105,17 +106,17 @@ func (c *conn) writeOut() {
 	for i, p := range c.serving {
 		c.serving[i] = nil
 		c.serve(w, p)
-		if len(w.B) >= writeSize && !c.writeNow(w) {
+		if len(w.B) >= writeBatch && !c.writeNow(w) {
 			return
 		}
 	}
 	if len(left) > 0 {
-		c.letGo(w, left)
+		c.endPulls(w, left)
 	}
 	if len(w.B) > 0 && !c.writeNow(w) {
 		return
 	}
-	if cap(w.B) > keptBuffer {
+	if cap(w.B) > keepBuffer {
 		w.B = nil
 	}
 	c.mu.Lock()
@@ -124,7 +125,7 @@ func (c *conn) writeOut() {
 }
 
 func (c *conn) writeNow(w *wire.Writer) bool {
-	err := c.put(w.B)
+	err := c.writeBytes(w.B)
 	w.B = w.B[:0]
 	if err != nil {
 		c.close()
@@ -133,7 +134,7 @@ func (c *conn) writeNow(w *wire.Writer) bool {
 	return true
 }
 
-// serve answers a pull that is not in its queue's list, or puts it there.
+// serve answers or holds a pull that does not wait in a queue.
 func (c *conn) serve(w *wire.Writer, p *pull) {
 	if p.timer != nil {
 		p.timer.Stop()
@@ -141,11 +142,11 @@ func (c *conn) serve(w *wire.Writer, p *pull) {
 		c.s.held.Add(-1)
 	}
 	if c.answerPull(w, p) {
-		c.livePulls.Add(-1)
+		c.openPulls.Add(-1)
 	}
 }
 
-// answerPull answers a pull; false if it is held instead.
+// answerPull answers a pull, or holds it and returns false.
 func (c *conn) answerPull(w *wire.Writer, p *pull) bool {
 	q := p.q
 	if q.t.gone.Load() {
@@ -186,8 +187,7 @@ func (c *conn) answerPull(w *wire.Writer, p *pull) bool {
 	}
 }
 
-// messages answers a pull with those of the batch that pass its filter; false if there are none and it is to go on
-// looking.
+// messages answers a pull with the filtered messages of the batch; false if there are none and the search goes on.
 func (c *conn) messages(w *wire.Writer, p *pull, batch []entry, first, next int64) bool {
 	at := position{topic: p.q.t.name, queue: p.q.id, host: c.host}
 	count, read, body := 0, 0, 0
@@ -208,8 +208,7 @@ func (c *conn) messages(w *wire.Writer, p *pull, batch []entry, first, next int6
 	from := p.offset
 	p.offset += int64(read)
 	if count == 0 {
-		// One that has been held goes on looking; the client learns now and then how far it is.
-		if p.passed += read; p.timer != nil && p.passed < scanned {
+		if p.skipped += read; p.timer != nil && p.skipped < scanned {
 			return false
 		}
 		c.pullAnswer(w, p, wire.ResPullRetryImmediately, p.offset, first, next, 0)
@@ -235,7 +234,7 @@ func expired(m *message, now *int64) bool {
 	return m.Expires <= *now
 }
 
-// pullAnswer appends an answer to a pull. A body of that many bytes follows.
+// pullAnswer appends an answer to a pull without its body, of a number of bytes.
 func (c *conn) pullAnswer(w *wire.Writer, p *pull, code int, offset, first, next int64, body int) {
 	w.Begin(p.codec, code, wire.FlagAnswer, p.opaque, "")
 	w.Int("suggestWhichBrokerId", 0)
@@ -245,19 +244,19 @@ func (c *conn) pullAnswer(w *wire.Writer, p *pull, code int, offset, first, next
 	w.End(body)
 }
 
-// hold notes a pull that waits in its queue's list, from where it comes back by ready, at its deadline at the latest.
+// hold sets the timer of a pull that waits in its queue.
 func (c *conn) hold(p *pull) {
 	c.held[p] = true
 	c.s.held.Add(1)
 	p.timer = time.AfterFunc(time.Until(p.deadline), func() {
-		if p.q.forget(p) { // else it has just been woken
+		if p.q.forget(p) { // else it was just woken
 			c.ready(p)
 		}
 	})
 }
 
-// letGo answers the held pulls of groups that the client has left: further messages are for other members.
-func (c *conn) letGo(w *wire.Writer, left []*group) {
+// endPulls answers the held pulls of groups left by the client: further messages are for other members.
+func (c *conn) endPulls(w *wire.Writer, left []*group) {
 	for p := range c.held {
 		if slices.Contains(left, p.g) && p.q.forget(p) {
 			p.deadline = time.Time{}

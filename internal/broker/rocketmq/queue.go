@@ -3,12 +3,14 @@ package rocketmq
 import (
 	"slices"
 	"sync"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
 // entry is a message in a log.
 type entry struct {
 	m  *message
-	at int64 // when it was stored, in milliseconds since the Unix epoch
+	at int64 // the time of storing, in milliseconds since the Unix epoch
 }
 
 // queue is one of the logs of a topic. It is safe for concurrent use.
@@ -17,16 +19,16 @@ type queue struct {
 	id int
 
 	mu      sync.Mutex
-	ring    []entry // the message at an offset is at that modulo the length, which is a power of two
-	first   int64   // offset of the first message that is still there
-	next    int64   // offset of the next one to come
+	ring    []entry // an offset is at that modulo the length, a power of two
+	first   int64   // offset of the oldest message
+	next    int64   // offset of the next message
 	waiters []*pull
-	commits map[string]int64 // the offsets where groups stand
+	commits map[string]int64 // the committed offsets of groups
 }
 
 func (q *queue) at(offset int64) *entry { return &q.ring[offset&int64(len(q.ring)-1)] }
 
-// push appends a message and wakes the pulls that wait for one.
+// push appends a message and wakes waiting pulls.
 func (q *queue) push(m *message, at int64) (offset int64) {
 	q.mu.Lock()
 	if q.next-q.first == int64(len(q.ring)) {
@@ -35,16 +37,11 @@ func (q *queue) push(m *message, at int64) (offset int64) {
 	offset = q.next
 	*q.at(offset) = entry{m, at}
 	q.next++
-	waiters := q.waiters
-	q.waiters = nil
-	q.mu.Unlock()
-	for _, p := range waiters {
-		p.c.ready(p)
-	}
+	q.wakeAll()
 	return offset
 }
 
-// resize moves the messages; n is a power of two and has room for them.
+// resize moves the messages to a ring of n, a sufficient power of two.
 func (q *queue) resize(n int) {
 	ring := make([]entry, n)
 	for o := q.first; o != q.next; o++ {
@@ -60,7 +57,7 @@ func (q *queue) limits() (first, next int64) {
 	return q.first, q.next
 }
 
-// read copies messages from an offset on; if there are none it lets the pull wait, if it is not nil.
+// read copies messages from an offset on; if there are none, waiter (unless nil) waits.
 func (q *queue) read(buf []entry, offset int64, waiter *pull) (n int, first, next int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -75,7 +72,7 @@ func (q *queue) read(buf []entry, offset int64, waiter *pull) (n int, first, nex
 	return n, q.first, q.next
 }
 
-// forget takes a pull off the list of waiting pulls; false if it is not on it.
+// forget removes a waiting pull; false if it does not wait.
 func (q *queue) forget(p *pull) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -87,9 +84,8 @@ func (q *queue) forget(p *pull) bool {
 	return true
 }
 
-// wakeAll wakes all pulls that wait.
+// wakeAll wakes all waiting pulls. The caller has locked q.mu; wakeAll unlocks it.
 func (q *queue) wakeAll() {
-	q.mu.Lock()
 	waiters := q.waiters
 	q.waiters = nil
 	q.mu.Unlock()
@@ -98,22 +94,7 @@ func (q *queue) wakeAll() {
 	}
 }
 
-// since returns the offset of the first message that was stored at that time or later.
-func (q *queue) since(at int64) int64 {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	low, high := q.first, q.next
-	for low < high {
-		if mid := (low + high) / 2; q.at(mid).at < at {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
-	return low
-}
-
-// committed returns where a group stands.
+// committed returns the committed offset of a group.
 func (q *queue) committed(group string) (offset int64, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -136,5 +117,5 @@ func (q *queue) forgetGroup(group string) {
 	delete(q.commits, group)
 }
 
-// weight is the size of a message in the account of the limit of bytes.
-func (m *message) weight() int64 { return int64(len(m.body)+len(m.properties)) + 256 }
+// weight is the accounted size of a message, in bytes.
+func (m *message) weight() int64 { return int64(m.Size()) + store.MessageSize }

@@ -50,14 +50,14 @@ func (h *sendHeader) header(r *wire.Frame) {
 	}
 }
 
-// own are the properties by which a message asks something of the broker.
-type own struct {
+// brokerProperties are the properties with an effect in the broker.
+type brokerProperties struct {
 	half      bool
 	notBefore int64 // nanoseconds since the Unix epoch
 	group     []byte
 }
 
-func ownProperties(properties []byte) (o own) {
+func parseProperties(properties []byte) (o brokerProperties) {
 	for len(properties) > 0 {
 		var name, value []byte
 		switch name, value, properties = wire.CutProperty(properties); string(name) {
@@ -120,8 +120,8 @@ func (c *conn) send(r *wire.Frame) error {
 	return c.answerSend(r, t, m, t.dest.Send(&m.Message), 1)
 }
 
-// topicOf finds the topic of a message or makes it. What consumers failed at too often goes to the group's dead-letter
-// topic.
+// topicOf finds or creates the topic of a message. A message with too many failed attempts goes to the group's
+// dead-letter topic.
 func (c *conn) topicOf(h *sendHeader) *topic {
 	name := string(h.topic)
 	if group, ok := strings.CutPrefix(name, wire.RetryPrefix); ok && h.tries > h.maxTries {
@@ -139,17 +139,17 @@ func (c *conn) topicOf(h *sendHeader) *topic {
 	return c.s.makeTopic(name, queues)
 }
 
-// message makes a message of a request to send; the texts are copied.
-func (c *conn) message(t *topic, h *sendHeader, body, properties []byte) (*message, own) {
+// message makes a message of a send request; body and properties are copied.
+func (c *conn) message(t *topic, h *sendHeader, body, properties []byte) (*message, brokerProperties) {
 	all := make([]byte, len(body)+len(properties))
 	n := copy(all, body)
 	copy(all[n:], properties)
-	o := ownProperties(all[n:])
+	o := parseProperties(all[n:])
 	m := &message{
 		topic: t.name, queue: int(h.queue), flag: uint32(h.flag), sysFlag: uint32(h.sysFlag), born: h.born, bornHost: c.born,
 		retries: int32(min(h.tries, 1<<30)), body: all[:n:n], properties: all[n:], limit: c.s.o.MaxMessage,
 	}
-	// Messages for one queue are in order, those of one connection for several are not.
+	// The messages of a connection are ordered within each queue.
 	m.Source = 1<<63 | c.source<<queueBits | uint64(h.queue)
 	m.NotBefore = o.notBefore
 	if len(o.group) > 0 {
@@ -158,10 +158,11 @@ func (c *conn) message(t *topic, h *sendHeader, body, properties []byte) (*messa
 	return m.complete(), o
 }
 
-// busy is the remark of an answer to a message that was not stored.
+// busy is the remark of a SYSTEM_BUSY answer.
 const busy = "[PC_SYNCHRONIZED]broker busy: the topic, or a subscription of it, is full"
 
-// answerSend answers a send of so many messages, of which m is the first, or does not, or only when there is room.
+// answerSend answers a send of a number of messages; m is the first one. The answer may be withheld: for ever by
+// the fault, or until there is room.
 func (c *conn) answerSend(r *wire.Frame, t *topic, m *message, v store.Verdict, messages int) error {
 	oneWay := r.Flag&wire.FlagOneWay != 0
 	switch v {
@@ -176,7 +177,7 @@ func (c *conn) answerSend(r *wire.Frame, t *topic, m *message, v store.Verdict, 
 	start := len(c.w.B)
 	if !oneWay {
 		offset := m.place.Load() - 1
-		if offset < 0 { // it is delayed, or made away with by a fault: where it would have been
+		if offset < 0 { // delayed or lost: the next offset
 			_, offset = t.queue(int64(m.queue)).limits()
 		}
 		c.stored(r, m.queue, offset, logOffset(t.id, m.queue, offset), nil)
@@ -196,10 +197,10 @@ func (c *conn) answerSend(r *wire.Frame, t *topic, m *message, v store.Verdict, 
 	return nil
 }
 
-// messageID is how many bytes the id of a message has.
+// messageID is the length of a message ID, in bytes.
 const messageID = 32
 
-// stored appends the answer to a message that was stored.
+// stored appends the answer to a stored message.
 func (c *conn) stored(r *wire.Frame, queue int, offset, log int64, unique []byte) {
 	w := &c.w
 	c.begin(r, wire.ResSuccess, "")
@@ -213,11 +214,11 @@ func (c *conn) stored(r *wire.Frame, queue int, offset, log int64, unique []byte
 	w.End(0)
 }
 
-// sendBatch handles a batch: its messages go one by one, so that faults count messages. If one is withheld so is the
-// answer; one that finds the topic full ends the batch.
+// sendBatch handles a batch: its messages are sent one by one, so that faults count messages. One withheld message
+// withholds the answer; a full topic ends the batch.
 func (c *conn) sendBatch(r *wire.Frame, t *topic, h *sendHeader) error {
 	n, ok := countBatched(r.Body)
-	if !ok || n == 0 { // all or nothing, as far as that can be seen
+	if !ok || n == 0 { // checked as a whole first: a malformed batch is not stored in part
 		return c.refuse(r, wire.ResMessageIllegal, "the batch is empty or cannot be read")
 	}
 	var first *message
@@ -233,7 +234,7 @@ func (c *conn) sendBatch(r *wire.Frame, t *topic, h *sendHeader) error {
 		v := t.dest.Send(&m.Message)
 		if v == store.Full {
 			verdict = v
-			c.s.store.CountFull(n - i - 1) // they have not been tried
+			c.s.store.CountFull(n - i - 1) // the rest, not sent
 			break
 		}
 		if v == store.Withheld {
@@ -246,7 +247,7 @@ func (c *conn) sendBatch(r *wire.Frame, t *topic, h *sendHeader) error {
 	return c.answerSend(r, t, first, verdict, n)
 }
 
-// countBatched returns how many messages are in a batch.
+// countBatched returns the number of messages in a batch.
 func countBatched(b []byte) (n int, ok bool) {
 	for ok = true; ok && len(b) > 0; n++ {
 		_, b, ok = wire.CutBatched(b)
@@ -254,19 +255,19 @@ func countBatched(b []byte) (n int, ok bool) {
 	return n, ok
 }
 
-// defaultMaxTries is how often a message is given back before it goes to the dead-letter topic (retryMaxTimes).
+// defaultMaxTries is the number of retries before a message goes to the dead-letter topic (retryMaxTimes).
 const defaultMaxTries = 16
 
-// sendBack handles CONSUMER_SEND_MSG_BACK (AbstractSendMessageProcessor): a copy comes again later, by a topic of the
-// group's own. It is not sent anew, so faults do not concern it.
+// sendBack handles CONSUMER_SEND_MSG_BACK (AbstractSendMessageProcessor): it stores a delayed copy in the group's retry
+// topic, without faults.
 func (c *conn) sendBack(r *wire.Frame) error {
 	name := string(r.Get("group"))
 	g := c.s.makeGroup(name)
-	given := c.s.lookUp(r.NumberOr("offset", -1))
-	if g == nil || given == nil {
+	original := c.s.messageAt(r.NumberOr("offset", -1))
+	if g == nil || original == nil {
 		return c.refuse(r, wire.ResSystemError, "look message by offset failed, "+string(r.Get("offset")))
 	}
-	m := given.clone()
+	m := original.clone()
 	c.s.givenBack.Add(1)
 	level, target := r.NumberOr("delayLevel", 0), wire.RetryPrefix+name
 	if level < 0 || int64(m.retries) >= r.NumberOr("maxReconsumeTimes", defaultMaxTries) {

@@ -18,56 +18,52 @@ import (
 
 // Options are the settings of a front-end. Zero values mean the defaults.
 type Options struct {
-	// Secret returns the secret key of an access key, and whether there is such a key. With it, requests must be signed
-	// (RocketMQ's ACL: HMAC-SHA1); nil accepts anyone.
+	// Secret returns the secret key of an access key, and whether there is one. Requests must then be signed (RocketMQ's
+	// ACL: HMAC-SHA1); nil accepts everyone.
 	Secret func(accessKey string) (secret string, ok bool)
 	// MaxMessage is the largest body, and the largest batch, in bytes; default 4 MiB.
 	MaxMessage int
-	// Queues is the number of queues of topics that come into being by their use; default 8.
+	// Queues is the number of queues of implicitly created topics; default 8.
 	Queues int
-	// TransactionCheckAfter is the age at which the producer of a half message is asked for the first time; default 6
-	// s.
+	// TransactionCheckAfter is the age of a half message at its first check-back; default 6 s.
 	TransactionCheckAfter time.Duration
-	// TransactionCheckInterval is the time between two questions for one half message; default 6 s.
+	// TransactionCheckInterval is the time between two check-backs of a half message; default 6 s.
 	TransactionCheckInterval time.Duration
-	// GoneAfter is how long a group without members, for which no client has pulled or committed either, keeps its claim
-	// to messages of a topic at its limit; default 2 min, after which brokers take a silent client for dead.
+	// GoneAfter is the time from the last request to the end of the claim of a group without members; default 2 min, the
+	// time after which brokers take a silent client for dead.
 	GoneAfter time.Duration
 }
 
-// Stats are the true counts of a front-end that the store does not have.
+// Stats are the exact counts of a front-end, in addition to the store's.
 type Stats struct {
-	Delivered uint64 // messages given to consumers
-	// from topics at their limit: messages that no group has seen, or that one without a claim was not done with
-	Dropped      uint64
-	GivenBack    uint64 // by consumers, for another try
-	Dead         uint64 // part of GivenBack that went to a dead-letter topic
+	Delivered    uint64 // messages
+	Dropped      uint64 // messages dropped at the limit of a topic before all groups with an offset had read them
+	GivenBack    uint64 // by consumers, for a retry
+	Dead         uint64 // part of GivenBack sent to a dead-letter topic
 	Halves       uint64 // half messages
-	Committed    uint64 // of them
-	RolledBack   uint64 // of them
+	Committed    uint64 // half messages
+	RolledBack   uint64 // half messages
 	Checks       uint64 // check-backs
 	GivenUp      uint64 // half messages after maxChecks check-backs
-	OpenHalves   int    // half messages that are neither committed nor rolled back
-	Topics       int
-	Groups       int
+	OpenHalves   int    // half messages neither committed nor rolled back
 	HeldPulls    int64  // pulls that wait for messages
-	BrokenFrames uint64 // connections that ended for a malformed frame
+	BrokenFrames uint64 // connections ended by a malformed frame
 }
 
-// limits of everything that grows at the request of clients.
+// Bounds of what clients can create.
 const (
 	maxQueues = 1024
 	maxTopics = 1 << 19
 	maxGroups = 1 << 17
 )
 
-// Server is name server and broker of RocketMQ for any number of connections. It is safe for concurrent use.
+// Server is a RocketMQ name server and broker. It is safe for concurrent use.
 type Server struct {
 	store  *store.Store
 	o      Options
 	limits store.Config
 	tx     transactions
-	ending sync.WaitGroup // bridges
+	ending sync.WaitGroup // of bridges
 
 	mu        sync.RWMutex
 	topics    map[string]*topic
@@ -81,7 +77,7 @@ type Server struct {
 	held                                                    atomic.Int64
 }
 
-// New returns a front-end for a store. Its topics are the store's topics of the same name.
+// New returns a front-end for s. A topic is attached to the store's topic of the same name.
 func New(s *store.Store, o Options) *Server {
 	o.MaxMessage = cmp.Or(o.MaxMessage, 4<<20)
 	o.Queues = cmp.Or(o.Queues, 8)
@@ -95,15 +91,15 @@ func New(s *store.Store, o Options) *Server {
 	}
 	srv.tx.s, srv.tx.open, srv.tx.next = srv, map[int64]*half{}, 1
 	s.OnTight(srv.reclaim)
-	s.OnMake(func(a store.Address) {
+	s.OnCreate(func(a store.Address) {
 		if a.Kind == store.KindQueue {
-			srv.join(a.Name)
+			srv.updateBridge(a.Name)
 		}
 	})
 	return srv
 }
 
-// Close ends timers and takes the topics, with their messages, off the store. Connections should have ended.
+// Close stops timers and detaches the topics from the store. Connections should have ended.
 func (s *Server) Close() {
 	s.tx.close()
 	s.mu.Lock()
@@ -117,7 +113,7 @@ func (s *Server) Close() {
 	s.ending.Wait()
 }
 
-// reclaim has topics give up messages kept only for a later request.
+// reclaim drops messages without a claim.
 func (s *Server) reclaim() {
 	s.mu.RLock()
 	topics := slices.Collect(maps.Values(s.topics))
@@ -127,7 +123,7 @@ func (s *Server) reclaim() {
 	}
 }
 
-// Stats returns the counts up to now. They are exact when nothing is going on.
+// Stats returns the current counts. They are exact on an idle broker.
 func (s *Server) Stats() Stats {
 	x := &s.tx
 	st := Stats{
@@ -140,15 +136,14 @@ func (s *Server) Stats() Stats {
 	x.mu.Unlock()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	st.Topics, st.Groups = len(s.topics), len(s.groups)
 	for _, t := range s.topics {
 		st.Dropped += t.dropped.Load()
 	}
 	return st
 }
 
-// Serve serves one connection until it ends or ctx is done, and closes it. It returns nil for an orderly end, and
-// leaves no goroutine.
+// Serve serves one connection until it ends or ctx is done, and closes it. It returns nil for an orderly end. No
+// goroutine is left when it returns.
 func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	c := newConn(s, nc)
 	stop := context.AfterFunc(ctx, c.close)
@@ -158,11 +153,11 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	err := c.read()
 	c.close()
 	writer.Wait()
-	c.leave()
+	c.release()
 	return err
 }
 
-// hostOf is an address as stored messages have it. Those of IPv6 and of other networks cannot be had.
+// hostOf encodes an address for stored messages; only IPv4 has an encoding.
 func hostOf(a net.Addr) (h host) {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -175,27 +170,29 @@ func hostOf(a net.Addr) (h host) {
 	return h
 }
 
-// findTopic returns a topic, nil if there is none. The name is not retained.
+// findTopic returns a topic, or nil if there is none. It does not retain the name.
 func (s *Server) findTopic(name []byte) *topic {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.topics[string(name)]
 }
 
-// makeTopic returns a topic, which it makes if need be; nil if its name is not legal, there are too many or no memory
-// is left.
+// makeTopic finds or creates a topic; nil for an illegal name, too many topics or a lack of memory.
 func (s *Server) makeTopic(name string, queues int) *topic {
 	if t := s.findTopic([]byte(name)); t != nil {
 		return t
 	}
-	// those of consumers, which make room
-	given := strings.HasPrefix(name, wire.RetryPrefix) || strings.HasPrefix(name, wire.DeadPrefix)
-	if !legalName(name) || s.store.Tight() && !given {
+	if !legalName(name) || s.store.Tight() && !ofGroup(name) { // consumers make room
 		return nil
 	}
 	t := s.addTopic(name, queues)
-	s.join(name)
+	s.updateBridge(name)
 	return t
+}
+
+// ofGroup reports whether a topic holds a group's retries or dead letters.
+func ofGroup(topic string) bool {
+	return strings.HasPrefix(topic, wire.RetryPrefix) || strings.HasPrefix(topic, wire.DeadPrefix)
 }
 
 func (s *Server) addTopic(name string, queues int) *topic {
@@ -205,7 +202,7 @@ func (s *Server) addTopic(name string, queues int) *topic {
 		return t
 	}
 	for taken := true; taken; _, taken = s.byID[s.lastID] {
-		s.lastID = s.lastID%(maxTopics-1) + 1 // 0 is that of half messages
+		s.lastID = s.lastID%(maxTopics-1) + 1 // 0 is for half messages
 	}
 	t := &topic{s: s, name: name, id: s.lastID}
 	s.byID[t.id] = t
@@ -220,7 +217,7 @@ func (s *Server) addTopic(name string, queues int) *topic {
 	return t
 }
 
-// deleteTopic deletes a topic with its messages. What other protocols have subscribed to under that name stays.
+// deleteTopic deletes a topic with its messages. Subscriptions of other protocols stay.
 func (s *Server) deleteTopic(name string) {
 	s.mu.Lock()
 	t := s.topics[name]
@@ -239,15 +236,15 @@ func (s *Server) deleteTopic(name string) {
 	}
 }
 
-// legalName tells whether a topic or group may have that name (TopicValidator, Validators).
+// legalName reports whether the name of a topic or group is legal (TopicValidator, Validators).
 func legalName(name string) bool {
 	const longest = 127
 	const legal = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-%|"
 	return name != "" && len(name) <= longest && strings.Trim(name, legal) == ""
 }
 
-// A position in what would be the broker's log names a message: 19 bits for the topic, 10 for the queue, 34 for the
-// offset.
+// A message is identified by an offset in a virtual commit log: 19 bits for the topic, 10 for the queue, 34 for
+// the queue offset.
 const (
 	queueBits  = 10
 	offsetBits = 34
@@ -257,8 +254,8 @@ func logOffset(topic int64, queue int, offset int64) int64 {
 	return topic<<(queueBits+offsetBits) | int64(queue)<<offsetBits | offset&(1<<offsetBits-1)
 }
 
-// lookUp returns the message at a position in the log, nil if there is none.
-func (s *Server) lookUp(log int64) *message {
+// messageAt returns the message at an offset in the virtual commit log, or nil if there is none.
+func (s *Server) messageAt(log int64) *message {
 	s.mu.RLock()
 	t := s.byID[log>>(queueBits+offsetBits)]
 	s.mu.RUnlock()

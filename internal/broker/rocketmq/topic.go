@@ -8,38 +8,38 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
-// What a topic, one of its queues and a group count against the broker's memory, in bytes.
+// The accounted memory of topics, queues and groups, in bytes.
 const (
 	topicSize = 1 << 10
 	queueSize = 256
 	groupSize = 512
 )
 
-// topic is a topic of RocketMQ: logs that are a [store.Sink] of the store's topic of the same name.
+// topic is a topic of RocketMQ: a number of logs, and a [store.Sink] of the store's topic of the same name.
 type topic struct {
 	s      *Server
 	name   string
-	id     int64 // its place in the server's list
+	id     int64 // in Server.byID
 	dest   *store.Destination
 	detach func()
 	gone   atomic.Bool
 
 	queues atomic.Pointer[[]*queue]
-	inUse  atomic.Int32 // how many of them clients may use
+	inUse  atomic.Int32 // number of queues that clients may use
 	turn   atomic.Uint32
 
-	size, bytes atomic.Int64  // of the messages held
-	own         atomic.Int64  // bytes of the topic itself in the account of the broker's memory
-	dropped     atomic.Uint64 // for lack of room, that a group was not done with or that no group has seen
-	later       store.Delayed[*message]
+	size, bytes atomic.Int64  // of the messages
+	own         atomic.Int64  // accounted memory without messages, in bytes
+	dropped     atomic.Uint64 // see Stats.Dropped
+	delayed     store.Delayed[*message]
 	room        store.Waiters
-	tried       atomic.Int64 // when trimNowAndThen trimmed, in nanoseconds since the Unix epoch
+	trimmed     atomic.Int64 // the last trim by full, in nanoseconds since the Unix epoch
 
-	mu     sync.Mutex // for what follows, and changes of queues
+	mu     sync.Mutex // for the next field, and changes of queues
 	bridge *bridge    // nil: none
 }
 
-// setQueues changes the number of queues. What is in queues beyond it stays there, out of reach.
+// setQueues changes the number of queues. Messages in queues beyond it stay there, out of reach.
 func (t *topic) setQueues(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -53,10 +53,10 @@ func (t *topic) setQueues(n int) {
 	t.inUse.Store(int32(n))
 }
 
-// nextQueue returns the number of the queue whose turn it is.
+// nextQueue returns the numbers of the queues in turn.
 func (t *topic) nextQueue() int { return int(t.turn.Add(1) % uint32(max(1, t.inUse.Load()))) }
 
-// queue returns a queue by its number, nil if there is none.
+// queue returns a queue by its number, or nil if there is none.
 func (t *topic) queue(id int64) *queue {
 	queues := *t.queues.Load()
 	if id < 0 || id >= int64(len(queues)) {
@@ -74,14 +74,14 @@ func (t *topic) Put(m *store.Message) {
 	t.put(c, m.NotBefore)
 }
 
-// put stores a message, or keeps it until its time has come.
+// put stores a message at once or with its delay.
 func (t *topic) put(m *message, notBefore int64) {
 	weight := m.weight()
 	size, bytes := t.size.Add(1), t.bytes.Add(weight)
 	t.s.store.Charge(weight)
 	now := time.Now()
 	if notBefore > now.UnixNano() {
-		t.later.Add(notBefore, m, func(m *message) { t.append(m, time.Now().UnixMilli()) })
+		t.delayed.Add(notBefore, m, func(m *message) { t.append(m, time.Now().UnixMilli()) })
 	} else {
 		t.append(m, now.UnixMilli())
 	}
@@ -89,12 +89,12 @@ func (t *topic) put(m *message, notBefore int64) {
 		t.trim()
 	}
 	if t.gone.Load() {
-		t.forget()
+		t.free()
 	}
 }
 
-// forget takes the topic off the account of memory. The last user of a deleted topic calls it.
-func (t *topic) forget() {
+// free returns the topic's memory. Late users of a deleted topic call it again.
+func (t *topic) free() {
 	t.size.Store(0)
 	t.s.store.Return(t.bytes.Swap(0) + t.own.Swap(0))
 }
@@ -111,41 +111,43 @@ func (t *topic) append(m *message, at int64) {
 	}
 }
 
-// full tells whether the limits are reached, or the topic is to behave as if they were.
-func (t *topic) full() bool { return t.atLimit() || t.s.store.Full() || t.s.store.Tight() }
-
-func (t *topic) atLimit() bool {
-	return t.size.Load() >= t.s.limits.Limit || t.bytes.Load() >= t.s.limits.LimitBytes
+// hasRoom reports whether the topic is below its limits, and the broker has room.
+func (t *topic) hasRoom() bool {
+	return t.size.Load() < t.s.limits.Limit && t.bytes.Load() < t.s.limits.LimitBytes &&
+		!t.s.store.Full() && !t.s.store.Tight()
 }
 
-// stuffed tells whether the topic is full even without the messages that it may drop.
-func (t *topic) stuffed() bool {
-	if !t.full() {
+// full reports whether there is no room, even after a trim; it trims at most once a second.
+func (t *topic) full() bool {
+	if t.hasRoom() {
 		return false
 	}
-	t.trimNowAndThen()
-	return t.full()
+	now := time.Now().UnixNano()
+	if last := t.trimmed.Load(); now-last >= int64(time.Second) && t.trimmed.CompareAndSwap(last, now) {
+		t.trim()
+	}
+	return !t.hasRoom()
 }
 
 // Room implements [store.Sink].
 func (t *topic) Room(notify func()) bool {
 	if notify == nil {
-		return !t.stuffed()
+		return !t.full()
 	}
-	if !t.full() {
+	if t.hasRoom() {
 		return true
 	}
-	t.room.Add(t.s.store, t.stuffed, notify)
+	t.room.Add(t.s.store, t.full, notify)
 	return false
 }
 
-// TellRoom calls the waiters for room.
-func (t *topic) TellRoom() { t.room.Tell() }
+// NotifyRoom implements [store.Sink].
+func (t *topic) NotifyRoom() { t.room.Notify() }
 
-// keptShare is the part of the limits up to which messages stay that all groups have done with, for groups to come.
+// keptShare is the part of the limits kept for future groups.
 const keptShare = 8
 
-// excess returns how many messages must go for the topic to hold no more than limit messages and so many bytes.
+// excess returns the number of messages beyond limit messages or limitBytes.
 func (t *topic) excess(limit, limitBytes int64) int64 {
 	size, bytes := t.size.Load(), t.bytes.Load()
 	n := size - limit
@@ -155,7 +157,7 @@ func (t *topic) excess(limit, limitBytes int64) int64 {
 	return n
 }
 
-// end takes the topic off the store and lets all pulls go.
+// end detaches the topic from the store and wakes all pulls.
 func (t *topic) end() {
 	t.mu.Lock()
 	t.gone.Store(true)
@@ -165,10 +167,11 @@ func (t *topic) end() {
 	if b != nil {
 		t.s.ending.Go(b.close)
 	}
-	t.later.Stop(func(*message) {})
+	t.delayed.Stop(func(*message) {})
 	for _, q := range *t.queues.Load() {
+		q.mu.Lock()
 		q.wakeAll()
 	}
-	t.forget()
-	t.room.Tell()
+	t.free()
+	t.room.Notify()
 }

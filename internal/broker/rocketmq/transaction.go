@@ -9,12 +9,11 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
-// transactions holds half messages: not visible before their producer has committed them. Who says nothing
-// is asked.
+// transactions holds half messages, invisible until their commit. A transaction without an outcome is checked back.
 type transactions struct {
 	s *Server
 
-	questions store.Delayed[int64] // numbers of half messages, by the time to ask about them
+	due store.Delayed[int64] // numbers of half messages, by the time of the next check-back
 
 	mu     sync.Mutex
 	closed bool
@@ -33,11 +32,11 @@ type half struct {
 	unique string
 	stored int64 // milliseconds since the Unix epoch
 	checks int
-	full   bool // its commit was refused by the fault of being full, and counted
+	full   bool // its commit was refused by the fault full, and counted
 }
 
 func (x *transactions) close() {
-	x.questions.Stop(func(int64) {})
+	x.due.Stop(func(int64) {})
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.closed = true
@@ -46,8 +45,7 @@ func (x *transactions) close() {
 	x.open = map[int64]*half{}
 }
 
-// sendHalf stores a half message. Faults concern it when it is committed, which is when it is sent as far as all others
-// can see.
+// sendHalf stores a half message. Faults apply at its commit.
 func (c *conn) sendHalf(r *wire.Frame, t *topic, m *message) error {
 	x := &c.s.tx
 	h := &half{
@@ -56,7 +54,7 @@ func (c *conn) sendHalf(r *wire.Frame, t *topic, m *message) error {
 		stored: time.Now().UnixMilli(),
 	}
 	if legalName(h.group) {
-		c.lead(h.group) // some clients send their first heartbeat half a minute later
+		c.addProducer(h.group) // some clients send their first heartbeat half a minute later
 	}
 	x.mu.Lock()
 	if x.closed || int64(len(x.open)) >= x.s.limits.Limit || x.bytes >= x.s.limits.LimitBytes || x.s.store.Tight() {
@@ -68,22 +66,22 @@ func (c *conn) sendHalf(r *wire.Frame, t *topic, m *message) error {
 	x.put(number, h)
 	x.halves.Add(1)
 	x.mu.Unlock()
-	x.askIn(x.s.o.TransactionCheckAfter, number)
+	x.checkIn(x.s.o.TransactionCheckAfter, number)
 	c.stored(r, m.queue, number, logOffset(0, 0, number), []byte(h.unique))
 	return nil
 }
 
-func (x *transactions) askIn(wait time.Duration, number int64) {
-	x.questions.Add(time.Now().Add(wait).UnixNano(), number, x.ask)
+func (x *transactions) checkIn(wait time.Duration, number int64) {
+	x.due.Add(time.Now().Add(wait).UnixNano(), number, x.check)
 }
 
-// maxChecks is how often is asked for a half message, before it is given up and counted.
+// maxChecks is the number of check-backs before a half message is given up.
 const maxChecks = 15
 
-// ask asks the producer of a half message.
-func (x *transactions) ask(number int64) {
-	if x.s.store.Stalled() != nil { // later
-		x.askIn(10*time.Millisecond, number)
+// check checks back a half message, or gives it up.
+func (x *transactions) check(number int64) {
+	if x.s.store.Stalled() != nil {
+		x.checkIn(10*time.Millisecond, number)
 		return
 	}
 	x.mu.Lock()
@@ -97,15 +95,15 @@ func (x *transactions) ask(number int64) {
 		x.givenUp.Add(1)
 		return
 	}
-	x.askIn(x.s.o.TransactionCheckInterval, number)
-	x.check(number, h)
+	x.checkIn(x.s.o.TransactionCheckInterval, number)
+	x.sendCheck(number, h)
 }
 
-// check sends a check-back to one of the producers of the group (CHECK_TRANSACTION_STATE).
-func (x *transactions) check(number int64, h *half) {
+// sendCheck sends a check-back to a producer of the group (CHECK_TRANSACTION_STATE), if there is one.
+func (x *transactions) sendCheck(number int64, h *half) {
 	c := x.s.producerOf(h.group)
 	if c == nil {
-		return // the next time, perhaps
+		return
 	}
 	x.checks.Add(1)
 	log := logOffset(0, 0, number)
@@ -124,7 +122,7 @@ func (x *transactions) check(number int64, h *half) {
 	})
 }
 
-// producerOf returns a connection that has a producer of that group, nil if there is none.
+// producerOf returns a connection with a producer of a group, or nil if there is none.
 func (s *Server) producerOf(group string) *conn {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -134,14 +132,14 @@ func (s *Server) producerOf(group string) *conn {
 	return nil
 }
 
-// put keeps a half message; x.mu is held.
+// put adds a half message; x.mu is held.
 func (x *transactions) put(number int64, h *half) {
 	x.open[number] = h
 	x.bytes += h.m.weight()
 	x.s.store.Charge(h.m.weight())
 }
 
-// remove takes a half message out; x.mu is held.
+// remove removes a half message; x.mu is held.
 func (x *transactions) remove(number int64, h *half) {
 	delete(x.open, number)
 	x.bytes -= h.m.weight()
@@ -160,7 +158,7 @@ func (c *conn) endTransaction(r *wire.Frame) error {
 	}
 	switch {
 	case h == nil || what == wire.SysCommit || what == wire.SysRollback:
-	default: // not known yet: it will be asked
+	default: // unknown: it will be checked back
 		x.mu.Unlock()
 		return c.ok(r)
 	}
@@ -180,20 +178,20 @@ func (c *conn) endTransaction(r *wire.Frame) error {
 	m.NotBefore = h.m.NotBefore
 	m.sysFlag = m.sysFlag&^wire.SysTransaction | wire.SysCommit
 	m.properties = withProperties(m.properties, wire.PropPrepared, "")
-	full := c.s.limits.Full == store.Reject && h.full && !h.t.dest.Room(nil) // each message is counted once
+	full := c.s.limits.Full == store.Reject && h.full && !h.t.dest.Room(nil) // Send would count it again
 	if full || h.t.dest.Send(&m.Message) == store.Full {
 		h.full = h.full || c.s.store.Full()
-		x.mu.Lock() // it stays a half message: its producer will be asked
+		x.mu.Lock() // it stays a half message, and will be checked back
 		x.put(number, h)
 		x.mu.Unlock()
-		x.askIn(x.s.o.TransactionCheckInterval, number)
+		x.checkIn(x.s.o.TransactionCheckInterval, number)
 		return c.refuse(r, wire.ResSystemBusy, busy)
 	}
 	x.committed.Add(1)
 	_ = c.ok(r)
 	if c.s.limits.Full == store.Block && !h.t.dest.Room(nil) {
 		c.s.store.CountFull(1)
-		return c.awaitRoom(h.t.dest) // no caller waits for this answer: so the connection must
+		return c.awaitRoom(h.t.dest) // clients do not wait for this answer: delay their connection
 	}
 	return nil
 }

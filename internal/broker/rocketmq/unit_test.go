@@ -182,17 +182,13 @@ func TestFullFault(t *testing.T) {
 	require.True(t, topic.dest.Room(nil))
 }
 
-func TestQueueFindsByTimeAndOffset(t *testing.T) {
+func TestQueueReadsByOffset(t *testing.T) {
 	q := &queue{}
-	for i := range 100 {
-		q.push(&message{}, int64(i/2*10))
+	for range 100 {
+		q.push(&message{}, 0)
 	}
 	n, _, _, _ := q.drop(&claims{}, true, 10)
 	require.EqualValues(t, 10, n)
-	require.EqualValues(t, 10, q.since(0))
-	require.EqualValues(t, 12, q.since(51))
-	require.EqualValues(t, 12, q.since(60))
-	require.EqualValues(t, 100, q.since(1000))
 	for offset, found := range map[int64]int{9: 0, 10: 1, 100: 0} {
 		n, _, _ := q.read(make([]entry, 1), offset, nil)
 		require.Equal(t, found, n)
@@ -208,9 +204,9 @@ func TestTwoThatTrimAtOnce(t *testing.T) {
 	}
 	q.commit("group", 32)
 	for _, want := range []int64{32, 0} {
-		n, _, unseen, claimed := q.drop(&claims{}, true, 100)
+		n, _, unread, claimed := q.drop(&claims{}, true, 100)
 		require.Equal(t, want, n)
-		require.Zero(t, unseen)
+		require.Zero(t, unread)
 		require.True(t, claimed)
 	}
 	first, _ := q.limits()
@@ -223,13 +219,13 @@ func TestPositionsInTheLog(t *testing.T) {
 	s.makeTopic("A", 2)
 	topic := s.makeTopic("B", 5)
 	sendN(topic, 0, 20)
-	require.Same(t, topic.queue(3).at(2).m, s.lookUp(logOffset(topic.id, 3, 2)))
-	require.Nil(t, s.lookUp(logOffset(topic.id, 3, 200)))
+	require.Same(t, topic.queue(3).at(2).m, s.messageAt(logOffset(topic.id, 3, 2)))
+	require.Nil(t, s.messageAt(logOffset(topic.id, 3, 200)))
 	s.deleteTopic("B")
-	require.Nil(t, s.lookUp(logOffset(topic.id, 3, 2)))
+	require.Nil(t, s.messageAt(logOffset(topic.id, 3, 2)))
 	require.Nil(t, s.store.Find(store.Address{Kind: store.KindTopic, Name: "B"}))
 	for _, log := range []int64{-1, 0, 1 << 62, 1<<63 - 1} {
-		require.Nil(t, s.lookUp(log))
+		require.Nil(t, s.messageAt(log))
 	}
 }
 
@@ -253,10 +249,10 @@ func TestTagsAndHashes(t *testing.T) {
 }
 
 func TestOwnProperties(t *testing.T) {
-	o := ownProperties([]byte("TRAN_MSG\x01true\x02__SHARDINGKEY\x01k\x02UNIQ_KEY\x01u\x02TIMER_DELIVER_MS\x015000\x02"))
-	require.Equal(t, own{half: true, group: []byte("k"), notBefore: 5_000_000_000}, o)
+	o := parseProperties([]byte("TRAN_MSG\x01true\x02__SHARDINGKEY\x01k\x02UNIQ_KEY\x01u\x02TIMER_DELIVER_MS\x015000\x02"))
+	require.Equal(t, brokerProperties{half: true, group: []byte("k"), notBefore: 5_000_000_000}, o)
 	before := time.Now()
-	o = ownProperties([]byte("DELAY\x013"))
+	o = parseProperties([]byte("DELAY\x013"))
 	require.GreaterOrEqual(t, o.notBefore, before.Add(10*time.Second).UnixNano())
 	require.LessOrEqual(t, o.notBefore, time.Now().Add(10*time.Second).UnixNano())
 	require.Equal(t, 2*time.Hour, delayOf(99))

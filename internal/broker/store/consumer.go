@@ -6,39 +6,39 @@ import (
 	"sync"
 )
 
-// Filter tells whether a message is wanted. It is called with locks held and must not call the store.
+// Filter selects messages. It is called with locks held and must not call the store.
 type Filter func(*Message) bool
 
-// Consumer takes messages from a queue and settles them, each by its number, in any order. Take is for one goroutine
-// at a time; all else is safe for concurrent use.
+// Consumer takes messages from a queue and settles them by number, in any order. Take is for one goroutine at a time;
+// all other methods are safe for concurrent use.
 type Consumer struct {
 	q       *Queue
 	filter  Filter
 	notify  func()
-	waiting bool               // on the queue's list; its lock guards this and cursors
-	passed  [priorities]uint64 // positions up to which the lanes hold nothing for this consumer
-	version uint64             // of the queue, when passed was right
+	waiting bool               // on the queue's list; this and the next two fields are under its lock
+	cursors [priorities]uint64 // positions before which a lane holds nothing for this consumer
+	version uint64             // of the queue, for which cursors is valid
 
 	mu     sync.Mutex
-	held   lane             // by number
-	old    map[uint64]entry // held for so long that keeping them in the lane would make it grow
+	held   lane             // unsettled deliveries by number
+	old    map[uint64]entry // long unsettled ones, moved out so that the lane need not grow
 	closed bool
 }
 
-// Delivery is a message in the hands of a consumer.
+// Delivery is an unsettled message of a consumer.
 type Delivery struct {
 	// ID counts the consumer's deliveries from 0, without gaps.
 	ID uint64
-	// Attempts is how often the message was delivered before and came back as not dealt with.
+	// Attempts counts the failed deliveries of the message.
 	Attempts uint32
 	Message  *Message
 }
 
-// ErrGone says that the queue or subscription was deleted.
+// ErrGone means that the queue or subscription was deleted.
 var ErrGone = errors.New("the queue was deleted")
 
-// Consume adds a consumer. notify is called, by any goroutine and without it having to wait, when there may be
-// something to take after Take had returned less than asked for. filter may be nil. It fails with [ErrGone] or
+// Consume adds a consumer; filter may be nil. After a Take that returned less than asked for, notify is called once
+// when there may be a message; any goroutine calls it, and it must not block. Consume fails with [ErrGone] or
 // [ErrNoMemory].
 func (q *Queue) Consume(filter Filter, notify func()) (*Consumer, error) {
 	c := &Consumer{q: q, filter: filter, notify: notify}
@@ -54,8 +54,8 @@ func (q *Queue) Consume(filter Filter, notify func()) (*Consumer, error) {
 	return c, nil
 }
 
-// Take fills buf with the messages available now and returns their number. If that is less than asked for, notify is
-// called when there may be more.
+// Take fills buf with available messages and returns their number. If that is less than asked for, notify is called
+// when there may be more.
 func (c *Consumer) Take(buf []Delivery) (n int) {
 	q := c.q
 	if len(buf) == 0 {
@@ -80,54 +80,53 @@ func (c *Consumer) Take(buf []Delivery) (n int) {
 		buf[n] = Delivery{ID: c.held.next, Attempts: e.attempts, Message: e.m}
 		c.held.push(e)
 		n++
-		q.delivered++
+		q.counts.Delivered++
 		if e.attempts > 0 {
-			q.redelivered++
+			q.counts.Redelivered++
 		}
 	}
 	switch {
 	case n < len(buf) && !c.waiting:
 		c.waiting = true
 		q.waiters = append(q.waiters, c)
-	case n == len(buf) && c.waiting: // it may have no use for more: the next message is for another one
+	case n == len(buf) && c.waiting: // it may have no credit left: the next message is for another consumer
 		c.stopWaiting()
 	}
 	return n
 }
 
-// Yield is for a consumer that is or was to be notified and now has no use for a message: it is taken off the list, and
-// if it was told already, the others are told instead. Without Yield, the message it was told about would stay in the
-// queue until the next one comes.
+// Yield ends the wait of a consumer without credit. If it was notified already, the other consumers are notified in its
+// place: otherwise the message would stay in the queue until the next one arrives.
 func (c *Consumer) Yield() {
 	q := c.q
 	q.mu.Lock()
-	told := !c.waiting
+	notified := !c.waiting
 	if c.waiting {
 		c.stopWaiting()
 	}
 	q.mu.Unlock()
-	if told {
-		q.tellAll()
+	if notified {
+		q.notifyConsumers()
 	}
 }
 
-// stopWaiting takes c off the list of those to be told; the queue's lock is held.
+// stopWaiting removes c from the queue's waiters; the queue's lock is held.
 func (c *Consumer) stopWaiting() {
 	c.waiting = false
 	c.q.waiters = slices.DeleteFunc(c.q.waiters, func(x *Consumer) bool { return x == c })
 }
 
-// Accept settles a delivery: the message is done with. It returns false if it was settled before.
+// Accept settles a delivery and removes the message. It returns false if the delivery was settled before.
 func (c *Consumer) Accept(id uint64) bool {
 	e, ok := c.release(id)
 	if ok {
-		c.q.settledAll.Add(1)
+		c.q.accepted.Add(1)
 		c.q.shrink(1, e.m.size())
 	}
 	return ok
 }
 
-// AcceptThrough accepts id and all deliveries before it that are not settled, and returns how many that were.
+// AcceptThrough accepts all unsettled deliveries up to id, and returns their number.
 func (c *Consumer) AcceptThrough(id uint64) (n int) {
 	var bytes int64
 	c.q.dest.store.stall.await()
@@ -145,12 +144,12 @@ func (c *Consumer) AcceptThrough(id uint64) (n int) {
 		}
 	}
 	c.mu.Unlock()
-	c.q.settledAll.Add(uint64(n))
+	c.q.accepted.Add(uint64(n))
 	c.q.shrink(int64(n), bytes)
 	return n
 }
 
-// Release settles a delivery by giving it back to the queue; failed counts it as an attempt.
+// Release returns a delivery to the queue; failed counts it as an attempt.
 func (c *Consumer) Release(id uint64, failed bool) bool {
 	e, ok := c.release(id)
 	if !ok {
@@ -163,7 +162,7 @@ func (c *Consumer) Release(id uint64, failed bool) bool {
 	return true
 }
 
-// Retry is Release of a delivery that failed, and Reject if it was the last one of so many.
+// Retry releases a failed delivery, or rejects it after the given number of attempts.
 func (c *Consumer) Retry(id uint64, most uint32) bool {
 	e, ok := c.release(id)
 	e.attempts++
@@ -177,7 +176,7 @@ func (c *Consumer) Retry(id uint64, most uint32) bool {
 	return ok
 }
 
-// Reject settles a delivery as one that no consumer can deal with: it is dropped and counted.
+// Reject drops and counts a delivery.
 func (c *Consumer) Reject(id uint64) bool {
 	e, ok := c.release(id)
 	if ok {
@@ -188,12 +187,12 @@ func (c *Consumer) Reject(id uint64) bool {
 
 func (q *Queue) reject(e entry) {
 	q.mu.Lock()
-	q.rejected++
+	q.counts.Rejected++
 	q.mu.Unlock()
 	q.shrink(1, e.m.size())
 }
 
-// Queue returns where the consumer takes from.
+// Queue returns the consumer's queue.
 func (c *Consumer) Queue() *Queue { return c.q }
 
 func (c *Consumer) release(id uint64) (entry, bool) {
@@ -211,7 +210,7 @@ func (c *Consumer) release(id uint64) (entry, bool) {
 	return c.held.take(id), true
 }
 
-// retire moves the held messages out of the lane.
+// retire moves the unsettled deliveries out of the lane.
 func (c *Consumer) retire() {
 	if c.old == nil {
 		c.old = map[uint64]entry{}
@@ -225,16 +224,9 @@ func (c *Consumer) retire() {
 	clear(c.held.items)
 }
 
-// Held returns how many deliveries are not settled.
-func (c *Consumer) Held() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.held.live + len(c.old)
-}
-
-// Close ends the consumer. Its unsettled messages go back to the queue; failed counts that as an attempt, which is
-// right when the connection broke and the messages may have been seen. A subscription that is not durable ends with
-// its last consumer. Later calls do nothing.
+// Close ends the consumer and returns its unsettled deliveries to the queue. failed counts them as attempts, for a
+// broken connection, whose client may have processed them. A volatile subscription ends with its last consumer. Later
+// calls do nothing.
 func (c *Consumer) Close(failed bool) {
 	c.mu.Lock()
 	c.retire()
@@ -257,17 +249,17 @@ func (c *Consumer) Close(failed bool) {
 	c.q.dest.abandon(c.q)
 }
 
-// leave takes c off the queue's lists and frees the groups that it owned.
+// leave removes c from the queue and frees its groups.
 func (q *Queue) leave(c *Consumer) {
 	q.mu.Lock()
 	q.consumers = slices.DeleteFunc(q.consumers, func(x *Consumer) bool { return x == c })
 	q.waiters = slices.DeleteFunc(q.waiters, func(x *Consumer) bool { return x == c })
 	q.groups.leave(c)
 	q.mu.Unlock()
-	q.tellAll() // one of the others may have been told in vain, or may own a group now
+	q.notifyConsumers() // c may have been notified of a message, and its groups are free
 }
 
-// may tells whether c could have m, without claiming its group; the queue's lock is held.
+// may reports whether c may receive m, without claiming the group; the queue's lock is held.
 func (c *Consumer) may(m *Message) bool {
 	if c.filter != nil && !c.filter(m) {
 		return false
@@ -279,7 +271,7 @@ func (c *Consumer) may(m *Message) bool {
 	return owner == nil || owner == c
 }
 
-// claim tells whether c may have m, and makes it the owner of its group if there is none.
+// claim reports whether c may receive m, and makes it the owner of a free group.
 func (c *Consumer) claim(m *Message) bool {
 	if !c.may(m) {
 		return false
@@ -290,10 +282,10 @@ func (c *Consumer) claim(m *Message) bool {
 	return true
 }
 
-// cursor returns where to go on looking in a lane.
+// cursor returns the position in a lane from which to search.
 func (c *Consumer) cursor(p int) *uint64 {
 	if c.version != c.q.version {
-		c.version, c.passed = c.q.version, [priorities]uint64{}
+		c.version, c.cursors = c.q.version, [priorities]uint64{}
 	}
-	return &c.passed[p]
+	return &c.cursors[p]
 }

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Delayed holds items until their time has come. It is safe for concurrent use.
+// Delayed holds items until they are due. It is safe for concurrent use.
 type Delayed[T any] struct {
 	mu      sync.Mutex
 	heap    dueItems[T]
 	seq     uint64
 	timer   *time.Timer
-	ripe    bool // items are being handed over
+	firing  bool // due items are being handed over
 	stopped bool
 }
 
 type dueItem[T any] struct {
 	item T
 	at   int64  // nanoseconds since the Unix epoch
-	seq  uint64 // keeps the order of items that are due at once
+	seq  uint64 // keeps items of one time in order
 }
 
 type dueItems[T any] []dueItem[T]
@@ -38,8 +38,8 @@ func (h *dueItems[T]) Pop() any {
 	return d
 }
 
-// Add has ripe called with the item at its time. It returns false after Stop.
-func (d *Delayed[T]) Add(at int64, item T, ripe func(T)) bool {
+// Add schedules a call of due with the item. It returns false after Stop.
+func (d *Delayed[T]) Add(at int64, item T, due func(T)) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.stopped {
@@ -47,40 +47,40 @@ func (d *Delayed[T]) Add(at int64, item T, ripe func(T)) bool {
 	}
 	d.seq++
 	heap.Push(&d.heap, dueItem[T]{item, at, d.seq})
-	if d.heap[0].seq == d.seq && !d.ripe {
-		d.arm(ripe)
+	if d.heap[0].seq == d.seq && !d.firing {
+		d.arm(due)
 	}
 	return true
 }
 
-func (d *Delayed[T]) arm(ripe func(T)) {
+func (d *Delayed[T]) arm(due func(T)) {
 	if d.timer != nil {
 		d.timer.Stop()
 	}
 	wait := max(0, time.Until(time.Unix(0, d.heap[0].at)))
-	d.timer = time.AfterFunc(wait, func() { d.ripen(ripe) })
+	d.timer = time.AfterFunc(wait, func() { d.fire(due) })
 }
 
-// ripen hands over the items that are due, in order.
-func (d *Delayed[T]) ripen(ripe func(T)) {
+// fire hands over the due items, in order.
+func (d *Delayed[T]) fire(due func(T)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.ripe { // the timer has gone off while it was set anew
+	if d.firing { // a timer fired while it was replaced
 		return
 	}
-	d.ripe = true
+	d.firing = true
 	for now := time.Now().UnixNano(); len(d.heap) > 0 && d.heap[0].at <= now; {
 		item := heap.Pop(&d.heap).(dueItem[T]).item
 		d.mu.Unlock()
-		ripe(item)
+		due(item)
 		d.mu.Lock()
 	}
-	if d.ripe = false; len(d.heap) > 0 {
-		d.arm(ripe)
+	if d.firing = false; len(d.heap) > 0 {
+		d.arm(due)
 	}
 }
 
-// Stop ends it; f is called for each item that is left.
+// Stop stops the timer and calls f for each remaining item.
 func (d *Delayed[T]) Stop(f func(T)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,7 +11,7 @@ import (
 // Kind is the kind of an address.
 type Kind uint8
 
-// The kinds of addresses. The same name may be used for one of each; they have nothing to do with each other.
+// The kinds of addresses. A queue and a topic of one name are unrelated.
 const (
 	KindQueue Kind = iota // each message goes to one consumer
 	KindTopic             // each message goes to every subscription
@@ -30,12 +31,14 @@ func (a Address) String() string {
 	return "queue://" + a.Name
 }
 
-// Sink receives the messages of a topic: it is a subscription, or was attached by a front-end.
+// Sink receives the messages of a topic: a subscription, or a front-end's own storage.
 type Sink interface {
-	// Put takes over a message; it is called by many goroutines.
+	// Put stores a message. It is safe for concurrent use.
 	Put(*Message)
 	// Room is as [Queue.Room].
 	Room(notify func()) bool
+	// NotifyRoom calls the waiters for room: the fault [Faults.Full] has ended.
+	NotifyRoom()
 }
 
 // Verdict is the result of sending a message.
@@ -43,45 +46,42 @@ type Verdict uint8
 
 // The verdicts.
 const (
-	Stored   Verdict = iota // confirm it
-	Withheld                // stored, but by request never to be confirmed
-	Full                    // not stored: there is no room, and the broker rejects rather than blocks
+	Stored   Verdict = iota // to be confirmed
+	Withheld                // stored, but not to be confirmed: a fault
+	Full                    // not stored, for lack of room
 )
 
 // Destination is an address with its queue or subscriptions. It is safe for concurrent use.
 type Destination struct {
-	store   *Store
-	addr    Address
-	subs    atomic.Pointer[[]Sink] // a queue has its one Queue here
-	sent    atomic.Uint64
-	refused atomic.Uint64
-	nobody  atomic.Uint64 // messages to a topic without subscription
-	gone    atomic.Bool   // deleted
+	store    *Store
+	addr     Address
+	subs     atomic.Pointer[[]Sink] // of a queue: its one [Queue]
+	sent     atomic.Uint64
+	refused  atomic.Uint64
+	unrouted atomic.Uint64 // messages to a topic without subscriptions
+	gone     atomic.Bool   // deleted
 
-	mu   sync.Mutex // for changes of subs, and for held
-	held map[uint64]*heldBack
+	mu        sync.Mutex // for changes of subs, and for reordered
+	reordered map[uint64]*reorderedMessage
 }
 
-// heldBack is a message that waits for the next one of its source, to be stored after it.
-type heldBack struct {
+// reorderedMessage is to be stored after the next message of its source.
+type reorderedMessage struct {
 	m     *Message
 	timer *time.Timer
 }
 
-// reorderWait is how long a message is held back if no other one follows. It then was not reordered.
+// reorderWait bounds the wait for the next message of the source. At its end the message is delivered in order.
 const reorderWait = 100 * time.Millisecond
 
-// Address returns the address that was given to [Store.Destination].
+// Address returns the destination's address.
 func (d *Destination) Address() Address { return d.addr }
 
-// Gone tells whether the destination was deleted. Messages sent to it then are lost: a holder has to ask the
-// store anew.
+// Gone reports whether the destination was deleted. Messages sent to it are lost: find or create it again.
 func (d *Destination) Gone() bool { return d.gone.Load() }
 
-// Send stores m in all queues behind the address, or applies the faults to it. It waits while the broker is stalled.
-// When the broker blocks rather than rejects, it stores m even beyond the limit: look at Room before taking more from
-// senders. There is an end to that, too: messages are refused where senders, all together, were given
-// leave for an eighth more than the broker's memory.
+// Send applies the faults to m and stores it in all queues of the address. It blocks during a stall. With the policy
+// [Block] it stores m even beyond the limit, up to an eighth beyond the broker's memory; see [Destination.Room].
 func (d *Destination) Send(m *Message) Verdict {
 	s := d.store
 	s.stall.await()
@@ -94,16 +94,15 @@ func (d *Destination) Send(m *Message) Verdict {
 	return d.take(m)
 }
 
-// Commit is Send for a message of a transaction, for all of which its sender has found Room: it is stored even if
-// others have taken that room since, because a part of the transaction may be stored already. It never returns
-// [Full].
+// Commit is Send for a message of a transaction after a check of Room for the whole transaction. It never returns
+// [Full], even if the room was used since: a part of the transaction may be stored already.
 func (d *Destination) Commit(m *Message) Verdict {
 	d.store.stall.await()
 	return d.current().take(m)
 }
 
-// current returns the destination that has the address now, if it is a topic: a deleted topic may have been made anew,
-// and its subscriptions must get the messages of senders that still hold the old one.
+// current returns the topic that replaced a deleted one: its subscriptions must get the messages of senders that still
+// hold the old one.
 func (d *Destination) current() *Destination {
 	if d.addr.Kind == KindTopic && d.gone.Load() {
 		return d.store.Destination(d.addr)
@@ -130,18 +129,18 @@ func (d *Destination) sendFaulty(f *faults, m *Message) Verdict {
 	}
 	switch what {
 	case lose:
-		c.lost.Add(1)
+		c.add(&c.n.Lost, 1)
 	case damage:
 		if len(m.Content.Body()) > 0 {
-			m = damaged(m, c.damaged.Add(1))
+			m = damaged(m, c.add(&c.n.Damaged, 1))
 		}
 		d.deliverInTurn(m)
 	case duplicate:
-		c.duplicated.Add(1)
+		c.add(&c.n.Duplicated, 1)
 		d.deliverInTurn(m)
 		d.deliver(m)
 	case reorder:
-		d.holdBack(m)
+		d.reorder(m)
 	default:
 		d.deliverInTurn(m)
 	}
@@ -150,13 +149,13 @@ func (d *Destination) sendFaulty(f *faults, m *Message) Verdict {
 		withhold = true
 	}
 	if withhold {
-		c.withheld.Add(1)
+		c.add(&c.n.Withheld, 1)
 		return Withheld
 	}
 	return Stored
 }
 
-// postpone returns m as it is to be stored by a broker that delays messages or serves them at a rate.
+// postpone applies the faults delay and rate.
 func (d *Destination) postpone(f *faults, m *Message) *Message {
 	if len(*d.subs.Load()) == 0 {
 		return m
@@ -164,87 +163,84 @@ func (d *Destination) postpone(f *faults, m *Message) *Message {
 	c := &d.store.counters
 	at := f.notBefore()
 	if f.Rate > 0 {
-		c.served.Add(1)
+		c.add(&c.n.Served, 1)
 	}
 	if at <= m.NotBefore {
 		return m
 	}
 	if f.Delay > 0 {
-		c.delayed.Add(1)
+		c.add(&c.n.Delayed, 1)
 	}
 	later := *m
 	later.NotBefore = at
 	return &later
 }
 
-// deliver hands m to all subscriptions.
+// deliver stores m in all subscriptions.
 func (d *Destination) deliver(m *Message) {
 	subs := *d.subs.Load()
 	if len(subs) == 0 {
-		d.nobody.Add(1)
+		d.unrouted.Add(1)
 	}
 	for _, s := range subs {
 		s.Put(m)
 	}
 }
 
-// holdBack keeps m until the next message of its source. One that is already held back goes first.
-func (d *Destination) holdBack(m *Message) {
+// reorder keeps m until after the next message of its source. An earlier reordered message of the source goes first.
+func (d *Destination) reorder(m *Message) {
 	d.release(m.Source, false)
-	h := &heldBack{m: m}
+	h := &reorderedMessage{m: m}
 	d.mu.Lock()
-	if d.held == nil {
-		d.held = map[uint64]*heldBack{}
+	if d.reordered == nil {
+		d.reordered = map[uint64]*reorderedMessage{}
 	}
-	d.held[m.Source] = h
+	d.reordered[m.Source] = h
 	h.timer = time.AfterFunc(reorderWait, func() {
 		d.mu.Lock()
-		mine := d.held[m.Source] == h
+		waits := d.reordered[m.Source] == h
 		d.mu.Unlock()
-		if mine {
+		if waits {
 			d.release(m.Source, false)
 		}
 	})
 	d.mu.Unlock()
 }
 
-// deliverInTurn delivers m and then the message that was held back for it.
+// deliverInTurn delivers m and then a reordered message of its source.
 func (d *Destination) deliverInTurn(m *Message) {
 	d.deliver(m)
 	d.release(m.Source, true)
 }
 
-// release delivers the message of a source that is held back; overtaken tells that another message has gone before it.
+// release delivers the reordered message of a source; overtaken means after another message.
 func (d *Destination) release(source uint64, overtaken bool) {
 	d.mu.Lock()
-	h := d.held[source]
-	delete(d.held, source)
+	h := d.reordered[source]
+	delete(d.reordered, source)
 	d.mu.Unlock()
 	if h == nil {
 		return
 	}
 	h.timer.Stop()
 	if overtaken {
-		d.store.counters.reordered.Add(1)
+		d.store.counters.add(&d.store.counters.n.Reordered, 1)
 	}
 	d.deliver(h.m)
 }
 
-// letGo releases all that is held back.
-func (d *Destination) letGo() {
+// releaseAll delivers all reordered messages.
+func (d *Destination) releaseAll() {
 	d.mu.Lock()
-	var sources []uint64
-	for s := range d.held {
-		sources = append(sources, s)
-	}
+	sources := slices.Collect(maps.Keys(d.reordered))
 	d.mu.Unlock()
 	for _, s := range sources {
 		d.release(s, false)
 	}
 }
 
-// Room tells whether the destination takes messages. If not, notify (unless it is nil) is called, once, when it may
-// again: ask again then.
+// Room reports whether the destination has room. If not, notify (unless it is nil) is called once when there may be
+// room: ask again then.
 func (d *Destination) Room(notify func()) bool {
 	for _, s := range *d.subs.Load() {
 		if !s.Room(notify) {
@@ -254,7 +250,7 @@ func (d *Destination) Room(notify func()) bool {
 	return true
 }
 
-// Attach adds a sink to a topic; messages sent from now on go to it as well. detach takes it off again.
+// Attach adds a sink to a topic, for messages sent from now on; detach removes it.
 func (d *Destination) Attach(s Sink) (detach func()) {
 	d.change(func(subs []Sink) []Sink { return append(subs, s) })
 	return func() {
@@ -278,20 +274,15 @@ func (d *Destination) queues() (list []*Queue) {
 	return list
 }
 
-func (d *Destination) tellAll() {
+func (d *Destination) notifyAll() {
 	for _, q := range d.queues() {
-		q.tellAll()
-		q.room.Tell()
+		q.notifyConsumers()
+		q.room.Notify()
 	}
 }
 
-func (d *Destination) tellRoom() {
+func (d *Destination) notifyRoom() {
 	for _, s := range *d.subs.Load() {
-		if t, ok := s.(roomTeller); ok {
-			t.TellRoom()
-		}
+		s.NotifyRoom()
 	}
 }
-
-// Put implements [Sink].
-func (q *Queue) Put(m *Message) { q.put(m) }

@@ -1,34 +1,31 @@
 package store
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
-// Messages that have expired go when a consumer comes to them, which costs nothing. Only a queue that is full looks
-// for them itself, so that they do not keep senders waiting whom no consumer would ever help.
+// Expired messages are removed when a consumer reaches them, at no cost. Only a full queue searches for them, so that
+// senders do not wait for ever for a consumer.
 
 const (
-	// sweepPause is the least time between two searches of a queue, and sweepShare how many times as long as the last
-	// one took: a search goes through the whole queue.
+	// A search goes through the whole queue. The time between two searches of a queue is at least sweepPause, and
+	// sweepShare times the duration of the last one.
 	sweepPause = 100 * time.Millisecond
 	sweepShare = 20
 )
 
-// expiry is a queue's record of messages that expire. It is used with the queue's lock held.
+// expiry is the state of a queue's searches for expired messages. It is used with the queue's lock held.
 type expiry struct {
-	soonest int64     // no message in the queue expires earlier, in milliseconds since the Unix epoch; 0: none does
+	soonest int64     // the earliest expiry of a message in the queue, in milliseconds since the Unix epoch; 0 for none
 	rest    time.Time // no search before that
 }
 
-// note takes account of a message that expires; 0 is never.
+// note records the expiry of a message; 0 is never.
 func (e *expiry) note(at int64) {
 	if at != 0 && (e.soonest == 0 || at < e.soonest) {
 		e.soonest = at
 	}
 }
 
-// expire drops expired messages, if it is time to look for them.
+// expire removes expired messages, if a search is due.
 func (q *Queue) expire() {
 	q.mu.Lock()
 	now := time.Now()
@@ -37,28 +34,14 @@ func (q *Queue) expire() {
 		return
 	}
 	q.expiry.soonest = 0
-	var n, bytes int64
-	over := func(e entry) bool {
-		if x := e.m.Expires; x == 0 || x > now.UnixMilli() {
-			q.expiry.note(x)
+	n, bytes := q.sweep(func(m *Message) bool {
+		if m.Expires == 0 || m.Expires > now.UnixMilli() {
+			q.expiry.note(m.Expires)
 			return false
 		}
-		n++
-		bytes += e.m.size()
 		return true
-	}
-	for _, l := range q.levels {
-		if l == nil {
-			continue
-		}
-		for pos := l.first; l.live > 0 && pos != l.next; pos++ {
-			if e := *l.at(pos); e.m != nil && over(e) {
-				l.take(pos)
-			}
-		}
-		l.back = slices.DeleteFunc(l.back, over)
-	}
-	q.expired += uint64(n) //nolint:gosec // a count
+	})
+	q.counts.Expired += uint64(n) //nolint:gosec // a count
 	q.expiry.rest = time.Now().Add(max(sweepPause, sweepShare*time.Since(now)))
 	q.mu.Unlock()
 	q.shrink(n, bytes)

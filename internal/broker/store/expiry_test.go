@@ -52,9 +52,9 @@ func TestExpiredMakeRoom(t *testing.T) {
 		assert.Equal(t, int64(20*time.Second), told.Load())
 		sendNumbers(t, d, 8, 8)
 		require.False(t, d.Room(nil))
-		assert.Equal(t, QueueStats{
+		assert.Equal(t, QueueCounts{
 			Consumers: 1, Depth: 8, Bytes: 8 * 257, Stored: 11, Delivered: 1, Returned: 1, Expired: 3,
-		}, q.Stats())
+		}, q.Stats().QueueCounts)
 		got, _ := take(c, 10)
 		assert.Equal(t, []string{"1", "2", "3", "4", "5", "6", "7", "8"}, got)
 	})
@@ -70,7 +70,7 @@ func TestExpiredMakeRoomWhereTheBrokerRejects(t *testing.T) {
 		require.Equal(t, Full, d.Send(message("x")))
 		time.Sleep(time.Second) //nolint:forbidigo // a fake clock
 		require.Equal(t, Stored, d.Send(message("x")))
-		assert.Equal(t, QueueStats{Depth: 1, Bytes: 257, Stored: 5, Expired: 4}, q.Stats())
+		assert.Equal(t, QueueCounts{Depth: 1, Bytes: 257, Stored: 5, Expired: 4}, q.Stats().QueueCounts)
 	})
 }
 
@@ -106,14 +106,14 @@ func TestWhoHasGoneIsForgotten(t *testing.T) {
 		stays = func() { asked.Add(1); d.Room(stays) }
 		stays()
 		for range 20 {
-			for range crowd {
+			for range maxWaiters {
 				require.False(t, d.Room(func() {}))
 			}
 			time.Sleep(time.Second) //nolint:forbidigo // a fake clock
 			synctest.Wait()
 		}
 		q.room.mu.Lock()
-		assert.LessOrEqual(t, len(q.room.list), 2*crowd)
+		assert.LessOrEqual(t, len(q.room.list), 2*maxWaiters)
 		q.room.mu.Unlock()
 		before := asked.Load()
 		assert.LessOrEqual(t, before, int64(21), "once a second at most")

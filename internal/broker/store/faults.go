@@ -6,88 +6,87 @@ import (
 	"time"
 )
 
-// Faults are the errors that the broker makes on request. The zero value is a faultless broker. "Every" n counts the
-// messages sent to the broker since the faults were set, all destinations together: n, 2n, 3n ... A message gets one
-// of lose, damage, duplicate, reorder at most, in this order of precedence; withhold is independent of them, and
-// messages that find the broker full are not counted.
+// Faults are injected errors. The zero value is a faultless broker. "Every" n means the messages n, 2n, 3n ... of all
+// destinations together, counted since the faults were set, without refused ones. A message gets at most one of lose,
+// damage, duplicate, reorder, in this order of precedence; withhold is independent of them.
 type Faults struct {
-	LoseEvery      uint64 // accept, and forget
-	DamageEvery    uint64 // flip one bit of the body; an empty body is left alone and not counted
+	LoseEvery      uint64 // accept and discard
+	DamageEvery    uint64 // flip one bit of the body; an empty body is neither damaged nor counted
 	DuplicateEvery uint64 // store twice
 	ReorderEvery   uint64 // store after the next message of the same source to the same destination
 	WithholdEvery  uint64 // store, but never confirm
 	DropEvery      uint64 // break all connections; the n-th message is stored and not confirmed
 
 	Delay  time.Duration // from the send of a message to its delivery
-	Rate   uint64        // messages served each second, all destinations together: each waits for its turn to be delivered
+	Rate   uint64        // messages delivered each second, all destinations together
 	Work   time.Duration // before a message is stored and confirmed; the messages of a connection one after another
 	Full   bool          // behave as if every limit were reached
 	Refuse bool          // close new connections at once
 }
 
-// FaultCounts are how often each fault really happened. Those without a remark are messages.
+// FaultCounts are the effects of the faults: numbers of messages unless noted otherwise.
 type FaultCounts struct {
 	Lost       uint64 `json:"lost"`
 	Damaged    uint64 `json:"damaged"`
 	Duplicated uint64 `json:"duplicated"`
 	Reordered  uint64 `json:"reordered"`
-	Withheld   uint64 `json:"withheld"` // those included at which connections were broken
-	// Delayed are messages that were stored to be delivered later than without the fault. A message that is lost, that
-	// had no subscription, or that was to wait longer anyway is not counted; one that was stored twice counts once.
+	Withheld   uint64 `json:"withheld"` // including the messages at which connections were broken
+	// Delayed are messages stored for a later delivery than without the fault: not lost messages, messages without
+	// a subscription, or messages with a longer delay of their own. A duplicated message counts once.
 	Delayed uint64 `json:"delayed"`
-	// Served are messages that were given a turn by [Faults.Rate], Worked are messages that [Faults.Work] was done for.
+	// Served are messages delayed by [Faults.Rate], Worked messages delayed by [Faults.Work].
 	Served uint64 `json:"served"`
 	Worked uint64 `json:"worked"`
-	// Full are messages that were refused or kept waiting because of [Faults.Full]; each once, however often it asks
-	// for room. Messages that were already waiting when the fault began are not counted. See [Store.CountFull].
+	// Full are messages refused or kept waiting by [Faults.Full]; each once, however often it asks for room. Messages
+	// that waited before the fault began are not counted. See [Store.CountFull].
 	Full    uint64 `json:"full"`
 	Dropped uint64 `json:"dropped"` // connections
 	Refused uint64 `json:"refused"` // connections
 	Stalls  uint64 `json:"stalls"`
 }
 
-// faults are the ones at work.
+// faults are the current faults.
 type faults struct {
 	Faults
-	sent  atomic.Uint64
-	turns turns
+	sent   atomic.Uint64
+	server server
 }
 
-// turns serves messages at a rate, one after another: a message is served 1/rate after the later of its arrival and the
-// service of the one before.
-type turns struct {
+// server is a queueing server with a fixed rate: a message is served 1/rate after the later of its arrival and the
+// service of the previous message.
+type server struct {
 	mu    sync.Mutex
-	since int64  // when the first of a row of messages arrived that left no pause, in nanoseconds since the Unix epoch
-	n     uint64 // messages of that row
+	since int64  // the beginning of the busy period, in nanoseconds since the Unix epoch
+	n     uint64 // messages in the busy period
 }
 
-// next returns when a message that arrives now has been served.
-func (t *turns) next(now int64, rate uint64) int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if now > t.after(rate) {
-		t.since, t.n = now, 0
+// next returns the end of service of a message that arrives now.
+func (s *server) next(now int64, rate uint64) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now > s.end(rate) {
+		s.since, s.n = now, 0
 	}
-	t.n++
-	return t.after(rate)
+	s.n++
+	return s.end(rate)
 }
 
-// after is exact to the nanosecond however long the row is.
-func (t *turns) after(rate uint64) int64 {
-	seconds, rest := t.n/rate, t.n%rate
+// end is exact to the nanosecond, whatever the length of the busy period.
+func (s *server) end(rate uint64) int64 {
+	seconds, rest := s.n/rate, s.n%rate
 	whole := int64(seconds) * int64(time.Second)                  //nolint:gosec // within a lifetime
-	return t.since + whole + int64(rest*uint64(time.Second)/rate) //nolint:gosec // less than a second
+	return s.since + whole + int64(rest*uint64(time.Second)/rate) //nolint:gosec // less than a second
 }
 
-// notBefore returns when a message that arrives now may be delivered, in nanoseconds since the Unix epoch; 0 for at
-// once.
+// notBefore returns the earliest delivery of a message that arrives now, in nanoseconds since the Unix epoch; 0 for
+// at once.
 func (f *faults) notBefore() (at int64) {
 	if f.Delay == 0 && f.Rate == 0 {
 		return 0
 	}
 	now := time.Now()
 	if f.Rate > 0 {
-		at = f.turns.next(now.UnixNano(), f.Rate)
+		at = f.server.next(now.UnixNano(), f.Rate)
 	}
 	if f.Delay > 0 {
 		at = max(at, now.Add(f.Delay).UnixNano())
@@ -95,25 +94,25 @@ func (f *faults) notBefore() (at int64) {
 	return at
 }
 
-// work takes the broker's time for a message.
+// work delays a message by [Faults.Work].
 func (f *faults) work(c *faultCounters) {
 	if f.Work > 0 {
 		<-time.After(f.Work)
-		c.worked.Add(1)
+		c.add(&c.n.Worked, 1)
 	}
 }
 
 type faultCounters struct {
-	lost, damaged, duplicated, reordered, withheld, delayed, served, worked, full, dropped, refused, stalls atomic.Uint64
+	mu sync.Mutex
+	n  FaultCounts
 }
 
-func (c *faultCounters) counts() FaultCounts {
-	return FaultCounts{
-		Lost: c.lost.Load(), Damaged: c.damaged.Load(), Duplicated: c.duplicated.Load(), Reordered: c.reordered.Load(),
-		Withheld: c.withheld.Load(), Delayed: c.delayed.Load(),
-		Served: c.served.Load(), Worked: c.worked.Load(), Full: c.full.Load(), Dropped: c.dropped.Load(),
-		Refused: c.refused.Load(), Stalls: c.stalls.Load(),
-	}
+// add adds to one of the fields of c.n, and returns its value.
+func (c *faultCounters) add(field *uint64, n uint64) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*field += n
+	return *field
 }
 
 // fate is the effect of the faults on one message.
@@ -145,7 +144,7 @@ func (f *faults) judge() (what fate, withhold, drop bool) {
 
 func every(n, i uint64) bool { return n > 0 && i%n == 0 }
 
-// damaged returns a copy of m with one bit of its body flipped, another one with each n.
+// damaged returns a copy of m with one bit of its body flipped; n varies the bit.
 func damaged(m *Message, n uint64) *Message {
 	body := append([]byte(nil), m.Content.Body()...)
 	body[n*61%uint64(len(body))] ^= 1 << (n % 8)
@@ -154,7 +153,7 @@ func damaged(m *Message, n uint64) *Message {
 	return &c
 }
 
-// Faults returns the faults at work.
+// Faults returns the current faults.
 func (s *Store) Faults() Faults {
 	if f := s.faults.Load(); f != nil {
 		return f.Faults
@@ -162,8 +161,8 @@ func (s *Store) Faults() Faults {
 	return Faults{}
 }
 
-// SetFaults replaces the faults. Counting to n begins anew; the counts of [FaultCounts] stay. Messages that were held
-// back to be reordered are delivered.
+// SetFaults replaces the faults. Counting to n starts again; [FaultCounts] go on. Messages that wait to be reordered
+// are delivered.
 func (s *Store) SetFaults(f Faults) {
 	var next *faults
 	if f != (Faults{}) {
@@ -171,42 +170,51 @@ func (s *Store) SetFaults(f Faults) {
 	}
 	old := s.faults.Swap(next)
 	if old != nil && old.ReorderEvery > 0 {
-		s.each((*Destination).letGo)
+		s.each((*Destination).releaseAll)
 	}
 	if old != nil && old.Full && !f.Full {
-		s.each((*Destination).tellRoom)
+		s.each((*Destination).notifyRoom)
 	}
 }
 
 // FaultCounts returns the counts of the faults so far.
-func (s *Store) FaultCounts() FaultCounts { return s.counters.counts() }
+func (s *Store) FaultCounts() FaultCounts {
+	s.counters.mu.Lock()
+	defer s.counters.mu.Unlock()
+	return s.counters.n
+}
 
-// Refuse tells whether a new connection is to be closed at once, and counts it if so.
+// Full reports whether [Faults.Full] is set: a [Sink] then has no room.
+func (s *Store) Full() bool {
+	f := s.faults.Load()
+	return f != nil && f.Full
+}
+
+// Refuse reports whether to close a new connection at once, and counts it if so.
 func (s *Store) Refuse() bool {
 	f := s.faults.Load()
 	if f == nil || !f.Refuse {
 		return false
 	}
-	s.counters.refused.Add(1)
+	s.counters.add(&s.counters.n.Refused, 1)
 	return true
 }
 
-// CountFull adds to the messages that were refused or kept waiting by the fault [Faults.Full], if that is at work,
-// and tells whether it is. Front-ends call it for messages that they keep waiting or refuse by themselves;
-// [Destination.Send] calls it for messages that it refuses. A protocol in which broker and sender do not meet before
-// there is room (AMQP's credit) counts one message for each sender that it leaves without.
+// CountFull counts messages refused or kept waiting by [Faults.Full], and reports whether that is set. Front-ends call
+// it for messages that they refuse or keep waiting, [Destination.Send] for messages that it refuses. AMQP, where
+// messages wait at the sender, counts one message for each sender without credit.
 func (s *Store) CountFull(n int) bool {
-	if !s.full() {
+	if !s.Full() {
 		return false
 	}
-	s.counters.full.Add(uint64(n))
+	s.counters.add(&s.counters.n.Full, uint64(n))
 	return true
 }
 
-// CountDropped adds to the connections that were broken by request.
-func (s *Store) CountDropped(n int) { s.counters.dropped.Add(uint64(n)) }
+// CountDropped counts connections broken on request.
+func (s *Store) CountDropped(n int) { s.counters.add(&s.counters.n.Dropped, uint64(n)) }
 
-// stall is a time in which nothing goes on.
+// stall is a pause of the whole broker.
 type stall struct {
 	mu    sync.Mutex
 	until time.Time
@@ -214,9 +222,9 @@ type stall struct {
 	timer *time.Timer
 }
 
-// Stall makes the broker stop for d: nothing is stored, delivered or settled, and front-ends do not answer requests by
-// which clients learn whether it stands still. A stall under way is extended if it would end earlier. It ends early when
-// d is zero or less.
+// Stall pauses the broker for d: nothing is stored, delivered or settled, and front-ends do not answer requests by which
+// clients learn whether it stands still. It extends a current stall, but does not shorten it, except that zero or less
+// ends it.
 func (s *Store) Stall(d time.Duration) {
 	st := &s.stall
 	st.mu.Lock()
@@ -227,7 +235,7 @@ func (s *Store) Stall(d time.Duration) {
 	}
 	until := time.Now().Add(d)
 	if st.over.Load() == nil {
-		s.counters.stalls.Add(1)
+		s.counters.add(&s.counters.n.Stalls, 1)
 		over := make(chan struct{})
 		st.over.Store(&over)
 		st.until = until
@@ -255,10 +263,10 @@ func (st *stall) end(s *Store) {
 	}
 	st.timer.Stop()
 	close(*over)
-	go s.each((*Destination).tellAll)
+	go s.each((*Destination).notifyAll)
 }
 
-// await waits for the end of a stall.
+// await blocks until the end of a stall.
 func (st *stall) await() {
 	if over := st.over.Load(); over != nil {
 		<-*over

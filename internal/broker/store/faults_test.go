@@ -123,9 +123,9 @@ func TestRateFault(t *testing.T) {
 		time.Sleep(time.Minute) //nolint:forbidigo // a fake clock
 		start = time.Now()
 		for range 60_000 {
-			s.faults.Load().turns.next(start.UnixNano(), 30_000)
+			s.faults.Load().server.next(start.UnixNano(), 30_000)
 		}
-		assert.Equal(t, start.Add(2*time.Second).UnixNano(), s.faults.Load().turns.after(30_000))
+		assert.Equal(t, start.Add(2*time.Second).UnixNano(), s.faults.Load().server.end(30_000))
 		assert.Equal(t, FaultCounts{Served: 4, Lost: 1}, s.FaultCounts())
 	})
 }

@@ -5,15 +5,15 @@ import (
 	"maps"
 )
 
-// groups know which consumer of a queue owns which group of messages. They are used with the queue's lock held.
+// groups are the owners of a queue's message groups. They are used with the queue's lock held.
 type groups struct {
 	named  map[string]*Consumer
-	shares map[uint16]*Consumer // of the groups that came when maxGroups had names: by a hash
+	shares map[uint16]*Consumer // of the groups beyond maxGroups, by a hash of their names
 	seed   maphash.Seed
 }
 
-// maxGroups is how many groups of a queue have an owner of their own. A queue does not know when a group has ended,
-// so later groups share owners, or names would pile up for as long as a consumer stays.
+// maxGroups bounds the groups of a queue with an owner of their own; later groups share owners. The end of a group is
+// not known, and names would accumulate for the life of a consumer.
 const maxGroups = 50_000
 
 func newGroups() *groups { return &groups{named: map[string]*Consumer{}, seed: maphash.MakeSeed()} }
@@ -27,10 +27,10 @@ func (g *groups) owner(group string) *Consumer {
 }
 
 func (g *groups) share(group string) uint16 {
-	return uint16(maphash.String(g.seed, group)) //nolint:gosec // a part of it
+	return uint16(maphash.String(g.seed, group)) //nolint:gosec // a part of the hash
 }
 
-// claim makes c the owner of a group, which is free or c's already.
+// claim makes c the owner of a group that is free or c's already.
 func (g *groups) claim(group string, c *Consumer) {
 	switch {
 	case g.owner(group) == c:

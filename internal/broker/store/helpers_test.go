@@ -18,6 +18,8 @@ func (t text) Body() []byte                 { return t.body }
 func (t text) Header() Header               { return t.h }
 func (t text) WithBody(body []byte) Content { return text{body, t.h} }
 
+const normalPriority = 4
+
 func message(body string) *Message {
 	return &Message{Content: text{body: []byte(body)}, Priority: normalPriority}
 }
@@ -48,4 +50,20 @@ func consume(t testing.TB, q *Queue, filter Filter) *Consumer {
 
 func queue(s *Store, name string) (*Destination, *Queue) {
 	return s.Destination(Address{KindQueue, name}), s.Queue(name)
+}
+
+// purge removes the messages of a queue that no consumer holds, and returns their number.
+func (q *Queue) purge() int {
+	q.mu.Lock()
+	n, bytes := q.sweep(func(*Message) bool { return true })
+	q.mu.Unlock()
+	q.shrink(n, bytes)
+	return int(n)
+}
+
+// unsettled returns the number of unsettled deliveries.
+func unsettled(c *Consumer) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held.live + len(c.old)
 }

@@ -7,28 +7,28 @@ type entry struct {
 	attempts uint32   // deliveries so far
 }
 
-// lane is a first-in-first-out list that can also lose items from its middle. Positions count from the lane's beginning
-// and stay valid until the lane is compacted.
+// lane is a FIFO from whose middle items can be taken. Positions count from the lane's beginning and stay valid until
+// the lane is compacted.
 type lane struct {
-	items []entry // a ring: position p is at p modulo its length, which is a power of two
+	items []entry // a ring: position p is at p modulo its length, a power of two
 	first uint64  // position of the first item
-	next  uint64  // position of the next one to be added
-	live  int     // items that were not taken
+	next  uint64  // position of the next item to be added
+	live  int     // items not taken
 }
 
-// level holds the messages of a queue that have one priority.
+// level holds a queue's messages of one priority.
 type level struct {
 	lane
-	back []entry // came back from consumers; the oldest is last
+	back []entry // returned by consumers; the oldest is last
 }
 
-// keptItems is the largest ring that an empty lane keeps: memory that is not accounted for.
+// keptItems is the largest ring kept by an empty lane: it is memory that is not accounted for.
 const keptItems = 1 << 12
 
 func (l *lane) at(pos uint64) *entry { return &l.items[pos&uint64(len(l.items)-1)] }
 
-// sparse tells that the next push would make the lane grow although most of its items were taken: an item that no
-// consumer takes stands at its front.
+// sparse reports that the next push would make the lane grow although most of its items were taken: no consumer takes
+// the item at its front.
 func (l *lane) sparse() bool {
 	return l.next-l.first == uint64(len(l.items)) && l.live < len(l.items)/2
 }
@@ -57,7 +57,7 @@ func (l *lane) push(e entry) {
 	l.live++
 }
 
-// resize moves the items; n is a power of two and has room for them.
+// resize moves the items to a ring of n, a sufficient power of two.
 func (l *lane) resize(n int) {
 	items := make([]entry, n)
 	for pos := l.first; pos != l.next; pos++ {
@@ -75,7 +75,7 @@ func (l *lane) take(pos uint64) entry {
 		l.first++
 	}
 	if l.live == 0 && len(l.items) > keptItems {
-		l.items = nil // a backlog is gone: so is its memory
+		l.items = nil // the end of a backlog
 	}
 	return e
 }

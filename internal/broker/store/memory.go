@@ -6,81 +6,75 @@ import (
 	"time"
 )
 
-// memory accounts for the bytes that the broker holds for its clients, over all queues, subscriptions, destinations,
-// transactions and connections together. The count is close to the memory use of the process, garbage left aside.
+// memory accounts for the bytes held for clients: queues, subscriptions, destinations, transactions and connections
+// together. The sum is close to the memory use of the process without garbage.
 //
-// There are three bounds. At the limit there is no room any more: a front-end that asks for it before it gives leave
-// to send gives none. An eighth beyond it, messages are refused that senders had leave for, and no destination or
-// subscription is made. A quarter beyond it, at the end, nothing is taken from any client: the range between is for
-// frames that are being read, and for the connections of consumers, which make room.
+// There are three bounds. At the limit, destinations have no room and front-ends grant no credit. At 9/8 of the limit,
+// messages within granted credit are refused, and no destination or subscription is created. At 5/4 nothing is accepted
+// from any client; the range up to there is for partly read frames, and for the connections of consumers, as
+// their acknowledgements make room.
 type memory struct {
 	limit     int64
 	used      atomic.Int64
 	reclaim   atomic.Pointer[func()]
-	reclaimed atomic.Int64 // when it was called last, in nanoseconds since the Unix epoch
+	reclaimed atomic.Int64 // the last call of it, in nanoseconds since the Unix epoch
 }
 
-// The errors of a request to make a destination, subscription or consumer.
+// The errors of requests for a destination, subscription or consumer.
 var (
-	ErrNoMemory = errors.New("the broker's memory is full") // there is no room for more, in the broker as a whole
+	ErrNoMemory = errors.New("the broker's memory is full")
 	ErrLongName = errors.New("the name is longer than 1024 bytes")
 )
 
-// maxName is the length of the longest name of a destination or subscription, in bytes.
+// maxName is the longest name of a destination or subscription, in bytes.
 const maxName = 1024
 
-// The sizes of objects without the texts that they hold, in bytes.
+// The accounted sizes of objects without their texts, in bytes.
 const (
 	destinationSize  = 1 << 10 // with its queue
 	subscriptionSize = 1 << 10
 	consumerSize     = 512
-	// ConnectionSize is the size of a connection for the front-ends: its buffers.
+	// ConnectionSize is that of a connection: its buffers.
 	ConnectionSize = 64 << 10
 )
 
-// Reserve takes n bytes of the broker's memory, or returns false if that would go beyond its end. Return gives them
-// back.
+// Reserve takes n bytes of the broker's memory, or returns false beyond the last bound. Return frees them.
 func (s *Store) Reserve(n int64) bool {
-	if s.memory.used.Add(n) <= s.memory.end() {
+	if s.memory.used.Add(n) <= s.memory.limit+s.memory.limit/4 {
 		return true
 	}
 	s.Return(n)
 	return false
 }
 
-// end is the bound that only messages already under way can exceed.
-func (m *memory) end() int64 { return m.limit + m.limit/4 }
-
-// Return gives back n bytes.
+// Return frees n bytes.
 func (s *Store) Return(n int64) { s.memory.used.Add(-n) }
 
-// Charge takes n bytes even if fewer are free: for messages and objects that [Destination.Room] or [Store.Open]
-// admitted.
+// Charge takes n bytes without a bound, for what [Destination.Room] or [Store.Open] admitted.
 func (s *Store) Charge(n int64) { s.memory.used.Add(n) }
 
-// Tight tells that the broker's memory is full: a [Sink] then has no room.
+// Tight reports that the broker's memory is full: a [Sink] then has no room.
 func (s *Store) Tight() bool { return s.memory.used.Load() >= s.memory.limit }
 
 // Memory returns how many bytes are in use, and the limit.
 func (s *Store) Memory() (used, limit int64) { return s.memory.used.Load(), s.memory.limit }
 
-// overfull tells that no more messages are taken, and no destinations made.
+// overfull reports that messages are refused, and no destinations created.
 func (s *Store) overfull() bool {
 	return s.memory.used.Load() >= s.memory.limit+s.memory.limit/8
 }
 
-// OnTight sets the function that is called, once a second at most, while a sender waits for memory: to give up data
-// that is kept only in case of a later request.
+// OnTight sets the function that frees data kept only for possible later requests. It is called at most once a second,
+// while a sender waits for memory.
 func (s *Store) OnTight(f func()) { s.memory.reclaim.Store(&f) }
 
-// Account counts the broker's memory that one client uses, except for sent messages and destinations. It is safe for
-// concurrent use.
+// Account accounts for the memory of one client, without sent messages and destinations. It is safe for concurrent use.
 type Account struct {
 	store *Store
 	held  atomic.Int64
 }
 
-// NewAccount returns an account of which nothing is in use.
+// NewAccount returns an empty account.
 func (s *Store) NewAccount() *Account { return &Account{store: s} }
 
 // Take is [Store.Reserve].
@@ -100,13 +94,13 @@ func (a *Account) Give(n int64) {
 	}
 }
 
-// End gives back all bytes that are still in use.
+// End returns all bytes.
 func (a *Account) End() { a.store.Return(a.held.Swap(0)) }
 
-// reclaimPause is the least time between two searches for memory.
+// reclaimPause is the least time between two calls of reclaimMemory with an effect.
 const reclaimPause = time.Second
 
-// reclaimMemory makes owners give up memory, if it is time to.
+// reclaimMemory removes expired messages, and data kept for later requests.
 func (s *Store) reclaimMemory() {
 	m := &s.memory
 	now := time.Now().UnixNano()

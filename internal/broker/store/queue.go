@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 	"sync"
@@ -8,17 +9,17 @@ import (
 	"time"
 )
 
-// Queue holds messages for consumers that compete for them: those of a queue, or those that a subscription of a topic
-// has yet to get. It is safe for concurrent use.
+// Queue holds the messages of a queue, or of a subscription of a topic, for competing consumers. It is safe for
+// concurrent use.
 type Queue struct {
 	dest               *Destination
 	name               string // of the subscription; empty for a queue
 	exclusive, durable bool
-	filter             Filter // of the subscription: messages that it does not want are not stored
-	selector           string // its text
+	filter             Filter // of the subscription: other messages are not stored
+	selector           string // the text of filter
 
-	size, bytes atomic.Int64 // of messages that are stored and not settled
-	settledAll  atomic.Uint64
+	size, bytes atomic.Int64 // of messages stored and not settled
+	accepted    atomic.Uint64
 
 	mu        sync.Mutex
 	levels    [priorities]*level // nil until the first message of the priority
@@ -26,19 +27,18 @@ type Queue struct {
 	expiry    expiry
 	seq       uint64
 	consumers []*Consumer
-	waiters   []*Consumer // took all there was, and want to be told
+	waiters   []*Consumer // to be notified of a message
 	groups    *groups     // nil until the first message of a group
-	version   uint64      // changes when a message that a consumer passed over may have become its own
+	version   uint64      // changes when consumers must search skipped messages again
 	gone      bool
-
-	stored, delivered, redelivered, returned, expired, rejected uint64
+	counts    QueueCounts // without Consumers, Depth, Bytes and Settled
 
 	room    Waiters
 	delayed Delayed[entry]
 }
 
-// put stores m and tells a consumer.
-func (q *Queue) put(m *Message) {
+// Put stores m and notifies a consumer. It implements [Sink].
+func (q *Queue) Put(m *Message) {
 	if q.filter != nil && !q.filter(m) {
 		return
 	}
@@ -47,49 +47,34 @@ func (q *Queue) put(m *Message) {
 	q.bytes.Add(size)
 	q.dest.store.Charge(size)
 	q.mu.Lock()
-	if q.gone {
-		q.mu.Unlock()
-		q.shrink(1, size)
-		return
-	}
 	q.seq++
-	q.stored++
+	q.counts.Stored++
 	e := entry{m: m, seq: q.seq}
-	q.expiry.note(m.Expires)
 	if m.NotBefore != 0 && m.NotBefore > time.Now().UnixNano() {
 		q.mu.Unlock()
-		if !q.delayed.Add(m.NotBefore, e, q.ripe) {
+		if !q.delayed.Add(m.NotBefore, e, q.putDue) {
 			q.shrink(1, size)
 		}
 		return
 	}
-	wake := q.offer(e)
-	q.mu.Unlock()
-	if wake != nil {
-		wake()
-	}
+	q.enqueue(e)
 }
 
-// ripe makes a message available whose time has come.
-func (q *Queue) ripe(e entry) {
+// putDue makes a delayed message available.
+func (q *Queue) putDue(e entry) {
 	q.mu.Lock()
+	q.enqueue(e)
+}
+
+// enqueue makes a message available and notifies a consumer. The caller has locked q.mu; enqueue unlocks it.
+func (q *Queue) enqueue(e entry) {
 	if q.gone {
 		q.mu.Unlock()
 		q.shrink(1, e.m.size())
 		return
 	}
 	q.expiry.note(e.m.Expires)
-	wake := q.offer(e)
-	q.mu.Unlock()
-	if wake != nil {
-		wake()
-	}
-}
-
-// offer makes e available and returns the consumer to be told; q.mu is held.
-func (q *Queue) offer(e entry) (wake func()) {
-	p := min(e.m.Priority, priorities-1)
-	l := q.level(p)
+	l := q.level(e.m)
 	if l.sparse() {
 		l.compact()
 		q.version++
@@ -98,11 +83,16 @@ func (q *Queue) offer(e entry) (wake func()) {
 	if e.m.Group != "" && q.groups == nil {
 		q.groups = newGroups()
 	}
-	return q.waiter(e.m)
+	notify := q.waiter(e.m)
+	q.mu.Unlock()
+	if notify != nil {
+		notify()
+	}
 }
 
-// level returns the level of a priority, which is about to hold something; q.mu is held.
-func (q *Queue) level(p uint8) *level {
+// level returns the level of m's priority, and marks it as occupied; q.mu is held.
+func (q *Queue) level(m *Message) *level {
+	p := min(m.Priority, priorities-1)
 	if q.levels[p] == nil {
 		q.levels[p] = &level{}
 	}
@@ -110,7 +100,7 @@ func (q *Queue) level(p uint8) *level {
 	return q.levels[p]
 }
 
-// waiter takes the first waiting consumer that may have m off the list; q.mu is held.
+// waiter removes the first waiting consumer that may receive m from the list; q.mu is held.
 func (q *Queue) waiter(m *Message) (notify func()) {
 	for i, c := range q.waiters {
 		if c.may(m) {
@@ -122,7 +112,7 @@ func (q *Queue) waiter(m *Message) (notify func()) {
 	return nil
 }
 
-// next removes and returns the next message that c may have; q.mu is held.
+// next removes and returns the next message for c; q.mu is held.
 func (q *Queue) next(c *Consumer, now *int64) (entry, bool) {
 	for mask := q.occupied; mask != 0; {
 		p := bits.Len16(mask) - 1
@@ -135,7 +125,7 @@ func (q *Queue) next(c *Consumer, now *int64) (entry, bool) {
 			if x := e.m.Expires; x == 0 || !past(x, now) {
 				return e, true
 			}
-			q.expired++
+			q.counts.Expired++
 			q.shrink(1, e.m.size())
 		}
 		if l := q.levels[p]; l.live == 0 && len(l.back) == 0 {
@@ -145,7 +135,7 @@ func (q *Queue) next(c *Consumer, now *int64) (entry, bool) {
 	return entry{}, false
 }
 
-// past tells whether the moment x, in milliseconds, is over; now is read at the first need of it.
+// past reports whether the time x, in milliseconds, is over. The first call sets now.
 func past(x int64, now *int64) bool {
 	if *now == 0 {
 		*now = time.Now().UnixMilli()
@@ -184,7 +174,7 @@ func (q *Queue) nextOf(p int, c *Consumer) (entry, bool) {
 	return entry{}, false
 }
 
-// giveBack returns messages to their place in the queue.
+// giveBack returns messages to their places in the queue.
 func (q *Queue) giveBack(entries []entry) {
 	q.mu.Lock()
 	if q.gone {
@@ -196,61 +186,54 @@ func (q *Queue) giveBack(entries []entry) {
 		q.shrink(int64(len(entries)), bytes)
 		return
 	}
-	var wakes []func()
+	var notifies []func()
 	for _, e := range entries {
-		l := q.level(min(e.m.Priority, priorities-1))
+		l := q.level(e.m)
 		at, _ := slices.BinarySearchFunc(l.back, e.seq, func(x entry, seq uint64) int {
-			switch { // the oldest is last
-			case x.seq > seq:
-				return -1
-			case x.seq < seq:
-				return 1
-			}
-			return 0
+			return cmp.Compare(seq, x.seq) // the oldest is last
 		})
 		l.back = slices.Insert(l.back, at, e)
-		q.returned++
+		q.counts.Returned++
 		q.expiry.note(e.m.Expires)
-		if wake := q.waiter(e.m); wake != nil {
-			wakes = append(wakes, wake)
+		if notify := q.waiter(e.m); notify != nil {
+			notifies = append(notifies, notify)
 		}
 	}
 	q.mu.Unlock()
-	for _, wake := range wakes {
-		wake()
+	for _, notify := range notifies {
+		notify()
 	}
 }
 
-// shrink takes n messages off the size of the queue, and tells the waiters for room if an eighth of it is free now; of
-// less they learn a little later. It may run inside the queue's lock.
+// shrink accounts for n removed messages, and notifies the waiters for room if an eighth of the limit is free; of less
+// they are notified a little later. It may run inside the queue's lock.
 func (q *Queue) shrink(n, bytes int64) {
 	q.size.Add(-n)
 	q.bytes.Add(-bytes)
 	s := q.dest.store
 	s.Return(bytes)
-	if q.room.Wanted() && q.roomy(7, 8) && !s.full() && !s.Tight() {
-		go q.room.Tell()
+	if q.room.Waiting() && q.hasRoom(7, 8) {
+		go q.room.Notify()
 	}
 }
 
-// roomy tells whether the queue holds less than num/den of its limits.
-func (q *Queue) roomy(num, den int64) bool {
-	c := &q.dest.store.cfg
-	return q.size.Load() < max(1, c.Limit*num/den) && q.bytes.Load() < max(1, c.LimitBytes*num/den)
+// hasRoom reports whether the queue holds less than num/den of its limits, and the broker has memory.
+func (q *Queue) hasRoom(num, den int64) bool {
+	s := q.dest.store
+	return q.size.Load() < max(1, s.cfg.Limit*num/den) && q.bytes.Load() < max(1, s.cfg.LimitBytes*num/den) &&
+		!s.Full() && !s.Tight()
 }
 
-// full tells whether there is no room, not even for lack of expired messages.
+// full reports whether there is no room, even after the removal of expired messages.
 func (q *Queue) full() bool {
-	if q.open() {
+	if q.hasRoom(1, 1) {
 		return false
 	}
 	q.expire()
-	return !q.open()
+	return !q.hasRoom(1, 1)
 }
 
-func (q *Queue) open() bool { return q.roomy(1, 1) && !q.dest.store.full() && !q.dest.store.Tight() }
-
-// Room tells whether the queue takes messages. If not, notify is called, once, when it may again.
+// Room reports whether the queue has room. If not, notify (unless it is nil) is called once when there may be room.
 func (q *Queue) Room(notify func()) bool {
 	if !q.full() {
 		return true
@@ -261,8 +244,11 @@ func (q *Queue) Room(notify func()) bool {
 	return false
 }
 
-// tellAll tells all waiters that something may have changed.
-func (q *Queue) tellAll() {
+// NotifyRoom implements [Sink].
+func (q *Queue) NotifyRoom() { q.room.Notify() }
+
+// notifyConsumers notifies all waiting consumers to search the queue again.
+func (q *Queue) notifyConsumers() {
 	q.mu.Lock()
 	waiters := q.waiters
 	q.waiters = nil
@@ -276,31 +262,27 @@ func (q *Queue) tellAll() {
 	}
 }
 
-// purge removes all messages that no consumer holds, and returns how many.
-func (q *Queue) purge() (n int) {
-	var bytes int64
-	drop := func(e entry) {
-		if e.m != nil {
-			n++
-			bytes += e.m.size()
+// sweep removes the messages for which remove returns true, and returns their number and size; q.mu is held. Delayed
+// messages and unsettled deliveries stay.
+func (q *Queue) sweep(remove func(*Message) bool) (n, bytes int64) {
+	removed := func(e entry) bool {
+		if !remove(e.m) {
+			return false
 		}
+		n++
+		bytes += e.m.size()
+		return true
 	}
-	q.delayed.Stop(drop)
-	q.mu.Lock()
 	for _, l := range q.levels {
 		if l == nil {
 			continue
 		}
-		for pos := l.first; pos != l.next; pos++ {
-			drop(*l.at(pos))
+		for pos := l.first; l.live > 0 && pos != l.next; pos++ {
+			if e := *l.at(pos); e.m != nil && removed(e) {
+				l.take(pos)
+			}
 		}
-		for _, e := range l.back {
-			drop(e)
-		}
-		*l = level{lane: lane{first: l.next, next: l.next}}
+		l.back = slices.DeleteFunc(l.back, removed)
 	}
-	q.occupied = 0
-	q.mu.Unlock()
-	q.shrink(int64(n), bytes)
-	return n
+	return n, bytes
 }

@@ -24,7 +24,7 @@ func TestOrderAndReturns(t *testing.T) {
 	assert.False(t, c.Accept(list[1].ID), "settled once")
 	assert.True(t, c.Release(list[3].ID, true))
 	assert.True(t, c.Release(list[0].ID, false))
-	assert.Equal(t, 1, c.Held())
+	assert.Equal(t, 1, unsettled(c))
 	got, list = take(c, 10)
 	assert.Equal(t, []string{"1", "4", "5", "6"}, got, "what comes back takes its old place")
 	assert.Equal(t, []uint32{0, 1, 0, 0}, []uint32{list[0].Attempts, list[1].Attempts, list[2].Attempts, list[3].Attempts})
@@ -37,9 +37,9 @@ func TestOrderAndReturns(t *testing.T) {
 	got, list = take(other, 10)
 	assert.Equal(t, []string{"6"}, got)
 	assert.Equal(t, uint32(1), list[0].Attempts)
-	assert.Equal(t, QueueStats{
+	assert.Equal(t, QueueCounts{
 		Consumers: 1, Depth: 1, Bytes: 257, Stored: 6, Delivered: 9, Redelivered: 2, Settled: 4, Returned: 3, Rejected: 1,
-	}, q.Stats())
+	}, q.Stats().QueueCounts)
 }
 
 func TestPriorities(t *testing.T) {
@@ -260,7 +260,7 @@ func TestOneThatStays(t *testing.T) {
 	}
 	assert.LessOrEqual(t, len(q.levels[normalPriority].items), 64)
 	assert.LessOrEqual(t, len(c.held.items), 64)
-	assert.Equal(t, 1, c.Held())
+	assert.Equal(t, 1, unsettled(c))
 	d.Send(message("1"))
 	_, list := take(c, 1)
 	assert.True(t, c.Accept(kept[0].ID))

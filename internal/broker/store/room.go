@@ -6,72 +6,73 @@ import (
 	"time"
 )
 
-// Waiters are senders that wait for room in a queue or topic. While there are some, a timer looks whether there is
-// room: expired messages, claims that end and memory make room without a word.
+// Waiters are senders that wait for room in a queue or topic. Meanwhile a timer checks for room, because expired
+// messages, expired claims and freed memory notify nobody.
 type Waiters struct {
-	wanted atomic.Bool // there are some
+	waiting atomic.Bool // list is not empty
 
-	mu      sync.Mutex
-	list    []func()
-	ticking bool
-	told    time.Time // when so many waited that all were told
+	mu       sync.Mutex
+	list     []func()
+	ticking  bool
+	notified time.Time // the last time that maxWaiters was exceeded
 }
 
 const (
-	// roomPause is how often room is looked for.
+	// roomPause is the time between checks for room.
 	roomPause = 25 * time.Millisecond
-	// crowd is how many may wait before all are told now and then: waiters that still need room ask again, and waiters
-	// whose connections have ended are forgotten.
-	crowd = 256
+	// maxWaiters is how many may wait before all are notified once a second: active waiters ask again, and waiters of
+	// ended connections are forgotten.
+	maxWaiters = 256
 )
 
-// Wanted tells whether a sender waits.
-func (w *Waiters) Wanted() bool { return w.wanted.Load() }
+// Waiting reports whether a sender waits.
+func (w *Waiters) Waiting() bool { return w.waiting.Load() }
 
-// Add has notify called, once, when full may be false. full must not be called with locks held that notify takes.
+// Add registers a call of notify, once, when full may return false. full must not be called with locks held that notify
+// takes.
 func (w *Waiters) Add(s *Store, full func() bool, notify func()) {
 	w.mu.Lock()
 	w.list = append(w.list, notify)
-	w.wanted.Store(true)
+	w.waiting.Store(true)
 	if !w.ticking {
 		w.ticking = true
-		time.AfterFunc(roomPause, func() { w.look(s, full) })
+		time.AfterFunc(roomPause, func() { w.check(s, full) })
 	}
 	w.mu.Unlock()
-	if !full() { // it may have emptied before wanted was seen
-		w.Tell()
+	if !full() { // room may have come before waiting was set
+		w.Notify()
 	}
 }
 
-func (w *Waiters) look(s *Store, full func() bool) {
+func (w *Waiters) check(s *Store, full func() bool) {
 	w.mu.Lock()
 	w.ticking = len(w.list) > 0
-	crowded := len(w.list) > crowd && time.Since(w.told) > time.Second
-	if crowded {
-		w.told = time.Now()
+	tooMany := len(w.list) > maxWaiters && time.Since(w.notified) > time.Second
+	if tooMany {
+		w.notified = time.Now()
 	}
 	ticking := w.ticking
 	w.mu.Unlock()
 	if !ticking {
 		return
 	}
-	if !s.stall.active() { // at its end all waiters are told
+	if !s.stall.active() { // its end notifies all waiters
 		if s.Tight() {
 			s.reclaimMemory()
 		}
-		if crowded || !full() {
-			w.Tell()
+		if tooMany || !full() {
+			w.Notify()
 		}
 	}
-	time.AfterFunc(roomPause, func() { w.look(s, full) })
+	time.AfterFunc(roomPause, func() { w.check(s, full) })
 }
 
-// Tell calls all waiters.
-func (w *Waiters) Tell() {
+// Notify calls all waiters.
+func (w *Waiters) Notify() {
 	w.mu.Lock()
 	list := w.list
 	w.list = nil
-	w.wanted.Store(false)
+	w.waiting.Store(false)
 	w.mu.Unlock()
 	for _, notify := range list {
 		notify()

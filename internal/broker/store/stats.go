@@ -9,32 +9,37 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// QueueStats are the true counts of one queue or subscription since it was made.
-type QueueStats struct {
-	Subscription string `json:"subscription,omitempty"` // its name; empty for a queue, and for subscriptions without one
-	Consumers    int    `json:"consumers"`
-	Depth        int64  `json:"depth"` // messages stored and not settled, including those that consumers hold
-	Bytes        int64  `json:"bytes"`
-	Stored       uint64 `json:"stored"`
-	Delivered    uint64 `json:"delivered"`
-	Redelivered  uint64 `json:"redelivered"` // part of Delivered
-	Settled      uint64 `json:"settled"`     // accepted by consumers
-	Returned     uint64 `json:"returned"`    // given back by consumers, or left by them when they closed
-	Rejected     uint64 `json:"rejected"`    // by consumers
-	Expired      uint64 `json:"expired"`
+// QueueCounts are the exact counts of queues and subscriptions since their creation.
+type QueueCounts struct {
+	Consumers   int    `json:"consumers"`
+	Depth       int64  `json:"depth"` // messages stored and not settled, including unsettled deliveries
+	Bytes       int64  `json:"bytes"`
+	Stored      uint64 `json:"stored"`
+	Delivered   uint64 `json:"delivered"`
+	Redelivered uint64 `json:"redelivered"` // part of Delivered
+	Settled     uint64 `json:"settled"`     // accepted by consumers
+	Returned    uint64 `json:"returned"`    // released by consumers, or unsettled when they closed
+	Rejected    uint64 `json:"rejected"`    // by consumers
+	Expired     uint64 `json:"expired"`
 }
 
-// DestinationStats are the true counts of one destination since it was made.
+// QueueStats are the counts of one queue or subscription.
+type QueueStats struct {
+	Subscription string `json:"subscription,omitempty"` // its name; empty for queues and unnamed subscriptions
+	QueueCounts
+}
+
+// DestinationStats are the exact counts of one destination since its creation.
 type DestinationStats struct {
 	Address  string       `json:"address"`
-	Sent     uint64       `json:"sent"`     // messages that were taken, those included that faults made away with
+	Sent     uint64       `json:"sent"`     // accepted messages, including lost ones
 	Refused  uint64       `json:"refused"`  // for lack of room
-	Unrouted uint64       `json:"unrouted"` // sent to a topic without a subscriber
+	Unrouted uint64       `json:"unrouted"` // sent to a topic without subscriptions
 	Queues   []QueueStats `json:"queues"`
 }
 
-// Counts returns the counts that a tester compares with its own. For a topic, messages added are all that were
-// accepted for it, whatever the subscriptions.
+// Counts returns the counts for comparison with those of a tester. For a topic, messages added are all accepted
+// messages, whatever the subscriptions.
 func (s *DestinationStats) Counts() driver.DestinationCount {
 	n := driver.NoDestination()
 	for i := range s.Queues {
@@ -54,29 +59,20 @@ func (s *DestinationStats) Counts() driver.DestinationCount {
 type Totals struct {
 	Destinations int    `json:"destinations"`
 	Queues       int    `json:"queues"` // and subscriptions
-	Consumers    int    `json:"consumers"`
-	Depth        int64  `json:"depth"`
-	Bytes        int64  `json:"bytes"`
 	Sent         uint64 `json:"sent"`
 	Refused      uint64 `json:"refused"`
 	Unrouted     uint64 `json:"unrouted"`
-	Stored       uint64 `json:"stored"`
-	Delivered    uint64 `json:"delivered"`
-	Redelivered  uint64 `json:"redelivered"`
-	Settled      uint64 `json:"settled"`
-	Returned     uint64 `json:"returned"`
-	Rejected     uint64 `json:"rejected"`
-	Expired      uint64 `json:"expired"`
+	QueueCounts
 }
 
-// Stats returns the counts of all destinations, in the order of their names. They are exact when nothing is going on.
+// Stats returns the counts of all destinations, in the order of their names. They are exact on an idle broker.
 func (s *Store) Stats() []DestinationStats {
 	list, _, _ := s.Page("", math.MaxInt)
 	return list
 }
 
-// Page returns the counts of the first limit destinations after one, in the order of their names, and the totals of all
-// destinations. An empty name is before all others. more tells how many come after them.
+// Page returns the counts of the first limit destinations after an address, in the order of their names, the totals of
+// all destinations, and the number of destinations after the page. An empty address is before all others.
 func (s *Store) Page(after string, limit int) (page []DestinationStats, total Totals, more int) {
 	var list []*Destination
 	s.each(func(d *Destination) {
@@ -94,7 +90,7 @@ func (s *Store) Page(after string, limit int) (page []DestinationStats, total To
 	return page, total, len(list) - n
 }
 
-// compare orders addresses as their texts are ordered.
+// compare orders addresses as strings do.
 func (a Address) compare(b Address) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
 }
@@ -103,12 +99,8 @@ func (t *Totals) add(d *Destination) {
 	t.Destinations++
 	t.Sent += d.sent.Load()
 	t.Refused += d.refused.Load()
-	t.Unrouted += d.nobody.Load()
-	for _, x := range *d.subs.Load() {
-		q, ok := x.(*Queue)
-		if !ok {
-			continue
-		}
+	t.Unrouted += d.unrouted.Load()
+	for _, q := range d.queues() {
 		s := q.Stats()
 		t.Queues++
 		t.Consumers += s.Consumers
@@ -127,7 +119,7 @@ func (t *Totals) add(d *Destination) {
 // Stats returns the counts of one destination.
 func (d *Destination) Stats() DestinationStats {
 	s := DestinationStats{
-		Address: d.addr.String(), Sent: d.sent.Load(), Refused: d.refused.Load(), Unrouted: d.nobody.Load(),
+		Address: d.addr.String(), Sent: d.sent.Load(), Refused: d.refused.Load(), Unrouted: d.unrouted.Load(),
 	}
 	for _, q := range d.queues() {
 		s.Queues = append(s.Queues, q.Stats())
@@ -140,9 +132,7 @@ func (d *Destination) Stats() DestinationStats {
 func (q *Queue) Stats() QueueStats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return QueueStats{
-		Subscription: q.name, Consumers: len(q.consumers), Depth: q.size.Load(), Bytes: q.bytes.Load(), Stored: q.stored,
-		Delivered: q.delivered, Redelivered: q.redelivered, Settled: q.settledAll.Load(), Returned: q.returned,
-		Rejected: q.rejected, Expired: q.expired,
-	}
+	s := QueueStats{Subscription: q.name, QueueCounts: q.counts}
+	s.Consumers, s.Depth, s.Bytes, s.Settled = len(q.consumers), q.size.Load(), q.bytes.Load(), q.accepted.Load()
+	return s
 }

@@ -1,35 +1,33 @@
-// Package store is the memory of the embedded broker: destinations, queues, subscriptions, and the faults that a
-// broker can be told to have. It knows no protocol; the front-ends beside it speak one each and share one [Store], so
-// that a message sent over one protocol can be received over another.
+// Package store is the memory of the embedded broker: destinations, queues, subscriptions and injected faults. It knows
+// no protocol. The front-ends speak one protocol each and share one [Store], so that a message sent over one protocol
+// can be received over another.
 //
 //	front-end -> Destination.Send -> Queue (one, or one per subscription) -> Consumer.Take -> front-end
 //	                                   ^---------- Release, Close ------------+-- Accept: gone
 //
 // # Bounds
 //
-// The broker as a whole has a limit of bytes, see [memory]: for messages, whether in queues or in transactions, and
-// for destinations, subscriptions and connections, which clients can make as many of as they like. A message that
-// several subscriptions hold counts for each.
+// The broker has one limit of bytes, see [memory], for messages in queues and transactions, destinations,
+// subscriptions and connections. A message counts once for each subscription.
 //
-// A queue has a limit of messages and of bytes, including messages that consumers hold. A broker that blocks (the
-// default) still stores messages beyond it, and leaves it to the front-ends to stop taking more: they ask
-// [Destination.Room] before they grant credit or read on, and are told when there is room. So the overshoot is the
-// credit that front-ends have granted. A broker that rejects refuses instead. Waiters for room are told when an eighth
-// of the limit is free, and of less a little later.
+// A queue has a limit of messages and of bytes; unsettled deliveries count. With the policy [Block] (the default)
+// messages are stored beyond the limit, and front-ends apply the back-pressure: they ask [Destination.Room] before they
+// grant credit or read on, and are notified of room. The overshoot is the granted credit. With [Reject] messages are
+// refused. Waiters for room are notified when an eighth of the limit is free, and of less a little later.
 //
-// An expired message is dropped when a consumer comes to it, and also, since no consumer may ever come, while a queue
-// is full.
+// An expired message is dropped when a consumer reaches it, and also while the queue is full, as no consumer may ever
+// come.
 //
 // # Order
 //
-// Messages leave a queue by priority, then in the order in which they came; a message that a consumer gives back takes
-// its old place. A consumer with a filter, and messages of a group that another one owns, are passed over without being
-// moved. Groups beyond the first 50,000 of a queue share owners.
+// Messages leave a queue by priority, then in order of arrival. A returned message takes its old place. Messages that a
+// consumer's filter or another owner of their group excludes stay where they are. Groups beyond the first 50,000 of a
+// queue share owners.
 //
 // # Waiting
 //
-// Nothing here waits except for the end of a stall. A consumer that took all there was is told once when there may be
-// more, so a front-end needs one goroutine per connection, not one per consumer.
+// The store blocks only during a stall. A consumer that has emptied its queue is notified once of new messages, so
+// a front-end needs one goroutine per connection, not one per consumer.
 package store
 
 import (
@@ -37,20 +35,20 @@ import (
 	"sync/atomic"
 )
 
-// Policy is the behavior of a full broker towards senders.
+// Policy is how a full broker treats senders.
 type Policy uint8
 
 // The policies.
 const (
-	Block  Policy = iota // they wait
-	Reject               // their messages are refused
+	Block  Policy = iota // senders wait
+	Reject               // messages are refused
 )
 
 // Config are the limits of a store. Zero values mean the defaults.
 type Config struct {
 	Limit      int64 // messages per queue or subscription; default 1,000,000
 	LimitBytes int64 // bytes per queue or subscription; default 256 MiB
-	Memory     int64 // bytes of all that clients have at the broker; default 512 MiB
+	Memory     int64 // bytes for all clients together; default 512 MiB
 	Full       Policy
 }
 
@@ -68,7 +66,7 @@ type Store struct {
 	stall    stall
 	memory   memory
 	onDrop   atomic.Pointer[func()]
-	onMake   atomic.Pointer[func(Address)]
+	onCreate atomic.Pointer[func(Address)]
 	sources  atomic.Uint64
 
 	mu           sync.RWMutex
@@ -89,10 +87,10 @@ func New(cfg Config) *Store {
 	return &Store{cfg: cfg, memory: memory{limit: cfg.Memory}, destinations: map[Address]*Destination{}}
 }
 
-// NewSource returns a number for [Message.Source] that is not in use.
+// NewSource returns an unused number for [Message.Source].
 func (s *Store) NewSource() uint64 { return s.sources.Add(1) }
 
-// OnDrop sets the function that breaks all connections; see [Faults.DropEvery]. It is called on a goroutine of its own.
+// OnDrop sets the function that breaks all connections, for [Faults.DropEvery]. It is called on its own goroutine.
 func (s *Store) OnDrop(f func()) { s.onDrop.Store(&f) }
 
 func (s *Store) dropAll() {
@@ -101,12 +99,7 @@ func (s *Store) dropAll() {
 	}
 }
 
-func (s *Store) full() bool {
-	f := s.faults.Load()
-	return f != nil && f.Full
-}
-
-// Open returns the destination of an address; it is made if need be. It fails with [ErrNoMemory] or [ErrLongName].
+// Open finds or creates a destination. It fails with [ErrNoMemory] or [ErrLongName].
 func (s *Store) Open(a Address) (*Destination, error) {
 	if d := s.Find(a); d != nil {
 		return d, nil
@@ -120,19 +113,19 @@ func (s *Store) Open(a Address) (*Destination, error) {
 	return s.Destination(a), nil
 }
 
-// Destination is Open for a destination that must exist, however little memory is left.
+// Destination is Open without limits, for a destination that must exist.
 func (s *Store) Destination(a Address) *Destination {
 	if d := s.Find(a); d != nil {
 		return d
 	}
 	d := s.add(a)
-	if f := s.onMake.Load(); f != nil {
+	if f := s.onCreate.Load(); f != nil {
 		(*f)(a)
 	}
 	return d
 }
 
-// size is the memory that a destination counts, in bytes.
+// size is the accounted memory of a destination, in bytes.
 func (a Address) size() int64 { return destinationSize + int64(len(a.Name)) }
 
 func (s *Store) add(a Address) *Destination {
@@ -152,19 +145,19 @@ func (s *Store) add(a Address) *Destination {
 	return d
 }
 
-// Find returns the destination of an address, or nil if there is none.
+// Find returns a destination, or nil if there is none.
 func (s *Store) Find(a Address) *Destination {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.destinations[a]
 }
 
-// Queue returns the queue of that name; it is made if need be.
+// Queue finds or creates a queue.
 func (s *Store) Queue(name string) *Queue {
 	return s.Destination(Address{KindQueue, name}).queues()[0]
 }
 
-// OpenQueue is Queue that fails as Open does.
+// OpenQueue is [Store.Queue] with the limits of [Store.Open].
 func (s *Store) OpenQueue(name string) (*Queue, error) {
 	d, err := s.Open(Address{KindQueue, name})
 	if err != nil {
@@ -173,7 +166,8 @@ func (s *Store) OpenQueue(name string) (*Queue, error) {
 	return d.queues()[0], nil
 }
 
-// Delete removes a destination and all its messages. Its consumers get nothing more. It returns false if there is none.
+// Delete removes a destination and all its messages; its consumers receive nothing more. It returns false if there is
+// none.
 func (s *Store) Delete(a Address) bool {
 	s.mu.Lock()
 	d := s.destinations[a]

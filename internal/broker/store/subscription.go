@@ -7,25 +7,23 @@ import (
 
 // Subscription describes a subscription of a topic.
 type Subscription struct {
-	// Name tells it from others of the topic; consumers that give the same name share it. Empty makes one for the
-	// caller alone.
+	// Name identifies a subscription of the topic; consumers with the same name share it. Empty is a private subscription.
 	Name string
-	// Exclusive ones have one consumer at a time.
+	// Exclusive limits the subscription to one consumer at a time.
 	Exclusive bool
-	// Durable ones stay when their last consumer leaves.
+	// Durable keeps the subscription without consumers.
 	Durable bool
-	// Selector is the text of Filter. A subscription that is asked for with another one, or for other use, begins anew,
-	// as in JMS (Jakarta Messaging 3.1, section 8.3.3).
+	// Selector is the text of Filter. A request with another selector or Exclusive replaces the subscription, as in JMS
+	// (Jakarta Messaging 3.1, section 8.3.3).
 	Selector string
 	Filter   Filter
 }
 
-// ErrInUse says that a subscription has consumers.
+// ErrInUse means that a subscription has consumers.
 var ErrInUse = errors.New("the subscription is in use")
 
-// Subscribe returns a subscription of a topic with a consumer on it; the subscription is made if need be, and gets
-// messages sent from then on. notify is as in [Queue.Consume]. It fails with [ErrInUse], [ErrNoMemory] or
-// [ErrLongName].
+// Subscribe adds a consumer to a subscription of a topic. A new subscription gets messages sent from then on. notify is
+// as in [Queue.Consume]. Subscribe fails with [ErrInUse], [ErrNoMemory] or [ErrLongName].
 func (s *Store) Subscribe(topic string, sub Subscription, notify func()) (*Consumer, error) {
 	if len(sub.Name) > maxName {
 		return nil, ErrLongName
@@ -53,7 +51,7 @@ func (s *Store) Subscribe(topic string, sub Subscription, notify func()) (*Consu
 			}
 			q.end()
 			subs = slices.Delete(slices.Clone(subs), i, i+1)
-			room = true // that of the old one
+			room = true // the memory of the old one
 			break
 		}
 	}
@@ -73,7 +71,7 @@ func (s *Store) Subscribe(topic string, sub Subscription, notify func()) (*Consu
 	return c, nil
 }
 
-// FindSubscription returns the subscription with that name, of any topic; nil if there is none.
+// FindSubscription returns a subscription of any topic, or nil if there is none.
 func (s *Store) FindSubscription(name string) (found *Queue) {
 	s.each(func(d *Destination) {
 		for _, q := range d.queues() {
@@ -100,15 +98,15 @@ func (q *Queue) inUse() bool {
 	return len(q.consumers) > 0
 }
 
-// abandon removes a subscription that is not durable when its last consumer has left.
+// abandon removes a volatile subscription without consumers.
 func (d *Destination) abandon(q *Queue) {
 	if !q.durable {
-		_ = d.remove(q) // ErrInUse: another consumer is there, or has just come
+		_ = d.remove(q) // ErrInUse: there is another consumer
 	}
 }
 
-// remove takes a subscription off its topic unless it has consumers. New ones join with d's lock held,
-// so that none joins a queue that is being removed.
+// remove removes a subscription without consumers from its topic. Consumers join with d's lock held, so that none joins
+// a removed queue.
 func (d *Destination) remove(q *Queue) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -121,7 +119,8 @@ func (d *Destination) remove(q *Queue) error {
 	return nil
 }
 
-// ownSize is the memory that a subscription counts without its messages, in bytes. A queue counts with its destination.
+// ownSize is the accounted memory of a subscription without its messages, in bytes. A queue is accounted for with its
+// destination.
 func (q *Queue) ownSize() int64 {
 	if q.dest.addr.Kind == KindQueue {
 		return 0
@@ -129,15 +128,20 @@ func (q *Queue) ownSize() int64 {
 	return subscriptionSize + int64(len(q.name)+len(q.selector))
 }
 
-// end empties a queue for good.
+// end deletes the queue's messages; it takes no more.
 func (q *Queue) end() {
 	q.mu.Lock()
 	again := q.gone
 	q.gone = true
+	n, bytes := q.sweep(func(*Message) bool { return true })
 	q.mu.Unlock()
 	if !again {
 		q.dest.store.Return(q.ownSize())
 	}
-	q.purge()
-	q.room.Tell()
+	q.delayed.Stop(func(e entry) {
+		n++
+		bytes += e.m.size()
+	})
+	q.shrink(n, bytes)
+	q.room.Notify()
 }
