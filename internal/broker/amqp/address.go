@@ -19,8 +19,8 @@ const (
 	capGlobal    = "global"
 )
 
-// parseAddress takes a prefix off an address; otherwise is the kind of those without.
-func parseAddress(address string, otherwise store.Kind) store.Address {
+// parseAddress parses an address; kind is the kind of addresses without a prefix.
+func parseAddress(address string, kind store.Kind) store.Address {
 	if scheme, name, ok := strings.Cut(address, "://"); ok && name != "" {
 		switch scheme {
 		case capQueue, "temp-queue":
@@ -35,24 +35,23 @@ func parseAddress(address string, otherwise store.Kind) store.Address {
 	if name, ok := strings.CutPrefix(address, "/topic/"); ok && name != "" {
 		return store.Address{Kind: store.KindTopic, Name: name}
 	}
-	return store.Address{Kind: otherwise, Name: address}
+	return store.Address{Kind: kind, Name: address}
 }
 
-// can tells whether a terminus has a capability.
-func can(t *wire.Terminus, capability string) bool {
+func hasCapability(t *wire.Terminus, capability string) bool {
 	return slices.Contains(t.Capabilities, capability)
 }
 
-// kindOf is that of a terminus without a prefix.
+// kindOf returns the kind of a terminus without a prefix.
 func kindOf(t *wire.Terminus) store.Kind {
-	if can(t, capTopic) || can(t, capTempTopic) {
+	if hasCapability(t, capTopic) || hasCapability(t, capTempTopic) {
 		return store.KindTopic
 	}
 	return store.KindQueue
 }
 
-// locate returns where a terminus is. A dynamic one gets an address of its own, to be deleted with the link.
-func locate(t *wire.Terminus) (addr store.Address, temporary bool) {
+// addressOf returns the address of a terminus. A dynamic one gets a temporary address, to be deleted with the link.
+func addressOf(t *wire.Terminus) (addr store.Address, temporary bool) {
 	if t.Dynamic {
 		t.Address = wire.Some("temporary-" + strings.ToLower(rand.Text()))
 		return store.Address{Kind: kindOf(t), Name: t.Address.V}, true

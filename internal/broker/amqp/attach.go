@@ -8,8 +8,7 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// onAttach attaches a link, or refuses it: with an answer that lacks the terminus, and a detach (Transport, section
-// 2.6.3).
+// onAttach attaches a link, or refuses it with an attach without terminus and a detach (Transport, section 2.6.3).
 func (s *session) onAttach(f *wire.Decoder) error {
 	var a wire.Attach
 	if err := a.Decode(f); err != nil {
@@ -31,7 +30,7 @@ func (s *session) onAttach(f *wire.Decoder) error {
 	return s.attachIn(&a)
 }
 
-// answerAttach sends our attach: that of a with the roles changed.
+// answerAttach sends our attach: a with the opposite role.
 func (s *session) answerAttach(a *wire.Attach) {
 	answer := wire.Attach{
 		Name: a.Name, Handle: a.Handle, Role: !a.Role, SenderSettleMode: a.SenderSettleMode,
@@ -57,7 +56,7 @@ func (s *session) answerAttach(a *wire.Attach) {
 	s.c.send(func(b []byte) []byte { return answer.AppendFrame(b, s.channel) })
 }
 
-// attachIn attaches a link over which the peer sends.
+// attachIn attaches a link of a sending peer.
 func (s *session) attachIn(a *wire.Attach) error {
 	l := &inLink{
 		s: s, handle: a.Handle, second: a.ReceiverSettleMode == wire.ReceiverSecond, count: a.InitialDeliveryCount.V,
@@ -77,7 +76,7 @@ func (s *session) attachIn(a *wire.Attach) error {
 	return nil
 }
 
-// open finds the target that the link is to send to, and sets t to it.
+// open opens the link's target, and sets t to it.
 func (l *inLink) open(t *wire.Terminus) (refused *failure) {
 	switch {
 	case t.Kind == wire.DescCoordinator:
@@ -85,7 +84,7 @@ func (l *inLink) open(t *wire.Terminus) (refused *failure) {
 	case t.Kind == 0:
 		return fail(wire.CondInvalidField, "a link needs a target")
 	case t.Dynamic || t.Address.V != "":
-		addr, temporary := locate(t)
+		addr, temporary := addressOf(t)
 		var err error
 		if l.dest, err = l.s.c.srv.store.Open(addr); err != nil {
 			return cannotOpen(addr, err)
@@ -99,7 +98,7 @@ func (l *inLink) open(t *wire.Terminus) (refused *failure) {
 	return nil
 }
 
-// attachOut attaches a link over which we send.
+// attachOut attaches a link of a receiving peer.
 func (s *session) attachOut(a *wire.Attach) error {
 	l := &outLink{
 		s: s, handle: a.Handle, settled: a.SenderSettleMode == wire.SenderSettled,
@@ -124,17 +123,17 @@ func (s *session) attachOut(a *wire.Attach) error {
 	return nil
 }
 
-// open finds the source that the link is to receive from, and sets the source of a to the source that it is.
+// open opens the link's source, and sets the source of a to it.
 func (l *outLink) open(a *wire.Attach) (refused *failure, err error) {
 	t := &a.Source
 	srv := l.s.c.srv
 	switch {
 	case t.Kind == 0:
-		return l.lookUp(a), nil
+		return l.describeSubscription(a), nil
 	case t.Kind != wire.DescSource || !t.Dynamic && t.Address.V == "":
 		return fail(wire.CondInvalidField, "a link needs a source with an address"), nil
 	case t.DistributionMode == wire.DistributionCopy && kindOf(t) == store.KindQueue:
-		// JMS clients ask for copies of topics, which all get anyway
+		// JMS clients ask for copies of topics, where every subscriber gets one
 		return fail(wire.CondNotImplemented, "queues cannot be browsed"), nil
 	}
 	if t.DefaultOutcome != nil {
@@ -148,7 +147,7 @@ func (l *outLink) open(a *wire.Attach) (refused *failure, err error) {
 	if refused != nil {
 		return refused, nil
 	}
-	addr, temporary := locate(t)
+	addr, temporary := addressOf(t)
 	if _, err := srv.store.Open(addr); err != nil {
 		return cannotOpen(addr, err), nil
 	}
@@ -169,7 +168,7 @@ func (l *outLink) open(a *wire.Attach) (refused *failure, err error) {
 	return nil, nil
 }
 
-// selectorOf returns the selector among the filters, and leaves only it among them.
+// selectorOf returns the selector among the filters, and removes the others.
 func selectorOf(t *wire.Terminus) (text string, filter store.Filter, refused *failure) {
 	honoured := t.Filters[:0]
 	for _, f := range t.Filters {

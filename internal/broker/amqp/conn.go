@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// ourMaxFrame is the size of the largest frame that we take.
+	// ourMaxFrame is our max-frame-size.
 	ourMaxFrame = 128 << 10
 	readBuffer  = 64 << 10
-	// maxBacklog is how much may wait to be written before nothing more is read.
+	// maxBacklog is the unwritten output, in bytes, above which the connection is not read.
 	maxBacklog = 1 << 20
 )
 
@@ -32,12 +32,12 @@ type conn struct {
 	// The reader's.
 	frames    *wire.FrameReader
 	begun     bool // protocol headers were exchanged
-	greeted   bool // the peer has sent its open, and we ours
+	opened    bool // open frames were exchanged
 	container string
-	exclusive bool // the container's name is on the server's list
+	sole      bool // the container's name is on the server's list
 	sessions  []*session
-	topUps    []*inLink // want credit
-	pending   receipts
+	lowCredit []*inLink // need credit
+	pending   acceptedRange
 	txns      map[string]*txn
 	txnCount  uint64
 	lastRead  time.Time
@@ -52,15 +52,15 @@ type conn struct {
 	wake     chan struct{} // one token: there is something to write
 	finished chan struct{} // closed when the writer has ended
 
-	readyMu sync.Mutex
-	ready   []*outLink // may have something to send
-	rooms   []*inLink  // their destinations have room again
-	roomy   atomic.Bool
+	readyMu  sync.Mutex
+	ready    []*outLink // may have messages to send
+	withRoom []*inLink  // their destinations have room again
+	anyRoom  atomic.Bool
 
-	mu      sync.Mutex // the fields below, and the outgoing parts of sessions and links
-	out     []byte
-	closing bool // the writer ends when all is written
-	beat    time.Duration
+	mu        sync.Mutex // the fields below, and the outgoing parts of sessions and links
+	out       []byte
+	closing   bool // the writer ends after the rest of out
+	heartbeat time.Duration
 
 	// The writer's.
 	spare []byte
@@ -77,27 +77,27 @@ func newConn(s *Server, nc net.Conn) *conn {
 	return c
 }
 
-// stop ends the connection; it may be called by any goroutine.
+// stop ends the connection; any goroutine may call it.
 func (c *conn) stop() {
 	c.stopped.Store(true)
 	now := time.Now()
-	_ = c.nc.SetWriteDeadline(now.Add(farewell)) // it fails only on a connection that is closed already
+	_ = c.nc.SetWriteDeadline(now.Add(closeTimeout)) // fails only on a closed connection
 	_ = c.nc.SetReadDeadline(now)
 }
 
 func (c *conn) serve() error {
 	go c.write()
 	err := c.read()
-	// A connection that the broker ends may have unsettled messages that its client has seen. Another client can get
-	// them while the broker stops, and has to learn that.
-	c.leave(errors.Is(err, errClosed))
-	c.part(err)
+	// The client may have processed unsettled deliveries before the broker ended the connection: mark them as failed for
+	// their next consumer.
+	c.release(errors.Is(err, errClosed))
+	c.sendClose(err)
 	<-c.finished
-	_ = c.nc.Close() // nothing is to be written any more
+	_ = c.nc.Close() // all is written
 	return err
 }
 
-// read handles frames until the connection ends, and always returns why.
+// read handles frames until the connection ends, and always returns the cause.
 func (c *conn) read() error {
 	c.lastRead = time.Now()
 	if err := c.handshake(); err != nil {
@@ -120,8 +120,8 @@ func (c *conn) read() error {
 	}
 }
 
-// part says goodbye, and lets the writer end.
-func (c *conn) part(err error) {
+// sendClose sends our close, if there is one to send, and lets the writer end.
+func (c *conn) sendClose(err error) {
 	var f *failure
 	switch {
 	case errors.As(err, &f):
@@ -129,27 +129,27 @@ func (c *conn) part(err error) {
 		f = fail(wire.CondForced, "the broker ends all connections")
 	case errors.Is(err, errClosed), errors.Is(err, errHandshake):
 	default:
-		_ = c.nc.Close() // it broke; the writer must not wait for it
+		_ = c.nc.Close() // broken; the writer must not wait for it
 	}
 	c.mu.Lock()
 	if c.begun && (f != nil || errors.Is(err, errClosed)) {
-		if !c.greeted {
+		if !c.opened {
 			c.out = c.appendOpen(c.out, nil)
 		}
 		c.out = (&wire.Close{Error: f}).AppendFrame(c.out)
 	}
 	c.closing = true
 	c.mu.Unlock()
-	_ = c.nc.SetWriteDeadline(time.Now().Add(farewell)) // it fails only on a connection that is closed
-	c.poke()
+	_ = c.nc.SetWriteDeadline(time.Now().Add(closeTimeout)) // fails only on a closed connection
+	c.wakeWriter()
 	<-c.finished
 	if f != nil || errors.Is(err, errHandshake) {
-		gate.Linger(c.nc, farewell/2)
+		gate.Linger(c.nc, closeTimeout/2)
 	}
 }
 
-// leave ends all that the connection had.
-func (c *conn) leave(orderly bool) {
+// release ends the connection's links, transactions and reservations.
+func (c *conn) release(orderly bool) {
 	for _, s := range c.sessions {
 		if s != nil {
 			c.endLinks(s, !orderly)
@@ -160,7 +160,7 @@ func (c *conn) leave(orderly bool) {
 	}
 	clear(c.txns)
 	c.account.End()
-	if c.exclusive {
+	if c.sole {
 		c.srv.mu.Lock()
 		delete(c.srv.containers, c.container)
 		c.srv.mu.Unlock()
@@ -178,10 +178,10 @@ func (c *conn) frame() (wire.Frame, error) {
 	return f, err
 }
 
-// input is the reader of frames.
+// input is the source of the frame reader.
 type input struct{ c *conn }
 
-// Read reads once. Before it may have to wait, it hands over the answers to the frames so far.
+// Read reads once. Before it blocks, it hands the answers to previous frames to the writer.
 func (in input) Read(b []byte) (int, error) {
 	c := in.c
 	c.flush()
@@ -195,8 +195,8 @@ func (in input) Read(b []byte) (int, error) {
 		if c.stopped.Load() {
 			return 0, errStopped
 		}
-		if c.roomy.CompareAndSwap(true, false) {
-			c.grantRooms()
+		if c.anyRoom.CompareAndSwap(true, false) {
+			c.grantWithRoom()
 			continue
 		}
 		n, err := c.nc.Read(b)
@@ -205,28 +205,25 @@ func (in input) Read(b []byte) (int, error) {
 			return n, nil
 		}
 		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-			if d := c.deadline(); !d.IsZero() && !time.Now().Before(d) {
+			if !time.Now().Before(c.deadline()) {
 				return 0, fail(wire.CondResourceLimit, "nothing was heard for %v", time.Since(c.lastRead).Round(time.Millisecond))
 			}
-			continue // woken: stopped, or there is room
+			continue // woken by stop or onRoom
 		}
 		return 0, fmt.Errorf("read: %w", err)
 	}
 }
 
-// deadline is when the peer was silent for too long.
+// deadline is the end of the peer's idle time-out.
 func (c *conn) deadline() time.Time {
-	switch idle := c.srv.opts.IdleTimeout; {
-	case !c.greeted:
+	if !c.opened {
 		return c.lastRead.Add(handshakeTimeout)
-	case idle > 0:
-		return c.lastRead.Add(idle)
 	}
-	return time.Time{}
+	return c.lastRead.Add(c.srv.opts.IdleTimeout)
 }
 
-// waitForWriter waits while too much is still to be written: a peer that does not read is not read from. One that
-// does not read for as long as it may be silent is ended.
+// waitForWriter waits while the unwritten output exceeds maxBacklog: a peer that does not read is not read. After the
+// idle time-out its connection ends.
 func (c *conn) waitForWriter() error {
 	var late <-chan time.Time
 	for {
@@ -236,8 +233,8 @@ func (c *conn) waitForWriter() error {
 		if !behind {
 			return nil
 		}
-		if idle := c.srv.opts.IdleTimeout; late == nil && idle > 0 {
-			timer := time.NewTimer(idle)
+		if late == nil {
+			timer := time.NewTimer(c.srv.opts.IdleTimeout)
 			defer timer.Stop()
 			late = timer.C
 		}
@@ -266,38 +263,38 @@ func (c *conn) awaitStall() error {
 	}
 }
 
-// poke tells the writer that there is something to write.
-func (c *conn) poke() {
+// wakeWriter wakes the writer.
+func (c *conn) wakeWriter() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
 	}
 }
 
-// send hands a frame that f appends to the writer.
+// send hands a frame, appended by f, to the writer.
 func (c *conn) send(f func(b []byte) []byte) {
 	c.mu.Lock()
 	c.out = f(c.out)
 	c.mu.Unlock()
-	c.poke()
+	c.wakeWriter()
 }
 
-// flush hands over receipts and credit.
+// flush hands dispositions and credit to the writer.
 func (c *conn) flush() {
-	c.sendReceipts()
-	for _, l := range c.topUps {
+	c.sendAccepted()
+	for _, l := range c.lowCredit {
 		l.queued = false
 		l.grant()
 	}
-	clear(c.topUps)
-	c.topUps = c.topUps[:0]
+	clear(c.lowCredit)
+	c.lowCredit = c.lowCredit[:0]
 }
 
-// grantRooms gives credit to the links whose destinations have room again.
-func (c *conn) grantRooms() {
+// grantWithRoom grants credit to the links whose destinations have room again.
+func (c *conn) grantWithRoom() {
 	c.readyMu.Lock()
-	links := c.rooms
-	c.rooms = nil
+	links := c.withRoom
+	c.withRoom = nil
 	c.readyMu.Unlock()
 	for _, l := range links {
 		l.waiting = false

@@ -8,7 +8,7 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// encoded returns the sections of a message that came over another protocol, from the properties on.
+// encoded encodes a message of another protocol, from the properties on.
 func encoded(m *store.Message) []byte {
 	h, body := m.Content.Header(), m.Content.Body()
 	b := make([]byte, 0, len(body)+256)
@@ -24,7 +24,8 @@ func encoded(m *store.Message) []byte {
 
 func appendProperties(b []byte, h *store.Header, m *store.Message) []byte {
 	p := wire.Properties{
-		Subject: given(h.Subject), ReplyTo: given(h.ReplyTo), ContentType: given(h.ContentType), GroupID: given(m.Group),
+		Subject: nonEmpty(h.Subject), ReplyTo: nonEmpty(h.ReplyTo), ContentType: nonEmpty(h.ContentType),
+		GroupID:            nonEmpty(m.Group),
 		AbsoluteExpiryTime: wire.Opt[int64]{V: m.Expires, OK: m.Expires != 0},
 		CreationTime:       wire.Opt[int64]{V: h.Created, OK: h.Created != 0},
 	}
@@ -37,8 +38,8 @@ func appendProperties(b []byte, h *store.Header, m *store.Message) []byte {
 	return p.AppendSection(b)
 }
 
-// given returns a text, nil if it is empty.
-func given(text string) []byte {
+// nonEmpty returns a text, or nil if it is empty.
+func nonEmpty(text string) []byte {
 	if text == "" {
 		return nil
 	}

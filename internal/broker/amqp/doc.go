@@ -1,47 +1,44 @@
-// Package amqp is the AMQP 1.0 front-end of the embedded broker: it serves connections of any AMQP 1.0 client from a
-// [store.Store]. References are to the OASIS standard: Transport, Messaging, Transactions, Security; and to "AMQP
-// Bindings and Mappings: JMS" as qpid-jms follows it.
+// Package amqp is the AMQP 1.0 front-end of the embedded broker. References are to the OASIS standard (Transport,
+// Messaging, Transactions, Security) and to "AMQP Bindings and Mappings: JMS", as implemented by qpid-jms.
 //
 // # Goroutines and locks
 //
-// A connection has a reader and a writer. The reader owns all that clients send: frames, sessions, links, transfers,
-// credit given to senders, transactions. It goes on without a lock until nothing is left in its buffer; only then are
-// receipts, joined into ranges, and new credit handed to the writer. The writer takes messages from the queues of the
-// links that were told that there may be some, and gathers frames into large writes. State that both need (the output
-// buffer, credit and unsettled deliveries of outgoing links) is under the connection's lock, which is never held
-// during a read, a write or a send to the store.
+// A connection has a reader and a writer. The reader owns all input: frames, sessions, links, transfers, granted
+// credit, transactions. It handles its buffer without a lock; before it blocks, it hands dispositions, joined into
+// ranges, and new credit to the writer. The writer takes messages from the queues of notified links, and gathers frames
+// into large writes. Shared state (the output buffer, credit and unsettled deliveries of outgoing links) is under the
+// connection's lock, which is never held during a read, a write or a send to the store.
 //
-// The store calls back without waiting: an outgoing link is put on the writer's list; an incoming link that waited
-// for room is put on the reader's, which is woken by a read deadline in the past.
+// Callbacks of the store do not block: they put an outgoing link on the writer's list, or an incoming link with room
+// again on the reader's, which a read deadline in the past wakes.
 //
 // # Messages
 //
-// A message is kept as it came, from the message annotations on, and leaves over AMQP in the same bytes behind a
-// header of its own. Delivery annotations end here: they are for one hop (Messaging, section 3.2.2). Messages of
-// other protocols become a data section, or a text value if their content type says text.
+// A message is stored in its encoding, from the message annotations on, and delivered over AMQP in the same bytes with
+// a new header. Delivery annotations are for one hop and are dropped (Messaging, section 3.2.2). Messages of other
+// protocols become a data section, or an amqp-value string if their content type is text.
 //
 // # Back-pressure
 //
-// Senders get credit only while [store.Destination.Room] says so, as a window that shrinks with the size of their
-// messages: the overshoot of a queue's limit is the credit granted, a few MiB per link. With the policy
-// [store.Reject] credit is always given, and messages that find no room are rejected.
+// Senders get credit only while [store.Destination.Room] is true. The credit window shrinks with the size of messages:
+// the overshoot of a queue's limit is the granted credit, a few MiB per link. With the policy [store.Reject] credit is
+// always granted, and messages without room are rejected.
 //
 // # Addresses
 //
-// The kind of an address is that of its prefix (queue://, topic://, temp-queue://, temp-topic://, /queue/,
-// /topic/), else the capability of the terminus (queue, topic, temporary-queue, temporary-topic), else a queue.
+// A prefix (queue://, topic://, temp-queue://, temp-topic://, /queue/, /topic/) gives the kind of an address, else a
+// capability of the terminus (queue, topic, temporary-queue, temporary-topic); the default is a queue.
 //
 // # Subscriptions
 //
-// As in the JMS mapping: a topic's terminus that never expires is a durable subscription, with the capability
-// "shared" one for many links. It is named by the container and the link's name up to its first bar; with the
-// capability "global" the container does not count. A closing detach removes it, any other end keeps it. A receiver
-// that attaches without a source is shown the subscription of that name, or a null source.
+// As in the JMS mapping: a topic's terminus that never expires is a durable subscription; the capability "shared" opens
+// it to many links. Its name is the container and the link's name up to the first bar; with the capability "global" the
+// link's name only. A closing detach removes it, any other end keeps it. A receiver without a source is answered with
+// the source of the subscription of its name, or a null source.
 //
 // # Not supported
 //
-// Browsing (distribution mode copy) is refused. The filter no-local is not honoured and not echoed. "Modified" with
-// undeliverable-here drops the message, as rejected does, and its annotations are ignored. Links are not resumed:
-// deliveries that were unsettled when a link ended are delivered anew. Transactions hold sends and settlements;
-// acquisition in a transaction is not controlled.
+// Browsing (distribution mode copy) is refused. The filter no-local is ignored and not echoed. Modified with
+// undeliverable-here drops the message, as rejected does; its annotations are ignored. Links are not resumed: unsettled
+// deliveries of an ended link are delivered again. Transactions hold sends and settlements, but not acquisitions.
 package amqp

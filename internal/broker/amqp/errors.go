@@ -9,14 +9,14 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// failure is an AMQP error on its way to the peer.
+// failure is an AMQP error for the peer.
 type failure = wire.Error
 
 func fail(condition, format string, args ...any) *failure {
 	return &failure{Condition: condition, Description: fmt.Sprintf(format, args...)}
 }
 
-// cannotOpen tells why there is no destination.
+// cannotOpen is a failure to open a destination.
 func cannotOpen(a store.Address, err error) *failure {
 	if errors.Is(err, store.ErrLongName) {
 		return fail(wire.CondInvalidField, "%.80q: %v", a, err)
@@ -24,15 +24,15 @@ func cannotOpen(a store.Address, err error) *failure {
 	return fail(wire.CondResourceLimit, "%.80q: %v", a, err)
 }
 
-// failField is a failure because of a field, which it names (Transport, section 2.8.14; Messaging of JMS).
+// failField is a failure with the name of an invalid field (Transport, section 2.8.14; JMS mapping).
 func failField(field, format string, args ...any) *failure {
 	f := fail(wire.CondInvalidField, format, args...)
 	f.Info = info("invalid-field", field)
 	return f
 }
 
-// failCommit is a failure to commit for the reason that the condition cause gives. The condition of the failure itself
-// is to be one of transactions (Transactions, section 4.3).
+// failCommit is a failure to commit. Its condition must be a transaction error (Transactions, section 4.3); cause is
+// the condition behind it.
 func failCommit(cause, format string, args ...any) *failure {
 	f := fail(wire.CondTxnRollback, format, args...)
 	f.Info = info(wire.InfoCause, cause)
@@ -56,13 +56,13 @@ func failSession(condition, format string, args ...any) error {
 	return sessionFailure{fail(condition, format, args...)}
 }
 
-// The ends of a connection that say nothing to the peer.
+// The ends of a connection without an error for the peer.
 var (
 	errStopped = errors.New("told to stop")
 	errClosed  = errors.New("closed by the peer")
 )
 
-// The ends of a connection that was never opened.
+// The ends of a connection before the open.
 var (
 	errHandshake  = errors.New("no connection came about")
 	errNoProtocol = fmt.Errorf("%w: the peer asked for another protocol", errHandshake)

@@ -9,8 +9,8 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// handshake goes through the protocol headers and SASL. A header that we do not speak is answered with one that we
-// do, and the end.
+// handshake exchanges protocol headers and SASL frames. An unsupported header is answered with a supported one, and the
+// connection ends.
 func (c *conn) handshake() error {
 	authenticated := c.srv.opts.Authenticate == nil
 	for {
@@ -68,7 +68,7 @@ func (c *conn) sasl() error {
 	return nil
 }
 
-// admits judges a response; PLAIN is [authorize] NUL user NUL password (RFC 4616).
+// admits checks a SASL response; PLAIN is [authorize] NUL user NUL password (RFC 4616).
 func (c *conn) admits(mechanism string, response []byte) bool {
 	authenticate := c.srv.opts.Authenticate
 	switch mechanism {
@@ -95,40 +95,40 @@ func (c *conn) onOpen(f *wire.Decoder) error {
 	if err := o.Decode(f); err != nil {
 		return failDecode(err)
 	}
-	if c.greeted {
+	if c.opened {
 		return fail(wire.CondFraming, "a second open")
 	}
-	c.greeted, c.container = true, o.ContainerID
+	c.opened, c.container = true, o.ContainerID
 	c.maxFrame = int(min(max(o.MaxFrameSize.Or(1<<20), wire.MinMaxFrameSize), 1<<20))
 	var refused *failure
 	if slices.Contains(o.DesiredCapabilities, capSole) {
-		refused = c.beSole()
+		refused = c.claimContainer()
 	}
 	c.mu.Lock()
 	if o.IdleTimeout > 0 {
-		c.beat = max(time.Duration(o.IdleTimeout)*time.Millisecond/2, time.Millisecond)
+		c.heartbeat = max(time.Duration(o.IdleTimeout)*time.Millisecond/2, time.Millisecond)
 	}
 	c.out = c.appendOpen(c.out, refused)
 	c.mu.Unlock()
-	c.poke()
+	c.wakeWriter()
 	if refused != nil {
 		return refused
 	}
 	return nil
 }
 
-// beSole makes sure that no other connection has the container's name, as JMS clients want that have a client ID.
-func (c *conn) beSole() *failure {
+// claimContainer refuses a second connection of a container, for JMS clients with a client ID.
+func (c *conn) claimContainer() *failure {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	if c.srv.containers[c.container] {
 		return failField("container-id", "there is a connection of the container %q already", c.container)
 	}
-	c.srv.containers[c.container], c.exclusive = true, true
+	c.srv.containers[c.container], c.sole = true, true
 	return nil
 }
 
-// appendOpen appends our open; refused is why a close follows at once, or nil.
+// appendOpen appends our open; a close with refused follows, unless it is nil.
 func (c *conn) appendOpen(b []byte, refused *failure) []byte {
 	count := 4
 	props := wire.BeginMap(nil)
@@ -142,9 +142,7 @@ func (c *conn) appendOpen(b []byte, refused *failure) []byte {
 	o := wire.Open{
 		ContainerID: "perfmq", MaxFrameSize: wire.Some[uint32](ourMaxFrame), ChannelMax: wire.Some[uint16](ourChannelMax),
 		OfferedCapabilities: []string{capAnonymousRelay, capSharedSubs, capDelayed, capSole}, Properties: props,
-	}
-	if idle := c.srv.opts.IdleTimeout; idle > 0 {
-		o.IdleTimeout = uint32(max(1, min(idle.Milliseconds()/2, 1<<31))) //nolint:gosec // bounded
+		IdleTimeout: uint32(max(1, min(c.srv.opts.IdleTimeout.Milliseconds()/2, 1<<31))), //nolint:gosec // bounded
 	}
 	return o.AppendFrame(b)
 }

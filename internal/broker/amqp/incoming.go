@@ -5,48 +5,48 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// Credit for senders: a window of messages that shrinks with their size, so that the overshoot of a queue's limit
-// stays, for each link, below windowBytes, or minWindow messages.
+// The credit window of a sender shrinks with the size of its messages, so that the overshoot of a queue's limit is, for
+// each link, at most windowBytes or minWindow messages.
 const (
-	firstWindow = 100 // until the size is known
+	firstWindow = 100 // for an unknown size
 	maxWindow   = 2000
 	minWindow   = 2
 	windowBytes = 8 << 20
 )
 
-// inLink is a link over which the peer sends. It is the reader's.
+// inLink is a link of a sending peer. It is the reader's.
 type inLink struct {
 	s           *session
 	handle      uint32
 	coordinator bool
-	second      bool               // the peer settles after us
-	dest        *store.Destination // nil: the messages say where
+	second      bool               // receiver-settle-mode second
+	dest        *store.Destination // nil: an anonymous terminus
 	defaultKind store.Kind
 	temporary   *store.Address // to be deleted with the link
 	source      uint64
 	group       string // of the last message
 
-	count, credit uint32 // deliveries so far, and deliveries that may still come
+	count, credit uint32 // delivery-count and link-credit
 	window        uint32
-	size          int  // of messages, on average
-	queued        bool // on the list of links that want credit
+	size          int  // average size of messages
+	queued        bool // in conn.lowCredit
 	waiting       bool // for room at the destination
-	starved       bool // has no credit by the fault of being full, and was counted
+	counted       bool // as without credit because of the fault full
 	detached      bool // by us
 	gone          bool
 
-	// The delivery that is under way.
-	busy    bool
+	// The current delivery.
+	partly  bool // not its last frame yet
 	id      uint32
 	settled bool
 	format  uint32
 	state   []byte
 	partial []byte
-	held    int64 // bytes that partial counts against the broker's memory
+	held    int64 // bytes of partial on the connection's account
 }
 
-// receipts are dispositions that are still to be sent: all accepted and settled, one after the other.
-type receipts struct {
+// acceptedRange is a pending disposition: accepted, for a range of deliveries.
+type acceptedRange struct {
 	s           *session // nil: none
 	second      bool
 	first, last uint32
@@ -76,7 +76,7 @@ func (s *session) onTransfer(f *wire.Decoder, payload []byte) error {
 }
 
 func (l *inLink) onTransfer(t *wire.Transfer, payload []byte) error {
-	if !l.busy {
+	if !l.partly {
 		if !t.DeliveryID.OK {
 			return fail(wire.CondDecode, "a delivery without a number")
 		}
@@ -84,7 +84,7 @@ func (l *inLink) onTransfer(t *wire.Transfer, payload []byte) error {
 			l.detach(fail(wire.CondTransferLimit, "there was no credit"))
 			return nil
 		}
-		l.busy, l.id, l.settled, l.format, l.state, l.partial = true, t.DeliveryID.V, false, t.MessageFormat.V, nil, nil
+		l.partly, l.id, l.settled, l.format, l.state, l.partial = true, t.DeliveryID.V, false, t.MessageFormat.V, nil, nil
 	} else if t.DeliveryID.OK && t.DeliveryID.V != l.id {
 		return fail(wire.CondDecode, "delivery %d begins within delivery %d", t.DeliveryID.V, l.id)
 	}
@@ -115,14 +115,14 @@ func (l *inLink) onTransfer(t *wire.Transfer, payload []byte) error {
 	return l.complete(n, text)
 }
 
-// dropPartial ends the delivery that is under way.
+// dropPartial ends the current delivery.
 func (l *inLink) dropPartial() {
-	l.busy, l.partial = false, nil
+	l.partly, l.partial = false, nil
 	l.s.c.account.Give(l.held)
 	l.held = 0
 }
 
-// complete takes over a whole message.
+// complete sends a complete message to its destination.
 func (l *inLink) complete(n *node, b []byte) error {
 	a, err := n.read(b, l.group)
 	if err != nil {
@@ -133,21 +133,21 @@ func (l *inLink) complete(n *node, b []byte) error {
 		return failDecode(err)
 	}
 	l.group, n.content.format, n.msg.Source = n.msg.Group, l.format, l.source
-	defer l.used(len(b)) // after the answer, so that it is credited together
+	defer l.used(len(b)) // after the disposition, for one write of both
 	if l.coordinator {
 		return l.coordinate(n)
 	}
 	dest := l.dest
 	if dest == nil {
 		var f *failure
-		if dest, f = l.lookup(&a); f != nil {
+		if dest, f = l.destinationOf(&a); f != nil {
 			l.reject(f)
 			return nil
 		}
 	}
 	if deleted(dest) {
 		f := errDeleted(dest)
-		l.reject(f) // so that the sender learns the outcome
+		l.reject(f) // the outcome for the sender
 		if l.dest != nil {
 			l.detach(f) // Transport, section 2.8.15
 		}
@@ -157,7 +157,7 @@ func (l *inLink) complete(n *node, b []byte) error {
 		return l.sendInTxn(state.TxnID, dest, &n.msg, len(b))
 	}
 	verdict := dest.Send(&n.msg)
-	if c := l.s.c; l.dest == nil && c.srv.blocks && !l.waiting && !dest.Room(func() { c.tellRoom(l) }) {
+	if c := l.s.c; l.dest == nil && c.srv.blocks && !l.waiting && !dest.Room(func() { c.onRoom(l) }) {
 		l.waiting = true
 	}
 	switch verdict {
@@ -170,8 +170,8 @@ func (l *inLink) complete(n *node, b []byte) error {
 	return nil
 }
 
-// lookup returns where a message to an anonymous terminus goes.
-func (l *inLink) lookup(a *arrival) (*store.Destination, *failure) {
+// destinationOf returns the destination of a message to an anonymous terminus.
+func (l *inLink) destinationOf(a *arrival) (*store.Destination, *failure) {
 	if len(a.to) == 0 {
 		return nil, fail(wire.CondNotFound, "the message does not say where it is to go")
 	}
@@ -187,7 +187,7 @@ func (l *inLink) lookup(a *arrival) (*store.Destination, *failure) {
 	return dest, nil
 }
 
-// accept answers the delivery, together with others if it can.
+// accept settles the delivery as accepted, in a range with others if possible.
 func (l *inLink) accept() {
 	if l.settled {
 		return
@@ -198,12 +198,12 @@ func (l *inLink) accept() {
 		p.last = l.id
 		return
 	}
-	c.sendReceipts()
-	*p = receipts{s: l.s, second: l.second, first: l.id, last: l.id}
+	c.sendAccepted()
+	*p = acceptedRange{s: l.s, second: l.second, first: l.id, last: l.id}
 }
 
-// sendReceipts sends the pending receipts, if there are some.
-func (c *conn) sendReceipts() {
+// sendAccepted sends the pending range, if there is one.
+func (c *conn) sendAccepted() {
 	p := c.pending
 	if p.s == nil {
 		return
@@ -214,12 +214,12 @@ func (c *conn) sendReceipts() {
 	}
 }
 
-// answer sends a state for the delivery.
+// answer sends a disposition of the delivery.
 func (l *inLink) answer(state []byte) {
 	if l.settled {
 		return
 	}
-	l.s.c.sendReceipts()
+	l.s.c.sendAccepted()
 	d := wire.Disposition{Role: wire.RoleReceiver, First: l.id, Last: l.id, Settled: !l.second, State: state}
 	l.s.c.send(func(b []byte) []byte { return d.AppendFrame(b, l.s.channel) })
 }
@@ -228,7 +228,7 @@ func (l *inLink) reject(f *failure) {
 	l.answer((&wire.State{Kind: wire.DescRejected, Error: f}).Append(nil))
 }
 
-// used counts a delivery against the credit, and asks for more when half of it is used up.
+// used counts a delivery against the credit, and puts the link on lowCredit at half of its window.
 func (l *inLink) used(size int) {
 	if l.gone {
 		return
@@ -236,7 +236,7 @@ func (l *inLink) used(size int) {
 	l.count++
 	l.credit--
 	if l.waiting {
-		l.starve()
+		l.countFull()
 	}
 	if l.size == 0 {
 		l.size = size
@@ -244,27 +244,27 @@ func (l *inLink) used(size int) {
 	l.size += (size - l.size) / 8
 	if !l.waiting && !l.queued && l.credit <= l.window/2 {
 		l.queued = true
-		l.s.c.topUps = append(l.s.c.topUps, l)
+		l.s.c.lowCredit = append(l.s.c.lowCredit, l)
 	}
 }
 
-// grant gives credit if the destination has room; otherwise it is done when it has.
+// grant grants credit when the destination has room.
 func (l *inLink) grant() {
 	if l.gone || l.waiting {
 		return
 	}
 	c := l.s.c
-	if l.dest != nil && deleted(l.dest) { // it waited for room
-		c.sendReceipts() // not all of flush: it may be the caller
-		l.part(errDeleted(l.dest))
+	if l.dest != nil && deleted(l.dest) { // while it waited for room
+		c.sendAccepted() // instead of flush, a possible caller
+		l.detachFlushed(errDeleted(l.dest))
 		return
 	}
-	if c.srv.blocks && l.dest != nil && !l.dest.Room(func() { c.tellRoom(l) }) {
+	if c.srv.blocks && l.dest != nil && !l.dest.Room(func() { c.onRoom(l) }) {
 		l.waiting = true
-		l.starve()
+		l.countFull()
 		return
 	}
-	l.starved = false
+	l.counted = false
 	l.window = c.srv.window(l.size)
 	if l.credit >= l.window {
 		return
@@ -273,16 +273,16 @@ func (l *inLink) grant() {
 	l.sendFlow()
 }
 
-// starve counts a link that the fault of being full has left without credit, once until it gets some: whatever the peer
-// sends next has to wait on its side.
-func (l *inLink) starve() {
-	if l.credit == 0 && !l.starved {
-		l.starved = l.s.c.srv.store.CountFull(1)
+// countFull counts a link without credit because of the fault full, once until it gets credit: the peer's next message
+// waits at the peer.
+func (l *inLink) countFull() {
+	if l.credit == 0 && !l.counted {
+		l.counted = l.s.c.srv.store.CountFull(1)
 	}
 }
 
-// window returns how many messages of a size may be under way on a link; the size is 0 if it is not known. It is at
-// most a tenth of a queue's limits, but at least minWindow for the limit of bytes and 1 for that of messages.
+// window returns a link's credit window for a size of messages, 0 if unknown. It is at most a tenth of a queue's limits,
+// but at least minWindow for the limit of bytes and 1 for the limit of messages.
 func (s *Server) window(size int) uint32 {
 	cfg := s.store.Config()
 	n := int64(firstWindow)
@@ -302,21 +302,21 @@ func (l *inLink) sendFlow() {
 	})
 }
 
-// detach ends the link because of an error; frames that still come over it are ignored.
+// detach ends the link because of an error; further frames over it are ignored.
 func (l *inLink) detach(f *failure) {
 	l.s.c.flush()
-	l.part(f)
+	l.detachFlushed(f)
 }
 
-// part is detach when all answers are under way.
-func (l *inLink) part(f *failure) {
+// detachFlushed is detach after a flush.
+func (l *inLink) detachFlushed(f *failure) {
 	l.end()
 	l.detached = true
 	l.s.detach(l.handle, true, f)
 }
 
-// deleted tells whether messages sent to a destination are lost, because it is a queue that was deleted (a temporary
-// one, with its link). A topic comes into being anew.
+// deleted reports that dest is a deleted queue, such as a temporary one whose link has ended: messages to it are lost.
+// A deleted topic is created again.
 func deleted(dest *store.Destination) bool {
 	return dest.Gone() && dest.Address().Kind == store.KindQueue
 }
@@ -325,7 +325,7 @@ func errDeleted(dest *store.Destination) *failure {
 	return fail(wire.CondResourceDeleted, "%s was deleted", dest.Address())
 }
 
-// end releases all that the link had.
+// end ends the link's delivery and transactions, and deletes its temporary destination.
 func (l *inLink) end() {
 	l.dropPartial()
 	l.gone = true
@@ -344,8 +344,8 @@ const (
 	nodeChunk = 16
 )
 
-// keep copies a message out of the read buffer. Small ones share an allocation with a few others: more would keep too
-// much alive for one that stays.
+// keep copies a message out of the read buffer. A few small messages share an allocation, which lives as long as one of
+// them: hence only a few.
 func (c *conn) keep(partial, payload []byte) (*node, []byte) {
 	if len(c.nodes) == 0 {
 		c.nodes = make([]node, nodeChunk)
@@ -355,7 +355,7 @@ func (c *conn) keep(partial, payload []byte) (*node, []byte) {
 	size := len(partial) + len(payload)
 	if size > slabFit {
 		if len(partial) == 0 {
-			return n, append([]byte(nil), payload...) // it is not cleared before
+			return n, append([]byte(nil), payload...) // avoids clearing the memory
 		}
 		b := make([]byte, size)
 		copy(b[copy(b, partial):], payload)

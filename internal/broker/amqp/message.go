@@ -12,35 +12,33 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// content is an AMQP message as it came, without its header and delivery annotations: [store.Content] of this
-// front-end.
+// content is an encoded AMQP message without its header and delivery annotations. It implements [store.Content].
 type content struct {
 	bare   []byte // sections from the message annotations on
 	size   int    // bytes of memory
 	format uint32
 
-	// Where sections are in bare: their values, without descriptors; nil if there are none.
+	// The values of sections of bare, without descriptors; nil if there are none.
 	properties, application []byte
 	body                    []byte
-	bodyKind                wire.Descriptor // of its section; 0 for none
+	bodyKind                wire.Descriptor // 0 for none
 	text                    bool            // the body is an amqp-value string
 }
 
-// node is a message with its content, to be allocated together.
+// node is a message with its content, in one allocation.
 type node struct {
 	msg     store.Message
 	content content
 }
 
-// arrival holds the fields of an arriving message that are needed beside those of [store.Message].
+// arrival holds fields of a received message that [store.Message] lacks.
 type arrival struct {
 	to      []byte // the address, within the input
 	hasKind bool
 	kind    store.Kind // as annotated by JMS clients
 }
 
-// read fills in n from an encoded message. It keeps b. group is the last message's group, to be used again if it is
-// the same.
+// read decodes b into n, which refers to b. group is the last message's group, a string to reuse.
 func (n *node) read(b []byte, group string) (a arrival, err error) {
 	var m wire.Message
 	if err := m.Decode(b); err != nil {
@@ -60,7 +58,7 @@ func (n *node) read(b []byte, group string) (a arrival, err error) {
 	c.bodyKind, c.body = m.BodyKind, m.Body
 	switch m.BodyKind {
 	case wire.DescData:
-		if c.body = m.Payload(nil); m.BodySections > 1 { // it is a copy
+		if c.body = m.Payload(nil); m.BodySections > 1 { // a copy
 			c.size += cap(c.body)
 		}
 	case wire.DescValue:
@@ -84,10 +82,10 @@ func (n *node) read(b []byte, group string) (a arrival, err error) {
 	return a, nil
 }
 
-// errNoBody: a message without a body, and without a section that has to be there instead.
+// errNoBody is the error of a message without any section from the message annotations on.
 var errNoBody = errors.New("a message without a body")
 
-// addressing reads the needed fields of the properties (Messaging, section 3.2.4).
+// addressing reads to, absolute-expiry-time and group-id of the properties (Messaging, section 3.2.4).
 func (n *node) addressing(properties []byte, a *arrival, group string) error {
 	d := wire.NewDecoder(properties)
 	p, _ := d.List()
@@ -109,7 +107,7 @@ func (n *node) addressing(properties []byte, a *arrival, group string) error {
 	return p.Err()
 }
 
-// annotations reads the annotations of JMS clients for the destination's kind and the delivery's time.
+// annotations reads the kind of the destination and the delivery time, as annotated by JMS clients.
 func (n *node) annotations(annotations []byte, a *arrival) error {
 	d := wire.NewDecoder(annotations)
 	p, _ := d.Map()
@@ -151,7 +149,7 @@ func integer(d *wire.Decoder) (int64, bool) {
 	return d.Integer()
 }
 
-// farFuture is a time in milliseconds whose nanoseconds still fit an int64.
+// farFuture bounds times in milliseconds: in nanoseconds they fit an int64.
 const farFuture = 9_000_000_000_000
 
 func (n *node) delay(millis int64) {
@@ -177,7 +175,7 @@ func (c *content) WithBody(body []byte) store.Content {
 	}
 	var n node
 	if _, err := n.read(bare, ""); err != nil {
-		return c // cannot be: the sections were read before
+		return c // impossible: the sections were read before
 	}
 	n.content.format = c.format
 	return &n.content
@@ -226,13 +224,13 @@ func (c *content) Header() (h store.Header) {
 	return h
 }
 
-// Property returns one application property, nil if there is none, without making all headers for it.
+// Property returns one application property, or nil, without decoding the others.
 func (c *content) Property(key string) any {
 	d := wire.Lookup(c.application, key)
 	return neutral(d.Scalar())
 }
 
-// neutral returns a value as [store.Property] has it; nil if there is no such form of it.
+// neutral converts a value to a type of [store.Property]; nil if there is none.
 func neutral(v any) any {
 	switch v := v.(type) {
 	case string, bool, int64, float64, []byte:
@@ -240,7 +238,7 @@ func neutral(v any) any {
 	case wire.Symbol:
 		return string(v)
 	case wire.Char:
-		return string(rune(v)) //nolint:gosec // what is none becomes U+FFFD
+		return string(rune(v)) //nolint:gosec // an invalid one becomes U+FFFD
 	case wire.UUID:
 		h := hex.EncodeToString(v[:])
 		return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]

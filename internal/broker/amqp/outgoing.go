@@ -8,43 +8,43 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// takeBatch is how many messages are taken from a queue at a time.
+// takeBatch is the number of messages taken from a queue at once.
 const takeBatch = 64
 
-// outLink is a link over which we send. Fields not marked as the reader's are under the connection's lock, except for
+// outLink is a link of a receiving peer. Fields not marked as the reader's are under the connection's lock, except for
 // queued.
 type outLink struct {
 	s        *session
 	handle   uint32
 	queued   bool            // on the writer's list; under readyMu
-	consumer *store.Consumer // nil: a subscription that was only looked up
+	consumer *store.Consumer // nil: a described subscription
 	sub      *store.Queue    // of a durable subscription; the reader's
-	fallback wire.State      // the outcome of a settlement without one
-	settled  bool            // deliveries are sent settled
+	fallback wire.State      // the default outcome
+	settled  bool            // deliveries are presettled
 	detached bool            // by us; the reader's
 	closed   bool
 
 	temporary *store.Address // to be deleted with the link
 
-	count, limit uint32 // deliveries so far, and up to which there is credit
+	count, limit uint32 // delivery-count, and delivery-count plus link-credit
 	drain, echo  bool
-	taken        []store.Delivery // from the queue, and not sent
-	hungry       bool             // the queue had less than was asked for: it tells when there is more
-	rest         []byte           // of a message of which a part was sent
+	taken        []store.Delivery // from the queue, not sent yet
+	waiting      bool             // the consumer will be notified
+	rest         []byte           // of a partly sent message
 }
 
-// onFlow takes the credit that the peer gives; the lock is held.
+// onFlow sets the link's credit; the lock is held.
 func (l *outLink) onFlow(w *wire.Flow) {
 	if w.LinkCredit.OK {
-		l.limit = w.DeliveryCount.V + w.LinkCredit.V // no count: the peer has not seen our first one, which is 0
-		if l.limit-l.count > 1<<31 {                 // more were sent than it wants now
+		l.limit = w.DeliveryCount.V + w.LinkCredit.V // an unset count is 0, our first one
+		if l.limit-l.count > 1<<31 {                 // the peer has reduced the credit
 			l.limit = l.count
 		}
 	}
 	l.drain, l.echo = w.Drain, l.echo || w.Echo
 }
 
-// serve appends the messages that the link has to send, and may; the lock is held.
+// serve appends the link's messages as far as credit and window allow; the lock is held.
 func (l *outLink) serve(b []byte) []byte {
 	if l.closed || l.consumer == nil {
 		return l.answerFlow(b)
@@ -58,14 +58,14 @@ func (l *outLink) serve(b []byte) []byte {
 		if len(l.taken) == 0 {
 			n := min(l.limit-l.count, s.remoteWindow, takeBatch)
 			if n == 0 {
-				if l.hungry { // it had credit when it asked to be told, and a drain took that away
-					l.hungry = false
+				if l.waiting { // a drain has used up the credit since
+					l.waiting = false
 					l.consumer.Yield()
 				}
 				return l.answerFlow(b)
 			}
 			got := l.consumer.Take(c.batch[:n])
-			l.hungry = got < int(n)
+			l.waiting = got < int(n)
 			l.taken = append(l.taken[:0], c.batch[:got]...)
 			clear(c.batch[:got])
 			if got == 0 {
@@ -83,7 +83,7 @@ func (l *outLink) serve(b []byte) []byte {
 	return b
 }
 
-// answerFlow ends a drain and answers an echo; all that could be sent has been.
+// answerFlow ends a drain and answers an echo, after all available messages.
 func (l *outLink) answerFlow(b []byte) []byte {
 	if l.closed || !l.drain && !l.echo || l.drain && l.s.remoteWindow == 0 && l.limit != l.count {
 		return b
@@ -98,7 +98,7 @@ func (l *outLink) answerFlow(b []byte) []byte {
 	return state.AppendFrame(b, l.s.channel)
 }
 
-// deliver appends a message, or as much of it as fits.
+// deliver appends the first frame of a message.
 func (l *outLink) deliver(b []byte, d *store.Delivery) []byte {
 	s := l.s
 	var number uint32
@@ -128,7 +128,7 @@ func (l *outLink) deliver(b []byte, d *store.Delivery) []byte {
 	return l.transfer(b, &t, l.header(header[:0], m, d.Attempts))
 }
 
-// transfer appends a frame with the header, if it is the first one of a message, and as much of the rest as fits.
+// transfer appends a frame with the header, for the first frame of a message, and as much of the rest as fits.
 func (l *outLink) transfer(b []byte, t *wire.Transfer, header []byte) []byte {
 	s := l.s
 	frame := len(b)
@@ -159,7 +159,7 @@ func (l *outLink) header(b []byte, m *store.Message, attempts uint32) []byte {
 	return h.AppendSection(b)
 }
 
-// onDisposition handles the dispositions of receivers. Those of senders need no answer: no state is kept for their
+// onDisposition handles the dispositions of receivers. Senders' dispositions need no answer: we keep no state of their
 // deliveries.
 func (s *session) onDisposition(f *wire.Decoder) error {
 	var d wire.Disposition
@@ -204,18 +204,18 @@ func (s *session) onDisposition(f *wire.Decoder) error {
 		}
 		last = n
 	})
-	if settled && !d.Settled { // the receiver settles after us, or leaves it to us
+	if settled && !d.Settled { // receiver-settle-mode second, or the receiver leaves the settlement to us
 		answer := wire.Disposition{
 			Role: wire.RoleSender, First: uint32(first), Last: uint32(last), Settled: true,
 			State: d.State,
 		} //nolint:gosec // serial
 		c.out = answer.AppendFrame(c.out, s.channel)
-		c.poke()
+		c.wakeWriter()
 	}
 	return nil
 }
 
-// settle gives a delivery its outcome.
+// settle applies the outcome of a delivery.
 func (d *delivered) settle(o *wire.State) {
 	c := d.link.consumer
 	switch {
@@ -228,8 +228,8 @@ func (d *delivered) settle(o *wire.State) {
 	}
 }
 
-// end ends the link: unsettled deliveries go back. failed is as in [store.Consumer.Close], closing tells that a
-// durable subscription is to be removed.
+// end ends the link and returns its unsettled deliveries. failed is as in [store.Consumer.Close]; closing removes
+// a durable subscription.
 func (l *outLink) end(failed, closing bool) *failure {
 	c := l.s.c
 	c.mu.Lock()
@@ -245,7 +245,7 @@ func (l *outLink) end(failed, closing bool) *failure {
 		l.temporary = nil
 	}
 	if closing && l.sub != nil {
-		if err := l.sub.Remove(); err != nil && l.consumer == nil { // of two links that share it, the last one removes it
+		if err := l.sub.Remove(); err != nil && l.consumer == nil { // of sharing links, the last one removes it
 			return fail(wire.CondResourceLocked, "%v", err)
 		}
 	}

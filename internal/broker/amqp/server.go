@@ -13,12 +13,11 @@ import (
 
 // Options are the settings of a server.
 type Options struct {
-	// Authenticate tells whether a user is accepted. If nil, anyone is, also without a name.
+	// Authenticate checks a user and a password; nil accepts everyone, also anonymous clients.
 	Authenticate func(user, password string) bool
-	// MaxMessage is the size of the largest message in bytes, headers and properties included; 0 means 64 MiB.
+	// MaxMessage is the size of the largest message in bytes, including headers and properties; 0 means 64 MiB.
 	MaxMessage int
-	// IdleTimeout is how long a peer may be silent before its connection is ended; 0 means a minute, less than 0 for
-	// ever. Peers are asked to say something in half that time.
+	// IdleTimeout ends silent connections; 0 means a minute. Peers are told half of it.
 	IdleTimeout time.Duration
 }
 
@@ -27,19 +26,19 @@ const (
 	defaultIdleTimeout = time.Minute
 	// handshakeTimeout bounds the time from the connection to the peer's open.
 	handshakeTimeout = 30 * time.Second
-	// farewell is how long to wait, at the end, for the peer to take our last frame, and for its own.
-	farewell = time.Second
+	// closeTimeout bounds the write of our last frame, and the wait for the peer's.
+	closeTimeout = time.Second
 )
 
 // Server serves connections from one store. It is safe for concurrent use.
 type Server struct {
 	store   *store.Store
 	opts    Options
-	blocks  bool // senders are to wait when a queue is full
+	blocks  bool // the policy [store.Block]
 	version string
 
 	mu         sync.Mutex
-	containers map[string]bool // that want to be the only one of their name
+	containers map[string]bool // with a sole connection
 }
 
 // New returns a server of s.
@@ -57,7 +56,7 @@ func New(s *store.Store, o Options) *Server {
 }
 
 // Serve serves one connection until it ends or ctx is done, and closes it. It returns nil if the peer closed the
-// connection or ctx was done, otherwise why it ended. No goroutine is left when it returns.
+// connection or ctx was done, otherwise the cause. No goroutine is left when it returns.
 func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	c := newConn(s, nc)
 	var stopping sync.WaitGroup

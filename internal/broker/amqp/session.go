@@ -10,33 +10,32 @@ import (
 const (
 	ourChannelMax = 1<<16 - 1
 	ourHandleMax  = 1<<14 - 1
-	// ourIncomingWindow is how many transfer frames may come before we renew the window; it is credit that holds senders
-	// back.
+	// ourIncomingWindow is our session window, in transfer frames. Senders are limited by credit, not by the window.
 	ourIncomingWindow = 8192
 	ourOutgoingWindow = 1<<31 - 1
 )
 
-// The sizes of sessions and links in the broker's memory, in bytes.
+// The accounted memory of sessions and links, in bytes.
 const (
 	sessionSize = 512
 	linkSize    = 512
 )
 
-// session is one session. Fields that are not under the connection's lock are the reader's.
+// session is one session. Fields not under the connection's lock are the reader's.
 type session struct {
 	c       *conn
 	channel uint16
-	ended   bool               // by us, with an error: all is ignored until the peer ends it too
-	in      map[uint32]*inLink // by their handles, which in and out share
+	ended   bool               // by us, with an error: frames are ignored until the peer's end
+	in      map[uint32]*inLink // by handle; in and out share the handles
 	out     map[uint32]*outLink
 
 	nextIncoming uint32
-	windowLeft   uint32 // frames that the peer may still send
+	windowLeft   uint32 // the rest of the incoming window
 
 	// Under the lock.
-	published    uint32 // nextIncoming, as of the last time we said so
+	published    uint32 // nextIncoming in our last flow
 	nextOutgoing uint32
-	remoteWindow uint32 // frames that we may still send
+	remoteWindow uint32 // the rest of the outgoing window
 	unsettled    unsettled
 }
 
@@ -46,7 +45,7 @@ func (c *conn) handle(channel uint16, body []byte) error {
 	if err != nil {
 		return failDecode(err)
 	}
-	if !c.greeted && p.Kind != wire.DescOpen {
+	if !c.opened && p.Kind != wire.DescOpen {
 		return fail(wire.CondFraming, "a frame before open")
 	}
 	switch p.Kind {
@@ -120,7 +119,7 @@ func (c *conn) onBegin(channel uint16, f *wire.Decoder) error {
 	return nil
 }
 
-// endSession ends a session because the peer did.
+// endSession ends a session on request of the peer.
 func (c *conn) endSession(s *session) {
 	c.flush()
 	c.endLinks(s, false)
@@ -142,13 +141,13 @@ func (c *conn) failSession(s *session, f *failure) {
 	c.send(func(b []byte) []byte { return (&wire.End{Error: f}).AppendFrame(b, s.channel) })
 }
 
-// endLinks ends all links of a session. failed is as in [store.Consumer.Close].
+// endLinks ends all links of a session; failed is as in [store.Consumer.Close].
 func (c *conn) endLinks(s *session, failed bool) {
 	for _, l := range s.in {
 		l.end()
 	}
 	for _, l := range s.out {
-		_ = l.end(failed, false) // it fails only when a subscription is to be removed
+		_ = l.end(failed, false) // fails only with closing
 	}
 	c.account.Give(linkSize * int64(len(s.in)+len(s.out)))
 	clear(s.in)
@@ -170,12 +169,12 @@ func (s *session) onFlow(f *wire.Decoder) error {
 	}
 	c.mu.Lock()
 	window := w.IncomingWindow
-	if w.NextIncomingID.OK { // until the peer has our begin it does not know our first number, which is 0
+	if w.NextIncomingID.OK { // unset before the peer has our begin; our first number is 0
 		window += w.NextIncomingID.V - s.nextOutgoing
 	} else {
 		window -= s.nextOutgoing
 	}
-	if window > 1<<31 { // less than nothing
+	if window > 1<<31 { // negative in serial arithmetic
 		window = 0
 	}
 	opened := s.remoteWindow == 0 && window > 0
@@ -200,7 +199,7 @@ func (s *session) onFlow(f *wire.Decoder) error {
 	return nil
 }
 
-// state returns a flow with the state of the session; the lock is held.
+// state returns a flow frame of the session; the lock is held.
 func (s *session) state() wire.Flow {
 	return wire.Flow{
 		NextIncomingID: wire.Some(s.published), IncomingWindow: ourIncomingWindow,
@@ -208,7 +207,7 @@ func (s *session) state() wire.Flow {
 	}
 }
 
-// renew is called by the reader, with the lock held, before it sends a flow.
+// renew renews the incoming window before a flow; the reader calls it with the lock held.
 func (s *session) renew() {
 	s.published, s.windowLeft = s.nextIncoming, ourIncomingWindow
 }
@@ -250,7 +249,7 @@ func (s *session) onDetach(f *wire.Decoder) error {
 	return nil
 }
 
-// detach sends a detach; f is a failure that it tells of, or nil.
+// detach sends a detach with the error f, unless it is nil.
 func (s *session) detach(handle uint32, closed bool, f *failure) {
 	detach := wire.Detach{Handle: handle, Closed: closed, Error: f}
 	s.c.send(func(b []byte) []byte { return detach.AppendFrame(b, s.channel) })

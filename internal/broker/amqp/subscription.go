@@ -8,8 +8,7 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// subscriptionKey is the name of a subscription in the store. container is empty for subscriptions that any container
-// may use.
+// subscriptionKey is the name of a subscription in the store. container is empty for global subscriptions.
 func subscriptionKey(container, link string, durable bool) string {
 	name, _, _ := strings.Cut(link, "|")
 	key := "amqp:"
@@ -22,8 +21,8 @@ func subscriptionKey(container, link string, durable bool) string {
 	return key + container + ":" + name
 }
 
-// lookUp shows a durable subscription without consuming from it.
-func (l *outLink) lookUp(a *wire.Attach) *failure {
+// describeSubscription sets the source of a to that of a durable subscription, without consuming from it.
+func (l *outLink) describeSubscription(a *wire.Attach) *failure {
 	container := l.s.c.container
 	if _, suffix, _ := strings.Cut(a.Name, "|"); strings.HasPrefix(suffix, capGlobal) {
 		container = ""
@@ -42,18 +41,18 @@ func (l *outLink) lookUp(a *wire.Attach) *failure {
 	return nil
 }
 
-// subscribe makes the link a consumer of a subscription. One that had another topic begins anew.
+// subscribe makes the link a consumer of a subscription. A subscription of another topic is replaced.
 func (l *outLink) subscribe(a *wire.Attach, topic, text string, filter store.Filter, notify func()) *failure {
 	t := &a.Source
 	s := l.s.c.srv.store
-	shared := can(t, capShared)
+	shared := hasCapability(t, capShared)
 	wanted := store.Subscription{
 		Durable: t.ExpiryPolicy == wire.ExpireNever, Exclusive: !shared, Selector: text, Filter: filter,
 	}
 	var err error
 	if wanted.Durable || shared {
 		container := l.s.c.container
-		if can(t, capGlobal) {
+		if hasCapability(t, capGlobal) {
 			container = ""
 		}
 		wanted.Name = subscriptionKey(container, a.Name, wanted.Durable)

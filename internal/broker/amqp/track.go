@@ -1,22 +1,22 @@
 package amqp
 
-// unsettled are the deliveries of a session that were sent and not settled, by their numbers. Numbers are serial
-// (RFC 1982): only their difference to the next one counts.
+// unsettled are the unsettled deliveries of a session by their position: the delivery-id is its low 32 bits, a serial
+// number (RFC 1982).
 type unsettled struct {
-	ring  []delivered // delivery n is at n modulo its length, which is a power of two
-	first uint64      // of those in the ring
-	next  uint64      // the number of the next delivery is its low 32 bits
-	live  int         // in the ring
+	ring  []delivered // position n is at n modulo its length, a power of two
+	first uint64      // position in the ring
+	next  uint64      // position of the next delivery
+	live  int         // unsettled deliveries in the ring
 	old   map[uint64]delivered
 }
 
-// delivered is a delivery that was sent.
+// delivered is a sent delivery.
 type delivered struct {
 	link *outLink // nil: settled
 	id   uint64   // of the consumer
 }
 
-// add takes the next number.
+// add adds a delivery and returns its delivery-id.
 func (u *unsettled) add(d delivered) uint32 {
 	if u.next-u.first == uint64(len(u.ring)) {
 		u.grow()
@@ -28,7 +28,7 @@ func (u *unsettled) add(d delivered) uint32 {
 	return number
 }
 
-// skip takes the next number for a delivery that is settled already.
+// skip returns the delivery-id of a presettled delivery.
 func (u *unsettled) skip() uint32 {
 	number := uint32(u.next) //nolint:gosec // serial
 	if u.live == 0 {
@@ -41,7 +41,7 @@ func (u *unsettled) skip() uint32 {
 	return number
 }
 
-// grow makes room: a ring that is mostly settled was held up by a few, which are moved out of it.
+// grow makes room in the ring. If most of it is settled, the few unsettled deliveries at its front move out.
 func (u *unsettled) grow() {
 	if u.live < len(u.ring)/2 {
 		if u.old == nil {
@@ -65,7 +65,7 @@ func (u *unsettled) grow() {
 
 func (u *unsettled) at(n uint64) *delivered { return &u.ring[n&uint64(len(u.ring)-1)] }
 
-// get returns a delivery by its place, without a link if it is settled.
+// get returns the delivery at a position, without a link if it is settled.
 func (u *unsettled) get(n uint64) delivered {
 	if n < u.first {
 		return u.old[n]
@@ -91,8 +91,8 @@ func (u *unsettled) remove(n uint64) {
 	}
 }
 
-// each calls f with the places of unsettled deliveries from first to last, in their order within the ring; f may remove
-// them. Numbers that are not out are passed over at once, whatever the range.
+// each calls f with the positions of the unsettled deliveries from first to last, in order within the ring; f may remove
+// them. Its cost does not depend on the size of the range outside of the ring.
 func (u *unsettled) each(first, last uint32, f func(n uint64)) {
 	if last-first > 1<<31 { // the end is before the beginning
 		return
@@ -103,7 +103,7 @@ func (u *unsettled) each(first, last uint32, f func(n uint64)) {
 		return
 	}
 	to := from + uint64(last-first)
-	if from > u.next { // before the first one ever
+	if from > u.next { // before the first position
 		from = 0
 	}
 	if from < u.first && len(u.old) > 0 {

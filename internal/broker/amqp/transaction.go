@@ -7,17 +7,17 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// maxTxnBytes bounds the bytes that a transaction may hold before it is committed.
+// maxTxnBytes bounds an uncommitted transaction.
 const maxTxnBytes = 64 << 20
 
-// txn is a transaction: its sends and settlements take effect when it is committed. It is the reader's.
+// txn is a transaction: its sends and settlements take effect at the commit. It is the reader's.
 type txn struct {
-	owner *inLink
-	sends []txnSend
-	acks  []txnAck
-	bytes int
-	held  int64 // bytes counted against the broker's memory
-	spent bool  // it held too much; it can only be rolled back
+	owner        *inLink
+	sends        []txnSend
+	acks         []txnAck
+	bytes        int
+	held         int64 // bytes on the connection's account
+	rollbackOnly bool  // a bound was exceeded
 }
 
 type txnSend struct {
@@ -25,13 +25,13 @@ type txnSend struct {
 	msg  *store.Message
 }
 
-// txnAck is a settlement that waits for the commit.
+// txnAck is a settlement to be applied at the commit.
 type txnAck struct {
 	s       *session
-	n       uint64 // the delivery, while it is unsettled
+	n       uint64 // position of the delivery, while it is unsettled
 	one     delivered
 	verdict wire.State
-	settled bool // by the receiver: the session has forgotten it
+	settled bool // by the receiver: no longer among the session's deliveries
 }
 
 // coordinate handles a message to the coordinator (Transactions, section 4.5).
@@ -81,7 +81,7 @@ func (l *inLink) coordinate(n *node) error {
 	return nil
 }
 
-// sendInTxn keeps a message until its transaction is committed.
+// sendInTxn keeps a message until the commit of its transaction.
 func (l *inLink) sendInTxn(id []byte, dest *store.Destination, m *store.Message, size int) error {
 	t := l.s.c.txns[string(id)]
 	if t == nil {
@@ -89,9 +89,9 @@ func (l *inLink) sendInTxn(id []byte, dest *store.Destination, m *store.Message,
 	}
 	count := int64(size) + store.MessageSize
 	switch t.bytes += int(count); {
-	case t.spent:
+	case t.rollbackOnly:
 	case t.bytes > maxTxnBytes || !l.s.c.account.Take(count):
-		t.spend(l.s.c)
+		t.setRollbackOnly(l.s.c)
 	default:
 		t.held += count
 		t.sends = append(t.sends, txnSend{dest, m})
@@ -100,14 +100,13 @@ func (l *inLink) sendInTxn(id []byte, dest *store.Destination, m *store.Message,
 	return nil
 }
 
-// spend makes it one that can only be rolled back.
-func (t *txn) spend(c *conn) {
-	t.spent = true
-	t.forget(c)
+func (t *txn) setRollbackOnly(c *conn) {
+	t.rollbackOnly = true
+	t.free(c)
 }
 
-// forget lets go of the messages.
-func (t *txn) forget(c *conn) {
+// free frees the messages.
+func (t *txn) free(c *conn) {
 	c.account.Give(t.held)
 	t.sends, t.held = nil, 0
 }
@@ -120,15 +119,16 @@ func (t *txn) acknowledge(s *session, n uint64, one delivered, o *wire.State, se
 	if settled {
 		s.unsettled.remove(n)
 	} else if t.bytes += 64; t.bytes > maxTxnBytes {
-		t.spend(s.c)
+		t.setRollbackOnly(s.c)
 		return
 	}
 	t.acks = append(t.acks, txnAck{s, n, one, *o, settled})
 }
 
-// commit does all, or returns why nothing was done. withheld tells that, by request, it is not to be confirmed.
+// commit applies the whole transaction or, with a failure, nothing of it. withheld means that the fault withholds the
+// confirmation.
 func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
-	if t.spent {
+	if t.rollbackOnly {
 		return false, failCommit(wire.CondResourceLimit,
 			"the transaction has more than %d bytes, or than the broker has memory for", maxTxnBytes)
 	}
@@ -150,13 +150,13 @@ func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 			withheld = true
 		}
 	}
-	t.forget(c)
+	t.free(c)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, a := range t.acks {
 		if !a.settled {
 			if a.s.unsettled.get(a.n).link != a.one.link {
-				continue // the link has ended, and with it its deliveries
+				continue // the link has ended with its deliveries
 			}
 			a.s.unsettled.remove(a.n)
 			number := uint32(a.n) //nolint:gosec // serial
@@ -167,11 +167,11 @@ func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 		}
 		a.one.settle(&a.verdict)
 	}
-	c.poke()
+	c.wakeWriter()
 	return withheld, nil
 }
 
-// rollback gives back deliveries settled in the transaction. Those that the receiver has not settled stay with it.
+// rollback returns deliveries that the receiver settled in the transaction. Unsettled ones stay with the receiver.
 func (t *txn) rollback(c *conn) {
 	for _, a := range t.acks {
 		if a.settled {
@@ -179,10 +179,10 @@ func (t *txn) rollback(c *conn) {
 		}
 	}
 	t.acks = nil
-	t.forget(c)
+	t.free(c)
 }
 
-// endCoordinator rolls back the transactions declared over the link.
+// endCoordinator rolls back the link's transactions.
 func (l *inLink) endCoordinator() {
 	for id, t := range l.s.c.txns {
 		if t.owner == l {

@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	// writeBatch is how many bytes are gathered before they are written.
+	// writeBatch is the output, in bytes, gathered for one write.
 	writeBatch = 64 << 10
-	// keepBuffer is the largest buffer that is kept for the next write.
+	// keepBuffer is the largest buffer kept for the next write.
 	keepBuffer = 256 << 10
 )
 
-// write is the writer: it writes the output, sends the messages of links, and heartbeats in between.
+// write is the writer's loop: it writes the output, deliveries and heartbeats.
 func (c *conn) write() {
 	defer close(c.finished)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		buf, beat, closing := c.gather()
+		buf, heartbeat, closing := c.gather()
 		if len(buf) > 0 {
 			if _, err := c.nc.Write(buf); err != nil {
 				_ = c.nc.Close() // so that the reader ends as well
@@ -35,21 +35,21 @@ func (c *conn) write() {
 		if closing {
 			return
 		}
-		if beat > 0 {
-			timer.Reset(beat)
+		if heartbeat > 0 {
+			timer.Reset(heartbeat)
 		}
 		select {
 		case <-c.wake:
 		case <-timer.C:
-			if beat > 0 {
+			if heartbeat > 0 {
 				c.send(wire.AppendHeartbeat)
 			}
 		}
 	}
 }
 
-// gather returns the bytes to be written next.
-func (c *conn) gather() (buf []byte, beat time.Duration, closing bool) {
+// gather returns the next bytes to write.
+func (c *conn) gather() (buf []byte, heartbeat time.Duration, closing bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	buf = c.out
@@ -67,10 +67,10 @@ func (c *conn) gather() (buf []byte, beat time.Duration, closing bool) {
 			buf = l.serve(buf)
 		}
 	}
-	return buf, c.beat, c.closing
+	return buf, c.heartbeat, c.closing
 }
 
-// nextReady takes the first link off the list.
+// nextReady removes the first link from the writer's list.
 func (c *conn) nextReady() *outLink {
 	c.readyMu.Lock()
 	defer c.readyMu.Unlock()
@@ -93,14 +93,14 @@ func (c *conn) makeReady(l *outLink) {
 		c.ready = append(c.ready, l)
 	}
 	c.readyMu.Unlock()
-	c.poke()
+	c.wakeWriter()
 }
 
-// tellRoom puts a link on the reader's list of those whose destinations have room, and wakes the reader.
-func (c *conn) tellRoom(l *inLink) {
+// onRoom puts a link on the reader's list of links with room, and wakes the reader.
+func (c *conn) onRoom(l *inLink) {
 	c.readyMu.Lock()
-	c.rooms = append(c.rooms, l)
+	c.withRoom = append(c.withRoom, l)
 	c.readyMu.Unlock()
-	c.roomy.Store(true)
-	_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // it fails only when the connection is closed
+	c.anyRoom.Store(true)
+	_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
 }
