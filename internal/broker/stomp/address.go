@@ -7,15 +7,12 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
-// address reads a destination header. The kind is that of its prefix, else that of the header kind (ANYCAST or
-// MULTICAST), else a queue.
+// address parses a destination header. The kind is that of its prefix, else the routing type (ANYCAST or MULTICAST),
+// else a queue.
 func address(name, kind string) (store.Address, error) {
 	a := store.Address{Kind: store.KindQueue}
-	told := true
 	switch strings.ToUpper(kind) {
-	case "":
-		told = false
-	case "ANYCAST":
+	case "", "ANYCAST":
 	case "MULTICAST":
 		a.Kind = store.KindTopic
 	default:
@@ -34,7 +31,7 @@ func address(name, kind string) (store.Address, error) {
 		if !ok {
 			continue
 		}
-		if told && a.Kind != p.kind {
+		if kind != "" && a.Kind != p.kind {
 			return a, refuse("invalid header: destination %.80q has not the routing type %s", name, kind)
 		}
 		name, a.Kind = rest, p.kind
@@ -43,28 +40,28 @@ func address(name, kind string) (store.Address, error) {
 	if a.Name = name; name == "" {
 		return a, refuse("invalid frame: no destination")
 	}
-	if _, queue, ok := qualified(name); ok && a.Kind == store.KindQueue {
+	if _, queue, ok := splitFQQN(name); ok && a.Kind == store.KindQueue {
 		a.Name = queue
 	}
 	return a, nil
 }
 
-// qualified takes apart ADDRESS::QUEUE, Artemis's fully qualified name of a queue.
-func qualified(name string) (addr, queue string, ok bool) {
+// splitFQQN splits ADDRESS::QUEUE, Artemis's fully qualified queue name.
+func splitFQQN(name string) (addr, queue string, ok bool) {
 	addr, queue, ok = strings.Cut(name, "::")
 	return addr, queue, ok && addr != "" && queue != ""
 }
 
-// addresses remembers the destinations of headers.
+// addresses caches the destinations of header values.
 type addresses struct {
 	last       *store.Destination
-	name, kind []byte // of last, as they came
+	name, kind []byte // of last, with their escapes
 	known      map[[2]string]*store.Destination
 }
 
 const maxKnown = 1000
 
-// destination returns the destination that a SEND frame's headers name.
+// destination returns the destination of a SEND frame.
 func (c *conn) destination(name, kind []byte) (*store.Destination, error) {
 	known := &c.addresses
 	if known.last != nil && !known.last.Gone() && bytes.Equal(known.name, name) && bytes.Equal(known.kind, kind) {
@@ -80,7 +77,7 @@ func (c *conn) destination(name, kind []byte) (*store.Destination, error) {
 			return nil, err
 		}
 		if d, err = c.server.store.Open(a); err != nil {
-			return nil, explain(a, err)
+			return nil, cannotOpen(a, err)
 		}
 		if len(known.known) >= maxKnown || known.known == nil {
 			known.known = map[[2]string]*store.Destination{}

@@ -126,7 +126,7 @@ func BenchmarkScan(b *testing.B) {
 	for b.Loop() {
 		f, err := c.in.Next()
 		require.NoError(b, err)
-		var s sending
+		var s sendHeaders
 		if _, err = c.build(f, &s); err != nil {
 			b.Fatal(err)
 		}

@@ -8,19 +8,19 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
-// message is a stored message with its content, in one piece of memory.
+// message is a stored message with its content, in one allocation.
 type message struct {
 	store.Message
 	content content
 }
 
-// content is the content of a SEND frame: its header lines, except for headers meant for the broker alone, as STOMP 1.2
-// writes them and each with its line feed, and then the body.
+// content is the content of a SEND frame: the message's header lines in the encoding of STOMP 1.2, each with its line
+// feed, and the body.
 type content struct {
 	text    []byte
 	head    int  // bytes of the header lines
-	escaped bool // there is a backslash in them
-	plain   bool // a text: the frame had no content-length
+	escaped bool // a header line has a backslash
+	plain   bool // the body is text: no content-length
 }
 
 // Size implements [store.Content].
@@ -34,14 +34,14 @@ func (c *content) WithBody(body []byte) store.Content {
 	return &content{text: append(bytes.Clone(c.text[:c.head]), body...), head: c.head, escaped: c.escaped, plain: c.plain}
 }
 
-// each calls f for the header lines, with their escapes undone, until it returns false.
+// each calls f with the unescaped header lines until it returns false.
 func (c *content) each(f func(key, value []byte) bool) {
 	for rest := c.text[:c.head]; len(rest) > 0; {
 		end := bytes.IndexByte(rest, '\n')
 		colon := bytes.IndexByte(rest[:end], ':')
 		key, value := rest[:colon], rest[colon+1:end]
 		if c.escaped {
-			key, _ = wire.V12.Unescape(key) // were checked when they came
+			key, _ = wire.V12.Unescape(key) // checked on arrival
 			value, _ = wire.V12.Unescape(value)
 		}
 		if !f(key, value) {
@@ -51,7 +51,7 @@ func (c *content) each(f func(key, value []byte) bool) {
 	}
 }
 
-// Property returns one property. The broker's selectors call it first: it spares them the whole header.
+// Property implements [selector.Properties].
 func (c *content) Property(name string) (found any) {
 	if headerOf(name) != property {
 		return nil
@@ -99,8 +99,7 @@ func (c *content) Header() (h store.Header) {
 	return h
 }
 
-// appendHead appends the header lines of m as the version v writes them. A text has no content-length, as in ActiveMQ,
-// unless there is a NUL in it.
+// appendHead appends the header lines of m in version v. A text without NUL has no content-length, as in ActiveMQ.
 func appendHead(b []byte, m *store.Message, v wire.Version) []byte {
 	body := m.Content.Body()
 	c, ours := m.Content.(*content)
@@ -126,9 +125,8 @@ func appendLength(b, body []byte, text bool) []byte {
 	return append(strconv.AppendInt(append(b, "content-length:"...), int64(len(body)), 10), '\n')
 }
 
-// appendForeign appends the header lines of a message that came over another protocol. Properties become text:
-// numbers in decimal, truth values as true and false, bytes in base64. Those with the name of a header that STOMP
-// uses itself are left out.
+// appendForeign appends the header lines of a message of another protocol. Properties become text: numbers in decimal,
+// booleans as true and false, bytes in base64. Properties with the name of a STOMP header are left out.
 func appendForeign(b []byte, m *store.Message, h *store.Header, v wire.Version) []byte {
 	for _, x := range []struct{ key, value string }{
 		{"JMSMessageID", h.MessageID},

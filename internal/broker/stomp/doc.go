@@ -9,45 +9,44 @@
 //	                      | replies, when the input is used up
 //	store -> notify ->  writer: takes messages, gathers frames, writes
 //
-// The reader never writes and the writer never reads, so a client that only sends cannot block one that only
-// receives. A client that does not read its receipts is not read any more when 1 MiB of them wait.
+// The reader never writes and the writer never reads, so neither a client's sends nor its receives block each other.
+// A client with 1 MiB of unread receipts is not read.
 //
 // # Destinations and subscriptions
 //
-// /queue/X and queue://X are queues, /topic/X and topic://X topics; the kind of any other name is what
-// destination-type or subscription-type says (ANYCAST, MULTICAST), else it is a queue. Of ADDRESS::QUEUE, Artemis's
-// full name, a queue is QUEUE, and a topic's subscription is the shared durable one QUEUE of the topic ADDRESS.
+// /queue/X and queue://X are queues, /topic/X and topic://X topics; other names have the kind of destination-type or
+// subscription-type (ANYCAST, MULTICAST), by default a queue. ADDRESS::QUEUE, Artemis's fully qualified name, is the
+// queue QUEUE, or the shared durable subscription QUEUE of the topic ADDRESS.
 //
 // A durable subscription has durable-subscription-name (Artemis), durable-subscriber-name or
-// activemq.subscriptionName (ActiveMQ Classic) in SUBSCRIBE and client-id in CONNECT. A shared one has our own header
-// shared-subscription-name, and durable:true if it is to stay without consumers. UNSUBSCRIBE with one of these headers
-// ends the consumer with that id, if there is one, and removes the subscription.
+// activemq.subscriptionName (ActiveMQ Classic) in SUBSCRIBE and client-id in CONNECT. A shared subscription has our own
+// header shared-subscription-name, and durable:true to outlive its consumers. UNSUBSCRIBE with one of these headers ends
+// the consumer with its id, if any, and removes the subscription.
 //
-// As many messages may be unacknowledged as prefetch-count or activemq.prefetchSize say, by default 1000, or as
-// consumer-window-size has times 256 bytes; 0 means one message and -1 no limit. Nothing limits ack:auto.
+// The limit of unacknowledged messages is prefetch-count or activemq.prefetchSize, by default 1000, or
+// consumer-window-size / 256 bytes; 0 means one message and -1 no limit. ack:auto has no limit.
 //
 // # Acknowledgements
 //
-// With ack:auto a message is done with as soon as it is written. NACK gives a message back as redelivered; the tenth
-// delivery is the last one, then it drops the message, which is counted as rejected; with requeue:false, as in
-// RabbitMQ, at once. Unacknowledged messages go back unchanged at UNSUBSCRIBE or DISCONNECT; when a connection just
-// ends, that counts as an attempt, because the client may have seen them. An acknowledgement that settles nothing is
-// an ERROR, except of what a cumulative one has covered before, and except of a subscription that has ended meanwhile
-// if neither receipt nor transaction asks about it.
+// With ack:auto a message is settled when it is written. NACK returns a message as redelivered, and drops it (counted
+// as rejected) at its tenth delivery, or at once with requeue:false, as in RabbitMQ. UNSUBSCRIBE and DISCONNECT return
+// unacknowledged messages unchanged; the end of a connection without DISCONNECT counts as a failed attempt, as the
+// client may have processed them. An acknowledgement without effect is an ERROR, with two exceptions: after
+// a cumulative one, and after the end of the subscription if it has neither receipt nor transaction.
 //
-// SEND, ACK and NACK of a transaction are done at COMMIT, all or none, one after the other: other connections may see
-// a part of them for a moment. ABORT, and the end of the connection, forget them.
+// SEND, ACK and NACK of a transaction are applied at COMMIT, all or none, one after the other: other connections may
+// see a part of them for a moment. ABORT and the end of the connection discard them.
 //
 // # A full broker
 //
-// When a destination has no room, and the store blocks rather than rejects, the receipts of SEND and COMMIT wait until
-// it has. The connection is read on, so that it can make the room itself by acknowledging, until 1 MiB is stored
-// beyond the limit. When the store rejects, SEND or COMMIT is answered by an ERROR that names the receipt, as Artemis
-// does with address-full-policy FAIL.
+// With the policy [store.Block], the receipts of SEND and COMMIT to a full destination are withheld until it has room.
+// The connection is read on, up to 1 MiB beyond the limit, as its acknowledgements may make the room. With
+// [store.Reject], SEND or COMMIT is answered with an ERROR with the receipt, as by Artemis with address-full-policy
+// FAIL.
 //
 // # Headers and properties
 //
-// The headers of SEND go along as they are, but for those of the frame itself and those that only the broker obeys
-// (AMQ_SCHEDULED_DELAY, AMQ_SCHEDULED_TIME). Messages of other protocols have their properties as text: see
+// The headers of SEND are passed on unchanged, except for those of the frame and those for the broker
+// (AMQ_SCHEDULED_DELAY, AMQ_SCHEDULED_TIME). Properties of messages of other protocols become text: see
 // appendForeign.
 package stomp

@@ -17,12 +17,12 @@ func TestBeats(t *testing.T) {
 		"": {}, "0,0": {}, "1000,0": {0, time.Second}, "0,2000": {2 * time.Second, 0}, "1,1": {minBeat, minBeat},
 		" 500 , 700 ": {700 * time.Millisecond, 500 * time.Millisecond},
 	} {
-		send, hear, err := beats(header)
+		send, hear, err := heartbeats(header)
 		require.NoError(t, err, header)
 		assert.Equal(t, want, [2]time.Duration{send, hear}, header)
 	}
 	for _, header := range []string{"x", "1", "1,-1", ","} {
-		_, _, err := beats(header)
+		_, _, err := heartbeats(header)
 		assert.Error(t, err, header)
 	}
 }

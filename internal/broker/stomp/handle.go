@@ -38,7 +38,7 @@ func (c *conn) perform(f *wire.Received) (err error) {
 	}
 	switch f.Command {
 	case wire.SEND:
-		return c.send(f) // answers itself
+		return c.send(f) // replies itself
 	case wire.ACK:
 		err = c.settle(f, false)
 	case wire.NACK:
@@ -46,13 +46,13 @@ func (c *conn) perform(f *wire.Received) (err error) {
 	case wire.CONNECT:
 		return c.connect(f)
 	case wire.SUBSCRIBE:
-		return c.subscribe(f) // answers itself
+		return c.subscribe(f) // replies itself
 	case wire.UNSUBSCRIBE:
 		err = c.unsubscribe(f)
 	case wire.BEGIN:
 		err = c.begin(f)
 	case wire.COMMIT:
-		return c.commit(f) // answers itself
+		return c.commit(f) // replies itself
 	case wire.ABORT:
 		err = c.abort(f)
 	case wire.DISCONNECT:
@@ -67,7 +67,7 @@ func (c *conn) perform(f *wire.Received) (err error) {
 	return nil
 }
 
-// checkEscapes finds escapes that the version does not know.
+// checkEscapes refuses escapes that are invalid in the connection's version.
 func (c *conn) checkEscapes(f *wire.Received) error {
 	for _, h := range f.Headers {
 		for _, b := range [][]byte{h.Key, h.Value} {
@@ -80,13 +80,13 @@ func (c *conn) checkEscapes(f *wire.Received) error {
 	return nil
 }
 
-// text returns a header without its escapes, which were checked; empty if there is none.
+// text returns an unescaped header; empty if there is none. Its escapes were checked.
 func (c *conn) text(f *wire.Received, key string) string {
 	b, _ := c.version.Unescape(f.Get(key))
 	return string(b)
 }
 
-// reply confirms a frame, if a receipt is asked for.
+// reply confirms a frame with a receipt header.
 func (c *conn) reply(receipt []byte) {
 	if receipt != nil {
 		c.replies = appendReceipt(c.replies, receipt)
@@ -97,16 +97,16 @@ func appendReceipt(b, receipt []byte) []byte {
 	return append(append(append(b, "RECEIPT\nreceipt-id:"...), receipt...), "\n\n\x00"...)
 }
 
-// maxOut is how much may wait for the writer. A client that does not read its receipts is not read either.
+// maxOut is the unwritten output, in bytes, above which the connection is not read.
 const maxOut = 1 << 20
 
-// flush hands the replies to the writer, and waits while that has too much to do.
+// flush hands the replies to the writer, and waits while the unwritten output exceeds maxOut.
 func (c *conn) flush() error {
 	if len(c.replies) == 0 {
 		return nil
 	}
 	c.write(c.replies)
-	if c.replies = c.replies[:0]; cap(c.replies) > largeBuffer {
+	if c.replies = c.replies[:0]; cap(c.replies) > keepBuffer {
 		c.replies = nil
 	}
 	for {
@@ -119,25 +119,21 @@ func (c *conn) flush() error {
 		select {
 		case <-c.drained:
 		case <-c.done:
-			return c.why()
+			return c.closeCause()
 		}
 	}
 }
 
-// why returns why the connection broke.
-func (c *conn) why() error {
+func (c *conn) closeCause() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cause
 }
 
-// serverName is how we identify ourselves.
-func serverName() string { return store.Product + "/" + transport.Version() }
-
-// minBeat is the shortest time between heart-beats that we agree to.
+// minBeat is the shortest agreed time between heart-beats.
 const minBeat = 100 * time.Millisecond
 
-// connect answers CONNECT. Its headers have no escapes in any version.
+// connect handles CONNECT. Its headers have no escapes in any version.
 func (c *conn) connect(f *wire.Received) error {
 	if c.connected {
 		return refuse("invalid frame: a second CONNECT")
@@ -146,7 +142,7 @@ func (c *conn) connect(f *wire.Received) error {
 	v, ok := wire.Negotiate(string(accept))
 	if !ok {
 		return &refusal{
-			words:   "Supported protocol versions are " + strings.ReplaceAll(wire.AllVersions, ",", " "),
+			text:    "Supported protocol versions are " + strings.ReplaceAll(wire.AllVersions, ",", " "),
 			headers: "version:" + wire.AllVersions + "\n",
 		}
 	}
@@ -156,10 +152,10 @@ func (c *conn) connect(f *wire.Received) error {
 		}
 		return string(f.Get(key))
 	}
-	if may := c.server.opts.Authenticate; may != nil && !may(value("login"), value("passcode")) {
+	if authenticate := c.server.opts.Authenticate; authenticate != nil && !authenticate(value("login"), value("passcode")) {
 		return refuse("authentication failed: wrong login or passcode")
 	}
-	send, hear, err := beats(value("heart-beat"))
+	send, receive, err := heartbeats(value("heart-beat"))
 	if err != nil {
 		return err
 	}
@@ -169,25 +165,20 @@ func (c *conn) connect(f *wire.Received) error {
 	if accept != nil {
 		b = append(append(append(b, "version:"...), v.String()...), '\n')
 	}
-	// What both agree to, not what we could do: clients exist (go-stomp) that take our second number for how long to wait
-	// for a receipt.
-	b = append(b, "server:"+serverName()+"\nheart-beat:"...)
+	// The agreed times, not the possible ones: go-stomp takes our second number for its receipt time-out.
+	b = append(b, "server:"+store.Product+"/"+transport.Version()+"\nheart-beat:"...)
 	b = append(strconv.AppendInt(b, send.Milliseconds(), 10), ',')
-	b = append(strconv.AppendInt(b, hear.Milliseconds(), 10), "\nsession:"...)
+	b = append(strconv.AppendInt(b, receive.Milliseconds(), 10), "\nsession:"...)
 	b = append(strconv.AppendUint(b, c.source, 10), "\n\n\x00"...)
 	c.replies = b
-	limit := 2 * hear
-	if hear == 0 {
-		limit = c.server.opts.IdleTimeout
-	}
-	c.pulse.stop()
-	c.pulse.start(c, send, limit)
-	c.reply(f.Get("receipt")) // not in the specification, but clients do ask
+	c.heartbeat.stop()
+	c.heartbeat.start(c, send, 2*receive)
+	c.reply(f.Get("receipt")) // not in the specification, but clients ask for it
 	return nil
 }
 
-// beats reads the heart-beat header and returns how often each side sends one; 0 for never.
-func beats(header string) (send, hear time.Duration, err error) {
+// heartbeats parses the heart-beat header and returns the intervals of both sides; 0 for never.
+func heartbeats(header string) (send, receive time.Duration, err error) {
 	if header == "" {
 		return 0, 0, nil
 	}
@@ -204,10 +195,10 @@ func beats(header string) (send, hear time.Duration, err error) {
 	return atLeast(wants), atLeast(can), nil
 }
 
-// disconnect takes leave.
+// disconnect handles DISCONNECT. All messages are stored: their receipts need not wait for room.
 func (c *conn) disconnect() {
-	c.gate.Flush() // all is stored
-	c.leaving = true
+	c.gate.Flush()
+	c.disconnected = true
 	for _, s := range c.subs {
 		s.close(false)
 	}

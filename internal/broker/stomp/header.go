@@ -1,17 +1,17 @@
 package stomp
 
-// header is a header of SEND with a meaning of its own.
+// header classifies the headers of SEND.
 type header uint8
 
 const (
-	property header = iota // any other: the user's
-	// Headers of the message, which are passed on.
+	property header = iota // any other header: the user's
+	// Headers of the message.
 	persistent
 	priority
 	expires
 	group
-	standard // the store's own fields, see content.Header
-	// Headers of the frame, and those that only the broker obeys.
+	standard // fields of store.Header, see content.Header
+	// Headers of the frame and for the broker, not passed on.
 	destination
 	destinationType
 	receipt
@@ -19,7 +19,7 @@ const (
 	contentLength
 	scheduledDelay
 	scheduledTime
-	framing // of frames of other kinds
+	framing // headers of other frames
 	numHeaders
 )
 

@@ -214,17 +214,6 @@ func TestHeartBeats(t *testing.T) {
 		require.ErrorIs(t, err, errSilent)
 		assert.InDelta(t, 2, silent.Seconds(), 1)
 	})
-	t.Run("idle", func(t *testing.T) {
-		t.Parallel()
-		err := onPipe(t, Options{IdleTimeout: time.Minute}, "CONNECT\naccept-version:1.2\n\n\x00", func(c *client) {
-			start := time.Now()
-			_ = c.SetReadDeadline(time.Time{})
-			_, err := c.r.ReadByte()
-			require.Error(t, err)
-			assert.InDelta(t, 60, time.Since(start).Seconds(), 30)
-		})
-		require.ErrorIs(t, err, errSilent)
-	})
 	t.Run("never connects", func(t *testing.T) {
 		t.Parallel()
 		err := onPipe(t, Options{}, "", func(c *client) {

@@ -10,12 +10,12 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
-// sending holds the headers of a SEND frame that have a meaning, by header. The first of several counts.
-type sending [numHeaders][]byte
+// sendHeaders are the headers of a SEND frame by class. The first one of a name counts.
+type sendHeaders [numHeaders][]byte
 
 // send handles SEND.
 func (c *conn) send(f *wire.Received) error {
-	var s sending
+	var s sendHeaders
 	m, err := c.build(f, &s)
 	if err != nil {
 		return err
@@ -48,8 +48,8 @@ func (c *conn) send(f *wire.Received) error {
 	return nil
 }
 
-// lacksRoom tells whether d is too full for so many messages, which are stored nevertheless. It waits while the
-// connection has brought too much beyond the limit, or could while the broker's memory is full.
+// lacksRoom reports whether d has no room for messages, to be stored nevertheless. It waits for room above the gate's
+// high-water mark, and, on a connection without consumers, while the broker's memory is full.
 func (c *conn) lacksRoom(d *store.Destination, messages int) (bool, error) {
 	if c.rejects() || d.Room(nil) {
 		return false, nil
@@ -63,12 +63,12 @@ func (c *conn) lacksRoom(d *store.Destination, messages int) (bool, error) {
 	}
 	err := c.gate.Await(d, nil)
 	if errors.Is(err, net.ErrClosed) {
-		err = c.why()
+		err = c.closeCause()
 	}
 	return false, err
 }
 
-// confirm answers a SEND or COMMIT; if d was full, when that has room.
+// confirm answers a SEND or COMMIT; if d was full, when d has room.
 func (c *conn) confirm(d *store.Destination, full bool, receipt []byte, size int) {
 	if !full {
 		c.reply(receipt)
@@ -81,10 +81,10 @@ func (c *conn) confirm(d *store.Destination, full bool, receipt []byte, size int
 	c.gate.Withhold(d, b, size+store.MessageSize)
 }
 
-// rejects tells whether a full broker refuses messages rather than let senders wait.
+// rejects reports the policy [store.Reject].
 func (c *conn) rejects() bool { return c.server.store.Config().Full == store.Reject }
 
-// awaitStall waits for the end of a stall of the broker, or of the connection.
+// awaitStall waits for the end of a stall; it fails at the end of the connection.
 func (c *conn) awaitStall() error {
 	over := c.server.store.Stalled()
 	if over == nil {
@@ -97,21 +97,21 @@ func (c *conn) awaitStall() error {
 	case <-over:
 		return nil
 	case <-c.done:
-		return c.why()
+		return c.closeCause()
 	}
 }
 
-// build makes a message of a SEND frame: header lines and body in one piece of memory.
-func (c *conn) build(f *wire.Received, s *sending) (*message, error) {
+// build makes a message of a SEND frame: header lines and body in one allocation.
+func (c *conn) build(f *wire.Received, s *sendHeaders) (*message, error) {
 	size := len(f.Body)
-	c.kept = c.kept[:0]
+	c.headers = c.headers[:0]
 	for _, h := range f.Headers {
 		what := headerOf(h.Key)
 		if s[what] == nil {
 			s[what] = h.Value
 		}
 		if what < destination {
-			c.kept = append(c.kept, h)
+			c.headers = append(c.headers, h)
 			size += len(h.Key) + len(h.Value) + 2
 		}
 	}
@@ -125,9 +125,9 @@ func (c *conn) build(f *wire.Received, s *sending) (*message, error) {
 	}
 	text := make([]byte, 0, size)
 	escaped := f.Escaped()
-	for i := range c.kept {
-		h := &c.kept[i]
-		if c.version == wire.V10 && (escaped || bytes.IndexByte(h.Value, ':') >= 0) { // STOMP 1.0 knows no escapes
+	for i := range c.headers {
+		h := &c.headers[i]
+		if c.version == wire.V10 && (escaped || bytes.IndexByte(h.Value, ':') >= 0) { // STOMP 1.0 has no escapes
 			text = wire.V12.AppendHeader(text, string(h.Key), string(h.Value))
 		} else {
 			text = append(append(append(append(text, h.Key...), ':'), h.Value...), '\n')
@@ -139,7 +139,7 @@ func (c *conn) build(f *wire.Received, s *sending) (*message, error) {
 }
 
 // apply sets the message's fields from the headers.
-func (s *sending) apply(v wire.Version, m *store.Message) (err error) {
+func (s *sendHeaders) apply(v wire.Version, m *store.Message) (err error) {
 	m.Durable = string(s[persistent]) == "true"
 	if b := s[priority]; b != nil {
 		n, ok := wire.ParseNumber(b)
@@ -149,7 +149,7 @@ func (s *sending) apply(v wire.Version, m *store.Message) (err error) {
 		m.Priority = uint8(n)
 	}
 	if b := s[expires]; b != nil {
-		if m.Expires, err = moment("expires", b, 1); err != nil {
+		if m.Expires, err = parseTime("expires", b, 1); err != nil {
 			return err
 		}
 	}
@@ -159,20 +159,20 @@ func (s *sending) apply(v wire.Version, m *store.Message) (err error) {
 	}
 	const ms = int64(time.Millisecond)
 	if b := s[scheduledDelay]; b != nil {
-		delay, err := moment("AMQ_SCHEDULED_DELAY", b, ms)
+		delay, err := parseTime("AMQ_SCHEDULED_DELAY", b, ms)
 		if m.NotBefore = time.Now().UnixNano() + delay; m.NotBefore < delay {
 			m.NotBefore = 1<<63 - 1
 		}
 		return err
 	}
 	if b := s[scheduledTime]; b != nil {
-		m.NotBefore, err = moment("AMQ_SCHEDULED_TIME", b, ms)
+		m.NotBefore, err = parseTime("AMQ_SCHEDULED_TIME", b, ms)
 	}
 	return err
 }
 
-// moment reads a time in milliseconds, which it multiplies by unit.
-func moment(name string, b []byte, unit int64) (int64, error) {
+// parseTime parses a time in milliseconds, and multiplies it by unit.
+func parseTime(name string, b []byte, unit int64) (int64, error) {
 	n, ok := wire.ParseNumber(b)
 	if !ok || n > (1<<63-1)/uint64(unit) { //nolint:gosec // above zero
 		return 0, refuse("invalid header: %s %.40q is not a time in milliseconds", name, b)

@@ -18,29 +18,25 @@ import (
 
 // Options are the settings of a [Server]. The zero value is usable.
 type Options struct {
-	// Authenticate tells whether to let in a user with a password, which are empty if the client gives none. If it is
-	// nil accepts anyone.
+	// Authenticate checks a user and a password, empty if the client gives none; nil accepts everyone.
 	Authenticate func(user, password string) bool
 	// MaxMessage is the size of the largest body in bytes; 0 means 64 MiB.
 	MaxMessage int
-	// IdleTimeout ends connections that have sent nothing for so long, unless they agreed on heart-beats; 0 means
-	// never. One that has not sent CONNECT ends after it as well, or after 10 s if that is less.
-	IdleTimeout time.Duration
 }
 
 const (
 	defaultMaxMessage = 64 << 20
-	connectTimeout    = 10 * time.Second
-	// farewell bounds the time in which the last frame is written, and after it that in which the client may close
-	// first.
-	farewell = time.Second
+	// connectTimeout bounds the wait for CONNECT.
+	connectTimeout = 10 * time.Second
+	// closeTimeout bounds the write of the last frame, and then the wait for the client to close first.
+	closeTimeout = time.Second
 
-	// The bounds of a frame, beside the size of its body.
+	// The bounds of a frame without its body.
 	maxHeaders = 500      // lines
 	maxHead    = 64 << 10 // bytes of all header lines
 
-	readBuffer  = 64 << 10
-	largeBuffer = 1 << 20 // larger buffers are not kept
+	readBuffer = 64 << 10
+	keepBuffer = 1 << 20 // larger buffers are not kept
 )
 
 // Server is the STOMP front-end of a store. It is safe for concurrent use.
@@ -57,8 +53,8 @@ func New(s *store.Store, o Options) *Server {
 	return &Server{store: s, opts: o}
 }
 
-// conn is a connection. The goroutine of Serve reads and executes the frames; another one, the writer,
-// delivers messages and writes.
+// conn is a connection. The goroutine of Serve, the reader, reads and executes frames; another one, the writer, delivers
+// messages and writes.
 type conn struct {
 	server  *Server
 	net     net.Conn
@@ -66,41 +62,41 @@ type conn struct {
 	account *store.Account
 
 	// Of the reader.
-	in        *wire.Reader
-	kept      []wire.Field // of the headers of a SEND frame: those of its message
-	version   wire.Version
-	connected bool
-	clientID  string
-	replies   []byte // frames to be handed to the writer when the input is used up
-	addresses addresses
-	subs      map[uint64]*subscription
-	byID      map[string]*subscription
-	serial    uint64 // of the next subscription
-	txs       map[string]*transaction
-	txBytes   int // in all transactions
-	leaving   bool
+	in           *wire.Reader
+	headers      []wire.Field // the message's headers of a SEND frame
+	version      wire.Version
+	connected    bool
+	disconnected bool // after DISCONNECT
+	clientID     string
+	replies      []byte // frames for the writer, handed over before the reader blocks
+	addresses    addresses
+	subs         map[uint64]*subscription
+	byID         map[string]*subscription
+	serial       uint64 // of the next subscription
+	txs          map[string]*transaction
+	txBytes      int // of all transactions
 
 	gate gate.Gate
 
-	done    chan struct{} // closed when the connection is of no more use
-	wake    chan struct{} // there is something for the writer
-	drained chan struct{} // the writer has taken over out
+	done    chan struct{} // closed at the end of the connection
+	wake    chan struct{} // one token: the writer has work
+	drained chan struct{} // one token: the writer has taken out
 
 	mu      sync.Mutex
 	out     []byte          // frames to be written
-	ready   []*subscription // may have something to deliver
+	ready   []*subscription // may have messages to deliver
 	beat    bool            // a heart-beat is due
-	closing bool            // the writer is to write the rest, and end
-	cause   error           // why the connection broke
+	closing bool            // the writer ends after the rest of out
+	cause   error           // of the end of the connection
 
-	pulse pulse
-	heard atomic.Uint64 // reads that have returned
-	quiet atomic.Bool   // the reader waits for the network
-	wrote atomic.Uint64 // writes
+	heartbeat heartbeat
+	reads     atomic.Uint64
+	reading   atomic.Bool // the reader waits for the network
+	writes    atomic.Uint64
 }
 
-// Serve serves one connection until it ends or ctx is done, and closes it. It returns nil if the client took its
-// leave by DISCONNECT, or closed the connection between two frames. When it returns nothing of the connection is left.
+// Serve serves one connection until it ends or ctx is done, and closes it. It returns nil after DISCONNECT, or if the
+// client closed the connection between two frames. No goroutine is left when it returns.
 func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	c := &conn{
 		server: s, net: nc, source: s.store.NewSource(), account: s.store.NewAccount(), version: wire.V10,
@@ -108,27 +104,23 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 		done: make(chan struct{}), wake: make(chan struct{}, 1), drained: make(chan struct{}, 1),
 	}
 	c.gate.Conn, c.gate.Done, c.gate.Write = nc, c.done, c.write
-	c.in = wire.NewReader(bufio.NewReaderSize((*listener)(c), readBuffer), maxHead, maxHead)
-	c.in.MaxLines, c.in.Memory, c.in.Keep = maxHeaders, c.memory, largeBuffer
+	c.in = wire.NewReader(bufio.NewReaderSize((*input)(c), readBuffer), maxHead, maxHead)
+	c.in.MaxLines, c.in.Memory, c.in.Keep = maxHeaders, c.memory, keepBuffer
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		c.breakOff(context.Cause(ctx))
+		c.close(context.Cause(ctx))
 		close(stopped)
 	})
 	var writing sync.WaitGroup
 	writing.Go(c.serve)
-	limit := connectTimeout
-	if t := s.opts.IdleTimeout; t > 0 {
-		limit = min(limit, t)
-	}
-	c.pulse.start(c, 0, limit)
+	c.heartbeat.start(c, 0, connectTimeout)
 	err, linger := c.end(c.read())
 	writing.Wait()
 	if linger {
-		gate.Linger(c.net, farewell)
+		gate.Linger(c.net, closeTimeout)
 	}
-	c.pulse.stop()
-	c.breakOff(net.ErrClosed)
+	c.heartbeat.stop()
+	c.close(net.ErrClosed)
 	if !stop() {
 		<-stopped
 	}
@@ -136,19 +128,18 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	return err
 }
 
-// release lets go of the connection's memory: a full queue may know it for a while longer, to tell it of
-// room.
+// release frees the connection's memory: a full queue may refer to the connection for a while, as a waiter for room.
 func (c *conn) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.in, c.addresses, c.subs, c.byID, c.txs = nil, addresses{}, nil, nil, nil
-	c.kept, c.replies, c.out, c.ready = nil, nil, nil, nil
+	c.headers, c.replies, c.out, c.ready = nil, nil, nil, nil
 	c.account.End()
 }
 
 // read handles frames until the connection ends.
 func (c *conn) read() error {
-	for !c.leaving {
+	for !c.disconnected {
 		f, err := c.in.Next()
 		if err != nil {
 			return readError(err)
@@ -160,7 +151,7 @@ func (c *conn) read() error {
 	return nil
 }
 
-// readError tells what the client is to be told of.
+// readError turns mistakes of the client into refusals.
 func readError(err error) error {
 	var large *wire.TooLargeError
 	switch {
@@ -172,7 +163,7 @@ func readError(err error) error {
 	return err
 }
 
-// memory counts that for a large frame against the broker's.
+// memory accounts for the memory of a large frame.
 func (c *conn) memory(bytes int) bool {
 	if bytes > 0 {
 		return c.account.Take(int64(bytes))
@@ -181,17 +172,17 @@ func (c *conn) memory(bytes int) bool {
 	return true
 }
 
-// end gives back the messages that the consumers hold, and lets the writer finish. It returns the error to report, if
-// any, and whether to wait for the client to close first.
+// end closes the consumers, and lets the writer finish. It returns the error to report, if any, and whether to wait for
+// the client to close first.
 func (c *conn) end(err error) (report error, linger bool) {
-	var told *refusal
-	if errors.As(err, &told) {
-		c.replies = told.append(c.replies, c.version)
+	var refused *refusal
+	if errors.As(err, &refused) {
+		c.replies = refused.append(c.replies, c.version)
 	}
 	for _, s := range c.subs {
-		s.close(!c.leaving) // a client without a DISCONNECT may have seen messages that it did not acknowledge
+		s.close(!c.disconnected) // without DISCONNECT, the client may have processed unacknowledged messages
 	}
-	_ = c.net.SetWriteDeadline(time.Now().Add(farewell))
+	_ = c.net.SetWriteDeadline(time.Now().Add(closeTimeout))
 	c.mu.Lock()
 	if c.cause != nil {
 		err = c.cause
@@ -199,15 +190,16 @@ func (c *conn) end(err error) (report error, linger bool) {
 	c.closing = true
 	c.out = append(c.out, c.replies...)
 	c.mu.Unlock()
-	c.signal()
-	if linger = c.leaving || told != nil; err == nil || errors.Is(err, io.EOF) { // within a frame it is another one
+	c.wakeWriter()
+	linger = c.disconnected || refused != nil
+	if err == nil || errors.Is(err, io.EOF) { // within a frame it is io.ErrUnexpectedEOF
 		return nil, linger
 	}
 	return fmt.Errorf("STOMP connection of %s: %w", c.net.RemoteAddr(), err), linger
 }
 
-// breakOff closes the connection for a reason. Only the first counts.
-func (c *conn) breakOff(cause error) {
+// close closes the connection. The first cause counts.
+func (c *conn) close(cause error) {
 	c.mu.Lock()
 	first := c.cause == nil
 	if first {
@@ -218,7 +210,7 @@ func (c *conn) breakOff(cause error) {
 	c.mu.Unlock()
 	if first {
 		_ = c.net.Close()
-		c.signal()
+		c.wakeWriter()
 	}
 }
 
@@ -227,52 +219,51 @@ func (c *conn) write(frames []byte) {
 	c.mu.Lock()
 	c.out = append(c.out, frames...)
 	c.mu.Unlock()
-	c.signal()
+	c.wakeWriter()
 }
 
-// signal wakes the writer.
-func (c *conn) signal() {
+func (c *conn) wakeWriter() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
 	}
 }
 
-// listener is the input of a connection: it lets the replies go before it waits, and notes when something was heard.
-type listener conn
+// input is the input of a connection: it hands the replies to the writer before it blocks, and counts reads.
+type input conn
 
-func (l *listener) Read(b []byte) (int, error) {
-	if err := (*conn)(l).flush(); err != nil {
+func (in *input) Read(b []byte) (int, error) {
+	if err := (*conn)(in).flush(); err != nil {
 		return 0, err
 	}
-	l.quiet.Store(true)
-	n, err := l.net.Read(b)
-	l.quiet.Store(false)
-	l.heard.Add(1)
+	in.reading.Store(true)
+	n, err := in.net.Read(b)
+	in.reading.Store(false)
+	in.reads.Add(1)
 	return n, err
 }
 
-// refusal is why a frame was not done, as the client is told before the connection ends.
+// refusal is an error for the client: an ERROR frame, and the end of the connection.
 type refusal struct {
-	words   string
+	text    string
 	receipt []byte // of the frame, with its escapes
 	headers string // more header lines
 }
 
 // Error implements error.
-func (r *refusal) Error() string { return r.words }
+func (r *refusal) Error() string { return r.text }
 
 func refuse(format string, args ...any) *refusal {
-	return &refusal{words: fmt.Sprintf(format, args...)}
+	return &refusal{text: fmt.Sprintf(format, args...)}
 }
 
 // append appends the ERROR frame.
 func (r *refusal) append(b []byte, v wire.Version) []byte {
-	b = append(v.AppendHeader(append(b, "ERROR\n"...), "message", r.words), r.headers...)
+	b = append(v.AppendHeader(append(b, "ERROR\n"...), "message", r.text), r.headers...)
 	if r.receipt != nil {
 		b = append(append(append(b, "receipt-id:"...), r.receipt...), '\n')
 	}
 	b = append(b, "content-type:text/plain\ncontent-length:"...)
-	b = fmt.Appendf(b, "%d\n\n%s", len(r.words), r.words)
+	b = fmt.Appendf(b, "%d\n\n%s", len(r.text), r.text)
 	return append(b, 0)
 }

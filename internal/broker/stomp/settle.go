@@ -27,7 +27,7 @@ func (c *conn) settle(f *wire.Received, nack bool) error {
 		if f.Get("receipt") != nil || f.Get("transaction") != nil {
 			return refuse("invalid acknowledgement: the subscription of %.80q has ended", name)
 		}
-		return nil // the two have crossed: the message has gone back
+		return nil // crossed with the end: the message was returned
 	}
 	if id >= s.sent.Load() {
 		return refuse("invalid acknowledgement: %.80q was not delivered", name)
@@ -37,7 +37,7 @@ func (c *conn) settle(f *wire.Received, nack bool) error {
 	case s.mode == modeAuto && nack:
 		return refuse("invalid frame: NACK of a message delivered with ack:auto")
 	case s.mode == modeAuto:
-		return nil // done already
+		return nil // settled at its delivery
 	case tx != nil:
 		return c.add(tx, step, 1)
 	}
@@ -50,7 +50,7 @@ func (c *conn) settle(f *wire.Received, nack bool) error {
 	return nil
 }
 
-// parseID reads the name of a delivery: CONNECTION-SUBSCRIPTION-NUMBER.
+// parseID parses the message-id of a delivery: CONNECTION-SUBSCRIPTION-NUMBER.
 func parseID(b []byte) (source, serial, id uint64, ok bool) {
 	first, rest, _ := bytes.Cut(b, []byte{'-'})
 	second, third, _ := bytes.Cut(rest, []byte{'-'})
@@ -60,7 +60,7 @@ func parseID(b []byte) (source, serial, id uint64, ok bool) {
 	return source, serial, id, ok1 && ok2 && ok3
 }
 
-// settle settles; it returns false if there was nothing to settle any more.
+// settle settles the deliveries of an ACK or NACK; it returns false if they were settled before.
 func (x *step) settle() bool {
 	s := x.sub
 	from := x.id

@@ -12,7 +12,7 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
-// mode is how a subscription acknowledges.
+// mode is the ack mode of a subscription.
 type mode uint8
 
 const (
@@ -22,45 +22,48 @@ const (
 )
 
 const (
-	// defaultPrefetch is how many messages may be unacknowledged when the client does not say.
+	// defaultPrefetch is the default limit of unacknowledged messages.
 	defaultPrefetch = 1000
 	maxPrefetch     = 1 << 20
-	// smallestFrame is what a MESSAGE counts against a window, in bytes. No MESSAGE of Artemis is smaller, and clients
-	// reckon with that.
+	// smallestFrame is the size of a MESSAGE in a window, in bytes. No MESSAGE of Artemis is smaller, and clients rely on
+	// that.
 	smallestFrame = 256
-	// maxAttempts is how often a message is delivered before a NACK drops it; that of Artemis, max-delivery-attempts.
+	// maxAttempts is the number of deliveries after which NACK drops a message; Artemis's max-delivery-attempts.
 	maxAttempts      = 10
 	maxSubscriptions = 10_000
 )
 
-// subscription is a subscription made by SUBSCRIBE. The writer delivers, the reader settles and closes.
+// subscription is a subscription of the client. The writer delivers, the reader settles and closes.
 type subscription struct {
 	conn     *conn
 	id       string
 	serial   uint64
 	mode     mode
-	limit    int64 // messages that may be unacknowledged
+	limit    int64 // of unacknowledged messages
 	consumer *store.Consumer
 
 	head    []byte // of a MESSAGE frame up to the number of the delivery
 	ack     []byte // the ack header up to that, if there is one
 	version wire.Version
-	listed  atomic.Bool // in conn.ready
-	serving bool        // in the writer's list
-	typical int         // bytes of the last body; of the first ones we know nothing
+	ready   atomic.Bool // in conn.ready
+	active  bool        // in writer.active
+	size    int         // of the last body, in bytes
 
 	sent        atomic.Uint64 // deliveries
-	outstanding atomic.Int64  // deliveries that are not settled
-	starved     atomic.Bool   // as much is unacknowledged as may be
+	outstanding atomic.Int64  // unacknowledged deliveries
+	starved     atomic.Bool   // at the limit
 	low         uint64        // in mode client: all before it is settled; the reader's
 
 	mu     sync.Mutex // held while messages are taken
 	closed bool       // set by the reader
 }
 
+// firstSize is the assumed size of the first body, in bytes.
+const firstSize = 16 << 10
+
 // subscribe handles SUBSCRIBE.
 func (c *conn) subscribe(f *wire.Received) error {
-	s := &subscription{conn: c, serial: c.serial, version: c.version, typical: 16 << 10, id: c.text(f, "id")}
+	s := &subscription{conn: c, serial: c.serial, version: c.version, size: firstSize, id: c.text(f, "id")}
 	destination := c.text(f, "destination")
 	a, err := address(destination, c.routing(f))
 	if err != nil {
@@ -71,7 +74,7 @@ func (c *conn) subscribe(f *wire.Received) error {
 	case !named && c.version != wire.V10:
 		return refuse("invalid frame: SUBSCRIBE without id")
 	case !named:
-		s.id = "\x00" + destination // cannot be an id
+		s.id = "\x00" + destination // no valid id
 	}
 	switch {
 	case c.byID[s.id] != nil:
@@ -88,7 +91,7 @@ func (c *conn) subscribe(f *wire.Received) error {
 	}
 	c.serial++
 	c.subs[s.serial], c.byID[s.id] = s, s
-	c.reply(f.Get("receipt")) // must come before the first message
+	c.reply(f.Get("receipt")) // before the first message
 	if err := c.flush(); err != nil {
 		return err
 	}
@@ -105,7 +108,7 @@ func (c *conn) routing(f *wire.Received) string {
 	return ""
 }
 
-// configure reads how messages are acknowledged and how many may be ahead.
+// configure sets the ack mode and the limit of unacknowledged messages.
 func (s *subscription) configure(f *wire.Received) error {
 	switch ack := f.Get("ack"); string(ack) {
 	case "", "auto":
@@ -145,7 +148,7 @@ func (s *subscription) configure(f *wire.Received) error {
 	return nil
 }
 
-// prepare writes the part that is the same in all MESSAGE frames. ID is the header as it came, nil if there is none.
+// prepare encodes the constant part of MESSAGE frames. id is the header with its escapes, or nil.
 func (s *subscription) prepare(destination string, id []byte) {
 	v := s.version
 	b := v.AppendHeader([]byte("MESSAGE\n"), "destination", destination)
@@ -160,7 +163,7 @@ func (s *subscription) prepare(destination string, id []byte) {
 	}
 }
 
-// attach makes the consumer.
+// attach creates the consumer.
 func (s *subscription) attach(f *wire.Received, a store.Address) (*store.Consumer, error) {
 	c := s.conn
 	text := strings.TrimSpace(c.text(f, "selector"))
@@ -171,16 +174,16 @@ func (s *subscription) attach(f *wire.Received, a store.Address) (*store.Consume
 	if a.Kind == store.KindQueue {
 		q, err := c.server.store.OpenQueue(a.Name)
 		if err != nil {
-			return nil, explain(a, err)
+			return nil, cannotOpen(a, err)
 		}
 		k, err := q.Consume(filter, s.notify)
-		return k, explain(a, err)
+		return k, cannotOpen(a, err)
 	}
 	sub := store.Subscription{Selector: text, Filter: filter}
-	if addr, queue, ok := qualified(a.Name); ok {
+	if addr, queue, ok := splitFQQN(a.Name); ok {
 		a.Name, sub.Name, sub.Durable = addr, queue, true
 	}
-	durable, shared := c.lasting(f)
+	durable, shared := c.subscriptionNames(f)
 	switch {
 	case shared != "":
 		sub.Name, sub.Durable = shared, c.text(f, "durable") == "true"
@@ -188,13 +191,14 @@ func (s *subscription) attach(f *wire.Received, a store.Address) (*store.Consume
 		if c.clientID == "" {
 			return nil, refuse("a durable subscription needs the header client-id in CONNECT")
 		}
-		sub.Name, sub.Durable, sub.Exclusive = c.owned(durable), true, true
+		sub.Name, sub.Durable, sub.Exclusive = c.durableName(durable), true, true
 	}
 	k, err := c.server.store.Subscribe(a.Name, sub, s.notify)
-	return k, explain(a, err)
+	return k, cannotOpen(a, err)
 }
 
-func explain(a store.Address, err error) error {
+// cannotOpen turns an error of the store into a refusal.
+func cannotOpen(a store.Address, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -204,8 +208,8 @@ func explain(a store.Address, err error) error {
 	return refuse("%.80q: %s", a, err)
 }
 
-// lasting returns the name of a durable or of a shared subscription.
-func (c *conn) lasting(f *wire.Received) (durable, shared string) {
+// subscriptionNames returns the name of a durable or shared subscription.
+func (c *conn) subscriptionNames(f *wire.Received) (durable, shared string) {
 	for _, key := range []string{"durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName"} {
 		if name := c.text(f, key); name != "" {
 			return name, ""
@@ -214,8 +218,8 @@ func (c *conn) lasting(f *wire.Received) (durable, shared string) {
 	return "", c.text(f, "shared-subscription-name")
 }
 
-// owned returns the store's name of a subscription: with the client's identity, as Artemis names its queue.
-func (c *conn) owned(name string) string {
+// durableName returns the store's name of a durable subscription: with the client-id, as Artemis names its queue.
+func (c *conn) durableName(name string) string {
 	if c.clientID == "" {
 		return name
 	}
@@ -234,10 +238,10 @@ func (c *conn) unsubscribe(f *wire.Received) error {
 		delete(c.subs, s.serial)
 		s.close(false)
 	}
-	durable, shared := c.lasting(f)
+	durable, shared := c.subscriptionNames(f)
 	switch {
 	case durable != "":
-		return c.remove(c.owned(durable))
+		return c.remove(c.durableName(durable))
 	case shared != "":
 		return c.remove(shared)
 	case s == nil:
@@ -246,7 +250,7 @@ func (c *conn) unsubscribe(f *wire.Received) error {
 	return nil
 }
 
-// remove deletes a durable subscription wherever it is: UNSUBSCRIBE does not name the topic.
+// remove removes a subscription of any topic: UNSUBSCRIBE does not name the topic.
 func (c *conn) remove(name string) error {
 	q := c.server.store.FindSubscription(name)
 	if q == nil {
@@ -258,19 +262,18 @@ func (c *conn) remove(name string) error {
 	return nil
 }
 
-// notify has the writer look for something to deliver. Anybody may call it.
+// notify puts the subscription on the writer's list. Any goroutine may call it.
 func (s *subscription) notify() {
-	if s.listed.CompareAndSwap(false, true) {
+	if s.ready.CompareAndSwap(false, true) {
 		c := s.conn
 		c.mu.Lock()
 		c.ready = append(c.ready, s)
 		c.mu.Unlock()
-		c.signal()
+		c.wakeWriter()
 	}
 }
 
-// close ends the subscription; nothing is delivered afterwards. Unacknowledged messages go back to the queue, and
-// count as an attempt if failed.
+// close ends the subscription; nothing is delivered afterwards. failed is as in [store.Consumer.Close].
 func (s *subscription) close(failed bool) {
 	s.mu.Lock()
 	closed := s.closed

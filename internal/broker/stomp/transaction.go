@@ -7,35 +7,32 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
-// The bounds of a connection's transactions.
+// Bounds of a connection's transactions.
 const (
 	maxTransactions    = 1000
 	maxTransacted      = 1_000_000 // frames
 	maxTransactedBytes = 256 << 20
 )
 
-// transaction holds frames until it is committed.
+// transaction holds frames until COMMIT.
 type transaction struct {
 	conn  *conn
 	steps []step
-	sends int                  // of them
-	to    []*store.Destination // of these, each once
+	sends int                  // number of SEND steps
+	to    []*store.Destination // their destinations, each once
 	bytes int
 }
 
 // step is a SEND, ACK or NACK.
 type step struct {
-	to *store.Destination // of a SEND
+	to *store.Destination // of SEND
 	m  *store.Message
 
-	sub  *subscription // of the others
+	sub  *subscription // of ACK and NACK
 	id   uint64        // of the delivery
 	nack bool
-	drop bool // with nack: it is not to come again
+	drop bool // with nack: without redelivery
 }
-
-// held is how many bytes count against the broker's memory.
-func (t *transaction) held() int64 { return int64(t.bytes) + int64(len(t.steps))*store.MessageSize }
 
 func (c *conn) begin(f *wire.Received) error {
 	name := c.text(f, "transaction")
@@ -51,8 +48,8 @@ func (c *conn) begin(f *wire.Received) error {
 	return nil
 }
 
-// find returns the transaction that a frame names.
-func (c *conn) find(name []byte) (*transaction, error) {
+// findTx returns an open transaction.
+func (c *conn) findTx(name []byte) (*transaction, error) {
 	plain, _ := c.version.Unescape(name)
 	t := c.txs[string(plain)]
 	if t == nil {
@@ -61,9 +58,9 @@ func (c *conn) find(name []byte) (*transaction, error) {
 	return t, nil
 }
 
-// add puts a step into the transaction that a frame names.
+// add adds a step to a transaction.
 func (c *conn) add(name []byte, s step, size int) error {
-	t, err := c.find(name)
+	t, err := c.findTx(name)
 	if err != nil {
 		return err
 	}
@@ -85,15 +82,15 @@ func (c *conn) add(name []byte, s step, size int) error {
 	return nil
 }
 
-// forget lets go of the frames that the transaction holds.
-func (t *transaction) forget() {
-	t.conn.account.Give(t.held())
+// free frees the frames of the transaction.
+func (t *transaction) free() {
+	t.conn.account.Give(int64(t.bytes) + int64(len(t.steps))*store.MessageSize)
 	t.steps = nil
 }
 
-// take ends a transaction for its client.
-func (c *conn) take(f *wire.Received) (*transaction, error) {
-	t, err := c.find(f.Get("transaction"))
+// endTx removes a transaction from the open ones.
+func (c *conn) endTx(f *wire.Received) (*transaction, error) {
+	t, err := c.findTx(f.Get("transaction"))
 	if err != nil {
 		return nil, err
 	}
@@ -102,41 +99,41 @@ func (c *conn) take(f *wire.Received) (*transaction, error) {
 	return t, nil
 }
 
-// abort forgets a transaction. Messages acknowledged in it count as not acknowledged, and can be again. It waits for the
-// end of a stall: clients abort a transaction of nothing to learn whether the broker stands still.
+// abort discards a transaction. Its acknowledgements have no effect, and can be sent again. It waits for the end of a
+// stall: clients abort an empty transaction to learn whether the broker stands still.
 func (c *conn) abort(f *wire.Received) error {
 	if err := c.awaitStall(); err != nil {
 		return err
 	}
-	t, err := c.take(f)
+	t, err := c.endTx(f)
 	if err == nil {
-		t.forget()
+		t.free()
 	}
 	return err
 }
 
-// commit does all steps of a transaction, if there is room for all of them.
+// commit applies all steps of a transaction, if there is room for all of them.
 func (c *conn) commit(f *wire.Received) error {
-	t, err := c.take(f)
+	t, err := c.endTx(f)
 	if err != nil {
 		return err
 	}
-	defer t.forget()
-	var last *store.Destination // of those that are full
+	defer t.free()
+	var full *store.Destination // the last full one
 	for _, d := range t.to {
 		if c.rejects() && !d.Room(nil) {
 			c.server.store.CountFull(t.sends)
 			return refuse("%s is full", d.Address())
 		}
-		full, err := c.lacksRoom(d, 0)
+		lacksRoom, err := c.lacksRoom(d, 0)
 		if err != nil {
 			return err
 		}
-		if full {
-			last = d
+		if lacksRoom {
+			full = d
 		}
 	}
-	if last != nil {
+	if full != nil {
 		c.server.store.CountFull(t.sends)
 	}
 	if err := c.awaitStall(); err != nil {
@@ -148,21 +145,21 @@ func (c *conn) commit(f *wire.Received) error {
 		}
 	}
 	if t.apply() {
-		c.confirm(last, last != nil, f.Get("receipt"), t.bytes)
+		c.confirm(full, full != nil, f.Get("receipt"), t.bytes)
 	}
 	return nil
 }
 
-// apply does all steps. It returns false if it is not to be confirmed.
+// apply applies all steps. It returns false if the fault withholds the confirmation.
 func (t *transaction) apply() (confirm bool) {
 	confirm = true
 	for i := range t.steps {
 		s := &t.steps[i]
 		if s.to == nil {
-			s.settle() // a message that was settled otherwise since stays so
+			s.settle() // no effect if the message was settled since
 			continue
 		}
-		if s.to.Gone() { // deleted meanwhile: made anew
+		if s.to.Gone() { // deleted since: create it again
 			s.to = t.conn.server.store.Destination(s.to.Address())
 		}
 		if s.to.Commit(s.m) == store.Withheld {

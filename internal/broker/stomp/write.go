@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	// flushAt is how much is gathered for one write.
-	flushAt = 64 << 10
-	// takeAtOnce is how many messages a subscription delivers before it is another one's turn.
-	takeAtOnce = 64
+	// writeBatch is the output, in bytes, gathered for one write.
+	writeBatch = 64 << 10
+	// takeBatch is the number of messages taken from a subscription at once.
+	takeBatch = 64
 )
 
-// writer is the state of the goroutine that writes.
+// writer is the state of the writer's goroutine.
 type writer struct {
 	conn   *conn
 	buf    []byte
-	active []*subscription // may have more to deliver
-	batch  [takeAtOnce]store.Delivery
+	active []*subscription // may have more messages to deliver
+	batch  [takeBatch]store.Delivery
 }
 
 // serve delivers and writes until the connection ends.
@@ -30,20 +30,22 @@ func (c *conn) serve() {
 			continue
 		}
 		if _, err := c.net.Write(w.buf); err != nil {
-			c.breakOff(err)
+			c.close(err)
 			return
 		}
-		c.wrote.Add(1)
-		w.written()
+		c.writes.Add(1)
+		if w.buf = w.buf[:0]; cap(w.buf) > keepBuffer {
+			w.buf = nil
+		}
 	}
 	if len(w.buf) > 0 {
-		if _, err := c.net.Write(w.buf); err != nil { // bounded by the deadline that was set with closing
-			c.breakOff(err)
+		if _, err := c.net.Write(w.buf); err != nil { // bounded by closeTimeout
+			c.close(err)
 		}
 	}
 }
 
-// collect waits for something to do and takes it over. It returns false at the end.
+// collect waits for work and takes it from the connection. It returns false at the end.
 func (w *writer) collect() bool {
 	c := w.conn
 	c.mu.Lock()
@@ -59,11 +61,11 @@ func (w *writer) collect() bool {
 	}
 	closing := c.closing
 	for i, s := range c.ready {
-		if c.ready[i] = nil; !s.serving {
-			s.serving = true
+		if c.ready[i] = nil; !s.active {
+			s.active = true
 			w.active = append(w.active, s)
 		}
-		s.listed.Store(false)
+		s.ready.Store(false)
 	}
 	c.ready = c.ready[:0]
 	c.mu.Unlock()
@@ -74,34 +76,34 @@ func (w *writer) collect() bool {
 	return !closing
 }
 
-// deliver takes messages, in turns, until there is enough to write or nothing to take.
+// deliver takes messages of the subscriptions in turn, up to writeBatch.
 func (w *writer) deliver() {
-	for len(w.active) > 0 && len(w.buf) < flushAt {
+	for len(w.active) > 0 && len(w.buf) < writeBatch {
 		s := w.active[0]
 		if w.active = w.active[1:]; w.serve(s) {
 			w.active = append(w.active, s)
 		} else {
-			s.serving = false
+			s.active = false
 		}
 	}
 	if len(w.active) == 0 {
-		w.active = nil // the elements before it would be kept
+		w.active = nil // frees the elements before it
 	}
 }
 
-// serve appends messages of one subscription. It returns false if there is nothing more for now.
+// serve appends messages of one subscription. It returns false if there are no more for now.
 func (w *writer) serve(s *subscription) (more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
-	n := min(s.credit(), max(1, flushAt/(s.typical+1))) // large ones one by one
+	n := min(s.credit(), max(1, writeBatch/(s.size+1))) // large ones one by one
 	if n == 0 {
 		return false
 	}
-	// When it takes all that it may, the store will not tell it of more; and only what it takes lessens what it may
-	// take. So it never keeps others from what it was told of, and has no need of [store.Consumer.Yield].
+	// A Take of the whole credit asks for no notification, and only Take reduces the credit. So the subscription always
+	// takes messages that it was notified of, and has no need of [store.Consumer.Yield].
 	taken := s.consumer.Take(w.batch[:n])
 	if taken == 0 {
 		return false
@@ -110,7 +112,7 @@ func (w *writer) serve(s *subscription) (more bool) {
 		w.buf = s.append(w.buf, &w.batch[i])
 	}
 	last := w.batch[taken-1].ID
-	s.typical = len(w.batch[taken-1].Message.Content.Body())
+	s.size = len(w.batch[taken-1].Message.Content.Body())
 	clear(w.batch[:taken])
 	s.sent.Store(last + 1)
 	if s.mode != modeAuto {
@@ -121,14 +123,14 @@ func (w *writer) serve(s *subscription) (more bool) {
 	return taken == n
 }
 
-// credit returns how many messages may be taken now.
+// credit returns the number of messages to take at most.
 func (s *subscription) credit() int {
 	if s.mode == modeAuto {
-		return takeAtOnce
+		return takeBatch
 	}
 	for {
 		if free := s.limit - s.outstanding.Load(); free > 0 {
-			return int(min(free, takeAtOnce))
+			return int(min(free, takeBatch))
 		}
 		s.starved.Store(true)
 		if s.outstanding.Load() > s.limit*3/4 || !s.starved.CompareAndSwap(true, false) {
@@ -149,11 +151,4 @@ func (s *subscription) append(b []byte, d *store.Delivery) []byte {
 	b = appendHead(append(b, '\n'), d.Message, s.version)
 	b = append(append(b, '\n'), d.Message.Content.Body()...)
 	return append(b, 0)
-}
-
-// written empties the buffer for the next frames.
-func (w *writer) written() {
-	if w.buf = w.buf[:0]; cap(w.buf) > largeBuffer {
-		w.buf = nil
-	}
 }
