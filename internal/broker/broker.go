@@ -1,16 +1,16 @@
-// Package broker is the broker in the binary: in memory, on loopback, for users without another broker and for tests
-// that want to know the truth. It can be told to misbehave and counts exactly what it did.
+// Package broker is the embedded broker: in memory, on loopback, for users without another broker and for tests. It
+// injects faults on request and counts their exact effects.
 //
 // # Model
 //
 //	listener per protocol -> connection -> front-end (packages amqp, stomp, rocketmq) -> store
-//	control: a little HTTP, to see the counts and to change the faults while it runs
+//	control: HTTP, for the counts and for changes of the faults
 //
-// All front-ends share one store, so that what is sent over one protocol can be received over another. The package here
-// only owns the listeners and the connections, because refusing and breaking those is one of the faults.
+// All front-ends share one store, so that a message sent over one protocol can be received over another. This package
+// owns the listeners and connections, as refused and broken connections are faults.
 //
-// Its figures show what perfmq itself can do on a machine. They say nothing about any product: it keeps no message on
-// disk, has no security to speak of and one node.
+// Its throughput is the limit of perfmq on a machine. It says nothing about any product: the broker has one node, no
+// disk and only simple authentication.
 package broker
 
 import (
@@ -36,25 +36,24 @@ const (
 	RocketMQ = "rocketmq"
 )
 
-// Protocols returns all protocols that the broker speaks.
+// Protocols returns all protocols of the broker.
 func Protocols() []string { return []string{AMQP, STOMP, RocketMQ} }
 
 // Config are the settings of a broker.
 type Config struct {
-	// Listen has an address, host:port, for each protocol that is to be served. Port 0 takes a free one, and without
-	// a host it is on loopback.
+	// Listen maps protocols to addresses, host:port. Port 0 is a free port; the default host is loopback.
 	Listen map[string]string
 	// Limits of each queue; zero values mean the defaults of [store.Config].
 	Limits store.Config
-	// Faults from the start on.
+	// Faults are the initial faults.
 	Faults store.Faults
-	// User and Password, if not empty, are the login that clients must give.
+	// User and Password, if not empty, are required of clients.
 	User, Password string
 	// MaxMessage is the largest body in bytes; 0 for 64 MiB.
 	MaxMessage int
 }
 
-// frontend speaks a protocol: Serve handles one connection until it ends or ctx is done, and closes it.
+// frontend implements a protocol: Serve handles one connection until it ends or ctx is done, and closes it.
 type frontend interface {
 	Serve(ctx context.Context, conn net.Conn) error
 }
@@ -66,15 +65,15 @@ type Broker struct {
 	stop      context.CancelFunc
 	serving   sync.WaitGroup
 	rocketmq  *rocketmq.Server                 // nil if it is not served
-	login     func(user, password string) bool // nil accepts anyone
-	last      atomic.Pointer[Stats]            // of a broker that was closed
+	login     func(user, password string) bool // nil accepts every client
+	last      atomic.Pointer[Stats]            // of a closed broker
 
 	mu    sync.Mutex
 	conns map[net.Conn]string // their protocols
 	total map[string]uint64   // connections so far
 }
 
-// Start opens all listeners and serves until Close. It fails if one cannot be opened.
+// Start opens all listeners and serves until Close.
 func Start(cfg Config) (*Broker, error) {
 	b := &Broker{
 		store: store.New(cfg.Limits), listeners: map[string]net.Listener{},
@@ -103,7 +102,7 @@ func Start(cfg Config) (*Broker, error) {
 	return b, nil
 }
 
-// Addr returns where a protocol is served, as host:port; empty if it is not.
+// Addr returns the address of a protocol, host:port; empty if it is not served.
 func (b *Broker) Addr(protocol string) string {
 	if l := b.listeners[protocol]; l != nil {
 		return l.Addr().String()
@@ -114,7 +113,7 @@ func (b *Broker) Addr(protocol string) string {
 // Store gives access to destinations, counts and faults.
 func (b *Broker) Store() *store.Store { return b.store }
 
-// acceptPause is how long to wait after a listener failed, say for lack of file descriptors.
+// acceptPause is the pause after a failure to accept, such as a lack of file descriptors.
 const acceptPause = 50 * time.Millisecond
 
 func (b *Broker) accept(ctx context.Context, protocol string, l net.Listener, f frontend) {
@@ -131,7 +130,7 @@ func (b *Broker) accept(ctx context.Context, protocol string, l net.Listener, f 
 			continue
 		}
 		if b.store.Refuse() || !b.store.Reserve(store.ConnectionSize) {
-			_ = conn.Close() // refused: nothing was said, nothing is lost
+			_ = conn.Close() // refused before any data
 			continue
 		}
 		if !b.enter(conn, protocol) {
@@ -141,7 +140,7 @@ func (b *Broker) accept(ctx context.Context, protocol string, l net.Listener, f 
 		}
 		b.serving.Go(func() {
 			defer b.leave(conn)
-			_ = f.Serve(ctx, conn) // the peer was told; nothing else needs the error
+			_ = f.Serve(ctx, conn) // the peer was sent the error
 		})
 	}
 }
@@ -165,22 +164,22 @@ func (b *Broker) leave(conn net.Conn) {
 	delete(b.conns, conn)
 }
 
-// DropConnections breaks all connections, without a word to the peers, and returns how many there were. It ends a
-// stall: what waits in one could not end before it, and would withhold its messages until then.
+// DropConnections breaks all connections without a close frame, and returns their number. It ends a stall, in which
+// connections could not end and would keep their messages.
 func (b *Broker) DropConnections() int {
 	n := b.breakConnections()
 	b.store.Stall(0)
 	return n
 }
 
-// breakConnections is DropConnections without an end to a stall, for the fault that breaks connections by itself.
+// breakConnections is DropConnections without the end of a stall, for [store.Faults.DropEvery].
 func (b *Broker) breakConnections() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := 0
 	for conn := range b.conns {
 		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // a reset, as when a host dies; if it cannot be had, an end
+			_ = tcp.SetLinger(0) // a reset, as from a dead host; at worst the connection just ends
 		}
 		if conn.Close() == nil {
 			n++
@@ -190,12 +189,12 @@ func (b *Broker) breakConnections() int {
 	return n
 }
 
-// Close stops listening, breaks all connections and waits until nothing is left of them.
+// Close stops listening, breaks all connections and waits for their end.
 func (b *Broker) Close() {
 	b.stop()
 	b.store.Stall(0)
 	for _, l := range b.listeners {
-		_ = l.Close() // it is of no more use in any case
+		_ = l.Close() // no use for the error
 	}
 	b.mu.Lock()
 	for conn := range b.conns {
@@ -211,20 +210,20 @@ func (b *Broker) Close() {
 	}
 }
 
-// Stats are the true counts of the broker.
+// Stats are the exact counts of the broker.
 type Stats struct {
 	Connections  []ConnectionStats        `json:"connections"`
 	Destinations []store.DestinationStats `json:"destinations"`
-	More         int                      `json:"more,omitempty"` // destinations after these
-	Next         string                   `json:"next,omitempty"` // where these are: the path and query of the next page
+	More         int                      `json:"more,omitempty"` // number of destinations after these
+	Next         string                   `json:"next,omitempty"` // path and query of the next page
 	Total        store.Totals             `json:"total"`          // of all destinations
 	Memory       MemoryStats              `json:"memory"`
-	Faults       string                   `json:"faults"` // those at work, as [ParseFaults] reads them
-	Done         store.FaultCounts        `json:"done"`   // what faults have done so far
+	Faults       string                   `json:"faults"` // the current faults, in the syntax of [ParseFaults]
+	Done         store.FaultCounts        `json:"done"`   // effects of faults so far
 	RocketMQ     *rocketmq.Stats          `json:"rocketmq,omitempty"`
 }
 
-// MemoryStats is the memory that clients use at the broker, in bytes.
+// MemoryStats is the memory held for clients, in bytes.
 type MemoryStats struct {
 	Used  int64 `json:"used"`
 	Limit int64 `json:"limit"`
@@ -238,8 +237,8 @@ type ConnectionStats struct {
 	Total    uint64 `json:"total"`
 }
 
-// Stats returns the counts up to now, of all destinations, and after Close those of the end of the last connection.
-// They are exact when nothing is going on.
+// Stats returns the current counts of all destinations; after Close, the final counts. They are exact on an idle
+// broker.
 func (b *Broker) Stats() Stats {
 	if last := b.last.Load(); last != nil {
 		return *last
@@ -247,7 +246,7 @@ func (b *Broker) Stats() Stats {
 	return b.StatsPage("", math.MaxInt)
 }
 
-// StatsPage is Stats with no more than limit destinations, those after the given address.
+// StatsPage is Stats with at most limit destinations, beginning after an address.
 func (b *Broker) StatsPage(after string, limit int) Stats {
 	s := Stats{Faults: FormatFaults(b.store.Faults()), Done: b.store.FaultCounts()}
 	s.Destinations, s.Total, s.More = b.store.Page(after, limit)

@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	// ControlHeader is the header that a request must carry to change something, with any value. A form or a script on a
-	// web page cannot send it to another origin without asking that first (CORS), and it is never told yes.
+	// ControlHeader is required, with any value, of requests that change something. A web page cannot send it to
+	// another origin without a CORS preflight, which is never allowed.
 	ControlHeader = "Perfmq-Control"
-	// maxControl bounds the body of a request to the control.
+	// maxControl bounds the body of a request.
 	maxControl = 4096
 )
 
 // Control returns the HTTP handler for operators; it answers with plain text or JSON:
 //
-//	GET  /stats            the counts, as JSON, see [Stats]: of 1000 destinations, and the path to the next ones
-//	GET  /faults           the faults at work: lose=1000,delay=5ms
-//	PUT  /faults           replaces them by those of the body; "none" ends them all
-//	POST /stall?for=2s     stops the broker for a time; 0s ends a stall
+//	GET  /stats            the counts as JSON, see [Stats]: 1000 destinations and the path of the next page
+//	GET  /faults           the current faults: lose=1000,delay=5ms
+//	PUT  /faults           replaces the faults by the body's; "none" ends all faults
+//	POST /stall?for=2s     pauses the broker for a time; 0s ends a stall
 //	POST /drop             breaks all connections, and ends a stall
 //
-// What changes something needs [ControlHeader]. If the broker has a user, all needs that user and password (HTTP
-// Basic). Requests must name this machine: by an address, localhost, or one of the names, see [listen.Local].
+// PUT and POST need [ControlHeader]. A broker with a user requires user and password (HTTP Basic). The Host of requests
+// must be an address of this machine, localhost, or one of names, see [listen.Local].
 func (b *Broker) Control(names []string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /stats", b.serveStats)
@@ -66,7 +66,7 @@ func (b *Broker) Control(names []string) http.Handler {
 	return listen.Local(names, b.authenticated(mux))
 }
 
-// changes lets only those requests through that carry [ControlHeader].
+// changes requires [ControlHeader].
 func changes(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(ControlHeader) == "" {
@@ -78,7 +78,7 @@ func changes(h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// authenticated asks for the broker's user and password, if it has some.
+// authenticated requires the broker's user and password, if there are any.
 func (b *Broker) authenticated(h http.Handler) http.Handler {
 	if b.login == nil {
 		return h
@@ -93,7 +93,7 @@ func (b *Broker) authenticated(h http.Handler) http.Handler {
 	})
 }
 
-// How many destinations an answer has, unless the request says otherwise, and at most.
+// The default and the largest number of destinations in an answer.
 const (
 	pageSize    = 1000
 	maxPageSize = 10_000

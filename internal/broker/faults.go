@@ -12,13 +12,13 @@ import (
 	"github.com/perfmq/perfmq/internal/quantity"
 )
 
-// fault is one of the faults as a text: name=value. Its field is a count, a time, or a flag.
+// fault is a fault in text form, name=value. Its field is a count, a time or a flag.
 type fault struct {
 	name, help string
 	field      any // a pointer
 }
 
-// faults returns the faults with the fields of set.
+// faults returns all faults, with pointers into set.
 func faults(set *store.Faults) []fault {
 	return []fault{
 		{"lose", "accept every N-th message, and forget it", &set.LoseEvery},
@@ -35,7 +35,7 @@ func faults(set *store.Faults) []fault {
 	}
 }
 
-// FaultHelp returns the faults that [ParseFaults] knows, each with a line of help.
+// FaultHelp returns the syntax of each fault, with a line of help.
 func FaultHelp() (list [][2]string) {
 	for _, f := range faults(&store.Faults{}) {
 		value := "=N"
@@ -50,14 +50,14 @@ func FaultHelp() (list [][2]string) {
 	return list
 }
 
-// longestDelay is the longest time that a fault takes: more would not fit the times of messages.
+// longestDelay bounds the times of faults; the times of messages would overflow.
 const longestDelay = 24 * time.Hour
 
-// longestWork bounds how long a connection that is to be closed may still be busy with a message.
+// longestWork bounds the wait for the end of a connection that is busy with a message.
 const longestWork = time.Second
 
-// ParseFaults reads faults such as "lose=1000,delay=5ms,full"; "none" or nothing is a faultless broker. It reports all
-// mistakes at once, joined; a fault that is given twice is one.
+// ParseFaults parses faults such as "lose=1000,delay=5ms,full"; "none" and an empty text mean no faults. It reports all
+// mistakes, joined; a repeated fault is a mistake.
 func ParseFaults(text string) (store.Faults, error) {
 	var set store.Faults
 	if text = strings.TrimSpace(text); text == "" || text == "none" {
@@ -116,7 +116,7 @@ func setFault(set *store.Faults, item string) error {
 	return fmt.Errorf("unknown fault %q: known are %s", item, strings.Join(names, ", "))
 }
 
-// FormatFaults writes faults as [ParseFaults] reads them.
+// FormatFaults formats faults in the syntax of [ParseFaults].
 func FormatFaults(set store.Faults) string {
 	var items []string
 	for _, f := range faults(&set) {

@@ -21,7 +21,7 @@ func (b *Broker) frontend(protocol string, cfg *Config) frontend {
 	}
 }
 
-// login returns the function that checks a name and a password; nil accepts every client.
+// login returns the check of a user and a password; nil accepts every client.
 func (c *Config) login() func(user, password string) bool {
 	if c.User == "" {
 		return nil
@@ -31,7 +31,7 @@ func (c *Config) login() func(user, password string) bool {
 	}
 }
 
-// secret is login for a protocol in which requests are signed with the password.
+// secret is login for requests signed with the password.
 func (c *Config) secret() func(accessKey string) (string, bool) {
 	if c.User == "" {
 		return nil

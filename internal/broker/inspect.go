@@ -7,8 +7,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Inspect implements [driver.Inspector]: the true counts of the store. Of a topic, messages added are those that were
-// taken for it, whoever had subscribed.
+// Inspect implements [driver.Inspector] with the exact counts of the store. For a topic, messages added are all
+// accepted messages, whatever the subscriptions.
 func (b *Broker) Inspect(
 	_ context.Context, destinations []driver.Destination,
 ) (list []driver.DestinationCount, err error) {

@@ -1,6 +1,6 @@
-// Package gate holds back the clients of a full broker. An answer to a message that was stored beyond a limit is
-// withheld until there is room; meanwhile the connection is read on, so that acknowledgements behind the message can
-// make the room, up to a limit of their own.
+// Package gate applies back-pressure to the clients of a full broker. The answer to a message stored beyond the limit
+// is withheld until there is room. Meanwhile the connection is read on, up to a high-water mark, as acknowledgements
+// behind the message make room.
 package gate
 
 import (
@@ -14,14 +14,13 @@ import (
 )
 
 const (
-	// limit is how many bytes may be withheld before a connection is not read on.
-	limit = 1 << 20
-	// lookEvery is how often a front-end that waits looks whether the peer has gone: as it does not read, it would not
-	// learn that nobody waits with it.
-	lookEvery = time.Second
+	// highWater is the number of withheld bytes above which a connection is not read.
+	highWater = 1 << 20
+	// checkInterval is the time between checks for the end of an unread connection: without reads it goes unnoticed.
+	checkInterval = time.Second
 )
 
-// Gate belongs to a connection.
+// Gate withholds the answers of one connection.
 type Gate struct {
 	Conn  net.Conn
 	Done  <-chan struct{} // closed at the end of the connection
@@ -38,14 +37,14 @@ type answers struct {
 	bytes  int64
 }
 
-// Withhold keeps the answer to a message until d has room; size is what counts against the limit.
+// Withhold keeps the answer to a message until d has room; size counts against the high-water mark.
 func (g *Gate) Withhold(d *store.Destination, answer []byte, size int) {
 	g.mu.Lock()
 	if g.withheld == nil {
 		g.withheld = map[*store.Destination]*answers{}
 	}
-	a, waits := g.withheld[d]
-	if !waits {
+	a, waiting := g.withheld[d]
+	if !waiting {
 		a = &answers{}
 		g.withheld[d] = a
 	}
@@ -53,18 +52,18 @@ func (g *Gate) Withhold(d *store.Destination, answer []byte, size int) {
 	a.bytes += int64(size)
 	g.bytes.Add(int64(size))
 	g.mu.Unlock()
-	if !waits {
+	if !waiting {
 		g.retry(d)
 	}
 }
 
-// Shut tells that too much is withheld.
-func (g *Gate) Shut() bool { return g.bytes.Load() > limit }
+// Shut reports that the high-water mark is exceeded: the connection is not to be read.
+func (g *Gate) Shut() bool { return g.bytes.Load() > highWater }
 
-// retry sends the answers if there is room, and else when there is.
+// retry sends the answers when there is room.
 func (g *Gate) retry(d *store.Destination) {
 	select {
-	case <-g.Done: // the client is gone
+	case <-g.Done:
 		return
 	default:
 	}
@@ -97,42 +96,42 @@ func (g *Gate) Flush() {
 	}
 }
 
-// Linger reads and drops what the peer still sends, for a while: closing with input unread would have the peer's
-// system throw away our last frame.
+// Linger discards input for a while before a close: a close with unread input resets the connection, and the peer would
+// lose our last frame.
 func Linger(conn net.Conn, d time.Duration) {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite() // if it fails the reads below do as well
+		_ = half.CloseWrite() // if it fails, the reads below fail as well
 	}
 	if conn.SetReadDeadline(time.Now().Add(d)) == nil {
 		_, _ = io.Copy(io.Discard, io.LimitReader(conn, lingerBytes))
 	}
 }
 
-// lingerBytes bounds what Linger reads from a peer that never stops.
+// lingerBytes bounds the input discarded by Linger.
 const lingerBytes = 64 << 20
 
-// Await returns when d has room, or after a while. It fails at the end of the connection: with [io.ErrUnexpectedEOF]
-// if that is the peer's doing, else with [net.ErrClosed].
-func (g *Gate) Await(d *store.Destination, enough <-chan time.Time) error {
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
+// Await waits for room in d until timeout, and returns nil in both cases. At the end of the connection it fails: with
+// [io.ErrUnexpectedEOF] if the peer closed it, else with [net.ErrClosed].
+func (g *Gate) Await(d *store.Destination, timeout <-chan time.Time) error {
+	check := time.NewTicker(checkInterval)
+	defer check.Stop()
 	room := make(chan struct{}, 1)
-	ask := func() {
+	notify := func() {
 		select {
 		case room <- struct{}{}:
 		default:
 		}
 	}
-	for !d.Room(ask) {
-		for told := false; !told; {
+	for !d.Room(notify) {
+		for notified := false; !notified; {
 			select {
 			case <-room:
-				told = true
-			case <-look.C:
-				if Left(g.Conn) {
+				notified = true
+			case <-check.C:
+				if PeerClosed(g.Conn) {
 					return io.ErrUnexpectedEOF
 				}
-			case <-enough:
+			case <-timeout:
 				return nil
 			case <-g.Done:
 				return net.ErrClosed

@@ -41,7 +41,7 @@ func TestWithhold(t *testing.T) {
 	g, s, frames, _ := rig(t)
 	a, b := send(s, "a"), send(s, "b")
 	g.Withhold(a, []byte("1"), 10)
-	g.Withhold(b, []byte("2"), limit-20)
+	g.Withhold(b, []byte("2"), highWater-20)
 	g.Withhold(a, []byte("3"), 10)
 	assert.False(t, g.Shut())
 	g.Withhold(b, []byte("4"), 1)
