@@ -185,7 +185,7 @@ func (s *session) onDisposition(f *wire.Decoder) error {
 	first, last := uint64(0), uint64(0)
 	settled := false
 	s.unsettled.each(d.First, d.Last, func(n uint64) {
-		one := s.unsettled.get(n)
+		one := s.unsettled.Get(n)
 		if t != nil {
 			t.acknowledge(s, n, one, &o, d.Settled)
 			return
@@ -197,7 +197,7 @@ func (s *session) onDisposition(f *wire.Decoder) error {
 			}
 			verdict = &one.link.fallback
 		}
-		s.unsettled.remove(n)
+		s.unsettled.Remove(n)
 		one.settle(verdict)
 		if !settled {
 			first, settled = n, true

@@ -17,7 +17,7 @@ type Options struct {
 	Authenticate func(user, password string) bool
 	// MaxMessage is the size of the largest message in bytes, including headers and properties; 0 means 64 MiB.
 	MaxMessage int
-	// IdleTimeout ends silent connections; 0 means a minute. Peers are told half of it.
+	// IdleTimeout ends silent connections; 0 means a minute. We announce half of it.
 	IdleTimeout time.Duration
 }
 

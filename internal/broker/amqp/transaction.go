@@ -117,7 +117,7 @@ func (t *txn) acknowledge(s *session, n uint64, one delivered, o *wire.State, se
 		return
 	}
 	if settled {
-		s.unsettled.remove(n)
+		s.unsettled.Remove(n)
 	} else if t.bytes += 64; t.bytes > maxTxnBytes {
 		t.setRollbackOnly(s.c)
 		return
@@ -155,10 +155,10 @@ func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 	defer c.mu.Unlock()
 	for _, a := range t.acks {
 		if !a.settled {
-			if a.s.unsettled.get(a.n).link != a.one.link {
+			if a.s.unsettled.Get(a.n).link != a.one.link {
 				continue // the link has ended with its deliveries
 			}
-			a.s.unsettled.remove(a.n)
+			a.s.unsettled.Remove(a.n)
 			number := uint32(a.n) //nolint:gosec // serial
 			d := wire.Disposition{
 				Role: wire.RoleSender, First: number, Last: number, Settled: true, State: []byte(wire.Accepted),

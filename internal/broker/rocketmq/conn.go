@@ -68,7 +68,7 @@ type conn struct {
 	out         []byte
 	waiting     []*pull       // to be answered or held
 	left        []*group      // groups left by the client
-	drained     chan struct{} // closed when the writer takes out; nil if nobody waits
+	drained     chan struct{} // closed when the writer takes out; nil without a waiting reader
 	codec       wire.Codec    // of the client's requests
 	deadlineSet time.Time     // of writes; the writing goroutine's
 

@@ -24,17 +24,17 @@
 // The store's limits hold for each topic, all queues together. A topic keeps messages for the groups with a claim:
 // a committed offset, or members that subscribe to it (not broadcasting). An eighth of the limits is kept for future
 // groups. The claim of a group without members ends two minutes after its last request. While a group lags at
-// the limit, sends are stored, but the answers, and the reading of what follows a one-way send, are withheld until there
-// is room; with [store.Reject] the answer is SYSTEM_BUSY. A connection with consumers is read on slowly, as its commits
-// make room: a topic can exceed its limits. A topic without claims drops its oldest messages at the limit; the unread
-// ones are counted. A client is dead after two minutes without a request or heartbeat.
+// the limit, sends are stored, but their answers are withheld until there is room, and the connection is not read after
+// a one-way send; with [store.Reject] the answer is SYSTEM_BUSY. A connection with consumers is read on slowly, as its
+// commits make room: a topic can exceed its limits. A topic without claims drops its oldest messages at the limit;
+// unread ones are counted. A connection ends after two minutes without a request.
 //
 // # Faults
 //
 // Faults apply to each message, also within batches; one withheld message withholds the answer to the batch. A half
-// message is sent at its commit, usually a one-way request, so that withholding has no effect. Messages given back by
-// consumers are not sent again. Reordering swaps two messages of one connection to one queue: only those are ordered.
-// During a stall no request is answered and no message delivered.
+// message is sent at its commit, usually a one-way request, so that withholding has no effect. Retries of consumers are
+// not sends. Reordering swaps two messages of one connection to one queue, as others have no order. During a stall no
+// request is answered and no message delivered.
 //
 // # Contents
 //

@@ -12,17 +12,15 @@ const (
 	maxText   = 1 << 16
 )
 
-// kind is the kind of a token.
 type kind uint8
 
 const (
 	kindEnd     kind = iota
-	kindWord         // a name, or a keyword
+	kindWord         // a name or a keyword
 	kindLiteral      // a string or a number
 	kindSymbol       // an operator, a bracket, a comma
 )
 
-// token is a piece of the text.
 type token struct {
 	kind    kind
 	at      int // offset
@@ -33,12 +31,12 @@ type token struct {
 // lexer cuts the text into tokens.
 type lexer struct {
 	text string
-	tok  token // the next one
+	tok  token // the next token
 	end  int   // its end
 	err  error // the first mistake
 }
 
-// fail notes a mistake at an offset. The column counts from 1.
+// fail records the first mistake. The column counts from 1.
 func (l *lexer) fail(at int, format string, args ...any) {
 	if l.err != nil {
 		return
@@ -99,8 +97,8 @@ func startsName(r rune) bool { return r == '_' || r == '$' || unicode.IsLetter(r
 
 func continuesName(r rune) bool { return startsName(r) || r == '.' || unicode.IsDigit(r) }
 
-// quotedSize returns the length of the string at the beginning of s, 0 if it has no end. A quote within is written
-// twice.
+// quotedSize returns the length of the string literal at the beginning of s, 0 if it has no end. A quote within it is
+// doubled.
 func quotedSize(s string) int {
 	for i := 1; i < len(s); i++ {
 		if s[i] != '\'' {
@@ -114,7 +112,7 @@ func quotedSize(s string) int {
 	return 0
 }
 
-// numberSize returns the length of what looks like a number: 7, 7., .5, 7.5E-3, 7L.
+// numberSize returns the length of a possible number: 7, 7., .5, 7.5E-3, 7L.
 func numberSize(s string) int {
 	for i, r := range s {
 		exponent := (r == '+' || r == '-') && strings.ContainsRune("eE", rune(s[i-1]))
@@ -125,7 +123,7 @@ func numberSize(s string) int {
 	return len(s)
 }
 
-// literalNumber reads a number as Java writes it, or returns nil.
+// literalNumber parses a number in Java's syntax, or returns nil.
 func literalNumber(s string) any {
 	n := numberOf(strings.TrimRight(s, "lLfFdD"))
 	switch {

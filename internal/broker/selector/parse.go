@@ -11,10 +11,10 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
-// maxDepth bounds how deep conditions are nested.
+// maxDepth bounds the nesting of conditions.
 const maxDepth = 200
 
-// parser is a recursive-descent parser with one token of look-ahead. After a mistake the text is at its end, so that
+// parser is a recursive-descent parser with one token of look-ahead. A mistake moves it to the end of the text, so that
 // all methods return.
 type parser struct {
 	lexer
@@ -41,12 +41,12 @@ func (p *parser) unexpected(wanted string) {
 	p.fail(p.tok.at, "found %s where %s is expected", p.tok.text, wanted)
 }
 
-// is tells whether the next token is that keyword or symbol.
+// is reports whether the next token is a keyword or symbol.
 func (p *parser) is(what string) bool {
 	return p.tok.kind != kindLiteral && strings.EqualFold(p.tok.text, what)
 }
 
-// accept passes over a keyword or symbol if it is there.
+// accept skips an optional keyword or symbol.
 func (p *parser) accept(what string) bool {
 	found := p.is(what)
 	if found {
@@ -55,7 +55,7 @@ func (p *parser) accept(what string) bool {
 	return found
 }
 
-// expect passes over a keyword or symbol that must be there.
+// expect skips a required keyword or symbol.
 func (p *parser) expect(what string) {
 	if !p.accept(what) {
 		p.unexpected(what)
@@ -66,7 +66,7 @@ func (p *parser) or() condition { return p.chain("OR", yes, p.and) }
 
 func (p *parser) and() condition { return p.chain("AND", no, p.not) }
 
-// chain reads conditions that the same keyword joins: the first one that is decisive ends them.
+// chain parses conditions joined by a keyword; a decisive one ends their evaluation.
 func (p *parser) chain(keyword string, decisive truth, read func() condition) condition {
 	list := []condition{read()}
 	for p.accept(keyword) {
@@ -105,7 +105,7 @@ func negate(c condition) condition {
 	return func(m *store.Message) truth { return c(m).not() }
 }
 
-// predicate reads an expression that is true or false of a message.
+// predicate parses a comparison, a test, a boolean or an expression in brackets.
 func (p *parser) predicate() (c condition) {
 	if p.accept("(") {
 		c = p.or()
@@ -154,7 +154,7 @@ func (p *parser) comparison(a operand) condition {
 	return func(m *store.Message) truth { return compare(c, a.value(m), b.value(m)) }
 }
 
-// operand reads a name or a literal.
+// operand parses a name or a literal.
 func (p *parser) operand() (o operand) {
 	t := p.tok
 	switch {
@@ -243,12 +243,11 @@ func (p *parser) like(a operand) condition {
 	}
 }
 
-// maxPattern bounds the text of a LIKE: a pattern takes a hundred times its memory, and a match the time of both
-// lengths multiplied.
+// maxPattern bounds the pattern of a LIKE, in bytes: a compiled pattern takes a hundred times its memory, and a match
+// the product of both lengths in time.
 const maxPattern = 1 << 10
 
-// pattern returns a regular expression for the pattern of a LIKE; escape is the character before a _ or % that stands
-// for itself, or empty.
+// pattern compiles the pattern of a LIKE; escape is the character before a literal _ or %, or empty.
 func pattern(text, escape string) (*regexp.Regexp, error) {
 	if len(text) > maxPattern {
 		return nil, fmt.Errorf("the pattern is longer than %d bytes", maxPattern)
@@ -275,7 +274,7 @@ func pattern(text, escape string) (*regexp.Regexp, error) {
 	return regexp.Compile(string(append(expression, '$')))
 }
 
-// text reads a string literal.
+// text parses a string literal.
 func (p *parser) text(what string) string {
 	q, ok := p.tok.literal.(quoted)
 	if !ok {

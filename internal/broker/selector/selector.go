@@ -1,13 +1,12 @@
-// Package selector reads the message selectors of JMS (Jakarta Messaging 3.1, section 3.8.1), without arithmetic, and
-// makes filters of them:
+// Package selector compiles JMS message selectors (Jakarta Messaging 3.1, section 3.8.1), without arithmetic:
 //
 //	color = 'red' AND (size BETWEEN 2 AND 5 OR name LIKE 'a%') AND NOT weight IS NULL
 //
 // A name is a property of the message, or JMSPriority, JMSCorrelationID, JMSMessageID, JMSType, JMSTimestamp,
-// JMSDeliveryMode or JMSXGroupID. A property that is not there is unknown, and so is what is compared with it; AND, OR
-// and NOT follow the tables of SQL. A filter wants a message if the whole is true. Values of different types are not
-// equal, with one exception: the properties of STOMP and RocketMQ are all strings, so one that reads as a number is
-// compared with numbers as a number.
+// JMSDeliveryMode or JMSXGroupID. A missing property is unknown, and so are comparisons with it; AND, OR and NOT follow
+// the truth tables of SQL. A filter selects a message if the whole expression is true. Values of different types are
+// not equal, with one exception: as the properties of STOMP and RocketMQ are strings, a numeric string is compared with
+// numbers as a number.
 package selector
 
 import (
@@ -18,13 +17,13 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
-// Properties is an optional interface of a [store.Content], so that a filter need not have all headers made for one.
+// Properties is an optional interface of a [store.Content], for access to one property without decoding all headers.
 type Properties interface {
 	// Property is as [store.Header.Lookup].
 	Property(key string) any
 }
 
-// Parse returns the filter that text describes. Of an empty text, which is no selector, it returns nil and no error.
+// Parse compiles a selector. An empty text is no selector: nil and no error.
 func Parse(text string) (store.Filter, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -54,10 +53,10 @@ func truthOf(b bool) truth {
 
 func (t truth) not() truth { return yes - t }
 
-// condition is a part of a selector that is true, false or unknown of a message.
+// condition is a compiled part of a selector.
 type condition func(*store.Message) truth
 
-// quoted is a string literal, which is never a number.
+// quoted is a string literal, never compared as a number.
 type quoted string
 
 // operand is a name, or a literal if the name is empty.
@@ -66,7 +65,7 @@ type operand struct {
 	literal any
 }
 
-// unordered tells that it is a literal that can only be equal to something or not.
+// unordered reports a literal without an order: a string or a boolean.
 func (o *operand) unordered() bool {
 	switch o.literal.(type) {
 	case quoted, bool:
@@ -75,7 +74,7 @@ func (o *operand) unordered() bool {
 	return false
 }
 
-// value returns a quoted, string, bool, int64, float64, or nil if it is unknown.
+// value returns a quoted, string, bool, int64, float64, or nil for unknown.
 func (o *operand) value(m *store.Message) any {
 	text := func(s string) any {
 		if s == "" {
@@ -115,17 +114,17 @@ func (o *operand) value(m *store.Message) any {
 	return h.Lookup(o.name)
 }
 
-// comparison tells of which orders of two values it is true: smaller, equal, larger.
+// comparison is the result of a comparison for each order of two values: smaller, equal, larger.
 type comparison [3]bool
 
-// comparisonOf reads =, <>, <, <=, > or >=.
+// comparisonOf parses =, <>, <, <=, > or >=.
 func comparisonOf(s string) comparison {
 	return comparison{strings.Contains(s, "<"), strings.Contains(s, "="), strings.Contains(s, ">")}
 }
 
 func (c comparison) ordered() bool { return c[0] != c[2] }
 
-// equality is the comparison of values that have no order.
+// equality is the comparison of values without an order.
 func (c comparison) equality(equal bool) truth {
 	return truthOf(!c.ordered() && equal == c[1])
 }
@@ -171,14 +170,14 @@ func compareNumbers(a, b any) (order int, ok bool) {
 	return cmp.Compare(x.float, y.float), true
 }
 
-// number is an integer if it is whole; float is its value in any case.
+// number is an integer if whole is set; float is always set.
 type number struct {
 	ok, whole bool
 	int       int64
 	float     float64
 }
 
-// numberOf reads a value as a number. A text must be one in decimal: no hexadecimal, no Infinity, no underscores.
+// numberOf returns a value as a number. A text must be decimal: no hexadecimal, no Infinity, no underscores.
 func numberOf(v any) number {
 	switch v := v.(type) {
 	case int64:

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"sync"
+
+	"github.com/perfmq/perfmq/internal/broker/ring"
 )
 
 // Filter selects messages. It is called with locks held and must not call the store.
@@ -16,13 +18,12 @@ type Consumer struct {
 	filter  Filter
 	notify  func()
 	waiting bool               // on the queue's list; this and the next two fields are under its lock
-	cursors [priorities]uint64 // positions before which a lane holds nothing for this consumer
+	cursors [priorities]uint64 // positions before which a level holds nothing for this consumer
 	version uint64             // of the queue, for which cursors is valid
 
-	mu     sync.Mutex
-	held   lane             // unsettled deliveries by number
-	old    map[uint64]entry // long unsettled ones, moved out so that the lane need not grow
-	closed bool
+	mu        sync.Mutex
+	unsettled ring.Tracker[entry] // deliveries by number
+	closed    bool
 }
 
 // Delivery is an unsettled message of a consumer.
@@ -74,11 +75,8 @@ func (c *Consumer) Take(buf []Delivery) (n int) {
 		if !ok {
 			break
 		}
-		if c.held.sparse() {
-			c.retire()
-		}
-		buf[n] = Delivery{ID: c.held.next, Attempts: e.attempts, Message: e.m}
-		c.held.push(e)
+		buf[n] = Delivery{ID: c.unsettled.Next, Attempts: e.attempts, Message: e.m}
+		c.unsettled.Add(e)
 		n++
 		q.counts.Delivered++
 		if e.attempts > 0 {
@@ -131,18 +129,10 @@ func (c *Consumer) AcceptThrough(id uint64) (n int) {
 	var bytes int64
 	c.q.dest.store.stall.await()
 	c.mu.Lock()
-	for c.held.first != c.held.next && c.held.first <= id {
-		e := c.held.take(c.held.first)
-		bytes += e.m.size()
+	c.unsettled.Each(0, id, func(pos uint64) {
+		bytes += c.unsettled.Remove(pos).m.size()
 		n++
-	}
-	for i, e := range c.old {
-		if i <= id {
-			delete(c.old, i)
-			bytes += e.m.size()
-			n++
-		}
-	}
+	})
 	c.mu.Unlock()
 	c.q.accepted.Add(uint64(n))
 	c.q.shrink(int64(n), bytes)
@@ -199,29 +189,8 @@ func (c *Consumer) release(id uint64) (entry, bool) {
 	c.q.dest.store.stall.await()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if id < c.held.first {
-		e, ok := c.old[id]
-		delete(c.old, id)
-		return e, ok
-	}
-	if id >= c.held.next || c.held.at(id).m == nil {
-		return entry{}, false
-	}
-	return c.held.take(id), true
-}
-
-// retire moves the unsettled deliveries out of the lane.
-func (c *Consumer) retire() {
-	if c.old == nil {
-		c.old = map[uint64]entry{}
-	}
-	for pos := c.held.first; pos != c.held.next; pos++ {
-		if e := c.held.at(pos); e.m != nil {
-			c.old[pos] = *e
-		}
-	}
-	c.held = lane{items: c.held.items, first: c.held.next, next: c.held.next}
-	clear(c.held.items)
+	e := c.unsettled.Remove(id)
+	return e, e.m != nil
 }
 
 // Close ends the consumer and returns its unsettled deliveries to the queue. failed counts them as attempts, for a
@@ -229,16 +198,16 @@ func (c *Consumer) retire() {
 // calls do nothing.
 func (c *Consumer) Close(failed bool) {
 	c.mu.Lock()
-	c.retire()
 	var entries []entry
-	for _, e := range c.old {
+	c.unsettled.Each(0, c.unsettled.Next, func(pos uint64) {
+		e := c.unsettled.Remove(pos)
 		if failed {
 			e.attempts++
 		}
 		entries = append(entries, e)
-	}
+	})
 	closed := c.closed
-	c.closed, c.held, c.old = true, lane{next: c.held.next, first: c.held.next}, nil
+	c.closed = true
 	c.mu.Unlock()
 	if closed {
 		return
@@ -282,7 +251,7 @@ func (c *Consumer) claim(m *Message) bool {
 	return true
 }
 
-// cursor returns the position in a lane from which to search.
+// cursor returns the position in a level from which to search.
 func (c *Consumer) cursor(p int) *uint64 {
 	if c.version != c.q.version {
 		c.version, c.cursors = c.q.version, [priorities]uint64{}

@@ -62,8 +62,9 @@ func (q *Queue) purge() int {
 }
 
 // unsettled returns the number of unsettled deliveries.
-func unsettled(c *Consumer) int {
+func unsettled(c *Consumer) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.held.live + len(c.old)
+	c.unsettled.Each(0, c.unsettled.Next, func(uint64) { n++ })
+	return n
 }

@@ -34,7 +34,7 @@ const (
 	destinationSize  = 1 << 10 // with its queue
 	subscriptionSize = 1 << 10
 	consumerSize     = 512
-	// ConnectionSize is that of a connection: its buffers.
+	// ConnectionSize is the size of a connection's buffers.
 	ConnectionSize = 64 << 10
 )
 

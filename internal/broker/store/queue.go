@@ -7,7 +7,22 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/perfmq/perfmq/internal/broker/ring"
 )
+
+// entry is a message in a queue.
+type entry struct {
+	m        *Message // nil: taken
+	seq      uint64   // order of arrival
+	attempts uint32   // failed deliveries
+}
+
+// level holds a queue's messages of one priority.
+type level struct {
+	ring.Ring[entry]
+	back []entry // returned by consumers; the oldest is last
+}
 
 // Queue holds the messages of a queue, or of a subscription of a topic, for competing consumers. It is safe for
 // concurrent use.
@@ -75,11 +90,11 @@ func (q *Queue) enqueue(e entry) {
 	}
 	q.expiry.note(e.m.Expires)
 	l := q.level(e.m)
-	if l.sparse() {
-		l.compact()
+	if l.Sparse() {
+		l.Compact()
 		q.version++
 	}
-	l.push(e)
+	l.Push(e)
 	if e.m.Group != "" && q.groups == nil {
 		q.groups = newGroups()
 	}
@@ -128,7 +143,7 @@ func (q *Queue) next(c *Consumer, now *int64) (entry, bool) {
 			q.counts.Expired++
 			q.shrink(1, e.m.size())
 		}
-		if l := q.levels[p]; l.live == 0 && len(l.back) == 0 {
+		if l := q.levels[p]; l.Live == 0 && len(l.back) == 0 {
 			q.occupied &^= 1 << p
 		}
 	}
@@ -147,16 +162,16 @@ func (q *Queue) nextOf(p int, c *Consumer) (entry, bool) {
 	l := q.levels[p]
 	back := l.back
 	if c.filter == nil && q.groups == nil {
-		if n := len(back) - 1; n >= 0 && (l.live == 0 || back[n].seq < l.at(l.first).seq) {
+		if n := len(back) - 1; n >= 0 && (l.Live == 0 || back[n].seq < l.At(l.First).seq) {
 			e := back[n]
 			back[n] = entry{}
 			l.back = back[:n]
 			return e, true
 		}
-		if l.live == 0 {
+		if l.Live == 0 {
 			return entry{}, false
 		}
-		return l.take(l.first), true
+		return l.Take(l.First), true
 	}
 	for i, e := range slices.Backward(back) {
 		if c.claim(e.m) {
@@ -165,10 +180,10 @@ func (q *Queue) nextOf(p int, c *Consumer) (entry, bool) {
 		}
 	}
 	pos := c.cursor(p)
-	*pos = max(*pos, l.first)
-	for ; *pos != l.next; *pos++ {
-		if e := l.at(*pos); e.m != nil && c.claim(e.m) {
-			return l.take(*pos), true
+	*pos = max(*pos, l.First)
+	for ; *pos != l.Next; *pos++ {
+		if e := l.At(*pos); e.m != nil && c.claim(e.m) {
+			return l.Take(*pos), true
 		}
 	}
 	return entry{}, false
@@ -277,9 +292,9 @@ func (q *Queue) sweep(remove func(*Message) bool) (n, bytes int64) {
 		if l == nil {
 			continue
 		}
-		for pos := l.first; l.live > 0 && pos != l.next; pos++ {
-			if e := *l.at(pos); e.m != nil && removed(e) {
-				l.take(pos)
+		for pos := l.First; l.Live > 0 && pos != l.Next; pos++ {
+			if e := *l.At(pos); e.m != nil && removed(e) {
+				l.Take(pos)
 			}
 		}
 		l.back = slices.DeleteFunc(l.back, removed)

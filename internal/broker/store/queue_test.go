@@ -258,8 +258,8 @@ func TestOneThatStays(t *testing.T) {
 		require.Equal(t, []string{body}, got)
 		require.True(t, c.Accept(list[0].ID))
 	}
-	assert.LessOrEqual(t, len(q.levels[normalPriority].items), 64)
-	assert.LessOrEqual(t, len(c.held.items), 64)
+	assert.LessOrEqual(t, q.levels[normalPriority].Next-q.levels[normalPriority].First, uint64(64))
+	assert.LessOrEqual(t, c.unsettled.Next-c.unsettled.First, uint64(64))
 	assert.Equal(t, 1, unsettled(c))
 	d.Send(message("1"))
 	_, list := take(c, 1)

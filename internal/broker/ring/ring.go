@@ -1,0 +1,151 @@
+// Package ring has FIFO lists at consecutive positions, from whose middle values can be taken: the messages of a queue,
+// and unsettled deliveries.
+package ring
+
+// Ring is a FIFO in an array that is used in a circle. Values are not the zero value of T. Positions stay valid until
+// Compact.
+type Ring[T comparable] struct {
+	items []T    // position p is at p modulo the length, a power of two
+	First uint64 // position of the first value
+	Next  uint64 // position of the next value to be pushed
+	Live  int    // values not taken
+}
+
+const (
+	minItems = 8
+	// keptItems is the largest array kept by an empty ring: it is memory that is not accounted for.
+	keptItems = 1 << 12
+)
+
+// At returns the value at a position from First to Next; it is zero if it was taken.
+func (r *Ring[T]) At(pos uint64) *T { return &r.items[pos&uint64(len(r.items)-1)] }
+
+// Push appends a value.
+func (r *Ring[T]) Push(v T) {
+	if r.Next-r.First == uint64(len(r.items)) {
+		items := make([]T, max(minItems, 2*len(r.items)))
+		for pos := r.First; pos != r.Next; pos++ {
+			items[pos&uint64(len(items)-1)] = *r.At(pos)
+		}
+		r.items = items
+	}
+	*r.At(r.Next) = v
+	r.Next++
+	r.Live++
+}
+
+// Take removes and returns the value at a position from First to Next.
+func (r *Ring[T]) Take(pos uint64) T {
+	var zero T
+	v := *r.At(pos)
+	if v == zero {
+		return v
+	}
+	*r.At(pos) = zero
+	r.Live--
+	for r.First != r.Next && *r.At(r.First) == zero {
+		r.First++
+	}
+	if r.Live == 0 && len(r.items) > keptItems {
+		r.items = nil // the end of a backlog
+	}
+	return v
+}
+
+// Sparse reports that the next Push would enlarge the array although most values were taken: a value stays at its
+// front.
+func (r *Ring[T]) Sparse() bool {
+	return r.Next-r.First == uint64(len(r.items)) && r.Live < len(r.items)/2
+}
+
+// Compact closes the gaps. Positions change, except for Next.
+func (r *Ring[T]) Compact() {
+	var zero T
+	to := r.Next
+	for pos := r.Next; pos != r.First; {
+		pos--
+		if v := *r.At(pos); v != zero {
+			to--
+			*r.At(pos) = zero
+			*r.At(to) = v
+		}
+	}
+	r.First = to
+}
+
+// Tracker holds values at fixed positions until they are removed. Long-lived values move to a map, so that the ring does
+// not grow.
+type Tracker[T comparable] struct {
+	Ring[T]
+	old map[uint64]T
+}
+
+// Add adds a value at Next.
+func (t *Tracker[T]) Add(v T) {
+	if t.Sparse() {
+		if t.old == nil {
+			t.old = map[uint64]T{}
+		}
+		for pos := t.First; t.Live > 0; pos++ {
+			var zero T
+			if v := t.Take(pos); v != zero {
+				t.old[pos] = v
+			}
+		}
+		t.First = t.Next
+	}
+	t.Push(v)
+}
+
+// Skip leaves the position Next without a value.
+func (t *Tracker[T]) Skip() {
+	if t.Live == 0 {
+		t.Next++
+		t.First = t.Next
+		return
+	}
+	var zero T
+	t.Add(zero)
+	t.Live--
+}
+
+// Get returns the value at a position, or zero.
+func (t *Tracker[T]) Get(pos uint64) (v T) {
+	switch {
+	case pos < t.First:
+		v = t.old[pos]
+	case pos < t.Next:
+		v = *t.At(pos)
+	}
+	return v
+}
+
+// Remove removes and returns the value at a position, or zero.
+func (t *Tracker[T]) Remove(pos uint64) (v T) {
+	switch {
+	case pos < t.First:
+		v = t.old[pos]
+		delete(t.old, pos)
+	case pos < t.Next:
+		v = t.Take(pos)
+	}
+	return v
+}
+
+// Each calls f with the positions of the values from first to last, which f may remove: first the long-lived values in
+// any order, then the others in order.
+func (t *Tracker[T]) Each(first, last uint64, f func(pos uint64)) {
+	if first < t.First {
+		for pos := range t.old {
+			if first <= pos && pos <= last {
+				f(pos)
+			}
+		}
+	}
+	var zero T
+	for pos := max(first, t.First); t.Live > 0 && pos <= last && pos < t.Next; pos++ {
+		if *t.At(pos) != zero {
+			f(pos)
+		}
+	}
+}

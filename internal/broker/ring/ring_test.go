@@ -1,0 +1,104 @@
+package ring
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestCompact: values keep their order, and the ring its size, while one value stays at its front.
+func TestCompact(t *testing.T) {
+	var r Ring[int]
+	r.Push(1)
+	r.Push(2)
+	for i := 3; i < 10_000; i++ {
+		if r.Sparse() {
+			r.Compact()
+		}
+		r.Push(i)
+		require.Equal(t, i, r.Take(r.Next-1))
+		require.Zero(t, r.Take(r.Next-1), "taken once")
+	}
+	assert.LessOrEqual(t, len(r.items), 2*minItems)
+	assert.Equal(t, 2, r.Live)
+	assert.Equal(t, 1, r.Take(r.First))
+	assert.Equal(t, 2, r.Take(r.First))
+	assert.Equal(t, r.First, r.Next)
+}
+
+// TestBacklog: a backlog keeps its order, and leaves no memory behind.
+func TestBacklog(t *testing.T) {
+	var r Ring[int]
+	for i := range 2 * keptItems {
+		r.Push(i + 1)
+	}
+	for i := range 2 * keptItems {
+		require.Equal(t, i+1, r.Take(r.First))
+	}
+	assert.Nil(t, r.items)
+	r.Push(7)
+	assert.Equal(t, 7, r.Take(r.First))
+}
+
+// TestTracker compares a tracker with a map, with values of any age.
+func TestTracker(t *testing.T) {
+	var tr Tracker[int]
+	want := map[uint64]int{}
+	for i := 1; i < 3000; i++ {
+		switch {
+		case i%11 == 0:
+			tr.Skip()
+		default:
+			want[tr.Next] = i
+			tr.Add(i)
+		}
+		if i > 3 && i%200 != 0 { // a few stay
+			pos := uint64(i - 3)
+			require.Equal(t, want[pos], tr.Get(pos))
+			require.Equal(t, want[pos], tr.Remove(pos))
+			require.Zero(t, tr.Remove(pos))
+			delete(want, pos)
+		}
+	}
+	assert.LessOrEqual(t, len(tr.items), 4*minItems)
+	require.NotEmpty(t, tr.old)
+	require.Greater(t, len(want), 10)
+	require.Zero(t, tr.Get(tr.Next))
+	require.Zero(t, tr.Remove(tr.Next))
+	for _, bounds := range [][2]uint64{{0, tr.Next}, {500, 1500}, {tr.First, tr.Next + 100}, {tr.Next, tr.Next}} {
+		var got, list []uint64
+		tr.Each(bounds[0], bounds[1], func(pos uint64) { got = append(got, pos) })
+		for pos := range want {
+			if bounds[0] <= pos && pos <= bounds[1] {
+				list = append(list, pos)
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(list)
+		require.Equal(t, list, got)
+	}
+	tr.Each(0, tr.Next, func(pos uint64) { tr.Remove(pos) })
+	assert.Empty(t, tr.old)
+	assert.Zero(t, tr.Live)
+}
+
+// TestTrackerEnd: removal during Each ends with the last value, although skipped positions follow it.
+func TestTrackerEnd(t *testing.T) {
+	var tr Tracker[int]
+	for i := range 2 * keptItems {
+		tr.Add(i + 1)
+	}
+	tr.Skip()
+	n := 0
+	tr.Each(0, tr.Next, func(pos uint64) {
+		tr.Remove(pos)
+		n++
+	})
+	assert.Equal(t, 2*keptItems, n)
+	assert.Nil(t, tr.items)
+	tr.Skip()
+	tr.Add(5)
+	assert.Equal(t, 5, tr.Remove(tr.Next-1))
+}
