@@ -104,7 +104,7 @@ func (t *topic) drop(n int64, c *claims, mayLose bool) (claimed bool) {
 			t.size.Add(-dropped)
 			t.bytes.Add(-bytes)
 			t.s.store.Return(bytes)
-			t.dropped.Add(uint64(unread)) //nolint:gosec // a count
+			t.s.dropped.Add(uint64(unread)) //nolint:gosec // a count
 		}
 	}
 	if t.gone.Load() {

@@ -19,11 +19,8 @@ type filter struct {
 func newFilter(kind, expression string) (*filter, error) {
 	if kind == wire.KindSQL {
 		f, err := selector.Parse(expression)
-		if err != nil {
-			return nil, err
-		}
 		if f == nil {
-			return nil, nil //nolint:nilnil // takes all
+			return nil, err // without an error it selects all
 		}
 		return &filter{sql: f}, nil
 	}

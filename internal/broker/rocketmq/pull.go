@@ -198,7 +198,7 @@ func (c *conn) messages(w *wire.Writer, p *pull, batch []entry, first, next int6
 			break
 		}
 		read++
-		if p.filter != nil && !p.filter.takes(e.m) || e.m.Expires != 0 && expired(e.m, &now) {
+		if p.filter != nil && !p.filter.takes(e.m) || e.m.Expired(&now) {
 			e.m = nil
 			continue
 		}
@@ -225,13 +225,6 @@ func (c *conn) messages(w *wire.Writer, p *pull, batch []entry, first, next int6
 	}
 	c.s.delivered.Add(uint64(count))
 	return true
-}
-
-func expired(m *message, now *int64) bool {
-	if *now == 0 {
-		*now = time.Now().UnixMilli()
-	}
-	return m.Expires <= *now
 }
 
 // pullAnswer appends an answer to a pull without its body, of a number of bytes.

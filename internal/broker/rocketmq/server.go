@@ -73,8 +73,8 @@ type Server struct {
 	producers map[string]map[*conn]bool
 	closed    bool
 
-	delivered, givenBack, dead, brokenFrames, droppedBefore atomic.Uint64
-	held                                                    atomic.Int64
+	delivered, dropped, givenBack, dead, brokenFrames atomic.Uint64
+	held                                              atomic.Int64
 }
 
 // New returns a front-end for s. A topic is attached to the store's topic of the same name.
@@ -127,18 +127,13 @@ func (s *Server) reclaim() {
 func (s *Server) Stats() Stats {
 	x := &s.tx
 	st := Stats{
-		Delivered: s.delivered.Load(), Dropped: s.droppedBefore.Load(), GivenBack: s.givenBack.Load(), Dead: s.dead.Load(),
+		Delivered: s.delivered.Load(), Dropped: s.dropped.Load(), GivenBack: s.givenBack.Load(), Dead: s.dead.Load(),
 		Halves: x.halves.Load(), Committed: x.committed.Load(), RolledBack: x.rolledBack.Load(), Checks: x.checks.Load(),
 		GivenUp: x.givenUp.Load(), HeldPulls: s.held.Load(), BrokenFrames: s.brokenFrames.Load(),
 	}
 	x.mu.Lock()
 	st.OpenHalves = len(x.open)
 	x.mu.Unlock()
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, t := range s.topics {
-		st.Dropped += t.dropped.Load()
-	}
 	return st
 }
 
@@ -230,7 +225,6 @@ func (s *Server) deleteTopic(name string) {
 		return
 	}
 	t.end()
-	s.droppedBefore.Add(t.dropped.Load())
 	if len(t.dest.Stats().Queues) == 0 {
 		s.store.Delete(t.dest.Address())
 	}

@@ -28,9 +28,8 @@ type topic struct {
 	inUse  atomic.Int32 // number of queues that clients may use
 	turn   atomic.Uint32
 
-	size, bytes atomic.Int64  // of the messages
-	own         atomic.Int64  // accounted memory without messages, in bytes
-	dropped     atomic.Uint64 // see Stats.Dropped
+	size, bytes atomic.Int64 // of the messages
+	own         atomic.Int64 // accounted memory without messages, in bytes
 	delayed     store.Delayed[*message]
 	room        store.Waiters
 	trimmed     atomic.Int64 // the last trim by full, in nanoseconds since the Unix epoch

@@ -34,12 +34,13 @@ func (q *Queue) expire() {
 		return
 	}
 	q.expiry.soonest = 0
+	millis := now.UnixMilli()
 	n, bytes := q.sweep(func(m *Message) bool {
-		if m.Expires == 0 || m.Expires > now.UnixMilli() {
+		expired := m.Expired(&millis)
+		if !expired {
 			q.expiry.note(m.Expires)
-			return false
 		}
-		return true
+		return expired
 	})
 	q.counts.Expired += uint64(n) //nolint:gosec // a count
 	q.expiry.rest = time.Now().Add(max(sweepPause, sweepShare*time.Since(now)))

@@ -273,4 +273,12 @@ func (st *stall) await() {
 	}
 }
 
+// Stalled returns a channel that is closed at the end of the current stall, or nil.
+func (s *Store) Stalled() <-chan struct{} {
+	if over := s.stall.over.Load(); over != nil {
+		return *over
+	}
+	return nil
+}
+
 func (st *stall) active() bool { return st.over.Load() != nil }

@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/base64"
 	"fmt"
+	"time"
 )
 
 // Product is the name of the broker in all protocols.
@@ -76,6 +77,18 @@ func (h *Header) Lookup(key string) any {
 		}
 	}
 	return nil
+}
+
+// Expired reports whether the message has expired. now is in milliseconds since the Unix epoch; if it is 0, the clock is
+// read when it is needed, and now is set.
+func (m *Message) Expired(now *int64) bool {
+	if m.Expires == 0 {
+		return false
+	}
+	if *now == 0 {
+		*now = time.Now().UnixMilli()
+	}
+	return m.Expires <= *now
 }
 
 const priorities = 10

@@ -137,7 +137,7 @@ func (q *Queue) next(c *Consumer, now *int64) (entry, bool) {
 			if !ok {
 				break
 			}
-			if x := e.m.Expires; x == 0 || !past(x, now) {
+			if !e.m.Expired(now) {
 				return e, true
 			}
 			q.counts.Expired++
@@ -148,14 +148,6 @@ func (q *Queue) next(c *Consumer, now *int64) (entry, bool) {
 		}
 	}
 	return entry{}, false
-}
-
-// past reports whether the time x, in milliseconds, is over. The first call sets now.
-func past(x int64, now *int64) bool {
-	if *now == 0 {
-		*now = time.Now().UnixMilli()
-	}
-	return x <= *now
 }
 
 func (q *Queue) nextOf(p int, c *Consumer) (entry, bool) {

@@ -87,11 +87,18 @@ func New(cfg Config) *Store {
 	return &Store{cfg: cfg, memory: memory{limit: cfg.Memory}, destinations: map[Address]*Destination{}}
 }
 
+// Config returns the limits of the store with the defaults filled in.
+func (s *Store) Config() Config { return s.cfg }
+
 // NewSource returns an unused number for [Message.Source].
 func (s *Store) NewSource() uint64 { return s.sources.Add(1) }
 
 // OnDrop sets the function that breaks all connections, for [Faults.DropEvery]. It is called on its own goroutine.
 func (s *Store) OnDrop(f func()) { s.onDrop.Store(&f) }
+
+// OnCreate sets the function that is called after the creation of a destination, before the creating goroutine sends or
+// receives. It may be called twice for one destination.
+func (s *Store) OnCreate(f func(Address)) { s.onCreate.Store(&f) }
 
 func (s *Store) dropAll() {
 	if f := s.onDrop.Load(); f != nil {
