@@ -46,7 +46,6 @@ func info(key, value string) []byte {
 	return b
 }
 
-// failDecode is a failure to decode data from the peer.
 func failDecode(err error) *failure { return fail(wire.CondDecode, "%v", err) }
 
 // sessionFailure ends a session rather than the connection.

@@ -12,7 +12,8 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// content is an encoded AMQP message without its header and delivery annotations. It implements [store.Content].
+// content is an encoded AMQP message without its header and delivery annotations. It implements [store.Content] and
+// [selector.Properties].
 type content struct {
 	bare   []byte // sections from the message annotations on
 	size   int    // bytes of memory
@@ -158,14 +159,11 @@ func (n *node) delay(millis int64) {
 	}
 }
 
-// Size implements [store.Content].
 func (c *content) Size() int { return c.size }
 
-// Body implements [store.Content]: the data sections, or the text or binary of an amqp-value, or any other body
-// encoded.
+// Body returns the data sections, the text or binary of an amqp-value, or any other body encoded.
 func (c *content) Body() []byte { return c.body }
 
-// WithBody implements [store.Content].
 func (c *content) WithBody(body []byte) store.Content {
 	bare := append([]byte(nil), c.beforeBody()...)
 	if c.text {
@@ -194,7 +192,6 @@ func (c *content) beforeBody() []byte {
 	return c.bare
 }
 
-// Header implements [store.Content].
 func (c *content) Header() (h store.Header) {
 	d := wire.NewDecoder(c.properties)
 	p, _ := d.List()

@@ -138,14 +138,12 @@ func (b *bridge) others() bool {
 	return b.queue.Stats().Consumers > int(b.own.Load())
 }
 
-// Put implements [store.Sink].
 func (b *bridge) Put(m *store.Message) {
 	if _, own := m.Content.(*message); own && b.others() {
 		b.queue.Put(m)
 	}
 }
 
-// Room implements [store.Sink].
 func (b *bridge) Room(notify func()) bool { return !b.others() || b.queue.Room(notify) }
 
 // NotifyRoom implements [store.Sink]. The queue's destination notifies the waiters.

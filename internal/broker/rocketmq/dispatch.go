@@ -103,7 +103,6 @@ func (c *conn) refuse(r *wire.Frame, code int, remark string) error {
 // ok answers with success.
 func (c *conn) ok(r *wire.Frame) error { return c.refuse(r, wire.ResSuccess, "") }
 
-// number answers with one field.
 func (c *conn) number(r *wire.Frame, key string, n int64) error {
 	c.begin(r, wire.ResSuccess, "")
 	c.w.Int(key, n)
@@ -111,7 +110,6 @@ func (c *conn) number(r *wire.Frame, key string, n int64) error {
 	return nil
 }
 
-// body answers with a body.
 func (c *conn) body(r *wire.Frame, body []byte) error {
 	c.begin(r, wire.ResSuccess, "")
 	c.w.End(len(body))
@@ -119,7 +117,6 @@ func (c *conn) body(r *wire.Frame, body []byte) error {
 	return nil
 }
 
-// json answers with a body of JSON.
 func (c *conn) json(r *wire.Frame, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -17,7 +17,8 @@ const (
 // host is an IPv4 address and a port, in the encoding of stored messages.
 type host [8]byte
 
-// message is a message of RocketMQ, and its own [store.Content]. A sent message is immutable, except for place and plain.
+// message is a message of RocketMQ, its own [store.Content] and [selector.Properties]. A sent message is immutable,
+// except for place and plain.
 type message struct {
 	store.Message
 	topic      string
@@ -55,7 +56,6 @@ func (m *message) clone() *message {
 	return c.complete()
 }
 
-// Size implements [store.Content].
 func (m *message) Size() int { return len(m.body) + len(m.properties) }
 
 // Body implements [store.Content]: the decompressed body. A body with an unknown compression (LZ4, ZSTD), or a damaged
@@ -81,14 +81,12 @@ func (m *message) Body() []byte {
 // not accounted for.
 const keptRatio = 4
 
-// WithBody implements [store.Content].
 func (m *message) WithBody(body []byte) store.Content {
 	c := m.clone()
 	c.body, c.sysFlag = body, m.sysFlag&^(wire.SysCompressed|wire.SysCompression)
 	return c
 }
 
-// Header implements [store.Content].
 func (m *message) Header() store.Header {
 	h := store.Header{Created: m.born}
 	for rest := m.properties; len(rest) > 0; {
@@ -118,7 +116,6 @@ func (m *message) Header() store.Header {
 	return h
 }
 
-// Property implements [selector.Properties].
 func (m *message) Property(key string) any {
 	if v := wire.Property(m.properties, key); v != nil {
 		return string(v)

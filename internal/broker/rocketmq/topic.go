@@ -64,7 +64,6 @@ func (t *topic) queue(id int64) *queue {
 	return queues[id]
 }
 
-// Put implements [store.Sink].
 func (t *topic) Put(m *store.Message) {
 	c, ok := m.Content.(*message)
 	if !ok {
@@ -128,7 +127,6 @@ func (t *topic) full() bool {
 	return !t.hasRoom()
 }
 
-// Room implements [store.Sink].
 func (t *topic) Room(notify func()) bool {
 	if notify == nil {
 		return !t.full()
@@ -140,7 +138,6 @@ func (t *topic) Room(notify func()) bool {
 	return false
 }
 
-// NotifyRoom implements [store.Sink].
 func (t *topic) NotifyRoom() { t.room.Notify() }
 
 // keptShare is the part of the limits kept for future groups.

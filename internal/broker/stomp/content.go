@@ -15,7 +15,7 @@ type message struct {
 }
 
 // content is the content of a SEND frame: the message's header lines in the encoding of STOMP 1.2, each with its line
-// feed, and the body.
+// feed, and the body. It implements [store.Content] and [selector.Properties].
 type content struct {
 	text    []byte
 	head    int  // bytes of the header lines
@@ -23,13 +23,10 @@ type content struct {
 	plain   bool // the body is text: no content-length
 }
 
-// Size implements [store.Content].
 func (c *content) Size() int { return cap(c.text) }
 
-// Body implements [store.Content].
 func (c *content) Body() []byte { return c.text[c.head:] }
 
-// WithBody implements [store.Content].
 func (c *content) WithBody(body []byte) store.Content {
 	return &content{text: append(bytes.Clone(c.text[:c.head]), body...), head: c.head, escaped: c.escaped, plain: c.plain}
 }
@@ -51,7 +48,6 @@ func (c *content) each(f func(key, value []byte) bool) {
 	}
 }
 
-// Property implements [selector.Properties].
 func (c *content) Property(name string) (found any) {
 	if headerOf(name) != property {
 		return nil
@@ -65,7 +61,6 @@ func (c *content) Property(name string) (found any) {
 	return found
 }
 
-// Header implements [store.Content].
 func (c *content) Header() (h store.Header) {
 	h.Text = c.plain
 	first := func(s *string, value []byte) {

@@ -214,7 +214,6 @@ func (c *conn) close(cause error) {
 	}
 }
 
-// write hands frames to the writer.
 func (c *conn) write(frames []byte) {
 	c.mu.Lock()
 	c.out = append(c.out, frames...)
@@ -250,7 +249,6 @@ type refusal struct {
 	headers string // more header lines
 }
 
-// Error implements error.
 func (r *refusal) Error() string { return r.text }
 
 func refuse(format string, args ...any) *refusal {

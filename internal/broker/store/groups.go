@@ -44,7 +44,6 @@ func (g *groups) claim(group string, c *Consumer) {
 	}
 }
 
-// leave frees the groups of c.
 func (g *groups) leave(c *Consumer) {
 	if g == nil {
 		return
