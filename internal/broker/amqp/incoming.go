@@ -281,8 +281,8 @@ func (l *inLink) countFull() {
 	}
 }
 
-// window returns a link's credit window for a size of messages, 0 if unknown. It is at most a tenth of a queue's limits,
-// but at least minWindow for the limit of bytes and 1 for the limit of messages.
+// window returns a link's credit window for a size of messages, 0 if unknown. It is at most a tenth of a queue's
+// limits, but at least minWindow for the limit of bytes and 1 for the limit of messages.
 func (s *Server) window(size int) uint32 {
 	cfg := s.store.Config()
 	n := int64(firstWindow)

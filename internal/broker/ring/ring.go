@@ -2,8 +2,7 @@
 // and unsettled deliveries.
 package ring
 
-// Ring is a FIFO in an array that is used in a circle. Values are not the zero value of T. Positions stay valid until
-// Compact.
+// Ring is a FIFO in a circular array. The zero value of T marks a taken value. Positions stay valid until Compact.
 type Ring[T comparable] struct {
 	items []T    // position p is at p modulo the length, a power of two
 	First uint64 // position of the first value
@@ -73,8 +72,8 @@ func (r *Ring[T]) Compact() {
 	r.First = to
 }
 
-// Tracker holds values at fixed positions until they are removed. Long-lived values move to a map, so that the ring does
-// not grow.
+// Tracker holds values at fixed positions until they are removed. Long-lived values move to a map, so that the ring
+// does not grow.
 type Tracker[T comparable] struct {
 	Ring[T]
 	old map[uint64]T

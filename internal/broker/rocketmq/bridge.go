@@ -8,8 +8,8 @@ import (
 )
 
 // bridge joins a topic to the queue of other protocols of the same name. As a [store.Sink] of the topic it stores
-// messages sent over RocketMQ in the queue while other protocols consume from it, as if the queue were another group. As
-// a competing consumer of the queue it moves messages to the topic, for all groups, while groups subscribe to it.
+// messages sent over RocketMQ in the queue while other protocols consume from it, as if the queue were another group.
+// As a competing consumer of the queue it moves messages to the topic, for all groups, while groups subscribe to it.
 type bridge struct {
 	t     *topic
 	queue *store.Queue

@@ -20,8 +20,8 @@
 //
 // A durable subscription has durable-subscription-name (Artemis), durable-subscriber-name or
 // activemq.subscriptionName (ActiveMQ Classic) in SUBSCRIBE and client-id in CONNECT. A shared subscription has our own
-// header shared-subscription-name, and durable:true to outlive its consumers. UNSUBSCRIBE with one of these headers ends
-// the consumer with its id, if any, and removes the subscription.
+// header shared-subscription-name, and durable:true to outlive its consumers. UNSUBSCRIBE with one of these headers
+// ends the consumer with its id, if any, and removes the subscription.
 //
 // The limit of unacknowledged messages is prefetch-count or activemq.prefetchSize, by default 1000, or
 // consumer-window-size / 256 bytes; 0 means one message and -1 no limit. ack:auto has no limit.

@@ -152,7 +152,7 @@ func (c *conn) connect(f *wire.Received) error {
 		}
 		return string(f.Get(key))
 	}
-	if authenticate := c.server.opts.Authenticate; authenticate != nil && !authenticate(value("login"), value("passcode")) {
+	if check := c.server.opts.Authenticate; check != nil && !check(value("login"), value("passcode")) {
 		return refuse("authentication failed: wrong login or passcode")
 	}
 	send, receive, err := heartbeats(value("heart-beat"))

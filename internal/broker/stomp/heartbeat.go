@@ -22,7 +22,7 @@ type heartbeat struct {
 
 var errSilent = errors.New("the client is silent")
 
-// start starts the timer: send is the interval of our heart-beats, limit the longest silence of the client; 0 for never.
+// start starts the timer: send is the interval of our heart-beats, limit the longest silence of the client; 0 for none.
 func (h *heartbeat) start(c *conn, send, limit time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -53,8 +53,8 @@ func New(s *store.Store, o Options) *Server {
 	return &Server{store: s, opts: o}
 }
 
-// conn is a connection. The goroutine of Serve, the reader, reads and executes frames; another one, the writer, delivers
-// messages and writes.
+// conn is a connection. The goroutine of Serve, the reader, reads and executes frames; another one, the writer,
+// delivers messages and writes.
 type conn struct {
 	server  *Server
 	net     net.Conn

@@ -79,8 +79,8 @@ func (h *Header) Lookup(key string) any {
 	return nil
 }
 
-// Expired reports whether the message has expired. now is in milliseconds since the Unix epoch; if it is 0, the clock is
-// read when it is needed, and now is set.
+// Expired reports whether the message has expired. now is in milliseconds since the Unix epoch; 0 is replaced by
+// the time when it is needed.
 func (m *Message) Expired(now *int64) bool {
 	if m.Expires == 0 {
 		return false
