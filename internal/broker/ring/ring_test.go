@@ -47,10 +47,9 @@ func TestTracker(t *testing.T) {
 	var tr Tracker[int]
 	want := map[uint64]int{}
 	for i := 1; i < 3000; i++ {
-		switch {
-		case i%11 == 0:
+		if i%11 == 0 {
 			tr.Skip()
-		default:
+		} else {
 			want[tr.Next] = i
 			tr.Add(i)
 		}
