@@ -2,14 +2,14 @@
 //
 // A protocol is a [Factory]. It opens a [Driver] for one URL; the driver opens any number of [Producer] and [Consumer]
 // values over connections that it manages. The engine owns the load: when to send, how many messages may be in flight,
-// what the latencies are. A driver only moves messages and tells the truth about each of them, exactly once.
+// and the latencies. A driver only moves messages and reports each of them truthfully, exactly once.
 //
 // # Sending
 //
-// A producer is opened with the [Variant]s of its messages, so that a driver encodes each of them once. The engine
+// A producer is opened with the [Variant]s of its messages, so that a driver encodes each variant once. The engine
 // names each message in flight with a [Slot]. [Producer.Send] hands a message over and returns; later, from any
-// goroutine, the driver reports that slot and the [Outcome] to the producer's [Completions]. The two never overlap in
-// meaning:
+// goroutine, the driver reports that slot and the [Outcome] to the producer's [Completions]. The result of Send decides
+// whether the slot is reported:
 //
 //   - Send returned nil: the slot is reported exactly once, possibly before Send returns.
 //   - Send returned an error: nothing of the message can have reached the broker and the slot is not reported.
@@ -23,16 +23,15 @@
 //
 // # Closing
 //
-// Every call that waits takes a context and returns soon after it ends. After Close has returned, a driver makes no
-// more callbacks and leaves no goroutine, connection or (unless it was asked to keep them) subscription behind. A
-// connection that was lost is not opened again by itself, unless [Capabilities] say so: its producers and consumers
+// Every call that waits takes a context and returns soon after the context ends. After Close has returned, a driver
+// makes no more callbacks and leaves no goroutine, connection or (unless KeepSubscription was set) subscription behind.
+// A driver does not open a lost connection again, unless [Capabilities.Reconnects] is set: its producers and consumers
 // have ended, and the engine may open others, on the same Driver.
 //
-// # More that a driver can do
+// # Optional interfaces
 //
-// Some interfaces are optional; the engine asks for them by type assertion. Producers: [Flusher], [TrySender],
-// [Waiter], [Counting]. Consumers: [Waiter], [Prober], [Counting]. Both: [Located]. Drivers: [Admin],
-// [Identified], [Inspector].
+// The engine finds optional interfaces by type assertion. Producers: [Flusher], [TrySender], [Waiter], [Counting].
+// Consumers: [Waiter], [Prober], [Counting]. Both: [Located]. Drivers: [Admin], [Identified], [Inspector].
 //
 // The package drivertest holds the conformance suite that every driver passes on its real broker.
 package driver
@@ -42,34 +41,34 @@ import (
 	"time"
 )
 
-// Slot names a message in flight of one producer, by a place and a generation: the place is used again once its message
-// has ended, each time with another generation, so that an answer that comes too late is not taken for one to another
-// message. Drivers keep it whole and report it as they got it.
+// Slot names a message in flight of one producer, by a place and a generation. A place is used again once its message
+// has ended, each time with another generation, so that a late answer to the earlier message is not taken for an answer
+// to the later one. Drivers report the Slot unchanged.
 type Slot uint64
 
 // NewSlot returns the slot with that place and generation.
 func NewSlot(index, generation uint32) Slot { return Slot(generation)<<32 | Slot(index) }
 
-// Index returns the place: 0 <= Index < [ProducerSpec.MaxPending]. No two messages in flight have the same. But the
-// engine may give a message up and use its place again: the driver still reports an answer that comes for it, which the
-// engine counts, and need not report that none will come.
+// Index returns the place: 0 <= Index < [ProducerSpec.MaxPending]. No two messages in flight have the same place. The
+// engine may give a message up and use its place again: the driver still reports a late answer to that message, which
+// the engine counts, but need not report that no answer will come.
 func (s Slot) Index() uint32 { return uint32(s) } //nolint:gosec // the lower half
 
-// Generation returns which use of the place it is.
+// Generation returns the generation, which tells the uses of the place apart.
 func (s Slot) Generation() uint32 { return uint32(s >> 32) }
 
-// Completions takes the ends of sends. A driver reports each Send that returned nil exactly once, from any goroutine,
-// even before that Send returns. The methods do not block and are safe for concurrent use. The moment of the call is
-// the moment of completion in the engine's measurement, so call them first and tidy up afterwards.
+// Completions receives the ends of sends. A driver reports each Send that returned nil exactly once, from any
+// goroutine, even before that Send returns. The methods do not block and are safe for concurrent use. The engine takes
+// the time of the call as the time of completion, so a driver calls them before its own clean-up.
 type Completions interface {
 	// Done reports the end of one send.
 	Done(Slot, Outcome)
-	// DoneAll reports sends that ended alike at the same moment, such as a range that one answer confirms. The slice is
-	// not kept.
+	// DoneAll reports sends that ended alike at the same moment, such as a range that one answer confirms. The receiver
+	// does not keep the slice.
 	DoneAll([]Slot, Outcome)
 }
 
-// DoneFunc makes [Completions] of a function.
+// DoneFunc adapts a function to [Completions].
 type DoneFunc func(Slot, Outcome)
 
 // Done implements [Completions].
@@ -84,40 +83,40 @@ func (f DoneFunc) DoneAll(slots []Slot, o Outcome) {
 
 // Producer sends messages to one destination.
 type Producer interface {
-	// Send hands m to the broker and may block: for credit of the broker, for a full TCP buffer. Only one goroutine
-	// calls it at a time. When ctx ends while it waits for permission to send, it returns an error for which
-	// errors.Is(err, ctx.Err()) is true: the message was not sent. The driver must not retain m after Send returns.
+	// Send hands m to the broker and may block: for credit of the broker, for a full TCP buffer. Only one goroutine calls
+	// it at a time. If ctx ends while Send waits for permission to send, Send returns an error for which errors.Is(err,
+	// ctx.Err()) is true: the message was not sent. The driver must not retain m after Send returns.
 	Send(ctx context.Context, m *Message) error
 
-	// Close waits until all messages in flight are settled or ctx ends, reports the rest as [Unknown], and closes. All
-	// completions have been reported when it returns. Send must not be running. Later calls return nil.
+	// Close waits until all messages in flight are settled or ctx ends, reports the rest as [Unknown], and closes. When it
+	// returns, all completions have been reported. Send must not be running. Later calls return nil.
 	Close(ctx context.Context) error
 }
 
-// TrySender is implemented by a [Producer] whose next message can be sent by the goroutine that reports the end of the
-// last one, so that no other goroutine has to be woken for it.
+// TrySender is implemented by a [Producer] that can send the next message from the goroutine that reports the end of
+// the last one, so that no other goroutine has to be woken.
 type TrySender interface {
-	// TrySend is Send that does not wait, and returns whether it has sent m. If not, nothing of m can have reached the
-	// broker, the slot is not reported, and Send says why. It may be called from within the producer's own
+	// TrySend is a Send that does not wait. It returns whether it has sent m. If not, nothing of m can have reached the
+	// broker, the slot is not reported, and Send returns the reason. It may be called from within the producer's own
 	// [Completions]; neither Send nor Flush is running then.
 	TrySend(m *Message) bool
 }
 
-// Flusher is implemented by a [Producer] in which a sent message may wait for others before it leaves or ends: one that
-// was announced to be followed by more ([Message.More]), or one in a transaction that is not full.
+// Flusher is implemented by a [Producer] that may hold a sent message back until more are sent: a message with
+// [Message.More], or a message in a transaction that is not full.
 type Flusher interface {
-	// Flush lets the messages sent so far leave, and end, without more being sent. It does not wait for the end. Send must
+	// Flush lets the messages sent so far leave and end without further sends. It does not wait for their ends. Send must
 	// not be running, and may be called again afterwards.
 	Flush(ctx context.Context) error
 }
 
-// Consumer receives messages from one destination. It is subscribed when [Driver.Consumer] returns: a message that is
-// sent after that will reach it.
+// Consumer receives messages from one destination. It is subscribed when [Driver.Consumer] returns: messages sent after
+// that reach it.
 type Consumer interface {
-	// Run receives until ctx ends, and then returns nil; or until the broker or the connection fails, and then returns
-	// an error that wraps an [*Error]. It calls deliver for a message and afterwards settles it as the verdict says; when
-	// ctx has ended, which deliver itself may have done, it calls it for no other. The Delivery and its Body are valid
-	// only during the call. Run is called once.
+	// Run receives until ctx ends, and then returns nil; or until the broker or the connection fails, and then returns an
+	// error that wraps an [*Error]. It calls deliver for each message and settles the message afterwards as the verdict
+	// says. Once ctx has ended, perhaps by deliver itself, Run delivers no other message. The Delivery and its Body are
+	// valid only during the call. Run is called once.
 	Run(ctx context.Context, deliver func(*Delivery) Verdict) error
 
 	// Close ends the subscription: a durable one is removed at the broker unless [ConsumerSpec.KeepSubscription] is
@@ -126,10 +125,10 @@ type Consumer interface {
 	Close(ctx context.Context) error
 }
 
-// Verdict is how to settle a message that was delivered.
+// Verdict is the way to settle a delivered message.
 type Verdict uint8
 
-// The verdicts. Others than Accept are given only if [ConsumerSpec.Failing] has announced them.
+// The verdicts. A verdict other than Accept is given only if [ConsumerSpec.Failing] announced it.
 const (
 	Accept  Verdict = iota // it was processed
 	Reject                 // it cannot be processed: the broker may drop it, or put it elsewhere
@@ -152,9 +151,9 @@ func (v Verdict) String() string {
 
 // Driver is one broker, as one URL names it. Its methods are safe for concurrent use.
 type Driver interface {
-	// Producer opens a producer on the connection that spec.Connection names, and that connection if need be.
+	// Producer opens a producer on the connection that spec.Connection names. It opens that connection if need be.
 	Producer(ctx context.Context, spec ProducerSpec, done Completions) (Producer, error)
-	// Consumer subscribes on the connection that spec.Connection names, and opens that connection if need be.
+	// Consumer subscribes on the connection that spec.Connection names. It opens that connection if need be.
 	Consumer(ctx context.Context, spec ConsumerSpec) (Consumer, error)
 	// Close closes all connections. Producers and consumers must have been closed. Later calls return nil.
 	Close(ctx context.Context) error
@@ -162,10 +161,10 @@ type Driver interface {
 
 // Admin is implemented by a [Driver] that can ask the broker about its destinations.
 type Admin interface {
-	// Depth returns how many messages are at a destination, or at a subscription of a topic, those included that were sent
-	// to consumers and not settled.
+	// Depth returns the number of messages at a destination, or at a subscription of a topic, including messages that were
+	// sent to consumers and not settled.
 	Depth(ctx context.Context, dest Destination, subscription string) (uint64, error)
-	// Purge removes the messages that are at a destination and returns how many there were.
+	// Purge removes the messages at a destination and returns how many there were.
 	Purge(ctx context.Context, dest Destination) (uint64, error)
 }
 
@@ -183,17 +182,17 @@ type Factory struct {
 	Client string
 	// Schemes are the URL schemes that select the protocol, the first being the usual one.
 	Schemes []string
-	// Hosts returns the hosts of a URL as host:port, in its order, as [Connection.Order] and [Located] count and name
-	// them; nil if the URL is not one. It is nil for a protocol whose connections do not go to the hosts of the URL, such
-	// as RocketMQ, whose hosts are name servers.
+	// Hosts returns the hosts of a URL as host:port, in the order of the URL; [Connection.Order] and [Located] refer to
+	// this list. It returns nil if the text is not a URL. Hosts is nil for a protocol that does not connect to the hosts
+	// of the URL, such as RocketMQ: these are name servers.
 	Hosts func(url string) []string
-	// DefaultURL is used when the user gives none.
+	// DefaultURL is the URL if the user gives none.
 	DefaultURL string
 	// Capabilities are the features of the protocol, so that the rest can be refused before a run begins.
 	Capabilities Capabilities
 	// NewOptions returns a pointer to a struct of the protocol's own settings with their defaults set, see [Options].
 	NewOptions func() any
-	// Check reports the mistakes in opts and the URL without connecting; all at once, joined. It may be nil.
+	// Check reports all mistakes in opts and the URL at once, joined, without connecting. It may be nil.
 	Check func(opts OpenOptions) error
 	// Open returns a driver for opts.URL. It need not connect yet: connections open with producers and consumers.
 	Open func(ctx context.Context, opts OpenOptions) (Driver, error)
@@ -202,16 +201,17 @@ type Factory struct {
 // Capabilities are the features of a protocol, as implemented by its driver.
 type Capabilities struct {
 	TLS bool // connections can be encrypted
-	// Reconnects: a connection that was lost is opened again by itself, as some client libraries do, without a report of
-	// the loss. Run does not return then, and goes on to receive once there is a broker. Send returns nil; messages that
-	// were under way end as Unknown, and messages that find no broker as Failed, with [ClassConnect].
+	// Reconnects: the client opens a lost connection again by itself, as some client libraries do, without a report of the
+	// loss. Run does not return then, and goes on to receive once there is a broker. Send returns nil; messages that were
+	// under way end as Unknown, and messages that find no broker as Failed, with [ClassConnect].
 	Reconnects bool
-	// ReceivesAgain is, with Reconnects, how long a consumer may take after a loss to receive again although the broker is
-	// there. What has not come by then is missing; before, it may still come.
+	// ReceivesAgain is, with Reconnects, how long after a loss a consumer may take to receive again although the broker is
+	// there. Until then messages may still come; after it, messages that have not come are missing.
 	ReceivesAgain time.Duration
-	// TimesOut: the driver ends sends without an answer as [ProducerSpec.SendTimeout] says. For others the engine does.
+	// TimesOut: the driver ends sends without an answer after [ProducerSpec.SendTimeout]. For other drivers the engine
+	// does.
 	TimesOut bool
-	// Administers: the drivers are [Admin].
+	// Administers: the driver implements [Admin].
 	Administers  bool
 	Queue, Topic KindCapabilities // by kind of destination
 }
@@ -224,7 +224,8 @@ func (c *Capabilities) Of(kind Kind) *KindCapabilities {
 	return &c.Queue
 }
 
-// KindCapabilities are the features of a protocol for one kind of destination. Without Exists the others mean nothing.
+// KindCapabilities are the features of a protocol for one kind of destination. Without Exists the others have no
+// meaning.
 type KindCapabilities struct {
 	Exists              bool // there are destinations of this kind
 	DurableSubscription bool // subscriptions that outlive their connection; topics only
@@ -242,8 +243,8 @@ type KindCapabilities struct {
 	Release             bool // consumers can give messages back
 	Concurrency         bool // several messages of a consumer can be delivered at once
 	Delay               bool // producers can ask for a delayed delivery
-	Text                bool // messages can be of text, which receivers tell from bytes
-	Redelivered         bool // the broker says of a message that it has delivered it before
+	Text                bool // messages can be text, and receivers can tell text from bytes
+	Redelivered         bool // the broker marks messages that it has delivered before
 }
 
 // OpenOptions are the settings that a driver needs for its broker.
@@ -251,21 +252,21 @@ type OpenOptions struct {
 	// URL is as the user gave it: scheme://[user:password@]host[:port][,host[:port]]... Hosts are tried in order, unless
 	// [Connection.Order] gives another one.
 	URL string
-	// User and Password override those of the URL. Both empty means anonymous.
+	// User and Password override user and password of the URL. Both empty means anonymous.
 	User, Password string
-	// TLS says how to verify the broker and how to present ourselves; it matters only for encrypted schemes.
+	// TLS has the settings for encrypted schemes; other schemes ignore it.
 	TLS TLS
 	// ConnectTimeout bounds the opening of one connection, up to and including authentication. It is above zero.
 	ConnectTimeout time.Duration
 	// MaxBody is the largest body of a message to accept from the broker, in bytes; 0 means [DefaultMaxBody]. A larger
-	// one ends the consumer with [ClassTooLarge], before there is memory for it.
+	// body ends the consumer with [ClassTooLarge], before memory is allocated for it.
 	MaxBody int
 	// Options is the value of [Factory.NewOptions], filled in.
 	Options any
 }
 
 // DefaultMaxBody is the largest body that is accepted from a broker if [OpenOptions.MaxBody] is 0, in bytes. A
-// connection needs memory for a few bodies at once, and a process is to stay below 256 MiB whatever a broker sends.
+// connection needs memory for a few bodies at once, and the process must stay below 256 MiB with any broker.
 const DefaultMaxBody = 16 << 20
 
 // LargestBody returns MaxBody or its default.

@@ -18,8 +18,8 @@ type Class uint8
 const (
 	ClassNone           Class = iota // no failure
 	ClassConnect                     // no connection could be made
-	ClassAuth                        // the broker does not know us, or does not let us do that
-	ClassTLS                         // the encrypted connection could not be agreed on
+	ClassAuth                        // the broker rejects the credentials, or the user lacks the permission
+	ClassTLS                         // the TLS handshake failed
 	ClassNotFound                    // the destination does not exist
 	ClassFull                        // a limit of the broker was reached: queue full, quota used up
 	ClassTooLarge                    // the message is larger than the broker or link allows
@@ -27,7 +27,7 @@ const (
 	ClassConnectionLost              // the connection ended
 	ClassClosedByBroker              // the broker closed the link, session or subscription
 	ClassUnsupported                 // the broker lacks the requested feature
-	ClassProtocol                    // the peer broke the protocol, or says that we did
+	ClassProtocol                    // the peer broke the protocol, or reports that we did
 	ClassOther                       // anything else
 	NumClasses                       // the number of classes, for tables indexed by Class
 )
@@ -44,7 +44,7 @@ func (c Class) String() string {
 	return "invalid"
 }
 
-// Error is a failure with its class and, where there is something that the user can do, a hint.
+// Error is a failure with its class and, where the user can do something, a hint.
 type Error struct {
 	Class Class
 	// Op is the operation that failed: "open receiver on queue://A".

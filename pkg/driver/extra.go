@@ -2,15 +2,15 @@ package driver
 
 import "context"
 
-// Counting is implemented by those producers and consumers that count things which only their protocol knows. The
-// engine asks for it with a type assertion and adds up counters of the same name.
+// Counting is implemented by producers and consumers with counters that are specific to their protocol. The engine
+// finds it by type assertion and adds up counters of the same name.
 type Counting interface {
-	// Counters returns the counters in the order in which to print them, always the same ones of one producer or
+	// Counters returns the counters in the order in which to print them, always the same counters for one producer or
 	// consumer. It may be called at any time, also after Close, and by any goroutine.
 	Counters() []Counter
 }
 
-// Counter is a count of a protocol's own.
+// Counter is a count that is specific to a protocol.
 type Counter struct {
 	// Name is lower case, words joined by hyphens: "tx-checks".
 	Name string
@@ -23,8 +23,8 @@ type Counter struct {
 // Prober is implemented by consumers that can ask their broker for a sign of life.
 type Prober interface {
 	// Probe asks the broker for an answer, on the consumer's own connection if the protocol allows, and returns nil when
-	// it has come. It must not change anything at the broker. A client that connects again by itself may be without a
-	// connection although the broker answers: its consumers return nil only when they receive. It may be called while
+	// the answer has come. It must not change anything at the broker. A client that reconnects by itself may be without a
+	// connection although the broker answers: its consumers return nil only when they receive. Probe may be called while
 	// Run is running, by one goroutine at a time, and not after Close. It returns soon after ctx ends.
 	Probe(ctx context.Context) error
 }
@@ -38,12 +38,12 @@ type Located interface {
 
 // Identified is implemented by a [Driver] of a protocol whose brokers identify themselves.
 type Identified interface {
-	// Broker returns product and version as the broker told them when the last connection was opened, of at most
-	// [MaxBrokerText] bytes each: "apache-activemq-artemis", "2.40.0". Both are empty until one was opened and told; the
-	// version alone is empty if the broker does not tell it. They are a stranger's text: escape them before they are
+	// Broker returns product and version as the broker reported them when the last connection was opened, of at most
+	// [MaxBrokerText] bytes each: "apache-activemq-artemis", "2.40.0". Both are empty until a connection was opened;
+	// version alone is empty if the broker does not report it. The texts come from the peer: escape them before they are
 	// printed. It may be called at any time, also after Close, and by any goroutine.
 	Broker() (product, version string)
 }
 
-// MaxBrokerText is the length to which drivers cut the product and the version that a broker tells, in bytes each.
+// MaxBrokerText is the length in bytes to which drivers cut the product and the version that a broker reports.
 const MaxBrokerText = 200

@@ -10,28 +10,28 @@ import (
 // property and not one for each part because brokers spend time on each: see docs/verification.md.
 const IDProperty = "perfmq_id"
 
-// MaxIDText is how many bytes the text of an [ID] has at most.
+// MaxIDText is the largest length of the text of an [ID] in bytes.
 const MaxIDText = 5*maxDigits + 4
 
 const maxDigits = 19 // of an int64
 
-// idSeparator stands between the parts: in a text that no protocol has to escape.
+// idSeparator separates the parts. No protocol has to escape it.
 const idSeparator = '-'
 
 // ID tells one message from all others, so that received messages can be checked against sent messages. The zero value
-// means that there is none.
+// means no ID.
 type ID struct {
 	Run      int64 // of the sending process; above zero
 	Producer int64 // within the run, from 0
 	Number   int64 // of the producer's messages, from 0 and without gaps; [Unnumbered] if they are not numbered
-	Sum      int64 // checksums of run, producer, number and body; 0 if Number is Unnumbered. Drivers only carry it
-	// Delay is for how many milliseconds after its sending the broker is to hold the message back, so that every consumer
-	// can tell a message that was to be late from one that is; 0 for none. A driver that delays messages by an option of
-	// its own sets it.
+	Sum      int64 // checksum of run, producer, number and body; 0 if Number is Unnumbered. Drivers only carry it
+	// Delay is the time in milliseconds after the send for which the broker must hold the message back, so that a consumer
+	// can tell a delayed message from a late one; 0 for none. A driver that delays messages by an option of its own sets
+	// it.
 	Delay int64
 }
 
-// Unnumbered is the [ID.Number] of messages that only say of which run and producer they are.
+// Unnumbered is the [ID.Number] of messages that identify only their run and producer.
 const Unnumbered = -1
 
 // Append appends the text of the ID to b: run, producer, number and sum, in decimal, with a hyphen between them, such
@@ -50,11 +50,11 @@ func (id *ID) Append(b []byte) []byte {
 	return b
 }
 
-// GarbledID returns the result of [ParseID] for a text that is not the text of an ID. No message is sent with it.
+// GarbledID returns the result of [ParseID] for a text that is not an ID. No message is sent with it.
 func GarbledID() ID { return ID{Run: -1} }
 
 // ParseID returns the ID with that text, or [GarbledID] if the text is not exactly as [ID.Append] writes it: each ID
-// has one text alone. It does not allocate.
+// has exactly one text. It does not allocate.
 func ParseID[T string | []byte](text T) ID {
 	var parts [5]int64
 	part, digits, n := 0, 0, uint64(0)
@@ -88,7 +88,7 @@ func ParseID[T string | []byte](text T) ID {
 }
 
 // IDReader reads the IDs of the messages of one consumer. Without --verify all messages of a producer carry the same
-// text, so it compares the text with the last one before it parses. The zero value is ready to use; not for concurrent
+// text, so it compares the text with the last one before parsing. The zero value is ready to use; not for concurrent
 // use.
 type IDReader struct {
 	text []byte
@@ -96,7 +96,7 @@ type IDReader struct {
 }
 
 // Read returns the same ID as [ParseID]. It does not keep text, and allocates only for its copy of a text that is
-// longer than those before it.
+// longer than all earlier ones.
 func (r *IDReader) Read(text []byte) ID {
 	if len(text) > 0 && bytes.Equal(text, r.text) {
 		return r.id

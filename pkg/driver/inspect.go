@@ -4,23 +4,23 @@ import "context"
 
 // Inspector is implemented by a [Driver] that can ask the broker for its own counters of destinations.
 type Inspector interface {
-	// Inspect returns the broker's counters of each destination, in their order. It uses a connection of its own, which
-	// [Driver.Close] closes, and may be called while messages are sent and received, by one goroutine at a time. An error
-	// of [ClassUnsupported] or [ClassAuth] says that this broker, or this user, will not be told: another try is of no
-	// use.
+	// Inspect returns the broker's counters of each destination, in the order of destinations. It uses a connection of its
+	// own, which [Driver.Close] closes, and may be called while messages are sent and received, by one goroutine at a
+	// time. An error of [ClassUnsupported] or [ClassAuth] means that this broker, or this user, never gets the counters:
+	// the caller need not try again.
 	Inspect(ctx context.Context, destinations []Destination) ([]DestinationCount, error)
 }
 
-// DestinationCount are a broker's own counters of a destination. Of one that the broker does not have all are known to
-// be zero.
+// DestinationCount are a broker's own counters of a destination. If the destination does not exist at the broker, all
+// are known to be zero.
 type DestinationCount struct {
-	// Depth is how many messages are there, those included that consumers have and did not settle; of a topic, at all
-	// subscriptions together.
+	// Depth is the number of messages at the destination, including messages sent to consumers and not settled; of a
+	// topic, at all subscriptions together.
 	Depth Count
-	// Added is how many messages the destination got since the broker counts, and Acknowledged how many of a queue's
-	// consumers have settled for good. Counters that are less than before began anew.
+	// Added is how many messages the destination got since the broker counts, and Acknowledged how many of them a queue's
+	// consumers have settled for good. A counter that has decreased was reset.
 	Added, Acknowledged Count
-	// Consumers is how many consumers are there.
+	// Consumers is the number of consumers.
 	Consumers Count
 }
 
@@ -39,5 +39,5 @@ func NoDestination() DestinationCount {
 	return DestinationCount{Depth: none, Added: none, Acknowledged: none, Consumers: none}
 }
 
-// Plus returns the sum; it is known if both are.
+// Plus returns the sum; it is known if both are known.
 func (c Count) Plus(d Count) Count { return Count{N: c.N + d.N, Known: c.Known && d.Known} }

@@ -4,8 +4,8 @@ package driver
 // unit, so that each tool understands the other's messages.
 const TimeProperty = "time"
 
-// Message is one message that the engine asks a producer to send. Everything that all messages of a kind share is in
-// their [Variant], so that a driver can prepare it once.
+// Message is one message that the engine asks a producer to send. The parts that all messages of a kind share are in
+// their [Variant], so that a driver can prepare them once.
 type Message struct {
 	// Slot names the message until its end is reported.
 	Slot Slot
@@ -13,10 +13,10 @@ type Message struct {
 	Variant int
 	// Time is the moment of sending in microseconds since the Unix epoch, to be sent as the property [TimeProperty].
 	Time int64
-	// ID, unless it is zero, goes along as text in the property [IDProperty].
+	// ID, unless it is zero, travels as text in the property [IDProperty].
 	ID ID
-	// More says that another call of Send follows at once, or one of Flush: the driver may let the message wait for the
-	// next one, to write both together.
+	// More announces that another call of Send, or a call of Flush, follows at once: the driver may let the message wait
+	// for the next one, to write both together.
 	More bool
 }
 
@@ -30,22 +30,22 @@ type Delivery struct {
 	ID ID
 	// Body is the payload, valid only during the call of deliver.
 	Body []byte
-	// Born and Stored are when the producer made the message and when the broker stored it, in microseconds since the
-	// Unix epoch, as the protocol itself says (RocketMQ: in milliseconds, by the clocks of those machines); 0 if it does
-	// not. They are for latencies from them to the delivery: RocketMQ's B2C and S2C.
+	// Born and Stored are when the producer made the message and when the broker stored it, in microseconds since the Unix
+	// epoch, as the protocol reports them (RocketMQ: in milliseconds, by the clocks of those machines); 0 if it does not.
+	// The engine computes the latencies from them to the delivery: RocketMQ's B2C and S2C.
 	Born, Stored int64
-	// Redelivered is set when the broker says that it has delivered the message before, or the driver knows that it has by
-	// the broker's own number of the message.
+	// Redelivered is set when the broker marks the message as delivered before, or when the driver knows that from the
+	// broker's own number of the message.
 	Redelivered bool
-	// Deferred is set when the producer, by plan, has let the broker deliver the message only a good while after it was
-	// accepted, and it is not known when: how long it has waited says nothing of the broker.
+	// Deferred is set when the producer, by plan, let the broker deliver the message only long after it was accepted, at
+	// an unknown time: its time in the broker says nothing about the broker's speed.
 	Deferred bool
 }
 
 // State is how a send ended.
 type State uint8
 
-// The states of an [Outcome]. The names are those of AMQP 1.0 (Messaging, section 3.4); other protocols map onto them.
+// The states of an [Outcome], named as in AMQP 1.0 (Messaging, section 3.4); other protocols map onto them.
 const (
 	// Accepted: the broker took responsibility for the message. With at-most-once delivery, where brokers do not
 	// answer, it means that the message was handed to the operating system.
@@ -56,11 +56,11 @@ const (
 	Released
 	// Modified: the broker gave the message back, and may have tried to deliver it (AMQP modified).
 	Modified
-	// Failed: the broker answered with an error; the message is not in the broker as far as the broker said. Or there was
-	// no broker to send it to, see [Capabilities.Reconnects].
+	// Failed: the broker answered with an error and, by its own report, does not have the message. Or there was no broker
+	// to send it to, see [Capabilities.Reconnects].
 	Failed
-	// Unknown: the connection ended before the broker answered, or it did not answer in time. The message may or may not
-	// have arrived.
+	// Unknown: the connection ended before the broker answered, or the broker did not answer in time. It may or may not
+	// have the message.
 	Unknown
 	// NumStates is the number of states, for tables indexed by State.
 	NumStates
@@ -93,6 +93,6 @@ type Outcome struct {
 	Class Class
 	// Withheld is set with Accepted when, by plan, the message will never be delivered: its transaction is rolled back.
 	Withheld bool
-	// Err holds the broker's own words, if it had any. It is nil when accepted.
+	// Err holds the broker's own words, if it gave any. It is nil when accepted.
 	Err error
 }

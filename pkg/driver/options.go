@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Options of a protocol live in a struct whose fields carry the tags
+// The options of a protocol are a struct with tagged fields:
 //
 //	Settle string `opt:"settle" help:"at-least-once or at-most-once" enum:"at-least-once,at-most-once"`
 //
@@ -38,7 +38,7 @@ func Describe(options any) []Option {
 	return list
 }
 
-// CheckOptions finds the options of the struct that options points to whose values are not among those of their enum.
+// CheckOptions returns an error for each option whose value is not in its enum. options points to the struct.
 func CheckOptions(options any) (errs []error) {
 	for _, o := range Describe(options) {
 		if len(o.Enum) > 0 && !slices.Contains(o.Enum, o.Default) {
@@ -53,7 +53,7 @@ func notAmong(name, value string, enum []string) error {
 }
 
 // SetOptions sets the fields of the struct that options points to from texts of the form key=value. It reports all
-// mistakes at once, joined; each names the option and, for an unknown one, the closest known or all known ones.
+// mistakes at once, joined; each error names the option and, if it is unknown, the closest known option or all of them.
 func SetOptions(options any, assignments []string) error {
 	fields := map[string]reflect.Value{}
 	enums := map[string][]string{}

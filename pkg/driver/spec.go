@@ -25,15 +25,15 @@ func (k Kind) String() string {
 	return "queue"
 }
 
-// Destination is where messages go to and come from.
+// Destination is a place that messages are sent to and received from.
 type Destination struct {
 	Kind Kind
-	// Name is the address. For ADDRESS::QUEUE (a fully qualified queue name of Artemis) it is that whole text.
+	// Name is the address. For ADDRESS::QUEUE (a fully qualified queue name of Artemis) it is the whole text.
 	Name string
 }
 
-// ParseDestination understands queue://NAME, topic://NAME, and NAME, which is a queue. A name is any UTF-8 text without
-// control characters; which of them a broker cannot have is for its driver to say.
+// ParseDestination parses queue://NAME, topic://NAME, and NAME, which is a queue. A name is any UTF-8 text without
+// control characters; the driver refuses names that its broker cannot have.
 func ParseDestination(s string) (Destination, error) {
 	d := Destination{Kind: Queue, Name: s}
 	if scheme, name, ok := strings.Cut(s, "://"); ok {
@@ -63,15 +63,15 @@ func (d Destination) String() string { return d.Kind.String() + "://" + d.Name }
 
 // Connection names the connection that a producer or consumer uses.
 type Connection struct {
-	// Key tells connections apart: producers and consumers of one driver that give the same key share a connection.
+	// Key tells connections apart: producers and consumers of one driver with the same key share a connection.
 	Key string
-	// Name is the name of the connection on the broker's console, for operators. Where the protocol has only one identity
-	// it is overridden by ClientID.
+	// Name is the name of the connection on the broker's console, for operators. ClientID overrides it where the protocol
+	// has only one identity.
 	Name string
 	// ClientID is the identity under which durable subscriptions are kept; empty if the user gave none.
 	ClientID string
-	// Order is the order in which to try the hosts of the URL, by their indexes in [Factory.Hosts]; nil is that of the
-	// URL. Of several users of a connection, the one that opens it gives the order.
+	// Order is the order in which to try the hosts of the URL, by their indexes in [Factory.Hosts]; nil means the order of
+	// the URL. If several workers share a connection, the worker that opens it decides the order.
 	Order []int
 }
 
@@ -81,38 +81,38 @@ type ProducerSpec struct {
 	Destination Destination
 	// Name is unique within the run, for link names and diagnostics: "producer-3".
 	Name string
-	// MaxPending is the number of slots, at least 1. It may be large (a million) when the user asked for no limit, so let
-	// the state per slot grow as slots are used.
+	// MaxPending is the number of slots, at least 1. It may be large (a million) when the user asked for no limit, so the
+	// state per slot should grow as slots are used.
 	MaxPending int
 	// Persistent asks for messages that survive a restart of the broker.
 	Persistent bool
 	// TTL is the time after which the broker may drop a message; 0 means never.
 	TTL time.Duration
-	// Delay is the time after its sending before which the broker does not deliver a message; 0 means at once.
+	// Delay is how long after its sending the broker holds a message back; 0 means not at all.
 	Delay time.Duration
-	// Variants are the kinds of messages to send, from 1 to [MaxVariants]. The driver does not change them or their
-	// bodies, which may be shared by all producers of a run, and keeps no more copies than it has to.
+	// Variants are the kinds of messages to send, from 1 to [MaxVariants]. All producers of a run may share them and their
+	// bodies: the driver does not change them, and keeps no more copies than it needs.
 	Variants []Variant
-	// Origin, unless it is zero, travels in the property [IDProperty] of all messages, and then no [Message.ID] does. It
-	// says of which run and producer they are.
+	// Origin, unless it is zero, travels in the property [IDProperty] of all messages, instead of a [Message.ID]. It
+	// identifies their run and producer.
 	Origin ID
 	// CommitInterval is the number of messages per transaction; 0 means no transactions.
 	CommitInterval int
-	// Commits is told of each transaction that has ended. It may be nil.
+	// Commits is called for each transaction that has ended. It may be nil.
 	Commits Commits
-	// SendTimeout is the time after which a driver that [Capabilities.TimesOut] ends a send without an answer as
-	// [Unknown]; 0 for its own choice. Others ignore it.
+	// SendTimeout is the time after which a driver with [Capabilities.TimesOut] ends a send without an answer as
+	// [Unknown]; 0 lets the driver choose. Other drivers ignore it.
 	SendTimeout time.Duration
 }
 
-// MaxVariants is how many kinds of messages a producer may have.
+// MaxVariants is the largest number of variants of a producer.
 const MaxVariants = 1024
 
 // Variant is a kind of messages, prepared when a producer opens.
 type Variant struct {
 	// Body is the payload.
 	Body []byte
-	// Text asks for a message of text, whose Body is UTF-8, rather than one of bytes. A driver refuses with
+	// Text asks for a text message, with Body as its UTF-8 text, rather than a bytes message. A driver refuses with
 	// [ClassUnsupported] a body that its protocol cannot carry as text.
 	Text bool
 	// Priority is 0 (lowest) to 9, or -1 for the protocol's default (4 in JMS and AMQP).
@@ -123,11 +123,11 @@ type Variant struct {
 	Properties []Property
 }
 
-// Commits is told how long a commit took, from its sending to the broker's answer, and whether the broker confirmed it.
-// It does not block and is safe for concurrent use.
+// Commits receives how long a commit took, from its sending to the broker's answer, and whether the broker confirmed
+// it. It does not block and is safe for concurrent use.
 type Commits func(took time.Duration, confirmed bool)
 
-// Property is a message property of the user.
+// Property is a message property that the user defined.
 type Property struct{ Key, Value string }
 
 // ConsumerSpec describes a consumer: its messages and how it receives them.
@@ -140,7 +140,8 @@ type ConsumerSpec struct {
 	Credit int
 	// Selector filters messages at the broker; empty for all.
 	Selector string
-	// Subscription is the name of the topic subscription; empty for an anonymous one that ends with the consumer.
+	// Subscription is the name of the topic subscription; empty for an anonymous subscription, which ends with the
+	// consumer.
 	Subscription string
 	// Durable subscriptions survive their connection.
 	Durable bool
@@ -150,11 +151,12 @@ type ConsumerSpec struct {
 	KeepSubscription bool
 	// TransactionSize is the number of messages per transaction in which messages are received; 0 means no transactions.
 	TransactionSize int
-	// Commits is told of each such transaction that has ended. It may be nil.
+	// Commits is called for each such transaction that has ended. It may be nil.
 	Commits Commits
 	// Concurrency is how many messages may be delivered at once; 0 and 1 mean one after the other.
 	Concurrency int
 	// Failing is the verdict that deliver may give instead of [Accept]: [Reject] or [Release]. A driver refuses with
-	// [ClassUnsupported] a verdict that it, or this broker, cannot carry out. The zero value is Accept: there is no other.
+	// [ClassUnsupported] a verdict that it, or this broker, cannot carry out. The zero value is Accept: deliver gives no
+	// other verdict.
 	Failing Verdict
 }

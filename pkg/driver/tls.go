@@ -15,7 +15,7 @@ type TLS struct {
 	ServerName         string // name to expect in the broker's certificate instead of the URL's host
 	InsecureSkipVerify bool   // accept any certificate; for tests only
 
-	loaded *credentials // by Load; nil: Config reads the files
+	loaded *credentials // set by Load; if nil, Config reads the files
 }
 
 // credentials are the contents of the files.
@@ -24,9 +24,9 @@ type credentials struct {
 	certificates []tls.Certificate
 }
 
-// Load reads the files once, by read, so that each [TLS.Config] after it needs none: a pipe can be read only once, and
-// files may change while connections are still being opened. The error joins one for each file that cannot be used, and
-// names it.
+// Load reads the files once, through read, so that no later [TLS.Config] has to read them: a pipe can be read only
+// once, and files may change while connections are still being opened. The error joins one error for each file that
+// cannot be used, and each names its file.
 func (t *TLS) Load(read func(path string) ([]byte, error)) error {
 	var c credentials
 	var errs []error
@@ -65,8 +65,8 @@ func (t *TLS) Load(read func(path string) ([]byte, error)) error {
 	return nil
 }
 
-// Config returns the settings as a tls.Config for a broker on host, with TLS 1.2 as the lowest version. Without
-// [TLS.Load] before it, it reads the files; errors name the one that could not be used.
+// Config returns the settings as a tls.Config for a broker on host, with TLS 1.2 as the lowest version. Without an
+// earlier [TLS.Load] it reads the files; an error names the file that could not be used.
 func (t TLS) Config(host string) (*tls.Config, error) {
 	if t.loaded == nil {
 		if err := t.Load(os.ReadFile); err != nil {

@@ -13,18 +13,18 @@ type Waiter interface {
 	Waits() Waits
 }
 
-// Waits are the waits of a producer or consumer by cause. A wait that is not known is zero.
+// Waits are the waits of a producer or consumer by cause. An unknown wait is zero.
 type Waits struct {
 	// Credit is how Send waited for the broker's permission to send: link credit, a session window, room in a queue.
 	Credit Wait
-	// Socket is how Send waited because the broker did not read: buffers and the network were full.
+	// Socket is how Send waited for a broker that did not read: buffers and the network were full.
 	Socket Wait
-	// Answer is how Send waited for the broker's answer to the message itself, where it sends synchronously.
+	// Answer is how Send waited for the broker's answer to the message itself, for synchronous sends.
 	Answer Wait
 	// Input is how long a consumer had no message to deliver.
 	Input Idle
 	// Reader is how long the goroutine that reads the worker's connection waited for bytes from the broker. Workers that
-	// share a connection have the same one.
+	// share a connection share this goroutine.
 	Reader Idle
 	// Writer is how long the goroutine that writes to the worker's connection had nothing to write or waited for the
 	// network.
@@ -37,19 +37,19 @@ type Wait struct {
 	Time  time.Duration
 }
 
-// Idle is how long a goroutine has waited, if that is known.
+// Idle is how long a goroutine has waited, if known.
 type Idle struct {
 	Known bool
 	Time  time.Duration
 }
 
-// Meter measures the waits of one goroutine. The zero value is not usable. Begin and End are for that goroutine, in
+// Meter measures the waits of one goroutine. The zero value is not usable. Only that goroutine calls Begin and End, in
 // turn; Wait is safe for concurrent use.
 type Meter struct {
 	start time.Time
 	times atomic.Uint64
-	// state is the sum of the waits in nanoseconds, doubled; while a wait goes on, less its beginning since start, and one
-	// more. One word, so that a reader sees both or neither.
+	// state is the sum of the waits in nanoseconds, doubled; during a wait, minus the beginning of the wait since start,
+	// plus one. One word, so that a reader sees both or neither.
 	state atomic.Int64
 }
 

@@ -33,19 +33,19 @@ func Run(t *testing.T, cfg Config) {
 	}
 }
 
-// check is one test of a driver, made for each kind of destination that it applies to.
+// check is one test of a driver, run for each kind of destination that it applies to.
 type check struct {
 	name string
 	run  func(*env)
-	// on are the kinds of destinations it is made for; zero means that the kind does not matter, and that it is made once.
+	// on are the kinds of destinations to run it for; zero means that the kind does not matter, and that it runs once.
 	on kinds
-	// feature is the feature that a passed check shows; empty for a duty of every driver.
+	// feature is the feature that a passed check proves; empty for a duty of every driver.
 	feature Feature
-	// once is for a check that takes seconds and does not depend on a mode of the driver: see Config.Mode.
+	// once marks a check that takes seconds and does not depend on a mode of the driver: see Config.Mode.
 	once bool
-	// receiving is for a check of what a consumer does, whatever way messages are sent: see Config.Sending.
+	// receiving marks a check of consumers only, independent of how messages are sent: see Config.Sending.
 	receiving bool
-	// when tells whether it can be made; nil means always.
+	// when tells whether the check can run; nil means always.
 	when func(*Config, driver.Kind) bool
 }
 
@@ -151,7 +151,7 @@ func checks() []check {
 
 func acknowledges(c *Config, _ driver.Kind) bool { return !c.SettledReceive }
 
-// keeps tells whether messages wait for a consumer that comes again.
+// keeps tells whether messages wait for a consumer that returns.
 func keeps(c *Config, kind driver.Kind) bool {
 	durable, _ := c.works(DurableSubscription, kind)
 	return kind == driver.Queue || durable
@@ -179,7 +179,7 @@ func counts(c *Config, _ driver.Kind) bool { return c.has.counting }
 
 func identifies(c *Config, _ driver.Kind) bool { return c.has.identified }
 
-// inspects tells whether the broker can be asked for its counters while messages wait in it.
+// inspects tells whether the broker reports its counters while messages wait in it.
 func inspects(c *Config, kind driver.Kind) bool {
 	if c.Inspector != nil {
 		return c.Inspector(kind) != nil && keeps(c, kind)

@@ -25,102 +25,101 @@ type Config struct {
 	// features, see [FeaturesEnv]. Empty keeps them out of it.
 	Broker string
 
-	// NewDestination returns a destination that exists, or is made by its use, and that has not been used before. By
-	// default a random name.
+	// NewDestination returns a destination that exists, or that its first use creates, and that has not been used before.
+	// By default a random name.
 	NewDestination func(t testing.TB, kind driver.Kind) driver.Destination
-	// Inspect receives messages by another way than the driver's, such as a client library: it is subscribed when it
-	// returns, and the function that it returns waits for the next n messages and returns their headers, in any order.
-	// Without it, properties are looked at through selectors, and a check that has no way to see its setting fails.
+	// Inspect receives messages by another way than the driver's, such as a client library. It is subscribed when it
+	// returns; the function that it returns waits for the next n messages and returns their headers, in any order. Without
+	// Inspect, properties are checked through selectors, and a check that has no way to see its setting fails.
 	Inspect func(t testing.TB, dest driver.Destination) func(n int) []Header
-	// Subscriptions returns how many subscriptions a topic has at the broker. If nil it is not asked.
+	// Subscriptions returns how many subscriptions a topic has at the broker. If nil, no check asks.
 	Subscriptions func(t testing.TB, topic driver.Destination) int
-	// QueueCounters reads the broker's own totals of a queue: messages added and messages acknowledged since it exists.
-	// If nil they are not compared.
+	// QueueCounters reads the broker's own totals of a queue: messages added and messages acknowledged since the queue
+	// exists. If nil, no check compares them.
 	QueueCounters func(t testing.TB, queue driver.Destination) (added, acknowledged int64)
 	// Inspector returns an inspector that asks the broker for its own counters of destinations of a kind by another way
-	// than the driver's, such as over HTTP; nil if these cannot be asked for. If Inspector is nil, the driver asks, if it
-	// can.
+	// than the driver's, such as over HTTP; nil if the broker has no counters for that kind. If Inspector is nil, the
+	// driver asks, if it can.
 	Inspector func(kind driver.Kind) driver.Inspector
-	// RefusedCommits returns a destination to which the broker refuses to commit, such as a full one. If nil that is not
-	// tested.
+	// RefusedCommits returns a destination to which the broker refuses to commit, such as a full one. If nil, refused
+	// commits are not tested.
 	RefusedCommits func(t testing.TB, kind driver.Kind) driver.Destination
 
-	// AtMostOnce says that Options ask for sends that the broker does not confirm: such sends are accepted when handed to
+	// AtMostOnce: Options ask for sends that the broker does not confirm. Such a send is accepted when it was handed to
 	// the operating system, so that sends on a broken connection may be accepted, too.
 	AtMostOnce bool
-	// SettledReceive says that Options ask for messages that the broker forgets when it sends them. Messages that it sent
-	// ahead to a consumer are lost when the consumer closes, and credit does not count the message that is being
-	// delivered: the tests of settling, verdicts and credit are left out.
+	// SettledReceive: Options ask for messages that the broker sends settled. Messages that it sent ahead to a consumer
+	// are lost when the consumer closes, and credit does not count the message being delivered: the tests of settling,
+	// verdicts and credit are left out.
 	SettledReceive bool
-	// Lacks are the features that the driver has but this broker has not, each with the reason: TTL of all destinations,
-	// or TTL.On(driver.Topic).
+	// Lacks are the features that the driver has and this broker lacks, each with the reason: TTL of all destinations, or
+	// TTL.On(driver.Topic).
 	Lacks map[Feature]string
-	// Unnamed says why the broker does not identify itself, although the driver is a [driver.Identified]: over STOMP 1.0,
-	// whose CONNECTED frame has no header server.
+	// Unnamed is the reason why the broker does not identify itself, although the driver is a [driver.Identified]: over
+	// STOMP 1.0, the CONNECTED frame has no server header.
 	Unnamed string
-	// Selector returns a filter that matches messages whose property key has that value, and no others; by default key =
-	// 'value'.
+	// Selector returns a filter for the messages with property key equal to value; by default key = 'value'.
 	Selector func(key, value string) string
 	// ClientID is given to the connections of durable subscriptions, with a suffix; "perfmq-test" by default.
 	ClientID string
-	// PropertyText is a property's value that must not be refused; by default one with all that text protocols have to
-	// escape.
+	// PropertyText is a property value that must not be refused; by default a text with all characters that text protocols
+	// have to escape.
 	PropertyText string
 	// MaxBody is the largest body to send, in bytes; 10 MiB by default.
 	MaxBody int
 	// MinBody is the smallest body to send, in bytes: 1 for brokers that refuse empty ones.
 	MinBody int
-	// Log says that the broker keeps a queue as a log with a place per filter: messages that a filter leaves out are
-	// passed over, and a consumer with another filter sees the whole log.
+	// Log: the broker keeps a queue as a log with one offset per filter. It passes over messages that a filter excludes,
+	// and a consumer with another filter sees the whole log.
 	Log bool
 	// Allocations is how often the driver may allocate memory per message that is sent and received; 0 by default, which
-	// is right for a data path of our own. All of the process counts: a broker in it makes the figure worthless.
+	// is right for a data path of our own. Allocations of the whole process count: a broker in the process makes the
+	// figure worthless.
 	Allocations float64
 
-	// Mode is for further modes of a driver that passes the whole suite on the same broker: checks are left out that take
-	// seconds and do not depend on a mode, such as those of a driver whose broker is silent.
+	// Mode is set for further modes of a driver that passes the whole suite on the same broker. Checks that take seconds
+	// and do not depend on a mode, such as those with a silent broker, are left out.
 	Mode bool
-	// Sending is for a mode that changes nothing but how messages are sent: the checks of what consumers do are left out.
+	// Sending is set for a mode that changes only how messages are sent: the checks of consumers are left out.
 	Sending bool
-	// Timeout bounds each wait for something that must happen; 30 s by default, which a machine with much else to do
-	// needs.
+	// Timeout bounds each wait for something that must happen; 30 s by default, for busy machines.
 	Timeout time.Duration
-	// Grace is how long a call may take beyond the end of its context: less than Timeout, so that a driver that ends its
-	// waits only after the ConnectTimeout that it was given is found out; 20 s by default, which a machine with much
-	// else to do needs.
+	// Grace is how long a call may take beyond the end of its context. It is less than Timeout, so that a driver that ends
+	// its waits only after ConnectTimeout fails; 20 s by default, for busy machines.
 	Grace time.Duration
-	// Quiet is how long to look out for something that must not happen; 300 ms by default.
+	// Quiet is how long to watch for something that must not happen; 300 ms by default.
 	Quiet time.Duration
 	// TTL is the time to live in the test of expiry: longer than the send takes, shorter than Timeout; 200 ms by default.
 	TTL time.Duration
 
-	// WrongPassword is one that the broker refuses for User. If empty, refusal is not tested: the broker asks for none.
+	// WrongPassword is a password that the broker refuses for User. If empty, refusal is not tested: the broker asks for
+	// none.
 	WrongPassword string
 	// Unreachable is a URL without a listener; by default URL with a free port of 127.0.0.1.
 	Unreachable string
-	// Silent is a URL where connections are made but never answered; by default one with a listener of the suite.
+	// Silent is a URL where connections are accepted but never answered; by default one with a listener of the suite.
 	Silent string
 	// Path returns a way to the broker that the suite can freeze and cut; by default a TCP proxy before the first host
 	// of URL. It is called once per check.
 	Path func(t testing.TB) Path
-	// Victim starts a broker only for the test that kills it, and returns its URL and a function that ends it as
-	// kill -9 does. If nil, only the cut of a connection is tested.
+	// Victim starts a broker for the test that kills it, and returns its URL and a function that ends the broker as kill
+	// -9 does. If nil, only a cut connection is tested.
 	Victim func(t testing.TB) (url string, kill func())
-	// IgnoreGoroutines are not leaks of the driver: those of the functions above that outlive a check.
+	// IgnoreGoroutines are goroutines of the functions above that outlive a check: no leaks of the driver.
 	IgnoreGoroutines []goleak.Option
 
-	has optional // found out by Run
+	has optional // set by Run
 }
 
 // Path is a way to the broker that can be broken. Its methods are called from the test's goroutine.
 //
 // A Path may also have the method Sent() int64, which returns the number of bytes that the path has read from clients,
-// also while it is frozen. The suite needs it for a client that connects again by itself and writes to the connection
-// after Send has returned.
+// also while it is frozen. The suite needs it for a client that reconnects by itself and writes to the connection after
+// Send has returned.
 type Path interface {
 	// URL is the URL to open.
 	URL() string
-	// Freeze stops all traffic, both ways, with connections staying up: nothing is read any more.
+	// Freeze stops all traffic in both directions; connections stay up, but nothing is read.
 	Freeze()
 	// Cut ends all connections, and refuses new ones.
 	Cut()
@@ -132,12 +131,12 @@ type Path interface {
 
 // Header holds the parts of a message beside its body, as [Config.Inspect] sees them.
 type Header struct {
-	// Properties are those of the user; there may be others.
+	// Properties are the user's properties; there may be others.
 	Properties map[string]string
 	Priority   int
 	Persistent bool
 	Group      string
-	// TTL is the time to live that is left, or was set, or the time until it expires; 0 if it does not.
+	// TTL is the remaining or the set time to live, or the time until expiry; 0 if the message does not expire.
 	TTL time.Duration
 }
 

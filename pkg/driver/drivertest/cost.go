@@ -77,7 +77,7 @@ func (l *meterLoad) run(ctx context.Context, n int) error {
 		return ctx.Err()
 	}
 	slots := make([]driver.Slot, 0, cap(l.free))
-	for range cap(l.free) { // all are free when all sends have ended
+	for range cap(l.free) { // all are free once all sends have ended
 		select {
 		case slot := <-l.free:
 			slots = append(slots, slot)
@@ -91,8 +91,8 @@ func (l *meterLoad) run(ctx context.Context, n int) error {
 	return nil
 }
 
-// testAllocations counts the allocations of the whole process while messages are sent and received. Some happen beside
-// the messages, so the best of several rounds counts.
+// testAllocations counts the allocations of the whole process while messages are sent and received. Some are not caused
+// by messages, so the best of several rounds counts.
 func testAllocations(e *env) {
 	const slots, warmUp, n, rounds, slack = 100, 3000, 5000, 5, 0.05
 	d, dest := e.open(), e.dest()
@@ -119,7 +119,7 @@ func testAllocations(e *env) {
 	require.NoError(e, l.run(sending, warmUp))
 	best := -1.0
 	limit := e.cfg.Allocations + slack
-	if raceDetector { // it makes pools drop their items
+	if raceDetector { // the race detector makes pools drop items
 		limit += 2
 	}
 	for round := 0; round < rounds && (best < 0 || best > limit); round++ {

@@ -18,8 +18,8 @@ func testQueueWaits(e *env) {
 	in.nothing(200)
 }
 
-// several are consumers of a destination, on connections of their own but for the last one, which shares that of the
-// first.
+// several opens n consumers of a destination, each on a connection of its own, except that the last shares the
+// connection of the first.
 func (e *env) several(d driver.Driver, dest driver.Destination, n int) []*inbox {
 	e.Helper()
 	var inboxes []*inbox
@@ -69,7 +69,7 @@ func testTopicNotBefore(e *env) {
 	first.expect(base, 20)
 }
 
-// testLeave: a consumer that was closed gets nothing any more, although its connection is used by another.
+// testLeave: a closed consumer receives nothing, although another consumer still uses its connection.
 func testLeave(e *env) {
 	const n, size, slack, woken = 50, 16 << 10, 10, 20
 	path := e.cfg.Path(e)
@@ -90,7 +90,7 @@ func testLeave(e *env) {
 	leaver.close()
 
 	heir := e.receiver(direct, consumerSpec(dest))
-	out.sendAll(base+10, woken) // a pull that waited at the broker when the consumer was closed is answered
+	out.sendAll(base+10, woken) // the broker answers a pull that waited when the consumer was closed
 	heir.expect(base+10, woken)
 	before := path.Received()
 	out.sendAll(base+10+woken, n)
@@ -160,7 +160,7 @@ func testDurable(e *env, keep bool) {
 	e.closes(e.closing(), "Driver.Close", first.Close)
 	watch := e.watch(dest)
 	out.sendAll(base+10, 10)
-	watch(base+10, 10) // so that they do not come after the next subscription
+	watch(base+10, 10) // so that they do not arrive after the next subscription
 
 	again := e.receiver(e.open(), last(spec))
 	if keep {
@@ -175,7 +175,7 @@ func testDurable(e *env, keep bool) {
 	again.nothing(10)
 }
 
-// watch returns a function that waits until the broker has messages of a topic, where their sends do not say so.
+// watch returns a function that waits until the broker has messages of a topic, for brokers that do not confirm sends.
 func (e *env) watch(dest driver.Destination) func(first int64, n int) {
 	if !e.cfg.AtMostOnce {
 		return func(int64, int) {}
@@ -183,7 +183,7 @@ func (e *env) watch(dest driver.Destination) func(first int64, n int) {
 	return e.receiver(e.open(), consumerSpec(dest)).expect
 }
 
-// testShared: the consumers of a shared subscription get each message once together, and other subscriptions get all.
+// testShared: the consumers of a shared subscription together get each message once, and other subscriptions get all.
 func testShared(e *env) {
 	const n, credit = 200, 10
 	d, dest := e.open(), e.dest()
@@ -214,7 +214,7 @@ func testShared(e *env) {
 	e.expectTogether(base, n, a, b)
 }
 
-// testSharedLeave: a consumer that was closed has no share of a shared subscription any more.
+// testSharedLeave: a closed consumer no longer gets a share of a shared subscription.
 func testSharedLeave(e *env) {
 	const first, n = 20, 100
 	d, dest := e.open(), e.dest()

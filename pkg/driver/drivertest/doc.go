@@ -19,22 +19,22 @@
 // # Model
 //
 // The suite plays the engine: it owns the slots, checks each call of Done against them, and names every message by its
-// time property, so that a message that is lost, doubled or damaged is known by name. Each wait has a deadline and
-// reports what was missing. Nothing is expected of time or order that protocols do not give.
+// time property, so that a lost, doubled or damaged message is reported by name. Each wait has a deadline and reports
+// the missing event. The suite assumes no time or order that the protocols do not guarantee.
 //
-// Faults of the network are made by a TCP proxy in front of the broker, or by [Config.Path] where the protocol does not
-// go through a proxy. The parts of a message that a consumer does not see (whether it is persistent, the user's
-// properties) are looked at by [Config.Inspect], by another way than the driver's.
+// A TCP proxy in front of the broker makes the faults of the network, or [Config.Path] where the protocol does not go
+// through a proxy. [Config.Inspect] receives, by another way than the driver's, the parts of a message that a consumer
+// does not see: whether it is persistent, the user's properties.
 //
 // The driver must refuse a feature that the protocol lacks ([driver.KindCapabilities]) with ClassUnsupported. A feature
-// that only this broker lacks ([Config.Lacks]) must end in an error or in sends that are not accepted. To ignore a
-// setting in silence is never right.
+// that only this broker lacks ([Config.Lacks]) must end in an error or in sends that are not accepted. No driver may
+// ignore a setting silently.
 //
-// After each check, when everything is closed, no goroutine may be left that was not there before. This looks at all
-// goroutines of the process: do not run the suite in parallel with other tests.
+// After each check, when everything is closed, no goroutine may be left that was not there before. The check looks at
+// all goroutines of the process: do not run the suite in parallel with other tests.
 //
-// # Teeth
+// # Mutants
 //
-// The suite is tested itself: mutants_test.go has drivers with one thing wrong, and for each the check that must fail
-// and the text of its failure. No check is without such a mutant.
+// The suite is tested itself: mutants_test.go has drivers with one fault each, and for each fault the check that must
+// fail and the text of its failure. Every check has such a mutant.
 package drivertest

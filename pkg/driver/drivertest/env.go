@@ -12,19 +12,19 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// env is one sub-test. Whatever it opens is closed, and checked, when the test ends.
+// env is one sub-test. Everything that it opens is closed, and checked, when the test ends.
 type env struct {
 	testing.TB
 	cfg  *Config
 	kind driver.Kind     // of the destinations under test
 	ctx  context.Context //nolint:containedctx // of the test
-	// broken says that the connection was broken on purpose: Close may return errors, but must return.
+	// broken: the connection was broken on purpose. Close may return errors, but must return.
 	broken bool
-	// final are checks to repeat when everything has been closed: for calls that come too late.
+	// final are checks to repeat when everything has been closed: they find calls that come too late.
 	final []func()
 }
 
-// options are the driver's own, from Config.Options.
+// options returns the driver's own options, from Config.Options.
 func (e *env) options() any {
 	o := e.cfg.Factory.NewOptions()
 	require.NoError(e, driver.SetOptions(o, e.cfg.Options), "Config.Options")
@@ -69,17 +69,17 @@ func (e *env) bounded(limit time.Duration, what string, f func() error) error {
 	}
 }
 
-// await waits until f returns nil; what says what is awaited.
+// await waits until f returns nil; what names the awaited event.
 func (e *env) await(what string, changed <-chan struct{}, f func() error) {
 	e.Helper()
 	e.awaitGrowth(what, changed, func() (int, error) { return 0, f() })
 }
 
-// maxGrowths is how many time-outs something may take that goes on all the time.
+// maxGrowths is how many time-outs a wait may take as long as it makes progress.
 const maxGrowths = 4
 
-// awaitGrowth is await for something that may take longer than the time-out, on a busy machine, as long as the number
-// that f returns grows.
+// awaitGrowth is an await that may take longer than the time-out, on a busy machine, as long as the number that f
+// returns grows.
 func (e *env) awaitGrowth(what string, changed <-chan struct{}, f func() (int, error)) {
 	e.Helper()
 	began, most := time.Now(), 0
@@ -110,7 +110,7 @@ func (e *env) quiet() { pause(e.cfg.Quiet) }
 
 func pause(d time.Duration) { <-time.After(d) }
 
-// gate is a wait that ends with release, at the latest with the test.
+// gate is a wait that ends with release, at the latest at the end of the test.
 type gate struct {
 	open context.Context //nolint:containedctx // a state to wait for
 	// release ends all waits. It may be called again.
@@ -150,8 +150,8 @@ func (e *env) closes(ctx context.Context, which string, f func(context.Context) 
 	}
 }
 
-// closing is a context for Close, which works while the test is being cleaned up. It is a short one when the way to the
-// broker is broken: an answer that a driver waits for will not come.
+// closing returns a context for Close that still works during the clean-up of the test. It is short when the way to the
+// broker is broken: no answer will come.
 func (e *env) closing() context.Context {
 	limit := e.cfg.Timeout
 	if e.broken {
@@ -171,14 +171,14 @@ func connection(key string) driver.Connection {
 	return driver.Connection{Key: key, Name: unique("perfmq-test-" + key)}
 }
 
-// producerSpec is the plainest one.
+// producerSpec returns a spec with nothing but the required fields.
 func producerSpec(dest driver.Destination) driver.ProducerSpec {
 	return driver.ProducerSpec{
 		Connection: connection("p"), Destination: dest, Name: unique("producer"), MaxPending: 100, Variants: variants(64),
 	}
 }
 
-// variants are plain messages with bodies of these sizes.
+// variants returns plain messages with bodies of these sizes.
 func variants(sizes ...int) []driver.Variant {
 	list := make([]driver.Variant, 0, len(sizes))
 	for _, size := range sizes {
@@ -194,7 +194,7 @@ func each(list []driver.Variant, edit func(*driver.Variant)) {
 	}
 }
 
-// payload is a body whose bytes depend on their places.
+// payload returns a body in which each byte depends on its position.
 func payload(size int) []byte {
 	b := make([]byte, size)
 	for i := range b {
@@ -203,12 +203,13 @@ func payload(size int) []byte {
 	return b
 }
 
-// consumerSpec is the plainest one.
+// consumerSpec returns a spec with nothing but the required fields.
 func consumerSpec(dest driver.Destination) driver.ConsumerSpec {
 	return driver.ConsumerSpec{Connection: connection("c"), Destination: dest, Name: unique("consumer")}
 }
 
-// keptSpec is of a consumer whose messages wait when it has gone: of a queue, or a durable subscription. See [keeps].
+// keptSpec returns the spec of a consumer for which messages wait while it is away: of a queue, or a durable
+// subscription. See [keeps].
 func (e *env) keptSpec(dest driver.Destination) driver.ConsumerSpec {
 	spec := consumerSpec(dest)
 	if e.kind == driver.Topic {
@@ -218,7 +219,7 @@ func (e *env) keptSpec(dest driver.Destination) driver.ConsumerSpec {
 	return spec
 }
 
-// subscribe makes the subscription of a kept consumer, so that messages wait for it.
+// subscribe creates the subscription of a kept consumer, so that messages wait for it.
 func (e *env) subscribe(spec driver.ConsumerSpec) {
 	e.Helper()
 	if e.kind == driver.Topic {
@@ -234,7 +235,7 @@ func last(spec driver.ConsumerSpec) driver.ConsumerSpec {
 	return spec
 }
 
-// sharedSpec is of consumers that share the messages: of a queue, or a shared subscription.
+// sharedSpec returns the spec of consumers that share messages: of a queue, or a shared subscription.
 func (e *env) sharedSpec(dest driver.Destination) driver.ConsumerSpec {
 	spec := consumerSpec(dest)
 	if e.kind == driver.Topic {

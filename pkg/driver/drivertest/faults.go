@@ -10,8 +10,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// openParty opens a driver and a producer or consumer on it, and returns the error of whichever failed. With prepare,
-// options can be changed before.
+// openParty opens a driver and a producer or consumer on it, and returns the first error. prepare, if not nil, changes
+// the options before.
 func (e *env) openParty(url string, consume bool, prepare func(*driver.OpenOptions)) error {
 	e.Helper()
 	opts := e.openOptions(url)
@@ -73,7 +73,7 @@ func testWrongPassword(e *env) {
 	require.NotEmptyf(e, driver.HintOf(err), "no hint with: %v", err)
 }
 
-// testFrozen: when nothing moves any more, all that waits still ends with its context, and nothing is accepted.
+// testFrozen: when all traffic stops, each wait still ends with its context, and nothing is accepted.
 func testFrozen(e *env) {
 	const patience, sends = time.Second, 1 << 20
 	path := e.cfg.Path(e)
@@ -119,14 +119,14 @@ func sentOf(n, more int) func(int64) bool {
 	}
 }
 
-// cut loses the connection of a producer while sends are in flight, after n that were accepted. Idle is a consumer on
-// it.
+// cut breaks the connection of a producer while sends are in flight, after n accepted sends. Idle is a consumer on the
+// same connection.
 func (e *env) cut(path Path, out *sender, idle *inbox, n int) {
 	e.Helper()
 	e.broken = true
 	path.Freeze()
 	left := e.departure(path)
-	_ = out.sendSome(500*time.Millisecond, 20) // they are on their way now
+	_ = out.sendSome(500*time.Millisecond, 20) // they are in flight now
 	left()
 	path.Cut()
 	require.NoError(e, out.wait(e.cfg.Timeout), "the connection has ended")
@@ -157,7 +157,7 @@ func (e *env) sendLost(out *sender) {
 	err := e.bounded(e.cfg.Timeout, "Send on a connection that has ended", func() error {
 		ctx := e.within(e.cfg.Timeout / 2)
 		for {
-			// Without answers in flight, a producer may hear of the end a moment later.
+			// Without answers in flight, a producer may notice the loss a moment later.
 			if err := out.trySend(ctx, base-1); err != nil || !e.cfg.AtMostOnce {
 				return err
 			}
@@ -190,8 +190,8 @@ func testCut(e *env) {
 	require.Equalf(e, driver.ClassConnect, driver.ClassOf(err), "class of: %v", err)
 }
 
-// testAgain: after a cut, others can be opened on the same driver, on connections of the same keys, and the end of
-// those before does not disturb them.
+// testAgain: after a cut, others can be opened on the same driver, on connections of the same keys, and the end of the
+// earlier ones does not disturb them.
 func testAgain(e *env) {
 	if e.reconnects() {
 		e.testReconnects()
@@ -202,7 +202,7 @@ func testAgain(e *env) {
 	d, dest := e.openURL(path.URL()), e.dest()
 	idle := e.receiver(d, consumerSpec(e.dest()))
 	out := e.producer(d, producerSpec(dest))
-	watch := e.receiver(e.open(), consumerSpec(dest)) // or topics are not sent to
+	watch := e.receiver(e.open(), consumerSpec(dest)) // some brokers take no messages for a topic without subscribers
 	out.sendAll(base, n)
 	watch.expect(base, n)
 	watch.close()

@@ -34,13 +34,13 @@ func (f Feature) On(kind driver.Kind) Feature { return f + "/" + Feature(kind.St
 // trait is a feature of a kind of destination.
 type trait struct {
 	feature Feature
-	// declared is where the driver says that it has it.
+	// declared is the field in which the driver declares the feature.
 	declared func(*driver.KindCapabilities) *bool
-	// ask asks for the feature, where it must be refused; nil for a feature that a caller cannot ask for.
+	// ask asks for a feature that must be refused; nil for a feature that a caller cannot ask for.
 	ask func(*env, refusal)
 }
 
-// traits are all features in the order of the table of features, but for the kinds themselves.
+// traits are all features in the order of the table of features, except the kinds themselves.
 func traits() []trait {
 	type kc = driver.KindCapabilities
 	return []trait{
@@ -71,7 +71,7 @@ func Features() []Feature {
 	return list
 }
 
-// kindFeature is the feature that a kind of destination is itself.
+// kindFeature returns the feature that is a kind of destination itself.
 func kindFeature(kind driver.Kind) Feature {
 	if kind == driver.Topic {
 		return Topics
@@ -79,7 +79,7 @@ func kindFeature(kind driver.Kind) Feature {
 	return Queues
 }
 
-// kinds are those to test: the protocol and the broker have them.
+// kinds returns the kinds to test: those of both protocol and broker.
 func (c *Config) kinds() []driver.Kind {
 	var list []driver.Kind
 	for _, kind := range []driver.Kind{driver.Queue, driver.Topic} {
@@ -90,8 +90,8 @@ func (c *Config) kinds() []driver.Kind {
 	return list
 }
 
-// works tells whether protocol and broker have the feature for a kind of destination, and whether it is the broker that
-// lacks it.
+// works tells whether protocol and broker have the feature for a kind of destination, and if not, whether only the
+// broker lacks it.
 func (c *Config) works(f Feature, kind driver.Kind) (works, brokerLacks bool) {
 	can := false
 	caps := *c.Factory.Capabilities.Of(kind)
@@ -107,7 +107,7 @@ func (c *Config) works(f Feature, kind driver.Kind) (works, brokerLacks bool) {
 	return can && !lacks, can && lacks
 }
 
-// reason is why the broker lacks the feature; empty if it has it.
+// reason returns why the broker lacks the feature; empty if it has it.
 func (c *Config) reason(f Feature, kind driver.Kind) string {
 	if why, ok := c.Lacks[f.On(kind)]; ok {
 		return why

@@ -35,7 +35,7 @@ func requireProperties(e *env, h Header, want []driver.Property) {
 	}
 }
 
-// testProperties: the user's properties arrive as they are, whatever is in them, and so do the messages.
+// testProperties: properties with any content arrive unchanged, and so do their messages.
 func testProperties(e *env) {
 	properties := []driver.Property{
 		{Key: "color", Value: "red"},
@@ -57,13 +57,13 @@ func testProperties(e *env) {
 	}
 	e.needSelector()
 	for _, p := range properties {
-		if p.Value != "" { // some selectors know no empty text
+		if p.Value != "" { // some selectors have no empty text
 			e.requireSelected(with, plain, p, 10)
 		}
 	}
 }
 
-// needSelector fails the test if there are none.
+// needSelector fails the test if the broker has no selectors.
 func (e *env) needSelector() {
 	e.Helper()
 	require.Truef(e, e.has(Selector),
@@ -85,7 +85,7 @@ func (e *env) requireSelected(change func(*driver.ProducerSpec), variant func(i 
 	in.awaitCount(want, "receive messages that have "+spec.Selector)
 }
 
-// testPropertiesOfVariants: each kind of messages has its own properties, priority and group.
+// testPropertiesOfVariants: each variant has its own properties, priority and group.
 func testPropertiesOfVariants(e *env) {
 	const n = 12
 	colors := []string{"red", "", "blue"}
@@ -126,7 +126,7 @@ func testPropertiesOfVariants(e *env) {
 	}
 }
 
-// testPersistent: messages are persistent if that is asked for, and only then.
+// testPersistent: messages are persistent exactly if that is asked for.
 func testPersistent(e *env) {
 	for _, persistent := range []bool{true, false} {
 		for _, h := range e.inspected(10, func(s *driver.ProducerSpec) { s.Persistent = persistent }, plain) {
@@ -144,7 +144,8 @@ func testPriority(e *env) {
 	}
 }
 
-// testGroup: the broker knows the group of messages, and sends all of a group to one of the consumers that share them.
+// testGroup: the broker knows the group of messages, and sends all of a group to one of the consumers that share the
+// destination.
 func testGroup(e *env) {
 	const n = 50
 	with := func(s *driver.ProducerSpec) { each(s.Variants, func(v *driver.Variant) { v.Group = "group-1" }) }
@@ -171,7 +172,7 @@ func testGroup(e *env) {
 	pspec := producerSpec(dest)
 	with(&pspec)
 	e.producer(d, pspec).sendAll(base, n)
-	e.quiet() // both have one if both can
+	e.quiet() // time for a message to reach each consumer that may get one
 	busy.release()
 	e.expectTogether(base, n, a, b)
 	require.Truef(e, a.count() == 0 || b.count() == 0,
@@ -194,7 +195,7 @@ func testTTL(e *env) {
 	}
 }
 
-// expiryGrace is how late a broker may be on a busy machine: RabbitMQ removes expired messages by a timer.
+// expiryGrace is how late expiry may be on a busy machine: RabbitMQ removes expired messages by a timer.
 const expiryGrace = 2 * time.Second
 
 // testExpiryWhileAway: messages expire while no consumer is there.
@@ -218,8 +219,8 @@ func testExpiryWhileAway(e *env) {
 	in.nothing(1)
 }
 
-// testExpiryBehindCredit: messages expire at the broker while the consumer is busy with another, and has no credit for
-// more than a few of them.
+// testExpiryBehindCredit: messages expire at the broker while the consumer is busy with another message, and has credit
+// for only a few of them.
 func testExpiryBehindCredit(e *env) {
 	const n, credit = 100, 10
 	d, dest := e.open(), e.dest()

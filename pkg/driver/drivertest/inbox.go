@@ -66,8 +66,8 @@ func (e *env) receiver(d driver.Driver, spec driver.ConsumerSpec) *inbox {
 	return e.consumer(d, spec).run()
 }
 
-// again subscribes once more and receives, as soon as the broker lets us: it may not know yet that the consumer before
-// has gone.
+// again subscribes once more and receives, as soon as the broker permits: it may not have noticed yet that the earlier
+// consumer has gone.
 func (e *env) again(d driver.Driver, spec driver.ConsumerSpec) *inbox {
 	e.Helper()
 	var in *inbox
@@ -168,7 +168,7 @@ func (b *inbox) awaitCount(n int, what string) {
 	})
 }
 
-// includes waits until the messages first, first+1, ..., n of them, have come, among others.
+// includes waits until the n messages first, first+1, ... have come, perhaps among others.
 func (b *inbox) includes(first int64, n int, what string) {
 	b.e.Helper()
 	b.e.await(what, b.changed, func() error {
@@ -177,13 +177,13 @@ func (b *inbox) includes(first int64, n int, what string) {
 	})
 }
 
-// expect waits for exactly the messages first, first+1, ..., n of them, in any order, each once.
+// expect waits for exactly the n messages first, first+1, ..., in any order, each once.
 func (b *inbox) expect(first int64, n int) {
 	b.e.Helper()
 	b.e.expectTogether(first, n, b)
 }
 
-// expectTogether waits until the inboxes have received first, first+1, ..., n of them, each in one inbox only.
+// expectTogether waits until the inboxes have received the n messages first, first+1, ..., each in one inbox only.
 func (e *env) expectTogether(first int64, n int, inboxes ...*inbox) {
 	e.Helper()
 	all := func() (stamps []int64) {
@@ -201,7 +201,7 @@ func (e *env) expectTogether(first int64, n int, inboxes ...*inbox) {
 		for _, in := range inboxes {
 			got += in.count()
 		}
-		if got < n { // to compare at each message would be most of the work
+		if got < n { // comparing at each message would dominate the test
 			return got, difference{all, first, n}
 		}
 		return got, nil
@@ -209,7 +209,7 @@ func (e *env) expectTogether(first int64, n int, inboxes ...*inbox) {
 	require.NoError(e, compare(all(), first, n))
 }
 
-// difference is the error of compare as of the moment in which it is printed.
+// difference is the error of compare, computed when it is printed.
 type difference struct {
 	stamps func() []int64
 	first  int64
@@ -218,7 +218,7 @@ type difference struct {
 
 func (d difference) Error() string { return fmt.Sprint(compare(d.stamps(), d.first, d.n)) }
 
-// compare tells how the stamps differ from first, first+1, ..., n of them.
+// compare returns how the stamps differ from the n stamps first, first+1, ....
 func compare(stamps []int64, first int64, n int) error {
 	times := map[int64]int{}
 	var missing, twice, foreign []int64
@@ -246,7 +246,7 @@ func compare(stamps []int64, first int64, n int) error {
 
 func few[T any](list []T) []T { return list[:min(len(list), 5)] }
 
-// compareSome tells whether the stamps are among those for which sent is true, each at most once.
+// compareSome checks that sent is true for each stamp, and that each occurs at most once.
 func compareSome(stamps []int64, sent func(int64) bool) error {
 	seen := map[int64]bool{}
 	for _, s := range stamps {
@@ -258,7 +258,7 @@ func compareSome(stamps []int64, sent func(int64) bool) error {
 	return nil
 }
 
-// nothing checks that no message comes beyond the n there are.
+// nothing checks that no further message comes after the given number.
 func (b *inbox) nothing(beyond int) {
 	b.e.Helper()
 	b.e.quiet()
@@ -296,7 +296,7 @@ func (b *inbox) lost() {
 	require.Equalf(b.e, driver.ClassConnectionLost, driver.ClassOf(err), "class of the error of Run: %v", err)
 }
 
-// finished says that deliver may not be called any more.
+// finished forbids further calls of deliver.
 func (b *inbox) finished() {
 	b.e.Helper()
 	b.mu.Lock()

@@ -17,9 +17,9 @@ type ledger struct {
 
 	mu       sync.Mutex
 	inFlight map[driver.Slot]bool
-	use      map[uint32]uint32 // the generation of each place that was used last
+	use      map[uint32]uint32 // the generation last used of each place
 	max      int
-	sent     int // sends that were begun and have not failed
+	sent     int // sends that were begun and did not fail
 	ended    int
 	states   [driver.NumStates]int
 	classes  [driver.NumClasses]int
@@ -36,7 +36,7 @@ func newLedger(slots int) *ledger {
 		changed: make(chan struct{}, 1),
 	}
 	for i := range slots {
-		l.free <- driver.NewSlot(uint32(i), uint32(i)%3+1) //nolint:gosec // not that many
+		l.free <- driver.NewSlot(uint32(i), uint32(i)%3+1) //nolint:gosec // a small number
 	}
 	return l
 }
@@ -161,7 +161,7 @@ func (l *ledger) wait(timeout time.Duration) error {
 	}
 }
 
-// String tells how many sends have ended, and how.
+// String tells how many sends have ended, and in which states.
 func (l *ledger) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,7 +191,7 @@ func (l *ledger) class(c driver.Class) int {
 	return l.classes[c]
 }
 
-// close says that no more calls are allowed.
+// close forbids further calls.
 func (l *ledger) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -49,7 +49,7 @@ func testCloseInFlight(e *env) {
 	in.expect(base, n)
 }
 
-// testCloseExpired: Close does not wait when its context has ended, and still ends each send, truthfully.
+// testCloseExpired: Close does not wait when its context has ended, and still reports each send truthfully.
 func testCloseExpired(e *env) {
 	const n = 500
 	out, in := e.pair(e.open(), func(s *driver.ProducerSpec) { s.MaxPending = n })
@@ -62,7 +62,7 @@ func testCloseExpired(e *env) {
 	_, ended, states := out.totals()
 	require.Equal(e, n, ended)
 	require.Equalf(e, n, states[driver.Accepted]+states[driver.Unknown], "want Accepted or Unknown, have %s", out.ledger)
-	if !e.cfg.AtMostOnce { // accepted says nothing about the broker then
+	if !e.cfg.AtMostOnce { // otherwise accepted says nothing about the broker
 		in.awaitCount(states[driver.Accepted], "receive what was accepted")
 	}
 	e.quiet()

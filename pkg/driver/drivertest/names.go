@@ -11,8 +11,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// names are patterns of destination names with characters that have a meaning to some broker, URL or frame. The X is
-// replaced by a text that has not been used before.
+// names are patterns of destination names with characters that have a meaning in some broker, URL or frame. A unique
+// text replaces the X.
 func names() []string {
 	return []string{
 		"X", "X b", " X", "X ", "X%b", "X%20b", "X%2Fb", "X%25b", "X+b", "X/b", "X//b", "X/", "X?b", "X?b=c", "X#b", "X.#",
@@ -30,8 +30,8 @@ type namedPair struct {
 	in   *inbox
 }
 
-// testNames: a name is that of one destination, which no other name is, or it is refused before anything is sent.
-// Consumers may take a name that producers refuse: one that stands for many destinations. All that is wrong is told at
+// testNames: a name means exactly one destination, which no other name means, or it is refused before anything is sent.
+// Consumers may accept a name that producers refuse: a pattern for many destinations. The test reports all mistakes at
 // once.
 func testNames(e *env) {
 	d, text := e.open(), unique("n")
@@ -60,7 +60,7 @@ func testNames(e *env) {
 func (e *env) exchange(pairs []*namedPair) (wrong []string) {
 	e.Helper()
 	deadline := time.Now().Add(e.cfg.Timeout)
-	// or one queue of two names would give each consumer the message that it expects
+	// In reverse order: otherwise one queue with two names would give each consumer the message that it expects.
 	for i, p := range slices.Backward(pairs) {
 		err := p.out.trySend(e.soon(), base+int64(i))
 		if err == nil {
@@ -91,12 +91,12 @@ func (e *env) exchange(pairs []*namedPair) (wrong []string) {
 	return wrong
 }
 
-// openNamed opens both sides of a destination, or tells that both refuse its name.
+// openNamed opens both sides of a destination, or reports that both refuse its name.
 func (e *env) openNamed(d driver.Driver, p *namedPair, i int) (opened bool, err error) {
 	e.Helper()
 	cspec, pspec := consumerSpec(p.dest), producerSpec(p.dest)
 	cspec.Name, pspec.Name, pspec.MaxPending = fmt.Sprintf("consumer-%d", i), fmt.Sprintf("producer-%d", i), 1
-	// Of its own: Artemis takes up to two seconds for the end of one AMQP session after another of a connection.
+	// A connection of its own: Artemis takes up to two seconds to end one AMQP session after another of a connection.
 	pspec.Connection = connection(pspec.Name)
 	p.out = e.sender(&pspec)
 	consumer, cerr := d.Consumer(e.soon(), cspec)
@@ -117,7 +117,7 @@ func (e *env) openNamed(d driver.Driver, p *namedPair, i int) (opened bool, err 
 		}
 	}
 	switch {
-	case cerr == nil && perr != nil: // a pattern that stands for many destinations
+	case cerr == nil && perr != nil: // a pattern for many destinations
 		p.in.close()
 	case cerr != nil && perr == nil:
 		return false, fmt.Errorf("%q is refused by the consumer only: %w", p.dest.Name, cerr)

@@ -30,8 +30,8 @@ func optionalOf(d driver.Driver, p driver.Producer, c driver.Consumer) (o option
 	return o
 }
 
-// testIdentified: the driver knows its broker's product once a connection was opened, also after Close, and tells the
-// version that the settings say.
+// testIdentified: the driver knows its broker's product once a connection was opened, also after Close, and the version
+// that the settings name.
 func testIdentified(e *env) {
 	d := e.open()
 	identified, ok := d.(driver.Identified)
@@ -62,10 +62,10 @@ func testIdentified(e *env) {
 	}
 }
 
-// isNumber tells whether a word may be a version.
+// isNumber tells whether a word starts like a version.
 func isNumber(word string) bool { return word[0] >= '0' && word[0] <= '9' }
 
-// adminSpec is a destination with n messages, for which no consumer is open, and the name of its subscription.
+// adminSpec returns a destination with n messages, for which no consumer is open, and the name of its subscription.
 func (e *env) adminSpec(n int) (admin driver.Admin, spec driver.ConsumerSpec) {
 	e.Helper()
 	d, dest := e.open(), e.dest()
@@ -89,7 +89,7 @@ func (e *env) awaitDepth(admin driver.Admin, spec *driver.ConsumerSpec, want uin
 	})
 }
 
-// testDepth: the depth has messages that were sent to a consumer and not settled.
+// testDepth: the depth includes messages that were sent to a consumer and not settled.
 func testDepth(e *env) {
 	const n, settled = 20, 5
 	admin, spec := e.adminSpec(n)
@@ -137,7 +137,7 @@ func testInspect(e *env) {
 	const n = 30
 	d, dest := e.open(), e.dest()
 	spec := consumerSpec(dest)
-	if e.kind == driver.Topic && e.has(DurableSubscription) { // a topic without subscriptions keeps nothing
+	if e.kind == driver.Topic && e.has(DurableSubscription) { // a topic without subscriptions stores nothing
 		spec = e.keptSpec(dest)
 	}
 	none := e.dest()
@@ -186,7 +186,7 @@ func testInspect(e *env) {
 	}
 }
 
-// idle is how long a consumer had nothing to do, as far as it knows.
+// idle returns how long a consumer had nothing to do, if it knows.
 func idle(w driver.Waits) (time.Duration, bool) {
 	switch {
 	case w.Input.Known:
@@ -197,8 +197,8 @@ func idle(w driver.Waits) (time.Duration, bool) {
 	return 0, false
 }
 
-// testWaits: a consumer that receives nothing says that it waits, about as long as it does; a producer that is blocked
-// by the broker says so.
+// testWaits: a consumer that receives nothing reports an idle time of about the true length; a producer that the broker
+// blocks reports a wait.
 func testWaits(e *env) {
 	const patience = time.Second
 	path := e.cfg.Path(e)
@@ -234,7 +234,7 @@ func testWaits(e *env) {
 	}
 }
 
-// requireIdle looks at a consumer that receives nothing.
+// requireIdle checks the idle time of a consumer that receives nothing.
 func (e *env) requireIdle(consumer driver.Waiter) {
 	e.Helper()
 	if _, known := idle(consumer.Waits()); !known {
@@ -259,14 +259,14 @@ func (e *env) requireIdle(consumer driver.Waiter) {
 	}
 }
 
-// blocked is how a producer has waited for the broker.
+// blocked returns how a producer has waited for the broker.
 func blocked(w driver.Waits) driver.Wait {
 	return driver.Wait{
 		Times: w.Credit.Times + w.Socket.Times + w.Answer.Times, Time: w.Credit.Time + w.Socket.Time + w.Answer.Time,
 	}
 }
 
-// testProbe: a broker that is alive gives a sign of life while messages are received, one that is frozen does not.
+// testProbe: a live broker answers a probe while messages are received, a frozen broker does not.
 func testProbe(e *env) {
 	path := e.cfg.Path(e)
 	d, dest := e.openURL(path.URL()), e.dest()
@@ -285,7 +285,7 @@ func testProbe(e *env) {
 	require.Error(e, probe(500*time.Millisecond), "Probe of a broker that does not answer")
 }
 
-// testCounting: counters have names and stay in their order, and do not go back.
+// testCounting: counters have names, keep their order, and never decrease.
 func testCounting(e *env) {
 	d := e.open()
 	out, in := e.pair(d, nil)

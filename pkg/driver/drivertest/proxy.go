@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// splitURL takes scheme://[user@]host,host/path apart.
+// splitURL splits scheme://[user@]host,host/path.
 func splitURL(url string) (before, hosts, after string) {
 	scheme, rest, _ := strings.Cut(url, "://")
 	before = scheme + "://"
@@ -36,8 +36,8 @@ func listen(t testing.TB) net.Listener {
 	return l
 }
 
-// freeAddress is an address without a listener, which no other program is given until the test ends: the local one of
-// a connection that stays.
+// freeAddress returns an address without a listener that no other program gets until the test ends: the local address
+// of a connection that stays open.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	l := listen(t)
@@ -48,7 +48,7 @@ func freeAddress(t testing.TB) string {
 	return c.LocalAddr().String()
 }
 
-// silentAddress is an address where the system makes connections, but no program answers.
+// silentAddress returns an address where the system accepts connections, but no program answers.
 func silentAddress(t testing.TB) string {
 	t.Helper()
 	l := listen(t)
@@ -121,7 +121,7 @@ func (p *proxy) Restore() {
 	p.wg.Go(func() { p.accept(l) })
 }
 
-// Received is without the frames of the network.
+// Received does not count protocol overhead of the network.
 func (p *proxy) Received() int64 { return p.down.Load() }
 
 func (p *proxy) accept(l net.Listener) {

@@ -50,7 +50,7 @@ func testRunEnds(e *env) {
 	err := e.bounded(e.cfg.Timeout, "Send, after the end of its context,", func() error { return <-sending })
 	require.ErrorIs(e, err, context.Canceled)
 	require.NoError(e, out.wait(e.cfg.Timeout))
-	e.quiet() // when nothing more may be delivered
+	e.quiet() // time in which nothing more may be delivered
 	in.close()
 
 	ended, cancel := context.WithCancel(e.ctx)
@@ -61,7 +61,7 @@ func testRunEnds(e *env) {
 	require.NoError(e, err, "Run with an ended context")
 }
 
-// testRunStops: a context that ends while a message is delivered lets no other one be delivered.
+// testRunStops: when the context ends during a delivery, no other message is delivered.
 func testRunStops(e *env) {
 	const n, last = 200, 20
 	d, dest := e.open(), e.dest()
@@ -83,8 +83,8 @@ func testRunStops(e *env) {
 	require.Equal(e, last, delivered, "messages were delivered after the end of the context")
 }
 
-// testUnsettled: messages that were only sent ahead to a consumer go back when it closes; messages that were delivered
-// were settled and do not.
+// testUnsettled: messages that were only prefetched by a consumer go back when it closes; delivered messages were
+// settled and do not.
 func testUnsettled(e *env) {
 	const n = 100
 	d, dest := e.open(), e.dest()
@@ -112,8 +112,8 @@ func testUnsettled(e *env) {
 	e.expectTogether(base, n, first, second)
 }
 
-// cutDelivery receives over a path that is cut while the last of some messages is being delivered, and returns that
-// consumer, and one that receives the rest.
+// cutDelivery receives over a path that is cut while the last of the given number of messages is being delivered. It
+// returns that consumer, and a second consumer for the rest.
 func (e *env) cutDelivery(n, delivered int, change func(*driver.ConsumerSpec), ready func()) (first, second *inbox) {
 	e.Helper()
 	path := e.cfg.Path(e)
@@ -146,14 +146,14 @@ func (e *env) cutDelivery(n, delivered int, change func(*driver.ConsumerSpec), r
 	e.broken = true
 	path.Cut()
 	done.release()
-	first.cutOff() // it may have delivered more of the messages that had come before the cut
+	first.cutOff() // messages that had arrived before the cut may have been delivered
 	first.close()
 	spec.TransactionSize, spec.Commits = 0, nil
 	return first, e.again(direct, last(spec))
 }
 
-// rest waits until second has all messages except the messages of first that may have been settled; it may have some of
-// these too.
+// rest waits until second has all messages except those of first that may have been settled; it may have some of these
+// too.
 func (e *env) rest(n int, first, second *inbox, settled func(at int) bool) {
 	e.Helper()
 	free := map[int64]bool{}
@@ -182,16 +182,16 @@ func (e *env) rest(n int, first, second *inbox, settled func(at int) bool) {
 	require.NoError(e, compareSome(second.stamps(), func(s int64) bool { return s >= base && s < base+int64(n) }))
 }
 
-// testAfterVerdict: a message is settled when deliver has returned, and not before. If the connection is cut while it
-// is being delivered, it comes again.
+// testAfterVerdict: a message is settled when deliver has returned, and not before. If the connection is cut during the
+// delivery, the message comes again.
 func testAfterVerdict(e *env) {
 	const n, delivered = 40, 5
 	first, second := e.cutDelivery(n, delivered, nil, nil)
 	e.rest(n, first, second, func(at int) bool { return at < delivered-1 })
 }
 
-// testRedelivered: messages that come again after a cut are marked so, and messages that come for the first time are
-// not.
+// testRedelivered: messages that come again after a cut are marked as redelivered, and messages that come for the first
+// time are not.
 func testRedelivered(e *env) {
 	const n, delivered = 40, 5
 	first, second := e.cutDelivery(n, delivered, nil, nil)
@@ -206,8 +206,8 @@ func testRedelivered(e *env) {
 	}
 }
 
-// verdicts sends n messages to a consumer with other verdicts, waits until so many deliveries were made, and returns
-// the number of deliveries of each message, and the messages that came to the next consumer.
+// verdicts sends n messages to a consumer that gives other verdicts, waits for the given number of deliveries, and
+// returns the number of deliveries of each message, and the messages that came to the next consumer.
 func (e *env) verdicts(
 	n, deliveries int, failing driver.Verdict, verdict func(m received, before bool) driver.Verdict,
 ) (came map[int64]int, left []int64) {
@@ -238,7 +238,7 @@ func (e *env) verdicts(
 	return came, left
 }
 
-// testReject: a message that was rejected does not come again, and the others are settled.
+// testReject: a rejected message does not come again, and the others are settled.
 func testReject(e *env) {
 	const n = 20
 	came, left := e.verdicts(n, n, driver.Reject, func(m received, _ bool) driver.Verdict {
@@ -253,7 +253,7 @@ func testReject(e *env) {
 	require.Empty(e, left, "messages that were accepted or rejected came to another consumer")
 }
 
-// testRelease: a message that was given back comes again, and the others do not.
+// testRelease: a released message comes again, and the others do not.
 func testRelease(e *env) {
 	const n = 20
 	came, left := e.verdicts(n, n+n/2, driver.Release, func(m received, before bool) driver.Verdict {
@@ -310,8 +310,8 @@ func (b *inbox) busyNow() int {
 	return b.busy
 }
 
-// testCredit: a consumer that does not return from deliver keeps at most its credit from another one; or, where each
-// consumer gets all, no more than that is sent to it.
+// testCredit: a consumer that does not return from deliver holds at most its credit of messages back from another
+// consumer; or, where each consumer gets all, the broker sends it no more than its credit.
 func testCredit(e *env) {
 	const n, credit, size = 200, 10, 16 << 10
 	sharing := e.kind == driver.Queue || e.has(SharedSubscription)
@@ -320,7 +320,7 @@ func testCredit(e *env) {
 	spec := consumerSpec(dest)
 	if sharing {
 		spec = e.sharedSpec(dest)
-		spec.Connection.ClientID = "" // which is that of one connection
+		spec.Connection.ClientID = "" // a client ID is for one connection only
 	}
 	spec.Credit = credit
 	slow := e.consumer(d, spec)

@@ -10,14 +10,14 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Checks of clients that connect again by themselves, see [driver.Capabilities]: where Run and Send of other clients
-// return an error, theirs do not, but they report no message as received, accepted or failed that was not.
+// Checks of clients that reconnect by themselves, see [driver.Capabilities]. Their Run and Send return no error where
+// those of other clients do, but they report no message as received, accepted or failed that was not.
 
-// reconnects tells whether the client does.
+// reconnects tells whether the client reconnects by itself.
 func (e *env) reconnects() bool { return e.cfg.Factory.Capabilities.Reconnects }
 
-// cutOff waits for Run to return because the connection was lost; or, if the client connects again by itself, sees that
-// it goes on.
+// cutOff waits for Run to return because the connection was lost; or, if the client reconnects by itself, checks that
+// Run goes on.
 func (b *inbox) cutOff() {
 	b.e.Helper()
 	if !b.e.reconnects() {
@@ -35,9 +35,9 @@ func (b *inbox) cutOff() {
 	}
 }
 
-// departure returns a function that waits, at most Timeout, until the path has read bytes from a client that connects
-// again by itself. Without the wait, sends that the client has not written yet end with the class connect after a cut,
-// and none was in flight.
+// departure returns a function that waits, at most Timeout, until the path has read bytes from a client that reconnects
+// by itself. Without the wait, sends that the client has not written yet end with the class connect after a cut, and
+// none was in flight.
 func (e *env) departure(path Path) func() {
 	e.Helper()
 	witness, ok := path.(interface{ Sent() int64 })
@@ -56,7 +56,7 @@ func (e *env) departure(path Path) func() {
 	}
 }
 
-// inDoubt checks how sends have ended that were under way when the connection was lost, after n that were accepted.
+// inDoubt checks the ends of sends that were in flight when the connection was lost, after n accepted sends.
 func (e *env) inDoubt(out *sender, n int) {
 	e.Helper()
 	sent, _, states := out.totals()
@@ -84,7 +84,7 @@ func (e *env) sendNowhere(out *sender) {
 	e.endedOnce(out)
 }
 
-// endedOnce checks that all sends have ended in a state that they can end in while connections come and go.
+// endedOnce checks that all sends have ended in a state that is possible while connections come and go.
 func (e *env) endedOnce(out *sender) {
 	e.Helper()
 	require.NoError(e, out.verify())
@@ -124,11 +124,11 @@ func (e *env) testReconnects() {
 	if e.kind == driver.Queue {
 		e.goesOn(out, in, base+n)
 	}
-	other := e.dest() // only the producer that is opened now sends to it
+	other := e.dest() // only the next producer sends to it
 	watch := e.receiver(d, consumerSpec(other))
 	more := e.producer(d, producerSpec(other))
 	e.goesOn(more, watch, base)
-	if e.kind == driver.Topic { // the client does not tell when it is subscribed again
+	if e.kind == driver.Topic { // the client does not report when it is subscribed again
 		e.await("receive again after a cut", in.changed, func() error {
 			if err := out.trySend(e.soon(), base-1); err != nil || in.count() > n {
 				return err
@@ -177,7 +177,7 @@ func (e *env) load(d driver.Driver) load {
 	return l
 }
 
-// killed checks the end of a load whose broker was killed.
+// killed checks the end of a load after its broker was killed.
 func (l *load) killed(e *env) {
 	if e.reconnects() {
 		e.await("a send that was not accepted, after the broker was killed", nil, func() error {
@@ -186,7 +186,7 @@ func (l *load) killed(e *env) {
 			}
 			return nil
 		})
-		pause(100 * time.Millisecond) // in which others find no broker
+		pause(100 * time.Millisecond) // further sends find no broker in this time
 		l.stop()
 	}
 	err := e.bounded(e.cfg.Timeout, "Send, after the broker was killed,", func() error { return <-l.sending })

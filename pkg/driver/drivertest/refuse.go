@@ -8,7 +8,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// refusal is a feature that is missing, in the protocol or only in this broker.
+// refusal is a missing feature, of the protocol or only of this broker.
 type refusal struct {
 	feature  Feature
 	byBroker bool
@@ -25,7 +25,7 @@ func (r refusal) check(e *env, err error) {
 	require.Equalf(e, driver.ClassUnsupported, driver.ClassOf(err), "class of: %v", err)
 }
 
-// producer checks that a producer is refused, or, if it is the broker that lacks the feature, that its sends are not
+// producer checks that a producer is refused, or, if only the broker lacks the feature, that its sends are not
 // accepted.
 func (r refusal) producer(e *env, change func(*driver.ProducerSpec)) {
 	e.Helper()
@@ -62,8 +62,8 @@ func (r refusal) consumer(e *env, change func(*driver.ConsumerSpec)) {
 	r.check(e, err)
 }
 
-// refuseKind wants both sides refused where the protocol has no such destinations. A broker that lacks them may have
-// senders to topics, whose receivers speak another protocol, but no consumers.
+// refuseKind checks that both sides are refused where the protocol has no such destinations. A broker that lacks them
+// may have senders to topics, with receivers of another protocol, but no consumers.
 func refuseKind(e *env, r refusal) {
 	if !r.byBroker {
 		r.producer(e, func(*driver.ProducerSpec) {})
@@ -117,7 +117,7 @@ func refuseTTL(e *env, r refusal) {
 	r.producer(e, func(s *driver.ProducerSpec) { s.TTL = time.Minute })
 }
 
-// second changes the last of two variants: a driver has to look at all.
+// second changes the last of two variants: a driver has to check all variants.
 func second(edit func(*driver.Variant)) func(*driver.ProducerSpec) {
 	return func(s *driver.ProducerSpec) {
 		s.Variants = variants(10, 20)

@@ -11,8 +11,8 @@ import (
 )
 
 // FeaturesEnv is the environment variable that names the folder where [Run] writes its [Results], one file
-// PROTOCOL-BROKER.json for each [Config] that has a Broker. Empty writes nothing. A run that was filtered, so that not
-// all checks were made, writes nothing either.
+// PROTOCOL-BROKER.json for each [Config] that has a Broker. If it is empty, or if a filter left out some checks,
+// nothing is written.
 const FeaturesEnv = "PERFMQ_TEST_FEATURES"
 
 // Results are the findings of the suite about one protocol on one broker.
@@ -23,7 +23,7 @@ type Results struct {
 	Client string `json:"client,omitempty"`
 	// Broker is [Config.Broker].
 	Broker string `json:"broker"`
-	// Features are those of the kinds of destinations, each once for each kind that it can be of.
+	// Features are the features of the kinds of destinations, each once for each of its kinds.
 	Features []FeatureResult `json:"features"`
 	// Checks are the sub-tests that were made.
 	Checks []CheckResult `json:"checks"`
@@ -93,7 +93,7 @@ func (r *record) add(i instance, ran, passed bool) {
 	r.note(result)
 }
 
-// note adds the result of a check to that of its feature.
+// note adds the result of a check to the result of its feature.
 func (r *record) note(result FeatureResult) {
 	for i := range r.results.Features {
 		if known := &r.results.Features[i]; known.Feature == result.Feature && known.Kind == result.Kind {

@@ -19,8 +19,8 @@ type sender struct {
 	*ledger
 	e        *env
 	producer driver.Producer
-	variants []driver.Variant // as they were when it was opened
-	given    []driver.Variant // which the driver has
+	variants []driver.Variant // the variants when it was opened
+	given    []driver.Variant // the variants that the driver got
 	stopped  bool
 }
 
@@ -34,7 +34,7 @@ func (e *env) producer(d driver.Driver, spec driver.ProducerSpec) *sender {
 	return s
 }
 
-// sender is a sender whose producer is not open yet.
+// sender returns a sender without its producer, which is not open yet.
 func (e *env) sender(spec *driver.ProducerSpec) *sender {
 	s := &sender{ledger: newLedger(spec.MaxPending), e: e, given: spec.Variants}
 	for _, v := range spec.Variants {
@@ -50,7 +50,7 @@ func (s *sender) opened(p driver.Producer) {
 	s.e.final = append(s.e.final, func() { require.NoError(s.e, s.verify()) })
 }
 
-// try sends one message, once there is a slot for it.
+// try sends one message, once a slot is free.
 func (s *sender) try(ctx context.Context, m driver.Message) error {
 	slot, err := s.begin(ctx)
 	if err != nil {
@@ -58,14 +58,14 @@ func (s *sender) try(ctx context.Context, m driver.Message) error {
 	}
 	m.Slot = slot
 	err = s.producer.Send(ctx, &m)
-	m = driver.Message{Slot: 1 << 31, Time: -1, ID: driver.ID{Run: -1}, Variant: -1} // a driver must not keep it
+	m = driver.Message{Slot: 1 << 31, Time: -1, ID: driver.ID{Run: -1}, Variant: -1} // the driver must not keep m
 	if err != nil {
 		s.undo(slot)
 	}
 	return err
 }
 
-// trySend is try for the message of that name.
+// trySend is try for the message with that stamp.
 func (s *sender) trySend(ctx context.Context, stamp int64) error {
 	return s.try(ctx, driver.Message{Time: stamp})
 }
@@ -109,8 +109,8 @@ func (s *sender) sendAll(first int64, n int) {
 	s.accepted()
 }
 
-// sendUntil sends messages named base+1000, ... until ctx ends, Send fails, or there are n. It returns the error of the
-// end.
+// sendUntil sends messages named base+1000, ... until ctx ends, Send fails, or n were sent. It returns the error that
+// ended it.
 func (s *sender) sendUntil(ctx context.Context, limit time.Duration, n int) error {
 	s.e.Helper()
 	return s.e.bounded(limit, "Send, after the end of its context,", func() error {
@@ -123,7 +123,7 @@ func (s *sender) sendUntil(ctx context.Context, limit time.Duration, n int) erro
 	})
 }
 
-// sendSome sends for as long as patience, or longer if the machine was too busy to send even one message.
+// sendSome sends for the time patience, or longer if the machine was too busy to send even one message.
 func (s *sender) sendSome(patience time.Duration, n int) error {
 	s.e.Helper()
 	before, _, _ := s.totals()
@@ -135,7 +135,7 @@ func (s *sender) sendSome(patience time.Duration, n int) error {
 	}
 }
 
-// close closes the producer, twice, and checks that no send is left open.
+// close closes the producer, twice, and checks that each send has ended.
 func (s *sender) close() {
 	s.e.Helper()
 	if s.stopped {
@@ -184,8 +184,8 @@ func (e *env) sendTogether(outs []*sender, first int64, n int) {
 	}
 }
 
-// arrived waits until the broker has the messages sent before on the connection of producers, where it does not confirm
-// sends.
+// arrived waits until the broker has the messages sent before on the connection of producers, for brokers that do not
+// confirm sends.
 func (e *env) arrived(d driver.Driver) {
 	e.Helper()
 	if e.cfg.AtMostOnce {
@@ -209,11 +209,11 @@ func newCommits() *commits { return &commits{make(chan commit, 1000)} }
 func (c *commits) add(took time.Duration, confirmed bool) {
 	select {
 	case c.ends <- commit{took, confirmed}:
-	default: // which the count shows
+	default: // the count shows it
 	}
 }
 
-// await waits until so many have been confirmed and refused, and no more come.
+// await waits for the given numbers of confirmed and refused commits, and checks that no more come.
 func (c *commits) await(e *env, confirmed, refused int) {
 	e.Helper()
 	var got [2]int

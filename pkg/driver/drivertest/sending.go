@@ -52,7 +52,7 @@ func (e *env) pair(d driver.Driver, change func(*driver.ProducerSpec)) (*sender,
 	return e.producer(d, spec), in
 }
 
-// testDone sends n messages through so many slots, slots being used again as soon as Done was called.
+// testDone sends n messages through the given number of slots, each used again as soon as Done was called.
 func testDone(e *env, slots, n int) {
 	out, in := e.pair(e.open(), func(s *driver.ProducerSpec) { s.MaxPending = slots })
 	out.sendAll(base, n)
@@ -75,7 +75,7 @@ func testTime(e *env) {
 	}
 }
 
-// testID sends IDs whose parts are all different, so that a driver that mixes them up shows, and messages without one.
+// testID sends IDs with four different parts, so that a driver that mixes them up fails, and messages without an ID.
 func testID(e *env) {
 	out, in := e.pair(e.open(), nil)
 	for i, id := range []driver.ID{
@@ -97,7 +97,7 @@ func testID(e *env) {
 	}
 }
 
-// testOrigin sends messages that have no ID but that of their producer.
+// testOrigin sends messages with only the ID of their producer.
 func testOrigin(e *env) {
 	origin := driver.ID{Run: 1<<62 + 7, Producer: 12, Number: driver.Unnumbered}
 	out, in := e.pair(e.open(), func(s *driver.ProducerSpec) { s.Origin = origin })
@@ -132,7 +132,7 @@ func testBodies(e *env) {
 	in.expect(base, len(sizes))
 }
 
-// testVariants sends messages of many kinds through one producer, in no order.
+// testVariants sends messages of many variants through one producer, in no order.
 func testVariants(e *env) {
 	const n, size, stride = driver.MaxVariants, 1000, 7
 	out, in := e.pair(e.open(), func(s *driver.ProducerSpec) {
@@ -149,8 +149,7 @@ func testVariants(e *env) {
 	}
 }
 
-// testMore announces after each message that another follows: Flush, or a message that is the last one, lets them
-// leave.
+// testMore announces after each message that another follows: Flush, or a message without More, lets them leave.
 func testMore(e *env) {
 	const n = 10
 	out, in := e.pair(e.open(), nil)
@@ -173,7 +172,7 @@ func testMore(e *env) {
 	in.expect(base, 2*n+1)
 
 	out.sendEach(n, announced(base+2*n+1))
-	out.close() // lets them leave, too
+	out.close() // Close lets them leave, too
 	out.accepted()
 	in.expect(base, 3*n+1)
 }

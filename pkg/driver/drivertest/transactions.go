@@ -20,7 +20,7 @@ func (s *sender) flush() {
 	require.NoError(s.e, err, "Flush")
 }
 
-// acceptedOf waits until so many sends have been accepted, and checks that the others have not ended.
+// acceptedOf waits until n sends have been accepted, and checks that the others have not ended.
 func (s *sender) acceptedOf(n int, why string) {
 	s.e.Helper()
 	s.e.await("sends that are accepted", s.changed, func() error {
@@ -92,7 +92,7 @@ func testTransactedCut(e *env) {
 
 	e.broken = true
 	path.Freeze()
-	_ = out.sendSome(500*time.Millisecond, 3*perTransaction/2) // some commits are on their way now
+	_ = out.sendSome(500*time.Millisecond, 3*perTransaction/2) // some commits are in flight now
 	path.Cut()
 	require.NoError(e, out.wait(e.cfg.Timeout), "the connection has ended")
 	out.close()
@@ -108,7 +108,7 @@ func testTransactedCut(e *env) {
 	in.nothing(full)
 }
 
-// testRefusedCommit: the messages of a transaction that the broker does not commit are not accepted.
+// testRefusedCommit: the messages of a transaction that the broker refuses to commit are not accepted.
 func testRefusedCommit(e *env) {
 	const n = 2 * perTransaction
 	dest := e.cfg.RefusedCommits(e, e.kind)

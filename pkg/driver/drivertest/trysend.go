@@ -9,19 +9,19 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// relay sends messages named base, base+1, ... one after the other, by TrySend where that can: from within Done, or
+// relay sends messages named base, base+1, ... one after the other, by TrySend where possible: from within Done, or
 // from the goroutine of run.
 type relay struct {
 	*sender
 	try   driver.TrySender
 	n     int
-	again chan struct{} // run is to send the next message
+	again chan struct{} // run must send the next message
 
 	mu   sync.Mutex
 	next int
 }
 
-// testTrySend: a message is sent exactly if TrySend says so.
+// testTrySend: a message is sent exactly if TrySend returns true.
 func testTrySend(e *env) {
 	const n = 200
 	out, in := e.pair(e.open(), func(s *driver.ProducerSpec) { s.MaxPending = 1 })
@@ -35,7 +35,7 @@ func testTrySend(e *env) {
 	require.NoError(e, out.verify())
 }
 
-// run sends the messages that are not sent from within Done.
+// run sends the messages that were not sent from within Done.
 func (r *relay) run() error {
 	ctx := r.e.soon()
 	for {
@@ -63,7 +63,7 @@ func (r *relay) run() error {
 	}
 }
 
-// ended is called by Done.
+// ended runs within Done.
 func (r *relay) ended() {
 	if !r.mu.TryLock() || !r.relayed() { // locked: Send or TrySend is running
 		select {
