@@ -13,7 +13,7 @@ type Arrival struct {
 // Arrivals lets the recorder keep the messages of that many shards apart. Call it before the first message.
 func (r *ConsumerRecorder) Arrivals(shards int) { r.from = make([]Arrival, shards) }
 
-// cameFrom notes a message of another shard. The lock is held.
+// cameFrom counts a message of another shard. The lock is held.
 func (r *ConsumerRecorder) cameFrom(m *Receipt) {
 	a := &r.from[m.Shard-1]
 	if a.Messages == 0 || m.Transfer < a.Fastest {
@@ -22,8 +22,8 @@ func (r *ConsumerRecorder) cameFrom(m *Receipt) {
 	a.Messages++
 }
 
-// moveArrivals moves the messages of other shards since the last call into to, which holds the sums of other recorders
-// in the order of the shards.
+// moveArrivals adds the messages of other shards since the last call to to, which holds the sums of other recorders in
+// the order of the shards.
 func (r *ConsumerRecorder) moveArrivals(to []Arrival) []Arrival {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -4,7 +4,7 @@ package stats
 type Broker struct {
 	Name     string // in the scenario; empty for a command line
 	Side     string // "producers" or "consumers" if these have brokers of their own, else empty
-	Protocol string // over which it was told
+	Protocol string // over which it was reported
 	Product  string
-	Version  string // empty if the broker did not tell it
+	Version  string // empty if the broker did not report it
 }

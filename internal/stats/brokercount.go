@@ -14,15 +14,15 @@ type BrokerCount struct {
 // DestinationCount holds the broker's counts for a destination, and the run's own counts there.
 type DestinationCount struct {
 	Destination  string
-	Sent         uint64   // by the run, whatever the outcome
+	Sent         uint64   // by the run, with any outcome
 	Added        Compared // messages that the broker got, against messages accepted, or sent without an answer
 	Received     uint64   // by the run, foreign messages included
 	Failed       uint64   // given back or rejected by consumers, on purpose
-	Acknowledged Compared // messages that the broker was told were consumed, against messages received
+	Acknowledged Compared // messages that the broker counts as consumed, against messages received
 	Depth        uint64   // at the end
 	DepthKnown   bool
-	Unreached    bool   // the broker could not be reached for a while, and may count anew since then
-	Why          string // why something is not known
+	Unreached    bool   // the broker was unreachable for a while, and may have reset its counters since
+	Why          string // the reason why values are unknown
 }
 
 // Compared is a count of the broker's and its range according to the run.
@@ -32,7 +32,7 @@ type Compared struct {
 	Least, Most uint64 // the range that the run allows
 }
 
-// Differs returns by how much the count is above or below its range; 0 if it is within it, or is not known.
+// Differs returns how far the count is above or below its range; 0 if it is within the range, or unknown.
 func (c *Compared) Differs() int64 {
 	switch {
 	case !c.Known:
@@ -46,7 +46,7 @@ func (c *Compared) Differs() int64 {
 	}
 }
 
-// Unknown returns why something is not known, each reason once.
+// Unknown returns the reasons why values are unknown, each once.
 func (c *BrokerCount) Unknown() (list []string) {
 	add := func(text string) {
 		if text != "" && !slices.Contains(list, text) {

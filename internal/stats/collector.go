@@ -8,25 +8,25 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Worker is a producer or consumer of a run, with the facts that its recorder does not have.
+// Worker is a producer or consumer of a run, with the facts that are not in its recorder.
 type Worker struct {
 	Name        string
 	Destination string
 	Group       string // empty on a command line
 	// Subscription tells the consumers that compete for the messages of a destination from others; empty for a queue.
 	Subscription string
-	Counters     driver.Counting // nil if it has no counters of its protocol's own
+	Counters     driver.Counting // nil if its driver does not count
 	Waits        driver.Waiter   // nil if its driver does not report its waits
 	// Closed: it has no connection now. Before are the counters of its earlier connections, and Denied how often the
-	// broker gave those no credit.
+	// broker gave no credit on them.
 	Closed bool
 	// Openings counts its connections so far.
 	Openings int
 	Before   []driver.Counter
 	Denied   uint64
-	// SocketWaits is how often its earlier connections waited because the network took no more.
+	// SocketWaits is how often its earlier connections waited for the network to take more.
 	SocketWaits uint64
-	// MaxPending is how many messages of a producer may be in flight.
+	// MaxPending is the largest number of messages in flight of a producer.
 	MaxPending int
 }
 
@@ -75,14 +75,14 @@ func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, 
 	return c
 }
 
-// Rate says that some of the messages will have intended times, in a later step.
+// Rate announces that some messages of a later step will have intended times.
 func (c *Collector) Rate() {
 	c.rated = true
 	c.whole = c.newLatencies()
 }
 
-// Watch names the workers, the producers first and in the order of their recorders: before the first Collect, and when
-// some of them were opened or closed.
+// Watch names the workers, the producers first and in the order of their recorders. Call it before the first Collect,
+// and after workers were opened or closed.
 func (c *Collector) Watch(workers []Worker) {
 	c.workers = workers
 	c.delivered.watch(workers[min(len(c.producers), len(workers)):])
@@ -95,10 +95,10 @@ func (c *Collector) Watch(workers []Worker) {
 	}
 }
 
-// Beat names the pulse of the tester. Call it before the first Collect.
+// Beat sets the pulse of the tester. Call it before the first Collect.
 func (c *Collector) Beat(p *Pulse) { c.meter.pulse = p }
 
-// LastSign tells when an answer of the broker, or a message, came last to any worker; false if none has come. Any
+// LastSign returns when the last answer of the broker, or message, came to any worker; false if none has come. Any
 // goroutine may call it.
 func (c *Collector) LastSign() (time.Time, bool) {
 	var last time.Duration
@@ -129,7 +129,7 @@ func (c *Collector) newLatencies() Latencies {
 	if len(c.consumers) > 0 {
 		l.Transfer = NewLatency()
 	}
-	if c.whole.B2C != nil { // once there, in every interval, so that time series have no gaps
+	if c.whole.B2C != nil { // then in every interval, so that time series have no gaps
 		l.B2C = NewLatency()
 	}
 	if c.whole.S2C != nil {
@@ -146,8 +146,8 @@ func (c *Collector) newLatencies() Latencies {
 
 // Collect ends the interval that began with the last call and returns it as a snapshot.
 //
-// A message counts as sent once the driver has taken it: one that waits for credit may never leave. With last, when no
-// worker goes on, messages that are still being handed over count too, as messages that never ended.
+// A message counts as sent once the driver has taken it: a message that waits for credit may never leave. With last,
+// when all workers have stopped, messages that are still being handed over count too, as messages that never ended.
 func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	s := &Snapshot{
 		// One reading of the wall clock for all times of a run: setting the clock must not let a run end before its start.
@@ -156,7 +156,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	}
 	latencies := [parts]*Latencies{Warmup: &s.Leftover, Measure: &s.Latencies}
 	if phase == Warmup {
-		// A cut may come a moment late: data of the measurement by then waits in the recorders for the next cut.
+		// A cut may come a moment late: measured data until then waits in the recorders for the next cut.
 		latencies = [parts]*Latencies{Warmup: &s.Latencies}
 	}
 	var counts [parts]Counters
@@ -267,11 +267,11 @@ func (c *Collector) Health(now time.Time) Health {
 // Tally returns the workers' waits in the measured part of the present step so far.
 func (c *Collector) Tally() *LoadTally { return c.limits.tally }
 
-// Saturation returns which workers never waited in full seconds of load, and in how many.
+// Saturation returns the workers that never waited in full seconds of load, and the number of those seconds.
 func (c *Collector) Saturation() []Saturation { return c.work.saturation(c) }
 
-// collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a place
-// stay. It returns how many messages were received so far, those delivered again not counted.
+// collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a
+// destination stay. It returns the number of messages received so far, without redeliveries.
 func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*Latencies) (once uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -305,8 +305,8 @@ func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*La
 	return once
 }
 
-// collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a place
-// stay.
+// collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a
+// destination stay.
 func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*Latencies) (of sends) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -343,7 +343,7 @@ func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*La
 	return of
 }
 
-// move adds all values of from to *to, which is made if there are any, and removes them from from.
+// move moves all values of from to *to, which it creates if there are any.
 func move(to **Latency, from *Latency) {
 	if from == nil || from.count == 0 {
 		return
@@ -355,7 +355,7 @@ func move(to **Latency, from *Latency) {
 	from.Reset()
 }
 
-// sumCounters adds up the counters of the same name, in the order in which the names first come.
+// sumCounters adds up the counters of the same name, in the order in which the names first occur.
 func sumCounters(workers []Worker) (sum []driver.Counter) {
 	for _, w := range workers {
 		sum = AddCounters(sum, w.Before)
@@ -379,7 +379,7 @@ func AddCounters(sum, more []driver.Counter) []driver.Counter {
 	return sum
 }
 
-// expect makes the latencies that other has and that do not come with every run.
+// expect creates the optional latencies that other has.
 func (l *Latencies) expect(other Latencies) {
 	if l.B2C == nil && other.B2C != nil {
 		l.B2C = NewLatency()

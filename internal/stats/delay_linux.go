@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// processDelay returns for how long the threads of this process that still run have waited for a processor while they
-// could have run, added up.
+// processDelay returns how long the threads of this process, added up, have waited for a processor while they were
+// runnable; threads that have ended do not count.
 func processDelay() (sum time.Duration, known bool) {
 	files, err := filepath.Glob("/proc/self/task/*/schedstat")
 	if err != nil {
@@ -28,7 +28,8 @@ func processDelay() (sum time.Duration, known bool) {
 }
 
 // parseDelay reads /proc/PID/schedstat (Documentation/scheduler/sched-stats.rst of Linux): nanoseconds spent on a
-// processor, nanoseconds spent waiting for one, and how often it was given one. A kernel that does not count has zeros.
+// processor, nanoseconds spent waiting for one, and the number of time slices. All are zero if the kernel does not
+// count.
 func parseDelay(text []byte) (d time.Duration, ok bool) {
 	fields := bytes.Fields(text)
 	if len(fields) < 3 || string(fields[0]) == "0" {

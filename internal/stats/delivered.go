@@ -1,6 +1,6 @@
 package stats
 
-// delivered counts the messages received by subscription, for the number of different ones: each subscription of a
+// delivered counts the messages received by subscription, to bound the number of different ones: each subscription of a
 // topic gets the same messages.
 type delivered struct {
 	of  []int // subscription by consumer
@@ -32,7 +32,7 @@ func (d *delivered) watch(consumers []Worker) {
 // add adds the messages that a consumer has received so far.
 func (d *delivered) add(consumer int, n uint64) { d.got[d.of[consumer]] += n }
 
-// least returns how many different messages were received at least, and begins anew.
+// least returns a lower bound of the number of different messages received, and resets it.
 func (d *delivered) least() (n uint64) {
 	for i, got := range d.got {
 		d.max[d.to[i]] = max(d.max[d.to[i]], got)
@@ -45,8 +45,9 @@ func (d *delivered) least() (n uint64) {
 	return n
 }
 
-// sent returns how many messages are known to have left. These are the messages that the driver took, and also one that
-// it is still taking if that has ended or been received already; so many different messages were received at least.
+// sent returns how many messages are known to have left: the messages that the driver has taken, and also a message
+// that it is still taking if that has ended or been received already. At least as many were sent as different messages
+// were received.
 func (c *Collector) sent(delivered uint64, last bool) uint64 {
 	var known, begun uint64
 	for i := range c.sends {

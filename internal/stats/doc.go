@@ -4,8 +4,8 @@
 // its worker, the completions of that worker's messages and, once a second, the collector take. The [Collector] visits
 // all recorders, swaps their histograms for empty ones, adds everything up and publishes one immutable [Snapshot].
 //
-// Counters are read in the order received, completed, blocked, sent over all workers, so that a snapshot never shows a
-// message received or completed that it does not show as sent.
+// Counters are read in the order received, completed, blocked, sent over all workers, so that every message that a
+// snapshot shows as received or completed also shows as sent.
 //
 // [Health] says whether the tester itself was fit to measure.
 package stats

@@ -13,7 +13,7 @@ type GroupSummary struct {
 	Name string
 	// Sends and Receives tell which workers the group has.
 	Sends, Receives bool
-	// Due is how many messages its rate wanted to be sent; 0 without a rate.
+	// Due is the number of messages that were due by its rate; 0 without a rate.
 	Due uint64
 
 	Total     Counters  // warm-up included
@@ -87,8 +87,8 @@ func (c *Collector) Groups(list []Members) {
 	}
 }
 
-// into returns the counters and latencies that worker i is to be added to: those of its group, which [Collector.gather]
-// adds up, or, without groups, the collector's own.
+// into returns the counters and latencies to which worker i is added: those of its group, which [Collector.gather] adds
+// up, or, without groups, the collector's own.
 func (c *Collector) into(
 	i int, counts *[parts]Counters, latencies [parts]*Latencies,
 ) (*[parts]Counters, [parts]*Latencies) {

@@ -14,10 +14,10 @@ type healthMeter struct {
 	last   time.Time
 	sum    Health                       // of all intervals so far
 	used   func() Health                // processor time since the last call
-	pulse  *Pulse                       // nil if nothing beats
+	pulse  *Pulse                       // nil without a pulse
 	waited func() (time.Duration, bool) // [processDelay]
 	delay  time.Duration                // as of the last interval
-	owed   time.Duration                // how long sends that a pause made late may take to leave
+	owed   time.Duration                // how long sends made late by a pause may take to leave
 	gc     []uint64
 	sample [1]metrics.Sample
 	bounds []float64
@@ -49,7 +49,7 @@ func (m *healthMeter) interval(now time.Time, delta *Counters, worked work) Heal
 	h := m.used()
 	h.Wall, h.Cores, h.Memory = now.Sub(m.last), runtime.GOMAXPROCS(0), processMemory()
 	delay, known := m.waited()
-	h.Delay, h.DelayKnown = max(0, delay-m.delay), known // the figures of threads end with them
+	h.Delay, h.DelayKnown = max(0, delay-m.delay), known // the figures of ended threads are lost
 	m.delay = delay
 	h.LateSends, h.Sent = delta.LateSends, delta.Sent
 	h.Workers, h.Saturated = worked.workers, worked.saturated
@@ -110,7 +110,7 @@ func (m *machineMeter) lap() Health {
 	return h
 }
 
-// Add adds the next interval. Crowding, maxima and clock steps of single intervals are kept: the whole is judged by
+// Add adds the next interval. It keeps crowding, maxima and clock steps of single intervals: the whole is judged by
 // them.
 func (h *Health) Add(o *Health) {
 	h.CPU += o.CPU
@@ -165,7 +165,7 @@ func (h Health) MachineShare() float64 {
 	return h.Machine.Seconds() / h.MachineAll.Seconds()
 }
 
-// OthersShare returns the part of the machine's processor time that other processes used.
+// OthersShare returns the share of the machine's processor time that other processes used.
 func (h Health) OthersShare() float64 {
 	if h.MachineAll <= 0 {
 		return 0
@@ -173,8 +173,8 @@ func (h Health) OthersShare() float64 {
 	return max(0, h.Machine-h.CPU).Seconds() / h.MachineAll.Seconds()
 }
 
-// Crowded tells whether other programs kept the machine's processors so busy that the tester had to wait for one. Its
-// latencies include that.
+// Crowded tells whether other programs kept the machine's processors so busy that the tester had to wait for one. The
+// measured latencies include that wait.
 func (h Health) Crowded() bool {
 	return h.MachineShare() > MaxCPUShare && h.OthersShare() > MaxOthersShare
 }
@@ -188,17 +188,17 @@ const (
 	MaxOthersShare = 0.1
 	// MaxLateShare is the share of sends that may leave late through the tester's own fault.
 	MaxLateShare = 0.01
-	// MinLate is how many late sends are worth a warning at all.
+	// MinLate is the smallest number of late sends that is worth a warning.
 	MinLate = 20
-	// MaxGCPause is the longest stop for garbage collection that is not worth a warning.
+	// MaxGCPause is the longest stop for garbage collection without a warning.
 	MaxGCPause = 10 * time.Millisecond
 	// MaxClockStep is how far the wall clock may be set during a run without a warning: it shifts the transfer times
 	// between two machines.
 	MaxClockStep = time.Millisecond
 )
 
-// Late tells whether n late sends are so many that they may have limited the load: more than MaxLateShare of the
-// messages sent and at least MinLate, since a few say nothing.
+// Late tells whether n late sends may have limited the load: more than MaxLateShare of the messages sent, and at least
+// MinLate, since a few are not significant.
 func (h Health) Late(n uint64) bool {
 	return n >= MinLate && float64(n) > MaxLateShare*float64(h.Sent)
 }
@@ -207,8 +207,8 @@ func (h Health) Late(n uint64) bool {
 // them up, no pause stopped the tester, and no other program kept the machine's processors busy.
 func (h Health) LateOwn() uint64 { return h.LateSends - h.LateCrowded - h.LatePaused }
 
-// SaturatedShare is how much of their time the workers never waited, for the broker or for the next message to be due,
-// from 0 to 1: as long as that the tester was the limit.
+// SaturatedShare is the share of their time in which the workers never waited, for the broker or for the next message
+// to be due, from 0 to 1: during that time the tester was the limit.
 func (h Health) SaturatedShare() float64 {
 	if h.Workers == 0 {
 		return 0

@@ -6,7 +6,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// HostCounts are messages of workers while they were connected to one host of the broker, warm-up included.
+// HostCounts are the messages of workers while they were connected to one host of the broker, warm-up included.
 type HostCounts struct {
 	Sent, Completed uint64
 	Unconfirmed     uint64 // sent to it, and not answered
@@ -18,7 +18,7 @@ func (c HostCounts) Add(o HostCounts) HostCounts {
 	return HostCounts{c.Sent + o.Sent, c.Completed + o.Completed, c.Unconfirmed + o.Unconfirmed, c.Received + o.Received}
 }
 
-// Since returns what was counted after before.
+// Since returns the counts since before.
 func (c HostCounts) Since(before HostCounts) HostCounts {
 	return HostCounts{
 		c.Sent - before.Sent, c.Completed - before.Completed, c.Unconfirmed - before.Unconfirmed,
@@ -29,19 +29,19 @@ func (c HostCounts) Since(before HostCounts) HostCounts {
 // HostTotal are the messages of one worker at one host.
 type HostTotal struct {
 	Host       string // host:port
-	Connection string // by which the worker reached it; workers that share one have the same
+	Connection string // by which the worker reached it; workers that share a connection have the same
 	HostCounts
 }
 
 // HostSummary are the messages of all workers at one host.
 type HostSummary struct {
 	Host                 string // host:port
-	Connections          int    // that were open to it at some time, shared ones once
-	Producers, Consumers int    // that used them; one that moved counts at each host
+	Connections          int    // opened to it at some time, shared ones once
+	Producers, Consumers int    // connected to it at some time; a worker that moved counts at each host
 	HostCounts
 }
 
-// HostSummaries sums up the workers at each of the hosts, in that order. A host at which no worker was is in the list.
+// HostSummaries sums up the workers at each of the hosts, in the order of hosts, including hosts without workers.
 func HostSummaries(hosts []string, workers []WorkerTotal) []HostSummary {
 	list := make([]HostSummary, len(hosts))
 	connections := make([]map[string]bool, len(hosts))
@@ -71,7 +71,7 @@ func HostSummaries(hosts []string, workers []WorkerTotal) []HostSummary {
 	return list
 }
 
-// median returns that of sorted numbers.
+// median returns the median of sorted numbers.
 func median(n []uint64) uint64 {
 	if len(n)%2 == 0 {
 		return (n[len(n)/2-1] + n[len(n)/2]) / 2
@@ -79,8 +79,8 @@ func median(n []uint64) uint64 {
 	return n[len(n)/2]
 }
 
-// HostCounts returns the messages so far. It leaves out a message that the driver has not taken yet, which may leave by
-// another connection than that of the present.
+// HostCounts returns the messages so far. It leaves out a message that the driver has not taken yet: it may leave by
+// another connection than the present one.
 func (r *ProducerRecorder) HostCounts() HostCounts {
 	n := HostCounts{
 		Completed:   r.Completed(),

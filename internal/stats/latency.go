@@ -10,42 +10,42 @@ import (
 )
 
 // Range and precision of all latencies. Latencies have two significant digits, as in `artemis perf`: a percentile is at
-// most 1% above the true value. Mean and maximum are exact, they are kept beside the counts.
+// most 1% above the true value. Mean and maximum are exact, since they are kept beside the counts.
 const (
-	// MaxLatency is the largest latency that a distribution can hold. Larger ones are recorded as this one and counted in
+	// MaxLatency is the largest latency of a distribution. Larger ones are recorded as this one and counted in
 	// Counters.OutOfRange.
 	MaxLatency = 24 * time.Hour
 
 	significantDigits = 2
 )
 
-// The buckets are those of an HdrHistogram with two significant digits and 1 us as the lowest value: up to 255 us each
-// value has its own; from there on each octave has 128 of equal width.
+// The buckets of an HdrHistogram with two significant digits and 1 us as the lowest value: up to 255 us each value has
+// its own bucket; from there on each octave has 128 of equal width.
 const (
 	octaveBits  = 7
 	octaveSize  = 1 << octaveBits
 	octaveCount = 31 // 128 << 30 us is above MaxLatency
 )
 
-// octave counts the values of one power of two. A count that passes 65,535 leaves 65,536 in Latency.spilled: two bytes
-// per bucket, because thousands of workers have some distributions each, and most of their counts are small.
+// octave counts the values of one power of two. A count that passes 65,535 carries 65,536 over to Latency.spilled: two
+// bytes per bucket, because thousands of workers have several distributions each, and most of their counts are small.
 type octave [octaveSize]uint16
 
-// octaveFull is what goes to Latency.spilled when a bucket overflows.
+// octaveFull is the carry to Latency.spilled when a bucket overflows.
 const octaveFull = 1 << 16
 
 // octaves are the counts of all values; nil where none occurred.
 type octaves [octaveCount]*octave
 
-// fewValues is how many values a distribution holds one by one. A worker among thousands has fewer in a second.
+// fewValues is how many values a distribution holds one by one. With thousands of workers, each has fewer in a second.
 const fewValues = 24
 
-// Latency is a distribution of latencies in microseconds. The zero value is empty and ready for use. It takes no memory
-// for the first 24 values, and then a quarter of a KiB for each power of two that occurs, which Reset keeps: thousands
-// of workers can have some distributions each.
+// Latency is a distribution of latencies in microseconds. The zero value is empty and ready for use. It allocates
+// nothing for the first 24 values, and then a quarter of a KiB for each power of two that occurs, which Reset keeps:
+// thousands of workers can have several distributions each.
 //
-// hdrhistogram-go writes its logs, but does not count: one of its histograms takes 32 KiB, and version 1.4.0 rounds the
-// rank of a percentile to nearest instead of up, which makes the percentiles of few values too low.
+// hdrhistogram-go only writes the logs: one of its histograms takes 32 KiB, and version 1.4.0 rounds the rank of a
+// percentile to nearest instead of up, which makes the percentiles of few values too low.
 //
 // It is not safe for concurrent use.
 type Latency struct {
@@ -203,13 +203,13 @@ func (l *Latency) Mean() float64 {
 func (l *Latency) Max() int64 { return l.max }
 
 // Percentile returns the value in microseconds that the given share of all values (0 to 100) does not exceed: the value
-// of rank ceil(p n / 100), as Java's HdrHistogram has it, so that the 99% of 60 values is the largest of them. It is
-// the upper end of that value's bucket but never above Max; 0 when there are no values.
+// of rank ceil(p n / 100), as in Java's HdrHistogram, so that the 99% of 60 values is the largest of them. It is the
+// upper end of that value's bucket but never above Max; 0 when there are no values.
 func (l *Latency) Percentile(p float64) int64 {
 	if l.count == 0 {
 		return 0
 	}
-	// One ulp less, or a result that should be a whole number may come out as a little more and be rounded up to the next
+	// One ulp less: a product that should be a whole number may come out slightly larger and be rounded up to the next
 	// rank.
 	p = math.Nextafter(min(max(p, 0), 100), math.Inf(-1))
 	rank := max(1, int64(math.Ceil(p*float64(l.count)/100)))

@@ -17,15 +17,15 @@ const (
 	LimitNone       LimitKind = "none"        // the rate was reached
 	LimitMaxPending LimitKind = "max-pending" // too few messages may be in flight for the time that answers take
 	LimitCredit     LimitKind = "credit"      // the broker gave no credit to send
-	// the broker's answers, or its deliveries, got later the more it was sent
+	// the more it was sent, the later the broker answered or delivered
 	LimitBroker     LimitKind = "broker"
 	LimitConsumers  LimitKind = "consumers"         // the simulated work of the consumers, or their rate
-	LimitProducers  LimitKind = "producers"         // consumers alone: they waited for messages
+	LimitProducers  LimitKind = "producers"         // consumers only: they waited for messages
 	LimitSocket     LimitKind = "socket"            // the network, or its buffers, took no more
 	LimitWorker     LimitKind = "tester-worker"     // one goroutine or connection of the tester
 	LimitProcessors LimitKind = "tester-processors" // the processors that the tester may use
 	LimitMachine    LimitKind = "machine"           // other programs had its processors
-	LimitUnknown    LimitKind = "unknown"           // it cannot be told
+	LimitUnknown    LimitKind = "unknown"           // cannot be determined
 )
 
 // Title returns the kind in words.
@@ -46,13 +46,13 @@ func (k LimitKind) Title() string {
 	}
 }
 
-// Limit is the one judgement on the bound of a load's rate, from the waits of its workers in its measured part.
+// Limit is the judgement on the bound of a load's rate, from the waits of its workers in its measured part.
 type Limit struct {
 	Kind LimitKind
-	// Share is the part of the time of the workers that decide in which this was their limit, from 0 to 1. Those are the
-	// producers, or the consumers if these are the limit or alone.
+	// Share is the share of time, from 0 to 1, in which this was the limit of the producers; of the consumers, if these
+	// are the limit or if there are no producers.
 	Share float64
-	// Text says how the limit shows, Hint suggests a remedy; Hint may be empty.
+	// Text is the evidence, Hint suggests a remedy; Hint may be empty.
 	Text, Hint string
 }
 
@@ -68,37 +68,38 @@ func (l Limit) String() string {
 	}
 }
 
-// OfTester tells whether the tester, or its machine, was the limit, so that the figures say little about the broker.
+// OfTester tells whether the tester, or its machine, was the limit; the figures then say little about the broker.
 func (l Limit) OfTester() bool {
 	return l.Kind == LimitWorker || l.Kind == LimitProcessors || l.Kind == LimitMachine
 }
 
-// LoadAsked holds the targets and bounds set for a load.
+// LoadAsked holds the targets and bounds of a load.
 type LoadAsked struct {
-	// Producers are in the order of the collector; one that took no part is zero.
+	// Producers are in the order of the collector; an idle one is zero.
 	Producers []ProducerAsked
 	// Delivered: the producers' messages are for consumers of the same load, without a delay.
 	Delivered bool
-	// Stored: the load has no producers, and its messages are those of the same run's other steps.
+	// Stored: the load has no producers, and its messages come from other steps of the run.
 	Stored bool
 }
 
-// ProducerAsked holds the targets and bounds set for one producer.
+// ProducerAsked holds the targets and bounds of one producer.
 type ProducerAsked struct {
 	Rated   bool
 	Reached bool // its group has sent the messages that were due
 	// MaxPending is the number of messages that may be in flight, PerSecond its rate; 0 without one.
 	MaxPending int
 	PerSecond  float64
-	Reconnects bool // it opens a lost connection again, and waits for it
+	Reconnects bool // it reopens a lost connection, and waits for it
 }
 
 const (
-	// enoughLoad is the least time of load that can be judged.
+	// enoughLoad is the shortest load that can be judged.
 	enoughLoad = 20 * time.Millisecond
-	// growing is the share of completed messages that may stay behind in an interval, without a backlog that grows.
+	// growing is the share of completed messages that may stay behind in an interval without counting as a growing
+	// backlog.
 	growing = 0.05
-	// mostly is the share of its time in which something must bound a consumer to be its limit.
+	// mostly is the share of a consumer's time from which on a bound counts as its limit.
 	mostly = 0.5
 )
 
@@ -130,11 +131,11 @@ func (t *LoadTally) Judge(asked LoadAsked) Limit {
 	}
 }
 
-// judgeConsumers judges a load of consumers alone. Stored is as in [LoadAsked].
+// judgeConsumers judges a load of consumers only. Stored is as in [LoadAsked].
 func (t *LoadTally) judgeConsumers(sum *boundSums, stored bool) Limit {
 	switch top := sum.top(); top {
 	case boundInput:
-		if stored { // nobody sends in the meantime
+		if stored { // no producer sends meanwhile
 			return Limit{Kind: LimitUnknown, Text: fmt.Sprintf("consumers had received what was there, and waited %s of the "+
 				"time", percent(ratio(t.input, t.consuming)))}
 		}
@@ -161,18 +162,18 @@ func (t *LoadTally) consumersLimit(sum *boundSums) Limit {
 	return l
 }
 
-// grows tells whether the backlog grew: in most of the time, and in all of it together. Shorter loads than a second end
+// grows tells whether the backlog grew: in most of the time, and in all of it together. Loads shorter than a second end
 // before their messages have arrived.
 func (t *LoadTally) grows() bool {
 	return t.span >= FullSecond && t.behind > t.span/2 && float64(t.received) < (1-growing)*float64(t.completed)
 }
 
-// growth returns by how many messages per second the backlog grew.
+// growth returns the growth of the backlog in messages per second.
 func (t *LoadTally) growth() float64 {
 	return (float64(t.completed) - float64(t.received)) / t.span.Seconds()
 }
 
-// limit puts the bound of workers into words.
+// limit describes the bound of workers.
 func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) Limit {
 	l := Limit{Share: sum.share(top)}
 	switch top {
@@ -230,12 +231,12 @@ func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) 
 	return l
 }
 
-// onlyLate tells whether the producers missed their rate though they waited for messages to be due all the time: they,
-// or the whole tester, stood still for a moment. No worker was busy then.
+// onlyLate tells whether the producers missed their rate although they waited for due times all the time: they, or the
+// whole tester, stood still for a moment. No worker was busy then.
 func (t *LoadTally) onlyLate(top bound) bool { return top == boundWorker && t.saturated() == "" }
 
-// forAnswers says how many of the sends waited for an answer, or for how much of the time if that says more: in bursts,
-// few wait.
+// forAnswers returns the share of sends that waited for an answer, or of the time if that is more telling: in bursts,
+// few sends wait.
 func (t *LoadTally) forAnswers() string {
 	sends, span := 0.0, ratio(t.waited[boundSlot], t.producing)
 	if t.sent > 0 {
@@ -247,7 +248,7 @@ func (t *LoadTally) forAnswers() string {
 	return fmt.Sprintf("producers waited for answers %s of the time", percent(span))
 }
 
-// late says for how much of the time no answer came, if producers waited mostly in that, or how much later answers
+// late returns for how much of the time no answer came, if producers waited mostly for that, or how much later answers
 // came than the first ones. A producer that reconnects also waits for its connection: nothing is in flight then.
 func (t *LoadTally) late(reconnects bool) string {
 	if t.acks == 0 {
@@ -269,8 +270,8 @@ func (t *LoadTally) late(reconnects bool) string {
 		rounded(mean), float64(mean)/float64(max(least, time.Microsecond)), rounded(least))
 }
 
-// morePending returns a number of messages in flight that is worth a try: by Little's law, with a reserve, the number
-// that the rate needs at the mean latency of answers; ten times the present one without a rate. It is at least 100.
+// morePending suggests a number of messages in flight: by Little's law, with a reserve, the number that the rate needs
+// at the mean latency of answers; ten times the present one without a rate. It is at least 100.
 func (t *LoadTally) morePending(producers []ProducerAsked) int {
 	var present int
 	var want float64
@@ -299,7 +300,7 @@ func round125(v float64) int {
 	return int(v)
 }
 
-// namedWorkers is how many saturated workers a limit names.
+// namedWorkers is the number of saturated workers that a limit names.
 const namedWorkers = 3
 
 // saturated names the workers that never waited.
@@ -326,7 +327,7 @@ func (t *LoadTally) saturated() string {
 	return text
 }
 
-// busyMachine adds that other programs kept the machine busy, if they did: a broker on it may have had no processor.
+// busyMachine mentions other programs that kept the machine busy, if any: a broker on it may have had no processor.
 func (t *LoadTally) busyMachine() string {
 	if !t.all.Crowded() {
 		return ""
@@ -334,7 +335,7 @@ func (t *LoadTally) busyMachine() string {
 	return ", and others had " + percent(t.all.OthersShare()) + " of the machine's processors"
 }
 
-// while adds the workers that never waited, if there are any.
+// while mentions the workers that never waited, if any.
 func (t *LoadTally) while() string {
 	if text := t.saturated(); text != "" {
 		return ", while " + text

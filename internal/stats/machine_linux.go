@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// tick is the unit of /proc/stat: USER_HZ is 100 on all that Go runs on.
+// tick is the unit of /proc/stat: USER_HZ is 100 on all platforms of Go.
 const tick = 10 * time.Millisecond
 
 // machineCPU returns the processor time that all programs of this machine, this one included, have used so far, and the
-// time available; 0 where it is not known. The kernel notes at each tick which program has the processor, so that short
-// bursts of work on a machine that is idle otherwise may be missed: trust it where there is little idle time. Time that
-// a hypervisor took away counts as used.
+// time available; 0 where unknown. The kernel samples at each tick which program has the processor, so it may miss
+// short bursts of work on an otherwise idle machine: trust the value only when there is little idle time. Time that a
+// hypervisor took away counts as used.
 func machineCPU() (busy, all time.Duration) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -23,7 +23,7 @@ func machineCPU() (busy, all time.Duration) {
 }
 
 // parseMachine reads the first line of /proc/stat (proc_stat(5) of Linux): user, nice, system, idle, iowait, irq,
-// softirq and steal; the fields after them are part of the first two.
+// softirq and steal; the fields after these are part of the first two.
 func parseMachine(text []byte) (busy, all time.Duration) {
 	const fields, idle, iowait = 8, 3, 4
 	line, _, _ := bytes.Cut(text, []byte("\n"))

@@ -6,16 +6,17 @@ import (
 	"github.com/perfmq/perfmq/internal/brokerside"
 )
 
-// Mark is the moment at which a step had so many messages completed, or, of consumers alone, received.
+// Mark is the moment at which a step reached a number of messages completed, or, with consumers only, received.
 type Mark struct {
 	Step     string
-	Received bool   // they are messages received, not completed
+	Received bool   // messages received, not completed
 	Messages uint64 // the mark
 	// At is the time from the start of the load of the step, interpolated within the interval in which the mark was
 	// passed.
 	At time.Duration
 	// Average is the mark over that time, and Momentary the rate of the second in which it was passed, in messages per
-	// second; if the load ended within that, of the one before, or else of the longest part of a second.
+	// second; if the load ended within that second, the rate of the second before, or else of the longest part of a
+	// second.
 	Average, Momentary float64
 	// Load is the load average of the broker's host then, and CPU the processor time of the broker in that second, as a
 	// share of one processor; nil if they are not known.
@@ -29,21 +30,21 @@ type marker struct {
 	marks    []uint64 // marks not passed yet, in ascending order
 	start    time.Time
 	base     uint64  // as of the start
-	rate     float64 // of the last full second, or, before there is one, of the longest interval
+	rate     float64 // of the last full second; before the first one, of the longest interval
 	longest  time.Duration
 	list     []Mark
-	loaded   int // marks of the list that have the broker's load
+	loaded   int // marks of the list with the broker's load
 }
 
-// Marks lets the collector find the moments at which the step that begins there passes marks, which ascend: of the
-// messages completed, or received. Call it after the last Collect of the step before.
+// Marks lets the collector find the moments at which the step that begins there passes the marks, which are in
+// ascending order: numbers of messages completed, or received. Call it after the last Collect of the step before.
 func (c *Collector) Marks(step string, received bool, marks []uint64, start time.Time) {
 	c.marker.step, c.marker.received, c.marker.marks, c.marker.start = step, received, marks, start
 	c.marker.base, c.marker.rate, c.marker.longest = c.marker.count(&c.total), 0, 0
 }
 
-// NoteLoad puts the broker's load into the marks that were passed in the last interval; nil if none was sampled: then
-// the next one counts.
+// NoteLoad adds the broker's load to the marks that were passed in the last interval; nil if none was sampled: then the
+// next sample counts.
 func (c *Collector) NoteLoad(use *brokerside.Use) { c.marker.load(use) }
 
 func (m *marker) load(use *brokerside.Use) {

@@ -16,8 +16,8 @@ func processMemory() uint64 {
 	return number(text, 1) * uint64(os.Getpagesize()) //nolint:gosec // not negative
 }
 
-// peakMemory returns the most resident bytes that this process ever had: VmHWM of /proc/self/status, in KiB
-// (proc_pid_status(5)); 0 where the system does not tell.
+// peakMemory returns the largest number of resident bytes that this process ever had: VmHWM of /proc/self/status, in
+// KiB (proc_pid_status(5)); 0 where the system does not report it.
 func peakMemory() uint64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -28,7 +28,7 @@ func peakMemory() uint64 {
 }
 
 // MachineMemory returns the memory of the machine in bytes: MemTotal of /proc/meminfo, in KiB (proc_meminfo(5)); 0
-// where the system does not tell.
+// where the system does not report it.
 func MachineMemory() uint64 {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -38,7 +38,7 @@ func MachineMemory() uint64 {
 	return number(line, 1) << 10
 }
 
-// number returns a field of a text as a number; 0 if it is none.
+// number returns a field of a text as a number; 0 if it is not a number.
 func number(text []byte, field int) uint64 {
 	fields := bytes.Fields(text)
 	if len(fields) <= field {

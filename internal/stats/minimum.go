@@ -6,7 +6,7 @@ const (
 	// FullSecond is the length from which an interval counts as a full second. On a busy machine the sampler wakes up to
 	// some tenths late, and the interval after a late cut is shorter by that; leaving it out might hide a stall.
 	FullSecond = 700 * time.Millisecond
-	// EnoughSeconds is how many full seconds there must be for the lowest rate to mean anything.
+	// EnoughSeconds is the number of full seconds that a lowest rate needs to be significant.
 	EnoughSeconds = 3
 )
 
@@ -38,12 +38,12 @@ func FullSeconds(warmup, duration time.Duration) int {
 type Minimum struct {
 	Completed, Received Lowest
 
-	// read covers the seconds before that of the last message, and since that second and the ones after it.
+	// read covers the seconds before that of the last message, and since that second and the later ones.
 	read, since Lowest
 }
 
-// Read returns the lowest rate of receiving of a backlog that was read to its end: that of the seconds before the one
-// of its last message.
+// Read returns the lowest rate of receiving of a backlog that was read to its end: of the seconds before the second of
+// its last message.
 func (m *Minimum) Read() Lowest { return m.read }
 
 // join merges the lowest rate of other seconds.
@@ -60,18 +60,18 @@ type Maximum struct {
 	Completed, Received Lowest
 }
 
-// Lowest is the lowest rate, or in a [Maximum] the highest one, and when it was.
+// Lowest is the lowest rate, or in a [Maximum] the highest one, and its time.
 type Lowest struct {
-	Seconds   int           // how many intervals were looked at
+	Seconds   int           // the number of intervals considered
 	PerSecond float64       // messages per second
 	To        time.Time     // when that second ended, wall clock
 	Elapsed   time.Duration // the same from the start of the load
 }
 
-// Known tells whether there were enough full seconds, which is three, for the minimum to be worth telling.
+// Known tells whether there were enough full seconds (three) for the minimum to be significant.
 func (l *Lowest) Known() bool { return l.Seconds >= EnoughSeconds }
 
-// add takes an interval of the measurement; receiving tells that something had been received before it.
+// add adds an interval of the measurement; receiving tells that something had been received before it.
 func (m *Minimum) add(s *Snapshot, receiving bool) {
 	if s.To.Sub(s.From) < FullSecond {
 		return
@@ -87,7 +87,7 @@ func (m *Minimum) add(s *Snapshot, receiving bool) {
 	}
 }
 
-// add takes an interval as [Minimum.add] does.
+// add adds an interval as [Minimum.add] does.
 func (m *Maximum) add(s *Snapshot, receiving bool) {
 	if s.To.Sub(s.From) < FullSecond {
 		return
@@ -98,7 +98,7 @@ func (m *Maximum) add(s *Snapshot, receiving bool) {
 	}
 }
 
-// add keeps the lower rate, with sign -1 the higher one.
+// add keeps the lower rate, or with sign -1 the higher one.
 func (l *Lowest) add(s *Snapshot, delta uint64, sign float64) {
 	if rate := float64(delta) / s.Seconds(); l.Seconds == 0 || sign*rate < sign*l.PerSecond {
 		l.PerSecond, l.To, l.Elapsed = rate, s.To, s.Elapsed
@@ -106,8 +106,8 @@ func (l *Lowest) add(s *Snapshot, delta uint64, sign float64) {
 	l.Seconds++
 }
 
-// Average holds the counts within the measurement, whenever the messages were due: messages completed or received in
-// the drain are not in it, so that a broker which only queues does not look as if it kept up.
+// Average holds the counts within the measurement, whenever the messages were due. It leaves out messages completed or
+// received in the drain, so that a broker that only queues does not appear to keep up.
 type Average struct {
 	Span                          time.Duration
 	Sent, Completed, Received     uint64
@@ -116,8 +116,7 @@ type Average struct {
 	completed, received line
 }
 
-// line is a straight line through points, by the method of least squares: the sums of their times in seconds, values
-// and products.
+// line is a least-squares line through points: the sums of their times in seconds, values and products.
 type line struct{ n, t, v, tt, tv float64 }
 
 func (l *line) add(t, v float64) {
@@ -128,7 +127,7 @@ func (l *line) add(t, v float64) {
 	l.tv += t * v
 }
 
-// slope returns by how much the value grows per second; 0 if that is not known.
+// slope returns the growth of the value per second; 0 if unknown.
 func (l *line) slope() float64 {
 	d := l.n*l.tt - l.t*l.t
 	if l.n < EnoughSeconds || d <= 0 {
@@ -137,8 +136,8 @@ func (l *line) slope() float64 {
 	return (l.n*l.tv - l.t*l.v) / d
 }
 
-// Growth returns by how many messages per second the backlog grew, steadily, if each completed message is to be
-// delivered so often.
+// Growth returns the steady growth of the backlog in messages per second, if each completed message is delivered that
+// many times.
 func (a *Average) Growth(deliveries float64) float64 {
 	return deliveries*a.completed.slope() - a.received.slope()
 }

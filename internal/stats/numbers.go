@@ -9,11 +9,11 @@ import (
 // the groups with a rate.
 type Offered struct {
 	Due uint64 // messages that were due
-	// messages that were sent; if its count ended a load late, Due also has the messages due until the last one left
+	// messages that were sent; if a count ended a load late, Due also has the messages due until the last one left
 	Sent uint64
 	Span time.Duration // in which they were due; of several steps, the sum
 	// Rate is the average of the rates in Span, in messages per second. Due is a whole number of messages, the first of
-	// them at once: at a low rate, it tells little about the rate.
+	// them due at once: at a low rate, it says little about the rate.
 	Rate float64
 }
 
@@ -28,7 +28,7 @@ func (o *Offered) over(span time.Duration) float64 {
 	return o.Rate * float64(o.Span) / float64(span)
 }
 
-// Missed returns the share of the rate that was not reached, from 0 to 1.
+// Missed returns the share of the rate that was missed, from 0 to 1.
 func (o *Offered) Missed() float64 {
 	if o.Due == 0 {
 		return 0
@@ -36,7 +36,7 @@ func (o *Offered) Missed() float64 {
 	return float64(o.Unsent()) / float64(o.Due)
 }
 
-// Unsent returns how many of the messages due were not sent.
+// Unsent returns the number of due messages that were not sent.
 func (o *Offered) Unsent() uint64 { return max(o.Due, o.Sent) - o.Sent }
 
 // Add adds the messages of another group at the same time.
@@ -48,7 +48,8 @@ func (o *Offered) Add(other Offered) {
 	o.Span = span
 }
 
-// Spread is how many messages the workers of a group have sent, or received: completed ones of producers.
+// Spread is the distribution of messages over the workers of a group: sent and completed ones of producers, or received
+// ones.
 type Spread struct {
 	Group               string // empty on a command line
 	Producing           bool
@@ -85,7 +86,7 @@ func Spreads(workers []WorkerTotal) (list []Spread) {
 	return list
 }
 
-// Messages returns the worker's own count: messages completed of a producer, received of a consumer.
+// Messages returns the worker's own count: completed for a producer, received for a consumer.
 func (w *WorkerTotal) Messages() uint64 {
 	if w.Producing {
 		return w.Total.Completed

@@ -11,49 +11,49 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Outage is a time in which workers had lost their connections, of a run that opens them again.
+// Outage is a time in which workers had lost their connections, in a run that reconnects.
 type Outage struct {
-	Start time.Time // the first failure that a worker was told of
+	Start time.Time // the first failure that was reported to a worker
 	// Silent is how long before Start the last answer or message had come to any worker: if all connections broke at once,
-	// to notice that took no longer. It is 0 if nothing had come.
+	// it bounds the time until the loss was noticed. It is 0 if nothing had come.
 	Silent time.Duration
 	// Confirmed and Received are how long after Start the first message was confirmed, and the first one received, on a
-	// connection that was opened after it; 0 if none was.
+	// connection that was opened after Start; 0 if none was.
 	Confirmed, Received time.Duration
-	// Reconnected is how long after Start the last of the workers was connected again; 0 if one was not, or needed it no
-	// more.
+	// Reconnected is how long after Start the last of the workers was connected again; 0 if one was not, or no longer
+	// needed it.
 	Reconnected time.Duration
-	// Recovered is how long after Start the three seconds began in which completions and receipts were back at 90% of
-	// Before, each; 0 if there were none. It is exact to a second.
+	// Recovered is how long after Start the three seconds began in which completions and receipts were both back at 90% of
+	// Before; 0 if there were none. It is exact to a second.
 	Recovered time.Duration
-	// Before are the medians of the ten seconds with messages before the outage, in messages per second; of several
-	// outages from which the load had not recovered in between, the medians before the first.
+	// Before are the medians of the ten seconds with messages before the outage, in messages per second; if the load had
+	// not recovered from earlier outages, the medians before the first of these.
 	Before Rates
-	// Even: Before is of seconds in a row.
+	// Even: Before is from consecutive seconds.
 	Even bool
 	// Watched is how much of the load, in the same step, followed the first message that came through, in full seconds, up
 	// to Recovered.
 	Watched  time.Duration
 	Workers  []string // workers that lost their connection, in the order of their failures
 	NotBack  []string // members of Workers that are not connected, sorted
-	Attempts uint64   // to connect again, that failed
-	Attempt  string   // the error of the last of these; "" if there is none
+	Attempts uint64   // failed attempts to connect again
+	Attempt  string   // the error of the last failed attempt; "" if there is none
 	InDoubt  uint64   // messages that ended without an answer
-	Resent   uint64   // times that one of these was sent again
-	// Lost are confirmed messages that never came: those for which it is the first outage that began after they were sent.
-	// Doubled are the copies that outages explain and that came from its start to that of the next one; the first outage
-	// has those before it, too. Both are 0 without verification.
+	Resent   uint64   // how often such messages were sent again
+	// Lost is the number of confirmed messages that never came, and for which this is the first outage that began after
+	// they were sent. Doubled is the number of copies that outages explain and that came from its start to the start of
+	// the next; the first outage also has the copies before it. Both are 0 without verification.
 	Lost, Doubled uint64
 	// Worst are the highest latencies of the seconds from that of Start until the load has recovered; if it does not,
-	// until the load of the step is over, its drain included. Without rates Before, they end when the first message comes
+	// until the load of the step is over, drain included. Without rates Before, they end when the first message comes
 	// through.
 	Worst Worst
 	Class driver.Class
 	Error string // of the first failure
 }
 
-// Length returns how long it lasted: to the first confirmation or receipt on a connection that was opened after its
-// start; 0 if there was none.
+// Length returns the time from the start to the first confirmation or receipt on a connection that was opened after it;
+// 0 if there was none.
 func (o *Outage) Length() time.Duration {
 	if o.Confirmed > 0 && o.Received > 0 {
 		return min(o.Confirmed, o.Received)
@@ -63,35 +63,35 @@ func (o *Outage) Length() time.Duration {
 
 // Outages collects the outages of a run. It is safe for concurrent use.
 type Outages struct {
-	// redelivering is until when messages may come again unmarked, nanoseconds since start; 0 before the first outage, and
-	// passed after that time.
+	// redelivering is the time until which messages may come again unmarked, in nanoseconds since start; 0 before the
+	// first outage, and passed after that time.
 	redelivering atomic.Int64
-	// cut is when a consumer lost its connection last, nanoseconds since start. times counts these losses; one that comes
+	// cut is when a consumer last lost its connection, in nanoseconds since start. times counts these losses; a loss
 	// within cutTime of the one before is not counted.
 	cut   atomic.Int64
 	times atomic.Uint32
-	// early is when the first message came that was marked as redelivered, before any consumer had lost its connection,
-	// nanoseconds since start; 0 if none did. foreshadowed: one lost it soon after that.
+	// early is when the first message marked as redelivered came before any consumer had lost its connection, in
+	// nanoseconds since start; 0 if none did. foreshadowed: a consumer lost its connection soon after that.
 	early        atomic.Int64
 	foreshadowed atomic.Bool
-	start        time.Time // keeps its monotonic reading: setting the wall clock has no effect
+	start        time.Time // keeps its monotonic reading, so that setting the wall clock has no effect
 
 	mu         sync.Mutex
 	lastSign   func() (time.Time, bool) // nil without a watcher
-	begun      func(number int)         // likewise
-	list       []*outage                // without those in more
+	begun      func(number int)         // nil without a watcher
+	list       []*outage                // without the outages in more
 	more       folded
 	reconnects uint64
 	attempts   [driver.NumClasses]uint64
 	recovery   recovery
-	length     time.Duration // the most that was told
+	length     time.Duration // the largest sum reported so far
 }
 
-// OutageProgress is the state of the outages at a moment.
+// OutageProgress is the state of the outages at one moment.
 type OutageProgress struct {
 	Count      int           // outages so far
 	Down       int           // workers that are not connected
-	Since      time.Duration // how long ago the present outage began; 0 if there is none
+	Since      time.Duration // age of the present outage; 0 if there is none
 	Length     time.Duration // of all outages, added up, up to now
 	Reconnects uint64        // workers that were connected again
 	InDoubt    uint64        // messages that ended without an answer
@@ -102,42 +102,42 @@ type OutageProgress struct {
 
 type outage struct {
 	Outage
-	lost map[string]bool // workers that are not connected; whether they produce; nil for none
-	back time.Duration   // how long after Start the last one so far was connected again; 0 for none
+	lost map[string]bool // workers that are not connected, and whether they produce; nil for none
+	back time.Duration   // how long after Start the latest reconnection came; 0 for none
 	past bool            // Worst is complete
 
-	sends, receives bool // some of the workers that lost their connections do
+	sends, receives bool // roles of the workers that lost their connections
 }
 
-// idle tells whether all the workers that lost their connections were done, so that nothing will come of it.
+// idle tells whether all workers that lost their connections were done, so that no recovery can follow.
 func (o *outage) idle() bool { return len(o.lost) == 0 && o.back == 0 }
 
-// idleOutage is how long after an idle outage another failure still belongs to it.
+// idleOutage is how long after an idle outage another failure still counts to it.
 const idleOutage = time.Second
 
-// passed is an [Outages.redelivering] that is over: the clock need not be read.
+// passed is the value of [Outages.redelivering] after that time: the clock need not be read.
 const passed = 1
 
 // NewOutages returns the outages of a run that has had none.
 func NewOutages() *Outages { return &Outages{start: time.Now()} }
 
-// Watch sets the function that returns when an answer or a message came last to any worker, false if none has come; and
-// one that is called once for each outage, with its number, when it has begun. They are called without a lock.
+// Watch sets the function that returns when the last answer or message came to any worker (false if none has come), and
+// a function that is called once for each outage, with its number, when it has begun. They are called without a lock.
 func (s *Outages) Watch(lastSign func() (time.Time, bool), begun func(number int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastSign, s.begun = lastSign, begun
 }
 
-// Plan says how many messages a second are to be sent, if that is constant.
+// Plan sets the planned rate of sends in messages per second, if it is constant.
 func (s *Outages) Plan(rate float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.recovery.planned = rate
 }
 
-// Lost notes that a worker has lost its connection, or that its messages ended without an answer for that reason. Later
-// calls for the same worker do nothing until it is connected again. A worker whose task is done does not need to be. It
+// Lost records that a worker has lost its connection, or that its messages ended without an answer for that reason.
+// Later calls for the same worker do nothing until it is connected again. A worker that is done needs no connection. It
 // returns the number of the outage, from 1 on.
 func (s *Outages) Lost(worker string, produces, done bool, err error, now time.Time) int {
 	number, begun := s.lost(worker, produces, done, err, now)
@@ -147,7 +147,7 @@ func (s *Outages) Lost(worker string, produces, done bool, err error, now time.T
 	return number
 }
 
-// lost returns the number of the outage, and what to call if it has begun.
+// lost returns the number of the outage, and the function to call if it has begun.
 func (s *Outages) lost(worker string, produces, done bool, err error, now time.Time) (
 	number int, begun func(number int),
 ) {
@@ -195,8 +195,8 @@ func (s *Outages) lost(worker string, produces, done bool, err error, now time.T
 	return s.count(), begun
 }
 
-// silent returns for how long nothing has come to any worker, if an outage would begin now. It must be called without
-// the lock.
+// silent returns how long nothing has come to any worker, if an outage would begin now. It must be called without the
+// lock.
 func (s *Outages) silent(now time.Time) time.Duration {
 	s.mu.Lock()
 	open, lastSign := s.open() != nil, s.lastSign
@@ -211,7 +211,7 @@ func (s *Outages) silent(now time.Time) time.Duration {
 	return max(1, now.Sub(last))
 }
 
-// open returns the outage in which some workers are not connected, or in which nothing has come through yet; nil if
+// open returns the outage in which some workers are not connected, or in which no message has come through yet; nil if
 // there is none.
 func (s *Outages) open() *outage {
 	if n := len(s.list); n > 0 && (len(s.list[n-1].lost) > 0 || s.list[n-1].Length() == 0) {
@@ -220,7 +220,7 @@ func (s *Outages) open() *outage {
 	return nil
 }
 
-// Attempt counts an attempt to connect again that failed.
+// Attempt counts a failed attempt to connect again.
 func (s *Outages) Attempt(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,7 +231,7 @@ func (s *Outages) Attempt(err error) {
 	}
 }
 
-// InDoubt counts messages that ended without an answer, as their connection was lost in that outage.
+// InDoubt counts messages that ended without an answer because of that outage.
 func (s *Outages) InDoubt(outage, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,7 +249,7 @@ func (s *Outages) Resent(outage int) {
 	*resent++
 }
 
-// Connected notes that a worker is connected again.
+// Connected records that a worker is connected again.
 func (s *Outages) Connected(worker string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,7 +266,7 @@ func (s *Outages) Connected(worker string, now time.Time) {
 	s.settle(o, now)
 }
 
-// Released notes that a worker needs no connection any more.
+// Released records that a worker no longer needs a connection.
 func (s *Outages) Released(worker string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,10 +280,10 @@ func (s *Outages) Released(worker string, now time.Time) {
 	}
 }
 
-// settle notes when no worker is without a connection that needs one, and from when on no consumer is.
+// settle records when all workers that need a connection have one, and from when on all consumers have.
 func (s *Outages) settle(o *outage, now time.Time) {
 	if len(o.lost) == 0 {
-		o.Reconnected, o.lost = o.back, nil // a run of days has many outages: an empty map keeps its memory
+		o.Reconnected, o.lost = o.back, nil // a run of days has many outages, and an empty map would keep its memory
 		o.Workers = slices.Clip(o.Workers)
 	}
 	for _, produces := range o.lost {
@@ -294,8 +294,8 @@ func (s *Outages) settle(o *outage, now time.Time) {
 	s.redelivering.CompareAndSwap(math.MaxInt64, int64(now.Sub(s.start)+redeliveryTime))
 }
 
-// Came notes that a message was confirmed, or received, on a connection of a worker that was opened at that time. It is
-// told of the first one of each connection.
+// Came records that a message was confirmed, or received, on a worker's connection that was opened at that time. It is
+// called for the first one of each connection.
 func (s *Outages) Came(confirmed bool, opened, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -307,33 +307,33 @@ func (s *Outages) Came(confirmed bool, opened, now time.Time) {
 		if confirmed {
 			at, of = &o.Confirmed, o.sends
 		}
-		if of && *at == 0 && !o.idle() { // connections of the other side have nothing to do with it
+		if of && *at == 0 && !o.idle() { // connections of the other side do not matter
 			*at = max(1, now.Sub(o.Start))
 		}
 	}
 }
 
-// redeliveryTime is how long after the consumers are connected again, and the load has recovered if that can be told, a
-// message may come that they had before the outage, without a mark of the broker: some brokers mark none of the
-// messages that they had sent to a lost connection.
+// redeliveryTime is how long a message may come again without a mark of the broker, after the consumers are connected
+// again and, if that can be determined, the load has recovered: some brokers mark none of the messages that they had
+// sent to a lost connection.
 const redeliveryTime = 10 * time.Second
 
-// cutTime is for how long after one consumer has lost its connection others may still receive on connections that are
-// lost, too. What comes later, unmarked, was not cut off by that loss.
+// cutTime is how long after one consumer has lost its connection others may still receive on connections that are also
+// lost. Unmarked messages that come later were not cut off by that loss.
 const cutTime = 2 * time.Second
 
-// noticeTime is how much later than the broker a consumer may notice that its connection has ended: the default idle
+// noticeTime is how much later than the broker a consumer may notice the end of its connection: the default idle
 // time-out of AMQP connections.
 const noticeTime = time.Minute
 
-// Foreshadowed tells whether the first outage explains copies that came before it: it implements verify.Outages.
+// Foreshadowed tells whether the first outage explains copies that came before it. It implements verify.Outages.
 func (s *Outages) Foreshadowed() bool { return s.foreshadowed.Load() }
 
 // Receiving tells whether consumers have lost connections.
 func (s *Outages) Receiving() bool { return s.redelivering.Load() != 0 }
 
-// Explain tells whether an outage explains that a message comes again now, unless its first copy came fresh, too, and
-// since the same loss: it implements verify.Outages. It takes no lock.
+// Explain tells whether an outage explains that a message comes again now, unless its first copy also came fresh after
+// the same loss. It implements verify.Outages. It takes no lock.
 func (s *Outages) Explain(redelivered bool) (explained, fresh bool, times uint32) {
 	until := s.redelivering.Load()
 	if until == 0 {
@@ -357,7 +357,8 @@ func (s *Outages) Explain(redelivered bool) (explained, fresh bool, times uint32
 	return false, false, times
 }
 
-// List returns the outages so far, by their start; of many, the first and the last ones. [Outages.More] has the others.
+// List returns the outages so far, by their start; if there are many, the first and the last ones. [Outages.More] has
+// the others.
 func (s *Outages) List() []Outage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -371,7 +372,7 @@ func (s *Outages) List() []Outage {
 	return list
 }
 
-// progress tells how things stand.
+// progress returns the present state.
 func (s *Outages) progress(now time.Time) *OutageProgress {
 	p := &OutageProgress{
 		Count: s.count(), Reconnects: s.reconnects, Attempts: s.attempts,
@@ -392,14 +393,14 @@ func (s *Outages) progress(now time.Time) *OutageProgress {
 		}
 		p.Length += length
 	}
-	// Other goroutines read the clock for an outage's end and for the snapshots before it: a sum that shrinks is no
-	// counter.
+	// Other goroutines read the clock for the end of an outage and for the snapshots before it: without the maximum, the
+	// sum could shrink.
 	s.length = max(s.length, p.Length)
 	p.Length = s.length
 	return p
 }
 
-// Open tells whether a worker is not connected now.
+// Open tells whether a worker is disconnected now.
 func (s *Outages) Open() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

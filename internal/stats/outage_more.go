@@ -5,47 +5,47 @@ import (
 	"time"
 )
 
-// KeptOutages is how many outages are listed of the first ones, and as many of the last ones: over days, a connection
-// that breaks again and again has any number of them. Those in between are sums.
+// KeptOutages is how many of the first outages are listed, and as many of the last ones: over days, a connection that
+// keeps breaking has any number of them. The ones in between are summed up.
 const KeptOutages = 100
 
-// MoreOutages are the sums of the outages in between the first and the last ones, which the list leaves out.
+// MoreOutages are the sums of the outages in between, which the list leaves out.
 type MoreOutages struct {
 	Count           int
 	Length, Longest time.Duration
 	Attempts        uint64 // see [Outage], as for the following ones
 	InDoubt, Resent uint64
 	Lost, Doubled   uint64
-	Unrecovered     int           // the load was not seen to recover from so many
+	Unrecovered     int           // number of outages without an observed recovery
 	Recovery        time.Duration // the longest
 	Worst           Worst
-	Stuck           *Outage // the first one that is [Outage.Stuck]; nil if none is
+	Stuck           *Outage // the first outage that is [Outage.Stuck]; nil if none is
 }
 
 // OutageCount returns how many outages there have been.
 func (s *Summary) OutageCount() int { return len(s.Outages) + s.MoreOutages.Count }
 
-// folded holds the sums of outages. The load has not yet recovered from some of them: the first stays in
-// recovery.pending on behalf of all, as it will take the longest.
+// folded holds the sums of outages. The load has not yet recovered from some of them: the first of them stays in
+// recovery.pending for all, as its recovery takes longest.
 type folded struct {
 	MoreOutages
 	waiting int
-	first   *outage // of those; nil if there are none
+	first   *outage // of the outages without recovery; nil if there are none
 }
 
-// A load that has not recovered from an outage should have, if it went on for enoughWatched, and its rates were those
-// of enoughRate before it, in messages per second: lower ones differ by chance from one second to the next.
+// A load counts as not recovered only if it went on for enoughWatched, and if its rates before the outage were at least
+// enoughRate, in messages per second: lower rates differ by chance from one second to the next.
 const (
 	enoughWatched = 10 * time.Second
 	enoughRate    = 20
 )
 
-// Stuck tells whether the load did not recover although it should have, if nothing but the broker changes its rates.
+// Stuck tells whether the load should have recovered but did not, if only the broker changes its rates.
 func (o *Outage) Stuck() bool {
 	return o.Recovered == 0 && o.Watched >= enoughWatched && o.Even && o.Before.Completed >= enoughRate
 }
 
-// fold adds the outages in between the first and the last ones to the sums, as soon as no more comes of them.
+// fold adds the outages in between the first and the last ones to the sums, as soon as they no longer change.
 func (s *Outages) fold() {
 	s.settleFolded()
 	for len(s.list) > 2*KeptOutages && s.recovery.known > KeptOutages {
@@ -69,7 +69,7 @@ func (s *Outages) fold() {
 	}
 }
 
-// settleFolded notes whether the load has recovered from the outages in the sums that waited for it.
+// settleFolded checks whether the load has recovered from the outages in the sums that are pending.
 func (s *Outages) settleFolded() {
 	if o := s.more.first; o != nil && !slices.Contains(s.recovery.pending, o) {
 		s.more.Worst.include(o.Worst)
@@ -88,7 +88,7 @@ func (f *folded) add(o *outage) {
 	f.Worst.include(o.Worst)
 }
 
-// recovered adds how the load recovered from n outages, of which o is the first.
+// recovered adds the recovery of the load from n outages, of which o is the first.
 func (f *folded) recovered(o *outage, n int) {
 	if o.Recovered > 0 {
 		f.Recovery = max(f.Recovery, o.Recovered)
@@ -104,7 +104,7 @@ func (f *folded) recovered(o *outage, n int) {
 // count returns how many outages there have been.
 func (s *Outages) count() int { return len(s.list) + s.more.Count }
 
-// tallies returns the messages in doubt and sent again of the outage of that number, from 1 on.
+// tallies returns the counters of messages in doubt and sent again of outage number, which counts from 1.
 func (s *Outages) tallies(number int) (inDoubt, resent *uint64) {
 	at := number - 1
 	if at >= KeptOutages {
@@ -115,7 +115,7 @@ func (s *Outages) tallies(number int) (inDoubt, resent *uint64) {
 	return &s.list[at].InDoubt, &s.list[at].Resent
 }
 
-// Folded returns the numbers of the first and the last outage that [Outages.List] leaves out; 0 if it has all.
+// Folded returns the numbers of the first and the last outage that [Outages.List] leaves out; 0 if it leaves out none.
 func (s *Outages) Folded() (first, last int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

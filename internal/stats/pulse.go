@@ -11,41 +11,40 @@ import (
 const (
 	// beatInterval is how often a pulse beats.
 	beatInterval = 20 * time.Millisecond
-	// PauseLimit is how long nothing of this process must have run for that to count as a pause. Beats come some
-	// milliseconds late on a busy machine; a process that was stopped, or a virtual machine that was suspended, is
-	// gone for longer.
+	// PauseLimit is the time without any activity of this process that counts as a pause. Beats come some milliseconds
+	// late on a busy machine; a stopped process, or a suspended virtual machine, pauses for longer.
 	PauseLimit = 200 * time.Millisecond
-	// machineEvery is how many beats lie between two looks at the machine's load.
+	// machineEvery is the number of beats between two checks of the machine's load.
 	machineEvery = 10
 )
 
-// Pulse beats while a run goes on, to notice when the tester itself stood still (SIGSTOP, a suspended virtual machine,
-// no processor for a long time): messages in flight then took longer through no fault of the broker. It also notes how
-// much of the time the machine was crowded, more finely than once a second. It is safe for concurrent use; nil never
-// pauses.
+// Pulse beats during a run, to notice when the tester itself stood still (SIGSTOP, a suspended virtual machine, no
+// processor for a long time): messages in flight then took longer through no fault of the broker. It also measures how
+// much of the time the machine was crowded, at a finer grain than once a second. It is safe for concurrent use; a nil
+// Pulse never pauses.
 type Pulse struct {
 	clock   Clock
 	beat    atomic.Int64 // the last one, since the start of the run
-	paused  atomic.Int64 // operations begun before were in flight in the last pause; math.MinInt64 before the first
+	paused  atomic.Int64 // operations begun before this were in flight in the last pause; math.MinInt64 before the first
 	resumed atomic.Int64 // when that pause ended; math.MinInt64 before the first
 
 	mu      sync.Mutex
 	crowd   crowd
 	pauses  pauses // since the last take
-	stops   []gap  // all pauses so far, the last ones
+	stops   []gap  // the last maxStops pauses
 	machine machineMeter
 
 	quit, done chan struct{}
 }
 
-// pauses sums pauses up.
+// pauses is a sum of pauses.
 type pauses struct {
 	count   uint64
 	longest time.Duration
 	at      time.Time // when the longest ended
 }
 
-// crowd is how often the machine was looked at, and found crowded.
+// crowd is how often the machine was checked, and found crowded.
 type crowd struct{ looks, crowded int }
 
 // Clock tells the time since the start of a run.
@@ -62,14 +61,14 @@ func NewPulse(clock Clock) *Pulse {
 	return p
 }
 
-// Start lets it beat until Stop. Call it once, when the clock has begun.
+// Start lets it beat until Stop. Call it once, after the clock has begun.
 func (p *Pulse) Start() {
 	p.beat.Store(int64(p.clock.Now()))
 	p.machine.lap()
 	go p.run()
 }
 
-// Stop ends the beating. Call it once, after Start.
+// Stop ends the beats. Call it once, after Start.
 func (p *Pulse) Stop() {
 	close(p.quit)
 	<-p.done
@@ -99,7 +98,7 @@ func (p *Pulse) tick(now time.Duration) {
 	p.beats(now)
 }
 
-// beats notes a beat, and the pause before it if there was one. p.mu is held.
+// beats records a beat, and the pause before it if there was one. p.mu is held.
 func (p *Pulse) beats(now time.Duration) {
 	last := time.Duration(p.beat.Load())
 	if length := now - last; length >= PauseLimit {
@@ -117,7 +116,7 @@ func (p *Pulse) beats(now time.Duration) {
 	p.beat.Store(int64(now))
 }
 
-// look notes whether the machine was crowded since the last look.
+// look checks whether the machine was crowded since the last check.
 func (p *Pulse) look() {
 	h := p.machine.lap()
 	p.mu.Lock()
@@ -128,8 +127,8 @@ func (p *Pulse) look() {
 	p.mu.Unlock()
 }
 
-// Spans reports whether an operation from one time to the other, since the start of the run, the end being now, took
-// longer because the tester stood still in between. It may be called right after a pause, before the next beat.
+// Spans reports whether an operation between the two times, since the start of the run, took longer because the tester
+// stood still in between; the end is now. It may be called right after a pause, before the next beat.
 func (p *Pulse) Spans(from, to time.Duration) bool {
 	if p == nil {
 		return false
@@ -141,8 +140,8 @@ func (p *Pulse) Spans(from, to time.Duration) bool {
 	return int64(from) < p.paused.Load()
 }
 
-// Delayed reports whether something began later than it was due because the tester stood still in between, also for the
-// end of the pause alone. Unlike for Spans, the time at which it was due is none at which the tester must have run.
+// Delayed reports whether an operation began after its due time because the tester stood still in between, including
+// one that began just at the end of the pause. Unlike for Spans, the tester need not have run at the due time.
 func (p *Pulse) Delayed(due, began time.Duration) bool {
 	if p == nil {
 		return false
@@ -151,14 +150,14 @@ func (p *Pulse) Delayed(due, began time.Duration) bool {
 	return due < resumed && began >= resumed || due < before && began >= before
 }
 
-// begun returns before when something must have begun to have been in flight in a pause between two beats: just after
-// the first, or, as that may have been late, so long before the second as makes a pause.
+// begun returns the time before which an operation must have begun to have been in flight in a pause between two beats:
+// just after the first beat, or, as that beat may have been late, PauseLimit before the second.
 func begun(last, next time.Duration) time.Duration { return max(last+beatInterval, next-PauseLimit) }
 
-// maxStops is how many pauses a pulse remembers.
+// maxStops is the number of pauses that a pulse remembers.
 const maxStops = 1024
 
-// stopped returns the pauses so far, the last ones.
+// stopped returns the last maxStops pauses.
 func (p *Pulse) stopped() []gap {
 	if p == nil {
 		return nil
@@ -169,7 +168,7 @@ func (p *Pulse) stopped() []gap {
 	return slices.Clone(p.stops)
 }
 
-// stoodStill returns for how much of a time, which ends about now, the tester stood still.
+// stoodStill returns how long the tester stood still in a time that ends about now.
 func (p *Pulse) stoodStill(from, to time.Duration) (sum time.Duration) {
 	if p == nil {
 		return 0
@@ -183,8 +182,8 @@ func (p *Pulse) stoodStill(from, to time.Duration) (sum time.Duration) {
 	return sum
 }
 
-// take returns the pauses and the crowding since the last take. It is a beat itself, as it may run before the first one
-// after a pause.
+// take returns the pauses and the crowding since the last take. It is a beat itself, as it may run before the first
+// beat after a pause.
 func (p *Pulse) take() (pauses, crowd) {
 	if p == nil {
 		return pauses{}, crowd{}

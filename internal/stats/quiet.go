@@ -6,18 +6,18 @@ import (
 )
 
 // quiet finds, for one worker, the times in which nothing came: no answer of the broker to a producer, no message to a
-// consumer. Times are since the start of the run. Its user holds the lock of the recorder.
+// consumer. Times are since the start of the run. Callers hold the lock of the recorder.
 type quiet struct {
-	limit time.Duration // shortest time worth noting; 0 for none
-	sign  time.Duration // when something came last; 0 for never
-	last  time.Duration // the same, or when the worker was ready for it
-	// waiting is since when the worker had something to wait for that ended without coming, and until when; never if there
-	// is none.
+	limit time.Duration // shortest recorded time; 0 for none
+	sign  time.Duration // time of the last answer or message; 0 for never
+	last  time.Duration // the same, or the time at which the worker was ready for one
+	// waiting is since when the worker had something to wait for that ended without coming, and until its end; never if
+	// there is none.
 	waiting, until time.Duration
 	gaps           []gap // since the last collection
 }
 
-// gap is a time in which nothing came to a worker, although it had something to wait for from waiting on.
+// gap is a time in which nothing came to a worker, although it had something to wait for since waiting.
 type gap struct{ from, to, waiting time.Duration }
 
 const (
@@ -27,7 +27,7 @@ const (
 
 func newQuiet(limit time.Duration) quiet { return quiet{limit: limit, waiting: never} }
 
-// came notes that something came that the worker had waited for since then.
+// came records that something came that the worker had waited for since the given time.
 func (q *quiet) came(since, now time.Duration) {
 	if q.limit > 0 && now-q.last >= q.limit {
 		q.note(now, min(since, q.waiting))
@@ -35,12 +35,12 @@ func (q *quiet) came(since, now time.Duration) {
 	q.sign, q.last, q.waiting, q.until = now, max(q.last, now), never, 0
 }
 
-// ended notes that the answer or message that the worker had awaited since then will not come.
+// ended records that the answer or message that the worker had awaited since then will not come.
 func (q *quiet) ended(since, now time.Duration) {
 	q.waiting, q.until = min(q.waiting, since), max(q.until, now)
 }
 
-// ready notes that nothing could come before now, as the worker was busy or closed.
+// ready records that nothing could come before now, as the worker was busy or closed.
 func (q *quiet) ready(now time.Duration) {
 	q.close()
 	q.last = max(q.last, now)
@@ -60,7 +60,7 @@ func (q *quiet) note(to, waiting time.Duration) {
 	}
 }
 
-// take returns the gaps since the last take, and the one that goes on. With last, no more will come.
+// take returns the gaps since the last take, and the gap in progress. With last, no more will come.
 func (q *quiet) take(last bool) (closed []gap, open gap) {
 	if last {
 		q.close()
@@ -70,22 +70,22 @@ func (q *quiet) take(last bool) (closed []gap, open gap) {
 	return closed, gap{q.last, never, never}
 }
 
-// hush sums up the long times in which the broker answered nothing to one producer, whatever the limit of stalls. Its
-// user holds the lock of the recorder.
+// hush sums up the long times in which the broker answered nothing to one producer, independent of the limit for
+// stalls. Callers hold the lock of the recorder.
 type hush struct {
 	least time.Duration // shortest that counts
 	sum   time.Duration
 }
 
 const (
-	// leastHush is the shortest time without an answer that counts. Before the first answers, when it is not known how
-	// long they take, it is firstHush.
+	// leastHush is the shortest time without an answer that counts. Before the first answers, while their usual latency is
+	// unknown, it is firstHush.
 	leastHush = 200 * time.Millisecond
 	firstHush = time.Second
 )
 
-// came notes an answer after a time without one, for all of which a message waited for it. Time in which the tester
-// stood still does not count.
+// came records an answer after a time without one, during all of which a message waited for it. Time in which the
+// tester stood still does not count.
 func (h *hush) came(since, now time.Duration, pulse *Pulse) {
 	if now-since < h.least {
 		return

@@ -11,10 +11,10 @@ import (
 // parts is the number of phases that messages belong to: Warmup and Measure.
 const parts = 2
 
-// ProducerRecorder counts and times the messages of one producer. The phase that its methods ask for is that in which
-// the message was due: Warmup or Measure.
+// ProducerRecorder counts and times the messages of one producer. The phase argument of its methods is the phase in
+// which the message was due: Warmup or Measure.
 type ProducerRecorder struct {
-	// Written by the sending goroutine alone; atomic because the collector reads them.
+	// Written only by the sending goroutine; atomic because the collector reads them.
 	sent, handed  [parts]atomic.Uint64
 	resent        [parts]atomic.Uint64
 	blocked, late atomic.Uint64
@@ -23,7 +23,7 @@ type ProducerRecorder struct {
 	stray    atomic.Uint64 // written by completions
 	// nanoseconds for which the producer waited, the wait in progress not included
 	waited  [numWaitKinds]atomic.Int64
-	waiting atomic.Int64 // start and kind of the wait in progress, see waitSince; 0 if it does not
+	waiting atomic.Int64 // start and kind of the wait in progress, see waitSince; 0 if none
 
 	rated bool        // written under mu, while nothing is being sent
 	blind atomic.Bool // the driver does not report its waits
@@ -34,24 +34,24 @@ type ProducerRecorder struct {
 	seen handing // of the collector's goroutine
 
 	mu sync.Mutex
-	// transacted: messages end with their transaction, and the broker owes nothing before it is asked to commit.
+	// transacted: messages end with their transaction, and the broker owes no answer before it is asked to commit.
 	transacted bool
 	quiet      quiet
 	hush       hush
 	part       [parts]sendings
 	reason     [driver.NumClasses]error
-	newest     time.Duration // when the accepted message that was sent last was sent
+	newest     time.Duration // send time of the latest-sent message that was accepted
 	overdue    overdue
 }
 
-// overdue are messages that had no answer in time, or whose client has lost its connection and tells of no outage.
+// overdue are messages that had no answer in time, or whose client lost its connection without reporting an outage.
 type overdue struct {
 	all    uint64
 	last   uint64        // part of all: no message that was sent later had been accepted when they ended
 	newest time.Duration // when the newest of last was sent
 }
 
-// add counts one, sent at the given time. newest is when the accepted message that was sent last was sent.
+// add counts one, sent at the given time. newest is the send time of the latest-sent message that was accepted.
 func (o *overdue) add(sent, newest time.Duration) {
 	if newest > o.newest {
 		o.last = 0
@@ -63,13 +63,13 @@ func (o *overdue) add(sent, newest time.Duration) {
 	}
 }
 
-// sendings are the counts that completions write for the messages of one phase, under the recorder's lock.
+// sendings are the counts that completions write, for the messages of one phase, under the recorder's lock.
 type sendings struct {
 	states     [driver.NumStates]uint64
 	failures   [driver.NumStates][driver.NumClasses]uint64
 	outOfRange uint64
 	unsent     uint64
-	withheld   uint64 // of the accepted ones
+	withheld   uint64 // part of accepted
 	paused     uint64
 	payload    uint64 // bytes of the bodies of the accepted ones
 
@@ -77,7 +77,7 @@ type sendings struct {
 	commits          commits
 }
 
-// commits are the transactions of one phase, that in which they were to be committed.
+// commits are the transactions of one phase: the phase in which they were due to be committed.
 type commits struct {
 	confirmed, unconfirmed uint64
 
@@ -103,18 +103,18 @@ func (s *sendings) total() (n uint64) {
 	return n
 }
 
-// NewProducerRecorder returns an empty recorder. With rated, it keeps send delay and response time too. pulse tells of
-// the tester's pauses; it may be nil.
+// NewProducerRecorder returns an empty recorder. With rated, it also records send delay and response time. pulse
+// reports the tester's pauses; it may be nil.
 func NewProducerRecorder(rated bool, pulse *Pulse) *ProducerRecorder {
 	return &ProducerRecorder{rated: rated, pulse: pulse, hush: hush{least: firstHush}}
 }
 
-// Sent counts a message that is about to be handed to the driver. Call it before the hand-over, or the message might be
-// received before it was sent; and [ProducerRecorder.Handed] or [ProducerRecorder.NotSent] after it.
+// Sent counts a message that is about to be handed to the driver. Call it before the hand-over, because the message
+// might be received before the driver returns; call [ProducerRecorder.Handed] or [ProducerRecorder.NotSent] after it.
 func (r *ProducerRecorder) Sent(due Phase) { r.sent[due].Add(1) }
 
-// Handed says that the driver took the message of the last Sent, which left that long after its intended time. Until
-// then snapshots leave the message out, as it may yet turn out not to have been sent.
+// Handed records that the driver took the message of the last Sent, the given delay after its intended time. Until then
+// snapshots leave the message out, as it may turn out not to have been sent.
 func (r *ProducerRecorder) Handed(due Phase, delay time.Duration) {
 	r.handed[due].Add(1)
 	if !r.rated {
@@ -127,10 +127,10 @@ func (r *ProducerRecorder) Handed(due Phase, delay time.Duration) {
 	r.mu.Unlock()
 }
 
-// Resent counts a message that was handed to the driver once more, as its end was not known.
+// Resent counts a message that was handed to the driver once more, as its outcome was unknown.
 func (r *ProducerRecorder) Resent(due Phase) { r.resent[due].Add(1) }
 
-// AllResent returns how many messages were handed over once more.
+// AllResent returns the number of resends.
 func (r *ProducerRecorder) AllResent() (n uint64) {
 	for part := range parts {
 		n += r.resent[part].Load()
@@ -138,23 +138,23 @@ func (r *ProducerRecorder) AllResent() (n uint64) {
 	return n
 }
 
-// NotSent takes back one Sent: the driver says that the message did not leave.
+// NotSent undoes one Sent: the driver reported that the message did not leave.
 func (r *ProducerRecorder) NotSent(due Phase) { r.sent[due].Add(^uint64(0)) }
 
-// InVain says that a message that was due, and could not be sent until now, will not be: times since the start of the
-// run.
+// InVain records that a message that was due, and could not be sent until now, will not be sent: times since the start
+// of the run.
 func (r *ProducerRecorder) InVain(intended, now time.Duration) {
 	r.mu.Lock()
 	r.quiet.ended(intended, now)
 	r.mu.Unlock()
 }
 
-// sends are the numbers of a producer's messages at one moment: as no place is free again before the end of its message
-// is counted, more than --max-pending are never in flight.
+// sends are the numbers of a producer's messages at one moment. As the end of a message is counted before its place is
+// free again, no more than --max-pending are ever in flight.
 type sends struct {
 	ended  uint64
-	handed uint64 // the driver has taken them
-	begun  uint64 // and those that it is taking
+	handed uint64 // taken by the driver
+	begun  uint64 // handed, and messages that the driver is taking
 }
 
 func (s *sends) add(ended, handed, begun uint64) {
@@ -169,13 +169,13 @@ func (s *sends) known(last bool) uint64 {
 	return max(s.handed, s.ended)
 }
 
-// Stopped says when the last message of a load was handed over, since the start of the run.
+// Stopped sets when the last message of a load was handed over, since the start of the run.
 func (r *ProducerRecorder) Stopped(last time.Duration) { r.lastSend.Store(int64(last)) }
 
 // LastSend returns the time of the last call of [ProducerRecorder.Stopped].
 func (r *ProducerRecorder) LastSend() time.Duration { return time.Duration(r.lastSend.Load()) }
 
-// Sends returns how many of the messages that were due in a phase have been handed to the driver, or are being so.
+// Sends returns the number of messages due in a phase that have been, or are being, handed to the driver.
 func (r *ProducerRecorder) Sends(due Phase) uint64 { return r.sent[due].Load() }
 
 // Blocked counts a wait for a free slot.
@@ -184,19 +184,19 @@ func (r *ProducerRecorder) Blocked() { r.blocked.Add(1) }
 // Late counts a send that left late although neither the broker nor max-pending held it up.
 func (r *ProducerRecorder) Late() { r.late.Add(1) }
 
-// WaitKind is the reason of a wait that the producer itself knows. The waits of its driver are in [driver.Waits].
+// WaitKind is the reason of a wait that the producer measures itself. The waits of its driver are in [driver.Waits].
 type WaitKind uint8
 
 // The kinds of waits.
 const (
 	WaitDue   WaitKind = iota // until the next message is due
-	WaitSlot                  // max-pending messages are in flight: for one of them to end
+	WaitSlot                  // for a message in flight to end: max-pending are in flight
 	WaitEnded                 // for nothing: the load of the step is over for this producer
-	WaitSend                  // in a Send that took long, of a driver that does not report its waits
+	WaitSend                  // in a long Send of a driver that does not report its waits
 	numWaitKinds
 )
 
-// waitSince packs when a wait began and its kind into a number above 0.
+// waitSince packs the start of a wait and its kind into a number above 0.
 func waitSince(kind WaitKind, now time.Duration) int64 {
 	return (int64(now)+1)*int64(numWaitKinds) + int64(kind)
 }
@@ -205,20 +205,20 @@ func unpackWait(since int64) (WaitKind, time.Duration) {
 	return WaitKind(since % int64(numWaitKinds)), time.Duration(since/int64(numWaitKinds) - 1)
 }
 
-// Wait says that the producer begins to wait; now is the time since the start of the run. One that never waits is at
-// the limit of the tester. A wait that goes on already goes on.
+// Wait records that the producer begins to wait; now is the time since the start of the run. A producer that never
+// waits is at the limit of the tester. A wait in progress continues.
 func (r *ProducerRecorder) Wait(kind WaitKind, now time.Duration) {
 	r.waiting.CompareAndSwap(0, waitSince(kind, now))
 }
 
-// Waited says that the wait is over.
+// Waited records that the wait is over.
 func (r *ProducerRecorder) Waited(now time.Duration) {
 	kind, since := unpackWait(r.waiting.Load())
 	r.waited[kind].Add(int64(max(0, now-since)))
 	r.waiting.Store(0)
 }
 
-// Resume ends the wait, if there is one, from the end of the last step's load to the beginning of the next one's.
+// Resume ends the wait, if there is one, from the end of the last step's load to the beginning of the next step's.
 func (r *ProducerRecorder) Resume(now time.Duration) {
 	if r.waiting.Load() > 0 {
 		r.Waited(now)
@@ -228,31 +228,31 @@ func (r *ProducerRecorder) Resume(now time.Duration) {
 	r.mu.Unlock()
 }
 
-// SetRated tells whether the messages of the next step have intended times. No message is being sent.
+// SetRated sets whether the messages of the next step have intended times. Call it while no message is being sent.
 func (r *ProducerRecorder) SetRated(rated bool) {
 	r.mu.Lock()
 	r.rated = rated
 	r.mu.Unlock()
 }
 
-// HeldUp adds a wait in Send that is over.
+// HeldUp adds a finished wait in Send.
 func (r *ProducerRecorder) HeldUp(d time.Duration) { r.waited[WaitSend].Add(int64(d)) }
 
-// Blind says that the driver does not report its waits: a Send that goes on counts as one.
+// Blind marks a driver that does not report its waits: a Send in progress counts as a wait.
 func (r *ProducerRecorder) Blind() { r.blind.Store(true) }
 
-// handing is the message that was being handed over when the collector looked first.
+// handing is the message that was being handed over when the collector first looked.
 type handing struct {
 	number uint64
 	since  time.Duration // 0 for none
 }
 
-// inSend returns for how long the message has been handed over that is being so now, from the first look at it on. The
-// collector's goroutine calls it.
+// inSend returns how long the present message has been in the hand-over, counted from the collector's first look at it.
+// Only the collector's goroutine calls it.
 func (r *ProducerRecorder) inSend(now time.Duration) time.Duration {
 	var sent, handed uint64
 	for part := range parts {
-		handed += r.handed[part].Load() // first: it is the lower one
+		handed += r.handed[part].Load() // first: it is the lower count
 	}
 	for part := range parts {
 		sent += r.sent[part].Load()
@@ -268,7 +268,7 @@ func (r *ProducerRecorder) inSend(now time.Duration) time.Duration {
 	return 0
 }
 
-// waitedUntil returns for how long the producer has waited, by kind.
+// waitedUntil returns how long the producer has waited, by kind.
 func (r *ProducerRecorder) waitedUntil(now time.Duration) (waited [numWaitKinds]time.Duration) {
 	waiting := r.waiting.Load()
 	for kind := range waited {
@@ -282,8 +282,8 @@ func (r *ProducerRecorder) waitedUntil(now time.Duration) (waited [numWaitKinds]
 	return waited
 }
 
-// hushUntil returns for how long the broker has answered nothing while a message was in flight, or waited in Send, as
-// for a connection: in times of at least that length, the one that goes on included.
+// hushUntil returns how long the broker has answered nothing while a message was in flight, or waited in Send, as for a
+// connection. It adds up times of at least the given length, including the one in progress.
 func (r *ProducerRecorder) hushUntil(now, least time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -298,7 +298,7 @@ func (r *ProducerRecorder) hushUntil(now, least time.Duration) time.Duration {
 	return so.sum
 }
 
-// End is a message that ends: when it was due and sent, since the start of the run, and how many bytes its body has.
+// End is a message that ends: when it was due and sent, since the start of the run, and the size of its body in bytes.
 type End struct {
 	Due              Phase
 	Size             uint32
@@ -328,13 +328,13 @@ func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 	p.states[o.State]++
 	switch {
 	case r.transacted: // see TransactionEnded
-	case o.State == driver.Unknown, o.State == driver.Failed && o.Class == driver.ClassConnect: // that is no answer
+	case o.State == driver.Unknown, o.State == driver.Failed && o.Class == driver.ClassConnect: // no answer
 		r.quiet.ended(e.Intended, now)
 	default:
 		r.hush.came(max(r.quiet.sign, e.Actual), now, r.pulse)
 		r.quiet.came(e.Intended, now)
 	}
-	paused := r.rated && r.pulse.Delayed(e.Intended, e.Actual) // its delay and response
+	paused := r.rated && r.pulse.Delayed(e.Intended, e.Actual) // affects delay and response
 	if o.State != driver.Accepted {
 		if paused {
 			p.paused++
@@ -365,8 +365,8 @@ func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 	}
 }
 
-// Committed counts a transaction of the producer's that has ended. took is the time from asking the broker to commit to
-// its answer. Safe for concurrent use.
+// Committed counts a transaction of the producer that has ended. took is the time from the request to commit to its
+// answer. Safe for concurrent use.
 func (r *ProducerRecorder) Committed(due Phase, took time.Duration, confirmed bool) {
 	r.mu.Lock()
 	if p := &r.part[due]; !p.commits.add(took, confirmed) {
@@ -375,15 +375,16 @@ func (r *ProducerRecorder) Committed(due Phase, took time.Duration, confirmed bo
 	r.mu.Unlock()
 }
 
-// SetTransacted tells whether the messages of the next step are sent in transactions. No message is being sent.
+// SetTransacted sets whether the messages of the next step are sent in transactions. Call it while no message is being
+// sent.
 func (r *ProducerRecorder) SetTransacted(transacted bool) {
 	r.mu.Lock()
 	r.transacted = transacted
 	r.mu.Unlock()
 }
 
-// TransactionEnded notes the end of a transaction whose commit was asked for at that time; with an answer, if it was
-// confirmed.
+// TransactionEnded records the end of a transaction whose commit was requested at that time. A confirmed one counts as
+// an answer of the broker.
 func (r *ProducerRecorder) TransactionEnded(asked, now time.Duration, confirmed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -395,13 +396,13 @@ func (r *ProducerRecorder) TransactionEnded(asked, now time.Duration, confirmed 
 	r.quiet.came(asked, now)
 }
 
-// Stray counts an answer to no message in flight: one that came too late, or twice.
+// Stray counts an answer to no message in flight: it came too late, or twice.
 func (r *ProducerRecorder) Stray() { r.stray.Add(1) }
 
 // Strays returns how many answers to no message in flight have come.
 func (r *ProducerRecorder) Strays() uint64 { return r.stray.Load() }
 
-// Unsent counts the end of a message that the driver could not send, as failed for that reason.
+// Unsent counts the end of a message that the driver could not send, as failed with that class and error.
 func (r *ProducerRecorder) Unsent(due Phase, class driver.Class, err error) {
 	r.mu.Lock()
 	p := &r.part[due]
@@ -411,7 +412,7 @@ func (r *ProducerRecorder) Unsent(due Phase, class driver.Class, err error) {
 	r.mu.Unlock()
 }
 
-// fail notes why a message was not accepted. The caller holds the lock.
+// fail records why a message was not accepted. The caller holds the lock.
 func (r *ProducerRecorder) fail(p *sendings, o *driver.Outcome) {
 	p.failures[o.State][o.Class]++
 	if r.reason[o.Class] == nil {
@@ -419,13 +420,13 @@ func (r *ProducerRecorder) fail(p *sendings, o *driver.Outcome) {
 	}
 }
 
-// lost tells whether a message of that class has no answer because none came in time or the connection was lost.
+// lost tells whether that class means no answer: none came in time, or the connection was lost.
 func lost(class driver.Class) bool {
 	return class == driver.ClassTimeout || class == driver.ClassConnectionLost || class == driver.ClassClosedByBroker
 }
 
-// Overcome returns the number of messages that had no answer, and are of no outage, although a message that was sent
-// later was accepted. The number may be too low: a message counts as not overcome while a newer one in last is not.
+// Overcome returns the number of messages without an answer, outside of outages, after which a later-sent message was
+// accepted. The number may be too low: a message does not count while a newer one in last is not overcome.
 func (r *ProducerRecorder) Overcome() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -450,11 +451,11 @@ func (r *ProducerRecorder) Completed() uint64 {
 	return r.count(func(s *sendings) uint64 { return s.states[driver.Accepted] })
 }
 
-// Ended returns the number of messages that have ended, in whatever way.
+// Ended returns the number of messages that have ended, with any outcome.
 func (r *ProducerRecorder) Ended() uint64 { return r.count((*sendings).total) }
 
-// Answered returns the number of messages that the broker has taken or refused: messages that have ended, except those
-// with an unknown outcome or without a connection to a broker.
+// Answered returns the number of messages that the broker has accepted or refused: messages that have ended, except
+// those with an unknown outcome or without a connection to a broker.
 func (r *ProducerRecorder) Answered() uint64 {
 	return r.count(func(s *sendings) uint64 {
 		return s.total() - s.states[driver.Unknown] - s.failures[driver.Failed][driver.ClassConnect]
@@ -475,7 +476,7 @@ func (r *ProducerRecorder) count(of func(*sendings) uint64) (n uint64) {
 	return n
 }
 
-// FirstError returns the first error of the given class that a message ended with; nil if there was none.
+// FirstError returns the first error of the given class that ended a message; nil if there was none.
 func (r *ProducerRecorder) FirstError(c driver.Class) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,37 +6,37 @@ import (
 	"time"
 )
 
-// ConsumerRecorder counts and times the messages of one consumer. The phase that its methods ask for is that to which
-// the message belongs: Warmup or Measure.
+// ConsumerRecorder counts and times the messages of one consumer. The phase argument of its methods is the phase to
+// which the message belongs: Warmup or Measure.
 type ConsumerRecorder struct {
-	// Written by the receiving goroutine alone; atomic because the collector reads them.
+	// Written only by the receiving goroutine; atomic because the collector reads them.
 	// nanoseconds spent on simulated work, and held back by a rate; a span in progress not included
 	worked, paced atomic.Int64
-	working       atomic.Int64 // since when it does so, nanoseconds from the start of the run plus 1; 0 if it does not
+	working       atomic.Int64 // start of the work in progress, nanoseconds from the start of the run plus 1; 0 if none
 
 	mu sync.Mutex
-	// transacted: messages are sent in transactions, so that one may have been sent long before the broker had it.
+	// transacted: messages are sent in transactions, so that a message may have been sent long before the broker got it.
 	transacted bool
 	quiet      quiet
 	part       [parts]receivings
 	from       []Arrival     // by shard, since the last collection; nil without shards
-	came       bool          // a message, since Begin
+	came       bool          // a message came since Begin
 	first      time.Duration // the time of the first message since Begin, from the start of the run
 	last       time.Duration
 }
 
-// SetTransacted tells that the messages are sent in transactions. Call it before the first message.
+// SetTransacted records that the messages are sent in transactions. Call it before the first message.
 func (r *ConsumerRecorder) SetTransacted() { r.transacted = true }
 
-// Begin begins to look for the first and the last message anew: a step begins.
+// Begin resets the first and the last message at the start of a step.
 func (r *ConsumerRecorder) Begin() {
 	r.mu.Lock()
 	r.came = false
 	r.mu.Unlock()
 }
 
-// Came returns when the first and the last message since Begin were delivered, from the start of the run; false if none
-// was.
+// Came returns when the first and the last message since Begin were delivered, from the start of the run; false if
+// there was none.
 func (r *ConsumerRecorder) Came() (first, last time.Duration, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,7 +51,7 @@ type receivings struct {
 	payload uint64 // bytes of the bodies
 
 	transfer Latency  // since the last collection
-	b2c, s2c *Latency // the same; nil until the protocol tells such a time
+	b2c, s2c *Latency // the same; nil until the protocol reports such a time
 	lateness *Latency // the same; nil until there is one
 	commits  commits
 }
@@ -59,10 +59,10 @@ type receivings struct {
 // NewConsumerRecorder returns an empty recorder.
 func NewConsumerRecorder() *ConsumerRecorder { return new(ConsumerRecorder) }
 
-// Work says that the consumer begins to work on a message; now is the time since the start of the run.
+// Work records that the consumer begins to work on a message; now is the time since the start of the run.
 func (r *ConsumerRecorder) Work(now time.Duration) { r.working.Store(int64(now) + 1) }
 
-// Worked says that work on a message is over, of which paced was only for a rate to be kept.
+// Worked records that work on a message is over. paced is the part of it that only served to keep a rate.
 func (r *ConsumerRecorder) Worked(now, paced time.Duration) {
 	took := max(0, int64(now)+1-r.working.Load())
 	held := min(max(0, int64(paced)), took)
@@ -72,16 +72,15 @@ func (r *ConsumerRecorder) Worked(now, paced time.Duration) {
 	r.Ready(now)
 }
 
-// Ready says that the consumer can receive from now on, after it was opened or has worked on a message; now is since
-// the start of the run.
+// Ready records that the consumer can receive from now on, after it was opened or has worked on a message; now is the
+// time since the start of the run.
 func (r *ConsumerRecorder) Ready(now time.Duration) {
 	r.mu.Lock()
 	r.quiet.ready(now)
 	r.mu.Unlock()
 }
 
-// workedUntil returns for how long the consumer has worked, and was held back by a rate. A span in progress counts as
-// work.
+// workedUntil returns how long the consumer has worked, and was held back by a rate. A span in progress counts as work.
 func (r *ConsumerRecorder) workedUntil(now time.Duration) (worked, paced time.Duration) {
 	since := r.working.Load()
 	worked, paced = time.Duration(r.worked.Load()), time.Duration(r.paced.Load())
@@ -93,19 +92,20 @@ func (r *ConsumerRecorder) workedUntil(now time.Duration) (worked, paced time.Du
 
 // Receipt is a message as its consumer saw it.
 type Receipt struct {
-	Due         Phase // to which it belongs
-	Redelivered bool  // the broker says that it has delivered it before
+	Due         Phase // the phase of the message
+	Redelivered bool  // the broker marked it as delivered before
 	Rejected    bool  // the consumer rejects it
-	// it may have come before, and been given back, or was deferred: for how long it has waited is not known
+	// it may have come before, and been given back, or was deferred: how long it has waited is unknown
 	Again   bool
-	Stamped bool // it says when it was sent: Transfer is known
-	// from then to its delivery; below zero, which clocks of two machines can cause, is recorded as zero and counted
+	Stamped bool // it has a send time: Transfer is known
+	// from the send to the delivery; a negative value, which clocks of two machines can cause, is recorded as zero and
+	// counted
 	Transfer time.Duration
-	Paused   bool          // the tester was paused in between
+	Paused   bool          // the tester was paused meanwhile
 	Size     int           // bytes of its body
 	At       time.Duration // of its delivery, from the start of the run
-	Delay    time.Duration // for which the broker was to hold it back after it was sent; 0 for none
-	// of another process that has sent it, from 1; 0 if none has. Only with [ConsumerRecorder.Arrivals]
+	Delay    time.Duration // the requested delay of the delivery after the send; 0 for none
+	// number of the shard that sent it, from 1; 0 for this process. Only with [ConsumerRecorder.Arrivals]
 	Shard int
 }
 
@@ -119,9 +119,9 @@ func (r *ConsumerRecorder) Received(m Receipt) {
 	p := &r.part[m.Due]
 	p.total++
 	p.payload += uint64(m.Size) //nolint:gosec // not negative
-	since := m.At               // it is not known that it waited
+	since := m.At               // it is not known to have waited
 	if m.Stamped && !m.Again && !r.transacted {
-		since = min(m.At, since-m.Transfer+m.Delay) // while the broker holds it back there is nothing to wait for
+		since = min(m.At, since-m.Transfer+m.Delay) // while the broker delays it, there is nothing to wait for
 	}
 	r.quiet.came(since, m.At)
 	if m.Redelivered {
@@ -153,7 +153,7 @@ func (r *ConsumerRecorder) Received(m Receipt) {
 	r.mu.Unlock()
 }
 
-// late notes how much after its delay a message came.
+// late records how long after its delay a message came.
 func (p *receivings) late(by time.Duration) {
 	p.delayed++
 	if by < 0 {
@@ -169,8 +169,8 @@ func (p *receivings) late(by time.Duration) {
 }
 
 // Ages records how old a message, counted by [ConsumerRecorder.Received], is at its delivery: since it was born and
-// since it was stored. All times are in microseconds since the Unix epoch; 0 means that the moment is not known.
-// Negative ages are recorded as zero and counted.
+// since it was stored. All times are in microseconds since the Unix epoch; 0 means unknown. Negative ages are recorded
+// as zero and counted.
 func (r *ConsumerRecorder) Ages(due Phase, now, born, stored int64) {
 	r.mu.Lock()
 	p := &r.part[due]
@@ -186,7 +186,7 @@ func (p *receivings) age(l **Latency, now, since int64) {
 	if *l == nil {
 		*l = NewLatency()
 	}
-	age := min(now-since, 2*MaxLatency.Microseconds()) // more would not fit into a Duration
+	age := min(now-since, 2*MaxLatency.Microseconds()) // a larger value would overflow a Duration
 	if age < 0 {
 		p.negativeAges++
 		age = 0
@@ -196,7 +196,7 @@ func (p *receivings) age(l **Latency, now, since int64) {
 	}
 }
 
-// Committed counts a transaction of the consumer's that has ended, as [ProducerRecorder.Committed] does.
+// Committed counts a transaction of the consumer that has ended, as [ProducerRecorder.Committed] does.
 func (r *ConsumerRecorder) Committed(due Phase, took time.Duration, confirmed bool) {
 	r.mu.Lock()
 	if p := &r.part[due]; !p.commits.add(took, confirmed) {
@@ -205,7 +205,7 @@ func (r *ConsumerRecorder) Committed(due Phase, took time.Duration, confirmed bo
 	r.mu.Unlock()
 }
 
-// Foreign counts a message that another run or tool sent, delivered at that time since the start of the run.
+// Foreign counts a message from another run or tool, delivered at that time since the start of the run.
 func (r *ConsumerRecorder) Foreign(at time.Duration) {
 	r.mu.Lock()
 	r.part[Measure].foreign++
@@ -213,8 +213,8 @@ func (r *ConsumerRecorder) Foreign(at time.Duration) {
 	r.mu.Unlock()
 }
 
-// Released counts a message that the consumer gives back, so that it is to come again, delivered at that time since the
-// start of the run. It is not received.
+// Released counts a message that the consumer gives back so that it comes again, delivered at that time since the start
+// of the run. It does not count as received.
 func (r *ConsumerRecorder) Released(due Phase, at time.Duration) {
 	r.mu.Lock()
 	r.part[due].released++

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Worst are the highest of latencies, in microseconds; 0 if there was none. Those of messages due in a warm-up count.
+// Worst are the highest latencies of each kind, in microseconds; 0 if there was none. Messages due in a warm-up count.
 type Worst struct{ Ack, Response, Transfer int64 }
 
-// add takes the latencies of an interval.
+// add adds the latencies of an interval.
 func (w *Worst) add(s *Snapshot) {
 	for _, l := range []*Latencies{&s.Latencies, &s.Leftover} {
 		w.include(Worst{highestOf(l.Ack), highestOf(l.Response), highestOf(l.Transfer)})
@@ -31,37 +31,38 @@ func highestOf(l *Latency) int64 {
 type Rates struct{ Completed, Received float64 }
 
 const (
-	// recoveredShare is how much of the rates before an outage the load must reach again, and recoveredFor for how long.
+	// The load must reach recoveredShare of the rates before an outage again, for recoveredFor.
 	recoveredShare = 0.9
 	recoveredFor   = 3
-	// beforeOutage is how many seconds the rates before an outage are taken from.
+	// beforeOutage is the number of seconds that determine the rates before an outage.
 	beforeOutage = 10
 )
 
-// recovery finds out when the rates are back after outages. Outages holds its lock.
+// recovery detects when the rates are back after outages. Callers hold the lock of Outages.
 type recovery struct {
-	planned float64 // messages per second that are to be sent, if that is constant; 0 if it is not known
+	planned float64 // planned messages per second, if constant; 0 if unknown
 	step    string
-	before  []second  // the last full seconds in which something came
-	empty   bool      // nothing has come since the last of them
+	before  []second  // the last full seconds with messages
+	empty   bool      // no message has come since the last of them
 	base    Rates     // when the first of pending began
-	even    bool      // base is of seconds in a row
-	pending []*outage // the load has not recovered from them
-	known   int       // how many outages it has seen
+	even    bool      // base is from consecutive seconds
+	pending []*outage // outages without recovery so far
+	known   int       // number of outages seen
 	good    int       // full seconds at the rates of base, up to now
-	since   time.Time // when these began
+	since   time.Time // start of the good seconds
 }
 
 // second are the rates of a full second.
 type second struct {
 	Rates
-	after bool // a second in which nothing came
+	after bool // it follows a second without messages
 }
 
-// catchingUp is by how much the rate of a second is above the planned one if messages that were due before are sent.
+// catchingUp is how far above the planned rate the rate of a second must be to show that overdue messages are being
+// sent.
 const catchingUp = 1.1
 
-// Interval takes a snapshot of the load, and tells it how things stand.
+// Interval adds a snapshot of the load, and sets its Outages.
 func (s *Outages) Interval(snap *Snapshot) {
 	if s == nil {
 		return
@@ -98,15 +99,15 @@ func (s *Outages) Interval(snap *Snapshot) {
 	switch {
 	case len(r.pending) > 0 && r.base != (Rates{}):
 		r.look(snap, rates, length)
-	case slices.ContainsFunc(r.pending, func(o *outage) bool { return o.Length() == 0 }): // nothing to hold against it
+	case slices.ContainsFunc(r.pending, func(o *outage) bool { return o.Length() == 0 }): // nothing to compare yet
 	default:
 		r.pending = nil
 		r.note(rates)
 	}
 }
 
-// awaitCopies lets messages come again unmarked for as long as the load has not recovered: a broker that works off what
-// was due in an outage may have those that it delivers again in the midst of it.
+// awaitCopies lets messages come again unmarked until the load has recovered: a broker that works off the messages of
+// an outage may deliver the repeated ones among them.
 func (s *Outages) awaitCopies(now time.Time) {
 	until := s.redelivering.Load()
 	if len(s.recovery.pending) > 0 && until > passed && until < math.MaxInt64 {
@@ -114,7 +115,7 @@ func (s *Outages) awaitCopies(now time.Time) {
 	}
 }
 
-// worst adds the latencies of an interval to the outages that they are around.
+// worst adds the latencies of an interval to the outages around it.
 func (s *Outages) worst(snap *Snapshot) {
 	for _, o := range s.list {
 		if snap.Step != s.recovery.step && o.Length() > 0 && o.Start.Before(snap.From) {
@@ -129,8 +130,8 @@ func (s *Outages) worst(snap *Snapshot) {
 	}
 }
 
-// settleWorst notes the outages whose latencies are complete. A message is noted to have come through a moment before
-// its latency is in a snapshot, or after it.
+// settleWorst marks the outages with complete latencies. The moment at which a message came through may be recorded
+// just before its latency is in a snapshot, or just after.
 func (s *Outages) settleWorst(snap *Snapshot) {
 	for _, o := range s.list[:s.recovery.known] {
 		if length := o.Length(); !o.past && length > 0 && !slices.Contains(s.recovery.pending, o) {
@@ -139,7 +140,7 @@ func (s *Outages) settleWorst(snap *Snapshot) {
 	}
 }
 
-// note keeps the rates of a second without outages, unless messages were caught up in it.
+// note keeps the rates of a second without outages, unless overdue messages were sent in it.
 func (r *recovery) note(rates Rates) {
 	switch {
 	case rates == Rates{}:
@@ -150,7 +151,7 @@ func (r *recovery) note(rates Rates) {
 	}
 }
 
-// look checks whether the rates of a full second are back at those before the outage.
+// look checks whether the rates of a full second are back at the rates before the outage.
 func (r *recovery) look(snap *Snapshot, rates Rates, length time.Duration) {
 	if !slices.ContainsFunc(r.pending, func(o *outage) bool { return o.Length() == 0 }) {
 		for _, o := range r.pending {
@@ -168,17 +169,17 @@ func (r *recovery) look(snap *Snapshot, rates Rates, length time.Duration) {
 		return
 	}
 	r.pending = slices.DeleteFunc(r.pending, func(o *outage) bool {
-		if o.Length() == 0 { // one that has just begun
+		if o.Length() == 0 { // it has just begun
 			return false
 		}
-		// One that began within the three seconds left the rates as they were.
+		// An outage that began within the three seconds did not change the rates.
 		o.Recovered = max(o.Length(), r.since.Sub(o.Start))
 		return true
 	})
 	r.good = 0
 }
 
-// medians returns the median of each rate, and whether the seconds were in a row.
+// medians returns the median of each rate, and whether the seconds were consecutive.
 func medians(list []second) (base Rates, even bool) {
 	if len(list) == 0 {
 		return Rates{}, false

@@ -25,22 +25,22 @@ type Counters struct {
 	Rejected    uint64 // refused by the broker
 	Released    uint64 // given back by the broker, undamaged and undelivered
 	Modified    uint64 // given back by the broker with changes: it may have tried to deliver them (AMQP modified)
-	Failed      uint64 // ended by an error
+	Failed      uint64 // ended with an error
 	Unsent      uint64 // part of Failed: the driver could not send it, so that it never left
-	Unconfirmed uint64 // in flight when the connection or the run ended; the broker may have them or not
+	Unconfirmed uint64 // in flight when the connection or the run ended; the broker may or may not have them
 
-	Resent uint64 // times that a message was sent again, as it was in doubt; not in Sent
+	Resent uint64 // how often a message was sent again because it was in doubt; not in Sent
 
-	Received    uint64 // delivered to a consumer, foreign ones not counted
-	Redelivered uint64 // part of Received that the broker marked as delivered before
-	Unstamped   uint64 // part of Received that had no usable time property: not in the transfer times
-	Foreign     uint64 // delivered, but sent by another run or tool while this run knows its own messages
+	Received    uint64 // delivered to a consumer, without foreign messages
+	Redelivered uint64 // part of Received, marked by the broker as delivered before
+	Unstamped   uint64 // part of Received without a usable time property: not in the transfer times
+	Foreign     uint64 // delivered, but from another run or tool, if this run knows its own messages
 
-	Delayed uint64 // part of Received whose producer had asked for a delay of the delivery
-	Early   uint64 // part of Delayed that came before their delay was over: not in Lateness
+	Delayed uint64 // part of Received with a requested delay of the delivery
+	Early   uint64 // part of Delayed, received before the delay was over: not in Lateness
 
-	ConsumerReleased uint64 // given back by a consumer, on purpose, so that they come again: not received
-	ConsumerRejected uint64 // part of Received that a consumer has rejected, on purpose
+	ConsumerReleased uint64 // given back by a consumer on purpose, so that they come again: not received
+	ConsumerRejected uint64 // part of Received, rejected by a consumer on purpose
 
 	NegativeTransfers uint64 // part of Received with a transfer time below zero, recorded as zero: clocks differ
 	NegativeAges      uint64 // born-to-consumer and stored-to-consumer times below zero, recorded as zero: clocks differ
@@ -53,7 +53,7 @@ type Counters struct {
 	ReceivedBytes  uint64 // payload of Received
 
 	Commits       uint64 // transactions that the broker confirmed, of producers and consumers
-	CommitsFailed uint64 // transactions that it was asked to commit and did not confirm
+	CommitsFailed uint64 // transactions that the broker was asked to commit and did not confirm
 
 	// Failures counts Rejected, Released, Failed and Unconfirmed by class.
 	Failures [driver.NumClasses]uint64
@@ -68,7 +68,7 @@ func (c Counters) Sub(older Counters) Counters { return c.plus(&older, true) }
 // Add returns c + other, field by field.
 func (c Counters) Add(other Counters) Counters { return c.plus(&other, false) }
 
-// plus adds or takes away each counter.
+// plus adds or subtracts each counter.
 func (c Counters) plus(o *Counters, negative bool) Counters {
 	sign := uint64(1)
 	if negative {
@@ -125,14 +125,14 @@ func (c Counters) plus(o *Counters, negative bool) Counters {
 // InFlight returns the messages that were handed to the driver and have not ended yet.
 func (c Counters) InFlight() uint64 { return c.Sent - c.ended() }
 
-// ended returns the messages that have ended, in whatever way.
+// ended returns the number of messages that have ended, with any outcome.
 func (c Counters) ended() uint64 {
 	return c.Completed + c.Rejected + c.Released + c.Modified + c.Failed + c.Unconfirmed
 }
 
-// Phase is a part of a run. An interval lies in one, and a message belongs to the one in which it was due to be sent:
-// its latencies and its outcome count there, whenever they become known. (Where nothing is sent, it is the one in which
-// the message was received.)
+// Phase is a part of a run. An interval lies in one phase, and a message belongs to the phase in which it was due to be
+// sent: its latencies and its outcome count there, whenever they become known. (Where nothing is sent, it is the phase
+// in which the message was received.)
 type Phase uint8
 
 // The phases of a run.
@@ -145,9 +145,9 @@ const (
 // String returns "warmup", "measure" or "drain".
 func (p Phase) String() string { return [...]string{"warmup", "measure", "drain"}[p] }
 
-// Latencies are the latencies of an interval or a run. One that the run does not measure is nil: Delay and Response
-// without a rate, Transfer without consumers, Delay, Ack and Response without producers, B2C and S2C until the first
-// message has come whose protocol tells them.
+// Latencies are the latencies of an interval or a run. A latency that the run does not measure is nil: Delay and
+// Response without a rate, Transfer without consumers, Delay, Ack and Response without producers, B2C and S2C until the
+// first message with these times has come.
 type Latencies struct {
 	Delay    *Latency // from the intended to the actual send
 	Ack      *Latency // from the actual send to its completion
@@ -155,22 +155,22 @@ type Latencies struct {
 	Transfer *Latency // from the actual send, as stamped in the message, to its delivery
 
 	// B2C and S2C have their names from RocketMQ's benchmark: from the moment when the producer made the message (born)
-	// and when the broker stored it to the delivery, unstamped messages included. RocketMQ notes both in whole
-	// milliseconds, rounded down, by the clocks of these machines: they are up to 1 ms too long.
+	// and when the broker stored it to the delivery, unstamped messages included. RocketMQ reports both in whole
+	// milliseconds, rounded down, by the clocks of these machines: the latencies are up to 1 ms too long.
 	B2C, S2C *Latency
 
-	// Commit is from asking the broker to commit a transaction, of producers or consumers, to its confirmation; nil until
-	// there is one.
+	// Commit is from the request to commit a transaction, of producers or consumers, to its confirmation; nil until there
+	// is one.
 	Commit *Latency
 
-	// Lateness is the delivery of delayed messages beyond their delay: for messages that did not come early, Transfer less
-	// the delay that their producer had asked for. nil until there is one. Transfer has all messages, with their delays.
+	// Lateness is the delivery of delayed messages beyond their delay: for messages that did not come early, Transfer
+	// minus the requested delay. nil until there is one. Transfer has all messages, with their delays.
 	Lateness *Latency
 }
 
 // Run describes the run, for reporters.
 type Run struct {
-	ID                   int64 // that the messages carry
+	ID                   int64 // the messages carry it
 	Producing, Consuming bool
 	Rated                bool          // the load has a target rate
 	Start                time.Time     // when the load began
@@ -184,10 +184,10 @@ type Run struct {
 	Scenario             string            // name of the scenario; empty for a command line
 	Steps                []string          // names of the steps
 	Groups               []RunGroup        // of a scenario
-	Labels               map[string]string // free texts of the user's
+	Labels               map[string]string // free texts of the user
 }
 
-// RunGroup is a group of a scenario, and which workers it has.
+// RunGroup is a group of a scenario, with its roles.
 type RunGroup struct {
 	Name            string
 	Sends, Receives bool
@@ -208,7 +208,7 @@ type Snapshot struct {
 	Elapsed  time.Duration // from the start of the load to To
 	Total    Counters
 	Delta    Counters
-	// Latencies became known in the interval: of messages due in the warm-up, if Phase is Warmup, or else of messages due
+	// Latencies became known in the interval: of messages due in the warm-up if Phase is Warmup, otherwise of messages due
 	// after it.
 	Latencies Latencies
 	// Leftover are the latencies of messages that were due in the warm-up and ended after it. They are in no summary.
@@ -220,23 +220,22 @@ type Snapshot struct {
 	Health   Health // of the interval
 	InFlight uint64
 	Workers  int // open producers and consumers
-	// Depths are how many messages the broker had at the end of the interval, by destination; missing where that is not
-	// known.
+	// Depths are the numbers of messages at the broker at the end of the interval, by destination; missing where unknown.
 	Depths []brokercount.Depth
 	// Groups are the groups of a scenario, absent ones included; nil on a command line.
 	Groups []GroupInterval
-	// Side is the resource use of the broker and its host in the interval, or in one about as long; nil if nothing is
-	// known.
+	// Side is the resource use of the broker and its host in the interval, or in one of about the same length; nil if
+	// unknown.
 	Side *brokerside.Use
 	// Arrivals are the messages that came from other shards, in the order of the shards.
 	Arrivals []Arrival
 	// Saturated names the workers that never waited in the interval, if it was a full second of load.
 	Saturated []string
-	// Stalls of each side were found in the interval; they began earlier. One of both sides is there twice.
+	// Stalls of each side were found in the interval; they began earlier. A stall of both sides is there twice.
 	Stalls []Stall
-	// Outages tells how things stand with outages at the end of the interval; nil without --reconnect.
+	// Outages is the state of the outages at the end of the interval; nil without --reconnect.
 	Outages *OutageProgress
-	// Hosts are the messages at each host so far, of a run whose URL names several; else nil.
+	// Hosts are the messages at each host so far, for a run with several hosts in a URL; else nil.
 	Hosts []HostSummary
 }
 
@@ -249,7 +248,7 @@ func (s *Snapshot) Empty() bool {
 	if s.Delta != (Counters{}) || len(s.Stalls) > 0 {
 		return false
 	}
-	for i := range s.Groups { // a send may fall into a later interval of its group than of the run
+	for i := range s.Groups { // a send may count in a later interval of its group than of the run
 		if s.Groups[i].Delta != (Counters{}) {
 			return false
 		}
@@ -266,21 +265,21 @@ func (s *Snapshot) Empty() bool {
 
 // Summary is the whole of a run.
 type Summary struct {
-	// Success: all that was sent was accepted and received, and nothing ended the run early.
+	// Success: all sent messages were accepted and received, and nothing ended the run early.
 	Success bool
 	// Reason says why the run stopped: "duration reached", "interrupted".
 	Reason string
-	// Interrupted: the user asked for the end.
+	// Interrupted: the user ended the run.
 	Interrupted bool
 	// Aborted: a threshold ended the run before its plan did, so that its figures cover only a part of it.
 	Aborted bool
-	// Err is the error that broke the run off, if there was one.
+	// Err is the error that aborted the run, if there was one.
 	Err error
-	// Problems says in plain words why Success is false, one item per problem.
+	// Problems are the reasons why Success is false, in plain words, one item per problem.
 	Problems []string
-	// Hints suggest a remedy for a problem, by its place in Problems; not for all of them.
+	// Hints suggest a remedy for a problem, by its index in Problems; not for all of them.
 	Hints map[int]string
-	// Warnings are about the trust that the numbers deserve, such as the tester having been the bottleneck.
+	// Warnings limit the trust in the numbers, such as the tester having been the bottleneck.
 	Warnings []string
 
 	Start, End  time.Time // of the load, drain included
@@ -291,19 +290,19 @@ type Summary struct {
 	Minimum     Minimum
 	Maximum     Maximum
 	Average     Average
-	Offered     Offered // of all steps; Span is that of the only one, or 0
+	Offered     Offered // of all steps; Span is 0 if there are several
 	Stalls      Stalls
-	Outages     []Outage // of a run that connects again; by their start, without MoreOutages
+	Outages     []Outage // of a run that reconnects; by their start, without MoreOutages
 	MoreOutages MoreOutages
 	Spreads     []Spread      // of the groups with several workers of a side
-	Hosts       []HostSummary // of a run whose URL names several; else nil
+	Hosts       []HostSummary // of a run with several hosts in a URL; else nil
 	Saturation  []Saturation
-	Limit       Limit            // of several steps, that which lasted longest
+	Limit       Limit            // if there are several steps, the limit that lasted longest
 	Protocol    []driver.Counter // as in the last Snapshot
 	Workers     []WorkerTotal    // of each producer and consumer
 	Errors      []ErrorClass     // of the messages that failed
 
-	// Expected is how many deliveries the completed messages ought to have caused, and Missing how many of them did not
+	// Expected is how many deliveries the completed messages should have caused, and Missing how many of these did not
 	// come before the drain ended. Known only when one process both sends and receives.
 	ExpectedKnown     bool
 	Expected, Missing uint64
@@ -327,7 +326,7 @@ type Summary struct {
 	Steps []StepSummary
 	// Commands are the commands that ran before and after steps.
 	Commands []Command
-	// LeftBehind lists resources that could not be closed or removed, such as a durable subscription.
+	// LeftBehind lists objects at the broker that could not be closed or removed, such as a durable subscription.
 	LeftBehind []string
 }
 
@@ -341,16 +340,17 @@ type ErrorClass struct {
 // Health tells whether the tester itself was fit to measure, in an interval or over all of them.
 type Health struct {
 	CPU        time.Duration // processor time used by this process, user and system
-	Machine    time.Duration // processor time used on the whole machine, by all; too little, if much of it was idle
-	MachineAll time.Duration // processor time that the machine had; 0 where the system does not tell
-	Wall       time.Duration // real time over which it was used
-	Delay      time.Duration // for how long threads of this process, added up, waited for a processor, if DelayKnown
+	Machine    time.Duration // processor time used on the whole machine, by all programs; too low if much of it was idle
+	MachineAll time.Duration // processor time that the machine had; 0 where the system does not report it
+	Wall       time.Duration // real time of the measurement
+	Delay      time.Duration // how long threads of this process, added up, waited for a processor, if DelayKnown
 	DelayKnown bool
 	Cores      int // processors that the process may use at once
-	// resident bytes of this process at the end, or the most at the end of an interval; 0 where the system does not tell
+	// resident bytes of this process at the end, or the maximum over the ends of intervals; 0 where the system does not
+	// report it
 	Memory     uint64
-	MemoryPeak uint64        // the most resident bytes that this process ever had; only of a whole run
-	WasCrowded bool          // other programs kept the machine's processors busy for a part of the time at least
+	MemoryPeak uint64        // the largest number of resident bytes that this process ever had; only of a whole run
+	WasCrowded bool          // other programs kept the machine's processors busy for part of the time at least
 	GCPauses   uint64        // stops of the world for garbage collection
 	GCPauseMax time.Duration // the longest of them, as the upper end of the runtime's histogram bucket
 	GCPauseOwn time.Duration // the longest in an interval in which the machine was not crowded
@@ -360,13 +360,13 @@ type Health struct {
 	LateCrowded uint64 // part of LateSends, in intervals in which other programs kept the machine's processors busy
 	LatePaused  uint64 // part of LateSends, in intervals in which the tester was paused
 
-	// Workers counts the producers and consumers of each full second of load, and Saturated the number of them that never
-	// waited in that second: the tester, not the broker, was their limit.
+	// Workers counts the producers and consumers of each full second of load, and Saturated the ones that never waited in
+	// that second: the tester, not the broker, was their limit.
 	Workers, Saturated uint64
 
 	Pauses   uint64        // times when nothing of this process ran for PauseLimit or longer
 	PauseMax time.Duration // the longest
-	PauseAt  time.Time     // when that ended
+	PauseAt  time.Time     // when it ended
 
 	// ClockForward and ClockBackward are how far the wall clock was set forward and backward. Over several intervals they
 	// leave out changes too small for a step.
@@ -384,7 +384,7 @@ func (s *Snapshot) Join(next *Snapshot) *Snapshot {
 	joined.Stalls = slices.Concat(s.Stalls, next.Stalls)
 	joined.Latencies, joined.Leftover = Latencies{}, Latencies{}
 	joined.Groups = slices.Clone(next.Groups)
-	for i := range min(len(s.Groups), len(joined.Groups)) { // the same ones in all intervals
+	for i := range min(len(s.Groups), len(joined.Groups)) { // all intervals have the same groups
 		joined.Groups[i] = s.Groups[i].join(next.Groups[i])
 	}
 	for _, part := range []*Snapshot{s, next} {
@@ -394,7 +394,7 @@ func (s *Snapshot) Join(next *Snapshot) *Snapshot {
 	return &joined
 }
 
-// join adds other, also latencies that l does not have yet.
+// join adds other, including latencies that l does not have yet.
 func (l *Latencies) join(other Latencies) {
 	for _, pair := range []struct {
 		to   **Latency

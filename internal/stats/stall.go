@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Side is which side of the broker stood still.
+// Side is the side of the broker that stood still.
 type Side uint8
 
 // The sides.
@@ -19,8 +19,8 @@ const (
 // String returns "send", "receive" or "both".
 func (s Side) String() string { return [...]string{"send", "receive", "both"}[s] }
 
-// Stall is a time in which the broker did nothing for any worker of a side, although there was something to do. Time in
-// which the tester itself stood still at its begin or end is not in it.
+// Stall is a time in which the broker did nothing for any worker of a side, although it had something to do. It leaves
+// out time at its start or end in which the tester itself stood still.
 type Stall struct {
 	Side   Side
 	Start  time.Duration // from the start of the load
@@ -28,19 +28,19 @@ type Stall struct {
 	Warmup bool // it ended in a warm-up
 }
 
-// End returns when it ended.
+// End returns when the stall ended.
 func (s *Stall) End() time.Duration { return s.Start + s.Length }
 
 // Stalls holds the stalls of a run or a step.
 type Stalls struct {
 	Limit time.Duration // shortest; 0 if stalls were not looked for
 	List  []Stall       // in the order of their starts, the first ones
-	More  uint64        // that are not in the list
-	Count uint64        // of all that ended after the warm-up
+	More  uint64        // stalls that are not in the list
+	Count uint64        // all stalls that ended after the warm-up
 	Max   time.Duration // the longest of these
 }
 
-// maxStalls is how many stalls a list keeps.
+// maxStalls is the number of stalls that a list keeps.
 const maxStalls = 1000
 
 func (s *Stalls) add(stall Stall) {
@@ -65,11 +65,11 @@ func (s *Stalls) Measured() (list []Stall) {
 	return list
 }
 
-// regular is by how much the times between stalls may differ from their median for these to be periodic.
+// regular is how far the times between stalls may differ from their median for the stalls to be periodic.
 const regular = 0.05
 
-// Period returns the time from the start of one stall to that of the next, if there are three and it is always the
-// same; else 0.
+// Period returns the time from the start of one stall to the start of the next, if there are at least three and it is
+// always the same; else 0.
 func Period(list []Stall) time.Duration {
 	if len(list) < 3 {
 		return 0
@@ -91,14 +91,14 @@ func Period(list []Stall) time.Duration {
 type stallMeter struct {
 	send, receive standstill
 	found         []Stall // by side
-	step          int     // how many of them were found before the present step
-	told          int     // how many of them were in a snapshot
+	step          int     // number of stalls found before the present step
+	told          int     // number of stalls already in a snapshot
 }
 
 // maxFound bounds the memory for stalls.
 const maxFound = 1 << 17
 
-// Stalls lets the collector look for times of that length or longer in which nothing came. Call it before the first
+// Stalls lets the collector look for times of at least that length in which nothing came. Call it before the first
 // message.
 func (c *Collector) Stalls(limit time.Duration) {
 	c.stalls = &stallMeter{send: standstill{side: SendSide, limit: limit}, receive: standstill{
@@ -193,26 +193,26 @@ func (m *stallMeter) soFar() (whole, step Stalls) {
 	return m.sum(0), m.sum(m.step)
 }
 
-// standstill finds the stalls of one side: times that are quiet for all of its workers.
+// standstill finds the stalls of one side: times in which nothing came to any of its workers.
 type standstill struct {
 	side    Side
 	limit   time.Duration
 	pending []candidate
 }
 
-// candidate is a time that was quiet for all workers. Since when something was waited for is known when the workers'
-// gaps have ended, which may be a moment after it.
+// candidate is a time without messages for all workers. Since when something was waited for is known only when the
+// workers' gaps have ended, which may be a moment later.
 type candidate struct {
 	gap
 	warmup bool
 	looks  int // collections since it was found
 }
 
-// settled is after how many collections a candidate is decided.
+// settled is the number of collections after which a candidate is decided.
 const settled = 2
 
-// interval takes the gaps of all workers since the last interval, of each worker the gaps that have ended and the one
-// that goes on. With last, or at the end of a step, all candidates are decided.
+// interval adds the gaps of all workers since the last interval: closed has each worker's finished gaps, open the one
+// in progress. With last, or at the end of a step, all candidates are decided.
 func (m *standstill) interval(closed [][]gap, open []gap, warmup, last bool, pauses []gap) (found []Stall) {
 	if m.limit <= 0 {
 		return nil
@@ -247,7 +247,7 @@ func (m *standstill) interval(closed [][]gap, open []gap, warmup, last bool, pau
 	return found
 }
 
-// common returns the times that are in both lists, of which each is in order, if they are long enough.
+// common returns the times that are in both lists, if they are long enough. Each list is in order.
 func common(a, b []gap, limit time.Duration) (list []gap) {
 	for i, j := 0, 0; i < len(a) && j < len(b); {
 		from, to := max(a[i].from, b[j].from), min(a[i].to, b[j].to)
@@ -266,8 +266,8 @@ func common(a, b []gap, limit time.Duration) (list []gap) {
 	return list
 }
 
-// stall returns the stall that a candidate is. A pause of the tester at its start or end is cut off, and one within
-// does not count for its length to be enough.
+// stall converts a candidate into a stall. It cuts off a pause of the tester at the start or end; a pause within does
+// not count towards the required length.
 func (c *candidate) stall(side Side, limit time.Duration, pauses []gap) (Stall, bool) {
 	from, to := max(c.from, c.waiting), c.to
 	var paused time.Duration
@@ -285,10 +285,10 @@ func (c *candidate) stall(side Side, limit time.Duration, pauses []gap) (Stall, 
 	return Stall{Side: side, Start: from, Length: to - from, Warmup: c.warmup}, to-from-paused >= limit
 }
 
-// alike is how much of the longer of two stalls must be of both for them to be one of both sides.
+// alike is the share of the longer of two stalls that both must cover to be one stall of both sides.
 const alike = 0.8
 
-// joined returns the stalls of both sides in order, simultaneous ones as one.
+// joined returns the stalls of both sides in order, with simultaneous ones joined.
 func joined(list []Stall) (out []Stall) {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b Stall) int { return cmp.Compare(a.Start, b.Start) })

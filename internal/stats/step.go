@@ -6,7 +6,7 @@ import (
 	"github.com/perfmq/perfmq/internal/threshold"
 )
 
-// StepSummary is the whole of a step.
+// StepSummary is the summary of a step.
 type StepSummary struct {
 	// Name of the step, and why its load ended.
 	Name, Reason string
@@ -15,7 +15,7 @@ type StepSummary struct {
 	Loaded     time.Duration
 	// Sends and Receives tell which workers the step has.
 	Sends, Receives bool
-	// Due is how many messages the rates wanted to be sent.
+	// Due is the number of messages that were due by the rates.
 	Due uint64
 
 	Total     Counters  // of the step, warm-up included

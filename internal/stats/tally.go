@@ -7,7 +7,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// bound tells what limited the rate of one worker in one interval.
+// bound is the limit of one worker's rate in one interval.
 type bound uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 	boundSocket
 	boundAnswer // in a synchronous Send
 	boundSend   // in a Send of a driver that does not report its waits
-	boundBroker // as boundSlot or boundCredit, but answers came later the more was sent
+	boundBroker // as boundSlot or boundCredit, but the more was sent, the later answers came
 	boundWorker // it never waited
 	boundConnection
 	boundProcessors
@@ -33,24 +33,24 @@ const (
 func (b bound) ofTester() bool { return b >= boundWorker && b <= boundMachine }
 
 const (
-	// onTime is the share of its time that a producer with a rate must have waited for messages to be due to have kept it.
+	// onTime is the share of its time that a producer must have waited for due times to count as on time.
 	onTime = 0.02
-	// busyShare is the share of its time that a worker must have waited for it not to be the limit itself.
+	// busyShare is the share of its time that a worker must have waited to count as not saturated.
 	busyShare = 0.1
 	// working is the share of its time that a consumer must have worked for that to be its limit.
 	working = 0.8
-	// manyInFlight is how many messages may be in flight, over all producers, for a broker to be taken for the limit: with
-	// fewer, more in flight may still bring more, whatever its latency.
+	// manyInFlight is the number of messages in flight, over all producers, from which on the broker can be the limit:
+	// with fewer, more in flight may still raise the rate, whatever the latency.
 	manyInFlight = 20
-	// stretched is how many times the shortest latency answers must take on average for messages to queue in the broker.
+	// stretched is the ratio of average to shortest answer latency from which on messages queue in the broker.
 	stretched = 5
-	// stretchedLittle is the same, with few messages in flight, for answers to be late because other programs had the
+	// stretchedLittle is the same, with few messages in flight, for answers that are late because other programs had the
 	// processors.
 	stretchedLittle = 20
-	// starved is for how much of the time, threads added up, the tester must have waited for a processor for other
-	// programs to be the limit: one of its threads or another at almost any moment.
+	// starved is the share of time, threads added up, that the tester must have waited for a processor for other programs
+	// to be the limit: one of its threads or another at almost any moment.
 	starved = 0.8
-	// oldMessages is the age at their delivery from which messages count as having waited in the broker. Clocks of two
+	// oldMessages is the age at delivery from which on messages count as having waited in the broker. Clocks of two
 	// machines differ by less.
 	oldMessages = time.Second
 )
@@ -60,35 +60,34 @@ type LoadTally struct {
 	workers   []workerTally // producers first
 	producers int
 
-	span, behind        time.Duration // all, and in which more was completed than received
+	span, behind        time.Duration // all, and the part in which more was completed than received
 	completed, received uint64
 	sent, slots         uint64
 	acks, ackSum, least int64 // of answers in the measured part, and the shortest of the run; microseconds
 
 	producing time.Duration            // of all producers together
 	waited    [numBounds]time.Duration // of it, by the reason of the wait
-	hush      time.Duration            // of it, for answers while none came for long
+	hush      time.Duration            // of it, for answers during long times without any
 	consuming time.Duration
 	worked    time.Duration
 	input     time.Duration
 
-	delayed bool // there were messages that the broker was to hold back
+	delayed bool // there were messages with a delivery delay
 
-	all, full, crowded Health // of all intervals, and of ones in which the tester, or other programs, had all processors
+	all, full, crowded Health // of all intervals, and of those in which the tester, or other programs, had all processors
 }
 
 // workerTally is how long each bound limited a worker.
 type workerTally struct {
 	name   string
 	bounds [numBounds]time.Duration
-	// busy is for how long the worker or its connection never waited, connection the part of it in which the connection
-	// never waited.
+	// busy is how long the worker or its connection never waited, connection the part of it in which the connection never
+	// waited.
 	busy, connection time.Duration
 	waits            [numBounds]time.Duration // by their reason, while it kept its rate
 }
 
-// heldUp returns the reason of the worker's longest waits, messages to be due left out; boundWorker if it was just
-// late.
+// heldUp returns the reason of the worker's longest waits, except waits for due times; boundWorker if it was just late.
 func (w *workerTally) heldUp() bound {
 	top := boundWorker
 	for b, d := range w.waits {
@@ -106,7 +105,7 @@ func (w *workerTally) total() (sum time.Duration) {
 	return sum
 }
 
-// never notes that the worker, or its connection, did not wait for that long, if this was its bound.
+// never records that the worker, or its connection, did not wait for that long, if this was its bound.
 func (w *workerTally) never(b bound, d time.Duration) {
 	if b == boundWorker || b == boundConnection {
 		w.busy += d
@@ -136,8 +135,8 @@ func (s *boundSums) top() bound {
 }
 
 // sums returns the sums of the producers and of the consumers. Producers that have reached their rate had no limit. If
-// a producer has not reached its rate although it waited for messages to be due in each interval, its limit is the
-// reason of its longest other waits.
+// a producer missed its rate although it waited for due times in each interval, its limit is the reason of its longest
+// other waits.
 func (t *LoadTally) sums(producers []ProducerAsked) (sending, receiving boundSums) {
 	for i := range t.workers {
 		w := &t.workers[i]
@@ -161,20 +160,20 @@ func (t *LoadTally) sums(producers []ProducerAsked) (sending, receiving boundSum
 	return sending, receiving
 }
 
-// laps are the waits of one worker in an interval, and, of a consumer, for how long it worked.
+// laps are the waits of one worker in an interval, and, for a consumer, how long it worked.
 type laps struct {
-	known      bool // it was looked at before the interval, too
+	known      bool // there was an earlier look at it, too
 	wait       [numWaitKinds]time.Duration
 	credit     time.Duration
 	socket     time.Duration
 	answer     time.Duration
-	hush       time.Duration // for which no answer came
-	input      time.Duration // of a consumer whose own goroutine waits
+	hush       time.Duration // without any answer for long
+	input      time.Duration // of a consumer that waits in its own goroutine
 	reader     time.Duration
 	worked     time.Duration
 	paced      time.Duration
-	ownKnown   bool // its own goroutine's waits are known
-	readerIs   bool // the reader's waits are known
+	ownKnown   bool // the waits of its own goroutine are known
+	readerIs   bool // the waits of the reader are known
 	connection bool // its reader or writer never waited
 }
 
@@ -194,7 +193,7 @@ func newTally(producers, workers int) *LoadTally {
 	return &LoadTally{workers: make([]workerTally, workers), producers: producers}
 }
 
-// learn notes the shortest answer of an interval, before its waits are looked at.
+// learn records the shortest answer of an interval, before its waits are judged.
 func (m *limitMeter) learn(s *Snapshot) {
 	for _, l := range s.acks() {
 		m.least = min(m.least, l.Percentile(0))
@@ -284,7 +283,7 @@ func (m *limitMeter) hush() time.Duration {
 	return max(leastHush, stretched*time.Duration(m.least)*time.Microsecond)
 }
 
-// old tells whether the messages of an interval had waited in the broker: of delayed ones, beyond their delay.
+// old tells whether the messages of an interval had waited in the broker: delayed ones, beyond their delay.
 func (s *Snapshot) old() bool {
 	l := s.Latencies.Transfer
 	if s.Delta.Delayed > 0 {
@@ -293,7 +292,7 @@ func (s *Snapshot) old() bool {
 	return l != nil && l.Count() > 0 && l.Mean() >= float64(oldMessages.Microseconds())
 }
 
-// stretch returns how many times the shortest latency the answers of an interval took, and adds them to the tally.
+// stretch returns the ratio of an interval's answer latency to the shortest one, and adds the answers to the tally.
 func (m *limitMeter) stretch(s *Snapshot, length time.Duration) float64 {
 	t := m.tally
 	t.least = m.least
@@ -311,13 +310,13 @@ func (m *limitMeter) stretch(s *Snapshot, length time.Duration) float64 {
 		return 1
 	case m.least == math.MaxInt64: // nothing was ever answered
 		return math.Inf(1)
-	default: // answers take longer than that
+	default: // answers take longer than the interval
 		return float64(length.Microseconds()) / float64(max(1, m.least))
 	}
 }
 
-// acks returns the latencies of the answers of an interval, of messages of whatever phase: a producer that is far
-// behind its rate sends the messages of the warm-up long after it.
+// acks returns the latencies of the answers of an interval, of messages of all phases: a producer that is far behind
+// its rate sends the messages of the warm-up long after it.
 func (s *Snapshot) acks() (list []*Latency) {
 	for _, l := range []*Latency{s.Latencies.Ack, s.Leftover.Ack} {
 		if l != nil && l.Count() > 0 {
@@ -327,7 +326,7 @@ func (s *Snapshot) acks() (list []*Latency) {
 	return list
 }
 
-// addTo adds the waits of a producer, except those for messages to be due.
+// addTo adds the waits of a producer, except waits for due times.
 func (l *laps) addTo(sums *[numBounds]time.Duration) {
 	sums[boundSlot] += l.wait[WaitSlot]
 	sums[boundSend] += l.wait[WaitSend]
@@ -336,16 +335,16 @@ func (l *laps) addTo(sums *[numBounds]time.Duration) {
 	sums[boundAnswer] += l.answer
 }
 
-// forAnswers returns for how long a producer has waited for answers.
+// forAnswers returns how long a producer has waited for answers.
 func (l *laps) forAnswers() time.Duration { return l.wait[WaitSlot] + l.answer }
 
-// hushed returns the part of it in which the broker answered nothing for long.
+// hushed returns the part of forAnswers in which the broker answered nothing for long.
 func (l *laps) hushed() time.Duration { return min(l.hush, l.forAnswers()) }
 
-// stood tells whether that was most of it: the broker stood still, and more messages in flight would have waited, too.
+// stood tells whether that was most of it: the broker stood still, and more messages in flight would also have waited.
 func (l *laps) stood() bool { return float64(l.hushed()) > mostly*float64(l.forAnswers()) }
 
-// producer returns the bound of a producer that was active for that long, as far as its own waits show.
+// producer returns the bound of a producer that was active for that long, judged by its own waits.
 func (l *laps) producer(active time.Duration) bound {
 	if float64(l.wait[WaitDue]) >= onTime*float64(active) {
 		return boundNone
@@ -415,7 +414,7 @@ func (m *limitMeter) blame(b bound, stretch float64, silent bool, h *Health) bou
 	switch {
 	case b == boundNone || b >= boundInput:
 		return b
-	case h.CPUShare() > MaxCPUShare: // then nothing else could bring much more
+	case h.CPUShare() > MaxCPUShare: // then nothing else could raise the rate much
 		return boundProcessors
 	case (!answers || many || stretch >= stretchedLittle) && h.starved():
 		return boundMachine
@@ -429,13 +428,13 @@ func (m *limitMeter) blame(b bound, stretch float64, silent bool, h *Health) bou
 }
 
 // starved tells whether other programs had the processors that the tester needed: it waited for one at almost any
-// moment, or wanted all that it may use.
+// moment, or needed all processors that it may use.
 func (h *Health) starved() bool {
 	wanted := float64(h.CPU+h.Delay) >= MaxCPUShare*float64(h.Wall)*float64(h.Cores)
 	return h.Crowded() && (!h.DelayKnown || float64(h.Delay) >= starved*float64(h.Wall) || wanted)
 }
 
-// lapsOf notes the waits of worker i so far, and returns the waits since the last call.
+// lapsOf records the waits of worker i so far, and returns the waits since the last call.
 func (at *workerMeter) lapsOf(waits *driver.Waits, c *Collector, i int, now time.Time) laps {
 	so := laps{
 		known:  true,
@@ -451,12 +450,12 @@ func (at *workerMeter) lapsOf(waits *driver.Waits, c *Collector, i int, now time
 	}
 	l, last := so, &at.so
 	for kind := range l.wait {
-		l.wait[kind] = max(0, l.wait[kind]-last.wait[kind]) // a Send that went on may end unsent
+		l.wait[kind] = max(0, l.wait[kind]-last.wait[kind]) // a Send in progress may end unsent
 	}
 	l.credit -= last.credit
 	l.socket -= last.socket
 	l.answer -= last.answer
-	l.hush = max(0, l.hush-last.hush) // one that went on may end without an answer
+	l.hush = max(0, l.hush-last.hush) // a silence in progress may end without an answer
 	l.input -= last.input
 	l.reader -= last.reader
 	l.worked -= last.worked

@@ -7,16 +7,16 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// saturatedWait is the share of a second that a worker may wait and still count as one that did not.
+// saturatedWait is the share of a second up to which a worker's wait counts as none.
 const saturatedWait = 0.01
 
-// Saturation is how often one worker never waited: for a free slot, the broker's leave, the network, the next message
+// Saturation is how often one worker never waited: for a free slot, the broker's credit, the network, the next message
 // to be due or to come.
 type Saturation struct {
 	Worker string
-	// Seconds are the full seconds of load in which the worker or its connection never waited; Connection the seconds of
-	// them in which it was the connection, and Crowded those in which other programs kept the machine's processors busy,
-	// so that it may have waited for one. Of are all seconds in which it could have waited.
+	// Seconds are the full seconds of load in which the worker or its connection never waited. Connection is the number of
+	// them in which it was the connection, and Crowded the number in which other programs kept the machine's processors
+	// busy, so that it may have waited for one. Of is the number of all seconds in which it could have waited.
 	Seconds, Connection, Crowded, Of int
 }
 
@@ -27,11 +27,11 @@ type workMeter struct {
 
 // workerMeter is the state of a worker as of the last interval.
 type workerMeter struct {
-	reader, writer time.Duration // for how long the goroutines of its connection have waited so far
+	reader, writer time.Duration // how long the goroutines of its connection have waited so far
 	openings       int           // connections so far
 	noLeave        uint64        // times that the broker gave it no credit to send
 	socketWaits    uint64        // times that the network took no more
-	fresh          bool          // the present one has not been looked at
+	fresh          bool          // the present connection has not been looked at
 	saturated      bool          // in the last interval
 	saturation     Saturation
 	so, lap        laps // totals as of the last interval, and the waits in it
@@ -43,7 +43,7 @@ type work struct {
 	names              []string
 }
 
-// interval looks at all workers.
+// interval checks all workers.
 func (m *workMeter) interval(c *Collector, now time.Time, phase Phase) (w work) {
 	length := now.Sub(c.last)
 	counts := length >= FullSecond && phase != Drain
@@ -91,7 +91,7 @@ func (m *workMeter) interval(c *Collector, now time.Time, phase Phase) (w work) 
 	return w
 }
 
-// noLeave returns how often the broker gave any of them no credit to send, as of the last interval.
+// noLeave returns how often the broker gave any worker no credit to send, as of the last interval.
 func (m *workMeter) noLeave() (n uint64) {
 	for i := range m.workers {
 		n += m.workers[i].noLeave
@@ -99,7 +99,7 @@ func (m *workMeter) noLeave() (n uint64) {
 	return n
 }
 
-// socketWaits returns how often the network took no more from any of them, as of the last interval.
+// socketWaits returns how often the network took no more from any worker, as of the last interval.
 func (m *workMeter) socketWaits() (n uint64) {
 	for i := range m.workers {
 		n += m.workers[i].socketWaits
@@ -107,7 +107,7 @@ func (m *workMeter) socketWaits() (n uint64) {
 	return n
 }
 
-// reopened begins anew with workers that have a new connection.
+// reopened resets workers that have a new connection.
 func (m *workMeter) reopened(workers []Worker) {
 	for i := range min(len(workers), len(m.workers)) {
 		at := &m.workers[i]
@@ -116,7 +116,7 @@ func (m *workMeter) reopened(workers []Worker) {
 	}
 }
 
-// crowded notes that other programs kept the machine busy in the last interval.
+// crowded records that other programs kept the machine busy in the last interval.
 func (m *workMeter) crowded() {
 	for i := range m.workers {
 		if at := &m.workers[i]; at.saturated {
@@ -125,7 +125,7 @@ func (m *workMeter) crowded() {
 	}
 }
 
-// lap notes for how long a goroutine has waited so far, and tells whether that has grown by no more than little.
+// lap records how long a goroutine has waited so far, and tells whether that has grown by at most little.
 func lap(last *time.Duration, so driver.Idle, little time.Duration) (saturated bool) {
 	since := so.Time - *last
 	*last = so.Time

@@ -10,7 +10,7 @@ type WorkerTotal struct {
 	Producing    bool // it is a producer
 	Total        Counters
 	Saturation   Saturation
-	// Hosts are its messages at each host of the broker's, of a URL that names several.
+	// Hosts are its messages at each host of the broker, if the URL names several.
 	Hosts []HostTotal
 }
 
