@@ -18,7 +18,7 @@ const File = "search.json"
 // maxFile bounds the size of [File], in bytes.
 const maxFile = 16 << 20
 
-// Folder is the name of the folder with the result of a point, the first being 1, in that of the search.
+// Folder is the name of the folder of a point's result, within the folder of the search. The first point is number 1.
 func Folder(number int, rate float64) string {
 	return fmt.Sprintf("%03d-%s", number, strconv.FormatFloat(rate, 'f', -1, 64))
 }
@@ -29,7 +29,7 @@ type Outcome struct {
 	*Found
 }
 
-// IsSearch tells whether a folder is that of a search.
+// IsSearch tells whether a folder holds a search.
 func IsSearch(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, File))
 	return !errors.Is(err, fs.ErrNotExist)
@@ -67,19 +67,19 @@ func Read(dir string) (*Outcome, error) {
 	return &o, nil
 }
 
-// Kind is what a search came to.
+// Kind is the kind of a search's outcome.
 type Kind string
 
 // The kinds of outcomes.
 const (
-	Maximum   Kind = "maximum"    // Rate is the highest
-	AtLeast   Kind = "at least"   // Rate was held; see [Found.AtLeast]
-	Nothing   Kind = "nothing"    // not even the lowest rate was kept
-	NotSteady Kind = "not steady" // no rate was kept for longer
-	Open      Kind = "open"       // the search goes on, or ended early
+	Maximum   Kind = "maximum"    // Rate is the highest sustainable rate
+	AtLeast   Kind = "at least"   // Rate was held, but it is only a lower bound; see [Found.AtLeast]
+	Nothing   Kind = "nothing"    // even the lowest rate failed
+	NotSteady Kind = "not steady" // no rate was held
+	Open      Kind = "open"       // the search is running, or ended early
 )
 
-// Kind returns what the search came to.
+// Kind returns the kind of the outcome.
 func (f *Found) Kind() Kind {
 	switch {
 	case f.Held && f.AtLeast():
@@ -95,7 +95,7 @@ func (f *Found) Kind() Kind {
 	}
 }
 
-// Words returns the outcome in words, and why it is not more; that is empty if nothing is known.
+// Words returns the outcome in words, and the reason why the rate is not higher; empty if unknown.
 func (f *Found) Words() (text, why string) {
 	failed := "at " + PerSecond(f.Above) + " msg/s: " + f.Failed.Why
 	switch f.Kind() {
@@ -119,7 +119,7 @@ func (f *Found) Words() (text, why string) {
 	return "the search has not come to its end; no rate had been kept", ""
 }
 
-// String is the outcome with why it is not more.
+// String returns the outcome with the reason why the rate is not higher.
 func (f *Found) String() string {
 	text, why := f.Words()
 	switch {
@@ -132,7 +132,7 @@ func (f *Found) String() string {
 	}
 }
 
-// PerSecond writes a rate with commas between the thousands.
+// PerSecond formats a rate with commas between the thousands.
 func PerSecond(rate float64) string {
 	text := strconv.FormatFloat(rate, 'f', -1, 64)
 	whole, rest, _ := strings.Cut(text, ".")

@@ -1,6 +1,6 @@
-// Package search finds the highest rate at which a load keeps its demands: it doubles the rate until that fails,
-// bisects, tries the lowest rate that failed once more, since it may have failed by chance, and holds the rate that it
-// found for longer.
+// Package search finds the highest rate at which a load meets its demands. It doubles the rate until a load fails,
+// bisects, tries the lowest failed rate once more, since it may have failed by chance, and holds the rate that it found
+// for longer.
 package search
 
 import (
@@ -10,29 +10,29 @@ import (
 	"strconv"
 )
 
-// Point is a rate that was tried.
+// Point is one tried rate.
 type Point struct {
 	Rate float64 `json:"rate"` // messages per second
-	// Hold: it was tried for longer, to verify the rate that was found.
+	// Hold: the rate was tried for longer, to verify the result.
 	Hold bool `json:"hold,omitempty"`
-	// Kept: all demands were met. Otherwise Why says which was not, and Tester that the tester, and not the broker, was
-	// the limit.
+	// Kept: all demands were met. Otherwise Why names the demand that was not, and Tester is true if the tester was the
+	// limit, not the broker.
 	Kept   bool   `json:"kept"`
 	Why    string `json:"why,omitempty"`
 	Tester bool   `json:"tester,omitempty"`
-	// Limit is the bound of the rate, in words.
+	// Limit is the limit of the rate, in words.
 	Limit string `json:"limit,omitempty"`
 }
 
-// Probe puts a load of that rate on the broker. An error ends the search.
+// Probe applies a load of that rate to the broker. An error ends the search.
 type Probe func(ctx context.Context, rate float64, hold bool) (Point, error)
 
-// Config says where to search. Zero values mean the defaults.
+// Config has the settings of a search. Zero values mean the defaults.
 type Config struct {
-	First float64 // the rate to begin with; default 1000
-	// Precision is how close the rate that is found is to one that was too high, as a fraction; default 0.02.
+	First float64 // the first rate to try; default 1000
+	// Precision is the largest distance of the result to a rate that failed, as a fraction; default 0.02.
 	Precision float64
-	// Note is called with the findings after each load; nil for nobody. An error ends the search.
+	// Note, if not nil, receives the findings after each load. An error ends the search.
 	Note func(*Found) error
 }
 
@@ -40,35 +40,35 @@ const (
 	defaultFirst     = 1000
 	defaultPrecision = 0.02
 	least            = 1   // messages per second
-	most             = 1e8 // no broker takes that, and the clock of a schedule has room for it
-	digits           = 3   // of the rates that are tried: people read them
-	holds            = 4   // so often a rate is held, each time a lower one
+	most             = 1e8 // above any broker, and within the range of a schedule's clock
+	digits           = 3   // significant digits of tried rates, for readability
+	holds            = 4   // how often a rate is held, each time a lower one
 	backOff          = 0.03
-	confirms         = 3 // so often the lowest rate that failed is tried again, while it is kept then
-	patience         = 2 // tries of a rate at which the tester was the limit: it may have been disturbed for a moment
+	confirms         = 3 // how often the lowest failed rate is tried again, as long as it is kept then
+	patience         = 2 // tries of a rate at which the tester was the limit: it may have been disturbed
 )
 
 // Found is the outcome of a search.
 type Found struct {
-	// Rate is the highest rate that was kept, also when it was held; 0 if none was. Above is the lowest one that was not;
-	// 0 if all were.
+	// Rate is the highest rate that met all demands, also when it was held; 0 if none did. Above is the lowest rate that
+	// failed; 0 if none did.
 	Rate  float64 `json:"rate"`
 	Above float64 `json:"above"`
-	// Held: Rate was tried for longer, and kept. It is false if the search ended before that.
+	// Held: Rate was tried for longer, and met all demands. It is false if the search ended earlier.
 	Held bool `json:"held"`
 	// Failed is the point at Above.
 	Failed Point `json:"failed"`
-	// Complete: the search came to its end. Otherwise it goes on, or was interrupted.
+	// Complete: the search came to its end. Otherwise it is running, or was interrupted.
 	Complete bool `json:"complete"`
-	// Points are all that were tried, in order.
+	// Points are all tried rates, in order.
 	Points []Point `json:"points"`
 }
 
-// AtLeast tells whether the rate that was held is the least that it may be: the tester was the limit, or the search
-// went as far as it goes.
+// AtLeast tells whether the held rate is only a lower bound: the tester was the limit, or the search reached its
+// highest rate.
 func (f *Found) AtLeast() bool { return f.Held && (f.Above == 0 || f.Failed.Tester) }
 
-// ErrNothing says that not even the lowest rate was kept.
+// ErrNothing reports that even the lowest rate failed.
 var ErrNothing = errors.New("no rate keeps the demands")
 
 type search struct {
@@ -96,7 +96,7 @@ func Max(ctx context.Context, cfg Config, probe Probe) (*Found, error) {
 		if err = s.try(ctx, above, false); err != nil || s.Above == above {
 			break
 		}
-		err = s.close(ctx) // it had failed by chance
+		err = s.close(ctx) // the failure was by chance
 	}
 	rate, back := s.Rate, backOff
 	for tries := 0; err == nil && !s.Held && tries < holds; tries++ {
@@ -107,7 +107,7 @@ func Max(ctx context.Context, cfg Config, probe Probe) (*Found, error) {
 	return &s.Found, err
 }
 
-// close finds a rate that is kept and one that is not, and closes the gap between them.
+// close finds a kept rate and a failed one, and narrows the gap between them.
 func (s *search) close(ctx context.Context) error {
 	if err := s.bracket(ctx); err != nil {
 		return err
@@ -115,8 +115,7 @@ func (s *search) close(ctx context.Context) error {
 	return s.bisect(ctx)
 }
 
-// bracket finds a rate that is kept, and one that is not, which is twice as high; or lower, if the first one was not
-// kept.
+// bracket finds a kept rate and a failed rate twice as high; or lower ones, if the first rate failed.
 func (s *search) bracket(ctx context.Context) error {
 	rate := round(s.cfg.First)
 	switch {
@@ -142,7 +141,7 @@ func (s *search) bracket(ctx context.Context) error {
 	}
 }
 
-// bisect closes the gap between the rate that was kept and the one that was not.
+// bisect narrows the gap between the kept and the failed rate.
 func (s *search) bisect(ctx context.Context) error {
 	if s.Rate == 0 {
 		return ErrNothing
@@ -150,7 +149,7 @@ func (s *search) bisect(ctx context.Context) error {
 	for s.Above > 0 && s.Above/s.Rate > 1+s.cfg.Precision {
 		rate := round(math.Sqrt(s.Rate * s.Above))
 		if rate <= s.Rate || rate >= s.Above {
-			return nil // no rate of so few digits lies between
+			return nil // no rate with so few digits lies between
 		}
 		if err := s.try(ctx, rate, false); err != nil {
 			return err
@@ -159,7 +158,7 @@ func (s *search) bisect(ctx context.Context) error {
 	return nil
 }
 
-// try tries a rate. One that fails to hold leaves the highest one below it that was kept.
+// try tries a rate. If it fails to hold, the highest kept rate below it remains.
 func (s *search) try(ctx context.Context, rate float64, hold bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -180,7 +179,7 @@ func (s *search) try(ctx context.Context, rate float64, hold bool) error {
 	return s.cfg.Note(&s.Found)
 }
 
-// judge takes over the outcome of a load.
+// judge updates the findings with the outcome of a load.
 func (s *search) judge(p Point) {
 	if p.Kept {
 		s.Rate, s.Held = p.Rate, p.Hold
@@ -198,7 +197,7 @@ func (s *search) judge(p Point) {
 	}
 }
 
-// failedAbove returns the lowest point above a rate that failed; the zero value if there is none.
+// failedAbove returns the lowest failed point above a rate; the zero value if there is none.
 func (s *search) failedAbove(rate float64) (lowest Point) {
 	for _, p := range s.Points {
 		if !p.Kept && p.Rate > rate && (lowest.Rate == 0 || p.Rate < lowest.Rate) {
@@ -208,7 +207,7 @@ func (s *search) failedAbove(rate float64) (lowest Point) {
 	return lowest
 }
 
-// round returns a rate with few digits.
+// round rounds a rate to few digits.
 func round(rate float64) float64 {
 	v, _ := strconv.ParseFloat(strconv.FormatFloat(rate, 'g', digits, 64), 64)
 	return v
