@@ -13,9 +13,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// First opens a connection to the first host that lets us in, within timeout. It tries the hosts in the given order of
-// their indexes; nil is the order of the URL. Each host gets an equal share of the time that is left, so that a silent
-// one does not keep us from the next. It tries no more hosts after one that refuses our login: the next one knows the
+// First opens a connection to the first host that accepts it, within timeout. It tries the hosts in the given order of
+// their indexes; nil means the order of the URL. Each host gets an equal share of the remaining time, so that a silent
+// host does not keep us from the next. It tries no more hosts after one that refuses our login: the next one knows the
 // same users, and some brokers lock an account after a few failures.
 func First[C any](
 	ctx context.Context, hosts []Endpoint, order []int, timeout time.Duration,
@@ -37,7 +37,7 @@ func First[C any](
 			return c, driver.Errorf(driver.ClassConnect, "connect to "+host.String(), "", "%w", ctx.Err())
 		}
 		if ctx.Err() != nil || driver.ClassOf(err) == driver.ClassAuth {
-			break // without time for another one, how far we came with this one is in err
+			break // no time for another host: err tells how far this one came
 		}
 	}
 	if len(errs) == 1 {
@@ -48,7 +48,7 @@ func First[C any](
 	}
 }
 
-// Dial connects to e, with TLS above if encrypted. Raw is the connection below that. Its errors are those of
+// Dial connects to e, with TLS on top if encrypted. Raw is the connection below TLS. Its errors are those of
 // [Protocol.ConnectError].
 func (p *Protocol) Dial(
 	ctx context.Context, e Endpoint, encrypted bool, settings driver.TLS,
@@ -97,7 +97,7 @@ func TimeLeft(ctx context.Context) time.Duration {
 	return 0
 }
 
-// ordered returns the hosts with those indexes; all of them, as they are, if there are none.
+// ordered returns the hosts with those indexes; all hosts in their order, if there are none.
 func ordered(hosts []Endpoint, order []int) []Endpoint {
 	if len(order) == 0 {
 		return hosts
@@ -109,8 +109,8 @@ func ordered(hosts []Endpoint, order []int) []Endpoint {
 	return list
 }
 
-// Secure puts TLS on raw and shakes hands with host. On failure it closes raw; the error is a [driver.Error] if the
-// settings are at fault, else that of the handshake.
+// Secure puts TLS on raw and performs the handshake with host. On failure it closes raw; the error is a [driver.Error]
+// if the settings are wrong, else the error of the handshake.
 func Secure(ctx context.Context, raw net.Conn, host string, settings driver.TLS) (net.Conn, error) {
 	config, err := settings.Config(host)
 	if err != nil {
@@ -128,12 +128,12 @@ func Secure(ctx context.Context, raw net.Conn, host string, settings driver.TLS)
 	return &secured{Conn: conn}, nil
 }
 
-// secured is a TLS connection whose first write tells why the peer closed it. With TLS 1.3 a broker refuses the
-// client's certificate when the client's handshake is over already (RFC 8446, section 4.4.2.4): the write that
-// follows finds the connection reset while the alert waits to be read.
+// secured is a TLS connection whose first write reports why the peer closed it. With TLS 1.3 a broker refuses the
+// client's certificate after the client has finished its handshake (RFC 8446, section 4.4.2.4): the next write finds
+// the connection reset while the alert is still unread.
 type secured struct {
 	*tls.Conn
-	heard atomic.Bool // the peer has sent something: it has let us in
+	heard atomic.Bool // the peer has sent something: it has accepted us
 }
 
 // refusalTimeout bounds the wait for the rest of an alert.
@@ -160,7 +160,7 @@ func (c *secured) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// isNetwork tells whether the connection failed, not the conversation over it.
+// isNetwork tells whether the connection itself failed, rather than the TLS protocol.
 func isNetwork(err error) bool {
 	var ne net.Error
 	return driver.ClassOf(err) != driver.ClassOther || errors.Is(err, context.Canceled) || errors.As(err, &ne) &&

@@ -13,8 +13,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// DialError tells in plain words why the network let no connection to host be made, where the protocol has nothing to
-// do with it. It returns nil for other errors.
+// DialError describes in plain words why no network connection to host could be made, for reasons outside the protocol.
+// It returns nil for other errors.
 func DialError(op, host string, err error) error {
 	var dns *net.DNSError
 	failed := func(text, hint string) error {
@@ -37,8 +37,7 @@ func DialError(op, host string, err error) error {
 	return nil
 }
 
-// ConnectError tells in plain words why no connection could be made to e. Errors that are a [driver.Error] keep their
-// words.
+// ConnectError describes in plain words why no connection could be made to e. A [driver.Error] keeps its words.
 func (p *Protocol) ConnectError(e Endpoint, err error) error {
 	op := "connect to " + e.String()
 	if err := DialError(op, e.Host, err); err != nil {
@@ -68,8 +67,8 @@ func (p *Protocol) ConnectError(e Endpoint, err error) error {
 	}
 }
 
-// Unanswered is the error of a server that took the connection and did not answer us within d, as err says. It is for
-// [Protocol.ConnectError].
+// Unanswered is the error about a server that accepted the connection but did not answer within d, as err reports. It
+// is for [Protocol.ConnectError].
 func (p *Protocol) Unanswered(what string, encrypted bool, d time.Duration, err error) error {
 	hint := "is this the broker's " + p.Title + " port, and should it be " + p.Encrypted[0] + "://?"
 	if encrypted {
@@ -81,13 +80,13 @@ func (p *Protocol) Unanswered(what string, encrypted bool, d time.Duration, err 
 func unanswered(what, hint string, d time.Duration, err error) error {
 	d = d.Round(time.Millisecond)
 	if d >= time.Second {
-		d = d.Round(100 * time.Millisecond) // of it a moment has passed
+		d = d.Round(100 * time.Millisecond) // a moment of it has passed
 	}
 	return driver.Errorf(driver.ClassTimeout, "", hint+" See also --connect-timeout",
 		"the server accepted the connection but did not answer %s within %s (%w)", what, d, err)
 }
 
-// Stranger is the error of a peer that is no broker of the protocol, by the first bytes from it. It is for
+// Stranger is the error about a peer that is no broker of the protocol, judged by its first bytes. It is for
 // [Protocol.ConnectError].
 func (p *Protocol) Stranger(encrypted bool, greeting []byte) error {
 	hint, a := "is this the broker's "+p.Title+" port?", "a "+p.Title

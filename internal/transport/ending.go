@@ -16,21 +16,21 @@ type Ending struct {
 	over  chan struct{}
 }
 
-// NewEnding returns that of a connection that goes on.
+// NewEnding returns the Ending of an open connection.
 func NewEnding() *Ending { return &Ending{over: make(chan struct{})} }
 
-// Fail ends the connection with raw below and out above TLS, and tells whether it had not ended yet.
+// Fail ends the connection, with raw below TLS and out above it, and tells whether this was the first call.
 func (e *Ending) Fail(cause error, out *Output, raw io.Closer) bool {
 	if !e.cause.CompareAndSwap(nil, &cause) {
 		return false
 	}
 	close(e.over)
 	out.Fail(cause)
-	_ = raw.Close() // not that of TLS, which would first take leave of a peer that may not listen
+	_ = raw.Close() // not TLS, which would first send a close alert to a peer that may not read
 	return true
 }
 
-// Over is closed when the connection has ended: Why has the cause.
+// Over is closed when the connection has ended: Why returns the cause.
 func (e *Ending) Over() <-chan struct{} { return e.over }
 
 // Why returns the cause; nil if the connection has not ended.
@@ -47,8 +47,8 @@ func (e *Ending) Dead() bool { return e.cause.Load() != nil }
 // ErrClosed is the cause of the end of a connection that we closed.
 var ErrClosed = errors.New("the connection was closed")
 
-// Explain tells in plain words why a connection could not be used for op any more. Errors that are a [driver.Error]
-// keep their words. It returns nil for nil.
+// Explain describes in plain words why a connection can no longer be used for op. A [driver.Error] keeps its words. It
+// returns nil for nil.
 func Explain(op string, err error) error {
 	var known *driver.Error
 	switch {
@@ -72,7 +72,7 @@ func Explain(op string, err error) error {
 	}
 }
 
-// Clip shortens a text of a broker to that many bytes.
+// Clip shortens a text of a broker to at most that many bytes.
 func Clip(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -7,13 +7,13 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Identity keeps the product and version that a broker states. A driver that embeds it is a [driver.Identified]. The
-// zero value knows nothing; it is safe for concurrent use.
+// Identity keeps the product and version that a broker reports. A driver that embeds it is a [driver.Identified]. The
+// zero value is an unknown broker; it is safe for concurrent use.
 type Identity struct{ told atomic.Pointer[identity] }
 
 type identity struct{ product, version string }
 
-// Tell notes product and version, cut to [driver.MaxBrokerText] bytes each. An empty product changes nothing.
+// Tell stores product and version, cut to [driver.MaxBrokerText] bytes each. It ignores an empty product.
 func (i *Identity) Tell(product, version string) {
 	if product == "" {
 		return

@@ -9,11 +9,11 @@ import (
 // InputSize is how many bytes an [Input] can buffer: frames up to this size are read in place.
 const InputSize = 64 << 10
 
-// buffer is a piece of memory that connections lend each other.
+// buffer is a block of memory that connections share in turn.
 type buffer struct{ b []byte }
 
-// inputs are the read buffers of all connections. One is needed only while bytes are in it, so that thousands of
-// connections on which little comes share a few.
+// inputs are the read buffers of all connections. A connection needs one only while bytes are in it, so that thousands
+// of connections with little traffic share a few.
 type inputs struct{ pool sync.Pool }
 
 func (p *inputs) get() *buffer {
@@ -25,8 +25,8 @@ func (p *inputs) get() *buffer {
 
 func (p *inputs) put(b *buffer) { p.pool.Put(b) }
 
-// Buffers are the memory that the connections of one driver lend each other. The zero value is ready for use. It is
-// safe for concurrent use.
+// Buffers are the memory that the connections of one driver share. The zero value is ready for use. It is safe for
+// concurrent use.
 type Buffers struct {
 	in  inputs
 	out outputs
@@ -36,14 +36,14 @@ type Buffers struct {
 // [bufio.Reader], for one goroutine.
 type Input struct {
 	conn io.Reader
-	net  *Metered // the same as conn; nil if that is not the connection itself, as under TLS
+	net  *Metered // the same as conn; nil if conn lies above it, as under TLS
 	mem  *inputs
-	// idle is called before each read that may have to wait: all that was received has been dealt with.
+	// idle is called before each read that may have to wait: all received bytes have been processed.
 	idle func()
 
 	buf  *buffer // nil: empty
 	r, w int     // its contents are buf[r:w]
-	err  error   // of the connection, to be returned once the buffer is empty
+	err  error   // of the connection, returned once the buffer is empty
 }
 
 // NewInput returns an input that reads from conn, which is net or lies above it. idle may be nil.
@@ -65,8 +65,8 @@ func (in *Input) Size() int { return InputSize }
 // Buffered returns how many bytes can be read without waiting.
 func (in *Input) Buffered() int { return in.w - in.r }
 
-// Peek returns the next n bytes without taking them. They are valid until the next read. If it returns fewer, the
-// error says why: [bufio.ErrBufferFull] if n is larger than the buffer.
+// Peek returns the next n bytes without consuming them. They are valid until the next read. If it returns fewer, the
+// error is the reason: [bufio.ErrBufferFull] if n is larger than the buffer.
 func (in *Input) Peek(n int) ([]byte, error) {
 	for in.Buffered() < n && in.Buffered() < InputSize && in.err == nil {
 		in.fill()
@@ -87,7 +87,7 @@ func (in *Input) bytes() []byte {
 	return in.buf.b[in.r:in.w:in.w]
 }
 
-// Discard takes the next n bytes, or as many as there are before an error.
+// Discard skips the next n bytes, or as many as there are before an error.
 func (in *Input) Discard(n int) (discarded int, err error) {
 	for left := n; ; {
 		skip := min(left, in.Buffered())
@@ -129,7 +129,7 @@ func (in *Input) ReadByte() (byte, error) {
 	return b[0], nil
 }
 
-// takeErr returns the error once: after a deadline that has passed, reading may go on.
+// takeErr returns the error once: after an expired deadline, reading may continue.
 func (in *Input) takeErr() error {
 	err := in.err
 	in.err = nil
@@ -162,7 +162,7 @@ func (in *Input) fill() {
 	}
 }
 
-// release gives the buffer back. It is empty.
+// release returns the empty buffer.
 func (in *Input) release() {
 	if in.buf != nil {
 		in.mem.put(in.buf)
@@ -171,5 +171,5 @@ func (in *Input) release() {
 	in.r, in.w = 0, 0
 }
 
-// Release gives the memory back when nothing more is to be read.
+// Release returns the memory when nothing more will be read.
 func (in *Input) Release() { in.release() }

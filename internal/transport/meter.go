@@ -7,15 +7,15 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Metered is a network connection that measures for how long its reader and its writer waited for the peer, as
-// opposed to copying bytes that were there. One goroutine may read and one may write at a time.
+// Metered is a network connection that measures how long its reader and its writer waited for the peer, as opposed to
+// copying available bytes. One goroutine may read and one may write at a time.
 type Metered struct {
 	net.Conn
 	in, out *driver.Meter
 	polled  polledConn
 }
 
-// Meter returns conn with meters. The waits are exact for TCP connections on Unix systems; for others all the time in
+// Meter returns conn with meters. The waits are exact for TCP connections on Unix systems; for others, all the time in
 // Read and Write counts.
 func Meter(conn net.Conn) *Metered {
 	m := &Metered{Conn: conn, in: driver.NewMeter(), out: driver.NewMeter()}
@@ -27,10 +27,10 @@ func Meter(conn net.Conn) *Metered {
 	return m
 }
 
-// Reading returns for how long the reader has waited for bytes from the peer.
+// Reading returns how long the reader has waited for bytes from the peer.
 func (m *Metered) Reading() driver.Idle { return m.in.Idle() }
 
-// Writing returns for how long the writer has waited because the peer did not read.
+// Writing returns how long the writer has waited because the peer did not read.
 func (m *Metered) Writing() driver.Idle { return m.out.Idle() }
 
 // Read implements [net.Conn].
@@ -61,7 +61,7 @@ func (m *Metered) SyscallConn() (syscall.RawConn, error) {
 	return nil, syscall.EINVAL
 }
 
-// opError is an error in the form of the net package.
+// opError returns an error in the form of the net package.
 func (m *Metered) opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: "tcp", Source: m.LocalAddr(), Addr: m.RemoteAddr(), Err: err}
 }

@@ -4,7 +4,7 @@ package transport
 
 import "syscall"
 
-// polledConn is for systems on which nothing is known of waits in system calls.
+// polledConn is a stub: these systems do not report waits in system calls.
 type polledConn struct{}
 
 func (*polledConn) init(*Metered, syscall.RawConn) {}

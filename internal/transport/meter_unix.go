@@ -14,8 +14,8 @@ import (
 // maxTransfer bounds a system call, as the net package does: some systems take no more than 2 GiB.
 const maxTransfer = 1 << 30
 
-// polledConn makes the system calls itself, to know which of them found nothing to do. Without a raw connection it is
-// not usable.
+// polledConn makes the system calls itself, to know which of them would block. Without a raw connection it is not
+// usable.
 type polledConn struct {
 	raw     syscall.RawConn
 	in, out transfer
@@ -26,14 +26,14 @@ type polledConn struct {
 type transfer struct {
 	meter   *driver.Meter
 	call    func(fd int, b []byte) (int, error)
-	try     func(fd uintptr) bool // is made once, so that no transfer allocates
+	try     func(fd uintptr) bool // made once, so that no transfer allocates
 	buf     []byte
 	n       int
 	err     error
 	waiting bool
 	now     bool // do not wait
 
-	// Of a read into a buffer that is taken only once there is something for it.
+	// For a read into a buffer that is acquired only once bytes are there.
 	mem  *inputs
 	lent *buffer
 }
@@ -47,7 +47,7 @@ func (p *polledConn) init(m *Metered, raw syscall.RawConn) {
 
 func (p *polledConn) usable() bool { return p.raw != nil }
 
-// attempt makes one system call. It returns false if that has to be made again once the connection is ready.
+// attempt makes one system call. It returns false if the call must be repeated once the connection is ready.
 func (t *transfer) attempt(fd uintptr) bool {
 	if t.mem != nil {
 		t.lent = t.mem.get()
@@ -75,7 +75,7 @@ func (t *transfer) attempt(fd uintptr) bool {
 	}
 }
 
-// move transfers some of b by way of poll, which calls try until it is done.
+// move transfers some of b through poll, which calls try until it is done.
 func (t *transfer) move(b []byte, poll func(func(uintptr) bool) error) (int, error) {
 	t.buf, t.n, t.err = b, 0, nil
 	err := poll(t.try)
@@ -85,7 +85,7 @@ func (t *transfer) move(b []byte, poll func(func(uintptr) bool) error) (int, err
 		t.meter.End()
 	}
 	if err != nil {
-		return 0, err // the connection was closed, or its deadline is over
+		return 0, err // the connection was closed, or its deadline has passed
 	}
 	return max(t.n, 0), t.err
 }
@@ -101,7 +101,7 @@ func (p *polledConn) read(b []byte) (int, error) {
 	return n, nil
 }
 
-// readInto reads into a buffer of mem. It is nil if nothing was read.
+// readInto reads into a buffer of mem; nil if nothing was read.
 func (p *polledConn) readInto(mem *inputs) (*buffer, int, error) {
 	p.in.mem = mem
 	n, err := p.in.move(nil, p.raw.Read)
@@ -122,7 +122,7 @@ func (p *polledConn) readInto(mem *inputs) (*buffer, int, error) {
 	return nil, 0, err
 }
 
-// tryWrite writes as much of b as can be written without waiting.
+// tryWrite writes as much of b as possible without waiting.
 func (p *polledConn) tryWrite(b []byte) (written int, err error) {
 	for written < len(b) {
 		p.out.now = true

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// outputLimit is how many bytes may be gathered before senders have to wait. It is large enough for a full window
-	// of small messages and small enough that a stalled broker is felt by the senders soon.
+	// outputLimit is how many bytes may be gathered before senders have to wait. It is large enough for a full window of
+	// small messages and small enough that senders soon notice a stalled broker.
 	outputLimit = 256 << 10
 	// answerLimit is how many bytes may be gathered by callers that do not wait for room.
 	answerLimit = 16 << 20
-	// gatherLimit is how many bytes are gathered at most before they are written although more is announced.
+	// gatherLimit is how many bytes are gathered at most, even if more is announced, before they are written.
 	gatherLimit = 32 << 10
-	// keptOutput is the largest buffer that is kept for others.
+	// keptOutput is the largest buffer that is kept for reuse.
 	keptOutput = 2 * outputLimit
-	// writesForOthers is how often in a row a sender writes the bytes that other senders have gathered meanwhile, before
-	// a goroutine does.
+	// writesForOthers is how often in a row a sender writes the bytes that other senders have gathered meanwhile, before a
+	// goroutine of its own takes over.
 	writesForOthers = 4
 )
 
@@ -41,49 +41,48 @@ func (p *outputs) put(b *buffer) {
 	}
 }
 
-// Writer is told which of its messages were passed to the operating system: for sends without a confirmation.
+// Writer receives notice that its messages were passed to the operating system: for sends without a confirmation.
 type Writer interface {
 	// Written is called for slots in the order of [Output.Send], by one goroutine at a time.
 	Written(slots []driver.Slot)
 }
 
-// written is a message whose passing to the operating system is all that there is to wait for.
+// written is a message that ends when it has been passed to the operating system.
 type written struct {
 	to   Writer
 	slot driver.Slot
 }
 
-// Output gathers frames and writes them: the goroutine that appended the last frame of a burst writes for all. While
-// that system call is under way, the frames of others gather. Only when the network takes no more does a goroutine
-// wait for it. So a lone frame leaves at once and by the goroutine that made it, and a burst leaves in few system
-// calls.
+// Output gathers frames and writes them: the goroutine that appended the last frame of a burst writes for all. During
+// that system call, the frames of others gather. Only when the network takes no more does a goroutine wait for it. So
+// the goroutine that made a lone frame writes it at once, and a burst leaves in few system calls.
 //
 // All methods are safe for concurrent use.
 type Output struct {
 	conn io.Writer
-	net  *Metered // the same as conn; nil if that is not the connection itself, as under TLS
+	net  *Metered // the same as conn; nil if conn lies above it, as under TLS
 	mem  *outputs
-	fail func(error) // told of the first error, by the writing goroutine
+	fail func(error) // called with the first error, by the writing goroutine
 
 	mu      sync.Mutex
-	buf     *buffer // gathered; nil if nothing is
+	buf     *buffer // gathered bytes; nil if there are none
 	confirm []written
 	spare   []written
-	writing bool  // a goroutine writes, and will look at buf again
-	err     error // nothing can be written any more
-	waiting int   // how many wait for room
+	writing bool  // a goroutine is writing, and will check buf again
+	err     error // the error that ended all writing
+	waiting int   // number of callers that wait for room
 
 	told []driver.Slot // of the writing goroutine
 
-	room   chan struct{} // to the waiters for room
+	room   chan struct{} // signal for the callers that wait for room
 	failed chan struct{} // closed with err set
-	idle   chan struct{} // closed when nothing is left to write, if a goroutine waits for it; else nil
+	idle   chan struct{} // closed when nothing is left to write, if a goroutine waits for that; else nil
 	done   sync.WaitGroup
-	writes atomic.Uint32 // completed ones, for heart-beats
+	writes atomic.Uint32 // completed writes, for heart-beats
 }
 
 // NewOutput returns an output that writes to conn, which is net or lies above it. fail is called once, with the first
-// error of a write, by a goroutine that holds no lock; it must not wait for the output.
+// error of a write, by a goroutine without locks; it must not wait for the output.
 func NewOutput(conn io.Writer, net *Metered, mem *Buffers, fail func(error)) *Output {
 	o := &Output{
 		conn: conn, mem: &mem.out, fail: fail, room: make(chan struct{}, 1), failed: make(chan struct{}),
@@ -95,8 +94,8 @@ func NewOutput(conn io.Writer, net *Metered, mem *Buffers, fail func(error)) *Ou
 }
 
 // Lock begins a frame: it returns the buffer to append to once there is room, and [Output.Unlock] has to follow with
-// the result of append. It fails, without the lock, when ctx ends first or nothing can be written any more. Waits are
-// measured by meter, of the goroutine that calls.
+// the result of append. It fails, without the lock, when ctx ends first or the output has failed. meter, which belongs
+// to the calling goroutine, measures the wait.
 func (o *Output) Lock(ctx context.Context, meter *driver.Meter) ([]byte, error) {
 	o.mu.Lock()
 	for {
@@ -116,7 +115,7 @@ func (o *Output) Lock(ctx context.Context, meter *driver.Meter) ([]byte, error) 
 	}
 }
 
-// TryLock is Lock that does not wait: it returns false, without the lock, where Lock would wait or fail.
+// TryLock is a Lock that does not wait: it returns false, without the lock, where Lock would wait or fail.
 func (o *Output) TryLock() ([]byte, bool) {
 	o.mu.Lock()
 	if o.buf == nil && o.err == nil {
@@ -144,7 +143,7 @@ func (o *Output) waitForRoom(ctx context.Context, meter *driver.Meter) (err erro
 	o.mu.Lock()
 	o.waiting--
 	if o.waiting > 0 && (o.buf == nil || len(o.buf.b) < outputLimit) {
-		Notify(o.room) // a signal stands for room, not for a waiter: its receiver passes it on
+		Notify(o.room) // the signal means room, not a certain waiter: its receiver passes it on
 	}
 	if err != nil {
 		o.mu.Unlock()
@@ -152,8 +151,8 @@ func (o *Output) waitForRoom(ctx context.Context, meter *driver.Meter) (err erro
 	return err
 }
 
-// Unlock ends a frame that Lock began. With more, another frame follows at once from the same goroutine, or a
-// [Output.Flush]: the gathered bytes may wait for it.
+// Unlock ends a frame that Lock began. With more, another frame, or [Output.Flush], follows at once from the same
+// goroutine: the gathered bytes may wait for it.
 func (o *Output) Unlock(b []byte, more bool) {
 	if len(b) == 0 { // nothing was appended: a write of nothing would count as a sign of life
 		o.mem.put(o.buf)
@@ -169,14 +168,15 @@ func (o *Output) Unlock(b []byte, more bool) {
 	o.flush()
 }
 
-// Confirm asks, between Lock and Unlock, to be told when the bytes gathered so far are passed to the operating system.
+// Confirm, called between Lock and Unlock, requests a notice when the bytes gathered so far are passed to the operating
+// system.
 func (o *Output) Confirm(to Writer, slot driver.Slot) {
 	o.confirm = append(o.confirm, written{to, slot})
 }
 
-// Put gathers frames without waiting for room, for the small ones that the reader answers: it must not wait for a
-// broker that may wait for the reader. They leave with the next flush. It fails if the broker sends and sends, and
-// reads no answers.
+// Put gathers frames without waiting for room, for the small frames with which the reader answers: it must not wait for
+// a broker that may wait for the reader. They leave with the next flush. It fails if the broker keeps sending and does
+// not read the answers.
 func (o *Output) Put(frames func([]byte) []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -225,13 +225,13 @@ func (o *Output) flush() {
 	o.handOver(b, 0, confirm)
 }
 
-// handOver lets a goroutine write the rest of b from at on. (It is a function of its own because the variables that
-// the goroutine captures are allocated where they are declared.)
+// handOver starts a goroutine that writes the rest of b from at on. (It is a separate function because captured
+// variables are allocated where they are declared.)
 func (o *Output) handOver(b *buffer, at int, confirm []written) {
 	o.done.Go(func() { o.drain(b, at, confirm) })
 }
 
-// try writes as much as it can without waiting; nothing, if that is not to be known.
+// try writes as much as possible without waiting; nothing, if that cannot be determined.
 func (o *Output) try(b []byte) (int, error) {
 	if o.net == nil {
 		return 0, nil
@@ -253,7 +253,7 @@ func (o *Output) drain(b *buffer, at int, confirm []written) {
 	}
 }
 
-// take takes the gathered bytes. It is called with the lock.
+// take returns the gathered bytes and resets the buffer. It is called with the lock.
 func (o *Output) take() (*buffer, []written) {
 	b, confirm := o.buf, o.confirm
 	o.buf, o.confirm, o.spare = nil, o.spare, nil
@@ -288,7 +288,7 @@ func (o *Output) end(b *buffer, confirm []written, err error) (more bool) {
 	return more
 }
 
-// tell tells the writers of messages, those in a row together.
+// tell notifies the writers of messages, with consecutive messages of one writer together.
 func (o *Output) tell(list []written) {
 	for len(list) > 0 {
 		o.told = o.told[:0]
@@ -315,7 +315,7 @@ func (o *Output) Fail(err error) {
 	}
 }
 
-// Drain waits until all that was gathered is passed to the operating system, ctx ends, or the output has failed.
+// Drain waits until all gathered bytes are passed to the operating system, ctx ends, or the output has failed.
 func (o *Output) Drain(ctx context.Context) {
 	o.Flush()
 	o.mu.Lock()
@@ -334,10 +334,10 @@ func (o *Output) Drain(ctx context.Context) {
 	}
 }
 
-// Wait returns when no goroutine of the output is left. The connection has been closed.
+// Wait returns when all goroutines of the output have ended. The connection has been closed.
 func (o *Output) Wait() { o.done.Wait() }
 
-// Writes returns how many writes were completed so far; it may wrap.
+// Writes returns the number of completed writes; it may wrap.
 func (o *Output) Writes() uint32 { return o.writes.Load() }
 
 // Notify leaves a signal in a channel of capacity one.

@@ -10,17 +10,16 @@ import (
 
 // Shared is a connection that several users may have at once.
 type Shared interface {
-	// Dead reports whether it has ended, by whatever cause. It does not wait.
+	// Dead reports whether the connection has ended, for any reason. It does not wait.
 	Dead() bool
-	// End takes leave of the broker and closes the connection. It returns when it is closed; when ctx ends first, it
-	// closes it without taking leave. It is called once.
+	// End closes the connection with the protocol's closing handshake and returns when it is closed; when ctx ends first,
+	// it closes the connection without the handshake. It is called once.
 	End(ctx context.Context)
 }
 
-// Pool holds the connections of a driver, by the key that their users give ([driver.Connection.Key]). It is safe for
-// concurrent use.
+// Pool holds the connections of a driver by key ([driver.Connection.Key]). It is safe for concurrent use.
 type Pool[C Shared] struct {
-	// Open opens a connection. Its error, and not that of the context, says what the broker did or did not do.
+	// Open opens a connection. Its error, rather than the context's, tells how far the broker got.
 	Open func(ctx context.Context, spec driver.Connection) (C, error)
 
 	mu     sync.Mutex
@@ -38,15 +37,15 @@ type pooled[C Shared] struct {
 	ended chan struct{} // closed when it has ended
 }
 
-// Lease is a use of a connection, to be released.
+// Lease is one use of a connection. It must be released.
 type Lease[C Shared] struct {
 	Conn C
 	pool *Pool[C]
 	of   *pooled[C]
 }
 
-// Acquire returns the connection of that key with one more user. It opens the connection if there is none, or if the
-// one that there is has died.
+// Acquire returns the connection with that key and adds a user. It opens the connection if there is none, or if the
+// present one has died.
 func (p *Pool[C]) Acquire(ctx context.Context, spec driver.Connection) (*Lease[C], error) {
 	for {
 		c, opener, err := p.find(spec.Key)
@@ -57,7 +56,7 @@ func (p *Pool[C]) Acquire(ctx context.Context, spec driver.Connection) (*Lease[C
 			c.conn, c.err = p.Open(ctx, spec)
 			close(c.ready)
 		} else {
-			select { // the opener has the outcome, which says more than that time is up
+			select { // the opener has the outcome, which is more precise than a time-out
 			case <-c.ready:
 			case <-ctx.Done():
 				p.release(ctx, c)
@@ -69,13 +68,13 @@ func (p *Pool[C]) Acquire(ctx context.Context, spec driver.Connection) (*Lease[C
 		}
 		p.release(ctx, c)
 		if !opener && errors.Is(c.err, context.Canceled) && ctx.Err() == nil {
-			continue // it was the opener that lost interest
+			continue // the opener's context had ended
 		}
 		return nil, c.err
 	}
 }
 
-// find returns the connection of a key with one more user, and whether the caller is to open it.
+// find returns the connection of a key and adds a user. opener tells the caller to open it.
 func (p *Pool[C]) find(key string) (c *pooled[C], opener bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +94,7 @@ func (p *Pool[C]) find(key string) (c *pooled[C], opener bool, err error) {
 	return c, opener, nil
 }
 
-// dead reports whether the connection is open no more. One that is still being opened is not dead.
+// dead reports whether the connection is no longer open. A connection that is being opened is not dead.
 func (c *pooled[C]) dead() bool {
 	select {
 	case <-c.ready:
@@ -105,14 +104,14 @@ func (c *pooled[C]) dead() bool {
 	}
 }
 
-// Users returns how many users the connection has at the moment.
+// Users returns the present number of users of the connection.
 func (l *Lease[C]) Users() int {
 	l.pool.mu.Lock()
 	defer l.pool.mu.Unlock()
 	return l.of.users
 }
 
-// Release ends the use. The last one ends the connection, see [Shared.End].
+// Release ends the use. The last use ends the connection, see [Shared.End].
 func (l *Lease[C]) Release(ctx context.Context) { l.pool.release(ctx, l.of) }
 
 func (p *Pool[C]) release(ctx context.Context, c *pooled[C]) {
@@ -128,12 +127,12 @@ func (p *Pool[C]) release(ctx context.Context, c *pooled[C]) {
 	}
 }
 
-// close ends the connection, once it is open, and waits for that.
+// close ends the connection, once it is open, and waits for its end.
 func (c *pooled[C]) close(ctx context.Context) {
 	c.end.Do(func() {
 		go func() {
 			defer close(c.ended)
-			<-c.ready // its opening ends by its own time-out
+			<-c.ready // opening ends by its own time-out
 			if c.err == nil {
 				c.conn.End(ctx)
 			}
@@ -153,7 +152,7 @@ func (c *pooled[C]) close(ctx context.Context) {
 	}
 }
 
-// Close closes all connections, also those in use. No other can be opened afterwards.
+// Close closes all connections, including those in use. No other can be opened afterwards.
 func (p *Pool[C]) Close(ctx context.Context) {
 	p.mu.Lock()
 	p.closed = true

@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// Pulse keeps a connection alive that has nothing to say, and ends one whose peer is silent. It has a timer and no
+// Pulse keeps an idle connection alive with heartbeats, and ends a connection with a silent peer. It has a timer and no
 // goroutine. The fields are set before [Pulse.Start].
 type Pulse struct {
 	Ending   *Ending
 	Out      *Output
 	In       *Metered
-	Heard    *atomic.Uint32 // changes with what comes from the peer
-	Owed     time.Duration  // how often the peer wants to hear from us; 0 for never
-	Patience time.Duration  // silence of the peer after which the connection ends; 0 for any
-	Beat     func()         // sends a sign of life; it must not wait
+	Heard    *atomic.Uint32 // changes with every frame of the peer
+	Owed     time.Duration  // heartbeat interval that the peer requires; 0 for none
+	Patience time.Duration  // silence of the peer after which the connection ends; 0 for no limit
+	Beat     func()         // sends a heartbeat; it must not wait
 	Silent   func()         // ends the connection
 
 	mu    sync.Mutex
 	timer *time.Timer // nil: not started, or stopped
 	every time.Duration
 
-	// As of the last look.
+	// As of the last check.
 	writes, heard  uint32
 	wrote          time.Time
 	waited, silent time.Duration // by the reader, for bytes
 }
 
-// Start begins to look after the connection, if it needs that: four times in the shorter of the two times.
+// Start begins to check the connection, if it needs that: four times in the shorter of the two times.
 func (p *Pulse) Start() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,7 +43,7 @@ func (p *Pulse) Start() {
 	}
 }
 
-// Stop ends that, and returns when it has ended.
+// Stop ends the checks, and returns when they have ended.
 func (p *Pulse) Stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,7 +53,7 @@ func (p *Pulse) Stop() {
 	}
 }
 
-// look sends a sign of life, or ends the connection, if that is due.
+// look sends a heartbeat, or ends the connection, if that is due.
 func (p *Pulse) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,8 +66,8 @@ func (p *Pulse) look() {
 	} else if p.Owed > 0 && now.Sub(p.wrote) >= p.Owed/2 {
 		p.Beat()
 	}
-	// A reader that delivers does not listen, and a machine that stops us stops the reader, too: only the time that the
-	// reader has waited counts as silence, and a late look counts no more of it than a look in time.
+	// A reader that delivers does not read, and a stopped process stops the reader, too: only time that the reader has
+	// waited counts as silence, and a late check counts no more of it than a timely one.
 	waited := p.In.Reading().Time
 	p.silent += min(waited-p.waited, 2*p.every)
 	p.waited = waited

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// readStep is by how much the buffer of [ReadBody] grows at least, in bytes.
+// readStep is the smallest growth of the buffer of [ReadBody], in bytes.
 const readStep = 1 << 20
 
-// ReadBody reads n bytes into b, from its beginning, and returns them. b grows as the bytes arrive: a length that is
-// a lie does not cost memory. The caller has held n against a limit of its own.
+// ReadBody reads n bytes into b, from its beginning, and returns them. b grows as the bytes arrive: a false length does
+// not cost memory. The caller has checked n against a limit of its own.
 func ReadBody(r io.Reader, b []byte, n int) ([]byte, error) {
 	for b = b[:0]; len(b) < n; {
 		old := len(b)

@@ -16,12 +16,12 @@ type Settings[O any] struct {
 	Options        O
 }
 
-// Fail notes a mistake in the settings, with a hint what to do about it; the hint may be empty.
+// Fail reports a mistake in the settings, with a hint for its correction, which may be empty.
 type Fail func(hint, format string, args ...any)
 
-// Check reads the settings of a driver of the protocol: the URL, those for connecting, and the options of opts, or the
-// given ones if opts has none. Check looks at options with an enum itself; further notes the mistakes in the others.
-// All mistakes are reported at once, joined.
+// Check reads the settings of a driver of the protocol: the URL, the settings for connecting, and the options of opts,
+// or the given ones if opts has none. Check validates options with an enum itself; further reports mistakes in the
+// others. All mistakes are returned at once, joined.
 func Check[O any](
 	p *Protocol, opts driver.OpenOptions, options O, further func(*Settings[O], Fail),
 ) (Settings[O], error) {

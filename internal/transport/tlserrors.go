@@ -9,14 +9,14 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// handshakeError is an error of our own side of a handshake that package crypto/tls gives no type.
+// handshakeError is an error of our side of a handshake for which package crypto/tls has no type.
 type handshakeError struct{ err error }
 
 func (e *handshakeError) Error() string { return e.err.Error() }
 func (e *handshakeError) Unwrap() error { return e.err }
 
-// IsTLSError reports whether err is about certificates or the TLS handshake: one of [Secure], or an alert of the peer
-// that arrives after it (TLS 1.3 refuses client certificates that late).
+// IsTLSError reports whether err is about certificates or the TLS handshake: an error of [Secure], or a later alert of
+// the peer (with TLS 1.3, servers refuse client certificates that late).
 func IsTLSError(err error) bool {
 	var (
 		record tls.RecordHeaderError
@@ -29,13 +29,13 @@ func IsTLSError(err error) bool {
 }
 
 // isAlert tells whether the peer ended the encrypted connection with a reason (RFC 8446, section 6.2). Package
-// crypto/tls has it in an error of the network.
+// crypto/tls wraps the alert in an error of the network.
 func isAlert(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "remote error"
 }
 
-// TLSError tells in plain words why no encrypted connection could be agreed on. Its class is [driver.ClassTLS].
+// TLSError describes in plain words why the TLS handshake failed. Its class is [driver.ClassTLS].
 func (p *Protocol) TLSError(op string, err error) error {
 	var (
 		record    tls.RecordHeaderError

@@ -1,6 +1,6 @@
-// Package transport has the common parts of drivers of protocols over TCP: URLs that name several hosts, the attempt
-// at one host after the other, and TLS with its failures in plain words. It knows no protocol: the differences between
-// protocols are in [Protocol].
+// Package transport has the common parts of drivers of protocols over TCP: URLs with several hosts, connecting to one
+// host after the other, and TLS with its failures in plain words. It is independent of protocols: their differences are
+// in [Protocol].
 package transport
 
 import (
@@ -18,12 +18,12 @@ import (
 // Protocol is the syntax of the URLs of a protocol.
 type Protocol struct {
 	Title     string   // in hints: "AMQP"
-	Schemes   []string // all of them, the usual plain one first
-	Encrypted []string // those of them with TLS, the usual one first
-	PlainPort string   // where none is given
-	TLSPort   string   // the same for encrypted schemes
-	Absent    string   // hint about a host at which nothing answers; a general one if empty
-	Lists     bool     // hosts may be separated by semicolons as well, and there may be one at the end
+	Schemes   []string // all schemes, the usual plain one first
+	Encrypted []string // the schemes with TLS, the usual one first
+	PlainPort string   // the default port
+	TLSPort   string   // the default port of encrypted schemes
+	Absent    string   // hint about a host that does not answer; a general one if empty
+	Lists     bool     // hosts may also be separated by semicolons, with an optional one at the end
 }
 
 // Endpoint is one host of a URL.
@@ -39,7 +39,7 @@ func (e Endpoint) String() string { return net.JoinHostPort(e.Host, e.Port) }
 type Target struct {
 	TLS            bool
 	Hosts          []Endpoint // at least one
-	User, Password string     // without escapes; empty if there are none
+	User, Password string     // unescaped; empty if there are none
 }
 
 // Hosts is [driver.Factory.Hosts].
@@ -54,8 +54,8 @@ func (p *Protocol) Hosts(raw string) (list []string) {
 	return list
 }
 
-// Check is Parse of opts.URL, with the user and password of opts if there are any, that also looks at the other
-// settings for connecting. It reports all mistakes at once, joined.
+// Check parses opts.URL, applies user and password of opts if there are any, and validates the other settings for
+// connecting. It reports all mistakes at once, joined.
 func (p *Protocol) Check(opts driver.OpenOptions) (Target, error) {
 	const op = "check the settings"
 	var errs []error
@@ -77,8 +77,8 @@ func (p *Protocol) Check(opts driver.OpenOptions) (Target, error) {
 	return t, errors.Join(errs...)
 }
 
-// Parse reads scheme://[user[:password]@]host[:port][,host[:port]]... It does not use net/url for the whole because
-// that refuses lists of hosts. Its errors never show the password.
+// Parse parses scheme://[user[:password]@]host[:port][,host[:port]]... It does not use net/url for the whole, which
+// refuses lists of hosts. Its errors never show the password.
 func (p *Protocol) Parse(raw string) (Target, error) {
 	const op = "read the URL"
 	scheme, rest, ok := strings.Cut(strings.TrimSpace(raw), "://")
@@ -92,7 +92,7 @@ func (p *Protocol) Parse(raw string) (Target, error) {
 			"unknown scheme %q", scheme)
 	}
 	t := Target{TLS: useTLS}
-	// The last @ ends the user part: unescaped ones in passwords are common, and hosts cannot hold any.
+	// The last @ ends the user part: passwords often contain unescaped ones, and hosts cannot.
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
 		if err := t.setUser(rest[:at]); err != nil {
 			return Target{}, driver.Errorf(driver.ClassOther, op,
@@ -127,8 +127,8 @@ func (p *Protocol) Parse(raw string) (Target, error) {
 	return t, nil
 }
 
-// example is a hint that shows the form of a URL. It names both flags that take one: which it was is not known
-// here.
+// example returns a hint with the form of a URL. It names both flags that take a URL, since the flag in use is not
+// known here.
 func (p *Protocol) example(scheme string, useTLS bool) string {
 	port := p.PlainPort
 	if useTLS {
