@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// maxChannels bounds the sessions of one connection, whatever the peer allows.
+	// maxChannels bounds the sessions of one connection, even if the peer allows more.
 	maxChannels = 1 << 14
-	// leaveTime is how long to wait for the broker's answer to a close.
+	// leaveTime bounds the wait for the broker's answer to a close.
 	leaveTime = time.Second
 )
 
@@ -26,40 +26,40 @@ type connection struct {
 	driver *amqpDriver
 	host   string // host:port
 	dialect
-	speaks   dialect // by the broker's open frame, whatever the user says
-	version  string  // the broker's, as it says
-	delays   bool    // the broker knows delayed deliveries
+	speaks   dialect // by the broker's open frame, even if the user chose another
+	version  string  // the broker's, from its open frame
+	delays   bool    // the broker supports delayed deliveries
 	net      net.Conn
-	raw      *transport.Metered // below TLS; the same as net without
+	raw      *transport.Metered // below TLS; the same as net without TLS
 	in       *transport.Input
 	frames   *wire.FrameReader
 	out      *transport.Output
 	maxFrame int           // of the peer
-	channels int           // how many there may be
-	owed     time.Duration // how often the peer wants to hear from us; 0 for never
+	channels int           // the largest number of channels
+	owed     time.Duration // heartbeat interval that the peer requires; 0 for none
 
-	// Of the reader: the sessions by the peer's channel, and the consumers with something to settle.
+	// Of the reader: the sessions by the peer's channel, and the consumers with messages to settle.
 	channelsIn []*session
 	settle     []*consumer
-	admitted   bool // the peer has begun a session: it does not mind the connection as such
-	unfinished int  // bytes of messages that are not whole yet
+	admitted   bool // the peer has begun a session: it accepts the connection as such
+	unfinished int  // bytes of incomplete messages
 
 	pulse transport.Pulse // heartbeats (Transport, section 2.4.5)
 	heard atomic.Uint32   // frames read
-	crowd atomic.Bool     // there was more than one producer or consumer at a time
+	crowd atomic.Bool     // the connection has had more than one producer or consumer at a time
 
 	leaving atomic.Bool // we have begun to close it
 
 	mu       sync.Mutex
 	sessions []*session // by our channel; nil where one is free
-	next     uint16     // where to look for a free channel
+	next     uint16     // where to start looking for a free channel
 	live     int        // sessions of producers and consumers
 	names    map[string]bool
 	manager  manager
 	running  sync.WaitGroup
 }
 
-// start lets the reader begin. The handshake is over.
+// start starts the reader. The handshake is over.
 func (c *connection) start() {
 	c.in.OnIdle(c.idle)
 	c.running.Go(func() {
@@ -87,7 +87,7 @@ func (c *connection) start() {
 	c.pulse.Start()
 }
 
-// idle is called when all received frames have been dealt with: the moment to settle their messages.
+// idle is called when all received frames have been processed: the moment to settle their messages.
 func (c *connection) idle() {
 	for i, k := range c.settle {
 		k.listed = false
@@ -98,7 +98,7 @@ func (c *connection) idle() {
 	c.out.Flush()
 }
 
-// fail ends the connection. The first cause counts.
+// fail ends the connection. Only the first cause counts.
 func (c *connection) fail(cause error) { c.Fail(cause, c.out, c.raw) }
 
 // End implements [transport.Shared].
@@ -120,7 +120,7 @@ func (c *connection) End(ctx context.Context) {
 	c.out.Wait()
 }
 
-// put lets a small frame out, without waiting for room.
+// put sends a small frame, without waiting for room.
 func (c *connection) put(frame func([]byte) []byte) error {
 	if err := c.gather(frame); err != nil {
 		return err
@@ -129,7 +129,8 @@ func (c *connection) put(frame func([]byte) []byte) error {
 	return nil
 }
 
-// gather is put for frames that the next flush lets out. The broker does not read if there are too many of them.
+// gather is put for frames that leave with the next flush. It fails if there are too many of them: the broker does not
+// read.
 func (c *connection) gather(frame func([]byte) []byte) error {
 	err := c.out.Put(frame)
 	if err != nil {
@@ -138,7 +139,7 @@ func (c *connection) gather(frame func([]byte) []byte) error {
 	return err
 }
 
-// read handles frames from the broker, and returns why it ended.
+// read processes frames from the broker, and returns why it ended.
 func (c *connection) read() error {
 	for {
 		f, err := c.frames.Next()
@@ -162,7 +163,7 @@ func (c *connection) read() error {
 	}
 }
 
-// handle deals with one frame.
+// handle processes one frame.
 func (c *connection) handle(channel uint16, p *wire.Body) error {
 	switch p.Kind {
 	case wire.DescBegin:
@@ -199,7 +200,7 @@ func (c *connection) handle(channel uint16, p *wire.Body) error {
 	}
 }
 
-// begun handles the peer's begin: it can only be the answer to ours.
+// begun handles the peer's begin, which must be the answer to our begin.
 func (c *connection) begun(channel uint16, p *wire.Body) error {
 	var f wire.Begin
 	if err := f.Decode(&p.Fields); err != nil {
@@ -248,8 +249,8 @@ func (c *connection) closed(f *wire.Close) error {
 		"the broker closed the connection without saying why")
 }
 
-// register gives a session a channel. Channels are used in turn, not the lowest free one: RabbitMQ 4 gives a begin on
-// a channel whose session has ended a moment ago to that session, and does not answer it.
+// register assigns a channel to a session. Channels are used in turn, not the lowest free one: RabbitMQ 4 assigns a
+// begin on the channel of a session that has just ended to that session, and does not answer it.
 func (c *connection) register(s *session) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -24,9 +24,9 @@ const (
 
 // consumer is a [driver.Consumer]: a receiving link in a session of its own.
 //
-// On a connection of its own the reader of the connection delivers: a message is not copied and no goroutine is woken
-// for it. On a shared connection, where that would let a slow consumer hold up the others, and for transactions and
-// concurrent deliveries, messages are copied and held for Run. The credit bounds how many.
+// On a connection with no other user the connection's reader delivers: a message is not copied and no goroutine is
+// woken. On a shared connection, where a slow consumer would then hold up the others, and for transactions and
+// concurrent deliveries, messages are copied and held for Run. The credit bounds their number.
 //
 // Messages are settled in ranges: when the reader has nothing more to read, but at the latest after a quarter of the
 // credit.
@@ -37,9 +37,9 @@ type consumer struct {
 	link    link
 	sub     subscription
 	credit  uint32
-	rounds  bool   // credit is given when all that was given is used up
+	rounds  bool   // new credit is given only when all credit is used up
 	settled bool   // at-most-once
-	stream  string // the one that it has to itself, see prepareReceive
+	stream  string // the stream that it has to itself, see prepareReceive
 	spec    driver.ConsumerSpec
 	input   *driver.Meter // of Run: nothing has arrived
 	wait    *driver.Meter // of Run: waits for a transaction
@@ -59,27 +59,27 @@ type consumer struct {
 	mu            sync.Mutex
 	state         int
 	deliver       func(*driver.Delivery) driver.Verdict
-	over          <-chan struct{} // closed when Run is to end
-	err           error           // why it has ended
+	over          <-chan struct{} // closed when Run must end
+	err           error           // why Run must end
 	deliveryCount uint32          // of the peer's next delivery; this and limit are serial numbers
-	limit         uint32          // the first that we gave no credit for
-	granted       uint32          // the first that we never gave credit for
+	limit         uint32          // the first delivery without credit
+	granted       uint32          // the first delivery that never had credit
 	unsettled     uint32          // deliveries that have arrived and are not settled
 	since         uint32          // deliveries since the last settleAll
-	accepted      span            // that are to be settled as accepted
+	accepted      span            // to be settled as accepted
 	others        []byte          // dispositions of other states, encoded
-	first, last   *held           // messages that are held for Run, in their order
-	spare         *held           // for others
-	waiting       int             // messages that are held, or were taken from there and are being delivered
+	first, last   *held           // messages held for Run, in their order
+	spare         *held           // free list
+	waiting       int             // messages that are held, or that Run is delivering
 	waitingBytes  int
 	arrived       chan struct{} // a message is held, or err is set
 	room          chan struct{} // waiting has shrunk, or Run has ended
 
-	settling sync.Mutex // frames are put in the order in which they were made
+	settling sync.Mutex // keeps frames in the order in which they were made
 	frames   []byte
 }
 
-// held is a copy of a message. It is used again, with its buffer.
+// held is a copy of a message. It is reused with its buffer.
 type held struct {
 	next    *held
 	id      uint32
@@ -108,7 +108,7 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 		k.credit = uint32(min(spec.Credit, 1<<30)) //nolint:gosec // in range
 	}
 	if n := spec.TransactionSize; n > 0 {
-		k.credit = max(k.credit, uint32(2*n)) //nolint:gosec // what a transaction holds is not settled
+		k.credit = max(k.credit, uint32(2*n)) //nolint:gosec // deliveries of an open transaction are unsettled
 	}
 	k.sub.reserve(c)
 	if err := k.open(ctx, op); err != nil {
@@ -146,14 +146,14 @@ func (k *consumer) open(ctx context.Context, op string) (err error) {
 			Kind: wire.DescSource, Address: wire.Some(c.address(spec.Destination)),
 			Durable: c.durability(),
 		},
-		// Without a max-message-size: a broker might drop larger messages, and say nothing.
+		// No max-message-size: a broker might silently drop larger messages.
 		Target: wire.Terminus{Kind: wire.DescTarget, Address: wire.Some(spec.Name)},
 	}
 	if k.settled {
 		attach.SenderSettleMode = wire.SenderSettled
 	}
 	k.sub.apply(&attach.Source)
-	if c.managed(spec.Destination) { // other queues than streams pay no attention to it
+	if c.managed(spec.Destination) { // other queues ignore it
 		attach.Source.Filters = append(attach.Source.Filters, streamFilter(opts.From))
 	}
 	if spec.Selector != "" {
@@ -180,7 +180,7 @@ func (k *consumer) open(ctx context.Context, op string) (err error) {
 	return err
 }
 
-// confirmsSelector reports whether the broker has named the selector among the filters in effect.
+// confirmsSelector reports whether the broker confirmed the selector among the filters in effect.
 func confirmsSelector(filters []wire.Filter) bool {
 	return slices.ContainsFunc(filters, func(f wire.Filter) bool { return f.Name == wire.SelectorFilterName })
 }
@@ -192,7 +192,7 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 		k.state, k.deliver, k.over = stateRunning, deliver, ctx.Done()
 	}
 	k.mu.Unlock()
-	k.settleAll() // gives the first credit
+	k.settleAll() // gives the initial credit
 	k.lease.Conn.out.Flush()
 	var err error
 	switch {
@@ -206,7 +206,7 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	}
 	k.mu.Lock()
 	k.state = stateEnded
-	k.giveBack(k.first) // prefetched, and not delivered
+	k.giveBack(k.first) // prefetched, but not delivered
 	k.first, k.last, k.spare = nil, nil, nil
 	k.mu.Unlock()
 	transport.Notify(k.room) // the reader waits for Run no longer, whatever Run has left
@@ -219,8 +219,7 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	return nil
 }
 
-// next returns the messages that are held, each with the next one, and waits until there are some. It returns none
-// when ctx or the consumer has ended.
+// next waits until messages are held, and returns them as a list. It returns none when ctx or the consumer has ended.
 func (k *consumer) next(ctx context.Context) (*held, error) {
 	for ctx.Err() == nil {
 		k.mu.Lock()
@@ -240,7 +239,7 @@ func (k *consumer) next(ctx context.Context) (*held, error) {
 	return nil, nil
 }
 
-// each calls deliver for messages that next returned, until ctx ends. Those that are left go back to the broker.
+// each calls deliver for messages that next returned, until ctx ends. It releases the rest to the broker.
 func (k *consumer) each(ctx context.Context, h *held, deliver func(*held) error) (err error) {
 	for h != nil && err == nil && ctx.Err() == nil {
 		following := h.next
@@ -254,7 +253,7 @@ func (k *consumer) each(ctx context.Context, h *held, deliver func(*held) error)
 	return err
 }
 
-// giveBack releases messages that were held and not delivered. The lock is held.
+// giveBack releases messages that were held but not delivered. The lock is held.
 func (k *consumer) giveBack(h *held) {
 	for h != nil {
 		following := h.next
@@ -264,7 +263,7 @@ func (k *consumer) giveBack(h *held) {
 	}
 }
 
-// runHeld delivers the messages that are held; none, if the reader delivers.
+// runHeld delivers held messages; there are none if the reader delivers.
 func (k *consumer) runHeld(ctx context.Context, deliver func(*held) error) error {
 	for {
 		h, err := k.next(ctx)
@@ -279,7 +278,7 @@ func (k *consumer) runHeld(ctx context.Context, deliver func(*held) error) error
 	}
 }
 
-// deliverHeld delivers a message that was held.
+// deliverHeld delivers a held message.
 func (k *consumer) deliverHeld(h *held, dec *decoder) error {
 	d, err := dec.decode(k.lease.Conn, h.text)
 	if err != nil {
@@ -329,7 +328,7 @@ func (k *consumer) runConcurrently(ctx context.Context) error {
 	return cmp.Or(err, context.Cause(ctx))
 }
 
-// stop ends the consumer: because the broker or the connection has.
+// stop ends the consumer because the broker or the connection has ended it.
 func (k *consumer) stop(why error) {
 	k.mu.Lock()
 	if k.err == nil {
@@ -382,7 +381,7 @@ func (k *consumer) Close(ctx context.Context) error {
 	return err
 }
 
-// quit ends the session and gives the connection back.
+// quit ends the session and releases the connection.
 func (k *consumer) quit(ctx context.Context) {
 	if k.session != nil {
 		k.session.close(ctx)

@@ -16,7 +16,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// dial opens a connection to the first host that lets us in.
+// dial opens a connection to the first host that accepts it.
 func (d *amqpDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
 	return transport.First(ctx, d.cfg.Target.Hosts, spec.Order, d.cfg.ConnectTimeout,
 		func(ctx context.Context, host transport.Endpoint) (*connection, error) {
@@ -34,7 +34,7 @@ func (d *amqpDriver) dialHost(
 	return d.open(ctx, conn, raw, host, spec)
 }
 
-// open opens an AMQP connection over conn, which is raw or TLS above it. It closes them if that fails.
+// open opens an AMQP connection over conn, which is raw or TLS on top of it. It closes both on failure.
 func (d *amqpDriver) open(
 	ctx context.Context, conn net.Conn, raw *transport.Metered, host transport.Endpoint, spec driver.Connection,
 ) (_ *connection, err error) {
@@ -47,7 +47,7 @@ func (d *amqpDriver) open(
 	c.frames = wire.NewFrameReader(c.in, uint32(d.cfg.Options.MaxFrameSize)) //nolint:gosec // checked: 512 to 2^31-1
 	c.out = transport.NewOutput(c.net, c.raw, &d.mem, func(err error) { c.fail(err) })
 	h := handshake{c: c, host: host, spec: spec}
-	// A context can end in two ways, a deadline in one: closing covers both.
+	// A deadline on the connection would not cover a cancelled ctx: closing covers both.
 	stop := context.AfterFunc(ctx, func() { _ = c.raw.Close() })
 	err = fault(h.run())
 	if !stop() && err == nil {
@@ -57,7 +57,7 @@ func (d *amqpDriver) open(
 		_ = c.raw.Close()
 		c.in.Release()
 		if ctx.Err() != nil {
-			err = ctx.Err() // the cause of the closing
+			err = ctx.Err() // the reason for closing
 		}
 		return nil, protocol.AMQP().ConnectError(host, h.explain(limit, err))
 	}
@@ -86,7 +86,7 @@ func (h *handshake) run() error {
 	return h.open()
 }
 
-// errHeader is a protocol header other than that of the login.
+// errHeader reports a protocol header other than the one of the login.
 var errHeader = errors.New("the peer demands another protocol header")
 
 // header exchanges protocol headers (Transport, section 2.2).
@@ -98,7 +98,7 @@ func (h *handshake) header(want string) error {
 	if h.greeting == "" {
 		n := len(got)
 		for n > 0 && got[n-1] == 0 && err != nil {
-			n-- // fewer than eight came
+			n-- // fewer than eight were read
 		}
 		h.greeting = string(got[:n])
 	}
@@ -119,7 +119,7 @@ func (h *handshake) write(b []byte) error {
 	return err
 }
 
-// frame reads the next frame that is no heartbeat.
+// frame reads the next frame that is not a heartbeat.
 func (h *handshake) frame(kind wire.FrameType) (wire.Body, error) {
 	for {
 		f, err := h.c.frames.Next()
@@ -173,7 +173,7 @@ func (h *handshake) open() error {
 	if option := c.driver.cfg.Options.Dialect; option != dialectAuto {
 		c.dialect = dialect(option)
 	}
-	// A broker that refuses us has to open before it can close.
+	// A broker that refuses us has to open the connection before it can close it.
 	failed := wire.Lookup(open.Properties, "amqp:connection-establishment-failed")
 	if failed.Bool() {
 		if p, err = h.frame(wire.FrameAMQP); err != nil {
@@ -185,26 +185,26 @@ func (h *handshake) open() error {
 	return nil
 }
 
-// capDelayed is the capability of brokers that know the annotation x-opt-delivery-delay.
+// capDelayed is the capability of brokers that support the annotation x-opt-delivery-delay.
 const capDelayed = "DELAYED_DELIVERY"
 
-// maxSend bounds the frames that we send, whatever the peer takes.
+// maxSend bounds the frames that we send, even if the peer takes larger ones.
 const maxSend = 256 << 10
 
-// refused tells why the broker closes a connection that it has not opened.
+// refused returns the reason for which the broker closes a connection that it has not opened.
 func (h *handshake) refused(p *wire.Body) error {
 	var f wire.Close
 	if p.Kind != wire.DescClose || f.Decode(&p.Fields) != nil {
 		return protocolError("a frame of kind %#x where it should open or close the connection", uint64(p.Kind))
 	}
-	_ = h.write(new(wire.Close).AppendFrame(nil)) // it is leaving
+	_ = h.write(new(wire.Close).AppendFrame(nil)) // the broker may not read it
 	if f.Error == nil {
 		return driver.Errorf(driver.ClassConnect, "", lookAtBroker, "the broker closed the connection without saying why")
 	}
 	return refusedOpen(f.Error)
 }
 
-// text returns a property of an open frame, shortened; "" if there is none.
+// text returns a property of an open frame, shortened; "" if it is missing.
 func text(properties []byte, key string) string {
 	const longest = 200
 	d := wire.Lookup(properties, key)

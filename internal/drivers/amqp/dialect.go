@@ -12,11 +12,10 @@ import (
 )
 
 // dialect is a broker's convention for everything that AMQP 1.0 leaves open: the addresses of queues and topics, and
-// the settings that the protocol can carry but the broker ignores. These are refused, never sent in silence.
+// the settings that the protocol can carry but the broker ignores. The driver refuses these instead of sending them.
 type dialect string
 
-// The dialects there are. The last one is for brokers that we do not know: the name as it is, with its kind as a
-// capability of the terminus.
+// The dialects. plain is for unknown brokers: the name unchanged, with its kind as a capability of the terminus.
 const (
 	artemis   dialect = "artemis"
 	activemq  dialect = "activemq"  // ActiveMQ Classic
@@ -28,7 +27,7 @@ const (
 	dialectAuto = "auto"
 )
 
-// dialectOf goes by the properties of the broker's open frame.
+// dialectOf returns the dialect for the properties of the broker's open frame.
 func dialectOf(product, version string) dialect {
 	switch name := strings.ToLower(product); {
 	case strings.Contains(name, "artemis"):
@@ -48,7 +47,7 @@ func dialectOf(product, version string) dialect {
 	}
 }
 
-// title is the broker's name in messages.
+// title returns the broker's name for messages.
 func (d dialect) title() string {
 	switch d {
 	case artemis:
@@ -70,27 +69,27 @@ func (d dialect) unsupported(hint, what string) error {
 	return driver.Errorf(driver.ClassUnsupported, "", hint, "%s over AMQP: %s", d.title(), what)
 }
 
-// address returns the address of a terminus. On RabbitMQ names with a leading slash are addresses already.
+// address returns the address of a terminus. On RabbitMQ a name with a leading slash is an address already.
 func (d dialect) address(dest driver.Destination) string {
 	topic := dest.Kind == driver.Topic
 	switch {
 	case d == activemq:
 		return dest.String() // the capability alone does not make a source a topic
 	case d == brokerj && topic:
-		return "amq.topic/" + dest.Name // the name alone would be that of a queue
+		return "amq.topic/" + dest.Name // the name alone would mean a queue
 	case d != rabbitmq && d != rabbitmq3, strings.HasPrefix(dest.Name, "/"):
 		return dest.Name
 	case d == rabbitmq && topic:
 		return "/exchanges/amq.topic/" + url.PathEscape(dest.Name)
 	case d == rabbitmq:
 		return "/queues/" + url.PathEscape(dest.Name)
-	default: // the plug-in understands no other escape, and a slash would end the name
+	default: // the plug-in decodes no other escape, and a slash would end the name
 		return "/" + dest.Kind.String() + "/" + strings.ReplaceAll(dest.Name, "/", "%2F")
 	}
 }
 
-// durability of the terminus. The plug-in of RabbitMQ declares the queue as durable or not by it, for senders and
-// receivers alike; every other protocol of RabbitMQ declares durable ones.
+// durability returns the durability of the terminus. The plug-in of RabbitMQ declares the queue as durable or not by
+// it, for senders and receivers alike; every other protocol of RabbitMQ declares durable ones.
 func (d dialect) durability() uint32 {
 	if d == rabbitmq3 {
 		return wire.DurableConfiguration
@@ -98,9 +97,8 @@ func (d dialect) durability() uint32 {
 	return wire.DurableNone
 }
 
-// checkDestination refuses to declare destinations that cannot be, or need not be, declared, and names that the broker
-// would take for something else than one destination of that name. A name that stands for many destinations is only
-// for consumers.
+// checkDestination refuses to declare destinations that cannot, or need not, be declared, and names that the broker
+// would not take for exactly one destination of that name. Only consumers may use a name that means many destinations.
 func (d dialect) checkDestination(dest driver.Destination, o *Options, producer bool) error {
 	refuse := d.unsupported
 	switch {
@@ -116,7 +114,7 @@ func (d dialect) checkDestination(dest driver.Destination, o *Options, producer 
 	switch d {
 	case artemis:
 		switch {
-		case strings.Contains(dest.Name, "?"): // sends are accepted, and nothing of them is delivered
+		case strings.Contains(dest.Name, "?"): // sends are accepted, but never delivered
 			return refuse("choose a name without ?", "it takes the text after a ? in a name for parameters")
 		case producer && strings.ContainsAny(dest.Name, "*#"):
 			return refuse(oneName, "* and # in a name stand for many destinations")
@@ -172,7 +170,7 @@ func (d dialect) checkProducer(spec *driver.ProducerSpec, o *Options) error {
 	return nil
 }
 
-// checkConsumer refuses settings that the broker would ignore, and consumers whose queues it would leave behind.
+// checkConsumer refuses settings that the broker would ignore, and consumers whose queues the broker would not remove.
 func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 	if err := d.checkDestination(spec.Destination, o, false); err != nil {
 		return err
@@ -204,9 +202,9 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 	}
 }
 
-// checkSelector refuses selectors that RabbitMQ would ignore: to 4.0 it confirms any filter, and sends all messages.
-// Other brokers are believed when they confirm a filter: they have to confirm only filters in effect (AMQP 1.0,
-// Messaging, section 3.5.3).
+// checkSelector refuses selectors that RabbitMQ would ignore: up to 4.0 it confirms any filter, and sends all messages.
+// The confirmation of other brokers is trusted: they must confirm only filters in effect (AMQP 1.0, Messaging, section
+// 3.5.3).
 func (d dialect) checkSelector(spec *driver.ConsumerSpec) error {
 	if spec.Selector != "" && (d == rabbitmq || d == rabbitmq3) {
 		return d.unsupported("leave out --selector", "there are no selectors")
@@ -214,12 +212,12 @@ func (d dialect) checkSelector(spec *driver.ConsumerSpec) error {
 	return nil
 }
 
-// detaches reports whether links are to be detached before their session ends. RabbitMQ before 4 answers a closing
-// detach with one that does not close, for which the library waits in vain; there the end of the session does it all.
+// detaches reports whether links are detached before their session ends. RabbitMQ before 4 answers a closing detach
+// with a non-closing one, for which the library waits in vain; there the end of the session is enough.
 func (d dialect) detaches() bool { return d != rabbitmq3 }
 
-// endPatience is how long to wait for the answer to the end of a session. RabbitMQ before 4 loses it now and then, when
-// the process that was to write it ends with the session; the session has ended all the same.
+// endPatience bounds the wait for the answer to the end of a session. RabbitMQ before 4 sometimes loses the answer,
+// when the process that must write it ends with the session; the session has ended all the same.
 func (d dialect) endPatience() time.Duration {
 	if d == rabbitmq3 {
 		return 250 * time.Millisecond
@@ -227,18 +225,17 @@ func (d dialect) endPatience() time.Duration {
 	return practicallyForever
 }
 
-// creditInRounds reports whether credit may be given only when all that was given is used up. RabbitMQ before 4
-// computes the credit left from the deliveries that its session has seen, not from the deliveries that the queue has
-// sent: credit that is given while messages are under way is exceeded, the next one comes out negative, and nothing is
-// sent any more.
+// creditInRounds reports whether credit may be given only when all credit is used up. RabbitMQ before 4 computes the
+// remaining credit from the deliveries that its session has seen, not from the deliveries that the queue has sent:
+// credit given while messages are in flight is exceeded, the next value is negative, and the queue sends nothing more.
 func (d dialect) creditInRounds() bool { return d == rabbitmq3 }
 
-// redelivered reports whether the broker says that it delivered a message before. RabbitMQ does not count the
-// deliveries of classic queues but says so in first-acquirer. With the others that tells whether another consumer
-// acquired the message, which is not the same as its delivery (AMQP 1.0, Messaging, section 3.2.1).
+// redelivered reports whether the broker marked the message as delivered before. RabbitMQ does not count the deliveries
+// of classic queues but reports a redelivery in first-acquirer. With other brokers first-acquirer tells whether another
+// consumer acquired the message, which is not the same as its delivery (AMQP 1.0, Messaging, section 3.2.1).
 func (d dialect) redelivered(h *wire.Header) bool {
 	return h.DeliveryCount > 0 || (d == rabbitmq || d == rabbitmq3) && !h.FirstAcquirer
 }
 
-// practicallyForever is a time-out that is none.
+// practicallyForever is a time-out that never expires.
 const practicallyForever = 10 * 365 * 24 * time.Hour

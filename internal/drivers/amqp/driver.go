@@ -21,8 +21,8 @@ type amqpDriver struct {
 	inspector inspector
 
 	mu      sync.Mutex
-	streams map[string]bool          // of RabbitMQ: those with a consumer
-	scram   map[string]*scram.Client // by mechanism: they keep keys, which are dear to derive
+	streams map[string]bool          // streams of RabbitMQ with a consumer
+	scram   map[string]*scram.Client // by mechanism: they cache keys, which are expensive to derive
 }
 
 func newDriver(cfg config) *amqpDriver {
@@ -43,7 +43,7 @@ var (
 	_ driver.Inspector  = (*amqpDriver)(nil)
 )
 
-// largeBuffers are buffers for messages of several frames, which connections lend each other.
+// largeBuffers are buffers for messages of several frames, which connections share in turn.
 type largeBuffers struct{ pool sync.Pool }
 
 // get returns an empty buffer for n bytes.

@@ -14,7 +14,7 @@ import (
 
 // meaning is the meaning of an error condition of AMQP 1.0 (Transport, section 2.8) in plain words.
 type meaning struct {
-	class driver.Class // ClassNone leaves it to the endpoint that has ended: link, session or connection
+	class driver.Class // ClassNone leaves it to the ended endpoint: link, session or connection
 	words string
 	hint  string
 }
@@ -67,7 +67,7 @@ func meaningOf(condition string) meaning {
 const (
 	lookAtBroker = "look into the broker's log"
 
-	maxWords     = 400 // of a broker's words that are quoted, in bytes
+	maxWords     = 400 // of a quoted text of a broker, in bytes
 	maxCondition = 100
 )
 
@@ -80,10 +80,10 @@ func codeOf(description string) string {
 	return code
 }
 
-// meaningOfCode is meaningOf for codes of Artemis (ActiveMQMessageBundle) that it sends with a general condition.
+// meaningOfCode is meaningOf for codes of Artemis (ActiveMQMessageBundle) that come with a general condition.
 func meaningOfCode(code string) (m meaning, ok bool) {
 	switch code {
-	case "AMQ229031", "AMQ229032", "AMQ229213": // it may not create the address, or may not use it
+	case "AMQ229031", "AMQ229032", "AMQ229213": // the user may not create the address, or may not use it
 		return meaningOf(wire.CondUnauthorized), true
 	case "AMQ229102":
 		return meaningOf(wire.CondResourceLimit), true
@@ -96,7 +96,7 @@ func meaningOfCode(code string) (m meaning, ok bool) {
 	return meaning{}, false
 }
 
-// missing returns the hint for an address that is not there.
+// missing returns the hint for an address that does not exist.
 func (d dialect) missing() string {
 	switch d {
 	case artemis:
@@ -119,7 +119,7 @@ type brokerError struct {
 
 func (e *brokerError) Error() string { return e.text }
 
-// conditionOf returns the error condition that the broker gave; "" if err is none of its errors.
+// conditionOf returns the error condition of the broker; "" if err is not an error of the broker.
 func conditionOf(err error) string {
 	var e *brokerError
 	if errors.As(err, &e) {
@@ -128,8 +128,8 @@ func conditionOf(err error) string {
 	return ""
 }
 
-// remote returns the peer's error in plain words, followed by its own, shortened. Ended is a clause to put before them,
-// such as "the broker closed the link"; "" for none.
+// remote describes the peer's error in plain words, followed by the peer's own text, shortened. Ended is a clause to
+// put before, such as "the broker closed the link"; "" for none.
 func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Error) *driver.Error {
 	m := meaningOf(e.Condition)
 	if e.Condition == wire.CondTxnRollback {
@@ -144,8 +144,8 @@ func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Err
 		m = known
 	}
 	if d == activemq && e.Condition == wire.CondDecode {
-		// It ends a connection with that also when it fails itself, such as while it stops for a full disk: that says
-		// nothing of our frames, and another connection may do.
+		// Artemis also ends a connection with that when it fails itself, such as while it stops for a full disk: the frame
+		// need not be wrong, and another connection may work.
 		m = meaning{driver.ClassNone, "the broker failed at a frame", ""}
 	}
 	if m.class != driver.ClassNone {
@@ -171,8 +171,8 @@ func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Err
 	return &driver.Error{Class: class, Op: op, Hint: m.hint, Err: &brokerError{condition, text + "(" + condition + ")"}}
 }
 
-// refusedOpen tells why a broker that knows us closes the connection at once. There is no address yet: it is the
-// virtual host that it does not have, or does not let us use, or a limit.
+// refusedOpen describes why a broker that knows the user closes the connection at once. There is no address yet: the
+// cause is the virtual host, which does not exist or is forbidden, or a limit.
 func refusedOpen(e *wire.Error) *driver.Error {
 	err := plain.remote("the broker closed the connection", driver.ClassConnect, "", e)
 	const host = "It is the URL's host unless -o virtual-host=NAME says otherwise"
@@ -196,14 +196,14 @@ func refusedOpen(e *wire.Error) *driver.Error {
 	return err
 }
 
-// protocolError returns the error about a peer that breaks the protocol: it is we that end the connection.
+// protocolError returns the error about a peer that breaks the protocol: we end the connection.
 func protocolError(format string, args ...any) error {
 	return driver.Errorf(driver.ClassProtocol, "",
 		"this is a fault of the broker, or of a proxy before it: does the port speak AMQP 1.0?",
 		"the peer broke the protocol: it sent "+format, args...)
 }
 
-// fault returns the error about a frame that cannot be read; other errors stay as they are.
+// fault returns the error about an unreadable frame; other errors stay as they are.
 func fault(err error) error {
 	var known *driver.Error
 	var large *wire.FrameTooLargeError
@@ -221,7 +221,7 @@ func fault(err error) error {
 	}
 }
 
-// explain tells why a peer that we are connected to does not open the connection. Limit is the time that it had.
+// explain describes why a connected peer does not open the AMQP connection. Limit is the time that it had.
 func (h *handshake) explain(limit time.Duration, err error) error {
 	encrypted, class := h.c.driver.cfg.Target.TLS, driver.ClassOf(err)
 	var known *driver.Error
@@ -249,8 +249,8 @@ func (h *handshake) explain(limit time.Duration, err error) error {
 	return driver.Errorf(class, "", lookAtBroker, "the broker closed while the connection was being opened: %w", err)
 }
 
-// isOldAMQP recognises the protocol header of AMQP 0-8 to 0-10: byte 5 is not a version 1 with an ID of AMQP 1.0's
-// (0, 2 or 3), see AMQP 1.0, Transport, section 2.2.
+// isOldAMQP recognises the protocol header of AMQP 0-8 to 0-10: byte 5 is not the version 1 with an ID of AMQP 1.0 (0,
+// 2 or 3), see AMQP 1.0, Transport, section 2.2.
 func isOldAMQP(greeting string) bool {
 	return len(greeting) == 8 && strings.HasPrefix(greeting, "AMQP") && greeting[5:] != "\x01\x00\x00"
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Options are the settings that only this protocol has; their help says what they are.
+// Options are the settings of this protocol; their help texts describe them.
 type Options struct {
 	Settle       string        `opt:"settle" help:"at-least-once: the broker confirms each message; at-most-once: sent settled, complete when passed to the operating system" enum:"at-least-once,at-most-once"`
 	SASL         string        `opt:"sasl" help:"how to log in; auto is SCRAM or else plain with a user, whichever the broker offers, and anonymous without" enum:"auto,plain,anonymous,external,scram-sha-256,scram-sha-512"`

@@ -18,18 +18,18 @@ import (
 
 // inspector asks Artemis for its counters by management messages (Artemis documentation, "Using Management Message
 // API"): requests to the address activemq.management, answers to a temporary queue. It has a connection of its own,
-// which ends with a request that does not end well.
+// which it closes after a failed request.
 type inspector struct {
 	mu    sync.Mutex
 	lease *transport.Lease[*connection] // nil if there is none
-	order []int                         // the host that was asked first, and so always: others count other messages
+	order []int                         // the host of the first request, for all requests: other hosts have other counts
 	pair  *pair
 }
 
 // artemisNode is the address of Artemis that takes management messages.
 const artemisNode = "activemq.management"
 
-// Inspect implements [driver.Inspector]. Of the brokers that speak AMQP, Artemis alone can be asked over it.
+// Inspect implements [driver.Inspector]. Among the brokers that speak AMQP, only Artemis answers such requests.
 func (d *amqpDriver) Inspect(
 	ctx context.Context, destinations []driver.Destination,
 ) ([]driver.DestinationCount, error) {
@@ -122,7 +122,7 @@ func (p *pair) askArtemis(ctx context.Context, resource, kind, name string, argu
 	request = wire.AppendStr(wire.AppendDescriptor(request, wire.DescValue), body)
 	answer, err := p.ask(ctx, request, false)
 	switch {
-	case errors.Is(err, errRefused): // why Artemis 2.56 does not say; in a running broker it is the user
+	case errors.Is(err, errRefused): // Artemis 2.56 gives no reason; in a running broker it is the user
 		return nil, driver.Errorf(driver.ClassAuth, "", "give the user that permission, or use --management-url",
 			"it refuses to tell them: the user may lack the permission manage on the address %s", artemisNode)
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
@@ -143,7 +143,7 @@ func (p *pair) askArtemis(ctx context.Context, resource, kind, name string, argu
 	return text, nil
 }
 
-// artemisQueue holds the counters of a queue in the answer of listQueues, texts all of them (QueueView).
+// artemisQueue holds the counters of a queue in the answer of listQueues, all of them as text (QueueView).
 type artemisQueue struct {
 	Name         string `json:"name"`
 	Address      string `json:"address"`
@@ -168,7 +168,7 @@ func (p *pair) count(ctx context.Context, dest driver.Destination) (n driver.Des
 	if err != nil {
 		return n, err
 	}
-	var result []string // of one text, which is JSON
+	var result []string // of one text with JSON
 	var page struct {
 		Data  []artemisQueue `json:"data"`
 		Count int            `json:"count"`
@@ -196,19 +196,19 @@ func (p *pair) count(ctx context.Context, dest driver.Destination) (n driver.Des
 		n.Consumers = n.Consumers.Plus(counted(q.Consumers))
 	}
 	if dest.Kind == driver.Topic && !qualified {
-		n.Acknowledged = driver.Count{} // subscriptions take their counters with them
+		n.Acknowledged = driver.Count{} // the counters of a subscription end with it
 		n.Added, err = p.routed(ctx, address)
 	}
 	return n, err
 }
 
-// routed returns how many messages were sent to an address, including messages that had no subscription to go to.
+// routed returns how many messages were sent to an address, including messages without a subscription to receive them.
 func (p *pair) routed(ctx context.Context, address string) (n driver.Count, err error) {
 	n = driver.Counted(0)
 	for _, attribute := range []string{"routedMessageCount", "unRoutedMessageCount"} {
 		body, err := p.askArtemis(ctx, "address."+address, artemisAttribute, attribute)
 		if driver.ClassOf(err) == driver.ClassOther {
-			return driver.Counted(0), nil // it does not exist
+			return driver.Counted(0), nil // the address does not exist
 		}
 		if err != nil {
 			return n, err

@@ -20,13 +20,13 @@ type manager struct {
 	last uint64 // number of the last request
 }
 
-// reply is the broker's, with the status of HTTP.
+// reply is the broker's reply, with an HTTP status.
 type reply struct {
 	status int
 	body   []byte // an encoded value
 }
 
-// words returns the broker's words about a failed request.
+// words returns the broker's text about a failed request.
 func (r reply) words() string {
 	const longest = 300
 	d := wire.NewDecoder(r.body)
@@ -36,11 +36,11 @@ func (r reply) words() string {
 	return "status " + strconv.Itoa(r.status)
 }
 
-// manageTries is how often to ask when the broker ends the session because it does not know yet of our credit for its
+// manageTries is how often to ask when the broker ends the session because it has not yet seen our credit for its
 // answer.
 const manageTries = 5
 
-// ask sends a request and waits for its reply. A body of nil is none.
+// ask sends a request and waits for its reply. A nil body means none.
 func (c *connection) ask(ctx context.Context, method, path string, body []byte) (reply, error) {
 	m := &c.manager
 	m.mu.Lock()
@@ -103,7 +103,7 @@ func (c *connection) askOnce(ctx context.Context, method, path string, body []by
 
 // queueKind is the kind of a queue of RabbitMQ, with its priorities.
 type queueKind struct {
-	kind        string // classic, quorum, stream; empty if it was not asked for
+	kind        string // classic, quorum, stream; empty if unknown
 	maxPriority int64  // 0: the queue has no priorities
 }
 
@@ -114,7 +114,7 @@ const (
 	kindStream  = "stream"
 )
 
-// declaration is the body of a request that declares a queue.
+// declaration returns the body of a request that declares a queue.
 func (o *Options) declaration() []byte {
 	arguments, entries := wire.BeginMap(nil), 2
 	arguments = wire.AppendStr(wire.AppendStr(arguments, "x-queue-type"), o.Declare)
@@ -184,7 +184,7 @@ func (q queueKind) checkSend(d dialect, spec *driver.ProducerSpec) error {
 	return nil
 }
 
-// managed reports whether RabbitMQ 4 is to be asked about a destination: a queue by its name.
+// managed reports whether to ask RabbitMQ 4 about a destination: a queue by its name.
 func (d dialect) managed(dest driver.Destination) bool {
 	return d == rabbitmq && dest.Kind == driver.Queue && !strings.HasPrefix(dest.Name, "/")
 }
@@ -209,9 +209,9 @@ func (c *connection) prepareSend(ctx context.Context, spec *driver.ProducerSpec,
 	return q.checkSend(c.dialect, spec)
 }
 
-// prepareReceive declares the queue, if the user wants that, and makes one consumer the only one of a stream: each
-// would receive all messages; consumers of a queue share them. It returns the name of the stream that the consumer has
-// to itself until freeStream; "" for none.
+// prepareReceive declares the queue, if the user wants that, and reserves a stream for one consumer: each consumer of a
+// stream would receive all messages, while consumers of a queue share them. It returns the name of the reserved stream,
+// to be released by freeStream; "" for none.
 func (c *connection) prepareReceive(ctx context.Context, spec *driver.ConsumerSpec, o *Options) (string, error) {
 	name := spec.Destination.Name
 	if !c.managed(spec.Destination) {
@@ -237,10 +237,10 @@ func (d *amqpDriver) freeStream(name string) {
 	delete(d.streams, name)
 }
 
-// hintDeclare is said of queues that RabbitMQ 4 does not have.
+// hintDeclare is the hint for queues that RabbitMQ 4 does not have.
 const hintDeclare = "declare it on the broker, or let us do it by -o declare=classic (or quorum, or stream)"
 
-// streamFilter tells RabbitMQ where in a stream to begin.
+// streamFilter sets where in a stream RabbitMQ begins.
 func streamFilter(from string) wire.Filter {
 	const name = "rabbitmq:stream-offset-spec"
 	value := append(wire.AppendSymbol([]byte{wire.CodeDescribed}, name), wire.AppendStr(nil, from)...)

@@ -8,26 +8,25 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// pair is a link each way to a node of the broker that answers requests, in a session of its own. One request is under
-// way at a time, and a pair whose request did not end well is of no use any more: an answer is never taken for the
-// answer to a later request.
+// pair is a link each way to a node of the broker that answers requests, in a session of its own. It allows one request
+// at a time, and cannot be used after a failed request: so an answer is never taken for the answer to a later request.
 type pair struct {
 	sender
 	in      link
 	answers chan answer
 }
 
-// answer is a message, or why there is none.
+// answer is a message, or the reason why there is none.
 type answer struct {
 	payload []byte
 	err     error
 }
 
-// errRefused is the error of a request that the broker did not accept.
+// errRefused reports a request that the broker did not accept.
 var errRefused = errors.New("the broker does not take the request")
 
-// openPair attaches the two links, that for answers first: its address may be in the requests, and its credit is to be
-// there before a request is.
+// openPair attaches the two links, the link for answers first: requests may contain its address, and it must have
+// credit before the first request.
 func (c *connection) openPair(ctx context.Context, in, out wire.Attach) (*pair, error) {
 	s, err := c.beginSession(ctx, true)
 	if err != nil {
@@ -55,17 +54,17 @@ func (c *connection) openPair(ctx context.Context, in, out wire.Attach) (*pair, 
 	return p, nil
 }
 
-// settle implements owner: to an accepted request there is an answer.
+// settle implements owner: an accepted request gets an answer.
 func (p *pair) settle(_, _ uint32, state wire.State) {
 	if state.Kind != wire.DescAccepted {
-		_ = p.give(answer{err: errRefused}) // once is enough
+		_ = p.give(answer{err: errRefused}) // later outcomes do not matter
 	}
 }
 
 // abandon implements owner.
 func (p *pair) abandon(why error) { p.stop(why) }
 
-// give hands an answer to the request that waits for it. It is called by the reader.
+// give passes an answer to the waiting request. The reader calls it.
 func (p *pair) give(a answer) error {
 	select {
 	case p.answers <- a:

@@ -12,26 +12,25 @@ import (
 
 // producer is a [driver.Producer]: a sending link in a session of its own.
 //
-// A message is encoded once per variant; a send copies it into the connection's buffer with its delivery ID and tag,
-// time and ID in their places. Deliveries are in unsettled until the broker's disposition, which may be of a whole
-// range.
+// A message is encoded once per variant; a send copies it into the connection's buffer and fills in its delivery ID and
+// tag, time and ID. Deliveries are in unsettled until the broker's disposition, which may cover a whole range.
 type producer struct {
 	sender
 	op      string
 	lease   *transport.Lease[*connection]
 	done    driver.Completions
 	kinds   []*wire.Template // by variant
-	origin  []byte           // the ID of messages that have none of their own; nil without
+	origin  []byte           // the ID of messages without their own; nil if there is none
 	settled bool             // at-most-once
-	tx      *transactions    // nil without
+	tx      *transactions    // nil without transactions
 	idText  [driver.MaxIDText]byte
 	scratch []byte // a message of several frames
 
 	// Guarded by session.mu.
 	unsettled *unsettled
-	closed    bool // Close waits for the ends of the last messages, or has done so
+	closed    bool // Close waits for the last messages to end, or has done so
 
-	ending sync.Mutex // one goroutine reports ends at a time, with slots
+	ending sync.Mutex // one goroutine at a time reports ends, with slots
 	slots  []driver.Slot
 }
 
@@ -136,8 +135,8 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 	return nil
 }
 
-// settle implements owner: it takes the broker's outcome of a range of deliveries. In a transaction an acceptance is
-// none before the commit.
+// settle implements owner: it processes the broker's outcome of a range of deliveries. In a transaction a message is
+// not accepted before the commit.
 func (p *producer) settle(first, last uint32, state wire.State) {
 	if p.settled || p.tx != nil && state.Kind == wire.DescAccepted {
 		return
@@ -145,7 +144,7 @@ func (p *producer) settle(first, last uint32, state wire.State) {
 	p.finish(first, last, p.lease.Conn.outcome(p.op, &state))
 }
 
-// finish reports the end of the deliveries of a range that have not ended before.
+// finish reports the outcome of the deliveries of a range that have not ended before.
 func (p *producer) finish(first, last uint32, o driver.Outcome) {
 	p.ending.Lock()
 	defer p.ending.Unlock()
@@ -153,7 +152,7 @@ func (p *producer) finish(first, last uint32, o driver.Outcome) {
 	p.report(first, last, o)
 }
 
-// report is finish with both locks held; it gives that of the session back.
+// report is finish with both locks held; it releases the session's lock.
 func (p *producer) report(first, last uint32, o driver.Outcome) {
 	p.slots = p.unsettled.take(p.slots[:0], first, last)
 	awaited := p.closed && p.unsettled.n == 0
@@ -166,8 +165,8 @@ func (p *producer) report(first, last uint32, o driver.Outcome) {
 	}
 }
 
-// abandon implements owner: all unsettled messages end, because nothing more comes. No message is sent, or given up,
-// in between.
+// abandon implements owner: all unsettled messages end, because no disposition will come. No message is sent, or
+// aborted, meanwhile.
 func (p *producer) abandon(why error) {
 	why = transport.Explain(p.op, why)
 	p.ending.Lock()
@@ -191,7 +190,7 @@ func (p *producer) Close(ctx context.Context) error {
 		return nil
 	}
 	if p.tx != nil && ctx.Err() == nil {
-		_ = p.tx.flush(ctx) // messages that cannot be committed end as unknown
+		_ = p.tx.flush(ctx) // messages without a commit end as unknown
 	}
 	p.lease.Conn.out.Flush()
 	for ended := false; p.pending() && !ended; {
@@ -207,7 +206,7 @@ func (p *producer) Close(ctx context.Context) error {
 	return nil
 }
 
-// pending reports whether messages have no end yet. From now on there is a signal when the last one has.
+// pending reports whether some messages have not ended. From now on a signal follows when the last one has.
 func (p *producer) pending() bool {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
@@ -215,7 +214,7 @@ func (p *producer) pending() bool {
 	return p.unsettled.n > 0
 }
 
-// quit reports deliveries that have no end yet, ends session and link, and gives the connection back.
+// quit ends the remaining deliveries, the session and the link, and releases the connection.
 func (p *producer) quit(ctx context.Context) {
 	if c := p.lease.Conn; p.s != nil {
 		err := transport.Explain(p.op, c.Why())

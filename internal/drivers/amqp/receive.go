@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// begin notes where the peer's delivery count begins. The session's lock is held.
+// begin sets the peer's initial delivery count. The session's lock is held.
 func (k *consumer) begin(initial uint32) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -23,15 +23,15 @@ func (k *consumer) flowState() (count, credit wire.Opt[uint32]) {
 	return wire.Some(k.deliveryCount), wire.Some(k.left())
 }
 
-// left returns how much credit the peer has. The lock is held.
+// left returns the peer's remaining credit. The lock is held.
 func (k *consumer) left() uint32 {
 	if n := int32(k.limit - k.deliveryCount); n > 0 { //nolint:gosec // serial numbers, and credit is at most 2^30
 		return uint32(n)
 	}
-	return 0 // some were under way when it was taken back
+	return 0 // some deliveries were in flight when credit was withdrawn
 }
 
-// transfer takes a frame of a delivery. It is called by the reader.
+// transfer processes a frame of a delivery. The reader calls it.
 func (k *consumer) transfer(t *wire.Transfer, payload []byte) error {
 	switch {
 	case !k.partial && !t.DeliveryID.OK:
@@ -70,17 +70,16 @@ func (k *consumer) transfer(t *wire.Transfer, payload []byte) error {
 }
 
 const (
-	// maxSections is how many bytes the sections of a message beside its body may have.
+	// maxSections bounds the sections of a message without its body, in bytes.
 	maxSections = 1 << 20
-	// maxUnfinished bounds messages that are not whole yet, of all consumers of a connection together, beside the
-	// largest one.
+	// maxUnfinished bounds incomplete messages of all consumers of a connection together, without the largest one.
 	maxUnfinished = 32 << 20
 	// maxFrames bounds the frames of one message, which keep the reader busy. A frame of the smallest size that a peer may
-	// demand has room for some 400 bytes.
+	// demand has room for about 400 bytes.
 	maxFrames = 1 << 20
 )
 
-// addPiece keeps a part of a message.
+// addPiece adds a part of a message.
 func (k *consumer) addPiece(payload []byte) error {
 	c := k.lease.Conn
 	limit := c.driver.cfg.MaxBody + maxSections
@@ -92,17 +91,17 @@ func (k *consumer) addPiece(payload []byte) error {
 		return driver.Errorf(driver.ClassTooLarge, "", "use more connections, or smaller messages",
 			"the broker sent parts of messages of more than %d bytes together, and did not finish them", limit+maxUnfinished)
 	}
-	if size > cap(k.pieces) { // twice the bytes that have arrived, at most
+	if size > cap(k.pieces) { // at most twice the bytes that have arrived
 		k.pieces = append(c.driver.large.get(min(max(2*size, firstPieces), limit)), k.pieces...)
 	}
 	k.pieces = append(k.pieces, payload...)
 	return nil
 }
 
-// firstPieces is the least room for a message of several frames.
+// firstPieces is the smallest buffer for a message of several frames.
 const firstPieces = 64 << 10
 
-// dropPieces forgets a message that was taken, or given up.
+// dropPieces drops a message that was processed, or aborted.
 func (k *consumer) dropPieces() {
 	k.lease.Conn.unfinished -= len(k.pieces)
 	if cap(k.pieces) > maxScratch {
@@ -117,8 +116,8 @@ func tooLarge(limit, size int) error {
 		"the broker sent a message of at least %d bytes, and perfmq accepts at most %d", size, limit)
 }
 
-// count counts a delivery that has begun and checks that there was credit for it. The lock is held. Brokers are
-// allowed as much again, because some lose count.
+// count counts a new delivery and checks that it had credit. The lock is held. The tolerance is the credit once more,
+// because some brokers lose count.
 func (k *consumer) count() error {
 	k.deliveryCount++
 	if over := int32(k.deliveryCount - k.granted); over > 0 && uint32(over) > k.credit { //nolint:gosec // serial numbers
@@ -127,7 +126,7 @@ func (k *consumer) count() error {
 	return nil
 }
 
-// pass counts a delivery that was aborted: it is not delivered, but used up credit.
+// pass counts an aborted delivery: it is not delivered, but used up credit.
 func (k *consumer) pass() error {
 	k.mu.Lock()
 	err := k.count()
@@ -136,7 +135,7 @@ func (k *consumer) pass() error {
 	return err
 }
 
-// list has the reader settle, when it has nothing more to read.
+// list schedules a settlement for when the reader has nothing more to read.
 func (k *consumer) list() {
 	if !k.listed {
 		k.listed = true
@@ -144,14 +143,14 @@ func (k *consumer) list() {
 	}
 }
 
-// arrive takes a whole message. It is called by the reader.
+// arrive processes a complete message. The reader calls it.
 func (k *consumer) arrive(id uint32, settled bool, payload []byte) error {
 	if len(payload) == 0 {
 		return protocolError("a delivery without a message")
 	}
 	c := k.lease.Conn
 	k.mu.Lock()
-	for k.full() { // Run makes room
+	for k.full() { // until Run makes room
 		k.mu.Unlock()
 		select {
 		case <-k.room:
@@ -199,13 +198,13 @@ func (k *consumer) holds() bool {
 }
 
 const (
-	// maxHeld is how many bytes of messages a consumer holds before the reader waits for Run.
+	// maxHeld bounds the bytes of held messages of a consumer, above which the reader waits for Run.
 	maxHeld = 16 << 20
-	// maxTransacted bounds them where the reader must not wait, as Run waits for its broker's answers.
+	// maxTransacted is the bound where the reader must not wait, because Run waits for the broker's answers.
 	maxTransacted = 96 << 20
 )
 
-// full reports whether the reader is to wait until Run has delivered messages that are held. The lock is held.
+// full reports whether the reader must wait until Run has delivered held messages. The lock is held.
 func (k *consumer) full() bool {
 	return k.waitingBytes >= maxHeld && k.spec.TransactionSize == 0 && k.state == stateRunning && k.err == nil
 }
@@ -220,7 +219,7 @@ func (k *consumer) deliverNow(id uint32, settled bool, payload []byte) error {
 	return nil
 }
 
-// hold keeps a copy of a message for Run. The lock is held.
+// hold stores a copy of a message for Run. The lock is held.
 func (k *consumer) hold(id uint32, settled bool, payload []byte) error {
 	if limit := k.lease.Conn.driver.cfg.MaxBody; len(payload) > limit+maxSections {
 		return tooLarge(limit, len(payload))
@@ -248,7 +247,7 @@ func (k *consumer) hold(id uint32, settled bool, payload []byte) error {
 	return nil
 }
 
-// release forgets a message that was held, when it was delivered. The lock is held.
+// release removes a held message after its delivery. The lock is held.
 func (k *consumer) release(h *held) {
 	k.waiting--
 	k.waitingBytes -= len(h.text)
@@ -259,10 +258,10 @@ func (k *consumer) release(h *held) {
 	transport.Notify(k.room)
 }
 
-// keptText is the largest buffer of a message that is held for another one.
+// keptText is the largest buffer of a held message that is reused.
 const keptText = 16 << 10
 
-// decoder reads messages. It is for one goroutine, and a decoded message is valid until the decoder is used again.
+// decoder decodes messages. It is for one goroutine, and a decoded message is valid until the next call.
 type decoder struct {
 	message  wire.Message
 	delivery driver.Delivery
@@ -270,7 +269,7 @@ type decoder struct {
 	ids      driver.IDReader
 }
 
-// decode reads a message in place.
+// decode decodes a message in place.
 func (dec *decoder) decode(c *connection, payload []byte) (*driver.Delivery, error) {
 	m, d := &dec.message, &dec.delivery
 	if err := m.Decode(payload); err != nil {
@@ -309,8 +308,8 @@ func (dec *decoder) decode(c *connection, payload []byte) (*driver.Delivery, err
 	return d, nil
 }
 
-// microseconds understands the time property of perfmq and `artemis perf` (a long) and the forms into which other tools
-// and brokers that convert between protocols turn it: all integer types, decimal text, timestamps.
+// microseconds decodes the time property of perfmq and `artemis perf` (a long) and the forms that other tools, and
+// brokers that convert between protocols, make of it: all integer types, decimal text, timestamps.
 func microseconds(d *wire.Decoder) (int64, bool) {
 	switch d.Peek() {
 	case wire.CodeTimestamp:

@@ -11,7 +11,7 @@ import (
 // idleCommit is how long a transaction that is not full waits for another message before it is committed.
 const idleCommit = 100 * time.Millisecond
 
-// runTransactions delivers the messages that are held, so many to a transaction.
+// runTransactions delivers held messages in transactions of the given size.
 func (k *consumer) runTransactions(ctx context.Context) error {
 	tx := &receiveTx{k: k}
 	for {
@@ -38,13 +38,13 @@ func (k *consumer) runTransactions(ctx context.Context) error {
 // receiveTx is the transaction in which a consumer receives.
 type receiveTx struct {
 	k     *consumer
-	id    []byte // nil: none is open
+	id    []byte // nil: no transaction is open
 	n     int    // messages in it
 	frame []byte
 	dec   decoder
 }
 
-// ask sends a request to the coordinator and waits until its answer is told.
+// ask sends a request to the coordinator and waits for the answer.
 func (t *receiveTx) ask(ctx context.Context, what string, request func(told func(error)) error) error {
 	results := make(chan error, 1)
 	if err := request(func(err error) { results <- err }); err != nil {
@@ -60,7 +60,7 @@ func (t *receiveTx) ask(ctx context.Context, what string, request func(told func
 	}
 }
 
-// begin asks for a transaction and waits for it.
+// begin declares a transaction and waits for the answer.
 func (t *receiveTx) begin(ctx context.Context) error {
 	var begun []byte
 	err := t.ask(ctx, "begun the transaction", func(told func(error)) error {
@@ -105,7 +105,7 @@ func (t *receiveTx) deliver(ctx context.Context, h *held) error {
 	return nil
 }
 
-// commit ends the transaction and waits for the broker's word.
+// commit commits the transaction and waits for the broker's answer.
 func (t *receiveTx) commit(ctx context.Context) error {
 	k := t.k
 	ctx, cancel := context.WithTimeout(ctx, k.lease.Conn.driver.cfg.ConnectTimeout)

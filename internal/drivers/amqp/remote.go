@@ -126,7 +126,7 @@ func (s *session) ended(p *wire.Body) error {
 	return nil
 }
 
-// end ends the session on our side: because the peer has, or the connection is lost.
+// end ends the session locally: the peer has ended it, or the connection is lost.
 func (s *session) end(why error) {
 	s.mu.Lock()
 	if s.over {
@@ -147,7 +147,7 @@ func (s *session) end(why error) {
 	}
 }
 
-// end tells the owner of a link that nothing more comes.
+// end tells the owner of a link that nothing more will come.
 func (l *link) end(why error) {
 	if why == nil {
 		why = transport.ErrClosed
@@ -160,7 +160,7 @@ func (l *link) end(why error) {
 	}
 }
 
-// transfer handles a frame of a delivery.
+// transfer processes a frame of a delivery.
 func (s *session) transfer(p *wire.Body) error {
 	var t wire.Transfer
 	if err := t.Decode(&p.Fields); err != nil {
@@ -177,10 +177,10 @@ func (s *session) transfer(p *wire.Body) error {
 	return l.answer(&t, p.Payload)
 }
 
-// maxReply is the largest answer of the broker itself that is taken.
+// maxReply bounds an answer of the broker itself, in bytes.
 const maxReply = 1 << 20
 
-// answer takes a frame of a reply to a request.
+// answer processes a frame of a reply to a request.
 func (l *link) answer(t *wire.Transfer, payload []byte) error {
 	if len(l.pieces)+len(payload) > maxReply {
 		return driver.Errorf(driver.ClassTooLarge, "", "", "the broker sent an answer of more than %d bytes", maxReply)
@@ -197,21 +197,21 @@ func (l *link) answer(t *wire.Transfer, payload []byte) error {
 	return l.reply(whole)
 }
 
-// disposition handles the outcomes of deliveries of ours.
+// disposition processes the outcomes of our deliveries.
 func (s *session) disposition(p *wire.Body) error {
 	var f wire.Disposition
 	if err := f.Decode(&p.Fields); err != nil {
 		return err
 	}
 	if f.Role == wire.RoleSender {
-		return nil // of deliveries that we have received: we settle first
+		return nil // about deliveries that we have received: we settle first
 	}
 	state, err := wire.ParseState(f.State)
 	if err != nil {
 		return err
 	}
 	if !f.Settled && !state.Terminal() && state.Kind != wire.DescDeclared {
-		return nil // it goes on
+		return nil // not final
 	}
 	s.mu.Lock()
 	links := s.links
@@ -221,7 +221,7 @@ func (s *session) disposition(p *wire.Body) error {
 			l.owner.settle(f.First, f.Last, state)
 		}
 	}
-	if !f.Settled { // it waits for us to forget them
+	if !f.Settled { // the peer waits for us to settle them
 		settled := wire.Disposition{Role: wire.RoleSender, First: f.First, Last: f.Last, Settled: true}
 		return s.c.put(func(b []byte) []byte { return settled.AppendFrame(b, s.channel) })
 	}
@@ -249,19 +249,19 @@ func (d dialect) outcome(op string, state *wire.State) driver.Outcome {
 	}
 }
 
-// unknown is the outcome of messages of which err is all that is known.
+// unknown is the outcome of messages of which only err is known.
 func unknown(err error) driver.Outcome {
 	return driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(err), Err: err}
 }
 
-// flow handles the peer's flow state: the session's window, and the credit of a link.
+// flow processes the peer's flow state: the session's window, and the credit of a link.
 func (s *session) flow(p *wire.Body) error {
 	var f wire.Flow
 	if err := f.Decode(&p.Fields); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	// Without a next incoming ID the peer has not seen our begin: our first transfer is 0.
+	// Without a next-incoming-id the peer has not seen our begin: our first transfer is 0.
 	s.room = left(f.IncomingWindow, s.nextOut, f.NextIncomingID.Or(0))
 	var l *link
 	if f.Handle.OK {
@@ -275,9 +275,9 @@ func (s *session) flow(p *wire.Body) error {
 	}
 	drained := false
 	if l != nil && l.role == wire.RoleSender {
-		// The peer that has not seen our attach yet counts from our first delivery (Transport, section 2.6.7).
+		// A peer that has not yet seen our attach counts from our first delivery (Transport, section 2.6.7).
 		l.credit = left(f.LinkCredit.Or(0), l.deliveryCount, f.DeliveryCount.Or(0))
-		if drained = f.Drain; drained { // there is nothing that waits to be sent: the credit is used up
+		if drained = f.Drain; drained { // nothing waits to be sent: the credit is used up
 			l.deliveryCount += l.credit
 			l.credit = 0
 		}
@@ -319,7 +319,7 @@ func left(granted, count, seen uint32) uint32 {
 	}
 }
 
-// appendFlow appends our flow state, with that of a link if it is not nil.
+// appendFlow appends our flow state, with the state of a link if it is not nil.
 func (s *session) appendFlow(b []byte, l *link, drained bool) []byte {
 	f := s.flowState()
 	if l != nil {
@@ -336,7 +336,7 @@ func (s *session) appendFlow(b []byte, l *link, drained bool) []byte {
 	return f.AppendFrame(b, s.channel)
 }
 
-// flowState returns our flow state, without that of a link.
+// flowState returns our flow state, without a link.
 func (s *session) flowState() wire.Flow {
 	s.mu.Lock()
 	defer s.mu.Unlock()

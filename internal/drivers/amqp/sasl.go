@@ -11,8 +11,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Names of mechanisms (RFC 4422, 4505, 4616, 7677; SCRAM-SHA-512 is the same with that hash). But for auto, the values
-// of the option sasl are these names in lower case.
+// Names of mechanisms (RFC 4422, 4505, 4616, 7677; SCRAM-SHA-512 is SCRAM-SHA-256 with that hash). The values of the
+// option sasl, other than auto, are these names in lower case.
 const (
 	mechAnonymous = "ANONYMOUS"
 	mechPlain     = "PLAIN"
@@ -24,11 +24,11 @@ const (
 const (
 	// maxRounds bounds the challenges of a login: SCRAM has two.
 	maxRounds = 8
-	// maxIterations bounds the work that a broker may ask for: about a second.
+	// maxIterations bounds the work that a broker may demand: about a second.
 	maxIterations = 1_000_000
 )
 
-// login goes through the SASL layer (Security, section 5.3).
+// login performs the SASL layer (Security, section 5.3).
 func (h *handshake) login() error {
 	p, err := h.frame(wire.FrameSASL)
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *config) mechanism(offered []string) (string, error) {
 	switch {
 	case c.Options.SASL != saslAuto:
 	case c.Target.User != "":
-		wanted = []string{mechSCRAM512, mechSCRAM256, mechPlain} // the safest one that the broker offers
+		wanted = []string{mechSCRAM512, mechSCRAM256, mechPlain} // the first, and so safest, one that the broker offers
 	default:
 		wanted = []string{mechAnonymous}
 	}
@@ -127,7 +127,7 @@ func (d *amqpDriver) begin(mechanism string) (first []byte, talk *scramLogin, er
 	return []byte(text), talk, err
 }
 
-// scramLogin is a login that does not show the password, and by which the broker proves that it knows it (RFC 5802).
+// scramLogin is a login that does not reveal the password, and in which the broker proves that it knows it (RFC 5802).
 type scramLogin struct{ *scram.ClientConversation }
 
 func (l *scramLogin) answer(challenge []byte) ([]byte, error) {
@@ -150,8 +150,8 @@ func (l *scramLogin) answer(challenge []byte) ([]byte, error) {
 	return []byte(answer), nil
 }
 
-// accepted checks, when the broker has accepted the login, that it has proven itself as well. data is the additional
-// data of its outcome.
+// accepted checks, after the broker has accepted the login, that it has proven its identity as well. data is the
+// additional data of its outcome.
 func (l *scramLogin) accepted(data []byte) error {
 	if len(data) > 0 && !l.Done() { // the proof may come with the outcome
 		if _, err := l.answer(data); err != nil {

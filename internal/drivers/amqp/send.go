@@ -43,13 +43,13 @@ func (p *producer) tooLarge(size int) bool {
 }
 
 const (
-	// frameHead is how many bytes the head of a transfer has at most, without a delivery state.
+	// frameHead is the largest head of a transfer in bytes, without a delivery state.
 	frameHead = 64
-	// maxScratch is the largest message that is kept in memory for the next one.
+	// maxScratch is the largest message buffer that is kept for the next message.
 	maxScratch = 1 << 20
 )
 
-// send sends a message. If it does not fit one frame: once the first has left, the others have to follow.
+// send sends a message. If it needs several frames: once the first has left, the others have to follow.
 func (p *producer) send(ctx context.Context, m *driver.Message, t *wire.Template, id, state []byte) error {
 	room := p.lease.Conn.maxFrame - frameHead - len(state)
 	whole := t.Size(len(id)) <= room
@@ -94,7 +94,7 @@ func (p *producer) appendWhole(b []byte, m *driver.Message, t *wire.Template, id
 	return b
 }
 
-// appendPiece appends a frame of a message that has several.
+// appendPiece appends one frame of a message with several.
 func (p *producer) appendPiece(b []byte, m *driver.Message, piece, state []byte, first, last bool) []byte {
 	at, head := len(b), wire.Transfer{Handle: p.handle, Settled: p.settled}
 	if first {
@@ -107,8 +107,8 @@ func (p *producer) appendPiece(b []byte, m *driver.Message, piece, state []byte,
 	return b
 }
 
-// TrySend implements [driver.TrySender]. Messages of transactions and settled ones are left to Send: the end of the
-// former is that of their transaction, and the latter end while they are written.
+// TrySend implements [driver.TrySender]. It leaves transactional messages to Send, since they end with their
+// transaction, and settled messages, since they end while they are written.
 func (p *producer) TrySend(m *driver.Message) bool {
 	out, t, id := p.lease.Conn.out, p.kinds[m.Variant], p.idOf(m)
 	size := t.Size(len(id))
@@ -127,7 +127,7 @@ func (p *producer) TrySend(m *driver.Message) bool {
 	return ok
 }
 
-// idOf returns the ID that a message carries, valid until the next call; nil for none.
+// idOf returns the ID of a message, valid until the next call; nil for none.
 func (p *producer) idOf(m *driver.Message) []byte {
 	if m.ID == (driver.ID{}) {
 		return p.origin
@@ -137,7 +137,7 @@ func (p *producer) idOf(m *driver.Message) []byte {
 
 // abort ends a delivery of which frames may have left: the rest does not follow, so that it is never delivered, and
 // nothing more can be sent over the link. If the delivery has ended already, by an early answer of the broker or with
-// the connection, that is its end, and Send must not fail.
+// the connection, its outcome is reported, and Send must not fail.
 func (p *producer) abort(err error, first bool) error {
 	if first {
 		return err
@@ -173,7 +173,7 @@ func (p *producer) Flush(ctx context.Context) error {
 }
 
 // Written implements [transport.Writer]: settled messages end when they are passed to the operating system, in the
-// order in which they were sent.
+// order of their sends.
 func (p *producer) Written(slots []driver.Slot) {
 	p.s.mu.Lock()
 	first := p.unsettled.from

@@ -11,14 +11,14 @@ import (
 )
 
 // sender is the sending end of a link: it sends no delivery beyond the link's credit, and no frame beyond the window of
-// the session. One goroutine at a time sends.
+// the session. Only one goroutine at a time sends.
 type sender struct {
 	link
 	leave   *driver.Meter // waits for credit or a window
 	socket  *driver.Meter // waits for the connection to take more
 	granted chan struct{} // there may be credit and a window
 	stopped chan struct{} // closed when nothing more can be sent
-	why     error         // it cannot; guarded by session.mu until stopped is closed
+	why     error         // the reason for stopped; guarded by session.mu until stopped is closed
 	tag     [4]byte
 }
 
@@ -29,7 +29,7 @@ func newSender(leave, socket *driver.Meter) sender {
 // wake implements owner.
 func (l *sender) wake() { transport.Notify(l.granted) }
 
-// stop notes that nothing more can be sent. The first reason counts.
+// stop ends sending. Only the first reason counts.
 func (l *sender) stop(why error) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
@@ -44,13 +44,13 @@ func (l *sender) halt(why error) {
 	}
 }
 
-// free reports whether a frame may be sent, one with which a delivery begins if first. The session's lock is held.
+// free reports whether a frame may be sent; first: it begins a delivery. The session's lock is held.
 func (l *sender) free(first bool) bool {
 	return l.why == nil && l.s.room > 0 && (!first || l.credit > 0)
 }
 
-// lock waits until a frame may be sent, one with which a delivery begins if first. It returns the buffer to append it
-// to, with the locks of output and session: unlock has to follow.
+// lock waits until a frame may be sent; first: it begins a delivery. It returns the buffer to append to, with the locks
+// of output and session: unlock has to follow.
 func (l *sender) lock(ctx context.Context, first bool) ([]byte, error) {
 	out, s := l.s.c.out, l.s
 	for {
@@ -62,7 +62,7 @@ func (l *sender) lock(ctx context.Context, first bool) ([]byte, error) {
 		why := l.why
 		s.mu.Unlock()
 		if err == nil {
-			out.Unlock(b, false) // earlier messages wait for this one no longer
+			out.Unlock(b, false) // earlier messages need not wait for this one
 		}
 		switch {
 		case why != nil:
@@ -70,7 +70,7 @@ func (l *sender) lock(ctx context.Context, first bool) ([]byte, error) {
 		case err != nil && ctx.Err() != nil:
 			return nil, err
 		}
-		err = nil // of a connection that has ended the reader says why
+		err = nil // if the connection has ended, the reader knows the reason
 		l.leave.Begin()
 		select {
 		case <-l.granted:
@@ -110,8 +110,8 @@ func (l *sender) endFrame(b []byte, at int) {
 	l.s.room--
 }
 
-// request sends a message of one frame, once there is credit for it; sent is told its delivery ID before it leaves.
-// With more, something else follows at once, or a flush.
+// request sends a message of one frame, once there is credit for it; sent receives its delivery ID before it leaves.
+// With more, another frame or a flush follows at once.
 func (l *sender) request(ctx context.Context, message []byte, settled, more bool, sent func(id uint32)) error {
 	b, err := l.lock(ctx, true)
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// window is how many transfers each side may send ahead: as many as the other one lets it. Credit bounds ours.
+// window is our incoming and outgoing session window, in transfers: no practical limit. Credit bounds the deliveries to us.
 const window = 1<<31 - 1
 
 // session is an AMQP session with the one link of a producer or consumer, so that the flow control of one never holds
-// up another and the end of a session leaves a durable subscription in place. A transaction's coordinator has a link in
-// it, too.
+// up another and the end of a session leaves a durable subscription in place. The coordinator of transactions has a
+// link in it, too.
 type session struct {
 	c       *connection
 	channel uint16
@@ -23,14 +23,14 @@ type session struct {
 
 	mu      sync.Mutex
 	begins  bool  // the peer has answered our begin
-	ends    bool  // our end is sent
+	ends    bool  // we have sent our end
 	over    bool  // nothing more comes: the peer has ended it, or the connection has ended
-	err     error // why it is over, if we did not want it
+	err     error // why it is over, if we did not end it
 	changed chan struct{}
 
 	// Of the flow control (Transport, section 2.5.6). Numbers of transfer frames are serial numbers (RFC 1982).
 	nextOut uint32        // of our next frame
-	room    uint32        // how many frames the peer takes from that on
+	room    uint32        // how many frames the peer takes, counted from nextOut
 	nextIn  atomic.Uint32 // of the peer's next frame
 
 	nextID uint32 // of our next delivery, over any link
@@ -57,23 +57,23 @@ type link struct {
 
 	// Of a sender (Transport, section 2.6.7). Counts of deliveries are serial numbers.
 	deliveryCount uint32 // of our next delivery
-	credit        uint32 // for how many deliveries from that on
+	credit        uint32 // number of deliveries allowed, counted from deliveryCount
 
 	owner    owner                      // of a sender
 	consumer *consumer                  // of a receiver
-	reply    func(payload []byte) error // of another receiver: takes its messages
-	pieces   []byte                     // of a reply that is not whole yet
+	reply    func(payload []byte) error // handles the messages of any other receiver
+	pieces   []byte                     // of an incomplete reply
 }
 
-// owner is told of the link over which it sends.
+// owner is notified of events of the link over which it sends.
 type owner interface {
 	wake()                                       // credit or a window may have come
 	settle(first, last uint32, state wire.State) // new state of deliveries
-	abandon(why error)                           // nothing more comes
+	abandon(why error)                           // nothing more will come
 }
 
-// beginSession begins a session. One that is aside is not a producer's or consumer's: these need not share the
-// connection with it.
+// beginSession begins a session. A session that is aside does not belong to a producer or consumer, and does not make
+// their connection count as shared.
 func (c *connection) beginSession(ctx context.Context, aside bool) (*session, error) {
 	s := &session{c: c, aside: aside, changed: make(chan struct{}, 1)}
 	if err := c.register(s); err != nil {
@@ -85,14 +85,14 @@ func (c *connection) beginSession(ctx context.Context, aside bool) (*session, er
 		err = s.wait(ctx, func() bool { return s.begins || s.over })
 	}
 	if err != nil {
-		return nil, err // the channel stays taken: an answer may yet come
+		return nil, err // the channel stays in use: an answer may still come
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s, s.err
 }
 
-// wait waits until done, which is called with the lock, is true. It fails when ctx or the connection ends before.
+// wait waits until done, which is called with the lock, is true. It fails when ctx or the connection ends first.
 func (s *session) wait(ctx context.Context, done func() bool) error {
 	for {
 		s.mu.Lock()
@@ -111,11 +111,11 @@ func (s *session) wait(ctx context.Context, done func() bool) error {
 	}
 }
 
-// attachTries is how often to attach to an address of Artemis that is said not to exist.
+// attachTries is how often to attach to an address that Artemis reports as missing.
 const attachTries = 5
 
-// attach attaches a link. Artemis removes an address that it made by itself when no client uses it any more, and an
-// attach at that moment is told that the address does not exist instead of making it again: it is tried anew, at once.
+// attach attaches a link. Artemis removes an auto-created address when its last client has gone, and answers an attach
+// at that moment with "does not exist" instead of creating the address again: the attach is repeated at once.
 func (s *session) attach(ctx context.Context, l *link, frame *wire.Attach) error {
 	for try := 1; ; try++ {
 		err := s.attachOnce(ctx, l, frame)
@@ -145,7 +145,7 @@ func (s *session) attachOnce(ctx context.Context, l *link, frame *wire.Attach) e
 	switch {
 	case l.err != nil:
 		return l.err
-	case s.err != nil && !l.gone: // else the refusal came first, whatever has become of the connection since
+	case s.err != nil && !l.gone: // otherwise the refusal came first, regardless of the connection's later state
 		return s.err
 	case l.gone || s.over:
 		return driver.Errorf(driver.ClassClosedByBroker, "", "does the address exist, with that kind (queue or topic)?",
@@ -155,7 +155,7 @@ func (s *session) attachOnce(ctx context.Context, l *link, frame *wire.Attach) e
 	}
 }
 
-// detach detaches a link for good, which ends a subscription, and waits for the peer's answer.
+// detach detaches a link and closes it, which ends a subscription, and waits for the peer's answer.
 func (s *session) detach(ctx context.Context, l *link) error {
 	s.mu.Lock()
 	send := !l.detaching && l.attached && !l.gone && !s.over
@@ -176,7 +176,7 @@ func (s *session) detach(ctx context.Context, l *link) error {
 	return l.err
 }
 
-// close ends the session, and with it its links, and waits for the peer's answer.
+// close ends the session with its links, and waits for the peer's answer.
 func (s *session) close(ctx context.Context) {
 	s.mu.Lock()
 	send := !s.ends && !s.over
@@ -190,7 +190,7 @@ func (s *session) close(ctx context.Context) {
 	s.mu.Lock()
 	over := s.over
 	s.mu.Unlock()
-	if over { // else the channel stays taken
+	if over { // otherwise the channel stays in use
 		s.c.unregister(s)
 	}
 }

@@ -11,7 +11,7 @@ type span struct {
 	n           uint32
 }
 
-// note notes the verdict on a message for its settlement. The lock is held.
+// note records the verdict on a message for its settlement. The lock is held.
 func (k *consumer) note(id uint32, settled bool, v driver.Verdict) {
 	a := &k.accepted
 	switch {
@@ -34,7 +34,7 @@ func (k *consumer) note(id uint32, settled bool, v driver.Verdict) {
 	}
 }
 
-// stateOf returns the state of a delivery with that verdict.
+// stateOf returns the delivery state for a verdict.
 func stateOf(v driver.Verdict) wire.Descriptor {
 	switch v {
 	case driver.Reject:
@@ -46,7 +46,7 @@ func stateOf(v driver.Verdict) wire.Descriptor {
 	}
 }
 
-// settleAll settles the delivered messages, and gives credit for more. It does not wait. The frames leave with the next
+// settleAll settles the delivered messages, and gives new credit. It does not wait. The frames leave with the next
 // flush, which the reader makes before it waits.
 func (k *consumer) settleAll() {
 	k.settling.Lock()
@@ -64,13 +64,13 @@ func (k *consumer) settleAll() {
 	k.frames = b
 	k.mu.Unlock()
 	if len(b) > 0 {
-		_ = k.lease.Conn.gather(k.copyFrames) // an error means that the connection has ended, which Run tells as well
+		_ = k.lease.Conn.gather(k.copyFrames) // an error means that the connection has ended, which Run also reports
 	}
 }
 
 func (k *consumer) copyFrames(b []byte) []byte { return append(b, k.frames...) }
 
-// appendCredit gives credit once half of it is used up: it raises the link's credit to the consumer's credit less the
+// appendCredit gives credit once half of it is used up: it raises the link's credit to the consumer's credit minus the
 // unsettled messages. The lock is held.
 func (k *consumer) appendCredit(b []byte, f *wire.Flow) []byte {
 	if k.state != stateRunning {
@@ -89,7 +89,7 @@ func (k *consumer) appendCredit(b []byte, f *wire.Flow) []byte {
 	return f.AppendFrame(b, k.session.channel)
 }
 
-// withdraw takes the credit back: nothing more is wanted.
+// withdraw withdraws the credit: the consumer wants no more messages.
 func (k *consumer) withdraw() {
 	s := k.session
 	k.mu.Lock()

@@ -7,10 +7,10 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// subscription is how a consumer attaches to its address. Names follow the JMS mapping of qpid-jms, which Artemis
-// understands: a subscription is identified by the container ID and the link name up to its first bar; the text behind
-// the bar makes the names of links that share a subscription differ. With shared subscriptions that belong to no client
-// ID the capability "global" takes the container ID out of the identity.
+// subscription describes how a consumer attaches to its address. Names follow the JMS mapping of qpid-jms, which
+// Artemis understands: a subscription is identified by the container ID and the link name up to its first bar; the text
+// after the bar makes the names of links that share a subscription differ. For shared subscriptions without a client
+// ID, the capability "global" removes the container ID from the identity.
 type subscription struct {
 	kind    driver.Kind
 	name    string // of the subscription, or the consumer's
@@ -55,7 +55,7 @@ func (s *subscription) reserve(c *connection) {
 			return
 		}
 		if s.durable && !s.shared {
-			return // the same identity twice: the broker has to judge that
+			return // the same identity twice: the broker decides
 		}
 	}
 }

@@ -17,12 +17,12 @@ import (
 type coordinator struct {
 	sender
 	multi bool // several transactions of a session may be open at once (section 4.5.9)
-	// pending are the answers to requests under way, by delivery ID; guarded by session.mu. Each is called once, without
+	// pending are the callbacks of requests in flight, by delivery ID; guarded by session.mu. Each is called once, without
 	// a lock.
 	pending map[uint32]func(wire.State, error)
 }
 
-// newCoordinator attaches to the coordinator. Waits for it are measured by wait.
+// newCoordinator attaches to the coordinator. wait measures the waits for it.
 func newCoordinator(ctx context.Context, s *session, name string, wait *driver.Meter) (*coordinator, error) {
 	k := &coordinator{sender: newSender(wait, wait), pending: map[uint32]func(wire.State, error){}}
 	k.s, k.handle, k.owner = s, 1, k
@@ -64,7 +64,7 @@ func (k *coordinator) abandon(why error) {
 	k.answer(0, math.MaxUint32, wire.State{}, why)
 }
 
-// answer answers the requests of a range of deliveries.
+// answer calls the callbacks of a range of deliveries.
 func (k *coordinator) answer(first, last uint32, state wire.State, err error) {
 	var answers []func(wire.State, error)
 	k.s.mu.Lock()
@@ -102,7 +102,7 @@ func (k *coordinator) declare(ctx context.Context, more bool, answer func(id []b
 	})
 }
 
-// discharge commits a transaction; answer is told whether the broker did.
+// discharge commits a transaction; answer receives the result.
 func (k *coordinator) discharge(ctx context.Context, id []byte, more bool, answer func(error)) error {
 	return k.ask(ctx, (&wire.Discharge{TxnID: id}).AppendMessage(nil), more, func(st wire.State, err error) {
 		switch {
@@ -119,34 +119,34 @@ func (k *coordinator) discharge(ctx context.Context, id []byte, more bool, answe
 	})
 }
 
-// refusal is the broker's word that a transaction was rolled back: its messages are not there.
+// refusal reports that the broker rolled a transaction back: its messages are not stored.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
 
-// transactions are those of a producer, one being filled after the other.
+// transactions are the transactions of a producer, filled one after the other.
 type transactions struct {
 	k       *coordinator
 	p       *producer
 	size    int
 	commits driver.Commits // may be nil
-	filling *transaction   // of the goroutine that sends; nil: none is declared yet
+	filling *transaction   // of the goroutine that sends; nil: none declared yet
 
 	// Guarded by session.mu.
-	asked  bool         // the next one is being declared
-	ready  *transaction // it is declared
-	failed error        // it could not be
+	asked  bool         // the next transaction is being declared
+	ready  *transaction // the next transaction, declared
+	failed error        // why it could not be declared
 }
 
-// transaction is one of a producer. Its messages stay unsettled until it ends, but for messages that the broker refuses
-// before.
+// transaction is a transaction of a producer. Its messages stay unsettled until it ends, except messages that the
+// broker refuses earlier.
 type transaction struct {
 	id, state   []byte
 	count       int    // messages that were sent in it
 	first, last uint32 // delivery IDs of its messages
 }
 
-// add notes a message that was sent in the transaction.
+// add adds a sent message to the transaction.
 func (tx *transaction) add(id uint32) {
 	if tx.count == 0 {
 		tx.first = id
@@ -155,7 +155,7 @@ func (tx *transaction) add(id uint32) {
 	tx.count++
 }
 
-// begin attaches to the coordinator and asks for the first transaction.
+// begin attaches to the coordinator and declares the first transaction.
 func (t *transactions) begin(ctx context.Context, name string) (err error) {
 	if t.k, err = newCoordinator(ctx, t.p.s, name, t.p.leave); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (t *transactions) begin(ctx context.Context, name string) (err error) {
 	return t.prepare(ctx, false)
 }
 
-// prepare asks for the next transaction, unless that was done.
+// prepare declares the next transaction, unless that was done.
 func (t *transactions) prepare(ctx context.Context, more bool) error {
 	s := t.p.s
 	s.mu.Lock()
@@ -193,8 +193,8 @@ func (t *transactions) prepare(ctx context.Context, more bool) error {
 	return err
 }
 
-// enter returns the delivery state of the next message: that it belongs to the transaction that is being filled. If
-// there is none yet, it waits for the broker to begin one. Where several may be open, it asks for the one after it.
+// enter returns the delivery state of the next message: its transaction is the one being filled. If there is none yet,
+// it waits for the broker to declare one. Where several may be open, it also declares the one after it.
 func (t *transactions) enter(ctx context.Context) ([]byte, error) {
 	s := t.p.s
 	for t.filling == nil {
@@ -235,8 +235,8 @@ func (t *transactions) await(ctx context.Context) error {
 	}
 }
 
-// commitFull ends the transaction that is being filled, if it is full. If that cannot be asked for before ctx ends,
-// Flush or Close will.
+// commitFull commits the transaction being filled, if it is full. If the request cannot be sent before ctx ends, Flush
+// or Close will commit it.
 func (t *transactions) commitFull(ctx context.Context, more bool) {
 	if t.filling.count >= t.size {
 		_ = t.commit(ctx, more)
@@ -245,7 +245,7 @@ func (t *transactions) commitFull(ctx context.Context, more bool) {
 	}
 }
 
-// flush ends the transaction that is being filled, if there is anything in it.
+// flush commits the transaction being filled, unless it is empty.
 func (t *transactions) flush(ctx context.Context) error {
 	if t.filling == nil || t.filling.count == 0 {
 		return nil

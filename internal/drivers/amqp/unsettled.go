@@ -2,19 +2,19 @@ package amqp
 
 import "github.com/perfmq/perfmq/pkg/driver"
 
-// unsettled are the deliveries of a producer that have not ended, by their IDs, which are serial numbers. It is guarded
-// by its session's lock.
+// unsettled are the deliveries of a producer that have not ended, by their IDs, which are serial numbers. The session's
+// lock guards it.
 //
-// The latest are in a ring; one that stays behind when the ring has gone around is moved to a map. So a broker that
-// never answers one message does not let the ring grow, and a disposition of any range looks at no more than there
-// are.
+// The latest are in a ring. A delivery that is still open when the ring has gone around moves to a map. So the ring
+// does not grow if a broker never answers one message, and a disposition of any range looks only at existing
+// deliveries.
 type unsettled struct {
-	ring []delivery // its length is a power of two; by ID modulo that
+	ring []delivery // its length is a power of two; the index is the ID modulo that
 	old  map[uint32]driver.Slot
 	from uint32 // the first ID that may be in the ring
 	next uint32 // the ID after the last
-	max  int    // how large the ring may get
-	n    int    // how many there are
+	max  int    // largest length of the ring
+	n    int    // number of deliveries
 }
 
 type delivery struct {
@@ -34,7 +34,7 @@ func newUnsettled(maxPending int) *unsettled {
 
 func (u *unsettled) at(id uint32) *delivery { return &u.ring[id&uint32(len(u.ring)-1)] }
 
-// add adds a delivery with an ID after the last one's: those between are of other links of the session.
+// add adds a delivery with an ID after the last one: IDs in between belong to other links of the session.
 func (u *unsettled) add(id uint32, slot driver.Slot) {
 	for ; u.next != id+1; u.next++ {
 		if int(u.next-u.from) == len(u.ring) {
@@ -45,7 +45,7 @@ func (u *unsettled) add(id uint32, slot driver.Slot) {
 	u.n++
 }
 
-// undo takes back the last add. It returns false if that delivery has ended.
+// undo removes the last delivery. It returns false if that has ended.
 func (u *unsettled) undo() bool {
 	d := u.at(u.next - 1)
 	if !d.open {
@@ -57,7 +57,7 @@ func (u *unsettled) undo() bool {
 	return true
 }
 
-// makeRoom makes the ring larger, or moves its oldest delivery out of the way.
+// makeRoom enlarges the ring, or moves its oldest delivery to the map.
 func (u *unsettled) makeRoom() {
 	if len(u.ring) < u.max {
 		larger := make([]delivery, min(u.max, max(firstRing, 2*len(u.ring))))
@@ -77,16 +77,16 @@ func (u *unsettled) makeRoom() {
 	u.skip()
 }
 
-// skip lets the ring begin behind the deliveries that have ended.
+// skip moves the beginning of the ring past the deliveries that have ended.
 func (u *unsettled) skip() {
 	for u.from != u.next && !u.at(u.from).open {
 		u.from++
 	}
 }
 
-// take removes the deliveries first to last and appends their slots. IDs that are not open are passed over. IDs are
-// serial numbers, so that a range may go beyond 2^32-1; one that ends before it begins has nothing in it, unless it
-// is 0 to 2^32-1 or the like: that means all.
+// take removes the deliveries first to last and appends their slots. It skips IDs that are not open. IDs are serial
+// numbers, so that a range may go beyond 2^32-1. A range that ends before it begins is empty, unless it is 0 to 2^32-1
+// or the like: that means all.
 func (u *unsettled) take(slots []driver.Slot, first, last uint32) []driver.Slot {
 	width := last - first
 	whole := int32(width) < 0 //nolint:gosec // serial numbers
