@@ -11,11 +11,11 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// maxBatchBytes bounds the body of a batch, so that it stays below the usual maxMessageSize of brokers, 4 MiB, if its
-// messages are smaller than that themselves.
+// maxBatchBytes bounds the body of a batch of smaller messages, so that it stays below the usual maxMessageSize of
+// brokers, 4 MiB.
 const maxBatchBytes = 3 << 20
 
-// batcher gathers messages of a producer into requests of several.
+// batcher gathers messages of a producer into requests with several messages each.
 type batcher struct {
 	p    *producer
 	size int // messages per batch
@@ -27,20 +27,20 @@ type batcher struct {
 	timer   *time.Timer
 	stopped bool
 
-	requests, failed atomic.Uint64 // that have ended
+	requests, failed atomic.Uint64 // of requests that have ended
 
 	// sending is held from taking a batch out of ready until it is sent, and guards the producer's head and its choice of
 	// queue. Answers never take it.
 	sending sync.Mutex
 }
 
-// batch is some messages of one request, for one queue.
+// batch is one request with several messages, for one queue.
 type batch struct {
 	b     *batcher
 	slots []driver.Slot
 	body  []byte
 	born  int64
-	kind  *kind // of the first, whose group all have
+	kind  *kind // of the first message; all share its group
 }
 
 func newBatcher(p *producer, maxPending int) *batcher {
@@ -50,8 +50,8 @@ func newBatcher(p *producer, maxPending int) *batcher {
 	return b
 }
 
-// add puts a message into the batch and sends it if it is full. Without a time to linger, a batch ends when no more
-// follows.
+// add adds a message to the batch and sends the batch if it is full. Without batch-linger, a batch ends when no more
+// messages follow.
 func (b *batcher) add(ctx context.Context, m *driver.Message) error {
 	p := b.p
 	k, linger := &p.kinds[m.Variant], p.opts.BatchLinger
@@ -78,7 +78,7 @@ func (b *batcher) add(ctx context.Context, m *driver.Message) error {
 	t.body = body
 	p.inFlight.Add(1)
 	b.mu.Unlock()
-	// From here on the message is the batch's, whatever becomes of that.
+	// From here on the batch reports the outcome of the message.
 	if b.detachIf(func(t *batch) bool { return len(t.slots) >= b.size || linger == 0 && !m.More }) {
 		b.sendReady(ctx, true)
 	}
@@ -88,7 +88,7 @@ func (b *batcher) add(ctx context.Context, m *driver.Message) error {
 	return nil
 }
 
-// detachIf makes the batch that is being filled ready to be sent if the condition holds.
+// detachIf makes the batch that is being filled ready to be sent if condition holds.
 func (b *batcher) detachIf(condition func(*batch) bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,13 +149,13 @@ func (b *batcher) sendReady(ctx context.Context, send bool) {
 			return
 		}
 		b.sending.Unlock()
-		if err != nil { // its messages were never handed over, but are the batch's
+		if err != nil { // its messages were never sent, but the batch reports them
 			t.answer(0, &reply{err: err})
 		}
 	}
 }
 
-// nextReady takes the first of the batches that are ready; nil if there is none.
+// nextReady removes and returns the first ready batch; nil if there is none.
 func (b *batcher) nextReady() *batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -192,13 +192,13 @@ func (b *batcher) linger() {
 	}
 }
 
-// flush sends the batches that are left. They are to be let go.
+// flush sends the remaining batches. They must be let go.
 func (b *batcher) flush(ctx context.Context) {
 	b.detachIf(func(*batch) bool { return true })
 	b.sendReady(ctx, true)
 }
 
-// stop is flush for the last time: it ends the timer.
+// stop is the last flush: it ends the timer.
 func (b *batcher) stop(ctx context.Context) {
 	b.mu.Lock()
 	b.stopped = true
@@ -206,7 +206,7 @@ func (b *batcher) stop(ctx context.Context) {
 	b.flush(ctx)
 }
 
-// answer takes the answer to a batch: it is that of each of its messages.
+// answer processes the answer to a batch, which applies to each of its messages.
 func (t *batch) answer(_ uint64, r *reply) {
 	b, n := t.b, int64(len(t.slots))
 	o := outcome(b.p.op, r)

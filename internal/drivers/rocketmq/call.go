@@ -10,13 +10,13 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// A call is a request that waits for its answer: everything but sends, pulls, and what a consumer says as it goes. Any
-// number of goroutines may make calls on a connection.
+// A call is a request that waits for its answer: all requests except sends, pulls, and the progress reports of a
+// consumer. Any number of goroutines may make calls on a connection.
 
 // field is a field of a header.
 type field struct{ key, value string }
 
-// appendGiven appends a field, but not one without a value, which brokers would sign as "null".
+// appendGiven appends a field unless its value is empty: brokers would sign that as "null".
 func appendGiven[T string | []byte](b []byte, key string, value T) []byte {
 	if len(value) == 0 {
 		return b
@@ -35,7 +35,7 @@ func inOrder(fields []field) func([]byte) []byte {
 	}
 }
 
-// result gets a copy of one answer.
+// result receives a copy of one answer.
 type result chan *reply
 
 func (w result) answer(_ uint64, r *reply) {
@@ -49,8 +49,8 @@ func (w result) answer(_ uint64, r *reply) {
 	w <- kept
 }
 
-// call makes a request and waits for its answer until ctx ends. The error is that of the way to the broker; the
-// broker's verdict is in the answer's code.
+// call makes a request and waits for its answer until ctx ends. The error reports a failure of the connection; the
+// answer's code has the broker's verdict.
 func (c *conn) call(ctx context.Context, code int, fields []field, body []byte) (*reply, error) {
 	w := make(result, 1)
 	if err := c.tell(code, 0, inOrder(fields), body, call{to: w, limit: unlimited}); err != nil { // ctx is the limit
@@ -74,8 +74,8 @@ func (c *conn) call(ctx context.Context, code int, fields []field, body []byte) 
 	return r, nil
 }
 
-// must is call for requests that have only one good answer. The body, if there is one, is sent as JSON. The error
-// contains the broker's refusal.
+// must is call for requests with only one good answer. The body, if there is one, is sent as JSON. The error contains
+// the broker's refusal.
 func (c *conn) must(ctx context.Context, op string, code int, fields []field, body any) (*reply, error) {
 	var text []byte
 	var err error
@@ -94,7 +94,7 @@ func (c *conn) must(ctx context.Context, op string, code int, fields []field, bo
 	return r, nil
 }
 
-// query is must for an answer in JSON, which it reads into answer.
+// query is must for an answer in JSON, decoded into answer.
 func (c *conn) query(ctx context.Context, op string, code int, fields []field, body, answer any) error {
 	r, err := c.must(ctx, op, code, fields, body)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *conn) query(ctx context.Context, op string, code int, fields []field, b
 	return r.read(op, answer)
 }
 
-// read reads a body in JSON.
+// read decodes a JSON body.
 func (r *reply) read(op string, answer any) error {
 	if err := wire.UnmarshalJSON(r.Body, answer); err != nil {
 		return driver.Errorf(driver.ClassProtocol, op, notRocketMQ+" If so, "+lookAtBroker,

@@ -18,11 +18,11 @@ import (
 const (
 	heartbeatEvery = 30 * time.Second // brokers drop clients after 120 s
 	heartbeatLimit = 10 * time.Second
-	// refreshEvery is how often routes are looked up again, as all clients do (pollNameServerInterval).
+	// refreshEvery is how often routes are looked up again; all clients use this interval (pollNameServerInterval).
 	refreshEvery = 30 * time.Second
 )
 
-// client is a member of RocketMQ's cluster: an id, and a connection to each broker that it needs.
+// client is a client of the RocketMQ cluster: an id, and a connection to each broker that it needs.
 type client struct {
 	conns
 	id   string
@@ -49,10 +49,10 @@ func newClient(d *rocketDriver, spec driver.Connection) *client {
 	return c
 }
 
-// enlist returns the connection to a broker that knows of the client's groups, opening it if need be.
+// enlist returns the connection to a broker that knows the client's groups. It opens the connection if need be.
 func (c *client) enlist(ctx context.Context, addr string) (*conn, error) {
 	if known := c.alive(addr); known != nil {
-		return known, nil // a client that joins a group tells all brokers
+		return known, nil // a client that joins a group reports it to all brokers
 	}
 	conn, err := c.connect(ctx, addr)
 	if err != nil {
@@ -71,11 +71,11 @@ func (c *client) End(ctx context.Context) {
 	}
 	c.d.keeper.remove(c)
 	c.end()
-	c.wg.Wait() // after which no connection is opened
+	c.wg.Wait() // then no more connections are opened
 	c.close()
 }
 
-// reserve keeps the client for a member of the group; it returns false if it has one.
+// reserve reserves the client for a member of the group; it returns false if it already has one.
 func (c *client) reserve(group string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +93,7 @@ func (c *client) join(p *producer) {
 	c.producers[p.group] = append(c.producers[p.group], p)
 }
 
-// part takes the producer out of its group; it returns whether it was the client's last in it.
+// part removes the producer from its group; it returns whether it was the client's last producer in the group.
 func (c *client) part(p *producer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +105,7 @@ func (c *client) part(p *producer) bool {
 	return len(list) == 0
 }
 
-// members returns the producers and consumers that are open.
+// members returns the open producers and consumers.
 func (c *client) members() (producers []*producer, consumers []*consumer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,7 +135,7 @@ func (c *client) serve(r *reply) {
 	}
 }
 
-// ended implements [peer]. A consumer does not go on without one of its brokers.
+// ended implements [peer]. A consumer ends if it loses one of its brokers.
 func (c *client) ended(conn *conn) {
 	_, consumers := c.members()
 	for _, m := range consumers {
@@ -145,7 +145,7 @@ func (c *client) ended(conn *conn) {
 	}
 }
 
-// beatAll sends a heartbeat to each broker. One that does not answer in time is taken for lost.
+// beatAll sends a heartbeat to each broker. A broker that does not answer in time counts as lost.
 func (c *client) beatAll() {
 	ctx, cancel := context.WithTimeout(c.life, heartbeatLimit)
 	defer cancel()
@@ -157,7 +157,7 @@ func (c *client) beatAll() {
 	}
 }
 
-// beat tells a broker which groups this client belongs to.
+// beat reports the client's groups to a broker.
 func (c *client) beat(ctx context.Context, conn *conn) error {
 	data := wire.Heartbeat{ClientID: c.id, Producers: []wire.ProducerData{}, Consumers: []wire.ConsumerData{}}
 	c.mu.Lock()
@@ -175,15 +175,15 @@ func (c *client) beat(ctx context.Context, conn *conn) error {
 	return err
 }
 
-// unregister tells a broker that this client leaves a group.
+// unregister reports to a broker that this client leaves a group.
 func (c *client) unregister(ctx context.Context, conn *conn, key, group string) error {
 	_, err := conn.must(ctx, "leave group "+group, wire.ReqUnregisterClient, []field{{"clientID", c.id}, {key, group}},
 		nil)
 	return err
 }
 
-// refresh looks up the routes in use, so that queues are used that topics get during a run, and brokers that come back.
-// Where the look-up fails, the known route stays.
+// refresh looks up the routes in use, so that workers use queues that topics get during a run, and brokers that return.
+// If the look-up fails, the known route stays.
 func (c *client) refresh() {
 	ctx, cancel := context.WithTimeout(c.life, heartbeatLimit)
 	defer cancel()
@@ -200,9 +200,9 @@ func (c *client) refresh() {
 	}
 }
 
-// identify asks a broker for its version, beside whatever else is done with the connection: GET_BROKER_RUNTIME_INFO
-// (AdminBrokerProcessor.getBrokerRuntimeInfo). One driver asks one broker. A broker that does not answer that, because
-// the user may not ask or it has just started, tells its version in the frame of its refusal.
+// identify asks a broker for its version, concurrently with other requests: GET_BROKER_RUNTIME_INFO
+// (AdminBrokerProcessor.getBrokerRuntimeInfo). A driver asks only one broker. A broker that refuses the request,
+// because the user lacks the permission or it has just started, has its version in the frame of the refusal.
 func (c *client) identify(conn *conn) {
 	d := c.d
 	if product, _ := d.Broker(); product != "" || !d.identifying.CompareAndSwap(false, true) {
@@ -230,8 +230,8 @@ func (c *client) identify(conn *conn) {
 
 const rocketMQ = "RocketMQ"
 
-// versionOf returns the version that frames tell by its place among the names of MQVersion.Version: from V4_0_0 on, ten
-// patches make a minor version and ten of these a major one, each with a snapshot before it. It is empty for others.
+// versionOf returns the version for its ordinal in MQVersion.Version, which frames carry: from V4_0_0 on, ten patches
+// make a minor version and ten of these a major one, each after its snapshot. It is empty for other ordinals.
 func versionOf(ordinal int) string {
 	const (
 		first = 213 // V4_0_0
@@ -244,7 +244,7 @@ func versionOf(ordinal int) string {
 	return fmt.Sprintf("%d.%d.%d", 4+n/200, n/20%10, n/2%10)
 }
 
-// productOf reads brokerVersionDesc, a name of MQVersion.Version: V5_3_1. The embedded broker has its name in front.
+// productOf parses brokerVersionDesc, a name of MQVersion.Version: V5_3_1. The embedded broker puts its name in front.
 func productOf(desc string) (product, version string) {
 	if product, version, named := strings.Cut(desc, "/"); named {
 		return product, version

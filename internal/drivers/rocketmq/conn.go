@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// headRoom is by how much a frame that we take may be larger than the largest body.
+	// headRoom is how much larger than the largest body an accepted frame may be.
 	headRoom = 1 << 20
 	// keptBuffer is the largest buffer that is kept for the next frame.
 	keptBuffer = 1 << 20
-	// leastCalls is the room for calls under way that a connection begins with; a power of two.
+	// leastCalls is the initial room of a connection for calls in flight; a power of two.
 	leastCalls = 8
-	// sweepEvery is how often overdue calls are looked for.
+	// sweepEvery is the interval of the search for overdue calls.
 	sweepEvery = 50 * time.Millisecond
-	// unlimited is for calls that end otherwise.
+	// unlimited is the time limit of calls that end otherwise.
 	unlimited = 24 * time.Hour
 )
 
@@ -31,17 +31,17 @@ const (
 type reply struct {
 	wire.Frame
 	from *conn
-	err  error // there was no answer: the connection ended, or the time was over
+	err  error // there was no answer: the connection ended, or the time limit passed
 }
 
-// answerer takes the end of a request; arg is the argument that the request was sent with. It is called once, by the
+// answerer receives the end of a request; arg is the argument that the request was sent with. It is called once, by the
 // connection's reading goroutine or by the goroutine that found that no answer will come, and must not block.
 type answerer interface {
 	answer(arg uint64, r *reply)
 }
 
-// conn is a connection to a broker or name server on which any number of requests can be under way. Outgoing frames
-// are gathered by [transport.Output]; one goroutine reads.
+// conn is a connection to a broker or name server with any number of requests in flight. [transport.Output] gathers
+// outgoing frames; one goroutine reads.
 type conn struct {
 	*transport.Ending
 	addr     string
@@ -54,8 +54,8 @@ type conn struct {
 	reading  sync.WaitGroup
 	// version is the server's version in the last answer to a caller, see reply.version.
 	version atomic.Int32
-	written []call // of Written, as is nothing
-	nothing reply  // instead of an answer
+	written []call // scratch space of Written
+	nothing reply  // passed to answerers instead of an answer
 
 	telling sync.Mutex // guards sign and head
 	sign    *wire.Signer
@@ -67,17 +67,17 @@ type conn struct {
 	opaque uint32
 }
 
-// call is a request that waits for its answer or, if there will be none, for its writing.
+// call is a request that waits for its answer or, if it gets none, for its write to complete.
 type call struct {
 	to     answerer // nil: no caller waits
 	arg    uint64
 	limit  time.Duration
 	oneWay bool // it ends when it is written
 	opaque uint32
-	seen   time.Duration // when a sweep saw it first, since the connection was made; 0: not yet
+	seen   time.Duration // when a sweep first saw it, since the connection was made; 0: not yet
 }
 
-// peer is told what happens on a connection beside the answers to requests.
+// peer receives the events of a connection other than answers to requests.
 type peer interface {
 	// serve handles a request of the broker. It must not block.
 	serve(r *reply)
@@ -85,8 +85,8 @@ type peer interface {
 	ended(c *conn)
 }
 
-// newConn returns a connection that takes messages with bodies of up to maxBody bytes. nc is raw, or TLS above it.
-// Signer and peer may be nil.
+// newConn returns a connection that accepts messages with bodies of up to maxBody bytes. nc is raw, or TLS on top of
+// it. Signer and peer may be nil.
 func newConn(
 	addr string, nc net.Conn, raw *transport.Metered, mem *transport.Buffers, maxBody int, sign *wire.Signer, peer peer,
 ) *conn {
@@ -103,8 +103,8 @@ func newConn(
 	return c
 }
 
-// submit sends a request, once there is room; meter measures the wait. With more, another follows at once. When it
-// returns an error nothing was sent and the answerer is not called.
+// submit sends a request, once there is room; meter measures the wait. With more, another request follows at once. If
+// it returns an error, nothing was sent and the answerer is not called.
 func (c *conn) submit(ctx context.Context, meter *driver.Meter, head, body []byte, more bool, e call) error {
 	b, err := c.out.Lock(ctx, meter)
 	if err != nil {
@@ -142,31 +142,31 @@ func (c *conn) unsent(ctx context.Context, err error) error {
 		return driver.Errorf(driver.ClassTimeout, "", "the broker does not read from the connection: is it overloaded?",
 			"the broker took nothing: %w", ctx.Err())
 	}
-	c.fail(err) // unless it has told so itself
+	c.fail(err) // unless the output has failed before
 	return c.Why()
 }
 
-// post gathers a request, any but a send, without waiting for room. It is to be flushed. When post returns an error
+// post gathers a request other than a send, without waiting for room. The caller must flush. If post returns an error,
 // nothing was sent and the answerer is not called.
 func (c *conn) post(head, body []byte, e call) error {
 	if err := c.expect(head, e); err != nil {
 		return err
 	}
 	err := c.out.Put(func(b []byte) []byte { return append(append(b, head...), body...) })
-	if err != nil { // the broker does not read, or the connection has ended: the answerer will be told, as of all calls
+	if err != nil { // the broker does not read, or the connection has ended: all calls, including this one, end with it
 		c.fail(err)
 	}
 	return nil
 }
 
-// tell builds a request, of fields in the order of their keys, and posts it.
+// tell builds a request, with fields in the order of their keys, and posts it.
 func (c *conn) tell(code int, flag uint32, fields func([]byte) []byte, body []byte, e call) error {
 	c.telling.Lock()
 	defer c.telling.Unlock()
 	return c.post(c.request(code, flag, fields, body), body, e)
 }
 
-// request builds all but the body of a request in c.head.
+// request builds a request without its body in c.head.
 func (c *conn) request(code int, flag uint32, fields func([]byte) []byte, body []byte) []byte {
 	b := fields(c.sign.Begin(wire.BeginFrame(c.head[:0], code, flag, 0, "")))
 	b = c.sign.Sign(b, body)
@@ -175,7 +175,7 @@ func (c *conn) request(code int, flag uint32, fields func([]byte) []byte, body [
 	return b
 }
 
-// expect numbers a frame and notes the waiter for its answer.
+// expect numbers a frame and registers the waiter for its answer.
 func (c *conn) expect(head []byte, e call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,7 +199,7 @@ func (c *conn) expect(head []byte, e call) error {
 	return nil
 }
 
-// grow doubles the table. Two opaques that differ modulo its length also do modulo twice that.
+// grow doubles the table. Two opaques that differ modulo its length also differ modulo twice that length.
 func (c *conn) grow() {
 	calls := make([]call, 2*len(c.calls))
 	for _, e := range c.calls {
@@ -210,7 +210,7 @@ func (c *conn) grow() {
 	c.calls = calls
 }
 
-// take removes the call of that number, if it has not ended.
+// take removes and returns the call with that number, if it has not ended.
 func (c *conn) take(opaque uint32) (e call, ok bool) {
 	at := &c.calls[opaque&uint32(len(c.calls)-1)]
 	if at.to == nil || at.opaque != opaque {
@@ -222,13 +222,13 @@ func (c *conn) take(opaque uint32) (e call, ok bool) {
 	return e, true
 }
 
-// Written implements [transport.Writer]: requests without an answer end when they are written. Their slots are
-// numbers of calls.
+// Written implements [transport.Writer]: requests without an answer end when they are written. Their slots are call
+// numbers.
 func (c *conn) Written(opaques []driver.Slot) {
 	c.written = c.written[:0]
 	c.mu.Lock()
 	for _, opaque := range opaques {
-		if e, ok := c.take(uint32(opaque)); ok { //nolint:gosec // it was made of one
+		if e, ok := c.take(uint32(opaque)); ok { //nolint:gosec // it was made from one
 			c.written = append(c.written, e)
 		}
 	}
@@ -238,11 +238,11 @@ func (c *conn) Written(opaques []driver.Slot) {
 	}
 }
 
-// read handles frames from the server, and returns why it ended.
+// read processes frames from the server, and returns why it ended.
 func (c *conn) read() error {
 	var large []byte
 	var r reply
-	proven := false // it has sent a frame as it should be
+	proven := false // it has sent a valid frame
 	for {
 		size, err := c.in.Peek(4)
 		if err != nil {
@@ -274,14 +274,14 @@ func (c *conn) read() error {
 		if !inPlace {
 			continue
 		}
-		_, _ = c.in.Discard(4 + int(n)) // they are there
+		_, _ = c.in.Discard(4 + int(n)) // they are buffered
 		if cap(large) > keptBuffer {
 			large = nil // large frames come in a row, or not for a while
 		}
 	}
 }
 
-// errLength is for a frame that says to have n bytes, of at most limit. Proven tells that the peer has sent good ones
+// errLength reports a frame with a claimed length of n bytes, beyond the limit. proven: the peer has sent valid frames
 // before.
 func errLength(n uint32, limit int, proven bool) error {
 	if proven && n > uint32(limit) { //nolint:gosec // above zero
@@ -303,13 +303,13 @@ func (c *conn) handle(r *reply) {
 	c.mu.Lock()
 	e, ok := c.take(r.Opaque)
 	c.mu.Unlock()
-	if ok { // otherwise it came too late
+	if ok { // otherwise the answer came too late
 		e.to.answer(e.arg, r)
 	}
 }
 
-// sweep ends the calls whose time is over: that is told from when sweeps have seen them, so that submitting need not
-// look at the clock. It is to be called every sweepEvery, by which a time limit can be exceeded twice.
+// sweep ends overdue calls. It measures their age from the sweep that first saw them, so that submitting need not read
+// the clock. It must run every sweepEvery; a call may exceed its limit by twice that.
 func (c *conn) sweep() {
 	now := time.Since(c.begin)
 	c.endCalls(errNoAnswer, func(e *call) bool {
@@ -321,7 +321,7 @@ func (c *conn) sweep() {
 	})
 }
 
-// endCalls ends the calls that match.
+// endCalls ends the matching calls.
 func (c *conn) endCalls(err error, match func(*call) bool) {
 	var over []call
 	c.mu.Lock()
@@ -340,7 +340,7 @@ func (c *conn) endCalls(err error, match func(*call) bool) {
 	}
 }
 
-// fail ends the connection; the first reason counts. All calls end with it.
+// fail ends the connection and all its calls; only the first reason counts.
 func (c *conn) fail(err error) {
 	err = transport.Explain("", err)
 	if c.Fail(err, c.out, c.raw) {

@@ -17,20 +17,20 @@ type consumer struct {
 	op      string
 	d       *rocketDriver
 	lease   *transport.Lease[*client]
-	client  *client // that of the lease
+	client  *client // client of the lease
 	opts    *Options
 	topic   string
 	filter  subscription
 	version int64 // of the subscription
 	at      atomic.Pointer[placement]
-	initial *route // when it subscribed
+	initial *route // the route when it subscribed
 
 	cut     context.CancelFunc // ends the waits of manage
 	kicked  chan struct{}      // the members of the group, or the queues of the topic, have changed
 	stop    chan struct{}      // ends manage
 	managed chan struct{}      // closed when manage has ended
 
-	// Only the goroutine of manage, and before and after it the one that opens and closes, uses these.
+	// Only the goroutine of manage uses these, and before and after it the goroutine that opens and closes.
 	owned  map[queueID]*queue
 	wanted map[queueID]time.Time // since when the queue is ours but locked by another
 
@@ -46,7 +46,7 @@ type consumer struct {
 	attempts int  // deliveries so far, for fail-percent
 	releases bool // deliveries may fail
 
-	// since when the broker does not know the subscription, nanoseconds since the Unix epoch; 0 if it does
+	// when the broker lost the subscription, nanoseconds since the Unix epoch; 0 if it knows it
 	unknown atomic.Int64
 
 	failed, redelivered, filtered, rebalanced, pulls atomic.Uint64
@@ -54,11 +54,11 @@ type consumer struct {
 	closed                                           bool
 }
 
-// placement is a route, with the connections to its brokers.
+// placement is a route with the connections to its brokers.
 type placement struct {
 	route *route
 	conns []*conn // in the order of the route
-	used  []*conn // these, and those to brokers that were in the route before
+	used  []*conn // conns, and connections to brokers of earlier routes
 }
 
 // queueID names a queue.
@@ -73,13 +73,13 @@ type queue struct {
 	conn    *conn
 	reach   *reach
 	retry   bool
-	started bool  // used by manage only
-	again   int64 // the message that failed last and is to be delivered again, plus one; guarded by busy
+	started bool  // used only by manage
+	again   int64 // the last failed message, to be delivered again, plus one; guarded by busy
 
-	// busy is held while messages of the queue are being delivered; then revoked is looked at.
+	// busy is held while messages of the queue are being delivered; its holder then checks revoked.
 	busy     sync.Mutex
 	revoked  atomic.Bool
-	next     int64 // where to pull from; guarded by busy, and before it is started
+	next     int64 // next offset to pull from; guarded by busy, and before the queue is started
 	consumed atomic.Int64
 	progress
 }
@@ -141,7 +141,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 		_ = c.leave(ctx)
 		return nil, wrap(op, err)
 	}
-	// Not the caller's context, which is that of opening.
+	// Not the caller's context, which ends with the opening.
 	life, cut := context.WithCancel(context.Background())
 	c.cut = cut
 	go c.manage(life)
@@ -155,7 +155,7 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	}
 	c.running.Store(true)
 	defer c.running.Store(false)
-	c.kick() // manage starts to pull from the queues that we own
+	c.kick() // manage starts to pull from our queues
 	for {
 		p, err := c.take(ctx)
 		if p == nil {
@@ -172,7 +172,7 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	}
 }
 
-// fail makes Run return an error once it has delivered the messages that have come.
+// fail makes Run return an error once it has delivered the messages that have arrived.
 func (c *consumer) fail(err error) {
 	c.mu.Lock()
 	if c.err == nil {
@@ -184,7 +184,7 @@ func (c *consumer) fail(err error) {
 
 func (c *consumer) kick() { transport.Notify(c.kicked) }
 
-// process delivers the messages of an answer.
+// process delivers the messages of an answer to a pull.
 func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.Delivery) driver.Verdict) error {
 	q := p.q
 	q.busy.Lock()
@@ -200,7 +200,7 @@ func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.
 		q.next = p.next
 	}
 	if p.code != wire.ResSuccess {
-		q.consumed.Store(q.next) // messages that a filter leaves out are passed over
+		q.consumed.Store(q.next) // skip messages that the filter excludes
 		if p.dropped {
 			c.park(q)
 			return nil
@@ -208,17 +208,17 @@ func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.
 		return c.pull(q, wait)
 	}
 	c.pulls.Add(1)
-	ahead := c.opts.Order == concurrently || !c.releases // otherwise, the next messages may be these
-	if ahead {                                           // fetch the next messages while these are being delivered
+	ahead := c.opts.Order == concurrently || !c.releases // otherwise these messages may have to come again
+	if ahead {                                           // pull the next messages while these are being delivered
 		if err := c.prefetch(q); err != nil {
-			c.fail(err) // once this is delivered
+			c.fail(err) // after this delivery
 		}
 	}
 	again, err := c.deliverAll(ctx, q, p.body, deliver)
 	if err != nil || ctx.Err() != nil || q.revoked.Load() {
 		return err
 	}
-	if again > 0 { // orderly: from the failed message on, in a while
+	if again > 0 { // orderly: pull from the failed message on, after a wait
 		return c.pull(q, again)
 	}
 	q.consumed.Store(p.next)
@@ -229,7 +229,8 @@ func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.
 	return nil
 }
 
-// deliverAll delivers the messages until ctx ends or the queue is revoked. With a time it asks to pull again later.
+// deliverAll delivers the messages until ctx ends or the queue is revoked. A positive time asks for a pull after that
+// time.
 func (c *consumer) deliverAll(
 	ctx context.Context, q *queue, b []byte, deliver func(*driver.Delivery) driver.Verdict,
 ) (time.Duration, error) {
@@ -305,14 +306,14 @@ func (c *consumer) Close(ctx context.Context) error {
 	select {
 	case <-c.managed:
 	case <-ctx.Done():
-		c.cut() // it waits for an answer
+		c.cut() // manage may be waiting for an answer
 		<-c.managed
 	}
 	c.cut()
 	return c.leave(ctx)
 }
 
-// Waits implements [driver.Waiter]. Of several brokers, the connection to the first stands for all.
+// Waits implements [driver.Waiter]. If there are several brokers, it reports the connection to the first.
 func (c *consumer) Waits() driver.Waits {
 	w := c.at.Load().conns[0].waits()
 	w.Input = c.input.Idle()

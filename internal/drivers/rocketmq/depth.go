@@ -11,7 +11,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// place is a group in a queue: the messages from offset next to end are before it.
+// place is a position of a group in a queue: the messages from offset next to end are not consumed.
 type place struct {
 	queueID
 	membership
@@ -19,12 +19,12 @@ type place struct {
 	next, end int64
 }
 
-// left is the number of messages before the group.
+// left is the number of messages that the group has not consumed.
 func (p *place) left() uint64 { return uint64(max(0, p.end-p.next)) } //nolint:gosec // not below 0
 
-// Depth implements [driver.Admin]. A topic keeps consumed messages: at a destination are the messages that its group
-// has not said to have consumed, messages to be delivered again included. Of a topic without a subscription, all groups
-// count.
+// Depth implements [driver.Admin]. A topic keeps consumed messages: the depth of a destination is the number of
+// messages that its group has not reported as consumed, including messages to be delivered again. For a topic without a
+// subscription, all groups count.
 func (d *rocketDriver) Depth(ctx context.Context, dest driver.Destination, subscription string) (n uint64, err error) {
 	err = d.eachPlace(ctx, dest, subscription, func(_ context.Context, p *place) error {
 		n += p.left()
@@ -36,8 +36,8 @@ func (d *rocketDriver) Depth(ctx context.Context, dest driver.Destination, subsc
 	return n, nil
 }
 
-// Purge implements [driver.Admin]. RocketMQ can only pass messages over: a group is made to stand behind them. It
-// must have no consumers then, or they must have consumed all.
+// Purge implements [driver.Admin]. RocketMQ can only skip messages: the group's offset is set to the end. The group
+// must have no consumers, or they must have consumed all messages.
 func (d *rocketDriver) Purge(ctx context.Context, dest driver.Destination) (n uint64, err error) {
 	err = d.eachPlace(ctx, dest, "", func(ctx context.Context, p *place) error {
 		if err := p.awaitConsumers(ctx); err != nil || p.next == p.end {
@@ -55,7 +55,7 @@ func (d *rocketDriver) Purge(ctx context.Context, dest driver.Destination) (n ui
 	return n, nil
 }
 
-// awaitConsumers lets consumers, if there are any, say that they have consumed all, for which they may need a moment.
+// awaitConsumers waits until the consumers, if any, have reported all messages as consumed, which may take a moment.
 func (p *place) awaitConsumers(ctx context.Context) error {
 	const patience = 10
 	for tried := 0; p.next != p.end; tried++ {
@@ -131,12 +131,12 @@ func (s *session) eachPlace(
 
 func (p *place) retry() bool { return strings.HasPrefix(p.topic, wire.RetryPrefix) }
 
-// find asks where the group stands, and where the queue ends.
+// find asks for the group's offset, and for the end of the queue.
 func (p *place) find(ctx context.Context) error {
 	offset, found, err := p.conn.savedOffset(ctx, p.group, p.queueID)
 	if err != nil {
 		if p.retry() && driver.ClassOf(err) == driver.ClassNotFound {
-			return nil // nothing was ever given back
+			return nil // no message was ever given back
 		}
 		return err
 	}
@@ -149,7 +149,7 @@ func (p *place) find(ctx context.Context) error {
 	}
 	switch {
 	case found:
-		p.next = min(max(offset, first), p.end) // messages that the broker has removed are not there
+		p.next = min(max(offset, first), p.end) // do not count messages that the broker has removed
 	case p.fromNext && !p.retry():
 		p.next = p.end
 	default:
@@ -158,7 +158,7 @@ func (p *place) find(ctx context.Context) error {
 	return nil
 }
 
-// groupsOf returns the groups that make a destination, or a subscription of it, on one broker.
+// groupsOf returns the groups of a destination, or of a subscription of it, on one broker.
 func (s *session) groupsOf(
 	ctx context.Context, conn *conn, topic string, dest driver.Destination, subscription string,
 ) ([]membership, error) {
@@ -188,16 +188,16 @@ func (c *config) isOfSubscription(group, topic, subscription string) bool {
 	return ok && (rest == subscription || strings.HasSuffix(rest, "-"+subscription))
 }
 
-// inspector has connections of its own, which stay open from one call to the next.
+// inspector has connections of its own, which stay open between calls.
 type inspector struct {
-	asking sync.Mutex // held during each
+	asking sync.Mutex // held during each call
 	*session
 	routes map[string]*route // as they were at the first call
 }
 
-// Inspect implements [driver.Inspector]. Messages added are the next offsets of a topic's queues, acknowledged ones
-// the offsets of a queue's group in them, and the depth is the difference, with messages to be delivered again; of
-// a topic, that of all groups.
+// Inspect implements [driver.Inspector]. Added is the sum of the next offsets of a topic's queues, Acknowledged the sum
+// of a queue's group offsets in them, and Depth the difference, including messages to be delivered again; for a topic,
+// the sum over all groups.
 func (d *rocketDriver) Inspect(
 	ctx context.Context, destinations []driver.Destination,
 ) (list []driver.DestinationCount, err error) {
@@ -235,7 +235,7 @@ func (i *inspector) inspect(ctx context.Context, dest driver.Destination) (n dri
 		i.routes[topic] = r
 	}
 	n.Added, n.Depth = driver.Counted(0), driver.Counted(0)
-	// Groups with a filter have names of their own, and pass over what they do not want.
+	// Groups with a filter have names of their own, and skip messages that they exclude.
 	_, filtered := i.d.filtered.Load(dest)
 	acknowledges := dest.Kind == driver.Queue && !filtered
 	if acknowledges {

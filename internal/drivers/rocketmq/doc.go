@@ -9,37 +9,38 @@
 //	              +-- consumer: a member of a group; owns queues; one pull per queue is under way
 //	conn: requests gathered by transport.Output; answers matched by number and handled by the goroutine that reads
 //
-// Brokers before 5 differ in a few answers, see old.go and [consumer.freshQueues].
+// Brokers before version 5 differ in a few answers, see old.go and [consumer.freshQueues].
 //
-// Frames and messages are written and read by internal/wire/rocketmq. The client library does not carry the load: it
-// takes several times the processor time, reports a connection that breaks late or never, and its consumers do not say
-// when they are subscribed (BenchmarkLibrarySend, and --client library).
+// internal/wire/rocketmq encodes and decodes frames and messages. The client library does not carry the load: it takes
+// several times the processor time, reports a broken connection late or never, and its consumers do not report when
+// they are subscribed (BenchmarkLibrarySend, and --client library).
 //
 // # Sending
 //
-// send=async keeps up to MaxPending requests under way on one connection per broker. Each request has a number under
-// which its slot is noted; the answer, the time limit (--send-timeout) or the end of the connection, whichever comes
-// first, takes the note and ends the slot, so that each slot ends once. send=sync waits in Send; send=oneway ends a
-// slot when its bytes have been written; send=batch gathers messages into one request, whose answer ends all of them.
-// A batch leaves when it is full, after batch-linger, or, if that is 0, with a message that no other follows.
+// send=async keeps up to MaxPending requests in flight on one connection per broker. Each request has a number under
+// which its slot is registered; the answer, the time limit (--send-timeout) or the end of the connection, whichever
+// comes first, removes the registration and ends the slot, so that each slot ends once. send=sync waits in Send;
+// send=oneway ends a slot when its bytes have been written; send=batch gathers messages into one request, and its
+// answer ends all of them. A batch leaves when it is full, after batch-linger, or, if that is 0, with a message that no
+// other follows.
 //
-// A variant with a group goes to the group's queue, which stays the same whatever queues the topic gets meanwhile.
+// A variant with a group goes to the group's queue, which stays the same when the topic gets more queues.
 //
 // # Order
 //
-// RocketMQ keeps the order of a queue, not of a topic. A producer writes to all queues in turn, and a consumer gets
-// up to pull-batch messages of one queue, then of another: the numbers of one producer arrive in order within each
-// queue only, and a check for order per producer and consumer (--verify) calls most messages after a change of
-// queue out of order. One queue is needed: a topic with -o queues=1, or --group, which sends all to one.
+// RocketMQ keeps the order of a queue, not of a topic. A producer writes to all queues in turn, and a consumer gets up
+// to pull-batch messages of one queue, then of another: the numbers of one producer arrive in order only within each
+// queue, and a check for order per producer and consumer (--verify) reports most messages after a change of queue as
+// out of order. A check needs a single queue: a topic with -o queues=1, or --group, which sends all messages to one.
 //
-// Within the queue, requests that are under way together are stored in any order, even those of one connection: a
-// broker reads them in order, but hands each to a pool of sendMessageThreadPoolNums threads (BrokerConfig: the number
-// of processors, 4 at most; NettyRemotingAbstract.processRequestCommand), and whichever thread comes first gets the
-// next offset. So order holds with send=sync; with send=batch while one batch is under way, which is so with
-// --max-pending not above batch-size and a batch-linger that is long enough for every batch to get full; and with any
-// send mode against a broker with sendMessageThreadPoolNums=1. It does not hold for messages that got no answer in
-// time, which may be stored after later ones, nor for delayed messages, for transactions, which are stored when they
-// are committed, or for failed deliveries, which order=concurrently delivers later.
+// Within the queue, requests that are in flight together are stored in any order, even on one connection: a broker
+// reads them in order, but passes each to a pool of sendMessageThreadPoolNums threads (BrokerConfig: the number of
+// processors, 4 at most; NettyRemotingAbstract.processRequestCommand), and the first thread gets the next offset. So
+// order holds with send=sync; with send=batch while one batch is in flight, which is so with --max-pending not above
+// batch-size and a batch-linger that is long enough for every batch to get full; and with any send mode against a
+// broker with sendMessageThreadPoolNums=1. It does not hold for messages without an answer in time, which may be stored
+// after later ones, nor for delayed messages, for transactions, which are stored when they are committed, or for failed
+// deliveries, which order=concurrently delivers later.
 //
 // # Transactions
 //
@@ -53,57 +54,56 @@
 // client answers, and the broker drops the message in the end. The producers of a driver are one group, so that those
 // that follow on a lost connection answer for the transactions that it left open.
 //
-// A broker that is slow to note that a transaction was ended asks all the same. The answer, the only safe one,
-// commits again, and the message is stored twice: tx-unexpected-checks counts these. It takes a transactionTimeOut
-// that is not much longer than the broker needs to note the end (transactionOpBatchInterval), or a born time (that of
-// sending) long ago.
+// A broker that is slow to record the end of a transaction checks back all the same. The only safe answer is to commit
+// again, and the message is stored twice: tx-unexpected-checks counts these check-backs. They occur if
+// transactionTimeOut is not much longer than the time in which the broker records the end (transactionOpBatchInterval),
+// or if the born time (the time of sending) is long past.
 //
 // # Outcomes
 //
-// An answer of the broker with an error is Failed (Rejected if the message itself is not welcome). No answer in time,
-// and the end of the connection, are Unknown: a broker that stalls stores late the messages that it has received. Codes
-// that say that the message was stored but not flushed or replicated in time are Unknown, too.
+// An answer of the broker with an error is Failed (Rejected if the message itself is refused). No answer in time, and
+// the end of the connection, are Unknown: a stalled broker stores the messages that it has received later. Codes for
+// messages that were stored but not flushed or replicated in time are Unknown, too.
 //
 // # Receiving
 //
 // RocketMQ has only topics, and consumer groups. queue://X is topic X with one group that all consumers share; the
-// group's offsets stay on the broker as long as the topic. topic://X gives each consumer a group of its own, or one
-// per subscription name, that starts at the next message sent; such a group is deleted with its last consumer, unless
-// KeepSubscription keeps it. A filter belongs to the group: with a selector, queue://X has a group per filter, and
-// messages that do not match the filter are skipped, not left for others.
+// group's offsets stay on the broker as long as the topic. topic://X gives each consumer, or each subscription name, a
+// group of its own that starts at the next message sent; such a group is deleted with its last consumer, unless
+// KeepSubscription keeps it. A filter belongs to the group: with a selector, queue://X has a group per filter, and a
+// group skips messages that do not match its filter instead of leaving them for others.
 //
-// Within a group whole queues are dealt out. The members use the broker's locks in handing over queues, whatever the
-// order asked for, so that the next owner begins exactly where the last one has said it stopped. Where a consumer
-// stands is saved ten times a second, after each 100 messages of a queue, and when it closes or gives a queue back, one
-// request at a time (see progress); after a crash up to that much is delivered again. (A consumer with more than 50
-// queues saves 500 of them a second.) Unlike those of other clients, our pulls do not commit: a broker that was slow
-// with the last pull of a consumer took back the offset that the consumer had saved when it closed, and delivered the
-// last messages once more (4 of 25 times on a loaded machine).
+// Whole queues are assigned to the members of a group. The members use the broker's locks to hand over queues, with any
+// order option, so that the next owner begins exactly where the last one reported that it stopped. A consumer saves its
+// offsets ten times a second, after each 100 messages of a queue, and when it closes or gives a queue back, one request
+// at a time (see progress); after a crash at most that many messages are delivered again. (A consumer with more than 50
+// queues saves 500 of them a second.) Other clients commit with their pulls, ours do not: a broker that was slow with
+// the last pull of a consumer reset the offset that the consumer had saved when it closed, and delivered the last
+// messages once more (4 of 25 times on a loaded machine).
 //
-// A message that is released is given back to the broker, which delivers it again after retry-level, by the group's
-// retry topic; with order=orderly it is delivered again in place, a second later. One that is rejected goes to the
-// group's dead-letter topic. Brokers mark a released message as delivered before, but not a message that comes
-// again after a crash.
+// A released message goes back to the broker, which delivers it again after retry-level, through the group's retry
+// topic; with order=orderly it is delivered again in place, a second later. A rejected message goes to the group's
+// dead-letter topic. Brokers mark a released message as delivered before, but not a message that comes again after a
+// crash.
 //
-// A pull that the broker holds cannot be taken back: when a consumer has closed but its connection is still used,
-// each of its queues may bring one more answer, which is dropped; the next owner of the queue pulls the same messages.
+// A pull that the broker holds cannot be cancelled: when a consumer has closed but its connection is still used, each
+// of its queues may bring one more answer, which is dropped; the next owner of the queue pulls the same messages.
 //
-// Brokers hold a pull of an empty queue for up to 20 s, and look at it once more even when its client has gone. If
-// the group was deleted meanwhile and autoCreateSubscriptionGroup is true, that creates an empty group of its name: a
-// broker's list of groups can so have names of runs that have ended. Groups are created explicitly where brokers do
-// not do it.
+// Brokers hold a pull of an empty queue for up to 20 s, and process it once more even when its client has gone. If the
+// group was deleted meanwhile and autoCreateSubscriptionGroup is true, that creates an empty group with its name: so a
+// broker's list of groups can contain names of ended runs. The driver creates groups explicitly where brokers do not.
 //
 // # Depth and purge
 //
-// Messages stay in a topic's queues after they have been consumed: at a destination are the messages that its group has
-// not said to have consumed, in the topic and the group's retry topic; messages that wait for their delay are in
-// neither. To purge is to let the group stand at the end, which brokers allow only while it has no consumers: these
-// would say otherwise a moment later.
+// Messages stay in a topic's queues after they have been consumed. The depth of a destination is the number of messages
+// that its group has not reported as consumed, in the topic and the group's retry topic; messages that wait for their
+// delay are in neither. A purge sets the group's offset to the end, which brokers allow only while it has no consumers:
+// their next report would reset it.
 //
 // # Routes
 //
-// Routes are looked up again every 30 s, at the name server that answered last. Queues that were added are written to
-// and read from, from their first message on; producers with a group keep their queue. A producer goes on while one
-// broker of its topic is left, and uses a broker that comes back. A consumer that loses one of its brokers ends with
-// an error: it cannot report messages that it does not receive.
+// Routes are looked up again every 30 s, at the name server that answered last. Added queues are written to and read
+// from, from their first message on; producers with a group keep their queue. A producer goes on while one broker of
+// its topic is left, and uses a broker that returns. A consumer that loses one of its brokers ends with an error: it
+// cannot report messages that it does not receive.
 package rocketmq

@@ -25,7 +25,7 @@ type rocketDriver struct {
 
 	topics       *topics
 	refreshEvery time.Duration
-	goodServer   atomic.Int32 // index of the name server that was reached last
+	goodServer   atomic.Int32 // index of the last name server that could be reached
 	identifying  atomic.Bool  // a broker is being asked for its version
 	inspector    inspector
 	keeper       keeper
@@ -34,7 +34,7 @@ type rocketDriver struct {
 	asked    sync.Map // start of unique keys -> *transactions: the producers that brokers ask
 	reaches  sync.Map // groupQueue -> *reach: those of the groups that outlive their consumers
 	listings sync.Map // groupAt -> *listing
-	filtered sync.Map // driver.Destination: those with consumers that take some of the messages
+	filtered sync.Map // driver.Destination: destinations with filtering consumers
 }
 
 func newDriver(cfg config) *rocketDriver {
@@ -44,27 +44,27 @@ func newDriver(cfg config) *rocketDriver {
 	return d
 }
 
-// newSigner returns a signer, which is for one goroutine at a time.
+// newSigner returns a signer, for one goroutine at a time.
 func (d *rocketDriver) newSigner() *wire.Signer {
 	return wire.NewSigner(d.cfg.Target.User, d.cfg.Target.Password)
 }
 
-// opening bounds all the steps of opening something.
+// opening bounds all the steps of opening a producer or consumer.
 func (d *rocketDriver) opening(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, d.cfg.ConnectTimeout)
 }
 
-// leaving bounds all the steps of leaving a broker politely.
+// leaving bounds all the steps of an orderly exit from a broker.
 func leaving(ctx context.Context) (context.Context, context.CancelFunc) {
 	const limit = 10 * time.Second
 	return context.WithTimeout(ctx, limit)
 }
 
-// randomID is for names that must not meet those of other runs.
+// randomID returns a text for names that must be unique among runs.
 func randomID() string { return strings.ToLower(rand.Text()[:10]) }
 
-// acquire returns the client of that connection with one more user. A member of a consumer group needs a client that no
-// other member of the group uses: it is by their clients that brokers tell members apart.
+// acquire returns the client of that connection and adds a user. A member of a consumer group needs a client that no
+// other member of the group uses: brokers identify members by their clients.
 func (d *rocketDriver) acquire(
 	ctx context.Context, spec driver.Connection, group string,
 ) (*transport.Lease[*client], error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// The ends of requests without an answer. They get the name of the operation from wrap.
+// Errors of requests without an answer. wrap adds the name of the operation.
 var (
 	errNoAnswer error = driver.Errorf(driver.ClassTimeout, "",
 		"the broker is overloaded or stalled; --send-timeout says how long to wait", "no answer in time")
@@ -28,14 +28,14 @@ func wrap(op string, err error) error {
 }
 
 const (
-	maxWords = 400 // limit for a quotation of a broker's words, in bytes
-	maxName  = 100 // the same of a name or address
+	maxWords = 400 // limit of a quotation from a broker, in bytes
+	maxName  = 100 // the same for a name or address
 
 	notRocketMQ  = "is this a RocketMQ name server or broker?"
 	lookAtBroker = "look into the broker's log; see also whether a proxy on the way changes its messages"
 )
 
-// refusal is the error that a broker's answer stands for. The answer's texts are copied.
+// refusal returns the error that a broker's answer reports. It copies the answer's texts.
 func refusal(r *reply) *driver.Error {
 	m := meaningOf(r)
 	words := strings.TrimSpace(string(r.Remark))
@@ -48,12 +48,12 @@ func refusal(r *reply) *driver.Error {
 	return driver.Errorf(m.class, "", m.hint, "%s (code %d)", transport.Clip(words, maxWords), r.Code)
 }
 
-// meaning is what an answer with an error stands for.
+// meaning is the meaning of an error code in an answer.
 type meaning struct {
 	class driver.Class
 	hint  string
-	words string       // for one that has none: brokers give none with the codes for messages that they have stored
-	send  driver.State // of the messages that were sent
+	words string       // used if the answer has no text: brokers add none to the codes for stored messages
+	send  driver.State // outcome of the messages sent
 }
 
 func meaningOf(r *reply) meaning {
@@ -111,7 +111,7 @@ func meaningOf(r *reply) meaning {
 	return failed(driver.ClassOther, log)
 }
 
-// authFailed recognises the words with which ACL 1.0 and 2.0 refuse; they do so with a general code.
+// authFailed recognises the texts of refusals by ACL 1.0 and 2.0, which have a general code.
 func authFailed(remark string) bool {
 	return containsAny(remark, "AclException", "AuthenticationException", "AuthorizationException",
 		"No accessKey is configured", "signature")
@@ -121,8 +121,8 @@ func containsAny(text string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
-// outcome translates the end of a request that sent messages. Of the codes for a message that was stored but not yet
-// safe, the message's fate is unknown.
+// outcome converts the end of a request that sent messages. A code for a message that was stored but is not yet safe
+// gives Unknown.
 func outcome(op string, r *reply) driver.Outcome {
 	if r.err != nil {
 		err := wrap(op, r.err)

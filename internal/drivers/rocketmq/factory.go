@@ -10,9 +10,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Options are the settings that only this protocol has. Those that delay messages count as --delivery-delay does.
+// Options are the settings of this protocol. Those that delay messages count as --delivery-delay does.
 type Options struct {
-	// Send is how messages are sent. With batch, BatchSize of them travel in one request.
+	// Send is how messages are sent. With batch, one request carries BatchSize of them.
 	Send        string        `opt:"send" help:"how to send: async (max-pending in flight; brokers store these in any order), sync (each waits for its answer, which with --group keeps the order), oneway (no answer), batch" enum:"async,sync,oneway,batch"`
 	BatchSize   int           `opt:"batch-size" help:"messages per request with send=batch, 1 to 1024"`
 	BatchLinger time.Duration `opt:"batch-linger" help:"send a batch that is not full after this time"`
@@ -124,7 +124,7 @@ func checkSettings(s *transport.Settings[Options], fail transport.Fail) {
 	s.Options.check(fail)
 }
 
-// check finds the mistakes in the options alone, and in their combination.
+// check reports the mistakes in single options, and in their combination.
 func (o *Options) check(fail transport.Fail) {
 	o.checkRanges(fail)
 	for name, text := range map[string]string{

@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	lockRetry    = 20 * time.Millisecond // while another member still has a queue of ours
-	lockPatience = 3 * time.Second       // after which a concurrent consumer goes ahead without the lock
-	lockRenew    = 20 * time.Second      // brokers forget locks after 60 s
+	lockRetry    = 20 * time.Millisecond // while another member still holds a queue of ours
+	lockPatience = 3 * time.Second       // then a concurrent consumer proceeds without the lock
+	lockRenew    = 20 * time.Second      // brokers drop locks after 60 s
 	saveEvery    = 100 * time.Millisecond
 	savePause    = 2 * time.Millisecond // per queue: no more than 500 requests a second
 )
 
-// open subscribes and returns when this consumer owns its share of the queues and knows where each starts.
+// open subscribes, and returns when this consumer owns its share of the queues and knows the offset at which each
+// starts.
 func (c *consumer) open(ctx context.Context, r *route) error {
 	at := &placement{route: r}
-	c.at.Store(at) // for leave: nobody else knows the consumer yet
+	c.at.Store(at) // for leave: no other goroutine knows the consumer yet
 	for _, b := range r.brokers {
 		conn, err := c.client.connect(ctx, b.addr)
 		if err != nil {
@@ -71,8 +72,8 @@ func (c *consumer) open(ctx context.Context, r *route) error {
 	}
 }
 
-// ensureGroup creates the group at a broker that knows it not and does not create groups by their use
-// (autoCreateSubscriptionGroup=false). To others, and to those too old for the question, it makes no difference.
+// ensureGroup creates the group at a broker that does not have it and does not create groups on first use
+// (autoCreateSubscriptionGroup=false). It changes nothing at other brokers, nor at brokers too old for the question.
 func (c *conn) ensureGroup(ctx context.Context, group string) error {
 	r, err := c.call(ctx, wire.ReqGetSubscriptionGroupConfig, []field{{"group", group}}, nil)
 	if err != nil || r.Code != wire.ResSubscriptionGroupNotExist {
@@ -87,7 +88,7 @@ func (c *conn) ensureGroup(ctx context.Context, group string) error {
 	return err
 }
 
-// checkFilter lets the broker judge an SQL expression.
+// checkFilter lets the broker validate an SQL expression.
 func (c *consumer) checkFilter(ctx context.Context, conn *conn) error {
 	_, err := conn.must(ctx, "set the filter "+strconv.Quote(c.filter.expression), wire.ReqCheckClientConfig, nil,
 		wire.ClientCheck{
@@ -96,8 +97,8 @@ func (c *consumer) checkFilter(ctx context.Context, conn *conn) error {
 	return err
 }
 
-// adopt lets the consumer read a route from now on. It does nothing if a new broker cannot be reached: the next refresh
-// tries again. Only the client's refresh calls it.
+// adopt makes the consumer read from a route from now on. It does nothing if a new broker cannot be reached: the next
+// refresh tries again. Only the client's refresh calls it.
 func (c *consumer) adopt(ctx context.Context, r *route) {
 	now := c.at.Load()
 	if slices.Equal(r.brokers, now.route.brokers) {
@@ -161,7 +162,7 @@ func (c *consumer) manage(ctx context.Context) {
 	}
 }
 
-// rebalance takes the queues that are our share and gives back the others. It is complete when we own all that we want.
+// rebalance takes the queues of our share and gives back the others. It is complete when we own our whole share.
 func (c *consumer) rebalance(ctx context.Context) (complete bool, err error) {
 	share, known, err := c.share(ctx)
 	if err != nil || !known {
@@ -192,7 +193,7 @@ func (c *consumer) rebalance(ctx context.Context) (complete bool, err error) {
 	return len(c.owned) == len(share), c.startAll()
 }
 
-// share returns the queues that are to be ours; known is false while the broker does not know us yet.
+// share returns the queues of our share; known is false while the broker does not know us yet.
 func (c *consumer) share(ctx context.Context) (share []*queue, known bool, err error) {
 	at := c.at.Load()
 	var members []string // sorted
@@ -201,7 +202,7 @@ func (c *consumer) share(ctx context.Context) (share []*queue, known bool, err e
 			return nil, false, err
 		}
 		place, found := slices.BinarySearch(members, c.client.id)
-		if !found || place >= at.route.most() { // it is not known yet, or there are not enough queues for it
+		if !found || place >= at.route.most() { // not known yet, or more members than queues
 			return nil, found, nil
 		}
 	}
@@ -218,8 +219,7 @@ func (c *consumer) share(ctx context.Context) (share []*queue, known bool, err e
 	return share, true, nil
 }
 
-// queues makes some of the queues that can be read, which are in the order of the route: those from number from up to,
-// but not including, number to.
+// queues returns the readable queues from index from up to, but not including, index to, in the order of the route.
 func (c *consumer) queues(at *placement, from, to int) (list []*queue) {
 	for i, b := range at.route.brokers {
 		for n := max(from, 0); n < min(to, b.read); n++ {
@@ -230,10 +230,10 @@ func (c *consumer) queues(at *placement, from, to int) (list []*queue) {
 	return list
 }
 
-// allocate returns the range of n queues, in their order, that a member of a group has, as all clients of the group must
-// find it, each for itself. The members are sorted. The queues are dealt out in equal runs, the first members getting one
-// more if they do not divide evenly (AllocateMessageQueueAveragely, the default of all clients; the test compares with
-// the library's).
+// allocate returns the range of n ordered queues that belongs to a member of a group; all clients of the group must find
+// the same ranges, each for itself. The members are sorted. The queues are divided into equal runs, and the first members
+// get one more if they do not divide evenly (AllocateMessageQueueAveragely, the default of all clients; the test compares
+// with the library's).
 func allocate(me string, n int, members []string) (from, to int) {
 	i, found := slices.BinarySearch(members, me)
 	if !found {
@@ -256,7 +256,7 @@ func (c *conn) membersOf(ctx context.Context, group string) ([]string, error) {
 	case err != nil:
 		return nil, wrap(op, err)
 	case r.Code == wire.ResSystemError && !authFailed(string(r.Remark)):
-		return nil, nil // so brokers say that there are none
+		return nil, nil // this means that there are none
 	case r.Code != wire.ResSuccess:
 		return nil, wrap(op, refusal(r))
 	}
@@ -265,8 +265,8 @@ func (c *conn) membersOf(ctx context.Context, group string) ([]string, error) {
 	return list.ClientIDs, err
 }
 
-// takeOver makes queues ours, as far as the broker locks them for us. The lock lets their former owner say first
-// where it stands, so that nothing is delivered twice.
+// takeOver makes queues ours, as far as the broker locks them for us. The lock lets their former owner report its
+// offsets first, so that nothing is delivered twice.
 func (c *consumer) takeOver(ctx context.Context, queues []*queue) error {
 	locked := map[queueID]bool{}
 	if c.opts.Model == clustering {
@@ -300,7 +300,7 @@ func (c *consumer) takeOver(ctx context.Context, queues []*queue) error {
 	return nil
 }
 
-// startAll begins to pull from the queues that are ours, once Run has been called.
+// startAll begins to pull from our queues, once Run has been called.
 func (c *consumer) startAll() error {
 	if !c.running.Load() {
 		return nil
@@ -316,12 +316,12 @@ func (c *consumer) startAll() error {
 	return nil
 }
 
-// giveBack stops with queues, says where we stand in them, and unlocks them for others.
+// giveBack stops consuming from queues, reports our offsets in them, and unlocks them.
 func (c *consumer) giveBack(ctx context.Context, queues []*queue) error {
 	for _, q := range queues {
 		q.revoked.Store(true)
-		q.busy.Lock()   // until the delivery of a message has ended
-		q.busy.Unlock() //nolint:staticcheck // nothing is done within: the next holder looks at revoked
+		q.busy.Lock()   // until the present delivery has ended
+		q.busy.Unlock() //nolint:staticcheck // the critical section is empty: the next holder checks revoked
 		delete(c.owned, q.queueID)
 	}
 	if c.opts.Model != clustering {
@@ -342,7 +342,7 @@ func (c *consumer) giveBack(ctx context.Context, queues []*queue) error {
 	return errors.Join(errs...)
 }
 
-// renewLocks keeps our locks alive.
+// renewLocks renews our locks.
 func (c *consumer) renewLocks(ctx context.Context) {
 	if c.opts.Model != clustering {
 		return
@@ -352,7 +352,7 @@ func (c *consumer) renewLocks(ctx context.Context) {
 	_, _ = c.lock(ctx, slices.Collect(maps.Values(c.owned))) // if that fails, so does the rebalancing that follows
 }
 
-// byConn calls f with the queues of each connection, as brokers name them.
+// byConn calls f with the queues of each connection, in the brokers' form.
 func (c *consumer) byConn(queues []*queue, f func(*conn, *wire.Lock) error) error {
 	lists := map[*conn][]wire.Queue{}
 	for _, q := range queues {
@@ -382,18 +382,19 @@ func (c *consumer) lock(ctx context.Context, queues []*queue) (map[queueID]bool,
 	return locked, err
 }
 
-// leave gives everything back and leaves the group, deleting it if it was only for this run and has no other member.
+// leave gives all queues back and leaves the group. It deletes the group if it was only for this run and has no other
+// member.
 func (c *consumer) leave(ctx context.Context) error {
 	polite, cancel := leaving(ctx)
 	defer cancel()
 	conns := c.at.Load().conns
-	whole := true // all brokers are there
+	whole := true // all brokers are reachable
 	for _, conn := range conns {
 		conn.endCalls(errAbandoned, func(e *call) bool { p, ok := e.to.(*pulled); return ok && p.c == c })
 		whole = whole && !conn.Dead()
 	}
 	if whole {
-		// Messages that cannot be given back will be delivered again: nothing is lost.
+		// Messages that cannot be given back will be delivered again: none is lost.
 		_ = c.giveBack(polite, slices.Collect(maps.Values(c.owned)))
 	}
 	for _, conn := range conns {
@@ -410,12 +411,12 @@ func (c *consumer) leave(ctx context.Context) error {
 	}
 	c.lease.Release(ctx)
 	if !whole || ctx.Err() != nil {
-		return nil // the run has been told already that the broker has gone
+		return nil // the run already knows that the broker has gone
 	}
 	return err
 }
 
-// dissolve deletes the group unless it has members, by the word of a broker that is there.
+// dissolve deletes the group unless a reachable broker reports members.
 func (c *consumer) dissolve(ctx context.Context, conn *conn) error {
 	if !conn.Dead() {
 		if members, err := conn.membersOf(ctx, c.group); err != nil || len(members) > 0 {

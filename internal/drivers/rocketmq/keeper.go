@@ -5,20 +5,21 @@ import (
 	"time"
 )
 
-// keeper looks after the clients of a driver from time to time: overdue calls, heartbeats, routes. One goroutine does
-// it for all, as timers and two goroutines for each of thousands of clients would take more than their load does.
+// keeper does the periodic work for the clients of a driver: overdue calls, heartbeats, routes. One goroutine serves
+// all, because timers and two goroutines for each of thousands of clients would take more memory and time than their
+// load.
 type keeper struct {
 	mu      sync.Mutex
 	clients map[*client]*duties
-	conns   []*conn       // of one of them
+	conns   []*conn       // connections of one client
 	stop    chan struct{} // ends the goroutine; nil without one
 	done    chan struct{} // closed when it has ended
 }
 
-// duties are when something is due for a client.
+// duties are the times of a client's next tasks.
 type duties struct{ heartbeat, refresh time.Time }
 
-// add begins to look after a client.
+// add registers a client.
 func (k *keeper) add(c *client) {
 	now := time.Now()
 	k.mu.Lock()
@@ -33,7 +34,7 @@ func (k *keeper) add(c *client) {
 	}
 }
 
-// remove ends that. The goroutine goes with the last client.
+// remove removes a client. The goroutine ends with the last one.
 func (k *keeper) remove(c *client) {
 	k.mu.Lock()
 	delete(k.clients, c)
@@ -62,7 +63,7 @@ func (k *keeper) run(stop, done chan struct{}) {
 	}
 }
 
-// look does what is due. Nothing of it waits.
+// look performs the due tasks. None of them waits.
 func (k *keeper) look(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

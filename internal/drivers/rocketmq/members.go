@@ -9,20 +9,20 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// listing shares the broker's answers to who is in a group among its members of this driver. Whenever one comes or
-// goes, the broker tells all others, and each has to find out who they are now: with a question for each of them,
-// hundreds of members would take time and memory with the square of their number.
+// listing shares a broker's answers about the members of a group among this driver's members. Whenever a member joins
+// or leaves, the broker notifies all others, and each must list the members again. If each asked, time and memory would
+// grow with the square of the number of members, which may be hundreds.
 type listing struct {
-	turn    chan struct{} // to ask; has room for one
+	turn    chan struct{} // permission to ask; a channel with room for one
 	begun   atomic.Uint64 // questions so far
-	last    uint64        // the number of the question that was answered last. With the turn, as members
-	members []string      // not to be changed
+	last    uint64        // the number of the last answered question. Guarded by turn, as members
+	members []string      // read-only
 }
 
-// turnPatience is how long to wait for a question of another member, on its connection, before asking ourselves.
+// turnPatience bounds the wait for another member's question, on its connection, before asking ourselves.
 const turnPatience = time.Second
 
-// ask returns the answer to a question that begins after it was called: of another member, or else of its own.
+// ask returns the answer to a question that began after the call of ask: of another member, or else its own.
 func (l *listing) ask(ctx context.Context, question func() ([]string, error)) ([]string, error) {
 	came := l.begun.Load()
 	timer := time.NewTimer(turnPatience)
@@ -49,8 +49,8 @@ func (l *listing) ask(ctx context.Context, question func() ([]string, error)) ([
 // groupAt is a group at a broker.
 type groupAt struct{ group, addr string }
 
-// memberIDs returns the ids of the clients in the consumer's group, as the broker of conn knows them, in order.
-// They are not to be changed.
+// memberIDs returns the ids of the clients in the consumer's group, as the broker of conn knows them, in order. The
+// caller must not change them.
 func (c *consumer) memberIDs(ctx context.Context, conn *conn) ([]string, error) {
 	question := func() ([]string, error) {
 		list, err := conn.membersOf(ctx, c.group)
@@ -71,5 +71,5 @@ func (d *rocketDriver) listingOf(at groupAt) *listing {
 	return l.(*listing)
 }
 
-// most returns for how many members there is a queue, of the topic or for redelivery.
+// most returns the largest number of members that can have a queue, of the topic or for redelivery.
 func (r *route) most() int { return max(r.readable(), len(r.brokers)) }

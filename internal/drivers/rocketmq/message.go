@@ -12,7 +12,7 @@ import (
 
 const propPlan = "perfmq-tx" // the planned end of a transactional message, see plan
 
-// properties returns the properties that all messages of a variant have.
+// properties returns the properties common to all messages of a variant.
 func (o *Options) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]byte, error) {
 	var b []byte
 	add := func(key, value string) {
@@ -56,7 +56,7 @@ func (o *Options) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]by
 	return b, nil
 }
 
-// reserved reports whether brokers give the name a meaning (MessageConst.STRING_HASH_SET) or we do.
+// reserved reports whether the name has a meaning to brokers (MessageConst.STRING_HASH_SET) or to us.
 func reserved(key string) bool {
 	switch key {
 	case driver.TimeProperty, driver.IDProperty, propPlan, wire.PropShardingKey, wire.PropTimerDelayMs,
@@ -76,7 +76,7 @@ func reserved(key string) bool {
 	return false
 }
 
-// readProperties sets the values of our own properties: the time, the ID, and whether the message was left open.
+// readProperties extracts our own properties: the time, the ID, and whether the message was left open.
 func readProperties(properties []byte, ids *driver.IDReader, d *driver.Delivery) {
 	d.Time, d.HasTime, d.ID, d.Deferred = 0, false, driver.ID{}, false
 	for len(properties) > 0 {

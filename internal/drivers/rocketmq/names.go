@@ -10,7 +10,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// topicName is the name of a destination's topic on the brokers.
+// topicName returns the name of a destination's topic on the brokers.
 func (c *config) topicName(d driver.Destination) (string, error) {
 	if !legalName(d.Name) {
 		return "", driver.Errorf(driver.ClassUnsupported, "open "+d.String(),
@@ -19,7 +19,7 @@ func (c *config) topicName(d driver.Destination) (string, error) {
 	return c.inNamespace(d.Name), nil
 }
 
-// inNamespace is how RocketMQ writes a name within a namespace (NamespaceUtil).
+// inNamespace returns RocketMQ's form of a name within a namespace (NamespaceUtil).
 func (c *config) inNamespace(name string) string {
 	if c.Options.Namespace == "" {
 		return name
@@ -30,16 +30,16 @@ func (c *config) inNamespace(name string) string {
 // membership is the consumer group of a consumer.
 type membership struct {
 	group string
-	// passing groups are of one run: they start at the next message and are deleted when their last member leaves.
+	// passing groups belong to one run: they start at the next message and are deleted when their last member leaves.
 	passing bool
-	// alone: the group is that of one consumer, and ends with it.
+	// alone: the group belongs to one consumer, and ends with it.
 	alone bool
-	// fromNext groups start, when new, at the next message that is sent instead of at the first that is there.
+	// fromNext: a new group starts at the next message sent instead of at the first one stored.
 	fromNext bool
 }
 
-// membershipOf chooses the group. A queue is a topic with one group that all its consumers share, and that stays as
-// long as the topic: the group's offsets make it a queue. A subscription is a group of its own.
+// membershipOf chooses the group. A queue is a topic with one group that all its consumers share and that stays as long
+// as the topic: the group's offsets make it a queue. A subscription is a group of its own.
 func (c *config) membershipOf(spec *driver.ConsumerSpec, unique string) membership {
 	m := membership{}
 	filter := ""
@@ -72,8 +72,8 @@ func (c *config) membershipOf(spec *driver.ConsumerSpec, unique string) membersh
 	return m
 }
 
-// groupName makes a legal name of any text: if the text is not allowed, or too long, signs that are not allowed become
-// _, it is cut to 100 bytes, and a hash of the whole is appended.
+// groupName makes a legal name from any text: if the text contains illegal characters, or is too long, these become _,
+// it is cut to 100 bytes, and a hash of the whole text is appended.
 func groupName(text string) string {
 	if legalName(text) {
 		return text
@@ -93,14 +93,14 @@ func fold(text string) uint32 {
 	return h.Sum32()
 }
 
-// subscription is a filter as brokers want it.
+// subscription is a filter in the brokers' form.
 type subscription struct {
 	expression string
 	kind       string // TAG or SQL92
 	tags       []string
 }
 
-// parseSelector reads tag:A || B, a filter by tags, or else an SQL92 expression.
+// parseSelector parses tag:A || B, a filter by tags, or else an SQL92 expression.
 func parseSelector(selector string) subscription {
 	tags, ok := strings.CutPrefix(selector, "tag:")
 	if !ok && selector != "" {
@@ -118,12 +118,12 @@ func parseSelector(selector string) subscription {
 	return s
 }
 
-// takes reports whether a message with this tag passes. Brokers compare hashes of tags only.
+// takes reports whether a message with this tag matches. Brokers compare only hashes of tags.
 func (s *subscription) takes(tag []byte) bool {
 	return len(s.tags) == 0 || slices.ContainsFunc(s.tags, func(t string) bool { return t == string(tag) })
 }
 
-// data describes the consumer. It has been set before the consumer is registered and does not change.
+// data describes the consumer. It is set before the consumer is registered and does not change.
 func (c *consumer) data() wire.ConsumerData {
 	d := wire.ConsumerData{
 		Group: c.group, Type: "CONSUME_PASSIVELY", Model: strings.ToUpper(c.opts.Model), From: "CONSUME_FROM_FIRST_OFFSET",

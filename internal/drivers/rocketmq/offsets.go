@@ -11,7 +11,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// fixStart lets a new group start at the next message sent, in all queues.
+// fixStart makes a new group start at the next message sent, in all queues.
 func (c *consumer) fixStart(ctx context.Context) error {
 	at := c.at.Load()
 	for i, b := range at.route.brokers {
@@ -33,9 +33,9 @@ func (c *consumer) fixStart(ctx context.Context) error {
 	return nil
 }
 
-// freshQueues returns those queues of a broker where the group has not been yet. RocketMQ before 5 knows no
-// setZeroIfNotFound: it says 0 of them, too, if the queue has all of its messages. Then the group's statistics tell
-// whether it has been in the topic.
+// freshQueues returns the queues of a broker that the group has not consumed from yet. RocketMQ before 5 has no
+// setZeroIfNotFound: it returns 0 for them, too, if the queue still has all of its messages. Then the group's
+// statistics tell whether it has consumed from the topic.
 func (c *consumer) freshQueues(ctx context.Context, conn *conn, b *routeBroker) ([]queueID, error) {
 	var fresh, doubtful []queueID
 	for n := range b.read {
@@ -58,14 +58,14 @@ func (c *consumer) freshQueues(ctx context.Context, conn *conn, b *routeBroker) 
 	if err != nil {
 		return nil, err
 	}
-	// The answer has objects as keys, so that it is no JSON.
+	// The answer has objects as keys, and so is not JSON.
 	if bytes.Contains(r.Body, []byte(`"topic":"`+c.topic+`"`)) {
 		return fresh, nil
 	}
 	return append(fresh, doubtful...), nil
 }
 
-// savedOffset asks where a group stands in a queue.
+// savedOffset asks for the saved offset of a group in a queue.
 func (c *conn) savedOffset(ctx context.Context, group string, id queueID) (offset int64, found bool, err error) {
 	const op = "ask where the group stands"
 	r, err := c.call(ctx, wire.ReqQueryConsumerOffset, []field{
@@ -83,7 +83,7 @@ func (c *conn) savedOffset(ctx context.Context, group string, id queueID) (offse
 	return offset, found, nil
 }
 
-// saveOffset tells the broker where a group stands in a queue.
+// saveOffset saves the offset of a group in a queue.
 func (c *conn) saveOffset(ctx context.Context, group string, id queueID, offset int64) error {
 	_, err := c.must(ctx, "save where the group stands", wire.ReqUpdateConsumerOffset, []field{
 		{"consumerGroup", group},
@@ -108,7 +108,7 @@ func (c *conn) limitOffset(ctx context.Context, id queueID, code int) (int64, er
 	return n, nil
 }
 
-// position finds out where to begin with a queue.
+// position determines the offset at which to begin with a queue.
 func (c *consumer) position(ctx context.Context, q *queue) error {
 	offset, found := int64(0), false
 	var err error
@@ -125,8 +125,8 @@ func (c *consumer) position(ctx context.Context, q *queue) error {
 		if offset, err = q.conn.limitOffset(ctx, q.queueID, limit); err != nil {
 			return err
 		}
-		// A broker that is told of two queues at once where it knew of none forgets one: both threads make the
-		// group's table (ConsumerOffsetManager.commitOffset). So it is told of each before there is anything to lose.
+		// A broker that gets the first offsets of two queues at once loses one of them: both threads create the group's table
+		// (ConsumerOffsetManager.commitOffset). So the offsets are saved one by one before there is anything to lose.
 		if c.opts.Model == clustering && !q.retry {
 			if err := q.conn.saveOffset(ctx, c.group, q.queueID, offset); err != nil {
 				return err
@@ -140,26 +140,27 @@ func (c *consumer) position(ctx context.Context, q *queue) error {
 }
 
 const (
-	// keepUpAfter is how many messages of a queue are consumed before the broker hears of it at once. Some brokers
-	// keep messages that are not committed, and take no more than so many.
+	// keepUpAfter is the number of consumed messages of a queue after which the offset is reported at once. Some brokers
+	// keep uncommitted messages, and take no more than a certain number.
 	keepUpAfter = 100
-	// unsaved is for queues of which the broker may know anything.
+	// unsaved marks queues whose offset at the broker is not known.
 	unsaved = -1
 )
 
-// progress is the broker's knowledge of a consumer's offset in a queue. One request about that is under way at a
-// time, and the next is sent when it has been answered: a broker reads the requests of a connection in order but
-// hands them to pools of threads (consumerManageThreadPoolNums; pullMessageThreadPoolNums for the offsets that pulls
-// would commit) and keeps the offset that comes last (ConsumerOffsetManager.commitOffset), even if it is lower. An old
-// offset that came last would have messages delivered twice to the next owner of the queue.
+// progress is the broker's knowledge of a consumer's offset in a queue. Only one such request is in flight at a time,
+// and the next is sent after its answer: a broker reads the requests of a connection in order but passes them to pools
+// of threads (consumerManageThreadPoolNums; pullMessageThreadPoolNums for the offsets that pulls would commit) and
+// keeps the offset that comes last (ConsumerOffsetManager.commitOffset), even if it is lower. An old offset that came
+// last would make the next owner of the queue receive messages twice.
 type progress struct {
 	saving sync.Mutex
-	told   int64         // the offset that the broker was told last; unsaved if it may not have it
+	told   int64         // the last offset sent to the broker; unsaved if it may not have it
 	failed error         // why not
-	open   chan struct{} // a request is under way; closed when it has been answered
+	open   chan struct{} // a request is in flight; closed when it has been answered
 }
 
-// begin notes that a request about that offset is under way. It returns false if the broker knows, or one is already.
+// begin records that a request for that offset is in flight. It returns false if the broker has the offset, or if
+// another request is in flight.
 func (p *progress) begin(offset int64) bool {
 	p.saving.Lock()
 	defer p.saving.Unlock()
@@ -170,7 +171,7 @@ func (p *progress) begin(offset int64) bool {
 	return true
 }
 
-// answer takes the answer to the request that is under way.
+// answer processes the answer to the request in flight.
 func (p *progress) answer(_ uint64, r *reply) {
 	p.saving.Lock()
 	defer p.saving.Unlock()
@@ -184,15 +185,15 @@ func (p *progress) answer(_ uint64, r *reply) {
 	p.open = nil
 }
 
-// state returns the channel of the request that is under way, if there is one, or how the last one ended.
+// state returns the channel of the request in flight, if there is one, or the result of the last one.
 func (p *progress) state() (open chan struct{}, told int64, failed error) {
 	p.saving.Lock()
 	defer p.saving.Unlock()
 	return p.open, p.told, p.failed
 }
 
-// note tells the broker where we stand in a queue, unless it knows or has not answered the last time. It does not
-// wait; its request is to be flushed.
+// note reports our offset in a queue to the broker, unless it has the offset or has not answered the last report. It
+// does not wait; the caller must flush.
 func (c *consumer) note(q *queue) {
 	offset := q.consumed.Load()
 	if !q.begin(offset) {
@@ -233,8 +234,8 @@ func (c *consumer) keepUp(q *queue) {
 	}
 }
 
-// save tells the broker where we stand in a queue and returns when it knows. Nothing of the queue may be consumed
-// meanwhile.
+// save reports our offset in a queue to the broker and returns when it has been saved. No message of the queue may be
+// consumed meanwhile.
 func (c *consumer) save(ctx context.Context, q *queue) error {
 	const op = "save where the group stands"
 	for tried := false; ; {
@@ -259,16 +260,17 @@ func (c *consumer) save(ctx context.Context, q *queue) error {
 	}
 }
 
-// reach is how far a queue was delivered to the consumers of a group, all those of this driver. By it a message that
-// the broker delivers again, because the consumer that had it was cut off before it could say so, is told from one that
-// the broker stored twice: RocketMQ itself marks only messages that were given back. It is safe for concurrent use.
+// reach is how far a queue was delivered to the consumers of a group, all of them of this driver. It distinguishes a
+// message that the broker delivers again, because its consumer was cut off before it could report the offset, from a
+// message that the broker stored twice: RocketMQ itself marks only messages that were given back. It is safe for
+// concurrent use.
 type reach struct {
 	next   atomic.Int64 // the offset after the last message
-	stored atomic.Int64 // when that was stored, by the broker's clock
+	stored atomic.Int64 // when that message was stored, by the broker's clock
 }
 
-// again notes the delivery of a message, and tells whether it was delivered before. A broker that has lost its last
-// messages gives their offsets to others, but these are stored later.
+// again records the delivery of a message, and tells whether it was delivered before. A broker that has lost its last
+// messages reuses their offsets, but for messages that are stored later.
 func (r *reach) again(m *wire.Message) bool {
 	if m.QueueOffset < r.next.Load() && m.Stored <= r.stored.Load() {
 		return true

@@ -16,7 +16,7 @@ func (c *conn) old() bool {
 	return v > 0 && v < wire.Version5
 }
 
-// fitDelay sees to the delay of messages on the brokers that have got a heartbeat.
+// fitDelay adapts the delay of messages to the brokers that have got a heartbeat.
 func (p *producer) fitDelay(ctx context.Context, conns []*conn, spec *driver.ProducerSpec) error {
 	if i := slices.IndexFunc(conns, (*conn).old); p.opts.Delay > 0 && i >= 0 {
 		if err := p.delayByLevel(ctx, conns[i]); err != nil {
@@ -32,8 +32,8 @@ func (p *producer) fitDelay(ctx context.Context, conns []*conn, spec *driver.Pro
 	return nil
 }
 
-// delayByLevel sees to -o delay on a broker before 5, which ignores it: it knows delays by their levels only. A delay
-// that is one of them becomes that level, which all brokers know; others are refused.
+// delayByLevel adapts -o delay to a broker before 5, which supports only delay levels and ignores the delay. A delay
+// equal to a level becomes that level, which all brokers support; others are refused.
 func (p *producer) delayByLevel(ctx context.Context, c *conn) error {
 	answer, err := c.call(ctx, wire.ReqGetBrokerConfig, nil, nil)
 	if err != nil {
@@ -56,8 +56,8 @@ func (p *producer) delayByLevel(ctx context.Context, c *conn) error {
 	return nil
 }
 
-// delayOfLevel returns the delay of -o delay-level, if all brokers say that it is the same with them; else 0, as it is
-// not known.
+// delayOfLevel returns the delay of -o delay-level if all brokers report the same one; otherwise 0, which means
+// unknown.
 func (p *producer) delayOfLevel(ctx context.Context, conns []*conn) (delay time.Duration) {
 	for _, c := range conns {
 		answer, err := c.call(ctx, wire.ReqGetBrokerConfig, nil, nil)
@@ -88,7 +88,7 @@ func delayLevels(config string) []string {
 	return nil
 }
 
-// delayOf reads a delay as brokers write it; it returns -1 if that is none.
+// delayOf parses a delay in the brokers' form; it returns -1 if the text is not a delay.
 func delayOf(text string) time.Duration {
 	units := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}
 	n, ok := int64(0), false

@@ -19,7 +19,7 @@ import (
 // maxBody is the largest body that still fits into a frame with its header.
 const maxBody = wire.MaxFrame - 64<<10
 
-// idSeed is how many characters of a message's unique key are its producer's; a number follows.
+// idSeed is the length of the producer's part of a message's unique key; a number follows.
 const idSeed = 20
 
 // producer is a [driver.Producer].
@@ -27,33 +27,33 @@ type producer struct {
 	op     string
 	d      *rocketDriver
 	lease  *transport.Lease[*client]
-	client *client // that of the lease
+	client *client // client of the lease
 	opts   *Options
 	limit  time.Duration // for the answer to a send
-	delay  time.Duration // of the delivery of each message; 0 for none, or one that is not known
+	delay  time.Duration // of the delivery of each message; 0 for none, or if unknown
 	sign   *wire.Signer
 	done   driver.Completions
 	group  string
 	topic  string
 	kinds  []kind // by variant
-	// queues are the queues to send to; refreshing replaces the whole.
+	// queues are the queues to send to; a refresh replaces the slice.
 	queues atomic.Pointer[[]sendQueue]
-	// home is the first value of queues. Messages with a group stay in the queue of it that is theirs.
+	// home is the first value of queues. Messages with a group always go to their queue in home.
 	home []sendQueue
 
-	// Only Send's goroutine uses these; head and next, with send=batch, whoever sends a batch.
+	// Only Send's goroutine uses these; head and next, with send=batch, the goroutine that sends a batch.
 	head    []byte
 	id      [32]byte
 	counter uint64
-	next    int           // index of the queue that is the next
-	held    *conn         // to which something was sent that waits for more
+	next    int           // index of the next queue
+	held    *conn         // connection with a gathered message that waits for more
 	batch   *batcher      // with send=batch
 	tx      *transactions // for transactional messages
 
 	inFlight atomic.Int64
 	closing  atomic.Bool
-	idle     chan struct{} // told when closing and nothing is in flight
-	synced   chan struct{} // with send=sync: told of each answer
+	idle     chan struct{} // signalled when nothing is in flight while closing
+	synced   chan struct{} // with send=sync: signalled for each answer
 	socket   *driver.Meter // waits for the connection to take more
 	answers  *driver.Meter // with send=sync: waits for answers
 	closed   bool
@@ -63,13 +63,13 @@ type producer struct {
 
 // kind is the common part of all messages of a variant.
 type kind struct {
-	body       []byte // as it is sent
+	body       []byte // encoded
 	properties []byte
 	group      string
 	hash       uint32 // of the group
 }
 
-// sendBroker is a broker to send to, with the common part of the headers of its messages.
+// sendBroker is a broker to send to, with the common part of its message headers.
 type sendBroker struct {
 	conn   *conn
 	name   string
@@ -183,7 +183,7 @@ func (o *Options) delayed(op string, spec *driver.ProducerSpec) (*Options, error
 	return &own, nil
 }
 
-// prepare makes the common part of the messages of each variant.
+// prepare encodes the common part of the messages of each variant.
 func (p *producer) prepare(spec *driver.ProducerSpec) error {
 	var zip *wire.Deflater
 	if p.opts.Compress {
@@ -250,7 +250,7 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 	for i, b := range brokers {
 		queues = p.appendQueues(queues, conns[i], b)
 	}
-	// Producers that start together should not march in step.
+	// Producers that start together should not use the same queues in step.
 	p.next = int(fold(spec.Name) % uint32(len(queues)))
 	p.home = queues
 	p.queues.Store(&queues)
@@ -263,11 +263,11 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 	return nil
 }
 
-// adopt makes a producer send to the queues of a route. Queues of a broker that cannot be reached stay as they were.
+// adopt makes a producer send to the queues of a route. Queues of an unreachable broker stay as they were.
 func (p *producer) adopt(ctx context.Context, r *route) {
 	old := p.queues.Load()
 	if old == nil {
-		return // it is being opened
+		return // still opening
 	}
 	var list []sendQueue
 	for _, b := range r.writable() {
@@ -296,7 +296,7 @@ func (p *producer) appendQueues(list []sendQueue, c *conn, b routeBroker) []send
 	return list
 }
 
-// sendBroker prepares the header of sends to a broker: SendMessageRequestHeaderV2, the fields in the order of their
+// sendBroker prepares the header of sends to a broker: SendMessageRequestHeaderV2, with fields in the order of their
 // keys.
 func (p *producer) sendBroker(c *conn, name string) *sendBroker {
 	code, batch, flag := int(wire.ReqSendMessageV2), "false", uint32(0)
@@ -318,7 +318,7 @@ func (p *producer) sendBroker(c *conn, name string) *sendBroker {
 	return q
 }
 
-// Waits implements [driver.Waiter]. Of several brokers, the connection to the first stands for all.
+// Waits implements [driver.Waiter]. If there are several brokers, it reports the connection to the first.
 func (p *producer) Waits() driver.Waits {
 	w := (*p.queues.Load())[0].conn.waits()
 	w.Socket, w.Answer = p.socket.Wait(), p.answers.Wait()

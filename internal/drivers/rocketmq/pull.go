@@ -13,8 +13,8 @@ import (
 
 const (
 	holdTime = 15 * time.Second      // how long brokers may hold a pull until messages come
-	pullTime = 30 * time.Second      // after which an answer is taken for lost
-	busyTime = 50 * time.Millisecond // how long to leave a broker alone that sheds load
+	pullTime = 30 * time.Second      // after which an answer counts as lost
+	busyTime = 50 * time.Millisecond // pause before the next pull from an overloaded broker
 	// rejoinTime is how long to wait for a heartbeat to make a subscription known again.
 	rejoinTime = 200 * time.Millisecond
 )
@@ -45,8 +45,8 @@ func (c *consumer) ask(q *queue) error {
 	if q.retry {
 		expression, kind = "*", wire.KindTag
 	}
-	// Unlike those of other clients, our pulls commit nothing: the broker would do that at an unknown time, perhaps after
-	// the consumer has said where it stopped (see progress).
+	// Other clients commit with their pulls, ours do not: the broker would commit at an unknown time, perhaps after the
+	// consumer has reported where it stopped (see progress).
 	flags := int64(wire.PullSuspend)
 	if c.opts.Consume == consumePull {
 		flags = 0
@@ -67,25 +67,25 @@ func (c *consumer) ask(q *queue) error {
 }
 
 const (
-	// inboxLimit is how many bytes of answers to pulls a consumer holds, the one being delivered included. Answers
-	// beyond are dropped and pulled again: a broker may answer the pulls of all queues at once, whatever has become of
-	// the others. One answer of any size is always taken.
+	// inboxLimit bounds the bytes of answers to pulls that a consumer holds, including the one being delivered. Answers
+	// beyond it are dropped and pulled again: a broker may answer the pulls of all queues at once. One answer of any size
+	// is always accepted.
 	inboxLimit = 16 << 20
-	// crowded is the number of held bytes above which no more is pulled ahead.
+	// crowded is the number of held bytes above which no more messages are prefetched.
 	crowded = inboxLimit / 2
-	// smallAnswer is the least size that the next answers are assumed to have, in bytes.
+	// smallAnswer is the smallest assumed size of the next answers, in bytes.
 	smallAnswer = 64 << 10
 )
 
-// inbox holds the answers to the pulls of a consumer until Run delivers them. All but arrived is guarded by the
-// consumer's mu.
+// inbox holds the answers to the pulls of a consumer until Run delivers them. The consumer's mu guards all of it except
+// arrived.
 type inbox struct {
-	arrived  chan struct{} // there is something new
+	arrived  chan struct{} // an answer or error has come
 	answered []*pulled     // in the order of their arrival
-	spare    []*pulled     // to be used again
+	spare    []*pulled     // for reuse
 	held     int           // bytes of answers, until they have been delivered
-	last     int           // bytes of the last answer that brought messages
-	parked   []*queue      // to be pulled from when there is room
+	last     int           // bytes of the last answer with messages
+	parked   []*queue      // to be pulled from once there is room
 	large    []byte        // memory for the body of a large answer
 }
 
@@ -95,7 +95,7 @@ type pulled struct {
 	q       *queue
 	err     error // there was no answer, or the broker refused
 	code    int   // of the answer
-	next    int64 // where to pull from after it
+	next    int64 // offset of the pull after it
 	hasNext bool
 	body    []byte
 	dropped bool // there was no room for its body
@@ -114,7 +114,7 @@ func (c *consumer) newPull(q *queue) *pulled {
 	return p
 }
 
-// answer takes the answer to a pull and hands it to Run.
+// answer processes the answer to a pull and passes it to Run.
 func (p *pulled) answer(_ uint64, r *reply) {
 	p.err, p.code = r.err, r.Code
 	p.next, p.hasNext = r.Number("nextBeginOffset")
@@ -138,7 +138,7 @@ func (p *pulled) answer(_ uint64, r *reply) {
 	transport.Notify(p.c.arrived)
 }
 
-// reserve takes room for an answer of n bytes; it returns false if there is none.
+// reserve reserves room for an answer of n bytes; it returns false if there is none.
 func (c *consumer) reserve(p *pulled, n int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,7 +155,7 @@ func (c *consumer) reserve(p *pulled, n int) bool {
 	return true
 }
 
-// take returns the next answer to a pull; nil when ctx has ended or, with an error, when we cannot go on.
+// take returns the next answer to a pull; nil when ctx has ended or, with an error, when the consumer cannot go on.
 func (c *consumer) take(ctx context.Context) (*pulled, error) {
 	for {
 		c.mu.Lock()
@@ -168,7 +168,7 @@ func (c *consumer) take(ctx context.Context) (*pulled, error) {
 		c.mu.Unlock()
 		switch {
 		case ctx.Err() != nil:
-			return nil, nil //nolint:nilerr // the end of ctx is no error
+			return nil, nil //nolint:nilerr // the end of ctx is not an error
 		case p != nil:
 			return p, nil
 		case err != nil:
@@ -183,7 +183,7 @@ func (c *consumer) take(ctx context.Context) (*pulled, error) {
 	}
 }
 
-// prefetch pulls the next messages of a queue, or does so later if much is waiting to be delivered.
+// prefetch pulls the next messages of a queue, or defers that if many wait for delivery.
 func (c *consumer) prefetch(q *queue) error {
 	c.mu.Lock()
 	full := c.held > crowded
@@ -195,15 +195,14 @@ func (c *consumer) prefetch(q *queue) error {
 	return c.pull(q, 0)
 }
 
-// park lets a queue wait for room. Run recycles an answer afterwards, and then looks for room.
+// park lets a queue wait for room. Run calls recycle afterwards, which looks for room.
 func (c *consumer) park(q *queue) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.parked = append(c.parked, q)
 }
 
-// recycle keeps a pull whose answer has been delivered for the next, and pulls from parked queues as far as there is
-// room.
+// recycle keeps a pull with a delivered answer for reuse, and pulls from parked queues as far as there is room.
 func (c *consumer) recycle(p *pulled) {
 	c.mu.Lock()
 	c.held -= len(p.body)
@@ -225,7 +224,7 @@ func (c *consumer) recycle(p *pulled) {
 	}
 }
 
-// verdict returns the meaning of an answer: an error ends Run, and a time is to pass before the next pull.
+// verdict returns the meaning of an answer: an error, which ends Run, or a wait before the next pull.
 func (p *pulled) verdict() (wait time.Duration, err error) {
 	switch p.code {
 	case wire.ResSubscriptionNotExist, wire.ResSubscriptionNotLatest:
@@ -248,9 +247,9 @@ func (p *pulled) verdict() (wait time.Duration, err error) {
 	return wait, err
 }
 
-// introduce tells the broker again about the consumer's subscription. A broker forgets the members of a group whose
-// connections it sees end, and may do so late: when others, or the same with new connections, have joined. It returns
-// false if the broker has not known the subscription for the connect time-out, heartbeats notwithstanding.
+// introduce sends the broker the consumer's subscription again. A broker removes the members of a group when it sees
+// their connections end, perhaps late: when others, or the same with new connections, have joined. It returns false if
+// the broker has not known the subscription for the connect time-out, despite heartbeats.
 func (c *consumer) introduce() bool {
 	now := time.Now().UnixNano()
 	if c.unknown.CompareAndSwap(0, now) {
@@ -260,8 +259,8 @@ func (c *consumer) introduce() bool {
 	return time.Duration(now-c.unknown.Load()) < c.d.cfg.ConnectTimeout
 }
 
-// sendBack gives a message back to the broker, which delivers it again later, by the group's topic for that, or, if
-// it is rejected, puts it into the group's dead-letter queue.
+// sendBack returns a message to the broker, which delivers it again later through the group's retry topic, or, if it is
+// rejected, moves it to the group's dead-letter queue.
 func (c *consumer) sendBack(ctx context.Context, q *queue, m *wire.Message, verdict driver.Verdict) error {
 	level := c.opts.RetryLevel
 	if verdict == driver.Reject {

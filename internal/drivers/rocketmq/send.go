@@ -27,7 +27,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	synchronous := p.opts.Send == sendSync
 	if synchronous {
 		select {
-		case <-p.synced: // of a Send that did not wait to the end
+		case <-p.synced: // of a Send that ended before its answer
 		default:
 		}
 	}
@@ -56,7 +56,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	return nil
 }
 
-// hold notes that something is about to be sent that may wait for more on the same connection.
+// hold records that the next message on the connection may wait for more.
 func (p *producer) hold(c *conn) {
 	if p.held != c {
 		p.letGo()
@@ -64,7 +64,7 @@ func (p *producer) hold(c *conn) {
 	}
 }
 
-// letGo lets out the messages that wait for more.
+// letGo flushes the messages that wait for more.
 func (p *producer) letGo() {
 	if p.held != nil {
 		p.held.out.Flush()
@@ -81,7 +81,7 @@ func (p *producer) Flush(ctx context.Context) error {
 	return nil
 }
 
-// queue returns the next queue whose broker is there, or that of the kind's group, chosen as other clients would.
+// queue returns the next queue of a reachable broker, or the queue of the kind's group, chosen as other clients do.
 func (p *producer) queue(k *kind) (*sendQueue, error) {
 	list, next := p.queuesOf(k), p.next
 	for range list {
@@ -100,7 +100,7 @@ func (p *producer) queue(k *kind) (*sendQueue, error) {
 	return nil, wrap(p.op, list[0].conn.Why())
 }
 
-// queuesOf returns the queues for messages of a kind; with nil, for those without a group.
+// queuesOf returns the queues for messages of a kind; for nil, the queues for messages without a group.
 func (p *producer) queuesOf(k *kind) []sendQueue {
 	if k != nil && k.group != "" {
 		return p.home[k.hash%uint32(len(p.home)):][:1]
@@ -108,7 +108,7 @@ func (p *producer) queuesOf(k *kind) []sendQueue {
 	return *p.queues.Load()
 }
 
-// reachable returns an error if no broker is there to send to.
+// reachable returns an error if no broker is reachable.
 func (p *producer) reachable(k *kind) error {
 	list := p.queuesOf(k)
 	for i := range list {
@@ -119,7 +119,7 @@ func (p *producer) reachable(k *kind) error {
 	return wrap(p.op, list[0].conn.Why())
 }
 
-// header builds the header of a request with that body, for a message of a kind or, without one, for a batch. It is
+// header builds the header of a request with that body: for a message of a kind, or, if k is nil, for a batch. It is
 // valid until the next call.
 func (p *producer) header(q *sendQueue, k *kind, m *driver.Message, born int64, body []byte) []byte {
 	b := append(p.head[:0], q.prefix...)
@@ -130,7 +130,7 @@ func (p *producer) header(q *sendQueue, k *kind, m *driver.Message, born int64, 
 	b, at := wire.OpenField(b, "i")
 	if m != nil {
 		b = p.appendProperties(b, k, m)
-	} else { // they must not be empty: the broker would sign "null" in their place
+	} else { // an empty value is not allowed: the broker would sign "null" in its place
 		b = wire.AppendProperty(b, wire.PropWait, "true")
 	}
 	wire.CloseField(b, at)
@@ -152,7 +152,7 @@ func (p *producer) appendProperties(b []byte, k *kind, m *driver.Message) []byte
 	if p.tx != nil {
 		b = wire.AppendProperty(b, propPlan, p.tx.plan(m.Slot))
 	}
-	// The unique key, without which brokers and tools cannot name the message.
+	// The unique key: without it brokers and tools cannot identify the message.
 	p.counter++
 	var n [8]byte
 	binary.BigEndian.PutUint64(n[:], p.counter)
@@ -160,7 +160,7 @@ func (p *producer) appendProperties(b []byte, k *kind, m *driver.Message) []byte
 	return wire.AppendProperty(b, wire.PropUniqueKey, p.id[:])
 }
 
-// answer takes the answer to a single message.
+// answer processes the answer to a single message.
 func (p *producer) answer(arg uint64, r *reply) {
 	slot, o := driver.Slot(arg), outcome(p.op, r)
 	if p.tx != nil && o.State == driver.Accepted {
@@ -194,13 +194,13 @@ func (p *producer) Close(ctx context.Context) error {
 	p.letGo()
 	p.closing.Store(true)
 	if !p.waitIdle(ctx) {
-		for _, c := range p.client.all() { // also connections that are no more in the route
+		for _, c := range p.client.all() { // including connections that are no longer in the route
 			c.endCalls(errAbandoned, func(e *call) bool {
 				t, ok := e.to.(*batch)
 				return e.to == p || ok && t.b == p.batch
 			})
 		}
-		p.waitIdle(context.Background()) // messages that are being reported just now
+		p.waitIdle(context.Background()) // messages that are being reported
 	}
 	var err error
 	if p.tx != nil {
@@ -214,7 +214,7 @@ func (p *producer) Close(ctx context.Context) error {
 	return err
 }
 
-// unregister leaves the group at the brokers. Where that fails, the connection's end will do it.
+// unregister leaves the group at the brokers. If that fails, the end of the connection does it.
 func (p *producer) unregister(ctx context.Context) {
 	ctx, cancel := leaving(ctx)
 	defer cancel()

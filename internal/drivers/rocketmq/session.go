@@ -15,7 +15,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// conns are connections by address, opened when they are needed. It is safe for concurrent use.
+// conns are connections by address, opened on demand. It is safe for concurrent use.
 type conns struct {
 	d    *rocketDriver
 	peer peer // of all; may be nil
@@ -24,7 +24,7 @@ type conns struct {
 	byAddr map[string]*conn
 }
 
-// connect returns the connection to a name server or broker, opening it if need be.
+// connect returns the connection to a name server or broker. It opens the connection if need be.
 func (s *conns) connect(ctx context.Context, addr string) (*conn, error) {
 	if known := s.alive(addr); known != nil {
 		return known, nil
@@ -43,7 +43,7 @@ func (s *conns) connect(ctx context.Context, addr string) (*conn, error) {
 	s.byAddr[addr] = opened
 	s.lock.Unlock()
 	if other != nil {
-		other.close() // it waits for the goroutines that still run
+		other.close() // waits for the goroutines that still run
 	}
 	return opened, nil
 }
@@ -89,15 +89,15 @@ func (s *conns) close() {
 	}
 }
 
-// session is connections beside those that carry the load, for questions and for making and removing what a run needs.
+// session has the connections without load: for questions, and to create and remove topics and groups.
 type session struct{ conns }
 
 func (d *rocketDriver) newSession() *session {
 	return &session{conns{d: d, byAddr: map[string]*conn{}}}
 }
 
-// nameServer returns the connection to the first name server that can be reached, beginning with that of the last time;
-// each gets an equal share of the time.
+// nameServer returns the connection to the first reachable name server, beginning with the last one used; each gets an
+// equal share of the time.
 func (s *session) nameServer(ctx context.Context) (*conn, error) {
 	deadline, _ := ctx.Deadline()
 	hosts := s.d.cfg.Target.Hosts
@@ -109,7 +109,7 @@ func (s *session) nameServer(ctx context.Context) (*conn, error) {
 		func(ctx context.Context, host transport.Endpoint) (*conn, error) {
 			c, err := s.connect(ctx, host.String())
 			if err == nil {
-				s.d.goodServer.Store(int32(slices.Index(hosts, host))) //nolint:gosec // of a list that a person typed
+				s.d.goodServer.Store(int32(slices.Index(hosts, host))) //nolint:gosec // of a short list typed by the user
 			}
 			return c, err
 		})
@@ -149,7 +149,7 @@ func (s *session) onMasters(ctx context.Context, f func(*conn) error) error {
 	return nil
 }
 
-// deleteTopics deletes topics on the brokers and, in case one of those is away, at the name servers.
+// deleteTopics deletes topics on the brokers and, in case a broker is unreachable, at the name servers.
 func (s *session) deleteTopics(ctx context.Context, topics ...string) error {
 	err := s.onMasters(ctx, func(c *conn) error { return c.deleteTopics(ctx, wire.ReqDeleteTopicInBroker, topics) })
 	deadline, _ := ctx.Deadline()
@@ -159,7 +159,7 @@ func (s *session) deleteTopics(ctx context.Context, topics ...string) error {
 		c, dialErr := s.connect(each, host.String())
 		cancel()
 		if dialErr != nil {
-			continue // a name server that is away forgets topics by itself
+			continue // an unreachable name server drops topics by itself
 		}
 		err = errors.Join(err, c.deleteTopics(ctx, wire.ReqDeleteTopicInNamesrv, topics))
 	}
@@ -175,11 +175,11 @@ func (c *conn) deleteTopics(ctx context.Context, code int, topics []string) erro
 	return errors.Join(errs...)
 }
 
-// deleteGroup deletes a consumer group, where it stands, and its topics for redelivery.
+// deleteGroup deletes a consumer group, its offsets, and its topics for redelivery.
 func (s *session) deleteGroup(ctx context.Context, group string) error {
 	err := s.onMasters(ctx, func(c *conn) error {
 		_, err := c.must(ctx, "delete group "+group, wire.ReqDeleteSubscriptionGroup, []field{
-			{"groupName", group}, {"cleanOffset", "true"}, {"removeOffset", "true"}, // as 4.9 calls it
+			{"groupName", group}, {"cleanOffset", "true"}, {"removeOffset", "true"}, // the name in 4.9
 		}, nil)
 		return err
 	})

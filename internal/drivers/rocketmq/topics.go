@@ -17,14 +17,14 @@ import (
 
 // topics is the driver's knowledge of its topics.
 type topics struct {
-	// turn is held while a topic is looked up or created: only by the first that needs it. It is a channel of capacity
-	// one, so that waiting for it ends with a context.
+	// turn is held while a topic is looked up or created: only the first user of a topic does that. It is a channel of
+	// capacity one, so that waiting for it ends with a context.
 	turn chan struct{}
 
 	mu      sync.Mutex
 	routes  map[string]*route
 	created []string
-	groups  map[queueGroup]bool // those that are to go with their topic
+	groups  map[queueGroup]bool // groups to remove together with their topic
 }
 
 // queueGroup is a group that makes a queue of a topic.
@@ -34,7 +34,7 @@ func newTopics() *topics {
 	return &topics{turn: make(chan struct{}, 1), routes: map[string]*route{}, groups: map[queueGroup]bool{}}
 }
 
-// route returns the route of a topic that was looked up last; nil if none was.
+// route returns the route of a topic from the last look-up; nil if there was none.
 func (t *topics) route(topic string) *route {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,8 +47,8 @@ func (t *topics) setRoute(topic string, r *route) {
 	t.routes[topic] = r
 }
 
-// noteGroup remembers a group that is to go with its topic. The default group of a queue is noted by its producers,
-// too, whose driver may be another than that of the consumers.
+// noteGroup records a group to remove together with its topic. Producers also record the default group of a queue,
+// because the consumers may use another driver.
 func (t *topics) noteGroup(topic, group string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,7 +57,7 @@ func (t *topics) noteGroup(topic, group string) {
 
 // route holds the brokers that have queues of a topic.
 type route struct {
-	brokers []routeBroker // with at least one queue, by name
+	brokers []routeBroker // with at least one queue, sorted by name
 	seen    time.Time     // when it was looked up
 }
 
@@ -67,12 +67,12 @@ type routeBroker struct {
 	read, write int // numbers of queues
 }
 
-// writable returns the brokers with queues that can be written.
+// writable returns the brokers with writable queues.
 func (r *route) writable() []routeBroker {
 	return slices.DeleteFunc(slices.Clone(r.brokers), func(b routeBroker) bool { return b.write == 0 })
 }
 
-// readable returns how many queues can be read.
+// readable returns the number of readable queues.
 func (r *route) readable() (n int) {
 	for _, b := range r.brokers {
 		n += b.read
@@ -89,13 +89,13 @@ const (
 	// maxQueues is the largest number of queues of a topic on one broker. Each takes memory in every producer and
 	// consumer.
 	maxQueues = 4096
-	// maxBrokers is the largest number of brokers of a topic. Each is connected to.
+	// maxBrokers is the largest number of brokers of a topic. The driver connects to each.
 	maxBrokers = 256
 	// maxTopicQueues is the largest number of queues of a topic on all brokers.
 	maxTopicQueues = 4 * maxQueues
 )
 
-// routeOf returns the route of a topic, which it creates if need be and if it may.
+// routeOf returns the route of a topic. It creates the topic if need be and allowed.
 func (d *rocketDriver) routeOf(ctx context.Context, topic string) (*route, error) {
 	select {
 	case d.topics.turn <- struct{}{}:
@@ -121,7 +121,7 @@ func (d *rocketDriver) routeOf(ctx context.Context, topic string) (*route, error
 	return r, nil
 }
 
-// routeNow returns the route of a topic as it is now, or was a moment ago; nil if that cannot be found out.
+// routeNow returns the present route of a topic, or a recent one; nil if it cannot be determined.
 func (d *rocketDriver) routeNow(ctx context.Context, topic string) *route {
 	if r := d.topics.route(topic); r == nil || time.Since(r.seen) < d.refreshEvery/2 {
 		return r
@@ -163,7 +163,7 @@ func (s *session) lookUp(ctx context.Context, topic string) (*route, error) {
 		}
 		i := slices.IndexFunc(data.Brokers, func(b wire.BrokerData) bool { return b.Name == q.Broker })
 		if i < 0 || data.Brokers[i].Addresses[wire.MasterID] == "" {
-			continue // without its master a broker takes no messages
+			continue // without its master a broker accepts no messages
 		}
 		b := routeBroker{name: q.Broker, addr: s.d.brokerAddress(data.Brokers[i])}
 		if q.Perm&wire.PermRead != 0 {
@@ -193,7 +193,7 @@ func (d *rocketDriver) brokerAddress(b wire.BrokerData) string {
 	return b.Addresses[wire.MasterID]
 }
 
-// checkQueues refuses a topic with another number of queues than was asked for.
+// checkQueues refuses a topic if its number of queues differs from the requested one.
 func (d *rocketDriver) checkQueues(topic string, r *route) error {
 	want := d.cfg.Options.Queues
 	for _, b := range r.brokers {

@@ -13,9 +13,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// The end of a transactional message is planned before it is sent and travels with it as a property: one
-// letter for the producer's first answer, at once, and one for its answer to each check-back, the last holding for all
-// later ones. A check-back can so be judged without remembering the message.
+// The end of a transactional message is planned before it is sent and travels with it as a property: one letter for the
+// producer's first answer, at once, and one for its answer to each check-back; the last letter holds for all later
+// ones. So a check-back can be answered without remembering the message.
 const (
 	planCommit   = "c"
 	planRollback = "r"
@@ -32,8 +32,8 @@ type transactions struct {
 	mu     sync.Mutex
 	plans  []string // by index of the slot: the plan of the message in flight
 	checks memory
-	due    int           // messages left open that have not got their end yet
-	idle   chan struct{} // told when due falls to 0
+	due    int           // messages left open that have not ended yet
+	idle   chan struct{} // signalled when due falls to 0
 
 	halves, committed, rolledBack, leftOpen, checked, unexpected, duplicated, foreign, lateCommitted,
 	lateRolledBack atomic.Uint64
@@ -45,12 +45,12 @@ func newTransactions(p *producer) *transactions {
 	}
 }
 
-// memory counts check-backs by unique key, of messages that were checked. It forgets the eldest.
+// memory counts check-backs of messages by unique key. It drops the oldest.
 type memory struct{ young, old map[string]int }
 
-// next returns how many check-backs of a message came before this one.
+// next returns the number of earlier check-backs of a message.
 func (m *memory) next(id []byte) int {
-	const most = 1 << 16 // of each age
+	const most = 1 << 16 // of each generation
 	n, ok := m.young[string(id)]
 	if !ok {
 		n = m.old[string(id)]
@@ -118,7 +118,7 @@ func share(n, low, high int) bool {
 	return low <= place && place < high
 }
 
-// plan decides about the next message.
+// plan returns the plan of the next message.
 func (t *transactions) plan(slot driver.Slot) string {
 	o := t.p.opts
 	plan := planCommit
@@ -152,7 +152,7 @@ func (t *transactions) planOpen() string {
 }
 
 // half is called when the broker has stored a half message: it commits the message, rolls it back or leaves it open, as
-// planned. It reports whether the message, now or at a check-back, is to be rolled back.
+// planned. It reports whether the plan is to roll the message back, now or at a check-back.
 func (t *transactions) half(slot driver.Slot, r *reply) (withheld bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,25 +168,26 @@ func (t *transactions) half(slot driver.Slot, r *reply) (withheld bool) {
 	default:
 		t.leftOpen.Add(1)
 		t.due++
-		return withheld // the broker finds out by itself, and asks
+		return withheld // the broker detects that and checks back
 	}
 	msgID := r.Get("msgId")
 	offset, ok := wire.ParseMessageID(msgID)
 	if !ok {
-		return withheld // it will ask
+		return withheld // the broker will check back
 	}
 	t.say(r, storedTable, flag, offset, msgID)
 	return withheld
 }
 
-// The fields with the offset in the table of half messages: of the answer to one, and of a check-back.
+// The fields with the offset in the table of half messages: in the answer to a half message, and in a check-back.
 const (
 	storedTable  = "queueOffset"
 	checkedTable = "tranStateTableOffset"
 )
 
-// say answers r, which is about a half message, with the end of its transaction; t.mu is held. It never waits, for it
-// runs in the connection's reader, which flushes when there is nothing more to read. If it gets lost, the broker asks.
+// say answers r, which is about a half message, with the end of its transaction; t.mu is held. It never waits, because
+// it runs in the connection's reader, which flushes when there is nothing more to read. If the answer is lost, the
+// broker checks back.
 func (t *transactions) say(r *reply, table string, flag int, commitLog int64, msgID []byte) {
 	_ = r.from.tell(wire.ReqEndTransaction, wire.FlagOneWay, func(b []byte) []byte { // EndTransactionRequestHeader
 		b = wire.AppendInt(b, "commitLogOffset", commitLog)
@@ -199,21 +200,21 @@ func (t *transactions) say(r *reply, table string, flag int, commitLog int64, ms
 	}, nil, call{})
 }
 
-// checkTransaction answers a broker that asks for the outcome of a half message.
+// checkTransaction answers a check-back of a broker.
 func (c *client) checkTransaction(r *reply) {
 	var m wire.Message
 	if _, err := m.Cut(r.Body); err != nil {
-		return // it will ask again
+		return // the broker will check back again
 	}
 	id := wire.Property(m.Properties, wire.PropUniqueKey)
 	if len(id) < idSeed {
-		return // not a message of ours
+		return // the message is not ours
 	}
 	if t, ours := c.d.asked.Load(string(id[:idSeed])); ours {
 		t.(*transactions).check(r, &m, id, true)
 		return
 	}
-	// A member of the group in another process has sent it, and the broker asks any member.
+	// A member of the group in another process may have sent it: the broker asks any member.
 	var t *transactions
 	c.mu.Lock()
 	for _, p := range c.producers[string(wire.Property(m.Properties, wire.PropProducerGroup))] {
@@ -225,12 +226,12 @@ func (c *client) checkTransaction(r *reply) {
 	}
 }
 
-// check answers a check-back. The message is our own or that of another process.
+// check answers a check-back. The message is our own or from another process.
 func (t *transactions) check(r *reply, m *wire.Message, id []byte, own bool) {
 	plan := wire.Property(m.Properties, propPlan)
 	commitLog, ok := r.Number("commitLogOffset")
 	if len(plan) == 0 || !ok {
-		return // not a message of ours
+		return // the message is not ours
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -273,8 +274,8 @@ func flagOf(letter byte) int {
 	}
 }
 
-// waitChecks waits until no more check-backs are due, as long as the option check-wait and ctx allow. The error tells
-// how many transactions are still open then.
+// waitChecks waits until no more check-backs are due, as long as the option check-wait and ctx allow. The error has the
+// number of transactions that are still open then.
 func (t *transactions) waitChecks(ctx context.Context) error {
 	if t.p.opts.CheckWait == 0 {
 		return nil
@@ -300,7 +301,7 @@ func (t *transactions) waitChecks(ctx context.Context) error {
 	}
 }
 
-// stillOpen is how many transactions wait for a check-back.
+// stillOpen returns the number of transactions that wait for a check-back.
 func (t *transactions) stillOpen() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
