@@ -23,8 +23,8 @@ type stompDriver struct {
 	mu    sync.Mutex
 	users map[string]int // see use
 
-	// leaving is held by the consumer of a shared subscription that is ending it: the last one may remove it only when
-	// the broker has said that the others are gone. It has room for one.
+	// leaving is held by the consumer of a shared subscription that is ending: the last consumer may remove the
+	// subscription only when the broker has confirmed that the others are gone. It has room for one.
 	leaving chan struct{}
 }
 
@@ -43,7 +43,7 @@ func (d *stompDriver) Close(ctx context.Context) error {
 // lease is a use of a connection.
 type lease = transport.Lease[*connection]
 
-// acquire returns the connection that spec names, and opens it if need be.
+// acquire returns the connection that spec names. It opens the connection if need be.
 func (d *stompDriver) acquire(ctx context.Context, spec driver.Connection) (*lease, error) {
 	l, err := d.pool.Acquire(ctx, spec)
 	if err == nil && l.Users() > 1 {
@@ -52,7 +52,7 @@ func (d *stompDriver) acquire(ctx context.Context, spec driver.Connection) (*lea
 	return l, err
 }
 
-// use adds n to the consumers that use something together, and returns how many do now.
+// use adds n to the number of consumers that share what, and returns the new number.
 func (d *stompDriver) use(what string, n int) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -79,27 +79,27 @@ type connection struct {
 	consumers atomic.Pointer[[]*consumer]
 
 	// Of the reader.
-	acking    []*consumer   // consumers with something to acknowledge
+	acking    []*consumer   // consumers with messages to acknowledge
 	confirmed confirmations // sends that were confirmed, and not reported yet
 
 	running sync.WaitGroup
 	pulse   transport.Pulse // heart-beats (STOMP 1.2, "Heart-beating")
-	heard   atomic.Uint32   // reads that began: all before the last have returned something
-	crowd   atomic.Bool     // there was more than one user at a time
+	heard   atomic.Uint32   // reads that began: all reads before the last one have returned bytes
+	crowd   atomic.Bool     // the connection has had more than one user at a time
 }
 
 // session is the result of the handshake.
 type session struct {
 	net       net.Conn
-	raw       *transport.Metered // below TLS; the same as net without
+	raw       *transport.Metered // below TLS; the same as net without TLS
 	out       *transport.Output
 	input     *transport.Input
 	in        *wire.Reader // of input
 	version   wire.Version
 	dialect   dialect
 	server    string
-	sendEvery time.Duration // heart-beats that we owe; 0 for none
-	hearEvery time.Duration // heart-beats that we are owed; 0 for none
+	sendEvery time.Duration // interval of our heart-beats; 0 for none
+	hearEvery time.Duration // interval of the broker's heart-beats; 0 for none
 }
 
 func newConnection(d *stompDriver, conn net.Conn, raw *transport.Metered, identity string) *connection {
@@ -113,20 +113,20 @@ func newConnection(d *stompDriver, conn net.Conn, raw *transport.Metered, identi
 	return c
 }
 
-// start lets the reader begin. The handshake is over.
+// start starts the reader. The handshake is over.
 func (c *connection) start() {
 	c.input.OnIdle(c.idle)
 	c.running.Go(c.read)
 	c.pulse = transport.Pulse{
 		Ending: c.Ending, Out: c.out, In: c.raw, Heard: &c.heard, Owed: c.sendEvery, Patience: 2 * c.hearEvery,
-		Beat:   func() { _ = c.put(func(b []byte) []byte { return append(b, '\n') }) }, // fails only when it has ended
+		Beat:   func() { _ = c.put(func(b []byte) []byte { return append(b, '\n') }) }, // fails only at the end
 		Silent: func() { c.fail(silentError(2 * c.hearEvery)) },
 	}
 	c.pulse.Start()
 }
 
-// idle is called when all received frames have been dealt with: the moment to let out confirmations, acknowledgements
-// and frames that were held back for company.
+// idle is called when all received frames have been processed: the moment to send confirmations, acknowledgements and
+// frames that were held back to be written together.
 func (c *connection) idle() {
 	c.heard.Add(1)
 	c.confirmed.report()
@@ -138,7 +138,7 @@ func (c *connection) idle() {
 	c.out.Flush()
 }
 
-// leaveTime is how long to wait for the broker's answer to DISCONNECT.
+// leaveTime bounds the wait for the broker's answer to DISCONNECT.
 const leaveTime = time.Second
 
 // End implements [transport.Shared].
@@ -154,10 +154,10 @@ func (c *connection) End(ctx context.Context) {
 	c.out.Wait()
 }
 
-// fail ends the connection. The first cause counts.
+// fail ends the connection. Only the first cause counts.
 func (c *connection) fail(cause error) { c.Fail(cause, c.out, c.raw) }
 
-// put lets small frames out, without waiting for room.
+// put sends small frames, without waiting for room.
 func (c *connection) put(frames func([]byte) []byte) error {
 	if err := c.out.Put(frames); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (c *connection) putFrame(f *wire.Frame) error {
 	return c.put(func(b []byte) []byte { return f.Append(b, c.version) })
 }
 
-// request sends a frame that asks for a receipt, and waits for that.
+// request sends a frame that asks for a receipt, and waits for the receipt.
 func (c *connection) request(ctx context.Context, command string, headers ...string) error {
 	answer := make(chan error, 1)
 	c.mu.Lock()
@@ -179,7 +179,7 @@ func (c *connection) request(ctx context.Context, command string, headers ...str
 	r := receipt{kind: receiptOfRequest, number: c.lastID}
 	c.waiting[r.number] = answer
 	c.mu.Unlock()
-	defer c.answerRequest(r.number, nil) // nobody waits any more
+	defer c.answerRequest(r.number, nil) // no longer waiting
 	f := wire.NewFrame(command, headers...)
 	f.Add("receipt", r.String())
 	if err := c.putFrame(f); err != nil {
@@ -200,20 +200,20 @@ func (c *connection) request(ctx context.Context, command string, headers ...str
 	}
 }
 
-// answerRequest hands an answer to the request that waits for it.
+// answerRequest passes an answer to the waiting request.
 func (c *connection) answerRequest(number uint64, err error) bool {
 	c.mu.Lock()
 	answer, ok := c.waiting[number]
 	delete(c.waiting, number)
 	c.mu.Unlock()
 	if ok {
-		answer <- err // there is room for the one that comes
+		answer <- err // the channel has room for the single answer
 	}
 	return ok
 }
 
-// enlist adds to one of the lists of a connection's users, which the reader reads without a lock, and returns its
-// place.
+// enlist adds user to one of the lists of a connection's users, which the reader reads without a lock, and returns its
+// index.
 func enlist[T any](c *connection, list *atomic.Pointer[[]*T], user *T) (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,7 +226,7 @@ func enlist[T any](c *connection, list *atomic.Pointer[[]*T], user *T) (uint64, 
 	return uint64(len(old)), nil
 }
 
-// delist leaves a place in such a list empty. It is not used again: late answers for it are dropped.
+// delist empties an entry of such a list. The index is not reused: late answers to it are dropped.
 func delist[T any](c *connection, list *atomic.Pointer[[]*T], at uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,7 +235,7 @@ func delist[T any](c *connection, list *atomic.Pointer[[]*T], at uint64) {
 	list.Store(&rest)
 }
 
-// find returns the entry at that place; nil if there is none.
+// find returns the entry at that index; nil if there is none.
 func find[T any](list *atomic.Pointer[[]*T], at uint64) *T {
 	if users := *list.Load(); at < uint64(len(users)) {
 		return users[at]

@@ -17,17 +17,17 @@ const ackBatch = 256
 
 // States of a consumer.
 const (
-	stateHolding = iota // messages are held: Run has not begun, or has ended, or is busy with those before
-	stateDirect         // messages are delivered by the reader
+	stateHolding = iota // messages are held: Run has not begun, has ended, or is busy with earlier ones
+	stateDirect         // the reader delivers messages
 	stateClosed         // messages are ignored
 )
 
 // consumer is a [driver.Consumer].
 //
-// On a connection of its own the reader of the connection delivers: a message is not copied and no goroutine is woken
-// for it. On a shared connection, where that would let a slow consumer hold up the others and the receipts of
-// producers, with transactions, whose receipts the reader has to read, for concurrent deliveries, and as long as Run
-// is not running, messages are copied and held, up to holdLimit.
+// On a connection with no other user the connection's reader delivers: a message is not copied and no goroutine is
+// woken. Messages are copied and held, up to holdLimit, on a shared connection, where a slow consumer would hold up the
+// others and the receipts of producers; with transactions, because the reader has to read their receipts; for
+// concurrent deliveries; and while Run is not running.
 type consumer struct {
 	lease   *lease
 	conn    *connection
@@ -35,9 +35,9 @@ type consumer struct {
 	id      uint64 // in conn.consumers, and the id of the subscription
 	sub     *subscription
 	batch   int            // messages between acknowledgements
-	failing driver.Verdict // other than Accept that may be asked for
-	nack    []byte         // header line of the NACK for that
-	alone   []string       // what it alone uses, see reserve
+	failing driver.Verdict // the verdict other than Accept that deliver may give
+	nack    []byte         // header line of the NACK for failing
+	alone   []string       // names that only it may use, see reserve
 	input   *driver.Meter  // of Run: nothing has arrived
 	tx      *receiving     // nil without transactions
 	workers int            // how many messages may be delivered at once
@@ -48,24 +48,24 @@ type consumer struct {
 	mu      sync.Mutex
 	state   int
 	deliver func(*driver.Delivery) driver.Verdict
-	over    <-chan struct{} // closed when Run is to end
+	over    <-chan struct{} // closed when Run must end
 	held    held            // messages that wait for Run
-	bytes   int             // in held, and in taken as far as it is not delivered
+	bytes   int             // in held, and undelivered in taken
 	arrived chan struct{}   // held has grown, or fault was set
 	unheld  chan struct{}   // bytes has shrunk, or the state has changed
 	listed  bool            // in conn.acking
-	fault   error           // why no more is delivered, as long as the connection has not ended
+	fault   error           // why delivery has stopped, as long as the connection has not ended
 
-	// Of the goroutine that delivers: the reader with the lock in stateDirect, else Run.
+	// Of the delivering goroutine: the reader with the lock in stateDirect, else Run.
 	unacked int    // delivered since the last settle
-	lastAck []byte // the id that the ACK for them names, with cumulative ones
-	taken   held   // the messages that Run took from held, and how many of them it has delivered
+	lastAck []byte // the id for their cumulative ACK
+	taken   held   // messages that Run took from held; done counts the delivered ones
 	done    int
 }
 
 // Consumer implements [driver.Driver].
 func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	if n := spec.TransactionSize; n > 0 { // the messages of an open transaction are not acknowledged
+	if n := spec.TransactionSize; n > 0 { // messages of an open transaction are not acknowledged
 		spec.Credit = max(creditOr(spec.Credit), 2*n)
 	}
 	k := &consumer{
@@ -97,7 +97,7 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 }
 
 // connect gives a consumer its connection. Where subscriptions of a connection share message IDs, a second one to the
-// same topic gets a connection that it shares with none of them.
+// same topic gets a connection of its own.
 func (d *stompDriver) connect(ctx context.Context, spec *driver.ConsumerSpec, k *consumer) (err error) {
 	at := spec.Connection
 	for i := 2; ; i++ {
@@ -115,7 +115,7 @@ func (d *stompDriver) connect(ctx context.Context, spec *driver.ConsumerSpec, k 
 }
 
 // sharesMessageIDs reports whether the subscriptions of one connection to one topic get the same message IDs, so that
-// the acknowledgement of one takes the message of another: Artemis before 2.33 (ARTEMIS-4649).
+// an acknowledgement of one takes the message of another: Artemis before 2.33 (ARTEMIS-4649).
 func (s *session) sharesMessageIDs() bool {
 	if s.dialect != artemis {
 		return false
@@ -130,8 +130,7 @@ func (s *session) sharesMessageIDs() bool {
 	return err == nil && err2 == nil && (major < 2 || major == 2 && minor < 33)
 }
 
-// reserve makes k the only consumer of the driver that uses something, until it quits; it returns false if another one
-// does.
+// reserve makes k the only consumer of the driver that uses what, until quit; it returns false if another one does.
 func (k *consumer) reserve(what string) bool {
 	if k.conn.driver.use(what, 1) > 1 {
 		k.conn.driver.use(what, -1)
@@ -141,7 +140,7 @@ func (k *consumer) reserve(what string) bool {
 	return true
 }
 
-// quit gives back all that the consumer uses.
+// quit releases all that the consumer uses.
 func (k *consumer) quit(ctx context.Context) {
 	for _, what := range k.alone {
 		k.conn.driver.use(what, -1)
@@ -161,11 +160,11 @@ func (k *consumer) Waits() driver.Waits {
 	return w
 }
 
-// lets reports whether Run delivers, and not the reader.
+// lets reports whether Run delivers instead of the reader.
 func (k *consumer) lets() bool { return k.tx != nil || k.work != nil || k.conn.crowd.Load() }
 
-// Probe implements [driver.Prober] by a transaction in which nothing happens: all brokers answer that, and nothing else
-// that changes nothing.
+// Probe implements [driver.Prober] with an empty transaction: all brokers answer that, and no other frame without an
+// effect.
 func (k *consumer) Probe(ctx context.Context) error {
 	k.probes++
 	id := "perfmq-probe-" + strconv.FormatUint(k.id, 10) + "-" + strconv.Itoa(k.probes)
@@ -204,7 +203,7 @@ func (k *consumer) subscribe(ctx context.Context, spec *driver.ConsumerSpec) (er
 	if err != nil {
 		k.share(-1)
 		if ctx.Err() != nil && !c.Dead() {
-			// The broker may yet come to it: a late answer must not leave a subscription behind.
+			// The broker may still process it: a late answer must not leave a subscription behind.
 			_ = c.putFrame(wire.NewFrame(wire.UNSUBSCRIBE, "id", k.sub.id))
 		}
 	}
@@ -227,7 +226,7 @@ func (k *consumer) checkAck() error {
 	return nil
 }
 
-// share counts the users of a shared subscription within this driver and returns how many there are.
+// share adds n to the users of a shared subscription within this driver and returns their number.
 func (k *consumer) share(n int) int {
 	if k.sub.last == "" {
 		return 0

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// holdLimit is how many bytes of messages are held for a consumer, or delivered by its Run, before the connection
-	// is not read any more. One message more may be.
+	// holdLimit bounds the bytes of messages that are held for a consumer, or being delivered by its Run. Above it the
+	// connection is not read. One more message may exceed it.
 	holdLimit = 8 << 20
-	// heldSize is the memory of a held message beside its text, in bytes.
+	// heldSize is the memory of a held message in addition to its text, in bytes.
 	heldSize = 256
 	// keptTexts is the largest memory for texts that is used again; usualTexts is what bodies below holdLimit may need, by
 	// how append grows memory. Larger memory goes when that many pieces of texts after another have needed no more.
@@ -26,7 +26,7 @@ const (
 	release = holdLimit / 8
 )
 
-// held are messages that wait for their delivery, with their texts in one piece of memory.
+// held are messages that wait for delivery, with their texts in one block of memory.
 type held struct {
 	list  []heldMessage
 	text  []byte // bodies and acks, one after the other
@@ -36,7 +36,7 @@ type held struct {
 type heldMessage struct {
 	driver.Delivery
 	ack           []byte
-	at, body, end int // where the text begins, the body ends, and the ack ends
+	at, body, end int // the text begins, the body ends, and the ack ends at these offsets
 }
 
 func (m *heldMessage) size() int { return m.end - m.at + heldSize }
@@ -48,7 +48,7 @@ func (h *held) add(m *message) int {
 	return h.list[len(h.list)-1].size()
 }
 
-// message returns one of them; no other may be added meanwhile.
+// message returns the i-th message; none may be added meanwhile.
 func (h *held) message(i int) *heldMessage {
 	m := &h.list[i]
 	m.Body, m.ack = h.text[m.at:m.body:m.body], h.text[m.body:m.end]
@@ -89,9 +89,9 @@ func (k *consumer) take(m *message) error {
 	}
 	switch {
 	case k.fault != nil:
-		return nil // not acknowledged: it stays with the broker
+		return nil // not acknowledged: the broker keeps it
 	case k.state == stateDirect && k.holds():
-		k.settle() // from here on Run delivers
+		k.settle() // from now on Run delivers
 		k.state = stateHolding
 	}
 	switch k.state {
@@ -109,7 +109,7 @@ func (k *consumer) take(m *message) error {
 	return nil
 }
 
-// failLocked ends Run with an error, unless there is one already. It is called with the lock.
+// failLocked ends Run with an error, unless there already is one. It is called with the lock.
 func (k *consumer) failLocked(err error) {
 	if k.fault == nil {
 		k.fault = err
@@ -147,7 +147,7 @@ func (k *consumer) handle(d *driver.Delivery, ack []byte) {
 	}
 }
 
-// answer settles a message by itself, as the verdict says.
+// answer settles a single message, as the verdict says.
 func (k *consumer) answer(v driver.Verdict, ack []byte) {
 	if v == driver.Accept || k.failing == driver.Accept {
 		k.put(wire.ACK, ack, nil)
@@ -174,8 +174,8 @@ func (k *consumer) settle() {
 	k.unacked = 0
 }
 
-// put gathers an ACK or NACK frame with one more header line, which may be empty. Its failure is the connection's, and
-// its end if the broker sends but does not read.
+// put gathers an ACK or NACK frame with one more header line, which may be empty. It fails only with the connection,
+// and ends the connection if the broker sends but does not read.
 func (k *consumer) put(command string, ack, header []byte) {
 	err := k.conn.out.Put(func(b []byte) []byte {
 		b = append(b, command...)
@@ -242,7 +242,7 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	return nil
 }
 
-// await waits until there is something to do for Run.
+// await waits until Run has something to do.
 func (k *consumer) await(ctx context.Context) {
 	k.conn.out.Flush()
 	var idle <-chan time.Time
@@ -262,12 +262,12 @@ func (k *consumer) await(ctx context.Context) {
 	}
 }
 
-// deliverHeld delivers the messages held so far, or has the workers do so. The lock is held when it begins and ends,
-// and not in between.
+// deliverHeld delivers the held messages, or lets the workers do so. The lock is held when it begins and ends, and not
+// in between.
 func (k *consumer) deliverHeld(ctx context.Context) {
 	k.taken, k.held, k.done = k.held, k.taken.emptied(), 0
 	if k.work != nil {
-		k.held = held{} // workers may not have done with the texts
+		k.held = held{} // workers may still use the texts
 	}
 	k.mu.Unlock()
 	delivered := 0
@@ -293,7 +293,7 @@ func (k *consumer) deliverHeld(ctx context.Context) {
 	k.mu.Lock()
 }
 
-// deliverWork delivers messages at the same time as others do, and acknowledges each by itself.
+// deliverWork delivers messages concurrently with other workers, and acknowledges each separately.
 func (k *consumer) deliverWork() {
 	for m := range k.work {
 		verdict := k.deliver(&m.Delivery)
@@ -305,7 +305,7 @@ func (k *consumer) deliverWork() {
 	}
 }
 
-// room says that so many bytes of messages have been delivered.
+// room records that so many bytes of messages have been delivered.
 func (k *consumer) room(bytes int) {
 	k.mu.Lock()
 	k.bytes -= bytes

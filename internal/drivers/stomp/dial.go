@@ -11,7 +11,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// dial opens a connection to the first host that lets us in.
+// dial opens a connection to the first host that accepts it.
 func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connection, error) {
 	identity := spec.Name
 	if spec.ClientID != "" {
@@ -31,7 +31,7 @@ func (d *stompDriver) dialHost(ctx context.Context, host transport.Endpoint, ide
 	}
 	c := newConnection(d, conn, raw, identity)
 	c.host = host.String()
-	// A context can end in two ways, a deadline in one: closing covers both.
+	// A deadline on the connection would not cover a cancelled ctx: closing covers both.
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	err = c.shakeHands(&d.cfg)
 	if !stop() && err == nil {
@@ -41,7 +41,7 @@ func (d *stompDriver) dialHost(ctx context.Context, host transport.Endpoint, ide
 		_ = raw.Close()
 		c.input.Release()
 		if ctx.Err() != nil {
-			err = ctx.Err() // the cause of the closing
+			err = ctx.Err() // the reason for closing
 		}
 		if driver.ClassOf(err) == driver.ClassTimeout {
 			err = protocol.STOMP().Unanswered("CONNECT", d.cfg.Target.TLS, limit, err)
@@ -100,7 +100,7 @@ func (s *connection) shakeHands(c *config) error {
 
 // greeting reads the answer to CONNECT.
 func (s *connection) greeting(c *config) (*wire.Received, error) {
-	// The first byte tells a broker from something else, which may never send a whole frame.
+	// The first byte distinguishes a broker from another server, which may never send a whole frame.
 	head, err := s.input.Peek(1)
 	if err != nil {
 		return nil, err

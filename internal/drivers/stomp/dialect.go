@@ -8,11 +8,11 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// dialect is a broker's convention for the parts that STOMP leaves to it: names of destinations, subscriptions that
-// last, expiry, flow control. Each setting that a dialect has no header for is refused, never left out in silence.
+// dialect is a broker's convention for the parts that STOMP leaves open: names of destinations, durable subscriptions,
+// expiry, flow control. A setting without a header in the dialect is refused, never silently ignored.
 type dialect string
 
-// The dialects there are.
+// The dialects.
 const (
 	artemis  dialect = "artemis"
 	activemq dialect = "activemq" // ActiveMQ Classic
@@ -21,7 +21,7 @@ const (
 	generic  dialect = "generic" // the headers that all brokers understand
 )
 
-// dialectOf goes by the server header of CONNECTED.
+// dialectOf returns the dialect for the server header of CONNECTED.
 func dialectOf(server string) dialect {
 	name := strings.ToLower(server)
 	switch {
@@ -38,7 +38,7 @@ func dialectOf(server string) dialect {
 	}
 }
 
-// title is the broker's name in messages.
+// title returns the broker's name for messages.
 func (d dialect) title() string {
 	switch d {
 	case artemis:
@@ -61,7 +61,7 @@ func (d dialect) unsupported(hint, what string) error {
 	return driver.Errorf(driver.ClassUnsupported, "", hint, "%s over STOMP: %s", d.title(), what)
 }
 
-// reservedHeaders are the headers with a meaning in a SEND frame.
+// reservedHeaders returns the headers with a meaning in a SEND frame.
 func reservedHeaders() []string {
 	return []string{
 		"destination", "transaction", "receipt", "content-length", timeHeader, driver.IDProperty, "persistent", "priority",
@@ -71,8 +71,7 @@ func reservedHeaders() []string {
 	}
 }
 
-// address returns the destination header. Names with a leading slash are taken as they are, where slashes have a
-// meaning.
+// address returns the destination header. Where slashes have a meaning, names with a leading slash are used unchanged.
 func (d dialect) address(dest driver.Destination) string {
 	switch {
 	case d == perfmq:
@@ -82,12 +81,12 @@ func (d dialect) address(dest driver.Destination) string {
 	}
 	name := dest.Name
 	if d == rabbitmq {
-		name = strings.ReplaceAll(name, "/", "%2F") // a slash would end the queue's name; no other escape is understood
+		name = strings.ReplaceAll(name, "/", "%2F") // a slash would end the queue's name; the broker decodes no other escape
 	}
 	return "/" + dest.Kind.String() + "/" + name
 }
 
-// routing is Artemis's name of the kind of destination.
+// routing returns Artemis's name of the kind of destination.
 func routing(kind driver.Kind) string {
 	if kind == driver.Topic {
 		return "MULTICAST"
@@ -95,10 +94,10 @@ func routing(kind driver.Kind) string {
 	return "ANYCAST"
 }
 
-// expiresAbsolutely reports whether the time to live is sent with each message as the moment when it ends.
+// expiresAbsolutely reports whether each message carries the time of its expiry instead of the time to live.
 func (d dialect) expiresAbsolutely() bool { return d == artemis || d == activemq || d == perfmq }
 
-// send returns the headers that are the same for all messages of a producer.
+// send returns the headers common to all messages of a producer.
 func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property, error) {
 	if err := d.checkName(spec.Destination, true); err != nil {
 		return nil, err
@@ -116,7 +115,7 @@ func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property,
 		headers = append(headers, o.declaration()...)
 	}
 	switch {
-	case d == rabbitmq && !spec.Persistent: // any value but true is ignored
+	case d == rabbitmq && !spec.Persistent: // any value except true is ignored
 	default:
 		add("persistent", strconv.FormatBool(spec.Persistent))
 	}
@@ -139,8 +138,8 @@ func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property,
 	return headers, nil
 }
 
-// sendVariant returns the headers, beside them, that are the same for all messages of a variant. The server is the
-// header of CONNECTED.
+// sendVariant returns the additional headers common to all messages of a variant. server is the server header of
+// CONNECTED.
 func (d dialect) sendVariant(
 	spec *driver.ProducerSpec, v *driver.Variant, o *Options, server string,
 ) (headers []driver.Property, err error) {
@@ -165,7 +164,7 @@ func (d dialect) sendVariant(
 	return headers, nil
 }
 
-// declared reports whether the user wants the destination declared as a queue of a certain type.
+// declared reports whether the user wants the destination to be declared as a queue of a certain type.
 func (d dialect) declared(dest driver.Destination, o *Options) (bool, error) {
 	switch {
 	case o.Declare == declareNo:
@@ -179,7 +178,7 @@ func (d dialect) declared(dest driver.Destination, o *Options) (bool, error) {
 }
 
 // declaration returns the headers of SEND and SUBSCRIBE that give the type and arguments with which a queue is declared
-// (RabbitMQ's STOMP plug-in, "Queue properties"). They go along with each message.
+// (RabbitMQ's STOMP plug-in, "Queue properties"). Each message carries them.
 func (o *Options) declaration() []driver.Property {
 	headers := []driver.Property{{Key: "x-queue-type", Value: o.Declare}}
 	if o.MaxPriority > 0 {
@@ -188,7 +187,7 @@ func (o *Options) declaration() []driver.Property {
 	return headers
 }
 
-// checkPriority refuses priorities that a queue of RabbitMQ would ignore. The server is the header of CONNECTED.
+// checkPriority refuses priorities that a queue of RabbitMQ would ignore. server is the server header of CONNECTED.
 func (d dialect) checkPriority(dest driver.Destination, o *Options, server string) error {
 	switch {
 	case d != rabbitmq, strings.HasPrefix(dest.Name, "/"):
@@ -206,7 +205,7 @@ func (d dialect) checkPriority(dest driver.Destination, o *Options, server strin
 	}
 }
 
-// majorOf returns the first number of RabbitMQ/4.0.5; 0 if there is none.
+// majorOf returns the major version from a server header such as RabbitMQ/4.0.5; 0 if there is none.
 func majorOf(server string) int {
 	_, version, _ := strings.Cut(server, "/")
 	major, _, _ := strings.Cut(version, ".")
@@ -214,8 +213,8 @@ func majorOf(server string) int {
 	return n
 }
 
-// checkName refuses names that the broker would take for something else than one destination of that name. A name that
-// stands for many destinations is only for consumers.
+// checkName refuses names that the broker would not take for exactly one destination of that name. Only consumers may
+// use a name that means many destinations.
 func (d dialect) checkName(dest driver.Destination, producer bool) error {
 	const oneName = "choose another name: a message is sent to one destination"
 	own := strings.HasPrefix(dest.Name, "/")

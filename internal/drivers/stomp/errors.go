@@ -9,13 +9,13 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// lookAtBroker is the hint where nothing better is known.
+// lookAtBroker is the general hint.
 const lookAtBroker = "look into the broker's log; see also whether a proxy on the way changes its messages"
 
-// clip shortens a text from a broker that should have been short.
+// clip shortens a text of a broker that should have been short.
 func clip(text []byte) string { return transport.Clip(string(text), 40) }
 
-// missing returns the hint for a destination that is not there.
+// missing returns the hint for a destination that does not exist.
 func (d dialect) missing() string {
 	switch d {
 	case artemis:
@@ -40,7 +40,7 @@ func (d dialect) says() string {
 	return d.title() + " says"
 }
 
-// errCannotCarry is for a header that this version of the protocol has no way to write.
+// errCannotCarry reports a header that this version of the protocol cannot encode.
 func errCannotCarry(v wire.Version, key, value string) error {
 	return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters and blanks around it",
 		"STOMP %s cannot carry %q as %s", v, value, key)

@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Options are the settings that only this protocol has, as their tags explain.
+// Options are the settings of this protocol; their tags describe them.
 type Options struct {
 	Version     string        `opt:"version" help:"version of STOMP to speak; auto takes the newest that the broker knows" enum:"auto,1.0,1.1,1.2"`
 	Dialect     string        `opt:"dialect" help:"headers to use for queues, topics, subscriptions and expiry; auto goes by the broker's greeting" enum:"auto,artemis,activemq,rabbitmq,generic"`
@@ -44,7 +44,7 @@ const (
 const (
 	defaultHeartBeat = 15 * time.Second
 	minHeartBeat     = 100 * time.Millisecond
-	// defaultCredit is the number of messages that a broker may send ahead when the user does not say.
+	// defaultCredit is the number of messages that a broker may send ahead by default.
 	defaultCredit = 1000
 )
 

@@ -6,24 +6,24 @@ import (
 )
 
 const (
-	// maxHead bounds the header lines of a frame, in bytes. Brokers send some 14 headers of a few bytes each, and the
+	// maxHead bounds the header lines of a frame, in bytes. Brokers send about 14 headers of a few bytes each, and the
 	// properties of the message.
 	maxHead = 1 << 20
-	// amqpEncoded is the header with which ActiveMQ Classic marks messages whose body is all of an AMQP message, headers,
-	// properties and body in AMQP's encoding: those of AMQP connectors whose transformer is not jms.
+	// amqpEncoded is the header with which ActiveMQ Classic marks messages that contain a whole AMQP message as body, with
+	// headers and properties in AMQP's encoding: from AMQP connectors with a transformer other than jms.
 	amqpEncoded = "JMS_AMQP_NATIVE"
 )
 
-// message is a MESSAGE frame as far as the driver looks at it. It is valid as long as the frame.
+// message has the parts of a MESSAGE frame that the driver uses. It is valid as long as the frame.
 type message struct {
 	driver.Delivery
-	sub     int64  // the subscription; -1 if there is none of ours
-	ack     []byte // the value that an ACK has to name, escaped as it came
+	sub     int64  // the subscription; -1 if it is not one of ours
+	ack     []byte // the value for the ACK, escaped as received
 	encoded bool   // see amqpEncoded
 	ids     driver.IDReader
 }
 
-// read takes over the values that the driver needs. The first of several headers with one name counts (STOMP 1.2,
+// read extracts the values that the driver needs. The first of several headers with one name counts (STOMP 1.2,
 // "Repeated Header Entries").
 func (m *message) read(f *wire.Received, v wire.Version) {
 	m.Delivery, m.sub, m.ack, m.encoded = driver.Delivery{Body: f.Body}, -1, nil, false
@@ -33,7 +33,7 @@ func (m *message) read(f *wire.Received, v wire.Version) {
 		switch string(f.Headers[i].Key) { // does not allocate
 		case "subscription":
 			if n, ok := wire.ParseNumber(value); ok && m.sub < 0 {
-				m.sub = int64(n) //nolint:gosec // at most 19 digits: fits but for a sign, which no subscription has
+				m.sub = int64(n) //nolint:gosec // at most 19 digits: fits except for a sign, which no subscription has
 			}
 		case "message-id":
 			if len(id) == 0 {

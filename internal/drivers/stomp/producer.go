@@ -35,13 +35,13 @@ type producer struct {
 
 	socket  *driver.Meter // waits for the connection to take more
 	closing atomic.Bool
-	settled chan struct{} // something has ended while closing
+	settled chan struct{} // signalled when a send has ended while closing
 	closed  bool
 }
 
 // kind is a variant of messages.
 type kind struct {
-	head []byte // of a SEND frame: the part common to all of them, up to the value of the time
+	head []byte // of a SEND frame: the common part, up to the value of the time
 	body []byte
 }
 
@@ -84,7 +84,7 @@ func (d *stompDriver) Producer(
 	return p, nil
 }
 
-// prepare writes the part of the frames that does not change.
+// prepare encodes the common part of the frames.
 func (p *producer) prepare(spec *driver.ProducerSpec) error {
 	d, v, opts := p.conn.dialect, p.conn.version, &p.conn.driver.cfg.Options
 	if d.expiresAbsolutely() {
@@ -147,7 +147,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		if p.sends.undo(m.Slot) {
 			return p.sendError(ctx, err)
 		}
-		return nil // it has been reported as part of the connection's end
+		return nil // the end of the connection has reported it
 	}
 	more := m.More
 	if p.tx != nil {
@@ -167,7 +167,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	return nil
 }
 
-// TrySend implements [driver.TrySender]. Messages that end with a transaction, or while they are written, are left to
+// TrySend implements [driver.TrySender]. It leaves messages that end with a transaction, or while they are written, to
 // Send.
 func (p *producer) TrySend(m *driver.Message) bool {
 	if !p.confirm {
@@ -176,7 +176,7 @@ func (p *producer) TrySend(m *driver.Message) bool {
 	p.sends.begin(m.Slot)
 	b, ok := p.conn.out.TryLock()
 	if !ok {
-		return !p.sends.undo(m.Slot) // else it has been reported as part of the connection's end
+		return !p.sends.undo(m.Slot) // otherwise the end of the connection has reported it
 	}
 	p.conn.out.Unlock(p.appendSend(b, m, nil), m.More)
 	return true
@@ -202,13 +202,13 @@ func (p *producer) sendError(ctx context.Context, err error) error {
 	return transport.Explain(p.op, err)
 }
 
-// appendSend appends the SEND frame of m. Transaction is the header line that puts it into a transaction.
+// appendSend appends the SEND frame of m. transaction is the header line that adds it to a transaction.
 func (p *producer) appendSend(b []byte, m *driver.Message, transaction []byte) []byte {
 	k := &p.kinds[m.Variant]
 	b = append(b, k.head...)
 	b = strconv.AppendInt(b, m.Time, 10)
 	if m.ID != (driver.ID{}) {
-		b = m.ID.Append(append(b, "\n"+driver.IDProperty+":"...)) // nothing in it needs escaping
+		b = m.ID.Append(append(b, "\n"+driver.IDProperty+":"...)) // no part of it needs escaping
 	}
 	if p.ttl > 0 {
 		b = append(b, "\nexpires:"...)
@@ -223,7 +223,7 @@ func (p *producer) appendSend(b []byte, m *driver.Message, transaction []byte) [
 	return append(append(b, k.body...), 0)
 }
 
-// end reports the messages of slots that have not ended yet. It keeps their slots at the beginning of slots.
+// end reports the messages of slots that have not ended yet. It keeps these slots at the beginning of slots.
 func (p *producer) end(slots []driver.Slot, o driver.Outcome) {
 	claimed := slots[:0]
 	for _, slot := range slots {
@@ -234,7 +234,7 @@ func (p *producer) end(slots []driver.Slot, o driver.Outcome) {
 	p.report(claimed, o)
 }
 
-// report reports slots that were claimed.
+// report reports claimed slots.
 func (p *producer) report(slots []driver.Slot, o driver.Outcome) {
 	if len(slots) == 0 {
 		return
@@ -263,7 +263,7 @@ func (p *producer) late(slot driver.Slot, o driver.Outcome) bool {
 	return true
 }
 
-// abandon reports all messages in flight; lost tells that the connection was.
+// abandon reports all messages in flight; lost tells whether the connection was lost.
 func (p *producer) abandon(o driver.Outcome, lost bool) {
 	if p.tx != nil {
 		p.tx.abandon(o, lost)
@@ -304,7 +304,7 @@ func (p *producer) Close(ctx context.Context) error {
 					"disk) or a blocked producer; see --drain-timeout",
 				"the broker had not answered when the producer closed"),
 		}, false)
-		p.sends.await(p.settled, nil) // outcomes that others are reporting
+		p.sends.await(p.settled, nil) // outcomes that other goroutines are reporting
 	}
 	delist(p.conn, &p.conn.producers, p.index)
 	p.lease.Release(ctx)

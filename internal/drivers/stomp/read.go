@@ -12,8 +12,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// read handles frames from the broker until the connection ends, and then reports the messages in flight. It
-// runs in one goroutine, the reader.
+// read processes frames from the broker until the connection ends, and then reports the messages in flight. It runs in
+// one goroutine, the reader.
 func (c *connection) read() {
 	err := c.readFrames()
 	c.confirmed.report()
@@ -28,14 +28,14 @@ func (c *connection) read() {
 	}
 }
 
-// readFrames handles frames until the connection ends, and returns why it ended.
+// readFrames processes frames until the connection ends, and returns why it ended.
 func (c *connection) readFrames() error {
 	var m message
-	var said error // by an ERROR frame, with nothing after it
+	var said error // the first ERROR frame since the last frame of another kind
 	for {
 		f, err := c.next(lookAtBroker)
 		if err != nil {
-			return cmp.Or(said, err) // the broker may have said why before it closed
+			return cmp.Or(said, err) // the broker may have given the reason before it closed
 		}
 		switch f.Command {
 		case wire.MESSAGE:
@@ -58,20 +58,20 @@ func (c *connection) readFrames() error {
 			}
 			e := errorFrame(c.dialect, f)
 			if said == nil {
-				said = e // later errors only say that the connection is not valid any more
+				said = e // later errors only report that the connection is no longer valid
 			}
 			r, ok := parseReceipt(f.Get("receipt-id"))
 			if !ok || !c.answer(r, e) {
 				return said
 			}
-			// The broker has to close now (STOMP 1.2, "ERROR"). Some do not: then the error is that frame's alone.
+			// The broker has to close now (STOMP 1.2, "ERROR"). Some do not: then the error is only about that frame.
 		default:
 			return broken(lookAtBroker, fmt.Errorf("%w: another %s", wire.ErrSyntax, f.Command))
 		}
 	}
 }
 
-// next reads a frame; hint is for one that is none.
+// next reads a frame; hint is for input that is not a frame.
 func (c *connection) next(hint string) (*wire.Received, error) {
 	f, err := c.in.Next()
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *connection) next(hint string) (*wire.Received, error) {
 	return f, nil
 }
 
-// readError explains an error of the frames' reader. (It is a function of its own because errors.As allocates.)
+// readError explains an error of the frames' reader. (It is a separate function because errors.As allocates.)
 func readError(hint string, err error) error {
 	var large *wire.TooLargeError
 	switch {
@@ -97,8 +97,8 @@ func broken(hint string, err error) error {
 	return driver.Errorf(driver.ClassProtocol, "", hint, "the broker broke the protocol: %w", err)
 }
 
-// late reports whether an ERROR frame is RabbitMQ's way to say that a message was under way to a subscription that we
-// had ended. It keeps the connection open, and the message goes back to its queue when that closes.
+// late reports whether an ERROR frame is RabbitMQ's report that a message was in flight to a subscription that we had
+// ended. RabbitMQ keeps the connection open, and the message goes back to its queue when the connection closes.
 func (c *connection) late(f *wire.Received) bool {
 	if c.dialect != rabbitmq {
 		return false
@@ -116,7 +116,7 @@ func (c *connection) late(f *wire.Received) bool {
 	return k == nil || k.ended()
 }
 
-// answer hands an answer to its waiter; it returns false if there is none.
+// answer passes an answer to its waiter; it returns false if there is none.
 func (c *connection) answer(r receipt, err error) bool {
 	switch r.kind {
 	case receiptOfRequest:

@@ -12,15 +12,15 @@ import (
 // idleCommit is how long a transaction that is not full waits for another message before it is committed.
 const idleCommit = 100 * time.Millisecond
 
-// receiving are the transactions in which a consumer receives. They are of Run, except for the commits that were sent:
-// the consumer's lock guards these, and is held while commits is called.
+// receiving are the transactions in which a consumer receives. Run owns them, except the commits in flight: the
+// consumer's lock guards these, and is held while commits is called.
 type receiving struct {
 	transactions
 	k       *consumer
 	size    int
-	n       int // acknowledgements in the open one
+	n       int // acknowledgements in the open transaction
 	timer   *time.Timer
-	changed chan struct{} // in what was sent
+	changed chan struct{} // an answer to a commit has come
 }
 
 func newReceiving(k *consumer, spec *driver.ConsumerSpec) *receiving {
@@ -32,10 +32,10 @@ func newReceiving(k *consumer, spec *driver.ConsumerSpec) *receiving {
 	return t
 }
 
-// add acknowledges a message in the transaction, and commits that if it is full.
+// add acknowledges a message in the transaction, and commits the transaction if it is full.
 func (t *receiving) add(ack []byte) {
 	if t.n == 0 {
-		_ = t.k.conn.out.Put(t.begin) // an error is one of the connection, which Run reports
+		_ = t.k.conn.out.Put(t.begin) // it fails with the connection, which Run reports
 	}
 	t.k.put(wire.ACK, ack, t.header)
 	if t.n++; t.n == t.size {
@@ -73,8 +73,8 @@ func (t *receiving) end(ctx context.Context) {
 	t.giveUp()
 }
 
-// committed takes the answer to a commit; it returns false if nothing waits for it. The messages of a transaction
-// that the broker did not commit come again, so that there is no going on as if nothing had happened.
+// committed processes the answer to a commit; it returns false if no commit waits for it. The messages of a transaction
+// that the broker did not commit come again, so that Run must not go on.
 func (k *consumer) committed(number uint64, err error) bool {
 	t := k.tx
 	if t == nil {

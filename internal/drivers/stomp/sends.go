@@ -11,7 +11,7 @@ const (
 	chunkBits = 8
 	chunkSize = 1 << chunkBits
 
-	// A place holds the generation of its message, with one of these marks, or without one when it is free.
+	// A place holds the generation of its message, with one of these marks, or without a mark when it is free.
 	inFlight = 1 << 32 // it was sent and has not ended
 	ending   = 1 << 33 // its end is being reported
 )
@@ -19,8 +19,8 @@ const (
 // sends are the messages of a producer in flight, by the index of their slots. The goroutine that changes a place from
 // inFlight to ending reports the end of its message: exactly one does.
 type sends struct {
-	chunks  []atomic.Pointer[chunk] // made as they are used
-	givenUp atomic.Int64            // sends whose places were used again before their ends: each may be answered late
+	chunks  []atomic.Pointer[chunk] // allocated on first use
+	givenUp atomic.Int64            // sends whose places were reused before their ends: each may get a late answer
 }
 
 type chunk [chunkSize]atomic.Uint64
@@ -29,7 +29,7 @@ func newSends(maxPending int) sends {
 	return sends{chunks: make([]atomic.Pointer[chunk], (max(maxPending, 1)+chunkSize-1)>>chunkBits)}
 }
 
-// place returns the place of a slot; nil if there is none, which a broker's word may ask for.
+// place returns the place of a slot; nil if there is none, which an invalid receipt of a broker may name.
 func (s *sends) place(slot driver.Slot) *atomic.Uint64 {
 	index := slot.Index()
 	if int(index>>chunkBits) >= len(s.chunks) {
@@ -55,19 +55,19 @@ func (s *sends) begin(slot driver.Slot) {
 	}
 }
 
-// undo takes begin back; it returns false if the end of that send was reported meanwhile.
+// undo undoes begin; it returns false if the end of that send was reported meanwhile.
 func (s *sends) undo(slot driver.Slot) bool {
 	return s.place(slot).CompareAndSwap(inFlight|uint64(slot.Generation()), 0)
 }
 
-// claim says that the caller reports the end of a send; it returns false if its end was reported before.
+// claim claims the right to report the end of a send; it returns false if the end was reported before.
 func (s *sends) claim(slot driver.Slot) bool {
 	generation, at := uint64(slot.Generation()), s.place(slot)
 	return at != nil && at.CompareAndSwap(inFlight|generation, ending|generation)
 }
 
-// overtaken tells whether the place of a slot was used again before the end of its send: the engine had given it up. It
-// is true for as many answers as there were such sends, so that a broker cannot invent them.
+// overtaken tells whether the place of a slot was reused before the end of its send: the engine had given the send up.
+// It is true for as many answers as there were such sends, so that a broker cannot invent them.
 func (s *sends) overtaken(slot driver.Slot) bool {
 	at := s.place(slot)
 	if at == nil || int32(uint32(at.Load())-slot.Generation()) <= 0 { //nolint:gosec // generations are serial numbers
@@ -81,12 +81,12 @@ func (s *sends) overtaken(slot driver.Slot) bool {
 	return false
 }
 
-// free says that the end of a send that was claimed has been reported, unless its place has been used again already.
+// free marks a claimed send as reported, unless its place has been reused already.
 func (s *sends) free(slot driver.Slot) {
 	s.place(slot).CompareAndSwap(ending|uint64(slot.Generation()), uint64(slot.Generation()))
 }
 
-// places are those that have been used so far, by the indexes of their slots.
+// places iterates over the places used so far, by the indexes of their slots.
 func (s *sends) places() iter.Seq2[int, *atomic.Uint64] {
 	return func(yield func(int, *atomic.Uint64) bool) {
 		for i := range s.chunks {
@@ -112,7 +112,7 @@ func (s *sends) claimAll() (slots []driver.Slot) {
 	return slots
 }
 
-// await waits until nothing is in flight or being reported; changed gets a signal after each report. It returns false
+// await waits until no send is in flight or being reported; changed gets a signal after each report. It returns false
 // when giveUp comes first.
 func (s *sends) await(changed, giveUp <-chan struct{}) bool {
 	for _, at := range s.places() {
@@ -127,18 +127,17 @@ func (s *sends) await(changed, giveUp <-chan struct{}) bool {
 	return true
 }
 
-// confirmations gathers sends that the broker has confirmed one right after the other, so that they are reported
-// together: with one look at the clock, and while none of them has waited for longer than the reading of a few more
-// takes.
+// confirmations gathers sends that the broker has confirmed in a row, to report them together: with one read of the
+// clock, and before any of them has waited longer than it takes to read a few more.
 type confirmations struct {
 	of    *producer
 	slots []driver.Slot
 }
 
-// maxConfirmations bounds how many are gathered.
+// maxConfirmations bounds the number of gathered confirmations.
 const maxConfirmations = 64
 
-// add takes a send that was confirmed, and claimed.
+// add adds a confirmed and claimed send.
 func (c *confirmations) add(p *producer, slot driver.Slot) {
 	if c.of != p || len(c.slots) == maxConfirmations {
 		c.report()

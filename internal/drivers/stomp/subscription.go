@@ -8,24 +8,24 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// subscription holds the frames' headers with which a consumer subscribes and ends its subscription.
+// subscription has the headers with which a consumer subscribes and ends its subscription.
 type subscription struct {
 	id        string
 	subscribe []string // headers of SUBSCRIBE
 	ack       string   // mode of acknowledgement
-	// remove are headers that remove a durable subscription afterwards; nil if there is nothing to remove.
+	// remove are the headers that remove a durable subscription afterwards; nil if there is nothing to remove.
 	remove []string
-	// removeAs is the client identity that remove needs when it is not the connection's own.
+	// removeAs is the client identity that remove needs if it is not the connection's own.
 	removeAs string
-	// last is not empty when only the last one of several consumers may remove it: the name of the shared queue.
+	// last is the name of the shared queue if only the last of several consumers may remove it; else empty.
 	last string
-	// returns is set when the broker has to be told by NACK which messages were not delivered.
+	// returns is set when the broker needs a NACK for each message that was not delivered.
 	returns bool
 }
 
-// ackMode is the mode of acknowledgement to subscribe with. A cumulative ACK of RabbitMQ 3.10 covers, against STOMP,
-// all subscriptions of the connection, so that the next ACK of another one ends the connection: it is not used unless
-// asked for.
+// ackMode returns the mode of acknowledgement to subscribe with. Contrary to STOMP, a cumulative ACK of RabbitMQ 3.10
+// covers all subscriptions of the connection, so that the next ACK of another one ends the connection: it is only used
+// if asked for.
 func (d dialect) ackMode(option string, spec *driver.ConsumerSpec) string {
 	switch {
 	case spec.TransactionSize > 0,
@@ -86,7 +86,7 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 		s.add("selector", spec.Selector)
 	}
 	if ack == ackAuto {
-		d.flow(s, spec.Credit, -1) // Artemis gives room for more only when something is acknowledged
+		d.flow(s, spec.Credit, -1) // Artemis refills the window only after an acknowledgement
 	} else {
 		d.flow(s, spec.Credit, o.Window)
 	}
@@ -112,7 +112,7 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 
 func (s *subscription) add(headers ...string) { s.subscribe = append(s.subscribe, headers...) }
 
-// named makes s a lasting subscription of that name, which is removed by an UNSUBSCRIBE with the id.
+// named makes s a durable subscription of that name; an UNSUBSCRIBE with the id removes it.
 func (s *subscription) named(header, name, id string, remove bool) {
 	s.add(header, name)
 	if remove {
@@ -121,14 +121,14 @@ func (s *subscription) named(header, name, id string, remove bool) {
 }
 
 const (
-	// smallestFrame is less than any MESSAGE frame of Artemis: with the headers that it always sends, one has more.
+	// smallestFrame is smaller than any MESSAGE frame of Artemis, which is larger even with only the mandatory headers.
 	smallestFrame = 256
-	// defaultWindow is how many bytes Artemis may send ahead when the user does not say.
+	// defaultWindow is how many bytes Artemis may send ahead by default.
 	defaultWindow = 1 << 20
 )
 
-// flow limits how much the broker may send ahead. Artemis counts bytes: it goes on sending while less than the window
-// is unacknowledged, so the limit never lets more than credit messages through, and fewer when they are large.
+// flow limits how much the broker may send ahead. Artemis counts bytes: it sends while less than the window is
+// unacknowledged, so the limit never lets more than credit messages through, and fewer when they are large.
 func (d dialect) flow(s *subscription, credit, window int) {
 	switch d {
 	case artemis:
@@ -155,7 +155,7 @@ func creditOr(credit int) int {
 	return defaultCredit
 }
 
-// sharedOwner is the client identity under which shared subscriptions without one are kept.
+// sharedOwner is the client identity that owns shared subscriptions without one.
 const sharedOwner = "perfmq-shared"
 
 func (s *subscription) lastOnArtemis(spec *driver.ConsumerSpec, identity string) {
@@ -166,7 +166,7 @@ func (s *subscription) lastOnArtemis(spec *driver.ConsumerSpec, identity string)
 		}
 		return
 	}
-	// A queue of the topic that all share, under the name that Artemis removes by a durable subscription's name.
+	// A queue of the topic that all share, named so that Artemis removes it by a durable subscription's name.
 	owner := cmp.Or(spec.Connection.ClientID, sharedOwner)
 	s.subscribe[3] = spec.Destination.Name + "::" + owner + "." + spec.Subscription
 	if !spec.Durable || !spec.KeepSubscription {
@@ -178,8 +178,8 @@ func (s *subscription) lastOnArtemis(spec *driver.ConsumerSpec, identity string)
 	}
 }
 
-// checkVersion refuses settings that fail with an old version of the protocol: with 1.0 ActiveMQ Classic takes the name
-// of the subscription that is to be removed for the client ID as well.
+// checkVersion refuses settings that fail with an old version of the protocol: with 1.0 ActiveMQ Classic also takes the
+// name of the subscription to be removed for the client ID.
 func (d dialect) checkVersion(v wire.Version, spec *driver.ConsumerSpec, identity string) error {
 	if d == activemq && v == wire.V10 && spec.Durable && !spec.KeepSubscription && identity != spec.Subscription {
 		return d.unsupported("leave out -o version=1.0, or give the client ID as the name of the subscription",
@@ -199,7 +199,7 @@ func (s *subscription) lastOnRabbitMQ(spec *driver.ConsumerSpec) {
 	}
 	s.add(arguments...)
 	if spec.Durable && !spec.KeepSubscription {
-		// RabbitMQ ends receiving and removes the queue in one, whether or not others use it.
+		// RabbitMQ ends receiving and removes the queue in one step, whether or not others use it.
 		s.remove = append([]string{"id", s.id, "destination", s.subscribe[3]}, arguments...)
 		s.last = queue
 	}
@@ -211,7 +211,7 @@ func (s *subscription) lastOnPerfmq(spec *driver.ConsumerSpec) {
 		s.named("durable-subscription-name", spec.Subscription, "none", remove)
 		return
 	}
-	name := spec.Subscription // not the connection's: the client identity, if any, has to be in it
+	name := spec.Subscription // not the connection's name: it must contain the client identity, if there is one
 	if owner := spec.Connection.ClientID; owner != "" {
 		name = owner + "." + name
 	}
@@ -222,9 +222,9 @@ func (s *subscription) lastOnPerfmq(spec *driver.ConsumerSpec) {
 	}
 }
 
-// failing returns the header line, beside its own, of the NACK for the verdict that is not Accept. The effect of a NACK
+// failing returns the additional header line of the NACK for the verdict other than Accept. The effect of a NACK
 // differs between brokers: Artemis drops the message, ActiveMQ Classic moves it to the dead letters; RabbitMQ and the
-// embedded broker deliver it again, or drop it if they are told not to. All brokers but those ignore the header.
+// embedded broker deliver it again, or drop it if the header says so. All other brokers ignore the header.
 func (d dialect) failing(spec *driver.ConsumerSpec, o *Options, v wire.Version) (header []byte, err error) {
 	const flag = "--consumer-fail"
 	switch {

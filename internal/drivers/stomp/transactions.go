@@ -8,17 +8,16 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// transactions are the transactions of a producer or consumer: one that is being filled, and those whose commit has
-// been sent. The next one does not wait for the answer to the one before. A transaction is named as the receipt of its
-// commit.
+// transactions are the transactions of a producer or consumer: the open one, and those with a COMMIT in flight. The
+// next one does not wait for the answer to the one before. A transaction has the name of the receipt of its commit.
 type transactions struct {
-	receipt receipt // of the open one
-	header  []byte  // the header line that puts a frame into it
+	receipt receipt // of the open transaction
+	header  []byte  // the header line that adds a frame to it
 	commits driver.Commits
-	sent    []committing // guarded by a lock of the user's
+	sent    []committing // guarded by a lock of the owner
 }
 
-// committing is a transaction whose commit has been sent and not answered.
+// committing is a transaction with a COMMIT in flight.
 type committing struct {
 	number uint64
 	at     time.Time     // when it was sent
@@ -39,18 +38,18 @@ func (t *transactions) begin(b []byte) []byte {
 	return append(append(append(b, "BEGIN"...), t.header...), "\n\n\x00"...)
 }
 
-// commit notes that the COMMIT of the open transaction, with the messages of slots, is sent now.
+// commit records that the COMMIT of the open transaction, with the messages of slots, is being sent.
 func (t *transactions) commit(slots []driver.Slot) {
 	t.sent = append(t.sent, committing{t.receipt.number, time.Now(), slots})
 }
 
-// appendCommit appends that COMMIT.
+// appendCommit appends the COMMIT.
 func (t *transactions) appendCommit(b []byte) []byte {
 	b = append(append(append(b, "COMMIT"...), t.header...), "\nreceipt:"...)
 	return append(t.receipt.append(b), "\n\n\x00"...)
 }
 
-// answered takes the answer to a commit; ok is false if nothing waits for it.
+// answered processes the answer to a commit; ok is false if no commit waits for it.
 func (t *transactions) answered(number uint64, confirmed bool) (slots []driver.Slot, ok bool) {
 	at := slices.IndexFunc(t.sent, func(c committing) bool { return c.number == number })
 	if at < 0 {
@@ -62,7 +61,7 @@ func (t *transactions) answered(number uint64, confirmed bool) (slots []driver.S
 	return c.slots, true
 }
 
-// giveUp tells of the commits without an answer.
+// giveUp reports the commits without an answer.
 func (t *transactions) giveUp() {
 	for _, c := range t.sent {
 		t.commits(time.Since(c.at), false)
@@ -74,12 +73,12 @@ func (t *transactions) giveUp() {
 type sending struct {
 	p        *producer
 	interval int
-	waits    bool // a COMMIT is in the output that was not to be written at once; of the goroutine that sends
+	waits    bool // a gathered COMMIT was not to be written at once; of the goroutine that sends
 
 	// mu is also held while commits is called, so that Close does not return meanwhile.
 	mu sync.Mutex
 	transactions
-	open  []driver.Slot // of the messages of the open one
+	open  []driver.Slot // of the messages in the open transaction
 	spare [][]driver.Slot
 }
 
@@ -113,7 +112,8 @@ func (t *sending) commitOpen(b []byte) []byte {
 	return b
 }
 
-// ended reports the messages of a transaction whose commit was answered; it returns false if there is no such commit.
+// ended reports the messages of a transaction after the answer to its commit; it returns false if there is no such
+// commit.
 func (t *sending) ended(number uint64, o driver.Outcome) bool {
 	t.mu.Lock()
 	slots, ok := t.answered(number, o.State == driver.Accepted)
@@ -127,9 +127,9 @@ func (t *sending) ended(number uint64, o driver.Outcome) bool {
 	return ok
 }
 
-// abandon aborts the open transaction and reports its messages as failed, as they were never committed; if the
-// connection was lost, as o: they are to be sent again like the others. Messages whose commit was sent are reported
-// with the others in flight.
+// abandon aborts the open transaction and reports its messages as failed, since they were never committed; if the
+// connection was lost, as o, since they must be sent again like the others. Messages of a transaction with a COMMIT in
+// flight are reported with the others in flight.
 func (t *sending) abandon(o driver.Outcome, lost bool) {
 	t.mu.Lock()
 	t.giveUp()

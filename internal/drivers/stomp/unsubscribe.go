@@ -38,7 +38,7 @@ func (k *consumer) ended() bool {
 	return k.state == stateClosed
 }
 
-// giveBack lets go of messages that were received but not delivered.
+// giveBack returns messages that were received but not delivered.
 func (k *consumer) giveBack() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -55,7 +55,7 @@ func (k *consumer) giveBack() {
 	transport.Notify(k.unheld)
 }
 
-// unsubscribe ends the subscription and removes it, if it is to be removed and no other consumer uses it.
+// unsubscribe ends the subscription, and removes it if it is to be removed and no other consumer uses it.
 func (k *consumer) unsubscribe(ctx context.Context) error {
 	c, remove := k.conn, k.sub.remove
 	if k.sub.last != "" {
@@ -71,12 +71,12 @@ func (k *consumer) unsubscribe(ctx context.Context) error {
 			remove = nil
 		}
 	}
-	if c.dialect != rabbitmq || remove == nil { // else the two are one
+	if c.dialect != rabbitmq || remove == nil { // otherwise one frame does both
 		if err := c.request(ctx, wire.UNSUBSCRIBE, "id", k.sub.id); err != nil || remove == nil {
 			return err
 		}
 	}
-	if as := k.sub.removeAs; as != "" { // by a connection under the identity that the subscription belongs to
+	if as := k.sub.removeAs; as != "" { // over a connection with the identity that owns the subscription
 		l, err := c.driver.acquire(ctx, driver.Connection{Key: "\x00remove " + as, ClientID: as})
 		if err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// unescape undoes [wire.Version.AppendEscaped]. Unknown escapes stay: the text is only quoted.
+// unescape reverses [wire.Version.AppendEscaped]. Unknown escapes stay: the text is only quoted.
 func unescape(s string) string {
 	if !strings.ContainsRune(s, '\\') {
 		return s
@@ -17,7 +17,7 @@ func unescape(s string) string {
 	return strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r", `\c`, ":").Replace(s)
 }
 
-// appendChecked appends header lines, or says which of them cannot be written.
+// appendChecked appends header lines, or reports which of them cannot be encoded.
 func appendChecked(v wire.Version, b []byte, headers []driver.Property) ([]byte, error) {
 	for _, h := range headers {
 		if !v.Keeps(h.Value) {
@@ -28,7 +28,7 @@ func appendChecked(v wire.Version, b []byte, headers []driver.Property) ([]byte,
 	return b, nil
 }
 
-// Receipts are named after their subject, so that the reader needs no table to find it:
+// Receipts are named after their subject, so that the reader needs no table:
 //
 //	s<producer>.<index>.<generation>   a message, by its slot
 //	t<producer>.<transaction>          the commit of messages that were sent
@@ -63,7 +63,7 @@ func (r receipt) append(b []byte) []byte {
 
 func (r receipt) String() string { return string(r.append(nil)) }
 
-// parseReceipt reads a receipt-id; ok is false when it is none of ours.
+// parseReceipt parses a receipt-id; ok is false if it is not one of ours.
 func parseReceipt(b []byte) (r receipt, ok bool) {
 	var numbers [3]uint64
 	number, n, digits := uint64(0), 0, 0

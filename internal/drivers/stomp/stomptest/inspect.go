@@ -1,4 +1,4 @@
-// Package stomptest receives messages over STOMP by another way than the driver's, for tests: the frames are those of
+// Package stomptest receives messages over STOMP by another way than the driver's, for tests: with the frames of
 // github.com/go-stomp/stomp/v3/frame.
 package stomptest
 
@@ -17,7 +17,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
-// Broker is where to receive from.
+// Broker is the broker to receive from.
 type Broker struct {
 	URL            string // stomp://HOST:PORT
 	User, Password string
@@ -82,7 +82,7 @@ func header(t testing.TB, f *frame.Frame) drivertest.Header {
 		h.Properties[key] = value
 	}
 	h.Persistent = h.Properties["persistent"] == "true"
-	h.Group = cmp.Or(h.Properties["JMSXGroupID"], h.Properties["_AMQ_GROUP_ID"]) // Artemis calls it so
+	h.Group = cmp.Or(h.Properties["JMSXGroupID"], h.Properties["_AMQ_GROUP_ID"]) // Artemis's name
 	if text, ok := h.Properties["priority"]; ok {
 		n, err := strconv.Atoi(text)
 		require.NoError(t, err)
@@ -96,15 +96,15 @@ func header(t testing.TB, f *frame.Frame) drivertest.Header {
 	return h
 }
 
-// Slashed names a destination as RabbitMQ does: /queue/NAME.
+// Slashed names a destination in RabbitMQ's form: /queue/NAME.
 func Slashed(d driver.Destination) []string {
 	return []string{frame.Destination, "/" + d.Kind.String() + "/" + d.Name}
 }
 
-// Whole names a destination as the embedded broker does: queue://NAME.
+// Whole names a destination in the embedded broker's form: queue://NAME.
 func Whole(d driver.Destination) []string { return []string{frame.Destination, d.String()} }
 
-// Routed names a destination as Artemis does, by its name and routing type.
+// Routed names a destination in Artemis's form, by its name and routing type.
 func Routed(d driver.Destination) []string {
 	routing := "ANYCAST"
 	if d.Kind == driver.Topic {
