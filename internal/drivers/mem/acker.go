@@ -6,7 +6,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// startAcker makes sure that there is a goroutine that ends sends. p.mu is held.
+// startAcker makes sure that the goroutine that ends sends is running. p.mu is held.
 func (p *producer) startAcker() {
 	if !p.acking {
 		p.acking = true
@@ -30,7 +30,7 @@ func (p *producer) acknowledge() {
 			connLost = nil
 			p.abandon()
 		}
-		if p.conn.state.Load() != connLive { // also when it was lost after it froze
+		if p.conn.state.Load() != connLive { // including a connection lost after it froze
 			connFroze = nil
 		}
 		next, wait := p.nextDue()
@@ -59,7 +59,7 @@ func (p *producer) acknowledge() {
 	}
 }
 
-// nextDue removes the head if it is due; otherwise it tells how long to wait.
+// nextDue removes the head if it is due; otherwise it returns how long to wait.
 func (p *producer) nextDue() (next pending, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -52,7 +52,7 @@ func (d *memDriver) Inspect(
 	return list, nil
 }
 
-// Purge implements [driver.Admin]. Messages that were sent to consumers stay with them.
+// Purge implements [driver.Admin]. Messages already sent to consumers stay with them.
 func (d *memDriver) Purge(ctx context.Context, dest driver.Destination) (uint64, error) {
 	b, err := d.reach(ctx, "purge "+dest.String())
 	if err != nil {
@@ -70,7 +70,7 @@ func (d *memDriver) Purge(ctx context.Context, dest driver.Destination) (uint64,
 	return n, nil
 }
 
-// reach returns the broker, by a connection of its own.
+// reach returns the broker, through a connection of its own.
 func (d *memDriver) reach(ctx context.Context, op string) (*Broker, error) {
 	c, err := d.dialAny(ctx, op)
 	if err != nil {
@@ -111,17 +111,16 @@ type Message struct {
 	Group      string
 	Priority   int // 0 to 9
 	Persistent bool
-	TTL        time.Duration // 0: for ever
+	TTL        time.Duration // 0: never expires
 }
 
-// Tap sees all messages that are stored at a destination, whether or not they are consumed. Its methods are safe for
-// concurrent use.
+// Tap sees all messages that are stored at a destination, consumed or not. Its methods are safe for concurrent use.
 type Tap struct {
 	mu   sync.Mutex
 	seen []Message
 }
 
-// Tap begins to look at a destination. There is no end: it is for tests.
+// Tap begins to watch a destination. It never stops: it is for tests.
 func (b *Broker) Tap(dest driver.Destination) *Tap {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // Broker is an in-process broker. Its methods are safe for concurrent use.
 type Broker struct {
 	epoch  time.Time
-	faults atomic.Pointer[faults] // nil when there are none
+	faults atomic.Pointer[faults] // nil without faults
 
 	mu           sync.Mutex // taken before the lock of a destination, never inside
 	options      Options
@@ -20,7 +20,7 @@ type Broker struct {
 	conns        map[*conn]struct{}
 	lines        map[string]*Line    // by host
 	tallies      map[*tally]struct{} // of open producers and consumers
-	past         [numCounters]uint64 // of closed ones
+	past         [numCounters]uint64 // of closed producers and consumers
 	purged       uint64
 	producers    int
 	consumers    int
@@ -37,8 +37,8 @@ func New() *Broker {
 // now returns nanoseconds since the broker was made, above zero.
 func (b *Broker) now() int64 { return int64(time.Since(b.epoch)) + 1 }
 
-// Set replaces the faults, at once and for all connections. Counting of "every n-th" and the clock of the stall begin
-// anew. From then on the options of drivers are ignored. It returns the mistakes in o, and then changes nothing.
+// Set replaces the faults, at once and for all connections. It resets the counting of "every n-th" and the clock of the
+// stall. From then on the options of drivers are ignored. It returns the mistakes in o, and then changes nothing.
 func (b *Broker) Set(o Options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (b *Broker) Set(o Options) error {
 	return nil
 }
 
-// apply sets o, as a driver's own options, unless they are the defaults or in force already.
+// apply sets o as a driver's own options, unless they are the defaults or in force already.
 func (b *Broker) apply(o Options) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,7 +77,7 @@ func (b *Broker) Options() Options {
 	return b.options
 }
 
-// Stall begins a stall now: for that long nothing is accepted, acknowledged or delivered. It replaces any other stall.
+// Stall begins a stall now: for the time d nothing is accepted, acknowledged or delivered. It replaces any other stall.
 // [Broker.Set] ends it.
 func (b *Broker) Stall(d time.Duration) {
 	b.mu.Lock()
@@ -91,7 +91,7 @@ func (b *Broker) Stall(d time.Duration) {
 	f.stall(now, now+int64(d))
 }
 
-// destination returns the one of that name, making it if there is none. b.mu is held.
+// destination returns the destination of that name, and creates it if need be. b.mu is held.
 func (b *Broker) destination(name driver.Destination) *destination {
 	d := b.destinations[name]
 	if d == nil {

@@ -13,7 +13,7 @@ import (
 
 const defaultCredit = 1000
 
-// consumer takes batches of at most its credit from a queue; the next when the last has been settled.
+// consumer takes batches of at most its credit from a queue; the next batch when the last has been settled.
 type consumer struct {
 	broker   *Broker
 	conn     *conn
@@ -24,22 +24,22 @@ type consumer struct {
 	keep     bool
 	wake     chan struct{}
 	batch    []item
-	next     int // of batch
+	next     int // index in batch
 	timer    *time.Timer
 	delivery driver.Delivery
 	tally    tally
 	input    *driver.Meter // waits for messages
 	closed   bool
 	workers  int           // deliveries at once
-	settled  chan struct{} // something was, by a worker
+	settled  chan struct{} // signalled when a worker has settled a message
 
-	unsettled atomic.Int64 // of the messages taken
+	unsettled atomic.Int64 // number of messages taken and not settled
 
 	settling sync.Mutex // one worker settles at a time
 	size     int        // messages per transaction; 0 for none
 	commits  driver.Commits
-	tx       []item // delivered in the open transaction
-	back     []item // to be given back when the consumer closes: they were delivered, but not settled
+	tx       []item // messages delivered in the open transaction
+	back     []item // delivered but unsettled messages, to be given back when the consumer closes
 }
 
 func (b *Broker) newConsumer(c *conn, spec driver.ConsumerSpec, op string) (*consumer, error) {
@@ -84,7 +84,7 @@ func (b *Broker) newConsumer(c *conn, spec driver.ConsumerSpec, op string) (*con
 	return k, nil
 }
 
-// subscribe finds or makes the queue of a subscription. d.mu is held.
+// subscribe finds or creates the queue of a subscription. d.mu is held.
 func (d *destination) subscribe(spec driver.ConsumerSpec, sel selector, op string) (*queue, error) {
 	q := &queue{dest: d, name: spec.Subscription, durable: spec.Durable, selector: sel}
 	if spec.Durable || spec.Shared {
@@ -135,7 +135,7 @@ func (c *consumer) Probe(ctx context.Context) error {
 	}
 }
 
-// Close returns the messages taken but not settled, and ends the subscription unless it is to be kept.
+// Close returns the messages taken but not settled, and ends the subscription unless it is kept.
 func (c *consumer) Close(context.Context) error {
 	b, q := c.broker, c.queue
 	b.mu.Lock()

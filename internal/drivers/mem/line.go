@@ -8,10 +8,10 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// pipeSize is how many messages of a producer are on their way on a frozen [Line] before Send blocks.
+// pipeSize is how many messages of a producer can be in flight on a frozen [Line] before Send blocks.
 const pipeSize = 50
 
-// Line is a way to a broker that can be broken, as a network between: connections opened by its URL are those on the
+// Line is a way to a broker that can be broken, like a network in between: connections opened with its URL use the
 // line. Its methods are safe for concurrent use.
 type Line struct {
 	broker *Broker
@@ -22,7 +22,7 @@ type Line struct {
 	frozen, cut bool
 }
 
-// Line returns a new way to the broker. It is used with the factory that [Broker.Factory] returns.
+// Line returns a new way to the broker. It is used with the factory from [Broker.Factory].
 func (b *Broker) Line() *Line {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -34,8 +34,8 @@ func (b *Broker) Line() *Line {
 // URL returns the URL to open.
 func (l *Line) URL() string { return "mem://" + l.host }
 
-// Freeze stops all traffic: messages, deliveries and answers are on their way and do not arrive. Connections stay up,
-// and new ones get no answer.
+// Freeze stops all traffic: messages, deliveries and answers leave but do not arrive. Connections stay up, and new ones
+// get no answer.
 func (l *Line) Freeze() {
 	l.broker.mu.Lock()
 	defer l.broker.mu.Unlock()
@@ -47,7 +47,7 @@ func (l *Line) Freeze() {
 	}
 }
 
-// Cut ends all connections, and refuses new ones. Messages on their way are lost.
+// Cut ends all connections, and refuses new ones. Messages in flight are lost.
 func (l *Line) Cut() {
 	l.broker.mu.Lock()
 	defer l.broker.mu.Unlock()
@@ -62,7 +62,7 @@ func (l *Line) Restore() {
 	l.frozen, l.cut = false, false
 }
 
-// Received returns how many bytes of bodies have been sent to consumers on the line, ahead or delivered.
+// Received returns how many bytes of bodies have been sent to consumers on the line, prefetched or delivered.
 func (l *Line) Received() int64 { return l.down.Load() }
 
 // States of a connection.
@@ -72,10 +72,10 @@ const (
 	connLost
 )
 
-// conn is a connection. It exists to be lost.
+// conn is a connection. Its only purpose is that it can be lost.
 type conn struct {
 	broker *Broker
-	line   *Line // nil: it cannot be broken alone
+	line   *Line // nil: it cannot be broken separately
 	state  atomic.Int32
 	frozen chan struct{} // closed when it is frozen
 	lost   chan struct{} // closed when it is lost
@@ -112,7 +112,7 @@ func (c *conn) lostError(op string) error {
 	return driver.Errorf(driver.ClassConnectionLost, op, "see why the broker went away", "the connection was lost")
 }
 
-// connect opens a connection by way of a host.
+// connect opens a connection through a host.
 func (b *Broker) connect(ctx context.Context, op, host, user, password string) (*conn, error) {
 	const hint = "use another host name, and no -o connect-fail"
 	b.mu.Lock()
@@ -143,16 +143,15 @@ func (b *Broker) forget(c *conn) {
 	delete(b.conns, c)
 }
 
-// Disconnect breaks all connections, as a broker that is killed: messages in flight end as Unknown, messages that were
-// not settled return to their queues and subscriptions that are not durable end when their consumers close. New
-// connections can be made.
+// Disconnect breaks all connections, like a killed broker: messages in flight end as Unknown, unsettled messages return
+// to their queues and non-durable subscriptions end when their consumers close. New connections can be opened.
 func (b *Broker) Disconnect() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.disconnect(func(*conn) bool { return true })
 }
 
-// disconnect breaks the connections for which which is true. b.mu is held.
+// disconnect breaks the connections that which selects. b.mu is held.
 func (b *Broker) disconnect(which func(*conn) bool) {
 	for c := range b.conns {
 		if which(c) {

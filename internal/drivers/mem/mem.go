@@ -1,22 +1,22 @@
-// Package mem is a message broker inside the process, as a driver: the known truth against which the measurement is
-// tested, and the fastest possible peer, which shows the ceiling of the tool itself.
+// Package mem is a message broker inside the process, as a driver: the known truth for tests of the measurement, and
+// the fastest possible peer, which shows the ceiling of the tool itself.
 //
 // # Model
 //
 // A [Broker] has queues and topics. A queue holds each message until one of its consumers takes it; a topic puts it
-// into the queue of every subscription. Consumers take up to their credit at once, an equal share of the messages
-// there. Nothing is copied per message.
+// into the queue of every subscription. Consumers take up to their credit at once, an equal share of the available
+// messages. No message is copied.
 //
 // Without faults, Send stores the message and calls Done before it returns: no goroutine, no clock, no allocation. With
 // [Options] set, each message is judged in the order of arrival over the whole broker, so that counts are exact: "every
-// n-th" means the n-th, 2n-th, ... since the options were set. When several faults fall on one message the first in
+// n-th" means the n-th, 2n-th, ... since the options were set. If several faults apply to one message, the first in
 // this order wins: fail, reject, release, rollback, withhold; and for stored messages: lose, duplicate, reorder,
 // damage, damage-id. [Broker.Stats] has the true counts.
 //
-// A transaction is a list of messages that are stored, or forgotten by the consumer's queue, all at once by its commit.
+// A transaction is a list of messages that its commit stores, or removes from the consumer's queue, all at once.
 //
-// Connections over a [Line] can be frozen and cut while the broker goes on. The hosts "unreachable" and "silent" never
-// answer: the first refuses at once, the second after the connect time-out.
+// Connections over a [Line] can be frozen and cut while the broker goes on. The host "unreachable" refuses at once,
+// "silent" never answers: connecting fails after the connect time-out.
 //
 // The package works inside testing/synctest when the broker is made inside the bubble.
 package mem
@@ -34,14 +34,14 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Hosts of URLs that cannot be connected to, for tests of just that.
+// Hosts that cannot be connected to, for tests of that.
 const (
 	unreachableHost = "unreachable"
 	silentHost      = "silent"
 )
 
 // Factory returns the protocol "mem" with brokers of its own, one per host name in the URLs: drivers opened by the same
-// Factory value on the same host meet.
+// Factory value on the same host share a broker.
 func Factory() driver.Factory {
 	var mu sync.Mutex
 	brokers := map[string]*Broker{}
@@ -57,7 +57,7 @@ func Factory() driver.Factory {
 	})
 }
 
-// Factory returns the protocol "mem" with b behind every host.
+// Factory returns the protocol "mem" with broker b for every host.
 func (b *Broker) Factory() driver.Factory {
 	return newFactory(func(string) *Broker { return b })
 }
@@ -82,7 +82,7 @@ func newFactory(broker func(host string) *Broker) driver.Factory {
 	}
 }
 
-// capabilities are all that there are, but for encryption and texts.
+// capabilities are all features except encryption and texts.
 func capabilities() driver.Capabilities {
 	queue := driver.KindCapabilities{
 		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
@@ -94,7 +94,7 @@ func capabilities() driver.Capabilities {
 	return driver.Capabilities{Administers: true, Queue: queue, Topic: topic}
 }
 
-// memDriver is one URL: hosts tried in order, and the connections made so far.
+// memDriver is a driver for one URL: hosts tried in order, and the connections made so far.
 type memDriver struct {
 	hosts          []string
 	user, password string
@@ -134,7 +134,7 @@ func newDriver(opts driver.OpenOptions, broker func(string) *Broker) (*memDriver
 	return d, nil
 }
 
-// connect returns the live connection of that key, making it if there is none.
+// connect returns the live connection of that key. It opens the connection if need be.
 func (d *memDriver) connect(ctx context.Context, c driver.Connection, op string) (*conn, error) {
 	if known, err := d.share(c.Key, nil, op); known != nil || err != nil {
 		return known, err
@@ -150,7 +150,7 @@ func (d *memDriver) connect(ctx context.Context, c driver.Connection, op string)
 	return shared, err
 }
 
-// share returns the live connection of that key, or made, which becomes it, if there is none.
+// share returns the live connection of that key; if there is none, made becomes it.
 func (d *memDriver) share(key string, made *conn, op string) (*conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

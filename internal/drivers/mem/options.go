@@ -12,8 +12,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Options are the faults of a broker, all off in [DefaultOptions]. "Every n-th" is off at 0. Drivers that are opened
-// with options other than the defaults set them for the whole broker.
+// Options are the faults of a broker, all off in [DefaultOptions]. "Every n-th" is off at 0. A driver opened with
+// options other than the defaults sets them for the whole broker.
 type Options struct {
 	Latency         time.Duration `opt:"latency" help:"delay of each acknowledgement"`
 	DeliveryLatency time.Duration `opt:"delivery-latency" help:"delay of each delivery, from the send"`
@@ -51,7 +51,7 @@ type Options struct {
 	Auth            string `opt:"auth" help:"user:password that connections need; empty for no check"`
 }
 
-// The effects of a full queue on senders: [Options.Full].
+// The effects of a full queue on senders, for [Options.Full].
 const (
 	FullBlock  = "block"  // Send waits for room
 	FullReject = "reject" // the message is rejected with ClassFull
@@ -75,10 +75,10 @@ func (o *Options) check() error {
 	return errors.Join(errs...)
 }
 
-// faults are options at work. All times are nanoseconds since the broker was made, and above zero.
+// faults are the options in force. All times are nanoseconds since the broker was made, and above zero.
 type faults struct {
 	Options
-	replaced chan struct{} // closed when other options are set: sleepers look again
+	replaced chan struct{} // closed when other options are set: sleepers check again
 
 	mu              sync.Mutex // held inside the lock of a destination
 	arrived, stored int
@@ -95,7 +95,7 @@ func newFaults(o Options) *faults {
 	} //nolint:gosec // must be repeatable
 }
 
-// stall sets the window. A reader in between sees no stall.
+// stall sets the window of the stall. A concurrent reader sees no stall.
 func (f *faults) stall(from, until int64) {
 	f.stallUntil.Store(0)
 	f.stallFrom.Store(from)
@@ -110,10 +110,10 @@ func (f *faults) afterStall(t int64) int64 {
 	return t
 }
 
-// verdict is the decision about a message.
+// verdict is the decision on a message.
 type verdict struct {
 	outcome                  driver.Outcome
-	store                    bool // and if so:
+	store                    bool // and if true:
 	lose, duplicate, reorder bool
 	damage, damageID         bool
 	withhold                 bool
@@ -121,7 +121,7 @@ type verdict struct {
 	disconnect               bool
 }
 
-// judge decides about the next message, which arrives now; full tells that there is no room for it.
+// judge decides on the next message, which arrives now; full: there is no room for it.
 func (f *faults) judge(now int64, full bool) verdict {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -162,7 +162,7 @@ func (f *faults) judge(now int64, full bool) verdict {
 			v.damageID = true
 		}
 	}
-	// The stall is not part of these times: waiters look at it then, as it may have been ended.
+	// The stall is not part of these times: waiters check it at that time, as it may have been ended.
 	if t := now + f.delay(f.Latency); f.afterStall(t) > now {
 		v.acknowledgeAt = t
 	}
@@ -172,7 +172,7 @@ func (f *faults) judge(now int64, full bool) verdict {
 	return v
 }
 
-// refuses decides about the next commit, whose answer is due at the time that is returned.
+// refuses decides on the next commit, and returns when its answer is due.
 func (f *faults) refuses(now int64) (refused bool, answerAt int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,16 +11,16 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// pending is a send that has not ended, or a transaction.
+// pending is a send, or a transaction, that has not ended.
 type pending struct {
 	due     int64
 	slot    driver.Slot
 	outcome driver.Outcome
-	tx      *transaction // its messages end with it; nil if it is a single send
+	tx      *transaction // its messages end with it; nil for a single send
 }
 
-// producer sends. Sends that do not end at once wait in a FIFO for its acker, a goroutine that exists from the first
-// such send to Close.
+// producer sends. Sends that do not end at once wait in a FIFO for its acker, a goroutine that runs from the first such
+// send to Close.
 type producer struct {
 	broker     *Broker
 	conn       *conn
@@ -48,8 +48,8 @@ type producer struct {
 	tx       *transaction // the open one
 	fifo     ring[pending]
 	withheld []driver.Slot
-	stuck    int  // how many of those are on their way on a frozen line
-	acking   bool // the acker exists
+	stuck    int  // how many of these are in flight on a frozen line
+	acking   bool // the acker is running
 	closed   bool
 }
 
@@ -72,7 +72,7 @@ func (b *Broker) newProducer(c *conn, spec driver.ProducerSpec, done driver.Comp
 	return p
 }
 
-// Send stores m, or puts it into the transaction. It blocks only for room in a full queue, and on a frozen line.
+// Send stores m, or adds it to the transaction. It blocks only for room in a full queue, and on a frozen line.
 func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if p.conn.state.Load() != connLive {
 		return p.sendNowhere(ctx, m.Slot)
@@ -106,7 +106,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	return nil
 }
 
-// sendNowhere is Send on a connection that is frozen or lost.
+// sendNowhere is Send on a frozen or lost connection.
 func (p *producer) sendNowhere(ctx context.Context, slot driver.Slot) error {
 	if p.conn.dead() {
 		return p.conn.lostError(p.op)
@@ -134,7 +134,7 @@ func (p *producer) arrive() {
 	}
 }
 
-// store puts the message into the queues, and behind it the held message that was waiting to be overtaken.
+// store puts the message into the queues, followed by the held message that it overtakes.
 func (p *producer) store(it *item) {
 	p.tally.add(stored)
 	if p.delay > 0 {
@@ -214,7 +214,7 @@ func (p *producer) place(it *item, v *verdict, f *faults) {
 	}
 }
 
-// flipped returns a copy of body with one bit changed, or a single byte if there is none to change.
+// flipped returns a copy of body with one bit changed, or a single byte if body is empty.
 func flipped(body []byte) []byte {
 	if len(body) == 0 {
 		return []byte{1}
@@ -268,7 +268,7 @@ func (p *producer) settle(slot driver.Slot, v *verdict) {
 	signal(p.work)
 }
 
-// Close ends the open transaction and waits for acknowledgements on their way; withheld ones, which never come, end as
+// Close ends the open transaction and waits for acknowledgements in flight; withheld ones, which never come, end as
 // Unknown at once.
 func (p *producer) Close(ctx context.Context) error {
 	p.mu.Lock()
@@ -279,7 +279,7 @@ func (p *producer) Close(ctx context.Context) error {
 		return nil
 	}
 	if ctx.Err() == nil {
-		_ = p.Flush(ctx) // messages that cannot be committed end as Unknown
+		_ = p.Flush(ctx) // messages without a commit end as Unknown
 	}
 	p.dest.flushHeld(nil)
 	p.mu.Lock()
@@ -306,7 +306,7 @@ func (p *producer) Close(ctx context.Context) error {
 	return nil
 }
 
-// inFlight counts the messages that can still get an answer.
+// inFlight returns the number of messages that can still get an answer.
 func (p *producer) inFlight() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

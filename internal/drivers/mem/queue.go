@@ -19,9 +19,9 @@ type item struct {
 	priority    uint8
 	persistent  bool
 	redelivered bool
-	due         int64         // not to be delivered before; 0 for at once
+	due         int64         // earliest delivery; 0 for at once
 	expires     int64         // 0 for never
-	ttl         time.Duration // as the producer asked
+	ttl         time.Duration // requested by the producer
 }
 
 // Priorities of JMS and AMQP.
@@ -30,7 +30,7 @@ const (
 	defaultPriority = 4
 )
 
-// destination is a queue, which has one queue for good, or a topic, which has one per subscription. Its lock covers
+// destination is a queue, with a single permanent queue, or a topic, with one queue per subscription. Its lock covers
 // them all.
 type destination struct {
 	mu      sync.Mutex
@@ -41,13 +41,13 @@ type destination struct {
 	taps    []*Tap
 }
 
-// heldItem waits to be overtaken.
+// heldItem is a message held back to be overtaken.
 type heldItem struct {
 	item
 	timer *time.Timer
 }
 
-// queue holds the messages of a queue or of a subscription, from which consumers take.
+// queue holds the messages of a queue or of a subscription. Consumers take from it.
 type queue struct {
 	dest      *destination
 	permanent bool // not a subscription
@@ -57,16 +57,16 @@ type queue struct {
 	selector  selector // of the subscription
 	items     shelf
 	consumers int
-	choosy    int                  // how many of them have selectors of their own
-	groups    map[string]*consumer // the owners of message groups; nil if there never was one
+	choosy    int                  // number of members with selectors of their own
+	groups    map[string]*consumer // the owners of message groups; nil until there is one
 	members   []*consumer
-	idle      []*consumer // waiting for messages
+	idle      []*consumer // members waiting for messages
 }
 
-// room reports whether all queues can take one more. d.mu is held, as in all methods below but flushHeld.
+// room reports whether all queues have room for one message. d.mu is held, as in all methods below except flushHeld.
 func (d *destination) room(limit int) bool { return d.roomFor(1, limit) }
 
-// roomFor reports whether all queues can take n more.
+// roomFor reports whether all queues have room for n messages.
 func (d *destination) roomFor(n, limit int) bool {
 	if limit > 0 {
 		for _, q := range d.queues {
@@ -78,7 +78,7 @@ func (d *destination) roomFor(n, limit int) bool {
 	return true
 }
 
-// put appends a message to all queues that want it, and reports whether there was any.
+// put appends a message to all matching queues, and reports whether there was one.
 func (d *destination) put(it *item) (routed bool) {
 	d.added++
 	for _, t := range d.taps {
@@ -116,7 +116,7 @@ func (d *destination) release() bool {
 	return true
 }
 
-// flushHeld puts h if it is still held; any, if h is nil.
+// flushHeld puts h if it is still held; any held message if h is nil.
 func (d *destination) flushHeld(h *heldItem) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -134,7 +134,7 @@ func (d *destination) freed() {
 	d.waiting = d.waiting[:0]
 }
 
-// wake makes one consumer look; all of them where it is not known which of them the message suits.
+// wake wakes one consumer; all of them if they may select different messages.
 func (q *queue) wake() {
 	for len(q.idle) > 0 {
 		c := q.idle[0]
@@ -146,7 +146,7 @@ func (q *queue) wake() {
 	}
 }
 
-// wakeOthers passes on a signal to a consumer that does not take.
+// wakeOthers passes a signal on to a consumer that does not take.
 func (q *queue) wakeOthers() {
 	q.dest.mu.Lock()
 	defer q.dest.mu.Unlock()
@@ -181,7 +181,7 @@ func (q *queue) take(c *consumer, n int) {
 	}
 }
 
-// owns reports whether the messages of a group go to c. A group without an owner becomes its.
+// owns reports whether the messages of a group go to c. A group without an owner is assigned to c.
 func (q *queue) owns(c *consumer, group string) bool {
 	if group == "" {
 		return true
@@ -192,7 +192,7 @@ func (q *queue) owns(c *consumer, group string) bool {
 	return q.groups[group] == c
 }
 
-// leave removes a consumer: the message groups that it owned find another owner.
+// leave removes a consumer: the message groups that it owned get another owner.
 func (q *queue) leave(c *consumer) {
 	q.consumers--
 	if c.selector != nil {
@@ -205,7 +205,7 @@ func (q *queue) leave(c *consumer) {
 	}
 }
 
-// depth is the number of messages, including messages that were sent to consumers and not settled.
+// depth returns the number of messages, including messages sent to consumers and not settled.
 func (q *queue) depth() uint64 {
 	n := int64(q.items.len())
 	for _, c := range q.members {
@@ -227,6 +227,6 @@ func (q *queue) giveBack(items []item) {
 func signal(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
-	default: // it has one already
+	default: // it already has a signal
 	}
 }

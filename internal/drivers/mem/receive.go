@@ -23,7 +23,7 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	return err
 }
 
-// run hands each message that is due to handle, until ctx ends.
+// run passes each due message to handle, until ctx ends.
 func (c *consumer) run(ctx context.Context, handle func(*item) error) error {
 	for ctx.Err() == nil {
 		if c.conn.state.Load() != connLive {
@@ -137,14 +137,14 @@ func (c *consumer) deliver(
 	return nil
 }
 
-// again is a message as it is delivered once more.
+// again returns a message for redelivery.
 func again(it *item) item {
 	more := *it
 	more.redelivered = true
 	return more
 }
 
-// giveBack puts messages back to where they came from.
+// giveBack returns messages to their queues.
 func (c *consumer) giveBack(list []item) {
 	c.tally.n[returned].Add(uint64(len(list)))
 	c.queue.dest.mu.Lock()
@@ -152,7 +152,7 @@ func (c *consumer) giveBack(list []item) {
 	c.queue.giveBack(list)
 }
 
-// commit ends the transaction, if there is anything in it. Messages that are rolled back are delivered again.
+// commit ends the transaction, unless it is empty. Messages that are rolled back are delivered again.
 func (c *consumer) commit(ctx context.Context) error {
 	if len(c.tx) == 0 {
 		return nil
@@ -195,7 +195,7 @@ func (c *consumer) commit(ctx context.Context) error {
 	return nil
 }
 
-// commitIdle ends a transaction that waits for messages, as none come and none are being delivered.
+// commitIdle ends a transaction when no messages come and none are being delivered.
 func (c *consumer) commitIdle(ctx context.Context) error {
 	if c.size == 0 {
 		return nil
@@ -208,7 +208,7 @@ func (c *consumer) commitIdle(ctx context.Context) error {
 	return c.commit(ctx)
 }
 
-// refill waits for messages. When it returns false there may be none.
+// refill waits for messages. If it returns false, there may be none.
 func (c *consumer) refill(ctx context.Context) (ready bool, err error) {
 	q := c.queue
 	q.dest.mu.Lock()
@@ -250,7 +250,7 @@ func (q *queue) leaveIdle(c *consumer) {
 	}
 }
 
-// ripe reports whether the next message may be delivered now; if not it waits.
+// ripe reports whether the next message may be delivered now; if not, it waits.
 func (c *consumer) ripe(ctx context.Context) bool {
 	f, due := c.broker.faults.Load(), c.batch[c.next].due
 	if f == nil && due == 0 {

@@ -11,7 +11,7 @@ type ring[T any] struct {
 
 func (r *ring[T]) len() int { return r.n }
 
-// at returns the i-th from the head.
+// at returns the i-th element from the head.
 func (r *ring[T]) at(i int) *T { return &r.buf[(r.head+i)&(len(r.buf)-1)] }
 
 func (r *ring[T]) grow() {
@@ -49,11 +49,11 @@ func (r *ring[T]) pop() T {
 	return v
 }
 
-// shelf holds the messages of a queue: messages of higher priority come first, the others in their order. The zero
-// value is empty.
+// shelf holds the messages of a queue: messages of higher priority come first, messages of equal priority in their
+// order. The zero value is empty.
 type shelf struct {
 	levels [numPriorities]ring[item]
-	used   uint16 // a bit for each level that is not empty
+	used   uint16 // a bit for each non-empty level
 	n      int
 }
 
@@ -71,7 +71,7 @@ func (s *shelf) pushFront(it *item) {
 	s.n++
 }
 
-// pop removes the first, which must exist.
+// pop removes the first message, which must exist.
 func (s *shelf) pop() item {
 	level := bits.Len16(s.used) - 1
 	return s.popLevel(level)

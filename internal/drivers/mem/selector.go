@@ -7,7 +7,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// selector is the part of JMS selectors that the broker understands: name = 'value', joined by AND. All must match.
+// selector is the supported part of JMS selectors: name = 'value', joined by AND. All must match.
 type selector []driver.Property
 
 func parseSelector(s string) (selector, error) {

@@ -2,37 +2,37 @@ package mem
 
 import "sync/atomic"
 
-// Stats are the broker's true counts since it was made. They are exact when nothing is being sent or received; taken
-// under load, related counts can differ by the messages on their way.
+// Stats are the broker's true counts since it was made. They are exact when nothing is being sent or received; under
+// load, related counts can differ by the messages in flight.
 type Stats struct {
 	Arrived    uint64 // sends that returned nil
-	Persistent uint64 // part of Arrived that asked to survive a restart
-	Stored     uint64 // part of Arrived for which the broker took responsibility, lost and withheld ones included
+	Persistent uint64 // part of Arrived with persistence requested
+	Stored     uint64 // part of Arrived for which the broker took responsibility, including lost and withheld messages
 
 	// How sends ended; the sum is Arrived once all producers are closed.
 	Accepted, Rejected, Released, Modified, Failed, Unknown uint64
 
 	Withheld   uint64 // part of Stored, never acknowledged
-	Lost       uint64 // part of Stored, dropped by request
+	Lost       uint64 // part of Stored, dropped by a fault
 	Unrouted   uint64 // part of Stored, sent to a topic without a subscriber
-	Duplicated uint64 // extra copies by request, counted once per message
-	Reordered  uint64 // messages that were overtaken by the next one
-	Damaged    uint64 // part of Stored, a bit of whose body was flipped
-	DamagedIDs uint64 // part of Stored, a bit of whose number was flipped
+	Duplicated uint64 // extra copies by a fault, counted once per message
+	Reordered  uint64 // messages overtaken by the next one
+	Damaged    uint64 // part of Stored, with a flipped bit in the body
+	DamagedIDs uint64 // part of Stored, with a flipped bit in the number
 	RolledBack uint64 // part of Accepted, never stored, as the producer was told
 
 	Delivered    uint64 // calls of deliver
-	Redelivered  uint64 // part of Delivered that was marked so
-	Acknowledged uint64 // part of Delivered that was settled
-	Refused      uint64 // part of Delivered that consumers rejected: it is dropped
-	Returned     uint64 // messages that came back from consumers to their queue
+	Redelivered  uint64 // part of Delivered, marked as redelivered
+	Acknowledged uint64 // part of Delivered, settled
+	Refused      uint64 // part of Delivered, rejected by consumers: dropped
+	Returned     uint64 // messages returned from consumers to their queue
 	Expired      uint64 // messages dropped because of their time to live
 	Purged       uint64 // messages dropped by [driver.Admin]
 
-	Commits        uint64 // transactions of producers and consumers that were confirmed
-	CommitsRefused uint64 // transactions that were rolled back, by request or because a queue was full
+	Commits        uint64 // confirmed transactions of producers and consumers
+	CommitsRefused uint64 // transactions rolled back, by a fault or because a queue was full
 
-	// At this moment:
+	// Present values:
 	Backlog       uint64 // messages in queues and subscriptions
 	Subscriptions int    // of topics
 	Producers     int
@@ -71,7 +71,7 @@ const (
 	numCounters
 )
 
-// tally holds the counts of one producer or consumer, so that they share no cache line with others.
+// tally has the counts of one producer or consumer; it shares no cache line with others.
 type tally struct {
 	n [numCounters]atomic.Uint64
 	_ [64]byte
@@ -117,7 +117,7 @@ func (b *Broker) Stats() Stats {
 	return s
 }
 
-// retire keeps the counts of t after its owner has closed. b.mu is held.
+// retire adds the counts of t to the past ones after its owner has closed. b.mu is held.
 func (b *Broker) retire(t *tally) {
 	delete(b.tallies, t)
 	for i := range b.past {

@@ -11,11 +11,11 @@ import (
 type transaction struct {
 	items   []item
 	slots   []driver.Slot
-	began   time.Time // the commit; zero before it
+	began   time.Time // of the commit; zero before it
 	outcome driver.Outcome
 }
 
-// sendInTransaction puts a message into the open transaction, and ends that if it is full.
+// sendInTransaction adds a message to the open transaction, and ends the transaction if it is full.
 func (p *producer) sendInTransaction(slot driver.Slot, it *item) {
 	p.arrive()
 	p.mu.Lock()
@@ -24,7 +24,7 @@ func (p *producer) sendInTransaction(slot driver.Slot, it *item) {
 	}
 	p.tx.items = append(p.tx.items, *it)
 	p.tx.slots = append(p.tx.slots, slot)
-	p.startAcker() // which ends it if the connection is lost
+	p.startAcker() // it ends the transaction if the connection is lost
 	full := len(p.tx.slots) >= p.size
 	p.mu.Unlock()
 	if full {
@@ -70,7 +70,7 @@ func (p *producer) commit() {
 			v := verdict{store: true}
 			if f != nil {
 				v = f.judge(p.broker.now(), false)
-				v.store, v.outcome = true, driver.Outcome{} // the answer is of all messages
+				v.store, v.outcome = true, driver.Outcome{} // the commit's answer is for all messages
 				disconnect = disconnect || v.disconnect
 			}
 			p.place(&tx.items[i], &v, f)
@@ -86,7 +86,7 @@ func (p *producer) commit() {
 	}
 }
 
-// endTransaction reports the messages of a transaction, and its commit if one was asked for.
+// endTransaction reports the messages of a transaction, and its commit if one was requested.
 func (p *producer) endTransaction(tx *transaction) {
 	confirmed := tx.outcome.State == driver.Accepted
 	p.tally.n[accepted+counter(tx.outcome.State)].Add(uint64(len(tx.slots)))

@@ -13,11 +13,11 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
-// Config returns settings with which all of the suite is made on b.
+// Config returns settings with which the whole suite runs on b.
 func Config(b *mem.Broker) drivertest.Config {
 	healthy := mem.DefaultOptions()
 	healthy.Auth = "u:p"
-	var before mem.Stats // when the last destination was named
+	var before mem.Stats // as of the last new destination
 	return drivertest.Config{
 		Factory: b.Factory(), User: "u", Password: "p", WrongPassword: "x", Options: []string{"auth=u:p"},
 		Unreachable: "mem://unreachable", Silent: "mem://silent",
@@ -30,7 +30,7 @@ func Config(b *mem.Broker) drivertest.Config {
 		},
 		Inspect: func(_ testing.TB, dest driver.Destination) func(int) []drivertest.Header {
 			tap := b.Tap(dest)
-			return func(int) []drivertest.Header { return headers(tap.Messages()) } // they are stored before they are confirmed
+			return func(int) []drivertest.Header { return headers(tap.Messages()) } // stored before they are confirmed
 		},
 		Subscriptions: func(_ testing.TB, topic driver.Destination) int { return b.Subscriptions(topic.Name) },
 		QueueCounters: func(testing.TB, driver.Destination) (added, acknowledged int64) {
