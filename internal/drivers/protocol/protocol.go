@@ -1,5 +1,6 @@
-// Package protocol has what the drivers have in common, whichever client they use: the syntax of URLs, the parts of a
-// factory that follow from it, the meaning of what brokers say over STOMP, and names that stand for many.
+// Package protocol has the common parts of the drivers of one protocol, for all their clients: the syntax of URLs, the
+// parts of a factory that follow from it, the meaning of brokers' texts over STOMP, and names that mean many
+// destinations.
 package protocol
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// AMQP has the ports that IANA assigned.
+// AMQP returns the protocol with the ports assigned by IANA.
 func AMQP() *transport.Protocol {
 	return &transport.Protocol{
 		Title: "AMQP", Schemes: []string{"amqp", "amqps", "amqp+ssl", "tcp", "ssl"},
@@ -20,7 +21,7 @@ func AMQP() *transport.Protocol {
 	}
 }
 
-// STOMP has the port that IANA assigned, and the one for TLS that brokers agree on.
+// STOMP returns the protocol with the port assigned by IANA, and the usual port for TLS.
 func STOMP() *transport.Protocol {
 	return &transport.Protocol{
 		Title: "STOMP", Schemes: []string{"stomp", "stomp+ssl", "stomps", "tcp", "ssl"},
@@ -28,7 +29,8 @@ func STOMP() *transport.Protocol {
 	}
 }
 
-// RocketMQ has name servers for hosts, in lists as RocketMQ's own tools write them. A user is an access key.
+// RocketMQ returns the protocol: its hosts are name servers, in lists as RocketMQ's own tools write them, and a user is
+// an access key.
 func RocketMQ() *transport.Protocol {
 	return &transport.Protocol{
 		Title: "RocketMQ", Schemes: []string{"rocketmq", "rocketmq+ssl"}, Encrypted: []string{"rocketmq+ssl"},
@@ -38,7 +40,8 @@ func RocketMQ() *transport.Protocol {
 	}
 }
 
-// Factory completes f for drivers with the configuration C, which check makes of the settings, and with the options O.
+// Factory completes f for drivers with the configuration C, which check derives from the settings, and with the options
+// O.
 func Factory[C, O any](
 	f driver.Factory, p *transport.Protocol, options func() *O, check func(driver.OpenOptions) (C, error),
 	open func(C) driver.Driver,
@@ -59,8 +62,8 @@ func Factory[C, O any](
 	return f
 }
 
-// HasWord reports whether one of the words between the dots of a destination's name is one of those given: words that
-// stand for many names.
+// HasWord reports whether a word between the dots of a destination's name is one of those given: words that match many
+// names.
 func HasWord(name string, words ...string) bool {
 	for word := range strings.SplitSeq(name, ".") {
 		if slices.Contains(words, word) {
@@ -70,7 +73,7 @@ func HasWord(name string, words ...string) bool {
 	return false
 }
 
-// NotASCII reports whether there is a character beyond ASCII in a name, which RabbitMQ cannot read there.
+// NotASCII reports whether a name has a character beyond ASCII, which RabbitMQ cannot read there.
 func NotASCII(name string) bool {
 	return strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
 }

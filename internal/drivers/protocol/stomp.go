@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// maxWords bounds the quotation of a broker's words, in bytes.
+	// maxWords bounds a quotation of the broker's text, in bytes.
 	maxWords = 400
-	// maxRead is how many bytes of the body of an ERROR frame are looked at.
+	// maxRead is how many bytes of the body of an ERROR frame are used.
 	maxRead = 16 << 10
 )
 
-// wordsOf returns the text of an ERROR frame: its message, and its body as far as it adds to that. Of a Java stack
-// trace in the body only the first line counts.
+// wordsOf returns the text of an ERROR frame: its message, and its body as far as it adds to the message. Of a Java
+// stack trace in the body, only the first line counts.
 func wordsOf(header string, text []byte) string {
-	message, _, _ := strings.Cut(strings.TrimSpace(header), " CoreMessage[") // Artemis shows all of it
+	message, _, _ := strings.Cut(strings.TrimSpace(header), " CoreMessage[") // Artemis appends the whole message
 	body := strings.TrimSpace(string(text[:min(len(text), maxRead)]))
 	if at := strings.Index(body, "\n\tat "); at >= 0 {
 		body = body[:at]
@@ -36,14 +36,14 @@ func wordsOf(header string, text []byte) string {
 	return transport.Clip(message, maxWords)
 }
 
-// meaning is a kind of failure as brokers word it.
+// meaning is a kind of failure with the texts by which brokers report it.
 type meaning struct {
 	class driver.Class
-	words []string // any of them, in lower case
+	words []string // any of these texts, in lower case
 	hint  string
 }
 
-// meanings are looked through in order. STOMP has no error codes: failures are known by the brokers' words.
+// meanings are tried in order. STOMP has no error codes: the brokers' texts identify failures.
 func meanings() []meaning {
 	return []meaning{
 		{
@@ -85,22 +85,23 @@ func meanings() []meaning {
 	}
 }
 
-// artemisUnsaid is the code, in lower case, with which Artemis says that it could not take a message, but not why.
+// artemisUnsaid is the code, in lower case, with which Artemis reports that it could not take a message, without a
+// reason.
 const artemisUnsaid = "amq339011"
 
-// errUnsaid is in the error of a frame that does not say why.
+// errUnsaid is in the error of a frame without a reason.
 var errUnsaid = errors.New("it does not say why")
 
-// full is err, which [errUnsaid] is in, for a destination that took messages before: neither its kind nor a
-// permission is the reason then, but a limit.
+// full converts err, which wraps [errUnsaid], for a destination that took messages before: the reason is then a limit,
+// not the kind of the destination or a permission.
 func full(err *driver.Error) *driver.Error {
 	return driver.Errorf(driver.ClassFull, "",
 		"Artemis does not say so over STOMP, but it took messages here before: look for a full address "+
 			"(max-size-bytes, max-size-messages, address-full-policy) or disk in its console and log", "%w", err.Err)
 }
 
-// STOMPError returns the error that an ERROR frame reports by its header message and its body. Says begins its text,
-// such as "RabbitMQ says"; missing is the hint for a destination that is not there.
+// STOMPError returns the error that an ERROR frame reports by its message header and its body. says begins its text,
+// such as "RabbitMQ says"; missing is the hint for a destination that does not exist.
 func STOMPError(says, missing, header string, body []byte) *driver.Error {
 	words := wordsOf(header, body)
 	lower := strings.ToLower(words)
@@ -129,8 +130,8 @@ func STOMPError(says, missing, header string, body []byte) *driver.Error {
 	return e
 }
 
-// STOMPRefused is the outcome of messages that the broker has answered with an ERROR frame, of which err is the
-// [STOMPError]. Taken says that it took messages to this destination before.
+// STOMPRefused returns the outcome of messages that the broker has answered with an ERROR frame; err is its
+// [STOMPError]. taken: the broker accepted messages to this destination before.
 func STOMPRefused(op string, err error, taken bool) driver.Outcome {
 	var known *driver.Error
 	if errors.Is(err, errUnsaid) && errors.As(err, &known) && taken {
