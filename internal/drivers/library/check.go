@@ -6,19 +6,19 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Unsupported is the error of a setting that a library, or the driver on it, cannot do.
+// Unsupported returns the error about a setting that a library, or the driver on it, does not support.
 func Unsupported(op, hint, text string) error {
 	return driver.Errorf(driver.ClassUnsupported, op, hint, "%s", text)
 }
 
-// wish is something that a producer or consumer asks for, and whether it can have it.
+// wish is a feature that a producer or consumer asks for, and whether it is supported.
 type wish struct {
 	asked, can bool
 	hint, text string
 }
 
-// refuse returns an error for the first wish that cannot be granted. The client library is the cause of some refusals,
-// but not of all: the native driver may lack the feature, too.
+// refuse returns an error for the first unsupported wish. The client library is the cause of only some refusals: the
+// native driver may lack the feature, too.
 func refuse(op string, f *driver.Factory, dest driver.Destination, wishes []wish) error {
 	odd := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-:", r)
@@ -40,7 +40,7 @@ func refuse(op string, f *driver.Factory, dest driver.Destination, wishes []wish
 	return nil
 }
 
-// CheckProducer refuses features that the driver of f does not have, by its capabilities.
+// CheckProducer refuses features that the capabilities of f exclude.
 func CheckProducer(op string, f *driver.Factory, spec *driver.ProducerSpec) error {
 	can := f.Capabilities.Of(spec.Destination.Kind)
 	wishes := []wish{
@@ -60,7 +60,7 @@ func CheckProducer(op string, f *driver.Factory, spec *driver.ProducerSpec) erro
 	return refuse(op, f, spec.Destination, wishes)
 }
 
-// CheckConsumer refuses features that the driver of f does not have, by its capabilities.
+// CheckConsumer refuses features that the capabilities of f exclude.
 func CheckConsumer(op string, f *driver.Factory, spec *driver.ConsumerSpec) error {
 	can := f.Capabilities.Of(spec.Destination.Kind)
 	return refuse(op, f, spec.Destination, []wish{
@@ -93,7 +93,7 @@ func CheckConsumer(op string, f *driver.Factory, spec *driver.ConsumerSpec) erro
 	})
 }
 
-// Properties are the application properties that all messages of a variant have: the user's, and the origin.
+// Properties returns the application properties common to all messages of a variant: the user's, and the origin.
 func Properties(spec *driver.ProducerSpec, v *driver.Variant) map[string]any {
 	m := map[string]any{}
 	for _, property := range v.Properties {
@@ -105,8 +105,8 @@ func Properties(spec *driver.ProducerSpec, v *driver.Variant) map[string]any {
 	return m
 }
 
-// ID returns the message ID in value, the value of the property [driver.IDProperty]: none for nil, a garbled one if
-// value is not the text of an ID.
+// ID returns the message ID in value, which is the value of the property [driver.IDProperty]: none for nil, a garbled
+// one if value is not the text of an ID.
 func ID(value any) driver.ID {
 	switch text := value.(type) {
 	case nil:

@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// Conn is a network connection for a library that does not say when its connection has ended. It passes on reads and
-// writes unchanged.
+// Conn is a network connection for a library that does not report the end of its connection. It passes reads and writes
+// through unchanged.
 type Conn struct {
 	net.Conn
-	// Ended is closed when the connection could not be read or written, or was closed, which libraries do when anything
-	// has failed, but perhaps late.
+	// Ended is closed when a read or write has failed, or when the connection was closed. Libraries close it after any
+	// failure, but perhaps late.
 	Ended chan struct{}
 	once  sync.Once
 }
 
-// NewConn returns conn with a sign of its end.
+// NewConn returns conn with notice of its end.
 func NewConn(conn net.Conn) *Conn { return &Conn{Conn: conn, Ended: make(chan struct{})} }
 
 // HasEnded reports whether the connection has ended.
@@ -52,10 +52,10 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// Silence is a logger that says nothing, for libraries that write to standard error otherwise.
+// Silence is a logger that discards everything, for libraries that otherwise write to standard error.
 type Silence struct{}
 
-// Debugf does nothing, as do the others.
+// Debugf does nothing, like the others.
 func (Silence) Debugf(string, ...any) {}
 
 // Infof does nothing.

@@ -1,6 +1,6 @@
 // Package library has the code that the drivers on client libraries share. Each of them uses its library as an
-// application does: a call for each message, and the library's own connections, writes and credit. They are the answer
-// to --client: is it the broker or the client library that sets the limit?
+// application does: a call for each message, and the library's own connections, writes and credit. With --client they
+// show whether the broker or the client library sets the limit.
 package library
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Broker is where a driver connects to.
+// Broker is the broker to connect to.
 type Broker struct {
 	Protocol       *transport.Protocol
 	Target         transport.Target
@@ -22,14 +22,14 @@ type Broker struct {
 	ConnectTimeout time.Duration
 }
 
-// NewBroker checks the options that matter for connecting.
+// NewBroker checks the options for connecting.
 func NewBroker(p *transport.Protocol, opts *driver.OpenOptions) (Broker, error) {
 	target, err := p.Check(*opts)
 	return Broker{Protocol: p, Target: target, TLS: opts.TLS, ConnectTimeout: opts.ConnectTimeout}, err
 }
 
-// Dial opens a connection to the first host that lets us in, tried in that order. Open gets a connection
-// to a host, encrypted if need be, for the library; if it fails, the connection is closed.
+// Dial opens a connection to the first host that accepts it, tried in the given order. open gets a connection to a
+// host, encrypted if need be, for the library; if it fails, Dial closes the connection.
 func Dial[C any](
 	ctx context.Context, b *Broker, order []int,
 	open func(ctx context.Context, host transport.Endpoint, conn net.Conn) (C, error),
@@ -48,28 +48,28 @@ func Dial[C any](
 		})
 }
 
-// grace is how long a call of a library may go on when the context has ended in which it was made.
+// grace is how long a call of a library may go on after its context has ended.
 const grace = 250 * time.Millisecond
 
-// Sends are the calls of a producer that send. Each has a goroutine of its own, because libraries write without a
-// look at the context.
+// Sends are the calls that send the messages of a producer. Each has a goroutine of its own, because libraries write
+// without regard for the context.
 type Sends struct{ running sync.WaitGroup }
 
 // Handover is one call.
 type Handover struct {
-	result chan error  // of Do
-	told   atomic.Bool // it has one
+	result chan error  // result of Do
+	told   atomic.Bool // result was sent
 }
 
-// Sent says that the library has taken the message: Do returns nil, if it has not yet.
+// Sent reports that the library has taken the message: Do returns nil, unless it has returned.
 func (h *Handover) Sent() {
 	if h.told.CompareAndSwap(false, true) {
 		h.result <- nil
 	}
 }
 
-// NotSent says that nothing of the message has left: Do returns err. It reports false if Do has returned nil already,
-// so that the message is to be reported.
+// NotSent reports that nothing of the message has left: Do returns err. It returns false if Do has already returned
+// nil, so that the caller must report the message.
 func (h *Handover) NotSent(err error) bool {
 	if !h.told.CompareAndSwap(false, true) {
 		return false
@@ -78,7 +78,8 @@ func (h *Handover) NotSent(err error) bool {
 	return true
 }
 
-// Do calls send, which has to call Sent or NotSent, and waits for that. If ctx ends long before, it returns nil.
+// Do calls send, which must call Sent or NotSent, and waits for that call. If it has not come by the time grace after
+// the end of ctx, Do returns nil.
 func (s *Sends) Do(ctx context.Context, send func(*Handover)) error {
 	h := &Handover{result: make(chan error, 1)}
 	s.running.Go(func() { send(h) })
@@ -122,7 +123,7 @@ func (s *Sends) Wait(ctx context.Context, giveUp, abort func()) {
 	}
 }
 
-// Bounded calls f, which does not look at a context and goes on for some seconds at most when ctx has ended.
+// Bounded calls f, which ignores contexts, and returns when ctx ends; f may go on for some seconds.
 func Bounded[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		value T

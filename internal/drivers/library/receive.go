@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// settleGrace is how long, when a consumer is to end, a call of a library that settles may take.
+// settleGrace is how long a settling call of a library may take when a consumer must end.
 const settleGrace = time.Second
 
-// Receiver runs the loop of a consumer on a library whose calls that settle do not look at a context.
+// Receiver runs the loop of a consumer on a library with settling calls that ignore the context.
 type Receiver struct {
-	// Over, unless it is nil, is closed when the connection has ended. Calls that settle may hang in the library then,
-	// and Run does not wait for them.
+	// Over, unless it is nil, is closed when the connection has ended. Settling calls may then hang in the library, and
+	// Run does not wait for them.
 	Over <-chan struct{}
-	// Why returns the error of a connection that has ended. It goes with Over.
+	// Why returns the error of an ended connection. It is set together with Over.
 	Why func() error
 
 	begun, ended atomic.Int64 // calls that settle
 	working      atomic.Int64 // goroutines of Run
 }
 
-// Settle makes a call that settles. Abort of Run ends it if need be.
+// Settle makes a settling call. If need be, Run's abort ends it.
 func (r *Receiver) Settle(call func()) {
 	r.begun.Add(1)
 	call()
 	r.ended.Add(1)
 }
 
-// hangs reports whether a call that settles goes on that had begun when begun was so many.
+// hangs reports whether the settling call with number begun is still running.
 func (r *Receiver) hangs(begun int64) bool { return r.ended.Load() < begun && r.begun.Load() == begun }
 
 // allHang reports that about all goroutines: none delivers a message, or is told why the connection has ended.

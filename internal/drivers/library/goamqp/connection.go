@@ -1,8 +1,8 @@
-// Package goamqp is AMQP 1.0 on the client library github.com/Azure/go-amqp, used as an application uses it. It
-// shares no code of the protocol with the native driver, see internal/drivers/amqp.
+// Package goamqp is AMQP 1.0 on the client library github.com/Azure/go-amqp, used as an application uses it. It shares
+// no protocol code with the native driver, see internal/drivers/amqp.
 //
-// Features that the library does not have are refused: transactions. So are features that the native driver has by
-// knowing a broker well: names with other signs than a few, RabbitMQ before 4, and queues that are to be declared.
+// It refuses features that the library lacks: transactions. It also refuses features for which the native driver knows
+// details of a broker: names with special characters, RabbitMQ before 4, and the declaration of queues.
 package goamqp
 
 import (
@@ -68,7 +68,7 @@ type connection struct {
 	net  net.Conn
 	host string
 	product
-	links atomic.Int64 // of shared subscriptions, for their names
+	links atomic.Int64 // of shared subscriptions, to make their names differ
 }
 
 // Close implements [driver.Driver].
@@ -105,12 +105,12 @@ func (c *connection) Dead() bool { return c.amqp.Err() != nil }
 
 // End implements [transport.Shared].
 func (c *connection) End(ctx context.Context) {
-	stop := context.AfterFunc(ctx, func() { _ = c.net.Close() }) // or the library waits for a write that does not end
+	stop := context.AfterFunc(ctx, func() { _ = c.net.Close() }) // otherwise the library waits for a hung write
 	defer stop()
 	_ = c.amqp.Close()
 }
 
-// classes are those of error conditions (AMQP 1.0, Transport, section 2.8) that name a cause.
+// classes are the classes of error conditions (AMQP 1.0, Transport, section 2.8) that name a cause.
 func classes() map[amqp.ErrCond]driver.Class {
 	return map[amqp.ErrCond]driver.Class{
 		amqp.ErrCondNotFound: driver.ClassNotFound, amqp.ErrCondResourceDeleted: driver.ClassNotFound,
@@ -119,7 +119,7 @@ func classes() map[amqp.ErrCond]driver.Class {
 	}
 }
 
-// explain gives an error of the library a class.
+// explain converts an error of the library into one with a class.
 func explain(op string, err error) *driver.Error {
 	var known *driver.Error
 	var link *amqp.LinkError
@@ -143,7 +143,7 @@ func explain(op string, err error) *driver.Error {
 	return &driver.Error{Class: class, Op: op, Hint: hint, Err: err}
 }
 
-// refused gives the error of [amqp.NewConn] a class: the library has no type for a login that failed, but for all else.
+// refused adds a class to the error of [amqp.NewConn]: the library has types for all failures except a refused login.
 func refused(err error) error {
 	if driver.ClassOf(err) != driver.ClassOther || errors.As(err, new(*amqp.ConnError)) ||
 		errors.Is(err, context.Canceled) {
@@ -154,7 +154,7 @@ func refused(err error) error {
 }
 
 // ended reports whether a send failed because link, session or connection have ended: the message may have left.
-// Otherwise the library has not written it, or not all of it.
+// Otherwise the library has not written it, or not completely.
 func ended(err error) bool {
 	return errors.As(err, new(*amqp.ConnError)) || errors.As(err, new(*amqp.SessionError)) ||
 		errors.As(err, new(*amqp.LinkError))
@@ -165,12 +165,11 @@ type party struct {
 	*transport.Lease[*connection]
 	session *amqp.Session
 	address string
-	op      string // its usual one
+	op      string // its usual operation, for errors
 	closed  bool
 }
 
-// join begins a session for a producer or consumer of dest. Check is called before and after it is known which broker
-// it is.
+// join begins a session for a producer or consumer of dest. check is called before and after the broker is known.
 func (d *amqpDriver) join(
 	ctx context.Context, spec driver.Connection, dest driver.Destination, op string, check func(*driver.Factory) error,
 ) (p party, err error) {
@@ -194,7 +193,7 @@ func (d *amqpDriver) join(
 // Host implements [driver.Located].
 func (p *party) Host() string { return p.Conn.host }
 
-// leave undoes join, once.
+// leave reverses join, once.
 func (p *party) leave(ctx context.Context) {
 	if !p.closed {
 		_ = p.session.Close(ctx)
@@ -209,13 +208,13 @@ type product struct {
 	factory driver.Factory
 }
 
-// textOf returns a property of the broker's open frame; "" if it is none, or no text.
+// textOf returns a property of the broker's open frame; "" if it is missing, or not a text.
 func textOf(properties map[string]any, key string) string {
 	text, _ := properties[key].(string)
 	return text
 }
 
-// productOf goes by the properties of the broker's open frame.
+// productOf returns the product for the properties of the broker's open frame.
 func productOf(properties map[string]any, f driver.Factory) (product, error) {
 	p := product{factory: f}
 	topic, queue := &p.factory.Capabilities.Topic, &p.factory.Capabilities.Queue
@@ -227,9 +226,9 @@ func productOf(properties map[string]any, f driver.Factory) (product, error) {
 		p.prefix, topic.Group = map[driver.Kind]string{driver.Topic: "amq.topic/"}, false
 		queue.Reject, topic.Reject = false, false // rejected messages come again
 	case name == "rabbitmq" && strings.HasPrefix(fmt.Sprint(properties["version"]), "3."):
-		// the library does not know its faults
+		// the library does not work around its faults
 		return p, library.Unsupported("", "use --client native", "RabbitMQ before 4 is not supported over go-amqp")
-	case name == "rabbitmq": // which has no consumers of topics, and priorities in few of its queues
+	case name == "rabbitmq": // it has no consumers of topics, and priorities in only some of its queues
 		p.prefix = map[driver.Kind]string{driver.Queue: "/queues/"}
 		topic.Exists, queue.Group, queue.Selector, queue.Priority = false, false, false, false
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	defaultCredit  = 1000     // the library's own, 1, gives a tenth of the rate
-	propertiesSize = 64 << 10 // of a message beside its body, at most
+	defaultCredit  = 1000     // the library's default of 1 gives a tenth of the rate
+	propertiesSize = 64 << 10 // largest size of a message without its body
 )
 
 // consumer is a [driver.Consumer].
@@ -24,7 +24,7 @@ type consumer struct {
 	spec driver.ConsumerSpec
 }
 
-// Otherwise it would count as answered: what a broker that stands still holds would be lost.
+// Without a Prober the consumer would count as answered: messages held by a stalled broker would be reported as lost.
 var _ driver.Prober = (*consumer)(nil)
 
 // Consumer implements [driver.Driver].
@@ -54,8 +54,8 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 }
 
 // options follow the JMS mapping: a subscription is identified by the container ID and the link name up to its first
-// bar; the text behind it makes the names of links that share it differ. The capability "global" takes the container ID
-// out of the identity.
+// bar; the text after the bar makes the names of links that share it differ. The capability "global" removes the
+// container ID from the identity.
 func (c *consumer) options(d *amqpDriver) *amqp.ReceiverOptions {
 	o := &amqp.ReceiverOptions{
 		Credit: defaultCredit, SourceCapabilities: []string{c.spec.Destination.Kind.String()},
@@ -116,9 +116,9 @@ func (c *consumer) Probe(ctx context.Context) error {
 	return nil
 }
 
-// settle does not look at errors: they mean that the link has ended, which receiving tells as well.
+// settle ignores errors: they mean that the link has ended, which receiving also reports.
 func (c *consumer) settle(m *amqp.Message, verdict driver.Verdict) {
-	ctx := context.Background() // which the library does not look at
+	ctx := context.Background() // the library ignores it
 	switch verdict {
 	case driver.Reject:
 		_ = c.link.RejectMessage(ctx, m, nil)

@@ -20,9 +20,9 @@ type producer struct {
 	kinds   []amqp.Message // by variant
 	sizes   []int          // of their bodies
 	sends   library.Sends
-	answers context.Context //nolint:containedctx // ends the waiting for them
+	answers context.Context //nolint:containedctx // ends the wait for answers
 	giveUp  context.CancelFunc
-	lost    atomic.Pointer[driver.Error] // why no more can be sent
+	lost    atomic.Pointer[driver.Error] // why no message can be sent any more
 }
 
 // Producer implements [driver.Driver].
@@ -53,7 +53,7 @@ func (d *amqpDriver) Producer(
 	return p, nil
 }
 
-// message is the common part of all messages of a variant.
+// message returns the common part of all messages of a variant.
 func message(spec *driver.ProducerSpec, v *driver.Variant) amqp.Message {
 	m := amqp.Message{
 		Header: &amqp.MessageHeader{Durable: spec.Persistent, Priority: 4, TTL: spec.TTL},
@@ -107,8 +107,8 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	})
 }
 
-// notSent tells why a message was not sent. The library may give up between two frames of a message: nothing can
-// follow that.
+// notSent returns why a message was not sent. The library may give up between two frames of a message: then no further
+// message can be sent.
 func (p *producer) notSent(ctx context.Context, size int, err error) error {
 	if ctx.Err() == nil {
 		return explain(p.op, err)
@@ -116,13 +116,13 @@ func (p *producer) notSent(ctx context.Context, size int, err error) error {
 	e := driver.Errorf(driver.ClassTimeout, p.op,
 		"is an address or disk full, or a producer blocked, on the broker's console?",
 		"the broker granted no credit to send: %w", ctx.Err())
-	if size > 512/2 { // frames can be as small: Transport, section 2.7.1
+	if size > 512/2 { // frames can be that small: Transport, section 2.7.1
 		p.lost.CompareAndSwap(nil, e)
 	}
 	return e
 }
 
-// outcome translates the broker's answer (AMQP 1.0, Messaging, section 3.4).
+// outcome converts the broker's answer (AMQP 1.0, Messaging, section 3.4).
 func (p *producer) outcome(state amqp.DeliveryState, err error) driver.Outcome {
 	if err != nil {
 		e := explain(p.op, err)

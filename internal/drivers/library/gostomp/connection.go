@@ -1,11 +1,11 @@
 // Package gostomp is STOMP on the client library github.com/go-stomp/stomp/v3, used as an application uses it. It
-// shares no code of the protocol with the native driver, see internal/drivers/stomp, but the meaning of brokers' words.
+// shares no protocol code with the native driver, see internal/drivers/stomp, except the meaning of brokers' texts.
 //
-// The library has one receipt under way per connection: a send holds the connection until the broker has confirmed
-// it, whatever --max-pending says. It reads bodies of any size: --max-message-size ends a consumer only once such a
-// body is in memory. When a broker dies it may leave a goroutine behind, with the data that it has read; and so it may
-// when a subscription ends, as the goroutine that tells of its end does not hold the lock under which another decides
-// to wait for that.
+// The library has one receipt in flight per connection: a send holds the connection until the broker has confirmed it,
+// even if --max-pending is larger. It reads bodies of any size: --max-message-size ends a consumer only once such a
+// body is in memory. When a broker dies, the library may leak a goroutine, with the data that it has read. It may also
+// leak one when a subscription ends, because the goroutine that signals the end does not hold the lock under which
+// another decides to wait for the signal.
 package gostomp
 
 import (
@@ -71,8 +71,8 @@ type connection struct {
 	net   *library.Conn
 	host  string
 	dialect
-	ids        atomic.Int64 // of receipts, whose names must not be those of the library: numbers
-	unanswered atomic.Bool  // it was closed from here while the broker owed an answer
+	ids        atomic.Int64 // of receipts; they differ from the library's names, which are numbers
+	unanswered atomic.Bool  // we closed it while the broker owed an answer
 }
 
 // Close implements [driver.Driver].
@@ -121,7 +121,7 @@ func (c *connection) End(ctx context.Context) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if !c.Dead() { // or the library waits for an answer
+		if !c.Dead() { // otherwise the library waits for an answer
 			_ = c.stomp.Disconnect()
 		}
 		_ = c.net.Close()
@@ -133,7 +133,7 @@ func (c *connection) End(ctx context.Context) {
 	}
 }
 
-// join returns a connection. Check is called before and after it is known which broker it is.
+// join returns a connection. check is called before and after the broker is known.
 func (d *stompDriver) join(
 	ctx context.Context, spec driver.Connection, check func(*driver.Factory) error,
 ) (*transport.Lease[*connection], error) {
@@ -150,20 +150,20 @@ func (d *stompDriver) join(
 	return lease, err
 }
 
-// giveUp ends the connection of a broker that owes an answer and is not waited for any more.
+// giveUp ends a connection on which the broker owes an answer, once no one waits for it.
 func (c *connection) giveUp() {
 	c.unanswered.Store(true)
 	_ = c.net.Close()
 }
 
-// dialect holds the differences between brokers.
+// dialect has the differences between brokers.
 type dialect struct {
-	title        string         // of the broker; "" if it is not known
+	title        string         // of the broker; "" if unknown
 	queue, topic string         // prefixes of names
-	routing      bool           // the kind of a destination is a header
-	credit       string         // the header for it; "" if there is none
+	routing      bool           // a header gives the kind of a destination
+	credit       string         // the header for credit; "" if there is none
 	durable      string         // the header for the name of a durable subscription
-	size         int            // of a message, against the credit
+	size         int            // bytes per message of credit
 	factory      driver.Factory // with the features of the broker
 }
 
@@ -181,7 +181,7 @@ func dialectOf(server string, f driver.Factory) dialect {
 	case strings.HasPrefix(name, "perfmq embedded broker/"):
 		d.title = "the embedded broker"
 		d.queue, d.topic, d.credit, d.durable = "queue://", "topic://", "prefetch-count", "durable-subscription-name"
-	case strings.Contains(name, "artemis"): // counts bytes, and a frame has more than these
+	case strings.Contains(name, "artemis"): // it counts bytes, and a frame has more than these
 		d.title = "Artemis"
 		d.queue, d.topic, d.routing, d.credit, d.size = "", "", true, "consumer-window-size", 256
 		topic.DurableSubscription, topic.SharedSubscription = false, false
@@ -217,7 +217,7 @@ func (d *dialect) kind(header string, kind driver.Kind) []string {
 	return nil
 }
 
-// window is the header that limits the messages that the broker sends ahead.
+// window returns the header that limits the messages that the broker sends ahead.
 func (d *dialect) window(credit int) []string {
 	if d.credit == "" {
 		return nil

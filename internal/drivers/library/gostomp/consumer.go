@@ -16,8 +16,8 @@ import (
 
 const (
 	defaultCredit = 1000    // how many messages the broker may send ahead
-	maxCredit     = 1 << 20 // likewise, at most
-	// tellGrace is how long the library may take to tell why a connection has ended.
+	maxCredit     = 1 << 20 // the maximum of this number
+	// tellGrace is how long the library may take to report why a connection has ended.
 	tellGrace = time.Second
 )
 
@@ -34,7 +34,7 @@ type consumer struct {
 	closed  bool
 }
 
-// Otherwise it would count as answered: what a broker that stands still holds would be lost.
+// Without a Prober the consumer would count as answered: messages held by a stalled broker would be reported as lost.
 var _ driver.Prober = (*consumer)(nil)
 
 // Consumer implements [driver.Driver].
@@ -64,7 +64,7 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 	return c, nil
 }
 
-// subscribe asks the broker for an answer of another kind, because the library takes a receipt for the end of a
+// subscribe asks the broker for an answer other than a receipt, because the library takes a receipt for the end of a
 // subscription.
 func (c *consumer) subscribe(ctx context.Context) (err error) {
 	headers := append(c.Conn.kind("subscription-type", c.spec.Destination.Kind), c.Conn.window(c.spec.Credit)...)
@@ -76,7 +76,7 @@ func (c *consumer) subscribe(ctx context.Context) (err error) {
 	if c.spec.Shared || c.spec.Durable {
 		headers = append(headers, name...)
 	}
-	if c.spec.Durable && !c.spec.KeepSubscription { // others end with their last consumer
+	if c.spec.Durable && !c.spec.KeepSubscription { // other subscriptions end with their last consumer
 		c.remove = name
 	}
 	if c.spec.Selector != "" {
@@ -102,7 +102,7 @@ func (c *consumer) subscribe(ctx context.Context) (err error) {
 	return err
 }
 
-// ask waits for an answer of the broker, by a transaction of nothing.
+// ask waits for an answer of the broker to an empty transaction.
 func (c *consumer) ask() error {
 	tx, err := c.Conn.stomp.BeginWithError()
 	if err == nil {
@@ -120,8 +120,8 @@ func (c *consumer) Probe(ctx context.Context) error {
 	return err
 }
 
-// pump takes messages from the library, which blocks its whole connection if no goroutine does. There is room
-// for as many as the broker sends ahead.
+// pump takes messages from the library, which blocks its whole connection if no goroutine does. The inbox has room for
+// as many as the broker sends ahead.
 func (c *consumer) pump() {
 	defer close(c.inbox)
 	for m := range c.sub.C {
@@ -156,15 +156,15 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 				len(m.Body), c.maxBody)
 		}
 		deliver(delivery(m))
-		// An error means that the connection has ended, which the subscription tells as well.
+		// An error means that the connection has ended, which the subscription also reports.
 		c.loop.Settle(func() { _ = c.Conn.stomp.Ack(m) })
 		return nil
 	}, func() { _ = c.Conn.net.Close() })
 }
 
-// why returns the error about a connection that has ended. Messages that have come over it are the broker's again, and
-// cannot be acknowledged: the library may wait ten seconds for each. It may never tell the subscription that the
-// connection has ended, as it stops at the first goroutine that does not listen.
+// why returns the error about an ended connection. Its undelivered messages belong to the broker again, and cannot be
+// acknowledged: the library may wait ten seconds for each. The library may never report the end to the subscription, as
+// it stops at the first goroutine that does not listen.
 func (c *consumer) why() error {
 	waited := time.NewTimer(tellGrace)
 	defer waited.Stop()
@@ -183,8 +183,8 @@ func (c *consumer) why() error {
 	}
 }
 
-// gone is the error if the library does not tell why. An acknowledgement may hang in it for half a minute: it waits for
-// a send that waits for the answer of a broker that has gone.
+// gone is the error if the library does not report a reason. An acknowledgement may hang in the library for half a
+// minute: it waits for a send that waits for the answer of a broker that has gone.
 func (c *consumer) gone() error { return lost(c.op, errors.New("the connection has ended")) }
 
 // delivery returns the parts of a message that perfmq reads.

@@ -10,14 +10,13 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// lost is the error of a connection that has ended by itself.
+// lost returns the error about a connection that was lost.
 func lost(op string, err error) *driver.Error {
 	return &driver.Error{Class: driver.ClassConnectionLost, Op: op, Hint: "is the broker still running?", Err: err}
 }
 
-// errorFrame returns the ERROR frame of the broker that err of the library is about; nil if there is none. The library
-// tells of the end of a connection by such frames of its own: these have no body, where one that was read has an empty
-// one at least.
+// errorFrame returns the broker's ERROR frame inside err; nil if there is none. The library also makes such frames
+// itself, to report the end of a connection: they have a nil body, while a received frame has at least an empty one.
 func errorFrame(err error) *frame.Frame {
 	var value stomp.Error
 	var pointer *stomp.Error // of a subscription
@@ -33,7 +32,7 @@ func errorFrame(err error) *frame.Frame {
 	return nil
 }
 
-// said returns what the broker says, if err of the library is about an ERROR frame; else nil.
+// said returns the broker's error if err is about an ERROR frame; else nil.
 func (d *dialect) said(err error) *driver.Error {
 	f := errorFrame(err)
 	if f == nil {
@@ -47,7 +46,7 @@ func (d *dialect) said(err error) *driver.Error {
 		f.Body)
 }
 
-// explain tells why a connection cannot be used for op any more: as the broker says, or it was lost.
+// explain returns why a connection can no longer be used for op: the broker's reason, or that it was lost.
 func (d *dialect) explain(op string, err error) *driver.Error {
 	e := d.said(err)
 	if e == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// endGrace is how long the library may take to tell a send of the end of its connection.
+// endGrace is how long the library may take to report the end of its connection to a send.
 const endGrace = time.Second
 
 // producer is a [driver.Producer].
@@ -28,7 +28,7 @@ type producer struct {
 	done        driver.Completions
 	kinds       [][]string // headers by variant
 	sends       library.Sends
-	broken      atomic.Pointer[driver.Error] // why no more can be sent
+	broken      atomic.Pointer[driver.Error] // why no message can be sent any more
 	taken       atomic.Bool                  // the broker has confirmed a message
 	closed      bool
 }
@@ -58,7 +58,7 @@ func (d *stompDriver) Producer(
 	return p, nil
 }
 
-// headers returns the headers that all messages of a variant have.
+// headers returns the headers common to all messages of a variant.
 func (p *producer) headers(v *driver.Variant) []string {
 	list := append(p.Conn.kind("destination-type", p.spec.Destination.Kind), "persistent",
 		strconv.FormatBool(p.spec.Persistent))
@@ -102,13 +102,13 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		if unsent && h.NotSent(p.end(err)) {
 			return
 		}
-		o := p.outcome(receipt, err) // before Send returns, or the next one would not know of the end
+		o := p.outcome(receipt, err) // before Send returns, so that the next one knows of the end
 		h.Sent()
 		p.done.Done(slot, o)
 	})
 }
 
-// send waits for the broker's answer. When the connection has ended the library may wait for it for half a minute more.
+// send waits for the broker's answer. After the end of the connection the library may wait half a minute more.
 func (p *producer) send(v *driver.Variant, headers []string) error {
 	options := []func(*frame.Frame) error{func(f *frame.Frame) error { add(f, headers); return nil }}
 	if v.Text {
@@ -135,8 +135,8 @@ func add(f *frame.Frame, headers []string) {
 	}
 }
 
-// outcome returns the outcome of a message. After an error the library or the broker has closed the connection, or it
-// is closed here.
+// outcome returns the outcome of a message. After an error the library or the broker has closed the connection, or
+// outcome closes it.
 func (p *producer) outcome(receipt string, err error) driver.Outcome {
 	if err == nil {
 		p.taken.Store(true)
@@ -150,7 +150,7 @@ func (p *producer) outcome(receipt string, err error) driver.Outcome {
 	return driver.Outcome{State: driver.Unknown, Class: e.Class, Err: e}
 }
 
-// end returns why nothing can be sent after err, and notes the first reason.
+// end returns why no message can be sent after err, and stores the first reason.
 func (p *producer) end(err error) *driver.Error {
 	e := p.Conn.explain(p.op, err)
 	waited := errors.Is(err, stomp.ErrMsgReceiptTimeout) || errors.Is(err, stomp.ErrMsgSendTimeout)

@@ -22,8 +22,8 @@ const (
 	timeout  = 30 * time.Second
 )
 
-// Embedded is the configuration of the suite on an embedded broker for the protocol of f, with a login. Headers are
-// looked at in the broker's store.
+// Embedded returns the configuration of the suite on an embedded broker for the protocol of f, with a login. Headers
+// are read from the broker's store.
 func Embedded(t testing.TB, f driver.Factory) drivertest.Config {
 	t.Helper()
 	cfg := embedded(t, f, broker.Config{User: user, Password: password})
@@ -62,7 +62,7 @@ func embedded(t testing.TB, f driver.Factory, settings broker.Config) drivertest
 	}
 }
 
-// Exchange sends n messages to dest, of which one consumer is there before, and returns how many were accepted and
+// Exchange sends n messages to dest, with a consumer already subscribed, and returns how many were accepted and
 // received.
 func Exchange(t testing.TB, d driver.Driver, dest driver.Destination, n int) (accepted, received int) {
 	t.Helper()
@@ -81,7 +81,7 @@ func Exchange(t testing.TB, d driver.Driver, dest driver.Destination, n int) (ac
 	for taken.Load() < int64(accepted) && ctx.Err() == nil {
 		<-time.After(10 * time.Millisecond)
 	}
-	<-time.After(time.Second) // in which no more come
+	<-time.After(time.Second) // time in which no more may come
 	stop()
 	require.NoError(t, <-result)
 	require.NoError(t, consumer.Close(ctx))
@@ -101,7 +101,7 @@ func send(ctx context.Context, t testing.TB, d driver.Driver, dest driver.Destin
 	var ended atomic.Int64
 	producer, err := d.Producer(ctx, driver.ProducerSpec{
 		Destination: dest, Connection: driver.Connection{Key: "p", Name: "p"}, Name: "p",
-		MaxPending: min(n, 100), // that of RocketMQ gives up after 3 s, which a busy machine takes for thousands
+		MaxPending: min(n, 100), // RocketMQ's library gives up after 3 s, too short for thousands on a busy machine
 		Variants:   []driver.Variant{{Body: make([]byte, 100), Priority: -1}},
 	}, driver.DoneFunc(func(_ driver.Slot, o driver.Outcome) {
 		if o.State == driver.Accepted {
@@ -128,7 +128,7 @@ func start(t testing.TB, protocol string, settings broker.Config) *broker.Broker
 
 func url(b *broker.Broker, f *driver.Factory) string { return f.Schemes[0] + "://" + b.Addr(f.Name) }
 
-// inspect takes messages from the store itself.
+// inspect reads messages from the store itself.
 func inspect(t testing.TB, s *store.Store, dest driver.Destination) func(n int) []drivertest.Header {
 	t.Helper()
 	more := make(chan struct{}, 1)

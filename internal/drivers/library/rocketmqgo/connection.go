@@ -1,19 +1,19 @@
-// Package rocketmqgo is RocketMQ on the client library github.com/apache/rocketmq-client-go/v2, used as an
-// application uses it: a call of SendSync for each message, and a push consumer. It shares no code of the protocol
-// with the native driver, see internal/drivers/rocketmq.
+// Package rocketmqgo is RocketMQ on the client library github.com/apache/rocketmq-client-go/v2, used as an application
+// uses it: a call of SendSync for each message, and a push consumer. It shares no protocol code with the native driver,
+// see internal/drivers/rocketmq.
 //
-// The library connects again by itself and does not report a lost connection: sends then fail, after three seconds if
-// they were under way; a consumer goes on when its pull that was under way has had thirty. A message is sent once, as
-// the library's own retries would store some twice, and is not compressed.
+// The library reconnects by itself and does not report a lost connection. Sends then fail, after three seconds if they
+// were in flight; a consumer goes on thirty seconds after its pull in flight. A message is sent once, because the
+// library's own retries would store some twice, and is not compressed.
 //
 // A queue is a topic with one consumer group, as for the native driver. A new group replays all messages that the
-// broker still has, because the library does not ask for less: so consumers of topics are broadcasting ones, which
-// begin at the end of each queue, and there are no durable or shared subscriptions. Consumers that join or leave a
-// group while messages come may get some of them twice.
+// broker still has, because the library cannot ask for less: so consumers of topics are broadcasting ones, which begin
+// at the end of each queue, and there are no durable or shared subscriptions. Consumers that join or leave a group
+// while messages come may get some of them twice.
 //
-// It has no encrypted connections, does not tell a consumer that its login was refused (so logins are refused here),
-// and reads frames of any size. After Shutdown it leaves behind goroutines that sleep, and its connection to the name
-// server for two minutes.
+// The library has no encrypted connections, does not report a refused login to a consumer (so this driver refuses
+// logins), and reads frames of any size. After Shutdown it leaves sleeping goroutines behind, and its connection to the
+// name server for two minutes.
 package rocketmqgo
 
 import (
@@ -40,17 +40,17 @@ type Options struct {
 }
 
 const (
-	look       = 5 * time.Millisecond // how often to look at state that the library does not report
+	look       = 5 * time.Millisecond // interval of checks of state that the library does not report
 	hintNative = "use --client native"
 	// receivesAgain is how long the library may take after a loss to pull messages of a queue again: 30 s until it gives
-	// up the pull that was under way, and 3 s until the next one (PullMessage and _PullDelayTimeWhenError). If the broker
-	// has lost messages so that it does not know the offset, another 10 s until the queue is dropped, and 20 s until
-	// queues are dealt out (pullMessage, _RebalanceInterval).
+	// up the pull in flight, and 3 s until the next one (PullMessage and _PullDelayTimeWhenError). If the broker has lost
+	// messages so that it does not know the offset, another 10 s until the queue is dropped, and 20 s until the next
+	// rebalancing (pullMessage, _RebalanceInterval).
 	receivesAgain = 65 * time.Second
 )
 
-// Factory describes the protocol and opens drivers for it. The first that is opened turns off the library's logging,
-// which belongs to the process.
+// Factory describes the protocol and opens drivers for it. The first driver turns off the library's logging, which is
+// global to the process.
 func Factory() driver.Factory {
 	silence := sync.OnceFunc(func() { rlog.SetLogger(support.Silence{}) })
 	p := protocol.RocketMQ()
@@ -76,7 +76,7 @@ func Factory() driver.Factory {
 	return f
 }
 
-// check refuses features that the library lacks, or whose failures it does not report.
+// check refuses features that the library lacks, and features with failures that it does not report.
 func check(p *transport.Protocol, opts *driver.OpenOptions) (library.Broker, error) {
 	const op = "check the settings"
 	b, err := library.NewBroker(p, opts)
@@ -95,8 +95,7 @@ func check(p *transport.Protocol, opts *driver.OpenOptions) (library.Broker, err
 	return b, err
 }
 
-// rocketDriver is a [driver.Driver]. Each producer and consumer has connections of its own, as a member of a group
-// has to.
+// rocketDriver is a [driver.Driver]. Each producer and consumer has connections of its own, as members of a group must.
 type rocketDriver struct {
 	factory driver.Factory
 	broker  library.Broker
@@ -110,17 +109,17 @@ type rocketDriver struct {
 // Close implements [driver.Driver].
 func (d *rocketDriver) Close(context.Context) error { return d.topics.Close() }
 
-// instance is a name of a client that no other has.
+// instance returns a unique name for a client.
 func instance(spec *driver.Connection) string { return spec.Name + "-" + rand.Text()[:8] }
 
-// prepare returns a name server, and the queues of the topic of dest, which is created if it does not exist.
+// prepare returns a name server, and the queues of the topic of dest, which it creates if need be.
 func (d *rocketDriver) prepare(
 	ctx context.Context, op string, dest driver.Destination,
 ) (server string, queues []*primitive.MessageQueue, err error) {
 	server, err = library.Dial(ctx, &d.broker, nil, func(
 		_ context.Context, _ transport.Endpoint, conn net.Conn,
 	) (string, error) {
-		return conn.RemoteAddr().String(), conn.Close() // the library dials itself, and wants addresses
+		return conn.RemoteAddr().String(), conn.Close() // the library dials by itself, and needs addresses
 	})
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, d.broker.ConnectTimeout)

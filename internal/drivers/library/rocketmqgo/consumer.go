@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	joinGrace = 3 * time.Second // how long the members of a group may take to deal its queues out anew
-	noteGrace = time.Second     // how long the library may take to note the messages that were accepted last
+	joinGrace = 3 * time.Second // how long the members of a group may take to rebalance its queues
+	noteGrace = time.Second     // how long the library may take to record the last accepted messages
 )
 
 // consumer is a [driver.Consumer].
@@ -34,28 +34,28 @@ type consumer struct {
 		PersistConsumerOffset() error
 		Rebalance()
 	}
-	server  string                                     // that knows the brokers
+	server  string                                     // a name server that knows the brokers
 	all     []*primitive.MessageQueue                  // the queues of the destination
-	queues  func() map[primitive.MessageQueue]standing // those that it has
+	queues  func() map[primitive.MessageQueue]standing // the queues assigned to this consumer
 	loop    library.Receiver
 	inbox   chan *handover
-	dropped chan struct{} // closed when the library takes no notice of our answers any more
+	dropped chan struct{} // closed when the library ignores our answers
 	closed  bool
 
 	mu       sync.Mutex
-	waiting  map[place]bool                   // messages of the library that were not accepted yet
-	accepted map[primitive.MessageQueue]int64 // the offset behind the last message accepted
+	waiting  map[place]bool                   // messages taken from the library and not accepted yet
+	accepted map[primitive.MessageQueue]int64 // the offset after the last accepted message
 }
 
-// standing is how far the library is with a queue.
+// standing is the library's progress in a queue.
 type standing struct {
-	offset int64 // up to which it has consumed
-	pulled int64 // when it asked for more the last time: milliseconds since the Unix epoch
-	// dropped: it gives the queue up, as the broker does not know the offset, and takes it again later
+	offset int64 // the consumed offset
+	pulled int64 // time of its last pull: milliseconds since the Unix epoch
+	// dropped: the library gives the queue up, because the broker does not know the offset, and takes it again later
 	dropped bool
 }
 
-// place is the place of a message in the broker.
+// place is the position of a message in the broker.
 type place struct {
 	queue  primitive.MessageQueue
 	offset int64
@@ -63,13 +63,13 @@ type place struct {
 
 func placeOf(m *primitive.MessageExt) place { return place{*m.Queue, m.QueueOffset} }
 
-// handover is a message on its way from a goroutine of the library to Run, and back.
+// handover is a message passed from a goroutine of the library to Run, and its answer.
 type handover struct {
 	message *primitive.MessageExt
 	settled chan struct{}
 }
 
-// Otherwise it would count as answered: what a broker that stands still holds would be lost.
+// Without a Prober the consumer would count as answered: messages held by a stalled broker would be reported as lost.
 var _ driver.Prober = (*consumer)(nil)
 
 // Consumer implements [driver.Driver].
@@ -124,8 +124,8 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	return c, nil
 }
 
-// join waits until the queues are dealt out: all of them to a consumer of a topic, and evenly to the consumers of a
-// queue, as far as these are known here. Otherwise messages of the first moment would come twice.
+// join waits until the queues are assigned: all of them to a consumer of a topic, and evenly to the consumers of a
+// queue, as far as these are known here. Otherwise the first messages would come twice.
 func (c *consumer) join(ctx context.Context) error {
 	d, topic, queues := c.driver, c.spec.Destination.Kind == driver.Topic, len(c.all)
 	if !topic {
@@ -157,7 +157,7 @@ func (c *consumer) join(ctx context.Context) error {
 	return nil
 }
 
-// members returns the consumers, as far as they are known here, to whom the queues are dealt out.
+// members returns the consumers, as far as known here, that share the queues.
 func (c *consumer) members() []*consumer {
 	if c.spec.Destination.Kind == driver.Topic {
 		return []*consumer{c}
@@ -167,7 +167,7 @@ func (c *consumer) members() []*consumer {
 	return slices.Clone(c.driver.groups[c.group])
 }
 
-// take is called by the library with one message. It waits until Run wants it, or the queue has gone.
+// take receives one message from the library. It waits until Run takes it, or the queue has gone.
 func (c *consumer) take(_ context.Context, list ...*primitive.MessageExt) (libconsumer.ConsumeResult, error) {
 	h := &handover{list[0], make(chan struct{})}
 	c.mu.Lock()
@@ -179,7 +179,7 @@ func (c *consumer) take(_ context.Context, list ...*primitive.MessageExt) (libco
 	}
 	select {
 	case <-h.settled:
-	case <-c.dropped: // and the library does not look at later messages
+	case <-c.dropped: // then the library ignores later messages
 	}
 	return libconsumer.ConsumeSuccess, nil
 }
@@ -214,7 +214,7 @@ func delivery(m *primitive.MessageExt) *driver.Delivery {
 	return d
 }
 
-// accept takes note of a message that was accepted.
+// accept records an accepted message.
 func (c *consumer) accept(m *primitive.MessageExt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,15 +222,15 @@ func (c *consumer) accept(m *primitive.MessageExt) {
 	c.accepted[*m.Queue] = max(c.accepted[*m.Queue], m.QueueOffset+1)
 }
 
-// noted reports whether the library has noted all messages that were accepted: in each queue its offset is behind them,
-// or at a message that still waits. On a busy machine, one of its goroutines may note a message long after those of
-// later messages.
+// noted reports whether the library has recorded all accepted messages: in each queue its offset is after them, or at a
+// message that still waits. On a busy machine, one of its goroutines may record a message long after later ones were
+// recorded.
 func (c *consumer) noted() bool {
-	queues := c.queues() // it may ask the broker
+	queues := c.queues() // may ask the broker
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for queue, end := range c.accepted {
-		at, ok := queues[queue] // below 0: nothing of the queue is noted
+		at, ok := queues[queue] // below 0: no offset is recorded
 		if ok && at.offset < end && !c.waiting[place{queue, at.offset}] {
 			return false
 		}
@@ -248,13 +248,13 @@ func (c *consumer) Close(ctx context.Context) error {
 	c.driver.groups[c.group] = slices.DeleteFunc(c.driver.groups[c.group], func(m *consumer) bool { return m == c })
 	c.driver.mu.Unlock()
 	_, err := library.Bounded(ctx, func() (struct{}, error) { return struct{}{}, c.leave() })
-	// or it waits for a connection that does not move
+	// otherwise it waits for a connection that does not move
 	shutting, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteGrace)
 	defer cancel()
 	if err == nil {
 		close(c.dropped)
 	} else {
-		defer close(c.dropped) // Shutdown drops the queues first of all
+		defer close(c.dropped) // Shutdown drops the queues first
 	}
 	_, _ = library.Bounded(shutting, func() (struct{}, error) { return struct{}{}, c.library.Shutdown() })
 	if c.spec.Destination.Kind == driver.Topic {
@@ -263,14 +263,14 @@ func (c *consumer) Close(ctx context.Context) error {
 	return err
 }
 
-// leave gives the queues back. To shut down with queues can end the process: the library closes channels that are
+// leave gives the queues back. A shutdown with queues can crash the process: the library closes channels that are
 // written to.
 func (c *consumer) leave() error {
 	for begin := time.Now(); !c.noted() && time.Since(begin) < noteGrace; {
 		<-time.After(look)
 	}
 	_ = c.library.PersistConsumerOffset()
-	c.library.Rebalance() // asks the broker: when it answers, it has read the data written before
+	c.library.Rebalance() // asks the broker, and the answer proves that it has read the earlier data
 	err := c.library.Unsubscribe(c.spec.Destination.Name)
 	c.library.Rebalance()
 	return err

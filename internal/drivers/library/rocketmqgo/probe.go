@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	probeEvery = 100 * time.Millisecond // how often to look whether the library has pulled anew
-	probePause = time.Second            // after a probe that failed
+	probeEvery = 100 * time.Millisecond // interval of checks for a new pull of the library
+	probePause = time.Second            // pause after a failed probe
 )
 
-// Probe implements [driver.Prober]. The library does not tell that a connection was lost, and waits half a minute for
-// the answer to a pull that went with it. So the broker's answer is not enough: after it, the library has to ask for
-// more of each queue. It does so all twenty seconds or sooner while it is connected, as brokers hold a pull that finds
-// nothing for so long. A queue that a consumer of another process has is not looked into, and counts as not asked for.
+// Probe implements [driver.Prober]. The library does not report a lost connection, and waits half a minute for the
+// answer to a pull that was lost with it. So the broker's answer is not enough: after it, the library must pull each
+// queue again. While connected it does so at least every twenty seconds, because brokers hold a pull without messages
+// that long. A queue of a consumer in another process cannot be checked, and counts as not pulled.
 func (c *consumer) Probe(ctx context.Context) error {
 	brokers, err := support.Brokers(ctx, c.server, c.all)
 	if err == nil {
@@ -32,7 +32,7 @@ func (c *consumer) Probe(ctx context.Context) error {
 		}
 		err = sleep(ctx, probeEvery)
 	}
-	if err == nil { // or the pulls found no broker
+	if err == nil { // otherwise the pulls found no broker
 		err = c.driver.topics.Ask(ctx, c.server, brokers)
 	}
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *consumer) Probe(ctx context.Context) error {
 	return nil
 }
 
-// pulledSince reports whether all queues were asked for more after that millisecond of the Unix epoch.
+// pulledSince reports whether all queues were pulled after that time in milliseconds since the Unix epoch.
 func (c *consumer) pulledSince(ctx context.Context, since int64) (bool, error) {
 	asked := map[primitive.MessageQueue]bool{}
 	for _, m := range c.members() {

@@ -22,7 +22,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// pause is how long a send that found no broker takes, so that the next ones do not use up the processor.
+// pause is the duration of a send without a broker, so that further ones do not use up the processor.
 const pause = 100 * time.Millisecond
 
 // producer is a [driver.Producer].
@@ -33,7 +33,7 @@ type producer struct {
 	done      driver.Completions
 	kinds     []map[string]string // properties by variant
 	sends     library.Sends
-	answers   context.Context //nolint:containedctx // ends the waiting for them
+	answers   context.Context //nolint:containedctx // ends the wait for answers
 	giveUp    context.CancelFunc
 	closed    bool
 }
@@ -68,8 +68,8 @@ func (d *rocketDriver) Producer(
 	if err != nil {
 		return nil, driver.Errorf(driver.ClassOther, op, hintNative, "%w", err)
 	}
-	// This finds the brokers, and sends nothing. When the library finds them for several sends at once, it fails some
-	// of these.
+	// This finds the brokers, and sends nothing. When the library finds them for several sends at once, some of these
+	// fail.
 	_, _ = library.Bounded(ctx, func() (*primitive.SendResult, error) {
 		return p.library.SendSync(ctx, primitive.NewMessage(p.topic, nil))
 	})
@@ -78,14 +78,14 @@ func (d *rocketDriver) Producer(
 	return p, nil
 }
 
-// prepare notes the properties of a variant.
+// prepare sets the properties of a variant.
 func (p *producer) prepare(op string, v *driver.Variant) error {
 	m := map[string]string{}
 	for key, value := range library.Properties(&p.spec, v) {
 		m[key] = value.(string)
 	}
 	if v.Group != "" {
-		// the library's name for it, and that of all others
+		// the library's name of the property, and the name that all other clients use
 		m[primitive.PropertyShardingKey], m["__SHARDINGKEY"] = v.Group, v.Group
 	}
 	for key, value := range m {
@@ -98,7 +98,7 @@ func (p *producer) prepare(op string, v *driver.Variant) error {
 	return nil
 }
 
-// Send implements [driver.Producer]. The library has no moment between the hand-over of a message and its end.
+// Send implements [driver.Producer]. The library does not separate the hand-over of a message from its end.
 func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if err := ctx.Err(); err != nil {
 		return driver.Errorf(driver.ClassTimeout, p.op, "", "not sent: %w", err)

@@ -7,7 +7,8 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/producer"
 )
 
-// Selector sends all messages of a group to one queue, and the others to all in turn; none before Begin is called.
+// Selector sends all messages of a group to one queue, and the others to all queues in turn; none before Begin is
+// called.
 type Selector struct {
 	groups, others producer.QueueSelector
 	ready          atomic.Bool

@@ -11,10 +11,11 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// maxName is how long a name may be, so that names of groups made of it are legal.
+// maxName is the largest length of a name, so that names of groups derived from it are legal.
 const maxName = 100
 
-// CheckName refuses names of topics that brokers do not allow, beside the names that all drivers on libraries refuse.
+// CheckName refuses names of topics that brokers do not allow, in addition to the names that all drivers on libraries
+// refuse.
 func CheckName(op string, dest driver.Destination) error {
 	if len(dest.Name) > maxName || strings.ContainsAny(dest.Name, ".:") {
 		return library.Unsupported(op, "use letters, digits, - and _, at most 100 of them",
@@ -23,8 +24,8 @@ func CheckName(op string, dest driver.Destination) error {
 	return nil
 }
 
-// Refusal says how a send has ended that the broker refused, or for which the library knows no broker. It has the
-// code of an answer at the beginning of its text, and nowhere else.
+// Refusal returns the outcome of a send that the broker refused, or for which the library knows no broker. The library
+// puts the code of an answer only at the beginning of the error's text.
 func Refusal(err error) (state driver.State, class driver.Class, hint string) {
 	var code int
 	if n, _ := fmt.Sscanf(err.Error(), "CODE: %d", &code); n == 0 {
@@ -46,7 +47,7 @@ func Refusal(err error) (state driver.State, class driver.Class, hint string) {
 	return driver.Failed, driver.ClassOther, "look into the broker's log"
 }
 
-// RemoveOffsets removes the files in which the library keeps where a broadcasting consumer stands
+// RemoveOffsets removes the files in which the library keeps the offsets of a broadcasting consumer
 // (consumer/offset_store.go).
 func RemoveOffsets(group, instance string) error {
 	dir := os.Getenv("rocketmq.client.localOffsetStoreDir")
@@ -57,14 +58,14 @@ func RemoveOffsets(group, instance string) error {
 	for _, path := range list {
 		err = errors.Join(err, os.RemoveAll(path))
 	}
-	_, _ = os.Remove(filepath.Join(dir, group)), os.Remove(dir) // if they are empty
+	_, _ = os.Remove(filepath.Join(dir, group)), os.Remove(dir) // only removed if empty
 	return err
 }
 
-// Silence is a logger that says nothing: the library's own writes to standard error.
+// Silence is a logger that discards everything: the library's own writes to standard error.
 type Silence struct{}
 
-// Debug does nothing, as do the others.
+// Debug does nothing, like the others.
 func (Silence) Debug(string, map[string]any) {}
 
 // Info does nothing.

@@ -1,6 +1,5 @@
-// Package support has the functions that rocketmq-client-go does not offer, or not as one needs them: topics are
-// looked up and created with its administration client; the answers of brokers get a class; and the files are removed
-// that consumers leave behind.
+// Package support has functions that rocketmq-client-go lacks: it looks up and creates topics with the library's
+// administration client, classifies the answers of brokers, and removes the files that consumers leave behind.
 package support
 
 import (
@@ -23,23 +22,23 @@ import (
 )
 
 const (
-	// which all brokers have that create topics (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC)
+	// all brokers that create topics have it (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC)
 	systemTopic = "TBW102"
-	look        = 10 * time.Millisecond // how often to ask for a topic that was created
+	look        = 10 * time.Millisecond // interval of checks for a created topic
 	askTimeout  = 3 * time.Second       // for the answer of a broker
 )
 
-// Admin asks a name server. It is safe for concurrent use. There is one for all clients of a driver, because each
-// leaves a connection behind.
+// Admin asks a name server. It is safe for concurrent use. All clients of a driver share one, because each leaves a
+// connection behind.
 type Admin struct {
-	NewQueues int // of a topic that is created
+	NewQueues int // of a created topic
 
 	mu     sync.Mutex
 	server string // of client
 	client admin.Admin
 }
 
-// Close ends it.
+// Close closes the client.
 func (a *Admin) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -72,7 +71,7 @@ func lookUp(ctx context.Context, client admin.Admin, topic string) ([]*primitive
 		func() ([]*primitive.MessageQueue, error) { return client.FetchPublishMessageQueues(ctx, topic) })
 }
 
-// Queues returns the queues of a topic, which is created if it does not exist. Op names the operation in errors.
+// Queues returns the queues of a topic, which it creates if need be. op names the operation in errors.
 func (a *Admin) Queues(ctx context.Context, op, server, topic string) ([]*primitive.MessageQueue, error) {
 	client, err := a.of(server)
 	if err != nil {
@@ -101,8 +100,8 @@ func (a *Admin) Queues(ctx context.Context, op, server, topic string) ([]*primit
 	return nil, driver.Errorf(driver.ClassConnect, op, "is this a name server, and is the broker running?", "%w", err)
 }
 
-// await waits for a topic that was created. Whether it was, the name server tells alone: the library does not look at
-// the broker's answer.
+// await waits for a created topic. Only the name server shows whether it was created: the library ignores the broker's
+// answer.
 func await(ctx context.Context, client admin.Admin, topic string) ([]*primitive.MessageQueue, error) {
 	for {
 		queues, err := lookUp(ctx, client, topic)
@@ -117,7 +116,7 @@ func await(ctx context.Context, client admin.Admin, topic string) ([]*primitive.
 	}
 }
 
-// create makes a topic on all brokers.
+// create creates a topic on all brokers.
 func (a *Admin) create(ctx context.Context, server string, client admin.Admin, topic string) error {
 	queues, err := lookUp(ctx, client, systemTopic)
 	if err != nil {
@@ -140,7 +139,7 @@ func Brokers(ctx context.Context, server string, queues []*primitive.MessageQueu
 	return list, err
 }
 
-// namesOf returns how many brokers the queues are of.
+// namesOf returns the number of brokers of the queues.
 func namesOf(queues []*primitive.MessageQueue) int {
 	names := map[string]bool{}
 	for _, queue := range queues {
@@ -149,7 +148,7 @@ func namesOf(queues []*primitive.MessageQueue) int {
 	return len(names)
 }
 
-// Ask asks brokers for an answer that changes nothing.
+// Ask asks brokers for an answer without an effect.
 func (a *Admin) Ask(ctx context.Context, server string, brokers []string) error {
 	client, err := a.of(server)
 	for _, address := range brokers {
@@ -162,8 +161,9 @@ func (a *Admin) Ask(ctx context.Context, server string, brokers []string) error 
 	return err
 }
 
-// addressesOf returns the addresses of the brokers that have the queues. The library tells them to the interceptor of a
-// send alone: of one whose context has ended, so that nothing is sent, to a topic to which brokers let no client send.
+// addressesOf returns the addresses of the brokers that have the queues. The library reveals them only to the
+// interceptor of a send. This send has an ended context, so that it sends nothing, and a topic to which brokers let no
+// client send.
 func addressesOf(server string, queues []*primitive.MessageQueue) (addresses []string, err error) {
 	note := func(ctx context.Context, req, reply any, next primitive.Invoker) error {
 		err := next(ctx, req, reply)
@@ -190,7 +190,7 @@ func addressesOf(server string, queues []*primitive.MessageQueue) (addresses []s
 		if !asked[queue.BrokerName] {
 			m := primitive.NewMessage(systemTopic, []byte{0})
 			m.Queue = queue
-			_, _ = p.SendSync(ended, m) // an error, of course
+			_, _ = p.SendSync(ended, m) // it always fails
 		}
 		asked[queue.BrokerName] = true
 	}
