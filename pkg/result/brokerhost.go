@@ -2,20 +2,21 @@ package result
 
 import "slices"
 
-// BrokerHost is one host of the brokers' URLs: what the workers did while they were connected to it, warm-up included.
+// BrokerHost holds the figures of one host of the brokers' URLs for the time that workers were connected to it, warm-up
+// included.
 type BrokerHost struct {
 	// Name is the host and its port, as the URL names them.
 	Name string `json:"name"`
-	// Connections are those that were open to it at some time; of several workers that shared one, one.
+	// Connections is the number of connections that were open to it at some time; a shared connection counts once.
 	Connections int `json:"connections"`
-	// Producers and Consumers are the workers that were connected to it; one that moved counts at each host.
+	// Producers and Consumers are the workers that were connected to it; a worker that moved counts at each host.
 	Producers int `json:"producers"`
 	Consumers int `json:"consumers"`
 	// Sent are the messages that were sent to it.
 	Sent uint64 `json:"sent"`
-	// Completed are those of them that it accepted.
+	// Completed is the number of sent messages that it accepted.
 	Completed uint64 `json:"completed"`
-	// Unconfirmed are those of them that ended without an answer.
+	// Unconfirmed is the number of sent messages that ended without an answer.
 	Unconfirmed uint64 `json:"unconfirmed,omitempty"`
 	// Received are the messages that consumers received from it.
 	Received uint64 `json:"received"`
@@ -33,7 +34,7 @@ type BrokerHostSpread struct {
 	Maximum uint64 `json:"maximum"`
 }
 
-// SpreadOverHosts returns how evenly messages are spread over hosts, for each role that has workers at any.
+// SpreadOverHosts returns how evenly messages are spread over hosts, for each role that has workers at a host.
 func SpreadOverHosts(hosts []BrokerHost) (list []BrokerHostSpread) {
 	for _, role := range []struct {
 		name    string

@@ -2,14 +2,16 @@ package result
 
 import "maps"
 
-// BrokerUse is what a broker and its host used, and what the broker's log told. What is not known is missing.
+// BrokerUse is the use of resources by a broker and its host, and the messages in the broker's log. Unknown values are
+// missing.
 type BrokerUse struct {
-	// Span is the time between the two samples that it is made of.
+	// Span is the time between the two samples of the interval.
 	Span int64 `json:"span"`
-	// CPU is the processor time of the broker's process, used in CPUSpan.
+	// CPU is the processor time that the broker's process used in CPUSpan.
 	CPU     *int64 `json:"cpu,omitempty"`
 	CPUSpan int64  `json:"cpuSpan,omitempty"`
-	// Memory is its resident memory in bytes, at the end or, of a whole run, at most. So are the next ones.
+	// Memory is its resident memory in bytes: at the end of an interval, or the maximum of a whole run. The same holds for
+	// Threads, Files and Heap.
 	Memory *uint64 `json:"memory,omitempty"`
 	// Threads is the number of its threads.
 	Threads *uint64 `json:"threads,omitempty"`
@@ -20,37 +22,38 @@ type BrokerUse struct {
 	// Collections are garbage collections of the JVM, CollectionTime is the time that they took.
 	Collections    *uint64 `json:"collections,omitempty"`
 	CollectionTime *int64  `json:"collectionTime,omitempty"`
-	// Load is the load average of the last minute of the broker's host, at the end or, of a whole run, at most.
+	// Load is the load average of the last minute of the broker's host: at the end of an interval, or the maximum of a
+	// whole run.
 	Load *float64 `json:"load,omitempty"`
-	// DiskBusy is the share of the time in which the busiest disk was busy, from 0 to 1; of a whole run, that of the
+	// DiskBusy is the share of the time in which the busiest disk was busy, from 0 to 1; of a whole run, the value of the
 	// busiest interval.
 	DiskBusy *float64 `json:"diskBusy,omitempty"`
 	// DiskRead and DiskWritten are bytes of all disks.
 	DiskRead    *uint64 `json:"diskRead,omitempty"`
 	DiskWritten *uint64 `json:"diskWritten,omitempty"`
-	// NetIn and NetOut are bytes of all network interfaces but the loopback, Loopback those of that.
+	// NetIn and NetOut are bytes of all network interfaces except the loopback, Loopback the bytes of the loopback.
 	NetIn    *uint64 `json:"netIn,omitempty"`
 	NetOut   *uint64 `json:"netOut,omitempty"`
 	Loopback *uint64 `json:"loopback,omitempty"`
 	// Errors and Warnings are lines of the broker's log.
 	Errors   *uint64 `json:"errors,omitempty"`
 	Warnings *uint64 `json:"warnings,omitempty"`
-	// Series are the values of the chosen series at the end, by their text.
+	// Series are the values of the selected series at the end, by their text.
 	Series map[string]float64 `json:"series,omitempty"`
 }
 
-// BrokerSide is what a broker and its host used while a tester watched them: from the start of the load to the end of
-// the run.
+// BrokerSide is the use of resources by a broker and its host while a tester watched them: from the start of the load
+// to the end of the run.
 type BrokerSide struct {
 	// Host is the host of the tester that watched; only of a merged result.
 	Host string `json:"host,omitempty"`
-	// Sources are what was watched: a process, an endpoint, a log.
+	// Sources are the watched sources: a process, an endpoint, a log.
 	Sources []string `json:"sources"`
-	// Whole is the sum, or the most, of all of the time.
+	// Whole is the sum, or the maximum, over the whole time.
 	Whole BrokerUse `json:"whole"`
-	// CPUMost is the most that the process used in an interval, in processors; missing if it is not known.
+	// CPUMost is the highest processor use of the process in an interval, in processors; missing if it is not known.
 	CPUMost *float64 `json:"cpuMost,omitempty"`
-	// Lowest and Highest are the extremes of the chosen series.
+	// Lowest and Highest are the extremes of the selected series.
 	Lowest  map[string]float64 `json:"lowest,omitempty"`
 	Highest map[string]float64 `json:"highest,omitempty"`
 	// FirstError and FirstWarning are the first such lines of the log.
@@ -58,19 +61,19 @@ type BrokerSide struct {
 	FirstWarning string `json:"firstWarning,omitempty"`
 	// Events are the ends and restarts of the process.
 	Events []BrokerEvent `json:"events,omitempty"`
-	// Notes say why something is not known.
+	// Notes are the reasons why values are missing.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// BrokerEvent is something that happened to the broker.
+// BrokerEvent is an event at the broker.
 type BrokerEvent struct {
-	// Time is when it was seen, by the wall clock of the tester.
+	// Time is when the tester noticed it, by the tester's wall clock.
 	Time int64 `json:"time"`
-	// Text is what happened.
+	// Text describes the event.
 	Text string `json:"text"`
 }
 
-// clone returns a copy that shares nothing that is changed.
+// clone returns a copy that shares no data that changes.
 func (u *BrokerUse) clone() *BrokerUse {
 	if u == nil {
 		return nil

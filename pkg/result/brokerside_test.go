@@ -24,5 +24,5 @@ func TestReadings(t *testing.T) {
 		require.EqualError(t, numbers(reflect.ValueOf(map[string]float64{"x": v})), `the value of the series "x" is no number`)
 	}
 	load := -1.0
-	require.ErrorContains(t, numbers(reflect.ValueOf(&BrokerUse{Load: &load})), "cannot be")
+	require.ErrorContains(t, numbers(reflect.ValueOf(&BrokerUse{Load: &load})), "out of range")
 }

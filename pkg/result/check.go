@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Limits for reading: a result may be from a stranger.
+// Limits for reading: a result may come from an untrusted source.
 const (
 	maxResult  = 64 << 20 // bytes of result.json
 	maxLine    = 1 << 20  // bytes of a line of rows.jsonl, and of latencies.hdr
@@ -92,7 +92,7 @@ func (r *Result) check() error {
 	return nil
 }
 
-// clockStep is the longest step of the wall clock that a run does not tell, in microseconds.
+// clockStep is the longest step of the wall clock that a run does not report, in microseconds.
 const clockStep = second / 10
 
 // checkTimes refuses a run, a part or a step that ended before it began. The wall clock may have been set back
@@ -140,14 +140,14 @@ func (r *Result) checkStatus() error {
 	return nil
 }
 
-// lacksRows tells whether a finding says so.
+// lacksRows tells whether a finding reports missing rows.
 func (r *Result) lacksRows() bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == RowsMissing })
 }
 
-// checkSteps compares the rows of each step with the step. They cannot be of more messages than the step, nor of a step
-// that there is not. Where they are of less, rows are missing, as after a full disk: a warning says so, unless a
-// finding does.
+// checkSteps compares the rows of each step with the step. Rows must not have more messages than their step, nor belong
+// to a step that does not exist. If they have fewer, rows are missing, as after a full disk: checkSteps adds a warning
+// unless a finding reports that.
 func (r *Result) checkSteps() error {
 	ofRows, ofSteps := map[string]*Counts{}, map[string]*Counts{}
 	var names []string
@@ -193,14 +193,13 @@ func (r *Result) checkSteps() error {
 	return nil
 }
 
-// BrokerFindings begins the kinds of findings that come of the broker's own counters.
+// BrokerFindings is the prefix of the kinds of findings from the broker's own counters.
 const BrokerFindings = "broker-"
 
 // RowsMissing is the kind of the finding that rows could not be written.
 const RowsMissing = "rows-missing"
 
-// check refuses latencies whose numbers contradict each other. Where there is a histogram, the percentiles are computed
-// from it.
+// check refuses latencies with contradictory numbers. If there is a histogram, the percentiles are computed from it.
 func (l *Latencies) check() error {
 	for _, k := range kinds() {
 		latency := *k.of(l)
@@ -240,7 +239,7 @@ func (l *Latency) check() error {
 	return nil
 }
 
-// numbers refuses negative numbers, and counters that cannot be.
+// numbers refuses negative numbers, and counters above the maximum.
 func numbers(v reflect.Value) error {
 	if v.Type() == reflect.TypeFor[Difference]() {
 		if v.Int() > maxCounter || v.Int() < -maxCounter {
@@ -286,7 +285,7 @@ func numbers(v reflect.Value) error {
 		}
 	case reflect.Float64:
 		if v.Float() < 0 || v.Float() > maxCounter {
-			return errors.New("a rate, or what was measured, cannot be")
+			return errors.New("a rate, or a measured value, is out of range")
 		}
 	case reflect.Uint64:
 		if v.Uint() > maxCounter {
@@ -296,8 +295,8 @@ func numbers(v reflect.Value) error {
 	return nil
 }
 
-// finite refuses values of chosen series that are no numbers. It takes all others, as an exporter may serve any: a
-// temperature is below zero, and bytes of disks are above 2^53.
+// finite refuses values of selected series that are not finite numbers. It accepts all others, as an exporter may serve
+// any: a temperature is below zero, and bytes of disks are above 2^53.
 func finite(readings map[string]float64) error {
 	for name, v := range readings {
 		if math.IsNaN(v) || math.IsInf(v, 0) {

@@ -8,17 +8,17 @@ import (
 	"slices"
 )
 
-// Clock is how far the clock of a part was ahead of that of the first part, when the run began and when it ended.
+// Clock is the offset of a part's clock against the clock of the first part, at the start and at the end of the run.
 //
-// A message that host A sends at a by its clock, and that host B receives at b by its clock, was under way for no less
-// than no time, so that the clock of B is ahead of that of A by b-a at most; and a message from B to A bounds it from
-// below. The offset is in the middle between the two bounds, and its error is half their distance: half of the fastest
-// way there and back, of all messages of the run. That is the measurement of NTP (RFC 5905, section 8), and like that
-// it assumes nothing about how the two ways differ. Bounds are combined over third hosts. As clocks run at different
-// speeds, a bound gets wider by 30 us for each second between the message and the moment that it is used for: each
-// clock is taken to be off by 15 us in a second at most (PHI of RFC 5905).
+// Let host A send a message at time a of its clock, and host B receive it at time b of its clock. The transfer took at
+// least zero time, so B's clock is ahead of A's clock by b-a at most; a message from B to A bounds the offset from
+// below. The offset is the middle between the two bounds, and its error is half their distance: half of the fastest
+// round trip of all messages of the run. That is the measurement of NTP (RFC 5905, section 8), and like NTP it assumes
+// nothing about how the two directions differ. Bounds are combined over third hosts. As clocks run at different speeds,
+// a bound gets wider by 30 us for each second between the message and the moment of use: each clock is assumed to drift
+// by 15 us a second at most (PHI of RFC 5905).
 //
-// Without messages in both directions, or of clocks that drift more than that, the offset is not known.
+// Without messages in both directions, or with clocks that drift more than that, the offset is not known.
 type Clock struct {
 	// Start is the offset when the load began.
 	Start Offset `json:"start"`
@@ -26,29 +26,29 @@ type Clock struct {
 	End Offset `json:"end"`
 }
 
-// Offset is by how much a clock was ahead of another.
+// Offset is how far one clock was ahead of another.
 type Offset struct {
 	// Ahead is the offset in microseconds; below zero if the clock was behind.
 	Ahead Difference `json:"ahead"`
-	// Error is how far the true offset may be from that, in microseconds.
+	// Error is the largest distance of the true offset from Ahead, in microseconds.
 	Error int64 `json:"error"`
 }
 
 const (
-	// drift is by how many parts of a million two clocks are taken to drift apart at most.
+	// drift is the largest assumed drift between two clocks, in parts per million.
 	drift = 30
-	// rounding is how much the times in messages, which are whole microseconds, may add to a bound.
+	// rounding is the largest error of a bound that comes from message times in whole microseconds.
 	rounding = 5
 )
 
-// unbounded is no bound: beyond any run, and far enough from overflows.
+// unbounded means no bound: it is beyond any run, and far enough from overflows.
 const unbounded = math.MaxInt64 / 4
 
-// errContradiction is for clocks whose times in the messages cannot all be true.
+// errContradiction reports message times of which not all can be true.
 var errContradiction = errors.New("the times in the messages contradict each other, as if the clocks had been set " +
 	"during the run, or drifted")
 
-// clocksOf returns the offsets of the parts, in their order: shards of one run. One that is not known is nil.
+// clocksOf returns the offsets of the parts, in their order: shards of one run. An unknown offset is nil.
 func clocksOf(parts []*Result) ([]*Clock, error) {
 	list := make([]*Clock, len(parts))
 	var end int64
@@ -68,7 +68,7 @@ func clocksOf(parts []*Result) ([]*Clock, error) {
 	return list, err
 }
 
-// length returns how long the load and the drain took, as far as rows tell.
+// length returns how long the load and the drain took, as far as the rows show.
 func (r *Result) length() (length int64) {
 	for i := range r.Rows {
 		length = max(length, r.Rows[i].Elapsed)
@@ -76,7 +76,7 @@ func (r *Result) length() (length int64) {
 	return length
 }
 
-// offsets returns by how much the clock of each part was ahead of that of the first at a moment, in microseconds since
+// offsets returns how far the clock of each part was ahead of the first part's clock at a moment, in microseconds since
 // the start.
 func offsets(parts []*Result, at int64) ([]*Offset, error) {
 	known := make([]*Offset, len(parts))
@@ -97,7 +97,8 @@ func offsets(parts []*Result, at int64) ([]*Offset, error) {
 	return known, nil
 }
 
-// bounds returns by how much the clock of part k was ahead of that of part i at most: most[i][k].
+// bounds returns the upper bounds of the offsets: the clock of part k was ahead of the clock of part i by at most
+// most[i][k].
 func bounds(parts []*Result, at int64) (most [][]int64, err error) {
 	of := map[int]int{} // places by number of the shard
 	most = make([][]int64, len(parts))
@@ -109,7 +110,7 @@ func bounds(parts []*Result, at int64) (most [][]int64, err error) {
 		}
 	}
 	for to, p := range parts {
-		apart := max(p.Start-parts[0].Start, parts[0].Start-p.Start) // of the moments from which both count
+		apart := max(p.Start-parts[0].Start, parts[0].Start-p.Start) // between the two starts, from which the parts count
 		for r := range p.Rows {
 			row := &p.Rows[r]
 			away := max(row.Elapsed-at, at-(row.Elapsed-row.Length), 0) + apart
@@ -130,7 +131,7 @@ func bounds(parts []*Result, at int64) (most [][]int64, err error) {
 					most[i][k] = min(most[i][k], most[i][via]+d)
 				}
 			}
-			// At once: in a circle in which each clock is behind the one before, bounds double with each host.
+			// Check at once: in a cycle in which each clock is behind the one before, bounds double with each host.
 			if most[i][i] < 0 || slices.Min(most[i]) < -unbounded/2 {
 				return nil, errContradiction
 			}
@@ -139,7 +140,7 @@ func bounds(parts []*Result, at int64) (most [][]int64, err error) {
 	return most, nil
 }
 
-// text says the offset in words, of a host whose clock it is, and the reference.
+// text describes the offset of the host's clock against the reference.
 func (c *Clock) text(host, reference string) string {
 	text := fmt.Sprintf("the clock of %s was %s ahead of that of %s", host, c.Start, reference)
 	if moved := c.End.Ahead - c.Start.Ahead; max(moved, -moved) > Difference(c.Start.Error+c.End.Error) {
@@ -148,7 +149,7 @@ func (c *Clock) text(host, reference string) string {
 	return text
 }
 
-// String returns such as "1.998 s +- 0.010 s", with milliseconds of three decimals if it is below a second.
+// String returns a text such as "1.998 s +- 0.010 s", or milliseconds with three decimals below a second.
 func (o Offset) String() string {
 	unit, name := 1e3, "ms"
 	if max(o.Ahead, -o.Ahead) >= 1_000_000 {
@@ -157,10 +158,10 @@ func (o Offset) String() string {
 	return fmt.Sprintf("%.3f %s +- %.3f %s", float64(o.Ahead)/unit, name, float64(o.Error)/unit, name)
 }
 
-// bound returns how far the offset may be from none.
+// bound returns the largest possible absolute value of the offset.
 func (o Offset) bound() int64 { return int64(max(o.Ahead, -o.Ahead)) + o.Error }
 
-// byShard puts shards into the order of their numbers; other results into that of their starts.
+// byShard orders shards by their numbers, and other results by their starts.
 func byShard(a, b *Result) int {
 	if a.Shard != nil && b.Shard != nil {
 		return cmp.Compare(a.Shard.Number, b.Shard.Number)

@@ -29,7 +29,7 @@ func (c *Counts) add(other *Counts) error {
 	)
 }
 
-// differ tells whether some of the counts are more, and some less, than those of other.
+// differ tells whether some counts are above, and some below, the counts of other.
 func (c *Counts) differ(other *Counts) (more, less bool) {
 	a, b := c.counters(), other.counters()
 	for i := range a {
@@ -38,7 +38,7 @@ func (c *Counts) differ(other *Counts) (more, less bool) {
 	return more, less
 }
 
-// counters are all counts; those of a role that there is not are zero.
+// counters returns all counts; the counts of an absent role are zero.
 func (c *Counts) counters() []*uint64 {
 	p, k := c.Producers, c.Consumers
 	if p == nil {
@@ -128,7 +128,7 @@ func (t *Tester) add(other *Tester) error {
 	return nil
 }
 
-// addAll adds numbers to those at the same places.
+// addAll adds numbers by index.
 func addAll(to, from []*uint64) error {
 	for i := range to {
 		if err := addTo(to[i], *from[i]); err != nil {

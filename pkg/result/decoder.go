@@ -12,8 +12,8 @@ import (
 	"slices"
 )
 
-// decoder reads histograms in HdrHistogram's V2 compressed encoding, one after another in the same memory: a result of
-// a day has hundreds of thousands, and the decoder of the library takes 180 kB for each. The zero value is ready.
+// decoder reads histograms in HdrHistogram's V2 compressed encoding and reuses its memory: a result of a day has
+// hundreds of thousands, and the library's decoder allocates 180 kB for each. The zero value is ready.
 type decoder struct {
 	packed   []byte
 	source   bytes.Reader
@@ -22,9 +22,9 @@ type decoder struct {
 	counts   []byte
 }
 
-// The encoding: a cookie and the length of the rest, and, compressed, a head and the counts. The head is a cookie, the
-// length of the counts, an offset and the number of digits of 4 bytes each, the lowest and the highest value and a
-// factor of 8.
+// The encoding is a cookie and the length of the rest, followed by the compressed head and counts. The head is a
+// cookie, the length of the counts, an offset and the number of digits of 4 bytes each, the lowest and the highest
+// value and a factor of 8.
 const (
 	outerBytes  = 8
 	headBytes   = 40
@@ -47,7 +47,7 @@ var (
 		"a histogram has another range or precision than those of a result: 1 us to 24 h, 2 digits")
 )
 
-// decode replaces h. It refuses other ranges and precisions than those of a result, and more counts than these have.
+// decode replaces h. It refuses ranges, precisions and numbers of counts that differ from those of a result.
 func (d *decoder) decode(h *Histogram, text []byte) (err error) {
 	if len(text) > maxEncoded {
 		return fmt.Errorf("a histogram has more than %d bytes", maxEncoded)
@@ -71,7 +71,7 @@ func (d *decoder) decode(h *Histogram, text []byte) (err error) {
 	return h.fill(d.counts)
 }
 
-// unpack checks the head and leaves the bytes behind it in counts.
+// unpack checks the head and stores the bytes after it in counts.
 func (d *decoder) unpack(packed []byte) (err error) {
 	d.source.Reset(packed)
 	if again, ok := d.unpacked.(zlib.Resetter); ok {
@@ -101,7 +101,7 @@ func (d *decoder) unpack(packed []byte) (err error) {
 	if _, err = io.ReadFull(d.unpacked, d.counts); err != nil {
 		return fmt.Errorf("decode a histogram: %w", err)
 	}
-	switch n, err := io.ReadFull(d.unpacked, d.head[:1]); { // its end proves the checksum
+	switch n, err := io.ReadFull(d.unpacked, d.head[:1]); { // the checksum is verified at its end
 	case n > 0:
 		return errors.New("a histogram has bytes behind its counts")
 	case !errors.Is(err, io.EOF):
@@ -110,7 +110,7 @@ func (d *decoder) unpack(packed []byte) (err error) {
 	return nil
 }
 
-// fill takes the counts of the places in ascending order. A negative one is a number of places without values.
+// fill reads the counts in ascending order of places. A negative count is a number of empty places.
 func (h *Histogram) fill(counts []byte) error {
 	read := Histogram{}
 	for place := int64(0); len(counts) > 0; {
@@ -146,8 +146,8 @@ func (h *Histogram) fill(counts []byte) error {
 	return nil
 }
 
-// zigZag returns the first of some numbers, and its length: seven bits a byte, lowest first, eight in the ninth, the
-// sign as the lowest bit. The length is 0 if it is cut off.
+// zigZag decodes the first number of text, and returns it with its length: seven bits a byte, lowest first, eight in
+// the ninth, the sign as the lowest bit. The length is 0 if the text ends within the number.
 func zigZag(text []byte) (n int64, length int) {
 	var bits uint64
 	for i, b := range text[:min(len(text), countBytes)] {

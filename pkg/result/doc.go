@@ -2,15 +2,15 @@
 //
 // # The folder
 //
-// A [Writer] keeps a result in a folder of its own and writes as the run goes on:
+// A [Writer] keeps a result in a folder and writes as the run goes on:
 //
 //	rows.jsonl     a line with the [Head], then a line per [Row]: JSON Lines, one row a second
 //	latencies.hdr  the latencies of each row: a log of HdrHistogram's HistogramLogWriter, format 1.3, in microseconds
 //	result.json    the [Result] without its rows, written when the run has ended
 //	verify.pv      numbers sent and received, if the run was verified; not of this package: see perfmq verify
 //
-// [Read] reads such a folder. Without result.json the process was killed, or still runs: the totals are then summed up
-// from the rows, and [Result.Complete] is false. The last second may be missing, nothing else.
+// [Read] reads such a folder. Without result.json the process was killed, or is still running: Read then sums up the
+// totals from the rows, and [Result.Complete] is false. At most the last second is missing.
 //
 // # Units
 //

@@ -1,7 +1,7 @@
 package result
 
-// Figures are rates of the measured part of a run or a step: of the time from the end of the warm-up to the end of the
-// load. Those of a role that the run does not have are missing.
+// Figures are rates of the measured part of a run or a step: from the end of the warm-up to the end of the load. Rates
+// of a role that the run does not have are missing.
 type Figures struct {
 	// Span is the length of the measured part.
 	Span int64 `json:"span"`
@@ -14,7 +14,7 @@ type Figures struct {
 	MaximumReceived  *Extreme `json:"maximumReceived,omitempty"`
 }
 
-// Averages are average rates of the measured part, and the messages that the rates wanted.
+// Averages are average rates of the measured part, and the messages that were due by the rates.
 type Averages struct {
 	// Sent, Completed and Received are average rates in messages per second.
 	Sent      *float64 `json:"sent,omitempty"`
@@ -23,11 +23,11 @@ type Averages struct {
 	// CompletedBytes and ReceivedBytes are average rates of payload in bytes per second.
 	CompletedBytes *float64 `json:"completedBytes,omitempty"`
 	ReceivedBytes  *float64 `json:"receivedBytes,omitempty"`
-	// Offered is the average rate that --rate wanted, in messages per second; missing without a rate, and of several
-	// steps.
+	// Offered is the average target rate (--rate), in messages per second; missing without a rate, and in the sum of
+	// several steps.
 	Offered *float64 `json:"offered,omitempty"`
-	// Due is the number of messages that the rates wanted, and Unsent how many of them were not sent; missing without a
-	// rate.
+	// Due is the number of messages that were due by the rates, and Unsent the number of them that were not sent; missing
+	// without a rate.
 	Due    *uint64 `json:"due,omitempty"`
 	Unsent *uint64 `json:"unsent,omitempty"`
 }
@@ -38,12 +38,12 @@ type Extreme struct {
 	PerSecond float64 `json:"perSecond"`
 	// Time is the moment at which that second ended, by the wall clock.
 	Time int64 `json:"time"`
-	// Elapsed is the same from the start of the load, by the steady clock.
+	// Elapsed is the same moment as the time from the start of the load, by the monotonic clock.
 	Elapsed int64 `json:"elapsed"`
 }
 
-// Spread tells how evenly the workers of a group worked: their messages in the whole run, completed ones of producers,
-// received ones of consumers. A group with one worker of a side has none.
+// Spread is how evenly the workers of a group worked: messages of the whole run, completed for producers, received for
+// consumers. A group with only one worker of a role has none.
 type Spread struct {
 	// Host is the host of the workers, in merged results.
 	Host string `json:"host,omitempty"`
@@ -59,7 +59,8 @@ type Spread struct {
 	Maximum uint64 `json:"maximum"`
 }
 
-// merge adds the figures of a run beside this one. Rates add up; extremes are of one run, so that there are none.
+// merge adds the figures of a run beside this one. Rates add up; extremes belong to one run, so the merged result has
+// none.
 func (f *Figures) merge(other *Figures) (*Figures, error) {
 	if f == nil || other == nil {
 		return nil, nil //nolint:nilnil // they are not known
@@ -86,7 +87,7 @@ func (f *Figures) merge(other *Figures) (*Figures, error) {
 	return m, err
 }
 
-// Mark is the moment at which a step had so many messages.
+// Mark is the moment at which a step reached a number of messages.
 type Mark struct {
 	// Host is the host that counted, in merged results.
 	Host string `json:"host,omitempty"`
@@ -94,14 +95,14 @@ type Mark struct {
 	Step string `json:"step"`
 	// Of is "completed" or "received".
 	Of string `json:"of"`
-	// Messages is the mark.
+	// Messages is the number.
 	Messages uint64 `json:"messages"`
-	// Elapsed is the time from the start of the load of the step, interpolated within the second in which the mark was
-	// passed.
+	// Elapsed is the time from the start of the load of the step, interpolated within the second in which the number was
+	// reached.
 	Elapsed int64 `json:"elapsed"`
-	// Average is the mark over that time, in messages per second.
+	// Average is Messages over that time, in messages per second.
 	Average float64 `json:"average"`
-	// Momentary is the rate of that second, or, if the load ended within it, of the one before, in messages per second.
+	// Momentary is the rate of that second, or, if the load ended within it, of the second before, in messages per second.
 	Momentary float64 `json:"momentary"`
 	// BrokerLoad is the load average of the broker's host then, and BrokerCPU the processor time of the broker in that
 	// second, as a share of one processor, if the broker's side was watched.
@@ -109,20 +110,19 @@ type Mark struct {
 	BrokerCPU  *float64 `json:"brokerCpu,omitempty"`
 }
 
-// Stall is a time, of the length that was asked for or longer, in which the broker did nothing although there was
-// something to do.
+// Stall is a time, of the requested length or longer, in which the broker did nothing although it had something to do.
 type Stall struct {
-	// Host is the host that saw it, and its shard, in merged results.
+	// Host is the host that noticed it, and its shard, in merged results.
 	Host string `json:"host,omitempty"`
 	// Side is "send" if messages were in flight or due and none was answered, "receive" if messages waited and none was
 	// received, or "both".
 	Side string `json:"side"`
 	// Time is the moment at which it began, by the wall clock.
 	Time int64 `json:"time"`
-	// Elapsed is the same from the start of the load, by the steady clock.
+	// Elapsed is the same moment as the time from the start of the load, by the monotonic clock.
 	Elapsed int64 `json:"elapsed"`
 	// Length is how long it lasted.
 	Length int64 `json:"length"`
-	// Warmup: it ended in a warm-up.
+	// Warmup: the stall ended in a warm-up.
 	Warmup bool `json:"warmup,omitempty"`
 }

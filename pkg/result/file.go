@@ -8,11 +8,11 @@ import (
 	"os"
 )
 
-// file is a file that grows at its end and is whole after each call: a write that fails is taken back.
+// file is an append-only file that is whole after each call: a failed write is undone.
 type file struct {
 	path   string
 	handle handle
-	offset int64 // where the next bytes go
+	offset int64 // end of the file
 }
 
 // handle has the methods of [os.File] that a file needs.
@@ -22,8 +22,7 @@ type handle interface {
 	Truncate(size int64) error
 }
 
-// create makes a file that does not exist. Only its owner can read it: texts from a broker may tell more than others
-// should know.
+// create makes a file that must not exist. Only its owner can read it: texts from a broker may hold confidential data.
 func create(path string) (*file, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // in the folder that the user named
 	if err != nil {
@@ -35,7 +34,7 @@ func create(path string) (*file, error) {
 // append writes at the end.
 func (f *file) append(text []byte) error { return f.replace(f.offset, text) }
 
-// replace writes text in the place of all that is behind from.
+// replace writes text in place of everything from the offset on.
 func (f *file) replace(from int64, text []byte) error {
 	end := from + int64(len(text))
 	_, err := f.handle.WriteAt(text, from)
@@ -51,7 +50,7 @@ func (f *file) replace(from int64, text []byte) error {
 	return nil
 }
 
-// truncate takes back the bytes behind size.
+// truncate removes the bytes beyond size.
 func (f *file) truncate(size int64) error {
 	f.offset = size
 	return bare(f.handle.Truncate(size))
@@ -64,7 +63,7 @@ func (f *file) close() error {
 	return nil
 }
 
-// bare removes the operation and path that [fs.PathError] adds, since our errors name them.
+// bare removes the operation and path that [fs.PathError] adds: our errors have both already.
 func bare(err error) error {
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {

@@ -2,12 +2,12 @@ package result
 
 import "fmt"
 
-// groups goes through the rows and the lines of latencies.hdr side by side. Rows of a group share their lines.
+// groups reads the rows and the lines of latencies.hdr side by side. Rows of a group share their lines.
 type groups struct {
 	result *Result
 	keep   bool
-	warmup *Latencies // the sum of messages that were due in the warm-up; nil if it is not wanted
-	from   int        // the first row that is in no group yet
+	warmup *Latencies // the sum for messages that were due in the warm-up; nil to ignore them
+	from   int        // the first row that is not in a group yet
 	step   int        // of the group
 	rows   []Row      // of the group
 	wanted []wanted
@@ -28,7 +28,7 @@ func newGroups(r *Result, o *reading) *groups {
 	return &groups{result: r, keep: o.histograms, warmup: o.warmup}
 }
 
-// next goes on to the next group; there may be none, or one without latencies.
+// next proceeds to the next group; there may be none, or one without latencies.
 func (g *groups) next() {
 	all := g.result.Rows
 	for len(g.wanted) == 0 && g.from < len(all) {
@@ -53,7 +53,7 @@ func (g *groups) next() {
 	}
 }
 
-// want notes the lines of the latencies of the group.
+// want records the lines that the latencies of the group require.
 func (g *groups) want(prefix string, of func(*Row) *Latencies) {
 	for _, k := range kinds() {
 		if *k.of(of(&g.rows[0])) == nil {
@@ -81,7 +81,7 @@ func (g *groups) want(prefix string, of func(*Row) *Latencies) {
 // last tells whether this is the last group.
 func (g *groups) last() bool { return g.from == len(g.result.Rows) }
 
-// line takes the next line of the log. Those behind the last row are of one that was not written any more.
+// line reads the next line of the log. Lines after the last row belong to a row that was never written.
 func (g *groups) line(text string) error {
 	if len(g.wanted) == 0 {
 		return errEnough
@@ -110,7 +110,7 @@ func (g *groups) line(text string) error {
 	return nil
 }
 
-// take puts the histogram where it belongs.
+// take adds the histogram to the rows and sums.
 func (w *wanted) take(h *Histogram, keep bool) error {
 	var whole Latency
 	for _, l := range w.rows {

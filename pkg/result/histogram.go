@@ -17,12 +17,13 @@ const (
 	significantDigits = 2
 	octaveBits        = 7 // each power of two has 128 buckets
 
-	// maxEncoded bounds the text of a histogram: one with all of its 3,700 buckets in use takes less than half of it.
+	// maxEncoded bounds the text of a histogram: a histogram with all of its 3,700 buckets in use takes less than half of
+	// it.
 	maxEncoded = 64 << 10
 )
 
-// Histogram is an HdrHistogram of latencies in microseconds, from 0 to [MaxLatency] with two significant digits. As
-// text it is HdrHistogram's V2 compressed encoding in base64. Histograms add up without loss. The zero value is empty.
+// Histogram is an HdrHistogram of latencies in microseconds, from 0 to [MaxLatency] with two significant digits. Its
+// text is HdrHistogram's V2 compressed encoding in base64. Histograms add up without loss. The zero value is empty.
 //
 // It is not safe for concurrent use.
 type Histogram struct {
@@ -30,18 +31,18 @@ type Histogram struct {
 	count int64
 }
 
-// Bar is a bucket of a histogram: Count values up to UpTo, above that of the bucket before it.
+// Bar is a bucket of a histogram: Count values up to UpTo, above UpTo of the bucket before.
 type Bar struct{ UpTo, Count int64 }
 
-// bucket returns the largest value of the bucket in which a value is.
+// bucket returns the largest value of the bucket that holds a value.
 func bucket(us int64) int64 {
 	us = min(max(us, 0), MaxLatency)
 	shift := bits.Len64(uint64(us)>>(octaveBits+1)) & 63 //nolint:gosec // not negative
 	return (us>>shift+1)<<shift - 1
 }
 
-// Record adds count values. Those outside the range are recorded as the nearest one inside. It ignores a count that is
-// not above zero, or with which the sum of all counts would overflow an int64.
+// Record adds count values. A value outside the range is recorded as the nearest value inside. Record ignores a count
+// that is not above zero, or that would let the sum of all counts overflow an int64.
 func (h *Histogram) Record(us, count int64) {
 	if count <= 0 || count > math.MaxInt64-h.count {
 		return
@@ -65,7 +66,7 @@ func (h *Histogram) Bars() []Bar { return h.bars }
 // Percentile returns the value of rank ceil(p n / 100) as the upper end of its bucket; 0 without values. p is from 0 to
 // 100.
 func (h *Histogram) Percentile(p float64) int64 {
-	// One ulp less, or a product that should be a whole number may come out a little larger and be rounded up to the next
+	// One ulp less: a product that should be a whole number may come out slightly larger and be rounded up to the next
 	// rank.
 	p = math.Nextafter(min(max(p, 0), 100), math.Inf(-1))
 	rank := max(1, int64(math.Ceil(p*float64(h.count)/100)))
@@ -78,7 +79,7 @@ func (h *Histogram) Percentile(p float64) int64 {
 	return 0
 }
 
-// add adds the values of other, whose number must fit.
+// add adds the values of other. The sum of the counts must fit an int64.
 func (h *Histogram) add(other *Histogram) {
 	sum := make([]Bar, 0, max(len(h.bars), len(other.bars)))
 	a, b := h.bars, other.bars
@@ -104,7 +105,7 @@ func (h *Histogram) clone() *Histogram {
 	return &Histogram{bars: slices.Clone(h.bars), count: h.count}
 }
 
-// hdr returns the histogram of the library.
+// hdr returns the histogram as the library's type.
 func (h *Histogram) hdr() *hdrhistogram.Histogram {
 	full := hdrhistogram.New(lowestValue, MaxLatency, significantDigits)
 	for _, b := range h.bars {
@@ -118,8 +119,8 @@ func (h *Histogram) MarshalText() ([]byte, error) {
 	return h.hdr().Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 }
 
-// UnmarshalText reads HdrHistogram's V2 compressed encoding in base64. It refuses other ranges and precisions than
-// those of a result, before it takes memory for them.
+// UnmarshalText reads HdrHistogram's V2 compressed encoding in base64. It refuses ranges and precisions other than
+// those of a result, before it allocates memory for them.
 func (h *Histogram) UnmarshalText(text []byte) error {
 	var d decoder
 	return d.decode(h, text)

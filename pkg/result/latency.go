@@ -13,13 +13,13 @@ type Latency struct {
 	Sum int64 `json:"sum"`
 	// Max is the exact maximum; 0 without values.
 	Max int64 `json:"max"`
-	// Percentiles are missing without values, and where they are not known: see [Merge].
+	// Percentiles are missing without values, and where they are unknown: see [Merge].
 	*Percentiles
 	// Histogram has all values. It is missing in the rows of rows.jsonl.
 	Histogram *Histogram `json:"histogram,omitempty"`
 }
 
-// Percentiles are the values that a share of all values does not exceed: at most 1% above the true ones, since a
+// Percentiles are the values that a share of all values does not exceed: at most 1% above the true values, since a
 // histogram has two significant digits, and never above the maximum.
 type Percentiles struct {
 	// The value that 50, 90, 99, 99.9 and 99.99% of all values do not exceed.
@@ -30,7 +30,7 @@ type Percentiles struct {
 	P9999 int64 `json:"p9999"`
 }
 
-// NewLatency returns the distribution of a histogram whose values have that exact sum and maximum, with its
+// NewLatency returns the distribution of a histogram, given the exact sum and maximum of its values, with its
 // percentiles.
 func NewLatency(h *Histogram, sum, longest int64) *Latency {
 	l := &Latency{Count: h.Count(), Sum: sum, Max: longest, Histogram: h}
@@ -46,8 +46,8 @@ func (l *Latency) Mean() float64 {
 	return float64(l.Sum) / float64(l.Count)
 }
 
-// Percentile returns the value that the share p of all values, from 0 to 100, does not exceed. It needs the histogram,
-// and is 0 without one or without values.
+// Percentile returns the value that the share p of all values, from 0 to 100, does not exceed. It needs the histogram:
+// it is 0 without one or without values.
 func (l *Latency) Percentile(p float64) int64 {
 	if l.Histogram == nil {
 		return 0
@@ -55,7 +55,7 @@ func (l *Latency) Percentile(p float64) int64 {
 	return min(l.Histogram.Percentile(p), l.Max)
 }
 
-// percentiles computes the percentiles anew.
+// percentiles recomputes the percentiles.
 func (l *Latency) percentiles() {
 	l.Percentiles = nil
 	if l.Histogram == nil || l.Count == 0 {
@@ -67,10 +67,10 @@ func (l *Latency) percentiles() {
 	}
 }
 
-// errTooLarge: numbers that no run can have, so that they do not add up.
+// errTooLarge reports numbers that no run can have and that cannot be added.
 var errTooLarge = errors.New("the numbers are too large to be added up")
 
-// add adds other. Without the histogram of one that has values, the percentiles are not known any more.
+// add adds other. If a distribution with values has no histogram, the percentiles become unknown.
 func (l *Latency) add(other *Latency) error {
 	if other == nil || other.Count == 0 {
 		return nil
@@ -99,7 +99,7 @@ func (l *Latency) add(other *Latency) error {
 	return nil
 }
 
-// add adds the latencies of other, also kinds of latencies that l does not have yet.
+// add adds the latencies of other, including kinds that l does not have yet.
 func (l *Latencies) add(other *Latencies) error {
 	for _, k := range kinds() {
 		from := *k.of(other)

@@ -15,17 +15,17 @@ var ErrUnlike = errors.New("the results do not belong together")
 // second is the length of a row, in microseconds.
 const second = 1_000_000
 
-// Merge returns one result of several runs that ran side by side with the same plan, such as those of several load
-// hosts: the shards of one run, or runs of their own. The results stay as they are.
+// Merge returns one result of several runs that ran side by side with the same plan, for example on several load hosts:
+// the shards of one run, or independent runs. The results do not change.
 //
-// Counts and histograms add up without loss. Rows are aligned by the wall clock: to the second from the earliest start
-// that is nearest. The clocks of shards are corrected where their offsets are known, see [Clock]. Merged rows have
-// percentiles if all rows were read with [RowHistograms], or only one of them has values. Verifications add up if each
-// knows which messages should have arrived. Otherwise the merged result has none, and a warning: the numbers in
-// verify.pv must be joined. The same holds for shards, each of which knows a part of the numbers.
+// Counts and histograms add up without loss. Rows are aligned by the wall clock: to the nearest second from the
+// earliest start. The clocks of shards are corrected where their offsets are known, see [Clock]. Merged rows have
+// percentiles if all rows were read with [RowHistograms], or if only one of them has values. Verifications add up if
+// each knows which messages should have arrived. Otherwise the merged result has no verification, and a warning: the
+// numbers in verify.pv must be joined. The same holds for shards, which know only some of the numbers each.
 //
-// Results of different plans or the same run, and shards of different runs or beside other results, are refused with
-// [ErrUnlike]. Of shards that are not all there, which [Missing] tells, the result has a warning.
+// Merge refuses results of different plans or of the same run, and shards of different runs or beside other results,
+// with [ErrUnlike]. If shards are missing (see [Missing]), the result has a warning.
 func Merge(results ...*Result) (*Result, error) {
 	if err := mergeable(results); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func mergeable(results []*Result) error {
 	}
 	seen := map[string]bool{}
 	for _, r := range results {
-		if err := r.besideShard(results[0]); err != nil {
+		if err := r.checkShard(results[0]); err != nil {
 			return err
 		}
 		if r.PlanHash != results[0].PlanHash {
@@ -92,7 +92,7 @@ func mergeable(results []*Result) error {
 	return nil
 }
 
-// parts are the runs that a result is of.
+// parts returns the runs that a result consists of.
 func (r *Result) parts() []Part {
 	if len(r.Parts) > 0 {
 		return r.Parts
@@ -100,7 +100,7 @@ func (r *Result) parts() []Part {
 	return []Part{{RunID: r.RunID, Host: r.Host, Start: r.Start, End: r.End, Shard: r.Shard, Thresholds: r.Thresholds}}
 }
 
-// merge adds a part, but for its rows and its verification.
+// merge adds a part, except its rows and its verification.
 func (r *Result) merge(part *Result) (err error) {
 	if len(r.Parts) == 0 {
 		r.Figures = part.Figures
@@ -108,11 +108,11 @@ func (r *Result) merge(part *Result) (err error) {
 		return err
 	}
 	r.Parts = append(r.Parts, part.parts()...)
-	r.Thresholds = nil // each was about its part, and stays with that
+	r.Thresholds = nil // each applies to its part, and stays with that
 	r.Complete = r.Complete && part.Complete
 	r.End = max(r.End, part.End)
 	r.Warmup = max(r.Warmup, part.Warmup)
-	for key, value := range r.Labels { // only labels that all results share stay
+	for key, value := range r.Labels { // only labels common to all results stay
 		if part.Labels[key] != value {
 			delete(r.Labels, key)
 		}
@@ -164,10 +164,10 @@ func (r *Result) merge(part *Result) (err error) {
 	return errors.Join(r.mergeSteps(part), r.mergeErrors(part))
 }
 
-// addKnown adds two numbers of which both must be known.
+// addKnown adds two numbers; the sum is known only if both are.
 func addKnown(a, b *uint64) (*uint64, error) {
 	if a == nil || b == nil {
-		return nil, nil //nolint:nilnil // a number that is not known
+		return nil, nil //nolint:nilnil // an unknown number
 	}
 	sum := *a
 	return &sum, addTo(&sum, *b)
@@ -205,7 +205,7 @@ func mergedReason(a, b string) string {
 	return a
 }
 
-// mergedLimit returns the limit, if there is one, that held for the greater part of the time, and at which host.
+// mergedLimit returns the limit, if there is one, that held for most of the time, and its host.
 func mergedLimit(to, from *Limit, host string) *Limit {
 	if from == nil || to != nil && (from.Kind == LimitNone || to.Kind != LimitNone && to.Share >= from.Share) {
 		return to
@@ -254,7 +254,7 @@ func (s *Step) mergeGroups(part []Group) error {
 	return nil
 }
 
-// mergedExamples is how many examples of one kind a merged result keeps.
+// mergedExamples is the number of examples of one kind that a merged result keeps.
 const mergedExamples = 10
 
 func examples(to, from []string) []string {
@@ -277,7 +277,7 @@ func (r *Result) mergeErrors(part *Result) error {
 	return nil
 }
 
-// mergeFindings keeps the findings of each host apart: their texts have numbers in them.
+// mergeFindings keeps the findings of each host separate: their texts contain numbers.
 func (r *Result) mergeFindings(part *Result) {
 	for _, f := range part.Findings {
 		if strings.HasPrefix(f.Kind, BrokerFindings) { // the broker has counted the messages of all parts
@@ -318,14 +318,14 @@ func (r *Result) mergeVerification(results []*Result) {
 	}
 }
 
-// place is where a row goes: rows of the same place become one.
+// place is the position of a row: rows of the same place become one.
 type place struct {
 	second int64 // from the earliest start
 	step   string
 	phase  string
 }
 
-// mergeRows aligns the rows of results by their starts, as one clock tells them.
+// mergeRows aligns the rows of results by their starts, as one clock measures them.
 func mergeRows(results []*Result, starts []int64) ([]Row, error) {
 	merged := map[place]*Row{}
 	first := slices.Min(starts)
@@ -333,13 +333,13 @@ func mergeRows(results []*Result, starts []int64) ([]Row, error) {
 		ahead := starts[i] - first
 		apart := r.Start - starts[i] // of the clocks
 		offset := (ahead + second/2) / second
-		own := map[place]*Row{} // rows of one result follow each other, those of several are side by side
+		own := map[place]*Row{} // rows of one result follow each other, rows of several results are side by side
 		for i := range r.Rows {
 			row := r.Rows[i].clone()
 			at := place{offset + max(0, row.Elapsed-(row.Length+1)/2)/second, row.Step, row.Phase}
 			row.Elapsed += offset * second
 			row.Time += offset*second - ahead - apart
-			row.Arrivals = nil // by which the clocks were compared
+			row.Arrivals = nil // they only served to compare the clocks
 			to := own[at]
 			if to == nil {
 				own[at] = row
@@ -373,8 +373,8 @@ func mergeRows(results []*Result, starts []int64) ([]Row, error) {
 func (r *Row) clone() *Row {
 	c := *r
 	c.Counts, c.Latencies, c.Leftover, c.Groups, c.Shared = Counts{}, Latencies{}, nil, nil, false
-	_ = c.addGroups(r.Groups)                                               // to nothing everything fits
-	_ = errors.Join(c.Counts.add(&r.Counts), c.Latencies.add(&r.Latencies)) // to zero everything fits
+	_ = c.addGroups(r.Groups)                                               // adding to nothing always fits
+	_ = errors.Join(c.Counts.add(&r.Counts), c.Latencies.add(&r.Latencies)) // adding to zero always fits
 	if r.Leftover != nil {
 		c.Leftover = &Latencies{}
 		_ = c.Leftover.add(r.Leftover) // the same
@@ -405,12 +405,12 @@ func (r *Row) beside(other *Row) error {
 	r.InFlight += other.InFlight
 	r.Workers += other.Workers
 	r.Disconnected += other.Disconnected
-	// hosts see the same ones
+	// hosts see the same outages
 	r.Outages = max(r.Outages, other.Outages)
 	if r.Backlog == nil || other.Backlog != nil && *other.Backlog > *r.Backlog { // of the same broker
 		r.Backlog = other.Backlog
 	}
-	if r.BrokerSide == nil { // of the first host that watched a broker
+	if r.BrokerSide == nil { // from the first host that watched a broker
 		r.BrokerSide = other.BrokerSide
 	}
 	r.Tester.Cores += other.Tester.Cores
@@ -440,7 +440,7 @@ func (r *Row) add(other *Row) error {
 		r.addGroups(other.Groups))
 }
 
-// addGroups adds those of another row, by name.
+// addGroups adds the groups of another row, by name.
 func (r *Row) addGroups(part []RowGroup) error {
 	for i := range part {
 		from := &part[i]

@@ -6,78 +6,77 @@ import (
 	"fmt"
 )
 
-// Outage is a time in which workers had lost their connections, of a run that opens them again. Times are microseconds.
+// Outage is a time in which workers had lost their connections, in a run that reconnects. Times are microseconds.
 type Outage struct {
-	// Host is the host that saw it, and its shard, in merged results.
+	// Host is the host that noticed it, and its shard, in merged results.
 	Host string `json:"host,omitempty"`
-	// Time is the moment of the first failure that a worker was told of, by the wall clock.
+	// Time is the moment of the first failure that was reported to a worker, by the wall clock.
 	Time int64 `json:"time"`
-	// Elapsed is the same from the start of the load.
+	// Elapsed is the same moment as the time from the start of the load.
 	Elapsed int64 `json:"elapsed"`
-	// Length is how long it lasted: to the first confirmation or receipt on a connection that was opened after it; missing
-	// if none came.
+	// Length is the time to the first confirmation or receipt on a connection that was opened after the start; missing if
+	// none came.
 	Length int64 `json:"length,omitempty"`
-	// Confirmed and Received are the times from its start to the first confirmation, and the first receipt, on such a
+	// Confirmed and Received are the times from the start to the first confirmation, and the first receipt, on such a
 	// connection; missing if none came.
 	Confirmed int64 `json:"confirmed,omitempty"`
 	Received  int64 `json:"received,omitempty"`
-	// Reconnected is the time from its start until all workers were connected again; missing if one of them was not, or
-	// needed it no more.
+	// Reconnected is the time from the start until all workers were connected again; missing if a worker was not, or no
+	// longer needed a connection.
 	Reconnected int64 `json:"reconnected,omitempty"`
 	// Silent is the time before Time in which no answer and no message had come to any worker: if all connections broke at
-	// once, to notice that took no longer.
+	// once, it bounds the time until the loss was noticed.
 	Silent int64 `json:"silent,omitempty"`
-	// Recovered is the time from its start to the first of three seconds in which completions and receipts were back at
-	// 90% of Before, each; missing if there were none. It is exact to a second.
+	// Recovered is the time from the start to the first of three seconds in which completions and receipts were both back
+	// at 90% of Before; missing if there were none. It is exact to a second.
 	Recovered int64 `json:"recovered,omitempty"`
-	// Before are the medians of the ten seconds with messages before the outage; of several outages from which the load
-	// had not recovered in between, those before the first.
+	// Before are the medians of the ten seconds with messages before the outage; if the load had not recovered from
+	// earlier outages, the medians before the first of these.
 	Before Rates `json:"before,omitzero"`
-	// Watched is how much of the load in the same step followed the first message that came through, up to Recovered.
+	// Watched is how much load of the same step followed the first message that came through, up to Recovered.
 	Watched int64 `json:"watched,omitempty"`
-	// Workers are those that lost their connections; NotBack those of them that were not connected again.
+	// Workers are the workers that lost their connections; NotBack the members of Workers that were not connected again.
 	Workers []string `json:"workers"`
 	NotBack []string `json:"notBack,omitempty"`
-	// Attempts are the attempts to connect that failed.
+	// Attempts is the number of failed attempts to connect.
 	Attempts uint64 `json:"attempts,omitempty"`
-	// LastAttempt is the error of the last of these; missing if there is none.
+	// LastAttempt is the error of the last failed attempt; missing if there is none.
 	LastAttempt string `json:"lastAttempt,omitempty"`
-	// InDoubt are the messages that ended without an answer.
+	// InDoubt is the number of messages that ended without an answer.
 	InDoubt uint64 `json:"inDoubt,omitempty"`
-	// Resent are the times that one of these was sent again.
+	// Resent is how often such messages were sent again.
 	Resent uint64 `json:"resent,omitempty"`
-	// Lost are messages that the broker had confirmed and that never came: those for which this is the first outage that
-	// began after they were sent. It is missing if there are none, or nothing was verified.
+	// Lost is the number of messages that the broker had confirmed and that never came, and for which this is the first
+	// outage that began after they were sent. It is missing if there are none, or if nothing was verified.
 	Lost uint64 `json:"lost,omitempty"`
-	// Doubled are the copies that came because an outage had cut off their settlement, from its start to that of the next
-	// outage; missing if there are none, or nothing was verified.
+	// Doubled is the number of copies that came because an outage had cut off their settlement, from the start of this
+	// outage to the start of the next; missing if there are none, or if nothing was verified.
 	Doubled uint64 `json:"doubled,omitempty"`
 	// Worst are the highest latencies of the seconds from that of Time until the load has recovered; if it does not, until
-	// the load of the step is over, its drain included. Without rates Before, they end when the first message comes
-	// through.
+	// the load of the step is over, drain included. Without rates Before, they end when the first message comes through.
 	Worst Worst `json:"worst,omitzero"`
-	// Class and Error are those of the first failure.
+	// Class and Error describe the first failure.
 	Class string `json:"class"`
 	Error string `json:"error"`
 }
 
-// MoreOutages are the sums of outages that are not listed. Times are microseconds.
+// MoreOutages are the sums of the outages that are not listed. Times are microseconds.
 type MoreOutages struct {
-	// Count is how many there are.
+	// Count is the number of outages.
 	Count uint64 `json:"count"`
-	// Length is how long they lasted, added up, and Longest how long the longest did.
+	// Length is the sum of their lengths, Longest the longest of them.
 	Length  int64 `json:"length"`
 	Longest int64 `json:"longest"`
-	// Recovered is the longest time in which the load recovered from one, Unrecovered from how many it was not seen to.
+	// Recovered is the longest recovery time of the load, Unrecovered the number of outages without an observed recovery.
 	Recovered   int64  `json:"recovered,omitempty"`
 	Unrecovered uint64 `json:"unrecovered,omitempty"`
-	// Attempts, InDoubt, Resent, Lost and Doubled are those of an outage, added up.
+	// Attempts, InDoubt, Resent, Lost and Doubled are the sums of the same fields of [Outage].
 	Attempts uint64 `json:"attempts,omitempty"`
 	InDoubt  uint64 `json:"inDoubt,omitempty"`
 	Resent   uint64 `json:"resent,omitempty"`
 	Lost     uint64 `json:"lost,omitempty"`
 	Doubled  uint64 `json:"doubled,omitempty"`
-	// Worst are the highest latencies around them.
+	// Worst are the highest latencies around these outages.
 	Worst Worst `json:"worst,omitzero"`
 }
 
@@ -113,11 +112,11 @@ func addOutages(m, part *MoreOutages) (*MoreOutages, error) {
 	return &sum, err
 }
 
-// Worst are the highest of latencies; missing if there was none. Those of messages due in a warm-up count.
+// Worst are the highest latencies of each kind; missing if there was none. Messages due in a warm-up count.
 type Worst struct {
 	// Ack is from the actual send to the confirmation.
 	Ack int64 `json:"ack,omitempty"`
-	// Response is from the moment when a message was due to its confirmation, of a load with a rate.
+	// Response is from the moment when a message was due to its confirmation, for a load with a rate.
 	Response int64 `json:"response,omitempty"`
 	// Transfer is from the actual send to the delivery to a consumer.
 	Transfer int64 `json:"transfer,omitempty"`

@@ -9,14 +9,14 @@ import (
 	"io"
 )
 
-// Hash returns the SHA-256 of a plan in hexadecimal. Spaces, the order of keys and the way in which characters are
-// escaped make no difference. The hash of no plan is empty.
+// Hash returns the SHA-256 of a plan in hexadecimal. White space, the order of keys and the escaping of characters make
+// no difference. The hash of no plan is empty.
 func Hash(plan json.RawMessage) (string, error) {
 	if len(plan) == 0 {
 		return "", nil
 	}
 	decoder := json.NewDecoder(bytes.NewReader(plan))
-	decoder.UseNumber() // digits stay as they are
+	decoder.UseNumber() // keep the digits of numbers
 	var value any
 	if err := decoder.Decode(&value); err != nil {
 		return "", fmt.Errorf("read the plan: %w", err)
@@ -24,7 +24,7 @@ func Hash(plan json.RawMessage) (string, error) {
 	if _, err := decoder.Token(); err != io.EOF {
 		return "", fmt.Errorf("read the plan: something follows it")
 	}
-	text, err := json.Marshal(value) // with sorted keys
+	text, err := json.Marshal(value) // keys are sorted
 	if err != nil {
 		return "", fmt.Errorf("read the plan: %w", err)
 	}

@@ -16,13 +16,13 @@ import (
 // ErrNoResult is in the error of [Read] for a folder without a result.
 var ErrNoResult = errors.New("there is no result: a folder of --result has rows.jsonl, latencies.hdr and result.json")
 
-// errMissing is in the error of Read for a file that all results have. It is an [fs.ErrNotExist].
+// errMissing is in the error of Read for a file that every result has. It is an [fs.ErrNotExist].
 var errMissing = fmt.Errorf("it is missing, beside the other files of the result (%w)", fs.ErrNotExist)
 
-// Error is a file of a result that cannot be used.
+// Error is an unusable file of a result.
 type Error struct {
 	Path string // of the file
-	Line int    // from 1; 0 if the whole file is meant
+	Line int    // from 1; 0 for the whole file
 	Err  error
 }
 
@@ -40,12 +40,12 @@ func (e *Error) Unwrap() error { return e.Err }
 // Option changes what [Read] returns.
 type Option func(*reading)
 
-// RowHistograms lets the latencies of rows have their histograms, of which there may be 150 MB a day. Rows that share
-// theirs have none.
+// RowHistograms reads the histograms of the latencies of rows, of which there may be 150 MB a day. Rows that share a
+// histogram have none.
 func RowHistograms() Option { return func(r *reading) { r.histograms = true } }
 
-// WarmupLatencies adds up the latencies of messages that were due in the warm-up into sum, with their histograms. They
-// are in no other sum.
+// WarmupLatencies adds the latencies of messages that were due in the warm-up to sum, with their histograms. They are
+// in no other sum.
 func WarmupLatencies(sum *Latencies) Option { return func(r *reading) { r.warmup = sum } }
 
 type reading struct {
@@ -53,12 +53,12 @@ type reading struct {
 	warmup     *Latencies
 }
 
-// Read returns the result in a folder, with its rows. The run may still go on: the result is then that of its rows so
-// far, as after a kill, and Complete is false.
+// Read returns the result in a folder, with its rows. The run may still be going on: the result is then the sum of the
+// rows so far, as after a kill, and Complete is false.
 //
 // The error is an [*Error], or [ErrNoResult]. Read refuses files that do not belong together, that contradict each
-// other, or that no run can have written; [Decode] reads result.json alone. Nothing in a file makes Read panic or take
-// more memory than some times its size.
+// other, or that no run can have written; [Decode] reads result.json alone. No file content makes Read panic or take
+// more memory than a small multiple of the file's size.
 func Read(dir string, options ...Option) (*Result, error) {
 	var o reading
 	for _, option := range options {
@@ -97,7 +97,7 @@ func Read(dir string, options ...Option) (*Result, error) {
 	return r, nil
 }
 
-// begins compares the head of the rows with that of the result.
+// begins compares the head of the rows with the head of the result.
 func (r *Result) begins(rows *Head) error {
 	switch {
 	case rows.RunID != r.RunID:
@@ -112,12 +112,12 @@ func (r *Result) begins(rows *Head) error {
 func readResult(path string) (*Result, error) {
 	f, err := open(path, maxResult)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // no result is an answer
+		return nil, nil //nolint:nilnil // no result is a valid answer
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // only read
 	text, err := io.ReadAll(io.LimitReader(f, maxResult+1))
 	if err == nil && len(text) > maxResult {
 		err = fmt.Errorf("it has more than %d bytes", maxResult)
@@ -132,7 +132,7 @@ func readResult(path string) (*Result, error) {
 	return r, nil
 }
 
-// Decode returns the result whose JSON is text, as it is in result.json. It refuses numbers that no run can have.
+// Decode parses the JSON of a result.json. It refuses numbers that no run can have.
 func Decode(text []byte) (*Result, error) {
 	r := new(Result)
 	if err := json.Unmarshal(text, r); err != nil {
@@ -168,14 +168,14 @@ func open(path string, limit int64) (*os.File, error) {
 	return f, nil
 }
 
-// lines calls visit for each line that has an end. The last one may be without: it is being written, or its writer was
+// lines calls visit for each complete line. The last line may be incomplete: it is being written, or its writer was
 // killed.
 func lines(path string, visit func(line []byte) error) error {
 	f, err := open(path, maxBytes)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // only read
 	reader := bufio.NewReaderSize(io.LimitReader(f, maxBytes), 64<<10)
 	var line []byte
 	for n := 1; ; {
@@ -239,7 +239,7 @@ func readRows(path string) (head *Head, rows []Row, err error) {
 	return head, rows, err
 }
 
-// rebuild sums up a result from its rows, but for their latencies.
+// rebuild sums up a result from its rows, without their latencies.
 func rebuild(head *Head, rows []Row) (*Result, error) {
 	sum := NewSum(*head)
 	for i := range rows {
@@ -254,8 +254,8 @@ func rebuild(head *Head, rows []Row) (*Result, error) {
 	return r, r.checkTimes()
 }
 
-// readLatencies compares the histograms with the rows. It takes them into the rows if they are to have them, and into
-// the sums unless the result is complete.
+// readLatencies compares the histograms with the rows. It stores them in the rows if the options ask for that, and adds
+// them to the sums unless the result is complete.
 func (r *Result) readLatencies(path string, o *reading) error {
 	g := newGroups(r, o)
 	g.next()
@@ -282,13 +282,13 @@ func (r *Result) readLatencies(path string, o *reading) error {
 	case r.Complete || err != nil && !g.last():
 		return err
 	}
-	// The tester was killed, or goes on, between a row and its histograms.
+	// The tester was killed, or is still running, between a row and its histograms.
 	text := fmt.Sprintf("the latencies lack the histograms of the last rows: %d", missing)
 	r.Outcome.Warnings = append(r.Outcome.Warnings, text)
 	return nil
 }
 
-// checkComment compares the start of a histogram log, in whole seconds, with that of the run.
+// checkComment compares the start in a histogram log, in whole seconds, with the start of the run.
 func (r *Result) checkComment(line string) error {
 	var base int64
 	if n, _ := fmt.Sscanf(line, "#[BaseTime: %d (", &base); n == 1 && base != r.Start/second {

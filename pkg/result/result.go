@@ -5,42 +5,43 @@ import "encoding/json"
 // Format is [Head.Format] of every result.
 const Format = "perfmq result"
 
-// Version is the version of the format that this package writes. It reads this one and all before it.
+// Version is the version of the format that this package writes. It reads this version and all earlier ones.
 const Version = 1
 
-// Head describes a run as far as it is known at its start.
+// Head describes a run as known at its start.
 type Head struct {
 	// Format is "perfmq result".
 	Format string `json:"format"`
 	// Version is the version of the format.
 	Version int `json:"version"`
-	// RunID identifies the run, in all likelihood: a decimal number that its messages carry.
+	// RunID identifies the run, with very high probability: a decimal number that its messages carry.
 	RunID string `json:"runId"`
 	// Start is the moment at which the load began.
 	Start int64 `json:"start"`
-	// Warmup is the length of the first part of the load, which is not measured; of several steps, that of the first one.
+	// Warmup is the length of the first part of the load, which is not measured; if there are several steps, the warm-up
+	// of the first one.
 	Warmup int64 `json:"warmup"`
-	// Plan describes what was to be done, with all defaults. It holds no secrets.
+	// Plan is the plan of the run, with all defaults. It contains no secrets.
 	Plan json.RawMessage `json:"plan,omitempty"`
 	// PlanHash is the SHA-256 of the plan, as [Hash] computes it, in hexadecimal. Only results with the same hash merge.
 	PlanHash string `json:"planHash"`
-	// Versions tells which programs took part.
+	// Versions are the versions of the programs of the run.
 	Versions Versions `json:"versions"`
 	// Host is the machine of the tester.
 	Host Host `json:"host"`
-	// Labels are free texts of the user's, such as the broker's version or heap.
+	// Labels are free texts of the user, such as the broker's version or heap.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Scenario is the name of the scenario; missing for a plain command line.
 	Scenario string `json:"scenario,omitempty"`
-	// Shard is the part of the run that this process had; missing if it had all of it.
+	// Shard is the part of the run that this process executed; missing if it executed all of it.
 	Shard *Shard `json:"shard,omitempty"`
 }
 
-// Shard is one of the processes that a run was divided into. They have the same run ID and plan.
+// Shard is one of the processes that share a run. They have the same run ID and plan.
 type Shard struct {
 	// Number is the number of the shard, from 1.
 	Number int `json:"number"`
-	// Of is how many shards there are.
+	// Of is the number of shards.
 	Of int `json:"of"`
 }
 
@@ -78,17 +79,17 @@ type Host struct {
 	Arch string `json:"arch"`
 	// CPUs is the number of processors that the tester may use.
 	CPUs int `json:"cpus"`
-	// Memory is the memory of the machine in bytes; 0 where the system does not tell.
+	// Memory is the memory of the machine in bytes; 0 where the system does not report it.
 	Memory uint64 `json:"memory,omitempty"`
 }
 
-// Result is the result of a run, or of several merged ones. It is pure data; nothing in it is shared with a Writer.
+// Result is the result of a run, or of several merged ones. It is pure data and shares nothing with a Writer.
 type Result struct {
 	Head
 	// Parts are the runs that were merged into this result, each with its start; empty for the result of one run.
 	Parts []Part `json:"parts,omitempty"`
-	// Complete tells that the run came to its end. Otherwise the tester was killed or still runs, and the result was
-	// summed up from the rows: it has no measured counts, workers, findings, errors or verification.
+	// Complete: the run came to its end. Otherwise the tester was killed or is still running, and the result is the sum of
+	// the rows: it has no measured counts, workers, findings, errors or verification.
 	Complete bool `json:"complete"`
 	// End is the moment at which the run ended, drain included.
 	End int64 `json:"end"`
@@ -96,11 +97,11 @@ type Result struct {
 	Outcome Outcome `json:"outcome"`
 	// Total are the counts of the whole run, warm-up included.
 	Total Counts `json:"total"`
-	// Measured are the counts of the messages that were due after the warm-up. What belongs to no message is zero here:
-	// Blocked, NoLeave, SocketWaits, Late and Strays. It is missing if it is not known.
+	// Measured are the counts of the messages that were due after the warm-up. Counts that belong to no message are zero
+	// here: Blocked, NoLeave, SocketWaits, Late and Strays. It is missing if unknown.
 	Measured *Counts `json:"measured,omitempty"`
-	// Expected is how many deliveries the completed messages should have caused, and Missing how many of those did not
-	// come. Both are missing where one process does not both send and receive.
+	// Expected is the number of deliveries that the completed messages should have caused, and Missing the number of them
+	// that did not come. Both are missing unless one process both sends and receives.
 	Expected *uint64 `json:"expected,omitempty"`
 	Missing  *uint64 `json:"missing,omitempty"`
 	// Figures are rates of the measured part; missing if the run did not come to its end.
@@ -113,42 +114,45 @@ type Result struct {
 	Commands []Command `json:"commands,omitempty"`
 	// Workers are the totals of each producer and consumer.
 	Workers []Worker `json:"workers,omitempty"`
-	// Stalls are the times in which the broker stood still, the first thousand of each host.
+	// Stalls are the times in which the broker did nothing although it had something to do, the first thousand of each
+	// host.
 	Stalls []Stall `json:"stalls,omitempty"`
-	// MoreStalls is how many further ones there were.
+	// MoreStalls is the number of further stalls.
 	MoreStalls uint64 `json:"moreStalls,omitempty"`
-	// Outages are the times in which workers had lost their connections, of a run that opens them again.
-	// Of more than 200, each host lists the first and the last hundred.
+	// Outages are the times in which workers had lost their connections, in a run that reconnects. Of more than 200, each
+	// host lists the first and the last hundred.
 	Outages []Outage `json:"outages,omitempty"`
 	// MoreOutages are the sums of the others; missing if there are none.
 	MoreOutages *MoreOutages `json:"moreOutages,omitempty"`
 	// Spreads tell how evenly the workers of each group worked.
 	Spreads []Spread `json:"spreads,omitempty"`
-	// BrokerHosts are the figures of each host of the brokers, of a run with a URL that names several.
+	// BrokerHosts are the figures of each host of the brokers, for a run with several hosts in a URL.
 	BrokerHosts []BrokerHost `json:"brokerHosts,omitempty"`
-	// BrokerHostSpreads tell how evenly their messages are spread over them.
+	// BrokerHostSpreads tell how evenly messages are spread over these hosts.
 	BrokerHostSpreads []BrokerHostSpread `json:"brokerHostSpreads,omitempty"`
 	// Errors are the failures by class, each with its first examples.
 	Errors []Failure `json:"errors,omitempty"`
-	// Findings are what a reader should know about the run.
+	// Findings are facts about the run that a reader should know.
 	Findings []Finding `json:"findings,omitempty"`
-	// Limit is what bounded the rate; of several steps, that which lasted longest. It is missing if it was not judged.
+	// Limit is the bound on the rate; if there are several steps, the limit that lasted longest. It is missing if it was
+	// not judged.
 	Limit *Limit `json:"limit,omitempty"`
-	// Thresholds are the demands on the result, with what was measured.
+	// Thresholds are the demands on the result, with the measured values.
 	Thresholds []Threshold `json:"thresholds,omitempty"`
-	// Verification tells what became of each message; missing if the run was not verified.
+	// Verification is the fate of each message, in counts; missing if the run was not verified.
 	Verification *Verification `json:"verification,omitempty"`
 	// Tester is the tester's own use of its machine during the whole run.
 	Tester Tester `json:"tester"`
-	// Protocol are counters of the protocol's own, by name, summed over all workers.
+	// Protocol are counters that are specific to a protocol, by name, summed over all workers.
 	Protocol map[string]uint64 `json:"protocol,omitempty"`
-	// Brokers are the brokers as they described themselves, each with its name or its side where there are several.
+	// Brokers are the brokers as they identified themselves, each with its name or its side where there are several.
 	Brokers []Broker `json:"brokers,omitempty"`
-	// BrokerCount is what the brokers have counted themselves; missing if none was asked.
+	// BrokerCount are the brokers' own counts; missing if no broker was asked.
 	BrokerCount *BrokerCount `json:"brokerCount,omitempty"`
-	// Marks are the moments at which steps had the numbers of messages that were asked for.
+	// Marks are the moments at which steps reached the requested numbers of messages.
 	Marks []Mark `json:"marks,omitempty"`
-	// BrokerSide is what the broker and its host used, one for each tester that watched it; missing if none did.
+	// BrokerSide is the use of resources by the broker and its host, one entry for each tester that watched it; missing if
+	// none did.
 	BrokerSide []BrokerSide `json:"brokerSide,omitempty"`
 	// Rows are the seconds of the run, in order. They are in rows.jsonl, not in result.json.
 	Rows []Row `json:"rows,omitempty"`
@@ -163,100 +167,100 @@ type Part struct {
 	// Start and End are the moments at which its load began and the run ended, by its own clock.
 	Start int64 `json:"start"`
 	End   int64 `json:"end"`
-	// Shard is the part of the run that it had; missing if it was a run of its own.
+	// Shard is the part of the run that it executed; missing if it was a run of its own.
 	Shard *Shard `json:"shard,omitempty"`
-	// Clock is how far its clock was ahead of that of the first part; missing if that is not known.
+	// Clock is how far its clock was ahead of the first part's clock; missing if unknown.
 	Clock *Clock `json:"clock,omitempty"`
-	// Thresholds are how it kept the demands, by its own figures. Those of the result are about all parts together.
+	// Thresholds tell whether its own figures met the demands. The thresholds of the result apply to all parts together.
 	Thresholds []Threshold `json:"thresholds,omitempty"`
 }
 
-// Broker is what a broker said of itself, over one protocol.
+// Broker is the identity that a broker reported over one protocol.
 type Broker struct {
 	// Name is the name of the broker in the scenario; missing for a command line.
 	Name string `json:"name,omitempty"`
 	// Side is "producers" or "consumers" where these have brokers of their own.
 	Side string `json:"side,omitempty"`
-	// Protocol is the name of the protocol over which it was told.
+	// Protocol is the name of the protocol over which the broker reported it.
 	Protocol string `json:"protocol"`
 	// Product is the name of the product, such as apache-activemq-artemis.
 	Product string `json:"product"`
-	// Version is its version; missing if the broker did not tell it.
+	// Version is its version; missing if the broker did not report it.
 	Version string `json:"version,omitempty"`
 }
 
-// BrokerCount is what brokers have counted themselves while the run was there.
+// BrokerCount are the brokers' own counts during the run.
 type BrokerCount struct {
 	// Destinations are the counts of each destination.
 	Destinations []DestinationCount `json:"destinations,omitempty"`
-	// Notes say why something is not known.
+	// Notes are the reasons why values are missing.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// DestinationCount is by how much the broker's counters of a destination have grown, and what the run did there.
+// DestinationCount is how far the broker's counters of a destination have grown, and the run's own counts there.
 type DestinationCount struct {
 	// Destination is the queue or topic.
 	Destination string `json:"destination"`
 	// Sent is the number of messages that the run sent there.
 	Sent uint64 `json:"sent"`
-	// Added are the messages that the broker got; missing if that is not known. They may be the accepted messages, and
-	// those sent without an answer.
+	// Added are the messages that the broker got; missing if unknown. The range is from the accepted messages to these
+	// plus the messages sent without an answer.
 	Added *Compared `json:"added,omitempty"`
-	// Received is the number of messages that the run received there, those of others included.
+	// Received is the number of messages that the run received there, including messages of others.
 	Received uint64 `json:"received"`
-	// Acknowledged are the messages that the broker counts as consumed; missing if that is not known. They may be the
-	// messages received, less those that were delivered again.
+	// Acknowledged are the messages that the broker counts as consumed; missing if unknown. The range follows from the
+	// messages received, less those delivered again.
 	Acknowledged *Compared `json:"acknowledged,omitempty"`
-	// Depth is how many messages were there at the end; missing if that is not known.
+	// Depth is the number of messages there at the end; missing if unknown.
 	Depth *uint64 `json:"depth,omitempty"`
 }
 
-// Compared is a count of the broker's, and what it may be after what the run did.
+// Compared is a count of the broker and the range that the run allows for it.
 type Compared struct {
-	// Count is by how much the broker's counter has grown.
+	// Count is how far the broker's counter has grown.
 	Count uint64 `json:"count"`
-	// Least and Most bound what it may be. They differ where the end of some messages is in doubt.
+	// Least and Most are the range. They differ where the end of some messages is in doubt.
 	Least uint64 `json:"least"`
 	Most  uint64 `json:"most"`
 }
 
 // Outcome tells how a run ended.
 type Outcome struct {
-	// Success: all messages that were sent were accepted and received, and nothing ended the run early.
+	// Success: all sent messages were accepted and received, and nothing ended the run early.
 	Success bool `json:"success"`
-	// Status is the exit status that follows from the run: 0 success, 1 failure, 3 a threshold was not kept, 130
+	// Status is the exit status that follows from the run: 0 success, 1 failure, 3 a threshold was not met, 130
 	// interrupted.
 	Status int `json:"status"`
-	// Reason says why the load ended, such as "duration reached".
+	// Reason is why the load ended, such as "duration reached".
 	Reason string `json:"reason"`
-	// Interrupted: the user asked for the end.
+	// Interrupted: the user ended the run.
 	Interrupted bool `json:"interrupted,omitempty"`
-	// Aborted: a threshold ended the run before its plan did, so that its figures are those of a part of it.
+	// Aborted: a threshold ended the run before its plan did, so that its figures cover only a part of the plan.
 	Aborted bool `json:"aborted,omitempty"`
-	// Problems say why the run is not a success.
+	// Problems are the reasons why the run is not a success.
 	Problems []string `json:"problems,omitempty"`
-	// Warnings say how far the numbers can be trusted.
+	// Warnings limit the trust in the numbers.
 	Warnings []string `json:"warnings,omitempty"`
-	// LeftBehind are things that could not be closed or removed at the broker.
+	// LeftBehind are objects at the broker that could not be closed or removed.
 	LeftBehind []string `json:"leftBehind,omitempty"`
 }
 
-// Step is a part of a run that something ended.
+// Step is a part of a run, up to its own end condition.
 type Step struct {
-	// Name is the name of the step; that of a plain command line is "load".
+	// Name is the name of the step; "load" for a plain command line.
 	Name string `json:"name"`
-	// Reason says why the load of the step ended, where there are several; missing if it is not known.
+	// Reason is why the load of the step ended, if there are several steps; missing if unknown.
 	Reason string `json:"reason,omitempty"`
 	// Start and End are the moments at which the step began and ended.
 	Start int64 `json:"start"`
 	End   int64 `json:"end"`
-	// Counts of the step, warm-up included: those of its rows.
+	// Counts of the step, warm-up included: the sums of its rows.
 	Counts Counts `json:"counts"`
 	// Latencies of the messages that were due in the step after its warm-up.
 	Latencies Latencies `json:"latencies"`
 	// Groups are the groups of the step, if there are several. Their counts and latencies add up to those of the step.
 	Groups []Group `json:"groups,omitempty"`
-	// Limit is what bounded the rate of the step; missing if it was not judged.
+	// Limit is the bound on the rate of the step; missing if it was not judged.
 	Limit *Limit `json:"limit,omitempty"`
 	// Figures are rates of the measured part of the step; missing if the run did not come to its end.
 	Figures *Figures `json:"figures,omitempty"`
@@ -266,7 +270,7 @@ type Step struct {
 type Group struct {
 	// Name is the name of the group.
 	Name string `json:"name"`
-	// Due is how many messages its rate wanted to be sent; missing without a rate.
+	// Due is the number of messages that were due by its rate; missing without a rate.
 	Due uint64 `json:"due,omitempty"`
 	// Counts of the group in the step, warm-up included.
 	Counts Counts `json:"counts"`
@@ -276,20 +280,20 @@ type Group struct {
 	Latencies Latencies `json:"latencies"`
 }
 
-// Limit is what bounded the rate of a load, judged from what its workers waited for in the measured part.
+// Limit is the bound on the rate of a load, judged from the waits of its workers in the measured part.
 type Limit struct {
 	// Kind is none (the rate was reached), max-pending, credit (of the broker, for producers), broker (its answers or
-	// deliveries got late), consumers (their simulated work or rate), producers (consumers alone: they waited for
+	// deliveries got late), consumers (their simulated work or rate), producers (a load of consumers only: they waited for
 	// messages), socket (the network or its buffers took no more), tester-worker (a goroutine or connection of the tester
 	// never waited), tester-processors, machine (other programs had its processors) or unknown. Programs compare it; it
 	// does not change.
 	Kind string `json:"kind"`
-	// Share is the part of the time of the producers, or of the consumers if these are the limit or alone, in which this
-	// was their limit, from 0 to 1.
+	// Share is the part of the time of the producers in which this was their limit, from 0 to 1; of the consumers if these
+	// are the limit, or if there are no producers.
 	Share float64 `json:"share"`
-	// Text says how it shows.
+	// Text is the evidence for the limit.
 	Text string `json:"text"`
-	// Hint says what to try.
+	// Hint suggests a remedy.
 	Hint string `json:"hint,omitempty"`
 }
 
@@ -306,9 +310,9 @@ type Command struct {
 	Command string `json:"command"`
 	// Status is the exit status; missing if the command could not be run, or was killed.
 	Status *int `json:"status,omitempty"`
-	// Took is how long it ran.
+	// Took is the time that it ran.
 	Took int64 `json:"took"`
-	// Output is the end of what it printed.
+	// Output is the end of its output.
 	Output string `json:"output,omitempty"`
 	// Host is the host that ran it, in merged results.
 	Host string `json:"host,omitempty"`
@@ -320,14 +324,14 @@ type Worker struct {
 	Name string `json:"name"`
 	// Host is the host of the worker, in merged results.
 	Host string `json:"host,omitempty"`
-	// Destination is where it sends or receives.
+	// Destination is the destination that it sends to or receives from.
 	Destination string `json:"destination,omitempty"`
-	// BrokerHosts are the hosts of the broker to which it was connected, in the order in which it first came to them, if
-	// the URL names several.
+	// BrokerHosts are the hosts of the broker to which it was connected, in the order of its first connections, if the URL
+	// names several.
 	BrokerHosts []string `json:"brokerHosts,omitempty"`
 	Counts
-	// Saturated are the full seconds of load in which the tester was the worker's limit, and Seconds those in which it
-	// could have been.
+	// Saturated is the number of full seconds of load in which the tester was the worker's limit, and Seconds the number
+	// of those in which it could have been.
 	Saturated int `json:"saturated,omitempty"`
 	Seconds   int `json:"seconds,omitempty"`
 }
@@ -336,7 +340,7 @@ type Worker struct {
 type Failure struct {
 	// Class is the class of the error, such as "timeout".
 	Class string `json:"class"`
-	// Count is how many messages ended with an error of this class.
+	// Count is the number of messages that ended with an error of this class.
 	Count uint64 `json:"count"`
 	// Examples are the first errors, as texts.
 	Examples []string `json:"examples,omitempty"`
@@ -344,11 +348,11 @@ type Failure struct {
 
 // Finding is a fact about a run that a reader should know.
 type Finding struct {
-	// Kind is what was found, such as "lost". Programs compare it; it does not change.
+	// Kind is the kind of the finding, such as "lost". Programs compare it; it does not change.
 	Kind string `json:"kind"`
-	// Count is how often it was found, or how many messages it concerns.
+	// Count is how often it occurred, or the number of messages concerned.
 	Count uint64 `json:"count"`
-	// Subject is what it was found at: a destination, a subscription, a worker, a step, the tester; empty for the run.
+	// Subject is the object concerned: a destination, a subscription, a worker, a step, the tester; empty for the run.
 	Subject string `json:"subject,omitempty"`
 	// Failure: the finding makes the run a failure.
 	Failure bool `json:"failure,omitempty"`
@@ -358,9 +362,9 @@ type Finding struct {
 	Text string `json:"text"`
 }
 
-// Threshold is a demand on the result. One that was not kept does not make the run a failure, but its exit status 3.
+// Threshold is a demand on the result. If it is not met, the run does not fail, but its exit status is 3.
 type Threshold struct {
-	// Step is the step that the demand is about; missing if it is about the whole run.
+	// Step is the step that the demand applies to; missing if it applies to the whole run.
 	Step string `json:"step,omitempty"`
 	// Threshold is the demand as it was given, such as "ack.p99 < 50ms".
 	Threshold string `json:"threshold"`
@@ -374,9 +378,9 @@ type Threshold struct {
 	Kept bool `json:"kept"`
 }
 
-// Verification tells what became of each message.
+// Verification is the fate of each message, in counts.
 type Verification struct {
-	// Known: it is known which messages should have arrived. Otherwise Expected, Lost, Left, Early and the counts that
+	// Known: the messages that should have arrived are known. Otherwise Expected, Lost, Left, Early and the counts that
 	// depend on the outcomes of sends are zero.
 	Known bool `json:"expectedKnown"`
 	// Sent is the number of messages that the producers sent.
@@ -387,7 +391,7 @@ type Verification struct {
 	Subscriptions []Subscription `json:"subscriptions"`
 	// Unwatched are destinations with messages and without a consumer.
 	Unwatched []string `json:"unwatched,omitempty"`
-	// Notes say how the counts are to be understood.
+	// Notes tell how to read the counts.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -408,7 +412,7 @@ type Subscription struct {
 type Verified struct {
 	// Expected: accepted by the broker to be delivered.
 	Expected uint64 `json:"expected"`
-	// Received: different messages that arrived. Once: those of them that arrived once.
+	// Received: different messages that arrived. Once: the ones of Received that arrived once.
 	Received uint64 `json:"received"`
 	Once     uint64 `json:"once"`
 	// Lost: accepted, and never arrived although consumers waited for them.
@@ -417,17 +421,18 @@ type Verified struct {
 	Left uint64 `json:"left"`
 	// Early: accepted before the subscription existed.
 	Early uint64 `json:"early"`
-	// Duplicates: deliveries beyond the first of each message. Redelivered: those of them that the broker marked.
+	// Duplicates: deliveries beyond the first of each message. Redelivered: part of Duplicates, marked by the broker.
 	Duplicates  uint64 `json:"duplicates"`
 	Redelivered uint64 `json:"duplicatesRedelivered"`
-	// AfterOutage: those of Duplicates whose settlement an outage cut off.
+	// AfterOutage: part of Duplicates, because an outage cut off their settlement.
 	AfterOutage uint64 `json:"duplicatesAfterOutage,omitempty"`
-	// Resent: those of Duplicates that came because their messages were sent again. They are not in AfterOutage.
+	// Resent: part of Duplicates, because their messages were sent again. They are not in AfterOutage.
 	Resent uint64 `json:"duplicatesResent,omitempty"`
-	// Disordered: messages that came behind a later one. DisorderedRedelivered: those of them that the broker marked.
+	// Disordered: messages that came after a later one. DisorderedRedelivered: part of Disordered, marked by the broker.
 	Disordered            uint64 `json:"outOfOrder"`
 	DisorderedRedelivered uint64 `json:"outOfOrderRedelivered"`
-	// Damaged: deliveries whose body or ID is not as sent. Illegible: those of them whose ID cannot be read.
+	// Damaged: deliveries that differ from the sent message in body or ID. Illegible: part of Damaged, with an unreadable
+	// ID.
 	Damaged   uint64 `json:"damaged"`
 	Illegible uint64 `json:"illegible"`
 	// Foreign: deliveries of other runs and tools.
@@ -439,6 +444,6 @@ type Verified struct {
 	RefusedArrived uint64 `json:"refusedArrived"`
 	// WithheldArrived: rolled back by plan, and arrived.
 	WithheldArrived uint64 `json:"withheldArrived"`
-	// Gaps: numbers below the highest seen that did not arrive, where it is not known which were sent.
+	// Gaps: missing numbers below the highest received one, if the sent numbers are unknown.
 	Gaps uint64 `json:"gaps"`
 }

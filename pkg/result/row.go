@@ -7,7 +7,7 @@ const (
 	Drain   = "drain"   // no more sends; waiting for completions and deliveries
 )
 
-// Row is an interval of a run, a second as a rule: shorter where a phase ends, longer if the tester was stopped.
+// Row is an interval of a run, usually a second: shorter at the end of a phase, longer if the tester was stopped.
 type Row struct {
 	// Step is the name of the step.
 	Step string `json:"step"`
@@ -15,58 +15,59 @@ type Row struct {
 	Phase string `json:"phase"`
 	// Time is the moment at which the interval ended, by the wall clock.
 	Time int64 `json:"time"`
-	// Elapsed is the time from the start of the load to the end of the interval, by the steady clock.
+	// Elapsed is the time from the start of the load to the end of the interval, by the monotonic clock.
 	Elapsed int64 `json:"elapsed"`
-	// Length is the length of the interval, by the steady clock. It is never zero.
+	// Length is the length of the interval, by the monotonic clock. It is never zero.
 	Length int64 `json:"length"`
-	// Counts of the interval. All rows add up to the total.
+	// Counts of the interval. The sum over all rows is the total.
 	Counts
 	// InFlight is the number of messages sent and not ended, at the end of the interval.
 	InFlight uint64 `json:"inFlight"`
-	// Backlog is the number of messages at the broker, at the end of the interval; missing if it is not known.
+	// Backlog is the number of messages at the broker, at the end of the interval; missing if unknown.
 	Backlog *uint64 `json:"backlog,omitempty"`
 	// Workers is the number of open producers and consumers.
 	Workers int `json:"workers,omitempty"`
-	// Disconnected is the number of them that had lost their connection and were not connected again, with --reconnect.
+	// Disconnected is the number of them that had lost their connection and had not reconnected, with --reconnect.
 	Disconnected int `json:"disconnected,omitempty"`
 	// Outages is the number of outages that had begun by the end of the interval.
 	Outages uint64 `json:"outages,omitempty"`
-	// Latencies that became known in the interval: of messages due in the warm-up if Phase is that, else of those due
-	// after it.
+	// Latencies that became known in the interval: of messages due in the warm-up if Phase is warmup, otherwise of
+	// messages due after it.
 	Latencies Latencies `json:"latencies"`
 	// Leftover are the latencies of messages that were due in the warm-up and ended after it. They are in no sum.
 	Leftover *Latencies `json:"leftover,omitempty"`
 	// Tester is the tester's own use of its machine in the interval.
 	Tester Tester `json:"tester"`
-	// Verified are the findings of the verification up to the end of the interval: totals, not growth.
+	// Verified are the findings of the verification up to the end of the interval: totals, not differences.
 	Verified *Progress `json:"verified,omitempty"`
-	// Groups are what the groups of a scenario that has several did in the interval; those that did nothing are left out.
-	// Of more than 8 groups the last ones are together, as "(others)". Their counts add up to those of the row, but that
-	// sends and waits at the very end of the interval may be of the next one.
+	// Groups are the figures of the groups in the interval, if the scenario has several; inactive groups are left out. If
+	// there are more than 8 groups, the last ones are combined as "(others)". Their counts add up to the counts of the
+	// row, except that sends and waits at the very end of the interval may count in the next one.
 	Groups []RowGroup `json:"groups,omitempty"`
-	// BrokerSide is what the broker and its host used in an interval about as long; missing if nothing is known.
+	// BrokerSide is the use of resources by the broker and its host in an interval of about this length; missing if
+	// unknown.
 	BrokerSide *BrokerUse `json:"brokerSide,omitempty"`
 	// Arrivals are the messages that came from each other shard of the run.
 	Arrivals []Arrival `json:"arrivals,omitempty"`
-	// Shared: the histograms of this row are with those of the row before it, in one line each of latencies.hdr. That
-	// keeps the files of long runs small.
+	// Shared: this row and the row before share the lines of latencies.hdr, one for each kind of latency. That keeps the
+	// files of long runs small.
 	Shared bool `json:"shared,omitempty"`
 }
 
-// MaxRowGroups is how many groups of a row have a name of their own, and OtherGroups the name of the others.
+// MaxRowGroups is the number of groups of a row with a name of their own, and OtherGroups the name of the rest.
 const (
 	MaxRowGroups = 8
 	OtherGroups  = "(others)"
 )
 
-// RowGroup is what a group of a scenario did in an interval.
+// RowGroup holds the figures of a group of a scenario in an interval.
 type RowGroup struct {
 	// Name is the name of the group.
 	Name string `json:"name"`
 	// Counts of the interval.
 	Counts
-	// Latencies that became known in the interval, as those of the row, in numbers alone: without histograms. They are
-	// missing where the rows take all the room that the files may have.
+	// Latencies that became known in the interval, as in the row, but without histograms. They are missing once the rows
+	// have used up the room of the files.
 	Latencies *Latencies `json:"latencies,omitempty"`
 }
 
@@ -74,7 +75,7 @@ type RowGroup struct {
 type Arrival struct {
 	// Shard is the number of the shard that sent them.
 	Shard int `json:"shard"`
-	// Messages is the number of messages that told when they were sent.
+	// Messages is the number of messages with a time of sending.
 	Messages uint64 `json:"messages"`
 	// Fastest is the shortest time from the send, by the clock of that shard, to the delivery, by the clock of this one.
 	Fastest Difference `json:"fastest"`
@@ -83,18 +84,18 @@ type Arrival struct {
 // Difference is a difference of two times in microseconds. It may be below zero.
 type Difference int64
 
-// Progress are findings of a verification that are known while the run goes on.
+// Progress are the findings of a verification while the run goes on.
 type Progress struct {
 	Received    uint64 `json:"received"`              // messages, each counted once
 	Duplicates  uint64 `json:"duplicates"`            // deliveries beyond the first of each message
 	Redelivered uint64 `json:"duplicatesRedelivered"` // part of Duplicates that the broker marked
-	// AfterOutage: those of Duplicates whose settlement an outage cut off.
+	// AfterOutage: part of Duplicates, because an outage cut off their settlement.
 	AfterOutage uint64 `json:"duplicatesAfterOutage,omitempty"`
-	// Resent: those of Duplicates that came because their messages were sent again. They are not in AfterOutage.
+	// Resent: part of Duplicates, because their messages were sent again. They are not in AfterOutage.
 	Resent     uint64 `json:"duplicatesResent,omitempty"`
-	Disordered uint64 `json:"outOfOrder"` // messages that came behind a later one
-	Damaged    uint64 `json:"damaged"`    // deliveries that are not as sent
-	Foreign    uint64 `json:"foreign"`    // deliveries of others
+	Disordered uint64 `json:"outOfOrder"` // messages that came after a later one
+	Damaged    uint64 `json:"damaged"`    // deliveries that differ from the sent message
+	Foreign    uint64 `json:"foreign"`    // deliveries of messages from other runs and tools
 }
 
 // Counts are counts of messages and transactions, by role.
@@ -103,10 +104,10 @@ type Counts struct {
 	Producers *Producers `json:"producers,omitempty"`
 	// Consumers are the counts of the consumers; missing if there are none.
 	Consumers *Consumers `json:"consumers,omitempty"`
-	// Commits are transactions that the broker confirmed, CommitsFailed those that it did not, of both roles.
+	// Commits are the transactions that the broker confirmed, CommitsFailed those it did not confirm, of both roles.
 	Commits       uint64 `json:"commits,omitempty"`
 	CommitsFailed uint64 `json:"commitsFailed,omitempty"`
-	// OutOfRange are latencies above 24 hours, recorded as that.
+	// OutOfRange is the number of latencies above 24 hours, recorded as 24 hours.
 	OutOfRange uint64 `json:"outOfRange,omitempty"`
 	// Paused are latencies that include a pause of the tester itself.
 	Paused uint64 `json:"paused,omitempty"`
@@ -117,10 +118,11 @@ type Counts struct {
 type Producers struct {
 	// Sent: handed to the driver.
 	Sent uint64 `json:"sent"`
-	// Blocked are waits for the broker: for a message in flight to end, or for credit. NoLeave are the latter.
+	// Blocked is the number of waits for the broker: for a message in flight to end, or for credit. NoLeave counts the
+	// waits for credit.
 	Blocked uint64 `json:"blocked"`
 	NoLeave uint64 `json:"noLeave,omitempty"`
-	// SocketWaits are waits for the network to take more. They are not in Blocked.
+	// SocketWaits is the number of waits for the network to take more. They are not in Blocked.
 	SocketWaits uint64 `json:"socketWaits,omitempty"`
 	// Completed: accepted by the broker.
 	Completed uint64 `json:"completed"`
@@ -129,16 +131,16 @@ type Producers struct {
 	// Released: given back by the broker, undelivered. Modified: given back with changes.
 	Released uint64 `json:"released,omitempty"`
 	Modified uint64 `json:"modified,omitempty"`
-	// Failed: ended by an error. Unsent: those of them that never left.
+	// Failed: ended with an error. Unsent: part of Failed, never sent.
 	Failed uint64 `json:"failed,omitempty"`
 	Unsent uint64 `json:"unsent,omitempty"`
-	// Unconfirmed: in flight when the connection or the run ended; the broker may have them or not.
+	// Unconfirmed: in flight when the connection or the run ended; the broker may or may not have them.
 	Unconfirmed uint64 `json:"unconfirmed,omitempty"`
-	// Resent are the times that a message was sent again because it was in doubt. They are not in Sent.
+	// Resent is how often a message was sent again because it was in doubt. They are not in Sent.
 	Resent uint64 `json:"resent,omitempty"`
-	// Late are sends that left late although neither the broker nor max-pending held them up.
+	// Late is the number of sends that left late although neither the broker nor max-pending held them up.
 	Late uint64 `json:"late,omitempty"`
-	// Strays are answers to no message in flight.
+	// Strays is the number of answers to no message in flight.
 	Strays uint64 `json:"strays,omitempty"`
 	// CompletedBytes is the payload of the completed messages in bytes: their bodies.
 	CompletedBytes uint64 `json:"completedBytes,omitempty"`
@@ -148,11 +150,11 @@ type Producers struct {
 
 // Consumers are counts of consumers.
 type Consumers struct {
-	// Received: delivered, foreign ones not counted.
+	// Received: delivered, without foreign messages.
 	Received uint64 `json:"received"`
-	// Redelivered: those of them that the broker marked as delivered before.
+	// Redelivered: part of Received, marked by the broker as delivered before.
 	Redelivered uint64 `json:"redelivered,omitempty"`
-	// Unstamped: those of them without a time of sending, and thus without a transfer time.
+	// Unstamped: part of Received, without a time of sending, and thus without a transfer time.
 	Unstamped uint64 `json:"unstamped,omitempty"`
 	// Foreign: delivered, but sent by another run or tool.
 	Foreign uint64 `json:"foreign,omitempty"`
@@ -162,12 +164,12 @@ type Consumers struct {
 	NegativeAges      uint64 `json:"negativeAges,omitempty"`
 	// ReceivedBytes is the payload of the received messages in bytes: their bodies.
 	ReceivedBytes uint64 `json:"receivedBytes,omitempty"`
-	// Delayed: received after a delay that their producer had asked for. Early: those of them that came before it was
-	// over.
+	// Delayed: received after a delay that the producer had requested. Early: part of Delayed, received before the delay
+	// was over.
 	Delayed uint64 `json:"delayed,omitempty"`
 	Early   uint64 `json:"early,omitempty"`
-	// Released: given back on purpose, so that they come again; not in Received. Rejected: those of Received that were
-	// rejected on purpose.
+	// Released: given back on purpose, so that they come again; not in Received. Rejected: part of Received, rejected on
+	// purpose.
 	Released uint64 `json:"released,omitempty"`
 	Rejected uint64 `json:"rejected,omitempty"`
 }
@@ -178,32 +180,33 @@ type Tester struct {
 	CPU int64 `json:"cpu"`
 	// Cores is the number of processors that it may use at once.
 	Cores int `json:"cores"`
-	// Memory is its resident memory in bytes, at the end or, of a whole run, at most; 0 where the system does not tell.
+	// Memory is its resident memory in bytes: at the end of an interval, or the maximum of a whole run; 0 where the system
+	// does not report it.
 	Memory uint64 `json:"memory,omitempty"`
-	// MemoryPeak is the most resident memory that it ever had, in bytes; of a whole run only.
+	// MemoryPeak is the peak of its resident memory in bytes; of a whole run only.
 	MemoryPeak uint64 `json:"memoryPeak,omitempty"`
-	// MachineBusy is the processor time that all programs of the machine used, of MachineAll that there was; 0 where the
-	// system does not tell.
+	// MachineBusy is the processor time that all programs of the machine used, MachineAll the processor time that was
+	// available; 0 where the system does not report it.
 	MachineBusy int64 `json:"machineBusy,omitempty"`
 	MachineAll  int64 `json:"machineAll,omitempty"`
 	// GCPauses are stops for garbage collection, GCPauseMax is the longest.
 	GCPauses   uint64 `json:"gcPauses,omitempty"`
 	GCPauseMax int64  `json:"gcPauseMax,omitempty"`
-	// Pauses are times in which the tester stood still, PauseMax is the longest.
+	// Pauses is the number of times that the tester stood still, PauseMax is the longest.
 	Pauses   uint64 `json:"pauses,omitempty"`
 	PauseMax int64  `json:"pauseMax,omitempty"`
-	// LateCrowded and LatePaused are late sends while others kept the machine busy, and after a pause.
+	// LateCrowded and LatePaused are the late sends while other programs kept the machine busy, and after a pause.
 	LateCrowded uint64 `json:"lateCrowded,omitempty"`
 	LatePaused  uint64 `json:"latePaused,omitempty"`
 	// ClockForward and ClockBackward are how far the wall clock was set.
 	ClockForward  int64 `json:"clockForward,omitempty"`
 	ClockBackward int64 `json:"clockBackward,omitempty"`
-	// Saturated is the number of workers of which the tester was the limit: in a row, those that never waited in it; of a
-	// whole run, the sum of the rows.
+	// Saturated is the number of workers for which the tester was the limit: in a row, the workers that never waited in
+	// it; of a whole run, the sum of the rows.
 	Saturated uint64 `json:"saturated,omitempty"`
 }
 
-// Latencies are distributions of latencies. One that the run does not measure is missing.
+// Latencies are distributions of latencies. A latency that the run does not measure is missing.
 type Latencies struct {
 	// Delay is from the intended to the actual send.
 	Delay *Latency `json:"delay,omitempty"`
@@ -213,18 +216,18 @@ type Latencies struct {
 	Response *Latency `json:"response,omitempty"`
 	// Transfer is from the actual send to the delivery.
 	Transfer *Latency `json:"transfer,omitempty"`
-	// B2C and S2C are from the moments at which the producer made the message, and the broker stored it, to the
-	// delivery, as RocketMQ tells them.
+	// B2C and S2C are from the moments at which the producer made the message, and the broker stored it, to the delivery,
+	// as RocketMQ reports them.
 	B2C *Latency `json:"b2c,omitempty"`
 	S2C *Latency `json:"s2c,omitempty"`
-	// Commit is from asking the broker to commit a transaction to its confirmation.
+	// Commit is from the request to commit a transaction to its confirmation.
 	Commit *Latency `json:"commit,omitempty"`
-	// Lateness is of messages that the broker was to hold back: from the end of that delay to the delivery. Those that
-	// came before it are not in it. Transfer has them all, with their delays.
+	// Lateness is for messages with a delivery delay: from the end of the delay to the delivery. It leaves out messages
+	// that came earlier. Transfer has all of them, with their delays.
 	Lateness *Latency `json:"lateness,omitempty"`
 }
 
-// kind is one of the latencies.
+// kind is a kind of latency.
 type kind struct {
 	name, tag string // in JSON, and in latencies.hdr
 	of        func(*Latencies) **Latency
@@ -233,7 +236,7 @@ type kind struct {
 // warmupTag begins the tags of messages that were due in the warm-up.
 const warmupTag = "warmup-"
 
-// kinds are all latencies in the order of latencies.hdr. The tags are those of --hdr.
+// kinds returns all kinds of latencies in the order of latencies.hdr. The tags are the same as with --hdr.
 func kinds() []kind {
 	return []kind{
 		{"delay", "delay-send", func(l *Latencies) **Latency { return &l.Delay }},
@@ -257,7 +260,7 @@ func (l *Latencies) Kept() (kept Latencies) {
 	return kept
 }
 
-// Names are the names of the latencies, in their order.
+// Names returns the names of the latencies, in their order.
 func Names() (names []string) {
 	for _, k := range kinds() {
 		names = append(names, k.name)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Missing returns the numbers of the shards that are not among the results; nil if these are no shards.
+// Missing returns the numbers of the shards that are not among the results; nil if the results are not shards.
 func Missing(results ...*Result) (missing []int) {
 	if len(results) == 0 || results[0].Shard == nil {
 		return nil
@@ -33,10 +33,10 @@ func shardsText(numbers []int, of int) string {
 	return text
 }
 
-// notable is the error of transfer times, in microseconds, from which on a warning tells of it.
-const notable = 1000
+// warnedError is the error of transfer times, in microseconds, from which on a warning reports it.
+const warnedError = 1000
 
-// mergeClocks fills in by how much the clocks of shards differed, or says why that is not known.
+// mergeClocks sets the clock offsets of shards, or reports why they are unknown.
 func (r *Result) mergeClocks(results []*Result, known []*Clock, contradiction error) {
 	var crossed uint64
 	worst, differing := 0, 0
@@ -52,7 +52,7 @@ func (r *Result) mergeClocks(results []*Result, known []*Clock, contradiction er
 			unknown = append(unknown, results[i].name())
 			continue
 		}
-		if most := max(c.Start.bound(), c.End.bound()); most > notable {
+		if most := max(c.Start.bound(), c.End.bound()); most > warnedError {
 			differing++
 			if most > max(known[worst].Start.bound(), known[worst].End.bound()) {
 				worst = i
@@ -69,7 +69,7 @@ func (r *Result) mergeClocks(results []*Result, known []*Clock, contradiction er
 		r.Outcome.Warnings = append(r.Outcome.Warnings,
 			fmt.Sprintf("%s; of the clocks of the %d hosts that differ, or may, by more than %d ms it differs the most: "+
 				"transfer times of messages between hosts are off by that; other times, rows and the verification are corrected",
-				known[worst].text(results[worst].name(), results[0].name()), differing, notable/1000))
+				known[worst].text(results[worst].name(), results[0].name()), differing, warnedError/1000))
 	}
 	if len(unknown) > 0 {
 		text := "by how much their clocks differ from that of " + results[0].name() +
@@ -82,7 +82,7 @@ func (r *Result) mergeClocks(results []*Result, known []*Clock, contradiction er
 	}
 }
 
-// name names the host of a part in texts.
+// name returns the name of a part's host for texts.
 func (r *Result) name() string {
 	if r.Shard == nil {
 		return r.Host.Name
@@ -90,8 +90,8 @@ func (r *Result) name() string {
 	return fmt.Sprintf("%s (shard %d)", r.Host.Name, r.Shard.Number)
 }
 
-// besideShard refuses a result that is no shard of the run that another one is of, if that is a shard.
-func (r *Result) besideShard(other *Result) error {
+// checkShard refuses a result that is not a shard of the same run, if the other is a shard.
+func (r *Result) checkShard(other *Result) error {
 	switch a, b := r.Shard, other.Shard; {
 	case a == nil && b == nil:
 		return nil

@@ -2,7 +2,7 @@ package result
 
 import "errors"
 
-// Sum is the result of a run so far, summed up from its rows while it goes on. It is not safe for concurrent use.
+// Sum is the result of a run so far, summed up from its rows during the run. It is not safe for concurrent use.
 type Sum struct {
 	result Result
 	warmup Latencies
@@ -30,7 +30,7 @@ func (s *Sum) Add(row *Row) error {
 	return errors.Join(s.result.Latencies.add(&row.Latencies), step.Latencies.add(&row.Latencies))
 }
 
-// count adds a row but for its latencies.
+// count adds a row without its latencies.
 func (s *Sum) count(row *Row) error {
 	r := &s.result
 	if n := len(r.Steps); n == 0 || r.Steps[n-1].Name != row.Step {
@@ -56,7 +56,7 @@ func (s *Sum) Result() (r *Result, warmup Latencies) {
 }
 
 func (c *Counts) clone() (copied Counts) {
-	_ = copied.add(c) // to zero everything fits
+	_ = copied.add(c) // adding to zero always fits
 	return copied
 }
 

@@ -17,9 +17,9 @@ func startsOf(results []*Result, clocks []*Clock) []int64 {
 	return starts
 }
 
-// onTimeLine returns the result with its times as they are in the merged one: moments by the clock that its own is
-// ahead of, and times since the earliest start of a load, which was earlier than its own by so much. Its rows, and the
-// parts that it is of, stay as they are.
+// onTimeLine returns the result with its times converted to the merged result: moments by the reference clock, which
+// its own clock is ahead of, and times since the earliest start of a load, which was before its own start by earlier.
+// Its rows and its parts do not change.
 func (r *Result) onTimeLine(ahead, earlier int64) *Result {
 	c := *r
 	c.Parts = r.parts()
@@ -49,8 +49,8 @@ func (r *Result) onTimeLine(ahead, earlier int64) *Result {
 	return &c
 }
 
-// mergeOfHost adds the lists that each host has of its own, with the host's name; with its shard what several processes
-// of one host, or hosts of one name, may have seen at the same time.
+// mergeOfHost joins the lists that each host has, with the host's name; and with its shard where several processes of
+// one host, or of hosts with the same name, may have noticed the same event.
 func (r *Result) mergeOfHost(part *Result) {
 	host := part.Host.Name
 	r.Workers = ofHost(r.Workers, part.Workers, host, func(w *Worker) *string { return &w.Host })
@@ -64,7 +64,7 @@ func (r *Result) mergeOfHost(part *Result) {
 	r.BrokerSide = ofHost(r.BrokerSide, part.BrokerSide, part.name(), func(s *BrokerSide) *string { return &s.Host })
 }
 
-// ofHost appends items with the name of the host that they are of, unless they have one.
+// ofHost appends items with the name of their host, unless they have one.
 func ofHost[T any](to, from []T, host string, of func(*T) *string) []T {
 	for _, item := range from {
 		name := of(&item)

@@ -22,52 +22,52 @@ const (
 	RowsFile      = "rows.jsonl"
 	LatenciesFile = "latencies.hdr"
 	ResultFile    = "result.json"
-	// VerifyFile is where perfmq keeps the numbers of a verified run.
+	// VerifyFile has the message numbers of a verified run.
 	VerifyFile = "verify.pv"
 	partFile   = ".result.json.part" // becomes ResultFile
 )
 
-// Files are the names of all files that a result may consist of.
+// Files returns the names of all files that a result may consist of.
 func Files() []string { return []string{RowsFile, LatenciesFile, ResultFile, VerifyFile} }
 
 // The files grow by at most 200 MB a day: after the first megabytes, the histograms of several seconds share a line
-// where one of each second would be more. Numbers of bytes.
+// where one line each would be larger. The constants are in bytes.
 const (
 	freeBytes      = 8 << 20
 	bytesPerSecond = 2200
-	// reserved is kept free on the disk for result.json, so that a run whose rows have filled it can still write that.
+	// reserved is kept free on the disk for result.json, so that it can be written even if the rows have filled the disk.
 	reserved = 128 << 10
 )
 
-// ErrExists is in the error of [NewWriter] for a folder that has a result already.
+// ErrExists is in the error of [NewWriter] for a folder that already has a result.
 var ErrExists = errors.New("there is a result already")
 
 // Writer writes the result of a run into a folder as the run goes on. After each row the files are complete. It is not
 // safe for concurrent use.
 type Writer struct {
 	dir     string
-	made    bool // the folder is the writer's
+	made    bool // the writer created the folder
 	rows    *file
 	hdr     *file
 	log     *hdrhistogram.HistogramLogWriter
 	text    bytes.Buffer // of the log
 	start   time.Time
 	started bool
-	err     error // why no more rows are written
+	err     error // why writing rows has stopped
 	pool    pool
 }
 
-// pool are the histograms of the last lines of latencies.hdr, which the next row may share.
+// pool has the histograms of the last lines of latencies.hdr, which the next row may share.
 type pool struct {
 	step, phase string
 	from, to    int64 // since the start
 	latencies   Latencies
 	leftover    Latencies
 	offset      int64  // of the lines in the file
-	lines       []byte // as they are there
+	lines       []byte // their text
 }
 
-// NewWriter makes the folder, if it does not exist, and the files in it. It refuses a folder that has a result: the
+// NewWriter creates the folder, if it does not exist, and the files in it. It refuses a folder that has a result: the
 // error is then [ErrExists].
 func NewWriter(dir string) (*Writer, error) {
 	err := os.Mkdir(dir, 0o777) //nolint:gosec // as far as the process' mask lets it
@@ -147,10 +147,10 @@ func (h *Head) complete() (err error) {
 // Row writes a row. Its latencies must have their histograms.
 //
 // After an error, such as a full disk, it writes no more rows and returns nil, so that the error is reported once; the
-// rows before it are whole.
+// earlier rows are whole.
 func (w *Writer) Row(row Row) error {
 	if w.err != nil {
-		return nil //nolint:nilerr // it was reported
+		return nil //nolint:nilerr // it was reported before
 	}
 	w.err = w.write(&row)
 	return w.err
@@ -185,7 +185,7 @@ func (w *Writer) write(row *Row) error {
 	if err != nil {
 		return fmt.Errorf("encode a row: %w", err)
 	}
-	// The row first: a kill between the two leaves a row without its histograms, and Read can tell that.
+	// The row first: a kill between the two writes leaves a row without its histograms, which Read can detect.
 	length := w.rows.offset
 	if err := w.rows.append(line); err != nil {
 		return err
@@ -194,13 +194,13 @@ func (w *Writer) write(row *Row) error {
 		return nil
 	}
 	err = errors.Join(err, w.rows.truncate(length))
-	if row.Shared { // the place of the old lines is still allocated, so that this works on a full disk
+	if row.Shared { // the space of the old lines is still allocated, so this works on a full disk
 		return errors.Join(err, w.hdr.replace(before.offset, before.lines))
 	}
 	return errors.Join(err, w.hdr.truncate(size))
 }
 
-// share tells whether the histograms of a row go into the lines of those before it.
+// share tells whether the histograms of a row are merged into the lines of the rows before it.
 func (w *Writer) share(row *Row) bool {
 	p := &w.pool
 	if len(p.lines) == 0 || p.step != row.Step || p.phase != row.Phase || !p.latencies.alike(&row.Latencies) ||
@@ -211,7 +211,7 @@ func (w *Writer) share(row *Row) bool {
 	return used+int64(len(p.lines)) > freeBytes+row.Elapsed*bytesPerSecond/1_000_000
 }
 
-// full tells whether the rows take more than half of the room that the files may have.
+// full tells whether the rows take more than half of the room of the files.
 func (w *Writer) full(row *Row) bool {
 	return w.rows.offset > (freeBytes+row.Elapsed*bytesPerSecond/1_000_000)/2
 }
@@ -249,7 +249,7 @@ func (w *Writer) tagged(prefix string, l *Latencies) error {
 	return nil
 }
 
-// alike tells whether both have the same latencies.
+// alike tells whether both have the same kinds of latencies.
 func (l *Latencies) alike(other *Latencies) bool {
 	for _, k := range kinds() {
 		if (*k.of(l) == nil) != (*k.of(other) == nil) {
@@ -259,7 +259,7 @@ func (l *Latencies) alike(other *Latencies) bool {
 	return true
 }
 
-// bare returns a copy of the row whose latencies have no histograms.
+// bare returns a copy of the row with latencies without histograms.
 func (r *Row) bare() *Row {
 	c := *r
 	c.Latencies = r.Latencies.bare()
@@ -288,8 +288,8 @@ func (l *Latencies) bare() (c Latencies) {
 	return c
 }
 
-// Finish writes result.json, whole or not at all. It uses neither r.Rows nor the format and the hash of r's head. Call
-// it once, also after Row has failed.
+// Finish writes result.json, atomically. It uses neither r.Rows nor the format and the hash of r's head. Call it once,
+// even if Row has failed.
 func (w *Writer) Finish(r Result) error {
 	r.Rows, r.Complete = nil, true
 	if err := r.complete(); err != nil {
@@ -320,10 +320,10 @@ func (w *Writer) finish(text []byte) (err error) {
 	return os.Rename(part, filepath.Join(w.dir, ResultFile))
 }
 
-// Abandon takes back Start: the run does not begin after all. Call it before the first row.
+// Abandon undoes Start: the run does not begin after all. Call it before the first row.
 func (w *Writer) Abandon() { w.started = false }
 
-// Close closes the files. It removes them, and the folder if NewWriter has made it, if Start was not called.
+// Close closes the files. If Start was not called, it removes them, and also the folder if NewWriter created it.
 func (w *Writer) Close() error {
 	var errs []error
 	for _, f := range []*file{w.rows, w.hdr} {
@@ -346,12 +346,12 @@ func (w *Writer) Close() error {
 	return errors.Join(errs...)
 }
 
-// encode returns a value as JSON and a line feed. Characters that do not print are escaped, also where JSON does not
-// ask for that, so that a terminal can show the text.
+// encode returns a value as JSON and a line feed. It escapes characters that do not print, even where JSON does not
+// require it, so that a terminal can show the text.
 func encode(value any, indent string) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false) // "a -> b" stays legible
+	encoder.SetEscapeHTML(false) // keep "a -> b" legible
 	encoder.SetIndent("", indent)
 	if err := encoder.Encode(value); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-// Package resulttest checks folders of results with a validator of JSON Schema that is not ours.
+// Package resulttest checks folders of results with an independent validator of JSON Schema.
 package resulttest
 
 import (
@@ -14,7 +14,7 @@ import (
 // Schemas are the compiled schemas of result.json and of the two kinds of lines in rows.jsonl.
 type Schemas struct{ Result, Head, Row *jsonschema.Schema }
 
-// Compile compiles the schema of package result, whose identifier is id.
+// Compile compiles the schema of package result, which has the identifier id.
 func Compile(t testing.TB, schema []byte, id string) Schemas {
 	t.Helper()
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
