@@ -39,12 +39,12 @@ type Config struct {
 const (
 	defaultFirst     = 1000
 	defaultPrecision = 0.02
-	least            = 1   // messages per second
-	most             = 1e8 // above any broker, and within the range of a schedule's clock
+	minRate          = 1   // messages per second
+	maxRate          = 1e8 // above any broker, and within the range of a schedule's clock
 	digits           = 3   // significant digits of tried rates, for readability
-	holds            = 4   // how often a rate is held, each time a lower one
+	maxHolds         = 4   // how often a rate is held, each time a lower one
 	backOff          = 0.03
-	confirms         = 3 // how often the lowest failed rate is tried again, as long as it is kept then
+	maxConfirms      = 3 // how often the lowest failed rate is tried again, as long as it is kept then
 	patience         = 2 // tries of a rate at which the tester was the limit: it may have been disturbed
 )
 
@@ -91,7 +91,7 @@ func Max(ctx context.Context, cfg Config, probe Probe) (*Found, error) {
 		s.cfg.Note = func(*Found) error { return nil }
 	}
 	err := s.close(ctx)
-	for tries := 0; err == nil && tries < confirms && s.Above > 0 && !s.Failed.Tester; tries++ {
+	for tries := 0; err == nil && tries < maxConfirms && s.Above > 0 && !s.Failed.Tester; tries++ {
 		above := s.Above
 		if err = s.try(ctx, above, false); err != nil || s.Above == above {
 			break
@@ -99,9 +99,9 @@ func Max(ctx context.Context, cfg Config, probe Probe) (*Found, error) {
 		err = s.close(ctx) // the failure was by chance
 	}
 	rate, back := s.Rate, backOff
-	for tries := 0; err == nil && !s.Held && tries < holds; tries++ {
+	for tries := 0; err == nil && !s.Held && tries < maxHolds; tries++ {
 		err = s.try(ctx, rate, true)
-		rate, back = max(round(rate*(1-back)), least), 2*back
+		rate, back = max(round(rate*(1-back)), minRate), 2*back
 	}
 	s.Complete = err == nil || errors.Is(err, ErrNothing)
 	return &s.Found, err
@@ -122,7 +122,7 @@ func (s *search) bracket(ctx context.Context) error {
 	case s.Above > 0:
 		return nil
 	case s.Rate > 0:
-		rate = min(round(2*s.Rate), most)
+		rate = min(round(2*s.Rate), maxRate)
 	}
 	for {
 		if err := s.try(ctx, rate, false); err != nil {
@@ -131,12 +131,12 @@ func (s *search) bracket(ctx context.Context) error {
 		switch {
 		case s.Rate > 0 && s.Above > 0:
 			return nil
-		case s.Rate > 0 && rate >= most, s.Above > 0 && rate <= least:
+		case s.Rate > 0 && rate >= maxRate, s.Above > 0 && rate <= minRate:
 			return nil
 		case s.Rate > 0:
-			rate = min(round(2*rate), most)
+			rate = min(round(2*rate), maxRate)
 		default:
-			rate = max(round(rate/4), least)
+			rate = max(round(rate/4), minRate)
 		}
 	}
 }

@@ -257,9 +257,9 @@ func (t *LoadTally) late(reconnects bool) string {
 	mean := time.Duration(float64(t.ackSum) / float64(t.acks) * float64(time.Microsecond))
 	least := time.Duration(t.least) * time.Microsecond
 	waited := t.waited[boundSlot] + t.waited[boundAnswer]
-	if float64(t.hush) > mostly*float64(waited) || t.hush > 0 && mean < stretched*least {
+	if float64(t.silence) > mostly*float64(waited) || t.silence > 0 && mean < stretched*least {
 		text := fmt.Sprintf("it answered nothing for %s of the time, while producers waited for its answers",
-			percent(ratio(t.hush, t.producing)))
+			percent(ratio(t.silence, t.producing)))
 		if reconnects {
 			text += " or for a connection"
 		}

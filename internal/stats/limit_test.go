@@ -354,7 +354,7 @@ func TestHush(t *testing.T) {
 			pulse.tick(clock.now)
 		}
 		clock.now = now
-		return r.hushUntil(now, leastHush)
+		return r.silenceUntil(now, leastSilence)
 	}
 	require.Zero(t, until(1000*ms), "nothing was in flight")
 	e := send(1000 * ms)

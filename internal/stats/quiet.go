@@ -70,23 +70,23 @@ func (q *quiet) take(last bool) (closed []gap, open gap) {
 	return closed, gap{q.last, never, never}
 }
 
-// hush sums up the long times in which the broker answered nothing to one producer, independent of the limit for
+// silence sums up the long times in which the broker answered nothing to one producer, independent of the limit for
 // stalls. Callers hold the lock of the recorder.
-type hush struct {
+type silence struct {
 	least time.Duration // shortest that counts
 	sum   time.Duration
 }
 
 const (
-	// leastHush is the shortest time without an answer that counts. Before the first answers, while their usual latency is
-	// unknown, it is firstHush.
-	leastHush = 200 * time.Millisecond
-	firstHush = time.Second
+	// leastSilence is the shortest time without an answer that counts. Before the first answers, while their usual latency is
+	// unknown, it is firstSilence.
+	leastSilence = 200 * time.Millisecond
+	firstSilence = time.Second
 )
 
 // came records an answer after a time without one, during all of which a message waited for it. Time in which the
 // tester stood still does not count.
-func (h *hush) came(since, now time.Duration, pulse *Pulse) {
+func (h *silence) came(since, now time.Duration, pulse *Pulse) {
 	if now-since < h.least {
 		return
 	}

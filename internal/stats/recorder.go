@@ -37,7 +37,7 @@ type ProducerRecorder struct {
 	// transacted: messages end with their transaction, and the broker owes no answer before it is asked to commit.
 	transacted bool
 	quiet      quiet
-	hush       hush
+	silence    silence
 	part       [parts]sendings
 	reason     [driver.NumClasses]error
 	newest     time.Duration // send time of the latest-sent message that was accepted
@@ -106,7 +106,7 @@ func (s *sendings) total() (n uint64) {
 // NewProducerRecorder returns an empty recorder. With rated, it also records send delay and response time. pulse
 // reports the tester's pauses; it may be nil.
 func NewProducerRecorder(rated bool, pulse *Pulse) *ProducerRecorder {
-	return &ProducerRecorder{rated: rated, pulse: pulse, hush: hush{least: firstHush}}
+	return &ProducerRecorder{rated: rated, pulse: pulse, silence: silence{least: firstSilence}}
 }
 
 // Sent counts a message that is about to be handed to the driver. Call it before the hand-over, because the message
@@ -282,13 +282,13 @@ func (r *ProducerRecorder) waitedUntil(now time.Duration) (waited [numWaitKinds]
 	return waited
 }
 
-// hushUntil returns how long the broker has answered nothing while a message was in flight, or waited in Send, as for a
+// silenceUntil returns how long the broker has answered nothing while a message was in flight, or waited in Send, as for a
 // connection. It adds up times of at least the given length, including the one in progress.
-func (r *ProducerRecorder) hushUntil(now, least time.Duration) time.Duration {
+func (r *ProducerRecorder) silenceUntil(now, least time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.hush.least = least
-	so := r.hush
+	r.silence.least = least
+	so := r.silence
 	for part := range parts {
 		if !r.transacted && r.sent[part].Load() > r.part[part].total() {
 			so.came(r.quiet.sign, now, r.pulse)
@@ -331,7 +331,7 @@ func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 	case o.State == driver.Unknown, o.State == driver.Failed && o.Class == driver.ClassConnect: // no answer
 		r.quiet.ended(e.Intended, now)
 	default:
-		r.hush.came(max(r.quiet.sign, e.Actual), now, r.pulse)
+		r.silence.came(max(r.quiet.sign, e.Actual), now, r.pulse)
 		r.quiet.came(e.Intended, now)
 	}
 	paused := r.rated && r.pulse.Delayed(e.Intended, e.Actual) // affects delay and response
@@ -392,7 +392,7 @@ func (r *ProducerRecorder) TransactionEnded(asked, now time.Duration, confirmed 
 		r.quiet.ended(asked, now)
 		return
 	}
-	r.hush.came(max(r.quiet.sign, asked), now, r.pulse)
+	r.silence.came(max(r.quiet.sign, asked), now, r.pulse)
 	r.quiet.came(asked, now)
 }
 

@@ -67,7 +67,7 @@ type LoadTally struct {
 
 	producing time.Duration            // of all producers together
 	waited    [numBounds]time.Duration // of it, by the reason of the wait
-	hush      time.Duration            // of it, for answers during long times without any
+	silence   time.Duration            // of it, for answers during long times without any
 	consuming time.Duration
 	worked    time.Duration
 	input     time.Duration
@@ -167,7 +167,7 @@ type laps struct {
 	credit     time.Duration
 	socket     time.Duration
 	answer     time.Duration
-	hush       time.Duration // without any answer for long
+	silence    time.Duration // without any answer for long
 	input      time.Duration // of a consumer that waits in its own goroutine
 	reader     time.Duration
 	worked     time.Duration
@@ -235,18 +235,18 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 			b = at.lap.producer(active)
 			t.producing += active
 			at.lap.addTo(&t.waited)
-			t.hush += at.lap.hushed()
-			stood := at.lap.stood() && s.Health.CPUShare() <= MaxCPUShare && !s.Health.starved()
+			t.silence += at.lap.longSilence()
+			stalled := at.lap.mostlySilent() && s.Health.CPUShare() <= MaxCPUShare && !s.Health.starved()
 			if b == boundNone {
 				at.lap.addTo(&w.waits)
-				if stood {
+				if stalled {
 					w.waits[boundBroker] += at.lap.forAnswers()
 					w.waits[boundSlot] -= at.lap.wait[WaitSlot]
 					w.waits[boundAnswer] -= at.lap.answer
 				}
 			}
 			w.never(b, active)
-			if stood && (b == boundSlot || b == boundAnswer) {
+			if stalled && (b == boundSlot || b == boundAnswer) {
 				b = boundBroker
 			}
 			b = m.blame(b, stretch, s.Delta.ended() == 0, &s.Health)
@@ -275,12 +275,12 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 	}
 }
 
-// hush returns how long nothing must have been answered for the broker to have stood still.
-func (m *limitMeter) hush() time.Duration {
+// minSilence returns how long nothing must have been answered for the broker to have stood still.
+func (m *limitMeter) minSilence() time.Duration {
 	if m.least == math.MaxInt64 {
-		return firstHush
+		return firstSilence
 	}
-	return max(leastHush, stretched*time.Duration(m.least)*time.Microsecond)
+	return max(leastSilence, stretched*time.Duration(m.least)*time.Microsecond)
 }
 
 // old tells whether the messages of an interval had waited in the broker: delayed ones, beyond their delay.
@@ -338,11 +338,11 @@ func (l *laps) addTo(sums *[numBounds]time.Duration) {
 // forAnswers returns how long a producer has waited for answers.
 func (l *laps) forAnswers() time.Duration { return l.wait[WaitSlot] + l.answer }
 
-// hushed returns the part of forAnswers in which the broker answered nothing for long.
-func (l *laps) hushed() time.Duration { return min(l.hush, l.forAnswers()) }
+// longSilence returns the part of forAnswers in which the broker answered nothing for long.
+func (l *laps) longSilence() time.Duration { return min(l.silence, l.forAnswers()) }
 
-// stood tells whether that was most of it: the broker stood still, and more messages in flight would also have waited.
-func (l *laps) stood() bool { return float64(l.hushed()) > mostly*float64(l.forAnswers()) }
+// mostlySilent tells whether that was most of it: the broker stood still, and more messages in flight would also have waited.
+func (l *laps) mostlySilent() bool { return float64(l.longSilence()) > mostly*float64(l.forAnswers()) }
 
 // producer returns the bound of a producer that was active for that long, judged by its own waits.
 func (l *laps) producer(active time.Duration) bound {
@@ -443,7 +443,7 @@ func (at *workerMeter) lapsOf(waits *driver.Waits, c *Collector, i int, now time
 	}
 	if elapsed := now.Sub(c.start); i < len(c.producers) {
 		so.wait, so.ownKnown = c.producers[i].waitedUntil(elapsed), true
-		so.hush = c.producers[i].hushUntil(elapsed, c.limits.hush())
+		so.silence = c.producers[i].silenceUntil(elapsed, c.limits.minSilence())
 	} else {
 		so.worked, so.paced = c.consumers[i-len(c.producers)].workedUntil(elapsed)
 		so.ownKnown = waits.Input.Known
@@ -455,7 +455,7 @@ func (at *workerMeter) lapsOf(waits *driver.Waits, c *Collector, i int, now time
 	l.credit -= last.credit
 	l.socket -= last.socket
 	l.answer -= last.answer
-	l.hush = max(0, l.hush-last.hush) // a silence in progress may end without an answer
+	l.silence = max(0, l.silence-last.silence) // a silence in progress may end without an answer
 	l.input -= last.input
 	l.reader -= last.reader
 	l.worked -= last.worked
