@@ -115,7 +115,7 @@ func TestReceivingAllocatesNothing(t *testing.T) {
 				})
 				require.NoError(t, err)
 				if shared {
-					k.(*consumer).lease.Conn.crowd.Store(true)
+					k.(*consumer).lease.Conn.wasShared.Store(true)
 				}
 				reached, count := make(chan struct{}), 0
 				ctx, stop := context.WithCancel(context.Background())

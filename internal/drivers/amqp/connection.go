@@ -16,8 +16,8 @@ import (
 const (
 	// maxChannels bounds the sessions of one connection, even if the peer allows more.
 	maxChannels = 1 << 14
-	// leaveTime bounds the wait for the broker's answer to a close.
-	leaveTime = time.Second
+	// closeTimeout bounds the wait for the broker's answer to a close.
+	closeTimeout = time.Second
 )
 
 // connection is an AMQP connection: one goroutine reads it, its users write.
@@ -44,9 +44,9 @@ type connection struct {
 	admitted   bool // the peer has begun a session: it accepts the connection as such
 	unfinished int  // bytes of incomplete messages
 
-	pulse transport.Pulse // heartbeats (Transport, section 2.4.5)
-	heard atomic.Uint32   // frames read
-	crowd atomic.Bool     // the connection has had more than one producer or consumer at a time
+	pulse     transport.Pulse // heartbeats (Transport, section 2.4.5)
+	heard     atomic.Uint32   // frames read
+	wasShared atomic.Bool     // the connection has had more than one producer or consumer at a time
 
 	leaving atomic.Bool // we have begun to close it
 
@@ -207,7 +207,7 @@ func (c *connection) begun(channel uint16, p *wire.Body) error {
 		return err
 	}
 	if !f.RemoteChannel.OK {
-		return protocolError("a begin that answers none of ours")
+		return protocolError("a begin that is not an answer to ours")
 	}
 	var s *session
 	c.mu.Lock()
@@ -270,7 +270,7 @@ func (c *connection) register(s *session) error {
 				c.live++
 			}
 			if c.live > 1 {
-				c.crowd.Store(true)
+				c.wasShared.Store(true)
 			}
 			return nil
 		}

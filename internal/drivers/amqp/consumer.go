@@ -345,7 +345,7 @@ func (k *consumer) Host() string { return k.lease.Conn.host }
 // Waits implements [driver.Waiter].
 func (k *consumer) Waits() driver.Waits {
 	w := driver.Waits{Reader: k.lease.Conn.raw.Reading()}
-	if k.lease.Conn.crowd.Load() || k.spec.TransactionSize > 0 || k.spec.Concurrency > 1 {
+	if k.lease.Conn.wasShared.Load() || k.spec.TransactionSize > 0 || k.spec.Concurrency > 1 {
 		w.Input = k.input.Idle()
 	}
 	return w

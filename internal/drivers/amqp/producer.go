@@ -181,7 +181,7 @@ func (p *producer) Host() string { return p.lease.Conn.host }
 
 // Waits implements [driver.Waiter].
 func (p *producer) Waits() driver.Waits {
-	return driver.Waits{Credit: p.leave.Wait(), Socket: p.socket.Wait(), Reader: p.lease.Conn.raw.Reading()}
+	return driver.Waits{Credit: p.creditWait.Wait(), Socket: p.socket.Wait(), Reader: p.lease.Conn.raw.Reading()}
 }
 
 // Close implements [driver.Producer].

@@ -53,7 +53,7 @@ func (k *consumer) transfer(t *wire.Transfer, payload []byte) error {
 	}
 	if t.Aborted {
 		k.dropPieces()
-		return k.pass()
+		return k.countAborted()
 	}
 	if t.More || len(k.pieces) > 0 {
 		if err := k.addPiece(payload); err != nil {
@@ -126,8 +126,8 @@ func (k *consumer) count() error {
 	return nil
 }
 
-// pass counts an aborted delivery: it is not delivered, but used up credit.
-func (k *consumer) pass() error {
+// countAborted counts an aborted delivery: it is not delivered, but used up credit.
+func (k *consumer) countAborted() error {
 	k.mu.Lock()
 	err := k.count()
 	k.mu.Unlock()
@@ -194,7 +194,7 @@ func (k *consumer) holds() bool {
 		return true
 	default:
 	}
-	return k.spec.TransactionSize > 0 || k.spec.Concurrency > 1 || k.waiting > 0 || k.lease.Conn.crowd.Load()
+	return k.spec.TransactionSize > 0 || k.spec.Concurrency > 1 || k.waiting > 0 || k.lease.Conn.wasShared.Load()
 }
 
 const (

@@ -14,16 +14,16 @@ import (
 // the session. Only one goroutine at a time sends.
 type sender struct {
 	link
-	leave   *driver.Meter // waits for credit or a window
-	socket  *driver.Meter // waits for the connection to take more
-	granted chan struct{} // there may be credit and a window
-	stopped chan struct{} // closed when nothing more can be sent
-	why     error         // the reason for stopped; guarded by session.mu until stopped is closed
-	tag     [4]byte
+	creditWait *driver.Meter // waits for credit or a window
+	socket     *driver.Meter // waits for the connection to take more
+	granted    chan struct{} // there may be credit and a window
+	stopped    chan struct{} // closed when nothing more can be sent
+	why        error         // the reason for stopped; guarded by session.mu until stopped is closed
+	tag        [4]byte
 }
 
-func newSender(leave, socket *driver.Meter) sender {
-	return sender{leave: leave, socket: socket, granted: make(chan struct{}, 1), stopped: make(chan struct{})}
+func newSender(creditWait, socket *driver.Meter) sender {
+	return sender{creditWait: creditWait, socket: socket, granted: make(chan struct{}, 1), stopped: make(chan struct{})}
 }
 
 // wake implements owner.
@@ -71,14 +71,14 @@ func (l *sender) lock(ctx context.Context, first bool) ([]byte, error) {
 			return nil, err
 		}
 		err = nil // if the connection has ended, the reader knows the reason
-		l.leave.Begin()
+		l.creditWait.Begin()
 		select {
 		case <-l.granted:
 		case <-l.stopped:
 		case <-ctx.Done():
 			err = fmt.Errorf("the broker granted no credit to send: %w", ctx.Err())
 		}
-		l.leave.End()
+		l.creditWait.End()
 		if err != nil {
 			return nil, err
 		}

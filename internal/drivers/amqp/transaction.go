@@ -157,7 +157,7 @@ func (tx *transaction) add(id uint32) {
 
 // begin attaches to the coordinator and declares the first transaction.
 func (t *transactions) begin(ctx context.Context, name string) (err error) {
-	if t.k, err = newCoordinator(ctx, t.p.s, name, t.p.leave); err != nil {
+	if t.k, err = newCoordinator(ctx, t.p.s, name, t.p.creditWait); err != nil {
 		return err
 	}
 	return t.prepare(ctx, false)
@@ -223,8 +223,8 @@ func (t *transactions) enter(ctx context.Context) ([]byte, error) {
 // await waits for an answer of the coordinator.
 func (t *transactions) await(ctx context.Context) error {
 	t.p.lease.Conn.out.Flush()
-	t.p.leave.Begin()
-	defer t.p.leave.End()
+	t.p.creditWait.Begin()
+	defer t.p.creditWait.End()
 	select {
 	case <-t.p.granted:
 		return nil
