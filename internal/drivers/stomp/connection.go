@@ -47,7 +47,7 @@ type lease = transport.Lease[*connection]
 func (d *stompDriver) acquire(ctx context.Context, spec driver.Connection) (*lease, error) {
 	l, err := d.pool.Acquire(ctx, spec)
 	if err == nil && l.Users() > 1 {
-		l.Conn.crowd.Store(true)
+		l.Conn.wasShared.Store(true)
 	}
 	return l, err
 }
@@ -82,10 +82,10 @@ type connection struct {
 	acking    []*consumer   // consumers with messages to acknowledge
 	confirmed confirmations // sends that were confirmed, and not reported yet
 
-	running sync.WaitGroup
-	pulse   transport.Pulse // heart-beats (STOMP 1.2, "Heart-beating")
-	heard   atomic.Uint32   // reads that began: all reads before the last one have returned bytes
-	crowd   atomic.Bool     // the connection has had more than one user at a time
+	running   sync.WaitGroup
+	pulse     transport.Pulse // heart-beats (STOMP 1.2, "Heart-beating")
+	heard     atomic.Uint32   // reads that began: all reads before the last one have returned bytes
+	wasShared atomic.Bool     // the connection has had more than one user at a time
 }
 
 // session is the result of the handshake.
@@ -138,13 +138,13 @@ func (c *connection) idle() {
 	c.out.Flush()
 }
 
-// leaveTime bounds the wait for the broker's answer to DISCONNECT.
-const leaveTime = time.Second
+// closeTimeout bounds the wait for the broker's answer to DISCONNECT.
+const closeTimeout = time.Second
 
 // End implements [transport.Shared].
 func (c *connection) End(ctx context.Context) {
 	if !c.Dead() && ctx.Err() == nil {
-		ctx, cancel := context.WithTimeout(ctx, leaveTime)
+		ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 		_ = c.request(ctx, wire.DISCONNECT)
 		cancel()
 	}

@@ -29,21 +29,21 @@ const (
 // others and the receipts of producers; with transactions, because the reader has to read their receipts; for
 // concurrent deliveries; and while Run is not running.
 type consumer struct {
-	lease   *lease
-	conn    *connection
-	op      string
-	id      uint64 // in conn.consumers, and the id of the subscription
-	sub     *subscription
-	batch   int            // messages between acknowledgements
-	failing driver.Verdict // the verdict other than Accept that deliver may give
-	nack    []byte         // header line of the NACK for failing
-	alone   []string       // names that only it may use, see reserve
-	input   *driver.Meter  // of Run: nothing has arrived
-	tx      *receiving     // nil without transactions
-	workers int            // how many messages may be delivered at once
-	work    chan *heldMessage
-	probes  int // so far; of the goroutine that calls Probe
-	closed  bool
+	lease     *lease
+	conn      *connection
+	op        string
+	id        uint64 // in conn.consumers, and the id of the subscription
+	sub       *subscription
+	batch     int            // messages between acknowledgements
+	failing   driver.Verdict // the verdict other than Accept that deliver may give
+	nack      []byte         // header line of the NACK for failing
+	exclusive []string       // names that only it may use, see reserve
+	input     *driver.Meter  // of Run: nothing has arrived
+	tx        *receiving     // nil without transactions
+	workers   int            // how many messages may be delivered at once
+	work      chan *heldMessage
+	probes    int // so far; of the goroutine that calls Probe
+	closed    bool
 
 	mu      sync.Mutex
 	state   int
@@ -136,13 +136,13 @@ func (k *consumer) reserve(what string) bool {
 		k.conn.driver.use(what, -1)
 		return false
 	}
-	k.alone = append(k.alone, what)
+	k.exclusive = append(k.exclusive, what)
 	return true
 }
 
 // quit releases all that the consumer uses.
 func (k *consumer) quit(ctx context.Context) {
-	for _, what := range k.alone {
+	for _, what := range k.exclusive {
 		k.conn.driver.use(what, -1)
 	}
 	k.lease.Release(ctx)
@@ -154,14 +154,14 @@ func (k *consumer) Host() string { return k.conn.host }
 // Waits implements [driver.Waiter].
 func (k *consumer) Waits() driver.Waits {
 	w := k.conn.waits()
-	if k.lets() {
+	if k.runDelivers() {
 		w.Input = k.input.Idle()
 	}
 	return w
 }
 
-// lets reports whether Run delivers instead of the reader.
-func (k *consumer) lets() bool { return k.tx != nil || k.work != nil || k.conn.crowd.Load() }
+// runDelivers reports whether Run delivers instead of the reader.
+func (k *consumer) runDelivers() bool { return k.tx != nil || k.work != nil || k.conn.wasShared.Load() }
 
 // Probe implements [driver.Prober] with an empty transaction: all brokers answer that, and no other frame without an
 // effect.

@@ -118,7 +118,7 @@ func (k *consumer) failLocked(err error) {
 }
 
 // holds reports whether messages are held for Run. The last delivery may have ended it.
-func (k *consumer) holds() bool { return k.ending() || k.lets() }
+func (k *consumer) holds() bool { return k.ending() || k.runDelivers() }
 
 func (k *consumer) ending() bool {
 	select {

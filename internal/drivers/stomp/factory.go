@@ -14,7 +14,7 @@ type Options struct {
 	Version     string        `opt:"version" help:"version of STOMP to speak; auto takes the newest that the broker knows" enum:"auto,1.0,1.1,1.2"`
 	Dialect     string        `opt:"dialect" help:"headers to use for queues, topics, subscriptions and expiry; auto goes by the broker's greeting" enum:"auto,artemis,activemq,rabbitmq,generic"`
 	VirtualHost string        `opt:"virtual-host" help:"name of the virtual host; / suits RabbitMQ, and brokers without virtual hosts ignore it"`
-	HeartBeat   time.Duration `opt:"heart-beat" help:"let the broker hear from us that often, and give up on one that is silent for twice that long; 0 for neither"`
+	HeartBeat   time.Duration `opt:"heart-beat" help:"interval of heart-beats, both ways; a broker that is silent for twice that long counts as lost; 0: no heart-beats"`
 	Receipt     bool          `opt:"receipt" help:"ask for a receipt per message; with false a message is complete when passed to the operating system"`
 	Ack         string        `opt:"ack" help:"client: received messages are acknowledged together; client-individual: each by itself; auto: not at all, the broker forgets a message once sent; best: client, but client-individual on RabbitMQ" enum:"best,auto,client,client-individual"`
 	Declare     string        `opt:"declare" help:"RabbitMQ: declare queues as those of that type; no: as the broker's default type" enum:"no,classic,quorum,stream"`
