@@ -54,7 +54,7 @@ func rocketSends() []testCase {
 		{name: "send: each is refused", job: patiently(), want: runFails("full", driver.ClassFull).after(0), play: at(rocketRefuse(2, "the pool is full"))},
 		{name: "send: each is refused with 900 KB", job: patiently(), heavy: true, want: runFails("full", driver.ClassFull).after(0), play: at(rocketRefuse(2, strings.Repeat("the pool is full ", 50_000)))},
 		{name: "send: each is refused with control characters", job: patiently(), want: runFails("", driver.ClassFull).after(0), play: at(rocketRefuse(2, "\x1b]0;title\x07\x1b[2J\r\x00"))},
-		{name: "send: each is refused without words", job: patiently(), want: runFails("no more than that", driver.ClassFull).after(0), play: at(rocketRefuse(2, ""))},
+		{name: "send: each is refused without words", job: patiently(), want: runFails("gives no reason", driver.ClassFull).after(0), play: at(rocketRefuse(2, ""))},
 		{name: "send: an unknown code", job: patiently(), want: runFails("code 31000", driver.ClassOther).after(0), play: at(rocketRefuse(31000, "what?"))},
 		{name: "send: a body of 10 MB in each answer", job: patiently(), heavy: true, want: works(), play: at(func(p *rocketPeer, q *rocketRequest) {
 			p.peer.confirmed.Add(1)

@@ -125,7 +125,7 @@ func rocketHeaders() []testCase {
 		})},
 		{name: "header: a remark of 900 KB", job: producing(), heavy: true, want: openFails("so many words", driver.ClassOther), play: at(rocketRefuse(1, strings.Repeat("so many words ", 64_000)))},
 		{name: "header: a remark of control characters", job: producing(), want: openFails("", driver.ClassOther), play: at(rocketRefuse(1, "\x1b[2J\x07\rno\x00way"))},
-		{name: "header: a refusal without words", job: producing(), want: openFails("no more than that", driver.ClassOther), play: at(rocketRefuse(12345, ""))},
+		{name: "header: a refusal without words", job: producing(), want: openFails("gives no reason", driver.ClassOther), play: at(rocketRefuse(12345, ""))},
 		{name: "header: a negative code", job: producing(), want: openFails("", driver.ClassOther), play: at(rocketRefuse(0xffff, "negative"))},
 		{name: "header: a request instead of an answer", job: producing(), want: openFails("did not answer", timeout), play: at(func(p *rocketPeer, q *rocketRequest) {
 			p.say(rocketFrame(0, q.opaque, 0, "", nil, p.route("b", "1", "1")))

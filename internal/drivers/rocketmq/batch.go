@@ -59,7 +59,7 @@ func (b *batcher) add(ctx context.Context, m *driver.Message) error {
 		b.sendReady(ctx, true)
 	}
 	if err := p.reachable(k); err != nil {
-		p.letGo()
+		p.flushHeld()
 		return err
 	}
 	b.mu.Lock()
@@ -83,7 +83,7 @@ func (b *batcher) add(ctx context.Context, m *driver.Message) error {
 		b.sendReady(ctx, true)
 	}
 	if !m.More {
-		p.letGo()
+		p.flushHeld()
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (b *batcher) linger() {
 	}
 }
 
-// flush sends the remaining batches. They must be let go.
+// flush sends the remaining batches. The caller calls flushHeld.
 func (b *batcher) flush(ctx context.Context) {
 	b.detachIf(func(*batch) bool { return true })
 	b.sendReady(ctx, true)

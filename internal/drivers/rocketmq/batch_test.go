@@ -54,7 +54,7 @@ func TestBatchesKeepTheirOrder(t *testing.T) {
 		send(7)
 		require.True(t, p.batch.detachIf(func(*batch) bool { return true })) // again, and then the producer closes
 		p.batch.stop(t.Context())
-		p.letGo()
+		p.flushHeld()
 		require.Equal(t, []int64{1, 2, 6, 7}, b.born(t))
 	})
 }

@@ -44,7 +44,7 @@ func refusal(r *reply) *driver.Error {
 	if i := strings.Index(words, "For more information"); i > 0 {
 		words = strings.TrimSpace(words[:i])
 	}
-	words = cmp.Or(words, m.words, "the broker says no more than that")
+	words = cmp.Or(words, m.words, "the broker gives no reason")
 	return driver.Errorf(m.class, "", m.hint, "%s (code %d)", transport.Clip(words, maxWords), r.Code)
 }
 

@@ -407,7 +407,7 @@ func (c *consumer) leave(ctx context.Context) error {
 	c.client.mu.Unlock()
 	var err error
 	if c.passing && polite.Err() == nil && len(conns) > 0 {
-		err = c.dissolve(polite, conns[0])
+		err = c.deleteUnused(polite, conns[0])
 	}
 	c.lease.Release(ctx)
 	if !whole || ctx.Err() != nil {
@@ -416,8 +416,8 @@ func (c *consumer) leave(ctx context.Context) error {
 	return err
 }
 
-// dissolve deletes the group unless a reachable broker reports members.
-func (c *consumer) dissolve(ctx context.Context, conn *conn) error {
+// deleteUnused deletes the group unless a reachable broker reports members.
+func (c *consumer) deleteUnused(ctx context.Context, conn *conn) error {
 	if !conn.Dead() {
 		if members, err := conn.membersOf(ctx, c.group); err != nil || len(members) > 0 {
 			return err

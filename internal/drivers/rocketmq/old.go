@@ -41,7 +41,7 @@ func (p *producer) delayByLevel(ctx context.Context, c *conn) error {
 	}
 	if answer.Code != wire.ResSuccess {
 		return driver.Errorf(driver.ClassUnsupported, p.op, "use -o delay-level=1 to 18",
-			"RocketMQ before 5 delays by levels, and which it has it does not tell: %w", refusal(answer))
+			"RocketMQ before 5 delays by levels, and does not report its levels: %w", refusal(answer))
 	}
 	levels := delayLevels(string(answer.Body))
 	i := slices.IndexFunc(levels, func(text string) bool { return delayOf(text) == p.opts.Delay })

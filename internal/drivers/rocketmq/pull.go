@@ -228,7 +228,7 @@ func (c *consumer) recycle(p *pulled) {
 func (p *pulled) verdict() (wait time.Duration, err error) {
 	switch p.code {
 	case wire.ResSubscriptionNotExist, wire.ResSubscriptionNotLatest:
-		if p.c.introduce() {
+		if p.c.resubscribe() {
 			return rejoinTime, nil
 		}
 		return 0, p.err
@@ -247,10 +247,10 @@ func (p *pulled) verdict() (wait time.Duration, err error) {
 	return wait, err
 }
 
-// introduce sends the broker the consumer's subscription again. A broker removes the members of a group when it sees
+// resubscribe sends the broker the consumer's subscription again. A broker removes the members of a group when it sees
 // their connections end, perhaps late: when others, or the same with new connections, have joined. It returns false if
 // the broker has not known the subscription for the connect time-out, despite heartbeats.
-func (c *consumer) introduce() bool {
+func (c *consumer) resubscribe() bool {
 	now := time.Now().UnixNano()
 	if c.unknown.CompareAndSwap(0, now) {
 		c.client.wg.Go(c.client.beatAll)

@@ -59,13 +59,13 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 // hold records that the next message on the connection may wait for more.
 func (p *producer) hold(c *conn) {
 	if p.held != c {
-		p.letGo()
+		p.flushHeld()
 		p.held = c
 	}
 }
 
-// letGo flushes the messages that wait for more.
-func (p *producer) letGo() {
+// flushHeld flushes the messages that wait for more.
+func (p *producer) flushHeld() {
 	if p.held != nil {
 		p.held.out.Flush()
 		p.held = nil
@@ -77,7 +77,7 @@ func (p *producer) Flush(ctx context.Context) error {
 	if p.batch != nil {
 		p.batch.flush(ctx)
 	}
-	p.letGo()
+	p.flushHeld()
 	return nil
 }
 
@@ -191,7 +191,7 @@ func (p *producer) Close(ctx context.Context) error {
 	if p.batch != nil {
 		p.batch.stop(ctx)
 	}
-	p.letGo()
+	p.flushHeld()
 	p.closing.Store(true)
 	if !p.waitIdle(ctx) {
 		for _, c := range p.client.all() { // including connections that are no longer in the route

@@ -175,7 +175,7 @@ func (t *transactions) half(slot driver.Slot, r *reply) (withheld bool) {
 	if !ok {
 		return withheld // the broker will check back
 	}
-	t.say(r, storedTable, flag, offset, msgID)
+	t.sendEnd(r, storedTable, flag, offset, msgID)
 	return withheld
 }
 
@@ -185,10 +185,10 @@ const (
 	checkedTable = "tranStateTableOffset"
 )
 
-// say answers r, which is about a half message, with the end of its transaction; t.mu is held. It never waits, because
+// sendEnd answers r, which is about a half message, with the end of its transaction; t.mu is held. It never waits, because
 // it runs in the connection's reader, which flushes when there is nothing more to read. If the answer is lost, the
 // broker checks back.
-func (t *transactions) say(r *reply, table string, flag int, commitLog int64, msgID []byte) {
+func (t *transactions) sendEnd(r *reply, table string, flag int, commitLog int64, msgID []byte) {
 	_ = r.from.tell(wire.ReqEndTransaction, wire.FlagOneWay, func(b []byte) []byte { // EndTransactionRequestHeader
 		b = wire.AppendInt(b, "commitLogOffset", commitLog)
 		b = wire.AppendInt(b, "commitOrRollback", int64(flag))
@@ -260,7 +260,7 @@ func (t *transactions) check(r *reply, m *wire.Message, id []byte, own bool) {
 			t.lateCommitted.Add(1)
 		}
 	}
-	t.say(r, checkedTable, flagOf(plan[said]), commitLog, id)
+	t.sendEnd(r, checkedTable, flagOf(plan[said]), commitLog, id)
 }
 
 func flagOf(letter byte) int {
