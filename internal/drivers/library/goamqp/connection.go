@@ -150,7 +150,7 @@ func refused(err error) error {
 		return err
 	}
 	return driver.Errorf(driver.ClassAuth, "", "check --user and --password, and that this is the broker's AMQP port",
-		"the broker did not let us in: %w", err)
+		"the broker refused the login: %w", err)
 }
 
 // ended reports whether a send failed because link, session or connection have ended: the message may have left.

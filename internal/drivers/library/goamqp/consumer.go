@@ -32,7 +32,7 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	op := "open a consumer on " + spec.Destination.String()
 	if d.settled && spec.Failing != driver.Accept {
 		return nil, library.Unsupported(op, "leave out --consumer-fail or -o settle=at-most-once",
-			"what the broker forgets on delivery cannot fail")
+			"messages that the broker sends settled cannot be rejected or released")
 	}
 	joined, err := d.join(ctx, spec.Connection, spec.Destination, op, func(f *driver.Factory) error {
 		return library.CheckConsumer(op, f, &spec)
