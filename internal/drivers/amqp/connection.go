@@ -104,7 +104,7 @@ func (c *connection) fail(cause error) { c.Fail(cause, c.out, c.raw) }
 // End implements [transport.Shared].
 func (c *connection) End(ctx context.Context) {
 	if !c.Dead() && ctx.Err() == nil {
-		ctx, cancel := context.WithTimeout(ctx, leaveTime)
+		ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 		c.leaving.Store(true)
 		_ = c.out.Put(new(wire.Close).AppendFrame)
 		c.out.Flush()

@@ -125,12 +125,13 @@ func (c *consumer) position(ctx context.Context, q *queue) error {
 		if offset, err = q.conn.limitOffset(ctx, q.queueID, limit); err != nil {
 			return err
 		}
-		// A broker that gets the first offsets of two queues at once loses one of them: both threads create the group's table
-		// (ConsumerOffsetManager.commitOffset). So the offsets are saved one by one before there is anything to lose.
-		if c.opts.Model == clustering && !q.retry {
-			if err := q.conn.saveOffset(ctx, c.group, q.queueID, offset); err != nil {
-				return err
-			}
+	}
+	// A broker that gets the first offsets of two queues at once loses one of them: both threads create the group's table
+	// (ConsumerOffsetManager.commitOffset). So the offsets are saved one by one before there is anything to lose. Brokers
+	// before 5 answer 0 for a queue whose offset they do not know.
+	if unknown := !found || offset == 0 && q.conn.old(); unknown && c.opts.Model == clustering && !q.retry {
+		if err := q.conn.saveOffset(ctx, c.group, q.queueID, offset); err != nil {
+			return err
 		}
 	}
 	q.next = offset

@@ -213,21 +213,31 @@ func TestNewGroupOnOldBrokers(t *testing.T) {
 // TestNewGroupStandsSomewhere: brokers are told where a new group of a queue begins before anything is consumed, one
 // queue at a time, because they may forget one of two that they are told first at the same moment (seen on 5.5.0).
 func TestNewGroupStandsSomewhere(t *testing.T) {
-	for saved, want := range map[string][]string{"": {"0"}, "7": nil} {
-		t.Run("known at "+saved, func(t *testing.T) {
+	for name, c := range map[string]struct {
+		version int
+		saved   string
+		told    []string
+	}{
+		"5.5":            {version55, "", []string{"0"}},
+		"5.5 known at 0": {version55, "0", nil},
+		"5.5 known at 7": {version55, "7", nil},
+		"4.9":            {version49, "", []string{"0"}}, // it answers 0
+		"4.9 known at 7": {version49, "7", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newTold(t, version55)
-			if saved != "" {
-				p.saved = map[string]string{"g": saved}
+			p := newTold(t, c.version)
+			if c.saved != "" {
+				p.saved = map[string]string{"g": c.saved}
 			}
 			k, err := p.open("group=g").Consumer(t.Context(), consumerSpec(queueNamed("t")))
 			require.NoError(t, err)
 			p.mu.Lock()
-			require.Equal(t, want, p.updates)
+			require.Equal(t, c.told, p.updates)
 			p.mu.Unlock()
 			require.NoError(t, k.Close(t.Context()))
 			p.mu.Lock()
-			require.Equal(t, want, p.updates, "nothing was consumed")
+			require.Equal(t, c.told, p.updates, "nothing was consumed")
 			p.mu.Unlock()
 		})
 	}
