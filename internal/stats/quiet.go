@@ -78,8 +78,8 @@ type silence struct {
 }
 
 const (
-	// leastSilence is the shortest time without an answer that counts. Before the first answers, while their usual latency is
-	// unknown, it is firstSilence.
+	// leastSilence is the shortest time without an answer that counts. Before the first answers, while their usual latency
+	// is unknown, it is firstSilence.
 	leastSilence = 200 * time.Millisecond
 	firstSilence = time.Second
 )

@@ -282,8 +282,8 @@ func (r *ProducerRecorder) waitedUntil(now time.Duration) (waited [numWaitKinds]
 	return waited
 }
 
-// silenceUntil returns how long the broker has answered nothing while a message was in flight, or waited in Send, as for a
-// connection. It adds up times of at least the given length, including the one in progress.
+// silenceUntil returns how long the broker has answered nothing while a message was in flight, or waited in Send, as
+// for a connection. It adds up times of at least the given length, including the one in progress.
 func (r *ProducerRecorder) silenceUntil(now, least time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -341,7 +341,8 @@ func (l *laps) forAnswers() time.Duration { return l.wait[WaitSlot] + l.answer }
 // longSilence returns the part of forAnswers in which the broker answered nothing for long.
 func (l *laps) longSilence() time.Duration { return min(l.silence, l.forAnswers()) }
 
-// mostlySilent tells whether that was most of it: the broker stood still, and more messages in flight would also have waited.
+// mostlySilent tells whether that was most of it: the broker stood still, and more messages in flight would also have
+// waited.
 func (l *laps) mostlySilent() bool { return float64(l.longSilence()) > mostly*float64(l.forAnswers()) }
 
 // producer returns the bound of a producer that was active for that long, judged by its own waits.

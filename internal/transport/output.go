@@ -168,8 +168,8 @@ func (o *Output) Unlock(b []byte, more bool) {
 	o.flush()
 }
 
-// Confirm, called between Lock and Unlock, requests a notice when the bytes gathered so far are passed to the operating
-// system.
+// Confirm requests a notice when the bytes gathered so far are passed to the operating system. It is called between
+// Lock and Unlock.
 func (o *Output) Confirm(to Writer, slot driver.Slot) {
 	o.confirm = append(o.confirm, written{to, slot})
 }

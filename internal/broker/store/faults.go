@@ -222,9 +222,9 @@ type stall struct {
 	timer *time.Timer
 }
 
-// Stall pauses the broker for d: nothing is stored, delivered or settled, and front-ends do not answer requests by which
-// clients learn whether it stands still. It extends a current stall, but does not shorten it, except that zero or less
-// ends it.
+// Stall pauses the broker for d: nothing is stored, delivered or settled, and front-ends do not answer requests by
+// which clients learn whether it stands still. It extends a current stall, but does not shorten it, except that zero or
+// less ends it.
 func (s *Store) Stall(d time.Duration) {
 	st := &s.stall
 	st.mu.Lock()

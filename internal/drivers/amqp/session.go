@@ -9,7 +9,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// window is our incoming and outgoing session window, in transfers: no practical limit. Credit bounds the deliveries to us.
+// window is our incoming and outgoing session window, in transfers: no practical limit. Credit bounds the deliveries to
+// us.
 const window = 1<<31 - 1
 
 // session is an AMQP session with the one link of a producer or consumer, so that the flow control of one never holds

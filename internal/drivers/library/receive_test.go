@@ -44,7 +44,7 @@ func TestReceiverAwaitsADelivery(t *testing.T) {
 		go func() {
 			result <- r.Run(t.Context(), 2, func(context.Context) error {
 				if calls.Add(1) == 1 {
-					time.Sleep(work) // delivers
+					<-time.After(work) // delivers
 				}
 				r.Settle(func() { <-hang })
 				return nil

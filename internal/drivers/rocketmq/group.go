@@ -230,10 +230,10 @@ func (c *consumer) queues(at *placement, from, to int) (list []*queue) {
 	return list
 }
 
-// allocate returns the range of n ordered queues that belongs to a member of a group; all clients of the group must find
-// the same ranges, each for itself. The members are sorted. The queues are divided into equal runs, and the first members
-// get one more if they do not divide evenly (AllocateMessageQueueAveragely, the default of all clients; the test compares
-// with the library's).
+// allocate returns the range of n ordered queues that belongs to a member of a group; all clients of the group must
+// find the same ranges, each for itself. The members are sorted. The queues are divided into equal runs, and the first
+// members get one more if they do not divide evenly (AllocateMessageQueueAveragely, the default of all clients; the
+// test compares with the library's).
 func allocate(me string, n int, members []string) (from, to int) {
 	i, found := slices.BinarySearch(members, me)
 	if !found {

@@ -185,9 +185,9 @@ const (
 	checkedTable = "tranStateTableOffset"
 )
 
-// sendEnd answers r, which is about a half message, with the end of its transaction; t.mu is held. It never waits, because
-// it runs in the connection's reader, which flushes when there is nothing more to read. If the answer is lost, the
-// broker checks back.
+// sendEnd answers r, which is about a half message, with the end of its transaction; t.mu is held. It never waits,
+// because it runs in the connection's reader, which flushes when there is nothing more to read. If the answer is lost,
+// the broker checks back.
 func (t *transactions) sendEnd(r *reply, table string, flag int, commitLog int64, msgID []byte) {
 	_ = r.from.tell(wire.ReqEndTransaction, wire.FlagOneWay, func(b []byte) []byte { // EndTransactionRequestHeader
 		b = wire.AppendInt(b, "commitLogOffset", commitLog)

@@ -1,5 +1,5 @@
-// Package librarytest runs the conformance suite, and a test of probes, on the embedded broker, for the drivers on client
-// libraries.
+// Package librarytest runs the conformance suite, and a test of probes, on the embedded broker, for the drivers on
+// client libraries.
 package librarytest
 
 import (

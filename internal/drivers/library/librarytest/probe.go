@@ -74,7 +74,8 @@ func (c *probed) probe(patience time.Duration) error {
 	return c.prober.Probe(ctx)
 }
 
-// works probes while messages are sent, and then waits for these. RocketMQ's library asks for more when it has got some.
+// works probes while messages are sent, and then waits for these. RocketMQ's library asks for more when it has got
+// some.
 func (c *probed) works(what string) {
 	c.t.Helper()
 	answered := make(chan error, 1)
