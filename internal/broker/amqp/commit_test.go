@@ -27,6 +27,7 @@ func TestCommitIsAllOrNothing(t *testing.T) {
 		require.Equal(t, want.fits, refused == nil)
 		assert.Equal(t, want.stored, q.Stats().Stored)
 	}
+	assert.EqualValues(t, 3, dest.Stats().Refused, "all messages of the second transaction")
 }
 
 // TestCommitNowhere: a transaction with a message for a queue that was deleted is refused; one that is refused by the

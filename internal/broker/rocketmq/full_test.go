@@ -40,19 +40,20 @@ func TestFullCountsMessages(t *testing.T) {
 		ask     func(c *client)
 		answer  int // -1: none
 		counted uint64
+		refused uint64
 		then    func(c *client) // when it is not full any more
 	}{
-		{"batch", store.Block, batch, -1, 3, (*client).good},
-		{"batch", store.Reject, batch, 2, 3, nil},
-		{"one-way", store.Block, oneWay, -1, 1, nil},
-		{"one-way", store.Reject, oneWay, -1, 1, nil},
-		{"half message", store.Block, commit, 0, 1, nil},
+		{"batch", store.Block, batch, -1, 3, 0, (*client).good},
+		{"batch", store.Reject, batch, 2, 3, 3, nil},
+		{"one-way", store.Block, oneWay, -1, 1, 0, nil},
+		{"one-way", store.Reject, oneWay, -1, 1, 1, nil},
+		{"half message", store.Block, commit, 0, 1, 0, nil},
 		{"half message", store.Reject, func(c *client) {
 			commit(c)
 			code, _ := c.answer()
 			require.Equal(c.t, 2, code)
 			commit(c) // is refused again, and not counted again
-		}, 2, 1, func(c *client) { commit(c); c.good() }},
+		}, 2, 1, 1, func(c *client) { commit(c); c.good() }},
 	} {
 		policy := map[store.Policy]string{store.Block: "block", store.Reject: "reject"}[c.policy]
 		t.Run(c.name+" "+policy, func(t *testing.T) {
@@ -79,6 +80,11 @@ func TestFullCountsMessages(t *testing.T) {
 			}
 			require.Zero(t, k.send("T", "y"))
 			assert.Equal(t, store.FaultCounts{Full: c.counted}, b.store.FaultCounts())
+			var refused uint64
+			for _, d := range b.store.Stats() {
+				refused += d.Refused
+			}
+			assert.Equal(t, c.refused, refused)
 		})
 	}
 }

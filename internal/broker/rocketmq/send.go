@@ -234,7 +234,7 @@ func (c *conn) sendBatch(r *wire.Frame, t *topic, h *sendHeader) error {
 		v := t.dest.Send(&m.Message)
 		if v == store.Full {
 			verdict = v
-			c.s.store.CountFull(n - i - 1) // the rest, not sent
+			t.dest.CountRefused(n - i - 1) // the rest, not sent
 			break
 		}
 		if v == store.Withheld {

@@ -32,6 +32,7 @@ func TestCommitIsAllOrNothing(t *testing.T) {
 	c.put("COMMIT", "", "transaction:t", "receipt:r")
 	assert.Equal(t, "r", c.refused("queue://x is full").headers["receipt-id"])
 	assert.EqualValues(t, 5, queueStats(s.store, "x").Stored)
+	assert.EqualValues(t, 5, s.store.Stats()[0].Refused, "all messages of the second transaction")
 }
 
 // TestCommitToADeletedQueue: what is confirmed is there.

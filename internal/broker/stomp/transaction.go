@@ -122,7 +122,7 @@ func (c *conn) commit(f *wire.Received) error {
 	var full *store.Destination // the last full one
 	for _, d := range t.to {
 		if c.rejects() && !d.Room(nil) {
-			c.server.store.CountFull(t.sends)
+			t.countRefused()
 			return refuse("%s is full", d.Address())
 		}
 		lacksRoom, err := c.lacksRoom(d, 0)
@@ -148,6 +148,15 @@ func (c *conn) commit(f *wire.Received) error {
 		c.confirm(full, full != nil, f.Get("receipt"), t.bytes)
 	}
 	return nil
+}
+
+// countRefused counts the messages of a refused transaction, each at its destination.
+func (t *transaction) countRefused() {
+	for i := range t.steps {
+		if to := t.steps[i].to; to != nil {
+			to.CountRefused(1)
+		}
+	}
 }
 
 // apply applies all steps. It returns false if the fault withholds the confirmation.

@@ -87,11 +87,16 @@ func (d *Destination) Send(m *Message) Verdict {
 	s.stall.await()
 	d = d.current()
 	if s.overfull() || s.cfg.Full == Reject && !d.Room(nil) {
-		d.refused.Add(1)
-		s.CountFull(1)
+		d.CountRefused(1)
 		return Full
 	}
 	return d.take(m)
+}
+
+// CountRefused counts n messages that were refused for lack of room without Send, such as those of a transaction.
+func (d *Destination) CountRefused(n int) {
+	d.refused.Add(uint64(n)) //nolint:gosec // a count
+	d.store.CountFull(n)
 }
 
 // Commit is Send for a message of a transaction after a check of Room for the whole transaction. It never returns

@@ -201,8 +201,8 @@ func (s *Store) Refuse() bool {
 }
 
 // CountFull counts messages refused or kept waiting by [Faults.Full], and reports whether that is set. Front-ends call
-// it for messages that they refuse or keep waiting, [Destination.Send] for messages that it refuses. AMQP, where
-// messages wait at the sender, counts one message for each sender without credit.
+// it for messages that they keep waiting, [Destination.CountRefused] for refused ones. AMQP, where messages wait at the
+// sender, counts one message for each sender without credit.
 func (s *Store) CountFull(n int) bool {
 	if !s.Full() {
 		return false
