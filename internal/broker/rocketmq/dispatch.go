@@ -42,6 +42,8 @@ func (c *conn) dispatch(r *wire.Frame) error {
 		return c.limitOffset(r, true)
 	case wire.ReqGetMinOffset:
 		return c.limitOffset(r, false)
+	case wire.ReqSearchOffsetByTimestamp:
+		return c.searchOffset(r)
 	// Requests to the name server, and administration.
 	case wire.ReqGetRouteInfoByTopic:
 		return c.route(r)

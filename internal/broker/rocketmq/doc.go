@@ -45,7 +45,7 @@
 //
 // # Not supported
 //
-// Replicas, traces, POP consumers, request and reply, static topics, LMQ, offsets by time, dead letters of unanswered
-// transactions (they are counted and dropped), settings of groups, and IPv6 addresses in messages. Other requests are
-// answered with REQUEST_CODE_NOT_SUPPORTED.
+// Replicas, traces, POP consumers, request and reply, static topics, LMQ, dead letters of unanswered transactions
+// (they are counted and dropped), settings of groups, and IPv6 addresses in messages. Other requests are answered with
+// REQUEST_CODE_NOT_SUPPORTED.
 package rocketmq

@@ -182,13 +182,17 @@ func TestFullFault(t *testing.T) {
 	require.True(t, topic.dest.Room(nil))
 }
 
-func TestQueueReadsByOffset(t *testing.T) {
+func TestQueueFindsByTimeAndOffset(t *testing.T) {
 	q := &queue{}
-	for range 100 {
-		q.push(&message{}, 0)
+	for i := range 100 {
+		q.push(&message{}, int64(i/2*10))
 	}
 	n, _, _, _ := q.drop(&claims{}, true, 10)
 	require.EqualValues(t, 10, n)
+	require.EqualValues(t, 10, q.since(0))
+	require.EqualValues(t, 12, q.since(51))
+	require.EqualValues(t, 12, q.since(60))
+	require.EqualValues(t, 100, q.since(1000))
 	for offset, found := range map[int64]int{9: 0, 10: 1, 100: 0} {
 		n, _, _ := q.read(make([]entry, 1), offset, nil)
 		require.Equal(t, found, n)
