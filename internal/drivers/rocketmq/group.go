@@ -193,61 +193,6 @@ func (c *consumer) rebalance(ctx context.Context) (complete bool, err error) {
 	return len(c.owned) == len(share), c.startAll()
 }
 
-// share returns the queues of our share; known is false while the broker does not know us yet.
-func (c *consumer) share(ctx context.Context) (share []*queue, known bool, err error) {
-	at := c.at.Load()
-	var members []string // sorted
-	if c.opts.Model == clustering {
-		if members, err = c.memberIDs(ctx, at.conns[0]); err != nil {
-			return nil, false, err
-		}
-		place, found := slices.BinarySearch(members, c.client.id)
-		if !found || place >= at.route.most() { // not known yet, or more members than queues
-			return nil, found, nil
-		}
-	}
-	if c.opts.Model == broadcasting {
-		return c.queues(at, 0, at.route.readable()), true, nil
-	}
-	from, to := allocate(c.client.id, at.route.readable(), members)
-	share = c.queues(at, from, to)
-	from, to = allocate(c.client.id, len(at.conns), members)
-	for i := from; i < to; i++ {
-		id := queueID{wire.RetryPrefix + c.group, at.route.brokers[i].name, 0}
-		share = append(share, &queue{queueID: id, conn: at.conns[i], retry: true})
-	}
-	return share, true, nil
-}
-
-// queues returns the readable queues from index from up to, but not including, index to, in the order of the route.
-func (c *consumer) queues(at *placement, from, to int) (list []*queue) {
-	for i, b := range at.route.brokers {
-		for n := max(from, 0); n < min(to, b.read); n++ {
-			list = append(list, &queue{queueID: queueID{c.topic, b.name, n}, conn: at.conns[i]})
-		}
-		from, to = from-b.read, to-b.read
-	}
-	return list
-}
-
-// allocate returns the range of n ordered queues that belongs to a member of a group; all clients of the group must
-// find the same ranges, each for itself. The members are sorted. The queues are divided into equal runs, and the first
-// members get one more if they do not divide evenly (AllocateMessageQueueAveragely, the default of all clients; the
-// test compares with the library's).
-func allocate(me string, n int, members []string) (from, to int) {
-	i, found := slices.BinarySearch(members, me)
-	if !found {
-		return 0, 0
-	}
-	each, more := n/len(members), n%len(members)
-	from = i*each + min(i, more)
-	to = from + each
-	if i < more {
-		to++
-	}
-	return from, to
-}
-
 // membersOf returns the ids of the clients in a group.
 func (c *conn) membersOf(ctx context.Context, group string) ([]string, error) {
 	const op = "list the consumers of the group"
