@@ -160,7 +160,8 @@ func TestDrainAwaitsAClientThatConnectsAgain(t *testing.T) {
 	}
 }
 
-// Copies that come after a message that was awaited beyond the drain time-out are counted as those that come before it.
+// TestDrainAwaitsCopiesOfAClientThatConnectsAgain: copies count whether the last awaited message came within the drain
+// time-out or after it.
 func TestDrainAwaitsCopiesOfAClientThatConnectsAgain(t *testing.T) {
 	for name, until := range map[string]time.Duration{"within the drain": 11 * time.Second, "after it": 42 * time.Second} {
 		t.Run(name, func(t *testing.T) {

@@ -178,7 +178,8 @@ func (r *Result) Summary(s *stats.Summary) error {
 	return resultError("write the result "+r.where, true, r.writer.Finish(out))
 }
 
-// missingFrom returns the finding that an output has no rows from that one on. What says what is missing.
+// missingFrom returns the finding that an output lacks all rows from number row on. The parameter what is the beginning
+// of its text.
 func missingFrom(what string, row int, err error) result.Finding {
 	return result.Finding{
 		Kind: result.RowsMissing, Count: 1, Subject: "tester", Text: what + " " + strconv.Itoa(row) + " on: " + err.Error(),

@@ -31,7 +31,7 @@ func TestLeft(t *testing.T) {
 			require.NoError(t, leave(client.(*net.TCPConn)))
 			assert.Eventually(t, func() bool { return PeerClosed(server) }, time.Minute, time.Millisecond)
 			require.NoError(t, server.Close())
-			assert.False(t, PeerClosed(server), "nothing can be told of what is closed")
+			assert.False(t, PeerClosed(server), "a connection closed on our side")
 		})
 	}
 	a, b := net.Pipe()

@@ -25,7 +25,7 @@ func (s *Server) claims(topic string) claims {
 }
 
 // drop removes up to most messages: consumed by all groups with a claim or, without claims and with mayLose, the oldest
-// ones. unread are those that no group, or not all groups with an offset, have consumed.
+// ones. unread counts the messages that no group, or only some groups with an offset, have consumed.
 func (q *queue) drop(c *claims, mayLose bool, most int64) (dropped, bytes, unread int64, claimed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Waiters are senders that wait for room in a queue or topic. Meanwhile a timer checks for room, because expired
-// messages, expired claims and freed memory notify nobody.
+// Waiters are senders that wait for room in a queue or topic. A timer checks for room, too: the expiry of messages
+// and claims, and memory freed elsewhere, cause no notification.
 type Waiters struct {
 	waiting atomic.Bool // list is not empty
 

@@ -213,8 +213,7 @@ func TestUnreadableAmongSeveral(t *testing.T) {
 	})
 }
 
-// TestReadsOnAfterRun: a reader that waits until Run has delivered what is held does not wait for a Run that has ended,
-// whatever that has left.
+// TestReadsOnAfterRun: the reader waits for Run to deliver held messages, but not after Run has ended.
 func TestReadsOnAfterRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		credited := false

@@ -151,10 +151,10 @@ func (b *Broker) Disconnect() {
 	b.disconnect(func(*conn) bool { return true })
 }
 
-// disconnect breaks the connections that which selects. b.mu is held.
-func (b *Broker) disconnect(which func(*conn) bool) {
+// disconnect breaks the selected connections. The caller holds b.mu.
+func (b *Broker) disconnect(selected func(*conn) bool) {
 	for c := range b.conns {
-		if which(c) {
+		if selected(c) {
 			if c.state.Swap(connLost) != connLost {
 				close(c.lost)
 			}

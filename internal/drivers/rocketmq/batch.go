@@ -167,7 +167,7 @@ func (b *batcher) nextReady() *batch {
 	return t
 }
 
-// putBack makes a batch the first of those that are ready again. The timer sends it, if Send does not come first.
+// putBack returns a batch to the front of the ready batches. The next Send, or the timer, sends it.
 func (b *batcher) putBack(t *batch) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Options are the settings of this protocol. Those that delay messages count as --delivery-delay does.
+// Options are the settings of this protocol. An option that delays messages has the effect of --delivery-delay.
 type Options struct {
 	// Send is how messages are sent. With batch, one request carries BatchSize of them.
 	Send        string        `opt:"send" help:"how to send: async (max-pending in flight; brokers store these in any order), sync (each waits for its answer, which with --group keeps the order), oneway (no answer), batch" enum:"async,sync,oneway,batch"`

@@ -20,8 +20,8 @@ const (
 	standstill = time.Second
 )
 
-// Probe tests that consumers of f tell messages that the broker has lost from those that it holds: a probe is answered
-// by a broker that works, whether messages come or not, and by none that stands still.
+// Probe tests the probes of the consumers of f, by which lost messages are told from held ones: a working broker
+// answers a probe, with or without messages to deliver, and a stalled broker does not.
 func Probe(t *testing.T, f driver.Factory) {
 	t.Helper()
 	b := start(t, f.Name, broker.Config{})
