@@ -100,12 +100,12 @@ func BenchmarkID(b *testing.B) {
 		"verify": {Run: 1 << 60, Producer: 3, Number: 123_456_789, Sum: 1 << 61},
 	} {
 		p := &producer{opts: defaultOptions()}
-		q, k := sendQueue{p.sendBroker(nil, "broker-a"), 0}, &kind{body: make([]byte, 1024)}
+		q, k := sendQueue{p.sendBroker(nil, "broker-a", 1), 0}, &kind{body: make([]byte, 1024)}
 		m := driver.Message{Time: 1_700_000_000_000_000, ID: id}
 		b.Run("header/"+name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				p.header(&q, k, &m, m.Time, k.body)
+				p.header(q, k, &m, m.Time, k.body)
 			}
 		})
 		properties := p.appendProperties(nil, k, &m)

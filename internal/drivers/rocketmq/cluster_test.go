@@ -124,7 +124,7 @@ func TestQueuesAddedDuringTheRun(t *testing.T) {
 		out.send(t, 1, 20)
 		in.wait(t, 20)
 		require.NoError(t, broker.CreateTopic(t.Context(), dest.Name, 5)) // changes it
-		queues := func() int { return len(*out.p.(*producer).queues.Load()) }
+		queues := func() int { return out.p.(*producer).brokers.Load().queues() }
 		require.Eventually(t, func() bool { return queues() == 5 }, patience, 5*time.Millisecond)
 		out.send(t, 21, 100)
 		in.wait(t, 120)
@@ -147,7 +147,7 @@ func TestGroupsKeepTheirQueue(t *testing.T) {
 	o := &outcomes{}
 	p, err := d.Producer(t.Context(), spec, o)
 	require.NoError(t, err)
-	before := *p.(*producer).queues.Load()
+	before := *p.(*producer).brokers.Load()
 	require.NoError(t, broker.CreateTopic(t.Context(), dest.Name, 8))
 	require.Eventually(t, func() bool {
 		r := d.topics.route(dest.Name)
@@ -157,7 +157,7 @@ func TestGroupsKeepTheirQueue(t *testing.T) {
 		require.NoError(t, p.Send(t.Context(), &driver.Message{Time: int64(i + 1)}))
 	}
 	require.NoError(t, p.Close(t.Context()))
-	require.Len(t, before, 3)
+	require.Equal(t, 3, before.queues())
 	require.Equal(t, before, p.(*producer).home)
 	in.wait(t, 50)
 	require.IsIncreasing(t, in.times)

@@ -36,10 +36,10 @@ type producer struct {
 	group  string
 	topic  string
 	kinds  []kind // by variant
-	// queues are the queues to send to; a refresh replaces the slice.
-	queues atomic.Pointer[[]sendQueue]
-	// home is the first value of queues. Messages with a group always go to their queue in home.
-	home []sendQueue
+	// brokers have the queues to send to; a refresh replaces the slice.
+	brokers atomic.Pointer[sendBrokers]
+	// home is the first value of brokers. Messages with a group always go to their queue in home.
+	home sendBrokers
 
 	// Only Send's goroutine uses these; head and next, with send=batch, the goroutine that sends a batch.
 	head    []byte
@@ -73,14 +73,37 @@ type kind struct {
 type sendBroker struct {
 	conn   *conn
 	name   string
+	write  int    // number of its queues
 	prefix []byte // the frame up to the queue's number
 	suffix []byte // the fields after the properties
 }
 
-// sendQueue is a queue to send to. It is small: a producer has one for each queue of its topic.
+// sendBrokers are the brokers to send to. Their queues are numbered through: those of a broker follow those of the
+// brokers before it. There is no list of queues: with thousands of queues and producers it would take most memory.
+type sendBrokers []*sendBroker
+
+// sendQueue is a queue to send to.
 type sendQueue struct {
 	*sendBroker
-	number int
+	number int // at its broker
+}
+
+func (l sendBrokers) queues() (n int) {
+	for _, b := range l {
+		n += b.write
+	}
+	return n
+}
+
+// queue returns the queue with a number from 0 up to queues.
+func (l sendBrokers) queue(i int) (q sendQueue) {
+	for _, b := range l {
+		if q = (sendQueue{b, i}); i < b.write {
+			break
+		}
+		i -= b.write
+	}
+	return q
 }
 
 // Producer implements [driver.Driver].
@@ -246,14 +269,14 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 	if err := p.fitDelay(ctx, conns, spec); err != nil {
 		return err
 	}
-	var queues []sendQueue
+	var list sendBrokers
 	for i, b := range brokers {
-		queues = p.appendQueues(queues, conns[i], b)
+		list = append(list, p.sendBroker(conns[i], b.name, b.write))
 	}
 	// Producers that start together should not use the same queues in step.
-	p.next = int(fold(spec.Name) % uint32(len(queues)))
-	p.home = queues
-	p.queues.Store(&queues)
+	p.next = int(fold(spec.Name) % uint32(list.queues()))
+	p.home = list
+	p.brokers.Store(&list)
 	if p.opts.Send == sendBatch {
 		p.batch = newBatcher(p, spec.MaxPending)
 	}
@@ -265,15 +288,15 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 
 // adopt makes a producer send to the queues of a route. Queues of an unreachable broker stay as they were.
 func (p *producer) adopt(ctx context.Context, r *route) {
-	old := p.queues.Load()
+	old := p.brokers.Load()
 	if old == nil {
 		return // still opening
 	}
-	var list []sendQueue
+	var list sendBrokers
 	for _, b := range r.writable() {
 		conn, err := p.client.enlist(ctx, b.addr)
 		if err == nil {
-			list = p.appendQueues(list, conn, b)
+			list = append(list, p.sendBroker(conn, b.name, b.write))
 			continue
 		}
 		for _, q := range *old {
@@ -282,23 +305,15 @@ func (p *producer) adopt(ctx context.Context, r *route) {
 			}
 		}
 	}
-	same := func(x, y sendQueue) bool { return x.conn == y.conn && x.name == y.name && x.number == y.number }
+	same := func(x, y *sendBroker) bool { return x.conn == y.conn && x.name == y.name && x.write == y.write }
 	if len(list) > 0 && !slices.EqualFunc(list, *old, same) {
-		p.queues.Store(&list)
+		p.brokers.Store(&list)
 	}
-}
-
-func (p *producer) appendQueues(list []sendQueue, c *conn, b routeBroker) []sendQueue {
-	broker := p.sendBroker(c, b.name)
-	for i := range b.write {
-		list = append(list, sendQueue{broker, i})
-	}
-	return list
 }
 
 // sendBroker prepares the header of sends to a broker: SendMessageRequestHeaderV2, with fields in the order of their
 // keys.
-func (p *producer) sendBroker(c *conn, name string) *sendBroker {
+func (p *producer) sendBroker(c *conn, name string, write int) *sendBroker {
 	code, batch, flag := int(wire.ReqSendMessageV2), "false", uint32(0)
 	if p.opts.Send == sendBatch {
 		code, batch = wire.ReqSendBatchMessage, "true"
@@ -310,7 +325,7 @@ func (p *producer) sendBroker(c *conn, name string) *sendBroker {
 	b = wire.AppendField(b, "a", p.group)
 	b = wire.AppendField(b, "b", p.topic)
 	b = wire.AppendField(b, "c", wire.DefaultTopic)
-	q := &sendBroker{conn: c, name: name, prefix: wire.AppendField(b, "d", strconv.Itoa(defaultQueues))}
+	q := &sendBroker{conn: c, name: name, write: write, prefix: wire.AppendField(b, "d", strconv.Itoa(defaultQueues))}
 	b = wire.AppendField(nil, "j", "0")   // deliveries so far
 	b = wire.AppendField(b, "k", "false") // unit mode
 	b = wire.AppendField(b, "m", batch)   // batch
@@ -320,7 +335,7 @@ func (p *producer) sendBroker(c *conn, name string) *sendBroker {
 
 // Waits implements [driver.Waiter]. If there are several brokers, it reports the connection to the first.
 func (p *producer) Waits() driver.Waits {
-	w := (*p.queues.Load())[0].conn.waits()
+	w := (*p.brokers.Load())[0].conn.waits()
 	w.Socket, w.Answer = p.socket.Wait(), p.answers.Wait()
 	return w
 }

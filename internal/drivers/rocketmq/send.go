@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
@@ -82,46 +83,47 @@ func (p *producer) Flush(ctx context.Context) error {
 }
 
 // queue returns the next queue of a reachable broker, or the queue of the kind's group, chosen as other clients do.
-func (p *producer) queue(k *kind) (*sendQueue, error) {
-	list, next := p.queuesOf(k), p.next
-	for range list {
-		if next >= len(list) {
-			next = 0
+func (p *producer) queue(k *kind) (q sendQueue, err error) {
+	if k.group != "" {
+		if q = p.homeOf(k); q.conn.Dead() {
+			return q, wrap(p.op, q.conn.Why())
 		}
-		q := &list[next]
-		next++
+		return q, nil
+	}
+	list := *p.brokers.Load()
+	for n := list.queues(); n > 0; n-- {
+		if q = list.queue(p.next); q.number >= q.write { // there were more queues before
+			p.next, q = 0, list.queue(0)
+		}
+		p.next++
 		if !q.conn.Dead() {
-			if k.group == "" {
-				p.next = next
-			}
 			return q, nil
 		}
 	}
-	return nil, wrap(p.op, list[0].conn.Why())
+	return q, wrap(p.op, list[0].conn.Why())
 }
 
-// queuesOf returns the queues for messages of a kind; for nil, the queues for messages without a group.
-func (p *producer) queuesOf(k *kind) []sendQueue {
-	if k != nil && k.group != "" {
-		return p.home[k.hash%uint32(len(p.home)):][:1]
-	}
-	return *p.queues.Load()
+// homeOf returns the queue for messages of a kind with a group.
+func (p *producer) homeOf(k *kind) sendQueue {
+	return p.home.queue(int(k.hash % uint32(p.home.queues())))
 }
 
-// reachable returns an error if no broker is reachable.
+// reachable returns an error if no broker is reachable for messages of a kind; for nil, for messages without a group.
 func (p *producer) reachable(k *kind) error {
-	list := p.queuesOf(k)
-	for i := range list {
-		if !list[i].conn.Dead() {
-			return nil
-		}
+	if k != nil && k.group != "" {
+		_, err := p.queue(k)
+		return err
+	}
+	list := *p.brokers.Load()
+	if slices.ContainsFunc(list, func(b *sendBroker) bool { return !b.conn.Dead() }) {
+		return nil
 	}
 	return wrap(p.op, list[0].conn.Why())
 }
 
 // header builds the header of a request with that body: for a message of a kind, or, if k is nil, for a batch. It is
 // valid until the next call.
-func (p *producer) header(q *sendQueue, k *kind, m *driver.Message, born int64, body []byte) []byte {
+func (p *producer) header(q sendQueue, k *kind, m *driver.Message, born int64, body []byte) []byte {
 	b := append(p.head[:0], q.prefix...)
 	b = wire.AppendInt(b, "e", int64(q.number))
 	b = wire.AppendInt(b, "f", int64(p.sysFlag))
@@ -219,7 +221,7 @@ func (p *producer) unregister(ctx context.Context) {
 	ctx, cancel := leaving(ctx)
 	defer cancel()
 	done := map[*conn]bool{}
-	for _, q := range *p.queues.Load() {
+	for _, q := range *p.brokers.Load() {
 		if done[q.conn] || q.conn.Dead() || ctx.Err() != nil {
 			continue
 		}

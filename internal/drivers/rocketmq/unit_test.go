@@ -324,19 +324,23 @@ func drained(t *testing.T) *conn {
 	return c
 }
 
-// sendingTo returns a producer of small messages to queues on these connections, and the outcomes of its messages.
+// sendingTo returns a producer of small messages to a queue for each of these connections, and the outcomes of its messages.
 func sendingTo(opts *Options, conns ...*conn) (*producer, *outcomes) {
 	o := &outcomes{}
 	p := &producer{
 		opts: opts, limit: opts.SendTimeout, topic: "T", done: o, kinds: []kind{{body: []byte("x")}}, idle: make(chan struct{}, 1),
 		synced: make(chan struct{}, 1), socket: driver.NewMeter(), answers: driver.NewMeter(),
 	}
-	var queues []sendQueue
+	var list sendBrokers
 	for i, c := range conns {
-		queues = append(queues, sendQueue{p.sendBroker(c, "broker"), i})
+		if i > 0 && c == conns[i-1] {
+			list[len(list)-1].write++
+			continue
+		}
+		list = append(list, p.sendBroker(c, "broker", 1))
 	}
-	p.queues.Store(&queues)
-	p.home = queues
+	p.brokers.Store(&list)
+	p.home = list
 	if opts.Send == sendBatch {
 		p.batch = newBatcher(p, 100)
 	}
@@ -352,7 +356,7 @@ func TestSendDoesNotAllocate(t *testing.T) {
 			p.kinds[0].body = make([]byte, 1024)
 			if signed {
 				p.sign = wire.NewSigner("ak", "sk")
-				p.queues.Store(&[]sendQueue{{p.sendBroker(c, "broker-a"), 0}})
+				p.brokers.Store(&sendBrokers{p.sendBroker(c, "broker-a", 1)})
 			}
 			m := driver.Message{Time: time.Now().UnixMicro(), ID: driver.ID{Run: 1 << 62, Number: 1, Sum: 1 << 62}, More: more}
 			var r reply
@@ -372,4 +376,36 @@ func TestSendDoesNotAllocate(t *testing.T) {
 			require.Less(t, testing.AllocsPerRun(2000, send), 0.1)
 		}
 	}
+}
+
+// TestQueuesOfBrokers: queues are used in turn, those of lost brokers are left out, and a group keeps its queue.
+func TestQueuesOfBrokers(t *testing.T) {
+	dead := drained(t)
+	dead.close()
+	p := &producer{opts: defaultOptions()}
+	a, b, c := p.sendBroker(drained(t), "a", 2), p.sendBroker(dead, "b", 3), p.sendBroker(drained(t), "c", 1)
+	p.brokers.Store(&sendBrokers{a, b, c})
+	p.home = sendBrokers{a, c}
+	use := func(k *kind, n int) (names []string) {
+		for range n {
+			q, err := p.queue(k)
+			require.NoError(t, err)
+			names = append(names, fmt.Sprint(q.name, q.number))
+		}
+		return names
+	}
+	require.Equal(t, []string{"a0", "a1", "c0", "a0", "a1", "c0", "a0"}, use(&kind{}, 7))
+	require.Equal(t, []string{"c0", "c0"}, use(&kind{group: "g", hash: 5}, 2))
+	require.Equal(t, []string{"a1"}, use(&kind{}, 1), "a group does not take a turn")
+	p.next = 1000 // there were more queues before
+	require.Equal(t, []string{"a0", "a1"}, use(&kind{}, 2))
+	p.brokers.Store(&sendBrokers{b})
+	p.home = sendBrokers{b}
+	for _, k := range []*kind{{}, {group: "g"}} {
+		_, err := p.queue(k)
+		require.Error(t, err)
+		require.Error(t, p.reachable(k))
+	}
+	p.brokers.Store(&sendBrokers{b, c})
+	require.NoError(t, p.reachable(nil))
 }
