@@ -6,13 +6,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// maxName is the largest length of a name, so that names of groups derived from it are legal.
-const maxName = 100
+const (
+	maxName    = 100             // the largest length of a name, so that names of groups derived from it are legal
+	writeGrace = 5 * time.Second // how long the library may go on to write offsets
+)
 
 // CheckName refuses names of topics that brokers do not allow, in addition to the names that all drivers on libraries
 // refuse.
@@ -48,7 +51,8 @@ func Refusal(err error) (state driver.State, class driver.Class, hint string) {
 }
 
 // RemoveOffsets removes the files in which the library keeps the offsets of a broadcasting consumer
-// (consumer/offset_store.go).
+// (consumer/offset_store.go). A goroutine of the library may still write them after the consumer was shut down, and a
+// directory with a new file cannot be removed: RemoveOffsets tries again for as long as writeGrace.
 func RemoveOffsets(group, instance string) error {
 	dir := os.Getenv("rocketmq.client.localOffsetStoreDir")
 	if dir == "" {
@@ -56,7 +60,11 @@ func RemoveOffsets(group, instance string) error {
 	}
 	list, err := filepath.Glob(filepath.Join(dir, group, "*@"+instance))
 	for _, path := range list {
-		err = errors.Join(err, os.RemoveAll(path))
+		failed := os.RemoveAll(path)
+		for begin := time.Now(); failed != nil && time.Since(begin) < writeGrace; failed = os.RemoveAll(path) {
+			<-time.After(10 * time.Millisecond)
+		}
+		err = errors.Join(err, failed)
 	}
 	_, _ = os.Remove(filepath.Join(dir, group)), os.Remove(dir) // only removed if empty
 	return err

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,4 +59,26 @@ func TestRemoveOffsets(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "group", "10.0.0.1@other", "offset.json"))
 	require.NoError(t, support.RemoveOffsets("group", "other"))
 	require.NoDirExists(t, dir)
+}
+
+// TestRemoveOffsetsWhileTheyAreWritten: the library may write them once more after its shutdown. One round in three or so
+// meets a file that was written between the removal of the files and that of the directory.
+func TestRemoveOffsetsWhileTheyAreWritten(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	dir := filepath.Join(home, ".rocketmq_client_go", "group", "10.0.0.1@mine")
+	for range 200 {
+		require.NoError(t, os.MkdirAll(dir, 0o700))
+		var library sync.WaitGroup
+		for n := range 4 {
+			library.Go(func() {
+				for range 20 {
+					_ = os.WriteFile(filepath.Join(dir, strconv.Itoa(n)), nil, 0o600)
+				}
+			})
+		}
+		require.NoError(t, support.RemoveOffsets("group", "mine"))
+		library.Wait()
+		require.NoDirExists(t, dir)
+	}
 }
