@@ -92,7 +92,6 @@ func (c *conn) serve() error {
 	// their next consumer.
 	c.release(errors.Is(err, errClosed))
 	c.sendClose(err)
-	<-c.finished
 	_ = c.nc.Close() // all is written
 	return err
 }
@@ -243,33 +242,24 @@ func (c *conn) waitForWriter() error {
 		case <-late:
 			return fail(wire.CondResourceLimit, "answers were not read")
 		case <-c.finished:
-			return errors.New("write: the connection broke")
+			return errBroken
 		}
 	}
 }
 
 // awaitStall waits for the end of a stall of the broker: clients begin a session to learn whether it stands still.
 func (c *conn) awaitStall() error {
-	over := c.srv.store.Stalled()
-	if over == nil {
+	if !c.srv.store.Stalled() {
 		return nil
 	}
 	c.flush()
-	select {
-	case <-over:
-		return nil
-	case <-c.finished:
-		return errors.New("write: the connection broke")
+	if !c.srv.store.AwaitStall(c.finished) {
+		return errBroken
 	}
+	return nil
 }
 
-// wakeWriter wakes the writer.
-func (c *conn) wakeWriter() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
+func (c *conn) wakeWriter() { gate.Signal(c.wake) }
 
 // send hands a frame, appended by f, to the writer.
 func (c *conn) send(f func(b []byte) []byte) {

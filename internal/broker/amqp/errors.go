@@ -59,6 +59,7 @@ func failSession(condition, format string, args ...any) error {
 var (
 	errStopped = errors.New("told to stop")
 	errClosed  = errors.New("closed by the peer")
+	errBroken  = errors.New("write: the connection broke")
 )
 
 // The ends of a connection before the open.

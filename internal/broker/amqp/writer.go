@@ -3,6 +3,7 @@ package amqp
 import (
 	"time"
 
+	"github.com/perfmq/perfmq/internal/broker/gate"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
@@ -54,10 +55,7 @@ func (c *conn) gather() (buf []byte, heartbeat time.Duration, closing bool) {
 	defer c.mu.Unlock()
 	buf = c.out
 	c.out, c.spare = c.spare[:0], nil
-	select {
-	case c.written <- struct{}{}:
-	default:
-	}
+	gate.Signal(c.written)
 	if !c.closing {
 		for len(buf) < writeBatch {
 			l := c.nextReady()

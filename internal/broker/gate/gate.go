@@ -96,6 +96,14 @@ func (g *Gate) Flush() {
 	}
 }
 
+// Signal puts a token into a channel for one token, unless it holds one.
+func Signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
 // Linger discards input for a while before a close: a close with unread input resets the connection, and the peer would
 // lose our last frame.
 func Linger(conn net.Conn, d time.Duration) {
@@ -116,13 +124,7 @@ func (g *Gate) Await(d *store.Destination, timeout <-chan time.Time) error {
 	check := time.NewTicker(checkInterval)
 	defer check.Stop()
 	room := make(chan struct{}, 1)
-	notify := func() {
-		select {
-		case room <- struct{}{}:
-		default:
-		}
-	}
-	for !d.Room(notify) {
+	for !d.Room(func() { Signal(room) }) {
 		for notified := false; !notified; {
 			select {
 			case <-room:

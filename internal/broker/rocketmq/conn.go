@@ -98,12 +98,7 @@ func (c *conn) close() {
 	})
 }
 
-func (c *conn) wakeWriter() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
+func (c *conn) wakeWriter() { gate.Signal(c.wake) }
 
 // read handles requests until the connection ends.
 func (c *conn) read() error {
@@ -170,12 +165,9 @@ const (
 	idleTimeout = 2 * time.Minute
 )
 
-// errClosed means that we closed the connection.
-var errClosed = errors.New("the connection was closed")
-
 // ended returns nil for an orderly end.
 func (c *conn) ended(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, errClosed) || errors.Is(err, net.ErrClosed) {
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
 		return nil
 	}
 	select {
@@ -217,26 +209,14 @@ func (c *conn) frame(b []byte) error {
 
 // pauseInStall hands the answers to the writer and waits for the end of a stall.
 func (c *conn) pauseInStall() error {
-	if c.s.store.Stalled() == nil {
+	if !c.s.store.Stalled() {
 		return nil
 	}
 	if err := c.flush(); err != nil {
 		return err
 	}
-	if !c.awaitStall() {
-		return errClosed
+	if !c.s.store.AwaitStall(c.done) {
+		return net.ErrClosed
 	}
 	return nil
-}
-
-// awaitStall waits for the end of a stall; false at the end of the connection.
-func (c *conn) awaitStall() bool {
-	for over := c.s.store.Stalled(); over != nil; over = c.s.store.Stalled() {
-		select {
-		case <-over:
-		case <-c.done:
-			return false
-		}
-	}
-	return true
 }

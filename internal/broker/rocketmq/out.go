@@ -3,6 +3,7 @@ package rocketmq
 import (
 	"errors"
 	"io"
+	"net"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -40,7 +41,7 @@ func (c *conn) flush() error {
 	case <-drained:
 		return nil
 	case <-c.done:
-		return errClosed
+		return net.ErrClosed
 	}
 }
 

@@ -84,7 +84,7 @@ func (c *conn) write() {
 
 // writePending writes the waiting frames and answers the waiting pulls.
 func (c *conn) writePending() {
-	if !c.awaitStall() {
+	if !c.s.store.AwaitStall(c.done) {
 		return
 	}
 	c.mu.Lock()

@@ -80,7 +80,7 @@ const maxChecks = 15
 
 // check checks back a half message, or gives it up.
 func (x *transactions) check(number int64) {
-	if x.s.store.Stalled() != nil {
+	if x.s.store.Stalled() {
 		x.checkIn(10*time.Millisecond, number)
 		return
 	}

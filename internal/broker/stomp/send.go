@@ -86,19 +86,16 @@ func (c *conn) rejects() bool { return c.server.store.Config().Full == store.Rej
 
 // awaitStall waits for the end of a stall; it fails at the end of the connection.
 func (c *conn) awaitStall() error {
-	over := c.server.store.Stalled()
-	if over == nil {
+	if !c.server.store.Stalled() {
 		return nil
 	}
 	if err := c.flush(); err != nil {
 		return err
 	}
-	select {
-	case <-over:
-		return nil
-	case <-c.done:
+	if !c.server.store.AwaitStall(c.done) {
 		return c.closeCause()
 	}
+	return nil
 }
 
 // build makes a message of a SEND frame: header lines and body in one allocation.

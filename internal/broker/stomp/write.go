@@ -3,6 +3,7 @@ package stomp
 import (
 	"strconv"
 
+	"github.com/perfmq/perfmq/internal/broker/gate"
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
@@ -69,10 +70,7 @@ func (w *writer) collect() bool {
 	}
 	c.ready = c.ready[:0]
 	c.mu.Unlock()
-	select {
-	case c.drained <- struct{}{}:
-	default:
-	}
+	gate.Signal(c.drained)
 	return !closing
 }
 

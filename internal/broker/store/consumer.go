@@ -70,7 +70,7 @@ func (c *Consumer) Take(buf []Delivery) (n int) {
 		return 0
 	}
 	var now int64
-	for n < len(buf) && !q.dest.store.stall.active() {
+	for n < len(buf) && !q.dest.store.Stalled() {
 		e, ok := q.next(c, &now)
 		if !ok {
 			break

@@ -273,12 +273,17 @@ func (st *stall) await() {
 	}
 }
 
-// Stalled returns a channel that is closed at the end of the current stall, or nil.
-func (s *Store) Stalled() <-chan struct{} {
-	if over := s.stall.over.Load(); over != nil {
-		return *over
-	}
-	return nil
-}
+// Stalled reports whether the broker is stalled.
+func (s *Store) Stalled() bool { return s.stall.over.Load() != nil }
 
-func (st *stall) active() bool { return st.over.Load() != nil }
+// AwaitStall waits for the end of a stall; false if done was closed before.
+func (s *Store) AwaitStall(done <-chan struct{}) bool {
+	for over := s.stall.over.Load(); over != nil; over = s.stall.over.Load() {
+		select {
+		case <-*over:
+		case <-done:
+			return false
+		}
+	}
+	return true
+}

@@ -56,7 +56,7 @@ func (w *Waiters) check(s *Store, full func() bool) {
 	if !ticking {
 		return
 	}
-	if !s.stall.active() { // its end notifies all waiters
+	if !s.Stalled() { // its end notifies all waiters
 		if s.Tight() {
 			s.reclaimMemory()
 		}
