@@ -129,13 +129,8 @@ func (b *Broker) accept(ctx context.Context, protocol string, l net.Listener, f 
 			}
 			continue
 		}
-		if b.store.Refuse() || !b.store.Reserve(store.ConnectionSize) {
+		if b.store.Refuse() || !b.enter(conn, protocol) {
 			_ = conn.Close() // refused before any data
-			continue
-		}
-		if !b.enter(conn, protocol) {
-			_ = conn.Close()
-			b.store.Return(store.ConnectionSize)
 			continue
 		}
 		b.serving.Go(func() {
@@ -148,7 +143,7 @@ func (b *Broker) accept(ctx context.Context, protocol string, l net.Listener, f 
 func (b *Broker) enter(conn net.Conn, protocol string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.conns == nil {
+	if b.conns == nil || !b.store.Reserve(store.ConnectionSize) {
 		return false
 	}
 	b.conns[conn] = protocol

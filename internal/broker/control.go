@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/quantity"
 	"github.com/perfmq/perfmq/internal/safetext"
@@ -39,11 +40,10 @@ func (b *Broker) Control(names []string) http.Handler {
 	})
 	mux.HandleFunc("PUT /faults", changes(func(w http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxControl))
-		if err != nil {
-			refuse(w, http.StatusBadRequest, err.Error())
-			return
+		var f store.Faults
+		if err == nil {
+			f, err = ParseFaults(string(text))
 		}
-		f, err := ParseFaults(string(text))
 		if err != nil {
 			refuse(w, http.StatusBadRequest, err.Error())
 			return

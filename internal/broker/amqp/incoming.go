@@ -334,7 +334,6 @@ func (l *inLink) end() {
 	}
 	if l.temporary != nil {
 		l.s.c.srv.store.Delete(*l.temporary)
-		l.temporary = nil
 	}
 }
 

@@ -242,7 +242,6 @@ func (l *outLink) end(failed, closing bool) *failure {
 	}
 	if l.temporary != nil {
 		c.srv.store.Delete(*l.temporary)
-		l.temporary = nil
 	}
 	if closing && l.sub != nil {
 		if err := l.sub.Remove(); err != nil && l.consumer == nil { // of sharing links, the last one removes it

@@ -59,17 +59,9 @@ func New(s *store.Store, o Options) *Server {
 // connection or ctx was done, otherwise the cause. No goroutine is left when it returns.
 func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	c := newConn(s, nc)
-	var stopping sync.WaitGroup
-	stopping.Add(1)
-	cancel := context.AfterFunc(ctx, func() {
-		defer stopping.Done()
-		c.stop()
-	})
+	stop := context.AfterFunc(ctx, c.stop)
+	defer stop()
 	err := c.serve()
-	if cancel() {
-		stopping.Done()
-	}
-	stopping.Wait()
 	if ctx.Err() == nil && !errors.Is(err, errClosed) && !errors.Is(err, errStopped) {
 		return err
 	}

@@ -132,9 +132,6 @@ func (c *conn) endSession(s *session) {
 
 // failSession ends a session because of an error.
 func (c *conn) failSession(s *session, f *failure) {
-	if s.ended {
-		return
-	}
 	c.flush()
 	c.endLinks(s, true)
 	s.ended = true

@@ -106,11 +106,8 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	c.gate.Conn, c.gate.Done, c.gate.Write = nc, c.done, c.write
 	c.in = wire.NewReader(bufio.NewReaderSize((*input)(c), readBuffer), maxHead, maxHead)
 	c.in.MaxLines, c.in.Memory, c.in.Keep = maxHeaders, c.memory, keepBuffer
-	stopped := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		c.close(context.Cause(ctx))
-		close(stopped)
-	})
+	stop := context.AfterFunc(ctx, func() { c.close(context.Cause(ctx)) })
+	defer stop()
 	var writing sync.WaitGroup
 	writing.Go(c.serve)
 	c.heartbeat.start(c, 0, connectTimeout)
@@ -121,9 +118,6 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	}
 	c.heartbeat.stop()
 	c.close(net.ErrClosed)
-	if !stop() {
-		<-stopped
-	}
 	c.release()
 	return err
 }
@@ -221,12 +215,7 @@ func (c *conn) write(frames []byte) {
 	c.wakeWriter()
 }
 
-func (c *conn) wakeWriter() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
+func (c *conn) wakeWriter() { gate.Signal(c.wake) }
 
 // input is the input of a connection: it hands the replies to the writer before it blocks, and counts reads.
 type input conn

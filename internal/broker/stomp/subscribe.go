@@ -276,11 +276,7 @@ func (s *subscription) notify() {
 // close ends the subscription; nothing is delivered afterwards. failed is as in [store.Consumer.Close].
 func (s *subscription) close(failed bool) {
 	s.mu.Lock()
-	closed := s.closed
 	s.closed = true
 	s.mu.Unlock()
-	if closed {
-		return
-	}
 	s.consumer.Close(failed)
 }
