@@ -26,7 +26,7 @@ func FuzzProperties(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, name string) {
 		m := (&message{properties: b}).complete()
 		m.Header()
-		parseProperties(b)
+		(&message{properties: b}).applyProperties()
 		if v := m.Property(name); v != nil {
 			require.LessOrEqual(t, len(v.(string)), len(b))
 		}

@@ -150,23 +150,11 @@ func (m *message) encodedSize(topic string) int {
 	return wire.SizeMessage(len(m.body), len(topic), len(m.properties))
 }
 
-// position is the place and time of a stored message.
-type position struct {
-	topic  string
-	queue  int
-	offset int64
-	log    int64 // offset in the virtual commit log
-	at     int64 // in milliseconds since the Unix epoch
-	host   host  // of the broker
-}
-
-// append appends the encoding of a stored message.
-func (m *message) append(b []byte, at *position) []byte {
-	return wire.AppendMessage(b, &wire.MessageHead{
-		Queue: int32(at.queue), Flag: m.flag, QueueOffset: at.offset, LogOffset: at.log,
-		SysFlag: m.sysFlag, //nolint:gosec // few
-		Born:    m.born, BornHost: m.bornHost[:], Stored: at.at, StoreHost: at.host[:], Retries: m.retries, Prepared: m.half,
-	}, m.body, at.topic, m.properties)
+// append appends the encoding of a stored message; h has its place and time.
+func (m *message) append(b []byte, topic string, h wire.MessageHead) []byte {
+	h.Flag, h.SysFlag, h.Born, h.BornHost = m.flag, m.sysFlag, m.born, m.bornHost[:]
+	h.Retries, h.Prepared = m.retries, m.half
+	return wire.AppendMessage(b, &h, m.body, topic, m.properties)
 }
 
 // convert converts a message of another protocol.

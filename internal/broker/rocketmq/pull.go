@@ -189,12 +189,12 @@ func (c *conn) answerPull(w *wire.Writer, p *pull) bool {
 
 // messages answers a pull with the filtered messages of the batch; false if there are none and the search goes on.
 func (c *conn) messages(w *wire.Writer, p *pull, batch []entry, first, next int64) bool {
-	at := position{topic: p.q.t.name, queue: p.q.id, host: c.host}
+	t := p.q.t
 	count, read, body := 0, 0, 0
 	now := int64(0)
 	for i := range batch {
 		e := &batch[i]
-		if count == p.max || count > 0 && body+e.m.encodedSize(at.topic) > pullBytes {
+		if count == p.max || count > 0 && body+e.m.encodedSize(t.name) > pullBytes {
 			break
 		}
 		read++
@@ -202,7 +202,7 @@ func (c *conn) messages(w *wire.Writer, p *pull, batch []entry, first, next int6
 			e.m = nil
 			continue
 		}
-		body += e.m.encodedSize(at.topic)
+		body += e.m.encodedSize(t.name)
 		count++
 	}
 	from := p.offset
@@ -218,9 +218,11 @@ func (c *conn) messages(w *wire.Writer, p *pull, batch []entry, first, next int6
 	c.pullAnswer(w, p, wire.ResSuccess, p.offset, first, next, body)
 	for i := range batch[:read] {
 		if e := &batch[i]; e.m != nil {
-			at.offset, at.at = from+int64(i), e.at
-			at.log = logOffset(p.q.t.id, at.queue, at.offset)
-			w.B = e.m.append(w.B, &at)
+			offset := from + int64(i)
+			w.B = e.m.append(w.B, t.name, wire.MessageHead{
+				Queue: int32(p.q.id), QueueOffset: offset, LogOffset: logOffset(t.id, p.q.id, offset), Stored: e.at,
+				StoreHost: c.host[:],
+			})
 		}
 	}
 	c.s.delivered.Add(uint64(count))

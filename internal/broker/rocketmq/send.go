@@ -50,24 +50,18 @@ func (h *sendHeader) header(r *wire.Frame) {
 	}
 }
 
-// brokerProperties are the properties with an effect in the broker.
-type brokerProperties struct {
-	half      bool
-	notBefore int64 // nanoseconds since the Unix epoch
-	group     []byte
-}
-
-func parseProperties(properties []byte) (o brokerProperties) {
-	for len(properties) > 0 {
+// applyProperties sets the message's group and delay from its properties. half means a half message.
+func (m *message) applyProperties() (half bool) {
+	for rest := m.properties; len(rest) > 0; {
 		var name, value []byte
-		switch name, value, properties = wire.CutProperty(properties); string(name) {
+		switch name, value, rest = wire.CutProperty(rest); string(name) {
 		case wire.PropPrepared:
-			o.half = string(value) == "true"
+			half = string(value) == "true"
 		case wire.PropShardingKey:
-			o.group = value
+			m.Group = string(value)
 		case wire.PropDelayLevel:
 			if n, ok := wire.ParseInt(value); ok && n > 0 {
-				o.notBefore = time.Now().Add(delayOf(n)).UnixNano()
+				m.NotBefore = time.Now().Add(delayOf(n)).UnixNano()
 			}
 		case wire.PropTimerDelayMs, wire.PropTimerDelaySec:
 			unit := time.Millisecond
@@ -76,15 +70,15 @@ func parseProperties(properties []byte) (o brokerProperties) {
 			}
 			const longest = 366 * 24 * time.Hour
 			if n, ok := wire.ParseInt(value); ok && n > 0 {
-				o.notBefore = time.Now().Add(time.Duration(min(n, int64(longest/unit))) * unit).UnixNano()
+				m.NotBefore = time.Now().Add(time.Duration(min(n, int64(longest/unit))) * unit).UnixNano()
 			}
 		case wire.PropTimerDeliver:
 			if n, ok := wire.ParseInt(value); ok && n > 0 && n < 1<<62/int64(time.Millisecond) {
-				o.notBefore = n * int64(time.Millisecond)
+				m.NotBefore = n * int64(time.Millisecond)
 			}
 		}
 	}
-	return o
+	return half
 }
 
 // send handles SEND_MESSAGE, SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE.
@@ -113,8 +107,8 @@ func (c *conn) send(r *wire.Frame) error {
 	if h.batch {
 		return c.sendBatch(r, t, &h)
 	}
-	m, o := c.message(t, &h, r.Body, h.properties)
-	if o.half {
+	m, half := c.message(t, &h, r.Body, h.properties)
+	if half {
 		return c.sendHalf(r, t, m)
 	}
 	return c.answerSend(r, t, m, t.dest.Send(&m.Message), 1)
@@ -139,23 +133,18 @@ func (c *conn) topicOf(h *sendHeader) *topic {
 	return c.s.makeTopic(name, queues)
 }
 
-// message makes a message of a send request; body and properties are copied.
-func (c *conn) message(t *topic, h *sendHeader, body, properties []byte) (*message, brokerProperties) {
+// message makes a message of a send request; body and properties are copied. half is as in applyProperties.
+func (c *conn) message(t *topic, h *sendHeader, body, properties []byte) (m *message, half bool) {
 	all := make([]byte, len(body)+len(properties))
 	n := copy(all, body)
 	copy(all[n:], properties)
-	o := parseProperties(all[n:])
-	m := &message{
+	m = &message{
 		topic: t.name, queue: int(h.queue), flag: uint32(h.flag), sysFlag: uint32(h.sysFlag), born: h.born, bornHost: c.born,
 		retries: int32(min(h.tries, 1<<30)), body: all[:n:n], properties: all[n:], limit: c.s.o.MaxMessage,
 	}
 	// The messages of a connection are ordered within each queue.
 	m.Source = 1<<63 | c.source<<queueBits | uint64(h.queue)
-	m.NotBefore = o.notBefore
-	if len(o.group) > 0 {
-		m.Group = string(o.group)
-	}
-	return m.complete(), o
+	return m.complete(), m.applyProperties()
 }
 
 // busy is the remark of a SYSTEM_BUSY answer.

@@ -71,7 +71,6 @@ type Server struct {
 	lastID    int64
 	groups    map[string]*group
 	producers map[string]map[*conn]bool
-	closed    bool
 
 	delivered, dropped, givenBack, dead, brokenFrames atomic.Uint64
 	held                                              atomic.Int64
@@ -99,11 +98,10 @@ func New(s *store.Store, o Options) *Server {
 	return srv
 }
 
-// Close stops timers and detaches the topics from the store. Connections should have ended.
+// Close stops timers and detaches the topics from the store. All connections must have ended.
 func (s *Server) Close() {
 	s.tx.close()
 	s.mu.Lock()
-	s.closed = true
 	topics := s.topics
 	s.topics, s.byID = map[string]*topic{}, map[int64]*topic{}
 	s.mu.Unlock()
@@ -193,7 +191,7 @@ func ofGroup(topic string) bool {
 func (s *Server) addTopic(name string, queues int) *topic {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.topics[name]; t != nil || s.closed || len(s.topics) == maxTopics-1 {
+	if t := s.topics[name]; t != nil || len(s.topics) == maxTopics-1 {
 		return t
 	}
 	for taken := true; taken; _, taken = s.byID[s.lastID] {

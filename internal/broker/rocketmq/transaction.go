@@ -15,11 +15,10 @@ type transactions struct {
 
 	due store.Delayed[int64] // numbers of half messages, by the time of the next check-back
 
-	mu     sync.Mutex
-	closed bool
-	next   int64 // number of the next half message
-	open   map[int64]*half
-	bytes  int64
+	mu    sync.Mutex
+	next  int64 // number of the next half message
+	open  map[int64]*half
+	bytes int64
 
 	halves, committed, rolledBack, checks, givenUp atomic.Uint64
 }
@@ -39,7 +38,6 @@ func (x *transactions) close() {
 	x.due.Stop(func(int64) {})
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.closed = true
 	x.s.store.Return(x.bytes)
 	x.bytes = 0
 	x.open = map[int64]*half{}
@@ -57,7 +55,7 @@ func (c *conn) sendHalf(r *wire.Frame, t *topic, m *message) error {
 		c.addProducer(h.group) // some clients send their first heartbeat half a minute later
 	}
 	x.mu.Lock()
-	if x.closed || int64(len(x.open)) >= x.s.limits.Limit || x.bytes >= x.s.limits.LimitBytes || x.s.store.Tight() {
+	if int64(len(x.open)) >= x.s.limits.Limit || x.bytes >= x.s.limits.LimitBytes || x.s.store.Tight() {
 		x.mu.Unlock()
 		return c.refuse(r, wire.ResSystemBusy, "[PC_SYNCHRONIZED]broker busy: too many half messages")
 	}
@@ -108,7 +106,9 @@ func (x *transactions) sendCheck(number int64, h *half) {
 	x.checks.Add(1)
 	log := logOffset(0, 0, number)
 	var id [messageID]byte
-	at := position{topic: h.t.name, queue: h.m.queue, offset: number, log: log, at: h.stored, host: c.host}
+	head := wire.MessageHead{
+		Queue: int32(h.m.queue), QueueOffset: number, LogOffset: log, Stored: h.stored, StoreHost: c.host[:],
+	}
 	c.push(func(w *wire.Writer) {
 		w.Begin(c.codec, wire.ReqCheckTransactionState, wire.FlagOneWay, 0, "")
 		w.Text("topic", h.t.name)
@@ -117,8 +117,8 @@ func (x *transactions) sendCheck(number int64, h *half) {
 		w.Text("msgId", h.unique)
 		w.Text("transactionId", h.unique)
 		w.Text("offsetMsgId", string(wire.AppendMessageID(id[:0], c.host[:], log)))
-		w.End(h.m.encodedSize(at.topic))
-		w.B = h.m.append(w.B, &at)
+		w.End(h.m.encodedSize(h.t.name))
+		w.B = h.m.append(w.B, h.t.name, head)
 	})
 }
 
@@ -156,21 +156,17 @@ func (c *conn) endTransaction(r *wire.Frame) error {
 	if h != nil && (number != r.NumberOr("tranStateTableOffset", number) || h.group != string(r.Get("producerGroup"))) {
 		h = nil
 	}
-	switch {
-	case h == nil || what == wire.SysCommit || what == wire.SysRollback:
-	default: // unknown: it will be checked back
-		x.mu.Unlock()
-		return c.ok(r)
-	}
-	if h != nil {
+	if h != nil && (what == wire.SysCommit || what == wire.SysRollback) {
 		x.remove(number, h)
 	}
 	x.mu.Unlock()
-	if h == nil {
+	switch {
+	case h == nil:
 		return c.refuse(r, wire.ResSystemError, "Find prepared transaction message failed")
-	}
-	if what == wire.SysRollback {
+	case what == wire.SysRollback:
 		x.rolledBack.Add(1)
+		return c.ok(r)
+	case what != wire.SysCommit: // unknown: it will be checked back
 		return c.ok(r)
 	}
 	m := h.m.clone()

@@ -253,12 +253,16 @@ func TestTagsAndHashes(t *testing.T) {
 }
 
 func TestOwnProperties(t *testing.T) {
-	o := parseProperties([]byte("TRAN_MSG\x01true\x02__SHARDINGKEY\x01k\x02UNIQ_KEY\x01u\x02TIMER_DELIVER_MS\x015000\x02"))
-	require.Equal(t, brokerProperties{half: true, group: []byte("k"), notBefore: 5_000_000_000}, o)
+	m := &message{
+		properties: []byte("TRAN_MSG\x01true\x02__SHARDINGKEY\x01k\x02UNIQ_KEY\x01u\x02TIMER_DELIVER_MS\x015000\x02"),
+	}
+	require.True(t, m.applyProperties())
+	require.Equal(t, store.Message{Group: "k", NotBefore: 5_000_000_000}, m.Message)
 	before := time.Now()
-	o = parseProperties([]byte("DELAY\x013"))
-	require.GreaterOrEqual(t, o.notBefore, before.Add(10*time.Second).UnixNano())
-	require.LessOrEqual(t, o.notBefore, time.Now().Add(10*time.Second).UnixNano())
+	m = &message{properties: []byte("DELAY\x013")}
+	require.False(t, m.applyProperties())
+	require.GreaterOrEqual(t, m.NotBefore, before.Add(10*time.Second).UnixNano())
+	require.LessOrEqual(t, m.NotBefore, time.Now().Add(10*time.Second).UnixNano())
 	require.Equal(t, 2*time.Hour, delayOf(99))
 	require.Zero(t, delayOf(0))
 }
