@@ -21,19 +21,8 @@ const (
 
 // parseAddress parses an address; kind is the kind of addresses without a prefix.
 func parseAddress(address string, kind store.Kind) store.Address {
-	if scheme, name, ok := strings.Cut(address, "://"); ok && name != "" {
-		switch scheme {
-		case capQueue, "temp-queue":
-			return store.Address{Kind: store.KindQueue, Name: name}
-		case capTopic, "temp-topic":
-			return store.Address{Kind: store.KindTopic, Name: name}
-		}
-	}
-	if name, ok := strings.CutPrefix(address, "/queue/"); ok && name != "" {
-		return store.Address{Kind: store.KindQueue, Name: name}
-	}
-	if name, ok := strings.CutPrefix(address, "/topic/"); ok && name != "" {
-		return store.Address{Kind: store.KindTopic, Name: name}
+	if a, ok := store.ParseAddress(strings.TrimPrefix(address, "temp-")); ok && a.Name != "" {
+		return a
 	}
 	return store.Address{Kind: kind, Name: address}
 }

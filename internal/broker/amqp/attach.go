@@ -1,8 +1,6 @@
 package amqp
 
 import (
-	"errors"
-
 	"github.com/perfmq/perfmq/internal/broker/selector"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
@@ -126,7 +124,6 @@ func (s *session) attachOut(a *wire.Attach) error {
 // open opens the link's source, and sets the source of a to it.
 func (l *outLink) open(a *wire.Attach) (refused *failure, err error) {
 	t := &a.Source
-	srv := l.s.c.srv
 	switch {
 	case t.Kind == 0:
 		return l.describeSubscription(a), nil
@@ -148,9 +145,6 @@ func (l *outLink) open(a *wire.Attach) (refused *failure, err error) {
 		return refused, nil
 	}
 	addr, temporary := addressOf(t)
-	if _, err := srv.store.Open(addr); err != nil {
-		return cannotOpen(addr, err), nil
-	}
 	if temporary {
 		l.temporary = &addr
 	}
@@ -158,12 +152,8 @@ func (l *outLink) open(a *wire.Attach) (refused *failure, err error) {
 	if addr.Kind == store.KindTopic {
 		return l.subscribe(a, addr.Name, text, filter, notify), nil
 	}
-	l.consumer, err = srv.store.Queue(addr.Name).Consume(filter, notify)
-	switch {
-	case errors.Is(err, store.ErrNoMemory):
+	if l.consumer, err = l.s.c.srv.store.ConsumeQueue(addr.Name, filter, notify); err != nil {
 		return cannotOpen(addr, err), nil
-	case err != nil:
-		return fail(wire.CondNotFound, "%s: %v", addr, err), nil
 	}
 	return nil, nil
 }

@@ -18,10 +18,14 @@ func fail(condition, format string, args ...any) *failure {
 
 // cannotOpen is a failure to open a destination.
 func cannotOpen(a store.Address, err error) *failure {
-	if errors.Is(err, store.ErrLongName) {
-		return fail(wire.CondInvalidField, "%.80q: %v", a, err)
+	condition := wire.CondResourceLimit
+	switch {
+	case errors.Is(err, store.ErrLongName):
+		condition = wire.CondInvalidField
+	case errors.Is(err, store.ErrGone):
+		condition = wire.CondNotFound
 	}
-	return fail(wire.CondResourceLimit, "%.80q: %v", a, err)
+	return fail(condition, "%.80q: %v", a, err)
 }
 
 // failField is a failure with the name of an invalid field (Transport, section 2.8.14; JMS mapping).

@@ -192,24 +192,17 @@ func (c *content) beforeBody() []byte {
 	return c.bare
 }
 
-func (c *content) Header() (h store.Header) {
-	d := wire.NewDecoder(c.properties)
-	p, _ := d.List()
-	h.MessageID = id(&p)
-	p.Skip() // user-id
-	p.Skip() // to
-	h.Subject = string(p.Str())
-	h.ReplyTo = string(p.Str())
-	h.CorrelationID = id(&p)
-	h.ContentType = string(p.Symbol())
-	p.Skip() // content-encoding
-	p.Skip() // absolute-expiry-time
-	h.Created = p.Timestamp().V
-	h.Text = c.text
+func (c *content) Header() store.Header {
+	var p wire.Properties
+	_ = p.Decode(c.properties) // of a malformed section, the fields before the mistake
+	h := store.Header{
+		MessageID: id(p.MessageID), CorrelationID: id(p.CorrelationID), Subject: string(p.Subject),
+		ReplyTo: string(p.ReplyTo), ContentType: string(p.ContentType), Created: p.CreationTime.V, Text: c.text,
+	}
 	if h.ContentType == "" && c.text {
 		h.ContentType = "text/plain"
 	}
-	d = wire.NewDecoder(c.application)
+	d := wire.NewDecoder(c.application)
 	pairs, _ := d.Map()
 	h.Properties = make([]store.Property, 0, min(pairs.Len()/2, 64))
 	for pairs.More() {
@@ -253,8 +246,9 @@ func neutral(v any) any {
 	return nil
 }
 
-// id returns a message-id or correlation-id as text.
-func id(d *wire.Decoder) string {
+// id returns an encoded message-id or correlation-id as text.
+func id(b []byte) string {
+	d := wire.NewDecoder(b)
 	switch v := d.Scalar().(type) {
 	case uint64:
 		return strconv.FormatUint(v, 10)

@@ -10,37 +10,25 @@ import (
 // address parses a destination header. The kind is that of its prefix, else the routing type (ANYCAST or MULTICAST),
 // else a queue.
 func address(name, kind string) (store.Address, error) {
-	a := store.Address{Kind: store.KindQueue}
+	a, prefixed := store.ParseAddress(name)
+	given := store.KindQueue
 	switch strings.ToUpper(kind) {
 	case "", "ANYCAST":
 	case "MULTICAST":
-		a.Kind = store.KindTopic
+		given = store.KindTopic
 	default:
 		return a, refuse("invalid header: routing type %.40q is neither ANYCAST nor MULTICAST", kind)
 	}
-	for _, p := range []struct {
-		prefix string
-		kind   store.Kind
-	}{
-		{"/queue/", store.KindQueue},
-		{"queue://", store.KindQueue},
-		{"/topic/", store.KindTopic},
-		{"topic://", store.KindTopic},
-	} {
-		rest, ok := strings.CutPrefix(name, p.prefix)
-		if !ok {
-			continue
-		}
-		if kind != "" && a.Kind != p.kind {
-			return a, refuse("invalid header: destination %.80q has not the routing type %s", name, kind)
-		}
-		name, a.Kind = rest, p.kind
-		break
+	switch {
+	case prefixed && kind != "" && a.Kind != given:
+		return a, refuse("invalid header: destination %.80q has not the routing type %s", name, kind)
+	case !prefixed:
+		a.Kind = given
 	}
-	if a.Name = name; name == "" {
+	if a.Name == "" {
 		return a, refuse("invalid frame: no destination")
 	}
-	if _, queue, ok := splitFQQN(name); ok && a.Kind == store.KindQueue {
+	if _, queue, ok := splitFQQN(a.Name); ok && a.Kind == store.KindQueue {
 		a.Name = queue
 	}
 	return a, nil

@@ -172,11 +172,7 @@ func (s *subscription) attach(f *wire.Received, a store.Address) (*store.Consume
 		return nil, refuse("%s", err)
 	}
 	if a.Kind == store.KindQueue {
-		q, err := c.server.store.OpenQueue(a.Name)
-		if err != nil {
-			return nil, cannotOpen(a, err)
-		}
-		k, err := q.Consume(filter, s.notify)
+		k, err := c.server.store.ConsumeQueue(a.Name, filter, s.notify)
 		return k, cannotOpen(a, err)
 	}
 	sub := store.Subscription{Selector: text, Filter: filter}

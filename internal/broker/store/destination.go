@@ -3,6 +3,7 @@ package store
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,20 @@ func (a Address) String() string {
 		return "topic://" + a.Name
 	}
 	return "queue://" + a.Name
+}
+
+// ParseAddress parses an address with a prefix: queue://NAME, topic://NAME, /queue/NAME or /topic/NAME. Without one of
+// these, the whole text is the name, and ok is false.
+func ParseAddress(text string) (a Address, ok bool) {
+	for _, p := range []struct {
+		text string
+		kind Kind
+	}{{"queue://", KindQueue}, {"/queue/", KindQueue}, {"topic://", KindTopic}, {"/topic/", KindTopic}} {
+		if name, ok := strings.CutPrefix(text, p.text); ok {
+			return Address{p.kind, name}, true
+		}
+	}
+	return Address{Name: text}, false
 }
 
 // Sink receives the messages of a topic: a subscription, or a front-end's own storage.

@@ -69,7 +69,7 @@ func TestEndOfMemory(t *testing.T) {
 	assert.EqualValues(t, 100-12, s.Stats()[0].Refused)
 	_, err := s.Open(Address{KindQueue, "other"})
 	require.ErrorIs(t, err, ErrNoMemory)
-	_, err = s.OpenQueue("other")
+	_, err = s.ConsumeQueue("other", nil, func() {})
 	require.ErrorIs(t, err, ErrNoMemory)
 	same, err := s.Open(d.Address())
 	require.NoError(t, err)

@@ -164,13 +164,13 @@ func (s *Store) Queue(name string) *Queue {
 	return s.Destination(Address{KindQueue, name}).queues()[0]
 }
 
-// OpenQueue is [Store.Queue] with the limits of [Store.Open].
-func (s *Store) OpenQueue(name string) (*Queue, error) {
+// ConsumeQueue is [Queue.Consume] for a queue that is created first if need be, with the limits of [Store.Open].
+func (s *Store) ConsumeQueue(name string, filter Filter, notify func()) (*Consumer, error) {
 	d, err := s.Open(Address{KindQueue, name})
 	if err != nil {
 		return nil, err
 	}
-	return d.queues()[0], nil
+	return d.queues()[0].Consume(filter, notify)
 }
 
 // Delete removes a destination and all its messages; its consumers receive nothing more. It returns false if there is

@@ -139,16 +139,13 @@ func inspect(t testing.TB, s *store.Store, dest driver.Destination) func(n int) 
 		}
 	}
 	var consumer *store.Consumer
+	var err error
 	if dest.Kind == driver.Topic {
-		var err error
 		consumer, err = s.Subscribe(dest.Name, store.Subscription{}, notify)
-		require.NoError(t, err)
 	} else {
-		q, err := s.OpenQueue(dest.Name)
-		require.NoError(t, err)
-		consumer, err = q.Consume(nil, notify)
-		require.NoError(t, err)
+		consumer, err = s.ConsumeQueue(dest.Name, nil, notify)
 	}
+	require.NoError(t, err)
 	t.Cleanup(func() { consumer.Close(false) })
 	return func(n int) []drivertest.Header {
 		var list []drivertest.Header
