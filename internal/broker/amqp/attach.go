@@ -150,6 +150,10 @@ func (l *outLink) open(a *wire.Attach) (refused *failure, err error) {
 	}
 	notify := func() { l.s.c.makeReady(l) }
 	if addr.Kind == store.KindTopic {
+		// before it takes the place of an older subscription of its name
+		if _, err := l.s.c.srv.store.Open(addr); err != nil {
+			return cannotOpen(addr, err), nil
+		}
 		return l.subscribe(a, addr.Name, text, filter, notify), nil
 	}
 	if l.consumer, err = l.s.c.srv.store.ConsumeQueue(addr.Name, filter, notify); err != nil {

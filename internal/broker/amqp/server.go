@@ -59,9 +59,15 @@ func New(s *store.Store, o Options) *Server {
 // connection or ctx was done, otherwise the cause. No goroutine is left when it returns.
 func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	c := newConn(s, nc)
-	stop := context.AfterFunc(ctx, c.stop)
-	defer stop()
+	stopped := make(chan struct{})
+	cancel := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		c.stop()
+	})
 	err := c.serve()
+	if !cancel() {
+		<-stopped
+	}
 	if ctx.Err() == nil && !errors.Is(err, errClosed) && !errors.Is(err, errStopped) {
 		return err
 	}

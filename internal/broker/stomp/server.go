@@ -106,8 +106,11 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	c.gate.Conn, c.gate.Done, c.gate.Write = nc, c.done, c.write
 	c.in = wire.NewReader(bufio.NewReaderSize((*input)(c), readBuffer), maxHead, maxHead)
 	c.in.MaxLines, c.in.Memory, c.in.Keep = maxHeaders, c.memory, keepBuffer
-	stop := context.AfterFunc(ctx, func() { c.close(context.Cause(ctx)) })
-	defer stop()
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		c.close(context.Cause(ctx))
+		close(stopped)
+	})
 	var writing sync.WaitGroup
 	writing.Go(c.serve)
 	c.heartbeat.start(c, 0, connectTimeout)
@@ -118,6 +121,9 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	}
 	c.heartbeat.stop()
 	c.close(net.ErrClosed)
+	if !stop() {
+		<-stopped
+	}
 	c.release()
 	return err
 }
