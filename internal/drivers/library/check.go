@@ -1,6 +1,7 @@
 package library
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -103,6 +104,17 @@ func Properties(spec *driver.ProducerSpec, v *driver.Variant) map[string]any {
 		m[driver.IDProperty] = string(spec.Origin.Append(nil))
 	}
 	return m
+}
+
+// ReadText sets d's time and ID from the texts of the properties [driver.TimeProperty] and [driver.IDProperty]; a text
+// is empty if the message lacks the property.
+func ReadText(d *driver.Delivery, sent, id string) {
+	var err error
+	d.Time, err = strconv.ParseInt(sent, 10, 64)
+	d.HasTime = err == nil
+	if id != "" {
+		d.ID = ID(id)
+	}
 }
 
 // ID returns the message ID in value, which is the value of the property [driver.IDProperty]: none for nil, a garbled

@@ -3,7 +3,11 @@ package library
 import (
 	"net"
 	"sync"
+	"time"
 )
+
+// EndGrace is how long a library may take to report the end of a connection.
+const EndGrace = time.Second
 
 // Conn is a network connection for a library that does not report the end of its connection. It passes reads and writes
 // through unchanged.
@@ -12,11 +16,22 @@ type Conn struct {
 	// Ended is closed when a read or write has failed, or when the connection was closed. Libraries close it after any
 	// failure, but perhaps late.
 	Ended chan struct{}
-	once  sync.Once
+	// Over is closed [EndGrace] after Ended.
+	Over chan struct{}
+	once sync.Once
 }
 
 // NewConn returns conn with notice of its end.
-func NewConn(conn net.Conn) *Conn { return &Conn{Conn: conn, Ended: make(chan struct{})} }
+func NewConn(conn net.Conn) *Conn {
+	return &Conn{Conn: conn, Ended: make(chan struct{}), Over: make(chan struct{})}
+}
+
+func (c *Conn) end() {
+	c.once.Do(func() {
+		close(c.Ended)
+		time.AfterFunc(EndGrace, func() { close(c.Over) })
+	})
+}
 
 // HasEnded reports whether the connection has ended.
 func (c *Conn) HasEnded() bool {
@@ -32,7 +47,7 @@ func (c *Conn) HasEnded() bool {
 func (c *Conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if err != nil {
-		c.once.Do(func() { close(c.Ended) })
+		c.end()
 	}
 	return n, err
 }
@@ -41,14 +56,14 @@ func (c *Conn) Read(b []byte) (int, error) {
 func (c *Conn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if err != nil {
-		c.once.Do(func() { close(c.Ended) })
+		c.end()
 	}
 	return n, err
 }
 
 // Close implements [net.Conn].
 func (c *Conn) Close() error {
-	c.once.Do(func() { close(c.Ended) })
+	c.end()
 	return c.Conn.Close()
 }
 

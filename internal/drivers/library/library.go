@@ -79,8 +79,11 @@ func (h *Handover) NotSent(err error) bool {
 }
 
 // Do calls send, which must call Sent or NotSent, and waits for that call. If it has not come by the time grace after
-// the end of ctx, Do returns nil.
-func (s *Sends) Do(ctx context.Context, send func(*Handover)) error {
+// the end of ctx, Do returns nil. If ctx has ended before, Do sends nothing and returns an error of the operation op.
+func (s *Sends) Do(ctx context.Context, op string, send func(*Handover)) error {
+	if err := ctx.Err(); err != nil {
+		return driver.Errorf(driver.ClassTimeout, op, "", "not sent: %w", err)
+	}
 	h := &Handover{result: make(chan error, 1)}
 	s.running.Go(func() { send(h) })
 	select {
@@ -121,6 +124,24 @@ func (s *Sends) Wait(ctx context.Context, giveUp, abort func()) {
 		abort()
 		<-ended
 	}
+}
+
+// Sleep waits for d, or returns the error of ctx when it ends.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Call is [Bounded] for a call without a value.
+func Call(ctx context.Context, f func() error) error {
+	_, err := Bounded(ctx, func() (struct{}, error) { return struct{}{}, f() })
+	return err
 }
 
 // Bounded calls f, which ignores contexts, and returns when ctx ends; f may go on for some seconds.

@@ -16,6 +16,14 @@ const (
 	maxRead = 16 << 10
 )
 
+// STOMPServer reads the server header of a CONNECTED frame: name ["/" version] *(comment), where the name may have
+// spaces and the version ends at the first of them ("CONNECTED Frame"). The version is empty if there is none.
+func STOMPServer(header string) (name, version string) {
+	name, version, _ = strings.Cut(header, "/")
+	version, _, _ = strings.Cut(strings.ReplaceAll(version, "\t", " "), " ")
+	return strings.TrimSpace(name), version
+}
+
 // wordsOf returns the text of an ERROR frame: its message, and its body as far as it adds to the message. Of a Java
 // stack trace in the body, only the first line counts.
 func wordsOf(header string, text []byte) string {

@@ -81,7 +81,7 @@ func (s *connection) shakeHands(c *config) error {
 			"over STOMP 1.0 the broker does not name its product, so its syntax of queues, topics and "+
 				"subscriptions is not known")
 	}
-	s.driver.Tell(wire.Server(s.server))
+	s.driver.Tell(protocol.STOMPServer(s.server))
 	if value := f.Get("heart-beat"); value != nil && c.Options.HeartBeat > 0 {
 		canSend, wants, ok := wire.ParseHeartBeat(string(value))
 		if !ok {

@@ -73,9 +73,6 @@ func message(spec *driver.ProducerSpec, v *driver.Variant) amqp.Message {
 
 // Send implements [driver.Producer].
 func (p *producer) Send(ctx context.Context, m *driver.Message) error {
-	if err := ctx.Err(); err != nil {
-		return driver.Errorf(driver.ClassTimeout, p.op, "", "not sent: %w", err)
-	}
 	if lost := p.lost.Load(); lost != nil {
 		return lost
 	} else if err := p.Conn.amqp.Err(); err != nil {
@@ -87,7 +84,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if m.ID != (driver.ID{}) {
 		msg.ApplicationProperties[driver.IDProperty] = string(m.ID.Append(nil))
 	}
-	return p.sends.Do(ctx, func(h *library.Handover) {
+	return p.sends.Do(ctx, p.op, func(h *library.Handover) {
 		var receipt amqp.SendReceipt
 		var state amqp.DeliveryState = &amqp.StateAccepted{}
 		var err error

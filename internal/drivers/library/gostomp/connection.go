@@ -1,5 +1,6 @@
 // Package gostomp is STOMP on the client library github.com/go-stomp/stomp/v3, used as an application uses it. It
-// shares no protocol code with the native driver, see internal/drivers/stomp, except the meaning of brokers' texts.
+// shares no protocol code with the native driver, see internal/drivers/stomp, except the meaning of brokers' names and
+// error texts.
 //
 // The library has one receipt in flight per connection: a send holds the connection until the broker has confirmed it,
 // even if --max-pending is larger. It reads bodies of any size: --max-message-size ends a consumer only once such a
@@ -34,8 +35,7 @@ func Factory() driver.Factory {
 	p := protocol.STOMP()
 	queue := driver.KindCapabilities{
 		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
-		Credit:      true,
-		Concurrency: true, Redelivered: true, Text: true,
+		Credit: true, Concurrency: true, Redelivered: true, Text: true,
 	}
 	topic := queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true
@@ -87,8 +87,7 @@ func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connec
 	) (*connection, error) {
 		c := &connection{net: library.NewConn(conn), host: host.String()}
 		options := []func(*stomp.Conn) error{
-			stomp.ConnOpt.Host(d.host), stomp.ConnOpt.Logger(library.Silence{}),
-			stomp.ConnOpt.UnsubscribeReceiptTimeout(0),
+			stomp.ConnOpt.Host(d.host), stomp.ConnOpt.Logger(library.Silence{}), stomp.ConnOpt.UnsubscribeReceiptTimeout(0),
 		}
 		if t := &d.broker.Target; t.User != "" {
 			options = append(options, stomp.ConnOpt.Login(t.User, t.Password))
@@ -99,7 +98,7 @@ func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connec
 		defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 		var err error
 		if c.stomp, err = stomp.ConnectWithContext(ctx, c.net, options...); err != nil {
-			if e := c.said(err); e != nil {
+			if e := c.said("", err); e != nil {
 				if e.Class == driver.ClassOther {
 					e.Class = driver.ClassConnect
 				}
@@ -107,7 +106,7 @@ func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connec
 			}
 			return nil, err
 		}
-		d.Tell(serverOf(c.stomp.Server()))
+		d.Tell(protocol.STOMPServer(c.stomp.Server()))
 		c.dialect = dialectOf(c.stomp.Server(), d.factory)
 		return c, nil
 	})
@@ -118,19 +117,10 @@ func (c *connection) Dead() bool { return c.net.HasEnded() }
 
 // End implements [transport.Shared].
 func (c *connection) End(ctx context.Context) {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if !c.Dead() { // otherwise the library waits for an answer
-			_ = c.stomp.Disconnect()
-		}
-		_ = c.net.Close()
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-		_ = c.net.Close()
+	if !c.Dead() { // otherwise the library waits for an answer
+		_ = library.Call(ctx, c.stomp.Disconnect)
 	}
+	_ = c.net.Close()
 }
 
 // join returns a connection. check is called before and after the broker is known.
@@ -159,44 +149,34 @@ func (c *connection) giveUp() {
 // dialect has the differences between brokers.
 type dialect struct {
 	title        string         // of the broker; "" if unknown
-	queue, topic string         // prefixes of names
-	routing      bool           // a header gives the kind of a destination
-	credit       string         // the header for credit; "" if there is none
+	queue, topic string         // prefixes of names; if there are none, a header gives the kind of a destination
+	credit       string         // the header for credit; brokers without it ignore it
 	durable      string         // the header for the name of a durable subscription
 	size         int            // bytes per message of credit
 	factory      driver.Factory // with the features of the broker
 }
 
-// serverOf reads the server header of CONNECTED: name/version comment.
-func serverOf(server string) (name, version string) {
-	name, version, _ = strings.Cut(server, "/")
-	version, _, _ = strings.Cut(version, " ")
-	return name, version
-}
-
 func dialectOf(server string, f driver.Factory) dialect {
 	queue, topic := &f.Capabilities.Queue, &f.Capabilities.Topic
-	d := dialect{queue: "/queue/", topic: "/topic/", size: 1}
+	d := dialect{queue: "/queue/", topic: "/topic/", credit: "prefetch-count", size: 1}
 	switch name := strings.ToLower(server); {
 	case strings.HasPrefix(name, "perfmq embedded broker/"):
 		d.title = "the embedded broker"
-		d.queue, d.topic, d.credit, d.durable = "queue://", "topic://", "prefetch-count", "durable-subscription-name"
+		d.queue, d.topic, d.durable = "queue://", "topic://", "durable-subscription-name"
 	case strings.Contains(name, "artemis"): // it counts bytes, and a frame has more than these
 		d.title = "Artemis"
-		d.queue, d.topic, d.routing, d.credit, d.size = "", "", true, "consumer-window-size", 256
+		d.queue, d.topic, d.credit, d.size = "", "", "consumer-window-size", 256
 		topic.DurableSubscription, topic.SharedSubscription = false, false
 	case strings.HasPrefix(name, "activemq"):
 		d.title = "ActiveMQ Classic"
 		d.credit, d.durable, topic.SharedSubscription = "activemq.prefetchSize", "activemq.subscriptionName", false
-	default: // RabbitMQ has the header for the credit
-		least := driver.KindCapabilities{
-			Exists: true, Persistent: true, Properties: true,
-			Credit: strings.HasPrefix(name, "rabbitmq"),
-		}
-		*queue, *topic, d.credit = least, least, "prefetch-count"
-		if strings.HasPrefix(name, "rabbitmq") {
-			d.title = "RabbitMQ"
-		}
+	case strings.HasPrefix(name, "rabbitmq"):
+		d.title = "RabbitMQ"
+		*queue = driver.KindCapabilities{Exists: true, Persistent: true, Properties: true, Credit: true}
+		*topic = *queue
+	default:
+		*queue = driver.KindCapabilities{Exists: true, Persistent: true, Properties: true}
+		*topic = *queue
 	}
 	d.factory = f
 	return d
@@ -211,7 +191,7 @@ func (d *dialect) address(dest driver.Destination) string {
 
 // kind returns the header for the kind of a destination, for Artemis.
 func (d *dialect) kind(header string, kind driver.Kind) []string {
-	if d.routing {
+	if d.queue == "" {
 		return []string{header, map[driver.Kind]string{driver.Queue: "ANYCAST", driver.Topic: "MULTICAST"}[kind]}
 	}
 	return nil
@@ -219,8 +199,5 @@ func (d *dialect) kind(header string, kind driver.Kind) []string {
 
 // window returns the header that limits the messages that the broker sends ahead.
 func (d *dialect) window(credit int) []string {
-	if d.credit == "" {
-		return nil
-	}
 	return []string{d.credit, strconv.Itoa((credit-1)*d.size + 1)}
 }

@@ -1,10 +1,10 @@
 package gostomp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
-	"time"
 
 	"github.com/go-stomp/stomp/v3"
 	"github.com/go-stomp/stomp/v3/frame"
@@ -17,8 +17,6 @@ import (
 const (
 	defaultCredit = 1000    // how many messages the broker may send ahead
 	maxCredit     = 1 << 20 // the maximum of this number
-	// tellGrace is how long the library may take to report why a connection has ended.
-	tellGrace = time.Second
 )
 
 // consumer is a [driver.Consumer].
@@ -45,9 +43,7 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 	if err != nil {
 		return nil, err
 	}
-	if spec.Credit = min(spec.Credit, maxCredit); spec.Credit <= 0 {
-		spec.Credit = defaultCredit
-	}
+	spec.Credit = cmp.Or(min(max(spec.Credit, 0), maxCredit), defaultCredit)
 	c := &consumer{
 		Lease: lease, op: "receive from " + spec.Destination.String(), spec: spec, maxBody: d.maxBody,
 		inbox: make(chan *stomp.Message, spec.Credit),
@@ -55,8 +51,7 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 	c.loop.Over, c.loop.Why = lease.Conn.net.Ended, c.gone
 	if err := c.subscribe(ctx); err != nil {
 		lease.Release(ctx)
-		if e := lease.Conn.said(err); e != nil {
-			e.Op = op
+		if e := lease.Conn.said(op, err); e != nil {
 			return nil, e
 		}
 		return nil, driver.Errorf(driver.ClassOf(err), op, "look into the broker's log", "%w", err)
@@ -66,7 +61,7 @@ func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (d
 
 // subscribe asks the broker for an answer other than a receipt, because the library takes a receipt for the end of a
 // subscription.
-func (c *consumer) subscribe(ctx context.Context) (err error) {
+func (c *consumer) subscribe(ctx context.Context) error {
 	headers := append(c.Conn.kind("subscription-type", c.spec.Destination.Kind), c.Conn.window(c.spec.Credit)...)
 	name := []string{c.Conn.durable, c.spec.Subscription}
 	if c.spec.Shared {
@@ -82,22 +77,17 @@ func (c *consumer) subscribe(ctx context.Context) (err error) {
 	if c.spec.Selector != "" {
 		headers = append(headers, "selector", c.spec.Selector)
 	}
-	subscribed := make(chan error, 1)
-	go func() {
-		sub, err := c.Conn.stomp.Subscribe(c.Conn.address(c.spec.Destination), stomp.AckClientIndividual,
+	err := library.Call(ctx, func() (err error) {
+		c.sub, err = c.Conn.stomp.Subscribe(c.Conn.address(c.spec.Destination), stomp.AckClientIndividual,
 			func(f *frame.Frame) error { add(f, headers); return nil })
 		if err == nil {
-			c.sub = sub
 			go c.pump()
 			err = c.ask()
 		}
-		subscribed <- err
-	}()
-	select {
-	case err = <-subscribed:
-	case <-ctx.Done():
-		_ = c.Conn.net.Close()
-		err = errors.Join(ctx.Err(), <-subscribed)
+		return err
+	})
+	if err != nil && ctx.Err() != nil {
+		_ = c.Conn.net.Close() // the call ends, too
 	}
 	return err
 }
@@ -113,7 +103,7 @@ func (c *consumer) ask() error {
 
 // Probe implements [driver.Prober].
 func (c *consumer) Probe(ctx context.Context) error {
-	_, err := library.Bounded(ctx, func() (struct{}, error) { return struct{}{}, c.ask() })
+	err := library.Call(ctx, c.ask)
 	if err != nil && ctx.Err() == nil {
 		return lost(c.op, err)
 	}
@@ -132,17 +122,15 @@ func (c *consumer) pump() {
 // Host implements [driver.Located].
 func (c *consumer) Host() string { return c.Conn.host }
 
-// Run implements [driver.Consumer].
+// Run implements [driver.Consumer]. When the connection has ended, it waits for the library to report why. The library
+// may never do so: it stops at the first goroutine that does not listen.
 func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
 	return c.loop.Run(ctx, c.spec.Concurrency, func(ctx context.Context) error {
-		if c.Conn.net.HasEnded() {
-			return c.why()
-		}
 		var m *stomp.Message
 		select {
 		case m = <-c.inbox:
-		case <-c.Conn.net.Ended:
-			return c.why()
+		case <-c.Conn.net.Over:
+			return c.gone()
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -151,6 +139,8 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 			return lost(c.op, errors.New("the subscription has ended"))
 		case m.Err != nil:
 			return c.Conn.explain(c.op, m.Err)
+		case c.Conn.net.HasEnded(): // it belongs to the broker again, and the library may wait ten seconds to acknowledge it
+			return nil
 		case len(m.Body) > c.maxBody:
 			return driver.Errorf(driver.ClassTooLarge, c.op, "see --max-message-size", "a body of %d bytes is larger than %d",
 				len(m.Body), c.maxBody)
@@ -162,27 +152,6 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	}, func() { _ = c.Conn.net.Close() })
 }
 
-// why returns the error about an ended connection. Its undelivered messages belong to the broker again, and cannot be
-// acknowledged: the library may wait ten seconds for each. The library may never report the end to the subscription, as
-// it stops at the first goroutine that does not listen.
-func (c *consumer) why() error {
-	waited := time.NewTimer(tellGrace)
-	defer waited.Stop()
-	for {
-		select {
-		case m := <-c.inbox:
-			switch {
-			case m == nil:
-				return lost(c.op, errors.New("the subscription has ended"))
-			case m.Err != nil:
-				return c.Conn.explain(c.op, m.Err)
-			}
-		case <-waited.C:
-			return c.gone()
-		}
-	}
-}
-
 // gone is the error if the library does not report a reason. An acknowledgement may hang in the library for half a
 // minute: it waits for a send that waits for the answer of a broker that has gone.
 func (c *consumer) gone() error { return lost(c.op, errors.New("the connection has ended")) }
@@ -190,14 +159,7 @@ func (c *consumer) gone() error { return lost(c.op, errors.New("the connection h
 // delivery returns the parts of a message that perfmq reads.
 func delivery(m *stomp.Message) *driver.Delivery {
 	d := &driver.Delivery{Body: m.Body, Redelivered: m.Header.Get("redelivered") == "true"}
-	if text, ok := m.Header.Contains(driver.TimeProperty); ok {
-		var err error
-		d.Time, err = strconv.ParseInt(text, 10, 64)
-		d.HasTime = err == nil
-	}
-	if text, ok := m.Header.Contains(driver.IDProperty); ok {
-		d.ID = library.ID(text)
-	}
+	library.ReadText(d, m.Header.Get(driver.TimeProperty), m.Header.Get(driver.IDProperty))
 	return d
 }
 

@@ -1,6 +1,7 @@
 package gostomp
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/go-stomp/stomp/v3"
@@ -32,26 +33,22 @@ func errorFrame(err error) *frame.Frame {
 	return nil
 }
 
-// said returns the broker's error if err is about an ERROR frame; else nil.
-func (d *dialect) said(err error) *driver.Error {
+// said returns the broker's error, of the operation op, if err is about an ERROR frame; else nil.
+func (d *dialect) said(op string, err error) *driver.Error {
 	f := errorFrame(err)
 	if f == nil {
 		return nil
 	}
-	says := "the broker says"
-	if d.title != "" {
-		says = d.title + " says"
-	}
-	return protocol.STOMPError(says, "create it on the broker, or let the broker create it", f.Header.Get(frame.Message),
-		f.Body)
+	e := protocol.STOMPError(cmp.Or(d.title, "the broker")+" says", "create it on the broker, or let the broker create it",
+		f.Header.Get(frame.Message), f.Body)
+	e.Op = op
+	return e
 }
 
 // explain returns why a connection can no longer be used for op: the broker's reason, or that it was lost.
 func (d *dialect) explain(op string, err error) *driver.Error {
-	e := d.said(err)
-	if e == nil {
-		return lost(op, err)
+	if e := d.said(op, err); e != nil {
+		return e
 	}
-	e.Op = op
-	return e
+	return lost(op, err)
 }

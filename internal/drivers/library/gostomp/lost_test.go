@@ -57,7 +57,7 @@ func TestRunOfALostConnection(t *testing.T) {
 				})
 				require.EqualError(t, err, test.says)
 				require.Equal(t, test.class, driver.ClassOf(err))
-				require.LessOrEqual(t, time.Since(began), tellGrace)
+				require.LessOrEqual(t, time.Since(began), library.EndGrace)
 			})
 		})
 	}

@@ -17,9 +17,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// endGrace is how long the library may take to report the end of its connection to a send.
-const endGrace = time.Second
-
 // producer is a [driver.Producer].
 type producer struct {
 	*transport.Lease[*connection]
@@ -79,9 +76,6 @@ func (p *producer) Host() string { return p.Conn.host }
 
 // Send implements [driver.Producer].
 func (p *producer) Send(ctx context.Context, m *driver.Message) error {
-	if err := ctx.Err(); err != nil {
-		return driver.Errorf(driver.ClassTimeout, p.op, "", "not sent: %w", err)
-	}
 	if e := p.broken.Load(); e != nil {
 		return e
 	} else if p.Conn.Dead() {
@@ -96,7 +90,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if p.spec.TTL > 0 {
 		headers = append(headers, "expires", strconv.FormatInt(time.Now().Add(p.spec.TTL).UnixMilli(), 10))
 	}
-	return p.sends.Do(ctx, func(h *library.Handover) {
+	return p.sends.Do(ctx, p.op, func(h *library.Handover) {
 		err := p.send(variant, headers)
 		unsent := errors.Is(err, stomp.ErrAlreadyClosed) || errors.Is(err, stomp.ErrMsgSendTimeout)
 		if unsent && h.NotSent(p.end(err)) {
@@ -119,12 +113,7 @@ func (p *producer) send(v *driver.Variant, headers []string) error {
 	select {
 	case err := <-result:
 		return err
-	case <-p.Conn.net.Ended:
-	}
-	select {
-	case err := <-result:
-		return err
-	case <-time.After(endGrace):
+	case <-p.Conn.net.Over:
 		return errors.New("the connection has ended")
 	}
 }
@@ -145,7 +134,7 @@ func (p *producer) outcome(receipt string, err error) driver.Outcome {
 	e := p.end(err)
 	_ = p.Conn.net.Close()
 	if f := errorFrame(err); f != nil && f.Header.Get(frame.ReceiptId) == receipt {
-		return protocol.STOMPRefused(p.op, p.Conn.said(err), p.taken.Load())
+		return protocol.STOMPRefused(p.op, p.Conn.said(p.op, err), p.taken.Load())
 	}
 	return driver.Outcome{State: driver.Unknown, Class: e.Class, Err: e}
 }

@@ -54,16 +54,13 @@ const (
 func Factory() driver.Factory {
 	silence := sync.OnceFunc(func() { rlog.SetLogger(support.Silence{}) })
 	p := protocol.RocketMQ()
+	kind := driver.KindCapabilities{Exists: true, Group: true, Properties: true, Concurrency: true}
 	f := driver.Factory{
 		Name: "rocketmq", Title: "Apache RocketMQ (remoting)", Client: "rocketmq-client-go", Schemes: p.Schemes,
-		DefaultURL: "rocketmq://localhost:" + p.PlainPort,
-		Capabilities: driver.Capabilities{
-			Reconnects: true, ReceivesAgain: receivesAgain,
-			Queue: driver.KindCapabilities{Exists: true, Group: true, Properties: true, Concurrency: true},
-			Topic: driver.KindCapabilities{Exists: true, Group: true, Properties: true, Concurrency: true},
-		},
-		NewOptions: func() any { return &Options{Queues: 8} },
-		Check:      func(opts driver.OpenOptions) error { _, err := check(p, &opts); return err },
+		DefaultURL:   "rocketmq://localhost:" + p.PlainPort,
+		Capabilities: driver.Capabilities{Reconnects: true, ReceivesAgain: receivesAgain, Queue: kind, Topic: kind},
+		NewOptions:   func() any { return &Options{Queues: 8} },
+		Check:        func(opts driver.OpenOptions) error { _, err := check(p, &opts); return err },
 	}
 	f.Open = func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
 		silence()
@@ -85,9 +82,8 @@ func check(p *transport.Protocol, opts *driver.OpenOptions) (library.Broker, err
 			library.Unsupported(op, hintNative+", or rocketmq://", "rocketmq-client-go has no encrypted connections"))
 	}
 	if b.Target.User != "" {
-		err = errors.Join(err,
-			library.Unsupported(op, hintNative,
-				"a login: rocketmq-client-go does not tell a consumer that its login was refused"))
+		err = errors.Join(err, library.Unsupported(op, hintNative,
+			"a login: rocketmq-client-go does not tell a consumer that its login was refused"))
 	}
 	if n := opts.Options.(*Options).Queues; n < 1 || n > 1024 {
 		err = errors.Join(err, driver.Errorf(driver.ClassOther, op, "", "option queues=%d: must be 1 to 1024", n))

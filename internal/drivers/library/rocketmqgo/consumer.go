@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -85,9 +84,8 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	spec.Concurrency = max(1, spec.Concurrency)
 	c := &consumer{
 		driver: d, op: "receive from " + dest.String(), spec: spec, group: "perfmq-queue-" + dest.Name,
-		server: server, all: queues,
-		instance: instance(&spec.Connection),
-		inbox:    make(chan *handover), dropped: make(chan struct{}),
+		server: server, all: queues, instance: instance(&spec.Connection),
+		inbox: make(chan *handover), dropped: make(chan struct{}),
 		waiting: map[place]bool{}, accepted: map[primitive.MessageQueue]int64{},
 	}
 	begin := libconsumer.WithConsumeFromWhere(libconsumer.ConsumeFromFirstOffset)
@@ -95,8 +93,8 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 		c.group, begin = "perfmq-topic-"+dest.Name, libconsumer.WithConsumerModel(libconsumer.BroadCasting)
 	}
 	p, err := libconsumer.NewPushConsumer(begin, libconsumer.WithNameServer(primitive.NamesrvAddr{server}),
-		libconsumer.WithGroupName(c.group),
-		libconsumer.WithInstance(c.instance), libconsumer.WithConsumeGoroutineNums(spec.Concurrency))
+		libconsumer.WithGroupName(c.group), libconsumer.WithInstance(c.instance),
+		libconsumer.WithConsumeGoroutineNums(spec.Concurrency))
 	if err == nil {
 		err = p.Subscribe(dest.Name, libconsumer.MessageSelector{}, c.take)
 	}
@@ -112,8 +110,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 		}
 		return m
 	}
-	_, err = library.Bounded(ctx, func() (struct{}, error) { return struct{}{}, p.Start() })
-	if err == nil {
+	if err = library.Call(ctx, p.Start); err == nil {
 		err = c.join(ctx)
 	}
 	if err != nil {
@@ -148,10 +145,8 @@ func (c *consumer) join(ctx context.Context) error {
 		if even && len(owned) >= queues {
 			break
 		}
-		select {
-		case <-time.After(look):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := library.Sleep(ctx, look); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -175,10 +170,10 @@ func (c *consumer) take(_ context.Context, list ...*primitive.MessageExt) (libco
 	c.mu.Unlock()
 	select {
 	case c.inbox <- h:
-	case <-c.dropped:
-	}
-	select {
-	case <-h.settled:
+		select {
+		case <-h.settled:
+		case <-c.dropped:
+		}
 	case <-c.dropped: // then the library ignores later messages
 	}
 	return libconsumer.ConsumeSuccess, nil
@@ -205,12 +200,7 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 // delivery returns the parts of a message that perfmq reads.
 func delivery(m *primitive.MessageExt) *driver.Delivery {
 	d := &driver.Delivery{Body: m.Body, Born: 1000 * m.BornTimestamp, Stored: 1000 * m.StoreTimestamp}
-	var err error
-	d.Time, err = strconv.ParseInt(m.GetProperty(driver.TimeProperty), 10, 64)
-	d.HasTime = err == nil
-	if text := m.GetProperty(driver.IDProperty); text != "" {
-		d.ID = library.ID(text)
-	}
+	library.ReadText(d, m.GetProperty(driver.TimeProperty), m.GetProperty(driver.IDProperty))
 	return d
 }
 
@@ -247,7 +237,7 @@ func (c *consumer) Close(ctx context.Context) error {
 	c.driver.mu.Lock()
 	c.driver.groups[c.group] = slices.DeleteFunc(c.driver.groups[c.group], func(m *consumer) bool { return m == c })
 	c.driver.mu.Unlock()
-	_, err := library.Bounded(ctx, func() (struct{}, error) { return struct{}{}, c.leave() })
+	err := library.Call(ctx, c.leave)
 	// otherwise it waits for a connection that does not move
 	shutting, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteGrace)
 	defer cancel()
@@ -256,7 +246,7 @@ func (c *consumer) Close(ctx context.Context) error {
 	} else {
 		defer close(c.dropped) // Shutdown drops the queues first
 	}
-	_, _ = library.Bounded(shutting, func() (struct{}, error) { return struct{}{}, c.library.Shutdown() })
+	_ = library.Call(shutting, c.library.Shutdown)
 	if c.spec.Destination.Kind == driver.Topic {
 		err = errors.Join(err, support.RemoveOffsets(c.group, c.instance))
 	}

@@ -30,13 +30,13 @@ func (c *consumer) Probe(ctx context.Context) error {
 		if pulled, err = c.pulledSince(ctx, since); pulled || err != nil {
 			break
 		}
-		err = sleep(ctx, probeEvery)
+		err = library.Sleep(ctx, probeEvery)
 	}
 	if err == nil { // otherwise the pulls found no broker
 		err = c.driver.topics.Ask(ctx, c.server, brokers)
 	}
 	if err != nil {
-		_ = sleep(ctx, probePause)
+		_ = library.Sleep(ctx, probePause)
 		return driver.Errorf(driver.ClassTimeout, c.op, "", "no answer: %w", err)
 	}
 	return nil
@@ -60,15 +60,4 @@ func (c *consumer) pulledSince(ctx context.Context, since int64) (bool, error) {
 		}
 	}
 	return true, nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

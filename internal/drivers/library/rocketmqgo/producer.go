@@ -100,9 +100,6 @@ func (p *producer) prepare(op string, v *driver.Variant) error {
 
 // Send implements [driver.Producer]. The library does not separate the hand-over of a message from its end.
 func (p *producer) Send(ctx context.Context, m *driver.Message) error {
-	if err := ctx.Err(); err != nil {
-		return driver.Errorf(driver.ClassTimeout, p.op, "", "not sent: %w", err)
-	}
 	properties := maps.Clone(p.kinds[m.Variant])
 	properties[driver.TimeProperty] = strconv.FormatInt(m.Time, 10)
 	if m.ID != (driver.ID{}) {
@@ -110,15 +107,12 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	}
 	msg, slot := primitive.NewMessage(p.topic, p.spec.Variants[m.Variant].Body), m.Slot
 	msg.WithProperties(properties)
-	return p.sends.Do(ctx, func(h *library.Handover) {
+	return p.sends.Do(ctx, p.op, func(h *library.Handover) {
 		h.Sent()
 		result, err := p.library.SendSync(p.answers, msg)
 		o := p.outcome(result, err)
 		if o.State == driver.Failed && o.Class == driver.ClassConnect {
-			select {
-			case <-time.After(pause):
-			case <-p.answers.Done():
-			}
+			_ = library.Sleep(p.answers, pause)
 		}
 		p.done.Done(slot, o)
 	})

@@ -1,11 +1,11 @@
-package stomp_test
+package protocol_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 
-	wire "github.com/perfmq/perfmq/internal/wire/stomp"
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 )
 
 func TestServer(t *testing.T) {
@@ -20,7 +20,7 @@ func TestServer(t *testing.T) {
 		"/1":                                {"", "1"},
 		"":                                  {"", ""},
 	} {
-		name, version := wire.Server(header)
+		name, version := protocol.STOMPServer(header)
 		assert.Equal(t, want, [2]string{name, version}, header)
 	}
 }
