@@ -88,7 +88,7 @@ func Exchange(t testing.TB, d driver.Driver, dest driver.Destination, n int) (ac
 	return accepted, int(taken.Load())
 }
 
-// Send sends n messages to dest and returns how many were accepted.
+// Send sends n messages to dest, each with a time of its own, and returns how many were accepted.
 func Send(t testing.TB, d driver.Driver, dest driver.Destination, n int) (accepted int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
@@ -109,9 +109,10 @@ func send(ctx context.Context, t testing.TB, d driver.Driver, dest driver.Destin
 		}
 	}))
 	require.NoError(t, err)
+	first := time.Now().UnixNano()
 	for i := range n {
 		require.NoError(t, producer.Send(ctx,
-			&driver.Message{Slot: driver.NewSlot(uint32(i), 1), Time: int64(i + 1)})) //nolint:gosec // small
+			&driver.Message{Slot: driver.NewSlot(uint32(i), 1), Time: first + int64(i)})) //nolint:gosec // small
 	}
 	require.NoError(t, producer.Close(ctx))
 	return int(ended.Load())
