@@ -12,6 +12,12 @@ func Unsupported(op, hint, text string) error {
 	return driver.Errorf(driver.ClassUnsupported, op, hint, "%s", text)
 }
 
+// TooLarge returns the error about a received body of size bytes that is larger than limit.
+func TooLarge(op string, size, limit int) error {
+	return driver.Errorf(driver.ClassTooLarge, op, "see --max-message-size", "a body of %d bytes is larger than %d", size,
+		limit)
+}
+
 // wish is a feature that a producer or consumer asks for, and whether it is supported.
 type wish struct {
 	asked, can bool

@@ -170,12 +170,11 @@ func dialectOf(server string, f driver.Factory) dialect {
 	case strings.HasPrefix(name, "activemq"):
 		d.title = "ActiveMQ Classic"
 		d.credit, d.durable, topic.SharedSubscription = "activemq.prefetchSize", "activemq.subscriptionName", false
-	case strings.HasPrefix(name, "rabbitmq"):
-		d.title = "RabbitMQ"
-		*queue = driver.KindCapabilities{Exists: true, Persistent: true, Properties: true, Credit: true}
-		*topic = *queue
 	default:
 		*queue = driver.KindCapabilities{Exists: true, Persistent: true, Properties: true}
+		if strings.HasPrefix(name, "rabbitmq") {
+			d.title, queue.Credit = "RabbitMQ", true
+		}
 		*topic = *queue
 	}
 	d.factory = f

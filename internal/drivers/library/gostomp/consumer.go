@@ -130,7 +130,10 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 		select {
 		case m = <-c.inbox:
 		case <-c.Conn.net.Over:
-			return c.gone()
+			if len(c.inbox) == 0 {
+				return c.gone()
+			}
+			return nil // the reason may be in the inbox, behind messages
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -142,8 +145,7 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 		case c.Conn.net.HasEnded(): // it belongs to the broker again, and the library may wait ten seconds to acknowledge it
 			return nil
 		case len(m.Body) > c.maxBody:
-			return driver.Errorf(driver.ClassTooLarge, c.op, "see --max-message-size", "a body of %d bytes is larger than %d",
-				len(m.Body), c.maxBody)
+			return library.TooLarge(c.op, len(m.Body), c.maxBody)
 		}
 		deliver(delivery(m))
 		// An error means that the connection has ended, which the subscription also reports.

@@ -62,3 +62,27 @@ func TestRunOfALostConnection(t *testing.T) {
 		})
 	}
 }
+
+// TestReasonAfterASlowDelivery: a consumer whose delivery outlasts the time for the library to report the end of the
+// connection passes on the broker's reason, which waits behind messages.
+func TestReasonAfterASlowDelivery(t *testing.T) {
+	t.Parallel()
+	for range 20 { // the choice between two channels that are ready is random
+		synctest.Test(t, func(t *testing.T) {
+			ours, _ := net.Pipe()
+			c := &consumer{
+				Lease: &transport.Lease[*connection]{Conn: &connection{stomp: &stomp.Conn{}, net: library.NewConn(ours)}},
+				op:    "receive", inbox: make(chan *stomp.Message, 3),
+			}
+			c.inbox <- &stomp.Message{Header: frame.NewHeader()}
+			err := c.Run(t.Context(), func(*driver.Delivery) driver.Verdict {
+				c.inbox <- &stomp.Message{}
+				c.inbox <- failed("it is full", []byte{})
+				require.NoError(t, c.Conn.net.Close())
+				<-time.After(2 * library.EndGrace)
+				return driver.Accept
+			})
+			require.EqualError(t, err, "receive: the broker says: it is full")
+		})
+	}
+}

@@ -185,8 +185,7 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 		select {
 		case h := <-c.inbox:
 			if n := len(h.message.Body); n > c.driver.maxBody {
-				return driver.Errorf(driver.ClassTooLarge, c.op, "see --max-message-size", "a body of %d bytes is larger than %d",
-					n, c.driver.maxBody)
+				return library.TooLarge(c.op, n, c.driver.maxBody)
 			}
 			deliver(delivery(h.message))
 			c.accept(h.message)
