@@ -178,11 +178,10 @@ func (r *Result) Summary(s *stats.Summary) error {
 	return resultError("write the result "+r.where, true, r.writer.Finish(out))
 }
 
-// missingFrom returns the finding that an output lacks all rows from number row on. The parameter what is the beginning
-// of its text.
-func missingFrom(what string, row int, err error) result.Finding {
+// missingFrom returns the finding that an output lacks all rows from number row on. Its text begins with prefix.
+func missingFrom(prefix string, row int, err error) result.Finding {
 	return result.Finding{
-		Kind: result.RowsMissing, Count: 1, Subject: "tester", Text: what + " " + strconv.Itoa(row) + " on: " + err.Error(),
+		Kind: result.RowsMissing, Count: 1, Subject: "tester", Text: prefix + " " + strconv.Itoa(row) + " on: " + err.Error(),
 	}
 }
 

@@ -140,8 +140,8 @@ func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 	if !c.srv.blocks {
 		for _, s := range t.sends {
 			if !s.dest.Room(nil) {
-				for _, refused := range t.sends { // to other destinations, too
-					refused.dest.CountRefused(1)
+				for _, each := range t.sends { // to other destinations, too
+					each.dest.CountRefused(1)
 				}
 				return false, failCommit(wire.CondResourceLimit, "%s is full", s.dest.Address())
 			}

@@ -16,20 +16,20 @@ type Conn struct {
 	// Ended is closed when a read or write has failed, or when the connection was closed. Libraries close it after any
 	// failure, but perhaps late.
 	Ended chan struct{}
-	// Over is closed [EndGrace] after Ended.
-	Over chan struct{}
-	once sync.Once
+	// Overdue is closed [EndGrace] after Ended: the library should have reported the end by then.
+	Overdue chan struct{}
+	once    sync.Once
 }
 
 // NewConn returns conn with notice of its end.
 func NewConn(conn net.Conn) *Conn {
-	return &Conn{Conn: conn, Ended: make(chan struct{}), Over: make(chan struct{})}
+	return &Conn{Conn: conn, Ended: make(chan struct{}), Overdue: make(chan struct{})}
 }
 
 func (c *Conn) end() {
 	c.once.Do(func() {
 		close(c.Ended)
-		time.AfterFunc(EndGrace, func() { close(c.Over) })
+		time.AfterFunc(EndGrace, func() { close(c.Overdue) })
 	})
 }
 

@@ -324,7 +324,8 @@ func drained(t *testing.T) *conn {
 	return c
 }
 
-// sendingTo returns a producer of small messages to a queue for each of these connections, and the outcomes of its messages.
+// sendingTo returns a producer of small messages to a queue for each of these connections, and the outcomes of its
+// messages.
 func sendingTo(opts *Options, conns ...*conn) (*producer, *outcomes) {
 	o := &outcomes{}
 	p := &producer{

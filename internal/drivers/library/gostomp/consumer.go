@@ -129,7 +129,7 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 		var m *stomp.Message
 		select {
 		case m = <-c.inbox:
-		case <-c.Conn.net.Over:
+		case <-c.Conn.net.Overdue:
 			if len(c.inbox) == 0 {
 				return c.gone()
 			}

@@ -113,7 +113,7 @@ func (p *producer) send(v *driver.Variant, headers []string) error {
 	select {
 	case err := <-result:
 		return err
-	case <-p.Conn.net.Over:
+	case <-p.Conn.net.Overdue:
 		return errors.New("the connection has ended")
 	}
 }

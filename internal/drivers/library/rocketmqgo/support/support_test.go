@@ -61,8 +61,8 @@ func TestRemoveOffsets(t *testing.T) {
 	require.NoDirExists(t, dir)
 }
 
-// TestRemoveOffsetsWhileTheyAreWritten: the library may write them once more after its shutdown. One round in three or so
-// meets a file that was written between the removal of the files and that of the directory.
+// TestRemoveOffsetsWhileTheyAreWritten: the library may write them once more after its shutdown. One round in twenty or
+// so meets a file that was written between the removal of the files and that of the directory.
 func TestRemoveOffsetsWhileTheyAreWritten(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
