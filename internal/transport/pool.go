@@ -60,7 +60,9 @@ func (p *Pool[C]) Acquire(ctx context.Context, spec driver.Connection) (*Lease[C
 			case <-c.ready:
 			case <-ctx.Done():
 				p.release(ctx, c)
-				return nil, driver.Errorf(driver.ClassTimeout, "connect", "", "%w", ctx.Err())
+				return nil, driver.Errorf(driver.ClassTimeout, "connect",
+					"is the broker overloaded? See also --connect-timeout",
+					"another user of the connection was still opening it: %w", ctx.Err())
 			}
 		}
 		if c.err == nil {

@@ -174,7 +174,11 @@ func TestFilterAllocatesNothing(t *testing.T) {
 	filter, err := Parse("color LIKE 'r%d' AND text BETWEEN 1 AND 9 AND JMSPriority > 2 AND color IN ('x', 'red')")
 	require.NoError(t, err)
 	assert.True(t, filter(m))
-	assert.Zero(t, testing.AllocsPerRun(100, func() { filter(m) }))
+	least := testing.AllocsPerRun(1, func() { filter(m) })
+	for range 100 { // regexp has a pool, which a collection empties, and the race detector at random
+		least = min(least, testing.AllocsPerRun(1, func() { filter(m) }))
+	}
+	assert.Zero(t, least)
 }
 
 func FuzzParse(f *testing.F) {

@@ -63,7 +63,7 @@ func (c *conn) call(ctx context.Context, code int, fields []field, body []byte) 
 	case <-ctx.Done():
 		c.endCalls(errAbandoned, func(e *call) bool { return e.to == w })
 		if r = <-w; r.err != nil {
-			return nil, driver.Errorf(driver.ClassTimeout, "", "is it overloaded, or not a RocketMQ server?",
+			return nil, driver.Errorf(driver.ClassTimeout, "", overloaded,
 				"%s did not answer: %w", c.addr, ctx.Err())
 		}
 	}

@@ -32,6 +32,7 @@ const (
 	maxName  = 100 // the same for a name or address
 
 	notRocketMQ  = "is this a RocketMQ name server or broker?"
+	overloaded   = "is it overloaded, or not a RocketMQ server?"
 	lookAtBroker = "look into the broker's log; see also whether a proxy on the way changes its messages"
 )
 

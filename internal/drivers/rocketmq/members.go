@@ -34,7 +34,8 @@ func (l *listing) ask(ctx context.Context, question func() ([]string, error)) ([
 	case <-timer.C:
 		return question()
 	case <-ctx.Done():
-		return nil, driver.Errorf(driver.ClassTimeout, "list the consumers of the group", "", "%w", ctx.Err())
+		return nil, driver.Errorf(driver.ClassTimeout, "list the consumers of the group", overloaded,
+			"the broker did not answer another consumer's question in time: %w", ctx.Err())
 	}
 	if l.last > came {
 		return l.members, nil

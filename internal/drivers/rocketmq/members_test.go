@@ -76,6 +76,7 @@ func TestListingOfOneThatHangs(t *testing.T) {
 		_, err := l.ask(short, answer)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, driver.ClassTimeout, driver.ClassOf(err))
+		require.NotEmpty(t, driver.HintOf(err))
 		asking.Wait()
 		got, err := l.ask(t.Context(), answer)
 		require.NoError(t, err, "the failure was the other's")

@@ -247,7 +247,7 @@ func (c *consumer) save(ctx context.Context, q *queue) error {
 			case <-open:
 				continue
 			case <-ctx.Done():
-				return driver.Errorf(driver.ClassTimeout, op, "is it overloaded, or not a RocketMQ server?",
+				return driver.Errorf(driver.ClassTimeout, op, overloaded,
 					"%s did not answer: %w", q.conn.addr, ctx.Err())
 			}
 		case told == q.consumed.Load():

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -256,6 +257,20 @@ func TestBrokerInRouteTwice(t *testing.T) {
 	k, err := d.Consumer(ctx, consumerSpec(queueNamed("t")))
 	require.NoError(t, err)
 	require.NoError(t, k.Close(ctx))
+}
+
+// TestRouteIsWaitedFor: who waits for another's question about a topic waits no longer than its own context.
+func TestRouteIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDriver(config{})
+		d.topics.turn <- struct{}{}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := d.routeOf(ctx, "t")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, driver.ClassTimeout, driver.ClassOf(err))
+		require.NotEmpty(t, driver.HintOf(err))
+	})
 }
 
 // TestDelayOnOldBrokers: brokers before 5 ignore a delay that is no level.

@@ -101,7 +101,8 @@ func (d *rocketDriver) routeOf(ctx context.Context, topic string) (*route, error
 	case d.topics.turn <- struct{}{}:
 		defer func() { <-d.topics.turn }()
 	case <-ctx.Done():
-		return nil, driver.Errorf(driver.ClassTimeout, "look up topic "+topic, "", "%w", ctx.Err())
+		return nil, driver.Errorf(driver.ClassTimeout, "look up topic "+topic, overloaded+" See also --connect-timeout",
+			"the server did not answer an earlier question about topics in time: %w", ctx.Err())
 	}
 	if r := d.topics.route(topic); r != nil {
 		return r, nil

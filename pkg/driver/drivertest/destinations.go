@@ -39,9 +39,7 @@ func testQueueCompeting(e *env) {
 	d, dest := e.open(), e.dest()
 	inboxes := e.several(d, dest, 3)
 	e.producer(d, producerSpec(dest)).sendAll(base, 600)
-	e.expectTogether(base, 600, inboxes...)
-	e.quiet()
-	e.expectTogether(base, 600, inboxes...)
+	e.expectAtRest(base, 600, inboxes...)
 }
 
 func testFanOut(e *env) {
@@ -211,7 +209,7 @@ func testShared(e *env) {
 		b.awaitCount(n-credit, "receive on the one consumer of a shared subscription that is not busy")
 	}
 	full.release()
-	e.expectTogether(base, n, a, b)
+	e.expectAtRest(base, n, a, b)
 }
 
 // testSharedLeave: a closed consumer no longer gets a share of a shared subscription.

@@ -209,6 +209,15 @@ func (e *env) expectTogether(first int64, n int, inboxes ...*inbox) {
 	require.NoError(e, compare(all(), first, n))
 }
 
+// expectAtRest is expectTogether, after which nothing more may come: a copy may come late, to an inbox that had been
+// slow when the others had received all.
+func (e *env) expectAtRest(first int64, n int, inboxes ...*inbox) {
+	e.Helper()
+	e.expectTogether(first, n, inboxes...)
+	e.quiet()
+	e.expectTogether(first, n, inboxes...)
+}
+
 // difference is the error of compare, computed when it is printed.
 type difference struct {
 	stamps func() []int64

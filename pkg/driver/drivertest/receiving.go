@@ -107,9 +107,7 @@ func testUnsettled(e *env) {
 	first.close()
 	require.LessOrEqual(e, first.count(), n/2, "Run went on after its context had ended")
 	second := e.again(d, last(spec))
-	e.expectTogether(base, n, first, second)
-	e.quiet()
-	e.expectTogether(base, n, first, second)
+	e.expectAtRest(base, n, first, second)
 }
 
 // cutDelivery receives over a path that is cut while the last of the given number of messages is being delivered. It

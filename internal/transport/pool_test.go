@@ -1,0 +1,51 @@
+package transport_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/transport"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// still is a connection without life.
+type still struct{}
+
+func (still) Dead() bool          { return false }
+func (still) End(context.Context) {}
+
+// TestPoolWaitsForAnother: who waits until another has opened the connection waits no longer than its own context, and
+// learns why.
+func TestPoolWaitsForAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opens := 0
+		pool := transport.Pool[still]{Open: func(context.Context, driver.Connection) (still, error) {
+			opens++
+			<-time.After(time.Minute)
+			return still{}, nil
+		}}
+		spec := driver.Connection{Key: "k"}
+		opened := make(chan *transport.Lease[still], 1)
+		go func() {
+			lease, err := pool.Acquire(t.Context(), spec)
+			require.NoError(t, err)
+			opened <- lease
+		}()
+		synctest.Wait()
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := pool.Acquire(short, spec)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, driver.ClassTimeout, driver.ClassOf(err))
+		require.NotEmpty(t, driver.HintOf(err))
+		lease, err := pool.Acquire(t.Context(), spec)
+		require.NoError(t, err)
+		require.Equal(t, 1, opens)
+		lease.Release(t.Context())
+		(<-opened).Release(t.Context())
+	})
+}
