@@ -280,6 +280,23 @@ func TestJudge(t *testing.T) {
 			full(o)
 			o.stored, o.due, o.result.Stalls = 494, 495, nil
 		}, `^promise broken: no producer was held up: the queue took all 494`},
+		"not full, for want of messages": {func(o *observation) {
+			full(o)
+			o.due, o.stored, o.result.Stalls = 3000, 390, nil
+			o.result.Rows = []result.Row{
+				sentIn(failureStep, 300), sentIn(failureStep, 90), sentIn("drain", 110),
+			}
+		}, `^nothing shown`},
+		"not full, where messages were to be refused": {func(o *observation) {
+			full(o)
+			o.expect, o.due, o.stored, o.result.Stalls = expectation{refused: true}, 3000, 390, nil
+			o.result.Rows = []result.Row{sentIn(failureStep, 390)}
+		}, `^nothing shown`},
+		"full, with one that waits unnoticed": {func(o *observation) {
+			full(o)
+			o.due, o.stored, o.result.Stalls = 3000, 390, nil
+			o.result.Rows = []result.Row{sentIn(failureStep, 391)}
+		}, `wrong.*no stall`},
 		"full, with more than was sent": {func(o *observation) { full(o); o.stored, o.due = 501, 600 }, `wrong.*the full queue had 501`},
 		"full, and a connection broke": {func(o *observation) {
 			full(o)
@@ -387,4 +404,9 @@ func TestChoose(t *testing.T) {
 	require.Len(t, names, len(failures())+len(queueFailures())+len(storeFailures()))
 	require.Len(t, choose(regexp.MustCompile("^artemis/kill$"), false), 1)
 	require.Empty(t, choose(regexp.MustCompile("start-"), false))
+}
+
+// sentIn is a second of a step in which n messages were sent.
+func sentIn(step string, n uint64) result.Row {
+	return result.Row{Step: step, Counts: result.Counts{Producers: &result.Producers{Sent: n}}}
 }

@@ -99,6 +99,21 @@ func came(after int64, what, not string) string {
 // which a busy machine did not send.
 func (j *judgement) tookAll() bool { return j.expect.blocked && j.stored >= j.due-j.due/100 }
 
+// neverFull tells whether a queue that was to be full was not: it took all that a busy machine sent in the first step,
+// which was less than was due.
+func (j *judgement) neverFull() bool {
+	if p, _ := j.queue(j.kept); !j.expect.blocked && !j.expect.refused || refused(&p) > 0 || j.stored >= j.due-j.due/100 {
+		return false
+	}
+	var sent int64
+	for i := range j.result.Rows {
+		if row := &j.result.Rows[i]; row.Step == failureStep && row.Producers != nil {
+			sent += int64(row.Producers.Sent)
+		}
+	}
+	return sent > 0 && j.stored >= sent
+}
+
 // refused are the messages that the broker did not take.
 func refused(p *result.Producers) uint64 { return p.Rejected + p.Failed + p.Released + p.Modified }
 
@@ -118,6 +133,9 @@ func (j *judgement) waits() string {
 	}
 	if j.tookAll() {
 		return fmt.Sprintf("%d messages taken", j.stored)
+	}
+	if j.neverFull() {
+		return fmt.Sprintf("not full: the machine was too busy to send more than %d of %d messages", j.stored, j.due)
 	}
 	if longest == 0 {
 		j.wrong("no stall, where the queue was full")
