@@ -18,8 +18,8 @@ type still struct{}
 func (still) Dead() bool          { return false }
 func (still) End(context.Context) {}
 
-// TestPoolWaitsForAnother: who waits until another has opened the connection waits no longer than its own context, and
-// learns why.
+// TestPoolWaitsForAnother: a user that waits while another user opens the connection gives up when its own context ends.
+// The error says why.
 func TestPoolWaitsForAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opens := 0

@@ -259,7 +259,7 @@ func TestBrokerInRouteTwice(t *testing.T) {
 	require.NoError(t, k.Close(ctx))
 }
 
-// TestRouteIsWaitedFor: who waits for another's question about a topic waits no longer than its own context.
+// TestRouteIsWaitedFor: a user that waits for the look-up of another user gives up when its own context ends.
 func TestRouteIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDriver(config{})

@@ -292,6 +292,19 @@ func TestJudge(t *testing.T) {
 			o.expect, o.due, o.stored, o.result.Stalls = expectation{refused: true}, 3000, 390, nil
 			o.result.Rows = []result.Row{sentIn(failureStep, 390)}
 		}, `^nothing shown`},
+		"full, and the broker withholds credit, unnoticed": {func(o *observation) {
+			full(o)
+			o.due, o.stored, o.result.Stalls = 3000, 390, nil
+			o.result.Rows = []result.Row{
+				sentIn(failureStep, 300), sentIn(failureStep, 90), sentIn(failureStep, 0), sentIn(failureStep, 0),
+				sentIn(failureStep, 0), sentIn("drain", 110),
+			}
+		}, `wrong.*no stall`},
+		"full late, and the broker withholds credit": {func(o *observation) {
+			full(o)
+			o.due, o.stored = 3000, 390
+			o.result.Rows = []result.Row{sentIn(failureStep, 390), sentIn(failureStep, 0)}
+		}, `^kept`},
 		"full, with one that waits unnoticed": {func(o *observation) {
 			full(o)
 			o.due, o.stored, o.result.Stalls = 3000, 390, nil
@@ -406,7 +419,7 @@ func TestChoose(t *testing.T) {
 	require.Empty(t, choose(regexp.MustCompile("start-"), false))
 }
 
-// sentIn is a second of a step in which n messages were sent.
+// sentIn is a second of a step in which n messages were sent and confirmed.
 func sentIn(step string, n uint64) result.Row {
-	return result.Row{Step: step, Counts: result.Counts{Producers: &result.Producers{Sent: n}}}
+	return result.Row{Step: step, Counts: result.Counts{Producers: &result.Producers{Sent: n, Completed: n}}}
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,18 +101,26 @@ func came(after int64, what, not string) string {
 func (j *judgement) tookAll() bool { return j.expect.blocked && j.stored >= j.due-j.due/100 }
 
 // neverFull tells whether a queue that was to be full was not: it took all that a busy machine sent in the first step,
-// which was less than was due.
+// which was less than was due, and took messages to the end of the step. A broker that withholds credit also has all
+// that was sent, but takes nothing in the last seconds.
 func (j *judgement) neverFull() bool {
-	if p, _ := j.queue(j.kept); !j.expect.blocked && !j.expect.refused || refused(&p) > 0 || j.stored >= j.due-j.due/100 {
+	p, _ := j.queue(j.kept)
+	switch {
+	case !j.expect.blocked && !j.expect.refused, refused(&p) > 0, j.stored >= j.due-j.due/100:
+		return false
+	case j.expect.blocked && len(j.result.Stalls) > 0:
 		return false
 	}
 	var sent int64
+	var took []uint64 // in each second
 	for i := range j.result.Rows {
 		if row := &j.result.Rows[i]; row.Step == failureStep && row.Producers != nil {
 			sent += int64(row.Producers.Sent)
+			took = append(took, row.Producers.Completed)
 		}
 	}
-	return sent > 0 && j.stored >= sent
+	const last = 3 // seconds, at a rate of hundreds
+	return j.stored >= sent && slices.ContainsFunc(took[max(0, len(took)-last):], func(n uint64) bool { return n > 0 })
 }
 
 // refused are the messages that the broker did not take.
