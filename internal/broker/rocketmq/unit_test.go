@@ -1,6 +1,8 @@
 package rocketmq
 
 import (
+	"encoding/binary"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -265,4 +267,52 @@ func TestOwnProperties(t *testing.T) {
 	require.LessOrEqual(t, m.NotBefore, time.Now().Add(10*time.Second).UnixNano())
 	require.Equal(t, 2*time.Hour, delayOf(99))
 	require.Zero(t, delayOf(0))
+}
+
+// TestNotificationsAreBounded: members that come together notify each other a few times, the last of them included, and
+// one that comes alone does so at once.
+func TestNotificationsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const clients = 1000
+		g := &group{name: "g", members: map[member]bool{}, subs: map[string]*subscription{}}
+		conns := make([]*conn, clients)
+		notified := func(c *conn) (n int) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			for b := c.out; len(b) > 0; n++ {
+				size := 4 + int(binary.BigEndian.Uint32(b))
+				var f wire.Frame
+				require.NoError(t, f.Parse(b[4:size]))
+				require.Equal(t, int(wire.ReqNotifyConsumerIDsChanged), f.Code)
+				require.Equal(t, "g", string(f.Get("consumerGroup")))
+				b = b[size:]
+			}
+			c.out = nil
+			return n
+		}
+		join := func(i int) {
+			conns[i] = &conn{wake: make(chan struct{}, 1)}
+			g.join(member{conns[i], fmt.Sprint(i)}, &wire.ConsumerData{})
+			g.notifyMembers()
+		}
+		join(0)
+		require.Equal(t, 1, notified(conns[0]), "at once")
+		for i := 1; i < clients-1; i++ {
+			join(i)
+		}
+		<-time.After(time.Second)
+		for i, c := range conns[:clients-1] {
+			n := notified(c)
+			require.Positive(t, n, "client %d", i)
+			require.LessOrEqual(t, n, 2, "client %d", i)
+		}
+		join(clients - 1)
+		for i, c := range conns {
+			require.Equal(t, 1, notified(c), "client %d, of the last", i)
+		}
+		<-time.After(time.Second)
+		for i, c := range conns {
+			require.Zero(t, notified(c), "client %d, of nothing", i)
+		}
+	})
 }
