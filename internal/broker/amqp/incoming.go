@@ -164,7 +164,7 @@ func (l *inLink) complete(n *node, b []byte) error {
 	case store.Stored:
 		l.accept()
 	case store.Full:
-		l.reject(fail(wire.CondResourceLimit, "%s is full", dest.Address()))
+		l.reject(fail(wire.CondResourceLimit, "%s", dest.WhyFull()))
 	case store.Withheld:
 	}
 	return nil

@@ -143,7 +143,7 @@ func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 				for _, each := range t.sends { // to other destinations, too
 					each.dest.CountRefused(1)
 				}
-				return false, failCommit(wire.CondResourceLimit, "%s is full", s.dest.Address())
+				return false, failCommit(wire.CondResourceLimit, "%s", s.dest.WhyFull())
 			}
 		}
 	}

@@ -147,8 +147,8 @@ func (c *conn) message(t *topic, h *sendHeader, body, properties []byte) (m *mes
 	return m.complete(), m.applyProperties()
 }
 
-// busy is the remark of a SYSTEM_BUSY answer.
-const busy = "[PC_SYNCHRONIZED]broker busy: the topic, or a subscription of it, is full"
+// busy returns the remark of a SYSTEM_BUSY answer.
+func busy(t *topic) string { return "[PC_SYNCHRONIZED]broker busy: " + t.dest.WhyFull() }
 
 // answerSend answers a send of a number of messages; m is the first one. The answer may be withheld: for ever by
 // the fault, or until there is room.
@@ -159,7 +159,7 @@ func (c *conn) answerSend(r *wire.Frame, t *topic, m *message, v store.Verdict, 
 		return nil
 	case store.Full:
 		if !oneWay {
-			return c.refuse(r, wire.ResSystemBusy, busy)
+			return c.refuse(r, wire.ResSystemBusy, busy(t))
 		}
 		return nil
 	}

@@ -181,7 +181,7 @@ func (c *conn) endTransaction(r *wire.Frame) error {
 		x.put(number, h)
 		x.mu.Unlock()
 		x.checkIn(x.s.o.TransactionCheckInterval, number)
-		return c.refuse(r, wire.ResSystemBusy, busy)
+		return c.refuse(r, wire.ResSystemBusy, busy(h.t))
 	}
 	x.committed.Add(1)
 	_ = c.ok(r)

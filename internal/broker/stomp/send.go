@@ -42,7 +42,7 @@ func (c *conn) send(f *wire.Received) error {
 	case store.Stored:
 		c.confirm(d, full, s[receipt], len(m.content.text))
 	case store.Full:
-		return refuse("%s is full", d.Address())
+		return refuse("%s", d.WhyFull())
 	case store.Withheld:
 	}
 	return nil

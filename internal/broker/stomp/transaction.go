@@ -123,7 +123,7 @@ func (c *conn) commit(f *wire.Received) error {
 	for _, d := range t.to {
 		if c.rejects() && !d.Room(nil) {
 			t.countRefused()
-			return refuse("%s is full", d.Address())
+			return refuse("%s", d.WhyFull())
 		}
 		lacksRoom, err := c.lacksRoom(d, 0)
 		if err != nil {

@@ -108,6 +108,14 @@ func (d *Destination) Send(m *Message) Verdict {
 	return d.take(m)
 }
 
+// WhyFull says, for a sender that was refused, what is full and which option makes room.
+func (d *Destination) WhyFull() string {
+	if d.store.Tight() {
+		return "the broker's memory is full: --max-memory"
+	}
+	return d.addr.String() + " is full"
+}
+
 // CountRefused counts n messages that were refused for lack of room without Send, such as those of a transaction.
 func (d *Destination) CountRefused(n int) {
 	d.refused.Add(uint64(n)) //nolint:gosec // a count

@@ -33,6 +33,7 @@ func TestOneMemoryForAll(t *testing.T) {
 		}
 		used, limit := s.Memory()
 		assert.True(t, s.Tight())
+		assert.Equal(t, "the broker's memory is full: --max-memory", queues[0].dest.WhyFull())
 		assert.InDelta(t, limit, used, 21_000)
 		for i, q := range queues {
 			require.False(t, q.Room(func() { told[i]++ }), "queue %d", i)
