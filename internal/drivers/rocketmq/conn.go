@@ -21,8 +21,11 @@ const (
 	keptBuffer = 1 << 20
 	// leastCalls is the initial room of a connection for calls in flight; a power of two.
 	leastCalls = 8
-	// sweepEvery is the interval of the search for overdue calls.
-	sweepEvery = 50 * time.Millisecond
+	// sweepEvery is the interval of the search for overdue calls; with many clients it is sweepPause for each of them, up
+	// to sweepRarely.
+	sweepEvery  = 50 * time.Millisecond
+	sweepPause  = 100 * time.Microsecond
+	sweepRarely = 250 * time.Millisecond
 	// unlimited is the time limit of calls that end otherwise.
 	unlimited = 24 * time.Hour
 )
@@ -309,7 +312,7 @@ func (c *conn) handle(r *reply) {
 }
 
 // sweep ends overdue calls. It measures their age from the sweep that first saw them, so that submitting need not read
-// the clock. It must run every sweepEvery; a call may exceed its limit by twice that.
+// the clock. A call may exceed its limit by twice the interval of sweeps.
 func (c *conn) sweep() {
 	now := time.Since(c.begin)
 	c.endCalls(errNoAnswer, func(e *call) bool {

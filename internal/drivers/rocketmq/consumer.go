@@ -14,16 +14,17 @@ import (
 // consumer is a [driver.Consumer]: a member of a consumer group.
 type consumer struct {
 	membership
-	op      string
-	d       *rocketDriver
-	lease   *transport.Lease[*client]
-	client  *client // client of the lease
-	opts    *Options
-	topic   string
-	filter  subscription
-	version int64 // of the subscription
-	at      atomic.Pointer[placement]
-	initial *route // the route when it subscribed
+	op       string
+	d        *rocketDriver
+	lease    *transport.Lease[*client]
+	client   *client // client of the lease
+	opts     *Options
+	topic    string
+	filter   subscription
+	version  int64 // of the subscription
+	at       atomic.Pointer[placement]
+	initial  *route // the route when it subscribed
+	arrivals *arrivals
 
 	cut     context.CancelFunc // ends the waits of manage
 	kicked  chan struct{}      // the members of the group, or the queues of the topic, have changed
@@ -35,6 +36,7 @@ type consumer struct {
 	wanted map[queueID]time.Time // since when the queue is ours but locked by another
 
 	running atomic.Bool // Run is
+	ended   atomic.Bool // Run has
 	mu      sync.Mutex
 	err     error // why it cannot go on
 	inbox
@@ -123,23 +125,22 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, inbox: inbox{arrived: make(chan struct{}, 1)},
 		input: driver.NewMeter(),
 	}
+	c.arrivals = d.arrivalsOf(c)
 	ctx, cancel := d.opening(ctx)
 	defer cancel()
-	r, err := d.routeOf(ctx, topic)
+	c.arrivals.enter()
+	err = c.join(ctx, op, &spec)
+	last := c.arrivals.joined(c, err == nil)
+	if err == nil && last {
+		if err = c.awaitShares(ctx); err != nil {
+			err = wrap(op, err)
+		}
+	}
 	if err != nil {
+		if c.lease != nil {
+			_ = c.leave(ctx)
+		}
 		return nil, err
-	}
-	c.initial = r
-	if !c.passing && spec.Destination.Kind == driver.Queue && opts.Group == "" {
-		d.topics.noteGroup(topic, c.group)
-	}
-	if c.lease, err = d.acquire(ctx, spec.Connection, c.group); err != nil {
-		return nil, err
-	}
-	c.client = c.lease.Conn
-	if err := c.open(ctx, r); err != nil {
-		_ = c.leave(ctx)
-		return nil, wrap(op, err)
 	}
 	// Not the caller's context, which ends with the opening.
 	life, cut := context.WithCancel(context.Background())
@@ -154,7 +155,10 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 		return nil
 	}
 	c.running.Store(true)
-	defer c.running.Store(false)
+	defer func() {
+		c.ended.Store(true)
+		c.running.Store(false)
+	}()
 	c.kick() // manage starts to pull from our queues
 	for {
 		p, err := c.take(ctx)

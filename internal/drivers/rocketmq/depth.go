@@ -40,7 +40,7 @@ func (d *rocketDriver) Depth(ctx context.Context, dest driver.Destination, subsc
 // must have no consumers, or they must have consumed all messages.
 func (d *rocketDriver) Purge(ctx context.Context, dest driver.Destination) (n uint64, err error) {
 	err = d.eachPlace(ctx, dest, "", func(ctx context.Context, p *place) error {
-		if err := p.awaitConsumers(ctx); err != nil || p.next == p.end {
+		if err := p.awaitConsumers(ctx, d.saveInterval(0)); err != nil || p.next == p.end {
 			return err
 		}
 		if err := p.conn.ensureGroup(ctx, p.group); err != nil {
@@ -55,8 +55,9 @@ func (d *rocketDriver) Purge(ctx context.Context, dest driver.Destination) (n ui
 	return n, nil
 }
 
-// awaitConsumers waits until the consumers, if any, have reported all messages as consumed, which may take a moment.
-func (p *place) awaitConsumers(ctx context.Context) error {
+// awaitConsumers waits until the consumers, if any, have reported all messages as consumed, which they
+// do after each pause.
+func (p *place) awaitConsumers(ctx context.Context, pause time.Duration) error {
 	const patience = 10
 	for tried := 0; p.next != p.end; tried++ {
 		members, err := p.conn.membersOf(ctx, p.group)
@@ -68,7 +69,7 @@ func (p *place) awaitConsumers(ctx context.Context) error {
 				"RocketMQ passes over no messages of a group with consumers, and %s has %d", p.group, len(members))
 		}
 		select {
-		case <-time.After(saveEvery):
+		case <-time.After(pause):
 		case <-ctx.Done():
 		}
 		if err := p.find(ctx); err != nil {

@@ -31,10 +31,12 @@ type rocketDriver struct {
 	keeper       keeper
 
 	orphans  orphans
-	asked    sync.Map // start of unique keys -> *transactions: the producers that brokers ask
-	reaches  sync.Map // groupQueue -> *reach: those of the groups that outlive their consumers
-	listings sync.Map // groupAt -> *listing
-	filtered sync.Map // driver.Destination: destinations with filtering consumers
+	asked    sync.Map     // start of unique keys -> *transactions: the producers that brokers ask
+	reaches  sync.Map     // groupQueue -> *reach: those of the groups that outlive their consumers
+	listings sync.Map     // groupAt -> *listing
+	arrivals sync.Map     // group -> *arrivals
+	members  atomic.Int64 // open consumers
+	filtered sync.Map     // driver.Destination: destinations with filtering consumers
 }
 
 func newDriver(cfg config) *rocketDriver {

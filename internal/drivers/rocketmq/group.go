@@ -13,16 +13,43 @@ import (
 )
 
 const (
-	lockRetry    = 20 * time.Millisecond // while another member still holds a queue of ours
-	lockPatience = 3 * time.Second       // then a concurrent consumer proceeds without the lock
-	lockRenew    = 20 * time.Second      // brokers drop locks after 60 s
-	saveEvery    = 100 * time.Millisecond
-	savePause    = 2 * time.Millisecond // per queue: no more than 500 requests a second
+	lockRetry    = 20 * time.Millisecond  // while another member still holds a queue of ours
+	lockPatience = 3 * time.Second        // then a concurrent consumer proceeds without the lock
+	lockRenew    = 20 * time.Second       // brokers drop locks after 60 s
+	leavePause   = 100 * time.Millisecond // between two looks at the members after Run has ended
 )
 
-// open subscribes, and returns when this consumer owns its share of the queues and knows the offset at which each
-// starts.
-func (c *consumer) open(ctx context.Context, r *route) error {
+// How often a consumer saves its offsets: saveEvery, but no more than a request in each savePause of all the consumers
+// of the driver together, and at least once in saveRarely.
+const (
+	saveEvery  = 100 * time.Millisecond
+	savePause  = 2 * time.Millisecond
+	saveRarely = 5 * time.Second
+)
+
+// join connects and makes the consumer a member of its group.
+func (c *consumer) join(ctx context.Context, op string, spec *driver.ConsumerSpec) error {
+	r, err := c.d.routeOf(ctx, c.topic)
+	if err != nil {
+		return err
+	}
+	c.initial = r
+	if !c.passing && spec.Destination.Kind == driver.Queue && c.opts.Group == "" {
+		c.d.topics.noteGroup(c.topic, c.group)
+	}
+	if c.lease, err = c.d.acquire(ctx, spec.Connection, c.group); err != nil {
+		return err
+	}
+	c.client = c.lease.Conn
+	c.d.members.Add(1)
+	if err := c.subscribe(ctx, r); err != nil {
+		return wrap(op, err)
+	}
+	return nil
+}
+
+// subscribe reports the consumer to the brokers and fixes the offset at which a new group starts in each queue.
+func (c *consumer) subscribe(ctx context.Context, r *route) error {
 	at := &placement{route: r}
 	c.at.Store(at) // for leave: no other goroutine knows the consumer yet
 	for _, b := range r.brokers {
@@ -50,19 +77,29 @@ func (c *consumer) open(ctx context.Context, r *route) error {
 		}
 	}
 	if c.fromNext && c.opts.Model == clustering {
-		if err := c.fixStart(ctx); err != nil {
-			return err
-		}
+		return c.fixStart(ctx)
 	}
+	return nil
+}
+
+// awaitShares takes this consumer's share of the queues and returns when all consumers that were opened together own
+// theirs.
+func (c *consumer) awaitShares(ctx context.Context) error {
 	tick := time.NewTicker(lockRetry)
 	defer tick.Stop()
 	for {
 		complete, err := c.rebalance(ctx)
-		if complete || err != nil {
+		if err != nil {
 			return err
 		}
+		retry, settled := tick.C, (<-chan struct{})(nil)
+		if complete {
+			retry, settled = nil, c.arrivals.settle(c)
+		}
 		select {
-		case <-tick.C:
+		case <-settled:
+			return nil
+		case <-retry:
 		case <-c.kicked:
 		case <-ctx.Done():
 			return driver.Errorf(driver.ClassTimeout, "",
@@ -130,49 +167,73 @@ func (c *consumer) adopt(ctx context.Context, r *route) {
 // manage keeps the share of the queues up to date until the consumer closes.
 func (c *consumer) manage(ctx context.Context) {
 	defer close(c.managed)
-	renew := time.NewTicker(lockRenew)
-	defer renew.Stop()
 	save := time.NewTimer(saveEvery)
 	defer save.Stop()
 	again := time.NewTimer(0)
 	defer again.Stop()
+	renewed := time.Now()
+	leaving := false // again is set to leavePause
 	for {
 		select {
 		case <-c.stop:
 			return
 		case <-save.C:
 			c.noteAll()
-			save.Reset(max(saveEvery, time.Duration(len(c.owned))*savePause))
-			continue
-		case <-renew.C:
+			save.Reset(c.d.saveInterval(len(c.owned)))
+			if time.Since(renewed) < lockRenew {
+				continue
+			}
+			renewed = time.Now()
 			c.renewLocks(ctx)
 		case <-c.kicked:
+			if c.ended.Load() { // those that leave one by one would make all others look each time
+				if !leaving {
+					leaving = true
+					again.Reset(leavePause)
+				}
+				continue
+			}
 		case <-again.C:
+			leaving = false
+		}
+		if !c.running.Load() && c.arrivals.defers(c) {
+			continue // the last to arrive kicks
 		}
 		each, cancel := c.d.opening(ctx)
 		complete, err := c.rebalance(each)
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			c.fail(err)
+			c.arrivals.settle(c)
 			return
 		}
-		if !complete {
+		if complete {
+			c.arrivals.settle(c)
+		} else {
 			again.Reset(lockRetry)
 		}
 	}
 }
 
-// rebalance takes the queues of our share and gives back the others. It is complete when we own our whole share.
+// saveInterval returns the time between two reports of the offsets of a consumer with that number of queues.
+func (d *rocketDriver) saveInterval(queues int) time.Duration {
+	all := max(1, int64(queues)) * max(1, d.members.Load()) // their shares are equal
+	return min(max(saveEvery, time.Duration(all)*savePause), saveRarely)
+}
+
+// rebalance takes the queues of our share and gives back the others. It is complete when we own our whole share. After
+// Run has ended, it takes none.
 func (c *consumer) rebalance(ctx context.Context) (complete bool, err error) {
 	share, known, err := c.share(ctx)
 	if err != nil || !known {
 		return false, err
 	}
+	ended := c.ended.Load()
 	ours := map[queueID]bool{}
 	var gone, missing []*queue
 	for _, q := range share {
 		ours[q.queueID] = true
-		if c.owned[q.queueID] == nil {
+		if c.owned[q.queueID] == nil && !ended {
 			missing = append(missing, q)
 		}
 	}
@@ -190,7 +251,7 @@ func (c *consumer) rebalance(ctx context.Context) (complete bool, err error) {
 	if len(gone)+len(missing) > 0 {
 		c.rebalanced.Add(1)
 	}
-	return len(c.owned) == len(share), c.startAll()
+	return ended || len(c.owned) == len(share), c.startAll()
 }
 
 // membersOf returns the ids of the clients in a group.
@@ -330,6 +391,8 @@ func (c *consumer) lock(ctx context.Context, queues []*queue) (map[queueID]bool,
 // leave gives all queues back and leaves the group. It deletes the group if it was only for this run and has no other
 // member.
 func (c *consumer) leave(ctx context.Context) error {
+	c.d.members.Add(-1)
+	c.arrivals.settle(c)
 	polite, cancel := leaving(ctx)
 	defer cancel()
 	conns := c.at.Load().conns

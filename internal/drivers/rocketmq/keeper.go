@@ -51,20 +51,21 @@ func (k *keeper) remove(c *client) {
 
 func (k *keeper) run(stop, done chan struct{}) {
 	defer close(done)
-	sweep := time.NewTicker(sweepEvery)
+	sweep := time.NewTimer(sweepEvery)
 	defer sweep.Stop()
 	for {
 		select {
 		case <-stop:
 			return
 		case <-sweep.C:
-			k.look(time.Now())
+			n := k.look(time.Now())
+			sweep.Reset(min(max(sweepEvery, time.Duration(n)*sweepPause), sweepRarely))
 		}
 	}
 }
 
-// look performs the due tasks. None of them waits.
-func (k *keeper) look(now time.Time) {
+// look performs the due tasks, and returns the number of clients. None of the tasks waits.
+func (k *keeper) look(now time.Time) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for c, due := range k.clients {
@@ -86,4 +87,5 @@ func (k *keeper) look(now time.Time) {
 			})
 		}
 	}
+	return len(k.clients)
 }
