@@ -15,7 +15,9 @@ import (
 )
 
 // many opens consumers of a destination, a few at a time, each with a connection of its own.
-func many(t testing.TB, d driver.Driver, dest driver.Destination, n int) []driver.Consumer {
+func many(
+	t testing.TB, d driver.Driver, dest driver.Destination, n int, change ...func(*driver.ConsumerSpec),
+) []driver.Consumer {
 	t.Helper()
 	consumers, errs := make([]driver.Consumer, n), make([]error, n)
 	atOnce := make(chan struct{}, 16)
@@ -26,6 +28,9 @@ func many(t testing.TB, d driver.Driver, dest driver.Destination, n int) []drive
 			defer func() { <-atOnce }()
 			spec := consumerSpec(dest)
 			spec.Connection.Key = fmt.Sprint("c", i)
+			for _, f := range change {
+				f(&spec)
+			}
 			consumers[i], errs[i] = d.Consumer(t.Context(), spec)
 		})
 	}
@@ -35,6 +40,27 @@ func many(t testing.TB, d driver.Driver, dest driver.Destination, n int) []drive
 		t.Cleanup(func() { _ = consumers[i].Close(context.Background()) })
 	}
 	return consumers
+}
+
+// runAll lets consumers run until stop, or the test's end.
+func runAll(t testing.TB, consumers []driver.Consumer) (g *got, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	g = &got{}
+	for i, c := range consumers {
+		running.Go(func() {
+			if err := c.Run(ctx, g.deliver); err != nil {
+				t.Errorf("consumer %d: %v", i, err)
+			}
+		})
+	}
+	stop = func() {
+		cancel()
+		running.Wait()
+	}
+	t.Cleanup(stop) // before the consumers are closed
+	return g, stop
 }
 
 // rebalanced sums up the changes of queues.
@@ -66,20 +92,9 @@ func TestManyOpenAtOnce(t *testing.T) {
 	require.GreaterOrEqual(t, owned, members, "each has a share")
 	require.LessOrEqual(t, owned, 2*members, "which did not pass through many hands")
 	send(t, d, producerSpec(dest, 100), messages)
-	g := &got{}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var running sync.WaitGroup
-	for i := range consumers {
-		running.Go(func() {
-			if err := consumers[i].Run(ctx, g.deliver); err != nil {
-				t.Errorf("consumer %d: %v", i, err)
-			}
-		})
-	}
+	g, stop := runAll(t, consumers)
 	g.wait(t, messages)
-	cancel()
-	running.Wait()
+	stop()
 }
 
 // TestClosedBeforeTheLastJoined: a consumer that closes while others are still joining holds nobody up.
@@ -92,17 +107,14 @@ func TestClosedBeforeTheLastJoined(t *testing.T) {
 	early := many(t, d, dest, 1)[0]
 	require.NoError(t, early.Close(t.Context()))
 	one.(*consumer).arrivals.joined(nil, false) // and fails
+	one.(*consumer).arrivals.part(nil)
 	last := receive(t, d, consumerSpec(dest))
-	running := &got{}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- one.Run(ctx, running.deliver) }()
+	running, stop := runAll(t, []driver.Consumer{one})
 	send(t, d, producerSpec(dest, 100), 100)
 	require.Eventually(t, func() bool { return last.count()+running.count() >= 100 }, patience, 5*time.Millisecond)
 	require.Positive(t, last.count())
 	require.Positive(t, running.count())
-	cancel()
-	require.NoError(t, <-ended)
+	stop()
 }
 
 // TestNothingIsTakenOverAfterRun: of consumers that close one after the other, those that have ended take no queues.
@@ -112,27 +124,17 @@ func TestNothingIsTakenOverAfterRun(t *testing.T) {
 	d := openDriver(t, broker.URL(), fmt.Sprint("queues=", members), "delete-topic=true")
 	dest := queueNamed("after-run")
 	consumers := many(t, d, dest, members)
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	g := &got{}
-	for _, c := range consumers {
-		running.Go(func() {
-			if err := c.Run(ctx, g.deliver); err != nil {
-				t.Errorf("run: %v", err)
-			}
-		})
-	}
+	g, stop := runAll(t, consumers)
 	send(t, d, producerSpec(dest, 100), 100)
 	g.wait(t, 100)
-	cancel()
-	running.Wait()
+	stop()
 	left := consumers[members/2:]
 	before := rebalanced(t, left)
 	for _, c := range consumers[:members/2] {
 		require.NoError(t, c.Close(t.Context()))
-		<-time.After(leavePause)
+		<-time.After(lookPause)
 	}
-	<-time.After(3 * leavePause)
+	<-time.After(3 * lookPause)
 	require.LessOrEqual(t, rebalanced(t, left)-before, len(left), "each gives its only queue back at most")
 	late := receive(t, d, consumerSpec(dest)) // takes the queues of those that have closed, and then the others
 	send(t, d, producerSpec(dest, 100), 100)
@@ -140,4 +142,60 @@ func TestNothingIsTakenOverAfterRun(t *testing.T) {
 		require.NoError(t, c.Close(t.Context()))
 	}
 	late.wait(t, 100)
+}
+
+// TestMembersLookNowAndThen: a member that hears of many changes looks at the members a few times, and after the last.
+func TestMembersLookNowAndThen(t *testing.T) {
+	d := openDriver(t, shared.get(t).URL(), "queues=4", "delete-topic=true")
+	c := receive(t, d, consumerSpec(queueNamed("looks"))).c.(*consumer)
+	rocket := d.(*rocketDriver)
+	rocket.members.Add(100_000)
+	defer rocket.members.Add(-100_000)
+	require.Equal(t, lookPause, c.lookInterval())
+	looks := &rocket.listingOf(groupAt{c.group, c.at.Load().conns[0].addr}).begun
+	before, began := looks.Load(), time.Now()
+	for time.Since(began) < 5*lookPause {
+		c.kick()
+		<-time.After(time.Millisecond)
+	}
+	during, took := looks.Load()-before, time.Since(began)
+	require.Positive(t, during)
+	require.LessOrEqual(t, during, uint64(took/lookPause)+2) //nolint:gosec // not negative
+	<-time.After(2 * lookPause)
+	atRest := looks.Load()
+	c.kick()
+	require.Eventually(t, func() bool { return looks.Load() > atRest }, patience, time.Millisecond)
+}
+
+// TestStartIsFixedOnce: of the members of a subscription one asks in each queue where it starts, and none misses a
+// message that is sent once all are open.
+func TestStartIsFixedOnce(t *testing.T) {
+	broker := shared.get(t)
+	const members, queues, messages = 20, 100, 1000
+	d := openDriver(t, broker.URL(), fmt.Sprint("queues=", queues), "delete-topic=true")
+	dest := driver.Destination{Kind: driver.Topic, Name: "start-once"}
+	for range 2 { // the messages of the first time are not for the second
+		consumers := many(t, d, dest, members, func(spec *driver.ConsumerSpec) {
+			spec.Shared, spec.Subscription = true, "s"
+		})
+		requests := 0
+		for _, c := range consumers {
+			conn := c.(*consumer).at.Load().conns[0]
+			conn.mu.Lock()
+			requests += int(conn.opaque)
+			conn.mu.Unlock()
+		}
+		// Fixing the start takes three requests per queue, taking it over one or two; joining takes a few of each member.
+		require.Less(t, requests, 6*queues+20*members)
+		send(t, d, producerSpec(dest, 100), messages)
+		g, stop := runAll(t, consumers)
+		g.wait(t, messages)
+		stop()
+		group := consumers[0].(*consumer).arrivals
+		require.NotNil(t, group.start)
+		for _, c := range consumers {
+			require.NoError(t, c.Close(t.Context()))
+		}
+		require.Nil(t, group.start, "the group has gone")
+	}
 }

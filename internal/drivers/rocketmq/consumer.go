@@ -137,6 +137,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 		}
 	}
 	if err != nil {
+		c.arrivals.part(c)
 		if c.lease != nil {
 			_ = c.leave(ctx)
 		}
@@ -314,6 +315,7 @@ func (c *consumer) Close(ctx context.Context) error {
 		<-c.managed
 	}
 	c.cut()
+	c.arrivals.part(c)
 	return c.leave(ctx)
 }
 

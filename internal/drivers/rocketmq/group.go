@@ -16,7 +16,8 @@ const (
 	lockRetry    = 20 * time.Millisecond  // while another member still holds a queue of ours
 	lockPatience = 3 * time.Second        // then a concurrent consumer proceeds without the lock
 	lockRenew    = 20 * time.Second       // brokers drop locks after 60 s
-	leavePause   = 100 * time.Millisecond // between two looks at the members after Run has ended
+	lookPause    = 100 * time.Millisecond // between two looks at the members, at most
+	lookEach     = 100 * time.Microsecond // the same, per consumer of the driver
 )
 
 // How often a consumer saves its offsets: saveEvery, but no more than a request in each savePause of all the consumers
@@ -172,7 +173,9 @@ func (c *consumer) manage(ctx context.Context) {
 	again := time.NewTimer(0)
 	defer again.Stop()
 	renewed := time.Now()
-	leaving := false // again is set to leavePause
+	var looked time.Time // the start of the last look at the members
+	due := false         // again is set for the next look
+	ran := false         // Run had begun at the last kick
 	for {
 		select {
 		case <-c.stop:
@@ -186,19 +189,23 @@ func (c *consumer) manage(ctx context.Context) {
 			renewed = time.Now()
 			c.renewLocks(ctx)
 		case <-c.kicked:
-			if c.ended.Load() { // those that leave one by one would make all others look each time
-				if !leaving {
-					leaving = true
-					again.Reset(leavePause)
+			// Those that come or leave one by one would make all others look each time.
+			began := !ran && c.running.Load() // the kick may be Run's
+			ran = ran || began
+			if wait := time.Until(looked.Add(c.lookInterval())); wait > 0 && !began {
+				if !due {
+					due = true
+					again.Reset(wait)
 				}
 				continue
 			}
 		case <-again.C:
-			leaving = false
+			due = false
 		}
 		if !c.running.Load() && c.arrivals.defers(c) {
 			continue // the last to arrive kicks
 		}
+		looked = time.Now()
 		each, cancel := c.d.opening(ctx)
 		complete, err := c.rebalance(each)
 		cancel()
@@ -213,6 +220,14 @@ func (c *consumer) manage(ctx context.Context) {
 			again.Reset(lockRetry)
 		}
 	}
+}
+
+// lookInterval returns the least time between two looks at the members.
+func (c *consumer) lookInterval() time.Duration {
+	if c.ended.Load() {
+		return lookPause
+	}
+	return min(time.Duration(c.d.members.Load())*lookEach, lookPause)
 }
 
 // saveInterval returns the time between two reports of the offsets of a consumer with that number of queues.
@@ -392,7 +407,6 @@ func (c *consumer) lock(ctx context.Context, queues []*queue) (map[queueID]bool,
 // member.
 func (c *consumer) leave(ctx context.Context) error {
 	c.d.members.Add(-1)
-	c.arrivals.settle(c)
 	polite, cancel := leaving(ctx)
 	defer cancel()
 	conns := c.at.Load().conns

@@ -57,11 +57,15 @@ type arrivals struct {
 	entering  int                // those that have not joined yet
 	unsettled map[*consumer]bool // those that have joined, and may not own their shares yet
 	settled   chan struct{}      // closed when there are none
+	open      int                // those that have been announced, and not left
+	start     *route             // the group has offsets in its queues; nil: not known
+
+	turn chan struct{} // permission to ask for the group's offsets; a channel with room for one
 }
 
 // arrivalsOf returns the arrivals of a consumer's group.
 func (d *rocketDriver) arrivalsOf(c *consumer) *arrivals {
-	fresh := &arrivals{unsettled: map[*consumer]bool{}}
+	fresh := &arrivals{unsettled: map[*consumer]bool{}, turn: make(chan struct{}, 1)}
 	if c.alone || c.opts.Model == broadcasting {
 		return fresh
 	}
@@ -74,6 +78,7 @@ func (a *arrivals) enter() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.entering++
+	a.open++
 }
 
 // joined reports that an announced consumer is a member of the group, or that it cannot become one. It returns whether
@@ -106,11 +111,15 @@ func (a *arrivals) defers(c *consumer) bool {
 	return a.entering > 0
 }
 
-// settle reports that a member owns its share, or that it has left or failed. The channel is closed when this holds for
-// all members.
+// settle reports that a member owns its share, or that it has failed. The channel is closed when this holds for all
+// members.
 func (a *arrivals) settle(c *consumer) <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return a.settleLocked(c)
+}
+
+func (a *arrivals) settleLocked(c *consumer) <-chan struct{} {
 	delete(a.unsettled, c)
 	if a.settled == nil {
 		a.settled = make(chan struct{})
@@ -121,6 +130,29 @@ func (a *arrivals) settle(c *consumer) <-chan struct{} {
 		a.settled = nil
 	}
 	return settled
+}
+
+// part reports that a consumer leaves the group, or has not become a member. With the last one the group may go.
+func (a *arrivals) part(c *consumer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.settleLocked(c)
+	if a.open--; a.open == 0 {
+		a.start = nil
+	}
+}
+
+// starts reports whether the group has offsets in the queues of a route.
+func (a *arrivals) starts(r *route) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.start != nil && slices.Equal(a.start.brokers, r.brokers)
+}
+
+func (a *arrivals) noteStart(r *route) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.start = r
 }
 
 // groupAt is a group at a broker.

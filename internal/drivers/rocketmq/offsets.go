@@ -11,9 +11,20 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// fixStart makes a new group start at the next message sent, in all queues.
+// fixStart makes a new group start at the next message sent, in all queues, unless another consumer of this driver has
+// seen to that.
 func (c *consumer) fixStart(ctx context.Context) error {
 	at := c.at.Load()
+	select {
+	case c.arrivals.turn <- struct{}{}:
+		defer func() { <-c.arrivals.turn }()
+	case <-ctx.Done():
+		return driver.Errorf(driver.ClassTimeout, "ask where the group stands", overloaded,
+			"the broker did not answer another consumer's questions in time: %w", ctx.Err())
+	}
+	if c.arrivals.starts(at.route) {
+		return nil
+	}
 	for i, b := range at.route.brokers {
 		conn := at.conns[i]
 		fresh, err := c.freshQueues(ctx, conn, &b)
@@ -30,6 +41,7 @@ func (c *consumer) fixStart(ctx context.Context) error {
 			}
 		}
 	}
+	c.arrivals.noteStart(at.route)
 	return nil
 }
 
