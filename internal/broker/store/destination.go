@@ -108,7 +108,8 @@ func (d *Destination) Send(m *Message) Verdict {
 	return d.take(m)
 }
 
-// WhyFull says, for a sender that was refused, what is full and which option makes room.
+// WhyFull tells a sender that was refused whether the destination is full or the broker's memory, and in the second
+// case which option gives more.
 func (d *Destination) WhyFull() string {
 	if d.store.Tight() {
 		return "the broker's memory is full: --max-memory"

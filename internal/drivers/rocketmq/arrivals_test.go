@@ -97,7 +97,7 @@ func TestManyOpenAtOnce(t *testing.T) {
 	stop()
 }
 
-// TestClosedBeforeTheLastJoined: a consumer that closes while others are still joining holds nobody up.
+// TestClosedBeforeTheLastJoined: a consumer that closes while others are still joining delays none of them.
 func TestClosedBeforeTheLastJoined(t *testing.T) {
 	broker := shared.get(t)
 	d := openDriver(t, broker.URL(), "queues=4", "delete-topic=true")
@@ -117,7 +117,7 @@ func TestClosedBeforeTheLastJoined(t *testing.T) {
 	stop()
 }
 
-// TestNothingIsTakenOverAfterRun: of consumers that close one after the other, those that have ended take no queues.
+// TestNothingIsTakenOverAfterRun: a consumer whose Run has ended takes no queues of the consumers that close before it.
 func TestNothingIsTakenOverAfterRun(t *testing.T) {
 	broker := shared.get(t)
 	const members = 8
@@ -136,7 +136,7 @@ func TestNothingIsTakenOverAfterRun(t *testing.T) {
 	}
 	<-time.After(3 * lookPause)
 	require.LessOrEqual(t, rebalanced(t, left)-before, len(left), "each gives its only queue back at most")
-	late := receive(t, d, consumerSpec(dest)) // takes the queues of those that have closed, and then the others
+	late := receive(t, d, consumerSpec(dest)) // takes all queues, as the other consumers close
 	send(t, d, producerSpec(dest, 100), 100)
 	for _, c := range left {
 		require.NoError(t, c.Close(t.Context()))
@@ -198,4 +198,25 @@ func TestStartIsFixedOnce(t *testing.T) {
 		}
 		require.Nil(t, group.start, "the group has gone")
 	}
+}
+
+// TestStartIsAskedAgain: when a consumer leaves, the group may go; and the wait for another's questions has an end.
+func TestStartIsAskedAgain(t *testing.T) {
+	d := newDriver(config{})
+	c := &consumer{membership: membership{group: "g"}, d: d, opts: &Options{Model: clustering}}
+	c.arrivals = d.arrivalsOf(c)
+	r := &route{brokers: []routeBroker{{name: "b", read: 2}}}
+	c.at.Store(&placement{route: r})
+	c.arrivals.noteStart(r)
+	require.NoError(t, c.fixStart(t.Context()), "there is no connection to ask on")
+	require.False(t, c.arrivals.starts(&route{brokers: []routeBroker{{name: "b", read: 3}}}), "the topic got a queue")
+	c.arrivals.part(c)
+	require.False(t, c.arrivals.starts(r))
+	c.arrivals.turn <- struct{}{} // another consumer is asking
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := c.fixStart(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, driver.ClassTimeout, driver.ClassOf(err))
+	require.NotEmpty(t, driver.HintOf(err))
 }

@@ -55,8 +55,8 @@ func (d *rocketDriver) Purge(ctx context.Context, dest driver.Destination) (n ui
 	return n, nil
 }
 
-// awaitConsumers waits until the consumers, if any, have reported all messages as consumed, which they
-// do after each pause.
+// awaitConsumers waits until the consumers, if any, have reported all messages as consumed. They do so after
+// each pause.
 func (p *place) awaitConsumers(ctx context.Context, pause time.Duration) error {
 	const patience = 10
 	for tried := 0; p.next != p.end; tried++ {

@@ -1,0 +1,117 @@
+package rocketmq
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// join connects and makes the consumer a member of its group.
+func (c *consumer) join(ctx context.Context, op string, spec *driver.ConsumerSpec) error {
+	r, err := c.d.routeOf(ctx, c.topic)
+	if err != nil {
+		return err
+	}
+	c.initial = r
+	if !c.passing && spec.Destination.Kind == driver.Queue && c.opts.Group == "" {
+		c.d.topics.noteGroup(c.topic, c.group)
+	}
+	if c.lease, err = c.d.acquire(ctx, spec.Connection, c.group); err != nil {
+		return err
+	}
+	c.client = c.lease.Conn
+	c.d.members.Add(1)
+	if err := c.subscribe(ctx, r); err != nil {
+		return wrap(op, err)
+	}
+	return nil
+}
+
+// subscribe reports the consumer to the brokers and fixes the offset at which a new group starts in each queue.
+func (c *consumer) subscribe(ctx context.Context, r *route) error {
+	at := &placement{route: r}
+	c.at.Store(at) // for leave: no other goroutine knows the consumer yet
+	for _, b := range r.brokers {
+		conn, err := c.client.connect(ctx, b.addr)
+		if err != nil {
+			return err
+		}
+		at.conns = append(at.conns, conn)
+		if err := conn.ensureGroup(ctx, c.group); err != nil {
+			return err
+		}
+		if c.filter.kind != wire.KindTag {
+			if err := c.checkFilter(ctx, conn); err != nil {
+				return err
+			}
+		}
+	}
+	at.used = at.conns
+	c.client.mu.Lock()
+	c.client.consumers[c.group] = c
+	c.client.mu.Unlock()
+	for _, conn := range at.conns {
+		if err := c.client.beat(ctx, conn); err != nil {
+			return err
+		}
+	}
+	if c.fromNext && c.opts.Model == clustering {
+		return c.fixStart(ctx)
+	}
+	return nil
+}
+
+// awaitShares takes this consumer's share of the queues and returns when all consumers that were opened together own
+// theirs.
+func (c *consumer) awaitShares(ctx context.Context) error {
+	tick := time.NewTicker(lockRetry)
+	defer tick.Stop()
+	for {
+		complete, err := c.rebalance(ctx)
+		if err != nil {
+			return err
+		}
+		retry, settled := tick.C, (<-chan struct{})(nil)
+		if complete {
+			retry, settled = nil, c.arrivals.settle(c)
+		}
+		select {
+		case <-settled:
+			return nil
+		case <-retry:
+		case <-c.kicked:
+		case <-ctx.Done():
+			return driver.Errorf(driver.ClassTimeout, "",
+				"another consumer of the group may have been killed a moment ago: its locks end after a minute",
+				"the broker has not given us our queues of group %s: %w", c.group, ctx.Err())
+		}
+	}
+}
+
+// ensureGroup creates the group at a broker that does not have it and does not create groups on first use
+// (autoCreateSubscriptionGroup=false). It changes nothing at other brokers, nor at brokers too old for the question.
+func (c *conn) ensureGroup(ctx context.Context, group string) error {
+	r, err := c.call(ctx, wire.ReqGetSubscriptionGroupConfig, []field{{"group", group}}, nil)
+	if err != nil || r.Code != wire.ResSubscriptionGroupNotExist {
+		return err // of the connection; a refusal by the broker will come again
+	}
+	_, err = c.must(ctx, "create group "+group, wire.ReqUpdateAndCreateSubscriptionGroup, nil,
+		map[string]any{ // SubscriptionGroupConfig, with its defaults
+			"groupName": group, "consumeEnable": true, "consumeFromMinEnable": true, "consumeBroadcastEnable": true,
+			"retryQueueNums": 1, "retryMaxTimes": 16, "brokerId": 0, "whichBrokerWhenConsumeSlowly": 1,
+			"notifyConsumerIdsChangedEnable": true,
+		})
+	return err
+}
+
+// checkFilter lets the broker validate an SQL expression.
+func (c *consumer) checkFilter(ctx context.Context, conn *conn) error {
+	_, err := conn.must(ctx, "set the filter "+strconv.Quote(c.filter.expression), wire.ReqCheckClientConfig, nil,
+		wire.ClientCheck{
+			ClientID: c.client.id, Group: c.group, Namespace: c.opts.Namespace, Subscription: c.subscriptionData(),
+		})
+	return err
+}
