@@ -10,12 +10,12 @@ import (
 )
 
 // drain waits until all messages in flight have ended and all completed messages have been received, at most for the
-// drain time-out.
-func (r *run) drain(ctx context.Context) {
+// drain time-out. It reports whether messages of which nobody knows how many follow still came then.
+func (r *run) drain(ctx context.Context) (flowing bool) {
 	started := time.Now()
 	defer func() { r.drained = time.Since(started) }()
 	if r.role == plan.Consumer {
-		return // later messages would not belong to a full measured second
+		return false // later messages would not belong to a full measured second
 	}
 	patience := r.plan.DrainTimeout
 	if r.silent { // the load has already waited that long
@@ -24,7 +24,7 @@ func (r *run) drain(ctx context.Context) {
 	deadline := started.Add(patience)
 	r.waitFor(ctx, deadline, func() bool { return r.inFlight() == 0 })
 	if len(r.step.consumers()) == 0 {
-		return
+		return false
 	}
 	if r.expectedKnown() {
 		deadline = r.awaitMissing(ctx, deadline)
@@ -35,13 +35,33 @@ func (r *run) drain(ctx context.Context) {
 		case r.redelivered()+r.resent() > 0:
 			// Duplicates may hide missing messages that may still arrive, and more duplicates may follow.
 		case r.verify == nil:
-			return
+			return false
 		case r.progress().Duplicates == 0 && r.allConfirmed():
 			r.waitQuiet(ctx, deadline, duplicateWait)
-			return
+			return false
 		}
 	}
-	r.waitQuiet(ctx, deadline, quietTime)
+	return !r.waitQuiet(ctx, deadline, quietTime)
+}
+
+// awaitOthers goes on with the drain of a shard to which the others still send, until nothing has come for quietTime.
+// Consumers that left before would give back the messages that they hold, which others receive behind later ones; and
+// the messages that only they receive would be left at the broker. It ends as well when the drain time-out has passed
+// without a message that had not been received before, and with stop.
+func (r *run) awaitOthers(ctx context.Context, stop <-chan struct{}) {
+	if r.verify == nil || r.plan.Shard.IsZero() || r.plan.DrainTimeout == 0 {
+		return
+	}
+	started := time.Now()
+	defer func() { r.drained += time.Since(started) }()
+	_ = interruptible(ctx, stop, func(ctx context.Context) error {
+		for more := true; more; {
+			before := r.progress().Received
+			quiet := r.waitQuiet(ctx, time.Now().Add(r.plan.DrainTimeout), quietTime)
+			more = !quiet && ctx.Err() == nil && r.progress().Received > before
+		}
+		return nil
+	})
 }
 
 // awaitMissing waits until all messages have come, at most until deadline. Consumers that connect again by themselves
@@ -122,12 +142,15 @@ func (r *run) idle(lasting time.Duration) func() (why string, done bool) {
 	}
 }
 
-// waitQuiet waits until nothing has been received for the time while, at most until deadline.
-func (r *run) waitQuiet(ctx context.Context, deadline time.Time, while time.Duration) {
+// waitQuiet waits until nothing has been received for the time while, or no consumer receives any more, at most until
+// deadline. It reports whether that came before.
+func (r *run) waitQuiet(ctx context.Context, deadline time.Time, while time.Duration) (quiet bool) {
 	q := quietness{received: r.received(), looked: time.Now(), every: pollInterval}
 	r.waitFor(ctx, deadline, func() bool {
-		return q.look(time.Now(), r.received()) >= while || !alive(r.step.consumers())
+		quiet = q.look(time.Now(), r.received()) >= while || !alive(r.step.consumers())
+		return quiet
 	})
+	return quiet
 }
 
 // quietness measures the time without a received message. Time without a call of look hardly counts: if the machine

@@ -72,7 +72,9 @@ func Run(
 		end = r.next(ctx, stop, end)
 	}
 	r.sampler.enter(stats.Drain)
-	r.drain(ctx)
+	if r.drain(ctx) && !end.last() {
+		r.awaitOthers(ctx, stop)
+	}
 	r.endExpiry()
 	r.awaitCount(ctx, countWhileOpen, countEvery)
 	r.unanswered = unansweredMessages(r.producers)
