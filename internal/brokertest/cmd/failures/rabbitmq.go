@@ -89,10 +89,10 @@ func launchRabbitMQQuorum(ctx context.Context, f *failure) (*cluster, error) {
 }
 
 // rabbitClosed returns when a node closed connections of a protocol because of an error of its own. Those that clients
-// have closed, or that broke, are in the log at the level of information, or for other reasons.
+// have closed, or that broke, are in the log at the level of information, or in other words (rabbit_stomp_reader).
 func rabbitClosed(log, protocol string) (list []time.Time) {
 	line := regexp.MustCompile(`(?m)(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+\+\d\d:\d\d) (?:\[error\] \S+ closing (AMQP) ` +
-		`connection .*\):|\[warning\] \S+ (STOMP) connection .* terminated with reason \{function_clause)`)
+		`connection .*\):|\[warning\] \S+ (STOMP) connection .* terminated with reason )`)
 	for _, m := range line.FindAllStringSubmatch(log, -1) {
 		at, err := time.Parse("2006-01-02 15:04:05.999999-07:00", m[1])
 		if err == nil && strings.EqualFold(m[2]+m[3], protocol) {
