@@ -3,12 +3,14 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -267,4 +269,60 @@ func (w *sweeper) printKnee(k *sweep.Knee) {
 		text += "; limit at the best: " + k.Limit.Text
 	}
 	w.printf("--- knee%s: %s\n", at, text)
+}
+
+// estimate describes the expected length of the sweep.
+func (w *sweeper) estimate() string {
+	var all []sweep.Length
+	for i := range w.state.Runs {
+		all = append(all, w.lengths[w.state.Runs[i].Cell])
+	}
+	known, open := sweep.Total(all, w.settle)
+	known = known.Round(time.Second)
+	switch {
+	case open == len(all) && known == 0:
+		return "the time left is known when the first run has ended"
+	case open > 0:
+		return fmt.Sprintf("at least %v, and longer by what ends by a count, when it is idle, or with a command", known)
+	default:
+		return fmt.Sprintf("about %v, and what opening, draining and closing take", known)
+	}
+}
+
+// describe returns lines that describe the sweep.
+func (w *sweeper) describe() []string {
+	runs := count(w.state.Repeats, "run")
+	if n := len(w.state.Axes); n > 0 {
+		runs = fmt.Sprintf("%s, %s of each", count(len(w.cells), "cell"), runs)
+	}
+	lines := []string{runs + ": " + w.estimate()}
+	if w.search {
+		lines = append(lines, "each run searches for the highest rate of group "+w.file.Search.Group)
+	}
+	if w.state.Shuffled {
+		lines = append(lines, fmt.Sprintf("shuffled, --seed %d", w.state.Seed))
+	}
+	switch w.between {
+	case setting.BetweenPurge:
+		for _, how := range w.emptied {
+			lines = append(lines, "before each run "+how)
+		}
+	case setting.BetweenFresh:
+		lines = append(lines, "each run has destinations of its own; they stay at the broker")
+	case setting.BetweenReread:
+		lines = append(lines, "each run reads the backlog from its beginning")
+	}
+	return lines
+}
+
+// print writes the plan of the first cell, and the list of cells.
+func (w *sweeper) print(to io.Writer) {
+	for _, line := range w.describe() {
+		_, _ = fmt.Fprintf(to, "  %s\n", line) // a strings.Builder never fails
+	}
+	for i, values := range w.cells {
+		if title := w.state.Title(values); title != "" {
+			_, _ = fmt.Fprintf(to, "  cell %d: %s\n", i+1, w.a.secrets.Line(title)) // a strings.Builder never fails
+		}
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -276,34 +275,9 @@ func addWaits(a, b driver.Waits) driver.Waits {
 	}
 }
 
-// finisher is a worker that is told whether its task is done.
-type finisher interface{ finish(done bool) }
-
-func newReconnectingProducer(l *producerLink, of *load.Producer) driver.Producer {
-	p := &reconnectingProducer{producerLink: l, load: of, present: l.now}
-	if _, ok := l.now.(driver.Waiter); ok {
-		return waitingProducer{p}
-	}
-	return p
-}
-
-func newReconnectingConsumer(l *consumerLink) driver.Consumer {
-	c := &reconnectingConsumer{l}
-	if _, ok := l.now.(driver.Waiter); ok {
-		return waitingConsumer{c}
-	}
-	return c
-}
-
 type (
 	producerLink = link[driver.Producer]
 	consumerLink = link[driver.Consumer]
-)
-
-// waitingProducer and waitingConsumer report their waits.
-type (
-	waitingProducer struct{ *reconnectingProducer }
-	waitingConsumer struct{ *reconnectingConsumer }
 )
 
 // Waits implements [driver.Waiter].
@@ -311,114 +285,3 @@ func (p waitingProducer) Waits() driver.Waits { return p.waited() }
 
 // Waits implements [driver.Waiter].
 func (c waitingConsumer) Waits() driver.Waits { return c.waited() }
-
-// reconnectingProducer is a producer whose lost connection is replaced. Send waits for the new connection, or for as
-// long as messages wait for one.
-type reconnectingProducer struct {
-	*producerLink
-	load    *load.Producer  // calls Send
-	present driver.Producer // current, for the sending goroutine
-	opening chan error      // the outcome of opening another one; nil if none is being opened
-}
-
-// Send implements [driver.Producer].
-func (p *reconnectingProducer) Send(ctx context.Context, m *driver.Message) error {
-	var patience <-chan time.Time
-	for {
-		if p.opening == nil {
-			err := p.present.Send(ctx, m)
-			if err == nil || ctx.Err() != nil || !lostBy(err) {
-				return err
-			}
-			patience = p.patience(patience)
-			p.leave(ctx, err)
-			opening := make(chan error, 1)
-			go func() { opening <- p.comeBack(ctx, err) }()
-			p.opening = opening
-		}
-		patience = p.patience(patience)
-		select {
-		case err := <-p.opening:
-			p.opening = nil
-			if err != nil && ctx.Err() == nil && errors.Is(err, context.Canceled) {
-				continue // an earlier step ended meanwhile
-			} else if err != nil {
-				return err
-			}
-			p.present = p.current()
-			p.load.Restamp(m)
-		case <-patience:
-			p.load.Done(m.Slot, driver.Outcome{
-				State: driver.Failed, Class: driver.ClassConnect,
-				Err: driver.Errorf(driver.ClassConnect, "send", "", "not connected again within %s (timeout of the failover URL)",
-					p.backoff.Patience),
-			})
-			return nil
-		}
-	}
-}
-
-// TrySend implements [driver.TrySender]. It leaves a lost connection to Send.
-func (p *reconnectingProducer) TrySend(m *driver.Message) bool {
-	if p.opening != nil {
-		return false
-	}
-	try, ok := p.present.(driver.TrySender)
-	return ok && try.TrySend(m)
-}
-
-// patience returns what tells that the patience of a message is over, unless it has begun before; nil for never.
-func (p *reconnectingProducer) patience(begun <-chan time.Time) <-chan time.Time {
-	if begun != nil || p.backoff.Patience == 0 {
-		return begun
-	}
-	return time.After(p.backoff.Patience)
-}
-
-// Flush implements [driver.Flusher]. A lost connection has no messages left to flush.
-func (p *reconnectingProducer) Flush(ctx context.Context) error {
-	f, ok := p.present.(driver.Flusher)
-	if !ok {
-		return nil
-	}
-	if err := f.Flush(ctx); err != nil && !lostBy(err) {
-		return err
-	}
-	return nil
-}
-
-// reconnectingConsumer is a consumer whose lost connection is replaced.
-type reconnectingConsumer struct{ *consumerLink }
-
-// Run implements [driver.Consumer].
-func (c *reconnectingConsumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
-	watched := func(d *driver.Delivery) driver.Verdict {
-		c.came(false)
-		return deliver(d)
-	}
-	for {
-		err := c.current().Run(ctx, watched)
-		if err == nil || ctx.Err() != nil || !unreachable(err) { // no answer in time is no reason to end the run either
-			return err
-		}
-		if err := c.again(ctx, err); ctx.Err() != nil {
-			return nil //nolint:nilerr // it was told to stop
-		} else if err != nil {
-			return err
-		}
-	}
-}
-
-// Probe implements [driver.Prober].
-func (c *reconnectingConsumer) Probe(ctx context.Context) error {
-	c.mu.Lock()
-	now, lost := c.now, c.lost
-	c.mu.Unlock()
-	if lost {
-		return driver.Errorf(driver.ClassConnectionLost, "probe", "", "the consumer is not connected")
-	}
-	if p, ok := now.(driver.Prober); ok {
-		return p.Probe(ctx)
-	}
-	return nil
-}

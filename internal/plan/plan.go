@@ -5,7 +5,6 @@
 package plan
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/brokerside"
@@ -252,128 +251,6 @@ func (g *Group) Pending() int {
 		return UnlimitedPending
 	}
 	return max(g.MaxPending, g.CommitInterval)
-}
-
-// ProducerSpecs returns the specification of each producer of the run. Producers of different destinations alternate,
-// so that a rate is spread over the destinations evenly.
-func (g *Group) ProducerSpecs(process string) []driver.ProducerSpec {
-	if !g.Role.Produces() {
-		return nil
-	}
-	total := g.Producers * len(g.Destinations)
-	hosts := len(g.Producer.Hosts())
-	var variants []driver.Variant
-	for _, v := range g.Variants() {
-		variants = append(variants, driver.Variant{
-			Body: v.Body, Text: v.Text, Priority: v.Priority, Group: v.MessageGroup,
-			Properties: v.Properties,
-		})
-	}
-	specs := make([]driver.ProducerSpec, 0, total)
-	for i := range total {
-		conn := i
-		if g.SharedConnections {
-			conn = i % g.ProducerConnections
-		}
-		specs = append(specs, driver.ProducerSpec{
-			Connection:     g.connection("producer", conn, hosts, process),
-			Destination:    g.Destinations[i%len(g.Destinations)],
-			Name:           g.worker("producer", i),
-			MaxPending:     g.Pending(),
-			Persistent:     g.Persistent,
-			TTL:            g.TTL,
-			Delay:          g.DeliveryDelay,
-			Variants:       variants,
-			CommitInterval: g.CommitInterval,
-			SendTimeout:    g.SendTimeout,
-		})
-	}
-	return specs
-}
-
-// ConsumerSpecs returns the specification of each consumer of the run.
-func (g *Group) ConsumerSpecs(process string) []driver.ConsumerSpec {
-	if !g.Role.Consumes() {
-		return nil
-	}
-	subscriptions, hosts := max(g.Shared, 1), len(g.Consumer.Hosts())
-	var specs []driver.ConsumerSpec
-	for _, dest := range g.Destinations {
-		for sub := range subscriptions {
-			for range g.Consumers {
-				specs = append(specs, g.consumerSpec(len(specs), sub, hosts, dest, process))
-			}
-		}
-	}
-	return specs
-}
-
-func (g *Group) consumerSpec(i, sub, hosts int, dest driver.Destination, process string) driver.ConsumerSpec {
-	conn := i
-	switch {
-	case g.Shared > 0 && g.ClientID != "":
-		// A shared subscription belongs to a client ID, and a client ID to one connection.
-		conn = i / g.Consumers
-	case g.ConsumerConnections > 0:
-		conn = i % g.ConsumerConnections
-	}
-	spec := driver.ConsumerSpec{
-		Connection:       g.connection("consumer", conn, hosts, process),
-		Destination:      dest,
-		Name:             g.worker("consumer", i),
-		Credit:           g.Credit,
-		Selector:         g.Selector,
-		KeepSubscription: g.KeepSubscription,
-		TransactionSize:  g.transactionSize(),
-	}
-	if !g.ConsumerFail.IsZero() {
-		spec.Failing = g.ConsumerFailAs
-	}
-	if dest.Kind == driver.Topic {
-		spec.Durable = g.Durable
-		spec.Shared = g.Shared > 0
-		switch {
-		case spec.Shared:
-			spec.Subscription = g.subscription(dest, sub)
-		case spec.Durable:
-			spec.Subscription = g.subscription(dest, i)
-		}
-	}
-	return spec
-}
-
-// transactionSize is the number of messages per transaction of a consumer.
-func (g *Group) transactionSize() int {
-	if !g.Transacted {
-		return 0
-	}
-	return max(g.TransactionSize, 1)
-}
-
-// worker returns the name of a producer or consumer: that of its group with its index, as the groups of a step have
-// names.
-func (g *Group) worker(role string, index int) string {
-	if g.Name != "" {
-		role = g.Name
-	}
-	return fmt.Sprintf("%s-%d", role, index)
-}
-
-// subscription returns the name of a subscription at the broker. It is the same in every run.
-func (g *Group) subscription(topic driver.Destination, index int) string {
-	if g.Name != "" {
-		return fmt.Sprintf("perfmq-%s-%s-%d", g.Name, topic.Name, index)
-	}
-	return fmt.Sprintf("perfmq-%s-%d", topic.Name, index)
-}
-
-func (g *Group) connection(role string, index, hosts int, process string) driver.Connection {
-	worker := g.worker(role, index)
-	c := driver.Connection{Key: worker, Name: process + "-" + worker, Order: g.HostsOf(index, hosts)}
-	if g.ClientID != "" {
-		c.ClientID = g.ClientID + "-" + worker
-	}
-	return c
 }
 
 // SameBroker tells whether both sides of the group are at one broker.

@@ -1,0 +1,74 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Notes returns remarks for the user on a plan that is valid nevertheless, one sentence each.
+func (p *Plan) Notes() []string {
+	var notes []string
+	for i := range p.Steps {
+		for _, g := range p.Steps[i].Groups {
+			list := g.notes()
+			if g.Reconnect && g.ReconnectTimeout == 0 && p.Steps[i].Duration == 0 && g.Count > 0 {
+				list = append(list, "--reconnect waits for a broker that is gone for ever, as nothing but its messages ends the "+
+					"load: --reconnect-timeout TIME bounds that")
+			}
+			if p.Verify && !p.Allow.Disorder && g.overtakes() {
+				list = append(list, "brokers let messages of a higher priority overtake others: these count as out of order")
+			}
+			for _, note := range list {
+				if g.Name != "" {
+					note = "group " + g.Name + ": " + note
+				}
+				if !slices.Contains(notes, note) {
+					notes = append(notes, note)
+				}
+			}
+		}
+	}
+	if !p.StartAt.IsZero() {
+		notes = append(notes, "the load begins at "+p.StartAt.UTC().Format(time.RFC3339Nano))
+	}
+	if p.Shard.Of > 1 && len(p.Steps) > 1 {
+		notes = append(notes, "each shard begins a step when it has ended the one before: only the first one begins "+
+			"everywhere at the same moment")
+	}
+	if p.Shard.Of > 1 && !p.Verify && p.Roles() == Client {
+		notes = append(notes, "without --verify, neither a shard nor perfmq merge finds lost messages")
+	}
+	if p.Shard.Of > 1 && p.Verify && p.VerifyFile == "" {
+		notes = append(notes, "a shard alone cannot find what is lost: with --result DIR in each, perfmq merge can")
+	} else if p.Verify && p.VerifyFile == "" && p.Roles() != Client {
+		notes = append(notes, "--verify on one side alone cannot find what is lost: with --verify-file FILE on both, "+
+			"perfmq verify can")
+	}
+	return notes
+}
+
+func (g *Group) notes() (notes []string) {
+	if g.Role.Produces() && g.MaxPending == 0 {
+		notes = append(notes, fmt.Sprintf("--max-pending 0 lets up to %d messages per producer be in flight (the tool's "+
+			"own bound): "+
+			"expect memory to grow and latencies to be those of a queue in front of the broker", UnlimitedPending))
+	}
+	if g.Role.Produces() && g.MaxPending > 0 && g.MaxPending < g.CommitInterval {
+		notes = append(notes, fmt.Sprintf("--max-pending is raised to %d: the messages of a transaction end together",
+			g.CommitInterval))
+	}
+	if !g.Role.Produces() && g.CommitInterval > 0 {
+		notes = append(notes, "--commit-interval is ignored: it is for producers; --tx-size is how many messages a "+
+			"consumer receives per transaction")
+	}
+	if g.Role == Client && g.Producer.Factory.Name == g.Consumer.Factory.Name {
+		_, _, from, _ := splitUserinfo(g.Producer.Open.URL)
+		if _, _, to, _ := splitUserinfo(g.Consumer.Open.URL); from != to {
+			notes = append(notes, "producers and consumers use different URLs: if these are different brokers, they must pass "+
+				"messages on")
+		}
+	}
+	notes = append(notes, g.usual()...)
+	return append(notes, g.hostNotes()...)
+}

@@ -1,0 +1,183 @@
+package report
+
+import (
+	"slices"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// groups returns the groups of a step, if there are several.
+func groups(list []stats.GroupSummary) (out []result.Group) {
+	if len(list) < 2 {
+		return nil
+	}
+	for i := range list {
+		g := &list[i]
+		out = append(out, result.Group{
+			Name: g.Name, Due: g.Due, Counts: counts(&g.Total, g.Sends, g.Receives),
+			Measured: counts(&g.Measured, g.Sends, g.Receives), Latencies: latencies(&g.Latencies),
+		})
+	}
+	return out
+}
+
+// rowGroups returns the figures of the groups in an interval, if there are several. Groups beyond MaxRowGroups share
+// one entry.
+func rowGroups(list []stats.GroupInterval) (out []result.RowGroup) {
+	if len(list) < 2 {
+		return nil
+	}
+	var others *stats.GroupInterval
+	add := func(g *stats.GroupInterval) {
+		l := latencies(&g.Latencies)
+		if g.Delta == (stats.Counters{}) && l == (result.Latencies{}) {
+			return
+		}
+		row := result.RowGroup{Name: g.Name, Counts: counts(&g.Delta, g.Sends, g.Receives)}
+		if l != (result.Latencies{}) {
+			row.Latencies = &l
+		}
+		out = append(out, row)
+	}
+	for i := range list {
+		switch g := &list[i]; {
+		case i < result.MaxRowGroups:
+			add(g)
+		case others == nil:
+			rest := *g
+			rest.Name = result.OtherGroups
+			others = &rest
+		default:
+			rest := others.With(*g)
+			others = &rest
+		}
+	}
+	if others != nil {
+		add(others)
+	}
+	return out
+}
+
+// limit returns nil if the limit was not judged.
+func limit(l *stats.Limit) *result.Limit {
+	if l.Kind == "" {
+		return nil
+	}
+	return &result.Limit{Kind: string(l.Kind), Share: l.Share, Text: l.Text, Hint: l.Hint}
+}
+
+func commands(ran []stats.Command) (list []result.Command) {
+	for i := range ran {
+		c := &ran[i]
+		list = append(list, result.Command{
+			Step: c.Step, When: c.When, Command: c.Command, Status: status(c), Took: c.Took.Microseconds(), Output: c.Output,
+		})
+	}
+	return list
+}
+
+// outcome returns how the run ended. Its status ignores failures of other outputs.
+func outcome(s *stats.Summary) result.Outcome {
+	o := result.Outcome{
+		Success: s.Success, Reason: s.Reason, Interrupted: s.Interrupted, Aborted: s.Aborted,
+		Problems: s.Problems, Warnings: s.Warnings, LeftBehind: s.LeftBehind,
+	}
+	switch {
+	case !s.Success:
+		o.Status = statusFailed
+	case slices.ContainsFunc(s.Thresholds, func(o threshold.Outcome) bool { return o.Broken() }):
+		o.Status = statusThreshold
+	case s.Interrupted:
+		o.Status = statusInterrupted
+	}
+	return o
+}
+
+func counts(c *stats.Counters, producing, consuming bool) result.Counts {
+	n := result.Counts{Commits: c.Commits, CommitsFailed: c.CommitsFailed, OutOfRange: c.OutOfRange, Paused: c.Paused}
+	if producing {
+		n.Producers = &result.Producers{
+			Sent: c.Sent, Blocked: c.Blocked, NoLeave: c.NoLeave, SocketWaits: c.SocketWaits, Completed: c.Completed,
+			Rejected: c.Rejected, Released: c.Released,
+			Modified: c.Modified, Failed: c.Failed, Unsent: c.Unsent, Unconfirmed: c.Unconfirmed, Resent: c.Resent,
+			Late:     c.LateSends,
+			Strays:   c.Strays,
+			Failures: failuresByClass(c), CompletedBytes: c.CompletedBytes,
+		}
+	}
+	if consuming {
+		n.Consumers = &result.Consumers{
+			Received: c.Received, Redelivered: c.Redelivered, Unstamped: c.Unstamped, Foreign: c.Foreign,
+			NegativeTransfers: c.NegativeTransfers, NegativeAges: c.NegativeAges, Delayed: c.Delayed, Early: c.Early,
+			Released: c.ConsumerReleased, Rejected: c.ConsumerRejected,
+			ReceivedBytes: c.ReceivedBytes,
+		}
+	}
+	return n
+}
+
+func workers(s *stats.Summary) (list []result.Worker) {
+	for i := range s.Workers {
+		w := &s.Workers[i]
+		list = append(list, result.Worker{
+			Name: w.Name, Destination: w.Destination, BrokerHosts: hostsOf(w),
+			Counts:    counts(&w.Total, w.Producing, !w.Producing),
+			Saturated: w.Saturation.Seconds, Seconds: w.Saturation.Of,
+		})
+	}
+	return list
+}
+
+// latencies returns distributions with their histograms.
+func latencies(l *stats.Latencies) result.Latencies {
+	return result.Latencies{
+		Delay: distribution(l.Delay), Ack: distribution(l.Ack), Response: distribution(l.Response),
+		Transfer: distribution(l.Transfer), B2C: distribution(l.B2C), S2C: distribution(l.S2C),
+		Commit:   distribution(l.Commit),
+		Lateness: distribution(l.Lateness),
+	}
+}
+
+func distribution(l *stats.Latency) *result.Latency {
+	if l == nil {
+		return nil
+	}
+	h := &result.Histogram{}
+	l.Bars(h.Record)
+	return result.NewLatency(h, l.Sum(), l.Max())
+}
+
+func tester(h *stats.Health) result.Tester {
+	return result.Tester{
+		CPU: h.CPU.Microseconds(), Cores: h.Cores, Memory: h.Memory, MemoryPeak: h.MemoryPeak,
+		MachineBusy: h.Machine.Microseconds(), MachineAll: h.MachineAll.Microseconds(),
+		GCPauses: h.GCPauses, GCPauseMax: h.GCPauseMax.Microseconds(), Pauses: h.Pauses, PauseMax: h.PauseMax.Microseconds(),
+		LateCrowded: h.LateCrowded, LatePaused: h.LatePaused,
+		ClockForward: h.ClockForward.Microseconds(), ClockBackward: h.ClockBackward.Microseconds(), Saturated: h.Saturated,
+	}
+}
+
+// VerificationOf returns a verification in the form of results; nil for nil.
+func VerificationOf(v *verify.Result) *result.Verification {
+	if v == nil {
+		return nil
+	}
+	out := &result.Verification{
+		Known: v.Known, Sent: v.Sent, Total: verified(&v.Total), Unwatched: v.Unwatched,
+		Notes: v.Notes,
+	}
+	out.Subscriptions = []result.Subscription{}
+	for i := range v.Scopes {
+		s := &v.Scopes[i]
+		out.Subscriptions = append(out.Subscriptions, result.Subscription{
+			Destination: s.Destination, Name: s.Subscription, Known: s.Known, Verified: verified(&s.Counts),
+		})
+	}
+	return out
+}
+
+// verified is a conversion, so that a count in only one of the two types fails to compile.
+func verified(c *verify.Counts) result.Verified { return result.Verified(*c) }

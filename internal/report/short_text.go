@@ -1,0 +1,66 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// indent is the column at which the text of the lines above the figures begins.
+const indent = 10
+
+// wrapped breaks lines that are too long, from the first one on, as long as the result fits into room lines.
+func wrapped(lines []string, width, room int) (out []string) {
+	spare := room - len(lines)
+	for _, line := range lines {
+		for utf8.RuneCountInString(line) > width && spare > 0 {
+			text := []rune(line)
+			at := strings.LastIndex(string(text[:width]), " ")
+			if at <= indent {
+				break
+			}
+			out = append(out, line[:at])
+			line = strings.Repeat(" ", indent) + line[at+1:]
+			spare--
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// cut shortens a line to the given number of columns.
+func cut(line string, columns int) string {
+	if utf8.RuneCountInString(line) <= columns {
+		return line
+	}
+	return string([]rune(line)[:max(columns-1, 0)]) + "…"
+}
+
+// span returns a duration in whole seconds, or with a decimal below 10 seconds.
+func span(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	if d < 2*time.Minute {
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+// count3 returns a number. Numbers of five digits or more are shortened to three digits and k, M or G.
+func count3(v float64) string {
+	for _, unit := range []struct {
+		size float64
+		name string
+	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		if v >= 9999.5 && v >= 0.9995*unit.size {
+			return digits(v/unit.size) + unit.name
+		}
+	}
+	if v != math.Trunc(v) && v < 100 {
+		return digits(v)
+	}
+	return fmt.Sprintf("%.0f", v)
+}

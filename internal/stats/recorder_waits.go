@@ -1,0 +1,119 @@
+package stats
+
+import (
+	"time"
+)
+
+// WaitKind is the reason of a wait that the producer measures itself. The waits of its driver are in [driver.Waits].
+type WaitKind uint8
+
+// The kinds of waits.
+const (
+	WaitDue   WaitKind = iota // until the next message is due
+	WaitSlot                  // for a message in flight to end: max-pending are in flight
+	WaitEnded                 // for nothing: the load of the step is over for this producer
+	WaitSend                  // in a long Send of a driver that does not report its waits
+	numWaitKinds
+)
+
+// waitSince packs the start of a wait and its kind into a number above 0.
+func waitSince(kind WaitKind, now time.Duration) int64 {
+	return (int64(now)+1)*int64(numWaitKinds) + int64(kind)
+}
+
+func unpackWait(since int64) (WaitKind, time.Duration) {
+	return WaitKind(since % int64(numWaitKinds)), time.Duration(since/int64(numWaitKinds) - 1)
+}
+
+// Wait records that the producer begins to wait; now is the time since the start of the run. A producer that never
+// waits is at the limit of the tester. A wait in progress continues.
+func (r *ProducerRecorder) Wait(kind WaitKind, now time.Duration) {
+	r.waiting.CompareAndSwap(0, waitSince(kind, now))
+}
+
+// Waited records that the wait is over.
+func (r *ProducerRecorder) Waited(now time.Duration) {
+	kind, since := unpackWait(r.waiting.Load())
+	r.waited[kind].Add(int64(max(0, now-since)))
+	r.waiting.Store(0)
+}
+
+// Resume ends the wait, if there is one, from the end of the last step's load to the beginning of the next step's.
+func (r *ProducerRecorder) Resume(now time.Duration) {
+	if r.waiting.Load() > 0 {
+		r.Waited(now)
+	}
+	r.mu.Lock()
+	r.quiet.ready(now)
+	r.mu.Unlock()
+}
+
+// SetRated sets whether the messages of the next step have intended times. Call it while no message is being sent.
+func (r *ProducerRecorder) SetRated(rated bool) {
+	r.mu.Lock()
+	r.rated = rated
+	r.mu.Unlock()
+}
+
+// HeldUp adds a finished wait in Send.
+func (r *ProducerRecorder) HeldUp(d time.Duration) { r.waited[WaitSend].Add(int64(d)) }
+
+// Blind marks a driver that does not report its waits: a Send in progress counts as a wait.
+func (r *ProducerRecorder) Blind() { r.blind.Store(true) }
+
+// handing is the message that was being handed over when the collector first looked.
+type handing struct {
+	number uint64
+	since  time.Duration // 0 for none
+}
+
+// inSend returns how long the present message has been in the hand-over, counted from the collector's first look at it.
+// Only the collector's goroutine calls it.
+func (r *ProducerRecorder) inSend(now time.Duration) time.Duration {
+	var sent, handed uint64
+	for part := range parts {
+		handed += r.handed[part].Load() // first: it is the lower count
+	}
+	for part := range parts {
+		sent += r.sent[part].Load()
+	}
+	switch {
+	case !r.blind.Load() || sent == handed:
+		r.seen = handing{}
+	case r.seen.since == 0 || r.seen.number != sent:
+		r.seen = handing{sent, now}
+	default:
+		return now - r.seen.since
+	}
+	return 0
+}
+
+// waitedUntil returns how long the producer has waited, by kind.
+func (r *ProducerRecorder) waitedUntil(now time.Duration) (waited [numWaitKinds]time.Duration) {
+	waiting := r.waiting.Load()
+	for kind := range waited {
+		waited[kind] = time.Duration(r.waited[kind].Load())
+	}
+	if waiting > 0 {
+		kind, since := unpackWait(waiting)
+		waited[kind] += max(0, now-since)
+	}
+	waited[WaitSend] += r.inSend(now)
+	return waited
+}
+
+// silenceUntil returns how long the broker has answered nothing while a message was in flight, or waited in Send, as
+// for a connection. It adds up times of at least the given length, including the one in progress.
+func (r *ProducerRecorder) silenceUntil(now, least time.Duration) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.silence.least = least
+	so := r.silence
+	for part := range parts {
+		if !r.transacted && r.sent[part].Load() > r.part[part].total() {
+			so.came(r.quiet.sign, now, r.pulse)
+			break
+		}
+	}
+	return so.sum
+}

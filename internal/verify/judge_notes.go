@@ -1,0 +1,97 @@
+package verify
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+func (j *judge) countRuns(sides []*Side) int {
+	runs := map[int64]bool{}
+	for _, key := range j.order {
+		runs[key.run] = true
+	}
+	if len(runs) == 0 {
+		for _, side := range sides {
+			for _, part := range side.Received {
+				for _, st := range part.streams {
+					runs[st.key.run] = true
+				}
+			}
+		}
+	}
+	return len(runs)
+}
+
+// unwatched finds destinations that were sent to, but that no side received from.
+func (j *judge) unwatched(r *Result) {
+	if len(r.Scopes) == 0 || len(j.absent) > 0 {
+		return // a producer alone, or other processes receive
+	}
+	watched := map[string]bool{}
+	for i := range r.Scopes {
+		watched[r.Scopes[i].Destination] = true
+	}
+	for _, key := range j.order {
+		if d := j.sent[key].Destination.String(); !watched[d] && j.sent[key].Count > 0 {
+			watched[d] = true
+			r.Unwatched = append(r.Unwatched, d)
+		}
+	}
+}
+
+// lostOnQueues tells whether messages were lost on queues, where other consumers may take messages away.
+func (r *Result) lostOnQueues() bool {
+	return slices.ContainsFunc(r.Scopes, func(s Scope) bool {
+		return s.Lost > 0 && strings.HasPrefix(s.Destination, driver.Queue.String()+":")
+	})
+}
+
+func (j *judge) notes(r *Result) {
+	note := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
+	t := &r.Total
+	for _, run := range slices.Sorted(maps.Keys(j.absent)) {
+		shards := j.absent[run]
+		more := ""
+		if n := len(shards) - maxNamed; n > 0 {
+			shards, more = shards[:maxNamed], fmt.Sprintf(" and %d more", n)
+		}
+		note("shards of run %d %s: %s%s; perfmq merge, or perfmq verify, joins all, and detects losses", run, AbsentNote,
+			strings.Join(shards, ", "), more)
+	}
+	switch {
+	case len(j.absent) > 0:
+	case len(r.Scopes) == 0:
+		note("this process did not receive, so it cannot detect losses; perfmq verify joins its file with those of the " +
+			"consumers")
+	case len(j.sent) == 0:
+		note("this process did not send, so it cannot detect losses; perfmq verify joins its file with those of the " +
+			"producers")
+	case j.partial:
+		note("with a selector it is not known which messages should arrive, so losses are not detected")
+	}
+	if t.Lost > 0 && r.lostOnQueues() {
+		note("messages that another consumer of the queue took look lost here")
+	}
+	if t.Lost > 0 && j.expires {
+		note("messages had a time to live: the broker may have dropped those that are lost")
+	}
+	if j.moved && t.Duplicates > t.AfterOutage+t.Resent && t.Duplicates > t.Redelivered+t.Resent {
+		note("consumers lost their connections, and messages came to two processes: a broker that does not mark what it " +
+			"delivers to another consumer then, such as RocketMQ, leaves these copies unexplained")
+	}
+	if t.Left > 0 {
+		note("messages not received when the consumers ended, although deliveries went on: %d; perhaps they are still at "+
+			"the broker",
+			t.Left)
+	}
+	if t.Early > 0 {
+		note("messages sent before the subscription existed: %d", t.Early)
+	}
+	if t.Gaps > 0 {
+		note("numbers missing below the highest received: %d; other consumers may have had them", t.Gaps)
+	}
+}
