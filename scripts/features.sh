@@ -3,21 +3,16 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+. scripts/needs.sh
 out=${1:?usage: scripts/features.sh FILE}
+need java "the tests start real brokers: install a JDK, 17 or later (Debian: apt-get install openjdk-17-jdk-headless)"
+need mvn "the tests fetch brokers by their Maven coordinates: install Maven (Debian: apt-get install maven)"
+rabbitmq
+# RabbitMQ 4 comes from the next Debian, unpacked into the cache of the test harness.
+command -v debootstrap >/dev/null || debian "it fetches RabbitMQ 4" debootstrap
 results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
 failed=0
-# RabbitMQ 4 comes from the next Debian, unpacked into the cache of the test harness.
-if ! command -v debootstrap >/dev/null; then
-	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-		echo "note: installing debootstrap, to fetch RabbitMQ 4"
-		apt-get update -qq
-		apt-get install -y -qq --no-install-recommends debootstrap >/dev/null
-	else
-		echo "error: debootstrap is missing: it fetches RabbitMQ 4 (Debian: apt-get install debootstrap; run this as root)" >&2
-		exit 1
-	fi
-fi
 PERFMQ_TEST_FEATURES=$results go test -tags features -count=1 -p 2 -timeout 60m -run '^(TestConformance|TestReal)' \
 	./internal/drivers/... ./internal/broker/... ./internal/amqppeer/... || failed=$?
 go test -count=1 -timeout 30m -run '^TestOrder' ./internal/crossing -order.messages 20000 || failed=$?
