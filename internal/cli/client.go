@@ -29,6 +29,7 @@ func (r *resolver) byChoice(f driver.Factory) driver.Factory {
 	names := []string{driver.Native}
 	for _, l := range own {
 		if r.Client == setting.LibraryClient || r.Client == l.Client {
+			l.Native = &f.Capabilities
 			return l
 		}
 		names = append(names, l.Client)

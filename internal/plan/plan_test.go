@@ -207,7 +207,21 @@ func TestCapabilities(t *testing.T) {
 			}
 			c.without(&p.Producer.Factory.Capabilities)
 			c.without(&p.Consumer.Factory.Capabilities)
-			require.EqualError(t, p.Validate(), c.want)
+			err := p.Validate()
+			require.EqualError(t, err, c.want)
+			var m *Mistake
+			require.ErrorAs(t, err, &m)
+			if strings.HasPrefix(c.want, "--tls") || !strings.HasPrefix(m.Hint, "leave --") {
+				return
+			}
+			native := able().Capabilities
+			p.Producer.Factory.Native, p.Consumer.Factory.Native = &native, &native
+			hint := m.Hint
+			require.ErrorAs(t, p.Validate(), &m)
+			require.Equal(t, hint+", or use --client native", m.Hint)
+			c.without(&native)
+			require.ErrorAs(t, p.Validate(), &m)
+			require.Equal(t, hint, m.Hint, "the native driver lacks it, too")
 		})
 	}
 }

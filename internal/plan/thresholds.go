@@ -34,7 +34,7 @@ func (p *Plan) elsewhere() (has threshold.Needs) {
 	for i := range p.Steps {
 		for _, g := range p.Steps[i].Groups {
 			sends = sends || g.Role.Produces()
-			if g.delays() {
+			if g.Delays() {
 				has |= threshold.Delay
 			}
 		}
@@ -48,8 +48,8 @@ func (p *Plan) elsewhere() (has threshold.Needs) {
 	return has
 }
 
-// delays tells whether the group asks for a delayed delivery, also by an option of its protocol.
-func (g *Group) delays() bool {
+// Delays tells whether the group asks for a delayed delivery, also by an option of its protocol.
+func (g *Group) Delays() bool {
 	own, ok := g.Producer.Open.Options.(interface{ Delays() bool })
 	return g.Role.Produces() && (g.DeliveryDelay > 0 || ok && own.Delays())
 }

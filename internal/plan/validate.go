@@ -239,8 +239,7 @@ func (g *Group) hasKind(kind driver.Kind) bool {
 
 func (v *validator) producing(f *driver.Factory) {
 	g := v.group
-	v.refuse(g.CommitInterval > 0 && v.lacks(f, func(c *capabilities) bool { return c.Transactions }),
-		leaveOut("--commit-interval", f), "%s", noTransactions(f))
+	v.cannotTransact(f, g.CommitInterval > 0, "--commit-interval", func(c *capabilities) bool { return c.Transactions })
 	some := func(has func(*Variant) bool) bool {
 		return slices.ContainsFunc(g.Variants(), func(m Variant) bool { return has(&m) })
 	}
@@ -284,8 +283,7 @@ func (v *validator) consuming(f *driver.Factory) {
 	g := v.group
 	v.refuse(g.Credit > 0 && g.transactionSize() > g.Credit, "lower --tx-size or raise --credit",
 		"--tx-size %d is above --credit %d: the messages of a transaction would never all come", g.TransactionSize, g.Credit)
-	v.refuse(g.Transacted && v.lacks(f, func(c *capabilities) bool { return c.TransactedReceive }),
-		leaveOut("--tx", f), "%s", noTransactions(f))
+	v.cannotTransact(f, g.Transacted, "--tx", func(c *capabilities) bool { return c.TransactedReceive })
 	for _, s := range []setting{
 		{g.Selector != "", func(c *capabilities) bool { return c.Selector }, "--selector", "filter at the broker"},
 		{g.Credit > 0, func(c *capabilities) bool { return c.Credit }, "--credit", "set the receive window"},
@@ -305,50 +303,19 @@ func (v *validator) consuming(f *driver.Factory) {
 	v.refuse(!g.ConsumerFail.IsZero() && g.Transacted, "leave --consumer-fail or --tx out",
 		"--consumer-fail does not work with --tx: a message fails by itself")
 	// These concern topics only, whatever else there is.
-	topic := &f.Capabilities.Topic
-	v.refuse(g.Durable && g.hasKind(driver.Topic) && !topic.DurableSubscription,
-		leaveOut("--durable", f), "--durable: %s cannot keep subscriptions", title(f))
-	v.refuse(g.Shared > 0 && g.hasKind(driver.Topic) && !topic.SharedSubscription,
-		leaveOut("--shared", f), "--shared: %s cannot share subscriptions", title(f))
+	if g.hasKind(driver.Topic) {
+		durable := func(c *driver.Capabilities) bool { return c.Topic.DurableSubscription }
+		shared := func(c *driver.Capabilities) bool { return c.Topic.SharedSubscription }
+		v.refuse(g.Durable && !durable(&f.Capabilities),
+			leaveOut("--durable", f, durable), "--durable: %s cannot keep subscriptions", title(f))
+		v.refuse(g.Shared > 0 && !shared(&f.Capabilities),
+			leaveOut("--shared", f, shared), "--shared: %s cannot share subscriptions", title(f))
+	}
 }
 
 // fails tells whether consumers of the group fail with that verdict.
 func (g *Group) fails(as driver.Verdict) bool {
 	return !g.ConsumerFail.IsZero() && g.ConsumerFailAs == as
-}
-
-type capabilities = driver.KindCapabilities
-
-// setting is one that needs a capability.
-type setting struct {
-	used       bool
-	can        func(*capabilities) bool
-	flag, what string
-}
-
-// cannot refuses a setting that a protocol has no means for with one of the destinations.
-func (v *validator) cannot(f *driver.Factory, s *setting) {
-	v.refuse(s.used && v.lacks(f, s.can), leaveOut(s.flag, f), "%s: %s cannot %s", s.flag, title(f), s.what)
-}
-
-// lacks tells whether a capability is missing for one of the kinds of destinations.
-func (v *validator) lacks(f *driver.Factory, can func(*capabilities) bool) bool {
-	for _, kind := range []driver.Kind{driver.Queue, driver.Topic} {
-		if c := f.Capabilities.Of(kind); v.group.hasKind(kind) && c.Exists && !can(c) {
-			return true
-		}
-	}
-	return false
-}
-
-func noTransactions(f *driver.Factory) string { return title(f) + " transactions are not supported" }
-
-// leaveOut is the hint for a flag that cannot be had.
-func leaveOut(flag string, f *driver.Factory) string {
-	if f.Client == "" || f.Client == driver.Native {
-		return "leave " + flag + " out"
-	}
-	return "leave " + flag + " out, or use --client native"
 }
 
 // endpoint checks one broker: it checks the settings common to all protocols here, the rest by the protocol's own

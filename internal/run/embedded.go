@@ -55,7 +55,7 @@ func startEmbedded(
 // startSite starts a broker for the groups of a plan at one site.
 func startSite(p *plan.Plan, site string, f store.Faults) (*broker.Broker, error) {
 	cfg := broker.Config{Listen: map[string]string{}, Faults: f}
-	if drains(p) {
+	if drains(p) && f.Delay == 0 {
 		cfg.Limits.LimitBytes = backlog(p)
 	} else if messages, bytes := stored(p); messages > 0 {
 		cfg.Limits.Limit = max(embeddedMessages, messages)
@@ -139,12 +139,13 @@ func EmbeddedMemory(p *plan.Plan) int64 {
 	return max(embeddedBytes, bytes)
 }
 
-// drains tells whether consumers take all that is sent at the time, so that nothing but a backlog waits for room.
+// drains tells whether consumers take all that is sent at the time, so that nothing but a backlog waits for room: not
+// what the broker is to hold back itself.
 func drains(p *plan.Plan) bool {
 	for i := range p.Steps {
 		produces, consumes := false, false
 		for _, g := range p.Steps[i].Groups {
-			if g.Selector != "" {
+			if g.Selector != "" || g.Delays() {
 				return false
 			}
 			produces, consumes = produces || g.Role.Produces(), consumes || g.Role.Consumes()

@@ -2,10 +2,13 @@ package run
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // The broker in this process has room for what the messages weigh, not for the largest of them each time.
@@ -33,4 +36,35 @@ func TestMemoryOfSteps(t *testing.T) {
 	messages, bytes := stored(p)
 	require.EqualValues(t, 1500, messages)
 	require.EqualValues(t, 1500<<10, bytes)
+}
+
+// body is a message of its body alone.
+type body []byte
+
+func (b body) Size() int                           { return len(b) }
+func (b body) Body() []byte                        { return b }
+func (b body) Header() store.Header                { return store.Header{} }
+func (b body) WithBody(other []byte) store.Content { return body(other) }
+
+// What the broker holds back because it was asked to is no reason to hold producers back: a backlog that was asked for.
+func TestMemoryOfDelays(t *testing.T) {
+	g := &plan.Group{Role: plan.Client, BodySize: 1 << 10, Destinations: []driver.Destination{{Name: "A"}}}
+	p := &plan.Plan{Steps: []plan.Step{{Groups: []*plan.Group{g}}}}
+	require.True(t, drains(p))
+	held := func(f store.Faults) int64 {
+		b, err := startSite(p, "", f)
+		require.NoError(t, err)
+		defer b.Close()
+		d := b.Store().Destination(store.Address{Name: "A"})
+		large := body(make([]byte, 1<<20))
+		var n int64
+		for ; n < 64 && d.Room(nil); n++ {
+			require.Equal(t, store.Stored, d.Send(&store.Message{Content: large}))
+		}
+		return n
+	}
+	require.EqualValues(t, 16, held(store.Faults{}), "MiB")
+	require.EqualValues(t, 64, held(store.Faults{Delay: time.Hour}), "MiB, delayed by a fault")
+	g.DeliveryDelay = time.Hour
+	require.EqualValues(t, 64, held(store.Faults{}), "MiB, delayed as asked for")
 }
