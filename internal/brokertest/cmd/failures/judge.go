@@ -41,8 +41,22 @@ type row struct {
 	Promised, Observed            string
 	Ours, Brokers                 string
 	Verdict                       string
+	State                         state
 	Mistakes                      []string `json:",omitempty"` // of perfmq
+	origin
 }
+
+// state is the verdict of a row in a word.
+type state string
+
+const (
+	promiseKept   state = "kept"
+	promiseBroken state = "broken"
+	perfmqWrong   state = "**wrong**"
+	nothingShown  state = "nothing shown"
+	notJudged     state = "not judged"
+	notCarriedOut state = "not carried out"
+)
 
 // judge compares perfmq's report of a run with the truth.
 func judge(o *observation) row {
@@ -58,7 +72,11 @@ func judge(o *observation) row {
 	j.counts()
 	j.promise()
 	j.status()
-	return j.row(j.times())
+	r := j.row(j.times())
+	if why := j.unfit(); why != "" && !o.hung {
+		r.State, r.Verdict, r.Mistakes = notJudged, "not judged: "+why, nil
+	}
+	return r
 }
 
 // judgement collects the mistakes of perfmq, and the broken promises of the broker, that an observation shows.
@@ -319,13 +337,13 @@ func (j *judgement) row(observed string) row {
 	r.Ours, r.Brokers = strings.Join(ours, "; "), strings.Join(brokers, "; ")
 	switch {
 	case len(j.mistakes) > 0:
-		r.Verdict = "**perfmq is wrong**: " + strings.Join(j.mistakes, "; ")
+		r.State, r.Verdict = perfmqWrong, "**perfmq is wrong**: "+strings.Join(j.mistakes, "; ")
 	case len(j.broken) > 0:
-		r.Verdict = "promise broken: " + strings.Join(j.broken, ", ") + "; counts agree"
+		r.State, r.Verdict = promiseBroken, "promise broken: "+strings.Join(j.broken, ", ")+"; counts agree"
 	case j.neverFull():
-		r.Verdict = "nothing shown; counts agree"
+		r.State, r.Verdict = nothingShown, "nothing shown; counts agree"
 	default:
-		r.Verdict = "kept; counts agree"
+		r.State, r.Verdict = promiseKept, "kept; counts agree"
 	}
 	return r
 }

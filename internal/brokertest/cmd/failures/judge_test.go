@@ -389,8 +389,6 @@ func TestRow(t *testing.T) {
 		v.Received, v.Left = v.Received-9, 9
 	}))
 	require.Contains(t, late.Ours, "kept: 500 sent, 490 confirmed, 485 received, 0 lost, 9 not received in time, 10 in doubt")
-	r.Deployment, r.Failure, r.Protocol, r.Promised = "Artemis | 1", "kill -9", "amqp", "all"
-	require.Contains(t, page([]row{r}, false, 3), `| kill -9 | Artemis \| 1 | amqp | all | an outage of 2.4 s`)
 }
 
 // TestSlowRow: the medians are those of the seconds that lie before, in and after the slow time.

@@ -17,6 +17,10 @@ func (s *session) try(ctx context.Context, t *trial) (rows []row, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(t.failure.load.seconds+t.failure.load.relief)*time.Second+
 		calm+2*hangLimit+t.failure.load.moving())
 	defer cancel()
+	from, err := originNow(ctx, t)
+	if err != nil {
+		return nil, err
+	}
 	c, err := t.deployment.launch(ctx, t.failure)
 	if err != nil {
 		return nil, fmt.Errorf("start the brokers: %w", err)
@@ -67,6 +71,8 @@ func (s *session) try(ctx context.Context, t *trial) (rows []row, err error) {
 		}
 		r := judge(o)
 		r.Deployment, r.Failure, r.Promised, r.Protocol = c.title, t.failure.title, t.failure.promised, l.protocol
+		r.origin = from
+		r.Version, r.Revision = o.result.Versions.Perfmq, o.result.Versions.Revision
 		rows = append(rows, r)
 		text := fmt.Sprintf("%s\n\nharness:\n%s\n\nbroker:\n%s\n\n%+v\n", l.output.String(), strings.Join(log.lines, "\n"),
 			c.primary.LogTail(), r)

@@ -1,0 +1,63 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+const (
+	// maxAck is the longest median ack time before a failure: the load of a trial keeps no broker of an idle machine busy.
+	maxAck = 50 * time.Millisecond
+	// atFirst is that time of a failure without a moment, such as a queue that becomes full.
+	atFirst = 3 * time.Second
+)
+
+// unfit returns why the machine was too busy for a judgement; empty if it was not. A session that allows late outages
+// accepts a busy machine.
+func (j *judgement) unfit() string {
+	if j.allowed > onTime {
+		return ""
+	}
+	acks := j.medians(func(l *result.Latencies) *result.Latency { return l.Ack }, time.Time{}, j.begins())
+	if len(acks) > 0 && median(acks) > maxAck.Microseconds() {
+		return "the median ack time before the failure was " + millis(median(acks))
+	}
+	t := &j.result.Tester
+	h := stats.Health{
+		CPU: micros(t.CPU), Machine: micros(t.MachineBusy), MachineAll: micros(t.MachineAll),
+		LateCrowded: t.LateCrowded, LatePaused: t.LatePaused,
+	}
+	if p := j.result.Total.Producers; p != nil {
+		h.LateSends, h.Sent = p.Late, p.Sent
+	}
+	switch {
+	case h.Crowded():
+		return fmt.Sprintf("the machine was %.0f%% busy, %.0f%% with other programs than perfmq", 100*h.MachineShare(),
+			100*h.OthersShare())
+	case t.Pauses > 0:
+		return fmt.Sprintf("perfmq was paused %d times, for %s at most", t.Pauses, millis(t.PauseMax))
+	case h.Late(h.LateOwn()) || h.Late(h.LateCrowded) || h.Late(h.LatePaused):
+		return fmt.Sprintf("perfmq sent %d of %d messages late", h.LateSends, h.Sent)
+	}
+	return ""
+}
+
+// begins returns when the failure began.
+func (j *judgement) begins() time.Time {
+	if !j.first.IsZero() {
+		return j.first
+	}
+	for i := range j.result.Rows {
+		if r := &j.result.Rows[i]; r.Step == failureStep {
+			return time.UnixMicro(r.Time - r.Length).Add(atFirst)
+		}
+	}
+	return j.first
+}
+
+func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

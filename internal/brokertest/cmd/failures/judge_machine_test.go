@@ -1,0 +1,167 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// acked gives an observation eight seconds before the failure and three after it, with these median ack times.
+func acked(o *observation, before, after time.Duration) {
+	for i := range 11 {
+		p50 := before
+		if i >= 8 {
+			p50 = after
+		}
+		o.result.Rows = append(o.result.Rows, result.Row{
+			Step: failureStep, Phase: result.Measure, Length: 1_000_000,
+			Time:      o.first.Add(time.Duration(i-7) * time.Second).UnixMicro(),
+			Latencies: result.Latencies{Ack: &result.Latency{Percentiles: &result.Percentiles{P50: p50.Microseconds()}}},
+		})
+	}
+}
+
+// TestBusyMachine: a trial on a busy machine is neither right nor wrong, whatever else it shows; a slow broker after the
+// failure, a few late sends, and a hang are judged.
+func TestBusyMachine(t *testing.T) {
+	t.Parallel()
+	total := func(o *observation, sent, late uint64) {
+		o.result.Total.Producers = &result.Producers{Sent: sent, Late: late}
+	}
+	for name, c := range map[string]struct {
+		edit func(*observation)
+		want state
+		why  string
+	}{
+		"fast":                  {func(o *observation) { acked(o, 2*time.Millisecond, 2*time.Millisecond) }, promiseKept, ""},
+		"at the limit":          {func(o *observation) { acked(o, maxAck, 2*time.Millisecond) }, promiseKept, ""},
+		"slow after it":         {func(o *observation) { acked(o, 2*time.Millisecond, 3*time.Second) }, promiseKept, ""},
+		"slow before it":        {func(o *observation) { acked(o, 51*time.Millisecond, 2*time.Millisecond) }, notJudged, "the median ack time before the failure was 51.0 ms"},
+		"slow before it, tests": {func(o *observation) { acked(o, time.Second, time.Second); o.allowed = time.Minute }, promiseKept, ""},
+		"slow, and a full queue": {func(o *observation) {
+			acked(o, time.Second, time.Second)
+			full(o)
+		}, notJudged, "the median ack time before the failure was 1000.0 ms"},
+		"a full queue is slow": {func(o *observation) {
+			acked(o, 2*time.Millisecond, 2*time.Millisecond)
+			for i := 3; i < len(o.result.Rows); i++ {
+				o.result.Rows[i].Latencies.Ack.P50 = 1_000_000
+			}
+			full(o)
+		}, promiseKept, ""},
+		"busy": {func(o *observation) {
+			o.result.Tester = result.Tester{CPU: 10, MachineBusy: 91, MachineAll: 100}
+		}, notJudged, "the machine was 91% busy, 81% with other programs than perfmq"},
+		"busy enough": {func(o *observation) {
+			o.result.Tester = result.Tester{CPU: 10, MachineBusy: 90, MachineAll: 100}
+		}, promiseKept, ""},
+		"paused": {func(o *observation) {
+			o.result.Tester = result.Tester{Pauses: 2, PauseMax: 213_000}
+		}, notJudged, "perfmq was paused 2 times, for 213.0 ms at most"},
+		"late":      {func(o *observation) { total(o, 1000, 20) }, notJudged, "perfmq sent 20 of 1000 messages late"},
+		"late once": {func(o *observation) { total(o, 1000, 19) }, promiseKept, ""},
+		"late, as others had the machine": {func(o *observation) {
+			total(o, 1000, 30)
+			o.result.Tester.LateCrowded = 30
+		}, notJudged, "perfmq sent 30 of 1000 messages late"},
+		"wrong, on a busy machine": {func(o *observation) {
+			acked(o, time.Second, time.Second)
+			o.result.Outages = nil
+		}, notJudged, "the median"},
+		"broken, on a busy machine": {func(o *observation) {
+			acked(o, time.Second, time.Second)
+			failed(o)
+			_, v := kept(o)
+			v.Duplicates++
+		}, notJudged, "the median"},
+		"hung, on a busy machine": {func(o *observation) {
+			acked(o, time.Second, time.Second)
+			o.hung = true
+		}, perfmqWrong, ""},
+		"torn, on a busy machine": {func(o *observation) {
+			acked(o, time.Second, time.Second)
+			o.result.Complete = false
+		}, perfmqWrong, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := judge(told(c.edit))
+			require.Equal(t, c.want, r.State, r.Verdict)
+			require.Equal(t, c.want == notJudged, strings.HasPrefix(r.Verdict, "not judged: "+c.why), r.Verdict)
+			require.Equal(t, c.want == perfmqWrong, mistakes([]row{r}) != nil)
+		})
+	}
+}
+
+// TestRepeated: a trial with a row that is not judged is repeated once, and a row that was judged at first stays.
+func TestRepeated(t *testing.T) {
+	t.Parallel()
+	wrong := row{Protocol: "amqp", State: perfmqWrong, Mistakes: []string{"x"}}
+	for name, c := range map[string]struct {
+		tries [][]row
+		fails bool // the second try
+		want  []state
+		n     int
+	}{
+		"judged":            {[][]row{{wrong, {State: promiseKept}}}, false, []state{perfmqWrong, promiseKept}, 1},
+		"judged then":       {[][]row{{wrong, {State: notJudged}}, {{State: promiseKept}, {State: promiseKept}}}, false, []state{perfmqWrong, promiseKept}, 2},
+		"wrong then":        {[][]row{{{State: notJudged}}, {wrong}}, false, []state{perfmqWrong}, 2},
+		"never judged":      {[][]row{{{State: notJudged}}, {{State: notJudged}}}, false, []state{notJudged}, 2},
+		"failed the second": {[][]row{{wrong, {State: notJudged}}, nil}, true, []state{perfmqWrong, notJudged}, 2},
+	} {
+		n := 0
+		rows, err := judged(t.Context(), func() ([]row, error) {
+			n++
+			if n == 2 && c.fails {
+				return nil, errors.New("no processor")
+			}
+			return c.tries[n-1], nil
+		})
+		require.NoError(t, err, name)
+		require.Equal(t, c.n, n, name)
+		var got []state
+		for _, r := range rows {
+			got = append(got, r.State)
+		}
+		require.Equal(t, c.want, got, name)
+	}
+	_, err := judged(t.Context(), func() ([]row, error) { return nil, errors.New("no broker") })
+	require.Error(t, err)
+}
+
+// TestPage: the page begins with the day, the program, how busy the machine was and the verdicts by failure and
+// deployment.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	day := time.Date(2026, 3, 1, 23, 0, 0, 0, time.UTC)
+	of := func(in, failure, protocol string, s state, busy float64, began time.Time) row {
+		return row{
+			Deployment: "Title of | " + in, Failure: failure, Protocol: protocol, Promised: "all", Observed: "seen", State: s,
+			Verdict: "said " + string(s), origin: origin{In: in, Began: began, Version: "1.2.3", Revision: "abc", Busy: busy},
+		}
+	}
+	rows := []row{
+		of("one", "kill", "amqp", promiseKept, 0.01, day), of("one", "kill", "stomp", promiseKept, 0.01, day),
+		of("one", "stop", "amqp", promiseKept, 0.02, day), of("one", "stop", "stomp", notJudged, 0.02, day),
+		of("two", "kill", "amqp", perfmqWrong, 0.04, day.Add(2*time.Hour)),
+		{Failure: "cut", Deployment: "two", State: notCarriedOut, origin: origin{In: "two", Began: day}},
+	}
+	text := page(rows, false, 1)
+	require.Regexp(t, `(?s)^# Failures of real brokers\n\n[^\n]+\n\nBrokers and perfmq ran on one machine with \d+ processors, one trial at a time, `+
+		`from 2026-03-01 to 2026-03-02, by perfmq 1\.2\.3 abc\.\nBefore the trials, 1% to 4% of the processors were in use\. `+
+		`1 of 6 rows are not judged: the machine was too busy in both tries\.\n\n`+
+		`\| failure \| one \| two \|\n\| --- \| --- \| --- \|\n`+
+		`\| kill \| kept \| \*\*wrong\*\* \|\n\| stop \| amqp kept, stomp not judged \|  \|\n\| cut \|  \| not carried out \|\n\n`+
+		`Each row is a run.*\n## Outcomes\n\n\| failure \|`, text)
+	require.Contains(t, text, `| kill | Title of \| one | amqp | all | seen |  |  | said kept |`+"\n")
+	require.Regexp(t, `^# Starts of brokers[^|]+, up to 3 trials at a time, on 2026-03-01, by perfmq`, page(rows[:2], true, 3))
+	require.NotContains(t, page(rows[:2], true, 3), "not judged:")
+	require.NotEmpty(t, page(nil, false, 1))
+}
