@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
@@ -42,6 +43,10 @@ type Env struct {
 	Scenarios fs.FS
 	// Version is the version of the program, for "perfmq version".
 	Version run.Version
+	// Listen opens the ports of the metrics; nil for [listen.TCP].
+	Listen listen.Listener
+	// FakeClock is [plan.Plan.FakeClock]. The number of a run is 1 then.
+	FakeClock bool
 }
 
 // app is one call of the program.

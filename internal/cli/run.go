@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -198,8 +199,12 @@ func (a *app) execute(p *plan.Plan, s *setting.Values) int { return a.ended(a.ne
 
 // newRun returns a run of a valid plan with the requested outputs.
 func (a *app) newRun(p *plan.Plan, s *setting.Values) *run.Run {
+	if a.FakeClock {
+		p.FakeClock, p.RunID = true, cmp.Or(p.RunID, 1)
+	}
 	return &run.Run{
-		Plan: p, Embedded: s.Embedded, Faults: s.Faults, Secrets: a.secrets, Version: a.Version, Stdout: a.Stdout,
+		Listen: a.Listen,
+		Plan:   p, Embedded: s.Embedded, Faults: s.Faults, Secrets: a.secrets, Version: a.Version, Stdout: a.Stdout,
 		Stderr: a.Stderr, Signals: a.Signals,
 		KeepGC: slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }),
 		Say:    a.errors.say, OnError: func(err error) { a.errors.print(err) },

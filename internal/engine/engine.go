@@ -157,6 +157,9 @@ func newRun(p *plan.Plan) *run {
 	r.counting = newCounting(p)
 	r.consuming, r.stopConsumers = context.WithCancel(context.Background())
 	r.pulse = stats.NewPulse(r.clock)
+	if p.FakeClock {
+		r.pulse.Blind()
+	}
 	r.known = known{map[worker]*producer{}, map[worker]*consumer{}, map[string]bool{}}
 	if p.Verify {
 		r.verify = newVerification(r.id, p.VerifyFile)

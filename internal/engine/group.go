@@ -222,7 +222,7 @@ func (r *run) newLoad(id int, p *producer) *load.Producer {
 	return load.NewProducer(load.ProducerConfig{
 		Resent: resent,
 		Sizes:  sizes, ID: id, Phases: r.phases, Boundary: r.boundary, MaxPending: p.spec.MaxPending, Ledger: p.ledger,
-		Precise: !r.plan.CoarseTimers,
+		Precise: !r.plan.FakeClock,
 	}, r.clock, p.rec)
 }
 

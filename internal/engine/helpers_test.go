@@ -44,7 +44,7 @@ func newPlan(f driver.Factory, edit func(*flat)) *flat {
 		Role: plan.Client, Producer: e, Consumer: e, Destinations: []driver.Destination{{Name: "TEST"}},
 		Producers: 1, Consumers: 1, MaxPending: 1, Priority: -1, Body: make([]byte, 64),
 	}
-	whole := &plan.Plan{DrainTimeout: drainTimeout, CoarseTimers: true, Steps: []plan.Step{{Name: plan.OnlyStep, Groups: []*plan.Group{g}}}}
+	whole := &plan.Plan{DrainTimeout: drainTimeout, FakeClock: true, Steps: []plan.Step{{Name: plan.OnlyStep, Groups: []*plan.Group{g}}}}
 	p := &flat{whole, &whole.Steps[0], g}
 	if edit != nil {
 		edit(p)

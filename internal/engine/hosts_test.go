@@ -41,7 +41,7 @@ func brokersOf(t *testing.T, p *flat) (list []*embedded.Broker) {
 	for _, e := range []*plan.Endpoint{&p.Producer, &p.Consumer} {
 		e.Open.URL, e.Open.ConnectTimeout, e.Open.Options = url, 30*time.Second, e.Factory.NewOptions()
 	}
-	p.CoarseTimers, p.DrainTimeout = false, 30*time.Second
+	p.FakeClock, p.DrainTimeout = false, 30*time.Second
 	return list
 }
 

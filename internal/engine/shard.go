@@ -38,7 +38,7 @@ func (r *run) awaitStart(ctx context.Context, stop <-chan struct{}) error {
 		}
 		for left := time.Until(at); left > 0; left = time.Until(at) { // repeated in case the wall clock is set
 			clock := load.NewClock()
-			wait := load.NewWaiter(ctx, clock, !r.plan.CoarseTimers)
+			wait := load.NewWaiter(ctx, clock, !r.plan.FakeClock)
 			waited := wait.Until(left)
 			wait.Close()
 			if !waited {

@@ -29,7 +29,7 @@ type scenario struct {
 
 func newScenario(f driver.Factory, verified bool) *scenario {
 	return &scenario{
-		plan:     &plan.Plan{Name: "test", DrainTimeout: drainTimeout, CoarseTimers: true, Verify: verified},
+		plan:     &plan.Plan{Name: "test", DrainTimeout: drainTimeout, FakeClock: true, Verify: verified},
 		endpoint: plan.Endpoint{Broker: "main", Factory: f, Open: driver.OpenOptions{URL: "mem://local", ConnectTimeout: connectTimeout}},
 	}
 }

@@ -39,7 +39,7 @@ func (r *run) startConsumers() {
 func (r *run) startConsumer(ctx context.Context, c *consumer, quota *load.Quota, job load.Job) {
 	cfg := load.ConsumerConfig{
 		OwnOnly: r.role == plan.Client, Run: r.id, Pulse: r.pulse, Phases: r.phases, Quota: quota, Checker: c.checker,
-		Precise: !r.plan.CoarseTimers, Shard: r.plan.Shard.Number, Shards: r.plan.Shard.Of,
+		Precise: !r.plan.FakeClock, Shard: r.plan.Shard.Number, Shards: r.plan.Shard.Of,
 	}
 	if cfg.OwnOnly {
 		cfg.Boundary = r.boundary

@@ -32,6 +32,9 @@ func Check(address string) error {
 	return nil
 }
 
+// Listener is a function like [TCP].
+type Listener func(ctx context.Context, what, flag, address string) (net.Listener, error)
+
 // TCP listens on an address. Without a host that is loopback: all addresses of the machine are 0.0.0.0 or [::],
 // written out. The parameter what names the service, and flag the flag that gave the address, both for the error,
 // which is a [*driver.Error].

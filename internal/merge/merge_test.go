@@ -45,7 +45,7 @@ func newPlan(f driver.Factory, edit func(*plan.Plan, *plan.Group)) *plan.Plan {
 		Role: plan.Client, Producer: e, Consumer: e, Destinations: []driver.Destination{{Name: "TEST"}},
 		Producers: 1, Consumers: 1, MaxPending: 1, Priority: -1, Body: make([]byte, 16), BodySource: "16 bytes",
 	}
-	p := &plan.Plan{DrainTimeout: 10 * time.Second, CoarseTimers: true, Verify: true, Steps: []plan.Step{{Name: plan.OnlyStep, Groups: []*plan.Group{g}}}}
+	p := &plan.Plan{DrainTimeout: 10 * time.Second, FakeClock: true, Verify: true, Steps: []plan.Step{{Name: plan.OnlyStep, Groups: []*plan.Group{g}}}}
 	edit(p, g)
 	return p
 }

@@ -100,9 +100,10 @@ type Plan struct {
 	StallThreshold time.Duration
 	// WaitForBroker is for how long a broker that cannot be reached is tried again; 0 for not at all.
 	WaitForBroker time.Duration
-	// CoarseTimers makes producers sleep by the Go runtime's timers alone, which wake up to 1 ms late, where otherwise
-	// the kernel's are used if there are any. Tests with a fake clock need it.
-	CoarseTimers bool
+	// FakeClock is for tests in a bubble of testing/synctest: producers sleep by the Go runtime's timers alone, which wake
+	// up to 1 ms late, where otherwise the kernel's are used if there are any, and the use of the machine, which passes in
+	// real time, is not measured.
+	FakeClock bool
 	// Verify lets messages carry numbers and checksums, and checks the messages received against the messages sent.
 	Verify bool
 	// VerifyFile is where this process' side of the verification is written; empty for nowhere.

@@ -45,6 +45,8 @@ type PrometheusOptions struct {
 	Version string
 	// Web has TLS and users; empty for neither.
 	Web listen.Web
+	// Listen opens the port; nil for [listen.TCP].
+	Listen listen.Listener
 }
 
 // Limits of scrapes.
@@ -67,7 +69,10 @@ func NewPrometheus(o PrometheusOptions) (*Prometheus, error) {
 			return nil, driver.Errorf(driver.ClassOther, "register metrics", "", "%w", err)
 		}
 	}
-	l, err := listen.TCP(context.Background(), "metrics", "--metrics", o.Address)
+	if o.Listen == nil {
+		o.Listen = listen.TCP
+	}
+	l, err := o.Listen(context.Background(), "metrics", "--metrics", o.Address)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ import (
 func queues(f driver.Factory, count uint64) *plan.Plan {
 	e := plan.Endpoint{Factory: f, Open: driver.OpenOptions{URL: "mem://local", ConnectTimeout: time.Second}}
 	rate, _ := load.ParseSchedule("10")
-	return &plan.Plan{DrainTimeout: time.Second, CoarseTimers: true, Steps: []plan.Step{{Name: plan.OnlyStep, Groups: []*plan.Group{{
+	return &plan.Plan{DrainTimeout: time.Second, FakeClock: true, Steps: []plan.Step{{Name: plan.OnlyStep, Groups: []*plan.Group{{
 		Role: plan.Producer, Producer: e, Producers: 1, Consumer: e, Priority: -1, Body: make([]byte, 64), Count: count, Rate: rate,
 		Destinations: []driver.Destination{{Name: "A"}, {Name: "B"}, {Kind: driver.Topic, Name: "T"}},
 	}}}}}

@@ -18,6 +18,7 @@ import (
 	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/engine"
+	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/safetext"
@@ -37,6 +38,7 @@ type Run struct {
 
 	Secrets *safetext.Secrets
 	Version Version
+	Listen  listen.Listener // opens the port of the metrics; nil for [listen.TCP]
 	Stdout  io.Writer
 	Stderr  io.Writer        // for the console, if standard output is for JSON
 	Signals <-chan os.Signal // signals that end the run; nil for none

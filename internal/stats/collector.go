@@ -260,7 +260,9 @@ func (c *Collector) Health(now time.Time) Health {
 	h := c.meter.sum
 	forward, backward := c.meter.clockSteps(now)
 	h.addClock(forward, backward, now.Sub(c.meter.last))
-	h.MemoryPeak = max(h.Memory, peakMemory())
+	if !c.meter.blind() {
+		h.MemoryPeak = max(h.Memory, peakMemory())
+	}
 	return h
 }
 

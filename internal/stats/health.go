@@ -46,15 +46,14 @@ func (m *healthMeter) readGC() []uint64 {
 
 // interval returns the health since the last call, and adds it to the sum.
 func (m *healthMeter) interval(now time.Time, delta *Counters, worked work) Health {
-	h := m.used()
-	h.Wall, h.Cores, h.Memory = now.Sub(m.last), runtime.GOMAXPROCS(0), processMemory()
-	delay, known := m.waited()
-	h.Delay, h.DelayKnown = max(0, delay-m.delay), known // the figures of ended threads are lost
-	m.delay = delay
+	var h Health
+	if !m.blind() {
+		h = m.machine()
+	}
+	h.Wall, h.Cores = now.Sub(m.last), runtime.GOMAXPROCS(0)
 	h.LateSends, h.Sent = delta.LateSends, delta.Sent
 	h.Workers, h.Saturated = worked.workers, worked.saturated
 	h.ClockForward, h.ClockBackward = m.clockSteps(now)
-	m.collections(&h)
 	paused, looks := m.pulse.take()
 	h.Pauses, h.PauseMax, h.PauseAt = paused.count, paused.longest, paused.at
 	h.WasCrowded = h.Crowded() || looks.crowded > 0
@@ -72,6 +71,20 @@ func (m *healthMeter) interval(now time.Time, delta *Counters, worked work) Heal
 	}
 	m.sum.Add(&h)
 	m.last = now
+	return h
+}
+
+// blind tells that the use of the machine is not measured.
+func (m *healthMeter) blind() bool { return m.pulse != nil && m.pulse.blind }
+
+// machine returns the use of the machine since the last interval.
+func (m *healthMeter) machine() Health {
+	h := m.used()
+	h.Memory = processMemory()
+	delay, known := m.waited()
+	h.Delay, h.DelayKnown = max(0, delay-m.delay), known // the figures of ended threads are lost
+	m.delay = delay
+	m.collections(&h)
 	return h
 }
 
