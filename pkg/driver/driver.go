@@ -25,6 +25,15 @@
 //
 // Every call that waits takes a context and returns soon after the context ends. After Close has returned, a driver
 // makes no more callbacks and leaves no goroutine, connection or (unless KeepSubscription was set) subscription behind.
+//
+// # Loss
+//
+// Once a producer or consumer is open, the broker may end its connection, session, link or subscription. That is a
+// loss, whatever reason the broker gives: its class is [ClassConnectionLost] or [ClassClosedByBroker], and the engine
+// may open another connection (--reconnect). Exceptions are the reasons that [Class.Permanent] names, which a new
+// connection cannot mend. See [Class.LossBy]. A reason that lasts appears again when the producer or consumer is opened
+// anew, with its own class. Where a broker does not answer the opening of a producer, the first message stands for it.
+//
 // A driver does not open a lost connection again, unless [Capabilities.Reconnects] is set: its producers and consumers
 // have ended, and the engine may open others, on the same Driver.
 //

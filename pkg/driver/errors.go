@@ -44,6 +44,26 @@ func (c Class) String() string {
 	return "invalid"
 }
 
+// Permanent reports whether a new connection cannot mend a failure of the class.
+func (c Class) Permanent() bool {
+	switch c {
+	case ClassAuth, ClassNotFound, ClassTooLarge, ClassUnsupported:
+		return true
+	default:
+		return false
+	}
+}
+
+// LossBy returns the class of the end of an open connection, session, link or subscription that the broker ended for a
+// reason of class reason: the loss c, which is [ClassConnectionLost] or [ClassClosedByBroker], unless the reason is
+// permanent.
+func (c Class) LossBy(reason Class) Class {
+	if reason.Permanent() {
+		return reason
+	}
+	return c
+}
+
 // Error is a failure with its class and, where the user can do something, a hint.
 type Error struct {
 	Class Class

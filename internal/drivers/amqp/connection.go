@@ -48,6 +48,7 @@ type connection struct {
 	heard     atomic.Uint32   // frames read
 	wasShared atomic.Bool     // the connection has had more than one producer or consumer at a time
 
+	opened  atomic.Bool // a producer or consumer was opened on it
 	leaving atomic.Bool // we have begun to close it
 
 	mu       sync.Mutex
@@ -242,8 +243,10 @@ func (c *connection) closed(f *wire.Close) error {
 	switch {
 	case f.Error != nil && !c.admitted:
 		return refusedOpen(f.Error)
-	case f.Error != nil:
+	case f.Error != nil && !c.opened.Load():
 		return c.remote("the broker closed the connection", driver.ClassConnectionLost, "", f.Error)
+	case f.Error != nil:
+		return c.lost("the broker closed the connection", driver.ClassConnectionLost, f.Error)
 	}
 	return driver.Errorf(driver.ClassConnectionLost, "", lookAtBroker,
 		"the broker closed the connection without saying why")

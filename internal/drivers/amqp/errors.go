@@ -36,7 +36,10 @@ func meaningOf(condition string) meaning {
 	case wire.CondNotImplemented:
 		return meaning{driver.ClassUnsupported, "the broker cannot do that", ""}
 	case wire.CondNotAllowed:
-		return meaning{driver.ClassNone, "not allowed", "the address may be of the other kind: try queue:// or topic://"}
+		return meaning{
+			driver.ClassUnsupported, "not allowed",
+			"the address may be of the other kind: try queue:// or topic://",
+		}
 	case wire.CondResourceLocked:
 		return meaning{driver.ClassNone, "another client is using it", "another consumer may have it exclusively"}
 	case wire.CondStolen:
@@ -55,9 +58,10 @@ func meaningOf(condition string) meaning {
 		return meaning{driver.ClassNone, "the broker redirects to another address", "connect to the broker that it names"}
 	case wire.CondInternal:
 		return meaning{driver.ClassOther, "an error inside the broker", lookAtBroker}
-	case wire.CondDecode, wire.CondFrameSize, wire.CondIllegalState, wire.CondInvalidField,
-		wire.CondPrecondition, wire.CondFraming, wire.CondErrantLink, wire.CondHandleInUse,
-		wire.CondUnattachedHandle, wire.CondWindow, wire.CondTransferLimit:
+	case wire.CondIllegalState, wire.CondPrecondition:
+		return meaning{driver.ClassOther, "the state of the broker does not allow it", lookAtBroker}
+	case wire.CondDecode, wire.CondFrameSize, wire.CondInvalidField, wire.CondFraming, wire.CondErrantLink,
+		wire.CondHandleInUse, wire.CondUnattachedHandle, wire.CondWindow, wire.CondTransferLimit:
 		return meaning{driver.ClassProtocol, "the broker says that we broke the protocol", ""}
 	default:
 		return meaning{}
@@ -128,6 +132,13 @@ func conditionOf(err error) string {
 	return ""
 }
 
+// lost describes why the peer ended something open; class is that of a loss.
+func (d dialect) lost(ended string, class driver.Class, e *wire.Error) *driver.Error {
+	err := d.remote(ended, class, "", e)
+	err.Class = class.LossBy(err.Class)
+	return err
+}
+
 // remote describes the peer's error in plain words, followed by the peer's own text, shortened. Ended is a clause to
 // put before, such as "the broker closed the link"; "" for none.
 func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Error) *driver.Error {
@@ -144,9 +155,8 @@ func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Err
 		m = known
 	}
 	if d == activemq && e.Condition == wire.CondDecode {
-		// Artemis also ends a connection with that when it fails itself, such as while it stops for a full disk: the frame
-		// need not be wrong, and another connection may work.
-		m = meaning{driver.ClassNone, "the broker failed at a frame", ""}
+		// ActiveMQ Classic also ends a connection with that when it fails itself, such as while it stops for a full disk.
+		m.words = "the broker failed at a frame"
 	}
 	if m.class != driver.ClassNone {
 		class = m.class

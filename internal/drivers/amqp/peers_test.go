@@ -4,13 +4,16 @@ package amqp
 
 import (
 	"context"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -205,7 +208,7 @@ func TestEndInMidRun(t *testing.T) {
 		{"session", func(p *peer) {
 			p.endedSession.Store(true)
 			p.send(codeEnd, encError("amqp:session:window-violation", "w"))
-		}, driver.ClassProtocol, "the broker ended the session"},
+		}, driver.ClassClosedByBroker, "the broker ended the session"},
 		{"connection", func(p *peer) {
 			p.send(codeClose, encError("amqp:connection:forced", "shutdown"))
 		}, driver.ClassConnectionLost, "the broker closed the connection: forced by the broker: shutdown"},
@@ -344,4 +347,54 @@ func TestStrangePeers(t *testing.T) {
 	require.Contains(t, driver.HintOf(err), "host's name")
 	_, err = newRigWith(t, driver.OpenOptions{URL: "amqp://127.0.0.1:1,127.0.0.1:2"}).tryProducer(driver.ProducerSpec{Destination: queue(t)})
 	require.Equal(t, 2, strings.Count(err.Error(), "connection refused"), "%v", err)
+}
+
+// TestEndOfWhatIsOpen: whatever reason the broker gives for the end of an open link, session or connection, it is a loss
+// that a new connection may mend, except a few.
+func TestEndOfWhatIsOpen(t *testing.T) {
+	permanent := map[string]driver.Class{
+		wire.CondUnauthorized: driver.ClassAuth, wire.CondNotFound: driver.ClassNotFound,
+		wire.CondResourceDeleted: driver.ClassNotFound, wire.CondNotAllowed: driver.ClassUnsupported,
+		wire.CondNotImplemented: driver.ClassUnsupported, wire.CondMessageSize: driver.ClassTooLarge,
+	}
+	accusing := []string{
+		wire.CondDecode, wire.CondFrameSize, wire.CondInvalidField, wire.CondFraming, wire.CondErrantLink,
+		wire.CondHandleInUse, wire.CondUnattachedHandle, wire.CondWindow, wire.CondTransferLimit,
+	}
+	others := []string{
+		wire.CondInternal, wire.CondIllegalState, wire.CondPrecondition, wire.CondResourceLimit, wire.CondResourceLocked,
+		wire.CondStolen, wire.CondDetachForced, wire.CondForced, wire.CondRedirect, wire.CondLinkRedirect, "vendor:thing",
+	}
+	ends := map[string]func(p *peer, reason []byte){
+		"the broker closed the link":       func(p *peer, r []byte) { p.send(codeDetach, encUint(0), encBool(true), r) },
+		"the broker ended the session":     func(p *peer, r []byte) { p.endedSession.Store(true); p.send(codeEnd, r) },
+		"the broker closed the connection": func(p *peer, r []byte) { p.send(codeClose, r) },
+	}
+	for words, end := range ends {
+		lost := driver.ClassClosedByBroker
+		if words == "the broker closed the connection" {
+			lost = driver.ClassConnectionLost
+		}
+		for _, condition := range slices.Concat(slices.Sorted(maps.Keys(permanent)), accusing, others) {
+			t.Run(words+" "+condition, func(t *testing.T) {
+				want, ok := permanent[condition]
+				if !ok {
+					want = lost
+				}
+				broker, r := peerRig(t, nil)
+				p := r.producer(driver.ProducerSpec{Destination: queue(t)})
+				p.send("x")
+				<-broker.transfers
+				end(broker, encError(condition, "why"))
+				o := p.waitOutcomes(1)[0]
+				require.Equal(t, driver.Unknown, o.State)
+				require.Equal(t, want, o.Class, "%v", o.Err)
+				require.ErrorContains(t, o.Err, words+": ")
+				require.ErrorContains(t, o.Err, "why ("+condition+")")
+				require.NotEmpty(t, driver.HintOf(o.Err))
+				require.Equal(t, slices.Contains(accusing, condition), strings.Contains(o.Err.Error(), "we broke the protocol"))
+				require.Equal(t, want, driver.ClassOf(p.trySend(soon(t), "x")))
+			})
+		}
+	}
 }

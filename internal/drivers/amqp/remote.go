@@ -82,8 +82,10 @@ func (s *session) detached(p *wire.Body) error {
 	switch {
 	case f.Error != nil && l.refused:
 		l.err = s.c.remote("", driver.ClassOther, "", f.Error)
-	case f.Error != nil:
+	case f.Error != nil && opening:
 		l.err = s.c.remote("the broker closed the link", driver.ClassClosedByBroker, "", f.Error)
+	case f.Error != nil:
+		l.err = s.c.lost("the broker closed the link", driver.ClassClosedByBroker, f.Error)
 	case answer && !l.refused:
 		l.err = driver.Errorf(driver.ClassClosedByBroker, "", lookAtBroker, "the broker closed the link without saying why")
 	}
@@ -107,13 +109,15 @@ func (s *session) ended(p *wire.Body) error {
 		return err
 	}
 	s.mu.Lock()
-	answer := !s.ends
+	answer, opening := !s.ends, s.links[0] == nil || s.links[0].opening
 	s.ends = true
 	s.mu.Unlock()
 	var why error
 	switch {
-	case f.Error != nil:
+	case f.Error != nil && opening:
 		why = s.c.remote("the broker ended the session", driver.ClassClosedByBroker, "", f.Error)
+	case f.Error != nil:
+		why = s.c.lost("the broker ended the session", driver.ClassClosedByBroker, f.Error)
 	case answer:
 		why = driver.Errorf(driver.ClassClosedByBroker, "", lookAtBroker, "the broker ended the session without saying why")
 	default:

@@ -152,6 +152,7 @@ func (s *session) attachOnce(ctx context.Context, l *link, frame *wire.Attach) e
 		return driver.Errorf(driver.ClassClosedByBroker, "", "does the address exist, with that kind (queue or topic)?",
 			"the broker refused without saying why")
 	default:
+		s.c.opened.Store(s.c.opened.Load() || !s.aside)
 		return nil
 	}
 }

@@ -165,14 +165,14 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 		p, err := c.take(ctx)
 		if p == nil {
 			if err != nil {
-				return wrap(c.op, err)
+				return lost(c.op, err)
 			}
 			return nil
 		}
 		err = c.process(ctx, p, deliver)
 		c.recycle(p)
 		if err != nil {
-			return wrap(c.op, err)
+			return lost(c.op, err)
 		}
 	}
 }

@@ -27,6 +27,17 @@ func wrap(op string, err error) error {
 	return &driver.Error{Class: driver.ClassOf(err), Op: op, Err: err}
 }
 
+// lost returns the error with which an open consumer ends. A request that the broker refuses is a loss, unless a new
+// consumer would be refused as well.
+func lost(op string, err error) error {
+	switch driver.ClassOf(err) {
+	case driver.ClassOther, driver.ClassFull:
+		return &driver.Error{Class: driver.ClassClosedByBroker, Op: op, Err: err}
+	default:
+		return wrap(op, err)
+	}
+}
+
 const (
 	maxWords = 400 // limit of a quotation from a broker, in bytes
 	maxName  = 100 // the same for a name or address

@@ -410,3 +410,25 @@ func TestQueuesOfBrokers(t *testing.T) {
 	p.brokers.Store(&sendBrokers{b, c})
 	require.NoError(t, p.reachable(nil))
 }
+
+// TestRefusalsAreLosses: what an open consumer asks is refused by a broker that stops, or has a fault, and a new consumer
+// may go on; one that lacks a permission may not.
+func TestRefusalsAreLosses(t *testing.T) {
+	for code, want := range map[int]driver.Class{
+		wire.ResSystemError: driver.ClassClosedByBroker, wire.ResSystemBusy: driver.ClassClosedByBroker,
+		wire.ResServiceNotAvailable: driver.ClassClosedByBroker, 12345: driver.ClassClosedByBroker,
+		wire.ResNoPermission: driver.ClassAuth, wire.ResTopicNotExist: driver.ClassNotFound,
+		wire.ResRequestCodeNotSupported: driver.ClassUnsupported,
+	} {
+		refused := refusal(&reply{Frame: wire.Frame{Code: code, Remark: []byte("why")}})
+		for _, err := range []error{refused, wrap("find the members of group g", refused)} {
+			got := lost("receive from queue://q", err)
+			require.Equal(t, want, driver.ClassOf(got), "%d: %v", code, got)
+			require.ErrorContains(t, got, "receive from queue://q: ")
+			require.ErrorContains(t, got, "why")
+			require.Equal(t, driver.HintOf(err), driver.HintOf(got))
+		}
+	}
+	require.Equal(t, driver.ClassTimeout, driver.ClassOf(lost("receive", errNoAnswer)))
+	require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(lost("receive", transport.Explain("", io.EOF))))
+}

@@ -20,6 +20,8 @@ type stompDriver struct {
 	pool transport.Pool[*connection]
 	mem  transport.Buffers
 
+	took sync.Map // the destinations to which the broker has confirmed a message
+
 	mu    sync.Mutex
 	users map[string]int // see use
 

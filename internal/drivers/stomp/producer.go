@@ -29,7 +29,8 @@ type producer struct {
 	confirm bool
 	tx      *sending // nil without transactions
 
-	taken   bool // of the connection's reader: the broker has confirmed a message
+	to      driver.Destination
+	taken   bool // of the connection's reader: the broker has confirmed a message to the destination
 	sends   sends
 	written []driver.Slot // of Written
 
@@ -64,10 +65,12 @@ func (d *stompDriver) Producer(
 		return nil, err
 	}
 	p := &producer{
-		lease: l, conn: l.Conn, op: "send to " + spec.Destination.String(), done: done, socket: driver.NewMeter(),
+		lease: l, conn: l.Conn, op: "send to " + spec.Destination.String(), to: spec.Destination, done: done,
+		socket:  driver.NewMeter(),
 		confirm: d.cfg.Options.Receipt && spec.CommitInterval == 0, sends: newSends(spec.MaxPending),
 		settled: make(chan struct{}, 1),
 	}
+	_, p.taken = d.took.Load(p.to)
 	if n := spec.CommitInterval; n > 0 {
 		p.tx = &sending{p: p, interval: n, transactions: newTransactions(receiptOfCommit, spec.Commits)}
 	}
@@ -180,6 +183,14 @@ func (p *producer) TrySend(m *driver.Message) bool {
 	}
 	p.conn.out.Unlock(p.appendSend(b, m, nil), m.More)
 	return true
+}
+
+// took notes that the broker has confirmed a message.
+func (p *producer) took() {
+	if !p.taken {
+		p.taken = true
+		p.conn.driver.took.Store(p.to, true)
+	}
 }
 
 // Host implements [driver.Located].

@@ -58,7 +58,7 @@ func (c *connection) readFrames() error {
 			}
 			e := errorFrame(c.dialect, f)
 			if said == nil {
-				said = e // later errors only report that the connection is no longer valid
+				said = c.lost(e) // later errors only report that the connection is no longer valid
 			}
 			r, ok := parseReceipt(f.Get("receipt-id"))
 			if !ok || !c.answer(r, e) {
@@ -69,6 +69,17 @@ func (c *connection) readFrames() error {
 			return broken(lookAtBroker, fmt.Errorf("%w: another %s", wire.ErrSyntax, f.Command))
 		}
 	}
+}
+
+// lost returns e as the reason of the connection's end: a loss, unless e may be about the first message to a
+// destination, which stands for the opening of a producer.
+func (c *connection) lost(e *driver.Error) error {
+	for _, p := range *c.producers.Load() {
+		if p != nil && !p.taken && !p.sends.none() {
+			return e
+		}
+	}
+	return &driver.Error{Class: driver.ClassClosedByBroker.LossBy(e.Class), Hint: e.Hint, Err: e.Err}
 }
 
 // next reads a frame; hint is for input that is not a frame.
@@ -131,7 +142,7 @@ func (c *connection) answer(r receipt, err error) bool {
 	}
 	var o driver.Outcome
 	if err == nil {
-		p.taken = true
+		p.took()
 	} else {
 		c.confirmed.report()
 		o = protocol.STOMPRefused(p.op, err, p.taken)

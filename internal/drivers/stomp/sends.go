@@ -112,6 +112,16 @@ func (s *sends) claimAll() (slots []driver.Slot) {
 	return slots
 }
 
+// none reports whether no send is in flight.
+func (s *sends) none() bool {
+	for _, at := range s.places() {
+		if at.Load()&inFlight != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // await waits until no send is in flight or being reported; changed gets a signal after each report. It returns false
 // when giveUp comes first.
 func (s *sends) await(changed, giveUp <-chan struct{}) bool {

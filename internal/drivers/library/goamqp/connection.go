@@ -115,7 +115,8 @@ func classes() map[amqp.ErrCond]driver.Class {
 	return map[amqp.ErrCond]driver.Class{
 		amqp.ErrCondNotFound: driver.ClassNotFound, amqp.ErrCondResourceDeleted: driver.ClassNotFound,
 		amqp.ErrCondUnauthorizedAccess: driver.ClassAuth, amqp.ErrCondResourceLimitExceeded: driver.ClassFull,
-		amqp.ErrCondMessageSizeExceeded: driver.ClassTooLarge,
+		amqp.ErrCondMessageSizeExceeded: driver.ClassTooLarge, amqp.ErrCondNotAllowed: driver.ClassUnsupported,
+		amqp.ErrCondNotImplemented: driver.ClassUnsupported,
 	}
 }
 
@@ -138,7 +139,11 @@ func explain(op string, err error) *driver.Error {
 		class = driver.ClassTimeout
 	}
 	if errors.As(err, &peer) && classes()[peer.Condition] != driver.ClassNone {
-		class = classes()[peer.Condition]
+		reason := classes()[peer.Condition]
+		if ended(err) {
+			reason = class.LossBy(reason)
+		}
+		class = reason
 	}
 	return &driver.Error{Class: class, Op: op, Hint: hint, Err: err}
 }

@@ -14,6 +14,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -63,6 +64,7 @@ type stompDriver struct {
 	host    string
 	maxBody int
 	pool    transport.Pool[*connection]
+	took    sync.Map // the destinations to which the broker has confirmed a message
 }
 
 // connection is a STOMP connection.

@@ -48,6 +48,7 @@ func (d *dialect) said(op string, err error) *driver.Error {
 // explain returns why a connection can no longer be used for op: the broker's reason, or that it was lost.
 func (d *dialect) explain(op string, err error) *driver.Error {
 	if e := d.said(op, err); e != nil {
+		e.Class = driver.ClassClosedByBroker.LossBy(e.Class)
 		return e
 	}
 	return lost(op, err)

@@ -35,7 +35,7 @@ func TestRunOfALostConnection(t *testing.T) {
 		"nothing is told":    {nil, "receive: the connection has ended", driver.ClassConnectionLost},
 		"messages are left":  {[]*stomp.Message{{}, {}}, "receive: the connection has ended", driver.ClassConnectionLost},
 		"the library tells":  {[]*stomp.Message{{}, failed("it is full", nil)}, "receive: it is full", driver.ClassConnectionLost},
-		"the broker says":    {[]*stomp.Message{{}, failed("it is full", []byte{})}, "receive: the broker says: it is full", driver.ClassFull},
+		"the broker says":    {[]*stomp.Message{{}, failed("it is full", []byte{})}, "receive: the broker says: it is full", driver.ClassClosedByBroker},
 		"subscription ended": {[]*stomp.Message{nil}, "receive: the subscription has ended", driver.ClassConnectionLost},
 	} {
 		t.Run(name, func(t *testing.T) {

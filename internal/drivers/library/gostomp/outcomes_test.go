@@ -151,7 +151,7 @@ func TestRefused(t *testing.T) {
 		"a full queue": {
 			"RabbitMQ/4.0.5",
 			[]string{"", "ERROR\nmessage:the queue is full" + named},
-			[]end{{}, {driver.Rejected, driver.ClassFull}, {driver.Unknown, driver.ClassFull}},
+			[]end{{}, {driver.Rejected, driver.ClassFull}, {driver.Unknown, driver.ClassClosedByBroker}},
 		},
 		"no permission": {
 			artemis,
@@ -161,17 +161,32 @@ func TestRefused(t *testing.T) {
 		"Artemis does not say why": {
 			artemis,
 			[]string{"ERROR\nmessage:AMQ339011\\c Error handling" + named},
-			[]end{{driver.Failed, driver.ClassOther}},
+			[]end{{driver.Failed, driver.ClassOther}, {driver.Unknown, driver.ClassOther}},
 		},
 		"Artemis does not say why, after others": {
 			artemis,
 			[]string{"", "ERROR\nmessage:AMQ339011\\c Error handling" + named},
-			[]end{{}, {driver.Rejected, driver.ClassFull}},
+			[]end{{}, {driver.Rejected, driver.ClassFull}, {driver.Unknown, driver.ClassClosedByBroker}},
 		},
 		"unknown words": {
 			"a/1",
 			[]string{"ERROR\nmessage:we are sorry" + named},
 			[]end{{driver.Failed, driver.ClassOther}, {driver.Unknown, driver.ClassOther}},
+		},
+		"unknown words, after others": {
+			"a/1",
+			[]string{"", "ERROR\nmessage:we are sorry" + named},
+			[]end{{}, {driver.Failed, driver.ClassOther}, {driver.Unknown, driver.ClassClosedByBroker}},
+		},
+		"no message is named, after others": {
+			"a/1",
+			[]string{"", "ERROR\nmessage:invalid state\n\n\x00"},
+			[]end{{}, {driver.Unknown, driver.ClassClosedByBroker}, {driver.Unknown, driver.ClassClosedByBroker}},
+		},
+		"no permission any more": {
+			artemis,
+			[]string{"", "ERROR\nmessage:AMQ229032\\c User\\c a does not have permission='SEND'" + named},
+			[]end{{}, {driver.Rejected, driver.ClassAuth}, {driver.Unknown, driver.ClassAuth}},
 		},
 		"no message is named": {
 			"a/1",

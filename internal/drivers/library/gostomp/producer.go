@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +27,8 @@ type producer struct {
 	kinds       [][]string // headers by variant
 	sends       library.Sends
 	broken      atomic.Pointer[driver.Error] // why no message can be sent any more
-	taken       atomic.Bool                  // the broker has confirmed a message
+	taken       atomic.Bool                  // the broker has confirmed a message to the destination
+	took        *sync.Map                    // of the driver
 	closed      bool
 }
 
@@ -42,7 +44,10 @@ func (d *stompDriver) Producer(
 	}
 	p := &producer{
 		Lease: lease, op: "send to " + spec.Destination.String(), address: lease.Conn.address(spec.Destination), spec: spec,
-		done: done,
+		done: done, took: &d.took,
+	}
+	if _, taken := d.took.Load(spec.Destination); taken {
+		p.taken.Store(true)
 	}
 	for i := range spec.Variants {
 		if v := &spec.Variants[i]; v.Text && bytes.IndexByte(v.Body, 0) >= 0 {
@@ -128,7 +133,9 @@ func add(f *frame.Frame, headers []string) {
 // outcome closes it.
 func (p *producer) outcome(receipt string, err error) driver.Outcome {
 	if err == nil {
-		p.taken.Store(true)
+		if !p.taken.Swap(true) {
+			p.took.Store(p.spec.Destination, true)
+		}
 		return driver.Outcome{}
 	}
 	e := p.end(err)
@@ -142,6 +149,9 @@ func (p *producer) outcome(receipt string, err error) driver.Outcome {
 // end returns why no message can be sent after err, and stores the first reason.
 func (p *producer) end(err error) *driver.Error {
 	e := p.Conn.explain(p.op, err)
+	if refused := p.Conn.said(p.op, err); refused != nil && !p.taken.Load() { // the first message stands for the opening
+		e = refused
+	}
 	waited := errors.Is(err, stomp.ErrMsgReceiptTimeout) || errors.Is(err, stomp.ErrMsgSendTimeout)
 	if errorFrame(err) == nil && (waited || p.Conn.unanswered.Load()) {
 		e = driver.Errorf(driver.ClassTimeout, p.op,
