@@ -21,7 +21,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perfmq/perfmq/internal/listen"
-	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/safetext"
@@ -73,7 +72,13 @@ func Main(env Env) int {
 	a.secrets = learnSecrets(env.Args, a.environ)
 	a.errors = newErrorPrinter(env.Stderr, a.secrets)
 	root := a.root()
-	root.SetArgs(completing(env.Args, a.secrets))
+	args, wrong := a.arrange(root, env.Args)
+	if wrong != nil {
+		_ = a.usage(wrong) // always errReported
+		return a.status
+	}
+	a.Args = args
+	root.SetArgs(completing(args, a.secrets))
 	err, ended := run.UntilSignal(a.Signals, root.Execute)
 	if !ended {
 		a.errors.say("interrupted: nothing was connected or sent")
@@ -140,8 +145,11 @@ func (a *app) root() *cobra.Command {
 	root.AddGroup(&cobra.Group{ID: groupProtocols, Title: "Protocols"},
 		&cobra.Group{ID: groupOther, Title: "Other commands"})
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if !cmd.HasParent() && len(a.Args) > 0 && isRole(a.Args[0]) {
-			return a.protocolOfRole(a.Args[0])
+		if cmd.HasSubCommands() {
+			return &plan.Mistake{
+				Text: cmd.CommandPath() + " has no flags but those of a command, and no command is given",
+				Hint: "known are " + strings.Join(commandNames(cmd), ", "),
+			}
 		}
 		return &plan.Mistake{Text: err.Error(), Hint: cmd.CommandPath() + " --help lists all flags"}
 	})
@@ -174,26 +182,7 @@ func (a *app) wantCommand(cmd *cobra.Command, args []string) error {
 		a.status = exitUsage
 		return errReported
 	}
-	if args[0] == "help" { // as for perfmq itself
-		if sub, rest, err := cmd.Find(args[1:]); err == nil && len(rest) == 0 {
-			return sub.Help()
-		}
-	}
-	if !cmd.HasParent() && isRole(args[0]) {
-		return a.usage(a.protocolOfRole(args[0]))
-	}
-	var names []string
-	for _, sub := range cmd.Commands() {
-		names = append(names, sub.Name())
-	}
-	m := &plan.Mistake{
-		Text: fmt.Sprintf("unknown command %q of %s", args[0], cmd.CommandPath()),
-		Hint: "known are " + strings.Join(names, ", "),
-	}
-	if n := nearest.Nearest(args[0], names); n != "" {
-		m.Hint = fmt.Sprintf("did you mean %s %s?", cmd.CommandPath(), n)
-	}
-	return a.usage(m)
+	return a.usage(a.unknownCommand(cmd, args[0]))
 }
 
 func (a *app) protocolCommand(f *driver.Factory) *cobra.Command {

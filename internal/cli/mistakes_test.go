@@ -47,10 +47,10 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --producers 1.5", "error: --producers=1.5: must be a whole number of at least 1\n"},
 		{"alpha client --priority 10", "error: --priority=10: must be a whole number from 0 to 9\n"},
 		{"alpha client --message-count -1", "error: --message-count=-1: must be a whole number of at least 0\n"},
-		{"alpha client --message-size 10m", "error: --message-size=10m: must be a number of bytes such as 1024, 10k or 10KB (10000), or 10KiB (10240)\n"},
+		{"alpha client --message-size 10m", "error: --message-size=10m: must be a number of bytes such as 1024, 10k or 10KB (10000), or 10KiB (10240)\nhint: did you mean --message-size=10M?\n"},
 		{"alpha client --duration soon", "error: --duration=soon: must be a time such as 20, 20s, 1m30s or 250ms; a plain number is in seconds\n"},
 		{"alpha client --persistent=perhaps", "error: --persistent=perhaps: must be true or false\n"},
-		{"alpha client --persistent false", "error: false is no destination: switches take their value after =\nhint: write --FLAG=false; a queue of that name is queue://false\n"},
+		{"alpha client --persistent false", "error: false behind --persistent is no destination\nhint: did you mean --persistent=false? A queue of that name is queue://false\n"},
 		{"alpha client --property x", "error: --property=x: must be KEY=VALUE\n"},
 		{"alpha client --property time=1", "error: --property time=... is taken: it carries the time of sending\nhint: choose another key\n"},
 		{"alpha client -o settle", "error: --option=settle: must be KEY=VALUE\n"},
@@ -149,6 +149,91 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	require.Equal(t, exitUsage, got.status)
 	require.NotContains(t, got.stderr, "secret")
 	golden(t, "mistakes.txt", got.stderr)
+}
+
+// Words that were meant as part of a flag are no destinations, and plain names do not stand beside URLs.
+func TestStrayWords(t *testing.T) {
+	for args, want := range map[string]string{
+		"--duration 5 minutes queue://T":      "minutes behind --duration 5 is no destination\nhint: did you mean --duration=5m? A queue of that name is queue://minutes",
+		"--duration 5 minutes":                "minutes behind --duration 5 is no destination\nhint: did you mean --duration=5m? A queue of that name is queue://minutes",
+		"--rate 1000 msg/s":                   "msg/s behind --rate 1000 is no destination\nhint: did you mean --rate=1000? A queue of that name is queue://msg/s",
+		"--message-size 10 KiB":               "KiB behind --message-size 10 is no destination\nhint: did you mean --message-size=10KiB? A queue of that name is queue://KiB",
+		"--verify yes":                        "yes behind --verify is no destination\nhint: did you mean --verify=true? A queue of that name is queue://yes",
+		"--persistent on topic://T":           "on behind --persistent is no destination\nhint: did you mean --persistent=true? A queue of that name is queue://on",
+		"queue://T yes":                       "yes is no destination, and belongs to no flag\nhint: write it behind its flag, without blanks, or as --FLAG=VALUE; a queue of that name is queue://yes",
+		"100":                                 "100 is no destination, and belongs to no flag\nhint: write it behind its flag, without blanks, or as --FLAG=VALUE; a queue of that name is queue://100",
+		"30s":                                 "30s is no destination, and belongs to no flag\nhint: write it behind its flag, without blanks, or as --FLAG=VALUE; a queue of that name is queue://30s",
+		"--enable-msg-id true queue://A":      "true is no destination, and belongs to no flag\nhint: write it behind its flag, without blanks, or as --FLAG=VALUE; a queue of that name is queue://true",
+		"help":                                "help is no destination\nhint: --help lists the flags; a queue of that name is queue://help",
+		"queue://A orders":                    "the plain name orders stands beside queue://A\nhint: a queue of that name is queue://orders",
+		"--label run=5 orders topic://A":      "the plain name orders stands beside topic://A\nhint: a queue of that name is queue://orders",
+		"orders payments":                     "",
+		"--label run=5 orders":                "",
+		"--persistent orders":                 "",
+		"queue://A X::Y":                      "",
+		"B m K":                               "",
+		"--persistent -- yes":                 "",
+		"--url alpha://h orders":              "",
+		"--verify --selector yes queue://yes": "",
+	} {
+		t.Run(args, func(t *testing.T) {
+			got := call(nil, append([]string{"alpha", "client", "--dry-run"}, strings.Fields(args)...)...)
+			if want == "" {
+				require.Equal(t, exitOK, got.status, got.stderr)
+				return
+			}
+			require.Equal(t, exitUsage, got.status)
+			require.Equal(t, "error: "+want+"\n", got.stderr)
+		})
+	}
+}
+
+// The command is found before anything looks at the flags, wherever these stand.
+func TestCommandsComeFirst(t *testing.T) {
+	const client = "Send messages over Alpha 1.0, receive them again in one process, and measure both.\n"
+	for args, want := range map[string]string{
+		"alpha cleint --embedded":             "error: unknown command \"cleint\" of perfmq alpha\nhint: did you mean perfmq alpha client?\n",
+		"--rate 5 alph client":                "error: unknown command \"alph\" of perfmq\nhint: did you mean perfmq alpha?\n",
+		"help foo":                            "error: unknown command \"foo\" of perfmq\nhint: known are alpha, beta, broker, compare, completion, help, mem, merge, report, run, scenario, verify, version\n",
+		"help alpha foo":                      "error: unknown command \"foo\" of perfmq alpha\nhint: known are client, consumer, producer\n",
+		"alpha help cleint":                   "error: unknown command \"cleint\" of perfmq alpha\nhint: did you mean perfmq alpha client?\n",
+		"foo --help":                          "error: unknown command \"foo\" of perfmq\nhint: known are alpha, beta, broker, compare, completion, help, mem, merge, report, run, scenario, verify, version\n",
+		"--help rum":                          "error: unknown command \"rum\" of perfmq\nhint: did you mean perfmq run?\n",
+		"alpha foo --help":                    "error: unknown command \"foo\" of perfmq alpha\nhint: known are client, consumer, producer\n",
+		"scenario lst --x":                    "error: unknown command \"lst\" of perfmq scenario\nhint: did you mean perfmq scenario list?\n",
+		"completion bahs":                     "error: unknown command \"bahs\" of perfmq completion\nhint: did you mean perfmq completion bash?\n",
+		"list":                                "error: unknown command \"list\" of perfmq\nhint: did you mean perfmq scenario list?\n",
+		"queue://A":                           "error: unknown command \"queue://A\" of perfmq\nhint: destinations follow the command: perfmq PROTOCOL client|producer|consumer queue://A\n",
+		"client --embedded":                   "error: perfmq client has no protocol\nhint: write perfmq alpha client, or perfmq beta client, or perfmq mem client\n",
+		"alpha --embedded":                    "error: perfmq alpha has no flags but those of a command, and no command is given\nhint: known are client, consumer, producer\n",
+		"--foo":                               "error: perfmq has no flags but those of a command, and no command is given\nhint: known are alpha, beta, broker, compare, completion, help, mem, merge, report, run, scenario, verify, version\n",
+		"alpha --rte 5 client":                "error: unknown flag --rte\nhint: did you mean --rate?\n",
+		"alpha --foo cleint":                  "error: unknown command \"cleint\" of perfmq alpha\nhint: did you mean perfmq alpha client?\n",
+		"alpha --persistent client topic://X": "topic://X",
+		"--rate 5 --persistent alpha client":  "rate                 5 msg/sec",
+		"--client-id client alpha client":     "client ID prefix     client",
+		"-o size=7 alpha client":              "size                 7",
+		"help alpha client":                   client,
+		"alpha help client":                   client,
+		"alpha client --help":                 client,
+		"--help alpha client":                 client,
+		"help help":                           "Usage\n  perfmq PROTOCOL",
+	} {
+		t.Run(args, func(t *testing.T) {
+			list := strings.Fields(args)
+			if want != client && !strings.Contains(want, "Usage") && !strings.HasPrefix(want, "error: ") {
+				list = append(list, "--dry-run")
+			}
+			got := call(nil, list...)
+			if strings.HasPrefix(want, "error: ") {
+				require.Equal(t, exitUsage, got.status)
+				require.Equal(t, want, got.stderr)
+				return
+			}
+			require.Equal(t, exitOK, got.status, got.stderr)
+			require.Contains(t, got.stdout, want)
+		})
+	}
 }
 
 // An error before a run never has the status of a failed run: it has that of a connection or of a wrong request.

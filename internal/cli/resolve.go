@@ -337,9 +337,7 @@ func (r *resolver) unknownOption(key string, all []string) {
 	if len(all) > 0 {
 		hint = "known are " + strings.Join(all, ", ")
 	}
-	if n := nearest.Nearest(key, all); n != "" {
-		hint = "did you mean -o " + n + "=...?"
-	}
+	hint = nearest.Hint(key, all, "-o %s=...", hint)
 	if other := otherNames(key); other != "" {
 		hint = other
 	}
@@ -353,16 +351,7 @@ func (r *resolver) destinations(g *plan.Group, names []string) {
 			names = []string{"topic://TEST"}
 		}
 	}
-	var usable []string
-	for _, name := range names {
-		if name == "true" || name == "false" {
-			r.refuse("write --FLAG="+name+"; a queue of that name is queue://"+name,
-				"%s is no destination: switches take their value after =", name)
-			continue
-		}
-		usable = append(usable, name)
-	}
-	list, err := plan.Destinations(usable, r.NumDestinations)
+	list, err := plan.Destinations(names, r.NumDestinations)
 	g.Destinations = list
 	if err != nil {
 		r.errs = append(r.errs, err)

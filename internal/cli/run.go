@@ -6,21 +6,21 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/spf13/cobra"
 )
 
 // runRole runs perfmq PROTOCOL ROLE.
 func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Factory, role plan.Role) error {
-	errs := a.unknownFlags(cmd, in, func(name string) error { return a.unknownFlag(cmd, name, f, role) })
-	s, list, valueErrs := in.given.Values(in.table)
+	list := a.arguments(cmd.CommandPath(), cmd.Flags())
+	errs := unknownFlags(list, cmd.Flags(), in, func(name string) error { return a.unknownFlag(cmd, name, f, role) })
+	errs = append(errs, strayWords(list, in)...)
+	s, origins, valueErrs := in.given.Values(in.table)
 	errs = append(errs, valueErrs...)
 	errs = append(errs, a.environ.Unknown()...)
 
@@ -44,7 +44,7 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	}
 	if s.DryRun {
 		a.sayNotes(r.notes)
-		return a.printPlan(cmd, p, list)
+		return a.printPlan(cmd, p, origins)
 	}
 	if len(s.FindMax) > 0 {
 		f, err := a.newMaxFinder(s, role, func(v *setting.Values) *plan.Plan {
@@ -69,49 +69,6 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	return nil
 }
 
-// unknownFlags reports unknown flags, which pflag was told to ignore, and flags without a value, for example if a shell
-// variable is not set: pflag takes the next flag as the value. It reads arguments in the same way as pflag.
-func (a *app) unknownFlags(cmd *cobra.Command, in *input, unknown func(name string) error) []error {
-	var errs []error
-	flags := cmd.Flags()
-	for i := 0; i < len(a.Args); i++ {
-		arg := a.Args[i]
-		if arg == "--" {
-			break
-		}
-		var flag *pflag.Flag
-		var attached bool
-		switch {
-		case strings.HasPrefix(arg, "--"):
-			var name string
-			name, _, attached = strings.Cut(arg[2:], "=")
-			if flag = flags.Lookup(name); flag == nil {
-				errs = append(errs, unknown(name))
-				continue
-			}
-		case len(arg) > 1 && arg[0] == '-':
-			attached = len(arg) > 2
-			if flag = flags.ShorthandLookup(arg[1:2]); flag == nil {
-				errs = append(errs, &plan.Mistake{Text: "unknown flag " + arg[:2], Hint: shortHint(flags, arg[1:2])})
-				continue
-			}
-		default:
-			continue
-		}
-		if !attached && flag.NoOptDefVal == "" {
-			i++ // its value
-			if i < len(a.Args) && isFlag(flags, a.Args[i]) {
-				in.given.Missing[flag.Name] = true
-				errs = append(errs, &plan.Mistake{
-					Text: "--" + flag.Name + " has no value: " + a.Args[i] + " follows",
-					Hint: "give --" + flag.Name + " a value, or leave it out; --" + flag.Name + "=" + a.Args[i] + " if that is meant",
-				})
-			}
-		}
-	}
-	return errs
-}
-
 // sayNotes prints the notes before a run.
 func (a *app) sayNotes(notes []string) {
 	for _, note := range notes {
@@ -119,36 +76,14 @@ func (a *app) sayNotes(notes []string) {
 	}
 }
 
-// shortHint names the flags that a flag of a single letter may stand for.
-func shortHint(flags *pflag.FlagSet, letter string) string {
-	var names []string
-	flags.VisitAll(func(f *pflag.Flag) {
-		if strings.HasPrefix(f.Name, letter) && !f.Hidden && f.Annotations[dailyFlag] != nil {
-			names = append(names, "--"+f.Name)
-		}
-	})
-	hint := "flags begin with two hyphens; -o sets options of the protocol"
-	if len(names) > 0 {
-		hint = "did you mean " + strings.Join(names, " or ") + "? " + strings.ToUpper(hint[:1]) + hint[1:]
-	}
-	return hint
-}
-
-// isFlag reports whether an argument is one of the flags.
-func isFlag(flags *pflag.FlagSet, arg string) bool {
-	name, ok := strings.CutPrefix(arg, "--")
-	name, _, _ = strings.Cut(name, "=")
-	return ok && flags.Lookup(name) != nil
-}
-
 func (a *app) unknownFlag(cmd *cobra.Command, name string, f *driver.Factory, role plan.Role) error {
-	m := &plan.Mistake{Text: "unknown flag --" + name, Hint: cmd.CommandPath() + " --help lists all flags"}
 	var names []string
 	for _, d := range setting.Table(role, f) {
 		names = append(names, d.Name)
 	}
-	if n := nearest.Nearest(name, names); n != "" {
-		m.Hint = "did you mean --" + n + "?"
+	m := &plan.Mistake{
+		Text: "unknown flag --" + name,
+		Hint: nearest.Hint(name, names, "--%s", cmd.CommandPath()+" --help lists all flags"),
 	}
 	var others []string
 	for _, other := range setting.Roles() {

@@ -84,7 +84,8 @@ type prepared struct {
 
 // runFiles runs perfmq run.
 func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runFlags) error {
-	errs := a.unknownFlags(cmd, in, func(name string) error { return unknownRunFlag(cmd, name) })
+	errs := unknownFlags(a.arguments(cmd.CommandPath(), cmd.Flags()), cmd.Flags(), in,
+		func(name string) error { return unknownRunFlag(cmd, name) })
 	errs = append(errs, a.environ.Unknown()...)
 	if len(args) == 0 {
 		errs = append(errs, &plan.Mistake{
@@ -347,11 +348,10 @@ func count(n int, noun string) string {
 
 // unknownRunFlag reports a flag that perfmq run does not have.
 func unknownRunFlag(cmd *cobra.Command, name string) error {
-	m := &plan.Mistake{Text: "unknown flag --" + name, Hint: cmd.CommandPath() + " --help lists all flags"}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if n := nearest.Nearest(name, names); n != "" {
-		m.Hint = "did you mean --" + n + "?"
+	return &plan.Mistake{
+		Text: "unknown flag --" + name,
+		Hint: nearest.Hint(name, names, "--%s", cmd.CommandPath()+" --help lists all flags"),
 	}
-	return m
 }

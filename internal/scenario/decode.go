@@ -205,16 +205,14 @@ func (d *decoder) goodName(pos Pos, what, name string) {
 // missing is the hint for an unknown name: the nearest known name, or a list of them.
 func missing(name string, known []string) string {
 	const most = 10
-	if n := nearest.Nearest(name, known); n != "" {
-		return "did you mean " + n + "?"
+	others := "known are " + strings.Join(known[:min(most, len(known))], ", ")
+	switch {
+	case len(known) == 0:
+		others = "there is none"
+	case len(known) > most:
+		others += fmt.Sprintf(" and %d more", len(known)-most)
 	}
-	if len(known) == 0 {
-		return "there is none"
-	}
-	if len(known) > most {
-		return fmt.Sprintf("known are %s and %d more", strings.Join(known[:most], ", "), len(known)-most)
-	}
-	return "known are " + strings.Join(known, ", ")
+	return nearest.Hint(name, known, "%s", others)
 }
 
 // commands reads shell commands.

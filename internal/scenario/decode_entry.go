@@ -155,13 +155,10 @@ func (d *decoder) refuse(n *node, k *Key, text string, err error) {
 	hint := ""
 	var we *wordError
 	if errors.As(err, &we) && !k.Secret {
-		if near := nearest.Nearest(text, we.words); near != "" {
-			hint = "did you mean " + near + "?"
-		} else if k.Switch && slices.Contains([]string{"yes", "on", "1", "y"}, strings.ToLower(text)) {
-			hint = "did you mean true?"
-		} else if k.Switch && slices.Contains([]string{"no", "off", "0", "n"}, strings.ToLower(text)) {
-			hint = "did you mean false?"
-		}
+		hint = nearest.Hint(text, we.words, "%s", "")
+	}
+	if hint == "" && !k.Secret {
+		hint = nearest.ValueHint(text, "%s", func(t string) bool { return k.judge(t) == nil })
 	}
 	written := ""
 	if n.kind == scalar && len(n.uses) > 0 && !k.Secret {

@@ -89,10 +89,7 @@ func suggest(list []Info, name string) string {
 	if len(within) > 0 {
 		return "did you mean " + strings.Join(within, " or ") + "?"
 	}
-	if n := nearest.Nearest(name, all); n != "" {
-		return "did you mean @" + n + "?"
-	}
-	return "perfmq scenario list shows all"
+	return nearest.Hint(name, all, "@%s", "perfmq scenario list shows all")
 }
 
 // ReadAll reads a scenario file from r, at most one byte more than [Parse] takes.

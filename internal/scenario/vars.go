@@ -41,12 +41,10 @@ func (d *decoder) variables(root *node, set map[string]string) {
 			continue
 		}
 		hint := "the file has none"
-		if n := nearest.Nearest(name, known); n != "" {
-			hint = "did you mean " + n + "?"
-		} else if len(known) > 0 {
+		if len(known) > 0 {
 			hint = "known are " + strings.Join(known, ", ")
 		}
-		d.bad(at, hint, "--set %s: there is no such variable", name)
+		d.bad(at, nearest.Hint(name, known, "%s", hint), "--set %s: there is no such variable", name)
 	}
 	left := maxTexts
 	for _, p := range root.pairs {

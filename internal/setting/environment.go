@@ -57,10 +57,8 @@ func (e Environment) Unknown() []error {
 			orchestrated.MatchString(name) {
 			continue
 		}
-		hint := "unset it; for each flag there is one variable, such as PERFMQ_MESSAGE_SIZE for --message-size"
-		if n := nearest.Nearest(name[len(envPrefix):], trimPrefix(known)); n != "" {
-			hint = "did you mean " + envPrefix + n + "?"
-		}
+		hint := nearest.Hint(name[len(envPrefix):], trimPrefix(known), envPrefix+"%s",
+			"unset it; for each flag there is one variable, such as PERFMQ_MESSAGE_SIZE for --message-size")
 		errs = append(errs, &plan.Mistake{Text: "unknown environment variable " + name, Hint: hint})
 	}
 	return errs

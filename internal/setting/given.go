@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/safetext"
 )
@@ -49,7 +50,11 @@ func (g *Given) Apply(v *Values, s *Setting) (list []Provenance, errs []error) {
 				p.Value = safetext.Hidden
 			}
 			if err := v.Read(s, from, text); err != nil {
-				errs = append(errs, &plan.Mistake{Text: label + "=" + Quoted(p.Value) + ": " + err.Error()})
+				m := &plan.Mistake{Text: label + "=" + Quoted(p.Value) + ": " + err.Error()}
+				if !s.Secret {
+					m.Hint = nearest.ValueHint(text, label+"=%s", s.Accepts)
+				}
+				errs = append(errs, m)
 			}
 			list = append(list, p)
 		}

@@ -125,6 +125,9 @@ func All() (list []Setting) {
 	return list
 }
 
+// Accepts reports whether the setting can have a value.
+func (s *Setting) Accepts(text string) bool { return s.Set(Defaults(), text) == nil }
+
 // In tells whether a role has the setting.
 func (s *Setting) In(role plan.Role) bool { return len(s.Roles) == 0 || slices.Contains(s.Roles, role) }
 

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/perfmq/perfmq/internal/nearest"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/quantity"
+	"github.com/perfmq/perfmq/internal/setting"
+)
+
+// argument is a flag or a word of the command line.
+type argument struct {
+	text     string
+	flag     *pflag.Flag // nil for a word, and for an unknown flag
+	unknown  string      // name of an unknown flag
+	value    string      // of the flag, in the argument or in the next one
+	hasValue bool
+	attached bool // the value is in the argument
+}
+
+// arguments reads the arguments behind the command in the same way as pflag, until "--".
+func (a *app) arguments(path string, flags *pflag.FlagSet) (list []argument) {
+	args := a.Args[min(len(strings.Fields(path))-1, len(a.Args)):]
+	for i := 0; i < len(args) && args[i] != "--"; i++ {
+		one := argument{text: args[i]}
+		name, long := strings.CutPrefix(one.text, "--")
+		switch {
+		case long:
+			name, one.value, one.attached = strings.Cut(name, "=")
+			if one.flag = flags.Lookup(name); one.flag == nil {
+				one.unknown = name
+			}
+		case len(one.text) > 1 && one.text[0] == '-':
+			one.value, one.attached = one.text[2:], len(one.text) > 2
+			if one.flag = flags.ShorthandLookup(one.text[1:2]); one.flag == nil {
+				one.unknown = one.text[1:2]
+			}
+		}
+		one.hasValue = one.attached
+		next := i+1 < len(args)
+		if one.flag != nil && !one.attached && one.flag.NoOptDefVal == "" && next ||
+			one.unknown != "" && !one.attached && next && !strings.HasPrefix(args[i+1], "-") {
+			i++
+			one.value, one.hasValue = args[i], true
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// unknownFlags reports unknown flags, which pflag was told to ignore, and flags without a value, for example if a shell
+// variable is not set: pflag takes the next flag as the value.
+func unknownFlags(list []argument, flags *pflag.FlagSet, in *input, unknown func(name string) error) (errs []error) {
+	for i := range list {
+		switch one := &list[i]; {
+		case one.unknown != "" && strings.HasPrefix(one.text, "--"):
+			errs = append(errs, unknown(one.unknown))
+		case one.unknown != "":
+			errs = append(errs, &plan.Mistake{Text: "unknown flag " + one.text[:2], Hint: shortHint(flags, one.unknown)})
+		case one.flag != nil && one.hasValue && !one.attached && isFlag(flags, one.value):
+			in.given.Missing[one.flag.Name] = true
+			errs = append(errs, &plan.Mistake{
+				Text: "--" + one.flag.Name + " has no value: " + one.value + " follows",
+				Hint: "give --" + one.flag.Name + " a value, or leave it out; --" + one.flag.Name + "=" + one.value +
+					" if that is meant",
+			})
+		}
+	}
+	return errs
+}
+
+// shortHint names the flags that a flag of a single letter may stand for.
+func shortHint(flags *pflag.FlagSet, letter string) string {
+	var names []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		if strings.HasPrefix(f.Name, letter) && !f.Hidden && f.Annotations[dailyFlag] != nil {
+			names = append(names, "--"+f.Name)
+		}
+	})
+	hint := "flags begin with two hyphens; -o sets options of the protocol"
+	if len(names) > 0 {
+		hint = "did you mean " + strings.Join(names, " or ") + "? " + strings.ToUpper(hint[:1]) + hint[1:]
+	}
+	return hint
+}
+
+// isFlag reports whether an argument is one of the flags.
+func isFlag(flags *pflag.FlagSet, arg string) bool {
+	name, ok := strings.CutPrefix(arg, "--")
+	name, _, _ = strings.Cut(name, "=")
+	return ok && flags.Lookup(name) != nil
+}
+
+// strayWords refuses words that are likely meant as something else than a destination: the rest of a flag's value, or a
+// plain name beside URLs.
+func strayWords(list []argument, in *input) (errs []error) {
+	url := ""
+	for i := range list {
+		if list[i].isWord() && strings.Contains(list[i].text, "://") {
+			url = list[i].text
+		}
+	}
+	for i := range list {
+		one := &list[i]
+		if !one.isWord() || strings.Contains(one.text, "::") || strings.Contains(one.text, "://") {
+			continue
+		}
+		m := &plan.Mistake{Hint: "a queue of that name is queue://" + one.text}
+		var meant string
+		if i > 0 {
+			if before := list[i-1].flag; before != nil && in.given.Missing[before.Name] {
+				continue // the word may be the value of the flag that was taken for one
+			}
+			meant = in.meant(&list[i-1], one.text)
+		}
+		switch {
+		case meant != "":
+			m.Text = setting.Quoted(one.text) + " behind " + list[i-1].said() + " is no destination"
+			m.Hint = "did you mean " + meant + "? A" + m.Hint[1:]
+		case isValue(one.text):
+			m.Text = setting.Quoted(one.text) + " is no destination, and belongs to no flag"
+			m.Hint = "write it behind its flag, without blanks, or as --FLAG=VALUE; " + m.Hint
+		case one.text == "help":
+			m.Text = "help is no destination"
+			m.Hint = "--help lists the flags; " + m.Hint
+		case url != "":
+			m.Text = "the plain name " + setting.Quoted(one.text) + " stands beside " + url
+		default:
+			continue
+		}
+		errs = append(errs, m)
+	}
+	return errs
+}
+
+func (o *argument) isWord() bool { return o.flag == nil && o.unknown == "" }
+
+// said returns the argument with its value.
+func (o *argument) said() string {
+	if o.hasValue && !o.attached {
+		return o.text + " " + setting.Quoted(o.value)
+	}
+	return o.text
+}
+
+// meant returns the flag with the value that it and the word behind it were probably meant to be; "" if there is none,
+// as behind a value that may be any text.
+func (in *input) meant(before *argument, word string) string {
+	i := slices.IndexFunc(in.table, func(s setting.Setting) bool {
+		return before.flag != nil && s.Name == before.flag.Name && !s.Secret
+	})
+	if i < 0 || in.table[i].Accepts(before.value+" anything") {
+		return ""
+	}
+	value := nearest.Spelling(before.value+" "+word, in.table[i].Accepts)
+	if value == "" {
+		return ""
+	}
+	return "--" + before.flag.Name + "=" + setting.Quoted(value)
+}
+
+// isValue reports whether a word is a number, with a unit or without, a unit, or a word of switches.
+func isValue(word string) bool {
+	isBool := func(t string) bool { return t == "true" || t == "false" }
+	return isBool(word) || numeric(word) || nearest.Spelling(word, numeric) != "" ||
+		len(word) > 1 && (nearest.Spelling(word, isBool) != "" || nearest.Spelling("1 "+word, numeric) != "")
+}
+
+func numeric(text string) bool {
+	_, err1 := quantity.Bytes(text, math.MaxInt64)
+	_, err2 := quantity.Duration(text, time.Second)
+	return err1 == nil || err2 == nil
+}
