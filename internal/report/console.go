@@ -19,6 +19,9 @@ const (
 	summaryLabel  = 31 // "--- aggregated delay send time:"
 )
 
+// shownDestinations is the maximum number of destinations in a line of a console.
+const shownDestinations = 4
+
 // shortest is the minimum length of an interval with a block of its own.
 const shortest = 100 * time.Millisecond
 
@@ -158,6 +161,9 @@ func (c *Console) Summary(s *stats.Summary) error {
 	}
 	for _, own := range s.Protocol {
 		writeTotal(&b, "--- "+oneLine(own.Name)+":", own.Value, "")
+	}
+	if len(c.run.Destinations) > 0 {
+		writeList(&b, "--- destinations:", []string{first(c.run.Destinations, shownDestinations, ", ")})
 	}
 	writeBrokers(&b, s.Brokers)
 	writeBrokerCount(&b, s.BrokerCount)

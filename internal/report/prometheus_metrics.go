@@ -24,7 +24,8 @@ const runInfoName = "perfmq_run_info"
 func runInfo(run *stats.Run, own []*dto.LabelPair) prometheus.Metric {
 	labels := []string{"protocol", "consumer_protocol", "client", "consumer_client", "destinations"}
 	values := []string{
-		run.Protocol, run.ConsumerProtocol, run.Client, run.ConsumerClient, safetext.Line(destinations(run.Destinations)),
+		run.Protocol, run.ConsumerProtocol, run.Client, run.ConsumerClient,
+		safetext.Line(first(run.Destinations, namedDestinations, ",")),
 	}
 	if run.Scenario != "" {
 		labels, values = append(labels, "scenario"), append(values, safetext.Line(run.Scenario))
@@ -39,10 +40,10 @@ func runInfo(run *stats.Run, own []*dto.LabelPair) prometheus.Metric {
 // namedDestinations is the maximum number of destinations in a label, and of those with series of their own.
 const namedDestinations = 20
 
-// destinations returns the first destinations, and the number of the others.
-func destinations(list []string) string {
-	text := strings.Join(list[:min(len(list), namedDestinations)], ",")
-	if more := len(list) - namedDestinations; more > 0 {
+// first returns the first texts of a list, and the number of the others.
+func first(list []string, most int, separator string) string {
+	text := strings.Join(list[:min(len(list), most)], separator)
+	if more := len(list) - most; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

@@ -24,6 +24,8 @@ const (
 
 // ShortOptions are the settings of a [Short].
 type ShortOptions struct {
+	// URL is that of the broker, for the first line.
+	URL string
 	// Terminal tells that a line can be overwritten.
 	Terminal bool
 	// Columns returns the width of the terminal; nil, or a result of 0, if it is unknown.
@@ -49,10 +51,14 @@ type Short struct {
 // NewShort returns a Short that prints to out.
 func NewShort(out io.Writer, options ShortOptions) *Short { return &Short{out: out, options: options} }
 
-// Start keeps the description of the run.
+// Start prints the destinations and the broker's URL.
 func (s *Short) Start(run stats.Run) error {
 	s.run = run
-	return nil
+	if s.options.URL == "" {
+		return nil
+	}
+	text := "load on " + first(run.Destinations, shownDestinations, ", ") + " at " + s.options.URL
+	return s.print(cut(oneLine(text), min(s.columns(), shortColumns)) + "\n")
 }
 
 // Interval shows the line about an interval.
@@ -200,7 +206,7 @@ func (s *Short) verdict(sum *stats.Summary) (word, rest string) {
 	if sum.Average.Span > 0 {
 		rest += " (" + span(sum.Average.Span) + " measured)"
 	}
-	return word, rest + ", " + protocol
+	return word, rest + ", " + protocol + " " + oneLine(first(s.run.Destinations, shownDestinations, ", "))
 }
 
 // told returns the lines above the figures: limit, outages, problems, thresholds, findings and warnings.

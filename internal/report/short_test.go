@@ -91,6 +91,26 @@ func TestShort(t *testing.T) {
 	}
 }
 
+// The first line and the verdict name the destinations, the first few of many.
+func TestShortNamesDestinations(t *testing.T) {
+	t.Parallel()
+	for want, list := range map[string][]string{
+		"queue://A":                          {"queue://A"},
+		"queue://A, topic://B":               {"queue://A", "topic://B"},
+		"queue://A, B, C, D and 2 more":      {"queue://A", "B", "C", "D", "E", "F"},
+		"queue://A\\x1b[2J, queue://minutes": {"queue://A\x1b[2J", "queue://minutes"},
+	} {
+		var out bytes.Buffer
+		c := NewShort(&out, ShortOptions{URL: "amqp://localhost:5672"})
+		run := clientRun(true)
+		run.Destinations = list
+		require.NoError(t, c.Start(run))
+		require.Equal(t, "load on "+want+" at amqp://localhost:5672\n", out.String())
+		require.NoError(t, c.Summary(summary(stats.Counters{}, closedLoop())))
+		require.Contains(t, out.String(), ", amqp "+want+"\n")
+	}
+}
+
 // Each of several steps has a line.
 func TestShortSteps(t *testing.T) {
 	t.Parallel()

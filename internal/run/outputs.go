@@ -129,7 +129,7 @@ func (r *Run) console(stdout io.Writer) (c report.Reporter) {
 	case RocketMQ:
 		return report.NewRocketMQ(stdout, options)
 	case Short:
-		short := report.ShortOptions{Lines: o.Interval > 0, Length: length(r.Plan)}
+		short := report.ShortOptions{URL: options.URL, Lines: o.Interval > 0, Length: length(r.Plan)}
 		if file, ok := terminal.(*os.File); ok && term.IsTerminal(int(file.Fd())) { //nolint:gosec // small
 			short.Terminal, short.Color = true, os.Getenv("NO_COLOR") == ""
 			short.Columns = func() int {
