@@ -90,3 +90,13 @@ func TestClockSteps(t *testing.T) {
 	require.Equal(t, 2*time.Second, sum.ClockForward)
 	require.Equal(t, 2*time.Second, sum.ClockBackward)
 }
+
+// TestMemoryPeak: the peak of a run is that of the process, and is not measured while a test has a fake clock.
+func TestMemoryPeak(t *testing.T) {
+	now := time.Now()
+	require.Greater(t, NewCollector(nil, nil, now).Health(now).MemoryPeak, uint64(1<<20))
+	c, p := NewCollector(nil, nil, now), NewPulse(nil)
+	p.Blind()
+	c.Beat(p)
+	require.Zero(t, c.Health(now).MemoryPeak)
+}
