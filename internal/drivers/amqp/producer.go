@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
@@ -107,6 +108,10 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 	}
 	for i := range spec.Variants {
 		v := &spec.Variants[i]
+		if v.Text && !utf8.Valid(v.Body) {
+			return driver.Errorf(driver.ClassUnsupported, "", "leave out --message-type text",
+				"texts are UTF-8 over AMQP, and the body is not")
+		}
 		content := wire.Content{
 			Header:  wire.Header{Durable: spec.Persistent},
 			TimeKey: driver.TimeProperty, IDKey: driver.IDProperty, Body: v.Body, Text: v.Text,

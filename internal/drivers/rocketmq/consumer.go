@@ -283,14 +283,11 @@ func (c *consumer) deliver(
 	q *queue, m *wire.Message, deliver func(*driver.Delivery) driver.Verdict,
 ) (driver.Verdict, error) {
 	d := &c.delivery
-	d.Body, d.Redelivered = m.Body, q.reach.again(m) || m.Retries > 0 || q.again == m.QueueOffset+1
-	if m.SysFlag&wire.SysCompressed != 0 {
-		body, err := inflate(&c.inflater, m, c.d.cfg.MaxBody)
-		if err != nil {
-			return 0, err
-		}
-		d.Body = body
+	body, err := bodyOf(m, &c.inflater, c.d.cfg.MaxBody)
+	if err != nil {
+		return 0, err
 	}
+	d.Body, d.Redelivered = body, q.reach.again(m) || m.Retries > 0 || q.again == m.QueueOffset+1
 	readProperties(m.Properties, &c.ids, d)
 	d.Born, d.Stored = m.Born*1000, m.Stored*1000
 	if d.Redelivered {

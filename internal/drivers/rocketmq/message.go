@@ -92,6 +92,20 @@ func readProperties(properties []byte, ids *driver.IDReader, d *driver.Delivery)
 	}
 }
 
+// bodyOf returns the body of a message, valid until the next call.
+func bodyOf(m *wire.Message, z *wire.Inflater, maxBody int) ([]byte, error) {
+	if m.SysFlag&wire.SysCompressed != 0 {
+		return inflate(z, m, maxBody)
+	}
+	if len(m.Body) > maxBody {
+		return nil, driver.Errorf(driver.ClassTooLarge, "", largerHint,
+			"the broker sends a message of %d bytes; perfmq accepts at most %d", len(m.Body), maxBody)
+	}
+	return m.Body, nil
+}
+
+const largerHint = "--max-message-size SIZE accepts larger messages"
+
 // inflate returns the body of a compressed message, valid until the next call.
 func inflate(z *wire.Inflater, m *wire.Message, maxBody int) ([]byte, error) {
 	body, err := z.Inflate(m.SysFlag, m.Body, maxBody)
@@ -100,7 +114,7 @@ func inflate(z *wire.Inflater, m *wire.Message, maxBody int) ([]byte, error) {
 		return nil, driver.Errorf(driver.ClassUnsupported, "", "let the producer compress with zlib, or not at all", "%w",
 			err)
 	case errors.Is(err, wire.ErrTooLong):
-		return nil, driver.Errorf(driver.ClassTooLarge, "", "--max-message-size SIZE accepts larger messages",
+		return nil, driver.Errorf(driver.ClassTooLarge, "", largerHint,
 			"the broker sends a message whose %d compressed bytes are more than %d; perfmq accepts at most %d",
 			len(m.Body), maxBody, maxBody)
 	case err != nil:

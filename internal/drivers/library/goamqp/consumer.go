@@ -22,6 +22,8 @@ type consumer struct {
 	link *amqp.Receiver
 	loop library.Receiver
 	spec driver.ConsumerSpec
+
+	maxBody int // the largest body to accept
 }
 
 // Without a Prober the consumer would count as answered: messages held by a stalled broker would be reported as lost.
@@ -40,7 +42,7 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 	if err != nil {
 		return nil, err
 	}
-	c := &consumer{party: joined, spec: spec}
+	c := &consumer{party: joined, spec: spec, maxBody: d.maxBody}
 	c.link, err = c.session.NewReceiver(ctx, c.address, c.options(d))
 	if err == nil && spec.Selector != "" && c.link.LinkSourceFilterValue("apache.org:selector-filter:string") == nil {
 		err = library.Unsupported(op, "leave out --selector", "the broker ignores the selector and would send all messages")
@@ -92,11 +94,16 @@ func (c *consumer) options(d *amqpDriver) *amqp.ReceiverOptions {
 func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
 	err := c.loop.Run(ctx, c.spec.Concurrency, func(ctx context.Context) error {
 		m, err := c.link.Receive(ctx, nil)
-		if err == nil {
-			verdict := deliver(delivery(m))
-			c.loop.Settle(func() { c.settle(m, verdict) })
+		if err != nil {
+			return err
 		}
-		return err
+		d := delivery(m)
+		if len(d.Body) > c.maxBody {
+			return library.TooLarge(c.op, len(d.Body), c.maxBody)
+		}
+		verdict := deliver(d)
+		c.loop.Settle(func() { c.settle(m, verdict) })
+		return nil
 	}, func() { _ = c.Conn.net.Close() })
 	if err != nil {
 		return explain(c.op, err)

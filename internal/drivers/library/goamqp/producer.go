@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/Azure/go-amqp"
 
@@ -30,6 +31,12 @@ func (d *amqpDriver) Producer(
 	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
 ) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
+	for i := range spec.Variants {
+		if v := &spec.Variants[i]; v.Text && !utf8.Valid(v.Body) {
+			return nil, library.Unsupported(op, "leave out --message-type text",
+				"texts are UTF-8 over AMQP, and the body is not")
+		}
+	}
 	joined, err := d.join(ctx, spec.Connection, spec.Destination, op, func(f *driver.Factory) error {
 		return library.CheckProducer(op, f, &spec)
 	})
