@@ -59,6 +59,7 @@ func InspectAMQP(
 func headerOf(m *amqp.Message) drivertest.Header {
 	const normal = 4 // of messages that do not say
 	h := drivertest.Header{Properties: map[string]string{}, Priority: normal}
+	_, h.Text = m.Value.(string)
 	if m.Header != nil {
 		h.Priority, h.Persistent, h.TTL = int(m.Header.Priority), m.Header.Durable, m.Header.TTL
 	}

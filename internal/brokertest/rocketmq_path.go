@@ -103,6 +103,8 @@ func (p *rocketPath) Restore() {
 	p.listen(nameServer, broker)
 }
 
+func (p *rocketPath) Connections() int64 { return p.nameServer.Opened() + p.broker.Opened() }
+
 func (p *rocketPath) Received() int64 { return p.down.Load() }
 
 // Sent counts the requests to the name server too, see [drivertest.Path].

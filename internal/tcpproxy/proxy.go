@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -30,6 +31,7 @@ type Proxy struct {
 	target   string
 	stream   Stream
 	wg       sync.WaitGroup
+	opened   atomic.Int64
 
 	mu     sync.Mutex
 	gate   *sync.Cond
@@ -86,12 +88,16 @@ func (p *Proxy) end(reset bool) {
 	p.gate.Broadcast()
 }
 
+// Opened returns how many connections clients have opened.
+func (p *Proxy) Opened() int64 { return p.opened.Load() }
+
 func (p *Proxy) accept() {
 	for number := 0; ; number++ {
 		client, err := p.listener.Accept()
 		if err != nil {
 			return
 		}
+		p.opened.Add(1)
 		p.wg.Go(func() { p.serve(number, client) })
 	}
 }

@@ -16,10 +16,14 @@
 //
 // A driver that cannot tell whether a message left must return nil and report [Unknown].
 //
+// The messages of a producer leave in the order of the calls of Send. A broker, or a client library, may change that
+// order.
+//
 // # Receiving
 //
 // [Consumer.Run] calls deliver for each message, one at a time unless [ConsumerSpec.Concurrency] allows more, and
-// settles the message as deliver's [Verdict] says, after it has returned.
+// settles the message as deliver's [Verdict] says, after it has returned. Messages are delivered in the order in which
+// they come from the broker.
 //
 // # Closing
 //

@@ -63,7 +63,9 @@ func (d Destination) String() string { return d.Kind.String() + "://" + d.Name }
 
 // Connection names the connection that a producer or consumer uses.
 type Connection struct {
-	// Key tells connections apart: producers and consumers of one driver with the same key share a connection.
+	// Key tells connections apart: producers and consumers of one driver with the same key share a connection, unless the
+	// client library has one for each. A driver may have further connections to ask the broker questions, and for members
+	// of a subscription that the broker tells apart by their connections.
 	Key string
 	// Name is the name of the connection on the broker's console, for operators. ClientID overrides it where the protocol
 	// has only one identity.

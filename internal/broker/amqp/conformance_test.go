@@ -8,6 +8,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/amqp"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
@@ -15,8 +16,8 @@ import (
 
 func TestConformance(t *testing.T) {
 	check := func(user, password string) bool { return user == brokertest.User && password == brokertest.Password }
-	r := start(t, store.Config{}, amqp.Options{Authenticate: check})
-	drivertest.Run(t, drivertest.Config{
+	r := start(t, storetest.Limits(), amqp.Options{Authenticate: check})
+	cfg := drivertest.Config{
 		Broker:  "the embedded broker",
 		Factory: driveramqp.Factory(), URL: "amqp://" + r.addr, User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
 		Quiet: 100 * time.Millisecond,
@@ -31,14 +32,7 @@ func TestConformance(t *testing.T) {
 			victim := start(t, store.Config{}, amqp.Options{Authenticate: check})
 			return "amqp://" + victim.addr, victim.kill
 		},
-		QueueCounters: func(t testing.TB, dest driver.Destination) (added, acknowledged int64) {
-			t.Helper()
-			d := r.store.Find(queue(dest.Name))
-			if d == nil {
-				return 0, 0
-			}
-			s := d.Stats().Queues[0]
-			return int64(s.Stored), int64(s.Settled)
-		},
-	})
+	}
+	storetest.Configure(&cfg, r.store)
+	drivertest.Run(t, cfg)
 }

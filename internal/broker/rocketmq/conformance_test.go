@@ -13,6 +13,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 	driver "github.com/perfmq/perfmq/internal/drivers/rocketmq"
 	"github.com/perfmq/perfmq/internal/tcpproxy"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
@@ -27,8 +28,8 @@ func secrets(key string) (string, bool) { return password, key == user }
 // conformance is as for the real broker (see the driver's own test), but that we take empty bodies from other
 // protocols.
 func conformance(t *testing.T, options ...string) drivertest.Config {
-	b := start(t, store.Config{}, rocketmq.Options{Secret: secrets, MaxMessage: 12 << 20})
-	return drivertest.Config{
+	b := start(t, storetest.Limits(), rocketmq.Options{Secret: secrets, MaxMessage: 12 << 20})
+	cfg := drivertest.Config{
 		Factory: driver.Factory(), URL: b.url(), User: user, Password: password, WrongPassword: "wrong",
 		Options: append([]string{"send-timeout=1m"}, options...), // a busy machine takes more than 3 s for a large body
 		MinBody: 1, Log: true,
@@ -38,8 +39,15 @@ func conformance(t *testing.T, options ...string) drivertest.Config {
 			victim := start(t, store.Config{}, rocketmq.Options{Secret: secrets})
 			return victim.url(), func() { _ = victim.l.Close(); victim.drop() }
 		},
+		Unordered: unordered,
 	}
+	storetest.Configure(&cfg, b.store)
+	cfg.Rejected = func(testing.TB) int64 { return int64(b.Stats().Dead) }
+	cfg.QueueCounters = nil // its topics are no queues of the store
+	return cfg
 }
+
+const unordered = "the messages of a topic are spread over its queues"
 
 func TestConformance(t *testing.T) {
 	cfg := conformance(t)
@@ -103,6 +111,8 @@ func (p *path) listen(l net.Listener) {
 func (p *path) URL() string { return "rocketmq://" + p.Addr() }
 
 func (p *path) Received() int64 { return p.down.Load() }
+
+func (p *path) Connections() int64 { return p.Opened() }
 
 // Restore listens again at the same address.
 func (p *path) Restore() {

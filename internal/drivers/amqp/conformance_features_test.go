@@ -28,6 +28,7 @@ func TestConformanceRabbitMQ4(t *testing.T) {
 				drivertest.Group:               "RabbitMQ has no message groups",
 				drivertest.Transactions:        "RabbitMQ has no transactions over AMQP 1.0",
 				drivertest.TransactedReceive:   "RabbitMQ has no transactions over AMQP 1.0",
+				drivertest.Delay:               "RabbitMQ has no delayed deliveries",
 			}
 			options := []string{"declare=" + kind}
 			if kind == kindClassic {
@@ -71,7 +72,7 @@ func declareQueue(t testing.TB, url string, dest driver.Destination, options []s
 // TestConformanceSettledElsewhere: TestConformance has settled messages on Artemis always.
 func TestConformanceSettledElsewhere(t *testing.T) {
 	t.Run("ActiveMQ Classic", func(t *testing.T) {
-		a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
+		a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin(), brokertest.WithActiveMQSetting("schedulerSupport", "true"))
 		conformanceSettled(t, a.AMQPURL(), activemq, activemqLacks(), 0)
 	})
 	t.Run("RabbitMQ", func(t *testing.T) {
@@ -117,7 +118,7 @@ func TestConformanceArtemis219(t *testing.T) {
 }
 
 func TestConformanceActiveMQ516(t *testing.T) {
-	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQ516(), brokertest.WithActiveMQLogin(), brokertest.WithActiveMQManagement())
+	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQ516(), brokertest.WithActiveMQLogin(), brokertest.WithActiveMQManagement(), brokertest.WithActiveMQSetting("schedulerSupport", "true"))
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
 		Broker: a.Title(), Lacks: activemqLacks(), Inspector: managed(t, a.ManagementURL(), true),

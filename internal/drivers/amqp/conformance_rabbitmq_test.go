@@ -27,6 +27,7 @@ func rabbitmqLacks() map[drivertest.Feature]string {
 		drivertest.Group:               "RabbitMQ has no message groups",
 		drivertest.Transactions:        "the plug-in has no transactions",
 		drivertest.TransactedReceive:   "the plug-in has no transactions",
+		drivertest.Delay:               "RabbitMQ has no delayed deliveries",
 	}
 }
 

@@ -43,8 +43,9 @@ func TestConformance(t *testing.T) {
 	a := brokertest.StartArtemis(t, brokertest.WithLogin())
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker:  brokertest.ArtemisTitle(),
-		Lacks:   artemisLacks(),
+		Broker:   brokertest.ArtemisTitle(),
+		Lacks:    artemisLacks(),
+		Refusing: a.Refusing, Rejected: a.Rejected,
 		Inspect: inspect(a.AMQPURL(), artemis),
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()

@@ -72,7 +72,7 @@ func (d *memDriver) Purge(ctx context.Context, dest driver.Destination) (uint64,
 
 // reach returns the broker, through a connection of its own.
 func (d *memDriver) reach(ctx context.Context, op string) (*Broker, error) {
-	c, err := d.dialAny(ctx, op)
+	c, err := d.dialAny(ctx, op, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -111,6 +111,7 @@ type Message struct {
 	Group      string
 	Priority   int // 0 to 9
 	Persistent bool
+	Text       bool
 	TTL        time.Duration // 0: never expires
 }
 
@@ -137,7 +138,7 @@ func (t *Tap) see(it *item) {
 	defer t.mu.Unlock()
 	t.seen = append(t.seen, Message{
 		Time: it.time, ID: it.id, Body: it.body, Properties: it.properties, Group: it.group, Priority: int(it.priority),
-		Persistent: it.persistent, TTL: it.ttl,
+		Persistent: it.persistent, Text: it.text, TTL: it.ttl,
 	})
 }
 

@@ -38,11 +38,12 @@ type consumer struct {
 	settling sync.Mutex // one worker settles at a time
 	size     int        // messages per transaction; 0 for none
 	commits  driver.Commits
+	maxBody  int
 	tx       []item // messages delivered in the open transaction
 	back     []item // delivered but unsettled messages, to be given back when the consumer closes
 }
 
-func (b *Broker) newConsumer(c *conn, spec driver.ConsumerSpec, op string) (*consumer, error) {
+func (b *Broker) newConsumer(c *conn, spec driver.ConsumerSpec, op string, maxBody int) (*consumer, error) {
 	sel, err := parseSelector(spec.Selector)
 	if err != nil {
 		return nil, &driver.Error{Class: driver.ClassUnsupported, Op: op, Hint: "simplify --selector", Err: err}
@@ -61,6 +62,7 @@ func (b *Broker) newConsumer(c *conn, spec driver.ConsumerSpec, op string) (*con
 		broker: b, conn: c, credit: spec.Credit, op: fmt.Sprintf("receive from %s", spec.Destination),
 		input: driver.NewMeter(), keep: spec.KeepSubscription, wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour),
 		workers: spec.Concurrency, settled: make(chan struct{}, 1), size: spec.TransactionSize, commits: spec.Commits,
+		maxBody: maxBody,
 	}
 	k.timer.Stop()
 	if k.credit <= 0 {
@@ -103,6 +105,9 @@ func (d *destination) subscribe(spec driver.ConsumerSpec, sel selector, op strin
 	d.queues = append(d.queues, q)
 	return q, nil
 }
+
+// Host implements [driver.Located].
+func (c *consumer) Host() string { return c.conn.host }
 
 // Waits implements [driver.Waiter].
 func (c *consumer) Waits() driver.Waits { return driver.Waits{Input: c.input.Idle()} }

@@ -17,6 +17,7 @@ type Line struct {
 	broker *Broker
 	host   string
 	down   atomic.Int64
+	opened atomic.Int64 // connections
 
 	// Guarded by Broker.mu.
 	frozen, cut bool
@@ -65,6 +66,9 @@ func (l *Line) Restore() {
 // Received returns how many bytes of bodies have been sent to consumers on the line, prefetched or delivered.
 func (l *Line) Received() int64 { return l.down.Load() }
 
+// Connections returns how many connections have been opened on the line.
+func (l *Line) Connections() int64 { return l.opened.Load() }
+
 // States of a connection.
 const (
 	connLive = iota
@@ -75,6 +79,7 @@ const (
 // conn is a connection. Its only purpose is that it can be lost.
 type conn struct {
 	broker *Broker
+	host   string
 	line   *Line // nil: it cannot be broken separately
 	state  atomic.Int32
 	frozen chan struct{} // closed when it is frozen
@@ -132,7 +137,10 @@ func (b *Broker) connect(ctx context.Context, op, host, user, password string) (
 	case b.options.Auth != "" && b.options.Auth != user+":"+password:
 		return nil, driver.Errorf(driver.ClassAuth, op, "check --user and --password", "wrong user or password")
 	}
-	c := &conn{broker: b, line: line, frozen: make(chan struct{}), lost: make(chan struct{})}
+	if line != nil {
+		line.opened.Add(1)
+	}
+	c := &conn{broker: b, host: host, line: line, frozen: make(chan struct{}), lost: make(chan struct{})}
 	b.conns[c] = struct{}{}
 	return c, nil
 }

@@ -25,7 +25,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -67,7 +66,14 @@ func newFactory(broker func(host string) *Broker) driver.Factory {
 		Name: "mem", Title: "in-process broker", Schemes: []string{"mem"}, DefaultURL: "mem://local",
 		Client:       driver.Native,
 		Capabilities: capabilities(),
-		NewOptions:   func() any { o := DefaultOptions(); return &o },
+		Hosts: func(url string) []string {
+			_, hosts, err := splitURL(url)
+			if err != nil {
+				return nil
+			}
+			return hosts
+		},
+		NewOptions: func() any { o := DefaultOptions(); return &o },
 		Check: func(opts driver.OpenOptions) error {
 			_, err := newDriver(opts, broker)
 			return err
@@ -82,12 +88,12 @@ func newFactory(broker func(host string) *Broker) driver.Factory {
 	}
 }
 
-// capabilities are all features except encryption and texts.
+// capabilities are all features except encryption.
 func capabilities() driver.Capabilities {
 	queue := driver.KindCapabilities{
 		Exists: true, Persistent: true, TTL: true, Priority: true, Group: true, Properties: true, Selector: true,
 		Transactions: true, TransactedReceive: true, Credit: true, Reject: true, Release: true, Concurrency: true,
-		Redelivered: true, Delay: true,
+		Redelivered: true, Delay: true, Text: true,
 	}
 	topic := queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true
@@ -99,6 +105,7 @@ type memDriver struct {
 	hosts          []string
 	user, password string
 	timeout        time.Duration
+	maxBody        int
 	options        Options
 	broker         func(host string) *Broker
 
@@ -109,13 +116,13 @@ type memDriver struct {
 
 func newDriver(opts driver.OpenOptions, broker func(string) *Broker) (*memDriver, error) {
 	op := "open " + opts.URL
-	rest, ok := strings.CutPrefix(opts.URL, "mem://")
-	if !ok {
-		return nil, driver.Errorf(driver.ClassOther, op, "write mem://NAME", "not a mem URL")
+	login, hosts, err := splitURL(opts.URL)
+	if err != nil {
+		return nil, err
 	}
 	d := &memDriver{
 		user: opts.User, password: opts.Password, timeout: opts.ConnectTimeout, broker: broker,
-		options: DefaultOptions(), conns: map[string]*conn{},
+		maxBody: opts.LargestBody(), hosts: hosts, options: DefaultOptions(), conns: map[string]*conn{},
 	}
 	if o, ok := opts.Options.(*Options); ok && o != nil {
 		d.options = *o
@@ -123,15 +130,23 @@ func newDriver(opts driver.OpenOptions, broker func(string) *Broker) (*memDriver
 	if err := d.options.check(); err != nil {
 		return nil, &driver.Error{Class: driver.ClassOther, Op: op, Hint: "correct the -o options", Err: err}
 	}
-	if info, hosts, ok := strings.Cut(rest, "@"); ok {
-		rest = hosts
-		if u, err := url.Parse("mem://" + info + "@x"); err == nil && d.user == "" && d.password == "" {
-			d.user = u.User.Username()
-			d.password, _ = u.User.Password()
-		}
+	if u, err := url.Parse("mem://" + login + "@x"); err == nil && d.user == "" && d.password == "" {
+		d.user = u.User.Username()
+		d.password, _ = u.User.Password()
 	}
-	d.hosts = strings.Split(strings.TrimSuffix(rest, "/"), ",")
 	return d, nil
+}
+
+// splitURL splits mem://[login@]host[,host]...
+func splitURL(text string) (login string, hosts []string, err error) {
+	rest, ok := strings.CutPrefix(text, "mem://")
+	if !ok {
+		return "", nil, driver.Errorf(driver.ClassOther, "open "+text, "write mem://NAME", "not a mem URL")
+	}
+	if info, after, ok := strings.Cut(rest, "@"); ok {
+		login, rest = info, after
+	}
+	return login, strings.Split(strings.TrimSuffix(rest, "/"), ","), nil
 }
 
 // connect returns the live connection of that key. It opens the connection if need be.
@@ -139,7 +154,7 @@ func (d *memDriver) connect(ctx context.Context, c driver.Connection, op string)
 	if known, err := d.share(c.Key, nil, op); known != nil || err != nil {
 		return known, err
 	}
-	made, err := d.dialAny(ctx, op)
+	made, err := d.dialAny(ctx, op, c.Order)
 	if err != nil {
 		return nil, err
 	}
@@ -166,10 +181,14 @@ func (d *memDriver) share(key string, made *conn, op string) (*conn, error) {
 	return made, nil
 }
 
-// dialAny tries the hosts in order.
-func (d *memDriver) dialAny(ctx context.Context, op string) (*conn, error) {
+// dialAny tries the hosts in an order, see [driver.Connection].
+func (d *memDriver) dialAny(ctx context.Context, op string, order []int) (*conn, error) {
 	var err error
-	for _, host := range d.hosts {
+	for i := range d.hosts {
+		host := d.hosts[i]
+		if order != nil {
+			host = d.hosts[order[i]]
+		}
 		var made *conn
 		if made, err = d.dial(ctx, host); err == nil {
 			return made, nil
@@ -202,9 +221,6 @@ func (d *memDriver) Producer(
 	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
 ) (driver.Producer, error) {
 	op := fmt.Sprintf("open producer on %s", spec.Destination)
-	if slices.ContainsFunc(spec.Variants, func(v driver.Variant) bool { return v.Text }) {
-		return nil, driver.Errorf(driver.ClassUnsupported, op, "leave out --message-type text", "its messages have no type")
-	}
 	c, err := d.connect(ctx, spec.Connection, op)
 	if err != nil {
 		return nil, err
@@ -219,7 +235,7 @@ func (d *memDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dri
 	if err != nil {
 		return nil, err
 	}
-	consumer, err := c.broker.newConsumer(c, spec, op)
+	consumer, err := c.broker.newConsumer(c, spec, op, d.maxBody)
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	v := &p.variants[m.Variant]
 	it := item{
 		body: v.Body, time: m.Time, id: m.ID, properties: v.Properties, group: v.Group, priority: defaultPriority,
-		persistent: p.persistent, ttl: p.ttl,
+		persistent: p.persistent, text: v.Text, ttl: p.ttl,
 	}
 	if it.id == (driver.ID{}) {
 		it.id = p.origin
@@ -244,6 +244,9 @@ func (p *producer) waitForRoom(ctx context.Context, f *faults) error {
 	return err
 }
 
+// Host implements [driver.Located].
+func (p *producer) Host() string { return p.conn.host }
+
 // Waits implements [driver.Waiter].
 func (p *producer) Waits() driver.Waits {
 	return driver.Waits{Credit: p.room.Wait(), Socket: p.socket.Wait()}
@@ -316,4 +319,5 @@ func (p *producer) inFlight() int {
 var (
 	_ driver.Flusher = (*producer)(nil)
 	_ driver.Waiter  = (*producer)(nil)
+	_ driver.Located = (*producer)(nil)
 )

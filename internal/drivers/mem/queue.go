@@ -18,6 +18,7 @@ type item struct {
 	group       string
 	priority    uint8
 	persistent  bool
+	text        bool
 	redelivered bool
 	due         int64         // earliest delivery; 0 for at once
 	expires     int64         // 0 for never

@@ -98,6 +98,10 @@ func (c *consumer) runConcurrently(ctx context.Context, deliver func(*driver.Del
 func (c *consumer) deliver(
 	ctx context.Context, it *item, d *driver.Delivery, to func(*driver.Delivery) driver.Verdict,
 ) error {
+	if len(it.body) > c.maxBody {
+		return driver.Errorf(driver.ClassTooLarge, c.op, "see --max-message-size", "a body of %d bytes is larger than %d",
+			len(it.body), c.maxBody)
+	}
 	*d = driver.Delivery{Time: it.time, HasTime: true, ID: it.id, Body: it.body, Redelivered: it.redelivered}
 	c.tally.add(delivered)
 	if it.redelivered {

@@ -14,7 +14,7 @@ func TestConformanceRocketMQ49(t *testing.T) {
 	broker := brokertest.StartRocketMQ(t, brokertest.WithRocketMQ49())
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: broker.URL(), MinBody: 1, MaxBody: 1 << 20, Log: true,
-		Broker: broker.Title(),
+		Broker: broker.Title(), Unordered: unordered,
 		Path: func(t testing.TB) drivertest.Path {
 			return brokertest.NewRocketMQPath(t, broker.NameServer(), broker.Broker())
 		},

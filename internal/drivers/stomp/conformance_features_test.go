@@ -20,6 +20,8 @@ func TestConformanceRabbitMQ4(t *testing.T) {
 		lacks := map[drivertest.Feature]string{
 			drivertest.Group:    "RabbitMQ has no message groups",
 			drivertest.Selector: "RabbitMQ has no selectors",
+			drivertest.Delay:    noDelay,
+			drivertest.Text:     noText,
 		}
 		for _, f := range more {
 			lacks[f] = "only queues are declared as quorum queues, by their names"
@@ -67,7 +69,7 @@ func TestConformanceArtemis219(t *testing.T) {
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
 		Broker:  a.Title(),
-		Inspect: stomptest.Broker{URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, Destination: stomptest.Routed}.Inspect,
+		Inspect: inspectArtemis(a),
 		Lacks: map[drivertest.Feature]string{
 			drivertest.TransactedReceive: "Artemis does not take acknowledgements in a transaction over STOMP",
 			drivertest.Release:           noRelease,
@@ -83,7 +85,7 @@ func TestConformanceArtemis219(t *testing.T) {
 }
 
 func TestConformanceActiveMQ516(t *testing.T) {
-	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQ516(), brokertest.WithActiveMQLogin(), brokertest.WithActiveMQManagement())
+	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQ516(), brokertest.WithActiveMQLogin(), brokertest.WithActiveMQManagement(), brokertest.WithActiveMQSetting("schedulerSupport", "true"))
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
 		Broker: a.Title(), Inspector: managed(t, a.ManagementURL(), true),
@@ -100,7 +102,7 @@ func TestConformanceActiveMQ516(t *testing.T) {
 
 // TestConformanceVersions runs the suite with older versions of the protocol on ActiveMQ Classic.
 func TestConformanceVersions(t *testing.T) {
-	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
+	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin(), brokertest.WithActiveMQSetting("schedulerSupport", "true"))
 	for _, version := range []string{"1.0", "1.1"} {
 		t.Run(version, func(t *testing.T) {
 			lacks, text := classicLacks(), plainText

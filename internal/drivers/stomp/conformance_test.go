@@ -24,7 +24,7 @@ import (
 // shared are the brokers of all tests that do not need one of their own.
 var shared = brokertest.Shared{
 	ArtemisOptions:  []brokertest.ArtemisOption{brokertest.WithLogin(), brokertest.WithTLS()},
-	ActiveMQOptions: []brokertest.ActiveMQOption{brokertest.WithActiveMQLogin(), brokertest.WithActiveMQManagement()},
+	ActiveMQOptions: []brokertest.ActiveMQOption{brokertest.WithActiveMQLogin(), brokertest.WithActiveMQManagement(), brokertest.WithActiveMQSetting("schedulerSupport", "true")},
 	RabbitMQOptions: []brokertest.RabbitMQOption{
 		brokertest.WithRabbitMQManagement(), brokertest.WithRabbitMQSetting("collect_statistics_interval", "500"),
 	},
@@ -61,7 +61,8 @@ func TestConformanceArtemis(t *testing.T) {
 	drivertest.Run(t, drivertest.Config{
 		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
 		Broker: brokertest.ArtemisTitle(), Inspector: managed(t, a.ManagementURL(), true),
-		Inspect: stomptest.Broker{URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, Destination: stomptest.Routed}.Inspect,
+		Refusing: a.Refusing,
+		Inspect:  inspectArtemis(a),
 		Lacks: map[drivertest.Feature]string{
 			drivertest.TransactedReceive: "Artemis does not take acknowledgements in a transaction over STOMP",
 			drivertest.Release:           noRelease,
@@ -83,8 +84,21 @@ func TestConformanceArtemis(t *testing.T) {
 	})
 }
 
+// inspectArtemis is a [drivertest.Config.Inspect] by way of AMQP: over STOMP Artemis does not tell text from bytes.
+func inspectArtemis(a *brokertest.Artemis) func(testing.TB, driver.Destination) func(int) []drivertest.Header {
+	return func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
+		t.Helper()
+		return brokertest.InspectAMQP(t, a.AMQPURL(), true, dest.Kind, dest.Name, false)
+	}
+}
+
 // noRelease is why some brokers lack that.
 const noRelease = "a NACK is the end of a message"
+
+const (
+	noDelay = "RabbitMQ has no delayed deliveries"
+	noText  = "RabbitMQ does not tell text from bytes"
+)
 
 // classicLacks are the features that ActiveMQ Classic lacks.
 func classicLacks() map[drivertest.Feature]string {
@@ -115,6 +129,7 @@ func inspectAMQP(url string) func(testing.TB, driver.Destination) func(int) []dr
 				require.NoError(t, err)
 				require.NoError(t, r.AcceptMessage(ctx, m))
 				h := drivertest.Header{Properties: map[string]string{}, Priority: 4}
+				_, h.Text = m.Value.(string)
 				if m.Header != nil {
 					h.Persistent, h.Priority, h.TTL = m.Header.Durable, int(m.Header.Priority), m.Header.TTL
 				}
@@ -158,6 +173,8 @@ func TestConformanceRabbitMQ(t *testing.T) {
 			drivertest.Priority: "a queue that is declared by its use has no priorities",
 			drivertest.Group:    "RabbitMQ has no message groups",
 			drivertest.Selector: "RabbitMQ has no selectors",
+			drivertest.Delay:    noDelay,
+			drivertest.Text:     noText,
 		},
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()
@@ -212,7 +229,7 @@ func TestConformanceOptions(t *testing.T) {
 			if cfg.URL == "" {
 				cfg.URL = a.STOMPURL()
 			}
-			cfg.Inspect = stomptest.Broker{URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, Destination: stomptest.Routed}.Inspect
+			cfg.Inspect = inspectArtemis(a)
 			cfg.Factory, cfg.User, cfg.Password, cfg.WrongPassword = Factory(), brokertest.User, brokertest.Password, "wrong"
 			cfg.IgnoreGoroutines, cfg.Mode = harnessGoroutines(), true
 			drivertest.Run(t, cfg)

@@ -24,6 +24,7 @@ type broken struct {
 	closeC   func(*consumer, context.Context) error
 	deliver  func(c *consumer, d *driver.Delivery, next deliver) driver.Verdict
 	probe    func(*consumer, context.Context) error
+	host     func(string) string
 	waits    func(driver.Waits) driver.Waits
 	counters func([]driver.Counter) []driver.Counter
 	inspect  func([]driver.DestinationCount)
@@ -199,12 +200,22 @@ func (p *producer) Close(ctx context.Context) error {
 	return p.Producer.Close(ctx)
 }
 
+func (p *producer) Host() string { return p.d.changeHost(p.Producer) }
+
 func (p *producer) Waits() driver.Waits { return p.d.changeWaits(p.Producer.(driver.Waiter).Waits()) }
 
 func (p *producer) Counters() []driver.Counter {
 	return p.d.changeCounters([]driver.Counter{
 		{Name: "calls-of-send", Help: "calls of Send", Value: p.sent.Load()}, {Name: "nothing", Help: "always 0"},
 	})
+}
+
+func (d *brokenDriver) changeHost(worker any) string {
+	host := worker.(driver.Located).Host()
+	if d.host != nil {
+		host = d.host(host)
+	}
+	return host
 }
 
 func (d *brokenDriver) changeWaits(w driver.Waits) driver.Waits {
@@ -258,6 +269,8 @@ func (c *consumer) Probe(ctx context.Context) error {
 	}
 	return c.Consumer.(driver.Prober).Probe(ctx)
 }
+
+func (c *consumer) Host() string { return c.d.changeHost(c.Consumer) }
 
 func (c *consumer) Waits() driver.Waits { return c.d.changeWaits(c.Consumer.(driver.Waiter).Waits()) }
 

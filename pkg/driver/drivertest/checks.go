@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -19,18 +20,66 @@ func Run(t *testing.T, cfg Config) {
 		t.Fatalf("drivertest: nothing is tested, as the driver cannot be used: %v", err)
 	}
 	results := newRecord(&cfg)
-	for _, i := range instances(&cfg) {
+	complete := runAll(t, &cfg, func(i instance) bool {
 		ran := false
 		passed := t.Run(i.name, func(t *testing.T) {
 			ran = true
 			i.check(t, &cfg)
 		})
 		results.add(i, ran, passed)
-	}
+		return passed
+	})
 	results.addUntested(&cfg)
+	if !complete {
+		return
+	}
 	if err := results.write(os.Getenv(FeaturesEnv)); err != nil {
 		t.Errorf("record the results for the table of features: %v", err)
 	}
+}
+
+// runAll makes all checks, or stops and returns false: a driver that lacks something basic would fail each of them
+// after a time-out.
+func runAll(t testing.TB, cfg *Config, run func(instance) bool) bool {
+	cfg.failures = failures{}
+	list := instances(cfg)
+	for n, i := range list {
+		if !run(i) {
+			if kind := cfg.failures.repeated(); kind != "" {
+				t.Errorf("drivertest: stopped after %d checks with the same failure, %s; %d checks were not made", maxFailures,
+					kind, len(list)-n-1)
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// failures are the names of the checks that failed, by the kind of failure. Only failures that cost time have a kind: a
+// call that did not return, an event that did not come, a producer or consumer that could not be opened.
+type failures map[string]map[string]bool
+
+// maxFailures is the number of failures of one kind after which the suite stops.
+const maxFailures = 3
+
+func (f failures) add(kind, check string) {
+	if f == nil {
+		return
+	}
+	if f[kind] == nil {
+		f[kind] = map[string]bool{}
+	}
+	f[kind][check] = true
+}
+
+// repeated returns a kind of failure that has occurred too often; empty if there is none.
+func (f failures) repeated() string {
+	for kind, checks := range f {
+		if len(checks) >= maxFailures {
+			return kind
+		}
+	}
+	return ""
 }
 
 // check is one test of a driver, run for each kind of destination that it applies to.
@@ -58,7 +107,10 @@ const (
 )
 
 // checks is the suite, the cheap and basic checks first.
-func checks() []check {
+func checks() []check { return slices.Concat(moving(), living()) }
+
+// moving are the checks of messages on their way.
+func moving() []check {
 	return []check{
 		{name: "Factory", run: testFactory},
 
@@ -72,6 +124,7 @@ func checks() []check {
 		{name: "Bodies", on: onBoth, run: testBodies},
 		{name: "Variants", on: onBoth, run: testVariants},
 		{name: "More", on: onBoth, run: testMore},
+		{name: "Order", on: onBoth, when: ordered, run: testOrder},
 		{name: "TrySend", on: onBoth, when: triesToSend, run: testTrySend},
 
 		// destinations.go
@@ -91,6 +144,7 @@ func checks() []check {
 		{name: "Subscribed", receiving: true, on: onBoth, run: testSubscribed},
 		{name: "Run/Ends", receiving: true, on: onBoth, run: testRunEnds},
 		{name: "Run/Stops", receiving: true, on: onBoth, run: testRunStops},
+		{name: "MaxBody", receiving: true, on: onBoth, run: testMaxBody},
 		{name: "Settle/Unsettled", receiving: true, on: onBoth, when: settles, run: testUnsettled},
 		{name: "Settle/AfterVerdict", receiving: true, on: onBoth, when: settles, run: testAfterVerdict},
 		{name: "Settle/Redelivered", receiving: true, on: onBoth, when: settles, feature: Redelivered, run: testRedelivered},
@@ -106,6 +160,8 @@ func checks() []check {
 		{name: "Priority", on: onBoth, feature: Priority, run: testPriority},
 		{name: "Group", on: onBoth, feature: Group, run: testGroup},
 		{name: "TTL", on: onBoth, feature: TTL, run: testTTL},
+		{name: "Delay", once: true, on: onBoth, feature: Delay, run: testDelay},
+		{name: "Text", on: onBoth, feature: Text, run: testText},
 
 		// transactions.go
 		{name: "Transactions/Send", on: onBoth, feature: Transactions, run: testTransactedSend},
@@ -117,13 +173,20 @@ func checks() []check {
 			name: "Transactions/ReceiveCut", on: onBoth, feature: TransactedReceive, when: settles,
 			run: testTransactedReceiveCut,
 		},
+	}
+}
 
+// living are the checks of connections and drivers.
+func living() []check {
+	return []check{
 		// lifecycle.go
 		{name: "Connections", on: onBoth, run: testConnections},
+		{name: "Connections/Keys", on: onBoth, when: shares, run: testKeys},
 		{name: "Close/InFlight", on: onBoth, run: testCloseInFlight},
 		{name: "Close/Expired", on: onBoth, run: testCloseExpired},
 
 		// faults.go
+		{name: "Fault/Refused", on: onBoth, when: refuses, run: testRefused},
 		{name: "Fault/Unreachable", on: onBoth, run: testUnreachable},
 		{name: "Fault/Silent", once: true, on: onBoth, run: testSilent},
 		{name: "Fault/WrongPassword", once: true, on: onBoth, when: asksForPassword, run: testWrongPassword},
@@ -138,6 +201,7 @@ func checks() []check {
 		{name: "Waits", once: true, on: onBoth, when: waits, run: testWaits},
 		{name: "Probe", once: true, on: onBoth, when: probes, run: testProbe},
 		{name: "Inspect", once: true, on: onBoth, when: inspects, run: testInspect},
+		{name: "Located", on: onBoth, when: locates, run: testLocated},
 		{name: "Identified", when: identifies, run: testIdentified},
 		{name: "Counting", on: onBoth, when: counts, run: testCounting},
 
@@ -159,7 +223,13 @@ func keeps(c *Config, kind driver.Kind) bool {
 
 func settles(c *Config, kind driver.Kind) bool { return acknowledges(c, kind) && keeps(c, kind) }
 
-func refusesCommits(c *Config, _ driver.Kind) bool { return c.RefusedCommits != nil }
+func ordered(c *Config, _ driver.Kind) bool { return c.Unordered == "" }
+
+func shares(c *Config, _ driver.Kind) bool { return c.Unshared == "" }
+
+func refuses(c *Config, _ driver.Kind) bool { return c.Refusing != nil && !c.AtMostOnce }
+
+func refusesCommits(c *Config, _ driver.Kind) bool { return c.Refusing != nil }
 
 func asksForPassword(c *Config, _ driver.Kind) bool { return c.WrongPassword != "" }
 
@@ -176,6 +246,8 @@ func triesToSend(c *Config, _ driver.Kind) bool { return c.has.trySender }
 func probes(c *Config, _ driver.Kind) bool { return c.has.prober }
 
 func counts(c *Config, _ driver.Kind) bool { return c.has.counting }
+
+func locates(c *Config, _ driver.Kind) bool { return c.has.located }
 
 func identifies(c *Config, _ driver.Kind) bool { return c.has.identified }
 

@@ -41,9 +41,12 @@ type Config struct {
 	// than the driver's, such as over HTTP; nil if the broker has no counters for that kind. If Inspector is nil, the
 	// driver asks, if it can.
 	Inspector func(kind driver.Kind) driver.Inspector
-	// RefusedCommits returns a destination to which the broker refuses to commit, such as a full one. If nil, refused
-	// commits are not tested.
-	RefusedCommits func(t testing.TB, kind driver.Kind) driver.Destination
+	// Refusing returns a destination where the broker refuses some of 200 messages of 1 KiB, and some commits of 10 of
+	// them, such as one that gets full. If nil, refusals are not tested.
+	Refusing func(t testing.TB, kind driver.Kind) driver.Destination
+	// Rejected returns how many messages the broker has dropped, or has put elsewhere, because consumers rejected them:
+	// a total that only grows. If nil, the suite tests only that rejected messages do not come again.
+	Rejected func(t testing.TB) int64
 
 	// AtMostOnce: Options ask for sends that the broker does not confirm. Such a send is accepted when it was handed to
 	// the operating system, so that sends on a broken connection may be accepted, too.
@@ -55,6 +58,11 @@ type Config struct {
 	// Lacks are the features that the driver has and this broker lacks, each with the reason: TTL of all destinations, or
 	// TTL.On(driver.Topic).
 	Lacks map[Feature]string
+	// Unordered is the reason why messages of one producer may reach a consumer in another order. Empty means that they
+	// must not.
+	Unordered string
+	// Unshared is the reason why producers and consumers with the same [driver.Connection.Key] do not share a connection.
+	Unshared string
 	// Unnamed is the reason why the broker does not identify itself, although the driver is a [driver.Identified]: over
 	// STOMP 1.0, the CONNECTED frame has no server header.
 	Unnamed string
@@ -108,7 +116,8 @@ type Config struct {
 	// IgnoreGoroutines are goroutines of the functions above that outlive a check: no leaks of the driver.
 	IgnoreGoroutines []goleak.Option
 
-	has optional // set by Run
+	has      optional // set by Run
+	failures failures // likewise
 }
 
 // Path is a way to the broker that can be broken. Its methods are called from the test's goroutine.
@@ -127,6 +136,8 @@ type Path interface {
 	Restore()
 	// Received returns how many bytes have come from the broker.
 	Received() int64
+	// Connections returns how many connections clients have opened since the path was made.
+	Connections() int64
 }
 
 // Header holds the parts of a message beside its body, as [Config.Inspect] sees them.
@@ -136,6 +147,7 @@ type Header struct {
 	Priority   int
 	Persistent bool
 	Group      string
+	Text       bool // the body is text
 	// TTL is the remaining or the set time to live, or the time until expiry; 0 if the message does not expire.
 	TTL time.Duration
 }

@@ -61,10 +61,22 @@ func testTopicNotBefore(e *env) {
 	first := e.receiver(d, consumerSpec(dest))
 	out.sendAll(base, 10)
 	first.expect(base, 10)
-	second := e.receiver(d, consumerSpec(dest))
+	second := e.receiver(e.open(), consumerSpec(dest))
+	second.nothing(0)
 	out.sendAll(base+10, 10)
 	second.expect(base+10, 10)
-	first.expect(base, 20)
+	first.expectAtRest(base, 20)
+	first.close()
+	second.expectAtRest(base+10, 10)
+	second.close()
+
+	out.send(base+20, 10) // to nobody: some brokers do not accept that
+	require.NoError(e, out.wait(e.cfg.Timeout))
+	e.arrived(d)
+	third := e.receiver(d, consumerSpec(dest))
+	third.nothing(0)
+	out.send(base+30, 10)
+	third.expectAtRest(base+30, 10)
 }
 
 // testLeave: a closed consumer receives nothing, although another consumer still uses its connection.

@@ -30,11 +30,16 @@
 // that only this broker lacks ([Config.Lacks]) must end in an error or in sends that are not accepted. No driver may
 // ignore a setting silently.
 //
+// A check that waits in vain takes [Config.Timeout]. The suite stops when three checks have failed alike: a call that
+// did not return, an event that did not come, a producer or consumer that could not be opened.
+//
 // After each check, when everything is closed, no goroutine may be left that was not there before. The check looks at
 // all goroutines of the process: do not run the suite in parallel with other tests.
 //
 // # Mutants
 //
 // The suite is tested itself: mutants_test.go has drivers with one fault each, and for each fault the check that must
-// fail and the text of its failure. Every check has such a mutant.
+// fail and the text of its failure. Every check has such a mutant, and so has every sentence of package driver that
+// obliges a driver: testdata/contract.txt. The features are the fields of [driver.KindCapabilities]: a field without a
+// check fails the tests of the suite.
 package drivertest

@@ -64,6 +64,7 @@ func (e *env) bounded(limit time.Duration, what string, f func() error) error {
 	case err := <-result:
 		return err
 	case <-timer.C:
+		e.fails("a call that did not return")
 		require.FailNowf(e, "hangs", "%s did not return within %v", what, limit)
 		return nil
 	}
@@ -100,9 +101,22 @@ func (e *env) awaitGrowth(what string, changed <-chan struct{}, f func() (int, e
 		case <-changed:
 		case <-tick.C:
 		case <-deadline.C:
+			e.fails("an event that did not come in time")
 			require.FailNowf(e, "timeout", "%s: after %v %v", what, e.cfg.Timeout, err)
 		}
 	}
+}
+
+// fails notes a kind of failure.
+func (e *env) fails(kind string) { e.cfg.failures.add(kind, e.Name()) }
+
+// opened fails the test if a producer or consumer could not be opened.
+func (e *env) opened(err error, what string, dest driver.Destination) {
+	e.Helper()
+	if err != nil {
+		e.fails("a " + what + " that could not be opened")
+	}
+	require.NoErrorf(e, err, "open a %s on %s", what, dest)
 }
 
 // quiet lets time pass in which something must not happen.
@@ -128,9 +142,11 @@ func (g *gate) wait() { <-g.open.Done() }
 // open opens a driver on the broker.
 func (e *env) open() driver.Driver { e.Helper(); return e.openURL(e.cfg.URL) }
 
-func (e *env) openURL(url string) driver.Driver {
+func (e *env) openURL(url string) driver.Driver { e.Helper(); return e.openWith(e.openOptions(url)) }
+
+func (e *env) openWith(opts driver.OpenOptions) driver.Driver {
 	e.Helper()
-	d, err := e.cfg.Factory.Open(e.soon(), e.openOptions(url))
+	d, err := e.cfg.Factory.Open(e.soon(), opts)
 	require.NoError(e, err, "open the driver")
 	require.NotNil(e, d, "Open returned no error and no driver")
 	e.Cleanup(func() {

@@ -8,7 +8,7 @@ import (
 
 // Everything says that the driver has all that is optional.
 func Everything(cfg Config) Config {
-	cfg.has = optional{admin: true, waiter: true, prober: true, counting: true, identified: true, inspector: true, trySender: true}
+	cfg.has = optional{admin: true, waiter: true, prober: true, counting: true, identified: true, inspector: true, trySender: true, located: true}
 	return cfg
 }
 
@@ -59,6 +59,26 @@ func Asked(feature Feature) bool {
 		}
 	}
 	return true
+}
+
+// Proven returns the features that have a check.
+func Proven() map[Feature]bool {
+	proven := map[Feature]bool{}
+	for _, c := range checks() {
+		proven[c.feature] = true
+	}
+	return proven
+}
+
+// RunAll runs all checks, each by run, which returns whether the check has passed, and returns the names of the checks
+// that were made.
+func RunAll(t testing.TB, cfg Config, run func(name string, f func(testing.TB)) bool) (made []string) {
+	cfg = cfg.withDefaults()
+	runAll(t, &cfg, func(i instance) bool {
+		made = append(made, i.name)
+		return run(i.name, func(t testing.TB) { i.check(t, &cfg) })
+	})
+	return made
 }
 
 // CheckConfig returns a mistake in the settings.

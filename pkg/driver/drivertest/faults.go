@@ -73,6 +73,45 @@ func testWrongPassword(e *env) {
 	require.NotEmptyf(e, driver.HintOf(err), "no hint with: %v", err)
 }
 
+// sendRefused sends messages some of which the broker refuses, and returns when all have ended.
+func (e *env) sendRefused(change func(*driver.ProducerSpec)) *sender {
+	e.Helper()
+	const n = 200
+	spec := producerSpec(e.cfg.Refusing(e, e.kind))
+	spec.MaxPending, spec.Variants = n, variants(1024)
+	if change != nil {
+		change(&spec)
+	}
+	out := e.producer(e.open(), spec)
+	sending := e.soon()
+	for i := range int64(n) {
+		if out.trySend(sending, base+i) != nil { // the broker has closed the link, or the connection
+			e.broken = true
+			break
+		}
+	}
+	require.NoError(e, out.wait(e.cfg.Timeout), "the broker refuses messages")
+	require.NoError(e, out.verify())
+	if e.kind != driver.Queue {
+		return out
+	}
+	in := e.receiver(e.open(), consumerSpec(spec.Destination))
+	_, _, states := out.totals()
+	in.awaitCount(states[driver.Accepted], "receive what was accepted")
+	e.quiet()
+	require.LessOrEqualf(e, in.count(), states[driver.Accepted]+states[driver.Unknown],
+		"messages that came although the broker had refused them: %s", out.ledger)
+	return out
+}
+
+// testRefused: messages that the broker refuses are not accepted, and those that are accepted arrive.
+func testRefused(e *env) {
+	out := e.sendRefused(nil)
+	_, _, states := out.totals()
+	refused := states[driver.Rejected] + states[driver.Released] + states[driver.Modified] + states[driver.Failed]
+	require.Positivef(e, refused, "sends that the broker has refused: %s", out.ledger)
+}
+
 // testFrozen: when all traffic stops, each wait still ends with its context, and nothing is accepted.
 func testFrozen(e *env) {
 	const patience, sends = time.Second, 1 << 20

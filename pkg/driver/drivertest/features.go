@@ -1,6 +1,8 @@
 package drivertest
 
 import (
+	"reflect"
+
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -25,40 +27,61 @@ const (
 	Reject              Feature = "Reject"
 	Release             Feature = "Release"
 	Concurrency         Feature = "Concurrency"
+	Delay               Feature = "Delay"
+	Text                Feature = "Text"
 	Redelivered         Feature = "Redelivered"
 )
 
 // On returns the feature of one kind of destination, for [Config.Lacks].
 func (f Feature) On(kind driver.Kind) Feature { return f + "/" + Feature(kind.String()) }
 
-// trait is a feature of a kind of destination.
+// trait is a feature of a kind of destination, except the kind itself.
 type trait struct {
 	feature Feature
-	// declared is the field in which the driver declares the feature.
-	declared func(*driver.KindCapabilities) *bool
+	field   int // of driver.KindCapabilities
 	// ask asks for a feature that must be refused; nil for a feature that a caller cannot ask for.
 	ask func(*env, refusal)
 }
 
-// traits are all features in the order of the table of features, except the kinds themselves.
+// exists is the field of the kind itself.
+const exists = "Exists"
+
+// traits are the fields of [driver.KindCapabilities], in their order.
 func traits() []trait {
-	type kc = driver.KindCapabilities
-	return []trait{
-		{DurableSubscription, func(c *kc) *bool { return &c.DurableSubscription }, refuseDurable},
-		{SharedSubscription, func(c *kc) *bool { return &c.SharedSubscription }, refuseShared},
-		{Persistent, func(c *kc) *bool { return &c.Persistent }, refusePersistent},
-		{TTL, func(c *kc) *bool { return &c.TTL }, refuseTTL},
-		{Priority, func(c *kc) *bool { return &c.Priority }, refusePriority},
-		{Group, func(c *kc) *bool { return &c.Group }, refuseGroup},
-		{Properties, func(c *kc) *bool { return &c.Properties }, refuseProperties},
-		{Selector, func(c *kc) *bool { return &c.Selector }, refuseSelector},
-		{Transactions, func(c *kc) *bool { return &c.Transactions }, refuseTransactions},
-		{TransactedReceive, func(c *kc) *bool { return &c.TransactedReceive }, refuseTransactedReceive},
-		{Credit, func(c *kc) *bool { return &c.Credit }, refuseCredit},
-		{Reject, func(c *kc) *bool { return &c.Reject }, refuseReject},
-		{Release, func(c *kc) *bool { return &c.Release }, refuseRelease},
-		{Concurrency, func(c *kc) *bool { return &c.Concurrency }, refuseConcurrency},
-		{Redelivered, func(c *kc) *bool { return &c.Redelivered }, nil},
+	asks := asks()
+	var list []trait
+	for i, field := range reflect.VisibleFields(reflect.TypeFor[driver.KindCapabilities]()) {
+		if field.Name != exists {
+			list = append(list, trait{Feature(field.Name), i, asks[Feature(field.Name)]})
+		}
+	}
+	return list
+}
+
+// declared returns where the driver declares the feature.
+func (t *trait) declared(c *driver.KindCapabilities) *bool {
+	return reflect.ValueOf(c).Elem().Field(t.field).Addr().Interface().(*bool)
+}
+
+// asks are the requests that a driver without the feature must refuse. Nobody can ask for [Redelivered].
+func asks() map[Feature]func(*env, refusal) {
+	return map[Feature]func(*env, refusal){
+		DurableSubscription: refuseDurable,
+		SharedSubscription:  refuseShared,
+		Persistent:          refusePersistent,
+		TTL:                 refuseTTL,
+		Priority:            refusePriority,
+		Group:               refuseGroup,
+		Properties:          refuseProperties,
+		Selector:            refuseSelector,
+		Transactions:        refuseTransactions,
+		TransactedReceive:   refuseTransactedReceive,
+		Credit:              refuseCredit,
+		Reject:              refuseReject,
+		Release:             refuseRelease,
+		Concurrency:         refuseConcurrency,
+		Delay:               refuseDelay,
+		Text:                refuseText,
 	}
 }
 

@@ -179,6 +179,69 @@ func testGroup(e *env) {
 		"the messages of one group went to two consumers: %d and %d", a.count(), b.count())
 }
 
+// testDelay: a message with a delay comes later than one without that was sent after it, and not at once.
+func testDelay(e *env) {
+	const delay = 5 * time.Second // one of RocketMQ's delay levels
+	d, dest := e.open(), e.dest()
+	in := e.consumer(d, consumerSpec(dest))
+	came := make(chan time.Time, 2)
+	in.onMsg = func(int) { came <- time.Now() }
+	in.run()
+	spec := producerSpec(dest)
+	spec.Delay = delay
+	late := e.producer(d, spec)
+	begin := time.Now()
+	late.sendAll(base+1, 1)
+	e.producer(d, producerSpec(dest)).sendAll(base, 1)
+	in.expect(base, 2)
+	require.Equal(e, base, in.stamps()[0], "the message that came first, of one with and one without a delay")
+	<-came
+	// Half, because RocketMQ rounds to seconds.
+	require.GreaterOrEqual(e, (<-came).Sub(begin), delay/2, "how late a message came that the broker was to hold back")
+}
+
+// testText: a text arrives as text, and bytes as bytes, both unchanged.
+func testText(e *env) {
+	const n, text = 10, "a: b\\c\nd é"
+	with := func(s *driver.ProducerSpec) {
+		s.Variants = variants(len(text), len(text))
+		each(s.Variants, func(v *driver.Variant) { v.Body = []byte(text) })
+		s.Variants[1].Text = true
+	}
+	inTurn := func(i int) int { return i % 2 }
+	out, in := e.pair(e.open(), with)
+	out.sendEach(n, func(i int) driver.Message { return driver.Message{Time: base + int64(i), Variant: inTurn(i)} })
+	out.accepted()
+	in.expect(base, n)
+	for _, m := range in.messages() {
+		require.Equalf(e, text, string(m.body), "the body of message %d", m.stamp-base)
+	}
+	texts := 0
+	for _, h := range e.inspected(n, with, inTurn) {
+		if h.Text {
+			texts++
+		}
+	}
+	require.Equalf(e, n/2, texts, "messages that are text at the broker, of %d", n)
+
+	const odd = "a\x00\xff" // neither UTF-8 nor possible in all protocols
+	spec := producerSpec(e.dest())
+	spec.Variants = variants(len(odd))
+	each(spec.Variants, func(v *driver.Variant) { v.Body, v.Text = []byte(odd), true })
+	d := e.open()
+	watch := e.receiver(d, consumerSpec(spec.Destination))
+	s := e.sender(&spec)
+	p, err := d.Producer(e.soon(), spec, s.ledger)
+	if err != nil {
+		require.Equalf(e, driver.ClassUnsupported, driver.ClassOf(err), "class of the refusal of odd bytes as text: %v", err)
+		return
+	}
+	s.opened(p)
+	s.sendAll(base, 1)
+	watch.expect(base, 1)
+	require.Equal(e, odd, string(watch.messages()[0].body), "a text with odd bytes")
+}
+
 // testTTL: messages expire, messages with a longer time to live do not.
 func testTTL(e *env) {
 	switch {

@@ -46,7 +46,7 @@ type inbox struct {
 func (e *env) consumer(d driver.Driver, spec driver.ConsumerSpec) *inbox {
 	e.Helper()
 	c, err := d.Consumer(e.soon(), spec)
-	require.NoErrorf(e, err, "open a consumer on %s", spec.Destination)
+	e.opened(err, "consumer", spec.Destination)
 	require.NotNil(e, c, "Consumer returned no error and no consumer")
 	return e.inbox(c, spec)
 }
@@ -209,6 +209,12 @@ func (e *env) expectTogether(first int64, n int, inboxes ...*inbox) {
 	require.NoError(e, compare(all(), first, n))
 }
 
+// expectAtRest is expect, after which nothing more may come.
+func (b *inbox) expectAtRest(first int64, n int) {
+	b.e.Helper()
+	b.e.expectAtRest(first, n, b)
+}
+
 // expectAtRest is expectTogether, after which nothing more may come: a copy may come late, to an inbox that had been
 // slow when the others had received all.
 func (e *env) expectAtRest(first int64, n int, inboxes ...*inbox) {
@@ -291,8 +297,8 @@ func (b *inbox) stop() {
 func (b *inbox) fails() error {
 	b.e.Helper()
 	b.running = false
-	err := b.e.bounded(b.e.cfg.Timeout, "Consumer.Run, on a broken connection,", func() error { return <-b.result })
-	b.cancel()
+	defer b.cancel()
+	err := b.e.bounded(b.e.cfg.Timeout, "Consumer.Run, which has to fail,", func() error { return <-b.result })
 	b.finished()
 	return err
 }

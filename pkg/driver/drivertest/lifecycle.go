@@ -39,6 +39,37 @@ func testConnections(e *env) {
 	}
 }
 
+// testKeys: producers and consumers with the same key share a connection, and those of another key have another one.
+func testKeys(e *env) {
+	path := e.cfg.Path(e)
+	d := e.openURL(path.URL())
+	produce := func(key string, dest driver.Destination) {
+		spec := producerSpec(dest)
+		spec.Connection, spec.Name = connection(key), unique("producer")
+		e.producer(d, spec)
+	}
+	consume := func(key string, dest driver.Destination) {
+		spec := consumerSpec(dest)
+		spec.Connection, spec.Name = connection(key), unique("consumer")
+		e.receiver(d, spec)
+	}
+	for _, first := range []func(string, driver.Destination){consume, produce} {
+		dests := []driver.Destination{e.dest(), e.dest(), e.dest()}
+		for _, dest := range dests {
+			produce("known", dest) // the driver may need connections of its own to ask about a destination
+		}
+		key := unique("key")
+		before := path.Connections()
+		first(key, dests[0])
+		opened := path.Connections()
+		require.Greater(e, opened, before, "connections, when the first worker with a key was opened, and before")
+		consume(key, dests[1])
+		require.Equal(e, opened, path.Connections(), "connections, when a consumer with the same key was opened")
+		produce(key, dests[2])
+		require.Equal(e, opened, path.Connections(), "connections, when a producer with the same key was opened")
+	}
+}
+
 // testCloseInFlight: Close waits for messages in flight.
 func testCloseInFlight(e *env) {
 	const n = 1000

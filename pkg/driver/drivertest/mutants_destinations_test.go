@@ -3,6 +3,7 @@ package drivertest_test
 import (
 	"context"
 	"strings"
+	"sync"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -47,6 +48,14 @@ func destinationMutants() []mutant {
 				sends:    func(s *driver.ProducerSpec) { s.Destination.Name = strings.TrimSpace(s.Destination.Name) },
 			}
 		}},
+		{name: "names in lower case", check: "Names", says: "got the messages sent to", broken: func() broken {
+			return broken{
+				receives: func(s *driver.ConsumerSpec) { s.Destination.Name = strings.ToLower(s.Destination.Name) },
+				sends:    func(s *driver.ProducerSpec) { s.Destination.Name = strings.ToLower(s.Destination.Name) },
+			}
+		}},
+		{name: "a retained message to a new subscriber", check: "Topic/NotBefore", says: "more messages came than were due", broken: retained(false)},
+		{name: "a retained message to the only subscriber", check: "Topic/NotBefore", says: "more messages came than were due", broken: retained(true)},
 		{name: "names fail late", check: "Names", says: "refused with the class other", broken: func() broken {
 			return broken{consumer: func(d *brokenDriver, ctx context.Context, s driver.ConsumerSpec) (driver.Consumer, error) {
 				if strings.Contains(s.Destination.Name, " ") {
@@ -62,6 +71,51 @@ func destinationMutants() []mutant {
 			return broken{receives: func(s *driver.ConsumerSpec) { s.Selector = strings.ReplaceAll(s.Selector, "red", "RED") }}
 		}},
 	}...)
+}
+
+// retained delivers the last message of a destination to each new subscriber, or only to one that is alone.
+func retained(alone bool) func() broken {
+	return func() broken {
+		var mu sync.Mutex
+		var open int
+		var last driver.Message
+		due := map[*consumer]driver.Delivery{}
+		return broken{
+			send: func(p *producer, ctx context.Context, m *driver.Message) error {
+				mu.Lock()
+				last = *m
+				mu.Unlock()
+				return p.Producer.Send(ctx, m)
+			},
+			consumer: func(d *brokenDriver, ctx context.Context, s driver.ConsumerSpec) (driver.Consumer, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				c, err := d.openConsumer(ctx, s)
+				if err == nil && last.Time > 0 && (!alone || open == 0) {
+					due[c.(*consumer)] = driver.Delivery{Time: last.Time, HasTime: true}
+				}
+				open++
+				return c, err
+			},
+			run: func(c *consumer, ctx context.Context, next deliver) error {
+				mu.Lock()
+				again, retained := due[c]
+				mu.Unlock()
+				if retained {
+					next(&again)
+				}
+				return c.Consumer.Run(ctx, next)
+			},
+			closeC: func(c *consumer, ctx context.Context) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if c.n++; c.n == 1 {
+					open--
+				}
+				return c.Consumer.Close(ctx)
+			},
+		}
+	}
 }
 
 // kindsAs takes all destinations for those of one kind.

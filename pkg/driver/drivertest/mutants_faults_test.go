@@ -3,6 +3,7 @@ package drivertest_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,18 @@ import (
 func lifecycleMutants() []mutant {
 	return []mutant{
 		{name: "one closes the connection of all", check: "Connections", says: "the connection is closed", broken: closesForAll},
+		{name: "a connection for each consumer", check: "Connections/Keys", says: "a consumer with the same key", broken: func() broken {
+			return broken{receives: func(s *driver.ConsumerSpec) { s.Connection.Key = s.Name }}
+		}},
+		{name: "a connection for each producer", check: "Connections/Keys", says: "a producer with the same key", broken: func() broken {
+			return broken{sends: func(s *driver.ProducerSpec) { s.Connection.Key = s.Name }}
+		}},
+		{name: "one connection for all", check: "Connections/Keys", says: "the first worker with a key", broken: func() broken {
+			return broken{
+				receives: func(s *driver.ConsumerSpec) { s.Connection.Key = "" },
+				sends:    func(s *driver.ProducerSpec) { s.Connection.Key = "" },
+			}
+		}},
 		{name: "close does not wait", check: "Close/InFlight", says: "Done was never called for", broken: func() broken {
 			return broken{done: ends(func(done driver.Completions, s driver.Slot, o driver.Outcome) {
 				time.AfterFunc(50*time.Millisecond, func() { done.Done(s, o) })
@@ -27,6 +40,14 @@ func lifecycleMutants() []mutant {
 					return errors.New("closed already")
 				}
 				return p.Producer.Close(ctx)
+			}}
+		}},
+		{name: "second close of a consumer fails", check: "Close/InFlight", says: "Consumer.Close, called again", broken: func() broken {
+			return broken{closeC: func(c *consumer, ctx context.Context) error {
+				if c.n++; c.n > 1 {
+					return errors.New("closed already")
+				}
+				return c.Consumer.Close(ctx)
 			}}
 		}},
 		{name: "done after close", check: "Close/Expired", says: "after Close had returned", broken: func() broken {
@@ -72,6 +93,14 @@ func faultMutants() []mutant {
 	}
 	accepting := outcomes(func(driver.Outcome) driver.Outcome { return driver.Outcome{} })
 	return append([]mutant{
+		{name: "refused is accepted", check: "Fault/Refused", says: "sends that the broker has refused|100 of 200 came", broken: func() broken {
+			return broken{done: accepting}
+		}},
+		{name: "accepted is refused", check: "Fault/Refused", only: "queue", says: "although the broker had refused them", broken: func() broken {
+			return broken{done: outcomes(func(driver.Outcome) driver.Outcome {
+				return driver.Outcome{State: driver.Rejected, Class: driver.ClassOther}
+			})}
+		}},
 		{name: "wrong class", check: "Fault/Unreachable", says: "class of", broken: func() broken {
 			return broken{opened: class(driver.ClassOther, "do something")}
 		}},
@@ -86,6 +115,22 @@ func faultMutants() []mutant {
 		}},
 		{name: "a wrong password is a failed connection", check: "Fault/WrongPassword", says: "class of", broken: func() broken {
 			return broken{opened: class(driver.ClassConnect, "do something")}
+		}},
+		{name: "send hides the end of its context", check: "Fault/Frozen", says: "with a context that ended", broken: func() broken {
+			return broken{send: func(p *producer, ctx context.Context, m *driver.Message) error {
+				if err := p.Producer.Send(ctx, m); err != nil {
+					return driver.Errorf(driver.ClassOther, "send", "", "%v", err)
+				}
+				return nil
+			}}
+		}},
+		{name: "run returns an error without a class", check: "Fault/Cut", says: "class of the error of Run", broken: func() broken {
+			return broken{run: func(c *consumer, ctx context.Context, next deliver) error {
+				if err := c.Consumer.Run(ctx, next); err != nil {
+					return errors.New("it is over")
+				}
+				return nil
+			}}
 		}},
 		{name: "send ignores its context", check: "Fault/Frozen", says: "Send, after the end of its context, did not return", broken: func() broken {
 			return broken{send: func(p *producer, _ context.Context, m *driver.Message) error { return p.Producer.Send(p.d.end, m) }}
@@ -214,6 +259,9 @@ func optionalMutants() []mutant {
 				}
 			}}
 		}},
+		{name: "counters in the order of names", check: "Inspect", says: "a destination that nobody uses|is 0 instead of", broken: func() broken {
+			return broken{inspect: func(list []driver.DestinationCount) { slices.Reverse(list) }}
+		}},
 		{name: "counts what is not there", check: "Inspect", says: "a destination that nobody uses", broken: func() broken {
 			return broken{inspect: func(list []driver.DestinationCount) { list[0].Depth.N++ }}
 		}},
@@ -222,6 +270,32 @@ func optionalMutants() []mutant {
 		}},
 		{name: "does not count what is added", check: "Inspect", says: "messages added are known", broken: func() broken {
 			return broken{inspect: func(list []driver.DestinationCount) { list[len(list)-1].Added = driver.Count{} }}
+		}},
+		{name: "no host", check: "Located", says: "the host of a", broken: func() broken {
+			return broken{host: func(string) string { return "" }}
+		}},
+		{name: "always the first host", check: "Located", says: "the host of a", broken: func() broken {
+			var first string
+			var mu sync.Mutex
+			return broken{host: func(host string) string {
+				mu.Lock()
+				defer mu.Unlock()
+				if first == "" {
+					first = host
+				}
+				return first
+			}}
+		}},
+		{name: "its own order of hosts", check: "Located", says: "bytes from the first host in the order", broken: func() broken {
+			return broken{
+				receives: func(s *driver.ConsumerSpec) { s.Connection.Order = nil },
+				sends:    func(s *driver.ProducerSpec) { s.Connection.Order = nil },
+			}
+		}},
+		{name: "hosts of any text", check: "Located", says: "what is no URL", broken: func() broken {
+			return broken{factory: func(f *driver.Factory) {
+				f.Hosts = func(url string) []string { return strings.Split(strings.TrimPrefix(url, "mem://"), ",") }
+			}}
 		}},
 		{name: "knows no broker", check: "Identified", says: "it does not know its broker", broken: func() broken {
 			return broken{identify: func(*brokenDriver) (string, string) { return "", "" }}
@@ -248,6 +322,12 @@ func optionalMutants() []mutant {
 				defer mu.Unlock()
 				n--
 				list[0].Value = n
+				return list
+			}}
+		}},
+		{name: "counters in upper case", check: "Counting", says: "the name of a counter", broken: func() broken {
+			return broken{counters: func(list []driver.Counter) []driver.Counter {
+				list[0].Name = strings.ToUpper(list[0].Name)
 				return list
 			}}
 		}},

@@ -92,6 +92,25 @@ func headerMutants() []mutant {
 			broken: noTTL, with: lacking(drivertest.DurableSubscription, drivertest.Credit),
 		},
 		{
+			name: "delay ignored", check: "Delay", says: "of one with and one without a delay",
+			broken: spec(func(s *driver.ProducerSpec) { s.Delay = 0 }),
+		},
+		{
+			name: "delay in another unit", check: "Delay", says: "that the broker was to hold back",
+			broken: spec(func(s *driver.ProducerSpec) { s.Delay /= 1000 }),
+		},
+		{name: "text ignored", check: "Text", says: "messages that are text at the broker", broken: variants(func(v *driver.Variant) { v.Text = false })},
+		{name: "all is text", check: "Text", says: "messages that are text at the broker", broken: variants(func(v *driver.Variant) { v.Text = true })},
+		{name: "text without its accents", check: "Text", says: "the body of message", broken: variants(func(v *driver.Variant) {
+			if v.Text {
+				v.Body = []byte(strings.ReplaceAll(string(v.Body), "é", "e"))
+			}
+		})},
+		{
+			name: "without a ttl messages expire", check: "Settle/AfterVerdict", says: "was lost|did not come again",
+			broken: spec(func(s *driver.ProducerSpec) { s.TTL = max(s.TTL, 1) }),
+		},
+		{
 			name: "ttl always short", check: "TTL", says: "10 missing",
 			broken: spec(func(s *driver.ProducerSpec) {
 				if s.TTL > 0 {

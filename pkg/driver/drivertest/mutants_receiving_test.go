@@ -52,6 +52,20 @@ func receivingMutants() []mutant {
 				})
 			}}
 		}},
+		{name: "the largest body ignored", check: "MaxBody", says: "did not return", broken: func() broken {
+			return broken{open: func(o *driver.OpenOptions) { o.MaxBody = 0 }}
+		}},
+		{name: "the largest body is too large", check: "MaxBody", says: "1 missing", broken: func() broken {
+			return broken{open: func(o *driver.OpenOptions) { o.MaxBody = max(0, o.MaxBody-1) }}
+		}},
+		{name: "too large is lost", check: "MaxBody", says: "class of the error of Run", broken: func() broken {
+			return broken{run: func(c *consumer, ctx context.Context, next deliver) error {
+				if err := c.Consumer.Run(ctx, next); err != nil {
+					return driver.Errorf(driver.ClassConnectionLost, "receive", "", "%v", err)
+				}
+				return nil
+			}}
+		}},
 		{name: "concurrency ignored", check: "Concurrency", says: "1 calls of deliver at once instead of 4", broken: func() broken {
 			return broken{receives: func(s *driver.ConsumerSpec) { s.Concurrency = 1 }}
 		}},
@@ -191,6 +205,7 @@ func settlingMutants() []mutant {
 		{name: "redelivered always set", check: "Settle/Redelivered", says: "with Redelivered set, the first time", broken: always},
 		{name: "always redelivered", check: "Done/slots=100", says: "with Redelivered set, the first time", broken: always},
 		{name: "rejected is released", check: "Settle/Reject", says: "deliveries of message 0", broken: judged(driver.Reject, driver.Release)},
+		{name: "rejected is accepted", check: "Settle/Reject", says: "0 messages are rejected at the broker instead of 10", broken: judged(driver.Reject, driver.Accept)},
 		{name: "rejected stays", check: "Settle/Reject", says: "came to another consumer", broken: kept(driver.Reject)},
 		{name: "released is accepted", check: "Settle/Release", says: "20 of 30 came", broken: judged(driver.Release, driver.Accept)},
 		{name: "released is rejected", check: "Settle/Release", says: "20 of 30 came", broken: judged(driver.Release, driver.Reject)},

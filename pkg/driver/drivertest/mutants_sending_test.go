@@ -95,6 +95,33 @@ func endMutants() []mutant {
 				return p.Producer.Send(context.Background(), m) == nil && !skip()
 			}}
 		}},
+		{name: "one message after the next", check: "Order", says: "the messages came in another order", broken: func() broken {
+			return broken{send: func(p *producer, ctx context.Context, m *driver.Message) error {
+				if p.sent.Load()%50 == 10 {
+					p.held = append(p.held, *m)
+					return nil
+				}
+				err := p.Producer.Send(ctx, m)
+				for i := range p.held {
+					err = errors.Join(err, p.Producer.Send(ctx, &p.held[i]))
+				}
+				p.held = nil
+				return err
+			}}
+		}},
+		{name: "one delivery after the next", check: "Order", says: "the messages came in another order", broken: func() broken {
+			return broken{deliver: func(c *consumer, d *driver.Delivery, next deliver) driver.Verdict {
+				if c.n++; c.n == 10 {
+					c.d.last = *d
+					return driver.Accept
+				}
+				v := next(d)
+				if c.n == 11 {
+					next(&c.d.last)
+				}
+				return v
+			}}
+		}},
 		{name: "goroutine left", check: "Done/slots=1", says: "goroutines are left", broken: func() broken {
 			return broken{closeP: func(p *producer, ctx context.Context) error {
 				go func() { <-p.d.end.Done() }()
@@ -154,6 +181,11 @@ func messageMutants() []mutant {
 			return broken{factory: func(f *driver.Factory) {
 				o := mem.DefaultOptions()
 				f.NewOptions = func() any { return &o }
+			}}
+		}},
+		{name: "check of what is right", check: "Factory", says: "Factory.Check of Config.URL", broken: func() broken {
+			return broken{factory: func(f *driver.Factory) {
+				f.Check = func(driver.OpenOptions) error { return errors.New("wrong") }
 			}}
 		}},
 		{name: "name in upper case", check: "Factory", says: "lower case", broken: func() broken {

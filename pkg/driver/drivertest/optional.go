@@ -13,7 +13,7 @@ import (
 )
 
 // optional says which of the optional interfaces a driver has.
-type optional struct{ admin, waiter, prober, counting, identified, inspector, trySender bool }
+type optional struct{ admin, waiter, prober, counting, identified, inspector, trySender, located bool }
 
 func optionalOf(d driver.Driver, p driver.Producer, c driver.Consumer) (o optional) {
 	_, o.admin = d.(driver.Admin)
@@ -21,6 +21,9 @@ func optionalOf(d driver.Driver, p driver.Producer, c driver.Consumer) (o option
 	_, o.inspector = d.(driver.Inspector)
 	_, o.prober = c.(driver.Prober)
 	_, o.trySender = p.(driver.TrySender)
+	_, produces := p.(driver.Located)
+	_, consumes := c.(driver.Located)
+	o.located = produces || consumes
 	_, waits := p.(driver.Waiter)
 	_, awaits := c.(driver.Waiter)
 	o.waiter = waits || awaits
@@ -64,6 +67,56 @@ func testIdentified(e *env) {
 
 // isNumber tells whether a word starts like a version.
 func isNumber(word string) bool { return word[0] >= '0' && word[0] <= '9' }
+
+// testLocated: Host is the host that a worker is connected to, by the order of the URL and by its own.
+func testLocated(e *env) {
+	const size = 16 << 10
+	a, b := e.cfg.Path(e), e.cfg.Path(e)
+	_, second, _ := splitURL(b.URL())
+	_, first, _ := splitURL(a.URL())
+	url := withHosts(a.URL(), first+","+second)
+	require.NotNil(e, e.cfg.Factory.Hosts, "Factory.Hosts of a driver whose workers are driver.Located")
+	hosts := e.cfg.Factory.Hosts(url)
+	require.Len(e, hosts, 2, "Factory.Hosts of "+url)
+	require.Nil(e, e.cfg.Factory.Hosts("no URL"), "Factory.Hosts of what is no URL")
+	d, direct := e.openURL(url), e.open()
+	// connected opens workers and checks which way their messages take.
+	connected := func(order []int, host string, through, beside Path) {
+		e.Helper()
+		dest := e.dest()
+		cspec, pspec := consumerSpec(dest), producerSpec(dest)
+		cspec.Connection = driver.Connection{Key: unique("c"), Name: unique("c"), Order: order}
+		pspec.Connection = driver.Connection{Key: unique("p"), Name: unique("p"), Order: order}
+		cspec.Name, pspec.Variants = unique("consumer"), variants(size)
+		in := e.receiver(d, cspec)
+		out := e.producer(d, pspec)
+		consumer, producer := in.consumer, out.producer
+		before, besides := through.Received(), beside.Received()
+		spec := producerSpec(dest)
+		spec.Variants = variants(size)
+		e.producer(direct, spec).sendAll(base, 1)
+		out.sendAll(base+1, 1)
+		in.expect(base, 2)
+		require.GreaterOrEqual(e, through.Received()-before, int64(2*size), "bytes from the first host in the order")
+		require.Less(e, beside.Received()-besides, int64(size), "bytes from the second host in the order")
+		located := func(when string) {
+			e.Helper()
+			for what, worker := range map[string]any{"consumer": consumer, "producer": producer} {
+				if l, ok := worker.(driver.Located); ok {
+					require.Equalf(e, host, l.Host(), "the host of a %s%s", what, when)
+				}
+			}
+		}
+		located("")
+		out.close()
+		in.close()
+		located(" after Close")
+	}
+	connected(nil, hosts[0], a, b)
+	connected([]int{1, 0}, hosts[1], b, a)
+	a.Cut()
+	connected(nil, hosts[1], b, a)
+}
 
 // adminSpec returns a destination with n messages, for which no consumer is open, and the name of its subscription.
 func (e *env) adminSpec(n int) (admin driver.Admin, spec driver.ConsumerSpec) {

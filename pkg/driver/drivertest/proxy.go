@@ -63,7 +63,8 @@ type proxy struct {
 	listener    net.Listener
 	wg          sync.WaitGroup
 
-	down atomic.Int64 // bytes from the broker
+	down   atomic.Int64 // bytes from the broker
+	opened atomic.Int64 // connections
 
 	mu     sync.Mutex
 	gate   *sync.Cond
@@ -124,12 +125,16 @@ func (p *proxy) Restore() {
 // Received does not count protocol overhead of the network.
 func (p *proxy) Received() int64 { return p.down.Load() }
 
+// Connections counts each before the client gets an answer.
+func (p *proxy) Connections() int64 { return p.opened.Load() }
+
 func (p *proxy) accept(l net.Listener) {
 	for {
 		client, err := l.Accept()
 		if err != nil {
 			return
 		}
+		p.opened.Add(1)
 		p.wg.Go(func() { p.serve(client) })
 	}
 }

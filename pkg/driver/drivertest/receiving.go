@@ -83,6 +83,31 @@ func testRunStops(e *env) {
 	require.Equal(e, last, delivered, "messages were delivered after the end of the context")
 }
 
+// testMaxBody: a body of the largest size comes, and a body of one byte more ends the consumer.
+func testMaxBody(e *env) {
+	const limit = 32 << 10
+	opts := e.openOptions(e.cfg.URL)
+	opts.MaxBody = limit
+	dest := e.dest()
+	in := e.receiver(e.openWith(opts), consumerSpec(dest))
+	spec := producerSpec(dest)
+	spec.Variants = variants(limit, limit+1)
+	out := e.producer(e.open(), spec)
+	send := func(i int64) {
+		out.sendEach(1, func(int) driver.Message { return driver.Message{Time: base + i, Variant: int(i)} })
+		out.accepted()
+	}
+	send(0)
+	in.expect(base, 1)
+	requireBody(e, in.messages()[0], limit)
+	e.broken = true // the driver may end the connection
+	send(1)
+	err := in.fails()
+	require.Error(e, err, "Run returned nil although a body was larger than MaxBody")
+	require.Equalf(e, driver.ClassTooLarge, driver.ClassOf(err), "class of the error of Run: %v", err)
+	require.Equal(e, 1, in.count(), "messages that were delivered, the last of which is larger than MaxBody")
+}
+
 // testUnsettled: messages that were only prefetched by a consumer go back when it closes; delivered messages were
 // settled and do not.
 func testUnsettled(e *env) {
@@ -138,6 +163,7 @@ func (e *env) cutDelivery(n, delivered int, change func(*driver.ConsumerSpec), r
 	first.run()
 	first.awaitCount(delivered, "receive")
 	delivering.wait()
+	e.quiet() // time for what was settled to reach the broker, and for what was settled too early
 	if ready != nil {
 		ready()
 	}
@@ -236,9 +262,13 @@ func (e *env) verdicts(
 	return came, left
 }
 
-// testReject: a rejected message does not come again, and the others are settled.
+// testReject: a rejected message does not come again and counts as rejected at the broker, and the others are settled.
 func testReject(e *env) {
 	const n = 20
+	var before int64
+	if e.cfg.Rejected != nil {
+		before = e.cfg.Rejected(e)
+	}
 	came, left := e.verdicts(n, n, driver.Reject, func(m received, _ bool) driver.Verdict {
 		if m.stamp%2 == 0 {
 			return driver.Reject
@@ -249,6 +279,12 @@ func testReject(e *env) {
 		require.Equalf(e, 1, came[i], "deliveries of message %d, of which all even ones were rejected", i)
 	}
 	require.Empty(e, left, "messages that were accepted or rejected came to another consumer")
+	if e.cfg.Rejected == nil {
+		return
+	}
+	e.await("messages that the broker counts as rejected", nil, func() error {
+		return wantCount("messages are rejected at the broker", int(e.cfg.Rejected(e)-before), n/2)
+	})
 }
 
 // testRelease: a released message comes again, and the others do not.

@@ -13,6 +13,7 @@ import (
 // recorder is a test that may fail without failing the one that looks at it.
 type recorder struct {
 	testing.TB // the outer test: methods that recorder does not define act on that
+	name       string
 
 	mu       sync.Mutex
 	failed   bool
@@ -21,8 +22,10 @@ type recorder struct {
 }
 
 // record runs f as a test, with its cleanups.
-func record(t testing.TB, f func(testing.TB)) *recorder {
-	r := &recorder{TB: t}
+func record(t testing.TB, f func(testing.TB)) *recorder { return recordNamed(t, "recorder", f) }
+
+func recordNamed(t testing.TB, name string, f func(testing.TB)) *recorder {
+	r := &recorder{TB: t, name: name}
 	r.protect(func() { f(r) })
 	for {
 		r.mu.Lock()
@@ -60,7 +63,7 @@ func (r *recorder) note(failed bool, text string) {
 }
 
 func (r *recorder) Helper()                           {}
-func (r *recorder) Name() string                      { return "recorder" }
+func (r *recorder) Name() string                      { return r.name }
 func (r *recorder) Context() context.Context          { return context.Background() }
 func (r *recorder) Errorf(format string, args ...any) { r.note(true, fmt.Sprintf(format, args...)) }
 func (r *recorder) Error(args ...any)                 { r.note(true, fmt.Sprint(args...)) }

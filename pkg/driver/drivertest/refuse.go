@@ -117,6 +117,10 @@ func refuseTTL(e *env, r refusal) {
 	r.producer(e, func(s *driver.ProducerSpec) { s.TTL = time.Minute })
 }
 
+func refuseDelay(e *env, r refusal) {
+	r.producer(e, func(s *driver.ProducerSpec) { s.Delay = time.Minute })
+}
+
 // second changes the last of two variants: a driver has to check all variants.
 func second(edit func(*driver.Variant)) func(*driver.ProducerSpec) {
 	return func(s *driver.ProducerSpec) {
@@ -135,4 +139,8 @@ func refuseGroup(e *env, r refusal) {
 
 func refuseProperties(e *env, r refusal) {
 	r.producer(e, second(func(v *driver.Variant) { v.Properties = []driver.Property{{Key: "color", Value: "red"}} }))
+}
+
+func refuseText(e *env, r refusal) {
+	r.producer(e, second(func(v *driver.Variant) { v.Text = true }))
 }

@@ -28,7 +28,7 @@ func (e *env) producer(d driver.Driver, spec driver.ProducerSpec) *sender {
 	e.Helper()
 	s := e.sender(&spec)
 	producer, err := d.Producer(e.soon(), spec, s.ledger)
-	require.NoErrorf(e, err, "open a producer on %s", spec.Destination)
+	e.opened(err, "producer", spec.Destination)
 	require.NotNil(e, producer, "Producer returned no error and no producer")
 	s.opened(producer)
 	return s

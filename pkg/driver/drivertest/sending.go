@@ -43,12 +43,19 @@ func testFactory(e *env) {
 // pair opens a consumer that receives, and then a producer, on a new destination.
 func (e *env) pair(d driver.Driver, change func(*driver.ProducerSpec)) (*sender, *inbox) {
 	e.Helper()
+	out, in := e.idlePair(d, change)
+	return out, in.run()
+}
+
+// idlePair is pair with a consumer that is subscribed and does not run yet.
+func (e *env) idlePair(d driver.Driver, change func(*driver.ProducerSpec)) (*sender, *inbox) {
+	e.Helper()
 	dest := e.dest()
 	spec := producerSpec(dest)
 	if change != nil {
 		change(&spec)
 	}
-	in := e.receiver(d, consumerSpec(dest))
+	in := e.consumer(d, consumerSpec(dest))
 	return e.producer(d, spec), in
 }
 
@@ -146,6 +153,26 @@ func testVariants(e *env) {
 	in.expect(base, n)
 	for _, got := range in.messages() {
 		requireBody(e, got, size+int(got.stamp-base)*stride%n)
+	}
+}
+
+// testOrder: the messages of a producer reach the only consumer of a destination in the order of the calls of Send,
+// whether they wait for it or not.
+func testOrder(e *env) {
+	const n = 1000
+	out, in := e.idlePair(e.open(), func(s *driver.ProducerSpec) { s.Variants = variants(10, 1000) })
+	send := func(first int64) {
+		out.sendEach(n, func(i int) driver.Message {
+			return driver.Message{Time: first + int64(i), Variant: i % 2, More: i%3 != 0 && i < n-1}
+		})
+		out.accepted()
+	}
+	send(base)
+	in.run()
+	send(base + n)
+	in.expect(base, 2*n)
+	for i, stamp := range in.stamps() {
+		require.Equalf(e, base+int64(i), stamp, "the time property of message %d: the messages came in another order", i)
 	}
 }
 

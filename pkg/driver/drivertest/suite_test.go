@@ -2,8 +2,11 @@ package drivertest_test
 
 import (
 	"context"
+	"reflect"
+	"strconv"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -75,7 +78,7 @@ func TestNothingMore(t *testing.T) {
 	passes(t, func(b *mem.Broker) drivertest.Config {
 		cfg := memtest.Config(b)
 		cfg.Factory = limited(without(cfg.Factory, drivertest.Features()...))
-		cfg.Inspect, cfg.RefusedCommits = nil, nil
+		cfg.Inspect, cfg.Refusing = nil, nil
 		return cfg
 	})
 }
@@ -163,12 +166,13 @@ func (d *limitedDriver) Producer(ctx context.Context, s driver.ProducerSpec, don
 	has := d.caps.Of(s.Destination.Kind)
 	asked := map[string]bool{
 		s.Destination.Kind.String(): !has.Exists, "persistence": s.Persistent && !has.Persistent, "TTL": s.TTL > 0 && !has.TTL,
-		"transaction": s.CommitInterval > 0 && !has.Transactions,
+		"transaction": s.CommitInterval > 0 && !has.Transactions, "delay": s.Delay > 0 && !has.Delay,
 	}
 	for _, v := range s.Variants {
 		asked["priority"] = asked["priority"] || v.Priority >= 0 && !has.Priority
 		asked["group"] = asked["group"] || v.Group != "" && !has.Group
 		asked["property"] = asked["property"] || len(v.Properties) > 0 && !has.Properties
+		asked["text"] = asked["text"] || v.Text && !has.Text
 	}
 	if err := refuse(asked); err != nil {
 		return nil, err
@@ -189,4 +193,59 @@ func (d *limitedDriver) Consumer(ctx context.Context, s driver.ConsumerSpec) (dr
 		return nil, err
 	}
 	return d.Driver.Consumer(ctx, s)
+}
+
+// TestEveryFeatureHasACheck: each field of KindCapabilities has a check, and a request to be refused where a driver does
+// not declare it.
+func TestEveryFeatureHasACheck(t *testing.T) {
+	require.Len(t, drivertest.Features(), reflect.TypeFor[driver.KindCapabilities]().NumField()+1, "Exists is two features")
+	proven := drivertest.Proven()
+	for _, f := range drivertest.Features() {
+		require.True(t, proven[f], "no check of checks.go proves the feature %s", f)
+		require.Equal(t, f != drivertest.Redelivered, drivertest.Asked(f), "features.go asks a driver for what it does not have: %s", f)
+	}
+}
+
+// TestStops: the suite does not wait again and again for what does not come.
+func TestStops(t *testing.T) {
+	for name, c := range map[string]struct {
+		broken broken
+		says   string
+		made   int // at most
+	}{
+		"receives nothing": {
+			broken{run: func(_ *consumer, ctx context.Context, _ deliver) error { <-ctx.Done(); return nil }},
+			"stopped after 3 checks with the same failure, an event that did not come in time", 4,
+		},
+		"does not open": {
+			broken{consumer: func(*brokenDriver, context.Context, driver.ConsumerSpec) (driver.Consumer, error) {
+				return nil, driver.Errorf(driver.ClassOther, "open", "", "no")
+			}},
+			"stopped after 3 checks with the same failure, a consumer that could not be opened", 4,
+		},
+		"run hangs": {
+			broken{run: func(c *consumer, _ context.Context, next deliver) error { return c.Consumer.Run(c.d.end, next) }},
+			"stopped after 3 checks with the same failure, a call that did not return", 4,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				end, stop := context.WithCancel(context.Background())
+				defer stop()
+				var made []string
+				cfg := c.broken.config(end, mem.New(), nil)
+				all := len(drivertest.Checks(cfg))
+				r := record(t, func(tb testing.TB) {
+					made = drivertest.RunAll(tb, cfg, func(name string, f func(testing.TB)) bool {
+						return !recordNamed(tb, name, f).Failed()
+					})
+				})
+				stop()
+				pause(2 * time.Hour)
+				require.Contains(t, r.text(), c.says)
+				require.LessOrEqual(t, len(made), c.made, "%q", made)
+				require.Contains(t, r.text(), strconv.Itoa(all-len(made))+" checks were not made")
+			})
+		})
+	}
 }

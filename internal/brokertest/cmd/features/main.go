@@ -113,6 +113,8 @@ func columns() []column {
 		{drivertest.Reject, "Reject", "a consumer rejects messages"},
 		{drivertest.Release, "Release", "a consumer gives messages back"},
 		{drivertest.Concurrency, "Concurrent", "several messages of a consumer are delivered at once"},
+		{drivertest.Delay, "Delayed", "delayed deliveries, `--delivery-delay`"},
+		{drivertest.Text, "Text", "messages of text, `--message-type text`"},
 	}
 }
 

@@ -27,8 +27,8 @@ func TestConformanceArtemis(t *testing.T) {
 	a := brokertest.StartArtemis(t, brokertest.WithLogin())
 	drivertest.Run(t, drivertest.Config{
 		Factory: goamqp.Factory(), URL: a.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Allocations: allocations,
-		Lacks:       map[drivertest.Feature]string{drivertest.Redelivered: "Artemis does not count deliveries that end with their connection"},
+		Allocations: allocations, Refusing: a.Refusing, Rejected: a.Rejected,
+		Lacks: map[drivertest.Feature]string{drivertest.Redelivered: "Artemis does not count deliveries that end with their connection"},
 		Inspect: func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
 			t.Helper()
 			return brokertest.InspectAMQP(t, a.AMQPURL(), true, dest.Kind, dest.Name, false)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
@@ -39,8 +40,9 @@ func Anonymous(t testing.TB, f driver.Factory) drivertest.Config {
 
 func embedded(t testing.TB, f driver.Factory, settings broker.Config) drivertest.Config {
 	t.Helper()
+	settings.Limits = storetest.Limits()
 	b := start(t, f.Name, settings)
-	return drivertest.Config{
+	cfg := drivertest.Config{
 		Factory: f, URL: url(b, &f), Quiet: 100 * time.Millisecond,
 		Victim: func(t testing.TB) (string, func()) {
 			t.Helper()
@@ -51,15 +53,9 @@ func embedded(t testing.TB, f driver.Factory, settings broker.Config) drivertest
 			t.Helper()
 			return inspect(t, b.Store(), dest)
 		},
-		QueueCounters: func(_ testing.TB, dest driver.Destination) (added, acknowledged int64) {
-			d := b.Store().Find(store.Address{Kind: store.KindQueue, Name: dest.Name})
-			if d == nil {
-				return 0, 0
-			}
-			s := d.Stats().Queues[0]
-			return int64(s.Stored), int64(s.Settled) //nolint:gosec // a test's
-		},
 	}
+	storetest.Configure(&cfg, b.Store())
+	return cfg
 }
 
 // Exchange sends n messages to dest, with a consumer already subscribed, and returns how many were accepted and
@@ -179,6 +175,7 @@ func header(m *store.Message) drivertest.Header {
 		h.TTL = time.Until(time.UnixMilli(m.Expires))
 	}
 	content := m.Content.Header()
+	h.Text = content.Text
 	for _, p := range content.Properties {
 		if text, ok := p.Value.(string); ok {
 			h.Properties[p.Key] = text

@@ -23,6 +23,11 @@ import (
 // allocations is the library's cost per message that is sent and received, the embedded broker included.
 const allocations = 400
 
+const (
+	unordered = "the library sends each message in a goroutine of its own, to the queues of the topic in turn"
+	unshared  = "the library has connections for each producer and consumer"
+)
+
 // left are the goroutines that the library leaves behind after Shutdown.
 func left() []goleak.Option {
 	const lib = "github.com/apache/rocketmq-client-go/v2/"
@@ -54,7 +59,8 @@ func embedded(t testing.TB) drivertest.Config {
 	cfg.MinBody, cfg.MaxBody, cfg.Log, cfg.Allocations = 1, 1<<20, true, allocations
 	cfg.Path = func(t testing.TB) drivertest.Path { return brokertest.NewRocketMQPath(t, host, host) }
 	cfg.Timeout = 50 * time.Second // the library takes up to 33 s to receive again
-	cfg.QueueCounters = nil        // its topics are no queues of the store: TestTotals
+	cfg.Unordered, cfg.Unshared = unordered, unshared
+	cfg.QueueCounters = nil // its topics are no queues of the store: TestTotals
 	cfg.IgnoreGoroutines = append(left(),
 		goleak.IgnoreAnyFunction("github.com/perfmq/perfmq/internal/broker/rocketmq.(*Server).Serve"),
 		goleak.IgnoreAnyFunction("github.com/perfmq/perfmq/internal/broker/rocketmq.(*conn).write"))

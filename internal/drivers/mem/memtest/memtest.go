@@ -37,9 +37,10 @@ func Config(b *mem.Broker) drivertest.Config {
 			s := b.Stats()
 			return int64(s.Stored - before.Stored), int64(s.Acknowledged - before.Acknowledged) //nolint:gosec // small
 		},
-		RefusedCommits: func(t testing.TB, kind driver.Kind) driver.Destination {
+		Rejected: func(testing.TB) int64 { return int64(b.Stats().Refused) }, //nolint:gosec // small
+		Refusing: func(t testing.TB, kind driver.Kind) driver.Destination {
 			refusing := healthy
-			refusing.FailCommit = 1
+			refusing.FailCommit, refusing.Reject = 1, 2
 			require.NoError(t, b.Set(refusing))
 			t.Cleanup(func() { require.NoError(t, b.Set(healthy)) })
 			return driver.Destination{Kind: kind, Name: rand.Text()}
@@ -51,7 +52,8 @@ func headers(list []mem.Message) []drivertest.Header {
 	headers := make([]drivertest.Header, 0, len(list))
 	for _, m := range list {
 		h := drivertest.Header{
-			Properties: map[string]string{}, Priority: m.Priority, Persistent: m.Persistent, Group: m.Group, TTL: m.TTL,
+			Properties: map[string]string{}, Priority: m.Priority, Persistent: m.Persistent, Group: m.Group, Text: m.Text,
+			TTL: m.TTL,
 		}
 		for _, p := range m.Properties {
 			h.Properties[p.Key] = p.Value

@@ -81,6 +81,8 @@ func header(t testing.TB, f *frame.Frame) drivertest.Header {
 		key, value := f.Header.GetAt(i)
 		h.Properties[key] = value
 	}
+	_, bytes := h.Properties[frame.ContentLength]
+	h.Text = !bytes
 	h.Persistent = h.Properties["persistent"] == "true"
 	h.Group = cmp.Or(h.Properties["JMSXGroupID"], h.Properties["_AMQ_GROUP_ID"]) // Artemis's name
 	if text, ok := h.Properties["priority"]; ok {
@@ -103,12 +105,3 @@ func Slashed(d driver.Destination) []string {
 
 // Whole names a destination in the embedded broker's form: queue://NAME.
 func Whole(d driver.Destination) []string { return []string{frame.Destination, d.String()} }
-
-// Routed names a destination in Artemis's form, by its name and routing type.
-func Routed(d driver.Destination) []string {
-	routing := "ANYCAST"
-	if d.Kind == driver.Topic {
-		routing = "MULTICAST"
-	}
-	return []string{frame.Destination, d.Name, "subscription-type", routing}
-}
