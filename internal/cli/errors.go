@@ -87,6 +87,7 @@ func isWrite(err error) bool {
 // is safe for concurrent use.
 type errorPrinter struct {
 	secrets *safetext.Secrets
+	named   func(string) string // names the variables that settings come from, instead of their flags; nil: none do
 
 	mu   sync.Mutex
 	w    io.Writer
@@ -155,6 +156,9 @@ func isJoin(err error) bool {
 }
 
 func (ep *errorPrinter) write(text, hint string) {
+	if ep.named != nil {
+		text, hint = named(ep.named, text, hint)
+	}
 	text, hint = ep.secrets.Line(text), ep.secrets.Line(hint)
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
@@ -167,6 +171,22 @@ func (ep *errorPrinter) write(text, hint string) {
 		lines += "hint: " + hint + "\n"
 	}
 	_, _ = io.WriteString(ep.w, lines) // nobody to tell
+}
+
+// named returns an error and its hint with the variables that they mean. A hint that recommends a flag keeps it, unless
+// the error is about a variable or the hint asks to check or leave out what was given.
+func named(name func(string) string, text, hint string) (string, string) {
+	renamed := name(text)
+	switch {
+	case strings.HasPrefix(hint, "check "), strings.HasPrefix(hint, "leave "):
+		hint = name(hint)
+	case renamed == text || hint == "":
+	case name(hint) != hint:
+		hint = name(hint)
+	default:
+		hint += "; the variable is set in the environment"
+	}
+	return renamed, hint
 }
 
 // say writes a line that is not an error.

@@ -19,6 +19,9 @@ func (a *app) newInput(table []setting.Setting) *input {
 	return &input{table: table, given: setting.NewGiven(a.environ)}
 }
 
+// named returns a text with the variables that settings come from, instead of their flags.
+func (in *input) named(text string) string { return in.given.Named(in.table, text) }
+
 // addTo defines the flags.
 func (in *input) addTo(flags *pflag.FlagSet) {
 	aliases := map[string]string{}

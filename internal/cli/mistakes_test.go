@@ -253,6 +253,12 @@ func TestStartStatus(t *testing.T) {
 func TestConnectStatus(t *testing.T) {
 	got := call(nil, "alpha", "producer", "--message-count", "1")
 	require.Equal(t, exitConnect, got.status)
+	require.Equal(t, "error: log in: who are you\nhint: no user was given: add --user and --password\n", got.stderr)
+
+	got = call([]string{"PERFMQ_USER=u"}, "alpha", "producer", "--message-count", "1")
+	require.Equal(t, "error: log in: who are you\nhint: check PERFMQ_USER\n", got.stderr)
+
+	got = call(nil, "alpha", "producer", "--message-count", "1", "--url", "alpha://u@h")
 	require.Equal(t, "error: log in: who are you\nhint: check --user\n", got.stderr)
 
 	got = call(nil, "mem", "client", "--url", "mem://u:secret@unreachable")

@@ -31,7 +31,12 @@ type resolver struct {
 }
 
 func (r *resolver) refuse(hint, format string, args ...any) {
-	r.errs = append(r.errs, &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint})
+	m := &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint}
+	if _, flag, ok := strings.Cut(m.Text, "--"); ok { // our texts name the wrong setting first
+		m.Setting, _, _ = strings.Cut(flag, " ")
+		m.Setting = strings.TrimSuffix(m.Setting, ":")
+	}
+	r.errs = append(r.errs, m)
 }
 
 // resolve returns the plan even after mistakes, so that the plan's own mistakes can be found as well.
@@ -130,7 +135,7 @@ func (r *resolver) consumerEndpoint(own plan.Endpoint, password string) plan.End
 		}
 		f = r.factories[i]
 	case r.ConsumerURL != "" && !slices.Contains(f.Schemes, plan.Scheme(r.ConsumerURL)):
-		if other := r.byScheme(plan.Scheme(r.ConsumerURL)); other != nil {
+		if other := byScheme(r.factories, plan.Scheme(r.ConsumerURL)); other != nil {
 			f = *other
 		}
 	}
@@ -172,11 +177,10 @@ func (r *resolver) brokerURL(flag, url string, f *driver.Factory) string {
 			setting.Quoted(plan.RedactURL(url)))
 	default:
 		hint := f.Name + " URLs begin with " + strings.Join(setting.Schemes(f), ", ")
-		if other := r.byScheme(scheme); other != nil && flag == "--url" {
+		if other := byScheme(r.factories, scheme); other != nil && flag == "--url" {
 			hint = r.useProtocol(other.Name)
 			if r.scenario {
-				hint = "the scenario has protocol: " + f.Name + "; a copy of it can have protocol: " + other.Name +
-					" (perfmq scenario show)"
+				hint = "the broker has protocol: " + f.Name + "; change one of them"
 			}
 		}
 		r.refuse(hint, "%s %s: %s is no scheme of %s", flag, setting.Quoted(plan.RedactURL(url)), scheme, f.Name)
@@ -184,13 +188,13 @@ func (r *resolver) brokerURL(flag, url string, f *driver.Factory) string {
 	return f.DefaultURL
 }
 
-func (r *resolver) byScheme(scheme string) *driver.Factory {
-	for i := range r.factories {
-		if slices.Contains(r.factories[i].Schemes, scheme) {
-			return &r.factories[i]
-		}
+// byScheme returns the first protocol with that scheme; nil if there is none.
+func byScheme(list []driver.Factory, scheme string) *driver.Factory {
+	i := slices.IndexFunc(list, func(f driver.Factory) bool { return slices.Contains(f.Schemes, scheme) })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &list[i]
 }
 
 func (r *resolver) useProtocol(name string) string {
@@ -341,7 +345,11 @@ func (r *resolver) unknownOption(key string, all []string) {
 	if other := otherNames(key); other != "" {
 		hint = other
 	}
-	r.refuse(hint, "unknown option -o %s", key)
+	from := ""
+	if r.Source("option") == setting.Variable {
+		from = " (PERFMQ_OPTION)"
+	}
+	r.errs = append(r.errs, &plan.Mistake{Text: "unknown option -o " + key + from, Hint: hint, Setting: "option"})
 }
 
 func (r *resolver) destinations(g *plan.Group, names []string) {

@@ -17,6 +17,7 @@ import (
 
 // runRole runs perfmq PROTOCOL ROLE.
 func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Factory, role plan.Role) error {
+	a.errors.named = in.named
 	list := a.arguments(cmd.CommandPath(), cmd.Flags())
 	errs := unknownFlags(list, cmd.Flags(), in, func(name string) error { return a.unknownFlag(cmd, name, f, role) })
 	errs = append(errs, strayWords(list, in)...)

@@ -84,6 +84,7 @@ type prepared struct {
 
 // runFiles runs perfmq run.
 func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runFlags) error {
+	a.errors.named = in.named
 	errs := unknownFlags(a.arguments(cmd.CommandPath(), cmd.Flags()), cmd.Flags(), in,
 		func(name string) error { return unknownRunFlag(cmd, name) })
 	errs = append(errs, a.environ.Unknown()...)

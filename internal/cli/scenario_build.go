@@ -31,6 +31,8 @@ type builder struct {
 	bodies   bodyFiles
 	said     []string            // notes about groups
 	applied  map[string][]string // by flag or variable: the parts of the file that it was applied to
+	skipped  map[string][]string // the same for parts that are of another protocol
+	url      string              // of a flag or variable
 	demands  map[demanded]scenario.Pos
 }
 
@@ -46,7 +48,8 @@ type demanded struct{ step, text string }
 
 // build returns the plan and the settings of the run, which include its outputs.
 func (b *builder) build() (*plan.Plan, *resolver) {
-	b.applied, b.brokers, b.bodies = map[string][]string{}, map[string]*fileBroker{}, bodyFiles{}
+	b.applied, b.skipped = map[string][]string{}, map[string][]string{}
+	b.brokers, b.bodies = map[string]*fileBroker{}, bodyFiles{}
 	b.demands = map[demanded]scenario.Pos{}
 	b.factory = &b.app.Factories[0]
 	for _, secret := range b.file.Secrets() {
@@ -68,6 +71,7 @@ func (b *builder) build() (*plan.Plan, *resolver) {
 	for i := range b.file.Steps {
 		b.step(&b.file.Steps[i], whole)
 	}
+	b.unapplied()
 	b.plan.AcceptOwn()
 	if last := len(b.plan.Steps) - 1; last >= 0 {
 		first := &b.plan.Steps[0]
@@ -131,7 +135,7 @@ func (b *builder) settings(
 		s := &table[i]
 		output := places == scenario.InRun && s.Places == 0
 		if s.Places&places != 0 || output {
-			b.over(v, s, to)
+			b.over(v, s, f, to)
 		}
 	}
 	return v
@@ -147,19 +151,27 @@ func (b *builder) beside(path string) string {
 
 // over applies the variable and the flag of a setting. If the file sets a limit of the load, they change that entry and
 // add none elsewhere.
-func (b *builder) over(v *setting.Values, s *setting.Setting, to string) {
+func (b *builder) over(v *setting.Values, s *setting.Setting, f *driver.Factory, to string) {
 	if (s.Name == "duration" || s.Name == "message-count") && !v.Has(s.Name) && b.given(s.Name) {
 		return
 	}
-	list, errs := b.in.given.Apply(v, s)
+	list, errs := b.in.given.Apply(v, s, b.applies(s, f))
+	b.wrong(errs...)
+	for _, p := range list {
+		switch {
+		case p.Skipped:
+			b.skipped[p.Label] = append(b.skipped[p.Label], to)
+		case to != "the run":
+			b.applied[p.Label] = append(b.applied[p.Label], to)
+		}
+	}
+}
+
+// wrong adds mistakes that have no place in the file, each once.
+func (b *builder) wrong(errs ...error) {
 	for _, err := range errs {
 		if !slices.ContainsFunc(b.errs, func(o error) bool { return o.Error() == err.Error() }) {
 			b.errs = append(b.errs, err)
-		}
-	}
-	for _, p := range list {
-		if to != "the run" {
-			b.applied[p.Label] = append(b.applied[p.Label], to)
 		}
 	}
 }
@@ -269,12 +281,18 @@ func (b *builder) group(of *scenario.Group, use *scenario.Use, whole *resolver) 
 	return g
 }
 
-// badGroup adds mistakes of a group at a place of the file.
+// badGroup adds mistakes of a group: at a place of the file, unless a variable or flag has made them.
 func (b *builder) badGroup(of *scenario.Group, pos scenario.Pos, errs []error) {
 	for _, err := range parts(errs) {
 		var m *plan.Mistake
 		if !errors.As(err, &m) {
 			m = &plan.Mistake{Text: err.Error(), Hint: driver.HintOf(err)}
+		}
+		if i := slices.IndexFunc(b.in.table, func(s setting.Setting) bool { return s.Name == m.Setting }); i >= 0 &&
+			b.in.given.Has(&b.in.table[i]) {
+			text, hint := named(b.in.named, m.Text, m.Hint)
+			b.wrong(&plan.Mistake{Text: b.file.Path + ": group " + of.Name + ": " + text, Hint: hint})
+			continue
 		}
 		b.bad(pos, m.Hint, "group %s: %s", of.Name, strings.ReplaceAll(m.Text, "--", ""))
 	}

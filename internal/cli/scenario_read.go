@@ -131,7 +131,8 @@ func (b *builder) placed(err error) bool {
 func (b *builder) place(err error) error {
 	var m *plan.Mistake
 	if errors.As(err, &m) {
-		return &plan.Mistake{Text: b.file.Path + ": " + strings.ReplaceAll(m.Text, "--", ""), Hint: m.Hint}
+		text, hint := named(b.in.named, m.Text, m.Hint)
+		return &plan.Mistake{Text: b.file.Path + ": " + strings.ReplaceAll(text, "--", ""), Hint: hint}
 	}
 	return fmt.Errorf("%s: %w", b.file.Path, err)
 }

@@ -235,11 +235,22 @@ func opening[T any](ctx context.Context, e plan.Endpoint, f func(context.Context
 		return opened, driver.Errorf(driver.ClassConnect, "connect", hint, "no answer within %s", e.Open.ConnectTimeout)
 	case errors.Is(err, context.DeadlineExceeded) && driver.HintOf(err) == "":
 		return opened, driver.Errorf(driver.ClassConnect, "", hint, "no answer within %s: %w", e.Open.ConnectTimeout, err)
+	case driver.ClassOf(err) == driver.ClassAuth && e.Open.User == "" && !plan.HasUser(e.Open.URL):
+		return opened, &driver.Error{
+			Class: driver.ClassAuth, Hint: "no user was given: add --user and --password", Err: unhinted{err},
+		}
 	case err != nil:
 		return opened, err
 	}
 	return v, nil
 }
+
+// unhinted is an error without its hints.
+type unhinted struct{ err error }
+
+func (u unhinted) Error() string        { return u.err.Error() }
+func (u unhinted) Is(target error) bool { return errors.Is(u.err, target) }
+func (u unhinted) As(target any) bool   { return errors.As(u.err, target) }
 
 // each calls all functions, up to openAtOnce at a time, until one fails.
 func each(ctx context.Context, list []func(context.Context) error) error {

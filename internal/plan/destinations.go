@@ -12,6 +12,8 @@ import (
 type Mistake struct {
 	Text string // the mistake
 	Hint string // the remedy
+	// Setting is the name of the setting that is wrong; empty if it is not known.
+	Setting string
 	// Threshold is the threshold that is meant, and Step that of which it is; empty if something else is.
 	Threshold, Step string
 }

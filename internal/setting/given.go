@@ -1,6 +1,8 @@
 package setting
 
 import (
+	"regexp"
+
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/safetext"
@@ -25,6 +27,8 @@ type Provenance struct {
 	Label string // variable or flag, as it is spelled
 	Value string // not of secrets
 	From  Source
+	// Skipped tells that the value is not for this place.
+	Skipped bool
 }
 
 // String tells where the value comes from.
@@ -35,8 +39,30 @@ func (p *Provenance) String() string {
 	return "flag"
 }
 
+// Has tells whether a variable or flag gives the setting.
+func (g *Given) Has(s *Setting) bool {
+	variable, _ := g.Environment.Lookup(s)
+	return variable != "" || len(g.Flags[s.Name]) > 0
+}
+
+// Named returns a text in which the flags of settings that come from variables are replaced by these.
+func (g *Given) Named(table []Setting, text string) string {
+	return regexp.MustCompile(`--[a-zA-Z][a-zA-Z-]*`).ReplaceAllStringFunc(text, func(flag string) string {
+		for i := range table {
+			s := &table[i]
+			if variable, _ := g.Environment.Lookup(s); flag == "--"+s.Name && variable != "" && len(g.Flags[s.Name]) == 0 {
+				return variable
+			}
+		}
+		return flag
+	})
+}
+
 // Apply reads the variable and then the flag of a setting. Of a list both count, else the last text of the flag alone.
-func (g *Given) Apply(v *Values, s *Setting) (list []Provenance, errs []error) {
+// It skips values for which applies is false; nil is never false.
+func (g *Given) Apply(
+	v *Values, s *Setting, applies func(from Source, text string) bool,
+) (list []Provenance, errs []error) {
 	if g.Missing[s.Name] {
 		return nil, nil
 	}
@@ -48,6 +74,10 @@ func (g *Given) Apply(v *Values, s *Setting) (list []Provenance, errs []error) {
 			p := Provenance{Name: s.Name, Label: label, Value: text, From: from}
 			if s.Secret {
 				p.Value = safetext.Hidden
+			}
+			if p.Skipped = applies != nil && !applies(from, text); p.Skipped {
+				list = append(list, p)
+				continue
 			}
 			if err := v.Read(s, from, text); err != nil {
 				m := &plan.Mistake{Text: label + "=" + Quoted(p.Value) + ": " + err.Error()}
@@ -71,7 +101,7 @@ func (g *Given) Apply(v *Values, s *Setting) (list []Provenance, errs []error) {
 func (g *Given) Values(table []Setting) (v *Values, list []Provenance, errs []error) {
 	v = Defaults()
 	for i := range table {
-		given, wrong := g.Apply(v, &table[i])
+		given, wrong := g.Apply(v, &table[i], nil)
 		list, errs = append(list, given...), append(errs, wrong...)
 	}
 	return v, list, errs

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Mistakes in what variables gave name the variable, not a flag that nobody wrote.
+func TestMistakesNameVariables(t *testing.T) {
+	for _, c := range []struct{ environ, args, want string }{
+		{"PERFMQ_URL=beta://h", "alpha client", "error: PERFMQ_URL beta://h: beta is no scheme of alpha\nhint: use perfmq beta client; the variable is set in the environment\n"},
+		{"PERFMQ_URL=h:1", "alpha client", "error: PERFMQ_URL h:1 has no scheme\nhint: write alpha://h:1; the variable is set in the environment\n"},
+		{"PERFMQ_URL=beta://h", "alpha client --url http://h", "error: --url http://h: http is no scheme of alpha\nhint: alpha URLs begin with alpha://, alphas://\n"},
+		{"PERFMQ_CLIENT=x", "alpha client", "error: PERFMQ_CLIENT x: the clients of alpha are native, alphalib\nhint: choose native or library; the variable is set in the environment\n"},
+		{"PERFMQ_PROTOCOL=beta", "alpha client", "error: PERFMQ_PROTOCOL beta does not agree with the command perfmq alpha\nhint: use perfmq beta client; the variable is set in the environment\n"},
+		{"PERFMQ_USER=u PERFMQ_PASSWORD=x PERFMQ_PASSWORD_FILE=/no", "alpha client", "error: PERFMQ_PASSWORD and PERFMQ_PASSWORD_FILE are both given\nhint: leave one of them out\n"},
+		{"PERFMQ_BODY_FILE=/no/file", "alpha client", "error: PERFMQ_BODY_FILE: /no/file: no such file or directory\nhint: check the path\n"},
+		{"PERFMQ_INTERVAL=500ms", "alpha client", "error: PERFMQ_INTERVAL 500ms: the shortest interval is one second\nhint: give 1s or more; the variable is set in the environment\n"},
+		{"PERFMQ_COMMIT_INTERVAL=5", "beta client topic://T", "error: Beta transactions are not supported\nhint: leave PERFMQ_COMMIT_INTERVAL out\n"},
+		{"PERFMQ_OPTION=setle=late", "alpha client", "error: unknown option -o setle (PERFMQ_OPTION)\nhint: did you mean -o settle=...?\n"},
+		{"PERFMQ_RATE=10,000", "alpha client", "error: PERFMQ_RATE=10,000: segment 1 of 2, \"10\": goes on until the load ends, so only the last segment can do without a time; add a time: \"10 for 30s\"\nhint: did you mean PERFMQ_RATE=10000?\n"},
+		{"PERFMQ_RATE=5", "alpha client --rte 6", "error: unknown flag --rte\nhint: did you mean --rate?\n"},
+		{"PERFMQ_NUM_DESTINATIONS=100000", "alpha client A B", "error: PERFMQ_NUM_DESTINATIONS 100000 over 2 names is out of range\nhint: the destinations may be 1 to 100000; the variable is set in the environment\n"},
+	} {
+		t.Run(c.environ+" "+c.args, func(t *testing.T) {
+			got := call(strings.Fields(c.environ), strings.Fields(c.args)...)
+			require.Equal(t, exitUsage, got.status, got.stderr)
+			require.Equal(t, c.want, got.stderr)
+		})
+	}
+}
+
+// A broker of a scenario gets no URL, login or options of another protocol, and the file is not to blame for a
+// variable.
+func TestVariablesOfOtherProtocols(t *testing.T) {
+	const groups = "groups:\n  a: {role: producer, broker: one, destination: topic://T}\n  b: {role: consumer, broker: two, destination: topic://T}\nsteps:\n  - {name: s, duration: 1s}\n"
+	mem := write(t, "mem.yaml", "brokers:\n  one: {protocol: mem}\n  two: {protocol: mem}\n"+groups)
+	both := write(t, "both.yaml", "brokers:\n  one: {protocol: alpha, url: \"alpha://file\"}\n  two: {protocol: beta, url: \"beta://file\"}\n"+groups)
+	for _, c := range []struct {
+		environ, args string
+		want          []string // in the plan and its notes
+		not           []string
+	}{
+		{
+			"PERFMQ_URL=alpha://env PERFMQ_USER=joe PERFMQ_PASSWORD=x PERFMQ_OPTION=settle=late,size=5", "run " + mem + " --dry-run",
+			[]string{
+				"PERFMQ_URL is not used: it is of another protocol, and the brokers of " + mem + " speak mem\n",
+				"PERFMQ_USER is not used", "PERFMQ_PASSWORD is not used", "PERFMQ_OPTION is not used",
+			},
+			[]string{"alpha://env", "joe"},
+		},
+		{
+			"PERFMQ_URL=beta://env PERFMQ_USER=joe PERFMQ_OPTION=settle=late", "run " + both + " --dry-run",
+			[]string{
+				"alpha://file", "beta://env", "PERFMQ_URL applies to group b\n", "PERFMQ_URL does not apply to group a: of another protocol\n",
+				"PERFMQ_USER applies to group b\n", "PERFMQ_USER does not apply to group a", "PERFMQ_OPTION is not used",
+			},
+			[]string{"beta://file"},
+		},
+		{"", "run " + both + " --url beta://flag --user joe --dry-run", []string{"alpha://file", "beta://flag", "--user applies to group a, group b\n"}, nil},
+		{"", "run " + both + " -o settle=late --dry-run", []string{"late", "--option applies to group a\n"}, nil},
+	} {
+		got := call(strings.Fields(c.environ), strings.Fields(c.args)...)
+		require.Equal(t, exitOK, got.status, got.stderr)
+		for _, want := range c.want {
+			require.Contains(t, got.stdout, want)
+		}
+		for _, not := range c.not {
+			require.NotContains(t, strings.ReplaceAll(got.stdout, "applies to", ""), not)
+		}
+	}
+	for _, c := range []struct{ environ, args, want string }{
+		{"", "run " + mem + " --url beta://h", "error: --url applies to no broker of " + mem + ": these speak mem\nhint: the scenario has protocol: mem; a copy of it can have protocol: beta (perfmq scenario show)\n"},
+		{"PERFMQ_URL=http://h", "run " + mem, "error: " + mem + ": group a: PERFMQ_URL http://h: http is no scheme of mem\nhint: mem URLs begin with mem://; the variable is set in the environment\n" +
+			"error: " + mem + ": group b: PERFMQ_URL http://h: http is no scheme of mem\nhint: mem URLs begin with mem://; the variable is set in the environment\n"},
+		{"PERFMQ_CLIENT=memlb", "run " + mem, "error: " + mem + ": group a: PERFMQ_CLIENT memlb: the clients of mem are native, memlib\nhint: choose native or library; the variable is set in the environment\n" +
+			"error: " + mem + ": group b: PERFMQ_CLIENT memlb: the clients of mem are native, memlib\nhint: choose native or library; the variable is set in the environment\n"},
+		{"PERFMQ_OPTION=xyzxyz=1", "run " + mem, "unknown option -o xyzxyz (PERFMQ_OPTION)\n"},
+	} {
+		got := call(strings.Fields(c.environ), strings.Fields(c.args)...)
+		require.Equal(t, exitUsage, got.status, got.stderr)
+		require.Contains(t, got.stderr, c.want)
+		require.NotRegexp(t, `yaml:\d`, got.stderr, "the file is not to blame")
+	}
+}
