@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -28,7 +29,13 @@ func golden(t *testing.T, name, got string) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, string(want), got)
+	before, after := strings.Split(string(want), "\n"), strings.Split(got, "\n")
+	for i := range max(len(before), len(after)) {
+		if i >= len(before) || i >= len(after) || before[i] != after[i] {
+			require.Equalf(t, before[min(i, len(before)):min(i+3, len(before))], after[min(i, len(after)):min(i+3, len(after))],
+				"%s from line %d on; -update renews it", path, i+1)
+		}
+	}
 }
 
 type alphaOptions struct {

@@ -72,7 +72,11 @@ func Metrics() []Metric {
 				Name: l.name + "." + s.name, Unit: threshold.Time,
 				of: func(r *result.Result) (float64, bool) {
 					latency := l.of(&r.Latencies)
-					if latency == nil || latency.Count == 0 || latency.Percentiles == nil {
+					of := r.Measured
+					if of == nil {
+						of = &r.Total
+					}
+					if latency == nil || latency.Percentiles == nil || !threshold.Measured(latency.Count, of.LeftOut(l.name)) {
 						return 0, false
 					}
 					return s.of(latency), true

@@ -66,7 +66,7 @@ func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 	if h := &s.Health; h.Wall > 0 && h.Cores > 0 {
 		f["tester.cpu"] = 100 * h.CPU.Seconds() / (h.Wall.Seconds() * float64(h.Cores))
 	}
-	latencies(f, &s.Latencies)
+	latencies(f, &s.Latencies, m)
 	return f
 }
 
@@ -151,13 +151,13 @@ func judgeThresholds(
 	})
 }
 
-// latencies adds the latencies that have a value, in microseconds.
-func latencies(f map[string]float64, l *stats.Latencies) {
+// latencies adds the latencies that are measured, in microseconds.
+func latencies(f map[string]float64, l *stats.Latencies, of *stats.Counters) {
 	for name, l := range map[string]*stats.Latency{
 		"delay": l.Delay, "ack": l.Ack, "response": l.Response, "transfer": l.Transfer, "commit": l.Commit,
 		"lateness": l.Lateness,
 	} {
-		if l == nil || l.Count() == 0 {
+		if l == nil || !threshold.Measured(l.Count(), of.LeftOut(name)) {
 			continue
 		}
 		f[name+".mean"], f[name+".max"] = l.Mean(), float64(l.Max())

@@ -209,8 +209,8 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 	r.aboutWarmup(s, add)
 	r.aboutRates(s, add)
 	if s.Total.NegativeTransfers > 0 {
-		add("transfer times below zero, counted as zero because the clocks of producer and consumer differ: %d",
-			s.Total.NegativeTransfers)
+		add("transfer times below zero, left out because the clocks of producer and consumer differ: %d of %d",
+			s.Total.NegativeTransfers, s.Total.Received-s.Total.Unstamped)
 	}
 	if s.Total.Early > 0 {
 		clocks := ""
@@ -226,7 +226,7 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 			"ones", d, s.Total.Received-d)
 	}
 	if s.Total.NegativeAges > 0 {
-		add("b2c or s2c times below zero, counted as zero because the clocks of producer, broker and consumer differ: %d",
+		add("b2c or s2c times below zero, left out because the clocks of producer, broker and consumer differ: %d",
 			s.Total.NegativeAges)
 	}
 	r.aboutOutages(s, add)

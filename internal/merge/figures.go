@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -74,8 +75,12 @@ func (s *scope) figures() values {
 	if due, unsent := s.averages.Due, s.averages.Unsent; due != nil && unsent != nil && *due > 0 {
 		f["rate.missed"] = 100 * float64(*unsent) / float64(*due)
 	}
+	of := s.measured
+	if of == nil {
+		of = s.total
+	}
 	for _, name := range result.Names() {
-		if l := s.latencies.Get(name); l != nil && l.Count > 0 {
+		if l := s.latencies.Get(name); l != nil && threshold.Measured(l.Count, of.LeftOut(name)) {
 			f[name+".mean"], f[name+".max"] = l.Mean(), float64(l.Max)
 			if p := l.Percentiles; p != nil {
 				f[name+".p50"], f[name+".p90"], f[name+".p99"] = float64(p.P50), float64(p.P90), float64(p.P99)

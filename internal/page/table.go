@@ -93,19 +93,25 @@ func latencyTable(runs []*Run) Table {
 		Title: "Latencies",
 		Note: "In ms, of the messages due after the warm-up. Delay: intended to actual send. Ack: send to the broker's " +
 			"answer. Response: intended send " +
-			"to the answer. Transfer: send to the consumer.",
+			"to the answer. Transfer: send to the consumer; times below zero are in none, as clocks differ.",
 		Head: []string{"", "messages", "mean", "50%", "90%", "99%", "99.9%", "99.99%", "max"},
 	}
 	for _, r := range runs {
 		for _, name := range result.Names() {
-			l := r.Result.Latencies.Get(name)
+			l, title, leftOut := r.Result.Latencies.Get(name), name, r.leftOut(name)
+			if leftOut > 0 {
+				title += fmt.Sprintf(" (%s below 0 left out)", count(leftOut))
+			}
+			if len(runs) > 1 {
+				title = r.Name + " · " + title
+			}
 			if l == nil || l.Count == 0 {
+				if leftOut > 0 {
+					t.Rows = append(t.Rows, []string{title, "0", "-", "-", "-", "-", "-", "-", "-"})
+				}
 				continue
 			}
-			row := []string{name, count(uint64(l.Count)), ms(l.Mean())} //nolint:gosec // not negative: it was read
-			if len(runs) > 1 {
-				row[0] = r.Name + " · " + name
-			}
+			row := []string{title, count(uint64(l.Count)), ms(l.Mean())} //nolint:gosec // not negative: it was read
 			if p := l.Percentiles; p != nil {
 				row = append(row, ms(float64(p.P50)), ms(float64(p.P90)), ms(float64(p.P99)), ms(float64(p.P999)),
 					ms(float64(p.P9999)))
@@ -116,6 +122,14 @@ func latencyTable(runs []*Run) Table {
 		}
 	}
 	return t
+}
+
+// leftOut returns how many values a latency lacks because they are below zero.
+func (r *Run) leftOut(latency string) uint64 {
+	if m := r.Result.Measured; m != nil {
+		return m.LeftOut(latency)
+	}
+	return r.Result.Total.LeftOut(latency)
 }
 
 // testers has the use of perfmq's own machine.
@@ -164,7 +178,7 @@ func thresholdTable(r *Run) Table {
 func measured(x *result.Threshold) string {
 	switch {
 	case x.Measured == nil:
-		return "nothing was measured"
+		return "not measured"
 	case x.Unit == "us":
 		return span(int64(*x.Measured))
 	default:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/compare"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -140,7 +141,8 @@ func (r *Run) sentences() (list []string) {
 		{"transfer", "received within %s of their sending"},
 	} {
 		latency := r.Result.Latencies.Get(x.name)
-		if latency == nil || latency.Percentiles == nil || x.name == "ack" && len(late) > 0 {
+		if latency == nil || latency.Percentiles == nil || x.name == "ack" && len(late) > 0 ||
+			!threshold.Measured(latency.Count, r.leftOut(x.name)) {
 			continue
 		}
 		late = append(late, fmt.Sprintf(x.text, span(latency.P99)))

@@ -26,9 +26,9 @@ func (r *Result) findings(s *stats.Summary) []result.Finding {
 		list.add(false, "redelivered", t.Redelivered, "messages that the broker delivered again")
 	}
 	list.add(false, "negative-transfer", t.NegativeTransfers,
-		"transfer times below zero, counted as zero: the clocks of producer and consumer differ")
+		"transfer times below zero, left out: the clocks of producer and consumer differ")
 	list.add(false, "negative-age", t.NegativeAges,
-		"b2c or s2c times below zero, counted as zero: the clocks of producer, broker and consumer differ")
+		"b2c or s2c times below zero, left out: the clocks of producer, broker and consumer differ")
 	list.add(false, "out-of-range", t.OutOfRange, "latencies above 24 hours, counted as that")
 	list.counted(s.BrokerCount)
 	list.side(s.Side)

@@ -137,9 +137,9 @@ func (m *descriptions) messages(d *describer) {
 		"Messages that consumers gave back on purpose (release: not received, to come again) "+
 			"or rejected on purpose (reject: received).", "as")
 	m.negative = d.load("transfers_negative_total",
-		"Messages received before they were sent, as clocks differ; transfer time zero.")
+		"Messages received before they were sent, as clocks differ; in no transfer time.")
 	m.negativeAges = d.load("ages_negative_total",
-		"Born or stored to consumer times below zero, as clocks differ; counted as zero.")
+		"Born or stored to consumer times below zero, as clocks differ; in no distribution.")
 	m.outOfRange = d.load("latencies_out_of_range_total", "Latencies above "+stats.MaxLatency.String()+
 		", counted as that.")
 	m.paused = d.load("latencies_paused_total", "Sends and receipts whose latencies include a pause of the tester itself.")

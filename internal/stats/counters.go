@@ -31,13 +31,13 @@ type Counters struct {
 	Foreign     uint64 // delivered, but from another run or tool, if this run knows its own messages
 
 	Delayed uint64 // part of Received with a requested delay of the delivery
-	Early   uint64 // part of Delayed, received before the delay was over: not in Lateness
+	Early   uint64 // part of Delayed, received a millisecond or more before the delay was over: not in Lateness
 
 	ConsumerReleased uint64 // given back by a consumer on purpose, so that they come again: not received
 	ConsumerRejected uint64 // part of Received, rejected by a consumer on purpose
 
-	NegativeTransfers uint64 // part of Received with a transfer time below zero, recorded as zero: clocks differ
-	NegativeAges      uint64 // born-to-consumer and stored-to-consumer times below zero, recorded as zero: clocks differ
+	NegativeTransfers uint64 // part of Received with a transfer time below zero, in no distribution: clocks differ
+	NegativeAges      uint64 // born- or stored-to-consumer times below zero, in no distribution: clocks differ
 	OutOfRange        uint64 // latencies above MaxLatency, recorded as MaxLatency
 	LateSends         uint64 // sends that left late although neither broker nor max-pending held them up
 	Strays            uint64 // answers to no message in flight: they came too late, or twice
@@ -114,6 +114,18 @@ func (c Counters) plus(o *Counters, negative bool) Counters {
 		}
 	}
 	return c
+}
+
+// LeftOut returns how many values a latency lacks, by its name in thresholds, because they are below zero.
+func (c *Counters) LeftOut(latency string) uint64 {
+	switch latency {
+	case "transfer":
+		return c.NegativeTransfers
+	case "lateness":
+		return c.Early
+	default:
+		return 0
+	}
 }
 
 // InFlight returns the messages that were handed to the driver and have not ended yet.

@@ -98,8 +98,8 @@ type Receipt struct {
 	// it may have come before, and been given back, or was deferred: how long it has waited is unknown
 	Again   bool
 	Stamped bool // it has a send time: Transfer is known
-	// from the send to the delivery; a negative value, which clocks of two machines can cause, is recorded as zero and
-	// counted
+	// from the send to the delivery; a negative value, which clocks of two machines can cause, is counted and enters no
+	// distribution
 	Transfer time.Duration
 	Paused   bool          // the tester was paused meanwhile
 	Size     int           // bytes of its body
@@ -137,15 +137,14 @@ func (r *ConsumerRecorder) Received(m Receipt) {
 		if m.Delay > 0 {
 			p.late(m.Transfer - m.Delay)
 		}
-		if m.Transfer < 0 {
+		switch {
+		case m.Transfer < -stampAhead:
 			p.negative++
-			m.Transfer = 0
+		case !p.transfer.record(max(0, m.Transfer)):
+			p.outOfRange++
 		}
 		if m.Paused {
 			p.paused++
-		}
-		if !p.transfer.record(m.Transfer) {
-			p.outOfRange++
 		}
 	} else {
 		p.unstamped++
@@ -153,13 +152,21 @@ func (r *ConsumerRecorder) Received(m Receipt) {
 	r.mu.Unlock()
 }
 
+// stampAhead is how far ahead the time of a message may be: a producer stamps its first message after the warm-up, and
+// those of the same microsecond, a microsecond later than the clock.
+const stampAhead = time.Microsecond
+
+// delayUnit is the unit in which protocols and brokers count delays. A message that comes a part of it early is on time.
+const delayUnit = time.Millisecond
+
 // late records how long after its delay a message came.
 func (p *receivings) late(by time.Duration) {
 	p.delayed++
-	if by < 0 {
+	if by <= -delayUnit {
 		p.early++
 		return
 	}
+	by = max(by, 0)
 	if p.lateness == nil {
 		p.lateness = NewLatency()
 	}
@@ -169,8 +176,8 @@ func (p *receivings) late(by time.Duration) {
 }
 
 // Ages records how old a message, counted by [ConsumerRecorder.Received], is at its delivery: since it was born and
-// since it was stored. All times are in microseconds since the Unix epoch; 0 means unknown. Negative ages are recorded
-// as zero and counted.
+// since it was stored. All times are in microseconds since the Unix epoch; 0 means unknown. Negative ages are counted
+// and enter no distribution.
 func (r *ConsumerRecorder) Ages(due Phase, now, born, stored int64) {
 	r.mu.Lock()
 	p := &r.part[due]
@@ -183,13 +190,13 @@ func (p *receivings) age(l **Latency, now, since int64) {
 	if since == 0 {
 		return
 	}
-	if *l == nil {
-		*l = NewLatency()
-	}
 	age := min(now-since, 2*MaxLatency.Microseconds()) // a larger value would overflow a Duration
 	if age < 0 {
 		p.negativeAges++
-		age = 0
+		return
+	}
+	if *l == nil {
+		*l = NewLatency()
 	}
 	if !(*l).record(time.Duration(age) * time.Microsecond) {
 		p.outOfRange++

@@ -45,7 +45,8 @@ type Latencies struct {
 	Commit *Latency
 
 	// Lateness is the delivery of delayed messages beyond their delay: for messages that did not come early, Transfer
-	// minus the requested delay. nil until there is one. Transfer has all messages, with their delays.
+	// minus the requested delay, and 0 for a part of a millisecond too few. nil until there is one. Transfer has all
+	// messages, with their delays.
 	Lateness *Latency
 }
 

@@ -58,12 +58,12 @@ func TestJudge(t *testing.T) {
 		"lost != 0":                      "lost != 0: NOT KEPT, 0",
 		"received.min >= 90% of target":  "received.min >= 90% of target: NOT KEPT, 899/s (89.9%)",
 		"completed.avg >= 99% of target": "completed.avg >= 99% of target: kept, 999.5/s (99.95%)",
-		"transfer.p50 < 1s":              "transfer.p50 < 1s: NOT KEPT, nothing was measured",
-		"damaged >= 0":                   "damaged >= 0: NOT KEPT, nothing was measured",
+		"transfer.p50 < 1s":              "transfer.p50 < 1s: NOT KEPT, not measured",
+		"damaged >= 0":                   "damaged >= 0: NOT KEPT, not measured",
 
 		"group.senders.completed.avg >= 90% of target": "group.senders.completed.avg >= 90% of target: kept, 450/s (90%)",
 		"group.others.completed.avg >= 1% of target":   "group.others.completed.avg >= 1% of target: NOT KEPT, 450/s",
-		"group.senders.ack.p99 < 50ms":                 "group.senders.ack.p99 < 50ms: NOT KEPT, nothing was measured",
+		"group.senders.ack.p99 < 50ms":                 "group.senders.ack.p99 < 50ms: NOT KEPT, not measured",
 	} {
 		demand, err := Parse(text)
 		require.NoError(t, err)
@@ -118,4 +118,15 @@ func FuzzParse(f *testing.F) {
 		require.NoError(t, err, got.String())
 		require.Equal(t, got.String(), again.String())
 	})
+}
+
+// TestMeasured: a latency that lacks more than 1% of its values is not measured.
+func TestMeasured(t *testing.T) {
+	for _, c := range []struct {
+		values  int64
+		leftOut uint64
+		want    bool
+	}{{0, 0, false}, {0, 1, false}, {1, 0, true}, {1, 1, false}, {99, 1, true}, {98, 1, false}, {990, 10, true}, {989, 11, false}} {
+		require.Equal(t, c.want, Measured(c.values, c.leftOut), "%d, %d left out", c.values, c.leftOut)
+	}
 }

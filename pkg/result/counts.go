@@ -84,6 +84,20 @@ func (c *Consumers) counters() []*uint64 {
 	}
 }
 
+// LeftOut returns how many values a latency lacks, by its name in JSON, because they are below zero.
+func (c *Counts) LeftOut(latency string) uint64 {
+	switch {
+	case c == nil || c.Consumers == nil:
+		return 0
+	case latency == "transfer":
+		return c.Consumers.NegativeTransfers
+	case latency == "lateness":
+		return c.Consumers.Early
+	default:
+		return 0
+	}
+}
+
 func (v *Verified) counters() []*uint64 {
 	return []*uint64{
 		&v.Expected, &v.Received, &v.Once, &v.Lost, &v.Left, &v.Early, &v.Duplicates, &v.Redelivered,

@@ -158,14 +158,14 @@ type Consumers struct {
 	Unstamped uint64 `json:"unstamped,omitempty"`
 	// Foreign: delivered, but sent by another run or tool.
 	Foreign uint64 `json:"foreign,omitempty"`
-	// NegativeTransfers are transfer times below zero, recorded as zero: clocks differ. NegativeAges: the same of b2c
-	// and s2c times.
+	// NegativeTransfers are transfer times below zero, which are in no distribution: clocks differ. NegativeAges: the same
+	// of b2c and s2c times.
 	NegativeTransfers uint64 `json:"negativeTransfers,omitempty"`
 	NegativeAges      uint64 `json:"negativeAges,omitempty"`
 	// ReceivedBytes is the payload of the received messages in bytes: their bodies.
 	ReceivedBytes uint64 `json:"receivedBytes,omitempty"`
-	// Delayed: received after a delay that the producer had requested. Early: part of Delayed, received before the delay
-	// was over.
+	// Delayed: received after a delay that the producer had requested. Early: part of Delayed, received a millisecond or
+	// more before the delay was over.
 	Delayed uint64 `json:"delayed,omitempty"`
 	Early   uint64 `json:"early,omitempty"`
 	// Released: given back on purpose, so that they come again; not in Received. Rejected: part of Received, rejected on
