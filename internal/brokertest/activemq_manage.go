@@ -47,3 +47,24 @@ func (a *ActiveMQ) destination(ctx context.Context, kind, name string) (s Destin
 	}
 	return s, nil
 }
+
+// CloseAllConnections closes all connections of clients of a broker with [WithActiveMQManagement], as an operator would
+// on its beans, and returns how many there were.
+func (a *ActiveMQ) CloseAllConnections(ctx context.Context) (int, error) {
+	var beans []string
+	err := a.jolo.do(ctx, jolokiaRequest{
+		Type: "search",
+		MBean: "org.apache.activemq:type=Broker,brokerName=" + a.cfg.name +
+			",connector=clientConnectors,connectorName=*,connectionViewType=remoteAddress,connectionName=*",
+	}, &beans)
+	if err != nil {
+		return 0, fmt.Errorf("list the connections: %w", err)
+	}
+	for _, bean := range beans {
+		err := a.jolo.do(ctx, jolokiaRequest{Type: "exec", MBean: bean, Operation: "stop()"}, nil)
+		if err != nil && !errors.Is(err, errNoBean) {
+			return 0, fmt.Errorf("close a connection: %w", err)
+		}
+	}
+	return len(beans), nil
+}

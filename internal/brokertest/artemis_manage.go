@@ -196,6 +196,14 @@ func (a *Artemis) SetAddressLimit(ctx context.Context, limit AddressLimit) error
 	return nil
 }
 
+// CloseAllConnections closes all connections of clients, as an operator would on the console.
+func (a *Artemis) CloseAllConnections(ctx context.Context) error {
+	if err := a.exec(ctx, nil, "closeConnectionsForAddress(java.lang.String)", loopback); err != nil {
+		return fmt.Errorf("close all connections: %w", err)
+	}
+	return nil
+}
+
 // exec calls an operation of the broker itself.
 func (a *Artemis) exec(ctx context.Context, out any, operation string, args ...any) error {
 	return a.jolo.do(ctx, jolokiaRequest{Type: "exec", MBean: brokerBean, Operation: operation, Arguments: args}, out)

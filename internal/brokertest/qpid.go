@@ -33,6 +33,7 @@ type Qpid struct {
 	lib  string // folder of the distribution's jars
 	java string
 	port int
+	web  int // port of the management; 0 without
 }
 
 // QpidOption changes how a Broker-J is configured. Without any it makes queues
@@ -45,6 +46,7 @@ type qpidConfig struct {
 	context     map[string]string
 	javaOptions []string
 	wanted      int // port; 0: a free one
+	management  bool
 }
 
 // qpidPolicy says which queues are made by their use. The first that matches
@@ -71,6 +73,11 @@ func WithQpidLimit(pattern string, messages int) QpidOption {
 // WithQpidDefaultPort takes port 5672 if it is free.
 func WithQpidDefaultPort() QpidOption {
 	return func(c *qpidConfig) { c.wanted = defaultAMQPPort }
+}
+
+// WithQpidManagement starts the management over HTTP, for [Qpid.QueueDepth] and [Qpid.CloseAllConnections].
+func WithQpidManagement() QpidOption {
+	return func(c *qpidConfig) { c.management = true }
 }
 
 // WithQpidContext sets a context variable of the broker, which its virtual host inherits, for example
@@ -150,11 +157,13 @@ func qpidLib(ctx context.Context) (string, error) {
 // could be bound.
 func (q *Qpid) firstStart(ctx context.Context) error {
 	for try := 1; ; try++ {
-		free, err := q.pickPorts(q.cfg.wanted)
+		free, err := q.pickPorts(q.cfg.wanted, 0)
 		if err != nil {
 			return err
 		}
-		q.port = free[0]
+		if q.port = free[0]; q.cfg.management {
+			q.web = free[1]
+		}
 		if err := q.writeConfig(); err != nil {
 			return err
 		}
@@ -183,7 +192,8 @@ func (q *Qpid) writeConfig() error {
 	}
 	var text strings.Builder
 	err = t.Execute(&text, map[string]any{
-		"Port": q.port, "User": User, "Password": Password, "VirtualHost": string(host), "Context": q.cfg.context,
+		"Port": q.port, "Management": q.web, "User": User, "Password": Password, "VirtualHost": string(host),
+		"Context": q.cfg.context,
 	})
 	if err != nil {
 		return fmt.Errorf("fill in the configuration of Broker-J: %w", err)

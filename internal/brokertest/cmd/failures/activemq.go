@@ -37,6 +37,10 @@ func activemqAlone(store string, a *brokertest.ActiveMQ) *cluster {
 	set := func() settings { return login().with("management-url", a.ManagementURL()) }
 	return &cluster{
 		title: a.Title() + ", " + store, primary: a, disk: a, close: a.Close, stored: depth, left: depth,
+		dismiss: func(ctx context.Context) error {
+			_, err := a.CloseAllConnections(ctx)
+			return err
+		},
 		endpoints: []endpoint{
 			{protocol: "amqp", hosts: []string{hostOf(a.AMQPURL())}, settings: set()},
 			{protocol: "stomp", hosts: []string{hostOf(a.STOMPURL())}, settings: set()},

@@ -52,7 +52,7 @@ func launchArtemis(ctx context.Context, f *failure) (*cluster, error) {
 	depth := func(ctx context.Context, queue string) (int64, error) { return artemisDepth(ctx, a, queue) }
 	set := func() settings { return login().with("management-url", a.ManagementURL()) }
 	return &cluster{
-		title: a.Title(), primary: a, disk: a, close: a.Close, stored: depth, left: depth,
+		title: a.Title(), primary: a, disk: a, close: a.Close, stored: depth, left: depth, dismiss: a.CloseAllConnections,
 		endpoints: []endpoint{
 			{protocol: "amqp", hosts: []string{hostOf(a.AMQPURL())}, settings: set(), prefix: "full."},
 			{protocol: "stomp", hosts: []string{hostOf(a.STOMPURL())}, settings: set(), prefix: "full."},

@@ -22,6 +22,7 @@ type deployment struct {
 type node interface {
 	Start(ctx context.Context) error
 	Kill()
+	Stop() error
 	Pause() error
 	Resume() error
 	LogTail() string
@@ -54,6 +55,10 @@ type cluster struct {
 	lasting bool
 	// alarm, if not nil, makes the broker hold all producers up, or lets them go on.
 	alarm func(ctx context.Context, on bool) error
+	// stop and start end the broker in an orderly way, and start it again; nil if its process ends at SIGTERM.
+	stop, start func(ctx context.Context) error
+	// dismiss closes all connections of clients, as an operator would; nil if the broker has no such operation.
+	dismiss func(ctx context.Context) error
 	// answers, if not nil, is how a proxy of that address changes what the broker answers.
 	answers func(ctx context.Context, c *cutter) (func([]byte) []byte, error)
 	// copied, if not nil, asks the backup for the number of messages that all queues have ever had.
@@ -111,7 +116,8 @@ func (c *cluster) throughProxies(ctx context.Context) error {
 
 // deployments are all of them, in the order of the page.
 func deployments() []*deployment {
-	alone := []string{"disk-full", "start-200k", "start-1m"} // of a broker
+	// of a broker
+	alone := []string{"restart", "dismiss", "disk-full", "start-200k", "start-1m"}
 	return []*deployment{
 		{
 			name: "artemis", launch: launchArtemis,
@@ -127,7 +133,9 @@ func deployments() []*deployment {
 		},
 		{
 			name: "rocketmq", launch: launchRocketMQ,
-			failures: append([]string{"kill", "kill-unconfirmed", "stop", "cut", "slow"}, alone...),
+			failures: []string{
+				"kill", "kill-unconfirmed", "stop", "cut", "slow", "restart", "disk-full", "start-200k", "start-1m",
+			},
 		},
 		{
 			name: "rabbitmq", launch: launchRabbitMQ,
@@ -135,6 +143,7 @@ func deployments() []*deployment {
 				"kill", "kill-transient", "kill-unconfirmed", "stop", "cut", "slow", "alarm", "full-fail",
 			}, alone...),
 		},
+		{name: "qpid", launch: launchQpid, failures: []string{"kill", "stop", "cut", "restart", "dismiss"}},
 		{name: "artemis-pair", launch: launchArtemisPair, failures: []string{"kill-primary", "kill-backup", "stop"}},
 		{
 			name: "artemis-replicated", launch: launchArtemisReplicated,

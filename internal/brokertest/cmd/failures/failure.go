@@ -26,6 +26,8 @@ type failure struct {
 type expectation struct {
 	// outage: all connections break, so there is one outage, and it begins at the failure.
 	outage bool
+	// several: with outage: connections may end one after the other, and so in several outages that begin at the failure.
+	several bool
 	// silence: nothing moves; a stall, or an outage if a time-out ended the connections, begins at the failure.
 	silence bool
 	// unnoticed: no connection breaks.

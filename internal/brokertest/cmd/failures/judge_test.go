@@ -42,6 +42,13 @@ func told(edit func(*observation)) *observation {
 	return o
 }
 
+// several gives an observation two outages, the second at that time, of which the failure may have some.
+func several(o *observation, second time.Time) {
+	o.expect.several = true
+	o.result.Outages = append(o.result.Outages, o.result.Outages[0])
+	o.result.Outages[0].InDoubt, o.result.Outages[1].Time = 0, second.UnixMicro()
+}
+
 // answered is an observation without an outage: the broker answered all messages.
 func answered(o *observation) {
 	o.result.Outages = nil
@@ -205,6 +212,16 @@ func TestJudge(t *testing.T) {
 		}, `wrong.*the broker counts 9, not 10 to 11`},
 		"no outage":   {func(o *observation) { o.result.Outages = nil }, `wrong.*0 outages instead of one`},
 		"two outages": {func(o *observation) { o.result.Outages = append(o.result.Outages, o.result.Outages[0]) }, `wrong.*2 outages`},
+		"connections that end one after the other": {func(o *observation) {
+			several(o, o.last.Add(99*time.Millisecond))
+		}, `^kept`},
+		"connections that end too late": {func(o *observation) {
+			several(o, o.last.Add(101*time.Millisecond))
+		}, `wrong.*it began 101ms from`},
+		"connections that do not end": {func(o *observation) {
+			several(o, o.last)
+			o.result.Outages = nil
+		}, `wrong.*0 outages instead of one`},
 		"an early outage": {func(o *observation) {
 			o.result.Outages[0].Time = o.first.Add(-101 * time.Millisecond).UnixMicro()
 		}, `wrong.*it began -101ms from the harness's log`},

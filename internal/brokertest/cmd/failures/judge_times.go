@@ -45,8 +45,8 @@ func (j *judgement) times() string {
 	if j.expect.doubted {
 		return j.doubts()
 	}
-	if j.expect.outage && n-len(own) != 1 {
-		j.wrong("%d outages instead of one", n-len(own))
+	if n := n - len(own); j.expect.outage && n != 1 && (n == 0 || !j.expect.several) {
+		j.wrong("%d outages instead of one", n)
 	}
 	var said []string
 	if s := j.stall(); j.expect.silence && s != nil {
@@ -63,7 +63,7 @@ func (j *judgement) times() string {
 		at := "later"
 		if own[i] {
 			at = "when the broker closed connections because of an error of its own"
-		} else if j.expect.outage && !found {
+		} else if j.expect.outage && (!found || j.expect.several) {
 			at, found = "from "+j.late(out.Time, 0), true
 		}
 		text := fmt.Sprintf("an outage of %.1f s, %s", seconds(out.Length), at)

@@ -176,7 +176,7 @@ func judged(ctx context.Context, try func() ([]row, error)) ([]row, error) {
 
 // choose returns the trials whose names match: those of starts with many messages, or all others.
 func choose(wanted *regexp.Regexp, starts bool) (list []trial) {
-	all := slices.Concat(failures(), queueFailures(), storeFailures())
+	all := slices.Concat(failures(), orderlyFailures(), queueFailures(), storeFailures())
 	for _, d := range deployments() {
 		for _, name := range d.failures {
 			for i := range all {

@@ -32,8 +32,15 @@ func launchRabbitMQ(ctx context.Context, f *failure) (*cluster, error) {
 	}
 	set := func() settings { return login().with("management-url", r.ManagementURL()) }
 	depth := rabbitDepth(r.Ctl)
+	ctl := func(args ...string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := r.Ctl(ctx, args...)
+			return err
+		}
+	}
 	return &cluster{
 		title: r.Title(), primary: r, disk: r, close: r.Close, stored: depth, left: depth,
+		stop: ctl("stop_app"), start: ctl("start_app"), dismiss: ctl("close_all_connections", "by the operator"),
 		alarm: func(ctx context.Context, on bool) error {
 			limit := "0.4"
 			if on {
