@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/load"
@@ -13,7 +14,7 @@ import (
 type finisher interface{ finish(done bool) }
 
 func newReconnectingProducer(l *producerLink, of *load.Producer) driver.Producer {
-	p := &reconnectingProducer{producerLink: l, load: of, present: l.now}
+	p := &reconnectingProducer{producerLink: l, load: of, present: l.now, news: func() {}}
 	if _, ok := l.now.(driver.Waiter); ok {
 		return waitingProducer{p}
 	}
@@ -41,6 +42,77 @@ type reconnectingProducer struct {
 	load    *load.Producer  // calls Send
 	present driver.Producer // current, for the sending goroutine
 	opening chan error      // the outcome of opening another one; nil if none is being opened
+	news    func()          // see [load.Mender]
+	gone    atomic.Pointer[gone]
+}
+
+// gone is a connection that has ended while nothing was sent, and why.
+type gone struct {
+	producer driver.Producer
+	why      error
+}
+
+// OnNews implements [load.Mender].
+func (p *reconnectingProducer) OnNews(call func()) {
+	p.news = call
+	p.watch(p.present)
+}
+
+// watch lets Mend know of the end of a connection.
+func (p *reconnectingProducer) watch(opened driver.Producer) {
+	if w, ok := opened.(driver.Watched); ok {
+		w.OnEnd(func(why error) {
+			p.gone.Store(&gone{opened, why})
+			p.news()
+		})
+	}
+}
+
+// Mend implements [load.Mender].
+func (p *reconnectingProducer) Mend(ctx context.Context) error {
+	if p.opening != nil {
+		select {
+		case err := <-p.opening:
+			if err := p.takeOver(ctx, err); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+	if g := p.gone.Load(); g != nil && g.producer == p.present && lostBy(g.why) {
+		p.reopen(ctx, g.why)
+	} else if g != nil && g.producer == p.present {
+		return g.why
+	}
+	return nil
+}
+
+// reopen leaves the lost connection and begins to open another one.
+func (p *reconnectingProducer) reopen(ctx context.Context, why error) {
+	p.leave(ctx, why)
+	opening := make(chan error, 1)
+	go func() {
+		err := p.comeBack(ctx, why)
+		if err == nil {
+			p.watch(p.current())
+		}
+		opening <- err
+		p.news()
+	}()
+	p.opening = opening
+}
+
+// takeOver takes the outcome of opening another connection over.
+func (p *reconnectingProducer) takeOver(ctx context.Context, err error) error {
+	p.opening = nil
+	switch {
+	case err == nil:
+		p.present = p.current()
+	case ctx.Err() == nil && errors.Is(err, context.Canceled): // an earlier step ended meanwhile
+		return nil
+	}
+	return err
 }
 
 // Send implements [driver.Producer].
@@ -53,21 +125,14 @@ func (p *reconnectingProducer) Send(ctx context.Context, m *driver.Message) erro
 				return err
 			}
 			patience = p.patience(patience)
-			p.leave(ctx, err)
-			opening := make(chan error, 1)
-			go func() { opening <- p.comeBack(ctx, err) }()
-			p.opening = opening
+			p.reopen(ctx, err)
 		}
 		patience = p.patience(patience)
 		select {
 		case err := <-p.opening:
-			p.opening = nil
-			if err != nil && ctx.Err() == nil && errors.Is(err, context.Canceled) {
-				continue // an earlier step ended meanwhile
-			} else if err != nil {
+			if err := p.takeOver(ctx, err); err != nil {
 				return err
 			}
-			p.present = p.current()
 			p.load.Restamp(m)
 		case <-patience:
 			p.load.Done(m.Slot, driver.Outcome{

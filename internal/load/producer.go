@@ -75,6 +75,7 @@ type Producer struct {
 	measured bool          // a message of the step was due after the warm-up
 	last     time.Duration // when the last message was handed over, of Run's goroutine
 
+	news    news
 	slots   *slots
 	relay   relay
 	sending atomic.Uint64 // the slot of the message that is being handed over, of a timed load; 0 for none
@@ -99,6 +100,7 @@ func (p *Producer) Attach(producer driver.Producer) {
 		p.rec.Blind()
 	}
 	p.try, _ = producer.(driver.TrySender)
+	p.listen()
 }
 
 // Seal ends the producer's ledger and returns its content; nil without one. Run has returned, or is taken for stuck in
@@ -203,11 +205,11 @@ func (p *Producer) closedLoop(ctx context.Context) error {
 
 func (p *Producer) openLoop(ctx context.Context) error {
 	var msg driver.Message
-	wait := NewWaiter(ctx, p.clock, p.cfg.Precise)
-	defer wait.Close()
+	wait := p.newDueWait(ctx)
+	defer func() { wait.close() }()
 	var held time.Duration // how much of its delay the producer owes to the broker and to max-pending
 	last := p.clock.Now()  // when the previous message was about to be handed over
-	again := false         // that one was sent again
+	again := false         // since then an outage, or a message sent again, has cost time
 	end, ends := p.load.Schedule.End()
 	ends = ends && (p.load.Until == 0 || end < p.load.Until)
 	total := uint64(p.load.Total)
@@ -235,9 +237,22 @@ func (p *Producer) openLoop(ctx context.Context) error {
 			}
 			held = 0
 			p.rec.Wait(stats.WaitDue, now)
-			doubt, ok := p.until(ctx, wait, moment)
-			if now = p.clock.Now(); ok || ended {
+			doubt, ok := p.until(wait, moment)
+			if over && !ended && !ok { // nothing is due any more, and the end of the connection is of no matter
+				<-ctx.Done()
+			}
+			goesOn := !stopped(ctx)
+			if now = p.clock.Now(); ok || ended || goesOn {
 				p.rec.Waited(now)
+			}
+			if !ok && goesOn {
+				last, again = now, true
+				if err := p.heed(ctx); err != nil && !stopped(ctx) {
+					return err
+				}
+				wait.close()
+				wait = p.newDueWait(ctx)
+				continue
 			}
 			if !ok || ended && !doubt {
 				return nil

@@ -235,8 +235,9 @@ func (p *Producer) finish(ctx context.Context) error {
 // doubtful reports whether messages wait to be sent again.
 func (p *Producer) doubtful() bool { return p.load.Resend && p.doubts.count.Load() > 0 }
 
-// until waits until t. It returns early, with doubt, if a message comes to be in doubt; ok is false if ctx ended.
-func (p *Producer) until(ctx context.Context, wait *Waiter, t time.Duration) (doubt, ok bool) {
+// until waits until t. It returns early, with doubt, if a message comes to be in doubt; ok is false if there is news,
+// or the context ended.
+func (p *Producer) until(wait *dueWait, t time.Duration) (doubt, ok bool) {
 	const precisely = 20 * time.Millisecond // from when on the wait is for the moment alone
 	for p.load.Resend {
 		if p.doubts.count.Load() > 0 {
@@ -250,7 +251,7 @@ func (p *Producer) until(ctx context.Context, wait *Waiter, t time.Duration) (do
 		select {
 		case <-timer.C:
 		case <-p.doubts.wake:
-		case <-ctx.Done():
+		case <-wait.ctx.Done():
 			timer.Stop()
 			return false, false
 		}

@@ -43,8 +43,8 @@
 //
 // # Optional interfaces
 //
-// The engine finds optional interfaces by type assertion. Producers: [Flusher], [TrySender], [Waiter], [Counting].
-// Consumers: [Waiter], [Prober], [Counting]. Both: [Located]. Drivers: [Admin], [Identified], [Inspector].
+// The engine finds optional interfaces by type assertion. Producers: [Flusher], [TrySender], [Waiter], [Counting],
+// [Watched]. Consumers: [Waiter], [Prober], [Counting]. Both: [Located]. Drivers: [Admin], [Identified], [Inspector].
 //
 // The package drivertest holds the conformance suite that every driver passes on its real broker.
 package driver

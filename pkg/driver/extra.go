@@ -29,6 +29,14 @@ type Prober interface {
 	Probe(ctx context.Context) error
 }
 
+// Watched is implemented by producers that notice the end of their connection, session or link between two sends.
+type Watched interface {
+	// OnEnd sets the function to call when nothing more can be sent, with the reason that Send returns from then on. The
+	// function is called exactly once, and at once if that is so already, by any goroutine. It does not block. For the end
+	// by Close it need not be called. OnEnd is called once.
+	OnEnd(func(why error))
+}
+
 // Located is implemented by producers and consumers of protocols whose connections go to a host of the URL.
 type Located interface {
 	// Host returns the host to which the connection was opened, as [Factory.Hosts] names it. It may be called at any

@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"context"
+	"errors"
 	"math"
 	"sync"
 	"unicode/utf8"
@@ -17,6 +18,7 @@ import (
 // tag, time and ID. Deliveries are in unsettled until the broker's disposition, which may cover a whole range.
 type producer struct {
 	sender
+	transport.Notice
 	op      string
 	lease   *transport.Lease[*connection]
 	done    driver.Completions
@@ -179,6 +181,9 @@ func (p *producer) abandon(why error) {
 	p.s.mu.Lock()
 	p.halt(why)
 	p.report(0, math.MaxUint32, unknown(why))
+	if !errors.Is(why, transport.ErrClosed) {
+		p.End(why)
+	}
 }
 
 // Host implements [driver.Located].

@@ -84,6 +84,7 @@ type conn struct {
 	state  atomic.Int32
 	frozen chan struct{} // closed when it is frozen
 	lost   chan struct{} // closed when it is lost
+	ends   []func()      // called when it is lost; guarded by Broker.mu
 }
 
 func (c *conn) dead() bool { return c.state.Load() == connLost }
@@ -165,6 +166,9 @@ func (b *Broker) disconnect(selected func(*conn) bool) {
 		if selected(c) {
 			if c.state.Swap(connLost) != connLost {
 				close(c.lost)
+				for _, ended := range c.ends {
+					ended()
+				}
 			}
 			delete(b.conns, c)
 		}

@@ -106,6 +106,17 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	return nil
 }
 
+// OnEnd implements [driver.Watched].
+func (p *producer) OnEnd(ended func(error)) {
+	p.broker.mu.Lock()
+	defer p.broker.mu.Unlock()
+	if p.conn.dead() {
+		ended(p.conn.lostError(p.op))
+		return
+	}
+	p.conn.ends = append(p.conn.ends, func() { ended(p.conn.lostError(p.op)) })
+}
+
 // sendNowhere is Send on a frozen or lost connection.
 func (p *producer) sendNowhere(ctx context.Context, slot driver.Slot) error {
 	if p.conn.dead() {

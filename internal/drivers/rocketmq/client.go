@@ -135,9 +135,17 @@ func (c *client) serve(r *reply) {
 	}
 }
 
-// ended implements [peer]. A consumer ends if it loses one of its brokers.
+// ended implements [peer]. A consumer ends if it loses one of its brokers, a producer if it loses the last one.
 func (c *client) ended(conn *conn) {
-	_, consumers := c.members()
+	producers, consumers := c.members()
+	for _, p := range producers {
+		if p.brokers.Load() == nil { // it is being opened
+			continue
+		}
+		if err := p.reachable(nil); err != nil {
+			p.End(err)
+		}
+	}
 	for _, m := range consumers {
 		if slices.Contains(m.at.Load().used, conn) {
 			m.fail(conn.Why())

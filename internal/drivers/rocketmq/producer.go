@@ -24,6 +24,7 @@ const idSeed = 20
 
 // producer is a [driver.Producer].
 type producer struct {
+	transport.Notice
 	op     string
 	d      *rocketDriver
 	lease  *transport.Lease[*client]
@@ -149,6 +150,9 @@ func (d *rocketDriver) Producer(
 		p.client.part(p)
 		p.lease.Release(ctx)
 		return nil, err
+	}
+	if err := p.reachable(nil); err != nil { // it ended before ended knew of the producer
+		p.End(err)
 	}
 	return p, nil
 }

@@ -18,6 +18,7 @@ const timeHeader = driver.TimeProperty
 
 // producer is a [driver.Producer].
 type producer struct {
+	transport.Notice
 	lease *lease
 	conn  *connection
 	op    string

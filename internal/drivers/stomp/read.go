@@ -24,6 +24,7 @@ func (c *connection) read() {
 		if p != nil {
 			err := transport.Explain(p.op, cause)
 			p.abandon(driver.Outcome{State: driver.Unknown, Class: driver.ClassOf(err), Err: err}, true)
+			p.End(err)
 		}
 	}
 }

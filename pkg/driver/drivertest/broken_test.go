@@ -20,6 +20,7 @@ type broken struct {
 	trySend  func(*producer, *driver.Message) bool
 	flush    func(*producer, context.Context) error
 	closeP   func(*producer, context.Context) error
+	onEnd    func(ended func(error)) func(error)
 	run      func(*consumer, context.Context, deliver) error
 	closeC   func(*consumer, context.Context) error
 	deliver  func(c *consumer, d *driver.Delivery, next deliver) driver.Verdict
@@ -201,6 +202,13 @@ func (p *producer) Close(ctx context.Context) error {
 }
 
 func (p *producer) Host() string { return p.d.changeHost(p.Producer) }
+
+func (p *producer) OnEnd(ended func(error)) {
+	if p.d.onEnd != nil {
+		ended = p.d.onEnd(ended)
+	}
+	p.Producer.(driver.Watched).OnEnd(ended)
+}
 
 func (p *producer) Waits() driver.Waits { return p.d.changeWaits(p.Producer.(driver.Waiter).Waits()) }
 

@@ -192,6 +192,7 @@ func living() []check {
 		{name: "Fault/WrongPassword", once: true, on: onBoth, when: asksForPassword, run: testWrongPassword},
 		{name: "Fault/Frozen", once: true, on: onBoth, run: testFrozen},
 		{name: "Fault/Cut", on: onBoth, run: testCut},
+		{name: "Fault/Idle", once: true, on: onBoth, when: watches, run: testIdle},
 		{name: "Fault/Again", once: true, on: onBoth, run: testAgain},
 		{name: "Fault/Kill", once: true, when: hasVictim, run: testKill},
 
@@ -242,6 +243,8 @@ func administers(c *Config, kind driver.Kind) bool { return c.has.admin && keeps
 func waits(c *Config, _ driver.Kind) bool { return c.has.waiter }
 
 func triesToSend(c *Config, _ driver.Kind) bool { return c.has.trySender }
+
+func watches(c *Config, _ driver.Kind) bool { return c.has.watched }
 
 func probes(c *Config, _ driver.Kind) bool { return c.has.prober }
 

@@ -229,6 +229,44 @@ func testCut(e *env) {
 	require.Equalf(e, driver.ClassConnect, driver.ClassOf(err), "class of: %v", err)
 }
 
+// testIdle: a producer that sends nothing reports once that its connection has ended, and why.
+func testIdle(e *env) {
+	path := e.cfg.Path(e)
+	d, dest := e.openURL(path.URL()), e.dest()
+	out, late := e.producer(d, producerSpec(dest)), e.producer(d, producerSpec(dest))
+	ends := e.onEnd(out)
+	e.quiet()
+	require.Empty(e, ends, "the end of a connection that is there")
+	e.broken = true
+	path.Cut()
+	e.lostIdle(ends)
+	e.sendLost(out)
+	e.lostIdle(e.onEnd(late))
+	out.close()
+	late.close()
+	require.Empty(e, ends, "the end of the connection was reported twice")
+}
+
+// onEnd returns what a producer reports of its end.
+func (e *env) onEnd(out *sender) chan error {
+	e.Helper()
+	watched, ok := out.producer.(driver.Watched)
+	require.True(e, ok, "a producer is a driver.Watched, and another of the same driver is not")
+	ends := make(chan error, 2)
+	watched.OnEnd(func(why error) { ends <- why })
+	return ends
+}
+
+func (e *env) lostIdle(ends chan error) {
+	e.Helper()
+	select {
+	case why := <-ends:
+		require.Equalf(e, driver.ClassConnectionLost, driver.ClassOf(why), "class of the end of the connection: %v", why)
+	case <-time.After(e.cfg.Timeout):
+		require.FailNow(e, "an idle producer has not reported the end of its connection")
+	}
+}
+
 // testAgain: after a cut, others can be opened on the same driver, on connections of the same keys, and the end of the
 // earlier ones does not disturb them.
 func testAgain(e *env) {

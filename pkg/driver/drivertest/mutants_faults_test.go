@@ -146,6 +146,27 @@ func faultMutants() []mutant {
 			return broken{done: accepting}
 		}},
 		{name: "accepted without confirmation", check: "Fault/Cut", says: "want the first 100 only", broken: handing},
+		{name: "the end of an idle connection is not noticed", check: "Fault/Idle", says: "has not reported the end", broken: func() broken {
+			return broken{onEnd: func(func(error)) func(error) { return func(error) {} }}
+		}},
+		{name: "the end before OnEnd is forgotten", check: "Fault/Idle", says: "has not reported the end", broken: func() broken {
+			calls := 0
+			return broken{onEnd: func(ended func(error)) func(error) {
+				if calls++; calls%2 == 0 {
+					return func(error) {}
+				}
+				return ended
+			}}
+		}},
+		{name: "the end is reported twice", check: "Fault/Idle", says: "was reported twice", broken: func() broken {
+			return broken{onEnd: func(ended func(error)) func(error) { return func(why error) { ended(why); ended(why) } }}
+		}},
+		{name: "the end without class", check: "Fault/Idle", says: "class of the end", broken: func() broken {
+			return broken{onEnd: func(ended func(error)) func(error) { return func(error) { ended(errors.New("x")) } }}
+		}},
+		{name: "the end is reported before", check: "Fault/Idle", says: "the end of a connection that is there", broken: func() broken {
+			return broken{onEnd: func(ended func(error)) func(error) { ended(errors.New("x")); return ended }}
+		}},
 		{name: "done without class", check: "Fault/Cut", says: "without a class of failure", broken: func() broken {
 			return broken{done: outcomes(func(o driver.Outcome) driver.Outcome { return driver.Outcome{State: o.State} })}
 		}},

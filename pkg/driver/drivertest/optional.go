@@ -13,7 +13,7 @@ import (
 )
 
 // optional says which of the optional interfaces a driver has.
-type optional struct{ admin, waiter, prober, counting, identified, inspector, trySender, located bool }
+type optional struct{ admin, waiter, prober, counting, identified, inspector, trySender, located, watched bool }
 
 func optionalOf(d driver.Driver, p driver.Producer, c driver.Consumer) (o optional) {
 	_, o.admin = d.(driver.Admin)
@@ -24,6 +24,7 @@ func optionalOf(d driver.Driver, p driver.Producer, c driver.Consumer) (o option
 	_, produces := p.(driver.Located)
 	_, consumes := c.(driver.Located)
 	o.located = produces || consumes
+	_, o.watched = p.(driver.Watched)
 	_, waits := p.(driver.Waiter)
 	_, awaits := c.(driver.Waiter)
 	o.waiter = waits || awaits

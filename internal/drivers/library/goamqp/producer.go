@@ -3,18 +3,21 @@ package goamqp
 import (
 	"context"
 	"maps"
+	"sync"
 	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/Azure/go-amqp"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // producer is a [driver.Producer].
 type producer struct {
 	party
+	transport.Notice
 	link    *amqp.Sender
 	done    driver.Completions
 	settled bool
@@ -23,7 +26,9 @@ type producer struct {
 	sends   library.Sends
 	answers context.Context //nolint:containedctx // ends the wait for answers
 	giveUp  context.CancelFunc
-	lost    atomic.Pointer[driver.Error] // why no message can be sent any more
+	// watching waits for the end of the connection until answers ends.
+	watching sync.WaitGroup
+	lost     atomic.Pointer[driver.Error] // why no message can be sent any more
 }
 
 // Producer implements [driver.Driver].
@@ -57,6 +62,13 @@ func (d *amqpDriver) Producer(
 	}
 	p.op = "send to " + spec.Destination.String()
 	p.answers, p.giveUp = context.WithCancel(context.Background())
+	p.watching.Go(func() { // the library does not report the end of a link or session before the next send
+		select {
+		case <-p.Conn.amqp.Done():
+			p.End(explain(p.op, p.Conn.amqp.Err()))
+		case <-p.answers.Done():
+		}
+	})
 	return p, nil
 }
 
@@ -156,6 +168,7 @@ func (p *producer) outcome(state amqp.DeliveryState, err error) driver.Outcome {
 func (p *producer) Close(ctx context.Context) error {
 	p.sends.Wait(ctx, p.giveUp, func() { _ = p.Conn.net.Close() })
 	p.giveUp()
+	p.watching.Wait()
 	p.leave(ctx)
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 // producer is a [driver.Producer].
 type producer struct {
 	*transport.Lease[*connection]
+	transport.Notice
 	op, address string
 	spec        driver.ProducerSpec
 	done        driver.Completions
@@ -30,6 +31,8 @@ type producer struct {
 	taken       atomic.Bool                  // the broker has confirmed a message to the destination
 	took        *sync.Map                    // of the driver
 	closed      bool
+	watching    sync.WaitGroup // waits for the end of the connection, or of the producer
+	over        chan struct{}  // closed by Close
 }
 
 // Producer implements [driver.Driver].
@@ -44,7 +47,7 @@ func (d *stompDriver) Producer(
 	}
 	p := &producer{
 		Lease: lease, op: "send to " + spec.Destination.String(), address: lease.Conn.address(spec.Destination), spec: spec,
-		done: done, took: &d.took,
+		done: done, took: &d.took, over: make(chan struct{}),
 	}
 	if _, taken := d.took.Load(spec.Destination); taken {
 		p.taken.Store(true)
@@ -57,6 +60,13 @@ func (d *stompDriver) Producer(
 		}
 		p.kinds = append(p.kinds, p.headers(&spec.Variants[i]))
 	}
+	p.watching.Go(func() {
+		select {
+		case <-p.Conn.net.Ended:
+			p.End(p.gone())
+		case <-p.over:
+		}
+	})
 	return p, nil
 }
 
@@ -84,7 +94,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if e := p.broken.Load(); e != nil {
 		return e
 	} else if p.Conn.Dead() {
-		return lost(p.op, errors.New("the connection has ended"))
+		return p.gone()
 	}
 	receipt, slot, variant := "s"+strconv.FormatInt(p.Conn.ids.Add(1), 10), m.Slot, &p.spec.Variants[m.Variant]
 	headers := append([]string{frame.Receipt, receipt, driver.TimeProperty, strconv.FormatInt(m.Time, 10)},
@@ -106,6 +116,8 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		p.done.Done(slot, o)
 	})
 }
+
+func (p *producer) gone() *driver.Error { return lost(p.op, errors.New("the connection has ended")) }
 
 // send waits for the broker's answer. After the end of the connection the library may wait half a minute more.
 func (p *producer) send(v *driver.Variant, headers []string) error {
@@ -167,6 +179,8 @@ func (p *producer) end(err error) *driver.Error {
 func (p *producer) Close(ctx context.Context) error {
 	if !p.closed {
 		p.sends.Wait(ctx, p.Conn.giveUp, p.Conn.giveUp)
+		close(p.over)
+		p.watching.Wait()
 		p.Release(ctx)
 	}
 	p.closed = true

@@ -1,0 +1,100 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// seldom is a plan of producers with a message every twenty seconds, through a line.
+func seldom(b *mem.Broker, line *mem.Line, edit func(*flat)) *flat {
+	return newPlan(b.Factory(), func(p *flat) {
+		through(p, line)
+		verified(p)
+		p.Role, p.Rate, p.Duration, p.MaxPending = plan.Producer, rate("0.05"), 70*time.Second, 10
+		edit(p)
+	})
+}
+
+// TestIdleProducerEnds: a producer that sends nothing learns at once that its connection has ended, and so the run ends.
+func TestIdleProducerEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, nil)
+		line, began := b.Line(), time.Now()
+		time.AfterFunc(4*time.Second, line.Cut)
+		s, _ := run(t, seldom(b, line, func(*flat) {}), nil)
+		require.False(t, s.Success)
+		require.Contains(t, s.Problems[0], "the connection was lost")
+		require.EqualValues(t, 1, s.Total.Sent)
+		require.Zero(t, s.Total.Unsent, "no message was due")
+		require.InDelta(t, 4*time.Second, time.Since(began), float64(time.Second), "the run ended with the connection")
+	})
+}
+
+// TestIdleProducersReconnect: producers that send nothing lose their connections and come back, perhaps several times,
+// and the outages begin when that happens; all messages are sent at their times.
+func TestIdleProducersReconnect(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit    func(*flat)
+		outages []outage
+		ends    string // the problem with which the run ends
+		at      time.Duration
+	}{
+		"one":           {outages: []outage{{4 * time.Second, 3 * time.Second}}},
+		"of no time":    {outages: []outage{{4 * time.Second, 0}}},
+		"twice":         {outages: []outage{{4 * time.Second, 3 * time.Second}, {24 * time.Second, time.Second}}},
+		"many at once":  {edit: func(p *flat) { p.Producers = 7 }, outages: []outage{{4 * time.Second, 3 * time.Second}}},
+		"beyond a send": {outages: []outage{{18 * time.Second, 4 * time.Second}}},
+		"sent again": {
+			edit: func(p *flat) { p.Resend = true }, outages: []outage{{4 * time.Second, 3 * time.Second}},
+		},
+		"not back in time": {
+			edit: func(p *flat) { p.ReconnectTimeout = 5 * time.Second }, outages: []outage{{4 * time.Second, time.Minute}},
+			ends: "--reconnect-timeout", at: 9 * time.Second,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := broker(t, nil)
+				line, began := b.Line(), time.Now()
+				p := seldom(b, line, func(p *flat) {
+					if p.Reconnect = true; c.edit != nil {
+						c.edit(p)
+					}
+				})
+				for _, o := range c.outages {
+					time.AfterFunc(o.at, func() {
+						line.Cut()
+						time.AfterFunc(o.lasts, line.Restore)
+					})
+				}
+				s, _ := run(t, p, nil)
+				require.Len(t, s.Outages, len(c.outages))
+				for i, o := range s.Outages {
+					require.Equal(t, c.outages[i].at, o.Start.Sub(began), "start of outage %d", i+1)
+					require.Equal(t, driver.ClassConnectionLost, o.Class)
+				}
+				if c.ends != "" {
+					require.False(t, s.Success)
+					require.Contains(t, s.Problems[0], c.ends)
+					require.InDelta(t, c.at, time.Since(began), float64(time.Second))
+					return
+				}
+				require.True(t, s.Success, "%q", s.Problems)
+				for i, o := range s.Outages {
+					require.Empty(t, o.NotBack)
+					require.GreaterOrEqual(t, o.Reconnected, c.outages[i].lasts)
+					require.Less(t, o.Reconnected, 3*c.outages[i].lasts+200*time.Millisecond)
+				}
+				require.EqualValues(t, 4, s.Total.Completed)
+				require.Zero(t, s.Total.Unsent+s.Total.Failed+s.Total.Unconfirmed)
+			})
+		})
+	}
+}

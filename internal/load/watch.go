@@ -1,0 +1,88 @@
+package load
+
+import (
+	"context"
+	"sync"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Mender is a [driver.Producer] that replaces its lost connection while no message is due.
+type Mender interface {
+	// OnNews sets the function to call when Mend has something to do. Any goroutine calls it.
+	OnNews(func())
+	// Mend begins to replace a lost connection, or takes over the new one. It does not wait for the broker. The error says
+	// why the producer cannot go on. The goroutine of [Producer.Run] calls it, between messages.
+	Mend(ctx context.Context) error
+}
+
+// news tells Run, while it waits for the time of a message, that the connection has changed.
+type news struct {
+	mu   sync.Mutex
+	due  bool
+	why  error // why the driver's producer has ended; nil if it has not, or if it replaces its connection itself
+	wake context.CancelFunc
+}
+
+// listen lets the driver's producer report the end of its connection.
+func (p *Producer) listen() {
+	switch w := p.producer.(type) {
+	case Mender:
+		w.OnNews(func() { p.news.tell(nil) })
+	case driver.Watched:
+		w.OnEnd(p.news.tell)
+	}
+}
+
+func (n *news) tell(why error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.due = true; why != nil {
+		n.why = why
+	}
+	if n.wake != nil {
+		n.wake()
+	}
+}
+
+// context returns a context that ends with ctx, and with the next news.
+func (n *news) context(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.wake = cancel; n.due {
+		cancel()
+	}
+	return ctx, cancel
+}
+
+// heed handles the news. It returns an error if the producer cannot go on.
+func (p *Producer) heed(ctx context.Context) error {
+	p.news.mu.Lock()
+	p.news.due = false
+	why := p.news.why
+	p.news.mu.Unlock()
+	if m, ok := p.producer.(Mender); ok {
+		return m.Mend(ctx)
+	}
+	return why
+}
+
+// dueWait waits for the times of messages, or for news.
+type dueWait struct {
+	*Waiter
+	ctx  context.Context //nolint:containedctx // it lives within one call of Producer.Run
+	stop context.CancelFunc
+}
+
+func (p *Producer) newDueWait(ctx context.Context) *dueWait {
+	w := new(dueWait)
+	w.ctx, w.stop = p.news.context(ctx)
+	w.Waiter = NewWaiter(w.ctx, p.clock, p.cfg.Precise)
+	return w
+}
+
+func (w *dueWait) close() {
+	w.Close()
+	w.stop()
+}
