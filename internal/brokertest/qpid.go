@@ -193,7 +193,7 @@ func (q *Qpid) writeConfig() error {
 	var text strings.Builder
 	err = t.Execute(&text, map[string]any{
 		"Port": q.port, "Management": q.web, "User": User, "Password": Password, "VirtualHost": string(host),
-		"Context": q.cfg.context,
+		"Context": q.cfg.context, "Queues": filepath.Join(q.dir, "queues"), // they survive a restart, as their messages do
 	})
 	if err != nil {
 		return fmt.Errorf("fill in the configuration of Broker-J: %w", err)
