@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
 )
@@ -23,11 +24,13 @@ func (r *run) asked() stats.LoadAsked {
 		for _, p := range u.producers {
 			asked.Stored = false
 			asked.Delivered = asked.Delivered && p.spec.Delay == 0 && received[p.site+" "+p.spec.Destination.String()]
+			perSecond := u.plan.Rate.Average(r.step.loaded) / float64(u.allProducers)
 			asked.Producers[slices.Index(r.producers, p)] = stats.ProducerAsked{
 				Rated:      !u.plan.Rate.IsZero(),
 				Reached:    u.reached(),
+				Missed:     u.missed(perSecond),
 				MaxPending: p.spec.MaxPending,
-				PerSecond:  u.plan.Rate.Average(r.step.loaded) / float64(u.allProducers),
+				PerSecond:  perSecond,
 				Reconnects: u.plan.Reconnect,
 			}
 		}
@@ -37,6 +40,14 @@ func (r *run) asked() stats.LoadAsked {
 
 // reached reports whether the group has sent the messages that were due.
 func (u *use) reached() bool { return float64(u.sentInStep) >= reached*float64(u.due) }
+
+// missed returns how long the group's producers would take, at their rate, for the messages that were due and not sent.
+func (u *use) missed(perSecond float64) time.Duration {
+	if perSecond <= 0 || u.sentInStep >= u.due {
+		return 0
+	}
+	return time.Duration(float64(u.due-u.sentInStep) / (perSecond * float64(len(u.producers))) * float64(time.Second))
+}
 
 // longestLimit returns the limit that lasted longest in a step.
 func longestLimit(steps []stats.StepSummary) stats.Limit {

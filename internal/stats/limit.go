@@ -87,6 +87,8 @@ type LoadAsked struct {
 type ProducerAsked struct {
 	Rated   bool
 	Reached bool // its group has sent the messages that were due
+	// Missed is the time that its rate takes for the messages that were due and not sent.
+	Missed time.Duration
 	// MaxPending is the number of messages that may be in flight, PerSecond its rate; 0 without one.
 	MaxPending int
 	PerSecond  float64
@@ -211,6 +213,11 @@ func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) 
 	case boundWork, boundPace:
 		return t.consumersLimit(sum)
 	case boundWorker, boundConnection:
+		if pause := t.paused(producers); t.onlyLate(top) && pause != "" {
+			l.Kind, l.Text = LimitMachine, pause
+			l.Hint = "let the tester have a machine of its own"
+			return l
+		}
 		if t.onlyLate(top) && t.all.Crowded() {
 			l.Kind, l.Text = LimitMachine, "others took "+percent(t.all.OthersShare())+" of its processors"
 			l.Hint = "let the tester have a machine of its own"
@@ -234,6 +241,16 @@ func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) 
 // onlyLate tells whether the producers missed their rate although they waited for due times all the time: they, or the
 // whole tester, stood still for a moment. No worker was busy then.
 func (t *LoadTally) onlyLate(top bound) bool { return top == boundWorker && t.saturated() == "" }
+
+// paused describes the pauses of perfmq if they explain what its producers missed.
+func (t *LoadTally) paused(producers []ProducerAsked) string {
+	for _, p := range producers {
+		if p.Missed > 0 && float64(t.all.PauseMax) >= explains*float64(p.Missed) {
+			return fmt.Sprintf("perfmq was paused for up to %s", rounded(t.all.PauseMax))
+		}
+	}
+	return ""
+}
 
 // forAnswers returns the share of sends that waited for an answer, or of the time if that is more telling: in bursts,
 // few sends wait.

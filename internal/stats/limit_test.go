@@ -68,12 +68,25 @@ func (l *told) work(d, paced time.Duration) {
 // second ends it.
 func (l *told) second(phase Phase) {
 	l.now += time.Second
+	if l.health.Pauses > 0 {
+		pulse := NewPulse(&fakeClock{start: l.start, now: l.now})
+		pulse.beat.Store(int64(l.now))
+		pulse.pauses = pauses{count: l.health.Pauses, longest: l.health.PauseMax}
+		l.Beat(pulse)
+	}
 	l.Collect(phase, l.start.Add(l.now), false)
 }
 
 // crowded is a second in which others had the processors: all of them, while the tester wanted one.
 func crowded(delay time.Duration) Health {
 	return Health{CPU: time.Second / 5, Machine: 2 * time.Second, MachineAll: 2 * time.Second, Delay: delay}
+}
+
+// paused is a second with a pause of that length.
+func paused(length time.Duration) Health {
+	return Health{
+		CPU: time.Second / 10, Machine: time.Second / 2, MachineAll: 2 * time.Second, Pauses: 1, PauseMax: length,
+	}
 }
 
 // TestShortLoadHasNoBacklog: messages that are still on their way when a short load ends do not queue in the broker.
@@ -101,6 +114,11 @@ func TestLimit(t *testing.T) {
 	rated := func(reached bool) ProducerAsked {
 		return ProducerAsked{Rated: true, Reached: reached, MaxPending: 1, PerSecond: 50_000}
 	}
+	missed := func(d time.Duration) ProducerAsked {
+		asked := rated(false)
+		asked.Missed = d
+		return asked
+	}
 	tests := []struct {
 		name    string
 		pending int
@@ -126,6 +144,31 @@ func TestLimit(t *testing.T) {
 			l.wait(WaitDue, 500*ms)
 			l.send.Credit.Time += 400 * ms
 		}, LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or let the broker give producers more credit)"},
+		{"rate missed by a pause at the end, with a short wait before", 100, missed(150 * ms), paused(500 * ms), func(l *told) {
+			idle(l)
+			l.sent(100, 100, ms)
+			l.wait(WaitSlot, 2*ms)
+			l.wait(WaitDue, 900*ms)
+		}, LimitMachine, "the machine (perfmq was paused for up to 500ms; let the tester have a machine of its own)"},
+		{"rate missed by a pause within a wait", 100, missed(150 * ms), paused(500 * ms), func(l *told) {
+			idle(l)
+			l.sent(100, 100, ms)
+			l.send.Credit.Time += 505 * ms
+			l.wait(WaitDue, 400*ms)
+		}, LimitMachine, "the machine (perfmq was paused for up to 500ms; let the tester have a machine of its own)"},
+		{"rate missed by waits beside a pause", 100, missed(600 * ms), paused(250 * ms), func(l *told) {
+			idle(l)
+			l.sent(100, 100, ms)
+			l.send.Credit.Time += 400 * ms
+			l.wait(WaitDue, 500*ms)
+		}, LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or let the broker give producers more credit)"},
+		{"waits and pauses too short for what was missed", 100, missed(time.Second), paused(250 * ms), func(l *told) {
+			idle(l)
+			l.sent(100, 100, ms)
+			l.wait(WaitSlot, 5*ms)
+			l.wait(WaitDue, 500*ms)
+		}, LimitWorker, "one worker of the tester (it sent late, though it waited for nothing but the due times of its messages; " +
+			"more producers, consumers or connections may bring more)"},
 		{"rate missed, though producers waited for due times, while others have the processors", 100, rated(false), crowded(0), func(l *told) {
 			idle(l)
 			l.sent(90, 90, ms)

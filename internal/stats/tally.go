@@ -85,15 +85,39 @@ type workerTally struct {
 	waits            [numBounds]time.Duration // by their reason, while it kept its rate
 }
 
-// heldUp returns the reason of the worker's longest waits, except waits for due times; boundWorker if it was just late.
-func (w *workerTally) heldUp() bound {
+// explains is the share of the missed time from which on waits, or a pause, can be the reason.
+const explains = 0.5
+
+// heldUp returns the reason of the worker's longest waits, except waits for due times, if they are about as long as the
+// time that it missed; else boundWorker: it was just late.
+func (w *workerTally) heldUp(missed time.Duration) bound {
 	top := boundWorker
 	for b, d := range w.waits {
 		if d > w.waits[top] {
 			top = bound(b)
 		}
 	}
+	if float64(w.waits[top]) < explains*float64(missed) {
+		return boundWorker
+	}
 	return top
+}
+
+// addWaits adds the waits of an interval in which the producer kept its rate. A wait that may include a pause of perfmq
+// counts without it.
+func (w *workerTally) addWaits(l *laps, stalled bool, pause time.Duration) {
+	var waits [numBounds]time.Duration
+	l.addTo(&waits)
+	if stalled {
+		waits[boundBroker] = l.forAnswers()
+		waits[boundSlot], waits[boundAnswer] = 0, 0
+	}
+	for b, d := range waits {
+		if d >= pause {
+			d -= pause
+		}
+		w.waits[b] += d
+	}
 }
 
 func (w *workerTally) total() (sum time.Duration) {
@@ -133,8 +157,8 @@ func (s *boundSums) top() bound {
 }
 
 // sums returns the sums of the producers and of the consumers. Producers that have reached their rate had no limit. If
-// a producer missed its rate although it waited for due times in each interval, its limit is the reason of its longest
-// other waits.
+// a producer missed its rate although it waited for due times in each interval, its limit is the reason of its other
+// waits, if these explain what it missed.
 func (t *LoadTally) sums(producers []ProducerAsked) (sending, receiving boundSums) {
 	for i := range t.workers {
 		w := &t.workers[i]
@@ -147,7 +171,7 @@ func (t *LoadTally) sums(producers []ProducerAsked) (sending, receiving boundSum
 		case rated && producers[i].Reached:
 			to.bounds[boundNone] += w.total()
 		case rated && w.bounds[boundNone] == w.total() && w.total() > 0:
-			to.bounds[w.heldUp()] += w.total()
+			to.bounds[w.heldUp(producers[i].Missed)] += w.total()
 		default:
 			for b, d := range w.bounds {
 				to.bounds[b] += d
@@ -219,12 +243,7 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 			t.silence += at.lap.longSilence()
 			stalled := at.lap.mostlySilent() && s.Health.CPUShare() <= MaxCPUShare && !s.Health.starved()
 			if b == boundNone {
-				at.lap.addTo(&w.waits)
-				if stalled {
-					w.waits[boundBroker] += at.lap.forAnswers()
-					w.waits[boundSlot] -= at.lap.wait[WaitSlot]
-					w.waits[boundAnswer] -= at.lap.answer
-				}
+				w.addWaits(&at.lap, stalled, s.Health.PauseMax)
 			}
 			w.never(b, active)
 			if stalled && (b == boundSlot || b == boundAnswer) {
