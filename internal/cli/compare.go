@@ -237,8 +237,10 @@ func (a *app) writeComparison(
 	case "markdown":
 		err = compare.Markdown(a.Stdout, sets, rows, differences)
 	case "csv":
-		for _, note := range compare.Notes(sets) {
-			a.errors.say("note: " + note)
+		for _, note := range append([]string{compare.Bounded(sets)}, compare.Notes(sets)...) {
+			if note != "" {
+				a.errors.say("note: " + note)
+			}
 		}
 		err = compare.CSV(a.Stdout, sets, rows)
 	default:
@@ -251,12 +253,12 @@ func (a *app) writeComparison(
 	for i := range sets {
 		names[i] = sets[i].Name
 	}
-	failed := make([]int, len(sets))
+	failed, bounded := make([]int, len(sets)), make([]int, len(sets))
 	for i := range sets {
-		failed[i] = len(sets[i].Failed)
+		failed[i], bounded[i] = len(sets[i].Failed), sets[i].BoundedRuns()
 	}
 	text, err := json.MarshalIndent(map[string]any{
-		"sets": names, "failed": failed, "metrics": rows,
+		"sets": names, "failed": failed, "bounded": bounded, "metrics": rows,
 		"differences": differences,
 	}, "", "  ")
 	if err != nil {
@@ -293,7 +295,7 @@ func (a *app) judgeLimits(limits []compare.Limit, sets []compare.Set, rows []com
 				case err != nil:
 					hint := fmt.Sprintf("repeat the runs: %d of each are enough", compare.Enough(len(rows)))
 					if errors.Is(err, compare.ErrBound) {
-						hint = "search on a machine on which the tester is not the limit"
+						hint = "run on a machine on which perfmq is not the limit"
 					}
 					a.errors.print(&plan.Mistake{Text: "--fail-if " + err.Error() + ofCell(rows[r].Cell), Hint: hint})
 					a.status = exitUsage

@@ -23,6 +23,7 @@ const (
 	exitUsage       = 2
 	exitThreshold   = 3
 	exitConnect     = 4
+	exitUndecided   = 5
 	exitInterrupted = 130
 )
 
@@ -39,6 +40,7 @@ func exitStatuses() []exitStatus {
 		{exitUsage, "usage or configuration; nothing was sent"},
 		{exitThreshold, "a --threshold was not kept; else it was a success"},
 		{exitConnect, "could not connect, log in or begin; nothing was sent"},
+		{exitUndecided, "--find-max found no rate, as perfmq or its machine was the limit"},
 		{exitInterrupted, "interrupted by SIGINT, SIGTERM or SIGHUP, or its output was closed; else it was a success"},
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,7 +55,7 @@ func (r *resolver) searchMistakes() {
 	if r.ResultDir != "" {
 		if entries, err := os.ReadDir(r.ResultDir); err == nil && len(entries) > 0 {
 			r.refuse("name another folder, or remove this one",
-				"--result %s: the folder is not empty, and --find-max keeps several results in it", r.ResultDir)
+				"--result %s: the folder is not empty, and a search keeps several results in it", r.ResultDir)
 		}
 	}
 	for _, name := range []string{
@@ -62,7 +63,7 @@ func (r *resolver) searchMistakes() {
 		"shard", "run-id", "start-at",
 	} {
 		if r.Has(name) {
-			r.refuse("leave one of them out", "--%s does not work with the several runs of --find-max", name)
+			r.refuse("leave one of them out", "--%s does not work with the several runs of a search", name)
 		}
 	}
 	if _, constant := r.Rate.Constant(); !r.Rate.IsZero() && !constant {
@@ -83,8 +84,8 @@ func searchDefaults(v *setting.Values) {
 	}
 }
 
-// newMaxFinder returns a search for the highest rate that keeps the demands of --find-max and --threshold, and at which
-// messages do not queue at the broker or in the tester.
+// newMaxFinder returns a search for the highest rate that passes the thresholds of --find-max and --threshold, and at
+// which messages do not queue at the broker or in perfmq.
 func (a *app) newMaxFinder(
 	v *setting.Values, role plan.Role, resolve func(*setting.Values) *plan.Plan,
 ) (*maxFinder, error) {
@@ -175,12 +176,6 @@ func (f *maxFinder) measuredTime(hold bool) time.Duration {
 
 // do runs the search and returns the exit status.
 func (f *maxFinder) do() int {
-	_, status := f.find()
-	return status
-}
-
-// find runs the search and returns its outcome and the exit status.
-func (f *maxFinder) find() (*search.Found, int) {
 	var asked []string
 	for i := range f.demands {
 		asked = append(asked, f.demands[i].String())
@@ -189,7 +184,7 @@ func (f *maxFinder) find() (*search.Found, int) {
 		err := os.MkdirAll(dir, 0o755) //nolint:gosec // results are for all to read
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			f.a.errors.print(fmt.Errorf("make the folder of --result: %w", bare(err)))
-			return new(search.Found), exitUsage
+			return exitUsage
 		}
 	}
 	f.print("--- FIND-MAX: the highest rate at which %s; a load may miss its target by %d messages\n",
@@ -214,9 +209,9 @@ func (f *maxFinder) find() (*search.Found, int) {
 	written := f.writeJSON(asked, found)
 	f.a.errors.print(written)
 	if kept != nil || written != nil {
-		status = max(status, exitFailed)
+		status = graver(status, exitFailed)
 	}
-	return found, status
+	return status
 }
 
 // endingError ends a search with the exit status of a run that failed.
@@ -260,7 +255,7 @@ func (f *maxFinder) probe(_ context.Context, rate float64, hold bool) (search.Po
 // judgePoint takes over the verdict on a load.
 func judgePoint(s *stats.Summary) search.Point {
 	var p search.Point
-	// a load that reached its rate has no other limit, even if it broke a demand
+	// a load that reached its rate has no other limit, even if a threshold failed
 	if s.Limit.Kind != stats.LimitNone {
 		p.Limit = s.Limit.String()
 	}
@@ -278,7 +273,7 @@ func judgePoint(s *stats.Summary) search.Point {
 	p.Why = strings.Join(broken, ", ")
 	if crowded := s.Health.Crowded(); !p.Kept && crowded && !s.Limit.OfTester() {
 		p.Tester = true
-		p.Limit = fmt.Sprintf("the machine (others than the tester, such as a broker on it, took %.0f%% of its processors)",
+		p.Limit = fmt.Sprintf("the machine (others than perfmq, such as a broker on it, took %.0f%% of its processors)",
 			100*s.Health.OthersShare())
 	}
 	p.Tester = p.Tester || !p.Kept && s.Limit.OfTester()
@@ -287,10 +282,7 @@ func judgePoint(s *stats.Summary) search.Point {
 
 // report prints a line about a load.
 func (f *maxFinder) report(rate float64, hold bool, p *search.Point, s *stats.Summary) {
-	verdict := "kept"
-	if !p.Kept {
-		verdict = "NOT KEPT"
-	}
+	verdict := p.Verdict()
 	if hold {
 		verdict += " for " + f.measuredTime(hold).String()
 	}
@@ -301,7 +293,8 @@ func (f *maxFinder) report(rate float64, hold bool, p *search.Point, s *stats.Su
 			measured = append(measured, fmt.Sprintf("%s %s", o.Threshold.Metric.Name, o.Value()))
 		}
 	}
-	f.print("--- %12s msg/s: %-8s  %s\n", search.PerSecond(rate), verdict, strings.Join(measured, ", "))
+	f.print("--- %12s msg/s: %-9s  %s; limit: %s\n", search.PerSecond(rate), verdict, strings.Join(measured, ", "),
+		cmp.Or(p.Limit, string(stats.LimitNone)))
 }
 
 // conclude prints the outcome and returns the exit status.
@@ -312,9 +305,12 @@ func (f *maxFinder) conclude(found *search.Found, err error) int {
 	case errors.As(err, &ended):
 		f.print("--- %s\n", text)
 		return ended.status
-	case err != nil && !errors.Is(err, search.ErrNothing):
+	case err != nil && !errors.Is(err, search.ErrNothing) && !errors.Is(err, search.ErrUndecided):
 		f.a.errors.print(err)
 		return exitFailed
+	case found.Kind() == search.Undecided:
+		f.a.errors.write(text, "search on an idle machine, or begin with a lower --rate")
+		return exitUndecided
 	case !found.Held:
 		f.a.errors.write(text, "")
 		return exitThreshold

@@ -35,8 +35,8 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --settle late", "error: unknown flag --settle\nhint: write -o settle=...\n"},
 		{"alpha consumer --rate 5", "error: unknown flag --rate\nhint: it is a flag of perfmq alpha client and perfmq alpha producer\n"},
 		{"alpha consumer --find-max received.avg>5", "error: unknown flag --find-max\nhint: it is a flag of perfmq alpha client and perfmq alpha producer\n"},
-		{"alpha client --find-max sent.avg>5 --message-count 9 --hdr x", "error: --message-count does not work with the several runs of --find-max\nhint: leave one of them out\n" +
-			"error: --hdr does not work with the several runs of --find-max\nhint: leave one of them out\n"},
+		{"alpha client --find-max sent.avg>5 --message-count 9 --hdr x", "error: --message-count does not work with the several runs of a search\nhint: leave one of them out\n" +
+			"error: --hdr does not work with the several runs of a search\nhint: leave one of them out\n"},
 		{"alpha client --find-max ack.p98<5ms", "error: --find-max=ack.p98<5ms: there is no metric \"ack.p98\": did you mean ack.p90? perfmq scenario metrics lists all\n"},
 		{"alpha producer --consumers 5", "error: unknown flag --consumers\nhint: it is a flag of perfmq alpha client and perfmq alpha consumer\n"},
 		{"alpha producer --num-connections 5", "error: unknown flag --num-connections\nhint: it is a flag of perfmq alpha consumer\n"},

@@ -79,7 +79,8 @@ type prepared struct {
 	plan     *plan.Plan
 	settings *setting.Values
 	notes    []string
-	sweep    *sweeper // nil if it is one run
+	sweep    *sweeper   // nil if it is one run, or a search
+	search   *maxFinder // nil if it is no search
 }
 
 // runFiles runs perfmq run.
@@ -168,10 +169,14 @@ func (a *app) executeAll(list []prepared) int {
 		}
 		var next int
 		var interrupted bool
-		if p.sweep != nil {
+		switch {
+		case p.sweep != nil:
 			next = p.sweep.do()
 			interrupted = p.sweep.interrupted
-		} else {
+		case p.search != nil:
+			next = p.search.do()
+			interrupted = next == exitInterrupted
+		default:
 			p.plan.MakeBodies()
 			e := a.newRun(p.plan, p.settings).Do()
 			next, interrupted = a.ended(e), e.Interrupted || e.Abandoned
@@ -186,7 +191,7 @@ func (a *app) executeAll(list []prepared) int {
 
 // graver returns the graver of two exit statuses.
 func graver(a, b int) int {
-	for _, status := range []int{exitUsage, exitConnect, exitFailed, exitThreshold, exitInterrupted} {
+	for _, status := range []int{exitUsage, exitConnect, exitFailed, exitThreshold, exitUndecided, exitInterrupted} {
 		if a == status || b == status {
 			return status
 		}
@@ -217,9 +222,12 @@ func (a *app) printScenario(cmd *cobra.Command, p *prepared) error {
 	if err := plan.Print(&b, p.plan, a.secrets.Line); err != nil {
 		return err
 	}
-	if p.sweep != nil {
+	switch {
+	case p.sweep != nil:
 		b.WriteString("\nA sweep: the plan above is that of its first cell\n")
 		p.sweep.print(&b)
+	case p.search != nil:
+		b.WriteString("\nA search: each of its loads has another rate\n")
 	}
 	for i, note := range p.notes {
 		if i == 0 {

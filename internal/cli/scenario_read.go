@@ -46,6 +46,9 @@ func (a *app) prepare(name string, several int, of *source) (prepared, error) {
 	if err != nil {
 		return prepared{}, err
 	}
+	if file.Search != nil {
+		return a.newSearch(of, file)
+	}
 	if of.isSweep(file) {
 		w, err := a.newSweeper(of, file)
 		if err != nil {
@@ -72,8 +75,9 @@ func (a *app) planOf(file *scenario.File, of *source) (prepared, error) {
 	b := &builder{app: a, in: of.in, file: file}
 	p, whole := b.build()
 	whole.shard(p, a.environ[setting.JobIndex])
-	if (of.several || of.isSweep(file)) && (!whole.StartAt.IsZero() || !whole.Shard.IsZero()) {
-		whole.refuse("give one scenario that is no sweep", "--start-at and --shard are for one run, and there are several")
+	if (of.several || file.Search != nil || of.isSweep(file)) && (!whole.StartAt.IsZero() || !whole.Shard.IsZero()) {
+		whole.refuse("give one scenario that is no sweep and no search",
+			"--start-at and --shard are for one run, and there are several")
 	}
 	if of.several && whole.ResultDir != "" {
 		into(p, whole.Values, filepath.Join(whole.ResultDir, filepath.Base(p.Name)))

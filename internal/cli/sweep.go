@@ -44,12 +44,11 @@ type sweepFlags struct {
 
 // sweeper runs a sweep.
 type sweeper struct {
-	a      *app
-	of     *source
-	file   *scenario.File
-	axes   []scenario.Axis
-	cells  []map[string]string
-	search bool
+	a     *app
+	of    *source
+	file  *scenario.File
+	axes  []scenario.Axis
+	cells []map[string]string
 
 	settle  time.Duration
 	between string
@@ -70,15 +69,14 @@ type sweeper struct {
 // isSweep reports whether a file describes more than one run.
 func (of *source) isSweep(file *scenario.File) bool {
 	repeats, given := entry(file.Settings, setting.KeyRepeats)
-	return file.Matrix != nil || file.Search != nil || given && repeats != "1" ||
+	return file.Matrix != nil || given && repeats != "1" ||
 		of.sweep.repeats != "" && of.sweep.repeats != "1"
 }
 
 // newSweeper checks a sweep and the plans of all its cells. The error has all mistakes of the first faulty cell.
 func (a *app) newSweeper(of *source, file *scenario.File) (*sweeper, error) {
 	w := &sweeper{
-		a: a, of: of, file: file, search: file.Search != nil, lengths: map[int]sweep.Length{},
-		prepared: map[string]int{},
+		a: a, of: of, file: file, lengths: map[int]sweep.Length{}, prepared: map[string]int{},
 	}
 	w.state = &sweep.Sweep{Format: sweep.Format, Version: sweep.Version, ID: newID(), Repeats: 1}
 	if err := w.configure(); err != nil {
@@ -86,7 +84,7 @@ func (a *app) newSweeper(of *source, file *scenario.File) (*sweeper, error) {
 	}
 	hash := sha256.New()
 	for i, values := range w.cells {
-		ready, err := w.build(values, "")
+		ready, err := w.build(values)
 		if err != nil {
 			if len(values) > 0 {
 				err = errors.Join(err, &plan.Mistake{Text: "that is in the cell " + w.state.Title(values)})
@@ -112,12 +110,6 @@ func (a *app) newSweeper(of *source, file *scenario.File) (*sweeper, error) {
 		}
 	}
 	_, _ = fmt.Fprintf(hash, "%d %s %v %v\n", w.state.Repeats, w.between, w.state.Shuffled, w.of.scale) // never fails
-	if s := w.file.Search; s != nil {
-		_, _ = fmt.Fprintf(hash, "%q %q\n", s.Group, s.From)
-		for i := range s.Thresholds {
-			_, _ = fmt.Fprintf(hash, "%q\n", s.Thresholds[i].Text)
-		}
-	}
 	w.state.Plan = hex.EncodeToString(hash.Sum(nil))
 	if steps := repeated(w.first.plan).Steps; len(steps) > 1 {
 		for i := range steps {
@@ -227,35 +219,12 @@ func (w *sweeper) configure() error {
 		}
 		w.state.Seed = seed
 	}
-	return errors.Join(append(errs, w.knee())...)
+	return errors.Join(errs...)
 }
 
 // wrong returns a mistake at a place of the file.
 func (w *sweeper) wrong(pos scenario.Pos, text, hint string) error {
 	return scenario.Mistakes{w.file.Mistake(pos, text, hint)}
-}
-
-// knee finds the axis along which knees are computed.
-func (w *sweeper) knee() error {
-	for _, e := range w.file.Settings {
-		if e.Key != setting.KeyKnee {
-			continue
-		}
-		name := e.Texts[0]
-		i := slices.IndexFunc(w.state.Axes, func(a sweep.Axis) bool { return a.Name == name })
-		switch {
-		case i < 0:
-			return w.wrong(e.Pos, "knee: the matrix has no axis "+setting.Quoted(name), "name one of its axes")
-		case !w.state.Axes[i].Ordered() && w.of.scale == 1 && w.of.set[name] == "":
-			return w.wrong(e.Pos, "knee: the axis "+name+" must have three numbers or more, rising", "")
-		}
-		w.state.Knee = name
-		return nil
-	}
-	if axes := w.state.Axes; len(axes) > 0 && axes[0].Ordered() {
-		w.state.Knee = axes[0].Name
-	}
-	return nil
 }
 
 // given reports whether a flag or a variable has set a setting.
@@ -268,8 +237,8 @@ func (w *sweeper) given(name string) bool {
 	return len(w.of.in.given.Flags[name])+len(texts) > 0
 }
 
-// build makes the plan of a cell. A rate that is not empty is that of a search.
-func (w *sweeper) build(values map[string]string, rate string) (prepared, error) {
+// build makes the plan of a cell.
+func (w *sweeper) build(values map[string]string) (prepared, error) {
 	set := maps.Clone(w.of.set)
 	for _, a := range w.axes {
 		if a.Variable != "" {
@@ -280,11 +249,7 @@ func (w *sweeper) build(values map[string]string, rate string) (prepared, error)
 	if err != nil {
 		return prepared{}, err
 	}
-	file = file.With(w.axes, values)
-	if rate != "" {
-		file = file.AtRate(rate)
-	}
-	ready, err := w.a.planOf(file, w.of)
+	ready, err := w.a.planOf(file.With(w.axes, values), w.of)
 	if err == nil && w.state.Repeats > 1 {
 		deferMedians(ready.plan)
 	}
@@ -329,9 +294,6 @@ func (w *sweeper) check(ready prepared) error {
 	if w.between == setting.BetweenReread {
 		errs = append(errs, rereadable(ready.plan)...)
 	}
-	if w.search {
-		errs = append(errs, searchable(repeated(ready.plan))...)
-	}
 	return errors.Join(errs...)
 }
 
@@ -352,9 +314,6 @@ func rereadable(p *plan.Plan) (errs []error) {
 
 // lengthOf returns the known length of a run of a plan.
 func (w *sweeper) lengthOf(p *plan.Plan) (l sweep.Length) {
-	if w.search {
-		return sweep.Length{Open: true}
-	}
 	p = repeated(p)
 	for i := range p.Steps {
 		s := &p.Steps[i]

@@ -57,22 +57,16 @@ func (w *sweeper) sayProgress(r *sweep.Run) {
 func (w *sweeper) printRun(r *sweep.Run) {
 	var parts []string
 	for _, name := range w.state.Columns([]sweep.Row{{Figures: spreads(r.Figures)}}) {
-		bound := ""
-		if name == sweep.Found && r.AtLeast {
-			bound = "at least "
-		}
-		parts = append(parts, name+" "+bound+figure(name, r.Figures[name]))
+		parts = append(parts, name+" "+r.Bound(name)+figure(name, r.Figures[name]))
 	}
 	verdict := ""
 	switch {
 	case r.State != sweep.Done:
 		verdict = "not finished"
 	case r.Aborted && r.Status == exitThreshold:
-		verdict = "ended early by a threshold that was not kept"
-	case r.NotHeld && r.Status == exitThreshold:
-		verdict = "no rate was held"
+		verdict = "ended early by a threshold"
 	case r.Status == exitThreshold:
-		verdict = "a threshold was not kept"
+		verdict = "a threshold failed"
 	case r.Status != exitOK:
 		verdict = "FAILED: " + r.Problem
 	}
@@ -80,9 +74,6 @@ func (w *sweeper) printRun(r *sweep.Run) {
 		parts = append(parts, verdict)
 	}
 	for _, l := range r.Limits {
-		if l.Kind == "" { // a search that found no end
-			continue
-		}
 		limit := "limit " + l.Kind
 		if l.Step != "" {
 			limit = l.Step + " " + limit
@@ -121,7 +112,7 @@ func unitOf(name string) threshold.Unit {
 		}
 		_, rest, ok := strings.Cut(name, ".")
 		if !ok {
-			return threshold.PerSecond // the rate that a search found
+			return threshold.PerSecond
 		}
 		name = rest
 	}
@@ -161,9 +152,6 @@ func (w *sweeper) conclude(status int) int {
 		w.printf("--- threshold: %s\n", strings.TrimSpace(w.state.Title(m.Values)+" "+m.Outcome.String()))
 	}
 	w.printExtremes(rows)
-	for _, k := range w.state.Knees() {
-		w.printKnee(&k)
-	}
 	return status
 }
 
@@ -187,20 +175,36 @@ func (w *sweeper) printTable(rows []sweep.Row) {
 		for _, a := range w.state.Axes {
 			cells = append(cells, strings.Map(printableCell, row.Values[a.Name]))
 		}
-		runs := fmt.Sprint(row.Good)
-		if row.Failed > 0 {
-			runs += fmt.Sprintf(" (%d failed)", row.Failed)
-		}
-		cells = append(cells, runs)
+		cells = append(cells, runsText(row))
 		for _, name := range columns {
 			cells = append(cells, spreadText(row, name))
 		}
 		_, _ = fmt.Fprintln(t, strings.Join(cells, "\t")+"\t") // a strings.Builder never fails
 	}
 	_ = t.Flush() // a strings.Builder never fails
-	w.printf("\n--- SWEEP %s: %s\n%s", w.state.Name, map[bool]string{
-		true: "medians of the repeats (lowest to highest)", false: "figures of each cell",
-	}[w.state.Repeats > 1], b.String())
+	what := "metrics of each cell"
+	if w.state.Repeats > 1 {
+		what = "medians of the repeats (lowest to highest)"
+	}
+	if text := w.state.Bounded(); text != "" {
+		what += "; " + text
+	}
+	w.printf("\n--- SWEEP %s: %s\n%s", w.state.Name, what, b.String())
+}
+
+// runsText is the number of runs of a cell that count, with those that failed, or of which perfmq was the limit.
+func runsText(row *sweep.Row) string {
+	var parts []string
+	if row.Failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed", row.Failed))
+	}
+	if row.Bounded > 0 {
+		parts = append(parts, fmt.Sprintf("%d bounded by perfmq", row.Bounded))
+	}
+	if len(parts) == 0 {
+		return fmt.Sprint(row.Good)
+	}
+	return fmt.Sprintf("%d (%s)", row.Good, strings.Join(parts, ", "))
 }
 
 // printableCell keeps tabs and line breaks out of the table.
@@ -242,35 +246,6 @@ func (w *sweeper) printExtremes(rows []sweep.Row) {
 	}
 }
 
-// printKnee prints the knee of a curve.
-func (w *sweeper) printKnee(k *sweep.Knee) {
-	at := ""
-	for _, a := range w.state.Axes {
-		if v, ok := k.Fixed[a.Name]; ok {
-			at += " " + a.Name + "=" + v
-		}
-	}
-	best := figure(k.Rate, k.BestRate) + " at " + k.Axis + "=" + k.Best
-	text := fmt.Sprintf("%s=%s: %s %s, within 5%% of the best, %s", k.Axis, k.Value, k.Rate, figure(k.Rate, k.ValueRate),
-		best)
-	switch {
-	case k.Open:
-		text = "none: " + k.Rate + " still rises to " + best
-	case k.Value == k.Best:
-		text = fmt.Sprintf("%s=%s: %s %s, the best", k.Axis, k.Value, k.Rate, figure(k.Rate, k.ValueRate))
-	}
-	if k.AtLeast {
-		text += "; the tester was the limit of some of these rates, which may be higher, so that the knee may be elsewhere"
-	}
-	if k.Doubled != "" {
-		text += fmt.Sprintf("; %s has doubled at %s=%s", k.Latency, k.Axis, k.Doubled)
-	}
-	if k.Limit.Kind != "" {
-		text += "; limit at the best: " + k.Limit.Text
-	}
-	w.printf("--- knee%s: %s\n", at, text)
-}
-
 // estimate describes the expected length of the sweep.
 func (w *sweeper) estimate() string {
 	var all []sweep.Length
@@ -296,9 +271,6 @@ func (w *sweeper) describe() []string {
 		runs = fmt.Sprintf("%s, %s of each", count(len(w.cells), "cell"), runs)
 	}
 	lines := []string{runs + ": " + w.estimate()}
-	if w.search {
-		lines = append(lines, "each run searches for the highest rate of group "+w.file.Search.Group)
-	}
 	if w.state.Shuffled {
 		lines = append(lines, fmt.Sprintf("shuffled, --seed %d", w.state.Seed))
 	}

@@ -245,7 +245,7 @@ func (w *sweeper) pause() bool {
 
 // one runs the preparation of a run and the run, and returns the exit status.
 func (w *sweeper) one(r *sweep.Run) int {
-	ready, err := w.build(r.Values, "")
+	ready, err := w.build(r.Values)
 	if err != nil {
 		w.a.errors.print(err)
 		return exitUsage
@@ -272,12 +272,7 @@ func (w *sweeper) one(r *sweep.Run) int {
 		r.State = sweep.Unfinished
 		return w.notSeparated(err)
 	}
-	var status int
-	if w.search {
-		status = w.searchOne(r, ready)
-	} else {
-		status = w.load(r, ready)
-	}
+	status := w.load(r, ready)
 	r.Ended(begun, time.Now())
 	if !w.first.settings.Silent {
 		w.printRun(r)
@@ -312,20 +307,21 @@ func (w *sweeper) note(r *sweep.Run, s *stats.Summary) {
 			}
 		}
 	}
-	r.Limits = nil
+	var limits []sweep.Limit
 	if len(w.state.Steps) > 0 { // an aborted run may lack later steps
 		for i := range s.Steps {
 			step := &s.Steps[i]
 			keep(step.Name, step.Figures)
-			r.Limits = append(r.Limits, sweep.Limit{
+			limits = append(limits, sweep.Limit{
 				Step: step.Name, Kind: string(step.Limit.Kind),
 				Text: clean(step.Limit.String()),
 			})
 		}
 	} else {
 		keep("", s.Figures)
-		r.Limits = append(r.Limits, sweep.Limit{Kind: string(s.Limit.Kind), Text: clean(s.Limit.String())})
+		limits = append(limits, sweep.Limit{Kind: string(s.Limit.Kind), Text: clean(s.Limit.String())})
 	}
+	r.SetLimits(limits)
 	r.Demands = nil
 	for i := range s.Thresholds {
 		r.Demands = append(r.Demands, demandOf(&s.Thresholds[i]))

@@ -17,7 +17,6 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/safetext"
-	"github.com/perfmq/perfmq/internal/search"
 	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -72,7 +71,7 @@ func TestSweep(t *testing.T) {
 	require.Equal(t, []string{"1/1 1g", "2/1 2g", "3/1 1g", "4/1 2g", "5/1 1g", "1/2 1g", "2/2 2g", "3/2 1g", "4/2 2g", "5/2 1g"}, linesOf(t, log))
 	require.Contains(t, got.stderr, "note: 5 cells, 2 runs of each: the time left is known when the first run has ended\n")
 	require.Regexp(t, `(?m)^note: run 10 of 10: senders.producers=3 heap=1g, repeat 2 of 2; about \d+s left$`, got.stderr)
-	require.Contains(t, got.stdout, "--- SWEEP six: medians of the repeats (lowest to highest)\n")
+	require.Contains(t, got.stdout, "--- SWEEP six: medians of the repeats (lowest to highest)")
 	require.Contains(t, got.stdout, "--- threshold: senders.producers=2 heap=2g median(completed) == 100: kept, 100\n")
 	s, err := sweep.Read(dir)
 	require.NoError(t, err)
@@ -144,8 +143,7 @@ func TestSweepResumes(t *testing.T) {
 	require.Contains(t, got.stdout, "--- SWEEP ")
 }
 
-// TestSweepChanged: a sweep with other labels, other demands of its search, or other early ends of a run is a different
-// one.
+// TestSweepChanged: a sweep with other labels, or other early ends of a run, is a different one.
 func TestSweepChanged(t *testing.T) {
 	t.Parallel()
 	const text = `
@@ -158,7 +156,6 @@ groups:
   senders: {role: producer, destination: queue://A, max-pending: 10}
 duration: 100ms
 `
-	const search = "search: {from: 50, thresholds: [completed > 7]}\n"
 	for name, c := range map[string]struct {
 		text, from, to string
 		flags          []string
@@ -167,8 +164,6 @@ duration: 100ms
 		"label":   {text, "build: one", "build: two", nil},
 		"flag":    {text, "", "", []string{"--label", "build=two"}},
 		"abort":   {text, "abort: true", "abort: false", nil},
-		"demand":  {strings.Replace(text, ", abort: true", "", 1) + search, "completed > 7", "completed > 8", nil},
-		"from":    {strings.Replace(text, ", abort: true", "", 1) + search, "from: 50", "from: 51", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -196,7 +191,7 @@ duration: 100ms
 }
 
 // TestSweepInterrupted: Ctrl-C ends the sweep after the summary of the present run, which counts as unfinished: with
-// kept and with broken thresholds, in a search, and in a preparation. Later scenarios do not run.
+// thresholds that pass and that fail, and in a preparation. Later scenarios do not run.
 func TestSweepInterrupted(t *testing.T) {
 	t.Parallel()
 	endless := strings.Replace(sixCells, "count: 100", "count: 1000000000", 1)
@@ -205,7 +200,6 @@ func TestSweepInterrupted(t *testing.T) {
 	for name, c := range map[string]struct{ text, left string }{
 		"kept":         {endless, "0 of 10"},
 		"not kept":     {endless + "  - completed == 0\n", "0 of 10"},
-		"a search":     {header + "duration: 1h\nsearch: {from: 100, thresholds: [completed == 0]}\n", "0 of 2"},
 		"not prepared": {header + "steps: [{name: fill, once: true, duration: 1h, thresholds: [completed == 0]}, {name: load, duration: 1h}]\n", "0 of 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -325,7 +319,7 @@ thresholds: [completed > 15]
 	require.Equal(t, exitFailed, got.status)
 	require.Len(t, linesOf(t, log), 6)
 	require.Contains(t, got.stdout, "--- senders.message-count=10 options.reject=1000000: ")
-	require.Regexp(t, `senders.message-count=10 options.reject=1000000: .*a threshold was not kept`, got.stdout)
+	require.Regexp(t, `senders.message-count=10 options.reject=1000000: .*a threshold failed`, got.stdout)
 	require.Regexp(t, `senders.message-count=20 options.reject=1: .*FAILED: messages rejected by the broker: 20`, got.stdout)
 	require.Regexp(t, ` 0 \(1 failed\) `, got.stdout)
 
@@ -465,8 +459,8 @@ func TestSweepMistakes(t *testing.T) {
 		require.Contains(t, got.stderr, want, args)
 	}
 	for add, want := range map[string]string{
-		"knee: heap":            "knee: the axis heap must have three numbers or more, rising",
-		"knee: x":               "knee: the matrix has no axis x",
+		"knee: heap":            "unknown setting knee of the file",
+		"search: {from: 5}":     "a search does not go with a matrix",
 		"order: sorted":         "order: must be in-turn or shuffled",
 		"settle: long":          "settle: ",
 		"between-runs: reread":  "what was received is gone",
@@ -494,37 +488,6 @@ func TestSweepMistakes(t *testing.T) {
 	require.Equal(t, exitOK, plan.status)
 	require.Contains(t, plan.stdout, "  5 cells, 2 runs of each: ")
 	require.Contains(t, plan.stdout, "  cell 5: senders.producers=3 heap=1g\n")
-}
-
-// TestNoteFound: a rate that was kept but not held is not a figure; if the tester was the limit, or the search ended
-// early, the rate is a bound.
-func TestNoteFound(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		found            search.Found
-		status           int
-		state            sweep.State
-		figures          map[string]float64
-		notHeld, atLeast bool
-	}{
-		"maximum":     {search.Found{Rate: 500, Above: 510, Held: true}, exitOK, sweep.Done, map[string]float64{sweep.Found: 500}, false, false},
-		"tester":      {search.Found{Rate: 500, Above: 510, Held: true, Failed: search.Point{Tester: true}}, exitOK, sweep.Done, map[string]float64{sweep.Found: 500}, false, true},
-		"no end":      {search.Found{Rate: 1e8, Held: true}, exitOK, sweep.Done, map[string]float64{sweep.Found: 1e8}, false, true},
-		"not held":    {search.Found{Rate: 500, Above: 510}, exitThreshold, sweep.Done, nil, true, false},
-		"nothing":     {search.Found{Above: 1}, exitThreshold, sweep.Done, nil, true, false},
-		"left behind": {search.Found{Rate: 500, Above: 510, Points: []search.Point{{Rate: 500}}}, exitFailed, sweep.Done, nil, true, false},
-		"interrupted": {search.Found{Rate: 500, Above: 510}, exitInterrupted, sweep.Unfinished, nil, true, false},
-	} {
-		r := sweep.Run{Figures: map[string]float64{sweep.Found: 7}}
-		noteFound(&r, &c.found, c.status)
-		require.Equal(t, c.state, r.State, name)
-		require.Equal(t, c.figures, r.Figures, name)
-		require.Equal(t, []bool{c.notHeld, c.atLeast}, []bool{r.NotHeld, r.AtLeast}, name)
-		w := &sweeper{state: &sweep.Sweep{Runs: []sweep.Run{r}}}
-		if w.state.Runs[0].Cell, w.state.Runs[0].Repeat, w.state.Runs[0].Values = 1, 1, map[string]string{}; c.atLeast {
-			require.Regexp(t, "^at least [0-9]+/s$", spreadText(&w.state.Rows()[0], sweep.Found), name)
-		}
-	}
 }
 
 // TestSweepAborted: runs that a threshold ended in their first step have figures of that step, and do not count in
@@ -559,53 +522,4 @@ steps: [{name: one}, {name: two}]
 	rows := s.Rows()
 	require.Equal(t, []int{2, 0, 0, 2}, []int{rows[0].Good, rows[0].Failed, rows[1].Good, rows[1].Failed})
 	require.Empty(t, rows[1].Figures)
-}
-
-// TestSweepSearch: a search in a file runs --find-max for each cell; the rate found is a figure of the sweep.
-func TestSweepSearch(t *testing.T) {
-	t.Parallel()
-	file := write(t, "search.yaml", `
-name: searches
-broker: {url: "mem://searches"}
-matrix: {options.latency: [1ms, 30ms]}
-search: {from: 400, thresholds: [ack.p50 < 20ms]}
-groups:
-  senders: {role: producer, destination: queue://A, max-pending: 1}
-duration: 300ms
-`)
-	dir := filepath.Join(t.TempDir(), "result")
-	got := call(nil, "run", file, "--result", dir, "--set", "x=1")
-	require.Equal(t, exitUsage, got.status)
-	got = call(nil, "run", file, "--result", dir)
-	require.Equal(t, exitThreshold, got.status, got.stderr)
-	require.Contains(t, got.stderr, "error: not even 1 msg/s keeps the demands: ack.p50 < 20ms: ")
-	s, err := sweep.Read(dir)
-	require.NoError(t, err)
-	require.Equal(t, exitThreshold, s.Runs[1].Status)
-	require.Empty(t, s.Runs[1].Figures, "nothing was found")
-	require.True(t, s.Runs[1].NotHeld)
-	require.Contains(t, got.stdout, "--- options.latency=30ms: no rate was held")
-	require.FileExists(t, filepath.Join(dir, s.Runs[1].Folder, search.File))
-	var found struct {
-		Rate float64
-		Held bool
-	}
-	text, err := os.ReadFile(filepath.Join(dir, s.Runs[0].Folder, search.File))
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(text, &found))
-	require.Equal(t, found.Held, !s.Runs[0].NotHeld)
-	if found.Held { // a busy machine may hold no rate
-		require.InDelta(t, found.Rate, s.Runs[0].Figures[sweep.Found], 0)
-		require.Contains(t, got.stdout, "--- SWEEP searches: ")
-		require.Regexp(t, `(?m)^ *30ms +0 \(1 failed\) +-$`, got.stdout)
-		require.NotContains(t, got.stdout, "worst: ", "one cell has a rate")
-		compared := call(nil, "compare", dir, dir)
-		require.Equal(t, exitOK, compared.status, compared.stderr)
-		require.Regexp(t, `(?m)^options.latency=1ms found .*too few repeats to tell`, compared.stdout)
-		require.Contains(t, compared.stdout, " options.latency=30ms: no search found a rate; the first: not even 1 msg/s keeps the demands: ")
-	}
-
-	got = call(nil, "run", write(t, "steps.yaml", strings.Replace(twoSteps, "groups:", "search: {from: 5}\ngroups:", 1)))
-	require.Equal(t, exitUsage, got.status)
-	require.Contains(t, got.stderr, "a search wants one step with a duration")
 }

@@ -19,7 +19,9 @@ import (
 
 	"golang.org/x/perf/benchmath"
 
-	"github.com/perfmq/perfmq/internal/sweep"
+	"github.com/perfmq/perfmq/internal/search"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -50,7 +52,7 @@ const (
 	Better  Verdict = "better"
 	Worse   Verdict = "worse"
 	TooFew  Verdict = "too few repeats to tell"
-	Bound   Verdict = "not to be told: a rate is the least that it may be"
+	Bound   Verdict = "inconclusive: perfmq was the limit, so this rate is a lower bound"
 	Unknown Verdict = "" // a side does not have the figure, or it is the first set, which the others are held against
 )
 
@@ -68,7 +70,7 @@ type Cell struct {
 	Change float64 `json:"change"`
 	// P is the probability of a difference like this, or larger, between sets of the same broker.
 	P float64 `json:"p"`
-	// AtLeast: a search of the set had the tester as its limit, so that the true median may be higher.
+	// AtLeast: perfmq was the limit of a run or a search of the set, so that this rate is a lower bound.
 	AtLeast bool    `json:"atLeast,omitempty"`
 	Verdict Verdict `json:"verdict,omitempty"`
 }
@@ -111,16 +113,47 @@ func Sets(sets []Set, metrics []Metric) []Row {
 // which is another one in each search.
 func (s *Set) value(m *Metric, r *result.Result) (v float64, ok bool) {
 	if of, is := s.searches[r]; is {
-		return of.Rate, of.Held && m.Name == sweep.Found
+		return of.Rate, of.Held && m.Name == search.Metric
 	}
 	return m.of(r)
+}
+
+// bounded tells whether perfmq was the limit of a run, or of a search.
+func (s *Set) bounded(r *result.Result) bool {
+	if of, is := s.searches[r]; is {
+		return of.AtLeast
+	}
+	byPerfmq := func(l *result.Limit) bool { return l != nil && stats.LimitKind(l.Kind).OfTester() }
+	return byPerfmq(r.Limit) || slices.ContainsFunc(r.Steps, func(step result.Step) bool { return byPerfmq(step.Limit) })
+}
+
+// BoundedRuns is the number of runs of the set of which perfmq was the limit.
+func (s *Set) BoundedRuns() (n int) {
+	for _, r := range s.Results {
+		if s.bounded(r) {
+			n++
+		}
+	}
+	return n
+}
+
+// Bounded says of how many runs perfmq was the limit; empty if of none.
+func Bounded(sets []Set) string {
+	n, all := 0, 0
+	for i := range sets {
+		n, all = n+sets[i].BoundedRuns(), all+len(sets[i].Results)
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("perfmq was the limit of %d of %d runs, so their rates are lower bounds", n, all)
 }
 
 func newCell(s *Set, m *Metric) (c Cell) {
 	for _, r := range s.Results {
 		if v, ok := s.value(m, r); ok {
 			c.Values = append(c.Values, v)
-			c.AtLeast = c.AtLeast || s.searches[r].AtLeast
+			c.AtLeast = c.AtLeast || m.Unit == threshold.PerSecond && s.bounded(r)
 		}
 	}
 	if len(c.Values) == 0 {

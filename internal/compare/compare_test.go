@@ -221,8 +221,61 @@ c against a|b: too few repeats to tell: completed.avg; that takes 4 runs of each
 `, text.String())
 	text.Reset()
 	require.NoError(t, compare.CSV(&text, sets, rows))
-	assert.Equal(t, `metric,unit,set,repeats,median,low,high,change_percent,p,verdict
-completed.avg,messages/s,a|b,1,1000,1000,1000,,,
-completed.avg,messages/s,c,1,1500,1500,1500,50,1,too few repeats to tell
+	assert.Equal(t, `metric,unit,set,repeats,median,low,high,change_percent,p,verdict,at_least
+completed.avg,messages/s,a|b,1,1000,1000,1000,,,,false
+completed.avg,messages/s,c,1,1500,1500,1500,50,1,too few repeats to tell,false
 `, text.String())
+}
+
+// TestBoundedRuns: a rate of which perfmq was the limit is a lower bound: the first line says how many there are, the
+// cell is marked, and a difference that a higher rate would end is inconclusive. Latencies are compared as ever.
+func TestBoundedRuns(t *testing.T) {
+	limited := func(rate, ack float64, kind string, ofStep bool) *result.Result {
+		r := run(rate, ack)
+		if r.Limit = (&result.Limit{Kind: kind}); ofStep {
+			r.Limit, r.Steps = &result.Limit{Kind: "broker"}, []result.Step{{Limit: &result.Limit{Kind: "none"}}, {Limit: r.Limit}}
+		}
+		return r
+	}
+	set := func(name string, rate float64, kind string, ofStep bool) compare.Set {
+		s := compare.Set{Name: name}
+		for i := range 5 {
+			s.Results = append(s.Results, limited(rate+float64(i), 1000/rate*float64(100+i), kind, ofStep))
+		}
+		return s
+	}
+	for _, c := range []struct {
+		kind    string // of the limit of the slower set
+		ofStep  bool
+		verdict compare.Verdict // of the faster set, by its rate
+	}{
+		{"tester-worker", false, compare.Bound},
+		{"tester-processors", false, compare.Bound},
+		{"machine", false, compare.Bound},
+		{"machine", true, compare.Bound},
+		{"broker", false, compare.Better},
+		{"none", true, compare.Better},
+	} {
+		sets := []compare.Set{set("a", 1000, c.kind, c.ofStep), set("b", 2000, "none", false)}
+		rows := compare.Sets(sets, metrics(t, "completed.avg", "ack.p99"))
+		require.Equal(t, c.verdict, rows[0].Cells[1].Verdict, c.kind)
+		require.Equal(t, compare.Better, rows[1].Cells[1].Verdict, "a latency is no rate")
+		bounded := c.verdict == compare.Bound
+		require.Equal(t, bounded, rows[0].Cells[0].AtLeast)
+		require.False(t, rows[1].Cells[0].AtLeast)
+		const first = "perfmq was the limit of 5 of 10 runs, so their rates are lower bounds\n"
+		var text, markdown, table strings.Builder
+		require.NoError(t, compare.Text(&text, sets, rows, nil))
+		require.Equal(t, bounded, strings.HasPrefix(text.String(), first), text.String())
+		require.Equal(t, bounded, strings.Contains(text.String(), "completed.avg   at least 1002/s"), text.String())
+		require.NoError(t, compare.Markdown(&markdown, sets, rows, nil))
+		require.Equal(t, bounded, strings.HasPrefix(markdown.String(), first), markdown.String())
+		require.Equal(t, bounded, strings.Contains(markdown.String(), "| at least 1002/s"), markdown.String())
+		require.NoError(t, compare.CSV(&table, sets, rows))
+		require.Equal(t, bounded, strings.Contains(table.String(), "a,5,1002,1000,1004,,,,true\n"), table.String())
+		if bounded {
+			require.Contains(t, text.String(), "inconclusive: perfmq was the limit, so this rate is a lower bound: completed.avg")
+			require.Equal(t, []int{5, 0}, []int{sets[0].BoundedRuns(), sets[1].BoundedRuns()})
+		}
+	}
 }

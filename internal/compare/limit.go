@@ -80,7 +80,7 @@ func (l *Limit) Exceeded(row *Row, i int) (bool, error) {
 	return exceeded, nil
 }
 
-// ErrBound is in the error for a limit that cannot be judged since the tester was the limit of a search.
-var ErrBound = errors.New("a rate is the least that it may be")
+// ErrBound is in the error for a change that cannot be judged, since perfmq was the limit of a run.
+var ErrBound = errors.New(string(Bound))
 
 func (l *Limit) bound() error { return fmt.Errorf("%s: %w: %w", l.Text, ErrCannotTell, ErrBound) }

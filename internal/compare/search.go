@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/perfmq/perfmq/internal/search"
-	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -17,14 +16,14 @@ import (
 type Search struct {
 	Rate float64
 	Held bool // otherwise there is no rate
-	// AtLeast: the rate is the least that it may be, as the tester was the limit.
+	// AtLeast: perfmq was the limit, so the rate is a lower bound.
 	AtLeast bool
 }
 
 // found is the metric of searches.
 func found() Metric {
 	return Metric{
-		Name: sweep.Found, Unit: threshold.PerSecond, Higher: true,
+		Name: search.Metric, Unit: threshold.PerSecond, Higher: true,
 		of: func(*result.Result) (float64, bool) { return 0, false },
 	}
 }

@@ -79,13 +79,13 @@ func TestSearches(t *testing.T) {
 			sets := []compare.Set{repeats(t, c.a...), repeats(t, c.b...)}
 			rows := compare.Sets(sets, metrics(t, compare.Usual()...))
 			require.Len(t, rows, 1)
-			require.Equal(t, sweep.Found, rows[0].Name)
+			require.Equal(t, search.Metric, rows[0].Name)
 			require.Equal(t, c.verdict, rows[0].Cells[1].Verdict)
 		})
 	}
 
 	never := []compare.Set{repeats(t, low...), repeats(t, -1, -1)}
-	require.Equal(t, []string{never[1].Name + ": no search found a rate; the first: not even 10 msg/s keeps the demands: ack.p99 < 1ms: 7ms"},
+	require.Equal(t, []string{never[1].Name + ": no search found a rate; the first: not even 10 msg/s passes the thresholds: ack.p99 < 1ms: 7ms"},
 		compare.Notes(never))
 }
 
@@ -93,7 +93,7 @@ func TestSearches(t *testing.T) {
 func TestLimitOfSearches(t *testing.T) {
 	high := []float64{2e8, 2e8, 2e8, 2e8, 2e8} // at least 200,000
 	rows := compare.Sets([]compare.Set{repeats(t, high...), repeats(t, 190_000, 190_001, 190_002, 190_003, 190_004)},
-		metrics(t, sweep.Found))
+		metrics(t, search.Metric))
 	for text, want := range map[string]bool{"found -4%": true, "found -9%": false} {
 		l, err := compare.ParseLimit(text)
 		require.NoError(t, err)
@@ -150,7 +150,7 @@ func TestSweeps(t *testing.T) {
 	require.Empty(t, compare.Differences(sets))
 	require.Equal(t, []string{
 		"1 threads=4: the sweep has no such cell", "0 threads=8: the sweep has no such cell",
-		"1 threads=8: 1 of 6 runs are left out, as they failed; the first: not even 10 msg/s keeps the demands: ack.p99 < 1ms: 7ms",
+		"1 threads=8: 1 of 6 runs are left out, as they failed; the first: not even 10 msg/s passes the thresholds: ack.p99 < 1ms: 7ms",
 	}, compare.Notes(sets))
 	var b bytes.Buffer
 	require.NoError(t, compare.Text(&b, sets, rows, nil))

@@ -14,6 +14,11 @@ import (
 
 // Text writes the rows side by side, and under them a summary of each set.
 func Text(w io.Writer, sets []Set, rows []Row, differences []Difference) error {
+	if text := Bounded(sets); text != "" {
+		if _, err := fmt.Fprintln(w, text); err != nil {
+			return err
+		}
+	}
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	for _, line := range table(sets, rows) {
 		_, _ = fmt.Fprintln(tw, strings.TrimRight(strings.Join(line, "\t"), "\t"))
@@ -42,6 +47,9 @@ func Text(w io.Writer, sets []Set, rows []Row, differences []Difference) error {
 // Markdown writes the rows as a table for a merge request.
 func Markdown(w io.Writer, sets []Set, rows []Row, differences []Difference) error {
 	var b strings.Builder
+	if text := Bounded(sets); text != "" {
+		b.WriteString(text + "\n\n")
+	}
 	for i, line := range table(sets, rows) {
 		for k := range line {
 			line[k] = strings.ReplaceAll(line[k], "|", `\|`)
@@ -76,7 +84,10 @@ func CSV(w io.Writer, sets []Set, rows []Row) error {
 		}
 		_ = c.Write(line)
 	}
-	write("cell", []string{"metric", "unit", "set", "repeats", "median", "low", "high", "change_percent", "p", "verdict"})
+	write("cell", []string{
+		"metric", "unit", "set", "repeats", "median", "low", "high", "change_percent", "p", "verdict",
+		"at_least",
+	})
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 	for _, row := range rows {
 		for i := range row.Cells {
@@ -90,7 +101,7 @@ func CSV(w io.Writer, sets []Set, rows []Row) error {
 			} else {
 				line = append(line, number(100*cell.Change), number(cell.P), string(cell.Verdict))
 			}
-			write(row.Cell, line)
+			write(row.Cell, append(line, strconv.FormatBool(cell.AtLeast)))
 		}
 	}
 	c.Flush()

@@ -95,8 +95,8 @@ func findMax(t *testing.T, protocol string, capacity float64, args ...string) *s
 		require.True(t, found.Held)
 		require.True(t, found.Rate >= capacity*0.97 || spoiled, r.stdout)
 		require.Regexp(t, `(?m)^--- (maximum:|at least) `, r.stdout)
-	default: // a machine so busy that no rate is kept for longer
-		require.Equal(t, statusThreshold, r.status, r.stderr)
+	default: // a machine so busy that no rate is held
+		require.Contains(t, []int{statusThreshold, statusUndecided}, r.status, r.stderr)
 		require.True(t, spoiled, r.stdout)
 	}
 	return &found

@@ -179,6 +179,7 @@ const (
 	statusFailed      = 1
 	statusUsage       = 2
 	statusThreshold   = 3
+	statusUndecided   = 5
 	statusConnect     = 4
 	statusInterrupted = 130
 )

@@ -75,7 +75,7 @@ func dataOf(p *Page) chartData {
 	runs := p.runs()
 	d := chartData{Lines: linesOf(runs), Matrix: append(p.matrix.grids(), p.search.grids()...), Runs: []runData{}}
 	if p.search != nil {
-		d.Note = "Drawn are the loads at the rate that was found and at the lowest one that was not kept."
+		d.Note = "Drawn are the loads at the rate that was found and at the lowest one that failed."
 	}
 	for i, r := range runs {
 		if !p.search.drawn(r) {

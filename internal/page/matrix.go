@@ -3,7 +3,6 @@ package page
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -13,9 +12,8 @@ import (
 
 // Limits of a sweep on a page.
 const (
-	maxGrids = 40     // figures
-	maxCells = 10_000 // combinations, for knees
-	shades   = 7      // of a table
+	maxGrids = 40 // figures
+	shades   = 7  // of a table
 )
 
 // matrix is a sweep on a page: each figure over an axis, with a line for each combination of the other axes.
@@ -28,12 +26,7 @@ type matrix struct {
 
 func newMatrix(s *sweep.Sweep) *matrix {
 	m := &matrix{sweep: s, rows: s.Rows()}
-	at := slices.IndexFunc(s.Axes, func(a sweep.Axis) bool { return a.Name == s.Knee })
-	for i := range s.Axes {
-		if at < 0 && s.Axes[i].Ordered() {
-			at = i
-		}
-	}
+	at := slices.IndexFunc(s.Axes, func(a sweep.Axis) bool { return a.Ordered() })
 	if at < 0 {
 		at = len(s.Axes) - 1
 	}
@@ -80,7 +73,7 @@ func (m *matrix) grids() (list []grid) {
 			Name: name, Axis: m.axis.Name, Values: m.axis.Values, Unit: "us",
 			format: func(v float64) string { return span(int64(v)) },
 		}
-		if name == sweep.Found || strings.HasSuffix(name, "."+sweep.Found) || strings.HasSuffix(name, ".avg") {
+		if strings.HasSuffix(name, ".avg") {
 			g.Unit, g.higher, g.format = "messages/s", true, func(v float64) string { return number(v) + "/s" }
 		}
 		at := map[string]int{}
@@ -186,7 +179,7 @@ func (g *grid) shaded() Shaded {
 	return t
 }
 
-// sentences returns the best and the worst cell of each rate, and the knees.
+// sentences says how many runs there are, and which cells are the best and the worst of each metric.
 func (m *matrix) sentences() (list []string) {
 	done, failed := 0, 0
 	for i := range m.rows {
@@ -202,6 +195,9 @@ func (m *matrix) sentences() (list []string) {
 	if left := len(m.sweep.Runs) - done - failed; left > 0 {
 		text += fmt.Sprintf(", %d that have not ended", left)
 	}
+	if bounded := m.sweep.Bounded(); bounded != "" {
+		text += "; " + bounded
+	}
 	list = append(list, text+".")
 	for _, g := range m.grids() {
 		best, worst, ok := sweep.Extremes(m.rows, g.Name)
@@ -215,17 +211,11 @@ func (m *matrix) sentences() (list []string) {
 			g.format(best.Figures[g.Name].Median), m.sweep.Title(best.Values),
 			worst.Bound(g.Name)+g.format(worst.Figures[g.Name].Median), m.sweep.Title(worst.Values)))
 		if text := m.sweep.Brief(g.Name); text != "" {
+			if bounded := m.sweep.Bounded(); bounded != "" {
+				text += "; " + bounded
+			}
 			list = append(list, text+".")
 		}
-	}
-	cells := 1
-	for _, a := range m.sweep.Axes {
-		if cells *= max(1, len(a.Values)); cells > maxCells {
-			return list
-		}
-	}
-	for _, k := range m.sweep.Knees() {
-		list = append(list, kneeText(&k))
 	}
 	return list
 }
@@ -236,34 +226,4 @@ func several(n int, thing string) string {
 		thing += "s"
 	}
 	return fmt.Sprintf("%d %s", n, thing)
-}
-
-func kneeText(k *sweep.Knee) string {
-	var fixed []string
-	for _, name := range slices.Sorted(maps.Keys(k.Fixed)) {
-		fixed = append(fixed, name+"="+k.Fixed[name])
-	}
-	text := "Knee of " + k.Rate + " over " + k.Axis
-	if len(fixed) > 0 {
-		text += " at " + strings.Join(fixed, " ")
-	}
-	switch {
-	case k.Open:
-		text += fmt.Sprintf(": none, it still rises at the end, %s with %s/s", k.Best, number(k.BestRate))
-	case k.Value == k.Best:
-		text += fmt.Sprintf(": %s with %s/s, the best", k.Best, number(k.BestRate))
-	default:
-		text += fmt.Sprintf(": %s with %s/s is within 5%% of the best, %s with %s/s", k.Value, number(k.ValueRate), k.Best,
-			number(k.BestRate))
-	}
-	if k.AtLeast {
-		text += "; the tester was the limit of some of these rates, which may be higher, so that the knee may be elsewhere"
-	}
-	if k.Doubled != "" {
-		text += fmt.Sprintf("; %s has doubled at %s", k.Latency, k.Doubled)
-	}
-	if k.Limit.Kind != "" {
-		text += "; the limit at the best: " + k.Limit.Text
-	}
-	return text + "."
 }

@@ -20,7 +20,7 @@ import (
 func swept(t *testing.T, dir string) *sweep.Sweep {
 	t.Helper()
 	s := &sweep.Sweep{
-		Format: sweep.Format, Version: sweep.Version, ID: "x", Name: "demo/matrix", Repeats: 2, Knee: "threads",
+		Format: sweep.Format, Version: sweep.Version, ID: "x", Name: "demo/matrix", Repeats: 2,
 		Axes: []sweep.Axis{{Name: "threads", Values: []string{"16", "64", "128"}}, {Name: "queues", Values: []string{"8", "32"}}},
 	}
 	s.Arrange(sweep.Cells(s.Axes, nil))
@@ -72,7 +72,6 @@ func TestMatrix(t *testing.T) {
 	said := strings.Join(p.matrix.sentences(), "\n")
 	assert.Contains(t, said, "6 cells, 10 runs that count, 2 that failed and are left out.")
 	assert.Contains(t, said, "completed.avg: best 2,115/s at threads=128 queues=32, worst 1,115/s at threads=16 queues=32.")
-	assert.Contains(t, said, "Knee of completed.avg over threads at queues=32: 64 with 2,105/s is within 5% of the best, 128 with 2,115/s; the limit at the best: its answers got late.")
 
 	one := &sweep.Sweep{Name: "one", Repeats: 1}
 	one.Arrange(sweep.Cells(nil, nil))
@@ -83,10 +82,16 @@ func TestMatrix(t *testing.T) {
 	found.Arrange(sweep.Cells(found.Axes, nil))
 	for i := range found.Runs {
 		r := &found.Runs[i]
-		r.State, r.AtLeast, r.Figures = sweep.Done, i == 0, map[string]float64{sweep.Found: 5}
+		r.State, r.Figures = sweep.Done, map[string]float64{"completed.avg": 5, "ack.p50": 5}
+		if i == 0 {
+			r.SetLimits([]sweep.Limit{{Kind: "machine", Text: "others"}})
+		}
 	}
-	cells := newMatrix(found).grids()[0].shaded().Rows[0].Cells
-	assert.Equal(t, []string{"at least 5/s", "5/s"}, []string{cells[0].Text, cells[1].Text})
+	for k, want := range [][]string{{"at least 5/s", "5/s"}, {"5 us", "5 us"}} {
+		cells := newMatrix(found).grids()[k].shaded().Rows[0].Cells
+		assert.Equal(t, want, []string{cells[0].Text, cells[1].Text})
+	}
+	assert.Equal(t, "2 cells, 2 runs that count; perfmq was the limit of 1 of 2 runs, so their rates are lower bounds.", newMatrix(found).sentences()[0])
 
 	var b bytes.Buffer
 	require.NoError(t, p.HTML(&b))

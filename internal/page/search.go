@@ -11,7 +11,6 @@ import (
 
 	"github.com/perfmq/perfmq/internal/compare"
 	"github.com/perfmq/perfmq/internal/search"
-	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/internal/threshold"
 )
 
@@ -75,7 +74,7 @@ func (s *searched) verdict() *story {
 	switch s.Kind() {
 	case search.Maximum:
 		v.Mark = "good"
-	case search.AtLeast:
+	case search.AtLeast, search.Undecided:
 		v.Mark = "warn"
 	case search.Open:
 		for _, r := range s.runs {
@@ -85,11 +84,12 @@ func (s *searched) verdict() *story {
 		}
 	}
 	v.Reason = why
-	if s.Failed.Limit != "" && s.Kind() != search.AtLeast {
+	if s.Failed.Limit != "" && s.Kind() != search.AtLeast && s.Kind() != search.Undecided {
 		v.Limits = []limitOfStep{{Text: s.Failed.Limit}}
 	}
 	if len(s.Demands) > 0 {
-		v.Numbers = append(v.Numbers, "The demands: "+strings.Join(s.Demands, ", ")+". Of few messages, two may be missing.")
+		v.Numbers = append(v.Numbers, "The thresholds: "+strings.Join(s.Demands, ", ")+
+			". Of few messages, two may be missing.")
 	}
 	v.Numbers = append(v.Numbers, s.tally())
 	return v
@@ -97,13 +97,10 @@ func (s *searched) verdict() *story {
 
 // tally says how many loads there were, in which range and time.
 func (s *searched) tally() string {
-	low, high, byTester := math.Inf(1), 0.0, 0
+	low, high := math.Inf(1), 0.0
 	for i := range s.Points {
 		p := &s.Points[i]
 		low, high = min(low, p.Rate), max(high, p.Rate)
-		if p.Tester {
-			byTester++
-		}
 	}
 	if high == 0 {
 		return "No load has ended."
@@ -120,8 +117,8 @@ func (s *searched) tally() string {
 	if ended > began {
 		text += ", within " + span(ended-began)
 	}
-	if byTester > 0 {
-		text += fmt.Sprintf("; at %d of them the tester was the limit, not the broker", byTester)
+	if n := s.Bounded(); n > 0 {
+		text += fmt.Sprintf("; perfmq was the limit of %d of them, not the broker", n)
 	}
 	return text + "."
 }
@@ -138,13 +135,7 @@ func (s *searched) table() *Table {
 	t.Head = append(append(t.Head, metrics...), "why not", "limit")
 	for i := range s.Points {
 		p := &s.Points[i]
-		verdict := "kept"
-		switch {
-		case p.Tester:
-			verdict = "not kept: the tester was the limit"
-		case !p.Kept:
-			verdict = "not kept"
-		}
+		verdict := p.Verdict()
 		if p.Hold {
 			verdict += ", for longer"
 		}
@@ -204,7 +195,7 @@ func (s *searched) grids() (list []grid) {
 	}
 	for _, name := range append(names, compare.Usual()...) {
 		m, ok := compare.Find(name)
-		if !ok || name == sweep.Found || slices.ContainsFunc(list, func(g grid) bool { return g.Name == name }) {
+		if !ok || name == search.Metric || slices.ContainsFunc(list, func(g grid) bool { return g.Name == name }) {
 			continue
 		}
 		if g := s.grid(&m, rates); len(g.Lines) > 0 {
@@ -214,7 +205,7 @@ func (s *searched) grids() (list []grid) {
 	return list
 }
 
-// grid returns a figure over the rate: a line of the loads that were kept, and one of the others.
+// grid returns a metric over the rate: a line of the loads that passed, and one of the others.
 func (s *searched) grid(m *compare.Metric, rates []float64) grid {
 	g := grid{Name: m.Name, Axis: "rate", Unit: "us"}
 	if m.Unit == threshold.PerSecond {
@@ -241,7 +232,7 @@ func (s *searched) grid(m *compare.Metric, rates []float64) grid {
 		if !known {
 			continue
 		}
-		line := newGridLine(map[bool]string{true: "kept", false: "not kept"}[kept], len(rates))
+		line := newGridLine(map[bool]string{true: "pass", false: "fail"}[kept], len(rates))
 		for i, list := range values {
 			if len(list) > 0 {
 				slices.Sort(list)
@@ -255,7 +246,7 @@ func (s *searched) grid(m *compare.Metric, rates []float64) grid {
 }
 
 // drawn tells whether the charts over time have a load: the last ones at the rate that was found and at the lowest that
-// was not kept, and one that goes on.
+// failed, and one that continues.
 func (s *searched) drawn(r *Run) bool {
 	if s == nil {
 		return true

@@ -236,7 +236,13 @@ func (l *line) csv(r *Run) []string {
 		}
 	}
 	if l.step != "" {
-		return append(row, "", "", "", "")
+		limit := ""
+		for i := range l.result.Steps {
+			if s := &l.result.Steps[i]; s.Name == l.step && s.Limit != nil {
+				limit = cell(s.Limit.Kind)
+			}
+		}
+		return append(row, "", "", "", limit)
 	}
 	x := &l.result.Tester
 	cells := []string{

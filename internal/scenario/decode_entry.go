@@ -66,7 +66,9 @@ func (d *decoder) unknown(key *node, places Scope, of string, shape ...string) {
 		return
 	}
 	hint := ""
-	if n := d.keys.nearest(name, places, shape); n != "" {
+	if name == "knee" { // of earlier versions
+		hint = "leave it out: the table of the sweep and perfmq report have the rates over each axis"
+	} else if n := d.keys.nearest(name, places, shape); n != "" {
 		hint = "did you mean " + n + "?"
 	} else if n := d.keys.nearest(name, ^Scope(0), nil); n != "" {
 		hint = fmt.Sprintf("did you mean %s, of %s?", n, d.keys.places(n))

@@ -310,13 +310,13 @@ func (f *File) each(a *Axis, wherever bool, change func([]Entry) []Entry) {
 	}
 }
 
-// Search is the search for the highest rate of a group that keeps demands.
+// Search is the search for the highest rate of a group that passes thresholds.
 type Search struct {
 	// Group is the group whose rate is searched for.
 	Group string
 	// From is the rate to begin with, a text; empty for the usual one.
 	From string
-	// Thresholds are demands beside those of the run.
+	// Thresholds are those beside the thresholds of the run.
 	Thresholds []Threshold
 	Pos        Pos
 
@@ -369,8 +369,25 @@ func (d *decoder) search(n *node) {
 			d.bad(t.Pos, "", "a demand of a search is about the whole run, and ends nothing")
 		}
 	}
+	d.notOfSweep(s)
 	s.axis = Axis{Name: s.Group + ".rate", owner: s.Group, key: d.keys.find("rate", InProducerGroup), Pos: n.pos}
 	d.file.Search = s
+}
+
+// notOfSweep refuses a search within a sweep.
+func (d *decoder) notOfSweep(s *Search) {
+	if d.file.Matrix != nil {
+		d.bad(s.Pos, "run the file once for each value: --set NAME=VALUE", "a search does not go with a matrix")
+	}
+	entries := slices.Clone(d.file.Settings)
+	for i := range d.file.Steps {
+		entries = append(entries, d.file.Steps[i].Entries...)
+	}
+	for _, e := range entries {
+		if k := d.keys.find(e.Key, InRun|InStep); k != nil && k.Sweep {
+			d.bad(e.Pos, "leave it out", "%s is of a sweep, and does not go with a search", e.Key)
+		}
+	}
 }
 
 // AtRate returns the file with that rate for the group of its search.

@@ -15,6 +15,9 @@ import (
 // File is the name of the file with an [Outcome], in the folder of a search.
 const File = "search.json"
 
+// Metric is the name of the rate that a search found, where results are compared.
+const Metric = "found"
+
 // maxFile bounds the size of [File], in bytes.
 const maxFile = 16 << 20
 
@@ -74,6 +77,7 @@ type Kind string
 const (
 	Maximum   Kind = "maximum"    // Rate is the highest sustainable rate
 	AtLeast   Kind = "at least"   // Rate was held, but it is only a lower bound; see [Found.AtLeast]
+	Undecided Kind = "undecided"  // perfmq was the limit, and no rate was held
 	Nothing   Kind = "nothing"    // even the lowest rate failed
 	NotSteady Kind = "not steady" // no rate was held
 	Open      Kind = "open"       // the search is running, or ended early
@@ -88,6 +92,8 @@ func (f *Found) Kind() Kind {
 		return Maximum
 	case !f.Complete:
 		return Open
+	case f.Failed.Tester:
+		return Undecided
 	case f.Rate == 0:
 		return Nothing
 	default:
@@ -107,16 +113,29 @@ func (f *Found) Words() (text, why string) {
 			return text, "that is as far as the search goes"
 		}
 		return text, "at " + PerSecond(f.Above) + " msg/s the limit was " + f.Failed.Limit
+	case Undecided:
+		return "undecided: perfmq was the limit of " + strconv.Itoa(f.Bounded()) + " of " + strconv.Itoa(len(f.Points)) +
+			" loads, and no rate was held", "at " + PerSecond(f.Above) + " msg/s the limit was " + f.Failed.Limit
 	case Nothing:
-		return "not even " + PerSecond(f.Above) + " msg/s keeps the demands", f.Failed.Why
+		return "not even " + PerSecond(f.Above) + " msg/s passes the thresholds", f.Failed.Why
 	case NotSteady:
-		return "no rate was kept for longer: the broker, or the machine, is not steady; the last that was tried is " +
+		return "no rate was held: the broker, or the machine, is not steady; the last that was tried is " +
 			PerSecond(f.Failed.Rate) + " msg/s", f.Failed.Why
 	}
 	if f.Rate > 0 {
-		return "the search has not come to its end; " + PerSecond(f.Rate) + " msg/s had been kept", ""
+		return "the search has not come to its end; " + PerSecond(f.Rate) + " msg/s had passed", ""
 	}
-	return "the search has not come to its end; no rate had been kept", ""
+	return "the search has not come to its end; no rate had passed", ""
+}
+
+// Bounded is the number of loads that failed with perfmq, or its machine, as the limit.
+func (f *Found) Bounded() (n int) {
+	for i := range f.Points {
+		if f.Points[i].Tester {
+			n++
+		}
+	}
+	return n
 }
 
 // String returns the outcome with the reason why the rate is not higher.

@@ -25,10 +25,12 @@ func TestWords(t *testing.T) {
 		{search.Maximum, "maximum: 12,000 msg/s", "at 12,300 msg/s: ack.p99 < 1ms: 7ms", search.Found{Rate: 12_000, Above: 12_300, Held: true, Failed: failed, Complete: true}},
 		{search.AtLeast, "at least 12,000 msg/s", "at 12,300 msg/s the limit was the tester's processors", search.Found{Rate: 12_000, Above: 12_300, Held: true, Failed: tester, Complete: true}},
 		{search.AtLeast, "at least 100,000,000 msg/s", "that is as far as the search goes", search.Found{Rate: 1e8, Held: true, Complete: true}},
-		{search.Nothing, "not even 12,300 msg/s keeps the demands", "ack.p99 < 1ms: 7ms", search.Found{Above: 12_300, Failed: failed, Complete: true}},
-		{search.NotSteady, "no rate was kept for longer: the broker, or the machine, is not steady; the last that was tried is 12,300 msg/s", "ack.p99 < 1ms: 7ms", search.Found{Rate: 400, Above: 12_300, Failed: failed, Complete: true}},
-		{search.Open, "the search has not come to its end; 0.5 msg/s had been kept", "", search.Found{Rate: 0.5}},
-		{search.Open, "the search has not come to its end; no rate had been kept", "", search.Found{}},
+		{search.Nothing, "not even 12,300 msg/s passes the thresholds", "ack.p99 < 1ms: 7ms", search.Found{Above: 12_300, Failed: failed, Complete: true}},
+		{search.Undecided, "undecided: perfmq was the limit of 2 of 3 loads, and no rate was held", "at 12,300 msg/s the limit was the tester's processors", search.Found{Above: 12_300, Failed: tester, Complete: true, Points: []search.Point{{Rate: 20_000}, tester, tester}}},
+		{search.Undecided, "undecided: perfmq was the limit of 2 of 3 loads, and no rate was held", "at 12,300 msg/s the limit was the tester's processors", search.Found{Rate: 400, Above: 12_300, Failed: tester, Complete: true, Points: []search.Point{{Rate: 400, Kept: true}, tester, tester}}},
+		{search.NotSteady, "no rate was held: the broker, or the machine, is not steady; the last that was tried is 12,300 msg/s", "ack.p99 < 1ms: 7ms", search.Found{Rate: 400, Above: 12_300, Failed: failed, Complete: true}},
+		{search.Open, "the search has not come to its end; 0.5 msg/s had passed", "", search.Found{Rate: 0.5}},
+		{search.Open, "the search has not come to its end; no rate had passed", "", search.Found{}},
 	} {
 		text, why := c.of.Words()
 		require.Equal(t, []string{string(c.kind), c.text, c.why}, []string{string(c.of.Kind()), text, why})

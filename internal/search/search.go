@@ -1,6 +1,6 @@
-// Package search finds the highest rate at which a load meets its demands. It doubles the rate until a load fails,
+// Package search finds the highest rate at which a load passes its thresholds. It doubles the rate until a load fails,
 // bisects, tries the lowest failed rate once more, since it may have failed by chance, and holds the rate that it found
-// for longer.
+// for longer. It goes no further when perfmq's machine was the limit of two loads in a row.
 package search
 
 import (
@@ -15,13 +15,25 @@ type Point struct {
 	Rate float64 `json:"rate"` // messages per second
 	// Hold: the rate was tried for longer, to verify the result.
 	Hold bool `json:"hold,omitempty"`
-	// Kept: all demands were met. Otherwise Why names the demand that was not, and Tester is true if the tester was the
-	// limit, not the broker.
+	// Kept: the load passed all thresholds. Otherwise Why names those that failed, and Tester is true if perfmq, or its
+	// machine, was the limit.
 	Kept   bool   `json:"kept"`
 	Why    string `json:"why,omitempty"`
 	Tester bool   `json:"tester,omitempty"`
 	// Limit is the limit of the rate, in words.
 	Limit string `json:"limit,omitempty"`
+}
+
+// Verdict is the outcome of the load in a word or two.
+func (p *Point) Verdict() string {
+	switch {
+	case p.Kept:
+		return "pass"
+	case p.Tester:
+		return "undecided"
+	default:
+		return "fail"
+	}
 }
 
 // Probe applies a load of that rate to the broker. An error ends the search.
@@ -45,7 +57,7 @@ const (
 	maxHolds         = 4   // how often a rate is held, each time a lower one
 	backOff          = 0.03
 	maxConfirms      = 3 // how often the lowest failed rate is tried again, as long as it is kept then
-	patience         = 2 // tries of a rate at which the tester was the limit: it may have been disturbed
+	patience         = 2 // tries of a rate at which perfmq was the limit: it may have been disturbed
 )
 
 // Found is the outcome of a search.
@@ -64,12 +76,17 @@ type Found struct {
 	Points []Point `json:"points"`
 }
 
-// AtLeast tells whether the held rate is only a lower bound: the tester was the limit, or the search reached its
-// highest rate.
+// AtLeast tells whether the held rate is only a lower bound: perfmq was the limit, or the search reached its highest
+// rate.
 func (f *Found) AtLeast() bool { return f.Held && (f.Above == 0 || f.Failed.Tester) }
 
-// ErrNothing reports that even the lowest rate failed.
-var ErrNothing = errors.New("no rate keeps the demands")
+var (
+	// ErrNothing reports that even the lowest rate failed.
+	ErrNothing = errors.New("no rate passes the thresholds")
+	// ErrUndecided reports that perfmq, or its machine, was the limit of two loads in a row, so that the search shows
+	// nothing of the broker.
+	ErrUndecided = errors.New("perfmq was the limit")
+)
 
 type search struct {
 	cfg   Config
@@ -77,8 +94,8 @@ type search struct {
 	Found
 }
 
-// Max searches. It returns the findings so far with any error, which may be [ErrNothing], the context's, or the
-// probe's.
+// Max searches. It returns the findings so far with any error, which may be [ErrNothing], [ErrUndecided], that of the
+// context, or that of the probe.
 func Max(ctx context.Context, cfg Config, probe Probe) (*Found, error) {
 	if cfg.First <= 0 {
 		cfg.First = defaultFirst
@@ -90,24 +107,33 @@ func Max(ctx context.Context, cfg Config, probe Probe) (*Found, error) {
 	if s.cfg.Note == nil {
 		s.cfg.Note = func(*Found) error { return nil }
 	}
-	err := s.close(ctx)
-	for tries := 0; err == nil && tries < maxConfirms && s.Above > 0 && !s.Failed.Tester; tries++ {
-		above := s.Above
-		if err = s.try(ctx, above, false); err != nil || s.Above == above {
-			break
-		}
-		err = s.close(ctx) // the failure was by chance
+	err := s.narrow(ctx)
+	if errors.Is(err, ErrUndecided) && s.Rate > 0 {
+		err = nil // the broker may hold the rate below
 	}
 	rate, back := s.Rate, backOff
 	for tries := 0; err == nil && !s.Held && tries < maxHolds; tries++ {
 		err = s.try(ctx, rate, true)
 		rate, back = max(round(rate*(1-back)), minRate), 2*back
 	}
-	s.Complete = err == nil || errors.Is(err, ErrNothing)
+	s.Complete = err == nil || errors.Is(err, ErrNothing) || errors.Is(err, ErrUndecided)
 	return &s.Found, err
 }
 
-// close finds a kept rate and a failed one, and narrows the gap between them.
+// narrow finds a rate that passes and one, a little higher, that fails, also when it is tried again.
+func (s *search) narrow(ctx context.Context) error {
+	err := s.close(ctx)
+	for tries := 0; err == nil && tries < maxConfirms && s.Above > 0; tries++ {
+		above := s.Above
+		if err = s.try(ctx, above, false); err != nil || s.Above == above {
+			break
+		}
+		err = s.close(ctx) // the failure was by chance
+	}
+	return err
+}
+
+// close finds a rate that passes and one that fails, and narrows the gap between them.
 func (s *search) close(ctx context.Context) error {
 	if err := s.bracket(ctx); err != nil {
 		return err
@@ -115,7 +141,7 @@ func (s *search) close(ctx context.Context) error {
 	return s.bisect(ctx)
 }
 
-// bracket finds a kept rate and a failed rate twice as high; or lower ones, if the first rate failed.
+// bracket finds a rate that passes and one twice as high that fails; or lower ones, if the first rate failed.
 func (s *search) bracket(ctx context.Context) error {
 	rate := round(s.cfg.First)
 	switch {
@@ -141,7 +167,7 @@ func (s *search) bracket(ctx context.Context) error {
 	}
 }
 
-// bisect narrows the gap between the kept and the failed rate.
+// bisect narrows the gap between the rate that passes and the one that fails.
 func (s *search) bisect(ctx context.Context) error {
 	if s.Rate == 0 {
 		return ErrNothing
@@ -158,7 +184,8 @@ func (s *search) bisect(ctx context.Context) error {
 	return nil
 }
 
-// try tries a rate. If it fails to hold, the highest kept rate below it remains.
+// try tries a rate. If it fails to hold, the highest rate below it that passed remains. It returns [ErrUndecided] when
+// perfmq was the limit of each try.
 func (s *search) try(ctx context.Context, rate float64, hold bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -176,7 +203,13 @@ func (s *search) try(ctx context.Context, rate float64, hold bool) error {
 		}
 	}
 	s.judge(p)
-	return s.cfg.Note(&s.Found)
+	if err := s.cfg.Note(&s.Found); err != nil {
+		return err
+	}
+	if p.Tester && !p.Kept {
+		return ErrUndecided
+	}
+	return nil
 }
 
 // judge updates the findings with the outcome of a load.

@@ -124,10 +124,65 @@ func TestDisturbed(t *testing.T) {
 	require.NoError(t, err)
 	assert.InDelta(t, 5000, f.Rate, 100)
 	assert.False(t, f.Failed.Tester)
+}
 
-	f, err = search.Max(t.Context(), search.Config{}, func(_ context.Context, rate float64, _ bool) (search.Point, error) {
-		return search.Point{Kept: rate <= 5000, Tester: true}, nil
-	})
-	require.NoError(t, err)
-	assert.True(t, f.Failed.Tester, "the tester is the limit each time")
+// TestUndecided: after two loads in a row of which perfmq was the limit, nothing but the rate that passed is held.
+func TestUndecided(t *testing.T) {
+	for name, c := range map[string]struct {
+		// by number of the load, the rate and whether it is held: passes, perfmq is the limit
+		probe func(n int, rate float64, hold bool) (passes, perfmq bool)
+		err   error
+		kind  search.Kind
+		loads int
+		words string
+	}{
+		"each load": {
+			func(int, float64, bool) (bool, bool) { return false, true },
+			search.ErrUndecided, search.Undecided, 2, "undecided: perfmq was the limit of 2 of 2 loads, and no rate was held: at 1,000 msg/s the limit was L",
+		},
+		"a high rate": {
+			func(_ int, rate float64, _ bool) (bool, bool) { return rate <= 5000, rate > 5000 },
+			nil, search.AtLeast, 6, "at least 4,000 msg/s: at 8,000 msg/s the limit was L",
+		},
+		"below what the broker does": {
+			func(_ int, rate float64, _ bool) (bool, bool) { return false, rate < 900 },
+			search.ErrUndecided, search.Undecided, 3, "undecided: perfmq was the limit of 2 of 3 loads, and no rate was held: at 250 msg/s the limit was L",
+		},
+		"when it is held": {
+			func(_ int, rate float64, hold bool) (bool, bool) { return rate <= 1000 && !hold, hold },
+			search.ErrUndecided, search.Undecided, 0, "",
+		},
+		"every other load": {
+			func(n int, rate float64, _ bool) (bool, bool) { return n%2 == 0 && rate <= 5000, n%2 == 1 },
+			nil, search.Maximum, 0, "",
+		},
+		"when the failed rate is tried again": {
+			func(n int, rate float64, hold bool) (bool, bool) { return rate <= 5000, rate > 5000 && n > 10 && !hold },
+			nil, search.AtLeast, 0, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := 0
+			f, err := search.Max(t.Context(), search.Config{}, func(_ context.Context, rate float64, hold bool) (search.Point, error) {
+				n++
+				passes, perfmq := c.probe(n, rate, hold)
+				return search.Point{Kept: passes, Tester: perfmq && !passes, Limit: "L"}, nil
+			})
+			require.ErrorIs(t, err, c.err)
+			require.True(t, f.Complete)
+			require.Equal(t, c.kind, f.Kind(), f)
+			if c.loads > 0 {
+				require.Len(t, f.Points, c.loads)
+				require.Equal(t, c.words, f.String())
+			}
+			bounded := 0
+			for i, p := range f.Points {
+				if bounded++; !p.Tester {
+					bounded = 0
+				}
+				require.True(t, bounded < 2 || i == len(f.Points)-1 || f.Points[i+1].Hold, "it goes on: %v", f.Points)
+				require.Equal(t, map[bool]string{true: "pass", false: map[bool]string{true: "undecided", false: "fail"}[p.Tester]}[p.Kept], p.Verdict())
+			}
+		})
+	}
 }

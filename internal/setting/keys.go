@@ -29,7 +29,6 @@ const (
 	KeySettle      = "settle"
 	KeyBetweenRuns = "between-runs"
 	KeyOnFailure   = "on-failure"
-	KeyKnee        = "knee"
 )
 
 // The values of [KeyOrder], [KeyBetweenRuns] and [KeyOnFailure], the defaults first.
@@ -85,10 +84,6 @@ func sweepKeys() []scenario.Key {
 			FailureStop,
 		}, Sweep: true,
 		Help: "whether a sweep goes on after a run that failed; a broker that cannot be reached ends it in any case",
-	}, {
-		Name: KeyKnee, Scopes: inRun, Arg: argName, Default: "the first axis, if it is of three rising numbers or more",
-		Sweep: true,
-		Help:  "axis of the matrix over which the knee of the curve is looked for",
 	}}
 }
 

@@ -68,10 +68,14 @@ func (l Limit) String() string {
 	}
 }
 
-// OfTester tells whether the tester, or its machine, was the limit; the figures then say little about the broker.
-func (l Limit) OfTester() bool {
-	return l.Kind == LimitWorker || l.Kind == LimitProcessors || l.Kind == LimitMachine
+// OfTester tells whether perfmq, or its machine, was the limit: the metrics then say little about the broker, and rates
+// are lower bounds.
+func (k LimitKind) OfTester() bool {
+	return k == LimitWorker || k == LimitProcessors || k == LimitMachine
 }
+
+// OfTester tells that of the kind.
+func (l Limit) OfTester() bool { return l.Kind.OfTester() }
 
 // LoadAsked holds the targets and bounds of a load.
 type LoadAsked struct {

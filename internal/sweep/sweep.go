@@ -1,7 +1,7 @@
 // Package sweep holds the state of a sweep: its axes, the runs of its cells with their states and figures, and the
-// conclusions from them: which runs are left, how long they take, a table, and the knee of a curve.
+// conclusions from them: which runs are left, how long they take, and a table.
 //
-//	axes -> cells (combinations) x repeats -> runs, each with a folder -> table, knees
+//	axes -> cells (combinations) x repeats -> runs, each with a folder -> table
 //
 // The package carries nothing out. [Sweep] is written to [File] as the sweep goes on, so that the same command goes on
 // where another one was killed.
@@ -16,8 +16,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
 )
 
 // File is the name of the file with the [Sweep], in its folder.
@@ -86,9 +90,7 @@ type Run struct {
 	Problem string `json:"problem,omitempty"`
 	// Aborted: a threshold ended the run before its plan did, so that its figures are those of a part of it.
 	Aborted bool `json:"aborted,omitempty"`
-	// NotHeld: the run was a search without a rate that was kept when it was held. It has no figures.
-	NotHeld bool `json:"notHeld,omitempty"`
-	// AtLeast: the broker keeps the rate that a search found, and perhaps a higher one: the tester was the limit.
+	// AtLeast: perfmq, or its machine, was the limit of a step, so that its rates are lower bounds.
 	AtLeast bool `json:"atLeast,omitempty"`
 	// Start and End are moments by the wall clock, in microseconds since the Unix epoch.
 	Start int64 `json:"start,omitempty"`
@@ -108,7 +110,59 @@ func (r *Run) Took() time.Duration { return time.Duration(r.End-r.Start) * time.
 
 // Good tells whether the run came to the end of its plan, with all that was sent accounted for: its figures count.
 func (r *Run) Good() bool {
-	return r.State == Done && (r.Status == 0 || r.Status == 3) && !r.Aborted && !r.NotHeld
+	return r.State == Done && (r.Status == 0 || r.Status == 3) && !r.Aborted
+}
+
+// bounded returns the steps of the run of which perfmq was the limit.
+func (r *Run) bounded() (steps []string) {
+	for _, l := range r.Limits {
+		if stats.LimitKind(l.Kind).OfTester() {
+			steps = append(steps, l.Step)
+		}
+	}
+	return steps
+}
+
+// SetLimits notes the limits of the steps.
+func (r *Run) SetLimits(limits []Limit) {
+	r.Limits = limits
+	r.AtLeast = len(r.bounded()) > 0
+}
+
+// Bound is put before a metric that is a lower bound, as perfmq was the limit: "at least ". It is empty for others.
+func (r *Run) Bound(name string) string { return bound(r.bounded(), name) }
+
+func bound(steps []string, name string) string {
+	if slices.ContainsFunc(steps, func(step string) bool {
+		metric, of := strings.CutPrefix(name, Name(step, ""))
+		return of && isRate(metric)
+	}) {
+		return "at least "
+	}
+	return ""
+}
+
+// isRate tells whether a metric of a step is a rate.
+func isRate(metric string) bool {
+	m, ok := threshold.Find(metric)
+	return ok && m.Unit == threshold.PerSecond
+}
+
+// Bounded says of how many of the runs that count perfmq was the limit; empty if of none.
+func (s *Sweep) Bounded() string {
+	n, all := 0, 0
+	for i := range s.Runs {
+		if r := &s.Runs[i]; r.Good() && r.Repeat > 0 {
+			all++
+			if len(r.bounded()) > 0 {
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("perfmq was the limit of %d of %d runs, so their rates are lower bounds", n, all)
 }
 
 // Sweep is a sweep with the state of each of its runs.
@@ -129,12 +183,26 @@ type Sweep struct {
 	Seed     uint64 `json:"seed,omitempty"`
 	// Steps are those of each run, if there are several.
 	Steps []string `json:"steps,omitempty"`
-	// Knee names the axis over which knees are looked for; empty for none.
-	Knee string `json:"knee,omitempty"`
 	// Prepared are the hashes of the plans whose steps were carried out once.
 	Prepared []string `json:"prepared,omitempty"`
 	// Runs are in the order in which they are carried out.
 	Runs []Run `json:"runs"`
+}
+
+// Ordered tells whether the values of an axis are numbers that rise, three of them at least.
+func (a *Axis) Ordered() bool {
+	if len(a.Values) < 3 {
+		return false
+	}
+	last := 0.0
+	for i, text := range a.Values {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || i > 0 && v <= last {
+			return false
+		}
+		last = v
+	}
+	return true
 }
 
 // Cells returns all combinations of the values of the axes that skip does not exclude, the last axis changing fastest.

@@ -19,7 +19,7 @@ func axes() []Axis {
 }
 
 func newSweep(repeats int, shuffled bool, seed uint64) *Sweep {
-	s := &Sweep{Format: Format, Version: Version, ID: "abc", Plan: "p", Axes: axes(), Repeats: repeats, Shuffled: shuffled, Seed: seed, Knee: "threads"}
+	s := &Sweep{Format: Format, Version: Version, ID: "abc", Plan: "p", Axes: axes(), Repeats: repeats, Shuffled: shuffled, Seed: seed}
 	s.Arrange(Cells(s.Axes, func(v map[string]string) bool { return v["threads"] == "128" && v["queues"] == "16" }))
 	return s
 }
@@ -162,7 +162,7 @@ func TestLeft(t *testing.T) {
 // filled is a sweep of which each run has ended with figures of its cell and repeat.
 func filled(t *testing.T, repeats int, of func(threads string, repeat int) (rate, p50 float64)) *Sweep {
 	t.Helper()
-	s := &Sweep{Axes: []Axis{{"threads", []string{"1", "2", "4", "8", "16", "32"}}}, Knee: "threads", Repeats: repeats}
+	s := &Sweep{Axes: []Axis{{"threads", []string{"1", "2", "4", "8", "16", "32"}}}, Repeats: repeats}
 	s.Arrange(Cells(s.Axes, nil))
 	for i := range s.Runs {
 		r := &s.Runs[i]
@@ -201,24 +201,55 @@ func TestRows(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestRowsOfParts: a run that a threshold ended early, and a search that could not hold its rate, count as failed,
-// whatever their status and figures. A rate that is a bound in one repeat is one in the cell.
+// TestRowsOfParts: a run that a threshold ended early counts as failed, whatever its status and metrics.
 func TestRowsOfParts(t *testing.T) {
 	t.Parallel()
-	s := &Sweep{Repeats: 4}
+	s := &Sweep{Repeats: 3}
 	s.Arrange(Cells(nil, nil))
-	for i, rate := range []float64{100, 200, 9, 5} {
-		s.Runs[i].State, s.Runs[i].Figures = Done, map[string]float64{Found: rate}
+	for i, rate := range []float64{100, 200, 9} {
+		s.Runs[i].State, s.Runs[i].Figures = Done, map[string]float64{"completed.avg": rate}
 	}
-	require.Empty(t, s.Rows()[0].Bound(Found))
-	s.Runs[1].AtLeast = true
 	s.Runs[2].Status, s.Runs[2].Aborted = 3, true
-	s.Runs[3].Status, s.Runs[3].NotHeld = 3, true
 	row := s.Rows()[0]
-	require.Equal(t, Spread{100, 150, 200, 2}, row.Figures[Found])
-	require.Equal(t, []int{2, 2}, []int{row.Good, row.Failed})
-	require.Equal(t, "at least ", row.Bound(Found))
-	require.Empty(t, row.Bound("ack.p50"))
+	require.Equal(t, Spread{100, 150, 200, 2}, row.Figures["completed.avg"])
+	require.Equal(t, []int{2, 1}, []int{row.Good, row.Failed})
+}
+
+// TestBounded: a rate of a step of which perfmq was the limit in one repeat is a lower bound; latencies, rates of other
+// steps, and runs that failed are not.
+func TestBounded(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"tester-worker", "tester-processors", "machine"} {
+		s := &Sweep{Repeats: 3, Steps: []string{"fill", "read"}, Axes: []Axis{{"x", []string{"1", "2"}}}}
+		s.Arrange(Cells(s.Axes, nil))
+		for i := range s.Runs {
+			s.Runs[i].State = Done
+			s.Runs[i].SetLimits([]Limit{{Step: "fill", Kind: "none"}, {Step: "read", Kind: "broker"}})
+			require.False(t, s.Runs[i].AtLeast)
+		}
+		require.Empty(t, s.Bounded())
+		require.Empty(t, s.Rows()[0].Bound("read.received.avg"))
+		bounded := func(i int) { s.Runs[i].SetLimits([]Limit{{Step: "fill", Kind: "none"}, {Step: "read", Kind: kind}}) }
+		bounded(0)
+		bounded(2)
+		bounded(1)
+		s.Runs[1].Status = 1
+		require.True(t, s.Runs[0].AtLeast)
+		require.Equal(t, "perfmq was the limit of 2 of 5 runs, so their rates are lower bounds", s.Bounded())
+		rows := s.Rows()
+		require.Equal(t, []int{2, 0}, []int{rows[0].Bounded, rows[1].Bounded})
+		for name, want := range map[string]string{
+			"read.received.avg": "at least ", "read.completed.max": "at least ", "read.ack.p99": "", "read.sent": "",
+			"fill.completed.avg": "", "received.avg": "",
+		} {
+			require.Equal(t, want, rows[0].Bound(name), name)
+			require.Equal(t, want, s.Runs[0].Bound(name), name)
+			require.Empty(t, rows[1].Bound(name), name)
+		}
+	}
+	r := Run{}
+	r.SetLimits([]Limit{{Kind: "machine"}})
+	require.Equal(t, "at least ", r.Bound("completed.avg"), "of a run of one step")
 }
 
 // TestBrief: rates over less than a second are told, of the runs that count.
@@ -228,68 +259,21 @@ func TestBrief(t *testing.T) {
 	s.Arrange(Cells(nil, nil))
 	for i, rate := range []float64{20_000, 500, 8000, 9e9} {
 		s.Runs[i].State = Done
-		s.Runs[i].Figures = map[string]float64{"read.received": 1000, "read.received.avg": rate, "read.ack.p50": 7, Found: 7}
+		s.Runs[i].Figures = map[string]float64{"read.received": 1000, "read.received.avg": rate, "read.ack.p50": 7}
 	}
 	s.Runs[3].Status = 1
 	require.Equal(t, "read.received.avg is a rate over less than a second in 2 of 3 runs, the shortest of 50ms: "+
 		"more messages, or a longer duration, tell more", s.Brief("read.received.avg"))
-	for _, name := range []string{"read.ack.p50", Found, "read.completed.avg"} {
+	for _, name := range []string{"read.ack.p50", "read.completed.avg"} {
 		require.Empty(t, s.Brief(name))
 	}
 	s.Runs[0].Figures, s.Runs[2].Figures = nil, nil
 	require.Empty(t, s.Brief("read.received.avg"))
 }
 
-// TestKnee: of a broker that serves 800 messages a second, and of which each thread gets 100.
-func TestKnee(t *testing.T) {
+// TestOrdered: values that rise are drawn at their distances.
+func TestOrdered(t *testing.T) {
 	t.Parallel()
-	curve := func(text string, repeat int) (rate, p50 float64) {
-		var n float64
-		_, err := fmt.Sscan(text, &n)
-		require.NoError(t, err)
-		rate = min(100*n, 800)
-		return rate - float64(repeat), 1e6 * n / rate
-	}
-	knees := filled(t, 3, curve).Knees()
-	require.Len(t, knees, 1)
-	k := knees[0]
-	require.Equal(t, "8", k.Value)
-	require.Equal(t, "16", k.Doubled)
-	require.Equal(t, "ack.p50", k.Latency)
-	require.Equal(t, "broker", k.Limit.Kind)
-	require.InDelta(t, 798, k.BestRate, 0.1)
-	require.False(t, k.Open)
-
-	rising := filled(t, 1, func(text string, _ int) (rate, p50 float64) {
-		_, err := fmt.Sscan(text, &rate)
-		require.NoError(t, err)
-		return rate, 7
-	})
-	k = rising.Knees()[0]
-	require.True(t, k.Open)
-	require.Empty(t, k.Doubled)
-	rising.Knee = ""
-	require.Empty(t, rising.Knees())
-
-	searched := filled(t, 3, curve)
-	for i := range searched.Runs {
-		r := &searched.Runs[i]
-		r.Figures = map[string]float64{Found: r.Figures["completed.avg"]}
-	}
-	k = searched.Knees()[0]
-	require.Equal(t, []string{Found, "8"}, []string{k.Rate, k.Value})
-	require.InDelta(t, 798, k.BestRate, 0.1)
-	require.Empty(t, k.Latency)
-	require.False(t, k.AtLeast)
-	searched.Runs[0].AtLeast = true
-	require.True(t, searched.Knees()[0].AtLeast)
-
-	quick := filled(t, 1, func(_ string, _ int) (rate, p50 float64) { return 7, 0 })
-	require.Empty(t, quick.Knees()[0].Doubled, "of times too short to be measured")
-	late := filled(t, 1, curve)
-	late.Runs = late.Runs[1:]
-	require.Empty(t, late.Knees()[0].Doubled, "the first value of the axis has no latency to double")
-
 	for _, c := range []struct {
 		values  []string
 		ordered bool

@@ -33,18 +33,15 @@ type Row struct {
 	Failed  int // repeats that came to their end, but not well, or not to that of their plan
 	Figures map[string]Spread
 	// Limits are the kinds of limits of its repeats by their steps, that of most repeats.
-	Limits map[string]Limit
+	Limits  map[string]Limit
+	Bounded int // repeats that count, and of which perfmq was the limit
 
-	atLeast bool // the rate that was found is a bound
+	bounded []string // steps of which perfmq was the limit
 }
 
-// Bound is put before a figure that is the least that it may be: "at least ". It is empty for others.
-func (r *Row) Bound(name string) string {
-	if name == Found && r.atLeast {
-		return "at least "
-	}
-	return ""
-}
+// Bound is put before a metric that is a lower bound, as perfmq was the limit of a repeat: "at least ". It is empty for
+// others.
+func (r *Row) Bound(name string) string { return bound(r.bounded, name) }
 
 // Rows returns the cells with the figures of their good runs. A cell of which no run has ended has a row, too.
 func (s *Sweep) Rows() (rows []Row) {
@@ -71,7 +68,10 @@ func (s *Sweep) Rows() (rows []Row) {
 			default:
 				continue
 			}
-			row.atLeast = row.atLeast || r.AtLeast
+			if steps := r.bounded(); len(steps) > 0 {
+				row.Bounded++
+				row.bounded = append(row.bounded, steps...)
+			}
 			for name, v := range r.Figures {
 				values[name] = append(values[name], v)
 			}
@@ -111,8 +111,7 @@ func (s *Sweep) Columns(rows []Row) (names []string) {
 	}
 	for _, step := range append([]string{""}, s.Steps...) {
 		for _, metric := range []string{
-			Found, "completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99",
-			"transfer.p99",
+			"completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99", "transfer.p99",
 		} {
 			name := Name(step, metric)
 			if known[name] {
@@ -122,9 +121,6 @@ func (s *Sweep) Columns(rows []Row) (names []string) {
 	}
 	return names
 }
-
-// Found is the figure of a search: the highest rate that kept its demands, in messages per second.
-const Found = "found"
 
 // Metrics are the names of the figures that a sweep keeps of each run, or of each of its steps.
 func Metrics() []string {
