@@ -26,15 +26,3 @@ func TestScenarioDocument(t *testing.T) {
 		require.Equal(t, statusOK, r.status, "%s%s", example[1], r.stderr)
 	}
 }
-
-// TestScenariosOfReports: the scenarios behind the pages of docs/reports/ have no mistakes.
-func TestScenariosOfReports(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("../../docs/reports/*.yaml")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		r := run(t, limit, "scenario", "validate", file)
-		require.Equal(t, statusOK, r.status, "%s: %s", file, r.stderr)
-	}
-}

@@ -1,7 +1,8 @@
 //go:build unix
 
 // Command acceptance carries out the shipped scenarios at full size, each on its real broker, and writes the
-// outcomes as a page: whether all thresholds were kept, and whether the broker's counters equal perfmq's.
+// outcomes as a page: whether all thresholds passed, and whether the broker's counters equal perfmq's. It writes no
+// page if a scenario did not come to its end.
 //
 //	go run ./internal/brokertest/cmd/acceptance -perfmq bin/perfmq -out docs/acceptance.md
 //
@@ -18,13 +19,14 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/scenario"
+	"github.com/perfmq/perfmq/internal/search"
+	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/scenarios"
 )
@@ -50,9 +52,9 @@ type outcome struct {
 	scenario, broker string
 	took             time.Duration
 	status           int
-	limited          bool           // -limit ended it
-	result           *result.Result // nil if there is none
-	output           string         // the end of the printed output
+	results          []*result.Result // those of all runs
+	found            *search.Found    // of a search
+	output           string           // the end of the printed output
 }
 
 func run(ctx context.Context) error {
@@ -91,18 +93,26 @@ func run(ctx context.Context) error {
 			byKind[kindOf(info.Name)] = append(byKind[kindOf(info.Name)], info.Name)
 		}
 	}
+	made, err := circumstancesOf(ctx, &s, *only)
+	if err != nil {
+		return err
+	}
 	var outcomes []outcome
 	for _, kind := range []string{"artemis", "activemq", "rocketmq"} {
 		if len(byKind[kind]) == 0 {
 			continue
 		}
 		list, err := s.onBroker(ctx, kind, byKind[kind])
-		outcomes = append(outcomes, list...)
 		if err != nil {
-			return errors.Join(err, write(*out, page(outcomes, s.scale, *only)))
+			return err
 		}
+		outcomes = append(outcomes, list...)
 	}
-	return errors.Join(write(*out, page(outcomes, s.scale, *only)), failures(outcomes))
+	text, err := page(outcomes, made)
+	if err != nil {
+		return errors.Join(err, failures(outcomes))
+	}
+	return errors.Join(write(*out, text), failures(outcomes))
 }
 
 // longOnes are the scenarios that take more than ten minutes on a small machine.
@@ -163,11 +173,66 @@ func (s *session) once(ctx context.Context, b *broker, name string) (outcome, er
 		return o, fmt.Errorf("run %s: %w", name, err)
 	}
 	o.status = cmd.ProcessState.ExitCode()
-	o.limited = errors.Is(ctx.Err(), context.DeadlineExceeded)
-	if r, err := result.Read(dir); err == nil {
-		o.result = r
+	return o, o.read(dir)
+}
+
+// read reads the results of a run, of a search, or of all runs of a sweep. A run that failed may have none.
+func (o *outcome) read(dir string) error {
+	folders := []string{dir}
+	switch {
+	case search.IsSearch(dir):
+		found, err := search.Read(dir)
+		if err != nil {
+			return err
+		}
+		o.found, folders = found.Found, nil
+		for i, p := range found.Points {
+			folders = append(folders, filepath.Join(dir, search.Folder(i+1, p.Rate)))
+		}
+	case sweep.IsSweep(dir):
+		all, err := sweep.Read(dir)
+		if err != nil {
+			return err
+		}
+		if folders, err = filepath.Glob(filepath.Join(dir, "prepare", "*")); err != nil {
+			return err
+		}
+		for i := range all.Runs {
+			folders = append(folders, filepath.Join(dir, filepath.FromSlash(all.Runs[i].Folder)))
+		}
 	}
-	return o, nil
+	for _, folder := range folders {
+		r, err := result.Read(folder)
+		if errors.Is(err, result.ErrNoResult) {
+			r, err = new(result.Result), nil // it is not complete
+		}
+		if err != nil {
+			return err
+		}
+		o.results = append(o.results, r)
+	}
+	return nil
+}
+
+// finished tells whether each run came to its end.
+func (o *outcome) finished() bool {
+	if o.found != nil && !o.found.Complete {
+		return false
+	}
+	return len(o.results) > 0 && !slices.ContainsFunc(o.results, func(r *result.Result) bool { return !r.Complete })
+}
+
+// total returns how many messages were sent and received.
+func (o *outcome) total() (sent, received uint64) {
+	for _, r := range o.results {
+		if p := r.Total.Producers; p != nil {
+			sent += p.Sent
+		}
+		if c := r.Total.Consumers; c != nil {
+			received += c.Received
+		}
+	}
+	return sent, received
 }
 
 // tail returns the last lines of a text.
@@ -178,59 +243,72 @@ func tail(text string) string {
 
 // verdict returns the outcome of a scenario in a few words.
 func (o *outcome) verdict() string {
+	sent, _ := o.total()
 	switch {
-	case o.limited:
-		return "not finished: -limit ended it"
+	case !o.finished():
+		return fmt.Sprintf("not finished, status %d", o.status)
+	case sent == 0:
+		return "failed: nothing was sent"
+	case o.found != nil:
+		text, _ := o.found.Words()
+		return text
 	case o.status == 0:
 		return "passed"
 	case o.status == 3:
-		return "a threshold was not kept"
+		return "a threshold failed"
 	default:
 		return fmt.Sprintf("failed, status %d", o.status)
 	}
 }
 
-// thresholds says how many demands were kept, and lists the others.
+// thresholds says how many thresholds passed, and lists the others. A search tries rates at which some fail.
 func (o *outcome) thresholds() string {
-	if o.result == nil {
-		return ""
+	if o.found != nil {
+		return fmt.Sprintf("a search of %d loads", len(o.results))
 	}
-	var missed []string
-	for _, d := range o.result.Thresholds {
-		if !d.Kept {
-			measured := "nothing measured"
-			if d.Measured != nil {
-				measured = fmt.Sprintf("measured %.0f", *d.Measured)
+	var failed []string
+	all := 0
+	for _, r := range o.results {
+		for _, d := range r.Thresholds {
+			if all++; !d.Kept {
+				measured := "nothing measured"
+				if d.Measured != nil {
+					measured = fmt.Sprintf("measured %.0f", *d.Measured)
+				}
+				failed = append(failed, fmt.Sprintf("%s (%s)", strings.TrimPrefix(d.Step+": "+d.Threshold, ": "), measured))
 			}
-			missed = append(missed, fmt.Sprintf("%s (%s)", strings.TrimPrefix(d.Step+": "+d.Threshold, ": "), measured))
 		}
 	}
-	all := len(o.result.Thresholds)
-	text := fmt.Sprintf("%d of %d", all-len(missed), all)
-	if len(missed) > 0 {
-		text += "; not kept: " + strings.Join(missed, ", ")
+	text := fmt.Sprintf("%d of %d", all-len(failed), all)
+	if len(failed) > 0 {
+		text += "; failed: " + strings.Join(failed, ", ")
 	}
 	return strings.ReplaceAll(text, "|", `\|`)
 }
 
 // counts compares the broker's counters with ours.
 func (o *outcome) counts() string {
-	if o.result == nil || o.result.BrokerCount == nil {
-		return "not asked"
-	}
-	known, differ := 0, 0
-	for _, d := range o.result.BrokerCount.Destinations {
-		for _, c := range []*result.Compared{d.Added, d.Acknowledged} {
-			if c == nil {
-				continue
-			}
-			known++
-			if c.Count < c.Least || c.Count > c.Most {
-				differ++
+	known, differ, asked := 0, 0, false
+	for _, r := range o.results {
+		if r.BrokerCount == nil {
+			continue
+		}
+		asked = true
+		for _, d := range r.BrokerCount.Destinations {
+			for _, c := range []*result.Compared{d.Added, d.Acknowledged} {
+				if c == nil {
+					continue
+				}
+				known++
+				if c.Count < c.Least || c.Count > c.Most {
+					differ++
+				}
 			}
 		}
 	}
 	switch {
+	case !asked:
+		return "not asked"
 	case known == 0:
 		return "not known"
 	case differ > 0:
@@ -238,50 +316,6 @@ func (o *outcome) counts() string {
 	default:
 		return fmt.Sprintf("%d equal", known)
 	}
-}
-
-// page returns the outcomes as Markdown. Only is the pattern that selected the scenarios; empty for all.
-func page(outcomes []outcome, scale, only string) string {
-	var b strings.Builder
-	b.WriteString("# Shipped scenarios on real brokers\n\n" +
-		"`make acceptance` carries out the scenarios inside the binary at full size, each on its broker, and writes this " +
-		"page. *Broker's count* compares the\n" +
-		"counters of the broker with those of perfmq, for each destination: messages added and messages acknowledged.\n\n")
-	fmt.Fprintf(&b, "Broker and tester on one machine with %d processors, which had other work to do; scale %s.\n\n",
-		runtime.NumCPU(), scale)
-	if only != "" {
-		fmt.Fprintf(&b, "Only scenarios whose names match `%s` were run.\n\n", only)
-	}
-	b.WriteString("| scenario | broker | took | sent | received | verdict | thresholds kept | broker's count |\n| --- | " +
-		"--- | --- | --- | --- | --- | --- | --- |\n")
-	for i := range outcomes {
-		o := &outcomes[i]
-		var sent, received uint64
-		if o.result != nil {
-			if p := o.result.Total.Producers; p != nil {
-				sent = p.Sent
-			}
-			if c := o.result.Total.Consumers; c != nil {
-				received = c.Received
-			}
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | %s | %s | %s |\n", o.scenario, o.broker, o.took.Round(time.Second), sent,
-			received,
-			o.verdict(), o.thresholds(), o.counts())
-	}
-	return b.String()
-}
-
-// failures returns the scenarios that did not succeed, with the end of their output. A threshold on a rate is about the
-// machine, too: it is in the page, and no failure.
-func failures(outcomes []outcome) error {
-	var errs []error
-	for i := range outcomes {
-		if o := &outcomes[i]; o.status != 0 && o.status != 3 || strings.Contains(o.counts(), "DIFFER") {
-			errs = append(errs, fmt.Errorf("%s on %s: %s\n%s", o.scenario, o.broker, o.verdict(), o.output))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 func write(file, text string) error {

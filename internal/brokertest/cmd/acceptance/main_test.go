@@ -3,6 +3,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/scenario"
+	"github.com/perfmq/perfmq/internal/search"
+	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/scenarios"
 )
@@ -26,34 +31,116 @@ func TestLongOnes(t *testing.T) {
 	require.Subset(t, names, longOnes())
 }
 
+// counted is the result of a run that sent and received.
+func counted(sent, received uint64) *result.Result {
+	return &result.Result{
+		Complete: true,
+		Total:    result.Counts{Producers: &result.Producers{Sent: sent}, Consumers: &result.Consumers{Received: received}},
+	}
+}
+
 func TestPage(t *testing.T) {
 	t.Parallel()
 	measured := 41.7
-	kept := &result.Result{
-		Total:      result.Counts{Producers: &result.Producers{Sent: 10}, Consumers: &result.Consumers{Received: 9}},
-		Thresholds: []result.Threshold{{Threshold: "lost == 0", Measured: new(float64), Kept: true}},
-		BrokerCount: &result.BrokerCount{Destinations: []result.DestinationCount{{
-			Added: &result.Compared{Count: 10, Least: 10, Most: 10}, Acknowledged: &result.Compared{Count: 9, Least: 9, Most: 9},
-		}}},
-	}
-	missed := &result.Result{
-		Thresholds:  []result.Threshold{{Step: "one", Threshold: "ack.p99 < 5ms", Measured: &measured}, {Threshold: "x.min > 1"}},
-		BrokerCount: &result.BrokerCount{Destinations: []result.DestinationCount{{Added: &result.Compared{Count: 13, Least: 10, Most: 10}}}},
-	}
+	passed := counted(10, 9)
+	passed.Thresholds = []result.Threshold{{Threshold: "lost == 0", Measured: new(float64), Kept: true}}
+	passed.BrokerCount = &result.BrokerCount{Destinations: []result.DestinationCount{{
+		Added: &result.Compared{Count: 10, Least: 10, Most: 10}, Acknowledged: &result.Compared{Count: 9, Least: 9, Most: 9},
+	}}}
+	failed := counted(10, 0)
+	failed.Thresholds = []result.Threshold{{Step: "one", Threshold: "ack.p99 < 5ms", Measured: &measured}, {Threshold: "x.min > 1"}}
+	failed.BrokerCount = &result.BrokerCount{Destinations: []result.DestinationCount{{Added: &result.Compared{Count: 13, Least: 10, Most: 10}}}}
+	found := &search.Found{Rate: 900, Above: 1000, Held: true, Complete: true, Failed: search.Point{Rate: 1000, Why: "late"}}
+	undecided := &search.Found{Above: 1000, Complete: true, Failed: search.Point{Rate: 1000, Tester: true}, Points: []search.Point{{Rate: 1000, Tester: true}}}
 	outcomes := []outcome{
-		{scenario: "smoke/a", broker: "B 1", took: 1900 * time.Millisecond, result: kept},
-		{scenario: "smoke/b", broker: "B 1", status: 3, result: missed},
-		{scenario: "smoke/c", broker: "B 1", status: 4, output: "error: no broker"},
-		{scenario: "smoke/d", broker: "B 1", status: 130, limited: true},
+		{scenario: "smoke/a", broker: "B 1", took: 1900 * time.Millisecond, results: []*result.Result{passed}},
+		{scenario: "smoke/b", broker: "B 1", status: 3, results: []*result.Result{failed}},
+		{scenario: "smoke/c", broker: "B 1", status: 1, output: "error: lost", results: []*result.Result{counted(5, 4)}},
+		{scenario: "smoke/d", broker: "B 1", results: []*result.Result{passed, counted(30, 30)}},
+		{scenario: "smoke/e", broker: "B 1", results: []*result.Result{counted(0, 0)}},
+		{scenario: "smoke/f", broker: "B 1", found: found, results: []*result.Result{counted(900, 900), counted(1000, 1000)}},
+		{scenario: "smoke/g", broker: "B 1", status: 5, found: undecided, results: []*result.Result{counted(1000, 1000)}},
 	}
-	rows := strings.Split(page(outcomes, "1", ""), "\n")
-	require.Contains(t, rows, "| smoke/a | B 1 | 2s | 10 | 9 | passed | 1 of 1 | 2 equal |")
-	require.Contains(t, rows, "| smoke/b | B 1 | 0s | 0 | 0 | a threshold was not kept | "+
-		"0 of 2; not kept: one: ack.p99 < 5ms (measured 42), x.min > 1 (nothing measured) | 1 of 1 DIFFER |")
-	require.Contains(t, rows, "| smoke/c | B 1 | 0s | 0 | 0 | failed, status 4 |  | not asked |")
-	require.Contains(t, rows, "| smoke/d | B 1 | 0s | 0 | 0 | not finished: -limit ended it |  | not asked |")
-	err := failures(outcomes)
+	text, err := page(outcomes, circumstances{day: "2026-03-01", program: "perfmq 1.2", scale: "0.5", only: "^smoke/", busy: 3.2})
+	require.NoError(t, err)
+	require.Contains(t, text, "Made on 2026-03-01 by perfmq 1.2. Broker and perfmq ran on one machine with ")
+	require.Contains(t, text, " processors, of which 3% were in use before; scale 0.5.\n\nOnly scenarios whose names match `^smoke/` were run.\n")
+	rows := strings.Split(text, "\n")
+	for _, row := range []string{
+		"| smoke/a | B 1 | 2s | 10 | 9 | passed | 1 of 1 | 2 equal |",
+		"| smoke/b | B 1 | 0s | 10 | 0 | a threshold failed | 0 of 2; failed: one: ack.p99 < 5ms (measured 42), x.min > 1 (nothing measured) | 1 of 1 DIFFER |",
+		"| smoke/c | B 1 | 0s | 5 | 4 | failed, status 1 | 0 of 0 | not asked |",
+		"| smoke/d | B 1 | 0s | 40 | 39 | passed | 1 of 1 | 2 equal |",
+		"| smoke/e | B 1 | 0s | 0 | 0 | failed: nothing was sent | 0 of 0 | not asked |",
+		"| smoke/f | B 1 | 0s | 1900 | 1900 | maximum: 900 msg/s | a search of 2 loads | not asked |",
+		"| smoke/g | B 1 | 0s | 1000 | 1000 | undecided: perfmq was the limit of 1 of 1 loads, and no rate was held | a search of 1 loads | not asked |",
+	} {
+		require.Contains(t, rows, row)
+	}
+	err = failures(outcomes)
 	require.ErrorContains(t, err, "smoke/b")
-	require.ErrorContains(t, err, "smoke/c on B 1: failed, status 4\nerror: no broker")
-	require.NotContains(t, err.Error(), "smoke/a")
+	require.ErrorContains(t, err, "smoke/c on B 1: failed, status 1\nerror: lost")
+	require.ErrorContains(t, err, "smoke/e on B 1: failed: nothing was sent")
+	for _, name := range []string{"smoke/a", "smoke/d", "smoke/f", "smoke/g"} {
+		require.NotContains(t, err.Error(), name)
+	}
+}
+
+// TestUnfinished: there is no page of a run that did not come to its end, or has no result.
+func TestUnfinished(t *testing.T) {
+	t.Parallel()
+	good, killed := counted(10, 10), counted(10, 10)
+	killed.Complete = false
+	for name, o := range map[string]outcome{
+		"no result":         {status: 4},
+		"killed":            {results: []*result.Result{killed}},
+		"one of a sweep":    {results: []*result.Result{good, killed}},
+		"a run of no sweep": {results: []*result.Result{good, new(result.Result)}},
+		"a search":          {found: new(search.Found), results: []*result.Result{good}},
+	} {
+		text, err := page([]outcome{{scenario: "a", results: []*result.Result{good}}, o}, circumstances{})
+		require.Error(t, err, name)
+		require.Empty(t, text, name)
+		require.Contains(t, err.Error(), "not finished", name)
+		require.Error(t, failures([]outcome{o}), name)
+	}
+}
+
+// TestRead: the outcome of a sweep has the results of all its runs and of its preparations, that of a search those of
+// its loads.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var o outcome
+	require.NoError(t, o.read(filepath.Join(dir, "nothing")))
+	require.False(t, o.finished())
+
+	s := &sweep.Sweep{Format: sweep.Format, Version: sweep.Version, Repeats: 2}
+	s.Arrange(sweep.Cells(nil, nil))
+	require.NoError(t, s.Write(dir))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "prepare", "x"), 0o700))
+	o = outcome{}
+	require.NoError(t, o.read(dir))
+	require.Len(t, o.results, 3)
+	require.False(t, o.finished())
+
+	dir = t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, search.File), []byte(`{"complete": true, "points": [{"rate": 5}, {"rate": 2}]}`), 0o600))
+	o = outcome{}
+	require.NoError(t, o.read(dir))
+	require.Len(t, o.results, 2)
+	require.False(t, o.finished())
+}
+
+// TestPublished: the page in the documentation has no run that did not finish, and none that passed with nothing sent.
+func TestPublished(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../../docs/acceptance.md")
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "not finished")
+	rows := regexp.MustCompile(`(?m)^\| [a-z]+/[^|]+ \| [^|]+ \| [^|]+ \| (\d+) \| (\d+) \| ([^|]+) \|`).FindAllStringSubmatch(string(text), -1)
+	require.NotEmpty(t, rows)
+	for _, row := range rows {
+		require.True(t, row[1] != "0" || strings.HasPrefix(row[3], "failed"), row[0])
+	}
 }

@@ -39,14 +39,18 @@ func clusterDeployments() []string {
 
 // clusters carries out the plans of the cluster evaluation on each cluster, and writes the table of their rates.
 func (s *session) clusters(ctx context.Context, length time.Duration, out string) error {
+	made, err := originNow(ctx, &deployment{})
+	if err != nil {
+		return err
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Plans of a cluster evaluation\n\n`go run ./internal/brokertest/cmd/failures -clusters %s` starts "+
 		"each cluster and carries out `perfmq run @cluster/plan-1` to `plan-3`\nfor that time, over STOMP and a failover "+
 		"URL, with testdata/cluster.xml as the body. Do not edit this page.\n\nThe figures are messages received a "+
 		"second, on average after the warm-up; in brackets those of the JMeter evaluation of other\nversions on other "+
-		"machines. Brokers, database and tester shared one machine with %d processors, and other programs\ntook most of "+
-		"it: the figures show that the plans run and that no message was lost or damaged, not what the clusters can do."+
-		"\n\n| cluster |", length, runtime.NumCPU())
+		"machines. Brokers, database and perfmq shared one machine with %d processors, of which %.0f%% were in use before, "+
+		"on %s:\nthe figures show that the plans run and that no message was lost or damaged, not what the clusters can do."+
+		"\n\n| cluster |", length, runtime.NumCPU(), 100*made.Busy, made.Began.UTC().Format(time.DateOnly))
 	for _, p := range clusterPlans() {
 		fmt.Fprintf(&b, " %s |", p.title)
 	}

@@ -27,24 +27,34 @@ func (j *judgement) unfit() string {
 	if len(acks) > 0 && median(acks) > maxAck.Microseconds() {
 		return "the median ack time before the failure was " + millis(median(acks))
 	}
-	t := &j.result.Tester
-	h := stats.Health{
-		CPU: micros(t.CPU), Machine: micros(t.MachineBusy), MachineAll: micros(t.MachineAll),
-		LateCrowded: t.LateCrowded, LatePaused: t.LatePaused,
-	}
-	if p := j.result.Total.Producers; p != nil {
-		h.LateSends, h.Sent = p.Late, p.Sent
-	}
+	t, h := &j.result.Tester, healthOf(j.result)
 	switch {
 	case h.Crowded():
-		return fmt.Sprintf("the machine was %.0f%% busy, %.0f%% with other programs than perfmq", 100*h.MachineShare(),
-			100*h.OthersShare())
+		return busyText(&h)
 	case t.Pauses > 0:
 		return fmt.Sprintf("perfmq was paused %d times, for %s at most", t.Pauses, millis(t.PauseMax))
 	case h.Late(h.LateOwn()) || h.Late(h.LateCrowded) || h.Late(h.LatePaused):
 		return fmt.Sprintf("perfmq sent %d of %d messages late", h.LateSends, h.Sent)
 	}
 	return ""
+}
+
+// healthOf returns the use of the machine during a run.
+func healthOf(r *result.Result) stats.Health {
+	t := &r.Tester
+	h := stats.Health{
+		CPU: micros(t.CPU), Machine: micros(t.MachineBusy), MachineAll: micros(t.MachineAll),
+		LateCrowded: t.LateCrowded, LatePaused: t.LatePaused,
+	}
+	if p := r.Total.Producers; p != nil {
+		h.LateSends, h.Sent = p.Late, p.Sent
+	}
+	return h
+}
+
+func busyText(h *stats.Health) string {
+	return fmt.Sprintf("the machine was %.0f%% busy, %.0f%% with other programs than perfmq", 100*h.MachineShare(),
+		100*h.OthersShare())
 }
 
 // begins returns when the failure began.

@@ -70,8 +70,8 @@ type origin struct {
 }
 
 // originNow measures how busy the machine is, for a second, before a trial.
-func originNow(ctx context.Context, t *trial) (origin, error) {
-	o := origin{In: t.deployment.name, Began: time.Now()}
+func originNow(ctx context.Context, d *deployment) (origin, error) {
+	o := origin{In: d.name, Began: time.Now()}
 	percent, err := cpu.PercentWithContext(ctx, time.Second, false)
 	if err != nil || len(percent) == 0 {
 		return o, fmt.Errorf("ask the system how busy the machine is: %w", err)

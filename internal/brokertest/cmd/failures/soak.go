@@ -359,8 +359,10 @@ func (o *soaked) page() string {
 		"@%s` for %s, kills or stops the broker after each sixth of that time,\nand writes this page and "+
 		"the report beside it. "+
 		"Do not edit it.\n\n", o.scenario, o.length)
-	fmt.Fprintf(&b, "%s, version %s of perfmq; broker, tester and Prometheus on one machine with %d processors, "+
-		"which had other work to do.\n\n", o.title, r.Versions.Perfmq, runtime.NumCPU())
+	h := healthOf(r)
+	fmt.Fprintf(&b, "%s, version %s of perfmq, on %s; broker, perfmq and Prometheus on one machine with %d processors. "+
+		"During the run %s, such as the broker.\n\n", o.title, r.Versions.Perfmq,
+		time.UnixMicro(r.Start).UTC().Format(time.DateOnly), runtime.NumCPU(), busyText(&h))
 	verdict := "what perfmq reported agrees with the harness, the broker and Prometheus"
 	if len(o.problems) > 0 {
 		verdict = "**perfmq is wrong**: " + strings.Join(o.problems, "; ")

@@ -94,6 +94,10 @@ func TestSoakPage(t *testing.T) {
 	o := calmSoak()
 	text := o.page()
 	require.Contains(t, text, "memory of the tester, over the last five sixths: +2.00 ± 0.00 MiB an hour")
+	o.result.Start = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+	o.result.Tester = result.Tester{CPU: 11, MachineBusy: 90, MachineAll: 100}
+	require.Contains(t, o.page(), ", on 2026-03-01; broker,")
+	require.Contains(t, o.page(), " During the run the machine was 90% busy, 79% with other programs than perfmq, such as the broker.\n")
 	require.Contains(t, text, "| kill | kill | an outage of 2.4 s, from +20 ms, full rate after 3 s, 6 in doubt |")
 	require.Contains(t, text, "| stop | stop | a stall (both) of 20.0 s, from +0 ms |")
 	o.result.Outages[0].Recovered = 0
