@@ -28,20 +28,21 @@ const (
 
 // HTTP serves over a listener until Close.
 type HTTP struct {
-	listener net.Listener
+	listener *bounded
 	server   *http.Server
 	served   chan error
 }
 
-// Serve answers requests by h, which sees bodies of at most 64 KiB. A client that is slow is not waited for.
+// Serve answers requests by h, which sees bodies of at most 64 KiB. It does not wait for slow clients, however many
+// there are.
 func Serve(l net.Listener, h http.Handler) *HTTP {
 	s := newHTTP(l, h)
-	go func() { s.served <- s.server.Serve(newBounded(l, maxConnections)) }()
+	go func() { s.served <- s.server.Serve(s.listener) }()
 	return s
 }
 
 func newHTTP(l net.Listener, h http.Handler) *HTTP {
-	s := &HTTP{listener: l, served: make(chan error, 1)}
+	s := &HTTP{listener: &bounded{Listener: l, most: maxConnections}, served: make(chan error, 1)}
 	s.server = &http.Server{
 		Handler:           http.MaxBytesHandler(h, maxBody),
 		ReadHeaderTimeout: headerTimeout,
@@ -49,6 +50,7 @@ func newHTTP(l net.Listener, h http.Handler) *HTTP {
 		WriteTimeout:      answerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
+		ConnState:         s.listener.state,
 		ErrorLog:          log.New(io.Discard, "", 0), // it would show bytes of clients
 	}
 	return s

@@ -75,7 +75,7 @@ func (w Web) Serve(l net.Listener, h http.Handler) *HTTP {
 		WebConfigFile: &w.File,
 	}
 	go func() {
-		err := web.Serve(newBounded(l, maxConnections), s.server, flags, slog.New(slog.DiscardHandler))
+		err := web.Serve(s.listener, s.server, flags, slog.New(slog.DiscardHandler))
 		if !errors.Is(err, http.ErrServerClosed) {
 			_ = l.Close() // it may not have begun to serve
 		}
