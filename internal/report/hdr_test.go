@@ -202,11 +202,18 @@ func TestHDRInJavasHistogramLogProcessor(t *testing.T) {
 	}, rows[len(rows)-3:])
 	require.Contains(t, rows[1], "#[StartTime: 1795257054.000")
 
-	guide, err := os.ReadFile("../../docs/results.md") // the command as it stands there
-	require.NoError(t, err)
-	command := regexp.MustCompile("`java -cp HdrHistogram-2.2.2.jar org.HdrHistogram.HistogramLogProcessor -i run/latencies.hdr (.*)`").FindSubmatch(guide)
-	require.NotNil(t, command)
-	require.Regexp(t, `(?m)^ +200\.00 1\.0+ +400$`, process(strings.Fields(string(command[1]))...))
+	// The commands as they stand in the guides, for sends of up to 200 us.
+	for _, guide := range []string{"results.md", "getting-started.md"} {
+		text, err := os.ReadFile(filepath.Join("../../docs", guide))
+		require.NoError(t, err)
+		commands := regexp.MustCompile("`java -cp HdrHistogram-2.2.2.jar org.HdrHistogram.HistogramLogProcessor\\s+-i \\S+\\s+([^`]*)`").FindAllSubmatch(text, -1)
+		require.Len(t, commands, strings.Count(string(text), "org.HdrHistogram.HistogramLogProcessor"), guide)
+		require.NotEmpty(t, commands, guide)
+		for _, command := range commands {
+			out := process(strings.Fields(string(command[1]))...)
+			require.Regexp(t, `(?m)^ +0\.20 1\.0+ +400$`, out, "%s: milliseconds", guide)
+		}
+	}
 
 	whole := process("-tag", "transfer", "-outputValueUnitRatio", "1")
 	require.Regexp(t, `Total count    = +203\]`, whole)

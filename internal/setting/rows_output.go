@@ -107,7 +107,7 @@ func outputRows() []Setting {
 		},
 		{
 			Name: "hdr", Section: SectionOutput, Arg: argFile, Files: true,
-			Help: "write the latencies of every second as an HdrHistogram log",
+			Help: "write the latencies of every second as an HdrHistogram log, in microseconds",
 			Set:  text(func(s *Values) *string { return &s.HDRFile }),
 		},
 		{
