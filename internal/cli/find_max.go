@@ -360,7 +360,7 @@ func (f *maxFinder) writeJSON(asked []string, found *search.Found) error {
 		}
 		return nil
 	}
-	if err := os.WriteFile(f.json, text, 0o600); err != nil {
+	if err := replaceFile(f.json, text, 0o600); err != nil {
 		return fileNotWritten("--json", err)
 	}
 	return nil

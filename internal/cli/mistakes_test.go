@@ -82,11 +82,12 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --message-size 600MiB:500MiB", "error: the bodies have 1153433600 bytes in all, more than 1073741824\nhint: send fewer or smaller ones\n"},
 		{"alpha client --body-file /dev/zero", "error: --body-file: /dev/zero: is a device or socket, not a file\nhint: name a file, or a pipe such as <(command)\n"},
 		{"alpha client --threads 100000", "error: --threads=100000: must be a whole number from 1 to 1024\n"},
+		{"alpha client --url=alpha://h\x1b[31m", "error: --url=\"alpha://h\\x1b[31m\": has a character that cannot be printed\n"},
 		{"alpha client --url=", "error: --url=\"\": is empty: give a value, or leave it out for the default\n"},
 		{"alpha client --consumer-url=", "error: --consumer-url=\"\": is empty: give a value, or leave it out for the default\n"},
 		{"broker extra", "error: perfmq broker takes no arguments, but extra was given\nhint: perfmq broker --help shows its usage\n"},
 		{"alpha client --body-file " + empty + " --message-size 5", "error: --message-size and --body-file are both given\nhint: leave one of them out\n"},
-		{"alpha client --json /no/folder/x", "error: --json /no/folder/x: there is no folder /no/folder\nhint: create it first: mkdir -p /no/folder\n"},
+		{"alpha client --json " + empty + "/a/b/x", "error: --json " + empty + "/a/b/x: " + empty + " is no folder\nhint: name a file in a folder\n"},
 		{"alpha client --hdr -", "error: --hdr -: only --json writes to standard output\nhint: name a file, which may be ./-\n"},
 		{"alpha client --verify-file -", "error: --verify-file -: only --json writes to standard output\nhint: name a file, which may be ./-\n"},
 		{"alpha client --result -", "error: --result -: only --json writes to standard output\nhint: name a folder, which may be ./-\n"},
@@ -144,7 +145,7 @@ func TestMistakes(t *testing.T) {
 
 func TestAllMistakesAtOnce(t *testing.T) {
 	got := call([]string{"PERFMQ_RAET=5", "PERFMQ_WARMUP=x", "PERFMQ_PRODUCERS=none"},
-		"alpha", "client", "--rte", "5", "--xyzxyz=1", "--max-pending", "x", "--producers", "2", "--durable", "--json", "/no/folder/x",
+		"alpha", "client", "--rte", "5", "--xyzxyz=1", "--max-pending", "x", "--producers", "2", "--durable", "--json", "/dev/null/x",
 		"-o", "size=x", "--url", "x://u:secret@h", "A", "A", "b c", "--", "--not-a-flag")
 	require.Equal(t, exitUsage, got.status)
 	require.NotContains(t, got.stderr, "secret")

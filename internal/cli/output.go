@@ -81,19 +81,17 @@ func noOutputFile(flag, path string) *plan.Mistake {
 	return noPlace(flag, path, "name a file in a folder")
 }
 
-// noPlace says why nothing can be made at a path, as its folder is none.
+// noPlace says why nothing can be made at a path: a file is in place of one of its folders. Missing folders are made.
 func noPlace(flag, path, hint string) *plan.Mistake {
-	folder := filepath.Dir(path)
-	switch info, err := os.Stat(folder); {
-	case err != nil:
-		return &plan.Mistake{
-			Text: fmt.Sprintf("%s %s: there is no folder %s", flag, path, folder),
-			Hint: "create it first: mkdir -p " + folder,
+	for folder := filepath.Dir(path); ; folder = filepath.Dir(folder) {
+		info, err := os.Stat(folder)
+		switch {
+		case err == nil && !info.IsDir():
+			return &plan.Mistake{Text: fmt.Sprintf("%s %s: %s is no folder", flag, path, folder), Hint: hint}
+		case err == nil, folder == filepath.Dir(folder):
+			return nil
 		}
-	case !info.IsDir():
-		return &plan.Mistake{Text: fmt.Sprintf("%s %s: %s is no folder", flag, path, folder), Hint: hint}
 	}
-	return nil
 }
 
 // resultFolder checks the folder of the result.

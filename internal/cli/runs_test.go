@@ -117,13 +117,13 @@ func TestToldComparison(t *testing.T) {
 	for set, latency := range map[string]int{"before": 3700, "after": 5300} {
 		require.NoError(t, os.Mkdir(filepath.Join(folder, set), 0o750))
 		for i := range 4 {
-			r := runTold(t, "mem", "client", "--rate", fmt.Sprint(200.3+float64(i)), "--duration", "4", "--max-pending", "20", "--silent",
+			r := runTold(t, "mem", "client", "--rate", "200.3", "--duration", "4", "--max-pending", "20", "--silent",
 				"-o", fmt.Sprintf("latency=%dus", latency+100*i), "--result", filepath.Join(folder, set, fmt.Sprint(i)), "queue://A")
 			require.Equal(t, exitOK, r.status, r.stderr)
 		}
 	}
 	for name, args := range map[string][]string{"text": nil, "json": {"--json", "-"}} {
-		r := call(nil, append(append([]string{"compare"}, args...), filepath.Join(folder, "before"), filepath.Join(folder, "after"))...)
+		r := call(nil, append(append([]string{"compare", "--unlike"}, args...), filepath.Join(folder, "before"), filepath.Join(folder, "after"))...)
 		golden(t, "runs/compare."+name, withoutHost(strings.ReplaceAll(fmt.Sprintf("status %d\n%s--- stderr\n%s", r.status, r.stdout, r.stderr), folder, "FOLDER")))
 	}
 }
@@ -199,7 +199,7 @@ var (
 	hostKeys = `"(?:cpu|cores|cpus|memory|memoryPeak|machineBusy|machineAll|gcPauses|gcPauseMax|cpuSeconds|cpuShare|` +
 		`gcPauseMaxMicroseconds|memoryPeakBytes|runId|go|run|planHash|os|arch|revision|depth|backlog)": *(?:"[^"]*"|[-+.0-9e]+)`
 	hostValue = regexp.MustCompile(`,` + hostKeys + `|` + hostKeys + `,?`)
-	hostLine  = regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?(go_|process_|promhttp_|perfmq_(process|cpu|memory|gc|machine|tester)).*\n`)
+	hostLine  = regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?(go_|process_|promhttp_|perfmq_(process|cpu|memory|gc|machine|tester|run_end)).*\n`)
 )
 
 // withoutHost leaves out the figures of the machine and the process, and random numbers.

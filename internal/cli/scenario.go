@@ -331,6 +331,9 @@ func (a *app) initScenario(cmd *cobra.Command, args []string) error {
 	default:
 		return a.usage(&plan.Mistake{Text: cmd.CommandPath() + " wants one file"})
 	}
+	if err := makeFolder(args[0]); err != nil {
+		return a.usage(&plan.Mistake{Text: bare(err).Error(), Hint: "name a file that can be written"})
+	}
 	const fresh = os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	f, err := os.OpenFile(filepath.Clean(args[0]), fresh, 0o644) //nolint:gosec // to be shared in version control
 	if errors.Is(err, fs.ErrExist) {

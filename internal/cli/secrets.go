@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,7 @@ func learnSecrets(args []string, environ setting.Environment) *safetext.Secrets 
 			user = f.value
 		}
 	}
-	if name, password, ok := strings.Cut(user, ":"); ok { // USER:PASSWORD, as in curl
+	if name, password, ok := strings.Cut(user, ":"); ok && !hasPassword(args, environ) { // USER:PASSWORD, as in curl
 		s.Add(name, password)
 	}
 	note := func(name, value string) {
@@ -40,6 +41,12 @@ func learnSecrets(args []string, environ setting.Environment) *safetext.Secrets 
 		note(f.name, f.value)
 	}
 	return s
+}
+
+// hasPassword tells whether a password is given beside the user, whose name may hold a colon then.
+func hasPassword(args []string, environ setting.Environment) bool {
+	return environ["PERFMQ_PASSWORD"]+environ["PERFMQ_PASSWORD_FILE"] != "" ||
+		slices.ContainsFunc(flagTexts(args), func(f givenText) bool { return f.name == "password" || f.name == "password-file" })
 }
 
 // givenText is a flag with its value, or an argument without a flag.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/internal/setting"
 )
 
 // TestNoRouteShowsAPassword: a password from any source is not printed or written, whatever error it causes.
@@ -81,5 +82,21 @@ func TestNoRouteShowsAPassword(t *testing.T) {
 			}
 			assert.Equal(t, strings.Contains(c.args, "--json"), len(files) == 3, files)
 		})
+	}
+}
+
+// TestUserWithColon: a user is no secret, also with a colon in it, if a password is given beside it.
+func TestUserWithColon(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args   []string
+		hidden bool
+	}{
+		{[]string{"--user", "Root:Key"}, true},
+		{[]string{"--user", "Root:Key", "--password", "hunter2"}, false},
+		{[]string{"--user", "Root:Key", "--password-file", "x"}, false},
+	} {
+		s := learnSecrets(c.args, setting.Environment{})
+		require.Equal(t, c.hidden, strings.Contains(s.Line("the Key is wrong"), "***"), c.args)
 	}
 }

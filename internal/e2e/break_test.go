@@ -192,6 +192,17 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// TestQuit: SIGQUIT writes the stacks, and its status is not that of a mistake in the command line.
+func TestQuit(t *testing.T) {
+	t.Parallel()
+	p := start(t, "mem", "client", "--rate", "10")
+	p.printed("--- warmup false")
+	p.signal(syscall.SIGQUIT)
+	<-p.done
+	require.Equal(t, 128+int(syscall.SIGQUIT), p.cmd.ProcessState.ExitCode())
+	require.Contains(t, p.stderr.String(), "goroutine 1 [")
+}
+
 // startThief starts another consumer, in a process of its own, that takes a part of a queue's messages.
 func startThief(t *testing.T, a *brokertest.Artemis, queue string) *process {
 	t.Helper()

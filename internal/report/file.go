@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -45,11 +46,16 @@ const writeTimeout = 5 * time.Second
 const (
 	forOwner fs.FileMode = 0o600 // remarks of a broker may be confidential
 	forAll   fs.FileMode = 0o666 // less the process's umask
+
+	forFolders fs.FileMode = 0o777 // likewise
 )
 
 // createFile creates the file, or empties an existing one.
 func createFile(kind, path, tail string, mode fs.FileMode) (*recordFile, error) {
 	what := kind + " file " + path
+	if err := os.MkdirAll(filepath.Dir(path), forFolders); err != nil {
+		return nil, fileError("create", what, false, err)
+	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, mode) //nolint:gosec // the user named it
 	if err != nil {
 		return nil, fileError("create", what, false, err)
@@ -170,8 +176,6 @@ func fileError(action, what string, begun bool, err error) error {
 // writeHint returns what the user can do about an error of an output. begun tells whether something was written before.
 func writeHint(begun bool, err error) string {
 	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return "create the folder that it is to be in first"
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return "its reader must keep up; the run and the other outputs were not affected"
 	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):

@@ -4,12 +4,14 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -81,7 +83,8 @@ type opened struct {
 // open opens the outputs and the embedded brokers. It may wait: for a reader of a pipe.
 func (r *Run) open(stdout io.Writer) (o opened) {
 	if r.Outputs.VerifyFile != "" { // that of a result is in a folder of the run's own
-		if err := verify.Probe(r.Plan.VerifyFile); err != nil {
+		err := os.MkdirAll(filepath.Dir(r.Plan.VerifyFile), 0o777) //nolint:gosec // as far as the process' mask lets it
+		if err = cmp.Or(err, verify.Probe(r.Plan.VerifyFile)); err != nil {
 			var pe *fs.PathError
 			if errors.As(err, &pe) {
 				err = fmt.Errorf("%s: %w", pe.Path, pe.Err)

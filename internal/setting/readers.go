@@ -28,12 +28,15 @@ func text(field func(*Values) *string) setter {
 	}
 }
 
-// filled takes a text that must not be empty: an empty variable of a script must not let a load go to the default
-// broker.
+// filled takes a text that must not be empty, and of printable characters: an empty variable of a script must not let a
+// load go to the default broker, and the consoles print it.
 func filled(field func(*Values) *string) setter {
 	return func(s *Values, t string) error {
 		if strings.TrimSpace(t) == "" {
 			return errors.New("is empty: give a value, or leave it out for the default")
+		}
+		if strings.ContainsFunc(t, func(r rune) bool { return !strconv.IsPrint(r) }) {
+			return errors.New("has a character that cannot be printed")
 		}
 		*field(s) = t
 		return nil

@@ -67,10 +67,14 @@ type pool struct {
 	lines       []byte // their text
 }
 
-// NewWriter creates the folder, if it does not exist, and the files in it. It refuses a folder that has a result: the
+// NewWriter creates the folder and its parents, if they do not exist, and the files in it. It refuses a folder that has a result: the
 // error is then [ErrExists].
 func NewWriter(dir string) (*Writer, error) {
-	err := os.Mkdir(dir, 0o777) //nolint:gosec // as far as the process' mask lets it
+	const mode = 0o777 // as far as the process' mask lets it
+	err := os.MkdirAll(filepath.Dir(dir), mode) //nolint:gosec // see mode
+	if err == nil {
+		err = os.Mkdir(dir, mode) //nolint:gosec // likewise
+	}
 	made := err == nil
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("make the folder of the result: %w", err)
