@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // TestClockBehind: 300 messages that come 50 ms after they were sent to a consumer whose clock is behind. Transfer times
@@ -57,6 +59,61 @@ func TestClockBehind(t *testing.T) {
 				}
 				require.EqualValues(t, 300, s.Latencies.Transfer.Count())
 				require.Equal(t, tt.transfer, s.Latencies.Transfer.Max())
+			})
+		})
+	}
+}
+
+// TestLeftOut: where times below zero are more than 1% of the messages, thresholds on transfer times and lateness fail as
+// not measured.
+func TestLeftOut(t *testing.T) {
+	behind := func(d *driver.Delivery) {
+		d.Time += 5_000_000
+		d.Born, d.Stored = d.Time, d.Time+1
+	}
+	for name, tt := range map[string]struct {
+		every    int
+		left     uint64
+		measured bool
+	}{
+		"no message":  {0, 0, true},
+		"1 of 100":    {100, 4, true},
+		"1 of 50":     {50, 8, false},
+		"all of them": {1, 400, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := mem.New().Factory()
+				if tt.every > 0 {
+					seen := 0
+					f.Open = openWith(f.Open, func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
+						if seen++; seen%tt.every == 0 {
+							behind(d)
+						}
+						deliver(d)
+					})
+				}
+				s, _ := run(t, newPlan(f, func(p *flat) {
+					p.Rate, p.Duration, p.StallThreshold = rate("100"), 4*time.Second, 3*time.Second
+					p.DeliveryDelay = time.Second
+					p.Plan.Thresholds = demands(t, "transfer.p99 < 1010ms", "transfer.max < 1010ms", "lateness.p99 < 10ms", "lateness.mean < 10ms")
+				}), nil)
+				require.True(t, s.Success, s.Problems)
+				require.Equal(t, tt.left, s.Total.NegativeTransfers)
+				require.Equal(t, tt.left, s.Total.Early)
+				require.EqualValues(t, 400-tt.left, s.Latencies.Transfer.Count())
+				if tt.left < 400 {
+					require.EqualValues(t, 400-tt.left, s.Latencies.Lateness.Count())
+				}
+				require.Equal(t, 2*tt.left, s.Total.NegativeAges)
+				require.Nil(t, s.Latencies.B2C, "no message with an age has one that is known")
+				for _, o := range s.Thresholds {
+					require.Equal(t, tt.measured, o.Kept, o.String())
+					require.Equal(t, tt.measured, !strings.HasSuffix(o.String(), "NOT KEPT, not measured"), o.String())
+				}
+				said := strings.Contains(strings.Join(s.Warnings, "\n"), "transfer times below zero, left out")
+				require.Equal(t, tt.left > 0, said, s.Warnings)
+				require.Empty(t, s.Stalls.List)
 			})
 		})
 	}
