@@ -30,8 +30,9 @@ type closer struct {
 
 // closeAll closes all workers and connections and returns a list of the failures. It takes at most the connect time-out
 // and a few seconds, whatever the drivers do: producers and consumers close side by side, then the connections within
-// closeTimeout. If the drain has left messages unanswered, the broker may not answer any more: then closing a side also
-// ends if no worker has closed for closeTimeout.
+// closeTimeout. Closing a side also ends if no worker has closed for closeTimeout: the broker may not answer any more,
+// and the end of a connection does what is left to do. Consumers whose subscriptions are removed have all the time,
+// unless the drain has left messages unanswered.
 func (r *run) closeAll(ctx context.Context) []string {
 	left := r.closeGroups(ctx, r.step.uses)
 	r.stopConsumers()
@@ -41,8 +42,8 @@ func (r *run) closeAll(ctx context.Context) []string {
 		drivers = append(drivers, closer{"connections of the " + d.side, nil, d.driver.Close})
 	}
 	var open leftBehind
-	last := min(r.patienceToClose().all, closeTimeout)
-	closeEach(ctx, wait{all: last, each: last}, drivers, &open)
+	last := min(r.patienceToClose(nil).all, closeTimeout)
+	closeEach(ctx, wait{all: last, each: last, stop: last}, drivers, &open)
 	return append(left, open.list...)
 }
 
@@ -65,11 +66,9 @@ func (r *run) closeGroups(ctx context.Context, list []*use) []string {
 			}
 		}
 	}
-	patience := r.patienceToClose()
 	var sides sync.WaitGroup
-	for _, side := range [][]closer{producers, consumers} {
-		sides.Go(func() { closeEach(ctx, patience, side, &left) })
-	}
+	sides.Go(func() { closeEach(ctx, r.patienceToClose(nil), producers, &left) })
+	sides.Go(func() { closeEach(ctx, r.patienceToClose(list), consumers, &left) })
 	sides.Wait()
 	for _, u := range list {
 		r.closed(u)
@@ -105,15 +104,22 @@ func (c *connections) add(worker any) {
 	}
 }
 
-// patienceToClose returns the time-outs of closing workers.
-func (r *run) patienceToClose() wait {
+// patienceToClose returns the time-outs of closing workers, the consumers of groups or others.
+func (r *run) patienceToClose(consumersOf []*use) wait {
 	var patience wait
 	for _, d := range r.drivers {
 		patience.all = max(patience.all, d.endpoint.Open.ConnectTimeout)
 	}
-	patience.each = patience.all
-	if r.unanswered {
+	removes := slices.ContainsFunc(consumersOf, func(u *use) bool {
+		return slices.ContainsFunc(u.consumers, func(c *consumer) bool {
+			return c.spec.Destination.Kind == driver.Topic && !c.spec.KeepSubscription
+		})
+	})
+	if patience.each = patience.all; r.unanswered || !removes {
 		patience.each = min(patience.all, closeTimeout)
+	}
+	if patience.stop = min(max(patience.all, leastStop), stopTimeout); r.unanswered {
+		patience.stop = leastStop
 	}
 	return patience
 }
@@ -126,15 +132,15 @@ func (c closer) shut(ctx context.Context) error {
 	return err
 }
 
-// wait has the time-outs of closing workers: for all of them, and from one to the next.
-type wait struct{ all, each time.Duration }
+// wait has the time-outs of closing workers: for all of them, from one to the next, and before for their goroutines.
+type wait struct{ all, each, stop time.Duration }
 
 // closeEach waits for the goroutines of list, closes the members whose goroutines have ended, and adds the others to
 // left.
 func closeEach(ctx context.Context, patience wait, list []closer, left *leftBehind) {
 	ctx, cancel := hurried(ctx)
 	defer cancel()
-	stopping, cancel := context.WithTimeout(ctx, min(max(patience.each, leastStop), stopTimeout))
+	stopping, cancel := context.WithTimeout(ctx, patience.stop)
 	defer cancel()
 	list = slices.DeleteFunc(list, func(c closer) bool {
 		stuck := !ended(stopping, c.ended)

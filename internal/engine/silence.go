@@ -86,8 +86,9 @@ func (s *silence) broken() error {
 		return nil
 	}
 	return driver.Errorf(driver.ClassTimeout, "wait for the broker",
-		"look at the broker: is it stalled, or a queue full? --drain-timeout says how long to wait for it (10s at least); "+
-			"with --duration the run goes on until that is over",
+		"look at the broker: is it stalled, a queue full, or the connection half open? --drain-timeout says how long to "+
+			"wait for it (10s at least), --send-timeout ends messages without an answer, and -o idle-timeout (AMQP) or "+
+			"-o heart-beat (STOMP) a silent connection; with --duration the run goes on until that is over",
 		"for %s it took, confirmed and delivered nothing; messages waiting for it: %d; not yet sent of %s %d: %d",
 		s.limit, waiting, of, count, unsent)
 }

@@ -63,8 +63,8 @@ const (
 	// leastStop is the least wait for them: longer than the closing of a lost connection, at whose end the messages on it
 	// end, too.
 	leastStop = closeTimeout + 2*cancelGrace
-	// closeTimeout bounds the closing of unused connections and, after unanswered messages, the time from the close of one
-	// worker to the next.
+	// closeTimeout bounds the closing of unused connections, and the time from the close of one worker to the next unless
+	// subscriptions have to be removed.
 	closeTimeout = 2 * time.Second
 
 	// The broker's count.

@@ -75,6 +75,8 @@ func timedOut(limit time.Duration) driver.Outcome {
 	return driver.Outcome{
 		State: driver.Unknown, Class: driver.ClassTimeout,
 		Err: driver.Errorf(driver.ClassTimeout, "send",
-			"the broker is overloaded or stalled; --send-timeout says how long to wait", "no answer within %s", limit),
+			"is the broker overloaded or paused, or the connection half open? A larger --send-timeout waits longer; "+
+				"-o idle-timeout (AMQP) or -o heart-beat (STOMP) ends a silent connection",
+			"no answer within %s", limit),
 	}
 }

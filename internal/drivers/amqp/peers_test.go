@@ -398,3 +398,17 @@ func TestEndOfWhatIsOpen(t *testing.T) {
 		}
 	}
 }
+
+// TestUnanswered: the end of a message without an answer names the settings that end it, or its connection, earlier.
+func TestUnanswered(t *testing.T) {
+	broker, r := peerRig(t, nil)
+	p := r.producer(driver.ProducerSpec{Destination: queue(t)})
+	p.send("x")
+	<-broker.transfers
+	require.NoError(t, p.Close(within(t, 10*time.Millisecond)))
+	o := p.waitOutcomes(1)[0]
+	require.Equal(t, driver.Unknown, o.State)
+	require.Equal(t, driver.ClassTimeout, o.Class)
+	require.Contains(t, driver.HintOf(o.Err), "--send-timeout")
+	require.Contains(t, driver.HintOf(o.Err), "-o idle-timeout")
+}

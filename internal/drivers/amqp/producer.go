@@ -7,6 +7,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -229,7 +230,7 @@ func (p *producer) quit(ctx context.Context) {
 	if c := p.lease.Conn; p.s != nil {
 		err := transport.Explain(p.op, c.Why())
 		if err == nil {
-			err = driver.Errorf(driver.ClassTimeout, p.op, "is the broker overloaded or paused?",
+			err = driver.Errorf(driver.ClassTimeout, p.op, protocol.Silent("-o idle-timeout"),
 				"the broker had not answered when the producer closed")
 		}
 		p.finish(0, math.MaxUint32, unknown(err))

@@ -62,6 +62,17 @@ func Factory[C, O any](
 	return f
 }
 
+// Silent is the hint about a broker that does not answer. Ends are the settings that end a silent connection; empty if
+// there are none.
+func Silent(ends string) string {
+	hint := "is the broker overloaded or paused, or the connection half open? --send-timeout ends messages without an " +
+		"answer"
+	if ends != "" {
+		hint += ", and " + ends + " a silent connection"
+	}
+	return hint
+}
+
 // HasWord reports whether a word between the dots of a destination's name is one of those given: words that match many
 // names.
 func HasWord(name string, words ...string) bool {

@@ -59,6 +59,11 @@ func meanings() []meaning {
 			[]string{"connection is not valid"},
 			"see the first error: Artemis takes no more after one",
 		},
+		{
+			driver.ClassConnectionLost,
+			[]string{"connection ttl", "did not receive data", "channel was inactive"},
+			"the broker wants signs of life: give -o heart-beat=15s, below its connection TTL; STOMP 1.0 has none",
+		},
 		{driver.ClassOther, []string{artemisUnsaid}, "Artemis does not say why over STOMP: look for a full address " +
 			"(max-size-bytes, max-size-messages, address-full-policy), or a permission, in its console and log"},
 		{driver.ClassTooLarge, []string{

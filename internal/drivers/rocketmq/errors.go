@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -13,9 +14,9 @@ import (
 // Errors of requests without an answer. wrap adds the name of the operation.
 var (
 	errNoAnswer error = driver.Errorf(driver.ClassTimeout, "",
-		"the broker is overloaded or stalled; --send-timeout says how long to wait", "no answer in time")
+		protocol.Silent(""), "no answer in time")
 	errAbandoned error = driver.Errorf(driver.ClassTimeout, "",
-		"is the broker overloaded, or short of disk? See --drain-timeout",
+		"is the broker short of disk? "+protocol.Silent(""),
 		"the broker had not answered when the producer closed")
 )
 

@@ -430,5 +430,7 @@ func TestRefusalsAreLosses(t *testing.T) {
 		}
 	}
 	require.Equal(t, driver.ClassTimeout, driver.ClassOf(lost("receive", errNoAnswer)))
+	require.Contains(t, driver.HintOf(errNoAnswer), "--send-timeout")
+	require.Contains(t, driver.HintOf(errAbandoned), "--send-timeout")
 	require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(lost("receive", transport.Explain("", io.EOF))))
 }

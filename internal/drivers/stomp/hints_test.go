@@ -26,6 +26,10 @@ func TestHints(t *testing.T) {
 		{artemis, "AMQ339011: Error handling CoreMessage", driver.ClassOther, "full address"},
 		{artemis, "AMQ229119: Disk Capacity is Low, cannot produce more messages.", driver.ClassFull, "full address"},
 		{artemis, "AMQ229020: Invalid filter: a =", driver.ClassUnsupported, "--selector"},
+		{
+			artemis, "AMQ229014: Did not receive data from 127.0.0.1:59508 within the 60000ms connection TTL. The connection " +
+				"will now be closed.", driver.ClassConnectionLost, "-o heart-beat",
+		},
 		{generic, "the selector is not understood", driver.ClassUnsupported, "--selector"},
 	} {
 		err := errorFrame(c.dialect, &wire.Received{Headers: []wire.Field{{Key: []byte("message"), Value: []byte(c.says)}}})

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -312,8 +313,8 @@ func (p *producer) Close(ctx context.Context) error {
 		p.abandon(driver.Outcome{
 			State: driver.Unknown, Class: driver.ClassTimeout,
 			Err: driver.Errorf(driver.ClassTimeout, p.op,
-				"is the broker overloaded, or does it hold senders back? Look for a full address, an alarm (RabbitMQ: memory, "+
-					"disk) or a blocked producer; see --drain-timeout",
+				"does the broker hold senders back? Look for a full address, an alarm (RabbitMQ: memory, disk) or a blocked "+
+					"producer; "+protocol.Silent("-o heart-beat"),
 				"the broker had not answered when the producer closed"),
 		}, false)
 		p.sends.await(p.settled, nil) // outcomes that other goroutines are reporting

@@ -136,7 +136,7 @@ func explain(op string, err error) *driver.Error {
 	case ended(err):
 		class = driver.ClassClosedByBroker
 	case errors.Is(err, context.Canceled):
-		class = driver.ClassTimeout
+		class, hint = driver.ClassTimeout, protocol.Silent("")
 	}
 	if errors.As(err, &peer) && classes()[peer.Condition] != driver.ClassNone {
 		reason := classes()[peer.Condition]

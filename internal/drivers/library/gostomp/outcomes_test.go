@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -247,5 +248,7 @@ func TestUnanswered(t *testing.T) {
 		o := s.end()
 		require.Equal(t, driver.Unknown, o.State, f.Client)
 		require.Equal(t, driver.ClassTimeout, o.Class, "%s: %v", f.Client, o.Err)
+		require.Contains(t, driver.HintOf(o.Err), "--send-timeout", f.Client)
+		require.Equal(t, f.Client == driver.Native, strings.Contains(driver.HintOf(o.Err), "-o heart-beat"))
 	}
 }

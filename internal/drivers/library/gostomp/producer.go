@@ -167,8 +167,8 @@ func (p *producer) end(err error) *driver.Error {
 	waited := errors.Is(err, stomp.ErrMsgReceiptTimeout) || errors.Is(err, stomp.ErrMsgSendTimeout)
 	if errorFrame(err) == nil && (waited || p.Conn.unanswered.Load()) {
 		e = driver.Errorf(driver.ClassTimeout, p.op,
-			"is the broker overloaded, or does it hold senders back? Look for a full address, an alarm (RabbitMQ: memory, "+
-				"disk) or a blocked producer; see --drain-timeout",
+			"does the broker hold senders back? Look for a full address, an alarm (RabbitMQ: memory, disk) or a blocked "+
+				"producer; "+protocol.Silent(""),
 			"the broker had not answered when it was given up")
 	}
 	p.broken.CompareAndSwap(nil, e)
