@@ -46,7 +46,9 @@ func learnSecrets(args []string, environ setting.Environment) *safetext.Secrets 
 // hasPassword tells whether a password is given beside the user, whose name may hold a colon then.
 func hasPassword(args []string, environ setting.Environment) bool {
 	return environ["PERFMQ_PASSWORD"]+environ["PERFMQ_PASSWORD_FILE"] != "" ||
-		slices.ContainsFunc(flagTexts(args), func(f givenText) bool { return f.name == "password" || f.name == "password-file" })
+		slices.ContainsFunc(flagTexts(args), func(f givenText) bool {
+			return f.name == "password" || f.name == "password-file"
+		})
 }
 
 // givenText is a flag with its value, or an argument without a flag.

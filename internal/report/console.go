@@ -258,7 +258,8 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 		unlessZero("--- total unstamped:", s.Total.Unstamped, "no time property, not in the transfer time")
 		unlessZero("--- total delayed:", s.Total.Delayed, "held back as asked for; their transfer time includes that")
 		unlessZero("--- total early:", s.Total.Early, "before their delay was over; not in the lateness")
-		unlessZero("--- transfers below 0:", s.Total.NegativeTransfers, "received before sent, in no transfer time: clocks differ")
+		unlessZero("--- transfers below 0:", s.Total.NegativeTransfers,
+			"received before sent, in no transfer time: clocks differ")
 	}
 	unlessZero("--- ages below 0:", s.Total.NegativeAges,
 		"b2c, s2c: received before born or stored, in no such time: clocks differ")

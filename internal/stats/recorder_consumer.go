@@ -156,7 +156,8 @@ func (r *ConsumerRecorder) Received(m Receipt) {
 // those of the same microsecond, a microsecond later than the clock.
 const stampAhead = time.Microsecond
 
-// delayUnit is the unit in which protocols and brokers count delays. A message that comes a part of it early is on time.
+// delayUnit is the unit in which protocols and brokers count delays: a message that comes a part of it early is on
+// time.
 const delayUnit = time.Millisecond
 
 // late records how long after its delay a message came.

@@ -67,10 +67,10 @@ type pool struct {
 	lines       []byte // their text
 }
 
-// NewWriter creates the folder and its parents, if they do not exist, and the files in it. It refuses a folder that has a result: the
-// error is then [ErrExists].
+// NewWriter creates the folder and its parents, if they do not exist, and the files in it. It refuses a folder that has
+// a result: the error is then [ErrExists].
 func NewWriter(dir string) (*Writer, error) {
-	const mode = 0o777 // as far as the process' mask lets it
+	const mode = 0o777                          // as far as the process' mask lets it
 	err := os.MkdirAll(filepath.Dir(dir), mode) //nolint:gosec // see mode
 	if err == nil {
 		err = os.Mkdir(dir, mode) //nolint:gosec // likewise
