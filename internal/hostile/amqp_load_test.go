@@ -277,7 +277,7 @@ func amqpDispositions() []testCase {
 		{name: "disposition: an unknown performative instead", job: producing(), want: runFails("", protocol).after(0), play: at(amqpSend(0x7e, null))},
 		{name: "disposition: garbage", job: producing(), want: runFails("", protocol).after(0), play: at(amqpSay(frameOf(0, 0, "\xde\xad\xbe\xef")))},
 		{name: "disposition: a frame of 2^31-1 bytes", job: producing(), heavy: true, want: runFails("2147483647", protocol).after(0), play: at(amqpEndless(frameHead(1<<31-1, 2, 0, 0), "x"))},
-		{name: "disposition: the session ends", job: producing(), want: runFails("", protocol).after(0), play: at(amqpSend(amqpEnd, errorOf("amqp:session:window-violation", "w")))},
+		{name: "disposition: the session ends", job: producing(), want: runFails("", driver.ClassClosedByBroker).after(0), play: at(amqpSend(amqpEnd, errorOf("amqp:session:window-violation", "w")))},
 		{name: "disposition: the connection is closed", job: producing(), want: runFails("shutdown", lost).after(0), play: at(amqpSend(amqpClose, errorOf("amqp:connection:forced", "shutdown")))},
 		{name: "disposition: the broker does not read", job: producing("idle-timeout=0").messages(200), want: quiet(0), play: at(func(p *amqpPeer, _ *amqpFrame) { p.deaf() })},
 	}

@@ -249,7 +249,7 @@ func amqpEnds() []testCase {
 			p.send(amqpDetach, uint32Of(p.handle), "\x41", errorOf("amqp:resource-deleted", "deleted"))
 		})},
 		{name: "end: the link is detached without a reason", job: consuming(), want: runFails("", byBroker).after(0), play: onCredit(func(p *amqpPeer) { p.send(amqpDetach, uint32Of(p.handle), "\x41") })},
-		{name: "end: the session ends", job: consuming(), want: runFails("", driver.ClassOther).after(0), play: onCredit(func(p *amqpPeer) { p.send(amqpEnd, errorOf("amqp:internal-error", "oh")) })},
+		{name: "end: the session ends", job: consuming(), want: runFails("", driver.ClassClosedByBroker).after(0), play: onCredit(func(p *amqpPeer) { p.send(amqpEnd, errorOf("amqp:internal-error", "oh")) })},
 		{name: "end: another session ends", job: consuming(), want: runFails("", protocol).after(0), play: onCredit(func(p *amqpPeer) { p.channel = 44; p.send(amqpEnd) })},
 		{name: "end: the connection is closed", job: consuming(), want: runFails("bye", lost).after(0), play: onCredit(func(p *amqpPeer) { p.send(amqpClose, errorOf("amqp:connection:forced", "bye")) })},
 		{name: "end: the connection is closed with 60 KB of words", job: consuming(), want: runFails("bye", lost).after(0), play: onCredit(func(p *amqpPeer) {
