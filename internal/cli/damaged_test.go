@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -47,14 +46,14 @@ func TestDamagedResults(t *testing.T) {
 			require.NoError(t, os.Rename(filepath.Join(other, result.LatenciesFile), filepath.Join(dir, result.LatenciesFile)))
 		}, []string{result.LatenciesFile + ", line ", repeat}},
 		{"garbled latencies", edit(result.LatenciesFile, "HISTFAAA", "HISTFA%A"), []string{result.LatenciesFile + ", line ", repeat}},
-		{"an end before the start", edit(result.ResultFile, `"end": 1`, `"end": `), []string{result.ResultFile + ": the run ended at", repeat}},
+		{"an end before the start", edit(result.ResultFile, `"end": 9`, `"end": `), []string{result.ResultFile + ": the run ended at", repeat}},
 		{"a status", edit(result.ResultFile, `"status": 0`, `"status": 1`), []string{
 			result.ResultFile + ": the exit status is 1, and success is true", repeat,
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			good, bad := filepath.Join(makeRepeats(t, "good", "1ms", time.Minute, 1), "0"), filepath.Join(makeRepeats(t, "bad", "1ms", time.Minute, 1), "0")
+			good, bad := filepath.Join(makeRepeats(t, "good", "1ms", 1), "0"), filepath.Join(makeRepeats(t, "bad", "1ms", 1), "0")
 			c.damage(t, bad)
 			for _, args := range [][]string{
 				{"report", "--format", "csv", bad},
@@ -76,7 +75,7 @@ func TestDamagedResults(t *testing.T) {
 // TestKilledResult: after a kill, report and merge --partial read what is there.
 func TestKilledResult(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(makeRepeats(t, "killed", "1ms", time.Minute, 1), "0")
+	dir := filepath.Join(makeRepeats(t, "killed", "1ms", 1), "0")
 	require.NoError(t, os.Remove(filepath.Join(dir, result.ResultFile)))
 	text, err := os.ReadFile(filepath.Join(dir, result.LatenciesFile))
 	require.NoError(t, err)

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -21,7 +20,7 @@ func (fullDisk) Write([]byte) (int, error) {
 // TestFullStandardOutput: output that was not written is a failure of its own, and no success.
 func TestFullStandardOutput(t *testing.T) {
 	t.Parallel()
-	a, b := makeRepeats(t, "a", "1ms", time.Minute, 1), makeRepeats(t, "b", "1ms", time.Minute, 1)
+	a, b := makeRepeats(t, "a", "1ms", 1), makeRepeats(t, "b", "1ms", 1)
 	for _, args := range [][]string{
 		{"--help"},
 		{"mem", "client", "--help"},
@@ -47,7 +46,7 @@ func TestFullStandardOutput(t *testing.T) {
 // TestNoPlaceForOutput: a place where nothing can be made is found before anything is done.
 func TestNoPlaceForOutput(t *testing.T) {
 	t.Parallel()
-	a, b := makeRepeats(t, "a", "1ms", time.Minute, 1), makeRepeats(t, "b", "1ms", time.Minute, 1)
+	a, b := makeRepeats(t, "a", "1ms", 1), makeRepeats(t, "b", "1ms", 1)
 	file := filepath.Join(t.TempDir(), "file")
 	assert.NoError(t, os.WriteFile(file, nil, 0o600))
 	in := filepath.Join(file, "x")

@@ -41,7 +41,7 @@ thresholds: [lost == 0, "median(completed) == 100"]
 `
 
 const (
-	patience = 20 * time.Second
+	patience = 2 * time.Minute
 	tick     = 5 * time.Millisecond
 )
 

@@ -21,6 +21,9 @@ import (
 
 var shared brokertest.Shared
 
+// begun is when the tests began.
+var begun = time.Now()
+
 func TestMain(m *testing.M) { brokertest.Main(m, &shared) }
 
 // pairs are the protocols to send and to receive with.

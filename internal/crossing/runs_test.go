@@ -105,5 +105,5 @@ func requireComplete(t *testing.T, s *summary, sent, received uint64) {
 	require.Equal(t, sent, s.TotalSend.Count)
 	require.Equal(t, received, s.TotalTransfer.Count, "a transfer time for each message")
 	require.Positive(t, s.TotalTransfer.P50)
-	require.Less(t, time.Duration(s.TotalTransfer.Max)*time.Microsecond, 30*time.Second)
+	require.Less(t, time.Duration(s.TotalTransfer.Max)*time.Microsecond, time.Since(begun), "longer than these tests")
 }

@@ -84,12 +84,11 @@ func TestMissingDestination(t *testing.T) {
 	settings := `{"autoCreateQueues":false,"autoCreateAddresses":false}`
 	manage(t, a, "addAddressSettings(java.lang.String,java.lang.String)", prefix+".#", settings)
 	for _, role := range []string{"client", "producer", "consumer"} {
-		r := run(t, limit, "amqp", role, "--url", a.AMQPURL(), "--duration", "1", "--connect-timeout", "1m", "queue://"+prefix+".x")
+		r := run(t, limit, "amqp", role, "--url", a.AMQPURL(), "--duration", "1", "--connect-timeout", "10m", "queue://"+prefix+".x") // longer than the limit
 		require.NotContains(t, r.stdout, "--- SUMMARY")
 		require.Equal(t, statusUsage, r.status)
 		require.Contains(t, r.stderr, prefix+".x")
 		require.Contains(t, r.stderr, "hint: ")
-		require.Less(t, r.took, 25*time.Second, "it does not wait for a time-out")
 	}
 }
 

@@ -147,13 +147,13 @@ func TestMixAsReceived(t *testing.T) {
 				}
 				p.Role, p.Producer, p.Destinations = plan.Producer, e, []driver.Destination{dest}
 				p.Producers, p.MaxPending, p.Count = 3, 20, messages
-				p.DrainTimeout = 20 * time.Second
+				p.DrainTimeout = time.Minute
 			})
 			s, err := carryOut(t.Context(), nil, p, new(recorder))
 			require.NoError(t, err)
 			require.EqualValues(t, messages, s.Total.Completed, "%q", s.Problems)
 
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			sizes := map[int]int{}
 			n := 0

@@ -359,11 +359,12 @@ func TestPipeDeadline(t *testing.T) {
 	defer reader.Close()
 	f := &recordFile{what: "JSON file p", file: writer}
 	require.NoError(t, f.begin("["))
-	hasty := &hastyFile{File: writer}
+	hasty, begun := &hastyFile{File: writer}, time.Now()
 	f.file = hasty
 	err = f.append(strings.Repeat("x", 1<<20)) // more than a pipe holds
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-	require.InDelta(t, writeTimeout, hasty.asked, float64(time.Second))
+	require.LessOrEqual(t, hasty.asked, writeTimeout)
+	require.GreaterOrEqual(t, hasty.asked, writeTimeout-time.Since(begun))
 	require.Contains(t, driver.HintOf(err), "keep up")
 	require.NoError(t, f.close())
 }

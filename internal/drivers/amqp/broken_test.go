@@ -24,6 +24,9 @@ func sendUntilError(t *testing.T, p *testProducer) (int, error) {
 	}
 }
 
+// silence is in the errors of a connection that the idle time-out has ended.
+const silence = "nothing was heard from the broker"
+
 func TestBrokerIsKilled(t *testing.T) {
 	a := brokertest.StartArtemis(t, brokertest.WithoutManagement()) // and again after each time
 	for _, settle := range []string{"at-least-once", "at-most-once"} {
@@ -32,12 +35,11 @@ func TestBrokerIsKilled(t *testing.T) {
 			r := newRigWith(t, driver.OpenOptions{URL: a.AMQPURL()}, "settle="+settle)
 			p := r.producer(driver.ProducerSpec{Destination: queue(t), MaxPending: 200, Variants: body(strings.Repeat("x", 1024))})
 			c := r.consumer(driver.ConsumerSpec{Destination: driver.Destination{Name: "other"}})
-			killed := make(chan time.Time, 1)
+			killed := make(chan struct{})
 			go func() {
+				defer close(killed)
 				<-p.hundred // in the middle of the sends
-				at := time.Now()
 				a.Kill()
-				killed <- at
 			}()
 			n, err := sendUntilError(t, p)
 			require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err), "%v", err)
@@ -47,12 +49,13 @@ func TestBrokerIsKilled(t *testing.T) {
 
 			all := p.settle()
 			require.Len(t, all, n, "Done once for each Send that returned nil")
-			require.Less(t, p.last.Sub(<-killed), defaultIdleTimeout/2, "long before the idle time-out")
+			<-killed
 			states := map[driver.State]int{}
 			for _, o := range all {
 				states[o.State]++
 				if o.State != driver.Accepted {
 					require.Equal(t, driver.ClassConnectionLost, o.Class, "%v", o.Err)
+					require.NotContains(t, o.Err.Error(), silence)
 				}
 			}
 			require.NotZero(t, states[driver.Accepted])
@@ -91,19 +94,16 @@ func TestBrokerIsPaused(t *testing.T) {
 		err = p.trySendAs(ctx, 1, "large")
 	}
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	deadline, _ := ctx.Deadline()
-	require.Less(t, time.Since(deadline), defaultIdleTimeout/2, "not only with the idle time-out")
 
 	closing, cancel2 := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel2()
-	start := time.Now()
 	require.NoError(t, p.Close(closing))
-	require.Less(t, time.Since(start), defaultIdleTimeout/2)
 	p.mu.Lock()
 	unknown := 0
 	for _, o := range p.all {
 		if o.State == driver.Unknown {
 			unknown++
+			require.NotContains(t, o.Err.Error(), silence, "the idle time-out is later")
 		}
 	}
 	require.Len(t, p.all, sent)
@@ -116,7 +116,7 @@ func TestBrokerIsPaused(t *testing.T) {
 	// Nothing is heard for the idle time-out.
 	err = c.failed()
 	require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err), "%v", err)
-	require.Contains(t, err.Error(), "nothing was heard from the broker for 10s")
+	require.Contains(t, err.Error(), silence+" for 10s")
 }
 
 func TestOperatorClosesConnection(t *testing.T) {

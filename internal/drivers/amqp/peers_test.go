@@ -223,10 +223,8 @@ func TestEndInMidRun(t *testing.T) {
 			}
 			broker.settle(0, 4, encList(codeAccepted))
 			p.waitOutcomes(5)
-			start := time.Now()
 			c.end(broker)
-			all := p.waitOutcomes(10)
-			require.Less(t, time.Since(start), defaultIdleTimeout/2, "long before the idle time-out")
+			all := p.waitOutcomes(10) // not by the idle time-out, which has another text
 			for i, o := range all {
 				if i < 5 {
 					require.Equal(t, driver.Outcome{}, o)

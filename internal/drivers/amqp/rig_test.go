@@ -138,7 +138,6 @@ type testProducer struct {
 	mu       sync.Mutex
 	outcomes map[driver.Slot][]driver.Outcome
 	all      []driver.Outcome
-	last     time.Time
 	hundred  chan struct{} // closed by the hundredth outcome
 }
 
@@ -176,7 +175,6 @@ func (p *testProducer) done(s driver.Slot, o driver.Outcome) {
 	p.mu.Lock()
 	p.outcomes[s] = append(p.outcomes[s], o)
 	p.all = append(p.all, o)
-	p.last = time.Now()
 	if len(p.all) == 100 {
 		close(p.hundred)
 	}

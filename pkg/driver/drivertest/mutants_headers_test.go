@@ -92,7 +92,7 @@ func headerMutants() []mutant {
 			broken: noTTL, with: lacking(drivertest.DurableSubscription, drivertest.Credit),
 		},
 		{
-			name: "delay ignored", check: "Delay", says: "of one with and one without a delay",
+			name: "delay ignored", check: "Delay", says: "that the broker was to hold back",
 			broken: spec(func(s *driver.ProducerSpec) { s.Delay = 0 }),
 		},
 		{
