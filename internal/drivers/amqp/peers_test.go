@@ -393,6 +393,19 @@ func TestEndOfWhatIsOpen(t *testing.T) {
 				require.Equal(t, slices.Contains(accusing, condition), strings.Contains(o.Err.Error(), "we broke the protocol"))
 				require.Equal(t, want, driver.ClassOf(p.trySend(soon(t), "x")))
 			})
+			t.Run("consumer, "+words+" "+condition, func(t *testing.T) {
+				want, ok := permanent[condition]
+				if !ok {
+					want = lost
+				}
+				broker, r := peerRig(t, nil)
+				k, err := r.tryConsumer(driver.ConsumerSpec{Destination: queue(t)})
+				require.NoError(t, err)
+				end(broker, encError(condition, "why"))
+				err = k.Run(soon(t), func(*driver.Delivery) driver.Verdict { return driver.Accept })
+				require.Equal(t, want, driver.ClassOf(err), "%v", err)
+				require.ErrorContains(t, err, "why ("+condition+")")
+			})
 		}
 	}
 }
