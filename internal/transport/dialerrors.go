@@ -98,6 +98,8 @@ func (p *Protocol) Stranger(encrypted bool, greeting []byte) error {
 		return driver.Errorf(driver.ClassProtocol, "", hint, "a web server answered, not %s broker", a)
 	case bytes.HasPrefix(greeting, []byte("AMQP")):
 		return driver.Errorf(driver.ClassProtocol, "", hint, "the peer speaks AMQP, not %s", p.Title)
+	case IsHTTP2(greeting):
+		return driver.Errorf(driver.ClassProtocol, "", hint, "the peer speaks HTTP/2, as gRPC does, not %s", p.Title)
 	case !encrypted && len(greeting) > 0 && (greeting[0] == 0x15 || greeting[0] == 0x16):
 		// TLS alert or handshake, RFC 8446 section 5.1
 		return driver.Errorf(driver.ClassProtocol, "", "use "+p.Encrypted[0]+":// instead of "+p.Schemes[0]+"://",
@@ -105,6 +107,17 @@ func (p *Protocol) Stranger(encrypted bool, greeting []byte) error {
 	default:
 		return driver.Errorf(driver.ClassProtocol, "", hint, "the peer is not %s broker: it answered %.20q", a, greeting)
 	}
+}
+
+// IsHTTP2 reports whether a server's first bytes are a frame SETTINGS of HTTP/2 (RFC 9113, section 3.4).
+func IsHTTP2(greeting []byte) bool {
+	const (
+		header   = 9
+		settings = 4
+		setting  = 6 // bytes
+	)
+	return len(greeting) >= header && bytes.HasPrefix(greeting, []byte{0, 0}) && greeting[2]%setting == 0 &&
+		bytes.Equal(greeting[3:header], []byte{settings, 0, 0, 0, 0, 0})
 }
 
 // isLoopback tells whether a host of a URL is this machine.

@@ -3,9 +3,12 @@ package rocketmq
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -52,6 +55,7 @@ func (w result) answer(_ uint64, r *reply) {
 // call makes a request and waits for its answer until ctx ends. The error reports a failure of the connection; the
 // answer's code has the broker's verdict.
 func (c *conn) call(ctx context.Context, code int, fields []field, body []byte) (*reply, error) {
+	began := time.Now()
 	w := make(result, 1)
 	if err := c.tell(code, 0, inOrder(fields), body, call{to: w, limit: unlimited}); err != nil { // ctx is the limit
 		return nil, err
@@ -62,7 +66,9 @@ func (c *conn) call(ctx context.Context, code int, fields []field, body []byte) 
 	case r = <-w:
 	case <-ctx.Done():
 		c.endCalls(errAbandoned, func(e *call) bool { return e.to == w })
-		if r = <-w; r.err != nil {
+		if r = <-w; r.err != nil && !c.proven.Load() && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return nil, c.notRocketMQ(protocol.RocketMQ().Unanswered("the first question", c.tls, time.Since(began), ctx.Err()))
+		} else if r.err != nil {
 			return nil, driver.Errorf(driver.ClassTimeout, "", overloaded,
 				"%s did not answer: %w", c.addr, ctx.Err())
 		}
@@ -86,7 +92,9 @@ func (c *conn) must(ctx context.Context, op string, code int, fields []field, bo
 	}
 	r, err := c.call(ctx, code, fields, text)
 	if err == nil && r.Code != wire.ResSuccess {
-		err = refusal(r)
+		if err = c.misplaced(code, r); err == nil {
+			err = refusal(r)
+		}
 	}
 	if err != nil {
 		return nil, wrap(op, err)

@@ -57,8 +57,10 @@ func TestMain(m *testing.M) {
 //   - Log: a filter belongs to a consumer group, which passes over messages that do not match.
 //   - Path: clients connect to the address that the name server gives, so that both need a proxy.
 //   - pull-batch and queues: when a consumer leaves, the broker still answers the pull that it holds for each queue.
+//
+// The broker creates no groups by itself: otherwise each consumer would wait for the end of its pulls, for seconds.
 func conformance(t *testing.T, options ...string) drivertest.Config {
-	broker := shared.get(t)
+	broker := peculiar.get(t)
 	return drivertest.Config{
 		Factory: Factory(), URL: broker.URL(), Options: append(options, "pull-batch=4", "queues=2"), MinBody: 1, MaxBody: 1 << 20, Log: true,
 		Unordered: unordered,

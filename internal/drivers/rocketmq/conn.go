@@ -52,6 +52,8 @@ type conn struct {
 	in       *transport.Input
 	out      *transport.Output
 	maxFrame int // the largest frame to take, in bytes
+	tls      bool
+	proven   atomic.Bool // the peer has sent a valid frame
 	peer     peer
 	begin    time.Time
 	reading  sync.WaitGroup
@@ -94,7 +96,8 @@ func newConn(
 	addr string, nc net.Conn, raw *transport.Metered, mem *transport.Buffers, maxBody int, sign *wire.Signer, peer peer,
 ) *conn {
 	c := &conn{
-		Ending: transport.NewEnding(), addr: addr, raw: raw, maxFrame: maxBody + headRoom, sign: sign, peer: peer,
+		Ending: transport.NewEnding(), addr: addr, raw: raw, tls: nc != net.Conn(raw), maxFrame: maxBody + headRoom,
+		sign: sign, peer: peer,
 		begin: time.Now(), calls: make([]call, leastCalls),
 	}
 	c.out = transport.NewOutput(nc, raw, mem, c.fail)
@@ -243,17 +246,19 @@ func (c *conn) Written(opaques []driver.Slot) {
 
 // read processes frames from the server, and returns why it ended.
 func (c *conn) read() error {
+	if err := c.greet(); err != nil {
+		return err
+	}
 	var large []byte
 	var r reply
-	proven := false // it has sent a valid frame
 	for {
 		size, err := c.in.Peek(4)
 		if err != nil {
 			return err
 		}
 		n := binary.BigEndian.Uint32(size)
-		if n < wire.MinFrame || n > uint32(c.maxFrame) { //nolint:gosec // above zero
-			return errLength(n, c.maxFrame, proven)
+		if err := c.checkLength(n); err != nil {
+			return err
 		}
 		frame, inPlace := large, 4+int(n) <= c.in.Size()
 		if inPlace {
@@ -267,13 +272,15 @@ func (c *conn) read() error {
 		}
 		if err := r.Parse(frame[len(frame)-int(n):]); err != nil {
 			hint := notRocketMQ
-			if proven {
+			if c.proven.Load() {
 				hint = lookAtBroker
 			}
 			return driver.Errorf(driver.ClassProtocol, "", hint, "read from the peer: %w", err)
 		}
 		c.handle(&r)
-		proven = true
+		if !c.proven.Load() {
+			c.proven.Store(true)
+		}
 		if !inPlace {
 			continue
 		}
@@ -284,15 +291,17 @@ func (c *conn) read() error {
 	}
 }
 
-// errLength reports a frame with a claimed length of n bytes, beyond the limit. proven: the peer has sent valid frames
-// before.
-func errLength(n uint32, limit int, proven bool) error {
-	if proven && n > uint32(limit) { //nolint:gosec // above zero
+// checkLength refuses a frame by its claimed length.
+func (c *conn) checkLength(n uint32) error {
+	switch {
+	case n < wire.MinFrame:
+		return driver.Errorf(driver.ClassProtocol, "", lookAtBroker,
+			"the broker sends a frame of %d bytes: %w", n, wire.ErrFrame)
+	case n > uint32(c.maxFrame): //nolint:gosec // above zero
 		return driver.Errorf(driver.ClassTooLarge, "", "--max-message-size SIZE accepts larger messages",
-			"the broker sends a frame of %d bytes; perfmq accepts at most %d", n, limit)
+			"the broker sends a frame of %d bytes; perfmq accepts at most %d", n, c.maxFrame)
 	}
-	return driver.Errorf(driver.ClassProtocol, "", notRocketMQ,
-		"the peer sends a frame of %d bytes; perfmq accepts %d to %d: %w", n, wire.MinFrame, limit, wire.ErrFrame)
+	return nil
 }
 
 func (c *conn) handle(r *reply) {

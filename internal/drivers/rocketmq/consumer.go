@@ -24,6 +24,7 @@ type consumer struct {
 	version  int64 // of the subscription
 	at       atomic.Pointer[placement]
 	initial  *route // the route when it subscribed
+	explicit bool   // the brokers create groups only on request
 	arrivals *arrivals
 
 	cut     context.CancelFunc // ends the waits of manage

@@ -43,7 +43,7 @@ func (d *rocketDriver) Purge(ctx context.Context, dest driver.Destination) (n ui
 		if err := p.awaitConsumers(ctx, d.saveInterval(0)); err != nil || p.next == p.end {
 			return err
 		}
-		if err := p.conn.ensureGroup(ctx, p.group); err != nil {
+		if _, err := p.conn.ensureGroup(ctx, p.group); err != nil {
 			return err
 		}
 		n += p.left()

@@ -94,9 +94,10 @@
 // A pull that the broker holds cannot be cancelled: when a consumer has closed but its connection is still used, each
 // of its queues may bring one more answer, which is dropped; the next owner of the queue pulls the same messages.
 //
-// Brokers hold a pull of an empty queue for up to 20 s, and process it once more even when its client has gone. If the
-// group was deleted meanwhile and autoCreateSubscriptionGroup is true, that creates an empty group with its name: so a
-// broker's list of groups can contain names of ended runs. The driver creates groups explicitly where brokers do not.
+// Brokers process a held pull once more even when its client has gone, and create its group if it does not exist
+// (autoCreateSubscriptionGroup). So a consumer whose group is to be deleted stops pulling, waits for the answers, and
+// deletes the group then. Brokers look at held pulls every 5 s: closing takes up to 6 s. A group whose connection was
+// lost is deleted once more when the driver closes. The driver creates groups explicitly where brokers do not.
 //
 // # Depth and purge
 //

@@ -29,6 +29,7 @@ type rocketDriver struct {
 	identifying  atomic.Bool  // a broker is being asked for its version
 	inspector    inspector
 	keeper       keeper
+	departed     departed
 
 	orphans  orphans
 	asked    sync.Map     // start of unique keys -> *transactions: the producers that brokers ask
@@ -88,7 +89,11 @@ func (d *rocketDriver) Close(ctx context.Context) error {
 	d.inspector.close()
 	d.inspector.asking.Unlock()
 	d.pool.Close(ctx)
-	if again || !d.cfg.Options.DeleteTopic || len(d.topics.created) == 0 {
+	if again {
+		return nil
+	}
+	d.removeDeparted(ctx)
+	if !d.cfg.Options.DeleteTopic || len(d.topics.created) == 0 {
 		return nil
 	}
 	return d.removeTopics(ctx)

@@ -106,6 +106,9 @@ func meaningOf(r *reply) meaning {
 	case wire.ResRequestCodeNotSupported:
 		return failed(driver.ClassUnsupported, "the broker may be too old")
 	case wire.ResMessageIllegal:
+		if hint := protocol.MessageTypeHint(remark); hint != "" {
+			return rejected(driver.ClassUnsupported, hint)
+		}
 		if containsAny(remark, "size", "length", "too long") {
 			return rejected(driver.ClassTooLarge, "send smaller messages or raise the broker's maxMessageSize")
 		}
@@ -120,6 +123,9 @@ func meaningOf(r *reply) meaning {
 		if strings.Contains(remark, "SQL92") {
 			return failed(driver.ClassUnsupported, "set enablePropertyFilter=true in the broker's configuration")
 		}
+	}
+	if strings.HasSuffix(remark, "field bname") { // brokers do not ask for their name
+		return failed(driver.ClassProtocol, "this is the port of a proxy: give the address of the name server")
 	}
 	return failed(driver.ClassOther, log)
 }

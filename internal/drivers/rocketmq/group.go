@@ -40,7 +40,7 @@ func (c *consumer) adopt(ctx context.Context, r *route) {
 			return
 		}
 		if !slices.Contains(next.used, conn) {
-			if conn.ensureGroup(ctx, c.group) != nil {
+			if _, err := conn.ensureGroup(ctx, c.group); err != nil {
 				return
 			}
 			next.used = append(next.used, conn)
@@ -309,51 +309,4 @@ func (c *consumer) lock(ctx context.Context, queues []*queue) (map[queueID]bool,
 		return nil
 	})
 	return locked, err
-}
-
-// leave gives all queues back and leaves the group. It deletes the group if it was only for this run and has no other
-// member.
-func (c *consumer) leave(ctx context.Context) error {
-	c.d.members.Add(-1)
-	polite, cancel := leaving(ctx)
-	defer cancel()
-	conns := c.at.Load().conns
-	whole := true // all brokers are reachable
-	for _, conn := range conns {
-		conn.endCalls(errAbandoned, func(e *call) bool { p, ok := e.to.(*pulled); return ok && p.c == c })
-		whole = whole && !conn.Dead()
-	}
-	if whole {
-		// Messages that cannot be given back will be delivered again: none is lost.
-		_ = c.giveBack(polite, slices.Collect(maps.Values(c.owned)))
-	}
-	for _, conn := range conns {
-		if !conn.Dead() && polite.Err() == nil {
-			_ = c.client.unregister(polite, conn, "consumerGroup", c.group)
-		}
-	}
-	c.client.mu.Lock()
-	delete(c.client.consumers, c.group)
-	c.client.mu.Unlock()
-	var err error
-	if c.passing && polite.Err() == nil && len(conns) > 0 {
-		err = c.deleteUnused(polite, conns[0])
-	}
-	c.lease.Release(ctx)
-	if !whole || ctx.Err() != nil {
-		return nil // the run already knows that the broker has gone
-	}
-	return err
-}
-
-// deleteUnused deletes the group unless a reachable broker reports members.
-func (c *consumer) deleteUnused(ctx context.Context, conn *conn) error {
-	if !conn.Dead() {
-		if members, err := conn.membersOf(ctx, c.group); err != nil || len(members) > 0 {
-			return err
-		}
-	}
-	s := c.d.newSession()
-	defer s.close()
-	return s.deleteGroup(ctx, c.group)
 }

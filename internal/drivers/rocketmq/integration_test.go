@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -137,39 +138,76 @@ func TestGroupsShareAndNewMembersTakeOver(t *testing.T) {
 	}
 }
 
+// TestNothingIsLeftBehind: a broker looks at a pull that it holds once more, seconds after its client has gone, and by
+// that would create the group again.
 func TestNothingIsLeftBehind(t *testing.T) {
-	// A broker looks at a pull that it holds once more, seconds after its client has gone, and by that would create the
-	// group again.
-	broker := peculiar.get(t)
+	broker := shared.get(t)
 	left(t, broker, "") // whatever goroutines the library needs for that
 	before := goleak.IgnoreCurrent()
 	name := unique("gone")
-	for range 3 {
+	path := brokertest.NewRocketMQPath(t, broker.NameServer(), broker.Broker())
+	open := func(url string) driver.Driver {
 		d, err := Factory().Open(t.Context(), driver.OpenOptions{
-			URL: broker.URL(), ConnectTimeout: patience,
+			URL: url, ConnectTimeout: patience,
 			Options: func() any { o := defaultOptions(); o.DeleteTopic = true; return o }(),
 		})
 		require.NoError(t, err)
-		queue, topic := receive(t, d, consumerSpec(queueNamed(name))), receive(t, d, consumerSpec(topicNamed(name)))
-		filtered := consumerSpec(queueNamed(name))
-		filtered.Selector = "tag:none"
-		none := receive(t, d, filtered)
-		send(t, d, producerSpec(queueNamed(name), 0), 10)
-		queue.wait(t, 10)
-		topic.wait(t, 10)
-		require.Zero(t, none.count())
-		for _, g := range []*got{queue, topic, none} {
-			g.stop(t)
-		}
-		require.NoError(t, d.Close(t.Context()))
+		return d
 	}
+	d := open(broker.URL())
+	specs := map[string]driver.ConsumerSpec{"queue": consumerSpec(queueNamed(name)), "topic": consumerSpec(topicNamed(name))}
+	spec := consumerSpec(queueNamed(name))
+	spec.Selector = "tag:none"
+	specs["filtered"] = spec
+	spec = consumerSpec(topicNamed(name))
+	spec.Durable, spec.Subscription = true, "durable"
+	specs["durable"] = spec
+	spec.Subscription, spec.Connection.ClientID = "durable-2", "me" // with --reconnect, another connection removes it
+	spec.KeepSubscription = true
+	specs["again"] = spec
+	spec = consumerSpec(topicNamed(name))
+	spec.Shared, spec.Subscription = true, "shared"
+	specs["shared 1"], specs["shared 2"] = spec, spec
+	consumers := map[string]*got{}
+	for kind, spec := range specs {
+		consumers[kind] = receive(t, d, spec)
+	}
+	send(t, d, producerSpec(queueNamed(name), 0), 10)
+	for _, kind := range []string{"queue", "topic", "durable", "again"} {
+		consumers[kind].wait(t, 10)
+	}
+	cut := open(path.URL())
+	lost, err := cut.Consumer(t.Context(), consumerSpec(topicNamed(name)))
+	require.NoError(t, err)
+	running := make(chan error, 1)
+	go func() {
+		running <- lost.Run(context.Background(), func(*driver.Delivery) driver.Verdict { return driver.Accept })
+	}()
+	require.Eventually(t, func() bool {
+		c := lost.(*consumer)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.asked > 0
+	}, patience, time.Millisecond)
+	path.Cut()
+	require.Error(t, <-running)
+	path.Restore()
+	require.NoError(t, lost.Close(t.Context()))
+	require.NoError(t, cut.Close(t.Context()))
+	var closing sync.WaitGroup
+	for _, g := range consumers {
+		closing.Go(func() { g.stop(t) })
+	}
+	closing.Wait()
+	spec = specs["again"]
+	spec.KeepSubscription = false
+	last, err := d.Consumer(t.Context(), spec)
+	require.NoError(t, err)
+	require.NoError(t, last.Close(t.Context()))
+	require.NoError(t, d.Close(t.Context()))
+	path.Cut()
 	require.NoError(t, leaktest.Find(before))
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	// the name server learns it from the broker
-	for deadline := time.Now().Add(patience); len(left(t, broker, name)) > 0 && time.Now().Before(deadline); {
-		<-tick.C
-	}
+	<-time.After(holdTime + 4*lookTime) // the broker's own time
 	require.Empty(t, left(t, broker, name))
 }
 

@@ -32,11 +32,14 @@ type told struct {
 	config  string            // of the broker
 	saved   map[string]string // offsets by the fields that brokers know them by; nil: none
 	twice   bool              // the broker is in the route twice
+	unknown int               // a request that the server does not know
 
 	mu       sync.Mutex
 	clientID string
 	updates  []string // offsets that were saved
 	deleted  []string // names of fields of requests that delete groups
+	held     []func() // answer pulls
+	early    int      // groups deleted while pulls were held
 	pulled   chan string
 	sent     chan string // properties
 }
@@ -99,24 +102,45 @@ func (p *told) serve(c net.Conn) {
 			return
 		}
 		code, fields, body := p.answer(&r)
-		if code < 0 { // held until the client gives up
+		opaque := int32(r.Opaque)
+		if code < 0 { // held until the client gives up, or leaves its group
+			p.mu.Lock()
+			p.held = append(p.held, func() { _ = p.write(c, opaque, wire.ResPullNotFound, nil, "") })
+			p.mu.Unlock()
 			continue
 		}
-		header, _ := json.Marshal(map[string]any{
-			"code": code, "flag": 1, "language": "JAVA", "opaque": int32(r.Opaque), "version": p.version, "extFields": fields,
-		})
-		out := binary.BigEndian.AppendUint32(nil, uint32(4+len(header)+len(body)))
-		out = binary.BigEndian.AppendUint32(out, uint32(len(header)))
-		if _, err := c.Write(append(append(out, header...), body...)); err != nil {
+		if p.write(c, opaque, code, fields, body) != nil {
 			return
 		}
 	}
+}
+
+func (p *told) write(c net.Conn, opaque int32, code int, fields map[string]string, body string) error {
+	header, _ := json.Marshal(map[string]any{
+		"code": code, "flag": 1, "language": "JAVA", "opaque": opaque, "version": p.version, "extFields": fields,
+	})
+	out := binary.BigEndian.AppendUint32(nil, uint32(4+len(header)+len(body)))
+	out = binary.BigEndian.AppendUint32(out, uint32(len(header)))
+	_, err := c.Write(append(append(out, header...), body...))
+	return err
+}
+
+// answerHeld answers the pulls that are held.
+func (p *told) answerHeld() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, answer := range p.held {
+		answer()
+	}
+	p.held = nil
 }
 
 func (p *told) answer(r *reply) (code int, fields map[string]string, body string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch r.Code {
+	case p.unknown:
+		return wire.ResRequestCodeNotSupported, nil, ""
 	case wire.ReqGetRouteInfoByTopic:
 		queues := `{"brokerName":"a","readQueueNums":1,"writeQueueNums":1,"perm":6}`
 		if p.twice {
@@ -128,6 +152,9 @@ func (p *told) answer(r *reply) (code int, fields map[string]string, body string
 		_ = json.Unmarshal(r.Body, &beat)
 		p.clientID = beat.ClientID
 	case wire.ReqGetConsumerListByGroup:
+		if p.clientID == "" {
+			return wire.ResSystemError, nil, ""
+		}
 		return wire.ResSuccess, nil, fmt.Sprintf(`{"consumerIdList":[%q]}`, p.clientID)
 	case wire.ReqLockBatchMQ:
 		return wire.ResSuccess, nil, `{"lockOKMQSet":[{"brokerName":"a","queueId":0,"topic":"t"}]}`
@@ -161,7 +188,13 @@ func (p *told) answer(r *reply) (code int, fields map[string]string, body string
 	case wire.ReqSendMessageV2:
 		p.sent <- string(r.Get("i"))
 		return wire.ResSuccess, map[string]string{"msgId": "1", "queueId": "0", "queueOffset": "10"}, ""
+	case wire.ReqUnregisterClient:
+		p.clientID = ""
+		time.AfterFunc(100*time.Millisecond, p.answerHeld)
 	case wire.ReqDeleteSubscriptionGroup:
+		if len(p.held) > 0 {
+			p.early++
+		}
 		for _, name := range []string{"cleanOffset", "removeOffset"} {
 			if string(r.Get(name)) == "true" {
 				p.deleted = append(p.deleted, name)
@@ -322,6 +355,38 @@ func TestRemovedGroupLeavesNoOffsets(t *testing.T) {
 	defer s.close()
 	require.NoError(t, s.deleteGroup(ctx, "g"))
 	require.ElementsMatch(t, []string{"cleanOffset", "removeOffset"}, p.deleted)
+}
+
+// TestGroupIsDeletedAfterHeldPulls: a broker would create the group again when it stops holding a pull.
+func TestGroupIsDeletedAfterHeldPulls(t *testing.T) {
+	durable, kept := consumerSpec(topicNamed("t")), consumerSpec(topicNamed("t"))
+	durable.Durable, durable.Subscription = true, "s"
+	kept.Durable, kept.Subscription, kept.KeepSubscription = true, "s", true
+	queue := consumerSpec(queueNamed("t"))
+	for name, c := range map[string]struct {
+		spec    driver.ConsumerSpec
+		deleted bool
+	}{
+		"topic": {consumerSpec(topicNamed("t")), true}, "durable": {durable, true}, "kept": {kept, false}, "queue": {queue, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newTold(t, version55)
+			k, err := p.open().Consumer(t.Context(), c.spec)
+			require.NoError(t, err)
+			run, stop := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- k.Run(run, func(*driver.Delivery) driver.Verdict { return driver.Accept }) }()
+			<-p.pulled
+			stop()
+			require.NoError(t, <-ended)
+			require.NoError(t, k.Close(t.Context()))
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			require.Zero(t, p.early)
+			require.Equal(t, c.deleted, len(p.deleted) > 0)
+		})
+	}
 }
 
 func TestLevelOf(t *testing.T) {

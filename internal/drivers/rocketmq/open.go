@@ -24,6 +24,7 @@ func (c *consumer) join(ctx context.Context, op string, spec *driver.ConsumerSpe
 	}
 	c.client = c.lease.Conn
 	c.d.members.Add(1)
+	c.d.departed.keep(c.group)
 	if err := c.subscribe(ctx, r); err != nil {
 		return wrap(op, err)
 	}
@@ -33,6 +34,7 @@ func (c *consumer) join(ctx context.Context, op string, spec *driver.ConsumerSpe
 // subscribe reports the consumer to the brokers and fixes the offset at which a new group starts in each queue.
 func (c *consumer) subscribe(ctx context.Context, r *route) error {
 	at := &placement{route: r}
+	c.explicit = true
 	c.at.Store(at) // for leave: no other goroutine knows the consumer yet
 	for _, b := range r.brokers {
 		conn, err := c.client.connect(ctx, b.addr)
@@ -40,9 +42,11 @@ func (c *consumer) subscribe(ctx context.Context, r *route) error {
 			return err
 		}
 		at.conns = append(at.conns, conn)
-		if err := conn.ensureGroup(ctx, c.group); err != nil {
+		created, err := conn.ensureGroup(ctx, c.group)
+		if err != nil {
 			return err
 		}
+		c.explicit = c.explicit && created
 		if c.filter.kind != wire.KindTag {
 			if err := c.checkFilter(ctx, conn); err != nil {
 				return err
@@ -92,11 +96,12 @@ func (c *consumer) awaitShares(ctx context.Context) error {
 }
 
 // ensureGroup creates the group at a broker that does not have it and does not create groups on first use
-// (autoCreateSubscriptionGroup=false). It changes nothing at other brokers, nor at brokers too old for the question.
-func (c *conn) ensureGroup(ctx context.Context, group string) error {
+// (autoCreateSubscriptionGroup=false), and returns whether it did. It changes nothing at other brokers, nor at brokers
+// too old for the question.
+func (c *conn) ensureGroup(ctx context.Context, group string) (created bool, err error) {
 	r, err := c.call(ctx, wire.ReqGetSubscriptionGroupConfig, []field{{"group", group}}, nil)
 	if err != nil || r.Code != wire.ResSubscriptionGroupNotExist {
-		return err // of the connection; a refusal by the broker will come again
+		return false, err // of the connection; a refusal by the broker will come again
 	}
 	_, err = c.must(ctx, "create group "+group, wire.ReqUpdateAndCreateSubscriptionGroup, nil,
 		map[string]any{ // SubscriptionGroupConfig, with its defaults
@@ -104,7 +109,7 @@ func (c *conn) ensureGroup(ctx context.Context, group string) error {
 			"retryQueueNums": 1, "retryMaxTimes": 16, "brokerId": 0, "whichBrokerWhenConsumeSlowly": 1,
 			"notifyConsumerIdsChangedEnable": true,
 		})
-	return err
+	return err == nil, err
 }
 
 // checkFilter lets the broker validate an SQL expression.

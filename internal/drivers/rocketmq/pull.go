@@ -12,7 +12,10 @@ import (
 )
 
 const (
-	holdTime = 15 * time.Second      // how long brokers may hold a pull until messages come
+	// holdTime is how long brokers may hold a pull until messages come. They compare it every lookTime
+	// (PullRequestHoldService.run), so that a pull ends at the next comparison.
+	holdTime = time.Second
+	lookTime = 5 * time.Second
 	pullTime = 30 * time.Second      // after which an answer counts as lost
 	busyTime = 50 * time.Millisecond // pause before the next pull from an overloaded broker
 	// rejoinTime is how long to wait for a heartbeat to make a subscription known again.
@@ -51,7 +54,11 @@ func (c *consumer) ask(q *queue) error {
 	if c.opts.Consume == consumePull {
 		flags = 0
 	}
-	return q.conn.tell(wire.ReqPullMessage, 0, func(b []byte) []byte { // PullMessageRequestHeader
+	p := c.newPull(q)
+	if p == nil {
+		return nil
+	}
+	err := q.conn.tell(wire.ReqPullMessage, 0, func(b []byte) []byte { // PullMessageRequestHeader
 		b = wire.AppendField(b, "commitOffset", "0") // required
 		b = wire.AppendField(b, "consumerGroup", c.group)
 		b = wire.AppendField(b, "expressionType", kind)
@@ -63,7 +70,11 @@ func (c *consumer) ask(q *queue) error {
 		b = wire.AppendInt(b, "suspendTimeoutMillis", holdTime.Milliseconds())
 		b = wire.AppendInt(b, "sysFlag", flags)
 		return wire.AppendField(b, "topic", q.topic)
-	}, nil, call{to: c.newPull(q), limit: pullTime})
+	}, nil, call{to: p, limit: pullTime})
+	if err != nil {
+		c.settled()
+	}
+	return err
 }
 
 const (
@@ -87,6 +98,8 @@ type inbox struct {
 	last     int           // bytes of the last answer with messages
 	parked   []*queue      // to be pulled from once there is room
 	large    []byte        // memory for the body of a large answer
+	asked    int           // pulls without an answer
+	leaving  bool          // no more pulls
 }
 
 // pulled is a pull and its answer.
@@ -101,9 +114,14 @@ type pulled struct {
 	dropped bool // there was no room for its body
 }
 
+// newPull returns a pull from a queue; nil if the consumer is leaving its group.
 func (c *consumer) newPull(q *queue) *pulled {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.leaving {
+		return nil
+	}
+	c.asked++
 	n := len(c.spare)
 	if n == 0 {
 		return &pulled{c: c, q: q}
@@ -134,8 +152,16 @@ func (p *pulled) answer(_ uint64, r *reply) {
 	p.body = append(p.body[:0], body...)
 	p.c.mu.Lock()
 	p.c.answered = append(p.c.answered, p)
+	p.c.asked--
 	p.c.mu.Unlock()
 	transport.Notify(p.c.arrived)
+}
+
+// settled records that a pull was not sent.
+func (c *consumer) settled() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked--
 }
 
 // reserve reserves room for an answer of n bytes; it returns false if there is none.

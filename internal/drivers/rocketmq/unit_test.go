@@ -124,6 +124,8 @@ func TestAnswersAreClassified(t *testing.T) {
 		{wire.ResTopicNotExist, "topic[x] not exist, apply first please!", driver.Failed, driver.ClassNotFound},
 		{wire.ResMessageIllegal, "message size is too big", driver.Rejected, driver.ClassTooLarge},
 		{wire.ResMessageIllegal, "the message is illegal, maybe msg properties length not matched.", driver.Rejected, driver.ClassTooLarge},
+		{wire.ResMessageIllegal, "TopicMessageType validate failed, the expected type is FIFO, but actual type is NORMAL", driver.Rejected, driver.ClassUnsupported},
+		{15, "Request doesn't have field bname", driver.Failed, driver.ClassProtocol},
 		{wire.ResMessageIllegal, "bad", driver.Rejected, driver.ClassProtocol},
 		{wire.ResNoPermission, "check signature failed.", driver.Rejected, driver.ClassAuth},
 		{wire.ResNoPermission, "the broker[127.0.0.1] sending message is forbidden", driver.Rejected, driver.ClassAuth},

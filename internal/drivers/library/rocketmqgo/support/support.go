@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/drivers/library"
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -39,6 +40,9 @@ func Refusal(err error) (state driver.State, class driver.Class, hint string) {
 		return driver.Failed, driver.ClassFull,
 			"the broker sheds load: send slower, or raise its sendMessageThreadPoolNums and waitTimeMillsInSendQueue"
 	case 13: // MESSAGE_ILLEGAL
+		if hint := protocol.MessageTypeHint(err.Error()); hint != "" {
+			return driver.Rejected, driver.ClassUnsupported, hint
+		}
 		return driver.Rejected, driver.ClassTooLarge, "send smaller messages or raise the broker's maxMessageSize"
 	case 14: // SERVICE_NOT_AVAILABLE
 		return driver.Failed, driver.ClassClosedByBroker,

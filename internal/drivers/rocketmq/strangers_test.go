@@ -1,0 +1,124 @@
+//go:build unix
+
+package rocketmq
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// TestOtherServers: the error names the server that answered.
+func TestOtherServers(t *testing.T) {
+	for name, c := range map[string]struct {
+		greeting string
+		class    driver.Class
+		text     string
+	}{
+		"gRPC":   {"\x00\x00\x0c\x04\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x64\x00\x04\x00\x10\x00\x00", driver.ClassProtocol, "HTTP/2, as gRPC"},
+		"empty":  {"\x00\x00\x00\x04\x00\x00\x00\x00\x00", driver.ClassProtocol, "HTTP/2"},
+		"HTTP":   {"HTTP/1.1 400 Bad Request\r\n\r\n", driver.ClassProtocol, "a web server answered"},
+		"AMQP":   {"AMQP\x00\x01\x00\x00", driver.ClassProtocol, "the peer speaks AMQP"},
+		"STOMP":  {"ERROR\nmessage:x\n\n\x00", driver.ClassProtocol, `it answered "ERROR`},
+		"TLS":    {"\x15\x03\x03\x00\x02\x02\x32", driver.ClassProtocol, "demands an encrypted connection"},
+		"closes": {"", driver.ClassConnectionLost, "closed the connection before it said anything"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, stop := greet(t, c.greeting)
+			defer stop()
+			d := openDriver(t, url)
+			_, err := d.Producer(t.Context(), producerSpec(topicNamed("t"), 1), &outcomes{})
+			require.Equal(t, c.class, driver.ClassOf(err), "%v", err)
+			require.ErrorContains(t, err, c.text)
+			require.NotEmpty(t, driver.HintOf(err))
+		})
+	}
+}
+
+// greet starts a server that answers the first bytes of each connection with a greeting, and closes it.
+func greet(t *testing.T, greeting string) (url string, stop func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			b := make([]byte, 1024)
+			_, _ = c.Read(b)
+			_, _ = c.Write([]byte(greeting))
+			_ = c.(*net.TCPConn).CloseWrite()
+			_ = c.SetReadDeadline(time.Now().Add(patience))
+			for err == nil { // a reset could outrun the greeting
+				_, err = c.Read(b)
+			}
+			_ = c.Close()
+		}
+	})
+	return "rocketmq://" + l.Addr().String(), func() {
+		_ = l.Close()
+		serving.Wait()
+	}
+}
+
+// TestSilentServer: a server that waits for other first bytes, as those of AMQP and STOMP do, is not called overloaded.
+func TestSilentServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	require.NoError(t, err)
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = openDriver(t, "rocketmq://"+l.Addr().String()).Producer(ctx, producerSpec(topicNamed("t"), 1), &outcomes{})
+	require.Equal(t, driver.ClassTimeout, driver.ClassOf(err), "%v", err)
+	require.ErrorContains(t, err, "did not answer the first question within")
+	require.Contains(t, driver.HintOf(err), "is this the broker's RocketMQ port")
+}
+
+// TestBrokerOrNameServer: each is told from the other.
+func TestBrokerOrNameServer(t *testing.T) {
+	for name, c := range map[string]struct {
+		unknown int // request
+		text    string
+		hint    string
+	}{
+		"broker":      {wire.ReqGetRouteInfoByTopic, "is a RocketMQ broker, not a name server", "name server"},
+		"name server": {wire.ReqHeartBeat, "is a RocketMQ name server, not a broker", "broker"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newTold(t, version55)
+			p.unknown = c.unknown
+			d := p.open()
+			_, err := d.Producer(t.Context(), producerSpec(topicNamed("t"), 1), &outcomes{})
+			require.Equal(t, driver.ClassProtocol, driver.ClassOf(err), "%v", err)
+			require.ErrorContains(t, err, c.text)
+			require.Contains(t, driver.HintOf(err), c.hint)
+			_, err = d.Consumer(t.Context(), consumerSpec(topicNamed("t")))
+			require.ErrorContains(t, err, c.text)
+		})
+	}
+}
+
+// TestRealBrokerOrNameServer: a broker's address as URL, and a name server's as the broker's.
+func TestRealBrokerOrNameServer(t *testing.T) {
+	broker := shared.get(t)
+	for text, d := range map[string]driver.Driver{
+		"is a RocketMQ broker, not a name server": openDriver(t, "rocketmq://"+broker.Broker()),
+		"is a RocketMQ name server, not a broker": openDriver(t, broker.URL(), "broker-address="+broker.NameServer()),
+	} {
+		_, err := d.Producer(t.Context(), producerSpec(topicNamed(unique("role")), 1), &outcomes{})
+		require.ErrorContains(t, err, text)
+		require.Equal(t, driver.ClassProtocol, driver.ClassOf(err))
+	}
+}
