@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -8,34 +9,40 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// byClient splits a list of factories into the native drivers and those on client libraries.
-func byClient(list []driver.Factory) (native, libraries []driver.Factory) {
+// byClient splits a list of factories into the usual drivers of the protocols and those on client libraries beside
+// them. The first driver of a protocol is the usual one: the native driver, unless the protocol has only libraries.
+func byClient(list []driver.Factory) (usual, libraries []driver.Factory) {
 	for _, f := range list {
-		if f.Client == "" || f.Client == driver.Native {
-			native = append(native, f)
-		} else {
+		if slices.ContainsFunc(usual, func(u driver.Factory) bool { return u.Name == f.Name }) {
 			libraries = append(libraries, f)
+		} else {
+			usual = append(usual, f)
 		}
 	}
-	return native, libraries
+	return usual, libraries
 }
+
+// isNative tells whether a factory is that of our own data path.
+func isNative(f *driver.Factory) bool { return f.Client == "" || f.Client == driver.Native }
 
 // byChoice returns the factory of the client that the user chose for the protocol of f.
 func (r *resolver) byChoice(f driver.Factory) driver.Factory {
-	if r.Client == driver.Native {
-		return f
+	if r.Client == driver.Native || r.Client == f.Client || r.Client == setting.LibraryClient && !isNative(&f) {
+		return f // native is the default, also where there is only a library
 	}
 	own := setting.LibrariesOf(&f, r.libraries)
-	names := []string{driver.Native}
+	names := []string{cmp.Or(f.Client, driver.Native)}
 	for _, l := range own {
 		if r.Client == setting.LibraryClient || r.Client == l.Client {
-			l.Native = &f.Capabilities
+			if isNative(&f) {
+				l.Native = &f.Capabilities
+			}
 			return l
 		}
 		names = append(names, l.Client)
 	}
 	switch {
-	case len(own) > 0:
+	case len(own) > 0 || !isNative(&f):
 		r.refuse("choose native or library", "--client %s: the clients of %s are %s", setting.Quoted(r.Client), f.Name,
 			strings.Join(names, ", "))
 	case r.Client != setting.LibraryClient && !slices.ContainsFunc(r.libraries,

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -52,6 +54,30 @@ func TestClientInPlanAndHelp(t *testing.T) {
 	require.Contains(t, got.stdout, "With --client library, which is alphalib, only -o size, -o tag.")
 	require.Contains(t, call(nil, "__complete", "alpha", "client", "--client", "").stdout, "native\nlibrary\talphalib\n")
 	require.NotContains(t, call(nil, "__complete", "beta", "client", "--client", "").stdout, "library")
+}
+
+// TestLibraryOnly: a protocol without a native driver needs no --client.
+func TestLibraryOnly(t *testing.T) {
+	only := mem.Factory()
+	only.Name, only.Client = "only", "onlylib"
+	with := func(args ...string) ended {
+		var stdout, stderr output
+		status := Main(Env{
+			Args: append([]string{"only", "client", "--message-count", "3"}, args...), Stdout: &stdout, Stderr: &stderr,
+			Factories: append(testFactories(), only), Version: run.Version{Number: "v0.0.0"},
+		})
+		return ended{status, stdout.String(), stderr.String()}
+	}
+	for _, args := range [][]string{nil, {"--client", "library"}, {"--client", "onlylib"}} {
+		got := with(append(args, "--dry-run")...)
+		require.Equal(t, exitOK, got.status, got.stderr)
+		require.Contains(t, got.stdout, "  client             onlylib\n")
+	}
+	got := with()
+	require.Equal(t, exitOK, got.status, got.stderr)
+	got = with("--client", "alphalib")
+	require.Equal(t, exitUsage, got.status)
+	require.Contains(t, got.stderr, "error: --client alphalib: the clients of only are onlylib\n")
 }
 
 // TestEachLibraryHasItsProtocol: the capabilities of a library are a subset of those of the native driver.

@@ -54,6 +54,7 @@ var documents = map[string]machine{
 	"docs/reports.md":         bare,
 	"docs/results.md":         tested,
 	"docs/scenarios.md":       tested, // TestScenarioDocument
+	"docs/library-driver.md":  tested, // TestPage of internal/drivers/library
 	"docs/several-hosts.md":   tested, // TestShardsOfAJob carries out its commands
 }
 

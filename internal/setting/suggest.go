@@ -42,6 +42,9 @@ func suggestProtocols(c *Context) []string { return Names(c.Factories) }
 
 func suggestClients(c *Context) []string {
 	list := []string{driver.Native}
+	if len(c.Own) == 1 && c.Own[0].Client != "" {
+		list[0] = c.Own[0].Client
+	}
 	for i := range c.Own {
 		for _, l := range LibrariesOf(&c.Own[i], c.Libraries) {
 			if len(list) == 1 {

@@ -18,85 +18,92 @@ func TooLarge(op string, size, limit int) error {
 		limit)
 }
 
-// wish is a feature that a producer or consumer asks for, and whether it is supported.
+// Rules are the rules of a driver beside its capabilities.
+type Rules struct {
+	// Name returns which names the protocol has, "letters and digits", if a destination cannot have this one; else "".
+	Name func(name string) string
+	// Only: there is no native driver of the protocol.
+	Only bool
+}
+
+// PlainNames are the rules of libraries that pass names on, to brokers that take some signs for something else.
+func PlainNames() Rules {
+	odd := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-:", r)
+	}
+	return Rules{Name: func(name string) string {
+		if strings.ContainsFunc(name, odd) {
+			return "letters, digits and . _ - :"
+		}
+		return ""
+	}}
+}
+
+// wish is a feature that a producer or consumer asks for, and whether it is supported. The native driver may have it if
+// native is true.
 type wish struct {
 	asked, can bool
-	hint, text string
+	hint       string
+	native     bool
+	text       string
 }
 
 // refuse returns an error for the first unsupported wish. The client library is the cause of only some refusals: the
 // native driver may lack the feature, too.
-func refuse(op string, f *driver.Factory, dest driver.Destination, wishes []wish) error {
-	odd := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-:", r)
-	}
+func (r Rules) refuse(op string, f *driver.Factory, dest driver.Destination, wishes []wish) error {
+	names := r.Name(dest.Name)
 	wishes = append(wishes,
-		wish{
-			true, f.Capabilities.Of(dest.Kind).Exists, "use --client native, or another destination",
-			dest.Kind.String() + "s",
-		},
-		wish{
-			strings.ContainsFunc(dest.Name, odd), false, "use --client native, or a name of letters, digits and . _ - :",
-			"names with other signs than a few, which some brokers take for something else",
-		})
+		wish{true, f.Capabilities.Of(dest.Kind).Exists, "use another destination", true, dest.Kind.String() + "s"},
+		wish{names != "", false, "use a name of " + names, true, "names with other signs than " + names})
 	for _, w := range wishes {
-		if w.asked && !w.can {
-			return driver.Errorf(driver.ClassUnsupported, op, w.hint, "%s over %s: not supported: %s", f.Title, f.Client, w.text)
+		if !w.asked || w.can {
+			continue
 		}
+		hint := w.hint
+		if w.native && !r.Only {
+			hint += ", or use --client native"
+		}
+		return driver.Errorf(driver.ClassUnsupported, op, hint, "%s over %s: not supported: %s", f.Title, f.Client, w.text)
 	}
 	return nil
 }
 
-// CheckProducer refuses features that the capabilities of f exclude.
-func CheckProducer(op string, f *driver.Factory, spec *driver.ProducerSpec) error {
+// CheckProducer refuses features that the capabilities of f exclude, and names that the rules exclude.
+func (r Rules) CheckProducer(op string, f *driver.Factory, spec *driver.ProducerSpec) error {
 	can := f.Capabilities.Of(spec.Destination.Kind)
 	wishes := []wish{
-		{spec.CommitInterval > 0, can.Transactions, "leave out --commit-interval, or use --client native", "transactions"},
-		{spec.Persistent, can.Persistent, "leave out --persistent", "a choice of the delivery mode"},
-		{spec.TTL > 0, can.TTL, "leave out --ttl", "a time to live"},
-		{spec.Delay > 0, can.Delay, "leave out --delivery-delay, or use --client native", "delayed messages"},
+		{spec.CommitInterval > 0, can.Transactions, "leave out --commit-interval", true, "transactions"},
+		{spec.Persistent, can.Persistent, "leave out --persistent", false, "a choice of the delivery mode"},
+		{spec.TTL > 0, can.TTL, "leave out --ttl", false, "a time to live"},
+		{spec.Delay > 0, can.Delay, "leave out --delivery-delay", true, "delayed messages"},
 	}
 	for i := range spec.Variants {
 		v := &spec.Variants[i]
 		wishes = append(wishes,
-			wish{v.Text, can.Text, "leave out --message-type text", "messages of text"},
-			wish{v.Priority >= 0, can.Priority, "leave out --priority", "priorities"},
-			wish{v.Group != "", can.Group, "leave out --group", "groups"},
-			wish{len(v.Properties) > 0, can.Properties, "leave out --property", "properties"})
+			wish{v.Text, can.Text, "leave out --message-type text", false, "messages of text"},
+			wish{v.Priority >= 0, can.Priority, "leave out --priority", false, "priorities"},
+			wish{v.Group != "", can.Group, "leave out --group", false, "groups"},
+			wish{len(v.Properties) > 0, can.Properties, "leave out --property", false, "properties"})
 	}
-	return refuse(op, f, spec.Destination, wishes)
+	return r.refuse(op, f, spec.Destination, wishes)
 }
 
-// CheckConsumer refuses features that the capabilities of f exclude.
-func CheckConsumer(op string, f *driver.Factory, spec *driver.ConsumerSpec) error {
-	can := f.Capabilities.Of(spec.Destination.Kind)
-	return refuse(op, f, spec.Destination, []wish{
+// CheckConsumer refuses features that the capabilities of f exclude, and names that the rules exclude.
+func (r Rules) CheckConsumer(op string, f *driver.Factory, spec *driver.ConsumerSpec) error {
+	can, kinds := f.Capabilities.Of(spec.Destination.Kind), spec.Destination.Kind.String()+"s"
+	return r.refuse(op, f, spec.Destination, []wish{
+		{spec.TransactionSize > 0, can.TransactedReceive, "leave out --tx", true, "receiving in transactions"},
+		{spec.Durable, can.DurableSubscription, "leave out --durable", false, "durable subscriptions of " + kinds},
+		{spec.Shared, can.SharedSubscription, "leave out --shared", false, "shared subscriptions of " + kinds},
 		{
-			spec.TransactionSize > 0, can.TransactedReceive, "leave out --tx, or use --client native",
-			"receiving in transactions",
-		},
-		{
-			spec.Durable, can.DurableSubscription, "leave out --durable",
-			"durable subscriptions of " + spec.Destination.Kind.String() + "s",
-		},
-		{
-			spec.Shared, can.SharedSubscription, "leave out --shared",
-			"shared subscriptions of " + spec.Destination.Kind.String() + "s",
-		},
-		{
-			spec.Durable && !spec.Shared, spec.Connection.ClientID != "", "give --clientID",
+			spec.Durable && !spec.Shared, spec.Connection.ClientID != "", "give --clientID", false,
 			"durable subscriptions without a client ID, by which they are found again",
 		},
-		{spec.Selector != "", can.Selector, "leave out --selector", "selectors"},
-		{spec.Credit > 0, can.Credit, "leave out --credit", "a choice of the receive window"},
-		{
-			spec.Failing == driver.Reject, can.Reject, "leave out --consumer-fail, or use --client native", "rejecting messages",
-		},
-		{
-			spec.Failing == driver.Release, can.Release, "leave out --consumer-fail, or use --client native",
-			"giving messages back",
-		},
-		{spec.Concurrency > 1, can.Concurrency, "leave out --concurrency", "several deliveries at once"},
+		{spec.Selector != "", can.Selector, "leave out --selector", false, "selectors"},
+		{spec.Credit > 0, can.Credit, "leave out --credit", false, "a choice of the receive window"},
+		{spec.Failing == driver.Reject, can.Reject, "leave out --consumer-fail", true, "rejecting messages"},
+		{spec.Failing == driver.Release, can.Release, "leave out --consumer-fail", true, "giving messages back"},
+		{spec.Concurrency > 1, can.Concurrency, "leave out --concurrency", false, "several deliveries at once"},
 	})
 }
 

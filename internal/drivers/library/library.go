@@ -6,8 +6,6 @@ package library
 import (
 	"context"
 	"net"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/transport"
@@ -46,84 +44,6 @@ func Dial[C any](
 			}
 			return c, nil
 		})
-}
-
-// grace is how long a call of a library may go on after its context has ended.
-const grace = 250 * time.Millisecond
-
-// Sends are the calls that send the messages of a producer. Each has a goroutine of its own, because libraries write
-// without regard for the context.
-type Sends struct{ running sync.WaitGroup }
-
-// Handover is one call.
-type Handover struct {
-	result chan error  // result of Do
-	told   atomic.Bool // result was sent
-}
-
-// Sent reports that the library has taken the message: Do returns nil, unless it has returned.
-func (h *Handover) Sent() {
-	if h.told.CompareAndSwap(false, true) {
-		h.result <- nil
-	}
-}
-
-// NotSent reports that nothing of the message has left: Do returns err. It returns false if Do has already returned
-// nil, so that the caller must report the message.
-func (h *Handover) NotSent(err error) bool {
-	if !h.told.CompareAndSwap(false, true) {
-		return false
-	}
-	h.result <- err
-	return true
-}
-
-// Do calls send, which must call Sent or NotSent, and waits for that call. If it has not come by the time grace after
-// the end of ctx, Do returns nil. If ctx has ended before, Do sends nothing and returns an error of the operation op.
-func (s *Sends) Do(ctx context.Context, op string, send func(*Handover)) error {
-	if err := ctx.Err(); err != nil {
-		return driver.Errorf(driver.ClassTimeout, op, "", "not sent: %w", err)
-	}
-	h := &Handover{result: make(chan error, 1)}
-	s.running.Go(func() { send(h) })
-	select {
-	case err := <-h.result:
-		return err
-	case <-ctx.Done():
-	}
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case err := <-h.result:
-		return err
-	case <-timer.C:
-	}
-	if h.told.CompareAndSwap(false, true) {
-		return nil
-	}
-	return <-h.result
-}
-
-// Wait waits until all calls have ended. When ctx ends, it calls giveUp, and, if calls go on, abort, which ends the
-// connection.
-func (s *Sends) Wait(ctx context.Context, giveUp, abort func()) {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		s.running.Wait()
-	}()
-	select {
-	case <-ended:
-		return
-	case <-ctx.Done():
-		giveUp()
-	}
-	select {
-	case <-ended:
-	case <-time.After(grace):
-		abort()
-		<-ended
-	}
 }
 
 // Sleep waits for d, or returns the error of ctx when it ends.

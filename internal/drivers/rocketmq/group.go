@@ -119,8 +119,8 @@ type pace struct {
 	due  bool      // the next look waits for a timer
 }
 
-// hold is called when something may have changed. If a look must wait, it sets due; it returns the time for which to set
-// the timer, or 0 if no timer is to be set.
+// hold is called when something may have changed. If a look must wait, it sets due. It returns the time for which to
+// set the timer, or 0 if no timer is to be set.
 func (p *pace) hold(now time.Time, interval time.Duration) time.Duration {
 	wait := p.last.Add(interval).Sub(now)
 	if p.due || wait <= 0 {

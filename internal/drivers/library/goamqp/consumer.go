@@ -37,7 +37,7 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 			"messages that the broker sends settled cannot be rejected or released")
 	}
 	joined, err := d.join(ctx, spec.Connection, spec.Destination, op, func(f *driver.Factory) error {
-		return library.CheckConsumer(op, f, &spec)
+		return library.PlainNames().CheckConsumer(op, f, &spec)
 	})
 	if err != nil {
 		return nil, err

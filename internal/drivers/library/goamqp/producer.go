@@ -3,8 +3,6 @@ package goamqp
 import (
 	"context"
 	"maps"
-	"sync"
-	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/Azure/go-amqp"
@@ -19,16 +17,10 @@ type producer struct {
 	party
 	transport.Notice
 	link    *amqp.Sender
-	done    driver.Completions
 	settled bool
 	kinds   []amqp.Message // by variant
 	sizes   []int          // of their bodies
-	sends   library.Sends
-	answers context.Context //nolint:containedctx // ends the wait for answers
-	giveUp  context.CancelFunc
-	// watching waits for the end of the connection until answers ends.
-	watching sync.WaitGroup
-	lost     atomic.Pointer[driver.Error] // why no message can be sent any more
+	sends   *library.Sends
 }
 
 // Producer implements [driver.Driver].
@@ -43,12 +35,12 @@ func (d *amqpDriver) Producer(
 		}
 	}
 	joined, err := d.join(ctx, spec.Connection, spec.Destination, op, func(f *driver.Factory) error {
-		return library.CheckProducer(op, f, &spec)
+		return library.PlainNames().CheckProducer(op, f, &spec)
 	})
 	if err != nil {
 		return nil, err
 	}
-	p := &producer{party: joined, done: done, settled: d.settled}
+	p := &producer{party: joined, settled: d.settled}
 	for i := range spec.Variants {
 		p.kinds = append(p.kinds, message(&spec, &spec.Variants[i]))
 		p.sizes = append(p.sizes, len(spec.Variants[i].Body))
@@ -61,14 +53,9 @@ func (d *amqpDriver) Producer(
 		return nil, explain(op, err)
 	}
 	p.op = "send to " + spec.Destination.String()
-	p.answers, p.giveUp = context.WithCancel(context.Background())
-	p.watching.Go(func() { // the library does not report the end of a link or session before the next send
-		select {
-		case <-p.Conn.amqp.Done():
-			p.End(explain(p.op, p.Conn.amqp.Err()))
-		case <-p.answers.Done():
-		}
-	})
+	p.sends = library.NewSends(p.op, done)
+	// The library does not report the end of a link or session before the next send.
+	p.sends.Watch(p.Conn.amqp.Done(), func() { p.End(explain(p.op, p.Conn.amqp.Err())) })
 	return p, nil
 }
 
@@ -92,18 +79,16 @@ func message(spec *driver.ProducerSpec, v *driver.Variant) amqp.Message {
 
 // Send implements [driver.Producer].
 func (p *producer) Send(ctx context.Context, m *driver.Message) error {
-	if lost := p.lost.Load(); lost != nil {
-		return lost
-	} else if err := p.Conn.amqp.Err(); err != nil {
+	if err := p.Conn.amqp.Err(); err != nil && p.sends.Lost() == nil {
 		return explain(p.op, err)
 	}
-	msg, size, slot := p.kinds[m.Variant], p.sizes[m.Variant], m.Slot
+	msg, size := p.kinds[m.Variant], p.sizes[m.Variant]
 	msg.ApplicationProperties = maps.Clone(msg.ApplicationProperties)
 	msg.ApplicationProperties[driver.TimeProperty] = m.Time
 	if m.ID != (driver.ID{}) {
 		msg.ApplicationProperties[driver.IDProperty] = string(m.ID.Append(nil))
 	}
-	return p.sends.Do(ctx, p.op, func(h *library.Handover) {
+	return p.sends.Do(ctx, m.Slot, func(h *library.Handover) {
 		var receipt amqp.SendReceipt
 		var state amqp.DeliveryState = &amqp.StateAccepted{}
 		var err error
@@ -117,9 +102,9 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		}
 		h.Sent()
 		if err == nil && !p.settled {
-			state, err = receipt.Wait(p.answers)
+			state, err = receipt.Wait(p.sends.Answers)
 		}
-		p.done.Done(slot, p.outcome(state, err))
+		h.End(p.outcome(state, err))
 	})
 }
 
@@ -133,7 +118,7 @@ func (p *producer) notSent(ctx context.Context, size int, err error) error {
 		"is an address or disk full, or a producer blocked, on the broker's console?",
 		"the broker granted no credit to send: %w", ctx.Err())
 	if size > 512/2 { // frames can be that small: Transport, section 2.7.1
-		p.lost.CompareAndSwap(nil, e)
+		p.sends.Lose(e)
 	}
 	return e
 }
@@ -143,7 +128,7 @@ func (p *producer) outcome(state amqp.DeliveryState, err error) driver.Outcome {
 	if err != nil {
 		e := explain(p.op, err)
 		if ended(err) {
-			p.lost.CompareAndSwap(nil, e)
+			p.sends.Lose(e)
 		}
 		return driver.Outcome{State: driver.Unknown, Class: e.Class, Err: e}
 	}
@@ -166,9 +151,7 @@ func (p *producer) outcome(state amqp.DeliveryState, err error) driver.Outcome {
 
 // Close implements [driver.Producer].
 func (p *producer) Close(ctx context.Context) error {
-	p.sends.Wait(ctx, p.giveUp, func() { _ = p.Conn.net.Close() })
-	p.giveUp()
-	p.watching.Wait()
+	p.sends.Close(ctx, func() {}, func() { _ = p.Conn.net.Close() })
 	p.leave(ctx)
 	return nil
 }

@@ -39,7 +39,7 @@ var _ driver.Prober = (*consumer)(nil)
 func (d *stompDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := "open a consumer on " + spec.Destination.String()
 	lease, err := d.join(ctx, spec.Connection,
-		func(f *driver.Factory) error { return library.CheckConsumer(op, f, &spec) })
+		func(f *driver.Factory) error { return library.PlainNames().CheckConsumer(op, f, &spec) })
 	if err != nil {
 		return nil, err
 	}

@@ -24,15 +24,10 @@ type producer struct {
 	transport.Notice
 	op, address string
 	spec        driver.ProducerSpec
-	done        driver.Completions
 	kinds       [][]string // headers by variant
-	sends       library.Sends
-	broken      atomic.Pointer[driver.Error] // why no message can be sent any more
-	taken       atomic.Bool                  // the broker has confirmed a message to the destination
-	took        *sync.Map                    // of the driver
-	closed      bool
-	watching    sync.WaitGroup // waits for the end of the connection, or of the producer
-	over        chan struct{}  // closed by Close
+	sends       *library.Sends
+	taken       atomic.Bool // the broker has confirmed a message to the destination
+	took        *sync.Map   // of the driver
 }
 
 // Producer implements [driver.Driver].
@@ -41,14 +36,15 @@ func (d *stompDriver) Producer(
 ) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
 	lease, err := d.join(ctx, spec.Connection,
-		func(f *driver.Factory) error { return library.CheckProducer(op, f, &spec) })
+		func(f *driver.Factory) error { return library.PlainNames().CheckProducer(op, f, &spec) })
 	if err != nil {
 		return nil, err
 	}
 	p := &producer{
 		Lease: lease, op: "send to " + spec.Destination.String(), address: lease.Conn.address(spec.Destination), spec: spec,
-		done: done, took: &d.took, over: make(chan struct{}),
+		took: &d.took,
 	}
+	p.sends = library.NewSends(p.op, done)
 	if _, taken := d.took.Load(spec.Destination); taken {
 		p.taken.Store(true)
 	}
@@ -60,13 +56,7 @@ func (d *stompDriver) Producer(
 		}
 		p.kinds = append(p.kinds, p.headers(&spec.Variants[i]))
 	}
-	p.watching.Go(func() {
-		select {
-		case <-p.Conn.net.Ended:
-			p.End(p.gone())
-		case <-p.over:
-		}
-	})
+	p.sends.Watch(p.Conn.net.Ended, func() { p.End(p.gone()) })
 	return p, nil
 }
 
@@ -91,12 +81,10 @@ func (p *producer) Host() string { return p.Conn.host }
 
 // Send implements [driver.Producer].
 func (p *producer) Send(ctx context.Context, m *driver.Message) error {
-	if e := p.broken.Load(); e != nil {
-		return e
-	} else if p.Conn.Dead() {
+	if p.Conn.Dead() && p.sends.Lost() == nil {
 		return p.gone()
 	}
-	receipt, slot, variant := "s"+strconv.FormatInt(p.Conn.ids.Add(1), 10), m.Slot, &p.spec.Variants[m.Variant]
+	receipt, variant := "s"+strconv.FormatInt(p.Conn.ids.Add(1), 10), &p.spec.Variants[m.Variant]
 	headers := append([]string{frame.Receipt, receipt, driver.TimeProperty, strconv.FormatInt(m.Time, 10)},
 		p.kinds[m.Variant]...)
 	if m.ID != (driver.ID{}) {
@@ -105,15 +93,13 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if p.spec.TTL > 0 {
 		headers = append(headers, "expires", strconv.FormatInt(time.Now().Add(p.spec.TTL).UnixMilli(), 10))
 	}
-	return p.sends.Do(ctx, p.op, func(h *library.Handover) {
+	return p.sends.Do(ctx, m.Slot, func(h *library.Handover) {
 		err := p.send(variant, headers)
 		unsent := errors.Is(err, stomp.ErrAlreadyClosed) || errors.Is(err, stomp.ErrMsgSendTimeout)
 		if unsent && h.NotSent(p.end(err)) {
 			return
 		}
-		o := p.outcome(receipt, err) // before Send returns, so that the next one knows of the end
-		h.Sent()
-		p.done.Done(slot, o)
+		h.End(p.outcome(receipt, err))
 	})
 }
 
@@ -171,18 +157,14 @@ func (p *producer) end(err error) *driver.Error {
 				"producer; "+protocol.Silent(""),
 			"the broker had not answered when it was given up")
 	}
-	p.broken.CompareAndSwap(nil, e)
+	p.sends.Lose(e)
 	return e
 }
 
 // Close implements [driver.Producer].
 func (p *producer) Close(ctx context.Context) error {
-	if !p.closed {
-		p.sends.Wait(ctx, p.Conn.giveUp, p.Conn.giveUp)
-		close(p.over)
-		p.watching.Wait()
+	if p.sends.Close(ctx, p.Conn.giveUp, p.Conn.giveUp) {
 		p.Release(ctx)
 	}
-	p.closed = true
 	return nil
 }

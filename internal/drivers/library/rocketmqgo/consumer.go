@@ -74,7 +74,7 @@ var _ driver.Prober = (*consumer)(nil)
 // Consumer implements [driver.Driver].
 func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op, dest := "open a consumer on "+spec.Destination.String(), spec.Destination
-	if err := cmp.Or(library.CheckConsumer(op, &d.factory, &spec), support.CheckName(op, dest)); err != nil {
+	if err := cmp.Or(library.PlainNames().CheckConsumer(op, &d.factory, &spec), support.CheckName(op, dest)); err != nil {
 		return nil, err
 	}
 	server, queues, err := d.prepare(ctx, op, dest)

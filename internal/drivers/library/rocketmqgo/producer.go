@@ -30,12 +30,8 @@ type producer struct {
 	library   rocketmq.Producer
 	op, topic string
 	spec      driver.ProducerSpec
-	done      driver.Completions
 	kinds     []map[string]string // properties by variant
-	sends     library.Sends
-	answers   context.Context //nolint:containedctx // ends the wait for answers
-	giveUp    context.CancelFunc
-	closed    bool
+	sends     *library.Sends
 }
 
 // Producer implements [driver.Driver].
@@ -43,8 +39,9 @@ func (d *rocketDriver) Producer(
 	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
 ) (driver.Producer, error) {
 	op := "open a producer on " + spec.Destination.String()
-	err := cmp.Or(library.CheckProducer(op, &d.factory, &spec), support.CheckName(op, spec.Destination))
-	p := &producer{op: "send to " + spec.Destination.String(), topic: spec.Destination.Name, spec: spec, done: done}
+	err := cmp.Or(library.PlainNames().CheckProducer(op, &d.factory, &spec), support.CheckName(op, spec.Destination))
+	p := &producer{op: "send to " + spec.Destination.String(), topic: spec.Destination.Name, spec: spec}
+	p.sends = library.NewSends(p.op, done)
 	for i := range spec.Variants {
 		if err == nil {
 			err = p.prepare(op, &spec.Variants[i])
@@ -74,7 +71,6 @@ func (d *rocketDriver) Producer(
 		return p.library.SendSync(ctx, primitive.NewMessage(p.topic, nil))
 	})
 	queues.Begin()
-	p.answers, p.giveUp = context.WithCancel(context.Background())
 	return p, nil
 }
 
@@ -105,16 +101,16 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if m.ID != (driver.ID{}) {
 		properties[driver.IDProperty] = string(m.ID.Append(nil))
 	}
-	msg, slot := primitive.NewMessage(p.topic, p.spec.Variants[m.Variant].Body), m.Slot
+	msg := primitive.NewMessage(p.topic, p.spec.Variants[m.Variant].Body)
 	msg.WithProperties(properties)
-	return p.sends.Do(ctx, p.op, func(h *library.Handover) {
+	return p.sends.Do(ctx, m.Slot, func(h *library.Handover) {
 		h.Sent()
-		result, err := p.library.SendSync(p.answers, msg)
+		result, err := p.library.SendSync(p.sends.Answers, msg)
 		o := p.outcome(result, err)
 		if o.State == driver.Failed && o.Class == driver.ClassConnect {
-			_ = library.Sleep(p.answers, pause)
+			_ = library.Sleep(p.sends.Answers, pause)
 		}
-		p.done.Done(slot, o)
+		h.End(o)
 	})
 }
 
@@ -128,7 +124,7 @@ func (p *producer) outcome(result *primitive.SendResult, err error) driver.Outco
 		return p.end(driver.Unknown, driver.ClassTimeout,
 			"the broker has the message, but not on disk or on its replica in time",
 			fmt.Errorf("status %d of the send", result.Status))
-	case errors.Is(err, liberrors.ErrRequestTimeout), p.answers.Err() != nil:
+	case errors.Is(err, liberrors.ErrRequestTimeout), p.sends.Answers.Err() != nil:
 		return p.end(driver.Unknown, driver.ClassTimeout,
 			"is the broker overloaded or down? The library waits for three seconds", err)
 	case errors.As(err, &network) && network.Op == "dial":
@@ -146,11 +142,9 @@ func (p *producer) end(state driver.State, class driver.Class, hint string, err 
 
 // Close implements [driver.Producer].
 func (p *producer) Close(ctx context.Context) error {
-	if shut := func() { _ = p.library.Shutdown() }; !p.closed {
-		p.sends.Wait(ctx, p.giveUp, shut)
-		p.giveUp()
+	shut := func() { _ = p.library.Shutdown() }
+	if p.sends.Close(ctx, func() {}, shut) {
 		shut()
 	}
-	p.closed = true
 	return nil
 }

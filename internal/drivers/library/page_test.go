@@ -1,0 +1,40 @@
+package library
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestPage: the code of docs/library-driver.md is that of the drivers, and the functions that it names exist.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/library-driver.md")
+	require.NoError(t, err)
+	var code strings.Builder
+	for _, pattern := range []string{"*.go", "gostomp/*.go", "librarytest/*.go", "../../transport/pool.go"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, files, pattern)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			code.Write(text)
+		}
+	}
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	require.Greater(t, len(blocks), 3)
+	for _, block := range blocks {
+		require.Truef(t, strings.Contains(code.String(), block[1]), "no driver has this code:\n%s", block[1])
+	}
+	rows := regexp.MustCompile("(?m)^\\| (`[A-Z].*?) \\|").FindAllStringSubmatch(string(page), -1)
+	require.Greater(t, len(rows), 5)
+	for _, row := range rows {
+		for _, name := range regexp.MustCompile("[A-Za-z]+`").FindAllString(row[1], -1) {
+			require.Regexp(t, `(?m)^(func (\([^)]*\) )?|type )`+strings.TrimSuffix(name, "`")+`\b`, code.String())
+		}
+	}
+}
