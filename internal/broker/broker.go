@@ -49,8 +49,17 @@ type Config struct {
 	Faults store.Faults
 	// User and Password, if not empty, are required of clients.
 	User, Password string
-	// MaxMessage is the largest body in bytes; 0 for 64 MiB.
+	// MaxMessage is the largest body in bytes; 0 for [LargestBody].
 	MaxMessage int
+}
+
+// LargestBody returns the size of the largest body that a broker takes by default over a protocol, in bytes. RocketMQ's
+// own brokers have the same limit.
+func LargestBody(protocol string) int {
+	if protocol == RocketMQ {
+		return 4 << 20
+	}
+	return 64 << 20
 }
 
 // frontend implements a protocol: Serve handles one connection until it ends or ctx is done, and closes it.

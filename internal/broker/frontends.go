@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"crypto/subtle"
 
 	"github.com/perfmq/perfmq/internal/broker/amqp"
@@ -10,13 +11,15 @@ import (
 
 // frontend returns the server of a protocol.
 func (b *Broker) frontend(protocol string, cfg *Config) frontend {
+	const headers = 1 << 20 // of a message over AMQP, with its properties
+	largest := cmp.Or(cfg.MaxMessage, LargestBody(protocol))
 	switch protocol {
 	case AMQP:
-		return amqp.New(b.store, amqp.Options{Authenticate: cfg.login(), MaxMessage: cfg.MaxMessage})
+		return amqp.New(b.store, amqp.Options{Authenticate: cfg.login(), MaxMessage: largest + headers})
 	case STOMP:
-		return stomp.New(b.store, stomp.Options{Authenticate: cfg.login(), MaxMessage: cfg.MaxMessage})
+		return stomp.New(b.store, stomp.Options{Authenticate: cfg.login(), MaxMessage: largest})
 	default:
-		b.rocketmq = rocketmq.New(b.store, rocketmq.Options{Secret: cfg.secret(), MaxMessage: cfg.MaxMessage})
+		b.rocketmq = rocketmq.New(b.store, rocketmq.Options{Secret: cfg.secret(), MaxMessage: largest})
 		return b.rocketmq
 	}
 }

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/quantity"
 	"github.com/perfmq/perfmq/internal/setting"
 )
 
@@ -17,6 +19,19 @@ func embedOver(v *setting.Values, embedded setting.Source) {
 			v.Forget(name)
 			*url = ""
 		}
+	}
+}
+
+// embedFits refuses bodies that the broker in this process does not take.
+func (r *resolver) embedFits(g *plan.Group) {
+	if !r.Embedded || !r.role.Produces() {
+		return
+	}
+	protocol := g.Producer.Factory.Name
+	if most := broker.LargestBody(protocol); g.LargestBody() > most {
+		r.refuse("send smaller messages, or to a broker of your own, by --url",
+			"--embedded takes bodies of at most %s over %s, and there is one of %s",
+			quantity.FormatBytes(int64(most)), protocol, quantity.FormatBytes(int64(g.LargestBody())))
 	}
 }
 

@@ -107,6 +107,15 @@ func TestMistakes(t *testing.T) {
 			"hint: try --duration 4s, or ask for completed.avg\n"},
 		{"alpha client --format rocketmq --show-latency", "error: --format rocketmq has no lines for --show-latency\n" +
 			"hint: leave one of them out; --json and --hdr have the latencies of every second\n"},
+		{"alpha client --rate 10k/s", "error: --rate=10k/s: \"10k/s\": must be messages per second, a number above 0 and at most 1000000000, such as 30000, 30k or 0.5, or a word that begins a segment: ramp, stair, burst or pause; for example \"5000 for 30s\"\nhint: did you mean --rate=10k?\n"},
+		{"alpha client --rate 10,000", "error: --rate=10,000: segment 1 of 2, \"10\": goes on until the load ends, so only the last segment can do without a time; add a time: \"10 for 30s\"\nhint: did you mean --rate=10000?\n"},
+		{"alpha client --duration 5min", "error: --duration=5min: must be a time such as 20, 20s, 1m30s or 250ms; a plain number is in seconds\nhint: did you mean --duration=5m?\n"},
+		{"alpha client --persistent=yes", "error: --persistent=yes: must be true or false\nhint: did you mean --persistent=true?\n"},
+		{"alpha client --format SHORT", "error: --format=SHORT: must be one of artemis, rocketmq, short\nhint: did you mean --format=short?\n"},
+		{"alpha client --threshold p99<20ms", "error: --threshold=p99<20ms: there is no metric \"p99\": did you mean delay.p99, or ack.p99, or response.p99, or transfer.p99? perfmq scenario metrics lists all\n"},
+		{"alpha client --threshold ack<20ms", "error: --threshold=ack<20ms: there is no metric \"ack\": did you mean ack.mean, or ack.p50, or ack.p90, or ack.p99? perfmq scenario metrics lists all\n"},
+		{"alpha client --threshold throughput>5", "error: --threshold=throughput>5: there is no metric \"throughput\": did you mean completed.avg, or received.avg? perfmq scenario metrics lists all\n"},
+		{"alpha client --threshold sent.avg>10,000", "error: --threshold=sent.avg>10,000: sent.avg: \"10,000\" must be a number such as 10000 or 10k, or a share such as 95% of target\nhint: did you mean --threshold=sent.avg>10000?\n"},
 		{"alpha client --rate x", "error: --rate=x: \"x\": must be messages per second, a number above 0 and at most 1000000000, such as 30000, 30k or 0.5, or a word that begins a segment: ramp, stair, burst or pause; for example \"5000 for 30s\"\n"},
 		{"alpha client que://A", "error: destination \"que://A\": unknown kind \"que\", must be queue://NAME or topic://NAME\n" +
 			"hint: destinations are written queue://NAME, topic://NAME or ADDRESS::QUEUE; the broker is given by --url\n"},

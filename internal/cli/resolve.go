@@ -46,6 +46,7 @@ func (r *resolver) resolve(destinations []string) *plan.Plan {
 		Name: plan.OnlyStep, Duration: r.Duration, Warmup: r.Warmup, Marks: r.Marks,
 		Groups: []*plan.Group{r.group(destinations)},
 	}}
+	r.embedFits(p.Steps[0].Groups[0])
 	if r.Relative != nil {
 		r.refuse("write a rate in messages per second, or a scenario with several steps: perfmq run --help",
 			"--rate %s: there is no earlier step", r.Relative)

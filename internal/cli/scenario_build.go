@@ -273,6 +273,7 @@ func (b *builder) group(of *scenario.Group, use *scenario.Use, whole *resolver) 
 	if r.mixed {
 		setKinds(g, b.messages(of, messages, turn, &at.factory, lists))
 	}
+	r.embedFits(g)
 	for _, e := range g.Sides() {
 		e.Broker, e.Site = at.Name, at.site
 	}

@@ -122,6 +122,7 @@ type run struct {
 	commands  []stats.Command
 	outages   *stats.Outages // nil if no workers are reconnected
 	comebacks comebacks
+	diagnoses diagnoses
 
 	mu          sync.Mutex   // guards subs, which the sampler reads, and outageMarks
 	outageMarks []outageMark // by outage

@@ -200,7 +200,7 @@ func (r *run) driver(e *plan.Endpoint) driver.Driver {
 func openAt[T any](ctx context.Context, r *run, e *plan.Endpoint, f func(context.Context) (T, error)) (T, error) {
 	deadline := time.Now().Add(r.plan.WaitForBroker)
 	for {
-		opened, err := opening(ctx, *e, f)
+		opened, err := diagnosed(ctx, r, e, f)
 		if err == nil || !unreachable(err) || !time.Now().Add(retryInterval).Before(deadline) {
 			return opened, err
 		}

@@ -68,8 +68,6 @@ func TestSpelling(t *testing.T) {
 		require.Equal(t, c.want, Spelling(c.text, accept), c.text)
 	}
 	require.Empty(t, Spelling(strings.Repeat("1", 1<<20), func(string) bool { return true }))
-	require.Equal(t, "did you mean --rate=10k?", ValueHint("10k/s", "--rate=%s", of("10k")))
-	require.Empty(t, ValueHint("x", "--rate=%s", of("10k")))
 	require.Equal(t, "did you mean --rate?", Hint("rte", []string{"rate"}, "--%s", "no"))
 	require.Equal(t, "no", Hint("xyz", []string{"rate"}, "--%s", "no"))
 }

@@ -15,14 +15,6 @@ func Hint(word string, candidates []string, format, otherwise string) string {
 	return otherwise
 }
 
-// ValueHint is [Hint] for the spelling of a value; "" if there is none.
-func ValueHint(text, format string, accept func(string) bool) string {
-	if t := Spelling(text, accept); t != "" {
-		return fmt.Sprintf("did you mean "+format+"?", t)
-	}
-	return ""
-}
-
 // Spelling returns the spelling of a value that was probably meant by text: 10000 by 10,000, 10k by 10k/s, 5m by "5
 // minutes", true by yes. It is one that accept accepts; "" if there is none.
 func Spelling(text string, accept func(string) bool) string {

@@ -160,7 +160,9 @@ func (d *decoder) refuse(n *node, k *Key, text string, err error) {
 		hint = nearest.Hint(text, we.words, "%s", "")
 	}
 	if hint == "" && !k.Secret {
-		hint = nearest.ValueHint(text, "%s", func(t string) bool { return k.judge(t) == nil })
+		if meant := nearest.Spelling(text, func(t string) bool { return k.judge(t) == nil }); meant != "" {
+			hint = "did you mean " + meant + "?"
+		}
 	}
 	written := ""
 	if n.kind == scalar && len(n.uses) > 0 && !k.Secret {

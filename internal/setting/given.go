@@ -82,7 +82,9 @@ func (g *Given) Apply(
 			if err := v.Read(s, from, text); err != nil {
 				m := &plan.Mistake{Text: label + "=" + Quoted(p.Value) + ": " + err.Error()}
 				if !s.Secret {
-					m.Hint = nearest.ValueHint(text, label+"=%s", s.Accepts)
+					if meant := nearest.Spelling(text, s.Accepts); meant != "" {
+						m.Hint = "did you mean " + label + "=" + Quoted(meant) + "?"
+					}
 				}
 				errs = append(errs, m)
 			}

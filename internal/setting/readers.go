@@ -301,19 +301,34 @@ func thresholds(field func(*Values) *[]threshold.Threshold) setter {
 	}
 }
 
+// mostMeant is the maximum number of metrics in a suggestion.
+const mostMeant = 4
+
 // ParseThreshold reads a demand on a metric, and suggests the metric that was probably meant.
 func ParseThreshold(text string) (threshold.Threshold, error) {
 	t, err := threshold.Parse(text)
 	var unknown *threshold.UnknownError
 	if errors.As(err, &unknown) {
-		var names []string
+		var names, same []string
 		for _, m := range threshold.Metrics() {
 			names = append(names, m.Name)
+			if strings.HasSuffix(m.Name, "."+unknown.Name) || strings.HasPrefix(m.Name, unknown.Name+".") {
+				same = append(same, m.Name)
+			}
 		}
-		if n := nearest.Nearest(unknown.Name, names); n != "" {
-			return t, fmt.Errorf("%w: did you mean %s? perfmq scenario metrics lists all", err, n)
+		hint := nearest.Hint(unknown.Name, names, "%s", "")
+		switch strings.ToLower(unknown.Name) {
+		case "rate", "throughput", "tps", "mps", "speed":
+			same = []string{"completed.avg", "received.avg"}
+		case "latency", "rt", "time":
+			same = []string{"response.p99", "ack.p99", "transfer.p99"}
+		case "error", "errors", "failures":
+			same = []string{"failed", "rejected"}
 		}
-		return t, fmt.Errorf("%w: perfmq scenario metrics lists all", err)
+		if len(same) > 0 {
+			hint = "did you mean " + strings.Join(same[:min(len(same), mostMeant)], ", or ") + "?"
+		}
+		return t, fmt.Errorf("%w: %s", err, strings.TrimSpace(hint+" perfmq scenario metrics lists all"))
 	}
 	return t, err
 }

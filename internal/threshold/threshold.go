@@ -64,7 +64,7 @@ func Parse(text string) (Threshold, error) {
 		return Threshold{}, errors.New(`must be METRIC OPERATOR VALUE, such as "ack.p99 < 50ms" or "lost == 0"`)
 	}
 	if parts[2] == "=" {
-		return Threshold{}, errors.New("= is no operator: write ==")
+		return Threshold{}, errors.New("= is no operator: write ==, <= or >=")
 	}
 	name, median := strings.CutPrefix(parts[1], "median(")
 	name = strings.TrimSpace(strings.TrimSuffix(name, ")"))
@@ -110,10 +110,14 @@ func (u Unit) parse(text string) (float64, error) {
 	case Messages, Count:
 	}
 	n, err := number(text)
-	if err != nil {
+	switch {
+	case err == nil:
+		return n, nil
+	case u == PerSecond:
+		return 0, fmt.Errorf("%q must be a number such as 10000 or 10k, or a share such as 95%% of target", text)
+	default:
 		return 0, fmt.Errorf("%q must be a number such as 10000 or 10k", text)
 	}
-	return n, nil
 }
 
 // number reads a number that is not negative.

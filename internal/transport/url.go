@@ -91,6 +91,10 @@ func (p *Protocol) Parse(raw string) (Target, error) {
 		return Target{}, driver.Errorf(driver.ClassOther, op, "use one of "+strings.Join(p.Schemes, ", "),
 			"unknown scheme %q", scheme)
 	}
+	if hosts := p.hostsOf(rest); hosts != nil {
+		return Target{}, driver.Errorf(driver.ClassOther, op, "write it once: "+scheme+"://"+strings.Join(hosts, ","),
+			"the scheme stands before several hosts")
+	}
 	t := Target{TLS: useTLS}
 	// The last @ ends the user part: passwords often contain unescaped ones, and hosts cannot.
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
@@ -125,6 +129,22 @@ func (p *Protocol) Parse(raw string) (Target, error) {
 		return Target{}, errors.Join(errs...)
 	}
 	return t, nil
+}
+
+// hostsOf returns the hosts of a list in which each has a scheme, without users; nil if it is no such list.
+func (p *Protocol) hostsOf(list string) (hosts []string) {
+	repeated := false
+	for host := range strings.SplitSeq(list, ",") {
+		if scheme, after, ok := strings.Cut(strings.TrimSpace(host), "://"); ok && len(hosts) > 0 {
+			repeated = repeated || slices.Contains(p.Schemes, strings.ToLower(scheme))
+			host = after
+		}
+		hosts = append(hosts, strings.Trim(host[strings.LastIndex(host, "@")+1:], " /"))
+	}
+	if !repeated {
+		return nil
+	}
+	return hosts
 }
 
 // example returns a hint with the form of a URL. It names both flags that take a URL, since the flag in use is not

@@ -45,31 +45,35 @@ func TestParseURL(t *testing.T) {
 
 func TestParseURLRefuses(t *testing.T) {
 	for url, want := range map[string]string{
-		"":                                   "no scheme",
-		"localhost:5672":                     "no scheme",
-		"stomp://h":                          `unknown scheme "stomp"`,
-		"amqp://":                            "name is missing",
-		"amqp://h,,i":                        "name is missing",
-		"amqp://:5672":                       "name is missing",
-		"amqp://h:":                          `port "" is not a number`,
-		"amqp://h:0":                         `port "0" is not a number`,
-		"amqp://h:65536":                     `port "65536" is not a number`,
-		"amqp://h:x":                         `port "x" is not a number`,
-		"amqp://::1":                         "in brackets",
-		"amqp://[::1":                        "no closing bracket",
-		"amqp://[h]":                         "must have an IPv6 address",
-		"amqp://[1.2.3.4]":                   "must have an IPv6 address",
-		"amqp://[::1]5672":                   "a colon and a port",
-		"amqp://h/vhost":                     "a path (/vhost) is not understood",
-		"amqp://%zz:secret@h":                "not percent-encoded",
-		"(tcp://a:1,tcp://b:2)":              "unknown scheme",
-		"tcp://a:1?confirmationWindowSize=1": "parameters (?confirmationWindowSize=1) are not understood",
+		"":                                     "no scheme",
+		"localhost:5672":                       "no scheme",
+		"stomp://h":                            `unknown scheme "stomp"`,
+		"amqp://":                              "name is missing",
+		"amqp://h,,i":                          "name is missing",
+		"amqp://:5672":                         "name is missing",
+		"amqp://h:":                            `port "" is not a number`,
+		"amqp://h:0":                           `port "0" is not a number`,
+		"amqp://h:65536":                       `port "65536" is not a number`,
+		"amqp://h:x":                           `port "x" is not a number`,
+		"amqp://::1":                           "in brackets",
+		"amqp://[::1":                          "no closing bracket",
+		"amqp://[h]":                           "must have an IPv6 address",
+		"amqp://[1.2.3.4]":                     "must have an IPv6 address",
+		"amqp://[::1]5672":                     "a colon and a port",
+		"amqp://h/vhost":                       "a path (/vhost) is not understood",
+		"amqp://%zz:secret@h":                  "not percent-encoded",
+		"(tcp://a:1,tcp://b:2)":                "unknown scheme",
+		"amqp://a:1, AMQP://b:2":               "the scheme stands before several hosts",
+		"amqps://u:secret@a,amqp://u:secret@b": "the scheme stands before several hosts",
+		"tcp://a:1?confirmationWindowSize=1":   "parameters (?confirmationWindowSize=1) are not understood",
 	} {
 		_, err := amqp().Parse(url)
 		require.ErrorContains(t, err, want, url)
 		require.NotContains(t, err.Error(), "secret")
 	}
-	_, err := amqp().Parse("tcp://a:1?confirmationWindowSize=1")
+	_, err := amqp().Parse("amqp+ssl://u:secret@a:1,amqp+ssl://u:secret@b/")
+	require.Equal(t, "write it once: amqp+ssl://a:1,b", driver.HintOf(err))
+	_, err = amqp().Parse("tcp://a:1?confirmationWindowSize=1")
 	require.Contains(t, driver.HintOf(err), "confirmationWindowSize are not needed")
 	_, err = amqp().Parse("amqp://h:0,i:99999")
 	require.ErrorContains(t, err, `port "0"`)

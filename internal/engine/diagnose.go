@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// suspicion is how long a broker may take to answer a connection before perfmq asks whether it is one of the protocol.
+const suspicion = time.Second
+
+// diagnoses are the answers of [driver.Factory.Diagnose], each asked for once in a run: later, a silent broker is an
+// overloaded one.
+type diagnoses struct {
+	mu  sync.Mutex
+	all map[string]*diagnosis // by protocol and URL
+}
+
+type diagnosis struct {
+	done chan struct{}
+	err  error
+}
+
+// of returns what is wrong with the broker of an endpoint; nil if nothing was found. It blocks for as long as Diagnose.
+func (d *diagnoses) of(ctx context.Context, e *plan.Endpoint) error {
+	if e.Factory.Diagnose == nil {
+		return nil
+	}
+	key := e.Factory.Name + " " + e.Open.URL
+	d.mu.Lock()
+	one, asked := d.all[key]
+	if !asked {
+		if d.all == nil {
+			d.all = map[string]*diagnosis{}
+		}
+		one = &diagnosis{done: make(chan struct{})}
+		d.all[key] = one
+	}
+	d.mu.Unlock()
+	if !asked {
+		one.err = e.Factory.Diagnose(ctx, e.Open)
+		close(one.done)
+	}
+	<-one.done
+	return one.err
+}
+
+// diagnosed is opening that fails soon, and with the cause, if the broker speaks another protocol.
+func diagnosed[T any](
+	ctx context.Context, r *run, e *plan.Endpoint, f func(context.Context) (T, error),
+) (opened T, err error) {
+	trying, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	timer := time.AfterFunc(suspicion, func() {
+		if wrong := r.diagnoses.of(trying, e); wrong != nil {
+			end(wrong)
+		}
+	})
+	defer timer.Stop()
+	opened, err = opening(trying, *e, f)
+	switch {
+	case err == nil, ctx.Err() != nil, errors.Is(err, syscall.ECONNREFUSED):
+		return opened, err
+	case trying.Err() != nil:
+		return opened, context.Cause(trying)
+	}
+	switch driver.ClassOf(err) {
+	case driver.ClassConnect, driver.ClassConnectionLost, driver.ClassTimeout, driver.ClassProtocol, driver.ClassTLS:
+		if wrong := r.diagnoses.of(trying, e); wrong != nil {
+			return opened, wrong
+		}
+	}
+	return opened, err
+}
