@@ -31,7 +31,8 @@ func TestReplaceFile(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "third", string(text), "a link stays one")
 	}
-	require.Error(t, replaceFile(filepath.Join(dir, "missing", "page.html"), nil, 0o644))
+	require.NoError(t, replaceFile(filepath.Join(dir, "missing", "page.html"), nil, 0o644))
+	require.FileExists(t, filepath.Join(dir, "missing", "page.html"))
 	require.Error(t, replaceFile(dir, nil, 0o644))
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)

@@ -73,15 +73,13 @@ func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 // shortest is the minimum time from the first to the last message of a backlog for a rate.
 const shortest = time.Millisecond
 
-// readTime returns the time in which the present step read a backlog: from its first to its last message. It is false
-// for a step that also sends, has a duration or a warm-up, or received nothing: such a step has rates over its whole
-// time.
-func (r *run) readTime() (time.Duration, bool) {
+// readTime returns when the present step read the first and the last message of a backlog. It is false for a step that
+// also sends, has a duration or a warm-up, or received nothing: such a step has rates over its whole time.
+func (r *run) readTime() (first, last time.Duration, ok bool) {
 	s := r.step.plan
 	if s.Produces() || s.Duration > 0 || s.Warmup > 0 {
-		return 0, false
+		return 0, 0, false
 	}
-	var first, last time.Duration
 	any := false
 	for _, c := range r.step.consumers() {
 		if from, to, ok := c.rec.Came(); ok {
@@ -91,7 +89,7 @@ func (r *run) readTime() (time.Duration, bool) {
 			first, last = min(first, from), max(last, to)
 		}
 	}
-	return last - first, any && last-first >= shortest
+	return first, last, any && last-first >= shortest
 }
 
 // withGroups adds the figures of each group, under the names of their metrics.

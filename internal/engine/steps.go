@@ -238,10 +238,12 @@ func (r *run) endStep(end ending, sum stats.StepSummary) {
 	has.only(&sum)
 	sum.Limit = sum.Tally.Judge(r.asked())
 	sum.Groups = r.groupsOf(sum.Groups)
-	if took, ok := r.readTime(); ok {
-		sum.Average.Span, sum.Minimum.Received = took, sum.Minimum.Read()
+	if first, last, ok := r.readTime(); ok {
+		sum.Average.ReadIn(first, last)
+		sum.Minimum.Received = sum.Minimum.Read()
 		for i := range sum.Groups {
-			sum.Groups[i].Average.Span, sum.Groups[i].Minimum.Received = took, sum.Groups[i].Minimum.Read()
+			sum.Groups[i].Average.ReadIn(first, last)
+			sum.Groups[i].Minimum.Received = sum.Groups[i].Minimum.Read()
 		}
 	}
 	sum.Figures = withGroups(has.figures(&sum), sum.Groups)

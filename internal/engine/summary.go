@@ -49,10 +49,12 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		Side:    r.brokerSide(),
 		Brokers: r.brokers(), BrokerCount: r.brokerCount(c.WorkerTotals()),
 	}
-	if took, ok := r.readTime(); ok && len(r.steps) == 1 {
-		s.Average.Span, s.Minimum.Received = took, s.Minimum.Read()
+	if first, last, ok := r.readTime(); ok && len(r.steps) == 1 {
+		s.Average.ReadIn(first, last)
+		s.Minimum.Received = s.Minimum.Read()
 		for i := range groups {
-			groups[i].Average.Span, groups[i].Minimum.Received = took, groups[i].Minimum.Read()
+			groups[i].Average.ReadIn(first, last)
+			groups[i].Minimum.Received = groups[i].Minimum.Read()
 		}
 	}
 	if len(r.ended) > 0 {

@@ -15,6 +15,7 @@ type scope struct {
 	measured  *result.Counts // nil if it is not known
 	averages  result.Averages
 	latencies *result.Latencies
+	group     bool // it is a group among others, whose averages are not in a result
 }
 
 // ofGroup makes it that of a group of a step, or of all steps that have it. It is false if the results do not tell the
@@ -36,7 +37,7 @@ func (s *scope) ofGroup(m *result.Result, plan *planned, step *plannedStep, name
 		}
 		known = true
 	}
-	*s = scope{total: &sum.Counts, measured: &sum.Measured, latencies: &sum.Latencies}
+	*s = scope{total: &sum.Counts, measured: &sum.Measured, latencies: &sum.Latencies, group: true}
 	return known
 }
 

@@ -536,8 +536,8 @@ func TestClockOffset(t *testing.T) {
 				require.NoError(t, b.Set(o))
 				p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
 					g.Producers, g.Consumers, g.Rate, g.MaxPending = 2, 2, schedule(t, "200"), 0
-					g.Destinations[0].Kind = driver.Topic // each host receives the messages of both
-					p.Steps[0].Duration = 5 * time.Second
+					g.Destinations[0].Kind = driver.Topic  // each host receives the messages of both
+					p.Steps[0].Duration = 25 * time.Second // the hosts begin up to 2 s apart
 				})
 				p.StartAt = time.Now().Add(5 * time.Second)
 				m, err := merge.Read(inShards(t, t.TempDir(), p, 0, shift), merge.Options{Thresholds: []threshold.Threshold{demanded(t, "transfer.p99 < 1m")}})

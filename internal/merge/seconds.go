@@ -67,48 +67,6 @@ func (s *seconds) extremes(f values) {
 	received.into(f, "received")
 }
 
-// averages sets the average rates of the measurement, where sums of the results do not tell them: of a group. A part
-// that reads a backlog waits for its end with nothing to read, so that its rows do not tell an average.
-func (s *seconds) averages(to *result.Averages) {
-	if s.read {
-		return
-	}
-	var sent, completed, received float64
-	var sends, receives bool
-	for _, p := range s.parts {
-		var length int64
-		var n result.Producers
-		var c result.Consumers
-		for i := range p.Rows {
-			row := &p.Rows[i]
-			if !s.measures(row) {
-				continue
-			}
-			length += row.Length
-			counts := s.of(row)
-			if counts != nil && counts.Producers != nil {
-				sends = true
-				n.Sent, n.Completed = n.Sent+counts.Producers.Sent, n.Completed+counts.Producers.Completed
-			}
-			if counts != nil && counts.Consumers != nil {
-				receives = true
-				c.Received += counts.Consumers.Received
-			}
-		}
-		if length > 0 {
-			seconds := float64(length) / 1e6
-			sent, completed, received = sent+float64(n.Sent)/seconds, completed+float64(n.Completed)/seconds, received+
-				float64(c.Received)/seconds
-		}
-	}
-	if sends {
-		to.Sent, to.Completed = &sent, &completed
-	}
-	if receives {
-		to.Received = &received
-	}
-}
-
 // groupIn returns the counts of a group in a row; nil if it did nothing there.
 func groupIn(name string) func(*result.Row) *result.Counts {
 	return func(row *result.Row) *result.Counts {

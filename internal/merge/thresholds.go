@@ -78,7 +78,7 @@ func (m *Merged) judge(parts []*result.Result, plan *planned, others []threshold
 		}
 		m.Judged = append(m.Judged, list...)
 	}
-	m.leaveUnknown()
+	m.leaveUnknown(j.apart)
 	m.Thresholds = report.Thresholds(m.Judged)
 	if o := &m.Outcome; slices.Contains([]int{0, statusThreshold, statusInterrupted}, o.Status) {
 		switch {
@@ -96,11 +96,11 @@ func (m *Merged) judge(parts []*result.Result, plan *planned, others []threshold
 }
 
 // leaveUnknown takes the demands out that the results do not tell over all hosts, if each host alone has kept them, and
-// says so.
-func (m *Merged) leaveUnknown() {
+// says so. Demands on rates stay if the parts were apart.
+func (m *Merged) leaveUnknown(apart bool) {
 	m.Judged = slices.DeleteFunc(m.Judged, func(o threshold.Outcome) bool {
 		text := o.Threshold.String()
-		if o.Known || len(m.Parts) == 0 {
+		if o.Known || len(m.Parts) == 0 || apart && o.Threshold.Metric.Unit == threshold.PerSecond {
 			return false
 		}
 		for i := range m.Parts {
@@ -140,6 +140,7 @@ type judging struct {
 	parts  []*result.Result
 	starts []int64 // of the loads of the parts, by one clock
 	plan   *planned
+	apart  bool // the parts did not measure together: rates are unknown, whatever each part has
 }
 
 // judge judges thresholds of a step or, without one, of the whole run. In a run of one step both have the same figures.
@@ -192,12 +193,18 @@ func (j *judging) figures(step *plannedStep, group string) values {
 			return nil
 		}
 		rows.of = groupIn(group)
-		rows.averages(&s.averages)
+	}
+	together := result.MeasureTogether(j.parts, j.starts, rows.step, rows.of)
+	if s.group && !rows.read { // a part that reads a backlog waits for its end with nothing to read
+		s.averages = together.Averages()
 	}
 	f := s.figures()
-	if step == nil && len(j.plan.Steps) > 0 {
+	switch {
+	case together.Apart:
+		j.apart = true
+	case step == nil && len(j.plan.Steps) > 0:
 		j.extremes(f, rows, group)
-	} else {
+	default:
 		rows.extremes(f)
 	}
 	if group != "" {

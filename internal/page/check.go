@@ -1,11 +1,15 @@
 package page
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -41,6 +45,15 @@ func check(r *result.Result, t *tally) error {
 	}
 	if err := checkLatencies(&r.Latencies); err != nil {
 		return err
+	}
+	if err := checkVerification(r); err != nil {
+		return refuse("%v", err)
+	}
+	if err := checkThresholds(r); err != nil {
+		return refuse("%v", err)
+	}
+	if err := checkMerged(r, t); err != nil {
+		return refuse("%v", err)
 	}
 	complete := t.complete(r) && len(r.Parts) == 0
 	if err := checkFigures(r.Figures, &t.whole, complete, len(r.Steps) < 2); err != nil {
@@ -100,6 +113,110 @@ func checkTotals(r *result.Result, t *tally) error {
 	rows := sums{t.total.Sent, t.total.Completed, t.got}
 	if rows.sent > total.sent || rows.completed > total.completed || rows.received > total.received {
 		return fmt.Errorf("%s in all, and %s by the rows", text(total), text(rows))
+	}
+	return nil
+}
+
+// checkVerification compares the fates of the messages with their number, and with the success.
+func checkVerification(r *result.Result) error {
+	v := r.Verification
+	if v == nil || !v.Known {
+		return nil
+	}
+	t := &v.Total
+	if expected, known := t.Expected+t.UnconfirmedArrived+t.RefusedArrived+t.WithheldArrived,
+		t.Received+t.Lost+t.Left+t.Early; expected != known {
+		return fmt.Errorf("of %d messages expected, %d were received, lost, left or early",
+			t.Expected, known-min(known, expected-t.Expected))
+	}
+	var plan struct{ Allow []string }
+	_ = json.Unmarshal(r.Plan, &plan) // its hash was compared: it is JSON, of whatever version
+	for _, c := range []struct {
+		allow string
+		count uint64
+	}{{"lost", t.Lost}, {"left", t.Left}, {"damaged", t.Damaged}} {
+		if r.Outcome.Success && c.count > 0 && !slices.Contains(plan.Allow, c.allow) {
+			return fmt.Errorf("a success with %d messages %s", c.count, c.allow)
+		}
+	}
+	return nil
+}
+
+// checkThresholds compares the verdict on each threshold with its measured value, latencies with those of the result,
+// and the exit status with the verdicts. Medians are judged over several runs.
+func checkThresholds(r *result.Result) error {
+	for i := range r.Thresholds {
+		x := &r.Thresholds[i]
+		t, err := threshold.Parse(x.Threshold)
+		if err != nil || t.Median { // of another version, or judged over the repeats
+			continue
+		}
+		if !x.Kept && r.Outcome.Success && r.Outcome.Status == 0 {
+			return fmt.Errorf("the threshold %q is not kept, and the exit status is 0", x.Threshold)
+		}
+		if x.Measured == nil {
+			if x.Kept {
+				return fmt.Errorf("the threshold %q is kept, and was not measured", x.Threshold)
+			}
+			continue
+		}
+		if o := t.Judge(*x.Measured, 0); o.Kept != x.Kept && !t.OfTarget {
+			return fmt.Errorf("the threshold %q is kept: %t, with a measured value of %s", x.Threshold, x.Kept, measured(x))
+		}
+		if of := latenciesOf(r, x.Step); of != nil && t.Metric.Group == "" {
+			if v, ok := statistic(of, t.Metric.Name); ok && !near(v, *x.Measured) {
+				return fmt.Errorf("the threshold %q measured %s, and that latency is %s", x.Threshold, measured(x), span(int64(v)))
+			}
+		}
+	}
+	return nil
+}
+
+// latenciesOf returns the latencies of a step or, without a name, of the run.
+func latenciesOf(r *result.Result, step string) *result.Latencies {
+	if step == "" {
+		return &r.Latencies
+	}
+	if i := slices.IndexFunc(r.Steps, func(s result.Step) bool { return s.Name == step }); i >= 0 {
+		return &r.Steps[i].Latencies
+	}
+	return nil
+}
+
+// statistic returns the value of a metric of latencies, such as "ack.p99"; false if it is none or not known.
+func statistic(of *result.Latencies, metric string) (float64, bool) {
+	name, what, _ := strings.Cut(metric, ".")
+	l := of.Get(name)
+	if l == nil || l.Count == 0 || l.Percentiles == nil {
+		return 0, false
+	}
+	v, ok := map[string]float64{
+		"mean": l.Mean(), "max": float64(l.Max), "p50": float64(l.P50), "p90": float64(l.P90), "p99": float64(l.P99),
+		"p99.9": float64(l.P999), "p99.99": float64(l.P9999),
+	}[what]
+	return v, ok
+}
+
+// mergedSlack is how much lower the highest second of merged rows may be than a rate: a row lasts from the first begin
+// to the last end of the seconds of all parts.
+const mergedSlack = 1.25
+
+// checkMerged compares the averages of a merged result with its highest second.
+func checkMerged(r *result.Result, t *tally) error {
+	if r.Figures == nil || len(r.Parts) == 0 || r.Figures.Since != nil || !t.complete(r) {
+		return nil
+	}
+	for _, c := range []struct {
+		name    string
+		average *float64
+		best    *best
+	}{
+		{"completed", r.Figures.Completed, &t.whole.bestCompleted}, {"received", r.Figures.Received, &t.whole.bestReceived},
+	} {
+		if c.average != nil && c.best.known() && *c.average > mergedSlack*c.best.rates.high {
+			return fmt.Errorf("the average rate of messages %s, %s, is above that of the highest second, %s", c.name,
+				number(*c.average), number(c.best.rates.high))
+		}
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func told(t *testing.T) *result.Result {
 	t.Helper()
 	r, _ := resultOf(t, usual())
 	r.Outcome = result.Outcome{Status: 1, Reason: "duration reached", Problems: []string{"messages lost: 2"}, Warnings: []string{"the tester stood still"}}
-	measured := 2100.0
+	measured := float64(r.Latencies.Ack.P99)
 	r.Thresholds = []result.Threshold{
 		{Threshold: "ack.p99 < 50ms", Metric: "ack.p99", Unit: "us", Measured: &measured, Kept: true},
 		{Threshold: "completed.avg > 1000", Metric: "completed.avg", Unit: "messages/s"},
@@ -157,6 +157,34 @@ func TestImpossible(t *testing.T) {
 		"of a step":                    {func(r *result.Result) { *r.Steps[0].Figures.Sent = 110 }, `step "load": the average rate of messages sent is 110`},
 		"mean above the maximum":       {func(r *result.Result) { r.Latencies.Ack.Sum = 650 * 3_000_000 }, "the average ack time is above the maximum"},
 		"more missing than expected":   {func(r *result.Result) { a, b := uint64(5), uint64(6); r.Expected, r.Missing = &a, &b }, "6 messages are missing of 5 expected"},
+		"lost, and expected as before": {func(r *result.Result) { r.Verification.Total.Lost = 7 }, "of 650 messages expected, 657 were received, lost, left or early"},
+		"lost, and a success": {func(r *result.Result) {
+			r.Verification.Total.Lost, r.Verification.Total.Received = 7, 643
+		}, "a success with 7 messages lost"},
+		"left, and a success": {func(r *result.Result) {
+			r.Verification.Total.Left, r.Verification.Total.Received = 3, 647
+		}, "a success with 3 messages left"},
+		"damaged, and a success": {func(r *result.Result) { r.Verification.Total.Damaged = 1 }, "a success with 1 messages damaged"},
+		"a threshold kept with another value": {func(r *result.Result) {
+			r.Thresholds = []result.Threshold{{Threshold: "ack.p99 < 1us", Unit: "us", Kept: true, Measured: new(5000.)}}
+		}, `the threshold "ack.p99 < 1us" is kept: true, with a measured value of 5.00 ms`},
+		"a threshold broken by a value that keeps it": {func(r *result.Result) {
+			r.Outcome.Status = 3
+			r.Thresholds = []result.Threshold{{Threshold: "sent > 5", Unit: "messages", Measured: new(6.)}}
+		}, `the threshold "sent > 5" is kept: false, with a measured value of 6 messages`},
+		"a threshold kept without a value": {func(r *result.Result) {
+			r.Thresholds = []result.Threshold{{Threshold: "ack.p99 < 1us", Unit: "us", Kept: true}}
+		}, `the threshold "ack.p99 < 1us" is kept, and was not measured`},
+		"a threshold with a latency of its own": {func(r *result.Result) {
+			r.Thresholds = []result.Threshold{{Step: "load", Threshold: "ack.max < 10s", Unit: "us", Kept: true, Measured: new(1.)}}
+		}, `the threshold "ack.max < 10s" measured 1`},
+		"a threshold not kept, and status 0": {func(r *result.Result) {
+			r.Thresholds = []result.Threshold{{Threshold: "sent > 7", Unit: "messages", Measured: new(6.)}}
+		}, `the threshold "sent > 7" is not kept, and the exit status is 0`},
+		"a merged average above the highest second": {func(r *result.Result) {
+			r.Parts = []result.Part{{RunID: "1"}, {RunID: "2"}}
+			*r.Figures.Completed = 251
+		}, "the average rate of messages completed, 251, is above that of the highest second, 200"},
 		"completed before it was sent": {func(r *result.Result) { r.Rows[0].Producers.Completed, r.Rows[0].Producers.Sent = 60, 50 }, "in the rows, messages succeeded before they were sent"},
 		"without rows, minimum above what was done": {func(r *result.Result) {
 			r.Rows = nil
@@ -165,6 +193,7 @@ func TestImpossible(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := resultOf(t, usual())
+			r.Verification = &result.Verification{Known: true, Total: result.Verified{Expected: 650, Received: 650, Once: 650}}
 			_, err := NewRun("run", r)
 			require.NoError(t, err)
 			c.change(r)

@@ -39,8 +39,17 @@ func searchedIn(t *testing.T, dir string) search.Outcome {
 
 func loadIn(t *testing.T, dir string, number int, rate float64, complete bool) {
 	t.Helper()
-	r, _ := resultOf(t, usual())
+	loads := usual()
+	for i := range loads {
+		for k := range loads[i].ack {
+			loads[i].ack[k] = int64(1000 * rate)
+		}
+	}
+	r, _ := resultOf(t, loads)
 	r.RunID, r.Complete = fmt.Sprint(number), complete
+	if rate >= 250 {
+		r.Outcome.Status = 3
+	}
 	later := int64(number) * 10 * second
 	r.Start, r.End = r.Start+later, r.End+later
 	for i := range r.Rows {

@@ -134,6 +134,10 @@ func figures(
 	a *stats.Average, o *stats.Offered, low *stats.Minimum, high *stats.Maximum, producing, consuming bool,
 ) *result.Figures {
 	f := &result.Figures{Span: a.Span.Microseconds(), Averages: averages(a, o, producing, consuming)}
+	if a.Read {
+		since := a.Since.Microseconds()
+		f.Since = &since
+	}
 	extreme := func(known bool, l *stats.Lowest) *result.Extreme {
 		if !known || !l.Known() {
 			return nil

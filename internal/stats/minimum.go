@@ -110,6 +110,8 @@ func (l *Lowest) add(s *Snapshot, delta uint64, sign float64) {
 // received in the drain, so that a broker that only queues does not appear to keep up.
 type Average struct {
 	Span                          time.Duration
+	Read                          bool          // the rates are those of a backlog, from its first to its last message
+	Since                         time.Duration // the first message, if Read, from the start of the load
 	Sent, Completed, Received     uint64
 	CompletedBytes, ReceivedBytes uint64 // payload
 
@@ -140,6 +142,11 @@ func (l *line) slope() float64 {
 // many times.
 func (a *Average) Growth(deliveries float64) float64 {
 	return deliveries*a.completed.slope() - a.received.slope()
+}
+
+// ReadIn makes it that of a backlog that was read from the first to the last message, from the start of the run.
+func (a *Average) ReadIn(first, last time.Duration) {
+	a.Read, a.Since, a.Span = true, first, last-first
 }
 
 // PerSecond returns a rate of n messages, or bytes, in the measurement.

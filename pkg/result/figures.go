@@ -1,10 +1,19 @@
 package result
 
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
 // Figures are rates of the measured part of a run or a step: from the end of the warm-up to the end of the load. Rates
 // of a role that the run does not have are missing.
 type Figures struct {
 	// Span is the length of the measured part.
 	Span int64 `json:"span"`
+	// Since is when Span began, from the start of the load, if the rates are those of a backlog: from its first message to
+	// its last.
+	Since *int64 `json:"since,omitempty"`
 	Averages
 	// MinimumCompleted and MinimumReceived are the lowest rates of a full second; missing with fewer than three of them.
 	MinimumCompleted *Extreme `json:"minimumCompleted,omitempty"`
@@ -59,32 +68,78 @@ type Spread struct {
 	Maximum uint64 `json:"maximum"`
 }
 
-// merge adds the figures of a run beside this one. Rates add up; extremes belong to one run, so the merged result has
-// none.
-func (f *Figures) merge(other *Figures) (*Figures, error) {
-	if f == nil || other == nil {
-		return nil, nil //nolint:nilnil // they are not known
+// figures returns the figures of a step or, without a name, of the run; nil if they are not known.
+func (r *Result) figures(step string) *Figures {
+	if step == "" {
+		return r.Figures
 	}
-	m := &Figures{Span: max(f.Span, other.Span)}
-	for _, sum := range []struct{ to, a, b **float64 }{
-		{&m.Sent, &f.Sent, &other.Sent},
-		{&m.Completed, &f.Completed, &other.Completed},
-		{&m.Received, &f.Received, &other.Received},
-		{&m.CompletedBytes, &f.CompletedBytes, &other.CompletedBytes},
-		{&m.ReceivedBytes, &f.ReceivedBytes, &other.ReceivedBytes},
-		{&m.Offered, &f.Offered, &other.Offered},
-	} {
-		if *sum.a != nil && *sum.b != nil {
-			v := **sum.a + **sum.b
-			*sum.to = &v
+	if i := slices.IndexFunc(r.Steps, func(s Step) bool { return s.Name == step }); i >= 0 {
+		return r.Steps[i].Figures
+	}
+	return nil
+}
+
+// read tells whether the parts have read a backlog in a step or, without a name, in the run.
+func read(parts []*Result, step string) bool {
+	return !slices.ContainsFunc(parts, func(r *Result) bool {
+		f := r.figures(step)
+		return f == nil || f.Since == nil
+	})
+}
+
+// mergedFigures returns the figures of parts: rates of the time in which all of them measured, and of a backlog those
+// from the first to the last message. Extremes belong to one run, so the merged result has none.
+func mergedFigures(parts []*Result, starts []int64, step string) (*Figures, error) {
+	m := &Figures{Averages: Averages{Offered: new(float64), Due: new(uint64), Unsent: new(uint64)}}
+	for _, p := range parts {
+		f := p.figures(step)
+		if f == nil {
+			return nil, nil //nolint:nilnil // they are not known
+		}
+		var errs [2]error
+		m.Due, errs[0] = addKnown(m.Due, f.Due)
+		m.Unsent, errs[1] = addKnown(m.Unsent, f.Unsent)
+		if err := cmp.Or(errs[0], errs[1]); err != nil {
+			return nil, err
+		}
+		if f.Offered == nil || m.Offered == nil {
+			m.Offered = nil
+		} else {
+			*m.Offered += *f.Offered
 		}
 	}
-	var err error
-	if m.Due, err = addKnown(f.Due, other.Due); err != nil {
-		return nil, err
+	var rates Averages
+	if read(parts, step) {
+		m.Since, m.Span, rates = readTogether(parts, starts, step)
+	} else {
+		t := MeasureTogether(parts, starts, step, func(row *Row) *Counts { return &row.Counts })
+		m.Span, rates = t.Span, t.Averages()
 	}
-	m.Unsent, err = addKnown(f.Unsent, other.Unsent)
-	return m, err
+	rates.Offered, rates.Due, rates.Unsent = m.Offered, m.Due, m.Unsent
+	m.Averages = rates
+	return m, nil
+}
+
+// readTogether returns when the first message of a backlog came, the time to the last one, and the rates of that time.
+func readTogether(parts []*Result, starts []int64, step string) (since *int64, length int64, rates Averages) {
+	from, to := int64(math.MaxInt64), int64(0)
+	var received, bytes float64
+	for i, p := range parts {
+		f := p.figures(step)
+		from, to = min(from, starts[i]+*f.Since), max(to, starts[i]+*f.Since+f.Span)
+		if f.Received != nil {
+			received += *f.Received * float64(f.Span)
+		}
+		if f.ReceivedBytes != nil {
+			bytes += *f.ReceivedBytes * float64(f.Span)
+		}
+	}
+	length, from = to-from, from-slices.Min(starts)
+	if length > 0 {
+		received, bytes = received/float64(length), bytes/float64(length)
+		rates.Received, rates.ReceivedBytes = &received, &bytes
+	}
+	return &from, length, rates
 }
 
 // Mark is the moment at which a step reached a number of messages.

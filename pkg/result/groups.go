@@ -5,6 +5,7 @@ import "fmt"
 // groups reads the rows and the lines of latencies.hdr side by side. Rows of a group share their lines.
 type groups struct {
 	result *Result
+	summed bool // the result is the sum of its rows: there is no result.json
 	keep   bool
 	warmup *Latencies // the sum for messages that were due in the warm-up; nil to ignore them
 	from   int        // the first row that is not in a group yet
@@ -24,8 +25,8 @@ type wanted struct {
 	sums  []**Latency
 }
 
-func newGroups(r *Result, o *reading) *groups {
-	return &groups{result: r, keep: o.histograms, warmup: o.warmup}
+func newGroups(r *Result, summed bool, o *reading) *groups {
+	return &groups{result: r, summed: summed, keep: o.histograms, warmup: o.warmup}
 }
 
 // next proceeds to the next group; there may be none, or one without latencies.
@@ -36,7 +37,7 @@ func (g *groups) next() {
 		for to < len(all) && all[to].Shared {
 			to++
 		}
-		if !g.result.Complete && g.from > 0 && all[g.from].Step != all[g.from-1].Step {
+		if g.summed && g.from > 0 && all[g.from].Step != all[g.from-1].Step {
 			g.step++
 		}
 		g.rows = all[g.from:to]
@@ -68,7 +69,7 @@ func (g *groups) want(prefix string, of func(*Row) *Latencies) {
 			w.rows = append(w.rows, *k.of(l))
 			w.count += (*k.of(l)).Count
 		}
-		if !g.result.Complete && prefix == "" {
+		if g.summed && prefix == "" {
 			w.sums = []**Latency{k.of(&g.result.Latencies), k.of(&g.result.Steps[g.step].Latencies)}
 		}
 		if g.warmup != nil && prefix != "" {
@@ -95,7 +96,7 @@ func (g *groups) line(text string) error {
 		return fmt.Errorf("the latency is %q; the row in %s has %q", tag, RowsFile, w.tag)
 	}
 	n := len(w.rows) - 1
-	if !g.result.Complete && g.last() && n > 0 && h.count < w.count && h.count == w.count-w.rows[n].Count {
+	if g.summed && g.last() && n > 0 && h.count < w.count && h.count == w.count-w.rows[n].Count {
 		w.rows, w.count, g.behind = w.rows[:n], h.count, true
 	}
 	if h.count != w.count {

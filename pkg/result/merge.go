@@ -58,8 +58,39 @@ func Merge(results ...*Result) (*Result, error) {
 		}
 	}
 	var err error
-	m.Rows, err = mergeRows(results, starts)
-	return m, err
+	if m.Rows, err = mergeRows(results, starts); err != nil {
+		return nil, err
+	}
+	return m, m.mergeFigures(results, starts)
+}
+
+// mergeFigures sets the figures. It is a problem if the parts did not measure together, unless a part was ended early.
+func (r *Result) mergeFigures(parts []*Result, starts []int64) (err error) {
+	if r.Figures, err = mergedFigures(parts, starts, ""); err != nil {
+		return err
+	}
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Figures, err = mergedFigures(parts, starts, s.Name); err != nil {
+			return err
+		}
+		t := MeasureTogether(parts, starts, s.Name, func(*Row) *Counts { return nil })
+		if !t.Apart || s.Figures != nil && s.Figures.Since != nil {
+			continue
+		}
+		text := fmt.Sprintf("step %s: the parts measured together for only %.1f%% of their time: their rates do not "+
+			"add up and are not known", s.Name, 100*t.Share)
+		o := &r.Outcome
+		if o.Aborted || o.Interrupted {
+			o.Warnings = append(o.Warnings, text)
+			continue
+		}
+		o.Problems, o.Success = append(o.Problems, text), false
+		if severity(o.Status) < severity(statusFailed) {
+			o.Status = statusFailed
+		}
+	}
+	return nil
 }
 
 func mergeable(results []*Result) error {
@@ -101,11 +132,6 @@ func (r *Result) parts() []Part {
 
 // merge adds a part, except its rows and its verification.
 func (r *Result) merge(part *Result) (err error) {
-	if len(r.Parts) == 0 {
-		r.Figures = part.Figures
-	} else if r.Figures, err = r.Figures.merge(part.Figures); err != nil {
-		return err
-	}
 	r.Parts = append(r.Parts, part.parts()...)
 	r.Thresholds = nil // each applies to its part, and stays with that
 	r.Complete = r.Complete && part.Complete
@@ -216,15 +242,13 @@ func mergedLimit(to, from *Limit, host string) *Limit {
 	return &l
 }
 
-func (r *Result) mergeSteps(part *Result) (err error) {
+func (r *Result) mergeSteps(part *Result) error {
 	for i := range part.Steps {
 		from := &part.Steps[i]
 		at := slices.IndexFunc(r.Steps, func(s Step) bool { return s.Name == from.Name })
 		if at < 0 {
-			r.Steps = append(r.Steps, Step{Name: from.Name, Reason: from.Reason, Start: from.Start, Figures: from.Figures})
+			r.Steps = append(r.Steps, Step{Name: from.Name, Reason: from.Reason, Start: from.Start})
 			at = len(r.Steps) - 1
-		} else if r.Steps[at].Figures, err = r.Steps[at].Figures.merge(from.Figures); err != nil {
-			return err
 		}
 		to := &r.Steps[at]
 		to.Reason = mergedReason(to.Reason, from.Reason)

@@ -91,7 +91,7 @@ func Read(dir string, options ...Option) (*Result, error) {
 			return nil, &Error{Path: filepath.Join(dir, RowsFile), Err: err}
 		}
 	}
-	if err := r.readLatencies(filepath.Join(dir, LatenciesFile), &o); err != nil {
+	if err := r.readLatencies(filepath.Join(dir, LatenciesFile), !complete, &o); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -255,9 +255,9 @@ func rebuild(head *Head, rows []Row) (*Result, error) {
 }
 
 // readLatencies compares the histograms with the rows. It stores them in the rows if the options ask for that, and adds
-// them to the sums unless the result is complete.
-func (r *Result) readLatencies(path string, o *reading) error {
-	g := newGroups(r, o)
+// them to the sums if the result is summed up from its rows.
+func (r *Result) readLatencies(path string, summed bool, o *reading) error {
+	g := newGroups(r, summed, o)
 	g.next()
 	err := lines(path, func(line []byte) error {
 		switch line[0] {
@@ -275,11 +275,11 @@ func (r *Result) readLatencies(path string, o *reading) error {
 	switch {
 	case err == nil && len(g.wanted) == 0 && !g.behind:
 		return nil
-	case err == nil && r.Complete:
+	case err == nil && !summed:
 		return &Error{Path: path, Err: fmt.Errorf("the histograms of the last %d rows are missing", missing)}
 	case err == nil && g.behind:
 		missing = 1
-	case r.Complete || err != nil && !g.last():
+	case !summed || err != nil && !g.last():
 		return err
 	}
 	// The tester was killed, or is still running, between a row and its histograms.

@@ -295,7 +295,7 @@ func (l *Latencies) bare() (c Latencies) {
 // Finish writes result.json, atomically. It uses neither r.Rows nor the format and the hash of r's head. Call it once,
 // even if Row has failed.
 func (w *Writer) Finish(r Result) error {
-	r.Rows, r.Complete = nil, true
+	r.Rows, r.Complete = nil, r.Complete || len(r.Parts) == 0
 	if err := r.complete(); err != nil {
 		return err
 	}

@@ -1,0 +1,127 @@
+package merge_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/merge"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// apart runs the two shards of a load of 1000 messages per second, the second one so much later than the first.
+func apart(t *testing.T, base string, later time.Duration, edit func(*plan.Plan, *plan.Group)) (dirs []string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := mem.New()
+		started, ended := make(chan struct{}), make(chan struct{})
+		for i := range 2 {
+			p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
+				g.Producers, g.Consumers, g.Rate, g.MaxPending = 2, 2, schedule(t, "1000"), 0
+				p.Steps[0].Duration = 10 * time.Second
+				p.Verify = false
+				edit(p, g)
+			})
+			p.Shard, p.RunID = plan.Shard{Number: i + 1, Of: 2}, 77
+			dir := filepath.Join(base, fmt.Sprint(i+1))
+			dirs = append(dirs, dir)
+			if i == 0 {
+				go func() {
+					defer close(ended)
+					close(started)
+					carryOut(t, dir, *p)
+				}()
+				<-started
+				<-time.After(later)
+				continue
+			}
+			carryOut(t, dir, *p)
+		}
+		<-ended
+	})
+	return dirs
+}
+
+// TestShardsApart: rates are those of the seconds in which all shards measured. Where these are too few, they are not
+// known, thresholds on rates fail whatever each shard had, and that is a problem.
+func TestShardsApart(t *testing.T) {
+	count := func(p *plan.Plan, g *plan.Group) { g.Count, p.Steps[0].Duration = 10_000, 0 }
+	for name, tt := range map[string]struct {
+		later   time.Duration
+		edit    func(*plan.Plan, *plan.Group)
+		average float64 // 0 for none
+	}{
+		"side by side":                {0, nil, 1000},
+		"the tenth of a second apart": {100 * time.Millisecond, nil, 1000},
+		"half a second apart":         {500 * time.Millisecond, nil, 1000},
+		"three seconds apart":         {3 * time.Second, nil, 0},
+		"one after the other":         {time.Minute, nil, 0},
+		"counts, side by side":        {0, count, 1000},
+		"counts, three seconds apart": {3 * time.Second, count, 10_000. / 13},
+		"counts, one after the other": {time.Minute, count, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			edit := tt.edit
+			if edit == nil {
+				edit = func(*plan.Plan, *plan.Group) {}
+			}
+			dirs := apart(t, t.TempDir(), tt.later, edit)
+			var demands []threshold.Threshold
+			for _, text := range []string{"completed.avg >= 400", "received.avg >= 400", "completed.min >= 400", "sent.avg > 0", "received.max > 0"} {
+				demands = append(demands, demanded(t, text))
+			}
+			m, err := merge.Read(dirs, merge.Options{Thresholds: demands})
+			require.NoError(t, err)
+			require.EqualValues(t, 10_000, m.Total.Producers.Completed)
+			if tt.average > 0 {
+				require.True(t, m.Outcome.Success, m.Outcome.Problems)
+				require.InEpsilon(t, tt.average, *m.Figures.Completed, 0.005)
+				require.InEpsilon(t, tt.average, *m.Steps[0].Figures.Received, 0.1, "the first shard has a share of the second's")
+				require.True(t, m.Judged[0].Kept && m.Judged[1].Kept, "%v", m.Judged)
+				return
+			}
+			require.Nil(t, m.Figures.Completed)
+			require.Nil(t, m.Steps[0].Figures.Received)
+			for i := range m.Judged {
+				require.False(t, m.Judged[i].Kept, m.Judged[i].String())
+			}
+			require.False(t, m.Outcome.Success)
+			require.Equal(t, 1, m.Outcome.Status)
+			require.Len(t, m.Outcome.Problems, 1)
+			require.Regexp(t, `^step load: the parts measured together for only [0-9.]+% of their time`, m.Outcome.Problems[0])
+			var text strings.Builder
+			require.NoError(t, merge.Text(&text, m, strings.TrimSpace))
+			require.NotContains(t, text.String(), "average completed")
+		})
+	}
+}
+
+// TestKilledShard: a merged result with a shard that did not come to its end is not complete, also when it was written
+// and read again, and has the sums of both.
+func TestKilledShard(t *testing.T) {
+	base := t.TempDir()
+	dirs := apart(t, base, 0, func(*plan.Plan, *plan.Group) {})
+	require.NoError(t, os.Remove(filepath.Join(dirs[1], result.ResultFile)))
+	_, err := merge.Read(dirs, merge.Options{})
+	require.ErrorIs(t, err, merge.ErrMissing)
+	m, err := merge.Read(dirs, merge.Options{Partial: true})
+	require.NoError(t, err)
+	require.False(t, m.Complete)
+	merged := filepath.Join(base, "merged")
+	require.NoError(t, merge.Write(merged, m.Result))
+	read, err := result.Read(merged)
+	require.NoError(t, err)
+	require.False(t, read.Complete)
+	require.EqualValues(t, 10_000, read.Total.Producers.Completed)
+	require.EqualValues(t, 10_000, read.Latencies.Transfer.Count)
+	require.EqualValues(t, 10_000, read.Steps[0].Latencies.Transfer.Count)
+}
