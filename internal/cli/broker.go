@@ -149,6 +149,11 @@ func (s *brokerSettings) config(environ setting.Environment) (cfg broker.Config,
 	if s.user != "" && cfg.Password == "" && err == nil {
 		refuse("set PERFMQ_PASSWORD or --password-file", "--user %s has no password", setting.Quoted(s.user))
 	}
+	for what, text := range map[string]string{"user name": s.user, "password": cfg.Password} {
+		if err := setting.CheckCredential(text); err != nil {
+			refuse("", "the %s %v", what, err)
+		}
+	}
 	return cfg, errs
 }
 

@@ -231,6 +231,9 @@ func (r *resolver) readPassword() string {
 		r.refuse("write the password into its first line", "--password-file %s has no password in it", r.PasswordFile)
 	}
 	r.secrets.Add(r.User, line)
+	if err := setting.CheckCredential(line); err != nil {
+		r.refuse("", "--password-file %s: the password %v", r.PasswordFile, err)
+	}
 	return line
 }
 

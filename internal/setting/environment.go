@@ -15,12 +15,14 @@ const envPrefix = "PERFMQ_"
 // Environment holds the variables that are ours and not empty, and [JobIndex].
 type Environment map[string]string
 
-// NewEnvironment keeps of an environment, as os.Environ returns it, the variables that are ours or that we read.
+// NewEnvironment keeps of an environment, as os.Environ returns it, the variables that are ours or that we read. It
+// drops one line end at the end of a value: Kubernetes makes variables of whole files.
 func NewEnvironment(environ []string) Environment {
 	e := Environment{}
 	for _, entry := range environ {
-		if name, value, _ := strings.Cut(entry, "="); (strings.HasPrefix(name, envPrefix) ||
-			name == JobIndex) && value != "" {
+		name, value, _ := strings.Cut(entry, "=")
+		value = strings.TrimSuffix(strings.TrimSuffix(value, "\n"), "\r")
+		if (strings.HasPrefix(name, envPrefix) || name == JobIndex) && value != "" {
 			e[name] = value
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker"
-	"github.com/perfmq/perfmq/internal/brokercount"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
@@ -363,12 +362,4 @@ func Quoted(value string) string {
 		return strconv.Quote(value)
 	}
 	return value
-}
-
-func setManagementURL(s *Values, t string) error {
-	if err := brokercount.CheckURL(t); err != nil {
-		return fmt.Errorf("%w: write http://HOST:PORT, with the path of Jolokia if it is not the usual one", err)
-	}
-	s.ManagementURL = t
-	return nil
 }

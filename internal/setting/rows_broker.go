@@ -22,13 +22,13 @@ func addressRows(f *driver.Factory) []Setting {
 			Brief:  "the broker, such as " + scheme + "://HOST:PORT; commas between several hosts",
 			Places: inBroker, Section: SectionBroker, Arg: "URL", Default: address,
 			Help: "the broker: " + scheme + "://[USER@]HOST[:PORT][,HOST[:PORT]]...",
-			Set:  filled(func(s *Values) *string { return &s.URL }), Suggest: suggestURL,
+			Set:  addressOf(func(s *Values) *string { return &s.URL }), Suggest: suggestURL,
 		},
 		{
 			Name: "consumer-url", OneProtocol: true, Section: SectionBroker, Arg: "URL", Default: "as --url", Roles: client(),
 			Help: "the broker of the consumers; it may be of another protocol. If it names a user, --user and --password are " +
 				"not used for it",
-			Set: filled(func(s *Values) *string { return &s.ConsumerURL }), Suggest: suggestConsumerURL,
+			Set: addressOf(func(s *Values) *string { return &s.ConsumerURL }), Suggest: suggestConsumerURL,
 		},
 		{
 			Name: "protocol", Places: inBroker, Section: SectionBroker, Arg: argName, Default: name, OneProtocol: true,
@@ -44,12 +44,12 @@ func addressRows(f *driver.Factory) []Setting {
 			Name:   "user",
 			Brief:  "user name; the password comes from PERFMQ_PASSWORD or --password-file FILE",
 			Places: inBroker, Section: SectionBroker, Arg: argName, Help: "user name; without one the connections are anonymous",
-			Set: text(func(s *Values) *string { return &s.User }),
+			Set: credential(func(s *Values) *string { return &s.User }),
 		},
 		{
 			Name: "password", Places: inBroker, Section: SectionBroker, Arg: argText, Secret: true,
 			Help: "password; here others on this host can see it, so rather set PERFMQ_PASSWORD or use a file",
-			Set:  text(func(s *Values) *string { return &s.Password }),
+			Set:  credential(func(s *Values) *string { return &s.Password }),
 		},
 		{
 			Name: "password-file", Places: inBroker, Section: SectionBroker, Arg: argFile, Files: true,

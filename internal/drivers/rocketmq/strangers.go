@@ -31,7 +31,7 @@ func (c *conn) greet() error {
 	n := binary.BigEndian.Uint32(first)
 	tooLong := c.checkLength(n)
 	if tooLong == nil {
-		if first, err = c.in.Peek(min(least, size+int(n))); err != nil {
+		if _, err = c.in.Peek(min(least, size+int(n))); err != nil {
 			return err
 		}
 	}
