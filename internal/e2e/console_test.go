@@ -190,7 +190,7 @@ func (r *reader) summary(g grammar, c *console) {
 		r.line(latencyLine("--- aggregated response time:", 31))
 	}
 	for r.more() {
-		m := r.line(regexp.MustCompile(`^--- ([a-z][a-z0-9' -]*): +(\S.*)$`))
+		m := r.line(regexp.MustCompile(`^--- ([a-z][a-z0-9' -]*|verified (?:queue|topic)://.+): +(\S.*)$`))
 		c.extra[m[1]] = append(c.extra[m[1]], m[2])
 	}
 }

@@ -42,7 +42,7 @@ func Destinations(names []string, n int) ([]driver.Destination, error) {
 	for _, name := range names {
 		d, err := driver.ParseDestination(name)
 		if err == nil {
-			err = checkDestination(d, n)
+			err = checkDestination(name, d, n)
 		}
 		var m *Mistake
 		switch {
@@ -71,11 +71,17 @@ func Destinations(names []string, n int) ([]driver.Destination, error) {
 	return list, errors.Join(errs...)
 }
 
-func checkDestination(d driver.Destination, n int) error {
+func checkDestination(written string, d driver.Destination, n int) error {
 	address, queue, qualified := strings.Cut(d.Name, "::")
 	switch {
-	case strings.ContainsAny(d.Name, " \t\r\n"):
-		return mistake("write several destinations as separate arguments", "destination %q has a space in it", d.Name)
+	case strings.Contains(d.Name, "://"):
+		return mistake("write several destinations as separate arguments", "destination %q has another one in its name",
+			written)
+	case d.Name != strings.TrimSpace(d.Name):
+		return mistake("leave it out", "destination %q has a blank at an end of its name", written)
+	case written == d.Name && strings.Contains(written, " "): // or several names in one argument
+		return mistake(fmt.Sprintf("write several destinations as separate arguments, or a name with a blank as '%s'", d),
+			"destination %q has a blank in it", written)
 	case qualified && (address == "" || queue == ""):
 		return mistake("write it as ADDRESS::QUEUE", "destination %q lacks its address or its queue", d.Name)
 	case qualified && n > 1:

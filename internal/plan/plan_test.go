@@ -242,6 +242,12 @@ func TestDestinations(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []driver.Destination{{Name: "A"}, {Kind: driver.Topic, Name: "B"}, {Name: "C"}, {Name: "D::E"}}, list)
 
+	list, err = Destinations([]string{"queue://PUB one", "topic://a  b"}, 2)
+	require.NoError(t, err)
+	require.Equal(t, []driver.Destination{
+		{Name: "PUB one0"}, {Name: "PUB one1"}, {Kind: driver.Topic, Name: "a  b0"}, {Kind: driver.Topic, Name: "a  b1"},
+	}, list)
+
 	list, err = Destinations([]string{"A", "topic://B"}, 3)
 	require.NoError(t, err)
 	require.Equal(t, []driver.Destination{
@@ -260,7 +266,12 @@ func TestDestinations(t *testing.T) {
 	}{
 		{"queue://", 1, `destination "queue://" has no name`},
 		{"que://A", 1, `destination "que://A": unknown kind "que", must be queue://NAME or topic://NAME`},
-		{"a b", 1, `destination "a b" has a space in it`},
+		{"a b", 1, `destination "a b" has a blank in it`},
+		{"queue://a topic://b", 1, `destination "queue://a topic://b" has another one in its name`},
+		{"queue://a ", 1, `destination "queue://a " has a blank at an end of its name`},
+		{"topic:// a", 1, `destination "topic:// a" has a blank at an end of its name`},
+		{" a", 1, `destination " a" has a blank at an end of its name`},
+		{"queue://a\tb", 1, `destination "queue://a\tb": a name cannot have control characters or invalid UTF-8`},
 		{"A::", 1, `destination "A::" lacks its address or its queue`},
 		{"::B", 1, `destination "::B" lacks its address or its queue`},
 		{"A::B", 2, "--num-destinations does not work with A::B: the queue would get the number, the address would not"},
