@@ -138,8 +138,14 @@ func TestCountOfArtemisNotAllowed(t *testing.T) {
 	t.Parallel()
 	a := secure.Artemis(t)
 	for _, client := range []string{"native", "library"} {
-		r := run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--user", "user", "--password", "user-secret", "--client", client, "--message-count", "1000",
-			"--max-pending", "50", "queue://"+newQueue(t, a))
+		var r result
+		for range 5 { // a machine that others fill may leave the broker no time to refuse
+			r = run(t, limit, "amqp", "client", "--url", a.AMQPURL(), "--user", "user", "--password", "user-secret", "--client", client,
+				"--message-count", "1000", "--max-pending", "50", "queue://"+newQueue(t, a))
+			if !strings.Contains(strings.Join(countLines(&r), " "), "no answer") {
+				break
+			}
+		}
 		require.Equal(t, statusOK, r.status)
 		require.EqualValues(t, 1000, r.summary.TotalReceived)
 		if client == "native" {

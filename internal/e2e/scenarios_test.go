@@ -69,7 +69,7 @@ func destinationsOf(t *testing.T, name string) []string {
 func runScenario(t *testing.T, args ...string) *runresult.Result {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "result")
-	r := run(t, limit, append([]string{"run", "--result", dir}, args...)...)
+	r := run(t, 4*limit, append([]string{"run", "--result", dir}, args...)...)
 	if !sweep.IsSweep(dir) {
 		return checkResult(t, dir, r.status)
 	}
@@ -98,7 +98,7 @@ func runScenario(t *testing.T, args ...string) *runresult.Result {
 func runSearch(t *testing.T, args []string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "result")
-	r := run(t, limit, append([]string{"run", "--result", dir}, args...)...)
+	r := run(t, 4*limit, append([]string{"run", "--result", dir}, args...)...)
 	require.Contains(t, []int{statusOK, statusThreshold, statusUndecided}, r.status, r.stderr) // as busy as the machine is
 	found, err := search.Read(dir)
 	require.NoError(t, err)

@@ -18,10 +18,13 @@ const (
 )
 
 // unfit returns why the machine was too busy for a judgement; empty if it was not. A session that allows late outages
-// accepts a busy machine.
+// accepts a busy machine where that shows no mistake.
 func (j *judgement) unfit() string {
-	if j.allowed > onTime {
+	if j.allowed > onTime && len(j.mistakes) == 0 {
 		return ""
+	}
+	if n := len(j.result.Outages); j.expect.outage && n == 0 && !j.loaded().IsZero() && j.loaded().Before(j.last) {
+		return "the load was over before the failure had its effect"
 	}
 	acks := j.medians(func(l *result.Latencies) *result.Latency { return l.Ack }, time.Time{}, j.begins())
 	if len(acks) > 0 && median(acks) > maxAck.Microseconds() {
@@ -68,6 +71,16 @@ func (j *judgement) begins() time.Time {
 		}
 	}
 	return j.first
+}
+
+// loaded returns when the step of the failure ended; the zero time without rows of it.
+func (j *judgement) loaded() (end time.Time) {
+	for i := range j.result.Rows {
+		if r := &j.result.Rows[i]; r.Step == failureStep {
+			end = time.UnixMicro(r.Time)
+		}
+	}
+	return end
 }
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

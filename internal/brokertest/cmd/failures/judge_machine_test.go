@@ -81,6 +81,14 @@ func TestBusyMachine(t *testing.T) {
 			_, v := kept(o)
 			v.Duplicates++
 		}, notJudged, "the median"},
+		"wrong on a busy machine, tests": {func(o *observation) {
+			acked(o, time.Second, time.Second)
+			o.result.Outages, o.allowed = nil, time.Minute
+		}, notJudged, "the median"},
+		"over before the failure": {func(o *observation) {
+			acked(o, time.Millisecond, time.Millisecond)
+			o.result.Outages, o.allowed, o.last = nil, time.Minute, o.first.Add(5*time.Second)
+		}, notJudged, "the load was over before the failure had its effect"},
 		"hung, on a busy machine": {func(o *observation) {
 			acked(o, time.Second, time.Second)
 			o.hung = true

@@ -429,7 +429,7 @@ func TestChoose(t *testing.T) {
 		n += len(d.failures)
 	}
 	require.Len(t, all, n)
-	require.Len(t, names, len(failures())+len(queueFailures())+len(storeFailures()))
+	require.Len(t, names, len(slices.Concat(failures(), queueFailures(), storeFailures(), orderlyFailures())))
 	require.Len(t, choose(regexp.MustCompile("^artemis/kill$"), false), 1)
 	require.Empty(t, choose(regexp.MustCompile("start-"), false))
 }
