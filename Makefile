@@ -52,14 +52,14 @@ features: ## make docs/features.md: the conformance suite on all brokers and ver
 
 failures: build ## make docs/failures.md: brokers that fail under load, and what perfmq reports of it; an hour
 	$(GO) test -tags failures -count=1 -run '^Test(RabbitMQCluster|RocketMQPair)$$' ./internal/brokertest
-	$(GO) run ./internal/brokertest/cmd/failures -perfmq bin/perfmq -out docs/failures.md
+	$(GO) run ./internal/lab failures -out docs/failures.md
 
 starts: build ## make docs/starts.md: brokers that start with up to 2,000,000 stored messages; on an idle machine
-	$(GO) run ./internal/brokertest/cmd/failures -perfmq bin/perfmq -starts -parallel 1 -out docs/starts.md
+	$(GO) run ./internal/lab starts -out docs/starts.md
 
 soak: build ## make docs/reports/soak.*: an hour of load on an Artemis that is killed and stopped, under Prometheus
 	mkdir -p docs/reports
-	$(GO) run ./internal/brokertest/cmd/failures -perfmq bin/perfmq -soak 60m -out docs/reports/soak.md
+	$(GO) run ./internal/lab soak -out docs/reports/soak.md
 
 docs: ## run the commands in README.md and docs/ and write their output into the pages; best on an idle machine
 	$(GO) test ./internal/cli -run '^TestSettingsReference$$' -update

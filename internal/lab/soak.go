@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"net/http"
@@ -63,6 +64,20 @@ func soakTargets() map[string]soakTarget {
 		"stomp":    {"soak/stomp", "perfmq.soak.stomp", launchArtemis},
 		"rocketmq": {"soak/rocketmq", "perfmq-soak", launchRocketMQ},
 	}
+}
+
+func soakCommand(ctx context.Context, args []string) (err error) {
+	var length time.Duration
+	var protocol string
+	s, err := open("soak", args, func(fs *flag.FlagSet) {
+		fs.DurationVar(&length, "for", time.Hour, "length of the load")
+		fs.StringVar(&protocol, "over", "amqp", "protocol: amqp or stomp, on Artemis, or rocketmq")
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	return s.soak(ctx, protocol, length, s.out)
 }
 
 // soak puts the load of a shipped soak test on a broker, under a real Prometheus: after each sixth of the time the

@@ -1,12 +1,5 @@
 //go:build unix
 
-// Command failures puts a load on real brokers, lets them fail, and compares what perfmq reports with what the harness
-// did and with what the broker has counted. It writes the outcomes as a page:
-//
-//	go run ./internal/brokertest/cmd/failures -perfmq bin/perfmq -out docs/failures.md
-//
-// Each deployment is started once for each failure, and all its protocols are under load at once. Everything listens on
-// loopback, on free ports, and is stopped in any case. It fails if perfmq was wrong, not if a broker was.
 package main
 
 import (
@@ -16,29 +9,19 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx); err != nil {
-		fmt.Fprintf(os.Stderr, "error: %v\n", err)
-		os.Exit(1)
-	}
-}
-
 // session is one call of the command.
 type session struct {
-	perfmq, dir string
+	perfmq, dir, out string
+	close            func() error
 	// allowed is how much later than the harness's log perfmq may notice a failure: on a machine that is busy it may have
 	// no processor for seconds.
 	allowed time.Duration
@@ -52,55 +35,67 @@ type trial struct {
 
 func (t *trial) name() string { return t.deployment.name + "/" + t.failure.name }
 
-func run(ctx context.Context) (err error) {
-	s := session{allowed: onTime}
-	flag.StringVar(&s.perfmq, "perfmq", "bin/perfmq", "our binary")
-	flag.StringVar(&s.dir, "results", "", "keep the results in this folder; failures with results in it are not repeated")
-	out := flag.String("out", "", "write the page to this file, instead of the standard output")
-	only := flag.String("only", "", "deployments and failures to try, as a regular expression, such as ^artemis/kill$")
-	soak := flag.Duration("soak", 0, "instead, put one load on a broker for this time, while it is killed and stopped")
-	over := flag.String("over", "amqp", "the protocol of -soak: amqp or stomp, on Artemis, or rocketmq")
-	clusters := flag.Duration("clusters", 0, "instead, carry out scenarios/cluster on clusters, each plan for this time")
-	atOnce := flag.Int("parallel", 1, "trials at a time; more than one disturb each other")
-	starts := flag.Bool("starts", false, "instead, try starts with 200,000, a million and two million stored messages")
-	list := flag.Bool("list", false, "list deployments and failures, and end")
-	flag.Parse()
-	if flag.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+func failuresCommand(ctx context.Context, args []string) error { return try(ctx, "failures", args) }
+
+func startsCommand(ctx context.Context, args []string) error { return try(ctx, "starts", args) }
+
+// open reads the flags that all commands have, and those that more adds. The session must be closed.
+func open(name string, args []string, more func(*flag.FlagSet)) (s *session, err error) {
+	s = &session{allowed: onTime, close: func() error { return nil }}
+	fs := flag.NewFlagSet("lab "+name, flag.ContinueOnError)
+	fs.StringVar(&s.perfmq, "perfmq", "bin/perfmq", "our binary")
+	fs.StringVar(&s.dir, "results", "", "keep the results in this folder; trials with results in it are not repeated")
+	fs.StringVar(&s.out, "out", "", "write the page to this file, instead of the standard output")
+	more(fs)
+	if err := fs.Parse(args); err != nil {
+		return nil, err
 	}
-	wanted, err := regexp.Compile(*only)
+	if fs.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	if s.dir == "" {
+		if s.dir, err = os.MkdirTemp("", "perfmq-lab-"); err != nil {
+			return nil, err
+		}
+		s.close = func() error { return os.RemoveAll(s.dir) }
+	}
+	s.dir, err = filepath.Abs(s.dir) // a Prometheus has another working directory
+	return s, err
+}
+
+// try carries out the trials of the command failures, or of starts.
+func try(ctx context.Context, name string, args []string) (err error) {
+	starts := name == "starts"
+	var only string
+	var atOnce int
+	var list bool
+	s, err := open(name, args, func(fs *flag.FlagSet) {
+		fs.StringVar(&only, "only", "", "deployments and failures to try, as a regular expression, such as ^artemis/kill$")
+		fs.IntVar(&atOnce, "parallel", 1, "trials at a time; more than one disturb each other")
+		fs.BoolVar(&list, "list", false, "list deployments and failures, and end")
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	wanted, err := regexp.Compile(only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	trials := choose(wanted, *starts)
-	if *list {
+	trials := choose(wanted, starts)
+	if list {
 		for i := range trials {
 			fmt.Println(trials[i].name())
 		}
 		return nil
 	}
-	if s.dir == "" {
-		if s.dir, err = os.MkdirTemp("", "perfmq-failures-"); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, os.RemoveAll(s.dir)) }()
-	}
-	if s.dir, err = filepath.Abs(s.dir); err != nil { // a Prometheus has another working directory
-		return err
-	}
-	if *soak > 0 {
-		return s.soak(ctx, *over, *soak, *out)
-	}
-	if *clusters > 0 {
-		return s.clusters(ctx, *clusters, *out)
-	}
 	began := time.Now()
-	rows, errs := s.all(ctx, trials, *atOnce)
+	rows, errs := s.all(ctx, trials, atOnce)
 	if ctx.Err() != nil { // without a page: it would not have all rows
 		return errors.Join(ctx.Err(), errs)
 	}
 	fmt.Fprintf(os.Stderr, "%d trials took %s\n", len(trials), time.Since(began).Round(time.Second))
-	return errors.Join(errs, write(*out, page(rows, *starts, *atOnce)), mistakes(rows))
+	return errors.Join(errs, write(s.out, page(rows, starts, atOnce)), mistakes(rows))
 }
 
 // all carries out trials, some at a time, and returns their rows in the order of the trials. A trial that could not be
