@@ -9,22 +9,22 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/scenario"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // The exit statuses.
 const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitThreshold   = 3
-	exitConnect     = 4
-	exitUndecided   = 5
-	exitInterrupted = 130
+	exitOK          = result.StatusOK
+	exitFailed      = result.StatusFailed
+	exitUsage       = result.StatusUsage
+	exitThreshold   = result.StatusThreshold
+	exitConnect     = result.StatusConnect
+	exitUndecided   = result.StatusUndecided
+	exitInterrupted = result.StatusInterrupted
 )
 
 // exitStatus is one line of the table in the help.
@@ -42,24 +42,6 @@ func exitStatuses() []exitStatus {
 		{exitConnect, "could not connect, log in or begin; nothing was sent"},
 		{exitUndecided, "--find-max found no rate, as perfmq or its machine was the limit"},
 		{exitInterrupted, "interrupted by SIGINT, SIGTERM or SIGHUP, or its output was closed; else it was a success"},
-	}
-}
-
-// startStatus returns the exit status for an error before a run began: never the status of a failed run.
-func startStatus(err error, interrupted bool) int {
-	var de *driver.Error
-	if interrupted && !errors.As(err, &de) {
-		return exitInterrupted // the signal came while connecting
-	}
-	if errors.Is(err, engine.ErrReporters) {
-		return exitUsage
-	}
-	switch driver.ClassOf(err) {
-	case driver.ClassNotFound, driver.ClassUnsupported, driver.ClassTooLarge:
-		// the broker is reachable, but lacks what was requested
-		return exitUsage
-	default: // the broker or a proxy is unreachable, refuses the login or speaks another protocol
-		return exitConnect
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Defaults of --find-max.
@@ -111,7 +112,6 @@ func (a *app) newMaxFinder(
 		if err := p.Validate(); err != nil {
 			return run.Ending{}, err
 		}
-		p.MakeBodies()
 		one.Silent, one.JSONFile = true, ""
 		return a.newRun(p, &one).Do(), nil
 	}
@@ -209,7 +209,7 @@ func (f *maxFinder) do() int {
 	written := f.writeJSON(asked, found)
 	f.a.errors.print(written)
 	if kept != nil || written != nil {
-		status = graver(status, exitFailed)
+		status = result.Graver(status, exitFailed)
 	}
 	return status
 }
@@ -231,7 +231,7 @@ func (f *maxFinder) probe(_ context.Context, rate float64, hold bool) (search.Po
 	if err != nil {
 		return search.Point{}, err
 	}
-	if e.Summary == nil || e.Interrupted || e.Abandoned || e.Err != nil || e.Closing != nil {
+	if !e.Finished() {
 		return search.Point{}, &endingError{f.a.endedOneOf(e)}
 	}
 	switch driver.ClassOf(e.Summary.Err) {

@@ -94,7 +94,7 @@ func (a *app) merge(dirs []string, dir string, partial bool, demands []string) e
 			return a.notWritten(fileNotWritten("--result", err))
 		}
 	}
-	a.judge(m.Judged) // the status is that of the result
+	a.broken(m.Judged) // the status is that of the result
 	if a.status = m.Outcome.Status; a.status == exitOK && !m.Outcome.Success {
 		a.status = exitFailed
 	}

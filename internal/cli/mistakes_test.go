@@ -1,17 +1,12 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/perfmq/perfmq/internal/engine"
-	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // TestMistakes makes one mistake at a time. All are found without connecting.
@@ -244,20 +239,6 @@ func TestCommandsComeFirst(t *testing.T) {
 			require.Contains(t, got.stdout, want)
 		})
 	}
-}
-
-// An error before a run never has the status of a failed run: it has that of a connection or of a wrong request.
-func TestStartStatus(t *testing.T) {
-	for class, want := range map[driver.Class]int{
-		driver.ClassConnect: exitConnect, driver.ClassAuth: exitConnect, driver.ClassTLS: exitConnect, driver.ClassTimeout: exitConnect,
-		driver.ClassConnectionLost: exitConnect, driver.ClassProtocol: exitConnect, driver.ClassClosedByBroker: exitConnect,
-		driver.ClassFull: exitConnect, driver.ClassOther: exitConnect,
-		driver.ClassUnsupported: exitUsage, driver.ClassNotFound: exitUsage, driver.ClassTooLarge: exitUsage,
-	} {
-		require.Equal(t, want, startStatus(driver.Errorf(class, "connect", "", "no"), false), class)
-	}
-	require.Equal(t, exitUsage, startStatus(fmt.Errorf("%w: %w", engine.ErrReporters, errors.New("disk full")), false))
-	require.Equal(t, exitConnect, startStatus(errors.New("anything"), false))
 }
 
 func TestConnectStatus(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/spf13/cobra"
 )
@@ -60,7 +61,6 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 		}
 		return err
 	}
-	p.MakeBodies()
 	a.work = func() int {
 		if !s.Silent {
 			a.sayNotes(r.notes)
@@ -155,54 +155,37 @@ func (a *app) newRun(p *plan.Plan, s *setting.Values) *run.Run {
 
 // ended prints how a run ended, and returns the exit status.
 func (a *app) ended(e run.Ending) int {
-	if e.Abandoned {
-		if !e.Opened {
-			a.errors.say("interrupted: nothing was connected or sent")
-		}
-		return exitInterrupted
+	if e.Abandoned && !e.Opened {
+		a.errors.say("interrupted: nothing was connected or sent")
 	}
-	status := exitOK
-	if e.Err != nil {
-		a.errors.print(e.Err)
-		status = exitFailed
-		switch {
-		case e.Outputs:
-			status = exitUsage
-		case !e.Opened:
-			status = exitConnect
-		case e.Summary == nil:
-			status = startStatus(e.Err, e.Interrupted)
+	a.errors.print(e.Err)
+	if s := e.Summary; s != nil {
+		if !s.Success {
+			a.problems(s)
 		}
+		a.broken(s.Thresholds)
 	}
-	if e.Summary != nil {
-		if !e.Summary.Success {
-			status = exitFailed
-			a.problems(e.Summary)
-		}
-		if judged := a.judge(e.Summary.Thresholds); status == exitOK {
-			status = judged
-		}
-	}
-	if e.Closing != nil {
-		a.errors.print(e.Closing)
-		if status == exitOK || status == exitThreshold {
-			status = exitFailed
-		}
-	}
-	if status == exitOK && e.Interrupted {
-		return exitInterrupted
-	}
-	return status
+	a.errors.print(e.Closing)
+	return e.Status()
 }
 
 // endedOneOf is ended for one of several runs: after an interruption it always returns exitInterrupted, so that no run
 // follows.
 func (a *app) endedOneOf(e run.Ending) int {
 	status := a.ended(e)
-	if e.Interrupted || e.Abandoned {
+	if e.Ended() {
 		return exitInterrupted
 	}
 	return status
+}
+
+// broken prints the thresholds that a run has broken.
+func (a *app) broken(outcomes []threshold.Outcome) {
+	for i := range outcomes {
+		if outcomes[i].Broken() {
+			a.errors.write("threshold: "+outcomes[i].String(), "")
+		}
+	}
 }
 
 // problems prints the problems of a run, which make it a failure.

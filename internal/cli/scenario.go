@@ -19,6 +19,7 @@ import (
 	"github.com/perfmq/perfmq/internal/scenario"
 	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // runCommand is perfmq run.
@@ -177,26 +178,15 @@ func (a *app) executeAll(list []prepared) int {
 			next = p.search.do()
 			interrupted = next == exitInterrupted
 		default:
-			p.plan.MakeBodies()
 			e := a.newRun(p.plan, p.settings).Do()
-			next, interrupted = a.ended(e), e.Interrupted || e.Abandoned
+			next, interrupted = a.ended(e), e.Ended()
 		}
-		status = graver(status, next)
+		status = result.Graver(status, next)
 		if interrupted {
 			break
 		}
 	}
 	return status
-}
-
-// graver returns the graver of two exit statuses.
-func graver(a, b int) int {
-	for _, status := range []int{exitUsage, exitConnect, exitFailed, exitThreshold, exitUndecided, exitInterrupted} {
-		if a == status || b == status {
-			return status
-		}
-	}
-	return exitOK
 }
 
 // variablesOf reads the values of --set.

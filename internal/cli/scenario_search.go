@@ -72,7 +72,6 @@ func (a *app) probe(f *maxFinder, of *source, file *scenario.File, hold bool, di
 	if err := p.Validate(); err != nil {
 		return run.Ending{}, err
 	}
-	p.MakeBodies()
 	s.Silent, s.JSONFile = true, ""
 	into(p, s, dir)
 	return a.newRun(p, s).Do(), nil

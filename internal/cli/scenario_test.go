@@ -217,9 +217,6 @@ func TestSeveralScenarios(t *testing.T) {
 		require.EqualValues(t, 800, r.Total.Producers.Completed)
 	}
 	require.Equal(t, exitUsage, call(nil, "run", good, missed, "--json", filepath.Join(dir, "x.json")).status)
-	require.Equal(t, exitOK, graver(exitOK, exitOK))
-	require.Equal(t, exitFailed, graver(exitThreshold, exitFailed))
-	require.Equal(t, exitConnect, graver(exitConnect, exitFailed))
 }
 
 // A password anywhere in a scenario file is in no output and in no message.

@@ -128,14 +128,14 @@ func (w *sweeper) printf(format string, args ...any) {
 func (w *sweeper) conclude(status int) int {
 	for i := range w.state.Runs {
 		if r := &w.state.Runs[i]; r.State == sweep.Done && r.Repeat > 0 {
-			status = graver(status, r.Status)
+			status = result.Graver(status, r.Status)
 		}
 	}
 	rows := w.state.Rows()
 	medians := w.state.Medians()
 	for _, m := range medians {
 		if !m.Outcome.Kept {
-			status = graver(status, exitThreshold)
+			status = result.Graver(status, exitThreshold)
 			w.a.errors.write("threshold: "+strings.TrimSpace(w.state.Title(m.Values)+" "+m.Outcome.String()), "")
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // setAside is the folder, within that of a sweep, for the results of unfinished runs.
@@ -190,7 +191,7 @@ func (w *sweeper) do() int {
 			continue
 		}
 		if begun && w.pause() {
-			status, w.interrupted, early = graver(status, exitInterrupted), true, true
+			status, w.interrupted, early = result.Graver(status, exitInterrupted), true, true
 			break
 		}
 		begun = true
@@ -198,13 +199,13 @@ func (w *sweeper) do() int {
 		w.interrupted = next == exitInterrupted
 		if err := w.save(); err != nil {
 			w.a.errors.print(err)
-			return graver(status, exitFailed)
+			return result.Graver(status, exitFailed)
 		}
 		if r.State != sweep.Done { // conclude counts the others
-			status = graver(status, next)
+			status = result.Graver(status, next)
 		}
 		if next == exitInterrupted || next == exitConnect || next == exitUsage || next == exitFailed && w.stop {
-			status, early = graver(status, next), true
+			status, early = result.Graver(status, next), true
 			w.a.errors.say(fmt.Sprintf("note: the sweep ends early: %d of %d runs are finished%s", w.finished(),
 				len(w.state.Runs), w.again()))
 			break
@@ -282,14 +283,13 @@ func (w *sweeper) one(r *sweep.Run) int {
 
 // load executes a run with one load.
 func (w *sweeper) load(r *sweep.Run, ready prepared) int {
-	ready.plan.MakeBodies()
 	ready.settings.Silent = ready.settings.Silent || !ready.settings.Has("format")
 	of := w.a.newRun(ready.plan, ready.settings)
 	of.Shared = w.shared
 	e := of.Do()
 	status := w.a.endedOneOf(e)
 	r.State = sweep.Unfinished
-	if s := e.Summary; s != nil && !e.Interrupted && !e.Abandoned && e.Err == nil && e.Closing == nil {
+	if s := e.Summary; e.Finished() {
 		r.State, r.Status, r.Aborted = sweep.Done, status, s.Aborted
 		w.note(r, s)
 	}

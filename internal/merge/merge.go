@@ -23,13 +23,6 @@ import (
 // ErrMissing is in the error of [Read] for shards that are not all there.
 var ErrMissing = errors.New("shards are missing")
 
-// Exit statuses, as the command line has them.
-const (
-	statusFailed      = 1
-	statusThreshold   = 3
-	statusInterrupted = 130
-)
-
 // Options are the allowances of a merge.
 type Options struct {
 	// Partial allows shards to be missing, and results of runs that did not come to their end.
@@ -148,9 +141,7 @@ func joinVerification(m *result.Result, plan *planned, parts []*result.Result, d
 	m.Outcome.Problems = append(m.Outcome.Problems, problems...)
 	if len(problems) > 0 {
 		m.Outcome.Success = false
-		if slices.Contains([]int{0, statusThreshold, statusInterrupted}, m.Outcome.Status) {
-			m.Outcome.Status = statusFailed
-		}
+		m.Outcome.Status = result.Graver(m.Outcome.Status, result.StatusFailed)
 	}
 	return nil
 }

@@ -80,16 +80,16 @@ func (m *Merged) judge(parts []*result.Result, plan *planned, others []threshold
 	}
 	m.leaveUnknown(j.apart)
 	m.Thresholds = report.Thresholds(m.Judged)
-	if o := &m.Outcome; slices.Contains([]int{0, statusThreshold, statusInterrupted}, o.Status) {
+	if o := &m.Outcome; result.Graver(o.Status, result.StatusThreshold) == result.StatusThreshold {
 		switch {
 		case !o.Success:
-			o.Status = statusFailed
+			o.Status = result.StatusFailed
 		case o.Aborted, slices.ContainsFunc(m.Judged, func(o threshold.Outcome) bool { return o.Broken() }):
-			o.Status = statusThreshold
+			o.Status = result.StatusThreshold
 		case o.Interrupted:
-			o.Status = statusInterrupted
+			o.Status = result.StatusInterrupted
 		default:
-			o.Status = 0
+			o.Status = result.StatusOK
 		}
 	}
 	return nil

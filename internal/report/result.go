@@ -170,7 +170,7 @@ func (r *Result) Summary(s *stats.Summary) error {
 	if r.err != nil {
 		f := missingFrom("rows are missing from row", r.rows+1, r.err)
 		out.Outcome.Warnings = append(out.Outcome.Warnings, f.Text)
-		out.Outcome.Status = statusFailed
+		out.Outcome.Status = result.StatusFailed
 		out.Findings = append(out.Findings, f)
 	}
 	return resultError("write the result "+r.where, true, r.writer.Finish(out))
@@ -214,13 +214,6 @@ func (r *Result) steps(s *stats.Summary, whole *result.Result) (list []result.St
 func (r *Result) Close() error {
 	return cmp.Or(r.err, resultError("close the result "+r.where, true, r.writer.Close()))
 }
-
-// Exit statuses of the command line.
-const (
-	statusFailed      = 1
-	statusThreshold   = 3
-	statusInterrupted = 130
-)
 
 // counts returns the counts of the run's roles.
 func (r *Result) counts(c *stats.Counters) result.Counts {

@@ -87,11 +87,11 @@ func outcome(s *stats.Summary) result.Outcome {
 	}
 	switch {
 	case !s.Success:
-		o.Status = statusFailed
+		o.Status = result.StatusFailed
 	case slices.ContainsFunc(s.Thresholds, func(o threshold.Outcome) bool { return o.Broken() }):
-		o.Status = statusThreshold
+		o.Status = result.StatusThreshold
 	case s.Interrupted:
-		o.Status = statusInterrupted
+		o.Status = result.StatusInterrupted
 	}
 	return o
 }

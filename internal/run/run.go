@@ -128,6 +128,7 @@ func (r *Run) open(stdout io.Writer) (o opened) {
 
 // Do carries the run out.
 func (r *Run) Do() Ending {
+	r.Plan.MakeBodies()
 	if r.Plan.Threads > 0 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(r.Plan.Threads))
 	}

@@ -115,21 +115,14 @@ func (r *Result) checkTimes() error {
 	return nil
 }
 
-// Exit statuses of runs.
-const (
-	statusFailed      = 1
-	statusThreshold   = 3
-	statusInterrupted = 130
-)
-
 // checkStatus refuses an exit status that does not follow from whether the run was a success.
 func (r *Result) checkStatus() error {
 	o := &r.Outcome
 	var fits bool
 	switch o.Status {
-	case 0, statusThreshold, statusInterrupted:
+	case StatusOK, StatusThreshold, StatusInterrupted:
 		fits = o.Success
-	case statusFailed:
+	case StatusFailed:
 		fits = !o.Success || r.lacksRows()
 	default:
 		fits = !o.Success

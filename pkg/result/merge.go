@@ -86,9 +86,7 @@ func (r *Result) mergeFigures(parts []*Result, starts []int64) (err error) {
 			continue
 		}
 		o.Problems, o.Success = append(o.Problems, text), false
-		if severity(o.Status) < severity(statusFailed) {
-			o.Status = statusFailed
-		}
+		o.Status = Graver(o.Status, StatusFailed)
 	}
 	return nil
 }
@@ -198,16 +196,9 @@ func addKnown(a, b *uint64) (*uint64, error) {
 	return &sum, addTo(&sum, *b)
 }
 
-// severity ranks exit statuses from the least to the most severe: any failure is more severe than an interrupt.
-func severity(status int) int {
-	return slices.Index([]int{0, statusInterrupted, statusThreshold, statusFailed, 4, 2}, status)
-}
-
 func (o *Outcome) merge(other *Outcome, host string) {
 	o.Success = o.Success && other.Success
-	if severity(other.Status) > severity(o.Status) {
-		o.Status = other.Status
-	}
+	o.Status = Graver(o.Status, other.Status)
 	o.Reason = mergedReason(o.Reason, other.Reason)
 	o.Interrupted, o.Aborted = o.Interrupted || other.Interrupted, o.Aborted || other.Aborted
 	if other.Aborted {

@@ -248,3 +248,13 @@ func TestMergedLimit(t *testing.T) {
 	}
 	require.Equal(t, "waited", little.Text, "the parts stay")
 }
+
+// Any failure is graver than a broken threshold, and that than an interruption.
+func TestGraver(t *testing.T) {
+	order := []int{StatusOK, StatusInterrupted, StatusUndecided, StatusThreshold, StatusFailed, StatusConnect, StatusUsage}
+	for i, a := range order {
+		for j, b := range order {
+			require.Equal(t, order[max(i, j)], Graver(a, b))
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package result
+
+import "slices"
+
+// The exit statuses of perfmq; those of a run are in [Outcome].
+const (
+	StatusOK          = 0
+	StatusFailed      = 1
+	StatusUsage       = 2
+	StatusThreshold   = 3
+	StatusConnect     = 4
+	StatusUndecided   = 5
+	StatusInterrupted = 130
+)
+
+// Graver returns the graver of two exit statuses: any failure is graver than an interruption.
+func Graver(a, b int) int {
+	ranks := []int{
+		StatusOK, StatusInterrupted, StatusUndecided, StatusThreshold, StatusFailed, StatusConnect, StatusUsage,
+	}
+	if slices.Index(ranks, a) >= slices.Index(ranks, b) {
+		return a
+	}
+	return b
+}
