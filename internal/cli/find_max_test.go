@@ -171,7 +171,6 @@ duration: 300ms
 		"matrix: {options.latency: [1ms, 30ms]}": "a search does not go with a matrix",
 		"repeats: 3":                             "repeats is of a sweep, and does not go with a search",
 		"between-runs: purge":                    "between-runs is of a sweep, and does not go with a search",
-		"steps: [{name: one, once: true}]":       "once is of a sweep, and does not go with a search",
 		"steps: [{name: one, duration: 1s}, {name: two, duration: 1s}]": "a search wants one step with a duration",
 		"knee: x": "leave it out: the table of the sweep and perfmq report have the rates over each axis",
 	} {

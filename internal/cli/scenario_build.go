@@ -207,7 +207,7 @@ func (b *builder) step(of *scenario.Step, whole *resolver) {
 	s := b.settings(plan.Client, b.factory, scenario.InStep, "step "+of.Name, b.file.Defaults, of.Entries)
 	step := plan.Step{
 		Name: of.Name, Duration: s.Duration, Warmup: s.Warmup, Drained: of.Until == scenario.UntilDrained,
-		Before: commands(of.Before), After: commands(of.After), Idle: b.idle(of), Once: b.once(of), Marks: s.Marks,
+		Before: commands(of.Before), After: commands(of.After), Idle: b.idle(of), Marks: s.Marks,
 	}
 	for i := range of.Uses {
 		use := &of.Uses[i]
@@ -243,12 +243,6 @@ func (b *builder) idle(of *scenario.Step) time.Duration {
 	}
 	d, _ := setting.Idle(text) // already checked
 	return d
-}
-
-// once reports whether a step prepares a cell of a sweep.
-func (b *builder) once(of *scenario.Step) bool {
-	text, _ := entry(of.Entries, setting.KeyOnce)
-	return text == "true"
 }
 
 // group returns a group with its settings in a step.

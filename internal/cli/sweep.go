@@ -54,14 +54,12 @@ type sweeper struct {
 	between string
 	stop    bool // stop after a failure
 
-	first    prepared // of the first cell
-	lengths  map[int]sweep.Length
-	state    *sweep.Sweep
-	dir      string
-	held     *flock.Flock // of dir
-	shared   *run.Embedded
-	prepared map[string]int // exit statuses of the preparations of this call, by their hashes
-	emptied  []string       // descriptions of emptying the queues, for all cells
+	first   prepared // of the first cell
+	lengths map[int]sweep.Length
+	state   *sweep.Sweep
+	dir     string
+	held    *flock.Flock // of dir
+	emptied []string     // descriptions of emptying the queues, for all cells
 
 	interrupted bool // a signal ended the sweep, even if a failed run sets the exit status
 }
@@ -76,7 +74,7 @@ func (of *source) isSweep(file *scenario.File) bool {
 // newSweeper checks a sweep and the plans of all its cells. The error has all mistakes of the first faulty cell.
 func (a *app) newSweeper(of *source, file *scenario.File) (*sweeper, error) {
 	w := &sweeper{
-		a: a, of: of, file: file, lengths: map[int]sweep.Length{}, prepared: map[string]int{},
+		a: a, of: of, file: file, lengths: map[int]sweep.Length{},
 	}
 	w.state = &sweep.Sweep{Format: sweep.Format, Version: sweep.Version, ID: newID(), Repeats: 1}
 	if err := w.configure(); err != nil {
@@ -111,7 +109,7 @@ func (a *app) newSweeper(of *source, file *scenario.File) (*sweeper, error) {
 	}
 	_, _ = fmt.Fprintf(hash, "%d %s %v %v\n", w.state.Repeats, w.between, w.state.Shuffled, w.of.scale) // never fails
 	w.state.Plan = hex.EncodeToString(hash.Sum(nil))
-	if steps := repeated(w.first.plan).Steps; len(steps) > 1 {
+	if steps := w.first.plan.Steps; len(steps) > 1 {
 		for i := range steps {
 			w.state.Steps = append(w.state.Steps, steps[i].Name)
 		}
@@ -284,37 +282,11 @@ func (w *sweeper) check(ready prepared) error {
 			})
 		}
 	}
-	if len(repeated(ready.plan).Steps) == 0 {
-		errs = append(errs, &plan.Mistake{
-			Text: w.of.path + ": all steps are carried out once: there is nothing to repeat",
-			Hint: "leave once: out of one of them",
-		})
-	}
-	errs = append(errs, w.unprepared(ready.plan))
-	if w.between == setting.BetweenReread {
-		errs = append(errs, rereadable(ready.plan)...)
-	}
 	return errors.Join(errs...)
-}
-
-// rereadable refuses consumers of protocols whose brokers do not keep received messages.
-func rereadable(p *plan.Plan) (errs []error) {
-	for i := range p.Steps {
-		for _, g := range p.Steps[i].Groups {
-			if g.Role.Consumes() && !run.CanReread(&g.Consumer) {
-				errs = append(errs, &plan.Mistake{
-					Text: "between-runs: reread: over " + g.Consumer.Factory.Title + " what was received is gone",
-					Hint: "only RocketMQ keeps it; fill the queue in each run",
-				})
-			}
-		}
-	}
-	return errs
 }
 
 // lengthOf returns the known length of a run of a plan.
 func (w *sweeper) lengthOf(p *plan.Plan) (l sweep.Length) {
-	p = repeated(p)
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		length := s.Duration

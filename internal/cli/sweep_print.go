@@ -9,31 +9,11 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
-
-// repeated returns the part of a plan that each run repeats, once the part that prepares a cell.
-func repeated(p *plan.Plan) *plan.Plan {
-	return p.Part(func(s *plan.Step) bool { return !s.Once })
-}
-
-func once(p *plan.Plan) *plan.Plan {
-	part := p.Part(func(s *plan.Step) bool { return s.Once })
-	part.Thresholds = nil // thresholds apply to the runs
-	return part
-}
-
-func hashOf(p *plan.Plan) (string, error) {
-	data, err := plan.JSON(p, func(text string) string { return text })
-	if err != nil {
-		return "", err
-	}
-	return result.Hash(data)
-}
 
 // sayProgress prints the run that begins and the remaining time of the sweep.
 func (w *sweeper) sayProgress(r *sweep.Run) {
@@ -127,7 +107,7 @@ func (w *sweeper) printf(format string, args ...any) {
 // conclude judges the sweep and prints its table.
 func (w *sweeper) conclude(status int) int {
 	for i := range w.state.Runs {
-		if r := &w.state.Runs[i]; r.State == sweep.Done && r.Repeat > 0 {
+		if r := &w.state.Runs[i]; r.State == sweep.Done {
 			status = result.Graver(status, r.Status)
 		}
 	}
@@ -281,8 +261,6 @@ func (w *sweeper) describe() []string {
 		}
 	case setting.BetweenFresh:
 		lines = append(lines, "each run has destinations of its own; they stay at the broker")
-	case setting.BetweenReread:
-		lines = append(lines, "each run reads the backlog from its beginning")
 	}
 	return lines
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
-	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/internal/threshold"
@@ -130,7 +129,7 @@ func (w *sweeper) moveAway(r *sweep.Run) (to string, err error) {
 	if err := os.MkdirAll(filepath.Join(w.dir, setAside), 0o755); err != nil { //nolint:gosec // results are for all
 		return "", err
 	}
-	for n := max(1, r.Attempts); ; n++ { // attempts of a preparation count from 1 in each call
+	for n := max(1, r.Attempts); ; n++ {
 		to = filepath.Join(setAside, fmt.Sprintf("%s-%d", strings.ReplaceAll(r.Folder, "/", "_"), n))
 		if _, err := os.Lstat(filepath.Join(w.dir, to)); errors.Is(err, fs.ErrNotExist) {
 			break
@@ -170,11 +169,6 @@ func (w *sweeper) do() int {
 	if err := w.open(); err != nil {
 		w.a.errors.print(err)
 		return exitUsage
-	}
-	if w.first.settings.Embedded && (w.between == setting.BetweenKeep || w.between == setting.BetweenReread) && prepares(
-		w.first.plan) {
-		w.shared = run.NewEmbedded()
-		defer w.shared.Close()
 	}
 	if !w.first.settings.Silent {
 		w.a.sayNotes(w.first.notes)
@@ -244,17 +238,13 @@ func (w *sweeper) pause() bool {
 	return !ended
 }
 
-// one runs the preparation of a run and the run, and returns the exit status.
+// one carries a run out, and returns the exit status.
 func (w *sweeper) one(r *sweep.Run) int {
 	ready, err := w.build(r.Values)
 	if err != nil {
 		w.a.errors.print(err)
 		return exitUsage
 	}
-	if status := w.prepareCell(r, ready); status != exitOK {
-		return status
-	}
-	ready.plan = repeated(ready.plan)
 	r.Attempts++
 	begun := time.Now()
 	r.State, r.Start, r.Problem = sweep.Running, begun.UnixMicro(), ""
@@ -285,7 +275,6 @@ func (w *sweeper) one(r *sweep.Run) int {
 func (w *sweeper) load(r *sweep.Run, ready prepared) int {
 	ready.settings.Silent = ready.settings.Silent || !ready.settings.Has("format")
 	of := w.a.newRun(ready.plan, ready.settings)
-	of.Shared = w.shared
 	e := of.Do()
 	status := w.a.endedOneOf(e)
 	r.State = sweep.Unfinished

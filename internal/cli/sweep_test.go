@@ -191,20 +191,14 @@ duration: 100ms
 }
 
 // TestSweepInterrupted: Ctrl-C ends the sweep after the summary of the present run, which counts as unfinished: with
-// thresholds that pass and that fail, and in a preparation. Later scenarios do not run.
+// thresholds that pass and that fail. Later scenarios do not run.
 func TestSweepInterrupted(t *testing.T) {
 	t.Parallel()
 	endless := strings.Replace(sixCells, "count: 100", "count: 1000000000", 1)
-	const header = "name: x\nbroker: {url: \"mem://NAME\"}\nbefore: echo x >> LOG\nrepeats: 2\n" +
-		"groups:\n  senders: {role: producer, destination: queue://A, rate: 100}\n"
-	for name, c := range map[string]struct{ text, left string }{
-		"kept":         {endless, "0 of 10"},
-		"not kept":     {endless + "  - completed == 0\n", "0 of 10"},
-		"not prepared": {header + "steps: [{name: fill, once: true, duration: 1h, thresholds: [completed == 0]}, {name: load, duration: 1h}]\n", "0 of 2"},
-	} {
+	for name, added := range map[string]string{"kept": "", "not kept": "  - completed == 0\n"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text := strings.Replace(c.text, `thresholds: [lost == 0, "median(completed) == 100"]`, "thresholds:\n  - lost == 0", 1)
+			text := strings.Replace(endless+added, `thresholds: [lost == 0, "median(completed) == 100"]`, "thresholds:\n  - lost == 0", 1)
 			file, log := sweepFile(t, text)
 			next, nextLog := sweepFile(t, strings.Replace(text, "name: ", "name: next-", 1))
 			dir := t.TempDir()
@@ -220,7 +214,7 @@ func TestSweepInterrupted(t *testing.T) {
 			select {
 			case got := <-done:
 				require.Equal(t, exitInterrupted, got.status, got.stderr)
-				require.Contains(t, got.stderr, "the sweep ends early: "+c.left+" runs are finished; the same command goes on with it")
+				require.Contains(t, got.stderr, "the sweep ends early: 0 of 10 runs are finished; the same command goes on with it")
 			case <-time.After(patience):
 				require.Fail(t, "the sweep goes on")
 			}
@@ -228,11 +222,6 @@ func TestSweepInterrupted(t *testing.T) {
 			require.NoFileExists(t, nextLog)
 			s, err := sweep.Read(filepath.Join(dir, strings.Fields(text)[1]))
 			require.NoError(t, err)
-			require.Empty(t, s.Prepared)
-			if name == "not prepared" {
-				require.Equal(t, sweep.Waiting, s.Runs[0].State)
-				return
-			}
 			require.Equal(t, sweep.Unfinished, s.Runs[0].State)
 		})
 	}
@@ -334,65 +323,6 @@ thresholds: [completed > 15]
 	require.Contains(t, got.stderr, "options.reject")
 }
 
-// TestSweepUnfinished: a sweep with runs that could not begin goes on to its end, but does not succeed. Their
-// preparation is tried once per call, and each failed result is set aside; the next call warns that messages of an
-// earlier call may be there.
-func TestSweepUnfinished(t *testing.T) {
-	t.Parallel()
-	const text = `
-name: unprepared
-broker: {url: "mem://NAME", options: {reject: 1}}
-matrix: {readers.consumers: [1, 2]}
-repeats: 2
-groups:
-  senders: {role: producer, destination: queue://A, message-count: 10}
-  readers: {role: consumer, destination: queue://A}
-steps:
-  - {name: fill, once: true, groups: [senders], before: echo x >> LOG}
-  - {name: read, groups: [readers], until: idle, idle-time: 100ms}
-`
-	file, log := sweepFile(t, text)
-	dir := filepath.Join(t.TempDir(), "result")
-	for before := range 3 {
-		got := call(nil, "run", file, "--result", dir)
-		require.Equal(t, exitFailed, got.status, got.stderr)
-		require.Contains(t, got.stderr, "note: 4 of 4 runs did not come to their end and have no figures; the same command goes on with it\n")
-		require.Contains(t, got.stderr, "note: 002_readers.consumers=2/repeat-2 is left out: its preparation has failed\n")
-		require.Len(t, linesOf(t, log), before+1)
-		aside, err := filepath.Glob(filepath.Join(dir, setAside, preparations+"_*"))
-		require.NoError(t, err)
-		require.Len(t, aside, before)
-		require.Equal(t, before > 0, strings.Contains(got.stderr, "note: an earlier preparation has failed or was interrupted, and this one adds to the messages"))
-	}
-}
-
-// TestSweepPreparations: cells share a preparation unless they differ in something that it sees. Only commands see
-// labels; they also see the first cell that needs the preparation, and repeat 0.
-func TestSweepPreparations(t *testing.T) {
-	t.Parallel()
-	const text = `
-name: prepared
-broker: {url: "mem://NAME"}
-labels: {heap: 1g}
-matrix: {heap: [1g, 2g], readers.consumers: [1, 2]}
-groups:
-  senders: {role: producer, destination: queue://A, message-count: 10}
-  readers: {role: consumer, destination: queue://A}
-steps:
-  - {name: fill, once: true, groups: [senders]BEFORE}
-  - {name: read, groups: [readers], until: idle, idle-time: 100ms}
-`
-	file, log := sweepFile(t, strings.Replace(text, "BEFORE", `, before: "echo $PERFMQ_CELL/$PERFMQ_REPEAT $PERFMQ_LABEL_HEAP >> LOG"`, 1))
-	got := call(nil, "run", file)
-	require.Equal(t, exitOK, got.status, got.stderr)
-	require.Equal(t, []string{"1/0 1g", "3/0 2g"}, linesOf(t, log))
-	file, _ = sweepFile(t, strings.NewReplacer("BEFORE", "", "mem://NAME", "mem://NAMEsilent").Replace(text))
-	got = call(nil, "run", file)
-	require.Equal(t, exitOK, got.status, got.stderr)
-	require.Equal(t, 1, strings.Count(got.stderr, "note: preparing heap=1g readers.consumers=1\n"), got.stderr)
-	require.Equal(t, 1, strings.Count(got.stderr, "note: preparing"), got.stderr)
-}
-
 // TestSweepSeparates: the destinations of a run are kept, purged or fresh.
 func TestSweepSeparates(t *testing.T) {
 	t.Parallel()
@@ -459,14 +389,11 @@ func TestSweepMistakes(t *testing.T) {
 		require.Contains(t, got.stderr, want, args)
 	}
 	for add, want := range map[string]string{
-		"knee: heap":            "unknown setting knee of the file",
-		"search: {from: 5}":     "a search does not go with a matrix",
-		"order: sorted":         "order: must be in-turn or shuffled",
-		"settle: long":          "settle: ",
-		"between-runs: reread":  "what was received is gone",
-		"steps: [{once: true}]": "all steps are carried out once",
-		"between-runs: purge\nsteps: [{name: fill, once: true}, {name: load}]": "between-runs: purge: no run would find the messages of the steps with once: true",
-		"between-runs: fresh\nsteps: [{name: fill, once: true}, {name: load}]": "hint: between-runs: keep, or reread over RocketMQ",
+		"knee: heap":           "unknown setting knee of the file",
+		"search: {from: 5}":    "a search does not go with a matrix",
+		"order: sorted":        "order: must be in-turn or shuffled",
+		"settle: long":         "settle: ",
+		"between-runs: reread": "between-runs: must be keep or purge or fresh",
 	} {
 		file, _ := sweepFile(t, sixCells+add+"\n")
 		got := call(nil, "run", file)

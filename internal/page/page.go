@@ -215,7 +215,7 @@ func setsOfSweep(name, dir string, s *sweep.Sweep) (list []set) {
 	for i := range s.Runs {
 		r := &s.Runs[i]
 		path := filepath.Join(dir, filepath.FromSlash(r.Folder))
-		if r.Repeat == 0 || !isResult(path) {
+		if !isResult(path) {
 			continue
 		}
 		k, known := at[r.Cell]

@@ -61,7 +61,6 @@ type stepData struct {
 	Warmup     string      `json:"warmup,omitempty"`
 	Until      string      `json:"until,omitempty"`
 	IdleTime   string      `json:"idle-time,omitempty"`
-	Once       bool        `json:"once,omitempty"`
 	Marks      []uint64    `json:"marks,omitempty"`
 	Before     []string    `json:"before,omitempty"`
 	After      []string    `json:"after,omitempty"`
@@ -164,7 +163,7 @@ func dataOf(p *Plan) planData {
 func stepOf(s *Step) stepData {
 	d := stepData{
 		Name: s.Name, Duration: duration(s.Duration), Warmup: duration(s.Warmup), Before: s.Before,
-		After: s.After, Once: s.Once, Marks: s.Marks,
+		After: s.After, Marks: s.Marks,
 	}
 	switch {
 	case s.Drained:

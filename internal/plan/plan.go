@@ -150,8 +150,6 @@ type Step struct {
 	// Marks are numbers of messages, in ascending order, at which the rate is noted: of completed ones, or, without
 	// producers, received.
 	Marks []uint64
-	// Once: in a sweep, the step prepares the runs of a cell, before the first of them.
-	Once bool
 	// Groups work side by side. A group of the same name in the step before goes on with its connections and
 	// subscriptions, if nothing but its load is different.
 	Groups []*Group

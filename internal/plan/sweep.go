@@ -23,18 +23,6 @@ func (p *Plan) Rename(name func(string) string) {
 	}
 }
 
-// Part returns a plan with these steps alone.
-func (p *Plan) Part(wanted func(*Step) bool) *Plan {
-	part := *p
-	part.Steps = nil
-	for i := range p.Steps {
-		if wanted(&p.Steps[i]) {
-			part.Steps = append(part.Steps, p.Steps[i])
-		}
-	}
-	return &part
-}
-
 // Produces tells whether the step has producers.
 func (s *Step) Produces() bool {
 	return slices.ContainsFunc(s.Groups, func(g *Group) bool { return g.Role.Produces() })

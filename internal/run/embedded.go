@@ -13,24 +13,9 @@ import (
 const AboutEmbedded = "the broker is inside this process: the figures are the limits of this tool on this machine, " +
 	"not those of a product"
 
-// Embedded are brokers that stay for several runs, by their sites. The creator closes it.
-type Embedded struct{ sites map[string]*broker.Broker }
-
-// NewEmbedded returns one without brokers: the runs start them.
-func NewEmbedded() *Embedded { return &Embedded{map[string]*broker.Broker{}} }
-
-// Close ends the brokers.
-func (e *Embedded) Close() {
-	for _, b := range e.sites {
-		b.Close()
-	}
-}
-
-// startEmbedded starts a broker for the plan, one for each of its sites that is not there yet, and puts its addresses
-// into it.
-func startEmbedded(
-	p *plan.Plan, f store.Faults, sites map[string]*broker.Broker,
-) (started []*broker.Broker, err error) {
+// startEmbedded starts a broker for each site of the plan, and puts its addresses into the plan.
+func startEmbedded(p *plan.Plan, f store.Faults) (started []*broker.Broker, err error) {
+	sites := map[string]*broker.Broker{}
 	for i := range p.Steps {
 		for _, g := range p.Steps[i].Groups {
 			for _, e := range g.Sides() {

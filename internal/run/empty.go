@@ -152,35 +152,3 @@ func empty(ctx context.Context, p *plan.Plan, q *plan.Group) (removed uint64, er
 	}
 	return removed, nil
 }
-
-// The options of RocketMQ by which consumers begin a topic anew.
-const (
-	optionGroup = "group"
-	optionFrom  = "from"
-)
-
-// CanReread tells whether consumers can receive again messages that other consumers have received: where a broker
-// keeps them, and a group of consumers has a place of its own.
-func CanReread(e *plan.Endpoint) bool {
-	var known []string
-	for _, o := range driver.Describe(e.Open.Options) {
-		known = append(known, o.Name)
-	}
-	return slices.Contains(known, optionGroup) && slices.Contains(known, optionFrom)
-}
-
-// Reread lets the consumers of a plan begin at the first message, in a group of that name.
-func Reread(p *plan.Plan, group string) error {
-	for i := range p.Steps {
-		for _, g := range p.Steps[i].Groups {
-			if !g.Role.Consumes() || !CanReread(&g.Consumer) {
-				continue
-			}
-			if err := driver.SetOptions(g.Consumer.Open.Options, []string{optionGroup + "=" + group, optionFrom +
-				"=first"}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}

@@ -35,8 +35,6 @@ type Run struct {
 	// Embedded starts brokers inside the process and puts their addresses into the plan; Faults are their faults.
 	Embedded bool
 	Faults   store.Faults
-	// Shared keeps the embedded brokers for later runs; nil for brokers that end with the run.
-	Shared *Embedded
 
 	Secrets *safetext.Secrets
 	Version Version
@@ -111,14 +109,9 @@ func (r *Run) open(stdout io.Writer) (o opened) {
 		}
 		return o
 	}
-	sites := map[string]*broker.Broker{}
-	if r.Shared != nil {
-		sites = r.Shared.sites
-	}
-	if o.embedded, o.err = startEmbedded(r.Plan, r.Faults, sites); o.err != nil {
-		for site, b := range sites {
+	if o.embedded, o.err = startEmbedded(r.Plan, r.Faults); o.err != nil {
+		for _, b := range o.embedded {
 			b.Close()
-			delete(sites, site)
 		}
 		r.Plan.Side.Stop()
 		o.err = errors.Join(o.err, o.fan.Close())
@@ -144,9 +137,7 @@ func (r *Run) Do() Ending {
 		return Ending{Err: open.err, Outputs: open.outputs}
 	}
 	for _, b := range open.embedded {
-		if r.Shared == nil {
-			defer b.Close()
-		}
+		defer b.Close()
 		if r.Faults != (store.Faults{}) && !r.Outputs.Silent {
 			defer func() { r.Say("note: " + DescribeFaults(r.Faults, b.Store().FaultCounts())) }()
 		}

@@ -379,12 +379,8 @@ func (d *decoder) notOfSweep(s *Search) {
 	if d.file.Matrix != nil {
 		d.bad(s.Pos, "run the file once for each value: --set NAME=VALUE", "a search does not go with a matrix")
 	}
-	entries := slices.Clone(d.file.Settings)
-	for i := range d.file.Steps {
-		entries = append(entries, d.file.Steps[i].Entries...)
-	}
-	for _, e := range entries {
-		if k := d.keys.find(e.Key, InRun|InStep); k != nil && k.Sweep {
+	for _, e := range d.file.Settings {
+		if k := d.keys.find(e.Key, InRun); k != nil && k.Sweep {
 			d.bad(e.Pos, "leave it out", "%s is of a sweep, and does not go with a search", e.Key)
 		}
 	}

@@ -21,8 +21,6 @@ const (
 	KeyWeight = "weight"
 	// KeyIdle is of a step that lasts until it is idle.
 	KeyIdle = "idle-time"
-	// KeyOnce is of a step that prepares a cell of a sweep, before the first of its repeats.
-	KeyOnce = "once"
 	// The others are of a sweep.
 	KeyRepeats     = "repeats"
 	KeyOrder       = "order"
@@ -36,10 +34,9 @@ const (
 	OrderInTurn  = "in-turn"
 	OrderShuffle = "shuffled"
 
-	BetweenKeep   = "keep"   // the destinations stay as the run before has left them
-	BetweenPurge  = "purge"  // queues are emptied before each run
-	BetweenFresh  = "fresh"  // each run has destinations of its own, by their names
-	BetweenReread = "reread" // consumers receive a backlog again that the broker keeps
+	BetweenKeep  = "keep"  // the destinations stay as the run before has left them
+	BetweenPurge = "purge" // queues are emptied before each run
+	BetweenFresh = "fresh" // each run has destinations of its own, by their names
 
 	FailureContinue = "continue"
 	FailureStop     = "stop"
@@ -60,9 +57,6 @@ func Repeats(text string) (int, error) {
 // sweepKeys are the settings of a sweep.
 func sweepKeys() []scenario.Key {
 	return []scenario.Key{{
-		Name: KeyOnce, Scopes: inStep, Switch: true, Default: "false", Sweep: true,
-		Help: "carry the step out before the first run of each cell that needs it, not in each run",
-	}, {
 		Name: KeyRepeats, Scopes: inRun, Arg: argNumber, Default: "1", Sweep: true, Help: "runs of each cell of the matrix",
 		Check: func(text string) error { _, err := Repeats(text); return err },
 	}, {
@@ -74,10 +68,9 @@ func sweepKeys() []scenario.Key {
 		Check: func(text string) error { _, err := quantity.Duration(text, time.Second); return err },
 	}, {
 		Name: KeyBetweenRuns, Scopes: inRun, Arg: argName, Default: BetweenKeep, Sweep: true,
-		Words: []string{BetweenKeep, BetweenPurge, BetweenFresh, BetweenReread},
+		Words: []string{BetweenKeep, BetweenPurge, BetweenFresh},
 		Help: "what becomes of the destinations between the runs of a sweep: keep; purge empties the queues before each " +
-			"run; fresh gives each run " +
-			"destinations of its own; reread lets each run receive a backlog from its beginning, which RocketMQ keeps",
+			"run; fresh gives each run destinations of its own",
 	}, {
 		Name: KeyOnFailure, Scopes: inRun, Arg: argName, Default: FailureContinue, Words: []string{
 			FailureContinue,

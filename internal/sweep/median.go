@@ -20,7 +20,7 @@ func (s *Sweep) Medians() (list []Judged) {
 	at := map[key]int{}
 	for i := range s.Runs {
 		r := &s.Runs[i]
-		if r.State != Done || r.Repeat == 0 {
+		if r.State != Done {
 			continue
 		}
 		for _, d := range r.Demands {

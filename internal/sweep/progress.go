@@ -36,7 +36,7 @@ func (s *Sweep) Left(lengths map[int]Length, settle time.Duration) (left time.Du
 	cells := map[int]sum{}
 	for i := range s.Runs {
 		r := &s.Runs[i]
-		if r.State != Done || r.Repeat == 0 {
+		if r.State != Done {
 			continue
 		}
 		c := cells[r.Cell]
@@ -48,7 +48,7 @@ func (s *Sweep) Left(lengths map[int]Length, settle time.Duration) (left time.Du
 	}
 	for i := range s.Runs {
 		r := &s.Runs[i]
-		if r.State == Done || r.Repeat == 0 {
+		if r.State == Done {
 			continue
 		}
 		left += settle

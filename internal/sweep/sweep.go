@@ -75,7 +75,7 @@ type Demand struct {
 
 // Run is a repeat of a cell.
 type Run struct {
-	// Cell and Repeat count from 1. Repeat 0 is the preparation of a cell: its steps that are carried out once.
+	// Cell and Repeat count from 1.
 	Cell   int `json:"cell"`
 	Repeat int `json:"repeat"`
 	// Values are those of the axes, by their names.
@@ -152,7 +152,7 @@ func isRate(metric string) bool {
 func (s *Sweep) Bounded() string {
 	n, all := 0, 0
 	for i := range s.Runs {
-		if r := &s.Runs[i]; r.Good() && r.Repeat > 0 {
+		if r := &s.Runs[i]; r.Good() {
 			all++
 			if len(r.bounded()) > 0 {
 				n++
@@ -183,8 +183,6 @@ type Sweep struct {
 	Seed     uint64 `json:"seed,omitempty"`
 	// Steps are those of each run, if there are several.
 	Steps []string `json:"steps,omitempty"`
-	// Prepared are the hashes of the plans whose steps were carried out once.
-	Prepared []string `json:"prepared,omitempty"`
 	// Runs are in the order in which they are carried out.
 	Runs []Run `json:"runs"`
 }
@@ -285,7 +283,6 @@ func (s *Sweep) Title(values map[string]string) string {
 // plan is the same: those of another plan get destinations and groups of their own, as of these the earlier ones may be
 // in use. Unfinished are the runs that it had begun, as it left them.
 func (s *Sweep) Resume(earlier *Sweep) (finished int, unfinished []Run) {
-	s.Prepared = earlier.Prepared
 	if earlier.Plan == s.Plan {
 		s.ID = earlier.ID
 		s.Seed, s.Shuffled = earlier.Seed, earlier.Shuffled

@@ -55,7 +55,7 @@ func (s *Sweep) Rows() (rows []Row) {
 		limits := map[string][]Limit{}
 		for i := range s.Runs {
 			r := &s.Runs[i]
-			if r.Cell != cell || r.Repeat == 0 {
+			if r.Cell != cell {
 				continue
 			}
 			row.Values = r.Values
@@ -171,7 +171,7 @@ func (s *Sweep) Brief(name string) string {
 	brief, all, least := 0, 0, enough
 	for i := range s.Runs {
 		r := &s.Runs[i]
-		if !r.Good() || r.Repeat == 0 || r.Figures[name] <= 0 {
+		if !r.Good() || r.Figures[name] <= 0 {
 			continue
 		}
 		all++

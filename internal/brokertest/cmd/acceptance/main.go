@@ -194,9 +194,7 @@ func (o *outcome) read(dir string) error {
 		if err != nil {
 			return err
 		}
-		if folders, err = filepath.Glob(filepath.Join(dir, "prepare", "*")); err != nil {
-			return err
-		}
+		folders = nil
 		for i := range all.Runs {
 			folders = append(folders, filepath.Join(dir, filepath.FromSlash(all.Runs[i].Folder)))
 		}
