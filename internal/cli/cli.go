@@ -103,6 +103,9 @@ func newApp(env Env) *app {
 	return a
 }
 
+// driver returns the driver of a broker.
+func (a *app) driver(b *plan.Broker) *driver.Factory { return driverOf(b, a.Factories, a.libraries) }
+
 // Commands returns the tree of commands, for pages of documentation.
 func Commands(env Env) *cobra.Command {
 	root := newApp(env).root()

@@ -34,9 +34,6 @@ func (r *resolver) byChoice(f driver.Factory) driver.Factory {
 	names := []string{cmp.Or(f.Client, driver.Native)}
 	for _, l := range own {
 		if r.Client == setting.LibraryClient || r.Client == l.Client {
-			if isNative(&f) {
-				l.Native = &f.Capabilities
-			}
 			return l
 		}
 		names = append(names, l.Client)

@@ -27,7 +27,7 @@ func (r *resolver) embedFits(g *plan.Group) {
 	if !r.Embedded || !r.role.Produces() {
 		return
 	}
-	protocol := g.Producer.Factory.Name
+	protocol := g.ProducerBroker.Protocol
 	if most := broker.LargestBody(protocol); g.LargestBody() > most {
 		r.refuse("send smaller messages, or to a broker of your own, by --url",
 			"--embedded takes bodies of at most %s over %s, and there is one of %s",
@@ -48,11 +48,12 @@ func (r *resolver) embed(g *plan.Group) {
 			r.refuse("leave one of them out", "--embedded and --%s are both given", flag)
 		}
 	}
-	for _, e := range g.Sides() {
-		if !setting.CanEmbed(&e.Factory) {
-			r.refuse("", "the embedded broker does not speak %s", e.Factory.Name)
+	for _, b := range g.Sides() {
+		f := r.driver(b)
+		if !setting.CanEmbed(f) {
+			r.refuse("", "the embedded broker does not speak %s", f.Name)
 			continue
 		}
-		e.Open.URL = e.Factory.Schemes[0] + "://" + embeddedHost
+		b.URL = f.Schemes[0] + "://" + embeddedHost
 	}
 }

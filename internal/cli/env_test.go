@@ -19,7 +19,7 @@ func TestPrecedence(t *testing.T) {
 		want    []string // lines of the plan
 		status  int
 	}{
-		{"defaults", "", "alpha client", []string{"max pending          1 per producer", "url                  alpha://localhost:1 (Alpha 1.0)"}, 0},
+		{"defaults", "", "alpha client", []string{"max pending          1 per producer", "url                  alpha://localhost:1 (alpha)"}, 0},
 		{"environment over default", "PERFMQ_MAX_PENDING=7", "alpha client", []string{"max pending          7 per producer", "max-pending          7 (environment PERFMQ_MAX_PENDING)"}, 0},
 		{"flag over environment", "PERFMQ_MAX_PENDING=7", "alpha client --max-pending 8", []string{"max pending          8 per producer", "max-pending          8 (flag)"}, 0},
 		{"a flag hides a bad variable", "PERFMQ_MAX_PENDING=x", "alpha client --max-pending 8", []string{"max pending          8 per producer"}, 0},
@@ -38,9 +38,9 @@ func TestPrecedence(t *testing.T) {
 		{"password", "PERFMQ_USER=u PERFMQ_PASSWORD=first", "alpha client", []string{"user               u, with a password", "password             *** (environment PERFMQ_PASSWORD)"}, 0},
 		{"password file", "PERFMQ_PASSWORD_FILE=" + file, "alpha client --user u", []string{"user               u, with a password"}, 0},
 		{"password of the URL's user", "PERFMQ_PASSWORD=p", "alpha client --url alpha://joe@h", []string{"user               joe, with a password"}, 0},
-		{"consumer's own user", "", "alpha client --user u --password p --consumer-url alpha://x:y@h", []string{"of consumers         alpha://x@h (Alpha 1.0)", "user               as in the URL"}, 0},
-		{"two protocols", "", "alpha client --consumer-url beta://h -o tag=x -o size=9 topic://T", []string{"of consumers         beta://h (Beta)", "tag                  x"}, 0},
-		{"two protocols by name", "", "alpha client --consumer-protocol BETA topic://T", []string{"of consumers         beta://localhost:2 (Beta)"}, 0},
+		{"consumer's own user", "", "alpha client --user u --password p --consumer-url alpha://x:y@h", []string{"of consumers         alpha://x@h (alpha)", "user               as in the URL"}, 0},
+		{"two protocols", "", "alpha client --consumer-url beta://h -o tag=x -o size=9 topic://T", []string{"of consumers         beta://h (beta)", "tag                  x"}, 0},
+		{"two protocols by name", "", "alpha client --consumer-protocol BETA topic://T", []string{"of consumers         beta://localhost:2 (beta)"}, 0},
 		{"default destination", "", "beta producer", []string{"topic://TEST"}, 0},
 		{"Artemis's protocol flag", "", "alpha client --protocol ALPHA", nil, 0},
 		{"body file", "", "alpha client --body-file " + file, []string{"body                 " + file + ", 18 bytes"}, 0},

@@ -45,11 +45,11 @@ func (r *resolver) applyFailovers(g *plan.Group, f failovers) {
 	if len(list) == 0 {
 		return
 	}
-	for _, e := range g.Sides() {
+	for _, b := range g.Sides() {
 		for _, o := range list {
-			if e.Open.URL == o.URL {
-				e.Given = o.Shown
-				r.failoverOf(&e.Factory)
+			if b.URL == o.URL {
+				b.Given = o.Shown
+				r.failoverOf(r.driver(b))
 			}
 		}
 	}

@@ -109,7 +109,7 @@ func (a *app) newMaxFinder(
 		}
 		one.ResultDir = dir
 		p := resolve(&one)
-		if err := p.Validate(); err != nil {
+		if err := p.Validate(a.driver); err != nil {
 			return run.Ending{}, err
 		}
 		one.Silent, one.JSONFile = true, ""

@@ -98,7 +98,7 @@ func TestTargetOf(t *testing.T) {
 	group := func(role plan.Role, rate string) *plan.Group {
 		s, err := load.ParseSchedule(rate)
 		require.NoError(t, err)
-		return &plan.Group{Role: role, Rate: s}
+		return &plan.Group{Role: role, Rate: plan.Rate{Schedule: s}}
 	}
 	step := plan.Step{Duration: 2 * time.Second, Groups: []*plan.Group{
 		group(plan.Producer, "5"), group(plan.Client, "100 for 1s, 300 for 1s"), {Role: plan.Consumer},

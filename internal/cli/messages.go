@@ -41,7 +41,7 @@ func (r *resolver) kinds() []plan.Variant {
 	}
 	for i := range list {
 		v := &list[i]
-		v.Priority, v.MessageGroup, v.Properties = r.Priority, r.MessageGroup, r.Properties
+		v.Priority, v.Group, v.Properties = r.Priority, r.MessageGroup, r.Properties
 		v.Text = r.MessageType == string(plan.Text)
 		switch err := plan.CheckBody(&r.own, v.Size()); {
 		case err != nil && file != "":
@@ -78,25 +78,14 @@ func (r *resolver) files(path string) (list []plan.Variant) {
 				plan.MaxMessageSize)
 			return nil
 		}
-		list = append(list, plan.Variant{Weight: 1, Body: body, BodySource: fmt.Sprintf("%s, %d bytes", file, len(body))})
+		list = append(list, plan.Variant{
+			Weight: 1, Variant: driver.Variant{Body: body}, BodySource: fmt.Sprintf("%s, %d bytes", file, len(body)),
+		})
 	}
 	if r.bodies != nil {
 		r.bodies[path] = slices.Clone(list)
 	}
 	return list
-}
-
-// setKinds gives a group its kinds of messages.
-func setKinds(g *plan.Group, list []plan.Variant) {
-	switch len(list) {
-	case 0: // a mistake, already reported
-	case 1:
-		v := &list[0]
-		g.Body, g.BodySize, g.Fill, g.BodySource = v.Body, v.BodySize, v.Fill, v.BodySource
-		g.Text, g.Priority, g.MessageGroup, g.Properties = v.Text, v.Priority, v.MessageGroup, v.Properties
-	default:
-		g.Mix = list
-	}
 }
 
 // messages returns the kinds of messages of a group of the file, or of its use in a step. A message inherits the

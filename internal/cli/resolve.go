@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -62,8 +63,7 @@ func (r *resolver) whole() *plan.Plan {
 		r.refuse("add --broker-metrics URL", "--broker-series: there is no endpoint to read them from")
 	}
 	return &plan.Plan{
-		BrokerSide: r.Side,
-		Labels:     r.Labels, Threads: r.Threads, DrainTimeout: r.DrainTimeout, WaitForBroker: r.WaitForBroker,
+		Labels: r.Labels, Threads: r.Threads, DrainTimeout: r.DrainTimeout, WaitForBroker: r.WaitForBroker,
 		Thresholds:     r.Thresholds,
 		StallThreshold: r.StallThreshold,
 		BrokerCount:    r.BrokerCount != setting.CountOff,
@@ -77,20 +77,31 @@ func (r *resolver) group(destinations []string) *plan.Group {
 		SharedConnections: r.SharedConnections, ProducerConnections: max(r.Threads, 1),
 		ConsumerConnections: r.ConsumerConnections, ClientID: r.ClientID, Reconnect: r.Reconnect,
 		ReconnectTimeout: r.ReconnectTimeout, Hosts: plan.HostOrder(r.Hosts),
-		SendTimeout: r.SendTimeout, Resend: r.InDoubt == setting.DoubtResend,
-		MaxPending: r.MaxPending, Rate: r.Rate, Relative: r.Relative, Count: r.Count,
-		Persistent: r.Persistent, TTL: r.TTL, DeliveryDelay: r.DeliveryDelay, Priority: -1,
-		CommitInterval: r.CommitInterval, Durable: r.Durable, KeepSubscription: r.KeepSubscription,
-		Selector: r.Selector, Credit: r.Credit, Transacted: r.Tx || r.Has("tx-size"), TransactionSize: r.TxSize,
-		ConsumerWork: r.ConsumerWork, ConsumerRate: r.ConsumerRate,
-		ConsumerFail: r.ConsumerFail, ConsumerFailAs: r.ConsumerFailAs,
+		Resend: r.InDoubt == setting.DoubtResend, Rate: plan.Rate{Schedule: r.Rate, Relative: r.Relative}, Count: r.Count,
+		ProducerSpec: driver.ProducerSpec{
+			MaxPending: r.MaxPending, Persistent: r.Persistent, TTL: r.TTL, Delay: r.DeliveryDelay,
+			CommitInterval: r.CommitInterval, SendTimeout: r.SendTimeout,
+		},
+		ConsumerSpec: driver.ConsumerSpec{
+			Durable: r.Durable, KeepSubscription: r.KeepSubscription, Selector: r.Selector, Credit: r.Credit,
+			Failing: r.ConsumerFailAs,
+		},
+		ConsumerWork: r.ConsumerWork, ConsumerRate: r.ConsumerRate, ConsumerFail: r.ConsumerFail,
+	}
+	if r.Tx || r.Has("tx-size") {
+		g.TransactionSize = r.TxSize
 	}
 	r.endpoints(g)
 	r.destinations(g, destinations)
 	if r.role.Produces() && !r.mixed {
-		setKinds(g, r.kinds())
+		g.Mix = r.kinds()
 	}
-	g.Producer.Open.MaxBody, g.Consumer.Open.MaxBody = r.MaxMessageSize, r.MaxMessageSize
+	for _, b := range g.Sides() {
+		b.MaxBody = r.MaxMessageSize
+		if f := r.driver(b); f.Hosts != nil {
+			b.Hosts = f.Hosts(b.URL)
+		}
+	}
 	return g
 }
 
@@ -102,27 +113,54 @@ func (r *resolver) endpoints(g *plan.Group) {
 		r.refuse(r.useProtocol(r.Protocol), "--protocol %s does not agree with the command perfmq %s", r.Protocol, r.own.Name)
 	}
 	password := r.readPassword()
-	own := plan.Endpoint{
-		Management: r.ManagementURL, Factory: r.byChoice(r.own),
-		Open: r.open(r.brokerURL("--url", r.URL, &r.own), r.User, password),
+	own := r.choose(r.own, plan.Broker{
+		Management: r.ManagementURL, OpenOptions: r.open(r.brokerURL("--url", r.URL, &r.own), r.User, password),
+	})
+	if r.role.Produces() {
+		g.ProducerBroker = &own
 	}
-	switch r.role {
-	case plan.Producer:
-		g.Producer = own
-	case plan.Consumer:
-		g.Consumer = own
-	default:
-		g.Producer, g.Consumer = own, r.consumerEndpoint(own, password)
+	if r.role.Consumes() {
+		consumers := own
+		if r.role == plan.Client {
+			consumers = r.consumerBroker(own, password)
+		}
+		g.ConsumerBroker = &consumers
 	}
 	r.applyFailovers(g, failover)
 	r.setOptions(g)
-	r.sendTimeout(&g.Producer)
-	r.inDoubt(&g.Producer)
+	r.sendTimeout(g.ProducerBroker)
+	r.inDoubt(g.ProducerBroker)
 	r.embed(g)
 }
 
-// consumerEndpoint returns the broker of the consumers of a client.
-func (r *resolver) consumerEndpoint(own plan.Endpoint, password string) plan.Endpoint {
+// choose gives a broker the client that the user chose for a protocol.
+func (r *resolver) choose(f driver.Factory, b plan.Broker) plan.Broker {
+	f = r.byChoice(f)
+	b.Protocol, b.Client = f.Name, cmp.Or(f.Client, driver.Native)
+	return b
+}
+
+// driver returns the driver of a broker.
+func (r *resolver) driver(b *plan.Broker) *driver.Factory {
+	return driverOf(b, r.factories, r.libraries)
+}
+
+// driverOf finds the driver of a broker. For hints, that of a client library knows what the native driver can.
+func driverOf(b *plan.Broker, factories, libraries []driver.Factory) *driver.Factory {
+	i := slices.IndexFunc(factories, func(f driver.Factory) bool { return f.Name == b.Protocol })
+	for _, l := range libraries {
+		if l.Name == b.Protocol && l.Client == b.Client && b.Client != factories[i].Client {
+			if isNative(&factories[i]) {
+				l.Native = &factories[i].Capabilities
+			}
+			return &l
+		}
+	}
+	return &factories[i]
+}
+
+// consumerBroker returns the broker of the consumers of a client.
+func (r *resolver) consumerBroker(own plan.Broker, password string) plan.Broker {
 	f := r.own
 	switch {
 	case r.ConsumerProtocol != "":
@@ -147,12 +185,12 @@ func (r *resolver) consumerEndpoint(own plan.Endpoint, password string) plan.End
 	if plan.HasUser(r.ConsumerURL) {
 		user, password = "", ""
 	}
-	if r.ConsumerURL != "" && hosts(r.ConsumerURL) != hosts(own.Open.URL) {
+	if r.ConsumerURL != "" && hosts(r.ConsumerURL) != hosts(own.URL) {
 		own.Management = "" // belongs to the other broker
 	}
-	own.Open = r.open(r.brokerURL("--consumer-url", r.ConsumerURL, &f), user, password)
+	own.OpenOptions = r.open(r.brokerURL("--consumer-url", r.ConsumerURL, &f), user, password)
 	if f.Name != r.own.Name {
-		own.Factory = r.byChoice(f)
+		own = r.choose(f, own)
 	}
 	return own
 }
@@ -299,21 +337,12 @@ func bare(err error) error {
 
 // setOptions sets the options of each side. With two protocols a key belongs to each protocol that knows it.
 func (r *resolver) setOptions(g *plan.Group) {
-	var sides []*plan.Endpoint
-	if r.role.Produces() {
-		sides = append(sides, &g.Producer)
-	}
-	if r.role.Consumes() {
-		sides = append(sides, &g.Consumer)
-	}
+	sides := g.Sides()
 	known := make([][]string, len(sides))
 	var all []string
 	for i, side := range sides {
-		if side.Factory.NewOptions == nil {
-			continue
-		}
-		side.Open.Options = side.Factory.NewOptions()
-		for _, o := range driver.Describe(side.Open.Options) {
+		side.Options = setting.NewOptions(r.driver(side))
+		for _, o := range driver.Describe(side.Options) {
 			known[i] = append(known[i], o.Name)
 			if !slices.Contains(all, o.Name) {
 				all = append(all, o.Name)
@@ -331,8 +360,8 @@ func (r *resolver) setOptions(g *plan.Group) {
 			if !slices.Contains(known[i], key) {
 				continue
 			}
-			if err := driver.SetOptions(side.Open.Options,
-				[]string{setting.PlainOption(side.Open.Options, assignment)}); err != nil && !reported[err.Error()] {
+			if err := driver.SetOptions(side.Options,
+				[]string{setting.PlainOption(side.Options, assignment)}); err != nil && !reported[err.Error()] {
 				reported[err.Error()] = true
 				r.refuse("", "-o: %v", err)
 			}

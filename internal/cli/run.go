@@ -33,12 +33,13 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	r.notes = compatibleNotes(cmd.Flags())
 	p := r.resolve(args)
 	r.shard(p, a.environ[setting.JobIndex])
+	s.Side = r.Side // with TLS
 	r.outputs(a.Stdout, a.Stderr)
 	if len(s.FindMax) > 0 {
 		r.searchMistakes()
 	}
 	errs = append(errs, r.errs...)
-	if err := p.Validate(); err != nil {
+	if err := p.Validate(a.driver); err != nil {
 		errs = append(errs, err)
 	}
 	if len(errs) > 0 {
@@ -140,7 +141,8 @@ func (a *app) newRun(p *plan.Plan, s *setting.Values) *run.Run {
 	}
 	return &run.Run{
 		Listen: a.Listen,
-		Plan:   p, Embedded: s.Embedded, Faults: s.Faults, Secrets: a.secrets, Version: a.Version, Stdout: a.Stdout,
+		Plan:   p, Drivers: a.driver, Side: s.Side, Embedded: s.Embedded, Faults: s.Faults, Secrets: a.secrets,
+		Version: a.Version, Stdout: a.Stdout,
 		Stderr: a.Stderr, Signals: a.Signals,
 		KeepGC: slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }),
 		Say:    a.errors.say, OnError: func(err error) { a.errors.print(err) },

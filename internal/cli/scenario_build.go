@@ -265,11 +265,11 @@ func (b *builder) group(of *scenario.Group, use *scenario.Use, whole *resolver) 
 	g := r.group(of.Destinations)
 	g.Name = of.Name
 	if r.mixed {
-		setKinds(g, b.messages(of, messages, turn, &at.factory, lists))
+		g.Mix = b.messages(of, messages, turn, &at.factory, lists)
 	}
 	r.embedFits(g)
-	for _, e := range g.Sides() {
-		e.Broker, e.Site = at.Name, at.site
+	for _, side := range g.Sides() {
+		side.Name, side.Site = at.Name, at.site
 	}
 	b.badGroup(of, use.Pos, r.errs)
 	b.said = append(b.said, r.notes...)

@@ -84,7 +84,7 @@ func (a *app) planOf(file *scenario.File, of *source) (prepared, error) {
 	}
 	whole.outputs(a.Stdout, a.Stderr)
 	errs := slices.Concat(b.errs, whole.errs)
-	if err := p.Validate(); err != nil {
+	if err := p.Validate(a.driver); err != nil {
 		for _, err := range parts([]error{err}) {
 			if !b.placed(err) {
 				errs = append(errs, b.place(err))

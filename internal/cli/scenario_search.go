@@ -69,7 +69,7 @@ func (a *app) probe(f *maxFinder, of *source, file *scenario.File, hold bool, di
 		return run.Ending{}, err
 	}
 	step.Thresholds = nil
-	if err := p.Validate(); err != nil {
+	if err := p.Validate(a.driver); err != nil {
 		return run.Ending{}, err
 	}
 	s.Silent, s.JSONFile = true, ""

@@ -11,7 +11,7 @@ import (
 // shard sets this process's part of a complete plan and the moment of its start. index is the completion index of a
 // Kubernetes Job, or empty.
 func (r *resolver) shard(p *plan.Plan, index string) {
-	p.BrokerSide.Metrics.TLS = r.TLS // loaded by now
+	r.Side.Metrics.TLS = r.TLS // loaded by now
 	now := time.Now()
 	if m := r.StartAt.Mistake(now); m != nil {
 		r.errs = append(r.errs, m)

@@ -98,7 +98,7 @@ func (a *app) newSweeper(of *source, file *scenario.File) (*sweeper, error) {
 			return nil, err
 		}
 		w.lengths[i+1] = w.lengthOf(ready.plan)
-		for _, how := range run.HowEmptied(ready.plan, ready.settings.Embedded) {
+		for _, how := range run.HowEmptied(ready.plan, w.a.driver, ready.settings.Embedded) {
 			if !slices.Contains(w.emptied, how) {
 				w.emptied = append(w.emptied, how)
 			}

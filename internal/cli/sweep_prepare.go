@@ -31,7 +31,7 @@ func (w *sweeper) separate(r *sweep.Run, ready prepared) error {
 		if ready.settings.Embedded {
 			return nil
 		}
-		removed, err := run.Empty(w.a.Signals, ready.plan)
+		removed, err := run.Empty(w.a.Signals, ready.plan, w.a.driver)
 		if removed > 0 && !w.first.settings.Silent {
 			were := fmt.Sprintf("%d messages were", removed)
 			if removed == 1 {

@@ -56,7 +56,7 @@ func TestWaitedInVain(t *testing.T) {
 				g := &group{consumers: []*consumer{open}}
 				r := &run{
 					plan: &plan.Plan{DrainTimeout: tt.drain}, role: tt.role, clock: load.NewClock(), verify: newVerification(1, ""),
-					step: &step{plan: &plan.Step{}, uses: []*use{{group: g, plan: &plan.Group{}}}},
+					step: &step{plan: &plan.Step{}, uses: []*use{{group: g, plan: &plan.Group{}, from: &Endpoint{}}}},
 				}
 				r.subscribe()
 				r.clock.Begin()

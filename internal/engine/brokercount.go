@@ -36,7 +36,7 @@ func newCounting(p *plan.Plan) *counting {
 }
 
 // inspector returns the source of the counts of an endpoint's broker; nil if there is none.
-func (r *run) inspector(e *plan.Endpoint) driver.Inspector {
+func (r *run) inspector(e *Endpoint) driver.Inspector {
 	if e.Inspector != nil {
 		return e.Inspector
 	}
@@ -54,15 +54,15 @@ func (r *run) countFrom(ctx context.Context) {
 		return
 	}
 	type job struct {
-		endpoint     *plan.Endpoint
+		endpoint     *Endpoint
 		destinations []driver.Destination
 	}
 	var jobs []*job
 	for _, first := range []bool{true, false} {
 		for _, u := range r.step.uses {
-			e := consuming(u.plan)
+			e := r.readsFrom(u.plan)
 			if first {
-				e = producing(u.plan)
+				e = r.sendsTo(u.plan)
 			}
 			if e == nil || r.inspector(e) == nil {
 				continue
@@ -72,14 +72,14 @@ func (r *run) countFrom(ctx context.Context) {
 				if slices.ContainsFunc(r.counting.places, func(c counted) bool { return c.place == at }) {
 					continue
 				}
-				i := slices.IndexFunc(jobs, func(j *job) bool { return j.endpoint.Same(e) })
+				i := slices.IndexFunc(jobs, func(j *job) bool { return j.endpoint.Same(e.Broker) })
 				if i < 0 {
 					jobs = append(jobs, &job{endpoint: e})
 					i = len(jobs) - 1
 				}
 				r.counting.places = append(r.counting.places, counted{
 					place: at, broker: r.counting.brokers + i, index: len(jobs[i].destinations),
-					allSent: r.onlyAt(at, e, producing), allReceive: r.onlyAt(at, e, consuming),
+					allSent: r.onlyAt(at, e, r.sendsTo), allReceive: r.onlyAt(at, e, r.readsFrom),
 				})
 				jobs[i].destinations = append(jobs[i].destinations, d)
 			}
@@ -87,17 +87,17 @@ func (r *run) countFrom(ctx context.Context) {
 	}
 	r.counting.brokers += len(jobs)
 	for _, j := range jobs {
-		r.counting.watch.Add(ctx, j.endpoint.Broker, r.inspector(j.endpoint), j.destinations)
+		r.counting.watch.Add(ctx, j.endpoint.Name, r.inspector(j.endpoint), j.destinations)
 	}
 }
 
 // sameCounter tells whether both endpoints are counted by one broker: counts of two brokers cannot be compared.
-func sameCounter(a, b *plan.Endpoint) bool {
-	return a.Same(b) || a.Inspector != nil && a.Inspector == b.Inspector
+func sameCounter(a, b *Endpoint) bool {
+	return a.Same(b.Broker) || a.Inspector != nil && a.Inspector == b.Inspector
 }
 
 // onlyAt tells whether all producers, or all consumers, of a place are at the broker of an endpoint.
-func (r *run) onlyAt(at place, e *plan.Endpoint, side func(*plan.Group) *plan.Endpoint) bool {
+func (r *run) onlyAt(at place, e *Endpoint, side func(*plan.Group) *Endpoint) bool {
 	for i := range r.plan.Steps {
 		for _, g := range r.plan.Steps[i].Groups {
 			o := side(g)

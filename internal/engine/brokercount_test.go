@@ -191,7 +191,7 @@ func TestBrokerCountOfTwo(t *testing.T) {
 	t.Parallel()
 	s, _ := counts(t, func(int) (driver.DestinationCount, error) { return tells(0, 0, 0), nil }, func(p *flat) {
 		p.Consumer.Inspector = &teller{answer: func(int) (driver.DestinationCount, error) { return tells(0, 0, 0), nil }}
-		p.Consumer.Broker = "other"
+		p.Consumer.Name = "other"
 	})
 	require.True(t, s.BrokerCount.Destinations[0].Added.Known)
 	require.False(t, s.BrokerCount.Destinations[0].Acknowledged.Known)

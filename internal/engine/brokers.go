@@ -12,7 +12,7 @@ import (
 func (r *run) brokers() (list []stats.Broker) {
 	for i := range r.plan.Steps {
 		for _, g := range r.plan.Steps[i].Groups {
-			for _, side := range g.Sides() {
+			for _, side := range r.sides(g) {
 				if b := r.broker(g, side); b.Product != "" && !slices.Contains(list, b) {
 					list = append(list, b)
 				}
@@ -23,16 +23,16 @@ func (r *run) brokers() (list []stats.Broker) {
 }
 
 // broker returns the identity that the broker of one side of a group reported; the zero value if it reported none.
-func (r *run) broker(g *plan.Group, side *plan.Endpoint) (b stats.Broker) {
+func (r *run) broker(g *plan.Group, side *Endpoint) (b stats.Broker) {
 	identified, ok := r.driver(side).(driver.Identified)
 	if !ok {
 		return b
 	}
-	b.Name, b.Protocol = side.Broker, side.Factory.Name
+	b.Name, b.Protocol = side.Name, side.Protocol
 	b.Product, b.Version = identified.Broker()
 	if g.Role.Produces() && g.Role.Consumes() && !g.SameBroker() {
 		b.Side = "consumers"
-		if side == &g.Producer {
+		if side.Broker == g.ProducerBroker {
 			b.Side = "producers"
 		}
 	}

@@ -44,10 +44,10 @@ func TestBrokers(t *testing.T) {
 			p.Consumer.Factory = p.Producer.Factory
 		}, nil},
 		{"one of each side", func(p *flat) {
-			p.Consumer.Factory, p.Consumer.Open.URL = naming(p.Consumer.Factory, "B", "2"), "mem://other"
+			p.Consumer.Factory, p.Consumer.URL = naming(p.Consumer.Factory, "B", "2"), "mem://other"
 		}, []stats.Broker{{Protocol: "mem", Product: "A", Version: "1", Side: "producers"}, {Protocol: "mem", Product: "B", Version: "2", Side: "consumers"}}},
 		{
-			"of a scenario", func(p *flat) { p.Producer.Broker, p.Consumer.Broker = "left", "left" },
+			"of a scenario", func(p *flat) { p.Producer.Name, p.Consumer.Name = "left", "left" },
 			[]stats.Broker{{Name: "left", Protocol: "mem", Product: "A", Version: "1"}},
 		},
 	} {

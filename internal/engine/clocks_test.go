@@ -95,7 +95,7 @@ func TestLeftOut(t *testing.T) {
 				}
 				s, _ := run(t, newPlan(f, func(p *flat) {
 					p.Rate, p.Duration, p.StallThreshold = rate("100"), 4*time.Second, 3*time.Second
-					p.DeliveryDelay = time.Second
+					p.Delay = time.Second
 					p.Plan.Thresholds = demands(t, "transfer.p99 < 1010ms", "transfer.max < 1010ms", "lateness.p99 < 10ms", "lateness.mean < 10ms")
 				}), nil)
 				require.True(t, s.Success, s.Problems)

@@ -108,7 +108,7 @@ func (c *connections) add(worker any) {
 func (r *run) patienceToClose(consumersOf []*use) wait {
 	var patience wait
 	for _, d := range r.drivers {
-		patience.all = max(patience.all, d.endpoint.Open.ConnectTimeout)
+		patience.all = max(patience.all, d.endpoint.ConnectTimeout)
 	}
 	removes := slices.ContainsFunc(consumersOf, func(u *use) bool {
 		return slices.ContainsFunc(u.consumers, func(c *consumer) bool {

@@ -35,7 +35,7 @@ func TestCommitsOfBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, nil)
 		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-			p.Count, p.CommitInterval, p.Transacted, p.TransactionSize = 100, 10, true, 5
+			p.Count, p.CommitInterval, p.TransactionSize = 100, 10, 5
 		}), nil)
 		require.True(t, s.Success, s.Problems)
 		require.EqualValues(t, 10+20, s.Total.Commits)

@@ -7,7 +7,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -27,11 +26,11 @@ type diagnosis struct {
 }
 
 // of returns what is wrong with the broker of an endpoint; nil if nothing was found. It blocks for as long as Diagnose.
-func (d *diagnoses) of(ctx context.Context, e *plan.Endpoint) error {
+func (d *diagnoses) of(ctx context.Context, e *Endpoint) error {
 	if e.Factory.Diagnose == nil {
 		return nil
 	}
-	key := e.Factory.Name + " " + e.Open.URL
+	key := e.Protocol + " " + e.URL
 	d.mu.Lock()
 	one, asked := d.all[key]
 	if !asked {
@@ -43,7 +42,7 @@ func (d *diagnoses) of(ctx context.Context, e *plan.Endpoint) error {
 	}
 	d.mu.Unlock()
 	if !asked {
-		one.err = e.Factory.Diagnose(ctx, e.Open)
+		one.err = e.Factory.Diagnose(ctx, e.OpenOptions)
 		close(one.done)
 	}
 	<-one.done
@@ -52,7 +51,7 @@ func (d *diagnoses) of(ctx context.Context, e *plan.Endpoint) error {
 
 // diagnosed is opening that fails soon, and with the cause, if the broker speaks another protocol.
 func diagnosed[T any](
-	ctx context.Context, r *run, e *plan.Endpoint, f func(context.Context) (T, error),
+	ctx context.Context, r *run, e *Endpoint, f func(context.Context) (T, error),
 ) (opened T, err error) {
 	trying, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -62,7 +61,7 @@ func diagnosed[T any](
 		}
 	})
 	defer timer.Stop()
-	opened, err = opening(trying, *e, f)
+	opened, err = opening(trying, e, f)
 	switch {
 	case err == nil, ctx.Err() != nil, errors.Is(err, syscall.ECONNREFUSED):
 		return opened, err

@@ -39,7 +39,9 @@ func TestDiagnosed(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var asked atomic.Int32
-				e := &plan.Endpoint{Open: driver.OpenOptions{URL: "amqp://u@h", User: "u", ConnectTimeout: 10 * time.Second}}
+				e := &Endpoint{Broker: &plan.Broker{OpenOptions: driver.OpenOptions{
+					URL: "amqp://u@h", User: "u", ConnectTimeout: 10 * time.Second,
+				}}}
 				e.Factory.Diagnose = func(ctx context.Context, _ driver.OpenOptions) error {
 					asked.Add(1)
 					select {
@@ -92,7 +94,8 @@ func TestNoUser(t *testing.T) {
 		{"amqp://joe@h", "", "check --user and --password"},
 		{"amqp://h", "joe", "check --user and --password"},
 	} {
-		e := plan.Endpoint{Open: driver.OpenOptions{URL: c.url, User: c.user, ConnectTimeout: time.Minute}}
+		open := driver.OpenOptions{URL: c.url, User: c.user, ConnectTimeout: time.Minute}
+		e := &Endpoint{Broker: &plan.Broker{OpenOptions: open}}
 		_, err := opening(t.Context(), e, func(context.Context) (int, error) { return 0, refused })
 		require.EqualError(t, err, "log in: cause")
 		require.Equal(t, c.want, driver.HintOf(err))

@@ -88,7 +88,7 @@ func (r *run) awaitMissing(ctx context.Context, deadline time.Time) time.Time {
 func (r *run) receivesAgain() (takes time.Duration) {
 	for _, u := range r.step.uses {
 		if len(u.consumers) > 0 {
-			takes = max(takes, u.plan.Consumer.Factory.Capabilities.ReceivesAgain)
+			takes = max(takes, u.from.Factory.Capabilities.ReceivesAgain)
 		}
 	}
 	return takes

@@ -28,6 +28,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
@@ -38,7 +39,14 @@ import (
 // ErrReporters is wrapped by the error of [Run] if the reporters, not the workers, could not begin.
 var ErrReporters = errors.New("start reporters")
 
-// Run runs p and feeds reporter.
+// Config is what [Run] needs.
+type Config struct {
+	Plan      *plan.Plan
+	Endpoints Endpoints         // of all brokers of the plan
+	Side      *brokerside.Watch // of the broker and its host; nil if they are not watched
+}
+
+// Run carries out a plan and feeds reporter.
 //
 // Closing stop ends the load like the end of its duration: no more sends, then drain, close, summary. The end of ctx
 // also cuts the drain short, and Run returns as soon as it can; the figures so far are still reported.
@@ -47,9 +55,9 @@ var ErrReporters = errors.New("start reporters")
 // ([ErrReporters]). Its class tells whether the broker was unreachable. After the start of the load the error is nil,
 // and the summary lists the problems.
 func Run(
-	ctx context.Context, stop <-chan struct{}, p *plan.Plan, reporter report.Reporter,
+	ctx context.Context, stop <-chan struct{}, c *Config, reporter report.Reporter,
 ) (*stats.Summary, error) {
-	r := newRun(p)
+	r := newRun(c)
 	r.step = r.steps[0]
 	err := r.begin(ctx, stop)
 	if err == nil {
@@ -81,7 +89,7 @@ func Run(
 	r.stopped(ctx, r.subs)
 	left := r.closeAll(ctx)
 	r.commandsAfter(ctx, stop, &end)
-	r.plan.Side.Stop()
+	r.watched.Stop()
 	r.sampler.finish()
 	r.pulse.Stop()
 	for _, c := range r.consumers {
@@ -102,6 +110,8 @@ func Run(
 // run is the state of one run.
 type run struct {
 	plan      *plan.Plan
+	endpoints Endpoints
+	watched   *brokerside.Watch
 	role      plan.Role // of all groups together
 	id        int64     // the run number in its messages
 	clock     *load.Clock
@@ -149,8 +159,12 @@ type failure struct {
 	err    error
 }
 
-func newRun(p *plan.Plan) *run {
-	r := &run{plan: p, role: p.Roles(), id: p.RunID, clock: load.NewClock(), phases: new(load.Phases)}
+func newRun(c *Config) *run {
+	p := c.Plan
+	r := &run{
+		plan: p, endpoints: c.Endpoints, watched: c.Side, role: p.Roles(), id: p.RunID, clock: load.NewClock(),
+		phases: new(load.Phases),
+	}
 	if r.id == 0 {
 		r.id = newRunNumber()
 	}
@@ -168,7 +182,7 @@ func newRun(p *plan.Plan) *run {
 	process, producers := processName(), 0
 	groups := distinctGroups(p)
 	if slices.ContainsFunc(groups, func(g *plan.Group) bool {
-		return g.Role.Produces() && reconnects(g, &g.Producer) || g.Role.Consumes() && reconnects(g, &g.Consumer)
+		return slices.ContainsFunc(r.sides(g), func(e *Endpoint) bool { return reconnects(g, e) })
 	}) {
 		r.outages = stats.NewOutages()
 	}
@@ -211,7 +225,7 @@ func (r *run) start(reporter report.Reporter) error {
 		r.clock.BeginAt(r.plan.StartAt)
 	}
 	r.pulse.Start()
-	r.plan.Side.Start()
+	r.watched.Start()
 	for _, s := range r.subs {
 		s.opened = opened
 	}
@@ -223,7 +237,7 @@ func (r *run) start(reporter report.Reporter) error {
 	}
 	r.collect()
 	r.sampler = newSampler(r.collector, reporter)
-	r.sampler.depths, r.sampler.side, r.sampler.outages = r.depths, r.plan.Side, r.outages
+	r.sampler.depths, r.sampler.side, r.sampler.outages = r.depths, r.watched, r.outages
 	r.sampler.hosts = r.hostsSoFar()
 	r.step.start = 0
 	return nil
@@ -247,13 +261,13 @@ func (r *run) describe() stats.Run {
 	}
 	seen := map[string]bool{}
 	for _, g := range r.groups {
-		info.Transacted = info.Transacted || g.plan.CommitInterval > 0 || g.plan.Transacted
+		info.Transacted = info.Transacted || g.plan.CommitInterval > 0 || g.plan.TransactionSize > 0
 		var of stats.RunGroup // also of a command line, which has no groups
 		if g.plan.Role.Produces() {
-			of.Protocol, of.Client = g.plan.Producer.Factory.Name, g.plan.Producer.Client()
+			of.Protocol, of.Client = g.plan.ProducerBroker.Protocol, g.plan.ProducerBroker.Client
 		}
 		if g.plan.Role.Consumes() {
-			of.ConsumerProtocol, of.ConsumerClient = g.plan.Consumer.Factory.Name, g.plan.Consumer.Client()
+			of.ConsumerProtocol, of.ConsumerClient = g.plan.ConsumerBroker.Protocol, g.plan.ConsumerBroker.Client
 		}
 		if info.Protocol == "" {
 			info.Protocol, info.Client = of.Protocol, of.Client

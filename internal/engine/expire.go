@@ -10,7 +10,7 @@ import (
 // sendTimeout is the time after which the engine ends a message of the group without an answer; 0 if it does not, or
 // the driver does so itself.
 func (u *use) sendTimeout() time.Duration {
-	if !u.plan.Role.Produces() || u.plan.Producer.Factory.Capabilities.TimesOut {
+	if u.to == nil || u.to.Factory.Capabilities.TimesOut {
 		return 0
 	}
 	return u.plan.SendTimeout

@@ -100,10 +100,11 @@ func TestSendTimeoutsWithoutRecovery(t *testing.T) {
 			s := newScenario(silent(), false)
 			lost := s.senders("lost", func(g *plan.Group) { g.Rate, g.Reconnect = rate("10"), true })
 			fine := s.senders("fine", func(g *plan.Group) {
-				g.Rate, g.Reconnect, g.Producer.Broker, g.Producer.Factory = rate("10"), true, "fine", mem.New().Factory()
+				s.others = append(s.others, endpoint(mem.New().Factory(), "fine"))
+				g.Rate, g.Reconnect, g.ProducerBroker = rate("10"), true, s.others[0].Broker
 			})
 			s.step("one", func(p *plan.Step) { p.Duration = 10 * time.Second }, lost, fine)
-			sum, err := engine.Run(t.Context(), nil, s.plan, new(recorder))
+			sum, err := engine.Run(t.Context(), nil, s.config(), new(recorder))
 			require.NoError(t, err)
 			require.EqualValues(t, 150, sum.Total.Completed)
 			require.Contains(t, sum.Problems, "messages sent but not confirmed (the broker may have them or not): 50")
@@ -133,7 +134,7 @@ func TestClosingAfterSendTimeouts(t *testing.T) {
 				s, _ := run(t, newPlan(silent.factory(b.Factory()), func(p *flat) {
 					p.Duration, p.Verify, p.SendTimeout, p.Resend = 10*time.Second, true, 500*time.Millisecond, tt.resend
 					p.MaxPending, p.Rate, p.Count, p.DrainTimeout = 100, rate("10"), 91, 5*time.Second
-					p.Producer.Open.ConnectTimeout, p.Consumer.Open.ConnectTimeout = time.Minute, time.Minute
+					p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = time.Minute, time.Minute
 					p.Producer.Factory.Capabilities.TimesOut = false
 				}), nil)
 				require.NotZero(t, s.Total.Resent+s.Total.Unconfirmed)
@@ -185,7 +186,7 @@ func TestSendTimeoutBeforeAStepThatFails(t *testing.T) {
 			s.step("one", nil, senders)
 			s.step("two", nil, senders)
 			change(&s.plan.Steps[0], &s.plan.Steps[1])
-			sum, err := engine.Run(t.Context(), nil, s.plan, new(recorder))
+			sum, err := engine.Run(t.Context(), nil, s.config(), new(recorder))
 			require.NoError(t, err)
 			require.Error(t, sum.Err)
 			require.EqualValues(t, 10, sum.Total.Completed)

@@ -39,7 +39,7 @@ func TestConsumerFail(t *testing.T) {
 				s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 					verified(p)
 					p.Count, p.MaxPending, p.StallThreshold = sent, 100, time.Second
-					p.ConsumerFail, p.ConsumerFailAs = c.share, c.as
+					p.ConsumerFail, p.Failing = c.share, c.as
 					c.edit(p)
 				}), nil)
 				require.True(t, s.Success, s.Problems)
@@ -69,7 +69,7 @@ func TestConsumerFailOfSteps(t *testing.T) {
 		b := mem.New()
 		s := newScenario(b.Factory(), true)
 		failing := func(percent uint64, as driver.Verdict) func(*plan.Group) {
-			return func(g *plan.Group) { g.ConsumerFail, g.ConsumerFailAs = load.Share{Of: percent, Out: 100}, as }
+			return func(g *plan.Group) { g.ConsumerFail, g.Failing = load.Share{Of: percent, Out: 100}, as }
 		}
 		s.step("whole", drainedStep, s.senders("senders", sending(1000)), s.readers("readers", nil))
 		s.step("ten", drainedStep, s.senders("senders", sending(900)), s.readers("readers", failing(10, driver.Release)))

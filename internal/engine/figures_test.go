@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -52,7 +51,7 @@ func TestOffered(t *testing.T) {
 			name: "segments", edit: func(p *flat) { p.Rate = rate("1000 for 4s, pause 2s, 500 for 2s") },
 			due: 2000 + 1000, offered: 500,
 		},
-		{name: "no rate", edit: func(p *flat) { p.Rate, p.MaxPending = load.Schedule{}, 3 }, latency: time.Millisecond},
+		{name: "no rate", edit: func(p *flat) { p.Rate, p.MaxPending = plan.Rate{}, 3 }, latency: time.Millisecond},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
@@ -23,13 +24,13 @@ import (
 )
 
 // findingsOf carries a plan out and returns the findings in its result.
-func findingsOf(t *testing.T, p *plan.Plan) []result.Finding {
+func findingsOf(t *testing.T, c *engine.Config) []result.Finding {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
-	r, err := report.NewResult(dir, report.ResultOptions{Head: result.Head{Plan: json.RawMessage(`{}`)}, Allow: p.Allow})
+	r, err := report.NewResult(dir, report.ResultOptions{Head: result.Head{Plan: json.RawMessage(`{}`)}, Allow: c.Plan.Allow})
 	require.NoError(t, err)
 	fan := report.NewFan(r)
-	_, err = carryOut(t.Context(), nil, &flat{Plan: p}, fan)
+	_, err = engine.Run(t.Context(), nil, c, fan)
 	require.NoError(t, err)
 	require.NoError(t, fan.Close())
 	got, err := result.Read(dir)
@@ -223,7 +224,7 @@ func TestFindings(t *testing.T) {
 					}
 				})
 				if tt.before > 0 {
-					findingsOf(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, uint64(tt.before) }).Plan) //nolint:gosec // small
+					findingsOf(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, uint64(tt.before) }).config()) //nolint:gosec // small
 				}
 				if tt.stall > 0 {
 					stallsAt(t, b, tt.stall, 3*time.Second)
@@ -235,7 +236,7 @@ func TestFindings(t *testing.T) {
 						tt.edit(p)
 					}
 					pending = p.MaxPending
-				}).Plan) {
+				}).config()) {
 					found[f.Kind] += f.Count
 					require.Contains(t, string(documented), "`"+f.Kind+"`", "docs/results.md lists the kinds")
 					require.Positive(t, f.Count)
@@ -260,7 +261,7 @@ func TestFindingOfUnwatched(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newScenario(mem.New().Factory(), true)
 			s.step("load", nil, s.senders("senders", func(g *plan.Group) { g.Count, g.Destinations = 100, destinations }), s.readers("readers", nil))
-			found := findingsOf(t, s.plan)
+			found := findingsOf(t, s.config())
 			if len(destinations) == 1 {
 				require.Empty(t, found)
 				return

@@ -74,7 +74,7 @@ type connections struct {
 
 // openDriver is a driver that groups share.
 type openDriver struct {
-	endpoint *plan.Endpoint
+	endpoint *Endpoint
 	side     string // "producers" or "consumers"
 	driver   driver.Driver
 }
@@ -145,7 +145,7 @@ type known struct {
 }
 
 func (r *run) producer(g *plan.Group, index int, spec driver.ProducerSpec) *producer {
-	id := worker{name: spec.Name, place: place{g.Producer.Site, spec.Destination}, delay: spec.Delay}
+	id := worker{name: spec.Name, place: place{g.ProducerBroker.Site, spec.Destination}, delay: spec.Delay}
 	if p := r.known.producers[id]; p != nil {
 		return p
 	}
@@ -163,7 +163,7 @@ func (r *run) producer(g *plan.Group, index int, spec driver.ProducerSpec) *prod
 }
 
 func (r *run) consumer(g *plan.Group, index int, spec driver.ConsumerSpec) *consumer {
-	id := worker{name: spec.Name, subscription: spec.Subscription, place: place{g.Consumer.Site, spec.Destination}}
+	id := worker{name: spec.Name, subscription: spec.Subscription, place: place{g.ConsumerBroker.Site, spec.Destination}}
 	if c := r.known.consumers[id]; c != nil {
 		return c
 	}
@@ -173,7 +173,7 @@ func (r *run) consumer(g *plan.Group, index int, spec driver.ConsumerSpec) *cons
 		r.known.consumers[id] = c
 		return c
 	}
-	c := &consumer{index: index, spec: spec, group: g.Name, site: g.Consumer.Site, rec: stats.NewConsumerRecorder()}
+	c := &consumer{index: index, spec: spec, group: g.Name, site: g.ConsumerBroker.Site, rec: stats.NewConsumerRecorder()}
 	if r.transacts() {
 		c.rec.SetTransacted()
 	}
@@ -197,7 +197,8 @@ func (k *known) free(name string) string {
 
 func newProducer(r *run, id int, g *plan.Group, spec driver.ProducerSpec) *producer {
 	p := &producer{
-		id: id, spec: spec, group: g.Name, site: g.Producer.Site, rec: stats.NewProducerRecorder(!g.Rate.IsZero(), r.pulse),
+		id: id, spec: spec, group: g.Name, site: g.ProducerBroker.Site,
+		rec: stats.NewProducerRecorder(!g.Rate.IsZero(), r.pulse),
 	}
 	if r.verify == nil {
 		p.spec.Origin = driver.ID{Run: r.id, Producer: int64(id), Number: driver.Unnumbered, Delay: spec.Delay.Milliseconds()}
@@ -288,16 +289,13 @@ func sameWorkers(a, b *plan.Group) bool {
 	}
 	x, y := *a, *b
 	for _, g := range []*plan.Group{&x, &y} {
-		g.Rate, g.Count, g.ConsumerWork, g.ConsumerRate = load.Schedule{}, 0, load.Work{}, load.Rate{}
+		g.Rate, g.Count, g.ConsumerWork, g.ConsumerRate = plan.Rate{}, 0, load.Work{}, load.Rate{}
 		if g.ConsumerFail.IsZero() {
-			g.ConsumerFailAs = driver.Accept
+			g.Failing = driver.Accept
 		} else {
 			g.ConsumerFail = load.Share{Of: 1, Out: 1}
 		}
-		for _, e := range g.Sides() {
-			e.Factory = driver.Factory{Name: e.Factory.Name, Client: e.Factory.Client} // functions do not compare
-		}
-		g.Body, g.Mix = nil, slices.Clone(g.Mix) // BodySource tells them apart
+		g.Mix = slices.Clone(g.Mix) // BodySource tells bodies apart
 		for i := range g.Mix {
 			g.Mix[i].Body = nil
 		}

@@ -234,7 +234,7 @@ func TestRateRelativeToGroup(t *testing.T) {
 		s.step("first", lasting(10*time.Second), s.senders("a", to("A", paced("100"))), s.senders("b", to("B", paced("300"))))
 		r, err := plan.ParseRelative("50% of first.group.b.completed.avg")
 		require.NoError(t, err)
-		s.step("then", lasting(10*time.Second), s.senders("a", to("A", func(g *plan.Group) { g.Relative = r })))
+		s.step("then", lasting(10*time.Second), s.senders("a", to("A", func(g *plan.Group) { g.Rate.Relative = r })))
 		sum := s.run(t, nil)
 		require.InDelta(t, 1500, sum.Steps[1].Total.Completed, 2)
 	})

@@ -31,33 +31,61 @@ type flat struct {
 	*plan.Plan
 	*plan.Step
 	*plan.Group
+	Producer, Consumer *engine.Endpoint
 }
 
 func carryOut(ctx context.Context, stop <-chan struct{}, p *flat, reporter report.Reporter) (*stats.Summary, error) {
-	return engine.Run(ctx, stop, p.Plan, reporter)
+	return engine.Run(ctx, stop, p.config(), reporter)
+}
+
+func (p *flat) config() *engine.Config { return config(p.Plan, p.Producer, p.Consumer) }
+
+// config returns a run of a plan at these brokers.
+func config(p *plan.Plan, at ...*engine.Endpoint) *engine.Config {
+	c := &engine.Config{Plan: p, Endpoints: engine.Endpoints{}}
+	for _, e := range at {
+		c.Endpoints[e.Broker] = e
+		if e.Factory.Hosts != nil {
+			e.Hosts = e.Factory.Hosts(e.URL)
+		}
+	}
+	return c
+}
+
+// endpoint returns a broker of that name at mem://local.
+func endpoint(f driver.Factory, name string) *engine.Endpoint {
+	b := &plan.Broker{Name: name, Protocol: f.Name, Client: driver.Native}
+	b.URL, b.ConnectTimeout = "mem://local", connectTimeout
+	return &engine.Endpoint{Broker: b, Factory: f}
+}
+
+// bodies are messages of that size.
+func bodies(size int) []plan.Variant {
+	return []plan.Variant{{Weight: 1, Variant: driver.Variant{Priority: -1, Body: make([]byte, size)}}}
 }
 
 // newPlan is a client with one producer and one consumer on queue://TEST, on the given factory.
 func newPlan(f driver.Factory, edit func(*flat)) *flat {
-	e := plan.Endpoint{Factory: f, Open: driver.OpenOptions{URL: "mem://local", ConnectTimeout: connectTimeout}}
+	sender, reader := endpoint(f, ""), endpoint(f, "")
 	g := &plan.Group{
-		Role: plan.Client, Producer: e, Consumer: e, Destinations: []driver.Destination{{Name: "TEST"}},
-		Producers: 1, Consumers: 1, MaxPending: 1, Priority: -1, Body: make([]byte, 64),
+		Role: plan.Client, ProducerBroker: sender.Broker, ConsumerBroker: reader.Broker,
+		Destinations: []driver.Destination{{Name: "TEST"}}, Producers: 1, Consumers: 1, Mix: bodies(64),
 	}
+	g.MaxPending = 1
 	whole := &plan.Plan{DrainTimeout: drainTimeout, FakeClock: true, Steps: []plan.Step{{Name: plan.OnlyStep, Groups: []*plan.Group{g}}}}
-	p := &flat{whole, &whole.Steps[0], g}
+	p := &flat{whole, &whole.Steps[0], g, sender, reader}
 	if edit != nil {
 		edit(p)
 	}
 	return p
 }
 
-func rate(s string) load.Schedule {
+func rate(s string) plan.Rate {
 	r, err := load.ParseSchedule(s)
 	if err != nil {
 		panic(err)
 	}
-	return r
+	return plan.Rate{Schedule: r}
 }
 
 func broker(t *testing.T, edit func(*mem.Options)) *mem.Broker {

@@ -22,9 +22,9 @@ type stay struct {
 }
 
 // arrived records the host of a new connection, before its first message.
-func (s *stays) arrived(worker any, e *plan.Endpoint, connection string, counts func() stats.HostCounts) {
+func (s *stays) arrived(worker any, e *Endpoint, connection string, counts func() stats.HostCounts) {
 	located, ok := worker.(driver.Located)
-	if !ok || len(e.Hosts()) < 2 {
+	if !ok || len(e.Hosts) < 2 {
 		return
 	}
 	host := located.Host()
@@ -46,14 +46,14 @@ func (s *stays) at(hosts []string) int {
 }
 
 // orderAfter returns the order of the hosts for a connection that replaces a lost one.
-func (s *stays) orderAfter(g *plan.Group, e *plan.Endpoint) []int {
-	hosts := e.Hosts()
+func (s *stays) orderAfter(g *plan.Group, e *Endpoint) []int {
+	hosts := e.Hosts
 	return g.HostsAfter(s.at(hosts), len(hosts))
 }
 
 // orderAt returns an order that begins with the host of the last connection.
-func (s *stays) orderAt(e *plan.Endpoint) []int {
-	hosts := e.Hosts()
+func (s *stays) orderAt(e *Endpoint) []int {
+	hosts := e.Hosts
 	return plan.Rotation(s.at(hosts), len(hosts))
 }
 
@@ -99,8 +99,8 @@ func (r *run) locate(workers []stats.WorkerTotal) []stats.WorkerTotal {
 // hostNames returns the hosts of the URLs that name several, each once.
 func (r *run) hostNames() (hosts []string) {
 	for _, g := range r.groups {
-		for _, e := range g.plan.Endpoints() {
-			list := e.Hosts()
+		for _, e := range g.plan.Brokers() {
+			list := e.Hosts
 			if len(list) < 2 {
 				continue
 			}
@@ -144,8 +144,8 @@ func (r *run) hostsSoFar() func() []stats.HostSummary {
 }
 
 // spreads reports whether connections to a broker are spread over several hosts.
-func (r *run) spreads(e *plan.Endpoint) bool {
+func (r *run) spreads(e *Endpoint) bool {
 	return slices.ContainsFunc(r.plan.Groups(), func(g *plan.Group) bool {
-		return slices.ContainsFunc(g.Sides(), func(o *plan.Endpoint) bool { return o.Same(e) && g.Spreads(o) })
+		return slices.ContainsFunc(g.Sides(), func(b *plan.Broker) bool { return b.Same(e.Broker) && g.Spreads(b) })
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/library/goamqp"
 	"github.com/perfmq/perfmq/internal/drivers/library/gostomp"
 	"github.com/perfmq/perfmq/internal/drivers/stomp"
+	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -38,8 +39,8 @@ func brokersOf(t *testing.T, p *flat) (list []*embedded.Broker) {
 		}
 		url += b.Addr(protocol)
 	}
-	for _, e := range []*plan.Endpoint{&p.Producer, &p.Consumer} {
-		e.Open.URL, e.Open.ConnectTimeout, e.Open.Options = url, 30*time.Second, e.Factory.NewOptions()
+	for _, e := range []*engine.Endpoint{p.Producer, p.Consumer} {
+		e.URL, e.ConnectTimeout, e.Options = url, 30*time.Second, e.Factory.NewOptions()
 	}
 	p.FakeClock, p.DrainTimeout = false, 30*time.Second
 	return list
@@ -119,7 +120,7 @@ func TestOneHost(t *testing.T) {
 	p := newPlan(amqp.Factory(), func(p *flat) { p.Count, p.Hosts = 10, plan.Spread })
 	b := brokersOf(t, p)[0]
 	for _, e := range p.Sides() {
-		e.Open.URL = "amqp://" + b.Addr("amqp")
+		e.URL = "amqp://" + b.Addr("amqp")
 	}
 	s, rep := run(t, p, nil)
 	require.True(t, s.Success, "%q", s.Problems)

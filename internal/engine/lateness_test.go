@@ -38,7 +38,7 @@ func (d hastyDriver) Producer(ctx context.Context, spec driver.ProducerSpec, don
 	return d.Driver.Producer(ctx, spec, done)
 }
 
-func delayedBy(d time.Duration) func(*plan.Group) { return func(g *plan.Group) { g.DeliveryDelay = d } }
+func delayedBy(d time.Duration) func(*plan.Group) { return func(g *plan.Group) { g.Delay = d } }
 
 // Lateness is the delivery beyond the delay, message by message; early messages are counted, and are in no lateness.
 func TestLateness(t *testing.T) {

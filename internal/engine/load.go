@@ -231,7 +231,7 @@ func (u *use) sent() (sent, waiting uint64) {
 // rate sets the rates of the present step that are shares of a rate reached in an earlier step.
 func (r *run) rate() error {
 	for _, u := range r.step.uses {
-		relative := u.plan.Relative
+		relative := u.plan.Rate.Relative
 		if relative == nil {
 			continue
 		}
@@ -244,7 +244,7 @@ func (r *run) rate() error {
 			return fmt.Errorf("the rate of group %s in step %s: %w", u.plan.Name, r.step.plan.Name, err)
 		}
 		g := *u.plan // a copy: the plan does not change
-		g.Rate = load.ConstantSchedule(rate)
+		g.Rate.Schedule = load.ConstantSchedule(rate)
 		u.plan = &g
 	}
 	return nil

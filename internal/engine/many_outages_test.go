@@ -19,7 +19,7 @@ func TestManyOutages(t *testing.T) {
 		b := broker(t, nil)
 		out, in := b.Line(), b.Line()
 		p := newPlan(b.Factory(), func(p *flat) {
-			p.Producer.Open.URL, p.Consumer.Open.URL = out.URL(), in.URL()
+			p.Producer.URL, p.Consumer.URL = out.URL(), in.URL()
 			verified(p)
 			p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("100"), (outages+2)*every, 100
 		})

@@ -21,10 +21,15 @@ import (
 // threeKinds is a mix of 80, 15 and 5% that differ in all that kinds can differ in.
 func threeKinds(g *plan.Group) {
 	kind := func(name string) []driver.Property { return []driver.Property{{Key: "kind", Value: name}} }
-	g.Body, g.Mix = nil, []plan.Variant{
-		{Weight: 80, Body: bytes.Repeat([]byte("s"), 100), BodySource: "small", Priority: -1, Properties: kind("small")},
-		{Weight: 15, Body: bytes.Repeat([]byte("l"), 9000), BodySource: "large", Priority: 7, Properties: kind("large")},
-		{Weight: 5, Body: []byte("<order/>"), BodySource: "order", Priority: 2, MessageGroup: "orders", Properties: kind("order")},
+	kinds := []driver.Variant{
+		{Body: bytes.Repeat([]byte("s"), 100), Priority: -1, Properties: kind("small")},
+		{Body: bytes.Repeat([]byte("l"), 9000), Priority: 7, Properties: kind("large")},
+		{Body: []byte("<order/>"), Priority: 2, Group: "orders", Properties: kind("order")},
+	}
+	g.Mix = []plan.Variant{
+		{Weight: 80, Variant: kinds[0], BodySource: "small"},
+		{Weight: 15, Variant: kinds[1], BodySource: "large"},
+		{Weight: 5, Variant: kinds[2], BodySource: "order"},
 	}
 }
 
@@ -55,10 +60,10 @@ func TestMixAsStored(t *testing.T) {
 					streams[m.ID.Producer] = map[string]bool{}
 				}
 				streams[m.ID.Producer][kind] = true
-				got := plan.Variant{Body: m.Body, Priority: m.Priority, MessageGroup: m.Group}
-				want := map[string]plan.Variant{
+				got := driver.Variant{Body: m.Body, Priority: m.Priority, Group: m.Group}
+				want := map[string]driver.Variant{
 					"small": {Body: p.Mix[0].Body, Priority: 4}, "large": {Body: p.Mix[1].Body, Priority: 7},
-					"order": {Body: p.Mix[2].Body, Priority: 2, MessageGroup: "orders"},
+					"order": {Body: p.Mix[2].Body, Priority: 2, Group: "orders"},
 				}
 				require.Equal(t, want[kind], got)
 			}
@@ -103,7 +108,7 @@ func TestStepsWithOtherMessages(t *testing.T) {
 		s.step("one", nil, s.senders("senders", sending(100)), s.readers("readers", nil))
 		s.step("several", nil, s.senders("senders", func(g *plan.Group) { threeKinds(g); g.Count = 100 }), s.readers("readers", nil))
 		s.step("again", nil, s.senders("senders", func(g *plan.Group) { threeKinds(g); g.Count = 100 }), s.readers("readers", nil))
-		s.step("another", drainedStep, s.senders("senders", func(g *plan.Group) { g.Body, g.Count = make([]byte, 500), 100 }), s.readers("readers", nil))
+		s.step("another", drainedStep, s.senders("senders", func(g *plan.Group) { g.Mix, g.Count = bodies(500), 100 }), s.readers("readers", nil))
 		sum := s.run(t, nil)
 		require.True(t, sum.Success, "%q", sum.Problems)
 		require.EqualValues(t, 400, sum.Verification.Total.Once)
@@ -125,10 +130,9 @@ func TestMixAsReceived(t *testing.T) {
 			b, err := embedded.Start(embedded.Config{Listen: map[string]string{protocol: "127.0.0.1:0"}})
 			require.NoError(t, err)
 			t.Cleanup(b.Close)
-			e := plan.Endpoint{Factory: f, Open: driver.OpenOptions{
-				URL: f.Schemes[0] + "://" + b.Addr(protocol), ConnectTimeout: 20 * time.Second, Options: f.NewOptions(),
-			}}
-			d, err := f.Open(t.Context(), e.Open)
+			e := endpoint(f, "")
+			e.URL, e.ConnectTimeout, e.Options = f.Schemes[0]+"://"+b.Addr(protocol), 20*time.Second, f.NewOptions()
+			d, err := f.Open(t.Context(), e.OpenOptions)
 			require.NoError(t, err)
 			dest := driver.Destination{Name: "MIX"}
 			if !f.Capabilities.Queue.Exists {
@@ -145,7 +149,7 @@ func TestMixAsReceived(t *testing.T) {
 						p.Mix[i].Priority = -1
 					}
 				}
-				p.Role, p.Producer, p.Destinations = plan.Producer, e, []driver.Destination{dest}
+				p.Role, p.Producer, p.ProducerBroker, p.Destinations = plan.Producer, e, e.Broker, []driver.Destination{dest}
 				p.Producers, p.MaxPending, p.Count = 3, 20, messages
 				p.DrainTimeout = time.Minute
 			})

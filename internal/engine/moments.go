@@ -25,7 +25,7 @@ func (r *run) outageList() ([]stats.Outage, stats.MoreOutages) {
 
 // brokerSide returns what the broker and its host did; nil if they were not watched.
 func (r *run) brokerSide() *brokerside.Sum {
-	sum := r.plan.Side.Sum()
+	sum := r.watched.Sum()
 	if sum == nil {
 		return nil
 	}

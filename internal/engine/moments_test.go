@@ -19,7 +19,7 @@ func TestOneReadingOfTheWallClock(t *testing.T) {
 	b := mem.New()
 	line := b.Line()
 	s := newScenario(b.Factory(), false)
-	s.endpoint.Open.URL = line.URL()
+	s.endpoint.URL = line.URL()
 	again := func(g *plan.Group) { g.Reconnect, g.Rate = true, rate("500") }
 	s.step("one", lasting(time.Second), s.senders("senders", again))
 	s.step("two", lasting(time.Second), s.senders("senders", again))
@@ -30,7 +30,7 @@ func TestOneReadingOfTheWallClock(t *testing.T) {
 		}
 		return nil
 	}}
-	sum, err := engine.Run(t.Context(), nil, s.plan, rep)
+	sum, err := engine.Run(t.Context(), nil, s.config(), rep)
 	require.NoError(t, err)
 	moments := map[string][]time.Time{"end": {sum.End}}
 	add := func(name string, at ...time.Time) { moments[name] = append(moments[name], at...) }
@@ -56,7 +56,7 @@ func TestOneReadingOfTheWallClock(t *testing.T) {
 		short := newScenario(b.Factory(), false)
 		short.step("short", nil, short.senders("senders", sending(1)))
 		rep := new(recorder)
-		sum, err := engine.Run(t.Context(), nil, short.plan, rep)
+		sum, err := engine.Run(t.Context(), nil, short.config(), rep)
 		require.NoError(t, err)
 		check(sum.Start, "end", sum.End)
 		for _, snap := range rep.snapshots {

@@ -295,7 +295,7 @@ func TestNothingMeasured(t *testing.T) {
 		senders := sc.senders("senders", func(g *plan.Group) { g.Count = 10 })
 		sc.step("one", nil, senders)
 		sc.step("two", func(s *plan.Step) { s.Warmup = 2 * time.Second }, senders)
-		s, err := engine.Run(t.Context(), nil, sc.plan, new(recorder))
+		s, err := engine.Run(t.Context(), nil, sc.config(), new(recorder))
 		require.NoError(t, err)
 		require.Contains(t, s.Warnings, "step two: "+text)
 		require.NotContains(t, s.Warnings, "step one: "+text)

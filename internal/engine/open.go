@@ -72,32 +72,32 @@ func (r *run) open(ctx context.Context) error {
 }
 
 func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) error {
-	spec := c.spec
+	spec, e := c.spec, r.readsFrom(g)
 	c.kept = spec.Durable && !spec.KeepSubscription && r.returns(g)
 	spec.KeepSubscription = spec.KeepSubscription || c.kept
 	connect := func(ctx context.Context, order []int) (driver.Consumer, error) {
 		spec := spec
 		spec.Connection.Order = order
-		return r.driver(&g.Consumer).Consumer(ctx, spec)
+		return r.driver(e).Consumer(ctx, spec)
 	}
-	remove := reconnects(g, &g.Consumer) && spec.Durable && !spec.KeepSubscription
+	remove := reconnects(g, e) && spec.Durable && !spec.KeepSubscription
 	if remove { // only its last connection removes the subscription
 		spec.KeepSubscription = true
 	}
-	opened, err := openAt(ctx, r, &g.Consumer, func(ctx context.Context) (driver.Consumer, error) {
+	opened, err := openAt(ctx, r, e, func(ctx context.Context) (driver.Consumer, error) {
 		return connect(ctx, spec.Connection.Order)
 	})
-	c.stays.arrived(opened, &g.Consumer, spec.Connection.Key, c.rec.HostCounts)
-	if err == nil && reconnects(g, &g.Consumer) {
-		l := newLink(r, c.spec.Name, false, g, &g.Consumer, opened, func(ctx context.Context) (driver.Consumer, error) {
-			return connect(ctx, c.stays.orderAfter(g, &g.Consumer))
+	c.stays.arrived(opened, e, spec.Connection.Key, c.rec.HostCounts)
+	if err == nil && reconnects(g, e) {
+		l := newLink(r, c.spec.Name, false, g, e, opened, func(ctx context.Context) (driver.Consumer, error) {
+			return connect(ctx, c.stays.orderAfter(g, e))
 		})
-		l.moved = func(now driver.Consumer) { c.stays.arrived(now, &g.Consumer, spec.Connection.Key, c.rec.HostCounts) }
+		l.moved = func(now driver.Consumer) { c.stays.arrived(now, e, spec.Connection.Key, c.rec.HostCounts) }
 		if remove {
 			l.remove = func(ctx context.Context) error {
 				last := spec
-				last.KeepSubscription, last.Connection.Order = false, c.stays.orderAt(&g.Consumer)
-				c, err := r.driver(&g.Consumer).Consumer(ctx, last)
+				last.KeepSubscription, last.Connection.Order = false, c.stays.orderAt(e)
+				c, err := r.driver(e).Consumer(ctx, last)
 				if err == nil {
 					err = c.Close(ctx)
 				}
@@ -115,14 +115,15 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 }
 
 func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) error {
-	spec, watching := p.spec, reconnects(g, &g.Producer)
+	e := r.sendsTo(g)
+	spec, watching := p.spec, reconnects(g, e)
 	var l *producerLink
 	var last atomic.Pointer[watchedEnds] // of the last connection
 	connect := func(ctx context.Context, order []int) (driver.Producer, error) {
 		spec := spec
 		spec.Connection.Order = order
 		if !watching {
-			return r.driver(&g.Producer).Producer(ctx, spec, p.load)
+			return r.driver(e).Producer(ctx, spec, p.load)
 		}
 		ends := &watchedEnds{link: l, to: p.load}
 		if before := last.Swap(ends); before != nil {
@@ -131,17 +132,17 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 			}
 			before.late.Store(true)
 		}
-		return r.driver(&g.Producer).Producer(ctx, spec, ends)
+		return r.driver(e).Producer(ctx, spec, ends)
 	}
-	opened, err := openAt(ctx, r, &g.Producer, func(ctx context.Context) (driver.Producer, error) {
+	opened, err := openAt(ctx, r, e, func(ctx context.Context) (driver.Producer, error) {
 		return connect(ctx, spec.Connection.Order)
 	})
-	p.stays.arrived(opened, &g.Producer, spec.Connection.Key, p.rec.HostCounts)
+	p.stays.arrived(opened, e, spec.Connection.Key, p.rec.HostCounts)
 	if err == nil && watching {
-		l = newLink(r, spec.Name, true, g, &g.Producer, opened, func(ctx context.Context) (driver.Producer, error) {
-			return connect(ctx, p.stays.orderAfter(g, &g.Producer))
+		l = newLink(r, spec.Name, true, g, e, opened, func(ctx context.Context) (driver.Producer, error) {
+			return connect(ctx, p.stays.orderAfter(g, e))
 		})
-		l.moved = func(now driver.Producer) { p.stays.arrived(now, &g.Producer, spec.Connection.Key, p.rec.HostCounts) }
+		l.moved = func(now driver.Producer) { p.stays.arrived(now, e, spec.Connection.Key, p.rec.HostCounts) }
 		last.Load().link = l
 		opened = newReconnectingProducer(l, p.load)
 	}
@@ -157,29 +158,28 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 // openDrivers opens the drivers of a group that are not open yet, the consumers' first.
 func (r *run) openDrivers(ctx context.Context, g *plan.Group) error {
 	sides := []struct {
-		has  bool
-		e    *plan.Endpoint
+		e    *Endpoint
 		name string
-	}{{g.Role.Consumes(), &g.Consumer, "consumers"}, {g.Role.Produces(), &g.Producer, "producers"}}
+	}{{r.readsFrom(g), "consumers"}, {r.sendsTo(g), "producers"}}
 	for _, side := range sides {
-		if !side.has {
+		if side.e == nil {
 			continue
 		}
-		if i := slices.IndexFunc(r.drivers, func(d *openDriver) bool { return d.endpoint.Same(side.e) }); i >= 0 {
-			if r.drivers[i].endpoint.Broker == "" {
+		if i := slices.IndexFunc(r.drivers, func(d *openDriver) bool { return d.endpoint.Same(side.e.Broker) }); i >= 0 {
+			if r.drivers[i].endpoint.Name == "" {
 				r.drivers[i].side = side.name
 			}
 			continue
 		}
 		d, err := openAt(ctx, r, side.e, func(ctx context.Context) (driver.Driver, error) {
-			return side.e.Factory.Open(ctx, side.e.Open)
+			return side.e.Factory.Open(ctx, side.e.OpenOptions)
 		})
 		if err != nil {
 			return err
 		}
 		name := side.name
-		if side.e.Broker != "" {
-			name = "broker " + side.e.Broker
+		if side.e.Name != "" {
+			name = "broker " + side.e.Name
 		}
 		r.drivers = append(r.drivers, &openDriver{side.e, name, d})
 	}
@@ -187,9 +187,9 @@ func (r *run) openDrivers(ctx context.Context, g *plan.Group) error {
 }
 
 // driver returns the open driver of a broker; nil if there is none.
-func (r *run) driver(e *plan.Endpoint) driver.Driver {
+func (r *run) driver(e *Endpoint) driver.Driver {
 	for _, d := range r.drivers {
-		if d.endpoint.Same(e) {
+		if d.endpoint.Same(e.Broker) {
 			return d.driver
 		}
 	}
@@ -197,7 +197,7 @@ func (r *run) driver(e *plan.Endpoint) driver.Driver {
 }
 
 // openAt opens something at a broker. With plan.WaitForBroker it tries again while the broker cannot be reached.
-func openAt[T any](ctx context.Context, r *run, e *plan.Endpoint, f func(context.Context) (T, error)) (T, error) {
+func openAt[T any](ctx context.Context, r *run, e *Endpoint, f func(context.Context) (T, error)) (T, error) {
 	deadline := time.Now().Add(r.plan.WaitForBroker)
 	for {
 		opened, err := diagnosed(ctx, r, e, f)
@@ -225,17 +225,17 @@ func unreachable(err error) bool {
 }
 
 // opening calls f with the connect time-out. With an error the value is nil, whatever f returned.
-func opening[T any](ctx context.Context, e plan.Endpoint, f func(context.Context) (T, error)) (opened T, err error) {
-	ctx, cancel := context.WithTimeout(ctx, e.Open.ConnectTimeout+openGrace)
+func opening[T any](ctx context.Context, e *Endpoint, f func(context.Context) (T, error)) (opened T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, e.ConnectTimeout+openGrace)
 	defer cancel()
 	v, err := within(ctx, f)
 	const hint = "raise --connect-timeout or see whether the broker is well"
 	switch {
 	case errors.Is(err, errStuck):
-		return opened, driver.Errorf(driver.ClassConnect, "connect", hint, "no answer within %s", e.Open.ConnectTimeout)
+		return opened, driver.Errorf(driver.ClassConnect, "connect", hint, "no answer within %s", e.ConnectTimeout)
 	case errors.Is(err, context.DeadlineExceeded) && driver.HintOf(err) == "":
-		return opened, driver.Errorf(driver.ClassConnect, "", hint, "no answer within %s: %w", e.Open.ConnectTimeout, err)
-	case driver.ClassOf(err) == driver.ClassAuth && e.Open.User == "" && !plan.HasUser(e.Open.URL):
+		return opened, driver.Errorf(driver.ClassConnect, "", hint, "no answer within %s: %w", e.ConnectTimeout, err)
+	case driver.ClassOf(err) == driver.ClassAuth && e.User == "" && !plan.HasUser(e.URL):
 		return opened, &driver.Error{
 			Class: driver.ClassAuth, Hint: "no user was given: add --user and --password", Err: unhinted{err},
 		}

@@ -22,7 +22,7 @@ type outage struct{ at, lasts time.Duration }
 
 // through lets the workers connect by a line.
 func through(p *flat, line *mem.Line) {
-	p.Producer.Open.URL, p.Consumer.Open.URL = line.URL(), line.URL()
+	p.Producer.URL, p.Consumer.URL = line.URL(), line.URL()
 }
 
 // TestReconnect: the workers come back after each outage; the schedule, the counts and the verification go on, and the
@@ -48,7 +48,7 @@ func TestReconnect(t *testing.T) {
 		},
 		{
 			name: "closed loop", outages: []outage{{2 * time.Second, 500 * time.Millisecond}},
-			edit: func(p *flat) { p.Rate, p.MaxPending = load.Schedule{}, 3 },
+			edit: func(p *flat) { p.Rate, p.MaxPending = plan.Rate{}, 3 },
 		},
 	}
 	for _, tt := range tests {
@@ -157,7 +157,7 @@ func TestPatienceOverSteps(t *testing.T) {
 		b := broker(t, nil)
 		line := b.Line()
 		s := newScenario(b.Factory(), false)
-		s.endpoint.Open.URL = line.URL()
+		s.endpoint.URL = line.URL()
 		senders := s.senders("senders", func(g *plan.Group) {
 			g.Reconnect, g.Rate = true, rate("50")
 			g.Backoff = plan.Backoff{
@@ -347,7 +347,7 @@ func TestOutagesAndVerification(t *testing.T) {
 		b := broker(t, nil)
 		out, in := b.Line(), b.Line()
 		p := newPlan(b.Factory(), func(p *flat) {
-			p.Producer.Open.URL, p.Consumer.Open.URL = out.URL(), in.URL()
+			p.Producer.URL, p.Consumer.URL = out.URL(), in.URL()
 			verified(p)
 			p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("1000"), 12*time.Second, 1000
 			p.Producers, p.Consumers = 3, 2
@@ -461,7 +461,7 @@ func TestLostAtTheEnd(t *testing.T) {
 	for _, patience := range []time.Duration{0, 500 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			s, _ := run(t, newPlan(parting(broker(t, nil), 200, 2400*time.Millisecond), func(p *flat) {
-				p.Producer.Open.ConnectTimeout, p.Consumer.Open.ConnectTimeout = 2*time.Second, 2*time.Second
+				p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = 2*time.Second, 2*time.Second
 				p.Reconnect, p.Rate, p.Duration, p.MaxPending, p.DrainTimeout = true, rate("100"), 2*time.Second, 10, 100*time.Millisecond
 				p.Backoff = plan.DefaultBackoff()
 				p.Backoff.Patience = patience

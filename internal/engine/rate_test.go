@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
 )
 
 // Messages that were due and never left have no latency: the summary must say that there were some.
@@ -38,7 +38,7 @@ func TestRateThatWasNotReached(t *testing.T) {
 		},
 		{
 			name: "no rate", options: func(o *mem.Options) { o.Latency = 60 * time.Millisecond },
-			edit: func(p *flat) { p.Rate, p.MaxPending = load.Schedule{}, 1 },
+			edit: func(p *flat) { p.Rate, p.MaxPending = plan.Rate{}, 1 },
 		},
 	}
 	for _, tt := range tests {

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -146,7 +145,7 @@ func TestDrainAwaitsAClientThatConnectsAgain(t *testing.T) {
 						tt.edit(p)
 					}
 				})
-				s, err := engine.Run(ctx, nil, p.Plan, new(recorder))
+				s, err := carryOut(ctx, nil, p, new(recorder))
 				require.NoError(t, err)
 				require.InDelta(t, load+tt.lasts, s.End.Sub(s.Start), float64(1500*time.Millisecond))
 				require.EqualValues(t, 1000, s.Total.Completed)

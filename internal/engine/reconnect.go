@@ -47,19 +47,19 @@ type link[T worked] struct {
 type worked interface{ Close(context.Context) error }
 
 // reconnects reports whether the engine reconnects the workers of a group. Some client libraries do so themselves.
-func reconnects(g *plan.Group, e *plan.Endpoint) bool {
+func reconnects(g *plan.Group, e *Endpoint) bool {
 	return g.Reconnect && !e.Factory.Capabilities.Reconnects
 }
 
 func newLink[T worked](
-	r *run, name string, produces bool, g *plan.Group, e *plan.Endpoint, opened T, connect func(context.Context) (T,
+	r *run, name string, produces bool, g *plan.Group, e *Endpoint, opened T, connect func(context.Context) (T,
 		error),
 ) *link[T] {
 	l := &link[T]{
 		name: name, produces: produces, timeout: g.ReconnectTimeout, backoff: g.Backoff,
-		closing: min(e.Open.ConnectTimeout, closeTimeout),
-		open:    func(ctx context.Context) (T, error) { return opening(ctx, *e, connect) },
-		outages: r.outages, others: r.comebacks.at(e.Open.URL), down: driver.NewMeter(), now: opened, opened: time.Now(),
+		closing: min(e.ConnectTimeout, closeTimeout),
+		open:    func(ctx context.Context) (T, error) { return opening(ctx, e, connect) },
+		outages: r.outages, others: r.comebacks.at(e.URL), down: driver.NewMeter(), now: opened, opened: time.Now(),
 	}
 	if l.backoff == (plan.Backoff{}) {
 		l.backoff = plan.DefaultBackoff()

@@ -50,7 +50,7 @@ func (s *silence) broken() error {
 		if len(u.producers) == 0 {
 			continue
 		}
-		reconnects := u.plan.Producer.Factory.Capabilities.Reconnects
+		reconnects := u.to.Factory.Capabilities.Reconnects
 		for _, p := range u.producers {
 			if reconnects { // such a client accepts messages and gives them up without a broker
 				now.ended += p.rec.Answered()

@@ -17,7 +17,7 @@ func TestSilenceOfTheTesterIsNotTheBrokers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &run{clock: load.NewClock()}
 		g := &group{producers: []*producer{{rec: stats.NewProducerRecorder(false, nil)}}}
-		r.step = &step{plan: &plan.Step{}, uses: []*use{{group: g, plan: &plan.Group{Count: 10}}}}
+		r.step = &step{plan: &plan.Step{}, uses: []*use{{group: g, plan: &plan.Group{Count: 10}, to: &Endpoint{}}}}
 		r.plan = &plan.Plan{}
 		r.clock.Begin()
 		s := r.listen()

@@ -140,7 +140,7 @@ func TestClosingAfterUnansweredMessages(t *testing.T) {
 					if p.Consumers = 40; tt.topic {
 						p.Destinations[0].Kind = driver.Topic
 					}
-					p.Producer.Open.ConnectTimeout, p.Consumer.Open.ConnectTimeout = time.Minute, time.Minute
+					p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = time.Minute, time.Minute
 				})
 				s, err := carryOut(t.Context(), nil, p, new(recorder))
 				require.NoError(t, err)

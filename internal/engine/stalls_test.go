@@ -13,7 +13,6 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/drivers/stomp"
 	"github.com/perfmq/perfmq/internal/load"
-	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -214,12 +213,11 @@ func TestStallsOfTheEmbeddedBroker(t *testing.T) {
 				require.NoError(t, err)
 				t.Cleanup(b.Close)
 				const length = 4 * time.Second // the tester may stand still for a part of it, which is no stall
-				e := plan.Endpoint{Factory: f, Open: driver.OpenOptions{
-					URL: f.Schemes[0] + "://" + b.Addr(f.Name), ConnectTimeout: 20 * time.Second, Options: f.NewOptions(),
-				}}
 				rep := &recorder{}
 				p := newPlan(f, func(p *flat) {
-					p.Producer, p.Consumer = e, e
+					for _, e := range p.Sides() {
+						e.URL, e.ConnectTimeout, e.Options = f.Schemes[0]+"://"+b.Addr(f.Name), 20*time.Second, f.NewOptions()
+					}
 					p.Rate, p.MaxPending, p.Producers, p.Consumers = rate("300"), 1000, 2, 2
 					p.Duration, p.DrainTimeout, p.StallThreshold = 15*time.Second, 20*time.Second, time.Second
 				})

@@ -31,7 +31,8 @@ type step struct {
 // use is a group with the setting that it has in a step.
 type use struct {
 	*group
-	plan *plan.Group
+	plan     *plan.Group
+	to, from *Endpoint // of its producers and consumers; nil without these
 	// Messages that the group had sent when the load of the step began, and the ones of them that were due after a
 	// warm-up.
 	base, measuredBase uint64
@@ -45,7 +46,7 @@ func newStep(r *run, index int) *step {
 	for _, g := range s.plan.Groups {
 		for _, workers := range r.groups {
 			if canReopen(workers.plan, g) {
-				s.uses = append(s.uses, &use{group: workers, plan: g})
+				s.uses = append(s.uses, &use{group: workers, plan: g, to: r.sendsTo(g), from: r.readsFrom(g)})
 			}
 		}
 	}
@@ -74,7 +75,7 @@ func distinctGroups(p *plan.Plan) (list []*plan.Group) {
 // other: they are as many, at the same destinations, and their messages have the same delay, by which those of one that
 // come later are judged.
 func canReopen(a, b *plan.Group) bool {
-	return a.Name == b.Name && a.DeliveryDelay == b.DeliveryDelay && a.Producers == b.Producers &&
+	return a.Name == b.Name && a.Delay == b.Delay && a.Producers == b.Producers &&
 		a.Consumers == b.Consumers && a.Shared == b.Shared &&
 		slices.Equal(a.Destinations, b.Destinations)
 }

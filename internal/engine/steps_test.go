@@ -24,21 +24,23 @@ import (
 // scenario builds a plan of several steps on one broker.
 type scenario struct {
 	plan     *plan.Plan
-	endpoint plan.Endpoint
+	endpoint *engine.Endpoint
+	others   []*engine.Endpoint
 }
 
 func newScenario(f driver.Factory, verified bool) *scenario {
 	return &scenario{
 		plan:     &plan.Plan{Name: "test", DrainTimeout: drainTimeout, FakeClock: true, Verify: verified},
-		endpoint: plan.Endpoint{Broker: "main", Factory: f, Open: driver.OpenOptions{URL: "mem://local", ConnectTimeout: connectTimeout}},
+		endpoint: endpoint(f, "main"),
 	}
 }
 
 func (s *scenario) senders(name string, edit func(*plan.Group)) *plan.Group {
 	g := &plan.Group{
-		Name: name, Role: plan.Producer, Producer: s.endpoint, Destinations: []driver.Destination{{Name: "TEST"}}, Producers: 1, MaxPending: 10,
-		Priority: -1, Body: make([]byte, 64),
+		Name: name, Role: plan.Producer, ProducerBroker: s.endpoint.Broker, Destinations: []driver.Destination{{Name: "TEST"}}, Producers: 1,
+		Mix: bodies(64),
 	}
+	g.MaxPending = 10
 	if edit != nil {
 		edit(g)
 	}
@@ -47,7 +49,7 @@ func (s *scenario) senders(name string, edit func(*plan.Group)) *plan.Group {
 
 func (s *scenario) readers(name string, edit func(*plan.Group)) *plan.Group {
 	g := &plan.Group{
-		Name: name, Role: plan.Consumer, Consumer: s.endpoint, Destinations: []driver.Destination{{Name: "TEST"}}, Consumers: 1, Priority: -1,
+		Name: name, Role: plan.Consumer, ConsumerBroker: s.endpoint.Broker, Destinations: []driver.Destination{{Name: "TEST"}}, Consumers: 1,
 	}
 	if edit != nil {
 		edit(g)
@@ -63,11 +65,21 @@ func (s *scenario) step(name string, edit func(*plan.Step), groups ...*plan.Grou
 	s.plan.Steps = append(s.plan.Steps, step)
 }
 
+// unreachable is the broker of the groups that follow.
+func (s *scenario) unreachable() {
+	s.others = append(s.others, s.endpoint)
+	s.endpoint = endpoint(s.endpoint.Factory, "other")
+	s.endpoint.URL = "mem://unreachable"
+}
+
+// config returns the run of the scenario.
+func (s *scenario) config() *engine.Config { return config(s.plan, append(s.others, s.endpoint)...) }
+
 // run carries the scenario out and checks the invariants of every run of several steps.
 func (s *scenario) run(t *testing.T, stop <-chan struct{}) *stats.Summary {
 	t.Helper()
 	rep := new(recorder)
-	sum, err := engine.Run(t.Context(), stop, s.plan, rep)
+	sum, err := engine.Run(t.Context(), stop, s.config(), rep)
 	require.NoError(t, err)
 	var total, steps stats.Counters
 	at, byStep := 0, map[string]stats.Counters{}
@@ -227,7 +239,8 @@ func TestGroupsOfOtherSizes(t *testing.T) {
 		senders := func(n, size int) *plan.Group {
 			return s.senders("senders", func(g *plan.Group) {
 				g.Count, g.Producers = 100, n
-				g.Body, g.BodySize, g.BodySource = plan.Body(size, plan.Random), size, strconv.Itoa(size)
+				g.Mix = bodies(size)
+				g.Mix[0].Body, g.Mix[0].BodySize, g.Mix[0].BodySource = plan.Body(size, plan.Random), size, strconv.Itoa(size)
 			})
 		}
 		readers := func(n int) *plan.Group {
@@ -328,7 +341,7 @@ func TestDurableSubscriptionsOfSteps(t *testing.T) {
 					stop = make(chan struct{})
 					time.AfterFunc(tt.stop, func() { close(stop) })
 				}
-				sum, err := engine.Run(t.Context(), stop, s.plan, new(recorder))
+				sum, err := engine.Run(t.Context(), stop, s.config(), new(recorder))
 				require.NoError(t, err)
 				require.Equal(t, tt.left, b.Subscriptions("T"))
 				if tt.left > 0 && !tt.keep {
@@ -348,7 +361,7 @@ func TestRelativeRate(t *testing.T) {
 		s := newScenario(mem.New().Factory(), false)
 		s.step("first", lasting(10*time.Second), s.senders("senders", paced("200")), s.readers("readers", nil))
 		s.step("half", lasting(10*time.Second), s.senders("senders", func(g *plan.Group) {
-			g.Relative = &plan.Relative{Percent: 50, Step: "first", Metric: "completed.avg"}
+			g.Rate.Relative = &plan.Relative{Percent: 50, Step: "first", Metric: "completed.avg"}
 		}), s.readers("readers", nil))
 		sum := s.run(t, nil)
 		require.True(t, sum.Success, "%q", sum.Problems)
@@ -447,8 +460,7 @@ func TestStepsEndEarly(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newScenario(mem.New().Factory(), false)
 			s.step("one", lasting(3*time.Second), s.senders("senders", paced("10")))
-			s.endpoint.Open.URL = "mem://unreachable"
-			s.endpoint.Broker = "other"
+			s.unreachable()
 			s.step("two", lasting(3*time.Second), s.senders("others", paced("10")))
 			sum := s.run(t, nil)
 			require.False(t, sum.Success)
@@ -466,7 +478,7 @@ func TestStepThatCannotBegin(t *testing.T) {
 		s := newScenario(mem.New().Factory(), true)
 		s.step("one", lasting(3*time.Second), s.senders("senders", paced("10")))
 		readers := s.readers("readers", nil)
-		s.endpoint.Open.URL, s.endpoint.Broker = "mem://unreachable", "other"
+		s.unreachable()
 		s.step("two", lasting(3*time.Second), readers, s.senders("others", paced("10")))
 		sum := s.run(t, nil)
 		require.False(t, sum.Success)
@@ -483,7 +495,7 @@ func TestCommandsOfSteps(t *testing.T) {
 		step.Before, step.After = []string{"echo begun"}, []string{"echo ended; exit 3", "echo never"}
 	}, s.senders("senders", sending(10)))
 	s.step("two", nil, s.senders("senders", sending(10)))
-	sum, err := engine.Run(t.Context(), nil, s.plan, new(recorder))
+	sum, err := engine.Run(t.Context(), nil, s.config(), new(recorder))
 	require.NoError(t, err)
 	require.False(t, sum.Success)
 	require.EqualValues(t, 10, sum.Total.Completed)
@@ -499,7 +511,7 @@ func TestCommandsOfSteps(t *testing.T) {
 	require.ErrorContains(t, sum.Err, `the command "echo ended; exit 3" after step one ended with status 3: ended`)
 
 	s.plan.Steps[0].Before = []string{"exit 1"}
-	_, err = engine.Run(t.Context(), nil, s.plan, new(recorder))
+	_, err = engine.Run(t.Context(), nil, s.config(), new(recorder))
 	require.ErrorContains(t, err, "ended with status 1: it printed nothing")
 }
 
@@ -535,10 +547,10 @@ func TestWaitForBroker(t *testing.T) {
 				})
 				s := newScenario(f, false)
 				s.step("one", nil, s.senders("senders", sending(10)), s.readers("readers", nil))
-				_, err := engine.Run(t.Context(), nil, s.plan, new(recorder))
+				_, err := engine.Run(t.Context(), nil, s.config(), new(recorder))
 				require.ErrorContains(t, err, "refused")
 				s.plan.WaitForBroker = 4 * time.Second
-				_, err = engine.Run(t.Context(), nil, s.plan, new(recorder))
+				_, err = engine.Run(t.Context(), nil, s.config(), new(recorder))
 				require.ErrorContains(t, err, "refused")
 				s.plan.WaitForBroker = 6 * time.Second
 				require.True(t, s.run(t, nil).Success)
@@ -640,7 +652,7 @@ func TestCommandsThatAreInterrupted(t *testing.T) {
 					<-time.After(5 * time.Millisecond)
 				}
 			}()
-			sum, err := engine.Run(t.Context(), stop, s.plan, new(recorder))
+			sum, err := engine.Run(t.Context(), stop, s.config(), new(recorder))
 			require.NoError(t, err)
 			require.True(t, sum.Interrupted)
 			require.Empty(t, sum.Problems)
@@ -660,7 +672,7 @@ func TestCommandsThatStartServers(t *testing.T) {
 	s.step("one", func(step *plan.Step) {
 		step.Before = []string{"echo starting; (while [ -e " + open + " ]; do sleep 0.05; done) &"}
 	}, s.senders("senders", sending(10)))
-	sum, err := engine.Run(t.Context(), nil, s.plan, new(recorder))
+	sum, err := engine.Run(t.Context(), nil, s.config(), new(recorder))
 	require.NoError(t, err, "it does not wait for what goes on")
 	require.True(t, sum.Success, "%q", sum.Problems)
 	require.Equal(t, "starting\n", sum.Commands[0].Output)

@@ -154,7 +154,7 @@ func (r *run) problems(s *stats.Summary) {
 			"cause this, such as RabbitMQ before 4, and ActiveMQ Classic without transport.transformer=jms on its AMQP "+
 			"connector; "+
 			"they cannot be measured between these protocols, and messages counted as missing, lost or foreign may be neither",
-			s.Total.Foreign, r.protocols(producing, titleOf), r.protocols(consuming, titleOf))
+			s.Total.Foreign, r.protocols(r.sendsTo, titleOf), r.protocols(r.readsFrom, titleOf))
 	}
 	for _, step := range r.steps {
 		if step.awaited > 0 {
@@ -186,7 +186,7 @@ func addError(s *stats.Summary, err error, before string) {
 
 // estranged reports whether messages arrived, but none with the run's mark, over another protocol than they were sent.
 func (r *run) estranged(s *stats.Summary) bool {
-	return r.role == plan.Client && r.protocols(producing, nameOf) != r.protocols(consuming, nameOf) &&
+	return r.role == plan.Client && r.protocols(r.sendsTo, nameOf) != r.protocols(r.readsFrom, nameOf) &&
 		s.Total.Completed > 0 && s.Total.Received == 0 && s.Total.Foreign > 0
 }
 
@@ -326,7 +326,7 @@ func (r *run) toReceive() (count uint64) {
 }
 
 // protocols returns the names of the protocols of the producers or of the consumers.
-func (r *run) protocols(side func(*plan.Group) *plan.Endpoint, name func(*driver.Factory) string) string {
+func (r *run) protocols(side func(*plan.Group) *Endpoint, name func(*driver.Factory) string) string {
 	var names []string
 	for _, g := range r.groups {
 		if e := side(g.plan); e != nil && !slices.Contains(names, name(&e.Factory)) {
@@ -339,20 +339,6 @@ func (r *run) protocols(side func(*plan.Group) *plan.Endpoint, name func(*driver
 func nameOf(f *driver.Factory) string { return f.Name }
 
 func titleOf(f *driver.Factory) string { return f.Title }
-
-func producing(g *plan.Group) *plan.Endpoint {
-	if g.Role.Produces() {
-		return &g.Producer
-	}
-	return nil
-}
-
-func consuming(g *plan.Group) *plan.Endpoint {
-	if g.Role.Consumes() {
-		return &g.Consumer
-	}
-	return nil
-}
 
 func (r *run) firstError(class driver.Class) error {
 	for _, p := range r.producers {

@@ -46,7 +46,7 @@ func TestFigures(t *testing.T) {
 		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 			verified(p)
 			p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 7*time.Second, 2*time.Second, 1000
-			p.CommitInterval, p.StallThreshold, p.DeliveryDelay, p.Reconnect = 10, time.Second, time.Millisecond, true
+			p.CommitInterval, p.StallThreshold, p.Delay, p.Reconnect = 10, time.Second, time.Millisecond, true
 			p.Plan.Thresholds = demands(t, texts...)
 		}), nil)
 		require.True(t, s.Success, s.Problems)

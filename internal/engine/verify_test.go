@@ -276,7 +276,7 @@ func TestVerificationAtFullSpeed(t *testing.T) {
 	s, _ := run(t, newPlan(mem.New().Factory(), func(p *flat) {
 		p.Count, p.Producers, p.Consumers, p.MaxPending = count, 2, 2, 1000
 		p.DrainTimeout = time.Hour // on the real clock, of a machine that may be busy
-		p.Body = make([]byte, 1024)
+		p.Mix = bodies(1024)
 		verified(p)
 	}), nil)
 	require.True(t, s.Success, s.Problems)
@@ -363,7 +363,7 @@ func TestVerificationWithoutExpectation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.Lose, o.Duplicate = 100, 90 })
 		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-			p.Count, p.Selector, p.Properties = 1000, "color = 'red'", []driver.Property{{Key: "color", Value: "red"}}
+			p.Count, p.Selector, p.Mix[0].Properties = 1000, "color = 'red'", []driver.Property{{Key: "color", Value: "red"}}
 			verified(p)
 			p.Allow.Duplicates = true
 		}), nil)

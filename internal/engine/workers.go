@@ -21,7 +21,7 @@ func (r *run) startConsumers() {
 			quota = load.NewQuota(u.quota(), r.step.quotaUsed(stop))
 		}
 		job := load.Job{Work: u.plan.ConsumerWork}
-		job.Fail = load.NewFail(u.plan.ConsumerFail, u.plan.ConsumerFailAs)
+		job.Fail = load.NewFail(u.plan.ConsumerFail, u.plan.Failing)
 		if !u.plan.ConsumerRate.IsZero() { // in equal shares
 			job.Each = time.Duration(float64(u.allConsumers) / u.plan.ConsumerRate.PerSecond() * float64(time.Second))
 		}
@@ -74,7 +74,7 @@ func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop 
 			p.ended = ended
 			running = append(running, ended)
 			work := load.Load{
-				Index: p.index, Total: u.allProducers, Schedule: u.plan.Rate, Count: u.plan.Count, Start: r.step.start,
+				Index: p.index, Total: u.allProducers, Schedule: u.plan.Rate.Schedule, Count: u.plan.Count, Start: r.step.start,
 				Until: r.step.plan.Duration,
 				Mix:   u.order,
 				Timed: u.sendTimeout() > 0, Resend: u.plan.Resend,

@@ -31,29 +31,39 @@ import (
 )
 
 // schedule reads a rate.
-func schedule(t *testing.T, text string) load.Schedule {
+func schedule(t *testing.T, text string) plan.Rate {
 	t.Helper()
 	s, err := load.ParseSchedule(text)
 	require.NoError(t, err)
-	return s
+	return plan.Rate{Schedule: s}
 }
 
 // newPlan is a client on queue://TEST of a broker, whose messages are verified.
-func newPlan(f driver.Factory, edit func(*plan.Plan, *plan.Group)) *plan.Plan {
-	e := plan.Endpoint{Factory: f, Open: driver.OpenOptions{URL: "mem://local", ConnectTimeout: 2 * time.Second}}
-	g := &plan.Group{
-		Role: plan.Client, Producer: e, Consumer: e, Destinations: []driver.Destination{{Name: "TEST"}},
-		Producers: 1, Consumers: 1, MaxPending: 1, Priority: -1, Body: make([]byte, 16), BodySource: "16 bytes",
+func newPlan(f driver.Factory, edit func(*plan.Plan, *plan.Group)) *execution {
+	b := &plan.Broker{
+		Protocol: f.Name, Client: driver.Native, OpenOptions: driver.OpenOptions{URL: "mem://local", ConnectTimeout: 2 * time.Second},
 	}
-	p := &plan.Plan{DrainTimeout: 10 * time.Second, FakeClock: true, Verify: true, Steps: []plan.Step{{Name: plan.OnlyStep, Groups: []*plan.Group{g}}}}
-	edit(p, g)
-	return p
+	g := &plan.Group{
+		Role: plan.Client, ProducerBroker: b, ConsumerBroker: b, Destinations: []driver.Destination{{Name: "TEST"}},
+		Producers: 1, Consumers: 1, ProducerSpec: driver.ProducerSpec{MaxPending: 1}, Mix: []plan.Variant{{
+			Weight: 1, Variant: driver.Variant{Priority: -1, Body: make([]byte, 16)}, BodySource: "16 bytes",
+		}},
+	}
+	p := plan.Plan{DrainTimeout: 10 * time.Second, FakeClock: true, Verify: true, Steps: []plan.Step{{Name: plan.OnlyStep, Groups: []*plan.Group{g}}}}
+	edit(&p, g)
+	return &execution{p, f}
+}
+
+// execution is a plan with the driver that carries it out.
+type execution struct {
+	plan.Plan
+	factory driver.Factory
 }
 
 // carryOut runs a plan, or a shard of it, and returns the folder of its result.
-func carryOut(t *testing.T, dir string, p plan.Plan) *stats.Summary {
+func carryOut(t *testing.T, dir string, p execution) *stats.Summary {
 	t.Helper()
-	text, err := plan.JSON(&p, func(s string) string { return s })
+	text, err := plan.JSON(&p.Plan, func(s string) string { return s })
 	require.NoError(t, err)
 	head := result.Head{Plan: text, Host: result.Host{Name: fmt.Sprintf("host-%d", p.Shard.Number)}}
 	if !p.Shard.IsZero() {
@@ -62,14 +72,15 @@ func carryOut(t *testing.T, dir string, p plan.Plan) *stats.Summary {
 	p.VerifyFile = filepath.Join(dir, result.VerifyFile)
 	to, err := report.NewResult(dir, report.ResultOptions{Head: head, Allow: p.Allow})
 	require.NoError(t, err)
-	s, err := engine.Run(context.Background(), nil, &p, to)
+	s, err := engine.Run(context.Background(), nil, &engine.Config{Plan: &p.Plan, Endpoints: engine.Reach(&p.Plan,
+		func(*plan.Broker) *driver.Factory { return &p.factory })}, to)
 	require.NoError(t, err)
 	require.NoError(t, to.Close())
 	return s
 }
 
 // inShards runs the shards of a plan side by side, each by a clock that is ahead by so much, and returns the folders.
-func inShards(t *testing.T, base string, p *plan.Plan, ahead ...time.Duration) (dirs []string) {
+func inShards(t *testing.T, base string, p *execution, ahead ...time.Duration) (dirs []string) {
 	t.Helper()
 	var running sync.WaitGroup
 	for i, by := range ahead {

@@ -24,7 +24,7 @@ func (v *validator) resend() {
 	if !g.Resend {
 		return
 	}
-	c := &g.Producer.Factory.Capabilities
+	c := &v.driver(g.ProducerBroker).Capabilities
 	v.refuse(!g.Reconnect && g.SendTimeout == 0 && !c.TimesOut && !c.Reconnects, "add --reconnect or --send-timeout TIME",
 		"--in-doubt resend needs --reconnect or --send-timeout: without them no message ends in doubt before the run does")
 	v.refuse(g.CommitInterval > 0, "leave one of them out",

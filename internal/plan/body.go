@@ -97,7 +97,7 @@ func MessageTypes() []string { return []string{string(Text), string(Bytes)} }
 
 // text finds the bodies that cannot be sent as text.
 func (v *validator) text() {
-	list := v.group.Variants()
+	list := v.group.Mix
 	for i := range list {
 		m := &list[i]
 		if !m.Text {
@@ -115,8 +115,8 @@ func (v *validator) text() {
 func (p *Plan) speaksSTOMP() bool {
 	for i := range p.Steps {
 		for _, g := range p.Steps[i].Groups {
-			for _, e := range g.Endpoints() {
-				if e.Factory.Name == "stomp" {
+			for _, b := range g.Brokers() {
+				if b.Protocol == "stomp" {
 					return true
 				}
 			}
@@ -127,7 +127,7 @@ func (p *Plan) speaksSTOMP() bool {
 
 // CheckBody returns a [*Mistake] if no broker of the protocol takes bodies of that many bytes.
 func CheckBody(f *driver.Factory, size int) error {
-	if least, _ := bodyLimits(f); size < least {
+	if least, _ := bodyLimits(f.Name); size < least {
 		return mistake(fmt.Sprintf("give --message-size %d or more", least), "%s does not take empty bodies", f.Title)
 	}
 	return nil
@@ -135,8 +135,8 @@ func CheckBody(f *driver.Factory, size int) error {
 
 // bodyLimits returns the smallest body that a protocol allows, and the largest that its brokers take unless they are
 // told otherwise (0 if there is no such size), in bytes. [driver.Capabilities] does not know them.
-func bodyLimits(f *driver.Factory) (least, usual int) {
-	if f.Name == "rocketmq" {
+func bodyLimits(protocol string) (least, usual int) {
+	if protocol == "rocketmq" {
 		return 1, 4 << 20 // maxMessageSize in broker.conf
 	}
 	return 0, 0
@@ -163,9 +163,6 @@ func (p *Plan) MakeBodies() {
 		for _, g := range p.Steps[i].Groups {
 			if !g.Role.Produces() {
 				continue
-			}
-			if len(g.Mix) == 0 {
-				give(&g.Body, g.BodySize, g.Fill)
 			}
 			for j := range g.Mix {
 				give(&g.Mix[j].Body, g.Mix[j].BodySize, g.Mix[j].Fill)

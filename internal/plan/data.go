@@ -191,7 +191,7 @@ func groupOf(g *Group) groupData {
 	for _, dest := range g.Destinations {
 		d.Destinations = append(d.Destinations, dest.String())
 	}
-	endpoints := g.Endpoints()
+	endpoints := g.Brokers()
 	d.Broker = endpointOf(endpoints[0])
 	if len(endpoints) > 1 {
 		d.ConsumerBroker = endpointOf(endpoints[1])
@@ -202,7 +202,7 @@ func groupOf(g *Group) groupData {
 	if g.Role.Consumes() {
 		d.Consumers, d.ConsumerConnections, d.Shared = g.Consumers, g.ConsumerConnections, g.Shared
 		d.Durable, d.KeepSubscription, d.Selector, d.Credit = g.Durable, g.KeepSubscription, g.Selector, g.Credit
-		d.TransactionSize, d.MaxMessageSize = g.transactionSize(), g.Consumer.Open.LargestBody()
+		d.TransactionSize, d.MaxMessageSize = g.TransactionSize, g.ConsumerBroker.LargestBody()
 		if !g.ConsumerWork.IsZero() {
 			d.ConsumerWork = g.ConsumerWork.String()
 		}
@@ -210,7 +210,7 @@ func groupOf(g *Group) groupData {
 			d.ConsumerRate = g.ConsumerRate.String()
 		}
 		if !g.ConsumerFail.IsZero() {
-			d.ConsumerFail, d.ConsumerFailAs = g.ConsumerFail.String(), g.ConsumerFailAs.String()
+			d.ConsumerFail, d.ConsumerFailAs = g.ConsumerFail.String(), g.Failing.String()
 		}
 	}
 	return d
@@ -218,20 +218,18 @@ func groupOf(g *Group) groupData {
 
 func (g *Group) producing(d *groupData) {
 	d.Producers, d.MaxPending, d.Rate = g.Producers, g.Pending(), g.Rate.String()
-	if g.Relative != nil {
-		d.Rate = g.Relative.String()
-	}
 	if g.Resend {
 		d.InDoubt = "resend"
 	}
 	if g.SharedConnections {
 		d.Connections = g.ProducerConnections
 	}
-	d.DeliveryDelay, d.SendTimeout = duration(g.DeliveryDelay), duration(g.SendTimeout)
+	d.DeliveryDelay, d.SendTimeout = duration(g.Delay), duration(g.SendTimeout)
 	d.Persistent, d.TTL, d.CommitInterval = g.Persistent, duration(g.TTL), g.CommitInterval
-	if len(g.Mix) == 0 {
-		m := messageOf(&g.Variants()[0])
+	if len(g.Mix) == 1 {
+		m := messageOf(&g.Mix[0])
 		d.Body, d.MessageType, d.Priority, d.Group, d.Properties = m.Body, m.Type, m.Priority, m.Group, m.Properties
+		return
 	}
 	for i := range g.Mix {
 		d.Messages = append(d.Messages, messageOf(&g.Mix[i]))
@@ -239,7 +237,7 @@ func (g *Group) producing(d *groupData) {
 }
 
 func messageOf(v *Variant) messageData {
-	d := messageData{Weight: v.Weight, Body: v.BodySource, Group: v.MessageGroup}
+	d := messageData{Weight: v.Weight, Body: v.BodySource, Group: v.Group}
 	if v.Text {
 		d.Type = Text
 	}
@@ -255,16 +253,16 @@ func messageOf(v *Variant) messageData {
 	return d
 }
 
-func endpointOf(e *Endpoint) *endpointData {
+func endpointOf(e *Broker) *endpointData {
 	d := &endpointData{
-		Name: e.Broker, Site: e.Site, Protocol: e.Factory.Name, Client: e.Client(), URL: e.URL(),
-		User:           e.Open.User,
-		ConnectTimeout: e.Open.ConnectTimeout.Round(time.Nanosecond).String(), Management: RedactURL(e.Management),
+		Name: e.Name, Site: e.Site, Protocol: e.Protocol, Client: e.Client, URL: e.Shown(),
+		User:           e.User,
+		ConnectTimeout: e.ConnectTimeout.Round(time.Nanosecond).String(), Management: RedactURL(e.Management),
 	}
-	if e.Open.TLS != (driver.TLS{}) {
-		d.TLS = describeTLS(e.Open.TLS)
+	if e.TLS != (driver.TLS{}) {
+		d.TLS = describeTLS(e.TLS)
 	}
-	for _, o := range driver.Describe(e.Open.Options) {
+	for _, o := range driver.Describe(e.Options) {
 		if d.Options == nil {
 			d.Options = map[string]string{}
 		}

@@ -21,18 +21,9 @@ const (
 // HostOrders returns the names of the orders that can be asked for, the usual one first.
 func HostOrders() []string { return []string{string(InOrder), string(Spread)} }
 
-// Hosts returns the hosts of the URL, as host:port, to which connections go; nil if connections have no choice among
-// them, as with RocketMQ's name servers.
-func (e *Endpoint) Hosts() []string {
-	if e.Factory.Hosts == nil {
-		return nil
-	}
-	return e.Factory.Hosts(e.Open.URL)
-}
-
 // Spreads tells whether connections of the group to a broker of several hosts are not all meant for the same one.
-func (g *Group) Spreads(e *Endpoint) bool {
-	return (g.Hosts == Spread || g.Hosts == AtRandom) && len(e.Hosts()) > 1
+func (g *Group) Spreads(b *Broker) bool {
+	return (g.Hosts == Spread || g.Hosts == AtRandom) && len(b.Hosts) > 1
 }
 
 // HostsOf returns the order in which connection number conn of one side of the group tries the n hosts of its URL, as
@@ -82,27 +73,28 @@ func (v *validator) hosts() {
 	if g.Hosts != Spread {
 		return
 	}
-	for _, e := range g.Endpoints() {
-		v.refuse(e.Factory.Hosts == nil, "leave --hosts out",
+	for _, b := range g.Brokers() {
+		f := v.driver(b)
+		v.refuse(f.Hosts == nil, "leave --hosts out",
 			"--hosts spread: the hosts of a URL of %s are name servers, and the brokers that they name are not chosen by it",
-			title(&e.Factory))
+			title(f))
 	}
 }
 
 // hostNotes are remarks on connections that are spread over several hosts.
 func (g *Group) hostNotes() (notes []string) {
-	if g.Hosts == AtRandom && g.Role == Client && g.Spreads(&g.Producer) {
+	if g.Hosts == AtRandom && g.Role == Client && g.Spreads(g.ProducerBroker) {
 		return []string{"the failover URL has connections choose their hosts at random, so that producers and consumers " +
 			"may be at different ones: the brokers must pass messages on; randomize=false or --hosts spread avoid that"}
 	}
 	if g.Hosts != Spread {
 		return nil
 	}
-	for _, e := range g.Endpoints() {
+	for _, b := range g.Brokers() {
 		switch {
-		case !g.Spreads(e):
+		case !g.Spreads(b):
 			notes = append(notes, "--hosts spread has no effect: the URL names one host")
-		case e.Management != "":
+		case b.Management != "":
 			notes = append(notes, "--management-url asks one broker, whose counts are those of the run only if it counts for "+
 				"all hosts, as RabbitMQ does for a cluster")
 		}
@@ -117,7 +109,7 @@ func (g *Group) hostNotes() (notes []string) {
 // withoutConsumers returns a host at which a destination has producers of the group, and no consumers; empty if there
 // is none, or if the group does not have both.
 func (g *Group) withoutConsumers() (host string, dest driver.Destination) {
-	if g.Role != Client || g.Hosts != Spread || !g.SameBroker() || !g.Spreads(&g.Producer) {
+	if g.Role != Client || g.Hosts != Spread || !g.SameBroker() || !g.Spreads(g.ProducerBroker) {
 		return "", dest
 	}
 	type place struct {
@@ -130,7 +122,7 @@ func (g *Group) withoutConsumers() (host string, dest driver.Destination) {
 	}
 	for _, p := range g.ProducerSpecs("") {
 		if at := (place{p.Connection.Order[0], p.Destination}); !consumed[at] {
-			return g.Producer.Hosts()[at.host], at.dest
+			return g.ProducerBroker.Hosts[at.host], at.dest
 		}
 	}
 	return "", dest

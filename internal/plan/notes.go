@@ -62,9 +62,9 @@ func (g *Group) notes() (notes []string) {
 		notes = append(notes, "--commit-interval is ignored: it is for producers; --tx-size is how many messages a "+
 			"consumer receives per transaction")
 	}
-	if g.Role == Client && g.Producer.Factory.Name == g.Consumer.Factory.Name {
-		_, _, from, _ := splitUserinfo(g.Producer.Open.URL)
-		if _, _, to, _ := splitUserinfo(g.Consumer.Open.URL); from != to {
+	if g.Role == Client && g.ProducerBroker.Protocol == g.ConsumerBroker.Protocol {
+		_, _, from, _ := splitUserinfo(g.ProducerBroker.URL)
+		if _, _, to, _ := splitUserinfo(g.ConsumerBroker.URL); from != to {
 			notes = append(notes, "producers and consumers use different URLs: if these are different brokers, they must pass "+
 				"messages on")
 		}

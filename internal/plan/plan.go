@@ -5,9 +5,9 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
@@ -33,43 +33,40 @@ func (r Role) Consumes() bool { return r != Producer }
 // UnlimitedPending is the number of messages in flight that a producer may reach when the user asked for no limit.
 const UnlimitedPending = 1 << 20
 
-// Endpoint is a broker as one side of the run reaches it.
-type Endpoint struct {
-	// Broker is the name of the broker in its scenario; empty for that of a command line.
-	Broker string
+// Broker is a broker as the run reaches it.
+type Broker struct {
+	// Name is the name of the broker in its scenario; empty for that of a command line.
+	Name string
 	// Site names the broker, or the brokers that pass messages on to each other, on which a destination is one and the
 	// same; empty if the run has only one.
-	Site    string
-	Factory driver.Factory
-	Open    driver.OpenOptions
-	// Given is the URL that the user gave, fit for printing, if Open.URL was made of it: a failover URL. Else it is empty.
+	Site string
+	// Protocol is the name of the protocol, and Client that of its implementation: [driver.Native], or a client library.
+	Protocol, Client string
+	driver.OpenOptions
+	// Hosts are the hosts of the URL to which connections go, as host:port; nil if connections have no choice among them,
+	// as with RocketMQ's name servers.
+	Hosts []string
+	// Given is the URL that the user gave, fit for printing, if URL was made of it: a failover URL. Else it is empty.
 	Given string
 	// Management is the URL of the broker's management over HTTP, by which it is asked for its own counts; empty if it has
 	// none.
 	Management string
-	// Inspector asks the broker for its own counts by another way than the driver's; nil leaves it to the driver.
-	Inspector driver.Inspector
 }
 
-// Client returns the implementation of the protocol: [driver.Native], or the name of a client library.
-func (e *Endpoint) Client() string {
-	if e.Factory.Client == "" {
-		return driver.Native
-	}
-	return e.Factory.Client
-}
+// Drivers finds the driver of a broker by its protocol and client.
+type Drivers func(*Broker) *driver.Factory
 
-// URL returns the URL, fit for printing.
-func (e *Endpoint) URL() string {
-	if e.Given != "" {
-		return e.Given
+// Shown returns the URL, fit for printing.
+func (b *Broker) Shown() string {
+	if b.Given != "" {
+		return b.Given
 	}
-	return RedactURL(e.Open.URL)
+	return RedactURL(b.URL)
 }
 
 // Same tells whether both are one broker, reached in one way, so that they may share connections.
-func (e *Endpoint) Same(o *Endpoint) bool {
-	return e.Broker == o.Broker && e.Factory.Name == o.Factory.Name && e.Client() == o.Client() && e.Open.URL == o.Open.URL
+func (b *Broker) Same(o *Broker) bool {
+	return b.Name == o.Name && b.Protocol == o.Protocol && b.Client == o.Client && b.URL == o.URL
 }
 
 // title is the protocol, and the client library if it is one.
@@ -116,10 +113,6 @@ type Plan struct {
 	FailOnForeign bool
 	// Thresholds are demands on the figures of the run.
 	Thresholds []threshold.Threshold
-	// BrokerSide configures the watch of the broker and its host.
-	BrokerSide brokerside.Config
-	// Side is that watch; nil if nothing is watched, or as long as nothing is opened.
-	Side *brokerside.Watch
 	// Shard is the part of the run that this process has.
 	Shard Shard
 	// RunID is the number that the messages carry; 0 for one that no other run has.
@@ -164,14 +157,21 @@ type Step struct {
 const OnlyStep = "load"
 
 // Rated tells whether any messages of the plan have intended times.
-func (p *Plan) Rated() bool { return p.Has()&threshold.Rate != 0 }
+func (p *Plan) Rated() bool {
+	return p.any(func(g *Group) bool { return g.Role.Produces() && g.Rated() })
+}
 
 // Group are producers or consumers, or as many of both as a client command has, with one setting.
 type Group struct {
 	// Name is the name of the group; empty for that of a command line.
-	Name               string
-	Role               Role
-	Producer, Consumer Endpoint // only the side that the role has is set
+	Name string
+	Role Role
+	// ProducerBroker and ConsumerBroker are the brokers of both sides; nil for a side that the role does not have.
+	ProducerBroker, ConsumerBroker *Broker
+	// ProducerSpec and ConsumerSpec are the driver's part of the settings: all but what tells workers apart. MaxPending 0
+	// means [UnlimitedPending].
+	driver.ProducerSpec
+	driver.ConsumerSpec
 
 	// Destinations are the final names, after --num-destinations has been applied.
 	Destinations []driver.Destination
@@ -194,54 +194,39 @@ type Group struct {
 	Reconnect bool
 	// ReconnectTimeout bounds the time until a lost connection is there again; 0 for none.
 	ReconnectTimeout time.Duration
-	// SendTimeout is the time after which a message without an answer ends as unconfirmed; 0 for none, or for the default
-	// of a driver that has a limit of its own.
-	SendTimeout time.Duration
 	// Resend sends messages again that ended without an answer, with the same number.
 	Resend bool
 
-	// MaxPending is the number of messages in flight per producer; 0 means UnlimitedPending.
-	MaxPending int
 	// Rate is the target of all producers together; the zero value means as fast as possible.
-	Rate load.Schedule
-	// Relative is the target instead of Rate if it is a share of a rate reached by an earlier step; else nil.
-	Relative *Relative
+	Rate Rate
 	// Count is the total of messages to send (or, for a consumer, to receive); 0 means no limit.
 	Count uint64
 
-	// Mix are the kinds of messages, if there are several; Body to Text, Priority, MessageGroup and Properties are without
-	// use then. Empty means that all messages are as these say.
+	// Mix are the kinds of messages of producers, one at least.
 	Mix []Variant
-	// Body is the payload of every message: the content of a file, or [Body] of BodySize and Fill, made by
-	// [Plan.MakeBodies].
-	Body     []byte `json:"-"`
-	BodySize int
-	Fill     Fill
-	// BodySource says where Body is from, for the printed plan: "1024 bytes" or a file name.
-	BodySource     string
-	Text           bool // messages are of text, not of bytes
-	Persistent     bool
-	TTL            time.Duration
-	DeliveryDelay  time.Duration // for which the broker is to hold back each message after it was sent
-	Priority       int           // 0 to 9, -1 for the protocol's default
-	MessageGroup   string
-	Properties     []driver.Property
-	CommitInterval int
 
-	Durable          bool
-	KeepSubscription bool
-	Selector         string
-	Credit           int // 0 for the driver's default
-	Transacted       bool
 	// ConsumerWork is the simulated work on each message before its settlement, and ConsumerRate the most that all
 	// consumers together receive per second; the zero values are none.
 	ConsumerWork load.Work
 	ConsumerRate load.Rate
-	// ConsumerFail is the share of the deliveries that consumers do not accept, on purpose, but treat as ConsumerFailAs
-	// says: reject or release.
-	ConsumerFail    load.Share
-	ConsumerFailAs  driver.Verdict
-	TransactionSize int // messages per transaction with Transacted; 0 is 1
+	// ConsumerFail is the share of the deliveries that consumers do not accept, on purpose, but treat as Failing says:
+	// reject or release.
+	ConsumerFail load.Share
+}
+
+// Rate is when messages are sent: by a schedule, or, if Relative is not nil, at a share of a rate that an earlier step
+// reached.
+type Rate struct {
+	load.Schedule
+	Relative *Relative
+}
+
+// String returns the rate in the form that the setting takes; empty for as fast as possible.
+func (r Rate) String() string {
+	if r.Relative != nil {
+		return r.Relative.String()
+	}
+	return r.Schedule.String()
 }
 
 // Pending returns the number of slots of each producer.
@@ -253,29 +238,38 @@ func (g *Group) Pending() int {
 }
 
 // SameBroker tells whether both sides of the group are at one broker.
-func (g *Group) SameBroker() bool { return g.Producer.Same(&g.Consumer) }
+func (g *Group) SameBroker() bool { return g.ProducerBroker.Same(g.ConsumerBroker) }
 
-// Endpoints returns the brokers of the group's role, each once.
-func (g *Group) Endpoints() []*Endpoint {
-	switch {
-	case !g.Role.Consumes():
-		return []*Endpoint{&g.Producer}
-	case !g.Role.Produces():
-		return []*Endpoint{&g.Consumer}
-	case g.SameBroker():
-		return []*Endpoint{&g.Producer}
-	default:
-		return []*Endpoint{&g.Producer, &g.Consumer}
+// Brokers returns the brokers of all groups.
+func (p *Plan) Brokers() (list []*Broker) {
+	for i := range p.Steps {
+		for _, g := range p.Steps[i].Groups {
+			for _, b := range g.Sides() {
+				if !slices.Contains(list, b) {
+					list = append(list, b)
+				}
+			}
+		}
 	}
+	return list
+}
+
+// Brokers returns the brokers of the group's role, each once.
+func (g *Group) Brokers() []*Broker {
+	list := g.Sides()
+	if len(list) > 1 && g.SameBroker() {
+		return list[:1]
+	}
+	return list
 }
 
 // Sides returns the brokers of both sides that the group has, also if they are the same.
-func (g *Group) Sides() (list []*Endpoint) {
+func (g *Group) Sides() (list []*Broker) {
 	if g.Role.Produces() {
-		list = append(list, &g.Producer)
+		list = append(list, g.ProducerBroker)
 	}
 	if g.Role.Consumes() {
-		list = append(list, &g.Consumer)
+		list = append(list, g.ConsumerBroker)
 	}
 	return list
 }

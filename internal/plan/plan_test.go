@@ -3,9 +3,6 @@ package plan
 import (
 	"bytes"
 	"errors"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,23 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/load"
-	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o750))
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got)
-}
 
 type options struct {
 	Settle string `opt:"settle" help:"how to settle"`
@@ -53,53 +35,83 @@ func everything() driver.KindCapabilities {
 	}
 }
 
-func endpoint(f driver.Factory) Endpoint {
-	return Endpoint{Factory: f, Open: driver.OpenOptions{URL: f.DefaultURL, ConnectTimeout: time.Second, Options: &options{Settle: "late"}}}
+// endpoint is a broker with its driver.
+type endpoint struct {
+	*Broker
+	Factory driver.Factory
 }
 
-// valid returns a plan without mistakes.
+func at(f driver.Factory) *endpoint {
+	return &endpoint{&Broker{Protocol: f.Name, Client: driver.Native, OpenOptions: driver.OpenOptions{
+		URL: f.DefaultURL, ConnectTimeout: time.Second, Options: &options{Settle: "late"},
+	}}, f}
+}
+
+// ables finds the driver of a protocol that can do everything, or what edit leaves.
+func ables(edit func(*driver.Capabilities)) Drivers {
+	f := able()
+	if edit != nil {
+		edit(&f.Capabilities)
+	}
+	return func(*Broker) *driver.Factory { return &f }
+}
+
 // flat is a plan of one step with one group.
 type flat struct {
 	*Plan
 	*Step
 	*Group
+	Producer, Consumer *endpoint
 }
 
-func newFlat(g *Group) *flat {
-	p := &Plan{DrainTimeout: time.Second, Steps: []Step{{Name: OnlyStep, Groups: []*Group{g}}}}
-	return &flat{p, &p.Steps[0], g}
-}
-
-func valid() *flat {
-	return newFlat(&Group{
-		Role: Client, Producer: endpoint(able()), Consumer: endpoint(able()), Producers: 1, Consumers: 1, MaxPending: 1, Priority: -1,
-		Destinations: []driver.Destination{{Name: "A"}}, BodySource: "3 bytes", Body: []byte("abc"),
+func (p *flat) Validate() error {
+	return p.Plan.Validate(func(b *Broker) *driver.Factory {
+		if b == p.Producer.Broker {
+			return &p.Producer.Factory
+		}
+		return &p.Consumer.Factory
 	})
 }
 
-func rate(t *testing.T, s string) load.Schedule {
+func bodyOf(text string) []Variant {
+	return []Variant{{Weight: 1, Variant: driver.Variant{Priority: -1, Body: []byte(text)}, BodySource: "some bytes"}}
+}
+
+// valid returns a plan without mistakes.
+func valid() *flat {
+	sender, reader := at(able()), at(able())
+	g := &Group{
+		Role: Client, ProducerBroker: sender.Broker, ConsumerBroker: reader.Broker, Producers: 1, Consumers: 1,
+		Destinations: []driver.Destination{{Name: "A"}}, Mix: bodyOf("abc"),
+	}
+	g.MaxPending = 1
+	p := &Plan{DrainTimeout: time.Second, Steps: []Step{{Name: OnlyStep, Groups: []*Group{g}}}}
+	return &flat{p, &p.Steps[0], g, sender, reader}
+}
+
+func rate(t *testing.T, s string) Rate {
 	t.Helper()
 	r, err := load.ParseSchedule(s)
 	require.NoError(t, err)
-	return r
+	return Rate{Schedule: r}
 }
 
 func TestValidPlans(t *testing.T) {
 	require.NoError(t, valid().Validate())
 	for name, change := range map[string]func(*flat){
-		"producer has no consumer side": func(p *flat) { p.Role, p.Consumer, p.Consumers = Producer, Endpoint{}, 0 },
-		"consumer has no producer side": func(p *flat) { p.Role, p.Producer, p.Producers, p.Body = Consumer, Endpoint{}, 0, nil },
+		"producer has no consumer side": func(p *flat) { p.Role, p.ConsumerBroker, p.Consumers = Producer, nil, 0 },
+		"consumer has no producer side": func(p *flat) { p.Role, p.ProducerBroker, p.Producers, p.Mix = Consumer, nil, 0, nil },
 		"durable topic":                 func(p *flat) { p.Destinations[0].Kind, p.Durable, p.ClientID = driver.Topic, true, "x" },
 		"durable shared needs no client ID": func(p *flat) {
 			p.Destinations[0].Kind, p.Durable, p.Shared = driver.Topic, true, 2
 		},
 		"a producer may ignore --durable": func(p *flat) { p.Role, p.Durable = Producer, true },
-		"password for the URL's user":     func(p *flat) { p.Producer.Open.URL, p.Producer.Open.Password = "able://u@h", "secret" },
+		"password for the URL's user":     func(p *flat) { p.Producer.URL, p.Producer.Password = "able://u@h", "secret" },
 		"tls": func(p *flat) {
-			p.Role, p.Producer.Open.URL, p.Producer.Open.TLS.ServerName = Producer, "ables://h", "x"
+			p.Role, p.Producer.URL, p.Producer.TLS.ServerName = Producer, "ables://h", "x"
 		},
 		"warm-up without an end": func(p *flat) { p.Warmup = time.Hour },
-		"limits":                 func(p *flat) { p.Priority, p.MaxPending, p.Producers = 9, UnlimitedPending, maxWorkers-1 },
+		"limits":                 func(p *flat) { p.Mix[0].Priority, p.MaxPending, p.Producers = 9, UnlimitedPending, maxWorkers-1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := valid()
@@ -135,21 +147,21 @@ func TestMistakes(t *testing.T) {
 		{"negative", func(p *flat) { p.Credit = -1 }, "--credit -1 is negative", "not negative"},
 		{"negative time", func(p *flat) { p.DrainTimeout = -time.Second }, "--drain-timeout -1s is negative", "not negative"},
 		{"pending", func(p *flat) { p.MaxPending = UnlimitedPending + 1 }, "--max-pending 1048577 is more than the tool allows (1048576 per producer)", "0 means"},
-		{"priority", func(p *flat) { p.Priority = 10 }, "--priority 10 is not 0 to 9", "highest"},
+		{"priority", func(p *flat) { p.Mix[0].Priority = 10 }, "--priority 10 is not 0 to 9", "highest"},
 		{"no producers", func(p *flat) { p.Producers = 0 }, "--producers 0: at least 1 is needed", "consumer command"},
 		{"no consumers", func(p *flat) { p.Consumers = 0 }, "--consumers 0: at least 1 is needed", "producer command"},
 		{"too many", func(p *flat) { p.Producers = maxWorkers }, "the plan comes to 100001 producers and consumers", "several processes"},
 		{"shared connections", func(p *flat) { p.SharedConnections = true }, "--shared-connections needs at least one connection", "--threads"},
 		{"no destination", func(p *flat) { p.Destinations = nil }, "there is no destination", "queue://TEST"},
-		{"time property", func(p *flat) { p.Properties = []driver.Property{{Key: "time"}} }, "--property time=... is taken: it carries the time of sending", "another key"},
+		{"time property", func(p *flat) { p.Mix[0].Properties = []driver.Property{{Key: "time"}} }, "--property time=... is taken: it carries the time of sending", "another key"},
 		{
 			"name servers", func(p *flat) { p.Hosts = Spread }, "--hosts spread: the hosts of a URL of Able 2.0 are name servers, and the " +
 				"brokers that they name are not chosen by it", "leave --hosts out",
 		},
-		{"password alone", func(p *flat) { p.Role, p.Producer.Open.Password = Producer, "x" }, "a password was given but no user", "--user"},
-		{"connect timeout", func(p *flat) { p.Role, p.Producer.Open.ConnectTimeout = Producer, 0 }, "--connect-timeout must be above 0", "seconds"},
+		{"password alone", func(p *flat) { p.Role, p.Producer.Password = Producer, "x" }, "a password was given but no user", "--user"},
+		{"connect timeout", func(p *flat) { p.Role, p.Producer.ConnectTimeout = Producer, 0 }, "--connect-timeout must be above 0", "seconds"},
 		{
-			"tls without encryption", func(p *flat) { p.Role, p.Producer.Open.TLS.CAFile = Producer, "ca.pem" },
+			"tls without encryption", func(p *flat) { p.Role, p.Producer.TLS.CAFile = Producer, "ca.pem" },
 			"--tls flags were given, but able://localhost is not encrypted", "ables://",
 		},
 	} {
@@ -188,15 +200,15 @@ func TestCapabilities(t *testing.T) {
 		},
 		{func(c *driver.Capabilities) { c.Queue.Persistent = false }, func(p *flat) { p.Persistent = true }, "--persistent: Able 2.0 cannot choose a delivery mode"},
 		{func(c *driver.Capabilities) { c.Queue.TTL = false }, func(p *flat) { p.TTL = 1 }, "--ttl: Able 2.0 cannot let messages expire"},
-		{func(c *driver.Capabilities) { c.Queue.Priority = false }, func(p *flat) { p.Priority = 0 }, "--priority: Able 2.0 cannot give messages a priority"},
-		{func(c *driver.Capabilities) { c.Queue.Group = false }, func(p *flat) { p.MessageGroup = "g" }, "--group: Able 2.0 cannot name a message group"},
+		{func(c *driver.Capabilities) { c.Queue.Priority = false }, func(p *flat) { p.Mix[0].Priority = 0 }, "--priority: Able 2.0 cannot give messages a priority"},
+		{func(c *driver.Capabilities) { c.Queue.Group = false }, func(p *flat) { p.Mix[0].Group = "g" }, "--group: Able 2.0 cannot name a message group"},
 		{func(c *driver.Capabilities) { c.Queue.Selector = false }, func(p *flat) { p.Selector = "a=1" }, "--selector: Able 2.0 cannot filter at the broker"},
 		{func(c *driver.Capabilities) { c.Queue.Credit = false }, func(p *flat) { p.Credit = 1 }, "--credit: Able 2.0 cannot set the receive window"},
 		{func(c *driver.Capabilities) { c.Queue.Transactions = false }, func(p *flat) { p.CommitInterval = 1 }, "Able 2.0 transactions are not supported"},
-		{func(c *driver.Capabilities) { c.Queue.TransactedReceive = false }, func(p *flat) { p.Transacted = true }, "Able 2.0 transactions are not supported"},
+		{func(c *driver.Capabilities) { c.Queue.TransactedReceive = false }, func(p *flat) { p.TransactionSize = 1 }, "Able 2.0 transactions are not supported"},
 		{
 			func(c *driver.Capabilities) { c.TLS = false },
-			func(p *flat) { p.Producer.Open.TLS.InsecureSkipVerify = true }, "--tls: Able 2.0 connections cannot be encrypted",
+			func(p *flat) { p.Producer.TLS.InsecureSkipVerify = true }, "--tls: Able 2.0 connections cannot be encrypted",
 		},
 	} {
 		t.Run(c.want, func(t *testing.T) {
@@ -230,10 +242,10 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	f := able()
 	f.Check = func(driver.OpenOptions) error { return errors.Join(errors.New("one"), errors.New("two")) }
 	p := valid()
-	p.Producer, p.Consumer = endpoint(f), endpoint(f)
-	p.Durable, p.Priority = true, 12
+	p.Producer.Factory, p.Consumer.Factory = f, f
+	p.Durable, p.Mix[0].Priority = true, 12
 	require.Len(t, strings.Split(p.Validate().Error(), "\n"), 5, "the endpoint is checked once for both sides")
-	p.Consumer.Open.URL = "able://other"
+	p.Consumer.URL = "able://other"
 	require.Len(t, strings.Split(p.Validate().Error(), "\n"), 7)
 }
 
@@ -326,38 +338,6 @@ func TestBody(t *testing.T) {
 	}
 }
 
-func TestPrint(t *testing.T) {
-	var small strings.Builder
-	p := valid()
-	require.NoError(t, Print(&small, p.Plan, safetext.Line))
-	golden(t, "small.txt", small.String())
-
-	other := able()
-	other.Name, other.Title = "other", "Other 1.0"
-	p = newFlat(&Group{
-		Role: Client, Producer: endpoint(able()), Consumer: endpoint(other), Producers: 3, Consumers: 2, Shared: 2, ClientID: "id",
-		SharedConnections: true, ProducerConnections: 2, MaxPending: 0, Rate: rate(t, "0.5"), Count: 10, BodySource: "body.bin, 3 bytes", Persistent: true,
-		TTL: time.Second, Priority: 3, MessageGroup: "g", Properties: []driver.Property{{Key: "k", Value: "v=w"}}, CommitInterval: 5,
-		Durable: true, KeepSubscription: true, Selector: "a = 1", Credit: 7, Transacted: true,
-	})
-	p.Threads, p.Duration, p.Warmup = 2, time.Minute, time.Second
-	p.Producer.Open.URL, p.Producer.Open.User, p.Producer.Open.Password = "ables://x:secret@h1,h2", "joe", "secret"
-	p.Producer.Open.TLS = driver.TLS{CAFile: "ca.pem", CertFile: "c.pem", KeyFile: "k.pem", ServerName: "s", InsecureSkipVerify: true}
-	p.Destinations, _ = Destinations([]string{"topic://T"}, 30)
-	var large strings.Builder
-	require.NoError(t, Print(&large, p.Plan, safetext.Line))
-	require.NotContains(t, large.String(), "secret")
-	golden(t, "large.txt", large.String())
-
-	for _, role := range []Role{Producer, Consumer} {
-		p := valid()
-		p.Role, p.Count = role, 5
-		var b strings.Builder
-		require.NoError(t, Print(&b, p.Plan, safetext.Line))
-		golden(t, string(role)+".txt", b.String())
-	}
-}
-
 func TestCheckBody(t *testing.T) {
 	f := able()
 	require.NoError(t, CheckBody(&f, 0))
@@ -368,21 +348,21 @@ func TestCheckBody(t *testing.T) {
 
 func TestNoteOnLargeBodies(t *testing.T) {
 	p := valid()
-	p.Body = make([]byte, 4<<20+1)
+	p.Mix[0].Body = make([]byte, 4<<20+1)
 	require.Empty(t, p.Notes())
-	p.Producer.Factory.Name, p.Consumer.Factory.Name = "rocketmq", "rocketmq"
+	p.Producer.Protocol, p.Consumer.Protocol = "rocketmq", "rocketmq"
 	require.Len(t, p.Notes(), 1)
-	require.Contains(t, p.Notes()[0], "bodies of 4194305 bytes are more than the 4194304 that brokers of Able 2.0 take")
-	p.Body = p.Body[1:]
+	require.Contains(t, p.Notes()[0], "bodies of 4194305 bytes are more than the 4194304 that its brokers take")
+	p.Mix[0].Body = p.Mix[0].Body[1:]
 	require.Empty(t, p.Notes())
 }
 
 func TestNotes(t *testing.T) {
 	p := valid()
 	require.Empty(t, p.Notes())
-	p.Producer.Open.URL, p.Consumer.Open.URL = "able://a:b@h", "able://c@h"
+	p.Producer.URL, p.Consumer.URL = "able://a:b@h", "able://c@h"
 	require.Empty(t, p.Notes(), "the same broker")
-	p.Consumer.Open.URL = "able://other"
+	p.Consumer.URL = "able://other"
 	require.Len(t, p.Notes(), 1)
 	p.MaxPending = 0
 	require.Len(t, p.Notes(), 2)
@@ -393,9 +373,9 @@ func TestNotes(t *testing.T) {
 // listing is a protocol whose connections go to the hosts of its URLs.
 func listing(hosts string) *flat {
 	p := valid()
-	for _, e := range p.Sides() {
-		e.Open.URL = "able://" + hosts
-		e.Factory.Hosts = func(url string) []string { return strings.Split(strings.TrimPrefix(url, "able://"), ",") }
+	for _, e := range []*endpoint{p.Producer, p.Consumer} {
+		e.URL, e.Hosts = "able://"+hosts, strings.Split(hosts, ",")
+		e.Factory.Hosts = func(string) []string { return e.Hosts }
 	}
 	return p
 }
@@ -454,14 +434,14 @@ func TestNotesOnHosts(t *testing.T) {
 func TestStepsThatNeverEnd(t *testing.T) {
 	senders := func(edit func(*Group)) *Group {
 		g := valid().Group
-		g.Role, g.Name, g.Consumer = Producer, "senders", Endpoint{}
+		g.Role, g.Name, g.ConsumerBroker = Producer, "senders", nil
 		if edit != nil {
 			edit(g)
 		}
 		return g
 	}
 	readers := valid().Group
-	readers.Role, readers.Name, readers.Producer = Consumer, "readers", Endpoint{}
+	readers.Role, readers.Name, readers.ProducerBroker = Consumer, "readers", nil
 	counting := *readers
 	counting.Count = 5
 	for _, c := range []struct {
@@ -482,12 +462,12 @@ func TestStepsThatNeverEnd(t *testing.T) {
 	} {
 		c.step.Name = "first"
 		p := &Plan{DrainTimeout: time.Second, Steps: []Step{c.step, {Name: "last", Groups: []*Group{readers}}}}
-		if err := p.Validate(); c.ends {
+		if err := p.Validate(ables(nil)); c.ends {
 			require.NoError(t, err, c.name)
 		} else {
 			requireMistake(t, err, "step first never ends, so that the steps after it would never begin", "duration")
 		}
 		p.Steps = p.Steps[:1]
-		require.NoError(t, p.Validate(), "the last one may")
+		require.NoError(t, p.Validate(ables(nil)), "the last one may")
 	}
 }

@@ -130,7 +130,7 @@ func (pr *printer) loadOf(g *Group) string {
 		parts = append(parts, fmt.Sprintf("at most %g msg/s in all", g.ConsumerRate.PerSecond()))
 	}
 	if !g.ConsumerFail.IsZero() {
-		parts = append(parts, fmt.Sprintf("fails %s of the deliveries: %s", g.ConsumerFail, g.ConsumerFailAs))
+		parts = append(parts, fmt.Sprintf("fails %s of the deliveries: %s", g.ConsumerFail, g.Failing))
 	}
 	if g.Count > 0 {
 		parts = append(parts, "message count "+strconv.FormatUint(g.Count, 10))
@@ -275,8 +275,8 @@ func (pr *printer) waitForBroker() {
 // schedule says when messages are sent.
 func (pr *printer) schedule() string {
 	g := pr.group
-	if g.Relative != nil {
-		return g.Relative.String()
+	if g.Rate.Relative != nil {
+		return g.Rate.String()
 	}
 	if g.Rate.IsZero() {
 		return "as fast as max pending allows"

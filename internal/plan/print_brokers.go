@@ -9,23 +9,23 @@ import (
 func (pr *printer) brokers() {
 	g := pr.group
 	pr.section("Broker")
-	endpoints := g.Endpoints()
+	endpoints := g.Brokers()
 	for _, e := range endpoints {
 		name := "url"
 		if len(endpoints) > 1 {
-			name = map[bool]string{true: "of producers", false: "of consumers"}[e == &g.Producer]
+			name = map[bool]string{true: "of producers", false: "of consumers"}[e == g.ProducerBroker]
 		}
-		pr.line(name, "%s (%s)", e.URL(), e.Factory.Title)
+		pr.line(name, "%s (%s)", e.Shown(), e.Protocol)
 		if e.Management != "" {
 			pr.line("management URL", "%s", RedactURL(e.Management))
 		}
-		pr.line("  client", "%s", e.Client())
-		pr.line("  user", "%s", userOf(&e.Open))
-		if t := e.Open.TLS; t != (driver.TLS{}) {
+		pr.line("  client", "%s", e.Client)
+		pr.line("  user", "%s", userOf(&e.OpenOptions))
+		if t := e.TLS; t != (driver.TLS{}) {
 			pr.line("  tls", "%s", describeTLS(t))
 		}
 	}
-	pr.line("connect timeout", "%v", endpoints[0].Open.ConnectTimeout)
+	pr.line("connect timeout", "%v", endpoints[0].ConnectTimeout)
 	pr.line("client ID prefix", "%s", orNone(g.ClientID))
 	switch g.Hosts {
 	case Spread:

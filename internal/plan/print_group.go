@@ -12,32 +12,32 @@ import (
 func (pr *printer) message() {
 	g := pr.group
 	pr.section("Message")
-	if len(g.Mix) > 0 {
+	if len(g.Mix) > 1 {
 		pr.mix()
 	} else {
-		pr.line("body", "%s", g.BodySource)
-		if g.Text {
+		pr.line("body", "%s", g.Mix[0].BodySource)
+		if g.Mix[0].Text {
 			pr.line("type", "%s", Text)
 		}
 	}
 	pr.line("persistent", "%s", yesNo(g.Persistent))
 	pr.line("time to live", "%s", orNone(duration(g.TTL)))
-	if g.DeliveryDelay > 0 {
-		pr.line("delivery delay", "%v", g.DeliveryDelay)
+	if g.Delay > 0 {
+		pr.line("delivery delay", "%v", g.Delay)
 	}
-	if len(g.Mix) == 0 {
+	if len(g.Mix) == 1 {
 		priority := "the protocol's default"
-		if g.Priority >= 0 {
-			priority = strconv.Itoa(g.Priority)
+		if g.Mix[0].Priority >= 0 {
+			priority = strconv.Itoa(g.Mix[0].Priority)
 		}
 		pr.line("priority", "%s", priority)
-		pr.line("group", "%s", orNone(g.MessageGroup))
+		pr.line("group", "%s", orNone(g.Mix[0].Group))
 	}
 	if g.CommitInterval > 0 {
 		pr.line("transactions", "of %s", plural(g.CommitInterval, "message"))
 	}
-	if len(g.Mix) == 0 {
-		for _, property := range g.Properties {
+	if len(g.Mix) == 1 {
+		for _, property := range g.Mix[0].Properties {
 			pr.line("property", "%s=%s", property.Key, property.Value)
 		}
 	}
@@ -71,12 +71,12 @@ func (pr *printer) consumer() {
 		pr.line("rate of consumers", "at most %g msg/s in all", g.ConsumerRate.PerSecond())
 	}
 	if !g.ConsumerFail.IsZero() {
-		pr.line("fail on purpose", "%s of the deliveries: %s", g.ConsumerFail, g.ConsumerFailAs)
+		pr.line("fail on purpose", "%s of the deliveries: %s", g.ConsumerFail, g.Failing)
 	}
-	pr.line("largest message", "%d bytes are accepted", g.Consumer.Open.LargestBody())
+	pr.line("largest message", "%d bytes are accepted", g.ConsumerBroker.LargestBody())
 	pr.line("selector", "%s", orNone(g.Selector))
-	if g.Transacted {
-		pr.line("transactions", "of %s", plural(g.transactionSize(), "message"))
+	if g.TransactionSize > 0 {
+		pr.line("transactions", "of %s", plural(g.TransactionSize, "message"))
 	}
 }
 
@@ -111,23 +111,23 @@ func (pr *printer) verification() {
 }
 
 func (pr *printer) options() {
-	var printed []*Endpoint
+	var printed []*Broker
 	for _, g := range pr.plan.Groups() {
 		for _, e := range g.Sides() {
 			// The same protocol gets the same options on both sides.
-			if slices.ContainsFunc(printed, func(o *Endpoint) bool {
-				return o.Broker == e.Broker && o.Factory.Name == e.Factory.Name
+			if slices.ContainsFunc(printed, func(o *Broker) bool {
+				return o.Name == e.Name && o.Protocol == e.Protocol
 			}) {
 				continue
 			}
 			printed = append(printed, e)
-			options := driver.Describe(e.Open.Options)
+			options := driver.Describe(e.Options)
 			if len(options) == 0 {
 				continue
 			}
-			title := e.Factory.Title + " options"
-			if e.Broker != "" {
-				title += " of broker " + pr.clean(e.Broker)
+			title := e.Protocol + " options"
+			if e.Name != "" {
+				title += " of broker " + pr.clean(e.Name)
 			}
 			pr.section(title)
 			for _, o := range options {

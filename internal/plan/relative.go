@@ -72,10 +72,10 @@ func (v *validator) relative(r *Relative, earlier []Step) {
 	if i < 0 || !ok {
 		return // the reader of the file has reported it
 	}
-	has := earlier[i].Has(false)
+	has := v.has(&earlier[i]) &^ threshold.Verification
 	if m.Group != "" {
 		var names []string
-		if has, names = figuresOfGroup(m.Group, earlier[i:i+1]); names != nil {
+		if has, names = v.figuresOfGroup(m.Group, earlier[i:i+1]); names != nil {
 			v.refuse(true, "the groups of that step are "+strings.Join(names, ", "), "rate %q: the step %s has no group %s", r,
 				r.Step, m.Group)
 			return

@@ -32,7 +32,7 @@ func (p *Plan) Scale(factor float64) {
 			}
 			seen[g] = true
 			g.Count = max(uint64(float64(g.Count)*factor), min(g.Count, leastCount))
-			g.Rate = g.Rate.Scale(factor)
+			g.Rate.Schedule = g.Rate.Scale(factor)
 		}
 	}
 }

@@ -163,7 +163,7 @@ func (v *validator) shards(p *Plan) {
 			if g.Role.Consumes() {
 				consumers += g.Consumers * len(g.Destinations) * max(g.Shared, 1)
 			}
-			v.refuse(g.Relative != nil, "give the rate in messages per second",
+			v.refuse(g.Rate.Relative != nil, "give the rate in messages per second",
 				"--shard %s: the rate of group %s is a share of what one process alone has reached",
 				p.Shard, g.Name)
 		}

@@ -8,21 +8,13 @@ import (
 	"github.com/perfmq/perfmq/internal/threshold"
 )
 
-// Has tells which figures the run will have.
-func (p *Plan) Has() (has threshold.Needs) {
-	for i := range p.Steps {
-		has |= p.Steps[i].Has(p.Verify)
-	}
-	return has
-}
-
-// Has tells which figures the step will have.
-func (s *Step) Has(verified bool) (has threshold.Needs) {
-	if verified {
+// has tells which figures the step will have.
+func (v *validator) has(s *Step) (has threshold.Needs) {
+	if v.verify {
 		has |= threshold.Verification
 	}
 	for _, g := range s.Groups {
-		has |= g.has()
+		has |= v.groupHas(g)
 	}
 	return has
 }
@@ -50,18 +42,21 @@ func (p *Plan) elsewhere() (has threshold.Needs) {
 
 // Delays tells whether the group asks for a delayed delivery, also by an option of its protocol.
 func (g *Group) Delays() bool {
-	own, ok := g.Producer.Open.Options.(interface{ Delays() bool })
-	return g.Role.Produces() && (g.DeliveryDelay > 0 || ok && own.Delays())
+	if !g.Role.Produces() {
+		return false
+	}
+	own, ok := g.ProducerBroker.Options.(interface{ Delays() bool })
+	return g.Delay > 0 || ok && own.Delays()
 }
 
-// has tells which figures the group will have.
-func (g *Group) has() (has threshold.Needs) {
+// groupHas tells which figures the group will have.
+func (v *validator) groupHas(g *Group) (has threshold.Needs) {
 	for needs, yes := range map[threshold.Needs]bool{
 		threshold.Producers:    g.Role.Produces(),
 		threshold.Consumers:    g.Role.Consumes(),
 		threshold.Rate:         g.Role.Produces() && g.Rated(),
-		threshold.Transactions: g.Role.Produces() && g.CommitInterval > 0 || g.Role.Consumes() && g.Transacted,
-		threshold.Reconnection: g.tellsOutages(),
+		threshold.Transactions: g.Role.Produces() && g.CommitInterval > 0 || g.Role.Consumes() && g.TransactionSize > 0,
+		threshold.Reconnection: v.tellsOutages(g),
 	} {
 		if yes {
 			has |= needs
@@ -72,26 +67,28 @@ func (g *Group) has() (has threshold.Needs) {
 
 // tellsOutages tells whether the group connects again and its outages are known: a client that connects again by itself
 // does not tell of them.
-func (g *Group) tellsOutages() bool {
-	alone := g.Role.Produces() && g.Producer.Factory.Capabilities.Reconnects ||
-		g.Role.Consumes() && g.Consumer.Factory.Capabilities.Reconnects
+func (v *validator) tellsOutages(g *Group) bool {
+	alone := slices.ContainsFunc(g.Sides(), func(b *Broker) bool { return v.driver(b).Capabilities.Reconnects })
 	return g.Reconnect && !alone
 }
 
 // Rated tells whether the messages of the group have intended times.
-func (g *Group) Rated() bool { return !g.Rate.IsZero() || g.Relative != nil }
+func (g *Group) Rated() bool { return !g.Rate.IsZero() || g.Rate.Relative != nil }
 
 // Roles returns which sides all groups of the plan have together.
 func (p *Plan) Roles() Role {
-	has := p.Has()
 	switch {
-	case has&threshold.Consumers == 0:
+	case !p.any(func(g *Group) bool { return g.Role.Consumes() }):
 		return Producer
-	case has&threshold.Producers == 0:
+	case !p.any(func(g *Group) bool { return g.Role.Produces() }):
 		return Consumer
 	default:
 		return Client
 	}
+}
+
+func (p *Plan) any(is func(*Group) bool) bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return slices.ContainsFunc(s.Groups, is) })
 }
 
 // thresholds refuses thresholds on figures that the run, or for the thresholds of a step that step, will not have. Has
@@ -106,7 +103,7 @@ func (v *validator) thresholds(list []threshold.Threshold, has, elsewhere thresh
 		v.refuse(t.Abort && !t.CanAbort(), "leave abort out, or demand an upper limit such as ack.p99 < 50ms",
 			"threshold %q cannot end the run early: only its end shows whether it is kept", t.String())
 		if group := t.Metric.Group; group != "" {
-			of, names := figuresOfGroup(group, steps)
+			of, names := v.figuresOfGroup(group, steps)
 			if names != nil {
 				hint := "only the groups of a scenario have names"
 				if len(names) > 0 {
@@ -138,13 +135,13 @@ func (v *validator) about(m *Mistake) *Mistake {
 
 // figuresOfGroup tells which figures a group has in any of the steps. If there is no such group, names are the names of
 // the existing groups.
-func figuresOfGroup(name string, steps []Step) (has threshold.Needs, names []string) {
+func (v *validator) figuresOfGroup(name string, steps []Step) (has threshold.Needs, names []string) {
 	found, names := false, []string{}
 	for i := range steps {
 		for _, g := range steps[i].Groups {
 			if g.Name == name {
 				found = true
-				has |= g.has()
+				has |= v.groupHas(g)
 			} else if g.Name != "" && !slices.Contains(names, g.Name) {
 				names = append(names, g.Name)
 			}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -18,12 +17,13 @@ func twoSteps(t *testing.T) *Plan {
 	t.Helper()
 	group := func(name string, role Role, edit func(*Group)) *Group {
 		g := &Group{
-			Name: name, Role: role, MaxPending: 1, Priority: -1, Destinations: []driver.Destination{{Name: "A"}}, BodySource: "3 bytes", Body: []byte("abc"),
+			Name: name, Role: role, Destinations: []driver.Destination{{Name: "A"}}, Mix: bodyOf("abc"),
 		}
+		g.MaxPending = 1
 		if role == Producer {
-			g.Producer, g.Producers = endpoint(able()), 1
+			g.ProducerBroker, g.Producers = at(able()).Broker, 1
 		} else {
-			g.Consumer, g.Consumers = endpoint(able()), 1
+			g.ConsumerBroker, g.Consumers = at(able()).Broker, 1
 		}
 		if edit != nil {
 			edit(g)
@@ -38,7 +38,7 @@ func twoSteps(t *testing.T) *Plan {
 }
 
 func TestThresholdsOfGroups(t *testing.T) {
-	require.NoError(t, twoSteps(t).Validate())
+	require.NoError(t, twoSteps(t).Validate(ables(nil)))
 	for _, tt := range []struct{ where, text, mistake, hint string }{
 		{"run", "group.paced.sent == 100", "", ""},
 		{"run", "group.readers.received.avg >= 1", "", ""},
@@ -59,9 +59,9 @@ func TestThresholdsOfGroups(t *testing.T) {
 		list := map[string]*[]threshold.Threshold{"run": &p.Thresholds, "load": &p.Steps[0].Thresholds, "then": &p.Steps[1].Thresholds}[tt.where]
 		*list = append(*list, demand)
 		if tt.mistake == "" {
-			require.NoError(t, p.Validate(), tt.text)
+			require.NoError(t, p.Validate(ables(nil)), tt.text)
 		} else {
-			requireLike(t, p.Validate(), tt.mistake, tt.hint)
+			requireLike(t, p.Validate(ables(nil)), tt.mistake, tt.hint)
 		}
 	}
 }
@@ -80,16 +80,16 @@ func TestThresholdsOfOutages(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := twoSteps(t)
 			for _, g := range p.Steps[0].Groups {
-				g.Reconnect, g.Producer.Factory.Capabilities.Reconnects = tt.reconnect, tt.alone
-				g.Consumer.Factory.Capabilities.Reconnects = tt.alone
+				g.Reconnect = tt.reconnect
 			}
+			drivers := ables(func(c *driver.Capabilities) { c.Reconnects = tt.alone })
 			demand, err := threshold.Parse("outage.count == 0")
 			require.NoError(t, err)
 			p.Steps[0].Thresholds = append(p.Steps[0].Thresholds, demand)
 			if tt.mistake == "" {
-				require.NoError(t, p.Validate())
+				require.NoError(t, p.Validate(drivers))
 			} else {
-				requireLike(t, p.Validate(), tt.mistake, "a client that tells of lost connections")
+				requireLike(t, p.Validate(drivers), tt.mistake, "a client that tells of lost connections")
 			}
 		})
 	}
@@ -104,7 +104,8 @@ func (d *delaying) Delays() bool { return d.yes }
 // there are no stalls of no length.
 func TestThresholdsOfDelays(t *testing.T) {
 	const add = "add --delivery-delay TIME"
-	delay := func(g *Group) { g.DeliveryDelay, g.Producer.Factory.Capabilities.Queue.Delay = time.Second, true }
+	delay := func(g *Group) { g.Delay = time.Second }
+	drivers := ables(func(c *driver.Capabilities) { c.Queue.Delay = true })
 	for _, tt := range []struct {
 		name, where, text, hint string
 		edit                    func(p *Plan)
@@ -112,11 +113,11 @@ func TestThresholdsOfDelays(t *testing.T) {
 		{"no delay", "run", "lateness.p99 < 1s", add, nil},
 		{"no delay, of a step", "load", "lateness.p99 < 1s", add, nil},
 		{"no delay, of a group", "run", "group.readers.lateness.p99 < 1s", add, nil},
-		{"no delay by an option", "run", "lateness.p99 < 1s", add, func(p *Plan) { p.Steps[0].Groups[0].Producer.Open.Options = &delaying{} }},
-		{"a consumer's option", "run", "lateness.p99 < 1s", add, func(p *Plan) { p.Steps[0].Groups[2].Producer.Open.Options = &delaying{yes: true} }},
+		{"no delay by an option", "run", "lateness.p99 < 1s", add, func(p *Plan) { p.Steps[0].Groups[0].ProducerBroker.Options = &delaying{} }},
+		{"a consumer's option", "run", "lateness.p99 < 1s", add, func(p *Plan) { p.Steps[0].Groups[2].ConsumerBroker.Options = &delaying{yes: true} }},
 		{"a delay", "run", "lateness.p99 < 1s", "", func(p *Plan) { delay(p.Steps[0].Groups[0]) }},
 		{"a delay, of a group", "load", "group.readers.lateness.p99 < 1s", "", func(p *Plan) { delay(p.Steps[0].Groups[0]) }},
-		{"a delay by an option", "run", "lateness.p99 < 1s", "", func(p *Plan) { p.Steps[0].Groups[0].Producer.Open.Options = &delaying{yes: true} }},
+		{"a delay by an option", "run", "lateness.p99 < 1s", "", func(p *Plan) { p.Steps[0].Groups[0].ProducerBroker.Options = &delaying{yes: true} }},
 		{"the producers' own", "run", "group.paced.lateness.p99 < 1s", "use the client or consumer command", func(p *Plan) { delay(p.Steps[0].Groups[0]) }},
 		{"sent in an earlier step", "then", "lateness.p99 < 1s", "", func(p *Plan) {
 			delay(p.Steps[0].Groups[0])
@@ -143,11 +144,11 @@ func TestThresholdsOfDelays(t *testing.T) {
 			}
 			*list = append(*list, demand)
 			if tt.hint == "" {
-				require.NoError(t, p.Validate())
+				require.NoError(t, p.Validate(drivers))
 				return
 			}
 			var m *Mistake
-			require.ErrorAs(t, p.Validate(), &m)
+			require.ErrorAs(t, p.Validate(drivers), &m)
 			require.Equal(t, Mistake{
 				Text: `--threshold "` + tt.text + `": this run measures nothing of that`, Hint: tt.hint, Threshold: tt.text, Step: step,
 			}, *m)
@@ -220,11 +221,11 @@ func TestThresholdsOfSeconds(t *testing.T) {
 			}
 			*list = append(*list, demand)
 			if tt.want == [2]string{} {
-				require.NoError(t, p.Validate())
+				require.NoError(t, p.Validate(ables(nil)))
 				return
 			}
 			var m *Mistake
-			require.ErrorAs(t, p.Validate(), &m)
+			require.ErrorAs(t, p.Validate(ables(nil)), &m)
 			require.Equal(t, Mistake{
 				Text: `--threshold "` + tt.text + `": ` + tt.want[0], Hint: tt.want[1], Threshold: tt.text, Step: step,
 			}, *m)
@@ -242,11 +243,11 @@ func TestRelativeRates(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, [2]string{text, "load"}, [2]string{r.String(), r.Step})
 		p := twoSteps(t)
-		p.Steps[1].Groups[0].Rate, p.Steps[1].Groups[0].Relative = load.Schedule{}, r
+		p.Steps[1].Groups[0].Rate = Rate{Relative: r}
 		if mistake == "" {
-			require.NoError(t, p.Validate(), text)
+			require.NoError(t, p.Validate(ables(nil)), text)
 		} else {
-			requireLike(t, p.Validate(), mistake, "")
+			requireLike(t, p.Validate(ables(nil)), mistake, "")
 		}
 	}
 	for _, text := range []string{"80% of load.group.a.ack.p99", "80% of load.group.a.sent", "80% of group.a.sent.avg.x"} {

@@ -17,23 +17,27 @@ const maxWorkers = 100_000
 
 // Validate finds everything in the plan that cannot be carried out, without connecting. The error joins one [*Mistake]
 // or [*driver.Error] for each; it is nil if there are none.
-func (p *Plan) Validate() error {
-	v := validator{seen: map[string]bool{}, stomp: p.speaksSTOMP()}
+func (p *Plan) Validate(drivers Drivers) error {
+	v := validator{seen: map[string]bool{}, stomp: p.speaksSTOMP(), driver: drivers, verify: p.Verify}
 	v.times(p)
 	v.shards(p)
 	elsewhere := p.elsewhere()
-	v.thresholds(p.Thresholds, p.Has(), elsewhere, "", part{of: p.Steps, to: len(p.Steps)})
+	var has threshold.Needs
+	for i := range p.Steps {
+		has |= v.has(&p.Steps[i])
+	}
+	v.thresholds(p.Thresholds, has, elsewhere, "", part{of: p.Steps, to: len(p.Steps)})
 	for i := range p.Steps {
 		step := &p.Steps[i]
 		v.step(step)
 		v.refuse(i < len(p.Steps)-1 && !step.ends(), "give it a duration, until: idle, its producers a message-count or a "+
 			"rate that ends, or, without producers, until: drained",
 			"step %s never ends, so that the steps after it would never begin", step.Name)
-		v.thresholds(step.Thresholds, step.Has(p.Verify), elsewhere, step.Name, part{p.Steps, i, i + 1})
+		v.thresholds(step.Thresholds, v.has(step), elsewhere, step.Name, part{p.Steps, i, i + 1})
 		for _, g := range step.Groups {
 			v.check(g)
-			if g.Relative != nil {
-				v.relative(g.Relative, p.Steps[:i])
+			if g.Rate.Relative != nil {
+				v.relative(g.Rate.Relative, p.Steps[:i])
 			}
 		}
 	}
@@ -48,13 +52,13 @@ func (v *validator) check(g *Group) {
 	v.destinations()
 	v.subscriptions()
 	if g.Role.Produces() {
-		v.producing(&g.Producer.Factory)
+		v.producing(v.driver(g.ProducerBroker))
 	}
 	if g.Role.Consumes() {
-		v.consuming(&g.Consumer.Factory)
+		v.consuming(v.driver(g.ConsumerBroker))
 	}
-	for _, e := range g.Endpoints() {
-		v.endpoint(e)
+	for _, b := range g.Brokers() {
+		v.broker(b)
 	}
 }
 
@@ -63,6 +67,9 @@ type validator struct {
 	errs  []error
 	seen  map[string]bool // texts of errs: a group is in several steps
 	stomp bool            // some group sends or receives over STOMP
+
+	driver Drivers
+	verify bool
 
 	demand   *threshold.Threshold // of which the mistakes are; nil if they are of something else
 	demandOf string               // its step; empty for the whole run
@@ -154,14 +161,14 @@ func (v *validator) numbers() {
 	}
 	v.answers()
 	v.refuse(g.TTL < 0, positive, "--ttl %v is negative", g.TTL)
-	v.refuse(g.DeliveryDelay < 0, positive, "--delivery-delay %v is negative", g.DeliveryDelay)
-	v.refuse(g.DeliveryDelay > 0 && g.DeliveryDelay < time.Millisecond, "brokers know whole milliseconds",
-		"--delivery-delay %v is below a millisecond", g.DeliveryDelay)
-	v.refuse(g.TTL > 0 && g.DeliveryDelay >= g.TTL, "raise --ttl", "--delivery-delay %v leaves nothing of --ttl %v",
-		g.DeliveryDelay, g.TTL)
+	v.refuse(g.Delay < 0, positive, "--delivery-delay %v is negative", g.Delay)
+	v.refuse(g.Delay > 0 && g.Delay < time.Millisecond, "brokers know whole milliseconds",
+		"--delivery-delay %v is below a millisecond", g.Delay)
+	v.refuse(g.TTL > 0 && g.Delay >= g.TTL, "raise --ttl", "--delivery-delay %v leaves nothing of --ttl %v",
+		g.Delay, g.TTL)
 	v.refuse(g.MaxPending > UnlimitedPending, "0 means as many as the tool allows",
 		"--max-pending %d is more than the tool allows (%d per producer)", g.MaxPending, UnlimitedPending)
-	for _, m := range g.Variants() {
+	for _, m := range g.Mix {
 		v.refuse(m.Priority < -1 || m.Priority > 9, "0 is the lowest, 9 the highest, 4 what brokers assume",
 			"--priority %d is not 0 to 9", m.Priority)
 	}
@@ -195,14 +202,15 @@ func (g *Group) workers() (n int) {
 func (v *validator) destinations() {
 	g := v.group
 	v.refuse(len(g.Destinations) == 0, "name at least one, such as queue://TEST", "there is no destination")
-	for _, e := range g.Endpoints() {
+	for _, b := range g.Brokers() {
+		f := v.driver(b)
 		for _, d := range g.Destinations {
-			if !e.Factory.Capabilities.Of(d.Kind).Exists {
+			if !f.Capabilities.Of(d.Kind).Exists {
 				other := driver.Destination{Kind: driver.Queue, Name: d.Name}
 				if d.Kind == driver.Queue {
 					other.Kind = driver.Topic
 				}
-				v.refuse(true, "use "+other.String(), "%s has no %ss: %s", e.Factory.Title, d.Kind, d)
+				v.refuse(true, "use "+other.String(), "%s has no %ss: %s", f.Title, d.Kind, d)
 				break
 			}
 		}
@@ -241,18 +249,18 @@ func (v *validator) producing(f *driver.Factory) {
 	g := v.group
 	v.cannotTransact(f, g.CommitInterval > 0, "--commit-interval", func(c *capabilities) bool { return c.Transactions })
 	some := func(has func(*Variant) bool) bool {
-		return slices.ContainsFunc(g.Variants(), func(m Variant) bool { return has(&m) })
+		return slices.ContainsFunc(g.Mix, func(m Variant) bool { return has(&m) })
 	}
 	for _, s := range []setting{
 		{g.Persistent, func(c *capabilities) bool { return c.Persistent }, "--persistent", "choose a delivery mode"},
 		{g.TTL > 0, func(c *capabilities) bool { return c.TTL }, "--ttl", "let messages expire"},
-		{g.DeliveryDelay > 0, func(c *capabilities) bool { return c.Delay }, "--delivery-delay", "delay messages"},
+		{g.Delay > 0, func(c *capabilities) bool { return c.Delay }, "--delivery-delay", "delay messages"},
 		{
 			some(func(m *Variant) bool { return m.Priority >= 0 }), func(c *capabilities) bool { return c.Priority },
 			"--priority", "give messages a priority",
 		},
 		{
-			some(func(m *Variant) bool { return m.MessageGroup != "" }), func(c *capabilities) bool { return c.Group },
+			some(func(m *Variant) bool { return m.Group != "" }), func(c *capabilities) bool { return c.Group },
 			"--group", "name a message group",
 		},
 		{
@@ -281,9 +289,9 @@ func (v *validator) producing(f *driver.Factory) {
 
 func (v *validator) consuming(f *driver.Factory) {
 	g := v.group
-	v.refuse(g.Credit > 0 && g.transactionSize() > g.Credit, "lower --tx-size or raise --credit",
+	v.refuse(g.Credit > 0 && g.TransactionSize > g.Credit, "lower --tx-size or raise --credit",
 		"--tx-size %d is above --credit %d: the messages of a transaction would never all come", g.TransactionSize, g.Credit)
-	v.cannotTransact(f, g.Transacted, "--tx", func(c *capabilities) bool { return c.TransactedReceive })
+	v.cannotTransact(f, g.TransactionSize > 0, "--tx", func(c *capabilities) bool { return c.TransactedReceive })
 	for _, s := range []setting{
 		{g.Selector != "", func(c *capabilities) bool { return c.Selector }, "--selector", "filter at the broker"},
 		{g.Credit > 0, func(c *capabilities) bool { return c.Credit }, "--credit", "set the receive window"},
@@ -300,7 +308,7 @@ func (v *validator) consuming(f *driver.Factory) {
 	}
 	v.refuse(g.fails(driver.Release) && g.ConsumerFail.IsAll(), "give a smaller share, or --consumer-fail-as reject",
 		"--consumer-fail 100%% --consumer-fail-as release: each message would come again for ever")
-	v.refuse(!g.ConsumerFail.IsZero() && g.Transacted, "leave --consumer-fail or --tx out",
+	v.refuse(!g.ConsumerFail.IsZero() && g.TransactionSize > 0, "leave --consumer-fail or --tx out",
 		"--consumer-fail does not work with --tx: a message fails by itself")
 	// These concern topics only, whatever else there is.
 	if g.hasKind(driver.Topic) {
@@ -315,31 +323,30 @@ func (v *validator) consuming(f *driver.Factory) {
 
 // fails tells whether consumers of the group fail with that verdict.
 func (g *Group) fails(as driver.Verdict) bool {
-	return !g.ConsumerFail.IsZero() && g.ConsumerFailAs == as
+	return !g.ConsumerFail.IsZero() && g.Failing == as
 }
 
-// endpoint checks one broker: it checks the settings common to all protocols here, the rest by the protocol's own
-// Check.
-func (v *validator) endpoint(e *Endpoint) {
-	o := &e.Open
+// broker checks one broker: it checks the settings common to all protocols here, the rest by the protocol's own Check.
+func (v *validator) broker(b *Broker) {
+	o, f := &b.OpenOptions, v.driver(b)
 	v.refuse(o.ConnectTimeout <= 0, "give it some seconds", "--connect-timeout must be above 0")
 	v.refuse(o.Password != "" && o.User == "" && !HasUser(o.URL), "add --user NAME", "a password was given but no user")
 	if o.TLS != (driver.TLS{}) {
 		switch scheme := Scheme(o.URL); {
-		case !e.Factory.Capabilities.TLS:
-			v.refuse(true, "leave the --tls flags out", "--tls: %s connections cannot be encrypted", e.Factory.Title)
+		case !f.Capabilities.TLS:
+			v.refuse(true, "leave the --tls flags out", "--tls: %s connections cannot be encrypted", f.Title)
 		case !encrypted(scheme):
-			v.refuse(true, "give a --url with an encrypted scheme: "+strings.Join(encryptedSchemes(&e.Factory), ", "),
-				"--tls flags were given, but %s is not encrypted", e.URL())
+			v.refuse(true, "give a --url with an encrypted scheme: "+strings.Join(encryptedSchemes(f), ", "),
+				"--tls flags were given, but %s is not encrypted", b.Shown())
 		default: // the files are read by the protocol's Check
 		}
 	}
-	if e.Factory.Check == nil {
+	if f.Check == nil {
 		return
 	}
 	checked := *o
 	checked.ConnectTimeout = max(checked.ConnectTimeout, 1) // reported above
-	if err := e.Factory.Check(checked); err != nil {
+	if err := f.Check(checked); err != nil {
 		v.add(err)
 	}
 }

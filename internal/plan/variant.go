@@ -18,32 +18,16 @@ const MaxWeight = 1_000_000
 type Variant struct {
 	// Weight over the sum of all is the share of the messages, from 1 to [MaxWeight].
 	Weight int
-	// Body is the payload: that of a file, or [Body] of BodySize and Fill, made by [Plan.MakeBodies].
-	Body     []byte `json:"-"`
+	// Variant has the payload of a file, or that of BodySize and Fill, which [Plan.MakeBodies] makes.
+	driver.Variant
 	BodySize int
 	Fill     Fill
-	// BodySource says where Body is from, for the printed plan.
-	BodySource   string
-	Text         bool // it is of text, not of bytes
-	Priority     int  // 0 to 9, -1 for the protocol's default
-	MessageGroup string
-	Properties   []driver.Property
+	// BodySource says where Body is from, for the printed plan: "1024 bytes" or a file name.
+	BodySource string
 }
 
 // Size returns the length of the body, also before it is made.
 func (v *Variant) Size() int { return max(v.BodySize, len(v.Body)) }
-
-// Variants returns the kinds of messages of a producer group, one at least.
-func (g *Group) Variants() []Variant {
-	if len(g.Mix) > 0 {
-		return g.Mix
-	}
-	return []Variant{{
-		Weight: 1, Body: g.Body, BodySize: g.BodySize, Fill: g.Fill, BodySource: g.BodySource, Text: g.Text,
-		Priority:     g.Priority,
-		MessageGroup: g.MessageGroup, Properties: g.Properties,
-	}}
-}
 
 func (g *Group) weights() (list []int) {
 	for i := range g.Mix {
@@ -60,7 +44,7 @@ func (g *Group) LargestBody() (size int) {
 	if !g.Role.Produces() {
 		return 0
 	}
-	for _, v := range g.Variants() {
+	for _, v := range g.Mix {
 		size = max(size, v.Size())
 	}
 	return size
@@ -68,7 +52,7 @@ func (g *Group) LargestBody() (size int) {
 
 // Bytes returns how many bytes the bodies of n messages have, rounded up, or a little more.
 func (g *Group) Bytes(n int64) (bytes int64) {
-	list := g.Variants()
+	list := g.Mix
 	var sum int64
 	for i := range list {
 		sum += int64(list[i].Weight)
@@ -89,19 +73,15 @@ func (p *Plan) AcceptOwn() {
 			largest = max(largest, g.LargestBody())
 		}
 	}
-	for i := range p.Steps {
-		for _, g := range p.Steps[i].Groups {
-			for _, e := range g.Sides() {
-				e.Open.MaxBody = max(e.Open.LargestBody(), largest)
-			}
-		}
+	for _, b := range p.Brokers() {
+		b.MaxBody = max(b.LargestBody(), largest)
 	}
 }
 
 // mix finds the mistakes of the kinds of messages as a whole.
 func (v *validator) mix() {
 	g := v.group
-	list := g.Variants()
+	list := g.Mix
 	total := 0
 	for i := range list {
 		total += min(list[i].Size(), MaxMessageSize+1)
@@ -149,8 +129,8 @@ func (pr *printer) mix() {
 		if v.Priority >= 0 {
 			parts = append(parts, "priority "+strconv.Itoa(v.Priority))
 		}
-		if v.MessageGroup != "" {
-			parts = append(parts, "group "+v.MessageGroup)
+		if v.Group != "" {
+			parts = append(parts, "group "+v.Group)
 		}
 		for _, property := range v.Properties {
 			parts = append(parts, "property "+property.Key+"="+property.Value)
@@ -169,15 +149,15 @@ func (g *Group) usual() (notes []string) {
 	if !g.Role.Produces() {
 		return nil
 	}
-	_, usual := bodyLimits(&g.Producer.Factory)
+	_, usual := bodyLimits(g.ProducerBroker.Protocol)
 	if largest := g.LargestBody(); usual > 0 && largest > usual {
 		what := fmt.Sprintf("bodies of %d bytes are", largest)
 		if over := slices.DeleteFunc(slices.Clone(g.Mix), func(v Variant) bool { return v.Size() <= usual }); len(over) > 1 {
 			smallest := slices.MinFunc(over, func(a, b Variant) int { return cmp.Compare(a.Size(), b.Size()) })
 			what = fmt.Sprintf("%d of %d bodies, of %d to %d bytes, are", len(over), len(g.Mix), smallest.Size(), largest)
 		}
-		notes = append(notes, fmt.Sprintf("%s more than the %d that brokers of %s take unless they are told otherwise: "+
-			"expect them to be refused, or the connection to be ended", what, usual, g.Producer.Factory.Title))
+		notes = append(notes, fmt.Sprintf("%s more than the %d that its brokers take unless they are told otherwise: "+
+			"expect them to be refused, or the connection to be ended", what, usual))
 	}
 	return notes
 }

@@ -63,7 +63,7 @@ func TestFills(t *testing.T) {
 // mixOf returns variants of sizes with weights.
 func mixOf(pairs ...int) (list []Variant) {
 	for i := 0; i < len(pairs); i += 2 {
-		list = append(list, Variant{Weight: pairs[i], BodySize: pairs[i+1], Priority: -1})
+		list = append(list, Variant{Weight: pairs[i], BodySize: pairs[i+1], Variant: driver.Variant{Priority: -1}})
 	}
 	return list
 }
@@ -84,7 +84,7 @@ func TestValidateMix(t *testing.T) {
 			}
 		}, "there are 1025 kinds of messages: at most 1024", ""},
 		"large":    {func(p *flat) { p.Mix = mixOf(1, 1<<29, 1, 1<<29+1) }, "the bodies have 1073741825 bytes in all, more than 1073741824", "send fewer or smaller ones"},
-		"one":      {func(p *flat) { p.Body, p.BodySize = nil, 1<<30+1 }, "the body of 1073741825 bytes is larger than 1073741824", ""},
+		"one":      {func(p *flat) { p.Mix = mixOf(1, 1<<30+1) }, "the body of 1073741825 bytes is larger than 1073741824", ""},
 		"priority": {func(p *flat) { p.Mix = mixOf(1, 1, 1, 1); p.Mix[1].Priority = 10 }, "--priority 10 is not 0 to 9", "0 is the lowest, 9 the highest, 4 what brokers assume"},
 		"property": {
 			func(p *flat) {
@@ -96,7 +96,7 @@ func TestValidateMix(t *testing.T) {
 		"capability": {
 			func(p *flat) {
 				p.Mix = mixOf(1, 1, 1, 1)
-				p.Mix[1].MessageGroup = "g"
+				p.Mix[1].Group = "g"
 				p.Producer.Factory.Capabilities.Queue.Group = false
 			}, "--group: Able 2.0 cannot name a message group", "leave --group out",
 		},
@@ -120,7 +120,7 @@ func TestBytesOfMix(t *testing.T) {
 	require.EqualValues(t, 1000+5, g.Bytes(1))
 	require.Zero(t, g.Bytes(0))
 	require.Positive(t, g.Bytes(math.MaxInt64/2000))
-	require.EqualValues(t, 300, (&Group{Role: Producer, BodySize: 3}).Bytes(100))
+	require.EqualValues(t, 300, (&Group{Role: Producer, Mix: mixOf(1, 3)}).Bytes(100))
 	require.Equal(t, 1000, g.LargestBody())
 	g.Role = Consumer
 	require.Zero(t, g.LargestBody())
@@ -129,18 +129,19 @@ func TestBytesOfMix(t *testing.T) {
 // The bodies of all groups and steps are made, and equal ones only once.
 func TestMakeBodies(t *testing.T) {
 	file := []byte("file")
-	a := &Group{Role: Producer, Mix: []Variant{{Weight: 1, BodySize: 100}, {Weight: 1, BodySize: 100, Fill: Zeros}, {Weight: 1, Body: file}, {Weight: 1, Body: []byte{}}}}
-	b := &Group{Role: Producer, BodySize: 100}
-	c := &Group{Role: Consumer, BodySize: 100}
+	a := &Group{Role: Producer, Mix: []Variant{{Weight: 1, BodySize: 100}, {Weight: 1, BodySize: 100, Fill: Zeros}, {Weight: 1, Variant: driver.Variant{Body: file}}, {Weight: 1, Variant: driver.Variant{Body: []byte{}}}}}
+	b := &Group{Role: Producer, Mix: mixOf(1, 100)}
+	c := &Group{Role: Consumer}
 	p := &Plan{Steps: []Step{{Groups: []*Group{a, c}}, {Groups: []*Group{b}}}}
 	p.MakeBodies()
-	require.Equal(t, Body(100, Random), b.Body)
-	require.Same(t, &b.Body[0], &a.Mix[0].Body[0])
+	require.Equal(t, Body(100, Random), b.Mix[0].Body)
+	require.Same(t, &b.Mix[0].Body[0], &a.Mix[0].Body[0])
 	require.Equal(t, make([]byte, 100), a.Mix[1].Body)
 	require.Equal(t, file, a.Mix[2].Body)
 	require.Empty(t, a.Mix[3].Body)
-	require.Nil(t, c.Body)
-	specs := (&Group{Role: Producer, Producers: 1, Destinations: []driver.Destination{{Name: "A"}}, Mix: a.Mix}).ProducerSpecs("")
+	specs := (&Group{
+		Role: Producer, ProducerBroker: &Broker{}, Producers: 1, Destinations: []driver.Destination{{Name: "A"}}, Mix: a.Mix,
+	}).ProducerSpecs("")
 	require.Len(t, specs[0].Variants, 4)
 	require.Equal(t, file, specs[0].Variants[2].Body)
 }
@@ -148,8 +149,8 @@ func TestMakeBodies(t *testing.T) {
 // A body that is too large for the brokers of a protocol, unless they are told otherwise, is noted among others.
 func TestNotesOfMix(t *testing.T) {
 	p := valid()
-	p.Producer.Factory.Name, p.Consumer.Factory.Name = "rocketmq", "rocketmq"
-	const rest = " more than the 4194304 that brokers of Able 2.0 take unless they are told otherwise: expect them to be refused, or the connection to be ended"
+	p.Producer.Protocol, p.Consumer.Protocol = "rocketmq", "rocketmq"
+	const rest = " more than the 4194304 that its brokers take unless they are told otherwise: expect them to be refused, or the connection to be ended"
 	for _, c := range []struct {
 		mix  []Variant
 		want string

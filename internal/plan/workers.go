@@ -13,13 +13,11 @@ func (g *Group) ProducerSpecs(process string) []driver.ProducerSpec {
 		return nil
 	}
 	total := g.Producers * len(g.Destinations)
-	hosts := len(g.Producer.Hosts())
-	var variants []driver.Variant
-	for _, v := range g.Variants() {
-		variants = append(variants, driver.Variant{
-			Body: v.Body, Text: v.Text, Priority: v.Priority, Group: v.MessageGroup,
-			Properties: v.Properties,
-		})
+	hosts := len(g.ProducerBroker.Hosts)
+	all := g.ProducerSpec
+	all.MaxPending = g.Pending()
+	for _, v := range g.Mix {
+		all.Variants = append(all.Variants, v.Variant)
 	}
 	specs := make([]driver.ProducerSpec, 0, total)
 	for i := range total {
@@ -27,18 +25,10 @@ func (g *Group) ProducerSpecs(process string) []driver.ProducerSpec {
 		if g.SharedConnections {
 			conn = i % g.ProducerConnections
 		}
-		specs = append(specs, driver.ProducerSpec{
-			Connection:     g.connection("producer", conn, hosts, process),
-			Destination:    g.Destinations[i%len(g.Destinations)],
-			Name:           g.worker("producer", i),
-			MaxPending:     g.Pending(),
-			Persistent:     g.Persistent,
-			TTL:            g.TTL,
-			Delay:          g.DeliveryDelay,
-			Variants:       variants,
-			CommitInterval: g.CommitInterval,
-			SendTimeout:    g.SendTimeout,
-		})
+		spec := all
+		spec.Connection = g.connection("producer", conn, hosts, process)
+		spec.Destination, spec.Name = g.Destinations[i%len(g.Destinations)], g.worker("producer", i)
+		specs = append(specs, spec)
 	}
 	return specs
 }
@@ -48,7 +38,7 @@ func (g *Group) ConsumerSpecs(process string) []driver.ConsumerSpec {
 	if !g.Role.Consumes() {
 		return nil
 	}
-	subscriptions, hosts := max(g.Shared, 1), len(g.Consumer.Hosts())
+	subscriptions, hosts := max(g.Shared, 1), len(g.ConsumerBroker.Hosts)
 	var specs []driver.ConsumerSpec
 	for _, dest := range g.Destinations {
 		for sub := range subscriptions {
@@ -69,37 +59,21 @@ func (g *Group) consumerSpec(i, sub, hosts int, dest driver.Destination, process
 	case g.ConsumerConnections > 0:
 		conn = i % g.ConsumerConnections
 	}
-	spec := driver.ConsumerSpec{
-		Connection:       g.connection("consumer", conn, hosts, process),
-		Destination:      dest,
-		Name:             g.worker("consumer", i),
-		Credit:           g.Credit,
-		Selector:         g.Selector,
-		KeepSubscription: g.KeepSubscription,
-		TransactionSize:  g.transactionSize(),
+	spec := g.ConsumerSpec
+	spec.Connection = g.connection("consumer", conn, hosts, process)
+	spec.Destination, spec.Name = dest, g.worker("consumer", i)
+	if g.ConsumerFail.IsZero() {
+		spec.Failing = driver.Accept
 	}
-	if !g.ConsumerFail.IsZero() {
-		spec.Failing = g.ConsumerFailAs
-	}
-	if dest.Kind == driver.Topic {
-		spec.Durable = g.Durable
-		spec.Shared = g.Shared > 0
-		switch {
-		case spec.Shared:
-			spec.Subscription = g.subscription(dest, sub)
-		case spec.Durable:
-			spec.Subscription = g.subscription(dest, i)
-		}
+	spec.Durable = spec.Durable && dest.Kind == driver.Topic
+	spec.Shared = g.Shared > 0 && dest.Kind == driver.Topic
+	switch {
+	case spec.Shared:
+		spec.Subscription = g.subscription(dest, sub)
+	case spec.Durable:
+		spec.Subscription = g.subscription(dest, i)
 	}
 	return spec
-}
-
-// transactionSize is the number of messages per transaction of a consumer.
-func (g *Group) transactionSize() int {
-	if !g.Transacted {
-		return 0
-	}
-	return max(g.TransactionSize, 1)
 }
 
 // worker returns the name of a producer or consumer: that of its group with its index, as the groups of a step have

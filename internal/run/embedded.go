@@ -5,6 +5,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -14,24 +15,21 @@ const AboutEmbedded = "the broker is inside this process: the figures are the li
 	"not those of a product"
 
 // startEmbedded starts a broker for each site of the plan, and puts its addresses into the plan.
-func startEmbedded(p *plan.Plan, f store.Faults) (started []*broker.Broker, err error) {
+func startEmbedded(p *plan.Plan, endpoints engine.Endpoints, f store.Faults) (started []*broker.Broker, err error) {
 	sites := map[string]*broker.Broker{}
-	for i := range p.Steps {
-		for _, g := range p.Steps[i].Groups {
-			for _, e := range g.Sides() {
-				if sites[e.Site] == nil {
-					b, err := startSite(p, e.Site, f)
-					if err != nil {
-						return started, err
-					}
-					sites[e.Site] = b
-					started = append(started, b)
-				}
-				e.Open.URL = e.Factory.Schemes[0] + "://" + sites[e.Site].Addr(e.Factory.Name)
-				if e.Factory.Name != broker.RocketMQ { // whose topics are logs, of which the store knows nothing
-					e.Inspector = sites[e.Site]
-				}
+	for _, b := range p.Brokers() {
+		e := endpoints[b]
+		if sites[e.Site] == nil {
+			b, err := startSite(p, e.Site, f)
+			if err != nil {
+				return started, err
 			}
+			sites[e.Site] = b
+			started = append(started, b)
+		}
+		e.URL, e.Hosts = e.Factory.Schemes[0]+"://"+sites[e.Site].Addr(e.Protocol), nil
+		if e.Protocol != broker.RocketMQ { // whose topics are logs, of which the store knows nothing
+			e.Inspector = sites[e.Site]
 		}
 	}
 	return started, nil
@@ -51,7 +49,7 @@ func startSite(p *plan.Plan, site string, f store.Faults) (*broker.Broker, error
 		for _, g := range p.Steps[i].Groups {
 			for _, e := range g.Sides() {
 				if e.Site == site {
-					cfg.Listen[e.Factory.Name] = "127.0.0.1:0"
+					cfg.Listen[e.Protocol] = "127.0.0.1:0"
 				}
 			}
 		}

@@ -24,7 +24,9 @@ func TestMemoryOfMixes(t *testing.T) {
 
 // What a step leaves is there until a later one is drained.
 func TestMemoryOfSteps(t *testing.T) {
-	senders := func(n uint64) *plan.Group { return &plan.Group{Role: plan.Producer, Count: n, BodySize: 512} }
+	senders := func(n uint64) *plan.Group {
+		return &plan.Group{Role: plan.Producer, Count: n, Mix: []plan.Variant{{Weight: 1, BodySize: 512}}}
+	}
 	readers := &plan.Group{Role: plan.Consumer}
 	p := &plan.Plan{Steps: []plan.Step{
 		{Groups: []*plan.Group{senders(1000)}},
@@ -48,7 +50,10 @@ func (b body) WithBody(other []byte) store.Content { return body(other) }
 
 // What the broker holds back because it was asked to is no reason to hold producers back: a backlog that was asked for.
 func TestMemoryOfDelays(t *testing.T) {
-	g := &plan.Group{Role: plan.Client, BodySize: 1 << 10, Destinations: []driver.Destination{{Name: "A"}}}
+	g := &plan.Group{
+		Role: plan.Client, ProducerBroker: &plan.Broker{}, ConsumerBroker: &plan.Broker{},
+		Destinations: []driver.Destination{{Name: "A"}}, Mix: []plan.Variant{{Weight: 1, BodySize: 1 << 10}},
+	}
 	p := &plan.Plan{Steps: []plan.Step{{Groups: []*plan.Group{g}}}}
 	require.True(t, drains(p))
 	held := func(f store.Faults) int64 {
@@ -65,6 +70,6 @@ func TestMemoryOfDelays(t *testing.T) {
 	}
 	require.EqualValues(t, 16, held(store.Faults{}), "MiB")
 	require.EqualValues(t, 64, held(store.Faults{Delay: time.Hour}), "MiB, delayed by a fault")
-	g.DeliveryDelay = time.Hour
+	g.Delay = time.Hour
 	require.EqualValues(t, 64, held(store.Faults{}), "MiB, delayed as asked for")
 }

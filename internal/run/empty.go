@@ -30,7 +30,7 @@ func queuesOf(p *plan.Plan) (groups []*plan.Group) {
 	for i := range p.Steps {
 		for _, g := range p.Steps[i].Groups {
 			for _, e := range g.Sides() {
-				q := &plan.Group{Name: fmt.Sprintf("empty-%d", len(groups)), Role: plan.Consumer, Consumers: 1, Consumer: *e}
+				q := &plan.Group{Name: fmt.Sprintf("empty-%d", len(groups)), Role: plan.Consumer, Consumers: 1, ConsumerBroker: e}
 				for _, d := range g.Destinations {
 					key := e.Site + " " + d.String()
 					if d.Kind == driver.Queue && !seen[key] {
@@ -48,13 +48,13 @@ func queuesOf(p *plan.Plan) (groups []*plan.Group) {
 }
 
 // HowEmptied says how [Empty] empties the queues of a plan.
-func HowEmptied(p *plan.Plan, embedded bool) (list []string) {
+func HowEmptied(p *plan.Plan, drivers plan.Drivers, embedded bool) (list []string) {
 	if embedded {
 		return []string{"an embedded broker is new"}
 	}
 	for _, q := range queuesOf(p) {
 		how := "%s is emptied by a consumer that reads until it is idle"
-		if q.Consumer.Factory.Capabilities.Administers {
+		if drivers(q.ConsumerBroker).Capabilities.Administers {
 			how = "%s is purged"
 		}
 		for _, d := range q.Destinations {
@@ -69,7 +69,7 @@ func HowEmptied(p *plan.Plan, embedded bool) (list []string) {
 // Empty takes the messages off all queues of a plan: the broker does it where its driver can ask it to, or a consumer
 // does that reads until nothing has come for a while. It returns how many messages it took. A signal ends it with
 // [ErrStopped], as soon as the work in progress has ended or [lastGrace] is over; after [emptyLimit] it fails.
-func Empty(signals <-chan os.Signal, p *plan.Plan) (removed uint64, err error) {
+func Empty(signals <-chan os.Signal, p *plan.Plan, drivers plan.Drivers) (removed uint64, err error) {
 	stopped, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
 	ctx, cancel := context.WithTimeoutCause(stopped, emptyLimit, driver.Errorf(driver.ClassTimeout, "empty the queues",
@@ -81,7 +81,7 @@ func Empty(signals <-chan os.Signal, p *plan.Plan) (removed uint64, err error) {
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		n, err := emptyAll(ctx, p)
+		n, err := emptyAll(ctx, p, drivers)
 		done <- outcome{n, err}
 	}()
 	ended := ctx.Done()
@@ -104,10 +104,10 @@ func Empty(signals <-chan os.Signal, p *plan.Plan) (removed uint64, err error) {
 }
 
 // emptyAll empties the queues of a plan, one group after the other.
-func emptyAll(ctx context.Context, p *plan.Plan) (removed uint64, err error) {
+func emptyAll(ctx context.Context, p *plan.Plan, drivers plan.Drivers) (removed uint64, err error) {
 	var errs []error
 	for _, q := range queuesOf(p) {
-		n, err := empty(ctx, p, q)
+		n, err := empty(ctx, p, drivers, q)
 		removed += n
 		errs = append(errs, err)
 	}
@@ -115,9 +115,9 @@ func emptyAll(ctx context.Context, p *plan.Plan) (removed uint64, err error) {
 }
 
 // empty empties the queues of a group.
-func empty(ctx context.Context, p *plan.Plan, q *plan.Group) (removed uint64, err error) {
-	if e := &q.Consumer; e.Factory.Capabilities.Administers {
-		d, err := e.Factory.Open(ctx, e.Open)
+func empty(ctx context.Context, p *plan.Plan, drivers plan.Drivers, q *plan.Group) (removed uint64, err error) {
+	if f := drivers(q.ConsumerBroker); f.Capabilities.Administers {
+		d, err := f.Open(ctx, q.ConsumerBroker.OpenOptions)
 		if err != nil {
 			return 0, fmt.Errorf("purge: %w", err)
 		}
@@ -139,7 +139,8 @@ func empty(ctx context.Context, p *plan.Plan, q *plan.Group) (removed uint64, er
 		Threads: p.Threads, DrainTimeout: p.DrainTimeout, WaitForBroker: p.WaitForBroker, StallThreshold: 0,
 		Steps: []plan.Step{{Name: "empty", Idle: emptyIdle, Groups: []*plan.Group{q}}},
 	}
-	s, err := engine.Run(ctx, make(chan struct{}), reader, report.NewFan())
+	s, err := engine.Run(ctx, make(chan struct{}), &engine.Config{Plan: reader, Endpoints: engine.Reach(reader, drivers)},
+		report.NewFan())
 	if s != nil {
 		removed = s.Total.Received + s.Total.Foreign
 		err = errors.Join(err, s.Err)

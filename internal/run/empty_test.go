@@ -20,13 +20,14 @@ import (
 )
 
 // queues is a plan of a producer that sends so many messages, 10 a second, to each of two queues, and to a topic.
-func queues(f driver.Factory, count uint64) *plan.Plan {
-	e := plan.Endpoint{Factory: f, Open: driver.OpenOptions{URL: "mem://local", ConnectTimeout: time.Second}}
+func queues(f driver.Factory, count uint64) (*plan.Plan, plan.Drivers) {
+	b := &plan.Broker{Protocol: f.Name, OpenOptions: driver.OpenOptions{URL: "mem://local", ConnectTimeout: time.Second}}
 	rate, _ := load.ParseSchedule("10")
 	return &plan.Plan{DrainTimeout: time.Second, FakeClock: true, Steps: []plan.Step{{Name: plan.OnlyStep, Groups: []*plan.Group{{
-		Role: plan.Producer, Producer: e, Producers: 1, Consumer: e, Priority: -1, Body: make([]byte, 64), Count: count, Rate: rate,
+		Role: plan.Producer, ProducerBroker: b, Producers: 1, Count: count, Rate: plan.Rate{Schedule: rate},
+		ProducerSpec: driver.ProducerSpec{MaxPending: 1}, Mix: []plan.Variant{{Weight: 1, Variant: driver.Variant{Priority: -1, Body: make([]byte, 64)}}},
 		Destinations: []driver.Destination{{Name: "A"}, {Name: "B"}, {Kind: driver.Topic, Name: "T"}},
-	}}}}}
+	}}}}}, func(*plan.Broker) *driver.Factory { return &f }
 }
 
 // withoutAdmin is a driver that cannot be asked to purge.
@@ -42,12 +43,12 @@ func TestEmpty(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := queues(edit(mem.New().Factory()), 30)
-				s, err := engine.Run(t.Context(), make(chan struct{}), p, report.NewFan())
+				p, drivers := queues(edit(mem.New().Factory()), 30)
+				s, err := engine.Run(t.Context(), make(chan struct{}), &engine.Config{Plan: p, Endpoints: engine.Reach(p, drivers)}, report.NewFan())
 				require.NoError(t, err)
 				require.EqualValues(t, 30, s.Total.Completed)
 				for _, want := range []uint64{20, 0} {
-					removed, err := Empty(nil, p)
+					removed, err := Empty(nil, p, drivers)
 					require.NoError(t, err)
 					require.Equal(t, want, removed)
 				}
@@ -77,13 +78,15 @@ func TestEmptyEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := queues(c.factory(), 0)
+				p, drivers := queues(c.factory(), 0)
 				ctx, cancel := context.WithCancel(t.Context())
 				if name == "sent to" {
-					go func() { _, _ = engine.Run(ctx, make(chan struct{}), p, report.NewFan()) }()
+					go func() {
+						_, _ = engine.Run(ctx, make(chan struct{}), &engine.Config{Plan: p, Endpoints: engine.Reach(p, drivers)}, report.NewFan())
+					}()
 				}
 				begun := time.Now()
-				_, err := Empty(nil, p)
+				_, err := Empty(nil, p, drivers)
 				require.EqualError(t, err, "empty the queues: they are not empty after 10m0s")
 				require.Contains(t, driver.HintOf(err), "between-runs: fresh")
 				require.InDelta(t, emptyLimit+c.more, time.Since(begun), float64(time.Second))
@@ -91,7 +94,7 @@ func TestEmptyEnds(t *testing.T) {
 				signals := make(chan os.Signal)
 				time.AfterFunc(time.Minute, func() { signals <- syscall.SIGINT })
 				begun = time.Now()
-				_, err = Empty(signals, p)
+				_, err = Empty(signals, p, drivers)
 				require.Equal(t, ErrStopped, err)
 				require.InDelta(t, time.Minute+c.more, time.Since(begun), float64(time.Second))
 				cancel()

@@ -164,8 +164,8 @@ func length(p *plan.Plan) (sum time.Duration) {
 func brokerURLs(p *plan.Plan) string {
 	var urls []string
 	for _, g := range p.Groups() {
-		for _, e := range g.Endpoints() {
-			if u := e.URL(); !slices.Contains(urls, u) && (g.Name != "" || len(urls) == 0) {
+		for _, e := range g.Brokers() {
+			if u := e.Shown(); !slices.Contains(urls, u) && (g.Name != "" || len(urls) == 0) {
 				urls = append(urls, u)
 			}
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/plan"
@@ -31,6 +32,8 @@ import (
 // Run is a valid plan with its requirements beside its workers.
 type Run struct {
 	Plan    *plan.Plan
+	Drivers plan.Drivers
+	Side    brokerside.Config // the watch of the broker and its host
 	Outputs Outputs
 	// Embedded starts brokers inside the process and puts their addresses into the plan; Faults are their faults.
 	Embedded bool
@@ -49,6 +52,9 @@ type Run struct {
 
 	metrics *report.Prometheus // nil if none are served
 	webAt   string             // where the page is served
+
+	endpoints engine.Endpoints
+	watched   *brokerside.Watch // nil if nothing is watched
 }
 
 // Ending is how a run came to its end.
@@ -103,17 +109,17 @@ func (r *Run) open(stdout io.Writer) (o opened) {
 		return o
 	}
 	if !r.Embedded {
-		if o.err = manage(r.Plan); o.err != nil {
-			r.Plan.Side.Stop()
+		if o.err = manage(r.Plan, r.endpoints); o.err != nil {
+			r.watched.Stop()
 			o.err = errors.Join(o.err, o.fan.Close())
 		}
 		return o
 	}
-	if o.embedded, o.err = startEmbedded(r.Plan, r.Faults); o.err != nil {
+	if o.embedded, o.err = startEmbedded(r.Plan, r.endpoints, r.Faults); o.err != nil {
 		for _, b := range o.embedded {
 			b.Close()
 		}
-		r.Plan.Side.Stop()
+		r.watched.Stop()
 		o.err = errors.Join(o.err, o.fan.Close())
 	}
 	return o
@@ -128,6 +134,7 @@ func (r *Run) Do() Ending {
 	if !r.KeepGC {
 		defer tendGC()()
 	}
+	r.endpoints = engine.Reach(r.Plan, r.Drivers)
 	stdout := newPipeWriter(r.Stdout)
 	open, ended := UntilSignal(r.Signals, func() opened { return r.open(stdout) })
 	switch {
@@ -177,8 +184,8 @@ func (r *Run) notes(embedded []*broker.Broker) {
 
 // load runs the engine and closes the outputs, after lingering if there was a run: over is true meanwhile.
 func (r *Run) load(ctx context.Context, stop <-chan struct{}, fan *report.Fan, over *atomic.Bool) (e Ending) {
-	defer r.Plan.Side.Stop()
-	e.Summary, e.Err = engine.Run(ctx, stop, r.Plan, fan)
+	defer r.watched.Stop()
+	e.Summary, e.Err = engine.Run(ctx, stop, &engine.Config{Plan: r.Plan, Endpoints: r.endpoints, Side: r.watched}, fan)
 	if e.Summary != nil && r.Outputs.Linger > 0 {
 		over.Store(true)
 		r.linger(ctx, stop)

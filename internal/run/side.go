@@ -9,14 +9,14 @@ import (
 
 // watch finds the broker's process, endpoint and log that are to be watched.
 func (r *Run) watch() error {
-	if r.Plan.BrokerSide.IsZero() {
+	if r.Side.IsZero() {
 		return nil
 	}
-	w, err := brokerside.Open(context.Background(), r.Plan.BrokerSide)
+	w, err := brokerside.Open(context.Background(), r.Side)
 	if err != nil {
 		return &plan.Mistake{Text: err.Error(), Hint: "name a process of this host, and a log that can be read; for a " +
 			"broker on another host there is --broker-metrics URL"}
 	}
-	r.Plan.Side = w
+	r.watched = w
 	return nil
 }

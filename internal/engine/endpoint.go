@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Endpoint is a broker of the plan with the driver that reaches it.
+type Endpoint struct {
+	*plan.Broker
+	Factory driver.Factory
+	// Inspector asks the broker for its own counts by another way than the driver's; nil leaves it to the driver.
+	Inspector driver.Inspector
+}
+
+// Endpoints are the brokers of a plan.
+type Endpoints map[*plan.Broker]*Endpoint
+
+// Reach returns the endpoints of a plan.
+func Reach(p *plan.Plan, drivers plan.Drivers) Endpoints {
+	all := Endpoints{}
+	for _, b := range p.Brokers() {
+		all[b] = &Endpoint{Broker: b, Factory: *drivers(b)}
+	}
+	return all
+}
+
+// sendsTo returns the endpoint of the group's producers; nil if it has none.
+func (r *run) sendsTo(g *plan.Group) *Endpoint {
+	if !g.Role.Produces() {
+		return nil
+	}
+	return r.endpoints[g.ProducerBroker]
+}
+
+// readsFrom returns the endpoint of the group's consumers; nil if it has none.
+func (r *run) readsFrom(g *plan.Group) *Endpoint {
+	if !g.Role.Consumes() {
+		return nil
+	}
+	return r.endpoints[g.ConsumerBroker]
+}
+
+// sides returns the endpoints of both sides that a group has, also if they are the same.
+func (r *run) sides(g *plan.Group) (list []*Endpoint) {
+	for _, b := range g.Sides() {
+		list = append(list, r.endpoints[b])
+	}
+	return list
+}
