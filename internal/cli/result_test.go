@@ -79,8 +79,8 @@ func TestResultIsThatOfTheSummary(t *testing.T) {
 			assert.Equal(t, want.Missing, got.Missing)
 			assert.Equal(t, want.Reason, got.Outcome.Reason)
 			assert.Equal(t, c.status, got.Outcome.Status)
-			assert.Equal(t, []int64{want.Ack.Count, want.Ack.Max}, []int64{got.Latencies.Ack.Count, got.Latencies.Ack.Max})
-			assert.EqualValues(t, got.Measured.Producers.Completed, got.Latencies.Ack.Count, "each completion has its latency")
+			assert.Equal(t, []int64{want.Ack.Count, want.Ack.Max}, []int64{got.Latencies[result.Ack].Count, got.Latencies[result.Ack].Max})
+			assert.EqualValues(t, got.Measured.Producers.Completed, got.Latencies[result.Ack].Count, "each completion has its latency")
 
 			var sent, blocked, completed, received uint64
 			for _, w := range got.Workers {
@@ -175,7 +175,7 @@ func TestMergedRuns(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 600, merged.Total.Producers.Completed)
 	require.EqualValues(t, 600, merged.Verification.Total.Once)
-	require.EqualValues(t, 600, merged.Latencies.Transfer.Histogram.Count())
+	require.EqualValues(t, 600, merged.Latencies[result.Transfer].Histogram.Count())
 	_, err = result.Merge(list...)
 	require.ErrorIs(t, err, result.ErrUnlike)
 }

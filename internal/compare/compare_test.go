@@ -25,7 +25,7 @@ func run(rate, ack float64) *result.Result {
 		Rows: []result.Row{
 			row(result.Warmup, 1e6, 7), row(result.Measure, 1e6, rate), row(result.Measure, 5e5, rate/2), row(result.Drain, 1e6, 9),
 		},
-		Latencies: result.Latencies{Ack: &result.Latency{Count: 10, Sum: 10 * p, Max: p, Percentiles: &result.Percentiles{P50: p, P99: p}}},
+		Latencies: result.Latencies{result.Ack: &result.Latency{Count: 10, Sum: 10 * p, Max: p, Percentiles: &result.Percentiles{P50: p, P99: p}}},
 	}
 }
 

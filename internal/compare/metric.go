@@ -51,10 +51,10 @@ func Metrics() []Metric {
 		name string
 		of   func(*result.Latencies) *result.Latency
 	}{
-		{"delay", func(l *result.Latencies) *result.Latency { return l.Delay }},
-		{"ack", func(l *result.Latencies) *result.Latency { return l.Ack }},
-		{"response", func(l *result.Latencies) *result.Latency { return l.Response }},
-		{"transfer", func(l *result.Latencies) *result.Latency { return l.Transfer }},
+		{"delay", func(l *result.Latencies) *result.Latency { return l[result.Delay] }},
+		{"ack", func(l *result.Latencies) *result.Latency { return l[result.Ack] }},
+		{"response", func(l *result.Latencies) *result.Latency { return l[result.Response] }},
+		{"transfer", func(l *result.Latencies) *result.Latency { return l[result.Transfer] }},
 	} {
 		for _, s := range []struct {
 			name string

@@ -124,7 +124,7 @@ func readRuns(t *testing.T) map[string][]*result.Result {
 			Complete: true,
 			Figures:  &result.Figures{Averages: result.Averages{Completed: value(1), Received: value(2)}},
 			Latencies: result.Latencies{
-				Ack: latency(value(3), value(4)), Response: latency(nil, value(5)), Transfer: latency(nil, value(6)),
+				result.Ack: latency(value(3), value(4)), result.Response: latency(nil, value(5)), result.Transfer: latency(nil, value(6)),
 			},
 		})
 	}

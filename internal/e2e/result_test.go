@@ -132,9 +132,9 @@ func TestResultOfAKilledRun(t *testing.T) {
 	require.GreaterOrEqual(t, totals.Sent, got.Total.Producers.Completed, "nothing that did not happen")
 	due := uint64(rate*ended.Sub(time.UnixMicro(got.Start)).Seconds()) + 1
 	require.LessOrEqual(t, totals.Sent, due)
-	known := uint64(got.Latencies.Ack.Count)
+	known := uint64(got.Latencies[runresult.Ack].Count)
 	if len(got.Outcome.Warnings) > 0 { // the kill came between a row and its histograms
-		known += uint64(got.Rows[len(got.Rows)-1].Latencies.Ack.Count)
+		known += uint64(got.Rows[len(got.Rows)-1].Latencies[runresult.Ack].Count)
 	}
 	require.Equal(t, got.Total.Producers.Completed, known, "their latencies are there as well")
 	t.Logf("the broker has %d messages, the result %d sent, %d completed", totals.Sent, sent, got.Total.Producers.Completed)

@@ -11,6 +11,7 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // TestClockBehind: 300 messages that come 50 ms after they were sent to a consumer whose clock is behind. Transfer times
@@ -52,13 +53,13 @@ func TestClockBehind(t *testing.T) {
 					require.Equal(t, tt.negative == 0, o.Kept, o.String())
 				}
 				if tt.negative > 0 {
-					require.Zero(t, s.Latencies.Transfer.Count())
+					require.Zero(t, s.Latencies[result.Transfer].Count)
 					require.Contains(t, s.Warnings,
 						"transfer times below zero, left out because the clocks of producer and consumer differ: 300 of 300")
 					return
 				}
-				require.EqualValues(t, 300, s.Latencies.Transfer.Count())
-				require.Equal(t, tt.transfer, s.Latencies.Transfer.Max())
+				require.EqualValues(t, 300, s.Latencies[result.Transfer].Count)
+				require.Equal(t, tt.transfer, s.Latencies[result.Transfer].Max)
 			})
 		})
 	}
@@ -101,12 +102,12 @@ func TestLeftOut(t *testing.T) {
 				require.True(t, s.Success, s.Problems)
 				require.Equal(t, tt.left, s.Total.NegativeTransfers)
 				require.Equal(t, tt.left, s.Total.Early)
-				require.EqualValues(t, 400-tt.left, s.Latencies.Transfer.Count())
+				require.EqualValues(t, 400-tt.left, s.Latencies[result.Transfer].Count)
 				if tt.left < 400 {
-					require.EqualValues(t, 400-tt.left, s.Latencies.Lateness.Count())
+					require.EqualValues(t, 400-tt.left, s.Latencies[result.Lateness].Count)
 				}
 				require.Equal(t, 2*tt.left, s.Total.NegativeAges)
-				require.Nil(t, s.Latencies.B2C, "no message with an age has one that is known")
+				require.Nil(t, s.Latencies[result.B2C], "no message with an age has one that is known")
 				for _, o := range s.Thresholds {
 					require.Equal(t, tt.measured, o.Kept, o.String())
 					require.Equal(t, tt.measured, !strings.HasSuffix(o.String(), "NOT KEPT, not measured"), o.String())

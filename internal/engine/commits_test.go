@@ -9,6 +9,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // TestCommits: transactions are counted, timed, and belong to the phase in which the broker was asked to commit them.
@@ -23,8 +24,8 @@ func TestCommits(t *testing.T) {
 		require.EqualValues(t, 40, s.Total.Commits)
 		require.EqualValues(t, 20, s.Measured.Commits)
 		require.Zero(t, s.Total.CommitsFailed)
-		require.EqualValues(t, 20, s.Latencies.Commit.Count())
-		require.InDelta(t, 2000, s.Latencies.Commit.Mean(), 10, "microseconds")
+		require.EqualValues(t, 20, s.Latencies[result.Commit].Count)
+		require.InDelta(t, 2000, s.Latencies[result.Commit].Mean(), 10, "microseconds")
 		require.EqualValues(t, b.Stats().Commits, s.Total.Commits, "the broker's own count")
 	})
 }
@@ -40,7 +41,7 @@ func TestCommitsOfBothSides(t *testing.T) {
 		require.True(t, s.Success, s.Problems)
 		require.EqualValues(t, 10+20, s.Total.Commits)
 		require.EqualValues(t, b.Stats().Commits, s.Total.Commits, "the broker's own count")
-		require.EqualValues(t, 30, s.Latencies.Commit.Count())
+		require.EqualValues(t, 30, s.Latencies[result.Commit].Count)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.FailCommit = 4 })
@@ -52,6 +53,6 @@ func TestCommitsOfBothSides(t *testing.T) {
 		require.EqualValues(t, 2, s.Total.CommitsFailed)
 		require.EqualValues(t, b.Stats().CommitsRefused, s.Total.CommitsFailed, "the broker's own count")
 		require.EqualValues(t, 80, s.Total.Completed)
-		require.EqualValues(t, 8, s.Latencies.Commit.Count())
+		require.EqualValues(t, 8, s.Latencies[result.Commit].Count)
 	})
 }

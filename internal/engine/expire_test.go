@@ -13,6 +13,7 @@ import (
 	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Messages whose confirmation the broker swallows end in time, and the load goes on: closed or open, reconnecting or
@@ -33,7 +34,7 @@ func TestSendTimeout(t *testing.T) {
 				require.EqualValues(t, 900, s.Total.Completed)
 				require.EqualValues(t, 100, s.Total.Unconfirmed)
 				require.EqualValues(t, 100, s.Total.Failures[driver.ClassTimeout])
-				require.EqualValues(t, 900, s.Latencies.Ack.Count())
+				require.EqualValues(t, 900, s.Latencies[result.Ack].Count)
 				require.EqualValues(t, 1000, s.Total.Received)
 				v := s.Verification.Total
 				require.EqualValues(t, 100, v.UnconfirmedArrived)

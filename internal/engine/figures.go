@@ -6,6 +6,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // figures returns the values of the metrics of thresholds (see [threshold.Metrics]), in their units, except metrics
@@ -150,15 +151,15 @@ func judgeThresholds(
 }
 
 // latencies adds the latencies that are measured, in microseconds.
-func latencies(f map[string]float64, l *stats.Latencies, of *stats.Counters) {
-	for name, l := range map[string]*stats.Latency{
-		"delay": l.Delay, "ack": l.Ack, "response": l.Response, "transfer": l.Transfer, "commit": l.Commit,
-		"lateness": l.Lateness,
+func latencies(f map[string]float64, l *result.Latencies, of *stats.Counters) {
+	for name, l := range map[string]*result.Latency{
+		"delay": l[result.Delay], "ack": l[result.Ack], "response": l[result.Response], "transfer": l[result.Transfer], "commit": l[result.Commit],
+		"lateness": l[result.Lateness],
 	} {
-		if l == nil || !threshold.Measured(l.Count(), of.LeftOut(name)) {
+		if l == nil || !threshold.Measured(l.Count, of.LeftOut(name)) {
 			continue
 		}
-		f[name+".mean"], f[name+".max"] = l.Mean(), float64(l.Max())
+		f[name+".mean"], f[name+".max"] = l.Mean(), float64(l.Max)
 		for _, p := range []float64{50, 90, 99, 99.9, 99.99} {
 			f[fmt.Sprintf("%s.p%g", name, p)] = float64(l.Percentile(p))
 		}

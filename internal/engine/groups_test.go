@@ -11,6 +11,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // to lets a group work at another queue.
@@ -66,10 +67,10 @@ func TestGroupsOfSteps(t *testing.T) {
 		for i := range sum.Steps {
 			addUp(t, &sum.Steps[i])
 		}
-		require.EqualValues(t, 800, sum.Steps[0].Groups[0].Latencies.Ack.Count())
-		require.EqualValues(t, 3000, sum.Steps[0].Groups[0].Latencies.Ack.Max())
-		require.Nil(t, sum.Steps[0].Groups[2].Latencies.Ack, "it sends nothing")
-		require.EqualValues(t, 1200, sum.Groups[0].Latencies.Ack.Count())
+		require.EqualValues(t, 800, sum.Steps[0].Groups[0].Latencies[result.Ack].Count)
+		require.EqualValues(t, 3000, sum.Steps[0].Groups[0].Latencies[result.Ack].Max)
+		require.Nil(t, sum.Steps[0].Groups[2].Latencies[result.Ack], "it sends nothing")
+		require.EqualValues(t, 1200, sum.Groups[0].Latencies[result.Ack].Count)
 		require.True(t, sum.Steps[0].Groups[1].Minimum.Completed.Known())
 		require.InDelta(t, 400, sum.Steps[0].Groups[1].Minimum.Completed.PerSecond, 1)
 		kept := map[string]bool{}
@@ -93,20 +94,20 @@ func addUp(t *testing.T, s *stats.StepSummary) {
 	for i := range s.Groups {
 		g := &s.Groups[i]
 		total, measured = add(total, g.Total), add(measured, g.Measured)
-		if g.Latencies.Ack != nil {
-			acks += g.Latencies.Ack.Count()
+		if g.Latencies[result.Ack] != nil {
+			acks += g.Latencies[result.Ack].Count
 		}
-		if g.Latencies.Transfer != nil {
-			transfers += g.Latencies.Transfer.Count()
+		if g.Latencies[result.Transfer] != nil {
+			transfers += g.Latencies[result.Transfer].Count
 		}
 	}
 	require.Equal(t, s.Total, total, s.Name)
 	require.Equal(t, s.Measured, measured, s.Name)
-	if s.Latencies.Ack != nil {
-		require.Equal(t, s.Latencies.Ack.Count(), acks)
+	if s.Latencies[result.Ack] != nil {
+		require.Equal(t, s.Latencies[result.Ack].Count, acks)
 	}
-	if s.Latencies.Transfer != nil {
-		require.Equal(t, s.Latencies.Transfer.Count(), transfers)
+	if s.Latencies[result.Transfer] != nil {
+		require.Equal(t, s.Latencies[result.Transfer].Count, transfers)
 	}
 }
 

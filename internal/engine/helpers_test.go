@@ -17,6 +17,7 @@ import (
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -143,7 +144,7 @@ func check(t *testing.T, p *flat, s *stats.Summary, rep *recorder) {
 	require.Equal(t, n.Sent, n.Completed+n.Rejected+n.Released+n.Modified+n.Failed+n.Unconfirmed+n.InFlight())
 	require.Less(t, n.InFlight(), uint64(1)<<62, "more ended than were sent")
 	var sum, before stats.Counters
-	var latencies stats.Latencies
+	var latencies result.Latencies
 	var aggregated [4]int64
 	phase := stats.Warmup
 	for i, snap := range rep.snapshots {
@@ -169,34 +170,34 @@ func check(t *testing.T, p *flat, s *stats.Summary, rep *recorder) {
 		}
 		require.Equal(t, snap.Total, add(before, snap.Delta))
 		before, sum = snap.Total, add(sum, snap.Delta)
-		for l, x := range []*stats.Latency{
-			snap.Latencies.Delay, snap.Latencies.Ack, snap.Latencies.Response, snap.Latencies.Transfer,
+		for l, x := range []*result.Latency{
+			snap.Latencies[result.Delay], snap.Latencies[result.Ack], snap.Latencies[result.Response], snap.Latencies[result.Transfer],
 		} {
 			if x != nil && snap.Phase != stats.Warmup {
-				aggregated[l] += x.Count()
+				aggregated[l] += x.Count
 			}
 		}
 		merge(&latencies, snap.Latencies)
 		merge(&latencies, snap.Leftover)
 		if p.Warmup == 0 {
-			require.Equal(t, stats.Latencies{}, snap.Leftover)
+			require.Equal(t, result.Latencies{}, snap.Leftover)
 		}
 	}
 	require.Equal(t, n, sum, "deltas add up to the totals")
-	if latencies.Ack != nil {
-		require.EqualValues(t, n.Completed, latencies.Ack.Count())
+	if latencies[result.Ack] != nil {
+		require.EqualValues(t, n.Completed, latencies[result.Ack].Count)
 	}
-	if latencies.Delay != nil {
-		require.EqualValues(t, n.Completed, latencies.Response.Count())
-		require.LessOrEqual(t, latencies.Delay.Count(), int64(n.Sent))
-		require.GreaterOrEqual(t, latencies.Delay.Count(), int64(n.Sent-n.InFlight()))
+	if latencies[result.Delay] != nil {
+		require.EqualValues(t, n.Completed, latencies[result.Response].Count)
+		require.LessOrEqual(t, latencies[result.Delay].Count, int64(n.Sent))
+		require.GreaterOrEqual(t, latencies[result.Delay].Count, int64(n.Sent-n.InFlight()))
 	}
-	if latencies.Transfer != nil {
-		require.EqualValues(t, n.Received-n.Unstamped-n.NegativeTransfers, latencies.Transfer.Count(), "%d below zero", n.NegativeTransfers)
+	if latencies[result.Transfer] != nil {
+		require.EqualValues(t, n.Received-n.Unstamped-n.NegativeTransfers, latencies[result.Transfer].Count, "%d below zero", n.NegativeTransfers)
 	}
-	for l, x := range []*stats.Latency{s.Latencies.Delay, s.Latencies.Ack, s.Latencies.Response, s.Latencies.Transfer} {
+	for l, x := range []*result.Latency{s.Latencies[result.Delay], s.Latencies[result.Ack], s.Latencies[result.Response], s.Latencies[result.Transfer]} {
 		if x != nil {
-			require.Equal(t, aggregated[l], x.Count(), "the summary has all but the warm-up")
+			require.Equal(t, aggregated[l], x.Count, "the summary has all but the warm-up")
 		}
 	}
 	checkMeasured(t, s)
@@ -208,16 +209,16 @@ func checkMeasured(t *testing.T, s *stats.Summary) {
 	m := s.Measured
 	require.Equal(t, m.Sent, m.Completed+m.Rejected+m.Released+m.Modified+m.Failed+m.Unconfirmed+m.InFlight())
 	require.LessOrEqual(t, m.Sent, s.Total.Sent)
-	if l := s.Latencies; l.Ack != nil {
-		require.EqualValues(t, m.Completed, l.Ack.Count())
-		if l.Response != nil {
-			require.EqualValues(t, m.Completed, l.Response.Count())
-			require.LessOrEqual(t, l.Delay.Count(), int64(m.Sent))
-			require.GreaterOrEqual(t, l.Delay.Count(), int64(m.Sent-m.InFlight()))
+	if l := s.Latencies; l[result.Ack] != nil {
+		require.EqualValues(t, m.Completed, l[result.Ack].Count)
+		if l[result.Response] != nil {
+			require.EqualValues(t, m.Completed, l[result.Response].Count)
+			require.LessOrEqual(t, l[result.Delay].Count, int64(m.Sent))
+			require.GreaterOrEqual(t, l[result.Delay].Count, int64(m.Sent-m.InFlight()))
 		}
 	}
-	if s.Latencies.Transfer != nil {
-		require.EqualValues(t, m.Received-m.Unstamped-m.NegativeTransfers, s.Latencies.Transfer.Count())
+	if s.Latencies[result.Transfer] != nil {
+		require.EqualValues(t, m.Received-m.Unstamped-m.NegativeTransfers, s.Latencies[result.Transfer].Count)
 	}
 }
 
@@ -226,16 +227,16 @@ func add(a, b stats.Counters) stats.Counters {
 	return a.Sub(zero.Sub(b))
 }
 
-func merge(into *stats.Latencies, from stats.Latencies) {
+func merge(into *result.Latencies, from result.Latencies) {
 	for _, pair := range []struct {
-		into **stats.Latency
-		from *stats.Latency
-	}{{&into.Delay, from.Delay}, {&into.Ack, from.Ack}, {&into.Response, from.Response}, {&into.Transfer, from.Transfer}} {
+		into **result.Latency
+		from *result.Latency
+	}{{&into[result.Delay], from[result.Delay]}, {&into[result.Ack], from[result.Ack]}, {&into[result.Response], from[result.Response]}, {&into[result.Transfer], from[result.Transfer]}} {
 		if pair.from == nil {
 			continue
 		}
 		if *pair.into == nil {
-			*pair.into = stats.NewLatency()
+			*pair.into = result.NewLatency()
 		}
 		(*pair.into).Merge(pair.from)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // hasty lets a broker hold messages back for another time than it was asked to.
@@ -64,14 +65,14 @@ func TestLateness(t *testing.T) {
 				require.True(t, sum.Success, "%q", sum.Problems)
 				require.EqualValues(t, 300, sum.Total.Delayed)
 				require.Equal(t, tt.early, sum.Total.Early)
-				require.EqualValues(t, 300, sum.Latencies.Transfer.Count())
-				require.EqualValues(t, (2*time.Second + tt.by).Microseconds(), sum.Latencies.Transfer.Max(), "transfer times include the delay")
-				l := sum.Latencies.Lateness
+				require.EqualValues(t, 300, sum.Latencies[result.Transfer].Count)
+				require.EqualValues(t, (2*time.Second + tt.by).Microseconds(), sum.Latencies[result.Transfer].Max, "transfer times include the delay")
+				l := sum.Latencies[result.Lateness]
 				if tt.late == 0 {
 					require.Nil(t, l)
 				} else {
-					require.EqualValues(t, tt.late, l.Count())
-					require.Equal(t, [2]int64{tt.lateness, tt.lateness * int64(tt.late)}, [2]int64{l.Max(), l.Sum()})
+					require.EqualValues(t, tt.late, l.Count)
+					require.Equal(t, [2]int64{tt.lateness, tt.lateness * int64(tt.late)}, [2]int64{l.Max, l.Sum})
 				}
 				require.Equal(t, tt.kept, sum.Thresholds[0].Kept, sum.Thresholds[0].String())
 				require.Equal(t, tt.notEarly, sum.Thresholds[1].Kept, sum.Thresholds[1].String())
@@ -99,10 +100,10 @@ func TestLatenessOfSteps(t *testing.T) {
 		require.EqualValues(t, 250, sum.Total.Received)
 		require.EqualValues(t, 200, sum.Total.Delayed)
 		require.Zero(t, sum.Total.Early)
-		require.EqualValues(t, 200, sum.Latencies.Lateness.Count())
-		require.Equal(t, [2]int64{5000, 200 * 5000}, [2]int64{sum.Latencies.Lateness.Max(), sum.Latencies.Lateness.Sum()})
-		require.EqualValues(t, 100, sum.Steps[1].Latencies.Lateness.Count())
-		require.EqualValues(t, 100, sum.Steps[2].Latencies.Lateness.Count())
+		require.EqualValues(t, 200, sum.Latencies[result.Lateness].Count)
+		require.Equal(t, [2]int64{5000, 200 * 5000}, [2]int64{sum.Latencies[result.Lateness].Max, sum.Latencies[result.Lateness].Sum})
+		require.EqualValues(t, 100, sum.Steps[1].Latencies[result.Lateness].Count)
+		require.EqualValues(t, 100, sum.Steps[2].Latencies[result.Lateness].Count)
 		require.Contains(t, strings.Join(sum.Warnings, "\n"), "transfer times are of both 200 delayed messages, with their delays, and 50 others")
 		names := map[string]uint64{}
 		for i := range sum.Workers {
@@ -131,7 +132,7 @@ func TestLatenessOfAnotherRun(t *testing.T) {
 			sum := s.run(t, nil)
 			<-sent
 			require.EqualValues(t, 800, sum.Total.Delayed)
-			require.Equal(t, [3]int64{800, 3000, 800 * 3000}, [3]int64{sum.Latencies.Lateness.Count(), sum.Latencies.Lateness.Max(), sum.Latencies.Lateness.Sum()})
+			require.Equal(t, [3]int64{800, 3000, 800 * 3000}, [3]int64{sum.Latencies[result.Lateness].Count, sum.Latencies[result.Lateness].Max, sum.Latencies[result.Lateness].Sum})
 			require.Equal(t, stats.LimitProducers, sum.Limit.Kind, sum.Limit)
 			require.Empty(t, sum.Stalls.List)
 			require.Empty(t, report.Observations(sum))

@@ -16,6 +16,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // A stall in the warm-up concerns the messages that were due in it, also those that end after it: none of them enters
@@ -35,15 +36,15 @@ func TestStallInWarmup(t *testing.T) {
 			require.EqualValues(t, 5000, s.Measured.Completed)
 			require.EqualValues(t, 5000, s.Measured.Received)
 			l := s.Latencies
-			for _, x := range []*stats.Latency{l.Delay, l.Ack, l.Response, l.Transfer} {
-				require.EqualValues(t, 5000, x.Count(), "5000 were due")
+			for _, x := range []*result.Latency{l[result.Delay], l[result.Ack], l[result.Response], l[result.Transfer]} {
+				require.EqualValues(t, 5000, x.Count, "5000 were due")
 			}
 			// Catching up takes some time at max-pending 1, which is no part of the stall.
-			require.Less(t, l.Response.Percentile(99), int64(100_000))
+			require.Less(t, l[result.Response].Percentile(99), int64(100_000))
 			var leftover int64
 			for _, snap := range rep.snapshots {
-				if snap.Leftover.Ack != nil {
-					leftover += snap.Leftover.Ack.Count()
+				if snap.Leftover[result.Ack] != nil {
+					leftover += snap.Leftover[result.Ack].Count
 				}
 			}
 			if pending == 100 { // sends end in the order of their times
@@ -63,17 +64,17 @@ func TestLeftoverOfWarmup(t *testing.T) {
 		require.True(t, s.Success, s.Problems)
 		var ack, transfer int64
 		for _, snap := range rep.snapshots {
-			if snap.Leftover.Ack != nil {
-				ack += snap.Leftover.Ack.Count()
+			if snap.Leftover[result.Ack] != nil {
+				ack += snap.Leftover[result.Ack].Count
 			}
-			if snap.Leftover.Transfer != nil {
-				transfer += snap.Leftover.Transfer.Count()
+			if snap.Leftover[result.Transfer] != nil {
+				transfer += snap.Leftover[result.Transfer].Count
 			}
 		}
 		require.EqualValues(t, 300, ack)
 		require.EqualValues(t, 400, transfer)
-		require.EqualValues(t, 2000, s.Latencies.Ack.Count())
-		require.EqualValues(t, 2000, s.Latencies.Transfer.Count())
+		require.EqualValues(t, 2000, s.Latencies[result.Ack].Count)
+		require.EqualValues(t, 2000, s.Latencies[result.Transfer].Count)
 	})
 }
 
@@ -96,8 +97,8 @@ func TestWarmupMessagesThatWereSentLate(t *testing.T) {
 				p.Verify = verify
 			}), nil)
 			require.True(t, s.Success, s.Problems)
-			require.EqualValues(t, 200, s.Latencies.Transfer.Count())
-			require.EqualValues(t, 200, s.Latencies.Response.Count())
+			require.EqualValues(t, 200, s.Latencies[result.Transfer].Count)
+			require.EqualValues(t, 200, s.Latencies[result.Response].Count)
 			require.EqualValues(t, 200, s.Measured.Received)
 		}
 	})
@@ -365,7 +366,7 @@ func TestConsumerAloneCountsAll(t *testing.T) {
 		require.True(t, s.Success)
 		require.EqualValues(t, 500, s.Total.Received)
 		require.Zero(t, s.Total.Foreign)
-		require.EqualValues(t, 500, s.Latencies.Transfer.Count())
+		require.EqualValues(t, 500, s.Latencies[result.Transfer].Count)
 	})
 }
 

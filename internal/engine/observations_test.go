@@ -13,6 +13,7 @@ import (
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // TestObservations: each finding about the figures of a run appears where it is known to be true, and in no other run.
@@ -127,12 +128,12 @@ func TestObservedPeriod(t *testing.T) {
 
 // Messages of a step that only sends wait for the step that receives them, and not because the consumers are slow.
 func TestPlannedQueueing(t *testing.T) {
-	ack, transfer := stats.NewLatency(), stats.NewLatency()
+	ack, transfer := result.NewLatency(), result.NewLatency()
 	for range 1000 {
 		ack.Record(time.Millisecond)
 		transfer.Record(5 * time.Second)
 	}
-	s := &stats.Summary{Average: stats.Average{Span: 10 * time.Second}, Latencies: stats.Latencies{Ack: ack, Transfer: transfer}}
+	s := &stats.Summary{Average: stats.Average{Span: 10 * time.Second}, Latencies: result.Latencies{result.Ack: ack, result.Transfer: transfer}}
 	s.Steps = []stats.StepSummary{{Sends: true, Receives: true}, {Receives: true}}
 	require.Len(t, report.Observations(s), 1)
 	s.Steps[0].Receives = false

@@ -15,6 +15,7 @@ import (
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // outage is a time in which no worker has a connection, or can make one.
@@ -103,10 +104,10 @@ func TestReconnect(t *testing.T) {
 				require.Equal(t, v.Duplicates, v.AfterOutage)
 				require.Equal(t, inDoubt, v.UnconfirmedArrived+v.UnconfirmedMissing)
 				require.Equal(t, b.Stats().Stored, v.Received+b.Stats().Purged)
-				require.Less(t, s.Latencies.Ack.Max(), int64(10_000), "a message that waits for a connection has not left")
+				require.Less(t, s.Latencies[result.Ack].Max, int64(10_000), "a message that waits for a connection has not left")
 				if len(tt.outages) > 0 && !p.Rate.IsZero() {
 					last := tt.outages[0]
-					require.GreaterOrEqual(t, s.Latencies.Response.Max(), last.lasts.Microseconds(), "users would have felt the outage")
+					require.GreaterOrEqual(t, s.Latencies[result.Response].Max, last.lasts.Microseconds(), "users would have felt the outage")
 				}
 			})
 		})
@@ -205,7 +206,7 @@ func TestLatencyAroundOutages(t *testing.T) {
 			p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("100"), 30*time.Second, 1000
 		}), nil)
 		require.Len(t, s.Outages, 2)
-		require.GreaterOrEqual(t, s.Latencies.Response.Max(), int64(4_000_000))
+		require.GreaterOrEqual(t, s.Latencies[result.Response].Max, int64(4_000_000))
 		for i := range s.Outages {
 			o := &s.Outages[i]
 			require.Positive(t, o.Recovered)
@@ -506,7 +507,7 @@ func TestOutagesThatAbort(t *testing.T) {
 				require.Equal(t, tt.ends == 0, s.Thresholds[0].Kept, s.Thresholds[0].String())
 				if s.Aborted {
 					require.Contains(t, s.Reason, tt.demand)
-					require.Less(t, s.Latencies.Ack.Count(), int64(1000*tt.ends.Seconds()+100))
+					require.Less(t, s.Latencies[result.Ack].Count, int64(1000*tt.ends.Seconds()+100))
 				}
 			})
 		})

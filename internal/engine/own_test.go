@@ -15,6 +15,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // The born and stored times of a protocol: the message was made 7 ms before it was sent, and stored when it was.
@@ -30,15 +31,15 @@ func TestAges(t *testing.T) {
 			p.Rate, p.Duration, p.Warmup = rate("100"), 3*time.Second, time.Second
 		}), nil)
 		require.True(t, s.Success, s.Problems)
-		require.Equal(t, s.Latencies.Transfer.Count(), s.Latencies.B2C.Count())
-		require.Equal(t, s.Latencies.Transfer.Count(), s.Latencies.S2C.Count())
-		require.InDelta(t, 27_000, s.Latencies.B2C.Mean(), 1)
-		require.InDelta(t, 20_000, s.Latencies.S2C.Mean(), 1)
+		require.Equal(t, s.Latencies[result.Transfer].Count, s.Latencies[result.B2C].Count)
+		require.Equal(t, s.Latencies[result.Transfer].Count, s.Latencies[result.S2C].Count)
+		require.InDelta(t, 27_000, s.Latencies[result.B2C].Mean(), 1)
+		require.InDelta(t, 20_000, s.Latencies[result.S2C].Mean(), 1)
 		var all int64
 		for _, snap := range rep.snapshots {
-			for _, l := range []*stats.Latency{snap.Latencies.B2C, snap.Leftover.B2C} {
+			for _, l := range []*result.Latency{snap.Latencies[result.B2C], snap.Leftover[result.B2C]} {
 				if l != nil {
-					all += l.Count()
+					all += l.Count
 				}
 			}
 		}
@@ -46,7 +47,7 @@ func TestAges(t *testing.T) {
 		require.Empty(t, aboutTheLoad(s.Warnings))
 
 		s, _ = run(t, newPlan(mem.New().Factory(), func(p *flat) { p.Rate, p.Count = rate("100"), 10 }), nil)
-		require.Nil(t, s.Latencies.B2C)
+		require.Nil(t, s.Latencies[result.B2C])
 		require.Nil(t, s.Protocol)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // A broker that swallows confirmations has the messages, and gets each of them again until one is confirmed: both
@@ -43,11 +44,11 @@ func TestResendOfUnconfirmedMessages(t *testing.T) {
 					require.True(t, s.Success, s.Problems)
 				}
 				require.EqualValues(t, s.Total.Resent, s.Figures["resent"])
-				if l := s.Latencies.Response; l != nil {
-					require.GreaterOrEqual(t, l.Max(), int64(500_000), "it counts from the first sending")
+				if l := s.Latencies[result.Response]; l != nil {
+					require.GreaterOrEqual(t, l.Max, int64(500_000), "it counts from the first sending")
 				}
-				require.GreaterOrEqual(t, s.Latencies.Transfer.Max(), int64(500_000), "so does it")
-				require.Less(t, s.Latencies.Ack.Max(), int64(500_000), "it is that of the attempt that was confirmed")
+				require.GreaterOrEqual(t, s.Latencies[result.Transfer].Max, int64(500_000), "so does it")
+				require.Less(t, s.Latencies[result.Ack].Max, int64(500_000), "it is that of the attempt that was confirmed")
 			})
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 func TestWarmup(t *testing.T) {
@@ -21,8 +22,8 @@ func TestWarmup(t *testing.T) {
 				}), nil)
 				require.True(t, s.Success, s.Problems)
 				require.InDelta(t, 5000, s.Total.Sent, 1, "the duration includes the warm-up")
-				require.InDelta(t, 5000-warmup.Milliseconds(), s.Latencies.Ack.Count(), 2)
-				require.InDelta(t, 5000-warmup.Milliseconds(), s.Latencies.Transfer.Count(), 2)
+				require.InDelta(t, 5000-warmup.Milliseconds(), s.Latencies[result.Ack].Count, 2)
+				require.InDelta(t, 5000-warmup.Milliseconds(), s.Latencies[result.Transfer].Count, 2)
 				var warm time.Duration
 				for _, snap := range rep.snapshots {
 					if snap.Phase == stats.Warmup {
@@ -59,7 +60,7 @@ func TestInterruptedWithinWarmup(t *testing.T) {
 		}), stop)
 		require.True(t, s.Interrupted)
 		require.InDelta(t, 1500, s.Total.Sent, 1)
-		require.Zero(t, s.Latencies.Ack.Count(), "nothing of it was measured")
+		require.Zero(t, s.Latencies[result.Ack].Count, "nothing of it was measured")
 		for _, snap := range rep.snapshots {
 			require.Equal(t, stats.Warmup, snap.Phase)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // scenario builds a plan of several steps on one broker.
@@ -100,9 +101,9 @@ func (s *scenario) run(t *testing.T, stop <-chan struct{}) *stats.Summary {
 	for i := range sum.Steps {
 		steps = add(steps, sum.Steps[i].Total)
 		require.Equal(t, byStep[sum.Steps[i].Name], sum.Steps[i].Total, "the intervals of a step add up to it")
-		if l := sum.Steps[i].Latencies.Ack; l != nil {
-			acks += l.Count()
-			require.EqualValues(t, sum.Steps[i].Measured.Completed, l.Count())
+		if l := sum.Steps[i].Latencies[result.Ack]; l != nil {
+			acks += l.Count
+			require.EqualValues(t, sum.Steps[i].Measured.Completed, l.Count)
 		}
 	}
 	if len(s.plan.Steps) == 1 {
@@ -110,8 +111,8 @@ func (s *scenario) run(t *testing.T, stop <-chan struct{}) *stats.Summary {
 		return sum
 	}
 	require.Equal(t, sum.Total, steps, "the steps add up to the run")
-	if sum.Latencies.Ack != nil {
-		require.Equal(t, sum.Latencies.Ack.Count(), acks)
+	if sum.Latencies[result.Ack] != nil {
+		require.Equal(t, sum.Latencies[result.Ack].Count, acks)
 	}
 	return sum
 }
@@ -122,11 +123,11 @@ func requireGroupIntervals(t *testing.T, snapshots []*stats.Snapshot, sum *stats
 	t.Helper()
 	type key struct{ step, group string }
 	counts, acks, transfers := map[key]stats.Counters{}, map[key]int64{}, map[key]int64{}
-	count := func(l *stats.Latency) int64 {
+	count := func(l *result.Latency) int64 {
 		if l == nil {
 			return 0
 		}
-		return l.Count()
+		return l.Count
 	}
 	for _, s := range snapshots {
 		var delta stats.Counters
@@ -134,27 +135,27 @@ func requireGroupIntervals(t *testing.T, snapshots []*stats.Snapshot, sum *stats
 		for i := range s.Groups {
 			g := &s.Groups[i]
 			delta = add(delta, g.Delta)
-			ack, transfer = ack+count(g.Latencies.Ack), transfer+count(g.Latencies.Transfer)
+			ack, transfer = ack+count(g.Latencies[result.Ack]), transfer+count(g.Latencies[result.Transfer])
 			for _, step := range []string{s.Step, ""} {
 				k := key{step, g.Name}
 				counts[k] = add(counts[k], g.Delta)
 				if s.Phase != stats.Warmup {
-					acks[k], transfers[k] = acks[k]+count(g.Latencies.Ack), transfers[k]+count(g.Latencies.Transfer)
+					acks[k], transfers[k] = acks[k]+count(g.Latencies[result.Ack]), transfers[k]+count(g.Latencies[result.Transfer])
 				}
 			}
 			require.Equal(t, counts[key{"", g.Name}], g.Total)
 		}
 		delta.Sent, delta.Blocked = s.Delta.Sent, s.Delta.Blocked // of which some may be of the next interval to its group, or the other way round
 		require.Equal(t, s.Delta, delta)
-		require.Equal(t, count(s.Latencies.Ack), ack)
-		require.Equal(t, count(s.Latencies.Transfer), transfer)
+		require.Equal(t, count(s.Latencies[result.Ack]), ack)
+		require.Equal(t, count(s.Latencies[result.Transfer]), transfer)
 	}
 	check := func(step string, list []stats.GroupSummary) {
 		for i := range list {
 			g, k := &list[i], key{step, list[i].Name}
 			require.Equal(t, g.Total, counts[k], "%s of %s", g.Name, step)
-			require.Equal(t, count(g.Latencies.Ack), acks[k])
-			require.Equal(t, count(g.Latencies.Transfer), transfers[k])
+			require.Equal(t, count(g.Latencies[result.Ack]), acks[k])
+			require.Equal(t, count(g.Latencies[result.Transfer]), transfers[k])
 		}
 	}
 	check("", sum.Groups)
@@ -196,7 +197,7 @@ func TestStepsShareOneNumbering(t *testing.T) {
 				[]string{sum.Steps[0].Reason, sum.Steps[1].Reason, sum.Steps[2].Reason, sum.Steps[3].Reason})
 			require.EqualValues(t, 600, sum.Steps[2].Measured.Sent, "the warm-up of a step is its own")
 			require.EqualValues(t, 500, sum.Steps[1].Measured.Sent)
-			require.EqualValues(t, 500+600, sum.Latencies.Response.Count(), "the messages of the first step had no rate")
+			require.EqualValues(t, 500+600, sum.Latencies[result.Response].Count, "the messages of the first step had no rate")
 			if verified {
 				require.EqualValues(t, 2500, sum.Verification.Total.Once)
 			}
@@ -367,7 +368,7 @@ func TestRelativeRate(t *testing.T) {
 		require.True(t, sum.Success, "%q", sum.Problems)
 		require.EqualValues(t, 2000, sum.Steps[0].Total.Sent)
 		require.EqualValues(t, 1000, sum.Steps[1].Total.Sent)
-		require.EqualValues(t, 1000, sum.Steps[1].Latencies.Response.Count())
+		require.EqualValues(t, 1000, sum.Steps[1].Latencies[result.Response].Count)
 		require.True(t, s.plan.Steps[1].Groups[0].Rate.IsZero(), "the plan stays as it is")
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // A stall of the broker of 1 s in a run of 5 s at 1000 msg/s holds up a fifth of the messages by 0 to 1 s: a tenth of
@@ -33,15 +34,15 @@ func TestStallShows(t *testing.T) {
 				require.Zero(t, s.Total.LateSends, "a stalled broker is not a late tester")
 				require.InDelta(t, 5000, s.Total.Sent, 1)
 				l := s.Latencies
-				require.InDelta(t, 500_000, l.Response.Percentile(90), 15_000)
-				require.InDelta(t, 1_000_000, l.Response.Max(), 15_000)
+				require.InDelta(t, 500_000, l[result.Response].Percentile(90), 15_000)
+				require.InDelta(t, 1_000_000, l[result.Response].Max, 15_000)
 				if pending == 0 {
-					require.Zero(t, l.Delay.Max(), "nothing holds the sends up")
-					require.InDelta(t, 500_000, l.Ack.Percentile(90), 15_000)
+					require.Zero(t, l[result.Delay].Max, "nothing holds the sends up")
+					require.InDelta(t, 500_000, l[result.Ack].Percentile(90), 15_000)
 					require.Zero(t, s.Total.Blocked)
 				} else {
-					require.InDelta(t, 500_000, l.Delay.Percentile(90), 15_000)
-					require.Less(t, l.Ack.Percentile(99), int64(100), "ack stays low")
+					require.InDelta(t, 500_000, l[result.Delay].Percentile(90), 15_000)
+					require.Less(t, l[result.Ack].Percentile(99), int64(100), "ack stays low")
 				}
 			})
 		})
@@ -170,7 +171,7 @@ func TestRateOverProducers(t *testing.T) {
 					}
 				}), nil)
 				require.Equal(t, tt.want, s.Total.Sent)
-				require.Zero(t, s.Latencies.Delay.Max())
+				require.Zero(t, s.Latencies[result.Delay].Max)
 				require.Zero(t, s.Total.Blocked)
 				if tt.rate == "10" {
 					for _, snap := range rep.snapshots[1:59] {
@@ -191,7 +192,7 @@ func TestForeignMessages(t *testing.T) {
 		require.True(t, s.Success, s.Problems)
 		require.EqualValues(t, 100, s.Total.Received)
 		require.EqualValues(t, 25, s.Total.Foreign)
-		require.Zero(t, s.Latencies.Transfer.Max())
+		require.Zero(t, s.Latencies[result.Transfer].Max)
 	})
 }
 

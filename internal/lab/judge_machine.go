@@ -26,7 +26,7 @@ func (j *judgement) unfit() string {
 	if n := len(j.result.Outages); j.expect.outage && n == 0 && !j.loaded().IsZero() && j.loaded().Before(j.last) {
 		return "the load was over before the failure had its effect"
 	}
-	acks := j.medians(func(l *result.Latencies) *result.Latency { return l.Ack }, time.Time{}, j.begins())
+	acks := j.medians(func(l *result.Latencies) *result.Latency { return l[result.Ack] }, time.Time{}, j.begins())
 	if len(acks) > 0 && median(acks) > maxAck.Microseconds() {
 		return "the median ack time before the failure was " + millis(median(acks))
 	}

@@ -23,7 +23,7 @@ func acked(o *observation, before, after time.Duration) {
 		o.result.Rows = append(o.result.Rows, result.Row{
 			Step: failureStep, Phase: result.Measure, Length: 1_000_000,
 			Time:      o.first.Add(time.Duration(i-7) * time.Second).UnixMicro(),
-			Latencies: result.Latencies{Ack: &result.Latency{Percentiles: &result.Percentiles{P50: p50.Microseconds()}}},
+			Latencies: result.Latencies{result.Ack: &result.Latency{Percentiles: &result.Percentiles{P50: p50.Microseconds()}}},
 		})
 	}
 }
@@ -52,7 +52,7 @@ func TestBusyMachine(t *testing.T) {
 		"a full queue is slow": {func(o *observation) {
 			acked(o, 2*time.Millisecond, 2*time.Millisecond)
 			for i := 3; i < len(o.result.Rows); i++ {
-				o.result.Rows[i].Latencies.Ack.P50 = 1_000_000
+				o.result.Rows[i].Latencies[result.Ack].P50 = 1_000_000
 			}
 			full(o)
 		}, promiseKept, ""},

@@ -26,9 +26,9 @@ func (j *judgement) latencies() string {
 		name string
 		of   func(*result.Latencies) *result.Latency
 	}{
-		{"ack", func(l *result.Latencies) *result.Latency { return l.Ack }},
-		{"response", func(l *result.Latencies) *result.Latency { return l.Response }},
-		{"transfer", func(l *result.Latencies) *result.Latency { return l.Transfer }},
+		{"ack", func(l *result.Latencies) *result.Latency { return l[result.Ack] }},
+		{"response", func(l *result.Latencies) *result.Latency { return l[result.Response] }},
+		{"transfer", func(l *result.Latencies) *result.Latency { return l[result.Transfer] }},
 	} {
 		before := j.medians(kind.of, time.Time{}, j.first)
 		slow := j.medians(kind.of, j.last.Add(time.Second), j.over)

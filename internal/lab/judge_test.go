@@ -109,7 +109,7 @@ func slowly(o *observation) {
 			p50 = 230_000
 		}
 		l := result.Latencies{}
-		for _, d := range []**result.Latency{&l.Ack, &l.Response, &l.Transfer} {
+		for _, d := range []**result.Latency{&l[result.Ack], &l[result.Response], &l[result.Transfer]} {
 			*d = &result.Latency{Percentiles: &result.Percentiles{P50: p50}}
 		}
 		o.result.Rows = append(o.result.Rows, result.Row{
@@ -250,21 +250,21 @@ func TestJudge(t *testing.T) {
 			silent(o, -2*time.Second)
 			o.result.Rows = []result.Row{{
 				Step: failureStep, Time: o.first.Add(-3 * time.Second).UnixMicro(),
-				Latencies: result.Latencies{Ack: &result.Latency{Max: 1_900_000}},
+				Latencies: result.Latencies{result.Ack: &result.Latency{Max: 1_900_000}},
 			}}
 		}, `wrong.*it began -2s from`},
 		"silence, of a broker that answers late": {func(o *observation) {
 			silent(o, -2*time.Second)
 			o.result.Rows = []result.Row{{
 				Step: failureStep, Time: o.first.Add(-3 * time.Second).UnixMicro(),
-				Latencies: result.Latencies{Ack: &result.Latency{Max: 2_100_000}},
+				Latencies: result.Latencies{result.Ack: &result.Latency{Max: 2_100_000}},
 			}}
 		}, `^kept`},
 		"silence, of a broker that answered late long ago": {func(o *observation) {
 			silent(o, -2*time.Second)
 			o.result.Rows = []result.Row{{
 				Step: failureStep, Time: o.first.Add(-6 * time.Second).UnixMicro(),
-				Latencies: result.Latencies{Ack: &result.Latency{Max: 2_100_000}},
+				Latencies: result.Latencies{result.Ack: &result.Latency{Max: 2_100_000}},
 			}}
 		}, `wrong.*it began -2s from`},
 		"silence, unnoticed": {func(o *observation) {
@@ -365,18 +365,18 @@ func TestJudge(t *testing.T) {
 		}, `wrong.*an outage, where no connection broke`},
 		"slow, and a second in which it was not": {func(o *observation) {
 			slowly(o)
-			o.result.Rows[15].Latencies.Ack.P50 = 199_999
+			o.result.Rows[15].Latencies[result.Ack].P50 = 199_999
 		}, `wrong.*ack: a median of 200.0 ms in a second in which nothing took less than 200ms`},
 		"slower than it was": {func(o *observation) {
 			slowly(o)
 			for i := 10; i < 20; i++ {
-				o.result.Rows[i].Latencies.Response.P50 = 602_001
+				o.result.Rows[i].Latencies[result.Response].P50 = 602_001
 			}
 		}, `^promise broken: a median response of 602.0 ms, where the line does not explain more than 602.0 ms; counts agree`},
 		"slow afterwards": {func(o *observation) {
 			slowly(o)
 			for i := 20; i < 30; i++ {
-				o.result.Rows[i].Latencies.Transfer.P50 = 230_000
+				o.result.Rows[i].Latencies[result.Transfer].P50 = 230_000
 			}
 		}, `^promise broken: a median transfer of 230.0 ms afterwards, and 2.0 ms before; counts agree`},
 		"slow to the end": {func(o *observation) {

@@ -175,8 +175,8 @@ func owed(of *result.Result, step string, first time.Time) (longest time.Duratio
 	for i := range of.Rows {
 		r := &of.Rows[i]
 		before := first.Sub(time.UnixMicro(r.Time))
-		if (step == "" || r.Step == step) && r.Latencies.Ack != nil && before > 0 && before < lately {
-			longest = max(longest, time.Duration(r.Latencies.Ack.Max)*time.Microsecond)
+		if (step == "" || r.Step == step) && r.Latencies[result.Ack] != nil && before > 0 && before < lately {
+			longest = max(longest, time.Duration(r.Latencies[result.Ack].Max)*time.Microsecond)
 		}
 	}
 	return longest

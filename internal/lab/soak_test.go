@@ -59,7 +59,7 @@ func TestSoak(t *testing.T) {
 		"a slow broker is stopped": {func(o *soaked) {
 			o.result.Stalls[0].Time -= 400_000
 			for i := range o.result.Rows {
-				o.result.Rows[i].Latencies.Ack = &result.Latency{Max: 450_000}
+				o.result.Rows[i].Latencies[result.Ack] = &result.Latency{Max: 450_000}
 			}
 		}, ""},
 		"a stall too early":  {func(o *soaked) { o.result.Stalls[0].Time -= 400_000 }, "nothing begins at stop"},

@@ -11,6 +11,7 @@ import (
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // receiver is a driver.Consumer made of a function.
@@ -69,11 +70,11 @@ func TestConsumer(t *testing.T) {
 				s := received(t, load.ConsumerConfig{OwnOnly: tt.own}, tt.delivery)
 				require.Equal(t, tt.want, s.Total)
 				if tt.transfer < 0 {
-					require.Zero(t, s.Latencies.Transfer.Count())
+					require.Zero(t, s.Latencies[result.Transfer].Count)
 					return
 				}
-				require.EqualValues(t, 1, s.Latencies.Transfer.Count())
-				require.Equal(t, tt.transfer, s.Latencies.Transfer.Sum())
+				require.EqualValues(t, 1, s.Latencies[result.Transfer].Count)
+				require.Equal(t, tt.transfer, s.Latencies[result.Transfer].Sum)
 			})
 		})
 	}
@@ -90,17 +91,17 @@ func TestConsumerAges(t *testing.T) {
 		none.Born, none.Stored = 0, 0
 		s := received(t, load.ConsumerConfig{}, own, known, half, none)
 		require.EqualValues(t, 4, s.Total.Received)
-		require.EqualValues(t, 3, s.Latencies.B2C.Count())
-		require.EqualValues(t, 21_000, s.Latencies.B2C.Sum())
-		require.EqualValues(t, 2, s.Latencies.S2C.Count())
-		require.EqualValues(t, 6_000, s.Latencies.S2C.Sum())
+		require.EqualValues(t, 3, s.Latencies[result.B2C].Count)
+		require.EqualValues(t, 21_000, s.Latencies[result.B2C].Sum)
+		require.EqualValues(t, 2, s.Latencies[result.S2C].Count)
+		require.EqualValues(t, 6_000, s.Latencies[result.S2C].Sum)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now().Add(10 * time.Second).UnixMicro()
 		s := received(t, load.ConsumerConfig{OwnOnly: true}, driver.Delivery{Born: now - 7000, Stored: now - 3000})
 		require.EqualValues(t, 1, s.Total.Foreign)
-		require.Nil(t, s.Latencies.B2C)
-		require.Nil(t, s.Latencies.S2C)
+		require.Nil(t, s.Latencies[result.B2C])
+		require.Nil(t, s.Latencies[result.S2C])
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Every message leaves at its time: in a ramp, not in a pause, and in bursts. The load ends with the schedule.
@@ -52,7 +53,7 @@ func TestProducersFollowTheSchedule(t *testing.T) {
 				}
 				total := stats.NewCollector(recs, nil, clock.Start()).Collect(stats.Measure, time.Now(), true)
 				require.EqualValues(t, 205, total.Total.Completed)
-				require.Zero(t, total.Latencies.Delay.Max())
+				require.Zero(t, total.Latencies[result.Delay].Max)
 			})
 		})
 	}
@@ -100,7 +101,7 @@ func TestHeldUpOverAPause(t *testing.T) {
 						delay += at - s.At(uint64(n))
 					}
 					got := r.snapshot()
-					require.Equal(t, delay.Microseconds(), got.Latencies.Delay.Sum(), "delays are those from the due times")
+					require.Equal(t, delay.Microseconds(), got.Latencies[result.Delay].Sum, "delays are those from the due times")
 					require.Zero(t, got.Total.LateSends, "it was the broker")
 				})
 			})

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // A broker that acknowledges nothing for one second of two, at 1000 msg/s. Where the second shows depends on
@@ -44,18 +45,18 @@ func TestStallOfOneSecond(t *testing.T) {
 				l := s.Latencies
 				// Of 2000 messages, those due in the 1000 ms of the stall waited 0 to 1 s: p50 is about 0, p75 half a
 				// second, p90 0.8 s.
-				within1Percent(t, 800*time.Millisecond, l.Response.Percentile(90), "response p90")
-				within1Percent(t, 500*time.Millisecond, l.Response.Percentile(75), "response p75")
-				within1Percent(t, time.Second, l.Response.Max(), "response max")
+				within1Percent(t, 800*time.Millisecond, l[result.Response].Percentile(90), "response p90")
+				within1Percent(t, 500*time.Millisecond, l[result.Response].Percentile(75), "response p75")
+				within1Percent(t, time.Second, l[result.Response].Max, "response max")
 				if tt.delay > 0 {
-					require.InDelta(t, tt.delay.Microseconds(), l.Delay.Percentile(90), 30_000)
-					require.LessOrEqual(t, l.Ack.Percentile(99), 15*us)
+					require.InDelta(t, tt.delay.Microseconds(), l[result.Delay].Percentile(90), 30_000)
+					require.LessOrEqual(t, l[result.Ack].Percentile(99), 15*us)
 				} else {
-					require.Zero(t, l.Delay.Max())
-					within1Percent(t, tt.ack, l.Ack.Percentile(90), "ack p90")
+					require.Zero(t, l[result.Delay].Max)
+					within1Percent(t, tt.ack, l[result.Ack].Percentile(90), "ack p90")
 				}
 				for _, p := range []float64{50, 75, 90, 99} {
-					require.GreaterOrEqual(t, l.Response.Percentile(p), l.Ack.Percentile(p))
+					require.GreaterOrEqual(t, l[result.Response].Percentile(p), l[result.Ack].Percentile(p))
 				}
 			})
 		})
@@ -77,10 +78,10 @@ func TestStallInSend(t *testing.T) {
 		runFor(t, r, time.Minute)
 		s := r.snapshot()
 		require.Zero(t, s.Total.LateSends)
-		within1Percent(t, 999*time.Millisecond, s.Latencies.Delay.Max(), "delay max")
-		within1Percent(t, time.Second, s.Latencies.Ack.Max(), "ack max")
-		require.Zero(t, s.Latencies.Ack.Percentile(99))
-		within1Percent(t, 800*time.Millisecond, s.Latencies.Response.Percentile(90), "response p90")
+		within1Percent(t, 999*time.Millisecond, s.Latencies[result.Delay].Max, "delay max")
+		within1Percent(t, time.Second, s.Latencies[result.Ack].Max, "ack max")
+		require.Zero(t, s.Latencies[result.Ack].Percentile(99))
+		within1Percent(t, 800*time.Millisecond, s.Latencies[result.Response].Percentile(90), "response p90")
 	})
 }
 
@@ -145,7 +146,7 @@ func TestHeldByMaxPendingIsNotLate(t *testing.T) {
 		require.InDelta(t, 1000, s.Total.Sent, 2, "as fast as the acknowledgements let it")
 		require.Zero(t, s.Total.LateSends)
 		require.InDelta(t, 1000, s.Total.Blocked, 2)
-		within1Percent(t, time.Second, s.Latencies.Delay.Max(), "half the messages are behind")
+		within1Percent(t, time.Second, s.Latencies[result.Delay].Max, "half the messages are behind")
 	})
 }
 
@@ -162,7 +163,7 @@ func TestStarvedTesterIsLate(t *testing.T) {
 		s := r.snapshot()
 		// Messages 0 to 194 left more than 5 ms late.
 		require.EqualValues(t, 195, s.Total.LateSends)
-		within1Percent(t, 200*time.Millisecond, s.Latencies.Delay.Max(), "delay max")
+		within1Percent(t, 200*time.Millisecond, s.Latencies[result.Delay].Max, "delay max")
 	})
 }
 

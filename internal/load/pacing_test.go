@@ -16,6 +16,7 @@ import (
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 func cpuTime() time.Duration {
@@ -77,9 +78,9 @@ func benchmarkPacing(b *testing.B, producers int, paced string, set func(*setup)
 	wg.Wait()
 	used, wall := cpuTime()-cpu, time.Since(begun)
 	s := stats.NewCollector(recs, nil, clock.Start()).Collect(stats.Measure, time.Now(), true)
-	b.ReportMetric(float64(s.Latencies.Delay.Percentile(50)), "p50-us")
-	b.ReportMetric(float64(s.Latencies.Delay.Percentile(99)), "p99-us")
-	b.ReportMetric(float64(s.Latencies.Delay.Max()), "max-us")
+	b.ReportMetric(float64(s.Latencies[result.Delay].Percentile(50)), "p50-us")
+	b.ReportMetric(float64(s.Latencies[result.Delay].Percentile(99)), "p99-us")
+	b.ReportMetric(float64(s.Latencies[result.Delay].Max), "max-us")
 	b.ReportMetric(100*used.Seconds()/wall.Seconds(), "cpu-%")
 	b.ReportMetric(float64(s.Total.Sent)/wall.Seconds(), "msg/s")
 }

@@ -14,9 +14,10 @@ import (
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
-const us = int64(1) // the unit of stats.Latency
+const us = int64(1) // the unit of result.Latency
 
 func within1Percent(t *testing.T, want time.Duration, got int64, msg string) {
 	t.Helper()
@@ -65,7 +66,7 @@ func TestRateIsMet(t *testing.T) {
 				wg.Wait()
 				s := stats.NewCollector(recs, nil, clock.Start()).Collect(stats.Measure, time.Now(), true)
 				require.Equal(t, tt.want, s.Total.Sent)
-				require.Zero(t, s.Latencies.Delay.Max(), "each at its very moment")
+				require.Zero(t, s.Latencies[result.Delay].Max, "each at its very moment")
 				require.Len(t, at, int(tt.want), "never two producers at once")
 			})
 		})
@@ -200,7 +201,7 @@ func TestStopping(t *testing.T) {
 					require.Equal(t, sends, s.Total.Sent, "what did not leave does not count")
 					require.Zero(t, s.Total.Failed)
 					if paced != "" {
-						require.EqualValues(t, s.Total.Sent, s.Latencies.Delay.Count())
+						require.EqualValues(t, s.Total.Sent, s.Latencies[result.Delay].Count)
 					}
 				})
 			})
@@ -297,7 +298,7 @@ func TestDoneAll(t *testing.T) {
 		require.EqualValues(t, count-count/2, s.Total.Completed)
 		require.EqualValues(t, count/2, s.Total.Rejected)
 		require.Zero(t, s.Total.InFlight())
-		require.EqualValues(t, count-count/2, s.Latencies.Ack.Count())
+		require.EqualValues(t, count-count/2, s.Latencies[result.Ack].Count)
 	}
 }
 

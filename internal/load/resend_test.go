@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // attempt is a message as a driver gets it.
@@ -67,7 +68,7 @@ func TestResend(t *testing.T) {
 					}
 				}
 				if !s.Schedule.IsZero() {
-					require.GreaterOrEqual(t, n.Latencies.Response.Max(), int64(40_000), "four times 10 ms")
+					require.GreaterOrEqual(t, n.Latencies[result.Response].Max, int64(40_000), "four times 10 ms")
 				}
 			})
 		})

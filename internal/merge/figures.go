@@ -80,7 +80,7 @@ func (s *scope) figures() values {
 	if of == nil {
 		of = s.total
 	}
-	for _, name := range result.Names() {
+	for _, name := range result.KindNames() {
 		if l := s.latencies.Get(name); l != nil && threshold.Measured(l.Count, of.LeftOut(name)) {
 			f[name+".mean"], f[name+".max"] = l.Mean(), float64(l.Max)
 			if p := l.Percentiles; p != nil {

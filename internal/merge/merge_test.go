@@ -153,12 +153,12 @@ func TestShardsAreTheWhole(t *testing.T) {
 			require.Equal(t, one.Total, all.Total)
 			require.Equal(t, one.Measured, all.Measured)
 			require.Equal(t, one.Start, all.Start)
-			for _, name := range result.Names() {
+			for _, name := range result.KindNames() {
 				require.Equal(t, bars(one.Latencies.Get(name)), bars(all.Latencies.Get(name)), name)
 			}
-			require.Greater(t, len(bars(one.Latencies.Ack)), 50, "they differ")
-			require.Equal(t, one.Latencies.Ack.Percentiles, all.Latencies.Ack.Percentiles)
-			require.Equal(t, one.Latencies.Transfer.Percentiles, all.Latencies.Transfer.Percentiles)
+			require.Greater(t, len(bars(one.Latencies[result.Ack])), 50, "they differ")
+			require.Equal(t, one.Latencies[result.Ack].Percentiles, all.Latencies[result.Ack].Percentiles)
+			require.Equal(t, one.Latencies[result.Transfer].Percentiles, all.Latencies[result.Transfer].Percentiles)
 			require.Equal(t, one.Verification.Total, all.Verification.Total)
 			require.True(t, all.Verification.Known)
 			require.Equal(t, one.Total.Producers.Sent, all.Verification.Total.Once)
@@ -180,7 +180,7 @@ func TestShardsAreTheWhole(t *testing.T) {
 			require.NoError(t, merge.Write(dir, all.Result))
 			again, err := result.Read(dir, result.RowHistograms())
 			require.NoError(t, err)
-			require.Equal(t, all.Latencies.Ack.Percentiles, again.Latencies.Ack.Percentiles)
+			require.Equal(t, all.Latencies[result.Ack].Percentiles, again.Latencies[result.Ack].Percentiles)
 			require.Len(t, again.Rows, len(all.Rows))
 		})
 	}
@@ -556,7 +556,7 @@ func TestClockOffset(t *testing.T) {
 				require.True(t, m.Outcome.Success, m.Outcome.Problems)
 				require.Len(t, m.Parts, 2)
 				received := m.Total.Consumers
-				require.EqualValues(t, received.Received-received.NegativeTransfers, m.Latencies.Transfer.Count)
+				require.EqualValues(t, received.Received-received.NegativeTransfers, m.Latencies[result.Transfer].Count)
 				if far := shift.Abs() > 10*time.Millisecond+jitter; far || shift == 0 {
 					require.Equal(t, !far, received.NegativeTransfers == 0)
 					require.Equal(t, !far, m.Judged[0].Kept, m.Judged[0].String())

@@ -60,7 +60,7 @@ func Text(w io.Writer, m *Merged, clean func(string) string) error {
 			}
 		}
 	}
-	for _, name := range result.Names() {
+	for _, name := range result.KindNames() {
 		if l := m.Latencies.Get(name); l != nil && l.Percentiles != nil {
 			line(name+" us", "mean %.2f, 50%% %d, 90%% %d, 99%% %d, 99.9%% %d, max %d", float64(l.Sum)/float64(l.Count), l.P50,
 				l.P90, l.P99, l.P999, l.Max)

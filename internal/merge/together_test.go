@@ -122,6 +122,6 @@ func TestKilledShard(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, read.Complete)
 	require.EqualValues(t, 10_000, read.Total.Producers.Completed)
-	require.EqualValues(t, 10_000, read.Latencies.Transfer.Count)
-	require.EqualValues(t, 10_000, read.Steps[0].Latencies.Transfer.Count)
+	require.EqualValues(t, 10_000, read.Latencies[result.Transfer].Count)
+	require.EqualValues(t, 10_000, read.Steps[0].Latencies[result.Transfer].Count)
 }

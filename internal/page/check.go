@@ -222,7 +222,7 @@ func checkMerged(r *result.Result, t *tally) error {
 }
 
 func checkLatencies(l *result.Latencies) error {
-	for _, name := range result.Names() {
+	for _, name := range result.KindNames() {
 		l := l.Get(name)
 		switch {
 		case l == nil || l.Count <= 0:

@@ -118,7 +118,7 @@ func (r *Run) data() runData {
 	}
 	d.Bands = append(append(d.Bands, r.outageBands()...), r.bandsSoFar()...)
 	d.Side, d.Events = r.side(), r.events()
-	for _, name := range result.Names() {
+	for _, name := range result.KindNames() {
 		if c, ok := curvesOf(r.Result.Latencies.Get(name), r.Warmup.Get(name)); ok {
 			d.Curves[name] = c
 		}
@@ -187,7 +187,7 @@ func (r *Run) rates(d *runData) {
 }
 
 func (r *Run) latencies(d *runData) {
-	for k, name := range result.Names() {
+	for k, name := range result.KindNames() {
 		known := false
 		var columns tailColumns
 		for i := range r.series.points {

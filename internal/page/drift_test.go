@@ -22,7 +22,7 @@ func TestDrift(t *testing.T) {
 					Producers: &result.Producers{Completed: 1000 + uint64(s/60%2)},
 					Consumers: &result.Consumers{Received: 2000},
 				},
-				Latencies:  result.Latencies{Ack: &result.Latency{Count: 10, Sum: 10 * (7200 - s)}}, // 3.6 ms less an hour
+				Latencies:  result.Latencies{result.Ack: &result.Latency{Count: 10, Sum: 10 * (7200 - s)}}, // 3.6 ms less an hour
 				BrokerSide: &result.BrokerUse{Memory: &memory},
 			}
 			run.tally.add(&row)

@@ -37,17 +37,17 @@ func groupCells(g *result.Group) []string {
 		cells = []string{count(p.Sent), count(p.Completed), count(failed(p))}
 	}
 	l := &g.Latencies
-	cells = append(append([]string{due}, cells...), percentileCell(l.Ack, 50), percentileCell(l.Ack, 99),
-		percentileCell(l.Response, 99))
+	cells = append(append([]string{due}, cells...), percentileCell(l[result.Ack], 50), percentileCell(l[result.Ack], 99),
+		percentileCell(l[result.Response], 99))
 	received := "-"
 	if c := g.Counts.Consumers; c != nil {
 		received = count(c.Received)
 	}
 	most := "-"
-	if l.Transfer != nil && l.Transfer.Count > 0 {
-		most = ms(float64(l.Transfer.Max))
+	if l[result.Transfer] != nil && l[result.Transfer].Count > 0 {
+		most = ms(float64(l[result.Transfer].Max))
 	}
-	return append(cells, received, percentileCell(l.Transfer, 50), percentileCell(l.Transfer, 99), most)
+	return append(cells, received, percentileCell(l[result.Transfer], 50), percentileCell(l[result.Transfer], 99), most)
 }
 
 // percentileCell is the 50% or 99% percentile in ms.

@@ -59,7 +59,7 @@ func latencyOf(us []int64, times int64) *result.Latency {
 		h.Record(v*times, 1)
 		sum, longest = sum+v*times, max(longest, v*times)
 	}
-	return result.NewLatency(h, sum, longest)
+	return result.LatencyOf(h, sum, longest)
 }
 
 // rowsOf returns the rows of a made-up run.
@@ -76,7 +76,7 @@ func rowsOf(loads []load) (rows []result.Row) {
 			Counts: result.Counts{
 				Producers: &result.Producers{Sent: l.sent, Completed: l.completed}, Consumers: &result.Consumers{Received: l.receive},
 			},
-			Latencies: result.Latencies{Ack: latencyOf(l.ack, 1), Transfer: latencyOf(l.ack, 2)},
+			Latencies: result.Latencies{result.Ack: latencyOf(l.ack, 1), result.Transfer: latencyOf(l.ack, 2)},
 			Tester:    result.Tester{CPU: length / 4, Cores: 2, Memory: 40e6, MachineBusy: length, MachineAll: 2 * length},
 		}
 		if l.backlog >= 0 {

@@ -22,7 +22,7 @@ func told(t *testing.T) *result.Result {
 	t.Helper()
 	r, _ := resultOf(t, usual())
 	r.Outcome = result.Outcome{Status: 1, Reason: "duration reached", Problems: []string{"messages lost: 2"}, Warnings: []string{"the tester stood still"}}
-	measured := float64(r.Latencies.Ack.P99)
+	measured := float64(r.Latencies[result.Ack].P99)
 	r.Thresholds = []result.Threshold{
 		{Threshold: "ack.p99 < 50ms", Metric: "ack.p99", Unit: "us", Measured: &measured, Kept: true},
 		{Threshold: "completed.avg > 1000", Metric: "completed.avg", Unit: "messages/s"},
@@ -50,12 +50,12 @@ func told(t *testing.T) *result.Result {
 	r.Steps[0].Groups = []result.Group{
 		{
 			Name: "fast", Due: 410, Counts: result.Counts{Producers: &result.Producers{Sent: 400, Completed: 397, Rejected: 3}},
-			Latencies: result.Latencies{Ack: latencyOf([]int64{300, 500, 900}, 1), Response: latencyOf([]int64{400, 600, 5000}, 1)},
+			Latencies: result.Latencies{result.Ack: latencyOf([]int64{300, 500, 900}, 1), result.Response: latencyOf([]int64{400, 600, 5000}, 1)},
 		},
 		{Name: "slow", Counts: result.Counts{Producers: &result.Producers{Sent: 250, Completed: 250}}},
 		{
 			Name: "readers", Counts: result.Counts{Consumers: &result.Consumers{Received: 650}},
-			Latencies: result.Latencies{Transfer: latencyOf([]int64{700, 900, 2000}, 1)},
+			Latencies: result.Latencies{result.Transfer: latencyOf([]int64{700, 900, 2000}, 1)},
 		},
 	}
 	watched(r)
@@ -147,7 +147,7 @@ func TestImpossible(t *testing.T) {
 			r.Total.Producers.Sent, r.Total.Producers.Completed = 640, 640
 			r.Steps[0].Counts.Producers.Sent, r.Steps[0].Counts.Producers.Completed = 640, 640
 		}, "650 completed, 650 received by the rows"},
-		"sum below the maximum":        {func(r *result.Result) { r.Latencies.Ack.Sum = 0 }, "the sum of all ack times is below the maximum"},
+		"sum below the maximum":        {func(r *result.Result) { r.Latencies[result.Ack].Sum = 0 }, "the sum of all ack times is below the maximum"},
 		"minimum above the rows":       {func(r *result.Result) { r.Figures.MinimumCompleted.PerSecond = 54 }, "the minimum rate of messages completed is 54; that of the rows is 0"},
 		"minimum above the maximum":    {func(r *result.Result) { r.Figures.MinimumReceived.PerSecond = 201 }, "the minimum rate of messages received, 201, is above the maximum, 200"},
 		"maximum below the rows":       {func(r *result.Result) { r.Figures.MaximumCompleted.PerSecond = 150 }, "the maximum rate of messages completed is 150; that of the rows is 200"},
@@ -155,7 +155,7 @@ func TestImpossible(t *testing.T) {
 		"average above the rows":       {func(r *result.Result) { *r.Figures.Completed = 110 }, "the average rate of messages completed is 110; that of the rows is 100"},
 		"measured for less than rows":  {func(r *result.Result) { r.Figures.Span-- }, "the measured time is 5.00 s; that of the rows is 5.00 s"},
 		"of a step":                    {func(r *result.Result) { *r.Steps[0].Figures.Sent = 110 }, `step "load": the average rate of messages sent is 110`},
-		"mean above the maximum":       {func(r *result.Result) { r.Latencies.Ack.Sum = 650 * 3_000_000 }, "the average ack time is above the maximum"},
+		"mean above the maximum":       {func(r *result.Result) { r.Latencies[result.Ack].Sum = 650 * 3_000_000 }, "the average ack time is above the maximum"},
 		"more missing than expected":   {func(r *result.Result) { a, b := uint64(5), uint64(6); r.Expected, r.Missing = &a, &b }, "6 messages are missing of 5 expected"},
 		"lost, and expected as before": {func(r *result.Result) { r.Verification.Total.Lost = 7 }, "of 650 messages expected, 657 were received, lost, left or early"},
 		"lost, and a success": {func(r *result.Result) {
@@ -318,7 +318,7 @@ func long(seconds int) *result.Result {
 	for i := range seconds {
 		row := rowsOf([]load{{step: "load", phase: result.Measure, sent: 4000, completed: 4000, receive: 3990, backlog: int64(10 * i)}})[0]
 		row.Elapsed, row.Time = int64(i+1)*second, head().Start+int64(i+1)*second
-		row.Latencies = result.Latencies{Delay: ack, Ack: ack, Response: ack, Transfer: ack}
+		row.Latencies = result.Latencies{result.Delay: ack, result.Ack: ack, result.Response: ack, result.Transfer: ack}
 		switch i {
 		case seconds / 2:
 			row.Producers.Completed = 1

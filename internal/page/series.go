@@ -68,7 +68,7 @@ func newPoint(r *result.Row) point {
 	if r.Backlog != nil {
 		p.backlog, p.hasBacklog = float64(*r.Backlog), true
 	}
-	for _, name := range result.Names() {
+	for _, name := range result.KindNames() {
 		t := tail{nothing(), nothing(), nothing()}
 		if l := r.Latencies.Get(name); l != nil && l.Count > 0 {
 			if l.Percentiles != nil {

@@ -57,14 +57,14 @@ func (l *line) cells() []string {
 		row = append(row, "-", "-", "-")
 	}
 	row = append(row, rateCells(l.completed, l.bestCompleted)...)
-	row = append(row, timeCells(l.latencies.Ack)...)
+	row = append(row, timeCells(l.latencies[result.Ack])...)
 	if received, known := l.consumed(); known {
 		row = append(row, count(received))
 	} else {
 		row = append(row, "-")
 	}
 	row = append(row, rateCells(l.received, l.bestReceived)...)
-	return append(row, timeCells(l.latencies.Transfer)...)
+	return append(row, timeCells(l.latencies[result.Transfer])...)
 }
 
 // rateCells are an average, a minimum and a maximum.
@@ -97,7 +97,7 @@ func latencyTable(runs []*Run) Table {
 		Head: []string{"", "messages", "mean", "50%", "90%", "99%", "99.9%", "99.99%", "max"},
 	}
 	for _, r := range runs {
-		for _, name := range result.Names() {
+		for _, name := range result.KindNames() {
 			l, title, leftOut := r.Result.Latencies.Get(name), name, r.leftOut(name)
 			if leftOut > 0 {
 				title += fmt.Sprintf(" (%s below 0 left out)", count(leftOut))

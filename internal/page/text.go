@@ -169,7 +169,7 @@ func (p *Page) CSV(w io.Writer) error {
 		"completed_max",
 		"received", "received_avg", "received_min", "received_max",
 	}
-	for _, latency := range result.Names() {
+	for _, latency := range result.KindNames() {
 		for _, s := range []string{"mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"} {
 			names = append(names, latency+"_"+s+"_ms")
 		}
@@ -224,7 +224,7 @@ func (l *line) csv(r *Run) []string {
 	row = append(append(row, of[:]...), whole(received, consumed))
 	of = rates(l.received, l.bestReceived)
 	row = append(row, of[:]...)
-	for _, name := range result.Names() {
+	for _, name := range result.KindNames() {
 		x := l.latencies.Get(name)
 		if x == nil || x.Count == 0 || x.Percentiles == nil {
 			row = append(row, "", "", "", "", "", "", "")

@@ -340,7 +340,7 @@ func (l *load) compareQuantiles(t *testing.T, classic, native server, end time.T
 	require.NoError(t, err)
 	require.True(t, got.Outcome.Success)
 	for name, hdr := range map[string]*result.Latency{
-		"send_ack": got.Latencies.Ack, "response": got.Latencies.Response, "send_delay": got.Latencies.Delay, "transfer": got.Latencies.Transfer,
+		"send_ack": got.Latencies[result.Ack], "response": got.Latencies[result.Response], "send_delay": got.Latencies[result.Delay], "transfer": got.Latencies[result.Transfer],
 	} {
 		const sums = `sum(perfmq_%s_seconds_%s{phase="measure"})`
 		require.EqualValues(t, hdr.Count, classic.value(fmt.Sprintf(sums, name, "count"), end), name)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Widths of the console's columns, those of `artemis perf`.
@@ -115,9 +116,9 @@ func (c *Console) block(s *stats.Snapshot) error {
 		}
 	}
 	if c.options.ShowLatency {
-		writeLatency(&b, intervalLabel, "--- send delay time:", s.Latencies.Delay)
-		writeLatency(&b, intervalLabel, "--- send ack time:", s.Latencies.Ack)
-		writeLatency(&b, intervalLabel, "--- transfer time:", s.Latencies.Transfer)
+		writeLatency(&b, intervalLabel, "--- send delay time:", s.Latencies[result.Delay])
+		writeLatency(&b, intervalLabel, "--- send ack time:", s.Latencies[result.Ack])
+		writeLatency(&b, intervalLabel, "--- transfer time:", s.Latencies[result.Transfer])
 	}
 	if text := outageNow(s.Outages); text != "" {
 		fmt.Fprintf(&b, "%-*s %s\n", rateLabel, "--- outage:", text)
@@ -145,15 +146,7 @@ func (c *Console) Summary(s *stats.Summary) error {
 	if c.run.Consuming {
 		writeTotal(&b, "--- total received:", s.Total.Received, "")
 	}
-	writeLatency(&b, summaryLabel, "--- aggregated delay send time:", s.Latencies.Delay)
-	writeLatency(&b, summaryLabel, "--- aggregated send time:", s.Latencies.Ack)
-	writeLatency(&b, summaryLabel, "--- aggregated transfer time:", s.Latencies.Transfer)
-
-	writeLatency(&b, summaryLabel, "--- aggregated response time:", s.Latencies.Response)
-	writeAge(&b, "--- aggregated b2c time:", s.Latencies.B2C)
-	writeAge(&b, "--- aggregated s2c time:", s.Latencies.S2C)
-	writeAge(&b, "--- aggregated commit time:", s.Latencies.Commit)
-	writeAge(&b, "--- aggregated lateness:", s.Latencies.Lateness)
+	writeLatencies(&b, "--- aggregated ", &s.Latencies, true)
 	c.writeMinimum(&b, &s.Minimum)
 	c.writeLosses(&b, s)
 	if s.Verification != nil {
@@ -345,20 +338,23 @@ func writeList(b *strings.Builder, label string, texts []string) {
 	}
 }
 
-// writeAge writes a distribution, or nothing if it has no values: few protocols have b2c and s2c times.
-func writeAge(b *strings.Builder, label string, l *stats.Latency) {
-	if l != nil && l.Count() > 0 {
-		writeLatency(b, summaryLabel, label, l)
+// writeLatencies writes all distributions with values. With empty, it also writes those without that each run of its
+// kind measures: "-" is then their value.
+func writeLatencies(b *strings.Builder, label string, l *result.Latencies, empty bool) {
+	for _, k := range printed() {
+		if of := l[k.Kind]; of != nil && (of.Count > 0 || empty && k.Kind <= result.Transfer) {
+			writeLatency(b, summaryLabel, label+k.Label+":", of)
+		}
 	}
 }
 
 // writeLatency writes a distribution, or nothing if it was not measured.
-func writeLatency(b *strings.Builder, width int, label string, l *stats.Latency) {
+func writeLatency(b *strings.Builder, width int, label string, l *result.Latency) {
 	if l == nil {
 		return
 	}
 	number := func(us float64) string {
-		if l.Count() == 0 {
+		if l.Count == 0 {
 			return "-" // 0 would be the best latency of all
 		}
 		return fmt.Sprintf("%.2f", us)
@@ -367,5 +363,5 @@ func writeLatency(b *strings.Builder, width int, label string, l *stats.Latency)
 	for _, p := range [...]float64{50, 90, 99, 99.9, 99.99} {
 		fmt.Fprintf(b, " - %.2f%%: %9s us", p, number(float64(l.Percentile(p))))
 	}
-	fmt.Fprintf(b, " - max:    %9s us\n", number(float64(l.Max())))
+	fmt.Fprintf(b, " - max:    %9s us\n", number(float64(l.Max)))
 }

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // writeSteps writes a block for each of several steps: why its load ended, how long it took, and its totals including
@@ -40,23 +41,7 @@ func (c *Console) writeStep(b *strings.Builder, s *stats.StepSummary) {
 	if s.Receives {
 		total("--- step received:", s.Total.Received, s.Average.Received)
 	}
-	for _, l := range []struct {
-		label   string
-		latency *stats.Latency
-	}{
-		{"--- step delay send time:", s.Latencies.Delay},
-		{"--- step send time:", s.Latencies.Ack},
-		{"--- step transfer time:", s.Latencies.Transfer},
-		{"--- step response time:", s.Latencies.Response},
-	} {
-		if l.latency != nil && l.latency.Count() > 0 {
-			writeLatency(b, summaryLabel, l.label, l.latency)
-		}
-	}
-	writeAge(b, "--- step b2c time:", s.Latencies.B2C)
-	writeAge(b, "--- step s2c time:", s.Latencies.S2C)
-	writeAge(b, "--- step commit time:", s.Latencies.Commit)
-	writeAge(b, "--- step lateness:", s.Latencies.Lateness)
+	writeLatencies(b, "--- step ", &s.Latencies, false)
 	writeGroups(b, s.Groups)
 	writeLimit(b, &s.Limit)
 }
@@ -109,10 +94,10 @@ func groupRow(g *stats.GroupSummary) []string {
 		number(g.Sends, refused),
 		number(g.Receives, g.Total.Received), number(g.Average.Span > 0, rate(measured, g.Average.Span)),
 	}
-	for _, l := range []*stats.Latency{g.Latencies.Ack, g.Latencies.Transfer} {
+	for _, l := range []*result.Latency{g.Latencies[result.Ack], g.Latencies[result.Transfer]} {
 		for _, p := range []float64{50, 99} {
 			cell := "-"
-			if l != nil && l.Count() > 0 {
+			if l != nil && l.Count > 0 {
 				cell = fmt.Sprintf("%.2f us", float64(l.Percentile(p)))
 			}
 			row = append(row, cell)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 func TestConsole(t *testing.T) {
@@ -26,11 +27,11 @@ func TestConsole(t *testing.T) {
 	producerOnly, consumerOnly := clientRun(false), clientRun(false)
 	producerOnly.Consuming, consumerOnly.Producing = false, false
 	onlyAck, onlyTransfer := closedLoop(), closedLoop()
-	onlyAck.Transfer, onlyTransfer.Ack = nil, nil
+	onlyAck[result.Transfer], onlyTransfer[result.Ack] = nil, nil
 	sent := stats.Counters{Sent: 70194, Blocked: 70194, Completed: 70194}
 	received := stats.Counters{Received: 70194, Unstamped: 12}
-	nothing := stats.Latencies{
-		Delay: stats.NewLatency(), Ack: stats.NewLatency(), Response: stats.NewLatency(), Transfer: stats.NewLatency(),
+	nothing := result.Latencies{
+		result.Delay: result.NewLatency(), result.Ack: result.NewLatency(), result.Response: result.NewLatency(), result.Transfer: result.NewLatency(),
 	}
 	silence := summary(stats.Counters{}, nothing)
 	silence.Health = stats.Health{}
@@ -86,13 +87,13 @@ func TestConsoleIsArtemisPerfToTheCharacter(t *testing.T) {
 	c := NewConsole(&out, ConsoleOptions{ShowLatency: true})
 	require.NoError(t, c.Start(clientRun(false)))
 	start := time.Now()
-	ack := stats.NewLatency()
+	ack := result.NewLatency()
 	ack.Record(113 * time.Microsecond)
 	ack.Record(3455 * time.Microsecond)
 	require.NoError(t, c.Interval(&stats.Snapshot{
 		Phase: stats.Warmup, From: start, To: start.Add(time.Second),
 		Delta:     stats.Counters{Sent: 27366, Blocked: 361, Completed: 27305, Received: 26195},
-		Latencies: stats.Latencies{Ack: ack},
+		Latencies: result.Latencies{result.Ack: ack},
 	}))
 	require.Equal(t, `
 --- warmup true
@@ -111,7 +112,7 @@ func TestConsoleIsArtemisPerfToTheCharacter(t *testing.T) {
 
 	out.Reset()
 	require.NoError(t, c.Summary(summary(
-		stats.Counters{Sent: 1216053, Blocked: 845, Completed: 1216053, Received: 1216053}, stats.Latencies{Ack: ack})))
+		stats.Counters{Sent: 1216053, Blocked: 845, Completed: 1216053, Received: 1216053}, result.Latencies{result.Ack: ack})))
 	require.True(t, strings.HasPrefix(out.String(), `
 --- SUMMARY
 --- result:              success
@@ -134,7 +135,7 @@ func TestConsoleWriteError(t *testing.T) {
 
 	_, pipe := io.Pipe()
 	_ = pipe.CloseWithError(errors.New("x"))
-	require.Error(t, NewConsole(pipe, ConsoleOptions{}).Interval(snapshot(stats.Measure, 0, stats.Counters{}, stats.Latencies{})))
+	require.Error(t, NewConsole(pipe, ConsoleOptions{}).Interval(snapshot(stats.Measure, 0, stats.Counters{}, result.Latencies{})))
 }
 
 func TestRate(t *testing.T) {

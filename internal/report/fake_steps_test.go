@@ -10,6 +10,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // fakeRun is a run as reporters get it from the engine.
@@ -31,7 +32,7 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 	at := loadStart()
 	for i, name := range run.Steps {
 		step := stats.StepSummary{Name: name, Reason: "duration reached", Sends: name != "drain", Receives: true, Start: at, Latencies: noLatencies()}
-		play := func(phase stats.Phase, length time.Duration, delta stats.Counters, l stats.Latencies) {
+		play := func(phase stats.Phase, length time.Duration, delta stats.Counters, l result.Latencies) {
 			f.summary.Total, step.Total = f.summary.Total.Add(delta), step.Total.Add(delta)
 			s := &stats.Snapshot{
 				Step: name, Phase: phase, From: at, To: at.Add(length), Elapsed: at.Add(length).Sub(loadStart()),
@@ -98,11 +99,11 @@ func fakeGroups(s *stats.StepSummary) []stats.GroupSummary {
 	senders := stats.GroupSummary{
 		Name: "senders", Sends: true, Due: s.Due, Total: s.Total.Sub(receiving(s.Total)), Measured: s.Measured.Sub(receiving(s.Measured)),
 		Minimum: stats.Minimum{Completed: s.Minimum.Completed}, Average: s.Average,
-		Latencies: stats.Latencies{Delay: s.Latencies.Delay, Ack: s.Latencies.Ack, Response: s.Latencies.Response},
+		Latencies: result.Latencies{result.Delay: s.Latencies[result.Delay], result.Ack: s.Latencies[result.Ack], result.Response: s.Latencies[result.Response]},
 	}
 	readers := stats.GroupSummary{
 		Name: "readers", Receives: true, Total: receiving(s.Total), Measured: receiving(s.Measured), Average: s.Average,
-		Latencies: stats.Latencies{Transfer: s.Latencies.Transfer},
+		Latencies: result.Latencies{result.Transfer: s.Latencies[result.Transfer]},
 	}
 	if !s.Sends {
 		return []stats.GroupSummary{readers}
@@ -111,14 +112,14 @@ func fakeGroups(s *stats.StepSummary) []stats.GroupSummary {
 }
 
 // fakeSecond returns the figures of a second of a step; both indexes begin at 0.
-func fakeSecond(step, second int) (stats.Counters, stats.Latencies) {
+func fakeSecond(step, second int) (stats.Counters, result.Latencies) {
 	l := noLatencies()
-	l.Transfer = latency(20, time.Duration(step+1)*time.Millisecond)
+	l[result.Transfer] = latency(20, time.Duration(step+1)*time.Millisecond)
 	if step == 2 {
 		return stats.Counters{Received: 500}, l
 	}
-	l.Ack = latency(10, time.Duration(step+1)*100*time.Microsecond)
-	l.Delay, l.Response = latency(5, time.Microsecond), latency(10, time.Duration(step+1)*110*time.Microsecond)
+	l[result.Ack] = latency(10, time.Duration(step+1)*100*time.Microsecond)
+	l[result.Delay], l[result.Response] = latency(5, time.Microsecond), latency(10, time.Duration(step+1)*110*time.Microsecond)
 	c := stats.Counters{Sent: 1000, Blocked: 3, Completed: 1000, Received: 900}
 	if step == 1 && second == 0 {
 		c.Completed, c.Failed = 998, 2
@@ -127,15 +128,15 @@ func fakeSecond(step, second int) (stats.Counters, stats.Latencies) {
 	return c, l
 }
 
-func noLatencies() stats.Latencies {
-	return stats.Latencies{Delay: stats.NewLatency(), Ack: stats.NewLatency(), Response: stats.NewLatency(), Transfer: stats.NewLatency()}
+func noLatencies() result.Latencies {
+	return result.Latencies{result.Delay: result.NewLatency(), result.Ack: result.NewLatency(), result.Response: result.NewLatency(), result.Transfer: result.NewLatency()}
 }
 
-func addLatencies(to *stats.Latencies, l stats.Latencies) {
-	to.Delay.Merge(l.Delay)
-	to.Ack.Merge(l.Ack)
-	to.Response.Merge(l.Response)
-	to.Transfer.Merge(l.Transfer)
+func addLatencies(to *result.Latencies, l result.Latencies) {
+	to[result.Delay].Merge(l[result.Delay])
+	to[result.Ack].Merge(l[result.Ack])
+	to[result.Response].Merge(l[result.Response])
+	to[result.Transfer].Merge(l[result.Transfer])
 }
 
 // demand adds a threshold of a step, or of the run if step is empty.

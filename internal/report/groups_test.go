@@ -33,7 +33,7 @@ func groupRun(n int) *fakeRun {
 		}
 		for i, g := range f.run.Groups {
 			of := stats.GroupInterval{Name: g.Name, Sends: g.Sends, Receives: g.Receives}
-			l := stats.NewLatency()
+			l := result.NewLatency()
 			switch {
 			case g.Sends:
 				sent := uint64(10 * (i + 1))
@@ -41,13 +41,13 @@ func groupRun(n int) *fakeRun {
 				for range sent - 1 {
 					l.Record(time.Duration(i+1) * time.Millisecond)
 				}
-				of.Latencies.Ack = l
-				s.Latencies.Ack.Merge(l)
+				of.Latencies[result.Ack] = l
+				s.Latencies[result.Ack].Merge(l)
 			case second == 2:
 				of.Delta = stats.Counters{Received: 7, Redelivered: 2}
 				l.Record(3 * time.Second)
-				of.Latencies.Transfer = l
-				s.Latencies.Transfer.Merge(l)
+				of.Latencies[result.Transfer] = l
+				s.Latencies[result.Transfer].Merge(l)
 			}
 			totals[i] = totals[i].Add(of.Delta)
 			of.Total = totals[i]
@@ -86,8 +86,8 @@ func TestRowsOfGroups(t *testing.T) {
 				names = append(names, g.Name)
 				if p := g.Producers; p != nil {
 					sent, completed, failed = sent+p.Sent, completed+p.Completed, failed+p.Failed
-					require.Nil(t, g.Latencies.Ack.Histogram)
-					acks += g.Latencies.Ack.Count
+					require.Nil(t, g.Latencies[result.Ack].Histogram)
+					acks += g.Latencies[result.Ack].Count
 				}
 				if c := g.Consumers; c != nil {
 					received += c.Received
@@ -95,8 +95,8 @@ func TestRowsOfGroups(t *testing.T) {
 				if j < min(n, result.MaxRowGroups) {
 					require.EqualValues(t, 10*(j+1), g.Producers.Sent)
 					require.Nil(t, g.Consumers)
-					require.EqualValues(t, 1000*(j+1), g.Latencies.Ack.Max)
-					require.NotNil(t, g.Latencies.Ack.Percentiles)
+					require.EqualValues(t, 1000*(j+1), g.Latencies[result.Ack].Max)
+					require.NotNil(t, g.Latencies[result.Ack].Percentiles)
 				}
 			}
 			switch {
@@ -108,14 +108,14 @@ func TestRowsOfGroups(t *testing.T) {
 			case n == 2:
 				require.Equal(t, []string{"senders-0", "senders-1", "readers"}, names)
 				require.EqualValues(t, 2, row.Groups[2].Consumers.Redelivered)
-				require.EqualValues(t, 3_000_000, row.Groups[2].Latencies.Transfer.Max)
+				require.EqualValues(t, 3_000_000, row.Groups[2].Latencies[result.Transfer].Max)
 			default:
 				require.Len(t, names, result.MaxRowGroups+1)
 				require.Equal(t, result.OtherGroups, names[result.MaxRowGroups])
 			}
 			require.Equal(t, []uint64{row.Producers.Sent, row.Producers.Completed, row.Producers.Failed, row.Consumers.Received},
 				[]uint64{sent, completed, failed, received})
-			require.Equal(t, row.Latencies.Ack.Count, acks)
+			require.Equal(t, row.Latencies[result.Ack].Count, acks)
 		}
 	}
 }
@@ -181,6 +181,6 @@ func TestGroupsJoined(t *testing.T) {
 	joined := f.snapshots[1].Join(f.snapshots[2])
 	require.EqualValues(t, 20, joined.Groups[0].Delta.Sent)
 	require.EqualValues(t, 30, joined.Groups[0].Total.Sent)
-	require.EqualValues(t, 18, joined.Groups[0].Latencies.Ack.Count())
-	require.EqualValues(t, 9, f.snapshots[2].Groups[0].Latencies.Ack.Count(), "it stays as it was")
+	require.EqualValues(t, 18, joined.Groups[0].Latencies[result.Ack].Count)
+	require.EqualValues(t, 9, f.snapshots[2].Groups[0].Latencies[result.Ack].Count, "it stays as it was")
 }

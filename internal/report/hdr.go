@@ -8,6 +8,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // HDR writes a log of histograms in format 1.3 of HdrHistogram's HistogramLogWriter: for each interval a line per
@@ -85,25 +86,13 @@ func (h *HDR) Interval(s *stats.Snapshot) error {
 }
 
 // lines writes a line for each latency that is not nil.
-func (h *HDR) lines(prefix string, latencies stats.Latencies, start, end time.Time) error {
-	for _, l := range []struct {
-		tag     string
-		latency *stats.Latency
-	}{
-		{"delay-send", latencies.Delay},
-		{"send", latencies.Ack},
-		{"response", latencies.Response},
-		{"transfer", latencies.Transfer},
-		{"b2c", latencies.B2C},
-		{"s2c", latencies.S2C},
-		{"commit", latencies.Commit},
-		{"lateness", latencies.Lateness},
-	} {
-		if l.latency == nil {
+func (h *HDR) lines(prefix string, latencies result.Latencies, start, end time.Time) error {
+	for _, k := range result.Kinds() {
+		if latencies[k.Kind] == nil {
 			continue
 		}
-		histogram := l.latency.Histogram()
-		histogram.SetTag(prefix + l.tag)
+		histogram := latencies[k.Kind].Histogram.HDR()
+		histogram.SetTag(prefix + k.Tag)
 		histogram.SetStartTimeMs(start.UnixMilli())
 		histogram.SetEndTimeMs(end.UnixMilli())
 		if err := h.log.OutputIntervalHistogram(histogram); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // writeHDR writes a log of one warm-up interval, three measured ones, of which the second is empty, and a drain.
@@ -24,18 +25,18 @@ func writeHDR(t *testing.T) string {
 	h, err := NewHDR(path)
 	require.NoError(t, err)
 	require.NoError(t, h.Start(clientRun(true)))
-	empty := stats.Latencies{
-		Delay: stats.NewLatency(), Ack: stats.NewLatency(), Response: stats.NewLatency(), Transfer: stats.NewLatency(),
+	empty := result.Latencies{
+		result.Delay: result.NewLatency(), result.Ack: result.NewLatency(), result.Response: result.NewLatency(), result.Transfer: result.NewLatency(),
 	}
 	for i, s := range []struct {
 		phase     stats.Phase
-		latencies stats.Latencies
+		latencies result.Latencies
 	}{
 		{stats.Warmup, openLoop()},
 		{stats.Measure, openLoop()},
 		{stats.Measure, empty},
 		{stats.Measure, openLoop()},
-		{stats.Drain, stats.Latencies{Transfer: latency(3, time.Hour)}},
+		{stats.Drain, result.Latencies{result.Transfer: latency(3, time.Hour)}},
 	} {
 		require.NoError(t, h.Interval(snapshot(s.phase, i, stats.Counters{}, s.latencies)))
 	}
@@ -83,11 +84,11 @@ func TestHDRReadsBack(t *testing.T) {
 	}, counts)
 
 	want := openLoop()
-	want.Ack.Merge(openLoop().Ack)
-	require.True(t, sums["send"].Equals(want.Ack.Histogram()))
-	want.Transfer.Merge(openLoop().Transfer)
-	want.Transfer.Merge(latency(3, time.Hour))
-	require.True(t, sums["transfer"].Equals(want.Transfer.Histogram()))
+	want[result.Ack].Merge(openLoop()[result.Ack])
+	require.True(t, sums["send"].Equals(want[result.Ack].Histogram.HDR()))
+	want[result.Transfer].Merge(openLoop()[result.Transfer])
+	want[result.Transfer].Merge(latency(3, time.Hour))
+	require.True(t, sums["transfer"].Equals(want[result.Transfer].Histogram.HDR()))
 }
 
 func TestHDRText(t *testing.T) {

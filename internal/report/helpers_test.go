@@ -14,6 +14,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -37,8 +38,8 @@ func golden(t *testing.T, name, text string) {
 func loadStart() time.Time { return time.Date(2026, 11, 21, 10, 30, 54, 535_000_000, time.UTC) }
 
 // latency holds the values 1 to n times step.
-func latency(n int, step time.Duration) *stats.Latency {
-	l := stats.NewLatency()
+func latency(n int, step time.Duration) *result.Latency {
+	l := result.NewLatency()
 	for i := 1; i <= n; i++ {
 		l.Record(time.Duration(i) * step)
 	}
@@ -53,7 +54,7 @@ func clientRun(rated bool) stats.Run {
 }
 
 // snapshot is the second number n (from 0) of a run, a little longer than a second each.
-func snapshot(phase stats.Phase, n int, delta stats.Counters, l stats.Latencies) *stats.Snapshot {
+func snapshot(phase stats.Phase, n int, delta stats.Counters, l result.Latencies) *stats.Snapshot {
 	length := 1010 * time.Millisecond
 	from := loadStart().Add(time.Duration(n) * length)
 	return &stats.Snapshot{
@@ -63,17 +64,17 @@ func snapshot(phase stats.Phase, n int, delta stats.Counters, l stats.Latencies)
 	}
 }
 
-func closedLoop() stats.Latencies {
-	return stats.Latencies{Ack: latency(200, time.Microsecond), Transfer: latency(100, 30*time.Microsecond)}
+func closedLoop() result.Latencies {
+	return result.Latencies{result.Ack: latency(200, time.Microsecond), result.Transfer: latency(100, 30*time.Microsecond)}
 }
 
-func openLoop() stats.Latencies {
+func openLoop() result.Latencies {
 	l := closedLoop()
-	l.Delay, l.Response = latency(50, 500*time.Microsecond), latency(20, 50*time.Millisecond)
+	l[result.Delay], l[result.Response] = latency(50, 500*time.Microsecond), latency(20, 50*time.Millisecond)
 	return l
 }
 
-func summary(total stats.Counters, l stats.Latencies) *stats.Summary {
+func summary(total stats.Counters, l result.Latencies) *stats.Summary {
 	return &stats.Summary{
 		Success: true, Reason: "duration reached", Start: loadStart(), End: loadStart().Add(10 * time.Second),
 		Total: total, Latencies: l,
@@ -113,7 +114,7 @@ func ownRun() *stats.Summary {
 	total := stats.Counters{Sent: 1000, Completed: 999, Failed: 1, Unsent: 1, Received: 999, NegativeAges: 3}
 	total.FailuresOf[driver.Failed][driver.ClassConnect] = 1
 	l := closedLoop()
-	l.B2C, l.S2C = latency(50, time.Millisecond), latency(40, time.Millisecond)
+	l[result.B2C], l[result.S2C] = latency(50, time.Millisecond), latency(40, time.Millisecond)
 	s := summary(total, l)
 	s.Success, s.Limit = false, stats.Limit{Kind: stats.LimitNone, Share: 1, Text: "the rate was reached"}
 	s.Minimum = stats.Minimum{

@@ -55,14 +55,6 @@ func (j *JSON) Describe(head result.Head) *JSON {
 	return j
 }
 
-// described returns the keys of the summary for plan, versions and host; empty without Describe.
-func (j *JSON) described() (d jsonDescribed) {
-	if j.head != nil {
-		d = jsonDescribed{strconv.FormatInt(j.run.ID, 10), j.head.Plan, &j.head.Versions, &j.head.Host}
-	}
-	return d
-}
-
 // Start begins the array.
 func (j *JSON) Start(run stats.Run) error {
 	j.run = run
@@ -75,44 +67,7 @@ func (j *JSON) Interval(s *stats.Snapshot) error {
 	if j.err != nil {
 		return nil //nolint:nilerr // it was reported
 	}
-	perSecond := func(measured bool, delta uint64) *uint64 {
-		return valueIf(measured, rate(delta, s.To.Sub(s.From)))
-	}
-	producing, step := j.run.Producing, ""
-	if j.run.Several() {
-		step = s.Step
-	}
-	if j.err = j.write(j.file.append, jsonInterval{
-		SampleType:    "interval",
-		Warmup:        s.Phase == stats.Warmup,
-		Time:          s.To.UnixMilli(),
-		Sent:          perSecond(producing, s.Delta.Sent),
-		Delayed:       perSecond(producing, s.Delta.Blocked),
-		Completed:     perSecond(producing, s.Delta.Completed),
-		Received:      perSecond(j.run.Consuming, s.Delta.Received),
-		DelaySendTime: toJSONLatency(s.Latencies.Delay),
-		SendTime:      toJSONLatency(s.Latencies.Ack),
-		TransferTime:  toJSONLatency(s.Latencies.Transfer),
-		ResponseTime:  toJSONLatency(s.Latencies.Response),
-		B2CTime:       toJSONLatency(s.Latencies.B2C),
-		S2CTime:       toJSONLatency(s.Latencies.S2C),
-		CommitTime:    toJSONLatency(s.Latencies.Commit),
-		Lateness:      toJSONLatency(s.Latencies.Lateness),
-		Step:          step,
-		Phase:         s.Phase.String(),
-		Elapsed:       s.Elapsed.Seconds(),
-		Length:        s.Seconds(),
-		InFlight:      s.InFlight,
-		Workers:       s.Workers,
-		Counts:        j.sides().totals(&s.Delta),
-		Leftover:      toJSONLeftover(s.Leftover),
-		Saturated:     s.Saturated,
-		jsonCounts:    toJSONCounts(&s.Delta),
-		Verified:      s.Verified,
-		Health:        toJSONHealth(&s.Health),
-		Depth:         depthOf(s.Depths),
-		BrokerSide:    brokerUse(s.Side),
-	}); j.err == nil {
+	if j.err = j.write(j.file.append, j.interval(s)); j.err == nil {
 		j.intervals++
 	} else if j.OnError != nil {
 		j.OnError(j.err)
@@ -120,61 +75,65 @@ func (j *JSON) Interval(s *stats.Snapshot) error {
 	return nil
 }
 
+func (j *JSON) interval(s *stats.Snapshot) *object {
+	has, span := j.sides(), s.To.Sub(s.From)
+	o := new(object)
+	o.add("sampleType", "interval").add("warmup", s.Phase == stats.Warmup).add("time", s.To.UnixMilli())
+	o.addIf(has.sends, "sent", rate(s.Delta.Sent, span)).addIf(has.sends, "delayed", rate(s.Delta.Blocked, span))
+	o.addIf(has.sends, "completed", rate(s.Delta.Completed, span))
+	o.addIf(has.receives, "received", rate(s.Delta.Received, span))
+	o.addAll(latencyKeys("", &s.Latencies))
+	o.addIf(j.run.Several() && s.Step != "", "step", s.Step).add("phase", s.Phase.String())
+	o.add("elapsedSeconds", s.Elapsed.Seconds()).add("intervalSeconds", s.Seconds())
+	o.add("inFlight", s.InFlight).add("workers", s.Workers).add("counts", has.totals(&s.Delta, true))
+	o.addIf(s.Leftover != result.Latencies{}, "leftover", latencyKeys("", &s.Leftover))
+	o.addIf(len(s.Saturated) > 0, "saturated", s.Saturated).addAll(ownCounts(&s.Delta))
+	o.addIf(s.Verified != nil, "verified", s.Verified).add("health", health(&s.Health))
+	depth, side := depthOf(s.Depths), brokerUse(s.Side)
+	return o.addIf(depth != nil, "depth", depth).addIf(side != nil, "brokerSide", side)
+}
+
 // Summary appends the object that ends the array.
-func (j *JSON) Summary(s *stats.Summary) error {
-	result := "fail"
+func (j *JSON) Summary(s *stats.Summary) error { return j.write(j.file.last, j.summary(s)) }
+
+func (j *JSON) summary(s *stats.Summary) *object {
+	outcome := "fail"
 	if s.Success {
-		result = "success"
+		outcome = "success"
 	}
-	ifOther := func(value, own string) string {
-		if value == own {
-			return ""
-		}
-		return value
-	}
-	has := j.sides()
-	numbers, warnings := has.numbers(s), notNil(s.Warnings)
+	findings, warnings := append([]result.Finding{}, Observations(s)...), notNil(s.Warnings)
 	if j.err != nil {
 		f := missingFrom("intervals are missing from interval", j.intervals+1, j.err)
-		numbers.Findings, warnings = append(numbers.Findings, f), append(slices.Clip(warnings), f.Text)
+		findings, warnings = append(findings, f), append(slices.Clip(warnings), f.Text)
 	}
-	return j.write(j.file.last, jsonSummary{
-		SampleType:       "summary",
-		Time:             s.End.UnixMilli(),
-		Result:           result,
-		jsonFigures:      has.figures(&s.Total, &s.Latencies, &s.Minimum),
-		Start:            s.Start.UnixMilli(),
-		Reason:           s.Reason,
-		TotalExpected:    valueIf(s.ExpectedKnown, s.Expected),
-		TotalMissing:     valueIf(s.ExpectedKnown, s.Missing),
-		jsonEnds:         has.ends(&s.Total),
-		ProtocolCounters: countersByName(s.Protocol),
-		Verification:     s.Verification,
-		Measured:         has.measured(&s.Measured),
-		Saturated:        toJSONSaturation(s.Saturation),
-		Health:           toJSONHealth(&s.Health),
-		Protocol:         j.run.Protocol,
-		Consumer:         ifOther(j.run.ConsumerProtocol, j.run.Protocol),
-		Client:           j.run.Client,
-		ConsumerClient:   ifOther(j.run.ConsumerClient, j.run.Client),
-		Destinations:     notNil(j.run.Destinations),
-		Thresholds:       Thresholds(s.Thresholds),
-		Marks:            marks(s.Marks),
-		Problems:         notNil(s.Problems),
-		Warnings:         warnings,
-		LeftBehind:       notNil(s.LeftBehind),
-		Scenario:         j.run.Scenario,
-		Labels:           j.run.Labels,
-		jsonNumbers:      numbers,
-		jsonDescribed:    j.described(),
-		Steps:            has.steps(s.Steps),
-		Commands:         toJSONCommands(s.Commands),
-		Groups:           toJSONGroups(s.Groups),
-		Brokers:          brokers(s.Brokers),
-		Limit:            limit(&s.Limit),
-		BrokerCount:      brokerCount(s.BrokerCount),
-		BrokerSide:       brokerSide(s.Side),
-	})
+	has, run := j.sides(), &j.run
+	o := new(object)
+	o.add("sampleType", "summary").add("time", s.End.UnixMilli()).add("result", outcome)
+	o.addAll(has.figures(&s.Total, &s.Latencies, &s.Minimum))
+	o.add("start", s.Start.UnixMilli()).add("reason", s.Reason)
+	o.addIf(s.ExpectedKnown, "totalExpected", s.Expected).addIf(s.ExpectedKnown, "totalMissing", s.Missing)
+	o.addAll(has.ends(&s.Total)).addIf(len(s.Protocol) > 0, "protocolCounters", countersByName(s.Protocol))
+	o.addIf(s.Verification != nil, "verification", s.Verification).add("measured", has.totals(&s.Measured, false))
+	o.addIf(len(s.Saturation) > 0, "saturated", saturated(s.Saturation)).add("health", health(&s.Health))
+	o.add("protocol", run.Protocol)
+	o.addIf(run.ConsumerProtocol != "" && run.ConsumerProtocol != run.Protocol, "consumerProtocol", run.ConsumerProtocol)
+	o.add("client", run.Client)
+	o.addIf(run.ConsumerClient != "" && run.ConsumerClient != run.Client, "consumerClient", run.ConsumerClient)
+	o.add("destinations", notNil(run.Destinations))
+	o.addIf(len(s.Thresholds) > 0, "thresholds", Thresholds(s.Thresholds)).addIf(len(s.Marks) > 0, "marks", marks(s.Marks))
+	o.add("problems", notNil(s.Problems)).add("warnings", warnings).add("leftBehind", notNil(s.LeftBehind))
+	o.addIf(run.Scenario != "", "scenario", run.Scenario).addIf(len(run.Labels) > 0, "labels", run.Labels)
+	steps, groups := has.steps(s.Steps), jsonGroups(s.Groups)
+	o.addIf(len(steps) > 0, "steps", steps).addIf(len(s.Commands) > 0, "commands", jsonCommands(s.Commands))
+	o.addIf(len(groups) > 0, "groups", groups).addIf(len(s.Brokers) > 0, "brokers", brokers(s.Brokers))
+	o.addIf(s.Limit.Kind != "", "limit", limit(&s.Limit))
+	o.addAll(has.numbers(s, findings))
+	if h := j.head; h != nil {
+		o.add("runId", strconv.FormatInt(run.ID, 10)).addIf(h.Plan != nil, "config", h.Plan)
+		o.add("versions", h.Versions).add("host", h.Host)
+	}
+	side := brokerSide(s.Side)
+	return o.addIf(s.BrokerCount != nil, "brokerCount", brokerCount(s.BrokerCount)).addIf(side != nil, "brokerSide", side)
 }
 
 func (j *JSON) sides() sides { return sides{j.run.Producing, j.run.Consuming} }
@@ -196,13 +155,6 @@ func (j *JSON) write(to func(string) error, record any) error {
 		j.comma = ",\n"
 	}
 	return err
-}
-
-func valueIf(known bool, n uint64) *uint64 {
-	if !known {
-		return nil
-	}
-	return &n
 }
 
 func notNil(texts []string) []string {

@@ -7,218 +7,114 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// jsonFigures are the figures of a run or a step: first those of artemis perf, in its order.
-type jsonFigures struct {
-	TotalSent          *uint64      `json:"totalSent,omitempty"`
-	TotalBlocked       *uint64      `json:"totalBlocked,omitempty"`
-	TotalCompleted     *uint64      `json:"totalCompleted,omitempty"`
-	TotalReceived      *uint64      `json:"totalReceived,omitempty"`
-	TotalDelaySendTime *jsonLatency `json:"totalDelaySendTime,omitempty"`
-	TotalSendTime      *jsonLatency `json:"totalSendTime,omitempty"`
-	TotalTransferTime  *jsonLatency `json:"totalTransferTime,omitempty"`
-
-	TotalResponseTime *jsonLatency `json:"totalResponseTime,omitempty"`
-	TotalB2CTime      *jsonLatency `json:"totalB2cTime,omitempty"`
-	TotalS2CTime      *jsonLatency `json:"totalS2cTime,omitempty"`
-	TotalCommitTime   *jsonLatency `json:"totalCommitTime,omitempty"`
-	TotalLateness     *jsonLatency `json:"totalLateness,omitempty"`
-	MinimumCompleted  *jsonLowest  `json:"minimumCompleted,omitempty"`
-	MinimumReceived   *jsonLowest  `json:"minimumReceived,omitempty"`
-}
-
-// jsonEnds counts the messages of a run or a step that were not accepted, and has other counts that only perfmq has.
-type jsonEnds struct {
-	TotalRejected    *uint64 `json:"totalRejected,omitempty"`
-	TotalReleased    *uint64 `json:"totalReleased,omitempty"`
-	TotalModified    *uint64 `json:"totalModified,omitempty"`
-	TotalFailed      *uint64 `json:"totalFailed,omitempty"`
-	TotalUnconfirmed *uint64 `json:"totalUnconfirmed,omitempty"`
-	TotalResent      uint64  `json:"totalResent,omitempty"`
-	jsonCounts
-}
-
-// jsonStep has the keys of the summary for a step; its thresholds are among those of the summary, too.
-type jsonStep struct {
-	Name   string `json:"name"`
-	Reason string `json:"reason"`
-	Start  int64  `json:"start"` // of its load, ms since the epoch
-	Time   int64  `json:"time"`  // its end, drain included
-	// Loaded is the length of the load; Due is the number of messages that its rates required in that time.
-	Loaded float64 `json:"loadSeconds"`
-	Due    uint64  `json:"due,omitempty"`
-	jsonFigures
-	// Average has messages per second of the measured time, without warm-up and drain; missing if there was none.
-	Average *jsonAverage `json:"average,omitempty"`
-	jsonHighest
-	jsonEnds
-	Measured   jsonTotals         `json:"measured"`
-	Health     jsonHealth         `json:"health"`
-	Thresholds []result.Threshold `json:"thresholds,omitempty"`
-	Groups     []jsonGroup        `json:"groups,omitempty"` // if there are several
-	Limit      *result.Limit      `json:"limit,omitempty"`
-}
-
-// jsonGroup has the keys of a step for one of its groups, or of the summary for a group over all steps.
-type jsonGroup struct {
-	Name string `json:"name"`
-	Due  uint64 `json:"due,omitempty"`
-	jsonFigures
-	Average *jsonAverage `json:"average,omitempty"`
-	jsonHighest
-	jsonEnds
-	Measured jsonTotals `json:"measured"`
-}
-
 // sides tells which kinds of workers exist: keys of the others are missing.
 type sides struct{ sends, receives bool }
 
-// jsonAverage has messages per second, rounded to two decimals.
-type jsonAverage struct {
-	Seconds float64 `json:"seconds"`
-	result.Averages
-	Missed *float64 `json:"missed,omitempty"` // the share of Due that was not sent, 0 to 1
+// figures returns the figures of a run or a step: first those of `artemis perf`, in its order.
+func (has sides) figures(total *stats.Counters, l *result.Latencies, m *stats.Minimum) *object {
+	o := new(object)
+	o.addIf(has.sends, "totalSent", total.Sent).addIf(has.sends, "totalBlocked", total.Blocked)
+	o.addIf(has.sends, "totalCompleted", total.Completed).addIf(has.receives, "totalReceived", total.Received)
+	return o.addAll(latencyKeys("total ", l)).addAll(has.extremes("minimum", &m.Completed, &m.Received))
 }
 
-// jsonHighest are the highest rates of a full measured second.
-type jsonHighest struct {
-	MaximumCompleted *jsonLowest `json:"maximumCompleted,omitempty"`
-	MaximumReceived  *jsonLowest `json:"maximumReceived,omitempty"`
+// extremes returns the lowest, or the highest, rates of a full measured second.
+func (has sides) extremes(which string, completed, received *stats.Lowest) *object {
+	return new(object).addIf(has.sends && completed.Known(), which+"Completed", extreme(completed)).
+		addIf(has.receives && received.Known(), which+"Received", extreme(received))
 }
 
-// jsonNumbers are figures of the summary that artemis perf does not have.
-type jsonNumbers struct {
-	Elapsed float64      `json:"elapsedSeconds"`    // of load and drain
-	Average *jsonAverage `json:"average,omitempty"` // missing if nothing was measured
-	jsonHighest
-	Spreads []result.Spread `json:"spreads,omitempty"` // of groups with several workers of a side
-	// Stalls are the stalls of the broker, in microseconds.
-	Stalls   []result.Stall   `json:"stalls,omitempty"`
-	Findings []result.Finding `json:"findings"`
-	// Outages are the times without a connection of some worker, in microseconds; only with --reconnect.
-	// Of more than 200 they are the first and the last hundred, and MoreOutages the sums of the others.
-	Outages     []result.Outage     `json:"outages,omitempty"`
-	MoreOutages *result.MoreOutages `json:"moreOutages,omitempty"`
-	// BrokerHosts are the figures of each host, if a URL names several.
-	BrokerHosts       []result.BrokerHost       `json:"brokerHosts,omitempty"`
-	BrokerHostSpreads []result.BrokerHostSpread `json:"brokerHostSpreads,omitempty"`
+// ends returns the messages of a run or a step that were not accepted, and the counts that only perfmq has.
+func (has sides) ends(total *stats.Counters) *object {
+	o := new(object)
+	o.addIf(has.sends, "totalRejected", total.Rejected).addIf(has.sends, "totalReleased", total.Released)
+	o.addIf(has.sends, "totalModified", total.Modified).addIf(has.sends, "totalFailed", total.Failed)
+	o.addIf(has.sends, "totalUnconfirmed", total.Unconfirmed).addIf(total.Resent > 0, "totalResent", total.Resent)
+	return o.addAll(ownCounts(total))
 }
 
-func (has sides) numbers(s *stats.Summary) jsonNumbers {
-	return jsonNumbers{
-		Elapsed: s.End.Sub(s.Start).Seconds(), Average: has.average(&s.Average, &s.Offered),
-		jsonHighest: has.highest(&s.Maximum),
-		Spreads:     spreads(s.Spreads), Stalls: stalls(s),
-		Outages: outages(s), MoreOutages: moreOutages(s), Findings: append([]result.Finding{},
-			Observations(s)...),
-		BrokerHosts: hostFigures(s.Hosts), BrokerHostSpreads: result.SpreadOverHosts(hostFigures(s.Hosts)),
-	}
+// numbers returns figures of the summary that `artemis perf` does not have.
+func (has sides) numbers(s *stats.Summary, findings []result.Finding) *object {
+	o := new(object).add("elapsedSeconds", s.End.Sub(s.Start).Seconds()).addAll(has.average(&s.Average, &s.Offered))
+	o.addAll(has.extremes("maximum", &s.Maximum.Completed, &s.Maximum.Received))
+	o.addIf(len(s.Spreads) > 0, "spreads", spreads(s.Spreads)).addIf(len(s.Stalls.List) > 0, "stalls", stalls(s))
+	o.add("findings", findings).addIf(len(s.Outages) > 0, "outages", outages(s))
+	more, hosts := moreOutages(s), hostFigures(s.Hosts)
+	o.addIf(more != nil, "moreOutages", more).addIf(len(hosts) > 0, "brokerHosts", hosts)
+	spread := result.SpreadOverHosts(hosts)
+	return o.addIf(len(spread) > 0, "brokerHostSpreads", spread)
 }
 
-func (has sides) highest(m *stats.Maximum) jsonHighest {
-	return jsonHighest{toJSONLowest(has.sends, &m.Completed), toJSONLowest(has.receives, &m.Received)}
-}
-
-// jsonCommand is a command that ran before or after a step.
-type jsonCommand struct {
-	Step    string  `json:"step"`
-	When    string  `json:"when"` // "before" or "after" the step
-	Command string  `json:"command"`
-	Status  *int    `json:"status"` // null if the command could not be run, or was killed
-	Seconds float64 `json:"seconds"`
-	Output  string  `json:"output"` // the end of it
-}
-
-func (has sides) figures(total *stats.Counters, l *stats.Latencies, m *stats.Minimum) jsonFigures {
-	producing := has.sends
-	return jsonFigures{
-		TotalSent:          valueIf(producing, total.Sent),
-		TotalBlocked:       valueIf(producing, total.Blocked),
-		TotalCompleted:     valueIf(producing, total.Completed),
-		TotalReceived:      valueIf(has.receives, total.Received),
-		TotalDelaySendTime: toJSONLatency(l.Delay),
-		TotalSendTime:      toJSONLatency(l.Ack),
-		TotalTransferTime:  toJSONLatency(l.Transfer),
-		TotalResponseTime:  toJSONLatency(l.Response),
-		TotalB2CTime:       toJSONLatency(l.B2C),
-		TotalS2CTime:       toJSONLatency(l.S2C),
-		TotalCommitTime:    toJSONLatency(l.Commit),
-		TotalLateness:      toJSONLatency(l.Lateness),
-		MinimumCompleted:   toJSONLowest(producing, &m.Completed),
-		MinimumReceived:    toJSONLowest(has.receives, &m.Received),
-	}
-}
-
-func (has sides) ends(total *stats.Counters) jsonEnds {
-	producing := has.sends
-	return jsonEnds{
-		TotalRejected:    valueIf(producing, total.Rejected),
-		TotalReleased:    valueIf(producing, total.Released),
-		TotalModified:    valueIf(producing, total.Modified),
-		TotalFailed:      valueIf(producing, total.Failed),
-		TotalUnconfirmed: valueIf(producing, total.Unconfirmed),
-		TotalResent:      total.Resent,
-		jsonCounts:       toJSONCounts(total),
-	}
-}
-
-func (has sides) steps(list []stats.StepSummary) (out []jsonStep) {
+// steps returns the keys of the summary for each of several steps. Their thresholds are among those of the summary,
+// too.
+func (has sides) steps(list []stats.StepSummary) (out []*object) {
 	for i := range list {
 		s := &list[i]
-		out = append(out, jsonStep{
-			Name: s.Name, Reason: s.Reason, Start: s.Start.UnixMilli(), Time: s.End.UnixMilli(),
-			Loaded: s.Loaded.Seconds(), Due: s.Due,
-			jsonFigures: has.figures(&s.Total, &s.Latencies, &s.Minimum), Average: has.average(&s.Average, &s.Offered),
-			jsonEnds:    has.ends(&s.Total),
-			jsonHighest: has.highest(&s.Maximum),
-			Measured:    has.measured(&s.Measured), Health: toJSONHealth(&s.Health), Thresholds: Thresholds(s.Thresholds),
-			Groups: toJSONGroups(s.Groups),
-			Limit:  limit(&s.Limit),
-		})
+		o := new(object).add("name", s.Name).add("reason", s.Reason)
+		o.add("start", s.Start.UnixMilli()).add("time", s.End.UnixMilli()) // of its load; drain included
+		o.add("loadSeconds", s.Loaded.Seconds()).addIf(s.Due > 0, "due", s.Due)
+		o.addAll(has.figures(&s.Total, &s.Latencies, &s.Minimum)).addAll(has.average(&s.Average, &s.Offered))
+		o.addAll(has.extremes("maximum", &s.Maximum.Completed, &s.Maximum.Received)).addAll(has.ends(&s.Total))
+		o.add("measured", has.totals(&s.Measured, false)).add("health", health(&s.Health))
+		o.addIf(len(s.Thresholds) > 0, "thresholds", Thresholds(s.Thresholds))
+		groups := jsonGroups(s.Groups)
+		o.addIf(len(groups) > 0, "groups", groups).addIf(s.Limit.Kind != "", "limit", limit(&s.Limit))
+		out = append(out, o)
 	}
 	return out
 }
 
-// toJSONGroups returns the groups of a run or a step, if there are several.
-func toJSONGroups(list []stats.GroupSummary) (out []jsonGroup) {
+// jsonGroups returns the keys of a step for each of its groups, or of the summary for each group over all steps, if
+// there are several.
+func jsonGroups(list []stats.GroupSummary) (out []*object) {
 	if len(list) < 2 {
 		return nil
 	}
 	for i := range list {
 		g := &list[i]
 		has := sides{g.Sends, g.Receives}
-		out = append(out, jsonGroup{
-			Name: g.Name, Due: g.Due,
-			jsonFigures: has.figures(&g.Total, &g.Latencies, &g.Minimum), Average: has.average(&g.Average, &g.Offered),
-			jsonHighest: has.highest(&g.Maximum), jsonEnds: has.ends(&g.Total),
-			Measured: has.measured(&g.Measured),
-		})
+		o := new(object).add("name", g.Name).addIf(g.Due > 0, "due", g.Due)
+		o.addAll(has.figures(&g.Total, &g.Latencies, &g.Minimum)).addAll(has.average(&g.Average, &g.Offered))
+		o.addAll(has.extremes("maximum", &g.Maximum.Completed, &g.Maximum.Received)).addAll(has.ends(&g.Total))
+		out = append(out, o.add("measured", has.totals(&g.Measured, false)))
 	}
 	return out
 }
 
-func (has sides) average(a *stats.Average, o *stats.Offered) *jsonAverage {
+// average returns the key for messages per second of the measured time, without warm-up and drain, rounded to two
+// decimals; nothing if there was none.
+func (has sides) average(a *stats.Average, o *stats.Offered) *object {
 	if a.Span <= 0 {
-		return nil
+		return new(object)
 	}
-	out := &jsonAverage{Seconds: a.Span.Seconds(), Averages: averages(a, o, has.sends, has.receives)}
-	for _, v := range []*float64{out.Sent, out.Completed, out.Received, out.CompletedBytes, out.ReceivedBytes} {
-		if v != nil {
-			*v = math.Round(*v*100) / 100
+	v := averages(a, o, has.sends, has.receives)
+	average := new(object).add("seconds", a.Span.Seconds())
+	for _, rate := range []struct {
+		key   string
+		value *float64
+	}{
+		{"sent", v.Sent},
+		{"completed", v.Completed},
+		{"received", v.Received},
+		{"completedBytes", v.CompletedBytes},
+		{"receivedBytes", v.ReceivedBytes},
+	} {
+		if rate.value != nil {
+			average.add(rate.key, math.Round(*rate.value*100)/100)
 		}
 	}
-	if o.Known() {
-		missed := o.Missed()
-		out.Missed = &missed
-	}
-	return out
+	average.addIf(v.Offered != nil, "offered", v.Offered).addIf(v.Due != nil, "due", v.Due)
+	average.addIf(v.Unsent != nil, "unsent", v.Unsent).addIf(o.Known(), "missed", o.Missed())
+	return new(object).add("average", average)
 }
 
-func toJSONCommands(list []stats.Command) (out []jsonCommand) {
+// jsonCommands returns the commands that ran before and after steps. The status is null if a command could not be run,
+// or was killed.
+func jsonCommands(list []stats.Command) (out []*object) {
 	for i := range list {
 		c := &list[i]
-		out = append(out, jsonCommand{
-			Step: c.Step, When: c.When, Command: c.Command, Status: status(c), Seconds: c.Took.Seconds(), Output: c.Output,
-		})
+		out = append(out, new(object).add("step", c.Step).add("when", c.When).add("command", c.Command).
+			add("status", status(c)).add("seconds", c.Took.Seconds()).add("output", c.Output))
 	}
 	return out
 }

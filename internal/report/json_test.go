@@ -16,6 +16,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 func readJSON(t *testing.T, path string) []map[string]any {
@@ -68,11 +69,11 @@ func TestJSONKeys(t *testing.T) {
 	producer, consumer := clientRun(false), clientRun(false)
 	producer.Consuming, consumer.Producing = false, false
 	ack, transfer := closedLoop(), closedLoop()
-	ack.Transfer, transfer.Ack = nil, nil
+	ack[result.Transfer], transfer[result.Ack] = nil, nil
 	for _, test := range []struct {
 		name              string
 		run               stats.Run
-		latencies         stats.Latencies
+		latencies         result.Latencies
 		interval, summary []string
 	}{
 		{
@@ -132,7 +133,7 @@ func TestJSONEmptyHistogramsAndIntervals(t *testing.T) {
 	j, err := NewJSON(path)
 	require.NoError(t, err)
 	require.NoError(t, j.Start(clientRun(false)))
-	require.NoError(t, j.Interval(&stats.Snapshot{Latencies: stats.Latencies{Ack: stats.NewLatency()}}))
+	require.NoError(t, j.Interval(&stats.Snapshot{Latencies: result.Latencies{result.Ack: result.NewLatency()}}))
 	require.NoError(t, j.Summary(&stats.Summary{}))
 	require.NoError(t, j.Close())
 	records := readJSON(t, path)

@@ -56,17 +56,17 @@ func Observations(s *stats.Summary) (list []result.Finding) {
 	held := s.Total.Delayed > 0 // a delay makes messages wait in the broker; their latency is the lateness
 	// Messages of a step without consumers wait for the step that receives them.
 	planned := slices.ContainsFunc(s.Steps, func(s stats.StepSummary) bool { return s.Sends && !s.Receives })
-	if times, ok := longer(l.Transfer, l.Ack, queueing); ok && !held && !planned {
+	if times, ok := longer(l[result.Transfer], l[result.Ack], queueing); ok && !held && !planned {
 		add("queueing", "", times, nil, "transfer p99 is %dx ack p99 (%s, %s): messages queue in the broker",
-			times, duration(l.Transfer.Percentile(99)), duration(l.Ack.Percentile(99)))
+			times, duration(l[result.Transfer].Percentile(99)), duration(l[result.Ack].Percentile(99)))
 	}
 	// If the tester itself was late, a warning says so.
 	byBroker := float64(s.Total.LateSends) < stats.MaxLateShare*float64(s.Total.Sent)
-	if times, ok := longer(l.Response, l.Ack, waiting); ok && byBroker {
+	if times, ok := longer(l[result.Response], l[result.Ack], waiting); ok && byBroker {
 		add("late-sends-waited", "", times, nil,
 			"response p99 is %dx ack p99 (%s, %s): messages that were due waited to be sent, because the broker or "+
 				"--max-pending held them up",
-			times, duration(l.Response.Percentile(99)), duration(l.Ack.Percentile(99)))
+			times, duration(l[result.Response].Percentile(99)), duration(l[result.Ack].Percentile(99)))
 	}
 	if !held {
 		grown(s, add)
@@ -136,8 +136,8 @@ const maxMoments = 10
 
 // longer reports whether the p99 of l is at least factor times the p99 of than, and the ratio. It is false for
 // percentiles of too few values, and for a p99 below noticeable.
-func longer(l, than *stats.Latency, factor float64) (times uint64, ok bool) {
-	if l == nil || than == nil || l.Count() < enoughValues || than.Count() < enoughValues {
+func longer(l, than *result.Latency, factor float64) (times uint64, ok bool) {
+	if l == nil || than == nil || l.Count < enoughValues || than.Count < enoughValues {
 		return 0, false
 	}
 	long, short := float64(l.Percentile(99)), float64(max(1, than.Percentile(99)))

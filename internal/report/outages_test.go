@@ -88,7 +88,7 @@ func TestOutageLive(t *testing.T) {
 		"2.0 s, all workers connected again, no message yet": {Count: 1, Since: 2 * time.Second},
 	} {
 		var console, short bytes.Buffer
-		s := snapshot(stats.Measure, 0, stats.Counters{}, stats.Latencies{})
+		s := snapshot(stats.Measure, 0, stats.Counters{}, result.Latencies{})
 		s.Outages = p
 		c := NewConsole(&console, ConsoleOptions{})
 		require.NoError(t, c.Start(clientRun(false)))

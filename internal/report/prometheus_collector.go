@@ -14,6 +14,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // collector holds the figures of the last snapshot for scrapes. It is safe for concurrent use.
@@ -178,25 +179,13 @@ func (c *collector) stepOf(label string) int {
 }
 
 // observe adds the latencies of messages that were due in a phase.
-func (c *collector) observe(phase string, l stats.Latencies) {
-	for _, of := range []struct {
-		desc    *prometheus.Desc
-		latency *stats.Latency
-	}{
-		{c.d.delay, l.Delay},
-		{c.d.ack, l.Ack},
-		{c.d.response, l.Response},
-		{c.d.transfer, l.Transfer},
-		{c.d.b2c, l.B2C},
-		{c.d.s2c, l.S2C},
-		{c.d.commit, l.Commit},
-		{c.d.lateness, l.Lateness},
-	} {
-		c.add(histogramKey{desc: of.desc, phase: phase, step: c.present}, of.latency)
+func (c *collector) observe(phase string, l result.Latencies) {
+	for k := range l {
+		c.add(histogramKey{desc: c.d.latency[k], phase: phase, step: c.present}, l[k])
 	}
 }
 
-func (c *collector) add(key histogramKey, l *stats.Latency) {
+func (c *collector) add(key histogramKey, l *result.Latency) {
 	if l == nil {
 		return
 	}

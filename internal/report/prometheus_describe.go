@@ -7,29 +7,30 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // descriptions are the names, helps and labels of perfmq's metrics. docs/prometheus.md lists them.
 type descriptions struct {
-	build, step, start, phase, workers, inFlight     *prometheus.Desc
-	sent, blocked, completed, failed, unsent, late   *prometheus.Desc
-	resent, waits, strays, paused                    *prometheus.Desc
-	received, redelivered, foreign, unstamped        *prometheus.Desc
-	completedBytes, receivedBytes                    *prometheus.Desc
-	negative, negativeAges, outOfRange, protocol     *prometheus.Desc
-	delay, ack, response, transfer, b2c, s2c, commit *prometheus.Desc
-	commits, commitsFailed, lateness, delayed, early *prometheus.Desc
-	consumerFailed                                   *prometheus.Desc
-	stalls, stallSeconds                             *prometheus.Desc
-	hostSent, hostCompleted, hostReceived            *prometheus.Desc
-	outages, outageSeconds, outage, disconnected     *prometheus.Desc
-	outageWorst                                      *prometheus.Desc
-	reconnects, reconnectFailures, inDoubt           *prometheus.Desc
-	verified, depth, backlog                         *prometheus.Desc
-	group                                            groupDescriptions
-	tester                                           testerDescriptions
-	end                                              endDescriptions
-	all                                              []*prometheus.Desc
+	build, step, start, phase, workers, inFlight   *prometheus.Desc
+	sent, blocked, completed, failed, unsent, late *prometheus.Desc
+	resent, waits, strays, paused                  *prometheus.Desc
+	received, redelivered, foreign, unstamped      *prometheus.Desc
+	completedBytes, receivedBytes                  *prometheus.Desc
+	negative, negativeAges, outOfRange, protocol   *prometheus.Desc
+	latency                                        [result.NumKinds]*prometheus.Desc
+	commits, commitsFailed, delayed, early         *prometheus.Desc
+	consumerFailed                                 *prometheus.Desc
+	stalls, stallSeconds                           *prometheus.Desc
+	hostSent, hostCompleted, hostReceived          *prometheus.Desc
+	outages, outageSeconds, outage, disconnected   *prometheus.Desc
+	outageWorst                                    *prometheus.Desc
+	reconnects, reconnectFailures, inDoubt         *prometheus.Desc
+	verified, depth, backlog                       *prometheus.Desc
+	group                                          groupDescriptions
+	tester                                         testerDescriptions
+	end                                            endDescriptions
+	all                                            []*prometheus.Desc
 }
 
 // describer makes descriptions and collects them in all.
@@ -150,15 +151,7 @@ func (m *descriptions) messages(d *describer) {
 
 // latencies describes the histograms.
 func (m *descriptions) latencies(d *describer) {
-	m.delay = d.load("send_delay_seconds", "From the intended to the actual send.", "phase")
-	m.ack = d.load("send_ack_seconds", "From the actual send to its acknowledgement.", "phase")
-	m.response = d.load("response_seconds", "From the intended send to its acknowledgement.", "phase")
-	m.transfer = d.load("transfer_seconds", "From the actual send to the delivery to a consumer.", "phase")
-	m.b2c = d.load("born_to_consumer_seconds", "From when the protocol says that the message was made to its delivery.",
-		"phase")
-	m.s2c = d.load("stored_to_consumer_seconds", "From when the broker says that it stored the message to its delivery.",
-		"phase")
-	m.commit = d.load("commit_seconds", "From asking the broker to commit a transaction to its confirmation.", "phase")
-	m.lateness = d.load("lateness_seconds", "From the end of the delay that a producer has asked for to the delivery.",
-		"phase")
+	for _, k := range result.Kinds() {
+		m.latency[k.Kind] = d.load(k.Metric, k.Help, "phase")
+	}
 }

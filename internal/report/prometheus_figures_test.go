@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // scrapeNative scrapes over protobuf, as a Prometheus that wants native histograms does.
@@ -61,11 +62,11 @@ func TestPrometheusNative(t *testing.T) {
 	t.Parallel()
 	p, url := startPrometheus(t, clientRun(false))
 	values := []time.Duration{0, time.Microsecond, 200 * time.Microsecond, 201 * time.Microsecond, time.Second, time.Second, 2 * time.Second, time.Hour, 24 * time.Hour}
-	l := stats.NewLatency()
+	l := result.NewLatency()
 	for _, v := range values {
 		l.Record(v)
 	}
-	require.NoError(t, p.Interval(snapshot(stats.Measure, 0, stats.Counters{Sent: 9}, stats.Latencies{Ack: l})))
+	require.NoError(t, p.Interval(snapshot(stats.Measure, 0, stats.Counters{Sent: 9}, result.Latencies{result.Ack: l})))
 	h := scrapeNative(t, url)["perfmq_send_ack_seconds"].GetMetric()[0].GetHistogram()
 	require.EqualValues(t, 3, h.GetSchema())
 	require.EqualValues(t, 1, h.GetZeroCount())
@@ -73,24 +74,24 @@ func TestPrometheusNative(t *testing.T) {
 	require.Len(t, h.GetBucket(), 22, "and the classic ones")
 	got := nativeBuckets(h)
 	want := map[float64]int64{}
-	l.Bars(func(upTo, count int64) {
-		if upTo == 0 {
+	for _, bar := range l.Histogram.Bars() {
+		if bar.UpTo == 0 {
 			return
 		}
-		v, found := float64(upTo)/1e6, false
+		v, found := float64(bar.UpTo)/1e6, false
 		for bound := range got {
 			if lower := bound * math.Exp2(-1.0/8); v <= bound && v > lower*(1+1e-12) {
-				want[bound] += count
+				want[bound] += bar.Count
 				found = true
 			}
 		}
-		require.True(t, found, "%d us are in no bucket of %v", upTo, got)
-	})
+		require.True(t, found, "%d us are in no bucket of %v", bar.UpTo, got)
+	}
 	require.Equal(t, want, got)
 	require.EqualValues(t, 0, got[1], "a second is not exact in a histogram of two digits: it counts above")
 	require.Less(t, len(h.GetPositiveSpan()), 8)
 
-	l = stats.NewLatency()
+	l = result.NewLatency()
 	for us := int64(1); us < int64(24*time.Hour/time.Microsecond); us += 1 + us/64 {
 		l.Record(time.Duration(us) * time.Microsecond)
 	}

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"strings"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/perfmq/perfmq/internal/safetext"
@@ -12,12 +14,12 @@ import (
 // series of the other metrics stay those of the run.
 type groupDescriptions struct {
 	sent, completed, failed, received, redelivered, inFlight *prometheus.Desc
-	delay, ack, response, transfer                           *prometheus.Desc
+	latency                                                  [result.Transfer + 1]*prometheus.Desc
 	info                                                     *prometheus.Desc
 }
 
 func describeGroups(d *describer) groupDescriptions {
-	return groupDescriptions{
+	g := groupDescriptions{
 		info: d.of("group_info", "The role, protocol and client of a group; always 1.", "group", "role", "protocol",
 			"client"),
 		sent:      d.of("group_messages_sent_total", "Messages of a group handed to the protocol's driver.", "group"),
@@ -28,14 +30,12 @@ func describeGroups(d *describer) groupDescriptions {
 			"group"),
 		inFlight: d.of("group_in_flight", "Messages of a group that were sent and are neither acknowledged nor failed.",
 			"group"),
-		delay: d.of("group_send_delay_seconds", "From the intended to the actual send, of a group.", "phase", "group"),
-		ack: d.of("group_send_ack_seconds", "From the actual send to its acknowledgement, of a group.", "phase",
-			"group"),
-		response: d.of("group_response_seconds", "From the intended send to its acknowledgement, of a group.", "phase",
-			"group"),
-		transfer: d.of("group_transfer_seconds", "From the actual send to the delivery to a consumer of a group.", "phase",
-			"group"),
 	}
+	for k := range g.latency {
+		kind := result.Kinds()[k]
+		g.latency[k] = d.of("group_"+kind.Metric, strings.TrimSuffix(kind.Help, ".")+", of a group.", "phase", "group")
+	}
+	return g
 }
 
 // namedGroups is the maximum number of groups with series of their own.
@@ -87,11 +87,8 @@ func (g *groupSeries) interval(c *collector, phase string, groups []stats.GroupI
 		of := &groups[i]
 		t := g.place(i)
 		t.total = t.total.Add(of.Total)
-		for desc, l := range map[*prometheus.Desc]*stats.Latency{
-			c.d.group.delay: of.Latencies.Delay, c.d.group.ack: of.Latencies.Ack, c.d.group.response: of.Latencies.Response,
-			c.d.group.transfer: of.Latencies.Transfer,
-		} {
-			c.add(histogramKey{desc: desc, phase: phase, group: t.name}, l)
+		for k, desc := range c.d.group.latency {
+			c.add(histogramKey{desc: desc, phase: phase, group: t.name}, of.Latencies[k])
 		}
 	}
 }

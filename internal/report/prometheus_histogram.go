@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // buckets is a histogram in microseconds, with Prometheus's classic buckets and as a native histogram.
@@ -43,22 +43,22 @@ func newBuckets() *buckets {
 
 // add adds all values of l. A value counts as the upper bound of its bar in l, so it never lands in a bucket below its
 // own.
-func (b *buckets) add(l *stats.Latency) {
-	l.Bars(func(upTo, count int64) {
+func (b *buckets) add(l *result.Latency) {
+	for _, bar := range l.Histogram.Bars() {
 		for i, bound := range b.bounds {
-			if upTo <= bound {
-				b.counts[i] += uint64(count) //nolint:gosec // counts are not negative
+			if bar.UpTo <= bound {
+				b.counts[i] += uint64(bar.Count) //nolint:gosec // counts are not negative
 				break
 			}
 		}
-		if upTo <= 0 {
-			b.zero += uint64(count) //nolint:gosec // counts are not negative
+		if bar.UpTo <= 0 {
+			b.zero += uint64(bar.Count) //nolint:gosec // counts are not negative
 		} else {
-			b.native[nativeIndex(upTo)] += count
+			b.native[nativeIndex(bar.UpTo)] += bar.Count
 		}
-	})
-	b.count += uint64(l.Count()) //nolint:gosec // counts are not negative
-	b.sum += l.Sum()
+	}
+	b.count += uint64(l.Count) //nolint:gosec // counts are not negative
+	b.sum += l.Sum
 }
 
 // nativeIndex returns the index of the native bucket for us microseconds; us is above 0.

@@ -17,6 +17,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // everything returns the registry of a run with every metric.
@@ -40,7 +41,7 @@ func everything(t *testing.T) *prometheus.Registry {
 		s.Side = &side
 		s.Health.DelayKnown, s.Health.MachineAll, s.Health.Memory = true, 2*time.Second, 1<<20
 		l := latency(10, time.Millisecond)
-		s.Latencies = stats.Latencies{Delay: l, Ack: l, Response: l, Transfer: l, B2C: l, S2C: l, Commit: l, Lateness: l}
+		s.Latencies = result.Latencies{result.Delay: l, result.Ack: l, result.Response: l, result.Transfer: l, result.B2C: l, result.S2C: l, result.Commit: l, result.Lateness: l}
 		s.Total.Delayed, s.Total.ConsumerRejected = 1, 1
 		for _, g := range f.run.Groups {
 			s.Groups = append(s.Groups, stats.GroupInterval{Name: g.Name, Sends: g.Sends, Receives: g.Receives, Latencies: s.Latencies})

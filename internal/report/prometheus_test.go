@@ -20,6 +20,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 func startPrometheus(t *testing.T, run stats.Run) (*Prometheus, string) {
@@ -212,7 +213,7 @@ func TestPrometheusBuckets(t *testing.T) {
 		10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
 		1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000,
 	}, b.bounds)
-	l := stats.NewLatency()
+	l := result.NewLatency()
 	l.Record(0)
 	l.Record(100 * time.Microsecond)
 	l.Record(101 * time.Microsecond)

@@ -115,7 +115,7 @@ func (r *Result) Interval(s *stats.Snapshot) error {
 			Fastest: result.Difference(a.Fastest.Microseconds()),
 		})
 	}
-	if s.Leftover != (stats.Latencies{}) {
+	if s.Leftover != (result.Latencies{}) {
 		leftover := latencies(&s.Leftover)
 		row.Leftover = &leftover
 	}

@@ -131,23 +131,11 @@ func workers(s *stats.Summary) (list []result.Worker) {
 	return list
 }
 
-// latencies returns distributions with their histograms.
-func latencies(l *stats.Latencies) result.Latencies {
-	return result.Latencies{
-		Delay: distribution(l.Delay), Ack: distribution(l.Ack), Response: distribution(l.Response),
-		Transfer: distribution(l.Transfer), B2C: distribution(l.B2C), S2C: distribution(l.S2C),
-		Commit:   distribution(l.Commit),
-		Lateness: distribution(l.Lateness),
-	}
-}
-
-func distribution(l *stats.Latency) *result.Latency {
-	if l == nil {
-		return nil
-	}
-	h := &result.Histogram{}
-	l.Bars(h.Record)
-	return result.NewLatency(h, l.Sum(), l.Max())
+// latencies returns distributions with their percentiles.
+func latencies(l *result.Latencies) result.Latencies {
+	sealed := l.Copy()
+	sealed.Seal()
+	return sealed
 }
 
 func tester(h *stats.Health) result.Tester {

@@ -59,7 +59,7 @@ func TestResult(t *testing.T) {
 	first := snapshot(stats.Warmup, 0, stats.Counters{Sent: 300, Completed: 200, Received: 190}, openLoop())
 	second := snapshot(stats.Measure, 1, stats.Counters{Sent: 100, Blocked: 9, NoLeave: 4, Completed: 199, Rejected: 1, Received: 209}, openLoop())
 	second.Delta.FailuresOf[driver.Rejected][driver.ClassFull] = 1
-	second.Leftover = stats.Latencies{Transfer: latency(3, time.Millisecond)}
+	second.Leftover = result.Latencies{result.Transfer: latency(3, time.Millisecond)}
 	second.Verified = &verify.Progress{Received: 400, Duplicates: 1}
 	second.Health.Memory, second.InFlight = 30<<20, 0
 	require.NoError(t, r.Interval(first))
@@ -95,16 +95,16 @@ func TestResult(t *testing.T) {
 	assert.EqualValues(t, 30<<20, row.Tester.Memory)
 	assert.EqualValues(t, 300_000, row.Tester.CPU)
 	for _, l := range []struct {
-		want *stats.Latency
+		want *result.Latency
 		got  *result.Latency
 	}{
-		{second.Latencies.Delay, row.Latencies.Delay},
-		{second.Latencies.Ack, row.Latencies.Ack},
-		{second.Latencies.Response, row.Latencies.Response},
-		{second.Latencies.Transfer, row.Latencies.Transfer},
-		{second.Leftover.Transfer, row.Leftover.Transfer},
-		{s.Latencies.Response, got.Latencies.Response},
-		{s.Latencies.Ack, got.Steps[0].Latencies.Ack},
+		{second.Latencies[result.Delay], row.Latencies[result.Delay]},
+		{second.Latencies[result.Ack], row.Latencies[result.Ack]},
+		{second.Latencies[result.Response], row.Latencies[result.Response]},
+		{second.Latencies[result.Transfer], row.Latencies[result.Transfer]},
+		{second.Leftover[result.Transfer], row.Leftover[result.Transfer]},
+		{s.Latencies[result.Response], got.Latencies[result.Response]},
+		{s.Latencies[result.Ack], got.Steps[0].Latencies[result.Ack]},
 	} {
 		requireSameLatency(t, l.want, l.got)
 	}
@@ -142,9 +142,9 @@ func TestResult(t *testing.T) {
 	assert.NotContains(t, found, "damaged")
 }
 
-func requireSameLatency(t *testing.T, want *stats.Latency, got *result.Latency) {
+func requireSameLatency(t *testing.T, want *result.Latency, got *result.Latency) {
 	t.Helper()
-	require.Equal(t, []int64{want.Count(), want.Sum(), want.Max()}, []int64{got.Count, got.Sum, got.Max})
+	require.Equal(t, []int64{want.Count, want.Sum, want.Max}, []int64{got.Count, got.Sum, got.Max})
 	for _, p := range []float64{50, 90, 99, 99.9, 99.99, 100} {
 		require.Equal(t, want.Percentile(p), got.Percentile(p), p)
 	}
@@ -158,7 +158,7 @@ func TestResultOfSuccess(t *testing.T) {
 	run := clientRun(false)
 	run.Consuming = false
 	require.NoError(t, r.Start(run))
-	s := summary(stats.Counters{Sent: 10, Completed: 10}, stats.Latencies{Ack: latency(10, time.Millisecond)})
+	s := summary(stats.Counters{Sent: 10, Completed: 10}, result.Latencies{result.Ack: latency(10, time.Millisecond)})
 	s.Interrupted = true
 	require.NoError(t, r.Interval(snapshot(stats.Measure, 0, s.Total, s.Latencies)))
 	require.NoError(t, r.Summary(s))

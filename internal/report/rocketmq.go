@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // RocketMQ's benchmark takes a sample each second and keeps the last benchmarkSamples. Every benchmarkPeriod seconds it
@@ -77,15 +78,15 @@ type times struct {
 }
 
 // add adds the values of l, if it is not nil, and raises maxima to its largest value.
-func (t *times) add(l *stats.Latency, maxima ...*int64) {
+func (t *times) add(l *result.Latency, maxima ...*int64) {
 	if l == nil {
 		return
 	}
 	t.known = true
-	t.sum += l.Sum()
-	t.count += l.Count()
+	t.sum += l.Sum
+	t.count += l.Count
 	for _, m := range maxima {
-		*m = max(*m, l.Max())
+		*m = max(*m, l.Max)
 	}
 }
 
@@ -102,10 +103,10 @@ func (r *RocketMQ) Interval(s *stats.Snapshot) error {
 		}
 	}
 	r.now.at, r.now.total, r.now.own = s.To, s.Total, countersByName(s.Protocol)
-	r.now.ack.add(s.Latencies.Ack, &r.maxAck, &r.lineAck)
-	r.now.ack.add(s.Leftover.Ack, &r.maxAck, &r.lineAck)
-	r.now.b2c.add(s.Latencies.B2C, &r.lineB2C)
-	r.now.s2c.add(s.Latencies.S2C, &r.lineS2C)
+	r.now.ack.add(s.Latencies[result.Ack], &r.maxAck, &r.lineAck)
+	r.now.ack.add(s.Leftover[result.Ack], &r.maxAck, &r.lineAck)
+	r.now.b2c.add(s.Latencies[result.B2C], &r.lineB2C)
+	r.now.s2c.add(s.Latencies[result.S2C], &r.lineS2C)
 
 	before := r.seconds
 	if r.seconds = int64((s.Elapsed - r.from) / time.Second); r.seconds == before {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // second has the figures of one second of a run for TestRocketMQ.
@@ -36,15 +37,15 @@ func play(t *testing.T, r *RocketMQ, seconds []second, phases map[int]stats.Phas
 		d.Sent = d.Completed + d.Failed + d.Rejected
 		var none stats.Counters
 		total = total.Sub(none.Sub(d))
-		l := stats.Latencies{Ack: stats.NewLatency()}
+		l := result.Latencies{result.Ack: result.NewLatency()}
 		for range sec.completed {
-			l.Ack.Record(sec.ack)
+			l[result.Ack].Record(sec.ack)
 		}
 		if sec.b2c > 0 {
-			l.B2C, l.S2C = stats.NewLatency(), stats.NewLatency()
+			l[result.B2C], l[result.S2C] = result.NewLatency(), result.NewLatency()
 			for range sec.received {
-				l.B2C.Record(sec.b2c)
-				l.S2C.Record(sec.s2c)
+				l[result.B2C].Record(sec.b2c)
+				l[result.S2C].Record(sec.s2c)
 			}
 		}
 		elapsed := time.Duration(i+1)*time.Second + time.Duration(i%2)*2*time.Millisecond
@@ -53,7 +54,7 @@ func play(t *testing.T, r *RocketMQ, seconds []second, phases map[int]stats.Phas
 			require.NoError(t, r.Interval(&stats.Snapshot{
 				Phase: phase, From: from, To: half, Elapsed: half.Sub(loadStart()), Total: total, Delta: d, Latencies: l, Protocol: sec.own,
 			}))
-			from, d, l = half, none, stats.Latencies{}
+			from, d, l = half, none, result.Latencies{}
 		}
 		to := loadStart().Add(elapsed)
 		require.NoError(t, r.Interval(&stats.Snapshot{
@@ -131,7 +132,7 @@ func TestRocketMQ(t *testing.T) {
 			r := NewRocketMQ(&out, ConsoleOptions{})
 			require.NoError(t, r.Start(test.run))
 			total := play(t, r, test.seconds, test.phases)
-			require.NoError(t, r.Summary(summary(total, stats.Latencies{})))
+			require.NoError(t, r.Summary(summary(total, result.Latencies{})))
 			require.NoError(t, r.Close())
 			lines, rest, ok := strings.Cut(out.String(), "\n--- SUMMARY\n")
 			require.True(t, ok, "the summary follows")
@@ -145,7 +146,7 @@ func TestRocketMQWriteError(t *testing.T) {
 	t.Parallel()
 	r := NewRocketMQ(failingWriter{}, ConsoleOptions{})
 	require.NoError(t, r.Start(clientRun(false)))
-	require.ErrorContains(t, r.Summary(summary(stats.Counters{}, stats.Latencies{})), "print to the console: full")
+	require.ErrorContains(t, r.Summary(summary(stats.Counters{}, result.Latencies{})), "print to the console: full")
 }
 
 var errFull = errors.New("full")

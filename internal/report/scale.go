@@ -4,7 +4,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // scale divides the latencies of a run into columns on a logarithmic scale.
@@ -16,11 +16,11 @@ type scale struct {
 func newScale(columns int) *scale { return &scale{columns: max(columns, 0), lowest: math.Inf(1)} }
 
 // cover widens the scale to all values of l.
-func (s *scale) cover(l *stats.Latency) {
-	l.Bars(func(upTo, _ int64) {
-		v := math.Max(float64(upTo), 1)
+func (s *scale) cover(l *result.Latency) {
+	for _, bar := range l.Histogram.Bars() {
+		v := math.Max(float64(bar.UpTo), 1)
 		s.lowest, s.above = math.Min(s.lowest, v), math.Max(s.above, v+1)
-	})
+	}
 }
 
 // title returns the bounds of the scale.
@@ -33,22 +33,22 @@ func (s *scale) title() string {
 }
 
 // histogram returns a bar for each column, relative to the column with the most values.
-func (s *scale) histogram(l *stats.Latency) string {
+func (s *scale) histogram(l *result.Latency) string {
 	if s.columns <= 0 {
 		return ""
 	}
 	counts := make([]float64, s.columns)
 	width := math.Log(s.above / s.lowest)
 	highest := 0.0
-	l.Bars(func(upTo, count int64) {
+	for _, bar := range l.Histogram.Bars() {
 		at := 0
 		if width > 0 {
-			at = int(float64(s.columns) * math.Log(math.Max(float64(upTo), 1)/s.lowest) / width)
+			at = int(float64(s.columns) * math.Log(math.Max(float64(bar.UpTo), 1)/s.lowest) / width)
 		}
 		at = min(max(at, 0), s.columns-1)
-		counts[at] += float64(count)
+		counts[at] += float64(bar.Count)
 		highest = max(highest, counts[at])
-	})
+	}
 	bars := []rune("▁▂▃▄▅▆▇█")
 	line := make([]rune, s.columns)
 	for i, n := range counts {

@@ -108,12 +108,9 @@ func (s *Short) status(n *stats.Snapshot, columns int) string {
 	if s.run.Consuming {
 		speed(1, "received", n.Delta.Received)
 	}
-	for _, l := range []struct {
-		name string
-		of   *stats.Latency
-	}{{"response", n.Latencies.Response}, {"ack", n.Latencies.Ack}, {"transfer", n.Latencies.Transfer}} {
-		if l.of != nil && l.of.Count() > 0 {
-			add(0, "%s p99 %s", l.name, duration(l.of.Percentile(99)))
+	for _, kind := range []result.Kind{result.Response, result.Ack, result.Transfer} {
+		if l := n.Latencies[kind]; l != nil && l.Count > 0 {
+			add(0, "%s p99 %s", result.Kinds()[kind].Name, duration(l.Percentile(99)))
 			break
 		}
 	}
@@ -337,7 +334,7 @@ func steps(list []stats.StepSummary) (lines []string) {
 		if s.Average.Span > 0 && s.Receives {
 			line += fmt.Sprintf(", received %s/s", count3(s.Average.PerSecond(s.Average.Received)))
 		}
-		if l := s.Latencies.Ack; l != nil && l.Count() > 0 {
+		if l := s.Latencies[result.Ack]; l != nil && l.Count > 0 {
 			line += ", ack p99 " + duration(l.Percentile(99))
 		}
 		lines = append(lines, line)
@@ -346,21 +343,21 @@ func steps(list []stats.StepSummary) (lines []string) {
 }
 
 // latencies returns a table of the latencies, with a small histogram of each over one scale.
-func (s *Short) latencies(l *stats.Latencies, width int) (lines []string) {
+func (s *Short) latencies(l *result.Latencies, width int) (lines []string) {
 	type named struct {
 		name string
-		of   *stats.Latency
+		of   *result.Latency
 	}
 	var list []named
 	for _, n := range []named{
-		{"ack", l.Ack},
-		{"response", l.Response},
-		{"transfer", l.Transfer},
-		{"lateness", l.Lateness},
-		{"delay", l.Delay},
-		{"commit", l.Commit},
+		{"ack", l[result.Ack]},
+		{"response", l[result.Response]},
+		{"transfer", l[result.Transfer]},
+		{"lateness", l[result.Lateness]},
+		{"delay", l[result.Delay]},
+		{"commit", l[result.Commit]},
 	} {
-		if n.of != nil && n.of.Count() > 0 {
+		if n.of != nil && n.of.Count > 0 {
 			list = append(list, n)
 		}
 	}

@@ -11,11 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // spread returns a latency around a value, with a tail.
-func spread(around time.Duration) *stats.Latency {
-	l := stats.NewLatency()
+func spread(around time.Duration) *result.Latency {
+	l := result.NewLatency()
 	for i := range 1000 {
 		l.Record(around*time.Duration(60+i%80)/100 + around*time.Duration(i/990)*7)
 	}
@@ -25,8 +26,8 @@ func spread(around time.Duration) *stats.Latency {
 // shortRuns returns summaries of runs by name.
 func shortRuns() map[string]*stats.Summary {
 	base := func() *stats.Summary {
-		s := summary(stats.Counters{Sent: 600_000, Blocked: 20, Completed: 600_000, Received: 600_000}, stats.Latencies{
-			Ack: spread(200 * time.Microsecond), Response: spread(250 * time.Microsecond), Delay: spread(50 * time.Microsecond), Transfer: spread(400 * time.Microsecond),
+		s := summary(stats.Counters{Sent: 600_000, Blocked: 20, Completed: 600_000, Received: 600_000}, result.Latencies{
+			result.Ack: spread(200 * time.Microsecond), result.Response: spread(250 * time.Microsecond), result.Delay: spread(50 * time.Microsecond), result.Transfer: spread(400 * time.Microsecond),
 		})
 		s.ExpectedKnown, s.Expected = true, 600_000
 		s.Average = stats.Average{Span: 50 * time.Second, Sent: 500_000, Completed: 500_000, Received: 500_000, CompletedBytes: 512_000_000, ReceivedBytes: 512_000_000}
@@ -54,7 +55,7 @@ func shortRuns() map[string]*stats.Summary {
 	loss.Success, loss.Missing, loss.Total.Received = false, 27, 599_973
 	loss.Problems = []string{"messages lost: 27 (accepted by the broker, never received; first: producer-0 17, 18, 19 on queue://TEST)"}
 	saturated.Offered = stats.Offered{}
-	saturated.Latencies.Delay, saturated.Latencies.Response = nil, nil
+	saturated.Latencies[result.Delay], saturated.Latencies[result.Response] = nil, nil
 	saturated.Limit = stats.Limit{
 		Kind: stats.LimitWorker, Share: 0.97, Text: "producer-0 never waited in 50 of 50 seconds, nor did 29 more workers",
 		Hint: "more producers, consumers or connections may bring more",

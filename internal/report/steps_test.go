@@ -155,10 +155,10 @@ func TestResultSteps(t *testing.T) {
 		assert.Equal(t, want.Reason, s.Reason)
 		assert.Equal(t, want.Start.UnixMicro(), s.Start)
 		assert.Equal(t, want.End.UnixMicro(), s.End)
-		requireSameLatency(t, want.Latencies.Transfer, s.Latencies.Transfer)
+		requireSameLatency(t, want.Latencies[result.Transfer], s.Latencies[result.Transfer])
 		if i < 2 {
-			requireSameLatency(t, want.Latencies.Ack, s.Latencies.Ack)
-			requireSameLatency(t, want.Latencies.Response, s.Latencies.Response)
+			requireSameLatency(t, want.Latencies[result.Ack], s.Latencies[result.Ack])
+			requireSameLatency(t, want.Latencies[result.Response], s.Latencies[result.Response])
 		}
 		sent, received = sent+s.Counts.Producers.Sent, received+s.Counts.Consumers.Received
 	}

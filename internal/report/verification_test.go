@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // foundEverything returns a verification with every kind of finding and different numbers.
@@ -81,7 +82,7 @@ func TestVerificationInTheSummary(t *testing.T) {
 	require.NoError(t, c.Summary(verifiedRun()))
 	golden(t, "console-verified.txt", out.String())
 
-	producer := summary(stats.Counters{Sent: 10, Completed: 10}, stats.Latencies{})
+	producer := summary(stats.Counters{Sent: 10, Completed: 10}, result.Latencies{})
 	producer.Verification = &verify.Result{Sent: 10}
 	out.Reset()
 	require.NoError(t, c.Summary(producer))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Worker is a producer or consumer of a run, with the facts that are not in its recorder.
@@ -37,9 +38,9 @@ type Collector struct {
 	start     time.Time // of the load, with its monotonic reading
 	last      time.Time
 	total     Counters
-	parts     [parts]Counters // the part of total that belongs to messages
-	whole     Latencies       // of the messages due after the warm-up
-	workers   []Worker        // of the producers, then of the consumers; nil if not set
+	parts     [parts]Counters  // the part of total that belongs to messages
+	whole     result.Latencies // of the messages due after the warm-up
+	workers   []Worker         // of the producers, then of the consumers; nil if not set
 	protocol  []driver.Counter
 	verified  func() verify.Progress
 	minimum   Minimum
@@ -118,29 +119,19 @@ func (c *Collector) LastSign() (time.Time, bool) {
 // Verify sets the function that returns the progress of the verification. Call it before the first Collect.
 func (c *Collector) Verify(progress func() verify.Progress) { c.verified = progress }
 
-func (c *Collector) newLatencies() Latencies {
-	var l Latencies
+// newLatencies returns empty distributions of the kinds that the run measures, and that have occurred: from then on
+// they are in every interval, so that time series have no gaps.
+func (c *Collector) newLatencies() (l result.Latencies) {
 	if len(c.producers) > 0 {
-		l.Ack = NewLatency()
+		l[result.Ack] = result.NewLatency()
 		if c.rated {
-			l.Delay, l.Response = NewLatency(), NewLatency()
+			l[result.Delay], l[result.Response] = result.NewLatency(), result.NewLatency()
 		}
 	}
 	if len(c.consumers) > 0 {
-		l.Transfer = NewLatency()
+		l[result.Transfer] = result.NewLatency()
 	}
-	if c.whole.B2C != nil { // then in every interval, so that time series have no gaps
-		l.B2C = NewLatency()
-	}
-	if c.whole.S2C != nil {
-		l.S2C = NewLatency()
-	}
-	if c.whole.Commit != nil {
-		l.Commit = NewLatency()
-	}
-	if c.whole.Lateness != nil {
-		l.Lateness = NewLatency()
-	}
+	l.Expect(&c.whole)
 	return l
 }
 
@@ -154,10 +145,10 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		Phase: phase, From: c.last, To: c.start.Add(now.Sub(c.start)), Elapsed: now.Sub(c.start),
 		Latencies: c.newLatencies(), Workers: c.open(),
 	}
-	latencies := [parts]*Latencies{Warmup: &s.Leftover, Measure: &s.Latencies}
+	latencies := [parts]*result.Latencies{Warmup: &s.Leftover, Measure: &s.Latencies}
 	if phase == Warmup {
 		// A cut may come a moment late: measured data until then waits in the recorders for the next cut.
-		latencies = [parts]*Latencies{Warmup: &s.Latencies}
+		latencies = [parts]*result.Latencies{Warmup: &s.Latencies}
 	}
 	var counts [parts]Counters
 	for i, r := range c.consumers {
@@ -204,9 +195,9 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		c.average.add(s)
 	}
 	if phase == Warmup {
-		c.whole.expect(s.Latencies)
+		c.whole.Expect(&s.Latencies)
 	} else {
-		c.whole.join(s.Latencies)
+		c.whole.Merge(s.Latencies)
 	}
 	c.standstills(phase, last)
 	c.marker.add(s)
@@ -238,7 +229,7 @@ func (c *Collector) Measured() Counters { return c.parts[Measure] }
 
 // Latencies returns the latencies so far of the messages due after the warm-up. The caller must not use it after the
 // next Collect.
-func (c *Collector) Latencies() Latencies { return c.whole }
+func (c *Collector) Latencies() result.Latencies { return c.whole }
 
 // Minimum returns the lowest rates of all full seconds so far.
 func (c *Collector) Minimum() Minimum { return c.minimum }
@@ -274,7 +265,7 @@ func (c *Collector) Saturation() []Saturation { return c.work.saturation(c) }
 
 // collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a
 // destination stay. It returns the number of messages received so far, without redeliveries.
-func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*Latencies) (once uint64) {
+func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*result.Latencies) (once uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.part {
@@ -298,18 +289,18 @@ func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*La
 		if l == nil {
 			continue
 		}
-		move(&l.Commit, p.commits.latency)
-		move(&l.Transfer, &p.transfer)
-		move(&l.B2C, p.b2c)
-		move(&l.S2C, p.s2c)
-		move(&l.Lateness, p.lateness)
+		move(&l[result.Commit], p.commits.latency)
+		move(&l[result.Transfer], &p.transfer)
+		move(&l[result.B2C], p.b2c)
+		move(&l[result.S2C], p.s2c)
+		move(&l[result.Lateness], p.lateness)
 	}
 	return once
 }
 
 // collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a
 // destination stay.
-func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*Latencies) (of sends) {
+func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*result.Latencies) (of sends) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.part {
@@ -337,21 +328,21 @@ func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*La
 		if l == nil {
 			continue
 		}
-		move(&l.Commit, p.commits.latency)
-		move(&l.Ack, &p.ack)
-		move(&l.Delay, &p.delay)
-		move(&l.Response, &p.resp)
+		move(&l[result.Commit], p.commits.latency)
+		move(&l[result.Ack], &p.ack)
+		move(&l[result.Delay], &p.delay)
+		move(&l[result.Response], &p.resp)
 	}
 	return of
 }
 
 // move moves all values of from to *to, which it creates if there are any.
-func move(to **Latency, from *Latency) {
-	if from == nil || from.count == 0 {
+func move(to **result.Latency, from *result.Latency) {
+	if from == nil || from.Count == 0 {
 		return
 	}
 	if *to == nil {
-		*to = NewLatency()
+		*to = result.NewLatency()
 	}
 	(*to).Merge(from)
 	from.Reset()
@@ -379,20 +370,4 @@ func AddCounters(sum, more []driver.Counter) []driver.Counter {
 		sum[i].Value += counter.Value
 	}
 	return sum
-}
-
-// expect creates the optional latencies that other has.
-func (l *Latencies) expect(other Latencies) {
-	if l.B2C == nil && other.B2C != nil {
-		l.B2C = NewLatency()
-	}
-	if l.S2C == nil && other.S2C != nil {
-		l.S2C = NewLatency()
-	}
-	if l.Commit == nil && other.Commit != nil {
-		l.Commit = NewLatency()
-	}
-	if l.Lateness == nil && other.Lateness != nil {
-		l.Lateness = NewLatency()
-	}
 }

@@ -1,6 +1,10 @@
 package stats
 
-import "time"
+import (
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
 
 // Members are the recorders of a group, by their indices in the collector.
 type Members struct {
@@ -16,9 +20,9 @@ type GroupSummary struct {
 	// Due is the number of messages that were due by its rate; 0 without a rate.
 	Due uint64
 
-	Total     Counters  // warm-up included
-	Measured  Counters  // of messages due after the warm-up; Blocked, NoLeave and LateSends are of no message, and 0
-	Latencies Latencies // of messages due after the warm-up; nil where there is no value
+	Total     Counters         // warm-up included
+	Measured  Counters         // of messages due after the warm-up; counts of no message are 0
+	Latencies result.Latencies // of messages due after the warm-up; nil where there is no value
 	Minimum   Minimum
 	Maximum   Maximum
 	Average   Average
@@ -33,16 +37,16 @@ type GroupInterval struct {
 	Delta           Counters
 	// Latencies became known in the interval, as in [Snapshot]; nil where there is none. Messages that were due in the
 	// warm-up and ended after it are left out.
-	Latencies Latencies
+	Latencies result.Latencies
 }
 
 // join returns the interval and the one after it, as one.
 func (g *GroupInterval) join(next GroupInterval) GroupInterval {
 	next.Delta = g.Delta.Add(next.Delta)
 	latencies := next.Latencies
-	next.Latencies = Latencies{}
-	next.Latencies.join(g.Latencies)
-	next.Latencies.join(latencies)
+	next.Latencies = result.Latencies{}
+	next.Latencies.Merge(g.Latencies)
+	next.Latencies.Merge(latencies)
 	return next
 }
 
@@ -51,19 +55,19 @@ func (g *GroupInterval) With(other GroupInterval) GroupInterval {
 	sum := *g
 	sum.Sends, sum.Receives = g.Sends || other.Sends, g.Receives || other.Receives
 	sum.Total, sum.Delta = g.Total.Add(other.Total), g.Delta.Add(other.Delta)
-	sum.Latencies = Latencies{}
-	sum.Latencies.join(g.Latencies)
-	sum.Latencies.join(other.Latencies)
+	sum.Latencies = result.Latencies{}
+	sum.Latencies.Merge(g.Latencies)
+	sum.Latencies.Merge(other.Latencies)
 	return sum
 }
 
 // groupMeter sums up the intervals of one group.
 type groupMeter struct {
 	Members
-	now    [parts]Counters  // as of this Collect
-	fresh  [parts]Latencies // since the last one
-	total  Counters         // as of the last Collect
-	parts  [parts]Counters  // of total, the share of messages
+	now    [parts]Counters         // as of this Collect
+	fresh  [parts]result.Latencies // since the last one
+	total  Counters                // as of the last Collect
+	parts  [parts]Counters         // of total, the share of messages
 	whole  GroupSummary
 	step   GroupSummary
 	before struct{ total, measured Counters } // as of the begin of the step
@@ -90,13 +94,13 @@ func (c *Collector) Groups(list []Members) {
 // into returns the counters and latencies to which worker i is added: those of its group, which [Collector.gather] adds
 // up, or, without groups, the collector's own.
 func (c *Collector) into(
-	i int, counts *[parts]Counters, latencies [parts]*Latencies,
-) (*[parts]Counters, [parts]*Latencies) {
+	i int, counts *[parts]Counters, latencies [parts]*result.Latencies,
+) (*[parts]Counters, [parts]*result.Latencies) {
 	if c.groups == nil || c.groupOf[i] == nil {
 		return counts, latencies
 	}
 	g := c.groupOf[i]
-	var own [parts]*Latencies
+	var own [parts]*result.Latencies
 	for part := range parts {
 		if latencies[part] != nil {
 			own[part] = &g.fresh[part]
@@ -106,12 +110,12 @@ func (c *Collector) into(
 }
 
 // gather adds the counters and latencies from the recorders of groups.
-func (c *Collector) gather(counts *[parts]Counters, latencies [parts]*Latencies) {
+func (c *Collector) gather(counts *[parts]Counters, latencies [parts]*result.Latencies) {
 	for _, g := range c.groups {
 		for part := range parts {
 			counts[part] = counts[part].Add(g.now[part])
 			if latencies[part] != nil {
-				latencies[part].join(g.fresh[part])
+				latencies[part].Merge(g.fresh[part])
 			}
 		}
 	}
@@ -143,8 +147,8 @@ func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) (list 
 			g.step.Average.add(s)
 		}
 		if phase != Warmup {
-			g.whole.Latencies.join(g.fresh[Measure])
-			g.step.Latencies.join(g.fresh[Measure])
+			g.whole.Latencies.Merge(g.fresh[Measure])
+			g.step.Latencies.Merge(g.fresh[Measure])
 		}
 		fresh := g.fresh[Measure]
 		if phase == Warmup {
@@ -154,7 +158,7 @@ func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) (list 
 			Name: g.Name, Sends: g.whole.Sends, Receives: g.whole.Receives, Total: total, Delta: s.Delta, Latencies: fresh,
 		})
 		g.total, g.parts = total, g.now
-		g.now, g.fresh = [parts]Counters{}, [parts]Latencies{}
+		g.now, g.fresh = [parts]Counters{}, [parts]result.Latencies{}
 	}
 	return list
 }
@@ -171,7 +175,7 @@ func (c *Collector) groupSums(step bool) (list []GroupSummary) {
 			sum = g.step
 			sum.Total, sum.Measured = g.total.Sub(g.before.total), g.parts[Measure].Sub(g.before.measured)
 		}
-		sum.Latencies = sum.Latencies.copied()
+		sum.Latencies = sum.Latencies.Copy()
 		list = append(list, sum)
 	}
 	return list

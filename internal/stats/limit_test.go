@@ -379,8 +379,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestHush: long times without an answer are summed up while messages are in flight, those of a pause of the tester left
-// out.
+// TestHush: long times without an answer are summed up while messages are in flight, those of a pause of the tester
+// left out.
 func TestHush(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond

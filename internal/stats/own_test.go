@@ -9,6 +9,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 func TestAges(t *testing.T) {
@@ -20,35 +21,35 @@ func TestAges(t *testing.T) {
 
 	receive(first, time.Millisecond, false)
 	s := c.Collect(stats.Measure, start.Add(time.Second), false)
-	require.Nil(t, s.Latencies.B2C, "this protocol has no such times")
-	require.Nil(t, s.Latencies.S2C)
-	require.Nil(t, c.Latencies().B2C)
+	require.Nil(t, s.Latencies[result.B2C], "this protocol has no such times")
+	require.Nil(t, s.Latencies[result.S2C])
+	require.Nil(t, c.Latencies()[result.B2C])
 
 	first.Ages(stats.Measure, at, ago(30*time.Millisecond), ago(10*time.Millisecond))
 	second.Ages(stats.Measure, at, ago(50*time.Millisecond), 0)
 	second.Ages(stats.Measure, at, 0, ago(20*time.Millisecond))
 	s = c.Collect(stats.Measure, start.Add(2*time.Second), false)
-	require.EqualValues(t, 2, s.Latencies.B2C.Count())
-	require.EqualValues(t, 80_000, s.Latencies.B2C.Sum())
-	require.EqualValues(t, 50_000, s.Latencies.B2C.Max())
-	require.EqualValues(t, 2, s.Latencies.S2C.Count())
-	require.EqualValues(t, 30_000, s.Latencies.S2C.Sum())
+	require.EqualValues(t, 2, s.Latencies[result.B2C].Count)
+	require.EqualValues(t, 80_000, s.Latencies[result.B2C].Sum)
+	require.EqualValues(t, 50_000, s.Latencies[result.B2C].Max)
+	require.EqualValues(t, 2, s.Latencies[result.S2C].Count)
+	require.EqualValues(t, 30_000, s.Latencies[result.S2C].Sum)
 	require.EqualValues(t, 1, s.Total.Received, "ages alone count no message")
 
 	quiet := c.Collect(stats.Measure, start.Add(3*time.Second), false)
-	require.Zero(t, quiet.Latencies.B2C.Count(), "an interval without a value has its place")
-	require.EqualValues(t, 2, s.Latencies.B2C.Count(), "a snapshot does not change")
+	require.Zero(t, quiet.Latencies[result.B2C].Count, "an interval without a value has its place")
+	require.EqualValues(t, 2, s.Latencies[result.B2C].Count, "a snapshot does not change")
 
 	second.Ages(stats.Measure, at, at+1, at+5_000_000) // clocks that are ahead of ours
 	second.Ages(stats.Measure, at, 1, 1)               // 1970
 	s = c.Collect(stats.Drain, start.Add(4*time.Second), true)
 	require.EqualValues(t, 2, s.Total.NegativeAges)
 	require.EqualValues(t, 2, s.Total.OutOfRange)
-	require.Equal(t, stats.MaxLatency.Microseconds(), s.Latencies.B2C.Max())
-	require.EqualValues(t, 1, s.Latencies.B2C.Count(), "ages below zero are left out")
+	require.Equal(t, stats.MaxLatency.Microseconds(), s.Latencies[result.B2C].Max)
+	require.EqualValues(t, 1, s.Latencies[result.B2C].Count, "ages below zero are left out")
 
-	require.EqualValues(t, 3, c.Latencies().B2C.Count())
-	require.EqualValues(t, 3, c.Latencies().S2C.Count())
+	require.EqualValues(t, 3, c.Latencies()[result.B2C].Count)
+	require.EqualValues(t, 3, c.Latencies()[result.S2C].Count)
 }
 
 // Latencies that only some protocols have are there in all intervals from the first one on that had them.
@@ -58,11 +59,11 @@ func TestAgesOfWarmup(t *testing.T) {
 	c := collectorOf(start, nil, r)
 	r.Ages(stats.Warmup, 2_000_000, 1_000_000, 1_500_000)
 	s := c.Collect(stats.Warmup, start.Add(time.Second), false)
-	require.EqualValues(t, 1, s.Latencies.B2C.Count())
-	require.Zero(t, c.Latencies().B2C.Count(), "the summary leaves them out")
+	require.EqualValues(t, 1, s.Latencies[result.B2C].Count)
+	require.Zero(t, c.Latencies()[result.B2C].Count, "the summary leaves them out")
 	s = c.Collect(stats.Measure, start.Add(2*time.Second), false)
-	require.NotNil(t, s.Latencies.B2C)
-	require.NotNil(t, s.Latencies.S2C)
+	require.NotNil(t, s.Latencies[result.B2C])
+	require.NotNil(t, s.Latencies[result.S2C])
 }
 
 // The path of a message allocates only once, when the first time of its kind comes; also right after a snapshot.

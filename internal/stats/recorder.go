@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // parts is the number of phases that messages belong to: Warmup and Measure.
@@ -73,7 +74,7 @@ type sendings struct {
 	paused     uint64
 	payload    uint64 // bytes of the bodies of the accepted ones
 
-	delay, ack, resp Latency // since the last collection
+	delay, ack, resp result.Latency // since the last collection
 	commits          commits
 }
 
@@ -81,7 +82,7 @@ type sendings struct {
 type commits struct {
 	confirmed, unconfirmed uint64
 
-	latency *Latency // of the confirmed ones, since the last collection; nil until there is one
+	latency *result.Latency // of the confirmed ones, since the last collection; nil until there is one
 }
 
 func (c *commits) add(took time.Duration, confirmed bool) (inRange bool) {
@@ -91,9 +92,9 @@ func (c *commits) add(took time.Duration, confirmed bool) (inRange bool) {
 	}
 	c.confirmed++
 	if c.latency == nil {
-		c.latency = NewLatency()
+		c.latency = result.NewLatency()
 	}
-	return c.latency.record(took)
+	return c.latency.Record(took)
 }
 
 func (s *sendings) total() (n uint64) {
@@ -121,7 +122,7 @@ func (r *ProducerRecorder) Handed(due Phase, delay time.Duration) {
 		return
 	}
 	r.mu.Lock()
-	if p := &r.part[due]; !p.delay.record(delay) {
+	if p := &r.part[due]; !p.delay.Record(delay) {
 		p.outOfRange++
 	}
 	r.mu.Unlock()
@@ -243,10 +244,10 @@ func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 	if paused || r.pulse.Spans(from, now) {
 		p.paused++
 	}
-	if !p.ack.record(now - e.Actual) {
+	if !p.ack.Record(now - e.Actual) {
 		p.outOfRange++
 	}
-	if r.rated && !p.resp.record(now-e.Intended) {
+	if r.rated && !p.resp.Record(now-e.Intended) {
 		p.outOfRange++
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // ConsumerRecorder counts and times the messages of one consumer. The phase argument of its methods is the phase to
@@ -50,9 +52,9 @@ type receivings struct {
 
 	payload uint64 // bytes of the bodies
 
-	transfer Latency  // since the last collection
-	b2c, s2c *Latency // the same; nil until the protocol reports such a time
-	lateness *Latency // the same; nil until there is one
+	transfer result.Latency  // since the last collection
+	b2c, s2c *result.Latency // the same; nil until the protocol reports such a time
+	lateness *result.Latency // the same; nil until there is one
 	commits  commits
 }
 
@@ -140,7 +142,7 @@ func (r *ConsumerRecorder) Received(m Receipt) {
 		switch {
 		case m.Transfer < -stampAhead:
 			p.negative++
-		case !p.transfer.record(max(0, m.Transfer)):
+		case !p.transfer.Record(max(0, m.Transfer)):
 			p.outOfRange++
 		}
 		if m.Paused {
@@ -169,9 +171,9 @@ func (p *receivings) late(by time.Duration) {
 	}
 	by = max(by, 0)
 	if p.lateness == nil {
-		p.lateness = NewLatency()
+		p.lateness = result.NewLatency()
 	}
-	if !p.lateness.record(by) {
+	if !p.lateness.Record(by) {
 		p.outOfRange++
 	}
 }
@@ -187,7 +189,7 @@ func (r *ConsumerRecorder) Ages(due Phase, now, born, stored int64) {
 	r.mu.Unlock()
 }
 
-func (p *receivings) age(l **Latency, now, since int64) {
+func (p *receivings) age(l **result.Latency, now, since int64) {
 	if since == 0 {
 		return
 	}
@@ -197,9 +199,9 @@ func (p *receivings) age(l **Latency, now, since int64) {
 		return
 	}
 	if *l == nil {
-		*l = NewLatency()
+		*l = result.NewLatency()
 	}
-	if !(*l).record(time.Duration(age) * time.Microsecond) {
+	if !(*l).Record(time.Duration(age) * time.Microsecond) {
 		p.outOfRange++
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 func collectorOf(now time.Time, p *stats.ProducerRecorder, c *stats.ConsumerRecorder) *stats.Collector {
@@ -79,12 +80,12 @@ func TestRecorderCountsEachStateAndClass(t *testing.T) {
 	require.NoError(t, r.FirstError(driver.ClassTooLarge))
 
 	// Only accepted messages have an ack and response time; all sent ones have a delay.
-	require.EqualValues(t, 1, s.Latencies.Ack.Count())
-	require.EqualValues(t, 2000, s.Latencies.Ack.Max())
-	require.EqualValues(t, 1, s.Latencies.Response.Count())
-	require.EqualValues(t, 3000, s.Latencies.Response.Max())
-	require.EqualValues(t, 8, s.Latencies.Delay.Count())
-	require.Nil(t, s.Latencies.Transfer)
+	require.EqualValues(t, 1, s.Latencies[result.Ack].Count)
+	require.EqualValues(t, 2000, s.Latencies[result.Ack].Max)
+	require.EqualValues(t, 1, s.Latencies[result.Response].Count)
+	require.EqualValues(t, 3000, s.Latencies[result.Response].Max)
+	require.EqualValues(t, 8, s.Latencies[result.Delay].Count)
+	require.Nil(t, s.Latencies[result.Transfer])
 }
 
 func TestRecorderWithoutRateHasNoDelayAndResponse(t *testing.T) {
@@ -95,9 +96,9 @@ func TestRecorderWithoutRateHasNoDelayAndResponse(t *testing.T) {
 	r.Handed(stats.Measure, time.Hour)
 	done(r, driver.Outcome{}, time.Millisecond, time.Hour)
 	s := c.Collect(stats.Measure, now.Add(time.Second), false)
-	require.Nil(t, s.Latencies.Delay)
-	require.Nil(t, s.Latencies.Response)
-	require.EqualValues(t, 1000, s.Latencies.Ack.Max())
+	require.Nil(t, s.Latencies[result.Delay])
+	require.Nil(t, s.Latencies[result.Response])
+	require.EqualValues(t, 1000, s.Latencies[result.Ack].Max)
 }
 
 // A message that waits in Send may never leave: it must not show as sent and then be taken back, which would make the
@@ -208,10 +209,10 @@ func TestConsumerRecorder(t *testing.T) {
 		Received: 5, Redelivered: 2, Unstamped: 2, Foreign: 1, NegativeTransfers: 1, OutOfRange: 1,
 	}, s.Total)
 	require.EqualValues(t, 5, r.Total())
-	l := s.Latencies.Transfer
-	require.EqualValues(t, 2, l.Count(), "negative ones are left out, those out of range count as the largest")
-	require.EqualValues(t, stats.MaxLatency.Microseconds(), l.Max())
-	require.EqualValues(t, stats.MaxLatency.Microseconds()+5000, l.Sum())
+	l := s.Latencies[result.Transfer]
+	require.EqualValues(t, 2, l.Count, "negative ones are left out, those out of range count as the largest")
+	require.EqualValues(t, stats.MaxLatency.Microseconds(), l.Max)
+	require.EqualValues(t, stats.MaxLatency.Microseconds()+5000, l.Sum)
 	require.EqualValues(t, 5000, l.Percentile(1)/40*40)
 }
 
@@ -224,8 +225,8 @@ func TestOutOfRangeOfProducers(t *testing.T) {
 	done(r, driver.Outcome{}, 25*time.Hour, 26*time.Hour)
 	s := c.Collect(stats.Measure, now.Add(time.Second), false)
 	require.EqualValues(t, 3, s.Total.OutOfRange)
-	require.EqualValues(t, 0, s.Latencies.Delay.Max())
-	require.EqualValues(t, stats.MaxLatency.Microseconds(), s.Latencies.Ack.Max())
+	require.EqualValues(t, 0, s.Latencies[result.Delay].Max)
+	require.EqualValues(t, stats.MaxLatency.Microseconds(), s.Latencies[result.Ack].Max)
 }
 
 // All recorders are written while the collector cuts: nothing may be lost, and no snapshot may show a message as
@@ -274,10 +275,10 @@ func TestCollectorUnderLoad(t *testing.T) {
 		sum.Sent += s.Delta.Sent
 		sum.Completed += s.Delta.Completed
 		sum.Received += s.Delta.Received
-		delay += s.Latencies.Delay.Count()
-		ack += s.Latencies.Ack.Count()
-		resp += s.Latencies.Response.Count()
-		transfer += s.Latencies.Transfer.Count()
+		delay += s.Latencies[result.Delay].Count
+		ack += s.Latencies[result.Ack].Count
+		resp += s.Latencies[result.Response].Count
+		transfer += s.Latencies[result.Transfer].Count
 	}
 	for running := true; running; {
 		select {
@@ -295,7 +296,7 @@ func TestCollectorUnderLoad(t *testing.T) {
 	require.Equal(t, []int64{want, want, want, want}, []int64{delay, ack, resp, transfer})
 	l := c.Latencies()
 	require.Equal(t, []int64{want, want, want, want},
-		[]int64{l.Delay.Count(), l.Ack.Count(), l.Response.Count(), l.Transfer.Count()})
+		[]int64{l[result.Delay].Count, l[result.Ack].Count, l[result.Response].Count, l[result.Transfer].Count})
 }
 
 func TestRecordersAllocateNothing(t *testing.T) {
@@ -339,13 +340,14 @@ func TestDelayBehindTheEnd(t *testing.T) {
 	r.Handed(stats.Measure, 0)
 	s = c.Collect(stats.Drain, start.Add(1001*time.Millisecond), false)
 	require.Equal(t, stats.Counters{}, s.Delta)
-	require.EqualValues(t, 1, s.Latencies.Delay.Count())
+	require.EqualValues(t, 1, s.Latencies[result.Delay].Count)
 	require.False(t, s.Empty())
 	s = c.Collect(stats.Drain, start.Add(1002*time.Millisecond), true)
 	require.True(t, s.Empty())
 }
 
-// Messages without an answer are overcome by an accepted one that was sent later, whenever it ends; outages count theirs.
+// Messages without an answer are overcome by an accepted one that was sent later, whenever it ends; outages count
+// theirs.
 func TestOvercome(t *testing.T) {
 	t.Parallel()
 	p := stats.NewProducerRecorder(false, nil)

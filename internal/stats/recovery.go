@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Worst are the highest latencies of each kind, in microseconds; 0 if there was none. Messages due in a warm-up count.
@@ -11,8 +13,8 @@ type Worst struct{ Ack, Response, Transfer int64 }
 
 // add adds the latencies of an interval.
 func (w *Worst) add(s *Snapshot) {
-	for _, l := range []*Latencies{&s.Latencies, &s.Leftover} {
-		w.include(Worst{highestOf(l.Ack), highestOf(l.Response), highestOf(l.Transfer)})
+	for _, l := range []*result.Latencies{&s.Latencies, &s.Leftover} {
+		w.include(Worst{highestOf(l[result.Ack]), highestOf(l[result.Response]), highestOf(l[result.Transfer])})
 	}
 }
 
@@ -20,11 +22,11 @@ func (w *Worst) include(o Worst) {
 	w.Ack, w.Response, w.Transfer = max(w.Ack, o.Ack), max(w.Response, o.Response), max(w.Transfer, o.Transfer)
 }
 
-func highestOf(l *Latency) int64 {
+func highestOf(l *result.Latency) int64 {
 	if l == nil {
 		return 0
 	}
-	return l.Max()
+	return l.Max
 }
 
 // Rates are messages per second.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // seconds feeds outages with full seconds of a load, from 1000 s of the Unix epoch on.
@@ -220,10 +221,10 @@ func TestWorstAroundOutages(t *testing.T) {
 	second := func(phase stats.Phase, completed uint64, us int64) *stats.Snapshot {
 		snap := &stats.Snapshot{Step: s.step, Phase: phase, From: s.now, To: s.now.Add(time.Second)}
 		snap.Delta.Completed, snap.Delta.Received = completed, completed
-		for factor, l := range map[int64]**stats.Latency{
-			1: &snap.Latencies.Ack, 2: &snap.Latencies.Response, 3: &snap.Leftover.Transfer,
+		for factor, l := range map[int64]**result.Latency{
+			1: &snap.Latencies[result.Ack], 2: &snap.Latencies[result.Response], 3: &snap.Leftover[result.Transfer],
 		} {
-			*l = stats.NewLatency()
+			*l = result.NewLatency()
 			(*l).Record(time.Duration(us*factor) * time.Microsecond)
 		}
 		s.now = snap.To

@@ -9,6 +9,7 @@ import (
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Phase is a part of a run. An interval lies in one phase, and a message belongs to the phase in which it was due to be
@@ -25,30 +26,6 @@ const (
 
 // String returns "warmup", "measure" or "drain".
 func (p Phase) String() string { return [...]string{"warmup", "measure", "drain"}[p] }
-
-// Latencies are the latencies of an interval or a run. A latency that the run does not measure is nil: Delay and
-// Response without a rate, Transfer without consumers, Delay, Ack and Response without producers, B2C and S2C until the
-// first message with these times has come.
-type Latencies struct {
-	Delay    *Latency // from the intended to the actual send
-	Ack      *Latency // from the actual send to its completion
-	Response *Latency // from the intended send to its completion; nil without a rate, where it equals Ack
-	Transfer *Latency // from the actual send, as stamped in the message, to its delivery
-
-	// B2C and S2C have their names from RocketMQ's benchmark: from the moment when the producer made the message (born)
-	// and when the broker stored it to the delivery, unstamped messages included. RocketMQ reports both in whole
-	// milliseconds, rounded down, by the clocks of these machines: the latencies are up to 1 ms too long.
-	B2C, S2C *Latency
-
-	// Commit is from the request to commit a transaction, of producers or consumers, to its confirmation; nil until there
-	// is one.
-	Commit *Latency
-
-	// Lateness is the delivery of delayed messages beyond their delay: for messages that did not come early, Transfer
-	// minus the requested delay, and 0 for a part of a millisecond too few. nil until there is one. Transfer has all
-	// messages, with their delays.
-	Lateness *Latency
-}
 
 // Run describes the run, for reporters.
 type Run struct {
@@ -92,9 +69,9 @@ type Snapshot struct {
 	Delta    Counters
 	// Latencies became known in the interval: of messages due in the warm-up if Phase is Warmup, otherwise of messages due
 	// after it.
-	Latencies Latencies
+	Latencies result.Latencies
 	// Leftover are the latencies of messages that were due in the warm-up and ended after it. They are in no summary.
-	Leftover Latencies
+	Leftover result.Latencies
 	// Protocol holds the protocol's own counters, as totals at To, added up over all workers.
 	Protocol []driver.Counter
 	// Verified holds the findings of the verification up to To; nil if nothing is verified.
@@ -135,9 +112,9 @@ func (s *Snapshot) Empty() bool {
 			return false
 		}
 	}
-	for _, of := range []*Latencies{&s.Latencies, &s.Leftover} {
-		for _, l := range []*Latency{of.Delay, of.Ack, of.Response, of.Transfer, of.B2C, of.S2C, of.Commit} {
-			if l != nil && l.Count() > 0 {
+	for _, of := range []*result.Latencies{&s.Latencies, &s.Leftover} {
+		for _, l := range of {
+			if l != nil && l.Count > 0 {
 				return false
 			}
 		}
@@ -164,11 +141,11 @@ type Summary struct {
 	// Warnings limit the trust in the numbers, such as the tester having been the bottleneck.
 	Warnings []string
 
-	Start, End  time.Time // of the load, drain included
-	Total       Counters  // warm-up included
-	Measured    Counters  // of messages due after the warm-up; waits and LateSends are of no message, and 0
-	Latencies   Latencies // of messages due after the warm-up
-	Health      Health    // of the whole run
+	Start, End  time.Time        // of the load, drain included
+	Total       Counters         // warm-up included
+	Measured    Counters         // of messages due after the warm-up; waits and LateSends are of no message, and 0
+	Latencies   result.Latencies // of messages due after the warm-up
+	Health      Health           // of the whole run
 	Minimum     Minimum
 	Maximum     Maximum
 	Average     Average
@@ -264,39 +241,14 @@ func (s *Snapshot) Join(next *Snapshot) *Snapshot {
 	joined.Side = brokerside.Join(s.Side, next.Side)
 	joined.Arrivals = joinArrivals(s.Arrivals, next.Arrivals)
 	joined.Stalls = slices.Concat(s.Stalls, next.Stalls)
-	joined.Latencies, joined.Leftover = Latencies{}, Latencies{}
+	joined.Latencies, joined.Leftover = result.Latencies{}, result.Latencies{}
 	joined.Groups = slices.Clone(next.Groups)
 	for i := range min(len(s.Groups), len(joined.Groups)) { // all intervals have the same groups
 		joined.Groups[i] = s.Groups[i].join(next.Groups[i])
 	}
 	for _, part := range []*Snapshot{s, next} {
-		joined.Latencies.join(part.Latencies)
-		joined.Leftover.join(part.Leftover)
+		joined.Latencies.Merge(part.Latencies)
+		joined.Leftover.Merge(part.Leftover)
 	}
 	return &joined
-}
-
-// join adds other, including latencies that l does not have yet.
-func (l *Latencies) join(other Latencies) {
-	for _, pair := range []struct {
-		to   **Latency
-		from *Latency
-	}{
-		{&l.Delay, other.Delay},
-		{&l.Ack, other.Ack},
-		{&l.Response, other.Response},
-		{&l.Transfer, other.Transfer},
-		{&l.B2C, other.B2C},
-		{&l.S2C, other.S2C},
-		{&l.Commit, other.Commit},
-		{&l.Lateness, other.Lateness},
-	} {
-		if pair.from == nil {
-			continue
-		}
-		if *pair.to == nil {
-			*pair.to = NewLatency()
-		}
-		(*pair.to).Merge(pair.from)
-	}
 }

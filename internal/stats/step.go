@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // StepSummary is the summary of a step.
@@ -18,9 +19,9 @@ type StepSummary struct {
 	// Due is the number of messages that were due by the rates.
 	Due uint64
 
-	Total     Counters  // of the step, warm-up included
-	Measured  Counters  // of messages due after the warm-up; waits and LateSends are of no message, and 0
-	Latencies Latencies // of messages due after the warm-up
+	Total     Counters         // of the step, warm-up included
+	Measured  Counters         // of messages due after the warm-up; waits and LateSends are of no message, and 0
+	Latencies result.Latencies // of messages due after the warm-up
 	Health    Health
 	Minimum   Minimum
 	Maximum   Maximum
@@ -70,7 +71,7 @@ func (m *stepMeter) add(c *Collector, s *Snapshot) {
 	m.sum.Health.Add(&s.Health)
 	switch s.Phase {
 	case Warmup:
-		m.sum.Latencies.expect(s.Latencies)
+		m.sum.Latencies.Expect(&s.Latencies)
 		return
 	case Measure:
 		m.sum.Minimum.add(s, c.total.Received > m.total.Received)
@@ -78,7 +79,7 @@ func (m *stepMeter) add(c *Collector, s *Snapshot) {
 		m.sum.Average.add(s)
 	case Drain:
 	}
-	m.sum.Latencies.join(s.Latencies)
+	m.sum.Latencies.Merge(s.Latencies)
 }
 
 // EndStep returns the summary of the step that ends with the last Collect; the next one begins there.
@@ -95,7 +96,7 @@ func (c *Collector) EndStep(name string) StepSummary {
 // SoFar returns the figures of the run, and of the present step, as of the last Collect. Their latencies are copies.
 func (c *Collector) SoFar() (whole, step StepSummary) {
 	whole = StepSummary{
-		Total: c.total, Measured: c.parts[Measure], Latencies: c.whole.copied(), Health: c.meter.sum, Minimum: c.minimum,
+		Total: c.total, Measured: c.parts[Measure], Latencies: c.whole.Copy(), Health: c.meter.sum, Minimum: c.minimum,
 		Maximum: c.maximum, Average: c.average,
 		Groups: c.GroupSums(),
 	}
@@ -107,14 +108,7 @@ func (c *Collector) SoFar() (whole, step StepSummary) {
 	step = c.step.sum
 	step.Stalls = stalls
 	step.Total, step.Measured = c.total.Sub(c.step.total), c.parts[Measure].Sub(c.step.measure)
-	step.Latencies = c.step.sum.Latencies.copied()
+	step.Latencies = c.step.sum.Latencies.Copy()
 	step.Groups = c.groupSums(true)
 	return whole, step
-}
-
-// copied returns latencies that share nothing with l.
-func (l *Latencies) copied() (c Latencies) {
-	c.expect(*l)
-	c.join(*l)
-	return c
 }

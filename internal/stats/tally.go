@@ -3,6 +3,8 @@ package stats
 import (
 	"math"
 	"time"
+
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // bound is the limit of one worker's rate in one interval.
@@ -285,11 +287,11 @@ func (m *limitMeter) minSilence() time.Duration {
 
 // old tells whether the messages of an interval had waited in the broker: delayed ones, beyond their delay.
 func (s *Snapshot) old() bool {
-	l := s.Latencies.Transfer
+	l := s.Latencies[result.Transfer]
 	if s.Delta.Delayed > 0 {
-		l = s.Latencies.Lateness
+		l = s.Latencies[result.Lateness]
 	}
-	return l != nil && l.Count() > 0 && l.Mean() >= float64(oldMessages.Microseconds())
+	return l != nil && l.Count > 0 && l.Mean() >= float64(oldMessages.Microseconds())
 }
 
 // stretch returns the ratio of an interval's answer latency to the shortest one, and adds the answers to the tally.
@@ -298,8 +300,8 @@ func (m *limitMeter) stretch(s *Snapshot, length time.Duration) float64 {
 	t.least = m.least
 	var count, sum int64
 	for _, l := range s.acks() {
-		count += l.Count()
-		sum += l.Sum()
+		count += l.Count
+		sum += l.Sum
 	}
 	t.acks += count
 	t.ackSum += sum
@@ -317,9 +319,9 @@ func (m *limitMeter) stretch(s *Snapshot, length time.Duration) float64 {
 
 // acks returns the latencies of the answers of an interval, of messages of all phases: a producer that is far behind
 // its rate sends the messages of the warm-up long after it.
-func (s *Snapshot) acks() (list []*Latency) {
-	for _, l := range []*Latency{s.Latencies.Ack, s.Leftover.Ack} {
-		if l != nil && l.Count() > 0 {
+func (s *Snapshot) acks() (list []*result.Latency) {
+	for _, l := range []*result.Latency{s.Latencies[result.Ack], s.Leftover[result.Ack]} {
+		if l != nil && l.Count > 0 {
 			list = append(list, l)
 		}
 	}

@@ -1,5 +1,7 @@
 package stats
 
+import "github.com/perfmq/perfmq/pkg/result"
+
 // WorkerTotal are the totals of one producer or consumer, warm-up included.
 type WorkerTotal struct {
 	Name        string
@@ -30,7 +32,7 @@ func (c *Collector) WorkerTotals() []WorkerTotal {
 		return &list[i].Total
 	}
 	for i, r := range c.producers {
-		total := add(true, func(counts *[parts]Counters) { r.collect(counts, [parts]*Latencies{}) })
+		total := add(true, func(counts *[parts]Counters) { r.collect(counts, [parts]*result.Latencies{}) })
 		for part := range parts {
 			total.Sent += r.sent[part].Load()
 		}
@@ -43,7 +45,7 @@ func (c *Collector) WorkerTotals() []WorkerTotal {
 		total.Blocked, total.LateSends, total.Strays = r.blocked.Load()+total.NoLeave, r.late.Load(), r.stray.Load()
 	}
 	for _, r := range c.consumers {
-		add(false, func(counts *[parts]Counters) { r.collect(counts, [parts]*Latencies{}) })
+		add(false, func(counts *[parts]Counters) { r.collect(counts, [parts]*result.Latencies{}) })
 	}
 	return list
 }

@@ -194,13 +194,12 @@ const RowsMissing = "rows-missing"
 
 // check refuses latencies with contradictory numbers. If there is a histogram, the percentiles are computed from it.
 func (l *Latencies) check() error {
-	for _, k := range kinds() {
-		latency := *k.of(l)
-		if latency == nil {
+	for _, k := range kinds {
+		if l[k.Kind] == nil {
 			continue
 		}
-		if err := latency.check(); err != nil {
-			return fmt.Errorf("%s: %w", k.name, err)
+		if err := l[k.Kind].check(); err != nil {
+			return fmt.Errorf("%s: %w", k.Name, err)
 		}
 	}
 	return nil
@@ -225,7 +224,7 @@ func (l *Latency) check() error {
 	if l.Histogram.count != l.Count {
 		return fmt.Errorf("the histogram has %d values, not %d", l.Histogram.count, l.Count)
 	}
-	if n := len(l.Histogram.bars); n > 0 && l.Histogram.bars[n-1].UpTo != bucket(l.Max) {
+	if l.Count > 0 && l.Histogram.Percentile(100) != highest(place(l.Max)) {
 		return errors.New("the maximum is not that of the histogram")
 	}
 	l.percentiles()

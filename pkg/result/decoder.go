@@ -112,7 +112,7 @@ func (d *decoder) unpack(packed []byte) (err error) {
 
 // fill reads the counts in ascending order of places. A negative count is a number of empty places.
 func (h *Histogram) fill(counts []byte) error {
-	read := Histogram{}
+	read, last := Histogram{}, int64(place(MaxLatency))
 	for place := int64(0); len(counts) > 0; {
 		n, length := zigZag(counts)
 		if length == 0 {
@@ -133,12 +133,10 @@ func (h *Histogram) fill(counts []byte) error {
 			return errTooLarge
 		}
 		if n > 0 {
-			upTo := highest(int(place))
-			if upTo > bucket(MaxLatency) {
+			if place > last {
 				return errors.New("a histogram has values above 24 hours")
 			}
-			read.bars = append(read.bars, Bar{upTo, n})
-			read.count += n
+			read.put(int(place), n)
 		}
 		place++
 	}

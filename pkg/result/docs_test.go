@@ -44,6 +44,15 @@ func (g *generator) tables(b *strings.Builder, seen map[reflect.Type]bool, t ref
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
 	}
+	if t == reflect.TypeFor[Latencies]() && !seen[t] {
+		seen[t] = true
+		fmt.Fprintf(b, "\n### %s\n\n%s\n\n| key | type | meaning |\n| --- | --- | --- |\n", t.Name(), g.comments[t.Name()])
+		for _, k := range Kinds() {
+			fmt.Fprintf(b, "| `%s` | %s | %s |\n", k.Name, typeName(t.Elem()), k.Doc)
+		}
+		g.tables(b, seen, t.Elem())
+		return
+	}
 	if t.Kind() != reflect.Struct || t == reflect.TypeFor[Histogram]() || seen[t] {
 		return
 	}
@@ -87,7 +96,7 @@ func typeName(t reflect.Type) string {
 		return "integer"
 	case t == reflect.TypeFor[Histogram]():
 		return "text"
-	case t.Kind() == reflect.Struct:
+	case t.Kind() == reflect.Struct, t == reflect.TypeFor[Latencies]():
 		return "[" + t.Name() + "](#" + strings.ToLower(t.Name()) + ")"
 	}
 	return t.Kind().String()

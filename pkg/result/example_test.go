@@ -23,7 +23,7 @@ func Example() {
 	}
 	seconds := float64(length) / 1e6
 	fmt.Printf("%.0f msg/s accepted over %.0f s\n", float64(completed)/seconds, seconds)
-	fmt.Printf("99%% of the answers within %d us\n", r.Latencies.Ack.Percentile(99))
+	fmt.Printf("99%% of the answers within %d us\n", r.Latencies[result.Ack].Percentile(99))
 	for _, f := range r.Findings {
 		fmt.Println(f.Text)
 	}

@@ -56,24 +56,22 @@ func (g *groups) next() {
 
 // want records the lines that the latencies of the group require.
 func (g *groups) want(prefix string, of func(*Row) *Latencies) {
-	for _, k := range kinds() {
-		if *k.of(of(&g.rows[0])) == nil {
+	for _, k := range kinds {
+		if of(&g.rows[0])[k.Kind] == nil {
 			continue
 		}
-		w := wanted{tag: prefix + k.tag}
+		w := wanted{tag: prefix + k.Tag}
 		for i := range g.rows {
-			l := of(&g.rows[i])
-			if l == nil || *k.of(l) == nil {
-				continue
+			if l := of(&g.rows[i]); l != nil && l[k.Kind] != nil {
+				w.rows = append(w.rows, l[k.Kind])
+				w.count += l[k.Kind].Count
 			}
-			w.rows = append(w.rows, *k.of(l))
-			w.count += (*k.of(l)).Count
 		}
 		if g.summed && prefix == "" {
-			w.sums = []**Latency{k.of(&g.result.Latencies), k.of(&g.result.Steps[g.step].Latencies)}
+			w.sums = []**Latency{&g.result.Latencies[k.Kind], &g.result.Steps[g.step].Latencies[k.Kind]}
 		}
 		if g.warmup != nil && prefix != "" {
-			w.sums = []**Latency{k.of(g.warmup)}
+			w.sums = []**Latency{&g.warmup[k.Kind]}
 		}
 		g.wanted = append(g.wanted, w)
 	}

@@ -37,7 +37,7 @@ func latencyOf(r *rand.Rand, n int, mean float64) *Latency {
 		sum += us
 		longest = max(longest, us)
 	}
-	return NewLatency(h, sum, longest)
+	return LatencyOf(h, sum, longest)
 }
 
 // sampleRow is the second number i, from 0, of a run. Each message is completed and received in the second in which it

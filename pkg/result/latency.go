@@ -3,6 +3,8 @@ package result
 import (
 	"errors"
 	"math"
+	"slices"
+	"time"
 )
 
 // Latency is a distribution of latencies.
@@ -30,9 +32,84 @@ type Percentiles struct {
 	P9999 int64 `json:"p9999"`
 }
 
-// NewLatency returns the distribution of a histogram, given the exact sum and maximum of its values, with its
+// NewLatency returns an empty distribution.
+func NewLatency() *Latency { return &Latency{Histogram: &Histogram{}} }
+
+// Record adds one latency and tells whether it was within range: from 0 to [MaxLatency]. A value outside is recorded as
+// the nearest one inside. The zero Latency is ready for use. Record does not renew the percentiles: see Seal.
+func (l *Latency) Record(d time.Duration) (inRange bool) {
+	us := d.Microseconds()
+	inRange = us >= 0 && us <= MaxLatency
+	us = min(max(us, 0), MaxLatency)
+	if l.Histogram == nil {
+		l.Histogram = &Histogram{}
+	}
+	l.Histogram.put(place(us), 1)
+	l.Count++
+	l.Sum += us
+	l.Max = max(l.Max, us)
+	return inRange
+}
+
+// Merge adds all values of other, which has its histogram. It does not renew the percentiles.
+func (l *Latency) Merge(other *Latency) {
+	if other == nil || other.Count == 0 {
+		return
+	}
+	if l.Histogram == nil {
+		l.Histogram = &Histogram{}
+	}
+	l.Histogram.Add(other.Histogram)
+	l.Count += other.Count
+	l.Sum += other.Sum
+	l.Max = max(l.Max, other.Max)
+}
+
+// Reset removes all values, but keeps the memory.
+func (l *Latency) Reset() {
+	if l.Count > 0 {
+		l.Histogram.Reset()
+		l.Count, l.Sum, l.Max, l.Percentiles = 0, 0, 0, nil
+	}
+}
+
+// Merge adds the values of other, and the kinds that l does not have yet. Other has its histograms.
+func (l *Latencies) Merge(other Latencies) {
+	l.Expect(&other)
+	for k, from := range other {
+		if from != nil {
+			l[k].Merge(from)
+		}
+	}
+}
+
+// Expect adds the kinds that other has, without values.
+func (l *Latencies) Expect(other *Latencies) {
+	for k := range l {
+		if l[k] == nil && other[k] != nil {
+			l[k] = NewLatency()
+		}
+	}
+}
+
+// Copy returns latencies that share nothing with l.
+func (l *Latencies) Copy() (c Latencies) {
+	c.Merge(*l)
+	return c
+}
+
+// Seal computes the percentiles of all latencies.
+func (l *Latencies) Seal() {
+	for _, latency := range l {
+		if latency != nil {
+			latency.percentiles()
+		}
+	}
+}
+
+// LatencyOf returns the distribution of a histogram, given the exact sum and maximum of its values, with its
 // percentiles.
-func NewLatency(h *Histogram, sum, longest int64) *Latency {
+func LatencyOf(h *Histogram, sum, longest int64) *Latency {
 	l := &Latency{Count: h.Count(), Sum: sum, Max: longest, Histogram: h}
 	l.percentiles()
 	return l
@@ -60,6 +137,9 @@ func (l *Latency) percentiles() {
 	l.Percentiles = nil
 	if l.Histogram == nil || l.Count == 0 {
 		return
+	}
+	if h := l.Histogram; h.octaves == nil { // equal distributions are equal
+		slices.Sort(h.few[:h.count])
 	}
 	l.Percentiles = &Percentiles{
 		P50: l.Percentile(50), P90: l.Percentile(90), P99: l.Percentile(99), P999: l.Percentile(99.9),
@@ -91,7 +171,7 @@ func (l *Latency) add(other *Latency) error {
 	l.Sum += other.Sum
 	l.Max = max(l.Max, other.Max)
 	if l.Histogram != nil && other.Histogram != nil {
-		l.Histogram.add(other.Histogram)
+		l.Histogram.Add(other.Histogram)
 	} else {
 		l.Histogram = nil
 	}
@@ -101,19 +181,17 @@ func (l *Latency) add(other *Latency) error {
 
 // add adds the latencies of other, including kinds that l does not have yet.
 func (l *Latencies) add(other *Latencies) error {
-	for _, k := range kinds() {
-		from := *k.of(other)
+	for k, from := range other {
 		if from == nil {
 			continue
 		}
-		to := k.of(l)
-		if *to == nil {
-			*to = &Latency{Histogram: &Histogram{}}
+		if l[k] == nil {
+			l[k] = &Latency{Histogram: &Histogram{}}
 			if from.Histogram == nil {
-				(*to).Histogram = nil
+				l[k].Histogram = nil
 			}
 		}
-		if err := (*to).add(from); err != nil {
+		if err := l[k].add(from); err != nil {
 			return err
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// place is the position of a row: rows of the same place become one.
-type place struct {
+// rowPlace is the position of a row: rows of the same rowPlace become one.
+type rowPlace struct {
 	second int64 // from the earliest start
 	step   string
 	phase  string
@@ -15,16 +15,16 @@ type place struct {
 
 // mergeRows aligns the rows of results by their starts, as one clock measures them.
 func mergeRows(results []*Result, starts []int64) ([]Row, error) {
-	merged := map[place]*Row{}
+	merged := map[rowPlace]*Row{}
 	first := slices.Min(starts)
 	for i, r := range results {
 		ahead := starts[i] - first
 		apart := r.Start - starts[i] // of the clocks
 		offset := (ahead + second/2) / second
-		own := map[place]*Row{} // rows of one result follow each other, rows of several results are side by side
+		own := map[rowPlace]*Row{} // rows of one result follow each other, rows of several results are side by side
 		for i := range r.Rows {
 			row := r.Rows[i].clone()
-			at := place{offset + max(0, row.Elapsed-(row.Length+1)/2)/second, row.Step, row.Phase}
+			at := rowPlace{offset + max(0, row.Elapsed-(row.Length+1)/2)/second, row.Step, row.Phase}
 			row.Elapsed += offset * second
 			row.Time += offset*second - ahead - apart
 			row.Arrivals = nil // they only served to compare the clocks

@@ -37,8 +37,7 @@ func split(t *testing.T, whole *Result, n int) []*Result {
 		for m := range row.Consumers.Received {
 			rows[m%uint64(n)].Consumers.Received++
 		}
-		for _, k := range kinds() {
-			from := *k.of(&row.Latencies)
+		for k, from := range row.Latencies {
 			if from == nil {
 				continue
 			}
@@ -58,7 +57,7 @@ func split(t *testing.T, whole *Result, n int) []*Result {
 				if i == 0 {
 					sum += from.Sum % int64(n)
 				}
-				*k.of(&rows[i].Latencies) = NewLatency(hists[i], sum, longest[i])
+				rows[i].Latencies[k] = LatencyOf(hists[i], sum, longest[i])
 			}
 		}
 		for i, p := range parts {
@@ -217,9 +216,9 @@ func TestMergeRefuses(t *testing.T) {
 	c.Rows[1] = *c.Rows[1].bare()
 	merged, err = Merge(a, c)
 	require.NoError(t, err)
-	require.NotNil(t, merged.Rows[0].Latencies.Ack.Percentiles)
-	require.Nil(t, merged.Rows[1].Latencies.Ack.Percentiles)
-	require.EqualValues(t, 20, merged.Rows[1].Latencies.Ack.Count)
+	require.NotNil(t, merged.Rows[0].Latencies[Ack].Percentiles)
+	require.Nil(t, merged.Rows[1].Latencies[Ack].Percentiles)
+	require.EqualValues(t, 20, merged.Rows[1].Latencies[Ack].Count)
 }
 
 // The limit of merged results is the one that held longest, and says at which host; none only if none had one.

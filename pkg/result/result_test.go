@@ -29,8 +29,8 @@ func TestReadsBack(t *testing.T) {
 	bareRows, err := Read(dir)
 	require.NoError(t, err)
 	require.Len(t, bareRows.Rows, 5)
-	require.Nil(t, bareRows.Rows[3].Latencies.Ack.Histogram)
-	require.Equal(t, want.Rows[3].Latencies.Ack.Percentiles, bareRows.Rows[3].Latencies.Ack.Percentiles)
+	require.Nil(t, bareRows.Rows[3].Latencies[Ack].Histogram)
+	require.Equal(t, want.Rows[3].Latencies[Ack].Percentiles, bareRows.Rows[3].Latencies[Ack].Percentiles)
 
 	text, err := os.ReadFile(filepath.Join(dir, ResultFile))
 	require.NoError(t, err)
@@ -122,7 +122,7 @@ func TestKilledBetweenTheFiles(t *testing.T) {
 		require.Len(t, got.Rows, 8)
 		require.Equal(t, shared, got.Rows[7].Shared)
 		require.Equal(t, []string{"the latencies lack the histograms of the last rows: 1"}, got.Outcome.Warnings)
-		require.EqualValues(t, 6*40, got.Latencies.Ack.Count, "of rows 2 to 7: the first is of the warm-up")
+		require.EqualValues(t, 6*40, got.Latencies[Ack].Count, "of rows 2 to 7: the first is of the warm-up")
 		require.EqualValues(t, 8*40, got.Total.Producers.Completed)
 		require.NoError(t, w.Close())
 	}
@@ -217,10 +217,10 @@ func TestDiskFull(t *testing.T) {
 }
 
 func (l *Latencies) count() int64 {
-	if l.Ack == nil {
+	if l[Ack] == nil {
 		return 0
 	}
-	return l.Ack.Count
+	return l[Ack].Count
 }
 
 // A day of seconds whose latencies are as wide as they come takes at most 200 MB.
@@ -247,7 +247,7 @@ func TestGrowth(t *testing.T) {
 	require.NoError(t, w.Close())
 	got, err := Read(dir)
 	require.NoError(t, err)
-	require.EqualValues(t, 40*3000, got.Latencies.Ack.Count)
+	require.EqualValues(t, 40*3000, got.Latencies[Ack].Count)
 	shared := 0
 	for i := range got.Rows {
 		if got.Rows[i].Shared {

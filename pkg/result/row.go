@@ -206,74 +206,15 @@ type Tester struct {
 	Saturated uint64 `json:"saturated,omitempty"`
 }
 
-// Latencies are distributions of latencies. A latency that the run does not measure is missing.
-type Latencies struct {
-	// Delay is from the intended to the actual send.
-	Delay *Latency `json:"delay,omitempty"`
-	// Ack is from the actual send to its completion.
-	Ack *Latency `json:"ack,omitempty"`
-	// Response is from the intended send to its completion; missing without a rate, where it equals Ack.
-	Response *Latency `json:"response,omitempty"`
-	// Transfer is from the actual send to the delivery.
-	Transfer *Latency `json:"transfer,omitempty"`
-	// B2C and S2C are from the moments at which the producer made the message, and the broker stored it, to the delivery,
-	// as RocketMQ reports them.
-	B2C *Latency `json:"b2c,omitempty"`
-	S2C *Latency `json:"s2c,omitempty"`
-	// Commit is from the request to commit a transaction to its confirmation.
-	Commit *Latency `json:"commit,omitempty"`
-	// Lateness is for messages with a delivery delay: from the end of the delay to the delivery. It leaves out messages
-	// that came earlier. Transfer has all of them, with their delays.
-	Lateness *Latency `json:"lateness,omitempty"`
-}
-
-// kind is a kind of latency.
-type kind struct {
-	name, tag string // in JSON, and in latencies.hdr
-	of        func(*Latencies) **Latency
-}
-
 // warmupTag begins the tags of messages that were due in the warm-up.
 const warmupTag = "warmup-"
 
-// kinds returns all kinds of latencies in the order of latencies.hdr. The tags are the same as with --hdr.
-func kinds() []kind {
-	return []kind{
-		{"delay", "delay-send", func(l *Latencies) **Latency { return &l.Delay }},
-		{"ack", "send", func(l *Latencies) **Latency { return &l.Ack }},
-		{"response", "response", func(l *Latencies) **Latency { return &l.Response }},
-		{"transfer", "transfer", func(l *Latencies) **Latency { return &l.Transfer }},
-		{"b2c", "b2c", func(l *Latencies) **Latency { return &l.B2C }},
-		{"s2c", "s2c", func(l *Latencies) **Latency { return &l.S2C }},
-		{"commit", "commit", func(l *Latencies) **Latency { return &l.Commit }},
-		{"lateness", "lateness", func(l *Latencies) **Latency { return &l.Lateness }},
-	}
-}
-
 // Kept returns the latencies that have a histogram: a [Writer] takes only these.
 func (l *Latencies) Kept() (kept Latencies) {
-	for _, k := range kinds() {
-		if of := *k.of(l); of != nil && of.Histogram != nil {
-			*k.of(&kept) = of
+	for k, of := range l {
+		if of != nil && of.Histogram != nil {
+			kept[k] = of
 		}
 	}
 	return kept
-}
-
-// Names returns the names of the latencies, in their order.
-func Names() (names []string) {
-	for _, k := range kinds() {
-		names = append(names, k.name)
-	}
-	return names
-}
-
-// Get returns the latency of that name; nil if it was not measured or there is no such name.
-func (l *Latencies) Get(name string) *Latency {
-	for _, k := range kinds() {
-		if k.name == name {
-			return *k.of(l)
-		}
-	}
-	return nil
 }

@@ -98,6 +98,20 @@ func (g *generator) of(t reflect.Type) object {
 		return object{}
 	case t == reflect.TypeFor[Difference]():
 		return object{"type": "integer"}
+	case t == reflect.TypeFor[Latencies]():
+		if g.defs[t.Name()] == nil {
+			properties := object{}
+			g.defs[t.Name()] = object{
+				"type": "object", "description": g.comments[t.Name()], "properties": properties, "required": []string{},
+				"additionalProperties": false,
+			}
+			for _, k := range Kinds() {
+				s := g.of(reflect.TypeFor[Latency]())
+				s["description"] = k.Doc
+				properties[k.Name] = s
+			}
+		}
+		return object{"$ref": "#/$defs/" + t.Name()}
 	case t == reflect.TypeFor[Histogram]():
 		return object{"type": "string", "contentEncoding": "base64", "description": g.comments["Histogram"]}
 	}

@@ -39,11 +39,11 @@ func sampleSteps(t testing.TB, seed uint64, seconds, messages int) *Result {
 		s.Groups = []Group{
 			{
 				Name: "senders", Due: s.Counts.Producers.Sent, Counts: Counts{Producers: s.Counts.Producers},
-				Measured: Counts{Producers: s.Counts.Producers}, Latencies: Latencies{Ack: s.Latencies.Ack, Response: s.Latencies.Response},
+				Measured: Counts{Producers: s.Counts.Producers}, Latencies: Latencies{Ack: s.Latencies[Ack], Response: s.Latencies[Response]},
 			},
 			{
 				Name: "readers", Counts: Counts{Consumers: s.Counts.Consumers}, Measured: Counts{Consumers: s.Counts.Consumers},
-				Latencies: Latencies{Transfer: s.Latencies.Transfer},
+				Latencies: Latencies{Transfer: s.Latencies[Transfer]},
 			},
 		}
 	}
@@ -107,8 +107,8 @@ func TestMergeGroups(t *testing.T) {
 		require.EqualValues(t, 2*20+2*30, senders.Counts.Producers.Sent)
 		require.EqualValues(t, 2*20+2*30, senders.Measured.Producers.Completed)
 		require.EqualValues(t, 2*20+2*30, readers.Counts.Consumers.Received)
-		require.Equal(t, asJSON(t, whole.Steps[i].Latencies.Ack), asJSON(t, senders.Latencies.Ack))
-		require.Equal(t, asJSON(t, whole.Steps[i].Latencies.Transfer), asJSON(t, readers.Latencies.Transfer))
+		require.Equal(t, asJSON(t, whole.Steps[i].Latencies[Ack]), asJSON(t, senders.Latencies[Ack]))
+		require.Equal(t, asJSON(t, whole.Steps[i].Latencies[Transfer]), asJSON(t, readers.Latencies[Transfer]))
 	}
 	require.EqualValues(t, 5, whole.Steps[1].Groups[2].Counts.Consumers.Received)
 	require.EqualValues(t, 2*20, a.Steps[0].Groups[0].Counts.Producers.Sent, "the results stay as they are")
@@ -221,9 +221,9 @@ func TestMergeSteps(t *testing.T) {
 	require.Equal(t, []string{"fill", "hold", "drain"}, steps)
 	require.Equal(t, []string{"duration reached", "different reasons", "duration reached"}, reasons)
 	require.Equal(t, []uint64{150, 150, 60}, sent)
-	require.EqualValues(t, 100, got.Steps[0].Latencies.Ack.Count, "the warm-up is in none")
-	require.EqualValues(t, 150, got.Steps[1].Latencies.Ack.Count)
-	require.EqualValues(t, 150, got.Steps[1].Latencies.Ack.Histogram.Count())
+	require.EqualValues(t, 100, got.Steps[0].Latencies[Ack].Count, "the warm-up is in none")
+	require.EqualValues(t, 150, got.Steps[1].Latencies[Ack].Count)
+	require.EqualValues(t, 150, got.Steps[1].Latencies[Ack].Histogram.Count())
 	var hosts []string
 	for _, c := range got.Commands {
 		hosts = append(hosts, c.Host+" "+c.When+" "+c.Step)

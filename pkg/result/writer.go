@@ -234,16 +234,16 @@ func (w *Writer) encodePool() ([]byte, error) {
 }
 
 func (w *Writer) tagged(prefix string, l *Latencies) error {
-	for _, k := range kinds() {
-		latency := *k.of(l)
+	for _, k := range kinds {
+		latency := l[k.Kind]
 		if latency == nil {
 			continue
 		}
 		if latency.Histogram == nil {
-			return fmt.Errorf("the %s of a row has no histogram", k.name)
+			return fmt.Errorf("the %s of a row has no histogram", k.Name)
 		}
-		h := latency.Histogram.hdr()
-		h.SetTag(prefix + k.tag)
+		h := latency.Histogram.HDR()
+		h.SetTag(prefix + k.Tag)
 		h.SetStartTimeMs(w.start.Add(time.Duration(max(0, w.pool.from)) * time.Microsecond).UnixMilli())
 		h.SetEndTimeMs(w.start.Add(time.Duration(w.pool.to) * time.Microsecond).UnixMilli())
 		if err := w.log.OutputIntervalHistogram(h); err != nil {
@@ -255,8 +255,8 @@ func (w *Writer) tagged(prefix string, l *Latencies) error {
 
 // alike tells whether both have the same kinds of latencies.
 func (l *Latencies) alike(other *Latencies) bool {
-	for _, k := range kinds() {
-		if (*k.of(l) == nil) != (*k.of(other) == nil) {
+	for k := range l {
+		if (l[k] == nil) != (other[k] == nil) {
 			return false
 		}
 	}
@@ -282,11 +282,11 @@ func (r *Row) bare() *Row {
 }
 
 func (l *Latencies) bare() (c Latencies) {
-	for _, k := range kinds() {
-		if from := *k.of(l); from != nil {
+	for k, from := range l {
+		if from != nil {
 			latency := *from
 			latency.Histogram = nil
-			*k.of(&c) = &latency
+			c[k] = &latency
 		}
 	}
 	return c

@@ -1,4 +1,4 @@
-package stats_test
+package result_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
-	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // The reference is Java's HdrHistogram, which `artemis perf` and all analyzers use. Its lowest and highest values are
@@ -28,7 +28,7 @@ func TestPercentilesAreJavas(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	require.Len(t, lines, 10_000)
 
-	l := stats.NewLatency()
+	l := result.NewLatency()
 	state := uint64(1)
 	for n, line := range lines {
 		state = state*6364136223846793005 + 1442695040888963407
@@ -40,9 +40,9 @@ func TestPercentilesAreJavas(t *testing.T) {
 			require.NoError(t, err)
 		}
 		for i, p := range [...]float64{1, 50, 90, 95, 99, 99.9, 99.99, 100} {
-			require.Equal(t, min(values[1+i], l.Max()), l.Percentile(p), "%v%% of %d values", p, n+1)
+			require.Equal(t, min(values[1+i], l.Max), l.Percentile(p), "%v%% of %d values", p, n+1)
 		}
-		require.LessOrEqual(t, l.Max(), values[9])
-		require.Greater(t, float64(l.Max()), 0.99*float64(values[9])-1)
+		require.LessOrEqual(t, l.Max, values[9])
+		require.Greater(t, float64(l.Max), 0.99*float64(values[9])-1)
 	}
 }

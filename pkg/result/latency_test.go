@@ -1,4 +1,4 @@
-package stats
+package result
 
 import (
 	"math"
@@ -45,7 +45,7 @@ func TestPercentileRank(t *testing.T) {
 // The buckets are those of HdrHistogram, bit by bit: logs can be merged with others.
 func TestBucketsAreHdrHistograms(t *testing.T) {
 	t.Parallel()
-	h := hdrhistogram.New(1, MaxLatency.Microseconds(), significantDigits)
+	h := hdrhistogram.New(1, int64(MaxLatency), significantDigits)
 	check := func(us int64) {
 		top := highest(place(us))
 		require.GreaterOrEqual(t, top, us)
@@ -59,27 +59,27 @@ func TestBucketsAreHdrHistograms(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // must be repeatable
 	l := NewLatency()
 	for range 100_000 {
-		us := random.Int64N(MaxLatency.Microseconds()) >> random.IntN(37)
+		us := random.Int64N(int64(MaxLatency)) >> random.IntN(37)
 		check(us)
 		l.Record(time.Duration(us) * time.Microsecond)
 		require.NoError(t, h.RecordValue(us))
 	}
-	check(MaxLatency.Microseconds())
-	require.True(t, l.Histogram().Equals(h))
+	check(int64(MaxLatency))
+	require.True(t, l.Histogram.HDR().Equals(h))
 }
 
 func TestLatencyOutOfRange(t *testing.T) {
 	t.Parallel()
 	l := NewLatency()
-	require.False(t, l.record(-time.Microsecond))
-	require.False(t, l.record(MaxLatency+time.Microsecond))
-	require.False(t, l.record(math.MaxInt64))
-	require.True(t, l.record(MaxLatency))
-	require.True(t, l.record(0))
-	require.EqualValues(t, 5, l.Count())
-	require.Equal(t, MaxLatency.Microseconds(), l.Max())
+	require.False(t, l.Record(-time.Microsecond))
+	require.False(t, l.Record(MaxLatency*time.Microsecond+time.Microsecond))
+	require.False(t, l.Record(math.MaxInt64))
+	require.True(t, l.Record(MaxLatency*time.Microsecond))
+	require.True(t, l.Record(0))
+	require.EqualValues(t, 5, l.Count)
+	require.Equal(t, int64(MaxLatency), l.Max)
 	require.Zero(t, l.Percentile(40))
-	require.Equal(t, MaxLatency.Microseconds(), l.Percentile(60))
+	require.Equal(t, int64(MaxLatency), l.Percentile(60))
 }
 
 // Counts beyond those of a bucket are exact, whichever way they come.
@@ -96,20 +96,13 @@ func TestManyValues(t *testing.T) {
 		sum.Merge(l)
 		want += n
 	}
-	bars := map[int64]int64{}
-	sum.Bars(func(upTo, count int64) { bars[upTo] = count })
 	require.Greater(t, want, int64(1)<<32)
-	require.Equal(t, map[int64]int64{1003: want, 2007: 30_000}, bars)
-	require.Equal(t, want+30_000, sum.Count())
-	require.Equal(t, want+30_000, sum.Histogram().TotalCount())
+	require.Equal(t, []Bar{{1003, want}, {2007, 30_000}}, sum.Histogram.Bars())
+	require.Equal(t, want+30_000, sum.Count)
+	require.Equal(t, want+30_000, sum.Histogram.HDR().TotalCount())
 	require.EqualValues(t, 1003, sum.Percentile(99.99))
 	l.Reset()
-	l.Bars(func(int64, int64) { t.Error("not empty") })
-}
-
-func barsOf(l *Latency) (list [][2]int64) {
-	l.Bars(func(upTo, count int64) { list = append(list, [2]int64{upTo, count}) })
-	return list
+	require.Empty(t, l.Histogram.Bars())
 }
 
 // The first values are held one by one: nobody sees when that ends, alone, merged or used again.
@@ -118,14 +111,14 @@ func TestFewValues(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // must be repeatable
 	used, sum := NewLatency(), NewLatency()
 	var all []int64
-	want := func(values []int64) (list [][2]int64) {
+	want := func(values []int64) (list []Bar) {
 		slices.Sort(values)
 		for _, us := range values {
 			upTo := highest(place(us))
-			if n := len(list); n > 0 && list[n-1][0] == upTo {
-				list[n-1][1]++
+			if n := len(list); n > 0 && list[n-1].UpTo == upTo {
+				list[n-1].Count++
 			} else {
-				list = append(list, [2]int64{upTo, 1})
+				list = append(list, Bar{upTo, 1})
 			}
 		}
 		return list
@@ -142,14 +135,14 @@ func TestFewValues(t *testing.T) {
 		}
 		all = append(all, values...)
 		sum.Merge(l)
-		require.Equal(t, want(values), barsOf(l), "%d values", n)
-		require.Equal(t, barsOf(l), barsOf(used), "%d values", n)
-		require.EqualValues(t, n, l.Count())
+		require.Equal(t, want(values), l.Histogram.Bars(), "%d values", n)
+		require.Equal(t, l.Histogram.Bars(), used.Histogram.Bars(), "%d values", n)
+		require.EqualValues(t, n, l.Count)
 		small := NewLatency()
 		small.Record(time.Millisecond)
 		small.Merge(l)
-		require.Equal(t, want(append(values, 1000)), barsOf(small), "%d values", n)
-		require.Equal(t, want(slices.Clone(all)), barsOf(sum), "%d values", n)
+		require.Equal(t, want(append(values, 1000)), small.Histogram.Bars(), "%d values", n)
+		require.Equal(t, want(slices.Clone(all)), sum.Histogram.Bars(), "%d values", n)
 	}
 }
 
@@ -198,12 +191,33 @@ func TestMergeIsTheSum(t *testing.T) {
 		}
 		merged.Merge(part)
 	}
-	require.Equal(t, barsOf(whole), barsOf(merged))
-	require.Equal(t, whole.Sum(), merged.Sum())
+	require.Equal(t, whole.Histogram.Bars(), merged.Histogram.Bars())
+	require.Equal(t, whole.Sum, merged.Sum)
 	slices.Sort(values)
-	require.Equal(t, values[len(values)-1], merged.Max())
+	require.Equal(t, values[len(values)-1], merged.Max)
 	for _, p := range []float64{50, 99, 99.9} {
 		exact := values[int(math.Ceil(p*float64(len(values))/100))-1]
 		require.InEpsilon(t, exact, merged.Percentile(p), 0.01)
 	}
+}
+
+func TestLatencyEdges(t *testing.T) {
+	l := NewLatency()
+	require.Zero(t, l.Mean())
+	require.Zero(t, l.Max)
+	require.Zero(t, l.Percentile(99))
+	l.Merge(nil)
+	l.Merge(NewLatency())
+	require.Zero(t, l.Count)
+	l.Record(0)
+	l.Record(999 * time.Nanosecond)
+	require.EqualValues(t, 2, l.Count)
+	require.Zero(t, l.Percentile(100))
+	copied := l.Histogram.HDR()
+	l.Record(time.Second)
+	require.EqualValues(t, 2, copied.TotalCount(), "a copy")
+	l.Reset()
+	require.Zero(t, l.Count)
+	require.Zero(t, l.Sum)
+	require.Zero(t, l.Max)
 }

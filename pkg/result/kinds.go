@@ -1,0 +1,138 @@
+package result
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Kind is a kind of latency.
+type Kind int
+
+// The kinds of latencies, in the order of latencies.hdr.
+const (
+	Delay Kind = iota
+	Ack
+	Response
+	Transfer
+	B2C
+	S2C
+	Commit
+	Lateness
+	NumKinds int = iota
+)
+
+// KindInfo is what outputs say of a kind of latency.
+type KindInfo struct {
+	Kind Kind
+	// Name is the name in the JSON of a result, in thresholds and comparisons; Tag that in HDR logs; Label that in the
+	// JSON and on the console of `artemis perf`, which has the first three kinds only.
+	Name, Tag, Label string
+	Artemis          bool
+	// Metric and Help are those of the histogram for Prometheus, Metric without "perfmq_".
+	Metric, Help string
+	// Doc describes the kind. It is in the schema and in docs/results.md.
+	Doc string
+}
+
+// Kinds returns all kinds of latencies in the order of latencies.hdr. A new kind is a row here, and the place where it
+// is recorded.
+func Kinds() []KindInfo { return kinds }
+
+// KindNames returns the names of the kinds, in their order.
+func KindNames() (names []string) {
+	for _, k := range kinds {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+//nolint:gochecknoglobals // a table that never changes
+var kinds = []KindInfo{
+	{
+		Delay, "delay", "delay-send", "delay send time", true, "send_delay_seconds", "From the intended to the actual send.",
+		"Delay is from the intended to the actual send.",
+	},
+	{
+		Ack, "ack", "send", "send time", true, "send_ack_seconds", "From the actual send to its acknowledgement.",
+		"Ack is from the actual send to its completion.",
+	},
+	{
+		Response, "response", "response", "response time", false, "response_seconds",
+		"From the intended send to its acknowledgement.",
+		"Response is from the intended send to its completion; missing without a rate, where it equals Ack.",
+	},
+	{
+		Transfer, "transfer", "transfer", "transfer time", true, "transfer_seconds",
+		"From the actual send to the delivery to a consumer.", "Transfer is from the actual send to the delivery.",
+	},
+	{
+		B2C, "b2c", "b2c", "b2c time", false, "born_to_consumer_seconds",
+		"From when the protocol says that the message was made to its delivery.",
+		"B2C and S2C are from the moments at which the producer made the message, and the broker stored it, to the " +
+			"delivery, as RocketMQ reports them.",
+	},
+	{
+		S2C, "s2c", "s2c", "s2c time", false, "stored_to_consumer_seconds",
+		"From when the broker says that it stored the message to its delivery.",
+		"B2C and S2C are from the moments at which the producer made the message, and the broker stored it, to the " +
+			"delivery, as RocketMQ reports them.",
+	},
+	{
+		Commit, "commit", "commit", "commit time", false, "commit_seconds",
+		"From asking the broker to commit a transaction to its confirmation.",
+		"Commit is from the request to commit a transaction to its confirmation.",
+	},
+	{
+		Lateness, "lateness", "lateness", "lateness", false, "lateness_seconds",
+		"From the end of the delay that a producer has asked for to the delivery.",
+		"Lateness is for messages with a delivery delay: from the end of the delay to the delivery. It leaves out messages " +
+			"that came earlier. Transfer has all of them, with their delays.",
+	},
+}
+
+// Latencies are distributions of latencies. A latency that the run does not measure is missing.
+type Latencies [NumKinds]*Latency
+
+// MarshalJSON writes an object with a key for each latency.
+func (l Latencies) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for _, k := range kinds {
+		if l[k.Kind] == nil {
+			continue
+		}
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		b.WriteString(`"` + k.Name + `":`)
+		text, err := json.Marshal(l[k.Kind])
+		if err != nil {
+			return nil, err
+		}
+		b.Write(text)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// UnmarshalJSON reads such an object. Unknown keys are ignored.
+func (l *Latencies) UnmarshalJSON(text []byte) error {
+	var read map[string]*Latency
+	if err := json.Unmarshal(text, &read); err != nil {
+		return err
+	}
+	for _, k := range kinds {
+		l[k.Kind] = read[k.Name]
+	}
+	return nil
+}
+
+// Get returns the latency of that name; nil if it was not measured or there is no such name.
+func (l *Latencies) Get(name string) *Latency {
+	for _, k := range kinds {
+		if k.Name == name {
+			return l[k.Kind]
+		}
+	}
+	return nil
+}
