@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
@@ -29,11 +30,14 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	if len(s.FindMax) > 0 {
 		searchDefaults(s)
 	}
-	r := &resolver{Values: s, role: role, own: *f, factories: a.Factories, libraries: a.libraries, secrets: a.secrets}
-	r.notes = compatibleNotes(cmd.Flags())
-	p := r.resolve(args)
-	r.shard(p, a.environ[setting.JobIndex])
-	s.Side = r.Side // with TLS
+	resolve := func(v *setting.Values) (*plan.Plan, *resolver) {
+		r := &resolver{Values: v, role: role, own: *f, factories: a.Factories, libraries: a.libraries, secrets: a.secrets}
+		p := r.resolve(args)
+		r.shard(p, a.environ[setting.JobIndex])
+		return p, r
+	}
+	p, r := resolve(s)
+	r.notes = append(compatibleNotes(cmd.Flags()), r.notes...)
 	r.outputs(a.Stdout, a.Stderr)
 	if len(s.FindMax) > 0 {
 		r.searchMistakes()
@@ -49,24 +53,24 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 		a.sayNotes(r.notes)
 		return a.printPlan(cmd, p, origins)
 	}
-	if len(s.FindMax) > 0 {
-		f, err := a.newMaxFinder(s, role, func(v *setting.Values) *plan.Plan {
-			one := resolver{Values: v, role: role, own: *f, factories: a.Factories, libraries: a.libraries, secrets: a.secrets}
-			return one.resolve(args)
-		})
-		a.work = func() int {
-			if !s.Silent {
-				a.sayNotes(r.notes)
-			}
-			return f.do()
-		}
-		return err
-	}
 	a.work = func() int {
 		if !s.Silent {
 			a.sayNotes(r.notes)
 		}
-		return a.execute(p, s)
+		if len(s.FindMax) == 0 {
+			return a.ended(a.newRun(p, s).Do())
+		}
+		search := a.newSearch(p, s)
+		search.Build = func(rate string) (*run.Run, error) {
+			one := *s
+			var err error
+			if one.Rate, err = load.ParseSchedule(rate); err != nil {
+				return nil, err
+			}
+			p, _ := resolve(&one)
+			return a.newRun(p, &one), nil
+		}
+		return a.search(search, s.JSONFile)
 	}
 	return nil
 }
@@ -131,9 +135,6 @@ func (a *app) printPlan(cmd *cobra.Command, p *plan.Plan, list []setting.Provena
 	return err
 }
 
-// execute runs a valid plan and returns the exit status.
-func (a *app) execute(p *plan.Plan, s *setting.Values) int { return a.ended(a.newRun(p, s).Do()) }
-
 // newRun returns a run of a valid plan with the requested outputs.
 func (a *app) newRun(p *plan.Plan, s *setting.Values) *run.Run {
 	if a.FakeClock {
@@ -169,16 +170,6 @@ func (a *app) ended(e run.Ending) int {
 	}
 	a.errors.print(e.Closing)
 	return e.Status()
-}
-
-// endedOneOf is ended for one of several runs: after an interruption it always returns exitInterrupted, so that no run
-// follows.
-func (a *app) endedOneOf(e run.Ending) int {
-	status := a.ended(e)
-	if e.Ended() {
-		return exitInterrupted
-	}
-	return status
 }
 
 // broken prints the thresholds that a run has broken.

@@ -18,6 +18,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/scenario"
 	"github.com/perfmq/perfmq/internal/setting"
+	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -80,8 +81,8 @@ type prepared struct {
 	plan     *plan.Plan
 	settings *setting.Values
 	notes    []string
-	sweep    *sweeper   // nil if it is one run, or a search
-	search   *maxFinder // nil if it is no search
+	sweep    *sweep.Sweep  // nil if it is one run, or a search
+	search   *sweep.Search // nil if it is no search
 }
 
 // runFiles runs perfmq run.
@@ -160,10 +161,8 @@ func (a *app) executeAll(list []prepared) int {
 	status := exitOK
 	for i := range list {
 		p := &list[i]
-		for _, note := range p.notes {
-			if !p.settings.Silent && p.sweep == nil {
-				a.errors.say("note: " + note)
-			}
+		if !p.settings.Silent {
+			a.sayNotes(p.notes)
 		}
 		if len(list) > 1 && !p.settings.Silent {
 			a.errors.say("scenario " + p.plan.Name)
@@ -172,10 +171,9 @@ func (a *app) executeAll(list []prepared) int {
 		var interrupted bool
 		switch {
 		case p.sweep != nil:
-			next = p.sweep.do()
-			interrupted = p.sweep.interrupted
+			next, interrupted = p.sweep.Do()
 		case p.search != nil:
-			next = p.search.do()
+			next = a.search(p.search, p.settings.JSONFile)
 			interrupted = next == exitInterrupted
 		default:
 			e := a.newRun(p.plan, p.settings).Do()
@@ -215,7 +213,12 @@ func (a *app) printScenario(cmd *cobra.Command, p *prepared) error {
 	switch {
 	case p.sweep != nil:
 		b.WriteString("\nA sweep: the plan above is that of its first cell\n")
-		p.sweep.print(&b)
+		for _, line := range p.sweep.Describe() {
+			b.WriteString("  " + line + "\n")
+		}
+		for i, title := range p.sweep.Titles() {
+			fmt.Fprintf(&b, "  cell %d: %s\n", i+1, a.secrets.Line(title))
+		}
 	case p.search != nil:
 		b.WriteString("\nA search: each of its loads has another rate\n")
 	}

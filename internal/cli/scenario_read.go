@@ -47,16 +47,10 @@ func (a *app) prepare(name string, several int, of *source) (prepared, error) {
 		return prepared{}, err
 	}
 	if file.Search != nil {
-		return a.newSearch(of, file)
+		return a.scenarioSearch(of, file)
 	}
 	if of.isSweep(file) {
-		w, err := a.newSweeper(of, file)
-		if err != nil {
-			return prepared{}, err
-		}
-		ready := w.first
-		ready.sweep = w
-		return ready, nil
+		return a.newSweep(of, file)
 	}
 	switch {
 	case of.sweep.seed != "":

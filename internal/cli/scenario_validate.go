@@ -38,7 +38,7 @@ how much memory each would need with perfmq run --embedded.`,
 				count(len(p.Steps), "step"), count(len(p.Groups()), "group"),
 				(run.EmbeddedMemory(p)+1<<20-1)>>20)
 			if ready.sweep != nil {
-				for _, line := range ready.sweep.describe() {
+				for _, line := range ready.sweep.Describe() {
 					fmt.Fprintf(&b, "  %s\n", a.secrets.Line(line))
 				}
 			}

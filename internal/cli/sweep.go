@@ -1,18 +1,12 @@
 package cli
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/gofrs/flock"
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/quantity"
@@ -21,8 +15,7 @@ import (
 	"github.com/perfmq/perfmq/internal/scenario"
 	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/sweep"
-	"github.com/perfmq/perfmq/internal/threshold"
-	"github.com/perfmq/perfmq/pkg/result"
+	"github.com/perfmq/perfmq/internal/sweep/record"
 )
 
 // source is a scenario with its flags, from which the plans of all cells are made.
@@ -42,28 +35,6 @@ type sweepFlags struct {
 	changed       bool
 }
 
-// sweeper runs a sweep.
-type sweeper struct {
-	a     *app
-	of    *source
-	file  *scenario.File
-	axes  []scenario.Axis
-	cells []map[string]string
-
-	settle  time.Duration
-	between string
-	stop    bool // stop after a failure
-
-	first   prepared // of the first cell
-	lengths map[int]sweep.Length
-	state   *sweep.Sweep
-	dir     string
-	held    *flock.Flock // of dir
-	emptied []string     // descriptions of emptying the queues, for all cells
-
-	interrupted bool // a signal ended the sweep, even if a failed run sets the exit status
-}
-
 // isSweep reports whether a file describes more than one run.
 func (of *source) isSweep(file *scenario.File) bool {
 	repeats, given := entry(file.Settings, setting.KeyRepeats)
@@ -71,76 +42,70 @@ func (of *source) isSweep(file *scenario.File) bool {
 		of.sweep.repeats != "" && of.sweep.repeats != "1"
 }
 
-// newSweeper checks a sweep and the plans of all its cells. The error has all mistakes of the first faulty cell.
-func (a *app) newSweeper(of *source, file *scenario.File) (*sweeper, error) {
-	w := &sweeper{
-		a: a, of: of, file: file, lengths: map[int]sweep.Length{},
+// newSweep returns the sweep of a scenario, with the plan of its first cell.
+func (a *app) newSweep(of *source, file *scenario.File) (prepared, error) {
+	c := sweep.Config{Repeats: 1, Cells: record.Cells(nil, nil), Changed: of.sweep.changed}
+	var axes []scenario.Axis
+	var mistakes scenario.Mistakes
+	if m := file.Matrix; m != nil {
+		axes, mistakes = axesOf(of, file)
+		for _, axis := range axes {
+			c.Axes = append(c.Axes, record.Axis{Name: axis.Name, Values: axis.Values})
+		}
+		if c.Cells = record.Cells(c.Axes, m.Excluded); len(c.Cells) == 0 {
+			mistakes = append(mistakes, file.Mistake(m.Pos, "no cell of the matrix is left: all are excluded", "exclude fewer"))
+		}
 	}
-	w.state = &sweep.Sweep{Format: sweep.Format, Version: sweep.Version, ID: newID(), Repeats: 1}
-	if err := w.configure(); err != nil {
-		return nil, err
+	errs := configure(&c, of, file)
+	if len(mistakes) > 0 {
+		errs = append(errs, mistakes)
 	}
-	hash := sha256.New()
-	for i, values := range w.cells {
-		ready, err := w.build(values)
+	if len(errs) > 0 {
+		return prepared{}, errors.Join(errs...)
+	}
+	var first prepared
+	c.Build = func(values map[string]string) (*run.Run, error) {
+		ready, err := a.cell(of, axes, values)
 		if err != nil {
-			if len(values) > 0 {
-				err = errors.Join(err, &plan.Mistake{Text: "that is in the cell " + w.state.Title(values)})
-			}
 			return nil, err
 		}
-		if i == 0 {
-			w.first = ready
-			w.state.Name = ready.plan.Name
-			w.dir = ready.settings.ResultDir
+		if first.plan == nil {
+			first = ready
 		}
-		if err := w.check(ready); err != nil {
-			return nil, err
-		}
-		w.lengths[i+1] = w.lengthOf(ready.plan)
-		for _, how := range run.HowEmptied(ready.plan, w.a.driver, ready.settings.Embedded) {
-			if !slices.Contains(w.emptied, how) {
-				w.emptied = append(w.emptied, how)
-			}
-		}
-		if err := w.hashCell(hash, values, ready); err != nil {
-			return nil, err
-		}
+		one := a.newRun(ready.plan, ready.settings)
+		one.Outputs.Silent = one.Outputs.Silent || !ready.settings.Has("format")
+		return one, nil
 	}
-	_, _ = fmt.Fprintf(hash, "%d %s %v %v\n", w.state.Repeats, w.between, w.state.Shuffled, w.of.scale) // never fails
-	w.state.Plan = hex.EncodeToString(hash.Sum(nil))
-	if steps := w.first.plan.Steps; len(steps) > 1 {
-		for i := range steps {
-			w.state.Steps = append(w.state.Steps, steps[i].Name)
-		}
+	c.Progress = &progress{a, a.Stdout}
+	s, err := sweep.New(c)
+	if err != nil {
+		return prepared{}, err
 	}
-	w.state.Arrange(w.cells)
-	return w, nil
+	s.Silent, first.sweep = first.settings.Silent, s
+	return first, ofOneRun(first.settings)
 }
 
-// hashCell adds a cell to a hash: its plan, and the labels, the embedded broker and the early ends of a run, which the
-// plan does not have.
-func (w *sweeper) hashCell(to io.Writer, values map[string]string, ready prepared) error {
-	data, err := plan.JSON(ready.plan, w.a.secrets.Field)
-	if err != nil {
-		return err
-	}
-	of, err := result.Hash(data)
-	if err != nil {
-		return err
-	}
-	_, _ = fmt.Fprintf(to, "%s %q %q %v %+v\n", of, values, ready.plan.Labels, ready.settings.Embedded,
-		ready.settings.Faults)
-	aborts := func(list []threshold.Threshold) {
-		for i := range list {
-			_, _ = fmt.Fprintf(to, "%v ", list[i].Abort)
+// axesOf returns the axes of a matrix. Variables that a flag sets do not vary.
+func axesOf(of *source, file *scenario.File) (axes []scenario.Axis, mistakes scenario.Mistakes) {
+	axes = slices.Clone(file.Matrix.Axes)
+	for i := range axes {
+		a := &axes[i]
+		if v, pinned := of.set[a.Variable]; a.Variable != "" && pinned {
+			a.Values = []string{v}
+		}
+		if slices.ContainsFunc(a.Values, func(v string) bool { return hasSecret(a.Name, v) }) {
+			mistakes = append(mistakes, file.Mistake(a.Pos, "a value of the axis "+a.Name+" has a password, which outputs and "+
+				"names of folders would have to show", "give the password by --password or PERFMQ_PASSWORD"))
+		}
+		if flag := a.Setting(); flag != "" && of.given(flag) {
+			mistakes = append(mistakes, file.Mistake(a.Pos, "the matrix varies "+a.Name+", and --"+flag+" is given as well",
+				"leave one of them out"))
+		}
+		if of.scale < 1 && len(a.Values) > 2 {
+			a.Values = []string{a.Values[0], a.Values[len(a.Values)-1]}
 		}
 	}
-	aborts(ready.plan.Thresholds)
-	for i := range ready.plan.Steps {
-		aborts(ready.plan.Steps[i].Thresholds)
-	}
-	return nil
+	return axes, mistakes
 }
 
 // hasSecret tells whether the value of an axis has a password in it.
@@ -149,166 +114,81 @@ func hasSecret(axis, value string) bool {
 	return safetext.URLs(text) != text
 }
 
-// newID returns a short random identifier of a sweep.
-func newID() string {
-	return strconv.FormatUint(rand.Uint64()%(36*36*36*36*36), 36) //nolint:gosec // a name, not a secret
+// given reports whether a flag or a variable has set a setting.
+func (of *source) given(name string) bool {
+	i := slices.IndexFunc(of.in.table, func(s setting.Setting) bool { return s.Name == name })
+	return i >= 0 && of.in.given.Has(&of.in.table[i])
 }
 
-// configure reads the settings of the sweep.
-func (w *sweeper) configure() error {
-	text := func(key string) string { t, _ := entry(w.file.Settings, key); return t }
-	var errs []error
-	if m := w.file.Matrix; m != nil {
-		w.axes = slices.Clone(m.Axes)
-		for i := range w.axes {
-			a := &w.axes[i]
-			if v, pinned := w.of.set[a.Variable]; a.Variable != "" && pinned {
-				a.Values = []string{v}
-			}
-			if slices.ContainsFunc(a.Values, func(v string) bool { return hasSecret(a.Name, v) }) {
-				errs = append(errs, w.wrong(a.Pos, "a value of the axis "+a.Name+" has a password, which outputs and "+
-					"names of folders would have to show", "give the password by --password or PERFMQ_PASSWORD"))
-			}
-			if flag := a.Setting(); flag != "" && w.given(flag) {
-				errs = append(errs, w.wrong(a.Pos, "the matrix varies "+a.Name+", and --"+flag+" is given as well",
-					"leave one of them out"))
-			}
-			if w.of.scale < 1 && len(a.Values) > 2 {
-				a.Values = []string{a.Values[0], a.Values[len(a.Values)-1]}
-			}
-			w.state.Axes = append(w.state.Axes, sweep.Axis{Name: a.Name, Values: a.Values})
+// configure reads the settings of a sweep.
+func configure(c *sweep.Config, of *source, file *scenario.File) (errs []error) {
+	text := func(key string) string { t, _ := entry(file.Settings, key); return t }
+	if repeats := text(setting.KeyRepeats); repeats != "" {
+		c.Repeats, _ = setting.Repeats(repeats) // already checked
+	}
+	var err error
+	if repeats := of.sweep.repeats; repeats != "" {
+		if c.Repeats, err = setting.Repeats(repeats); err != nil {
+			errs = append(errs, &plan.Mistake{Text: "--repeats=" + setting.Quoted(repeats) + ": " + err.Error()})
 		}
-		w.cells = sweep.Cells(w.state.Axes, m.Excluded)
-		if len(w.cells) == 0 {
-			errs = append(errs, w.wrong(m.Pos, "no cell of the matrix is left: all are excluded", "exclude fewer"))
-		}
-	} else {
-		w.cells = sweep.Cells(nil, nil)
 	}
-	if of := text(setting.KeyRepeats); of != "" {
-		w.state.Repeats, _ = setting.Repeats(of) // already checked
+	if of.scale < 1 {
+		c.Repeats = 1
 	}
-	if of := w.of.sweep.repeats; of != "" {
-		n, err := setting.Repeats(of)
-		if err != nil {
-			errs = append(errs, &plan.Mistake{Text: "--repeats=" + setting.Quoted(of) + ": " + err.Error()})
-		}
-		w.state.Repeats = n
+	c.Settle, _ = quantity.Duration(text(setting.KeySettle), time.Second) // already checked; an empty text is 0
+	c.Between, c.Stop = text(setting.KeyBetweenRuns), text(setting.KeyOnFailure) == setting.FailureStop
+	c.Shuffled = text(setting.KeyOrder) == setting.OrderShuffle
+	if c.Shuffled {
+		c.Seed = rand.Uint64() % 1e6 //nolint:gosec // an order, not a secret
 	}
-	if w.of.scale < 1 {
-		w.state.Repeats = 1
-	}
-	w.settle, _ = quantity.Duration(text(setting.KeySettle), time.Second) // already checked; an empty text is 0
-	w.between, w.stop = text(setting.KeyBetweenRuns), text(setting.KeyOnFailure) == setting.FailureStop
-	w.state.Shuffled = text(setting.KeyOrder) == setting.OrderShuffle
-	if w.state.Shuffled {
-		w.state.Seed = rand.Uint64() % 1e6 //nolint:gosec // an order, not a secret
-	}
-	if of := w.of.sweep.seed; of != "" {
-		seed, err := strconv.ParseUint(of, 10, 64)
+	if seed := of.sweep.seed; seed != "" {
+		c.SeedGiven = true
+		c.Seed, err = strconv.ParseUint(seed, 10, 64)
 		switch {
 		case err != nil:
-			errs = append(errs, &plan.Mistake{Text: "--seed=" + setting.Quoted(of) + ": must be a whole number"})
-		case !w.state.Shuffled:
+			errs = append(errs, &plan.Mistake{Text: "--seed=" + setting.Quoted(seed) + ": must be a whole number"})
+		case !c.Shuffled:
 			errs = append(errs, &plan.Mistake{
-				Text: "--seed is given, but the scenario is not shuffled",
-				Hint: "order: shuffled in the file",
+				Text: "--seed is given, but the scenario is not shuffled", Hint: "order: shuffled in the file",
 			})
 		}
-		w.state.Seed = seed
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
-// wrong returns a mistake at a place of the file.
-func (w *sweeper) wrong(pos scenario.Pos, text, hint string) error {
-	return scenario.Mistakes{w.file.Mistake(pos, text, hint)}
-}
-
-// given reports whether a flag or a variable has set a setting.
-func (w *sweeper) given(name string) bool {
-	i := slices.IndexFunc(w.of.in.table, func(s setting.Setting) bool { return s.Name == name })
-	if i < 0 {
-		return false
-	}
-	_, texts := w.of.in.given.Environment.Lookup(&w.of.in.table[i])
-	return len(w.of.in.given.Flags[name])+len(texts) > 0
-}
-
-// build makes the plan of a cell.
-func (w *sweeper) build(values map[string]string) (prepared, error) {
-	set := maps.Clone(w.of.set)
-	for _, a := range w.axes {
-		if a.Variable != "" {
-			set[a.Variable] = values[a.Name]
+// cell makes the plan of a cell.
+func (a *app) cell(of *source, axes []scenario.Axis, values map[string]string) (prepared, error) {
+	set := maps.Clone(of.set)
+	for _, axis := range axes {
+		if axis.Variable != "" {
+			set[axis.Variable] = values[axis.Name]
 		}
 	}
-	file, err := scenario.Parse(w.of.path, w.of.text, setting.Keys(setting.Names(w.a.Factories)), set)
+	file, err := scenario.Parse(of.path, of.text, setting.Keys(setting.Names(a.Factories)), set)
 	if err != nil {
 		return prepared{}, err
 	}
-	ready, err := w.a.planOf(file.With(w.axes, values), w.of)
-	if err == nil && w.state.Repeats > 1 {
-		deferMedians(ready.plan)
-	}
-	return ready, err
+	return a.planOf(file.With(axes, values), of)
 }
 
-// deferMedians marks the thresholds on medians, which only the sweep can judge.
-func deferMedians(p *plan.Plan) {
-	later := func(list []threshold.Threshold) {
-		for i := range list {
-			list[i].Deferred = list[i].Median
-		}
-	}
-	later(p.Thresholds)
-	for i := range p.Steps {
-		later(p.Steps[i].Thresholds)
-	}
-}
-
-// check refuses settings that a sweep cannot have.
-func (w *sweeper) check(ready prepared) error {
+// ofOneRun refuses outputs that several runs cannot share.
+func ofOneRun(s *setting.Values) error {
 	var errs []error
-	s := ready.settings
-	for flag, given := range map[string]bool{
-		"json": s.JSONFile != "", "hdr": s.HDRFile != "", "verify-file": s.VerifyFile != "",
-		"metrics-linger": s.MetricsLinger > 0,
+	for _, output := range []struct {
+		flag  string
+		given bool
+	}{
+		{"json", s.JSONFile != ""},
+		{"hdr", s.HDRFile != ""},
+		{"verify-file", s.VerifyFile != ""},
+		{"metrics-linger", s.MetricsLinger > 0},
 	} {
-		if given {
+		if output.given {
 			errs = append(errs, &plan.Mistake{
-				Text: "--" + flag + " has no place in the several runs of a sweep",
+				Text: "--" + output.flag + " has no place in the several runs of a sweep",
 				Hint: "use --result, which makes a folder for each run",
 			})
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// lengthOf returns the known length of a run of a plan.
-func (w *sweeper) lengthOf(p *plan.Plan) (l sweep.Length) {
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		length := s.Duration
-		counted := length == 0
-		for _, g := range s.Groups {
-			end, ends := g.Rate.End()
-			_, constant := g.Rate.Constant()
-			switch {
-			case ends:
-				length = max(length, end)
-			case constant && g.Count > 0:
-				length = max(length, g.Rate.At(g.Count-1))
-			default:
-				continue
-			}
-			counted = false
-		}
-		if s.Duration > 0 {
-			length = min(length, s.Duration)
-		}
-		l.Known += length
-		l.Open = l.Open || counted || s.Idle > 0 || len(s.Before)+len(s.After) > 0
-	}
-	return l
 }

@@ -14,11 +14,8 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/broker/store"
-	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/safetext"
-	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/sweep"
+	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -73,11 +70,11 @@ func TestSweep(t *testing.T) {
 	require.Regexp(t, `(?m)^note: run 10 of 10: senders.producers=3 heap=1g, repeat 2 of 2; about \d+s left$`, got.stderr)
 	require.Contains(t, got.stdout, "--- SWEEP six: medians of the repeats (lowest to highest)")
 	require.Contains(t, got.stdout, "--- threshold: senders.producers=2 heap=2g median(completed) == 100: kept, 100\n")
-	s, err := sweep.Read(dir)
+	s, err := record.ReadSweep(dir)
 	require.NoError(t, err)
 	require.Len(t, s.Runs, 10)
 	for _, r := range s.Runs {
-		require.Equal(t, sweep.Done, r.State)
+		require.Equal(t, record.Done, r.State)
 		one, err := result.Read(filepath.Join(dir, r.Folder))
 		require.NoError(t, err)
 		require.True(t, one.Complete)
@@ -119,9 +116,9 @@ func TestSweepResumes(t *testing.T) {
 	file, log := sweepFile(t, sixCells)
 	dir := filepath.Join(t.TempDir(), "result")
 	require.Equal(t, exitOK, call(nil, "run", file, "--result", dir).status)
-	s, err := sweep.Read(dir)
+	s, err := record.ReadSweep(dir)
 	require.NoError(t, err)
-	s.Runs[3].State = sweep.Running // the state after kill -9
+	s.Runs[3].State = record.Running // the state after kill -9
 	require.NoError(t, s.Write(dir))
 	got := call(nil, "run", file, "--result", dir)
 	require.Equal(t, exitOK, got.status, got.stderr)
@@ -131,9 +128,9 @@ func TestSweepResumes(t *testing.T) {
 	ran := linesOf(t, log)
 	require.Len(t, ran, 11)
 	require.Equal(t, "4/1 2g", ran[10])
-	s, err = sweep.Read(dir)
+	s, err = record.ReadSweep(dir)
 	require.NoError(t, err)
-	require.Equal(t, sweep.Done, s.Runs[3].State)
+	require.Equal(t, record.Done, s.Runs[3].State)
 	require.Equal(t, 2, s.Runs[3].Attempts)
 	_, err = result.Read(filepath.Join(dir, s.Runs[3].Folder))
 	require.NoError(t, err)
@@ -179,15 +176,6 @@ duration: 100ms
 			require.Contains(t, got.stderr, "has a sweep of another plan: the scenario, its variables or the flags have changed")
 		})
 	}
-	w, cell := &sweeper{a: &app{secrets: new(safetext.Secrets)}}, prepared{plan: new(plan.Plan), settings: new(setting.Values)}
-	seen := map[string]bool{}
-	for _, v := range []setting.Values{{}, {Embedded: true}, {Embedded: true, Faults: store.Faults{Rate: 5}}} {
-		var b strings.Builder
-		cell.settings = &v
-		require.NoError(t, w.hashCell(&b, nil, cell))
-		seen[b.String()] = true
-	}
-	require.Len(t, seen, 3)
 }
 
 // TestSweepInterrupted: Ctrl-C ends the sweep after the summary of the present run, which counts as unfinished: with
@@ -220,9 +208,9 @@ func TestSweepInterrupted(t *testing.T) {
 			}
 			require.Len(t, linesOf(t, log), 1)
 			require.NoFileExists(t, nextLog)
-			s, err := sweep.Read(filepath.Join(dir, strings.Fields(text)[1]))
+			s, err := record.ReadSweep(filepath.Join(dir, strings.Fields(text)[1]))
 			require.NoError(t, err)
-			require.Equal(t, sweep.Unfinished, s.Runs[0].State)
+			require.Equal(t, record.Unfinished, s.Runs[0].State)
 		})
 	}
 }
@@ -233,7 +221,7 @@ func TestSweepOfTwo(t *testing.T) {
 	file, log := sweepFile(t, strings.Replace(sixCells, "repeats: 2", "repeats: 1", 1))
 	dir := filepath.Join(t.TempDir(), "result")
 	require.NoError(t, os.Mkdir(dir, 0o755))
-	held := flock.New(filepath.Join(dir, lockFile))
+	held := flock.New(filepath.Join(dir, sweep.LockFile))
 	locked, err := held.TryLock()
 	require.NoError(t, err)
 	require.True(t, locked)
@@ -262,7 +250,7 @@ groups:
 	dir := filepath.Join(t.TempDir(), "result")
 	signals, done := make(chan os.Signal), make(chan ended, 1)
 	go func() { done <- callWith(signals, nil, "run", file, "--result", dir) }()
-	require.Eventually(t, func() bool { s, err := sweep.Read(dir); return err == nil && s.Runs[0].State == sweep.Running }, patience, tick)
+	require.Eventually(t, func() bool { s, err := record.ReadSweep(dir); return err == nil && s.Runs[0].State == record.Running }, patience, tick)
 	select {
 	case signals <- syscall.SIGINT:
 	case <-time.After(patience):
@@ -342,7 +330,7 @@ groups:
 			dir := filepath.Join(t.TempDir(), "result")
 			got := call(nil, "run", file, "--result", dir)
 			require.Equal(t, exitOK, got.status, got.stderr)
-			s, err := sweep.Read(dir)
+			s, err := record.ReadSweep(dir)
 			require.NoError(t, err)
 			seen := map[string]bool{}
 			for i := range s.Runs {
@@ -435,10 +423,10 @@ steps: [{name: one}, {name: two}]
 	dir := filepath.Join(t.TempDir(), "result")
 	got := call(nil, "run", file, "--result", dir)
 	require.Equal(t, exitThreshold, got.status, got.stderr)
-	s, err := sweep.Read(dir)
+	s, err := record.ReadSweep(dir)
 	require.NoError(t, err)
 	for _, r := range s.Runs {
-		require.Equal(t, sweep.Done, r.State)
+		require.Equal(t, record.Done, r.State)
 		require.Equal(t, r.Values["count"] != "10", r.Aborted)
 		require.Contains(t, r.Figures, "one.sent")
 		require.NotContains(t, r.Figures, "sent")

@@ -19,8 +19,8 @@ import (
 
 	"golang.org/x/perf/benchmath"
 
-	"github.com/perfmq/perfmq/internal/search"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -113,7 +113,7 @@ func Sets(sets []Set, metrics []Metric) []Row {
 // which is another one in each search.
 func (s *Set) value(m *Metric, r *result.Result) (v float64, ok bool) {
 	if of, is := s.searches[r]; is {
-		return of.Rate, of.Held && m.Name == search.Metric
+		return of.Rate, of.Held && m.Name == record.FoundMetric
 	}
 	return m.of(r)
 }

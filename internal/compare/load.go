@@ -7,8 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 
-	"github.com/perfmq/perfmq/internal/search"
-	"github.com/perfmq/perfmq/internal/sweep"
+	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -26,7 +25,7 @@ func Read(dir string, check func(*result.Result) error) (Set, error) {
 	switch {
 	case !errors.Is(err, result.ErrNoResult):
 		return s, err
-	case sweep.IsSweep(dir):
+	case record.IsSweep(dir):
 		return readSweep(s, dir)
 	}
 	entries, err := os.ReadDir(dir)
@@ -59,7 +58,7 @@ func tooMany(dir string) error {
 
 // add adds the result, or the search, in a folder.
 func (s *Set) add(dir string) error {
-	if search.IsSearch(dir) {
+	if record.IsSearch(dir) {
 		r, of, err := readSearch(dir, s.check)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", dir, err)
@@ -95,7 +94,7 @@ func checked(r *result.Result, check func(*result.Result) error) error {
 
 // readSweep reads the runs of a sweep. One without axes has one cell, whose runs are the set.
 func readSweep(s Set, dir string) (Set, error) {
-	of, err := sweep.Read(dir)
+	of, err := record.ReadSweep(dir)
 	if err != nil {
 		return s, err
 	}
@@ -108,7 +107,7 @@ func readSweep(s Set, dir string) (Set, error) {
 			continue
 		}
 		path := filepath.Join(dir, filepath.FromSlash(r.Folder))
-		if r.State != sweep.Done {
+		if r.State != record.Done {
 			return s, fmt.Errorf("read %s: %w", path, ErrIncomplete)
 		}
 		k, known := at[r.Cell]

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perfmq/perfmq/internal/search"
+	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -21,7 +21,9 @@ type Metric struct {
 
 // Usual are the names of the metrics that are compared if none are named.
 func Usual() []string {
-	return []string{search.Metric, "completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99", "transfer.p99"}
+	return []string{
+		record.FoundMetric, "completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99", "transfer.p99",
+	}
 }
 
 // Metrics returns all metrics. Rates are averages of the measured time, from the end of the warm-up to the end of the

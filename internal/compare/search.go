@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/perfmq/perfmq/internal/search"
+	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -23,7 +23,7 @@ type Search struct {
 // found is the metric of searches.
 func found() Metric {
 	return Metric{
-		Name: search.Metric, Unit: threshold.PerSecond, Higher: true,
+		Name: record.FoundMetric, Unit: threshold.PerSecond, Higher: true,
 		of: func(*result.Result) (float64, bool) { return 0, false },
 	}
 }
@@ -31,7 +31,7 @@ func found() Metric {
 // readSearch reads the search in a folder, with the result of the load that it held the longest: its plan, but for the
 // rate, its labels, versions and machine.
 func readSearch(dir string, check func(*result.Result) error) (*result.Result, Search, error) {
-	f, err := search.Read(dir)
+	f, err := record.ReadSearch(dir)
 	if err != nil {
 		return nil, Search{}, err
 	}
@@ -48,13 +48,13 @@ func readSearch(dir string, check func(*result.Result) error) (*result.Result, S
 
 // heldResult returns the result of the last load by which a rate was held. If none was, it is that of the last load at
 // all, of which only plan and machine are of interest; an empty one if there is none.
-func heldResult(dir string, f *search.Found, check func(*result.Result) error) (*result.Result, error) {
+func heldResult(dir string, f *record.Found, check func(*result.Result) error) (*result.Result, error) {
 	for i := len(f.Points) - 1; i >= 0; i-- {
 		p := &f.Points[i]
 		if f.Held && (!p.Hold || !p.Kept) {
 			continue
 		}
-		path := filepath.Join(dir, search.Folder(i+1, p.Rate))
+		path := filepath.Join(dir, record.PointFolder(i+1, p.Rate))
 		r, err := result.Read(path)
 		switch {
 		case errors.Is(err, result.ErrNoResult):

@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/compare"
-	"github.com/perfmq/perfmq/internal/search"
-	"github.com/perfmq/perfmq/internal/sweep"
+	sweeps "github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -20,17 +19,17 @@ import (
 // limit of a thousandth of it.
 func searched(t *testing.T, dir string, rate float64) {
 	t.Helper()
-	f := search.Found{Rate: rate, Above: 2 * rate, Held: true}
+	f := sweeps.Found{Rate: rate, Above: 2 * rate, Held: true}
 	switch {
 	case rate < 0:
-		f = search.Found{Complete: true, Above: 10, Failed: search.Point{Why: "ack.p99 < 1ms: 7ms"}}
+		f = sweeps.Found{Complete: true, Above: 10, Failed: sweeps.Point{Why: "ack.p99 < 1ms: 7ms"}}
 	case rate > 1e6:
 		f.Rate, f.Failed.Tester = rate/1000, true
 	}
 	text, err := json.Marshal(f)
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(dir, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, search.File), text, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, sweeps.SearchFile), text, 0o600))
 }
 
 // repeats makes a folder of searches.
@@ -79,7 +78,7 @@ func TestSearches(t *testing.T) {
 			sets := []compare.Set{repeats(t, c.a...), repeats(t, c.b...)}
 			rows := compare.Sets(sets, metrics(t, compare.Usual()...))
 			require.Len(t, rows, 1)
-			require.Equal(t, search.Metric, rows[0].Name)
+			require.Equal(t, sweeps.FoundMetric, rows[0].Name)
 			require.Equal(t, c.verdict, rows[0].Cells[1].Verdict)
 		})
 	}
@@ -93,7 +92,7 @@ func TestSearches(t *testing.T) {
 func TestLimitOfSearches(t *testing.T) {
 	high := []float64{2e8, 2e8, 2e8, 2e8, 2e8} // at least 200,000
 	rows := compare.Sets([]compare.Set{repeats(t, high...), repeats(t, 190_000, 190_001, 190_002, 190_003, 190_004)},
-		metrics(t, search.Metric))
+		metrics(t, sweeps.FoundMetric))
 	for text, want := range map[string]bool{"found -4%": true, "found -9%": false} {
 		l, err := compare.ParseLimit(text)
 		require.NoError(t, err)
@@ -110,14 +109,14 @@ func TestLimitOfSearches(t *testing.T) {
 func made(t *testing.T, cells []string, rates map[string][]float64) string {
 	t.Helper()
 	dir := t.TempDir()
-	s := &sweep.Sweep{
-		Format: sweep.Format, Version: sweep.Version, Repeats: len(rates[cells[0]]),
-		Axes: []sweep.Axis{{Name: "threads", Values: cells}},
+	s := &sweeps.Sweep{
+		Format: sweeps.Format, Version: sweeps.Version, Repeats: len(rates[cells[0]]),
+		Axes: []sweeps.Axis{{Name: "threads", Values: cells}},
 	}
-	s.Arrange(sweep.Cells(s.Axes, nil))
+	s.Arrange(sweeps.Cells(s.Axes, nil))
 	for i := range s.Runs {
 		r := &s.Runs[i]
-		r.State = sweep.Done
+		r.State = sweeps.Done
 		searched(t, filepath.Join(dir, r.Folder), rates[r.Values["threads"]][r.Repeat-1])
 	}
 	require.NoError(t, s.Write(dir))
@@ -165,14 +164,14 @@ func TestSweeps(t *testing.T) {
 // TestSweepThatGoesOn: a sweep that has not ended is refused.
 func TestSweepThatGoesOn(t *testing.T) {
 	dir := made(t, []string{"1"}, map[string][]float64{"1": {5, 6}})
-	s, err := sweep.Read(dir)
+	s, err := sweeps.ReadSweep(dir)
 	require.NoError(t, err)
-	s.Runs[1].State = sweep.Running
+	s.Runs[1].State = sweeps.Running
 	require.NoError(t, s.Write(dir))
 	_, err = compare.Read(dir, nil)
 	require.ErrorIs(t, err, compare.ErrIncomplete)
 
-	require.NoError(t, os.WriteFile(filepath.Join(dir, s.Runs[0].Folder, search.File), []byte("{\"held\": true, \"rate\": 0}"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, s.Runs[0].Folder, sweeps.SearchFile), []byte("{\"held\": true, \"rate\": 0}"), 0o600))
 	_, err = compare.Read(filepath.Join(dir, s.Runs[0].Folder), nil)
 	require.ErrorContains(t, err, "cannot have been held")
 	_, err = compare.Read(t.TempDir(), nil)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/search"
+	sweeps "github.com/perfmq/perfmq/internal/sweep/record"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -56,26 +56,26 @@ func foundTable(t *testing.T) {
 	for _, protocol := range []string{"amqp", "stomp"} {
 		for _, capacity := range []float64{2000, 5000, 10_000, 20_000, 50_000} {
 			found := findMax(t, protocol, capacity, "--duration", "3", "--warmup", "1")
-			fmt.Fprintf(&table, "| %s | %s | %s | %+.1f%% | %d | %s |\n", protocol, search.PerSecond(capacity), search.PerSecond(found.Rate),
+			fmt.Fprintf(&table, "| %s | %s | %s | %+.1f%% | %d | %s |\n", protocol, sweeps.PerSecond(capacity), sweeps.PerSecond(found.Rate),
 				100*(found.Rate/capacity-1), len(found.Points), found)
 			t.Logf("\n%s", &table)
-			require.True(t, found.Rate >= capacity*0.97 || found.Kind() != search.Maximum, "%v", found)
+			require.True(t, found.Rate >= capacity*0.97 || found.Kind() != sweeps.Maximum, "%v", found)
 		}
 	}
 	writeTable(t, *foundPage, foundSection, table.String())
 }
 
 // findMax searches a broker that serves so many messages a second, and judges the rate that was found.
-func findMax(t *testing.T, protocol string, capacity float64, args ...string) *search.Found {
+func findMax(t *testing.T, protocol string, capacity float64, args ...string) *sweeps.Found {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "found")
 	r := run(t, 2*limit, append([]string{
 		protocol, "client", "--embedded", "--embedded-faults", fmt.Sprintf("rate=%.0f", capacity),
 		"--find-max", "transfer.p99 < 200ms", "--result", dir,
 	}, args...)...)
-	text, err := os.ReadFile(filepath.Join(dir, search.File))
+	text, err := os.ReadFile(filepath.Join(dir, sweeps.SearchFile))
 	require.NoError(t, err, r.stderr)
-	var found search.Found
+	var found sweeps.Found
 	require.NoError(t, json.Unmarshal(text, &found))
 	require.LessOrEqual(t, found.Rate, capacity*1.03, r.stdout)
 	spoiled := found.Failed.Tester

@@ -15,8 +15,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/internal/scenario"
-	"github.com/perfmq/perfmq/internal/search"
-	"github.com/perfmq/perfmq/internal/sweep"
+	sweeps "github.com/perfmq/perfmq/internal/sweep/record"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
 	"github.com/perfmq/perfmq/scenarios"
@@ -70,17 +69,17 @@ func runScenario(t *testing.T, args ...string) *runresult.Result {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "result")
 	r := run(t, 4*limit, append([]string{"run", "--result", dir}, args...)...)
-	if !sweep.IsSweep(dir) {
+	if !sweeps.IsSweep(dir) {
 		return checkResult(t, dir, r.status)
 	}
-	s, err := sweep.Read(dir)
+	s, err := sweeps.ReadSweep(dir)
 	require.NoError(t, err)
 	require.NotEmpty(t, s.Rows())
 	sum := new(runresult.Result)
 	worst := statusOK
 	for i := range s.Runs {
 		run := &s.Runs[i]
-		require.Equal(t, sweep.Done, run.State)
+		require.Equal(t, sweeps.Done, run.State)
 		worst = max(worst, run.Status)
 		addResult(sum, checkResult(t, filepath.Join(dir, run.Folder), run.Status))
 	}
@@ -94,12 +93,12 @@ func runSearch(t *testing.T, args []string) {
 	dir := filepath.Join(t.TempDir(), "result")
 	r := run(t, 4*limit, append([]string{"run", "--result", dir}, args...)...)
 	require.Contains(t, []int{statusOK, statusThreshold, statusUndecided}, r.status, r.stderr) // as busy as the machine is
-	found, err := search.Read(dir)
+	found, err := sweeps.ReadSearch(dir)
 	require.NoError(t, err)
 	require.True(t, found.Complete)
-	require.Equal(t, r.status == statusUndecided, found.Kind() == search.Undecided)
+	require.Equal(t, r.status == statusUndecided, found.Kind() == sweeps.Undecided)
 	for i, p := range found.Points {
-		_, err := runresult.Read(filepath.Join(dir, search.Folder(i+1, p.Rate)))
+		_, err := runresult.Read(filepath.Join(dir, sweeps.PointFolder(i+1, p.Rate)))
 		require.NoError(t, err)
 	}
 }

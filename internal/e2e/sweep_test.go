@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/sweep"
+	sweeps "github.com/perfmq/perfmq/internal/sweep/record"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -42,18 +42,18 @@ func TestSweepKilled(t *testing.T) {
 	})
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGKILL))
 	<-p.done
-	s, err := sweep.Read(results)
+	s, err := sweeps.ReadSweep(results)
 	require.NoError(t, err)
-	require.Equal(t, []sweep.State{sweep.Done, sweep.Running, sweep.Waiting, sweep.Waiting}, statesOf(s))
+	require.Equal(t, []sweeps.State{sweeps.Done, sweeps.Running, sweeps.Waiting, sweeps.Waiting}, statesOf(s))
 	first, err := os.ReadFile(filepath.Join(results, s.Runs[0].Folder, runresult.ResultFile))
 	require.NoError(t, err)
 
 	r := run(t, limit, args...)
 	require.Equal(t, statusOK, r.status, r.stderr)
 	require.Contains(t, r.stderr, "1 of 4 runs are finished; the unfinished result of "+s.Runs[1].Folder+" is now unfinished/")
-	s, err = sweep.Read(results)
+	s, err = sweeps.ReadSweep(results)
 	require.NoError(t, err)
-	require.Equal(t, []sweep.State{sweep.Done, sweep.Done, sweep.Done, sweep.Done}, statesOf(s))
+	require.Equal(t, []sweeps.State{sweeps.Done, sweeps.Done, sweeps.Done, sweeps.Done}, statesOf(s))
 	again, err := os.ReadFile(filepath.Join(results, s.Runs[0].Folder, runresult.ResultFile))
 	require.NoError(t, err)
 	require.Equal(t, string(first), string(again))
@@ -62,7 +62,7 @@ func TestSweepKilled(t *testing.T) {
 	require.Equal(t, "1\n2\n2\n3\n4\n", string(text))
 }
 
-func statesOf(s *sweep.Sweep) (states []sweep.State) {
+func statesOf(s *sweeps.Sweep) (states []sweeps.State) {
 	for i := range s.Runs {
 		states = append(states, s.Runs[i].State)
 	}

@@ -9,8 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/search"
-	"github.com/perfmq/perfmq/internal/sweep"
+	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -140,14 +139,14 @@ func (p *Page) ended() bool {
 		return p.search.Complete
 	}
 	return p.matrix == nil || !slices.ContainsFunc(p.matrix.sweep.Runs,
-		func(r sweep.Run) bool { return r.State != sweep.Done })
+		func(r record.Run) bool { return r.State != record.Done })
 }
 
 // state returns a text that changes with the results.
 func state(dirs []string) (text string) {
 	for _, dir := range withSearches(dirs) {
 		of, _ := folderOf("", dir) // Read reports the error
-		text += fileState(filepath.Join(dir, sweep.File)) + fileState(filepath.Join(dir, search.File))
+		text += fileState(filepath.Join(dir, record.SweepFile)) + fileState(filepath.Join(dir, record.SearchFile))
 		var paths []string
 		for _, one := range of.sets {
 			paths = append(paths, one.paths...)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perfmq/perfmq/internal/sweep"
+	"github.com/perfmq/perfmq/internal/sweep/record"
 )
 
 // Limits of a sweep on a page.
@@ -18,15 +18,15 @@ const (
 
 // matrix is a sweep on a page: each figure over an axis, with a line for each combination of the other axes.
 type matrix struct {
-	sweep *sweep.Sweep
-	rows  []sweep.Row
-	axis  sweep.Axis // the axis of the charts
-	other []sweep.Axis
+	sweep *record.Sweep
+	rows  []record.Row
+	axis  record.Axis // the axis of the charts
+	other []record.Axis
 }
 
-func newMatrix(s *sweep.Sweep) *matrix {
+func newMatrix(s *record.Sweep) *matrix {
 	m := &matrix{sweep: s, rows: s.Rows()}
-	at := slices.IndexFunc(s.Axes, func(a sweep.Axis) bool { return a.Ordered() })
+	at := slices.IndexFunc(s.Axes, func(a record.Axis) bool { return a.Ordered() })
 	if at < 0 {
 		at = len(s.Axes) - 1
 	}
@@ -200,7 +200,7 @@ func (m *matrix) sentences() (list []string) {
 	}
 	list = append(list, text+".")
 	for _, g := range m.grids() {
-		best, worst, ok := sweep.Extremes(m.rows, g.Name)
+		best, worst, ok := record.Extremes(m.rows, g.Name)
 		if !ok || best == worst { // no other cell has this figure
 			continue
 		}

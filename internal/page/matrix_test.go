@@ -12,18 +12,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/sweep"
+	"github.com/perfmq/perfmq/internal/sweep/record"
 )
 
 // swept writes a sweep of 2 x 3 cells with two repeats each and known rates, and the results of its runs. One cell has
 // failed.
-func swept(t *testing.T, dir string) *sweep.Sweep {
+func swept(t *testing.T, dir string) *record.Sweep {
 	t.Helper()
-	s := &sweep.Sweep{
-		Format: sweep.Format, Version: sweep.Version, ID: "x", Name: "demo/matrix", Repeats: 2,
-		Axes: []sweep.Axis{{Name: "threads", Values: []string{"16", "64", "128"}}, {Name: "queues", Values: []string{"8", "32"}}},
+	s := &record.Sweep{
+		Format: record.Format, Version: record.Version, ID: "x", Name: "demo/matrix", Repeats: 2,
+		Axes: []record.Axis{{Name: "threads", Values: []string{"16", "64", "128"}}, {Name: "queues", Values: []string{"8", "32"}}},
 	}
-	s.Arrange(sweep.Cells(s.Axes, nil))
+	s.Arrange(record.Cells(s.Axes, nil))
 	r, _ := resultOf(t, usual())
 	for i := range s.Runs {
 		run := &s.Runs[i]
@@ -31,13 +31,13 @@ func swept(t *testing.T, dir string) *sweep.Sweep {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		r.RunID = fmt.Sprint(i + 1)
 		write(t, path, r)
-		run.State = sweep.Done
+		run.State = record.Done
 		rate := map[string]float64{"16": 1000, "64": 1990, "128": 2000}[run.Values["threads"]]
 		if run.Values["queues"] == "32" {
 			rate += 100
 		}
 		run.Figures = map[string]float64{"completed.avg": rate + 10*float64(run.Repeat), "ack.p50": 1000 * rate / 10}
-		run.Limits = []sweep.Limit{{Kind: "broker", Text: "its answers got late"}}
+		run.Limits = []record.Limit{{Kind: "broker", Text: "its answers got late"}}
 		if run.Cell == 1 {
 			run.Status = 1
 		}
@@ -73,18 +73,18 @@ func TestMatrix(t *testing.T) {
 	assert.Contains(t, said, "6 cells, 10 runs that count, 2 that failed and are left out.")
 	assert.Contains(t, said, "completed.avg: best 2,115/s at threads=128 queues=32, worst 1,115/s at threads=16 queues=32.")
 
-	one := &sweep.Sweep{Name: "one", Repeats: 1}
-	one.Arrange(sweep.Cells(nil, nil))
-	one.Runs[0].State, one.Runs[0].Figures = sweep.Done, map[string]float64{"completed.avg": 7, "completed": 70}
+	one := &record.Sweep{Name: "one", Repeats: 1}
+	one.Arrange(record.Cells(nil, nil))
+	one.Runs[0].State, one.Runs[0].Figures = record.Done, map[string]float64{"completed.avg": 7, "completed": 70}
 	assert.Equal(t, []string{"1 cell, 1 run that counts."}, newMatrix(one).sentences(), "no other cell is better or worse")
 
-	found := &sweep.Sweep{Axes: []sweep.Axis{{Name: "x", Values: []string{"1", "2"}}}, Repeats: 1}
-	found.Arrange(sweep.Cells(found.Axes, nil))
+	found := &record.Sweep{Axes: []record.Axis{{Name: "x", Values: []string{"1", "2"}}}, Repeats: 1}
+	found.Arrange(record.Cells(found.Axes, nil))
 	for i := range found.Runs {
 		r := &found.Runs[i]
-		r.State, r.Figures = sweep.Done, map[string]float64{"completed.avg": 5, "ack.p50": 5}
+		r.State, r.Figures = record.Done, map[string]float64{"completed.avg": 5, "ack.p50": 5}
 		if i == 0 {
-			r.SetLimits([]sweep.Limit{{Kind: "machine", Text: "others"}})
+			r.SetLimits([]record.Limit{{Kind: "machine", Text: "others"}})
 		}
 	}
 	for k, want := range [][]string{{"at least 5/s", "5/s"}, {"5 us", "5 us"}} {
@@ -115,7 +115,7 @@ func TestHostileSweep(t *testing.T) {
 	const evil = "</script><img src=x onerror=alert(1)>\u202e"
 	s.Name, s.Axes[0].Name = evil, evil
 	for range 60 {
-		s.Axes = append(s.Axes, sweep.Axis{Name: evil, Values: make([]string, 100)})
+		s.Axes = append(s.Axes, record.Axis{Name: evil, Values: make([]string, 100)})
 	}
 	s.Runs[2].Values = map[string]string{evil: evil}
 	require.NoError(t, s.Write(dir))

@@ -24,8 +24,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/search"
-	"github.com/perfmq/perfmq/internal/sweep"
+	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -102,7 +101,7 @@ func Read(dirs ...string) (*Page, error) {
 			p.matrix = newMatrix(of.sweep)
 			p.Title = cmp.Or(of.sweep.Name, name)
 		case of.search != nil && len(dirs) == 1:
-			p.search = &searched{Outcome: of.search, runs: map[int]*Run{}}
+			p.search = &searched{Search: of.search, runs: map[int]*Run{}}
 			p.Title = "The highest rate: " + name
 		case of.search != nil:
 			text, _ := of.search.Words()
@@ -160,20 +159,20 @@ type set struct {
 // folder is what a folder has: a run or repeats of one, the cells of a sweep, or the loads of a search.
 type folder struct {
 	sets   []set
-	sweep  *sweep.Sweep
-	search *search.Outcome
+	sweep  *record.Sweep
+	search *record.Search
 }
 
 func folderOf(name, dir string) (of folder, err error) {
 	switch {
 	case isResult(dir):
-	case sweep.IsSweep(dir):
-		if of.sweep, err = sweep.Read(dir); err == nil {
+	case record.IsSweep(dir):
+		if of.sweep, err = record.ReadSweep(dir); err == nil {
 			of.sets = setsOfSweep(name, dir, of.sweep)
 		}
 		return of, err
-	case search.IsSearch(dir):
-		if of.search, err = search.Read(dir); err == nil {
+	case record.IsSearch(dir):
+		if of.search, err = record.ReadSearch(dir); err == nil {
 			of.sets = setsOfSearch(dir, of.search)
 		} else {
 			err = fmt.Errorf("read %s: %w", dir, err)
@@ -189,10 +188,10 @@ func folderOf(name, dir string) (of folder, err error) {
 func withSearches(dirs []string) (list []string) {
 	for _, dir := range dirs {
 		before := len(list)
-		if !sweep.IsSweep(dir) && !search.IsSearch(dir) && !hasResults(dir) {
+		if !record.IsSweep(dir) && !record.IsSearch(dir) && !hasResults(dir) {
 			entries, _ := os.ReadDir(dir) // whoever reads the folder next tells of the error
 			for _, e := range entries {
-				if path := filepath.Join(dir, e.Name()); e.IsDir() && search.IsSearch(path) {
+				if path := filepath.Join(dir, e.Name()); e.IsDir() && record.IsSearch(path) {
 					list = append(list, path)
 				}
 			}
@@ -210,7 +209,7 @@ func hasResults(dir string) bool {
 }
 
 // setsOfSweep returns the repeats of each cell.
-func setsOfSweep(name, dir string, s *sweep.Sweep) (list []set) {
+func setsOfSweep(name, dir string, s *record.Sweep) (list []set) {
 	at := map[int]int{}
 	for i := range s.Runs {
 		r := &s.Runs[i]

@@ -10,25 +10,25 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/compare"
-	"github.com/perfmq/perfmq/internal/search"
+	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/threshold"
 )
 
 // searched is a search for the highest rate, on a page of its own.
 type searched struct {
-	*search.Outcome
+	*record.Search
 	runs map[int]*Run // by the number of the load, the first being 1; one that is not judged yet comes after the points
 }
 
 // setsOfSearch returns the loads of a search.
-func setsOfSearch(dir string, o *search.Outcome) (list []set) {
+func setsOfSearch(dir string, o *record.Search) (list []set) {
 	for i := range o.Points {
 		p := &o.Points[i]
-		path := filepath.Join(dir, search.Folder(i+1, p.Rate))
+		path := filepath.Join(dir, record.PointFolder(i+1, p.Rate))
 		if !isResult(path) {
 			continue
 		}
-		name := search.PerSecond(p.Rate) + "/s"
+		name := record.PerSecond(p.Rate) + "/s"
 		if p.Hold {
 			name += ", held"
 		}
@@ -38,13 +38,13 @@ func setsOfSearch(dir string, o *search.Outcome) (list []set) {
 		return list
 	}
 	last := len(o.Points) + 1
-	front := strings.TrimSuffix(search.Folder(last, 0), "0")
+	front := strings.TrimSuffix(record.PointFolder(last, 0), "0")
 	entries, _ := os.ReadDir(dir) // as far as it can be read
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		name, is := strings.CutPrefix(e.Name(), front)
 		if rate, err := strconv.ParseFloat(name, 64); is && err == nil && isResult(path) {
-			name = fmt.Sprintf("%d: %s/s", last, search.PerSecond(rate))
+			name = fmt.Sprintf("%d: %s/s", last, record.PerSecond(rate))
 			list = append(list, set{name: name, paths: []string{path}, load: last})
 		}
 	}
@@ -53,7 +53,7 @@ func setsOfSearch(dir string, o *search.Outcome) (list []set) {
 
 // conclusion returns the set of the load that a search came to among others: the last that held the rate, or else the
 // last one.
-func conclusion(name string, o *search.Outcome, list []set) []set {
+func conclusion(name string, o *record.Search, list []set) []set {
 	if len(list) == 0 {
 		return nil
 	}
@@ -72,11 +72,11 @@ func (s *searched) verdict() *story {
 	text, why := s.Words()
 	v := &story{Verdict: sentence(text), Mark: "bad"}
 	switch s.Kind() {
-	case search.Maximum:
+	case record.Maximum:
 		v.Mark = "good"
-	case search.AtLeast, search.Undecided:
+	case record.AtLeast, record.Undecided:
 		v.Mark = "warn"
-	case search.Open:
+	case record.Open:
 		for _, r := range s.runs {
 			if r.Live {
 				v.Mark = "live"
@@ -84,7 +84,7 @@ func (s *searched) verdict() *story {
 		}
 	}
 	v.Reason = why
-	if s.Failed.Limit != "" && s.Kind() != search.AtLeast && s.Kind() != search.Undecided {
+	if s.Failed.Limit != "" && s.Kind() != record.AtLeast && s.Kind() != record.Undecided {
 		v.Limits = []limitOfStep{{Text: s.Failed.Limit}}
 	}
 	if len(s.Demands) > 0 {
@@ -105,8 +105,8 @@ func (s *searched) tally() string {
 	if high == 0 {
 		return "No load has ended."
 	}
-	text := fmt.Sprintf("%d loads were tried, from %s to %s msg/s", len(s.Points), search.PerSecond(low),
-		search.PerSecond(high))
+	text := fmt.Sprintf("%d loads were tried, from %s to %s msg/s", len(s.Points), record.PerSecond(low),
+		record.PerSecond(high))
 	var began, ended int64
 	for _, r := range s.runs {
 		if began == 0 || r.Result.Start < began {
@@ -139,7 +139,7 @@ func (s *searched) table() *Table {
 		if p.Hold {
 			verdict += ", for longer"
 		}
-		row := append([]string{fmt.Sprint(i + 1), search.PerSecond(p.Rate) + "/s", verdict}, s.measured(i+1, metrics)...)
+		row := append([]string{fmt.Sprint(i + 1), record.PerSecond(p.Rate) + "/s", verdict}, s.measured(i+1, metrics)...)
 		t.Rows = append(t.Rows, append(row, dash(p.Why), dash(p.Limit)))
 	}
 	if r := s.runs[len(s.Points)+1]; r != nil {
@@ -195,7 +195,7 @@ func (s *searched) grids() (list []grid) {
 	}
 	for _, name := range append(names, compare.Usual()...) {
 		m, ok := compare.Find(name)
-		if !ok || name == search.Metric || slices.ContainsFunc(list, func(g grid) bool { return g.Name == name }) {
+		if !ok || name == record.FoundMetric || slices.ContainsFunc(list, func(g grid) bool { return g.Name == name }) {
 			continue
 		}
 		if g := s.grid(&m, rates); len(g.Lines) > 0 {
@@ -214,7 +214,7 @@ func (s *searched) grid(m *compare.Metric, rates []float64) grid {
 		return g
 	}
 	for _, rate := range rates {
-		g.Values, g.At = append(g.Values, search.PerSecond(rate)), append(g.At, number64(rate))
+		g.Values, g.At = append(g.Values, record.PerSecond(rate)), append(g.At, number64(rate))
 	}
 	for _, kept := range []bool{true, false} {
 		values := make([][]float64, len(rates))

@@ -11,16 +11,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/search"
+	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // searchedIn writes a search of five loads: 100 and 200 were kept, 400 and 300 were not, 200 was held. A load of rate r
 // measured an ack.p99 of r ms.
-func searchedIn(t *testing.T, dir string) search.Outcome {
+func searchedIn(t *testing.T, dir string) record.Search {
 	t.Helper()
-	o := search.Outcome{Demands: []string{"ack.p99 < 250ms", "completed.avg >= 99% of target"}, Found: &search.Found{
-		Rate: 200, Above: 300, Held: true, Complete: true, Points: []search.Point{
+	o := record.Search{Demands: []string{"ack.p99 < 250ms", "completed.avg >= 99% of target"}, Found: &record.Found{
+		Rate: 200, Above: 300, Held: true, Complete: true, Points: []record.Point{
 			{Rate: 100, Kept: true},
 			{Rate: 200, Kept: true},
 			{Rate: 400, Why: "ack.p99 < 250ms: 400ms", Limit: "the tester's processors", Tester: true},
@@ -31,7 +31,7 @@ func searchedIn(t *testing.T, dir string) search.Outcome {
 	o.Failed = o.Points[3]
 	require.NoError(t, os.MkdirAll(dir, 0o700))
 	for i, p := range o.Points {
-		loadIn(t, filepath.Join(dir, search.Folder(i+1, p.Rate)), i+1, p.Rate, true)
+		loadIn(t, filepath.Join(dir, record.PointFolder(i+1, p.Rate)), i+1, p.Rate, true)
 	}
 	note(t, dir, o)
 	return o
@@ -63,11 +63,11 @@ func loadIn(t *testing.T, dir string, number int, rate float64, complete bool) {
 	write(t, dir, r)
 }
 
-func note(t *testing.T, dir string, o search.Outcome) {
+func note(t *testing.T, dir string, o record.Search) {
 	t.Helper()
 	text, err := json.Marshal(o)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, search.File), text, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, record.SearchFile), text, 0o600))
 }
 
 // TestSearch: the page of a search has the outcome first, then a row for each load, and draws the loads around the
@@ -131,8 +131,8 @@ func TestGrowingSearch(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	o := searchedIn(t, dir)
-	require.NoError(t, os.RemoveAll(filepath.Join(dir, search.Folder(5, 200))))
-	loadIn(t, filepath.Join(dir, search.Folder(5, 245)), 5, 245, false)
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, record.PointFolder(5, 200))))
+	loadIn(t, filepath.Join(dir, record.PointFolder(5, 245)), 5, 245, false)
 	o.Complete, o.Held, o.Points = false, false, o.Points[:4]
 	note(t, dir, o)
 	before := state([]string{dir})
@@ -146,9 +146,9 @@ func TestGrowingSearch(t *testing.T) {
 	d := dataOf(p)
 	assert.Equal(t, "5: 245/s", d.Runs[len(d.Runs)-1].Name)
 
-	require.NoError(t, os.RemoveAll(filepath.Join(dir, search.Folder(5, 245))))
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, record.PointFolder(5, 245))))
 	assert.NotEqual(t, before, state([]string{dir}))
-	o.Points, o.Rate, o.Above, o.Failed = nil, 0, 0, search.Point{}
+	o.Points, o.Rate, o.Above, o.Failed = nil, 0, 0, record.Point{}
 	note(t, dir, o)
 	p, err = Read(dir)
 	require.NoError(t, err, "a search of which no load has begun")

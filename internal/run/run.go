@@ -27,6 +27,7 @@ import (
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Run is a valid plan with its requirements beside its workers.
@@ -55,6 +56,18 @@ type Run struct {
 
 	endpoints engine.Endpoints
 	watched   *brokerside.Watch // nil if nothing is watched
+}
+
+// Into sets the folder of the result; empty for none. The verification goes there as well, unless it has a file.
+func (r *Run) Into(dir string) {
+	r.Outputs.Result = dir
+	if !r.Plan.Verify || r.Outputs.VerifyFile != "" {
+		return
+	}
+	r.Plan.VerifyFile = ""
+	if dir != "" {
+		r.Plan.VerifyFile = filepath.Join(dir, result.VerifyFile)
+	}
 }
 
 // Ending is how a run came to its end.

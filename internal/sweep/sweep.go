@@ -1,376 +1,339 @@
-// Package sweep holds the state of a sweep: its axes, the runs of its cells with their states and figures, and the
-// conclusions from them: which runs are left, how long they take, and a table.
+// Package sweep carries out sweeps and searches: many runs of one scenario, each with other values.
 //
 //	axes -> cells (combinations) x repeats -> runs, each with a folder -> table
+//	rate -> load -> passes? -> another rate -> ... -> the highest rate is held
 //
-// The package carries nothing out. [Sweep] is written to [File] as the sweep goes on, so that the same command goes on
-// where another one was killed.
+// It knows neither flags nor files of scenarios: a function makes the run of a cell, or of a rate. What it leaves in
+// folders, and its conclusions, are in package record, which the pages of results read as well.
 package sweep
 
 import (
-	"encoding/json"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/gofrs/flock"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// File is the name of the file with the [Sweep], in its folder.
-const File = "sweep.json"
+// Progress shows a person how a sweep or a search proceeds. Its texts may hold texts of brokers.
+type Progress interface {
+	// Say shows a line about the work, Print a line of the outcome.
+	Say(line string)
+	Print(line string)
+	// Fail shows an error, or a threshold that fails.
+	Fail(err error)
+	// Ended shows why the load of a run failed, if it did.
+	Ended(e *run.Ending)
+}
 
-// Format and Version are those of [File].
+// What becomes of the destinations between two runs, as scenarios say it.
 const (
-	Format  = "perfmq sweep"
-	Version = 1
+	Keep  = "keep"  // they stay as the run before has left them
+	Purge = "purge" // queues are emptied
+	Fresh = "fresh" // each run has destinations of its own, by their names
 )
 
-// Axis is a variable, label or setting that a matrix varies.
-type Axis struct {
-	// Name is that of the variable, label or setting.
-	Name string `json:"name"`
-	// Values are those of the axis, in the order of the scenario.
-	Values []string `json:"values"`
+// Config says what a sweep runs.
+type Config struct {
+	Axes  []record.Axis
+	Cells []map[string]string // values of the axes, by their names
+	// Build makes a run of a cell, with a plan of its own.
+	Build func(values map[string]string) (*run.Run, error)
+
+	Repeats   int
+	Shuffled  bool   // each round of repeats has the cells in another order
+	Seed      uint64 // of that order
+	SeedGiven bool   // resuming a sweep with another seed is refused
+	Changed   bool   // a sweep of another plan is resumed as well: its runs of equal cells stay
+	Settle    time.Duration
+	Between   string // [Keep], [Purge] or [Fresh]
+	Stop      bool   // after a run that failed
+	Silent    bool
+	Progress  Progress
 }
 
-// State is how far a run is.
-type State string
-
-// The states.
-const (
-	Waiting    State = "waiting"
-	Running    State = "running"
-	Done       State = "done"       // it came to its end; its exit status tells how
-	Unfinished State = "unfinished" // it was interrupted, or no load was made: it is carried out again
-)
-
-// Limit is the bound of the rate of a step.
-type Limit struct {
-	// Step is missing where a run has one step.
-	Step string `json:"step,omitempty"`
-	// Kind is as in a result.
-	Kind string `json:"kind"`
-	// Text says how it shows.
-	Text string `json:"text"`
-}
-
-// Demand is a threshold, and the value that a run measured.
-type Demand struct {
-	Step      string   `json:"step,omitempty"`
-	Threshold string   `json:"threshold"`
-	Measured  *float64 `json:"measured"`         // in the unit of its metric; null if the run has no value
-	Target    float64  `json:"target,omitempty"` // messages per second, of a demand on a share of it
-	Kept      bool     `json:"kept"`
-	// Median: it is judged over the repeats, not in each run.
-	Median bool `json:"median,omitempty"`
-}
-
-// Run is a repeat of a cell.
-type Run struct {
-	// Cell and Repeat count from 1.
-	Cell   int `json:"cell"`
-	Repeat int `json:"repeat"`
-	// Values are those of the axes, by their names.
-	Values map[string]string `json:"values"`
-	// Folder has the result of the run; it is relative to that of the sweep, with slashes.
-	Folder string `json:"folder"`
-	State  State  `json:"state"`
-	// Attempts is how often the run was begun.
-	Attempts int `json:"attempts,omitempty"`
-	// Status is the exit status of a run that came to its end, and Problem why it failed.
-	Status  int    `json:"status"`
-	Problem string `json:"problem,omitempty"`
-	// Aborted: a threshold ended the run before its plan did, so that its figures are those of a part of it.
-	Aborted bool `json:"aborted,omitempty"`
-	// AtLeast: perfmq, or its machine, was the limit of a step, so that its rates are lower bounds.
-	AtLeast bool `json:"atLeast,omitempty"`
-	// Start and End are moments by the wall clock, in microseconds since the Unix epoch.
-	Start int64 `json:"start,omitempty"`
-	End   int64 `json:"end,omitempty"`
-	// Figures are values of metrics, by name, in their units; with several steps as STEP.METRIC.
-	Figures map[string]float64 `json:"figures,omitempty"`
-	Limits  []Limit            `json:"limits,omitempty"`
-	Demands []Demand           `json:"thresholds,omitempty"`
-}
-
-// Ended notes that the run, which began at one moment, ended at the other. A wall clock that was set meanwhile does not
-// change how long it took.
-func (r *Run) Ended(begun, now time.Time) { r.End = begun.Add(now.Sub(begun)).UnixMicro() }
-
-// Took is how long the run lasted.
-func (r *Run) Took() time.Duration { return time.Duration(r.End-r.Start) * time.Microsecond }
-
-// Good tells whether the run came to the end of its plan, with all that was sent accounted for: its figures count.
-func (r *Run) Good() bool {
-	return r.State == Done && (r.Status == 0 || r.Status == 3) && !r.Aborted
-}
-
-// bounded returns the steps of the run of which perfmq was the limit.
-func (r *Run) bounded() (steps []string) {
-	for _, l := range r.Limits {
-		if stats.LimitKind(l.Kind).OfTester() {
-			steps = append(steps, l.Step)
-		}
-	}
-	return steps
-}
-
-// SetLimits notes the limits of the steps.
-func (r *Run) SetLimits(limits []Limit) {
-	r.Limits = limits
-	r.AtLeast = len(r.bounded()) > 0
-}
-
-// Bound is put before a metric that is a lower bound, as perfmq was the limit: "at least ". It is empty for others.
-func (r *Run) Bound(name string) string { return bound(r.bounded(), name) }
-
-func bound(steps []string, name string) string {
-	if slices.ContainsFunc(steps, func(step string) bool {
-		metric, of := strings.CutPrefix(name, Name(step, ""))
-		return of && isRate(metric)
-	}) {
-		return "at least "
-	}
-	return ""
-}
-
-// isRate tells whether a metric of a step is a rate.
-func isRate(metric string) bool {
-	m, ok := threshold.Find(metric)
-	return ok && m.Unit == threshold.PerSecond
-}
-
-// Bounded says of how many of the runs that count perfmq was the limit; empty if of none.
-func (s *Sweep) Bounded() string {
-	n, all := 0, 0
-	for i := range s.Runs {
-		if r := &s.Runs[i]; r.Good() {
-			all++
-			if len(r.bounded()) > 0 {
-				n++
-			}
-		}
-	}
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("perfmq was the limit of %d of %d runs, so their rates are lower bounds", n, all)
-}
-
-// Sweep is a sweep with the state of each of its runs.
+// Sweep is a sweep to be carried out.
 type Sweep struct {
-	Format  string `json:"format"`
-	Version int    `json:"version"`
-	// ID tells the sweep from others, in the names of fresh destinations.
-	ID string `json:"id"`
-	// Name is that of the scenario.
-	Name string `json:"name"`
-	// Plan is a hash of the work to be done, without the seed.
-	Plan string `json:"plan"`
-	// Axes are missing where only repeats were asked for.
-	Axes    []Axis `json:"axes"`
-	Repeats int    `json:"repeats"`
-	// Shuffled: each round of repeats has the cells in an order that comes from Seed.
-	Shuffled bool   `json:"shuffled"`
-	Seed     uint64 `json:"seed,omitempty"`
-	// Steps are those of each run, if there are several.
-	Steps []string `json:"steps,omitempty"`
-	// Runs are in the order in which they are carried out.
-	Runs []Run `json:"runs"`
+	Config
+	state   *record.Sweep
+	first   *run.Run // of the first cell; not carried out
+	lengths map[int]length
+	dir     string
+	held    *flock.Flock // of dir
+	emptied []string     // descriptions of emptying the queues, for all cells
 }
 
-// Ordered tells whether the values of an axis are numbers that rise, three of them at least.
-func (a *Axis) Ordered() bool {
-	if len(a.Values) < 3 {
-		return false
-	}
-	last := 0.0
-	for i, text := range a.Values {
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil || i > 0 && v <= last {
-			return false
+// New checks the plans of all cells. The error has all mistakes of the first faulty one.
+func New(c Config) (*Sweep, error) {
+	s := &Sweep{Config: c, lengths: map[int]length{}, state: &record.Sweep{
+		Format: record.Format, Version: record.Version, Axes: c.Axes, Repeats: c.Repeats, Shuffled: c.Shuffled, Seed: c.Seed,
+		ID: strconv.FormatUint(rand.Uint64()%(36*36*36*36*36), 36), //nolint:gosec // a name, not a secret
+	}}
+	hash := sha256.New()
+	for i, values := range c.Cells {
+		of, err := s.build(values)
+		if err != nil {
+			if len(values) > 0 {
+				err = errors.Join(err, &plan.Mistake{Text: "that is in the cell " + s.state.Title(values)})
+			}
+			return nil, err
 		}
-		last = v
-	}
-	return true
-}
-
-// Cells returns all combinations of the values of the axes that skip does not exclude, the last axis changing fastest.
-// There is one combination of no axes.
-func Cells(axes []Axis, skip func(values map[string]string) bool) []map[string]string {
-	cells := []map[string]string{{}}
-	for _, a := range axes {
-		var next []map[string]string
-		for _, c := range cells {
-			for _, v := range a.Values {
-				one := map[string]string{a.Name: v}
-				for name, value := range c {
-					one[name] = value
-				}
-				next = append(next, one)
+		if i == 0 {
+			s.first, s.dir, s.state.Name = of, of.Outputs.Result, of.Plan.Name
+		}
+		s.lengths[i+1] = lengthOf(of.Plan)
+		for _, how := range run.HowEmptied(of.Plan, of.Drivers, of.Embedded) {
+			if !slices.Contains(s.emptied, how) {
+				s.emptied = append(s.emptied, how)
 			}
 		}
-		cells = next
-	}
-	return slices.DeleteFunc(cells, func(c map[string]string) bool { return skip != nil && skip(c) })
-}
-
-// Arrange makes the runs of cells: all cells once, then all again, and so on, so that whatever changes slowly touches
-// all cells alike. A shuffled sweep has the cells of each round in an order of its own.
-func (s *Sweep) Arrange(cells []map[string]string) {
-	random := rand.New(rand.NewPCG(s.Seed, 0)) //nolint:gosec // an order, not a secret
-	for repeat := 1; repeat <= s.Repeats; repeat++ {
-		order := make([]int, len(cells))
-		for i := range order {
-			order[i] = i
-		}
-		if s.Shuffled {
-			random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-		}
-		for _, i := range order {
-			s.Runs = append(s.Runs, Run{
-				Cell: i + 1, Repeat: repeat, Values: cells[i], State: Waiting,
-				Folder: fmt.Sprintf("%s/repeat-%d", s.folder(i+1, cells[i]), repeat),
-			})
+		if err := hashCell(hash, values, of); err != nil {
+			return nil, err
 		}
 	}
-}
-
-// maxFolder bounds the name of the folder of a cell, whose values may be long.
-const maxFolder = 100
-
-// folder is the name of the folder of a cell: its number, and the values of the axes as far as they can be in the name
-// of a file.
-func (s *Sweep) folder(cell int, values map[string]string) string {
-	name := fmt.Sprintf("%03d", cell)
-	for _, a := range s.Axes {
-		name += "_" + plain(a.Name) + "=" + plain(values[a.Name])
-	}
-	if len(name) > maxFolder {
-		name = name[:maxFolder]
-	}
-	return name
-}
-
-// plain replaces characters that may have a meaning for file systems and shells.
-func plain(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune(".-", r) {
-			return r
-		}
-		return '-'
-	}, text)
-}
-
-// Title names a cell: "threads=16 queues=64".
-func (s *Sweep) Title(values map[string]string) string {
-	var parts []string
-	for _, a := range s.Axes {
-		parts = append(parts, a.Name+"="+values[a.Name])
-	}
-	return strings.Join(parts, " ")
-}
-
-// Resume takes the runs over that an earlier call of the same sweep has finished, and its seed, order and ID if the
-// plan is the same: those of another plan get destinations and groups of their own, as of these the earlier ones may be
-// in use. Unfinished are the runs that it had begun, as it left them.
-func (s *Sweep) Resume(earlier *Sweep) (finished int, unfinished []Run) {
-	if earlier.Plan == s.Plan {
-		s.ID = earlier.ID
-		s.Seed, s.Shuffled = earlier.Seed, earlier.Shuffled
-		s.Runs = slices.Clone(earlier.Runs)
-	}
-	for i := range earlier.Runs {
-		old := &earlier.Runs[i]
-		at := slices.IndexFunc(s.Runs, func(r Run) bool {
-			return r.Repeat == old.Repeat && s.Title(r.Values) == s.Title(old.Values) && len(r.Values) == len(old.Values)
-		})
-		switch {
-		case old.State == Done && at >= 0:
-			number := s.Runs[at].Cell
-			s.Runs[at] = *old
-			s.Runs[at].Cell = number
-			finished++
-		case old.Attempts > 0:
-			unfinished = append(unfinished, *old)
-			if at >= 0 {
-				s.Runs[at].Attempts = old.Attempts
-				s.Runs[at].State = Waiting
-			}
+	// The scale, 1 here, is in the plans.
+	_, _ = fmt.Fprintf(hash, "%d %s %v %v\n", c.Repeats, c.Between, c.Shuffled, 1) // never fails
+	s.state.Plan = hex.EncodeToString(hash.Sum(nil))
+	if steps := s.first.Plan.Steps; len(steps) > 1 {
+		for i := range steps {
+			s.state.Steps = append(s.state.Steps, steps[i].Name)
 		}
 	}
-	return finished, unfinished
-}
-
-// errFormat says that a file is not of a sweep that this program knows.
-var errFormat = errors.New("it is no " + File + " that this version of perfmq knows")
-
-// maxFile bounds the size of a file that is read, in bytes.
-const maxFile = 256 << 20
-
-// Read reads the sweep of a folder; an error that is [fs.ErrNotExist] if there is none.
-func Read(dir string) (*Sweep, error) {
-	path := filepath.Join(dir, File)
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > maxFile {
-		return nil, fmt.Errorf("read %s: it is larger than %d bytes", path, maxFile)
-	}
-	text, err := os.ReadFile(path) //nolint:gosec // in the user's folder
-	if err != nil {
-		return nil, err
-	}
-	s := new(Sweep)
-	if err := json.Unmarshal(text, s); err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	if s.Format != Format || s.Version < 1 || s.Version > Version {
-		return nil, fmt.Errorf("read %s: %w", path, errFormat)
-	}
-	for i := range s.Runs {
-		if !filepath.IsLocal(filepath.FromSlash(s.Runs[i].Folder)) {
-			return nil, fmt.Errorf("read %s: the folder %q of a run is not within that of the sweep", path, s.Runs[i].Folder)
-		}
-	}
+	s.state.Arrange(c.Cells)
 	return s, nil
 }
 
-// Write writes the sweep into a folder. Whoever reads it meanwhile, or after a crash, finds it as it was before or is
-// now.
-func (s *Sweep) Write(dir string) error {
-	text, err := json.MarshalIndent(s, "", "  ")
+// build makes a run of a cell. Of several repeats, none is judged by thresholds on their median.
+func (s *Sweep) build(values map[string]string) (*run.Run, error) {
+	of, err := s.Build(values)
+	if err != nil || s.Repeats < 2 {
+		return of, err
+	}
+	for _, list := range thresholds(of.Plan) {
+		for i := range list {
+			list[i].Deferred = list[i].Median
+		}
+	}
+	return of, nil
+}
+
+// thresholds returns those of the plan and of each of its steps.
+func thresholds(p *plan.Plan) [][]threshold.Threshold {
+	lists := [][]threshold.Threshold{p.Thresholds}
+	for i := range p.Steps {
+		lists = append(lists, p.Steps[i].Thresholds)
+	}
+	return lists
+}
+
+// hashCell adds a cell to a hash: its plan, and the labels, the embedded broker and the early ends of a run, which the
+// plan's JSON does not have.
+func hashCell(to io.Writer, values map[string]string, of *run.Run) error {
+	data, err := plan.JSON(of.Plan, of.Secrets.Field)
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, File)
-	if err := writeFile(path+".new", append(text, '\n')); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return os.Rename(path+".new", path)
-}
-
-// writeFile writes a file that is on the disk when it returns.
-func writeFile(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // in the user's folder
+	hash, err := result.Hash(data)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Sync(), f.Close())
+	_, _ = fmt.Fprintf(to, "%s %q %q %v %+v\n", hash, values, of.Plan.Labels, of.Embedded, of.Faults) // never fails
+	for _, list := range thresholds(of.Plan) {
+		for i := range list {
+			_, _ = fmt.Fprintf(to, "%v ", list[i].Abort)
+		}
+	}
+	return nil
 }
 
-// IsSweep tells whether a folder is that of a sweep.
-func IsSweep(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, File))
-	return !errors.Is(err, fs.ErrNotExist)
+// Do carries the sweep out. It returns the exit status, and whether a signal ended the sweep, even if a failed run sets
+// the status.
+func (s *Sweep) Do() (status int, interrupted bool) {
+	defer s.unlock()
+	if err := s.open(); err != nil {
+		s.Progress.Fail(err)
+		return result.StatusUsage, false
+	}
+	if !s.Silent && s.finished() < len(s.state.Runs) {
+		for _, line := range s.Describe() {
+			s.note("%s", line)
+		}
+	}
+	begun, early := false, false
+	for i := range s.state.Runs {
+		r := &s.state.Runs[i]
+		if r.State == record.Done {
+			continue
+		}
+		if begun && s.pause() {
+			status, interrupted, early = result.Graver(status, result.StatusInterrupted), true, true
+			break
+		}
+		begun = true
+		next := s.one(r)
+		interrupted = next == result.StatusInterrupted
+		if err := s.save(); err != nil {
+			s.Progress.Fail(err)
+			return result.Graver(status, result.StatusFailed), interrupted
+		}
+		if r.State != record.Done { // conclude counts the others
+			status = result.Graver(status, next)
+		}
+		if interrupted || next == result.StatusConnect || next == result.StatusUsage ||
+			next == result.StatusFailed && s.Stop {
+			status, early = result.Graver(status, next), true
+			s.note("the sweep ends early: %d of %d runs are finished%s", s.finished(), len(s.state.Runs), s.again())
+			break
+		}
+	}
+	if left := len(s.state.Runs) - s.finished(); left > 0 && !early {
+		s.note("%d of %d runs did not come to their end and have no figures%s", left, len(s.state.Runs), s.again())
+	}
+	return s.conclude(status), interrupted
+}
+
+// again returns a hint how to resume the sweep; empty without a folder.
+func (s *Sweep) again() string {
+	if s.dir == "" {
+		return ""
+	}
+	return "; the same command goes on with it"
+}
+
+func (s *Sweep) finished() (n int) {
+	for i := range s.state.Runs {
+		if s.state.Runs[i].State == record.Done {
+			n++
+		}
+	}
+	return n
+}
+
+// pause waits between two runs. It reports whether a signal arrived.
+func (s *Sweep) pause() bool {
+	if s.Settle <= 0 {
+		return false
+	}
+	_, ended := run.UntilSignal(s.first.Signals, func() bool { <-time.After(s.Settle); return true })
+	return !ended
+}
+
+// one carries a run out, and returns the exit status.
+func (s *Sweep) one(r *record.Run) int {
+	of, err := s.build(r.Values)
+	if err != nil {
+		s.Progress.Fail(err)
+		return result.StatusUsage
+	}
+	r.Attempts++
+	begun := time.Now()
+	r.State, r.Start, r.Problem = record.Running, begun.UnixMicro(), ""
+	if err := s.save(); err != nil {
+		s.Progress.Fail(err)
+		return result.StatusFailed
+	}
+	s.sayRun(r)
+	dir, err := s.folder(r)
+	if err != nil {
+		s.Progress.Fail(err)
+		return result.StatusFailed
+	}
+	of.Into(dir)
+	if err := s.separate(r, of); err != nil {
+		r.State = record.Unfinished
+		if errors.Is(err, run.ErrStopped) {
+			s.Progress.Say(err.Error())
+			return result.StatusInterrupted
+		}
+		s.Progress.Fail(err)
+		return result.StatusConnect
+	}
+	e := of.Do()
+	s.Progress.Ended(&e)
+	r.State = record.Unfinished
+	status := e.Status()
+	if e.Finished() {
+		r.State, r.Status, r.Aborted = record.Done, status, e.Summary.Aborted
+		s.keep(r, e.Summary, of.Secrets.Line)
+	}
+	r.Ended(begun, time.Now())
+	s.printRun(r)
+	if e.Ended() { // no run follows
+		return result.StatusInterrupted
+	}
+	return status
+}
+
+// separate keeps the messages of a run apart from those of earlier runs, and lets commands know the run.
+func (s *Sweep) separate(r *record.Run, of *run.Run) error {
+	of.Plan.Environ = append(slices.Clip(of.Plan.Environ), fmt.Sprintf("PERFMQ_CELL=%d", r.Cell),
+		fmt.Sprintf("PERFMQ_REPEAT=%d", r.Repeat))
+	switch {
+	case s.Between == Fresh:
+		name := fmt.Sprintf("-%s-%d-%d", s.state.ID, r.Cell, r.Repeat)
+		if r.Attempts > 1 {
+			name += fmt.Sprintf("-%d", r.Attempts)
+		}
+		of.Plan.Rename(func(destination string) string { return destination + name })
+	case s.Between == Purge && !of.Embedded: // an embedded broker is new
+		removed, err := run.Empty(of.Signals, of.Plan, of.Drivers)
+		switch {
+		case s.Silent || removed == 0:
+		case removed == 1:
+			s.note("1 message was removed from the queues before the run")
+		default:
+			s.note("%d messages were removed from the queues before the run", removed)
+		}
+		return err
+	}
+	return nil
+}
+
+// keep records the figures of a run.
+func (s *Sweep) keep(r *record.Run, sum *stats.Summary, clean func(string) string) {
+	r.Figures = map[string]float64{}
+	var limits []record.Limit
+	add := func(step string, figures map[string]float64, limit stats.Limit) {
+		for _, name := range record.Metrics() {
+			if v, ok := figures[name]; ok {
+				r.Figures[record.Name(step, name)] = v
+			}
+		}
+		limits = append(limits, record.Limit{Step: step, Kind: string(limit.Kind), Text: clean(limit.String())})
+	}
+	if len(s.state.Steps) == 0 {
+		add("", sum.Figures, sum.Limit)
+	} else {
+		for i := range sum.Steps { // an aborted run may lack later steps
+			add(sum.Steps[i].Name, sum.Steps[i].Figures, sum.Steps[i].Limit)
+		}
+	}
+	r.SetLimits(limits)
+	r.Demands = nil
+	for i := range sum.Thresholds {
+		o := &sum.Thresholds[i]
+		d := record.Demand{
+			Step: o.Step, Threshold: o.Threshold.String(), Kept: o.Kept, Median: o.Threshold.Deferred, Target: o.Target,
+		}
+		if o.Known {
+			d.Measured = &o.Measured
+		}
+		r.Demands = append(r.Demands, d)
+	}
+	if len(sum.Problems) > 0 {
+		r.Problem = clean(sum.Problems[0])
+	}
 }

@@ -1,310 +1,71 @@
 package sweep
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/clocktest"
+	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/sweep/record"
 )
 
-func axes() []Axis {
-	return []Axis{{"threads", []string{"16", "64", "128"}}, {"queues", []string{"16", "64"}}}
-}
-
-func newSweep(repeats int, shuffled bool, seed uint64) *Sweep {
-	s := &Sweep{Format: Format, Version: Version, ID: "abc", Plan: "p", Axes: axes(), Repeats: repeats, Shuffled: shuffled, Seed: seed}
-	s.Arrange(Cells(s.Axes, func(v map[string]string) bool { return v["threads"] == "128" && v["queues"] == "16" }))
+// fiveCells is a sweep of five cells with two runs each, all of the same length.
+func fiveCells(l length) *Sweep {
+	s := &Sweep{state: &record.Sweep{Axes: []record.Axis{{Name: "n", Values: []string{"1", "2", "3", "4", "5"}}}, Repeats: 2}, lengths: map[int]length{}}
+	s.state.Arrange(record.Cells(s.state.Axes, nil))
+	for cell := range 5 {
+		s.lengths[cell+1] = l
+	}
 	return s
-}
-
-// TestEnded: how long a run took is by the monotonic clock.
-func TestEnded(t *testing.T) {
-	begun := time.Now()
-	r := Run{Start: begun.UnixMicro()}
-	r.Ended(begun, clocktest.Set(t, begun.Add(90*time.Second), -time.Hour))
-	require.Equal(t, 90*time.Second, r.Took())
-}
-
-func order(s *Sweep) (list []string) {
-	for _, r := range s.Runs {
-		list = append(list, fmt.Sprintf("%d.%d", r.Cell, r.Repeat))
-	}
-	return list
-}
-
-// TestArrange: all combinations but the excluded ones, all of them before any is repeated; a seed gives one order, in
-// which each round has all cells.
-func TestArrange(t *testing.T) {
-	t.Parallel()
-	s := newSweep(2, false, 0)
-	require.Equal(t, []string{"1.1", "2.1", "3.1", "4.1", "5.1", "1.2", "2.2", "3.2", "4.2", "5.2"}, order(s))
-	require.Equal(t, "threads=64 queues=16", s.Title(s.Runs[2].Values))
-	require.Equal(t, "003_threads=64_queues=16/repeat-1", s.Runs[2].Folder)
-	a, b, c := newSweep(20, true, 7), newSweep(20, true, 7), newSweep(20, true, 8)
-	require.Equal(t, order(a), order(b))
-	require.NotEqual(t, order(a), order(c))
-	require.NotEqual(t, order(newSweep(20, false, 7)), order(a))
-	for round := range 20 {
-		seen := map[int]bool{}
-		for _, r := range a.Runs[5*round : 5*round+5] {
-			require.Equal(t, round+1, r.Repeat)
-			seen[r.Cell] = true
-		}
-		require.Len(t, seen, 5)
-	}
-	require.Equal(t, []map[string]string{{}}, Cells(nil, nil))
-	odd := &Sweep{Axes: []Axis{{"url", []string{"amqp://a:1/../x"}}}, Repeats: 1}
-	odd.Arrange(Cells(odd.Axes, nil))
-	require.Equal(t, "001_url=amqp---a-1-..-x/repeat-1", odd.Runs[0].Folder)
-}
-
-// TestResume: finished runs stay, what was begun is begun again, in the order and under the ID of before; of another
-// plan only the runs of equal cells stay.
-func TestResume(t *testing.T) {
-	t.Parallel()
-	old := newSweep(2, true, 7)
-	for i := range 3 {
-		old.Runs[i].State, old.Runs[i].Attempts, old.Runs[i].Figures = Done, 1, map[string]float64{"sent": float64(i)}
-	}
-	old.Runs[3].State, old.Runs[3].Attempts = Running, 2
-	dir := t.TempDir()
-	require.NoError(t, old.Write(dir))
-	read, err := Read(dir)
-	require.NoError(t, err)
-	require.Equal(t, old, read)
-
-	s := newSweep(2, true, 99)
-	s.ID = "new"
-	finished, unfinished := s.Resume(read)
-	require.Equal(t, 3, finished)
-	require.Len(t, unfinished, 1)
-	require.Equal(t, read.Runs[3].Folder, unfinished[0].Folder)
-	require.Equal(t, order(old), order(s))
-	require.Equal(t, "abc", s.ID)
-	require.EqualValues(t, 7, s.Seed)
-	require.Equal(t, Waiting, s.Runs[3].State)
-	require.Equal(t, 2, s.Runs[3].Attempts)
-
-	changed := newSweep(1, false, 0)
-	changed.Plan, changed.ID = "q", "new"
-	finished, _ = changed.Resume(read)
-	require.Equal(t, "new", changed.ID, "fresh destinations and groups of another plan are not those of before")
-	require.Equal(t, 3, finished)
-	for _, r := range changed.Runs {
-		if r.State == Done {
-			require.Equal(t, changed.Title(r.Values), changed.Title(changed.Runs[r.Cell-1].Values))
-		}
-	}
-}
-
-// TestRead: what is no sweep is refused.
-func TestRead(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	_, err := Read(dir)
-	require.ErrorIs(t, err, fs.ErrNotExist)
-	require.False(t, IsSweep(dir))
-	for _, text := range []string{
-		"", "{", "[]", `{"format": "x", "version": 1}`, `{"format": "perfmq sweep", "version": 2}`,
-		`{"format": "perfmq sweep", "version": 1, "runs": [{"folder": "../x"}]}`,
-	} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, File), []byte(text), 0o600))
-		_, err := Read(dir)
-		require.Error(t, err, text)
-		require.False(t, errors.Is(err, fs.ErrNotExist))
-	}
-	require.True(t, IsSweep(dir))
 }
 
 // TestLeft: a run takes as long as others of its cell; before there is one, as long as its plan says, and what others
 // took beyond theirs; what ends by a count, as long as others on average.
 func TestLeft(t *testing.T) {
 	t.Parallel()
-	s := newSweep(2, false, 0)
-	planned := map[int]Length{}
-	for cell := range 5 {
-		planned[cell+1] = Length{Known: 10 * time.Second}
-	}
-	left, known := s.Left(planned, time.Second)
+	s := fiveCells(length{known: 10 * time.Second})
+	s.Settle = time.Second
+	require.Equal(t, "about 1m49s, and what opening, draining and closing take", s.estimate())
+	left, known := s.left()
 	require.True(t, known)
 	require.Equal(t, 10*11*time.Second, left)
 	done := func(i int, took time.Duration) {
-		s.Runs[i].State, s.Runs[i].Start, s.Runs[i].End = Done, 5, 5+took.Microseconds()
+		r := &s.state.Runs[i]
+		r.State, r.Start, r.End = record.Done, 5, 5+took.Microseconds()
 	}
 	done(0, 12*time.Second)
-	left, _ = s.Left(planned, time.Second)
+	left, _ = s.left()
 	require.Equal(t, 9*13*time.Second, left)
 	done(1, 20*time.Second)
-	left, _ = s.Left(planned, 0)
+	s.Settle = 0
+	left, _ = s.left()
 	require.Equal(t, (12+20+6*16)*time.Second, left)
 
-	s = newSweep(2, false, 0)
-	_, known = s.Left(map[int]Length{1: {Open: true}}, 0)
+	s = fiveCells(length{open: true})
+	require.Equal(t, "the time left is known when the first run has ended", s.estimate())
+	_, known = s.left()
 	require.False(t, known)
-	counted := map[int]Length{1: {Open: true}, 2: {Open: true}, 3: {Open: true}, 4: {Open: true}, 5: {Open: true}}
 	done(0, 30*time.Second)
-	left, known = s.Left(counted, 0)
+	left, known = s.left()
 	require.True(t, known)
 	require.Equal(t, 9*30*time.Second, left)
-
-	total, open := Total([]Length{{Known: time.Second}, {Known: time.Second, Open: true}, {}}, 5*time.Second)
-	require.Equal(t, 12*time.Second, total)
-	require.Equal(t, 1, open)
+	s.lengths[1] = length{known: 3 * time.Second}
+	require.Equal(t, "at least 6s, and longer by what ends by a count, when it is idle, or with a command", s.estimate())
 }
 
-// filled is a sweep of which each run has ended with figures of its cell and repeat.
-func filled(t *testing.T, repeats int, of func(threads string, repeat int) (rate, p50 float64)) *Sweep {
-	t.Helper()
-	s := &Sweep{Axes: []Axis{{"threads", []string{"1", "2", "4", "8", "16", "32"}}}, Repeats: repeats}
-	s.Arrange(Cells(s.Axes, nil))
-	for i := range s.Runs {
-		r := &s.Runs[i]
-		rate, p50 := of(r.Values["threads"], r.Repeat)
-		r.State, r.Figures = Done, map[string]float64{"completed.avg": rate, "ack.p50": p50}
-		kind := "max-pending"
-		if rate >= 795 {
-			kind = "broker"
-		}
-		r.Limits = []Limit{{Kind: kind, Text: kind + " it is"}}
+// TestHashCell: the embedded broker and its faults are part of what a sweep runs.
+func TestHashCell(t *testing.T) {
+	seen := map[string]bool{}
+	for _, of := range []run.Run{{}, {Embedded: true}, {Embedded: true, Faults: store.Faults{Rate: 5}}} {
+		of.Plan, of.Secrets = new(plan.Plan), new(safetext.Secrets)
+		var b strings.Builder
+		require.NoError(t, hashCell(&b, nil, &of))
+		seen[b.String()] = true
 	}
-	return s
-}
-
-// TestRows: minimum, median and maximum of the repeats; failed ones count as such, and not in the figures.
-func TestRows(t *testing.T) {
-	t.Parallel()
-	rates := map[int]float64{1: 30, 2: 10, 3: 20, 4: 1000}
-	s := filled(t, 4, func(_ string, repeat int) (float64, float64) { return rates[repeat], 5 })
-	for i := range s.Runs {
-		if s.Runs[i].Repeat == 4 {
-			s.Runs[i].Status = 1
-		}
-	}
-	s.Runs[0].State = Unfinished // 30 of threads=1
-	rows := s.Rows()
-	require.Len(t, rows, 6)
-	require.Equal(t, Spread{10, 15, 20, 2}, rows[0].Figures["completed.avg"])
-	require.Equal(t, Spread{10, 20, 30, 3}, rows[1].Figures["completed.avg"])
-	require.Equal(t, []int{2, 1, 3, 1}, []int{rows[0].Good, rows[0].Failed, rows[1].Good, rows[1].Failed})
-	require.Equal(t, []string{"completed.avg", "ack.p50"}, s.Columns(rows))
-	best, worst, ok := Extremes(rows, "completed.avg")
-	require.True(t, ok)
-	require.Equal(t, []int{2, 1}, []int{best.Cell, worst.Cell})
-	_, _, ok = Extremes(rows, "received.avg")
-	require.False(t, ok)
-}
-
-// TestRowsOfParts: a run that a threshold ended early counts as failed, whatever its status and metrics.
-func TestRowsOfParts(t *testing.T) {
-	t.Parallel()
-	s := &Sweep{Repeats: 3}
-	s.Arrange(Cells(nil, nil))
-	for i, rate := range []float64{100, 200, 9} {
-		s.Runs[i].State, s.Runs[i].Figures = Done, map[string]float64{"completed.avg": rate}
-	}
-	s.Runs[2].Status, s.Runs[2].Aborted = 3, true
-	row := s.Rows()[0]
-	require.Equal(t, Spread{100, 150, 200, 2}, row.Figures["completed.avg"])
-	require.Equal(t, []int{2, 1}, []int{row.Good, row.Failed})
-}
-
-// TestBounded: a rate of a step of which perfmq was the limit in one repeat is a lower bound; latencies, rates of other
-// steps, and runs that failed are not.
-func TestBounded(t *testing.T) {
-	t.Parallel()
-	for _, kind := range []string{"tester-worker", "tester-processors", "machine"} {
-		s := &Sweep{Repeats: 3, Steps: []string{"fill", "read"}, Axes: []Axis{{"x", []string{"1", "2"}}}}
-		s.Arrange(Cells(s.Axes, nil))
-		for i := range s.Runs {
-			s.Runs[i].State = Done
-			s.Runs[i].SetLimits([]Limit{{Step: "fill", Kind: "none"}, {Step: "read", Kind: "broker"}})
-			require.False(t, s.Runs[i].AtLeast)
-		}
-		require.Empty(t, s.Bounded())
-		require.Empty(t, s.Rows()[0].Bound("read.received.avg"))
-		bounded := func(i int) { s.Runs[i].SetLimits([]Limit{{Step: "fill", Kind: "none"}, {Step: "read", Kind: kind}}) }
-		bounded(0)
-		bounded(2)
-		bounded(1)
-		s.Runs[1].Status = 1
-		require.True(t, s.Runs[0].AtLeast)
-		require.Equal(t, "perfmq was the limit of 2 of 5 runs, so their rates are lower bounds", s.Bounded())
-		rows := s.Rows()
-		require.Equal(t, []int{2, 0}, []int{rows[0].Bounded, rows[1].Bounded})
-		for name, want := range map[string]string{
-			"read.received.avg": "at least ", "read.completed.max": "at least ", "read.ack.p99": "", "read.sent": "",
-			"fill.completed.avg": "", "received.avg": "",
-		} {
-			require.Equal(t, want, rows[0].Bound(name), name)
-			require.Equal(t, want, s.Runs[0].Bound(name), name)
-			require.Empty(t, rows[1].Bound(name), name)
-		}
-	}
-	r := Run{}
-	r.SetLimits([]Limit{{Kind: "machine"}})
-	require.Equal(t, "at least ", r.Bound("completed.avg"), "of a run of one step")
-}
-
-// TestBrief: rates over less than a second are told, of the runs that count.
-func TestBrief(t *testing.T) {
-	t.Parallel()
-	s := &Sweep{Repeats: 4}
-	s.Arrange(Cells(nil, nil))
-	for i, rate := range []float64{20_000, 500, 8000, 9e9} {
-		s.Runs[i].State = Done
-		s.Runs[i].Figures = map[string]float64{"read.received": 1000, "read.received.avg": rate, "read.ack.p50": 7}
-	}
-	s.Runs[3].Status = 1
-	require.Equal(t, "read.received.avg is a rate over less than a second in 2 of 3 runs, the shortest of 50ms: "+
-		"more messages, or a longer duration, tell more", s.Brief("read.received.avg"))
-	for _, name := range []string{"read.ack.p50", "read.completed.avg"} {
-		require.Empty(t, s.Brief(name))
-	}
-	s.Runs[0].Figures, s.Runs[2].Figures = nil, nil
-	require.Empty(t, s.Brief("read.received.avg"))
-}
-
-// TestOrdered: values that rise are drawn at their distances.
-func TestOrdered(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		values  []string
-		ordered bool
-	}{
-		{[]string{"1", "2", "4"}, true},
-		{[]string{"1", "2"}, false},
-		{[]string{"1", "4", "2"}, false},
-		{[]string{"a", "b", "c"}, false},
-		{[]string{"0.5", "1", "1.5"}, true},
-	} {
-		require.Equal(t, c.ordered, (&Axis{"x", c.values}).Ordered(), c.values)
-	}
-}
-
-// TestMedians: a demand on a median is judged over the repeats that count, whatever the single ones were.
-func TestMedians(t *testing.T) {
-	t.Parallel()
-	s := &Sweep{Repeats: 4}
-	s.Arrange(Cells(nil, nil))
-	for i, v := range []float64{1000, 9000, 3000, 0} {
-		s.Runs[i].State = Done
-		s.Runs[i].Demands = []Demand{{Threshold: "median(ack.p99) < 5ms", Measured: &v, Median: true}, {Threshold: "failed == 0", Measured: &v}}
-	}
-	s.Runs[3].Status = 1
-	list := s.Medians()
-	require.Len(t, list, 1)
-	require.Equal(t, "median(ack.p99) < 5ms: kept, 3ms", list[0].Outcome.String())
-	s.Runs[0].Demands[0].Measured = s.Runs[1].Demands[0].Measured
-	require.False(t, s.Medians()[0].Outcome.Kept)
-	for i := range s.Runs {
-		s.Runs[i].Status = 1
-	}
-	require.False(t, s.Medians()[0].Outcome.Kept)
+	require.Len(t, seen, 3)
 }

@@ -25,8 +25,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/scenario"
-	"github.com/perfmq/perfmq/internal/search"
-	"github.com/perfmq/perfmq/internal/sweep"
+	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/scenarios"
 )
@@ -53,7 +52,7 @@ type outcome struct {
 	took             time.Duration
 	status           int
 	results          []*result.Result // those of all runs
-	found            *search.Found    // of a search
+	found            *record.Found    // of a search
 	output           string           // the end of the printed output
 }
 
@@ -180,17 +179,17 @@ func (s *session) once(ctx context.Context, b *broker, name string) (outcome, er
 func (o *outcome) read(dir string) error {
 	folders := []string{dir}
 	switch {
-	case search.IsSearch(dir):
-		found, err := search.Read(dir)
+	case record.IsSearch(dir):
+		found, err := record.ReadSearch(dir)
 		if err != nil {
 			return err
 		}
 		o.found, folders = found.Found, nil
 		for i, p := range found.Points {
-			folders = append(folders, filepath.Join(dir, search.Folder(i+1, p.Rate)))
+			folders = append(folders, filepath.Join(dir, record.PointFolder(i+1, p.Rate)))
 		}
-	case sweep.IsSweep(dir):
-		all, err := sweep.Read(dir)
+	case record.IsSweep(dir):
+		all, err := record.ReadSweep(dir)
 		if err != nil {
 			return err
 		}

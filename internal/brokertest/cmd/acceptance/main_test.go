@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/scenario"
-	"github.com/perfmq/perfmq/internal/search"
-	"github.com/perfmq/perfmq/internal/sweep"
+	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/scenarios"
 )
@@ -50,8 +49,8 @@ func TestPage(t *testing.T) {
 	failed := counted(10, 0)
 	failed.Thresholds = []result.Threshold{{Step: "one", Threshold: "ack.p99 < 5ms", Measured: &measured}, {Threshold: "x.min > 1"}}
 	failed.BrokerCount = &result.BrokerCount{Destinations: []result.DestinationCount{{Added: &result.Compared{Count: 13, Least: 10, Most: 10}}}}
-	found := &search.Found{Rate: 900, Above: 1000, Held: true, Complete: true, Failed: search.Point{Rate: 1000, Why: "late"}}
-	undecided := &search.Found{Above: 1000, Complete: true, Failed: search.Point{Rate: 1000, Tester: true}, Points: []search.Point{{Rate: 1000, Tester: true}}}
+	found := &record.Found{Rate: 900, Above: 1000, Held: true, Complete: true, Failed: record.Point{Rate: 1000, Why: "late"}}
+	undecided := &record.Found{Above: 1000, Complete: true, Failed: record.Point{Rate: 1000, Tester: true}, Points: []record.Point{{Rate: 1000, Tester: true}}}
 	outcomes := []outcome{
 		{scenario: "smoke/a", broker: "B 1", took: 1900 * time.Millisecond, results: []*result.Result{passed}},
 		{scenario: "smoke/b", broker: "B 1", status: 3, results: []*result.Result{failed}},
@@ -96,7 +95,7 @@ func TestUnfinished(t *testing.T) {
 		"killed":            {results: []*result.Result{killed}},
 		"one of a sweep":    {results: []*result.Result{good, killed}},
 		"a run of no sweep": {results: []*result.Result{good, new(result.Result)}},
-		"a search":          {found: new(search.Found), results: []*result.Result{good}},
+		"a search":          {found: new(record.Found), results: []*result.Result{good}},
 	} {
 		text, err := page([]outcome{{scenario: "a", results: []*result.Result{good}}, o}, circumstances{})
 		require.Error(t, err, name)
@@ -114,8 +113,8 @@ func TestRead(t *testing.T) {
 	require.NoError(t, o.read(filepath.Join(dir, "nothing")))
 	require.False(t, o.finished())
 
-	s := &sweep.Sweep{Format: sweep.Format, Version: sweep.Version, Repeats: 2}
-	s.Arrange(sweep.Cells(nil, nil))
+	s := &record.Sweep{Format: record.Format, Version: record.Version, Repeats: 2}
+	s.Arrange(record.Cells(nil, nil))
 	require.NoError(t, s.Write(dir))
 	o = outcome{}
 	require.NoError(t, o.read(dir))
@@ -123,7 +122,7 @@ func TestRead(t *testing.T) {
 	require.False(t, o.finished())
 
 	dir = t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, search.File), []byte(`{"complete": true, "points": [{"rate": 5}, {"rate": 2}]}`), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, record.SearchFile), []byte(`{"complete": true, "points": [{"rate": 5}, {"rate": 2}]}`), 0o600))
 	o = outcome{}
 	require.NoError(t, o.read(dir))
 	require.Len(t, o.results, 2)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/shirou/gopsutil/v4/cpu"
 
-	"github.com/perfmq/perfmq/internal/search"
+	"github.com/perfmq/perfmq/internal/sweep/record"
 )
 
 // circumstances are those in which the scenarios were run.
@@ -79,7 +79,7 @@ func failures(outcomes []outcome) error {
 	for i := range outcomes {
 		o := &outcomes[i]
 		sent, _ := o.total()
-		machine := o.status == 3 || o.found != nil && o.found.Kind() == search.Undecided
+		machine := o.status == 3 || o.found != nil && o.found.Kind() == record.Undecided
 		if !o.finished() || o.status != 0 && !machine || sent == 0 || strings.Contains(o.counts(), "DIFFER") {
 			errs = append(errs, fmt.Errorf("%s on %s: %s\n%s", o.scenario, o.broker, o.verdict(), o.output))
 		}

@@ -1,4 +1,4 @@
-package sweep
+package record
 
 import "github.com/perfmq/perfmq/internal/threshold"
 

@@ -1,4 +1,4 @@
-package sweep
+package record
 
 import (
 	"cmp"
@@ -42,6 +42,15 @@ type Row struct {
 // Bound is put before a metric that is a lower bound, as perfmq was the limit of a repeat: "at least ". It is empty for
 // others.
 func (r *Row) Bound(name string) string { return bound(r.bounded, name) }
+
+// RowOf returns a row with the figures of one run.
+func RowOf(r *Run) Row {
+	row := Row{Cell: r.Cell, Values: r.Values, Figures: map[string]Spread{}}
+	for name, v := range r.Figures {
+		row.Figures[name] = Spread{v, v, v, 1}
+	}
+	return row
+}
 
 // Rows returns the cells with the figures of their good runs. A cell of which no run has ended has a row, too.
 func (s *Sweep) Rows() (rows []Row) {

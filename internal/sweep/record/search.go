@@ -1,74 +1,125 @@
-package search
+package record
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/perfmq/perfmq/internal/safetext"
 )
 
-// File is the name of the file with an [Outcome], in the folder of a search.
-const File = "search.json"
+// SearchFile is the name of the file with a [Search], in the folder of a search.
+const SearchFile = "search.json"
 
-// Metric is the name of the rate that a search found, where results are compared.
-const Metric = "found"
+// FoundMetric is the name of the rate that a search found, where results are compared.
+const FoundMetric = "found"
 
-// maxFile bounds the size of [File], in bytes.
-const maxFile = 16 << 20
+// maxSearchFile bounds the size of [SearchFile], in bytes.
+const maxSearchFile = 16 << 20
 
-// Folder is the name of the folder of a point's result, within the folder of the search. The first point is number 1.
-func Folder(number int, rate float64) string {
+// PointFolder is the folder of a point's result, within the folder of the search. The first point is number 1.
+func PointFolder(number int, rate float64) string {
 	return fmt.Sprintf("%03d-%s", number, strconv.FormatFloat(rate, 'f', -1, 64))
 }
 
-// Outcome is a search with its demands.
-type Outcome struct {
+// Search is a search with its demands.
+type Search struct {
 	Demands []string `json:"demands"`
 	*Found
 }
 
-// IsSearch tells whether a folder holds a search.
-func IsSearch(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, File))
-	return !errors.Is(err, fs.ErrNotExist)
+// JSON returns the contents of [SearchFile].
+func (s *Search) JSON() ([]byte, error) {
+	text, err := json.MarshalIndent(s, "", "  ")
+	return append(safetext.JSON(text), '\n'), err
 }
 
-// Read reads the search in a folder. The error is [fs.ErrNotExist] if there is none.
-func Read(dir string) (*Outcome, error) {
-	path := filepath.Join(dir, File)
-	info, err := os.Stat(path)
+// Write writes the search into a folder.
+func (s *Search) Write(dir string) error {
+	text, err := s.JSON()
+	if err != nil {
+		return err
+	}
+	return replace(filepath.Join(dir, SearchFile), text)
+}
+
+// IsSearch tells whether a folder holds a search.
+func IsSearch(dir string) bool {
+	return exists(filepath.Join(dir, SearchFile))
+}
+
+// ReadSearch reads the search in a folder. The error is [fs.ErrNotExist] if there is none.
+func ReadSearch(dir string) (*Search, error) {
+	text, err := read(filepath.Join(dir, SearchFile), maxSearchFile)
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > maxFile {
-		return nil, fmt.Errorf("%s is larger than %d bytes", File, maxFile)
-	}
-	text, err := os.ReadFile(path) //nolint:gosec // in the user's folder
-	if err != nil {
-		return nil, err
-	}
-	o := Outcome{Found: new(Found)}
+	o := Search{Found: new(Found)}
 	if err := json.Unmarshal(text, &o); err != nil {
-		return nil, fmt.Errorf("%s: %w", File, err)
+		return nil, fmt.Errorf("%s: %w", SearchFile, err)
 	}
 	if o.Found == nil {
 		o.Found = new(Found)
 	}
 	if o.Held && o.Rate <= 0 {
-		return nil, fmt.Errorf("%s: a rate of %v cannot have been held", File, o.Rate)
+		return nil, fmt.Errorf("%s: a rate of %v cannot have been held", SearchFile, o.Rate)
 	}
 	for i := range o.Points {
 		if rate := o.Points[i].Rate; rate <= 0 || math.IsInf(rate, 0) {
-			return nil, fmt.Errorf("%s: point %d has a rate of %v", File, i+1, rate)
+			return nil, fmt.Errorf("%s: point %d has a rate of %v", SearchFile, i+1, rate)
 		}
 	}
 	return &o, nil
 }
+
+// Point is one tried rate.
+type Point struct {
+	Rate float64 `json:"rate"` // messages per second
+	// Hold: the rate was tried for longer, to verify the result.
+	Hold bool `json:"hold,omitempty"`
+	// Kept: the load passed all thresholds. Otherwise Why names those that failed, and Tester is true if perfmq, or its
+	// machine, was the limit.
+	Kept   bool   `json:"kept"`
+	Why    string `json:"why,omitempty"`
+	Tester bool   `json:"tester,omitempty"`
+	// Limit is the limit of the rate, in words.
+	Limit string `json:"limit,omitempty"`
+}
+
+// Verdict is the outcome of the load in a word or two.
+func (p *Point) Verdict() string {
+	switch {
+	case p.Kept:
+		return "pass"
+	case p.Tester:
+		return "undecided"
+	default:
+		return "fail"
+	}
+}
+
+// Found is the outcome of a search.
+type Found struct {
+	// Rate is the highest rate that met all demands, also when it was held; 0 if none did. Above is the lowest rate that
+	// failed; 0 if none did.
+	Rate  float64 `json:"rate"`
+	Above float64 `json:"above"`
+	// Held: Rate was tried for longer, and met all demands. It is false if the search ended earlier.
+	Held bool `json:"held"`
+	// Failed is the point at Above.
+	Failed Point `json:"failed"`
+	// Complete: the search came to its end. Otherwise it is running, or was interrupted.
+	Complete bool `json:"complete"`
+	// Points are all tried rates, in order.
+	Points []Point `json:"points"`
+}
+
+// AtLeast tells whether the held rate is only a lower bound: perfmq was the limit, or the search reached its highest
+// rate.
+func (f *Found) AtLeast() bool { return f.Held && (f.Above == 0 || f.Failed.Tester) }
 
 // Kind is the kind of a search's outcome.
 type Kind string

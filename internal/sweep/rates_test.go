@@ -1,7 +1,6 @@
-package search_test
+package sweep
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 	"testing"
@@ -9,14 +8,19 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/search"
+	"github.com/perfmq/perfmq/internal/sweep/record"
 )
 
 // capacity is a probe of a broker that takes so many messages a second.
-func capacity(n float64) search.Probe {
-	return func(_ context.Context, rate float64, _ bool) (search.Point, error) {
-		return search.Point{Kept: rate <= n, Why: "too much"}, nil
+func capacity(n float64) probe {
+	return func(rate float64, _ bool) (record.Point, error) {
+		return record.Point{Kept: rate <= n, Why: "too much"}, nil
 	}
+}
+
+// quietly is highest for nobody who wants to know of the loads.
+func quietly(first float64, probe probe) (*record.Found, error) {
+	return highest(first, probe, func(*record.Found) error { return nil })
 }
 
 // TestMax: whatever a broker takes, the search finds it to 2%, in few points.
@@ -25,25 +29,25 @@ func TestMax(t *testing.T) {
 	for range 300 {
 		n := 2 * float64(uint64(1)<<random.IntN(24)) * (1 + random.Float64())
 		for _, first := range []float64{0, 1, 37, 1e6} {
-			f, err := search.Max(t.Context(), search.Config{First: first}, capacity(n))
+			f, err := quietly(first, capacity(n))
 			require.NoError(t, err)
 			require.LessOrEqual(t, f.Rate, n)
 			require.Greater(t, f.Above, n)
 			require.LessOrEqual(t, f.Above/f.Rate, 1.02+1e-9)
 			require.True(t, f.Held)
-			require.Equal(t, search.Point{Rate: f.Above, Why: "too much"}, f.Failed)
+			require.Equal(t, record.Point{Rate: f.Above, Why: "too much"}, f.Failed)
 			require.LessOrEqual(t, len(f.Points), 41)
 		}
 	}
 }
 
 func TestEnds(t *testing.T) {
-	f, err := search.Max(t.Context(), search.Config{}, capacity(0.5))
-	require.ErrorIs(t, err, search.ErrNothing)
+	f, err := quietly(0, capacity(0.5))
+	require.ErrorIs(t, err, errNothing)
 	assert.Zero(t, f.Rate)
 	assert.InDelta(t, 1, f.Above, 0)
 
-	f, err = search.Max(t.Context(), search.Config{}, capacity(1e9))
+	f, err = quietly(0, capacity(1e9))
 	require.NoError(t, err)
 	assert.InDelta(t, 1e8, f.Rate, 0)
 	assert.Zero(t, f.Above)
@@ -51,35 +55,30 @@ func TestEnds(t *testing.T) {
 
 	gone := errors.New("gone")
 	n := 0
-	f, err = search.Max(t.Context(), search.Config{}, func(_ context.Context, _ float64, _ bool) (search.Point, error) {
+	f, err = quietly(0, func(_ float64, _ bool) (record.Point, error) {
 		if n++; n > 3 {
-			return search.Point{}, gone
+			return record.Point{}, gone
 		}
-		return search.Point{Kept: true}, nil
+		return record.Point{Kept: true}, nil
 	})
 	require.ErrorIs(t, err, gone)
 	assert.InDelta(t, 4000, f.Rate, 0)
 	assert.False(t, f.Held)
 	assert.Len(t, f.Points, 3, "what was found is not lost")
-
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = search.Max(ctx, search.Config{}, capacity(1))
-	require.ErrorIs(t, err, context.Canceled)
 }
 
 // TestHold: a rate that is kept for a moment and not for longer is not what is found.
 func TestHold(t *testing.T) {
-	f, err := search.Max(t.Context(), search.Config{}, func(_ context.Context, rate float64, hold bool) (search.Point, error) {
-		return search.Point{Kept: rate <= 5000 || rate <= 5200 && !hold}, nil
+	f, err := quietly(0, func(rate float64, hold bool) (record.Point, error) {
+		return record.Point{Kept: rate <= 5000 || rate <= 5200 && !hold}, nil
 	})
 	require.NoError(t, err)
 	assert.True(t, f.Held)
 	assert.GreaterOrEqual(t, f.Rate, 0.9*5000)
 	assert.LessOrEqual(t, f.Rate, 5000.0)
 
-	f, err = search.Max(t.Context(), search.Config{}, func(_ context.Context, _ float64, hold bool) (search.Point, error) {
-		return search.Point{Kept: !hold && len("ever") > 0, Why: "never holds"}, nil
+	f, err = quietly(0, func(_ float64, hold bool) (record.Point, error) {
+		return record.Point{Kept: !hold && len("ever") > 0, Why: "never holds"}, nil
 	})
 	require.NoError(t, err)
 	assert.False(t, f.Held)
@@ -89,11 +88,11 @@ func TestHold(t *testing.T) {
 func TestChance(t *testing.T) {
 	for bad := 1; bad <= 12; bad++ {
 		n := 0
-		f, err := search.Max(t.Context(), search.Config{}, func(_ context.Context, rate float64, hold bool) (search.Point, error) {
+		f, err := quietly(0, func(rate float64, hold bool) (record.Point, error) {
 			if !hold {
 				n++
 			}
-			return search.Point{Kept: rate <= 5000 && (hold || n != bad), Why: "too much"}, nil
+			return record.Point{Kept: rate <= 5000 && (hold || n != bad), Why: "too much"}, nil
 		})
 		require.NoError(t, err)
 		require.True(t, f.Held)
@@ -103,9 +102,9 @@ func TestChance(t *testing.T) {
 	}
 	// The rate is as high as the search goes.
 	n := 0
-	f, err := search.Max(t.Context(), search.Config{First: 4e7}, func(_ context.Context, _ float64, _ bool) (search.Point, error) {
+	f, err := quietly(4e7, func(_ float64, _ bool) (record.Point, error) {
 		n++
-		return search.Point{Kept: n != 2}, nil
+		return record.Point{Kept: n != 2}, nil
 	})
 	require.NoError(t, err)
 	require.InDelta(t, 1e8, f.Rate, 0)
@@ -116,10 +115,10 @@ func TestChance(t *testing.T) {
 // TestDisturbed: a load that the tester itself spoiled is repeated once.
 func TestDisturbed(t *testing.T) {
 	n := 0
-	f, err := search.Max(t.Context(), search.Config{}, func(_ context.Context, rate float64, _ bool) (search.Point, error) {
+	f, err := quietly(0, func(rate float64, _ bool) (record.Point, error) {
 		n++
 		spoiled := n%3 == 0
-		return search.Point{Kept: rate <= 5000 && !spoiled, Tester: spoiled}, nil
+		return record.Point{Kept: rate <= 5000 && !spoiled, Tester: spoiled}, nil
 	})
 	require.NoError(t, err)
 	assert.InDelta(t, 5000, f.Rate, 100)
@@ -132,41 +131,41 @@ func TestUndecided(t *testing.T) {
 		// by number of the load, the rate and whether it is held: passes, perfmq is the limit
 		probe func(n int, rate float64, hold bool) (passes, perfmq bool)
 		err   error
-		kind  search.Kind
+		kind  record.Kind
 		loads int
 		words string
 	}{
 		"each load": {
 			func(int, float64, bool) (bool, bool) { return false, true },
-			search.ErrUndecided, search.Undecided, 2, "undecided: perfmq was the limit of 2 of 2 loads, and no rate was held: at 1,000 msg/s the limit was L",
+			errUndecided, record.Undecided, 2, "undecided: perfmq was the limit of 2 of 2 loads, and no rate was held: at 1,000 msg/s the limit was L",
 		},
 		"a high rate": {
 			func(_ int, rate float64, _ bool) (bool, bool) { return rate <= 5000, rate > 5000 },
-			nil, search.AtLeast, 6, "at least 4,000 msg/s: at 8,000 msg/s the limit was L",
+			nil, record.AtLeast, 6, "at least 4,000 msg/s: at 8,000 msg/s the limit was L",
 		},
 		"below what the broker does": {
 			func(_ int, rate float64, _ bool) (bool, bool) { return false, rate < 900 },
-			search.ErrUndecided, search.Undecided, 3, "undecided: perfmq was the limit of 2 of 3 loads, and no rate was held: at 250 msg/s the limit was L",
+			errUndecided, record.Undecided, 3, "undecided: perfmq was the limit of 2 of 3 loads, and no rate was held: at 250 msg/s the limit was L",
 		},
 		"when it is held": {
 			func(_ int, rate float64, hold bool) (bool, bool) { return rate <= 1000 && !hold, hold },
-			search.ErrUndecided, search.Undecided, 0, "",
+			errUndecided, record.Undecided, 0, "",
 		},
 		"every other load": {
 			func(n int, rate float64, _ bool) (bool, bool) { return n%2 == 0 && rate <= 5000, n%2 == 1 },
-			nil, search.Maximum, 0, "",
+			nil, record.Maximum, 0, "",
 		},
 		"when the failed rate is tried again": {
 			func(n int, rate float64, hold bool) (bool, bool) { return rate <= 5000, rate > 5000 && n > 10 && !hold },
-			nil, search.AtLeast, 0, "",
+			nil, record.AtLeast, 0, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := 0
-			f, err := search.Max(t.Context(), search.Config{}, func(_ context.Context, rate float64, hold bool) (search.Point, error) {
+			f, err := quietly(0, func(rate float64, hold bool) (record.Point, error) {
 				n++
 				passes, perfmq := c.probe(n, rate, hold)
-				return search.Point{Kept: passes, Tester: perfmq && !passes, Limit: "L"}, nil
+				return record.Point{Kept: passes, Tester: perfmq && !passes, Limit: "L"}, nil
 			})
 			require.ErrorIs(t, err, c.err)
 			require.True(t, f.Complete)
@@ -185,4 +184,32 @@ func TestUndecided(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNote: whoever is told of the findings has each load, and an error of theirs ends the search.
+func TestNote(t *testing.T) {
+	var noted []int
+	full := errors.New("the disk is full")
+	f, err := highest(10, capacity(25), func(so *record.Found) error {
+		require.False(t, so.Complete)
+		if noted = append(noted, len(so.Points)); len(noted) == 3 {
+			return full
+		}
+		return nil
+	})
+	require.ErrorIs(t, err, full)
+	require.Equal(t, []int{1, 2, 3}, noted)
+	require.False(t, f.Complete)
+
+	f, err = quietly(0, capacity(25))
+	require.NoError(t, err)
+	require.True(t, f.Complete)
+	f, err = quietly(0, capacity(0))
+	require.ErrorIs(t, err, errNothing)
+	require.True(t, f.Complete)
+	f, err = quietly(0, func(float64, bool) (record.Point, error) {
+		return record.Point{}, full
+	})
+	require.ErrorIs(t, err, full)
+	require.False(t, f.Complete)
 }

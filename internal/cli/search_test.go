@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/sweep/record"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// TestFindNothing: if no rate passes a threshold, the status is 3, or 5 on a busy machine, and all rates tried are
+// printed; a second search does not overwrite the first.
+func TestFindNothing(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "found")
+	args := []string{
+		"mem", "producer", "--find-max", "ack.p50 < 5ms", "-o", "latency=30ms", "--rate", "5", "--duration", "400ms", "--warmup", "0", "--result", dir, "queue://A",
+	}
+	r := call(nil, args...)
+	require.Contains(t, []int{exitThreshold, exitUndecided}, r.status, r.stderr)
+	assert.Contains(t, r.stdout, "--- FIND-MAX: the highest rate at which ack.p50 < 5ms, completed.avg >= 99% of target, delay.p99 < 100ms; a load may miss its target by 2 messages\n")
+	assert.Regexp(t, `^error: (not even 1 msg/s passes the thresholds: ack.p50 < 5ms: |undecided: perfmq was the limit of )`, r.stderr)
+	text, err := os.ReadFile(filepath.Join(dir, record.SearchFile))
+	require.NoError(t, err)
+	var found record.Found
+	require.NoError(t, json.Unmarshal(text, &found))
+	assert.Zero(t, found.Rate)
+	assert.GreaterOrEqual(t, len(found.Points), 2)
+	assert.True(t, found.Complete)
+
+	again := call(nil, args...)
+	assert.Equal(t, exitUsage, again.status)
+	assert.Contains(t, again.stderr, "the folder is not empty")
+	kept, err := os.ReadFile(filepath.Join(dir, record.SearchFile))
+	require.NoError(t, err)
+	assert.Equal(t, string(text), string(kept))
+}
+
+// TestFindMaxVerdicts: of each load the search says what the load's own result says, also where the target was missed by
+// no more than the messages at the borders of the measured time.
+func TestFindMaxVerdicts(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "found")
+	r := call(nil, "mem", "producer", "--find-max", "ack.p50 < 5s", "-o", "latency=40ms", "--max-pending", "1", "--rate", "20", "--duration", "400ms",
+		"--warmup", "0", "--result", dir, "queue://A")
+	text, err := os.ReadFile(filepath.Join(dir, record.SearchFile))
+	require.NoError(t, err, r.stderr)
+	var found record.Found
+	require.NoError(t, json.Unmarshal(text, &found))
+	require.NotEmpty(t, found.Points)
+	for i, p := range found.Points {
+		one, err := result.Read(filepath.Join(dir, record.PointFolder(i+1, p.Rate)))
+		require.NoError(t, err)
+		broken := slices.ContainsFunc(one.Thresholds, func(x result.Threshold) bool { return !x.Kept })
+		require.Equal(t, p.Kept, one.Outcome.Success && !broken, "%v: %v", p, one.Thresholds)
+	}
+}
+
+// TestScenarioSearch: a search in a file does what --find-max does, for one group; it is no sweep.
+func TestScenarioSearch(t *testing.T) {
+	t.Parallel()
+	const text = `
+name: searches
+broker: {url: "mem://scenario-search", options: {latency: 30ms}}
+search: {from: 4, thresholds: [ack.p50 < 20ms]}
+groups:
+  senders: {role: producer, destination: queue://A, max-pending: 1}
+duration: 300ms
+`
+	file := write(t, "search.yaml", text)
+	plan := call(nil, "run", file, "--dry-run")
+	require.Equal(t, exitOK, plan.status, plan.stderr)
+	require.Contains(t, plan.stdout, "A search: each of its loads has another rate\n")
+	dir := filepath.Join(t.TempDir(), "found")
+	got := call(nil, "run", file, "--result", dir, "--json", filepath.Join(t.TempDir(), "found.json"))
+	require.Contains(t, []int{exitThreshold, exitUndecided}, got.status, got.stderr) // perfmq may be the limit on a busy machine
+	found, err := record.ReadSearch(dir)
+	require.NoError(t, err)
+	require.True(t, found.Complete)
+	require.Equal(t, "ack.p50 < 20ms", found.Demands[0])
+	require.Regexp(t, `(?m)^--- +4 msg/s: (fail|undecided) +ack.p50 [^;]*; limit: `, got.stdout)
+	for i, p := range found.Points {
+		_, err := result.Read(filepath.Join(dir, record.PointFolder(i+1, p.Rate)))
+		require.NoError(t, err)
+	}
+	again := call(nil, "run", file, "--result", dir)
+	require.Equal(t, exitUsage, again.status)
+	require.Contains(t, again.stderr, "the folder is not empty")
+
+	for add, want := range map[string]string{
+		"matrix: {options.latency: [1ms, 30ms]}": "a search does not go with a matrix",
+		"repeats: 3":                             "repeats is of a sweep, and does not go with a search",
+		"between-runs: purge":                    "between-runs is of a sweep, and does not go with a search",
+		"steps: [{name: one, duration: 1s}, {name: two, duration: 1s}]": "a search wants one step with a duration",
+		"knee: x": "leave it out: the table of the sweep and perfmq report have the rates over each axis",
+	} {
+		body := text
+		if strings.HasPrefix(add, "steps") {
+			body = strings.Replace(text, "duration: 300ms\n", "", 1)
+		}
+		got := call(nil, "run", write(t, "search.yaml", body+add+"\n"))
+		require.Equal(t, exitUsage, got.status, add)
+		require.Contains(t, got.stderr, want, add)
+	}
+	for _, flags := range [][]string{{"--repeats", "2"}, {"--seed", "1"}, {"--changed"}} {
+		got := call(nil, append([]string{"run", file}, flags...)...)
+		require.Equal(t, exitUsage, got.status, flags)
+		require.Contains(t, got.stderr, "is a search: --repeats, --seed and --changed are for sweeps")
+	}
+	got = call(nil, "run", file, "--hdr", "x.hdr")
+	require.Contains(t, got.stderr, "--hdr does not work with the several runs of a search")
+}

@@ -1,0 +1,166 @@
+package sweep
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gofrs/flock"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/sweep/record"
+)
+
+// setAside is the folder, within that of a sweep, for the results of unfinished runs.
+const setAside = "unfinished"
+
+// LockFile is held by the process that carries the sweep of a folder out. It stays there.
+const LockFile = "sweep.lock"
+
+// open reads the state of the sweep from its folder, or makes the folder. The folder is locked until the process ends
+// or unlock is called.
+func (s *Sweep) open() error {
+	if s.dir == "" {
+		return nil
+	}
+	if err := s.own(); err != nil {
+		return err
+	}
+	if err := makeFolder(s.dir); err != nil {
+		return err
+	}
+	if err := s.lock(); err != nil {
+		return err
+	}
+	earlier, err := record.ReadSweep(s.dir)
+	switch {
+	case err == nil:
+		return s.resume(earlier)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return s.save()
+}
+
+// makeFolder makes the folder of --result.
+func makeFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // results are for all to read
+		return fmt.Errorf("make the folder of --result: %w", err)
+	}
+	return nil
+}
+
+// own refuses a folder that is not of a sweep and has other files.
+func (s *Sweep) own() error {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("--result: %w", err)
+	}
+	ours := func(e fs.DirEntry) bool { return e.Name() == record.SweepFile || e.Name() == LockFile }
+	if len(entries) > 0 && !slices.ContainsFunc(entries, ours) {
+		return &plan.Mistake{
+			Text: "--result " + s.dir + ": the folder is not empty, and has no " + record.SweepFile,
+			Hint: "name another folder",
+		}
+	}
+	return nil
+}
+
+// lock refuses a folder whose sweep another process is carrying out: it would take the results of running loads away,
+// and the loads would disturb each other.
+func (s *Sweep) lock() error {
+	s.held = flock.New(filepath.Join(s.dir, LockFile), flock.SetPermissions(0o644))
+	alone, err := s.held.TryLock()
+	switch {
+	case err != nil:
+		return fmt.Errorf("lock the folder of --result: %w", err)
+	case !alone:
+		return &plan.Mistake{
+			Text: "--result " + s.dir + ": another perfmq is carrying this sweep out",
+			Hint: "wait until it has ended, or name another folder",
+		}
+	}
+	return nil
+}
+
+func (s *Sweep) unlock() {
+	if s.held != nil {
+		_ = s.held.Close()
+	}
+}
+
+// resume continues a sweep.
+func (s *Sweep) resume(earlier *record.Sweep) error {
+	if earlier.Plan != s.state.Plan && !s.Changed {
+		return &plan.Mistake{
+			Text: "--result " + s.dir + " has a sweep of another plan: the scenario, its variables or the flags have changed",
+			Hint: "name another folder; or --changed, to keep the runs of cells with the same values",
+		}
+	}
+	if s.SeedGiven && earlier.Plan == s.state.Plan && s.Seed != earlier.Seed {
+		return &plan.Mistake{
+			Text: fmt.Sprintf("--seed %d: the sweep in %s was begun with --seed %d", s.Seed, s.dir, earlier.Seed),
+			Hint: "leave --seed out",
+		}
+	}
+	finished, unfinished := s.state.Resume(earlier)
+	text := fmt.Sprintf("going on with the sweep in %s: %d of %d runs are finished", s.dir, finished, len(s.state.Runs))
+	for i := range unfinished {
+		r := &unfinished[i]
+		moved, err := s.moveAway(r)
+		if err != nil {
+			return err
+		}
+		if moved != "" {
+			text += fmt.Sprintf("; the unfinished result of %s is now %s", r.Folder, moved)
+		}
+	}
+	s.note("%s", text)
+	return s.save()
+}
+
+// moveAway moves the result of an unfinished run into setAside. It returns the new path; empty if there is no result.
+func (s *Sweep) moveAway(r *record.Run) (to string, err error) {
+	from := filepath.Join(s.dir, filepath.FromSlash(r.Folder))
+	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err := os.MkdirAll(filepath.Join(s.dir, setAside), 0o755); err != nil { //nolint:gosec // results are for all
+		return "", err
+	}
+	for n := max(1, r.Attempts); ; n++ {
+		to = filepath.Join(setAside, fmt.Sprintf("%s-%d", strings.ReplaceAll(r.Folder, "/", "_"), n))
+		if _, err := os.Lstat(filepath.Join(s.dir, to)); errors.Is(err, fs.ErrNotExist) {
+			break
+		} else if err != nil {
+			return "", err
+		}
+	}
+	if err := os.Rename(from, filepath.Join(s.dir, to)); err != nil {
+		return "", fmt.Errorf("set an unfinished result aside: %w", err)
+	}
+	return to, nil
+}
+
+// folder returns the folder for the result of a run; empty for none. It moves an earlier result of that run away.
+func (s *Sweep) folder(r *record.Run) (dir string, err error) {
+	if s.dir == "" {
+		return "", nil
+	}
+	if _, err = s.moveAway(r); err != nil {
+		return "", err
+	}
+	dir = filepath.Join(s.dir, filepath.FromSlash(r.Folder))
+	return dir, os.MkdirAll(filepath.Dir(dir), 0o755) //nolint:gosec // results are for all to read
+}
+
+func (s *Sweep) save() error {
+	if s.dir == "" {
+		return nil
+	}
+	return s.state.Write(s.dir)
+}

@@ -1,0 +1,253 @@
+package sweep
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/sweep/record"
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+func (s *Sweep) note(format string, args ...any) {
+	s.Progress.Say("note: " + fmt.Sprintf(format, args...))
+}
+
+func (s *Sweep) print(format string, args ...any) {
+	for line := range strings.Lines(fmt.Sprintf(format, args...)) {
+		s.Progress.Print(strings.TrimSuffix(line, "\n"))
+	}
+}
+
+// Describe returns lines that describe the sweep.
+func (s *Sweep) Describe() []string {
+	runs := count(s.Repeats, "run")
+	if len(s.Axes) > 0 {
+		runs = fmt.Sprintf("%s, %s of each", count(len(s.Cells), "cell"), runs)
+	}
+	lines := []string{runs + ": " + s.estimate()}
+	if s.Shuffled {
+		lines = append(lines, fmt.Sprintf("shuffled, --seed %d", s.state.Seed))
+	}
+	switch s.Between {
+	case Purge:
+		for _, how := range s.emptied {
+			lines = append(lines, "before each run "+how)
+		}
+	case Fresh:
+		lines = append(lines, "each run has destinations of its own; they stay at the broker")
+	}
+	return lines
+}
+
+// Titles returns the names of the cells; none for the repeats of one run.
+func (s *Sweep) Titles() (list []string) {
+	for _, values := range s.Cells {
+		if title := s.state.Title(values); title != "" {
+			list = append(list, title)
+		}
+	}
+	return list
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// sayRun says which run begins, and the remaining time of the sweep.
+func (s *Sweep) sayRun(r *record.Run) {
+	if s.Silent {
+		return
+	}
+	text := fmt.Sprintf("run %d of %d", s.finished()+1, len(s.state.Runs))
+	if title := s.state.Title(r.Values); title != "" {
+		text += ": " + title
+	}
+	if s.Repeats > 1 {
+		text += fmt.Sprintf(", repeat %d of %d", r.Repeat, s.Repeats)
+	}
+	if left, known := s.left(); known {
+		text += "; about " + left.Round(time.Second).String() + " left"
+	}
+	s.note("%s", text)
+}
+
+// printRun prints a line about an ended run.
+func (s *Sweep) printRun(r *record.Run) {
+	if s.Silent {
+		return
+	}
+	var parts []string
+	for _, name := range s.state.Columns([]record.Row{record.RowOf(r)}) {
+		parts = append(parts, name+" "+r.Bound(name)+figure(name, r.Figures[name]))
+	}
+	switch {
+	case r.State != record.Done:
+		parts = append(parts, "not finished")
+	case r.Aborted && r.Status == result.StatusThreshold:
+		parts = append(parts, "ended early by a threshold")
+	case r.Status == result.StatusThreshold:
+		parts = append(parts, "a threshold failed")
+	case r.Status != result.StatusOK:
+		parts = append(parts, "FAILED: "+r.Problem)
+	}
+	for _, l := range r.Limits {
+		parts = append(parts, strings.TrimSpace(l.Step+" limit "+l.Kind))
+	}
+	title := s.state.Title(r.Values)
+	if s.Repeats > 1 {
+		title = strings.TrimSpace(fmt.Sprintf("%s #%d", title, r.Repeat))
+	}
+	s.print("--- %s: %s\n", cmp.Or(title, s.state.Name), strings.Join(parts, ", "))
+}
+
+// figure formats a value with its unit; large rates have no decimals.
+func figure(name string, v float64) string {
+	unit := unitOf(name)
+	if unit == threshold.PerSecond && v >= 100 {
+		v = math.Round(v)
+	}
+	return unit.Format(v)
+}
+
+// unitOf returns the unit of a figure of a run or of a step.
+func unitOf(name string) threshold.Unit {
+	for {
+		if m, ok := threshold.Find(name); ok {
+			return m.Unit
+		}
+		_, rest, ok := strings.Cut(name, ".")
+		if !ok {
+			return threshold.PerSecond
+		}
+		name = rest
+	}
+}
+
+// conclude judges the sweep, prints its table, and returns the exit status.
+func (s *Sweep) conclude(status int) int {
+	for i := range s.state.Runs {
+		if r := &s.state.Runs[i]; r.State == record.Done {
+			status = result.Graver(status, r.Status)
+		}
+	}
+	var judged []string
+	for _, m := range s.state.Medians() {
+		text := strings.TrimSpace(s.state.Title(m.Values) + " " + m.Outcome.String())
+		judged = append(judged, text)
+		if !m.Outcome.Kept {
+			status = result.Graver(status, result.StatusThreshold)
+			s.Progress.Fail(errors.New("threshold: " + text))
+		}
+	}
+	if s.Silent {
+		return status
+	}
+	rows := s.state.Rows()
+	columns := s.state.Columns(rows)
+	if len(columns) > 0 {
+		s.printTable(rows, columns)
+	}
+	for _, name := range columns {
+		if text := s.state.Brief(name); text != "" {
+			s.print("--- note: %s\n", text)
+		}
+	}
+	for _, text := range judged {
+		s.print("--- threshold: %s\n", text)
+	}
+	s.printExtremes(rows, columns)
+	return status
+}
+
+// printTable prints the medians of each cell, with the lowest and highest of its repeats.
+func (s *Sweep) printTable(rows []record.Row, columns []string) {
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	line := func(axis func(name string) string, runs string, column func(name string) string) {
+		var cells []string
+		for _, a := range s.Axes {
+			cells = append(cells, axis(a.Name))
+		}
+		cells = append(cells, runs)
+		for _, name := range columns {
+			cells = append(cells, column(name))
+		}
+		_, _ = fmt.Fprintln(t, strings.Join(cells, "\t")+"\t") // a strings.Builder never fails
+	}
+	itself := func(name string) string { return name }
+	line(itself, "runs", itself)
+	for i := range rows {
+		row := &rows[i]
+		line(func(name string) string { return strings.Map(printable, row.Values[name]) }, runsText(row),
+			func(name string) string { return spread(row, name) })
+	}
+	_ = t.Flush() // a strings.Builder never fails
+	what := "metrics of each cell"
+	if s.Repeats > 1 {
+		what = "medians of the repeats (lowest to highest)"
+	}
+	if text := s.state.Bounded(); text != "" {
+		what += "; " + text
+	}
+	s.print("\n--- SWEEP %s: %s\n%s", s.state.Name, what, b.String())
+}
+
+// runsText is the number of runs of a cell that count, with those that failed, or of which perfmq was the limit.
+func runsText(row *record.Row) string {
+	var parts []string
+	if row.Failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed", row.Failed))
+	}
+	if row.Bounded > 0 {
+		parts = append(parts, fmt.Sprintf("%d bounded by perfmq", row.Bounded))
+	}
+	if len(parts) == 0 {
+		return fmt.Sprint(row.Good)
+	}
+	return fmt.Sprintf("%d (%s)", row.Good, strings.Join(parts, ", "))
+}
+
+// printable keeps tabs and line breaks out of the table.
+func printable(r rune) rune {
+	if r < ' ' {
+		return ' '
+	}
+	return r
+}
+
+func spread(row *record.Row, name string) string {
+	f, ok := row.Figures[name]
+	if !ok {
+		return "-"
+	}
+	text := row.Bound(name) + figure(name, f.Median)
+	if f.N > 1 {
+		text += fmt.Sprintf(" (%s-%s)", figure(name, f.Minimum), figure(name, f.Maximum))
+	}
+	return text
+}
+
+// printExtremes prints the best and worst cell of each rate.
+func (s *Sweep) printExtremes(rows []record.Row, columns []string) {
+	for _, name := range columns {
+		if unitOf(name) != threshold.PerSecond {
+			continue
+		}
+		best, worst, _ := record.Extremes(rows, name)
+		if best == worst {
+			continue // no other cell has this figure
+		}
+		s.print("--- best %s: %s at %s; worst: %s at %s\n", name, best.Bound(name)+figure(name, best.Figures[name].Median),
+			s.state.Title(best.Values),
+			worst.Bound(name)+figure(name, worst.Figures[name].Median), s.state.Title(worst.Values))
+	}
+}

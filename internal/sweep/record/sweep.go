@@ -1,0 +1,344 @@
+// Package record has what sweeps and searches leave in their folders, [SweepFile] and [SearchFile], and the conclusions
+// from them: which runs are left, the table of a sweep, the outcome of a search.
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/threshold"
+)
+
+// SweepFile is the name of the file with the [Sweep], in its folder.
+const SweepFile = "sweep.json"
+
+// Format and Version are those of [SweepFile].
+const (
+	Format  = "perfmq sweep"
+	Version = 1
+)
+
+// Axis is a variable, label or setting that a matrix varies.
+type Axis struct {
+	// Name is that of the variable, label or setting.
+	Name string `json:"name"`
+	// Values are those of the axis, in the order of the scenario.
+	Values []string `json:"values"`
+}
+
+// State is how far a run is.
+type State string
+
+// The states.
+const (
+	Waiting    State = "waiting"
+	Running    State = "running"
+	Done       State = "done"       // it came to its end; its exit status tells how
+	Unfinished State = "unfinished" // it was interrupted, or no load was made: it is carried out again
+)
+
+// Limit is the bound of the rate of a step.
+type Limit struct {
+	// Step is missing where a run has one step.
+	Step string `json:"step,omitempty"`
+	// Kind is as in a result.
+	Kind string `json:"kind"`
+	// Text says how it shows.
+	Text string `json:"text"`
+}
+
+// Demand is a threshold, and the value that a run measured.
+type Demand struct {
+	Step      string   `json:"step,omitempty"`
+	Threshold string   `json:"threshold"`
+	Measured  *float64 `json:"measured"`         // in the unit of its metric; null if the run has no value
+	Target    float64  `json:"target,omitempty"` // messages per second, of a demand on a share of it
+	Kept      bool     `json:"kept"`
+	// Median: it is judged over the repeats, not in each run.
+	Median bool `json:"median,omitempty"`
+}
+
+// Run is a repeat of a cell.
+type Run struct {
+	// Cell and Repeat count from 1.
+	Cell   int `json:"cell"`
+	Repeat int `json:"repeat"`
+	// Values are those of the axes, by their names.
+	Values map[string]string `json:"values"`
+	// Folder has the result of the run; it is relative to that of the sweep, with slashes.
+	Folder string `json:"folder"`
+	State  State  `json:"state"`
+	// Attempts is how often the run was begun.
+	Attempts int `json:"attempts,omitempty"`
+	// Status is the exit status of a run that came to its end, and Problem why it failed.
+	Status  int    `json:"status"`
+	Problem string `json:"problem,omitempty"`
+	// Aborted: a threshold ended the run before its plan did, so that its figures are those of a part of it.
+	Aborted bool `json:"aborted,omitempty"`
+	// AtLeast: perfmq, or its machine, was the limit of a step, so that its rates are lower bounds.
+	AtLeast bool `json:"atLeast,omitempty"`
+	// Start and End are moments by the wall clock, in microseconds since the Unix epoch.
+	Start int64 `json:"start,omitempty"`
+	End   int64 `json:"end,omitempty"`
+	// Figures are values of metrics, by name, in their units; with several steps as STEP.METRIC.
+	Figures map[string]float64 `json:"figures,omitempty"`
+	Limits  []Limit            `json:"limits,omitempty"`
+	Demands []Demand           `json:"thresholds,omitempty"`
+}
+
+// Ended notes that the run, which began at one moment, ended at the other. A wall clock that was set meanwhile does not
+// change how long it took.
+func (r *Run) Ended(begun, now time.Time) { r.End = begun.Add(now.Sub(begun)).UnixMicro() }
+
+// Took is how long the run lasted.
+func (r *Run) Took() time.Duration { return time.Duration(r.End-r.Start) * time.Microsecond }
+
+// Good tells whether the run came to the end of its plan, with all that was sent accounted for: its figures count.
+func (r *Run) Good() bool {
+	return r.State == Done && (r.Status == 0 || r.Status == 3) && !r.Aborted
+}
+
+// bounded returns the steps of the run of which perfmq was the limit.
+func (r *Run) bounded() (steps []string) {
+	for _, l := range r.Limits {
+		if stats.LimitKind(l.Kind).OfTester() {
+			steps = append(steps, l.Step)
+		}
+	}
+	return steps
+}
+
+// SetLimits notes the limits of the steps.
+func (r *Run) SetLimits(limits []Limit) {
+	r.Limits = limits
+	r.AtLeast = len(r.bounded()) > 0
+}
+
+// Bound is put before a metric that is a lower bound, as perfmq was the limit: "at least ". It is empty for others.
+func (r *Run) Bound(name string) string { return bound(r.bounded(), name) }
+
+func bound(steps []string, name string) string {
+	if slices.ContainsFunc(steps, func(step string) bool {
+		metric, of := strings.CutPrefix(name, Name(step, ""))
+		return of && isRate(metric)
+	}) {
+		return "at least "
+	}
+	return ""
+}
+
+// isRate tells whether a metric of a step is a rate.
+func isRate(metric string) bool {
+	m, ok := threshold.Find(metric)
+	return ok && m.Unit == threshold.PerSecond
+}
+
+// Bounded says of how many of the runs that count perfmq was the limit; empty if of none.
+func (s *Sweep) Bounded() string {
+	n, all := 0, 0
+	for i := range s.Runs {
+		if r := &s.Runs[i]; r.Good() {
+			all++
+			if len(r.bounded()) > 0 {
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("perfmq was the limit of %d of %d runs, so their rates are lower bounds", n, all)
+}
+
+// Sweep is a sweep with the state of each of its runs.
+type Sweep struct {
+	Format  string `json:"format"`
+	Version int    `json:"version"`
+	// ID tells the sweep from others, in the names of fresh destinations.
+	ID string `json:"id"`
+	// Name is that of the scenario.
+	Name string `json:"name"`
+	// Plan is a hash of the work to be done, without the seed.
+	Plan string `json:"plan"`
+	// Axes are missing where only repeats were asked for.
+	Axes    []Axis `json:"axes"`
+	Repeats int    `json:"repeats"`
+	// Shuffled: each round of repeats has the cells in an order that comes from Seed.
+	Shuffled bool   `json:"shuffled"`
+	Seed     uint64 `json:"seed,omitempty"`
+	// Steps are those of each run, if there are several.
+	Steps []string `json:"steps,omitempty"`
+	// Runs are in the order in which they are carried out.
+	Runs []Run `json:"runs"`
+}
+
+// Ordered tells whether the values of an axis are numbers that rise, three of them at least.
+func (a *Axis) Ordered() bool {
+	if len(a.Values) < 3 {
+		return false
+	}
+	last := 0.0
+	for i, text := range a.Values {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || i > 0 && v <= last {
+			return false
+		}
+		last = v
+	}
+	return true
+}
+
+// Cells returns all combinations of the values of the axes that skip does not exclude, the last axis changing fastest.
+// There is one combination of no axes.
+func Cells(axes []Axis, skip func(values map[string]string) bool) []map[string]string {
+	cells := []map[string]string{{}}
+	for _, a := range axes {
+		var next []map[string]string
+		for _, c := range cells {
+			for _, v := range a.Values {
+				one := map[string]string{a.Name: v}
+				for name, value := range c {
+					one[name] = value
+				}
+				next = append(next, one)
+			}
+		}
+		cells = next
+	}
+	return slices.DeleteFunc(cells, func(c map[string]string) bool { return skip != nil && skip(c) })
+}
+
+// Arrange makes the runs of cells: all cells once, then all again, and so on, so that whatever changes slowly touches
+// all cells alike. A shuffled sweep has the cells of each round in an order of its own.
+func (s *Sweep) Arrange(cells []map[string]string) {
+	random := rand.New(rand.NewPCG(s.Seed, 0)) //nolint:gosec // an order, not a secret
+	for repeat := 1; repeat <= s.Repeats; repeat++ {
+		order := make([]int, len(cells))
+		for i := range order {
+			order[i] = i
+		}
+		if s.Shuffled {
+			random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		}
+		for _, i := range order {
+			s.Runs = append(s.Runs, Run{
+				Cell: i + 1, Repeat: repeat, Values: cells[i], State: Waiting,
+				Folder: fmt.Sprintf("%s/repeat-%d", s.folder(i+1, cells[i]), repeat),
+			})
+		}
+	}
+}
+
+// maxFolder bounds the name of the folder of a cell, whose values may be long.
+const maxFolder = 100
+
+// folder is the name of the folder of a cell: its number, and the values of the axes as far as they can be in the name
+// of a file.
+func (s *Sweep) folder(cell int, values map[string]string) string {
+	name := fmt.Sprintf("%03d", cell)
+	for _, a := range s.Axes {
+		name += "_" + plain(a.Name) + "=" + plain(values[a.Name])
+	}
+	if len(name) > maxFolder {
+		name = name[:maxFolder]
+	}
+	return name
+}
+
+// plain replaces characters that may have a meaning for file systems and shells.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune(".-", r) {
+			return r
+		}
+		return '-'
+	}, text)
+}
+
+// Title names a cell: "threads=16 queues=64".
+func (s *Sweep) Title(values map[string]string) string {
+	var parts []string
+	for _, a := range s.Axes {
+		parts = append(parts, a.Name+"="+values[a.Name])
+	}
+	return strings.Join(parts, " ")
+}
+
+// Resume takes the runs over that an earlier call of the same sweep has finished, and its seed, order and ID if the
+// plan is the same: those of another plan get destinations and groups of their own, as of these the earlier ones may be
+// in use. Unfinished are the runs that it had begun, as it left them.
+func (s *Sweep) Resume(earlier *Sweep) (finished int, unfinished []Run) {
+	if earlier.Plan == s.Plan {
+		s.ID = earlier.ID
+		s.Seed, s.Shuffled = earlier.Seed, earlier.Shuffled
+		s.Runs = slices.Clone(earlier.Runs)
+	}
+	for i := range earlier.Runs {
+		old := &earlier.Runs[i]
+		at := slices.IndexFunc(s.Runs, func(r Run) bool {
+			return r.Repeat == old.Repeat && s.Title(r.Values) == s.Title(old.Values) && len(r.Values) == len(old.Values)
+		})
+		switch {
+		case old.State == Done && at >= 0:
+			number := s.Runs[at].Cell
+			s.Runs[at] = *old
+			s.Runs[at].Cell = number
+			finished++
+		case old.Attempts > 0:
+			unfinished = append(unfinished, *old)
+			if at >= 0 {
+				s.Runs[at].Attempts = old.Attempts
+				s.Runs[at].State = Waiting
+			}
+		}
+	}
+	return finished, unfinished
+}
+
+// errFormat says that a file is not of a sweep that this program knows.
+var errFormat = errors.New("it is no " + SweepFile + " that this version of perfmq knows")
+
+// maxFile bounds the size of a file that is read, in bytes.
+const maxFile = 256 << 20
+
+// ReadSweep reads the sweep of a folder; an error that is [fs.ErrNotExist] if there is none.
+func ReadSweep(dir string) (*Sweep, error) {
+	path := filepath.Join(dir, SweepFile)
+	text, err := read(path, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	s := new(Sweep)
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if s.Format != Format || s.Version < 1 || s.Version > Version {
+		return nil, fmt.Errorf("read %s: %w", path, errFormat)
+	}
+	for i := range s.Runs {
+		if !filepath.IsLocal(filepath.FromSlash(s.Runs[i].Folder)) {
+			return nil, fmt.Errorf("read %s: the folder %q of a run is not within that of the sweep", path, s.Runs[i].Folder)
+		}
+	}
+	return s, nil
+}
+
+// Write writes the sweep into a folder.
+func (s *Sweep) Write(dir string) error {
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return replace(filepath.Join(dir, SweepFile), append(text, '\n'))
+}
+
+// IsSweep tells whether a folder is that of a sweep.
+func IsSweep(dir string) bool { return exists(filepath.Join(dir, SweepFile)) }

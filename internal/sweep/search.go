@@ -1,0 +1,297 @@
+package sweep
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/sweep/record"
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+const (
+	// holdTimes is the number of loads for which the found rate is held.
+	holdTimes = 3
+	// reached is the share of the target, in percent, that a rate must reach.
+	reached = 99
+	// atBorders is the number of messages by which a load may miss its target in any case: one that was due just before
+	// the measured time ends comes after it, and so may another, if the broker takes longer for it. At low rates that is
+	// more than the share.
+	atBorders = 2
+)
+
+// Search is a search for the highest rate that passes thresholds, and at which messages do not queue at the broker or
+// in perfmq: a sequence of loads with different rates.
+type Search struct {
+	// First is a run as the user gave it, with one step; it is not carried out.
+	First *run.Run
+	// Thresholds are those of the search; all values of their metrics are printed. The thresholds of First apply as well.
+	Thresholds []threshold.Threshold
+	From       float64 // the first rate; 0 for the default
+	// Build makes a run of that rate.
+	Build    func(rate string) (*run.Run, error)
+	Silent   bool
+	Progress Progress
+
+	dir   string // for the results; empty for none
+	asked []threshold.Threshold
+	tried int
+}
+
+// Do runs the search. It returns the outcome and the exit status.
+func (s *Search) Do() (*record.Search, int) {
+	p := s.First.Plan
+	s.dir = s.First.Outputs.Result
+	s.asked = s.Thresholds
+	for _, list := range thresholds(p) {
+		s.asked = append(s.asked[:len(s.asked):len(s.asked)], list...)
+	}
+	out := &record.Search{Found: new(record.Found)}
+	err := s.begin(out)
+	if err != nil {
+		s.Progress.Fail(err)
+		return out, result.StatusUsage
+	}
+	s.print("--- FIND-MAX: the highest rate at which %s; a load may miss its target by %d messages",
+		strings.Join(out.Demands, ", "), atBorders)
+	kept := s.keep(out)
+	if err = kept; err == nil {
+		out.Found, err = highest(s.From, s.probe, func(so *record.Found) error {
+			out.Found = so
+			kept = s.keep(out)
+			return kept
+		})
+	}
+	status := s.conclude(out.Found, err)
+	if kept == nil {
+		if kept = s.keep(out); kept != nil {
+			s.Progress.Fail(kept)
+		}
+	}
+	if kept != nil {
+		status = result.Graver(status, result.StatusFailed)
+	}
+	return out, status
+}
+
+// begin makes the folder, and the texts of all thresholds.
+func (s *Search) begin(out *record.Search) error {
+	own, err := queueing(reached, s.receives())
+	if err != nil {
+		return err
+	}
+	for _, list := range [][]threshold.Threshold{s.asked, own} {
+		for i := range list {
+			out.Demands = append(out.Demands, list[i].String())
+		}
+	}
+	if s.dir == "" {
+		return nil
+	}
+	return makeFolder(s.dir)
+}
+
+// receives reports whether a load receives what it sends.
+func (s *Search) receives() bool { return s.First.Plan.Roles() == plan.Client }
+
+// queueing returns the thresholds that refuse a rate at which messages queue in perfmq, or at the broker if the load
+// also receives. A rate must reach that share of the target in percent.
+func queueing(share float64, receives bool) (list []threshold.Threshold, err error) {
+	of := " >= " + strconv.FormatFloat(share, 'f', -1, 64) + "% of target"
+	own := []string{"completed.avg" + of, "delay.p99 < 100ms"}
+	if receives {
+		own = append(own, "received.avg"+of)
+	}
+	for _, text := range own {
+		t, err := threshold.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("make the threshold %q of a search: %w", text, err)
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// shareOf returns the share of the target, in percent, that a load of that many messages must reach.
+func shareOf(messages float64) float64 {
+	if messages <= atBorders {
+		return 0
+	}
+	return min(reached, math.Floor(1e4*(1-atBorders/messages))/100)
+}
+
+// thresholdsOf returns all thresholds of a load.
+func (s *Search) thresholdsOf(step *plan.Step) ([]threshold.Threshold, error) {
+	target := 0.0 // messages per second
+	for _, g := range step.Groups {
+		if g.Role.Produces() {
+			target += g.Rate.Average(step.Duration)
+		}
+	}
+	own, err := queueing(shareOf(target*measured(step).Seconds()), s.receives())
+	return append(s.asked[:len(s.asked):len(s.asked)], own...), err
+}
+
+func measured(step *plan.Step) time.Duration { return step.Duration - step.Warmup }
+
+// load makes the run of a rate. Its own result is judged by the thresholds of the search, so that it says the same.
+func (s *Search) load(rate float64, hold bool) (*run.Run, error) {
+	of, err := s.Build(strconv.FormatFloat(rate, 'f', -1, 64))
+	if err != nil {
+		return nil, err
+	}
+	step := &of.Plan.Steps[0]
+	if hold {
+		step.Duration = step.Warmup + holdTimes*measured(step)
+	}
+	if of.Plan.Thresholds, err = s.thresholdsOf(step); err != nil {
+		return nil, err
+	}
+	step.Thresholds = nil
+	if err := of.Plan.Validate(of.Drivers); err != nil {
+		return nil, err
+	}
+	of.Outputs.Silent, of.Outputs.JSON = true, ""
+	dir := ""
+	if s.dir != "" {
+		dir = filepath.Join(s.dir, record.PointFolder(s.tried, rate))
+	}
+	of.Into(dir)
+	return of, nil
+}
+
+// endingError ends a search with the exit status of a run that failed.
+type endingError struct{ status int }
+
+func (e *endingError) Error() string { return fmt.Sprintf("a load ended with status %d", e.status) }
+
+// probe runs a load of the given rate and judges it.
+func (s *Search) probe(rate float64, hold bool) (point record.Point, err error) {
+	s.tried++
+	of, err := s.load(rate, hold)
+	if err != nil {
+		return point, err
+	}
+	e := of.Do()
+	if !e.Finished() {
+		s.Progress.Ended(&e)
+		if e.Ended() {
+			return point, &endingError{result.StatusInterrupted}
+		}
+		return point, &endingError{e.Status()}
+	}
+	switch driver.ClassOf(e.Summary.Err) {
+	case driver.ClassConnectionLost, driver.ClassConnect: // no load shows what such a broker can do
+		s.Progress.Fail(e.Summary.Err)
+		return point, &endingError{result.StatusFailed}
+	}
+	point = judge(e.Summary)
+	point.Why, point.Limit = of.Secrets.Line(point.Why), of.Secrets.Line(point.Limit) // may hold texts of the broker
+	s.printLoad(rate, hold, measured(&of.Plan.Steps[0]), &point, e.Summary)
+	if e.Summary.Missing > 0 {
+		s.Progress.Fail(&plan.Mistake{
+			Text: fmt.Sprintf("%d messages were left at the broker when --drain-timeout ended: they would disturb the next load",
+				e.Summary.Missing),
+			Hint: "purge the destination, and raise --drain-timeout",
+		})
+		return point, &endingError{result.StatusFailed}
+	}
+	return point, nil
+}
+
+// judge takes over the verdict on a load.
+func judge(s *stats.Summary) record.Point {
+	var p record.Point
+	// a load that reached its rate has no other limit, even if a threshold failed
+	if s.Limit.Kind != stats.LimitNone {
+		p.Limit = s.Limit.String()
+	}
+	var broken []string
+	for i := range s.Thresholds {
+		o := &s.Thresholds[i]
+		if o.Broken() {
+			broken = append(broken, o.Threshold.String()+": "+o.Value())
+		}
+	}
+	if !s.Success {
+		broken = append(broken, s.Problems...)
+	}
+	p.Kept = len(broken) == 0
+	p.Why = strings.Join(broken, ", ")
+	p.Tester = !p.Kept && s.Limit.OfTester()
+	if !p.Kept && !p.Tester && s.Health.Crowded() {
+		p.Tester = true
+		p.Limit = fmt.Sprintf("the machine (others than perfmq, such as a broker on it, took %.0f%% of its processors)",
+			100*s.Health.OthersShare())
+	}
+	return p
+}
+
+// printLoad prints a line about a load.
+func (s *Search) printLoad(rate float64, hold bool, length time.Duration, p *record.Point, sum *stats.Summary) {
+	verdict := p.Verdict()
+	if hold {
+		verdict += " for " + length.Round(time.Millisecond).String()
+	}
+	var values []string
+	for i := range sum.Thresholds {
+		o := &sum.Thresholds[i]
+		if i < len(s.Thresholds) || o.Broken() {
+			values = append(values, fmt.Sprintf("%s %s", o.Threshold.Metric.Name, o.Value()))
+		}
+	}
+	s.print("--- %12s msg/s: %-9s  %s; limit: %s", record.PerSecond(rate), verdict, strings.Join(values, ", "),
+		cmp.Or(p.Limit, string(stats.LimitNone)))
+}
+
+// conclude prints the outcome and returns the exit status.
+func (s *Search) conclude(found *record.Found, err error) int {
+	var ended *endingError
+	text := found.String()
+	switch {
+	case errors.As(err, &ended):
+		s.print("--- %s", text)
+		return ended.status
+	case err != nil && !errors.Is(err, errNothing) && !errors.Is(err, errUndecided):
+		s.Progress.Fail(err)
+		return result.StatusFailed
+	case found.Kind() == record.Undecided:
+		s.Progress.Fail(&plan.Mistake{Text: text, Hint: "search on an idle machine, or begin with a lower --rate"})
+		return result.StatusUndecided
+	case !found.Held:
+		s.Progress.Fail(errors.New(text))
+		return result.StatusThreshold
+	}
+	s.print("--- %s", text)
+	if limit := found.Failed.Limit; limit != "" && found.Kind() == record.Maximum {
+		s.print("--- limit: %s", limit)
+	}
+	return result.StatusOK
+}
+
+// keep writes the findings so far into --result: a search that is killed has them, and perfmq report shows them.
+func (s *Search) keep(so *record.Search) error {
+	if s.dir == "" {
+		return nil
+	}
+	if err := so.Write(s.dir); err != nil {
+		return fmt.Errorf("write --result: %w", err)
+	}
+	return nil
+}
+
+func (s *Search) print(format string, args ...any) {
+	if !s.Silent {
+		s.Progress.Print(fmt.Sprintf(format, args...))
+	}
+}

@@ -1,0 +1,120 @@
+package sweep
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/sweep/record"
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// shown keeps what a person would see.
+type shown struct{ said, printed, failed []string }
+
+func (s *shown) Say(line string)   { s.said = append(s.said, line) }
+func (s *shown) Print(line string) { s.printed = append(s.printed, line) }
+func (s *shown) Fail(err error)    { s.failed = append(s.failed, err.Error()) }
+func (s *shown) Ended(*run.Ending) {}
+
+// TestThresholdsOf: a load may miss its target, which is that of all groups, by two messages if these are more than 1%.
+// The thresholds that were given stay as they are.
+func TestThresholdsOf(t *testing.T) {
+	for messages, want := range map[float64]float64{0: 0, 1: 0, 2: 0, 4: 50, 136.8: 98.53, 199: 98.99, 200: 99, 201: 99, 1e6: 99} {
+		assert.InDelta(t, want, shareOf(messages), 1e-9, messages)
+	}
+	group := func(role plan.Role, rate string) *plan.Group {
+		s, err := load.ParseSchedule(rate)
+		require.NoError(t, err)
+		return &plan.Group{Role: role, Rate: plan.Rate{Schedule: s}}
+	}
+	asked, err := threshold.Parse("received.avg >= 99% of target")
+	require.NoError(t, err)
+	for _, c := range []struct {
+		duration time.Duration
+		want     string
+		groups   []*plan.Group
+	}{
+		{3 * time.Second, "95%", []*plan.Group{group(plan.Client, "20")}},
+		{7 * time.Second, "98.33%", []*plan.Group{group(plan.Client, "20")}},
+		{3 * time.Second, "97.5%", []*plan.Group{group(plan.Client, "10 for 1s, 60 for 1s, 20 for 1s"), group(plan.Producer, "10"), {Role: plan.Consumer}}},
+	} {
+		step := plan.Step{Duration: c.duration, Warmup: time.Second, Groups: c.groups}
+		s := Search{First: &run.Run{Plan: &plan.Plan{Steps: []plan.Step{step}}}, asked: []threshold.Threshold{asked}}
+		list, err := s.thresholdsOf(&step)
+		require.NoError(t, err)
+		var texts []string
+		for i := range list {
+			texts = append(texts, list[i].String())
+		}
+		assert.Equal(t, []string{
+			"received.avg >= 99% of target", "completed.avg >= " + c.want + " of target", "delay.p99 < 100ms", "received.avg >= " + c.want + " of target",
+		}, texts)
+	}
+}
+
+// TestJudge: a broken demand is the reason, then the problems of the load; and a load that reached its rate names no
+// limit.
+func TestJudge(t *testing.T) {
+	demand := func(text string, measured, target float64, kept bool) threshold.Outcome {
+		d, err := threshold.Parse(text)
+		require.NoError(t, err)
+		return threshold.Outcome{Threshold: d, Known: true, Measured: measured, Target: target, Kept: kept}
+	}
+	late := demand("ack.p99 < 5ms", 7000, 0, false)
+	few := demand("received.avg >= 80% of target", 2.4, 2.5, true)
+	behind := demand("received.avg >= 99% of target", 2400, 2500, false)
+	none, machine := stats.Limit{Kind: stats.LimitNone, Text: "the rate was reached"}, stats.Limit{Kind: stats.LimitMachine, Text: "others"}
+	for name, c := range map[string]struct {
+		summary stats.Summary
+		want    record.Point
+	}{
+		"kept":   {stats.Summary{Success: true, Limit: none, Thresholds: []threshold.Outcome{few}}, record.Point{Kept: true}},
+		"late":   {stats.Summary{Success: true, Limit: none, Thresholds: []threshold.Outcome{late}}, record.Point{Why: "ack.p99 < 5ms: 7ms"}},
+		"behind": {stats.Summary{Success: true, Limit: none, Thresholds: []threshold.Outcome{behind}}, record.Point{Why: "received.avg >= 99% of target: 2400/s (96%)"}},
+		"failed": {stats.Summary{Problems: []string{"lost"}, Limit: none}, record.Point{Why: "lost"}},
+		"late and failed": {
+			stats.Summary{Problems: []string{"lost"}, Limit: none, Thresholds: []threshold.Outcome{late}},
+			record.Point{Why: "ack.p99 < 5ms: 7ms, lost"},
+		},
+		"the machine": {stats.Summary{Success: true, Limit: machine, Thresholds: []threshold.Outcome{late}}, record.Point{Why: "ack.p99 < 5ms: 7ms", Tester: true, Limit: "the machine (others)"}},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, judge(&c.summary)) })
+	}
+}
+
+// TestConclude: a search of which perfmq was the limit is undecided, with a status of its own.
+func TestConclude(t *testing.T) {
+	t.Parallel()
+	tester := record.Point{Rate: 1000, Tester: true, Limit: "the machine (others took 90%)"}
+	slow := record.Point{Rate: 1000, Why: "ack.p99 < 5ms: 7ms"}
+	for name, c := range map[string]struct {
+		found           record.Found
+		err             error
+		status          int
+		printed, failed string
+	}{
+		"maximum": {record.Found{Rate: 900, Above: 1000, Held: true, Failed: slow, Complete: true}, nil, result.StatusOK, "--- maximum: 900 msg/s; at 1,000 msg/s: ack.p99 < 5ms: 7ms", ""},
+		"bound":   {record.Found{Rate: 900, Above: 1000, Held: true, Failed: tester, Complete: true}, nil, result.StatusOK, "--- at least 900 msg/s: at 1,000 msg/s the limit was the machine (others took 90%)", ""},
+		"nothing": {record.Found{Above: 1000, Failed: slow, Complete: true}, errNothing, result.StatusThreshold, "", "not even 1,000 msg/s passes the thresholds: ack.p99 < 5ms: 7ms"},
+		"undecided": {
+			record.Found{Above: 1000, Failed: tester, Complete: true, Points: []record.Point{tester, tester}},
+			errUndecided, result.StatusUndecided, "",
+			"undecided: perfmq was the limit of 2 of 2 loads, and no rate was held: at 1,000 msg/s the limit was the machine (others took 90%)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shown := new(shown)
+			require.Equal(t, c.status, (&Search{Progress: shown}).conclude(&c.found, c.err))
+			require.Equal(t, []string{c.printed, c.failed}, []string{strings.Join(shown.printed, "\n"), strings.Join(shown.failed, "\n")})
+		})
+	}
+}
