@@ -75,7 +75,11 @@ func (p *rocketPeer) next() (*rocketRequest, error) {
 	if _, err := io.ReadFull(p.r, size[:]); err != nil {
 		return nil, err
 	}
-	b := make([]byte, binary.BigEndian.Uint32(size[:]))
+	n := binary.BigEndian.Uint32(size[:])
+	if n > 64<<20 { // the first bytes of another protocol: perfmq asks what the port speaks
+		return nil, fmt.Errorf("a request of %d bytes", n)
+	}
+	b := make([]byte, n)
 	if _, err := io.ReadFull(p.r, b); err != nil {
 		return nil, err
 	}
