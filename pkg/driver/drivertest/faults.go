@@ -85,10 +85,13 @@ func (e *env) sendRefused(change func(*driver.ProducerSpec)) *sender {
 	out := e.producer(e.open(), spec)
 	sending := e.soon()
 	for i := range int64(n) {
-		if out.trySend(sending, base+i) != nil { // the broker has closed the link, or the connection
+		if out.trySend(sending, base+i) != nil { // no credit, or the broker has closed the link, or the connection
 			e.broken = true
 			break
 		}
+	}
+	if sending.Err() != nil {
+		out.close() // ends the transaction that there was no time to fill
 	}
 	require.NoError(e, out.wait(e.cfg.Timeout), "the broker refuses messages")
 	require.NoError(e, out.verify())
