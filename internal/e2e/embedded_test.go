@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	runresult "github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -36,7 +38,7 @@ func requireWhole(t *testing.T, v *verify.Result, messages uint64) {
 	t.Helper()
 	require.True(t, v.Known)
 	require.Equal(t, messages, v.Sent)
-	require.Equal(t, verify.Counts{Expected: messages, Received: messages, Once: messages}, v.Total)
+	require.Equal(t, runresult.Verified{Expected: messages, Received: messages, Once: messages}, v.Total)
 }
 
 // TestEmbedded is the first command of the README, for each protocol.
@@ -106,14 +108,14 @@ func TestEmbeddedFaults(t *testing.T) {
 		for _, c := range []struct {
 			fault, done string
 			want        uint64
-			found       func(*verify.Counts) uint64
+			found       func(*runresult.Verified) uint64
 			status      int
 		}{
-			{"lose=97", "lost", 103, func(c *verify.Counts) uint64 { return c.Lost }, statusFailed},
-			{"damage=97", "damaged", 103, func(c *verify.Counts) uint64 { return c.Damaged }, statusFailed},
-			{"duplicate=97", "duplicated", 103, func(c *verify.Counts) uint64 { return c.Duplicates }, statusFailed},
-			{"reorder=97", "reordered", 103, func(c *verify.Counts) uint64 { return c.Disordered }, statusOK},
-			{"withhold=2500", "stored but not confirmed", 4, func(c *verify.Counts) uint64 { return c.UnconfirmedArrived }, statusFailed},
+			{"lose=97", "lost", 103, func(c *runresult.Verified) uint64 { return c.Lost }, statusFailed},
+			{"damage=97", "damaged", 103, func(c *runresult.Verified) uint64 { return c.Damaged }, statusFailed},
+			{"duplicate=97", "duplicated", 103, func(c *runresult.Verified) uint64 { return c.Duplicates }, statusFailed},
+			{"reorder=97", "reordered", 103, func(c *runresult.Verified) uint64 { return c.Disordered }, statusOK},
+			{"withhold=2500", "stored but not confirmed", 4, func(c *runresult.Verified) uint64 { return c.UnconfirmedArrived }, statusFailed},
 		} {
 			t.Run(protocol+" "+c.fault, func(t *testing.T) {
 				t.Parallel()
@@ -133,7 +135,7 @@ func TestEmbeddedFaults(t *testing.T) {
 				clean := v.Total
 				clean.Lost, clean.Damaged, clean.Duplicates, clean.Redelivered, clean.Disordered, clean.UnconfirmedArrived = 0, 0, 0, 0, 0, 0
 				clean.DisorderedRedelivered = 0
-				assert.Equal(t, verify.Counts{Expected: clean.Expected, Received: clean.Received, Once: clean.Once}, clean)
+				assert.Equal(t, runresult.Verified{Expected: clean.Expected, Received: clean.Received, Once: clean.Once}, clean)
 			})
 		}
 	}
@@ -194,7 +196,7 @@ func TestBrokerCommand(t *testing.T) {
 	require.NoError(t, err)
 	var v verify.Result
 	require.NoError(t, json.Unmarshal(text, &v))
-	require.Equal(t, verify.Counts{Expected: 2 * messages, Received: 2*messages - 30, Once: 2*messages - 33, Lost: 30, Duplicates: 3}, v.Total)
+	require.Equal(t, runresult.Verified{Expected: 2 * messages, Received: 2*messages - 30, Once: 2*messages - 33, Lost: 30, Duplicates: 3}, v.Total)
 
 	r = run(t, limit, "verify", "--allow-lost", "--allow-duplicates", file("producer-1"), file("producer-2"), file("consumer"))
 	require.Equal(t, statusOK, r.status)

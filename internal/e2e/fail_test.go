@@ -8,10 +8,11 @@ import (
 	"strconv"
 	"testing"
 
+	runresult "github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker"
-	"github.com/perfmq/perfmq/internal/verify"
 )
 
 // requireFails lets consumers fail 2% of the deliveries of 500 messages. Of n deliveries n/50, rounded down, fail: with
@@ -34,7 +35,7 @@ func requireFails(t *testing.T, as, destination string, args ...string) {
 	require.EqualValues(t, messages, r.summary.TotalReceived)
 	v := r.verification(t)
 	v.Total.Disordered, v.Total.DisorderedRedelivered = 0, 0
-	require.Equal(t, verify.Counts{Expected: messages, Received: messages, Once: messages}, v.Total, "none is lost, none counts twice")
+	require.Equal(t, runresult.Verified{Expected: messages, Received: messages, Once: messages}, v.Total, "none is lost, none counts twice")
 }
 
 // TestConsumersFail: released messages are delivered again, rejected ones are not; neither count as lost.

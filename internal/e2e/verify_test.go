@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 
+	runresult "github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -69,7 +71,7 @@ func TestVerifyOnArtemis(t *testing.T) {
 				require.Equal(t, statusOK, r.status)
 				v := r.verification(t)
 				require.EqualValues(t, messages, v.Sent)
-				require.Equal(t, verify.Counts{Expected: c.copies * messages, Received: c.copies * messages, Once: c.copies * messages}, v.Total)
+				require.Equal(t, runresult.Verified{Expected: c.copies * messages, Received: c.copies * messages, Once: c.copies * messages}, v.Total)
 			})
 		}
 	}

@@ -3,6 +3,8 @@ package engine
 import (
 	"testing"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/stats"
@@ -16,16 +18,16 @@ func TestCutSettlements(t *testing.T) {
 	for name, c := range map[string]struct {
 		acknowledged uint64
 		outages      int
-		counts       *verify.Counts // nil without verification
+		counts       *result.Verified // nil without verification
 		known        bool
 		differs      int64
 	}{
-		"no outage":                     {97, 0, &verify.Counts{Duplicates: 3}, true, -3},
-		"three cut off":                 {97, 1, &verify.Counts{Duplicates: 3, AfterOutage: 3}, true, 0},
-		"one more is missing":           {96, 1, &verify.Counts{Duplicates: 3, AfterOutage: 3}, true, -1},
-		"others are unexplained":        {97, 1, &verify.Counts{Duplicates: 3, AfterOutage: 1}, true, -2},
-		"the marked ones are left out":  {97, 1, &verify.Counts{Duplicates: 3, Redelivered: 2, AfterOutage: 3}, true, -2},
-		"too many":                      {101, 1, &verify.Counts{Duplicates: 3, AfterOutage: 3}, true, 1},
+		"no outage":                     {97, 0, &result.Verified{Duplicates: 3}, true, -3},
+		"three cut off":                 {97, 1, &result.Verified{Duplicates: 3, AfterOutage: 3}, true, 0},
+		"one more is missing":           {96, 1, &result.Verified{Duplicates: 3, AfterOutage: 3}, true, -1},
+		"others are unexplained":        {97, 1, &result.Verified{Duplicates: 3, AfterOutage: 1}, true, -2},
+		"the marked ones are left out":  {97, 1, &result.Verified{Duplicates: 3, Redelivered: 2, AfterOutage: 3}, true, -2},
+		"too many":                      {101, 1, &result.Verified{Duplicates: 3, AfterOutage: 3}, true, 1},
 		"without verification":          {97, 1, nil, false, 0},
 		"without verification, equal":   {100, 1, nil, true, 0},
 		"without verification, no cuts": {97, 0, nil, true, -3},
@@ -40,7 +42,7 @@ func TestCutSettlements(t *testing.T) {
 				}}},
 			}
 			if c.counts != nil {
-				s.Verification = &verify.Result{Scopes: []verify.Scope{{Destination: "queue://TEST", Counts: *c.counts}}}
+				s.Verification = &verify.Result{Scopes: []verify.Scope{{Destination: "queue://TEST", Verified: *c.counts}}}
 			}
 			cutSettlements(s)
 			d := &s.BrokerCount.Destinations[0]

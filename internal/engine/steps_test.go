@@ -17,7 +17,6 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
-	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -484,7 +483,7 @@ func TestStepThatCannotBegin(t *testing.T) {
 		sum := s.run(t, nil)
 		require.False(t, sum.Success)
 		require.Contains(t, sum.Reason, "step two could not begin")
-		require.Equal(t, verify.Counts{Expected: 30, Left: 30}, sum.Verification.Total)
+		require.Equal(t, result.Verified{Expected: 30, Left: 30}, sum.Verification.Total)
 		require.NotContains(t, strings.Join(sum.Problems, "\n"), "lost")
 	})
 }
@@ -621,7 +620,7 @@ func TestLossesOfAnEarlierStep(t *testing.T) {
 		s.step("first", drainedStep, s.senders("senders", sending(1000)), s.readers("readers", nil))
 		s.step("second", drainedStep, s.senders("others", elsewhere(50)), s.readers("takers", elsewhere(0)))
 		sum := s.run(t, nil)
-		require.Equal(t, verify.Counts{Expected: 1050, Received: 1040, Once: 1040, Lost: 10}, sum.Verification.Total)
+		require.Equal(t, result.Verified{Expected: 1050, Received: 1040, Once: 1040, Lost: 10}, sum.Verification.Total)
 	})
 }
 

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/perfmq/perfmq/internal/plan"
@@ -132,14 +134,14 @@ func (p place) named() driver.Destination {
 }
 
 // progress returns the counts for snapshots.
-func (r *run) progress() verify.Progress {
+func (r *run) progress() result.Progress {
 	run := r.verify.id
 	if !r.role.Produces() {
 		run = 0
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var list []verify.Progress
+	var list []result.Progress
 	for _, s := range r.subs {
 		list = append(list, s.tracker.Progress(run, r.verify.ledgers[s.place]...))
 	}

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
@@ -122,7 +124,7 @@ func TestSidesOfManyProcesses(t *testing.T) {
 		require.Equal(t, truth.Delivered, received)
 		got := r.Total
 		require.EqualValues(t, 4000, r.Sent)
-		require.Equal(t, verify.Counts{
+		require.Equal(t, result.Verified{
 			Expected: truth.Accepted, Received: 4000 - truth.Rejected - truth.Lost - truth.DamagedIDs,
 			Once: 4000 - truth.Rejected - truth.Lost - truth.DamagedIDs - truth.Duplicated,
 			Lost: got.Lost, UnconfirmedMissing: got.UnconfirmedMissing, UnconfirmedArrived: truth.Withheld - got.UnconfirmedMissing,
@@ -149,7 +151,7 @@ func TestSidesOfConsumersThatEndEarly(t *testing.T) {
 		pass(5 * time.Second)
 		second.end(t)
 		r = join(t, second, sent, first)
-		require.Equal(t, verify.Counts{Expected: 1000, Received: 990, Once: 990, Lost: 10}, r.Total)
+		require.Equal(t, result.Verified{Expected: 1000, Received: 990, Once: 990, Lost: 10}, r.Total)
 		require.Equal(t, []string{
 			"messages lost, accepted by the broker but never received: 10 of 1000; first: producer-0 99, 199, 299, 399, 499",
 		}, r.Problems(verify.Allow{}))
@@ -164,7 +166,7 @@ func TestConsumerAloneReportsGaps(t *testing.T) {
 		startProcess(t, b, producing(1050)).wait(t)
 		pass(2 * time.Second)
 		c.end(t)
-		require.Equal(t, verify.Counts{Received: 1040, Once: 1008, Duplicates: 32, Redelivered: 32, Gaps: 10}, c.s.Verification.Total)
+		require.Equal(t, result.Verified{Received: 1040, Once: 1008, Duplicates: 32, Redelivered: 32, Gaps: 10}, c.s.Verification.Total)
 		require.True(t, c.s.Success, c.s.Problems)
 		require.Contains(t, strings.Join(c.s.Warnings, "\n"), "numbers missing below the highest received: 10")
 	})
@@ -190,12 +192,12 @@ func TestSidesOfTopics(t *testing.T) {
 		r := join(t, early, late, never, sender)
 		require.Empty(t, r.Problems(verify.Allow{}))
 		require.Len(t, r.Scopes, 4)
-		require.Equal(t, verify.Counts{Expected: 1000, Received: 1000, Once: 1000}, r.Scopes[0].Counts)
+		require.Equal(t, result.Verified{Expected: 1000, Received: 1000, Once: 1000}, r.Scopes[0].Verified)
 		for _, s := range r.Scopes[1:3] {
 			require.InDelta(t, 400, s.Early, 1)
-			require.Equal(t, verify.Counts{Expected: 1000, Received: 1000 - s.Early, Once: 1000 - s.Early, Early: s.Early}, s.Counts)
+			require.Equal(t, result.Verified{Expected: 1000, Received: 1000 - s.Early, Once: 1000 - s.Early, Early: s.Early}, s.Verified)
 		}
-		require.Equal(t, verify.Counts{Expected: 1000, Early: 1000}, r.Scopes[3].Counts)
+		require.Equal(t, result.Verified{Expected: 1000, Early: 1000}, r.Scopes[3].Verified)
 	})
 }
 
@@ -216,7 +218,7 @@ func TestSidesOfSharedSubscription(t *testing.T) {
 		r := join(t, all...)
 		require.Len(t, r.Scopes, 1)
 		got := r.Total
-		require.Equal(t, verify.Counts{
+		require.Equal(t, result.Verified{
 			Expected: 1000, Received: 1000, Once: 900, Duplicates: 100, Redelivered: 100,
 			Disordered: got.Disordered, DisorderedRedelivered: got.DisorderedRedelivered,
 		}, got)
@@ -235,7 +237,7 @@ func TestSidesThatAreMissing(t *testing.T) {
 		pass(2 * time.Second)
 		c.end(t)
 		r := join(t, sent, c)
-		require.Equal(t, verify.Counts{Expected: 50, Received: 50, Once: 50, Foreign: 70}, r.Total)
+		require.Equal(t, result.Verified{Expected: 50, Received: 50, Once: 50, Foreign: 70}, r.Total)
 		require.Equal(t, []string{"no consumer's side of queue://OTHER is known: its messages are not verified"}, r.Problems(verify.Allow{}))
 	})
 }

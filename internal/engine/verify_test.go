@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
@@ -26,43 +28,43 @@ func TestVerificationFindsWhatTheBrokerDid(t *testing.T) {
 	tests := []struct {
 		name    string
 		options func(*mem.Options)
-		want    func(b *truth) verify.Counts // but for Expected, Received and Once, see below
-		lacking func(b *truth) uint64        // messages that do not arrive, of all that were sent
+		want    func(b *truth) result.Verified // but for Expected, Received and Once, see below
+		lacking func(b *truth) uint64          // messages that do not arrive, of all that were sent
 		problem string
 		warning string
 	}{
 		{name: "none", options: func(*mem.Options) {}},
 		{
 			name: "lose", options: func(o *mem.Options) { o.Lose = 100 },
-			want: func(b *truth) verify.Counts { return verify.Counts{Lost: b.Lost} }, lacking: func(b *truth) uint64 { return b.Lost },
+			want: func(b *truth) result.Verified { return result.Verified{Lost: b.Lost} }, lacking: func(b *truth) uint64 { return b.Lost },
 			problem: "messages lost, accepted by the broker but never received: 10 of 1000; first: ",
 		},
 		{
 			name: "duplicate", options: func(o *mem.Options) { o.Duplicate = 50 },
-			want: func(b *truth) verify.Counts {
-				return verify.Counts{Duplicates: b.Duplicated, Redelivered: b.Redelivered}
+			want: func(b *truth) result.Verified {
+				return result.Verified{Duplicates: b.Duplicated, Redelivered: b.Redelivered}
 			},
 			problem: "messages received more than once: 20 copies too many, 20 of them marked as redelivered; first: ",
 		},
 		{
 			name: "duplicate unmarked", options: func(o *mem.Options) { o.Duplicate, o.DuplicateUnmarked = 50, true },
-			want:    func(b *truth) verify.Counts { return verify.Counts{Duplicates: b.Duplicated} },
+			want:    func(b *truth) result.Verified { return result.Verified{Duplicates: b.Duplicated} },
 			problem: "messages received more than once: 20 copies too many, 0 of them marked as redelivered; first: ",
 		},
 		{
 			name: "reorder", options: func(o *mem.Options) { o.Reorder = 30 },
-			want:    func(b *truth) verify.Counts { return verify.Counts{Disordered: b.Reordered} },
+			want:    func(b *truth) result.Verified { return result.Verified{Disordered: b.Reordered} },
 			warning: "messages received out of order: 33, 0 of them marked as redelivered; first: ",
 		},
 		{
 			name: "damage", options: func(o *mem.Options) { o.Damage = 40 },
-			want:    func(b *truth) verify.Counts { return verify.Counts{Damaged: b.Damaged} },
+			want:    func(b *truth) result.Verified { return result.Verified{Damaged: b.Damaged} },
 			problem: "messages damaged: 25; first: ",
 		},
 		{
 			name: "damage of the ID", options: func(o *mem.Options) { o.DamageID = 40 },
-			want: func(b *truth) verify.Counts {
-				return verify.Counts{Damaged: b.DamagedIDs, Illegible: b.DamagedIDs, Lost: b.DamagedIDs}
+			want: func(b *truth) result.Verified {
+				return result.Verified{Damaged: b.DamagedIDs, Illegible: b.DamagedIDs, Lost: b.DamagedIDs}
 			},
 			lacking: func(b *truth) uint64 { return b.DamagedIDs },
 			problem: "messages damaged: 25, 25 of them beyond recognition, so that they count as lost as well",
@@ -81,13 +83,13 @@ func TestVerificationFindsWhatTheBrokerDid(t *testing.T) {
 		},
 		{
 			name: "never acknowledged", options: func(o *mem.Options) { o.Withhold = 100 },
-			want:    func(b *truth) verify.Counts { return verify.Counts{UnconfirmedArrived: b.Withheld} },
+			want:    func(b *truth) result.Verified { return result.Verified{UnconfirmedArrived: b.Withheld} },
 			problem: "sent but not confirmed",
 		},
 		{
 			name: "never acknowledged, some lost", options: func(o *mem.Options) { o.Withhold, o.Lose = 10, 100 },
-			want: func(b *truth) verify.Counts {
-				return verify.Counts{UnconfirmedArrived: b.Withheld - b.Lost, UnconfirmedMissing: b.Lost}
+			want: func(b *truth) result.Verified {
+				return result.Verified{UnconfirmedArrived: b.Withheld - b.Lost, UnconfirmedMissing: b.Lost}
 			},
 			lacking: func(b *truth) uint64 { return b.Lost },
 			problem: "sent but not confirmed",
@@ -98,8 +100,8 @@ func TestVerificationFindsWhatTheBrokerDid(t *testing.T) {
 				o.Lose, o.Duplicate, o.Reorder, o.Damage, o.DamageID = 101, 103, 107, 109, 113
 				o.Reject, o.Rollback, o.Fail, o.Withhold = 127, 131, 137, 97
 			},
-			want: func(b *truth) verify.Counts {
-				return verify.Counts{
+			want: func(b *truth) result.Verified {
+				return result.Verified{
 					Lost: b.Lost + b.DamagedIDs, Duplicates: b.Duplicated, Redelivered: b.Redelivered, Disordered: b.Reordered,
 					Damaged: b.Damaged + b.DamagedIDs, Illegible: b.DamagedIDs, UnconfirmedArrived: b.Withheld,
 				}
@@ -121,7 +123,7 @@ func TestVerificationFindsWhatTheBrokerDid(t *testing.T) {
 					require.NotNil(t, v)
 					require.True(t, v.Known)
 					require.EqualValues(t, count, v.Sent)
-					var want verify.Counts
+					var want result.Verified
 					if tt.want != nil {
 						want = tt.want(&truth)
 					}
@@ -147,7 +149,7 @@ func TestVerificationFindsWhatTheBrokerDid(t *testing.T) {
 						require.Less(t, s.End.Sub(s.Start), 1300*time.Millisecond, "nothing to wait for")
 					}
 					last := rep.snapshots[len(rep.snapshots)-1].Verified
-					require.Equal(t, verify.Progress{
+					require.Equal(t, result.Progress{
 						Received: want.Received, Duplicates: want.Duplicates, Redelivered: want.Redelivered,
 						Disordered: want.Disordered, Damaged: want.Damaged,
 					}, *last)
@@ -219,13 +221,13 @@ func TestVerificationOfTopics(t *testing.T) {
 			verified(p)
 		}), nil)
 		require.Len(t, s.Verification.Scopes, 3)
-		want := []verify.Counts{
+		want := []result.Verified{
 			{Expected: 100, Received: 100, Duplicates: 100},
 			{Expected: 100, Received: 90, Once: 90, Lost: 10},
 			{Expected: 100, Received: 100, Once: 100},
 		}
 		for i, scope := range s.Verification.Scopes {
-			require.Equal(t, want[i], scope.Counts)
+			require.Equal(t, want[i], scope.Verified)
 			require.Equal(t, fmt.Sprintf("topic://T (consumer-%d)", i), scope.Name())
 		}
 		require.Contains(t, strings.Join(s.Problems, "\n"), " on topic://T (consumer-1)")
@@ -262,7 +264,7 @@ func TestVerificationOfHealthyRuns(t *testing.T) {
 			require.Len(t, s.Verification.Scopes, tt.scopes)
 			got := s.Verification.Total
 			n := tt.copies * count
-			require.Equal(t, verify.Counts{Expected: n, Received: n, Once: n}, got)
+			require.Equal(t, result.Verified{Expected: n, Received: n, Once: n}, got)
 		})
 	}
 }
@@ -280,7 +282,7 @@ func TestVerificationAtFullSpeed(t *testing.T) {
 		verified(p)
 	}), nil)
 	require.True(t, s.Success, s.Problems)
-	require.Equal(t, verify.Counts{Expected: count, Received: count, Once: count}, s.Verification.Total)
+	require.Equal(t, result.Verified{Expected: count, Received: count, Once: count}, s.Verification.Total)
 }
 
 func destinations(kind driver.Kind, n int) (list []driver.Destination) {
@@ -300,7 +302,7 @@ func TestVerificationOfForeignMessages(t *testing.T) {
 		require.True(t, s.Success, s.Problems)
 		require.EqualValues(t, 42, s.Total.Foreign)
 		require.EqualValues(t, 100, s.Total.Received)
-		require.Equal(t, verify.Counts{Expected: 100, Received: 100, Once: 100, Foreign: 42}, s.Verification.Total)
+		require.Equal(t, result.Verified{Expected: 100, Received: 100, Once: 100, Foreign: 42}, s.Verification.Total)
 		require.EqualValues(t, 42, rep.snapshots[len(rep.snapshots)-1].Verified.Foreign)
 	})
 }
@@ -354,7 +356,7 @@ func TestVerificationOfAHastyEnd(t *testing.T) {
 		s, err := carryOut(ctx, nil, newPlan(b.Factory(), func(p *flat) { p.Count = 100; verified(p) }), rep)
 		require.NoError(t, err)
 		require.False(t, s.Success)
-		require.Equal(t, verify.Counts{Expected: 100, Left: 100}, s.Verification.Total)
+		require.Equal(t, result.Verified{Expected: 100, Left: 100}, s.Verification.Total)
 	})
 }
 
@@ -369,7 +371,7 @@ func TestVerificationWithoutExpectation(t *testing.T) {
 		}), nil)
 		require.True(t, s.Success, s.Problems)
 		require.False(t, s.Verification.Known)
-		require.Equal(t, verify.Counts{Received: 990, Once: 980, Duplicates: 10, Redelivered: 10}, s.Verification.Total)
+		require.Equal(t, result.Verified{Received: 990, Once: 980, Duplicates: 10, Redelivered: 10}, s.Verification.Total)
 		require.Contains(t, strings.Join(s.Warnings, "\n"), "losses are not detected")
 	})
 	synctest.Test(t, func(t *testing.T) {

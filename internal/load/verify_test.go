@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/load"
@@ -54,7 +56,7 @@ func TestNumbering(t *testing.T) {
 	received.Destination, received.Drained = sent.Destination, true
 	got := verify.Judge(&verify.Side{ID: 42, Sent: []*verify.Sent{sent}, Received: []*verify.Received{received}}).Total
 	accepted, inFlight := uint64(len(numbers)+2)/3, uint64(len(numbers))/3
-	require.Equal(t, verify.Counts{Expected: accepted, Lost: accepted, UnconfirmedMissing: inFlight}, got)
+	require.Equal(t, result.Verified{Expected: accepted, Lost: accepted, UnconfirmedMissing: inFlight}, got)
 }
 
 func TestWithheldIsCounted(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -33,8 +35,8 @@ func TestHostileTexts(t *testing.T) {
 	s.Protocol = []driver.Counter{{Name: text, Value: 1}}
 	s.Verification = &verify.Result{
 		Scopes: []verify.Scope{
-			{Destination: text, Subscription: text, Counts: verify.Counts{Lost: 1}},
-			{Destination: "queue://B", Counts: verify.Counts{Lost: 1}},
+			{Destination: text, Subscription: text, Verified: result.Verified{Lost: 1}},
+			{Destination: "queue://B", Verified: result.Verified{Lost: 1}},
 		},
 		Unwatched: []string{text}, Notes: []string{text},
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
-	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -33,7 +32,7 @@ type collector struct {
 	present  int            // index of the present step in steps
 	total    stats.Counters // of all steps
 	protocol []driver.Counter
-	verified *verify.Progress // as of the last snapshot; nil if nothing is verified
+	verified *result.Progress // as of the last snapshot; nil if nothing is verified
 	inFlight uint64
 	depths   []brokercount.Depth
 	workers  int

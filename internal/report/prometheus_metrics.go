@@ -8,12 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
-	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -232,11 +233,11 @@ func (c *collector) collectConsuming(emit emitter, t *stats.Counters, step []str
 
 func (c *collector) collectVerified(emit emitter) {
 	finding := func(name string, n uint64) { emit.counter(c.d.verified, n, name) }
-	var p verify.Progress
+	var p result.Progress
 	switch {
 	case c.final != nil && c.final.Verification != nil:
 		t := &c.final.Verification.Total
-		p = verify.Progress{
+		p = result.Progress{
 			Received: t.Received, Duplicates: t.Duplicates, Redelivered: t.Redelivered, AfterOutage: t.AfterOutage,
 			Resent: t.Resent, Disordered: t.Disordered, Damaged: t.Damaged, Foreign: t.Foreign,
 		}

@@ -33,7 +33,7 @@ func everything(t *testing.T) *prometheus.Registry {
 	require.NoError(t, p.Start(f.run))
 	for _, s := range f.snapshots {
 		s.Protocol = []driver.Counter{{Name: "tx-checks", Value: 1}}
-		s.Verified = &verify.Progress{Received: 1}
+		s.Verified = &result.Progress{Received: 1}
 		s.Depths = []brokercount.Depth{{Destination: "queue://TEST", Messages: 7}}
 		s.Outages = &stats.OutageProgress{}
 		s.Stalls = []stats.Stall{{Side: stats.SendSide, Length: time.Second}}

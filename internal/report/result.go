@@ -106,7 +106,7 @@ func (r *Result) Interval(s *stats.Snapshot) error {
 		Step: cmp.Or(s.Step, loadStep), Phase: s.Phase.String(), Time: s.To.UnixMicro(), Elapsed: s.Elapsed.Microseconds(),
 		Length: max(1, s.To.Sub(s.From).Microseconds()), Counts: r.counts(&s.Delta), InFlight: s.InFlight, Workers: s.Workers,
 		Latencies: latencies(&s.Latencies), Tester: tester(&s.Health), Backlog: depthOf(s.Depths),
-		Groups: rowGroups(s.Groups),
+		Groups: rowGroups(s.Groups), Verified: s.Verified,
 	}
 	row.BrokerSide = brokerUse(s.Side)
 	for _, a := range s.Arrivals {
@@ -121,10 +121,6 @@ func (r *Result) Interval(s *stats.Snapshot) error {
 	}
 	if s.Outages != nil {
 		row.Disconnected, row.Outages = s.Outages.Down, uint64(s.Outages.Count) //nolint:gosec // a number of outages
-	}
-	if v := s.Verified; v != nil {
-		progress := result.Progress(*v)
-		row.Verified = &progress
 	}
 	if err := r.writer.Row(row); err != nil {
 		r.err = resultError("write the result "+r.where, true, err)

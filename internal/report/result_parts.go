@@ -154,18 +154,15 @@ func VerificationOf(v *verify.Result) *result.Verification {
 		return nil
 	}
 	out := &result.Verification{
-		Known: v.Known, Sent: v.Sent, Total: verified(&v.Total), Unwatched: v.Unwatched,
+		Known: v.Known, Sent: v.Sent, Total: v.Total, Unwatched: v.Unwatched,
 		Notes: v.Notes,
 	}
 	out.Subscriptions = []result.Subscription{}
 	for i := range v.Scopes {
 		s := &v.Scopes[i]
 		out.Subscriptions = append(out.Subscriptions, result.Subscription{
-			Destination: s.Destination, Name: s.Subscription, Known: s.Known, Verified: verified(&s.Counts),
+			Destination: s.Destination, Name: s.Subscription, Known: s.Known, Verified: s.Verified,
 		})
 	}
 	return out
 }
-
-// verified is a conversion, so that a count in only one of the two types fails to compile.
-func verified(c *verify.Counts) result.Verified { return result.Verified(*c) }

@@ -40,9 +40,9 @@ func brokenResult() *stats.Summary {
 	}
 	s.Saturation = []stats.Saturation{{Worker: "producer-0", Seconds: 2, Of: 9}}
 	s.Verification = &verify.Result{
-		Known: true, Sent: 1000, Total: verify.Counts{Expected: 990, Lost: 2, Duplicates: 3}, Unwatched: []string{"topic://U"},
+		Known: true, Sent: 1000, Total: result.Verified{Expected: 990, Lost: 2, Duplicates: 3}, Unwatched: []string{"topic://U"},
 		Scopes: []verify.Scope{{
-			Destination: "topic://A", Subscription: "s", Known: true, Counts: verify.Counts{Expected: 990, Lost: 2, Duplicates: 3},
+			Destination: "topic://A", Subscription: "s", Known: true, Verified: result.Verified{Expected: 990, Lost: 2, Duplicates: 3},
 			Examples: map[verify.Kind][]verify.Message{verify.Lost: {{Producer: 1, Number: 12}, {Producer: 0, Number: 7}}},
 		}},
 	}
@@ -60,7 +60,7 @@ func TestResult(t *testing.T) {
 	second := snapshot(stats.Measure, 1, stats.Counters{Sent: 100, Blocked: 9, NoLeave: 4, Completed: 199, Rejected: 1, Received: 209}, openLoop())
 	second.Delta.FailuresOf[driver.Rejected][driver.ClassFull] = 1
 	second.Leftover = result.Latencies{result.Transfer: latency(3, time.Millisecond)}
-	second.Verified = &verify.Progress{Received: 400, Duplicates: 1}
+	second.Verified = &result.Progress{Received: 400, Duplicates: 1}
 	second.Health.Memory, second.InFlight = 30<<20, 0
 	require.NoError(t, r.Interval(first))
 	require.NoError(t, r.Interval(second))

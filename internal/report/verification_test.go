@@ -23,7 +23,7 @@ func foundEverything() *verify.Result {
 		}
 		return list
 	}
-	counts := verify.Counts{
+	counts := result.Verified{
 		Expected: 1_000_000, Received: 999_970, Once: 999_950, Lost: 30, Left: 21, Early: 22, Duplicates: 20, Redelivered: 15,
 		Disordered: 12, DisorderedRedelivered: 4, Damaged: 7, Illegible: 2, Foreign: 5, UnconfirmedArrived: 3, UnconfirmedMissing: 1,
 		RefusedArrived: 6, WithheldArrived: 8, Gaps: 9,
@@ -33,15 +33,15 @@ func foundEverything() *verify.Result {
 		Scopes: []verify.Scope{
 			{
 				Destination: "topic://A", Subscription: "consumer-0", Known: true,
-				Counts: verify.Counts{Expected: 500_000, Lost: 30, Duplicates: 20},
+				Verified: result.Verified{Expected: 500_000, Lost: 30, Duplicates: 20},
 				Examples: map[verify.Kind][]verify.Message{
 					verify.Lost: append(first(0, 17, 18), first(3, 5)...), verify.Duplicated: first(1, 1, 2, 3, 4, 5),
 				},
 			},
-			{Destination: "topic://A", Subscription: "consumer-1", Known: true, Counts: verify.Counts{Expected: 500_000}},
+			{Destination: "topic://A", Subscription: "consumer-1", Known: true, Verified: result.Verified{Expected: 500_000}},
 			{
 				Destination: "topic://B", Subscription: "me:\x1bsub", Known: true,
-				Counts:   verify.Counts{Disordered: 12, Damaged: 7, Left: 21, RefusedArrived: 6, WithheldArrived: 8},
+				Verified: result.Verified{Disordered: 12, Damaged: 7, Left: 21, RefusedArrived: 6, WithheldArrived: 8},
 				Examples: map[verify.Kind][]verify.Message{verify.Disordered: first(0, 99), verify.Damaged: first(0, 98), verify.Lost: first(9, 9, 10, 11)},
 			},
 		},
@@ -53,16 +53,16 @@ func TestVerification(t *testing.T) {
 	t.Parallel()
 	golden(t, "verification-everything.txt", Verification(foundEverything(), []string{"a problem"}))
 	golden(t, "verification-nothing.txt", Verification(&verify.Result{
-		Known: true, Sent: 100, Total: verify.Counts{Expected: 100, Received: 100, Once: 100},
+		Known: true, Sent: 100, Total: result.Verified{Expected: 100, Received: 100, Once: 100},
 		Scopes: []verify.Scope{{Destination: "queue://A", Known: true}},
 	}, nil))
 	golden(t, "verification-unknown.txt", Verification(&verify.Result{
-		Total:  verify.Counts{Received: 100, Once: 100, Gaps: 3},
+		Total:  result.Verified{Received: 100, Once: 100, Gaps: 3},
 		Scopes: []verify.Scope{{Destination: "queue://A"}},
 	}, nil))
 	many := &verify.Result{Known: true}
 	for range 25 {
-		many.Scopes = append(many.Scopes, verify.Scope{Destination: "queue://A", Counts: verify.Counts{Lost: 1}})
+		many.Scopes = append(many.Scopes, verify.Scope{Destination: "queue://A", Verified: result.Verified{Lost: 1}})
 		many.Total.Lost++
 	}
 	golden(t, "verification-many.txt", Verification(many, nil))
@@ -96,7 +96,7 @@ func TestVerificationInJSON(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, j.Start(clientRun(false)))
 	snap := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
-	snap.Verified = &verify.Progress{Received: 1, Duplicates: 2, Redelivered: 3, Disordered: 4, Damaged: 5, Foreign: 6}
+	snap.Verified = &result.Progress{Received: 1, Duplicates: 2, Redelivered: 3, Disordered: 4, Damaged: 5, Foreign: 6}
 	require.NoError(t, j.Interval(snap))
 	require.NoError(t, j.Summary(verifiedRun()))
 	require.NoError(t, j.Close())
@@ -120,7 +120,7 @@ func TestVerificationInMetrics(t *testing.T) {
 	c.start(clientRun(false))
 	require.Empty(t, found(c))
 	snap := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
-	snap.Verified = &verify.Progress{Received: 1, Duplicates: 2, Redelivered: 3, AfterOutage: 7, Resent: 9, Disordered: 4, Damaged: 5, Foreign: 6}
+	snap.Verified = &result.Progress{Received: 1, Duplicates: 2, Redelivered: 3, AfterOutage: 7, Resent: 9, Disordered: 4, Damaged: 5, Foreign: 6}
 	c.interval(snap)
 	require.Equal(t, map[string]float64{
 		"received": 1, "duplicates": 2, "redelivered": 3, "duplicates_after_outage": 7, "duplicates_resent": 9, "out_of_order": 4, "damaged": 5, "foreign": 6,

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -42,7 +41,7 @@ type Collector struct {
 	whole     result.Latencies // of the messages due after the warm-up
 	workers   []Worker         // of the producers, then of the consumers; nil if not set
 	protocol  []driver.Counter
-	verified  func() verify.Progress
+	verified  func() result.Progress
 	minimum   Minimum
 	stalls    *stallMeter // nil if stalls are not looked for
 	marker    marker
@@ -117,7 +116,7 @@ func (c *Collector) LastSign() (time.Time, bool) {
 }
 
 // Verify sets the function that returns the progress of the verification. Call it before the first Collect.
-func (c *Collector) Verify(progress func() verify.Progress) { c.verified = progress }
+func (c *Collector) Verify(progress func() result.Progress) { c.verified = progress }
 
 // newLatencies returns empty distributions of the kinds that the run measures, and that have occurred: from then on
 // they are in every interval, so that time series have no gaps.

@@ -75,7 +75,7 @@ type Snapshot struct {
 	// Protocol holds the protocol's own counters, as totals at To, added up over all workers.
 	Protocol []driver.Counter
 	// Verified holds the findings of the verification up to To; nil if nothing is verified.
-	Verified *verify.Progress
+	Verified *result.Progress
 	Health   Health // of the interval
 	InFlight uint64
 	Workers  int // open producers and consumers

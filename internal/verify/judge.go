@@ -26,7 +26,7 @@ func Judge(sides ...*Side) *Result {
 	for _, group := range groups(sides) {
 		scope := j.scope(group)
 		r.Scopes = append(r.Scopes, *scope)
-		r.Total.add(&scope.Counts)
+		r.Total.Add(&scope.Verified)
 		for i, n := range scope.lostBefore {
 			if i == len(r.LostBefore) {
 				r.LostBefore = append(r.LostBefore, 0)

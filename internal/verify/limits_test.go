@@ -4,6 +4,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -28,7 +30,7 @@ func TestStrangersAreBounded(t *testing.T) {
 	require.Equal(t, Own, send(5, 1))
 	require.Equal(t, Illegible, send(5, maxNumbers))
 	require.Equal(t, Own, send(5, maxNumbers-1))
-	require.Equal(t, Progress{Received: maxStreams + 2, Foreign: 10, Damaged: 1}, tracker.Progress(0))
+	require.Equal(t, result.Progress{Received: maxStreams + 2, Foreign: 10, Damaged: 1}, tracker.Progress(0))
 }
 
 // Consumers, snapshots and the drain work on a tracker at the same time: for the race detector.

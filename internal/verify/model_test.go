@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/verify"
@@ -31,8 +33,8 @@ func newModel() *model {
 	return &model{outcomes: map[message]driver.Outcome{}, copies: map[message]*copies{}}
 }
 
-func (m *model) counts() verify.Counts {
-	var c verify.Counts
+func (m *model) counts() result.Verified {
+	var c result.Verified
 	for name, o := range m.outcomes {
 		_, arrived := m.copies[name]
 		switch {

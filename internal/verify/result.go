@@ -4,98 +4,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Progress are the counts that are known while a run goes on. They only grow, except that of disorder: a message that
-// came behind later ones may turn out to be a copy of one that came in time.
-type Progress struct {
-	Received    uint64 `json:"received"`                        // messages, each counted once
-	Duplicates  uint64 `json:"duplicates"`                      // deliveries beyond the first of each message
-	Redelivered uint64 `json:"duplicatesRedelivered"`           // part of Duplicates that the broker marked as redelivered
-	AfterOutage uint64 `json:"duplicatesAfterOutage,omitempty"` // part of Duplicates that an outage explains
-	Resent      uint64 `json:"duplicatesResent,omitempty"`      // part of Duplicates: their messages were sent again
-	Disordered  uint64 `json:"outOfOrder"`                      // messages behind a later one of their producer
-	Damaged     uint64 `json:"damaged"`                         // deliveries that differ from the message sent
-	Foreign     uint64 `json:"foreign"`                         // deliveries of foreign messages
-}
-
-func (p *Progress) add(o Progress) {
-	p.Received += o.Received
-	p.Duplicates += o.Duplicates
-	p.Redelivered += o.Redelivered
-	p.AfterOutage += o.AfterOutage
-	p.Resent += o.Resent
-	p.Disordered += o.Disordered
-	p.Damaged += o.Damaged
-	p.Foreign += o.Foreign
-}
-
 // Add adds up the progress of several subscriptions.
-func Add(list ...Progress) (sum Progress) {
-	for _, p := range list {
-		sum.add(p)
+func Add(list ...result.Progress) (sum result.Progress) {
+	for i := range list {
+		sum.Add(&list[i])
 	}
 	return sum
-}
-
-// Counts are the fates of the messages for one subscription, or for all of them. Each is exact.
-//
-// Expected = Received - UnconfirmedArrived - RefusedArrived - WithheldArrived + Lost + Left + Early.
-type Counts struct {
-	Expected uint64 `json:"expected"` // accepted by the broker to be delivered
-	Received uint64 `json:"received"` // different messages that arrived
-	Once     uint64 `json:"once"`     // part of Received: messages that arrived once
-	Lost     uint64 `json:"lost"`     // accepted, and never arrived although consumers waited for them
-	Left     uint64 `json:"left"`     // accepted, and not arrived when the consumers ended: perhaps still at the broker
-	Early    uint64 `json:"early"`    // accepted before the subscription existed
-
-	Duplicates  uint64 `json:"duplicates"`            // deliveries beyond the first of each message
-	Redelivered uint64 `json:"duplicatesRedelivered"` // part of Duplicates that the broker marked as redelivered
-	// AfterOutage is the part of Duplicates that came while consumers were being connected again, or soon after that, or
-	// marked as redelivered after an outage: their settlement was cut off.
-	AfterOutage uint64 `json:"duplicatesAfterOutage,omitempty"`
-	// Resent is the part of Duplicates that came because their messages were in doubt and were sent again: both arrived.
-	// They are not in AfterOutage.
-	Resent uint64 `json:"duplicatesResent,omitempty"`
-
-	Disordered            uint64 `json:"outOfOrder"`            // messages all of whose copies came behind a later one
-	DisorderedRedelivered uint64 `json:"outOfOrderRedelivered"` // part of Disordered that were marked as redelivered
-
-	Damaged   uint64 `json:"damaged"`   // deliveries whose body or ID differs from the one sent
-	Illegible uint64 `json:"illegible"` // part of Damaged: the ID, so that it is not known which message it is
-	Foreign   uint64 `json:"foreign"`   // deliveries of other runs and tools
-
-	UnconfirmedArrived uint64 `json:"unconfirmedArrived"` // sent without the broker's answer, and arrived
-	UnconfirmedMissing uint64 `json:"unconfirmedMissing"` // sent without the broker's answer, and not arrived
-	RefusedArrived     uint64 `json:"refusedArrived"`     // refused by the broker, and arrived
-	WithheldArrived    uint64 `json:"withheldArrived"`    // rolled back by plan, and arrived
-
-	// Gaps counts the numbers below the highest seen that did not arrive here, where the numbers sent are not known: other
-	// consumers may have had them.
-	Gaps uint64 `json:"gaps"`
-}
-
-func (c *Counts) add(o *Counts) {
-	c.Expected += o.Expected
-	c.Received += o.Received
-	c.Once += o.Once
-	c.Lost += o.Lost
-	c.Left += o.Left
-	c.Early += o.Early
-	c.Duplicates += o.Duplicates
-	c.Redelivered += o.Redelivered
-	c.AfterOutage += o.AfterOutage
-	c.Resent += o.Resent
-	c.Disordered += o.Disordered
-	c.DisorderedRedelivered += o.DisorderedRedelivered
-	c.Damaged += o.Damaged
-	c.Illegible += o.Illegible
-	c.Foreign += o.Foreign
-	c.UnconfirmedArrived += o.UnconfirmedArrived
-	c.UnconfirmedMissing += o.UnconfirmedMissing
-	c.RefusedArrived += o.RefusedArrived
-	c.WithheldArrived += o.WithheldArrived
-	c.Gaps += o.Gaps
 }
 
 // Kind is a defect of a message.
@@ -124,7 +42,7 @@ type Message struct {
 type Scope struct {
 	Destination  string `json:"destination"`
 	Subscription string `json:"subscription,omitempty"`
-	Counts
+	result.Verified
 	// Known: it is known which messages were to arrive. Otherwise Expected, Lost, Left, Early and the counts that depend
 	// on the outcomes of sends are zero.
 	Known bool `json:"expectedKnown"`
@@ -136,8 +54,8 @@ type Scope struct {
 
 // Result is the verification of a run.
 type Result struct {
-	Total  Counts  `json:"total"`
-	Scopes []Scope `json:"subscriptions"`
+	Total  result.Verified `json:"total"`
+	Scopes []Scope         `json:"subscriptions"`
 	// Known: it is known for all scopes which messages were to arrive.
 	Known bool `json:"expectedKnown"`
 	// Sent is the number of messages that the producers sent, each counted once.

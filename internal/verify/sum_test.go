@@ -6,6 +6,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/verify"
@@ -31,14 +33,14 @@ func TestEachBitMatters(t *testing.T) {
 	body := []byte("some body or other")
 	id := driver.ID{Run: 1<<62 + 12345, Producer: 7, Number: 1 << 33}
 	id.Sum = verify.Sum(id, verify.BodySum(body))
-	verdict := func(id driver.ID, body []byte) (verify.Verdict, verify.Progress) {
+	verdict := func(id driver.ID, body []byte) (verify.Verdict, result.Progress) {
 		tracker := verify.NewTracker()
 		v := verify.NewChecker(tracker, 1<<62+12345).Check(&driver.Delivery{ID: id, Body: body}, 1)
 		return v, tracker.Progress(1<<62 + 12345)
 	}
 	v, p := verdict(id, body)
 	require.Equal(t, verify.Own, v)
-	require.Equal(t, verify.Progress{Received: 1}, p)
+	require.Equal(t, result.Progress{Received: 1}, p)
 	for bit := range 63 {
 		for part := range 4 {
 			broken := id
@@ -46,11 +48,11 @@ func TestEachBitMatters(t *testing.T) {
 			v, p := verdict(broken, body)
 			if part == 3 && bit < 32 { // the checksum of the body, not the ID
 				require.Equal(t, verify.Own, v)
-				require.Equal(t, verify.Progress{Received: 1, Damaged: 1}, p)
+				require.Equal(t, result.Progress{Received: 1, Damaged: 1}, p)
 				continue
 			}
 			require.Equal(t, verify.Illegible, v, "part %d bit %d", part, bit)
-			require.Equal(t, verify.Progress{Damaged: 1}, p)
+			require.Equal(t, result.Progress{Damaged: 1}, p)
 		}
 	}
 	for i := range body {
@@ -58,14 +60,14 @@ func TestEachBitMatters(t *testing.T) {
 		broken[i] ^= 1
 		v, p := verdict(id, broken)
 		require.Equal(t, verify.Own, v)
-		require.Equal(t, verify.Progress{Received: 1, Damaged: 1}, p)
+		require.Equal(t, result.Progress{Received: 1, Damaged: 1}, p)
 	}
 	v, p = verdict(driver.ID{}, body)
 	require.Equal(t, verify.Foreign, v)
-	require.Equal(t, verify.Progress{Foreign: 1}, p)
+	require.Equal(t, result.Progress{Foreign: 1}, p)
 	v, p = verdict(driver.GarbledID(), body)
 	require.Equal(t, verify.Illegible, v)
-	require.Equal(t, verify.Progress{Damaged: 1}, p)
+	require.Equal(t, result.Progress{Damaged: 1}, p)
 }
 
 // No bit that is flipped in the text of an ID goes unnoticed either, and no bytes that are cut off.
@@ -74,22 +76,22 @@ func TestEachBitOfTheTextMatters(t *testing.T) {
 	id := driver.ID{Run: 1<<62 + 12345, Producer: 70, Number: 1 << 33}
 	id.Sum = verify.Sum(id, verify.BodySum(nil))
 	text := id.Append(nil)
-	check := func(text []byte) verify.Progress {
+	check := func(text []byte) result.Progress {
 		tracker := verify.NewTracker()
 		d := driver.Delivery{ID: driver.ParseID(text)}
 		verify.NewChecker(tracker, id.Run).Check(&d, 1)
 		return tracker.Progress(id.Run)
 	}
-	require.Equal(t, verify.Progress{Received: 1}, check(text))
+	require.Equal(t, result.Progress{Received: 1}, check(text))
 	for i := range text {
 		for bit := range 8 {
 			broken := bytes.Clone(text)
 			broken[i] ^= 1 << bit
 			p := check(broken)
 			p.Received = 0 // 1 if the last digits of the sum are others: the body's checksum, which does not hold then
-			require.Equal(t, verify.Progress{Damaged: 1}, p, "%q", broken)
+			require.Equal(t, result.Progress{Damaged: 1}, p, "%q", broken)
 		}
-		require.Equal(t, verify.Progress{Damaged: 1}, check(text[:i]), "%q", text[:i])
+		require.Equal(t, result.Progress{Damaged: 1}, check(text[:i]), "%q", text[:i])
 	}
 }
 

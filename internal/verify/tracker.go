@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 )
 
@@ -155,11 +157,11 @@ func (t *Tracker) Open(ledgers []*Ledger, from map[*Ledger]uint64) (n uint64) {
 // Progress returns the counts so far that need not be compared with the messages sent. With a run, those of the
 // messages of that run alone.
 // Copies of messages that the ledgers know to be sent again are told from others.
-func (t *Tracker) Progress(run int64, ledgers ...*Ledger) Progress {
+func (t *Tracker) Progress(run int64, ledgers ...*Ledger) result.Progress {
 	n := t.flush()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p := Progress{Foreign: n.foreign, Damaged: n.illegible}
+	p := result.Progress{Foreign: n.foreign, Damaged: n.illegible}
 	foreshadowed := t.foreshadowed()
 	for _, s := range t.own {
 		if run != 0 && s.key.run != run {
@@ -175,7 +177,7 @@ func (t *Tracker) Progress(run int64, ledgers ...*Ledger) Progress {
 		if foreshadowed {
 			p.AfterOutage += s.early.len()
 		}
-		p.add(Progress{
+		p.Add(&result.Progress{
 			Received: s.arrived.Len(), Duplicates: s.duplicates, Redelivered: s.redelivered,
 			AfterOutage: s.afterOutage - counted, Resent: twice,
 			Disordered: s.late.GetCardinality(), Damaged: s.damaged,

@@ -98,12 +98,24 @@ func (c *Counts) LeftOut(latency string) uint64 {
 	}
 }
 
+// Add adds o.
+func (v *Verified) Add(o *Verified) { sum(v.counters(), o.counters()) }
+
 func (v *Verified) counters() []*uint64 {
 	return []*uint64{
 		&v.Expected, &v.Received, &v.Once, &v.Lost, &v.Left, &v.Early, &v.Duplicates, &v.Redelivered,
 		&v.AfterOutage, &v.Resent, &v.Disordered,
 		&v.DisorderedRedelivered, &v.Damaged, &v.Illegible, &v.Foreign, &v.UnconfirmedArrived, &v.UnconfirmedMissing,
 		&v.RefusedArrived, &v.WithheldArrived, &v.Gaps,
+	}
+}
+
+// Add adds o.
+func (p *Progress) Add(o *Progress) { sum(p.counters(), o.counters()) }
+
+func sum(to, more []*uint64) {
+	for i, n := range more {
+		*to[i] += *n
 	}
 }
 
