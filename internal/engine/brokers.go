@@ -3,13 +3,14 @@ package engine
 import (
 	"slices"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // brokers returns the identities that brokers reported, in the order of the plan: the producers' first.
-func (r *run) brokers() (list []stats.Broker) {
+func (r *run) brokers() (list []result.Broker) {
 	for i := range r.plan.Steps {
 		for _, g := range r.plan.Steps[i].Groups {
 			for _, side := range r.sides(g) {
@@ -23,7 +24,7 @@ func (r *run) brokers() (list []stats.Broker) {
 }
 
 // broker returns the identity that the broker of one side of a group reported; the zero value if it reported none.
-func (r *run) broker(g *plan.Group, side *Endpoint) (b stats.Broker) {
+func (r *run) broker(g *plan.Group, side *Endpoint) (b result.Broker) {
 	identified, ok := r.driver(side).(driver.Identified)
 	if !ok {
 		return b

@@ -4,9 +4,10 @@ import (
 	"context"
 	"testing"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -36,19 +37,19 @@ func TestBrokers(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		edit func(*flat)
-		want []stats.Broker
+		want []result.Broker
 	}{
-		{"one", nil, []stats.Broker{{Protocol: "mem", Product: "A", Version: "1"}}},
+		{"one", nil, []result.Broker{{Protocol: "mem", Product: "A", Version: "1"}}},
 		{"none that says so", func(p *flat) {
 			p.Producer.Factory = naming(p.Producer.Factory, "", "")
 			p.Consumer.Factory = p.Producer.Factory
 		}, nil},
 		{"one of each side", func(p *flat) {
 			p.Consumer.Factory, p.Consumer.URL = naming(p.Consumer.Factory, "B", "2"), "mem://other"
-		}, []stats.Broker{{Protocol: "mem", Product: "A", Version: "1", Side: "producers"}, {Protocol: "mem", Product: "B", Version: "2", Side: "consumers"}}},
+		}, []result.Broker{{Protocol: "mem", Product: "A", Version: "1", Side: "producers"}, {Protocol: "mem", Product: "B", Version: "2", Side: "consumers"}}},
 		{
 			"of a scenario", func(p *flat) { p.Producer.Name, p.Consumer.Name = "left", "left" },
-			[]stats.Broker{{Name: "left", Protocol: "mem", Product: "A", Version: "1"}},
+			[]result.Broker{{Name: "left", Protocol: "mem", Product: "A", Version: "1"}},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -12,8 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/stats"
 )
 
 // keptOutput is the number of bytes kept of a command's output: its end.
@@ -74,15 +75,17 @@ func (r *run) shell(ctx context.Context, when, text string) error {
 	begun := time.Now()
 	err = cmd.Run()
 	said := tailOf(output)
-	c := stats.Command{Step: r.step.plan.Name, When: when, Command: text, Output: said, Took: time.Since(begun)}
+	c := result.Command{Step: r.step.plan.Name, When: when, Command: text, Output: said, Took: time.Since(begun).Microseconds()}
 	var status *exec.ExitError
 	switch {
+	case err == nil:
+		c.Status = new(int)
 	case errors.As(err, &status):
-		c.Status = status.ExitCode()
-		err = fmt.Errorf("the command %q %s step %s ended with status %d: %s", text, when, r.step.plan.Name, c.Status,
+		code := status.ExitCode()
+		c.Status = &code
+		err = fmt.Errorf("the command %q %s step %s ended with status %d: %s", text, when, r.step.plan.Name, code,
 			lastLine(said))
-	case err != nil:
-		c.Status = -1
+	default:
 		err = fmt.Errorf("the command %q %s step %s: %w", text, when, r.step.plan.Name, err)
 	}
 	r.commands = append(r.commands, c)

@@ -28,6 +28,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
@@ -129,7 +131,7 @@ type run struct {
 	verify    *verification // nil if nothing is verified
 	counting  *counting     // nil if the brokers are not asked for their counts
 	failures  chan failure  // of workers; buffered for all of them
-	commands  []stats.Command
+	commands  []result.Command
 	outages   *stats.Outages // nil if no workers are reconnected
 	comebacks comebacks
 	diagnoses diagnoses

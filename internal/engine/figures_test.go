@@ -5,6 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
@@ -116,12 +118,12 @@ func TestSpreads(t *testing.T) {
 			p.MaxPending = 10
 		}), nil)
 		require.True(t, s.Success, s.Problems)
-		require.Equal(t, []stats.Spread{
-			{Producing: true, Workers: 3, Least: 1, Median: 1, Most: 2}, {Workers: 6, Least: 1, Median: 1, Most: 2},
+		require.Equal(t, []result.Spread{
+			{Role: "producers", Workers: 3, Minimum: 1, Median: 1, Maximum: 2}, {Role: "consumers", Workers: 6, Minimum: 1, Median: 1, Maximum: 2},
 		}, s.Spreads)
 	})
-	for n, want := range map[int]stats.Spread{
-		1: {}, 2: {Workers: 2, Least: 10, Median: 15, Most: 20}, 3: {Workers: 3, Least: 10, Median: 20, Most: 30},
+	for n, want := range map[int]result.Spread{
+		1: {}, 2: {Role: "consumers", Workers: 2, Minimum: 10, Median: 15, Maximum: 20}, 3: {Role: "consumers", Workers: 3, Minimum: 10, Median: 20, Maximum: 30},
 	} {
 		var workers []stats.WorkerTotal
 		for i := range n {
@@ -131,6 +133,6 @@ func TestSpreads(t *testing.T) {
 			require.Empty(t, stats.Spreads(workers))
 			continue
 		}
-		require.Equal(t, []stats.Spread{want}, stats.Spreads(workers))
+		require.Equal(t, []result.Spread{want}, stats.Spreads(workers))
 	}
 }

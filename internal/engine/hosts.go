@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -115,7 +117,7 @@ func (r *run) hostNames() (hosts []string) {
 }
 
 // hosts returns the figures of each host of the URLs that name several; nil if none does.
-func (r *run) hosts(workers []stats.WorkerTotal) []stats.HostSummary {
+func (r *run) hosts(workers []stats.WorkerTotal) []result.BrokerHost {
 	if names := r.hostNames(); len(names) > 0 {
 		return stats.HostSummaries(names, workers)
 	}
@@ -123,13 +125,13 @@ func (r *run) hosts(workers []stats.WorkerTotal) []stats.HostSummary {
 }
 
 // hostsSoFar returns the function that returns the same of the present workers, at any time, from any goroutine.
-func (r *run) hostsSoFar() func() []stats.HostSummary {
+func (r *run) hostsSoFar() func() []result.BrokerHost {
 	names := r.hostNames()
 	if len(names) == 0 {
-		return func() []stats.HostSummary { return nil }
+		return func() []result.BrokerHost { return nil }
 	}
 	producers, consumers := slices.Clone(r.producers), slices.Clone(r.consumers)
-	return func() []stats.HostSummary {
+	return func() []result.BrokerHost {
 		workers := make([]stats.WorkerTotal, 0, len(producers)+len(consumers))
 		for _, p := range producers {
 			w := stats.WorkerTotal{Hosts: p.stays.totals(p.rec.HostCounts())}

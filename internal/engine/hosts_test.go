@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/stretchr/testify/require"
 
 	embedded "github.com/perfmq/perfmq/internal/broker"
@@ -52,18 +54,18 @@ func TestHosts(t *testing.T) {
 	tests := []struct {
 		name string
 		edit func(*plan.Group)
-		want [2]stats.HostSummary // without messages
+		want [2]result.BrokerHost // without messages
 	}{
-		{"order", func(g *plan.Group) { g.Hosts = plan.InOrder }, [2]stats.HostSummary{
+		{"order", func(g *plan.Group) { g.Hosts = plan.InOrder }, [2]result.BrokerHost{
 			{Connections: 8, Producers: 4, Consumers: 4}, {},
 		}},
-		{"spread", func(g *plan.Group) { g.Hosts = plan.Spread }, [2]stats.HostSummary{
+		{"spread", func(g *plan.Group) { g.Hosts = plan.Spread }, [2]result.BrokerHost{
 			{Connections: 4, Producers: 2, Consumers: 2}, {Connections: 4, Producers: 2, Consumers: 2},
 		}},
 		{"shared connections", func(g *plan.Group) {
 			g.Hosts, g.Producers, g.Consumers = plan.Spread, 7, 8
 			g.SharedConnections, g.ProducerConnections, g.ConsumerConnections = true, 4, 2
-		}, [2]stats.HostSummary{
+		}, [2]result.BrokerHost{
 			{Connections: 3, Producers: 4, Consumers: 4}, {Connections: 3, Producers: 3, Consumers: 4},
 		}},
 	}
@@ -83,10 +85,9 @@ func TestHosts(t *testing.T) {
 				for i, b := range brokers {
 					h := s.Hosts[i]
 					n := b.Stats().Total
-					require.Equal(t, b.Addr(f.Name), h.Host)
-					require.Equal(t, stats.HostCounts{Sent: n.Stored, Completed: n.Stored, Received: n.Settled}, h.HostCounts)
-					h.Host, h.HostCounts = "", stats.HostCounts{}
-					require.Equal(t, tt.want[i], h)
+					want := tt.want[i]
+					want.Name, want.Sent, want.Completed, want.Received = b.Addr(f.Name), n.Stored, n.Stored, n.Settled
+					require.Equal(t, want, h)
 				}
 				require.EqualValues(t, messages, s.Hosts[0].Completed+s.Hosts[1].Completed)
 				require.EqualValues(t, messages, s.Hosts[0].Received+s.Hosts[1].Received)
@@ -102,13 +103,13 @@ func TestHosts(t *testing.T) {
 // grow checks that the figures of hosts in the snapshots never shrink, and end as those of the run.
 func grow(t *testing.T, rep *recorder, s *stats.Summary) {
 	t.Helper()
-	before := make([]stats.HostSummary, len(s.Hosts))
+	before := make([]result.BrokerHost, len(s.Hosts))
 	for _, snap := range rep.snapshots {
 		require.Len(t, snap.Hosts, len(before))
 		for i, now := range snap.Hosts {
-			n, was := now.HostCounts, before[i].HostCounts
-			require.Equal(t, s.Hosts[i].Host, now.Host)
-			require.True(t, n.Sent >= was.Sent && n.Completed >= was.Completed && n.Received >= was.Received, "%+v, %+v", was, n)
+			was := before[i]
+			require.Equal(t, s.Hosts[i].Name, now.Name)
+			require.True(t, now.Sent >= was.Sent && now.Completed >= was.Completed && now.Received >= was.Received, "%+v, %+v", was, now)
 		}
 		before = snap.Hosts
 	}
@@ -170,7 +171,7 @@ func TestHostsAfterALoss(t *testing.T) {
 			require.Equal(t, 4, alive.Producers)
 			require.Equal(t, 4, alive.Consumers)
 			n := brokers[1-dies].Stats().Total
-			require.Equal(t, stats.HostCounts{Sent: n.Stored, Completed: n.Stored, Received: n.Settled}, alive.HostCounts)
+			require.Equal(t, []uint64{n.Stored, n.Stored, n.Settled}, []uint64{alive.Sent, alive.Completed, alive.Received})
 			n = brokers[dies].Stats().Total
 			require.Equal(t, dead.Sent, dead.Completed+dead.Unconfirmed, "all that was sent to it has ended")
 			require.GreaterOrEqual(t, n.Stored, dead.Completed)
@@ -185,7 +186,7 @@ func TestHostsAfterALoss(t *testing.T) {
 			for _, w := range s.Workers {
 				if len(w.Hosts) == 2 {
 					moved++
-					require.Equal(t, []string{dead.Host, alive.Host}, []string{w.Hosts[0].Host, w.Hosts[1].Host})
+					require.Equal(t, []string{dead.Name, alive.Name}, []string{w.Hosts[0].Host, w.Hosts[1].Host})
 				}
 			}
 			require.Equal(t, 4, moved)

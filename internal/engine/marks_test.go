@@ -22,8 +22,8 @@ func TestMarks(t *testing.T) {
 		for i, want := range []uint64{250, 400} {
 			m := s.Marks[i]
 			require.Equal(t, want, m.Messages)
-			require.False(t, m.Received)
-			require.InDelta(t, float64(want)/100, m.At.Seconds(), 0.02)
+			require.Equal(t, "completed", m.Of)
+			require.InDelta(t, float64(want)*10_000, m.Elapsed, 20_000)
 			require.InDelta(t, 100, m.Average, 1)
 			require.InDelta(t, 100, m.Momentary, 1)
 		}
@@ -42,7 +42,7 @@ func TestMarksOfSteps(t *testing.T) {
 		s, _ := run(t, p, nil)
 		require.Len(t, s.Marks, 2)
 		require.Equal(t, "second", s.Marks[1].Step)
-		require.InDelta(t, 2, s.Marks[0].At.Seconds(), 0.02)
-		require.InDelta(t, 1, s.Marks[1].At.Seconds(), 0.02)
+		require.InDelta(t, 2_000_000, s.Marks[0].Elapsed, 20_000)
+		require.InDelta(t, 1_000_000, s.Marks[1].Elapsed, 20_000)
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/perfmq/perfmq/internal/brokercount"
 	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/plan"
@@ -28,7 +30,7 @@ type sampler struct {
 	collector *stats.Collector
 	depths    func() []brokercount.Depth
 	outages   *stats.Outages // nil without --reconnect
-	hosts     func() []stats.HostSummary
+	hosts     func() []result.BrokerHost
 	side      *brokerside.Watch // nil if the broker's side is not watched
 	step      string
 	phase     stats.Phase
@@ -105,7 +107,7 @@ func (s *sampler) loop(start time.Time, warmup, duration time.Duration, quit, do
 }
 
 // watch sets the workers that are open from now on, and the function that returns the messages at each host.
-func (s *sampler) watch(workers []stats.Worker, hosts func() []stats.HostSummary) {
+func (s *sampler) watch(workers []stats.Worker, hosts func() []result.BrokerHost) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hosts = hosts

@@ -504,9 +504,10 @@ func TestCommandsOfSteps(t *testing.T) {
 		require.Positive(t, sum.Commands[i].Took)
 		sum.Commands[i].Took = 0
 	}
-	require.Equal(t, []stats.Command{
-		{Step: "one", When: "before", Command: "echo begun", Output: "begun\n"},
-		{Step: "one", When: "after", Command: "echo ended; exit 3", Status: 3, Output: "ended\n"},
+	three := 3
+	require.Equal(t, []result.Command{
+		{Step: "one", When: "before", Command: "echo begun", Output: "begun\n", Status: new(int)},
+		{Step: "one", When: "after", Command: "echo ended; exit 3", Status: &three, Output: "ended\n"},
 	}, sum.Commands)
 	require.ErrorContains(t, sum.Err, `the command "echo ended; exit 3" after step one ended with status 3: ended`)
 

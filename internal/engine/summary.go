@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -95,12 +97,12 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 }
 
 // errorClasses returns the number of failures by class, with an example of each.
-func (r *run) errorClasses(total *stats.Counters) (list []stats.ErrorClass) {
+func (r *run) errorClasses(total *stats.Counters) (list []result.Failure) {
 	for class := range driver.NumClasses {
 		if n := total.Failures[class]; n > 0 {
-			e := stats.ErrorClass{Class: class, Count: n}
+			e := result.Failure{Class: class.String(), Count: n}
 			if err := r.firstError(class); err != nil {
-				e.First = err.Error()
+				e.Examples = []string{err.Error()}
 			}
 			list = append(list, e)
 		}

@@ -6,11 +6,10 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/safetext"
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-func cleanBrokers(secrets *safetext.Secrets, brokers []stats.Broker) []stats.Broker {
+func cleanBrokers(secrets *safetext.Secrets, brokers []result.Broker) []result.Broker {
 	list := slices.Clone(brokers)
 	for i := range list {
 		b := &list[i]
@@ -20,7 +19,7 @@ func cleanBrokers(secrets *safetext.Secrets, brokers []stats.Broker) []stats.Bro
 }
 
 // writeBrokers writes product and version of each broker. If they differ, each line names the broker or its side.
-func writeBrokers(b *strings.Builder, brokers []stats.Broker) {
+func writeBrokers(b *strings.Builder, brokers []result.Broker) {
 	var lines, notes []string
 	for _, broker := range brokers {
 		text := oneLine(strings.TrimSpace(broker.Product + " " + broker.Version))
@@ -40,11 +39,4 @@ func writeBrokers(b *strings.Builder, brokers []stats.Broker) {
 		}
 		writeText(b, "--- broker:", line, note)
 	}
-}
-
-func brokers(list []stats.Broker) (out []result.Broker) {
-	for _, b := range list {
-		out = append(out, result.Broker(b))
-	}
-	return out
 }

@@ -16,9 +16,9 @@ import (
 
 func TestWriteBrokers(t *testing.T) {
 	t.Parallel()
-	artemis := stats.Broker{Protocol: "amqp", Product: "apache-activemq-artemis", Version: "2.40.0"}
-	of := func(b stats.Broker, name, side string) stats.Broker { b.Name, b.Side = name, side; return b }
-	for want, list := range map[string][]stats.Broker{
+	artemis := result.Broker{Protocol: "amqp", Product: "apache-activemq-artemis", Version: "2.40.0"}
+	of := func(b result.Broker, name, side string) result.Broker { b.Name, b.Side = name, side; return b }
+	for want, list := range map[string][]result.Broker{
 		"": nil,
 		"--- broker: apache-activemq-artemis 2.40.0\n": {artemis},
 		"--- broker:              mystery\n":           {{Product: "mystery"}},
@@ -48,7 +48,7 @@ func TestBrokersInOutputs(t *testing.T) {
 	f.Secrets.Add("u", "hunter2")
 	require.NoError(t, f.Start(clientRun(false)))
 	s := summary(stats.Counters{}, closedLoop())
-	s.Brokers = []stats.Broker{
+	s.Brokers = []result.Broker{
 		{Name: "left", Protocol: "amqp", Product: "apache-activemq-artemis", Version: "2.40.0"},
 		{Name: "right", Protocol: "stomp", Product: "hunter2 \x1b[2J" + strings.Repeat("x", 100_000)},
 	}

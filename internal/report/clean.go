@@ -100,11 +100,11 @@ func cleanSummary(secrets *safetext.Secrets, s *stats.Summary) *stats.Summary {
 	}
 	c.Hosts = slices.Clone(s.Hosts)
 	for i := range c.Hosts {
-		c.Hosts[i].Host = secrets.Field(c.Hosts[i].Host)
+		c.Hosts[i].Name = secrets.Field(c.Hosts[i].Name)
 	}
 	c.Errors = slices.Clone(s.Errors)
 	for i := range c.Errors {
-		c.Errors[i].First = secrets.Field(c.Errors[i].First)
+		c.Errors[i].Examples = cleanTexts(secrets, c.Errors[i].Examples)
 	}
 	c.Outages = slices.Clone(s.Outages)
 	for i := range c.Outages {

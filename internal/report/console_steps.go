@@ -117,18 +117,18 @@ func writeLabels(b *strings.Builder, labels map[string]string) {
 const consoleOutput = 5
 
 // writeCommands writes the commands that ran before and after steps, each with the end of its output.
-func writeCommands(b *strings.Builder, commands []stats.Command) {
+func writeCommands(b *strings.Builder, commands []result.Command) {
 	for i := range commands {
 		if i == maxListed {
 			fmt.Fprintf(b, "--- command: and %d more\n", len(commands)-i)
 			return
 		}
 		c := &commands[i]
-		status := fmt.Sprintf("status %d", c.Status)
-		if c.Status < 0 {
-			status = "no status"
+		status := "no status"
+		if c.Status != nil {
+			status = fmt.Sprintf("status %d", *c.Status)
 		}
-		text := fmt.Sprintf("%s %s: %s, %.1f s: %s", c.When, c.Step, status, c.Took.Seconds(), c.Command)
+		text := fmt.Sprintf("%s %s: %s, %.1f s: %s", c.When, c.Step, status, float64(c.Took)/1e6, c.Command)
 		b.WriteString("--- command: " + oneLine(text) + "\n")
 		lines := strings.FieldsFunc(c.Output, func(r rune) bool { return r == '\n' || r == '\r' })
 		if more := len(lines) - consoleOutput; more > 0 {

@@ -84,10 +84,11 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 	f.demand(t, "", "lost == 0", nil)
 	kept := 199.0
 	f.demand(t, "paced", "ack.p99 < 50ms", &kept)
-	f.summary.Commands = []stats.Command{
-		{Step: "allout", When: "before", Command: "start-broker 4g", Took: 1234 * time.Millisecond, Output: "started\n"},
-		{Step: "paced", When: "after", Command: "check\n  the log", Status: 3, Took: time.Millisecond, Output: "1\n2\n\n3\r\n4\n  5 \x1b[2Jred\n6\nlast \u202e"},
-		{Step: "drain", When: "after", Command: "killed", Status: -1, Took: 10 * time.Second},
+	three := 3
+	f.summary.Commands = []result.Command{
+		{Step: "allout", When: "before", Command: "start-broker 4g", Took: 1_234_000, Status: new(int), Output: "started\n"},
+		{Step: "paced", When: "after", Command: "check\n  the log", Status: &three, Took: 1000, Output: "1\n2\n\n3\r\n4\n  5 \x1b[2Jred\n6\nlast \u202e"},
+		{Step: "drain", When: "after", Command: "killed", Took: 10_000_000},
 	}
 	f.summary.Warnings = []string{"step paced: the rate of group load was not reached"}
 	return f

@@ -8,21 +8,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// hostFigures returns the figures of the brokers' hosts.
-func hostFigures(list []stats.HostSummary) (out []result.BrokerHost) {
-	for i := range list {
-		h := &list[i]
-		out = append(out, result.BrokerHost{
-			Name: h.Host, Connections: h.Connections, Producers: h.Producers, Consumers: h.Consumers, Sent: h.Sent,
-			Completed: h.Completed, Unconfirmed: h.Unconfirmed, Received: h.Received,
-		})
-	}
-	return out
-}
-
 // hostLines returns a line for each host of the brokers, then one for the spread of each role.
-func hostLines(list []stats.HostSummary) (lines []string) {
-	hosts := hostFigures(list)
+func hostLines(hosts []result.BrokerHost) (lines []string) {
 	spreads := result.SpreadOverHosts(hosts)
 	for i := range hosts {
 		h := &hosts[i]
@@ -50,7 +37,7 @@ func hostLines(list []stats.HostSummary) (lines []string) {
 	return lines
 }
 
-func writeHosts(b *strings.Builder, list []stats.HostSummary) {
+func writeHosts(b *strings.Builder, list []result.BrokerHost) {
 	for _, line := range hostLines(list) {
 		b.WriteString("--- " + line + "\n")
 	}

@@ -7,16 +7,16 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/perfmq/perfmq/pkg/result"
 
-	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/stretchr/testify/require"
 )
 
 func TestHostLines(t *testing.T) {
 	t.Parallel()
-	hosts := []stats.HostSummary{
-		{Host: "a:1", Connections: 3, Producers: 2, Consumers: 1, HostCounts: stats.HostCounts{Sent: 12, Completed: 10, Unconfirmed: 2, Received: 7}},
-		{Host: "b\x1b:1", Connections: 1, Producers: 1, HostCounts: stats.HostCounts{Sent: 5, Completed: 5}},
+	hosts := []result.BrokerHost{
+		{Name: "a:1", Connections: 3, Producers: 2, Consumers: 1, Sent: 12, Completed: 10, Unconfirmed: 2, Received: 7},
+		{Name: "b\x1b:1", Connections: 1, Producers: 1, Sent: 5, Completed: 5},
 	}
 	require.Equal(t, []string{
 		"host a:1: 3 connections; 2 producers, sent 12, completed 10, unconfirmed 2; 1 consumer, received 7",
@@ -37,9 +37,9 @@ func TestHostLines(t *testing.T) {
 func TestHostsInOutputs(t *testing.T) {
 	t.Parallel()
 	s := numbersRun()
-	s.Hosts = []stats.HostSummary{
-		{Host: "a:1", Connections: 1, Producers: 1, Consumers: 1, HostCounts: stats.HostCounts{Sent: 4000, Completed: 3900, Unconfirmed: 100, Received: 3800}},
-		{Host: "b:1", Connections: 2, Producers: 2, Consumers: 2, HostCounts: stats.HostCounts{Sent: 5000, Completed: 5000, Received: 4200}},
+	s.Hosts = []result.BrokerHost{
+		{Name: "a:1", Connections: 1, Producers: 1, Consumers: 1, Sent: 4000, Completed: 3900, Unconfirmed: 100, Received: 3800},
+		{Name: "b:1", Connections: 2, Producers: 2, Consumers: 2, Sent: 5000, Completed: 5000, Received: 4200},
 	}
 	var console, short bytes.Buffer
 	c := NewConsole(&console, ConsoleOptions{})

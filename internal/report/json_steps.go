@@ -37,9 +37,9 @@ func (has sides) ends(total *stats.Counters) *object {
 func (has sides) numbers(s *stats.Summary, findings []result.Finding) *object {
 	o := new(object).add("elapsedSeconds", s.End.Sub(s.Start).Seconds()).addAll(has.average(&s.Average, &s.Offered))
 	o.addAll(has.extremes("maximum", &s.Maximum.Completed, &s.Maximum.Received))
-	o.addIf(len(s.Spreads) > 0, "spreads", spreads(s.Spreads)).addIf(len(s.Stalls.List) > 0, "stalls", stalls(s))
+	o.addIf(len(s.Spreads) > 0, "spreads", s.Spreads).addIf(len(s.Stalls.List) > 0, "stalls", stalls(s))
 	o.add("findings", findings).addIf(len(s.Outages) > 0, "outages", outages(s))
-	more, hosts := moreOutages(s), hostFigures(s.Hosts)
+	more, hosts := moreOutages(s), s.Hosts
 	o.addIf(more != nil, "moreOutages", more).addIf(len(hosts) > 0, "brokerHosts", hosts)
 	spread := result.SpreadOverHosts(hosts)
 	return o.addIf(len(spread) > 0, "brokerHostSpreads", spread)
@@ -110,19 +110,11 @@ func (has sides) average(a *stats.Average, o *stats.Offered) *object {
 
 // jsonCommands returns the commands that ran before and after steps. The status is null if a command could not be run,
 // or was killed.
-func jsonCommands(list []stats.Command) (out []*object) {
+func jsonCommands(list []result.Command) (out []*object) {
 	for i := range list {
 		c := &list[i]
 		out = append(out, new(object).add("step", c.Step).add("when", c.When).add("command", c.Command).
-			add("status", status(c)).add("seconds", c.Took.Seconds()).add("output", c.Output))
+			add("status", c.Status).add("seconds", float64(c.Took)/1e6).add("output", c.Output))
 	}
 	return out
-}
-
-// status returns the exit status of a command; nil if it has none.
-func status(c *stats.Command) *int {
-	if c.Status < 0 {
-		return nil
-	}
-	return &c.Status
 }

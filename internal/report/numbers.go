@@ -81,15 +81,15 @@ func writeExtreme(b *strings.Builder, label string, l *stats.Lowest) {
 	}
 }
 
-func writeSpread(b *strings.Builder, s *stats.Spread) {
+func writeSpread(b *strings.Builder, s *result.Spread) {
 	label := "--- received per consumer"
-	if s.Producing {
+	if s.Role == roleOf(true) {
 		label = "--- completed per producer"
 	}
 	if s.Group != "" {
 		label += " of " + oneLine(s.Group)
 	}
-	fmt.Fprintf(b, "%s: %d / %d / %d (minimum, median, maximum of %d)\n", label, s.Least, s.Median, s.Most, s.Workers)
+	fmt.Fprintf(b, "%s: %d / %d / %d (minimum, median, maximum of %d)\n", label, s.Minimum, s.Median, s.Maximum, s.Workers)
 }
 
 // megabytes returns bytes as MB (10^6 bytes), formatted by digits.
@@ -169,16 +169,6 @@ func averages(a *stats.Average, o *stats.Offered, producing, consuming bool) (of
 		}
 	}
 	return of
-}
-
-func spreads(list []stats.Spread) (out []result.Spread) {
-	for i := range list {
-		s := &list[i]
-		out = append(out, result.Spread{
-			Group: s.Group, Role: roleOf(s.Producing), Workers: s.Workers, Minimum: s.Least, Median: s.Median, Maximum: s.Most,
-		})
-	}
-	return out
 }
 
 func roleOf(producing bool) string {

@@ -39,7 +39,7 @@ type collector struct {
 	tester   testerFigures
 	stalls   stallFigures
 	outages  *stats.OutageProgress // nil without --reconnect
-	hosts    []stats.HostSummary   // of a run whose URL names several; else nil
+	hosts    []result.BrokerHost   // of a run whose URL names several; else nil
 	// histograms has no entry for a latency that the run does not measure.
 	histograms map[histogramKey]*buckets
 	final      *stats.Summary

@@ -3,6 +3,8 @@ package report
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 )
@@ -76,9 +78,9 @@ func collectEnd(d *endDescriptions, run *stats.Run, s *stats.Summary, emit emitt
 	emit.gauge(d.warnings, float64(len(s.Warnings)))
 	collectFindings(d, s, emit)
 	collectThresholds(d, s, emit)
-	seen := map[stats.Broker]bool{}
+	seen := map[result.Broker]bool{}
 	for _, b := range s.Brokers {
-		b = stats.Broker{
+		b = result.Broker{
 			Name: safetext.Line(b.Name), Side: b.Side, Protocol: b.Protocol, Product: safetext.Line(b.Product),
 			Version: safetext.Line(b.Version),
 		}

@@ -159,17 +159,17 @@ func TestPrometheusHosts(t *testing.T) {
 	s := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
 	require.NoError(t, p.Interval(s))
 	require.NotContains(t, scrape(t, url).values, "perfmq_host_messages_sent_total host=a:1", "one host")
-	s.Hosts = []stats.HostSummary{
-		{Host: "a:1", HostCounts: stats.HostCounts{Sent: 10, Completed: 8, Received: 5}}, {Host: "b:\x1b2"},
+	s.Hosts = []result.BrokerHost{
+		{Name: "a:1", Sent: 10, Completed: 8, Received: 5}, {Name: "b:\x1b2"},
 	}
 	require.NoError(t, p.Interval(s))
 	scrape(t, url).require(t, map[string]float64{
 		"host_messages_sent_total host=a:1": 10, "host_messages_completed_total host=a:1": 8, "host_messages_received_total host=a:1": 5,
 		`host_messages_sent_total host=b:\x1b2`: 0,
 	})
-	var many []stats.HostSummary
+	var many []result.BrokerHost
 	for i := range uint64(23) {
-		many = append(many, stats.HostSummary{Host: fmt.Sprintf("h%d", i), HostCounts: stats.HostCounts{Sent: i}})
+		many = append(many, result.BrokerHost{Name: fmt.Sprintf("h%d", i), Sent: i})
 	}
 	require.NoError(t, p.Summary(&stats.Summary{Hosts: many}))
 	got := scrape(t, url)
@@ -212,7 +212,7 @@ func TestPrometheusEnd(t *testing.T) {
 	}
 	s := numbersRun()
 	s.ExpectedKnown, s.Expected, s.Missing = true, 8900, 900
-	s.Brokers = []stats.Broker{{Protocol: "amqp", Product: "Artemis", Version: "2.56"}, {Protocol: "amqp", Product: "Artemis", Version: "2.56"}}
+	s.Brokers = []result.Broker{{Protocol: "amqp", Product: "Artemis", Version: "2.56"}, {Protocol: "amqp", Product: "Artemis", Version: "2.56"}}
 	s.BrokerCount = &stats.BrokerCount{Destinations: []stats.DestinationCount{counted("queue://A", 10, 10, 0, 13, 10, 0, 9)}}
 	s.Thresholds, s.Problems, s.Warnings = fakeThresholds(), []string{"a", "b"}, []string{"c"}
 	s.Limit = stats.Limit{Kind: stats.LimitMaxPending}

@@ -2,7 +2,7 @@ package report
 
 import (
 	"github.com/perfmq/perfmq/internal/safetext"
-	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // namedHosts is how many hosts have series of their own in metrics. The others have one together.
@@ -13,7 +13,7 @@ const otherHosts = "(others)"
 
 // collectHosts emits the messages at each host.
 func (c *collector) collectHosts(emit emitter) {
-	host := func(name string, n stats.HostCounts) {
+	host := func(name string, n *result.BrokerHost) {
 		if c.run.Producing {
 			emit.counter(c.d.hostSent, n.Sent, name)
 			emit.counter(c.d.hostCompleted, n.Completed, name)
@@ -22,15 +22,16 @@ func (c *collector) collectHosts(emit emitter) {
 			emit.counter(c.d.hostReceived, n.Received, name)
 		}
 	}
-	var others stats.HostCounts
+	var others result.BrokerHost
 	for i := range c.hosts {
 		if h := &c.hosts[i]; i < namedHosts {
-			host(safetext.Line(h.Host), h.HostCounts)
+			host(safetext.Line(h.Name), h)
 		} else {
-			others = others.Add(h.HostCounts)
+			others.Sent, others.Completed = others.Sent+h.Sent, others.Completed+h.Completed
+			others.Received += h.Received
 		}
 	}
 	if len(c.hosts) > namedHosts {
-		host(otherHosts, others)
+		host(otherHosts, &others)
 	}
 }

@@ -142,26 +142,19 @@ func (r *Result) Summary(s *stats.Summary) error {
 		Protocol:   countersByName(s.Protocol),
 		Limit:      limit(&s.Limit),
 		BrokerSide: brokerSide(s.Side),
-		Brokers:    brokers(s.Brokers), BrokerCount: brokerCount(s.BrokerCount),
+		Brokers:    s.Brokers, BrokerCount: brokerCount(s.BrokerCount),
 	}
 	out.Figures = figures(&s.Average, &s.Offered, &s.Minimum, &s.Maximum, r.run.Producing, r.run.Consuming)
-	out.Spreads, out.Stalls, out.Outages = spreads(s.Spreads), stalls(s), outages(s)
+	out.Spreads, out.Stalls, out.Outages = s.Spreads, stalls(s), outages(s)
 	out.MoreStalls, out.MoreOutages = s.Stalls.More, moreOutages(s)
-	out.Marks = marks(s.Marks)
-	out.BrokerHosts = hostFigures(s.Hosts)
+	out.Marks, out.Errors = s.Marks, s.Errors
+	out.BrokerHosts = s.Hosts
 	out.BrokerHostSpreads = result.SpreadOverHosts(out.BrokerHosts)
 	measured := r.counts(&s.Measured)
 	out.Measured = &measured
-	out.Steps, out.Commands = r.steps(s, &out), commands(s.Commands)
+	out.Steps, out.Commands = r.steps(s, &out), s.Commands
 	if s.ExpectedKnown {
 		out.Expected, out.Missing = &s.Expected, &s.Missing
-	}
-	for _, e := range s.Errors {
-		f := result.Failure{Class: e.Class.String(), Count: e.Count}
-		if e.First != "" {
-			f.Examples = []string{e.First}
-		}
-		out.Errors = append(out.Errors, f)
 	}
 	if r.err != nil {
 		f := missingFrom("rows are missing from row", r.rows+1, r.err)

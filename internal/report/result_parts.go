@@ -69,16 +69,6 @@ func limit(l *stats.Limit) *result.Limit {
 	return &result.Limit{Kind: string(l.Kind), Share: l.Share, Text: l.Text, Hint: l.Hint}
 }
 
-func commands(ran []stats.Command) (list []result.Command) {
-	for i := range ran {
-		c := &ran[i]
-		list = append(list, result.Command{
-			Step: c.Step, When: c.When, Command: c.Command, Status: status(c), Took: c.Took.Microseconds(), Output: c.Output,
-		})
-	}
-	return list
-}
-
 // outcome returns how the run ended. Its status ignores failures of other outputs.
 func outcome(s *stats.Summary) result.Outcome {
 	o := result.Outcome{

@@ -33,7 +33,7 @@ func newTestResult(t *testing.T, options ResultOptions) (*Result, string) {
 // brokenResult is brokenRun with all figures that only a result has.
 func brokenResult() *stats.Summary {
 	s := brokenRun()
-	s.Errors = []stats.ErrorClass{{Class: driver.ClassTimeout, Count: 9, First: "no answer within 30s"}, {Class: driver.ClassFull, Count: 15}}
+	s.Errors = []result.Failure{{Class: driver.ClassTimeout.String(), Count: 9, Examples: []string{"no answer within 30s"}}, {Class: driver.ClassFull.String(), Count: 15}}
 	s.Workers = []stats.WorkerTotal{
 		{Name: "producer-0", Destination: "queue://A", Producing: true, Total: stats.Counters{Sent: 7, Completed: 6, Failed: 1}, Saturation: stats.Saturation{Seconds: 2, Of: 9}},
 		{Name: "consumer-0", Destination: "queue://A", Total: stats.Counters{Received: 6}},
@@ -268,7 +268,7 @@ func TestResultWithoutSecrets(t *testing.T) {
 	fan.Secrets.Add("u", "hunter2")
 	require.NoError(t, fan.Start(clientRun(true)))
 	s := brokenResult()
-	s.Errors[0].First = "password hunter2 is wrong"
+	s.Errors[0].Examples = []string{"password hunter2 is wrong"}
 	s.Workers[0].Destination = "queue://hunter2"
 	s.Problems[0], s.Verification.Scopes[0].Destination = "hunter2", "topic://hunter2"
 	require.NoError(t, fan.Summary(s))

@@ -287,13 +287,13 @@ func (s *Short) table(sum *stats.Summary, width int) (lines []string) {
 	for i := range sum.Spreads[:min(len(sum.Spreads), 2)] {
 		p := &sum.Spreads[i]
 		what := "received per consumer"
-		if p.Producing {
+		if p.Role == roleOf(true) {
 			what = "completed per producer"
 		}
 		lines = append(lines, fmt.Sprintf("%s: %s / %s / %s (minimum, median, maximum of %d)", what,
-			count3(float64(p.Least)), count3(float64(p.Median)), count3(float64(p.Most)), p.Workers))
+			count3(float64(p.Minimum)), count3(float64(p.Median)), count3(float64(p.Maximum)), p.Workers))
 	}
-	for _, s := range result.SpreadOverHosts(hostFigures(sum.Hosts)) {
+	for _, s := range result.SpreadOverHosts(sum.Hosts) {
 		what := map[bool]string{true: "completed", false: "received"}[s.Role == roleOf(true)]
 		lines = append(lines, fmt.Sprintf("%s per host: %s / %s / %s (minimum, median, maximum of %d)", what,
 			count3(float64(s.Minimum)), count3(float64(s.Median)), count3(float64(s.Maximum)), s.Hosts))

@@ -38,7 +38,7 @@ func shortRuns() map[string]*stats.Summary {
 		s.Minimum, s.Maximum = stats.Minimum{Completed: low, Received: low}, stats.Maximum{Completed: high, Received: high}
 		s.Limit = stats.Limit{Kind: stats.LimitNone, Text: "the rate was reached"}
 		s.Health.MemoryPeak = 45_200_000
-		s.Brokers = []stats.Broker{{Product: "apache-activemq-artemis", Version: "2.44.0"}}
+		s.Brokers = []result.Broker{{Product: "apache-activemq-artemis", Version: "2.44.0"}}
 		return s
 	}
 	failure, stalled, loss, saturated := base(), base(), base(), base()
@@ -63,7 +63,7 @@ func shortRuns() map[string]*stats.Summary {
 	for i := range 30 {
 		saturated.Warnings = append(saturated.Warnings, fmt.Sprintf("the tester was the bottleneck: producer-%d never waited in 50 of 50 seconds; more producers, consumers or connections may bring more", i))
 	}
-	saturated.Spreads = []stats.Spread{{Producing: true, Workers: 30, Least: 17_000, Median: 20_000, Most: 23_456}, {Workers: 3, Least: 187_000, Median: 201_000, Most: 212_000}}
+	saturated.Spreads = []result.Spread{{Role: "producers", Workers: 30, Minimum: 17_000, Median: 20_000, Maximum: 23_456}, {Role: "consumers", Workers: 3, Minimum: 187_000, Median: 201_000, Maximum: 212_000}}
 	return map[string]*stats.Summary{"success": base(), "failure": failure, "stall": stalled, "loss": loss, "saturated": saturated}
 }
 

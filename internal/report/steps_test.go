@@ -320,7 +320,7 @@ func TestHostileSteps(t *testing.T) {
 	for i := range 200 {
 		f.run.Labels[fmt.Sprint("label ", i)] = text
 	}
-	f.summary.Commands = []stats.Command{{Step: f.run.Steps[0], When: "before", Command: text, Output: text}}
+	f.summary.Commands = []result.Command{{Step: f.run.Steps[0], When: "before", Command: text, Output: text}}
 
 	jsonFile, hdrFile := filepath.Join(t.TempDir(), "a.json"), filepath.Join(t.TempDir(), "a.hdr")
 	var console, benchmark bytes.Buffer

@@ -3,6 +3,8 @@ package stats
 import (
 	"slices"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -33,20 +35,12 @@ type HostTotal struct {
 	HostCounts
 }
 
-// HostSummary are the messages of all workers at one host.
-type HostSummary struct {
-	Host                 string // host:port
-	Connections          int    // opened to it at some time, shared ones once
-	Producers, Consumers int    // connected to it at some time; a worker that moved counts at each host
-	HostCounts
-}
-
 // HostSummaries sums up the workers at each of the hosts, in the order of hosts, including hosts without workers.
-func HostSummaries(hosts []string, workers []WorkerTotal) []HostSummary {
-	list := make([]HostSummary, len(hosts))
+func HostSummaries(hosts []string, workers []WorkerTotal) []result.BrokerHost {
+	list := make([]result.BrokerHost, len(hosts))
 	connections := make([]map[string]bool, len(hosts))
 	for i, host := range hosts {
-		list[i].Host, connections[i] = host, map[string]bool{}
+		list[i].Name, connections[i] = host, map[string]bool{}
 	}
 	for i := range workers {
 		w := &workers[i]
@@ -56,7 +50,8 @@ func HostSummaries(hosts []string, workers []WorkerTotal) []HostSummary {
 				continue
 			}
 			s := &list[n]
-			s.HostCounts = s.Add(at.HostCounts)
+			s.Sent, s.Completed = s.Sent+at.Sent, s.Completed+at.Completed
+			s.Unconfirmed, s.Received = s.Unconfirmed+at.Unconfirmed, s.Received+at.Received
 			connections[n][at.Connection] = true
 			if w.Producing {
 				s.Producers++

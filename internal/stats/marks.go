@@ -3,25 +3,10 @@ package stats
 import (
 	"time"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/perfmq/perfmq/internal/brokerside"
 )
-
-// Mark is the moment at which a step reached a number of messages completed, or, with consumers only, received.
-type Mark struct {
-	Step     string
-	Received bool   // messages received, not completed
-	Messages uint64 // the mark
-	// At is the time from the start of the load of the step, interpolated within the interval in which the mark was
-	// passed.
-	At time.Duration
-	// Average is the mark over that time, and Momentary the rate of the second in which it was passed, in messages per
-	// second; if the load ended within that second, the rate of the second before, or else of the longest part of a
-	// second.
-	Average, Momentary float64
-	// Load is the load average of the broker's host then, and CPU the processor time of the broker in that second, as a
-	// share of one processor; nil if they are not known.
-	Load, CPU *float64
-}
 
 // marker finds the moments at which counts pass marks.
 type marker struct {
@@ -32,7 +17,7 @@ type marker struct {
 	base     uint64  // as of the start
 	rate     float64 // of the last full second; before the first one, of the longest interval
 	longest  time.Duration
-	list     []Mark
+	list     []result.Mark
 	loaded   int // marks of the list with the broker's load
 }
 
@@ -53,16 +38,16 @@ func (m *marker) load(use *brokerside.Use) {
 	}
 	for ; m.loaded < len(m.list); m.loaded++ {
 		mark := &m.list[m.loaded]
-		mark.Load = use.Load
+		mark.BrokerLoad = use.Load
 		if use.CPU != nil && use.CPUSpan > 0 {
 			share := float64(*use.CPU) / float64(use.CPUSpan)
-			mark.CPU = &share
+			mark.BrokerCPU = &share
 		}
 	}
 }
 
 // MarksPassed returns the marks that were passed.
-func (c *Collector) MarksPassed() []Mark { return c.marker.list }
+func (c *Collector) MarksPassed() []result.Mark { return c.marker.list }
 
 func (m *marker) count(c *Counters) uint64 {
 	if m.received {
@@ -87,7 +72,12 @@ func (m *marker) add(s *Snapshot) {
 	for len(m.marks) > 0 && m.marks[0] <= total && delta > 0 && length > 0 {
 		share := float64(delta-(total-m.marks[0])) / float64(delta)
 		at := s.From.Sub(m.start) + time.Duration(share*float64(length))
-		mark := Mark{Step: m.step, Received: m.received, Messages: m.marks[0], At: at, Momentary: rate}
+		mark := result.Mark{
+			Step: m.step, Of: "completed", Messages: m.marks[0], Elapsed: at.Microseconds(), Momentary: rate,
+		}
+		if m.received {
+			mark.Of = "received"
+		}
 		if at > 0 {
 			mark.Average = float64(mark.Messages) / at.Seconds()
 		}

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfmq/perfmq/pkg/result"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokerside"
@@ -29,11 +31,11 @@ func TestMarks(t *testing.T) {
 	interval(0, 0, time.Second)
 	interval(200, 0, 800*time.Millisecond)
 	interval(10, 0, 100*time.Millisecond)
-	require.Equal(t, []Mark{
-		{Step: "one", Received: false, Messages: 50, At: 1500 * time.Millisecond, Average: 50 / 1.5, Momentary: 100},
-		{Step: "one", Received: false, Messages: 100, At: 2 * time.Second, Average: 50, Momentary: 100},
-		{Step: "one", Received: false, Messages: 250, At: 3600 * time.Millisecond, Average: 250 / 3.6, Momentary: 250},
-		{Step: "one", Received: false, Messages: 305, At: 3850 * time.Millisecond, Average: 305 / 3.85, Momentary: 250},
+	require.Equal(t, []result.Mark{
+		{Step: "one", Of: "completed", Messages: 50, Elapsed: 1500_000, Average: 50 / 1.5, Momentary: 100},
+		{Step: "one", Of: "completed", Messages: 100, Elapsed: 2_000_000, Average: 50, Momentary: 100},
+		{Step: "one", Of: "completed", Messages: 250, Elapsed: 3600_000, Average: 250 / 3.6, Momentary: 250},
+		{Step: "one", Of: "completed", Messages: 305, Elapsed: 3850_000, Average: 305 / 3.85, Momentary: 250},
 	}, m.list)
 
 	short := marker{marks: []uint64{100, 200}, start: start}
@@ -47,21 +49,21 @@ func TestMarks(t *testing.T) {
 
 	load, cpu := 1.5, int64(500_000)
 	short.load(nil)
-	require.Nil(t, short.list[0].Load)
+	require.Nil(t, short.list[0].BrokerLoad)
 	short.load(&brokerside.Use{Load: &load, CPU: &cpu, CPUSpan: 2_000_000})
 	for _, mark := range short.list {
-		require.Equal(t, []float64{1.5, 0.25}, []float64{*mark.Load, *mark.CPU})
+		require.Equal(t, []float64{1.5, 0.25}, []float64{*mark.BrokerLoad, *mark.BrokerCPU})
 	}
-	short.list = append(short.list, Mark{})
+	short.list = append(short.list, result.Mark{})
 	short.load(&brokerside.Use{Load: &load})
-	require.Nil(t, short.list[2].CPU, "unknown")
-	require.NotNil(t, short.list[0].CPU, "it stays")
+	require.Nil(t, short.list[2].BrokerCPU, "unknown")
+	require.NotNil(t, short.list[0].BrokerCPU, "it stays")
 
 	m.step, m.received, m.marks, m.start, m.list = "two", true, []uint64{10, 20}, at, nil
 	m.base = m.count(&total)
 	interval(1000, 10, time.Second)
 	interval(0, 40, time.Second)
-	require.Equal(t, []Mark{
-		{Step: "two", Received: true, Messages: 10, At: time.Second, Average: 10, Momentary: 10}, {Step: "two", Received: true, Messages: 20, At: 1250 * time.Millisecond, Average: 16, Momentary: 40},
+	require.Equal(t, []result.Mark{
+		{Step: "two", Of: "received", Messages: 10, Elapsed: 1_000_000, Average: 10, Momentary: 10}, {Step: "two", Of: "received", Messages: 20, Elapsed: 1_250_000, Average: 16, Momentary: 40},
 	}, m.list)
 }

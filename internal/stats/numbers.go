@@ -3,6 +3,8 @@ package stats
 import (
 	"slices"
 	"time"
+
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Offered holds the messages that the rates demanded in the measured part of a load, and the messages sent. It is about
@@ -48,26 +50,14 @@ func (o *Offered) Add(other Offered) {
 	o.Span = span
 }
 
-// Spread is the distribution of messages over the workers of a group: sent and completed ones of producers, or received
-// ones.
-type Spread struct {
-	Group               string // empty on a command line
-	Producing           bool
-	Workers             int
-	Least, Median, Most uint64
-}
-
 // Spreads returns the spreads of all groups with several producers, or several consumers, in the order of the workers.
-func Spreads(workers []WorkerTotal) (list []Spread) {
-	type key struct {
-		group     string
-		producing bool
-	}
+func Spreads(workers []WorkerTotal) (list []result.Spread) {
+	type key struct{ group, role string }
 	var order []key
 	counts := map[key][]uint64{}
 	for i := range workers {
 		w := &workers[i]
-		at := key{w.Group, w.Producing}
+		at := key{w.Group, w.Role()}
 		if counts[at] == nil {
 			order = append(order, at)
 		}
@@ -79,11 +69,19 @@ func Spreads(workers []WorkerTotal) (list []Spread) {
 			continue
 		}
 		slices.Sort(n)
-		list = append(list, Spread{
-			Group: at.group, Producing: at.producing, Workers: len(n), Least: n[0], Median: median(n), Most: n[len(n)-1],
+		list = append(list, result.Spread{
+			Group: at.group, Role: at.role, Workers: len(n), Minimum: n[0], Median: median(n), Maximum: n[len(n)-1],
 		})
 	}
 	return list
+}
+
+// Role returns "producers" or "consumers".
+func (w *WorkerTotal) Role() string {
+	if w.Producing {
+		return "producers"
+	}
+	return "consumers"
 }
 
 // Messages returns the worker's own count: completed for a producer, received for a consumer.

@@ -95,7 +95,7 @@ type Snapshot struct {
 	// Outages is the state of the outages at the end of the interval; nil without --reconnect.
 	Outages *OutageProgress
 	// Hosts are the messages at each host so far, for a run with several hosts in a URL; else nil.
-	Hosts []HostSummary
+	Hosts []result.BrokerHost
 }
 
 // Seconds returns the length of the interval.
@@ -153,13 +153,13 @@ type Summary struct {
 	Stalls      Stalls
 	Outages     []Outage // of a run that reconnects; by their start, without MoreOutages
 	MoreOutages MoreOutages
-	Spreads     []Spread      // of the groups with several workers of a side
-	Hosts       []HostSummary // of a run with several hosts in a URL; else nil
+	Spreads     []result.Spread     // of the groups with several workers of a side
+	Hosts       []result.BrokerHost // of a run with several hosts in a URL; else nil
 	Saturation  []Saturation
 	Limit       Limit            // if there are several steps, the limit that lasted longest
 	Protocol    []driver.Counter // as in the last Snapshot
 	Workers     []WorkerTotal    // of each producer and consumer
-	Errors      []ErrorClass     // of the messages that failed
+	Errors      []result.Failure // of the messages that failed
 
 	// Expected is how many deliveries the completed messages should have caused, and Missing how many of these did not
 	// come before the drain ended. Known only when one process both sends and receives.
@@ -168,13 +168,13 @@ type Summary struct {
 	// Verification tells the fate of the messages; nil if it was not asked for. With it Expected and Missing are exact.
 	Verification *verify.Result
 	// Brokers are the identities that the brokers reported.
-	Brokers []Broker
+	Brokers []result.Broker
 	// Side is the resource use of the broker and its host; nil if it was not watched.
 	Side *brokerside.Sum
 	// BrokerCount holds the brokers' own counts; nil if no broker was asked.
 	BrokerCount *BrokerCount
 	// Marks are the marks that its steps have passed, in order.
-	Marks []Mark
+	Marks []result.Mark
 	// Figures are the values of the metrics for thresholds, by name.
 	Figures map[string]float64
 	// Thresholds are the demands on the figures, with the measured values. They do not enter Success.
@@ -184,16 +184,9 @@ type Summary struct {
 	// Steps are the steps of a run that has several, in order.
 	Steps []StepSummary
 	// Commands are the commands that ran before and after steps.
-	Commands []Command
+	Commands []result.Command
 	// LeftBehind lists objects at the broker that could not be closed or removed, such as a durable subscription.
 	LeftBehind []string
-}
-
-// ErrorClass are the messages that ended with an error of one class.
-type ErrorClass struct {
-	Class driver.Class
-	Count uint64
-	First string // the first error; empty if its driver gave none
 }
 
 // Health tells whether the tester itself was fit to measure, in an interval or over all of them.

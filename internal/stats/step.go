@@ -39,14 +39,6 @@ type StepSummary struct {
 	Thresholds []threshold.Outcome
 }
 
-// Command is a command that ran before or after a step.
-type Command struct {
-	Step, When, Command string
-	Status              int    // exit status; -1 if it could not be run
-	Output              string // the end of its output
-	Took                time.Duration
-}
-
 // stepMeter sums up the intervals of one step.
 type stepMeter struct {
 	sum            StepSummary
