@@ -153,8 +153,8 @@ func judgeThresholds(
 // latencies adds the latencies that are measured, in microseconds.
 func latencies(f map[string]float64, l *result.Latencies, of *stats.Counters) {
 	for name, l := range map[string]*result.Latency{
-		"delay": l[result.Delay], "ack": l[result.Ack], "response": l[result.Response], "transfer": l[result.Transfer], "commit": l[result.Commit],
-		"lateness": l[result.Lateness],
+		"delay": l[result.Delay], "ack": l[result.Ack], "response": l[result.Response],
+		"transfer": l[result.Transfer], "commit": l[result.Commit], "lateness": l[result.Lateness],
 	} {
 		if l == nil || !threshold.Measured(l.Count, of.LeftOut(name)) {
 			continue
