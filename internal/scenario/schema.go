@@ -21,7 +21,7 @@ func Schema(table []Key) []byte {
 		"$defs": object{
 			"value": object{"type": []string{"string", "number", "boolean"}},
 			"variable": object{"anyOf": []any{
-				ref("value"), closedObject(keys, 0, object{"default": ref("value"), "description": ref("value")}, "default"),
+				ref("value"), closedObject(keys, 0, object{"default": ref("value"), "description": ref("value")}),
 			}},
 			"broker": closedObject(keys, InBroker, object{}),
 			"group": object{

@@ -15,6 +15,7 @@ import (
 type variable struct {
 	name, value, fallback, description string
 	used, secret                       bool
+	missing                            bool // without a default, until --set gives a value
 	pos                                Pos
 }
 
@@ -33,7 +34,7 @@ func (d *decoder) variables(root *node, set map[string]string) {
 	known := slices.Sorted(maps.Keys(d.vars))
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if v := d.vars[name]; v != nil {
-			v.value = set[name]
+			v.value, v.missing = set[name], false
 			if len(v.value) > maxText {
 				d.bad(v.pos, "", "the value of --set %s is longer than %d bytes", name, maxText)
 				v.value = ""
@@ -45,6 +46,15 @@ func (d *decoder) variables(root *node, set map[string]string) {
 			hint = "known are " + strings.Join(known, ", ")
 		}
 		d.bad(at, nearest.Hint(name, known, "%s", hint), "--set %s: there is no such variable", name)
+	}
+	for _, v := range d.order {
+		if v.missing {
+			hint := "--set " + v.name + "=VALUE"
+			if v.description != "" {
+				hint += ", " + v.description
+			}
+			d.bad(v.pos, hint, "the variable %s has no value", v.name)
+		}
 	}
 	left := maxTexts
 	for _, p := range root.pairs {
@@ -59,7 +69,7 @@ func (d *decoder) variables(root *node, set map[string]string) {
 	}
 }
 
-// variable reads NAME: VALUE or NAME: {default: VALUE, description: TEXT}.
+// variable reads NAME: VALUE or NAME: {default: VALUE, description: TEXT}. Without a default, --set must give a value.
 func (d *decoder) variable(p pair) {
 	name := p.key.text
 	v := &variable{name: name, pos: p.key.pos}
@@ -71,7 +81,7 @@ func (d *decoder) variable(p pair) {
 	}
 	value := p.value
 	if value.kind == mapping {
-		value = nil
+		value, v.missing = nil, true
 		for _, p := range p.value.pairs {
 			switch p.key.text {
 			case "default":
@@ -80,10 +90,10 @@ func (d *decoder) variable(p pair) {
 				v.description, _ = d.text(p.value, "the description of "+name)
 			default:
 				d.unknown(p.key, 0, "a variable", "default", "description")
+				v.missing = false // it may be the default
 			}
 		}
-		if value == nil {
-			d.bad(p.key.pos, "default: VALUE", "the variable %s has no default", name)
+		if v.missing = v.missing && value == nil; value == nil {
 			return
 		}
 	}
@@ -148,6 +158,7 @@ func (d *decoder) expand(n *node, left *int) {
 		}
 		v.used = true
 		n.uses = append(n.uses, name)
+		n.broken = n.broken || v.missing
 		b.WriteString(v.value)
 		before := *left
 		if *left -= len(v.value); *left < 0 || b.Len() > maxText {
