@@ -88,6 +88,9 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 		return connect(ctx, spec.Connection.Order)
 	})
 	c.stays.arrived(opened, e, spec.Connection.Key, c.rec.HostCounts)
+	if err == nil {
+		r.step.acceptances.accepted(e)
+	}
 	if err == nil && reconnects(g, e) {
 		l := newLink(r, c.spec.Name, false, g, e, opened, func(ctx context.Context) (driver.Consumer, error) {
 			return connect(ctx, c.stays.orderAfter(g, e))
@@ -138,6 +141,9 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 		return connect(ctx, spec.Connection.Order)
 	})
 	p.stays.arrived(opened, e, spec.Connection.Key, p.rec.HostCounts)
+	if err == nil {
+		r.step.acceptances.accepted(e)
+	}
 	if err == nil && watching {
 		l = newLink(r, spec.Name, true, g, e, opened, func(ctx context.Context) (driver.Producer, error) {
 			return connect(ctx, p.stays.orderAfter(g, e))
@@ -204,6 +210,7 @@ func openAt[T any](ctx context.Context, r *run, e *Endpoint, f func(context.Cont
 		if err == nil || !unreachable(err) || !time.Now().Add(retryInterval).Before(deadline) {
 			return opened, err
 		}
+		r.step.acceptances.refused(e)
 		timer := time.NewTimer(retryInterval)
 		select {
 		case <-timer.C:

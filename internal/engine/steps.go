@@ -25,6 +25,9 @@ type step struct {
 	quotas atomic.Int64  // not used up
 	ended  bool          // its commands have run
 
+	commanded   time.Time // begin of the last command before the step
+	acceptances acceptances
+
 	awaited uint64 // messages that had not come when the step, which was to be drained, ended
 }
 
@@ -152,6 +155,7 @@ func (r *run) begin(ctx context.Context, stop <-chan struct{}) error {
 	if err := interruptible(ctx, stop, r.open); err != nil {
 		return err
 	}
+	r.acceptedAfterCommand()
 	return interruptible(ctx, stop, func(ctx context.Context) error { r.countFrom(ctx); return nil })
 }
 

@@ -502,7 +502,8 @@ func TestCommandsOfSteps(t *testing.T) {
 	require.Len(t, sum.Commands, 2)
 	for i := range sum.Commands {
 		require.Positive(t, sum.Commands[i].Took)
-		sum.Commands[i].Took = 0
+		require.Equal(t, sum.Commands[i].When == "before", sum.Commands[i].Accepted > 0)
+		sum.Commands[i].Took, sum.Commands[i].Accepted = 0, 0
 	}
 	three := 3
 	require.Equal(t, []result.Command{
@@ -516,7 +517,8 @@ func TestCommandsOfSteps(t *testing.T) {
 	require.ErrorContains(t, err, "ended with status 1: it printed nothing")
 }
 
-// A broker that comes up late is waited for, whether a driver connects when it is opened or only with its workers.
+// A broker that comes up late is waited for, whether a driver connects when it is opened or only with its workers, and
+// the command that started it says how long after its begin the broker accepted.
 func TestWaitForBroker(t *testing.T) {
 	for name, late := range map[string]func(f *driver.Factory, down func() error){
 		"driver": func(f *driver.Factory, down func() error) {
@@ -554,7 +556,12 @@ func TestWaitForBroker(t *testing.T) {
 				_, err = engine.Run(t.Context(), nil, s.config(), new(recorder))
 				require.ErrorContains(t, err, "refused")
 				s.plan.WaitForBroker = 6 * time.Second
-				require.True(t, s.run(t, nil).Success)
+				begun = time.Now()
+				s.plan.Steps[0].Before = []string{"true", "true"}
+				sum := s.run(t, nil)
+				require.True(t, sum.Success)
+				require.Zero(t, sum.Commands[0].Accepted)
+				require.Equal(t, (5 * time.Second).Microseconds(), sum.Commands[1].Accepted)
 			})
 		})
 	}

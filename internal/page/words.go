@@ -77,8 +77,12 @@ func (r *Run) story() story {
 		if c.Status != nil {
 			status = fmt.Sprintf("status %d", *c.Status)
 		}
-		s.Commands = append(s.Commands, Fact{c.When + " " + c.Step, fmt.Sprintf("%s (%s, %s) %s", c.Command, status,
-			span(c.Took), c.Output)})
+		took := span(c.Took)
+		if c.Accepted > 0 {
+			took += ", the broker accepted after " + span(c.Accepted)
+		}
+		s.Commands = append(s.Commands, Fact{c.When + " " + c.Step, fmt.Sprintf("%s (%s, %s) %s", c.Command, status, took,
+			c.Output)})
 	}
 	return s
 }

@@ -114,7 +114,8 @@ func jsonCommands(list []result.Command) (out []*object) {
 	for i := range list {
 		c := &list[i]
 		out = append(out, new(object).add("step", c.Step).add("when", c.When).add("command", c.Command).
-			add("status", c.Status).add("seconds", float64(c.Took)/1e6).add("output", c.Output))
+			add("status", c.Status).add("seconds", float64(c.Took)/1e6).
+			addIf(c.Accepted > 0, "acceptedAfter", float64(c.Accepted)/1e6).add("output", c.Output))
 	}
 	return out
 }

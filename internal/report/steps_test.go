@@ -172,7 +172,7 @@ func TestResultSteps(t *testing.T) {
 	assert.Equal(t, strings.Fields("allout allout allout allout paced paced paced drain drain"), steps)
 	zero, three := 0, 3
 	assert.Equal(t, []result.Command{
-		{Step: "allout", When: "before", Command: "start-broker 4g", Status: &zero, Took: 1_234_000, Output: "started\n"},
+		{Step: "allout", When: "before", Command: "start-broker 4g", Status: &zero, Took: 1_234_000, Accepted: 61_500_000, Output: "started\n"},
 		{Step: "paced", When: "after", Command: "check\n  the log", Status: &three, Took: 1000, Output: f.summary.Commands[1].Output},
 		{Step: "drain", When: "after", Command: "killed", Took: 10_000_000},
 	}, got.Commands)
