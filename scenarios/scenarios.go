@@ -1,4 +1,5 @@
-// Package scenarios holds the scenario files that are inside the program: perfmq scenario list shows them.
+// Package scenarios holds the scenario files that are inside the program, which perfmq scenario list shows, and the
+// bodies of their messages.
 package scenarios
 
 import "embed"
@@ -6,5 +7,5 @@ import "embed"
 // FS returns the files, by folder.
 func FS() embed.FS { return files }
 
-//go:embed */*.yaml
+//go:embed */*.yaml */*.xml
 var files embed.FS

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"fmt"
+	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/load"
@@ -68,7 +70,7 @@ func (r *resolver) files(path string) (list []plan.Variant) {
 	}
 	total := 0
 	for _, file := range paths {
-		body, err := inputfile.Read(file, plan.MaxMessageSize)
+		body, err := r.body(file)
 		if err != nil {
 			r.refuseFile("--body-file", err)
 			return nil
@@ -86,6 +88,20 @@ func (r *resolver) files(path string) (list []plan.Variant) {
 		r.bodies[path] = slices.Clone(list)
 	}
 	return list
+}
+
+// body reads the body of a message from a file, or from a file inside the program if the name begins with @.
+func (r *resolver) body(name string) ([]byte, error) {
+	if !scenario.IsShipped(name) || r.shipped == nil {
+		return inputfile.Read(name, plan.MaxMessageSize)
+	}
+	body, err := fs.ReadFile(r.shipped, strings.TrimPrefix(name, "@"))
+	if err != nil {
+		return nil, &inputfile.Error{
+			Path: name, Reason: "there is no such file inside the program", Hint: "write ./" + name + " for your own file",
+		}
+	}
+	return body, nil
 }
 
 // messages returns the kinds of messages of a group of the file, or of its use in a step. A message inherits the

@@ -25,8 +25,9 @@ type resolver struct {
 	libraries []driver.Factory
 	secrets   *safetext.Secrets
 	bodies    bodyFiles
-	mixed     bool // the caller sets the kinds of messages
-	scenario  bool // the settings are those of a broker or group of a scenario
+	shipped   fs.FS // the files inside the program
+	mixed     bool  // the caller sets the kinds of messages
+	scenario  bool  // the settings are those of a broker or group of a scenario
 	errs      []error
 	notes     []string // printed before the run
 }

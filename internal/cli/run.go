@@ -31,7 +31,10 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 		searchDefaults(s)
 	}
 	resolve := func(v *setting.Values) (*plan.Plan, *resolver) {
-		r := &resolver{Values: v, role: role, own: *f, factories: a.Factories, libraries: a.libraries, secrets: a.secrets}
+		r := &resolver{
+			Values: v, role: role, own: *f, factories: a.Factories, libraries: a.libraries, secrets: a.secrets,
+			shipped: a.Scenarios,
+		}
 		p := r.resolve(args)
 		r.shard(p, a.environ[setting.JobIndex])
 		return p, r

@@ -90,7 +90,7 @@ func baseName(path string) string { return path[strings.LastIndexAny(path, "/@")
 func (b *builder) resolver(s *setting.Values, role plan.Role, f *driver.Factory) *resolver {
 	return &resolver{
 		Values: s, role: role, own: *f, factories: b.app.Factories, libraries: b.app.libraries, secrets: b.app.secrets,
-		bodies: b.bodies, scenario: true,
+		bodies: b.bodies, shipped: b.app.Scenarios, scenario: true,
 	}
 }
 

@@ -42,10 +42,7 @@ func start(ctx context.Context, kind string) (*broker, error) {
 				"--url", a.STOMPURL(), "--management-url", a.ManagementURL(), "--user", brokertest.User,
 				"--password", brokertest.Password,
 			}
-			switch name {
-			case "activemq/cluster", "cluster/plan-1", "cluster/plan-2", "cluster/plan-3":
-				return append(args, "--body-file", "testdata/cluster.xml"), func() {}
-			case "activemq/restart":
+			if name == "activemq/restart" {
 				command, stop := restarts(ctx, dir, func(ctx context.Context) error {
 					if err := a.Stop(); err != nil {
 						return err
