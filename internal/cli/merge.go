@@ -10,7 +10,6 @@ import (
 	"github.com/perfmq/perfmq/internal/merge"
 	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
@@ -77,11 +76,7 @@ func (a *app) merge(dirs []string, dir string, partial bool, demands []string) e
 		thresholds = append(thresholds, t)
 	}
 	m, err := merge.Read(dirs, merge.Options{
-		Partial: partial, Thresholds: thresholds, Clean: func(
-			v *verify.Result,
-		) *verify.Result {
-			return report.CleanVerification(a.secrets, v)
-		},
+		Partial: partial, Thresholds: thresholds, Secrets: a.secrets,
 	})
 	if err != nil {
 		return a.usage(mergeMistake(err))

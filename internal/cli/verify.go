@@ -96,7 +96,7 @@ func (a *app) join(paths []string, v *setting.Values, jsonFile string) error {
 	if len(errs) > 0 {
 		return a.usage(errs...)
 	}
-	joined := report.CleanVerification(a.secrets, verify.Judge(sides...))
+	joined := safetext.Clean(a.secrets, verify.Judge(sides...))
 	problems := joined.Problems(v.Allow)
 	if n := joined.Total.Foreign; n > 0 && v.FailOnForeign {
 		problems = append(problems, fmt.Sprintf("messages of other runs or tools: %d", n))

@@ -6,6 +6,7 @@
 package merge
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/report"
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -27,8 +29,8 @@ var ErrMissing = errors.New("shards are missing")
 type Options struct {
 	// Partial allows shards to be missing, and results of runs that did not come to their end.
 	Partial bool
-	// Clean makes the texts of a verification fit to be printed; nil leaves them as they are.
-	Clean func(*verify.Result) *verify.Result
+	// Secrets are not printed; nil for none.
+	Secrets *safetext.Secrets
 	// Thresholds are judged beside those of the plan, by the figures of all parts together.
 	Thresholds []threshold.Threshold
 }
@@ -114,10 +116,7 @@ func joinVerification(m *result.Result, plan *planned, parts []*result.Result, d
 		side.Shift(-ahead(m, parts[i]))
 		sides = append(sides, side)
 	}
-	v := verify.Judge(sides...)
-	if o.Clean != nil {
-		v = o.Clean(v)
-	}
+	v := safetext.Clean(cmp.Or(o.Secrets, &safetext.Secrets{}), verify.Judge(sides...))
 	allow := verify.Allow{
 		Lost: slices.Contains(plan.Allow, "lost"), Duplicates: slices.Contains(plan.Allow, "duplicates"),
 		Damaged: slices.Contains(plan.Allow, "damaged"), Disorder: slices.Contains(plan.Allow, "disorder"),

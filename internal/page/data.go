@@ -71,9 +71,9 @@ type (
 const maxDrawn = 16
 
 // dataOf returns the numbers of the charts.
-func dataOf(p *Page) chartData {
+func dataOf(p *Page) *chartData {
 	runs := p.runs()
-	d := chartData{Lines: linesOf(runs), Matrix: append(p.matrix.grids(), p.search.grids()...), Runs: []runData{}}
+	d := &chartData{Lines: linesOf(runs), Matrix: append(p.matrix.grids(), p.search.grids()...), Runs: []runData{}}
 	if p.search != nil {
 		d.Note = "Drawn are the loads at the rate that was found and at the lowest one that failed."
 	}
@@ -87,8 +87,7 @@ func dataOf(p *Page) chartData {
 		}
 		d.Runs = append(d.Runs, r.data())
 	}
-	d.clean()
-	return d
+	return d.clean()
 }
 
 func (r *Run) data() runData {

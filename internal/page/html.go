@@ -71,8 +71,7 @@ func (p *Page) view() *view {
 			v.Differences = &d
 		}
 	}
-	v.clean()
-	return v
+	return v.clean()
 }
 
 // HTML writes the page, which needs no other file and no network.

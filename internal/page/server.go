@@ -243,8 +243,7 @@ func (s *Server) data() (answer []byte, final bool) {
 		if err == nil {
 			u.Title = r.page.Title + " - perfmq report"
 			u.Words, err = r.page.words()
-			data := dataOf(r.page)
-			u.Data = &data
+			u.Data = dataOf(r.page)
 		}
 		if err != nil {
 			u = news{Version: r.version, Final: r.final, Error: err.Error()}

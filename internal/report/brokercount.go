@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/brokercount"
@@ -10,26 +9,6 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
-
-func cleanBrokerCount(secrets *safetext.Secrets, c *stats.BrokerCount) *stats.BrokerCount {
-	if c == nil {
-		return nil
-	}
-	clean := stats.BrokerCount{Destinations: slices.Clone(c.Destinations), Notes: cleanTexts(secrets, c.Notes)}
-	for i := range clean.Destinations {
-		d := &clean.Destinations[i]
-		d.Destination, d.Why = secrets.Field(d.Destination), secrets.Field(d.Why)
-	}
-	return &clean
-}
-
-func cleanDepths(secrets *safetext.Secrets, depths []brokercount.Depth) []brokercount.Depth {
-	list := slices.Clone(depths)
-	for i := range list {
-		list[i].Destination = secrets.Field(list[i].Destination)
-	}
-	return list
-}
 
 // comparison is one of the broker's counts, summed over the destinations with a known count.
 type comparison struct {

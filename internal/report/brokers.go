@@ -5,18 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/pkg/result"
 )
-
-func cleanBrokers(secrets *safetext.Secrets, brokers []result.Broker) []result.Broker {
-	list := slices.Clone(brokers)
-	for i := range list {
-		b := &list[i]
-		b.Name, b.Product, b.Version = secrets.Short(b.Name), secrets.Short(b.Product), secrets.Short(b.Version)
-	}
-	return list
-}
 
 // writeBrokers writes product and version of each broker. If they differ, each line names the broker or its side.
 func writeBrokers(b *strings.Builder, brokers []result.Broker) {

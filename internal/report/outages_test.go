@@ -109,7 +109,7 @@ func TestOutagesAreCleaned(t *testing.T) {
 	var secrets safetext.Secrets
 	secrets.Add("app", "hunter2")
 	s := &stats.Summary{Outages: []stats.Outage{{Error: "no hunter2 here", Attempt: "nor hunter2 there"}}}
-	clean := cleanSummary(&secrets, s).Outages[0]
+	clean := safetext.Clean(&secrets, s).Outages[0]
 	require.NotContains(t, clean.Error+clean.Attempt, "hunter2")
 	require.Contains(t, clean.Attempt, "there")
 	require.Contains(t, s.Outages[0].Error, "hunter2", "the engine's own summary is left alone")

@@ -71,7 +71,7 @@ type abandoner interface{ Abandon() }
 // begin: what would be in the way of another try is removed by Close.
 func (f *Fan) Start(run stats.Run) error {
 	var errs []error
-	run = cleanRun(f.Secrets, run)
+	run = safetext.Clean(f.Secrets, run)
 	for i := range f.outputs {
 		o := &f.outputs[i]
 		if err := o.Start(run); err != nil {
@@ -91,14 +91,14 @@ func (f *Fan) Start(run stats.Run) error {
 
 // Interval passes a snapshot on to all reporters that have not failed. It returns nil.
 func (f *Fan) Interval(snapshot *stats.Snapshot) error {
-	snapshot = cleanSnapshot(f.Secrets, snapshot)
+	snapshot = safetext.Clean(f.Secrets, snapshot)
 	f.each(func(r Reporter) error { return r.Interval(snapshot) })
 	return nil
 }
 
 // Summary passes the summary on to all reporters that have not failed. It returns nil.
 func (f *Fan) Summary(summary *stats.Summary) error {
-	summary = cleanSummary(f.Secrets, summary)
+	summary = safetext.Clean(f.Secrets, summary)
 	f.each(func(r Reporter) error { return r.Summary(summary) })
 	return nil
 }

@@ -6,23 +6,8 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/brokerside"
-	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/pkg/result"
 )
-
-func cleanSide(secrets *safetext.Secrets, s *brokerside.Sum) *brokerside.Sum {
-	if s == nil {
-		return nil
-	}
-	c := *s
-	c.Source, c.Notes = cleanTexts(secrets, s.Source), cleanTexts(secrets, s.Notes)
-	c.FirstError, c.FirstWarning = secrets.Short(s.FirstError), secrets.Short(s.FirstWarning)
-	c.Events = slices.Clone(s.Events)
-	for i := range c.Events {
-		c.Events[i].Text = secrets.Field(c.Events[i].Text)
-	}
-	return &c
-}
 
 // brokerUse returns the use of an interval; nil if it was not measured.
 func brokerUse(u *brokerside.Use) *result.BrokerUse {

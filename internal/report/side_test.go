@@ -45,7 +45,7 @@ func TestSideIsTold(t *testing.T) {
 	var secrets safetext.Secrets
 	secrets.Add("", "hunter2")
 	s := &stats.Summary{Side: sideSum()}
-	clean := cleanSummary(&secrets, s)
+	clean := safetext.Clean(&secrets, s)
 	var b strings.Builder
 	writeSide(&b, clean.Side)
 	text := b.String()
