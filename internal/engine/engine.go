@@ -377,9 +377,11 @@ func (r *run) watch() {
 		w.Waits, _ = worker.(driver.Waiter)
 		list = append(list, w)
 	}
+	bounded := map[connection]bool{}
 	for _, p := range r.producers {
 		add(p.spec.Name, p.group, p.spec.Destination, p.driver, &p.connections)
-		list[len(list)-1].MaxPending = p.spec.MaxPending
+		w := &list[len(list)-1]
+		w.MaxPending, w.Unanswered = p.mayPend(bounded), p.inFlight().Unanswered
 	}
 	for _, c := range r.consumers {
 		add(c.spec.Name, c.group, c.spec.Destination, c.driver, &c.connections)

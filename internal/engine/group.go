@@ -32,6 +32,7 @@ type producer struct {
 	index  int  // among those of its group
 	remote bool // in another shard: nothing else is set
 	spec   driver.ProducerSpec
+	broker *Endpoint
 	group  string // its name; empty on a command line
 	site   string
 	rec    *stats.ProducerRecorder
@@ -197,7 +198,7 @@ func (k *known) free(name string) string {
 
 func newProducer(r *run, id int, g *plan.Group, spec driver.ProducerSpec) *producer {
 	p := &producer{
-		id: id, spec: spec, group: g.Name, site: g.ProducerBroker.Site,
+		id: id, spec: spec, broker: r.endpoints[g.ProducerBroker], group: g.Name, site: g.ProducerBroker.Site,
 		rec: stats.NewProducerRecorder(!g.Rate.IsZero(), r.pulse),
 	}
 	if r.verify == nil {
@@ -270,7 +271,7 @@ func (r *run) respec(u *use) {
 	for _, p := range u.producers {
 		spec := producers[p.index]
 		spec.Name, spec.Origin, spec.Commits = p.spec.Name, p.spec.Origin, r.producerCommits(p, &spec)
-		p.spec = spec
+		p.spec, p.broker = spec, r.endpoints[u.plan.ProducerBroker]
 		if p.ledger != nil {
 			p.ledger.SetBodies(r.verify.sums(&p.spec)...)
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // asked returns the targets and bounds of the present step, after its load.
@@ -30,6 +31,7 @@ func (r *run) asked() stats.LoadAsked {
 				Reached:    u.reached(),
 				Missed:     u.missed(perSecond),
 				MaxPending: p.spec.MaxPending,
+				InFlight:   p.inFlight(),
 				PerSecond:  perSecond,
 				Reconnects: u.plan.Reconnect,
 			}
@@ -40,6 +42,33 @@ func (r *run) asked() stats.LoadAsked {
 
 // reached reports whether the group has sent the messages that were due.
 func (u *use) reached() bool { return float64(u.sentInStep) >= reached*float64(u.due) }
+
+// connection is what producers may share.
+type connection struct{ broker, key string }
+
+// inFlight returns the client's own bound on the messages in flight.
+func (p *producer) inFlight() driver.InFlight {
+	if p.broker.Factory.InFlight == nil {
+		return driver.InFlight{}
+	}
+	return p.broker.Factory.InFlight(p.broker.Options, &p.spec)
+}
+
+// mayPend returns how many messages of the producer may be in flight beside those of the producers before it. bounded
+// holds the connections whose bound one of these has.
+func (p *producer) mayPend(bounded map[connection]bool) int {
+	bound := p.inFlight()
+	if bound.Messages == 0 || bound.Messages >= p.spec.MaxPending {
+		return p.spec.MaxPending
+	}
+	if at := (connection{p.broker.URL, p.spec.Connection.Key}); bound.PerConnection && p.driver != nil {
+		if bounded[at] {
+			return 0
+		}
+		bounded[at] = true
+	}
+	return bound.Messages
+}
 
 // missed returns how long the group's producers would take, at their rate, for the messages that were due and not sent.
 func (u *use) missed(perSecond float64) time.Duration {

@@ -26,8 +26,9 @@ type Worker struct {
 	Denied   uint64
 	// SocketWaits is how often its earlier connections waited for the network to take more.
 	SocketWaits uint64
-	// MaxPending is the largest number of messages in flight of a producer.
+	// MaxPending is the largest number of messages in flight of a producer. Unanswered: they end when they are written.
 	MaxPending int
+	Unanswered bool
 }
 
 // Collector merges the recorders of a run into snapshots. It is not safe for concurrent use.

@@ -119,6 +119,10 @@ func (at *workerMeter) lapsOf(waits *driver.Waits, c *Collector, i int, now time
 		so.worked, so.paced = c.consumers[i-len(c.producers)].workedUntil(elapsed)
 		so.ownKnown = waits.Input.Known
 	}
+	if c.worker(i).Unanswered { // only the network is waited for
+		so.socket += so.wait[WaitSlot]
+		so.wait[WaitSlot], so.silence = 0, 0
+	}
 	l, last := so, &at.so
 	for kind := range l.wait {
 		l.wait[kind] = max(0, l.wait[kind]-last.wait[kind]) // a Send in progress may end unsent

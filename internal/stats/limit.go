@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // LimitKind is the kind of limit on the rate of a load. Programs compare it; it does not change.
@@ -93,8 +95,10 @@ type ProducerAsked struct {
 	Reached bool // its group has sent the messages that were due
 	// Missed is the time that its rate takes for the messages that were due and not sent.
 	Missed time.Duration
-	// MaxPending is the number of messages that may be in flight, PerSecond its rate; 0 without one.
+	// MaxPending is the number of messages that may be in flight, PerSecond its rate; 0 without one. InFlight is the
+	// client's own bound.
 	MaxPending int
+	InFlight   driver.InFlight
 	PerSecond  float64
 	Reconnects bool // it reopens a lost connection, and waits for it
 }
@@ -187,12 +191,14 @@ func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) 
 		l.Kind, l.Text = LimitNone, "the rate was reached"
 	case boundSlot:
 		l.Kind, l.Text = LimitMaxPending, t.forAnswers()
-		l.Hint = fmt.Sprintf("try --max-pending %d", t.morePending(producers))
+		pending := t.morePending(producers)
+		l.Hint = fmt.Sprintf("try --max-pending %d", pending)
+		if own := ownBound(producers); own.Messages > 0 && own.Messages < pending { // more would not be in flight
+			l.Hint = own.Hint
+		}
 	case boundAnswer:
 		l.Kind = LimitMaxPending
-		l.Text = fmt.Sprintf("each send waited for its answer, %s of the time",
-			percent(ratio(t.waited[boundAnswer], t.producing)))
-		l.Hint = "try to send asynchronously, or more --producers"
+		l.Text, l.Hint = t.synchronous(ownBound(producers))
 	case boundCredit:
 		l.Kind, l.Text = LimitCredit, fmt.Sprintf("producers waited for it %s of the time",
 			percent(ratio(t.waited[boundCredit], t.producing)))
@@ -245,6 +251,36 @@ func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) 
 // onlyLate tells whether the producers missed their rate although they waited for due times all the time: they, or the
 // whole tester, stood still for a moment. No worker was busy then.
 func (t *LoadTally) onlyLate(top bound) bool { return top == boundWorker && t.saturated() == "" }
+
+// ownBound returns the client's own bound on the messages in flight of the first producer that has one.
+func ownBound(producers []ProducerAsked) (own driver.InFlight) {
+	for _, p := range producers {
+		if own.Messages == 0 && (!p.Rated || !p.Reached) {
+			own = p.InFlight
+		}
+	}
+	return own
+}
+
+// synchronous describes producers whose Send waits for answers, and suggests a remedy.
+func (t *LoadTally) synchronous(own driver.InFlight) (text, hint string) {
+	share := percent(ratio(t.waited[boundAnswer], t.producing))
+	each := "producer"
+	if own.PerConnection {
+		each = "connection"
+	}
+	switch own.Messages {
+	case 0:
+		return fmt.Sprintf("each send waited for its answer, %s of the time", share),
+			"try to send asynchronously, or more --producers"
+	case 1:
+		return fmt.Sprintf("each send waited for its answer, %s of the time: the client has one message of a %s in flight",
+			share, each), own.Hint
+	default:
+		return fmt.Sprintf("producers waited for answers %s of the time: the client has at most %d messages of a %s "+
+			"in flight", share, own.Messages, each), own.Hint
+	}
+}
 
 // paused describes the pauses of perfmq if they explain what its producers missed.
 func (t *LoadTally) paused(producers []ProducerAsked) string {

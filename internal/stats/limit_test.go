@@ -114,6 +114,9 @@ func TestLimit(t *testing.T) {
 	rated := func(reached bool) ProducerAsked {
 		return ProducerAsked{Rated: true, Reached: reached, MaxPending: 1, PerSecond: 50_000}
 	}
+	bounded := func(n int, perConnection bool) ProducerAsked {
+		return ProducerAsked{InFlight: driver.InFlight{Messages: n, PerConnection: perConnection, Hint: "try another client"}}
+	}
 	missed := func(d time.Duration) ProducerAsked {
 		asked := rated(false)
 		asked.Missed = d
@@ -204,6 +207,26 @@ func TestLimit(t *testing.T) {
 			l.sent(100, 100, ms)
 			l.send.Answer.Time += 900 * ms
 		}, LimitMaxPending, "max-pending (each send waited for its answer, 90% of the time; try to send asynchronously, or more --producers)"},
+		{"a library that has one message of a connection in flight", 1, bounded(1, true), Health{}, func(l *told) {
+			idle(l)
+			l.sent(100, 100, ms)
+			l.send.Answer.Time += 900 * ms
+		}, LimitMaxPending, "max-pending (each send waited for its answer, 90% of the time: the client has one message of a connection in flight; try another client)"},
+		{"transactions of which two are open", 20, bounded(20, false), Health{}, func(l *told) {
+			idle(l)
+			l.sent(100, 100, ms)
+			l.send.Answer.Time += 900 * ms
+		}, LimitMaxPending, "max-pending (producers waited for answers 90% of the time: the client has at most 20 messages of a producer in flight; try another client)"},
+		{"max-pending that a client could not use", 20, bounded(20, false), Health{}, func(l *told) {
+			idle(l)
+			l.sent(100, 100, ms)
+			l.wait(WaitSlot, 900*ms)
+		}, LimitMaxPending, "max-pending (producers waited for answers 90% of the time; try another client)"},
+		{"messages without an answer", 100, ProducerAsked{InFlight: driver.InFlight{Unanswered: true}}, Health{}, func(l *told) {
+			idle(l)
+			l.sent(100, 100, ms)
+			l.wait(WaitSlot, 930*ms)
+		}, LimitSocket, "the network buffer (producers waited 93% of the time to write; look at the network, and whether the broker reads slowly)"},
 		{"credit", 100, closed, Health{}, func(l *told) {
 			idle(l)
 			l.sent(10, 10, ms)
@@ -362,6 +385,7 @@ func TestLimit(t *testing.T) {
 				l.health = tt.health
 			}
 			tt.asked.MaxPending = tt.pending
+			l.workers[0].Unanswered = tt.asked.InFlight.Unanswered
 			l.wait(WaitSlot, 900*time.Millisecond) // of the warm-up
 			l.second(Warmup)
 			for range 4 {

@@ -214,8 +214,23 @@ type Factory struct {
 	// another protocol, and returns nil if it finds nothing wrong. The engine calls it when a first connection fails or is
 	// not answered. It may be nil.
 	Diagnose func(ctx context.Context, opts OpenOptions) error
+	// InFlight returns how the client bounds the messages of a producer in flight, given the options of the driver. It is
+	// nil for a client without a bound of its own, whose messages all have an answer.
+	InFlight func(opts any, spec *ProducerSpec) InFlight
 	// Open returns a driver for opts.URL. It need not connect yet: connections open with producers and consumers.
 	Open func(ctx context.Context, opts OpenOptions) (Driver, error)
+}
+
+// InFlight is a client's bound on the messages in flight, beside [ProducerSpec.MaxPending]: Send waits for the broker's
+// answer to an earlier one, or to its own, when there are that many. The driver reports these waits as [Waits.Answer].
+type InFlight struct {
+	Messages int // 0 if there is no bound
+	// PerConnection: the producers of a connection share the bound.
+	PerConnection bool
+	// Hint says how to have more in flight.
+	Hint string
+	// Unanswered: messages are sent without an answer of the broker. They end when they are written.
+	Unanswered bool
 }
 
 // Capabilities are the features of a protocol, as implemented by its driver.

@@ -19,7 +19,8 @@ type Waits struct {
 	Credit Wait
 	// Socket is how Send waited for a broker that did not read: buffers and the network were full.
 	Socket Wait
-	// Answer is how Send waited for the broker's answer to the message itself, for synchronous sends.
+	// Answer is how Send waited for an answer of the broker: to the message itself, for synchronous sends, or to an
+	// earlier one, see [InFlight].
 	Answer Wait
 	// Input is how long a consumer had no message to deliver.
 	Input Idle

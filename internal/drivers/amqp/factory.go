@@ -68,8 +68,17 @@ func Factory() driver.Factory {
 	topic.DurableSubscription, topic.SharedSubscription = true, true
 	return protocol.Factory(driver.Factory{
 		Name: "amqp", Title: "AMQP 1.0", Client: driver.Native, Hosts: protocol.AMQP().Hosts,
-		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
+		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic}, InFlight: inFlight,
 	}, protocol.AMQP(), defaultOptions, newConfig, func(c config) driver.Driver { return newDriver(c) })
+}
+
+// inFlight is [driver.Factory.InFlight]: the next transaction begins with the broker's answer, while one is committed.
+func inFlight(opts any, spec *driver.ProducerSpec) driver.InFlight {
+	o, _ := opts.(*Options)
+	return driver.InFlight{
+		Unanswered: o != nil && o.Settle == settleAtMostOnce,
+		Messages:   2 * spec.CommitInterval, Hint: "try a larger --commit-interval, or more --producers",
+	}
 }
 
 // config is the checked configuration of the driver for its broker.

@@ -53,7 +53,7 @@ func (d *amqpDriver) Producer(
 	}
 	p.owner = p
 	if spec.CommitInterval > 0 {
-		p.tx = &transactions{p: p, size: spec.CommitInterval, commits: spec.Commits}
+		p.tx = &transactions{p: p, size: spec.CommitInterval, commits: spec.Commits, answers: driver.NewMeter()}
 	}
 	if err := p.open(ctx, &spec); err != nil {
 		p.quit(ctx)
@@ -192,7 +192,11 @@ func (p *producer) Host() string { return p.lease.Conn.host }
 
 // Waits implements [driver.Waiter].
 func (p *producer) Waits() driver.Waits {
-	return driver.Waits{Credit: p.creditWait.Wait(), Socket: p.socket.Wait(), Reader: p.lease.Conn.raw.Reading()}
+	w := driver.Waits{Credit: p.creditWait.Wait(), Socket: p.socket.Wait(), Reader: p.lease.Conn.raw.Reading()}
+	if p.tx != nil {
+		w.Answer = p.tx.answers.Wait()
+	}
+	return w
 }
 
 // Close implements [driver.Producer].

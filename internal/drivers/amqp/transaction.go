@@ -130,6 +130,7 @@ type transactions struct {
 	p       *producer
 	size    int
 	commits driver.Commits // may be nil
+	answers *driver.Meter  // waits for the broker to begin a transaction
 	filling *transaction   // of the goroutine that sends; nil: none declared yet
 
 	// Guarded by session.mu.
@@ -223,8 +224,8 @@ func (t *transactions) enter(ctx context.Context) ([]byte, error) {
 // await waits for an answer of the coordinator.
 func (t *transactions) await(ctx context.Context) error {
 	t.p.lease.Conn.out.Flush()
-	t.p.creditWait.Begin()
-	defer t.p.creditWait.End()
+	t.answers.Begin()
+	defer t.answers.End()
 	select {
 	case <-t.p.granted:
 		return nil

@@ -105,7 +105,18 @@ func Factory() driver.Factory {
 				Reject: true, Release: true, Delay: true,
 			},
 		},
+		InFlight: inFlight,
 	}, protocol.RocketMQ(), defaultOptions, newConfig, func(c config) driver.Driver { return newDriver(c) })
+}
+
+// inFlight is [driver.Factory.InFlight].
+func inFlight(opts any, _ *driver.ProducerSpec) driver.InFlight {
+	switch o, _ := opts.(*Options); {
+	case o != nil && o.Send == sendSync:
+		return driver.InFlight{Messages: 1, Hint: "try -o send=async, or more --producers"}
+	default:
+		return driver.InFlight{Unanswered: o != nil && o.Send == sendOneWay}
+	}
 }
 
 // config is the checked configuration of the driver for its brokers.

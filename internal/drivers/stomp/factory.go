@@ -71,7 +71,14 @@ func Factory() driver.Factory {
 		Hosts:        protocol.STOMP().Hosts,
 		Client:       driver.Native,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
+		InFlight:     windowOf,
 	}, protocol.STOMP(), defaultOptions, newConfig, func(c config) driver.Driver { return newDriver(c) })
+}
+
+// windowOf is [driver.Factory.InFlight].
+func windowOf(opts any, _ *driver.ProducerSpec) driver.InFlight {
+	o, _ := opts.(*Options)
+	return driver.InFlight{Unanswered: o != nil && !o.Receipt}
 }
 
 // config is the checked configuration of the driver for its broker.

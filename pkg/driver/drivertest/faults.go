@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -115,7 +116,8 @@ func testRefused(e *env) {
 	require.Positivef(e, refused, "sends that the broker has refused: %s", out.ledger)
 }
 
-// testFrozen: when all traffic stops, each wait still ends with its context, and nothing is accepted.
+// testFrozen: when all traffic stops, each wait still ends with its context, nothing is accepted, and as many messages
+// are in flight as the client says.
 func testFrozen(e *env) {
 	const patience, sends = time.Second, 1 << 20
 	path := e.cfg.Path(e)
@@ -130,7 +132,15 @@ func testFrozen(e *env) {
 
 	e.broken = true
 	path.Freeze()
+	bound := e.inFlight(&spec)
+	require.Equal(e, e.cfg.AtMostOnce, bound.Unanswered, "Factory.InFlight says that messages have no answer")
+	if bound.Messages == 0 {
+		ctx := e.soon()
+		err := out.sendUntil(ctx, e.cfg.Timeout+e.cfg.Grace, 2)
+		require.NoError(e, cmp.Or(err, ctx.Err()), "a Send waits for an answer, and Factory.InFlight has no bound")
+	}
 	err := out.sendSome(patience, sends)
+	out.requireBound(&spec)
 	class := driver.ClassOf(err)
 	require.Truef(e, errors.Is(err, context.DeadlineExceeded) || class == driver.ClassConnectionLost,
 		"Send to a frozen broker with a context that ended: %v", err)
@@ -152,6 +162,23 @@ func testFrozen(e *env) {
 	begin = time.Now()
 	e.closes(e.within(patience), "Driver.Close on a frozen connection", d.Close)
 	require.Less(e, time.Since(begin), patience+e.cfg.Grace, "Driver.Close went on after its context had ended")
+}
+
+// inFlight returns the client's own bound on the messages in flight.
+func (e *env) inFlight(spec *driver.ProducerSpec) driver.InFlight {
+	if e.cfg.Factory.InFlight == nil {
+		return driver.InFlight{}
+	}
+	return e.cfg.Factory.InFlight(e.options(), spec)
+}
+
+// requireBound requires that no more messages are in flight than the client says.
+func (s *sender) requireBound(spec *driver.ProducerSpec) {
+	s.e.Helper()
+	if bound := s.e.inFlight(spec); bound.Messages > 0 {
+		sent, ended, _ := s.totals()
+		require.LessOrEqual(s.e, sent-ended, bound.Messages, "messages in flight, of Factory.InFlight")
+	}
 }
 
 // sentOf returns a function that reports whether sendAll(base, n) or sendSome(..., more) sent a stamp.

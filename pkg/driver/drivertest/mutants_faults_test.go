@@ -135,6 +135,27 @@ func faultMutants() []mutant {
 		{name: "send ignores its context", check: "Fault/Frozen", says: "Send, after the end of its context, did not return", broken: func() broken {
 			return broken{send: func(p *producer, _ context.Context, m *driver.Message) error { return p.Producer.Send(p.d.end, m) }}
 		}},
+		{name: "one in flight, and more", check: "Fault/Frozen", says: "messages in flight", broken: func() broken {
+			return broken{factory: func(f *driver.Factory) {
+				f.InFlight = func(any, *driver.ProducerSpec) driver.InFlight { return driver.InFlight{Messages: 1} }
+			}}
+		}},
+		{name: "one in flight, and silent about it", check: "Fault/Frozen", says: "Send waits for an answer", broken: func() broken {
+			var sent, ended atomic.Int64
+			return broken{
+				done: ends(func(done driver.Completions, s driver.Slot, o driver.Outcome) { done.Done(s, o); ended.Add(1) }),
+				send: func(p *producer, ctx context.Context, m *driver.Message) error {
+					err := p.Producer.Send(ctx, m)
+					if err != nil {
+						return err
+					}
+					for n := sent.Add(1); ended.Load() < n && ctx.Err() == nil; {
+						pause(time.Millisecond)
+					}
+					return nil
+				},
+			}
+		}},
 		{name: "close hangs", check: "Fault/Frozen", says: "Producer.Close did not return", broken: func() broken {
 			return broken{closeP: func(p *producer, _ context.Context) error {
 				<-p.d.end.Done()

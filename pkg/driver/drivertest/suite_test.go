@@ -47,6 +47,7 @@ func TestAtMostOnce(t *testing.T) {
 		cfg := k.config(context.Background(), b, nil)
 		cfg.Factory = limited(without(cfg.Factory, drivertest.Transactions))
 		cfg.AtMostOnce = true
+		cfg.Factory.InFlight = func(any, *driver.ProducerSpec) driver.InFlight { return driver.InFlight{Unanswered: true} }
 		return cfg
 	})
 }

@@ -92,7 +92,8 @@ func testTransactedCut(e *env) {
 
 	e.broken = true
 	path.Freeze()
-	_ = out.sendSome(500*time.Millisecond, 3*perTransaction/2) // some commits are in flight now
+	_ = out.sendSome(500*time.Millisecond, 3*perTransaction) // some commits are in flight now
+	out.requireBound(&spec)
 	path.Cut()
 	require.NoError(e, out.wait(e.cfg.Timeout), "the connection has ended")
 	out.close()

@@ -39,17 +39,24 @@ func Factory() driver.Factory {
 		Name: "amqp", Title: "AMQP 1.0", Client: "go-amqp", Schemes: p.Schemes, Hosts: p.Hosts,
 		DefaultURL:   "amqp://localhost:" + p.PlainPort,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
+		InFlight:     inFlight,
 		NewOptions:   func() any { return &Options{Settle: "at-least-once"} },
 		Check:        func(opts driver.OpenOptions) error { _, err := p.Check(opts); return err },
 	}
 	f.Open = func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
-		d := &amqpDriver{factory: f, settled: opts.Options.(*Options).Settle == "at-most-once", maxBody: opts.LargestBody()}
+		d := &amqpDriver{factory: f, settled: inFlight(opts.Options, nil).Unanswered, maxBody: opts.LargestBody()}
 		d.pool.Open = d.dial
 		var err error
 		d.broker, err = library.NewBroker(p, &opts)
 		return d, err
 	}
 	return f
+}
+
+// inFlight is [driver.Factory.InFlight].
+func inFlight(opts any, _ *driver.ProducerSpec) driver.InFlight {
+	o, _ := opts.(*Options)
+	return driver.InFlight{Unanswered: o != nil && o.Settle == "at-most-once"}
 }
 
 // amqpDriver is a [driver.Driver]: a set of connections by key.

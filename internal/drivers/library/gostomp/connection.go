@@ -44,6 +44,7 @@ func Factory() driver.Factory {
 		Name: "stomp", Title: "STOMP 1.0, 1.1 and 1.2", Client: "go-stomp", Schemes: p.Schemes, Hosts: p.Hosts,
 		DefaultURL:   "stomp://localhost:" + p.PlainPort,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
+		InFlight:     inFlight,
 		NewOptions:   func() any { return &Options{VirtualHost: "/"} },
 		Check:        func(opts driver.OpenOptions) error { _, err := p.Check(opts); return err },
 	}
@@ -54,6 +55,11 @@ func Factory() driver.Factory {
 		return d, err
 	}
 	return f
+}
+
+// inFlight is [driver.Factory.InFlight]: the library's Send holds the connection until the receipt has come.
+func inFlight(any, *driver.ProducerSpec) driver.InFlight {
+	return driver.InFlight{Messages: 1, PerConnection: true, Hint: "try --client native, or more connections"}
 }
 
 // stompDriver is a [driver.Driver]: a set of connections by key.

@@ -26,6 +26,7 @@ type producer struct {
 	spec        driver.ProducerSpec
 	kinds       [][]string // headers by variant
 	sends       *library.Sends
+	answers     *driver.Meter
 	taken       atomic.Bool // the broker has confirmed a message to the destination
 	took        *sync.Map   // of the driver
 }
@@ -42,7 +43,7 @@ func (d *stompDriver) Producer(
 	}
 	p := &producer{
 		Lease: lease, op: "send to " + spec.Destination.String(), address: lease.Conn.address(spec.Destination), spec: spec,
-		took: &d.took,
+		took: &d.took, answers: driver.NewMeter(),
 	}
 	p.sends = library.NewSends(p.op, done)
 	if _, taken := d.took.Load(spec.Destination); taken {
@@ -79,6 +80,9 @@ func (p *producer) headers(v *driver.Variant) []string {
 // Host implements [driver.Located].
 func (p *producer) Host() string { return p.Conn.host }
 
+// Waits implements [driver.Waiter].
+func (p *producer) Waits() driver.Waits { return driver.Waits{Answer: p.answers.Wait()} }
+
 // Send implements [driver.Producer].
 func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if p.Conn.Dead() && p.sends.Lost() == nil {
@@ -93,6 +97,8 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	if p.spec.TTL > 0 {
 		headers = append(headers, "expires", strconv.FormatInt(time.Now().Add(p.spec.TTL).UnixMilli(), 10))
 	}
+	p.answers.Begin()
+	defer p.answers.End()
 	return p.sends.Do(ctx, m.Slot, func(h *library.Handover) {
 		err := p.send(variant, headers)
 		unsent := errors.Is(err, stomp.ErrAlreadyClosed) || errors.Is(err, stomp.ErrMsgSendTimeout)
