@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/compare"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -29,27 +27,6 @@ func makeRepeats(t *testing.T, name, latency string, n int) string {
 		require.Equal(t, exitOK, r.status, r.stderr)
 	}
 	return dir
-}
-
-// TestRefused: of many differences between plans the first are told, that of the protocol before all, and the number of
-// the others.
-func TestRefused(t *testing.T) {
-	t.Parallel()
-	var list []compare.Difference
-	for i := range 6 {
-		list = append(list, compare.Difference{Name: fmt.Sprint("options.", i), Values: []string{"", "x"}})
-	}
-	list = append(list, compare.Difference{Name: "broker.protocol", Values: []string{"amqp", "stomp"}})
-	var texts []string
-	for _, err := range refused(list) {
-		texts = append(texts, err.Error())
-	}
-	assert.Equal(t, []string{
-		"the plans differ in broker.protocol: amqp | stomp", "the plans differ in options.0: none | x",
-		"the plans differ in options.1: none | x", "the plans differ in options.2: none | x",
-		"the plans differ in 3 more settings",
-	}, texts)
-	assert.Len(t, refused(list[:5]), 5)
 }
 
 // TestCompare: a slower broker is found, reported and judged; results of the same broker show no difference; too few

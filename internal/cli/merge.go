@@ -1,19 +1,14 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perfmq/perfmq/internal/merge"
-	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/threshold"
-	"github.com/perfmq/perfmq/internal/verify"
-	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // mergeCommand is perfmq merge.
@@ -79,7 +74,7 @@ func (a *app) merge(dirs []string, dir string, partial bool, demands []string) e
 		Partial: partial, Thresholds: thresholds, Secrets: a.secrets,
 	})
 	if err != nil {
-		return a.usage(mergeMistake(err))
+		return a.usage(resultMistake(err))
 	}
 	if err := merge.Text(a.Stdout, m, a.secrets.Line); err != nil {
 		return a.notWritten(err)
@@ -94,23 +89,4 @@ func (a *app) merge(dirs []string, dir string, partial bool, demands []string) e
 		a.status = exitFailed
 	}
 	return nil
-}
-
-// mergeMistake adds a hint to an error of merging.
-func mergeMistake(err error) *plan.Mistake {
-	m := &plan.Mistake{Text: bare(err).Error()}
-	var fe *verify.FileError
-	var damaged *result.Error
-	switch {
-	case errors.Is(err, merge.ErrMissing):
-		m.Hint = "give the folders of all shards, or add --partial"
-	case errors.Is(err, result.ErrUnlike):
-		m.Hint = "give the shards of one run, or runs of one plan, each once; perfmq compare takes others"
-	case errors.As(err, &fe):
-		m.Hint = fe.Hint
-	case errors.Is(err, result.ErrNoResult), errors.Is(err, fs.ErrNotExist), errors.Is(err, page.ErrImpossible),
-		errors.As(err, &damaged):
-		m.Hint = resultHint(err)
-	}
-	return m
 }

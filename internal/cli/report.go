@@ -14,11 +14,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfmq/perfmq/internal/compare"
 	"github.com/perfmq/perfmq/internal/listen"
+	"github.com/perfmq/perfmq/internal/merge"
 	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/setting"
+	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -105,7 +108,7 @@ func (a *app) report(dirs []string, in *reporting) error {
 	}
 	p, err := page.Read(dirs...)
 	if err != nil {
-		return a.usage(reportMistake(err))
+		return a.usage(resultMistake(err))
 	}
 	var b bytes.Buffer
 	write := map[string]func(io.Writer) error{"html": p.HTML, "markdown": p.Markdown, "csv": p.CSV}[in.format]
@@ -154,7 +157,7 @@ func (a *app) reportLive(dirs []string, in *reporting, errs []error) error {
 		case <-a.Signals:
 		}
 		if err != nil {
-			_ = a.usage(reportMistake(err)) // always errReported
+			_ = a.usage(resultMistake(err)) // always errReported
 			return exitUsage
 		}
 		return exitOK
@@ -174,30 +177,33 @@ func (a *app) writeReport(output string, text []byte) error {
 	return nil
 }
 
-// reportMistake adds a hint to an error of reading results.
-func reportMistake(err error) error {
-	hint := resultHint(err)
+// resultMistake adds a hint to an error of reading results.
+func resultMistake(err error) error {
+	var m *plan.Mistake
+	var file *verify.FileError
+	var bad *result.Error
+	hint := "name folders of --result DIR"
 	switch {
+	case errors.As(err, &m):
+		return m
+	case errors.As(err, &file):
+		hint = file.Hint
+	case errors.Is(err, merge.ErrMissing):
+		hint = "give the folders of all shards, or add --partial"
+	case errors.Is(err, result.ErrUnlike):
+		hint = "give the shards of one run, or runs of one plan, each once; perfmq compare takes others"
+	case errors.Is(err, compare.ErrIncomplete):
+		hint = "repeat that run, or remove its folder"
 	case errors.Is(err, page.ErrTooMany):
 		hint = "report fewer of them at once"
-	case errors.Is(err, fs.ErrNotExist):
-		err = bare(err)
-	}
-	return &plan.Mistake{Text: strings.TrimSpace(err.Error()), Hint: hint}
-}
-
-// resultHint is the hint about an error of reading results.
-func resultHint(err error) string {
-	var bad *result.Error
-	switch {
 	case errors.Is(err, result.ErrNoResult):
-		return "name a folder of --result DIR, or one that holds such folders"
+		hint = "name a folder of --result DIR, or one that holds such folders"
 	case errors.As(err, &bad) && errors.Is(err, fs.ErrNotExist):
-		return "copy the whole folder of --result, or repeat the run"
+		hint = "copy the whole folder of --result, or repeat the run"
 	case errors.As(err, &bad), errors.Is(err, page.ErrImpossible):
-		return "the files were changed or damaged: repeat the run"
+		hint = "the files were changed or damaged: repeat the run"
 	}
-	return "name folders of --result DIR"
+	return &plan.Mistake{Text: strings.TrimSpace(bare(err).Error()), Hint: hint}
 }
 
 // sameFolder reports whether two paths name one folder.

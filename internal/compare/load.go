@@ -103,9 +103,6 @@ func readSweep(s Set, dir string) (Set, error) {
 	total := 0
 	for i := range of.Runs {
 		r := &of.Runs[i]
-		if r.Repeat == 0 {
-			continue
-		}
 		path := filepath.Join(dir, filepath.FromSlash(r.Folder))
 		if r.State != record.Done {
 			return s, fmt.Errorf("read %s: %w", path, ErrIncomplete)
