@@ -84,7 +84,7 @@ duration: 300ms
 	found, err := record.ReadSearch(dir)
 	require.NoError(t, err)
 	require.True(t, found.Complete)
-	require.Equal(t, "ack.p50 < 20ms", found.Demands[0])
+	require.Equal(t, "ack.p50 < 20ms", found.Thresholds[0])
 	require.Regexp(t, `(?m)^--- +4 msg/s: (fail|undecided) +ack.p50 [^;]*; limit: `, got.stdout)
 	for i, p := range found.Points {
 		_, err := result.Read(filepath.Join(dir, record.PointFolder(i+1, p.Rate)))

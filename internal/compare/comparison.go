@@ -207,7 +207,7 @@ func (c *Comparison) JSON() ([]byte, error) {
 	return append(safetext.JSON(text), '\n'), err
 }
 
-// Judge holds the comparison against its limits. It returns which are exceeded or cannot be judged, and the exit status.
+// Judge holds the comparison against its limits. It returns which are exceeded or unjudged, and the exit status.
 func (c *Comparison) Judge() (errs []error, status int) {
 	found := func(as int, hint, format string, args ...any) {
 		errs = append(errs, &plan.Mistake{Text: "--fail-if" + fmt.Sprintf(format, args...), Hint: hint})

@@ -87,8 +87,8 @@ func (s *searched) verdict() *story {
 	if s.Failed.Limit != "" && s.Kind() != record.AtLeast && s.Kind() != record.Undecided {
 		v.Limits = []limitOfStep{{Text: s.Failed.Limit}}
 	}
-	if len(s.Demands) > 0 {
-		v.Numbers = append(v.Numbers, "The thresholds: "+strings.Join(s.Demands, ", ")+
+	if len(s.Thresholds) > 0 {
+		v.Numbers = append(v.Numbers, "The thresholds: "+strings.Join(s.Thresholds, ", ")+
 			". Of few messages, two may be missing.")
 	}
 	v.Numbers = append(v.Numbers, s.tally())
@@ -127,7 +127,7 @@ func (s *searched) tally() string {
 func (s *searched) table() *Table {
 	t := &Table{Title: "Rates tried", Head: []string{"load", "rate", "verdict"}, Words: true}
 	var metrics []string
-	for _, text := range s.Demands {
+	for _, text := range s.Thresholds {
 		if d, err := threshold.Parse(text); err == nil && !slices.Contains(metrics, d.Metric.Name) {
 			metrics = append(metrics, d.Metric.Name)
 		}
@@ -188,7 +188,7 @@ func (s *searched) grids() (list []grid) {
 	slices.Sort(rates)
 	rates = slices.Compact(rates)
 	var names []string
-	for _, text := range s.Demands {
+	for _, text := range s.Thresholds {
 		if d, err := threshold.Parse(text); err == nil {
 			names = append(names, d.Metric.Name)
 		}

@@ -19,7 +19,7 @@ import (
 // measured an ack.p99 of r ms.
 func searchedIn(t *testing.T, dir string) record.Search {
 	t.Helper()
-	o := record.Search{Demands: []string{"ack.p99 < 250ms", "completed.avg >= 99% of target"}, Found: &record.Found{
+	o := record.Search{Thresholds: []string{"ack.p99 < 250ms", "completed.avg >= 99% of target"}, Found: &record.Found{
 		Rate: 200, Above: 300, Held: true, Complete: true, Points: []record.Point{
 			{Rate: 100, Kept: true},
 			{Rate: 200, Kept: true},
@@ -189,7 +189,7 @@ func TestHostileSearch(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	o := searchedIn(t, dir)
-	o.Demands = append(o.Demands, "<script>alert(1)</script>")
+	o.Thresholds = append(o.Thresholds, "<script>alert(1)</script>")
 	o.Failed.Why, o.Points[2].Limit = "<img src=x>\u202e", "<b>"
 	note(t, dir, o)
 	p, err := Read(dir)

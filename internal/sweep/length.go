@@ -43,43 +43,37 @@ func lengthOf(p *plan.Plan) (l length) {
 	return l
 }
 
-// left estimates how long the runs take that are not done: as long as others of their cell did; else as their plan
-// says, with the time that others took beyond theirs; else as long as the others on average. It is not known before the
-// first such run is done.
+// mean is the mean of lengths.
+type mean struct {
+	sum time.Duration
+	n   int
+}
+
+func (m *mean) add(d time.Duration) { m.sum, m.n = m.sum+d, m.n+1 }
+
+func (m *mean) value() time.Duration { return m.sum / time.Duration(max(1, m.n)) }
+
+// left estimates how long the remaining runs take: as their plans say, with the time that others took beyond theirs.
+// Runs without a known length take as long as others on average; without others that is unknown.
 func (s *Sweep) left() (left time.Duration, known bool) {
-	type sum struct {
-		took time.Duration
-		n    int
-	}
-	var all, beyond sum
-	cells := map[int]sum{}
+	var took, beyond mean
 	for i := range s.state.Runs {
-		r := &s.state.Runs[i]
-		if r.State != record.Done {
-			continue
-		}
-		c := cells[r.Cell]
-		cells[r.Cell] = sum{c.took + r.Took(), c.n + 1}
-		all = sum{all.took + r.Took(), all.n + 1}
-		if l := s.lengths[r.Cell]; !l.open {
-			beyond = sum{beyond.took + max(0, r.Took()-l.known), beyond.n + 1}
+		if r := &s.state.Runs[i]; r.State == record.Done {
+			took.add(r.Took())
+			if l := s.lengths[r.Cell]; !l.open {
+				beyond.add(max(0, r.Took()-l.known))
+			}
 		}
 	}
 	for i := range s.state.Runs {
 		r := &s.state.Runs[i]
-		if r.State == record.Done {
-			continue
-		}
-		left += s.Settle
-		switch c, l := cells[r.Cell], s.lengths[r.Cell]; {
-		case c.n > 0:
-			left += c.took / time.Duration(c.n)
-		case !l.open && beyond.n > 0:
-			left += l.known + beyond.took/time.Duration(beyond.n)
+		l := s.lengths[r.Cell]
+		switch {
+		case r.State == record.Done:
 		case !l.open:
-			left += l.known
-		case all.n > 0:
-			left += all.took / time.Duration(all.n)
+			left += s.Settle + l.known + beyond.value()
+		case took.n > 0:
+			left += s.Settle + took.value()
 		default:
 			return 0, false
 		}

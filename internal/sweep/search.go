@@ -63,22 +63,16 @@ func (s *Search) Do() (*record.Search, int) {
 		return out, result.StatusUsage
 	}
 	s.print("--- FIND-MAX: the highest rate at which %s; a load may miss its target by %d messages",
-		strings.Join(out.Demands, ", "), atBorders)
-	kept := s.keep(out)
-	if err = kept; err == nil {
+		strings.Join(out.Thresholds, ", "), atBorders)
+	if err = s.keep(out); err == nil {
 		out.Found, err = highest(s.From, s.probe, func(so *record.Found) error {
 			out.Found = so
-			kept = s.keep(out)
-			return kept
+			return s.keep(out)
 		})
 	}
 	status := s.conclude(out.Found, err)
-	if kept == nil {
-		if kept = s.keep(out); kept != nil {
-			s.Progress.Fail(kept)
-		}
-	}
-	if kept != nil {
+	if err := s.keep(out); err != nil {
+		s.Progress.Fail(err) // shown once
 		status = result.Graver(status, result.StatusFailed)
 	}
 	return out, status
@@ -92,7 +86,7 @@ func (s *Search) begin(out *record.Search) error {
 	}
 	for _, list := range [][]threshold.Threshold{s.asked, own} {
 		for i := range list {
-			out.Demands = append(out.Demands, list[i].String())
+			out.Thresholds = append(out.Thresholds, list[i].String())
 		}
 	}
 	if s.dir == "" {

@@ -61,17 +61,17 @@ func TestThresholdsOf(t *testing.T) {
 	}
 }
 
-// TestJudge: a broken demand is the reason, then the problems of the load; and a load that reached its rate names no
+// TestJudge: a broken threshold is the reason, then the problems of the load; and a load that reached its rate names no
 // limit.
 func TestJudge(t *testing.T) {
-	demand := func(text string, measured, target float64, kept bool) threshold.Outcome {
+	outcome := func(text string, measured, target float64, kept bool) threshold.Outcome {
 		d, err := threshold.Parse(text)
 		require.NoError(t, err)
 		return threshold.Outcome{Threshold: d, Known: true, Measured: measured, Target: target, Kept: kept}
 	}
-	late := demand("ack.p99 < 5ms", 7000, 0, false)
-	few := demand("received.avg >= 80% of target", 2.4, 2.5, true)
-	behind := demand("received.avg >= 99% of target", 2400, 2500, false)
+	late := outcome("ack.p99 < 5ms", 7000, 0, false)
+	few := outcome("received.avg >= 80% of target", 2.4, 2.5, true)
+	behind := outcome("received.avg >= 99% of target", 2400, 2500, false)
 	none, machine := stats.Limit{Kind: stats.LimitNone, Text: "the rate was reached"}, stats.Limit{Kind: stats.LimitMachine, Text: "others"}
 	for name, c := range map[string]struct {
 		summary stats.Summary

@@ -183,8 +183,11 @@ func (s *Sweep) Do() (status int, interrupted bool) {
 			break
 		}
 		begun = true
-		next := s.one(r)
+		next, err := s.one(r)
 		interrupted = next == result.StatusInterrupted
+		if err != nil {
+			s.Progress.Fail(err)
+		}
 		if err := s.save(); err != nil {
 			s.Progress.Fail(err)
 			return result.Graver(status, result.StatusFailed), interrupted
@@ -231,35 +234,31 @@ func (s *Sweep) pause() bool {
 	return !ended
 }
 
-// one carries a run out, and returns the exit status.
-func (s *Sweep) one(r *record.Run) int {
+// one carries a run out. It returns the exit status, and an error if no load was made.
+func (s *Sweep) one(r *record.Run) (int, error) {
 	of, err := s.build(r.Values)
 	if err != nil {
-		s.Progress.Fail(err)
-		return result.StatusUsage
+		return result.StatusUsage, err
 	}
 	r.Attempts++
 	begun := time.Now()
 	r.State, r.Start, r.Problem = record.Running, begun.UnixMicro(), ""
 	if err := s.save(); err != nil {
-		s.Progress.Fail(err)
-		return result.StatusFailed
+		return result.StatusFailed, err
 	}
 	s.sayRun(r)
 	dir, err := s.folder(r)
 	if err != nil {
-		s.Progress.Fail(err)
-		return result.StatusFailed
+		return result.StatusFailed, err
 	}
 	of.Into(dir)
 	if err := s.separate(r, of); err != nil {
 		r.State = record.Unfinished
 		if errors.Is(err, run.ErrStopped) {
 			s.Progress.Say(err.Error())
-			return result.StatusInterrupted
+			return result.StatusInterrupted, nil
 		}
-		s.Progress.Fail(err)
-		return result.StatusConnect
+		return result.StatusConnect, err
 	}
 	e := of.Do()
 	s.Progress.Ended(&e)
@@ -272,9 +271,9 @@ func (s *Sweep) one(r *record.Run) int {
 	r.Ended(begun, time.Now())
 	s.printRun(r)
 	if e.Ended() { // no run follows
-		return result.StatusInterrupted
+		status = result.StatusInterrupted
 	}
-	return status
+	return status, nil
 }
 
 // separate keeps the messages of a run apart from those of earlier runs, and lets commands know the run.
@@ -322,16 +321,16 @@ func (s *Sweep) keep(r *record.Run, sum *stats.Summary, clean func(string) strin
 		}
 	}
 	r.SetLimits(limits)
-	r.Demands = nil
+	r.Thresholds = nil
 	for i := range sum.Thresholds {
 		o := &sum.Thresholds[i]
-		d := record.Demand{
+		d := record.Threshold{
 			Step: o.Step, Threshold: o.Threshold.String(), Kept: o.Kept, Median: o.Threshold.Deferred, Target: o.Target,
 		}
 		if o.Known {
 			d.Measured = &o.Measured
 		}
-		r.Demands = append(r.Demands, d)
+		r.Thresholds = append(r.Thresholds, d)
 	}
 	if len(sum.Problems) > 0 {
 		r.Problem = clean(sum.Problems[0])

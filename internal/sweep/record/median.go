@@ -2,19 +2,19 @@ package record
 
 import "github.com/perfmq/perfmq/internal/threshold"
 
-// Judged is a demand on the median of the repeats of a cell.
+// Judged is a threshold on the median of the repeats of a cell.
 type Judged struct {
 	Cell    int
 	Values  map[string]string
 	Outcome threshold.Outcome
 }
 
-// Medians judges the demands on medians, cell by cell, by the repeats that count. A cell without one has not kept them.
+// Medians judges the thresholds on medians, cell by cell, by the repeats that count. A cell without one fails them.
 // Those of cells of which no run has ended are left out.
 func (s *Sweep) Medians() (list []Judged) {
 	type key struct {
-		cell         int
-		step, demand string
+		cell            int
+		step, threshold string
 	}
 	values := map[key][]float64{}
 	at := map[key]int{}
@@ -23,7 +23,7 @@ func (s *Sweep) Medians() (list []Judged) {
 		if r.State != Done {
 			continue
 		}
-		for _, d := range r.Demands {
+		for _, d := range r.Thresholds {
 			if !d.Median {
 				continue
 			}

@@ -25,9 +25,9 @@ func PointFolder(number int, rate float64) string {
 	return fmt.Sprintf("%03d-%s", number, strconv.FormatFloat(rate, 'f', -1, 64))
 }
 
-// Search is a search with its demands.
+// Search is a search with its thresholds.
 type Search struct {
-	Demands []string `json:"demands"`
+	Thresholds []string `json:"demands"`
 	*Found
 }
 
@@ -103,11 +103,11 @@ func (p *Point) Verdict() string {
 
 // Found is the outcome of a search.
 type Found struct {
-	// Rate is the highest rate that met all demands, also when it was held; 0 if none did. Above is the lowest rate that
-	// failed; 0 if none did.
+	// Rate is the highest rate that passed all thresholds, also when it was held; 0 if none did. Above is the lowest rate
+	// that failed; 0 if none did.
 	Rate  float64 `json:"rate"`
 	Above float64 `json:"above"`
-	// Held: Rate was tried for longer, and met all demands. It is false if the search ended earlier.
+	// Held: Rate was tried for longer, and passed all thresholds. It is false if the search ended earlier.
 	Held bool `json:"held"`
 	// Failed is the point at Above.
 	Failed Point `json:"failed"`

@@ -53,5 +53,5 @@ func TestReadSearch(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, SearchFile), []byte(`{"demands":["ack.p99 < 1s"],"rate":5,"held":true,"points":[{"rate":5,"kept":true}]}`), 0o600))
 	o, err := ReadSearch(dir)
 	require.NoError(t, err)
-	require.Equal(t, Search{Demands: []string{"ack.p99 < 1s"}, Found: &Found{Rate: 5, Held: true, Points: []Point{{Rate: 5, Kept: true}}}}, *o)
+	require.Equal(t, Search{Thresholds: []string{"ack.p99 < 1s"}, Found: &Found{Rate: 5, Held: true, Points: []Point{{Rate: 5, Kept: true}}}}, *o)
 }

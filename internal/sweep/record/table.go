@@ -1,7 +1,6 @@
 package record
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,8 +31,6 @@ type Row struct {
 	Good    int // repeats that count
 	Failed  int // repeats that came to their end, but not well, or not to that of their plan
 	Figures map[string]Spread
-	// Limits are the kinds of limits of its repeats by their steps, that of most repeats.
-	Limits  map[string]Limit
 	Bounded int // repeats that count, and of which perfmq was the limit
 
 	bounded []string // steps of which perfmq was the limit
@@ -59,9 +56,8 @@ func (s *Sweep) Rows() (rows []Row) {
 		last = max(last, s.Runs[i].Cell)
 	}
 	for cell := 1; cell <= last; cell++ {
-		row := Row{Cell: cell, Figures: map[string]Spread{}, Limits: map[string]Limit{}}
+		row := Row{Cell: cell, Figures: map[string]Spread{}}
 		values := map[string][]float64{}
-		limits := map[string][]Limit{}
 		for i := range s.Runs {
 			r := &s.Runs[i]
 			if r.Cell != cell {
@@ -84,30 +80,15 @@ func (s *Sweep) Rows() (rows []Row) {
 			for name, v := range r.Figures {
 				values[name] = append(values[name], v)
 			}
-			for _, l := range r.Limits {
-				limits[l.Step] = append(limits[l.Step], l)
-			}
 		}
 		for name, v := range values {
 			row.Figures[name] = spreadOf(v)
-		}
-		for step, list := range limits {
-			row.Limits[step] = usual(list)
 		}
 		if row.Values != nil {
 			rows = append(rows, row)
 		}
 	}
 	return rows
-}
-
-// usual returns the limit of the kind that most have, the first of equals.
-func usual(list []Limit) Limit {
-	count := map[string]int{}
-	for _, l := range list {
-		count[l.Kind]++
-	}
-	return slices.MaxFunc(list, func(a, b Limit) int { return cmp.Compare(count[a.Kind], count[b.Kind]) })
 }
 
 // Columns returns the figures of the table that some row has: rates and latencies, by step.
