@@ -3,14 +3,14 @@ package brokertest
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"runtime"
-	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfmq/perfmq/internal/tcpproxy"
 )
 
 // hermit is a network of its own, with nothing but a loopback, for brokers that
@@ -18,17 +18,12 @@ import (
 // is published as the port of the same number on the loopback of the machine.
 type hermit struct {
 	space *os.File // names the network namespace, and keeps it
-
-	wg        sync.WaitGroup
-	mu        sync.Mutex
-	closed    bool
-	listeners []net.Listener
-	conns     map[net.Conn]bool
+	ways  []*tcpproxy.Proxy
 }
 
 // newHermit makes a network. Only root may.
 func newHermit() (*hermit, error) {
-	h := &hermit{conns: map[net.Conn]bool{}}
+	h := new(hermit)
 	var err error
 	onOwnThread(func() { err = h.make() })
 	if err != nil {
@@ -83,83 +78,31 @@ func (h *hermit) enter() error {
 func (h *hermit) publish(ports ...int) error {
 	for _, port := range ports {
 		address := fmt.Sprintf("%s:%d", loopback, port)
-		l, err := net.Listen("tcp", address)
+		way, err := tcpproxy.New(tcpproxy.Config{Target: address, Address: address, Dial: h.dial})
 		if err != nil {
 			return err
 		}
-		h.mu.Lock()
-		h.listeners = append(h.listeners, l)
-		h.mu.Unlock()
-		h.wg.Go(func() {
-			for {
-				outer, err := l.Accept()
-				if err != nil {
-					return
-				}
-				h.wg.Go(func() { h.join(outer, address) })
-			}
-		})
+		h.ways = append(h.ways, way)
 	}
 	return nil
 }
 
-// join connects both sides until one of them ends.
-func (h *hermit) join(outer net.Conn, address string) {
-	var inner net.Conn
-	var err error
+// dial connects within the network.
+func (h *hermit) dial(ctx context.Context, address string) (c net.Conn, err error) {
 	onOwnThread(func() {
 		if err = h.enter(); err == nil {
-			inner, err = (&net.Dialer{}).DialContext(context.Background(), "tcp", address)
+			c, err = (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		}
 	})
-	if err != nil {
-		_ = outer.(*net.TCPConn).SetLinger(0) //nolint:forcetypeassert // of a TCP listener
-		_ = outer.Close()
-		return
-	}
-	defer h.drop(outer, inner)
-	h.mu.Lock()
-	h.conns[outer], h.conns[inner] = true, true
-	closed := h.closed
-	h.mu.Unlock()
-	if closed {
-		return
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, _ = io.Copy(inner, outer)
-		_ = inner.Close()
-	}()
-	_, _ = io.Copy(outer, inner)
-	_ = outer.Close()
-	<-done
-}
-
-func (h *hermit) drop(conns ...net.Conn) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, c := range conns {
-		_ = c.Close()
-		delete(h.conns, c)
-	}
+	return c, err
 }
 
 // unpublish ends all that publish began.
 func (h *hermit) unpublish() {
-	h.mu.Lock()
-	h.closed = true
-	for _, l := range h.listeners {
-		_ = l.Close()
+	for _, way := range h.ways {
+		way.Close()
 	}
-	for c := range h.conns {
-		_ = c.Close()
-	}
-	h.mu.Unlock()
-	h.wg.Wait()
-	h.mu.Lock()
-	h.closed, h.listeners = false, nil
-	h.mu.Unlock()
+	h.ways = nil
 }
 
 // close ends the network, once nothing runs in it.

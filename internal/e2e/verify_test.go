@@ -5,7 +5,6 @@ package e2e
 import (
 	"encoding/json"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -169,17 +168,17 @@ const wireLimit = 1 << 20
 
 func newWire(t *testing.T, to string) *wire {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
 	w := &wire{reached: make(chan struct{}), released: make(chan struct{})}
-	w.Proxy = tcpproxy.New(l, to, func(number int, d tcpproxy.Direction, to io.Writer, from io.Reader) {
+	var err error
+	w.Proxy, err = tcpproxy.New(tcpproxy.Config{Target: to, Stream: func(number int, d tcpproxy.Direction, to io.Writer, from io.Reader) {
 		if number == 0 && d == tcpproxy.Down {
 			_, _ = io.CopyN(to, from, wireLimit)
 			close(w.reached)
 			<-w.released
 		}
 		_, _ = io.Copy(to, from)
-	})
+	}})
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		w.cut()
 		w.Close()

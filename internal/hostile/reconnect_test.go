@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -75,10 +74,9 @@ func (s *reconnecting) run(t *testing.T, binary string) *result.Result {
 	})
 	require.NoError(t, err)
 	defer b.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback
-	require.NoError(t, err)
 	stop := make(chan struct{})
-	proxy := tcpproxy.New(l, b.Addr(s.protocol), s.mutants(stop))
+	proxy, err := tcpproxy.New(tcpproxy.Config{Target: b.Addr(s.protocol), Stream: s.mutants(stop)})
+	require.NoError(t, err)
 	defer proxy.Close()
 	defer close(stop)
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -126,13 +125,12 @@ func (s *session) run(f driver.Factory) *report {
 		r.violate("%v", err)
 		return r
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback
+	stop := make(chan struct{})
+	proxy, err := tcpproxy.New(tcpproxy.Config{Target: b.Addr(s.Protocol), Stream: s.mutants(stop)})
 	if err != nil {
 		r.violate("%v", err)
 		return r
 	}
-	stop := make(chan struct{})
-	proxy := tcpproxy.New(l, b.Addr(s.Protocol), s.mutants(stop))
 	s.load(f, proxy.Addr(), r)
 	s.compare(b, r)
 	close(stop)

@@ -4,11 +4,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/tcpproxy"
 )
 
 // deployment is one broker or several that work together.
@@ -42,10 +46,11 @@ type cluster struct {
 	primary   node
 	backup    node // nil of a broker alone
 	endpoints []endpoint
-	cutter    *cutter  // nil without one
-	disk      diskNode // of the primary; nil without one of its own
-	kept      []string // the kept queues, by endpoint
-	live      []string // the others
+	proxies   []*tcpproxy.Proxy // empty without any
+	slow      *tcpproxy.Line    // of all proxies; nil if they are fast
+	disk      diskNode          // of the primary; nil without one of its own
+	kept      []string          // the kept queues, by endpoint
+	live      []string          // the others
 	close     func() error
 	// stored asks for the number of messages in a queue from which nothing was received.
 	stored func(ctx context.Context, queue string) (int64, error)
@@ -59,8 +64,8 @@ type cluster struct {
 	stop, start func(ctx context.Context) error
 	// dismiss closes all connections of clients, as an operator would; nil if the broker has no such operation.
 	dismiss func(ctx context.Context) error
-	// answers, if not nil, is how a proxy of that address changes what the broker answers.
-	answers func(ctx context.Context, c *cutter) (func([]byte) []byte, error)
+	// announced is an address that brokers tell their clients; empty if they tell none.
+	announced string
 	// copied, if not nil, asks the backup for the number of messages that all queues have ever had.
 	copied func(ctx context.Context) (int64, error)
 	// closed, if not nil, tells when the brokers have closed connections because of an error of their own, by their logs.
@@ -93,25 +98,53 @@ func (c *cluster) depths(ctx context.Context) ([]int64, error) {
 	return list, nil
 }
 
-// throughProxies leads all connections of clients through the cutter.
-func (c *cluster) throughProxies(ctx context.Context) error {
-	var change func([]byte) []byte
-	if c.answers != nil {
+// throughProxies leads all connections of clients through proxies, which close ends.
+func (c *cluster) throughProxies() error {
+	to := func(cfg tcpproxy.Config) (*tcpproxy.Proxy, error) {
+		cfg.Announced, cfg.Line = c.announced, c.slow
+		p, err := tcpproxy.New(cfg)
+		if err == nil {
+			c.proxies = append(c.proxies, p)
+		}
+		return p, err
+	}
+	var announced *tcpproxy.Proxy
+	if c.announced != "" {
 		var err error
-		if change, err = c.answers(ctx, c.cutter); err != nil {
+		if announced, err = to(tcpproxy.Config{Target: c.announced}); err != nil {
 			return err
 		}
 	}
 	for i := range c.endpoints {
 		for j, host := range c.endpoints[i].hosts {
-			proxied, err := c.cutter.through(ctx, host, change)
+			p, err := to(tcpproxy.Config{Target: host, For: announced})
 			if err != nil {
 				return err
 			}
-			c.endpoints[i].hosts[j] = proxied
+			c.endpoints[i].hosts[j] = p.Addr()
 		}
 	}
 	return nil
+}
+
+// tear cuts all connections of clients in the middle of a frame, and returns their number.
+func (c *cluster) tear(ctx context.Context) (n int, err error) {
+	torn := make([]int, len(c.proxies))
+	var g errgroup.Group
+	for i, p := range c.proxies {
+		g.Go(func() (err error) {
+			torn[i], err = p.Tear(ctx)
+			return err
+		})
+	}
+	err = g.Wait()
+	for _, t := range torn {
+		n += t
+	}
+	if err == nil && n == 0 {
+		err = errors.New("cut connections: there are none")
+	}
+	return n, err
 }
 
 // deployments are all of them, in the order of the page.

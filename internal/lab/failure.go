@@ -82,6 +82,9 @@ const (
 	// stopped is the length of SIGSTOP, held that of an alarm.
 	stopped, held = 20 * time.Second, 10 * time.Second
 
+	// A slow line passes each piece on after slowDelay. One in a hundred is lost, and comes after lossDelay more.
+	slowDelay, lossDelay, slowFor = 100 * time.Millisecond, 200 * time.Millisecond, 15 * time.Second
+
 	smallSize = 100 // bytes of a message of a backlog
 
 	liveRate, keptRate = 300, 100
@@ -254,23 +257,22 @@ func pauseAndResume(ctx context.Context, c *cluster, l *harnessLog) error {
 
 func cutAll(ctx context.Context, c *cluster, l *harnessLog) error {
 	l.begin("cut")
-	n, err := c.cutter.cut(ctx)
+	n, err := c.tear(ctx)
 	l.done(fmt.Sprintf("%d connections have been cut", n))
 	return err
 }
 
 func slowDown(ctx context.Context, c *cluster, l *harnessLog) error {
-	line := c.cutter.line
 	l.begin("slow")
-	line.slow.Store(true)
+	c.slow.Slow(true)
 	l.done("all pieces are slow")
 	if err := wait(ctx, slowFor); err != nil {
 		return err
 	}
 	l.over = time.Now()
-	line.slow.Store(false)
-	l.note(fmt.Sprintf("slow no more: of %d pieces, %d came %v late for a loss", line.pieces.Load(), line.lost.Load(),
-		slowDelay+lossDelay))
+	c.slow.Slow(false)
+	late, lost := c.slow.Pieces()
+	l.note(fmt.Sprintf("slow no more: of %d pieces, %d came %v late for a loss", late, lost, slowDelay+lossDelay))
 	return nil
 }
 

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -94,15 +93,6 @@ func rocketCluster(r *brokertest.RocketMQ) *cluster {
 	return &cluster{
 		primary: r, stored: r.TopicMessages, lasting: true,
 		endpoints: []endpoint{{protocol: "rocketmq", hosts: []string{r.NameServer()}, durable: true}},
-		// Clients learn the broker's address from the name server.
-		answers: func(ctx context.Context, c *cutter) (func([]byte) []byte, error) {
-			proxied, err := c.through(ctx, r.Broker(), nil)
-			if err != nil {
-				return nil, err
-			}
-			return func(b []byte) []byte { // both have as many bytes
-				return bytes.ReplaceAll(b, []byte(`"`+r.Broker()+`"`), []byte(`"`+proxied+`"`))
-			}, nil
-		},
+		announced: r.Broker(),
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/perfmq/perfmq/internal/tcpproxy"
 )
 
 // try carries a trial out, and returns a row for each protocol.
@@ -27,12 +29,15 @@ func (s *session) try(ctx context.Context, t *trial) (rows []row, err error) {
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
 	if t.failure.proxied {
-		c.cutter = new(cutter)
 		if t.failure.expect.slow {
-			c.cutter.line = new(slowLine)
+			c.slow = &tcpproxy.Line{Delay: slowDelay, Loss: lossDelay, LossOneIn: 100}
 		}
-		defer c.cutter.close()
-		if err := c.throughProxies(ctx); err != nil {
+		defer func() {
+			for _, p := range c.proxies {
+				p.Close()
+			}
+		}()
+		if err := c.throughProxies(); err != nil {
 			return nil, err
 		}
 	}

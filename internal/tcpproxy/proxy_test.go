@@ -1,7 +1,6 @@
 package tcpproxy
 
 import (
-	"bytes"
 	"io"
 	"net"
 	"testing"
@@ -60,9 +59,17 @@ func hear(t *testing.T, c net.Conn, text string) {
 	require.Equal(t, text, string(b))
 }
 
+// through returns a proxy, which ends with the test.
+func through(t *testing.T, cfg Config) *Proxy {
+	t.Helper()
+	p, err := New(cfg)
+	require.NoError(t, err)
+	t.Cleanup(p.Close)
+	return p
+}
+
 func TestProxy(t *testing.T) {
-	p := New(listen(t), echo(t), nil)
-	defer p.Close()
+	p := through(t, Config{Target: echo(t)})
 	c := dial(t, p)
 	say(t, c, "hello")
 	hear(t, c, "hello")
@@ -72,6 +79,8 @@ func TestProxy(t *testing.T) {
 	require.NoError(t, c.SetDeadline(time.Now().Add(50*time.Millisecond)))
 	_, err := c.Read(make([]byte, 1))
 	require.ErrorContains(t, err, "timeout")
+	require.Eventually(t, func() bool { return p.Sent() == 10 }, time.Minute, time.Millisecond, "also while it is frozen")
+	require.EqualValues(t, 5, p.Received())
 
 	p.Cut()
 	require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
@@ -79,11 +88,18 @@ func TestProxy(t *testing.T) {
 	require.Error(t, err)
 	_, err = net.Dial("tcp", p.Addr())
 	require.ErrorContains(t, err, "refused")
+
+	before := p.Addr()
+	require.NoError(t, p.Restore())
+	require.Equal(t, before, p.Addr())
+	c = dial(t, p)
+	say(t, c, "again")
+	hear(t, c, "again")
+	require.EqualValues(t, 2, p.Connections())
 }
 
 func TestReset(t *testing.T) {
-	p := New(listen(t), echo(t), nil)
-	defer p.Close()
+	p := through(t, Config{Target: echo(t)})
 	c := dial(t, p)
 	say(t, c, "hello")
 	hear(t, c, "hello")
@@ -92,30 +108,73 @@ func TestReset(t *testing.T) {
 	require.ErrorContains(t, err, "reset")
 }
 
-func TestStream(t *testing.T) {
-	var p *Proxy
-	ready := make(chan struct{})
-	p = New(listen(t), echo(t), func(number int, d Direction, to io.Writer, from io.Reader) {
-		<-ready
-		var change func([]byte) []byte
-		if number == 1 && d == Down {
-			change = bytes.ToUpper
+// TestTear: a busy connection ends within a frame, a silent one later, and new ones go through.
+func TestTear(t *testing.T) {
+	p := through(t, Config{Target: echo(t)})
+	busy, silent := dial(t, p), dial(t, p)
+	for _, c := range []net.Conn{busy, silent} {
+		say(t, c, "hello")
+		hear(t, c, "hello")
+	}
+	torn := make(chan int)
+	go func() {
+		n, _ := p.Tear(t.Context())
+		torn <- n
+	}()
+	require.Eventually(t, func() bool { return p.torn() == 2 }, time.Minute, time.Microsecond)
+	say(t, busy, "frame")
+	rest, _ := io.ReadAll(busy)
+	require.NotEqual(t, "frame", string(rest))
+	require.Equal(t, 2, <-torn)
+	_, err := silent.Read(make([]byte, 1))
+	require.Error(t, err)
+	c := dial(t, p)
+	say(t, c, "hello")
+	hear(t, c, "hello")
+}
+
+func (p *Proxy) torn() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		if c.torn {
+			n++
 		}
-		p.Copy(to, from, change)
-	})
-	close(ready)
-	defer p.Close()
-	first := dial(t, p)
-	say(t, first, "hello")
-	hear(t, first, "hello")
-	second := dial(t, p)
-	say(t, second, "hello")
-	hear(t, second, "HELLO")
+	}
+	return n
+}
+
+func TestAnnounced(t *testing.T) {
+	target := echo(t)
+	p := through(t, Config{Target: target, Announced: target})
+	require.Len(t, p.Addr(), len(target))
+	other := through(t, Config{Target: target, Announced: target, For: p})
+	for _, by := range []*Proxy{p, other} {
+		c := dial(t, by)
+		say(t, c, target)
+		hear(t, c, p.Addr())
+	}
+}
+
+func TestStream(t *testing.T) {
+	p := through(t, Config{Target: echo(t), Stream: func(number int, d Direction, to io.Writer, from io.Reader) {
+		if number == 1 && d == Down {
+			_, _ = io.WriteString(to, "second: ")
+		}
+		_, _ = io.Copy(to, from)
+	}})
+	for _, want := range []string{"hello", "second: hello"} {
+		c := dial(t, p)
+		say(t, c, "hello")
+		hear(t, c, want)
+	}
 }
 
 func TestNobodyThere(t *testing.T) {
-	p := New(listen(t), "127.0.0.1:1", nil)
-	defer p.Close()
-	_, err := dial(t, p).Read(make([]byte, 1))
-	require.ErrorIs(t, err, io.EOF)
+	c, err := net.Dial("tcp", through(t, Config{Target: "127.0.0.1:1"}).Addr())
+	if err == nil {
+		_, err = c.Read(make([]byte, 1))
+		_ = c.Close()
+	}
+	require.ErrorContains(t, err, "reset")
 }

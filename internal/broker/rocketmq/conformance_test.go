@@ -3,19 +3,13 @@
 package rocketmq_test
 
 import (
-	"bytes"
-	"io"
-	"net"
-	"sync/atomic"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
 	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/broker/store/storetest"
+	"github.com/perfmq/perfmq/internal/brokertest"
 	driver "github.com/perfmq/perfmq/internal/drivers/rocketmq"
-	"github.com/perfmq/perfmq/internal/tcpproxy"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
@@ -33,7 +27,7 @@ func conformance(t *testing.T, options ...string) drivertest.Config {
 		Factory: driver.Factory(), URL: b.url(), User: user, Password: password, WrongPassword: "wrong",
 		Options: append([]string{"send-timeout=1m"}, options...), // a busy machine takes more than 3 s for a large body
 		MinBody: 1, Log: true,
-		Path:        func(t testing.TB) drivertest.Path { return newPath(t, b) },
+		Path:        func(t testing.TB) drivertest.Path { return brokertest.NewRocketMQPath(t, b.addr, b.addr) },
 		Allocations: 10, // of the broker, for the most part
 		Victim: func(t testing.TB) (string, func()) {
 			victim := start(t, store.Config{}, rocketmq.Options{Secret: secrets})
@@ -66,57 +60,4 @@ func TestConformanceOfModes(t *testing.T) {
 			drivertest.Run(t, cfg)
 		})
 	}
-}
-
-// path is a proxy before the broker, which passes for the address that the broker tells clients.
-type path struct {
-	*tcpproxy.Proxy
-	t    testing.TB
-	b    *testBroker
-	down *atomic.Int64
-}
-
-func newPath(t testing.TB, b *testBroker) *path {
-	p := &path{t: t, b: b, down: new(atomic.Int64)}
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		if len(l.Addr().String()) == len(b.addr) { // so that the one can be exchanged for the other within frames
-			p.listen(l)
-			t.Cleanup(func() { p.Close() })
-			return p
-		}
-		_ = l.Close()
-	}
-}
-
-func (p *path) listen(l net.Listener) {
-	var proxy *tcpproxy.Proxy
-	theirs, ours := []byte(p.b.addr), []byte(l.Addr().String())
-	ready := make(chan struct{})
-	proxy = tcpproxy.New(l, p.b.addr, func(_ int, d tcpproxy.Direction, to io.Writer, from io.Reader) {
-		<-ready
-		proxy.Copy(to, from, func(b []byte) []byte {
-			if d == tcpproxy.Up {
-				return b
-			}
-			p.down.Add(int64(len(b)))
-			return bytes.ReplaceAll(b, theirs, ours)
-		})
-	})
-	p.Proxy = proxy
-	close(ready)
-}
-
-func (p *path) URL() string { return "rocketmq://" + p.Addr() }
-
-func (p *path) Received() int64 { return p.down.Load() }
-
-func (p *path) Connections() int64 { return p.Opened() }
-
-// Restore listens again at the same address.
-func (p *path) Restore() {
-	l, err := net.Listen("tcp", p.Addr())
-	require.NoError(p.t, err)
-	p.listen(l)
 }

@@ -1,6 +1,4 @@
-//go:build unix
-
-package main
+package tcpproxy
 
 import (
 	"bytes"
@@ -12,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSlowLine: pieces are late while the line is slow, and in order.
-func TestSlowLine(t *testing.T) {
+// TestLine: pieces are late while the line is slow, and in order.
+func TestLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1000
-		l := new(slowLine)
+		l := &Line{Delay: 100 * time.Millisecond, Loss: 200 * time.Millisecond, LossOneIn: 100}
 		from, near := io.Pipe()
 		far, to := io.Pipe()
 		go func() {
@@ -36,15 +34,15 @@ func TestSlowLine(t *testing.T) {
 		hear("A")
 		require.Zero(t, time.Since(start))
 
-		l.slow.Store(true)
+		l.Slow(true)
 		sent := make(chan time.Time, n)
 		go func() {
 			for i := range n {
 				sent <- time.Now()
 				_, _ = near.Write([]byte{'a' + byte(i%26)})
-				time.Sleep(time.Millisecond)
+				time.Sleep(time.Millisecond) //nolint:forbidigo // a fake clock
 			}
-			l.slow.Store(false)
+			l.Slow(false)
 			_, _ = near.Write([]byte("z"))
 			_ = near.Close()
 		}()
@@ -52,14 +50,15 @@ func TestSlowLine(t *testing.T) {
 		for i := range n {
 			hear(string([]byte{'A' + byte(i%26)}))
 			took := time.Since(<-sent)
-			require.GreaterOrEqual(t, took, slowDelay)
+			require.GreaterOrEqual(t, took, l.Delay)
 			longest = max(longest, took)
 		}
 		hear("Z")
-		require.LessOrEqual(t, longest, slowDelay+lossDelay)
-		require.EqualValues(t, n, l.pieces.Load())
-		if l.lost.Load() > 0 {
-			require.Equal(t, slowDelay+lossDelay, longest)
+		require.LessOrEqual(t, longest, l.Delay+l.Loss)
+		late, lost := l.Pieces()
+		require.EqualValues(t, n, late)
+		if lost > 0 {
+			require.Equal(t, l.Delay+l.Loss, longest)
 		}
 		rest, err := io.ReadAll(far)
 		require.NoError(t, err)

@@ -1,6 +1,4 @@
-//go:build unix
-
-package main
+package tcpproxy
 
 import (
 	"io"
@@ -9,19 +7,22 @@ import (
 	"time"
 )
 
-// A slow line passes each piece on after slowDelay. One piece in lossOneIn is lost: it comes after lossDelay more,
-// which the retransmission takes, and those after it wait for it.
-const (
-	slowDelay, lossDelay = 100 * time.Millisecond, 200 * time.Millisecond
-	lossOneIn            = 100
-	slowFor              = 15 * time.Second
-)
+// Line delays bytes in order, as a TCP connection over a slow network does. It is fast until it is slowed down.
+type Line struct {
+	// Delay is added to each piece of a connection, Loss to one piece in LossOneIn: its retransmission takes that time, and
+	// the pieces after it wait for it.
+	Delay, Loss time.Duration
+	LossOneIn   int
 
-// slowLine passes bytes on in order, as a TCP connection does; slow or at once.
-type slowLine struct {
 	slow         atomic.Bool
-	pieces, lost atomic.Int64 // of the slow time
+	pieces, lost atomic.Int64
 }
+
+// Slow slows the line down, or ends that.
+func (l *Line) Slow(on bool) { l.slow.Store(on) }
+
+// Pieces returns the number of pieces that were late, and of those that were late for a loss.
+func (l *Line) Pieces() (late, lost int64) { return l.pieces.Load(), l.lost.Load() }
 
 // piece is what came with one read, and when it is to be passed on.
 type piece struct {
@@ -30,13 +31,13 @@ type piece struct {
 }
 
 // pass moves bytes one way until from ends or to fails. change, if not nil, replaces a piece.
-func (l *slowLine) pass(to io.Writer, from io.Reader, change func([]byte) []byte) {
+func (l *Line) pass(to io.Writer, from io.Reader, change func([]byte) []byte) {
 	pieces := make(chan piece, 4096)
 	failed := make(chan struct{})
 	go func() {
 		defer close(failed)
 		for p := range pieces {
-			time.Sleep(time.Until(p.due))
+			time.Sleep(time.Until(p.due)) //nolint:forbidigo // the delay is what the line is for
 			if _, err := to.Write(p.data); err != nil {
 				return
 			}
@@ -63,15 +64,15 @@ func (l *slowLine) pass(to io.Writer, from io.Reader, change func([]byte) []byte
 }
 
 // due returns when a piece of now is to be passed on. Those after it come no earlier: they wait in the channel.
-func (l *slowLine) due(now time.Time) time.Time {
+func (l *Line) due(now time.Time) time.Time {
 	if !l.slow.Load() {
 		return now
 	}
 	l.pieces.Add(1)
-	now = now.Add(slowDelay)
-	if rand.IntN(lossOneIn) == 0 { //nolint:gosec // no secret
+	now = now.Add(l.Delay)
+	if l.LossOneIn > 0 && rand.IntN(l.LossOneIn) == 0 { //nolint:gosec // no secret
 		l.lost.Add(1)
-		now = now.Add(lossDelay)
+		now = now.Add(l.Loss)
 	}
 	return now
 }
