@@ -73,6 +73,9 @@ func (r *resolver) applyFailovers(g *plan.Group, f failovers) {
 	}
 	if g.Reconnect {
 		g.Backoff = first.Backoff
+		if g.ReconnectDelay > 0 {
+			g.Backoff.Limit(g.ReconnectDelay)
+		}
 	}
 }
 

@@ -92,6 +92,9 @@ func (r *resolver) group(destinations []string) *plan.Group {
 	if r.Tx || r.Has("tx-size") {
 		g.TransactionSize = r.TxSize
 	}
+	if r.Has("reconnect-delay") {
+		g.ReconnectDelay = r.ReconnectDelay
+	}
 	r.endpoints(g)
 	r.destinations(g, destinations)
 	if r.role.Produces() && !r.mixed {

@@ -27,7 +27,7 @@ func TestSpellings(t *testing.T) {
 		"rate": {number, "30k for 1m", "ramp 1k to 1.5k for 1m30s"}, "threads": {"0.5k"}, "consumer-work": {time, "1m30s-2m"}, "metrics-linger": nil, "interval": nil,
 		"message-size": {bytes, "10k", "1k/1:64KiB/1k"},
 	}
-	needs := map[string]string{"warmup": "--duration 1h", "consumer-connections": "--consumers 5k", "num-connections": "--consumers 5k", "threads": "--shared-connections", "reconnect-timeout": "--reconnect"}
+	needs := map[string]string{"warmup": "--duration 1h", "consumer-connections": "--consumers 5k", "num-connections": "--consumers 5k", "threads": "--shared-connections", "reconnect-timeout": "--reconnect", "reconnect-delay": "--reconnect"}
 	for _, s := range setting.All() {
 		list, ok := own[s.Name]
 		if !ok {

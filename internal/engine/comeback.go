@@ -2,81 +2,296 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// comeback wakes the workers without a connection when one of them is connected again to the same broker, because their
-// pauses have grown during the outage. It is safe for concurrent use.
-type comeback struct {
-	mu   sync.Mutex
-	told chan struct{}
+// probesAtOnce is the maximum number of attempts of one probe without an outcome. The oldest may take the connect
+// time-out, since a broker that has just started may be slow; the others end after some times stuckAfter.
+const probesAtOnce = 4
+
+// hosts has the hosts to which workers reconnect. It is safe for concurrent use.
+type hosts struct{ sync.Map }
+
+type hostKey struct {
+	url     string
+	backoff plan.Backoff
+	index   int // in the URL
 }
 
-// comebacks holds a comeback for each broker, by its URL.
-type comebacks struct{ sync.Map }
-
-func (c *comebacks) at(url string) *comeback {
-	b, _ := c.LoadOrStore(url, &comeback{told: make(chan struct{})})
-	return b.(*comeback) //nolint:forcetypeassert // there is nothing else in the map
-}
-
-// next returns a channel that is closed when the next worker is connected again.
-func (c *comeback) next() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.told
-}
-
-func (c *comeback) tell() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	close(c.told)
-	c.told = make(chan struct{})
-}
-
-// news returns a channel that is closed when another worker is connected again; nil for exact pauses.
-func (l *link[T]) news() <-chan struct{} {
-	if l.backoff.Exact {
-		return nil
+func (h *hosts) at(url string, backoff plan.Backoff, index int) *host {
+	key := hostKey{url, backoff, index}
+	known, ok := h.Load(key)
+	if !ok {
+		known, _ = h.LoadOrStore(key, &host{
+			index: index, backoff: backoff, pause: backoff.First, turns: make(chan struct{}, openAtOnce),
+		})
 	}
-	return l.others.next()
+	return known.(*host) //nolint:forcetypeassert // there is nothing else in the map
 }
 
-var errGivenUp = errors.New("the time for connecting again is over")
+// host is a host to which workers reconnect. However many workers wait, it is probed by one attempt after the other, of
+// the workers in turn. When an attempt succeeds, all waiting workers try at once.
+type host struct {
+	index   int
+	backoff plan.Backoff
+	turns   chan struct{} // limits the attempts after a success
 
-// rest waits for about d, or shorter if another worker is connected again meanwhile: then woken is true. The error is
-// that of ctx or errGivenUp.
-func (l *link[T]) rest(
-	ctx context.Context, d time.Duration, others <-chan struct{}, deadline <-chan time.Time,
-) (woken bool, err error) {
-	pause := jittered(d)
-	if l.backoff.Exact {
-		pause = d
+	mu      sync.Mutex
+	waiting []*seat       // in the order of their probes
+	probes  []*probe      // without an outcome, in the order of their starts
+	pause   time.Duration // before the next probe
+	last    time.Time     // start of the last probe
+	timer   *time.Timer
+}
+
+// seat is a worker that waits for a host.
+type seat struct {
+	w    *waiter
+	busy int  // number of its attempts without an outcome
+	turn bool // one of them follows a success
+}
+
+// probe is an attempt to connect to a host that is not known to be there.
+type probe struct {
+	cancel context.CancelCauseFunc
+	begun  time.Time
+}
+
+// enter adds a waiting worker. The first one is probed after the pause, or at once. A worker whose last connection did
+// not last gets no shorter pause than an attempt that fails.
+func (h *host) enter(w *waiter, atOnce, lasted bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waiting = append(h.waiting, &seat{w: w})
+	if len(h.waiting) > 1 {
+		return
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-			return woken, nil
-		case <-others:
-			others, woken = nil, true
-			if d > firstPause {
-				timer.Reset(jittered(firstPause))
-			}
-		case <-deadline:
-			return woken, errGivenUp
-		case <-ctx.Done():
-			return woken, ctx.Err()
+	now, pause := time.Now(), h.pause
+	if lasted {
+		h.pause = h.backoff.First
+		pause = h.pause
+	}
+	if atOnce {
+		pause = 0
+	}
+	h.probeAt(latest(now.Add(pause), h.last.Add(h.pause)))
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// probeAt sets the time of the next probe. The caller holds the lock.
+func (h *host) probeAt(t time.Time) {
+	if h.timer == nil {
+		h.timer = time.AfterFunc(time.Until(t), h.probe)
+	} else {
+		h.timer.Reset(time.Until(t))
+	}
+}
+
+// leave removes a worker.
+func (h *host) leave(w *waiter) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waiting = slices.DeleteFunc(h.waiting, func(p *seat) bool { return p.w == w })
+	if len(h.waiting) == 0 && h.timer != nil {
+		h.timer.Stop()
+	}
+}
+
+// hurry probes at once, unless a probe has begun in this moment.
+func (h *host) hurry() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if now := time.Now(); len(h.waiting) > 0 && now.Sub(h.last) > sameMoment {
+		h.start(now)
+	}
+}
+
+// probe is called when the next probe is due.
+func (h *host) probe() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if now := time.Now(); len(h.waiting) > 0 && !now.Before(h.last.Add(h.pause)) { // else the timer was stopped too late
+		h.start(now)
+	}
+}
+
+// start starts a probe by the next worker, preferably one without an attempt. The caller holds the lock.
+func (h *host) start(now time.Time) {
+	next := max(0, slices.IndexFunc(h.waiting, func(p *seat) bool { return p.busy == 0 }))
+	p := h.waiting[next]
+	h.waiting = append(slices.Delete(h.waiting, next, next+1), p)
+	if len(h.probes) == probesAtOnce {
+		h.probes[1].cancel(driver.Errorf(driver.ClassConnect, "connect", "",
+			"no answer within %s", now.Sub(h.probes[1].begun).Round(time.Millisecond)))
+		h.probes = slices.Delete(h.probes, 1, 2)
+	}
+	ctx, cancel := context.WithCancelCause(p.w.attempts)
+	of := &probe{cancel, now}
+	h.probes = append(h.probes, of)
+	h.last, h.pause = now, h.backoff.Next(h.pause)
+	h.probeAt(now.Add(max(h.pause, stuckAfter)))
+	p.busy++
+	p.w.running.Go(func() {
+		defer cancel(nil)
+		err := p.w.try(ctx, h.index)
+		h.probed(p, of, err)
+	})
+}
+
+// probed records the outcome of a probe.
+func (h *host) probed(p *seat, of *probe, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p.busy--
+	h.probes = slices.DeleteFunc(h.probes, func(other *probe) bool { return other == of })
+	if err != nil {
+		for _, other := range h.waiting {
+			other.w.failed(h.index, of.begun, err)
+		}
+		if of.begun.Equal(h.last) && len(h.waiting) > 0 {
+			h.probeAt(latest(time.Now(), h.last.Add(h.pause)))
+		}
+		return
+	}
+	for _, other := range h.waiting {
+		if !other.turn && other.w != p.w {
+			other.turn = true
+			other.busy++
+			other.w.running.Go(func() { h.follow(other) })
 		}
 	}
 }
 
-// jittered returns a time between half of d and d, so that workers that have lost their connections together do not
-// reconnect together.
-func jittered(d time.Duration) time.Duration {
-	return d/2 + rand.N(d/2+1) //nolint:gosec // nothing secret
+// follow lets a worker try after the success of a probe.
+func (h *host) follow(p *seat) {
+	select {
+	case h.turns <- struct{}{}:
+	case <-p.w.attempts.Done():
+		return
+	}
+	begun := time.Now()
+	err := p.w.try(p.w.attempts, h.index)
+	<-h.turns
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p.turn = false
+	p.busy--
+	if err != nil {
+		p.w.failed(h.index, begun, err)
+	}
+}
+
+// waiter is a worker without a connection.
+type waiter struct {
+	attempts context.Context //nolint:containedctx // ends with its wait
+	// try opens a connection to a host. The waiter closes a connection that it no longer needs.
+	try     func(ctx context.Context, host int) error
+	running sync.WaitGroup // attempts
+	news    chan struct{}  // with room for one
+
+	mu    sync.Mutex
+	fails map[int]failures // by host
+	err   error            // of the last attempt
+}
+
+// failures are the failed attempts at a host in one wait.
+type failures struct {
+	count int
+	begun time.Time // of the last one
+}
+
+func newWaiter(attempts context.Context, try func(context.Context, int) error) *waiter {
+	return &waiter{attempts: attempts, try: try, news: make(chan struct{}, 1), fails: map[int]failures{}}
+}
+
+// failed records a failed attempt at a host, its own or the probe of another worker.
+func (w *waiter) failed(host int, begun time.Time, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fails[host], w.err = failures{w.fails[host].count + 1, begun}, err
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
+}
+
+// last returns the error of the last attempt.
+func (w *waiter) last() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// refused reports whether n attempts have failed at each of the hosts, the last of them begun at since or later.
+func (w *waiter) refused(list []*host, n int, since time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !slices.ContainsFunc(list, func(h *host) bool {
+		f := w.fails[h.index]
+		return f.count < n || f.begun.Before(since)
+	})
+}
+
+// search is the way of a waiter through the hosts of its URL. It waits at the first one. Once an attempt there has
+// failed, or has no outcome soon, it waits at the next one, too, and so on.
+type search struct {
+	w       *waiter
+	hosts   []*host // in the order of the worker
+	reached int     // number of hosts at which it waits
+	further *time.Timer
+	ended   time.Time // of the run, or of the step; zero before
+}
+
+// enter waits at the first host. The connection that was lost there lasted for a while, or did not.
+func (s *search) enter(lasted bool) {
+	s.hosts[0].enter(s.w, false, lasted)
+	s.reached, s.further = 1, time.NewTimer(stuckAfter)
+}
+
+// reach waits at the next host.
+func (s *search) reach() {
+	if s.reached < len(s.hosts) {
+		s.hosts[s.reached].enter(s.w, true, true)
+		s.reached++
+		s.further.Reset(stuckAfter)
+	}
+}
+
+// leave ends the waiting.
+func (s *search) leave() {
+	s.further.Stop()
+	for _, h := range s.hosts[:s.reached] {
+		h.leave(s.w)
+	}
+}
+
+// end begins the last attempt at each host.
+func (s *search) end() {
+	s.ended = time.Now()
+	for s.reached < len(s.hosts) {
+		s.reach()
+	}
+	for _, h := range s.hosts {
+		h.hurry()
+	}
+}
+
+// failed considers a failed attempt: it reports whether n attempts, or the last one, have failed at each host.
+func (s *search) failed(n int) (attempts, last bool) {
+	if s.w.refused(s.hosts[s.reached-1:s.reached], 1, time.Time{}) {
+		s.reach()
+	}
+	last = !s.ended.IsZero() && s.w.refused(s.hosts, 1, s.ended.Add(-sameMoment))
+	return n > 0 && s.w.refused(s.hosts, n, time.Time{}), last
 }

@@ -133,7 +133,7 @@ type run struct {
 	failures  chan failure  // of workers; buffered for all of them
 	commands  []result.Command
 	outages   *stats.Outages // nil if no workers are reconnected
-	comebacks comebacks
+	probed    hosts          // to which workers reconnect
 	diagnoses diagnoses
 
 	mu          sync.Mutex   // guards subs, which the sampler reads, and outageMarks
@@ -183,9 +183,7 @@ func newRun(c *Config) *run {
 	}
 	process, producers := processName(), 0
 	groups := distinctGroups(p)
-	if slices.ContainsFunc(groups, func(g *plan.Group) bool {
-		return slices.ContainsFunc(r.sides(g), func(e *Endpoint) bool { return reconnects(g, e) })
-	}) {
+	if slices.ContainsFunc(groups, func(g *plan.Group) bool { return g.Reconnect }) {
 		r.outages = stats.NewOutages()
 	}
 	for _, g := range groups {

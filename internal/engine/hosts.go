@@ -47,10 +47,14 @@ func (s *stays) at(hosts []string) int {
 	return 0
 }
 
-// orderAfter returns the order of the hosts for a connection that replaces a lost one.
+// orderAfter returns the order of the hosts for a connection that replaces a lost one; nil if there is no choice.
 func (s *stays) orderAfter(g *plan.Group, e *Endpoint) []int {
 	hosts := e.Hosts
-	return g.HostsAfter(s.at(hosts), len(hosts))
+	order := g.HostsAfter(s.at(hosts), len(hosts))
+	if order == nil && len(hosts) > 1 {
+		return plan.Rotation(0, len(hosts))
+	}
+	return order
 }
 
 // orderAt returns an order that begins with the host of the last connection.

@@ -64,7 +64,10 @@ func TestIdleProducersReconnect(t *testing.T) {
 				b := broker(t, nil)
 				line, began := b.Line(), time.Now()
 				p := seldom(b, line, func(p *flat) {
-					if p.Reconnect = true; c.edit != nil {
+					p.Reconnect = true
+					p.Plan.Thresholds = demands(t, "outage.max < 6s")
+					p.Plan.Thresholds[0].Abort = true
+					if c.edit != nil {
 						c.edit(p)
 					}
 				})
@@ -89,8 +92,10 @@ func TestIdleProducersReconnect(t *testing.T) {
 				require.True(t, s.Success, "%q", s.Problems)
 				for i, o := range s.Outages {
 					require.Empty(t, o.NotBack)
-					require.GreaterOrEqual(t, o.Reconnected, c.outages[i].lasts)
-					require.Less(t, o.Reconnected, 3*c.outages[i].lasts+200*time.Millisecond)
+					for _, came := range []time.Duration{o.Length(), o.Reconnected} {
+						require.GreaterOrEqual(t, came, c.outages[i].lasts)
+						require.Less(t, came, c.outages[i].lasts+closeTo, "the next message is sent later, and not because of the outage")
+					}
 				}
 				require.EqualValues(t, 4, s.Total.Completed)
 				require.Zero(t, s.Total.Unsent+s.Total.Failed+s.Total.Unconfirmed)

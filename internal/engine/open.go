@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -80,7 +79,7 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 		spec.Connection.Order = order
 		return r.driver(e).Consumer(ctx, spec)
 	}
-	remove := reconnects(g, e) && spec.Durable && !spec.KeepSubscription
+	remove := g.Reconnect && spec.Durable && !spec.KeepSubscription
 	if remove { // only its last connection removes the subscription
 		spec.KeepSubscription = true
 	}
@@ -91,11 +90,15 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 	if err == nil {
 		r.step.acceptances.accepted(e)
 	}
-	if err == nil && reconnects(g, e) {
-		l := newLink(r, c.spec.Name, false, g, e, opened, func(ctx context.Context) (driver.Consumer, error) {
-			return connect(ctx, c.stays.orderAfter(g, e))
-		})
-		l.moved = func(now driver.Consumer) { c.stays.arrived(now, e, spec.Connection.Key, c.rec.HostCounts) }
+	if err == nil && g.Reconnect {
+		l := newLink(r, c.spec.Name, false, g, e, opened)
+		l.order = func() []int { return c.stays.orderAfter(g, e) }
+		l.open = func(ctx context.Context, order []int) (driver.Consumer, func(), error) {
+			now, err := opening(ctx, e, func(ctx context.Context) (driver.Consumer, error) {
+				return connect(ctx, order)
+			})
+			return now, func() { c.stays.arrived(now, e, spec.Connection.Key, c.rec.HostCounts) }, err
+		}
 		if remove {
 			l.remove = func(ctx context.Context) error {
 				last := spec
@@ -118,38 +121,40 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 }
 
 func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) error {
-	e := r.sendsTo(g)
-	spec, watching := p.spec, reconnects(g, e)
-	var l *producerLink
-	var last atomic.Pointer[watchedEnds] // of the last connection
-	connect := func(ctx context.Context, order []int) (driver.Producer, error) {
+	e, spec := r.sendsTo(g), p.spec
+	connect := func(ctx context.Context, order []int, done driver.Completions) (driver.Producer, error) {
 		spec := spec
 		spec.Connection.Order = order
-		if !watching {
-			return r.driver(e).Producer(ctx, spec, p.load)
-		}
-		ends := &watchedEnds{link: l, to: p.load}
-		if before := last.Swap(ends); before != nil {
-			if l != nil {
-				before.outage = l.outage
-			}
-			before.late.Store(true)
-		}
-		return r.driver(e).Producer(ctx, spec, ends)
+		return r.driver(e).Producer(ctx, spec, done)
+	}
+	var done driver.Completions = p.load
+	last := &watchedEnds{to: p.load} // of the present connection
+	if g.Reconnect {
+		done = last
 	}
 	opened, err := openAt(ctx, r, e, func(ctx context.Context) (driver.Producer, error) {
-		return connect(ctx, spec.Connection.Order)
+		return connect(ctx, spec.Connection.Order, done)
 	})
 	p.stays.arrived(opened, e, spec.Connection.Key, p.rec.HostCounts)
 	if err == nil {
 		r.step.acceptances.accepted(e)
 	}
-	if err == nil && watching {
-		l = newLink(r, spec.Name, true, g, e, opened, func(ctx context.Context) (driver.Producer, error) {
-			return connect(ctx, p.stays.orderAfter(g, e))
-		})
-		l.moved = func(now driver.Producer) { p.stays.arrived(now, e, spec.Connection.Key, p.rec.HostCounts) }
-		last.Load().link = l
+	if err == nil && g.Reconnect {
+		l := newLink(r, spec.Name, true, g, e, opened)
+		l.order = func() []int { return p.stays.orderAfter(g, e) }
+		l.open = func(ctx context.Context, order []int) (driver.Producer, func(), error) {
+			ends := &watchedEnds{link: l, to: p.load}
+			now, err := opening(ctx, e, func(ctx context.Context) (driver.Producer, error) {
+				return connect(ctx, order, ends)
+			})
+			return now, func() {
+				last.outage = l.outage
+				last.late.Store(true)
+				last = ends
+				p.stays.arrived(now, e, spec.Connection.Key, p.rec.HostCounts)
+			}, err
+		}
+		last.link = l
 		opened = newReconnectingProducer(l, p.load)
 	}
 	if err != nil {

@@ -112,7 +112,7 @@ func (r *run) outagesSoFar(f map[string]float64) {
 		if unended(o) {
 			length = now.Sub(o.Start)
 		}
-		longest, recovery = max(longest, length), max(recovery, o.Recovered)
+		longest, recovery = max(longest, length), max(recovery, o.Recovery())
 	}
 	f["outage.count"], f["in_doubt"] = float64(so.OutageCount()), float64(inDoubt(so))
 	f["outage.max"] = float64(longest.Nanoseconds()) / 1e3
@@ -136,7 +136,7 @@ func inDoubt(s *stats.Summary) uint64 {
 
 // overcome returns how many messages of groups that connect again had no answer although no outage is known of, and
 // were sent before a message of their producer that was confirmed: the broker answers. None came in time
-// (--send-timeout), or a client that connects again by itself has lost its connection.
+// (--send-timeout).
 func (r *run) overcome() (n uint64) {
 	for _, g := range r.groups {
 		if !g.plan.Reconnect {
@@ -163,15 +163,15 @@ func longestOutage(s *stats.Summary) (longest time.Duration, ok bool) {
 	return longest, true
 }
 
-// longestRecovery returns the longest time that the load took to recover from an outage. It is false if there was an
-// outage from which it was not seen to recover.
+// longestRecovery returns the longest time that the load took to recover after the return of the broker. It is false if
+// there was an outage from which it was not seen to recover.
 func longestRecovery(s *stats.Summary) (longest time.Duration, ok bool) {
 	longest = s.MoreOutages.Recovery
 	for i := range s.Outages {
 		if s.Outages[i].Recovered == 0 {
 			return 0, false
 		}
-		longest = max(longest, s.Outages[i].Recovered)
+		longest = max(longest, s.Outages[i].Recovery())
 	}
 	return longest, s.MoreOutages.Unrecovered == 0
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,16 +20,20 @@ import (
 type link[T worked] struct {
 	name     string
 	produces bool
-	open     func(context.Context) (T, error)
-	timeout  time.Duration // for reconnecting; 0 for none
-	backoff  plan.Backoff
-	closing  time.Duration // bounds the closing of a lost connection
-	outages  *stats.Outages
-	others   *comeback                   // of the workers at the same broker
-	down     *driver.Meter               // time without a connection
-	moved    func(T)                     // called with a new connection before its use; may be nil
-	outage   int                         // in which the connection was lost last; of the worker's goroutine
-	remove   func(context.Context) error // removes the worker's remains at the broker; nil if there are none
+	// open opens a connection, by the hosts of that order. The function that it returns is called before the use of the
+	// connection, if it is used.
+	open    func(ctx context.Context, order []int) (T, func(), error)
+	order   func() []int  // of the hosts for a connection that replaces a lost one; nil for a single host
+	timeout time.Duration // for reconnecting; 0 for none
+	backoff plan.Backoff
+	closing time.Duration // bounds the closing of a lost connection
+	outages *stats.Outages
+	hosts   *hosts
+	url     string
+	down    *driver.Meter               // time without a connection
+	surplus sync.WaitGroup              // attempts that are no longer needed
+	outage  int                         // in which the connection was lost last; of the worker's goroutine
+	remove  func(context.Context) error // removes the worker's remains at the broker; nil if there are none
 
 	mu       sync.Mutex
 	now      T         // the last connection
@@ -46,23 +51,11 @@ type link[T worked] struct {
 // worked is the common part of a driver's producers and consumers.
 type worked interface{ Close(context.Context) error }
 
-// reconnects reports whether the engine reconnects the workers of a group. Some client libraries do so themselves.
-func reconnects(g *plan.Group, e *Endpoint) bool {
-	return g.Reconnect && !e.Factory.Capabilities.Reconnects
-}
-
-func newLink[T worked](
-	r *run, name string, produces bool, g *plan.Group, e *Endpoint, opened T, connect func(context.Context) (T,
-		error),
-) *link[T] {
+func newLink[T worked](r *run, name string, produces bool, g *plan.Group, e *Endpoint, opened T) *link[T] {
 	l := &link[T]{
-		name: name, produces: produces, timeout: g.ReconnectTimeout, backoff: g.Backoff,
+		name: name, produces: produces, timeout: g.ReconnectTimeout, backoff: g.Probing(),
 		closing: min(e.ConnectTimeout, closeTimeout),
-		open:    func(ctx context.Context) (T, error) { return opening(ctx, e, connect) },
-		outages: r.outages, others: r.comebacks.at(e.URL), down: driver.NewMeter(), now: opened, opened: time.Now(),
-	}
-	if l.backoff == (plan.Backoff{}) {
-		l.backoff = plan.DefaultBackoff()
+		outages: r.outages, hosts: &r.probed, url: e.URL, down: driver.NewMeter(), now: opened, opened: time.Now(),
 	}
 	l.silent.Store(true)
 	return l
@@ -91,49 +84,107 @@ func (l *link[T]) leave(ctx context.Context, cause error) {
 	l.drop(ctx)
 }
 
-// comeBack tries to open another connection until it succeeds, ctx ends or the time-out is over. The error is that of
-// ctx, or the reason why the worker cannot go on.
+// opened is a new connection of a worker, or the reason why it cannot get one.
+type opened[T worked] struct {
+	worker T
+	use    func() // called before its use
+	err    error
+}
+
+// comeBack waits until an attempt to connect succeeds, ctx ends or the time-out is over. When ctx ends, it tries once
+// more at once. The error is that of ctx, or the reason why the worker cannot go on.
 func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 	defer l.down.End()
+	attempts, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	outcomes := make(chan opened[T])
+	order := l.order()
+	s := search{w: newWaiter(attempts, func(ctx context.Context, host int) error {
+		var hosts []int
+		if order != nil {
+			hosts = []int{host}
+		}
+		return l.attempt(ctx, attempts, hosts, outcomes)
+	})}
+	defer func() {
+		cancel()
+		s.leave()
+		l.wind(&s.w.running)
+	}()
+	if s.hosts = []*host{l.hosts.at(l.url, l.backoff, 0)}; order != nil {
+		s.hosts = nil
+		for _, i := range order {
+			s.hosts = append(s.hosts, l.hosts.at(l.url, l.backoff, i))
+		}
+	}
 	var deadline <-chan time.Time
 	if l.timeout > 0 {
 		timer := time.NewTimer(l.timeout)
 		defer timer.Stop()
 		deadline = timer.C
 	}
-	began, pause := time.Now(), l.backoff.First
-	others := l.news()
-	for failed := 1; ; failed++ {
-		woken, err := l.rest(ctx, pause, others, deadline)
-		if errors.Is(err, errGivenUp) {
+	began, done := time.Now(), ctx.Done()
+	var last <-chan time.Time
+	s.enter(time.Since(l.opened) >= lasting)
+	for {
+		select {
+		case o := <-outcomes:
+			if o.err != nil {
+				return o.err
+			}
+			return l.take(ctx, o)
+		case <-deadline:
 			return fmt.Errorf("not connected again within %s (--reconnect-timeout): %w",
-				time.Since(began).Round(time.Millisecond), cause)
-		} else if err != nil {
-			return err
-		}
-		// If a broker admits few workers at a time, not every admission may wake all others: a worker that was woken in vain
-		// is not woken for its next attempt.
-		if others = nil; !woken {
-			others = l.news()
-		}
-		w, err := l.open(ctx)
-		if err == nil {
-			return l.take(ctx, w)
-		}
-		if ctx.Err() != nil {
+				time.Since(began).Round(time.Millisecond), cmp.Or(s.w.last(), cause))
+		case <-s.further.C:
+			s.reach()
+		case <-done:
+			done, last = nil, time.After(lastTry)
+			s.end()
+		case <-last:
 			return ctx.Err()
-		}
-		if hopeless(err) {
-			return err
-		}
-		l.outages.Attempt(err)
-		if failed == l.backoff.Attempts {
-			return fmt.Errorf("not connected again by %d attempts (maxReconnectAttempts): %w", failed, err)
-		}
-		if cause, pause = err, l.backoff.Next(pause); woken {
-			pause = min(pause, wokenPause)
+		case <-s.w.news:
+			if attempts, last := s.failed(l.backoff.Attempts); last {
+				return ctx.Err()
+			} else if attempts {
+				return fmt.Errorf("not connected again by %d attempts (maxReconnectAttempts): %w", l.backoff.Attempts, s.w.last())
+			}
 		}
 	}
+}
+
+// attempt opens a connection by the hosts of that order. One that comes too late is closed.
+func (l *link[T]) attempt(ctx, wanted context.Context, order []int, outcomes chan<- opened[T]) error {
+	begun := time.Now()
+	w, use, err := l.open(ctx, order)
+	o := opened[T]{w, use, err}
+	switch {
+	case err != nil && wanted.Err() != nil:
+		return err
+	case err != nil:
+		if cause := context.Cause(ctx); cause != nil { // a later attempt has replaced it
+			err = cause
+		}
+		l.outages.Attempt(err, begun)
+		if !hopeless(err) {
+			return err
+		}
+	}
+	select {
+	case outcomes <- o:
+	case <-wanted.Done():
+		if err == nil {
+			l.shut(ctx, w)
+		}
+	}
+	return err
+}
+
+// shut closes a connection that is not used.
+func (l *link[T]) shut(ctx context.Context, w T) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.closing)
+	defer cancel()
+	// its errors do not matter
+	_, _ = within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, w.Close(ctx) })
 }
 
 // hopeless reports whether further attempts cannot succeed.
@@ -152,10 +203,7 @@ func (l *link[T]) drop(ctx context.Context) {
 	l.lost = true
 	old := l.now
 	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.closing)
-	defer cancel()
-	// the connection is lost: errors of closing do not matter
-	_, _ = within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, old.Close(ctx) })
+	l.shut(ctx, old)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.added { // by an earlier step
@@ -167,26 +215,22 @@ func (l *link[T]) drop(ctx context.Context) {
 	}
 }
 
-// take makes w the present connection.
-func (l *link[T]) take(ctx context.Context, w T) error {
+// take makes a new connection the present one.
+func (l *link[T]) take(ctx context.Context, o opened[T]) error {
 	l.mu.Lock()
 	if l.ended {
 		l.mu.Unlock()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.closing)
-		defer cancel()
-		return errors.Join(errEnded, w.Close(ctx))
+		l.shut(ctx, o.worker)
+		return errEnded
 	}
 	if counting, ok := any(l.now).(driver.Counting); ok { // only now: the new connection may have taken over from it
 		l.counters = stats.AddCounters(l.counters, counting.Counters())
 	}
-	l.now, l.lost, l.added, l.opened = w, false, false, time.Now()
+	l.now, l.lost, l.added, l.opened = o.worker, false, false, time.Now()
 	l.silent.Store(true)
 	l.mu.Unlock()
-	if l.moved != nil {
-		l.moved(w)
-	}
+	o.use()
 	l.outages.Connected(l.name, time.Now())
-	l.others.tell()
 	return nil
 }
 
@@ -209,6 +253,9 @@ func (l *link[T]) Close(ctx context.Context) error {
 	l.ended = true
 	now, lost := l.now, l.lost
 	l.mu.Unlock()
+	if err := l.settled(ctx); err != nil {
+		return err
+	}
 	if !lost {
 		if err := now.Close(ctx); err != nil {
 			return err
@@ -218,6 +265,31 @@ func (l *link[T]) Close(ctx context.Context) error {
 		return l.remove(ctx)
 	}
 	return nil
+}
+
+// wind lets attempts end that are no longer needed.
+func (l *link[T]) wind(attempts *sync.WaitGroup) {
+	l.mu.Lock()
+	ended := l.ended
+	if !ended {
+		l.surplus.Go(attempts.Wait)
+	}
+	l.mu.Unlock()
+	if ended {
+		attempts.Wait()
+	}
+}
+
+// settled waits for the ends of attempts that are no longer needed.
+func (l *link[T]) settled(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() { defer close(done); l.surplus.Wait() }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Counters implements [driver.Counting].

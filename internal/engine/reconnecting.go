@@ -73,6 +73,9 @@ func (p *reconnectingProducer) Mend(ctx context.Context) error {
 	if p.opening != nil {
 		select {
 		case err := <-p.opening:
+			if err == nil { // no message waits for this connection
+				p.outages.Ready(p.opened)
+			}
 			if err := p.takeOver(ctx, err); err != nil {
 				return err
 			}

@@ -15,12 +15,17 @@ const (
 	// precise.
 	openGrace = 100 * time.Millisecond
 
-	// Connecting again.
+	// Reconnecting.
 
-	// firstPause is the approximate pause of a worker that was woken because another one is connected again.
-	firstPause = 100 * time.Millisecond
-	// wokenPause is the maximum pause after a failed attempt for which the worker was woken.
-	wokenPause = time.Second
+	// stuckAfter is the time after which an attempt without an outcome no longer delays the next one: a host that drops
+	// our packets, or a broker that accepts a connection and is silent, must not make an outage longer than it is.
+	stuckAfter = 500 * time.Millisecond
+	// lasting is how long a connection must have lasted for the pause before the first attempt to be short again.
+	lasting = time.Second
+	// lastTry bounds the last attempt of a run that ends in an outage.
+	lastTry = stuckAfter
+	// sameMoment is how far apart workers may notice the end of the run, to share the last attempt.
+	sameMoment = 20 * time.Millisecond
 
 	// Load.
 

@@ -161,7 +161,7 @@ func (f values) reconnections(list []result.Outage, more *result.MoreOutages) {
 	if !unrecovered && !slices.ContainsFunc(list, func(o result.Outage) bool { return o.Recovered == 0 }) {
 		f["recovery.max"] = float64(recovered)
 		for i := range list {
-			f["recovery.max"] = max(f["recovery.max"], float64(list[i].Recovered))
+			f["recovery.max"] = max(f["recovery.max"], float64(list[i].Recovery()))
 		}
 	}
 }

@@ -51,7 +51,7 @@ func writeOutages(line func(label, format string, args ...any), m *Merged, clean
 			fmt.Fprintf(&b, "; %d workers connected again after %s", len(o.Workers), brief(o.Reconnected))
 		}
 		if o.Recovered > 0 {
-			fmt.Fprintf(&b, "; rate recovered after %s", brief(o.Recovered))
+			fmt.Fprintf(&b, "; rate recovered after %s, %s after the broker was back", brief(o.Recovered), brief(o.Recovery()))
 		}
 		for _, n := range []struct {
 			count uint64

@@ -26,7 +26,8 @@ func outageTable(r *Run) Table {
 	}
 	t.Note = "An outage begins with the first failure that a worker was told of, and lasts to the first message that " +
 		"was confirmed, or received, on a connection that " +
-		"was opened after that. Times are from its begin. The load has recovered when the rates were back at 90% of those " +
+		"was opened after that. Times are from its begin. The broker came back between the last failed attempt to connect " +
+		"and the first success. The load has recovered when the rates were back at 90% of those " +
 		"before it for three seconds. Messages in doubt ended without an answer: the broker has them " +
 		"or not. Lost are confirmed messages for which it was the first outage that began after they were " +
 		"sent. The worst latencies are of the seconds from its begin until the load has recovered, or is over."
@@ -59,10 +60,18 @@ func outageTable(r *Run) Table {
 			count(o.Attempts), count(o.InDoubt), count(o.Resent), count(o.Lost),
 			count(o.Doubled),
 			known(o.Worst.Response, "-"), known(o.Worst.Ack, "-"), known(o.Worst.Transfer, "-"),
-			o.Class + ": " + o.Error + lastAttempt(o),
+			o.Class + ": " + o.Error + back(o) + lastAttempt(o),
 		})
 	}
 	return t
+}
+
+// back says between which moments the broker came back; empty if no attempt had failed.
+func back(o *result.Outage) string {
+	if o.Back == 0 || o.Tried == 0 {
+		return ""
+	}
+	return "; the broker came back between " + span(o.Tried) + " and " + span(o.Back)
 }
 
 // recovered says when the load had recovered.

@@ -78,6 +78,7 @@ type groupData struct {
 	Hosts               HostOrder         `json:"hosts,omitempty"`
 	Reconnect           bool              `json:"reconnect,omitempty"`
 	ReconnectTimeout    string            `json:"reconnect-timeout,omitempty"`
+	ReconnectDelay      string            `json:"reconnect-delay,omitempty"`
 	Producers           int               `json:"producers,omitempty"`
 	Connections         int               `json:"shared-connections,omitempty"`
 	MaxPending          int               `json:"max-pending,omitempty"`
@@ -183,7 +184,7 @@ func stepOf(s *Step) stepData {
 func groupOf(g *Group) groupData {
 	d := groupData{
 		Name: g.Name, Role: g.Role, ClientID: g.ClientID, Count: g.Count, Reconnect: g.Reconnect,
-		ReconnectTimeout: duration(g.ReconnectTimeout),
+		ReconnectTimeout: duration(g.ReconnectTimeout), ReconnectDelay: duration(g.ReconnectDelay),
 	}
 	if g.Hosts != InOrder {
 		d.Hosts = g.Hosts

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -22,12 +23,10 @@ type Failover struct {
 	settings []string // understood, as given
 }
 
-// Backoff are the pauses before the attempts to open a lost connection again.
+// Backoff are the pauses between the attempts to reach a host again at which connections were lost.
 type Backoff struct {
 	First, Longest time.Duration
 	Multiplier     float64 // of each pause, against the one before
-	// Exact pauses are neither shortened at random nor by the success of another worker.
-	Exact bool
 	// Attempts is how many attempts may fail, each at all hosts; 0 for any number.
 	Attempts int
 	// Patience is how long a message waits for a connection: then it is counted as failed, and the next one waits. 0 is
@@ -37,9 +36,26 @@ type Backoff struct {
 	LostLast bool
 }
 
-// DefaultBackoff returns the pauses of --reconnect.
-func DefaultBackoff() Backoff {
-	return Backoff{First: 100 * time.Millisecond, Longest: 30 * time.Second, Multiplier: 2}
+// DefaultReconnectDelay is the default of --reconnect-delay.
+const DefaultReconnectDelay = 250 * time.Millisecond
+
+// Probing returns the pauses of --reconnect-delay; 0 is the default.
+func Probing(delay time.Duration) Backoff {
+	delay = cmp.Or(delay, DefaultReconnectDelay)
+	return Backoff{First: min(delay, 100*time.Millisecond), Longest: delay, Multiplier: 2}
+}
+
+// Probing returns the pauses before lost connections of the group are opened again.
+func (g *Group) Probing() Backoff {
+	if g.Backoff == (Backoff{}) {
+		return Probing(g.ReconnectDelay)
+	}
+	return g.Backoff
+}
+
+// Limit makes the pauses those of --reconnect-delay, at most.
+func (b *Backoff) Limit(delay time.Duration) {
+	b.First, b.Longest = min(b.First, delay), min(b.Longest, delay)
 }
 
 // Next returns the pause that follows one.
@@ -78,7 +94,7 @@ func ParseFailover(url string) (*Failover, error) {
 		query = strings.TrimPrefix(query, "?")
 	}
 	f := &Failover{Random: true, Again: true, Backoff: Backoff{
-		First: 10 * time.Millisecond, Longest: 30 * time.Second, Multiplier: 2, Exact: true, LostLast: true,
+		First: 10 * time.Millisecond, Longest: 30 * time.Second, Multiplier: 2, LostLast: true,
 	}}
 	if err := f.hosts(hosts); err != nil {
 		return nil, err
@@ -264,11 +280,8 @@ func redactFailover(url string) string {
 	return strings.Join(parts, "://")
 }
 
-// describe says what the pauses of a failover URL are.
-func (b *Backoff) describe() string {
-	if *b == (Backoff{}) {
-		return ""
-	}
+// describe says what the pauses are.
+func (b Backoff) describe() string {
 	text := fmt.Sprintf(", first after %v", b.First)
 	if b.Longest != b.First {
 		text += fmt.Sprintf(", each pause %g times the one before, at most %v", b.Multiplier, b.Longest)

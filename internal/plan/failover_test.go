@@ -11,7 +11,7 @@ import (
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	backoff := func(edit func(*Backoff)) Backoff {
-		b := Backoff{First: 10 * time.Millisecond, Longest: 30 * time.Second, Multiplier: 2, Exact: true, LostLast: true}
+		b := Backoff{First: 10 * time.Millisecond, Longest: 30 * time.Second, Multiplier: 2, LostLast: true}
 		if edit != nil {
 			edit(&b)
 		}
@@ -117,11 +117,13 @@ func FuzzFailover(f *testing.F) {
 func TestBackoff(t *testing.T) {
 	t.Parallel()
 	for want, b := range map[string]Backoff{
-		"100ms 200ms 400ms 800ms 1.6s 3.2s 6.4s 12.8s 25.6s 30s 30s": DefaultBackoff(),
-		"500ms 500ms 500ms":  {First: 500 * time.Millisecond, Longest: 500 * time.Millisecond, Multiplier: 2},
-		"1s 24h0m0s 24h0m0s": {First: time.Second, Longest: 24 * time.Hour, Multiplier: 1e6},
-		"2s 1s 1s":           {First: 2 * time.Second, Longest: time.Second, Multiplier: 2},
-		"10ms 15ms 22.5ms":   {First: 10 * time.Millisecond, Longest: time.Second, Multiplier: 1.5},
+		"100ms 200ms 250ms 250ms":       Probing(0),
+		"100ms 200ms 400ms 800ms 1s 1s": Probing(time.Second),
+		"20ms 20ms":                     Probing(20 * time.Millisecond),
+		"500ms 500ms 500ms":             {First: 500 * time.Millisecond, Longest: 500 * time.Millisecond, Multiplier: 2},
+		"1s 24h0m0s 24h0m0s":            {First: time.Second, Longest: 24 * time.Hour, Multiplier: 1e6},
+		"2s 1s 1s":                      {First: 2 * time.Second, Longest: time.Second, Multiplier: 2},
+		"10ms 15ms 22.5ms":              {First: 10 * time.Millisecond, Longest: time.Second, Multiplier: 1.5},
 	} {
 		pause := b.First
 		var got []string

@@ -186,8 +186,10 @@ type Group struct {
 	ConsumerConnections int
 	// ClientID is the prefix of the connections' client identifiers; empty for none.
 	ClientID string
-	// Backoff are the pauses before a lost connection is opened again; the zero value is [DefaultBackoff].
+	// Backoff are the pauses before a lost connection is opened again; the zero value is [Probing] with ReconnectDelay.
 	Backoff Backoff
+	// ReconnectDelay is the longest of these pauses; 0 is the default, or that of Backoff.
+	ReconnectDelay time.Duration
 	// Hosts is the order in which connections try the hosts of a URL; empty is [InOrder].
 	Hosts HostOrder
 	// Reconnect opens a connection again that was lost, instead of ending the run.

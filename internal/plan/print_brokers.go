@@ -38,7 +38,7 @@ func (pr *printer) brokers() {
 		if g.ReconnectTimeout > 0 {
 			limit = "for " + g.ReconnectTimeout.String()
 		}
-		pr.line("lost connections", "are opened again: tried %s%s", limit, g.Backoff.describe())
+		pr.line("lost connections", "are opened again: tried %s%s", limit, g.Probing().describe())
 	}
 }
 

@@ -56,20 +56,13 @@ func (v *validator) groupHas(g *Group) (has threshold.Needs) {
 		threshold.Consumers:    g.Role.Consumes(),
 		threshold.Rate:         g.Role.Produces() && g.Rated(),
 		threshold.Transactions: g.Role.Produces() && g.CommitInterval > 0 || g.Role.Consumes() && g.TransactionSize > 0,
-		threshold.Reconnection: v.tellsOutages(g),
+		threshold.Reconnection: g.Reconnect,
 	} {
 		if yes {
 			has |= needs
 		}
 	}
 	return has
-}
-
-// tellsOutages tells whether the group connects again and its outages are known: a client that connects again by itself
-// does not tell of them.
-func (v *validator) tellsOutages(g *Group) bool {
-	alone := slices.ContainsFunc(g.Sides(), func(b *Broker) bool { return v.driver(b).Capabilities.Reconnects })
-	return g.Reconnect && !alone
 }
 
 // Rated tells whether the messages of the group have intended times.
@@ -177,7 +170,7 @@ func (v *validator) lacking(t *threshold.Threshold, lacks threshold.Needs) {
 		{threshold.Verification, "add --verify"},
 		{threshold.Rate, "add --rate N"},
 		{threshold.Transactions, "add --commit-interval N or --tx"},
-		{threshold.Reconnection, "add --reconnect, with a client that tells of lost connections"},
+		{threshold.Reconnection, "add --reconnect"},
 		{threshold.Delay, "add --delivery-delay TIME"},
 		{threshold.Stalls, "leave --stall-threshold 0 out"},
 		{threshold.Producers, "use the client or producer command"},

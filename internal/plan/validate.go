@@ -180,6 +180,8 @@ func (v *validator) workers() {
 		"--shared-connections needs at least one connection")
 	v.refuse(g.ReconnectTimeout != 0 && !g.Reconnect, "add --reconnect",
 		"--reconnect-timeout %v without --reconnect has no effect", g.ReconnectTimeout)
+	v.refuse(g.ReconnectDelay != 0 && !g.Reconnect, "add --reconnect",
+		"--reconnect-delay %v without --reconnect has no effect", g.ReconnectDelay)
 	v.hosts()
 	v.refuse(g.ReconnectTimeout < 0, positive, "--reconnect-timeout %v is negative", g.ReconnectTimeout)
 	v.refuse(g.Role.Produces() && g.Producers < 1, "to receive only, use the consumer command",
@@ -330,6 +332,9 @@ func (g *Group) fails(as driver.Verdict) bool {
 func (v *validator) broker(b *Broker) {
 	o, f := &b.OpenOptions, v.driver(b)
 	v.refuse(o.ConnectTimeout <= 0, "give it some seconds", "--connect-timeout must be above 0")
+	v.refuse(v.group.Reconnect && f.Capabilities.Reconnects,
+		"use --client native, or leave --reconnect out: the library then reconnects as it always does, and messages in "+
+			"flight end as unconfirmed", "--reconnect: %s reconnects by itself and reports no outage", title(f))
 	v.refuse(o.Password != "" && o.User == "" && !HasUser(o.URL), "add --user NAME", "a password was given but no user")
 	if o.TLS != (driver.TLS{}) {
 		switch scheme := Scheme(o.URL); {

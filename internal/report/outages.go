@@ -113,7 +113,7 @@ func moreOutagesLine(m *stats.MoreOutages) string {
 	fmt.Fprintf(&b, "%s beside the first and the last %d, %s in all; the longest %s, %s failed", plural(m.Count, "outage"),
 		stats.KeptOutages, seconds(m.Length), seconds(m.Longest), attempts)
 	if m.Recovery > 0 {
-		fmt.Fprintf(&b, "; rate recovered after %s at most", seconds(m.Recovery))
+		fmt.Fprintf(&b, "; rate recovered %s after the broker was back, at most", seconds(m.Recovery))
 	}
 	if m.Unrecovered > 0 {
 		fmt.Fprintf(&b, "; the rate was not seen to recover after %d", m.Unrecovered)
@@ -146,6 +146,12 @@ func outageLine(o *stats.Outage) string {
 		fmt.Fprintf(&b, " for %s", seconds(length))
 	}
 	var came []string
+	switch {
+	case o.Back > 0 && o.Tried > 0:
+		came = append(came, fmt.Sprintf("the broker came back between %s and %s", seconds(o.Tried), seconds(o.Back)))
+	case o.Back > 0:
+		came = append(came, "the broker was back after "+seconds(o.Back))
+	}
 	for _, sign := range []struct {
 		after time.Duration
 		what  string
@@ -154,11 +160,10 @@ func outageLine(o *stats.Outage) string {
 			came = append(came, sign.what+" after "+seconds(sign.after))
 		}
 	}
-	if len(came) > 0 {
-		fmt.Fprintf(&b, ": %s", strings.Join(came, ", "))
-	} else {
-		b.WriteString(": no message came through after it")
+	if o.Length() == 0 {
+		came = append(came, "no message came through after it")
 	}
+	fmt.Fprintf(&b, ": %s", strings.Join(came, ", "))
 	switch {
 	case len(o.NotBack) > 0:
 		fmt.Fprintf(&b, "; %d of %s not connected again", len(o.NotBack), plural(len(o.Workers), "worker"))
@@ -188,7 +193,8 @@ const noteworthySilence = time.Second
 func recovery(o *stats.Outage) string {
 	switch {
 	case o.Recovered > 0:
-		return "; rate recovered after " + seconds(o.Recovered)
+		return fmt.Sprintf("; rate recovered after %s, %s after the broker was back", seconds(o.Recovered),
+			seconds(o.Recovery()))
 	case o.Watched > 0:
 		return fmt.Sprintf("; rate not recovered in the %s that were left", seconds(o.Watched))
 	default:
@@ -237,8 +243,8 @@ func outages(s *stats.Summary) (list []result.Outage) {
 			Silent: o.Silent.Microseconds(), Recovered: o.Recovered.Microseconds(), Watched: o.Watched.Microseconds(),
 			Before:    result.Rates{Completed: o.Before.Completed, Received: o.Before.Received},
 			Confirmed: o.Confirmed.Microseconds(), Received: o.Received.Microseconds(),
-			Reconnected: o.Reconnected.Microseconds(),
-			Workers:     o.Workers, NotBack: o.NotBack,
+			Tried: o.Tried.Microseconds(), Back: o.Back.Microseconds(), Reconnected: o.Reconnected.Microseconds(),
+			Workers: o.Workers, NotBack: o.NotBack,
 			Attempts: o.Attempts, LastAttempt: safetext.Bounded(o.Attempt),
 			InDoubt: o.InDoubt, Resent: o.Resent, Lost: o.Lost, Doubled: o.Doubled,
 			Class: o.Class.String(), Error: safetext.Bounded(o.Error),

@@ -19,7 +19,7 @@ func TestOutageLines(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.Local)
 	s := &stats.Summary{Success: true, Start: at.Add(-time.Second), Outages: []stats.Outage{
 		{
-			Start: at, Confirmed: 1500 * time.Millisecond, Received: 2 * time.Second, Reconnected: 3 * time.Second, Workers: []string{"a", "b"}, Attempts: 1,
+			Start: at, Confirmed: 1500 * time.Millisecond, Received: 2 * time.Second, Tried: time.Second, Back: 1250 * time.Millisecond, Reconnected: 3 * time.Second, Workers: []string{"a", "b"}, Attempts: 1,
 			InDoubt: 7, Resent: 8, Lost: 3, Doubled: 5, Silent: 12 * time.Second, Recovered: 4 * time.Second, Watched: 6 * time.Second, Worst: stats.Worst{Ack: 1000, Response: 1_400_000, Transfer: 90_000},
 			Class: driver.ClassConnectionLost, Error: "reset\x1b[2J",
 		},
@@ -29,17 +29,19 @@ func TestOutageLines(t *testing.T) {
 	require.Equal(t, "fail, after 1 outage (1.5 s)", outcomeOf(&stats.Summary{Outages: s.Outages[:1]}))
 	require.Equal(t, "fail, after 1 outage without an end", outcomeOf(&stats.Summary{Outages: s.Outages[1:]}), "not of 0 s")
 	require.Equal(t, []string{
-		"at 03:04:05.006 for 1.5 s: first confirmation after 1.5 s, first receipt after 2 s; 2 workers connected again after 3 s, 1 attempt failed; rate recovered after 4 s; nothing had come for 12 s before it; " +
+		"at 03:04:05.006 for 1.5 s: the broker came back between 1 s and 1.25 s, first confirmation after 1.5 s, first receipt after 2 s; 2 workers connected again after 3 s, 1 attempt failed; rate recovered after 4 s, 2.75 s after the broker was back; nothing had come for 12 s before it; " +
 			"7 in doubt, 8 resent; 3 lost; 5 delivered again; response up to 1.4 s, transfer up to 0.09 s; connection-lost: reset\x1b[2J", // writeList escapes it
 		"at 03:05:05.006: no message came through after it; 1 of 1 worker not connected again, 12 attempts failed (the last: no route); connect: refused",
 	}, outageLines(s))
+	idle := stats.Outage{Start: at, Ready: time.Second, Back: time.Second, Workers: []string{"a"}, Reconnected: time.Second, Class: driver.ClassConnect, Error: "refused"}
+	require.Equal(t, "at 03:04:05.006 for 1 s: the broker was back after 1 s; 1 worker connected again after 1 s; connect: refused", outageLine(&idle))
 	more := stats.MoreOutages{
 		Count: 3000, Length: time.Hour, Longest: 9 * time.Second, Recovery: 12 * time.Second, Unrecovered: 2, Attempts: 9000,
 		InDoubt: 40, Resent: 39, Lost: 1, Doubled: 7, Worst: stats.Worst{Response: 9_500_000},
 	}
 	many := &stats.Summary{Success: true, Outages: s.Outages, MoreOutages: more}
 	require.Equal(t, "success, after 3002 outages (3602 s, and 1 without an end)", outcomeOf(many))
-	require.Equal(t, "3000 outages beside the first and the last 100, 3600 s in all; the longest 9 s, 9000 attempts failed; rate recovered after 12 s at most; "+
+	require.Equal(t, "3000 outages beside the first and the last 100, 3600 s in all; the longest 9 s, 9000 attempts failed; rate recovered 12 s after the broker was back, at most; "+
 		"the rate was not seen to recover after 2; 40 in doubt, 39 resent; 1 lost; 7 delivered again; response up to 9.5 s",
 		outageLines(many)[0])
 	require.Len(t, outageLines(many), 3)

@@ -101,6 +101,14 @@ func span(unit time.Duration, field func(*Values) *time.Duration) setter {
 	}
 }
 
+func setReconnectDelay(s *Values, t string) error {
+	err := span(time.Second, func(s *Values) *time.Duration { return &s.ReconnectDelay })(s, t)
+	if err == nil && s.ReconnectDelay < time.Millisecond {
+		return fmt.Errorf("%v is shorter than 1ms", s.ReconnectDelay)
+	}
+	return err
+}
+
 // The value of --metrics-linger that waits for a scrape, and for how long.
 const (
 	lingerScrape    = "scrape"

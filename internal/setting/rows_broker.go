@@ -95,6 +95,13 @@ func connectionRows() []Setting {
 			Set:  span(time.Second, func(s *Values) *time.Duration { return &s.ReconnectTimeout }),
 		},
 		{
+			Name: "reconnect-delay", Places: inGroups, Section: SectionBroker, Arg: argTime,
+			Default: plan.DefaultReconnectDelay.String(),
+			Help: "with --reconnect: longest pause between two attempts to reach a host again; the pauses of a failover URL " +
+				"are its own",
+			Set: setReconnectDelay,
+		},
+		{
 			Name: "management-url", Places: inBroker, Section: SectionBroker, Arg: "URL",
 			Help: "where the broker reports its own counts: Jolokia of Artemis or ActiveMQ Classic, RabbitMQ's management " +
 				"plugin; without a user in it, with the user and password of the broker",

@@ -65,6 +65,7 @@ type Values struct {
 	Hosts                          string
 	Reconnect                      bool
 	ReconnectTimeout               time.Duration
+	ReconnectDelay                 time.Duration
 	Thresholds, FindMax            []threshold.Threshold
 	StallThreshold                 time.Duration
 	BrokerCount, ManagementURL     string
@@ -111,7 +112,8 @@ const (
 // Defaults returns the values of a run for which nothing is given.
 func Defaults() *Values {
 	return &Values{
-		Client: driver.Native, TxSize: 1, ConnectTimeout: 10 * time.Second, DrainTimeout: 30 * time.Second,
+		Client: driver.Native, TxSize: 1, ConnectTimeout: 10 * time.Second,
+		ReconnectDelay: plan.DefaultReconnectDelay, DrainTimeout: 30 * time.Second,
 		StallThreshold:  plan.DefaultStall,
 		NumDestinations: 1, Producers: 1, Consumers: 1, MaxPending: 1, MessageSizes: []Sized{{1024, 1}},
 		Fill:        string(plan.Random),

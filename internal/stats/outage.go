@@ -20,11 +20,17 @@ type Outage struct {
 	// Confirmed and Received are how long after Start the first message was confirmed, and the first one received, on a
 	// connection that was opened after Start; 0 if none was.
 	Confirmed, Received time.Duration
+	// Tried is how long after Start the last attempt began that found the broker away, and Back is when the first attempt
+	// after it succeeded: the broker came back between them. Tried is 0 if no attempt failed, Back if none succeeded.
+	Tried, Back time.Duration
+	// Ready is how long after Start the first producer was connected again that had no message to send; 0 if none was.
+	Ready time.Duration
 	// Reconnected is how long after Start the last of the workers was connected again; 0 if one was not, or no longer
 	// needed it.
 	Reconnected time.Duration
 	// Recovered is how long after Start the three seconds began in which completions and receipts were both back at 90% of
-	// Before; 0 if there were none. It is exact to a second.
+	// Before, or the first message of each kind came through if that was later; 0 if there were none. It is exact to a
+	// second.
 	Recovered time.Duration
 	// Before are the medians of the ten seconds with messages before the outage, in messages per second; if the load had
 	// not recovered from earlier outages, the medians before the first of these.
@@ -52,13 +58,23 @@ type Outage struct {
 	Error string // of the first failure
 }
 
-// Length returns the time from the start to the first confirmation or receipt on a connection that was opened after it;
-// 0 if there was none.
-func (o *Outage) Length() time.Duration {
-	if o.Confirmed > 0 && o.Received > 0 {
-		return min(o.Confirmed, o.Received)
+// Length returns the time from the start to the first confirmation or receipt on a connection that was opened after it,
+// or to Ready if that was earlier; 0 if there was none of them.
+func (o *Outage) Length() (length time.Duration) {
+	for _, end := range []time.Duration{o.Confirmed, o.Received, o.Ready} {
+		if end > 0 && (length == 0 || end < length) {
+			length = end
+		}
 	}
-	return max(o.Confirmed, o.Received)
+	return length
+}
+
+// Recovery returns how long after the return of the broker the load had recovered; 0 if it was not seen to.
+func (o *Outage) Recovery() time.Duration {
+	if o.Recovered == 0 {
+		return 0
+	}
+	return max(1, o.Recovered-o.Back)
 }
 
 // Outages collects the outages of a run. It is safe for concurrent use.
@@ -220,14 +236,22 @@ func (s *Outages) open() *outage {
 	return nil
 }
 
-// Attempt counts a failed attempt to connect again.
-func (s *Outages) Attempt(err error) {
+// Attempt counts an attempt to connect again that began at that time and failed.
+func (s *Outages) Attempt(err error, begun time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.attempts[driver.ClassOf(err)]++
-	if o := s.open(); o != nil {
-		o.Attempts++
-		o.Attempt = err.Error()
+	class := driver.ClassOf(err)
+	s.attempts[class]++
+	o := s.open()
+	if o == nil {
+		return
+	}
+	o.Attempts++
+	o.Attempt = err.Error()
+	// A broker that goes down may accept a connection before; one that is back may refuse some workers.
+	tried := max(1, begun.Sub(o.Start))
+	if o.Length() == 0 && (o.Back == 0 || class == driver.ClassConnect && tried > o.Back) {
+		o.Tried, o.Back = max(o.Tried, tried), 0
 	}
 }
 
@@ -263,6 +287,9 @@ func (s *Outages) Connected(worker string, now time.Time) {
 	}
 	delete(o.lost, worker)
 	o.back = max(1, now.Sub(o.Start))
+	if o.Back == 0 {
+		o.Back = o.back
+	}
 	s.settle(o, now)
 }
 
@@ -294,6 +321,17 @@ func (s *Outages) settle(o *outage, now time.Time) {
 	s.redelivering.CompareAndSwap(math.MaxInt64, int64(now.Sub(s.start)+redeliveryTime))
 }
 
+// Ready records that a producer was connected again at that time, and had no message to send.
+func (s *Outages) Ready(opened time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.list {
+		if opened.After(o.Start) && o.sends && o.Ready == 0 && !o.idle() {
+			o.Ready = opened.Sub(o.Start)
+		}
+	}
+}
+
 // Came records that a message was confirmed, or received, on a worker's connection that was opened at that time. It is
 // called for the first one of each connection.
 func (s *Outages) Came(confirmed bool, opened, now time.Time) {
@@ -309,6 +347,9 @@ func (s *Outages) Came(confirmed bool, opened, now time.Time) {
 		}
 		if of && *at == 0 && !o.idle() { // connections of the other side do not matter
 			*at = max(1, now.Sub(o.Start))
+			if o.Recovered > 0 {
+				o.Recovered = max(o.Recovered, *at)
+			}
 		}
 	}
 }

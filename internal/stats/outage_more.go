@@ -17,7 +17,7 @@ type MoreOutages struct {
 	InDoubt, Resent uint64
 	Lost, Doubled   uint64
 	Unrecovered     int           // number of outages without an observed recovery
-	Recovery        time.Duration // the longest
+	Recovery        time.Duration // the longest [Outage.Recovery]
 	Worst           Worst
 	Stuck           *Outage // the first outage that is [Outage.Stuck]; nil if none is
 }
@@ -91,7 +91,7 @@ func (f *folded) add(o *outage) {
 // recovered adds the recovery of the load from n outages, of which o is the first.
 func (f *folded) recovered(o *outage, n int) {
 	if o.Recovered > 0 {
-		f.Recovery = max(f.Recovery, o.Recovered)
+		f.Recovery = max(f.Recovery, o.Recovery())
 		return
 	}
 	f.Unrecovered += n

@@ -32,7 +32,7 @@ func TestOutages(t *testing.T) {
 	explained, _, times = o.Explain(false)
 	require.True(t, explained, "messages may come again now")
 	require.EqualValues(t, 1, times)
-	o.Attempt(lost)
+	o.Attempt(lost, at(1.8))
 	o.Connected("p", at(3))
 	o.Came(true, at(0.5), at(3.1)) // by a connection that was not lost
 	o.Came(true, at(3), at(3.2))
@@ -50,7 +50,7 @@ func TestOutages(t *testing.T) {
 	list := o.List()
 	require.Len(t, list, 2)
 	first := stats.Outage{
-		Start: at(1), Confirmed: 2200 * time.Millisecond, Received: 3500 * time.Millisecond, Reconnected: 3 * time.Second,
+		Start: at(1), Tried: 800 * time.Millisecond, Back: 2 * time.Second, Confirmed: 2200 * time.Millisecond, Received: 3500 * time.Millisecond, Reconnected: 3 * time.Second,
 		Workers: []string{"p", "c"}, Attempts: 1, Attempt: "reset", InDoubt: 3, Resent: 1, Class: driver.ClassConnectionLost, Error: "reset",
 	}
 	require.Empty(t, list[0].NotBack)
@@ -66,6 +66,17 @@ func TestOutages(t *testing.T) {
 	o.Released("c", at(9))
 	require.Empty(t, o.List()[1].NotBack)
 	require.Zero(t, o.List()[1].Reconnected, "nobody was connected again")
+
+	// A producer has nothing to send when it is connected again, until it has lost its connection once more.
+	o.Lost("p", true, false, lost, at(20))
+	o.Connected("p", at(22))
+	o.Ready(at(22))
+	o.Lost("p", true, false, lost, at(30))
+	o.Connected("p", at(31))
+	o.Came(true, at(31), at(31.5))
+	require.Len(t, o.List(), 4)
+	require.Equal(t, 2*time.Second, o.List()[2].Length())
+	require.Equal(t, 1500*time.Millisecond, o.List()[3].Length())
 }
 
 // TestOutagesExplain: a message that comes again is explained from the loss of a consumer's connection until ten

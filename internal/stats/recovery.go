@@ -175,7 +175,7 @@ func (r *recovery) look(snap *Snapshot, rates Rates, length time.Duration) {
 			return false
 		}
 		// An outage that began within the three seconds did not change the rates.
-		o.Recovered = max(o.Length(), r.since.Sub(o.Start))
+		o.Recovered = max(o.Confirmed, o.Received, r.since.Sub(o.Start))
 		return true
 	})
 	r.good = 0

@@ -193,7 +193,7 @@ func TestOutageProgress(t *testing.T) {
 	s := newSeconds()
 	require.Equal(t, &stats.OutageProgress{}, s.pass(10, 10, 1).Outages)
 	s.down()
-	s.outages.Attempt(errors.New("x"))
+	s.outages.Attempt(errors.New("x"), time.Now())
 	s.outages.InDoubt(1, 3)
 	p := s.pass(0, 0, 2).Outages
 	require.Equal(t, 1800*time.Millisecond, p.Since)

@@ -82,8 +82,8 @@ func single() (list []Metric) {
 		{"outage.count", Count, Reconnection, "times in which workers had lost their connections, with --reconnect"},
 		{"outage.max", Time, Reconnection, "the longest of them, to the first message that came through; no value if one " +
 			"had no end"},
-		{"recovery.max", Time, Reconnection, "the longest time from the start of an outage to the first of three seconds " +
-			"at 90% of the rates before it"},
+		{"recovery.max", Time, Reconnection, "the longest time from the return of the broker after an outage to the first " +
+			"of three seconds at 90% of the rates before it"},
 		{"in_doubt", Messages, Reconnection, "messages without an answer of the broker because of an outage, with " +
 			"--reconnect"},
 		{"received.max", PerSecond, Consumers, "highest rate of deliveries of a full second"},

@@ -73,7 +73,8 @@ type Connection struct {
 	// ClientID is the identity under which durable subscriptions are kept; empty if the user gave none.
 	ClientID string
 	// Order is the order in which to try the hosts of the URL, by their indexes in [Factory.Hosts]; nil means the order of
-	// the URL. If several workers share a connection, the worker that opens it decides the order.
+	// the URL. Hosts that it leaves out are not tried. If several workers share a connection, the worker that opens it
+	// decides the order.
 	Order []int
 }
 

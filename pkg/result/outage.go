@@ -14,13 +14,17 @@ type Outage struct {
 	Time int64 `json:"time"`
 	// Elapsed is the same moment as the time from the start of the load.
 	Elapsed int64 `json:"elapsed"`
-	// Length is the time to the first confirmation or receipt on a connection that was opened after the start; missing if
-	// none came.
+	// Length is the time to the first confirmation or receipt on a connection that was opened after the start, or until a
+	// producer that had nothing to send was connected again; missing if neither came.
 	Length int64 `json:"length,omitempty"`
 	// Confirmed and Received are the times from the start to the first confirmation, and the first receipt, on such a
 	// connection; missing if none came.
 	Confirmed int64 `json:"confirmed,omitempty"`
 	Received  int64 `json:"received,omitempty"`
+	// Tried is the time from the start to the last attempt that found the broker away, and Back that to the first success
+	// after it: the broker came back between them. Tried is missing if no attempt failed, Back if none succeeded.
+	Tried int64 `json:"tried,omitempty"`
+	Back  int64 `json:"back,omitempty"`
 	// Reconnected is the time from the start until all workers were connected again; missing if a worker was not, or no
 	// longer needed a connection.
 	Reconnected int64 `json:"reconnected,omitempty"`
@@ -28,7 +32,8 @@ type Outage struct {
 	// once, it bounds the time until the loss was noticed.
 	Silent int64 `json:"silent,omitempty"`
 	// Recovered is the time from the start to the first of three seconds in which completions and receipts were both back
-	// at 90% of Before; missing if there were none. It is exact to a second.
+	// at 90% of Before, or to Confirmed or Received if they were later; missing if there were none. It is exact to a
+	// second.
 	Recovered int64 `json:"recovered,omitempty"`
 	// Before are the medians of the ten seconds with messages before the outage; if the load had not recovered from
 	// earlier outages, the medians before the first of these.
@@ -67,7 +72,8 @@ type MoreOutages struct {
 	// Length is the sum of their lengths, Longest the longest of them.
 	Length  int64 `json:"length"`
 	Longest int64 `json:"longest"`
-	// Recovered is the longest recovery time of the load, Unrecovered the number of outages without an observed recovery.
+	// Recovered is the longest time from the return of the broker to the recovery of the load, Unrecovered the number of
+	// outages without an observed recovery.
 	Recovered   int64  `json:"recovered,omitempty"`
 	Unrecovered uint64 `json:"unrecovered,omitempty"`
 	// Attempts, InDoubt, Resent, Lost and Doubled are the sums of the same fields of [Outage].
@@ -78,6 +84,14 @@ type MoreOutages struct {
 	Doubled  uint64 `json:"doubled,omitempty"`
 	// Worst are the highest latencies around these outages.
 	Worst Worst `json:"worst,omitzero"`
+}
+
+// Recovery is the time from the return of the broker to the recovery of the load; 0 if it was not seen to recover.
+func (o *Outage) Recovery() int64 {
+	if o.Recovered == 0 {
+		return 0
+	}
+	return max(1, o.Recovered-o.Back)
 }
 
 // mergeOutages adds the outages that a part does not list.

@@ -183,12 +183,15 @@ func (d *memDriver) share(key string, made *conn, op string) (*conn, error) {
 
 // dialAny tries the hosts in an order, see [driver.Connection].
 func (d *memDriver) dialAny(ctx context.Context, op string, order []int) (*conn, error) {
-	var err error
-	for i := range d.hosts {
-		host := d.hosts[i]
-		if order != nil {
-			host = d.hosts[order[i]]
+	hosts := d.hosts
+	if order != nil {
+		hosts = nil
+		for _, i := range order {
+			hosts = append(hosts, d.hosts[i])
 		}
+	}
+	var err error
+	for _, host := range hosts {
 		var made *conn
 		if made, err = d.dial(ctx, host); err == nil {
 			return made, nil

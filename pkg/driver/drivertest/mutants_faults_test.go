@@ -334,6 +334,13 @@ func optionalMutants() []mutant {
 				sends:    func(s *driver.ProducerSpec) { s.Connection.Order = nil },
 			}
 		}},
+		{name: "hosts beyond its order", check: "Located", says: "only the host that is cut off", broken: func() broken {
+			return broken{sends: func(s *driver.ProducerSpec) {
+				if o := s.Connection.Order; len(o) == 1 {
+					s.Connection.Order = []int{o[0], 1 - o[0]}
+				}
+			}}
+		}},
 		{name: "hosts of any text", check: "Located", says: "what is no URL", broken: func() broken {
 			return broken{factory: func(f *driver.Factory) {
 				f.Hosts = func(url string) []string { return strings.Split(strings.TrimPrefix(url, "mem://"), ",") }

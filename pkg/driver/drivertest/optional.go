@@ -115,8 +115,16 @@ func testLocated(e *env) {
 	}
 	connected(nil, hosts[0], a, b)
 	connected([]int{1, 0}, hosts[1], b, a)
+	connected([]int{1}, hosts[1], b, a)
 	a.Cut()
 	connected(nil, hosts[1], b, a)
+	alone := producerSpec(e.dest())
+	alone.Connection = driver.Connection{Key: unique("p"), Name: unique("p"), Order: []int{0}}
+	p, err := d.Producer(e.soon(), alone, driver.DoneFunc(func(driver.Slot, driver.Outcome) {}))
+	if err == nil {
+		_ = p.Close(e.soon())
+	}
+	require.Error(e, err, "a producer whose order has only the host that is cut off")
 }
 
 // adminSpec returns a destination with n messages, for which no consumer is open, and the name of its subscription.
