@@ -104,7 +104,11 @@ func remarkRocketMQ(remark string) func(net.Conn) {
 			if _, err := io.ReadFull(c, size[:]); err != nil {
 				return
 			}
-			frame := make([]byte, binary.BigEndian.Uint32(size[:]))
+			n := binary.BigEndian.Uint32(size[:])
+			if n > 1<<20 { // the first bytes of another protocol: perfmq asks what the port speaks
+				return
+			}
+			frame := make([]byte, n)
 			if _, err := io.ReadFull(c, frame); err != nil {
 				return
 			}

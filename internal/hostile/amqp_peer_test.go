@@ -4,6 +4,7 @@ package hostile
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 	"strings"
 )
@@ -94,7 +95,11 @@ func (p *amqpPeer) next() (*amqpFrame, error) {
 			}
 			return &amqpFrame{code: amqpHeader}, nil
 		}
-		frame := make([]byte, binary.BigEndian.Uint32(head))
+		size := binary.BigEndian.Uint32(head)
+		if size > 64<<20 { // the first bytes of another protocol: perfmq asks what the port speaks
+			return nil, fmt.Errorf("a frame of %d bytes", size)
+		}
+		frame := make([]byte, size)
 		if _, err := io.ReadFull(p.r, frame); err != nil {
 			return nil, err
 		}

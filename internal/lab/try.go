@@ -63,7 +63,17 @@ func (s *session) try(ctx context.Context, t *trial) (rows []row, err error) {
 		}
 	}
 	var log harnessLog
-	if err := applyTo(ctx, t.failure, c, loads, &log); err != nil {
+	err = applyTo(ctx, t.failure, c, loads, &log)
+	if errors.Is(err, errTooBusy) {
+		for _, l := range loads {
+			rows = append(rows, row{
+				Deployment: c.title, Failure: t.failure.title, Promised: t.failure.promised, Protocol: l.protocol, origin: from,
+				State: notJudged, Verdict: "not judged: " + err.Error(),
+			})
+		}
+		return rows, nil
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%w\nthe harness: %s\nthe broker: %s", err, strings.Join(log.lines, "; "), c.primary.LogTail())
 	}
 	for i, l := range loads {
@@ -88,6 +98,9 @@ func (s *session) try(ctx context.Context, t *trial) (rows []row, err error) {
 	return rows, nil
 }
 
+// errTooBusy: the failure did not happen during all loads, as the machine was busy.
+var errTooBusy = errors.New("the machine is too busy")
+
 // applyTo lets the failure happen when all loads are under way.
 func applyTo(ctx context.Context, f *failure, c *cluster, loads []*load, log *harnessLog) error {
 	if f.apply == nil {
@@ -100,7 +113,7 @@ func applyTo(ctx context.Context, f *failure, c *cluster, loads []*load, log *ha
 	}
 	for _, l := range loads {
 		if _, err := os.Stat(l.asked()); err == nil {
-			return fmt.Errorf("the load over %s was over before the last one was under way: the machine is too busy", l.protocol)
+			return fmt.Errorf("%w: the load over %s was over before the last one was under way", errTooBusy, l.protocol)
 		}
 	}
 	return f.apply(ctx, c, log)
