@@ -28,23 +28,23 @@ fi
 racing() { CGO_ENABLED=${#race[@]} go "$1" "${race[@]}" "${@:2}"; }
 export CGO_ENABLED=0
 
-# These run beside the others, without the race detector. internal/e2e watches other processes, which the detector does
-# not see; rocketmq-client-go has data races of its own.
-apart=(./internal/e2e ./internal/drivers/library/rocketmqgo/...)
-# The manifests are a module of their own: the types of Kubernetes are no dependency of perfmq.
-beside() {
-	local status=0
-	(cd deploy/kubernetes/test && go vet ./... && go test -vet=off -count=1 ./...) || status=$?
-	go test -vet=off -count=1 -p 1 -timeout "$timeout" "${apart[@]}" || status=$?
-	return "$status"
-}
+# The race detector runs where goroutines meet. rocketmq-client-go has data races of its own.
+mapfile -t races < <(go list ./internal/{engine,load,stats,verify,run,listen,report,page,transport,hostile} \
+	./internal/{broker,drivers,wire}/... ./pkg/driver/... | grep -v /rocketmqgo)
+mapfile -t others < <(go list ./... | grep -vxFf <(printf '%s\n' "${races[@]}"))
 
 racing vet ./...
+# Two and two packages at a time: most of them wait for a broker, or for time to pass, more than they compute.
+beside() {
+	local status=0
+	# The manifests are a module of their own: the types of Kubernetes are no dependency of perfmq.
+	(cd deploy/kubernetes/test && go vet ./... && go test -vet=off -count=1 ./...) || status=$?
+	go test -vet=off -count=1 -p 2 -timeout "$timeout" "${others[@]}" || status=$?
+	return "$status"
+}
 beside &
 beside=$!
-# Three packages at a time: most of them wait for a broker, or for time to pass, more than they compute.
 status=0
-go list ./... | grep -vxFf <(go list "${apart[@]}") |
-	{ mapfile -t packages && racing test -vet=off -count=1 -p 3 -timeout "$timeout" "${packages[@]}"; } || status=$?
+racing test -vet=off -count=1 -p 2 -timeout "$timeout" "${races[@]}" || status=$?
 wait "$beside" || status=$?
 exit "$status"
