@@ -139,7 +139,9 @@ func (r *run) shell(ctx context.Context, when, text string) error {
 	begun := time.Now()
 	err = cmd.Run()
 	said := tailOf(output)
-	c := result.Command{Step: r.step.plan.Name, When: when, Command: text, Output: said, Took: time.Since(begun).Microseconds()}
+	c := result.Command{
+		Step: r.step.plan.Name, When: when, Command: text, Output: said, Took: time.Since(begun).Microseconds(),
+	}
 	var status *exec.ExitError
 	switch {
 	case err == nil:

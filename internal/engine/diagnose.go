@@ -68,7 +68,11 @@ func diagnosed[T any](
 	case trying.Err() != nil:
 		return opened, context.Cause(trying)
 	}
-	switch driver.ClassOf(err) {
+	class := driver.ClassOf(err)
+	if class == driver.ClassAuth && e.Factory.Client != "" { // go-amqp has no type for an answer in another protocol
+		class = driver.ClassProtocol
+	}
+	switch class {
 	case driver.ClassConnect, driver.ClassConnectionLost, driver.ClassTimeout, driver.ClassProtocol, driver.ClassTLS:
 		if wrong := r.diagnoses.of(trying, e); wrong != nil {
 			return opened, wrong

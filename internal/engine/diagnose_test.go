@@ -34,6 +34,7 @@ func TestDiagnosed(t *testing.T) {
 		{"closed and wrong", 0, lost, wrong, wrong, time.Second, 1},
 		{"closed", 0, lost, nil, lost, time.Second, 1},
 		{"login", 0, driver.Errorf(driver.ClassAuth, "", "", "who"), wrong, nil, 0, 0},
+		{"login of a library", 0, driver.Errorf(driver.ClassAuth, "", "", "who"), wrong, wrong, time.Second, 1},
 		{"nobody there", 0, driver.Errorf(driver.ClassConnect, "", "", "%w", syscall.ECONNREFUSED), wrong, syscall.ECONNREFUSED, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -42,6 +43,9 @@ func TestDiagnosed(t *testing.T) {
 				e := &Endpoint{Broker: &plan.Broker{OpenOptions: driver.OpenOptions{
 					URL: "amqp://u@h", User: "u", ConnectTimeout: 10 * time.Second,
 				}}}
+				if c.name == "login of a library" {
+					e.Factory.Client = "go-amqp"
+				}
 				e.Factory.Diagnose = func(ctx context.Context, _ driver.OpenOptions) error {
 					asked.Add(1)
 					select {

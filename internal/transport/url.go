@@ -91,9 +91,9 @@ func (p *Protocol) Parse(raw string) (Target, error) {
 		return Target{}, driver.Errorf(driver.ClassOther, op, "use one of "+strings.Join(p.Schemes, ", "),
 			"unknown scheme %q", scheme)
 	}
-	if hosts := p.hostsOf(rest); hosts != nil {
+	if hosts := hostsOf(rest); hosts != nil {
 		return Target{}, driver.Errorf(driver.ClassOther, op, "write it once: "+scheme+"://"+strings.Join(hosts, ","),
-			"the scheme stands before several hosts")
+			"a scheme stands before several hosts")
 	}
 	t := Target{TLS: useTLS}
 	// The last @ ends the user part: passwords often contain unescaped ones, and hosts cannot.
@@ -131,13 +131,13 @@ func (p *Protocol) Parse(raw string) (Target, error) {
 	return t, nil
 }
 
-// hostsOf returns the hosts of a list in which each has a scheme, without users; nil if it is no such list.
-func (p *Protocol) hostsOf(list string) (hosts []string) {
+// hostsOf returns the hosts of a list in which several have a scheme, without users; nil if it is no such list.
+func hostsOf(list string) (hosts []string) {
 	repeated := false
 	for host := range strings.SplitSeq(list, ",") {
-		if scheme, after, ok := strings.Cut(strings.TrimSpace(host), "://"); ok && len(hosts) > 0 {
-			repeated = repeated || slices.Contains(p.Schemes, strings.ToLower(scheme))
-			host = after
+		scheme, after, ok := strings.Cut(strings.TrimSpace(host), "://")
+		if ok && len(hosts) > 0 && len(scheme) > 2 && strings.Trim(strings.ToLower(scheme), schemeLetters) == "" {
+			repeated, host = true, after
 		}
 		hosts = append(hosts, strings.Trim(host[strings.LastIndex(host, "@")+1:], " /"))
 	}
@@ -146,6 +146,9 @@ func (p *Protocol) hostsOf(list string) (hosts []string) {
 	}
 	return hosts
 }
+
+// schemeLetters are the characters of schemes: passwords may have commas and ://, too.
+const schemeLetters = "abcdefghijklmnopqrstuvwxyz+"
 
 // example returns a hint with the form of a URL. It names both flags that take a URL, since the flag in use is not
 // known here.

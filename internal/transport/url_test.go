@@ -63,8 +63,9 @@ func TestParseURLRefuses(t *testing.T) {
 		"amqp://h/vhost":                       "a path (/vhost) is not understood",
 		"amqp://%zz:secret@h":                  "not percent-encoded",
 		"(tcp://a:1,tcp://b:2)":                "unknown scheme",
-		"amqp://a:1, AMQP://b:2":               "the scheme stands before several hosts",
-		"amqps://u:secret@a,amqp://u:secret@b": "the scheme stands before several hosts",
+		"amqp://a:1,stomp://b:2":               "a scheme stands before several hosts",
+		"amqp://a:1, AMQP://b:2":               "a scheme stands before several hosts",
+		"amqps://u:secret@a,amqp://u:secret@b": "a scheme stands before several hosts",
 		"tcp://a:1?confirmationWindowSize=1":   "parameters (?confirmationWindowSize=1) are not understood",
 	} {
 		_, err := amqp().Parse(url)

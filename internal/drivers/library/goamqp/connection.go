@@ -42,6 +42,7 @@ func Factory() driver.Factory {
 		InFlight:     inFlight,
 		NewOptions:   func() any { return &Options{Settle: "at-least-once"} },
 		Check:        func(opts driver.OpenOptions) error { _, err := p.Check(opts); return err },
+		Diagnose:     p.Diagnose,
 	}
 	f.Open = func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
 		d := &amqpDriver{factory: f, settled: inFlight(opts.Options, nil).Unanswered, maxBody: opts.LargestBody()}

@@ -47,6 +47,7 @@ func Factory() driver.Factory {
 		InFlight:     inFlight,
 		NewOptions:   func() any { return &Options{VirtualHost: "/"} },
 		Check:        func(opts driver.OpenOptions) error { _, err := p.Check(opts); return err },
+		Diagnose:     p.Diagnose,
 	}
 	f.Open = func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
 		b, err := library.NewBroker(p, &opts)

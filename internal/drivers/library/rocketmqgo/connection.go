@@ -61,6 +61,7 @@ func Factory() driver.Factory {
 		Capabilities: driver.Capabilities{Reconnects: true, ReceivesAgain: receivesAgain, Queue: kind, Topic: kind},
 		NewOptions:   func() any { return &Options{Queues: 8} },
 		Check:        func(opts driver.OpenOptions) error { _, err := check(p, &opts); return err },
+		Diagnose:     p.Diagnose,
 	}
 	f.Open = func(_ context.Context, opts driver.OpenOptions) (driver.Driver, error) {
 		silence()
