@@ -216,7 +216,11 @@ func (r *resolver) brokerURL(flag, url string, f *driver.Factory) string {
 	case slices.Contains(f.Schemes, scheme):
 		return url
 	case scheme == "":
-		r.refuse("write "+f.Schemes[0]+"://"+plan.RedactURL(url), "%s %s has no scheme", flag,
+		scheme, rest := f.Schemes[0], url
+		if before, after, ok := strings.Cut(url, ":"); ok && slices.Contains(f.Schemes, strings.ToLower(before)) {
+			scheme, rest = before, strings.TrimLeft(after, "/")
+		}
+		r.refuse("write "+scheme+"://"+plan.RedactURL(rest), "%s %s has no scheme", flag,
 			setting.Quoted(plan.RedactURL(url)))
 	default:
 		hint := f.Name + " URLs begin with " + strings.Join(setting.Schemes(f), ", ")
@@ -367,7 +371,7 @@ func (r *resolver) setOptions(g *plan.Group) {
 			if err := driver.SetOptions(side.Options,
 				[]string{setting.PlainOption(side.Options, assignment)}); err != nil && !reported[err.Error()] {
 				reported[err.Error()] = true
-				r.refuse("", "-o: %v", err)
+				r.refuse(setting.MeantOption(setting.NewOptions(r.driver(side)), assignment), "-o: %v", err)
 			}
 		}
 	}
@@ -377,6 +381,12 @@ func (r *resolver) unknownOption(key string, all []string) {
 	hint := r.own.Name + " has no options"
 	if len(all) > 0 {
 		hint = "known are " + strings.Join(all, ", ")
+	}
+	if of := setting.OptionOf(r.factories, key); len(of) > 0 {
+		hint = "it is an option of " + strings.Join(of, " and ") + "; " + hint
+		if slices.Contains(of, r.own.Name) {
+			hint = "it is an option of --client native"
+		}
 	}
 	hint = nearest.Hint(key, all, "-o %s=...", hint)
 	if other := otherNames(key); other != "" {

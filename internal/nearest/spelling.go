@@ -32,11 +32,12 @@ func Spelling(text string, accept func(string) bool) string {
 	if strings.IndexAny(clean, "0123456789") == 0 {
 		list = append(list, strings.ReplaceAll(clean, " ", ""))
 	}
+	list = append(list, regexp.MustCompile(`^([\w-]+)(\s*:\s*|\s+)(\S.*)$`).ReplaceAllString(clean, "$1=$3"))
 	switch strings.ToLower(clean) {
 	case "yes", "y", "on", "1", "enable", "enabled":
 		list = []string{"true"}
-	case "no", "n", "off", "0", "disable", "disabled":
-		list = []string{"false"}
+	case "no", "n", "off", "0", "none", "disable", "disabled":
+		list = []string{"false", "0"}
 	}
 	if i := slices.IndexFunc(list, accept); i >= 0 {
 		return list[i]
@@ -48,6 +49,7 @@ func Spelling(text string, accept func(string) bool) string {
 func rules() [][2]string {
 	return [][2]string{
 		{`(?i)(\d[kmg]?)\s*((msgs?|messages?)\s*)?(/|\bper\s+)\s*(s|sec|second)\b`, "$1"},
+		{`(?i)(\d[kg])ps\b`, "$1"},
 		{`(?i)(\d[kmg]?)\s*(msgs?|messages?|mps|tps|qps)\b`, "$1"},
 		{`(?i)(\d)\s*(hours?|hrs?)\b`, "${1}h"},
 		{`(?i)(\d)\s*(minutes?|mins?)\b`, "${1}m"},

@@ -66,7 +66,9 @@ func (d *decoder) unknown(key *node, places Scope, of string, shape ...string) {
 		return
 	}
 	hint := ""
-	if name == "knee" { // of earlier versions
+	if strings.Trim(name, "0123456789") == "" {
+		hint = "a comma in braces begins a new setting: write 10000, not 10,000"
+	} else if name == "knee" { // of earlier versions
 		hint = "leave it out: the table of the sweep and perfmq report have the rates over each axis"
 	} else if n := d.keys.nearest(name, places, shape); n != "" {
 		hint = "did you mean " + n + "?"

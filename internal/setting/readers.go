@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -316,28 +317,47 @@ func ParseThreshold(text string) (threshold.Threshold, error) {
 	t, err := threshold.Parse(text)
 	var unknown *threshold.UnknownError
 	if errors.As(err, &unknown) {
-		var names, same []string
-		for _, m := range threshold.Metrics() {
-			names = append(names, m.Name)
-			if strings.HasSuffix(m.Name, "."+unknown.Name) || strings.HasPrefix(m.Name, unknown.Name+".") {
-				same = append(same, m.Name)
-			}
-		}
-		hint := nearest.Hint(unknown.Name, names, "%s", "")
-		switch strings.ToLower(unknown.Name) {
-		case "rate", "throughput", "tps", "mps", "speed":
-			same = []string{"completed.avg", "received.avg"}
-		case "latency", "rt", "time":
-			same = []string{"response.p99", "ack.p99", "transfer.p99"}
-		case "error", "errors", "failures":
-			same = []string{"failed", "rejected"}
-		}
-		if len(same) > 0 {
-			hint = "did you mean " + strings.Join(same[:min(len(same), mostMeant)], ", or ") + "?"
-		}
-		return t, fmt.Errorf("%w: %s", err, strings.TrimSpace(hint+" perfmq scenario metrics lists all"))
+		return t, fmt.Errorf("%w: %s", err, strings.TrimSpace(meantMetric(unknown)+" perfmq scenario metrics lists all"))
 	}
 	return t, err
+}
+
+// meantMetric returns a hint at the metrics that were probably meant by an unknown one; "" if there are none.
+func meantMetric(unknown *threshold.UnknownError) string {
+	name := strings.ToLower(strings.ReplaceAll(unknown.Name, "_", "."))
+	what, statistic, _ := strings.Cut(name, ".")
+	switch digits := strings.TrimSuffix(statistic, "th"); {
+	case statistic == "median":
+		statistic = "p50"
+	case statistic == "avg" || statistic == "average":
+		statistic = "mean"
+	case digits != "" && strings.Trim(digits, "0123456789.") == "":
+		statistic = "p" + digits
+	}
+	var meant, names []string
+	switch what {
+	case "rate", "throughput", "tps", "mps", "speed":
+		meant = []string{"completed.avg", "received.avg"}
+	case "error", "errors", "failures":
+		meant = []string{"failed", "rejected"}
+	case "latency", "rt", "time", "e2e":
+		statistic = cmp.Or(statistic, "p99")
+		meant = []string{"response." + statistic, "ack." + statistic, "transfer." + statistic}
+	}
+	metrics := threshold.Metrics()
+	seldom := func(m threshold.Metric) int { return int(m.Needs & (threshold.Reconnection | threshold.Stalls)) }
+	slices.SortStableFunc(metrics, func(a, b threshold.Metric) int { return seldom(a) - seldom(b) })
+	for _, m := range metrics {
+		names = append(names, m.Name)
+		of := strings.HasSuffix(m.Name, "."+unknown.Name) || strings.HasPrefix(m.Name, unknown.Name+".")
+		if of && m.Unit.Reads(unknown.Value) || m.Name == what+"."+statistic {
+			meant = append(meant, m.Name)
+		}
+	}
+	if len(meant) == 0 {
+		return nearest.Hint(unknown.Name, names, "%s", "")
+	}
+	return "did you mean " + strings.Join(meant[:min(len(meant), mostMeant)], ", or ") + "?"
 }
 
 func setFaults(s *Values, t string) (err error) {

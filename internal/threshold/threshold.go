@@ -38,8 +38,8 @@ func (t *Threshold) String() string {
 	return name + " " + t.Op + " " + t.asked
 }
 
-// UnknownError is for a metric that there is not.
-type UnknownError struct{ Name string }
+// UnknownError is for a metric that there is not. Value is what it was compared with.
+type UnknownError struct{ Name, Value string }
 
 // Error says so.
 func (e *UnknownError) Error() string { return fmt.Sprintf("there is no metric %q", e.Name) }
@@ -63,6 +63,9 @@ func Parse(text string) (Threshold, error) {
 	if parts == nil {
 		return Threshold{}, errors.New(`must be METRIC OPERATOR VALUE, such as "ack.p99 < 50ms" or "lost == 0"`)
 	}
+	if strings.ContainsAny(parts[3], "<>=") {
+		return Threshold{}, errors.New("holds several demands: write each as a threshold of its own")
+	}
 	if parts[2] == "=" {
 		return Threshold{}, errors.New("= is no operator: write ==, <= or >=")
 	}
@@ -70,7 +73,7 @@ func Parse(text string) (Threshold, error) {
 	name = strings.TrimSpace(strings.TrimSuffix(name, ")"))
 	m, ok := Find(name)
 	if !ok {
-		return Threshold{}, &UnknownError{name}
+		return Threshold{}, &UnknownError{name, parts[3]}
 	}
 	t := Threshold{Metric: m, Median: median, Op: parts[2], asked: strings.Join(strings.Fields(parts[3]), " ")}
 	var err error
@@ -87,6 +90,12 @@ func Parse(text string) (Threshold, error) {
 		return Threshold{}, fmt.Errorf("%s: %w", m.Name, err)
 	}
 	return t, nil
+}
+
+// Reads tells whether a text is a value of the unit.
+func (u Unit) Reads(text string) bool {
+	_, err := u.parse(text)
+	return err == nil
 }
 
 // parse reads a value.
