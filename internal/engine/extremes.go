@@ -17,46 +17,34 @@ func (has sides) only(sum *stats.StepSummary) {
 	}
 }
 
-// extremes returns the lowest and highest rates over the steps so far, the first ones of the plan, and sets those of
-// the groups: each over the steps in which it takes part.
-func (r *run) extremes(sums []stats.StepSummary, groups []stats.GroupSummary) (stats.Minimum, stats.Maximum) {
+// lowest returns the lowest rates over the steps so far, the first ones of the plan, and sets those of the groups: each
+// over the steps in which it takes part.
+func (r *run) lowest(sums []stats.StepSummary, groups []stats.GroupSummary) stats.Minimum {
 	for i := range groups {
-		var list []stats.StepSummary
+		var list []stats.Minimum
 		for k := range sums {
 			there := func(u *use) bool { return u.plan.Name == groups[i].Name }
 			at := slices.IndexFunc(sums[k].Groups, func(g stats.GroupSummary) bool { return g.Name == groups[i].Name })
 			if at >= 0 && slices.ContainsFunc(r.steps[k].uses, there) {
-				list = append(list, stats.StepSummary{
-					Minimum: sums[k].Groups[at].Minimum, Maximum: sums[k].Groups[at].Maximum,
-				})
+				list = append(list, sums[k].Groups[at].Minimum)
 			}
 		}
-		groups[i].Minimum, groups[i].Maximum = lowestOf(list), highestOf(list)
+		groups[i].Minimum = lowestOf(list)
 	}
-	return lowestOf(sums), highestOf(sums)
+	var list []stats.Minimum
+	for i := range sums {
+		list = append(list, sums[i].Minimum)
+	}
+	return lowestOf(list)
 }
 
-// lowestOf returns the lowest rates over the steps, each role only where it takes part.
-func lowestOf(steps []stats.StepSummary) (m stats.Minimum) {
+// lowestOf returns the lowest rates over steps, each role only where it takes part.
+func lowestOf(steps []stats.Minimum) (m stats.Minimum) {
 	for i := range steps {
 		for _, pair := range [][2]*stats.Lowest{
-			{&m.Completed, &steps[i].Minimum.Completed}, {&m.Received, &steps[i].Minimum.Received},
+			{&m.Completed, &steps[i].Completed}, {&m.Received, &steps[i].Received},
 		} {
 			if to, from := pair[0], pair[1]; from.Known() && (!to.Known() || from.PerSecond < to.PerSecond) {
-				*to = *from
-			}
-		}
-	}
-	return m
-}
-
-// highestOf returns the highest rates over the steps, each role only where it takes part.
-func highestOf(steps []stats.StepSummary) (m stats.Maximum) {
-	for i := range steps {
-		for _, pair := range [][2]*stats.Lowest{
-			{&m.Completed, &steps[i].Maximum.Completed}, {&m.Received, &steps[i].Maximum.Received},
-		} {
-			if to, from := pair[0], pair[1]; from.Known() && (!to.Known() || from.PerSecond > to.PerSecond) {
 				*to = *from
 			}
 		}

@@ -93,6 +93,14 @@ func (r *run) readTime() (first, last time.Duration, ok bool) {
 	return first, last, any && last-first >= shortest
 }
 
+// readIn sets the rates of groups that have read a backlog.
+func readIn(first, last time.Duration, groups []stats.GroupSummary) {
+	for i := range groups {
+		g := &groups[i]
+		g.Extremes.Read(first, last, &g.Average, &g.Minimum, &g.Maximum)
+	}
+}
+
 // withGroups adds the figures of each group, under the names of their metrics.
 func withGroups(f map[string]float64, groups []stats.GroupSummary) map[string]float64 {
 	for i := range groups {

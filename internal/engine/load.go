@@ -153,7 +153,7 @@ func (r *run) broken() *threshold.Threshold {
 	if len(r.steps) > 1 {
 		present := step
 		r.step.role().only(&present)
-		whole.Minimum, whole.Maximum = r.extremes(append(slices.Clone(r.ended), present), whole.Groups)
+		whole.Minimum = r.lowest(append(slices.Clone(r.ended), present), whole.Groups)
 	}
 	for _, of := range []struct {
 		list    []threshold.Threshold

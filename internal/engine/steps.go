@@ -244,12 +244,8 @@ func (r *run) endStep(end ending, sum stats.StepSummary) {
 	sum.Limit = sum.Tally.Judge(r.asked())
 	sum.Groups = r.groupsOf(sum.Groups)
 	if first, last, ok := r.readTime(); ok {
-		sum.Average.ReadIn(first, last)
-		sum.Minimum.Received = sum.Minimum.Read()
-		for i := range sum.Groups {
-			sum.Groups[i].Average.ReadIn(first, last)
-			sum.Groups[i].Minimum.Received = sum.Groups[i].Minimum.Read()
-		}
+		sum.Extremes.Read(first, last, &sum.Average, &sum.Minimum, &sum.Maximum)
+		readIn(first, last, sum.Groups)
 	}
 	sum.Figures = withGroups(has.figures(&sum), sum.Groups)
 	sum.Thresholds = r.step.judged(sum.Figures)

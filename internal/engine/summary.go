@@ -40,8 +40,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	s := &stats.Summary{
 		Reason: end.reason, Interrupted: end.interrupted, Aborted: end.aborted, Err: end.err,
 		Start: r.clock.Start(), End: r.clock.Moment(now),
-		Total: c.Total(), Measured: c.Measured(), Latencies: c.Latencies(), Health: c.Health(now), Minimum: c.Minimum(),
-		Maximum: c.Maximum(), Average: c.Average(),
+		Total: c.Total(), Measured: c.Measured(), Latencies: c.Latencies(), Health: c.Health(now), Average: c.Average(),
 		Offered:    r.offered,
 		Stalls:     c.StallsFound(),
 		Marks:      c.MarksPassed(),
@@ -51,13 +50,11 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		Side:    r.brokerSide(),
 		Brokers: r.brokers(), BrokerCount: r.brokerCount(c.WorkerTotals()),
 	}
+	extremes := c.Extremes()
+	s.Minimum, s.Maximum = extremes.Both()
 	if first, last, ok := r.readTime(); ok && len(r.steps) == 1 {
-		s.Average.ReadIn(first, last)
-		s.Minimum.Received = s.Minimum.Read()
-		for i := range groups {
-			groups[i].Average.ReadIn(first, last)
-			groups[i].Minimum.Received = groups[i].Minimum.Read()
-		}
+		extremes.Read(first, last, &s.Average, &s.Minimum, &s.Maximum)
+		readIn(first, last, groups)
 	}
 	if len(r.ended) > 0 {
 		s.Limit = longestLimit(r.ended)
@@ -66,7 +63,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	}
 	s.Spreads, s.Hosts = stats.Spreads(s.Workers), r.hosts(s.Workers)
 	if len(r.ended) > 1 {
-		s.Minimum, s.Maximum = r.extremes(r.ended, groups)
+		s.Minimum = r.lowest(r.ended, groups)
 		s.Offered.Span = 0
 	}
 	var excess uint64

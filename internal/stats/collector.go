@@ -43,10 +43,9 @@ type Collector struct {
 	workers   []Worker         // of the producers, then of the consumers; nil if not set
 	protocol  []driver.Counter
 	verified  func() result.Progress
-	minimum   Minimum
+	extremes  Extremes
 	stalls    *stallMeter // nil if stalls are not looked for
 	marker    marker
-	maximum   Maximum
 	average   Average
 	sends     []sends // by producer, as of this Collect
 	delivered delivered
@@ -190,8 +189,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		s.Verified = &progress
 	}
 	if phase == Measure {
-		c.minimum.add(s, c.total.Received > 0)
-		c.maximum.add(s, c.total.Received > 0)
+		c.extremes.add(s, c.total.Received > 0)
 		c.average.add(s)
 	}
 	if phase == Warmup {
@@ -231,14 +229,11 @@ func (c *Collector) Measured() Counters { return c.parts[Measure] }
 // next Collect.
 func (c *Collector) Latencies() result.Latencies { return c.whole }
 
-// Minimum returns the lowest rates of all full seconds so far.
-func (c *Collector) Minimum() Minimum { return c.minimum }
+// Extremes returns the lowest and highest rates of all seconds so far.
+func (c *Collector) Extremes() Extremes { return c.extremes }
 
 // StallsFound returns the stalls of the run so far.
 func (c *Collector) StallsFound() Stalls { return c.stalls.sum(0) }
-
-// Maximum returns the highest rates of all full seconds so far.
-func (c *Collector) Maximum() Maximum { return c.maximum }
 
 // Average returns the rates so far of the measurement.
 func (c *Collector) Average() Average { return c.average }

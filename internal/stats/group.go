@@ -23,6 +23,7 @@ type GroupSummary struct {
 	Total     Counters         // warm-up included
 	Measured  Counters         // of messages due after the warm-up; counts of no message are 0
 	Latencies result.Latencies // of messages due after the warm-up; nil where there is no value
+	Extremes  Extremes         // Minimum and Maximum are of them
 	Minimum   Minimum
 	Maximum   Maximum
 	Average   Average
@@ -139,11 +140,9 @@ func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) (list 
 		total.Sent = max(known, g.total.Sent)
 		s := &Snapshot{From: c.last, To: now, Elapsed: now.Sub(c.start), Delta: total.Sub(g.total)}
 		if phase == Measure {
-			g.whole.Minimum.add(s, g.total.Received > 0)
-			g.whole.Maximum.add(s, g.total.Received > 0)
+			g.whole.Extremes.add(s, g.total.Received > 0)
 			g.whole.Average.add(s)
-			g.step.Minimum.add(s, g.total.Received > g.before.total.Received)
-			g.step.Maximum.add(s, g.total.Received > g.before.total.Received)
+			g.step.Extremes.add(s, g.total.Received > g.before.total.Received)
 			g.step.Average.add(s)
 		}
 		if phase != Warmup {
@@ -176,6 +175,7 @@ func (c *Collector) groupSums(step bool) (list []GroupSummary) {
 			sum.Total, sum.Measured = g.total.Sub(g.before.total), g.parts[Measure].Sub(g.before.measured)
 		}
 		sum.Latencies = sum.Latencies.Copy()
+		sum.Minimum, sum.Maximum = sum.Extremes.Both()
 		list = append(list, sum)
 	}
 	return list

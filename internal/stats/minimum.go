@@ -29,81 +29,45 @@ func FullSeconds(warmup, duration time.Duration) int {
 	return full(first-warmup) + int((last-first)/time.Second) + full(duration-last)
 }
 
-// Minimum holds the lowest rates over the full seconds of the measurement: warm-up, drain and the shorter intervals at
-// the ends of phases are left out. A stall of the broker shows as 0, and so does a load of less than a message per
-// second. The lowest rate of receiving begins with the first second at whose start something had been received.
+// Minimum holds the lowest rates over the seconds of the measurement: warm-up and drain are left out. A stall of the
+// broker shows as 0, and so does a load of less than a message per second. The lowest rate of receiving begins with the
+// first second at whose start something had been received; that of a backlog is of the time from its first to its last
+// message.
 //
-// An interval that took longer, because the tester was stopped or its reporters were a minute behind, counts with the
-// rate over its real length.
+// An interval that took longer, because perfmq was stopped or its reporters were a minute behind, counts with the rate
+// over its real length.
 type Minimum struct {
 	Completed, Received Lowest
-
-	// read covers the seconds before that of the last message, and since that second and the later ones.
-	read, since Lowest
 }
 
-// Read returns the lowest rate of receiving of a backlog that was read to its end: of the seconds before the second of
-// its last message.
-func (m *Minimum) Read() Lowest { return m.read }
-
-// join merges the lowest rate of other seconds.
-func (l *Lowest) join(o *Lowest) {
-	seconds := l.Seconds + o.Seconds
-	if l.Seconds == 0 || o.Seconds > 0 && o.PerSecond < l.PerSecond {
-		*l = *o
-	}
-	l.Seconds = seconds
-}
-
-// Maximum holds the highest rates over the same seconds.
+// Maximum holds the highest rates over the same seconds, and of receiving over all seconds.
 type Maximum struct {
 	Completed, Received Lowest
 }
 
 // Lowest is the lowest rate, or in a [Maximum] the highest one, and its time.
 type Lowest struct {
-	Seconds   int           // the number of intervals considered
+	Seconds   int           // the number of seconds considered
 	PerSecond float64       // messages per second
 	To        time.Time     // when that second ended, wall clock
 	Elapsed   time.Duration // the same from the start of the load
 }
 
-// Known tells whether there were enough full seconds (three) for the minimum to be significant.
+// Known tells whether there were enough seconds (three) for the rate to be significant.
 func (l *Lowest) Known() bool { return l.Seconds >= EnoughSeconds }
 
-// add adds an interval of the measurement; receiving tells that something had been received before it.
-func (m *Minimum) add(s *Snapshot, receiving bool) {
-	if s.To.Sub(s.From) < FullSecond {
-		return
-	}
-	m.Completed.add(s, s.Delta.Completed, 1)
-	if receiving {
-		m.Received.add(s, s.Delta.Received, 1)
-		if s.Delta.Received > 0 {
-			m.read.join(&m.since)
-			m.since = Lowest{}
-		}
-		m.since.add(s, s.Delta.Received, 1)
-	}
+// add considers a second, and keeps the lower rate, or with sign -1 the higher one.
+func (l *Lowest) add(s *stretch, sign float64) {
+	l.include(&Lowest{1, float64(s.messages) / s.length.Seconds(), s.to, s.elapsed}, sign)
 }
 
-// add adds an interval as [Minimum.add] does.
-func (m *Maximum) add(s *Snapshot, receiving bool) {
-	if s.To.Sub(s.From) < FullSecond {
-		return
+// include considers the rates of other seconds.
+func (l *Lowest) include(o *Lowest, sign float64) {
+	seconds := l.Seconds + o.Seconds
+	if l.Seconds == 0 || o.Seconds > 0 && sign*o.PerSecond < sign*l.PerSecond {
+		*l = *o
 	}
-	m.Completed.add(s, s.Delta.Completed, -1)
-	if receiving {
-		m.Received.add(s, s.Delta.Received, -1)
-	}
-}
-
-// add keeps the lower rate, or with sign -1 the higher one.
-func (l *Lowest) add(s *Snapshot, delta uint64, sign float64) {
-	if rate := float64(delta) / s.Seconds(); l.Seconds == 0 || sign*rate < sign*l.PerSecond {
-		l.PerSecond, l.To, l.Elapsed = rate, s.To, s.Elapsed
-	}
-	l.Seconds++
+	l.Seconds = seconds
 }
 
 // Average holds the counts within the measurement, whenever the messages were due. It leaves out messages completed or
@@ -142,11 +106,6 @@ func (l *line) slope() float64 {
 // many times.
 func (a *Average) Growth(deliveries float64) float64 {
 	return deliveries*a.completed.slope() - a.received.slope()
-}
-
-// ReadIn makes it that of a backlog that was read from the first to the last message, from the start of the run.
-func (a *Average) ReadIn(first, last time.Duration) {
-	a.Read, a.Since, a.Span = true, first, last-first
 }
 
 // PerSecond returns a rate of n messages, or bytes, in the measurement.

@@ -23,6 +23,7 @@ type StepSummary struct {
 	Measured  Counters         // of messages due after the warm-up; waits and LateSends are of no message, and 0
 	Latencies result.Latencies // of messages due after the warm-up
 	Health    Health
+	Extremes  Extremes // Minimum and Maximum are of them
 	Minimum   Minimum
 	Maximum   Maximum
 	Average   Average
@@ -66,8 +67,7 @@ func (m *stepMeter) add(c *Collector, s *Snapshot) {
 		m.sum.Latencies.Expect(&s.Latencies)
 		return
 	case Measure:
-		m.sum.Minimum.add(s, c.total.Received > m.total.Received)
-		m.sum.Maximum.add(s, c.total.Received > m.total.Received)
+		m.sum.Extremes.add(s, c.total.Received > m.total.Received)
 		m.sum.Average.add(s)
 	case Drain:
 	}
@@ -79,6 +79,7 @@ func (c *Collector) EndStep(name string) StepSummary {
 	sum := c.step.sum
 	sum.Name, sum.End, sum.Tally = name, c.last, c.limits.tally
 	sum.Total, sum.Measured = c.total.Sub(c.step.total), c.parts[Measure].Sub(c.step.measure)
+	sum.Minimum, sum.Maximum = sum.Extremes.Both()
 	sum.Groups = c.groupSums(true)
 	sum.Stalls = c.stalls.endStep(c.meter.pulse.stopped())
 	c.beginStep()
@@ -88,10 +89,11 @@ func (c *Collector) EndStep(name string) StepSummary {
 // SoFar returns the figures of the run, and of the present step, as of the last Collect. Their latencies are copies.
 func (c *Collector) SoFar() (whole, step StepSummary) {
 	whole = StepSummary{
-		Total: c.total, Measured: c.parts[Measure], Latencies: c.whole.Copy(), Health: c.meter.sum, Minimum: c.minimum,
-		Maximum: c.maximum, Average: c.average,
-		Groups: c.GroupSums(),
+		Total: c.total, Measured: c.parts[Measure], Latencies: c.whole.Copy(), Health: c.meter.sum, Extremes: c.extremes,
+		Average: c.average,
+		Groups:  c.GroupSums(),
 	}
+	whole.Minimum, whole.Maximum = c.extremes.Both()
 	var stalls Stalls
 	whole.Stalls, stalls = c.stalls.soFar()
 	if c.step == nil {
@@ -101,6 +103,7 @@ func (c *Collector) SoFar() (whole, step StepSummary) {
 	step.Stalls = stalls
 	step.Total, step.Measured = c.total.Sub(c.step.total), c.parts[Measure].Sub(c.step.measure)
 	step.Latencies = c.step.sum.Latencies.Copy()
+	step.Minimum, step.Maximum = step.Extremes.Both()
 	step.Groups = c.groupSums(true)
 	return whole, step
 }
