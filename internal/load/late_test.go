@@ -136,6 +136,22 @@ func TestLateSends(t *testing.T) {
 	}
 }
 
+// A message that is late, and waits in Send until the load ends, was not sent: it is not one that was sent late.
+func TestUnsentIsNotLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(setup{Schedule: constant(t, "1000"), MaxPending: 10})
+		r.Attach(sender(func(ctx context.Context, _ *driver.Message) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}))
+		pass(200 * time.Millisecond) // before Run: the goroutine did not get a processor
+		runFor(t, r, time.Second)
+		n := r.snapshot().Total
+		require.Zero(t, n.Sent)
+		require.Zero(t, n.LateSends)
+	})
+}
+
 // max-pending 1 and an acknowledgement that takes twice the period: the producer is held up at every message.
 func TestHeldByMaxPendingIsNotLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -273,9 +273,7 @@ func (p *Producer) openLoop(ctx context.Context) error {
 			continue
 		}
 		held = min(held, now-intended)
-		if own := now - intended - held; own > LateLimit && own > held { // mostly through the tester's own fault
-			p.rec.Late()
-		}
+		own := now - intended - held
 		last = now
 		if p.turns.cycle != nil {
 			msg.Variant = p.turns.next(n)
@@ -284,6 +282,9 @@ func (p *Producer) openLoop(ctx context.Context) error {
 		msg.More = next <= now-p.load.Start && p.slots.free() && (p.load.Count == 0 || n+total < p.load.Count)
 		if stopped, err := p.send(ctx, &msg, slot, intended, now); stopped || err != nil {
 			return err
+		}
+		if own > LateLimit && own > held { // mostly perfmq's own fault; Send may have waited until the load ended
+			p.rec.Late()
 		}
 		n, due = n+total, next
 	}
