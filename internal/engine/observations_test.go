@@ -60,6 +60,11 @@ func TestObservations(t *testing.T) {
 			want: []string{"transfer p99 is ", "received is below completed: the backlog grew by 100 msg/s"},
 		},
 		{
+			name: "messages that go elsewhere", options: func(o *mem.Options) { o.Lose = 5 },
+			edit: func(p *flat) { p.Rate, p.MaxPending = rate("1000"), 100 },
+			want: []string{"received is below completed by "},
+		},
+		{
 			name: "one of three consumers is slow", factory: slowConsumer, edit: func(p *flat) {
 				p.Rate, p.MaxPending, p.Consumers, p.Credit = rate("300"), 100, 3, 1
 			},

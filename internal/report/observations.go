@@ -152,7 +152,7 @@ func grown(s *stats.Summary, add adder) {
 	}
 	deliveries := float64(s.Expected) / float64(s.Total.Completed) // of each message
 	if len(s.Steps) <= 1 {
-		backlog(&s.Average, deliveries, "", add)
+		backlog(&s.Average, s.Latencies[result.Transfer], deliveries, "", add)
 		return
 	}
 	for i := range s.Steps {
@@ -162,14 +162,14 @@ func grown(s *stats.Summary, add adder) {
 		}
 		// Steps may differ in their subscriptions: no more deliveries than came in this one count, once for each.
 		came := float64(step.Total.Received) / float64(max(1, step.Total.Completed))
-		backlog(&step.Average, min(deliveries, max(1, came)), step.Name, add)
+		backlog(&step.Average, step.Latencies[result.Transfer], min(deliveries, max(1, came)), step.Name, add)
 	}
 }
 
 // backlog adds a finding if the backlog (completed minus received) grew in a measured part. There is a rate unless the
 // growth was not steady, for example if producers filled the broker's memory and were then blocked. Step is empty in a
 // run that has only one.
-func backlog(a *stats.Average, deliveries float64, step string, add adder) {
+func backlog(a *stats.Average, ages *result.Latency, deliveries float64, step string, add adder) {
 	if a.Span < enoughTime {
 		return
 	}
@@ -182,6 +182,9 @@ func backlog(a *stats.Average, deliveries float64, step string, add adder) {
 	}
 	switch {
 	case more < enoughBacklog || more < growing*wanted:
+	case steady >= more/2 && !stats.Queued(more/wanted, a.Span, ages):
+		add("received-elsewhere", step, uint64(more), nil, "%sreceived is below completed by %d messages, but the messages "+
+			"received had not waited: another program received the others, or the broker dropped them", in, uint64(more))
 	case steady >= more/2:
 		add("backlog-grew", step, uint64(more), nil,
 			"%sreceived is below completed: the backlog grew by %.0f msg/s, by %d messages in all", in, more/a.Span.Seconds(),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // LimitKind is the kind of limit on the rate of a load. Programs compare it; it does not change.
@@ -175,7 +176,19 @@ func (t *LoadTally) consumersLimit(sum *boundSums) Limit {
 // grows tells whether the backlog grew: in most of the time, and in all of it together. Loads shorter than a second end
 // before their messages have arrived.
 func (t *LoadTally) grows() bool {
-	return t.span >= FullSecond && t.behind > t.span/2 && float64(t.received) < (1-growing)*float64(t.completed)
+	return t.span >= FullSecond && t.behind > t.span/2 && float64(t.received) < (1-growing)*float64(t.completed) &&
+		Queued(1-float64(t.received)/float64(t.completed), t.span, &t.ages)
+}
+
+// queuedAge is the share of the expected age from which on messages count as having waited in a growing backlog.
+const queuedAge = 0.1
+
+// Queued tells whether the missing share of the messages waits in a backlog that grows. Then those received have also
+// waited, for half the missing share of the time on average (Little's law). If they have not, another program received
+// the missing ones, or the broker dropped them.
+func Queued(missing float64, span time.Duration, ages *result.Latency) bool {
+	return ages == nil || ages.Count == 0 ||
+		ages.Mean() >= queuedAge*missing*float64(span.Microseconds())/2
 }
 
 // growth returns the growth of the backlog in messages per second.
@@ -236,8 +249,8 @@ func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) 
 		l.Kind, l.Hint = LimitWorker, "more producers, consumers or connections may bring more"
 		l.Text = cmp.Or(t.saturated(), "it sent late, though it waited for nothing but the due times of its messages")
 	case boundProcessors:
-		l.Kind, l.Text = LimitProcessors, fmt.Sprintf("it used %s of the %d that it may use", percent(t.full.CPUShare()),
-			t.full.Cores)+t.while()
+		l.Kind, l.Text = LimitProcessors, fmt.Sprintf("it used %.2f of the %d cores that it may use",
+			t.full.CPUShare()*float64(t.full.Cores), t.full.Cores)+t.while()
 		l.Hint = "use more hosts, or larger messages"
 	case boundMachine:
 		l.Kind, l.Text = LimitMachine, fmt.Sprintf("others took %s of its processors", percent(t.crowded.OthersShare()))+

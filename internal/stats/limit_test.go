@@ -33,7 +33,7 @@ func newTold(t *testing.T, pending int) *told {
 	return l
 }
 
-// sent sends, confirms after that time, and receives messages of the second that begins now.
+// sent sends, confirms after that time, and receives messages of the second that begins now. Those not received queue.
 func (l *told) sent(n, received int, ack time.Duration) {
 	p, k := l.producers[0], l.consumers[0]
 	for range n {
@@ -41,8 +41,9 @@ func (l *told) sent(n, received int, ack time.Duration) {
 		p.Handed(Measure, 0)
 		p.Done(End{Due: Measure, Intended: l.now, Actual: l.now}, driver.Outcome{}, l.now+ack)
 	}
+	age := time.Millisecond + (l.now+time.Second/2)*time.Duration(max(0, n-received))/time.Duration(max(1, n))
 	for range received {
-		k.Received(Receipt{Due: Measure, Stamped: true, Transfer: time.Millisecond})
+		k.Received(Receipt{Due: Measure, Stamped: true, Transfer: age})
 	}
 }
 
@@ -315,6 +316,18 @@ func TestLimit(t *testing.T) {
 			l.sent(1000, 188, ms)
 			l.wait(WaitDue, 900*ms)
 		}, LimitBroker, "the broker (messages queue in it: its backlog grew by 812 msg/s while consumers waited for them)"},
+		{"another program receives a part", 100, rated(true), Health{}, func(l *told) {
+			idle(l)
+			l.sent(1000, 0, ms)
+			l.receiveOld(844, ms)
+			l.wait(WaitDue, 900*ms)
+		}, LimitNone, "none: the rate was reached"},
+		{"working consumers, and another program receives a part", 100, rated(true), Health{}, func(l *told) {
+			l.work(980*ms, 0)
+			l.sent(1000, 0, ms)
+			l.receiveOld(844, ms)
+			l.wait(WaitDue, 900*ms)
+		}, LimitNone, "none: the rate was reached"},
 		{"delayed messages, most of which have not come yet", 100, rated(true), Health{}, func(l *told) {
 			idle(l)
 			l.sent(1000, 0, ms)
@@ -371,7 +384,7 @@ func TestLimit(t *testing.T) {
 			idle(l)
 			l.sent(100, 100, ms)
 			l.wait(WaitSlot, 800*ms)
-		}, LimitProcessors, fmt.Sprintf("the tester's processors (it used 97%% of the %d that it may use; use more hosts, or larger messages)", cores)},
+		}, LimitProcessors, fmt.Sprintf("the tester's processors (it used %.2f of the %d cores that it may use; use more hosts, or larger messages)", 0.97*float64(cores), cores)},
 		{"a producer that never waits while others have the processors", 100, closed, crowded(time.Second), func(l *told) {
 			idle(l)
 			l.sent(100, 100, ms)
@@ -401,6 +414,18 @@ func TestLimit(t *testing.T) {
 			require.LessOrEqual(t, limit.Share, 1.0)
 		})
 	}
+}
+
+// TestLimitOfIdleProducer: a producer without a message is no limit, although its load took a moment to end.
+func TestLimitOfIdleProducer(t *testing.T) {
+	t.Parallel()
+	l := newTold(t, 1)
+	l.receive.Input.Time += 900 * time.Millisecond
+	l.producers[0].Wait(WaitEnded, 30*time.Microsecond)
+	l.second(Measure)
+	limit := l.Tally().Judge(LoadAsked{Producers: []ProducerAsked{{}}, Delivered: true})
+	require.NotContains(t, limit.String(), "never waited")
+	require.False(t, limit.OfTester(), limit.String())
 }
 
 // TestHush: long times without an answer are summed up while messages are in flight, those of a pause of the tester

@@ -63,7 +63,8 @@ type LoadTally struct {
 	span, behind        time.Duration // all, and the part in which more was completed than received
 	completed, received uint64
 	sent, slots         uint64
-	acks, ackSum, least int64 // of answers in the measured part, and the shortest of the run; microseconds
+	acks, ackSum, least int64          // of answers in the measured part, and the shortest of the run; microseconds
+	ages                result.Latency // of the messages received in the measured part: only Count and Sum
 
 	producing time.Duration            // of all producers together
 	waited    [numBounds]time.Duration // of it, by the reason of the wait
@@ -202,7 +203,7 @@ func newTally(producers, workers int) *LoadTally {
 
 // learn records the shortest answer of an interval, before its waits are judged.
 func (m *limitMeter) learn(s *Snapshot) {
-	for _, l := range s.acks() {
+	for _, l := range s.latencies(result.Ack) {
 		m.least = min(m.least, l.Percentile(0))
 	}
 }
@@ -223,6 +224,10 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 	t.received += s.Delta.Received
 	t.sent += s.Delta.Sent
 	t.slots += slots - before
+	for _, l := range s.latencies(result.Transfer) {
+		t.ages.Count += l.Count
+		t.ages.Sum += l.Sum
+	}
 	if float64(s.Delta.Received) < (1-growing)*float64(s.Delta.Completed) {
 		t.behind += length
 	}
@@ -238,7 +243,9 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 		var b bound
 		active := length
 		if i < t.producers {
-			active = max(0, length-at.lap.wait[WaitEnded])
+			if active = length - at.lap.wait[WaitEnded]; active < enoughLoad {
+				continue // it had nothing to send
+			}
 			b = at.lap.producer(active)
 			t.producing += active
 			at.lap.addTo(&t.waited)
@@ -299,7 +306,7 @@ func (m *limitMeter) stretch(s *Snapshot, length time.Duration) float64 {
 	t := m.tally
 	t.least = m.least
 	var count, sum int64
-	for _, l := range s.acks() {
+	for _, l := range s.latencies(result.Ack) {
 		count += l.Count
 		sum += l.Sum
 	}
@@ -317,10 +324,10 @@ func (m *limitMeter) stretch(s *Snapshot, length time.Duration) float64 {
 	}
 }
 
-// acks returns the latencies of the answers of an interval, of messages of all phases: a producer that is far behind
-// its rate sends the messages of the warm-up long after it.
-func (s *Snapshot) acks() (list []*result.Latency) {
-	for _, l := range []*result.Latency{s.Latencies[result.Ack], s.Leftover[result.Ack]} {
+// latencies returns the latencies of an interval, of messages of all phases: a producer that is far behind its rate
+// sends the messages of the warm-up long after it.
+func (s *Snapshot) latencies(kind result.Kind) (list []*result.Latency) {
+	for _, l := range []*result.Latency{s.Latencies[kind], s.Leftover[kind]} {
 		if l != nil && l.Count > 0 {
 			list = append(list, l)
 		}
