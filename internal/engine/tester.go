@@ -16,8 +16,8 @@ func (r *run) aboutTester(s *stats.Summary, add func(string, ...any)) {
 	case l.OfTester():
 		add("the tester was the bottleneck: %s; %s", l.Text, l.Hint)
 	case h.CPUShare() > stats.MaxCPUShare:
-		add("the tester used %.0f%% of the %d processors it may use: latencies include CPU scheduling delay",
-			100*h.CPUShare(), h.Cores)
+		add("perfmq used %.2f of the %d cores that it may use: latencies include CPU scheduling delay",
+			h.CPUShare()*float64(h.Cores), h.Cores)
 	}
 	if h.Crowded() {
 		add("the machine was %.0f%% busy, %.0f%% with others than the tester, such as a broker on the same machine: "+

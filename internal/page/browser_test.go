@@ -219,7 +219,7 @@ func TestPageInBrowser(t *testing.T) {
 	r := told(t)
 	_, warmup := resultOf(t, usual())
 	url := b.open(t, pageOf("run", runOf(t, "run", r, warmup)))
-	assert.Equal(t, int64(9), eval[int64](t, b, `[...document.querySelectorAll('#charts figure')].filter(f => !f.hidden && f.querySelector('canvas')).length`), "no backlog, no chart of it")
+	assert.Equal(t, int64(10), eval[int64](t, b, `[...document.querySelectorAll('#charts figure')].filter(f => !f.hidden && f.querySelector('canvas')).length`), "no backlog, no chart of it")
 	b.picture(t, "run-desktop-light")
 
 	// Values by the mouse, in the middle of the chart at 3.55 s: the nearest second ended at 4 s.
@@ -256,10 +256,12 @@ func TestPageInBrowser(t *testing.T) {
 	b.until(t, `[...document.querySelectorAll('#latency .value')].every(v => v.textContent === '-')`)
 
 	// The broker used half a processor; the third second has no figures.
+	key("side-cores", kb.Home, kb.ArrowRight)
+	assert.Equal(t, "2 s: process 0.50 cores", b.value(t, "side-cores"))
 	key("side-shares", kb.Home, kb.ArrowRight)
-	assert.Equal(t, "2 s: process, of one processor 50%, garbage collection 2%, busiest disk 20%", b.value(t, "side-shares"))
+	assert.Equal(t, "2 s: garbage collection 2%, busiest disk 20%", b.value(t, "side-shares"))
 	key("side-shares", kb.ArrowRight)
-	assert.Equal(t, "3 s: process, of one processor -, garbage collection -, busiest disk -", b.value(t, "side-shares"))
+	assert.Equal(t, "3 s: garbage collection -, busiest disk -", b.value(t, "side-shares"))
 	key("side-memory", kb.End)
 	assert.Contains(t, b.value(t, "side-memory"), "7.1 s: memory 508 MB, heap 254 MB, outage from")
 	key("side-bytes", kb.Home)

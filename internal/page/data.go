@@ -234,8 +234,8 @@ func (r *Run) load(d *runData) {
 			}
 		}
 		add(backlog, "backlog", p.backlog)
-		add(true, "cpu", 100*float64(p.cpu)/float64(max(1, p.length)))
-		add(machine, "machine", 100*float64(p.busy)/float64(max(1, p.all)))
+		add(true, "cpu", float64(p.cpu)/float64(max(1, p.length)))
+		add(machine, "machine", float64(p.busy)/float64(max(1, p.length)))
 		add(memory, "memory", float64(p.memory)/1e6)
 	}
 }

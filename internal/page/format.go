@@ -77,12 +77,12 @@ func moment(us int64) string { return time.UnixMicro(us).UTC().Format("2006-01-0
 // megabytes returns bytes as MB of a million bytes.
 func megabytes(bytes uint64) string { return number(float64(bytes) / 1e6) }
 
-// percent returns part as a percentage of whole; "-" if whole is not positive.
-func percent(part, whole int64) string {
-	if whole <= 0 {
+// cores returns the number of cores used on average over a span; "-" if the span is not positive.
+func cores(used, span int64) string {
+	if span <= 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%.1f", 100*float64(part)/float64(whole))
+	return fmt.Sprintf("%.2f", float64(used)/float64(span))
 }
 
 // sentence capitalises the first letter of a text.

@@ -33,11 +33,7 @@ type sideFigure struct {
 func sideFigures() []sideFigure {
 	type use = result.BrokerUse
 	return []sideFigure{
-		{"process, of one processor", "shares", "%", func(u *use) (float64, float64,
-			bool,
-		) {
-			return flow(u.CPU, 100, u.CPUSpan)
-		}},
+		{"process", "cores", "cores", func(u *use) (float64, float64, bool) { return flow(u.CPU, 1, u.CPUSpan) }},
 		{"garbage collection", "shares", "%", func(u *use) (float64, float64,
 			bool,
 		) {

@@ -67,8 +67,8 @@ func TestThinnedSide(t *testing.T) {
 	list := r.side()
 	require.Len(t, list, 3)
 	assert.Equal(t, sideData{
-		Name: "process, of one processor", Chart: "shares", Unit: "%",
-		column: column{Value: []number64{50, 10, 30}, Low: []number64{25, 10, 30}, High: []number64{75, 10, 30}},
+		Name: "process", Chart: "cores", Unit: "cores",
+		column: column{Value: []number64{0.5, 0.1, 0.3}, Low: []number64{0.25, 0.1, 0.3}, High: []number64{0.75, 0.1, 0.3}},
 	}, firstThree(list[0]))
 	assert.Equal(t, column{Value: []number64{750, 100, 300}, Low: []number64{250, 100, 300}, High: []number64{750, 100, 300}}, firstThree(list[1]).column)
 	assert.Equal(t, "s", list[2].Name)

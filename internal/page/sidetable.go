@@ -31,9 +31,9 @@ func sideTable(r *Run) Table {
 func sideProcess(s *result.BrokerSide) (list []Fact) {
 	u := &s.Whole
 	if u.CPU != nil && u.CPUSpan > 0 {
-		text := percent(*u.CPU, u.CPUSpan) + "% of one processor on average"
+		text := cores(*u.CPU, u.CPUSpan) + " cores on average"
 		if s.CPUMost != nil {
-			text += fmt.Sprintf(", %.1f%% in the highest interval", 100**s.CPUMost)
+			text += fmt.Sprintf(", %.2f in the highest interval", *s.CPUMost)
 		}
 		list = append(list, Fact{"processor time", text})
 	}
@@ -124,8 +124,8 @@ func marksTable(r *Run) Table {
 		return m.BrokerLoad != nil || m.BrokerCPU != nil
 	})
 	if loaded {
-		t.Head = append(t.Head, "load average", "broker CPU %")
-		t.Note += " Load average is that of the broker's host, CPU that of the broker in % of one processor."
+		t.Head = append(t.Head, "load average", "broker cores")
+		t.Note += " Load average is that of the broker's host, broker cores those that the broker used."
 	}
 	for i := range r.Result.Marks {
 		m := &r.Result.Marks[i]
@@ -138,19 +138,19 @@ func marksTable(r *Run) Table {
 		}
 		row := []string{name, m.Of, span(m.Elapsed), number(m.Average), number(m.Momentary)}
 		if loaded {
-			row = append(row, numberOf(m.BrokerLoad, 1), numberOf(m.BrokerCPU, 100))
+			row = append(row, numberOf(m.BrokerLoad), numberOf(m.BrokerCPU))
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
 
-// numberOf writes a value times a factor; "-" if it is not known.
-func numberOf(v *float64, factor float64) string {
+// numberOf writes a value; "-" if it is not known.
+func numberOf(v *float64) string {
 	if v == nil {
 		return "-"
 	}
-	return number(factor * *v)
+	return number(*v)
 }
 
 // events returns the events of the brokers' processes, such as restarts, for the charts.

@@ -136,8 +136,8 @@ func (r *Run) leftOut(latency string) uint64 {
 func testers(runs []*Run) Table {
 	t := Table{
 		Title: "The tester",
-		Note:  "CPU is that of perfmq in % of one processor, machine that of all programs in % of all processors.",
-		Head:  []string{"run", "CPU %", "processors", "memory MB", "machine %", "pauses", "longest ms", "late sends"},
+		Note:  "Cores used are those of perfmq on average, of the cores that it may use; machine those of all programs.",
+		Head:  []string{"run", "cores used", "cores", "memory MB", "machine", "pauses", "longest ms", "late sends"},
 	}
 	for _, r := range runs {
 		x := &r.Result.Tester
@@ -150,8 +150,8 @@ func testers(runs []*Run) Table {
 			late = count(p.Late)
 		}
 		t.Rows = append(t.Rows, []string{
-			r.Name, percent(x.CPU, r.Result.End-r.Result.Start), fmt.Sprint(x.Cores), memory,
-			percent(x.MachineBusy, x.MachineAll),
+			r.Name, cores(x.CPU, r.Result.End-r.Result.Start), fmt.Sprint(x.Cores), memory,
+			cores(x.MachineBusy, r.Result.End-r.Result.Start),
 			count(x.Pauses), ms(float64(x.PauseMax)), late,
 		})
 	}

@@ -266,11 +266,8 @@ func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
 	}
 	writeText(b, "--- stopped:", oneLine(s.Reason), "")
 	h := &s.Health
-	cores := "cores"
-	if h.Cores == 1 {
-		cores = "core"
-	}
-	writeText(b, "--- tester cpu:", fmt.Sprintf("%.1f", 100*cpuShare(h)), fmt.Sprintf(" %% of %d %s", h.Cores, cores))
+	cores, of := coresUsed(h)
+	writeText(b, "--- tester cpu:", cores, of)
 	if c.run.Producing {
 		note := ""
 		if h.LateSends > 0 && h.Sent > 0 {

@@ -299,11 +299,8 @@ func (s *Short) table(sum *stats.Summary, width int) (lines []string) {
 			count3(float64(s.Minimum)), count3(float64(s.Median)), count3(float64(s.Maximum)), s.Hosts))
 	}
 	h := &sum.Health
-	processors := "processors"
-	if h.Cores == 1 {
-		processors = "processor"
-	}
-	text := fmt.Sprintf("tester: %.0f %% of %d %s", 100*cpuShare(h), h.Cores, processors)
+	cores, of := coresUsed(h)
+	text := "tester: " + cores + of
 	if h.MemoryPeak > 0 {
 		text += ", " + megabytes(float64(h.MemoryPeak)) + " MB at most"
 	}

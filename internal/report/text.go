@@ -106,6 +106,15 @@ func cpuShare(h *stats.Health) float64 {
 	return h.CPU.Seconds() / (h.Wall.Seconds() * float64(h.Cores))
 }
 
+// coresUsed returns the number of cores used, and of how many.
+func coresUsed(h *stats.Health) (used, of string) {
+	cores := "cores"
+	if h.Cores == 1 {
+		cores = "core"
+	}
+	return fmt.Sprintf("%.2f", cpuShare(h)*float64(h.Cores)), fmt.Sprintf(" of %d %s", h.Cores, cores)
+}
+
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // oneLine escapes a text, which may come from a broker, for a line of the console.

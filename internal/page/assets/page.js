@@ -486,13 +486,13 @@ function tester(chart) {
   const series = [];
   for (const run of data.runs) {
     const keep = measured(run, chart);
-    for (const [name, label] of [['cpu', 'perfmq, of one processor'], ['machine', 'machine, of all']]) {
+    for (const [name, label] of [['cpu', 'perfmq'], ['machine', 'all programs of its machine']]) {
       if (!run.load[name] || many() && name !== 'cpu') continue;
       series.push({ label: many() ? run.name : label, color: many() ? runColor(run) : colorOf[name], dash: many() ? runDash(run) : undefined, x: keep(seconds(run.time)), value: keep(run.load[name]) });
     }
   }
   if (!series.length || !series.some(s => s.value.length)) return null;
-  return { ...overTime, ...fromStart(chart), ...marksOf(chart), series, yTick: v => v + '%', yText: v => number(v) + '%', note: 'Processor time of perfmq' + (many() ? ', in % of one processor.' : ' and of all programs of its machine.') };
+  return { ...overTime, ...fromStart(chart), ...marksOf(chart), series, yTick: numberTick, yText: v => number(v) + ' cores', note: 'Cores used by perfmq' + (many() ? '.' : ' and by all programs of its machine.') };
 }
 
 /* side is a chart of what the broker and its host used: of one run all figures of it, of several runs one. */
@@ -512,7 +512,7 @@ function side(name) {
     if (!series.length) return null;
     const after = unit === '%' || unit === '/s' ? unit : unit && ' ' + unit;
     return { ...overTime, ...fromStart(chart), ...marksOf(chart), series, yTick: v => numberTick(v) + (unit === '%' ? unit : ''), yText: v => number(v) + after,
-      note: { shares: 'In % of the time; of a process with several busy processors above 100%.', memory: 'In MB.', bytes: 'In MB/s.', others: '' }[name] + thinnedNote() };
+      note: { cores: 'Cores used by the process.', shares: 'In % of the time.', memory: 'In MB.', bytes: 'In MB/s.', others: '' }[name] + thinnedNote() };
   };
 }
 
@@ -549,7 +549,7 @@ new Chart(place, { id: 'backlog', title: 'Rate against backlog', define: piled, 
 new Chart(place, { id: 'waiting', title: 'Messages waiting', sync: 'time', define: waiting,
   controls: c => [...(many() ? [c.choice('of', 'Messages', [['inFlight', 'in flight'], ['backlog', 'at the broker']])] : []), ...warmupToggle(c)] });
 new Chart(place, { id: 'tester', title: "The tester's processors", sync: 'time', define: tester, controls: warmupToggle });
-for (const [name, title] of [['shares', 'The broker: processors, disk'], ['memory', 'The broker: memory'], ['bytes', 'The broker: disk and network'], ['others', 'The broker: other figures']])
+for (const [name, title] of [['cores', 'The broker: processors'], ['shares', 'The broker: garbage collection, disk'], ['memory', 'The broker: memory'], ['bytes', 'The broker: disk and network'], ['others', 'The broker: other figures']])
   new Chart(place, { id: 'side-' + name, title, sync: 'time', define: side(name), controls: sideControls(name) });
 
 /* arrange lets the last of an odd number of narrow charts have the whole width. */
