@@ -143,7 +143,7 @@ func (d dialect) checkDestination(dest driver.Destination, o *Options, producer 
 		case d == rabbitmq3 && !own && strings.Contains(dest.Name, "%2F"):
 			return refuse("choose a name without %2F", "it takes %2F for a slash")
 		case d == rabbitmq3 && !own && protocol.NotASCII(dest.Name):
-			return refuse("choose a name of ASCII characters", "it cannot read others in a name")
+			return refuse("choose a name of such characters", "it reads only ASCII characters in a name")
 		case producer && dest.Kind == driver.Topic && protocol.HasWord(dest.Name, "*", "#"):
 			return refuse(oneName, "the words * and # of a topic stand for many")
 		}

@@ -239,7 +239,7 @@ func (d dialect) checkName(dest driver.Destination, producer bool) error {
 		case !own && strings.Contains(dest.Name, "%2F"):
 			return d.unsupported("choose a name without %2F", "it takes %2F for a slash")
 		case !own && protocol.NotASCII(dest.Name):
-			return d.unsupported("choose a name of ASCII characters", "it cannot read others in a name")
+			return d.unsupported("choose a name of such characters", "it reads only ASCII characters in a name")
 		case producer && dest.Kind == driver.Topic && protocol.HasWord(dest.Name, "*", "#"):
 			return d.unsupported(oneName, "the words * and # of a topic stand for many")
 		}

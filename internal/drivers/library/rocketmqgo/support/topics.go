@@ -93,6 +93,10 @@ func (a *Admin) Queues(ctx context.Context, op, server, topic string) ([]*primit
 		return nil, driver.Errorf(driver.ClassNotFound, op,
 			"is a broker registered with the name server? Create the topic, or set autoCreateTopicEnable=true in the broker's "+
 				"configuration", "%w", err)
+	case errors.As(err, new(*primitive.MQClientErr)): // answered, but not with a route
+		return nil, driver.Errorf(driver.ClassConnect, op,
+			"give the address of a name server, whose port is 9876 by default: a broker refuses this request",
+			"%s: %w", server, err)
 	case driver.ClassOf(err) == driver.ClassTimeout:
 		return nil, driver.Errorf(driver.ClassTimeout, op, "is this a name server? See --connect-timeout",
 			"%s did not answer in time: %w", server, err)
