@@ -110,7 +110,7 @@ func TestCompareFailedRuns(t *testing.T) {
 	assert.Equal(t, exitOK, r.status, r.stderr)
 	assert.Contains(t, r.stdout, "mixed (5 runs)")
 	assert.Contains(t, r.stdout, "note: mixed: 1 of 6 runs are left out, as they failed; the first: messages rejected by the broker: 2\n")
-	assert.Contains(t, r.stdout, "note: bad: the run failed, and its figures are those of a failed run: messages rejected by the broker: 2\n")
+	assert.Contains(t, r.stdout, "note: bad: 1 run failed, and the figures are those of failed runs; the first: messages rejected by the broker: 2\n")
 	assert.Empty(t, r.stderr)
 
 	r = call(nil, "compare", "--unlike", "--format", "csv", good, mixed)
@@ -148,13 +148,13 @@ func TestCompareMistakes(t *testing.T) {
 	t.Parallel()
 	empty := t.TempDir()
 	for args, want := range map[string]string{
-		"":                             "at least two results are needed",
-		"--metric ack.p98 X":           `--metric: unknown metric "ack.p98"; did you mean ack.p90?`,
-		"--fail-if ack.p99 X Y":        `--fail-if: "ack.p99" must be a metric and a change in percent`,
-		"--format html X Y":            `must be text, markdown or csv`,
-		empty + " " + empty:            "there is no result",
-		"/does/not/exist /nor/this":    "no such file or directory",
-		"--metric commit.p50 X /dev/1": `unknown metric "commit.p50"`,
+		"":                           "at least two results are needed",
+		"--metric ack.p98 X":         `--metric: unknown metric "ack.p98"; did you mean ack.p90?`,
+		"--fail-if ack.p99 X Y":      `--fail-if: "ack.p99" must be a metric and a change in percent`,
+		"--format html X Y":          `must be text, markdown or csv`,
+		empty + " " + empty:          "there is no result",
+		"/does/not/exist /nor/this":  "no such file or directory",
+		"--metric sent.min X /dev/1": `unknown metric "sent.min"`,
 	} {
 		r := call(nil, append([]string{"compare"}, strings.Fields(args)...)...)
 		assert.Equal(t, exitUsage, r.status, args)

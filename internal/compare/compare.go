@@ -19,29 +19,13 @@ import (
 
 	"golang.org/x/perf/benchmath"
 
-	"github.com/perfmq/perfmq/internal/stats"
-	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/threshold"
-	"github.com/perfmq/perfmq/pkg/result"
 )
 
 const (
 	level      = 0.05 // of all figures of a pair together
 	confidence = 0.95
 )
-
-// Set is one side of a comparison: the repeats of a run or of a search, or of each cell of a sweep.
-type Set struct {
-	Name    string
-	Results []*result.Result
-	Failed  []*result.Result // see [Set.Sift]
-	// Cells are those of a sweep, by their names; then Results and Failed are of all cells, when they have been sifted.
-	Cells []Set
-
-	key      string                     // of a cell: its name as the sweep has it
-	check    func(*result.Result) error // of each result; nil if there is none
-	searches map[*result.Result]Search  // of which a result is that of the load that was held
-}
 
 // Verdict is the outcome of a comparison.
 type Verdict string
@@ -85,16 +69,15 @@ type Row struct {
 	Cells []Cell `json:"cells"`
 }
 
-// Sets compares each of the sets with the first one by those metrics, cell by cell if they are sweeps. A metric that no
-// result has is left out.
-func Sets(sets []Set, metrics []Metric) []Row {
+// rowsOf compares each of the sets with the first one by those metrics, cell by cell if they are sweeps.
+func rowsOf(sets []Set, metrics []Metric) []Row {
 	var rows []Row
-	for _, of := range cellsOf(sets) {
+	for _, cell := range cells(sets) {
 		for _, m := range metrics {
-			row := Row{Metric: m, Cell: of.name, Name: m.Name, Unit: m.Unit.String()}
+			row := Row{Metric: m, Cell: cell, Name: m.Name, Unit: m.Unit.String()}
 			known := false
-			for i := range of.sets {
-				c := newCell(&of.sets[i], &m)
+			for i := range sets {
+				c := newCell(sets[i].of(cell), &m)
 				known = known || len(c.Values) > 0
 				row.Cells = append(row.Cells, c)
 			}
@@ -109,51 +92,11 @@ func Sets(sets []Set, metrics []Metric) []Row {
 	return rows
 }
 
-// value returns the figure of a result of the set. Searches have their rate alone: other figures are of that rate,
-// which is another one in each search.
-func (s *Set) value(m *Metric, r *result.Result) (v float64, ok bool) {
-	if of, is := s.searches[r]; is {
-		return of.Rate, of.Held && m.Name == record.FoundMetric
-	}
-	return m.of(r)
-}
-
-// bounded tells whether perfmq was the limit of a run, or of a search.
-func (s *Set) bounded(r *result.Result) bool {
-	if of, is := s.searches[r]; is {
-		return of.AtLeast
-	}
-	byPerfmq := func(l *result.Limit) bool { return l != nil && stats.LimitKind(l.Kind).OfTester() }
-	return byPerfmq(r.Limit) || slices.ContainsFunc(r.Steps, func(step result.Step) bool { return byPerfmq(step.Limit) })
-}
-
-// BoundedRuns is the number of runs of the set of which perfmq was the limit.
-func (s *Set) BoundedRuns() (n int) {
-	for _, r := range s.Results {
-		if s.bounded(r) {
-			n++
-		}
-	}
-	return n
-}
-
-// Bounded says of how many runs perfmq was the limit; empty if of none.
-func Bounded(sets []Set) string {
-	n, all := 0, 0
-	for i := range sets {
-		n, all = n+sets[i].BoundedRuns(), all+len(sets[i].Results)
-	}
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("perfmq was the limit of %d of %d runs, so their rates are lower bounds", n, all)
-}
-
 func newCell(s *Set, m *Metric) (c Cell) {
-	for _, r := range s.Results {
-		if v, ok := s.value(m, r); ok {
+	for i := range s.Repeats {
+		if v, ok := s.Repeats[i].Metrics[m.Name]; ok {
 			c.Values = append(c.Values, v)
-			c.AtLeast = c.AtLeast || m.Unit == threshold.PerSecond && s.bounded(r)
+			c.AtLeast = c.AtLeast || m.Unit == threshold.PerSecond && s.Repeats[i].AtLeast
 		}
 	}
 	if len(c.Values) == 0 {
@@ -163,13 +106,10 @@ func newCell(s *Set, m *Metric) (c Cell) {
 	c.Median, c.Low, c.High, c.Confidence = of.Center, of.Lo, of.Hi, of.Confidence
 	if math.IsInf(c.Low, 0) || math.IsInf(c.High, 0) {
 		c.Low, c.High = slices.Min(c.Values), slices.Max(c.Values)
-		c.Confidence = covered(len(c.Values))
+		c.Confidence = 1 - 2*math.Pow(0.5, float64(len(c.Values))) // that the median lies between them
 	}
 	return c
 }
-
-// covered is the probability that the median lies between the least and the largest of n values.
-func covered(n int) float64 { return 1 - 2*math.Pow(0.5, float64(n)) }
 
 func sample(values []float64) *benchmath.Sample {
 	return benchmath.NewSample(slices.Clone(values), &benchmath.Thresholds{CompareAlpha: level})
@@ -206,7 +146,7 @@ func judge(rows []Row, i int) {
 			}
 		case c.Median > a.Median && a.AtLeast, c.Median < a.Median && c.AtLeast: // the other may be as high
 			c.Verdict = Bound
-		case c.Median > a.Median == row.Metric.Higher:
+		case c.Median > a.Median == (row.Metric.Unit == threshold.PerSecond):
 			c.Verdict = Better
 		default:
 			c.Verdict = Worse

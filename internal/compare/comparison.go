@@ -3,9 +3,7 @@ package compare
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -25,36 +23,43 @@ type Options struct {
 
 // Comparison holds sets against the first of them.
 type Comparison struct {
-	sets        []Set
-	rows        []Row
-	differences []Difference
-	limits      []Limit
+	Sets        []Set
+	Rows        []Row // of all cells; a metric that no result has is left out
+	Differences []Difference
+
+	limits []Limit
+}
+
+// New compares sets. It sifts them.
+func New(sets []Set, metrics []Metric) *Comparison {
+	c := &Comparison{Sets: sets, Differences: differences(sets)}
+	for i := range sets {
+		sets[i].Sift()
+	}
+	c.Rows = rowsOf(sets, metrics)
+	return c
 }
 
 // Compare reads the sets in folders and compares them. It returns all mistakes.
 func Compare(paths []string, o Options) (*Comparison, []error) {
-	c := new(Comparison)
-	metrics, errs := c.parse(&o)
-	errs = append(errs, c.read(paths, o.Check)...)
-	if len(errs) > 0 {
+	metrics, limits, errs := o.parse()
+	sets, more := read(paths, o.Check)
+	if errs = append(errs, more...); len(errs) > 0 {
 		return nil, errs
 	}
-	c.differences = Differences(c.sets)
-	for i := range c.sets {
-		c.sets[i].Sift()
-	}
-	c.clean(o.Clean)
-	if unlike := Unlike(c.differences); len(unlike) > 0 && !o.Unlike {
+	c := New(safetext.Each(sets, o.Clean), metrics)
+	c.Differences, c.limits = safetext.Each(c.Differences, o.Clean), limits
+	if unlike := Unlike(c.Differences); len(unlike) > 0 && !o.Unlike {
 		return nil, refused(unlike)
 	}
-	if c.rows = Sets(c.sets, metrics); len(c.rows) == 0 {
+	if len(c.Rows) == 0 {
 		return nil, []error{&plan.Mistake{Text: "the results have none of these figures", Hint: "--metric names others"}}
 	}
 	return c, nil
 }
 
 // parse returns the metrics, with those of the limits.
-func (c *Comparison) parse(o *Options) (metrics []Metric, errs []error) {
+func (o *Options) parse() (metrics []Metric, limits []Limit, errs []error) {
 	names := o.Metrics
 	if len(names) == 0 {
 		names = Usual()
@@ -62,26 +67,26 @@ func (c *Comparison) parse(o *Options) (metrics []Metric, errs []error) {
 	add := func(flag string, m Metric, err error) {
 		if err != nil {
 			errs = append(errs, &plan.Mistake{Text: flag + ": " + err.Error(), Hint: "perfmq compare --help shows examples"})
-		} else if !slices.ContainsFunc(metrics, func(o Metric) bool { return o.Name == m.Name }) {
+		} else if !slices.Contains(metrics, m) {
 			metrics = append(metrics, m)
 		}
 	}
 	for _, name := range names {
-		m, err := Named(name)
+		m, err := Find(name)
 		add("--metric", m, err)
 	}
 	for _, text := range o.FailIf {
 		l, err := ParseLimit(text)
 		add("--fail-if", l.Metric, err)
-		c.limits = append(c.limits, l)
+		limits = append(limits, l)
 	}
-	return metrics, errs
+	return metrics, limits, errs
 }
 
 // read reads the sets. Those of one name are named by their paths.
-func (c *Comparison) read(paths []string, check func(*result.Result) error) (errs []error) {
+func read(paths []string, check func(*result.Result) error) (sets []Set, errs []error) {
 	if len(paths) < 2 {
-		return []error{&plan.Mistake{Text: "at least two results are needed", Hint: "perfmq compare BEFORE AFTER"}}
+		return nil, []error{&plan.Mistake{Text: "at least two results are needed", Hint: "perfmq compare BEFORE AFTER"}}
 	}
 	names := map[string]int{}
 	for _, path := range paths {
@@ -90,48 +95,19 @@ func (c *Comparison) read(paths []string, check func(*result.Result) error) (err
 			errs = append(errs, err)
 		}
 		names[s.Name]++
-		c.sets = append(c.sets, s)
+		sets = append(sets, s)
 	}
-	sweeps := len(c.sets[0].Cells) > 0
-	if len(errs) == 0 && slices.ContainsFunc(c.sets, func(s Set) bool { return len(s.Cells) > 0 != sweeps }) {
-		errs = append(errs, &plan.Mistake{
-			Text: "a sweep with several cells compares with another sweep alone", Hint: "name the folder of one of its cells",
-		})
-	}
-	for i := range c.sets {
-		if names[c.sets[i].Name] > 1 {
-			c.sets[i].Name = paths[i]
+	for i := range sets {
+		if len(errs) == 0 && len(sets[i].Cells) > 0 != (len(sets[0].Cells) > 0) {
+			return nil, []error{&plan.Mistake{
+				Text: "a sweep with several cells compares with another sweep alone", Hint: "name the folder of one of its cells",
+			}}
+		}
+		if names[sets[i].Name] > 1 {
+			sets[i].Name = paths[i]
 		}
 	}
-	return errs
-}
-
-// clean makes the texts of results fit to print.
-func (c *Comparison) clean(text func(string) string) {
-	each := func(list ...*string) {
-		for _, s := range list {
-			*s = text(*s)
-		}
-	}
-	for i := range c.sets {
-		s := &c.sets[i]
-		each(&s.Name)
-		for k := range s.Cells {
-			each(&s.Cells[k].Name)
-		}
-		for _, r := range s.Failed {
-			for k := range r.Outcome.Problems {
-				each(&r.Outcome.Problems[k])
-			}
-		}
-	}
-	for i := range c.differences {
-		d := &c.differences[i]
-		each(&d.Name, &d.Cell)
-		for k := range d.Values {
-			each(&d.Values[k])
-		}
-	}
+	return sets, errs
 }
 
 // maxRefused is how many differences are named when plans are refused for them; --unlike prints all.
@@ -154,7 +130,7 @@ func refused(unlike []Difference) (errs []error) {
 			values[k] = cmp.Or(v, "none")
 		}
 		errs = append(errs, &plan.Mistake{
-			Text: fmt.Sprintf("the plans%s differ in %s: %s", ofCell(d.Cell), d.Name, strings.Join(values, " | ")),
+			Text: fmt.Sprintf("the plans differ in %s: %s", d.Name, strings.Join(values, " | ")),
 			Hint: "compare runs of one plan, or add --unlike",
 		})
 	}
@@ -169,40 +145,24 @@ func ofCell(name string) string {
 	return " of " + name
 }
 
-// Formats are those of [Comparison.Write].
-func Formats() []string { return []string{"text", "markdown", "csv"} }
-
-// Write writes the comparison in a format. CSV has no place for notes; see [Comparison.Notes].
-func (c *Comparison) Write(w io.Writer, format string) error {
-	switch format {
-	case "markdown":
-		return Markdown(w, c.sets, c.rows, c.differences)
-	case "csv":
-		return CSV(w, c.sets, c.rows)
-	default:
-		return Text(w, c.sets, c.rows, c.differences)
-	}
-}
-
 // Notes returns what to know of the sets.
 func (c *Comparison) Notes() []string {
-	notes := Notes(c.sets)
-	if text := Bounded(c.sets); text != "" {
-		notes = append([]string{text}, notes...)
+	if first := bounded(c.Sets); first != "" {
+		return append([]string{first}, notes(c.Sets)...)
 	}
-	return notes
+	return notes(c.Sets)
 }
 
 // JSON returns the comparison for programs.
 func (c *Comparison) JSON() ([]byte, error) {
 	var names []string
 	var failed, bounded []int
-	for i := range c.sets {
-		s := &c.sets[i]
-		names, failed, bounded = append(names, s.Name), append(failed, len(s.Failed)), append(bounded, s.BoundedRuns())
+	for i := range c.Sets {
+		s := &c.Sets[i]
+		names, failed, bounded = append(names, s.Name), append(failed, len(s.Failed)), append(bounded, s.Bounded())
 	}
 	text, err := json.MarshalIndent(map[string]any{
-		"sets": names, "failed": failed, "bounded": bounded, "metrics": c.rows, "differences": c.differences,
+		"sets": names, "failed": failed, "bounded": bounded, "metrics": c.Rows, "differences": c.Differences,
 	}, "", "  ")
 	return append(safetext.JSON(text), '\n'), err
 }
@@ -213,32 +173,28 @@ func (c *Comparison) Judge() (errs []error, status int) {
 		errs = append(errs, &plan.Mistake{Text: "--fail-if" + fmt.Sprintf(format, args...), Hint: hint})
 		status = result.Graver(status, as)
 	}
-	for i := 1; i < len(c.sets) && len(c.limits) > 0; i++ {
-		if s := &c.sets[i]; len(s.Failed) > 0 {
+	for i := 1; i < len(c.Sets) && len(c.limits) > 0; i++ {
+		if s := &c.Sets[i]; len(s.Failed) > 0 {
 			found(result.StatusFailed, "", ": %s: %d of the runs failed, whatever their figures: %s", s.Name, len(s.Failed),
-				Failed(s.Failed[0]))
+				Failed(s.Failed[0].Result))
 		}
 	}
 	for k := range c.limits {
 		l := &c.limits[k]
 		known := false
-		for r := range c.rows {
-			row := &c.rows[r]
+		for r := range c.Rows {
+			row := &c.Rows[r]
 			if row.Name != l.Metric.Name {
 				continue
 			}
 			known = true
-			for i := 1; i < len(c.sets); i++ {
-				exceeded, err := l.Exceeded(row, i)
-				hint := fmt.Sprintf("repeat the runs: %d of each are enough", Enough(len(c.rows)))
-				if errors.Is(err, ErrBound) {
-					hint = "run on a machine on which perfmq is not the limit"
-				}
+			for i := 1; i < len(c.Sets); i++ {
+				exceeded, unknown, hint := l.exceeded(&row.Cells[0], &row.Cells[i], Enough(len(c.Rows)))
 				switch {
-				case err != nil:
-					found(result.StatusUsage, hint, " %v%s", err, ofCell(row.Cell))
+				case unknown != "":
+					found(result.StatusUsage, hint, " %s: it cannot be told: %s%s", l.Text, unknown, ofCell(row.Cell))
 				case exceeded:
-					found(result.StatusThreshold, "", " %s: %s%s changed by %s", l.Text, c.sets[i].Name, ofCell(row.Cell),
+					found(result.StatusThreshold, "", " %s: %s%s changed by %s", l.Text, c.Sets[i].Name, ofCell(row.Cell),
 						row.Cells[i].String())
 				}
 			}

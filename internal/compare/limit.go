@@ -1,13 +1,10 @@
 package compare
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/perfmq/perfmq/internal/nearest"
 )
 
 // Limit is a change that a set must not show: ack.p99 +10%.
@@ -27,7 +24,7 @@ func ParseLimit(text string) (Limit, error) {
 	if parts == nil {
 		return Limit{}, fmt.Errorf("%q must be a metric and a change in percent, such as 'ack.p99 +10%%'", text)
 	}
-	m, err := Named(parts[1])
+	m, err := Find(parts[1])
 	if err != nil {
 		return Limit{}, err
 	}
@@ -41,46 +38,27 @@ func ParseLimit(text string) (Limit, error) {
 	return Limit{Text: strings.TrimSpace(text), Metric: m, Change: change / 100}, nil
 }
 
-// Named is Find that fails with a suggestion.
-func Named(name string) (Metric, error) {
-	if m, ok := Find(name); ok {
-		return m, nil
-	}
-	if like := nearest.Nearest(name, Names()); like != "" {
-		return Metric{}, fmt.Errorf("unknown metric %q; did you mean %s?", name, like)
-	}
-	return Metric{}, fmt.Errorf("unknown metric %q: known are %s", name, strings.Join(Names(), ", "))
-}
-
-// ErrCannotTell says that a limit cannot be judged.
-var ErrCannotTell = errors.New("it cannot be told")
-
-// Exceeded tells whether set i of a row changed by more than the limit, and not by chance. It fails with
-// [ErrCannotTell].
-func (l *Limit) Exceeded(row *Row, i int) (bool, error) {
-	c := &row.Cells[i]
+// exceeded tells whether a figure changed by more than the limit from the first set's, and not by chance. For what it
+// cannot tell, it returns the reason and a hint.
+func (l *Limit) exceeded(first, c *Cell, enough int) (exceeded bool, unknown, hint string) {
+	const bound = "run on a machine on which perfmq is not the limit"
 	switch c.Verdict {
 	case TooFew:
-		return false, fmt.Errorf("%s: %w: %d and %d repeats are too few", l.Text, ErrCannotTell, len(row.Cells[0].Values),
-			len(c.Values))
+		return false, fmt.Sprintf("%d and %d repeats are too few", len(first.Values), len(c.Values)),
+			fmt.Sprintf("repeat the runs: %d of each are enough", enough)
 	case Bound:
-		return false, l.bound()
+		return false, string(Bound), bound
 	case Unknown:
-		return false, fmt.Errorf("%s: %w: a side has no such figure", l.Text, ErrCannotTell)
+		return false, "a side has no such figure", "name a metric of these runs"
 	case Same:
-		return false, nil
+		return false, "", ""
 	}
-	exceeded := c.Change > l.Change
+	exceeded = c.Change > l.Change
 	if l.Change < 0 {
 		exceeded = c.Change < l.Change
 	}
-	if bounds := c.AtLeast || row.Cells[0].AtLeast; bounds && !exceeded && c.Change*l.Change > 0 {
-		return false, l.bound() // the true change is larger
+	if (c.AtLeast || first.AtLeast) && !exceeded && c.Change*l.Change > 0 { // the true change is larger
+		return false, string(Bound), bound
 	}
-	return exceeded, nil
+	return exceeded, "", ""
 }
-
-// ErrBound is in the error for a change that cannot be judged, since perfmq was the limit of a run.
-var ErrBound = errors.New(string(Bound))
-
-func (l *Limit) bound() error { return fmt.Errorf("%s: %w: %w", l.Text, ErrCannotTell, ErrBound) }

@@ -1,4 +1,4 @@
-package compare_test
+package compare
 
 import (
 	"encoding/csv"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/compare"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -20,15 +19,15 @@ import (
 // processors that had other work to do: of the embedded broker told to serve 5000 msg/s (fast), told to serve 4000
 // (slow), and of Artemis as fast as it goes. To record it anew: folders fast, slow and artemis in DIR, each with the
 // results of 100 runs, and go test ./internal/compare -run TestRecordedRuns -record DIR.
-var record = flag.String("record", "", "write testdata/recorded.csv from the results in this folder")
+var recordFrom = flag.String("record", "", "write testdata/recorded.csv from the results in this folder")
 
 const recorded = "testdata/recorded.csv"
 
 // TestRecordedRuns: of 100 pairs of sets of ten runs drawn from those of one broker, at most 10 show a difference; of
 // 100 with one set from a broker that is slower by 20%, at least 95 do.
 func TestRecordedRuns(t *testing.T) {
-	if *record != "" {
-		recordRuns(t, *record)
+	if *recordFrom != "" {
+		recordRuns(t, *recordFrom)
 	}
 	runs := readRuns(t)
 	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // must be repeatable
@@ -41,9 +40,9 @@ func TestRecordedRuns(t *testing.T) {
 	different := func(pair func() (a, b []*result.Result)) (n int) {
 		for range 100 {
 			a, b := pair()
-			rows := compare.Sets([]compare.Set{{Results: a}, {Results: b}}, metrics(t, compare.Usual()...))
+			rows := New([]Set{{Repeats: Repeats(a...)}, {Repeats: Repeats(b...)}}, metrics(t, Usual()...)).Rows
 			for i := range rows {
-				if v := rows[i].Cells[1].Verdict; v == compare.Better || v == compare.Worse {
+				if v := rows[i].Cells[1].Verdict; v == Better || v == Worse {
 					n++
 					break
 				}
@@ -68,14 +67,14 @@ func recordRuns(t *testing.T, dir string) {
 	t.Helper()
 	lines := [][]string{append([]string{"broker"}, ofLoads()...)}
 	for _, name := range []string{"fast", "slow", "artemis"} {
-		set, err := compare.Read(filepath.Join(dir, name), nil)
+		set, err := Read(filepath.Join(dir, name), nil)
 		require.NoError(t, err)
-		for _, r := range set.Results {
+		for _, r := range set.Repeats {
 			line := []string{name}
 			for _, m := range metrics(t, ofLoads()...) {
 				value := ""
-				if rows := compare.Sets([]compare.Set{{Results: []*result.Result{r}}}, []compare.Metric{m}); len(rows) == 1 {
-					value = fmt.Sprintf("%.1f", rows[0].Cells[0].Median)
+				if v, ok := r.Metrics[m.Name]; ok {
+					value = fmt.Sprintf("%.1f", v)
 				}
 				line = append(line, value)
 			}
@@ -89,7 +88,7 @@ func recordRuns(t *testing.T, dir string) {
 }
 
 // ofLoads are the usual metrics without that of searches.
-func ofLoads() []string { return compare.Usual()[1:] }
+func ofLoads() []string { return Usual()[1:] }
 
 // readRuns returns the recorded runs by broker, as results that have these figures and no other.
 func readRuns(t *testing.T) map[string][]*result.Result {

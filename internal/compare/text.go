@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -12,45 +13,53 @@ import (
 	"github.com/perfmq/perfmq/internal/safetext"
 )
 
-// Text writes the rows side by side, and under them a summary of each set.
-func Text(w io.Writer, sets []Set, rows []Row, differences []Difference) error {
-	if text := Bounded(sets); text != "" {
-		if _, err := fmt.Fprintln(w, text); err != nil {
-			return err
-		}
+// Formats are those of [Comparison.Write].
+func Formats() []string { return []string{"text", "markdown", "csv"} }
+
+// Write writes the comparison: the rows side by side, and under them differences, notes and a summary of each set. CSV
+// has the rows alone.
+func (c *Comparison) Write(w io.Writer, format string) error {
+	if format == "csv" {
+		return c.writeCSV(w)
 	}
-	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	for _, line := range table(sets, rows) {
-		_, _ = fmt.Fprintln(tw, strings.TrimRight(strings.Join(line, "\t"), "\t"))
-	}
-	if err := tw.Flush(); err != nil {
-		return err
-	}
+	text := func(s string) string { return s }
+	title, difference, or, note, end := "The runs differ in:\n", "  ", " | ", "note: ", "\n"
 	var b strings.Builder
-	for i, d := range differences {
-		if i == 0 {
-			b.WriteString("\nThe runs differ in:\n")
+	if format == "markdown" {
+		text, title, difference, or, note, end = safetext.Markdown, "", "- ", " / ", "", "\n\n"
+	}
+	if first := bounded(c.Sets); first != "" {
+		b.WriteString(first + end)
+	}
+	if format == "markdown" {
+		c.writeMarkdown(&b)
+	} else {
+		tw := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+		for _, line := range c.table() {
+			_, _ = fmt.Fprintln(tw, strings.TrimRight(strings.Join(line, "\t"), "\t")) // a Builder never fails
 		}
-		fmt.Fprintf(&b, "  %s: %s\n", d.title(), strings.Join(blanks(d.Values), " | "))
+		_ = tw.Flush()
+	}
+	if len(c.Differences) > 0 {
+		b.WriteString("\n" + title)
+	}
+	for _, d := range c.Differences {
+		b.WriteString(difference + text(d.title()+": "+strings.Join(blanks(d.Values), or)) + "\n")
 	}
 	b.WriteString("\n")
-	for _, note := range Notes(sets) {
-		b.WriteString("note: " + note + "\n")
+	for _, n := range notes(c.Sets) {
+		b.WriteString(note + text(n) + end)
 	}
-	for i := 1; i < len(sets); i++ {
-		b.WriteString(Summary(sets, rows, i) + "\n")
+	for i := 1; i < len(c.Sets); i++ {
+		b.WriteString(c.Summary(i) + end)
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, strings.TrimSuffix(b.String(), end)+"\n")
 	return err
 }
 
-// Markdown writes the rows as a table for a merge request.
-func Markdown(w io.Writer, sets []Set, rows []Row, differences []Difference) error {
-	var b strings.Builder
-	if text := Bounded(sets); text != "" {
-		b.WriteString(text + "\n\n")
-	}
-	for i, line := range table(sets, rows) {
+// writeMarkdown writes the rows as a table for a merge request.
+func (c *Comparison) writeMarkdown(b *strings.Builder) {
+	for i, line := range c.table() {
 		for k := range line {
 			line[k] = strings.ReplaceAll(line[k], "|", `\|`)
 		}
@@ -59,77 +68,59 @@ func Markdown(w io.Writer, sets []Set, rows []Row, differences []Difference) err
 			b.WriteString("|" + strings.Repeat(" --- |", len(line)) + "\n")
 		}
 	}
-	b.WriteString("\n")
-	for _, d := range differences {
-		fmt.Fprintf(&b, "- %s\n", safetext.Markdown(d.title()+": "+strings.Join(blanks(d.Values), " / ")))
-	}
-	for _, note := range Notes(sets) {
-		b.WriteString("\n" + safetext.Markdown(note) + "\n")
-	}
-	for i := 1; i < len(sets); i++ {
-		b.WriteString("\n" + Summary(sets, rows, i) + "\n")
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
-// CSV writes a line for each figure of each set, with a line of names before them. Of sweeps the first column is the
-// cell.
-func CSV(w io.Writer, sets []Set, rows []Row) error {
-	c := csv.NewWriter(w)
-	sweeps := slices.ContainsFunc(rows, func(r Row) bool { return r.Cell != "" })
-	write := func(cell string, line []string) {
+// writeCSV writes a line for each figure of each set, with a line of names before them. Of sweeps the first column is
+// the cell.
+func (c *Comparison) writeCSV(to io.Writer) error {
+	w := csv.NewWriter(to)
+	sweeps := slices.ContainsFunc(c.Rows, func(r Row) bool { return r.Cell != "" })
+	write := func(cell string, line ...string) {
 		if sweeps {
 			line = append([]string{cell}, line...)
 		}
-		_ = c.Write(line)
+		_ = w.Write(line) // see Error
 	}
-	write("cell", []string{
-		"metric", "unit", "set", "repeats", "median", "low", "high", "change_percent", "p", "verdict",
-		"at_least",
-	})
+	write("cell", "metric", "unit", "set", "repeats", "median", "low", "high", "change_percent", "p", "verdict",
+		"at_least")
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-	for _, row := range rows {
+	for _, row := range c.Rows {
 		for i := range row.Cells {
 			cell := &row.Cells[i]
-			line := []string{
-				row.Name, row.Unit, sets[i].Name, strconv.Itoa(len(cell.Values)), number(cell.Median),
-				number(cell.Low), number(cell.High),
+			var change, p string
+			if cell.Verdict != Unknown {
+				change, p = number(100*cell.Change), number(cell.P)
 			}
-			if cell.Verdict == Unknown {
-				line = append(line, "", "", "")
-			} else {
-				line = append(line, number(100*cell.Change), number(cell.P), string(cell.Verdict))
-			}
-			write(row.Cell, append(line, strconv.FormatBool(cell.AtLeast)))
+			write(row.Cell, row.Name, row.Unit, c.Sets[i].Name, strconv.Itoa(len(cell.Values)), number(cell.Median),
+				number(cell.Low), number(cell.High), change, p, string(cell.Verdict), strconv.FormatBool(cell.AtLeast))
 		}
 	}
-	c.Flush()
-	return c.Error()
+	w.Flush()
+	return w.Error()
 }
 
 // table returns the rows as texts, the first being the head.
-func table(sets []Set, rows []Row) [][]string {
+func (c *Comparison) table() [][]string {
 	head := []string{""}
-	for i := range sets {
-		head = append(head, fmt.Sprintf("%s (%s)", sets[i].Name, repeats(len(sets[i].Results))))
+	for i := range c.Sets {
+		head = append(head, fmt.Sprintf("%s (%s)", c.Sets[i].Name, repeats(len(c.Sets[i].Repeats))))
 		if i > 0 {
 			head = append(head, "change", "")
 		}
 	}
 	list := [][]string{head}
-	for r := range rows {
-		row := &rows[r]
+	for r := range c.Rows {
+		row := &c.Rows[r]
 		line := []string{row.title()}
 		for i := range row.Cells {
-			c := &row.Cells[i]
-			line = append(line, row.value(c))
+			cell := &row.Cells[i]
+			line = append(line, cell.Text(row.Metric.Unit.Format))
 			switch {
 			case i == 0:
-			case c.Verdict == Unknown:
+			case cell.Verdict == Unknown:
 				line = append(line, "", "")
 			default:
-				line = append(line, c.String(), fmt.Sprintf("%s (p=%.3f)", c.Verdict, c.P))
+				line = append(line, cell.String(), fmt.Sprintf("%s (p=%.3f)", cell.Verdict, cell.P))
 			}
 		}
 		list = append(list, line)
@@ -137,12 +128,12 @@ func table(sets []Set, rows []Row) [][]string {
 	return list
 }
 
-// value is a median with how far the interval reaches to either side.
-func (r *Row) value(c *Cell) string {
+// Text is the median with how far the interval reaches to either side.
+func (c *Cell) Text(format func(float64) string) string {
 	if len(c.Values) == 0 {
 		return "-"
 	}
-	text := r.Metric.Unit.Format(c.Median)
+	text := format(c.Median)
 	if c.AtLeast {
 		text = "at least " + text
 	}
@@ -160,43 +151,35 @@ func repeats(n int) string {
 }
 
 // Summary says in one line how set i compares with the first.
-func Summary(sets []Set, rows []Row, i int) string {
+func (c *Comparison) Summary(i int) string {
 	of := map[Verdict][]string{}
-	few := false
-	for r := range rows {
-		c := &rows[r].Cells[i]
-		text := rows[r].title()
-		if c.Verdict == Better || c.Verdict == Worse {
-			text += " " + c.String()
+	for r := range c.Rows {
+		cell := &c.Rows[r].Cells[i]
+		text := c.Rows[r].title()
+		if cell.Verdict == Better || cell.Verdict == Worse {
+			text += " " + cell.String()
 		}
-		of[c.Verdict] = append(of[c.Verdict], text)
-		few = few || c.Verdict == TooFew
+		of[cell.Verdict] = append(of[cell.Verdict], text)
 	}
 	var parts []string
-	for _, v := range []Verdict{Worse, Better, Same} {
-		if len(of[v]) > 0 {
-			parts = append(parts, fmt.Sprintf("%s: %s", v, strings.Join(of[v], ", ")))
+	for _, v := range []Verdict{Worse, Better, Same, TooFew, Bound} {
+		if len(of[v]) == 0 {
+			continue
 		}
+		part := fmt.Sprintf("%s: %s", v, strings.Join(of[v], ", "))
+		if v == TooFew {
+			part += fmt.Sprintf("; that takes %d runs of each", Enough(len(c.Rows)))
+		}
+		parts = append(parts, part)
 	}
-	if few {
-		parts = append(parts, fmt.Sprintf("%s: %s; that takes %d runs of each", TooFew, strings.Join(of[TooFew], ", "),
-			Enough(len(rows))))
-	}
-	if len(of[Bound]) > 0 {
-		parts = append(parts, fmt.Sprintf("%s: %s", Bound, strings.Join(of[Bound], ", ")))
-	}
-	if len(parts) == 0 {
-		parts = []string{"no figure in common"}
-	}
-	return fmt.Sprintf("%s against %s: %s", sets[i].Name, sets[0].Name, strings.Join(parts, "; "))
+	return fmt.Sprintf("%s against %s: %s", c.Sets[i].Name, c.Sets[0].Name,
+		cmp.Or(strings.Join(parts, "; "), "no figure in common"))
 }
 
 func blanks(values []string) []string {
 	values = slices.Clone(values)
-	for i, v := range values {
-		if v == "" {
-			values[i] = "-"
-		}
+	for i := range values {
+		values[i] = cmp.Or(values[i], "-")
 	}
 	return values
 }

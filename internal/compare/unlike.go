@@ -13,65 +13,43 @@ import (
 
 // Difference is something beside its figures in which a set is not like the first one.
 type Difference struct {
-	// Cell is the cell of a sweep, if all cells do not differ alike.
-	Cell string `json:"cell,omitempty"`
 	// Kind is "plan", "label", "version" or "machine".
 	Kind string `json:"kind"`
 	// Name is the setting, label, program or property.
 	Name string `json:"name"`
-	// Values are those of the sets, in their order: of their first results, or all, joined by commas, where the repeats of
-	// a set are not alike.
+	// Values are those of the sets, in their order: all of a set, joined by commas.
 	Values []string `json:"values"`
 }
 
-func (d *Difference) title() string { return strings.TrimSpace(d.Cell + " " + d.Kind + " " + d.Name) }
+func (d *Difference) title() string { return d.Kind + " " + d.Name }
 
-// Differences returns the differences in plans, labels, versions and machines of the sets, or of the repeats of one. Of
-// sweeps they are those of the cells that all of them have.
-func Differences(sets []Set) (list []Difference) {
-	cells := slices.DeleteFunc(cellsOf(sets), func(c cell) bool { return c.name != "" && !c.everywhere() })
-	alike := func(a, b *Difference) bool {
-		return a.Kind == b.Kind && a.Name == b.Name && slices.Equal(a.Values, b.Values)
-	}
-	var all [][]Difference
-	for _, c := range cells {
-		all = append(all, differences(c.sets))
-	}
-	for i := range all {
-		for k := range all[i] {
-			d := all[i][k]
-			everywhere := !slices.ContainsFunc(all, func(other []Difference) bool {
-				return !slices.ContainsFunc(other, func(o Difference) bool { return alike(&o, &d) })
-			})
-			switch {
-			case !everywhere:
-				d.Cell = cells[i].name
-			case i > 0:
-				continue
+// differences returns the differences in plans, labels, versions and machines of the sets, or of the repeats of one. Of
+// sweeps they are those of the cells that all of them have: cells of one sweep differ on purpose.
+func differences(sets []Set) (list []Difference) {
+	repeats := make([][]Repeat, len(sets))
+	for _, cell := range cells(sets) {
+		if !slices.ContainsFunc(sets, func(s Set) bool { return len(s.of(cell).Repeats) == 0 }) {
+			for i := range sets {
+				repeats[i] = append(repeats[i], sets[i].of(cell).Repeats...)
 			}
-			list = append(list, d)
 		}
 	}
-	return list
-}
-
-func differences(sets []Set) []Difference {
-	var list []Difference
+	sweeps := len(sets[0].Cells) > 0
 	for _, kind := range []struct {
 		name string
-		of   func(*result.Result) map[string]string
+		of   func(*Repeat) map[string]string
 	}{
-		{"plan", Settings},
-		{"label", func(r *result.Result) map[string]string { return r.Labels }},
+		{"plan", planOf},
+		{"label", func(r *Repeat) map[string]string { return r.Labels }},
 		{"version", versionsOf},
 		{"machine", machineOf},
 	} {
 		values := make([]map[string][]string, len(sets))
 		names := map[string]bool{}
-		for i := range sets {
+		for i := range repeats {
 			values[i] = map[string][]string{}
-			for _, r := range sets[i].Results {
-				for name, v := range kind.of(r) {
+			for k := range repeats[i] {
+				for name, v := range kind.of(&repeats[i][k]) {
 					names[name] = true
 					if !slices.Contains(values[i][name], v) {
 						values[i][name] = append(values[i][name], v)
@@ -83,9 +61,12 @@ func differences(sets []Set) []Difference {
 			d := Difference{Kind: kind.name, Name: name}
 			differs := false
 			for i := range sets {
-				v := strings.Join(values[i][name], ", ")
-				differs = differs || len(values[i][name]) > 1 || i > 0 && v != d.Values[0]
-				d.Values = append(d.Values, v)
+				all := values[i][name]
+				if sweeps { // their cells may come in any order
+					slices.Sort(all)
+				}
+				d.Values = append(d.Values, strings.Join(all, ", "))
+				differs = differs || len(all) > 1 && !sweeps || d.Values[i] != d.Values[0]
 			}
 			if differs {
 				list = append(list, d)
@@ -93,6 +74,15 @@ func differences(sets []Set) []Difference {
 		}
 	}
 	return list
+}
+
+// planOf returns the settings of a run. Searches find their rates, so these are no part of their plans.
+func planOf(r *Repeat) map[string]string {
+	settings := Settings(r.Result)
+	if r.search {
+		maps.DeleteFunc(settings, func(name, _ string) bool { return strings.HasSuffix(name, ".rate") })
+	}
+	return settings
 }
 
 // Unlike returns those of the differences that make figures incomparable: the sets had other plans. Where the brokers
@@ -142,7 +132,7 @@ func flatten(into map[string]string, path string, v any) {
 	}
 }
 
-func versionsOf(r *result.Result) map[string]string {
+func versionsOf(r *Repeat) map[string]string {
 	all := map[string]string{"perfmq": r.Versions.Perfmq, "go": r.Versions.Go}
 	for _, c := range r.Versions.Clients {
 		all[c.Protocol+" client of the "+c.Role] = strings.TrimSpace(c.Name + " " + c.Version)
@@ -160,7 +150,7 @@ func versionsOf(r *result.Result) map[string]string {
 	return all
 }
 
-func machineOf(r *result.Result) map[string]string {
+func machineOf(r *Repeat) map[string]string {
 	return map[string]string{
 		"host": r.Host.Name, "system": r.Host.OS + "/" + r.Host.Arch, "processors": strconv.Itoa(r.Host.CPUs),
 		"memory": strconv.FormatUint(r.Host.Memory>>20, 10) + " MiB",

@@ -1,12 +1,10 @@
 package engine
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
-	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // figures returns the values of the metrics of thresholds (see [threshold.Metrics]), in their units, except metrics
@@ -67,7 +65,7 @@ func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 	if h := &s.Health; h.Wall > 0 && h.Cores > 0 {
 		f["tester.cpu"] = 100 * h.CPU.Seconds() / (h.Wall.Seconds() * float64(h.Cores))
 	}
-	latencies(f, &s.Latencies, m)
+	s.Latencies.Metrics(f, m.LeftOut)
 	return f
 }
 
@@ -156,20 +154,4 @@ func judgeThresholds(
 		v, ok = figures[name]
 		return v, ok
 	})
-}
-
-// latencies adds the latencies that are measured, in microseconds.
-func latencies(f map[string]float64, l *result.Latencies, of *stats.Counters) {
-	for name, l := range map[string]*result.Latency{
-		"delay": l[result.Delay], "ack": l[result.Ack], "response": l[result.Response],
-		"transfer": l[result.Transfer], "commit": l[result.Commit], "lateness": l[result.Lateness],
-	} {
-		if l == nil || !threshold.Measured(l.Count, of.LeftOut(name)) {
-			continue
-		}
-		f[name+".mean"], f[name+".max"] = l.Mean(), float64(l.Max)
-		for _, p := range []float64{50, 90, 99, 99.9, 99.99} {
-			f[fmt.Sprintf("%s.p%g", name, p)] = float64(l.Percentile(p))
-		}
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -66,29 +65,12 @@ func (s *scope) figures() values {
 	if s.measured != nil {
 		f.counts(s.measured)
 	}
-	for name, rate := range map[string]*float64{
-		"sent.avg": s.averages.Sent, "completed.avg": s.averages.Completed, "received.avg": s.averages.Received,
-	} {
-		if rate != nil {
-			f[name] = *rate
-		}
-	}
-	if due, unsent := s.averages.Due, s.averages.Unsent; due != nil && unsent != nil && *due > 0 {
-		f["rate.missed"] = 100 * float64(*unsent) / float64(*due)
-	}
+	s.averages.Metrics(f)
 	of := s.measured
 	if of == nil {
 		of = s.total
 	}
-	for _, name := range result.KindNames() {
-		if l := s.latencies.Get(name); l != nil && threshold.Measured(l.Count, of.LeftOut(name)) {
-			f[name+".mean"], f[name+".max"] = l.Mean(), float64(l.Max)
-			if p := l.Percentiles; p != nil {
-				f[name+".p50"], f[name+".p90"], f[name+".p99"] = float64(p.P50), float64(p.P90), float64(p.P99)
-				f[name+".p99.9"], f[name+".p99.99"] = float64(p.P999), float64(p.P9999)
-			}
-		}
-	}
+	s.latencies.Metrics(f, of.LeftOut)
 	return f
 }
 

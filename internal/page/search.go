@@ -194,8 +194,9 @@ func (s *searched) grids() (list []grid) {
 		}
 	}
 	for _, name := range append(names, compare.Usual()...) {
-		m, ok := compare.Find(name)
-		if !ok || name == record.FoundMetric || slices.ContainsFunc(list, func(g grid) bool { return g.Name == name }) {
+		m, err := compare.Find(name)
+		drawn := slices.ContainsFunc(list, func(g grid) bool { return g.Name == name })
+		if err != nil || name == record.FoundMetric || drawn {
 			continue
 		}
 		if g := s.grid(&m, rates); len(g.Lines) > 0 {
@@ -224,7 +225,7 @@ func (s *searched) grid(m *compare.Metric, rates []float64) grid {
 			if p.Kept != kept || r == nil {
 				continue
 			}
-			if v, ok := m.Of(r.figures()); ok {
+			if v, ok := r.figures().Metrics()[m.Name]; ok {
 				at, _ := slices.BinarySearch(rates, p.Rate)
 				values[at], known = append(values[at], v), true
 			}

@@ -22,27 +22,31 @@ func (p *Page) sets() []compare.Set {
 			}
 		}
 		for _, r := range p.Groups[i].Runs {
-			s.Results = append(s.Results, r.figures())
+			s.Repeats = append(s.Repeats, compare.Repeats(r.figures())...)
 		}
 		sets = append(sets, s)
 	}
 	return sets
 }
 
-// figures returns the result with one row, from which compare computes averages.
+// figures returns the result. While a run goes on, its rates are those of its rows.
 func (r *Run) figures() *result.Result {
-	c := *r.Result
 	w := &r.tally.whole
-	row := result.Row{Phase: result.Measure, Length: w.length}
+	if r.Result.Figures != nil || w.length <= 0 {
+		return r.Result
+	}
+	c, rates := *r.Result, result.Averages{}
+	rate := func(n uint64) *float64 {
+		v := float64(n) * 1e6 / float64(w.length)
+		return &v
+	}
 	if r.sends() {
-		row.Producers = &result.Producers{Sent: w.sent, Completed: w.completed}
+		rates.Sent, rates.Completed = rate(w.sent), rate(w.completed)
 	}
 	if r.receives() {
-		row.Consumers = &result.Consumers{Received: w.received}
+		rates.Received = rate(w.received)
 	}
-	if w.length > 0 {
-		c.Rows = []result.Row{row}
-	}
+	c.Figures = &result.Figures{Averages: rates}
 	return &c
 }
 
@@ -66,17 +70,14 @@ func verdicts(runs []*Run) Table {
 
 // comparison compares the sets with the first, or returns the noise of the repeats of a single set.
 func (p *Page) comparison() (t Table, summaries []string) {
-	sets := p.sets()
 	var metrics []compare.Metric
 	for _, name := range compare.Usual() {
-		if m, ok := compare.Find(name); ok {
+		if m, err := compare.Find(name); err == nil {
 			metrics = append(metrics, m)
 		}
 	}
-	for i := range sets {
-		sets[i].Sift()
-	}
-	rows := compare.Sets(sets, metrics)
+	all := compare.New(p.sets(), metrics)
+	sets, rows := all.Sets, all.Rows
 	t = Table{Title: "Side by side", Head: []string{""}}
 	if len(sets) == 1 {
 		t.Title = "Noise of the repeats"
@@ -84,7 +85,7 @@ func (p *Page) comparison() (t Table, summaries []string) {
 	t.Note = "The median of the repeats, with how far its 95% confidence interval reaches; of less than six repeats, " +
 		"how far they reach themselves."
 	for i := range sets {
-		t.Head = append(t.Head, fmt.Sprintf("%s (%d)", sets[i].Name, len(sets[i].Results)))
+		t.Head = append(t.Head, fmt.Sprintf("%s (%d)", sets[i].Name, len(sets[i].Repeats)))
 		if i > 0 {
 			t.Head = append(t.Head, "change")
 		}
@@ -93,17 +94,7 @@ func (p *Page) comparison() (t Table, summaries []string) {
 		row := []string{rows[k].Name}
 		for i := range rows[k].Cells {
 			c := &rows[k].Cells[i]
-			text := "-"
-			if len(c.Values) > 0 {
-				text = figure(rows[k].Metric.Unit, c.Median)
-				if c.AtLeast {
-					text = "at least " + text
-				}
-			}
-			if len(c.Values) > 1 && c.Median != 0 {
-				text += fmt.Sprintf(" (%+.0f%% %+.0f%%)", 100*(c.Low-c.Median)/c.Median, 100*(c.High-c.Median)/c.Median)
-			}
-			row = append(row, text)
+			row = append(row, c.Text(func(v float64) string { return figure(rows[k].Metric.Unit, v) }))
 			if i > 0 && c.Verdict != compare.Unknown {
 				row = append(row, c.String()+", "+string(c.Verdict))
 			} else if i > 0 {
@@ -112,11 +103,11 @@ func (p *Page) comparison() (t Table, summaries []string) {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	for _, note := range compare.Notes(sets) {
+	for _, note := range all.Notes() {
 		summaries = append(summaries, sentence(note)+".")
 	}
 	for i := 1; i < len(sets); i++ {
-		summaries = append(summaries, compare.Summary(sets, rows, i)+".")
+		summaries = append(summaries, all.Summary(i)+".")
 	}
 	return t, summaries
 }
@@ -136,7 +127,7 @@ func (p *Page) differences() Table {
 	for i := range sets {
 		t.Head = append(t.Head, sets[i].Name)
 	}
-	for _, d := range compare.Differences(sets) {
+	for _, d := range compare.New(sets, nil).Differences {
 		t.Rows = append(t.Rows, append([]string{d.Kind + " " + d.Name}, d.Values...))
 	}
 	return t

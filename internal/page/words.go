@@ -9,7 +9,6 @@ import (
 
 	"github.com/perfmq/perfmq/internal/compare"
 	"github.com/perfmq/perfmq/internal/stats"
-	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -146,7 +145,7 @@ func (r *Run) sentences() (list []string) {
 	} {
 		latency := r.Result.Latencies.Get(x.name)
 		if latency == nil || latency.Percentiles == nil || x.name == "ack" && len(late) > 0 ||
-			!threshold.Measured(latency.Count, r.leftOut(x.name)) {
+			!result.Measured(latency.Count, r.leftOut(x.name)) {
 			continue
 		}
 		late = append(late, fmt.Sprintf(x.text, span(latency.P99)))

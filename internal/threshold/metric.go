@@ -1,8 +1,11 @@
 package threshold
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Unit is the unit of the values of a metric.
@@ -98,22 +101,16 @@ func single() (list []Metric) {
 // the load.
 func Metrics() []Metric {
 	list := single()
-	for _, l := range []struct {
-		name, help string
-		needs      Needs
-	}{
-		{"delay", "from the intended to the actual send", Producers | Rate},
-		{"ack", "from the send to its completion", Producers},
-		{"response", "from the intended send to its completion", Producers | Rate},
-		{"transfer", "from the send to the delivery", Consumers},
-		{
-			"lateness", "from the end of the delay, which a producer has asked for, to the delivery",
-			Consumers | Delay,
-		},
-		{"commit", "from asking for a commit to its confirmation", Transactions},
-	} {
-		for _, p := range statistics() {
-			list = append(list, Metric{Name: l.name + "." + p.name, Unit: Time, Needs: l.needs, Help: p.help + ", " + l.help})
+	needs := map[result.Kind]Needs{
+		result.Delay: Producers | Rate, result.Ack: Producers, result.Response: Producers | Rate,
+		result.Lateness: Consumers | Delay, result.Commit: Transactions,
+	}
+	for _, k := range result.Kinds() {
+		for _, s := range result.Statistics() {
+			list = append(list, Metric{
+				Name: k.Name + "." + s.Name, Unit: Time, Needs: cmp.Or(needs[k.Kind], Consumers),
+				Help: s.Help + ", " + strings.ToLower(k.Help[:1]) + strings.TrimSuffix(k.Help[1:], "."),
+			})
 		}
 	}
 	const verified = Verification | Consumers
@@ -138,21 +135,6 @@ func Metrics() []Metric {
 			Help: "processor time of the tester, of all processors that it may use, warm-up included",
 		},
 	)
-}
-
-type statistic struct{ name, help string }
-
-// statistics are the statistics of each latency.
-func statistics() []statistic {
-	return []statistic{
-		{"mean", "mean"},
-		{"p50", "median"},
-		{"p90", "90th percentile"},
-		{"p99", "99th percentile"},
-		{"p99.9", "99.9th percentile"},
-		{"p99.99", "99.99th percentile"},
-		{"max", "maximum"},
-	}
 }
 
 // GroupPrefix begins the names of the metrics of one group: group.senders.completed.avg.

@@ -202,13 +202,6 @@ func (t *Threshold) holds(v, target float64) bool {
 	}
 }
 
-// Measured tells whether the values of a latency stand for all messages: not without a value, nor if over 1% are left
-// out because they are below zero, as between hosts whose clocks differ.
-func Measured(values int64, leftOut uint64) bool {
-	const share = 0.01
-	return values > 0 && float64(leftOut) <= share*(float64(values)+float64(leftOut))
-}
-
 // Broken tells whether the run does not keep a demand that it is judged by.
 func (o *Outcome) Broken() bool { return !o.Kept && !o.Threshold.Deferred }
 

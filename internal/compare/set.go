@@ -1,0 +1,307 @@
+package compare
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/sweep/record"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// maxRepeats bounds how many results a folder may hold: each is in memory at once.
+const maxRepeats = 1000
+
+// ErrIncomplete says that a run was killed, or still runs, so that its figures are not those of its plan.
+var ErrIncomplete = errors.New("the run did not come to its end")
+
+// Set is one side of a comparison: the repeats of a run or of a search, or of each cell of a sweep.
+type Set struct {
+	Name    string
+	Repeats []Repeat
+	Failed  []Repeat // see [Set.Sift]
+	// Cells are those of a sweep, by their names; then Repeats and Failed are of all cells, when they have been sifted.
+	Cells []Set
+
+	check func(*result.Result) error // of each result; nil if there is none
+}
+
+// Repeat is a run, or a search, with the values of its metrics.
+type Repeat struct {
+	*result.Result
+	Metrics map[string]float64
+	// AtLeast: perfmq was the limit, so that the rates are lower bounds.
+	AtLeast bool
+
+	search bool
+}
+
+// Repeats returns repeats with these results.
+func Repeats(results ...*result.Result) (list []Repeat) {
+	byPerfmq := func(l *result.Limit) bool { return l != nil && stats.LimitKind(l.Kind).OfTester() }
+	for _, r := range results {
+		list = append(list, Repeat{
+			Result: r, Metrics: r.Metrics(),
+			AtLeast: byPerfmq(r.Limit) ||
+				slices.ContainsFunc(r.Steps, func(step result.Step) bool { return byPerfmq(step.Limit) }),
+		})
+	}
+	return list
+}
+
+// Read reads a set: the result or the search in a folder, all in the folders in it, which are repeats, or those of each
+// cell of a sweep. The check, if there is one, refuses results whose numbers contradict each other.
+func Read(dir string, check func(*result.Result) error) (Set, error) {
+	s := Set{Name: filepath.Base(filepath.Clean(dir)), check: check}
+	err := s.add(dir)
+	switch {
+	case !errors.Is(err, result.ErrNoResult):
+		return s, err
+	case record.IsSweep(dir):
+		return s, s.readSweep(dir)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return s, err
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		if err := s.add(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, result.ErrNoResult) {
+			return s, err
+		}
+	}
+	if len(s.Repeats) == 0 {
+		return s, fmt.Errorf("read %s: %w", dir, result.ErrNoResult)
+	}
+	return s, nil
+}
+
+// add adds the result, or the search, in a folder.
+func (s *Set) add(dir string) error {
+	r := Repeat{}
+	of, err := record.ReadSearch(dir)
+	switch {
+	case err == nil:
+		r, err = s.searched(dir, of.Found)
+	case record.IsSearch(dir):
+	default:
+		r, err = s.read(dir)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("read %s: %w", dir, err)
+	case len(s.Repeats) == maxRepeats:
+		return fmt.Errorf("read %s: more than %d results at once", dir, maxRepeats)
+	}
+	s.Repeats = append(s.Repeats, r)
+	return nil
+}
+
+// read reads the result in a folder.
+func (s *Set) read(dir string) (Repeat, error) {
+	r, err := result.Read(dir)
+	switch {
+	case err != nil:
+		return Repeat{}, err
+	case !r.Complete:
+		return Repeat{}, ErrIncomplete
+	case s.check != nil:
+		err = s.check(r)
+	}
+	r.Rows = nil // many results are in memory at once
+	return Repeats(r)[0], err
+}
+
+// searched returns the search in a folder: the rate that it found is its only metric. Plan, versions and machine are
+// those of the load by which it was held, or of the last load.
+func (s *Set) searched(dir string, f *record.Found) (Repeat, error) {
+	r := &result.Result{}
+	for i := len(f.Points) - 1; i >= 0; i-- {
+		p := &f.Points[i]
+		if f.Held && (!p.Hold || !p.Kept) {
+			continue
+		}
+		of, err := s.read(filepath.Join(dir, record.PointFolder(i+1, p.Rate)))
+		if err == nil {
+			r = of.Result
+			break
+		} else if !errors.Is(err, result.ErrNoResult) && !errors.Is(err, ErrIncomplete) {
+			return Repeat{}, fmt.Errorf("load %d: %w", i+1, err)
+		}
+	}
+	found := Repeat{Result: r, AtLeast: f.AtLeast(), search: true}
+	r.Complete, r.Outcome = true, result.Outcome{Success: f.Held}
+	if f.Held {
+		found.Metrics = map[string]float64{record.FoundMetric: f.Rate}
+	} else {
+		r.Outcome.Problems = []string{f.String()}
+	}
+	return found, nil
+}
+
+// readSweep reads the runs of a sweep. One without axes has one cell, whose runs are the set.
+func (s *Set) readSweep(dir string) error {
+	of, err := record.ReadSweep(dir)
+	if err != nil {
+		return err
+	}
+	own := regexp.MustCompile("-" + regexp.QuoteMeta(of.ID) + `-[0-9]+-[0-9]+\b`)
+	for i := range of.Runs {
+		r := &of.Runs[i]
+		path := filepath.Join(dir, filepath.FromSlash(r.Folder))
+		if r.State != record.Done {
+			return fmt.Errorf("read %s: %w", path, ErrIncomplete)
+		}
+		cell := s
+		if len(of.Axes) > 0 {
+			name := of.Title(r.Values)
+			if s.cell(name) == nil {
+				s.Cells = append(s.Cells, Set{Name: name, check: s.check})
+			}
+			cell = s.cell(name)
+		}
+		if err := cell.add(path); err != nil {
+			return err
+		}
+		if of.ID != "" { // fresh destinations have the names of their run
+			last := &cell.Repeats[len(cell.Repeats)-1]
+			last.Plan = json.RawMessage(own.ReplaceAll(last.Plan, nil))
+		}
+	}
+	if len(of.Runs) == 0 {
+		return fmt.Errorf("read %s: %w", dir, result.ErrNoResult)
+	}
+	return nil
+}
+
+// cell returns the cell of that name; nil if there is none.
+func (s *Set) cell(name string) *Set {
+	if i := slices.IndexFunc(s.Cells, func(c Set) bool { return c.Name == name }); i >= 0 {
+		return &s.Cells[i]
+	}
+	return nil
+}
+
+// cells returns the names of the cells of sweeps, in the order of the first set, then those that only others have. Sets
+// that are no sweeps are one cell without a name.
+func cells(sets []Set) (names []string) {
+	for i := range sets {
+		for _, c := range sets[i].Cells {
+			if !slices.Contains(names, c.Name) {
+				names = append(names, c.Name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	return names
+}
+
+// of returns the repeats of a cell; without a name it is the set itself.
+func (s *Set) of(cell string) *Set {
+	if cell == "" {
+		return s
+	}
+	if c := s.cell(cell); c != nil {
+		return c
+	}
+	return new(Set)
+}
+
+// Failed tells why the figures of a run are not those of its plan: it lost or refused messages, or it ended early. It
+// is empty for a run whose figures count, which may have missed a threshold.
+func Failed(r *result.Result) string {
+	o := &r.Outcome
+	switch {
+	case o.Aborted:
+		return "ended early by a threshold"
+	case !o.Success && len(o.Problems) > 0:
+		return o.Problems[0]
+	case !o.Success:
+		return "no success"
+	default:
+		return ""
+	}
+}
+
+// Sift takes failed runs out of a set. If all have failed they stay.
+func (s *Set) Sift() {
+	for i := range s.Cells {
+		c := &s.Cells[i]
+		c.Sift()
+		s.Repeats, s.Failed = append(s.Repeats, c.Repeats...), append(s.Failed, c.Failed...)
+	}
+	if len(s.Cells) > 0 {
+		return
+	}
+	var good []Repeat
+	for _, r := range s.Repeats {
+		if Failed(r.Result) == "" {
+			good = append(good, r)
+		} else {
+			s.Failed = append(s.Failed, r)
+		}
+	}
+	if len(good) > 0 {
+		s.Repeats = good
+	}
+}
+
+// Bounded is the number of repeats of which perfmq was the limit.
+func (s *Set) Bounded() (n int) {
+	for i := range s.Repeats {
+		if s.Repeats[i].AtLeast {
+			n++
+		}
+	}
+	return n
+}
+
+// bounded says of how many runs perfmq was the limit; empty if of none.
+func bounded(sets []Set) string {
+	n, all := 0, 0
+	for i := range sets {
+		n, all = n+sets[i].Bounded(), all+len(sets[i].Repeats)
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("perfmq was the limit of %d of %d runs, so their rates are lower bounds", n, all)
+}
+
+// notes says of each set, or each cell of it, with failed runs how many there are, and whether their figures are left
+// out; and which cells a set does not have.
+func notes(sets []Set) (list []string) {
+	for _, cell := range cells(sets) {
+		for i := range sets {
+			s := sets[i].of(cell)
+			name := sets[i].Name
+			if cell != "" {
+				name += " " + cell
+			}
+			n, all := len(s.Failed), len(s.Repeats)
+			switch {
+			case n == 0 && all == 0:
+				list = append(list, name+": the sweep has no such cell")
+			case n == 0:
+			case Failed(s.Repeats[0].Result) == "":
+				list = append(list, fmt.Sprintf("%s: %d of %d runs are left out, as they failed; the first: %s", name, n, n+all,
+					Failed(s.Failed[0].Result)))
+			case s.Failed[0].search:
+				list = append(list, fmt.Sprintf("%s: no search found a rate; the first: %s", name, Failed(s.Failed[0].Result)))
+			default:
+				list = append(list, fmt.Sprintf("%s: %s failed, and the figures are those of failed runs; the first: %s",
+					name, repeats(n), Failed(s.Failed[0].Result)))
+			}
+		}
+	}
+	return list
+}
