@@ -9,6 +9,7 @@ need go "install Go $(awk '/^go /{print $2}' go.mod) or later"
 need curl "the tests run the commands of the documentation (Debian: apt-get install curl)"
 need java "the tests start real brokers: install a JDK, 17 or later (Debian: apt-get install openjdk-17-jdk-headless)"
 need mvn "the tests fetch brokers by their Maven coordinates: install Maven (Debian: apt-get install maven)"
+need openssl "the tests make key stores for brokers (Debian: apt-get install openssl)"
 
 rabbitmq
 # A real Prometheus scrapes a running load; promtool checks metrics and alerts.

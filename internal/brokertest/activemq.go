@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -242,15 +243,34 @@ func (a *ActiveMQ) writeConfig() error {
 	return nil
 }
 
-// writeStores makes certificates and the key stores that hold them.
+// writeStores makes certificates and the key stores that hold them. openssl packs the key: keytool reads none from a PEM
+// file.
 func (a *ActiveMQ) writeStores(data map[string]any) (err error) {
 	if a.certs, err = NewCerts(filepath.Join(a.dir, "certs")); err != nil {
 		return err
 	}
-	keys, trust := filepath.Join(a.dir, "certs", "server.jks"), filepath.Join(a.dir, "certs", "ca.jks")
-	data["KeyStore"], data["TrustStore"], data["StorePassword"] = keys, trust, jksPassword
-	return errors.Join(writeJKS(keys, a.certs.ServerKeyFile, a.certs.ServerCertFile),
-		writeJKS(trust, "", "", a.certs.CAFile))
+	java, err := javaPath()
+	if err != nil {
+		return err
+	}
+	const password = "password"
+	keys, trust := filepath.Join(a.dir, "certs", "server.p12"), filepath.Join(a.dir, "certs", "ca.p12")
+	data["KeyStore"], data["TrustStore"], data["StorePassword"] = keys, trust, password
+	for _, c := range [][]string{
+		{
+			"openssl", "pkcs12", "-export", "-name", "server", "-inkey", a.certs.ServerKeyFile, "-in", a.certs.ServerCertFile,
+			"-out", keys, "-passout", "pass:" + password,
+		},
+		{
+			filepath.Join(filepath.Dir(java), "keytool"), "-importcert", "-noprompt", "-alias", "ca", "-file", a.certs.CAFile,
+			"-keystore", trust, "-storepass", password,
+		},
+	} {
+		if out, err := exec.Command(c[0], c[1:]...).CombinedOutput(); err != nil { //nolint:gosec,noctx // local and short
+			return fmt.Errorf("make a Java key store: %s: %w\n%s", c[0], err, out)
+		}
+	}
+	return nil
 }
 
 // Start starts a stopped or killed broker again, with the same ports, the same
