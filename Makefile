@@ -66,7 +66,7 @@ docs: ## run the commands in README.md and docs/ and write their output into the
 	$(GO) test ./internal/e2e -run '^TestDocuments$$' -count=1 -update
 
 acceptance: build ## make docs/acceptance.md: the shipped scenarios at full size on real brokers; an hour and more, on an idle machine
-	$(GO) run ./internal/brokertest/cmd/acceptance -perfmq bin/perfmq -out docs/acceptance.md
+	$(GO) run ./internal/lab acceptance -out docs/acceptance.md
 
 limits: ## try each limit of a load, and make 20 runs of loads without one for docs/benchmarks.md; on an idle machine
 	$(GO) test ./internal/e2e -run '^TestLimit' -count=1 -v -limits.all
@@ -79,16 +79,16 @@ bench: ## run the benchmarks of the hot path, in process
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/stats ./internal/load ./internal/engine ./internal/wire/...
 
 bench-artemis: build ## compare perfmq and artemis perf on one real Artemis
-	$(GO) run ./internal/brokertest/cmd/bench-artemis -perfmq bin/perfmq
+	$(GO) run ./internal/lab bench -only '^artemis$$'
 
 bench-broker: build ## compare the embedded broker and Artemis under the same load
-	$(GO) run ./internal/brokertest/cmd/bench-broker -perfmq bin/perfmq
+	$(GO) run ./internal/lab bench -only '^broker-'
 
-bench-peers: build ## compare perfmq with RocketMQ's Java benchmark, and over STOMP with artemis perf
-	$(GO) run ./internal/brokertest/cmd/bench-peers -perfmq bin/perfmq
+bench-peers: build ## compare perfmq with other clients over each protocol, and with itself over 10,000 connections
+	$(GO) run ./internal/lab bench -only '^(amqp|library|connections|rocketmq|stomp)'
 
 bench-verify: build ## measure the cost of --verify, on real brokers and the embedded one
-	$(GO) run ./internal/brokertest/cmd/bench-verify -perfmq bin/perfmq
+	$(GO) run ./internal/lab bench -duration 8 -warmup 2 -repeat 5 -only '^verify-'
 
 clean: ## remove the files made by targets
-	rm -rf bin bench-results
+	rm -rf bin

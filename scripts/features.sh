@@ -17,11 +17,11 @@ PERFMQ_TEST_FEATURES=$results go test -tags features -count=1 -p 2 -timeout 60m 
 	./internal/drivers/... ./internal/broker/... ./internal/amqppeer/... || failed=$?
 go test -count=1 -timeout 30m -run '^TestOrder' ./internal/crossing -order.messages 20000 || failed=$?
 # Failed checks are in the table, which is written in any case.
-go run ./internal/brokertest/cmd/features "$results" >"$results/table.md" || failed=$?
+go run ./internal/lab features -results "$results" >"$results/table.md" || failed=$?
 mkdir -p "$(dirname "$out")"
 cp "$results/table.md" "$out"
 # docs/protocols.md lists what brokers lack, between two marks.
-go run ./internal/brokertest/cmd/features -short "$results" >"$results/short.md" || true # said above
+go run ./internal/lab features -short -results "$results" >"$results/short.md" || true # said above
 awk -v table="$results/short.md" '
 	/<!-- features begin -->/ { print; while ((getline line < table) > 0) print line; skip = 1 }
 	/<!-- features end -->/ { skip = 0 }

@@ -159,7 +159,7 @@ func (s *brokerSettings) config(environ setting.Environment) (cfg broker.Config,
 
 // brokerHeadroom is ballast, in bytes: it delays garbage collections of a broker process. With empty queues the live
 // heap is so small that the collector would run all the time, at a sixth of the processor time per message
-// (bench-broker, raw client). The share of a load (run.Run) would let full queues take five times their size; the
+// (with a light AMQP client). The share of a load (run.Run) would let full queues take five times their size; the
 // ballast costs 128 MiB at most, whatever the queues hold. Nothing touches its pages, so it takes no resident memory.
 const brokerHeadroom = 64 << 20
 

@@ -9,10 +9,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,6 +23,7 @@ import (
 // session is one call of the command.
 type session struct {
 	perfmq, dir, out string
+	only             *regexp.Regexp // names of trials, benchmarks or scenarios
 	close            func() error
 	// allowed is how much later than the harness's log perfmq may notice a failure: on a machine that is busy it may have
 	// no processor for seconds.
@@ -41,11 +44,14 @@ func startsCommand(ctx context.Context, args []string) error { return try(ctx, "
 
 // open reads the flags that all commands have, and those that more adds. The session must be closed.
 func open(name string, args []string, more func(*flag.FlagSet)) (s *session, err error) {
-	s = &session{allowed: onTime, close: func() error { return nil }}
+	s = &session{allowed: onTime, only: new(regexp.Regexp), close: func() error { return nil }}
 	fs := flag.NewFlagSet("lab "+name, flag.ContinueOnError)
 	fs.StringVar(&s.perfmq, "perfmq", "bin/perfmq", "our binary")
 	fs.StringVar(&s.dir, "results", "", "keep the results in this folder; trials with results in it are not repeated")
 	fs.StringVar(&s.out, "out", "", "write the page to this file, instead of the standard output")
+	if name != "soak" {
+		fs.TextVar(s.only, "only", regexp.MustCompile(""), "names to run, as a regular expression, such as ^artemis/kill$")
+	}
 	more(fs)
 	if err := fs.Parse(args); err != nil {
 		return nil, err
@@ -66,11 +72,9 @@ func open(name string, args []string, more func(*flag.FlagSet)) (s *session, err
 // try carries out the trials of the command failures, or of starts.
 func try(ctx context.Context, name string, args []string) (err error) {
 	starts := name == "starts"
-	var only string
 	var atOnce int
 	var list bool
 	s, err := open(name, args, func(fs *flag.FlagSet) {
-		fs.StringVar(&only, "only", "", "deployments and failures to try, as a regular expression, such as ^artemis/kill$")
 		fs.IntVar(&atOnce, "parallel", 1, "trials at a time; more than one disturb each other")
 		fs.BoolVar(&list, "list", false, "list deployments and failures, and end")
 	})
@@ -78,11 +82,7 @@ func try(ctx context.Context, name string, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	wanted, err := regexp.Compile(only)
-	if err != nil {
-		return fmt.Errorf("-only: %w", err)
-	}
-	trials := choose(wanted, starts)
+	trials := choose(s.only, starts)
 	if list {
 		for i := range trials {
 			fmt.Println(trials[i].name())
@@ -183,6 +183,15 @@ func choose(wanted *regexp.Regexp, starts bool) (list []trial) {
 		}
 	}
 	return list
+}
+
+// command returns perfmq with arguments, ready to run. At the end of the context it gets SIGTERM, and is killed five
+// seconds later.
+func (s *session) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, s.perfmq, args...) //nolint:gosec // ours
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
 }
 
 func write(file, text string) error {

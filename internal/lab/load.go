@@ -16,7 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/brokertest/peerbench"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -63,7 +62,7 @@ func (s *session) prepare(ctx context.Context, t *trial, p *loadPlan, e *endpoin
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return nil, err
 	}
-	l.cmd = peerbench.Perfmq(ctx, s.perfmq, "run", file, "--result", l.results())
+	l.cmd = s.command(ctx, "run", file, "--result", l.results())
 	return l, nil
 }
 
@@ -247,6 +246,11 @@ func (l *load) tail() string {
 	default:
 		return ""
 	}
-	lines := strings.Split(strings.TrimSpace(l.output.String()), "\n")
+	return tail(l.output.String())
+}
+
+// tail returns the last lines of a text.
+func tail(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-15):], "\n")
 }

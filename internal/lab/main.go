@@ -29,6 +29,9 @@ func commands() []command {
 	return []command{
 		{"failures", "brokers fail under load; judge what perfmq reports", failuresCommand},
 		{"starts", "brokers start with up to 2,000,000 stored messages", startsCommand},
+		{"bench", "perfmq and its peers in turn, on real brokers", benchCommand},
+		{"acceptance", "the shipped scenarios at full size, on real brokers", acceptanceCommand},
+		{"features", "the table of features from the results of the conformance suite", featuresCommand},
 		{"soak", "one load for an hour on a broker that is killed and stopped", soakCommand},
 	}
 }

@@ -70,14 +70,26 @@ type origin struct {
 }
 
 // originNow measures how busy the machine is, for a second, before a trial.
-func originNow(ctx context.Context, d *deployment) (origin, error) {
-	o := origin{In: d.name, Began: time.Now()}
+func originNow(ctx context.Context, in string) (origin, error) {
+	o := origin{In: in, Began: time.Now()}
 	percent, err := cpu.PercentWithContext(ctx, time.Second, false)
 	if err != nil || len(percent) == 0 {
 		return o, fmt.Errorf("ask the system how busy the machine is: %w", err)
 	}
 	o.Busy = percent[0] / 100
 	return o, nil
+}
+
+// circumstances says by which perfmq and on which machine a page is made, and when.
+func (s *session) circumstances(ctx context.Context) (string, error) {
+	text, err := s.command(ctx, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("ask perfmq for its version: %w", err)
+	}
+	program, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+	o, err := originNow(ctx, "")
+	return fmt.Sprintf("Made on %s by %s. Brokers and perfmq ran on one machine with %d processors, of which %.0f%% were "+
+		"in use before.", o.Began.UTC().Format(time.DateOnly), program, runtime.NumCPU(), 100*o.Busy), err
 }
 
 // madeBy says when the rows were made, by which perfmq, how busy the machine was before, and how many were not judged.

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
-	"github.com/perfmq/perfmq/internal/brokertest/peerbench"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -116,7 +115,7 @@ func (s *session) soak(ctx context.Context, protocol string, length time.Duratio
 	if b, ok := c.primary.(interface{ PID() int }); ok { // its memory is in the report
 		args = append(args, "--broker-pid", strconv.Itoa(b.PID()))
 	}
-	l.cmd = peerbench.Perfmq(ctx, s.perfmq, args...)
+	l.cmd = s.command(ctx, args...)
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
 		return err
 	}
@@ -157,7 +156,7 @@ func (s *session) soak(ctx context.Context, protocol string, length time.Duratio
 	}
 	o.judge()
 	page := strings.TrimSuffix(out, ".md") + ".html"
-	if text, err := peerbench.Perfmq(ctx, s.perfmq, "report", l.results(), "--output", page).CombinedOutput(); err != nil {
+	if text, err := s.command(ctx, "report", l.results(), "--output", page).CombinedOutput(); err != nil {
 		return fmt.Errorf("write %s: %w: %s", page, err, text)
 	}
 	if len(o.problems) > 0 {

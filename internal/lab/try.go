@@ -19,7 +19,7 @@ func (s *session) try(ctx context.Context, t *trial) (rows []row, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(t.failure.load.seconds+t.failure.load.relief)*time.Second+
 		calm+2*hangLimit+t.failure.load.moving())
 	defer cancel()
-	from, err := originNow(ctx, t.deployment)
+	from, err := originNow(ctx, t.deployment.name)
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,5 @@
 //go:build unix
 
-// Command acceptance carries out the shipped scenarios at full size, each on its real broker, and writes the
-// outcomes as a page: whether all thresholds passed, and whether the broker's counters equal perfmq's. It writes no
-// page if a scenario did not come to its end.
-//
-//	go run ./internal/brokertest/cmd/acceptance -perfmq bin/perfmq -out docs/acceptance.md
-//
-// Scenarios of one kind of broker run one after the other on one broker. It takes hours with -long.
 package main
 
 import (
@@ -14,37 +7,21 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/internal/scenario"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/scenarios"
 )
-
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx); err != nil {
-		fmt.Fprintf(os.Stderr, "error: %v\n", err)
-		os.Exit(1)
-	}
-}
-
-// session is one call of the command.
-type session struct {
-	perfmq, dir string
-	scale       string
-	limit       time.Duration
-}
 
 // outcome is the outcome of one scenario.
 type outcome struct {
@@ -56,62 +33,56 @@ type outcome struct {
 	output           string           // the end of the printed output
 }
 
-func run(ctx context.Context) error {
-	var s session
-	flag.StringVar(&s.perfmq, "perfmq", "bin/perfmq", "our binary")
-	flag.StringVar(&s.scale, "scale", "1", "shorten the scenarios by this factor, as perfmq run --scale does")
-	flag.DurationVar(&s.limit, "limit", time.Hour, "end a scenario after this time")
-	out := flag.String("out", "", "write the page to this file, instead of the standard output")
-	only := flag.String("only", "", "scenarios to run, as a regular expression")
-	long := flag.Bool("long", false, "run those that last longer than ten minutes, too")
-	results := flag.String("results", "", "keep the result folders here, for perfmq report")
-	flag.Parse()
-	if flag.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
-	}
-	wanted, err := regexp.Compile(*only)
-	if err != nil {
-		return fmt.Errorf("-only: %w", err)
-	}
-	if s.dir = *results; s.dir != "" {
-		err = os.MkdirAll(s.dir, 0o750)
-	} else if s.dir, err = os.MkdirTemp("", "perfmq-acceptance-"); err == nil {
-		defer func() { _ = os.RemoveAll(s.dir) }()
-	}
+// acceptanceCommand carries out the shipped scenarios, each on its broker, and writes the outcomes as a page: whether
+// all thresholds passed, and whether the broker's counters equal perfmq's. It writes no page if a scenario did not end
+// by itself. Scenarios of one kind of broker run one after the other on one broker.
+func acceptanceCommand(ctx context.Context, args []string) (err error) {
+	var scale string
+	var limit time.Duration
+	var long bool
+	s, err := open("acceptance", args, func(fs *flag.FlagSet) {
+		fs.StringVar(&scale, "scale", "1", "shorten the scenarios by this factor, as perfmq run --scale does")
+		fs.DurationVar(&limit, "limit", time.Hour, "end a scenario after this time")
+		fs.BoolVar(&long, "long", false, "run those that last longer than ten minutes, too")
+	})
 	if err != nil {
 		return err
 	}
-
+	defer func() { err = errors.Join(err, s.close()) }()
 	shipped, err := scenario.Shipped(scenarios.FS())
 	if err != nil {
 		return err
 	}
 	byKind := map[string][]string{}
 	for _, info := range shipped {
-		if wanted.MatchString(info.Name) && (*long || !slices.Contains(longOnes(), info.Name)) {
+		if s.only.MatchString(info.Name) && (long || !slices.Contains(longOnes(), info.Name)) {
 			byKind[kindOf(info.Name)] = append(byKind[kindOf(info.Name)], info.Name)
 		}
 	}
-	made, err := circumstancesOf(ctx, &s, *only)
+	from, err := s.circumstances(ctx)
 	if err != nil {
 		return err
 	}
+	from += " Scale: " + scale + "."
+	if only := s.only.String(); only != "" {
+		from += fmt.Sprintf(" Only scenarios whose names match `%s` were run.", only)
+	}
 	var outcomes []outcome
-	for _, kind := range []string{"artemis", "activemq", "rocketmq"} {
+	for _, kind := range serverKinds() {
 		if len(byKind[kind]) == 0 {
 			continue
 		}
-		list, err := s.onBroker(ctx, kind, byKind[kind])
+		list, err := s.onBroker(ctx, kind, byKind[kind], scale, limit)
 		if err != nil {
 			return err
 		}
 		outcomes = append(outcomes, list...)
 	}
-	text, err := page(outcomes, made)
+	text, err := acceptancePage(outcomes, from)
 	if err != nil {
-		return errors.Join(err, failures(outcomes))
+		return errors.Join(err, failedScenarios(outcomes))
 	}
-	return errors.Join(write(*out, text), failures(outcomes))
+	return errors.Join(write(s.out, text), failedScenarios(outcomes))
 }
 
 // longOnes are the scenarios that take more than ten minutes on a small machine.
@@ -136,37 +107,68 @@ func kindOf(name string) string {
 }
 
 // onBroker starts a broker and carries the scenarios out on it.
-func (s *session) onBroker(ctx context.Context, kind string, names []string) (list []outcome, err error) {
-	b, err := start(ctx, kind)
+func (s *session) onBroker(
+	ctx context.Context, kind string, names []string, scale string, limit time.Duration,
+) (list []outcome, err error) {
+	b, err := s.serve(ctx, kind)
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", kind, err)
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.end()) }()
+	defer func() { err = errors.Join(err, b.close()) }()
 	for _, name := range names {
-		o, err := s.once(ctx, b, name)
+		extra, stop := b.arguments(ctx, name)
+		o, err := s.scenario(ctx, name, limit, append([]string{"--scale", scale}, extra...))
+		stop()
 		if err != nil {
 			return list, err
 		}
+		o.broker = b.title
 		list = append(list, o)
 		fmt.Fprintf(os.Stderr, "%s on %s: %s after %s\n", name, b.title, o.verdict(), o.took.Round(time.Second))
 	}
 	return list, nil
 }
 
-// once carries one scenario out.
-func (s *session) once(ctx context.Context, b *broker, name string) (outcome, error) {
+// arguments returns the arguments with which perfmq runs a scenario on a broker. stop ends the helper that they need.
+func (b *server) arguments(ctx context.Context, name string) (args []string, stop func()) {
+	login := []string{"--user", brokertest.User, "--password", brokertest.Password}
+	switch {
+	case b.rocketmq != nil:
+		return []string{"--url", b.urls["rocketmq"]}, func() {}
+	case strings.Contains(name, "cross"):
+		return append(login, "--set", "amqp="+b.urls["amqp"], "--set", "stomp="+b.urls["stomp"]), func() {}
+	case b.activemq != nil:
+		args = append(login, "--url", b.urls["stomp"], "--management-url", b.activemq.ManagementURL())
+		if name != "activemq/restart" {
+			return args, func() {}
+		}
+		restarts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			err := b.activemq.Stop()
+			if err == nil {
+				err = b.activemq.Start(ctx)
+			}
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+			}
+		}))
+		return append(args, "--set", "restart=curl -fsS "+restarts.URL), restarts.Close
+	case strings.HasSuffix(name, "/stomp"):
+		return append(login, "--url", b.urls["stomp"]), func() {}
+	default:
+		return append(login, "--url", b.urls["amqp"]), func() {}
+	}
+}
+
+// scenario carries one scenario out.
+func (s *session) scenario(ctx context.Context, name string, limit time.Duration, extra []string) (outcome, error) {
 	dir := filepath.Join(s.dir, strings.ReplaceAll(name, "/", "-"))
-	extra, stop := b.arguments(name, s.dir)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, s.limit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	args := append([]string{"run", "@" + name, "--scale", s.scale, "--result", dir, "--silent"}, extra...)
-	cmd := exec.CommandContext(ctx, s.perfmq, args...) //nolint:gosec // ours
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd := s.command(ctx, append([]string{"run", "@" + name, "--result", dir, "--silent"}, extra...)...)
 	cmd.WaitDelay = time.Minute
 	began := time.Now()
 	text, err := cmd.CombinedOutput()
-	o := outcome{scenario: name, broker: b.title, took: time.Since(began), output: tail(string(text))}
+	o := outcome{scenario: name, took: time.Since(began), output: tail(string(text))}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return o, fmt.Errorf("run %s: %w", name, err)
@@ -232,12 +234,6 @@ func (o *outcome) total() (sent, received uint64) {
 	return sent, received
 }
 
-// tail returns the last lines of a text.
-func tail(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.Join(lines[max(0, len(lines)-10):], "\n")
-}
-
 // verdict returns the outcome of a scenario in a few words.
 func (o *outcome) verdict() string {
 	sent, _ := o.total()
@@ -251,11 +247,23 @@ func (o *outcome) verdict() string {
 		return text
 	case o.status == 0:
 		return "passed"
+	case o.status == 3 && o.disturbed() != "":
+		return "not judged: " + o.disturbed()
 	case o.status == 3:
 		return "a threshold failed"
 	default:
 		return fmt.Sprintf("failed, status %d", o.status)
 	}
+}
+
+// disturbed returns how busy other programs kept the machine during a run; empty if they did not disturb it.
+func (o *outcome) disturbed() string {
+	for _, r := range o.results {
+		if h := healthOf(r); h.Crowded() {
+			return busyText(&h)
+		}
+	}
+	return ""
 }
 
 // thresholds says how many thresholds passed, and lists the others. A search tries rates at which some fail.
@@ -280,7 +288,7 @@ func (o *outcome) thresholds() string {
 	if len(failed) > 0 {
 		text += "; failed: " + strings.Join(failed, ", ")
 	}
-	return strings.ReplaceAll(text, "|", `\|`)
+	return text
 }
 
 // counts compares the broker's counters with ours.
@@ -315,10 +323,44 @@ func (o *outcome) counts() string {
 	}
 }
 
-func write(file, text string) error {
-	if file == "" {
-		_, err := os.Stdout.WriteString(text)
-		return err
+// acceptancePage returns the outcomes as Markdown. It fails if a scenario did not come to its end.
+func acceptancePage(outcomes []outcome, from string) (string, error) {
+	var b strings.Builder
+	b.WriteString("# Shipped scenarios on real brokers\n\n" +
+		"`make acceptance` carries out the scenarios inside the binary at full size, each on its broker, and writes this " +
+		"page. *Broker's count* compares the\n" +
+		"counters of the broker with those of perfmq, for each destination: messages added and messages acknowledged.\n\n" +
+		from + "\n\n")
+	tableRow(&b, "scenario", "broker", "took", "sent", "received", "verdict", "thresholds passed", "broker's count")
+	b.WriteString("|" + strings.Repeat(" --- |", 8) + "\n")
+	var unfinished []error
+	for i := range outcomes {
+		o := &outcomes[i]
+		if !o.finished() {
+			unfinished = append(unfinished, fmt.Errorf("no page: %s on %s: %s", o.scenario, o.broker, o.verdict()))
+			continue
+		}
+		sent, received := o.total()
+		tableRow(&b, o.scenario, o.broker, o.took.Round(time.Second).String(), fmt.Sprint(sent), fmt.Sprint(received),
+			o.verdict(), o.thresholds(), o.counts())
 	}
-	return os.WriteFile(file, []byte(text), 0o644) //nolint:gosec // a page of the documentation
+	if len(unfinished) > 0 {
+		return "", errors.Join(unfinished...)
+	}
+	return b.String(), nil
+}
+
+// failedScenarios returns the scenarios that did not succeed, with the end of their output. A threshold on a rate and a
+// search are about the machine, too: they are in the page, and no failure.
+func failedScenarios(outcomes []outcome) error {
+	var errs []error
+	for i := range outcomes {
+		o := &outcomes[i]
+		sent, _ := o.total()
+		machine := o.status == 3 || o.found != nil && o.found.Kind() == record.Undecided
+		if !o.finished() || o.status != 0 && !machine || sent == 0 || strings.Contains(o.counts(), "DIFFER") {
+			errs = append(errs, fmt.Errorf("%s on %s: %s\n%s", o.scenario, o.broker, o.verdict(), o.output))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -1,20 +1,13 @@
-// Command features turns the results of the conformance suite into a Markdown table: which feature works on which
-// broker over which protocol.
-//
-//	PERFMQ_TEST_FEATURES=DIR go test -run Conformance ./internal/drivers/...
-//	go run ./internal/brokertest/cmd/features DIR > docs/features.md
-//	go run ./internal/brokertest/cmd/features -short DIR
-//
-// Nothing is written by hand: a cell is a finding of [drivertest.Run]. A failed check shows in the table, and makes
-// the command fail.
+//go:build unix
+
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,39 +16,31 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
-func main() {
-	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: features [-short] DIR, the folder that PERFMQ_TEST_FEATURES named")
-	}
-	short := flag.Bool("short", false, "only the features that brokers lack, in words")
-	flag.Parse()
-	if err := run(os.Stdout, *short, flag.Args()); err != nil {
-		fmt.Fprintf(os.Stderr, "error: %v\n", err)
-		os.Exit(1)
-	}
-}
-
-func run(out io.Writer, short bool, args []string) error {
-	if len(args) != 1 {
-		return errors.New("give one folder with results of the conformance suite")
-	}
-	list, err := read(args[0])
+// featuresCommand turns the results of the conformance suite, in the folder that PERFMQ_TEST_FEATURES named, into a
+// table: which feature works on which broker over which protocol. A failed check is in the table, and makes the command
+// fail.
+func featuresCommand(_ context.Context, args []string) error {
+	short := false
+	s, err := open("features", args, func(fs *flag.FlagSet) {
+		fs.BoolVar(&short, "short", false, "only the features that brokers lack, in words")
+	})
 	if err != nil {
 		return err
 	}
-	t := table{results: list}
+	list, err := readFeatures(s.dir)
+	if err != nil {
+		return errors.Join(err, s.close())
+	}
+	t := featureTable{results: list}
 	text := t.markdown()
 	if short {
 		text = t.short()
 	}
-	if _, err := io.WriteString(out, text); err != nil {
-		return fmt.Errorf("write the table: %w", err)
-	}
-	return t.failures()
+	return errors.Join(write(s.out, text), t.failures(), s.close())
 }
 
-// read returns the results in the folder, by broker and protocol.
-func read(dir string) ([]drivertest.Results, error) {
+// readFeatures returns the results in the folder, by broker and protocol.
+func readFeatures(dir string) ([]drivertest.Results, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
 		return nil, fmt.Errorf("look into %s: %w", dir, err)
@@ -82,20 +67,20 @@ func read(dir string) ([]drivertest.Results, error) {
 	return list, nil
 }
 
-// table is a row per result, a column per feature, and notes on the features that brokers lack.
-type table struct {
+// featureTable is a row per result, a column per feature, and notes on the features that brokers lack.
+type featureTable struct {
 	results []drivertest.Results
 	notes   []string
 }
 
-// column is a feature, how users ask for it, and its head in a table.
-type column struct {
+// feature is a feature, how users ask for it, and its head in a table.
+type feature struct {
 	feature     drivertest.Feature
 	title, flag string
 }
 
-func columns() []column {
-	return []column{
+func featureColumns() []feature {
+	return []feature{
 		{drivertest.Queues, "Queues", ""},
 		{drivertest.Topics, "Topics", ""},
 		{drivertest.DurableSubscription, "Durable", "durable subscriptions, `--durable`"},
@@ -138,7 +123,7 @@ func shortTitle(protocol string) string {
 	}
 }
 
-func (t *table) markdown() string {
+func (t *featureTable) markdown() string {
 	var b strings.Builder
 	b.WriteString("# Features by broker and protocol\n\n" +
 		"Made by `make features` from the results of the conformance suite (`pkg/driver/drivertest`) on these very " +
@@ -152,21 +137,20 @@ func (t *table) markdown() string {
 		"- " + markRefuses + ": perfmq does not have it over this protocol; tested that it is refused before anything is " +
 		"sent\n" +
 		"- " + markFailed + ": a test failed\n\n")
-	line := func(cells ...string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	head, rule := []string{"Broker", "Protocol"}, []string{"---", "---"}
 	var flags []string
-	for _, c := range columns() {
+	for _, c := range featureColumns() {
 		head, rule = append(head, c.title), append(rule, ":-:")
 		if c.flag != "" {
 			flags = append(flags, c.title+": "+c.flag)
 		}
 	}
-	line(append(head, "Checks")...)
-	line(append(rule, "--:")...)
+	tableRow(&b, append(head, "Checks")...)
+	tableRow(&b, append(rule, "--:")...)
 	for i := range t.results {
 		r := &t.results[i]
 		cells := []string{r.Broker, shortTitle(r.Protocol)}
-		for _, c := range columns() {
+		for _, c := range featureColumns() {
 			cells = append(cells, t.cell(r, c.feature))
 		}
 		passed := 0
@@ -175,7 +159,7 @@ func (t *table) markdown() string {
 				passed++
 			}
 		}
-		line(append(cells, fmt.Sprintf("%d of %d", passed, len(r.Checks)))...)
+		tableRow(&b, append(cells, fmt.Sprintf("%d of %d", passed, len(r.Checks)))...)
 	}
 	b.WriteString("\n" + strings.Join(flags, "; ") + ".\n")
 	if len(t.notes) > 0 {
@@ -188,14 +172,14 @@ func (t *table) markdown() string {
 }
 
 // short is the table of docs/protocols.md: the features that the brokers of each protocol lack, in words.
-func (t *table) short() string {
+func (t *featureTable) short() string {
 	var b strings.Builder
 	b.WriteString("| Broker | Protocol | What it lacks, and perfmq refuses |\n| --- | --- | --- |\n")
 	for i := range t.results {
 		r := &t.results[i]
 		var lacks, failed []string
-		for _, c := range columns() {
-			switch state(r, c.feature) {
+		for _, c := range featureColumns() {
+			switch state, _ := found(r, c.feature); state {
 			case drivertest.BrokerLacks:
 				lacks = append(lacks, strings.ToLower(c.title))
 			case drivertest.Broken:
@@ -215,28 +199,21 @@ func (t *table) short() string {
 	return b.String()
 }
 
-// state returns the finding on a feature; empty for results from before it was tested.
-func state(r *drivertest.Results, f drivertest.Feature) drivertest.State {
+// found returns the finding on a feature; an empty one of results from before it was tested.
+func found(r *drivertest.Results, f drivertest.Feature) (state drivertest.State, reason string) {
 	for _, found := range r.Features {
 		if found.Feature == f {
-			return found.State
+			return found.State, found.Reason
 		}
 	}
-	return ""
+	return "", ""
 }
 
-// cell returns the finding on a feature. Results without the feature are from before it was tested.
-func (t *table) cell(r *drivertest.Results, f drivertest.Feature) string {
-	switch state(r, f) {
+func (t *featureTable) cell(r *drivertest.Results, f drivertest.Feature) string {
+	switch state, reason := found(r, f); state {
 	case drivertest.Works:
 		return markWorks
 	case drivertest.BrokerLacks:
-		reason := ""
-		for _, found := range r.Features {
-			if found.Feature == f {
-				reason = found.Reason
-			}
-		}
 		return fmt.Sprintf("%s (%d)", markLacks, t.note(shortTitle(r.Protocol)+" on "+r.Broker+": "+reason))
 	case drivertest.ProtocolRefuses:
 		return markRefuses
@@ -248,7 +225,7 @@ func (t *table) cell(r *drivertest.Results, f drivertest.Feature) string {
 }
 
 // note returns the number of a note, the same for the same text.
-func (t *table) note(text string) int {
+func (t *featureTable) note(text string) int {
 	if i := slices.Index(t.notes, text); i >= 0 {
 		return i + 1
 	}
@@ -257,7 +234,7 @@ func (t *table) note(text string) int {
 }
 
 // failures are the checks that failed, as an error.
-func (t *table) failures() error {
+func (t *featureTable) failures() error {
 	var errs []error
 	for i := range t.results {
 		for _, c := range t.results[i].Checks {
