@@ -243,8 +243,7 @@ func (a *ActiveMQ) writeConfig() error {
 	return nil
 }
 
-// writeStores makes certificates and the key stores that hold them. openssl packs the key: keytool reads none from a PEM
-// file.
+// writeStores makes certificates and the key stores that hold them. openssl packs the key: keytool reads no PEM keys.
 func (a *ActiveMQ) writeStores(data map[string]any) (err error) {
 	if a.certs, err = NewCerts(filepath.Join(a.dir, "certs")); err != nil {
 		return err
