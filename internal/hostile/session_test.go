@@ -69,7 +69,6 @@ func sessionOptions(protocol string) [][]string {
 			{"compress=true"},
 			{"queues=1"},
 			{"queues=20"},
-			{"consume=pull"},
 			{"order=orderly"},
 			{"send=oneway"},
 		}

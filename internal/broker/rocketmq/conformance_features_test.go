@@ -11,7 +11,7 @@ import (
 // TestConformanceOfMoreModes takes part in `make features` only: see scripts/features.sh.
 func TestConformanceOfMoreModes(t *testing.T) {
 	for name, options := range map[string][]string{
-		"sync":       {"send=sync", "consume=pull", "order=orderly"},
+		"sync":       {"send=sync", "order=orderly"},
 		"compressed": {"compress=true", "queues=3", "send=sync"}, // or nothing fills the network's buffers
 		"namespace":  {"namespace=ns1"},
 	} {

@@ -130,28 +130,26 @@ const patientCheck = 4 * time.Second
 
 func TestDriversTransactions(t *testing.T) {
 	b := start(t, store.Config{}, rocketmq.Options{TransactionCheckAfter: patientCheck, TransactionCheckInterval: 200 * time.Millisecond})
-	d := openDriver(t, b, "transactional=true", "rollback-percent=20", "unknown-percent=30",
-		"check-rollback-percent=50", "check-unknown-percent=20", "check-wait=2m")
+	d := openDriver(t, b, "transactional=true", "rollback-percent=20", "unknown-percent=30", "check-wait=2m")
 	in := receive(t, d, queueNamed("TX"))
 	p := send(t, d, queueNamed("TX"), 100)
 	require.Equal(t, 100, counter(t, p, "tx-half"))
-	late := counter(t, p, "tx-committed-late")
-	require.Equal(t, 30, late+counter(t, p, "tx-rolled-back-late"))
-	in.wait(t, 50+late)
+	require.Equal(t, 30, counter(t, p, "tx-committed-late"))
+	in.wait(t, 80)
 	s := b.Stats()
 	require.EqualValues(t, 100, s.Halves)
-	require.EqualValues(t, 50+late, s.Committed)
-	require.EqualValues(t, 50-late, s.RolledBack)
+	require.EqualValues(t, 80, s.Committed)
+	require.EqualValues(t, 20, s.RolledBack)
 	require.EqualValues(t, counter(t, p, "tx-checks"), s.Checks)
 	require.Zero(t, s.OpenHalves)
-	require.EqualValues(t, 50+late, sent(b, "TX"))
+	require.EqualValues(t, 80, sent(b, "TX"))
 }
 
 // TestDriversTransactionsOfALostProducer: the next producer of a driver answers for those of one that lost its
 // connection, so that nothing stays in the broker for lack of an answer.
 func TestDriversTransactionsOfALostProducer(t *testing.T) {
 	b := start(t, store.Config{}, rocketmq.Options{TransactionCheckAfter: patientCheck, TransactionCheckInterval: 200 * time.Millisecond})
-	d := openDriver(t, b, "transactional=true", "unknown-percent=50", "check-unknown-percent=50")
+	d := openDriver(t, b, "transactional=true", "unknown-percent=50")
 	var accepted, sent atomic.Int64
 	open := func() driver.Producer {
 		p, err := d.Producer(t.Context(), driver.ProducerSpec{

@@ -21,7 +21,7 @@ type arrivals struct {
 // arrivalsOf returns the arrivals of a consumer's group.
 func (d *rocketDriver) arrivalsOf(c *consumer) *arrivals {
 	fresh := &arrivals{unsettled: map[*consumer]bool{}, turn: make(chan struct{}, 1)}
-	if c.alone || c.opts.Model == broadcasting {
+	if c.alone {
 		return fresh
 	}
 	known, _ := d.arrivals.LoadOrStore(c.group, fresh)

@@ -217,7 +217,7 @@ func TestStartIsFixedOnce(t *testing.T) {
 // TestStartIsAskedAgain: when a consumer leaves, the group may go; and the wait for another's questions has an end.
 func TestStartIsAskedAgain(t *testing.T) {
 	d := newDriver(config{})
-	c := &consumer{membership: membership{group: "g"}, d: d, opts: &Options{Model: clustering}}
+	c := &consumer{membership: membership{group: "g"}, d: d, opts: &Options{}}
 	c.arrivals = d.arrivalsOf(c)
 	r := &route{brokers: []routeBroker{{name: "b", read: 2}}}
 	c.at.Store(&placement{route: r})

@@ -85,14 +85,13 @@ func TestConformance(t *testing.T) {
 // TestConformanceOfModes: `make features` has the other modes, which internal/broker/rocketmq always tests.
 func TestConformanceOfModes(t *testing.T) {
 	t.Run("sync", func(t *testing.T) {
-		cfg := conformance(t, "send=sync", "consume=pull")
+		cfg := conformance(t, "send=sync", "order=orderly")
 		conformanceOfMode(t, &cfg)
 	})
 }
 
 func conformanceOfMode(t *testing.T, cfg *drivertest.Config) {
 	cfg.Mode = true
-	cfg.Allocations = 4           // consume=pull has a timer for each pull that brings nothing, of which a busy machine has many
 	cfg.Timeout = 2 * time.Minute // brokers forget the locks of a consumer that was cut off after one
 	drivertest.Run(t, *cfg)
 }

@@ -104,12 +104,6 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 		return refuse("use topic://"+spec.Destination.Name, "only topics have durable and shared subscriptions")
 	case spec.Credit > 0:
 		return refuse("use -o pull-batch", "RocketMQ deals out whole queues and has no window of messages")
-	case opts.Model == broadcasting && spec.Failing != driver.Accept:
-		return refuse("leave out --consumer-fail or -o model=broadcasting",
-			"with model=broadcasting the broker keeps no state, and takes no message back")
-	case opts.Model == broadcasting && spec.Destination.Kind == driver.Queue:
-		return refuse("use topic://"+spec.Destination.Name,
-			"with model=broadcasting each consumer gets all messages, unlike with a queue")
 	}
 	if spec.Selector != "" {
 		d.filtered.Store(spec.Destination, true)

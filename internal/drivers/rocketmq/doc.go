@@ -45,7 +45,7 @@
 // # Transactions
 //
 // With transactional=true each message is stored as half a message first, and its answer ends the send: Accepted,
-// with Withheld when it is planned to be rolled back, at once or at a check-back. The producer then commits the message
+// with Withheld when it is rolled back. The producer then commits the message
 // or rolls it back, or leaves it open until the broker asks: after its transactionTimeOut (6 s), every
 // transactionCheckInterval (30 s). A message that is open and is to be committed has been accepted but not delivered:
 // consumers of the run wait for it up to --drain-timeout, and a message that is open even then is missing, as it should

@@ -24,26 +24,20 @@ type Options struct {
 	Delay      time.Duration `opt:"delay" help:"deliver late by any time (timer messages of RocketMQ 5; before 5 only by a time that is one of the delay levels)"`
 	Compress   bool          `opt:"compress" help:"compress bodies with zlib"`
 
-	Transactional        bool          `opt:"transactional" help:"send half messages, then commit or roll back each"`
-	RollbackPercent      int           `opt:"rollback-percent" help:"transactional messages to roll back, 0 to 100"`
-	UnknownPercent       int           `opt:"unknown-percent" help:"transactional messages to leave open, so that the broker checks back, 0 to 100"`
-	CheckRollbackPercent int           `opt:"check-rollback-percent" help:"of those left open, how many to roll back when checked, 0 to 100"`
-	CheckUnknownPercent  int           `opt:"check-unknown-percent" help:"of those left open, how many to leave open again at the first check, 0 to 100"`
-	CheckWait            time.Duration `opt:"check-wait" help:"how long a closing producer waits for check-backs that are still due, within --connect-timeout; transactions that are still open then are an error. 0: leave them open"`
+	Transactional   bool          `opt:"transactional" help:"send half messages, then commit or roll back each"`
+	RollbackPercent int           `opt:"rollback-percent" help:"transactional messages to roll back, 0 to 100"`
+	UnknownPercent  int           `opt:"unknown-percent" help:"transactional messages to leave open, so that the broker checks back; they are committed then; 0 to 100"`
+	CheckWait       time.Duration `opt:"check-wait" help:"how long a closing producer waits for check-backs that are still due, within --connect-timeout; transactions that are still open then are an error. 0: leave them open"`
 
 	Group         string `opt:"group" help:"consumer group instead of the one made from destination or subscription"`
 	ProducerGroup string `opt:"producer-group" help:"producer group instead of a generated one"`
 	Namespace     string `opt:"namespace" help:"namespace of topics and groups"`
 
-	Consume        string        `opt:"consume" help:"push: the broker holds requests until messages come; pull: ask every pull-interval" enum:"push,pull"`
-	Order          string        `opt:"order" help:"concurrently: a consumer takes over a queue after three seconds at most; orderly: only when the broker has locked the queue for it, and failed messages are tried again in place" enum:"concurrently,orderly"`
-	Model          string        `opt:"model" help:"clustering: consumers of a group share the messages; broadcasting: each gets all" enum:"clustering,broadcasting"`
-	ConsumeThreads int           `opt:"consume-threads" help:"1: a consumer delivers one message at a time, for only so its latencies are those of the broker; use --consumers for more at once"`
-	PullBatch      int           `opt:"pull-batch" help:"messages per pull, 1 to 1024 (the broker has a limit of its own, 32 by default)"`
-	PullInterval   time.Duration `opt:"pull-interval" help:"with consume=pull, time between asking for messages of an empty queue"`
-	FailPercent    int           `opt:"fail-percent" help:"deliveries that fail on purpose and are delivered again, 0 to 100"`
-	RetryLevel     int           `opt:"retry-level" help:"delay level of failed messages (1: one second); 0 lets the broker choose, 10s and more"`
-	From           string        `opt:"from" help:"where a new consumer group starts; auto: a queue:// at its first message, a topic:// at the next that is sent" enum:"auto,first,next"`
+	Order       string `opt:"order" help:"concurrently: a consumer takes over a queue after three seconds at most; orderly: only when the broker has locked the queue for it, and failed messages are tried again in place" enum:"concurrently,orderly"`
+	PullBatch   int    `opt:"pull-batch" help:"messages per pull, 1 to 1024 (the broker has a limit of its own, 32 by default)"`
+	FailPercent int    `opt:"fail-percent" help:"deliveries that fail on purpose and are delivered again, 0 to 100"`
+	RetryLevel  int    `opt:"retry-level" help:"delay level of failed messages (1: one second); 0 lets the broker choose, 10s and more"`
+	From        string `opt:"from" help:"where a new consumer group starts; auto: a queue:// at its first message, a topic:// at the next that is sent" enum:"auto,first,next"`
 
 	CreateTopic   bool   `opt:"create-topic" help:"create topics that do not exist"`
 	Queues        int    `opt:"queues" help:"queues of a topic that is created; 0: 8. With a number, an existing topic must have as many"`
@@ -61,14 +55,8 @@ const (
 	sendOneWay = "oneway"
 	sendBatch  = "batch"
 
-	consumePush = "push"
-	consumePull = "pull"
-
 	concurrently = "concurrently"
 	orderly      = "orderly"
-
-	clustering   = "clustering"
-	broadcasting = "broadcasting"
 
 	fromAuto  = "auto"
 	fromFirst = "first"
@@ -80,8 +68,7 @@ const (
 func defaultOptions() *Options {
 	return &Options{
 		Send: sendAsync, BatchSize: 16, BatchLinger: time.Millisecond, SendTimeout: 3 * time.Second,
-		Consume: consumePush, Order: concurrently, Model: clustering,
-		ConsumeThreads: 1, PullBatch: 32, PullInterval: 10 * time.Millisecond, RetryLevel: 1, From: fromAuto,
+		Order: concurrently, PullBatch: 32, RetryLevel: 1, From: fromAuto,
 		CreateTopic: true, CheckWait: time.Minute,
 	}
 }
@@ -161,15 +148,8 @@ func (o *Options) check(fail transport.Fail) {
 	if o.Transactional && (o.Send == sendOneWay || o.DelayLevel > 0 || o.Delay > 0) {
 		fail("", "transactional messages can be neither one-way nor delayed")
 	}
-	if !o.Transactional && (o.RollbackPercent|o.UnknownPercent|o.CheckRollbackPercent|o.CheckUnknownPercent) != 0 {
+	if !o.Transactional && (o.RollbackPercent|o.UnknownPercent) != 0 {
 		fail("add -o transactional=true", "the percentages of outcomes need transactional messages")
-	}
-	if o.Model == broadcasting && (o.Order == orderly || o.FailPercent > 0) {
-		fail("", "broadcasting goes neither with order=orderly nor with fail-percent: the broker keeps no state for it")
-	}
-	if o.ConsumeThreads != 1 {
-		fail("use --consumers: each is a member of the group and delivers on its own",
-			"option consume-threads=%d: a consumer delivers one message at a time", o.ConsumeThreads)
 	}
 	if o.BrokerAddress != "" {
 		t, err := protocol.RocketMQ().Parse("rocketmq://" + o.BrokerAddress)
@@ -190,8 +170,6 @@ func (o *Options) checkRanges(fail transport.Fail) {
 	between("rollback-percent", o.RollbackPercent, 0, 100)
 	between("unknown-percent", o.UnknownPercent, 0, 100)
 	between("rollback-percent and unknown-percent together", o.RollbackPercent+o.UnknownPercent, 0, 100)
-	between("check-rollback-percent", o.CheckRollbackPercent, 0, 100)
-	between("check-unknown-percent", o.CheckUnknownPercent, 0, 100)
 	between("pull-batch", o.PullBatch, 1, 1024)
 	between("fail-percent", o.FailPercent, 0, 100)
 	between("retry-level", o.RetryLevel, 0, 18)
@@ -205,7 +183,6 @@ func (o *Options) checkRanges(fail transport.Fail) {
 	atLeast("batch-linger", o.BatchLinger, 0)
 	atLeast("delay", o.Delay, 0)
 	atLeast("check-wait", o.CheckWait, 0)
-	atLeast("pull-interval", o.PullInterval, time.Millisecond)
 }
 
 // legalName reports whether brokers accept it as a topic or group (TopicValidator).

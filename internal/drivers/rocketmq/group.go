@@ -197,16 +197,13 @@ func (c *conn) membersOf(ctx context.Context, group string) ([]string, error) {
 // takeOver makes queues ours, as far as the broker locks them for us. The lock lets their former owner report its
 // offsets first, so that nothing is delivered twice.
 func (c *consumer) takeOver(ctx context.Context, queues []*queue) error {
-	locked := map[queueID]bool{}
-	if c.opts.Model == clustering {
-		var err error
-		if locked, err = c.lock(ctx, queues); err != nil {
-			return err
-		}
+	locked, err := c.lock(ctx, queues)
+	if err != nil {
+		return err
 	}
 	now := time.Now()
 	for _, q := range queues {
-		if c.opts.Model == clustering && !locked[q.queueID] {
+		if !locked[q.queueID] {
 			since, waiting := c.wanted[q.queueID]
 			if !waiting {
 				c.wanted[q.queueID] = now
@@ -219,7 +216,7 @@ func (c *consumer) takeOver(ctx context.Context, queues []*queue) error {
 			return err
 		}
 		q.reach = new(reach)
-		if c.opts.Model == clustering && !c.alone {
+		if !c.alone {
 			known, _ := c.d.reaches.LoadOrStore(groupQueue{c.group, q.queueID}, q.reach)
 			q.reach = known.(*reach)
 		}
@@ -253,9 +250,6 @@ func (c *consumer) giveBack(ctx context.Context, queues []*queue) error {
 		q.busy.Unlock() //nolint:staticcheck // the critical section is empty: the next holder checks revoked
 		delete(c.owned, q.queueID)
 	}
-	if c.opts.Model != clustering {
-		return nil
-	}
 	var errs []error
 	for _, q := range queues { // all at once
 		c.note(q)
@@ -273,9 +267,6 @@ func (c *consumer) giveBack(ctx context.Context, queues []*queue) error {
 
 // renewLocks renews our locks.
 func (c *consumer) renewLocks(ctx context.Context) {
-	if c.opts.Model != clustering {
-		return
-	}
 	ctx, cancel := c.d.opening(ctx)
 	defer cancel()
 	_, _ = c.lock(ctx, slices.Collect(maps.Values(c.owned))) // if that fails, so does the rebalancing that follows

@@ -86,18 +86,6 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-func TestBroadcastingGivesEachConsumerAll(t *testing.T) {
-	d := openDriver(t, shared.get(t).URL(), "model=broadcasting", "group="+unique("all"))
-	dest := topicNamed(unique("all"))
-	send(t, d, producerSpec(dest, 0), 10) // before anybody was there
-	a, b := receive(t, d, consumerSpec(dest)), receive(t, d, consumerSpec(dest))
-	send(t, d, producerSpec(dest, 0), 20)
-	a.wait(t, 20)
-	b.wait(t, 20)
-	_, err := d.Consumer(t.Context(), consumerSpec(queueNamed(dest.Name)))
-	require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err))
-}
-
 func TestGroupsShareAndNewMembersTakeOver(t *testing.T) {
 	broker := shared.get(t)
 	dest := queueNamed(unique("share"))

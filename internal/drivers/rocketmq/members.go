@@ -79,18 +79,13 @@ func (r *route) most() int { return max(r.readable(), len(r.brokers)) }
 // share returns the queues of our share; known is false while the broker does not know us yet.
 func (c *consumer) share(ctx context.Context) (share []*queue, known bool, err error) {
 	at := c.at.Load()
-	var members []string // sorted
-	if c.opts.Model == clustering {
-		if members, err = c.memberIDs(ctx, at.conns[0]); err != nil {
-			return nil, false, err
-		}
-		place, found := slices.BinarySearch(members, c.client.id)
-		if !found || place >= at.route.most() { // not known yet, or more members than queues
-			return nil, found, nil
-		}
+	members, err := c.memberIDs(ctx, at.conns[0]) // sorted
+	if err != nil {
+		return nil, false, err
 	}
-	if c.opts.Model == broadcasting {
-		return c.queues(at, 0, at.route.readable()), true, nil
+	place, found := slices.BinarySearch(members, c.client.id)
+	if !found || place >= at.route.most() { // not known yet, or more members than queues
+		return nil, found, nil
 	}
 	from, to := allocate(c.client.id, at.route.readable(), members)
 	share = c.queues(at, from, to)

@@ -125,17 +125,12 @@ func (s *subscription) takes(tag []byte) bool {
 
 // data describes the consumer. It is set before the consumer is registered and does not change.
 func (c *consumer) data() wire.ConsumerData {
-	d := wire.ConsumerData{
-		Group: c.group, Type: "CONSUME_PASSIVELY", Model: strings.ToUpper(c.opts.Model), From: "CONSUME_FROM_FIRST_OFFSET",
-		Subscriptions: []wire.Subscription{c.subscriptionData()},
+	return wire.ConsumerData{
+		Group: c.group, Type: "CONSUME_PASSIVELY", Model: "CLUSTERING", From: "CONSUME_FROM_FIRST_OFFSET",
+		Subscriptions: []wire.Subscription{
+			c.subscriptionData(), c.subscriptionTo(wire.RetryPrefix+c.group, "*", wire.KindTag),
+		},
 	}
-	if c.opts.Consume == consumePull {
-		d.Type = "CONSUME_ACTIVELY"
-	}
-	if c.opts.Model == clustering {
-		d.Subscriptions = append(d.Subscriptions, c.subscriptionTo(wire.RetryPrefix+c.group, "*", wire.KindTag))
-	}
-	return d
 }
 
 func (c *consumer) subscriptionTo(topic, expression, kind string) wire.Subscription {

@@ -122,12 +122,9 @@ func (c *conn) limitOffset(ctx context.Context, id queueID, code int) (int64, er
 
 // position determines the offset at which to begin with a queue.
 func (c *consumer) position(ctx context.Context, q *queue) error {
-	offset, found := int64(0), false
-	var err error
-	if c.opts.Model == clustering {
-		if offset, found, err = q.conn.savedOffset(ctx, c.group, q.queueID); err != nil {
-			return err
-		}
+	offset, found, err := q.conn.savedOffset(ctx, c.group, q.queueID)
+	if err != nil {
+		return err
 	}
 	if !found {
 		limit := int(wire.ReqGetMinOffset)
@@ -141,7 +138,7 @@ func (c *consumer) position(ctx context.Context, q *queue) error {
 	// A broker that gets the first offsets of two queues at once loses one of them: both threads create the group's table
 	// (ConsumerOffsetManager.commitOffset). So the offsets are saved one by one before there is anything to lose. Brokers
 	// before 5 answer 0 for a queue whose offset they do not know.
-	if unknown := !found || offset == 0 && q.conn.old(); unknown && c.opts.Model == clustering && !q.retry {
+	if unknown := !found || offset == 0 && q.conn.old(); unknown && !q.retry {
 		if err := q.conn.saveOffset(ctx, c.group, q.queueID, offset); err != nil {
 			return err
 		}
@@ -225,9 +222,6 @@ func (c *consumer) note(q *queue) {
 
 // noteAll calls note for all queues, and flushes.
 func (c *consumer) noteAll() {
-	if c.opts.Model != clustering {
-		return
-	}
 	for _, q := range c.owned {
 		c.note(q)
 	}
@@ -238,9 +232,6 @@ func (c *consumer) noteAll() {
 
 // keepUp calls note, and flushes, when keepUpAfter messages or more have been consumed since the last time.
 func (c *consumer) keepUp(q *queue) {
-	if c.opts.Model != clustering {
-		return
-	}
 	if _, told, _ := q.state(); q.consumed.Load()-told >= keepUpAfter {
 		c.note(q)
 		q.conn.out.Flush()

@@ -170,7 +170,7 @@ func TestNextOwnerBeginsWhereWeStopped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newThreads(t)
-				c := b.consumer(&Options{Model: clustering, Consume: consumePush, PullBatch: 32})
+				c := b.consumer(&Options{PullBatch: 32})
 				queues := []*queue{b.own(c, 0, 7), b.own(c, 1, 8)}
 				before(t, b, c, queues)
 				for i, q := range queues {
@@ -192,7 +192,7 @@ func TestNextOwnerBeginsWhereWeStopped(t *testing.T) {
 func TestSavesAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newThreads(t)
-		c := b.consumer(&Options{Model: clustering})
+		c := b.consumer(&Options{})
 		q := b.own(c, 0, 7)
 		for range 3 {
 			c.noteAll()
@@ -215,14 +215,6 @@ func TestSavesAreFew(t *testing.T) {
 		require.Equal(t, 2, b.requests)
 		require.NoError(t, c.save(t.Context(), q))
 		require.Equal(t, 2, b.requests)
-
-		c.opts.Model = broadcasting // each member counts for itself
-		q.consumed.Add(keepUpAfter)
-		c.keepUp(q)
-		c.noteAll()
-		require.NoError(t, c.giveBack(t.Context(), []*queue{q}))
-		b.work()
-		require.Equal(t, 2, b.requests)
 	})
 }
 
@@ -230,7 +222,7 @@ func TestSavesAreFew(t *testing.T) {
 func TestSaveEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newThreads(t)
-		c := b.consumer(&Options{Model: clustering})
+		c := b.consumer(&Options{})
 		q := b.own(c, 0, 7)
 		save := func() error {
 			q.consumed.Add(1)

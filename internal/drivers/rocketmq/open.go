@@ -62,7 +62,7 @@ func (c *consumer) subscribe(ctx context.Context, r *route) error {
 			return err
 		}
 	}
-	if c.fromNext && c.opts.Model == clustering {
+	if c.fromNext {
 		return c.fixStart(ctx)
 	}
 	return nil

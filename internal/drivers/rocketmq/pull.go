@@ -50,10 +50,6 @@ func (c *consumer) ask(q *queue) error {
 	}
 	// Other clients commit with their pulls, ours do not: the broker would commit at an unknown time, perhaps after the
 	// consumer has reported where it stopped (see progress).
-	flags := int64(wire.PullSuspend)
-	if c.opts.Consume == consumePull {
-		flags = 0
-	}
 	p := c.newPull(q)
 	if p == nil {
 		return nil
@@ -68,7 +64,7 @@ func (c *consumer) ask(q *queue) error {
 		b = wire.AppendInt(b, "subVersion", c.version)
 		b = wire.AppendField(b, "subscription", expression)
 		b = wire.AppendInt(b, "suspendTimeoutMillis", holdTime.Milliseconds())
-		b = wire.AppendInt(b, "sysFlag", flags)
+		b = wire.AppendInt(b, "sysFlag", wire.PullSuspend)
 		return wire.AppendField(b, "topic", q.topic)
 	}, nil, call{to: p, limit: pullTime})
 	if err != nil {
@@ -261,9 +257,6 @@ func (p *pulled) verdict() (wait time.Duration, err error) {
 	case wire.ResSystemBusy, wire.ResFlowControl:
 		wait = busyTime
 	case wire.ResPullNotFound:
-		if p.c.opts.Consume == consumePull {
-			wait = p.c.opts.PullInterval
-		}
 	default:
 		err = p.err
 	}

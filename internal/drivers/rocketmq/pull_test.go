@@ -9,29 +9,18 @@ import (
 
 // TestPullsCommitNothing: a broker takes the offset that a pull commits at an unknown time.
 func TestPullsCommitNothing(t *testing.T) {
-	for name, test := range map[string]struct {
-		model, consume string
-		flag           int64
-	}{
-		"push":         {clustering, consumePush, 2},
-		"pull":         {clustering, consumePull, 0},
-		"broadcasting": {broadcasting, consumePush, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newThreads(t)
-				c := b.consumer(&Options{Model: test.model, Consume: test.consume, PullBatch: 32})
-				q := b.own(c, 2, 7)
-				q.next = 9
-				require.NoError(t, c.pull(q, 0))
-				synctest.Wait()
-				require.Len(t, b.held, 1)
-				for field, want := range map[string]int64{"commitOffset": 0, "sysFlag": test.flag, "queueOffset": 9, "queueId": 2} {
-					n, ok := b.held[0].Number(field)
-					require.True(t, ok, field)
-					require.Equal(t, want, n, field)
-				}
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		b := newThreads(t)
+		c := b.consumer(&Options{PullBatch: 32})
+		q := b.own(c, 2, 7)
+		q.next = 9
+		require.NoError(t, c.pull(q, 0))
+		synctest.Wait()
+		require.Len(t, b.held, 1)
+		for field, want := range map[string]int64{"commitOffset": 0, "sysFlag": 2, "queueOffset": 9, "queueId": 2} {
+			n, ok := b.held[0].Number(field)
+			require.True(t, ok, field)
+			require.Equal(t, want, n, field)
+		}
+	})
 }

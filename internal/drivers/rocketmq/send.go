@@ -152,7 +152,7 @@ func (p *producer) appendProperties(b []byte, k *kind, m *driver.Message) []byte
 		b = append(id.Append(append(append(b, driver.IDProperty...), wire.NameEnd)), wire.PropertyEnd)
 	}
 	if p.tx != nil {
-		b = wire.AppendProperty(b, propPlan, p.tx.plan(m.Slot))
+		b = wire.AppendProperty(b, propPlan, []byte{p.tx.plan(m.Slot)})
 	}
 	// The unique key: without it brokers and tools cannot identify the message.
 	p.counter++

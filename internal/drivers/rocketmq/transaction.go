@@ -13,13 +13,12 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// The end of a transactional message is planned before it is sent and travels with it as a property: one letter for the
-// producer's first answer, at once, and one for its answer to each check-back; the last letter holds for all later
-// ones. So a check-back can be answered without remembering the message.
+// The end of a transactional message is planned before it is sent and travels with it as a property, so that a
+// check-back can be answered without remembering the message. One that is left open is committed at its check-back.
 const (
-	planCommit   = "c"
-	planRollback = "r"
-	planOpen     = "u"
+	planCommit   = 'c'
+	planRollback = 'r'
+	planOpen     = 'u'
 )
 
 // transactions ends the half messages of a producer and answers the brokers' check-backs.
@@ -27,16 +26,14 @@ type transactions struct {
 	p     *producer
 	seeds []string // starts of the unique keys: the producer's, and those of producers whose heir it is
 	sent  int      // messages planned so far
-	open  int      // of them, left open
 
 	mu     sync.Mutex
-	plans  []string // by index of the slot: the plan of the message in flight
+	plans  []byte // by index of the slot: the plan of the message in flight
 	checks memory
 	due    int           // messages left open that have not ended yet
 	idle   chan struct{} // signalled when due falls to 0
 
-	halves, committed, rolledBack, leftOpen, checked, unexpected, duplicated, foreign, lateCommitted,
-	lateRolledBack atomic.Uint64
+	halves, committed, rolledBack, leftOpen, checked, unexpected, duplicated, foreign, late atomic.Uint64
 }
 
 func newTransactions(p *producer) *transactions {
@@ -119,51 +116,38 @@ func share(n, low, high int) bool {
 }
 
 // plan returns the plan of the next message.
-func (t *transactions) plan(slot driver.Slot) string {
+func (t *transactions) plan(slot driver.Slot) byte {
 	o := t.p.opts
-	plan := planCommit
+	plan := byte(planCommit)
 	switch {
 	case share(t.sent, 0, o.RollbackPercent):
 		plan = planRollback
 	case share(t.sent, o.RollbackPercent, o.RollbackPercent+o.UnknownPercent):
-		plan = t.planOpen()
+		plan = planOpen
 	}
 	t.sent++
 	at := int(slot.Index())
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if at >= len(t.plans) {
-		t.plans = append(t.plans, make([]string, at+1-len(t.plans))...)
+		t.plans = append(t.plans, make([]byte, at+1-len(t.plans))...)
 	}
 	t.plans[at] = plan
 	return plan
 }
 
-func (t *transactions) planOpen() string {
-	o, plan := t.p.opts, planOpen+planCommit
-	if share(t.open, 0, o.CheckRollbackPercent) {
-		plan = planOpen + planRollback
-	}
-	if share(t.open/7, 0, o.CheckUnknownPercent) { // not in step with the other choice
-		plan = planOpen + plan
-	}
-	t.open++
-	return plan
-}
-
 // half is called when the broker has stored a half message: it commits the message, rolls it back or leaves it open, as
-// planned. It reports whether the plan is to roll the message back, now or at a check-back.
+// planned. It reports whether it was rolled back.
 func (t *transactions) half(slot driver.Slot, r *reply) (withheld bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	plan := t.plans[slot.Index()]
-	withheld = plan[len(plan)-1] == planRollback[0]
+	withheld = plan == planRollback
 	t.halves.Add(1)
-	flag := flagOf(plan[0])
-	switch flag {
-	case wire.SysCommit:
+	switch plan {
+	case planCommit:
 		t.committed.Add(1)
-	case wire.SysRollback:
+	case planRollback:
 		t.rolledBack.Add(1)
 	default:
 		t.leftOpen.Add(1)
@@ -175,7 +159,7 @@ func (t *transactions) half(slot driver.Slot, r *reply) (withheld bool) {
 	if !ok {
 		return withheld // the broker will check back
 	}
-	t.sendEnd(r, storedTable, flag, offset, msgID)
+	t.sendEnd(r, storedTable, flagOf(plan), offset, msgID)
 	return withheld
 }
 
@@ -230,48 +214,33 @@ func (c *client) checkTransaction(r *reply) {
 func (t *transactions) check(r *reply, m *wire.Message, id []byte, own bool) {
 	plan := wire.Property(m.Properties, propPlan)
 	commitLog, ok := r.Number("commitLogOffset")
-	if len(plan) == 0 || !ok {
+	if len(plan) != 1 || !ok {
 		return // the message is not ours
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.checked.Add(1)
-	said := t.checks.next(id) + 1 // index in plan of the answer to give now
-	last := len(plan) - 1
+	again := t.checks.next(id) > 0
 	switch {
 	case !own:
 		t.foreign.Add(1)
-		said = min(said, last)
-		if plan[0] != planOpen[0] {
-			said = 0
-		}
-	case plan[0] != planOpen[0]:
+	case plan[0] != planOpen:
 		t.unexpected.Add(1)
-		said = 0
-	case said > last:
+	case again:
 		t.duplicated.Add(1)
-		said = last
-	case said == last:
+	default:
 		t.due--
 		transport.Notify(t.idle)
-		if plan[last] == planRollback[0] {
-			t.lateRolledBack.Add(1)
-		} else {
-			t.lateCommitted.Add(1)
-		}
+		t.late.Add(1)
 	}
-	t.sendEnd(r, checkedTable, flagOf(plan[said]), commitLog, id)
+	t.sendEnd(r, checkedTable, flagOf(plan[0]), commitLog, id)
 }
 
-func flagOf(letter byte) int {
-	switch letter {
-	case planCommit[0]:
-		return wire.SysCommit
-	case planRollback[0]:
+func flagOf(plan byte) int {
+	if plan == planRollback {
 		return wire.SysRollback
-	default:
-		return 0
 	}
+	return wire.SysCommit
 }
 
 // waitChecks waits until no more check-backs are due, as long as the option check-wait and ctx allow. The error has the
@@ -315,8 +284,7 @@ func (t *transactions) counters() []driver.Counter {
 		{Name: "tx-rolled-back", Help: "transactions rolled back at once", Value: t.rolledBack.Load()},
 		{Name: "tx-left-open", Help: "transactions left open, for the broker to check back", Value: t.leftOpen.Load()},
 		{Name: "tx-checks", Help: "check-backs of the broker", Value: t.checked.Load()},
-		{Name: "tx-committed-late", Help: "transactions committed at a check-back", Value: t.lateCommitted.Load()},
-		{Name: "tx-rolled-back-late", Help: "transactions rolled back at a check-back", Value: t.lateRolledBack.Load()},
+		{Name: "tx-committed-late", Help: "transactions committed at a check-back", Value: t.late.Load()},
 		{
 			Name: "tx-open",
 			Help: "transactions still open: not checked back yet, or left open then; their messages are in the broker, but " +

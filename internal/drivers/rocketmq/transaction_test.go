@@ -13,8 +13,7 @@ import (
 )
 
 func TestTransactions(t *testing.T) {
-	d := openDriver(t, mortal.get(t).URL(), "transactional=true", "rollback-percent=20", "unknown-percent=30",
-		"check-rollback-percent=50", "check-unknown-percent=20", "check-wait=2m")
+	d := openDriver(t, mortal.get(t).URL(), "transactional=true", "rollback-percent=20", "unknown-percent=30", "check-wait=2m")
 	dest := queueNamed(unique("tx"))
 	in := receive(t, d, consumerSpec(dest))
 	o, p := send(t, d, producerSpec(dest, 0), 100)
@@ -23,15 +22,12 @@ func TestTransactions(t *testing.T) {
 	require.Equal(t, 50, counter(t, p, "tx-committed"))
 	require.Equal(t, 20, counter(t, p, "tx-rolled-back"))
 	require.Equal(t, 30, counter(t, p, "tx-left-open"))
-	late := counter(t, p, "tx-committed-late")
-	require.Equal(t, 30, late+counter(t, p, "tx-rolled-back-late"))
+	require.Equal(t, 30, counter(t, p, "tx-committed-late"))
 	require.Zero(t, counter(t, p, "tx-open"))
-	require.Equal(t, 50-late, o.withheld(), "known when the half message was answered, before any check-back")
-	require.Positive(t, late)
-	require.Less(t, late, 30)
+	require.Equal(t, 20, o.withheld(), "known when the half message was answered")
 	require.Zero(t, counter(t, p, "tx-unexpected-checks"))
-	require.Greater(t, counter(t, p, "tx-checks"), 30, "some are left open at the first check, too")
-	in.wait(t, 50+late)
+	require.GreaterOrEqual(t, counter(t, p, "tx-checks"), 30)
+	in.wait(t, 80)
 	require.False(t, in.last.Redelivered)
 }
 
@@ -40,7 +36,7 @@ func TestTransactionsLeftOpen(t *testing.T) {
 	broker := peculiar.get(t)
 	dest := queueNamed(unique("open"))
 	for _, wait := range []string{"0s", "300ms"} {
-		d := openDriver(t, broker.URL(), "transactional=true", "rollback-percent=10", "unknown-percent=30", "check-rollback-percent=50", "check-wait="+wait)
+		d := openDriver(t, broker.URL(), "transactional=true", "rollback-percent=10", "unknown-percent=30", "check-wait="+wait)
 		o := &outcomes{}
 		p, err := d.Producer(t.Context(), producerSpec(dest, 10), o)
 		require.NoError(t, err)
@@ -59,7 +55,7 @@ func TestTransactionsLeftOpen(t *testing.T) {
 		require.ErrorContains(t, err, fmt.Sprintf("%d transactions are still open", open))
 		require.Equal(t, driver.ClassTimeout, driver.ClassOf(err))
 		require.NotEmpty(t, driver.HintOf(err))
-		require.Equal(t, 1+3, o.withheld(), "as planned: share tells of ten which")
+		require.Equal(t, 1, o.withheld(), "as planned: share tells of ten which")
 	}
 }
 
