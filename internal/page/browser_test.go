@@ -46,7 +46,7 @@ func newBrowser(t *testing.T) *browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	require.NoError(t, err, "the pages are tested in a browser (Debian: apt-get install chromium)")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx,
 		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.Headless, chromedp.NoSandbox, chromedp.NoFirstRun, chromedp.DisableGPU,
@@ -117,7 +117,7 @@ func (b *browser) call(t *testing.T, expression string) {
 // until waits until an expression is true.
 func (b *browser) until(t *testing.T, expression string) {
 	t.Helper()
-	_, err := chromedp.Run(b, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(time.Minute)))
+	_, err := chromedp.Run(b, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(5*time.Minute)))
 	require.NoError(t, err, expression)
 }
 
