@@ -149,14 +149,19 @@ func (l *outLink) open(a *wire.Attach) (refused *failure, err error) {
 		l.temporary = &addr
 	}
 	notify := func() { l.s.c.makeReady(l) }
-	if addr.Kind == store.KindTopic {
+	switch topic, name, ok := addr.Subscription(); {
+	case ok:
+		sub := store.Subscription{Name: name, Durable: true, Selector: text, Filter: filter}
+		l.consumer, err = l.s.c.srv.store.Subscribe(topic, sub, notify)
+	case addr.Kind == store.KindTopic:
 		// before it takes the place of an older subscription of its name
-		if _, err := l.s.c.srv.store.Open(addr); err != nil {
-			return cannotOpen(addr, err), nil
+		if _, err = l.s.c.srv.store.Open(addr); err == nil {
+			return l.subscribe(a, addr.Name, text, filter, notify), nil
 		}
-		return l.subscribe(a, addr.Name, text, filter, notify), nil
+	default:
+		l.consumer, err = l.s.c.srv.store.ConsumeQueue(addr.Name, filter, notify)
 	}
-	if l.consumer, err = l.s.c.srv.store.ConsumeQueue(addr.Name, filter, notify); err != nil {
+	if err != nil {
 		return cannotOpen(addr, err), nil
 	}
 	return nil, nil

@@ -22,6 +22,10 @@ func cannotOpen(a store.Address, err error) *failure {
 	switch {
 	case errors.Is(err, store.ErrLongName):
 		condition = wire.CondInvalidField
+	case errors.Is(err, store.ErrInUse):
+		condition = wire.CondResourceLocked
+	case errors.Is(err, store.ErrSubscription):
+		condition = wire.CondNotImplemented
 	case errors.Is(err, store.ErrGone):
 		condition = wire.CondNotFound
 	}

@@ -28,16 +28,7 @@ func address(name, kind string) (store.Address, error) {
 	if a.Name == "" {
 		return a, refuse("invalid frame: no destination")
 	}
-	if _, queue, ok := splitFQQN(a.Name); ok && a.Kind == store.KindQueue {
-		a.Name = queue
-	}
 	return a, nil
-}
-
-// splitFQQN splits ADDRESS::QUEUE, Artemis's fully qualified queue name.
-func splitFQQN(name string) (addr, queue string, ok bool) {
-	addr, queue, ok = strings.Cut(name, "::")
-	return addr, queue, ok && addr != "" && queue != ""
 }
 
 // addresses caches the destinations of header values.

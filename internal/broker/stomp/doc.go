@@ -15,8 +15,8 @@
 // # Destinations and subscriptions
 //
 // /queue/X and queue://X are queues, /topic/X and topic://X topics; other names have the kind of destination-type or
-// subscription-type (ANYCAST, MULTICAST), by default a queue. ADDRESS::QUEUE, Artemis's fully qualified name, is the
-// queue QUEUE, or the shared durable subscription QUEUE of the topic ADDRESS.
+// subscription-type (ANYCAST, MULTICAST), by default a queue. ADDRESS::QUEUE, Artemis's fully qualified name, is a
+// queue of that name, or the shared durable subscription QUEUE of the topic ADDRESS.
 //
 // A durable subscription has durable-subscription-name (Artemis), durable-subscriber-name or
 // activemq.subscriptionName (ActiveMQ Classic) in SUBSCRIBE and client-id in CONNECT. A shared subscription has our own

@@ -176,8 +176,8 @@ func (s *subscription) attach(f *wire.Received, a store.Address) (*store.Consume
 		return k, cannotOpen(a, err)
 	}
 	sub := store.Subscription{Selector: text, Filter: filter}
-	if addr, queue, ok := splitFQQN(a.Name); ok {
-		a.Name, sub.Name, sub.Durable = addr, queue, true
+	if topic, name, ok := a.Subscription(); ok {
+		a.Name, sub.Name, sub.Durable = topic, name, true
 	}
 	durable, shared := c.subscriptionNames(f)
 	switch {

@@ -46,6 +46,13 @@ func ParseAddress(text string) (a Address, ok bool) {
 	return Address{Name: text}, false
 }
 
+// Subscription returns the topic and the subscription of topic://TOPIC::SUBSCRIPTION, Artemis's fully qualified name: a
+// shared durable subscription. A queue has no such parts: queue://ADDRESS::QUEUE is a queue of that name.
+func (a Address) Subscription() (topic, name string, ok bool) {
+	topic, name, ok = strings.Cut(a.Name, "::")
+	return topic, name, ok && a.Kind == KindTopic && topic != "" && name != ""
+}
+
 // Sink receives the messages of a topic: a subscription, or a front-end's own storage.
 type Sink interface {
 	// Put stores a message. It is safe for concurrent use.

@@ -23,7 +23,9 @@ type memory struct {
 // The errors of requests for a destination, subscription or consumer.
 var (
 	ErrNoMemory = errors.New("the broker's memory is full")
-	ErrLongName = errors.New("the name is longer than 1024 bytes")
+	// ErrSubscription means that a fully qualified name is used as a topic.
+	ErrSubscription = errors.New("messages are not supported to a single subscription: send to its topic")
+	ErrLongName     = errors.New("the name is longer than 1024 bytes")
 )
 
 // maxName is the longest name of a destination or subscription, in bytes.

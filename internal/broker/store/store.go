@@ -106,12 +106,15 @@ func (s *Store) dropAll() {
 	}
 }
 
-// Open finds or creates a destination. It fails with [ErrNoMemory] or [ErrLongName].
+// Open finds or creates a destination. It fails with [ErrNoMemory], [ErrLongName] or [ErrSubscription].
 func (s *Store) Open(a Address) (*Destination, error) {
 	if d := s.Find(a); d != nil {
 		return d, nil
 	}
+	_, _, subscription := a.Subscription()
 	switch {
+	case subscription:
+		return nil, ErrSubscription
 	case len(a.Name) > maxName:
 		return nil, ErrLongName
 	case s.overfull():
