@@ -46,6 +46,7 @@ type host struct {
 	probes  []*probe      // without an outcome, in the order of their starts
 	pause   time.Duration // before the next probe
 	last    time.Time     // start of the last probe
+	back    time.Time     // when an attempt succeeded; zero if none did, or if a later one failed
 	timer   *time.Timer
 }
 
@@ -58,8 +59,9 @@ type seat struct {
 
 // probe is an attempt to connect to a host that is not known to be there.
 type probe struct {
-	cancel context.CancelCauseFunc
-	begun  time.Time
+	cancel   context.CancelCauseFunc
+	begun    time.Time
+	produces bool // it is that of a producer
 }
 
 // enter adds a waiting worker. The first one is probed after the pause, or at once. A worker whose last connection did
@@ -71,6 +73,7 @@ func (h *host) enter(w *waiter, atOnce, lasted bool) {
 	if len(h.waiting) > 1 {
 		return
 	}
+	h.back = time.Time{}
 	now, pause := time.Now(), h.pause
 	if lasted {
 		h.pause = h.backoff.First
@@ -121,14 +124,40 @@ func (h *host) hurry() {
 func (h *host) probe() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if now := time.Now(); len(h.waiting) > 0 && !now.Before(h.last.Add(h.pause)) { // else the timer was stopped too late
+	now := time.Now()
+	switch {
+	case len(h.waiting) == 0 || now.Before(h.last.Add(h.pause)): // the timer was stopped too late
+	case !h.back.IsZero() && !slices.ContainsFunc(h.waiting, func(p *seat) bool { return p.busy == 0 }):
+		// The host is slow, not silent: a second attempt of a worker would slow it down, and disturb the first one. Members
+		// of a consumer group wait for each other.
+		h.probeAt(now.Add(stuckAfter))
+	default:
 		h.start(now)
 	}
 }
 
-// start starts a probe by the next worker, preferably one without an attempt. The caller holds the lock.
+// next returns the index of the worker for the next probe: one without an attempt, if there is one. Producers come
+// first, since a broker may be slow to accept consumers, unless more producers than consumers have a probe without an
+// outcome.
+func (h *host) next() int {
+	first := 0
+	for _, p := range h.probes {
+		if p.produces {
+			first--
+		} else {
+			first++
+		}
+	}
+	next := slices.IndexFunc(h.waiting, func(p *seat) bool { return p.busy == 0 && p.w.produces == (first >= 0) })
+	if next < 0 {
+		next = slices.IndexFunc(h.waiting, func(p *seat) bool { return p.busy == 0 })
+	}
+	return max(0, next)
+}
+
+// start starts a probe. The caller holds the lock.
 func (h *host) start(now time.Time) {
-	next := max(0, slices.IndexFunc(h.waiting, func(p *seat) bool { return p.busy == 0 }))
+	next := h.next()
 	p := h.waiting[next]
 	h.waiting = append(slices.Delete(h.waiting, next, next+1), p)
 	if len(h.probes) == probesAtOnce {
@@ -137,7 +166,7 @@ func (h *host) start(now time.Time) {
 		h.probes = slices.Delete(h.probes, 1, 2)
 	}
 	ctx, cancel := context.WithCancelCause(p.w.attempts)
-	of := &probe{cancel, now}
+	of := &probe{cancel, now, p.w.produces}
 	h.probes = append(h.probes, of)
 	h.last, h.pause = now, h.backoff.Next(h.pause)
 	h.probeAt(now.Add(max(h.pause, stuckAfter)))
@@ -155,6 +184,7 @@ func (h *host) probed(p *seat, of *probe, err error) {
 	defer h.mu.Unlock()
 	p.busy--
 	h.probes = slices.DeleteFunc(h.probes, func(other *probe) bool { return other == of })
+	h.ended(of.begun, err)
 	if err != nil {
 		for _, other := range h.waiting {
 			other.w.failed(h.index, of.begun, err)
@@ -173,6 +203,15 @@ func (h *host) probed(p *seat, of *probe, err error) {
 	}
 }
 
+// ended records the outcome of an attempt that began at that time. The caller holds the lock.
+func (h *host) ended(begun time.Time, err error) {
+	if err == nil {
+		h.back = time.Now()
+	} else if begun.After(h.back) {
+		h.back = time.Time{}
+	}
+}
+
 // follow lets a worker try after the success of a probe.
 func (h *host) follow(p *seat) {
 	select {
@@ -187,6 +226,7 @@ func (h *host) follow(p *seat) {
 	defer h.mu.Unlock()
 	p.turn = false
 	p.busy--
+	h.ended(begun, err)
 	if err != nil {
 		p.w.failed(h.index, begun, err)
 	}
@@ -196,9 +236,10 @@ func (h *host) follow(p *seat) {
 type waiter struct {
 	attempts context.Context //nolint:containedctx // ends with its wait
 	// try opens a connection to a host. The waiter closes a connection that it no longer needs.
-	try     func(ctx context.Context, host int) error
-	running sync.WaitGroup // attempts
-	news    chan struct{}  // with room for one
+	try      func(ctx context.Context, host int) error
+	produces bool
+	running  sync.WaitGroup // attempts
+	news     chan struct{}  // with room for one
 
 	mu    sync.Mutex
 	fails map[int]failures // by host
@@ -211,8 +252,10 @@ type failures struct {
 	begun time.Time // of the last one
 }
 
-func newWaiter(attempts context.Context, try func(context.Context, int) error) *waiter {
-	return &waiter{attempts: attempts, try: try, news: make(chan struct{}, 1), fails: map[int]failures{}}
+func newWaiter(attempts context.Context, produces bool, try func(context.Context, int) error) *waiter {
+	return &waiter{
+		attempts: attempts, produces: produces, try: try, news: make(chan struct{}, 1), fails: map[int]failures{},
+	}
 }
 
 // failed records a failed attempt at a host, its own or the probe of another worker.

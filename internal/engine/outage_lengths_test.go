@@ -117,7 +117,7 @@ func (c *locatedConsumer) Host() string { return c.host }
 // TestLengthOfOutages: the reported length of an outage is that of the outage, whatever its length, however many workers
 // there are, and whether a host refuses connections or is silent. Each host is probed once, not by each worker.
 func TestLengthOfOutages(t *testing.T) {
-	for _, lasts := range []time.Duration{500 * time.Millisecond, time.Second, 2300 * time.Millisecond, 6 * time.Second, 30 * time.Second, 45 * time.Second} {
+	for _, lasts := range []time.Duration{500 * time.Millisecond, 2 * time.Second, 6 * time.Second, 15 * time.Second, 30 * time.Second, 45 * time.Second} {
 		for _, workers := range []int{1, 2, 40} {
 			for _, silent := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%v, %d workers a side, silent %v", lasts, workers, silent), func(t *testing.T) {
@@ -253,5 +253,41 @@ func TestYoungConnections(t *testing.T) {
 		}), nil)
 		require.Len(t, s.Outages, 1)
 		require.Greater(t, s.Outages[0].Length(), 38*235*time.Millisecond)
+	})
+}
+
+// TestSlowOpening: workers that a broker is slow to accept, once it is back, have one attempt each: members of a consumer
+// group wait for each other, and a second attempt would be one more member.
+func TestSlowOpening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var back atomic.Bool
+		var attempts atomic.Int64
+		h := &hooks{consumer: func(ctx context.Context) error {
+			if !back.Load() {
+				return nil
+			}
+			attempts.Add(1)
+			select {
+			case <-time.After(7 * time.Second):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}}
+		b := broker(t, nil)
+		line := b.Line()
+		p := newPlan(h.factory(b.Factory()), func(p *flat) {
+			p.Producers, p.Consumers, p.Reconnect, p.Rate, p.Duration = 4, 4, true, rate("1000"), 20*time.Second
+			p.Producer.URL, p.Consumer.URL = line.URL(), line.URL()
+			p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = 10*time.Second, 10*time.Second
+		})
+		time.AfterFunc(2*time.Second, line.Cut)
+		time.AfterFunc(4*time.Second, func() { back.Store(true); line.Restore() })
+		s, _ := run(t, p, nil)
+		require.Len(t, s.Outages, 1)
+		require.Empty(t, s.Outages[0].NotBack)
+		require.Less(t, s.Outages[0].Length(), 2*time.Second+closeTo, "the producers are not kept from the broker")
+		require.Less(t, s.Outages[0].Reconnected, 9*time.Second+closeTo)
+		require.EqualValues(t, 4, attempts.Load())
 	})
 }

@@ -98,7 +98,7 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 	attempts, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	outcomes := make(chan opened[T])
 	order := l.order()
-	s := search{w: newWaiter(attempts, func(ctx context.Context, host int) error {
+	s := search{w: newWaiter(attempts, l.produces, func(ctx context.Context, host int) error {
 		var hosts []int
 		if order != nil {
 			hosts = []int{host}
