@@ -50,6 +50,7 @@ var documents = map[string]machine{
 	"docs/features.md":        bare,
 	"docs/failures.md":        bare,
 	"docs/starts.md":          bare,
+	"docs/outages.md":         bare,
 	"docs/acceptance.md":      bare,
 	"docs/reports.md":         bare,
 	"docs/results.md":         tested,

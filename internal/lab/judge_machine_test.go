@@ -164,7 +164,7 @@ func TestPage(t *testing.T) {
 	text := page(rows, false, 1)
 	require.Regexp(t, `(?s)^# Failures of real brokers\n\n[^\n]+\n\nBrokers and perfmq ran on one machine with \d+ processors, one trial at a time, `+
 		`from 2026-03-01 to 2026-03-02, by perfmq 1\.2\.3 abc\.\nBefore the trials, 1% to 4% of the processors were in use\. `+
-		`1 of 6 rows are not judged: the machine was too busy in both tries\.\n\n`+
+		`1 of 6 rows are not judged: the machine was too busy\.\n\n`+
 		`\| failure \| one \| two \|\n\| --- \| --- \| --- \|\n`+
 		`\| kill \| kept \| \*\*wrong\*\* \|\n\| stop \| amqp kept, stomp not judged \|  \|\n\| cut \|  \| not carried out \|\n\n`+
 		`Each row is a run.*\n## Outcomes\n\n\| failure \|`, text)

@@ -123,7 +123,7 @@ func madeBy(rows []row) string {
 			strings.Join(slices.Compact(programs), ", "), 100*slices.Min(busy), 100*slices.Max(busy))
 	}
 	if unjudged > 0 {
-		text += fmt.Sprintf(" %d of %d rows are not judged: the machine was too busy in both tries.", unjudged, len(rows))
+		text += fmt.Sprintf(" %d of %d rows are not judged: the machine was too busy.", unjudged, len(rows))
 	}
 	return text
 }
