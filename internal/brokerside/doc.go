@@ -1,7 +1,10 @@
-// Package brokerside measures a broker and its host while a run goes on: its process by pid (processor, memory,
-// threads, open files), this host (load, disks, network), series of a Prometheus endpoint, and the lines of a log.
+// Package brokerside asks a broker and its host while a run goes on.
 //
-//	sources, each in a goroutine of its own -> the latest sample -> [Watch.Take] by the collector, each second
+// A [Watch] samples resources once a second: a process by its pid, this host, a Prometheus endpoint, the lines of a
+// log. The collector fetches the use of each interval with [Watch.Take]. [Counts] asks brokers once a second for their
+// own counters of destinations and reports their growth. A [driver.Inspector] answers: a driver, the embedded broker,
+// or a [Management] URL.
 //
-// Nothing of it is on the path of a message. A source that does not answer leaves gaps, and a note says why.
+// Nothing here is on the path of a message. Each question has a time limit. A source that does not answer leaves a gap,
+// and a note gives the reason.
 package brokerside

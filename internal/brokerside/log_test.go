@@ -44,7 +44,7 @@ func TestLogIsFollowed(t *testing.T) {
 	write("ERROR before the run\n")
 	f, err := follow(path)
 	require.NoError(t, err)
-	defer func() { f.close() }()
+	defer func() { _ = f.file.Close() }()
 	look := func(errors, warnings uint64) {
 		t.Helper()
 		require.NoError(t, f.look())
@@ -85,9 +85,9 @@ func FuzzLog(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, at int) {
 		at = max(0, min(at, len(text)))
 		whole, parts := &follower{}, &follower{}
-		whole.take(text)
-		parts.take(text[:at])
-		parts.take(text[at:])
+		whole.add(text)
+		parts.add(text[:at])
+		parts.add(text[at:])
 		require.Equal(t, [2]uint64{whole.errors, whole.warnings}, [2]uint64{parts.errors, parts.warnings})
 		require.LessOrEqual(t, len(parts.rest), maxLogLine)
 	})

@@ -19,6 +19,8 @@ import (
 
 	"github.com/shirou/gopsutil/v4/process"
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/leaktest"
 )
 
 // burnVariable makes the test program a burner: a process that uses a share of a processor, in percent, and answers
@@ -30,7 +32,7 @@ func TestMain(m *testing.M) {
 		burn(share)
 		return
 	}
-	m.Run()
+	leaktest.Main(m)
 }
 
 func burn(text string) {
@@ -103,6 +105,9 @@ func (b *burner) kill() {
 	_ = b.cmd.Wait()
 }
 
+// asIs leaves the times of events alone.
+func asIs(t time.Time) time.Time { return t }
+
 // until polls for something.
 func until(t *testing.T, done func() bool) {
 	t.Helper()
@@ -125,18 +130,15 @@ func TestProcessorTimeIsTrue(t *testing.T) {
 			w, err := Open(t.Context(), Config{PID: b.pid()})
 			require.NoError(t, err)
 			outerFrom := b.used()
-			w.Start()
+			w.Start(asIs)
 			until(t, w.sampled)
 			innerFrom := b.used()
 			until(t, func() bool { return b.used()-innerFrom > 1_500_000 })
 			innerTo := b.used()
-			var rows Use
-			rows.join(w.Take())
+			rows := w.Take()
 			w.Stop()
 			outerTo := b.used()
-			if last := w.Take(); last != nil {
-				rows.join(last)
-			}
+			rows = Join(rows, w.Take())
 			sum := w.Sum()
 			require.NotNil(t, sum.Whole.CPU)
 			cpu := float64(*sum.Whole.CPU)
@@ -160,7 +162,7 @@ func TestRestartIsTold(t *testing.T) {
 	other := startBurner(t, 50, t.Name()) // another one of that command line, which was there before
 	w, err := Open(t.Context(), Config{PID: first.pid()})
 	require.NoError(t, err)
-	w.Start()
+	w.Start(asIs)
 	until(t, w.sampled)
 	events := func() (texts []string) {
 		for _, e := range w.Sum().Events {
@@ -195,7 +197,7 @@ func TestEndpointBesideProcess(t *testing.T) {
 	defer server.Close()
 	w, err := Open(t.Context(), Config{PID: b.pid(), Metrics: Endpoint{URL: server.URL}})
 	require.NoError(t, err)
-	w.Start()
+	w.Start(asIs)
 	until(t, func() bool { return w.Sum().Whole.Memory != nil })
 	b.kill()
 	until(t, func() bool { return len(w.Sum().Events) == 1 })
@@ -203,7 +205,7 @@ func TestEndpointBesideProcess(t *testing.T) {
 	until(t, func() bool { return asked.Load() >= after+2 })
 	w.Stop()
 	sum := w.Sum().Whole
-	require.Less(t, *sum.CPU, int64(600_000_000))
+	require.Less(t, *sum.CPU, uint64(600_000_000))
 	require.Less(t, *sum.Memory, uint64(1e12))
 	require.EqualValues(t, 5, *sum.Heap, "this host does not tell that")
 }

@@ -1,98 +1,57 @@
 package brokerside
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// sample is the state of all counters at a moment. Unknown values are nil.
+// sample is the state of all counters at a moment. Its counters are totals; unknown values are nil.
 type sample struct {
-	at, cpuAt, diskAt                              time.Time
-	cpu, collectionTime                            *int64
-	memory, threads, files, heap, collections      *uint64
-	load                                           *float64
-	diskTime                                       map[string]uint64 // milliseconds
-	diskRead, diskWritten, netIn, netOut, loopback *uint64
-	errors, warnings                               *uint64
-	series                                         map[string]float64
+	result.BrokerUse
+	at, cpuAt, diskAt time.Time
+	diskTime          map[string]uint64 // milliseconds in which each disk was busy
 }
 
-// counters returns the counts and measurements of a broker and its host, each from one source, in the same order for
-// all samples; CPU, the times of disks and the load are apart.
-func (s *sample) counters() []**uint64 {
+// counters returns the fields that grow: their values add up over intervals.
+func counters(u *result.BrokerUse) []**uint64 {
 	return []**uint64{
-		&s.memory, &s.threads, &s.files, &s.heap, &s.collections, &s.diskRead, &s.diskWritten, &s.netIn, &s.netOut,
-		&s.loopback,
+		&u.CPU, &u.CollectionTime, &u.Collections, &u.DiskRead, &u.DiskWritten, &u.NetIn, &u.NetOut, &u.Loopback,
+		&u.Errors, &u.Warnings,
 	}
 }
 
-// fill takes the values that o has and s does not.
-func (s *sample) fill(o *sample) {
-	if s.cpu == nil {
-		s.cpu, s.cpuAt = o.cpu, o.cpuAt
+// levels returns the fields of which several intervals have the highest value.
+func levels(u *result.BrokerUse) []**uint64 {
+	return []**uint64{&u.Memory, &u.Threads, &u.Files, &u.Heap}
+}
+
+// keep takes the counters that s lacks from the sample before: a question without an answer loses nothing.
+func (s *sample) keep(before *sample) {
+	if s.CPU == nil {
+		s.cpuAt = before.cpuAt
 	}
 	if s.diskTime == nil {
-		s.diskTime, s.diskAt = o.diskTime, o.diskAt
+		s.diskTime, s.diskAt = before.diskTime, before.diskAt
 	}
-	if s.collectionTime == nil {
-		s.collectionTime = o.collectionTime
-	}
-	if s.load == nil {
-		s.load = o.load
-	}
-	if s.series == nil {
-		s.series = o.series
-	}
-	from := o.counters()
-	for i, to := range s.counters() {
-		if *to == nil {
-			*to = *from[i]
+	old := counters(&before.BrokerUse)
+	for i, n := range counters(&s.BrokerUse) {
+		if *n == nil {
+			*n = *old[i]
 		}
 	}
 }
 
-// without forgets the values that o has.
-func (s *sample) without(o *sample) {
-	if o.cpu != nil {
-		s.cpu = nil
-	}
-	if o.diskTime != nil {
-		s.diskTime = nil
-	}
-	if o.collectionTime != nil {
-		s.collectionTime = nil
-	}
-	if o.load != nil {
-		s.load = nil
-	}
-	known := o.counters()
-	for i, to := range s.counters() {
-		if *known[i] != nil {
-			*to = nil
-		}
-	}
-}
-
-// keeping returns the sample with the counters of the one before that it does not know: a question without an answer
-// loses nothing.
-func (s *sample) keeping(before *sample) sample {
-	kept, counters := *s, *before
-	counters.load, counters.series = nil, nil
-	counters.memory, counters.threads, counters.files, counters.heap = nil, nil, nil, nil
-	kept.fill(&counters)
-	return kept
-}
-
-// between returns the usage from one sample to the next.
-func between(from, to *sample) Use {
-	u := Use{
-		Span: to.at.Sub(from.at).Microseconds(), CPU: grown(from.cpu, to.cpu), Memory: to.memory, Threads: to.threads,
-		Files: to.files,
-		Heap:  to.heap, Collections: grown(from.collections, to.collections), CollectionTime: grown(from.collectionTime,
-			to.collectionTime),
-		Load: to.load, DiskRead: grown(from.diskRead, to.diskRead), DiskWritten: grown(from.diskWritten, to.diskWritten),
-		NetIn: grown(from.netIn, to.netIn), NetOut: grown(from.netOut, to.netOut), Loopback: grown(from.loopback,
-			to.loopback),
-		Errors: grown(from.errors, to.errors), Warnings: grown(from.warnings, to.warnings), Series: to.series,
+// between returns the use from one sample to the next.
+func between(from, to *sample) result.BrokerUse {
+	u := to.BrokerUse
+	u.Span = to.at.Sub(from.at).Microseconds()
+	before := counters(&from.BrokerUse)
+	for i, n := range counters(&u) {
+		*n = grown(*before[i], *n)
 	}
 	if u.CPUSpan = to.cpuAt.Sub(from.cpuAt).Microseconds(); u.CPU == nil || u.CPUSpan <= 0 {
 		u.CPU, u.CPUSpan = nil, 0
@@ -107,4 +66,128 @@ func between(from, to *sample) Use {
 		highest(&u.DiskBusy, &share)
 	}
 	return u
+}
+
+// grown returns the growth of a counter; nil if it is unknown, or if the counter has begun anew.
+func grown(from, to *uint64) *uint64 {
+	if from == nil || to == nil || *to < *from {
+		return nil
+	}
+	return new(*to - *from)
+}
+
+// highest keeps the higher value.
+func highest[N uint64 | float64](to **N, n *N) {
+	if n != nil && (*to == nil || *n > **to) {
+		*to = new(*n)
+	}
+}
+
+// Join returns two successive intervals as one; either may be nil.
+func Join(a, b *result.BrokerUse) *result.BrokerUse {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	u := *a
+	u.Span, u.CPUSpan = u.Span+b.Span, u.CPUSpan+b.CPUSpan
+	more := counters(b)
+	for i, to := range counters(&u) {
+		switch n := *more[i]; {
+		case n == nil:
+		case *to == nil:
+			*to = n
+		default:
+			*to = new(**to + *n)
+		}
+	}
+	other := levels(b)
+	for i, to := range levels(&u) {
+		highest(to, *other[i])
+	}
+	highest(&u.Load, b.Load)
+	highest(&u.DiskBusy, b.DiskBusy)
+	if len(b.Series) > 0 {
+		u.Series = maps.Clone(u.Series)
+		if u.Series == nil {
+			u.Series = map[string]float64{}
+		}
+		maps.Copy(u.Series, b.Series)
+	}
+	return &u
+}
+
+// maxCount is the highest count that is believed: a page may contain any value.
+const maxCount = 1 << 53
+
+// whole returns a count; nil if no broker can have it.
+func whole(v float64) *uint64 {
+	if !(v >= 0 && v <= maxCount) { // nor is it NaN
+		return nil
+	}
+	return new(uint64(v))
+}
+
+// sum returns the sum of counts; nil if there are none.
+func sum(counts map[string]float64) *uint64 {
+	if len(counts) == 0 {
+		return nil
+	}
+	n := 0.0
+	for _, v := range counts {
+		n += v
+	}
+	return whole(n)
+}
+
+// disks takes the counters of disks by their names: bytes and milliseconds.
+func (s *sample) disks(read, written, busy map[string]float64) {
+	for _, counts := range []map[string]float64{read, written, busy} {
+		names := maps.Clone(counts)
+		maps.DeleteFunc(counts, func(name string, _ float64) bool { return !isDisk(name, names) })
+	}
+	s.DiskRead, s.DiskWritten = sum(read), sum(written)
+	for name, v := range busy {
+		if n := whole(v); n != nil {
+			if s.diskTime == nil {
+				s.diskTime = map[string]uint64{}
+			}
+			s.diskTime[name] = *n
+		}
+	}
+}
+
+// isDisk reports whether a name is of a disk: not of a partition, and not of a device made of files, memory or other
+// disks, whose bytes would count twice.
+func isDisk(name string, all map[string]float64) bool {
+	if slices.ContainsFunc([]string{"loop", "ram", "zram", "dm-", "md", "sr", "fd"},
+		func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+		return false
+	}
+	disk := strings.TrimRight(name, "0123456789") // sda1 is a part of sda, nvme0n1p2 of nvme0n1, nvme0n10 is another disk
+	if before, ok := strings.CutSuffix(disk, "p"); ok && before != strings.TrimRight(before, "0123456789") {
+		disk = before
+	}
+	_, there := all[disk]
+	return disk == name || !there
+}
+
+// networks takes the bytes of network interfaces by their names; those of the loopback are apart.
+func (s *sample) networks(in, out map[string]float64) {
+	loopback := 0.0
+	for name, n := range in {
+		if name == "lo" || strings.HasPrefix(name, "lo0") || strings.HasPrefix(name, "Loopback") {
+			loopback += n
+			in[name] = 0
+			if _, ok := out[name]; ok {
+				out[name] = 0
+			}
+		}
+	}
+	s.NetIn, s.NetOut = sum(in), sum(out)
+	if len(in) > 0 {
+		s.Loopback = whole(loopback)
+	}
 }

@@ -17,7 +17,7 @@ func TestEverySecondHasItsSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, err := Open(t.Context(), Config{Log: path})
 		require.NoError(t, err)
-		w.Start()
+		w.Start(asIs)
 		began := time.Now()
 		for n := range 60 {
 			late := time.Duration(n%5-2) * 20 * time.Millisecond

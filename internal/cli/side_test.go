@@ -42,7 +42,7 @@ func TestBrokerSide(t *testing.T) {
 	whole := got.BrokerSide[0].Whole
 	require.Positive(t, *whole.CPU)
 	require.EqualValues(t, 2, *whole.Errors)
-	var cpu int64
+	var cpu uint64
 	var errors uint64
 	for i := range got.Rows {
 		if use := got.Rows[i].BrokerSide; use != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/brokercount"
+	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -14,7 +14,7 @@ import (
 
 // counting holds the run against the counts of its brokers.
 type counting struct {
-	watch   *brokercount.Watch
+	watch   *brokerside.Counts
 	brokers int // in the watch
 	places  []counted
 	early   bool // there was no time for the last count
@@ -32,7 +32,7 @@ func newCounting(p *plan.Plan) *counting {
 	if !p.BrokerCount || !p.Shard.IsZero() { // the sends of the other shards are not known
 		return nil
 	}
-	return &counting{watch: brokercount.New()}
+	return &counting{watch: brokerside.NewCounts()}
 }
 
 // inspector returns the source of the counts of an endpoint's broker; nil if there is none.
@@ -110,7 +110,7 @@ func (r *run) onlyAt(at place, e *Endpoint, side func(*plan.Group) *Endpoint) bo
 }
 
 // depths returns the numbers of messages at the brokers; nil if they are not known.
-func (r *run) depths() []brokercount.Depth {
+func (r *run) depths() []brokerside.Depth {
 	if r.counting == nil {
 		return nil
 	}
@@ -171,15 +171,7 @@ func (r *run) brokerCount(workers []stats.WorkerTotal) *stats.BrokerCount {
 	if r.counting == nil || len(r.counting.places) == 0 {
 		return nil
 	}
-	s := &stats.BrokerCount{Destinations: r.compareCounts(workers)}
-	for _, note := range r.counting.watch.Notes() {
-		text := note.Text
-		if note.Broker != "" {
-			text = "broker " + note.Broker + ": " + text
-		}
-		s.Notes = append(s.Notes, text)
-	}
-	return s
+	return &stats.BrokerCount{Destinations: r.compareCounts(workers), Notes: r.counting.watch.Notes()}
 }
 
 // compareCounts compares each destination's count with the messages of its workers. Their totals are as of now if there
@@ -189,7 +181,7 @@ func (r *run) compareCounts(workers []stats.WorkerTotal) (list []stats.Destinati
 		c := &r.counting.places[i]
 		g := r.counting.watch.Growth(c.broker, c.index)
 		if r.counting.early {
-			g = brokercount.Growth{Why: "there was no time for the last count"}
+			g = brokerside.Growth{Why: "there was no time for the last count"}
 		}
 		d := stats.DestinationCount{
 			Destination: c.destination.String(), Why: g.Why, Depth: g.Depth.N, DepthKnown: g.Depth.Known,

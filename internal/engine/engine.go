@@ -225,7 +225,7 @@ func (r *run) start(reporter report.Reporter) error {
 		r.clock.BeginAt(r.plan.StartAt)
 	}
 	r.pulse.Start()
-	r.watched.Start()
+	r.watched.Start(r.clock.Moment)
 	for _, s := range r.subs {
 		s.opened = opened
 	}

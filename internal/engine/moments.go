@@ -1,11 +1,6 @@
 package engine
 
-import (
-	"slices"
-
-	"github.com/perfmq/perfmq/internal/brokerside"
-	"github.com/perfmq/perfmq/internal/stats"
-)
+import "github.com/perfmq/perfmq/internal/stats"
 
 // All times of a summary follow one reading of the wall clock, that of the start: see [load.Clock.Moment].
 
@@ -21,17 +16,4 @@ func (r *run) outageList() ([]stats.Outage, stats.MoreOutages) {
 		more.Stuck = &stuck
 	}
 	return list, more
-}
-
-// brokerSide returns what the broker and its host did; nil if they were not watched.
-func (r *run) brokerSide() *brokerside.Sum {
-	sum := r.watched.Sum()
-	if sum == nil {
-		return nil
-	}
-	sum.Events = slices.Clone(sum.Events)
-	for i := range sum.Events {
-		sum.Events[i].At = r.clock.Moment(sum.Events[i].At)
-	}
-	return sum
 }

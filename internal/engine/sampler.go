@@ -6,13 +6,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perfmq/perfmq/pkg/result"
-
-	"github.com/perfmq/perfmq/internal/brokercount"
 	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 const (
@@ -28,7 +26,7 @@ const (
 type sampler struct {
 	mu        sync.Mutex // held while collecting, so that snapshots are queued in order
 	collector *stats.Collector
-	depths    func() []brokercount.Depth
+	depths    func() []brokerside.Depth
 	outages   *stats.Outages // nil without --reconnect
 	hosts     func() []result.BrokerHost
 	side      *brokerside.Watch // nil if the broker's side is not watched

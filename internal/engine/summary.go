@@ -47,7 +47,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		Saturation: c.Saturation(), Protocol: c.Protocol(), Workers: r.locate(c.WorkerTotals()),
 		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.ended,
 		Groups:  groups,
-		Side:    r.brokerSide(),
+		Side:    r.watched.Sum(),
 		Brokers: r.brokers(), BrokerCount: r.brokerCount(c.WorkerTotals()),
 	}
 	extremes := c.Extremes()

@@ -60,7 +60,7 @@ func sideFigures() []sideFigure {
 }
 
 // flow returns an amount and its time.
-func flow[N int64 | uint64](n *N, times float64, span int64) (amount, time float64, is bool) {
+func flow(n *uint64, times float64, span int64) (amount, time float64, is bool) {
 	if n == nil || span <= 0 {
 		return 0, 0, false
 	}

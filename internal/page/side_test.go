@@ -23,7 +23,7 @@ func watched(r *result.Result) {
 		}
 		length := uint64(r.Rows[i].Length) //nolint:gosec // not negative
 		u := &result.BrokerUse{
-			Span: r.Rows[i].Length, CPU: pointer(r.Rows[i].Length / 2), CPUSpan: r.Rows[i].Length, CollectionTime: pointer(r.Rows[i].Length / 50),
+			Span: r.Rows[i].Length, CPU: pointer(length / 2), CPUSpan: r.Rows[i].Length, CollectionTime: pointer(length / 50),
 			DiskBusy: pointer(0.2), DiskWritten: pointer(3 * length), NetIn: pointer(length + length/2), Warnings: pointer(uint64(0)),
 			Memory: pointer(uint64(501+i) * 1e6), Heap: pointer(uint64(247+i) * 1e6), Series: map[string]float64{depth: float64(i - 1)},
 		}
@@ -35,7 +35,7 @@ func watched(r *result.Result) {
 	r.BrokerSide = []result.BrokerSide{{
 		Sources: []string{"process 7 (java)"}, CPUMost: pointer(0.5), FirstWarning: "a slow disk",
 		Whole: result.BrokerUse{
-			Span: 6_100_000, CPU: pointer(int64(3_050_000)), CPUSpan: 6_100_000, Collections: pointer(uint64(4)), CollectionTime: pointer(int64(122_000)),
+			Span: 6_100_000, CPU: pointer(uint64(3_050_000)), CPUSpan: 6_100_000, Collections: pointer(uint64(4)), CollectionTime: pointer(uint64(122_000)),
 			DiskBusy: pointer(0.2), DiskWritten: pointer(uint64(18_300_000)), NetIn: pointer(uint64(9_150_000)), Warnings: pointer(uint64(1)),
 			Memory: pointer(uint64(508e6)), Heap: pointer(uint64(254e6)), Series: map[string]float64{depth: 6},
 		},
@@ -57,7 +57,7 @@ func TestThinnedSide(t *testing.T) {
 		row.Elapsed = int64(i+1) * second
 		if cpu >= 0 {
 			row.BrokerSide = &result.BrokerUse{
-				Span: second, CPU: &cpu, CPUSpan: second, Memory: pointer(uint64(cpu) * 1000), Series: map[string]float64{"s": float64(-cpu)}, //nolint:gosec // not negative
+				Span: second, CPU: pointer(uint64(cpu)), CPUSpan: second, Memory: pointer(uint64(cpu) * 1000), Series: map[string]float64{"s": float64(-cpu)}, //nolint:gosec // not negative
 			}
 		}
 		s.add(&row)

@@ -31,7 +31,7 @@ func sideTable(r *Run) Table {
 func sideProcess(s *result.BrokerSide) (list []Fact) {
 	u := &s.Whole
 	if u.CPU != nil && u.CPUSpan > 0 {
-		text := cores(*u.CPU, u.CPUSpan) + " cores on average"
+		text := cores(int64(*u.CPU), u.CPUSpan) + " cores on average"
 		if s.CPUMost != nil {
 			text += fmt.Sprintf(", %.2f in the highest interval", *s.CPUMost)
 		}
@@ -46,7 +46,7 @@ func sideProcess(s *result.BrokerSide) (list []Fact) {
 	if u.Collections != nil {
 		text := count(*u.Collections)
 		if u.CollectionTime != nil {
-			text += " in " + span(*u.CollectionTime)
+			text += " in " + span(int64(*u.CollectionTime))
 		}
 		list = append(list, Fact{"garbage collections", text})
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/perfmq/perfmq/internal/brokercount"
+	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -114,7 +114,7 @@ func writeBrokerCount(b *strings.Builder, c *stats.BrokerCount) {
 }
 
 // depthOf returns the number of messages at all destinations; nil if it is unknown.
-func depthOf(depths []brokercount.Depth) *uint64 {
+func depthOf(depths []brokerside.Depth) *uint64 {
 	if len(depths) == 0 {
 		return nil
 	}
@@ -203,13 +203,13 @@ func (c *collector) collectDepths(emit emitter) {
 }
 
 // finalDepths returns the number of messages at each destination at the end of the run.
-func finalDepths(c *stats.BrokerCount) (list []brokercount.Depth) {
+func finalDepths(c *stats.BrokerCount) (list []brokerside.Depth) {
 	if c == nil {
 		return nil
 	}
 	for i := range c.Destinations {
 		if d := &c.Destinations[i]; d.DepthKnown {
-			list = append(list, brokercount.Depth{Destination: d.Destination, Messages: d.Depth})
+			list = append(list, brokerside.Depth{Destination: d.Destination, Messages: d.Depth})
 		}
 	}
 	return list

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/brokercount"
+	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -96,7 +96,7 @@ func TestBrokerCountInOutputs(t *testing.T) {
 	require.NoError(t, f.Start(clientRun(false)))
 	interval := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
 	for i := range 25 {
-		interval.Depths = append(interval.Depths, brokercount.Depth{Destination: "queue://" + string(rune('a'+i)), Messages: uint64(i)}) //nolint:gosec // small
+		interval.Depths = append(interval.Depths, brokerside.Depth{Destination: "queue://" + string(rune('a'+i)), Messages: uint64(i)}) //nolint:gosec // small
 	}
 	interval.Depths[0].Destination = "queue://hunter2"
 	require.NoError(t, f.Interval(interval))

@@ -89,8 +89,8 @@ func (j *JSON) interval(s *stats.Snapshot) *object {
 	o.addIf(s.Leftover != result.Latencies{}, "leftover", latencyKeys("", &s.Leftover))
 	o.addIf(len(s.Saturated) > 0, "saturated", s.Saturated).addAll(ownCounts(&s.Delta))
 	o.addIf(s.Verified != nil, "verified", s.Verified).add("health", health(&s.Health))
-	depth, side := depthOf(s.Depths), brokerUse(s.Side)
-	return o.addIf(depth != nil, "depth", depth).addIf(side != nil, "brokerSide", side)
+	depth := depthOf(s.Depths)
+	return o.addIf(depth != nil, "depth", depth).addIf(s.Side != nil, "brokerSide", s.Side)
 }
 
 // Summary appends the object that ends the array.

@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/perfmq/perfmq/internal/brokercount"
 	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
@@ -34,7 +33,7 @@ type collector struct {
 	protocol []driver.Counter
 	verified *result.Progress // as of the last snapshot; nil if nothing is verified
 	inFlight uint64
-	depths   []brokercount.Depth
+	depths   []brokerside.Depth
 	workers  int
 	tester   testerFigures
 	stalls   stallFigures
@@ -44,8 +43,8 @@ type collector struct {
 	histograms map[histogramKey]*buckets
 	final      *stats.Summary
 	groups     groupSeries
-	side       *brokerside.Use // of the broker, over all intervals so far; nil if nothing is known
-	sideNow    *brokerside.Use // of the broker, in the last interval with figures
+	side       *result.BrokerUse // of the broker, over all intervals so far; nil if nothing is known
+	sideNow    *result.BrokerUse // of the broker, in the last interval with figures
 }
 
 // stepFigures are the counters of a step.

@@ -13,7 +13,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/brokercount"
+	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -34,7 +34,7 @@ func everything(t *testing.T) *prometheus.Registry {
 	for _, s := range f.snapshots {
 		s.Protocol = []driver.Counter{{Name: "tx-checks", Value: 1}}
 		s.Verified = &result.Progress{Received: 1}
-		s.Depths = []brokercount.Depth{{Destination: "queue://TEST", Messages: 7}}
+		s.Depths = []brokerside.Depth{{Destination: "queue://TEST", Messages: 7}}
 		s.Outages = &stats.OutageProgress{}
 		s.Stalls = []stats.Stall{{Side: stats.SendSide, Length: time.Second}}
 		side := use(1, time.Second)

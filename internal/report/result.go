@@ -108,7 +108,7 @@ func (r *Result) Interval(s *stats.Snapshot) error {
 		Latencies: latencies(&s.Latencies), Tester: tester(&s.Health), Backlog: depthOf(s.Depths),
 		Groups: rowGroups(s.Groups), Verified: s.Verified,
 	}
-	row.BrokerSide = brokerUse(s.Side)
+	row.BrokerSide = s.Side
 	for _, a := range s.Arrivals {
 		row.Arrivals = append(row.Arrivals, result.Arrival{
 			Shard: a.Shard, Messages: a.Messages,

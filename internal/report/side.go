@@ -4,39 +4,22 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// brokerUse returns the use of an interval; nil if it was not measured.
-func brokerUse(u *brokerside.Use) *result.BrokerUse {
-	if u == nil {
-		return nil
-	}
-	use := result.BrokerUse(*u)
-	return &use
-}
-
-// brokerSide returns the use of the broker and its host; nil if it was not measured.
-func brokerSide(s *brokerside.Sum) []result.BrokerSide {
+// brokerSide returns the list of a result; nil if the broker was not watched.
+func brokerSide(s *result.BrokerSide) []result.BrokerSide {
 	if s == nil {
 		return nil
 	}
-	side := result.BrokerSide{
-		Sources: s.Source, Whole: result.BrokerUse(s.Whole), CPUMost: s.CPUMost, Lowest: s.Lowest, Highest: s.Highest,
-		FirstError:   s.FirstError,
-		FirstWarning: s.FirstWarning, Notes: s.Notes,
-	}
-	for _, e := range s.Events {
-		side.Events = append(side.Events, result.BrokerEvent{Time: e.At.UnixMicro(), Text: e.Text})
-	}
-	return []result.BrokerSide{side}
+	return []result.BrokerSide{*s}
 }
 
 // writeSide writes the use of the broker and its host: a line each about the process, the host, the log and the chosen
 // series, as far as they were measured.
-func writeSide(b *strings.Builder, s *brokerside.Sum) {
+func writeSide(b *strings.Builder, s *result.BrokerSide) {
 	if s == nil {
 		return
 	}
@@ -54,12 +37,12 @@ func writeSide(b *strings.Builder, s *brokerside.Sum) {
 		}
 	}
 	for _, e := range s.Events {
-		writeList(b, "--- broker event:", []string{e.At.Format("15:04:05") + " " + e.Text})
+		writeList(b, "--- broker event:", []string{time.UnixMicro(e.Time).Format("15:04:05") + " " + e.Text})
 	}
 	writeList(b, "--- broker note:", s.Notes)
 }
 
-func ofProcess(s *brokerside.Sum) (parts []string) {
+func ofProcess(s *result.BrokerSide) (parts []string) {
 	u := &s.Whole
 	if u.CPU != nil && u.CPUSpan > 0 {
 		text := fmt.Sprintf("cpu %.1f %% of a core", 100*float64(*u.CPU)/float64(u.CPUSpan))
@@ -90,7 +73,7 @@ func ofProcess(s *brokerside.Sum) (parts []string) {
 	return parts
 }
 
-func ofHost(u *brokerside.Use) (parts []string) {
+func ofHost(u *result.BrokerUse) (parts []string) {
 	if u.Load != nil {
 		parts = append(parts, fmt.Sprintf("load %.2f", *u.Load))
 	}
@@ -110,7 +93,7 @@ func ofHost(u *brokerside.Use) (parts []string) {
 	return parts
 }
 
-func ofLog(s *brokerside.Sum) (parts []string) {
+func ofLog(s *result.BrokerSide) (parts []string) {
 	if s.Whole.Errors == nil || s.Whole.Warnings == nil {
 		return nil
 	}
@@ -121,14 +104,14 @@ func ofLog(s *brokerside.Sum) (parts []string) {
 	return parts
 }
 
-func firstLine(s *brokerside.Sum) string {
+func firstLine(s *result.BrokerSide) string {
 	if s.FirstError != "" {
 		return s.FirstError
 	}
 	return s.FirstWarning
 }
 
-func ofSeries(s *brokerside.Sum) (parts []string) {
+func ofSeries(s *result.BrokerSide) (parts []string) {
 	var names []string
 	for name := range s.Whole.Series {
 		names = append(names, name)
@@ -142,7 +125,7 @@ func ofSeries(s *brokerside.Sum) (parts []string) {
 }
 
 // side adds the errors and warnings in the broker's log, and the events of its process.
-func (l *findingList) side(s *brokerside.Sum) {
+func (l *findingList) side(s *result.BrokerSide) {
 	if s == nil {
 		return
 	}

@@ -9,33 +9,32 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // use returns the broker's use in an interval of the given length.
-func use(seconds int64, cpu time.Duration) brokerside.Use {
-	micros, collectionTime := cpu.Microseconds(), int64(1500)*seconds
+func use(seconds int64, cpu time.Duration) result.BrokerUse {
+	micros, collectionTime := uint64(cpu.Microseconds()), uint64(1500*seconds) //nolint:gosec // small
 	memory, heap, threads, files, collections := uint64(512e6), uint64(100e6), uint64(85), uint64(130), uint64(seconds)
 	load, busy := 1.25, 0.3
 	read, written, in, out, loopback := uint64(0), uint64(12e6*seconds), uint64(1e6*seconds), uint64(2e6*seconds), uint64(50e6*seconds) //nolint:gosec // small
 	errors, warnings := uint64(seconds), uint64(2*seconds)                                                                              //nolint:gosec // small
-	return brokerside.Use{
+	return result.BrokerUse{
 		Span: seconds * 1e6, CPU: &micros, CPUSpan: seconds * 1e6, Memory: &memory, Threads: &threads, Files: &files, Heap: &heap, Collections: &collections,
 		CollectionTime: &collectionTime, Load: &load, DiskBusy: &busy, DiskRead: &read, DiskWritten: &written, NetIn: &in, NetOut: &out,
 		Loopback: &loopback, Errors: &errors, Warnings: &warnings, Series: map[string]float64{`depth{q="A"}`: 7},
 	}
 }
 
-func sideSum() *brokerside.Sum {
+func sideSum() *result.BrokerSide {
 	most := 0.8
-	return &brokerside.Sum{
-		Source: []string{"process 7 (java)"}, Whole: use(4, 2*time.Second), CPUMost: &most,
+	return &result.BrokerSide{
+		Sources: []string{"process 7 (java)"}, Whole: use(4, 2*time.Second), CPUMost: &most,
 		Lowest: map[string]float64{`depth{q="A"}`: 1}, Highest: map[string]float64{`depth{q="A"}`: 9},
 		FirstError: "ERROR \x1b[31mred hunter2 " + strings.Repeat("x", 5000), FirstWarning: "WARN",
-		Events: []brokerside.Event{{At: time.Unix(1_700_000_000, 0).UTC(), Text: "the broker's process 7 (java) has ended"}}, Notes: []string{"a note"},
+		Events: []result.BrokerEvent{{Time: 1_700_000_000_000_000, Text: "the broker's process 7 (java) has ended"}}, Notes: []string{"a note"},
 	}
 }
 

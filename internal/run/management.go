@@ -3,7 +3,7 @@ package run
 import (
 	"cmp"
 
-	"github.com/perfmq/perfmq/internal/brokercount"
+	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
 )
@@ -14,18 +14,18 @@ func manage(p *plan.Plan, endpoints engine.Endpoints) error {
 	if !p.BrokerCount {
 		return nil
 	}
-	opened := map[brokercount.Management]*brokercount.HTTP{}
+	opened := map[brokerside.Management]*brokerside.Inspector{}
 	for _, b := range p.Brokers() {
 		e := endpoints[b]
 		if e.Management == "" {
 			continue
 		}
-		m := brokercount.Management{
+		m := brokerside.Management{
 			URL: e.Management, User: cmp.Or(e.User, plan.User(e.URL)),
 			Password: cmp.Or(e.Password, plan.Password(e.URL)), TLS: e.TLS, RocketMQ: e.Protocol == "rocketmq",
 		}
 		if opened[m] == nil {
-			h, err := brokercount.Open(m)
+			h, err := m.Open()
 			if err != nil {
 				return err
 			}

@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/perfmq/perfmq/internal/brokercount"
+	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/plan"
 )
 
@@ -59,7 +59,7 @@ func addressOf(field func(*Values) *string) setter {
 }
 
 func setManagementURL(s *Values, t string) error {
-	if err := brokercount.CheckURL(t); err != nil {
+	if err := brokerside.CheckManagement(t); err != nil {
 		return fmt.Errorf("%w: write http://HOST:PORT, with the path of Jolokia if it is not the usual one", err)
 	}
 	s.ManagementURL = t

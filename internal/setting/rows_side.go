@@ -28,7 +28,7 @@ func sideRows() []Setting {
 				"exporter, RabbitMQ, Artemis, RocketMQ",
 			Set: func(s *Values, t string) error {
 				s.Side.Metrics.URL = t
-				return brokerside.CheckURL(t)
+				return brokerside.CheckMetrics(t)
 			},
 		},
 		{

@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/result"
-
-	"github.com/perfmq/perfmq/internal/brokerside"
 )
 
 // marker finds the moments at which counts pass marks.
@@ -30,9 +28,9 @@ func (c *Collector) Marks(step string, received bool, marks []uint64, start time
 
 // NoteLoad adds the broker's load to the marks that were passed in the last interval; nil if none was sampled: then the
 // next sample counts.
-func (c *Collector) NoteLoad(use *brokerside.Use) { c.marker.load(use) }
+func (c *Collector) NoteLoad(use *result.BrokerUse) { c.marker.load(use) }
 
-func (m *marker) load(use *brokerside.Use) {
+func (m *marker) load(use *result.BrokerUse) {
 	if use == nil {
 		return
 	}

@@ -4,11 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfmq/perfmq/pkg/result"
-
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/brokerside"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // TestMarks: a mark is passed where its interval has it, at the rate of that, or of the second before if it is the rest
@@ -47,15 +45,15 @@ func TestMarks(t *testing.T) {
 	require.Len(t, short.list, 2)
 	require.InDelta(t, 1900, short.list[1].Momentary, 1e-6, "that of the load, not that of its drain")
 
-	load, cpu := 1.5, int64(500_000)
+	load, cpu := 1.5, uint64(500_000)
 	short.load(nil)
 	require.Nil(t, short.list[0].BrokerLoad)
-	short.load(&brokerside.Use{Load: &load, CPU: &cpu, CPUSpan: 2_000_000})
+	short.load(&result.BrokerUse{Load: &load, CPU: &cpu, CPUSpan: 2_000_000})
 	for _, mark := range short.list {
 		require.Equal(t, []float64{1.5, 0.25}, []float64{*mark.BrokerLoad, *mark.BrokerCPU})
 	}
 	short.list = append(short.list, result.Mark{})
-	short.load(&brokerside.Use{Load: &load})
+	short.load(&result.BrokerUse{Load: &load})
 	require.Nil(t, short.list[2].BrokerCPU, "unknown")
 	require.NotNil(t, short.list[0].BrokerCPU, "it stays")
 

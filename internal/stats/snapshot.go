@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/brokercount"
 	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
@@ -80,12 +79,12 @@ type Snapshot struct {
 	InFlight uint64
 	Workers  int // open producers and consumers
 	// Depths are the numbers of messages at the broker at the end of the interval, by destination; missing where unknown.
-	Depths []brokercount.Depth
+	Depths []brokerside.Depth
 	// Groups are the groups of a scenario, absent ones included; nil on a command line.
 	Groups []GroupInterval
 	// Side is the resource use of the broker and its host in the interval, or in one of about the same length; nil if
 	// unknown.
-	Side *brokerside.Use
+	Side *result.BrokerUse
 	// Arrivals are the messages that came from other shards, in the order of the shards.
 	Arrivals []Arrival
 	// Saturated names the workers that never waited in the interval, if it was a full second of load.
@@ -170,7 +169,7 @@ type Summary struct {
 	// Brokers are the identities that the brokers reported.
 	Brokers []result.Broker
 	// Side is the resource use of the broker and its host; nil if it was not watched.
-	Side *brokerside.Sum
+	Side *result.BrokerSide
 	// BrokerCount holds the brokers' own counts; nil if no broker was asked.
 	BrokerCount *BrokerCount
 	// Marks are the marks that its steps have passed, in order.

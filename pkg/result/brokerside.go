@@ -8,7 +8,7 @@ type BrokerUse struct {
 	// Span is the time between the two samples of the interval.
 	Span int64 `json:"span"`
 	// CPU is the processor time that the broker's process used in CPUSpan.
-	CPU     *int64 `json:"cpu,omitempty"`
+	CPU     *uint64 `json:"cpu,omitempty"`
 	CPUSpan int64  `json:"cpuSpan,omitempty"`
 	// Memory is its resident memory in bytes: at the end of an interval, or the maximum of a whole run. The same holds for
 	// Threads, Files and Heap.
@@ -21,7 +21,7 @@ type BrokerUse struct {
 	Heap *uint64 `json:"heap,omitempty"`
 	// Collections are garbage collections of the JVM, CollectionTime is the time that they took.
 	Collections    *uint64 `json:"collections,omitempty"`
-	CollectionTime *int64  `json:"collectionTime,omitempty"`
+	CollectionTime *uint64  `json:"collectionTime,omitempty"`
 	// Load is the load average of the last minute of the broker's host: at the end of an interval, or the maximum of a
 	// whole run.
 	Load *float64 `json:"load,omitempty"`

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/brokercount"
+	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
@@ -36,7 +36,7 @@ func TestConformanceActiveMQ(t *testing.T) {
 // managed asks a broker for its own counters over HTTP; of topics, if the broker tells those.
 func managed(t *testing.T, url string, topics bool) func(driver.Kind) driver.Inspector {
 	t.Helper()
-	h, err := brokercount.Open(brokercount.Management{URL: url, User: brokertest.User, Password: brokertest.Password})
+	h, err := (&brokerside.Management{URL: url, User: brokertest.User, Password: brokertest.Password}).Open()
 	require.NoError(t, err)
 	t.Cleanup(h.Close)
 	return func(kind driver.Kind) driver.Inspector {

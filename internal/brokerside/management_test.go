@@ -1,4 +1,4 @@
-package brokercount
+package brokerside
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func asked(t *testing.T, handler http.Handler, edit func(*Management)) ([]driver
 	if edit != nil {
 		edit(&m)
 	}
-	h, err := Open(m)
+	h, err := m.Open()
 	require.NoError(t, err)
 	t.Cleanup(h.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -34,7 +34,7 @@ func asked(t *testing.T, handler http.Handler, edit func(*Management)) ([]driver
 	return h.Inspect(ctx, []driver.Destination{{Name: "Q"}, {Kind: driver.Topic, Name: "T"}})
 }
 
-func page(pattern, text string) http.Handler {
+func serves(pattern, text string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		if user, password, _ := r.BasicAuth(); user != "u" || password != "hunter2" {
@@ -50,7 +50,7 @@ func TestRabbitMQ(t *testing.T) {
 	t.Parallel()
 	serve := func(queue string) http.Handler {
 		mux := http.NewServeMux()
-		mux.Handle("/api/overview", page("/api/overview", `{"rabbitmq_version": "3.10.8"}`))
+		mux.Handle("/api/overview", serves("/api/overview", `{"rabbitmq_version": "3.10.8"}`))
 		mux.HandleFunc("/api/queues/", func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.EscapedPath() != "/api/queues/%2F/Q" {
 				w.WriteHeader(http.StatusNotFound)
@@ -67,7 +67,7 @@ func TestRabbitMQ(t *testing.T) {
 	}, list, "a topic is not counted")
 	server := httptest.NewServer(serve(`{"messages": 7, "consumers": 2}`))
 	t.Cleanup(server.Close)
-	h, err := Open(Management{URL: server.URL, User: "u", Password: "hunter2"})
+	h, err := (&Management{URL: server.URL, User: "u", Password: "hunter2"}).Open()
 	require.NoError(t, err)
 	t.Cleanup(h.Close)
 	for _, want := range []driver.Count{driver.Counted(0), {}, {}} {
@@ -142,10 +142,10 @@ func TestAnswers(t *testing.T) {
 		says    string
 	}{
 		"nothing there":  {http.NotFoundHandler(), driver.ClassNotFound, "neither Jolokia nor RabbitMQ's management answers there"},
-		"garbled":        {page("/", "<html>\x1b[2J"), driver.ClassNotFound, "neither Jolokia"},
-		"wrong password": {page(overview, "{}"), driver.ClassNotFound, "neither"},
-		"another type":   {page(overview, `{"rabbitmq_version": [1]}`), driver.ClassNotFound, "neither"},
-		"redirect":       {http.RedirectHandler(other.URL+"/x", http.StatusFound), driver.ClassOther, "it redirects to \"http"},
+		"garbled":        {serves("/", "<html>\x1b[2J"), driver.ClassNotFound, "neither Jolokia"},
+		"wrong password": {serves(overview, "{}"), driver.ClassNotFound, "neither"},
+		"another type":   {serves(overview, `{"rabbitmq_version": [1]}`), driver.ClassNotFound, "neither"},
+		"redirect":       {http.RedirectHandler(other.URL+"/x", http.StatusFound), driver.ClassOther, `answers "302 Found: http`},
 		"an error":       {http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }), driver.ClassOther, "500 Internal"},
 		"huge": {http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			text := []byte(strings.Repeat("9", 1<<20))
@@ -158,7 +158,7 @@ func TestAnswers(t *testing.T) {
 		"a broken answer": {http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = w.Write([]byte("{"))
-		}), driver.ClassConnectionLost, "read the answer"},
+		}), driver.ClassConnectionLost, "read the answer: unexpected EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -169,17 +169,17 @@ func TestAnswers(t *testing.T) {
 			require.Less(t, len(err.Error()), 600)
 		})
 	}
-	_, err := asked(t, page("/", "{}"), func(m *Management) { m.Password = "secret2" })
+	_, err := asked(t, serves("/", "{}"), func(m *Management) { m.Password = "secret2" })
 	require.Equal(t, driver.ClassAuth, driver.ClassOf(err))
 	require.ErrorContains(t, err, "401 Unauthorized")
-	_, err = asked(t, page("/", "{}"), func(m *Management) { m.URL = strings.Replace(m.URL, "://", "://me:secret3@", 1) })
+	_, err = asked(t, serves("/", "{}"), func(m *Management) { m.URL = strings.Replace(m.URL, "://", "://me:secret3@", 1) })
 	require.Equal(t, driver.ClassAuth, driver.ClassOf(err))
 	require.NotContains(t, err.Error(), "secret3")
 	t.Cleanup(func() { assert.Zero(t, elsewhere.Load(), "no redirect is followed") })
 }
 
 // A server that does not answer is given up with the context.
-func TestSlow(t *testing.T) {
+func TestSlowManagement(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -189,7 +189,7 @@ func TestSlow(t *testing.T) {
 	}))
 	defer server.Close()
 	defer close(release)
-	h, err := Open(Management{URL: server.URL, User: "u", Password: "hunter2"})
+	h, err := (&Management{URL: server.URL, User: "u", Password: "hunter2"}).Open()
 	require.NoError(t, err)
 	defer h.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -199,14 +199,14 @@ func TestSlow(t *testing.T) {
 	server.CloseClientConnections()
 }
 
-func TestCheckURL(t *testing.T) {
+func TestCheckManagement(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"http://localhost:8161": "", "https://u:p@h/console/jolokia": "", "http://[::1]:1/?vhost=a": "",
 		"localhost:8161": "it must begin with http", "amqp://h": "it must begin with http", "http://": "it has no host", "http://h/#x": "fragment",
 		"http://h/?x=1": "only ?vhost=NAME", "http://u:hunter2@h:port": "it cannot be read", "": "it must begin",
 	} {
-		err := CheckURL(text)
+		err := CheckManagement(text)
 		if want == "" {
 			require.NoError(t, err, text)
 			continue
@@ -220,7 +220,7 @@ func TestCheckURL(t *testing.T) {
 func TestPerfmq(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"", "/", "/stats", "/stats/"} {
-		list, err := asked(t, page("/stats", `{"destinations": [
+		list, err := asked(t, serves("/stats", `{"destinations": [
 			{"address": "queue://Q", "sent": 9, "queues": [{"consumers": 1, "depth": 2, "stored": 9, "settled": 7}]},
 			{"address": "topic://T", "sent": 5, "queues": [{"consumers": 1, "depth": 3, "stored": 4, "settled": 1}]}]}`),
 			func(m *Management) { m.URL += path })
@@ -235,9 +235,9 @@ func TestPerfmq(t *testing.T) {
 // A perfmq broker tells of so many destinations: of one that is not among as many, nothing is known.
 func TestPerfmqManyDestinations(t *testing.T) {
 	t.Parallel()
-	for n, known := range map[int]bool{mostDestinations - 1: true, mostDestinations: false} {
+	for n, known := range map[int]bool{maxListed - 1: true, maxListed: false} {
 		text := `{"destinations": [` + strings.TrimSuffix(strings.Repeat(`{"address":"queue://other"},`, n), ",") + `]}`
-		list, err := asked(t, page("/stats", text), nil)
+		list, err := asked(t, serves("/stats", text), nil)
 		require.NoError(t, err)
 		require.Equal(t, known, list[0].Added.Known)
 		require.Zero(t, list[0].Added.N)
@@ -247,7 +247,7 @@ func TestPerfmqManyDestinations(t *testing.T) {
 // Of RocketMQ's destinations a perfmq broker knows only what was sent to the topic of the same name.
 func TestPerfmqRocketMQ(t *testing.T) {
 	t.Parallel()
-	list, err := asked(t, page("/stats", `{"destinations": [
+	list, err := asked(t, serves("/stats", `{"destinations": [
 		{"address": "queue://Q", "sent": 9, "queues": [{"consumers": 1, "depth": 2, "stored": 9, "settled": 7}]},
 		{"address": "topic://Q", "sent": 5, "queues": null},
 		{"address": "topic://T", "sent": 4, "queues": [{"consumers": 1, "depth": 3, "stored": 4, "settled": 1}]}]}`),

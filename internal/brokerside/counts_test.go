@@ -1,4 +1,4 @@
-package brokercount
+package brokerside
 
 import (
 	"context"
@@ -10,11 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/leaktest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
-
-func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // scripted is an inspector of one destination that answers what it is told.
 type scripted struct {
@@ -60,9 +57,9 @@ func (s *scripted) fail(err error) {
 func destination() []driver.Destination { return []driver.Destination{{Name: "Q"}} }
 
 // begun returns a watch of one destination.
-func begun(t *testing.T, s *scripted) *Watch {
+func begun(t *testing.T, s *scripted) *Counts {
 	t.Helper()
-	w := New()
+	w := NewCounts()
 	t.Cleanup(w.Close)
 	w.Add(t.Context(), "", s, destination())
 	return w
@@ -145,7 +142,7 @@ func TestFailures(t *testing.T) {
 		time.Sleep(10 * interval) //nolint:forbidigo // of the bubble
 		require.Empty(t, w.Depths(), "too old")
 		require.Equal(t, Growth{Depth: driver.Counted(0), Why: "broken"}, w.Growth(0, 0))
-		require.Equal(t, []Note{{"", "broken"}}, w.Notes())
+		require.Equal(t, []string{"broken"}, w.Notes())
 		s.set(1, 101, 100)
 		time.Sleep(interval + time.Millisecond) //nolint:forbidigo // of the bubble
 		require.Equal(t, driver.Counted(1), w.Growth(0, 0).Added, "it answers again")
@@ -201,9 +198,9 @@ func TestLag(t *testing.T) {
 func TestTooManyDestinations(t *testing.T) {
 	t.Parallel()
 	s := &scripted{}
-	w := New()
+	w := NewCounts()
 	defer w.Close()
-	w.Add(t.Context(), "", s, make([]driver.Destination, MaxDestinations+1))
+	w.Add(t.Context(), "", s, make([]driver.Destination, maxDestinations+1))
 	require.Zero(t, s.asked)
 	require.Contains(t, w.Growth(0, 3).Why, "at most 200 destinations")
 }
@@ -231,7 +228,7 @@ func TestLateInBetween(t *testing.T) {
 	w := begun(t, s)
 	s.fail(errors.New("broken"))
 	w.Ask(t.Context())
-	require.Equal(t, []Note{{"", "broken"}}, w.Notes())
+	require.Equal(t, []string{"broken"}, w.Notes())
 	s.set(0, 7, 7)
 	w.Ask(t.Context())
 	require.Empty(t, w.Notes())

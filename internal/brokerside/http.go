@@ -1,0 +1,123 @@
+package brokerside
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// parseURL reads the URL of a server. The error does not show the URL, which may have a password.
+func parseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, errors.New("it cannot be read")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("it must begin with http:// or https://")
+	case u.Hostname() == "":
+		return nil, errors.New("it has no host")
+	}
+	return u, nil
+}
+
+// client asks one server. It follows no redirects: they would take the password elsewhere.
+type client struct {
+	http           http.Client
+	user, password string
+	limit          int64 // bytes of an answer
+}
+
+// newClient returns a client of the server of u. User and password of u take precedence over the arguments. The error
+// is about the files of the TLS settings.
+func newClient(u *url.URL, user, password string, tls driver.TLS, limit int64) (*client, error) {
+	config, err := tls.Config(u.Hostname())
+	if err != nil {
+		return nil, err
+	}
+	if u.User != nil {
+		user = u.User.Username()
+		password, _ = u.User.Password()
+	}
+	return &client{user: user, password: password, limit: limit, http: http.Client{
+		Transport:     &http.Transport{TLSClientConfig: config, MaxConnsPerHost: 2, IdleConnTimeout: 10 * time.Second},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// fetch sends a request and returns the body of the answer. Errors do not show the URL.
+func (c *client) fetch(ctx context.Context, method, to string, body []byte, headers ...string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	if c.user != "" || c.password != "" {
+		request.SetBasicAuth(c.user, c.password)
+	}
+	answer, err := c.http.Do(request)
+	if err != nil {
+		var failed *url.Error
+		if errors.As(err, &failed) {
+			err = failed.Err
+		}
+		return nil, failure(ctx, driver.ClassConnect, err)
+	}
+	defer func() { _ = answer.Body.Close() }() // it was only read
+	class, hint, status := driver.ClassOther, "", answer.Status
+	switch answer.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		class, hint = driver.ClassAuth, "check user and password, and what the user may do"
+	case http.StatusNotFound:
+		class = driver.ClassNotFound
+	case http.StatusFound, http.StatusMovedPermanently, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		status += ": " + answer.Header.Get("Location")
+	}
+	if answer.StatusCode != http.StatusOK {
+		return nil, driver.Errorf(class, "", hint, "the server answers %.200q", status)
+	}
+	text, err := io.ReadAll(io.LimitReader(answer.Body, c.limit+1))
+	switch {
+	case err != nil:
+		return nil, failure(ctx, driver.ClassConnectionLost, fmt.Errorf("read the answer: %w", err))
+	case int64(len(text)) > c.limit:
+		return nil, driver.Errorf(driver.ClassTooLarge, "", "", "the answer has more than %d bytes", c.limit)
+	}
+	return text, nil
+}
+
+// failure is a time-out if the context has ended.
+func failure(ctx context.Context, class driver.Class, err error) error {
+	if ctx.Err() != nil {
+		class = driver.ClassTimeout
+	}
+	return driver.Errorf(class, "", "", "%w", err)
+}
+
+// close closes the connections that are not in use.
+func (c *client) close() { c.http.CloseIdleConnections() }
+
+// repeat calls do after each wait, until it returns false or ctx ends.
+func repeat(ctx context.Context, wait func() time.Duration, do func() bool) {
+	timer := time.NewTimer(wait())
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		if !do() {
+			return
+		}
+		timer.Reset(wait())
+	}
+}

@@ -1,0 +1,302 @@
+package brokerside
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+const (
+	// maxAnswer is the largest answer of a management, in bytes.
+	maxAnswer = 4 << 20
+	// maxListed is the number of destinations that a perfmq broker lists, in the order of their names.
+	maxListed = 10_000
+	// rabbitLag is the age of RabbitMQ's counters at most: channels report theirs each 5 s (collect_statistics_interval),
+	// and the plugin looks at them at the same interval.
+	rabbitLag = 11 * time.Second
+
+	hintManagement = "give the URL of Jolokia, such as http://HOST:8161/console/jolokia (Artemis) or " +
+		"http://HOST:8161/api/jolokia (ActiveMQ Classic), or of RabbitMQ's management plugin, such as http://HOST:15672"
+)
+
+// Management is where a broker is managed over HTTP.
+type Management struct {
+	// URL is http or https, with or without user and password, and with or without a path: "http://localhost:8161",
+	// "http://localhost:8161/console/jolokia", "http://localhost:15672". ?vhost=NAME names RabbitMQ's virtual host;
+	// default "/".
+	URL string
+	// User and Password are used if the URL has none.
+	User, Password string
+	TLS            driver.TLS
+	// RocketMQ: the destinations are those of RocketMQ, which a perfmq broker keeps in topics of the same name.
+	RocketMQ bool
+}
+
+// CheckManagement finds mistakes in a management URL.
+func CheckManagement(text string) error {
+	_, err := parseManagement(text)
+	return err
+}
+
+func parseManagement(text string) (*url.URL, error) {
+	u, err := parseURL(text)
+	switch {
+	case err != nil:
+		return nil, err
+	case u.Fragment != "":
+		return nil, errors.New("it must not have a fragment")
+	}
+	for key := range u.Query() {
+		if key != "vhost" {
+			return nil, errors.New("only ?vhost=NAME may follow its path")
+		}
+	}
+	return u, nil
+}
+
+// inspect asks a kind of management for counters.
+type inspect func(context.Context, []driver.Destination) ([]driver.DestinationCount, error)
+
+// Inspector asks a broker for its counters over HTTP. It detects the broker itself: Artemis or ActiveMQ Classic by
+// Jolokia, RabbitMQ by its management plugin, a perfmq broker by its control. It is a [driver.Inspector], safe for
+// concurrent use.
+type Inspector struct {
+	base     *url.URL // without user and query
+	vhost    string
+	rocketmq bool
+	client   *client
+
+	mu      sync.Mutex                  // held while the broker is asked
+	inspect inspect                     // nil until the broker is known
+	asked   map[driver.Destination]bool // queues of RabbitMQ
+	lags    atomic.Bool
+}
+
+// Open returns an inspector. It does not connect yet.
+func (m *Management) Open() (*Inspector, error) {
+	const op = "check the management URL"
+	u, err := parseManagement(m.URL)
+	if err != nil {
+		return nil, driver.Errorf(driver.ClassOther, op, "", "%w", err)
+	}
+	client, err := newClient(u, m.User, m.Password, m.TLS, maxAnswer)
+	if err != nil {
+		return nil, &driver.Error{Class: driver.ClassTLS, Op: op, Err: err}
+	}
+	vhost := u.Query().Get("vhost")
+	if vhost == "" {
+		vhost = "/"
+	}
+	return &Inspector{
+		base:  &url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimRight(u.Path, "/")},
+		vhost: vhost, rocketmq: m.RocketMQ, client: client, asked: map[driver.Destination]bool{},
+	}, nil
+}
+
+// Lag returns the age that counters may have.
+func (h *Inspector) Lag() time.Duration {
+	if h.lags.Load() {
+		return rabbitLag
+	}
+	return 0
+}
+
+// Close closes the connections.
+func (h *Inspector) Close() { h.client.close() }
+
+// Inspect implements [driver.Inspector].
+func (h *Inspector) Inspect(ctx context.Context, list []driver.Destination) ([]driver.DestinationCount, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var counts []driver.DestinationCount
+	err := h.detect(ctx)
+	if err == nil {
+		counts, err = h.inspect(ctx, list)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask the broker's management at %s: %w", h.base.Redacted(), err)
+	}
+	return counts, nil
+}
+
+// detect determines which management answers.
+func (h *Inspector) detect(ctx context.Context) (err error) {
+	if h.inspect == nil {
+		h.inspect, err = try(h.findRabbitMQ, h.findJolokia, h.findPerfmq)(ctx)
+	}
+	if otherPage(err) {
+		err = driver.Errorf(driver.ClassNotFound, "", hintManagement,
+			"neither Jolokia nor RabbitMQ's management answers there")
+	}
+	return err
+}
+
+type find func(context.Context) (inspect, error)
+
+// try returns a find of the first management that answers as one of list expects. Its error is that of a refused login,
+// or else of any other refusal, or else of another page.
+func try(list ...find) find {
+	return func(ctx context.Context) (_ inspect, why error) {
+		for _, find := range list {
+			found, err := find(ctx)
+			switch class := driver.ClassOf(err); {
+			case err == nil, class == driver.ClassConnect, class == driver.ClassConnectionLost, class == driver.ClassTimeout:
+				return found, err
+			case why == nil, class == driver.ClassAuth, otherPage(why) && !otherPage(err):
+				why = err
+			}
+		}
+		return nil, why
+	}
+}
+
+// otherPage reports whether a server answered with another page, or has none.
+func otherPage(err error) bool {
+	class := driver.ClassOf(err)
+	return err != nil && (class == driver.ClassNotFound || class == driver.ClassProtocol)
+}
+
+// do sends a request and decodes the answer, which is JSON.
+func (h *Inspector) do(ctx context.Context, method, path string, body []byte, out any, headers ...string) error {
+	text, err := h.client.fetch(ctx, method, h.base.Scheme+"://"+h.base.Host+path, body,
+		append(headers, "Content-Type", "application/json")...)
+	if err != nil {
+		return err
+	}
+	return decode(text, out)
+}
+
+// decode decodes an answer, which is JSON.
+func decode(text []byte, out any) error {
+	if err := json.Unmarshal(text, out); err != nil {
+		return driver.Errorf(driver.ClassProtocol, "", "", "the answer is not what was asked for: %w", err)
+	}
+	return nil
+}
+
+// path returns a path below that of the URL.
+func (h *Inspector) path(parts ...string) string {
+	path := h.base.EscapedPath()
+	for _, part := range parts {
+		path += "/" + url.PathEscape(part)
+	}
+	return path
+}
+
+// each asks for destinations one by one.
+func each(
+	destinations []driver.Destination, ask func(driver.Destination) (driver.DestinationCount, error),
+) ([]driver.DestinationCount, error) {
+	list := make([]driver.DestinationCount, 0, len(destinations))
+	for _, d := range destinations {
+		n, err := ask(d)
+		if driver.ClassOf(err) == driver.ClassNotFound {
+			n, err = driver.NoDestination(), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+// findRabbitMQ looks for RabbitMQ's management plugin (its HTTP API: /api/overview and /api/queues/VHOST/NAME).
+func (h *Inspector) findRabbitMQ(ctx context.Context) (inspect, error) {
+	var overview struct {
+		Version string `json:"rabbitmq_version"`
+	}
+	if err := h.do(ctx, http.MethodGet, h.path("api", "overview"), nil, &overview); err != nil {
+		return nil, err
+	}
+	if overview.Version == "" {
+		return nil, driver.Errorf(driver.ClassNotFound, "", "", "this is not RabbitMQ's management")
+	}
+	h.lags.Store(true)
+	return func(ctx context.Context, list []driver.Destination) ([]driver.DestinationCount, error) {
+		return each(list, func(d driver.Destination) (driver.DestinationCount, error) { return h.askRabbitMQ(ctx, d) })
+	}, nil
+}
+
+// askRabbitMQ asks for a queue: a topic exchange counts all topics together. A queue without counted messages has no
+// statistics, nor has one that gets them over AMQP 1.0 in RabbitMQ 4, which does not count those by queue. At the first
+// question this is 0; later the counts are unknown.
+func (h *Inspector) askRabbitMQ(ctx context.Context, d driver.Destination) (n driver.DestinationCount, err error) {
+	name := strings.TrimPrefix(d.Name, "/amq/queue/")
+	name = strings.TrimPrefix(name, "/queues/")
+	if d.Kind == driver.Topic || strings.HasPrefix(name, "/") {
+		return n, nil
+	}
+	var q struct {
+		Messages  uint64 `json:"messages"`
+		Consumers uint64 `json:"consumers"`
+		Stats     *struct {
+			Publish      uint64 `json:"publish"`
+			Ack          uint64 `json:"ack"`
+			DeliverNoAck uint64 `json:"deliver_no_ack"`
+			GetNoAck     uint64 `json:"get_no_ack"`
+		} `json:"message_stats"`
+	}
+	first := !h.asked[d]
+	h.asked[d] = true
+	if err = h.do(ctx, http.MethodGet, h.path("api", "queues", h.vhost, name), nil, &q); err != nil {
+		return n, err
+	}
+	n.Depth, n.Consumers = driver.Counted(q.Messages), driver.Counted(q.Consumers)
+	switch s := q.Stats; {
+	case s != nil:
+		n.Added, n.Acknowledged = driver.Counted(s.Publish), driver.Counted(s.Ack+s.DeliverNoAck+s.GetNoAck)
+	case first:
+		n.Added, n.Acknowledged = driver.Counted(0), driver.Counted(0)
+	}
+	return n, nil
+}
+
+// findPerfmq accepts the address as the broker prints it, with the path of its counts, too.
+func (h *Inspector) findPerfmq(ctx context.Context) (inspect, error) {
+	ask := func(ctx context.Context, list []driver.Destination) ([]driver.DestinationCount, error) {
+		var stats struct {
+			Destinations *[]store.DestinationStats `json:"destinations"`
+		}
+		path := strings.TrimSuffix(h.base.EscapedPath(), "/stats") + "/stats?limit=" + strconv.Itoa(maxListed)
+		switch err := h.do(ctx, http.MethodGet, path, nil, &stats); {
+		case err != nil:
+			return nil, err
+		case stats.Destinations == nil:
+			return nil, driver.Errorf(driver.ClassNotFound, "", "", "this is no perfmq broker")
+		}
+		return each(list, func(d driver.Destination) (driver.DestinationCount, error) {
+			return h.countOfPerfmq(d, *stats.Destinations), nil
+		})
+	}
+	_, err := ask(ctx, nil)
+	return ask, err
+}
+
+func (h *Inspector) countOfPerfmq(d driver.Destination, list []store.DestinationStats) driver.DestinationCount {
+	address, n := d.String(), driver.NoDestination()
+	if h.rocketmq {
+		address = store.Address{Kind: store.KindTopic, Name: d.Name}.String()
+	}
+	if i := slices.IndexFunc(list, func(s store.DestinationStats) bool { return s.Address == address }); i >= 0 {
+		n = list[i].Counts()
+	} else if len(list) == maxListed { // it may be one of the unlisted
+		n = driver.DestinationCount{}
+	}
+	if h.rocketmq { // the other counts are of subscriptions over other protocols
+		n = driver.DestinationCount{Added: n.Added}
+	}
+	return n
+}
