@@ -1,12 +1,9 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -19,7 +16,6 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/quantity"
 	"github.com/perfmq/perfmq/internal/run"
-	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/setting"
 )
 
@@ -157,105 +153,26 @@ func (s *brokerSettings) config(environ setting.Environment) (cfg broker.Config,
 	return cfg, errs
 }
 
-// brokerHeadroom is ballast, in bytes: it delays garbage collections of a broker process. With empty queues the live
-// heap is so small that the collector would run all the time, at a sixth of the processor time per message
-// (with a light AMQP client). The share of a load (run.Run) would let full queues take five times their size; the
-// ballast costs 128 MiB at most, whatever the queues hold. Nothing touches its pages, so it takes no resident memory.
-const brokerHeadroom = 64 << 20
-
 func (a *app) runBroker(s *brokerSettings) error {
 	cfg, errs := s.config(a.environ)
 	a.secrets.Add(cfg.User, cfg.Password)
 	if len(errs) > 0 {
 		return a.usage(errs...)
 	}
-	a.work = func() int { return a.serveBroker(cfg, s.control) }
-	return nil
-}
-
-// serveBroker serves until a signal arrives, and returns the exit status.
-func (a *app) serveBroker(cfg broker.Config, control string) int {
-	defer runtime.KeepAlive(make([]byte, brokerHeadroom))
-	if !slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOMEMLIMIT=") }) {
-		defer debug.SetMemoryLimit(debug.SetMemoryLimit(cfg.Limits.Memory*3/2 + 2*brokerHeadroom))
+	if s.control == off {
+		s.control = ""
 	}
-	b, err := broker.Start(cfg)
-	if err != nil {
-		return a.cannotServe(err)
-	}
-	defer b.Close()
-	var at string
-	if control != off {
-		l, err := listen.TCP(context.Background(), "control", "--control", control)
-		if err != nil {
+	ownLimit := slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOMEMLIMIT=") })
+	a.work = func() int {
+		if err := run.Serve(cfg, s.control, ownLimit, a.Signals, a.Stdout); err != nil {
 			return a.cannotServe(err)
 		}
-		at = l.Addr().String()
-		server := listen.Serve(l, b.Control(listen.HostNames(control)))
-		defer func() { _ = server.Close() }() // clients with open requests see the connection end
+		return exitOK
 	}
-	a.announce(b, at)
-	<-a.Signals // a signal is the normal end of a broker
-	a.sayCounts(b.StatsPage("", maxShown))
-	return exitOK
+	return nil
 }
 
 func (a *app) cannotServe(err error) int {
 	a.errors.print(err)
 	return exitConnect
-}
-
-func (a *app) announce(b *broker.Broker, control string) {
-	var text strings.Builder
-	for _, protocol := range broker.Protocols() {
-		if addr := b.Addr(protocol); addr != "" {
-			fmt.Fprintf(&text, "%-9s %s://%s\n", protocol, protocol, addr)
-		}
-	}
-	if control != "" {
-		fmt.Fprintf(&text, "%-9s http://%s/stats\n", "control", control)
-	}
-	if f := b.Store().Faults(); f != (store.Faults{}) {
-		fmt.Fprintf(&text, "%-9s %s\n", "faults", broker.FormatFaults(f))
-	}
-	text.WriteString("This broker keeps everything in memory and shows the limits of the tool, not those of a product. " +
-		"Ctrl-C ends it.\n")
-	_, _ = a.Stdout.Write([]byte(text.String())) // the broker serves without a terminal, too
-}
-
-func (a *app) sayCounts(s broker.Stats) {
-	var text strings.Builder
-	for _, d := range s.Destinations {
-		text.WriteString(describeDestination(&d))
-	}
-	if s.More > 0 {
-		t := &s.Total
-		fmt.Fprintf(&text, "and %d more; all together: sent %d, stored %d, settled %d, left %d, refused %d\n",
-			s.More, t.Sent, t.Stored, t.Settled, t.Depth, t.Refused)
-	}
-	if s.RocketMQ != nil && s.RocketMQ.Delivered > 0 {
-		fmt.Fprintf(&text, "rocketmq: delivered %d\n", s.RocketMQ.Delivered)
-	}
-	if s.Done != (store.FaultCounts{}) {
-		text.WriteString(run.DescribeFaults(store.Faults{}, s.Done) + "\n")
-	}
-	_, _ = a.Stdout.Write([]byte(text.String())) // the broker has ended in any case
-}
-
-// describeDestination returns a line of counts. The number of stored messages is omitted for a destination without a
-// queue: a topic of RocketMQ keeps its messages in a log, and an ended subscription removes its counts.
-func describeDestination(d *store.DestinationStats) string {
-	text := fmt.Sprintf("%s: sent %d", safetext.Line(d.Address), d.Sent)
-	if len(d.Queues) > 0 {
-		var stored, settled uint64
-		var depth int64
-		for _, q := range d.Queues {
-			stored, settled, depth = stored+q.Stored, settled+q.Settled, depth+q.Depth
-		}
-		text += fmt.Sprintf(", stored %d, settled %d, left %d", stored, settled, depth)
-	}
-	if d.Refused > 0 {
-		text += fmt.Sprintf(", refused %d", d.Refused)
-	}
-	return text + "\n"
 }

@@ -146,16 +146,11 @@ func (a *app) reportLive(dirs []string, in *reporting, errs []error) error {
 		defer func() { _ = s.Close() }() // clients with open requests see the connection end
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		followed := make(chan error, 1)
-		go func() {
-			followed <- page.Follow(ctx, s, func() {
+		err, _ = run.UntilSignal(a.Signals, func() error {
+			return page.Follow(ctx, s, func() {
 				a.errors.say("the page is at http://" + s.Address().String() + "/; Ctrl-C ends it")
 			}, dirs...)
-		}()
-		select {
-		case err = <-followed:
-		case <-a.Signals:
-		}
+		})
 		if err != nil {
 			_ = a.usage(resultMistake(err)) // always errReported
 			return exitUsage

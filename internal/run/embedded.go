@@ -150,9 +150,9 @@ func listening(b *broker.Broker) (urls []string) {
 	return urls
 }
 
-// DescribeFaults describes the effects of faults, for comparison with the findings of the run, or the requested faults
+// describeFaults describes the effects of faults, for comparison with the findings of the run, or the requested faults
 // if they had no effect.
-func DescribeFaults(told store.Faults, c store.FaultCounts) string {
+func describeFaults(told store.Faults, c store.FaultCounts) string {
 	text := "the broker was told to misbehave, and did:"
 	none := true
 	for _, n := range []struct {

@@ -159,7 +159,7 @@ func (r *Run) Do() Ending {
 	for _, b := range open.embedded {
 		defer b.Close()
 		if r.Faults != (store.Faults{}) && !r.Outputs.Silent {
-			defer func() { r.Say("note: " + DescribeFaults(r.Faults, b.Store().FaultCounts())) }()
+			defer func() { r.Say("note: " + describeFaults(r.Faults, b.Store().FaultCounts())) }()
 		}
 	}
 	r.notes(open.embedded)

@@ -1,7 +1,6 @@
-package cli
+package run
 
 import (
-	"bytes"
 	"testing"
 	"time"
 
@@ -10,23 +9,19 @@ import (
 	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
 	"github.com/perfmq/perfmq/internal/broker/store"
-	"github.com/perfmq/perfmq/internal/run"
 )
 
 func TestBrokerSaysOnlyCountsThatItHas(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	a := &app{Env: Env{Stdout: &out}}
-	a.sayCounts(broker.Stats{
+	require.Equal(t, "queue://Q: sent 9, stored 9, settled 7, left 2, refused 4\n"+
+		"topic://R: sent 100\n"+
+		"rocketmq: delivered 99\n", counts(broker.Stats{
 		Destinations: []store.DestinationStats{
 			{Address: "queue://Q", Sent: 9, Refused: 4, Queues: []store.QueueStats{{QueueCounts: store.QueueCounts{Stored: 9, Settled: 7, Depth: 2}}}},
 			{Address: "topic://R", Sent: 100},
 		},
 		RocketMQ: &rocketmq.Stats{Delivered: 99},
-	})
-	require.Equal(t, "queue://Q: sent 9, stored 9, settled 7, left 2, refused 4\n"+
-		"topic://R: sent 100\n"+
-		"rocketmq: delivered 99\n", out.String())
+	}))
 }
 
 func TestDescribeFaults(t *testing.T) {
@@ -43,6 +38,6 @@ func TestDescribeFaults(t *testing.T) {
 			"the broker was told to misbehave, and did: lost 3, delayed 12, found no room 4",
 		},
 	} {
-		require.Equal(t, c.want, run.DescribeFaults(c.told, c.did))
+		require.Equal(t, c.want, describeFaults(c.told, c.did))
 	}
 }
