@@ -104,7 +104,8 @@ func meaningOfCode(code string) (m meaning, ok bool) {
 func (d dialect) missing() string {
 	switch d {
 	case artemis:
-		return "create it on the broker, or let the broker create it: auto-create-addresses and auto-create-queues"
+		return "create it on the broker, or let the broker create it: auto-create-addresses and auto-create-queues. " +
+			"Artemis also says so of an address of the other kind: try queue:// or topic://"
 	case rabbitmq:
 		return "declare it on the broker first: RabbitMQ 4 makes no queue or exchange by its use"
 	case rabbitmq3:

@@ -244,3 +244,35 @@ func TestReadsOnAfterRun(t *testing.T) {
 		require.NoError(t, d.Close(t.Context()))
 	})
 }
+
+// TestOtherKindOnArtemis: Artemis refuses a consumer of a queue where it has a topic, and the reverse, by illegal-state,
+// and a producer by not-found; the hint is to try the other kind.
+func TestOtherKindOnArtemis(t *testing.T) {
+	for _, condition := range []string{wire.CondIllegalState, wire.CondNotFound} {
+		synctest.Test(t, func(t *testing.T) {
+			d := pipeDriver(t, driver.OpenOptions{}, func() *pipePeer {
+				p := &pipePeer{open: wire.Open{Properties: productOf("apache-activemq-artemis", "2.56.0")}}
+				p.on = func(p *pipePeer, b *wire.Body) bool {
+					if b.Kind != wire.DescAttach {
+						return b.Kind == wire.DescDetach // the answer to ours
+					}
+					fields := b.Fields
+					var f wire.Attach
+					require.NoError(t, f.Decode(&fields))
+					f.Role, f.Source, f.Target, f.InitialDeliveryCount = !f.Role, wire.Terminus{}, wire.Terminus{}, wire.Some[uint32](0)
+					p.write(f.AppendFrame(nil, 0))
+					gone := wire.Detach{Handle: f.Handle, Closed: true, Error: &wire.Error{Condition: condition}}
+					p.write(gone.AppendFrame(nil, 0))
+					return true
+				}
+				return p
+			})
+			_, err := d.Consumer(t.Context(), driver.ConsumerSpec{
+				Connection: conn("c"), Destination: driver.Destination{Name: "q"}, Name: "c",
+			})
+			require.ErrorContains(t, err, condition)
+			require.Contains(t, driver.HintOf(err), "try queue:// or topic://")
+			require.NoError(t, d.Close(t.Context()))
+		})
+	}
+}

@@ -81,7 +81,11 @@ func (s *session) detached(p *wire.Body) error {
 	l.detaching, l.gone, l.attached = true, true, false
 	switch {
 	case f.Error != nil && l.refused:
-		l.err = s.c.remote("", driver.ClassOther, "", f.Error)
+		err := s.c.remote("", driver.ClassOther, "", f.Error)
+		if s.c.speaks == artemis && f.Error.Condition == wire.CondIllegalState { // a consumer of a queue where it has a topic
+			err.Hint = meaningOf(wire.CondNotAllowed).hint
+		}
+		l.err = err
 	case f.Error != nil && opening:
 		l.err = s.c.remote("the broker closed the link", driver.ClassClosedByBroker, "", f.Error)
 	case f.Error != nil:

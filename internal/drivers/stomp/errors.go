@@ -19,7 +19,8 @@ func clip(text []byte) string { return transport.Clip(string(text), 40) }
 func (d dialect) missing() string {
 	switch d {
 	case artemis:
-		return "create it on the broker, or let the broker create it: auto-create-addresses and auto-create-queues"
+		return "create it on the broker, or let the broker create it: auto-create-addresses and auto-create-queues. " +
+			"Artemis also says so of an address of the other kind: try queue:// or topic://"
 	case rabbitmq:
 		return "declare it on the broker first: RabbitMQ makes no queue by its use that is named by /amq/queue, and no " +
 			"exchange"

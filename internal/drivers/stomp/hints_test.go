@@ -21,7 +21,7 @@ func TestHints(t *testing.T) {
 		{rabbitmq, "Virtual host 'nope' does not exist", driver.ClassNotFound, "-o virtual-host"},
 		{rabbitmq, "Access refused for user 'guest'", driver.ClassAuth, "--password"},
 		{rabbitmq, "NOT_FOUND - no queue 'q' in vhost '/'", driver.ClassNotFound, "declare it on the broker first"},
-		{artemis, "AMQ339001: Destination does not exist: q", driver.ClassNotFound, "auto-create-addresses"},
+		{artemis, "AMQ339001: Destination does not exist: q", driver.ClassNotFound, "try queue:// or topic://"},
 		{generic, "queue not found", driver.ClassNotFound, "let the broker create it"},
 		{artemis, "AMQ339011: Error handling CoreMessage", driver.ClassOther, "full address"},
 		{artemis, "AMQ229119: Disk Capacity is Low, cannot produce more messages.", driver.ClassFull, "full address"},
