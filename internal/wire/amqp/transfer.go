@@ -45,14 +45,6 @@ func (t *Transfer) Decode(f *Decoder) error {
 	return f.wrap("transfer")
 }
 
-// Offsets of fields in the output of [Transfer.AppendHead], in bytes from the beginning of the frame. They hold if
-// there is a delivery ID and the encoded State has at most 128 bytes. The fields are big-endian, and may be changed in
-// place.
-const (
-	TransferDeliveryIDAt = 20 // 4 bytes
-	TransferTagAt        = 26 // as many bytes as the tag has
-)
-
 // AppendHead appends a frame without its payload. Append that, and call [EndFrame] with the length that b had. If no
 // field behind More is set, the last byte is that of More: [CodeTrue] or [CodeFalse].
 func (t *Transfer) AppendHead(b []byte, channel uint16) []byte {

@@ -32,36 +32,6 @@ func TestAppendAccepted(t *testing.T) {
 	}
 }
 
-// TestTransferOffsets: fields that are changed in place are read with their new values.
-func TestTransferOffsets(t *testing.T) {
-	for _, s := range [][]byte{nil, []byte(amqp.Accepted), bytesOf(128)} {
-		tr := amqp.Transfer{Handle: 1, DeliveryID: amqp.Some[uint32](2), DeliveryTag: bytesOf(32), MessageFormat: amqp.Some[uint32](0), State: s}
-		b := tr.AppendHead(nil, 9)
-		if s == nil {
-			assert.Equal(t, amqp.CodeFalse, b[len(b)-1], "where More is")
-			tr.More = true
-			b[len(b)-1] = amqp.CodeTrue
-		}
-		copy(b[amqp.TransferDeliveryIDAt:], []byte{0xff, 0xff, 0xff, 0xff})
-		copy(b[amqp.TransferTagAt:], "another tag, of the same 32 byte")
-		amqp.EndFrame(b, 0)
-		f, err := readerOf(b, 512, 512).Next()
-		require.NoError(t, err)
-		assert.Equal(t, uint16(9), f.Channel)
-		p, err := amqp.ParseBody(f.Body)
-		require.NoError(t, err)
-		want := tr
-		want.DeliveryID, want.DeliveryTag = amqp.Some[uint32](0xffffffff), []byte("another tag, of the same 32 byte")
-		var got amqp.Transfer
-		if len(s) == 128 { // no value, but as long as one may be
-			require.Error(t, got.Decode(&p.Fields))
-			continue
-		}
-		require.NoError(t, got.Decode(&p.Fields))
-		assert.Equal(t, want, got)
-	}
-}
-
 func bytesOf(n int) []byte { return make([]byte, n) }
 
 // TestDecodeForgets: a struct that is used again keeps nothing of the last time.

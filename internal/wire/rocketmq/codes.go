@@ -37,8 +37,6 @@ const (
 	ReqSearchOffsetByTimestamp          = 29
 	ReqGetMaxOffset                     = 30
 	ReqGetMinOffset                     = 31
-	ReqGetEarliestMsgStoreTime          = 32
-	ReqViewMessageByID                  = 33
 	ReqHeartBeat                        = 34
 	ReqUnregisterClient                 = 35
 	ReqConsumerSendMsgBack              = 36
@@ -54,7 +52,6 @@ const (
 	ReqUpdateAndCreateSubscriptionGroup = 200
 	ReqGetAllSubscriptionGroupConfig    = 201
 	ReqGetTopicStatsInfo                = 202
-	ReqGetAllTopicListFromNameServer    = 206
 	ReqDeleteSubscriptionGroup          = 207
 	ReqGetConsumeStats                  = 208
 	ReqDeleteTopicInBroker              = 215
