@@ -84,7 +84,8 @@ func start(t *testing.T, args ...string) *process {
 
 // isLoad tells whether the command is one of a protocol, which makes load as one step.
 func isLoad(args []string) bool {
-	return args[0] != "broker" && args[0] != "verify" && args[0] != "merge" && args[0] != "run" && args[0] != "scenario" && !slices.Contains(args, "--find-max")
+	return args[0] != "broker" && args[0] != "verify" && args[0] != "merge" && args[0] != "run" && args[0] != "scenario" &&
+		args[0] != "report" && !slices.Contains(args, "--find-max")
 }
 
 // run is start and wait.

@@ -365,25 +365,31 @@ func (r *run) members() (list []stats.Members) {
 // watch gives the collector the open workers, with their counters and waits.
 func (r *run) watch() {
 	var list []stats.Worker
-	add := func(name, group string, destination driver.Destination, worker any, c *connections) {
+	add := func(name, group string, destination driver.Destination, worker any, broker *plan.Broker, c *connections) {
 		w := stats.Worker{
-			Name: name, Group: group, Destination: destination.String(), Closed: worker == nil, Openings: c.opened,
+			Name: name, Group: group, Broker: broker.Name, Site: broker.Site,
+			Destination: destination.String(), Closed: worker == nil, Openings: c.opened,
 			Before: c.counters, Denied: c.denied,
 			SocketWaits: c.socketWaits,
 		}
 		w.Counters, _ = worker.(driver.Counting)
 		w.Waits, _ = worker.(driver.Waiter)
+		if len(broker.Hosts) > 1 {
+			w.Host = c.stays.present
+		}
 		list = append(list, w)
 	}
 	bounded := map[connection]bool{}
 	for _, p := range r.producers {
-		add(p.spec.Name, p.group, p.spec.Destination, p.driver, &p.connections)
+		add(p.spec.Name, p.group, p.spec.Destination, p.driver, p.broker.Broker, &p.connections)
 		w := &list[len(list)-1]
 		w.MaxPending, w.Unanswered = p.mayPend(bounded), p.inFlight().Unanswered
+		w.Prompt = r.plan.Shard.IsZero() && p.prompt
 	}
 	for _, c := range r.consumers {
-		add(c.spec.Name, c.group, c.spec.Destination, c.driver, &c.connections)
-		list[len(list)-1].Subscription = c.nameOf()
+		add(c.spec.Name, c.group, c.spec.Destination, c.driver, c.broker, &c.connections)
+		w := &list[len(list)-1]
+		w.Subscription, w.Prompt = c.nameOf(), c.spec.Selector == ""
 	}
 	if r.sampler == nil {
 		r.collector.Watch(list)

@@ -106,7 +106,7 @@ func withGroups(f map[string]float64, groups []stats.GroupSummary) map[string]fl
 		of := sides{g.Sends, g.Receives}.figures(&stats.StepSummary{
 			Total: g.Total, Measured: g.Measured, Latencies: g.Latencies, Minimum: g.Minimum, Maximum: g.Maximum,
 			Average: g.Average,
-			Offered: g.Offered,
+			Offered: g.Offered, Stalls: g.Stalls,
 		})
 		for name, v := range of {
 			f[threshold.GroupPrefix+g.Name+"."+name] = v

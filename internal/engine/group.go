@@ -33,6 +33,7 @@ type producer struct {
 	remote bool // in another shard: nothing else is set
 	spec   driver.ProducerSpec
 	broker *Endpoint
+	prompt bool   // its messages are delivered at once
 	group  string // its name; empty on a command line
 	site   string
 	rec    *stats.ProducerRecorder
@@ -49,6 +50,7 @@ type consumer struct {
 	index   int // among those of its group, those of other shards included
 	remote  bool
 	spec    driver.ConsumerSpec
+	broker  *plan.Broker
 	group   string // its name; empty on a command line
 	site    string
 	rec     *stats.ConsumerRecorder
@@ -174,7 +176,10 @@ func (r *run) consumer(g *plan.Group, index int, spec driver.ConsumerSpec) *cons
 		r.known.consumers[id] = c
 		return c
 	}
-	c := &consumer{index: index, spec: spec, group: g.Name, site: g.ConsumerBroker.Site, rec: stats.NewConsumerRecorder()}
+	c := &consumer{
+		index: index, spec: spec, broker: g.ConsumerBroker, group: g.Name, site: g.ConsumerBroker.Site,
+		rec: stats.NewConsumerRecorder(),
+	}
 	if r.transacts() {
 		c.rec.SetTransacted()
 	}
@@ -199,7 +204,7 @@ func (k *known) free(name string) string {
 func newProducer(r *run, id int, g *plan.Group, spec driver.ProducerSpec) *producer {
 	p := &producer{
 		id: id, spec: spec, broker: r.endpoints[g.ProducerBroker], group: g.Name, site: g.ProducerBroker.Site,
-		rec: stats.NewProducerRecorder(!g.Rate.IsZero(), r.pulse),
+		prompt: !g.Delays(), rec: stats.NewProducerRecorder(!g.Rate.IsZero(), r.pulse),
 	}
 	if r.verify == nil {
 		p.spec.Origin = driver.ID{Run: r.id, Producer: int64(id), Number: driver.Unnumbered, Delay: spec.Delay.Milliseconds()}
@@ -237,7 +242,7 @@ func (r *run) transacts() bool {
 
 // producerCommits returns the function that counts the transactions of a producer; nil if it has none.
 func (r *run) producerCommits(p *producer, spec *driver.ProducerSpec) driver.Commits {
-	p.rec.SetTransacted(spec.CommitInterval > 0)
+	p.rec.SetTransaction(spec.CommitInterval)
 	if spec.CommitInterval == 0 {
 		return nil
 	}

@@ -47,6 +47,16 @@ func (s *stays) at(hosts []string) int {
 	return 0
 }
 
+// present returns the host of the present connection, or the last one; empty if it is not known.
+func (s *stays) present() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.list); n > 0 {
+		return s.list[n-1].host
+	}
+	return ""
+}
+
 // orderAfter returns the order of the hosts for a connection that replaces a lost one; nil if there is no choice.
 func (s *stays) orderAfter(g *plan.Group, e *Endpoint) []int {
 	hosts := e.Hosts

@@ -66,6 +66,7 @@ func (r *run) load(ctx context.Context, stop <-chan struct{}) ending {
 		select {
 		case <-judge:
 			if t := r.broken(); t != nil {
+				r.sampler.giveUp()
 				return ending{reason: "threshold not kept: " + t.String(), aborted: true}
 			}
 		case <-elapsed:

@@ -119,6 +119,13 @@ func (s *sampler) soFar() (whole, step stats.StepSummary) {
 	return s.collector.SoFar()
 }
 
+// giveUp decides the stalls that last now, as a threshold ends the load.
+func (s *sampler) giveUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.collector.GiveUp()
+}
+
 // endStep ends the current interval and returns the figures of the step. The time until the next load begins belongs to
 // the following step, so that the intervals of a step add up to its figures.
 func (s *sampler) endStep(following string) stats.StepSummary {

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -12,7 +13,9 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/amqp"
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/drivers/stomp"
+	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -245,6 +248,239 @@ func TestStallsOfTheEmbeddedBroker(t *testing.T) {
 				if paused := time.Duration(s.Health.Pauses) * s.Health.PauseMax; paused < length-p.StallThreshold {
 					require.NotContains(t, seen, false, "%v", s.Stalls.List)
 				}
+			})
+		}
+	}
+}
+
+// TestStallsOfParts: a stall of one of two brokers, or of one of several groups at a broker, is found, and named.
+func TestStallsOfParts(t *testing.T) {
+	const s = time.Second
+	type stall struct {
+		side          stats.Side
+		group, broker string
+		start, length time.Duration
+	}
+	for _, tt := range []struct {
+		name string
+		// stalled are the brokers that stall from 3 s on, and for how long; held is the queue that alone gets no answers.
+		stalled map[string]time.Duration
+		held    string
+		groups  func(a, b *scenario) []*plan.Group
+		want    []stall
+		figures map[string]float64 // by group: stall.max in seconds
+	}{
+		{
+			name: "one of two brokers", stalled: map[string]time.Duration{"b": 4 * s},
+			groups: func(a, b *scenario) []*plan.Group {
+				return []*plan.Group{
+					a.senders("to-a", paced("100")), a.readers("from-a", nil), b.senders("to-b", paced("100")), b.readers("from-b", nil),
+				}
+			},
+			want:    []stall{{stats.BothSides, "", "b", 3 * s, 4 * s}},
+			figures: map[string]float64{"to-a": 0, "from-a": 0, "to-b": 4, "from-b": 4},
+		},
+		{
+			name: "both brokers", stalled: map[string]time.Duration{"a": 4 * s, "b": 4 * s},
+			groups: func(a, b *scenario) []*plan.Group {
+				return []*plan.Group{
+					a.senders("to-a", paced("100")), a.readers("from-a", nil), b.senders("to-b", paced("100")), b.readers("from-b", nil),
+				}
+			},
+			want:    []stall{{stats.BothSides, "", "", 3 * s, 4 * s}},
+			figures: map[string]float64{"to-a": 4, "from-a": 4, "to-b": 4, "from-b": 4},
+		},
+		{
+			name: "both, one for longer", stalled: map[string]time.Duration{"a": 2 * s, "b": 6 * s},
+			groups: func(a, b *scenario) []*plan.Group {
+				return []*plan.Group{a.senders("to-a", paced("100")), b.senders("to-b", paced("100"))}
+			},
+			want:    []stall{{stats.SendSide, "", "", 3 * s, 2 * s}, {stats.SendSide, "to-b", "b", 3 * s, 6 * s}},
+			figures: map[string]float64{"to-a": 2, "to-b": 6},
+		},
+		{
+			name: "a broker without consumers", stalled: map[string]time.Duration{"b": 4 * s},
+			groups: func(a, b *scenario) []*plan.Group {
+				return []*plan.Group{a.senders("to-a", paced("100")), a.readers("from-a", nil), b.senders("to-b", paced("100"))}
+			},
+			want:    []stall{{stats.SendSide, "to-b", "b", 3 * s, 4 * s}},
+			figures: map[string]float64{"to-a": 0, "from-a": 0, "to-b": 4},
+		},
+		{
+			name: "one of two groups at a broker", held: "B",
+			groups: func(a, _ *scenario) []*plan.Group {
+				return []*plan.Group{a.senders("free", paced("100")), a.senders("held", to("B", paced("100")))}
+			},
+			want:    []stall{{stats.SendSide, "held", "", 3 * s, 4 * s}},
+			figures: map[string]float64{"free": 0, "held": 4},
+		},
+		{
+			name: "groups with nothing to do",
+			groups: func(a, b *scenario) []*plan.Group {
+				return []*plan.Group{a.senders("to-a", paced("100")), b.senders("to-b", paced("0.2")), b.readers("from-b", nil)}
+			},
+			figures: map[string]float64{"to-a": 0, "to-b": 0, "from-b": 0},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				brokers := map[string]*mem.Broker{}
+				at := map[string]*scenario{}
+				for _, name := range []string{"a", "b"} {
+					brokers[name] = broker(t, func(o *mem.Options) { o.Latency = time.Millisecond })
+					f := brokers[name].Factory()
+					if tt.held != "" {
+						f.Open = heldUp(f.Open, tt.held, 3*s, 4*s)
+					}
+					at[name] = newScenario(f, false)
+					at[name].endpoint = endpoint(f, name)
+					at[name].endpoint.Site = name
+				}
+				p := at["a"].plan
+				p.StallThreshold = s
+				at["a"].others = append(at["a"].others, at["b"].endpoint)
+				at["a"].step("only", lasting(12*s), tt.groups(at["a"], at["b"])...)
+				for name, length := range tt.stalled {
+					stallsAt(t, brokers[name], length, 3*s)
+				}
+				for _, g := range p.Steps[0].Groups {
+					demand := "group." + g.Name + ".stall.count == 0"
+					if tt.figures[g.Name] > 0 {
+						demand = "group." + g.Name + ".stall.count == 1"
+					}
+					p.Thresholds = append(p.Thresholds, demands(t, demand)...)
+				}
+				rep := new(recorder)
+				sum, err := engine.Run(t.Context(), nil, at["a"].config(), rep)
+				require.NoError(t, err)
+				require.True(t, sum.Success, sum.Problems)
+				require.Len(t, sum.Stalls.List, len(tt.want), "%+v", sum.Stalls.List)
+				for i, want := range tt.want {
+					got := sum.Stalls.List[i]
+					require.Equal(t, want, stall{got.Side, got.Group, got.Broker, got.Start.Round(s / 4), got.Length.Round(s / 4)})
+				}
+				require.EqualValues(t, len(tt.want), sum.Stalls.Count)
+				for _, o := range sum.Thresholds {
+					require.True(t, o.Kept, o.String())
+				}
+				for i := range sum.Groups {
+					g := &sum.Groups[i]
+					require.InDelta(t, tt.figures[g.Name], g.Stalls.Max.Seconds(), 0.15, g.Name)
+				}
+				for _, part := range rep.snapshots[len(rep.snapshots)-1].StallParts {
+					if part.Group != "" {
+						require.InDelta(t, tt.figures[part.Group], part.Measured.Length.Seconds(), 0.15, part.Group)
+						require.NotEmpty(t, part.Broker)
+					}
+				}
+			})
+		})
+	}
+}
+
+// heldUp lets the answers for one queue come late: all that would come in a time come at its end.
+func heldUp(
+	open func(context.Context, driver.OpenOptions) (driver.Driver, error), queue string, from, length time.Duration,
+) func(context.Context, driver.OpenOptions) (driver.Driver, error) {
+	return func(ctx context.Context, o driver.OpenOptions) (driver.Driver, error) {
+		d, err := open(ctx, o)
+		return holdingDriver{d, queue, time.Now().Add(from), length}, err
+	}
+}
+
+type holdingDriver struct {
+	driver.Driver
+	queue  string
+	from   time.Time
+	length time.Duration
+}
+
+func (d holdingDriver) Producer(
+	ctx context.Context, spec driver.ProducerSpec, c driver.Completions,
+) (driver.Producer, error) {
+	if spec.Destination.Name == d.queue {
+		c = holding{c, d}
+	}
+	return d.Driver.Producer(ctx, spec, c)
+}
+
+type holding struct {
+	driver.Completions
+	d holdingDriver
+}
+
+func (h holding) Done(slot driver.Slot, o driver.Outcome) {
+	if wait := time.Until(h.d.from.Add(h.d.length)); wait > 0 && wait < h.d.length {
+		time.AfterFunc(wait, func() { h.Completions.Done(slot, o) })
+		return
+	}
+	h.Completions.Done(slot, o)
+}
+
+// TestStallEndsRun: a threshold that aborts ends the run while the broker stalls, on each side.
+func TestStallEndsRun(t *testing.T) {
+	const s = time.Second
+	for _, demand := range []struct {
+		text   string
+		within time.Duration // of the start of the stall: the samples are a second apart
+	}{
+		{"stall.max < 2s", 5 * s}, {"stall.count == 0", 4 * s},
+	} {
+		for _, tt := range []struct {
+			name string
+			edit func(*flat)
+			from time.Duration
+			side stats.Side
+			stop func(b *mem.Broker, f *driver.Factory)
+		}{
+			{
+				name: "a rate", edit: steady, from: 2 * s, side: stats.SendSide,
+				stop: func(b *mem.Broker, _ *driver.Factory) { time.AfterFunc(2*s, func() { b.Stall(60 * s) }) },
+			},
+			{
+				name: "closed loop", edit: func(p *flat) { p.Duration = 20 * s; p.ConsumerRate = load.Rate{} }, from: 2 * s, side: stats.SendSide,
+				stop: func(b *mem.Broker, _ *driver.Factory) { time.AfterFunc(2*s, func() { b.Stall(60 * s) }) },
+			},
+			{
+				name: "transactions", edit: func(p *flat) { steady(p); p.CommitInterval = 5 }, from: 2 * s, side: stats.SendSide,
+				stop: func(b *mem.Broker, _ *driver.Factory) { time.AfterFunc(2*s, func() { b.Stall(60 * s) }) },
+			},
+			{
+				name: "deliveries alone", edit: steady, from: 3 * s, side: stats.ReceiveSide,
+				stop: func(_ *mem.Broker, f *driver.Factory) {
+					n := 0
+					f.Open = openWith(f.Open, func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
+						if n++; n == 300 {
+							<-time.After(60 * s)
+						}
+						deliver(d)
+					})
+				},
+			},
+		} {
+			t.Run(demand.text+"/"+tt.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := broker(t, func(o *mem.Options) { o.Latency = time.Millisecond })
+					f := b.Factory()
+					tt.stop(b, &f)
+					began := time.Now()
+					sum, err := carryOut(t.Context(), nil, newPlan(f, func(p *flat) {
+						tt.edit(p)
+						p.StallThreshold, p.Duration = s, 20*s
+						list := demands(t, demand.text)
+						list[0].Abort = true
+						p.Plan.Thresholds = list
+					}), new(recorder))
+					require.NoError(t, err)
+					require.True(t, sum.Aborted, sum.Reason)
+					require.Contains(t, sum.Reason, demand.text)
+					require.Less(t, sum.Average.Span, tt.from+demand.within)
+					require.False(t, sum.Thresholds[0].Kept, "%+v", sum.Stalls.List)
+					require.EqualValues(t, 1, sum.Stalls.Count, "%+v", sum.Stalls.List)
+					require.WithinRange(t, sum.Start.Add(sum.Stalls.List[0].Start), began.Add(tt.from-s/10), began.Add(tt.from+2*s))
+					require.Equal(t, tt.side, sum.Stalls.List[0].Side)
+					<-time.After(60 * s) // for the end of the stall
+				})
 			})
 		}
 	}

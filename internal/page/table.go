@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/perfmq/perfmq/pkg/result"
@@ -188,19 +189,34 @@ func measured(x *result.Threshold) string {
 
 func stallTable(r *Run) Table {
 	t := Table{Title: "Stalls of the broker", Head: []string{"at", "length", "side", "by the clock"}}
+	parts := slices.ContainsFunc(r.Result.Stalls, func(s result.Stall) bool { return s.Group != "" || s.Broker != "" })
+	if parts {
+		t.Head = append(t.Head, "broker", "group")
+	}
 	for i := range r.Result.Stalls {
 		if i == maxListed {
 			t.Note = fmt.Sprintf("The first %d of %d.", maxListed, uint64(len(r.Result.Stalls))+r.Result.MoreStalls)
 			break
 		}
 		s := &r.Result.Stalls[i]
-		t.Rows = append(t.Rows, []string{seconds(s.Elapsed) + " s", span(s.Length), s.Side, moment(s.Time)})
+		row := []string{seconds(s.Elapsed) + " s", span(s.Length), s.Side, moment(s.Time)}
+		if parts {
+			row = append(row, s.Broker, s.Group)
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
 
 func stallText(s *result.Stall) string {
-	return fmt.Sprintf("stall (%s): %s at %s s", s.Side, span(s.Length), seconds(s.Elapsed))
+	of := s.Side
+	if s.Broker != "" {
+		of += ", broker " + s.Broker
+	}
+	if s.Group != "" {
+		of += ", group " + s.Group
+	}
+	return fmt.Sprintf("stall (%s): %s at %s s", of, span(s.Length), seconds(s.Elapsed))
 }
 
 func errorTable(r *Run) Table {

@@ -80,17 +80,44 @@ const rateMissed = "rate-missed"
 
 type adder func(kind, subject string, n uint64, examples []string, format string, args ...any)
 
-// stalled adds a finding for the stalls of each side.
+// stalled adds a finding for the stalls of each side of the run, of a broker and of a group.
 func stalled(s *stats.Summary, add adder) {
-	all := s.Stalls.Measured()
+	type part struct{ broker, group string }
+	parts := []part{{}} // the run first
+	of := map[part][]stats.Stall{}
+	for _, stall := range s.Stalls.Measured() {
+		p := part{stall.Broker, stall.Group}
+		if p != (part{}) && of[p] == nil {
+			parts = append(parts, p)
+		}
+		of[p] = append(of[p], stall)
+	}
+	for _, p := range parts {
+		stalledPart(s, of[p], p.broker, p.group, add)
+	}
+}
+
+// stalledPart adds a finding for the stalls of each side of the run, of a broker or of a group.
+func stalledPart(s *stats.Summary, all []stats.Stall, broker, group string, add adder) {
+	who, whom, subject, stood := "the broker", "", "", "stood still"
+	if broker != "" {
+		who, subject, stood = "broker "+broker, ", broker "+broker, "stalled"
+	}
+	if group != "" {
+		whom, subject, stood = " group "+group, ", group "+group+subject, "stalled"
+	}
 	for _, side := range []struct {
-		of         stats.Side
-		what, took string
+		of             stats.Side
+		what, took, to string
 	}{
-		{stats.BothSides, "nothing was confirmed or received", "the broker stood still"},
-		{stats.SendSide, "no message was confirmed", "the broker did not answer"},
-		{stats.ReceiveSide, "nothing was received", "the broker did not deliver"},
+		{stats.BothSides, "nothing was confirmed or received", stood, " for"},
+		{stats.SendSide, "no message was confirmed", "did not answer", ""},
+		{stats.ReceiveSide, "nothing was received", "did not deliver", " to"},
 	} {
+		took := who + " " + side.took
+		if whom != "" {
+			took += side.to + whom
+		}
 		var list []stats.Stall
 		for _, stall := range all {
 			if stall.Side == side.of {
@@ -108,10 +135,10 @@ func stalled(s *stats.Summary, add adder) {
 				longest = stall
 			}
 		}
-		text := fmt.Sprintf("%s once for %s: %s from %.1f s (%s) on", side.took, seconds(longest.Length), side.what,
+		text := fmt.Sprintf("%s once for %s: %s from %.1f s (%s) on", took, seconds(longest.Length), side.what,
 			longest.Start.Seconds(), s.Start.Add(longest.Start).Format(time.TimeOnly))
 		if len(list) > 1 {
-			text = fmt.Sprintf("%s %d times, for %s at most: %s %s", side.took, len(list), seconds(longest.Length), side.what,
+			text = fmt.Sprintf("%s %d times, for %s at most: %s %s", took, len(list), seconds(longest.Length), side.what,
 				strings.Join(moments[:min(len(moments), namedStalls)], ", "))
 			switch more := len(moments) - namedStalls; {
 			case more == 1:
@@ -127,7 +154,7 @@ func stalled(s *stats.Summary, add adder) {
 			text += fmt.Sprintf("; among the first %d stalls, of %d", len(s.Stalls.List),
 				uint64(len(s.Stalls.List))+s.Stalls.More)
 		}
-		add("stall", side.of.String(), uint64(len(list)), moments[:min(len(moments), maxMoments)], "%s", text)
+		add("stall", side.of.String()+subject, uint64(len(list)), moments[:min(len(moments), maxMoments)], "%s", text)
 	}
 }
 
@@ -279,7 +306,7 @@ func stalls(s *stats.Summary) (list []result.Stall) {
 		stall := &s.Stalls.List[i]
 		list = append(list, result.Stall{
 			Side: stall.Side.String(), Time: s.Start.Add(stall.Start).UnixMicro(), Elapsed: stall.Start.Microseconds(),
-			Length: stall.Length.Microseconds(), Warmup: stall.Warmup,
+			Length: stall.Length.Microseconds(), Warmup: stall.Warmup, Group: stall.Group, Broker: stall.Broker,
 		})
 	}
 	return list

@@ -37,6 +37,7 @@ type collector struct {
 	workers  int
 	tester   testerFigures
 	stalls   stallFigures
+	parts    []stats.PartStalls
 	outages  *stats.OutageProgress // nil without --reconnect
 	hosts    []result.BrokerHost   // of a run whose URL names several; else nil
 	// histograms has no entry for a latency that the run does not measure.
@@ -156,6 +157,7 @@ func (c *collector) interval(s *stats.Snapshot) {
 	}
 	c.tester.add(s)
 	c.stalls.add(s.Stalls)
+	c.parts = s.StallParts
 	c.outages, c.hosts = s.Outages, s.Hosts
 	phase := stats.Measure.String()
 	if s.Phase == stats.Warmup {

@@ -22,6 +22,7 @@ type descriptions struct {
 	commits, commitsFailed, delayed, early         *prometheus.Desc
 	consumerFailed                                 *prometheus.Desc
 	stalls, stallSeconds                           *prometheus.Desc
+	partStalls, partStallSeconds                   *prometheus.Desc
 	hostSent, hostCompleted, hostReceived          *prometheus.Desc
 	outages, outageSeconds, outage, disconnected   *prometheus.Desc
 	outageWorst                                    *prometheus.Desc
@@ -69,6 +70,11 @@ func describe(version string, steps bool) descriptions {
 			"delivered (receive) nothing, "+
 			"although there was something to do; a stall of both sides counts for each.", "side", "phase"),
 		stallSeconds: d.of("stall_seconds_total", "How long these stalls were, added up.", "side", "phase"),
+		partStalls: d.of("group_stalls_total", "The same of the workers of each group, whether others stalled too or not; "+
+			"with several brokers, or hosts in a URL, also of all workers at each, with an empty group.",
+			"group", "broker", "side", "phase"),
+		partStallSeconds: d.of("group_stall_seconds_total", "How long these stalls were, added up.",
+			"group", "broker", "side", "phase"),
 
 		hostSent: d.of("host_messages_sent_total", "Messages handed to the driver by producers connected to a host; only "+
 			"of a URL that names several.", "host"),

@@ -202,6 +202,29 @@ func TestPrometheusStalls(t *testing.T) {
 	require.NotContains(t, scrape(t, url).values, "perfmq_stalls_total phase=measure side=receive")
 }
 
+// TestPrometheusStallsOfParts: stalls are counted by group and broker if there are several, with names of one line.
+func TestPrometheusStallsOfParts(t *testing.T) {
+	t.Parallel()
+	parts := []stats.PartStalls{
+		{Broker: "h:1", Side: stats.SendSide, Measured: stats.StallSum{Count: 2, Length: 5 * time.Second}},
+		{Group: "a\n", Broker: "b", Side: stats.ReceiveSide, Warmup: stats.StallSum{Count: 1, Length: 3 * time.Second}},
+	}
+	for _, groups := range []int{1, 2} {
+		run := clientRun(false)
+		run.Groups = []stats.RunGroup{{Name: "a\n"}, {Name: "c"}}[:groups]
+		p, url := startPrometheus(t, run)
+		s := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
+		s.StallParts = parts
+		require.NoError(t, p.Interval(s))
+		got := scrape(t, url)
+		got.require(t, map[string]float64{
+			"group_stalls_total broker=h:1 group= phase=measure side=send": 2, "group_stall_seconds_total broker=h:1 group= phase=measure side=send": 5,
+			"group_stalls_total broker=h:1 group= phase=warmup side=send": 0,
+		})
+		require.EqualValues(t, groups-1, got.sum("perfmq_group_stalls_total")-2)
+	}
+}
+
 // TestPrometheusEnd tests the metrics of the summary.
 func TestPrometheusEnd(t *testing.T) {
 	t.Parallel()

@@ -38,6 +38,9 @@ func describeGroups(d *describer) groupDescriptions {
 	return g
 }
 
+// namedParts is the maximum number of groups, brokers and hosts of a side with series of their stalls.
+const namedParts = 4 * namedGroups
+
 // namedGroups is the maximum number of groups with series of their own.
 const namedGroups = 20
 

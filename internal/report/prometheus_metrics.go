@@ -140,6 +140,7 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	if c.run.Consuming {
 		c.stalls.collect(&c.d, stats.ReceiveSide, emit)
 	}
+	c.collectParts(emit)
 	c.collectOutages(emit)
 	c.collectHosts(emit)
 	for i := range c.steps {

@@ -37,6 +37,7 @@ func everything(t *testing.T) *prometheus.Registry {
 		s.Depths = []brokerside.Depth{{Destination: "queue://TEST", Messages: 7}}
 		s.Outages = &stats.OutageProgress{}
 		s.Stalls = []stats.Stall{{Side: stats.SendSide, Length: time.Second}}
+		s.StallParts = []stats.PartStalls{{Group: "a", Broker: "b"}}
 		side := use(1, time.Second)
 		s.Side = &side
 		s.Health.DelayKnown, s.Health.MachineAll, s.Health.Memory = true, 2*time.Second, 1<<20

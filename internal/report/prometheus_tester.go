@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 )
 
@@ -105,5 +106,23 @@ func (f *stallFigures) collect(d *descriptions, side stats.Side, emit emitter) {
 		of := &f[side][warmup]
 		emit.counter(d.stalls, of.count, side.String(), phase.String())
 		emit.seconds(d.stallSeconds, of.length, side.String(), phase.String())
+	}
+}
+
+// collectParts emits the stalls of groups and brokers, if there are several. Parts beyond namedParts are left out.
+func (c *collector) collectParts(emit emitter) {
+	for i := range c.parts[:min(len(c.parts), namedParts)] {
+		p := &c.parts[i]
+		if p.Group != "" && len(c.run.Groups) < 2 {
+			continue
+		}
+		for _, sum := range []struct {
+			phase stats.Phase
+			stats.StallSum
+		}{{stats.Measure, p.Measured}, {stats.Warmup, p.Warmup}} {
+			labels := []string{safetext.Line(p.Group), safetext.Line(p.Broker), p.Side.String(), sum.phase.String()}
+			emit.counter(c.d.partStalls, sum.Count, labels...)
+			emit.seconds(c.d.partStallSeconds, sum.Length, labels...)
+		}
 	}
 }

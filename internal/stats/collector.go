@@ -26,6 +26,14 @@ type Worker struct {
 	Denied   uint64
 	// SocketWaits is how often its earlier connections waited for the network to take more.
 	SocketWaits uint64
+	// Broker is its name in a scenario. Host returns the one of the hosts of its URL at which it is, and is nil if there
+	// is only one. Any goroutine may call it.
+	Broker string
+	Host   func() string
+	// Site is the broker, or the brokers, at which Destination is one and the same.
+	Site string
+	// Prompt: each message of the producer, or of the consumer's subscription, waits for a consumer once it is accepted.
+	Prompt bool
 	// MaxPending is the largest number of messages in flight of a producer. Unanswered: they end when they are written.
 	MaxPending int
 	Unanswered bool
@@ -65,7 +73,7 @@ func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, 
 		producers: producers, consumers: consumers,
 		start: now, last: now, meter: newHealthMeter(now), sends: make([]sends, len(producers)),
 	}
-	c.delivered.watch(make([]Worker, len(consumers)))
+	c.delivered.watch(make([]Worker, len(producers)), make([]Worker, len(consumers)))
 	c.work.workers = make([]workerMeter, len(producers)+len(consumers))
 	c.limits = newLimitMeter(len(producers), len(consumers))
 	for _, p := range producers {
@@ -85,7 +93,8 @@ func (c *Collector) Rate() {
 // and after workers were opened or closed.
 func (c *Collector) Watch(workers []Worker) {
 	c.workers = workers
-	c.delivered.watch(workers[min(len(c.producers), len(workers)):])
+	n := min(len(c.producers), len(workers))
+	c.delivered.watch(workers[:n], workers[n:])
 	c.work.reopened(workers)
 	c.limits.pending = 0
 	for i := range workers {
@@ -155,6 +164,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	}
 	for i, r := range c.producers {
 		c.sends[i] = r.collect(c.into(i, &counts, latencies))
+		c.delivered.store(i, c.sends[i].stored)
 	}
 	s.Arrivals = c.arrivals()
 	c.gather(&counts, latencies)
@@ -197,9 +207,9 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	} else {
 		c.whole.Merge(s.Latencies)
 	}
-	c.standstills(phase, last)
+	c.standstills(phase, s.Elapsed, last)
 	c.marker.add(s)
-	s.Stalls = c.stalls.fresh()
+	s.Stalls, s.StallParts = c.stalls.fresh()
 	if c.step != nil {
 		c.step.add(c, s)
 	}
@@ -233,7 +243,7 @@ func (c *Collector) Latencies() result.Latencies { return c.whole }
 func (c *Collector) Extremes() Extremes { return c.extremes }
 
 // StallsFound returns the stalls of the run so far.
-func (c *Collector) StallsFound() Stalls { return c.stalls.sum(0) }
+func (c *Collector) StallsFound() Stalls { return c.stalls.sum(0, listed) }
 
 // Average returns the rates so far of the measurement.
 func (c *Collector) Average() Average { return c.average }
@@ -320,6 +330,7 @@ func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*re
 			}
 		}
 		of.add(p.total(), r.handed[i].Load(), r.sent[i].Load())
+		of.stored += p.states[driver.Accepted] - p.withheld
 		if l == nil {
 			continue
 		}

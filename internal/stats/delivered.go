@@ -1,48 +1,92 @@
 package stats
 
 // delivered counts the messages received by subscription, to bound the number of different ones: each subscription of a
-// topic gets the same messages.
+// topic gets the same messages. It also finds the subscriptions for which messages wait at the broker.
 type delivered struct {
-	of  []int // subscription by consumer
-	to  []int // destination by subscription
-	got []uint64
-	max []uint64 // by destination
+	of     []int // subscription by consumer
+	to     []int // destination by subscription
+	from   []int // destination by producer
+	got    []uint64
+	max    []uint64 // by destination
+	stored []uint64 // the same: messages that the broker has accepted
+	prompt []bool   // the same: each of them is delivered at once
+	waits  []waiting
 }
 
-// watch names the consumers.
-func (d *delivered) watch(consumers []Worker) {
-	subscriptions, destinations := map[[2]string]int{}, map[string]int{}
-	*d = delivered{of: make([]int, len(consumers))}
-	for i, w := range consumers {
-		key := [2]string{w.Destination, w.Subscription}
+// waiting is whether messages wait at the broker for a subscription.
+type waiting struct {
+	known bool
+	got   uint64 // as of the last look
+	// open is the least number of messages accepted and not received since the last receipt: there may be some that will
+	// never come.
+	open int64
+	owed bool
+}
+
+// watch names the workers.
+func (d *delivered) watch(producers, consumers []Worker) {
+	subscriptions, destinations := map[[3]string]int{}, map[[2]string]int{}
+	*d = delivered{of: make([]int, len(consumers)), from: make([]int, len(producers))}
+	destination := func(w *Worker) int {
+		key := [2]string{w.Site, w.Destination}
+		at, ok := destinations[key]
+		if !ok {
+			at = len(d.prompt)
+			destinations[key] = at
+			d.prompt = append(d.prompt, true)
+		}
+		d.prompt[at] = d.prompt[at] && w.Prompt
+		return at
+	}
+	for i := range consumers {
+		w := &consumers[i]
+		to := destination(w)
+		key := [3]string{w.Site, w.Destination, w.Subscription}
 		at, ok := subscriptions[key]
 		if !ok {
 			at = len(d.to)
 			subscriptions[key] = at
-			if _, ok := destinations[w.Destination]; !ok {
-				destinations[w.Destination] = len(destinations)
-			}
-			d.to = append(d.to, destinations[w.Destination])
+			d.to = append(d.to, to)
 		}
 		d.of[i] = at
 	}
-	d.got, d.max = make([]uint64, len(d.to)), make([]uint64, len(destinations))
+	for i := range producers {
+		d.from[i] = destination(&producers[i])
+	}
+	d.got, d.waits = make([]uint64, len(d.to)), make([]waiting, len(d.to))
+	d.max, d.stored = make([]uint64, len(d.prompt)), make([]uint64, len(d.prompt))
 }
 
 // add adds the messages that a consumer has received so far.
 func (d *delivered) add(consumer int, n uint64) { d.got[d.of[consumer]] += n }
 
-// least returns a lower bound of the number of different messages received, and resets it.
+// store adds the messages of a producer that the broker has accepted so far.
+func (d *delivered) store(producer int, n uint64) { d.stored[d.from[producer]] += n }
+
+// owes tells whether messages have waited at the broker for a consumer since the last look.
+func (d *delivered) owes(consumer int) bool { return d.waits[d.of[consumer]].owed }
+
+// least returns a lower bound of the number of different messages received. It ends a look, and resets all sums.
 func (d *delivered) least() (n uint64) {
 	for i, got := range d.got {
 		d.max[d.to[i]] = max(d.max[d.to[i]], got)
+		d.waits[i].look(got, d.stored[d.to[i]], d.prompt[d.to[i]])
 		d.got[i] = 0
 	}
 	for i := range d.max {
 		n += d.max[i]
-		d.max[i] = 0
+		d.max[i], d.stored[i] = 0, 0
 	}
 	return n
+}
+
+// look updates whether messages wait.
+func (w *waiting) look(got, stored uint64, prompt bool) {
+	open := int64(stored - got) //nolint:gosec // wraps around to a negative number
+	if !w.known || got != w.got || open < w.open {
+		w.known, w.got, w.open = true, got, open
+	}
+	w.owed = prompt && open > w.open
 }
 
 // sent returns how many messages are known to have left: the messages that the driver has taken, and also a message

@@ -28,6 +28,7 @@ type GroupSummary struct {
 	Maximum   Maximum
 	Average   Average
 	Offered   Offered // of several steps, Span is 0
+	Stalls    Stalls  // of its workers, whether others stalled too or not
 }
 
 // GroupInterval holds the figures of a group of a scenario in an interval.
@@ -176,6 +177,7 @@ func (c *Collector) groupSums(step bool) (list []GroupSummary) {
 		}
 		sum.Latencies = sum.Latencies.Copy()
 		sum.Minimum, sum.Maximum = sum.Extremes.Both()
+		sum.Stalls = c.stalls.sum(c.stalls.first(step), ofGroupNamed(g.Name))
 		list = append(list, sum)
 	}
 	return list

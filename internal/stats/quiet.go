@@ -14,7 +14,8 @@ type quiet struct {
 	// waiting is since when the worker had something to wait for that ended without coming, and until its end; never if
 	// there is none.
 	waiting, until time.Duration
-	gaps           []gap // since the last collection
+	owed           time.Duration // since when it has waited for what has not come, as of the last collection; or never
+	gaps           []gap         // since the last collection
 }
 
 // gap is a time in which nothing came to a worker, although it had something to wait for since waiting.
@@ -25,14 +26,14 @@ const (
 	maxGaps = 1024 // of one worker in one interval
 )
 
-func newQuiet(limit time.Duration) quiet { return quiet{limit: limit, waiting: never} }
+func newQuiet(limit time.Duration) quiet { return quiet{limit: limit, waiting: never, owed: never} }
 
 // came records that something came that the worker had waited for since the given time.
 func (q *quiet) came(since, now time.Duration) {
 	if q.limit > 0 && now-q.last >= q.limit {
 		q.note(now, min(since, q.waiting))
 	}
-	q.sign, q.last, q.waiting, q.until = now, max(q.last, now), never, 0
+	q.sign, q.last, q.waiting, q.until, q.owed = now, max(q.last, now), never, 0, never
 }
 
 // ended records that the answer or message that the worker had awaited since then will not come.
@@ -60,14 +61,25 @@ func (q *quiet) note(to, waiting time.Duration) {
 	}
 }
 
-// take returns the gaps since the last take, and the gap in progress. With last, no more will come.
-func (q *quiet) take(last bool) (closed []gap, open gap) {
+// take returns the gaps since the last take, and the gap in progress. The worker has waited since owed for what has not
+// come; never if for nothing. With last, no more will come.
+func (q *quiet) take(owed time.Duration, last bool) (closed []gap, open gap) {
 	if last {
 		q.close()
 	}
 	closed = q.gaps
 	q.gaps = nil
-	return closed, gap{q.last, never, never}
+	if q.owed = min(q.owed, owed); owed == never {
+		q.owed = never
+	}
+	return closed, gap{q.last, never, max(q.last, q.owed)}
+}
+
+// giveUp records that what the worker waits for may not come any more.
+func (q *quiet) giveUp(now time.Duration) {
+	if q.owed < never {
+		q.ended(q.owed, now)
+	}
 }
 
 // silence sums up the long times in which the broker answered nothing to one producer, independent of the limit for

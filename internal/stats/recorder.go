@@ -35,14 +35,15 @@ type ProducerRecorder struct {
 	seen handing // of the collector's goroutine
 
 	mu sync.Mutex
-	// transacted: messages end with their transaction, and the broker owes no answer before it is asked to commit.
-	transacted bool
-	quiet      quiet
-	silence    silence
-	part       [parts]sendings
-	reason     [driver.NumClasses]error
-	newest     time.Duration // send time of the latest-sent message that was accepted
-	overdue    overdue
+	// transaction is the number of messages of a transaction; 0 without. Messages end with their transaction, and the
+	// broker owes no answer before it is asked to commit.
+	transaction uint64
+	quiet       quiet
+	silence     silence
+	part        [parts]sendings
+	reason      [driver.NumClasses]error
+	newest      time.Duration // send time of the latest-sent message that was accepted
+	overdue     overdue
 }
 
 // overdue are messages that had no answer in time, or whose client lost its connection without reporting an outage.
@@ -156,6 +157,7 @@ type sends struct {
 	ended  uint64
 	handed uint64 // taken by the driver
 	begun  uint64 // handed, and messages that the driver is taking
+	stored uint64 // accepted, without messages that will not be delivered
 }
 
 func (s *sends) add(ended, handed, begun uint64) {
@@ -214,7 +216,7 @@ func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 	p := &r.part[e.Due]
 	p.states[o.State]++
 	switch {
-	case r.transacted: // see TransactionEnded
+	case r.transaction > 0: // see TransactionEnded
 	case o.State == driver.Unknown, o.State == driver.Failed && o.Class == driver.ClassConnect: // no answer
 		r.quiet.ended(e.Intended, now)
 	default:
@@ -262,11 +264,11 @@ func (r *ProducerRecorder) Committed(due Phase, took time.Duration, confirmed bo
 	r.mu.Unlock()
 }
 
-// SetTransacted sets whether the messages of the next step are sent in transactions. Call it while no message is being
-// sent.
-func (r *ProducerRecorder) SetTransacted(transacted bool) {
+// SetTransaction sets the number of messages of a transaction in the next step; 0 for none. Call it while no message is
+// being sent.
+func (r *ProducerRecorder) SetTransaction(messages int) {
 	r.mu.Lock()
-	r.transacted = transacted
+	r.transaction = uint64(max(0, messages)) //nolint:gosec // not negative
 	r.mu.Unlock()
 }
 

@@ -82,6 +82,17 @@ func (r *ConsumerRecorder) Ready(now time.Duration) {
 	r.mu.Unlock()
 }
 
+// takeGaps returns the gaps since the last call, and the one in progress. With owed, a message waits at the broker.
+func (r *ConsumerRecorder) takeGaps(now time.Duration, owed, last bool) (closed []gap, open gap) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since := never
+	if owed && r.working.Load() == 0 { // else nothing can come now
+		since = now
+	}
+	return r.quiet.take(since, last)
+}
+
 // workedUntil returns how long the consumer has worked, and was held back by a rate. A span in progress counts as work.
 func (r *ConsumerRecorder) workedUntil(now time.Duration) (worked, paced time.Duration) {
 	since := r.working.Load()

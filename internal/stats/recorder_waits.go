@@ -109,11 +109,34 @@ func (r *ProducerRecorder) silenceUntil(now, least time.Duration) time.Duration 
 	defer r.mu.Unlock()
 	r.silence.least = least
 	so := r.silence
-	for part := range parts {
-		if !r.transacted && r.sent[part].Load() > r.part[part].total() {
-			so.came(r.quiet.sign, now, r.pulse)
-			break
-		}
+	if r.transaction == 0 && r.owed() {
+		so.came(r.quiet.sign, now, r.pulse)
 	}
 	return so.sum
+}
+
+// owed tells whether the broker owes an answer, or takes no message: one is in flight, or a whole transaction. The
+// caller holds the lock.
+func (r *ProducerRecorder) owed() bool {
+	var sent, ended uint64
+	for part := range parts {
+		ended += r.part[part].total()
+		sent += r.sent[part].Load()
+	}
+	return sent >= ended+max(1, r.transaction)
+}
+
+// takeGaps returns the gaps since the last call, and the one in progress.
+func (r *ProducerRecorder) takeGaps(now time.Duration, last bool) (closed []gap, open gap) {
+	waiting := r.waiting.Load()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	owed := never
+	if r.owed() {
+		owed = now
+		if kind, since := unpackWait(waiting); waiting > 0 && kind == WaitSlot {
+			owed = min(since, now)
+		}
+	}
+	return r.quiet.take(owed, last)
 }

@@ -89,8 +89,10 @@ type Snapshot struct {
 	Arrivals []Arrival
 	// Saturated names the workers that never waited in the interval, if it was a full second of load.
 	Saturated []string
-	// Stalls of each side were found in the interval; they began earlier. A stall of both sides is there twice.
-	Stalls []Stall
+	// Stalls of all workers of a side were found in the interval; they began earlier. A stall of both sides is there
+	// twice. StallParts are the ones of each group and broker so far.
+	Stalls     []Stall
+	StallParts []PartStalls
 	// Outages is the state of the outages at the end of the interval; nil without --reconnect.
 	Outages *OutageProgress
 	// Hosts are the messages at each host so far, for a run with several hosts in a URL; else nil.

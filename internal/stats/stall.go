@@ -26,6 +26,12 @@ type Stall struct {
 	Start  time.Duration // from the start of the load
 	Length time.Duration
 	Warmup bool // it ended in a warm-up
+	// Group and Broker are the only ones that stalled, of several; else empty.
+	Group, Broker string
+	Whole         bool // all workers of the side had nothing
+
+	part    *part
+	covered bool // stalls of wider parts say the same
 }
 
 // End returns when the stall ended.
@@ -87,12 +93,17 @@ func Period(list []Stall) time.Duration {
 	return (list[len(list)-1].Start - list[0].Start) / time.Duration(len(between))
 }
 
-// stallMeter finds the stalls of both sides.
+// stallMeter finds the stalls of all parts of a run.
 type stallMeter struct {
-	send, receive standstill
-	found         []Stall // by side
-	step          int     // number of stalls found before the present step
-	told          int     // number of stalls already in a snapshot
+	limit   time.Duration
+	brokers []string // by worker
+	several bool     // the workers are at several brokers
+	parts   []*part  // wider ones first
+	now     time.Duration
+	open    []Stall // that last now
+	found   []Stall
+	step    int // number of stalls found before the present step
+	told    int // number of stalls already in a snapshot
 }
 
 // maxFound bounds the memory for stalls.
@@ -101,10 +112,7 @@ const maxFound = 1 << 17
 // Stalls lets the collector look for times of at least that length in which nothing came. Call it before the first
 // message.
 func (c *Collector) Stalls(limit time.Duration) {
-	c.stalls = &stallMeter{send: standstill{side: SendSide, limit: limit}, receive: standstill{
-		side:  ReceiveSide,
-		limit: limit,
-	}}
+	c.stalls = &stallMeter{limit: limit}
 	for _, r := range c.producers {
 		r.mu.Lock()
 		r.quiet = newQuiet(limit)
@@ -117,80 +125,112 @@ func (c *Collector) Stalls(limit time.Duration) {
 	}
 }
 
-// standstills collects the workers' gaps of the interval that ends.
-func (c *Collector) standstills(phase Phase, last bool) {
+// standstills collects the workers' gaps of the interval that ends at now.
+func (c *Collector) standstills(phase Phase, now time.Duration, last bool) {
 	m := c.stalls
-	if m == nil || m.send.limit <= 0 {
+	if m == nil || m.limit <= 0 {
 		return
 	}
+	m.arrange(c)
 	pauses := c.meter.pulse.stopped()
-	take := func(n int, of *standstill, take func(i int) ([]gap, gap)) {
-		closed, open := make([][]gap, n), make([]gap, n)
-		for i := range n {
-			closed[i], open[i] = take(i)
-		}
-		m.add(of.interval(closed, open, phase == Warmup, last, pauses))
+	n := len(c.producers)
+	closed, open := make([][]gap, n+len(c.consumers)), make([]gap, n+len(c.consumers))
+	for i, r := range c.producers {
+		closed[i], open[i] = r.takeGaps(now, last)
 	}
-	take(len(c.producers), &m.send, func(i int) ([]gap, gap) {
-		r := c.producers[i]
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return r.quiet.take(last)
-	})
-	take(len(c.consumers), &m.receive, func(i int) ([]gap, gap) {
-		r := c.consumers[i]
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return r.quiet.take(last)
-	})
+	for i, r := range c.consumers {
+		closed[n+i], open[n+i] = r.takeGaps(now, phase != Drain && c.delivered.owes(i), last)
+	}
+	m.now, m.open = now, m.open[:0]
+	for _, p := range m.parts {
+		p.find(m, closed, open, phase, last, pauses)
+	}
 }
 
-// add keeps stalls.
-func (m *stallMeter) add(found []Stall) {
-	m.found = append(m.found, found[:min(len(found), maxFound-len(m.found))]...)
+// add keeps a stall of a part.
+func (m *stallMeter) add(p *part, s Stall) {
+	s = m.named(p, s, m.found)
+	p.so.add(&s)
+	if len(m.found) < maxFound {
+		m.found = append(m.found, s)
+	}
 }
 
-// fresh returns the stalls found since the last call.
-func (m *stallMeter) fresh() []Stall {
+// fresh returns the stalls of all workers of a side that were found since the last call, and the sums of the parts.
+func (m *stallMeter) fresh() (list []Stall, parts []PartStalls) {
 	if m == nil {
-		return nil
+		return nil, nil
 	}
-	list := slices.Clone(m.found[m.told:])
+	for _, s := range m.found[m.told:] {
+		if s.Whole {
+			list = append(list, s)
+		}
+	}
 	m.told = len(m.found)
-	return list
+	for _, p := range m.parts {
+		if p.of != wholeRun {
+			parts = append(parts, p.so)
+		}
+	}
+	return list, parts
 }
 
-// sum returns the stalls found from that index on.
-func (m *stallMeter) sum(from int) (sum Stalls) {
+// listed selects the stalls of a run: stalls of a part as far as no wider part had them.
+func listed(s *Stall) bool { return !s.covered }
+
+// ofGroupNamed selects the stalls of a group.
+func ofGroupNamed(name string) func(*Stall) bool {
+	return func(s *Stall) bool { return s.part.of == ofGroup && s.part.group == name }
+}
+
+// sum returns the selected stalls found from that index on, and that last now.
+func (m *stallMeter) sum(from int, selected func(*Stall) bool) (sum Stalls) {
 	if m == nil {
 		return sum
 	}
-	sum.Limit = m.send.limit
-	for _, s := range joined(m.found[from:]) {
+	sum.Limit = m.limit
+	var list []Stall
+	for _, part := range [][]Stall{m.found[from:], m.open} {
+		for i := range part {
+			if selected(&part[i]) {
+				list = append(list, part[i])
+			}
+		}
+	}
+	for _, s := range joined(list) {
 		sum.add(s)
 	}
 	return sum
 }
 
-// endStep returns the stalls of the step that ends.
-func (m *stallMeter) endStep(pauses []gap) Stalls {
+// decide ends the search for stalls of the present step.
+func (m *stallMeter) decide(pauses []gap) {
 	if m == nil {
-		return Stalls{}
+		return
 	}
-	for _, side := range []*standstill{&m.send, &m.receive} {
-		m.add(side.interval(nil, nil, false, true, pauses))
+	m.open = nil
+	for _, p := range m.parts {
+		for _, s := range p.interval(nil, nil, false, true, pauses) {
+			m.add(p, s)
+		}
 	}
-	sum := m.sum(m.step)
-	m.step = len(m.found)
+}
+
+// endStep begins the next step, and returns the stalls of the present one.
+func (m *stallMeter) endStep() (sum Stalls) {
+	if m != nil {
+		sum = m.sum(m.step, listed)
+		m.step = len(m.found)
+	}
 	return sum
 }
 
-// soFar returns the stalls of the run, and of the present step.
-func (m *stallMeter) soFar() (whole, step Stalls) {
-	if m == nil {
-		return whole, step
+// first returns the index of the first stall of the present step, or of the run.
+func (m *stallMeter) first(step bool) int {
+	if m == nil || !step {
+		return 0
 	}
-	return m.sum(0), m.sum(m.step)
+	return m.step
 }
 
 // standstill finds the stalls of one side: times in which nothing came to any of its workers.
@@ -288,6 +328,19 @@ func (c *candidate) stall(side Side, limit time.Duration, pauses []gap) (Stall, 
 // alike is the share of the longer of two stalls that both must cover to be one stall of both sides.
 const alike = 0.8
 
+// sameAs tells whether a stall of the other side may be the same one: both are of the run, or of a broker or group.
+func (s *Stall) sameAs(o *Stall) bool {
+	return s.Whole && o.Whole || s.Broker != "" && s.Broker == o.Broker || s.Group != "" && s.Group == o.Group
+}
+
+// onlyIf returns the name if the other one is the same.
+func onlyIf(name, other string) string {
+	if name != other {
+		return ""
+	}
+	return name
+}
+
 // joined returns the stalls of both sides in order, with simultaneous ones joined.
 func joined(list []Stall) (out []Stall) {
 	list = slices.Clone(list)
@@ -295,8 +348,8 @@ func joined(list []Stall) (out []Stall) {
 	for _, s := range list {
 		at := slices.IndexFunc(out, func(o Stall) bool {
 			both := min(o.End(), s.End()) - max(o.Start, s.Start)
-			return o.Side != s.Side && o.Side != BothSides && s.Side != BothSides && float64(both) >= alike*float64(max(o.Length,
-				s.Length))
+			return o.Side != s.Side && o.Side != BothSides && s.Side != BothSides && o.sameAs(&s) &&
+				float64(both) >= alike*float64(max(o.Length, s.Length))
 		})
 		if at < 0 {
 			out = append(out, s)
@@ -305,6 +358,7 @@ func joined(list []Stall) (out []Stall) {
 		o := &out[at]
 		end := max(o.End(), s.End())
 		o.Side, o.Length, o.Warmup = BothSides, end-o.Start, o.Warmup && s.Warmup
+		o.Group, o.Broker, o.Whole = onlyIf(o.Group, s.Group), onlyIf(o.Broker, s.Broker), o.Whole && s.Whole
 	}
 	return out
 }

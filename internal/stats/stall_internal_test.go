@@ -38,10 +38,10 @@ func TestPausesOfTheTesterAreNotStalls(t *testing.T) {
 // TestSidesOfStalls: times of both sides are one stall if they are nearly the same.
 func TestSidesOfStalls(t *testing.T) {
 	s := time.Second
-	require.Equal(t, []Stall{{Side: BothSides, Start: 10 * s, Length: 21 * s / 10}}, joined([]Stall{
-		{Side: SendSide, Start: 10 * s, Length: 2 * s}, {Side: ReceiveSide, Start: 10*s + s/10, Length: 2 * s},
+	require.Equal(t, []Stall{{Side: BothSides, Start: 10 * s, Length: 21 * s / 10, Whole: true}}, joined([]Stall{
+		{Side: SendSide, Start: 10 * s, Length: 2 * s, Whole: true}, {Side: ReceiveSide, Start: 10*s + s/10, Length: 2 * s, Whole: true},
 	}))
-	apart := []Stall{{Side: ReceiveSide, Start: 9 * s, Length: 30 * s}, {Side: SendSide, Start: 10 * s, Length: 2 * s}}
+	apart := []Stall{{Side: ReceiveSide, Start: 9 * s, Length: 30 * s, Whole: true}, {Side: SendSide, Start: 10 * s, Length: 2 * s, Whole: true}}
 	require.Equal(t, apart, joined(apart))
 }
 

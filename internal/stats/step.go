@@ -80,8 +80,9 @@ func (c *Collector) EndStep(name string) StepSummary {
 	sum.Name, sum.End, sum.Tally = name, c.last, c.limits.tally
 	sum.Total, sum.Measured = c.total.Sub(c.step.total), c.parts[Measure].Sub(c.step.measure)
 	sum.Minimum, sum.Maximum = sum.Extremes.Both()
+	c.stalls.decide(c.meter.pulse.stopped())
 	sum.Groups = c.groupSums(true)
-	sum.Stalls = c.stalls.endStep(c.meter.pulse.stopped())
+	sum.Stalls = c.stalls.endStep()
 	c.beginStep()
 	return sum
 }
@@ -91,16 +92,14 @@ func (c *Collector) SoFar() (whole, step StepSummary) {
 	whole = StepSummary{
 		Total: c.total, Measured: c.parts[Measure], Latencies: c.whole.Copy(), Health: c.meter.sum, Extremes: c.extremes,
 		Average: c.average,
-		Groups:  c.GroupSums(),
+		Groups:  c.GroupSums(), Stalls: c.StallsFound(),
 	}
 	whole.Minimum, whole.Maximum = c.extremes.Both()
-	var stalls Stalls
-	whole.Stalls, stalls = c.stalls.soFar()
 	if c.step == nil {
 		return whole, whole
 	}
 	step = c.step.sum
-	step.Stalls = stalls
+	step.Stalls = c.stalls.sum(c.stalls.first(true), listed)
 	step.Total, step.Measured = c.total.Sub(c.step.total), c.parts[Measure].Sub(c.step.measure)
 	step.Latencies = c.step.sum.Latencies.Copy()
 	step.Minimum, step.Maximum = step.Extremes.Both()

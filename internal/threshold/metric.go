@@ -80,7 +80,8 @@ func single() (list []Metric) {
 		{"rate.missed", Percent, Producers | Rate, "share of the messages due in the measured time that were not sent"},
 		{"received.avg", PerSecond, Consumers, "average rate of deliveries within the measured time"},
 		{"received.min", PerSecond, Consumers, "lowest rate of deliveries of a full second"},
-		{"stall.count", Count, Stalls, "times in which the broker stood still for --stall-threshold or longer"},
+		{"stall.count", Count, Stalls, "times in which the broker, one of several, or a group " +
+			"stalled for --stall-threshold or longer"},
 		{"stall.max", Time, Stalls, "the longest of them"},
 		{"outage.count", Count, Reconnection, "times in which workers had lost their connections, with --reconnect"},
 		{"outage.max", Time, Reconnection, "the longest of them, to the first message that came through; no value if one " +
@@ -142,8 +143,7 @@ const GroupPrefix = "group."
 
 // OfGroup tells whether the metric is known of each group, as GroupPrefix + GROUP + "." + Name.
 func (m *Metric) OfGroup() bool {
-	return m.Needs&(Verification|Reconnection) == 0 && m.Name != "missing" && m.Name != "tester.cpu" && !strings.HasPrefix(
-		m.Name, "stall.")
+	return m.Needs&(Verification|Reconnection) == 0 && m.Name != "missing" && m.Name != "tester.cpu"
 }
 
 // OfSeconds tells whether the metric is the lowest or highest rate of a full second, which a run has a value of only

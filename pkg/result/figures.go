@@ -178,6 +178,9 @@ type Stall struct {
 	Elapsed int64 `json:"elapsed"`
 	// Length is how long it lasted.
 	Length int64 `json:"length"`
+	// Group is the only group that stalled, and Broker the only broker or host, of several.
+	Group  string `json:"group,omitempty"`
+	Broker string `json:"broker,omitempty"`
 	// Warmup: the stall ended in a warm-up.
 	Warmup bool `json:"warmup,omitempty"`
 }

@@ -1,0 +1,118 @@
+//go:build unix
+
+package e2e
+
+import (
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/broker"
+	runresult "github.com/perfmq/perfmq/pkg/result"
+	"github.com/perfmq/perfmq/pkg/result/resulttest"
+)
+
+// stallable starts an embedded broker, and returns its URL and the function that lets it stall.
+func stallable(t *testing.T) (url string, stall func(length string)) {
+	t.Helper()
+	b := start(t, "broker", "--listen-amqp", "127.0.0.1:0", "--listen-stomp", "off", "--listen-rocketmq", "off",
+		"--control", "127.0.0.1:0")
+	b.printed("Ctrl-C ends it")
+	at := func(name string) string {
+		m := regexp.MustCompile(name + ` +(\S+)`).FindStringSubmatch(b.stdout.String())
+		require.Len(t, m, 2)
+		return m[1]
+	}
+	return at("amqp"), func(length string) {
+		target := strings.Replace(at("control"), "/stats", "/stall?for="+length, 1)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, target, nil)
+		require.NoError(t, err)
+		r.Header.Set(broker.ControlHeader, "1")
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Less(t, answer.StatusCode, 300)
+	}
+}
+
+// readResult reads a result that need not be a success.
+func readResult(t *testing.T, dir string) *runresult.Result {
+	t.Helper()
+	resulttest.Compile(t, runresult.Schema(), runresult.SchemaID).Validate(t, dir)
+	got, err := runresult.Read(dir)
+	require.NoError(t, err)
+	return got
+}
+
+// TestStallOfOneBroker: one of two brokers stalls, and the result, the summary and the page name it.
+func TestStallOfOneBroker(t *testing.T) {
+	t.Parallel()
+	first, _ := stallable(t)
+	second, stall := stallable(t)
+	dir := filepath.Join(t.TempDir(), "result")
+	p := start(t, "run", "--result", dir, "--set", "first="+first, "--set", "second="+second, scenarioFile(t, `
+vars: {first: "", second: ""}
+drain-timeout: 60s
+stall-threshold: 2s
+brokers:
+  first: {protocol: amqp, url: "${first}"}
+  second: {protocol: amqp, url: "${second}"}
+groups:
+  left: {role: producer, broker: first, destination: queue://Q, rate: 200, max-pending: 5000}
+  left-readers: {role: consumer, broker: first, destination: queue://Q}
+  right: {role: producer, broker: second, destination: queue://Q, rate: 200, max-pending: 5000}
+  right-readers: {role: consumer, broker: second, destination: queue://Q}
+steps: [{name: only, duration: 15s, groups: [left, left-readers, right, right-readers]}]
+thresholds: [stall.count == 0, group.right.stall.max < 3s]
+`))
+	p.printed("--- ")
+	stall("5s")
+	r := p.wait(4 * limit)
+	require.Contains(t, r.stdout, "broker second")
+	m := readResult(t, dir)
+	named := false
+	for _, s := range m.Stalls {
+		named = named || s.Broker == "second" && s.Length > 3*time.Second.Microseconds()
+		require.False(t, s.Broker == "" && s.Group == "" && s.Length > 3*time.Second.Microseconds(), "%+v", s)
+	}
+	require.True(t, named, "%+v", m.Stalls)
+	for _, threshold := range m.Thresholds {
+		require.False(t, threshold.Kept, threshold.Threshold)
+	}
+	page := run(t, limit, "report", "--format", "markdown", dir)
+	require.Contains(t, page.stdout, "second")
+}
+
+// TestStallAborts: a threshold ends the run while the broker stalls.
+func TestStallAborts(t *testing.T) {
+	t.Parallel()
+	for _, demand := range []string{"stall.max < 2s", "stall.count == 0"} {
+		t.Run(demand, func(t *testing.T) {
+			t.Parallel()
+			url, stall := stallable(t)
+			dir := filepath.Join(t.TempDir(), "result")
+			p := start(t, "run", "--result", dir, "--set", "url="+url, scenarioFile(t, `
+vars: {url: ""}
+drain-timeout: 1s
+broker: {protocol: amqp, url: "${url}"}
+groups:
+  senders: {role: producer, destination: queue://Q, rate: 200, max-pending: 5000}
+  readers: {role: consumer, destination: queue://Q}
+steps: [{name: only, duration: 1h, groups: [senders, readers]}]
+thresholds: [{threshold: "`+demand+`", abort: true}]
+`))
+			p.printed("--- ")
+			stall("30m")
+			p.wait(4 * limit)
+			m := readResult(t, dir)
+			require.Contains(t, m.Outcome.Reason, demand)
+			require.False(t, m.Thresholds[0].Kept)
+			require.NotEmpty(t, m.Stalls)
+		})
+	}
+}
