@@ -97,14 +97,8 @@ func WithActiveMQLogin() ActiveMQOption {
 	return func(c *activemqConfig) { c.login = true }
 }
 
-// WithActiveMQTLS adds encrypted connectors for AMQP and STOMP, with certificates
-// made for this broker; see [ActiveMQ.Certs]. The others stay plain.
-func WithActiveMQTLS() ActiveMQOption {
-	return func(c *activemqConfig) { c.tls = true }
-}
-
-// WithActiveMQClientCerts is WithActiveMQTLS that also demands a certificate of
-// the client. It does not stand for a login.
+// WithActiveMQClientCerts adds encrypted listeners for AMQP and STOMP that demand a certificate of the client, beside a
+// login. See [ActiveMQ.Certs]. The others stay plain.
 func WithActiveMQClientCerts() ActiveMQOption {
 	return func(c *activemqConfig) { c.tls, c.clientCerts = true, true }
 }

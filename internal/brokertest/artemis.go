@@ -178,7 +178,7 @@ func (a *Artemis) Start(ctx context.Context) error {
 		dir:     a.dir,
 		logFile: a.LogFile(),
 		ready:   ready,
-		timeout: a.cfg.startTimeout,
+		timeout: 4 * time.Minute, // a loaded machine starts a JVM slowly
 		hint:    "Artemis needs Java 17 or newer; its folder is " + a.dir,
 	})
 	if err != nil {

@@ -23,7 +23,6 @@ var artemisEtc embed.FS
 type artemisTemplate struct {
 	BrokerXML   string
 	WebPort     int
-	Security    bool
 	Anonymous   bool
 	Old         bool // 2.19
 	Permissions []string
@@ -50,7 +49,6 @@ func (a *Artemis) writeConfig() error {
 	data := artemisTemplate{
 		BrokerXML: brokerXML.String(),
 		WebPort:   a.ports.web,
-		Security:  a.cfg.login != loginOff,
 		Anonymous: a.cfg.login == loginAnonymous,
 		Old:       a.cfg.old,
 		Permissions: []string{

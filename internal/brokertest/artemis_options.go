@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"time"
 )
 
 // ArtemisOption changes how an Artemis broker is configured. Without any it is
@@ -26,8 +25,7 @@ type artemisConfig struct {
 	extra        string
 	tls          bool
 	clientCerts  bool
-	old          bool // 2.19
-	startTimeout time.Duration
+	old          bool              // 2.19
 	set          map[string]string // of broker.xml
 	javaOptions  []string
 	disk         int64    // bytes; 0: the machine's
@@ -40,7 +38,6 @@ type loginMode int
 const (
 	loginAnonymous loginMode = iota // any user, any password, or none
 	loginRequired                   // known users only
-	loginOff                        // no security at all
 )
 
 // ArtemisPorts are the ports of the acceptors; 0 picks a free one.
@@ -71,7 +68,7 @@ type AddressLimit struct {
 }
 
 func defaultArtemisConfig() artemisConfig {
-	return artemisConfig{heap: "512M", management: true, startTimeout: 4 * time.Minute, set: map[string]string{}}
+	return artemisConfig{heap: "512M", management: true, set: map[string]string{}}
 }
 
 // WithHeap sets the broker's heap, in Java's notation: "512M" by default, "2G".
@@ -122,11 +119,6 @@ func WithLogin() ArtemisOption {
 	return func(c *artemisConfig) { c.login = loginRequired }
 }
 
-// WithoutSecurity switches off authentication and authorization altogether.
-func WithoutSecurity() ArtemisOption {
-	return func(c *artemisConfig) { c.login = loginOff }
-}
-
 // WithAddressLimit bounds the addresses that match, for tests of full queues.
 // See also [Artemis.SetAddressLimit], which does so on a running broker.
 func WithAddressLimit(limit AddressLimit) ArtemisOption {
@@ -149,12 +141,6 @@ func WithTLS() ArtemisOption {
 // The one in [Artemis.Certs] then logs in as admin over SASL EXTERNAL.
 func WithTLSClientCerts() ArtemisOption {
 	return func(c *artemisConfig) { c.tls, c.clientCerts = true, true }
-}
-
-// WithStartTimeout sets how long the broker may take to get ready, 4 minutes by default: a loaded machine starts a
-// JVM slowly.
-func WithStartTimeout(d time.Duration) ArtemisOption {
-	return func(c *artemisConfig) { c.startTimeout = d }
 }
 
 func (c *artemisConfig) validate() error {

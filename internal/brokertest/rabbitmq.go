@@ -71,14 +71,8 @@ func WithRabbitMQDisk(size int64) RabbitMQOption {
 	return func(c *rabbitmqConfig) { c.disk = size }
 }
 
-// WithRabbitMQTLS adds encrypted listeners for AMQP and STOMP, with certificates
-// made for this broker; see [RabbitMQ.Certs]. The others stay plain.
-func WithRabbitMQTLS() RabbitMQOption {
-	return func(c *rabbitmqConfig) { c.tls = true }
-}
-
-// WithRabbitMQClientCerts is WithRabbitMQTLS that also demands a certificate of
-// the client. It does not stand for a login.
+// WithRabbitMQClientCerts adds encrypted listeners for AMQP and STOMP that demand a certificate of the client, beside a
+// login. See [RabbitMQ.Certs]. The others stay plain.
 func WithRabbitMQClientCerts() RabbitMQOption {
 	return func(c *rabbitmqConfig) { c.tls, c.clientCerts = true, true }
 }

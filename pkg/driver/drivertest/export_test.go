@@ -86,23 +86,3 @@ func CheckConfig(cfg Config) error {
 	cfg = cfg.withDefaults()
 	return cfg.check()
 }
-
-// Record is the collection of results, for tests of it.
-type Record struct{ r *record }
-
-func NewRecord(cfg *Config) Record { return Record{newRecord(cfg)} }
-
-func (r Record) Add(name string, f Feature, kind driver.Kind, refused, byBroker, ran, passed bool) {
-	i := instance{name: name, feature: f, kind: kind}
-	if refused {
-		i.refused = &refusal{feature: f, byBroker: byBroker, reason: "why"}
-	}
-	r.r.add(i, ran, passed)
-}
-
-func (r Record) Results() Results { return r.r.results }
-
-func (r Record) Write(dir string) error { return r.r.write(dir) }
-
-// NewProxy is the default of [Config.Path].
-func NewProxy(t testing.TB, url string) Path { return newProxy(t, url) }
