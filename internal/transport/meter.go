@@ -7,18 +7,18 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Metered is a network connection that measures how long its reader and its writer waited for the peer, as opposed to
-// copying available bytes. One goroutine may read and one may write at a time.
+// Metered is a network connection that measures how long its reader waited for the peer, as opposed to copying
+// available bytes. One goroutine may read and one may write at a time.
 type Metered struct {
 	net.Conn
-	in, out *driver.Meter
-	polled  polledConn
+	in     *driver.Meter
+	polled polledConn
 }
 
-// Meter returns conn with meters. The waits are exact for TCP connections on Unix systems; for others, all the time in
-// Read and Write counts.
+// Meter returns conn with a meter. The waits are exact for TCP connections on Unix systems; for others, all the time in
+// Read counts.
 func Meter(conn net.Conn) *Metered {
-	m := &Metered{Conn: conn, in: driver.NewMeter(), out: driver.NewMeter()}
+	m := &Metered{Conn: conn, in: driver.NewMeter()}
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		if raw, err := tcp.SyscallConn(); err == nil {
 			m.polled.init(m, raw)
@@ -30,9 +30,6 @@ func Meter(conn net.Conn) *Metered {
 // Reading returns how long the reader has waited for bytes from the peer.
 func (m *Metered) Reading() driver.Idle { return m.in.Idle() }
 
-// Writing returns how long the writer has waited because the peer did not read.
-func (m *Metered) Writing() driver.Idle { return m.out.Idle() }
-
 // Read implements [net.Conn].
 func (m *Metered) Read(b []byte) (int, error) {
 	if m.polled.usable() {
@@ -41,16 +38,6 @@ func (m *Metered) Read(b []byte) (int, error) {
 	m.in.Begin()
 	defer m.in.End()
 	return m.Conn.Read(b)
-}
-
-// Write implements [net.Conn].
-func (m *Metered) Write(b []byte) (int, error) {
-	if m.polled.usable() {
-		return m.polled.write(b)
-	}
-	m.out.Begin()
-	defer m.out.End()
-	return m.Conn.Write(b)
 }
 
 // SyscallConn implements [syscall.Conn].

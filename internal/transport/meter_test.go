@@ -1,7 +1,6 @@
 package transport_test
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -73,28 +72,6 @@ func TestMeterDuringRead(t *testing.T) {
 	require.Eventually(t, func() bool { return m.Reading().Time > 30*time.Millisecond }, time.Minute, time.Millisecond)
 	_, err := far.Write([]byte("x"))
 	require.NoError(t, err)
-}
-
-func TestMeterOfWriter(t *testing.T) {
-	m, far := pair(t)
-	_, err := m.Write([]byte("fits"))
-	require.NoError(t, err)
-	require.Zero(t, m.Writing().Time)
-	large := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
-	done := make(chan error, 1)
-	go func() {
-		n, err := m.Write(large)
-		if err == nil && n != len(large) {
-			err = io.ErrShortWrite
-		}
-		done <- err
-	}()
-	require.Eventually(t, func() bool { return m.Writing().Time > 30*time.Millisecond }, time.Minute, time.Millisecond)
-	got := make([]byte, 4+len(large))
-	_, err = io.ReadFull(far, got)
-	require.NoError(t, err)
-	require.NoError(t, <-done)
-	require.True(t, bytes.Equal(large, got[4:]))
 }
 
 // Errors are those of the net package.

@@ -31,7 +31,7 @@ type transfer struct {
 	n       int
 	err     error
 	waiting bool
-	now     bool // do not wait
+	now     bool // never wait; else meter measures the waits
 
 	// For a read into a buffer that is acquired only once bytes are there.
 	mem  *inputs
@@ -41,7 +41,7 @@ type transfer struct {
 func (p *polledConn) init(m *Metered, raw syscall.RawConn) {
 	p.raw, p.fail = raw, m.opError
 	p.in.meter, p.in.call = m.in, readNow
-	p.out.meter, p.out.call = m.out, writeNow
+	p.out.call, p.out.now = writeNow, true
 	p.in.try, p.out.try = p.in.attempt, p.out.attempt
 }
 
@@ -125,24 +125,11 @@ func (p *polledConn) readInto(mem *inputs) (*buffer, int, error) {
 // tryWrite writes as much of b as possible without waiting.
 func (p *polledConn) tryWrite(b []byte) (written int, err error) {
 	for written < len(b) {
-		p.out.now = true
 		n, err := p.out.move(b[written:], p.raw.Write)
-		p.out.now = false
 		switch {
 		case errors.Is(err, syscall.EAGAIN):
 			return written, nil
 		case err != nil:
-			return written, p.wrap("write", err)
-		}
-		written += n
-	}
-	return written, nil
-}
-
-func (p *polledConn) write(b []byte) (written int, err error) {
-	for written < len(b) {
-		n, err := p.out.move(b[written:], p.raw.Write)
-		if err != nil {
 			return written, p.wrap("write", err)
 		}
 		written += n
