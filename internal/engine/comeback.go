@@ -64,6 +64,12 @@ type probe struct {
 	produces bool // it is that of a producer
 }
 
+// giveUp ends a probe without an outcome.
+func (p *probe) giveUp(now time.Time) {
+	p.cancel(driver.Errorf(driver.ClassConnect, "connect", "", "no answer within %s",
+		now.Sub(p.begun).Round(time.Millisecond)))
+}
+
 // enter adds a waiting worker. The first one is probed after the pause, or at once. A worker whose last connection did
 // not last gets no shorter pause than an attempt that fails.
 func (h *host) enter(w *waiter, atOnce, lasted bool) {
@@ -161,8 +167,7 @@ func (h *host) start(now time.Time) {
 	p := h.waiting[next]
 	h.waiting = append(slices.Delete(h.waiting, next, next+1), p)
 	if len(h.probes) == probesAtOnce {
-		h.probes[1].cancel(driver.Errorf(driver.ClassConnect, "connect", "",
-			"no answer within %s", now.Sub(h.probes[1].begun).Round(time.Millisecond)))
+		h.probes[1].giveUp(now)
 		h.probes = slices.Delete(h.probes, 1, 2)
 	}
 	ctx, cancel := context.WithCancelCause(p.w.attempts)
@@ -193,6 +198,9 @@ func (h *host) probed(p *seat, of *probe, err error) {
 			h.probeAt(latest(time.Now(), h.last.Add(h.pause)))
 		}
 		return
+	}
+	for _, other := range h.probes { // those workers follow, too, with one attempt
+		other.giveUp(h.back)
 	}
 	for _, other := range h.waiting {
 		if !other.turn && other.w != p.w {
