@@ -248,8 +248,17 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 	}
 	if len(r.consumers) > 0 && s.Total.Received+s.Total.Foreign == 0 && s.Err == nil && (!r.role.Produces() ||
 		s.Total.Completed > 0) {
-		add("no message was received")
+		add("no message was received%s", r.aboutTopics())
 	}
+}
+
+// aboutTopics is what may keep messages from the consumers of a topic.
+func (r *run) aboutTopics() string {
+	if slices.ContainsFunc(r.consumers, func(c *consumer) bool { return c.spec.Destination.Kind != driver.Topic }) {
+		return ""
+	}
+	return ": a broker that has a queue of the same name, too, may serve the topic's consumers from it, as Artemis does " +
+		"over STOMP; try queue://, or another name"
 }
 
 // aboutForeign is a warning, or, with --fail-on-foreign, a problem.
