@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/internal/brokertest"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
 )
@@ -115,4 +116,32 @@ thresholds: [{threshold: "`+demand+`", abort: true}]
 			require.NotEmpty(t, m.Stalls)
 		})
 	}
+}
+
+// TestMemoryAlarm: RabbitMQ blocks STOMP producers while a memory alarm is on, and AMQP ones continue. A threshold on their
+// group ends the run.
+func TestMemoryAlarm(t *testing.T) {
+	t.Parallel()
+	b := brokertest.StartRabbitMQ(t)
+	p := start(t, "run", "--user", brokertest.User, "--password", brokertest.Password, "--set", "amqp="+b.AMQPURL(),
+		"--set", "stomp="+b.STOMPURL(), scenarioFile(t, `
+vars: {amqp: "", stomp: ""}
+drain-timeout: 1s
+brokers:
+  amqp: {protocol: amqp, url: "${amqp}", site: rabbit}
+  stomp: {protocol: stomp, url: "${stomp}", site: rabbit}
+groups:
+  amqp-senders: {role: producer, broker: amqp, destination: queue://A, rate: 100, max-pending: 5000}
+  stomp-senders: {role: producer, broker: stomp, destination: queue://S, rate: 100, max-pending: 5000}
+  amqp-readers: {role: consumer, broker: amqp, destination: queue://A}
+  stomp-readers: {role: consumer, broker: stomp, destination: queue://S}
+steps: [{name: only, duration: 1h, groups: [amqp-senders, stomp-senders, amqp-readers, stomp-readers]}]
+thresholds: [{threshold: group.stomp-senders.stall.count == 0, abort: true}]
+`))
+	p.printed("--- ")
+	_, err := b.Ctl(soon(t), "set_vm_memory_high_watermark", "0.000001")
+	require.NoError(t, err)
+	r := p.wait(4 * limit)
+	require.Contains(t, r.stdout, "threshold not kept: group.stomp-senders.stall.count == 0")
+	require.Regexp(t, "finding: broker stomp (stalled|did not answer)", r.stdout)
 }

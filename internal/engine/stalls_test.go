@@ -378,6 +378,30 @@ func TestStallsOfParts(t *testing.T) {
 	}
 }
 
+// TestStallOfOneHost: a stall of one of the hosts of a URL is found, and named.
+func TestStallOfOneHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := broker(t, func(o *mem.Options) { o.Latency = time.Millisecond }).Factory()
+		f.Hosts = nil
+		f.Open = heldUp(f.Open, "B", 3*time.Second, 4*time.Second)
+		p := newPlan(f, func(p *flat) {
+			p.Role, p.Rate, p.MaxPending, p.Duration, p.StallThreshold = plan.Producer, rate("200"), 10, 12*time.Second, time.Second
+			p.Destinations = []driver.Destination{{Name: "A"}, {Name: "B"}}
+			p.Producer.Hosts = []string{"host-of-A", "host-of-B"}
+		})
+		rep := new(recorder)
+		s, err := carryOut(t.Context(), nil, p, rep)
+		require.NoError(t, err)
+		require.True(t, s.Success, s.Problems)
+		require.Len(t, s.Stalls.List, 1)
+		require.Equal(t, "host-of-B", s.Stalls.List[0].Broker)
+		require.InDelta(t, 4*time.Second, s.Stalls.List[0].Length, float64(200*time.Millisecond))
+		for _, part := range rep.snapshots[len(rep.snapshots)-1].StallParts {
+			require.Equal(t, part.Broker == "host-of-B", part.Measured.Count == 1, "%+v", part)
+		}
+	})
+}
+
 // heldUp lets the answers for one queue come late: all that would come in a time come at its end.
 func heldUp(
 	open func(context.Context, driver.OpenOptions) (driver.Driver, error), queue string, from, length time.Duration,
@@ -401,8 +425,16 @@ func (d holdingDriver) Producer(
 	if spec.Destination.Name == d.queue {
 		c = holding{c, d}
 	}
-	return d.Driver.Producer(ctx, spec, c)
+	p, err := d.Driver.Producer(ctx, spec, c)
+	return located{p, "host-of-" + spec.Destination.Name}, err
 }
+
+type located struct {
+	driver.Producer
+	host string
+}
+
+func (l located) Host() string { return l.host }
 
 type holding struct {
 	driver.Completions
