@@ -27,7 +27,7 @@ func (r *run) drain(ctx context.Context) (flowing bool) {
 		return false
 	}
 	if r.expectedKnown() {
-		deadline = r.awaitMissing(ctx, deadline)
+		r.waitFor(ctx, deadline, func() bool { return r.awaited() == 0 })
 		if r.verify != nil && r.patience() > 0 && r.inFlight() == 0 {
 			r.waitFor(ctx, time.Now().Add(proofTime), func() bool { return r.awaited() == 0 || r.proven() })
 		}
@@ -64,36 +64,6 @@ func (r *run) awaitOthers(ctx context.Context, stop <-chan struct{}) {
 	})
 }
 
-// awaitMissing waits until all messages have come, at most until deadline. Consumers that connect again by themselves
-// may be without a connection, and nobody is told: then the wait goes on until it is proven that no message will come,
-// or nothing has come for as long as they take to receive again. It returns the deadline of what follows: copies of
-// messages also come later then.
-func (r *run) awaitMissing(ctx context.Context, deadline time.Time) time.Time {
-	takes := r.receivesAgain()
-	if r.silent || r.plan.DrainTimeout == 0 {
-		takes = 0
-	}
-	q := quietness{received: r.received(), looked: time.Now(), every: pollInterval}
-	last := deadline.Add(takes)
-	r.waitFor(ctx, last, func() bool {
-		quiet := q.look(time.Now(), r.received()) >= takes
-		return r.awaited() == 0 ||
-			takes > 0 && time.Now().After(deadline) && (quiet || r.verify != nil && r.proven())
-	})
-	return last
-}
-
-// receivesAgain returns how long the consumers of the present step may take to receive again after a loss of which only
-// their client knows.
-func (r *run) receivesAgain() (takes time.Duration) {
-	for _, u := range r.step.uses {
-		if len(u.consumers) > 0 {
-			takes = max(takes, u.from.Factory.Capabilities.ReceivesAgain)
-		}
-	}
-	return takes
-}
-
 // over returns a function that reports whether the consumers of the present step end its load, and why; nil if they
 // cannot.
 func (r *run) over(producing bool) func() (why string, done bool) {
@@ -118,7 +88,7 @@ func (r *run) drainedAll() func() (why string, done bool) {
 		switch {
 		case known && r.awaited() == 0, !known && idle >= drainedIdleTime:
 			return "drained", true
-		case known && idle >= max(r.plan.DrainTimeout, drainedIdleTime, r.receivesAgain()):
+		case known && idle >= max(r.plan.DrainTimeout, drainedIdleTime):
 			r.silent = true // shortens the drain
 			return "nothing came any more", true
 		default:

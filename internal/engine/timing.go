@@ -51,8 +51,7 @@ const (
 	// proofTime bounds the wait, after the drain time-out, for the proof that missing messages are lost and not left at
 	// the broker: if the machine stood still, the consumers had no time to receive.
 	proofTime = 3 * time.Second
-	// probeTimeout bounds the wait for the broker's answer to a probe, in a verified run that receives no more messages;
-	// a client that connects again by itself has as long as it takes to receive again.
+	// probeTimeout bounds the wait for the broker's answer to a probe, in a verified run that receives no more messages.
 	probeTimeout = 10 * time.Second
 	// silentDrainTimeout replaces the drain time-out if the broker was already silent for that time.
 	silentDrainTimeout = 2 * time.Second

@@ -176,17 +176,16 @@ func (r *run) watchArrivals() {
 		v := s.arrivals
 		v.look(r.clock.Epoch(r.clock.Now()), last, most)
 		if v.lasted >= r.patience()/2 && v.answered.Load() <= v.last && v.asking.CompareAndSwap(false, true) {
-			timeout := max(probeTimeout, r.receivesAgain())
-			r.verify.probes.Go(func() { r.probe(v, s.consumers, timeout) })
+			r.verify.probes.Go(func() { r.probe(v, s.consumers) })
 		}
 	}
 }
 
 // probe asks the broker for an answer through each consumer of a subscription. Consumers without probes count as
 // answered.
-func (r *run) probe(v *arrivals, consumers []*consumer, timeout time.Duration) {
+func (r *run) probe(v *arrivals, consumers []*consumer) {
 	defer v.asking.Store(false)
-	ctx, cancel := context.WithTimeout(r.verify.probing, timeout)
+	ctx, cancel := context.WithTimeout(r.verify.probing, probeTimeout)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(openAtOnce)

@@ -240,9 +240,6 @@ type Capabilities struct {
 	// loss. Run does not return then, and goes on to receive once there is a broker. Send returns nil; messages that were
 	// under way end as Unknown, and messages that find no broker as Failed, with [ClassConnect].
 	Reconnects bool
-	// ReceivesAgain is, with Reconnects, how long after a loss a consumer may take to receive again although the broker is
-	// there. Until then messages may still come; after it, messages that have not come are missing.
-	ReceivesAgain time.Duration
 	// TimesOut: the driver ends sends without an answer after [ProducerSpec.SendTimeout]. For other drivers the engine
 	// does.
 	TimesOut bool

@@ -42,11 +42,6 @@ type Options struct {
 const (
 	look       = 5 * time.Millisecond // interval of checks of state that the library does not report
 	hintNative = "use --client native"
-	// receivesAgain is how long the library may take after a loss to pull messages of a queue again: 30 s until it gives
-	// up the pull in flight, and 3 s until the next one (PullMessage and _PullDelayTimeWhenError). If the broker has lost
-	// messages so that it does not know the offset, another 10 s until the queue is dropped, and 20 s until the next
-	// rebalancing (pullMessage, _RebalanceInterval).
-	receivesAgain = 65 * time.Second
 )
 
 // Factory describes the protocol and opens drivers for it. The first driver turns off the library's logging, which is
@@ -58,7 +53,7 @@ func Factory() driver.Factory {
 	f := driver.Factory{
 		Name: "rocketmq", Title: "Apache RocketMQ (remoting)", Client: "rocketmq-client-go", Schemes: p.Schemes,
 		DefaultURL:   "rocketmq://localhost:" + p.PlainPort,
-		Capabilities: driver.Capabilities{Reconnects: true, ReceivesAgain: receivesAgain, Queue: kind, Topic: kind},
+		Capabilities: driver.Capabilities{Reconnects: true, Queue: kind, Topic: kind},
 		NewOptions:   func() any { return &Options{Queues: 8} },
 		Check:        func(opts driver.OpenOptions) error { _, err := check(p, &opts); return err },
 		Diagnose:     p.Diagnose,
