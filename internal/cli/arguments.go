@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/quantity"
-	"github.com/perfmq/perfmq/internal/setting"
 )
 
 // argument is a flag or a word of the command line.
@@ -121,16 +121,16 @@ func strayWords(list []argument, in *input) (errs []error) {
 		}
 		switch {
 		case meant != "":
-			m.Text = setting.Quoted(one.text) + " behind " + list[i-1].said() + " is no destination"
+			m.Text = config.Quoted(one.text) + " behind " + list[i-1].said() + " is no destination"
 			m.Hint = "did you mean " + meant + "? A" + m.Hint[1:]
 		case isValue(one.text):
-			m.Text = setting.Quoted(one.text) + " is no destination, and belongs to no flag"
+			m.Text = config.Quoted(one.text) + " is no destination, and belongs to no flag"
 			m.Hint = "write it behind its flag, without blanks, or as --FLAG=VALUE; " + m.Hint
 		case one.text == "help":
 			m.Text = "help is no destination"
 			m.Hint = "--help lists the flags; " + m.Hint
 		case url != "":
-			m.Text = "the plain name " + setting.Quoted(one.text) + " stands beside " + url
+			m.Text = "the plain name " + config.Quoted(one.text) + " stands beside " + url
 		default:
 			continue
 		}
@@ -144,7 +144,7 @@ func (o *argument) isWord() bool { return o.flag == nil && o.unknown == "" }
 // said returns the argument with its value.
 func (o *argument) said() string {
 	if o.hasValue && !o.attached {
-		return o.text + " " + setting.Quoted(o.value)
+		return o.text + " " + config.Quoted(o.value)
 	}
 	return o.text
 }
@@ -152,7 +152,7 @@ func (o *argument) said() string {
 // meant returns the flag with the value that it and the word behind it were probably meant to be; "" if there is none,
 // as behind a value that may be any text.
 func (in *input) meant(before *argument, word string) string {
-	i := slices.IndexFunc(in.table, func(s setting.Setting) bool {
+	i := slices.IndexFunc(in.table, func(s config.Setting) bool {
 		return before.flag != nil && s.Name == before.flag.Name && !s.Secret
 	})
 	if i < 0 || in.table[i].Accepts(before.value+" anything") {
@@ -162,7 +162,7 @@ func (in *input) meant(before *argument, word string) string {
 	if value == "" {
 		return ""
 	}
-	return "--" + before.flag.Name + "=" + setting.Quoted(value)
+	return "--" + before.flag.Name + "=" + config.Quoted(value)
 }
 
 // isValue reports whether a word is a number, with a unit or without, a unit, or a word of switches.

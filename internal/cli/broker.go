@@ -11,12 +11,12 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/quantity"
 	"github.com/perfmq/perfmq/internal/run"
-	"github.com/perfmq/perfmq/internal/setting"
 )
 
 // off is the address that disables a listener.
@@ -59,7 +59,7 @@ func (a *app) brokerCommand() *cobra.Command {
 	flags.StringVar(&s.user, "user", "", "accept only `NAME`, with its password (default: anyone)")
 	flags.StringVar(&s.passwordFile, "password-file", "",
 		"take that password from the first line of `FILE`, else from PERFMQ_PASSWORD")
-	suggestWords(cmd, "faults", setting.SuggestFaults)
+	suggestWords(cmd, "faults", config.SuggestFaults)
 	suggestWords(cmd, "when-full", func(string) []string { return []string{"block", "reject"} })
 	return cmd
 }
@@ -80,7 +80,7 @@ func brokerHelp() string {
 }
 
 // config reads the flags and reports all mistakes at once.
-func (s *brokerSettings) config(environ setting.Environment) (cfg broker.Config, errs []error) {
+func (s *brokerSettings) config(environ config.Environment) (cfg broker.Config, errs []error) {
 	refuse := func(hint, format string, args ...any) {
 		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint})
 	}
@@ -89,7 +89,7 @@ func (s *brokerSettings) config(environ setting.Environment) (cfg broker.Config,
 			return false
 		}
 		if err := listen.Check(addr); err != nil {
-			refuse("write HOST:PORT, :PORT or off", "--%s %s: %v", flag, setting.Quoted(addr), err)
+			refuse("write HOST:PORT, :PORT or off", "--%s %s: %v", flag, config.Quoted(addr), err)
 		}
 		return true
 	}
@@ -108,7 +108,7 @@ func (s *brokerSettings) config(environ setting.Environment) (cfg broker.Config,
 		refuse("perfmq broker --help lists them", "--faults: %v", err)
 	}
 	if cfg.Limits.Limit, err = quantity.Whole(s.messages, 1, math.MaxInt64); err != nil {
-		refuse("", "--max-messages %s: %v", setting.Quoted(s.messages), err)
+		refuse("", "--max-messages %s: %v", config.Quoted(s.messages), err)
 	}
 	for _, f := range []struct {
 		flag, text string
@@ -123,7 +123,7 @@ func (s *brokerSettings) config(environ setting.Environment) (cfg broker.Config,
 			err = fmt.Errorf("must be at least %d bytes", f.least)
 		}
 		if err != nil {
-			refuse("write bytes such as 100000000, 64MB or 64MiB", "--%s %s: %v", f.flag, setting.Quoted(f.text), err)
+			refuse("write bytes such as 100000000, 64MB or 64MiB", "--%s %s: %v", f.flag, config.Quoted(f.text), err)
 		}
 		*f.to = size
 	}
@@ -132,21 +132,21 @@ func (s *brokerSettings) config(environ setting.Environment) (cfg broker.Config,
 	case "reject":
 		cfg.Limits.Full = store.Reject
 	default:
-		refuse("", "--when-full %s: must be block or reject", setting.Quoted(s.whenFull))
+		refuse("", "--when-full %s: must be block or reject", config.Quoted(s.whenFull))
 	}
 	cfg.Password, err = environ["PERFMQ_PASSWORD"], nil
 	if s.passwordFile != "" {
-		cfg.Password, err = inputfile.FirstLine(s.passwordFile, maxPassword)
+		cfg.Password, err = inputfile.FirstLine(s.passwordFile, config.MaxPassword)
 		var fe *inputfile.Error
 		if errors.As(err, &fe) {
 			refuse(fe.Hint, "--password-file: %v", err)
 		}
 	}
 	if s.user != "" && cfg.Password == "" && err == nil {
-		refuse("set PERFMQ_PASSWORD or --password-file", "--user %s has no password", setting.Quoted(s.user))
+		refuse("set PERFMQ_PASSWORD or --password-file", "--user %s has no password", config.Quoted(s.user))
 	}
 	for what, text := range map[string]string{"user name": s.user, "password": cfg.Password} {
-		if err := setting.CheckCredential(text); err != nil {
+		if err := config.CheckCredential(text); err != nil {
 			refuse("", "the %s %v", what, err)
 		}
 	}

@@ -20,11 +20,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/safetext"
-	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -52,7 +52,9 @@ type Env struct {
 type app struct {
 	Env
 	libraries []driver.Factory // taken out of Factories: drivers on client libraries
-	environ   setting.Environment
+	given     []string         // the arguments, as they were given
+	environ   config.Environment
+	maker     *config.Maker
 	secrets   *safetext.Secrets
 	errors    *errorPrinter
 	// work runs after the input was read and checked; nil if the command has nothing more to do
@@ -69,8 +71,9 @@ var errReported = errors.New("reported")
 // must be closed. The work after it handles signals itself.
 func Main(env Env) int {
 	a := newApp(env)
-	a.secrets = learnSecrets(env.Args, a.environ)
+	a.given, a.secrets = env.Args, learnSecrets(env.Args, a.environ)
 	a.errors = newErrorPrinter(env.Stderr, a.secrets)
+	a.maker.Secrets = a.secrets
 	root := a.root()
 	args, wrong := a.arrange(root, env.Args)
 	if wrong != nil {
@@ -98,13 +101,14 @@ func Main(env Env) int {
 }
 
 func newApp(env Env) *app {
-	a := &app{Env: env, environ: setting.NewEnvironment(env.Environ)}
-	a.Factories, a.libraries = byClient(env.Factories)
+	a := &app{Env: env, environ: config.NewEnvironment(env.Environ)}
+	a.Factories, a.libraries = config.ByClient(env.Factories)
+	a.maker = &config.Maker{
+		Factories: a.Factories, Libraries: a.libraries, Scenarios: a.Scenarios, JobIndex: a.environ[config.JobIndex],
+		Stdout: a.Stdout, Stderr: a.Stderr,
+	}
 	return a
 }
-
-// driver returns the driver of a broker.
-func (a *app) driver(b *plan.Broker) *driver.Factory { return driverOf(b, a.Factories, a.libraries) }
 
 // Commands returns the tree of commands, for pages of documentation.
 func Commands(env Env) *cobra.Command {
@@ -126,7 +130,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	return &plan.Mistake{Text: fmt.Sprintf("%s takes no arguments, but %s was given", cmd.CommandPath(),
-		setting.Quoted(args[0])), Hint: cmd.CommandPath() + " --help shows its usage"}
+		config.Quoted(args[0])), Hint: cmd.CommandPath() + " --help shows its usage"}
 }
 
 func (a *app) root() *cobra.Command {
@@ -196,7 +200,7 @@ func (a *app) protocolCommand(f *driver.Factory) *cobra.Command {
 		Args:    cobra.ArbitraryArgs,
 		RunE:    a.wantCommand,
 	}
-	for _, role := range setting.Roles() {
+	for _, role := range config.Roles() {
 		cmd.AddCommand(a.roleCommand(f, role))
 	}
 	return cmd
@@ -214,7 +218,7 @@ func roleText(role plan.Role) string {
 }
 
 func (a *app) roleCommand(f *driver.Factory, role plan.Role) *cobra.Command {
-	in := a.newInput(setting.Table(role, f))
+	in := a.newInput(config.Table(role, f))
 	var all *bool
 	cmd := &cobra.Command{
 		Use:   string(role) + " [flags] [destination...]",

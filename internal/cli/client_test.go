@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/drivers"
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/run"
@@ -44,10 +45,9 @@ func TestClientIsNamed(t *testing.T) {
 func TestClientInPlanAndHelp(t *testing.T) {
 	got := call(nil, "alpha", "client", "--client", "library", "-o", "tag=x", "--dry-run")
 	require.Equal(t, exitOK, got.status, got.stderr)
-	require.Contains(t, got.stdout, "  client             alphalib\n")
-	require.Contains(t, got.stdout, "  tag                  x\n")
+	require.Contains(t, got.stdout, "  client: alphalib\n  options:\n    tag: x\n")
 	got = call(nil, "alpha", "client", "--dry-run")
-	require.Contains(t, got.stdout, "  client             native\n")
+	require.NotContains(t, got.stdout, "  client:")
 
 	got = call(nil, "alpha", "client", "--help-all")
 	require.Contains(t, got.stdout, "--client NAME")
@@ -71,7 +71,7 @@ func TestLibraryOnly(t *testing.T) {
 	for _, args := range [][]string{nil, {"--client", "library"}, {"--client", "onlylib"}} {
 		got := with(append(args, "--dry-run")...)
 		require.Equal(t, exitOK, got.status, got.stderr)
-		require.Contains(t, got.stdout, "  client             onlylib\n")
+		require.Contains(t, got.stdout, "  client: onlylib\n")
 	}
 	got := with()
 	require.Equal(t, exitOK, got.status, got.stderr)
@@ -82,7 +82,7 @@ func TestLibraryOnly(t *testing.T) {
 
 // TestEachLibraryHasItsProtocol: the capabilities of a library are a subset of those of the native driver.
 func TestEachLibraryHasItsProtocol(t *testing.T) {
-	native, libraries := byClient(drivers.All())
+	native, libraries := config.ByClient(drivers.All())
 	for _, l := range libraries {
 		var own *driver.Factory
 		for i := range native {

@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perfmq/perfmq/internal/compare"
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/setting"
 )
 
 // comparison has the flags of perfmq compare.
@@ -63,12 +63,12 @@ func (a *app) compare(paths []string, in *comparison) error {
 	errs := notFolders(paths)
 	if !slices.Contains(compare.Formats(), in.format) {
 		errs = append(errs, &plan.Mistake{
-			Text: fmt.Sprintf("--format=%s: must be text, markdown or csv", setting.Quoted(in.format)),
+			Text: fmt.Sprintf("--format=%s: must be text, markdown or csv", config.Quoted(in.format)),
 			Hint: "for JSON add --json FILE",
 		})
 	}
 	if in.json != "" {
-		if m := noOutputFile("--json", in.json); m != nil {
+		if m := config.NoOutputFile("--json", in.json); m != nil {
 			errs = append(errs, m)
 		}
 	}

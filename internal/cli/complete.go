@@ -5,8 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perfmq/perfmq/internal/scenario"
-	"github.com/perfmq/perfmq/internal/setting"
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -24,10 +23,7 @@ func (a *app) completeFlags(cmd *cobra.Command, in *input, own ...driver.Factory
 			if s.Folders {
 				return nil, cobra.ShellCompDirectiveFilterDirs
 			}
-			if s.Suggest == nil {
-				return offer(s.Words, prefix)
-			}
-			return offer(s.Suggest(&setting.Context{Own: own, Factories: a.Factories, Libraries: a.libraries, Prefix: prefix}),
+			return offer(s.Suggest(&config.Context{Own: own, Factories: a.Factories, Libraries: a.libraries, Prefix: prefix}),
 				prefix)
 		})
 	}
@@ -61,7 +57,7 @@ func (a *app) suggestScenarios(cmd *cobra.Command, args []string, prefix string)
 func (a *app) suggestShipped(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	if a.Scenarios != nil {
-		list, _ := scenario.Shipped(a.Scenarios) // on an error the list is empty
+		list, _ := config.Shipped(a.Scenarios) // on an error the list is empty
 		for _, info := range list {
 			names = append(names, "@"+info.Name+"\t"+info.Description)
 		}

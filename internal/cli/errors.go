@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"reflect"
 	"strings"
 	"sync"
 
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/safetext"
-	"github.com/perfmq/perfmq/internal/scenario"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -71,7 +70,7 @@ func isWrite(err error) bool {
 // is safe for concurrent use.
 type errorPrinter struct {
 	secrets *safetext.Secrets
-	named   func(string) string // names the variables that settings come from, instead of their flags; nil: none do
+	in      *input // names the variables that settings come from, instead of their flags; nil: none do
 
 	mu   sync.Mutex
 	w    io.Writer
@@ -87,13 +86,13 @@ const maxShown = 100
 
 // print writes the errors. Joined errors are written one by one, equal ones once.
 func (ep *errorPrinter) print(errs ...error) {
-	list := parts(errs)
+	list := config.Parts(errs...)
 	for i, err := range list {
 		if i == maxShown {
 			ep.write(fmt.Sprintf("and %d more", len(list)-i), "")
 			return
 		}
-		var mistakes scenario.Mistakes
+		var mistakes config.Mistakes
 		if errors.As(err, &mistakes) {
 			ep.lines(mistakes.Error())
 			continue
@@ -119,29 +118,9 @@ func (ep *errorPrinter) lines(text string) {
 	_, _ = io.WriteString(ep.w, b.String()) // nobody to tell
 }
 
-// parts returns the errors with joins expanded and nil removed.
-func parts(errs []error) (list []error) {
-	for _, err := range errs {
-		joined, ok := err.(interface{ Unwrap() []error })
-		switch {
-		case err == nil:
-		case ok && isJoin(err):
-			list = append(list, parts(joined.Unwrap())...)
-		default:
-			list = append(list, err)
-		}
-	}
-	return list
-}
-
-// isJoin reports whether err is from errors.Join, which has no text of its own, unlike fmt.Errorf with several %w.
-func isJoin(err error) bool {
-	return reflect.TypeOf(err) == reflect.TypeOf(errors.Join(io.EOF))
-}
-
 func (ep *errorPrinter) write(text, hint string) {
-	if ep.named != nil {
-		text, hint = named(ep.named, text, hint)
+	if ep.in != nil {
+		text, hint = ep.in.given.NamedMistake(ep.in.table, text, hint)
 	}
 	text, hint = ep.secrets.Line(text), ep.secrets.Line(hint)
 	ep.mu.Lock()
@@ -155,22 +134,6 @@ func (ep *errorPrinter) write(text, hint string) {
 		lines += "hint: " + hint + "\n"
 	}
 	_, _ = io.WriteString(ep.w, lines) // nobody to tell
-}
-
-// named returns an error and its hint with the variables that they mean. A hint that recommends a flag keeps it, unless
-// the error is about a variable or the hint asks to check or leave out what was given.
-func named(name func(string) string, text, hint string) (string, string) {
-	renamed := name(text)
-	switch {
-	case strings.HasPrefix(hint, "check "), strings.HasPrefix(hint, "leave "):
-		hint = name(hint)
-	case renamed == text || hint == "":
-	case name(hint) != hint:
-		hint = name(hint)
-	default:
-		hint += "; the variable is set in the environment"
-	}
-	return renamed, hint
 }
 
 // say writes a line that is not an error.

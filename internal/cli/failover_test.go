@@ -17,28 +17,25 @@ import (
 func TestFailoverPlan(t *testing.T) {
 	const url = "failover:(tcp://u:s3cret@a:1?wireFormat.x=1,tcp://u:s3cret@b:2)?initialReconnectDelay=20&jms.password=s3cret"
 	const shown = "failover:(tcp://a:1,tcp://b:2)?initialReconnectDelay=20"
-	const again = "are opened again: tried until the run is over, first after 20ms, each pause 2 times the one before, at most 30s"
 	for _, tt := range []struct {
 		flags         string
 		want, without []string
 	}{
-		{"", []string{"each connection tries them in a random order", again, "choose their hosts at random"}, []string{"dealt out"}},
-		{"--hosts spread", []string{"connections are dealt out to them in turn", again}, []string{"a random"}},
-		{"--hosts order", []string{again}, []string{"a random", "dealt out"}},
-		{"--reconnect=false", []string{"random order"}, []string{"opened again"}},
-		{"--reconnect --reconnect-timeout 5s", []string{"tried for 5s, first after 20ms"}, nil},
+		{"", []string{"  reconnect: true\n", "choose their hosts at random"}, []string{"hosts:"}},
+		{"--hosts spread", []string{"  hosts: spread\n", "  reconnect: true\n"}, nil},
+		{"--hosts order", []string{"  hosts: order\n", "  reconnect: true\n"}, []string{"at random"}},
+		{"--reconnect=false", []string{"  reconnect: false\n"}, nil},
+		{"--reconnect --reconnect-timeout 5s", []string{"  reconnect-timeout: 5s\n"}, nil},
 	} {
 		got := with(t, append([]string{"amqp", "client", "--url", url, "--dry-run"}, strings.Fields(tt.flags)...)...)
 		require.Equal(t, exitOK, got.status, got.stderr)
-		require.Contains(t, got.stdout, shown)
-		all := got.stdout + got.stderr
-		require.NotContains(t, all, "s3cret")
-		require.NotContains(t, all, "u@")
-		require.Equal(t, 2, strings.Count(got.stdout, shown))
-		require.Contains(t, all, "--url: settings of ActiveMQ's own client have no effect: jms.password, wireFormat.x")
-		require.Equal(t, !strings.Contains(tt.flags, "--reconnect"), strings.Contains(all, "the failover URL implies --reconnect: lost connections are opened again"))
+		require.NotContains(t, got.stdout+got.stderr, "s3cret")
+		plan := withoutComments(got.stdout)
+		require.Contains(t, plan, "  url: "+shown+"\n  user: u\n")
+		require.Contains(t, got.stdout, "# note: --url: settings of ActiveMQ's own client have no effect: jms.password, wireFormat.x")
+		require.Equal(t, !strings.Contains(tt.flags, "--reconnect"), strings.Contains(got.stdout, "the failover URL implies --reconnect: lost connections are opened again"))
 		for _, text := range tt.want {
-			require.Contains(t, all, text, tt.flags)
+			require.Contains(t, got.stdout, text, tt.flags)
 		}
 		for _, text := range tt.without {
 			require.NotContains(t, got.stdout, text, tt.flags)

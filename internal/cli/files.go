@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -57,4 +58,13 @@ func replaceFile(path string, text []byte, mode fs.FileMode) error {
 		return bare(err)
 	}
 	return nil
+}
+
+// bare returns "PATH: reason" without the name of the system call.
+func bare(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return fmt.Errorf("%s: %w", pe.Path, pe.Err)
+	}
+	return err
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -56,7 +56,7 @@ func (a *app) commandRole(cmd *cobra.Command) (*driver.Factory, plan.Role, bool)
 		if a.Factories[i].Name != cmd.Parent().Name() {
 			continue
 		}
-		for _, role := range setting.Roles() {
+		for _, role := range config.Roles() {
 			if string(role) == cmd.Name() {
 				return &a.Factories[i], role, true
 			}
@@ -146,7 +146,7 @@ func (a *app) briefHelp(b *strings.Builder, f *driver.Factory, role plan.Role) {
 	exampleHelp(b, f, role, briefExamples)
 	fmt.Fprintf(b, "\nUsage: %s [flags] [destination...]\n", command)
 	fmt.Fprintf(b, "  destinations: %s\n\nFlags of daily use\n", destinationForms(f))
-	for _, s := range setting.Table(role, f) {
+	for _, s := range config.Table(role, f) {
 		if s.Brief != "" {
 			writeBrief(b, flagName(&s), s.Brief)
 		}
@@ -165,9 +165,9 @@ func (a *app) roleHelp(b *strings.Builder, f *driver.Factory, role plan.Role) {
 	fmt.Fprintf(b, "\nUsage\n  perfmq %s %s [flags] [destination...]\n", f.Name, role)
 	b.WriteString("\nDestinations\n")
 	writeWrapped(b, destinationHelp(f), 2)
-	defs := setting.Table(role, f)
-	for _, group := range setting.Sections() {
-		if group == setting.SectionTLS && !f.Capabilities.TLS {
+	defs := config.Table(role, f)
+	for _, group := range config.Sections() {
+		if group == config.SectionTLS && !f.Capabilities.TLS {
 			continue
 		}
 		var entries strings.Builder
@@ -213,11 +213,11 @@ func roleLong(role plan.Role, f *driver.Factory) string {
 }
 
 func destinationHelp(f *driver.Factory) string {
-	text := strings.TrimSuffix(destinationForms(f), " (default "+defaultDestination(f)+")")
+	text := strings.TrimSuffix(destinationForms(f), " (default "+config.DefaultDestination(f)+")")
 	if f.Capabilities.Queue.Exists {
 		text += ", ADDRESS::QUEUE where the broker has such names (Artemis)"
 	}
-	return text + "; any number of them (default " + defaultDestination(f) + ")"
+	return text + "; any number of them (default " + config.DefaultDestination(f) + ")"
 }
 
 func destinationForms(f *driver.Factory) string {
@@ -228,10 +228,10 @@ func destinationForms(f *driver.Factory) string {
 	if f.Capabilities.Topic.Exists {
 		forms = append(forms, "topic://NAME")
 	}
-	return strings.Join(forms, ", ") + " (default " + defaultDestination(f) + ")"
+	return strings.Join(forms, ", ") + " (default " + config.DefaultDestination(f) + ")"
 }
 
-func flagName(d *setting.Setting) string {
+func flagName(d *config.Setting) string {
 	name := "--" + d.Name
 	if d.Short != "" {
 		name = "-" + d.Short + ", " + name
@@ -242,7 +242,7 @@ func flagName(d *setting.Setting) string {
 	return name
 }
 
-func flagHelp(d *setting.Setting) string {
+func flagHelp(d *config.Setting) string {
 	if d.Default == "" {
 		return d.Help
 	}
@@ -250,7 +250,7 @@ func flagHelp(d *setting.Setting) string {
 }
 
 func (a *app) optionHelp(b *strings.Builder, f *driver.Factory) {
-	options := driver.Describe(setting.NewOptions(f))
+	options := driver.Describe(config.NewOptions(f))
 	if len(options) == 0 {
 		return
 	}
@@ -265,9 +265,9 @@ func (a *app) optionHelp(b *strings.Builder, f *driver.Factory) {
 		}
 		writeEntry(b, "-o "+o.Name+"=", help)
 	}
-	for _, l := range setting.LibrariesOf(f, a.libraries) {
+	for _, l := range config.LibrariesOf(f, a.libraries) {
 		var names []string
-		for _, o := range driver.Describe(setting.NewOptions(&l)) {
+		for _, o := range driver.Describe(config.NewOptions(&l)) {
 			names = append(names, "-o "+o.Name)
 		}
 		text := "With --client library, which is " + l.Client + ", there are no options."
@@ -289,7 +289,7 @@ func mentionsAll(text string, words []string) bool {
 
 func exampleHelp(b *strings.Builder, f *driver.Factory, role plan.Role, most int) {
 	command := "perfmq " + f.Name + " " + string(role)
-	dest, topic := defaultDestination(f), "topic://T"
+	dest, topic := config.DefaultDestination(f), "topic://T"
 	b.WriteString("\nExamples\n")
 	example := func(comment, args string) {
 		if most--; most >= 0 {

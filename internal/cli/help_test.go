@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/drivers"
 	"github.com/perfmq/perfmq/internal/run"
-	"github.com/perfmq/perfmq/internal/setting"
 )
 
 func TestHelp(t *testing.T) {
@@ -35,26 +35,10 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestHelpDefaults compares the defaults in the help with those in force.
-func TestHelpDefaults(t *testing.T) {
-	fresh := setting.Defaults()
-	factories := testFactories()
-	for _, role := range setting.Roles() {
-		for _, d := range setting.Table(role, &factories[0]) {
-			if d.Default == "" || strings.ContainsAny(d.Default, " '") || d.Name == "url" || d.Name == "protocol" {
-				continue // no default, or one in words
-			}
-			s := setting.Defaults()
-			require.NoError(t, d.Set(s, d.Default), d.Name)
-			require.Equal(t, fresh, s, d.Name)
-		}
-	}
-}
-
 // The settings of daily use fit on a screen.
 func TestHelpFitsAScreen(t *testing.T) {
 	for i := range drivers.All() {
-		for _, role := range setting.Roles() {
+		for _, role := range config.Roles() {
 			var b strings.Builder
 			realApp().briefHelp(&b, &drivers.All()[i], role)
 			require.LessOrEqual(t, strings.Count(b.String(), "\n"), 30, role)

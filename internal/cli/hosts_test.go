@@ -71,7 +71,7 @@ func TestSpread(t *testing.T) {
 				require.Contains(t, page.stdout, "Hosts of the broker")
 				require.Contains(t, page.stdout, "| "+b[1].Addr(protocol)+" | 3 | 2 |")
 				plan := with(t, protocol, "client", "--url", url, "--hosts", "spread", "--dry-run")
-				require.Contains(t, plan.stdout, "connections are dealt out to them in turn")
+				require.Contains(t, plan.stdout, "  hosts: spread\n")
 				require.Contains(t, string(r.Plan), `"hosts": "spread"`)
 			})
 		}

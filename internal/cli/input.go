@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/pflag"
 
-	"github.com/perfmq/perfmq/internal/setting"
+	"github.com/perfmq/perfmq/internal/config"
 )
 
 // dailyFlag annotates flags of daily use.
@@ -11,16 +11,13 @@ const dailyFlag = "perfmq-daily"
 
 // input has the settings of one command and their given texts.
 type input struct {
-	table []setting.Setting
-	given *setting.Given
+	table []config.Setting
+	given *config.Given
 }
 
-func (a *app) newInput(table []setting.Setting) *input {
-	return &input{table: table, given: setting.NewGiven(a.environ)}
+func (a *app) newInput(table []config.Setting) *input {
+	return &input{table: table, given: config.NewGiven(a.environ)}
 }
-
-// named returns a text with the variables that settings come from, instead of their flags.
-func (in *input) named(text string) string { return in.given.Named(in.table, text) }
 
 // addTo defines the flags.
 func (in *input) addTo(flags *pflag.FlagSet) {
@@ -34,7 +31,7 @@ func (in *input) addTo(flags *pflag.FlagSet) {
 		if s.Brief != "" {
 			flag.Annotations = map[string][]string{dailyFlag: {s.Brief}}
 		}
-		for _, alias := range append(s.Aliases, s.FlagAliases...) {
+		for _, alias := range s.Aliases {
 			aliases[alias] = s.Name
 		}
 	}
@@ -49,8 +46,8 @@ func (in *input) addTo(flags *pflag.FlagSet) {
 
 // flagText is a [pflag.Value] that keeps the given texts.
 type flagText struct {
-	given   *setting.Given
-	setting *setting.Setting
+	given   *config.Given
+	setting *config.Setting
 }
 
 // Set keeps the text; it never fails.

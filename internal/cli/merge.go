@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/merge"
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/threshold"
 )
 
@@ -55,13 +55,13 @@ func (a *app) merge(dirs []string, dir string, partial bool, demands []string) e
 		return a.usage(errs...)
 	}
 	if dir != "" {
-		if m := noResultFolder(dir); m != nil {
+		if m := config.NoResultFolder(dir); m != nil {
 			return a.usage(m)
 		}
 	}
 	var thresholds []threshold.Threshold
 	for _, text := range demands {
-		t, err := setting.ParseThreshold(text)
+		t, err := config.ParseThreshold(text)
 		if err != nil {
 			return a.usage(&plan.Mistake{
 				Text: fmt.Sprintf("--threshold %q: %v", text, err),

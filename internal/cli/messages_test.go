@@ -83,14 +83,14 @@ func TestFlagsOverMessages(t *testing.T) {
 		environ, args string
 		want, without []string
 	}{
-		{"", "", []string{"  80%                1024 bytes", "  2%                 DIR/bodies/a.xml, 4 bytes", "  33.33%             1 bytes"}, nil},
-		{"", "--message-size 5KiB", []string{"  80%                5120 bytes of comp", "  4%                 5120 bytes of comp"}, []string{"bodies", "65536"}},
-		{"PERFMQ_MESSAGE_SIZE=5KiB", "", []string{"  80%                5120 bytes of comp"}, []string{"bodies", "65536"}},
-		{"", "--message-size 1/1:3/3", []string{"  60%                3 bytes of comp", "  20%                1 bytes of comp"}, []string{"bodies"}},
-		{"", "--body-file one", []string{"  80%                one/only, 12 bytes"}, []string{"65536"}},
-		{"", "--fill zeros", []string{"  80%                1024 bytes of zeros", "  1%                 2048 bytes of zeros"}, []string{"bodies"}},
-		{"", "--priority 3", []string{"priority 3"}, []string{"priority 7", "priority 1"}},
-		{"", "--property more=b", []string{"property run=a, property kind=large, property more=b"}, nil},
+		{"", "", []string{"- weight: 80\n        message-size: 1024\n", "- weight: 2\n        body-file: DIR/bodies/a.xml\n", "- message-size: 1\n"}, nil},
+		{"", "--message-size 5KiB", []string{"- weight: 80\n        message-size: 5120\n        fill: compressible\n", "- weight: 4\n        message-size: 5120\n        fill: comp"}, []string{"bodies", "65536"}},
+		{"PERFMQ_MESSAGE_SIZE=5KiB", "", []string{"- weight: 80\n        message-size: 5120\n        fill: compressible\n"}, []string{"bodies", "65536"}},
+		{"", "--message-size 1/1:3/3", []string{"- weight: 240\n        message-size: 3\n        fill: comp", "- weight: 80\n        message-size: 1\n        fill: comp"}, []string{"bodies"}},
+		{"", "--body-file one", []string{"- weight: 80\n        body-file: one/only\n"}, []string{"65536"}},
+		{"", "--fill zeros", []string{"- weight: 80\n        message-size: 1024\n        fill: zeros\n", "- weight: 1\n        message-size: 2048\n        fill: zeros\n"}, []string{"bodies"}},
+		{"", "--priority 3", []string{"priority: 3"}, []string{"priority: 7", "priority: 1"}},
+		{"", "--property more=b", []string{"property:\n          run: a\n          kind: large\n          more: b\n"}, nil},
 	} {
 		t.Run(c.environ+c.args, func(t *testing.T) {
 			file := folder(t, mixed)
@@ -169,14 +169,14 @@ func TestMixOfFlags(t *testing.T) {
 		want []string
 	}{
 		{"mem producer --message-size 1KiB/80:64KiB/15:8/5", []string{
-			"  messages             of 3 kinds, by weight\n", "    80%                1024 bytes of fixed random text\n", "    5%                 8 bytes of fixed random text\n",
+			"    - weight: 80\n      message-size: 1024\n", "    - weight: 5\n      message-size: 8\n",
 		}},
-		{"mem producer --message-size 1KiB:2KiB", []string{"of 2 kinds, in turn\n", "    50%                2048 bytes"}},
-		{"mem producer --message-size 3KiB/80", []string{"  body                 3072 bytes of fixed random text\n"}},
-		{"mem producer --fill zeros --priority 3", []string{"  body                 1024 bytes of zeros\n", "  priority             3\n"}},
-		{"mem producer --body-file " + dir + "/bodies", []string{"of 2 kinds, in turn\n", dir + "/bodies/a.xml, 4 bytes\n", dir + "/bodies/b.txt, 6 bytes\n"}},
-		{"mem producer --body-file " + dir + "/one", []string{"  body                 " + dir + "/one/only, 12 bytes\n"}},
-		{"mem client --message-size 1KiB/9:20MiB/1", []string{"  largest message      20971520 bytes are accepted\n"}},
+		{"mem producer --message-size 1KiB:2KiB", []string{"  messages:\n    - message-size: 1024\n    - message-size: 2048\n"}},
+		{"mem producer --message-size 3KiB/80", []string{"  message-size: 3072\n"}},
+		{"mem producer --fill zeros --priority 3", []string{"  message-size: 1024\n  fill: zeros\n  priority: 3\n"}},
+		{"mem producer --body-file " + dir + "/bodies", []string{"  messages:\n    - body-file: " + dir + "/bodies/a.xml\n    - body-file: " + dir + "/bodies/b.txt\n"}},
+		{"mem producer --body-file " + dir + "/one", []string{"  body-file: " + dir + "/one/only\n"}},
+		{"mem client --message-size 1KiB/9:20MiB/1", []string{"  max-message-size: 20971520\n"}},
 	} {
 		got := call(nil, append(strings.Fields(c.args), "--dry-run")...)
 		require.Equal(t, exitOK, got.status, got.stderr)
@@ -187,5 +187,5 @@ func TestMixOfFlags(t *testing.T) {
 	// Consumers of a scenario accept what its producers send.
 	got := call(nil, "run", "--dry-run", folder(t, strings.Replace(mixed, "64KiB", "64MiB", 1)))
 	require.Equal(t, exitOK, got.status, got.stderr)
-	require.Contains(t, got.stdout, "  largest message      67108864 bytes are accepted\n")
+	require.Contains(t, got.stdout, "    max-message-size: 67108864\n")
 }

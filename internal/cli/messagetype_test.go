@@ -35,13 +35,13 @@ func TestMessageType(t *testing.T) {
 		stdout string // with --dry-run
 		stderr string
 	}{
-		{"amqp producer --message-type text", "  type                 text\n", ""},
-		{"stomp producer --message-type text --message-size 1:2:3", "    33.33%             1 bytes of fixed random text, type text\n", ""},
-		{"rocketmq producer --message-type bytes", "  body                 1024 bytes of fixed random text\n  persistent", ""},
-		{"amqp client --message-type text --fill zeros --message-size 5", "  body                 5 bytes of zeros\n  type                 text\n", ""},
-		{"amqp client --message-type text --body-file " + nul, nul + ", 3 bytes\n  type                 text\n", ""},
-		{"stomp client --message-type text --body-file " + utf8, utf8 + ", 5 bytes\n  type                 text\n", ""},
-		{"stomp client --message-type bytes --body-file " + latin, latin + ", 4 bytes\n  persistent", ""},
+		{"amqp producer --message-type text", "  message-size: 1024\n  message-type: text\n", ""},
+		{"stomp producer --message-type text --message-size 1:2:3", "  messages:\n    - message-size: 1\n      message-type: text\n", ""},
+		{"rocketmq producer --message-type bytes", "  message-size: 1024\n", ""},
+		{"amqp client --message-type text --fill zeros --message-size 5", "  message-size: 5\n  fill: zeros\n  message-type: text\n", ""},
+		{"amqp client --message-type text --body-file " + nul, "  body-file: " + nul + "\n  message-type: text\n", ""},
+		{"stomp client --message-type text --body-file " + utf8, "  body-file: " + utf8 + "\n  message-type: text\n", ""},
+		{"stomp client --message-type bytes --body-file " + latin, "  body-file: " + latin + "\n", ""},
 		{"amqp producer --message-type text --body-file " + latin, "", "error: --message-type text: the body is not UTF-8: " + latin + ", 4 bytes"},
 		{"stomp producer --message-type text --body-file " + nul, "", stomp + nul + ", 3 bytes"},
 		{"stomp producer --message-type text --fill zeros --message-size 5", "", stomp + "5 bytes of zeros"},
@@ -53,7 +53,7 @@ func TestMessageType(t *testing.T) {
 			"rocketmq producer --message-type text", "",
 			"error: --message-type text: Apache RocketMQ (remoting) cannot send messages of text\nhint: leave --message-type text out\n",
 		},
-		{"amqp producer --message-type txt", "", "must be one of text, bytes"},
+		{"amqp producer --message-type txt", "", "must be one of bytes, text"},
 	} {
 		t.Run(strings.ReplaceAll(c.args, dir, ""), func(t *testing.T) {
 			got := callReal(append(strings.Fields(c.args), "queue://A", "--dry-run")...)

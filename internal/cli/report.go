@@ -15,12 +15,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perfmq/perfmq/internal/compare"
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/merge"
 	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
-	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -77,7 +77,7 @@ func (a *app) report(dirs []string, in *reporting) error {
 	errs = append(errs, notFolders(dirs)...)
 	if !slices.Contains(reportFormats(), in.format) {
 		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf("--format=%s: must be html, markdown or csv",
-			setting.Quoted(in.format))})
+			config.Quoted(in.format))})
 	}
 	if in.web != "" {
 		return a.reportLive(dirs, in, errs)
@@ -99,7 +99,7 @@ func (a *app) report(dirs []string, in *reporting) error {
 		}
 	}
 	if output != run.Standard {
-		if m := noOutputFile("--output", output); m != nil {
+		if m := config.NoOutputFile("--output", output); m != nil {
 			errs = append(errs, m)
 		}
 	}
@@ -131,7 +131,7 @@ func (a *app) reportLive(dirs []string, in *reporting, errs []error) error {
 	}
 	if err := listen.Check(in.web); err != nil {
 		errs = append(errs, &plan.Mistake{
-			Text: fmt.Sprintf("--web %s: %v", setting.Quoted(in.web), err),
+			Text: fmt.Sprintf("--web %s: %v", config.Quoted(in.web), err),
 			Hint: "write HOST:PORT such as 127.0.0.1:8080, or :8080 for the same",
 		})
 	}

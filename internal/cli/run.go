@@ -2,15 +2,16 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
-	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -19,61 +20,48 @@ import (
 
 // runRole runs perfmq PROTOCOL ROLE.
 func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Factory, role plan.Role) error {
-	a.errors.named = in.named
+	a.errors.in = in
 	list := a.arguments(cmd.CommandPath(), cmd.Flags())
 	errs := unknownFlags(list, cmd.Flags(), in, func(name string) error { return a.unknownFlag(cmd, name, f, role) })
 	errs = append(errs, strayWords(list, in)...)
-	s, origins, valueErrs := in.given.Values(in.table)
+	v, valueErrs := in.given.Values(in.table)
 	errs = append(errs, valueErrs...)
 	errs = append(errs, a.environ.Unknown()...)
-
-	if len(s.FindMax) > 0 {
-		searchDefaults(s)
+	find := len(v.Command.FindMax) > 0
+	if find {
+		searchDefaults(v)
+		errs = append(errs, searchMistakes(v)...)
 	}
-	resolve := func(v *setting.Values) (*plan.Plan, *resolver) {
-		r := &resolver{
-			Values: v, role: role, own: *f, factories: a.Factories, libraries: a.libraries, secrets: a.secrets,
-			shipped: a.Scenarios,
-		}
-		p := r.resolve(args)
-		r.shard(p, a.environ[setting.JobIndex])
-		return p, r
-	}
-	p, r := resolve(s)
-	r.notes = append(compatibleNotes(cmd.Flags()), r.notes...)
-	r.outputs(a.Stdout, a.Stderr)
-	if len(s.FindMax) > 0 {
-		r.searchMistakes()
-	}
-	errs = append(errs, r.errs...)
-	if err := p.Validate(a.driver); err != nil {
-		errs = append(errs, err)
-	}
-	if len(errs) > 0 {
+	ready, planErrs := a.maker.FromFlags(v, role, f, args)
+	if errs = append(errs, planErrs...); len(errs) > 0 {
 		return a.usage(errs...)
 	}
-	if s.DryRun {
-		a.sayNotes(r.notes)
-		return a.printPlan(cmd, p, origins)
+	notes := append(compatibleNotes(cmd.Flags()), ready.Notes...)
+	if v.Command.DryRun {
+		comments := notes
+		if find {
+			comments = append(comments, "a search: each of its loads has another rate")
+		}
+		return a.printPlan(ready.Plan, comments...)
 	}
 	a.work = func() int {
-		if !s.Silent {
-			a.sayNotes(r.notes)
+		if !v.Outputs.Silent {
+			a.sayNotes(notes)
 		}
-		if len(s.FindMax) == 0 {
-			return a.ended(a.newRun(p, s).Do())
+		if !find {
+			return a.ended(a.newRun(ready).Do())
 		}
-		search := a.newSearch(p, s)
+		search := a.newSearch(ready)
 		search.Build = func(rate string) (*run.Run, error) {
-			one := *s
+			one := *v
 			var err error
-			if one.Rate, err = load.ParseSchedule(rate); err != nil {
+			if one.Group.Rate.Schedule, err = load.ParseSchedule(rate); err != nil {
 				return nil, err
 			}
-			p, _ := resolve(&one)
-			return a.newRun(p, &one), nil
+			ready, errs := a.maker.FromFlags(&one, role, f, args)
+			return a.newRun(ready), errors.Join(errs...)
 		}
-		return a.search(search, s.JSONFile)
+		return a.search(search, v.Outputs.JSON)
 	}
 	return nil
 }
@@ -87,7 +75,7 @@ func (a *app) sayNotes(notes []string) {
 
 func (a *app) unknownFlag(cmd *cobra.Command, name string, f *driver.Factory, role plan.Role) error {
 	var names []string
-	for _, d := range setting.Table(role, f) {
+	for _, d := range config.Table(role, f) {
 		names = append(names, d.Name)
 	}
 	m := &plan.Mistake{
@@ -95,9 +83,9 @@ func (a *app) unknownFlag(cmd *cobra.Command, name string, f *driver.Factory, ro
 		Hint: nearest.Hint(name, names, "--%s", cmd.CommandPath()+" --help lists all flags"),
 	}
 	var others []string
-	for _, other := range setting.Roles() {
-		for _, d := range setting.Table(other, f) {
-			if d.Name == name {
+	for _, other := range config.Roles() {
+		for _, d := range config.Table(other, f) {
+			if d.Name == name || slices.Contains(d.Aliases, name) {
 				others = append(others, "perfmq "+f.Name+" "+string(other))
 			}
 		}
@@ -105,10 +93,10 @@ func (a *app) unknownFlag(cmd *cobra.Command, name string, f *driver.Factory, ro
 	if len(others) > 0 {
 		m.Hint = "it is a flag of " + strings.Join(others, " and ")
 	}
-	if hint := otherNames(name); hint != "" && !slices.Contains(names, name) && len(others) == 0 {
+	if hint := config.OtherNames(name); hint != "" && !slices.Contains(names, name) && len(others) == 0 {
 		m.Hint = hint
 	}
-	for _, o := range driver.Describe(setting.NewOptions(f)) {
+	for _, o := range driver.Describe(config.NewOptions(f)) {
 		if o.Name == name {
 			m.Hint = "write -o " + name + "=..."
 		}
@@ -116,46 +104,44 @@ func (a *app) unknownFlag(cmd *cobra.Command, name string, f *driver.Factory, ro
 	return m
 }
 
-// printPlan is --dry-run.
-func (a *app) printPlan(cmd *cobra.Command, p *plan.Plan, list []setting.Provenance) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: this is the plan; nothing was connected or sent\n\n", cmd.CommandPath())
-	if err := plan.Print(&b, p, a.secrets.Line); err != nil {
+// printPlan is --dry-run: the plan as a scenario.
+func (a *app) printPlan(p *plan.Plan, notes ...string) error {
+	comments := []string{a.commandLine(), "nothing was connected or sent"}
+	for _, note := range append(notes, p.Notes()...) {
+		comments = append(comments, "note: "+note)
+	}
+	text, err := plan.YAML(p, a.secrets.Field, comments...)
+	if err != nil {
 		return err
 	}
-	b.WriteString("\nNot at their defaults\n")
-	for i := range list {
-		value := list[i].Value
-		if plan.IsFailover(value) {
-			value = plan.RedactURL(value)
-		}
-		fmt.Fprintf(&b, "  %-20s %s (%s)\n", list[i].Name, a.secrets.Line(value), &list[i])
-	}
-	if len(list) == 0 {
-		b.WriteString("  nothing\n")
-	}
-	_, err := a.Stdout.Write([]byte(b.String()))
+	_, err = a.Stdout.Write(text)
 	return err
 }
 
+// commandLine returns what the user has called, for a shell, without secrets.
+func (a *app) commandLine() string {
+	words := []string{"perfmq"}
+	for _, arg := range a.given {
+		if arg = a.secrets.Field(arg); arg == "" || strings.ContainsAny(arg, " \t\n\"'`$&|;<>()*?[]#~!\\{}") {
+			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+		words = append(words, arg)
+	}
+	return strings.Join(words, " ")
+}
+
 // newRun returns a run of a valid plan with the requested outputs.
-func (a *app) newRun(p *plan.Plan, s *setting.Values) *run.Run {
+func (a *app) newRun(ready config.Ready) *run.Run {
+	p := ready.Plan
 	if a.FakeClock {
 		p.FakeClock, p.RunID = true, cmp.Or(p.RunID, 1)
 	}
 	return &run.Run{
-		Listen: a.Listen,
-		Plan:   p, Drivers: a.driver, Side: s.Side, Embedded: s.Embedded, Faults: s.Faults, Secrets: a.secrets,
-		Version: a.Version, Stdout: a.Stdout,
+		Plan: p, Drivers: a.maker.Driver, Side: ready.Values.Side, Outputs: ready.Values.Outputs, Listen: a.Listen,
+		CommandLine: a.commandLine(), Secrets: a.secrets, Version: a.Version, Stdout: a.Stdout,
 		Stderr: a.Stderr, Signals: a.Signals,
 		KeepGC: slices.ContainsFunc(a.Environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }),
 		Say:    a.errors.say, OnError: func(err error) { a.errors.print(err) },
-		Outputs: run.Outputs{
-			Silent: s.Silent, Format: s.Format, ShowLatency: s.ShowLatency, Interval: s.Interval, JSON: s.JSONFile,
-			HDR: s.HDRFile, Result: s.ResultDir,
-			VerifyFile: s.VerifyFile, Metrics: s.MetricsAddr, MetricsWeb: s.MetricsWeb, Linger: s.MetricsLinger,
-			LingerScrape: s.LingerScrape, Web: s.WebAddr,
-		},
 	}
 }
 

@@ -14,10 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/scenario"
-	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -25,7 +24,7 @@ import (
 
 // runCommand is perfmq run.
 func (a *app) runCommand() *cobra.Command {
-	in := a.newInput(runTable())
+	in := a.newInput(config.RunTable())
 	var given runFlags
 	var all *bool
 	cmd := &cobra.Command{
@@ -71,23 +70,41 @@ type runFlags struct {
 	sweep sweepFlags
 }
 
-// runTable returns the settings of all roles, without those that need the protocol of a command.
-func runTable() []setting.Setting {
-	return slices.DeleteFunc(setting.All(), func(s setting.Setting) bool { return s.OneProtocol })
-}
-
 // prepared is a scenario that is ready to run.
 type prepared struct {
-	plan     *plan.Plan
-	settings *setting.Values
-	notes    []string
-	sweep    *sweep.Sweep  // nil if it is one run, or a search
-	search   *sweep.Search // nil if it is no search
+	config.Ready
+	sweep  *sweep.Sweep  // nil if it is one run, or a search
+	search *sweep.Search // nil if it is no search
+}
+
+// prepare reads one of several scenarios and makes its plan. The error holds all mistakes.
+func (a *app) prepare(name string, of *source) (p prepared, err error) {
+	path, text, err := a.maker.Read(name)
+	if err != nil {
+		return p, err
+	}
+	if of.Scenario, err = a.maker.Parse(path, text, of.set); err != nil {
+		return p, err
+	}
+	switch {
+	case of.Search != nil:
+		return a.scenarioSearch(of)
+	case of.isSweep():
+		return a.newSweep(of)
+	case of.sweep.seed != "":
+		return p, &plan.Mistake{
+			Text: "--seed is given, but " + path + " is no sweep", Hint: "matrix: in the file, or --repeats N",
+		}
+	case of.sweep.changed:
+		return p, &plan.Mistake{Text: "--changed is given, but " + path + " is no sweep", Hint: "leave it out"}
+	}
+	p.Ready, err = of.plan(config.Cell{})
+	return p, err
 }
 
 // runFiles runs perfmq run.
 func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runFlags) error {
-	a.errors.named = in.named
+	a.errors.in = in
 	errs := unknownFlags(a.arguments(cmd.CommandPath(), cmd.Flags()), cmd.Flags(), in,
 		func(name string) error { return unknownRunFlag(cmd, name) })
 	errs = append(errs, a.environ.Unknown()...)
@@ -99,7 +116,7 @@ func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runF
 	}
 	scale, err := strconv.ParseFloat(given.scale, 64)
 	if err != nil || !(scale > 0 && scale <= 1) {
-		errs = append(errs, &plan.Mistake{Text: "--scale=" + setting.Quoted(given.scale) +
+		errs = append(errs, &plan.Mistake{Text: "--scale=" + config.Quoted(given.scale) +
 			": must be a number above 0 and at most 1, such as 0.01"})
 	}
 	set, setErrs := variablesOf(given.set)
@@ -109,16 +126,16 @@ func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runF
 	}
 	var list []prepared
 	for i, name := range args {
-		ready, err := a.prepare(name, len(args), &source{in: in, set: set, scale: scale, sweep: given.sweep})
+		ready, err := a.prepare(name, &source{in: in, set: set, scale: scale, several: len(args) > 1, sweep: given.sweep})
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		errs = append(errs, a.separate(ready, i, len(args))...)
-		if ready.settings.ResultDir != "" && slices.ContainsFunc(list,
-			func(o prepared) bool { return o.settings.ResultDir == ready.settings.ResultDir }) {
+		dir := ready.Values.Outputs.Result
+		if dir != "" && slices.ContainsFunc(list, func(o prepared) bool { return o.Values.Outputs.Result == dir }) {
 			errs = append(errs, &plan.Mistake{
-				Text: "two scenarios are called " + ready.plan.Name + " and would write the same folder of --result",
+				Text: "two scenarios are called " + ready.Plan.Name + " and would write the same folder of --result",
 				Hint: "give one of them another name:",
 			})
 		}
@@ -127,9 +144,9 @@ func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runF
 	if len(errs) > 0 {
 		return a.usage(errs...)
 	}
-	if list[0].settings.DryRun {
+	if list[0].Values.Command.DryRun {
 		for i := range list {
-			if err := a.printScenario(cmd, &list[i]); err != nil {
+			if err := a.printScenario(&list[i]); err != nil {
 				return err
 			}
 		}
@@ -144,11 +161,10 @@ func (a *app) separate(ready prepared, i, of int) (errs []error) {
 	if of == 1 {
 		return nil
 	}
-	s := ready.settings
-	for flag, path := range map[string]string{"--json": s.JSONFile, "--hdr": s.HDRFile, "--verify-file": s.VerifyFile} {
-		if path != "" && i == 0 {
+	for _, flag := range []string{"json", "hdr", "verify-file"} {
+		if ready.Values.Has(flag) && i == 0 {
 			errs = append(errs, &plan.Mistake{
-				Text: flag + " names one file for several scenarios",
+				Text: "--" + flag + " names one file for several scenarios",
 				Hint: "run them one by one, or use --result, which makes a folder for each",
 			})
 		}
@@ -161,11 +177,11 @@ func (a *app) executeAll(list []prepared) int {
 	status := exitOK
 	for i := range list {
 		p := &list[i]
-		if !p.settings.Silent {
-			a.sayNotes(p.notes)
+		if !p.Values.Outputs.Silent {
+			a.sayNotes(p.Notes)
 		}
-		if len(list) > 1 && !p.settings.Silent {
-			a.errors.say("scenario " + p.plan.Name)
+		if len(list) > 1 && !p.Values.Outputs.Silent {
+			a.errors.say("scenario " + p.Plan.Name)
 		}
 		var next int
 		var interrupted bool
@@ -173,10 +189,10 @@ func (a *app) executeAll(list []prepared) int {
 		case p.sweep != nil:
 			next, interrupted = p.sweep.Do()
 		case p.search != nil:
-			next = a.search(p.search, p.settings.JSONFile)
+			next = a.search(p.search, p.Values.Outputs.JSON)
 			interrupted = next == exitInterrupted
 		default:
-			e := a.newRun(p.plan, p.settings).Do()
+			e := a.newRun(p.Ready).Do()
 			next, interrupted = a.ended(e), e.Ended()
 		}
 		status = result.Graver(status, next)
@@ -194,7 +210,7 @@ func variablesOf(list []string) (map[string]string, []error) {
 	for _, text := range list {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			errs = append(errs, &plan.Mistake{Text: "--set=" + setting.Quoted(text) + ": must be NAME=VALUE"})
+			errs = append(errs, &plan.Mistake{Text: "--set=" + config.Quoted(text) + ": must be NAME=VALUE"})
 			continue
 		}
 		set[name] = value
@@ -203,33 +219,19 @@ func variablesOf(list []string) (map[string]string, []error) {
 }
 
 // printScenario is --dry-run.
-func (a *app) printScenario(cmd *cobra.Command, p *prepared) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: this is the plan of %s; nothing was connected or sent\n\n", cmd.CommandPath(),
-		a.secrets.Line(p.plan.Name))
-	if err := plan.Print(&b, p.plan, a.secrets.Line); err != nil {
-		return err
-	}
+func (a *app) printScenario(p *prepared) error {
+	notes := p.Notes
 	switch {
 	case p.sweep != nil:
-		b.WriteString("\nA sweep: the plan above is that of its first cell\n")
-		for _, line := range p.sweep.Describe() {
-			b.WriteString("  " + line + "\n")
-		}
+		notes = append(notes, "a sweep: this is the plan of its first cell")
+		notes = append(notes, p.sweep.Describe()...)
 		for i, title := range p.sweep.Titles() {
-			fmt.Fprintf(&b, "  cell %d: %s\n", i+1, a.secrets.Line(title))
+			notes = append(notes, fmt.Sprintf("cell %d: %s", i+1, title))
 		}
 	case p.search != nil:
-		b.WriteString("\nA search: each of its loads has another rate\n")
+		notes = append(notes, "a search: each of its loads has another rate")
 	}
-	for i, note := range p.notes {
-		if i == 0 {
-			b.WriteString("\nGiven in addition to the file\n")
-		}
-		b.WriteString("  " + a.secrets.Line(note) + "\n")
-	}
-	_, err := a.Stdout.Write([]byte(b.String()))
-	return err
+	return a.printPlan(p.Plan, notes...)
 }
 
 // scenarioCommand is perfmq scenario.
@@ -256,7 +258,7 @@ func (a *app) scenarioCommand() *cobra.Command {
 		&cobra.Command{
 			Use: "schema", Short: "Print the JSON Schema of scenario files, for editors", Args: noArguments,
 			RunE: func(*cobra.Command, []string) error {
-				_, err := a.Stdout.Write(scenario.Schema(setting.Keys(setting.Names(a.Factories))))
+				_, err := a.Stdout.Write(config.Schema(config.Names(a.Factories)))
 				return err
 			},
 		},
@@ -289,7 +291,7 @@ func (a *app) listScenarios() error {
 	if a.Scenarios == nil {
 		return nil
 	}
-	list, err := scenario.Shipped(a.Scenarios)
+	list, err := config.Shipped(a.Scenarios)
 	if err != nil {
 		return err
 	}
@@ -307,7 +309,7 @@ func (a *app) showScenario(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return a.usage(&plan.Mistake{Text: cmd.CommandPath() + " wants one name", Hint: "perfmq scenario list shows all"})
 	}
-	_, text, err := a.read("@" + strings.TrimPrefix(args[0], "@"))
+	_, text, err := a.maker.Read("@" + strings.TrimPrefix(args[0], "@"))
 	if err != nil {
 		return a.usage(err)
 	}
@@ -318,7 +320,7 @@ func (a *app) showScenario(cmd *cobra.Command, args []string) error {
 func (a *app) initScenario(cmd *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:
-		_, err := a.Stdout.Write(scenario.Skeleton())
+		_, err := a.Stdout.Write(config.Skeleton())
 		return err
 	case 1:
 	default:
@@ -333,7 +335,7 @@ func (a *app) initScenario(cmd *cobra.Command, args []string) error {
 		return a.usage(&plan.Mistake{Text: args[0] + " already exists", Hint: "name another file, or remove it"})
 	}
 	if err == nil {
-		_, err = f.Write(scenario.Skeleton())
+		_, err = f.Write(config.Skeleton())
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/scenario"
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -183,7 +183,7 @@ func TestScenarioCommands(t *testing.T) {
 	require.Equal(t, exitOK, got.status, got.stderr)
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Equal(t, scenario.Skeleton(), text)
+	require.Equal(t, config.Skeleton(), text)
 	require.Equal(t, exitUsage, call(nil, "scenario", "init", file).status, "it is there already")
 	require.Equal(t, string(text), call(nil, "scenario", "init").stdout)
 

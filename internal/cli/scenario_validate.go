@@ -28,12 +28,12 @@ how much memory each would need with perfmq run --embedded.`,
 		}
 		var b strings.Builder
 		for _, name := range args {
-			ready, err := a.prepare(name, 1, &source{in: a.newInput(nil), set: values, scale: 1})
+			ready, err := a.prepare(name, &source{in: a.newInput(nil), set: values, scale: 1})
 			if err != nil {
 				errs = append(errs, err)
 				continue
 			}
-			p := ready.plan
+			p := ready.Plan
 			fmt.Fprintf(&b, "%s: good: %s, %s; embedded, up to %d MiB of messages\n", a.secrets.Line(name),
 				count(len(p.Steps), "step"), count(len(p.Groups()), "group"),
 				(run.EmbeddedMemory(p)+1<<20-1)>>20)

@@ -2,17 +2,16 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
-	"github.com/perfmq/perfmq/internal/scenario"
-	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/internal/sweep/record"
-	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -24,90 +23,88 @@ const (
 )
 
 // searchDefaults sets the defaults of a search.
-func searchDefaults(v *setting.Values) {
+func searchDefaults(v *config.Values) {
 	if !v.Has("duration") {
-		v.Duration = searchDuration
+		v.Step.Duration = searchDuration
 	}
 	if !v.Has("warmup") {
-		v.Warmup = min(searchWarmup, v.Duration/4)
+		v.Step.Warmup = min(searchWarmup, v.Step.Duration/4)
 	}
 	if !v.Has("max-pending") {
-		v.MaxPending = searchMaxPending
+		v.Group.MaxPending = searchMaxPending
 	}
 }
 
 // searchMistakes refuses settings that have no meaning in a search, or that the search sets itself.
-func (r *resolver) searchMistakes() {
-	if r.ResultDir != "" {
-		if entries, err := os.ReadDir(r.ResultDir); err == nil && len(entries) > 0 {
-			r.refuse("name another folder, or remove this one",
-				"--result %s: the folder is not empty, and a search keeps several results in it", r.ResultDir)
+func searchMistakes(v *config.Values) (errs []error) {
+	refuse := func(hint, format string, args ...any) {
+		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint})
+	}
+	if dir := v.Outputs.Result; dir != "" {
+		if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+			refuse("name another folder, or remove this one",
+				"--result %s: the folder is not empty, and a search keeps several results in it", dir)
 		}
 	}
 	for _, name := range []string{
-		"message-count", "hdr", "verify-file", "metrics", "web", "format", "show-latency",
-		"shard", "run-id", "start-at",
+		"message-count", "hdr", "verify-file", "metrics", "web", "format", "show-latency", "shard", "run-id", "start-at",
 	} {
-		if r.Has(name) {
-			r.refuse("leave one of them out", "--%s does not work with the several runs of a search", name)
+		if v.Has(name) {
+			refuse("leave one of them out", "--%s does not work with the several runs of a search", name)
 		}
 	}
-	if _, constant := r.Rate.Constant(); !r.Rate.IsZero() && !constant {
-		r.refuse("give --rate one number: --find-max begins with it", "--find-max does not go with a rate in segments")
+	if _, constant := v.Group.Rate.Constant(); !v.Group.Rate.IsZero() && !constant {
+		refuse("give --rate one number: --find-max begins with it", "--find-max does not go with a rate in segments")
 	}
+	return errs
 }
 
 // newSearch returns the search for the highest rate of a plan.
-func (a *app) newSearch(p *plan.Plan, v *setting.Values) *sweep.Search {
+func (a *app) newSearch(ready config.Ready) *sweep.Search {
+	v := ready.Values
 	s := &sweep.Search{
-		First: a.newRun(p, v), Thresholds: v.FindMax, From: v.Rate.Peak(), Silent: v.Silent,
+		First: a.newRun(ready), Thresholds: v.Command.FindMax, From: v.Group.Rate.Peak(), Silent: v.Outputs.Silent,
 		Progress: &progress{a, a.Stdout},
 	}
-	if v.JSONFile == run.Standard {
+	if v.Outputs.JSON == run.Standard {
 		s.Progress = &progress{a, a.Stderr}
 	}
 	return s
 }
 
 // scenarioSearch returns the search of a scenario, with the plan of its first load.
-func (a *app) scenarioSearch(of *source, file *scenario.File) (prepared, error) {
+func (a *app) scenarioSearch(of *source) (prepared, error) {
 	if of.sweep != (sweepFlags{}) {
 		return prepared{}, &plan.Mistake{
-			Text: of.path + " is a search: --repeats, --seed and --changed are for sweeps", Hint: "leave them out",
+			Text: of.Path + " is a search: --repeats, --seed and --changed are for sweeps", Hint: "leave them out",
 		}
 	}
-	ready, err := a.planOf(file, of)
+	ready, err := of.plan(config.Cell{Several: true})
 	if err != nil {
 		return prepared{}, err
 	}
-	r := resolver{Values: ready.settings}
-	r.searchMistakes()
-	if len(ready.plan.Steps) != 1 || ready.plan.Steps[0].Duration <= 0 {
-		r.refuse("duration: 6s, and no other steps", "%s: a search wants one step with a duration", of.path)
+	errs := searchMistakes(ready.Values)
+	if p := ready.Plan; len(p.Steps) != 1 || p.Steps[0].Duration <= 0 {
+		errs = append(errs, &plan.Mistake{
+			Text: of.Path + ": a search wants one step with a duration", Hint: "duration: 6s, and no other steps",
+		})
 	}
-	if len(r.errs) > 0 {
-		return prepared{}, errors.Join(r.errs...)
+	if len(errs) > 0 {
+		return prepared{}, errors.Join(errs...)
 	}
-	s := a.newSearch(ready.plan, ready.settings)
-	for i := range file.Search.Thresholds {
-		t, err := threshold.Parse(file.Search.Thresholds[i].Text)
-		if err != nil {
-			return prepared{}, err // already checked
-		}
-		s.Thresholds = append(s.Thresholds, t)
-	}
-	if from, err := load.ParseSchedule(file.Search.From); err == nil {
+	s := a.newSearch(ready)
+	s.Thresholds = append(s.Thresholds, of.Search.Thresholds...)
+	if from, err := load.ParseSchedule(of.Search.From); err == nil {
 		s.From = from.Peak()
 	}
 	s.Build = func(rate string) (*run.Run, error) {
-		one, err := a.planOf(file.AtRate(rate), of)
+		one, err := of.plan(config.Cell{Rate: rate, Several: true})
 		if err != nil {
 			return nil, err
 		}
-		return a.newRun(one.plan, one.settings), nil
+		return a.newRun(one), nil
 	}
-	ready.search = s
-	return ready, nil
+	return prepared{Ready: ready, search: s}, nil
 }
 
 // search carries a search out, writes --json, and returns the exit status.

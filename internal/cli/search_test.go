@@ -77,7 +77,7 @@ duration: 300ms
 	file := write(t, "search.yaml", text)
 	plan := call(nil, "run", file, "--dry-run")
 	require.Equal(t, exitOK, plan.status, plan.stderr)
-	require.Contains(t, plan.stdout, "A search: each of its loads has another rate\n")
+	require.Contains(t, plan.stdout, "# note: a search: each of its loads has another rate\n")
 	dir := filepath.Join(t.TempDir(), "found")
 	got := call(nil, "run", file, "--result", dir, "--json", filepath.Join(t.TempDir(), "found.json"))
 	require.Contains(t, []int{exitThreshold, exitUndecided}, got.status, got.stderr) // perfmq may be the limit on a busy machine
@@ -99,7 +99,6 @@ duration: 300ms
 		"repeats: 3":                             "repeats is of a sweep, and does not go with a search",
 		"between-runs: purge":                    "between-runs is of a sweep, and does not go with a search",
 		"steps: [{name: one, duration: 1s}, {name: two, duration: 1s}]": "a search wants one step with a duration",
-		"knee: x": "leave it out: the table of the sweep and perfmq report have the rates over each axis",
 	} {
 		body := text
 		if strings.HasPrefix(add, "steps") {

@@ -6,14 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/safetext"
-	"github.com/perfmq/perfmq/internal/setting"
 )
 
 // learnSecrets returns the secrets in the arguments and the environment. It runs before anything is checked, because
 // errors print arguments, and a password may be misplaced, for example in a URL given as destination. The name of a
 // flag decides whether its value is secret, so that mistyped flags are covered, too.
-func learnSecrets(args []string, environ setting.Environment) *safetext.Secrets {
+func learnSecrets(args []string, environ config.Environment) *safetext.Secrets {
 	s := &safetext.Secrets{}
 	user := environ["PERFMQ_USER"]
 	for _, f := range flagTexts(args) {
@@ -44,7 +44,7 @@ func learnSecrets(args []string, environ setting.Environment) *safetext.Secrets 
 }
 
 // hasPassword tells whether a password is given beside the user, whose name may hold a colon then.
-func hasPassword(args []string, environ setting.Environment) bool {
+func hasPassword(args []string, environ config.Environment) bool {
 	return environ["PERFMQ_PASSWORD"]+environ["PERFMQ_PASSWORD_FILE"] != "" ||
 		slices.ContainsFunc(flagTexts(args), func(f givenText) bool {
 			return f.name == "password" || f.name == "password-file"

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/drivers"
-	"github.com/perfmq/perfmq/internal/setting"
 )
 
 // TestNoRouteShowsAPassword: a password from any source is not printed or written, whatever error it causes.
@@ -46,7 +46,7 @@ func TestNoRouteShowsAPassword(t *testing.T) {
 		{"a list of hosts", "amqp client --url amqp://a:1,u:hunter2@b:2,c:x", nil, exitUsage, "error: "},
 		{"a URL in the environment", "amqp client", []string{"PERFMQ_URL=amqp://u:hunter2@h:x"}, exitUsage, "port \"x\""},
 		{"a dry run", "amqp client --dry-run --url amqp://u:hunter2@h --consumer-url stomp://v:hunter2@h", nil, exitOK, "amqp://u@h"},
-		{"a dry run with the environment", "amqp client --dry-run --user app", []string{"PERFMQ_PASSWORD=" + testPassword}, exitOK, "app, with a password"},
+		{"a dry run with the environment", "amqp client --dry-run --user app", []string{"PERFMQ_PASSWORD=" + testPassword}, exitOK, "user: app\n"},
 		{"a user with a password", "amqp client --dry-run --user app:hunter2", nil, exitOK, "app:***"},
 		{"properties with telling names", "mem client --dry-run --property api_token=hunter2 --property password=hunter2", nil, exitOK, "password=***"},
 		{"a mistyped flag", "amqp client --pasword=hunter2 --passwd hunter2", nil, exitUsage, "unknown flag --pasword"},
@@ -96,7 +96,7 @@ func TestUserWithColon(t *testing.T) {
 		{[]string{"--user", "Root:Key", "--password", "hunter2"}, false},
 		{[]string{"--user", "Root:Key", "--password-file", "x"}, false},
 	} {
-		s := learnSecrets(c.args, setting.Environment{})
+		s := learnSecrets(c.args, config.Environment{})
 		require.Equal(t, c.hidden, strings.Contains(s.Line("the Key is wrong"), "***"), c.args)
 	}
 }

@@ -1,26 +1,23 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/drivers"
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/scenario"
-	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // realApp returns the program with its real protocols.
 func realApp() *app {
 	a := &app{}
-	a.Factories, a.libraries = byClient(drivers.All())
+	a.Factories, a.libraries = config.ByClient(drivers.All())
 	return a
 }
 
@@ -36,9 +33,9 @@ places, a key of scenario files with the flag's name (` + "[docs/scenarios.md](s
 ` + "`perfmq scenario schema`" + `). Flags win over variables, those over ` + "`--set`" + `, that over the file, and the file over the defaults.
 
 `)
-	for _, group := range setting.Sections() {
+	for _, group := range config.Sections() {
 		fmt.Fprintf(&b, "## %s\n\n| flag | variable | default | commands | in a scenario | |\n| --- | --- | --- | --- | --- | --- |\n", group)
-		for _, d := range setting.All() {
+		for _, d := range config.All() {
 			if d.Section != group {
 				continue
 			}
@@ -50,7 +47,7 @@ places, a key of scenario files with the flag's name (` + "[docs/scenarios.md](s
 				flag += " " + d.Arg
 			}
 			commands := join(d.Roles)
-			if len(d.Roles) == len(setting.Roles()) {
+			if len(d.Roles) == 0 {
 				commands = "all"
 			}
 			places := ""
@@ -69,7 +66,7 @@ places, a key of scenario files with the flag's name (` + "[docs/scenarios.md](s
 	for i := range a.Factories {
 		f := &a.Factories[i]
 		fmt.Fprintf(&b, "### %s\n\n| option | default | |\n| --- | --- | --- |\n", f.Title)
-		for _, o := range driver.Describe(setting.NewOptions(f)) {
+		for _, o := range driver.Describe(config.NewOptions(f)) {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", o.Name, o.Default, strings.ReplaceAll(o.Help, "|", "\\|"))
 		}
 		b.WriteString("\n")
@@ -84,45 +81,31 @@ places, a key of scenario files with the flag's name (` + "[docs/scenarios.md](s
 	require.Equal(t, string(have), text)
 }
 
-// Each setting is written down once, and reaches flags, variables, help, the keys and the schema of scenario files, and
-// the plan that
-// --dry-run prints.
+// Each setting is a row, and reaches flags, variables, help, the keys and the schema of scenario files.
 func TestSettingsReachEverything(t *testing.T) {
 	a := realApp()
-	var schema struct {
-		Defs map[string]json.RawMessage `json:"$defs"`
-	}
-	keys := setting.Keys(setting.Names(a.Factories))
-	text := scenario.Schema(keys)
-	require.NoError(t, json.Unmarshal(text, &schema))
-	run := runTable()
-	known := setting.Variables()
+	var run, schema strings.Builder
+	a.commandHelp(&run, a.runCommand(), true)
+	schema.Write(config.Schema(config.Names(a.Factories)))
 	page, err := os.ReadFile("../../docs/settings.md")
 	require.NoError(t, err)
-	for _, d := range setting.All() {
-		for _, role := range d.Roles {
+	for _, d := range config.All() {
+		flag, listed := "--"+d.Name, "--"+d.Name
+		if d.Name == "option" { // described in a chapter of its own
+			flag, listed = "-o", "-o KEY=VALUE"
+		}
+		for _, role := range config.Roles() {
 			var help strings.Builder
 			a.roleHelp(&help, &a.Factories[0], role)
-			flag := "--" + d.Name
-			if d.Name == "option" {
-				flag = "-o"
-			}
-			require.True(t, strings.Contains(help.String(), flag+" "), "the help of %s has no %s", role, flag)
-		}
-		require.Contains(t, known, d.Variables()[0])
-		listed := "--" + d.Name
-		if d.Name == "option" { // described in a chapter of its own
-			listed = "-o KEY=VALUE"
+			require.Equal(t, d.In(role), strings.Contains(help.String(), "\n  "+flag+" "), "the help of %s and %s", role, flag)
 		}
 		require.Contains(t, string(page), "`"+listed, "the reference page")
-		given := setting.NewGiven(setting.Environment{d.Variables()[0]: "x"})
-		_, list, _ := given.Values([]setting.Setting{d})
-		require.Equal(t, []string{d.Name, "environment " + d.Variables()[0]}, []string{list[0].Name, list[0].String()}, "what --dry-run lists")
 		if d.Places != 0 {
-			require.Contains(t, string(text), `"`+d.Name+`"`, "the schema")
-			require.True(t, slices.ContainsFunc(keys, func(k scenario.Key) bool { return k.Name == d.Name && k.Scopes&d.Places != 0 }), d.Name)
+			require.Contains(t, schema.String(), `"`+d.Name+`"`, "the schema")
 		}
-		require.Equal(t, !d.OneProtocol, slices.ContainsFunc(run, func(o setting.Setting) bool { return o.Name == d.Name }), "perfmq run and --%s", d.Name)
+		require.Equal(t, !d.Is("command"), strings.Contains(run.String(), "\n  --"+d.Name+" "), "perfmq run and %s", flag)
+		require.NotEmpty(t, d.Variables(), d.Name)
+		require.Empty(t, config.NewEnvironment([]string{d.Variables()[0] + "=x"}).Unknown(), d.Name)
 	}
 }
 

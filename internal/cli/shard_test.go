@@ -50,7 +50,7 @@ func TestShardMistakes(t *testing.T) {
 func TestShardOfAJob(t *testing.T) {
 	r := call([]string{"PERFMQ_SHARD=5", "PERFMQ_RUN_ID=job-1", "JOB_COMPLETION_INDEX=1"}, "mem", "client", "--producers", "5", "--dry-run")
 	require.Equal(t, exitOK, r.status, r.stderr)
-	require.Regexp(t, `(?m)^  shard +2/5 of run [0-9]+$`, r.stdout)
+	require.Regexp(t, `(?m)^# note: this was --shard 2/5 of run [0-9]+;`, r.stdout)
 	require.Contains(t, r.stdout+r.stderr, "without --verify, neither a shard nor perfmq merge finds lost messages")
 }
 
@@ -60,8 +60,8 @@ func TestShardsDeriveTheRun(t *testing.T) {
 		r := call(nil, strings.Fields("mem client --producers 5 --dry-run "+args)...)
 		require.Equal(t, exitOK, r.status, r.stderr)
 		for line := range strings.Lines(r.stdout) {
-			if fields := strings.Fields(line); len(fields) == 5 && fields[0] == "shard" {
-				return fields[4]
+			if _, number, ok := strings.Cut(line, " of run "); ok {
+				return number
 			}
 		}
 		t.Fatal("no run", r.stdout)

@@ -2,30 +2,28 @@ package cli
 
 import (
 	"errors"
-	"maps"
+	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strconv"
-	"time"
 
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/quantity"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/safetext"
-	"github.com/perfmq/perfmq/internal/scenario"
-	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 )
 
 // source is a scenario with its flags, from which the plans of all cells are made.
 type source struct {
-	path    string
-	several bool // scenarios run
-	text    []byte
+	*config.Scenario
 	set     map[string]string
 	in      *input
 	scale   float64
+	several bool // scenarios run
 	sweep   sweepFlags
 }
 
@@ -35,45 +33,57 @@ type sweepFlags struct {
 	changed       bool
 }
 
-// isSweep reports whether a file describes more than one run.
-func (of *source) isSweep(file *scenario.File) bool {
-	repeats, given := entry(file.Settings, setting.KeyRepeats)
-	return file.Matrix != nil || given && repeats != "1" ||
-		of.sweep.repeats != "" && of.sweep.repeats != "1"
+// isSweep reports whether a scenario describes more than one run.
+func (of *source) isSweep() bool {
+	return of.Matrix != nil || of.Sweep.Repeats != 1 || of.sweep.repeats != "" && of.sweep.repeats != "1"
+}
+
+// plan makes the plan of the scenario or a cell of it.
+func (of *source) plan(cell config.Cell) (config.Ready, error) {
+	cell.Several = cell.Several || of.several
+	ready, err := of.Plan(of.in.given, of.in.table, cell)
+	if err != nil {
+		return ready, err
+	}
+	if dir := ready.Values.Outputs.Result; of.several && dir != "" {
+		ready.Into(filepath.Join(dir, filepath.Base(ready.Plan.Name)))
+	}
+	if of.scale < 1 {
+		ready.Plan.Scale(of.scale)
+		ready.Notes = append(ready.Notes, fmt.Sprintf("--scale %v: durations, counts and backlogs are shortened; the "+
+			"metrics are those of a try", of.scale))
+	}
+	return ready, nil
 }
 
 // newSweep returns the sweep of a scenario, with the plan of its first cell.
-func (a *app) newSweep(of *source, file *scenario.File) (prepared, error) {
-	c := sweep.Config{Repeats: 1, Cells: record.Cells(nil, nil), Changed: of.sweep.changed}
-	var axes []scenario.Axis
-	var mistakes scenario.Mistakes
-	if m := file.Matrix; m != nil {
-		axes, mistakes = axesOf(of, file)
-		for _, axis := range axes {
-			c.Axes = append(c.Axes, record.Axis{Name: axis.Name, Values: axis.Values})
+func (a *app) newSweep(of *source) (prepared, error) {
+	c := sweep.Config{Cells: record.Cells(nil, nil), Changed: of.sweep.changed}
+	errs := of.configure(&c)
+	if m := of.Matrix; m != nil {
+		for i := range m.Axes {
+			values, err := of.valuesOf(&m.Axes[i])
+			errs = append(errs, config.Parts(err)...)
+			c.Axes = append(c.Axes, record.Axis{Name: m.Axes[i].Name, Values: values})
 		}
 		if c.Cells = record.Cells(c.Axes, m.Excluded); len(c.Cells) == 0 {
-			mistakes = append(mistakes, file.Mistake(m.Pos, "no cell of the matrix is left: all are excluded", "exclude fewer"))
+			errs = append(errs, of.Wrong(m.Pos, "no cell of the matrix is left: all are excluded", "exclude fewer"))
 		}
-	}
-	errs := configure(&c, of, file)
-	if len(mistakes) > 0 {
-		errs = append(errs, mistakes)
 	}
 	if len(errs) > 0 {
 		return prepared{}, errors.Join(errs...)
 	}
-	var first prepared
+	var first *prepared
 	c.Build = func(values map[string]string) (*run.Run, error) {
-		ready, err := a.cell(of, axes, values)
+		ready, err := of.plan(config.Cell{Values: values, Several: true})
 		if err != nil {
 			return nil, err
 		}
-		if first.plan == nil {
-			first = ready
+		if first == nil {
+			first = &prepared{Ready: ready}
 		}
-		one := a.newRun(ready.plan, ready.settings)
-		one.Outputs.Silent = one.Outputs.Silent || !ready.settings.Has("format")
+		one := a.newRun(ready)
+		one.Outputs.Silent = one.Outputs.Silent || !ready.Values.Has("format")
 		return one, nil
 	}
 	c.Progress = &progress{a, a.Stdout}
@@ -81,72 +91,56 @@ func (a *app) newSweep(of *source, file *scenario.File) (prepared, error) {
 	if err != nil {
 		return prepared{}, err
 	}
-	s.Silent, first.sweep = first.settings.Silent, s
-	return first, ofOneRun(first.settings)
+	s.Silent, first.sweep = first.Values.Outputs.Silent, s
+	return *first, ofOneRun(first.Values)
 }
 
-// axesOf returns the axes of a matrix. Variables that a flag sets do not vary.
-func axesOf(of *source, file *scenario.File) (axes []scenario.Axis, mistakes scenario.Mistakes) {
-	axes = slices.Clone(file.Matrix.Axes)
-	for i := range axes {
-		a := &axes[i]
-		if v, pinned := of.set[a.Variable]; a.Variable != "" && pinned {
-			a.Values = []string{v}
-		}
-		if slices.ContainsFunc(a.Values, func(v string) bool { return hasSecret(a.Name, v) }) {
-			mistakes = append(mistakes, file.Mistake(a.Pos, "a value of the axis "+a.Name+" has a password, which outputs and "+
-				"names of folders would have to show", "give the password by --password or PERFMQ_PASSWORD"))
-		}
-		if flag := a.Setting(); flag != "" && of.given(flag) {
-			mistakes = append(mistakes, file.Mistake(a.Pos, "the matrix varies "+a.Name+", and --"+flag+" is given as well",
-				"leave one of them out"))
-		}
-		if of.scale < 1 && len(a.Values) > 2 {
-			a.Values = []string{a.Values[0], a.Values[len(a.Values)-1]}
-		}
+// valuesOf returns the values of an axis. Variables that a flag sets do not vary.
+func (of *source) valuesOf(a *config.Axis) ([]string, error) {
+	values := a.Values
+	var errs []error
+	if v, pinned := of.set[a.Variable]; a.Variable != "" && pinned {
+		values = []string{v}
 	}
-	return axes, mistakes
-}
-
-// hasSecret tells whether the value of an axis has a password in it.
-func hasSecret(axis, value string) bool {
-	text := axis + "=" + value
-	return safetext.URLs(text) != text
-}
-
-// given reports whether a flag or a variable has set a setting.
-func (of *source) given(name string) bool {
-	i := slices.IndexFunc(of.in.table, func(s setting.Setting) bool { return s.Name == name })
-	return i >= 0 && of.in.given.Has(&of.in.table[i])
-}
-
-// configure reads the settings of a sweep.
-func configure(c *sweep.Config, of *source, file *scenario.File) (errs []error) {
-	text := func(key string) string { t, _ := entry(file.Settings, key); return t }
-	if repeats := text(setting.KeyRepeats); repeats != "" {
-		c.Repeats, _ = setting.Repeats(repeats) // already checked
+	if slices.ContainsFunc(values, func(v string) bool { text := a.Name + "=" + v; return safetext.URLs(text) != text }) {
+		errs = append(errs, of.Wrong(a.Pos, "a value of the axis "+a.Name+" has a password, which outputs and names of "+
+			"folders would have to show", "give the password by --password or PERFMQ_PASSWORD"))
 	}
-	var err error
-	if repeats := of.sweep.repeats; repeats != "" {
-		if c.Repeats, err = setting.Repeats(repeats); err != nil {
-			errs = append(errs, &plan.Mistake{Text: "--repeats=" + setting.Quoted(repeats) + ": " + err.Error()})
+	name := a.Setting()
+	if i := slices.IndexFunc(of.in.table, func(s config.Setting) bool { return s.Name == name }); i >= 0 &&
+		of.in.given.Has(&of.in.table[i]) {
+		errs = append(errs, of.Wrong(a.Pos, "the matrix varies "+a.Name+", and --"+name+" is given as well",
+			"leave one of them out"))
+	}
+	if of.scale < 1 && len(values) > 2 {
+		values = []string{values[0], values[len(values)-1]}
+	}
+	return values, errors.Join(errs...)
+}
+
+// configure sets the settings of a sweep.
+func (of *source) configure(c *sweep.Config) (errs []error) {
+	c.Repeats, c.Settle, c.Between, c.Stop = of.Sweep.Repeats, of.Sweep.Settle, of.Sweep.BetweenRuns, of.Sweep.Stop
+	if text := of.sweep.repeats; text != "" {
+		n, err := quantity.Whole(text, 1, config.MaxRepeats)
+		if err != nil {
+			errs = append(errs, &plan.Mistake{Text: "--repeats=" + config.Quoted(text) + ": " + err.Error()})
 		}
+		c.Repeats = int(n)
 	}
 	if of.scale < 1 {
 		c.Repeats = 1
 	}
-	c.Settle, _ = quantity.Duration(text(setting.KeySettle), time.Second) // already checked; an empty text is 0
-	c.Between, c.Stop = text(setting.KeyBetweenRuns), text(setting.KeyOnFailure) == setting.FailureStop
-	c.Shuffled = text(setting.KeyOrder) == setting.OrderShuffle
-	if c.Shuffled {
+	if c.Shuffled = of.Sweep.Shuffled; c.Shuffled {
 		c.Seed = rand.Uint64() % 1e6 //nolint:gosec // an order, not a secret
 	}
 	if seed := of.sweep.seed; seed != "" {
+		var err error
 		c.SeedGiven = true
 		c.Seed, err = strconv.ParseUint(seed, 10, 64)
 		switch {
 		case err != nil:
-			errs = append(errs, &plan.Mistake{Text: "--seed=" + setting.Quoted(seed) + ": must be a whole number"})
+			errs = append(errs, &plan.Mistake{Text: "--seed=" + config.Quoted(seed) + ": must be a whole number"})
 		case !c.Shuffled:
 			errs = append(errs, &plan.Mistake{
 				Text: "--seed is given, but the scenario is not shuffled", Hint: "order: shuffled in the file",
@@ -156,36 +150,13 @@ func configure(c *sweep.Config, of *source, file *scenario.File) (errs []error) 
 	return errs
 }
 
-// cell makes the plan of a cell.
-func (a *app) cell(of *source, axes []scenario.Axis, values map[string]string) (prepared, error) {
-	set := maps.Clone(of.set)
-	for _, axis := range axes {
-		if axis.Variable != "" {
-			set[axis.Variable] = values[axis.Name]
-		}
-	}
-	file, err := scenario.Parse(of.path, of.text, setting.Keys(setting.Names(a.Factories)), set)
-	if err != nil {
-		return prepared{}, err
-	}
-	return a.planOf(file.With(axes, values), of)
-}
-
 // ofOneRun refuses outputs that several runs cannot share.
-func ofOneRun(s *setting.Values) error {
+func ofOneRun(v *config.Values) error {
 	var errs []error
-	for _, output := range []struct {
-		flag  string
-		given bool
-	}{
-		{"json", s.JSONFile != ""},
-		{"hdr", s.HDRFile != ""},
-		{"verify-file", s.VerifyFile != ""},
-		{"metrics-linger", s.MetricsLinger > 0},
-	} {
-		if output.given {
+	for _, flag := range []string{"json", "hdr", "verify-file", "metrics-linger"} {
+		if v.Has(flag) {
 			errs = append(errs, &plan.Mistake{
-				Text: "--" + output.flag + " has no place in the several runs of a sweep",
+				Text: "--" + flag + " has no place in the several runs of a sweep",
 				Hint: "use --result, which makes a folder for each run",
 			})
 		}

@@ -379,9 +379,9 @@ func TestSweepMistakes(t *testing.T) {
 	for add, want := range map[string]string{
 		"knee: heap":           "unknown setting knee of the file",
 		"search: {from: 5}":    "a search does not go with a matrix",
-		"order: sorted":        "order: must be in-turn or shuffled",
+		"order: sorted":        "order: must be one of in-turn, shuffled",
 		"settle: long":         "settle: ",
-		"between-runs: reread": "between-runs: must be keep or purge or fresh",
+		"between-runs: reread": "between-runs: must be one of keep, purge, fresh",
 	} {
 		file, _ := sweepFile(t, sixCells+add+"\n")
 		got := call(nil, "run", file)
@@ -401,8 +401,8 @@ func TestSweepMistakes(t *testing.T) {
 	require.NoFileExists(t, log)
 	plan := call(nil, "run", file, "--dry-run")
 	require.Equal(t, exitOK, plan.status)
-	require.Contains(t, plan.stdout, "  5 cells, 2 runs of each: ")
-	require.Contains(t, plan.stdout, "  cell 5: senders.producers=3 heap=1g\n")
+	require.Contains(t, plan.stdout, "# note: 5 cells, 2 runs of each: ")
+	require.Contains(t, plan.stdout, "# note: cell 5: senders.producers=3 heap=1g\n")
 }
 
 // TestSweepAborted: runs that a threshold ended in their first step have figures of that step, and do not count in

@@ -54,13 +54,13 @@ func TestVariablesOfOtherProtocols(t *testing.T) {
 		{
 			"PERFMQ_URL=beta://env PERFMQ_USER=joe PERFMQ_OPTION=settle=late", "run " + both + " --dry-run",
 			[]string{
-				"alpha://file", "beta://env", "PERFMQ_URL applies to group b\n", "PERFMQ_URL does not apply to group a: of another protocol\n",
-				"PERFMQ_USER applies to group b\n", "PERFMQ_USER does not apply to group a", "PERFMQ_OPTION is not used",
+				"alpha://file", "beta://env", "PERFMQ_URL applies to broker two\n", "PERFMQ_URL does not apply to broker one: of another protocol\n",
+				"PERFMQ_USER applies to broker two\n", "PERFMQ_USER does not apply to broker one", "PERFMQ_OPTION is not used",
 			},
 			[]string{"beta://file"},
 		},
-		{"", "run " + both + " --url beta://flag --user joe --dry-run", []string{"alpha://file", "beta://flag", "--user applies to group a, group b\n"}, nil},
-		{"", "run " + both + " -o settle=late --dry-run", []string{"late", "--option applies to group a\n"}, nil},
+		{"", "run " + both + " --url beta://flag --user joe --dry-run", []string{"alpha://file", "beta://flag", "--user applies to broker one, broker two\n"}, nil},
+		{"", "run " + both + " -o settle=late --dry-run", []string{"late", "--option applies to broker one\n"}, nil},
 	} {
 		got := call(strings.Fields(c.environ), strings.Fields(c.args)...)
 		require.Equal(t, exitOK, got.status, got.stderr)
@@ -73,10 +73,10 @@ func TestVariablesOfOtherProtocols(t *testing.T) {
 	}
 	for _, c := range []struct{ environ, args, want string }{
 		{"", "run " + mem + " --url beta://h", "error: --url applies to no broker of " + mem + ": these speak mem\nhint: the scenario has protocol: mem; a copy of it can have protocol: beta (perfmq scenario show)\n"},
-		{"PERFMQ_URL=http://h", "run " + mem, "error: " + mem + ": group a: PERFMQ_URL http://h: http is no scheme of mem\nhint: mem URLs begin with mem://; the variable is set in the environment\n" +
-			"error: " + mem + ": group b: PERFMQ_URL http://h: http is no scheme of mem\nhint: mem URLs begin with mem://; the variable is set in the environment\n"},
-		{"PERFMQ_CLIENT=memlb", "run " + mem, "error: " + mem + ": group a: PERFMQ_CLIENT memlb: the clients of mem are native, memlib\nhint: choose native or library; the variable is set in the environment\n" +
-			"error: " + mem + ": group b: PERFMQ_CLIENT memlb: the clients of mem are native, memlib\nhint: choose native or library; the variable is set in the environment\n"},
+		{"PERFMQ_URL=http://h", "run " + mem, "error: " + mem + ": broker one: PERFMQ_URL http://h: http is no scheme of mem\nhint: mem URLs begin with mem://; the variable is set in the environment\n" +
+			"error: " + mem + ": broker two: PERFMQ_URL http://h: http is no scheme of mem\nhint: mem URLs begin with mem://; the variable is set in the environment\n"},
+		{"PERFMQ_CLIENT=memlb", "run " + mem, "error: " + mem + ": broker one: PERFMQ_CLIENT memlb: the clients of mem are native, memlib\nhint: choose native or library; the variable is set in the environment\n" +
+			"error: " + mem + ": broker two: PERFMQ_CLIENT memlb: the clients of mem are native, memlib\nhint: choose native or library; the variable is set in the environment\n"},
 		{"PERFMQ_OPTION=xyzxyz=1", "run " + mem, "unknown option -o xyzxyz (PERFMQ_OPTION)\n"},
 	} {
 		got := call(strings.Fields(c.environ), strings.Fields(c.args)...)

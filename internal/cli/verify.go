@@ -12,46 +12,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/safetext"
-	"github.com/perfmq/perfmq/internal/setting"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// verification sets the plan's settings of verification.
-func (r *resolver) verification(p *plan.Plan) {
-	p.Verify, p.VerifyFile, p.Allow = r.Verify || r.VerifyFile != "", r.VerifyFile, r.Allow
-	p.FailOnForeign = r.FailOnForeign
-	if p.FailOnForeign && !p.Verify && r.role == plan.Consumer {
-		r.refuse("add --verify", "--fail-on-foreign: a consumer knows messages of other runs only by their numbers")
-	}
-	if p.Verify {
-		if r.ResultDir != "" && p.VerifyFile == "" {
-			p.VerifyFile = filepath.Join(r.ResultDir, result.VerifyFile)
-		}
-		return
-	}
-	for _, flag := range []struct {
-		name  string
-		given bool
-	}{
-		{"allow-lost", r.Allow.Lost},
-		{"allow-duplicates", r.Allow.Duplicates},
-		{"allow-damaged", r.Allow.Damaged},
-		{"fail-on-disorder", !r.Allow.Disorder},
-	} {
-		if flag.given {
-			r.refuse("add --verify", "--%s has nothing to judge", flag.name)
-		}
-	}
-}
-
 // verifyCommand is perfmq verify.
 func (a *app) verifyCommand() *cobra.Command {
-	in := a.newInput(setting.Verdicts())
+	in := a.newInput(config.Verdicts())
 	var jsonFile string
 	cmd := &cobra.Command{
 		Use:   "verify [flags] FILE|DIR...",
@@ -64,7 +36,7 @@ a process without a file has received looks lost. The exit status is 0 if nothin
 damaged, 1 if something was, and 2 if a file cannot be used.`,
 		DisableFlagsInUseLine: true,
 		RunE: func(_ *cobra.Command, args []string) error {
-			v, _, errs := in.given.Values(in.table)
+			v, errs := in.given.Values(in.table)
 			if len(errs) > 0 {
 				return a.usage(errs...)
 			}
@@ -78,17 +50,17 @@ damaged, 1 if something was, and 2 if a file cannot be used.`,
 }
 
 // join reads the sides and prints their joint verification.
-func (a *app) join(paths []string, v *setting.Values, jsonFile string) error {
+func (a *app) join(paths []string, v *config.Values, jsonFile string) error {
 	paths = verifyFiles(paths)
 	sides, errs := readSides(paths)
 	if jsonFile != "" && jsonFile != run.Standard {
-		files := []namedFile{nameFile("--json", jsonFile, true)}
+		files := []config.NamedFile{config.Name("--json", jsonFile, true)}
 		for _, path := range paths {
-			files = append(files, nameFile(path, path, false))
+			files = append(files, config.Name(path, path, false))
 		}
-		sameFiles(files, func(_, input *namedFile) {
+		config.SameFiles(files, func(_, input *config.NamedFile) {
 			errs = append(errs, &plan.Mistake{
-				Text: "--json names the file " + input.path + ", which is to be read",
+				Text: "--json names the file " + input.Path() + ", which is to be read",
 				Hint: "name another file",
 			})
 		})
@@ -97,11 +69,11 @@ func (a *app) join(paths []string, v *setting.Values, jsonFile string) error {
 		return a.usage(errs...)
 	}
 	joined := safetext.Clean(a.secrets, verify.Judge(sides...))
-	problems := joined.Problems(v.Allow)
-	if n := joined.Total.Foreign; n > 0 && v.FailOnForeign {
+	problems := joined.Problems(v.Plan.Allow)
+	if n := joined.Total.Foreign; n > 0 && v.Plan.FailOnForeign {
 		problems = append(problems, fmt.Sprintf("messages of other runs or tools: %d", n))
 	}
-	if left := joined.Total.Left; left > 0 && !v.Allow.Lost {
+	if left := joined.Total.Left; left > 0 && !v.Plan.Allow.Lost {
 		problems = append(problems, fmt.Sprintf("messages accepted by the broker, but received by none of these consumers: "+
 			"%d of %d; they are still at the broker, "+
 			"or with a consumer whose file was not given", left, joined.Total.Expected))

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
-	"github.com/perfmq/perfmq/internal/scenario"
+	"github.com/perfmq/perfmq/internal/config"
 	sweeps "github.com/perfmq/perfmq/internal/sweep/record"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
@@ -24,7 +24,7 @@ import (
 // shippedScenarios returns the scenarios inside the program of which wanted is true.
 func shippedScenarios(t *testing.T, wanted func(name string) bool) (list []string) {
 	t.Helper()
-	all, err := scenario.Shipped(scenarios.FS())
+	all, err := config.Shipped(scenarios.FS())
 	require.NoError(t, err)
 	for _, info := range all {
 		if wanted(info.Name) {

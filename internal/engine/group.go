@@ -301,7 +301,7 @@ func sameWorkers(a, b *plan.Group) bool {
 		} else {
 			g.ConsumerFail = load.Share{Of: 1, Out: 1}
 		}
-		g.Mix = slices.Clone(g.Mix) // BodySource tells bodies apart
+		g.Mix = slices.Clone(g.Mix) // File, BodySize and Fill tell bodies apart
 		for i := range g.Mix {
 			g.Mix[i].Body = nil
 		}

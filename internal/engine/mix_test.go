@@ -27,9 +27,9 @@ func threeKinds(g *plan.Group) {
 		{Body: []byte("<order/>"), Priority: 2, Group: "orders", Properties: kind("order")},
 	}
 	g.Mix = []plan.Variant{
-		{Weight: 80, Variant: kinds[0], BodySource: "small"},
-		{Weight: 15, Variant: kinds[1], BodySource: "large"},
-		{Weight: 5, Variant: kinds[2], BodySource: "order"},
+		{Weight: 80, Variant: kinds[0], File: "small"},
+		{Weight: 15, Variant: kinds[1], File: "large"},
+		{Weight: 5, Variant: kinds[2], File: "order"},
 	}
 }
 

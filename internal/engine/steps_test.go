@@ -240,7 +240,7 @@ func TestGroupsOfOtherSizes(t *testing.T) {
 			return s.senders("senders", func(g *plan.Group) {
 				g.Count, g.Producers = 100, n
 				g.Mix = bodies(size)
-				g.Mix[0].Body, g.Mix[0].BodySize, g.Mix[0].BodySource = plan.Body(size, plan.Random), size, strconv.Itoa(size)
+				g.Mix[0].Body, g.Mix[0].BodySize = plan.Body(size, plan.Random), size
 			})
 		}
 		readers := func(n int) *plan.Group {

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
-	"github.com/perfmq/perfmq/internal/scenario"
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/scenarios"
@@ -49,7 +49,7 @@ func acceptanceCommand(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	shipped, err := scenario.Shipped(scenarios.FS())
+	shipped, err := config.Shipped(scenarios.FS())
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/scenario"
+	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/scenarios"
@@ -21,7 +21,7 @@ import (
 // TestLongOnes: names that no scenario has would leave nothing out.
 func TestLongOnes(t *testing.T) {
 	t.Parallel()
-	shipped, err := scenario.Shipped(scenarios.FS())
+	shipped, err := config.Shipped(scenarios.FS())
 	require.NoError(t, err)
 	var names []string
 	for _, info := range shipped {

@@ -46,7 +46,7 @@ func newPlan(f driver.Factory, edit func(*plan.Plan, *plan.Group)) *execution {
 	g := &plan.Group{
 		Role: plan.Client, ProducerBroker: b, ConsumerBroker: b, Destinations: []driver.Destination{{Name: "TEST"}},
 		Producers: 1, Consumers: 1, ProducerSpec: driver.ProducerSpec{MaxPending: 1}, Mix: []plan.Variant{{
-			Weight: 1, Variant: driver.Variant{Priority: -1, Body: make([]byte, 16)}, BodySource: "16 bytes",
+			Weight: 1, Variant: driver.Variant{Priority: -1, Body: make([]byte, 16)}, File: "sixteen",
 		}},
 	}
 	p := plan.Plan{DrainTimeout: 10 * time.Second, FakeClock: true, Verify: true, Steps: []plan.Step{{Name: plan.OnlyStep, Groups: []*plan.Group{g}}}}

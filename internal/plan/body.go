@@ -105,9 +105,9 @@ func (v *validator) text() {
 		}
 		const hint = "--message-type bytes sends any body"
 		// A body of --message-size is not made yet; it is ASCII, and may be of zeros.
-		v.refuse(!utf8.Valid(m.Body), hint, "--message-type text: the body is not UTF-8: %s", m.BodySource)
+		v.refuse(!utf8.Valid(m.Body), hint, "--message-type text: the body is not UTF-8: %s", m.BodySource())
 		v.refuse(v.stomp && (m.Fill == Zeros && m.BodySize > 0 || bytes.IndexByte(m.Body, 0) >= 0), hint,
-			"--message-type text: STOMP ends a text at its first NUL, and there is one in the body: %s", m.BodySource)
+			"--message-type text: STOMP ends a text at its first NUL, and there is one in the body: %s", m.BodySource())
 	}
 }
 

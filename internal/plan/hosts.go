@@ -1,9 +1,11 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -65,6 +67,50 @@ func Rotation(first, n int) []int {
 		list[i] = (first + i) % n
 	}
 	return list
+}
+
+// Backoff are the pauses between the attempts to reach a host again at which connections were lost.
+type Backoff struct {
+	First, Longest time.Duration
+	Multiplier     float64 // of each pause, against the one before
+	// Attempts is how many attempts may fail, each at all hosts; 0 for any number.
+	Attempts int
+	// Patience is how long a message waits for a connection: then it is counted as failed, and the next one waits. 0 is
+	// for ever.
+	Patience time.Duration
+	// LostLast: the host of the lost connection is tried last, also where hosts are tried in order.
+	LostLast bool
+}
+
+// defaultReconnectDelay is the default of --reconnect-delay.
+const defaultReconnectDelay = 250 * time.Millisecond
+
+// Probing returns the pauses of --reconnect-delay; 0 is the default.
+func Probing(delay time.Duration) Backoff {
+	delay = cmp.Or(delay, defaultReconnectDelay)
+	return Backoff{First: min(delay, 100*time.Millisecond), Longest: delay, Multiplier: 2}
+}
+
+// Probing returns the pauses before lost connections of the group are opened again.
+func (g *Group) Probing() Backoff {
+	if g.Backoff == (Backoff{}) {
+		return Probing(g.ReconnectDelay)
+	}
+	return g.Backoff
+}
+
+// Limit makes the pauses those of --reconnect-delay, at most.
+func (b *Backoff) Limit(delay time.Duration) {
+	b.First, b.Longest = min(b.First, delay), min(b.Longest, delay)
+}
+
+// Next returns the pause that follows one.
+func (b *Backoff) Next(pause time.Duration) time.Duration {
+	next := float64(pause) * b.Multiplier
+	if next >= float64(b.Longest) {
+		return b.Longest
+	}
+	return time.Duration(next)
 }
 
 // hosts checks the order of the hosts.

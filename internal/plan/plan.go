@@ -1,7 +1,8 @@
-// Package plan holds the resolved description of a run, merged from the flags, the environment and the defaults.
+// Package plan holds the resolved description of a run.
 //
-// A [Plan] is data. The command line or a scenario fills it in, [Plan.Validate] finds everything that is wrong with it,
-// --dry-run prints it, and the engine carries it out without looking at a flag again.
+// A [Plan] is data. Files, variables and flags fill it in by the tags of its fields (see [Rows]), [Plan.Validate] finds
+// everything that is wrong with it, [YAML] writes it as a scenario that perfmq run carries out, and the engine carries it
+// out without looking at a flag again.
 package plan
 
 import (
@@ -39,18 +40,23 @@ type Broker struct {
 	Name string
 	// Site names the broker, or the brokers that pass messages on to each other, on which a destination is one and the
 	// same; empty if the run has only one.
-	Site string
-	// Protocol is the name of the protocol, and Client that of its implementation: [driver.Native], or a client library.
-	Protocol, Client string
+	Site string `set:"site,key" section:"Broker" arg:"NAME" check:"filled" none:"the host of url" help:"name of the site; a destination is one and the same on all brokers of a site"`
+
 	driver.OpenOptions
+	Protocol     string `set:"protocol,command" section:"Broker" arg:"NAME" none:"that of the command, or of the URL" help:"the protocol; that of a command must agree with the command"`
+	PasswordFile string `set:"password-file" arg:"FILE" help:"file whose first line is the password"`
+	// Management is the URL of the broker's management over HTTP, by which it is asked for its own counts.
+	Management string `set:"management-url" arg:"URL" check:"management" help:"where the broker reports its own counts: Jolokia of Artemis or ActiveMQ Classic, RabbitMQ's management plugin; without a user in it, with the user and password of the broker"`
+	// Client is the implementation of the protocol: [driver.Native], or the name of a client library.
+	Client string `set:"client" arg:"NAME" default:"native" check:"filled" help:"implementation of the protocol: native, perfmq's own, or library, a client library used as an application would use it. If one is faster than the other, the client is the limit and not the broker"`
+
+	// Assigned are the options of the protocol that were given, KEY=VALUE; Options has all of them.
+	Assigned []string `set:"option,short=o,pairs" section:"" arg:"KEY=VALUE" check:"pair" help:"option of the protocol; may be repeated"`
 	// Hosts are the hosts of the URL to which connections go, as host:port; nil if connections have no choice among them,
 	// as with RocketMQ's name servers.
 	Hosts []string
 	// Given is the URL that the user gave, fit for printing, if URL was made of it: a failover URL. Else it is empty.
 	Given string
-	// Management is the URL of the broker's management over HTTP, by which it is asked for its own counts; empty if it has
-	// none.
-	Management string
 }
 
 // Drivers finds the driver of a broker by its protocol and client.
@@ -77,53 +83,54 @@ func title(f *driver.Factory) string {
 	return f.Title + " over " + f.Client
 }
 
-// DefaultStall is the usual [Plan.StallThreshold].
-const DefaultStall = time.Second
-
 // Plan is everything that a run needs to know: the settings of the whole run, and its steps.
 type Plan struct {
 	// Name is the name of the scenario; empty for a command line.
 	Name string
 	// Labels are free texts of the user's, such as the broker's version, for the outputs.
-	Labels map[string]string
-	// Environ are variables that commands get beside those of the process and the labels: NAME=VALUE.
-	Environ []string
-	// Threads bounds the operating system threads that run load at once; 0 means one per processor.
-	Threads int
+	Labels map[string]string `set:"label,shape" section:"Output" arg:"NAME=TEXT" help:"a note for all outputs, such as broker='Artemis 2.56' or heap=512m; may be repeated"`
+
+	WaitForBroker time.Duration `set:"wait-for-broker" section:"Broker" default:"0s" help:"retry for this time while the broker cannot be reached"`
+	// BrokerCount compares the run with the counts of its brokers, where they can be asked.
+	BrokerCount bool `set:"broker-count" words:"off,auto" default:"auto" help:"compare the run with the broker's own counts, where it reports them: auto or off"`
+	// Embedded starts a broker in the process for each site, and Faults are its faults.
+	Embedded bool   `set:"embedded" brief:"use a broker inside this process: nothing else is needed" help:"run a broker inside this process and use it: no service is needed, the metrics are this tool's own limits"`
+	Faults   string `set:"embedded-faults" arg:"LIST" check:"faults" help:"with --embedded: faults of that broker, such as lose=1000,delay=5ms; perfmq broker --help lists all"`
+	// Threads bounds the operating system threads that run load at once.
+	Threads int `set:"threads" section:"Destinations and workers" range:"1..1024" none:"all processors" help:"threads that run load at once; with --shared-connections also the number of those, by default 1"`
 	// DrainTimeout bounds the wait for completions and deliveries after the load.
-	DrainTimeout time.Duration
-	// StallThreshold is the length from which on a time without answers or deliveries is a stall; 0 for none. It is not
-	// below [stats.PauseLimit].
-	StallThreshold time.Duration
-	// WaitForBroker is for how long a broker that cannot be reached is tried again; 0 for not at all.
-	WaitForBroker time.Duration
-	// FakeClock is for tests in a bubble of testing/synctest: producers sleep by the Go runtime's timers alone, which wake
-	// up to 1 ms late, where otherwise the kernel's are used if there are any, and the use of the machine, which passes in
-	// real time, is not measured.
-	FakeClock bool
+	DrainTimeout time.Duration `set:"drain-timeout" section:"Load" default:"30s" help:"limit for messages still in flight at the end; and, of 10s at least, for a silent broker, if only --message-count ends the load"`
 	// Verify lets messages carry numbers and checksums, and checks the messages received against the messages sent.
-	Verify bool
-	// VerifyFile is where this process' side of the verification is written; empty for nowhere.
-	VerifyFile string
-	// BrokerCount holds the run against the counts of its brokers, where they can be asked.
-	BrokerCount bool
+	Verify bool `set:"verify" section:"Verification" brief:"check that each message arrives once and undamaged" help:"number all messages and check that each arrives once and undamaged"`
 	// Allow says which findings of the verification do not make the run a failure.
 	Allow verify.Allow
 	// FailOnForeign makes messages of another run or tool a failure.
-	FailOnForeign bool
-	// Thresholds are demands on the figures of the run.
-	Thresholds []threshold.Threshold
+	FailOnForeign bool `set:"fail-on-foreign" roles:"consumer" help:"messages of another run or tool make the run a failure"`
 	// Shard is the part of the run that this process has.
-	Shard Shard
+	Shard Shard `set:"shard,flag" section:"Several load hosts" arg:"NUMBER/COUNT" help:"do the part NUMBER of COUNT of the run, such as 2/5: the producers and consumers are dealt out in turn, and all shards together send what one process would, at the same moments. COUNT alone, such as 5, takes the number from JOB_COMPLETION_INDEX of a Kubernetes Indexed Job. perfmq merge joins the results"`
+	// Thresholds are thresholds on the metrics of the run.
+	Thresholds []threshold.Threshold `set:"threshold,shape" section:"Output" arg:"DEMAND" brief:"demand such as 'ack.p99 < 50ms'; exit status 3 if it fails" help:"METRIC OP VALUE, a demand on the result, such as 'ack.p99 < 50ms' or 'received.min >= 90% of target'; may be repeated. One that fails makes exit status 3. All metrics: perfmq scenario metrics"`
+	// StallThreshold is the length from which on a time without answers or deliveries is a stall; 0 for none.
+	StallThreshold time.Duration `set:"stall-threshold" default:"1s" help:"report stalls of the broker: for so long or longer nothing was confirmed or received, although messages were in flight, due, or waiting; 0 is never"`
+
+	// Steps are carried out one after the other. There is one at least; a command line is a plan of one step.
+	Steps []Step
+
+	// Environ are variables that commands get beside those of the process and the labels: NAME=VALUE.
+	Environ []string
+	// VerifyFile is where this process' side of the verification is written; empty for nowhere.
+	VerifyFile string
 	// RunID is the number that the messages carry; 0 for one that no other run has.
 	RunID int64
 	// StartAt is when the load of the first step begins, by the wall clock; the zero time for as soon as all workers are
 	// open.
 	StartAt time.Time
+	// FakeClock is for tests in a bubble of testing/synctest: producers sleep by the Go runtime's timers alone, which wake
+	// up to 1 ms late, where otherwise the kernel's are used if there are any, and the use of the machine, which passes in
+	// real time, is not measured.
+	FakeClock bool
 	// ClockShift is by how much the wall clock of this process is taken to be ahead, for tests of clocks that differ.
 	ClockShift time.Duration
-	// Steps are carried out one after the other. There is one at least; a command line is a plan of one step.
-	Steps []Step
 }
 
 // Step is a part of a run: groups that work side by side until something ends it.
@@ -131,30 +138,33 @@ type Step struct {
 	// Name is the name of the step; [OnlyStep] for that of a command line.
 	Name string
 	// Duration bounds the load, warm-up included; 0 means no limit.
-	Duration time.Duration
+	Duration time.Duration `set:"duration" section:"Load" none:"no limit" brief:"length of the load, warm-up included: 60, 1m30s" help:"length of the load, warm-up included"`
 	// Warmup is the first part of the load, whose latencies do not enter the summary.
-	Warmup time.Duration
+	Warmup time.Duration `set:"warmup" default:"0s" brief:"first part of the load, left out of the latencies of the summary" help:"first part of the load, left out of the latencies of the summary"`
 	// Drained lets the step end only when the messages of the run that its consumers are to receive have come. The last
 	// step of a run always does. A step without producers and without a duration ends when that is so.
 	Drained bool
 	// Idle ends the load when the consumers of the step have received nothing for that long; 0 does not. Its producers may
 	// have sent all that they are to send before.
-	Idle time.Duration
+	Idle time.Duration `set:"idle-time,key" default:"3s" check:"positive" help:"with until: idle, for how long nothing must have been received"`
 	// Marks are numbers of messages, in ascending order, at which the rate is noted: of completed ones, or, without
 	// producers, received.
-	Marks []uint64
-	// Groups work side by side. A group of the same name in the step before goes on with its connections and
-	// subscriptions, if nothing but its load is different.
+	Marks []uint64 `set:"marks" arg:"N,N..." join:"," help:"numbers of messages, such as 100k,500k,1M: when so many are completed (received, without producers), the average rate so far and that of the moment are noted"`
+	// Groups work side by side. A group of the same name in the step before continues with its connections and
+	// subscriptions if only its load changes.
 	Groups []*Group
-	// Thresholds are demands on the figures of the step.
+	// Thresholds are thresholds on the metrics of the step.
 	Thresholds []threshold.Threshold
 	// Before and After are commands for the shell, which run before the groups of the step are opened and after it has
 	// ended.
 	Before, After []string
 }
 
-// OnlyStep is the name of the step of a command line.
-const OnlyStep = "load"
+// The names of what is the only one of its kind.
+const (
+	OnlyStep   = "load"   // the step of a command line, or of a scenario without steps
+	OnlyBroker = "broker" // the broker of a scenario without brokers
+)
 
 // Rated tells whether any messages of the plan have intended times.
 func (p *Plan) Rated() bool {
@@ -168,52 +178,54 @@ type Group struct {
 	Role Role
 	// ProducerBroker and ConsumerBroker are the brokers of both sides; nil for a side that the role does not have.
 	ProducerBroker, ConsumerBroker *Broker
+	// Destinations are the final names, after --num-destinations has been applied.
+	Destinations []driver.Destination
+
+	// ClientID is the prefix of the connections' client identifiers; empty for none.
+	ClientID string `set:"clientID,alias=client-id" section:"Broker" arg:"PREFIX" help:"prefix of the connections' client IDs; an index is added for each"`
+	// Hosts is the order in which connections try the hosts of a URL; empty is [InOrder].
+	Hosts HostOrder `set:"hosts" words:"order,spread" default:"order" help:"with several hosts in the URL: order, each connection tries them in their order; spread, connections are dealt out to them in turn, and one that is lost or refused goes to the next"`
+	// Reconnect opens a connection again that was lost, instead of ending the run.
+	Reconnect bool `set:"reconnect" help:"connect again when a connection is lost, and continue; the summary lists the outages. Without it a lost connection ends the run"`
+	// ReconnectTimeout bounds the time until a lost connection is there again; 0 for none.
+	ReconnectTimeout time.Duration `set:"reconnect-timeout" default:"0s" help:"with --reconnect: limit for connecting again, after which the run ends; 0 tries until the run is over"`
+	// ReconnectDelay is the longest of the pauses before a lost connection is opened again; 0 is the default, or that of
+	// Backoff.
+	ReconnectDelay time.Duration `set:"reconnect-delay" least:"1ms" none:"250ms" help:"with --reconnect: longest pause between two attempts to reach a host again; the pauses of a failover URL are its own"`
+	// Producers and Consumers are per destination; with Shared > 0, Consumers is per destination and subscription.
+	Producers int `set:"producers" roles:"producer" section:"Destinations and workers" range:"1.." default:"1" brief:"producers per destination" help:"producers per destination"`
+	Consumers int `set:"consumers" roles:"consumer" range:"1.." default:"1" brief:"consumers per destination" help:"consumers per destination, or per shared subscription of it"`
+	// SharedConnections lets all producers share ProducerConnections connections; otherwise each has its own.
+	SharedConnections   bool `set:"shared-connections" roles:"producer" help:"producers share --threads connections (else each has its own)"`
+	ProducerConnections int
+	// ConsumerConnections is the number of connections for all consumers; 0 means one each.
+	ConsumerConnections int `set:"consumer-connections,alias=num-connections" roles:"consumer" none:"one per consumer" help:"connections of all consumers"`
+
+	// Rate is the target of all producers together; the zero value means as fast as possible.
+	Rate Rate `set:"rate,relative" roles:"producer" section:"Load" arg:"N" join:", " none:"as fast as possible" brief:"messages per second in all, such as 30k; without it as fast as possible" help:"messages per second of all producers together, such as 30000 or 0.5, or segments such as 'ramp 0 to 5000 for 60s, 5000 for 5m, pause 10s'"`
+	// Count is the total of messages to send (or, for a consumer, to receive); 0 means no limit.
+	Count uint64 `set:"message-count" none:"no limit" brief:"how many messages" help:"messages to send in all, exactly; of a consumer, to receive in all"`
+	// Resend sends messages again that ended without an answer, with the same number.
+	Resend bool `set:"in-doubt" roles:"producer" words:"report,resend" default:"report" help:"messages that ended without an answer: report counts them, resend sends them again under the same ID, until they are confirmed or the load is over (with --reconnect or --send-timeout)"`
 	// ProducerSpec and ConsumerSpec are the driver's part of the settings: all but what tells workers apart. MaxPending 0
 	// means [UnlimitedPending].
 	driver.ProducerSpec
-	driver.ConsumerSpec
-
-	// Destinations are the final names, after --num-destinations has been applied.
-	Destinations []driver.Destination
-	// Producers and Consumers are per destination; with Shared > 0, Consumers is per destination and subscription.
-	Producers, Consumers int
-	// Shared is the number of shared subscriptions per topic, 0 for none.
-	Shared int
-	// SharedConnections lets all producers share ProducerConnections connections; otherwise each has its own.
-	SharedConnections   bool
-	ProducerConnections int
-	// ConsumerConnections is the number of connections for all consumers; 0 means one each.
-	ConsumerConnections int
-	// ClientID is the prefix of the connections' client identifiers; empty for none.
-	ClientID string
-	// Backoff are the pauses before a lost connection is opened again; the zero value is [Probing] with ReconnectDelay.
-	Backoff Backoff
-	// ReconnectDelay is the longest of these pauses; 0 is the default, or that of Backoff.
-	ReconnectDelay time.Duration
-	// Hosts is the order in which connections try the hosts of a URL; empty is [InOrder].
-	Hosts HostOrder
-	// Reconnect opens a connection again that was lost, instead of ending the run.
-	Reconnect bool
-	// ReconnectTimeout bounds the time until a lost connection is there again; 0 for none.
-	ReconnectTimeout time.Duration
-	// Resend sends messages again that ended without an answer, with the same number.
-	Resend bool
-
-	// Rate is the target of all producers together; the zero value means as fast as possible.
-	Rate Rate
-	// Count is the total of messages to send (or, for a consumer, to receive); 0 means no limit.
-	Count uint64
-
 	// Mix are the kinds of messages of producers, one at least.
 	Mix []Variant
 
+	driver.ConsumerSpec
+	// Shared is the number of shared subscriptions per topic, 0 for none.
+	Shared int `set:"shared" roles:"consumer" section:"Consumer" default:"0" help:"shared subscriptions per topic, each with --consumers consumers"`
 	// ConsumerWork is the simulated work on each message before its settlement, and ConsumerRate the most that all
 	// consumers together receive per second; the zero values are none.
-	ConsumerWork load.Work
-	ConsumerRate load.Rate
+	ConsumerWork load.Work `set:"consumer-work" roles:"consumer" arg:"TIME" help:"time that a consumer works on each message before it settles it: 2ms, 1ms-5ms (uniform), exp:2ms (exponential with that mean)"`
+	ConsumerRate load.Rate `set:"consumer-rate" roles:"consumer" arg:"N" none:"as fast as possible" help:"messages per second that all consumers together receive at most, in equal shares"`
 	// ConsumerFail is the share of the deliveries that consumers do not accept, on purpose, but treat as Failing says:
 	// reject or release.
-	ConsumerFail load.Share
+	ConsumerFail load.Share `set:"consumer-fail" roles:"consumer" arg:"PERCENT" none:"0%" help:"share of the deliveries that consumers do not accept, on purpose: 1%, 0.25%; exact for all consumers together"`
+
+	// Backoff are the pauses before a lost connection is opened again; the zero value is [Probing] with ReconnectDelay.
+	Backoff Backoff
 }
 
 // Rate is when messages are sent: by a schedule, or, if Relative is not nil, at a share of a rate that an earlier step
@@ -241,6 +253,18 @@ func (g *Group) Pending() int {
 
 // SameBroker tells whether both sides of the group are at one broker.
 func (g *Group) SameBroker() bool { return g.ProducerBroker.Same(g.ConsumerBroker) }
+
+// Groups returns the groups of all steps, each as the first step that names it has it.
+func (p *Plan) Groups() (list []*Group) {
+	for i := range p.Steps {
+		for _, g := range p.Steps[i].Groups {
+			if !slices.ContainsFunc(list, func(o *Group) bool { return o.Name == g.Name }) {
+				list = append(list, g)
+			}
+		}
+	}
+	return list
+}
 
 // Brokers returns the brokers of all groups.
 func (p *Plan) Brokers() (list []*Broker) {

@@ -74,7 +74,7 @@ func (p *flat) Validate() error {
 }
 
 func bodyOf(text string) []Variant {
-	return []Variant{{Weight: 1, Variant: driver.Variant{Priority: -1, Body: []byte(text)}, BodySource: "some bytes"}}
+	return []Variant{{Weight: 1, Variant: driver.Variant{Priority: -1, Body: []byte(text)}}}
 }
 
 // valid returns a plan without mistakes.

@@ -68,9 +68,18 @@ func (r *Relative) Of(perSecond float64) (load.Rate, error) {
 // relative refuses a rate that is a share of a figure which the earlier step does not have.
 func (v *validator) relative(r *Relative, earlier []Step) {
 	i := slices.IndexFunc(earlier, func(s Step) bool { return s.Name == r.Step })
-	m, ok := threshold.Find(r.Metric)
-	if i < 0 || !ok {
-		return // the reader of the file has reported it
+	m, _ := threshold.Find(r.Metric) // ParseRelative knows it
+	if i < 0 {
+		var names []string
+		for _, s := range earlier {
+			names = append(names, s.Name)
+		}
+		hint := "the first step cannot have a relative rate"
+		if names != nil {
+			hint = "steps before it are " + strings.Join(names, ", ")
+		}
+		v.refuse(true, hint, "rate %q: there is no step %s before it", r, r.Step)
+		return
 	}
 	has := v.has(&earlier[i]) &^ threshold.Verification
 	if m.Group != "" {

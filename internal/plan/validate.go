@@ -41,6 +41,14 @@ func (p *Plan) Validate(drivers Drivers) error {
 			}
 		}
 	}
+	v.group = nil
+	var checked []*Broker
+	for _, b := range p.Brokers() {
+		if !slices.ContainsFunc(checked, b.Same) {
+			checked = append(checked, b)
+			v.broker(b)
+		}
+	}
 	return errors.Join(v.errs...)
 }
 
@@ -56,9 +64,6 @@ func (v *validator) check(g *Group) {
 	}
 	if g.Role.Consumes() {
 		v.consuming(v.driver(g.ConsumerBroker))
-	}
-	for _, b := range g.Brokers() {
-		v.broker(b)
 	}
 }
 
@@ -183,6 +188,12 @@ func (v *validator) workers() {
 	v.refuse(g.ReconnectDelay != 0 && !g.Reconnect, "add --reconnect",
 		"--reconnect-delay %v without --reconnect has no effect", g.ReconnectDelay)
 	v.hosts()
+	for _, b := range g.Brokers() {
+		f := v.driver(b)
+		v.refuse(g.Reconnect && f.Capabilities.Reconnects,
+			"use --client native, or leave --reconnect out: the library then reconnects as it always does, and messages in "+
+				"flight end as unconfirmed", "--reconnect: %s reconnects by itself and reports no outage", title(f))
+	}
 	v.refuse(g.ReconnectTimeout < 0, positive, "--reconnect-timeout %v is negative", g.ReconnectTimeout)
 	v.refuse(g.Role.Produces() && g.Producers < 1, "to receive only, use the consumer command",
 		"--producers %d: at least 1 is needed", g.Producers)
@@ -332,9 +343,6 @@ func (g *Group) fails(as driver.Verdict) bool {
 func (v *validator) broker(b *Broker) {
 	o, f := &b.OpenOptions, v.driver(b)
 	v.refuse(o.ConnectTimeout <= 0, "give it some seconds", "--connect-timeout must be above 0")
-	v.refuse(v.group.Reconnect && f.Capabilities.Reconnects,
-		"use --client native, or leave --reconnect out: the library then reconnects as it always does, and messages in "+
-			"flight end as unconfirmed", "--reconnect: %s reconnects by itself and reports no outage", title(f))
 	v.refuse(o.Password != "" && o.User == "" && !HasUser(o.URL), "add --user NAME", "a password was given but no user")
 	if o.TLS != (driver.TLS{}) {
 		switch scheme := Scheme(o.URL); {

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -22,8 +20,29 @@ type Variant struct {
 	driver.Variant
 	BodySize int
 	Fill     Fill
-	// BodySource says where Body is from, for the printed plan: "1024 bytes" or a file name.
-	BodySource string
+	File     string // that Body was read from; empty for BodySize and Fill
+}
+
+// BodySource says where the body is from.
+func (v *Variant) BodySource() string {
+	if v.File != "" {
+		return fmt.Sprintf("%s, %d bytes", v.File, v.Size())
+	}
+	return v.Fill.Describe(v.Size())
+}
+
+// tree is the message as a scenario has it.
+func (v *Variant) tree() (t tree) {
+	if v.File != "" {
+		t.add("body-file", v.File)
+	} else {
+		t.add("message-size", v.Size())
+		if v.Fill != "" && v.Fill != Random {
+			t.add("fill", string(v.Fill))
+		}
+	}
+	t.rows(&v.Variant, nil)
+	return t
 }
 
 // Size returns the length of the body, also before it is made.
@@ -100,42 +119,6 @@ func (v *validator) mix() {
 	if length := load.CycleLength(g.weights()); length > load.MaxCycle {
 		v.refuse(true, "give rounder weights, such as those of percent",
 			"the weights of the messages add up to %d, divided by what they have in common: at most %d", length, load.MaxCycle)
-	}
-}
-
-// mix prints the kinds of messages.
-func (pr *printer) mix() {
-	list := pr.group.Mix
-	sum, equal := 0, true
-	for i := range list {
-		sum += list[i].Weight
-		equal = equal && list[i].Weight == list[0].Weight
-	}
-	chosen := "by weight"
-	if equal {
-		chosen = "in turn"
-	}
-	pr.line("messages", "of %d kinds, %s", len(list), chosen)
-	for i := range list {
-		if i == maxListed && len(list) > maxListed+1 {
-			pr.line("", "... and %d more", len(list)-maxListed)
-			return
-		}
-		v := &list[i]
-		parts := []string{v.BodySource}
-		if v.Text {
-			parts = append(parts, "type "+string(Text))
-		}
-		if v.Priority >= 0 {
-			parts = append(parts, "priority "+strconv.Itoa(v.Priority))
-		}
-		if v.Group != "" {
-			parts = append(parts, "group "+v.Group)
-		}
-		for _, property := range v.Properties {
-			parts = append(parts, "property "+property.Key+"="+property.Value)
-		}
-		pr.line(fmt.Sprintf("  %.4g%%", 100*float64(v.Weight)/float64(sum)), "%s", strings.Join(parts, ", "))
 	}
 }
 

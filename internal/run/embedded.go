@@ -15,7 +15,11 @@ const AboutEmbedded = "the broker is inside this process: the figures are the li
 	"not those of a product"
 
 // startEmbedded starts a broker for each site of the plan, and puts its addresses into the plan.
-func startEmbedded(p *plan.Plan, endpoints engine.Endpoints, f store.Faults) (started []*broker.Broker, err error) {
+func startEmbedded(p *plan.Plan, endpoints engine.Endpoints) (started []*broker.Broker, err error) {
+	f, err := faults(p)
+	if err != nil {
+		return nil, err
+	}
 	sites := map[string]*broker.Broker{}
 	for _, b := range p.Brokers() {
 		e := endpoints[b]
@@ -33,6 +37,14 @@ func startEmbedded(p *plan.Plan, endpoints engine.Endpoints, f store.Faults) (st
 		}
 	}
 	return started, nil
+}
+
+// faults returns the faults of the embedded brokers of a plan.
+func faults(p *plan.Plan) (store.Faults, error) {
+	if p.Faults == "" {
+		return store.Faults{}, nil
+	}
+	return broker.ParseFaults(p.Faults)
 }
 
 // startSite starts a broker for the groups of a plan at one site.

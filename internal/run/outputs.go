@@ -2,6 +2,7 @@ package run
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/quantity"
 	"github.com/perfmq/perfmq/internal/report"
 )
 
@@ -25,22 +27,39 @@ const (
 // Standard as the file of the JSON is standard output; the console is then on standard error.
 const Standard = "-"
 
-// Outputs say where the figures of a run go.
+// Outputs say where the metrics of a run go.
 type Outputs struct {
-	Silent      bool // nothing to the console
-	Format      string
-	ShowLatency bool
-	Interval    time.Duration // between the lines of the console; 0 for the usual interval
-	JSON, HDR   string        // files; empty for none
-	Result      string        // folder; empty for none
-	VerifyFile  string        // named by the user; empty for none
-	Metrics     string        // address; empty for none
-	Web         string        // address; empty for none
-	MetricsWeb  string        // web configuration file of the metrics; empty for none
-	// Linger is for how long the final metrics are served; at most, with LingerScrape, which ends it when they were
-	// scraped.
-	Linger       time.Duration
-	LingerScrape bool
+	// VerifyFile is named by the user; empty for none.
+	VerifyFile  string        `set:"verify-file" section:"Verification" arg:"FILE" help:"as --verify, and write this process' side to a file, for perfmq verify to join with those of others"`
+	Format      string        `set:"format" section:"Output" words:"artemis,rocketmq,short" default:"artemis" help:"console output: artemis, as artemis perf, or rocketmq, as RocketMQ's own benchmark: a line every 10s about the last 9s, each with the same summary; or short: one line while the run lasts, on a terminal, and a summary of 25 lines at most"`
+	Interval    time.Duration `set:"interval" none:"that of the format" help:"time from one block or line of the console to the next, at least 1s; files keep their seconds"`
+	ShowLatency bool          `set:"show-latency" brief:"print latencies every second, not only at the end" help:"print latencies every second, not only at the end"`
+	JSON        string        `set:"json" arg:"FILE" brief:"write every second and the summary as JSON; - is standard output" help:"write counts and latencies of every second and the summary as JSON; with - to standard output, the console then to standard error"`
+	HDR         string        `set:"hdr" arg:"FILE" help:"write the latencies of every second as an HdrHistogram log, in microseconds"`
+	Result      string        `set:"result" arg:"DIR" help:"write the whole result into a new folder as the run proceeds: result.json, plan.yaml, which perfmq run repeats, a row and the latencies of every second, with --verify also verify.pv"`
+	Metrics     string        `set:"metrics" arg:"[HOST]:PORT" help:"serve Prometheus metrics during the run, such as :9400, which is on loopback; 0.0.0.0:9400 is on all addresses"`
+	Linger      Linger        `set:"metrics-linger" arg:"TIME|scrape" help:"with --metrics: serve the final values for this time after the run; scrape: until they were scraped, for 1m at most"`
+	MetricsWeb  string        `set:"metrics-web-config" arg:"FILE" help:"with --metrics: TLS and basic authentication, from a web configuration file of Prometheus's"`
+	Web         string        `set:"web" arg:"[HOST]:PORT" help:"serve the page of perfmq report during the run, such as :8080, which is on loopback; 0.0.0.0:8080 is on all addresses"`
+	Silent      bool          `set:"silent" help:"print nothing but errors"`
+}
+
+// Linger is for how long the final metrics are served: at most, if Scrape ends it as soon as they were scraped.
+type Linger struct {
+	For    time.Duration
+	Scrape bool
+}
+
+// ParseLinger reads a time, or scrape.
+func ParseLinger(text string) (Linger, error) {
+	if text == "scrape" {
+		return Linger{time.Minute, true}, nil
+	}
+	d, err := quantity.Duration(text, time.Second)
+	if err != nil {
+		err = fmt.Errorf("%w, or scrape", err)
+	}
+	return Linger{For: d}, err
 }
 
 // reporters opens the outputs. If one cannot be opened, the opened ones are closed again.

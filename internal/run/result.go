@@ -1,7 +1,10 @@
 package run
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -36,9 +39,20 @@ func (r *Run) head() (result.Head, error) {
 	}, nil
 }
 
-// newResult makes the folder of the result.
+// newResult makes the folder of the result, with the plan.
 func (r *Run) newResult(head result.Head) (report.Reporter, error) {
-	return report.NewResult(r.Outputs.Result, r.resultOptions(head))
+	text, err := plan.YAML(r.Plan, r.Secrets.Field, "perfmq "+r.Version.String(), r.CommandLine)
+	if err != nil {
+		return nil, err
+	}
+	to, err := report.NewResult(r.Outputs.Result, r.resultOptions(head))
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(r.Outputs.Result, result.PlanFile), text, 0o600); err != nil {
+		return nil, fmt.Errorf("write the plan: %w", errors.Join(err, to.Close()))
+	}
+	return to, nil
 }
 
 func (r *Run) resultOptions(head result.Head) report.ResultOptions {

@@ -36,9 +36,9 @@ type Run struct {
 	Drivers plan.Drivers
 	Side    brokerside.Config // the watch of the broker and its host
 	Outputs Outputs
-	// Embedded starts brokers inside the process and puts their addresses into the plan; Faults are their faults.
-	Embedded bool
-	Faults   store.Faults
+
+	// CommandLine is what the user has called, for the result.
+	CommandLine string
 
 	Secrets *safetext.Secrets
 	Version Version
@@ -121,14 +121,14 @@ func (r *Run) open(stdout io.Writer) (o opened) {
 		o.outputs, o.err = true, errors.Join(o.err, o.fan.Close())
 		return o
 	}
-	if !r.Embedded {
+	if !r.Plan.Embedded {
 		if o.err = manage(r.Plan, r.endpoints); o.err != nil {
 			r.watched.Stop()
 			o.err = errors.Join(o.err, o.fan.Close())
 		}
 		return o
 	}
-	if o.embedded, o.err = startEmbedded(r.Plan, r.endpoints, r.Faults); o.err != nil {
+	if o.embedded, o.err = startEmbedded(r.Plan, r.endpoints); o.err != nil {
 		for _, b := range o.embedded {
 			b.Close()
 		}
@@ -158,8 +158,8 @@ func (r *Run) Do() Ending {
 	}
 	for _, b := range open.embedded {
 		defer b.Close()
-		if r.Faults != (store.Faults{}) && !r.Outputs.Silent {
-			defer func() { r.Say("note: " + describeFaults(r.Faults, b.Store().FaultCounts())) }()
+		if faults := b.Store().Faults(); faults != (store.Faults{}) && !r.Outputs.Silent {
+			defer func() { r.Say("note: " + describeFaults(faults, b.Store().FaultCounts())) }()
 		}
 	}
 	r.notes(open.embedded)
@@ -199,7 +199,7 @@ func (r *Run) notes(embedded []*broker.Broker) {
 func (r *Run) load(ctx context.Context, stop <-chan struct{}, fan *report.Fan, over *atomic.Bool) (e Ending) {
 	defer r.watched.Stop()
 	e.Summary, e.Err = engine.Run(ctx, stop, &engine.Config{Plan: r.Plan, Endpoints: r.endpoints, Side: r.watched}, fan)
-	if e.Summary != nil && r.Outputs.Linger > 0 {
+	if e.Summary != nil && r.Outputs.Linger.For > 0 {
 		over.Store(true)
 		r.linger(ctx, stop)
 		over.Store(false)
@@ -210,8 +210,8 @@ func (r *Run) load(ctx context.Context, stop <-chan struct{}, fan *report.Fan, o
 
 // linger serves the final metrics for a while.
 func (r *Run) linger(ctx context.Context, stop <-chan struct{}) {
-	d := r.Outputs.Linger
-	if !r.Outputs.LingerScrape || r.metrics == nil {
+	d := r.Outputs.Linger.For
+	if !r.Outputs.Linger.Scrape || r.metrics == nil {
 		r.Say("serving the final metrics for " + d.String() + "; press Ctrl-C to end")
 		await(ctx, stop, nil, d)
 		return

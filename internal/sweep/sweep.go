@@ -95,7 +95,7 @@ func New(c Config) (*Sweep, error) {
 			s.first, s.dir, s.state.Name = of, of.Outputs.Result, of.Plan.Name
 		}
 		s.lengths[i+1] = lengthOf(of.Plan)
-		for _, how := range run.HowEmptied(of.Plan, of.Drivers, of.Embedded) {
+		for _, how := range run.HowEmptied(of.Plan, of.Drivers, of.Plan.Embedded) {
 			if !slices.Contains(s.emptied, how) {
 				s.emptied = append(s.emptied, how)
 			}
@@ -150,7 +150,7 @@ func hashCell(to io.Writer, values map[string]string, of *run.Run) error {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(to, "%s %q %q %v %+v\n", hash, values, of.Plan.Labels, of.Embedded, of.Faults) // never fails
+	_, _ = fmt.Fprintf(to, "%s %q %q %v %+v\n", hash, values, of.Plan.Labels, of.Plan.Embedded, of.Plan.Faults) // never fails
 	for _, list := range thresholds(of.Plan) {
 		for i := range list {
 			_, _ = fmt.Fprintf(to, "%v ", list[i].Abort)
@@ -287,7 +287,7 @@ func (s *Sweep) separate(r *record.Run, of *run.Run) error {
 			name += fmt.Sprintf("-%d", r.Attempts)
 		}
 		of.Plan.Rename(func(destination string) string { return destination + name })
-	case s.Between == Purge && !of.Embedded: // an embedded broker is new
+	case s.Between == Purge && !of.Plan.Embedded: // an embedded broker is new
 		removed, err := run.Empty(of.Signals, of.Plan, of.Drivers)
 		switch {
 		case s.Silent || removed == 0:

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/broker/store"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/safetext"
@@ -61,10 +60,10 @@ func TestLeft(t *testing.T) {
 // TestHashCell: the embedded broker and its faults are part of what a sweep runs.
 func TestHashCell(t *testing.T) {
 	seen := map[string]bool{}
-	for _, of := range []run.Run{{}, {Embedded: true}, {Embedded: true, Faults: store.Faults{Rate: 5}}} {
-		of.Plan, of.Secrets = new(plan.Plan), new(safetext.Secrets)
+	for _, of := range []plan.Plan{{}, {Embedded: true}, {Embedded: true, Faults: "rate=5"}} {
+		r := run.Run{Plan: &of, Secrets: new(safetext.Secrets)}
 		var b strings.Builder
-		require.NoError(t, hashCell(&b, nil, &of))
+		require.NoError(t, hashCell(&b, nil, &r))
 		seen[b.String()] = true
 	}
 	require.Len(t, seen, 3)

@@ -72,7 +72,12 @@ type Result struct {
 }
 
 // Allow says which findings do not make a run a failure.
-type Allow struct{ Lost, Duplicates, Damaged, Disorder bool }
+type Allow struct {
+	Lost       bool `set:"allow-lost" roles:"consumer" help:"messages that are lost do not make the run a failure"`
+	Duplicates bool `set:"allow-duplicates" roles:"consumer" help:"messages that arrive more than once do not make the run a failure"`
+	Damaged    bool `set:"allow-damaged" roles:"consumer" help:"messages that arrive damaged do not make the run a failure"`
+	Disorder   bool `set:"fail-on-disorder,not" roles:"consumer" help:"messages that arrive out of order make the run a failure"`
+}
 
 // Problems lists the reasons why the run is a failure.
 func (r *Result) Problems(allow Allow) []string {

@@ -283,13 +283,14 @@ type KindCapabilities struct {
 type OpenOptions struct {
 	// URL is as the user gave it: scheme://[user:password@]host[:port][,host[:port]]... Hosts are tried in order, unless
 	// [Connection.Order] gives another one.
-	URL string
+	URL string `set:"url" section:"Broker" arg:"URL" check:"address" none:"the protocol's" brief:"the broker, such as PROTOCOL://HOST:PORT; commas between several hosts" help:"the broker: PROTOCOL://[USER@]HOST[:PORT][,HOST[:PORT]]..."`
 	// User and Password override user and password of the URL. Both empty means anonymous.
-	User, Password string
+	User     string `set:"user" arg:"NAME" check:"credential" brief:"user name; the password comes from PERFMQ_PASSWORD or --password-file FILE" help:"user name; without one the connections are anonymous"`
+	Password string `set:"password,secret" arg:"TEXT" check:"credential" help:"password; here others on this host can see it, so rather set PERFMQ_PASSWORD or use a file"`
 	// TLS has the settings for encrypted schemes; other schemes ignore it.
 	TLS TLS
 	// ConnectTimeout bounds the opening of one connection, up to and including authentication. It is above zero.
-	ConnectTimeout time.Duration
+	ConnectTimeout time.Duration `set:"connect-timeout" section:"Broker" default:"10s" help:"limit for opening a connection"`
 	// MaxBody is the largest body of a message to accept from the broker, in bytes; 0 means [DefaultMaxBody]. A larger
 	// body ends the consumer with [ClassTooLarge], before memory is allocated for it.
 	MaxBody int

@@ -86,13 +86,13 @@ type ProducerSpec struct {
 	Name string
 	// MaxPending is the number of slots, at least 1. It may be large (a million) when the user asked for no limit, so the
 	// state per slot should grow as slots are used.
-	MaxPending int
+	MaxPending int `set:"max-pending" roles:"producer" section:"Load" range:"0..1048576" default:"1" brief:"messages in flight per producer: 1 unless given, 0 is unbounded" help:"messages in flight per producer; 0 is unbounded"`
 	// Persistent asks for messages that survive a restart of the broker.
-	Persistent bool
+	Persistent bool `set:"persistent" roles:"producer" section:"Message" brief:"messages survive a restart of the broker" help:"messages survive a restart of the broker"`
 	// TTL is the time after which the broker may drop a message; 0 means never.
-	TTL time.Duration
+	TTL time.Duration `set:"ttl" roles:"producer" unit:"ms" none:"for ever" help:"time to live: 5s, or a plain number of milliseconds"`
 	// Delay is how long after its sending the broker holds a message back; 0 means not at all.
-	Delay time.Duration
+	Delay time.Duration `set:"delivery-delay" roles:"producer" unit:"ms" default:"0s" help:"let the broker hold each message back for this time; a plain number is milliseconds. Lateness is how much later it comes"`
 	// Variants are the kinds of messages to send, from 1 to [MaxVariants]. All producers of a run may share them and their
 	// bodies: the driver does not change them, and keeps no more copies than it needs.
 	Variants []Variant
@@ -100,12 +100,12 @@ type ProducerSpec struct {
 	// identifies their run and producer.
 	Origin ID
 	// CommitInterval is the number of messages per transaction; 0 means no transactions.
-	CommitInterval int
+	CommitInterval int `set:"commit-interval" none:"no transactions" help:"messages per transaction of a producer; a consumer ignores it, see --tx-size"`
 	// Commits is called for each transaction that has ended. It may be nil.
 	Commits Commits
 	// SendTimeout is the time after which a driver with [Capabilities.TimesOut] ends a send without an answer as
 	// [Unknown]; 0 lets the driver choose. Other drivers ignore it.
-	SendTimeout time.Duration
+	SendTimeout time.Duration `set:"send-timeout" roles:"producer" section:"Load" default:"0s" help:"a message without an answer after this time ends as unconfirmed (timeout) and makes room for the next one; 0 waits for ever, or, over rocketmq, for -o send-timeout"`
 }
 
 // MaxVariants is the largest number of variants of a producer.
@@ -117,13 +117,13 @@ type Variant struct {
 	Body []byte
 	// Text asks for a text message, with Body as its UTF-8 text, rather than a bytes message. A driver refuses with
 	// [ClassUnsupported] a body that its protocol cannot carry as text.
-	Text bool
+	Text bool `set:"message-type" roles:"producer" section:"Message" words:"bytes,text" default:"bytes" help:"text: an AMQP string, or over STOMP no content-length, of which ActiveMQ makes a text message; or bytes"`
 	// Priority is 0 (lowest) to 9, or -1 for the protocol's default (4 in JMS and AMQP).
-	Priority int
+	Priority int `set:"priority" roles:"producer" arg:"0-9" unset:"-1" range:"0..9" none:"the protocol's" help:"message priority, 9 is the highest"`
 	// Group is the message group; empty for none.
-	Group string
+	Group string `set:"group" roles:"producer" arg:"NAME" help:"message group of all messages"`
 	// Properties are the user's message properties, in the order given.
-	Properties []Property
+	Properties []Property `set:"property,pairs" roles:"producer" arg:"KEY=VALUE" help:"message property; may be repeated"`
 }
 
 // Commits receives how long a commit took, from its sending to the broker's answer, and whether the broker confirmed
@@ -140,20 +140,20 @@ type ConsumerSpec struct {
 	// Name is unique within the run, for link names and diagnostics: "consumer-3".
 	Name string
 	// Credit is how many messages the broker may send ahead; 0 means the driver's default.
-	Credit int
+	Credit int `set:"credit" roles:"consumer" section:"Consumer" range:"1.." none:"the protocol's" help:"messages that the broker may send ahead to a consumer"`
 	// Selector filters messages at the broker; empty for all.
-	Selector string
+	Selector string `set:"selector" roles:"consumer" arg:"TEXT" help:"message selector: which messages to receive"`
 	// Subscription is the name of the topic subscription; empty for an anonymous subscription, which ends with the
 	// consumer.
 	Subscription string
 	// Durable subscriptions survive their connection.
-	Durable bool
+	Durable bool `set:"durable" roles:"consumer" help:"durable topic subscriptions; needs --clientID; they are removed at the end"`
 	// Shared subscriptions spread their messages over all consumers with the same Subscription (and client ID, if any).
 	Shared bool
 	// KeepSubscription leaves a durable subscription at the broker when the consumer closes.
-	KeepSubscription bool
+	KeepSubscription bool `set:"keep-subscription" roles:"consumer" help:"leave durable subscriptions at the broker"`
 	// TransactionSize is the number of messages per transaction in which messages are received; 0 means no transactions.
-	TransactionSize int
+	TransactionSize int `set:"tx-size" roles:"consumer" range:"1.." none:"no transactions" help:"messages per transaction of a consumer; more than there are credits for would never be committed. It implies --tx"`
 	// Commits is called for each such transaction that has ended. It may be nil.
 	Commits Commits
 	// Concurrency is how many messages may be delivered at once; 0 and 1 mean one after the other.
@@ -161,5 +161,5 @@ type ConsumerSpec struct {
 	// Failing is the verdict that deliver may give instead of [Accept]: [Reject] or [Release]. A driver refuses with
 	// [ClassUnsupported] a verdict that it, or this broker, cannot carry out. The zero value is Accept: deliver gives no
 	// other verdict.
-	Failing Verdict
+	Failing Verdict `set:"consumer-fail-as" roles:"consumer" section:"Consumer" arg:"NAME" words:"release,reject" default:"release" help:"what consumers do then: release (the broker is to deliver the message again) or reject (it drops it, or puts it into its dead letters)"`
 }

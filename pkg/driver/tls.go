@@ -10,10 +10,11 @@ import (
 
 // TLS are the user's settings for encrypted connections.
 type TLS struct {
-	CAFile             string // PEM file of the authorities to trust instead of the system's
-	CertFile, KeyFile  string // PEM files of the client's certificate and key; both or neither
-	ServerName         string // name to expect in the broker's certificate instead of the URL's host
-	InsecureSkipVerify bool   // accept any certificate; for tests only
+	CAFile             string `set:"tls-ca" section:"TLS" arg:"FILE" none:"the system's" help:"PEM file with the authorities to trust"`
+	CertFile           string `set:"tls-cert" arg:"FILE" help:"PEM file with the client's certificate"`
+	KeyFile            string `set:"tls-key" arg:"FILE" help:"PEM file with the client's key"`
+	ServerName         string `set:"tls-server-name" arg:"NAME" none:"the URL's host" help:"name to expect in the broker's certificate"`
+	InsecureSkipVerify bool   `set:"tls-insecure" help:"INSECURE: accept any certificate; for tests only"`
 
 	loaded *credentials // set by Load; if nil, Config reads the files
 }

@@ -24,11 +24,13 @@ const (
 	ResultFile    = "result.json"
 	// VerifyFile has the message numbers of a verified run.
 	VerifyFile = "verify.pv"
-	partFile   = ".result.json.part" // becomes ResultFile
+	// PlanFile is the plan as a scenario, which perfmq run carries out again.
+	PlanFile = "plan.yaml"
+	partFile = ".result.json.part" // becomes ResultFile
 )
 
 // Files returns the names of all files that a result may consist of.
-func Files() []string { return []string{RowsFile, LatenciesFile, ResultFile, VerifyFile} }
+func Files() []string { return []string{RowsFile, LatenciesFile, ResultFile, VerifyFile, PlanFile} }
 
 // The files grow by at most 200 MB a day: after the first megabytes, the histograms of several seconds share a line
 // where one line each would be larger. The constants are in bytes.
@@ -341,6 +343,11 @@ func (w *Writer) Close() error {
 	}
 	if w.hdr != nil {
 		if err := os.Remove(filepath.Join(w.dir, partFile)); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	if !w.started && w.hdr != nil {
+		if err := os.Remove(filepath.Join(w.dir, PlanFile)); !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/config"
+	"github.com/perfmq/perfmq/internal/drivers"
+	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/pkg/result"
+	"github.com/perfmq/perfmq/scenarios"
+)
+
+// shippedCall calls perfmq with the real protocols and the shipped scenarios.
+func shippedCall(args ...string) ended {
+	var stdout, stderr output
+	status := Main(Env{
+		Args: args, Stdout: &stdout, Stderr: &stderr, Factories: drivers.All(), Scenarios: scenarios.FS(),
+		Version: run.Version{Number: "v0.0.0"},
+	})
+	return ended{status, stdout.String(), stderr.String()}
+}
+
+// TestDryRunRuns: the plan that --dry-run prints is a scenario, and the plan of that scenario is the same.
+func TestDryRunRuns(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("body.txt", []byte("body ${x} $$"), 0o600))
+	require.NoError(t, os.WriteFile("password", []byte("hunter2\n"), 0o600))
+	require.NoError(t, os.Mkdir("bodies", 0o700))
+	require.NoError(t, os.WriteFile("bodies/a", []byte("a"), 0o600))
+	require.NoError(t, os.WriteFile("bodies/b", []byte("bb"), 0o600))
+	var calls [][]string
+	for _, line := range strings.Split(strings.TrimSpace(commandLines), "\n") {
+		calls = append(calls, words(line))
+	}
+	require.GreaterOrEqual(t, len(calls), 50)
+	shipped, err := config.Shipped(scenarios.FS())
+	require.NoError(t, err)
+	for _, info := range shipped {
+		calls = append(calls, []string{"run", "@" + info.Name, "--set", "restart=true"})
+		if info.Name != "activemq/restart" {
+			calls[len(calls)-1] = calls[len(calls)-1][:2]
+		}
+	}
+	for _, args := range calls {
+		name := strings.Join(args, " ")
+		first := shippedCall(append(args, "--dry-run")...)
+		require.Equal(t, exitOK, first.status, "%s: %s", name, first.stderr)
+		require.NotContains(t, first.stdout, "hunter2", name)
+		require.NoError(t, os.WriteFile("plan.yaml", []byte(first.stdout), 0o600))
+		second := shippedCall("run", "plan.yaml", "--dry-run")
+		require.Equal(t, exitOK, second.status, "%s:\n%s%s", name, first.stdout, second.stderr)
+		require.Equal(t, named(first.stdout), named(second.stdout), name)
+	}
+}
+
+// named returns a plan without comments and the name, which a plan of a command line has from its file.
+func named(text string) string {
+	return strings.Replace(withoutComments(text), "name: plan\n", "", 1)
+}
+
+// words splits a line at blanks outside of single quotes.
+func words(line string) (list []string) {
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			list = append(list, part)
+			continue
+		}
+		list = append(list, strings.Fields(part)...)
+	}
+	return list
+}
+
+const commandLines = `
+amqp client
+amqp producer
+amqp consumer
+stomp client queue://A queue://B
+rocketmq client topic://T
+mem client --verify
+amqp client --embedded
+amqp client --embedded --embedded-faults lose=1000,delay=5ms --verify --allow-lost --allow-duplicates
+amqp producer --rate 5000 --duration 1m30s --warmup 5s
+amqp producer --rate 'ramp 0 to 5000 for 60s, 5000 for 5m, pause 10s'
+amqp producer --rate 0.5 --message-count 10
+amqp client --message-count 1000 --max-pending 100 --producers 3 --consumers 4 --num-destinations 2 queue://Q
+amqp client --max-pending 0 --duration 10
+amqp client --message-size 64KiB --fill zeros
+amqp client --message-size 1KiB/80:64KiB/15:8/5
+amqp client --message-size 1:2:3
+amqp producer --body-file body.txt
+amqp producer --body-file bodies
+amqp client --message-type text --priority 0 --group g --property a=b --property 'c=$d ${e}' --property run=1
+amqp client --priority 9 --persistent --ttl 5s
+amqp client --durable --clientID c topic://T
+amqp client --durable --clientID c --keep-subscription topic://T
+amqp client --shared 2 topic://T
+amqp client --selector 'a = 1 AND b <> 3' --credit 50
+amqp client --tx --tx-size 10 --commit-interval 10
+amqp consumer --tx
+amqp client --consumer-work exp:2ms --consumer-rate 100 --consumer-fail 1% --consumer-fail-as reject
+stomp client --consumer-work 1ms-5ms --consumer-fail 0.25%
+amqp client --shared-connections --threads 4 --producers 9 --consumer-connections 2 --consumers 5
+amqp client --reconnect --reconnect-timeout 5s --wait-for-broker 10s
+amqp client --reconnect --in-doubt resend
+stomp client --send-timeout 2s --in-doubt resend
+amqp client --hosts spread --url amqp://a:1,b:2
+amqp client --url 'failover:(tcp://a:1,tcp://b:2)?initialReconnectDelay=20&maxReconnectAttempts=3'
+amqp client --url 'failover:(tcp://a:1,tcp://b:2)?randomize=false' --reconnect=false
+amqp client --url 'failover:(tcp://a:1,tcp://b:2)' --hosts order
+amqp client --url 'failover:(tcp://u:hunter2@a:1,tcp://u:hunter2@b:2)?maxReconnectAttempts=0'
+amqp client --url amqp://u:hunter2@h
+amqp client --user u --password-file password
+amqp client --user u --password-file password --management-url http://h:8161
+amqp client --client library --connect-timeout 3s
+amqp client --url amqps://h --tls-insecure --tls-server-name x
+amqp client -o settle=at-most-once -o idle-timeout=30s
+rocketmq client -o queues=8 --send-timeout 2s
+amqp client --consumer-url stomp://h:61613
+amqp client --consumer-protocol stomp --consumer-url stomp://u:hunter2@h
+amqp client --threshold 'ack.p99 < 50ms' --threshold 'sent == 10' --label heap=1g --label 'broker=Artemis 2.56'
+amqp client --stall-threshold 0 --drain-timeout 5s --broker-count off
+amqp client --marks 100k,500k --message-count 1M
+amqp client --max-message-size 1MiB --message-size 2MiB
+amqp client --delivery-delay 2s --url amqp://h
+amqp client --verify --allow-lost --allow-damaged --fail-on-foreign --fail-on-disorder --rate 10
+amqp client --result r --json j.json --format short --interval 2s
+amqp producer --find-max 'ack.p99 < 10ms'
+`
+
+// TestRunAgain: the folder of a result has the plan and the command line, and perfmq run repeats the run.
+func TestRunAgain(t *testing.T) {
+	t.Chdir(t.TempDir())
+	environ := map[string][]string{"line": {"PERFMQ_PASSWORD=hunter2", "PERFMQ_OPTION=auth=u:hunter2"}}
+	for name, args := range map[string]string{
+		"line":     "mem client --message-count 50 --producers 2 --verify --user u --password hunter2 -o auth=u:hunter2 --threshold sent==50 queue://A",
+		"scenario": "run two.yaml",
+	} {
+		require.NoError(t, os.WriteFile("two.yaml", []byte(twoSteps), 0o600))
+		got := call(nil, append(strings.Fields(args), "--result", name)...)
+		require.Equal(t, exitOK, got.status, got.stderr)
+		text, err := os.ReadFile(filepath.Join(name, result.PlanFile))
+		require.NoError(t, err)
+		require.Contains(t, string(text), "\n# perfmq "+strings.Fields(args)[0]+" ")
+		require.NotContains(t, string(text), "hunter2")
+		got = call(environ[name], "run", name, "--result", name+"-2")
+		require.Equal(t, exitOK, got.status, got.stderr)
+		again, err := os.ReadFile(filepath.Join(name+"-2", result.PlanFile))
+		require.NoError(t, err)
+		require.Equal(t, withoutComments(string(text)), withoutComments(string(again)))
+		before, err := result.Read(name)
+		require.NoError(t, err)
+		after, err := result.Read(name + "-2")
+		require.NoError(t, err)
+		var plans [2]map[string]any
+		require.NoError(t, json.Unmarshal(before.Plan, &plans[0]))
+		require.NoError(t, json.Unmarshal(after.Plan, &plans[1]))
+		require.Equal(t, plans[0], plans[1])
+		require.Equal(t, before.PlanHash, after.PlanHash)
+	}
+	require.NoError(t, os.Remove(filepath.Join("line", result.PlanFile)))
+	got := call(nil, "run", "line")
+	require.Equal(t, exitUsage, got.status)
+	require.Contains(t, got.stderr, "hint: name a scenario, or the folder of a result that has its plan\n")
+}

@@ -1,0 +1,384 @@
+package config
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/internal/inputfile"
+	"github.com/perfmq/perfmq/internal/nearest"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/quantity"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// reached is a broker with what its URL says of the groups that use it.
+type reached struct {
+	*plan.Broker
+	driver   *driver.Factory
+	failover *failover // nil for URLs of other kinds
+}
+
+// broker makes a broker of its settings, for a protocol. Its options are not set yet.
+func (r *resolver) broker(flag string, f driver.Factory, b plan.Broker) reached {
+	if r.Plan.Embedded && r.Source("url") < r.Source("embedded") {
+		b.URL = "" // a flag wins over the variable, and both over a file
+	}
+	if asked := b.Protocol; asked != "" && !strings.EqualFold(asked, f.Name) {
+		r.refuse(r.useProtocol(asked), "--protocol %s does not agree with the command perfmq %s", asked, f.Name)
+	}
+	f = r.byChoice(f)
+	b.Protocol, b.Client = f.Name, cmp.Or(f.Client, driver.Native)
+	b.Password = r.password(&b)
+	r.loadTLS(&b.TLS)
+	of := r.connect(flag, f, &b)
+	r.embed(&f, &b)
+	return of
+}
+
+// connect sets the URL and its hosts.
+func (r *resolver) connect(flag string, f driver.Factory, b *plan.Broker) reached {
+	of := reached{Broker: b, driver: &f}
+	of.failover = r.readFailover(flag, &b.URL)
+	b.URL = r.brokerURL(flag, b.URL, &f)
+	if of.failover != nil {
+		b.Given = of.failover.shown
+		if user := plan.User(b.URL); user != "" && b.User == "" { // the URL is shown without it
+			b.User, b.Password = user, cmp.Or(b.Password, plan.Password(b.URL))
+		}
+		if f.Hosts == nil {
+			r.refuse("write "+f.Schemes[0]+"://HOST:PORT,HOST:PORT", "%s has no failover URLs", Quoted(f.Name))
+		}
+	}
+	if b.User == "" && b.Password != "" {
+		b.User = plan.User(b.URL) // drivers take user and password from one source
+	}
+	if b.Hosts = nil; f.Hosts != nil {
+		b.Hosts = f.Hosts(b.URL)
+	}
+	return of
+}
+
+// consumerBroker returns the broker of the consumers of a client.
+func (r *resolver) consumerBroker(own reached, of *driver.Factory) reached {
+	c, f := &r.Consumer, *of
+	switch {
+	case c.Protocol != "":
+		i := slices.IndexFunc(r.Factories, func(f driver.Factory) bool { return strings.EqualFold(f.Name, c.Protocol) })
+		if i < 0 {
+			r.refuse("known are "+strings.Join(Names(r.Factories), ", "), "unknown protocol --consumer-protocol %s", c.Protocol)
+			return own
+		}
+		f = r.Factories[i]
+	case c.URL != "" && !slices.Contains(f.Schemes, scheme(c.URL)):
+		if other := byScheme(r.Factories, scheme(c.URL)); other != nil {
+			f = *other
+		}
+	}
+	address := c.URL
+	if r.Plan.Embedded && r.Source("consumer-url") < r.Source("embedded") {
+		address = ""
+	}
+	if f.Name == of.Name && (address == "" || address == r.Broker.URL) {
+		return own
+	}
+	b := *own.Broker
+	b.URL, b.Given, b.User = address, "", r.Broker.User
+	if plan.HasUser(address) {
+		b.User, b.Password = "", ""
+	}
+	if address != "" && hosts(address) != hosts(own.URL) {
+		b.Management = "" // belongs to the other broker
+	}
+	if f.Name != of.Name {
+		f = r.byChoice(f)
+		b.Protocol, b.Client = f.Name, cmp.Or(f.Client, driver.Native)
+	} else {
+		f = *own.driver
+	}
+	consumers := r.connect("--consumer-url", f, &b)
+	r.embed(&f, &b)
+	return consumers
+}
+
+// byChoice returns the factory of the client that the user chose for the protocol of f.
+func (r *resolver) byChoice(f driver.Factory) driver.Factory {
+	client := r.Broker.Client
+	if client == driver.Native || client == f.Client || client == LibraryClient && !isNative(&f) {
+		return f // native is the default, also where there is only a library
+	}
+	own := LibrariesOf(&f, r.Libraries)
+	names := []string{cmp.Or(f.Client, driver.Native)}
+	for _, l := range own {
+		if client == LibraryClient || client == l.Client {
+			return l
+		}
+		names = append(names, l.Client)
+	}
+	switch {
+	case len(own) > 0 || !isNative(&f):
+		r.refuse("choose native or library", "--client %s: the clients of %s are %s", Quoted(client), f.Name,
+			strings.Join(names, ", "))
+	case client != LibraryClient && !slices.ContainsFunc(r.Libraries,
+		func(l driver.Factory) bool { return l.Client == client }):
+		r.refuse("choose native or library", "--client %s: there is no such client", Quoted(client))
+	default:
+		names := Names(r.Libraries)
+		slices.Sort(names)
+		hint := "leave --client out"
+		if len(names) > 0 {
+			hint += "; client libraries are there for " + strings.Join(slices.Compact(names), ", ")
+		}
+		r.refuse(hint, "--client %s: %s has no client library", client, f.Name)
+	}
+	return f
+}
+
+// brokerURL returns the URL for a protocol: the protocol's default if none was given, or after a mistake in it.
+func (r *resolver) brokerURL(flag, url string, f *driver.Factory) string {
+	url, ignored := withoutClientParameters(url)
+	for _, name := range ignored {
+		r.note(flag + ": " + name + " is a setting of Artemis's own client and has no effect")
+	}
+	shown := Quoted(plan.RedactURL(url))
+	switch s := scheme(url); {
+	case url == "":
+		return f.DefaultURL
+	case slices.Contains(f.Schemes, s):
+		return url
+	case s == "":
+		meant, rest := f.Schemes[0], url
+		if before, after, ok := strings.Cut(url, ":"); ok && slices.Contains(f.Schemes, strings.ToLower(before)) {
+			meant, rest = before, strings.TrimLeft(after, "/")
+		}
+		r.refuse("write "+meant+"://"+plan.RedactURL(rest), "%s %s has no scheme", flag, shown)
+	default:
+		hint := f.Name + " URLs begin with " + strings.Join(Schemes(f), ", ")
+		if other := byScheme(r.Factories, s); other != nil && flag == "--url" {
+			hint = r.useProtocol(other.Name)
+			if r.inFile {
+				hint = "the broker has protocol: " + f.Name + "; change one of them"
+			}
+		}
+		r.refuse(hint, "%s %s: %s is no scheme of %s", flag, shown, s, f.Name)
+	}
+	return f.DefaultURL
+}
+
+func (r *resolver) useProtocol(name string) string {
+	for _, f := range r.Factories {
+		if strings.EqualFold(f.Name, name) {
+			return "use perfmq " + f.Name + " " + string(r.role)
+		}
+	}
+	return "perfmq speaks " + strings.Join(Names(r.Factories), ", ")
+}
+
+// The bounds of files, in bytes.
+const (
+	MaxPassword    = 4 << 10
+	maxCredentials = 16 << 20 // the CA certificates of a system take less than 1 MiB
+)
+
+// password returns the password, perhaps from its file. A flag takes precedence over the environment.
+func (r *resolver) password(b *plan.Broker) string {
+	file := r.Source("password-file")
+	switch direct := r.Source("password"); {
+	case b.PasswordFile == "", direct > file:
+		return b.Password
+	case direct == file && r.Has("password"):
+		r.refuse("leave one of them out", "--password and --password-file are both given")
+		return b.Password
+	}
+	line, err := inputfile.FirstLine(b.PasswordFile, MaxPassword)
+	if err != nil {
+		r.refuseFile("--password-file", err)
+		return ""
+	}
+	if line == "" {
+		r.refuse("write the password into its first line", "--password-file %s has no password in it", b.PasswordFile)
+	}
+	r.Secrets.Add(b.User, line)
+	if err := CheckCredential(line); err != nil {
+		r.refuse("", "--password-file %s: the password %v", b.PasswordFile, err)
+	}
+	return line
+}
+
+// loadTLS reads the files of the --tls flags, once for all connections.
+func (r *resolver) loadTLS(t *driver.TLS) {
+	if *t == (driver.TLS{}) {
+		return
+	}
+	unread := false
+	err := t.Load(func(path string) ([]byte, error) {
+		text, err := inputfile.Read(path, maxCredentials)
+		if err != nil {
+			unread = true
+			r.refuseFile(map[string]string{t.CAFile: "--tls-ca", t.CertFile: "--tls-cert", t.KeyFile: "--tls-key"}[path], err)
+		}
+		return text, err
+	})
+	if err == nil {
+		return
+	}
+	if !unread {
+		r.refuseFile("--tls", err)
+	}
+	t.CAFile, t.CertFile, t.KeyFile = "", "", "" // avoids reading and reporting them again
+}
+
+// options sets the options of brokers. With two protocols a key belongs to each protocol that knows it.
+func (r *resolver) options(brokers []reached) {
+	given := r.Broker.Assigned
+	var all []string
+	done := map[*plan.Broker]bool{}
+	for _, b := range brokers {
+		if done[b.Broker] {
+			continue
+		}
+		done[b.Broker] = true
+		b.Options, b.Assigned = NewOptions(b.driver), nil
+		var known []string
+		for _, o := range driver.Describe(b.Options) {
+			known = append(known, o.Name)
+		}
+		all = append(all, known...)
+		for _, assignment := range given {
+			if key, _, _ := strings.Cut(assignment, "="); !slices.Contains(known, key) {
+				continue
+			}
+			assignment = plainOption(b.Options, assignment)
+			b.Assigned = append(b.Assigned, assignment)
+			err := driver.SetOptions(b.Options, []string{assignment})
+			if err != nil && !slices.ContainsFunc(r.errs, func(e error) bool { return e.Error() == "-o: "+err.Error() }) {
+				r.refuse(meantOption(NewOptions(b.driver), assignment), "-o: %v", err)
+			}
+		}
+	}
+	for _, assignment := range given {
+		if key, _, _ := strings.Cut(assignment, "="); !slices.Contains(all, key) {
+			r.unknownOption(key, slices.Compact(all), brokers[0].Protocol)
+		}
+	}
+}
+
+func (r *resolver) unknownOption(key string, all []string, protocol string) {
+	hint := protocol + " has no options"
+	if len(all) > 0 {
+		hint = "known are " + strings.Join(all, ", ")
+	}
+	if of := protocolsWith(r.Factories, key); slices.Contains(of, protocol) {
+		hint = "it is an option of --client native"
+	} else if len(of) > 0 {
+		hint = "it is an option of " + strings.Join(of, " and ") + "; " + hint
+	}
+	hint = cmp.Or(OtherNames(key), nearest.Hint(key, all, "-o %s=...", hint))
+	from := ""
+	if r.Source("option") == Variable {
+		from = " (PERFMQ_OPTION)"
+	}
+	r.errs = append(r.errs, &plan.Mistake{Text: "unknown option -o " + key + from, Hint: hint, Setting: "option"})
+}
+
+// OtherNames returns a hint for the name of a setting of another tool; empty if the name is unknown.
+func OtherNames(name string) string {
+	switch strings.ToLower(strings.ReplaceAll(name, "-", "")) {
+	case "accesskey", "ak", "username", "login":
+		return "give it as --user"
+	case "secretkey", "sk":
+		return "give it as PERFMQ_PASSWORD or in a --password-file"
+	case "broker", "brokerurl", "host", "server", "namesrv", "nameserver":
+		return "give it as --url"
+	case "size", "messagesize", "bodysize":
+		return "did you mean --message-size?"
+	case "count", "messages":
+		return "did you mean --message-count?"
+	default:
+		return ""
+	}
+}
+
+// embeddedHost stands for the broker in this process in URLs until its port is known.
+const embeddedHost = "embedded"
+
+// embed connects a broker to the broker in this process, with --embedded.
+func (r *resolver) embed(f *driver.Factory, b *plan.Broker) {
+	if !r.Plan.Embedded {
+		return
+	}
+	for _, flag := range []string{"url", "consumer-url", "management-url"} {
+		if r.Has(flag) && (r.Source(flag) >= r.Source("embedded") || flag == "management-url") {
+			r.refuse("leave one of them out", "--embedded and --%s are both given", flag)
+		}
+	}
+	if !CanEmbed(f) {
+		r.refuse("", "the embedded broker does not speak %s", f.Name)
+		return
+	}
+	b.URL, b.Hosts, b.Given = f.Schemes[0]+"://"+embeddedHost, nil, ""
+}
+
+// embeddable refuses bodies that the broker in this process does not take.
+func (r *resolver) embeddable(g *plan.Group) {
+	if !r.Plan.Embedded || !g.Role.Produces() {
+		return
+	}
+	protocol := g.ProducerBroker.Protocol
+	if most := broker.LargestBody(protocol); g.LargestBody() > most {
+		r.refuse("send smaller messages, or to a broker of your own, by --url",
+			"--embedded takes bodies of at most %s over %s, and there is one of %s",
+			quantity.FormatBytes(int64(most)), protocol, quantity.FormatBytes(int64(g.LargestBody())))
+	}
+}
+
+// withoutClientParameters returns a URL without parameters that configure only the client of Artemis and its connections
+// to one broker, and their names. Parameters that change messages, their delivery or encryption are not among them: a
+// URL with another parameter is returned unchanged, for the driver to refuse.
+func withoutClientParameters(url string) (plain string, names []string) {
+	const known = " autoGroup blockOnAcknowledge blockOnDurableSend blockOnNonDurableSend cacheLargeMessagesClient " +
+		"callFailoverTimeout callTimeout clientFailureCheckPeriod confirmationWindowSize connectionTTL connectionTtl " +
+		"consumerWindowSize ha initialConnectAttempts initialMessagePacketSize maxRetryInterval minLargeMessageSize " +
+		"nettyThreads producerWindowSize reconnectAttempts remotingThreads retryInterval retryIntervalMultiplier " +
+		"scheduledThreadPoolMaxSize tcpNoDelay tcpReceiveBufferSize tcpSendBufferSize threadPoolMaxSize useEpoll " +
+		"useGlobalPools useKQueue useTopologyForLoadBalancing "
+	plain, query, ok := strings.Cut(url, "?")
+	if !ok {
+		return url, nil
+	}
+	for parameter := range strings.FieldsFuncSeq(query, func(r rune) bool { return r == '&' || r == ';' }) {
+		name, _, _ := strings.Cut(parameter, "=")
+		if !strings.Contains(known, " "+name+" ") {
+			return url, nil
+		}
+		names = append(names, name)
+	}
+	return plain, names
+}
+
+// hosts returns the hosts of a URL without their ports.
+func hosts(address string) string {
+	if isFailover(address) {
+		if f, err := parseFailover(address); err == nil {
+			address = f.url
+		}
+	}
+	_, rest, ok := strings.Cut(address, "://")
+	if !ok {
+		return ""
+	}
+	rest = rest[strings.LastIndex(rest, "@")+1:]
+	rest, _, _ = strings.Cut(rest, "/")
+	rest, _, _ = strings.Cut(rest, "?")
+	var list []string
+	for host := range strings.SplitSeq(rest, ",") {
+		if u, err := url.Parse("x://" + host); err == nil {
+			host = u.Hostname()
+		}
+		list = append(list, host)
+	}
+	slices.Sort(list)
+	return strings.Join(list, ",")
+}

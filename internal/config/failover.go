@@ -1,0 +1,265 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/plan"
+)
+
+// failover is a URL of ActiveMQ's failover transport: its hosts, and how a lost connection is opened again
+// (org.apache.activemq.transport.failover.FailoverTransport).
+type failover struct {
+	url      string       // of the hosts alone, as other URLs name several
+	shown    string       // fit for printing: without users, passwords and the settings in ignored
+	backoff  plan.Backoff // of lost connections
+	random   bool         // hosts are tried in a random order
+	again    bool         // lost connections are opened again at all: not with maxReconnectAttempts=0
+	ignored  []string
+	settings []string // understood, as given
+}
+
+// failoverScheme is how URLs of the failover transport begin.
+const failoverScheme = "failover:"
+
+const failoverExample = "write it as 'failover:(tcp://HOST:PORT,tcp://HOST:PORT)?randomize=false', in quotes"
+
+// isFailover tells whether a URL is one of the failover transport.
+func isFailover(url string) bool {
+	url = strings.TrimSpace(url)
+	return len(url) >= len(failoverScheme) && strings.EqualFold(url[:len(failoverScheme)], failoverScheme)
+}
+
+// scheme returns the scheme of a URL; of a failover URL that of its hosts.
+func scheme(url string) string {
+	if isFailover(url) {
+		if f, err := parseFailover(url); err == nil {
+			url = f.url
+		}
+	}
+	return plan.Scheme(url)
+}
+
+func mistake(hint, format string, args ...any) *plan.Mistake {
+	return &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// parseFailover reads failover:(URL,URL...)?SETTING=VALUE&..., also with failover:// and, without settings, without the
+// parentheses. Settings of a host, jms.*, wireFormat.* and nested.* are ignored. The text of the error has no passwords.
+func parseFailover(url string) (*failover, error) {
+	text := strings.TrimPrefix(strings.TrimSpace(url)[len(failoverScheme):], "//")
+	hosts, query := text, ""
+	if strings.HasPrefix(text, "(") {
+		end := strings.LastIndexByte(text, ')')
+		if end < 0 {
+			return nil, mistake(failoverExample, "the failover URL has no closing parenthesis")
+		}
+		hosts, query = text[1:end], text[end+1:]
+		if query != "" && query[0] != '?' {
+			return nil, mistake(failoverExample, "the failover URL goes on after the parenthesis without a question mark")
+		}
+		query = strings.TrimPrefix(query, "?")
+	}
+	f := &failover{random: true, again: true, backoff: plan.Backoff{
+		First: 10 * time.Millisecond, Longest: 30 * time.Second, Multiplier: 2, LostLast: true,
+	}}
+	if err := f.readHosts(hosts); err != nil {
+		return nil, err
+	}
+	if err := f.parameters(query); err != nil {
+		return nil, err
+	}
+	if f.settings != nil {
+		f.shown += "?" + strings.Join(f.settings, "&")
+	}
+	return f, nil
+}
+
+// readHosts reads the URLs of the hosts.
+func (f *failover) readHosts(text string) error {
+	var scheme, user string
+	var list []string
+	for part := range strings.SplitSeq(text, ",") {
+		s, rest, ok := strings.Cut(strings.TrimSpace(part), "://")
+		if !ok {
+			return mistake(failoverExample, "host %d of the failover URL has no scheme", len(list)+1)
+		}
+		s = strings.ToLower(s)
+		if scheme != "" && s != scheme {
+			return mistake("give all hosts the same scheme", "the failover URL has hosts of the schemes %s and %s", scheme, s)
+		}
+		scheme = s
+		rest, nested, _ := strings.Cut(rest, "?")
+		for name := range strings.SplitSeq(nested, "&") {
+			if name, _, _ = strings.Cut(name, "="); failoverValues(name) != "" {
+				return mistake("close the parenthesis before the question mark: "+failoverExample,
+					"%s is given to a host of the failover URL", name)
+			} else if name != "" {
+				f.ignored = append(f.ignored, name)
+			}
+		}
+		if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+			if user != "" && rest[:at] != user {
+				return mistake("give one for all by --user and PERFMQ_PASSWORD",
+					"the hosts of the failover URL have different users")
+			}
+			user, rest = rest[:at], rest[at+1:]
+		}
+		list = append(list, strings.TrimSuffix(rest, "/"))
+	}
+	f.shown = "failover:(" + scheme + "://" + strings.Join(list, ","+scheme+"://") + ")"
+	f.url = scheme + "://"
+	if user != "" {
+		f.url += user + "@"
+	}
+	f.url += strings.Join(list, ",")
+	return nil
+}
+
+// parameters reads the settings behind the parenthesis.
+func (f *failover) parameters(query string) error {
+	exponential := true
+	for setting := range strings.FieldsFuncSeq(query, func(r rune) bool { return r == '&' }) {
+		name, value, _ := strings.Cut(setting, "=")
+		if group, _, ok := strings.Cut(name, "."); ok && (group == "jms" || group == "wireFormat" || group == "nested") {
+			f.ignored = append(f.ignored, name)
+			continue
+		}
+		if slices.ContainsFunc(f.settings, func(s string) bool { return strings.HasPrefix(s, name+"=") }) {
+			return mistake("give it once", "the failover URL has %s twice", name)
+		}
+		var err error
+		switch name {
+		case "randomize":
+			f.random, err = strconv.ParseBool(value)
+		case "useExponentialBackOff":
+			exponential, err = strconv.ParseBool(value)
+		case "initialReconnectDelay":
+			f.backoff.First, err = milliseconds(value)
+		case "maxReconnectDelay":
+			f.backoff.Longest, err = milliseconds(value)
+		case "timeout":
+			if value != "-1" && value != "0" {
+				f.backoff.Patience, err = milliseconds(value)
+			}
+		case "backOffMultiplier", "reconnectDelayExponent":
+			f.backoff.Multiplier, err = strconv.ParseFloat(value, 64)
+			if m := f.backoff.Multiplier; err == nil && (math.IsNaN(m) || m < 1 || m > 1000) {
+				err = errFailoverRange
+			}
+		case "maxReconnectAttempts":
+			f.backoff.Attempts, err = strconv.Atoi(value)
+			f.again = f.backoff.Attempts != 0
+			if f.backoff.Attempts < -1 {
+				err = errFailoverRange
+			}
+			f.backoff.Attempts = max(0, f.backoff.Attempts)
+		case "startupMaxReconnectAttempts":
+			return mistake("--wait-for-broker TIME bounds the attempts at the start",
+				"the setting %s of the failover URL is not supported", name)
+		default:
+			return mistake("known are randomize, initialReconnectDelay, maxReconnectDelay, useExponentialBackOff, "+
+				"backOffMultiplier, reconnectDelayExponent, maxReconnectAttempts, timeout; jms.* and wireFormat.* are ignored",
+				"the setting %s of the failover URL is not supported", name)
+		}
+		if err != nil {
+			return mistake(failoverValues(name), "the failover URL has %s=%s", name, value)
+		}
+		f.settings = append(f.settings, name+"="+value)
+	}
+	if !exponential {
+		f.backoff.Longest = f.backoff.First
+	}
+	return nil
+}
+
+// failoverValues says which values a setting takes; it is empty for unknown settings.
+func failoverValues(name string) string {
+	switch name {
+	case "randomize", "useExponentialBackOff":
+		return "it must be true or false"
+	case "backOffMultiplier", "reconnectDelayExponent":
+		return "it must be a number from 1 to 1000"
+	case "timeout":
+		return "it must be a number of milliseconds up to 86400000, or 0 or -1 for ever"
+	case "maxReconnectAttempts", "startupMaxReconnectAttempts":
+		return "it must be a number of attempts, 0 for none, or -1 for any number"
+	case "initialReconnectDelay", "maxReconnectDelay":
+		return "it must be a number of milliseconds from 1 to 86400000"
+	default:
+		return ""
+	}
+}
+
+var errFailoverRange = errors.New("out of range")
+
+// milliseconds reads a delay.
+func milliseconds(text string) (time.Duration, error) {
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err == nil && (n == 0 || n > 24*60*60*1000) {
+		err = errFailoverRange
+	}
+	return time.Duration(n) * time.Millisecond, err //nolint:gosec // of a day at most
+}
+
+// readFailover replaces a failover URL by its hosts.
+func (r *resolver) readFailover(flag string, url *string) *failover {
+	if !isFailover(*url) {
+		return nil
+	}
+	f, err := parseFailover(*url)
+	if err != nil {
+		r.errs = append(r.errs, err)
+		*url = "" // lets the other settings be checked
+		return nil
+	}
+	*url = f.url
+	if len(f.ignored) > 0 {
+		slices.Sort(f.ignored)
+		r.note(flag + ": settings of ActiveMQ's own client have no effect: " + strings.Join(slices.Compact(f.ignored), ", "))
+	}
+	return f
+}
+
+// failover applies the parameters of failover URLs to a group. Flags take precedence.
+func (r *resolver) failover(g *plan.Group, brokers []reached) {
+	var first *failover
+	for _, b := range brokers {
+		f := b.failover
+		if f == nil {
+			continue
+		}
+		if first != nil && (first.random != f.random || first.again != f.again || first.backoff != f.backoff) {
+			r.refuse("give both the same settings", "the failover URLs of producers and consumers differ in their settings")
+		}
+		if first == nil {
+			first = f
+		}
+	}
+	if first == nil {
+		return
+	}
+	if !r.Has("hosts") && first.random {
+		g.Hosts = plan.AtRandom
+	}
+	switch {
+	case r.Has("reconnect"):
+	case first.again:
+		g.Reconnect = true
+		r.note("the failover URL implies --reconnect: lost connections are opened again; --reconnect=false ends the run " +
+			"instead")
+	default:
+		r.note("the failover URL has maxReconnectAttempts=0: a lost connection ends the run")
+	}
+	if g.Reconnect {
+		g.Backoff = first.backoff
+		if g.ReconnectDelay > 0 {
+			g.Backoff.Limit(g.ReconnectDelay)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/plan"
+)
+
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	backoff := func(edit func(*plan.Backoff)) plan.Backoff {
+		b := plan.Backoff{First: 10 * time.Millisecond, Longest: 30 * time.Second, Multiplier: 2, LostLast: true}
+		if edit != nil {
+			edit(&b)
+		}
+		return b
+	}
+	const both = "failover:(tcp://a:1,tcp://b:2)"
+	for given, want := range map[string]failover{
+		both:                                {url: "tcp://a:1,b:2", shown: both, random: true, again: true, backoff: backoff(nil)},
+		"FailOver://(TCP://a:1, tcp://b:2)": {url: "tcp://a:1,b:2", shown: both, random: true, again: true, backoff: backoff(nil)},
+		"failover:tcp://a:1,tcp://b:2":      {url: "tcp://a:1,b:2", shown: both, random: true, again: true, backoff: backoff(nil)},
+		"failover://tcp://a:1,tcp://b:2/":   {url: "tcp://a:1,b:2", shown: both, random: true, again: true, backoff: backoff(nil)},
+		"failover:(amqps://[::1])?randomize=false": {
+			url: "amqps://[::1]", shown: "failover:(amqps://[::1])?randomize=false", again: true, backoff: backoff(nil),
+		},
+		both + "?initialReconnectDelay=100&maxReconnectDelay=2000&backOffMultiplier=1.5&maxReconnectAttempts=7": {
+			url: "tcp://a:1,b:2", random: true, again: true,
+			shown: both + "?initialReconnectDelay=100&maxReconnectDelay=2000&backOffMultiplier=1.5&maxReconnectAttempts=7",
+			backoff: backoff(func(b *plan.Backoff) {
+				b.First, b.Longest, b.Multiplier, b.Attempts = 100*time.Millisecond, 2*time.Second, 1.5, 7
+			}),
+		},
+		both + "?useExponentialBackOff=false&initialReconnectDelay=500&reconnectDelayExponent=3": {
+			url: "tcp://a:1,b:2", random: true, again: true,
+			shown: both + "?useExponentialBackOff=false&initialReconnectDelay=500&reconnectDelayExponent=3",
+			backoff: backoff(func(b *plan.Backoff) {
+				b.First, b.Longest, b.Multiplier = 500*time.Millisecond, 500*time.Millisecond, 3
+			}),
+		},
+		both + "?timeout=3000": {
+			url: "tcp://a:1,b:2", shown: both + "?timeout=3000", random: true, again: true,
+			backoff: backoff(func(b *plan.Backoff) { b.Patience = 3 * time.Second }),
+		},
+		both + "?timeout=-1": {
+			url: "tcp://a:1,b:2", shown: both + "?timeout=-1", random: true, again: true, backoff: backoff(nil),
+		},
+		both + "?maxReconnectAttempts=-1": {
+			url: "tcp://a:1,b:2", shown: both + "?maxReconnectAttempts=-1", random: true, again: true, backoff: backoff(nil),
+		},
+		both + "?maxReconnectAttempts=0": {
+			url: "tcp://a:1,b:2", shown: both + "?maxReconnectAttempts=0", random: true, backoff: backoff(nil),
+		},
+		"failover:(tcp://u:s3cret@a:1?wireFormat.x=1&keepAlive=true,tcp://u:s3cret@b:2)?jms.password=s3cret&wireFormat.y=1&nested.z=2": {
+			url: "tcp://u:s3cret@a:1,b:2", shown: both, random: true, again: true, backoff: backoff(nil),
+			ignored: []string{"wireFormat.x", "keepAlive", "jms.password", "wireFormat.y", "nested.z"},
+		},
+	} {
+		t.Run(given, func(t *testing.T) {
+			t.Parallel()
+			got, err := parseFailover(given)
+			require.NoError(t, err)
+			got.settings = nil
+			require.Equal(t, &want, got)
+			require.True(t, isFailover(given))
+			require.NotContains(t, plan.RedactURL(given), "s3cret")
+			name, _, _ := strings.Cut(want.url, ":")
+			require.Equal(t, name, scheme(given))
+		})
+	}
+}
+
+func TestFailoverMistakes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ given, want, hint string }{
+		{"failover:(tcp://a", "the failover URL has no closing parenthesis", "write it as"},
+		{"failover:(tcp://a)x", "the failover URL goes on after the parenthesis without a question mark", "write it as"},
+		{"failover:", "host 1 of the failover URL has no scheme", "write it as"},
+		{"failover:(tcp://a,b:2)", "host 2 of the failover URL has no scheme", "write it as"},
+		{"failover:(tcp://a,ssl://b)", "the failover URL has hosts of the schemes tcp and ssl", "same scheme"},
+		{"failover:(tcp://u:s3cret@a,tcp://v:s3cret@b)", "the hosts of the failover URL have different users", "--user"},
+		{"failover:tcp://a?randomize=false", "randomize is given to a host of the failover URL", "close the parenthesis"},
+		{"failover:(tcp://a)?timeout=5&randomize=false&timeout=5", "the failover URL has timeout twice", "give it once"},
+		{"failover:(tcp://a)?randomise=false", "the setting randomise of the failover URL is not supported", "known are randomize, initialReconnectDelay"},
+		{"failover:(tcp://a)?timeout=-2", "the failover URL has timeout=-2", "0 or -1 for ever"},
+		{"failover:(tcp://a)?timeout=3s", "the failover URL has timeout=3s", "a number of milliseconds"},
+		{"failover:(tcp://a)?backup=true&password=s3cret", "the setting backup of the failover URL is not supported", "known are"},
+		{"failover:(tcp://a)?startupMaxReconnectAttempts=3", "the setting startupMaxReconnectAttempts of the failover URL is not supported", "--wait-for-broker TIME"},
+		{"failover:(tcp://a)?randomize=maybe", "the failover URL has randomize=maybe", "true or false"},
+		{"failover:(tcp://a)?initialReconnectDelay=0", "the failover URL has initialReconnectDelay=0", "milliseconds"},
+		{"failover:(tcp://a)?maxReconnectDelay=1s", "the failover URL has maxReconnectDelay=1s", "milliseconds"},
+		{"failover:(tcp://a)?backOffMultiplier=NaN", "the failover URL has backOffMultiplier=NaN", "from 1 to 1000"},
+		{"failover:(tcp://a)?maxReconnectAttempts=-2", "the failover URL has maxReconnectAttempts=-2", "-1 for any number"},
+	} {
+		_, err := parseFailover(tt.given)
+		requireMistake(t, err, tt.want, tt.hint)
+		require.NotContains(t, plan.RedactURL(tt.given), "s3cret")
+	}
+}
+
+func FuzzFailover(f *testing.F) {
+	f.Add("failover:(tcp://a:1,tcp://b:2)?randomize=false")
+	f.Add("failover://tcp://u:p@a?x=1,tcp://b")
+	f.Fuzz(func(t *testing.T, text string) {
+		text = "failover:" + text
+		_, _ = scheme(text), plan.RedactURL(text)
+		got, err := parseFailover(text)
+		if err == nil && (got.backoff.First <= 0 || got.backoff.Longest <= 0 || got.backoff.Multiplier < 1) {
+			t.Errorf("%q: %+v", text, got.backoff)
+		}
+	})
+}

@@ -1,0 +1,176 @@
+package config
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/nearest"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/safetext"
+)
+
+// envPrefix begins the names of all variables that are ours.
+const envPrefix = "PERFMQ_"
+
+// Environment holds the variables that are ours and not empty, and [JobIndex].
+type Environment map[string]string
+
+// NewEnvironment keeps of an environment, as os.Environ returns it, the variables that are ours or that we read. It
+// drops one line end at the end of a value: Kubernetes makes variables of whole files.
+func NewEnvironment(environ []string) Environment {
+	e := Environment{}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		value = strings.TrimSuffix(strings.TrimSuffix(value, "\n"), "\r")
+		if (strings.HasPrefix(name, envPrefix) || name == JobIndex) && value != "" {
+			e[name] = value
+		}
+	}
+	return e
+}
+
+// Lookup returns the variable that gives a setting and its values; a list is separated by commas.
+func (e Environment) Lookup(s *Setting) (variable string, texts []string) {
+	for _, variable := range s.Variables() {
+		value, ok := e[variable]
+		switch {
+		case ok && s.List:
+			return variable, strings.Split(value, ",")
+		case ok:
+			return variable, []string{value}
+		}
+	}
+	return "", nil
+}
+
+// Unknown finds variables that begin like ours but set nothing: most likely mistyped.
+func (e Environment) Unknown() (errs []error) {
+	var known []string
+	for _, s := range All() {
+		known = append(known, s.Variables()...)
+	}
+	// Kubernetes gives every pod such variables for a service whose name begins with perfmq; the others are those that the
+	// commands of a scenario get, which may call perfmq.
+	foreign := regexp.MustCompile(`_SERVICE_(HOST|PORT)(_[A-Z0-9_]+)?$|_PORT(_[0-9]+_[A-Z]+(_[A-Z]+)?)?$|` +
+		`^PERFMQ_(CELL$|REPEAT$|LABEL_|TEST_)|^` + JobIndex + `$`)
+	var names []string
+	for name := range e {
+		if !slices.Contains(known, name) && !foreign.MatchString(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	short := make([]string, len(known))
+	for i, name := range known {
+		short[i] = strings.TrimPrefix(name, envPrefix)
+	}
+	for _, name := range names {
+		hint := nearest.Hint(name[len(envPrefix):], short, envPrefix+"%s",
+			"unset it; for each flag there is one variable, such as PERFMQ_MESSAGE_SIZE for --message-size")
+		errs = append(errs, &plan.Mistake{Text: "unknown environment variable " + name, Hint: hint})
+	}
+	return errs
+}
+
+// Given has the user's input for one command, before any of it is judged: all mistakes are reported at once, and
+// variables fill in settings that the command line left out.
+type Given struct {
+	Environment Environment
+	Flags       map[string][]string // texts by the name of the setting, in the order given
+	Missing     map[string]bool     // flags that were followed by another flag instead of a value, which was reported
+}
+
+// NewGiven returns the input of an environment alone, without flags.
+func NewGiven(e Environment) *Given {
+	return &Given{Environment: e, Flags: map[string][]string{}, Missing: map[string]bool{}}
+}
+
+// Has tells whether a variable or flag gives the setting.
+func (g *Given) Has(s *Setting) bool {
+	variable, _ := g.Environment.Lookup(s)
+	return variable != "" || len(g.Flags[s.Name]) > 0
+}
+
+// Named returns a text in which the flags of settings that come from variables are replaced by these.
+func (g *Given) Named(table []Setting, text string) string {
+	return regexp.MustCompile(`--[a-zA-Z][a-zA-Z-]*`).ReplaceAllStringFunc(text, func(flag string) string {
+		if s := find(table, flag[len("--"):]); s != nil && len(g.Flags[s.Name]) == 0 {
+			if variable, _ := g.Environment.Lookup(s); variable != "" {
+				return variable
+			}
+		}
+		return flag
+	})
+}
+
+// NamedMistake returns a mistake and its hint with the variables that they mean. A hint that recommends a flag keeps it,
+// unless the mistake is about a variable or the hint asks to check or leave out what was given.
+func (g *Given) NamedMistake(table []Setting, text, hint string) (string, string) {
+	renamed, named := g.Named(table, text), g.Named(table, hint)
+	switch {
+	case strings.HasPrefix(hint, "check "), strings.HasPrefix(hint, "leave "), renamed != text && named != hint:
+		hint = named
+	case renamed != text && hint != "":
+		hint += "; the variable is set in the environment"
+	}
+	return renamed, hint
+}
+
+// applied is a variable or flag, as it is spelled; skipped if its value is not for that place.
+type applied struct {
+	label   string
+	skipped bool
+}
+
+// Apply reads the variable and then the flag of a setting. Of a list both count, else the last text of the flag alone.
+// It skips values for which applies is false; nil is never false.
+func (g *Given) Apply(v *Values, s *Setting, applies func(Source, string) bool) (list []applied, errs []error) {
+	if g.Missing[s.Name] {
+		return nil, nil
+	}
+	apply := func(from Source, label string, texts []string) {
+		if !s.List && len(texts) > 0 {
+			texts = texts[len(texts)-1:]
+		}
+		for _, text := range texts {
+			p := applied{label, applies != nil && !applies(from, text)}
+			list = append(list, p)
+			if p.skipped {
+				continue
+			}
+			if err := v.Read(s, from, text); err != nil {
+				errs = append(errs, wrongValue(s, label, text, err))
+			}
+		}
+	}
+	flags := g.Flags[s.Name]
+	if variable, texts := g.Environment.Lookup(s); len(flags) == 0 || s.List {
+		apply(Variable, variable, texts)
+	}
+	apply(CommandLine, "--"+s.Name, flags)
+	return list, errs
+}
+
+// wrongValue is the mistake for a value of a variable or flag that its setting cannot have.
+func wrongValue(s *Setting, label, text string, err error) *plan.Mistake {
+	shown := text
+	if s.Secret {
+		shown = safetext.Hidden
+	}
+	m := &plan.Mistake{Text: label + "=" + Quoted(shown) + ": " + err.Error()}
+	if meant := nearest.Spelling(text, s.Accepts); meant != "" && !s.Secret {
+		m.Hint = "did you mean " + label + "=" + Quoted(meant) + "?"
+	}
+	return m
+}
+
+// Values returns the given values, over the defaults.
+func (g *Given) Values(table []Setting) (v *Values, errs []error) {
+	v = Defaults()
+	for i := range table {
+		_, wrong := g.Apply(v, &table[i], nil)
+		errs = append(errs, wrong...)
+	}
+	return v, errs
+}

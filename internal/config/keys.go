@@ -1,0 +1,141 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/nearest"
+	"github.com/perfmq/perfmq/internal/plan"
+)
+
+// Scope is a set of places where a setting may stand.
+type Scope uint8
+
+// The places.
+const (
+	InRun           Scope = 1 << iota // at the top of the file
+	InBroker                          // a broker
+	InProducerGroup                   // a group with the role producer
+	InConsumerGroup                   // a group with the role consumer
+	InStep                            // a step
+	InMessage                         // one of the messages of a producer group
+)
+
+const (
+	inGroup    = InProducerGroup | InConsumerGroup
+	inDefaults = InBroker | inGroup | InStep
+	everywhere = ^Scope(0)
+)
+
+// String names the places: "a producer group or a step".
+func (s Scope) String() string {
+	var places []string
+	for i, text := range []string{"the run", "a broker", "a producer group", "a consumer group", "a step", "a message"} {
+		if s&(1<<i) != 0 {
+			places = append(places, text)
+		}
+	}
+	return strings.Join(places, " or ")
+}
+
+// keys finds settings by the keys of scenario files.
+type keys struct {
+	shape   map[string]*Setting // about keys of the file's own, not settings: destination, threshold, label
+	byName  map[string]*Setting
+	secrets []string        // names of secret settings
+	secret  map[string]bool // by names in lower case: found so far, and of settings
+}
+
+func newKeys() *keys {
+	k := &keys{shape: map[string]*Setting{}, byName: map[string]*Setting{}, secret: map[string]bool{}}
+	list := settings()
+	for i := range list {
+		s := &list[i]
+		if s.Is("shape") {
+			k.shape[s.Name] = s
+		}
+		if s.Places == 0 {
+			continue
+		}
+		for _, name := range s.spellings() {
+			k.byName[name] = s
+			k.secret[strings.ToLower(name)] = s.Secret
+			if s.Secret {
+				k.secrets = append(k.secrets, name)
+			}
+		}
+	}
+	return k
+}
+
+// spellings returns all keys of a setting: also the plural of a list.
+func (s *Setting) spellings() []string {
+	all := append([]string{s.Name}, s.Aliases...)
+	if s.List {
+		plural := s.Name + "s"
+		if stem, ok := strings.CutSuffix(s.Name, "y"); ok {
+			plural = stem + "ies"
+		}
+		all = append(all, plural)
+	}
+	return all
+}
+
+// find returns the setting of a name in any of the places, nil if there is none.
+func (k *keys) find(name string, places Scope) *Setting {
+	if s := k.byName[name]; s != nil && s.Places&places != 0 {
+		return s
+	}
+	return nil
+}
+
+// names returns the names of the settings of the places, sorted.
+func (k *keys) names(places Scope) (list []string) {
+	for name := range k.byName {
+		if k.find(name, places) != nil {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// nearest returns the known name that was probably meant.
+func (k *keys) nearest(name string, places Scope, shape []string) string {
+	name = strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-")
+	return nearest.Nearest(name, append(slices.Clone(shape), k.names(places)...))
+}
+
+// isSecret tells whether values of a key must not be printed: also one that is mistyped.
+func (k *keys) isSecret(name string) bool {
+	name = strings.Trim(strings.ToLower(name), " \t\"'-")
+	secret, known := k.secret[name]
+	if !known {
+		secret = !strings.HasSuffix(name, "file") && (nearest.Nearest(name, k.secrets) != "" || slices.ContainsFunc(
+			[]string{"pass", "pwd", "secret", "token", "credential", "apikey", "api-key", "api_key"},
+			func(part string) bool { return strings.Contains(name, part) },
+		))
+		k.secret[name] = secret
+	}
+	return secret
+}
+
+// missing is the hint for an unknown name: the nearest known name, or a list of them.
+func missing(name string, known []string) string {
+	const most = 10
+	others := "known are " + strings.Join(known[:min(most, len(known))], ", ")
+	switch {
+	case len(known) == 0:
+		others = "there is none"
+	case len(known) > most:
+		others += fmt.Sprintf(" and %d more", len(known)-most)
+	}
+	return nearest.Hint(name, known, "%s", others)
+}
+
+// checkDestination judges a destination of a file.
+func checkDestination(text string) error {
+	_, err := plan.Destinations([]string{text}, 1)
+	return err
+}

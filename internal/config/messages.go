@@ -1,0 +1,148 @@
+package config
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/inputfile"
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// kinds returns the kinds of messages of the settings, with their weights; none after a mistake.
+func (r *resolver) kinds(b *plan.Broker) []plan.Variant {
+	if b == nil { // a consumer
+		return nil
+	}
+	file := r.Bodies.File
+	for _, flag := range []string{"message-size", "fill"} {
+		if file == "" || !r.Has(flag) {
+			continue
+		}
+		switch over, under := r.Source(flag), r.Source("body-file"); {
+		case over == under:
+			r.refuse("leave one of them out", "--%s and --body-file are both given", flag)
+			return nil
+		case over > under:
+			file = ""
+		}
+	}
+	var list []plan.Variant
+	if file != "" {
+		list = r.bodies(file)
+	} else {
+		for _, s := range r.Bodies.Sizes {
+			list = append(list, plan.Variant{Weight: s.Weight, BodySize: s.Size, Fill: r.Bodies.Fill})
+		}
+	}
+	for i := range list {
+		v := &list[i]
+		body := v.Body
+		v.Variant = r.Message
+		v.Body = body
+		switch err := plan.CheckBody(r.Driver(b), v.Size()); {
+		case err != nil && file != "":
+			r.refuse("put something into it, or remove it", "--body-file %s: %v", v.BodySource(), err)
+		case err != nil:
+			r.errs = append(r.errs, err)
+		}
+	}
+	return list
+}
+
+// bodies reads a body, or the bodies of a folder, once for all groups and steps.
+func (r *resolver) bodies(path string) (list []plan.Variant) {
+	if known := r.files[path]; known != nil {
+		return slices.Clone(known)
+	}
+	paths := []string{path}
+	if inputfile.IsFolder(path) {
+		var err error
+		if paths, err = inputfile.Folder(path, driver.MaxVariants); err != nil {
+			r.refuseFile("--body-file", err)
+			return nil
+		}
+	}
+	total := 0
+	for _, file := range paths {
+		body, err := r.body(file)
+		if err != nil {
+			r.refuseFile("--body-file", err)
+			return nil
+		}
+		if total += len(body); total > plan.MaxMessageSize {
+			r.refuse("send fewer or smaller ones", "--body-file %s: its files have more than %d bytes in all", path,
+				plan.MaxMessageSize)
+			return nil
+		}
+		list = append(list, plan.Variant{Weight: 1, Variant: driver.Variant{Body: body}, File: file})
+	}
+	if r.files != nil {
+		r.files[path] = slices.Clone(list)
+	}
+	return list
+}
+
+// body reads the body of a message from a file, or from a file inside the program if the name begins with @.
+func (r *resolver) body(name string) ([]byte, error) {
+	if !IsShipped(name) || r.Scenarios == nil {
+		return inputfile.Read(name, plan.MaxMessageSize)
+	}
+	body, err := fs.ReadFile(r.Scenarios, strings.TrimPrefix(name, "@"))
+	if err != nil {
+		return nil, &inputfile.Error{
+			Path: name, Reason: "there is no such file inside the program", Hint: "write ./" + name + " for your own file",
+		}
+	}
+	return body, nil
+}
+
+// weigh multiplies weights of messages with those of the kinds within each message: the kinds of a message share its
+// weight.
+func weigh(weights []int, kinds [][]plan.Variant) error {
+	sums, multiple := make([]int, len(kinds)), 1
+	for i, list := range kinds {
+		divisor := 0
+		for j := range list {
+			sums[i] += list[j].Weight
+			divisor = gcd(divisor, list[j].Weight)
+		}
+		for j := range list {
+			list[j].Weight /= divisor
+		}
+		sums[i] /= max(divisor, 1)
+		if sums[i] > 0 {
+			multiple = multiple / gcd(multiple, sums[i]) * sums[i]
+		}
+		if multiple > load.MaxCycle {
+			return fmt.Errorf("the sizes and files of its messages cannot share their weights: the order would begin anew "+
+				"after more than %d messages only",
+				load.MaxCycle)
+		}
+	}
+	divisor := 0
+	for i, list := range kinds {
+		for j := range list {
+			list[j].Weight *= weights[i] * (multiple / sums[i]) // below 1e18
+			divisor = gcd(divisor, list[j].Weight)
+		}
+	}
+	for _, list := range kinds {
+		for j := range list {
+			if multiple > 1 { // else they are as the user gave them
+				list[j].Weight /= divisor
+			}
+		}
+	}
+	return nil
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

@@ -1,0 +1,149 @@
+package config
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/internal/nearest"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/quantity"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// LibraryClient is the value of --client for the client library of a protocol.
+const LibraryClient = "library"
+
+// ByClient splits a list of factories into the usual drivers of the protocols and those on client libraries beside
+// them. The first driver of a protocol is the usual one: the native driver, unless the protocol has only libraries.
+func ByClient(list []driver.Factory) (usual, libraries []driver.Factory) {
+	for _, f := range list {
+		if slices.ContainsFunc(usual, func(u driver.Factory) bool { return u.Name == f.Name }) {
+			libraries = append(libraries, f)
+		} else {
+			usual = append(usual, f)
+		}
+	}
+	return usual, libraries
+}
+
+// Driver returns the driver of a broker. For hints, that of a client library knows what the native driver can.
+func (m *Maker) Driver(b *plan.Broker) *driver.Factory {
+	i := slices.IndexFunc(m.Factories, func(f driver.Factory) bool { return f.Name == b.Protocol })
+	usual := &m.Factories[i]
+	for _, l := range m.Libraries {
+		if l.Name == b.Protocol && l.Client == b.Client && b.Client != usual.Client {
+			if isNative(usual) {
+				l.Native = &usual.Capabilities
+			}
+			return &l
+		}
+	}
+	return usual
+}
+
+// isNative tells whether a factory is that of our own data path.
+func isNative(f *driver.Factory) bool { return f.Client == "" || f.Client == driver.Native }
+
+// CanEmbed tells whether the broker in the binary speaks the protocol.
+func CanEmbed(f *driver.Factory) bool { return slices.Contains(broker.Protocols(), f.Name) }
+
+// LibrariesOf returns the client libraries of a protocol.
+func LibrariesOf(f *driver.Factory, libraries []driver.Factory) []driver.Factory {
+	return slices.DeleteFunc(slices.Clone(libraries), func(l driver.Factory) bool { return l.Name != f.Name })
+}
+
+// Schemes returns the beginnings of the URLs of a protocol, such as amqp://.
+func Schemes(f *driver.Factory) []string {
+	list := make([]string, len(f.Schemes))
+	for i, s := range f.Schemes {
+		list[i] = s + "://"
+	}
+	return list
+}
+
+// Names returns the names of protocols.
+func Names(factories []driver.Factory) []string {
+	names := make([]string, len(factories))
+	for i := range factories {
+		names[i] = factories[i].Name
+	}
+	return names
+}
+
+// NewOptions returns the options of a protocol at their defaults; nil if it has none.
+func NewOptions(f *driver.Factory) any {
+	if f.NewOptions == nil {
+		return nil
+	}
+	return f.NewOptions()
+}
+
+// byScheme returns the first protocol with that scheme; nil if there is none.
+func byScheme(list []driver.Factory, scheme string) *driver.Factory {
+	i := slices.IndexFunc(list, func(f driver.Factory) bool { return slices.Contains(f.Schemes, scheme) })
+	if i < 0 {
+		return nil
+	}
+	return &list[i]
+}
+
+// plainOption rewrites an assignment of -o whose value is a number, size or time as people write it, such as
+// window=64KiB or queues=1k, to the form that [driver.SetOptions] reads. Any other text is returned as it is, and judged
+// there.
+func plainOption(options any, assignment string) string {
+	key, text, _ := strings.Cut(assignment, "=")
+	for _, o := range driver.Describe(options) {
+		if o.Name != key {
+			continue
+		}
+		switch o.Value.(type) {
+		case int, int64:
+			if n, err := quantity.Bytes(text, math.MaxInt64); err == nil {
+				text = strconv.FormatInt(n, 10)
+			}
+		case float64:
+			if n, err := quantity.Number(text); err == nil {
+				f, _ := n.Float64()
+				text = strconv.FormatFloat(f, 'g', -1, 64)
+			}
+		case time.Duration:
+			if d, err := quantity.Duration(text, 0); err == nil {
+				text = d.String()
+			}
+		}
+	}
+	return key + "=" + text
+}
+
+// meantOption returns a hint at the spelling that was probably meant by an assignment of -o that the protocol refuses;
+// "" if there is none. It changes options, which are at their defaults.
+func meantOption(options any, assignment string) string {
+	key, value, _ := strings.Cut(assignment, "=")
+	meant := nearest.Spelling(value, func(text string) bool {
+		return driver.SetOptions(options, []string{plainOption(options, key+"="+text)}) == nil
+	})
+	for _, o := range driver.Describe(options) {
+		if meant == "" && o.Name == key {
+			meant = nearest.Nearest(value, o.Enum)
+		}
+	}
+	if meant == "" {
+		return ""
+	}
+	return "did you mean -o " + Quoted(key+"="+meant) + "?"
+}
+
+// protocolsWith returns the names of the protocols that have an option.
+func protocolsWith(factories []driver.Factory, key string) (protocols []string) {
+	for i := range factories {
+		options := driver.Describe(NewOptions(&factories[i]))
+		if slices.ContainsFunc(options, func(o driver.Option) bool { return o.Name == key }) {
+			protocols = append(protocols, factories[i].Name)
+		}
+	}
+	return protocols
+}

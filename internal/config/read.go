@@ -1,0 +1,415 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/perfmq/perfmq/internal/broker"
+	"github.com/perfmq/perfmq/internal/brokerside"
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/nearest"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/quantity"
+	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// read reads a value into a field of its type. Values of lists are added.
+func (s *Setting) read(field any, text string) error {
+	if err := s.oneOf(text); err != nil {
+		return err
+	}
+	switch p := field.(type) {
+	case *bool:
+		return s.readBool(p, text)
+	case *int:
+		return s.whole(text, func(n int64) { *p = int(n) })
+	case *int32:
+		return s.whole(text, func(n int64) { *p = int32(n) }) //nolint:gosec // in the range
+	case *uint64:
+		return s.whole(text, func(n int64) { *p = uint64(n) }) //nolint:gosec // likewise
+	case *time.Duration:
+		unit := time.Second
+		if s.row.Tag.Get("unit") == "ms" {
+			unit = time.Millisecond
+		}
+		return into(p, text, func(t string) (time.Duration, error) {
+			d, err := quantity.Duration(t, unit)
+			if err == nil && d <= 0 && s.row.Tag.Get("check") == "positive" {
+				err = errors.New("must be above 0")
+			}
+			if least, none := time.ParseDuration(s.row.Tag.Get("least")); none == nil && err == nil && d < least {
+				err = fmt.Errorf("%v is shorter than %v", d, least)
+			}
+			return d, err
+		})
+	case *string:
+		*p = text
+		return check(s.row.Tag.Get("check"), text)
+	case *plan.HostOrder:
+		*p = plan.HostOrder(text)
+	case *plan.Fill:
+		*p = plan.Fill(text)
+	case *driver.Verdict:
+		*p = map[string]driver.Verdict{"release": driver.Release, "reject": driver.Reject}[text]
+	case *plan.Rate:
+		return into(p, text, parseRate)
+	case *load.Work:
+		return into(p, text, load.ParseWork)
+	case *load.Rate:
+		return into(p, text, load.ParseRate)
+	case *load.Share:
+		return into(p, text, load.ParseShare)
+	case *plan.Shard:
+		return into(p, text, plan.ParseShard)
+	case *plan.Moment:
+		return into(p, text, plan.ParseMoment)
+	case *run.Linger:
+		return into(p, text, run.ParseLinger)
+	case *[]Sized:
+		return into(p, text, parseSizes)
+	case *[]uint64:
+		return into(p, text, parseMarks)
+	case *[]threshold.Threshold:
+		return addTo(p, text, ParseThreshold)
+	case *[]string:
+		return addTo(p, text, func(t string) (string, error) { return t, check("pair", t) })
+	case *[]driver.Property:
+		return readProperty(p, text)
+	case *map[string]string:
+		return readLabel(p, text)
+	case *brokerside.Endpoint:
+		p.URL = text
+		return brokerside.CheckMetrics(text)
+	case *[]brokerside.Series:
+		if len(*p) == brokerside.MaxSeries {
+			return fmt.Errorf("must be one of at most %d", brokerside.MaxSeries)
+		}
+		return addTo(p, text, brokerside.ParseSeries)
+	default:
+		return fmt.Errorf("is of the type %T, which no setting has", field)
+	}
+	return nil
+}
+
+// into sets a field if its text can be parsed.
+func into[T any](field *T, text string, parse func(string) (T, error)) error {
+	v, err := parse(text)
+	if err == nil {
+		*field = v
+	}
+	return err
+}
+
+// addTo adds to a list if the text can be parsed.
+func addTo[T any](list *[]T, text string, parse func(string) (T, error)) error {
+	v, err := parse(text)
+	if err == nil {
+		*list = append(slices.Clip(*list), v)
+	}
+	return err
+}
+
+// oneOf refuses a text that is none of the words, if there are some.
+func (s *Setting) oneOf(text string) error {
+	if s.Words == nil || slices.Contains(s.Words, text) {
+		return nil
+	}
+	if s.Name == "format" && (strings.EqualFold(text, "json") || strings.EqualFold(text, "hdr")) {
+		return fmt.Errorf("is about the console: --%s FILE writes a file", strings.ToLower(text))
+	}
+	return &wordError{s.Words}
+}
+
+// wordError is for a value that is not one of a few.
+type wordError struct{ words []string }
+
+func (e *wordError) Error() string { return "must be one of " + strings.Join(e.words, ", ") }
+
+func (s *Setting) readBool(p *bool, text string) error {
+	if s.Words != nil {
+		*p = text == s.Words[1]
+		return nil
+	}
+	b, err := strconv.ParseBool(text)
+	if err != nil {
+		return errors.New("must be true or false")
+	}
+	*p = b != s.Is("not")
+	return nil
+}
+
+// whole reads a whole number, or a number of bytes.
+func (s *Setting) whole(text string, set func(int64)) error {
+	low, high, bounded := strings.Cut(s.row.Tag.Get("range"), "..")
+	lowest, _ := strconv.ParseInt(low, 10, 64) // 0 if there is none
+	highest, err := strconv.ParseInt(high, 10, 64)
+	switch {
+	case err == nil:
+	case bounded || s.row.Value.Kind() != reflect.Uint64:
+		highest = math.MaxInt32
+	default:
+		highest = math.MaxInt64
+	}
+	var n int64
+	if s.row.Tag.Get("unit") == "bytes" {
+		if n, err = quantity.Bytes(text, plan.MaxMessageSize); err == nil && n < lowest {
+			err = fmt.Errorf("must be at least %d bytes", lowest)
+		}
+	} else {
+		n, err = quantity.Whole(text, lowest, highest)
+	}
+	if err == nil {
+		set(n)
+	}
+	return err
+}
+
+// check returns what is wrong with a text, by the name of the check.
+func check(name, text string) error {
+	switch name {
+	case "filled":
+		return checkFilled(text)
+	case "credential":
+		return CheckCredential(text)
+	case "address":
+		return errors.Join(checkFilled(text), checkUserinfo(text))
+	case "management":
+		if err := brokerside.CheckManagement(text); err != nil {
+			return fmt.Errorf("%w: write http://HOST:PORT, with the path of Jolokia if it is not the usual one", err)
+		}
+		return checkUserinfo(text)
+	case "faults":
+		_, err := broker.ParseFaults(text)
+		return err
+	case "pair":
+		if key, _, ok := strings.Cut(text, "="); !ok || key == "" {
+			return errors.New("must be KEY=VALUE")
+		}
+	case "run-id":
+		const longest = 256
+		switch {
+		case text == "":
+			return errors.New("is empty")
+		case len(text) > longest:
+			return fmt.Errorf("must be at most %d bytes long", longest)
+		}
+	}
+	return nil
+}
+
+// checkFilled refuses an empty text, and one that consoles cannot print: an empty variable of a script must not let a
+// load go to the default broker.
+func checkFilled(text string) error {
+	if strings.TrimSpace(text) == "" {
+		return errors.New("is empty: give a value, or leave it out for the default")
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return errors.New("has a character that cannot be printed")
+	}
+	return nil
+}
+
+// CheckCredential refuses a user name or password that no broker knows: a file or an editor has added to it. Its errors
+// do not show the text.
+func CheckCredential(text string) error {
+	if strings.Trim(text, " ") != text {
+		return errors.New("begins or ends with a blank; if a blank is meant, write it as %20 in the URL")
+	}
+	return checkCharacters(text)
+}
+
+func checkCharacters(text string) error {
+	const mark = "\ufeff"
+	switch i := strings.IndexFunc(text, unicode.IsControl); {
+	case strings.HasPrefix(text, mark):
+		return errors.New("begins with a byte order mark (U+FEFF): save the file without one")
+	case !utf8.ValidString(text):
+		return errors.New("is not UTF-8: save the file as UTF-8")
+	case i >= 0:
+		r, _ := utf8.DecodeRuneInString(text[i:])
+		return fmt.Errorf("has a control character (%U)", r)
+	}
+	return nil
+}
+
+// checkUserinfo checks user and password of a URL.
+func checkUserinfo(url string) error {
+	if err := checkCharacters(plan.User(url)); err != nil {
+		return fmt.Errorf("the user %w", err)
+	}
+	if err := checkCharacters(plan.Password(url)); err != nil {
+		return fmt.Errorf("the password %w", err)
+	}
+	return nil
+}
+
+func parseRate(text string) (r plan.Rate, err error) {
+	if r.Relative, err = plan.ParseRelative(text); r.Relative == nil && err == nil {
+		r.Schedule, err = load.ParseSchedule(text)
+	}
+	return r, err
+}
+
+func parseMarks(text string) (list []uint64, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		exact, err := quantity.Number(strings.TrimSpace(part))
+		switch {
+		case err != nil:
+			return nil, err
+		case !exact.IsInt() || !exact.Num().IsInt64() || exact.Sign() <= 0:
+			return nil, errors.New("must be numbers of messages")
+		}
+		n := exact.Num().Uint64()
+		if len(list) > 0 && n <= list[len(list)-1] {
+			return nil, errors.New("must rise")
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+// parseSizes reads one size, or several as fio's bssplit has them: 1KiB/80:64KiB/20. Without weights they are equal.
+func parseSizes(text string) (list []Sized, err error) {
+	for part := range strings.SplitSeq(text, ":") {
+		size, weight, weighted := strings.Cut(part, "/")
+		n, err := quantity.Bytes(size, plan.MaxMessageSize)
+		if err != nil {
+			return nil, err
+		}
+		w := int64(1)
+		if weighted {
+			if w, err = quantity.Whole(weight, 1, plan.MaxWeight); err != nil {
+				return nil, fmt.Errorf("must be SIZE/WEIGHT:SIZE/WEIGHT, such as 1KiB/80:64KiB/20: a weight %w", err)
+			}
+		}
+		if list = append(list, Sized{int(n), int(w)}); len(list) > driver.MaxVariants {
+			return nil, fmt.Errorf("must be at most %d sizes", driver.MaxVariants)
+		}
+	}
+	return list, nil
+}
+
+// readProperty adds a property, or replaces that of the same key: the flag wins over the environment, the later over the
+// earlier.
+func readProperty(list *[]driver.Property, text string) error {
+	key, value, _ := strings.Cut(text, "=")
+	if err := check("pair", text); err != nil {
+		return err
+	}
+	if strings.ContainsAny(key, " \t\r\n\x00") {
+		return errors.New("must have a key without spaces")
+	}
+	*list = slices.Clone(*list)
+	i := slices.IndexFunc(*list, func(p driver.Property) bool { return p.Key == key })
+	if i < 0 {
+		*list = append(*list, driver.Property{Key: key, Value: value})
+		return nil
+	}
+	(*list)[i].Value = value
+	return nil
+}
+
+// The bounds of labels.
+const (
+	maxLabels   = 64
+	maxLabelLen = 1024
+)
+
+func readLabel(labels *map[string]string, text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok {
+		name = "" // the whole is none
+	}
+	if err := CheckLabel(name, value); err != nil {
+		return err
+	}
+	if *labels == nil {
+		*labels = map[string]string{}
+	}
+	(*labels)[name] = value
+	if len(*labels) > maxLabels {
+		return fmt.Errorf("must be one of at most %d labels", maxLabels)
+	}
+	return nil
+}
+
+// CheckLabel finds mistakes in a label.
+func CheckLabel(name, text string) error {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+	switch {
+	case name == "" || strings.Trim(name, letters) != "":
+		return errors.New("must be NAME=TEXT, with letters, digits, - and _ in the name")
+	case len(name)+len("=")+len(text) > maxLabelLen:
+		return fmt.Errorf("must be at most %d bytes long", maxLabelLen)
+	}
+	return nil
+}
+
+// ParseThreshold reads a threshold, and suggests the metric that was probably meant.
+func ParseThreshold(text string) (threshold.Threshold, error) {
+	t, err := threshold.Parse(text)
+	var unknown *threshold.UnknownError
+	if !errors.As(err, &unknown) {
+		return t, err
+	}
+	return t, fmt.Errorf("%w: %s", err, strings.TrimSpace(meantMetric(unknown)+" perfmq scenario metrics lists all"))
+}
+
+// meantMetric returns a hint at the metrics that were probably meant by an unknown one; "" if there are none.
+func meantMetric(unknown *threshold.UnknownError) string {
+	name := strings.ToLower(strings.ReplaceAll(unknown.Name, "_", "."))
+	what, statistic, _ := strings.Cut(name, ".")
+	switch digits := strings.TrimSuffix(statistic, "th"); {
+	case statistic == "median":
+		statistic = "p50"
+	case statistic == "avg" || statistic == "average":
+		statistic = "mean"
+	case digits != "" && strings.Trim(digits, "0123456789.") == "":
+		statistic = "p" + digits
+	}
+	var meant, names []string
+	switch what {
+	case "rate", "throughput", "tps", "mps", "speed":
+		meant = []string{"completed.avg", "received.avg"}
+	case "error", "errors", "failures":
+		meant = []string{"failed", "rejected"}
+	case "latency", "rt", "time", "e2e":
+		statistic = cmp.Or(statistic, "p99")
+		meant = []string{"response." + statistic, "ack." + statistic, "transfer." + statistic}
+	}
+	metrics := threshold.Metrics()
+	seldom := func(m threshold.Metric) int { return int(m.Needs & (threshold.Reconnection | threshold.Stalls)) }
+	slices.SortStableFunc(metrics, func(a, b threshold.Metric) int { return seldom(a) - seldom(b) })
+	for _, m := range metrics {
+		names = append(names, m.Name)
+		of := strings.HasSuffix(m.Name, "."+unknown.Name) || strings.HasPrefix(m.Name, unknown.Name+".")
+		if of && m.Unit.Reads(unknown.Value) || m.Name == what+"."+statistic {
+			meant = append(meant, m.Name)
+		}
+	}
+	if len(meant) == 0 {
+		return nearest.Hint(unknown.Name, names, "%s", "")
+	}
+	const most = 4 // in a suggestion
+	return "did you mean " + strings.Join(meant[:min(len(meant), most)], ", or ") + "?"
+}
+
+// Quoted returns a value as it can stand in a message: as it is if it is plain.
+func Quoted(value string) string {
+	if value == "" || strings.ContainsFunc(value,
+		func(r rune) bool { return r <= ' ' || r == '"' || !strconv.IsPrint(r) }) {
+		return strconv.Quote(value)
+	}
+	return value
+}

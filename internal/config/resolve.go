@@ -1,0 +1,204 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/inputfile"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Maker makes plans.
+type Maker struct {
+	Factories []driver.Factory // the usual drivers of the protocols
+	Libraries []driver.Factory // drivers on client libraries
+	Secrets   *safetext.Secrets
+	Scenarios fs.FS // the scenario files inside the program; nil for none
+	// JobIndex is the completion index of a Kubernetes Job; empty if there is none.
+	JobIndex string
+	// Stdout and Stderr may be files that outputs must not overwrite.
+	Stdout, Stderr io.Writer
+}
+
+// Ready is a plan with the settings of its outputs.
+type Ready struct {
+	Plan   *plan.Plan
+	Values *Values
+	Notes  []string // printed before the run
+}
+
+// resolver makes parts of a plan of values, and collects their mistakes.
+type resolver struct {
+	*Maker
+	*Values
+	role   plan.Role
+	inFile bool // the values are those of a part of a scenario
+	files  map[string][]plan.Variant
+	errs   []error
+	notes  []string
+}
+
+// refuse adds a mistake. Its text names the wrong setting first.
+func (r *resolver) refuse(hint, format string, args ...any) {
+	m := &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint}
+	if _, flag, ok := strings.Cut(m.Text, "--"); ok {
+		m.Setting, _, _ = strings.Cut(flag, " ")
+		m.Setting = strings.TrimSuffix(m.Setting, ":")
+	}
+	r.errs = append(r.errs, m)
+}
+
+// note adds a note that is printed before the run.
+func (r *resolver) note(text string) {
+	if !slices.Contains(r.notes, text) {
+		r.notes = append(r.notes, text)
+	}
+}
+
+// refuseFile reports files that cannot be used.
+func (r *resolver) refuseFile(flag string, err error) {
+	for _, err := range Parts(err) {
+		hint := driver.HintOf(err)
+		var fe *inputfile.Error
+		if errors.As(err, &fe) {
+			hint = fe.Hint
+		}
+		r.refuse(hint, "%s: %v", flag, err)
+	}
+}
+
+// Parts returns errors with joins expanded and nil removed.
+func Parts(errs ...error) (list []error) {
+	for _, err := range errs {
+		joined, ok := err.(interface{ Unwrap() []error })
+		switch {
+		case err == nil:
+		case ok && reflect.TypeOf(err) == reflect.TypeOf(errors.Join(io.EOF)): // fmt.Errorf has a text of its own
+			list = append(list, Parts(joined.Unwrap()...)...)
+		default:
+			list = append(list, err)
+		}
+	}
+	return list
+}
+
+// FromFlags returns the plan of a command line: of one step with one group. It returns a plan even after mistakes, so that
+// all of them are found.
+func (m *Maker) FromFlags(v *Values, role plan.Role, f *driver.Factory, destinations []string) (Ready, []error) {
+	r := &resolver{Maker: m, Values: v, role: role}
+	p := r.whole()
+	own := r.broker("--url", *f, v.Broker)
+	brokers := []reached{own}
+	if role == plan.Client {
+		brokers = append(brokers, r.consumerBroker(own, f))
+	}
+	r.options(brokers)
+	g := r.group(f, destinations, brokers)
+	g.Mix = r.kinds(g.ProducerBroker)
+	r.embeddable(g)
+	step := v.Step
+	step.Name, step.Groups, step.Idle = plan.OnlyStep, []*plan.Group{g}, 0
+	p.Steps = []plan.Step{step}
+	if v.Group.Rate.Relative != nil {
+		r.refuse("write a rate in messages per second, or a scenario with several steps: perfmq run --help",
+			"--rate %s: there is no earlier step", v.Group.Rate)
+	}
+	r.verification(p)
+	p.AcceptOwn()
+	r.shard(p)
+	r.outputs()
+	if err := p.Validate(m.Driver); err != nil {
+		r.errs = append(r.errs, err)
+	}
+	return Ready{p, v, r.notes}, r.errs
+}
+
+// whole returns a plan with the settings of the whole run.
+func (r *resolver) whole() *plan.Plan {
+	if len(r.Side.Series) > 0 && r.Side.Metrics.URL == "" {
+		r.refuse("add --broker-metrics URL", "--broker-series: there is no endpoint to read them from")
+	}
+	if !r.Plan.Embedded && r.Plan.Faults != "" && r.Plan.Faults != "none" {
+		r.refuse("add --embedded", "--embedded-faults needs --embedded")
+	}
+	p := r.Plan
+	return &p
+}
+
+// group returns a group at its brokers: of the producers, or the only one, and of the consumers. f is the protocol that
+// decides what the usual destination is.
+func (r *resolver) group(f *driver.Factory, destinations []string, brokers []reached) *plan.Group {
+	g := r.Group
+	g.Role = r.role
+	if g.Role.Produces() {
+		g.ProducerBroker = brokers[0].Broker
+		g.ProducerConnections = max(r.Plan.Threads, 1)
+	}
+	if g.Role.Consumes() {
+		g.ConsumerBroker = brokers[len(brokers)-1].Broker
+		g.ConsumerBroker.MaxBody = max(g.ConsumerBroker.MaxBody, r.Workers.MaxMessageSize)
+	}
+	if r.Workers.Tx {
+		g.TransactionSize = max(g.TransactionSize, 1)
+	}
+	r.failover(&g, brokers)
+	r.contradictions(&g)
+	r.destinations(&g, f, destinations)
+	return &g
+}
+
+// contradictions refuses settings of a group that its protocol's options contradict.
+func (r *resolver) contradictions(g *plan.Group) {
+	if !g.Role.Produces() {
+		return
+	}
+	for _, o := range driver.Describe(g.ProducerBroker.Options) {
+		switch v := o.Value.(type) {
+		case bool:
+			if o.Name == "transactional" && v && g.Resend {
+				r.refuse("leave one of them out", "--in-doubt resend does not work with -o transactional=true: a half message "+
+					"that is sent again is another one for the broker, which checks both back")
+			}
+		case timeDuration:
+			given := slices.ContainsFunc(g.ProducerBroker.Assigned, func(o string) bool {
+				return strings.HasPrefix(o, "send-timeout=")
+			})
+			if o.Name == "send-timeout" && given && r.Has("send-timeout") && v != g.SendTimeout {
+				r.refuse("leave one of them out", "--send-timeout %v and -o send-timeout=%v contradict each other",
+					g.SendTimeout, v)
+			}
+		}
+	}
+}
+
+func (r *resolver) destinations(g *plan.Group, f *driver.Factory, names []string) {
+	if len(names) == 0 {
+		names = []string{DefaultDestination(f)}
+		if (g.Durable || g.Shared > 0) && f.Capabilities.Topic.Exists { // only topics have these
+			names = []string{"topic://TEST"}
+		}
+	}
+	list, err := plan.Destinations(names, r.Workers.NumDestinations)
+	if err != nil {
+		r.errs = append(r.errs, err)
+	}
+	if len(list) == 0 { // already reported; the rest of the plan is checked, too
+		list, _ = plan.Destinations([]string{DefaultDestination(f)}, 1)
+	}
+	g.Destinations = list
+}
+
+// DefaultDestination is the destination of a command line that names none.
+func DefaultDestination(f *driver.Factory) string {
+	if f.Capabilities.Queue.Exists {
+		return "queue://TEST"
+	}
+	return "topic://TEST"
+}

@@ -1,0 +1,644 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/inputfile"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// Scenario is a scenario file.
+type Scenario struct {
+	Path        string
+	Description string
+	Sweep       Sweep
+	Matrix      *Matrix // nil for none
+	Search      *Search // nil for none
+
+	maker  *Maker
+	text   []byte
+	set    map[string]string
+	file   *file
+	source *source
+	beside string // the folder of the files that it names; empty for that of the process
+}
+
+// Read returns the text of a scenario and its path for messages: of a file, of one inside the program (@NAME), or of the
+// plan in the folder of a result.
+func (m *Maker) Read(name string) (path string, text []byte, err error) {
+	if IsShipped(name) {
+		if m.Scenarios == nil {
+			return "", nil, mistake("name a file", "this program has no scenarios inside")
+		}
+		text, err = open(m.Scenarios, name)
+		return name, text, err
+	}
+	path = name
+	if inputfile.IsFolder(name) {
+		path = filepath.Join(name, result.PlanFile)
+	}
+	text, err = inputfile.Read(path, MaxSize)
+	var fe *inputfile.Error
+	if errors.As(err, &fe) {
+		hint := fe.Hint
+		if path != name {
+			hint = "name a scenario, or the folder of a result that has its plan"
+		}
+		return "", nil, mistake(hint, "scenario %v", err)
+	}
+	return path, text, err
+}
+
+// Parse reads a scenario; set has values of its variables. The error is of type [Mistakes].
+func (m *Maker) Parse(path string, text []byte, set map[string]string) (*Scenario, error) {
+	s := &Scenario{Path: path, maker: m, text: text, set: set}
+	if !IsShipped(path) && filepath.Base(path) != result.PlanFile { // a plan has the paths of its command line
+		s.beside = filepath.Dir(path)
+	}
+	d, err := s.decode(nil)
+	if err != nil {
+		return nil, err
+	}
+	s.Description = d.description
+	return s, nil
+}
+
+// decode reads the file, with other values of variables.
+func (s *Scenario) decode(set map[string]string) (*decoder, error) {
+	src, mistakes := newSource(s.Path, s.text)
+	if len(mistakes) > 0 {
+		return nil, src.all(mistakes)
+	}
+	root, mistakes := readTree(src)
+	if root == nil {
+		return nil, src.all(mistakes)
+	}
+	d := &decoder{file: &file{}, source: src, keys: newKeys(), mistakes: mistakes}
+	all := maps.Clone(s.set)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, set)
+	d.variables(root, all)
+	if mistakes := src.learn(root, d.keys, d.vars); len(mistakes) > 0 {
+		return nil, src.all(mistakes)
+	}
+	d.decode(root)
+	d.sweep(root, s)
+	if len(d.mistakes) > 0 {
+		return nil, src.all(d.mistakes)
+	}
+	s.file, s.source = d.file, src
+	return d, nil
+}
+
+// Wrong returns a mistake at a place of the file.
+func (s *Scenario) Wrong(pos Pos, text, hint string) error {
+	return Mistakes{s.source.finish(Mistake{Pos: pos, Text: text, Hint: hint})}
+}
+
+// Cell is a variant of a scenario.
+type Cell struct {
+	Values map[string]string // of axes of its matrix
+	Rate   string            // of the group of its search; empty for that of the file
+	// Several tells that other runs follow or precede this one, with folders of their own in that of --result.
+	Several bool
+}
+
+// Plan returns the plan of a scenario, or of a cell, with variables and flags over what the file says. The error has all
+// mistakes.
+func (s *Scenario) Plan(in *Given, table []Setting, cell Cell) (Ready, error) {
+	if s.Matrix != nil {
+		set := map[string]string{}
+		for _, a := range s.Matrix.Axes {
+			if value, ok := cell.Values[a.Name]; ok && a.Variable != "" {
+				set[a.Variable] = value
+			}
+		}
+		if len(set) > 0 {
+			if _, err := s.decode(set); err != nil {
+				return Ready{}, err
+			}
+		}
+	}
+	b := &builder{
+		Scenario: s, file: s.varied(cell), in: in, table: table, files: map[string][]plan.Variant{},
+		applied: map[string][]string{}, skipped: map[string][]string{}, brokers: map[string]reached{},
+	}
+	return b.build(cell)
+}
+
+// builder makes a plan of a file and its flags and variables.
+type builder struct {
+	*Scenario
+	file  *file
+	in    *Given
+	table []Setting // of the flags
+
+	whole    *resolver // of the settings of the run
+	plan     *plan.Plan
+	brokers  map[string]reached
+	mistakes Mistakes
+	errs     []error
+	files    map[string][]plan.Variant
+	notes    []string
+	applied  map[string][]string // by flag or variable: the parts of the file that it was applied to
+	skipped  map[string][]string // the same for parts that are of another protocol
+}
+
+func (b *builder) build(cell Cell) (Ready, error) {
+	for _, secret := range b.source.found {
+		b.maker.Secrets.Add("", secret)
+	}
+	v := b.values(InRun, "the run", nil, b.file.run)
+	b.whole = b.resolver(v, plan.Client)
+	p := b.whole.whole()
+	b.plan, p.Name = p, b.file.name
+	if p.Name == "" && !b.file.single {
+		base := b.Path[strings.LastIndexAny(b.Path, "/@")+1:]
+		p.Name = strings.TrimSuffix(base, ".yaml")
+	}
+	b.labels()
+	for i := range b.file.brokers {
+		b.broker(&b.file.brokers[i])
+	}
+	b.sites()
+	for i := range b.file.steps {
+		b.step(&b.file.steps[i])
+	}
+	b.unapplied()
+	p.AcceptOwn()
+	if last := len(p.Steps) - 1; last >= 0 {
+		p.Steps[0].Before = slices.Concat(b.file.before, p.Steps[0].Before)
+		p.Steps[last].After = append(p.Steps[last].After, b.file.after...)
+	}
+	for i := range b.file.thresholds {
+		t := &b.file.thresholds[i]
+		list := &p.Thresholds
+		if at := slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.Name == t.step }); at >= 0 {
+			list = &p.Steps[at].Thresholds
+		}
+		*list = append(slices.Clip(*list), t.Threshold)
+	}
+	b.whole.verification(p)
+	b.whole.shard(p)
+	ready := Ready{Plan: p, Values: v}
+	if cell.Several {
+		if !v.Command.StartAt.IsZero() || !p.Shard.IsZero() {
+			b.whole.refuse("give one scenario that is no sweep and no search",
+				"--start-at and --shard are for one run, and there are several")
+		}
+	}
+	b.whole.outputs()
+	b.judge()
+	ready.Notes = b.said()
+	return ready, b.err()
+}
+
+// judge adds what is wrong with the whole plan: mistakes of thresholds at their positions.
+func (b *builder) judge() {
+	for _, err := range Parts(b.plan.Validate(b.maker.Driver)) {
+		var m *plan.Mistake
+		if !errors.As(err, &m) {
+			b.errs = append(b.errs, fmt.Errorf("%s: %w", b.Path, err))
+			continue
+		}
+		text := strings.ReplaceAll(m.Text, "--", "")
+		if t := b.file.threshold(m.Step, m.Threshold); t != nil && m.Threshold != "" {
+			b.bad(t.pos, m.Hint, "%s", text)
+			continue
+		}
+		text, hint := b.in.NamedMistake(b.table, m.Text, m.Hint)
+		b.errs = append(b.errs, mistake(hint, "%s: %s", b.Path, strings.ReplaceAll(text, "--", "")))
+	}
+}
+
+// threshold returns a threshold of the file by its text in the plan; nil if there is none.
+func (f *file) threshold(step, text string) *fileThreshold {
+	lists := [][]fileThreshold{f.thresholds}
+	for i := range f.steps {
+		lists = append(lists, f.steps[i].thresholds)
+	}
+	for _, list := range lists {
+		for i := range list {
+			if list[i].step == step && list[i].String() == text {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+func (b *builder) err() error {
+	errs := slices.Concat(b.errs, b.whole.errs)
+	if len(b.mistakes) > 0 {
+		errs = append([]error{b.mistakes}, errs...)
+	}
+	return errors.Join(errs...)
+}
+
+func (b *builder) resolver(v *Values, role plan.Role) *resolver {
+	if b.whole != nil {
+		v.Plan.Threads, v.Plan.Embedded = b.whole.Plan.Threads, b.whole.Plan.Embedded
+		v.sources["embedded"] = b.whole.Source("embedded")
+	}
+	return &resolver{Maker: b.maker, Values: v, role: role, inFile: true, files: b.files}
+}
+
+func (b *builder) labels() {
+	labels := map[string]string{}
+	for _, l := range b.file.labels {
+		if err := CheckLabel(l.key, l.text); err != nil {
+			b.bad(l.pos, "", "the label %.80q: %v", l.key, err)
+		}
+		labels[l.key] = l.text
+	}
+	maps.Copy(labels, b.plan.Labels) // labels of flags
+	if len(labels) > 0 {
+		b.plan.Labels = labels
+	}
+}
+
+// values returns the values of entries of the file, variables and flags; later ones take precedence. Only entries,
+// variables and flags of the places are applied, and those that only command lines have to the run.
+func (b *builder) values(places Scope, to string, f *driver.Factory, lists ...[]entry) *Values {
+	v := Defaults()
+	for _, entries := range lists {
+		for _, e := range entries {
+			if e.Places&places == 0 {
+				continue
+			}
+			for _, text := range e.texts {
+				if e.Files {
+					text = b.path(text)
+				}
+				if err := v.Read(e.Setting, File, text); err != nil { // another value may be valid
+					b.bad(e.pos, "", "%s: %v", e.Name, err)
+				}
+			}
+		}
+	}
+	for i := range b.table {
+		s := &b.table[i]
+		if s.Places&places != 0 || places == InRun && s.Places == 0 {
+			b.over(v, s, f, to)
+		}
+	}
+	return v
+}
+
+// path resolves the path of a file that the scenario names, which is relative to the scenario's folder.
+func (b *builder) path(path string) string {
+	if filepath.IsAbs(path) || b.beside == "" {
+		return path
+	}
+	return filepath.Join(b.beside, path)
+}
+
+// over applies the variable and the flag of a setting. If the file sets a limit of the load, they change that entry and
+// add none elsewhere.
+func (b *builder) over(v *Values, s *Setting, f *driver.Factory, to string) {
+	if (s.Name == "duration" || s.Name == "message-count") && !v.Has(s.Name) && b.file.gives(s.Name) {
+		return
+	}
+	list, errs := b.in.Apply(v, s, b.applies(s, f))
+	b.wrong(errs...)
+	for _, p := range list {
+		switch {
+		case p.skipped:
+			b.skipped[p.label] = append(b.skipped[p.label], to)
+		case to != "the run":
+			b.applied[p.label] = append(b.applied[p.label], to)
+		}
+	}
+}
+
+// gives reports whether the defaults, a group or a step of the file have a setting.
+func (f *file) gives(name string) bool {
+	lists := [][]entry{f.defaults}
+	for i := range f.groups {
+		lists = append(lists, f.groups[i].entries)
+	}
+	for i := range f.steps {
+		lists = append(lists, f.steps[i].entries)
+		for _, u := range f.steps[i].uses {
+			lists = append(lists, u.entries)
+		}
+	}
+	return slices.ContainsFunc(slices.Concat(lists...), func(e entry) bool { return e.Name == name })
+}
+
+// wrong adds mistakes that have no place in the file, each once.
+func (b *builder) wrong(errs ...error) {
+	for _, err := range errs {
+		if !slices.ContainsFunc(b.errs, func(o error) bool { return o.Error() == err.Error() }) {
+			b.errs = append(b.errs, err)
+		}
+	}
+}
+
+// bad adds a mistake at a place of the file, once.
+func (b *builder) bad(pos Pos, hint, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !slices.ContainsFunc(b.mistakes, func(m Mistake) bool { return m.Pos == pos && m.Text == text }) {
+		b.mistakes = append(b.mistakes, b.source.finish(Mistake{Pos: pos, Text: text, Hint: hint}))
+	}
+}
+
+// badPart adds mistakes of a broker or group: at a place of the file, unless a variable or flag has made them.
+func (b *builder) badPart(what string, pos Pos, errs []error) {
+	for _, err := range Parts(errs...) {
+		var m *plan.Mistake
+		if !errors.As(err, &m) {
+			m = &plan.Mistake{Text: err.Error(), Hint: driver.HintOf(err)}
+		}
+		if s := find(b.table, m.Setting); s != nil && b.in.Has(s) {
+			text, hint := b.in.NamedMistake(b.table, m.Text, m.Hint)
+			b.wrong(mistake(hint, "%s: %s%s", b.Path, what, text))
+			continue
+		}
+		b.bad(pos, m.Hint, "%s%s", what, strings.ReplaceAll(m.Text, "--", ""))
+	}
+}
+
+// last returns the last text of a setting among entries.
+func last(entries []entry, name string) (text string, ok bool) {
+	for _, e := range entries {
+		if e.Name == name {
+			text, ok = e.texts[len(e.texts)-1], true
+		}
+	}
+	return text, ok
+}
+
+// broker makes a broker of the file.
+func (b *builder) broker(of *part) {
+	entries := slices.Concat(b.file.defaults, of.entries)
+	name, named := last(entries, "protocol")
+	address, _ := last(entries, "url")
+	i := slices.IndexFunc(b.maker.Factories, func(f driver.Factory) bool {
+		if named {
+			return strings.EqualFold(f.Name, name)
+		}
+		return slices.Contains(f.Schemes, scheme(address))
+	})
+	known := Names(b.maker.Factories)
+	switch {
+	case i >= 0:
+	case named:
+		b.bad(of.pos, "known are "+strings.Join(known, ", "), "the broker %s has the unknown protocol %s", of.name, name)
+	default:
+		b.bad(of.pos, "protocol: "+strings.Join(known, ", or protocol: "), "the broker %s has no protocol", of.name)
+	}
+	f := b.maker.Factories[max(i, 0)]
+	what := "broker " + of.name
+	v := b.values(InBroker, what, &f, b.file.defaults, of.entries)
+	v.Broker.Protocol = ""
+	r := b.resolver(v, plan.Client)
+	at := r.broker("--url", f, v.Broker)
+	if b.file.single {
+		at.Name, what = "", ""
+	} else {
+		at.Name, what = of.name, what+": "
+		if at.Site == "" {
+			at.Site = "host " + hosts(address)
+		}
+	}
+	r.options([]reached{at})
+	b.brokers[of.name] = at
+	b.badPart(what, of.pos, r.errs)
+	b.notes = append(b.notes, r.notes...)
+}
+
+// sites sets the names of the sites: none if there is one site, else the site's own name or that of its first broker.
+func (b *builder) sites() {
+	names := map[string]string{}
+	for _, of := range b.file.brokers {
+		at := b.brokers[of.name]
+		if _, ok := names[at.Site]; !ok {
+			if names[at.Site] = at.Site; strings.HasPrefix(at.Site, "host ") {
+				names[at.Site] = at.Name
+			}
+		}
+	}
+	for _, at := range b.brokers {
+		if len(names) == 1 {
+			at.Site = ""
+		} else {
+			at.Site = names[at.Site]
+		}
+	}
+}
+
+// step adds a step with its groups.
+func (b *builder) step(of *fileStep) {
+	v := b.values(InStep, "step "+of.name, nil, b.file.defaults, of.entries)
+	s := v.Step
+	s.Name, s.Before, s.After, s.Drained = of.name, of.before, of.after, of.until == untilDrained
+	if of.until != untilIdle {
+		if _, given := last(of.entries, "idle-time"); given {
+			b.bad(of.pos, "until: idle", "idle-time is given, but the step %s does not last until it is idle", of.name)
+		}
+		s.Idle = 0
+	}
+	for i := range of.uses {
+		s.Groups = append(s.Groups, b.group(&of.uses[i]))
+	}
+	counted := slices.ContainsFunc(s.Groups, func(g *plan.Group) bool { return g.Count > 0 })
+	if of.until == untilCount && !counted {
+		b.bad(of.pos, "message-count: 10000 in one of its groups",
+			"the step %s lasts until a count, but no group of it has one", of.name)
+	}
+	for i := range of.thresholds {
+		s.Thresholds = append(s.Thresholds, of.thresholds[i].Threshold)
+	}
+	b.plan.Steps = append(b.plan.Steps, s)
+}
+
+// group returns a group with its settings in a step.
+func (b *builder) group(u *use) *plan.Group {
+	of := b.file.groupOf(u.name)
+	brokers := []reached{b.brokers[of.broker]}
+	if of.role == plan.Client {
+		brokers = append(brokers, b.brokers[cmp.Or(of.consumerBroker, of.broker)])
+	}
+	places, _ := placesOfRole(of.role)
+	what := "group " + of.name
+	lists := [][]entry{b.file.defaults, of.entries, u.entries}
+	v := b.values(places, what, brokers[0].driver, lists...)
+	r := b.resolver(v, of.role)
+	g := r.group(brokers[0].driver, of.destinations, brokers)
+	g.Name = of.name
+	m := of.mix
+	if len(u.messages) > 0 {
+		m = u.mix
+	}
+	if what += ": "; of.name == "" {
+		what = ""
+	}
+	if len(m.messages) > 0 {
+		g.Mix = b.messages(what, g.ProducerBroker, m, lists)
+	} else {
+		g.Mix = r.kinds(g.ProducerBroker)
+	}
+	r.embeddable(g)
+	b.badPart(what, u.pos, r.errs)
+	b.notes = append(b.notes, r.notes...)
+	return g
+}
+
+// messages returns the kinds of messages of a group. A message has the settings that it does not set from lists, the
+// group's entries.
+func (b *builder) messages(what string, broker *plan.Broker, m mix, lists [][]entry) []plan.Variant {
+	weights := make([]int, 0, len(m.messages))
+	kinds := make([][]plan.Variant, 0, len(m.messages))
+	for i := range m.messages {
+		one := &m.messages[i]
+		if !b.agrees(one) {
+			continue
+		}
+		own := slices.Clone(lists)
+		for i := range own {
+			own[i] = slices.DeleteFunc(slices.Clone(own[i]), func(e entry) bool { return one.replaces(e.Name) })
+		}
+		v := b.values(InMessage, strings.TrimSuffix(what, ": "), nil, append(own, one.entries)...)
+		if _, file := last(one.entries, "body-file"); file && v.Source("fill") == File {
+			delete(v.sources, "fill") // the group's value is for its other messages
+		}
+		r := b.resolver(v, plan.Producer)
+		list := r.kinds(broker)
+		b.badPart(what, one.pos, r.errs)
+		weights, kinds = append(weights, v.Weight.Weight), append(kinds, list)
+	}
+	if m.turn {
+		for _, list := range kinds {
+			for i := range list {
+				list[i].Weight = 1
+			}
+		}
+	} else if err := weigh(weights, kinds); err != nil {
+		b.bad(m.messages[0].pos, "give rounder weights", "%s%v", what, err)
+	}
+	return slices.Concat(kinds...)
+}
+
+// replaces reports whether the body of a message replaces the one that a setting of its group names.
+func (p *part) replaces(name string) bool {
+	_, sized := last(p.entries, "message-size")
+	_, file := last(p.entries, "body-file")
+	return file && name == "message-size" || sized && name == "body-file"
+}
+
+// agrees reports settings of a message that contradict each other.
+func (b *builder) agrees(m *part) bool {
+	first := ""
+	for _, e := range m.entries {
+		if e.Name != "message-size" && e.Name != "fill" && e.Name != "body-file" {
+			continue
+		}
+		if first != "" && (e.Name == "body-file") != (first == "body-file") {
+			b.bad(e.pos, "leave one of them out, or make two messages of them", "%s and %s are both given", first, e.Name)
+			return false
+		}
+		first = e.Name
+	}
+	return true
+}
+
+// said returns a note for each flag and variable with the parts of the file that it was applied to, and other notes.
+func (b *builder) said() (list []string) {
+	for _, label := range slices.Sorted(maps.Keys(b.applied)) {
+		to := b.applied[label]
+		slices.Sort(to)
+		list = append(list, label+" applies to "+strings.Join(slices.Compact(to), ", "))
+	}
+	for _, note := range b.notes {
+		if !slices.Contains(list, note) {
+			list = append(list, note)
+		}
+	}
+	return list
+}
+
+// applies returns whether a value of a variable or flag is for a broker of a protocol. URLs and options of another
+// protocol are not, nor are the variables that belong to such a URL: its login, its TLS.
+func (b *builder) applies(s *Setting, f *driver.Factory) func(Source, string) bool {
+	if s.Places&InBroker == 0 || f == nil {
+		return nil
+	}
+	url, given, from := b.givenURL()
+	foreign := url != nil && url.Name != f.Name && !slices.Contains(f.Schemes, scheme(given))
+	return func(source Source, text string) bool {
+		switch key, _, _ := strings.Cut(text, "="); {
+		case s.Name == "url":
+			return !foreign
+		case foreign && from == Variable && source == Variable:
+			return false
+		case s.Name == "option":
+			return b.hasOption(f, key) || !slices.ContainsFunc(b.maker.Factories,
+				func(o driver.Factory) bool { return b.hasOption(&o, key) })
+		default:
+			return true
+		}
+	}
+}
+
+// givenURL returns the URL of a flag or variable, its protocol, and which of them it is; the protocol is nil if there is
+// none, or none of a known protocol.
+func (b *builder) givenURL() (f *driver.Factory, url string, from Source) {
+	texts, from := b.in.Flags["url"], CommandLine
+	if s := find(b.table, "url"); s != nil && len(texts) == 0 {
+		_, texts = b.in.Environment.Lookup(s)
+		from = Variable
+	}
+	if len(texts) == 0 {
+		return nil, "", from
+	}
+	url = texts[len(texts)-1]
+	return byScheme(b.maker.Factories, scheme(url)), url, from
+}
+
+// hasOption reports whether a client of a protocol has an option.
+func (b *builder) hasOption(f *driver.Factory, key string) bool {
+	return slices.ContainsFunc(append(LibrariesOf(f, b.maker.Libraries), *f), func(c driver.Factory) bool {
+		return slices.ContainsFunc(driver.Describe(NewOptions(&c)), func(o driver.Option) bool { return o.Name == key })
+	})
+}
+
+// unapplied reports flags and variables that are for no broker of the file: a flag is a mistake, a variable may be left
+// over from another run.
+func (b *builder) unapplied() {
+	var protocols []string
+	for _, of := range b.brokers {
+		protocols = append(protocols, of.Protocol)
+	}
+	slices.Sort(protocols)
+	speaks := strings.Join(slices.Compact(protocols), " and ")
+	for _, label := range slices.Sorted(maps.Keys(b.skipped)) {
+		to := b.skipped[label]
+		slices.Sort(to)
+		switch {
+		case len(b.applied[label]) > 0:
+			b.notes = append(b.notes, label+" does not apply to "+strings.Join(slices.Compact(to), ", ")+
+				": of another protocol")
+		case strings.HasPrefix(label, "--"):
+			hint := "leave it out"
+			if other, _, _ := b.givenURL(); other != nil && label == "--url" {
+				hint = "the scenario has protocol: " + speaks + "; a copy of it can have protocol: " + other.Name +
+					" (perfmq scenario show)"
+			}
+			b.wrong(mistake(hint, "%s applies to no broker of %s: these speak %s", label, b.Path, cmp.Or(speaks, "no protocol")))
+		default:
+			b.notes = append(b.notes, label+" is not used: it is of another protocol, and the brokers of "+b.Path+
+				" speak "+speaks)
+		}
+	}
+}

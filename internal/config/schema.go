@@ -1,0 +1,238 @@
+package config
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/plan"
+)
+
+// SchemaID is the identifier of the JSON Schema of this version of the format.
+const SchemaID = "https://github.com/perfmq/perfmq/scenario/v1/schema.json"
+
+type object = map[string]any
+
+// Schema returns the JSON Schema (2020-12) of a scenario file, for editors. Rules that the schema cannot express, such as
+// that names exist and which values a setting has, are left to [Maker.Parse].
+func Schema(protocols []string) []byte {
+	keys := newKeys()
+	protocol := *keys.byName["protocol"]
+	protocol.Default, protocol.Help = "that of url", "the protocol: "+strings.Join(protocols, ", ")
+	keys.byName["protocol"] = &protocol
+	root := rootSchema(keys)
+	maps.Copy(root, object{
+		"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SchemaID, "title": "A scenario of perfmq",
+		"$defs": object{
+			"value": object{"type": []string{"string", "number", "boolean"}},
+			"variable": object{"anyOf": []any{
+				ref("value"), closedObject(keys, 0, object{"default": ref("value"), "description": ref("value")}),
+			}},
+			"broker": closedObject(keys, InBroker, object{}),
+			"group": object{
+				"type": "object", "required": []string{"role"},
+				"properties": object{"role": object{"enum": []plan.Role{plan.Producer, plan.Consumer}}},
+				"if":         object{"properties": object{"role": object{"const": plan.Producer}}},
+				"then":       ref("producers"), "else": ref("consumers"),
+			},
+			"alone":     groupSchema(keys, Roles()...),
+			"producers": groupSchema(keys, plan.Producer),
+			"consumers": groupSchema(keys, plan.Consumer),
+			"message":   messageSchema(keys),
+			"override":  withMessages(closedObject(keys, inGroup, object{})),
+			"step":      stepSchema(keys),
+			"threshold": object{"anyOf": []any{
+				object{"type": "string"},
+				closedObject(keys, 0, object{"threshold": object{"type": "string"}, "abort": object{"type": "boolean"}},
+					"threshold"),
+			}},
+		},
+	})
+	text, err := json.MarshalIndent(root, "", "  ")
+	if err != nil { // maps of texts always marshal
+		return nil
+	}
+	return append(text, '\n')
+}
+
+// rootSchema is of the top of the file.
+func rootSchema(keys *keys) object {
+	notWithSteps := object{"not": object{"required": []string{"steps"}}}
+	onlyWithoutSteps := object{"until": notWithSteps}
+	for name := range ofPlaces(keys, InStep) {
+		if keys.find(name, InRun) == nil {
+			onlyWithoutSteps[name] = notWithSteps
+		}
+	}
+	root := closedObject(keys, InRun|InStep, object{
+		"version":     note("version of the format", object{"enum": []any{1, "1"}}),
+		"name":        note("name of the scenario", ref("value")),
+		"description": note("what the scenario shows", ref("value")),
+		"vars": note("variables, used as ${NAME}; --set NAME=VALUE overrides them", object{
+			"type": "object", "propertyNames": object{"pattern": variableName.String()}, "additionalProperties": ref("variable"),
+		}),
+		"labels": note("free text about the run, for every output",
+			object{"type": "object", "additionalProperties": ref("value")}),
+		"defaults": note("settings of all brokers, groups and steps that have them and do not give them",
+			closedObject(keys, inDefaults, object{})),
+		"broker":     note("the only broker", ref("broker")),
+		"brokers":    note("brokers by name", named(ref("broker"))),
+		"group":      note("the only group, without a name; with the role client it has producers and consumers", ref("alone")),
+		"groups":     note("groups of producers or consumers by name", named(ref("group"))),
+		"steps":      note("steps, one after the other; without them all groups run in one step", nonEmpty(ref("step"))),
+		"until":      untilSchema(),
+		"before":     note("command or commands, run by sh -c, before the run", oneOrMore(ref("value"))),
+		"after":      note("command or commands, run by sh -c, after the run", oneOrMore(ref("value"))),
+		"thresholds": note("demands, METRIC OPERATOR VALUE or STEP: METRIC OPERATOR VALUE", oneOrMore(ref("threshold"))),
+		keyMatrix: note("variables, labels and settings to vary: a run for each combination of their values", object{
+			"type": "object", "minProperties": 1, "additionalProperties": oneOrMore(ref("value")), "properties": object{
+				keyExclude: note("combinations to leave out", oneOrMore(object{
+					"type": "object", "minProperties": 1, "additionalProperties": oneOrMore(ref("value")),
+				})),
+			},
+		}),
+		keySearch: note("search for the highest rate of a group at which the thresholds are kept",
+			closedObject(keys, 0, object{
+				"group":      note("group of producers; may be left out if there is only one", ref("value")),
+				"from":       note("rate to begin with, in messages per second", ref("value")),
+				"thresholds": note("demands beside those of the run", oneOrMore(ref("threshold"))),
+			})),
+	})
+	root["allOf"] = []any{oneRequired("broker", "brokers"), oneRequired("group", "groups")}
+	root["dependentSchemas"] = onlyWithoutSteps
+	return root
+}
+
+// oneRequired wants one of two keys.
+func oneRequired(a, b string) object {
+	return object{"oneOf": []any{object{"required": []string{a}}, object{"required": []string{b}}}}
+}
+
+func groupSchema(keys *keys, roles ...plan.Role) object {
+	places, _ := placesOfRole(roles[0])
+	more := object{
+		"role":         object{"enum": roles},
+		"broker":       note("name of a broker; may be left out if there is only one", ref("value")),
+		"destination":  note("where the group sends or receives: queue://NAME, topic://NAME or ADDRESS::QUEUE; one or a list", oneOrMore(ref("value"))),
+		"destinations": note("the same as destination", oneOrMore(ref("value"))),
+	}
+	if len(roles) > 1 {
+		more["consumer-broker"] = note("name of the consumers' broker, if it is another one", ref("value"))
+	}
+	if roles[0] == plan.Consumer {
+		return closedObject(keys, places, more, "role")
+	}
+	return withMessages(closedObject(keys, places, more, "role"))
+}
+
+// withMessages adds the kinds of messages to the schema of a group.
+func withMessages(schema object) object {
+	messages := nonEmpty(ref("message"))
+	messages["maxItems"] = maxMessages
+	maps.Copy(schema["properties"].(object), object{ //nolint:forcetypeassert // closedObject has made it
+		keyMessages: note("several kinds of messages; what one does not give, it has from the group", messages),
+		keyChoose: note("how one of the messages is chosen (default: "+chooseWeight+")",
+			object{"enum": []string{chooseWeight, chooseTurn}}),
+	})
+	schema["dependentRequired"] = object{keyChoose: []string{keyMessages}}
+	return schema
+}
+
+func messageSchema(keys *keys) object {
+	schema := closedObject(keys, InMessage, object{})
+	schema["minProperties"] = 1
+	return schema
+}
+
+func stepSchema(keys *keys) object {
+	return closedObject(keys, InStep, object{
+		"name": note("unique name, for thresholds and metrics", ref("value")),
+		"groups": note("groups that run together, with settings for this step; all if left out", object{"anyOf": []any{
+			oneOrMore(ref("value")), named(object{"anyOf": []any{object{"type": "null"}, ref("override")}}),
+		}}),
+		"until":      untilSchema(),
+		"before":     note("command or commands, run by sh -c, before the step", oneOrMore(ref("value"))),
+		"after":      note("command or commands, run by sh -c, after the step", oneOrMore(ref("value"))),
+		"thresholds": note("demands, METRIC OPERATOR VALUE", oneOrMore(ref("threshold"))),
+	})
+}
+
+func untilSchema() object {
+	return note("what ends the step but for its duration and count", object{"enum": []string{untilDrained, untilCount, untilIdle}})
+}
+
+func ref(name string) object { return object{"$ref": "#/$defs/" + name} }
+
+func note(text string, schema object) object {
+	schema["description"] = text
+	return schema
+}
+
+func nonEmpty(item object) object { return object{"type": "array", "items": item, "minItems": 1} }
+
+func oneOrMore(item object) object { return object{"anyOf": []any{item, nonEmpty(item)}} }
+
+// named is a map whose keys are names of brokers, groups or steps.
+func named(value object) object {
+	names := object{"pattern": plainName.String()}
+	return object{"type": "object", "propertyNames": names, "additionalProperties": value, "minProperties": 1}
+}
+
+// closedObject is a map with the settings of some places and further keys, and nothing else.
+func closedObject(keys *keys, places Scope, more object, required ...string) object {
+	properties := ofPlaces(keys, places)
+	maps.Copy(properties, more)
+	o := object{"type": "object", "additionalProperties": false, "properties": properties}
+	if len(required) > 0 {
+		o["required"] = required
+	}
+	return o
+}
+
+// ofPlaces returns the schemas of the settings of some places by their names.
+func ofPlaces(keys *keys, places Scope) object {
+	all := object{}
+	if places == 0 {
+		return all
+	}
+	for _, name := range keys.names(places) {
+		all[name] = keys.find(name, places).schema()
+	}
+	return all
+}
+
+// schema returns the schema of a setting's value.
+func (s *Setting) schema() object {
+	value := object{"$ref": "#/$defs/value"}
+	variable := object{"type": "string", "pattern": `\$\{`} // its value is not known
+	switch {
+	case s.Arg == "":
+		value = object{"anyOf": []any{object{"type": "boolean"}, object{"enum": []string{"true", "false"}}, variable}}
+	case len(s.Words) > 0:
+		value = object{"anyOf": []any{object{"enum": s.Words}, variable}}
+	}
+	forms := []any{value}
+	if s.List || s.join() != "" {
+		forms = append(forms, nonEmpty(value))
+	}
+	if s.Pairs {
+		forms = append(forms, object{"type": "object", "additionalProperties": value, "minProperties": 1})
+	}
+	if len(forms) > 1 {
+		value = object{"anyOf": forms}
+	}
+	value["description"] = help(s)
+	return value
+}
+
+// help describes a setting.
+func help(s *Setting) string {
+	text := s.Help
+	if s.Arg != "" {
+		text = s.Arg + ": " + text
+	}
+	if s.Default != "" {
+		text += " (default: " + s.Default + ")"
+	}
+	return text
+}

@@ -1,0 +1,234 @@
+// Package config makes plans of command lines, variables and scenario files.
+//
+//	defaults < file < --set < PERFMQ_* < flags -> [Values] -> [plan.Plan]
+//
+// The one table of settings is made of the tags of the structs that the settings fill: those of package plan, of the
+// contract (package driver) and of the outputs (package run). Flags, PERFMQ_* variables, keys of scenario files, the JSON
+// Schema, --dry-run, help, completion and docs/settings.md are made of the table. The tags of a field:
+//
+//	set      name, then options: command (perfmq run has no such flag), flag (no key of files), key (no flag), shape (of the
+//	         file's own keys), sweep, secret, pairs, relative, not (true means false), short=LETTER, alias=NAME
+//	roles    producer or consumer, if the setting is of one side
+//	section  of the help, of this field and those that follow
+//	arg      the name of the value in the help, if the type does not say it
+//	default  the value if none is given; none: what the help says then
+//	range    LOWEST..HIGHEST; unit: of a plain number, ms or bytes; words: the allowed values; check: of a text, see checks
+//	join     what joins the elements of a YAML list to one value
+//	brief    one line for a flag of daily use; help: the description
+package config
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Setting is a row of the table.
+type Setting struct {
+	Name    string   // of the flag, and of the key of scenario files
+	Short   string   // flag of one letter, or empty
+	Aliases []string // other names that are understood but not listed
+	Section string   // of the help
+	Arg     string   // the name of the value in the help; empty for a switch
+	Default string   // as the help shows it; empty if there is nothing to say
+	Help    string
+	Brief   string      // one line, of a flag of daily use: --help lists these, --help-all all
+	Roles   []plan.Role // commands that have it; empty for all
+	Places  Scope       // where it may stand in a scenario file; 0 for nowhere
+	List    bool        // may be given several times
+	Pairs   bool        // values are KEY=VALUE
+	Secret  bool        // never printed
+	Files   bool        // a path; completion offers files
+	Folders bool        // completion offers folders
+	Words   []string    // the allowed values, nil for any
+
+	row   plan.Row
+	index int // among the rows of [Values]
+}
+
+// Is tells whether the tag has an option.
+func (s *Setting) Is(option string) bool { return s.row.Is(option) }
+
+// Join is put between the elements of a YAML list to make them one value; empty if it takes no list.
+func (s *Setting) join() string { return s.row.Tag.Get("join") }
+
+// The sections of the help that are not just listed.
+const (
+	SectionTLS     = "TLS"
+	sectionMessage = "Message"
+)
+
+// Sections returns the sections of the help, in its order.
+func Sections() []string {
+	return []string{
+		"Broker", "Destinations and workers", "Load", sectionMessage, "Consumer", "Verification", "Several load hosts",
+		"The broker's side", "Output", SectionTLS,
+	}
+}
+
+// Roles returns all roles.
+func Roles() []plan.Role { return []plan.Role{plan.Client, plan.Producer, plan.Consumer} }
+
+// settings returns the whole table.
+func settings() []Setting {
+	var list []Setting
+	section := ""
+	v := reflect.ValueOf(&Values{}).Elem()
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		in, ok := f.Tag.Lookup("in")
+		if !ok {
+			continue
+		}
+		for _, row := range plan.Rows(v.Field(i).Addr().Interface()) {
+			if s, ok := row.Tag.Lookup("section"); ok {
+				section = s
+			}
+			list = append(list, newSetting(row, in, section, len(list)))
+		}
+	}
+	return list
+}
+
+func newSetting(row plan.Row, in, section string, index int) Setting {
+	tag := row.Tag
+	s := Setting{
+		Name: row.Name, Section: section, Arg: tag.Get("arg"), Help: tag.Get("help"), Brief: tag.Get("brief"),
+		Words: row.Words(), Secret: row.Is("secret"), Pairs: row.Is("pairs"), row: row, index: index,
+	}
+	for _, option := range row.Options {
+		if name, ok := strings.CutPrefix(option, "alias="); ok {
+			s.Aliases = append(s.Aliases, name)
+		}
+		if letter, ok := strings.CutPrefix(option, "short="); ok {
+			s.Short = letter
+		}
+	}
+	s.Default = tag.Get("default") + tag.Get("none")
+	switch kind := row.Value.Kind(); {
+	case s.Arg != "":
+	case kind == reflect.Bool && s.Words == nil:
+	case row.Value.Type() == reflect.TypeFor[timeDuration]():
+		s.Arg = "TIME"
+	case kind == reflect.String, s.Words != nil:
+		s.Arg = "NAME"
+	default:
+		s.Arg = "N"
+	}
+	s.Files, s.Folders = s.Arg == "FILE", s.Arg == "DIR"
+	s.List = row.Value.Kind() == reflect.Map || row.Value.Kind() == reflect.Slice && tag.Get("join") == "" && !row.Is("one")
+	roles := tag.Get("roles")
+	switch roles {
+	case string(plan.Producer):
+		s.Roles = []plan.Role{plan.Client, plan.Producer}
+	case string(plan.Consumer):
+		s.Roles = []plan.Role{plan.Client, plan.Consumer}
+	case string(plan.Client):
+		s.Roles = []plan.Role{plan.Client}
+	}
+	if !row.Is("flag") && !row.Is("shape") {
+		s.Places = placesOf(in, roles)
+	}
+	return s
+}
+
+// placesOf returns where settings may stand that a part of [Values] has.
+func placesOf(in, roles string) Scope {
+	switch in {
+	case "broker":
+		return InBroker
+	case "group":
+		switch roles {
+		case string(plan.Producer):
+			return InProducerGroup
+		case string(plan.Consumer):
+			return InConsumerGroup
+		}
+		return inGroup
+	case "message":
+		return InMessage | InProducerGroup
+	case "weight":
+		return InMessage
+	case "step":
+		return InStep
+	case "run":
+		return InRun
+	default:
+		return 0
+	}
+}
+
+// Table returns the flags of a role with a protocol; nil is any protocol.
+func Table(role plan.Role, f *driver.Factory) []Setting {
+	list := slices.DeleteFunc(settings(), func(s Setting) bool {
+		return s.Is("key") || !s.In(role) || f != nil && !CanEmbed(f) && strings.HasPrefix(s.Name, "embedded")
+	})
+	for i := range list {
+		s := &list[i]
+		if s.Name == "commit-interval" && role == plan.Producer { // where it can mean nothing else
+			s.Aliases = append(s.Aliases, "tx-size")
+		}
+		if f == nil {
+			continue
+		}
+		switch s.Name {
+		case "url":
+			s.Default = f.DefaultURL
+			s.Brief = strings.Replace(s.Brief, "PROTOCOL", f.Schemes[0], 1)
+			s.Help = strings.Replace(s.Help, "PROTOCOL", f.Schemes[0], 1)
+		case "protocol":
+			s.Default, s.Help = f.Name, "accepted for scripts written for artemis perf; must agree with the command"
+		}
+	}
+	return list
+}
+
+// RunTable returns the flags of perfmq run: those of all roles that do not need the protocol of a command.
+func RunTable() []Setting {
+	return slices.DeleteFunc(All(), func(s Setting) bool { return s.Is("command") })
+}
+
+// All returns the flags of all roles, of any protocol.
+func All() []Setting {
+	return slices.DeleteFunc(settings(), func(s Setting) bool { return s.Is("key") })
+}
+
+// Verdicts are the flags that say which outcomes of the verification fail a run, also of perfmq verify.
+func Verdicts() []Setting {
+	return slices.DeleteFunc(All(), func(s Setting) bool {
+		return !strings.HasPrefix(s.Name, "allow-") && !strings.HasPrefix(s.Name, "fail-on-")
+	})
+}
+
+// In tells whether a role has the setting.
+func (s *Setting) In(role plan.Role) bool { return len(s.Roles) == 0 || slices.Contains(s.Roles, role) }
+
+// Accepts reports whether the setting can have a value.
+func (s *Setting) Accepts(text string) bool { return s.Check(text) == nil }
+
+// Check returns what is wrong with a value.
+func (s *Setting) Check(text string) error { return Defaults().set(s, text) }
+
+// Variables returns the names under which the environment may give the setting, the usual one first:
+// PERFMQ_MESSAGE_SIZE for --message-size, PERFMQ_CLIENT_ID for --clientID.
+func (s *Setting) Variables() []string {
+	var names []string
+	for _, name := range append([]string{s.Name}, s.Aliases...) {
+		if strings.ToLower(name) == name { // camel case has an alias with a hyphen
+			names = append(names, envPrefix+strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
+		}
+	}
+	return names
+}
+
+// find returns the setting of a name; nil if there is none.
+func find(table []Setting, name string) *Setting {
+	i := slices.IndexFunc(table, func(s Setting) bool { return s.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &table[i]
+}

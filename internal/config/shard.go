@@ -1,0 +1,103 @@
+package config
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// JobIndex is the variable that tells a pod of a Kubernetes Indexed Job which one it is, counted from 0.
+const JobIndex = "JOB_COMPLETION_INDEX"
+
+// shard sets this process's part of a complete plan and the moment of its start.
+func (r *resolver) shard(p *plan.Plan) {
+	r.Side.Metrics.TLS = p.Brokers()[0].TLS // loaded by now
+	now := time.Now()
+	at := r.Command.StartAt
+	if m := at.Mistake(now); m != nil {
+		r.errs = append(r.errs, m)
+	}
+	p.StartAt = at.Of(now)
+	if p.Shard.IsZero() {
+		if r.Command.RunID != "" && !r.Has("shard") {
+			r.refuse("add --shard NUMBER/COUNT, or leave it out",
+				"--run-id is for the shards of one run: other processes have each a number of their own")
+		}
+		return
+	}
+	if p.Shard.Number == 0 {
+		of, err := p.Shard.At(r.JobIndex)
+		switch {
+		case r.JobIndex == "":
+			r.refuse("give one of them, such as --shard 1/"+p.Shard.String(),
+				"--shard %s: which of the shards is this? %s of a Kubernetes Indexed Job is not set",
+				p.Shard, JobIndex)
+		case err != nil:
+			r.refuse("give --shard the number of completions of the Job", "%s=%s %v", JobIndex, Quoted(r.JobIndex), err)
+		}
+		if p.Shard = of; p.Shard.Number == 0 {
+			p.Shard.Number = 1
+		}
+	}
+	if p.Embedded {
+		r.refuse("start one with perfmq broker, and give its --url",
+			"--shard %s does not go with --embedded: each shard would have a broker of its own", p.Shard)
+	}
+	switch {
+	case r.Command.RunID != "":
+		p.RunID = plan.RunNumber(r.Command.RunID)
+	case !at.At.IsZero():
+		p.RunID = r.derived(p)
+	}
+}
+
+// derived returns a run number from the plan and the moment of the start, so that all shards compute the same number.
+func (r *resolver) derived(p *plan.Plan) int64 {
+	text, err := plan.JSON(p, r.Secrets.Field)
+	if err == nil {
+		var hash string
+		if hash, err = result.Hash(text); err == nil {
+			return plan.RunNumber(hash + " " + p.StartAt.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	r.errs = append(r.errs, err)
+	return 0
+}
+
+// verification sets the plan's settings of verification.
+func (r *resolver) verification(p *plan.Plan) {
+	p.VerifyFile = r.Outputs.VerifyFile
+	p.Verify = p.Verify || p.VerifyFile != ""
+	if p.FailOnForeign && !p.Verify && r.role == plan.Consumer {
+		r.refuse("add --verify", "--fail-on-foreign: a consumer knows messages of other runs only by their numbers")
+	}
+	if p.Verify {
+		if r.Outputs.Result != "" && p.VerifyFile == "" {
+			p.VerifyFile = filepath.Join(r.Outputs.Result, result.VerifyFile)
+		}
+		return
+	}
+	for flag, given := range map[string]bool{
+		"allow-lost": p.Allow.Lost, "allow-duplicates": p.Allow.Duplicates, "allow-damaged": p.Allow.Damaged,
+		"fail-on-disorder": !p.Allow.Disorder,
+	} {
+		if given {
+			r.refuse("add --verify", "--%s has nothing to judge", flag)
+		}
+	}
+}
+
+// Into sets the folder of a run's result; no result is written if dir is empty.
+func (r *Ready) Into(dir string) {
+	r.Values.Outputs.Result = dir
+	p := r.Plan
+	if !p.Verify || r.Values.Outputs.VerifyFile != "" {
+		return
+	}
+	p.VerifyFile = ""
+	if dir != "" {
+		p.VerifyFile = filepath.Join(dir, result.VerifyFile)
+	}
+}

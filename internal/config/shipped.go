@@ -1,0 +1,95 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/perfmq/perfmq/internal/nearest"
+)
+
+// Info is a scenario of a collection.
+type Info struct {
+	Name        string // the path without its ending: artemis/latency
+	Path        string // in the file system
+	Description string // the file's own, without variables replaced
+}
+
+// Shipped lists the scenario files (*.yaml) of a file system, sorted by name. A file of broken YAML is an error of type
+// [Mistakes].
+func Shipped(fsys fs.FS) ([]Info, error) {
+	var list []Info
+	err := fs.WalkDir(fsys, ".", func(at string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || path.Ext(at) != ".yaml" {
+			return err
+		}
+		text, err := readFile(fsys, at)
+		if err != nil {
+			return err
+		}
+		src, mistakes := newSource(at, text)
+		if len(mistakes) > 0 {
+			return src.all(mistakes)
+		}
+		root, mistakes := readTree(src)
+		if len(mistakes) > 0 {
+			return src.all(mistakes)
+		}
+		info := Info{Name: strings.TrimSuffix(at, ".yaml"), Path: at}
+		if d := root.get("description"); d != nil && d.kind == scalar {
+			info.Description = strings.Join(strings.Fields(d.text), " ")
+		}
+		list = append(list, info)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the shipped scenarios: %w", err)
+	}
+	slices.SortFunc(list, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// IsShipped tells whether an argument names a shipped scenario, @artemis/latency, not a file.
+func IsShipped(argument string) bool { return strings.HasPrefix(argument, "@") }
+
+// open reads a shipped scenario by its name, with or without the @.
+func open(fsys fs.FS, name string) ([]byte, error) {
+	name = strings.TrimSuffix(strings.TrimPrefix(name, "@"), ".yaml")
+	list, err := Shipped(fsys)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(list, func(info Info) bool { return info.Name == name })
+	if i < 0 {
+		return nil, mistake(suggest(list, name), "there is no shipped scenario @%s", name)
+	}
+	return readFile(fsys, list[i].Path)
+}
+
+// suggest finds the scenario that was meant: a name nearby, or one without its folder.
+func suggest(list []Info, name string) string {
+	var all, within []string
+	for _, info := range list {
+		all = append(all, info.Name)
+		if path.Base(info.Name) == name || strings.HasPrefix(info.Name, strings.TrimSuffix(name, "/")+"/") {
+			within = append(within, "@"+info.Name)
+		}
+	}
+	if len(within) > 0 {
+		return "did you mean " + strings.Join(within, " or ") + "?"
+	}
+	return nearest.Hint(name, all, "@%s", "perfmq scenario list shows all")
+}
+
+func readFile(fsys fs.FS, name string) (text []byte, err error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return io.ReadAll(io.LimitReader(f, MaxSize+1))
+}

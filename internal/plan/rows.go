@@ -1,0 +1,146 @@
+package plan
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Row is a field with a tag `set:"NAME"`: a setting. The other tags describe it; see package config.
+type Row struct {
+	Name    string
+	Options []string // what follows the name in the tag
+	Tag     reflect.StructTag
+	Value   reflect.Value
+}
+
+// Rows returns the settings of the struct that a pointer points to, those of structs in it too.
+func Rows(of any) []Row { return rowsOf(reflect.ValueOf(of).Elem(), nil) }
+
+func rowsOf(v reflect.Value, list []Row) []Row {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		switch set, ok := f.Tag.Lookup("set"); {
+		case ok:
+			options := strings.Split(set, ",")
+			list = append(list, Row{Name: options[0], Options: options[1:], Tag: f.Tag, Value: v.Field(i)})
+		case f.IsExported() && f.Type.Kind() == reflect.Struct:
+			list = rowsOf(v.Field(i), list)
+		}
+	}
+	return list
+}
+
+// Is tells whether the tag has an option.
+func (r *Row) Is(option string) bool { return slices.Contains(r.Options, option) }
+
+// Words returns the allowed values of a setting that has only a few.
+func (r *Row) Words() []string {
+	if words := r.Tag.Get("words"); words != "" {
+		return strings.Split(words, ",")
+	}
+	return nil
+}
+
+// data returns the value as a scenario has it; nil if it says nothing: zero where that is the default, and the default
+// of a few words.
+func (r *Row) data() any {
+	switch x := r.Value.Interface().(type) {
+	case bool:
+		if words := r.Words(); words != nil {
+			return r.text(words[map[bool]int{true: 1}[x]])
+		}
+		if x != r.Is("not") {
+			return true
+		}
+		return nil
+	case int:
+		return r.number(strconv.Itoa(x), x)
+	case uint64:
+		return r.number(strconv.FormatUint(x, 10), x)
+	case time.Duration:
+		return r.number(x.String(), x.String())
+	case []uint64:
+		texts := make([]string, len(x))
+		for i, n := range x {
+			texts[i] = strconv.FormatUint(n, 10)
+		}
+		return r.text(strings.Join(texts, ","))
+	case []string: // of KEY=VALUE
+		var t tree
+		for _, pair := range x {
+			key, value, _ := strings.Cut(pair, "=")
+			t = append(withoutKey(t, key), entry{key, value})
+		}
+		return t.orNil()
+	case []driver.Property:
+		var t tree
+		for _, p := range x {
+			t.add(p.Key, p.Value)
+		}
+		return t.orNil()
+	case map[string]string:
+		var t tree
+		for _, name := range slices.Sorted(maps.Keys(x)) {
+			t.add(name, x[name])
+		}
+		return t.orNil()
+	case []threshold.Threshold:
+		return thresholds(x)
+	case Rate:
+		return r.text(x.String())
+	case interface {
+		IsZero() bool
+		String() string
+	}:
+		if x.IsZero() {
+			return nil
+		}
+		return x.String()
+	case driver.Verdict:
+		return r.text(x.String())
+	default:
+		return r.text(r.Value.String())
+	}
+}
+
+// number returns nil for a zero that is the default, and for the value that stands for none.
+func (r *Row) number(text string, value any) any {
+	unset, apart := r.Tag.Lookup("unset")
+	usual := r.Tag.Get("default")
+	if apart && text == unset || !apart && r.Value.IsZero() && (usual == "" || usual == text) {
+		return nil
+	}
+	return value
+}
+
+// text returns nil for no text, and for one that is none of the words or the usual one.
+func (r *Row) text(text string) any {
+	words := r.Words()
+	if text == "" || text == r.Tag.Get("default") || words != nil && !slices.Contains(words, text) {
+		return nil
+	}
+	return text
+}
+
+func thresholds(list []threshold.Threshold) any {
+	var all []any
+	for i := range list {
+		text := list[i].String()
+		if !list[i].Abort {
+			all = append(all, text)
+			continue
+		}
+		all = append(all, tree{{"threshold", text}, {"abort", true}})
+	}
+	if all == nil {
+		return nil
+	}
+	return all
+}
