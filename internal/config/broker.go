@@ -334,9 +334,9 @@ func (r *resolver) embeddable(g *plan.Group) {
 	}
 }
 
-// withoutClientParameters returns a URL without parameters that configure only the client of Artemis and its connections
-// to one broker, and their names. Parameters that change messages, their delivery or encryption are not among them: a
-// URL with another parameter is returned unchanged, for the driver to refuse.
+// withoutClientParameters returns a URL without parameters that configure only the client of Artemis and its
+// connections to one broker, and their names. Parameters that change messages, their delivery or encryption are not
+// among them: a URL with another parameter is returned unchanged, for the driver to refuse.
 func withoutClientParameters(url string) (plain string, names []string) {
 	const known = " autoGroup blockOnAcknowledge blockOnDurableSend blockOnNonDurableSend cacheLargeMessagesClient " +
 		"callFailoverTimeout callTimeout clientFailureCheckPeriod confirmationWindowSize connectionTTL connectionTtl " +

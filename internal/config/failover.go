@@ -50,7 +50,8 @@ func mistake(hint, format string, args ...any) *plan.Mistake {
 }
 
 // parseFailover reads failover:(URL,URL...)?SETTING=VALUE&..., also with failover:// and, without settings, without the
-// parentheses. Settings of a host, jms.*, wireFormat.* and nested.* are ignored. The text of the error has no passwords.
+// parentheses. Settings of a host, jms.*, wireFormat.* and nested.* are ignored. The text of the error has no
+// passwords.
 func parseFailover(url string) (*failover, error) {
 	text := strings.TrimPrefix(strings.TrimSpace(url)[len(failoverScheme):], "//")
 	hosts, query := text, ""

@@ -104,8 +104,8 @@ func (g *Given) Named(table []Setting, text string) string {
 	})
 }
 
-// NamedMistake returns a mistake and its hint with the variables that they mean. A hint that recommends a flag keeps it,
-// unless the mistake is about a variable or the hint asks to check or leave out what was given.
+// NamedMistake returns a mistake and its hint with the variables that they mean. A hint that recommends a flag keeps
+// it, unless the mistake is about a variable or the hint asks to check or leave out what was given.
 func (g *Given) NamedMistake(table []Setting, text, hint string) (string, string) {
 	renamed, named := g.Named(table, text), g.Named(table, hint)
 	switch {

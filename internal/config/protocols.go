@@ -92,8 +92,8 @@ func byScheme(list []driver.Factory, scheme string) *driver.Factory {
 }
 
 // plainOption rewrites an assignment of -o whose value is a number, size or time as people write it, such as
-// window=64KiB or queues=1k, to the form that [driver.SetOptions] reads. Any other text is returned as it is, and judged
-// there.
+// window=64KiB or queues=1k, to the form that [driver.SetOptions] reads. Any other text is returned as it is, and
+// judged there.
 func plainOption(options any, assignment string) string {
 	key, text, _ := strings.Cut(assignment, "=")
 	for _, o := range driver.Describe(options) {

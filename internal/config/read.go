@@ -300,8 +300,8 @@ func parseSizes(text string) (list []Sized, err error) {
 	return list, nil
 }
 
-// readProperty adds a property, or replaces that of the same key: the flag wins over the environment, the later over the
-// earlier.
+// readProperty adds a property, or replaces that of the same key: the flag wins over the environment, the later over
+// the earlier.
 func readProperty(list *[]driver.Property, text string) error {
 	key, value, _ := strings.Cut(text, "=")
 	if err := check("pair", text); err != nil {

@@ -89,8 +89,8 @@ func Parts(errs ...error) (list []error) {
 	return list
 }
 
-// FromFlags returns the plan of a command line: of one step with one group. It returns a plan even after mistakes, so that
-// all of them are found.
+// FromFlags returns the plan of a command line: of one step with one group. It returns a plan even after mistakes, so
+// that all of them are found.
 func (m *Maker) FromFlags(v *Values, role plan.Role, f *driver.Factory, destinations []string) (Ready, []error) {
 	r := &resolver{Maker: m, Values: v, role: role}
 	p := r.whole()

@@ -31,8 +31,8 @@ type Scenario struct {
 	beside string // the folder of the files that it names; empty for that of the process
 }
 
-// Read returns the text of a scenario and its path for messages: of a file, of one inside the program (@NAME), or of the
-// plan in the folder of a result.
+// Read returns the text of a scenario and its path for messages: of a file, of one inside the program (@NAME), or of
+// the plan in the folder of a result.
 func (m *Maker) Read(name string) (path string, text []byte, err error) {
 	if IsShipped(name) {
 		if m.Scenarios == nil {
@@ -113,8 +113,8 @@ type Cell struct {
 	Several bool
 }
 
-// Plan returns the plan of a scenario, or of a cell, with variables and flags over what the file says. The error has all
-// mistakes.
+// Plan returns the plan of a scenario, or of a cell, with variables and flags over what the file says. The error has
+// all mistakes.
 func (s *Scenario) Plan(in *Given, table []Setting, cell Cell) (Ready, error) {
 	if s.Matrix != nil {
 		set := map[string]string{}
@@ -591,8 +591,8 @@ func (b *builder) applies(s *Setting, f *driver.Factory) func(Source, string) bo
 	}
 }
 
-// givenURL returns the URL of a flag or variable, its protocol, and which of them it is; the protocol is nil if there is
-// none, or none of a known protocol.
+// givenURL returns the URL of a flag or variable, its protocol, and which of them it is; the protocol is nil if there
+// is none, or none of a known protocol.
 func (b *builder) givenURL() (f *driver.Factory, url string, from Source) {
 	texts, from := b.in.Flags["url"], CommandLine
 	if s := find(b.table, "url"); s != nil && len(texts) == 0 {

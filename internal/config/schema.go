@@ -13,8 +13,8 @@ const SchemaID = "https://github.com/perfmq/perfmq/scenario/v1/schema.json"
 
 type object = map[string]any
 
-// Schema returns the JSON Schema (2020-12) of a scenario file, for editors. Rules that the schema cannot express, such as
-// that names exist and which values a setting has, are left to [Maker.Parse].
+// Schema returns the JSON Schema (2020-12) of a scenario file, for editors. Rules that the schema cannot express,
+// such as that names exist and which values a setting has, are left to [Maker.Parse].
 func Schema(protocols []string) []byte {
 	keys := newKeys()
 	protocol := *keys.byName["protocol"]
@@ -77,7 +77,7 @@ func rootSchema(keys *keys) object {
 			closedObject(keys, inDefaults, object{})),
 		"broker":     note("the only broker", ref("broker")),
 		"brokers":    note("brokers by name", named(ref("broker"))),
-		"group":      note("the only group, without a name; with the role client it has producers and consumers", ref("alone")),
+		"group":      note("the only group, without a name; with the role client it has both sides", ref("alone")),
 		"groups":     note("groups of producers or consumers by name", named(ref("group"))),
 		"steps":      note("steps, one after the other; without them all groups run in one step", nonEmpty(ref("step"))),
 		"until":      untilSchema(),
@@ -111,9 +111,10 @@ func oneRequired(a, b string) object {
 func groupSchema(keys *keys, roles ...plan.Role) object {
 	places, _ := placesOfRole(roles[0])
 	more := object{
-		"role":         object{"enum": roles},
-		"broker":       note("name of a broker; may be left out if there is only one", ref("value")),
-		"destination":  note("where the group sends or receives: queue://NAME, topic://NAME or ADDRESS::QUEUE; one or a list", oneOrMore(ref("value"))),
+		"role":   object{"enum": roles},
+		"broker": note("name of a broker; may be left out if there is only one", ref("value")),
+		"destination": note("where the group sends or receives: queue://NAME, topic://NAME or ADDRESS::QUEUE; one or a list",
+			oneOrMore(ref("value"))),
 		"destinations": note("the same as destination", oneOrMore(ref("value"))),
 	}
 	if len(roles) > 1 {
@@ -158,7 +159,8 @@ func stepSchema(keys *keys) object {
 }
 
 func untilSchema() object {
-	return note("what ends the step but for its duration and count", object{"enum": []string{untilDrained, untilCount, untilIdle}})
+	return note("what ends the step but for its duration and count",
+		object{"enum": []string{untilDrained, untilCount, untilIdle}})
 }
 
 func ref(name string) object { return object{"$ref": "#/$defs/" + name} }

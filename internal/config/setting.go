@@ -3,16 +3,17 @@
 //	defaults < file < --set < PERFMQ_* < flags -> [Values] -> [plan.Plan]
 //
 // The one table of settings is made of the tags of the structs that the settings fill: those of package plan, of the
-// contract (package driver) and of the outputs (package run). Flags, PERFMQ_* variables, keys of scenario files, the JSON
-// Schema, --dry-run, help, completion and docs/settings.md are made of the table. The tags of a field:
+// contract (package driver) and of the outputs (package run). Flags, PERFMQ_* variables, keys of scenario files, the
+// JSON Schema, --dry-run, help, completion and docs/settings.md are made of the table. The tags of a field:
 //
-//	set      name, then options: command (perfmq run has no such flag), flag (no key of files), key (no flag), shape (of the
-//	         file's own keys), sweep, secret, pairs, relative, not (true means false), short=LETTER, alias=NAME
+//	set      name, then options: command (perfmq run has no such flag), flag (no key of files), key (no flag), shape
+//	         (of the file's own keys), sweep, secret, pairs, relative, not (true means false), short=LETTER, alias=NAME
 //	roles    producer or consumer, if the setting is of one side
 //	section  of the help, of this field and those that follow
 //	arg      the name of the value in the help, if the type does not say it
 //	default  the value if none is given; none: what the help says then
-//	range    LOWEST..HIGHEST; unit: of a plain number, ms or bytes; words: the allowed values; check: of a text, see checks
+//	range    LOWEST..HIGHEST; least: of a time; unit: of a plain number, ms or bytes; words: the allowed values; check:
+//	         of a text, see the function check
 //	join     what joins the elements of a YAML list to one value
 //	brief    one line for a flag of daily use; help: the description
 package config
@@ -119,7 +120,8 @@ func newSetting(row plan.Row, in, section string, index int) Setting {
 		s.Arg = "N"
 	}
 	s.Files, s.Folders = s.Arg == "FILE", s.Arg == "DIR"
-	s.List = row.Value.Kind() == reflect.Map || row.Value.Kind() == reflect.Slice && tag.Get("join") == "" && !row.Is("one")
+	s.List = row.Value.Kind() == reflect.Map ||
+		row.Value.Kind() == reflect.Slice && tag.Get("join") == "" && !row.Is("one")
 	roles := tag.Get("roles")
 	switch roles {
 	case string(plan.Producer):

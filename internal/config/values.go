@@ -14,8 +14,8 @@ import (
 
 type timeDuration = time.Duration
 
-// Values are the values of settings, each read by itself; the plan judges their meaning together. The tag `in` says where
-// the settings of a part may stand in a scenario.
+// Values are the values of settings, each read by itself; the plan judges their meaning together. The tag `in` says
+// where the settings of a part may stand in a scenario.
 type Values struct {
 	Broker   plan.Broker       `in:"broker"`
 	Consumer consumerBroker    `in:"command"`

@@ -1,8 +1,8 @@
 // Package plan holds the resolved description of a run.
 //
 // A [Plan] is data. Files, variables and flags fill it in by the tags of its fields (see [Rows]), [Plan.Validate] finds
-// everything that is wrong with it, [YAML] writes it as a scenario that perfmq run carries out, and the engine carries it
-// out without looking at a flag again.
+// everything that is wrong with it, [YAML] writes it as a scenario that perfmq run carries out, and the engine
+// carries it out without looking at a flag again.
 package plan
 
 import (

@@ -98,7 +98,9 @@ func (p *Plan) allowed() (list []string) {
 		allowed bool
 		what    string
 	}{
-		{p.Allow.Lost, "lost"}, {p.Allow.Duplicates, "duplicates"}, {p.Allow.Damaged, "damaged"},
+		{p.Allow.Lost, "lost"},
+		{p.Allow.Duplicates, "duplicates"},
+		{p.Allow.Damaged, "damaged"},
 		{p.Allow.Disorder, "disorder"},
 	} {
 		if p.Verify && a.allowed {
@@ -243,8 +245,8 @@ func text(s string) any {
 // in common is said once. All texts are as clean returns them; comments come first.
 func YAML(p *Plan, clean func(string) string, comments ...string) ([]byte, error) {
 	if !p.Shard.IsZero() {
-		comments = append(slices.Clip(comments), fmt.Sprintf("note: this was --shard %s of run %d; the plan is that of all shards",
-			p.Shard, p.RunID))
+		comments = append(slices.Clip(comments),
+			fmt.Sprintf("note: this was --shard %s of run %d; the plan is that of all shards", p.Shard, p.RunID))
 	}
 	if slices.ContainsFunc(p.Brokers(), (*Broker).hasOwnPassword) {
 		comments = append(slices.Clip(comments), "note: the plan has no passwords: give PERFMQ_PASSWORD to run it again")

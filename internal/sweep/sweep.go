@@ -150,7 +150,8 @@ func hashCell(to io.Writer, values map[string]string, of *run.Run) error {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(to, "%s %q %q %v %+v\n", hash, values, of.Plan.Labels, of.Plan.Embedded, of.Plan.Faults) // never fails
+	_, _ = fmt.Fprintf(to, "%s %q %q %v %+v\n", hash, values, of.Plan.Labels, of.Plan.Embedded,
+		of.Plan.Faults) // never fails
 	for _, list := range thresholds(of.Plan) {
 		for i := range list {
 			_, _ = fmt.Fprintf(to, "%v ", list[i].Abort)

@@ -9,7 +9,7 @@ type BrokerUse struct {
 	Span int64 `json:"span"`
 	// CPU is the processor time that the broker's process used in CPUSpan.
 	CPU     *uint64 `json:"cpu,omitempty"`
-	CPUSpan int64  `json:"cpuSpan,omitempty"`
+	CPUSpan int64   `json:"cpuSpan,omitempty"`
 	// Memory is its resident memory in bytes: at the end of an interval, or the maximum of a whole run. The same holds for
 	// Threads, Files and Heap.
 	Memory *uint64 `json:"memory,omitempty"`
@@ -21,7 +21,7 @@ type BrokerUse struct {
 	Heap *uint64 `json:"heap,omitempty"`
 	// Collections are garbage collections of the JVM, CollectionTime is the time that they took.
 	Collections    *uint64 `json:"collections,omitempty"`
-	CollectionTime *uint64  `json:"collectionTime,omitempty"`
+	CollectionTime *uint64 `json:"collectionTime,omitempty"`
 	// Load is the load average of the last minute of the broker's host: at the end of an interval, or the maximum of a
 	// whole run.
 	Load *float64 `json:"load,omitempty"`
