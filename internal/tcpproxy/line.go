@@ -9,8 +9,8 @@ import (
 
 // Line delays bytes in order, as a TCP connection over a slow network does. It is fast until it is slowed down.
 type Line struct {
-	// Delay is added to each piece of a connection, Loss to one piece in LossOneIn: its retransmission takes that time, and
-	// the pieces after it wait for it.
+	// Delay is added to each piece of a connection, Loss to one piece in LossOneIn: its retransmission takes that time,
+	// and the pieces after it wait for it.
 	Delay, Loss time.Duration
 	LossOneIn   int
 
