@@ -255,7 +255,7 @@ func TestCountOfRabbitMQ(t *testing.T) {
 	r := run(t, limit, "stomp", "client", "--url", b.STOMPURL(), "--user", brokertest.User, "--password", brokertest.Password, "--management-url", at,
 		"--message-count", "10", "queue://wrong")
 	require.Equal(t, statusOK, r.status, "a run that cannot count is a run")
-	assert.Equal(t, []string{"ask the broker's management at " + b.ManagementURL() + ": 401 Unauthorized"}, countLines(&r))
+	assert.Equal(t, []string{"ask the broker's management at " + b.ManagementURL() + `: the server answers "401 Unauthorized"`}, countLines(&r))
 	require.NotContains(t, r.stdout+r.stderr+r.json, "wrong-secret")
 	out, err := b.Ctl(soon(t), "list_queues", "name", "messages")
 	require.NoError(t, err)
