@@ -85,7 +85,7 @@ func TestConformance(t *testing.T) {
 // TestConformanceOfModes: `make features` has the other modes, which internal/broker/rocketmq always tests.
 func TestConformanceOfModes(t *testing.T) {
 	t.Run("sync", func(t *testing.T) {
-		cfg := conformance(t, "send=sync", "order=orderly")
+		cfg := conformance(t, "send=sync")
 		conformanceOfMode(t, &cfg)
 	})
 }
