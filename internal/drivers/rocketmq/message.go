@@ -87,7 +87,7 @@ func readProperties(properties []byte, ids *driver.IDReader, d *driver.Delivery)
 		case driver.IDProperty:
 			d.ID = ids.Read(value)
 		case propPlan:
-			d.Deferred = len(value) == 1 && value[0] == planOpen
+			d.Deferred = len(value) > 0 && value[0] == planOpen
 		}
 	}
 }

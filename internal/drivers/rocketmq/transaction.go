@@ -214,7 +214,7 @@ func (c *client) checkTransaction(r *reply) {
 func (t *transactions) check(r *reply, m *wire.Message, id []byte, own bool) {
 	plan := wire.Property(m.Properties, propPlan)
 	commitLog, ok := r.Number("commitLogOffset")
-	if len(plan) != 1 || !ok {
+	if len(plan) == 0 || !ok {
 		return // the message is not ours
 	}
 	t.mu.Lock()
