@@ -213,9 +213,10 @@ func checkMerged(r *result.Result, t *tally) error {
 	}{
 		{"completed", r.Figures.Completed, &t.whole.bestCompleted}, {"received", r.Figures.Received, &t.whole.bestReceived},
 	} {
-		if c.average != nil && c.best.known() && *c.average > mergedSlack*c.best.rates.high {
+		b := c.best.counted()
+		if c.average != nil && b.known() && *c.average > mergedSlack*b.rates.high {
 			return fmt.Errorf("the average rate of messages %s, %s, is above that of the highest second, %s", c.name,
-				number(*c.average), number(c.best.rates.high))
+				number(*c.average), number(b.rates.high))
 		}
 	}
 	return nil
@@ -260,26 +261,37 @@ func checkFigures(f *result.Figures, rows *part, complete, exact bool) error {
 			return fmt.Errorf("the minimum rate of messages %s, %s, is above the average, %s", c.name, number(c.least.PerSecond),
 				number(*c.average))
 		}
-		if !complete || rows == nil {
-			continue
-		}
-		b := c.best(rows)
-		for _, e := range []struct {
-			name  string
-			given *result.Extreme
-			rows  float64
-		}{{"minimum", c.least, b.rates.low}, {"maximum", c.most, b.rates.high}} {
-			if e.given == nil || near(e.given.PerSecond, e.rows) && b.known() {
-				continue
-			}
-			// Extremes may omit seconds without messages to receive, and steps without such workers.
-			if exact && c.name == "completed" || e.given.PerSecond > rows.highest*1.001 {
-				return fmt.Errorf("the %s rate of messages %s is %s; that of the rows is %s", e.name, c.name,
-					number(e.given.PerSecond), number(e.rows))
+		// A step may have none of its workers; the seconds of a backlog are cut at its first and last message.
+		if complete && rows != nil && exact && (c.name == "completed" || f.Since == nil) {
+			if err := checkExtremes(c.name, c.least, c.most, c.best(rows), rows); err != nil {
+				return err
 			}
 		}
 	}
 	return checkAverages(f, rows, complete)
+}
+
+// checkExtremes compares the lowest and the highest rate with the seconds of the rows. Those of received messages may
+// omit seconds without messages to receive.
+func checkExtremes(name string, least, most *result.Extreme, b *best, rows *part) error {
+	all := b.counted()
+	received := rows.allReceived.counted()
+	highest := max(received.rates.high, received.alone.high)
+	for _, e := range []struct {
+		name        string
+		given       *result.Extreme
+		rows, alone float64
+	}{{"minimum", least, all.rates.low, b.alone.low}, {"maximum", most, all.rates.high, b.alone.high}} {
+		switch {
+		case e.given == nil, all.known() && near(e.given.PerSecond, e.rows):
+		case b.full > 0 && near(e.given.PerSecond, e.alone): // of an earlier version
+		case name == "received" && e.given.PerSecond <= highest*1.001:
+		default:
+			return fmt.Errorf("the %s rate of messages %s is %s; that of the rows is %s", e.name, name,
+				number(e.given.PerSecond), number(e.rows))
+		}
+	}
+	return nil
 }
 
 // checkAverages compares averages with the counts of the rows. The measured time may be longer than the rows: a short

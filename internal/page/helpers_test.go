@@ -108,10 +108,10 @@ func resultOf(t *testing.T, loads []load) (*result.Result, result.Latencies) {
 		f := &result.Figures{Span: p.length}
 		sent, completed, received := perSecond(p.sent, p.length), perSecond(p.completed, p.length), perSecond(p.received, p.length)
 		f.Sent, f.Completed, f.Received = &sent, &completed, &received
-		if b := p.bestCompleted; b.known() {
+		if b := p.bestCompleted.counted(); b.known() {
 			f.MinimumCompleted, f.MaximumCompleted = &result.Extreme{PerSecond: b.rates.low}, &result.Extreme{PerSecond: b.rates.high}
 		}
-		if b := p.bestReceived; b.known() {
+		if b := p.bestReceived.counted(); b.known() {
 			f.MinimumReceived, f.MaximumReceived = &result.Extreme{PerSecond: b.rates.low}, &result.Extreme{PerSecond: b.rates.high}
 		}
 		return f

@@ -11,18 +11,44 @@ import (
 // fullSecond is [stats.FullSecond] in the microseconds of a result.
 const fullSecond = int64(stats.FullSecond / time.Microsecond)
 
-// best has the lowest and highest rate of the full seconds of a run or a step, as in its summary.
+// best has the lowest and highest rate of the seconds of a run or a step, as in its summary: an interval shorter than a
+// second counts with the second before it or, without one, with the second after it.
 type best struct {
 	seconds int
 	rates   extent
+	open    struct { // the latest second
+		n      uint64
+		length int64
+	}
+	alone extent // of the intervals of a full second alone, as earlier versions counted them
+	full  int    // number of these
 }
 
 func (b *best) add(n uint64, length int64) {
-	if b.seconds == 0 {
-		b.rates = nothing()
+	if length >= fullSecond {
+		if b.full++; b.full == 1 {
+			b.alone = nothing()
+		}
+		b.alone.add(perSecond(n, length))
 	}
-	b.seconds++
-	b.rates.add(perSecond(n, length))
+	if b.open.length > 0 && min(length, b.open.length) < fullSecond {
+		n, length = n+b.open.n, length+b.open.length
+	} else {
+		*b = b.counted()
+	}
+	b.open.n, b.open.length = n, length
+}
+
+// counted returns b with its latest second.
+func (b best) counted() best {
+	if b.open.length >= fullSecond {
+		if b.seconds == 0 {
+			b.rates = nothing()
+		}
+		b.seconds++
+		b.rates.add(perSecond(b.open.n, b.open.length))
+	}
+	return b
 }
 
 func (b *best) known() bool { return b.seconds >= stats.EnoughSeconds }
@@ -33,9 +59,9 @@ type part struct {
 	length                    int64
 	sent, completed, received uint64
 	bestCompleted             best
-	bestReceived              best
-	highest                   float64 // highest rate of a full second, completed or received
-	everReceived              uint64  // in any phase
+	bestReceived              best // from the first second at whose start something had been received
+	allReceived               best
+	everReceived              uint64 // in any phase
 }
 
 func (p *part) add(r *result.Row) {
@@ -49,12 +75,10 @@ func (p *part) add(r *result.Row) {
 	if r.Phase == result.Measure {
 		p.length += r.Length
 		p.sent, p.completed, p.received = p.sent+sent, p.completed+completed, p.received+received
-		if r.Length >= fullSecond {
-			p.highest = max(p.highest, perSecond(completed, r.Length), perSecond(received, r.Length))
-			p.bestCompleted.add(completed, r.Length)
-			if p.everReceived > 0 {
-				p.bestReceived.add(received, r.Length)
-			}
+		p.bestCompleted.add(completed, r.Length)
+		p.allReceived.add(received, r.Length)
+		if p.everReceived > 0 {
+			p.bestReceived.add(received, r.Length)
 		}
 	}
 	p.everReceived += received
@@ -97,10 +121,11 @@ func (t *tally) add(r *result.Row) {
 // too few seconds.
 func (t *tally) bests() (completed, received *extent) {
 	join := func(to *extent, b *best, there bool) *extent {
-		if !there || !b.known() {
+		all := b.counted()
+		if !there || !all.known() {
 			return to
 		}
-		e := b.rates
+		e := all.rates
 		if to != nil {
 			e.join(*to)
 		}
