@@ -58,24 +58,21 @@ func cutLengths(longest time.Duration) (list []time.Duration) {
 }
 
 func outagesCommand(ctx context.Context, args []string) (err error) {
-	var only string
 	var longest time.Duration
 	s, err := open("outages", args, func(fs *flag.FlagSet) {
-		fs.StringVar(&only, "only", "^(artemis|rocketmq)$", "deployments to try, as a regular expression")
 		fs.DurationVar(&longest, "longest", 45*time.Second, "leave out cuts that are longer")
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	wanted, err := regexp.Compile(only)
-	if err != nil {
-		return fmt.Errorf("-only: %w", err)
+	if s.only.String() == "" {
+		s.only = regexp.MustCompile("^(artemis|rocketmq)$")
 	}
 	lengths := cutLengths(longest)
 	var loads []*cutLoad
 	for _, d := range deployments() {
-		if !wanted.MatchString(d.name) {
+		if !s.only.MatchString(d.name) {
 			continue
 		}
 		of, err := s.cutWays(ctx, d, lengths)

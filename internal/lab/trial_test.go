@@ -3,6 +3,7 @@
 package main
 
 import (
+	"flag"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -27,4 +28,11 @@ func TestTrials(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, mistakes(rows))
 	require.Len(t, rows, 12, "each protocol of each broker has one")
+}
+
+// TestCommandsHaveFlags: no command defines a flag twice, and each prints its help.
+func TestCommandsHaveFlags(t *testing.T) {
+	for _, c := range commands() {
+		require.ErrorIs(t, run(t.Context(), []string{c.name, "-h"}), flag.ErrHelp, c.name)
+	}
 }
