@@ -12,6 +12,7 @@ import (
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // TestBacklogOfSteps: what a step stores on purpose is no backlog that grew, wherever a later step receives it, and a
@@ -35,6 +36,12 @@ func TestBacklogOfSteps(t *testing.T) {
 			s.step("both", warm, s.senders("senders", paced("500")), s.readers("readers", nil))
 			s.step("again", warm, s.senders("senders", paced("500")), s.readers("readers", nil))
 		}, nil},
+		{"kept for a later step beside a queue with consumers", func(s *scenario) {
+			kept := func(g *plan.Group) { g.Destinations = []driver.Destination{{Name: "KEPT"}} }
+			s.step("both", warm, s.senders("senders", paced("500")), s.readers("readers", nil),
+				s.senders("keepers", func(g *plan.Group) { kept(g); paced("200")(g) }))
+			s.step("rest", drainedStep, s.readers("late readers", kept))
+		}, nil},
 		{"a step that does not keep up", func(s *scenario) {
 			s.step("good", warm, s.senders("senders", paced("50")), s.readers("readers", nil))
 			s.step("bad", warm, s.senders("senders", paced("200")), s.readers("slow", works))
@@ -50,7 +57,7 @@ func TestBacklogOfSteps(t *testing.T) {
 				require.True(t, sum.Success, "%q", sum.Problems)
 				var texts []string
 				for _, f := range report.Observations(sum) {
-					if f.Kind == "backlog" || f.Kind == "backlog-grew" {
+					if f.Kind == "backlog" || f.Kind == "backlog-grew" || f.Kind == "received-elsewhere" {
 						require.NotEmpty(t, f.Subject)
 						texts = append(texts, f.Text)
 					}

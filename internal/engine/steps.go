@@ -241,7 +241,8 @@ func (r *run) endStep(end ending, sum stats.StepSummary) {
 	has := r.step.role()
 	sum.Sends, sum.Receives = has.sends, has.receives
 	has.only(&sum)
-	sum.Limit = sum.Tally.Judge(r.asked())
+	asked := r.asked()
+	sum.Limit, sum.Delivered = sum.Tally.Judge(asked), asked.Delivered
 	sum.Groups = r.groupsOf(sum.Groups)
 	if first, last, ok := r.readTime(); ok {
 		sum.Extremes.Read(first, last, &sum.Average, &sum.Minimum, &sum.Maximum)

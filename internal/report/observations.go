@@ -172,7 +172,8 @@ func longer(l, than *result.Latency, factor float64) (times uint64, ok bool) {
 }
 
 // grown adds findings for backlogs that grew. Each of several steps is judged for itself, as what came in the warm-up
-// of a later one is in no measured part; one that only sends is meant to leave a backlog.
+// of a later one is in no measured part; one that sends
+// where it does not receive is meant to leave a backlog.
 func grown(s *stats.Summary, add adder) {
 	if !s.ExpectedKnown || s.Total.Completed == 0 {
 		return
@@ -184,7 +185,7 @@ func grown(s *stats.Summary, add adder) {
 	}
 	for i := range s.Steps {
 		step := &s.Steps[i]
-		if !step.Sends || !step.Receives {
+		if !step.Delivered || !step.Receives {
 			continue
 		}
 		// Steps may differ in their subscriptions: no more deliveries than came in this one count, once for each.

@@ -16,6 +16,8 @@ type StepSummary struct {
 	Loaded     time.Duration
 	// Sends and Receives tell which workers the step has.
 	Sends, Receives bool
+	// Delivered: consumers of the step receive from all destinations to which it sends, without a delay.
+	Delivered bool
 	// Due is the number of messages that were due by the rates.
 	Due uint64
 
