@@ -31,7 +31,10 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 	f := &fakeRun{run: run, summary: summary(stats.Counters{}, noLatencies())}
 	at := loadStart()
 	for i, name := range run.Steps {
-		step := stats.StepSummary{Name: name, Reason: "duration reached", Sends: name != "drain", Receives: true, Delivered: name != "drain", Start: at, Latencies: noLatencies()}
+		sends := name != "drain"
+		step := stats.StepSummary{
+			Name: name, Reason: "duration reached", Sends: sends, Receives: true, Delivered: sends, Start: at, Latencies: noLatencies(),
+		}
 		play := func(phase stats.Phase, length time.Duration, delta stats.Counters, l result.Latencies) {
 			f.summary.Total, step.Total = f.summary.Total.Add(delta), step.Total.Add(delta)
 			s := &stats.Snapshot{

@@ -54,8 +54,10 @@ func Observations(s *stats.Summary) (list []result.Finding) {
 	}
 	l := &s.Latencies
 	held := s.Total.Delayed > 0 // a delay makes messages wait in the broker; their latency is the lateness
-	// Messages of a step without consumers wait for the step that receives them.
-	planned := slices.ContainsFunc(s.Steps, func(s stats.StepSummary) bool { return s.Sends && !s.Receives })
+	// Messages that a step sends where it does not receive wait for the step that receives them.
+	planned := slices.ContainsFunc(s.Steps, func(step stats.StepSummary) bool {
+		return step.Sends && (!step.Receives || s.ExpectedKnown && !step.Delivered)
+	})
 	if times, ok := longer(l[result.Transfer], l[result.Ack], queueing); ok && !held && !planned {
 		add("queueing", "", times, nil, "transfer p99 is %dx ack p99 (%s, %s): messages queue in the broker",
 			times, duration(l[result.Transfer].Percentile(99)), duration(l[result.Ack].Percentile(99)))
@@ -171,9 +173,8 @@ func longer(l, than *result.Latency, factor float64) (times uint64, ok bool) {
 	return uint64(long / short), long >= factor*short && long >= float64(noticeable.Microseconds())
 }
 
-// grown adds findings for backlogs that grew. Each of several steps is judged for itself, as what came in the warm-up
-// of a later one is in no measured part; one that sends
-// where it does not receive is meant to leave a backlog.
+// grown adds findings for backlogs that grew. Each of several steps is judged by itself: messages that came in the
+// warm-up of a later step are in no measured part. A step that sends where it does not receive leaves a backlog by plan.
 func grown(s *stats.Summary, add adder) {
 	if !s.ExpectedKnown || s.Total.Completed == 0 {
 		return
