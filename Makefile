@@ -50,7 +50,7 @@ fuzz-session: ## run loads through a proxy that mutates the bytes, for FUZZ_SESS
 features: ## make docs/features.md: the conformance suite on all brokers and versions; half an hour, as root
 	./scripts/features.sh docs/features.md
 
-failures: build ## make docs/failures.md: brokers that fail under load, and what perfmq reports of it; an hour
+failures: build ## make docs/failures.md: brokers that fail under load, and what perfmq reports of it; two hours, on an idle machine
 	$(GO) test -tags failures -count=1 -run '^Test(RabbitMQCluster|RocketMQPair)$$' ./internal/brokertest
 	$(GO) run ./internal/lab failures -out docs/failures.md
 

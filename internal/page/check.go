@@ -271,7 +271,7 @@ func checkFigures(f *result.Figures, rows *part, complete, exact bool) error {
 	return checkAverages(f, rows, complete)
 }
 
-// checkExtremes compares the lowest and the highest rate with the seconds of the rows. Those of received messages may
+// checkExtremes compares the lowest and the highest rate with the seconds of the rows. Rates of received messages may
 // omit seconds without messages to receive.
 func checkExtremes(name string, least, most *result.Extreme, b *best, rows *part) error {
 	all := b.counted()
@@ -287,7 +287,7 @@ func checkExtremes(name string, least, most *result.Extreme, b *best, rows *part
 		case b.full > 0 && near(e.given.PerSecond, e.alone): // of an earlier version
 		case name == "received" && e.given.PerSecond <= highest*1.001:
 		default:
-			return fmt.Errorf("the %s rate of messages %s is %s; that of the rows is %s", e.name, name,
+			return fmt.Errorf("the %s rate of messages %s is %s; the rows say %s", e.name, name,
 				number(e.given.PerSecond), number(e.rows))
 		}
 	}
@@ -301,7 +301,7 @@ func checkAverages(f *result.Figures, rows *part, complete bool) error {
 		return nil
 	}
 	if f.Span < rows.length && !rows.reads() {
-		return fmt.Errorf("the measured time is %s; that of the rows is %s", span(f.Span), span(rows.length))
+		return fmt.Errorf("the measured time is %s; the rows say %s", span(f.Span), span(rows.length))
 	}
 	for _, c := range []struct {
 		name  string
@@ -313,7 +313,7 @@ func checkAverages(f *result.Figures, rows *part, complete bool) error {
 		}
 		// The span is cut to microseconds, of which a short one has few.
 		if *c.given < perSecond(c.count, f.Span+1) || f.Span > 0 && *c.given > perSecond(c.count, f.Span) {
-			return fmt.Errorf("the average rate of messages %s is %s; that of the rows is %s", c.name, number(*c.given),
+			return fmt.Errorf("the average rate of messages %s is %s; the rows say %s", c.name, number(*c.given),
 				number(perSecond(c.count, f.Span)))
 		}
 	}

@@ -59,7 +59,7 @@ type part struct {
 	length                    int64
 	sent, completed, received uint64
 	bestCompleted             best
-	bestReceived              best // from the first second at whose start something had been received
+	bestReceived              best // begins with the first second that starts after a receipt
 	allReceived               best
 	everReceived              uint64 // in any phase
 }

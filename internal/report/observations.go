@@ -174,7 +174,8 @@ func longer(l, than *result.Latency, factor float64) (times uint64, ok bool) {
 }
 
 // grown adds findings for backlogs that grew. Each of several steps is judged by itself: messages that came in the
-// warm-up of a later step are in no measured part. A step that sends where it does not receive leaves a backlog by plan.
+// warm-up of a later step are in no measured part. A step that sends where it does not receive leaves a backlog by
+// plan.
 func grown(s *stats.Summary, add adder) {
 	if !s.ExpectedKnown || s.Total.Completed == 0 {
 		return
