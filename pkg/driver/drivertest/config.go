@@ -90,10 +90,11 @@ type Config struct {
 	Mode bool
 	// Sending is set for a mode that changes only how messages are sent: the checks of consumers are left out.
 	Sending bool
-	// Timeout bounds each wait for something that must happen; 30 s by default, for busy machines.
+	// Timeout bounds each wait for something that must happen; 90 s by default: only a hang, or a busy
+	// machine, takes that long.
 	Timeout time.Duration
 	// Grace is how long a call may take beyond the end of its context. It is less than Timeout, so that a driver that ends
-	// its waits only after ConnectTimeout fails; 20 s by default, for busy machines.
+	// its waits only after ConnectTimeout fails; 60 s by default.
 	Grace time.Duration
 	// Quiet is how long to watch for something that must not happen; 300 ms by default.
 	Quiet time.Duration
@@ -166,8 +167,8 @@ func (c Config) withDefaults() Config {
 	def(&c.URL, c.Factory.DefaultURL)
 	def(&c.ClientID, "perfmq-test")
 	def(&c.PropertyText, "a: b\\c\nd é")
-	dur(&c.Timeout, 30*time.Second)
-	dur(&c.Grace, 20*time.Second)
+	dur(&c.Timeout, 90*time.Second)
+	dur(&c.Grace, 60*time.Second)
 	dur(&c.Quiet, 300*time.Millisecond)
 	dur(&c.TTL, 200*time.Millisecond)
 	if c.MaxBody == 0 {

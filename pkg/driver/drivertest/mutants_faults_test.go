@@ -60,7 +60,7 @@ func lifecycleMutants() []mutant {
 		{name: "close waits whatever its context says", check: "Close/Expired", says: "took its time", broken: func() broken {
 			return broken{closeP: func(p *producer, ctx context.Context) error {
 				if !p.d.mark("closed") {
-					pause(25 * time.Second) // beyond the grace
+					pause(75 * time.Second) // beyond the grace
 				}
 				return p.Producer.Close(ctx)
 			}}
