@@ -9,7 +9,8 @@ need java "the tests start real brokers: install a JDK, 17 or later (Debian: apt
 need mvn "the tests fetch brokers by their Maven coordinates: install Maven (Debian: apt-get install maven)"
 rabbitmq
 # RabbitMQ 4 comes from the next Debian, unpacked into the cache of the test harness.
-command -v debootstrap >/dev/null || debian "it fetches RabbitMQ 4" debootstrap
+command -v debootstrap >/dev/null || package "it fetches RabbitMQ 4" debootstrap
+provide
 results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
 failed=0

@@ -1,26 +1,42 @@
 # What the tests need of a machine. Sourced by the scripts beside it.
+#
+# A script calls need and package for all that it needs, then provide: it prints what is missing, and with INSTALL=1 it installs the
+# Debian packages, as root.
 
-# need TOOL HINT ends the script if the tool is missing.
+missing=()  # in words
+packages=() # of Debian
+tools=0     # missing that no package of the list brings
+
+# need TOOL HINT: a tool that the user installs.
 need() {
 	command -v "$1" >/dev/null && return
-	echo "error: $1 is missing: $2" >&2
+	missing+=("$1 is missing: $2")
+	tools=$((tools + 1))
+}
+
+# package WHY PACKAGE... notes Debian packages that are missing.
+package() {
+	missing+=("${*:2} missing: $1")
+	packages+=("${@:2}")
+}
+
+# provide installs the missing packages if INSTALL=1, without starting their services; otherwise it ends the script.
+provide() {
+	[ ${#missing[@]} -gt 0 ] || return 0
+	if [ "${INSTALL:-}" = 1 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && [ ${#packages[@]} -gt 0 ]; then
+		echo "note: installing ${packages[*]}"
+		apt-get update -qq
+		RUNLEVEL=1 apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
+		[ "$tools" -gt 0 ] || return 0
+	fi
+	printf 'error: %s\n' "${missing[@]}" >&2
+	[ ${#packages[@]} -eq 0 ] || echo "hint: with INSTALL=1, as root on Debian, the command installs: ${packages[*]}" >&2
 	exit 1
 }
 
-# debian WHY PACKAGE... installs Debian packages as root, without starting their services, and otherwise ends the script.
-debian() {
-	if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-		echo "error: ${*:2} missing: $1 (Debian: apt-get install --no-install-recommends ${*:2})" >&2
-		exit 1
-	fi
-	echo "note: installing ${*:2}: $1"
-	apt-get update -qq
-	RUNLEVEL=1 apt-get install -y -qq --no-install-recommends "${@:2}" >/dev/null
-}
-
-# rabbitmq installs the one broker that comes as a Debian package instead of by Maven coordinates.
+# rabbitmq notes the one broker that comes as a Debian package instead of by Maven coordinates.
 rabbitmq() {
-	command -v rabbitmq-server >/dev/null || [ -x /usr/sbin/rabbitmq-server ] || debian "the tests start a RabbitMQ" rabbitmq-server
+	command -v rabbitmq-server >/dev/null || [ -x /usr/sbin/rabbitmq-server ] || package "the tests start a RabbitMQ" rabbitmq-server
 }
 
 # python MODULES is whether Python has them. A python3 that comes first in the PATH need not be Debian's, which has the
