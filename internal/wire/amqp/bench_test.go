@@ -160,22 +160,6 @@ func BenchmarkEncodeTransfer(b *testing.B) {
 	b.SetBytes(int64(len(buf)))
 }
 
-func BenchmarkEncodeAccepted(b *testing.B) {
-	buf := make([]byte, 0, 4096)
-	b.ReportAllocs()
-	for n := uint32(0); b.Loop(); n++ {
-		buf = amqp.AppendAccepted(buf[:0], 0, n, n+100, true)
-	}
-}
-
-func BenchmarkEncodeFlow(b *testing.B) {
-	buf := make([]byte, 0, 4096)
-	b.ReportAllocs()
-	for n := uint32(0); b.Loop(); n++ {
-		buf = appendFlow(buf[:0], n)
-	}
-}
-
 // BenchmarkDecodeTransfer reads the performative, the sections, the time and the ID.
 func BenchmarkDecodeTransfer(b *testing.B) {
 	frame := appendTransfer(nil, stamped(b), 70000, 1<<50, []byte(messageID))
@@ -183,26 +167,6 @@ func BenchmarkDecodeTransfer(b *testing.B) {
 	for b.Loop() {
 		_, time, id, payload, err := receive(frame[8:])
 		if err != nil || time != 1<<50 || len(id) != len(messageID) || len(payload) != 1024 {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkDecodeDisposition(b *testing.B) {
-	frame := amqp.AppendAccepted(nil, 0, 70000, 70100, true)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, last, kind, err := settle(frame[8:]); err != nil || last != 70100 || kind != amqp.DescAccepted {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkDecodeFlow(b *testing.B) {
-	frame := appendFlow(nil, 70000)
-	b.ReportAllocs()
-	for b.Loop() {
-		if c, err := credit(frame[8:]); err != nil || c != 1000 {
 			b.Fatal(err)
 		}
 	}

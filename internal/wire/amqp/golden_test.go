@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Golden files have a line for each case: its name, and bytes in hexadecimal. `go test -update` writes them anew; then
-// Qpid Proton and go-amqp have to confirm them, in the tests of this package.
+// Golden files have a line for each case: its name, and bytes in hexadecimal. Qpid Proton confirmed them; `go test -update`
+// writes them anew, and go-amqp has to confirm the messages, in the tests of this package.
 var update = flag.Bool("update", false, "write the golden files anew")
 
 type golden struct {

@@ -48,7 +48,7 @@ func allProperties(t testing.TB) amqp.Properties {
 	}
 }
 
-// messages are messages that go-amqp and Qpid Proton can read; their parts are read by TestMessages.
+// messages are messages that go-amqp can read; their parts are read by TestMessages.
 func messages(t testing.TB) []golden {
 	header := amqp.Header{
 		Durable: true, Priority: amqp.Some[uint8](9), TTL: amqp.Some[uint32](60000), FirstAcquirer: true, DeliveryCount: 3,

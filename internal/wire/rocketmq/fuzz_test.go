@@ -3,12 +3,9 @@ package rocketmq_test
 import (
 	"bytes"
 	"encoding/json"
-	"net/netip"
-	"strconv"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/apache/rocketmq-client-go/v2/primitive"
 	"github.com/stretchr/testify/require"
 
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
@@ -198,81 +195,5 @@ func FuzzUnmarshalJSON(f *testing.F) {
 			require.NoError(t, err)
 			require.Equal(t, theirs, ours)
 		}
-	})
-}
-
-// FuzzGoMessage holds stored messages against primitive.DecodeMessage of github.com/apache/rocketmq-client-go/v2, which
-// knows the first magic: it reads ours as they are.
-func FuzzGoMessage(f *testing.F) {
-	f.Add([]byte("body"), "topic", "color\x01red\x02", uint32(5), int64(77), int64(1_700_000_000_123), int32(2), true)
-	f.Add(bytes.Repeat([]byte("body"), 100), "t", "", uint32(0), int64(-1), int64(0), int32(-1), false)
-	f.Fuzz(func(t *testing.T, body []byte, topic, properties string, flag uint32, offset, at int64, small int32, v6 bool) {
-		if len(topic) > 127 || len(properties) > wire.MaxProperties {
-			return
-		}
-		h := wire.MessageHead{
-			Queue: small, Flag: flag, QueueOffset: offset, LogOffset: offset + 1, Born: at, Stored: at + 1, Retries: small, Prepared: at,
-			SysFlag: flag &^ wire.SysCompressed, BornHost: []byte{10, 1, 2, 3, 0, 0, 0x10, 0xe1}, StoreHost: []byte{10, 1, 2, 4, 0, 0, 0x10, 0xe2},
-		}
-		if v6 {
-			address := netip.MustParseAddr("2001:db8::1").As16()
-			h.BornHost = append(address[:], 0, 0, 0, 1)
-			var d wire.Deflater
-			body = d.Deflate(body)
-			h.SysFlag = h.SysFlag&^wire.SysCompression | wire.SysCompressed
-		}
-		b := wire.AppendMessage(nil, &h, body, topic, []byte(properties))
-		theirs := primitive.DecodeMessage(b)
-		require.Len(t, theirs, 1)
-		m := theirs[0]
-		var ours wire.Message
-		_, err := ours.Cut(b)
-		require.NoError(t, err)
-		require.EqualValues(t, m.StoreSize, len(b))
-		require.EqualValues(t, m.BodyCRC, ours.Checksum)
-		require.EqualValues(t, m.Queue.QueueId, ours.Queue)
-		require.Equal(t, uint32(m.Flag), ours.Flag) //nolint:gosec // its bits
-		require.Equal(t, m.QueueOffset, ours.QueueOffset)
-		require.Equal(t, m.CommitLogOffset, ours.LogOffset)
-		require.Equal(t, uint32(m.SysFlag), ours.SysFlag) //nolint:gosec // its bits
-		require.Equal(t, m.BornTimestamp, ours.Born)
-		require.Equal(t, m.StoreTimestamp, ours.Stored)
-		require.Equal(t, m.ReconsumeTimes, ours.Retries)
-		require.Equal(t, m.PreparedTransactionOffset, ours.Prepared)
-		require.Equal(t, m.Topic, string(ours.Topic))
-		require.Equal(t, m.OffsetMsgId, string(wire.AppendMessageID(nil, ours.StoreHost, ours.LogOffset)))
-		plain := ours.Body
-		if v6 {
-			plain, err = new(wire.Inflater).Inflate(ours.SysFlag, ours.Body, 1<<30)
-			require.NoError(t, err)
-		}
-		require.Equal(t, string(m.Body), string(plain))
-		for name, value := range m.GetProperties() {
-			if name != "" && bytes.Count([]byte(properties), []byte(name+"\x01")) == 1 { // of several they take the last
-				require.Equal(t, value, string(wire.Property(ours.Properties, name)), strconv.Quote(name))
-			}
-		}
-	})
-}
-
-// FuzzGoBatch: primitive.Message.Marshal of rocketmq-client-go writes a message of a batch with the same bytes.
-func FuzzGoBatch(f *testing.F) {
-	f.Add([]byte("body"), "color", "red", int32(5))
-	f.Fuzz(func(t *testing.T, body []byte, name, value string, flag int32) {
-		if name == "" || value == "" || len(name)+len(value) > wire.MaxProperties-2 {
-			return
-		}
-		theirs := primitive.NewMessage("T", body)
-		theirs.Flag = flag
-		theirs.WithProperty(name, value)
-		ours, at := wire.BeginBatched([]byte("before"), uint32(flag), body) //nolint:gosec // its bits
-		ours = wire.AppendProperty(ours, name, value)
-		wire.EndBatched(ours, at, len(body))
-		require.Equal(t, theirs.Marshal(), ours[len("before"):])
-		m, rest, ok := wire.CutBatched(ours[len("before"):])
-		require.True(t, ok)
-		require.Empty(t, rest)
-		require.Equal(t, string(body), string(m.Body))
-		require.Equal(t, uint32(flag), m.Flag) //nolint:gosec // its bits
 	})
 }
