@@ -11,12 +11,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // python returns an interpreter that has Qpid Proton. The system's own comes first: that is where packages go.
 func python(t *testing.T) string {
 	t.Helper()
+	brokertest.Needs(t, "Python")
 	for _, path := range []string{"/usr/bin/python3", "python3"} {
 		if exec.CommandContext(t.Context(), path, "-c", "import proton").Run() == nil {
 			return path

@@ -111,6 +111,7 @@ func WithActiveMQManagement() ActiveMQOption { return WithActiveMQSetting("jolok
 // broker's log.
 func StartActiveMQ(tb testing.TB, opts ...ActiveMQOption) *ActiveMQ {
 	tb.Helper()
+	Needs(tb, "ActiveMQ Classic")
 	a, err := LaunchActiveMQ(tb.Context(), opts...)
 	keepFor(tb, "ActiveMQ Classic", err, func() string { return a.LogTail() }, func() error { return a.Close() })
 	return a

@@ -54,6 +54,7 @@ type artemisPorts struct {
 // broker's log.
 func StartArtemis(tb testing.TB, opts ...ArtemisOption) *Artemis {
 	tb.Helper()
+	Needs(tb, "Artemis")
 	a, err := LaunchArtemis(tb.Context(), opts...)
 	keepFor(tb, "Artemis", err, func() string { return a.LogTail() }, func() error { return a.Close() })
 	return a

@@ -29,6 +29,7 @@ const prometheusReady = "Server is ready to receive web requests"
 // such as --enable-feature=native-histograms, are passed on.
 func StartPrometheus(tb testing.TB, config string, args ...string) *Prometheus {
 	tb.Helper()
+	Needs(tb, "Prometheus")
 	p, err := LaunchPrometheus(tb.Context(), tb.TempDir(), config, args...)
 	keepFor(tb, "Prometheus", err, func() string { return p.proc.tail() }, p.Stop)
 	return p

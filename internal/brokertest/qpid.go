@@ -99,6 +99,7 @@ func (c *qpidConfig) add(pattern string, attributes map[string]string) {
 // cannot start fails the test; a test that fails logs the end of the broker's log.
 func StartQpid(tb testing.TB, opts ...QpidOption) *Qpid {
 	tb.Helper()
+	Needs(tb, "Qpid Broker-J")
 	q, err := LaunchQpid(tb.Context(), opts...)
 	keepFor(tb, "Qpid Broker-J", err, func() string { return q.LogTail() }, func() error { return q.Close() })
 	return q

@@ -88,6 +88,7 @@ func WithRabbitMQManagement() RabbitMQOption {
 // test that fails logs the end of the broker's log.
 func StartRabbitMQ(tb testing.TB, opts ...RabbitMQOption) *RabbitMQ {
 	tb.Helper()
+	Needs(tb, "RabbitMQ")
 	r, err := LaunchRabbitMQ(tb.Context(), opts...)
 	keepFor(tb, "RabbitMQ", err, func() string { return r.LogTail() }, func() error { return r.Close() })
 	return r

@@ -49,6 +49,7 @@ type rocketPorts struct{ namesrv, broker int }
 // end of the broker's log.
 func StartRocketMQ(tb testing.TB, opts ...RocketMQOption) *RocketMQ {
 	tb.Helper()
+	Needs(tb, "RocketMQ")
 	r, err := LaunchRocketMQ(tb.Context(), opts...)
 	keepFor(tb, "RocketMQ", err, func() string { return r.LogTail() }, func() error { return r.Close() })
 	return r

@@ -87,6 +87,7 @@ type lazy[B interface {
 
 func (l *lazy[B]) get(tb testing.TB, launch func(context.Context) (B, error)) B {
 	tb.Helper()
+	Needs(tb, "a broker")
 	l.once.Do(func() {
 		// Not the test's context: the broker outlives it.
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -110,6 +111,15 @@ func (l *lazy[B]) close() error {
 		return nil
 	}
 	return l.broker.Close()
+}
+
+// Needs leaves a test out when only the quick tests run, those of "go test -short": it needs a broker or another program,
+// named in words.
+func Needs(tb testing.TB, what string) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skipf("left out by -short: needs %s", what)
+	}
 }
 
 // Main is the body of a TestMain: it runs the tests and ends the brokers that

@@ -50,6 +50,10 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	flag.Parse()
+	if testing.Short() { // the whole program is for make test
+		return
+	}
 	dir, err := os.MkdirTemp("", "perfmq-e2e-")
 	if err == nil {
 		defer os.RemoveAll(dir)
@@ -57,7 +61,6 @@ func TestMain(m *testing.M) {
 		err = build(binary)
 	}
 	buildErr = err // reported by the first test, not by a panic
-	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if parallel := flag.Lookup("test.parallel"); !given {

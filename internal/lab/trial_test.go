@@ -11,11 +11,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
 // TestTrials carries out some rows of docs/failures.md: real brokers fail, and what perfmq reports of it is judged by
 // their own counts.
 func TestTrials(t *testing.T) {
+	brokertest.Needs(t, "brokers")
 	t.Setenv("PERFMQ_CONNECT_TIMEOUT", "1m") // a busy machine
 	s := session{perfmq: filepath.Join(t.TempDir(), "perfmq"), dir: t.TempDir(), allowed: 10 * time.Second}
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.perfmq, "github.com/perfmq/perfmq/cmd/perfmq").CombinedOutput()

@@ -27,6 +27,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -44,6 +45,7 @@ type browser struct {
 // newBrowser starts a Chromium with a profile of its own. The test fails without one: apt-get install chromium.
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
+	brokertest.Needs(t, "Chromium")
 	path, err := exec.LookPath("chromium")
 	require.NoError(t, err, "the pages are tested in a browser (Debian: apt-get install chromium)")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

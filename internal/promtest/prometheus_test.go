@@ -37,6 +37,7 @@ const deploy = "../../deploy/"
 // promtool runs promtool.
 func promtool(t *testing.T, stdin io.Reader, args ...string) {
 	t.Helper()
+	brokertest.Needs(t, "promtool")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "promtool", args...)

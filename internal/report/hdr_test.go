@@ -171,6 +171,7 @@ func TestHDRDiskFull(t *testing.T) {
 
 // Java's HistogramLogProcessor is the reference reader.
 func TestHDRInJavasHistogramLogProcessor(t *testing.T) {
+	brokertest.Needs(t, "Java")
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
