@@ -19,10 +19,7 @@ import (
 )
 
 // sharedBroker is for tests that leave the broker alone.
-var sharedBroker = brokertest.Shared{ArtemisOptions: []brokertest.ArtemisOption{
-	brokertest.WithAddressLimit(brokertest.AddressLimit{Match: "full.fail.#", MaxBytes: 20_000, Policy: brokertest.PolicyFail}),
-	brokertest.WithAddressLimit(brokertest.AddressLimit{Match: "full.block.#", MaxBytes: 20_000, Policy: brokertest.PolicyBlock}),
-}}
+var sharedBroker brokertest.Shared
 
 func TestMain(m *testing.M) { brokertest.Main(m, &sharedBroker) }
 
