@@ -18,6 +18,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
+//go:generate go test . -short -count=1 -update
+
 var update = flag.Bool("update", false, "write the golden files")
 
 func golden(t *testing.T, name, got string) {

@@ -18,6 +18,8 @@ import (
 	"github.com/perfmq/perfmq/internal/safetext"
 )
 
+//go:generate go test . -short -count=1 -update
+
 var update = flag.Bool("update", false, "write the golden files")
 
 func testMaker() *Maker { return &Maker{Secrets: new(safetext.Secrets)} }

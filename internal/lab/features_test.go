@@ -13,6 +13,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
+//go:generate go test . -short -count=1 -update
+
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestFeatures(t *testing.T) {

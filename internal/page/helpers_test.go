@@ -15,6 +15,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
+//go:generate go test . -short -count=1 -update
+
 var update = flag.Bool("update", false, "write the golden files")
 
 const second = 1_000_000

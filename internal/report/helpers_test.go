@@ -17,6 +17,8 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
+//go:generate go test . -short -count=1 -update
+
 var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) { leaktest.Main(m) }

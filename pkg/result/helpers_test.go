@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+//go:generate go test . -short -count=1 -update
+
 var update = flag.Bool("update", false, "write the golden files and the schema")
 
 // sampleStart is not on a whole second.

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+//go:generate go test . -short -count=1 -update
+
 // Golden files have a line for each case: its name, and bytes in hexadecimal. Qpid Proton confirmed them; `go test -update`
 // writes them anew, and go-amqp has to confirm the messages, in the tests of this package.
 var update = flag.Bool("update", false, "write the golden files anew")

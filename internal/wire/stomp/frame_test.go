@@ -15,6 +15,8 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
+//go:generate go test . -short -count=1 -update
+
 var update = flag.Bool("update", false, "write the golden file anew")
 
 // TestGolden holds frames as each version writes them against testdata/frames.golden, quoted, one a line.
