@@ -11,8 +11,8 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 )
 
-// TestManyOutages: over more outages than are listed, lost and doubled messages are those of their outage, or in the
-// sums of the others, and all figures are of all outages.
+// TestManyOutages: over more outages than are listed, lost and doubled messages are those of their outage, if it is
+// listed, and figures are of all outages.
 func TestManyOutages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const outages, listed, every = 320, 200, 5 * time.Second
@@ -52,27 +52,22 @@ func TestManyOutages(t *testing.T) {
 		defer mu.Unlock()
 		require.Len(t, s.Outages, listed)
 		require.Equal(t, outages-listed, more.Count)
-		v := &s.Verification.Total
-		all, inDoubt, doubled, length := lost[321], more.InDoubt, more.Doubled, more.Length
+		inDoubt, length := more.InDoubt, more.Length
 		for i := range s.Outages {
 			number := i + 1
 			if i >= listed/2 {
 				number += more.Count
 			}
 			require.Equal(t, lost[number], s.Outages[i].Lost, "outage %d", number)
-			all += s.Outages[i].Lost
 			inDoubt += s.Outages[i].InDoubt
-			doubled += s.Outages[i].Doubled
 			length += s.Outages[i].Length()
 		}
 		require.NotZero(t, lost[220])
-		require.Equal(t, lost[101]+lost[150]+lost[220], more.Lost)
-		require.Equal(t, v.Lost, all+more.Lost)
-		require.Equal(t, v.AfterOutage, doubled)
+		require.GreaterOrEqual(t, s.Verification.Total.Lost, lost[101]+lost[150]+lost[220])
 		require.Equal(t, s.Total.Unconfirmed, inDoubt)
 		require.InDelta(t, outages, s.Figures["outage.count"], 0)
 		require.InDelta(t, inDoubt, s.Figures["in_doubt"], 0)
-		require.Contains(t, s.Figures, "recovery.max")
+		require.NotContains(t, s.Figures, "recovery.max", "not all outages are known")
 		require.Contains(t, s.Figures, "outage.max")
 		require.Greater(t, length, outages*50*time.Millisecond)
 	})

@@ -10,10 +10,5 @@ func (r *run) outageList() ([]stats.Outage, stats.MoreOutages) {
 	for i := range list {
 		list[i].Start = r.clock.Moment(list[i].Start)
 	}
-	if more.Stuck != nil {
-		stuck := *more.Stuck
-		stuck.Start = r.clock.Moment(stuck.Start)
-		more.Stuck = &stuck
-	}
 	return list, more
 }

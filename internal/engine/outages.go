@@ -73,18 +73,16 @@ func (r *run) verifyOutages(s *stats.Summary, v *verify.Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, m := range r.outageMarks {
-		at, lost, doubled := m.number-1, &s.MoreOutages.Lost, &s.MoreOutages.Doubled
+		at := m.number - 1
 		if m.number > last {
 			at -= s.MoreOutages.Count
 		}
-		if m.number < first || m.number > last {
-			if at >= len(s.Outages) { // it began after the list was made
-				continue
-			}
-			lost, doubled = &s.Outages[at].Lost, &s.Outages[at].Doubled
+		if m.number >= first && m.number <= last || at >= len(s.Outages) { // not listed, or begun after the list was made
+			continue
 		}
+		o := &s.Outages[at]
 		if i < len(v.LostBefore) {
-			*lost += v.LostBefore[i]
+			o.Lost += v.LostBefore[i]
 		}
 		from, to := uint64(0), v.Total.AfterOutage
 		if i > 0 {
@@ -93,7 +91,7 @@ func (r *run) verifyOutages(s *stats.Summary, v *verify.Result) {
 		if i+1 < len(r.outageMarks) {
 			to = r.outageMarks[i+1].doubled
 		}
-		*doubled += to - min(from, to)
+		o.Doubled += to - min(from, to)
 	}
 }
 
@@ -105,7 +103,7 @@ func (r *run) outagesSoFar(f map[string]float64) {
 	}
 	so := &stats.Summary{}
 	so.Outages, so.MoreOutages = r.outageList()
-	now, longest, recovery := r.clock.Moment(time.Now()), so.MoreOutages.Longest, so.MoreOutages.Recovery
+	now, longest, recovery := r.clock.Moment(time.Now()), so.MoreOutages.Longest, time.Duration(0)
 	for i := range so.Outages {
 		o := &so.Outages[i]
 		length := o.Length()
@@ -164,16 +162,15 @@ func longestOutage(s *stats.Summary) (longest time.Duration, ok bool) {
 }
 
 // longestRecovery returns the longest time that the load took to recover after the return of the broker. It is false if
-// there was an outage from which it was not seen to recover.
+// the load was not seen to recover from an outage, or not all outages are listed.
 func longestRecovery(s *stats.Summary) (longest time.Duration, ok bool) {
-	longest = s.MoreOutages.Recovery
 	for i := range s.Outages {
 		if s.Outages[i].Recovered == 0 {
 			return 0, false
 		}
 		longest = max(longest, s.Outages[i].Recovery())
 	}
-	return longest, s.MoreOutages.Unrecovered == 0
+	return longest, s.MoreOutages.Count == 0
 }
 
 // notRecovered says from which outages the load did not recover although it should have.
@@ -181,21 +178,17 @@ func (r *run) notRecovered(s *stats.Summary, add func(string, ...any)) {
 	if len(s.Outages) == 0 || !r.steady() {
 		return
 	}
-	stuck := func(o *stats.Outage) {
+	for i := range s.Outages {
+		o := &s.Outages[i]
+		if !o.Stuck() {
+			continue
+		}
 		before := fmt.Sprintf("%.0f completed", o.Before.Completed)
 		if o.Before.Received > 0 {
 			before += fmt.Sprintf(", %.0f received", o.Before.Received)
 		}
 		add("the load did not recover from the outage of %s: in the %s after it there were no three seconds at 90%% of the "+
 			"rates before it (%s per second)", o.Start.Format("15:04:05.000"), o.Watched.Round(time.Second), before)
-	}
-	for i := range s.Outages {
-		if o := &s.Outages[i]; o.Stuck() {
-			stuck(o)
-		}
-	}
-	if o := s.MoreOutages.Stuck; o != nil {
-		stuck(o)
 	}
 }
 

@@ -130,18 +130,16 @@ func (f values) reconnections(list []result.Outage, more *result.MoreOutages) {
 	if endless {
 		delete(f, "outage.max")
 	}
-	recovered := int64(0)
-	unrecovered := false
 	if more != nil {
 		delete(f, "outage.count")
 		if !endless {
 			f["outage.max"] = max(f["outage.max"], float64(more.Longest))
 		}
-		inDoubt, recovered, unrecovered = inDoubt+more.InDoubt, more.Recovered, more.Unrecovered > 0
+		inDoubt += more.InDoubt
 	}
 	f["in_doubt"] = float64(inDoubt)
-	if !unrecovered && !slices.ContainsFunc(list, func(o result.Outage) bool { return o.Recovered == 0 }) {
-		f["recovery.max"] = float64(recovered)
+	if more == nil && !slices.ContainsFunc(list, func(o result.Outage) bool { return o.Recovered == 0 }) {
+		f["recovery.max"] = 0
 		for i := range list {
 			f["recovery.max"] = max(f["recovery.max"], float64(list[i].Recovery()))
 		}

@@ -54,7 +54,7 @@ func lengths(s *stats.Summary) outageLengths {
 
 // outagesInShort returns the number of outages, their length, and whether the rate recovered.
 func outagesInShort(s *stats.Summary) string {
-	l, lasting := lengths(s), s.MoreOutages.Unrecovered
+	l, lasting := lengths(s), 0
 	for i := range s.Outages {
 		if s.Outages[i].Recovered == 0 {
 			lasting++
@@ -109,17 +109,9 @@ func outageLines(s *stats.Summary) (lines []string) {
 
 func moreOutagesLine(m *stats.MoreOutages) string {
 	var b strings.Builder
-	attempts := plural(int(min(m.Attempts, 1<<31)), "attempt") //nolint:gosec // bounded
-	fmt.Fprintf(&b, "%s beside the first and the last %d, %s in all; the longest %s, %s failed", plural(m.Count, "outage"),
-		stats.KeptOutages, seconds(m.Length), seconds(m.Longest), attempts)
-	if m.Recovery > 0 {
-		fmt.Fprintf(&b, "; rate recovered %s after the broker was back, at most", seconds(m.Recovery))
-	}
-	if m.Unrecovered > 0 {
-		fmt.Fprintf(&b, "; the rate was not seen to recover after %d", m.Unrecovered)
-	}
-	messages(&b, m.InDoubt, m.Resent, m.Lost, m.Doubled)
-	b.WriteString(worst(&m.Worst))
+	fmt.Fprintf(&b, "%s beside the first and the last %d, %s in all; the longest %s", plural(m.Count, "outage"),
+		stats.KeptOutages, seconds(m.Length), seconds(m.Longest))
+	messages(&b, m.InDoubt, 0, 0, 0)
 	return b.String()
 }
 
@@ -203,7 +195,7 @@ func recovery(o *stats.Outage) string {
 }
 
 // worst returns the highest latencies around an outage.
-func worst(w *stats.Worst) string {
+func worst(w *result.Worst) string {
 	var parts []string
 	for _, l := range []struct {
 		name string
@@ -227,10 +219,7 @@ func moreOutages(s *stats.Summary) *result.MoreOutages {
 	}
 	return &result.MoreOutages{
 		Count:  uint64(m.Count), //nolint:gosec // not negative
-		Length: m.Length.Microseconds(), Longest: m.Longest.Microseconds(),
-		Recovered: m.Recovery.Microseconds(), Unrecovered: uint64(m.Unrecovered), //nolint:gosec // not negative
-		Attempts: m.Attempts, InDoubt: m.InDoubt, Resent: m.Resent, Lost: m.Lost, Doubled: m.Doubled,
-		Worst: result.Worst{Ack: m.Worst.Ack, Response: m.Worst.Response, Transfer: m.Worst.Transfer},
+		Length: m.Length.Microseconds(), Longest: m.Longest.Microseconds(), InDoubt: m.InDoubt,
 	}
 }
 
@@ -241,14 +230,14 @@ func outages(s *stats.Summary) (list []result.Outage) {
 		list = append(list, result.Outage{
 			Time: o.Start.UnixMicro(), Elapsed: o.Start.Sub(s.Start).Microseconds(), Length: o.Length().Microseconds(),
 			Silent: o.Silent.Microseconds(), Recovered: o.Recovered.Microseconds(), Watched: o.Watched.Microseconds(),
-			Before:    result.Rates{Completed: o.Before.Completed, Received: o.Before.Received},
+			Before:    o.Before,
 			Confirmed: o.Confirmed.Microseconds(), Received: o.Received.Microseconds(),
 			Tried: o.Tried.Microseconds(), Back: o.Back.Microseconds(), Reconnected: o.Reconnected.Microseconds(),
 			Workers: o.Workers, NotBack: o.NotBack,
 			Attempts: o.Attempts, LastAttempt: safetext.Bounded(o.Attempt),
 			InDoubt: o.InDoubt, Resent: o.Resent, Lost: o.Lost, Doubled: o.Doubled,
 			Class: o.Class.String(), Error: safetext.Bounded(o.Error),
-			Worst: result.Worst{Ack: o.Worst.Ack, Response: o.Worst.Response, Transfer: o.Worst.Transfer},
+			Worst: o.Worst,
 		})
 	}
 	return list

@@ -137,7 +137,7 @@ func TestPrometheusOutages(t *testing.T) {
 	require.NoError(t, p.Interval(s))
 	require.NotContains(t, scrape(t, url).values, "perfmq_outages_total", "without --reconnect")
 	s.Outages = &stats.OutageProgress{Count: 2, Down: 3, Since: time.Second, Length: 5 * time.Second, Reconnects: 4, InDoubt: 6}
-	s.Outages.Worst = stats.Worst{Ack: 8_000_000, Response: 9_000_000, Transfer: 10_000_000}
+	s.Outages.Worst = result.Worst{Ack: 8_000_000, Response: 9_000_000, Transfer: 10_000_000}
 	s.Outages.Attempts[driver.ClassTimeout] = 7
 	require.NoError(t, p.Interval(s))
 	want := map[string]float64{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Outage is a time in which workers had lost their connections, in a run that reconnects.
@@ -34,7 +35,7 @@ type Outage struct {
 	Recovered time.Duration
 	// Before are the medians of the ten seconds with messages before the outage, in messages per second; if the load had
 	// not recovered from earlier outages, the medians before the first of these.
-	Before Rates
+	Before result.Rates
 	// Even: Before is from consecutive seconds.
 	Even bool
 	// Watched is how much of the load, in the same step, followed the first message that came through, in full seconds, up
@@ -53,7 +54,7 @@ type Outage struct {
 	// Worst are the highest latencies of the seconds from that of Start until the load has recovered; if it does not,
 	// until the load of the step is over, drain included. Without rates Before, they end when the first message comes
 	// through.
-	Worst Worst
+	Worst result.Worst
 	Class driver.Class
 	Error string // of the first failure
 }
@@ -96,7 +97,8 @@ type Outages struct {
 	lastSign   func() (time.Time, bool) // nil without a watcher
 	begun      func(number int)         // nil without a watcher
 	list       []*outage                // without the outages in more
-	more       folded
+	more       MoreOutages
+	highest    result.Worst // of all outages
 	reconnects uint64
 	attempts   [driver.NumClasses]uint64
 	recovery   recovery
@@ -111,7 +113,7 @@ type OutageProgress struct {
 	Length     time.Duration // of all outages, added up, up to now
 	Reconnects uint64        // workers that were connected again
 	InDoubt    uint64        // messages that ended without an answer
-	Worst      Worst         // of all outages
+	Worst      result.Worst  // of all outages
 	// Attempts are the failed attempts to connect again, by the class of the failure.
 	Attempts [driver.NumClasses]uint64
 }
@@ -260,7 +262,10 @@ func (s *Outages) InDoubt(outage, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if outage > 0 {
-		inDoubt, _ := s.tallies(outage)
+		inDoubt := &s.more.InDoubt
+		if o := s.numbered(outage); o != nil {
+			inDoubt = &o.InDoubt
+		}
 		*inDoubt += uint64(n) //nolint:gosec // not negative
 	}
 }
@@ -269,8 +274,9 @@ func (s *Outages) InDoubt(outage, n int) {
 func (s *Outages) Resent(outage int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, resent := s.tallies(outage)
-	*resent++
+	if o := s.numbered(outage); o != nil {
+		o.Resent++
+	}
 }
 
 // Connected records that a worker is connected again.
@@ -373,14 +379,10 @@ func (s *Outages) List() []Outage {
 func (s *Outages) progress(now time.Time) *OutageProgress {
 	p := &OutageProgress{
 		Count: s.count(), Reconnects: s.reconnects, Attempts: s.attempts,
-		InDoubt: s.more.InDoubt, Length: s.more.Length, Worst: s.more.Worst,
-	}
-	if s.more.first != nil {
-		p.Worst.include(s.more.first.Worst)
+		InDoubt: s.more.InDoubt, Length: s.more.Length, Worst: s.highest,
 	}
 	for _, o := range s.list {
 		p.InDoubt += o.InDoubt
-		p.Worst.include(o.Worst)
 		length := o.Length()
 		if o == s.open() && !o.idle() && now.After(o.Start) {
 			p.Down, p.Since = len(o.lost), now.Sub(o.Start)

@@ -8,30 +8,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Worst are the highest latencies of each kind, in microseconds; 0 if there was none. Messages due in a warm-up count.
-type Worst struct{ Ack, Response, Transfer int64 }
-
-// add adds the latencies of an interval.
-func (w *Worst) add(s *Snapshot) {
-	for _, l := range []*result.Latencies{&s.Latencies, &s.Leftover} {
-		w.include(Worst{highestOf(l[result.Ack]), highestOf(l[result.Response]), highestOf(l[result.Transfer])})
-	}
-}
-
-func (w *Worst) include(o Worst) {
-	w.Ack, w.Response, w.Transfer = max(w.Ack, o.Ack), max(w.Response, o.Response), max(w.Transfer, o.Transfer)
-}
-
-func highestOf(l *result.Latency) int64 {
-	if l == nil {
-		return 0
-	}
-	return l.Max
-}
-
-// Rates are messages per second.
-type Rates struct{ Completed, Received float64 }
-
 const (
 	// The load must reach recoveredShare of the rates before an outage again, for recoveredFor.
 	recoveredShare = 0.9
@@ -44,19 +20,19 @@ const (
 type recovery struct {
 	planned float64 // planned messages per second, if constant; 0 if unknown
 	step    string
-	before  []second  // the last full seconds with messages
-	empty   bool      // no message has come since the last of them
-	base    Rates     // when the first of pending began
-	even    bool      // base is from consecutive seconds
-	pending []*outage // outages without recovery so far
-	known   int       // number of outages seen
-	good    int       // full seconds at the rates of base, up to now
-	since   time.Time // start of the good seconds
+	before  []second     // the last full seconds with messages
+	empty   bool         // no message has come since the last of them
+	base    result.Rates // when the first of pending began
+	even    bool         // base is from consecutive seconds
+	pending []*outage    // outages without recovery so far
+	known   int          // number of outages seen
+	good    int          // full seconds at the rates of base, up to now
+	since   time.Time    // start of the good seconds
 }
 
 // second are the rates of a full second.
 type second struct {
-	Rates
+	result.Rates
 	after bool // it follows a second without messages
 }
 
@@ -84,7 +60,7 @@ func (s *Outages) Interval(snap *Snapshot) {
 	if snap.Phase == Drain || length < FullSecond {
 		return
 	}
-	rates := Rates{
+	rates := result.Rates{
 		Completed: float64(snap.Delta.Completed) / length.Seconds(),
 		Received:  float64(snap.Delta.Received) / length.Seconds(),
 	}
@@ -99,7 +75,7 @@ func (s *Outages) Interval(snap *Snapshot) {
 		r.known = len(s.list)
 	}
 	switch {
-	case len(r.pending) > 0 && r.base != (Rates{}):
+	case len(r.pending) > 0 && r.base != (result.Rates{}):
 		r.look(snap, rates, length)
 	case slices.ContainsFunc(r.pending, func(o *outage) bool { return o.Length() == 0 }): // nothing to compare yet
 	default:
@@ -124,11 +100,11 @@ func (s *Outages) worst(snap *Snapshot) {
 			o.past = true
 		}
 		if !o.past && !o.idle() && o.Start.Before(snap.To) {
-			o.Worst.add(snap)
+			for _, l := range []*result.Latencies{&snap.Latencies, &snap.Leftover} {
+				o.Worst.Include(l.Worst())
+			}
+			s.highest.Include(o.Worst)
 		}
-	}
-	if o := s.more.first; o != nil && snap.Step == s.recovery.step {
-		o.Worst.add(snap)
 	}
 }
 
@@ -143,9 +119,9 @@ func (s *Outages) settleWorst(snap *Snapshot) {
 }
 
 // note keeps the rates of a second without outages, unless overdue messages were sent in it.
-func (r *recovery) note(rates Rates) {
+func (r *recovery) note(rates result.Rates) {
 	switch {
-	case rates == Rates{}:
+	case rates == result.Rates{}:
 		r.empty = true
 	case r.planned == 0 || rates.Completed <= catchingUp*r.planned:
 		r.before = append(r.before[max(0, len(r.before)-beforeOutage+1):], second{rates, r.empty})
@@ -154,7 +130,7 @@ func (r *recovery) note(rates Rates) {
 }
 
 // look checks whether the rates of a full second are back at the rates before the outage.
-func (r *recovery) look(snap *Snapshot, rates Rates, length time.Duration) {
+func (r *recovery) look(snap *Snapshot, rates result.Rates, length time.Duration) {
 	if !slices.ContainsFunc(r.pending, func(o *outage) bool { return o.Length() == 0 }) {
 		for _, o := range r.pending {
 			o.Watched += length
@@ -182,9 +158,9 @@ func (r *recovery) look(snap *Snapshot, rates Rates, length time.Duration) {
 }
 
 // medians returns the median of each rate, and whether the seconds were consecutive.
-func medians(list []second) (base Rates, even bool) {
+func medians(list []second) (base result.Rates, even bool) {
 	if len(list) == 0 {
-		return Rates{}, false
+		return result.Rates{}, false
 	}
 	var completed, received []float64
 	even = true
@@ -195,5 +171,5 @@ func medians(list []second) (base Rates, even bool) {
 	slices.Sort(completed)
 	slices.Sort(received)
 	middle := func(of []float64) float64 { return (of[(len(of)-1)/2] + of[len(of)/2]) / 2 }
-	return Rates{middle(completed), middle(received)}, even
+	return result.Rates{Completed: middle(completed), Received: middle(received)}, even
 }

@@ -47,7 +47,7 @@ func newSeconds() *seconds {
 // TestRecoveryRates: which rates an outage is held against, and from when on they are there again.
 func TestRecoveryRates(t *testing.T) {
 	t.Parallel()
-	base := stats.Rates{Completed: 100, Received: 200}
+	base := result.Rates{Completed: 100, Received: 200}
 	t.Run("the last ten seconds, without silence", func(t *testing.T) {
 		t.Parallel()
 		s := newSeconds()
@@ -117,7 +117,7 @@ func TestRecoveryRates(t *testing.T) {
 		list := s.outages.List()
 		require.Zero(t, list[0].Recovered)
 		require.Equal(t, 2*time.Second, list[0].Watched)
-		require.Equal(t, stats.Rates{Completed: 50, Received: 100}, list[1].Before)
+		require.Equal(t, result.Rates{Completed: 50, Received: 100}, list[1].Before)
 		require.Positive(t, list[1].Recovered)
 	})
 	t.Run("a second outage before the load has recovered", func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestWorstAroundOutages(t *testing.T) {
 		s.outages.Interval(snap)
 		return snap
 	}
-	worst := func(us int64) stats.Worst { return stats.Worst{Ack: us, Response: 2 * us, Transfer: 3 * us} }
+	worst := func(us int64) result.Worst { return result.Worst{Ack: us, Response: 2 * us, Transfer: 3 * us} }
 	second(stats.Measure, 100, 9000)
 	s.down()
 	second(stats.Measure, 10, 100) // it begins in this second

@@ -72,18 +72,8 @@ type MoreOutages struct {
 	// Length is the sum of their lengths, Longest the longest of them.
 	Length  int64 `json:"length"`
 	Longest int64 `json:"longest"`
-	// Recovered is the longest time from the return of the broker to the recovery of the load, Unrecovered the number of
-	// outages without an observed recovery.
-	Recovered   int64  `json:"recovered,omitempty"`
-	Unrecovered uint64 `json:"unrecovered,omitempty"`
-	// Attempts, InDoubt, Resent, Lost and Doubled are the sums of the same fields of [Outage].
-	Attempts uint64 `json:"attempts,omitempty"`
-	InDoubt  uint64 `json:"inDoubt,omitempty"`
-	Resent   uint64 `json:"resent,omitempty"`
-	Lost     uint64 `json:"lost,omitempty"`
-	Doubled  uint64 `json:"doubled,omitempty"`
-	// Worst are the highest latencies around these outages.
-	Worst Worst `json:"worst,omitzero"`
+	// InDoubt is the number of messages that ended without an answer.
+	InDoubt uint64 `json:"inDoubt,omitempty"`
 }
 
 // Recovery is the time from the return of the broker to the recovery of the load; 0 if it was not seen to recover.
@@ -110,20 +100,25 @@ func addOutages(m, part *MoreOutages) (*MoreOutages, error) {
 	}
 	sum := *m
 	length := uint64(sum.Length)
-	err := addTo(&length, uint64(part.Length))
-	for to, n := range map[*uint64]uint64{
-		&sum.Count: part.Count, &sum.Unrecovered: part.Unrecovered, &sum.Attempts: part.Attempts, &sum.InDoubt: part.InDoubt,
-		&sum.Resent: part.Resent, &sum.Lost: part.Lost, &sum.Doubled: part.Doubled,
-	} {
-		err = errors.Join(err, addTo(to, n))
-	}
-	sum.Length, sum.Longest, sum.Recovered = int64(length), max(m.Longest, part.Longest), max(m.Recovered, part.Recovered)
-	for to, us := range map[*int64]int64{
-		&sum.Worst.Ack: part.Worst.Ack, &sum.Worst.Response: part.Worst.Response, &sum.Worst.Transfer: part.Worst.Transfer,
-	} {
-		*to = max(*to, us)
-	}
+	err := errors.Join(addTo(&length, uint64(part.Length)), addTo(&sum.Count, part.Count),
+		addTo(&sum.InDoubt, part.InDoubt))
+	sum.Length, sum.Longest = int64(length), max(m.Longest, part.Longest)
 	return &sum, err
+}
+
+// Include raises the latencies to those of o.
+func (w *Worst) Include(o Worst) {
+	w.Ack, w.Response, w.Transfer = max(w.Ack, o.Ack), max(w.Response, o.Response), max(w.Transfer, o.Transfer)
+}
+
+// Worst returns the highest latencies.
+func (l *Latencies) Worst() (w Worst) {
+	for kind, to := range map[Kind]*int64{Ack: &w.Ack, Response: &w.Response, Transfer: &w.Transfer} {
+		if l[kind] != nil {
+			*to = l[kind].Max
+		}
+	}
+	return w
 }
 
 // Worst are the highest latencies of each kind; missing if there was none. Messages due in a warm-up count.

@@ -11,20 +11,14 @@ import (
 func TestMergeOutages(t *testing.T) {
 	t.Parallel()
 	one := &MoreOutages{
-		Count: 3, Length: 30, Longest: 20, Recovered: 5, Attempts: 1, InDoubt: 2, Lost: 3, Worst: Worst{Ack: 9, Response: 1},
+		Count: 3, Length: 30, Longest: 20, InDoubt: 2,
 	}
-	other := &MoreOutages{
-		Count: 4, Length: 40, Longest: 15, Recovered: 8, Unrecovered: 1, InDoubt: 5, Resent: 6, Doubled: 7,
-		Worst: Worst{Ack: 4, Response: 8, Transfer: 2},
-	}
+	other := &MoreOutages{Count: 4, Length: 40, Longest: 15, InDoubt: 5}
 	r := &Result{}
 	for _, more := range []*MoreOutages{nil, one, nil, other} {
 		require.NoError(t, r.mergeOutages(&Result{MoreOutages: more}))
 	}
-	require.Equal(t, &MoreOutages{
-		Count: 7, Length: 70, Longest: 20, Recovered: 8, Unrecovered: 1, Attempts: 1, InDoubt: 7, Resent: 6, Lost: 3,
-		Doubled: 7, Worst: Worst{Ack: 9, Response: 8, Transfer: 2},
-	}, r.MoreOutages)
+	require.Equal(t, &MoreOutages{Count: 7, Length: 70, Longest: 20, InDoubt: 7}, r.MoreOutages)
 	require.Len(t, r.Outcome.Warnings, 2)
 	require.Contains(t, r.Outcome.Warnings[0], "3 outages are not listed")
 	require.EqualValues(t, 3, one.Count, "the parts stay as they are")
