@@ -2,7 +2,6 @@ package amqp
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"runtime"
 	"testing"
@@ -17,7 +16,7 @@ import (
 func muted(t *testing.T, then func(p *peer)) string {
 	t.Helper()
 	p := newPeer(t)
-	p.credit, p.window = 1<<31-1, 1<<31-1
+	p.credit, p.window, p.open = 1<<31-1, 1<<31-1, wire.Open{}
 	p.takeOver = then
 	return p.start()
 }
@@ -44,7 +43,9 @@ func TestSendingAllocatesNothing(t *testing.T) {
 	for _, option := range []string{"settle=at-most-once", "settle=at-least-once"} {
 		t.Run(option, func(t *testing.T) {
 			url := muted(t, func(p *peer) {
-				buf, answer := make([]byte, 256<<10), dispositionOf(0, 1<<32-1) // all that there are
+				buf := make([]byte, 256<<10)
+				all := wire.Disposition{Role: wire.RoleReceiver, Last: 1<<32 - 1, Settled: true, State: []byte(wire.Accepted)}
+				answer := all.AppendFrame(nil, 0)
 				for {
 					if _, err := p.conn.Read(buf); err != nil {
 						return
@@ -54,12 +55,12 @@ func TestSendingAllocatesNothing(t *testing.T) {
 					}
 				}
 			})
-			r := newRigWith(t, driver.OpenOptions{URL: url}, option)
+			r := newRig(t, driver.OpenOptions{URL: url}, option)
 			free := make(chan driver.Slot, pending)
 			for i := range uint32(pending) {
 				free <- driver.NewSlot(i, 0)
 			}
-			p, err := r.d.Producer(soon(t), oneKind(pending), driver.DoneFunc(func(s driver.Slot, _ driver.Outcome) { free <- s }))
+			p, err := r.d.Producer(soon(t), producerSpec(pending), driver.DoneFunc(func(s driver.Slot, _ driver.Outcome) { free <- s }))
 			require.NoError(t, err)
 			m := driver.Message{ID: driver.ID{Run: 1, Producer: 2, Sum: 4}}
 			ctx := context.Background()
@@ -80,13 +81,6 @@ func TestSendingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// dispositionOf is a frame that accepts a range.
-func dispositionOf(first, last uint32) []byte {
-	body := encList(codeDisposition, encBool(true), encUint(first), encUint(last), encBool(true), encList(codeAccepted))
-	b := binary.BigEndian.AppendUint32(nil, uint32(len(body)+8)) //nolint:gosec // small
-	return append(append(b, 2, 0, 0, 0), body...)
-}
-
 // TestReceivingAllocatesNothing receives from a peer that sends whatever the credit is: settled, and to be settled.
 func TestReceivingAllocatesNothing(t *testing.T) {
 	const n = 100_000
@@ -102,17 +96,17 @@ func TestReceivingAllocatesNothing(t *testing.T) {
 							}
 						}
 					}()
-					frames := transfers(1000, settled)
+					frames := transfers(1000, settled, 0)
 					for {
 						if _, err := p.conn.Write(frames); err != nil {
 							return
 						}
 					}
 				})
-				r := newRigWith(t, driver.OpenOptions{URL: url})
-				k, err := r.d.Consumer(soon(t), driver.ConsumerSpec{
-					Connection: conn("c"), Destination: driver.Destination{Name: "q"}, Name: "c", Credit: 1 << 29,
-				})
+				r := newRig(t, driver.OpenOptions{URL: url})
+				spec := consumerSpec()
+				spec.Credit = 1 << 29
+				k, err := r.tryConsumer(spec)
 				require.NoError(t, err)
 				if shared {
 					k.(*consumer).lease.Conn.wasShared.Store(true)
@@ -144,7 +138,7 @@ func TestReceivingAllocatesNothing(t *testing.T) {
 }
 
 // transfers are so many messages with a time and an ID, as a broker sends them.
-func transfers(n int, settled bool) []byte {
+func transfers(n int, settled bool, handle uint32) []byte {
 	var b []byte
 	message := wire.Content{TimeKey: driver.TimeProperty, IDKey: driver.IDProperty, Body: []byte("body")}
 	template, err := wire.NewTemplate(&message)
@@ -153,7 +147,7 @@ func transfers(n int, settled bool) []byte {
 	}
 	for i := range n {
 		head := wire.Transfer{
-			DeliveryID: wire.Some(uint32(i)), DeliveryTag: []byte{1}, MessageFormat: wire.Some[uint32](0), Settled: settled, //nolint:gosec // small
+			Handle: handle, DeliveryID: wire.Some(uint32(i)), DeliveryTag: []byte{1}, MessageFormat: wire.Some[uint32](0), Settled: settled, //nolint:gosec // small
 		}
 		at := len(b)
 		b = template.Append(head.AppendHead(b, 0), 1, []byte("1-2-3-4"))

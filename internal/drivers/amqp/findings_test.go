@@ -1,13 +1,12 @@
 package amqp
 
 import (
-	"encoding/binary"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -16,21 +15,21 @@ func TestOurOwnFindings(t *testing.T) {
 	for name, foul := range map[string]func(*peer){
 		"a frame that is none":   func(p *peer) { p.write([]byte{0, 0, 0, 9, 2, 0, 0, 0, 0xff}) },
 		"a frame of no length":   func(p *peer) { p.write([]byte{0, 0, 0, 0, 2, 0, 0, 0}) },
-		"a map of an odd length": func(p *peer) { p.send(codeFlow, encNull(), []byte{0xc1, 3, 3, 0x40, 0x40}) },
+		"a map of an odd length": func(p *peer) { p.write(performative(wire.DescFlow, 0xc0, 7, 2, 0x40, 0xc1, 3, 3, 0x40, 0x40)) },
 		"a map of four billion": func(p *peer) {
-			p.send(codeOpen, encString("x"), encNull(), []byte{0xd1, 0, 0, 0, 8, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0})
+			p.write(performative(wire.DescOpen, 0xc0, 18, 3, 0xa1, 1, 'x', 0x40, 0xd1, 0, 0, 0, 8, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0))
 		},
-		"an unknown performative": func(p *peer) { p.send(0x77) },
-		"a transfer over no link": func(p *peer) { p.send(codeTransfer, encUint(77), encUint(0), []byte{0xa0, 1, 1}, encUint(0)) },
-		"a detach of no link":     func(p *peer) { p.send(codeDetach, encUint(77), encBool(true)) },
+		"an unknown performative": func(p *peer) { p.write(performative(0x77, wire.CodeList0)) },
+		"a transfer over no link": func(p *peer) { p.write(transfers(1, false, 77)) },
+		"a detach of no link":     func(p *peer) { p.write((&wire.Detach{Handle: 77, Closed: true}).AppendFrame(nil, 0)) },
 		"a channel that has no session": func(p *peer) {
-			p.write([]byte{0, 0, 0, 12, 2, 0, 0, 7, 0, 0x53, codeFlow, 0x45})
+			p.write(new(wire.End).AppendFrame(nil, 7))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			broker, r := peerRig(t, nil)
-			p := r.producer(driver.ProducerSpec{Destination: queue(t), MaxPending: 2})
-			p.send("x")
+			p := r.producer(1, "")
+			p.send(1)
 			<-broker.transfers
 			foul(broker)
 			o := p.waitOutcomes(1)[0]
@@ -59,8 +58,10 @@ func TestRefusedOpens(t *testing.T) {
 		{"amqp:internal-error", driver.ClassOther, "broker's log"},
 	} {
 		t.Run(c.condition, func(t *testing.T) {
-			_, r := peerRig(t, func(p *peer) { p.refuseOpen = encError(c.condition, "vhost 'nope' is not there") })
-			_, err := r.tryProducer(driver.ProducerSpec{Destination: queue(t)})
+			_, r := peerRig(t, func(p *peer) {
+				p.refuseOpen = &wire.Error{Condition: c.condition, Description: "vhost 'nope' is not there"}
+			})
+			_, err := r.tryProducer(producerSpec(1))
 			require.Equal(t, c.class, driver.ClassOf(err), "%v", err)
 			require.ErrorContains(t, err, "vhost 'nope' is not there ("+c.condition+")")
 			assert.Contains(t, driver.HintOf(err), c.hint)
@@ -78,8 +79,8 @@ func TestArtemisCodes(t *testing.T) {
 		"AMQ229999: something else":                                            driver.ClassOther,
 		"something else: AMQ229119":                                            driver.ClassOther,
 	} {
-		_, r := peerRig(t, func(p *peer) { p.refuse = encError("failed", description) })
-		_, err := r.tryProducer(driver.ProducerSpec{Destination: queue(t)})
+		_, r := peerRig(t, func(p *peer) { p.refuse = &wire.Error{Condition: "failed", Description: description} })
+		_, err := r.tryProducer(producerSpec(1))
 		require.Equal(t, want, driver.ClassOf(err), "%v", err)
 		require.ErrorContains(t, err, description+" (failed)")
 		assert.NotEmpty(t, driver.HintOf(err))
@@ -88,31 +89,13 @@ func TestArtemisCodes(t *testing.T) {
 
 // TestRefusedLogins goes by the code of the outcome (AMQP 1.0, Security, section 5.3.3.6).
 func TestRefusedLogins(t *testing.T) {
-	for code, want := range map[byte]string{1: "does not accept the login", 2: "could not judge the login", 3: "(code 3)", 4: "(code 4)"} {
-		noLeaks(t)
+	for code, want := range map[uint8]string{1: "does not accept the login", 2: "could not judge the login", 3: "(code 3)", 4: "(code 4)"} {
 		broker := newPeer(t)
 		broker.mechanism, broker.login = "PLAIN", code
-		r := newRigWith(t, driver.OpenOptions{URL: broker.start(), User: "app", Password: "secret", ConnectTimeout: patience})
-		_, err := r.tryProducer(driver.ProducerSpec{Destination: queue(t)})
+		r := newRig(t, driver.OpenOptions{URL: broker.start(), User: "app", Password: "secret"})
+		_, err := r.tryProducer(producerSpec(1))
 		require.Equal(t, driver.ClassAuth, driver.ClassOf(err), "%v", err)
 		require.ErrorContains(t, err, want)
 		assert.NotEmpty(t, driver.HintOf(err))
 	}
-}
-
-// TestUnreadableMessage: that it cannot be read is said once.
-func TestUnreadableMessage(t *testing.T) {
-	broker, r := peerRig(t, nil)
-	k, err := r.tryConsumer(driver.ConsumerSpec{Destination: queue(t)})
-	require.NoError(t, err)
-	broker.takeOver = func(p *peer) { // from the first credit on
-		body := encList(codeTransfer, encUint(0), encUint(0), []byte{0xa0, 1, 1}, encUint(0))
-		b := binary.BigEndian.AppendUint32(nil, uint32(len(body)+9)) //nolint:gosec // small
-		p.write(append(append(append(b, 2, 0, 0, 0), body...), 0xff))
-	}
-	k.run()
-	err = k.failed()
-	require.Equal(t, driver.ClassProtocol, driver.ClassOf(err), "%v", err)
-	require.Equal(t, 1, strings.Count(err.Error(), "broke the protocol"), "%v", err)
-	require.ErrorContains(t, err, "a message that cannot be read")
 }

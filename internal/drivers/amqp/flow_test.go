@@ -113,11 +113,9 @@ func TestUnsettledRanges(t *testing.T) {
 	}
 }
 
-// oneKind is the spec of a producer of small messages.
-func oneKind(pending int) driver.ProducerSpec {
-	return driver.ProducerSpec{
-		Connection: conn("p"), Destination: driver.Destination{Name: "q"}, Name: "producer-0", MaxPending: pending, Variants: body("x"),
-	}
+// drain is a flow with credit, after so many frames and messages.
+func drain(next, count, credit uint32, drain bool) wire.Flow {
+	return wire.Flow{NextIncomingID: wire.Some(next), DeliveryCount: wire.Some(count), LinkCredit: wire.Some(credit), Drain: drain}
 }
 
 // TestDrain: each flow that asks to use the credit up is answered, with none left, whether there was any or not.
@@ -125,29 +123,30 @@ func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answers []wire.Flow
 		sent := uint32(0)
-		p := &pipePeer{credit: 7}
-		p.on = func(p *pipePeer, b *wire.Body) bool {
+		p := newPeer(t)
+		p.credit = 7
+		p.on = func(p *peer, b *wire.Body) bool {
 			switch b.Kind {
 			case wire.DescTransfer:
 				if sent++; sent == 3 {
-					p.flow(0, 0, sent, sent, 4, true)
+					p.flow(drain(sent, sent, 4, true))
 				}
 				if sent == 5 {
-					p.flow(0, 0, sent, 9, 0, true)
+					p.flow(drain(sent, 9, 0, true))
 				}
 			case wire.DescFlow:
 				var f wire.Flow
 				require.NoError(t, f.Decode(&b.Fields))
 				answers = append(answers, f)
 				if len(answers) == 1 {
-					p.flow(0, 0, sent, 7, 2, false)
+					p.flow(drain(sent, 7, 2, false))
 				}
 			}
 			return false
 		}
-		d := pipeDriver(t, driver.OpenOptions{}, func() *pipePeer { return p })
+		d := p.driver(driver.OpenOptions{})
 		ends := newEnds()
-		producer, err := d.Producer(t.Context(), oneKind(100), ends)
+		producer, err := d.Producer(t.Context(), producerSpec(100), ends)
 		require.NoError(t, err)
 		for i := range 3 {
 			require.NoError(t, producer.Send(t.Context(), &driver.Message{Slot: driver.NewSlot(uint32(i), 1)})) //nolint:gosec // small
@@ -175,16 +174,28 @@ func TestDrain(t *testing.T) {
 	})
 }
 
+// requireBeats fails if the peer had to wait longer than a second for a sign of life.
+func (p *peer) requireBeats() {
+	p.t.Helper()
+	require.NotEmpty(p.t, p.beats)
+	last := time.Duration(0)
+	for _, at := range append(p.beats, p.gone) {
+		require.Less(p.t, at-last, time.Second, "%v", p.beats)
+		last = at
+	}
+}
+
 // TestIdleTimeOuts: a peer that asks for signs of life gets them, and one that is silent is given up after the time and
 // no more than a quarter of it.
 func TestIdleTimeOuts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &pipePeer{open: wire.Open{IdleTimeout: 1000}}
-		d := pipeDriver(t, driver.OpenOptions{}, func() *pipePeer { return p }, "idle-timeout=10s")
-		k, err := d.Consumer(t.Context(), driver.ConsumerSpec{Connection: conn("c"), Destination: driver.Destination{Name: "q"}, Name: "c"})
+		p := newPeer(t)
+		p.credit, p.open = 0, wire.Open{IdleTimeout: 1000}
+		d := p.driver(driver.OpenOptions{}, "idle-timeout=10s")
+		k, err := d.Consumer(t.Context(), consumerSpec())
 		require.NoError(t, err)
 		began := time.Now()
-		err = k.Run(t.Context(), func(*driver.Delivery) driver.Verdict { return driver.Accept })
+		err = k.Run(t.Context(), accept)
 		took := time.Since(began)
 		require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err), "%v", err)
 		require.ErrorContains(t, err, "nothing was heard from the broker for 10s")
@@ -193,12 +204,7 @@ func TestIdleTimeOuts(t *testing.T) {
 		require.NoError(t, k.Close(t.Context()))
 		require.NoError(t, d.Close(t.Context()))
 		synctest.Wait()
-		last := time.Duration(0)
-		require.NotEmpty(t, p.beats)
-		for _, at := range append(p.beats, p.gone) {
-			require.Less(t, at-last, time.Second, "the peer had to wait for a sign of life: %v", p.beats)
-			last = at
-		}
+		p.requireBeats()
 	})
 }
 
@@ -206,16 +212,17 @@ func TestIdleTimeOuts(t *testing.T) {
 // hears from us all the same.
 func TestSignsOfLifeWhileSendWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &pipePeer{open: wire.Open{IdleTimeout: 1000}}
-		d := pipeDriver(t, driver.OpenOptions{}, func() *pipePeer { return p })
-		producer, err := d.Producer(t.Context(), oneKind(1), newEnds())
+		p := newPeer(t)
+		p.credit, p.open = 0, wire.Open{IdleTimeout: 1000}
+		d := p.driver(driver.OpenOptions{})
+		producer, err := d.Producer(t.Context(), producerSpec(1), newEnds())
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		var flows sync.WaitGroup
 		flows.Go(func() {
 			for ctx.Err() == nil {
-				p.flow(0, 0, 0, 0, 0, false)
+				p.flow(wire.Flow{LinkCredit: wire.Some[uint32](0)})
 				<-time.After(100 * time.Millisecond)
 			}
 		})
@@ -224,10 +231,6 @@ func TestSignsOfLifeWhileSendWaits(t *testing.T) {
 		require.NoError(t, producer.Close(t.Context()))
 		require.NoError(t, d.Close(t.Context()))
 		synctest.Wait()
-		last := time.Duration(0)
-		for _, at := range append(p.beats, p.gone) {
-			require.Less(t, at-last, time.Second, "the peer had to wait for a sign of life: %v", p.beats)
-			last = at
-		}
+		p.requireBeats()
 	})
 }

@@ -14,7 +14,6 @@ import (
 )
 
 func TestLogin(t *testing.T) {
-	noLeaks(t)
 	a := brokertest.StartArtemis(t, brokertest.WithoutManagement(), brokertest.WithLogin(), brokertest.WithTLSClientCerts())
 	certs := a.Certs()
 	full := driver.TLS{CAFile: certs.CAFile, CertFile: certs.ClientCertFile, KeyFile: certs.ClientKeyFile}
@@ -73,15 +72,14 @@ func TestLogin(t *testing.T) {
 		{name: "nobody there", opts: driver.OpenOptions{URL: "amqp://127.0.0.1:1"}, class: driver.ClassConnect, hint: "is the broker running"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			noLeaks(t)
 			if c.class == driver.ClassTimeout {
 				c.opts.ConnectTimeout = 2 * time.Second // for the broker that never answers
 			}
-			r := newRigWith(t, c.opts, c.options...)
-			p, err := r.tryProducer(driver.ProducerSpec{Destination: queue(t)})
+			r := newRig(t, c.opts, c.options...)
+			p, err := r.tryProducer(producerSpec(1))
 			if c.class == driver.ClassNone {
 				require.NoError(t, err)
-				p.send("x")
+				p.send(1)
 				p.settleAccepted(1)
 				return
 			}

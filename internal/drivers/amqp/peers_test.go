@@ -17,82 +17,48 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// within is a context that ends so soon that a test can wait for it.
-func within(t *testing.T, d time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func (p *testProducer) waitOutcomes(n int) []driver.Outcome {
-	p.t.Helper()
-	require.Eventually(p.t, func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return len(p.all) >= n
-	}, patience, time.Millisecond)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return append([]driver.Outcome(nil), p.all...)
-}
-
-func peerRig(t *testing.T, set func(*peer), options ...string) (*peer, *rig) {
-	t.Helper()
-	noLeaks(t)
-	p := newPeer(t)
-	if set != nil {
-		set(p)
-	}
-	return p, newRigWith(t, driver.OpenOptions{URL: p.start(), ConnectTimeout: patience}, options...)
-}
-
 func TestNoCredit(t *testing.T) {
 	broker, r := peerRig(t, func(p *peer) { p.credit = 0 })
-	p := r.producer(driver.ProducerSpec{Destination: queue(t)})
-	// Send, as trySend says nothing of credit if the time is over before it has begun.
-	err := p.Send(within(t, 300*time.Millisecond), &driver.Message{Time: r.stamp("x")})
+	p := r.producer(1, "")
+	err := p.trySend(within(t, 300*time.Millisecond), 0)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Contains(t, err.Error(), "no credit")
 	canceled, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
-	require.ErrorIs(t, p.trySend(canceled, "x"), context.Canceled)
+	require.ErrorIs(t, p.trySend(canceled, 0), context.Canceled)
 	require.Empty(t, broker.frames, "nothing was sent")
 
 	broker.auto.Store(true)
-	broker.grant(1000, 0, 10)
-	p.send("now", "and again")
+	broker.flow(wire.Flow{LinkCredit: wire.Some[uint32](10)})
+	p.send(2)
 	p.settleAccepted(2)
 }
 
 // TestFullSessionWindow: there is credit for ten messages, but the session may carry two frames only.
 func TestFullSessionWindow(t *testing.T) {
 	broker, r := peerRig(t, func(p *peer) { p.window, p.credit = 2, 10 })
-	p := r.producer(driver.ProducerSpec{
-		Destination: queue(t), MaxPending: 5, Variants: append(body("x"), body(strings.Repeat("x", 15_000))...),
-	})
+	p := r.producer(5, strings.Repeat("x", 15_000))
 	sent := make(chan error)
-	go func() { sent <- p.trySendAs(soon(t), 1, "of four frames") }()
+	go func() { sent <- p.trySend(soon(t), 1) }()
 	for range 2 {
 		<-broker.frames
 	}
 	require.Never(t, func() bool { return len(broker.frames) > 0 }, 50*time.Millisecond, 5*time.Millisecond)
-	broker.grant(1000, 2, 10)
+	broker.flow(wire.Flow{NextIncomingID: wire.Some[uint32](2), IncomingWindow: 1000, LinkCredit: wire.Some[uint32](10)})
 	require.NoError(t, <-sent)
 	require.Eventually(t, func() bool { return len(broker.frames) == 2 }, patience, time.Millisecond)
-	broker.settle(0, 0, encList(codeAccepted))
+	broker.settle(0, 0, wire.State{Kind: wire.DescAccepted})
 	require.Equal(t, []driver.Outcome{{}}, p.waitOutcomes(1))
 	broker.auto.Store(true)
-	p.send("the link still works")
+	p.send(1) // the link still works
 	p.settleAccepted(2)
 }
 
 // TestGivenUpBetweenFrames: a message of which only a part has left is not sent, and has one end.
 func TestGivenUpBetweenFrames(t *testing.T) {
-	large := append(body("x"), body(strings.Repeat("x", 15_000))...)
 	t.Run("by the sender", func(t *testing.T) {
 		broker, r := peerRig(t, func(p *peer) { p.window, p.credit = 2, 10 })
-		p := r.producer(driver.ProducerSpec{Destination: queue(t), MaxPending: 5, Variants: large})
+		p := r.producer(5, strings.Repeat("x", 15_000))
 		ctx, leave := context.WithCancel(t.Context())
 		go func() {
 			defer leave()
@@ -100,27 +66,27 @@ func TestGivenUpBetweenFrames(t *testing.T) {
 				<-broker.frames
 			}
 		}()
-		require.ErrorIs(t, p.trySendAs(ctx, 1, "x"), context.Canceled)
-		broker.grant(1000, 2, 10)
-		err := p.trySend(soon(t), "x")
+		require.ErrorIs(t, p.trySend(ctx, 1), context.Canceled)
+		broker.flow(wire.Flow{NextIncomingID: wire.Some[uint32](2), IncomingWindow: 1000, LinkCredit: wire.Some[uint32](10)})
+		err := p.trySend(soon(t), 0)
 		require.ErrorContains(t, err, "given up between its frames")
 		require.Empty(t, p.settle())
 	})
 	for name, end := range map[string]func(*peer){
 		"rejected early": func(p *peer) {
-			p.settle(0, 0, encList(codeRejected, encError("amqp:link:message-size-exceeded", "enough")))
+			p.settle(0, 0, rejected(wire.CondMessageSize, "enough"))
 		},
 		"link detached": func(p *peer) {
-			p.send(codeDetach, encUint(0), encBool(true), encError("amqp:link:detach-forced", "bye"))
+			p.detach(&wire.Error{Condition: wire.CondDetachForced, Description: "bye"})
 		},
 		"lost": (*peer).hangUp,
 	} {
 		t.Run(name, func(t *testing.T) {
 			broker, r := peerRig(t, func(p *peer) { p.window, p.credit = 2, 10 })
-			p := r.producer(driver.ProducerSpec{Destination: queue(t), MaxPending: 5, Variants: large})
+			p := r.producer(5, strings.Repeat("x", 15_000))
 			ctx, leave := context.WithCancel(t.Context())
 			sent := make(chan error)
-			go func() { sent <- p.trySendAs(ctx, 1, "x") }()
+			go func() { sent <- p.trySend(ctx, 1) }()
 			for range 2 {
 				<-broker.frames
 			}
@@ -136,37 +102,40 @@ func TestGivenUpBetweenFrames(t *testing.T) {
 
 func TestLinkEndsWhileSendWaits(t *testing.T) {
 	broker, r := peerRig(t, func(p *peer) { p.credit = 0 })
-	p := r.producer(driver.ProducerSpec{Destination: queue(t)})
+	p := r.producer(1, "")
 	time.AfterFunc(50*time.Millisecond, func() {
-		broker.send(codeDetach, encUint(0), encBool(true), encError("amqp:link:detach-forced", "bye"))
+		broker.detach(&wire.Error{Condition: wire.CondDetachForced, Description: "bye"})
 	})
-	err := p.trySend(soon(t), "x")
+	err := p.trySend(soon(t), 0)
 	require.Equal(t, driver.ClassClosedByBroker, driver.ClassOf(err))
 	require.ErrorContains(t, err, "the broker closed the link: forced by the broker: bye (amqp:link:detach-forced)")
 	require.Empty(t, broker.frames)
 	require.Empty(t, p.all)
 }
 
+func rejected(condition, description string) wire.State {
+	return wire.State{Kind: wire.DescRejected, Error: &wire.Error{Condition: condition, Description: description}}
+}
+
 func TestOutcomes(t *testing.T) {
 	broker, r := peerRig(t, nil)
-	p := r.producer(driver.ProducerSpec{Destination: queue(t), MaxPending: 10})
-	p.send(numbered(7)...)
-	full := encList(codeRejected, encError("amqp:resource-limit-exceeded", "AMQ229102: Address is full"))
+	p := r.producer(10, "")
+	p.send(7)
 	// Out of order, one at a time, so that the order of Done is that of the answers.
 	for i, answer := range []struct {
 		id    uint32
-		state []byte
+		state wire.State
 		want  driver.State
 		class driver.Class
 		text  string
 	}{
-		{4, encList(codeAccepted), driver.Accepted, driver.ClassNone, ""},
-		{0, full, driver.Rejected, driver.ClassFull, "Address is full"},
-		{6, encList(codeRejected), driver.Rejected, driver.ClassOther, "without saying why"},
-		{1, encList(codeReleased), driver.Released, driver.ClassOther, ""},
-		{3, encList(codeModified), driver.Modified, driver.ClassOther, ""},
-		{2, encNull(), driver.Unknown, driver.ClassProtocol, "without an outcome"},
-		{5, encList(codeRejected, encError("amqp:link:message-size-exceeded", "")), driver.Rejected, driver.ClassTooLarge, "too large"},
+		{4, wire.State{Kind: wire.DescAccepted}, driver.Accepted, driver.ClassNone, ""},
+		{0, rejected(wire.CondResourceLimit, "AMQ229102: Address is full"), driver.Rejected, driver.ClassFull, "Address is full"},
+		{6, wire.State{Kind: wire.DescRejected}, driver.Rejected, driver.ClassOther, "without saying why"},
+		{1, wire.State{Kind: wire.DescReleased}, driver.Released, driver.ClassOther, ""},
+		{3, wire.State{Kind: wire.DescModified}, driver.Modified, driver.ClassOther, ""},
+		{2, wire.State{}, driver.Unknown, driver.ClassProtocol, "without an outcome"},
+		{5, rejected(wire.CondMessageSize, ""), driver.Rejected, driver.ClassTooLarge, "too large"},
 	} {
 		broker.settle(answer.id, answer.id, answer.state)
 		o := p.waitOutcomes(i + 1)[i]
@@ -181,61 +150,45 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestMessageIsTooLarge(t *testing.T) {
-	broker, r := peerRig(t, func(p *peer) { p.maxMessage = 1000 })
+	broker, r := peerRig(t, func(p *peer) { p.attach = func(f *wire.Attach) { f.MaxMessageSize = 1000 } })
 	broker.auto.Store(true)
-	p := r.producer(driver.ProducerSpec{Destination: queue(t), Variants: append(body("x"), body(strings.Repeat("x", 2000))...)})
-	err := p.trySendAs(soon(t), 1, "x")
+	p := r.producer(1, strings.Repeat("x", 2000))
+	err := p.trySend(soon(t), 1)
 	require.Equal(t, driver.ClassTooLarge, driver.ClassOf(err), "%v", err)
 	require.NotEmpty(t, driver.HintOf(err))
 	require.Empty(t, broker.frames)
-	p.send("small enough")
+	p.send(1)
 	p.settleAccepted(1)
 }
 
+// TestEndInMidRun: what is answered is accepted, what is not is unknown.
 func TestEndInMidRun(t *testing.T) {
-	for _, c := range []struct {
-		name  string
+	for name, c := range map[string]struct {
 		end   func(*peer)
 		class driver.Class
-		text  string
 	}{
-		{"link", func(p *peer) {
-			p.send(codeDetach, encUint(0), encBool(true), encError("amqp:resource-deleted", "gone"))
-		}, driver.ClassNotFound, "the broker closed the link: it was deleted: gone"},
-		{"link without a reason", func(p *peer) {
-			p.send(codeDetach, encUint(0), encBool(true))
-		}, driver.ClassClosedByBroker, "without saying why"},
-		{"session", func(p *peer) {
-			p.endedSession.Store(true)
-			p.send(codeEnd, encError("amqp:session:window-violation", "w"))
-		}, driver.ClassClosedByBroker, "the broker ended the session"},
-		{"connection", func(p *peer) {
-			p.send(codeClose, encError("amqp:connection:forced", "shutdown"))
-		}, driver.ClassConnectionLost, "the broker closed the connection: forced by the broker: shutdown"},
-		{"connection without a reason", func(p *peer) { p.hangUp() }, driver.ClassConnectionLost, "without saying why"},
+		"link":       {func(p *peer) { p.detach(nil) }, driver.ClassClosedByBroker},
+		"session":    {func(p *peer) { p.endSession(nil) }, driver.ClassClosedByBroker},
+		"connection": {(*peer).hangUp, driver.ClassConnectionLost},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			broker, r := peerRig(t, nil)
-			p := r.producer(driver.ProducerSpec{Destination: queue(t), MaxPending: 20})
-			p.send(numbered(10)...)
+			p := r.producer(20, "")
+			p.send(10)
 			for range 10 {
 				<-broker.transfers
 			}
-			broker.settle(0, 4, encList(codeAccepted))
+			broker.settle(0, 4, wire.State{Kind: wire.DescAccepted})
 			p.waitOutcomes(5)
 			c.end(broker)
 			all := p.waitOutcomes(10) // not by the idle time-out, which has another text
-			for i, o := range all {
-				if i < 5 {
-					require.Equal(t, driver.Outcome{}, o)
-					continue
-				}
+			require.Equal(t, slices.Repeat([]driver.Outcome{{}}, 5), all[:5])
+			for _, o := range all[5:] {
 				require.Equal(t, driver.Unknown, o.State)
 				require.Equal(t, c.class, o.Class, "%v", o.Err)
-				require.ErrorContains(t, o.Err, c.text)
+				require.ErrorContains(t, o.Err, "without saying why")
 			}
-			err := p.trySend(soon(t), "x")
-			require.Equal(t, c.class, driver.ClassOf(err), "%v", err)
+			require.Equal(t, c.class, driver.ClassOf(p.trySend(soon(t), 0)))
 			require.Len(t, p.settle(), 10)
 		})
 	}
@@ -251,14 +204,14 @@ func TestRefusedLinks(t *testing.T) {
 		"vendor:something":             driver.ClassOther,
 	} {
 		t.Run(condition, func(t *testing.T) {
-			_, r := peerRig(t, func(p *peer) { p.refuse = encError(condition, "words") })
-			_, err := r.tryProducer(driver.ProducerSpec{Destination: queue(t)})
+			_, r := peerRig(t, func(p *peer) { p.refuse = &wire.Error{Condition: condition, Description: "words"} })
+			_, err := r.tryProducer(producerSpec(1))
 			require.Equal(t, class, driver.ClassOf(err), "%v", err)
-			require.ErrorContains(t, err, "open a producer on queue://")
+			require.ErrorContains(t, err, "open a producer on queue://q")
 			require.ErrorContains(t, err, "words ("+condition+")")
-			_, err = r.tryConsumer(driver.ConsumerSpec{Destination: queue(t)})
+			_, err = r.tryConsumer(consumerSpec())
 			require.Equal(t, class, driver.ClassOf(err), "%v", err)
-			require.ErrorContains(t, err, "open a consumer on queue://")
+			require.ErrorContains(t, err, "open a consumer on queue://q")
 		})
 	}
 }
@@ -266,19 +219,21 @@ func TestRefusedLinks(t *testing.T) {
 func TestBrokerDoesNotAgree(t *testing.T) {
 	t.Run("settle mode", func(t *testing.T) {
 		for _, c := range []struct {
-			asked, answer, what string
-			agrees              bool
+			asked  string
+			answer uint8
+			what   string
+			agrees bool
 		}{
-			{"settle=at-most-once", "\x50\x02", "mixed leaves it to the sender, and us", true},
-			{"settle=at-least-once", "\x50\x02", "mixed leaves it to the sender, and us", true},
-			{"settle=at-most-once", "\x50\x00", "unsettled", false},
+			{"settle=at-most-once", wire.SenderMixed, "mixed leaves it to the sender, and us", true},
+			{"settle=at-least-once", wire.SenderMixed, "mixed leaves it to the sender, and us", true},
+			{"settle=at-most-once", wire.SenderUnsettled, "unsettled", false},
 		} {
-			_, r := peerRig(t, func(p *peer) { p.mode = []byte(c.answer) }, c.asked)
-			p, producerErr := r.tryProducer(driver.ProducerSpec{Destination: queue(t)})
+			_, r := peerRig(t, func(p *peer) { p.attach = func(f *wire.Attach) { f.SenderSettleMode = c.answer } }, c.asked)
+			p, producerErr := r.tryProducer(producerSpec(1))
 			if producerErr == nil {
 				require.Empty(t, p.settle()) // the peer serves one connection at a time
 			}
-			k, consumerErr := r.tryConsumer(driver.ConsumerSpec{Destination: queue(t)})
+			k, consumerErr := r.tryConsumer(consumerSpec())
 			if consumerErr == nil {
 				require.NoError(t, k.Close(soon(t)))
 			}
@@ -293,14 +248,16 @@ func TestBrokerDoesNotAgree(t *testing.T) {
 		}
 	})
 	t.Run("selector", func(t *testing.T) {
-		_, r := peerRig(t, func(p *peer) { p.noFilter = true })
-		_, err := r.tryConsumer(driver.ConsumerSpec{Destination: queue(t), Selector: "a = 1"})
+		_, r := peerRig(t, func(p *peer) { p.attach = func(f *wire.Attach) { f.Source.Filters = nil } })
+		spec := consumerSpec()
+		spec.Selector = "a = 1"
+		_, err := r.tryConsumer(spec)
 		require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err), "%v", err)
 		require.ErrorContains(t, err, "ignores the selector")
 	})
 	t.Run("login", func(t *testing.T) {
 		_, r := peerRig(t, func(p *peer) { p.mechanism = "GSSAPI" })
-		_, err := r.tryProducer(driver.ProducerSpec{Destination: queue(t)})
+		_, err := r.tryProducer(producerSpec(1))
 		require.Equal(t, driver.ClassAuth, driver.ClassOf(err), "%v", err)
 		require.ErrorContains(t, err, "GSSAPI")
 	})
@@ -316,7 +273,6 @@ func TestStrangePeers(t *testing.T) {
 		{"silence", "", "closed the connection before it said anything", "amqps://"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			noLeaks(t)
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
 			require.NoError(t, err)
 			served := make(chan struct{})
@@ -330,8 +286,8 @@ func TestStrangePeers(t *testing.T) {
 				_, _ = conn.Write([]byte(c.greeting))
 				_ = conn.Close()
 			}()
-			r := newRigWith(t, driver.OpenOptions{URL: "amqp://" + listener.Addr().String(), ConnectTimeout: patience})
-			_, err = r.tryProducer(driver.ProducerSpec{Destination: queue(t)})
+			r := newRig(t, driver.OpenOptions{URL: "amqp://" + listener.Addr().String()})
+			_, err = r.tryProducer(producerSpec(1))
 			require.ErrorContains(t, err, c.text)
 			require.Contains(t, driver.HintOf(err), c.hint)
 			require.NoError(t, listener.Close())
@@ -339,11 +295,11 @@ func TestStrangePeers(t *testing.T) {
 		})
 	}
 	noHost := strings.Repeat("x", 64) + ".invalid" // too long a label to ask anybody for
-	_, err := newRigWith(t, driver.OpenOptions{URL: "amqp://" + noHost, ConnectTimeout: patience}).
-		tryProducer(driver.ProducerSpec{Destination: queue(t)})
+	_, err := newRig(t, driver.OpenOptions{URL: "amqp://" + noHost}).
+		tryProducer(producerSpec(1))
 	require.Equal(t, driver.ClassConnect, driver.ClassOf(err))
 	require.Contains(t, driver.HintOf(err), "host's name")
-	_, err = newRigWith(t, driver.OpenOptions{URL: "amqp://127.0.0.1:1,127.0.0.1:2"}).tryProducer(driver.ProducerSpec{Destination: queue(t)})
+	_, err = newRig(t, driver.OpenOptions{URL: "amqp://127.0.0.1:1,127.0.0.1:2"}).tryProducer(producerSpec(1))
 	require.Equal(t, 2, strings.Count(err.Error(), "connection refused"), "%v", err)
 }
 
@@ -363,10 +319,10 @@ func TestEndOfWhatIsOpen(t *testing.T) {
 		wire.CondInternal, wire.CondIllegalState, wire.CondPrecondition, wire.CondResourceLimit, wire.CondResourceLocked,
 		wire.CondStolen, wire.CondDetachForced, wire.CondForced, wire.CondRedirect, wire.CondLinkRedirect, "vendor:thing",
 	}
-	ends := map[string]func(p *peer, reason []byte){
-		"the broker closed the link":       func(p *peer, r []byte) { p.send(codeDetach, encUint(0), encBool(true), r) },
-		"the broker ended the session":     func(p *peer, r []byte) { p.endedSession.Store(true); p.send(codeEnd, r) },
-		"the broker closed the connection": func(p *peer, r []byte) { p.send(codeClose, r) },
+	ends := map[string]func(*peer, *wire.Error){
+		"the broker closed the link":       (*peer).detach,
+		"the broker ended the session":     (*peer).endSession,
+		"the broker closed the connection": (*peer).close,
 	}
 	for words, end := range ends {
 		lost := driver.ClassClosedByBroker
@@ -380,10 +336,10 @@ func TestEndOfWhatIsOpen(t *testing.T) {
 					want = lost
 				}
 				broker, r := peerRig(t, nil)
-				p := r.producer(driver.ProducerSpec{Destination: queue(t)})
-				p.send("x")
+				p := r.producer(1, "")
+				p.send(1)
 				<-broker.transfers
-				end(broker, encError(condition, "why"))
+				end(broker, &wire.Error{Condition: condition, Description: "why"})
 				o := p.waitOutcomes(1)[0]
 				require.Equal(t, driver.Unknown, o.State)
 				require.Equal(t, want, o.Class, "%v", o.Err)
@@ -391,7 +347,7 @@ func TestEndOfWhatIsOpen(t *testing.T) {
 				require.ErrorContains(t, o.Err, "why ("+condition+")")
 				require.NotEmpty(t, driver.HintOf(o.Err))
 				require.Equal(t, slices.Contains(accusing, condition), strings.Contains(o.Err.Error(), "we broke the protocol"))
-				require.Equal(t, want, driver.ClassOf(p.trySend(soon(t), "x")))
+				require.Equal(t, want, driver.ClassOf(p.trySend(soon(t), 0)))
 			})
 			t.Run("consumer, "+words+" "+condition, func(t *testing.T) {
 				want, ok := permanent[condition]
@@ -399,10 +355,10 @@ func TestEndOfWhatIsOpen(t *testing.T) {
 					want = lost
 				}
 				broker, r := peerRig(t, nil)
-				k, err := r.tryConsumer(driver.ConsumerSpec{Destination: queue(t)})
+				k, err := r.tryConsumer(consumerSpec())
 				require.NoError(t, err)
-				end(broker, encError(condition, "why"))
-				err = k.Run(soon(t), func(*driver.Delivery) driver.Verdict { return driver.Accept })
+				end(broker, &wire.Error{Condition: condition, Description: "why"})
+				err = k.Run(soon(t), accept)
 				require.Equal(t, want, driver.ClassOf(err), "%v", err)
 				require.ErrorContains(t, err, "why ("+condition+")")
 			})
@@ -413,8 +369,8 @@ func TestEndOfWhatIsOpen(t *testing.T) {
 // TestUnanswered: the end of a message without an answer names the settings that end it, or its connection, earlier.
 func TestUnanswered(t *testing.T) {
 	broker, r := peerRig(t, nil)
-	p := r.producer(driver.ProducerSpec{Destination: queue(t)})
-	p.send("x")
+	p := r.producer(1, "")
+	p.send(1)
 	<-broker.transfers
 	require.NoError(t, p.Close(within(t, 10*time.Millisecond)))
 	o := p.waitOutcomes(1)[0]
@@ -422,4 +378,15 @@ func TestUnanswered(t *testing.T) {
 	require.Equal(t, driver.ClassTimeout, o.Class)
 	require.Contains(t, driver.HintOf(o.Err), "--send-timeout")
 	require.Contains(t, driver.HintOf(o.Err), "-o idle-timeout")
+}
+
+// A broker that does not say that it can delay messages would deliver them at once: it is not asked.
+func TestDeliveryDelayIsRefused(t *testing.T) {
+	_, r := peerRig(t, nil)
+	spec := producerSpec(1)
+	spec.Delay = time.Second
+	_, err := r.tryProducer(spec)
+	require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err), "%v", err)
+	require.ErrorContains(t, err, "DELAYED_DELIVERY")
+	require.Contains(t, driver.HintOf(err), "--delivery-delay")
 }

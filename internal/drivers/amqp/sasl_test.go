@@ -45,30 +45,28 @@ func TestMechanism(t *testing.T) {
 }
 
 // loginPeer offers one mechanism. It returns the driver's error on opening a producer.
-func loginPeer(t *testing.T, user, password, mechanism string, talk func(p *pipePeer, first []byte)) error {
+func loginPeer(t *testing.T, user, password, mechanism string, talk func(p *peer, first []byte)) error {
 	t.Helper()
 	var err error
 	synctest.Test(t, func(t *testing.T) {
-		d := pipeDriver(t, driver.OpenOptions{User: user, Password: password}, func() *pipePeer {
-			p := &pipePeer{credit: 10}
-			p.in = func() bool {
-				p.write((&wire.SASLMechanisms{Mechanisms: []string{mechanism}}).AppendFrame(nil))
-				f, err := p.reader.Next()
-				if err != nil {
-					return false
-				}
-				b, err := wire.ParseBody(f.Body)
-				require.NoError(t, err)
-				var init wire.SASLInit
-				require.NoError(t, init.Decode(&b.Fields))
-				require.Equal(t, mechanism, init.Mechanism)
-				talk(p, append([]byte(nil), init.InitialResponse...))
-				return true
+		p := newPeer(t)
+		p.in = func() bool {
+			p.write((&wire.SASLMechanisms{Mechanisms: []string{mechanism}}).AppendFrame(nil))
+			f, err := p.reader.Next()
+			if err != nil {
+				return false
 			}
-			return p
-		})
+			b, err := wire.ParseBody(f.Body)
+			require.NoError(t, err)
+			var init wire.SASLInit
+			require.NoError(t, init.Decode(&b.Fields))
+			require.Equal(t, mechanism, init.Mechanism)
+			talk(p, append([]byte(nil), init.InitialResponse...))
+			return true
+		}
+		d := p.driver(driver.OpenOptions{User: user, Password: password})
 		var producer driver.Producer
-		if producer, err = d.Producer(t.Context(), oneKind(1), newEnds()); err == nil {
+		if producer, err = d.Producer(t.Context(), producerSpec(1), newEnds()); err == nil {
 			require.NoError(t, producer.Close(t.Context()))
 		}
 		require.NoError(t, d.Close(t.Context()))
@@ -76,12 +74,12 @@ func loginPeer(t *testing.T, user, password, mechanism string, talk func(p *pipe
 	return err
 }
 
-func (p *pipePeer) outcome(code uint8, data []byte) {
+func (p *peer) outcome(code uint8, data []byte) {
 	p.write((&wire.SASLOutcome{Code: code, AdditionalData: data}).AppendFrame(nil))
 }
 
 // challenge says something and returns the answer; nil if there is none.
-func (p *pipePeer) challenge(text string) []byte {
+func (p *peer) challenge(text string) []byte {
 	p.write((&wire.SASLChallenge{Challenge: []byte(text)}).AppendFrame(nil))
 	f, err := p.reader.Next()
 	if err != nil {
@@ -95,15 +93,15 @@ func (p *pipePeer) challenge(text string) []byte {
 }
 
 func TestPlainAndAnonymous(t *testing.T) {
-	require.NoError(t, loginPeer(t, "joe", "p:w d", "PLAIN", func(p *pipePeer, first []byte) {
+	require.NoError(t, loginPeer(t, "joe", "p:w d", "PLAIN", func(p *peer, first []byte) {
 		require.Equal(t, "\x00joe\x00p:w d", string(first))
 		p.outcome(0, nil)
 	}))
-	require.NoError(t, loginPeer(t, "", "", "ANONYMOUS", func(p *pipePeer, first []byte) {
+	require.NoError(t, loginPeer(t, "", "", "ANONYMOUS", func(p *peer, first []byte) {
 		require.NotContains(t, string(first), "joe")
 		p.outcome(0, nil)
 	}))
-	err := loginPeer(t, "joe", "secret", "PLAIN", func(p *pipePeer, _ []byte) { p.outcome(1, nil) })
+	err := loginPeer(t, "joe", "secret", "PLAIN", func(p *peer, _ []byte) { p.outcome(1, nil) })
 	require.Equal(t, driver.ClassAuth, driver.ClassOf(err), "%v", err)
 	require.NotContains(t, err.Error(), "secret")
 }
@@ -120,8 +118,8 @@ func TestSCRAM(t *testing.T) {
 			require.NoError(t, err)
 			return server.NewConversation()
 		}
-		talk := func(password string, end func(p *pipePeer, last string, err error)) func(*pipePeer, []byte) {
-			return func(p *pipePeer, first []byte) {
+		talk := func(password string, end func(p *peer, last string, err error)) func(*peer, []byte) {
+			return func(p *peer, first []byte) {
 				server := conversation(password)
 				challenge, err := server.Step(string(first))
 				require.NoError(t, err)
@@ -130,32 +128,32 @@ func TestSCRAM(t *testing.T) {
 			}
 		}
 		t.Run(mechanism, func(t *testing.T) {
-			require.NoError(t, loginPeer(t, "joe", "secret", mechanism, talk("secret", func(p *pipePeer, last string, err error) {
+			require.NoError(t, loginPeer(t, "joe", "secret", mechanism, talk("secret", func(p *peer, last string, err error) {
 				require.NoError(t, err)
 				p.outcome(0, []byte(last))
 			})), "the proof comes with the outcome")
-			require.NoError(t, loginPeer(t, "joe", "secret", mechanism, talk("secret", func(p *pipePeer, last string, err error) {
+			require.NoError(t, loginPeer(t, "joe", "secret", mechanism, talk("secret", func(p *peer, last string, err error) {
 				require.NoError(t, err)
 				require.Empty(t, p.challenge(last))
 				p.outcome(0, nil)
 			})), "the proof comes in a challenge")
-			for what, cheat := range map[string]func(*pipePeer, []byte){
-				"a server that knows another password": talk("other", func(p *pipePeer, _ string, err error) {
+			for what, cheat := range map[string]func(*peer, []byte){
+				"a server that knows another password": talk("other", func(p *peer, _ string, err error) {
 					require.Error(t, err)
 					p.outcome(1, nil)
 				}),
-				"a server without a proof":    talk("secret", func(p *pipePeer, _ string, _ error) { p.outcome(0, nil) }),
-				"a server with a wrong proof": talk("secret", func(p *pipePeer, _ string, _ error) { p.outcome(0, []byte("v=AAAA")) }),
-				"a server that asks nothing":  func(p *pipePeer, _ []byte) { p.outcome(0, nil) },
-				"too much work": func(p *pipePeer, first []byte) {
+				"a server without a proof":    talk("secret", func(p *peer, _ string, _ error) { p.outcome(0, nil) }),
+				"a server with a wrong proof": talk("secret", func(p *peer, _ string, _ error) { p.outcome(0, []byte("v=AAAA")) }),
+				"a server that asks nothing":  func(p *peer, _ []byte) { p.outcome(0, nil) },
+				"too much work": func(p *peer, first []byte) {
 					nonce := string(first[len("n,,n=joe,r="):])
 					p.challenge("r=" + nonce + "x,s=c2FsdA==,i=2000000000")
 				},
-				"no number of iterations": func(p *pipePeer, first []byte) {
+				"no number of iterations": func(p *peer, first []byte) {
 					nonce := string(first[len("n,,n=joe,r="):])
 					p.challenge("r=" + nonce + "x,s=c2FsdA==,i=many")
 				},
-				"another nonce": func(p *pipePeer, _ []byte) { p.challenge("r=mine,s=c2FsdA==,i=4096") },
+				"another nonce": func(p *peer, _ []byte) { p.challenge("r=mine,s=c2FsdA==,i=4096") },
 			} {
 				err := loginPeer(t, "joe", "secret", mechanism, cheat)
 				require.Equal(t, driver.ClassAuth, driver.ClassOf(err), "%s: %v", what, err)

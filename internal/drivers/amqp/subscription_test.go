@@ -42,19 +42,21 @@ func TestSubscriptionNames(t *testing.T) {
 		{"volatile of a client", false, id, id, "shared-client.sub:shared-volatile"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t, a.AMQPURL())
-			dest := topic(t)
+			r := newRig(t, driver.OpenOptions{URL: a.AMQPURL()})
+			dest := driver.Destination{Kind: driver.Topic, Name: "t." + t.Name()}
 			spec := driver.ConsumerSpec{
 				Destination: dest, Connection: c.first, Subscription: "sub", Durable: c.durable, Shared: true, Credit: 10,
 			}
-			first := r.consumer(spec)
+			first, err := r.tryConsumer(spec)
+			require.NoError(t, err)
 			spec.Connection, spec.Name = c.second, "consumer-1"
-			second := r.consumer(spec)
+			second, err := r.tryConsumer(spec)
+			require.NoError(t, err)
 			require.Equal(t, []string{c.queue}, subscriptions(t, a, dest))
 
-			first.close()
+			require.NoError(t, first.Close(soon(t)))
 			require.Equal(t, []string{c.queue}, subscriptions(t, a, dest), "the other still uses it")
-			second.close()
+			require.NoError(t, second.Close(soon(t)))
 			if c.durable {
 				require.Empty(t, subscriptions(t, a, dest))
 				return

@@ -13,21 +13,19 @@ import (
 
 // coordinatorPeer keeps transactions as it is told.
 type coordinatorPeer struct {
-	pipePeer
+	*peer
 	// discharge returns the end of the n-th transaction: a state, or nil to hang up.
 	discharge func(n int) *wire.State
 	// refuse are messages, by their place, that it rejects before the commit.
 	refuse map[int]bool
 
 	declared, discharged, messages int
-	open                           map[string]int // messages by transaction
 }
 
 func newCoordinatorPeer(t *testing.T, discharge func(n int) *wire.State) *coordinatorPeer {
 	t.Helper()
-	p := &coordinatorPeer{discharge: discharge, open: map[string]int{}, refuse: map[int]bool{}}
-	p.credit = 100
-	p.on = func(_ *pipePeer, b *wire.Body) bool {
+	p := &coordinatorPeer{peer: newPeer(t), discharge: discharge}
+	p.on = func(_ *peer, b *wire.Body) bool {
 		if b.Kind != wire.DescTransfer {
 			return false
 		}
@@ -37,13 +35,12 @@ func newCoordinatorPeer(t *testing.T, discharge func(n int) *wire.State) *coordi
 			state, err := wire.ParseState(f.State)
 			require.NoError(t, err)
 			require.True(t, state.Transactional, "a message outside of a transaction")
-			p.open[string(state.TxnID)]++
 			answer := wire.State{Kind: wire.DescAccepted, Transactional: true, TxnID: state.TxnID}
 			if p.refuse[p.messages] {
 				answer = wire.State{Kind: wire.DescRejected, Error: &wire.Error{Condition: wire.CondResourceLimit, Description: "full"}}
 			}
 			p.messages++
-			p.settle(f.DeliveryID.V, answer)
+			p.settle(f.DeliveryID.V, f.DeliveryID.V, answer)
 			return true
 		}
 		p.control(t, f.DeliveryID.V, b.Payload)
@@ -60,17 +57,17 @@ func (p *coordinatorPeer) control(t *testing.T, id uint32, payload []byte) {
 	value := wire.NewDecoder(m.Body)
 	if kind := value.Descriptor(); kind == wire.DescDeclare {
 		p.declared++
-		p.settle(id, wire.State{Kind: wire.DescDeclared, TxnID: []byte{byte(p.declared)}})
+		p.settle(id, id, wire.State{Kind: wire.DescDeclared, TxnID: []byte{byte(p.declared)}})
 		return
 	}
 	n := p.discharged
 	p.discharged++
 	state := p.discharge(n)
 	if state == nil {
-		_ = p.conn.Close()
+		p.hangUp()
 		return
 	}
-	p.settle(id, *state)
+	p.settle(id, id, *state)
 }
 
 // TestTransactions: the messages of each transaction end as its discharge does, but for messages refused before.
@@ -110,8 +107,8 @@ func TestTransactions(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newCoordinatorPeer(t, func(n int) *wire.State { return c.discharge[n] })
 				p.refuse = c.refuse
-				d := pipeDriver(t, driver.OpenOptions{}, func() *pipePeer { return &p.pipePeer })
-				spec := oneKind(100)
+				d := p.driver(driver.OpenOptions{})
+				spec := producerSpec(100)
 				spec.CommitInterval = 4
 				var confirmed []bool
 				spec.Commits = func(_ time.Duration, ok bool) { confirmed = append(confirmed, ok) }
@@ -122,7 +119,7 @@ func TestTransactions(t *testing.T) {
 					require.NoError(t, producer.Send(t.Context(), &driver.Message{Slot: driver.NewSlot(uint32(i), 1)})) //nolint:gosec // small
 					synctest.Wait()
 					if i == 2 {
-						require.Empty(t, ends.all, "nothing ends before its commit")
+						require.Empty(t, ends, "nothing ends before its commit")
 					}
 				}
 				require.NoError(t, producer.Close(t.Context()), "which commits the last two")
@@ -140,16 +137,17 @@ func TestTransactions(t *testing.T) {
 // TestLongTransactionID: an ID that leaves no room in a frame for a message is refused.
 func TestLongTransactionID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &pipePeer{open: wire.Open{MaxFrameSize: wire.Some[uint32](wire.MinMaxFrameSize)}, credit: 10}
-		p.on = func(p *pipePeer, b *wire.Body) bool {
+		p := newPeer(t)
+		p.open = wire.Open{MaxFrameSize: wire.Some[uint32](wire.MinMaxFrameSize)}
+		p.on = func(p *peer, b *wire.Body) bool {
 			if b.Kind != wire.DescTransfer {
 				return false
 			}
-			p.settle(0, wire.State{Kind: wire.DescDeclared, TxnID: make([]byte, 500)})
+			p.settle(0, 0, wire.State{Kind: wire.DescDeclared, TxnID: make([]byte, 500)})
 			return true
 		}
-		d := pipeDriver(t, driver.OpenOptions{}, func() *pipePeer { return p })
-		spec := oneKind(10)
+		d := p.driver(driver.OpenOptions{})
+		spec := producerSpec(10)
 		spec.CommitInterval = 4
 		producer, err := d.Producer(t.Context(), spec, newEnds())
 		require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -22,18 +23,16 @@ func TestTrySend(t *testing.T) {
 		{"credit", nil, "x", "settle=at-least-once", true},
 		{"no credit", func(p *peer) { p.credit = 0 }, "x", "settle=at-least-once", false},
 		{"no window", func(p *peer) { p.window = 0 }, "x", "settle=at-least-once", false},
-		{"too large for the broker", func(p *peer) { p.maxMessage = 100 }, strings.Repeat("x", 100), "settle=at-least-once", false},
+		{"too large for the broker", func(p *peer) { p.attach = func(f *wire.Attach) { f.MaxMessageSize = 100 } }, strings.Repeat("x", 100), "settle=at-least-once", false},
 		{"several frames", nil, strings.Repeat("x", 5000), "settle=at-least-once", false},
-		{"settled", func(p *peer) { p.mode = []byte{0x50, 1} }, "x", "settle=at-most-once", false},
+		{"settled", func(p *peer) { p.attach = func(f *wire.Attach) { f.SenderSettleMode = wire.SenderSettled } }, "x", "settle=at-most-once", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			noLeaks(t)
-			broker := newPeer(t)
-			if c.change != nil {
-				c.change(broker)
-			}
-			r := newRigWith(t, driver.OpenOptions{URL: broker.start()}, c.option)
-			p := r.producer(driver.ProducerSpec{Destination: queue(t), Variants: body(c.body)})
+			broker, r := peerRig(t, c.change, c.option)
+			spec := producerSpec(1)
+			spec.Variants = body(c.body)
+			p, err := r.tryProducer(spec)
+			require.NoError(t, err)
 			inner := p.Producer.(*producer)
 			s := inner.s
 			state := func() [4]uint32 {
@@ -53,7 +52,7 @@ func TestTrySend(t *testing.T) {
 			}
 			require.Equal(t, [4]uint32{before[0] + 1, before[1] - 1, before[2] - 1, before[3] + 1}, after)
 			require.EqualValues(t, 0, <-broker.transfers)
-			broker.settle(0, 0, encList(codeAccepted))
+			broker.settle(0, 0, wire.State{Kind: wire.DescAccepted})
 			require.Equal(t, driver.Accepted, p.waitOutcomes(1)[0].State)
 		})
 	}
