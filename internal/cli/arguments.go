@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perfmq/perfmq/internal/config"
-	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/quantity"
 )
@@ -62,7 +61,9 @@ func unknownFlags(list []argument, flags *pflag.FlagSet, in *input, unknown func
 		case one.unknown != "" && strings.HasPrefix(one.text, "--"):
 			errs = append(errs, unknown(one.unknown))
 		case one.unknown != "":
-			errs = append(errs, &plan.Mistake{Text: "unknown flag " + one.text[:2], Hint: shortHint(flags, one.unknown)})
+			errs = append(errs, &plan.Mistake{
+				Text: "unknown flag " + one.text[:2], Hint: "flags begin with two hyphens; -o sets options of the protocol",
+			})
 		case one.flag != nil && one.hasValue && !one.attached && isFlag(flags, one.value):
 			in.given.Missing[one.flag.Name] = true
 			errs = append(errs, &plan.Mistake{
@@ -75,21 +76,6 @@ func unknownFlags(list []argument, flags *pflag.FlagSet, in *input, unknown func
 	return errs
 }
 
-// shortHint names the flags that a flag of a single letter may stand for.
-func shortHint(flags *pflag.FlagSet, letter string) string {
-	var names []string
-	flags.VisitAll(func(f *pflag.Flag) {
-		if strings.HasPrefix(f.Name, letter) && !f.Hidden && f.Annotations[dailyFlag] != nil {
-			names = append(names, "--"+f.Name)
-		}
-	})
-	hint := "flags begin with two hyphens; -o sets options of the protocol"
-	if len(names) > 0 {
-		hint = "did you mean " + strings.Join(names, " or ") + "? " + strings.ToUpper(hint[:1]) + hint[1:]
-	}
-	return hint
-}
-
 // isFlag reports whether an argument is one of the flags.
 func isFlag(flags *pflag.FlagSet, arg string) bool {
 	name, ok := strings.CutPrefix(arg, "--")
@@ -97,8 +83,8 @@ func isFlag(flags *pflag.FlagSet, arg string) bool {
 	return ok && flags.Lookup(name) != nil
 }
 
-// strayWords refuses words that are likely meant as something else than a destination: the rest of a flag's value, or a
-// plain name beside URLs.
+// strayWords refuses words that are likely meant as something else than a destination: the value of a switch, the rest
+// of a flag's value, or a plain name beside URLs.
 func strayWords(list []argument, in *input) (errs []error) {
 	url := ""
 	for i := range list {
@@ -107,30 +93,20 @@ func strayWords(list []argument, in *input) (errs []error) {
 		}
 	}
 	for i := range list {
-		one := &list[i]
-		if !one.isWord() || strings.Contains(one.text, "::") || strings.Contains(one.text, "://") {
+		word := list[i].text
+		if !list[i].isWord() || strings.Contains(word, "::") || strings.Contains(word, "://") {
 			continue
 		}
-		m := &plan.Mistake{Hint: "a queue of that name is queue://" + one.text}
-		var meant string
-		if i > 0 {
-			if before := list[i-1].flag; before != nil && in.given.Missing[before.Name] {
-				continue // the word may be the value of the flag that was taken for one
-			}
-			meant = in.meant(&list[i-1], one.text)
+		if i > 0 && list[i-1].flag != nil && in.given.Missing[list[i-1].flag.Name] {
+			continue // it may be the value of the flag that was taken for one
 		}
+		m := &plan.Mistake{Hint: "a queue of that name is queue://" + word}
 		switch {
-		case meant != "":
-			m.Text = config.Quoted(one.text) + " behind " + list[i-1].said() + " is no destination"
-			m.Hint = "did you mean " + meant + "? A" + m.Hint[1:]
-		case isValue(one.text):
-			m.Text = config.Quoted(one.text) + " is no destination, and belongs to no flag"
-			m.Hint = "write it behind its flag, without blanks, or as --FLAG=VALUE; " + m.Hint
-		case one.text == "help":
-			m.Text = "help is no destination"
-			m.Hint = "--help lists the flags; " + m.Hint
+		case isValue(word):
+			m.Text = config.Quoted(word) + " is no destination, and belongs to no flag"
+			m.Hint = "write it as --FLAG=VALUE; " + m.Hint
 		case url != "":
-			m.Text = "the plain name " + config.Quoted(one.text) + " stands beside " + url
+			m.Text = "the plain name " + config.Quoted(word) + " stands beside " + url
 		default:
 			continue
 		}
@@ -141,35 +117,10 @@ func strayWords(list []argument, in *input) (errs []error) {
 
 func (o *argument) isWord() bool { return o.flag == nil && o.unknown == "" }
 
-// said returns the argument with its value.
-func (o *argument) said() string {
-	if o.hasValue && !o.attached {
-		return o.text + " " + config.Quoted(o.value)
-	}
-	return o.text
-}
-
-// meant returns the flag with the value that it and the word behind it were probably meant to be; "" if there is none,
-// as behind a value that may be any text.
-func (in *input) meant(before *argument, word string) string {
-	i := slices.IndexFunc(in.table, func(s config.Setting) bool {
-		return before.flag != nil && s.Name == before.flag.Name && !s.Secret
-	})
-	if i < 0 || in.table[i].Accepts(before.value+" anything") {
-		return ""
-	}
-	value := nearest.Spelling(before.value+" "+word, in.table[i].Accepts)
-	if value == "" {
-		return ""
-	}
-	return "--" + before.flag.Name + "=" + config.Quoted(value)
-}
-
 // isValue reports whether a word is a number, with a unit or without, a unit, or a word of switches.
 func isValue(word string) bool {
-	isBool := func(t string) bool { return t == "true" || t == "false" }
-	return isBool(word) || numeric(word) || nearest.Spelling(word, numeric) != "" ||
-		len(word) > 1 && (nearest.Spelling(word, isBool) != "" || nearest.Spelling("1 "+word, numeric) != "")
+	return slices.Contains([]string{"true", "false", "yes", "no", "on", "off", "help"}, strings.ToLower(word)) ||
+		numeric(word) || len(word) > 1 && numeric("1"+word)
 }
 
 func numeric(text string) bool {

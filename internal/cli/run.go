@@ -93,9 +93,6 @@ func (a *app) unknownFlag(cmd *cobra.Command, name string, f *driver.Factory, ro
 	if len(others) > 0 {
 		m.Hint = "it is a flag of " + strings.Join(others, " and ")
 	}
-	if hint := config.OtherNames(name); hint != "" && !slices.Contains(names, name) && len(others) == 0 {
-		m.Hint = hint
-	}
 	for _, o := range driver.Describe(config.NewOptions(f)) {
 		if o.Name == name {
 			m.Hint = "write -o " + name + "=..."

@@ -8,7 +8,6 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker"
 	"github.com/perfmq/perfmq/internal/inputfile"
-	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/quantity"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -138,10 +137,6 @@ func (r *resolver) byChoice(f driver.Factory) driver.Factory {
 
 // brokerURL returns the URL for a protocol: the protocol's default if none was given, or after a mistake in it.
 func (r *resolver) brokerURL(flag, url string, f *driver.Factory) string {
-	url, ignored := withoutClientParameters(url)
-	for _, name := range ignored {
-		r.note(flag + ": " + name + " is a setting of Artemis's own client and has no effect")
-	}
 	shown := Quoted(plan.RedactURL(url))
 	switch s := scheme(url); {
 	case url == "":
@@ -254,51 +249,25 @@ func (r *resolver) options(brokers []reached) {
 			b.Assigned = append(b.Assigned, assignment)
 			err := driver.SetOptions(b.Options, []string{assignment})
 			if err != nil && !slices.ContainsFunc(r.errs, func(e error) bool { return e.Error() == "-o: "+err.Error() }) {
-				r.refuse(meantOption(NewOptions(b.driver), assignment), "-o: %v", err)
+				r.refuse("", "-o: %v", err)
 			}
 		}
 	}
 	for _, assignment := range given {
 		if key, _, _ := strings.Cut(assignment, "="); !slices.Contains(all, key) {
-			r.unknownOption(key, slices.Compact(all), brokers[0].Protocol)
+			r.unknownOption(key, slices.Compact(all))
 		}
 	}
 }
 
-func (r *resolver) unknownOption(key string, all []string, protocol string) {
-	hint := protocol + " has no options"
-	if len(all) > 0 {
-		hint = "known are " + strings.Join(all, ", ")
-	}
-	if of := protocolsWith(r.Factories, key); slices.Contains(of, protocol) {
-		hint = "it is an option of --client native"
-	} else if len(of) > 0 {
-		hint = "it is an option of " + strings.Join(of, " and ") + "; " + hint
-	}
-	hint = cmp.Or(OtherNames(key), nearest.Hint(key, all, "-o %s=...", hint))
+func (r *resolver) unknownOption(key string, all []string) {
 	from := ""
 	if r.Source("option") == Variable {
 		from = " (PERFMQ_OPTION)"
 	}
-	r.errs = append(r.errs, &plan.Mistake{Text: "unknown option -o " + key + from, Hint: hint, Setting: "option"})
-}
-
-// OtherNames returns a hint for the name of a setting of another tool; empty if the name is unknown.
-func OtherNames(name string) string {
-	switch strings.ToLower(strings.ReplaceAll(name, "-", "")) {
-	case "accesskey", "ak", "username", "login":
-		return "give it as --user"
-	case "secretkey", "sk":
-		return "give it as PERFMQ_PASSWORD or in a --password-file"
-	case "broker", "brokerurl", "host", "server", "namesrv", "nameserver":
-		return "give it as --url"
-	case "size", "messagesize", "bodysize":
-		return "did you mean --message-size?"
-	case "count", "messages":
-		return "did you mean --message-count?"
-	default:
-		return ""
-	}
+	m := mistake(missing(key, all), "unknown option -o %s%s", key, from)
+	m.Setting = "option"
+	r.errs = append(r.errs, m)
 }
 
 // embeddedHost stands for the broker in this process in URLs until its port is known.
@@ -332,30 +301,6 @@ func (r *resolver) embeddable(g *plan.Group) {
 			"--embedded takes bodies of at most %s over %s, and there is one of %s",
 			quantity.FormatBytes(int64(most)), protocol, quantity.FormatBytes(int64(g.LargestBody())))
 	}
-}
-
-// withoutClientParameters returns a URL without parameters that configure only the client of Artemis and its
-// connections to one broker, and their names. Parameters that change messages, their delivery or encryption are not
-// among them: a URL with another parameter is returned unchanged, for the driver to refuse.
-func withoutClientParameters(url string) (plain string, names []string) {
-	const known = " autoGroup blockOnAcknowledge blockOnDurableSend blockOnNonDurableSend cacheLargeMessagesClient " +
-		"callFailoverTimeout callTimeout clientFailureCheckPeriod confirmationWindowSize connectionTTL connectionTtl " +
-		"consumerWindowSize ha initialConnectAttempts initialMessagePacketSize maxRetryInterval minLargeMessageSize " +
-		"nettyThreads producerWindowSize reconnectAttempts remotingThreads retryInterval retryIntervalMultiplier " +
-		"scheduledThreadPoolMaxSize tcpNoDelay tcpReceiveBufferSize tcpSendBufferSize threadPoolMaxSize useEpoll " +
-		"useGlobalPools useKQueue useTopologyForLoadBalancing "
-	plain, query, ok := strings.Cut(url, "?")
-	if !ok {
-		return url, nil
-	}
-	for parameter := range strings.FieldsFuncSeq(query, func(r rune) bool { return r == '&' || r == ';' }) {
-		name, _, _ := strings.Cut(parameter, "=")
-		if !strings.Contains(known, " "+name+" ") {
-			return url, nil
-		}
-		names = append(names, name)
-	}
-	return plain, names
 }
 
 // hosts returns the hosts of a URL without their ports.

@@ -411,13 +411,7 @@ func (d *decoder) judge(n *node, s *Setting, text string) bool {
 	}
 	hint, written := "", ""
 	if !s.Secret {
-		var we *wordError
-		if errors.As(err, &we) {
-			hint = nearest.Hint(text, we.words, "%s", "")
-		}
-		if meant := nearest.Spelling(text, s.Accepts); hint == "" && meant != "" {
-			hint = "did you mean " + meant + "?"
-		}
+		hint = nearest.Hint(text, s.Words, "%s", "")
 		if n.kind == scalar && len(n.uses) > 0 {
 			written = fmt.Sprintf("; with its variables it is %s", quote(text))
 		}

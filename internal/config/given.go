@@ -159,8 +159,8 @@ func wrongValue(s *Setting, label, text string, err error) *plan.Mistake {
 		shown = safetext.Hidden
 	}
 	m := &plan.Mistake{Text: label + "=" + Quoted(shown) + ": " + err.Error()}
-	if meant := nearest.Spelling(text, s.Accepts); meant != "" && !s.Secret {
-		m.Hint = "did you mean " + label + "=" + Quoted(meant) + "?"
+	if !s.Secret {
+		m.Hint = nearest.Hint(text, s.Words, label+"=%s", "")
 	}
 	return m
 }

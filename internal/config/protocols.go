@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker"
-	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/quantity"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -117,33 +116,4 @@ func plainOption(options any, assignment string) string {
 		}
 	}
 	return key + "=" + text
-}
-
-// meantOption returns a hint at the spelling that was probably meant by an assignment of -o that the protocol refuses;
-// "" if there is none. It changes options, which are at their defaults.
-func meantOption(options any, assignment string) string {
-	key, value, _ := strings.Cut(assignment, "=")
-	meant := nearest.Spelling(value, func(text string) bool {
-		return driver.SetOptions(options, []string{plainOption(options, key+"="+text)}) == nil
-	})
-	for _, o := range driver.Describe(options) {
-		if meant == "" && o.Name == key {
-			meant = nearest.Nearest(value, o.Enum)
-		}
-	}
-	if meant == "" {
-		return ""
-	}
-	return "did you mean -o " + Quoted(key+"="+meant) + "?"
-}
-
-// protocolsWith returns the names of the protocols that have an option.
-func protocolsWith(factories []driver.Factory, key string) (protocols []string) {
-	for i := range factories {
-		options := driver.Describe(NewOptions(&factories[i]))
-		if slices.ContainsFunc(options, func(o driver.Option) bool { return o.Name == key }) {
-			protocols = append(protocols, factories[i].Name)
-		}
-	}
-	return protocols
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -125,16 +124,8 @@ func (s *Setting) oneOf(text string) error {
 	if s.Words == nil || slices.Contains(s.Words, text) {
 		return nil
 	}
-	if s.Name == "format" && (strings.EqualFold(text, "json") || strings.EqualFold(text, "hdr")) {
-		return fmt.Errorf("is about the console: --%s FILE writes a file", strings.ToLower(text))
-	}
-	return &wordError{s.Words}
+	return errors.New("must be one of " + strings.Join(s.Words, ", "))
 }
-
-// wordError is for a value that is not one of a few.
-type wordError struct{ words []string }
-
-func (e *wordError) Error() string { return "must be one of " + strings.Join(e.words, ", ") }
 
 func (s *Setting) readBool(p *bool, text string) error {
 	if s.Words != nil {
@@ -356,53 +347,27 @@ func CheckLabel(name, text string) error {
 	return nil
 }
 
-// ParseThreshold reads a threshold, and suggests the metric that was probably meant.
+// ParseThreshold reads a threshold, and suggests the metrics that were probably meant.
 func ParseThreshold(text string) (threshold.Threshold, error) {
 	t, err := threshold.Parse(text)
 	var unknown *threshold.UnknownError
 	if !errors.As(err, &unknown) {
 		return t, err
 	}
-	return t, fmt.Errorf("%w: %s", err, strings.TrimSpace(meantMetric(unknown)+" perfmq scenario metrics lists all"))
-}
-
-// meantMetric returns a hint at the metrics that were probably meant by an unknown one; "" if there are none.
-func meantMetric(unknown *threshold.UnknownError) string {
-	name := strings.ToLower(strings.ReplaceAll(unknown.Name, "_", "."))
-	what, statistic, _ := strings.Cut(name, ".")
-	switch digits := strings.TrimSuffix(statistic, "th"); {
-	case statistic == "median":
-		statistic = "p50"
-	case statistic == "avg" || statistic == "average":
-		statistic = "mean"
-	case digits != "" && strings.Trim(digits, "0123456789.") == "":
-		statistic = "p" + digits
-	}
 	var meant, names []string
-	switch what {
-	case "rate", "throughput", "tps", "mps", "speed":
-		meant = []string{"completed.avg", "received.avg"}
-	case "error", "errors", "failures":
-		meant = []string{"failed", "rejected"}
-	case "latency", "rt", "time", "e2e":
-		statistic = cmp.Or(statistic, "p99")
-		meant = []string{"response." + statistic, "ack." + statistic, "transfer." + statistic}
-	}
-	metrics := threshold.Metrics()
-	seldom := func(m threshold.Metric) int { return int(m.Needs & (threshold.Reconnection | threshold.Stalls)) }
-	slices.SortStableFunc(metrics, func(a, b threshold.Metric) int { return seldom(a) - seldom(b) })
-	for _, m := range metrics {
+	for _, m := range threshold.Metrics() {
 		names = append(names, m.Name)
 		of := strings.HasSuffix(m.Name, "."+unknown.Name) || strings.HasPrefix(m.Name, unknown.Name+".")
-		if of && m.Unit.Reads(unknown.Value) || m.Name == what+"."+statistic {
+		if of && m.Unit.Reads(unknown.Value) {
 			meant = append(meant, m.Name)
 		}
 	}
-	if len(meant) == 0 {
-		return nearest.Hint(unknown.Name, names, "%s", "")
+	hint := nearest.Hint(unknown.Name, names, "%s", "")
+	if len(meant) > 0 {
+		const most = 4 // in a suggestion
+		hint = "did you mean " + strings.Join(meant[:min(len(meant), most)], ", or ") + "?"
 	}
-	const most = 4 // in a suggestion
-	return "did you mean " + strings.Join(meant[:min(len(meant), most)], ", or ") + "?"
+	return t, fmt.Errorf("%w: %s", err, strings.TrimSpace(hint+" perfmq scenario metrics lists all"))
 }
 
 // Quoted returns a value as it can stand in a message: as it is if it is plain.

@@ -208,9 +208,6 @@ func Verdicts() []Setting {
 // In tells whether a role has the setting.
 func (s *Setting) In(role plan.Role) bool { return len(s.Roles) == 0 || slices.Contains(s.Roles, role) }
 
-// Accepts reports whether the setting can have a value.
-func (s *Setting) Accepts(text string) bool { return s.Check(text) == nil }
-
 // Check returns what is wrong with a value.
 func (s *Setting) Check(text string) error { return Defaults().set(s, text) }
 

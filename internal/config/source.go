@@ -27,9 +27,9 @@ type Mistake struct {
 	Pos  Pos
 	Text string
 	Hint string // the suggestion, "" if there is none
-	Line string // the line, or the part around the mistake; empty until the secrets of the file are known
+	Line string // the line; empty until the secrets of the file are known
 
-	caret int // characters before the mistake
+	marked bool // a caret below the line shows the place
 }
 
 // Mistakes are all mistakes of a file.
@@ -59,9 +59,11 @@ func (m Mistakes) Error() string {
 func (m *Mistake) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d:%d: %s\n", safetext.Line(m.Pos.File), m.Pos.Line, m.Pos.Column, m.Text)
-	if strings.TrimSpace(m.Line) != "" {
+	if m.Line != "" {
 		fmt.Fprintf(&b, "%5d | %s\n", m.Pos.Line, m.Line)
-		fmt.Fprintf(&b, "%5s | %*s\n", "", m.caret+1, "^")
+	}
+	if m.marked {
+		fmt.Fprintf(&b, "%5s | %*s\n", "", m.Pos.Column, "^")
 	}
 	if m.Hint != "" {
 		fmt.Fprintf(&b, "  hint: %s\n", m.Hint)
@@ -160,63 +162,20 @@ func (s *source) all(list []Mistake) Mistakes {
 	return list
 }
 
-const (
-	// maxShown is how much of a line is shown, in characters.
-	maxShown = 120
-	// maxRedacted is how much of a line on either side of a mistake is searched for secrets, in characters: more than
-	// is shown by the longest secret, since part of one would not be found.
-	maxRedacted = maxShown + maxSecret
-)
+// maxShown is the length of a line, in characters, up to which it is shown.
+const maxShown = 200
 
 // finish adds the line to a mistake, and hides secrets and control characters.
 func (s *source) finish(m Mistake) Mistake {
 	m.Text, m.Hint = s.secrets.Line(m.Text), s.secrets.Line(m.Hint)
-	if !s.learned || m.Line != "" {
+	line := strings.TrimRight(s.line(m.Pos.Line), " \t")
+	if !s.learned || m.Line != "" || utf8.RuneCountInString(line) > maxShown {
 		return m
 	}
-	line := []rune(s.line(m.Pos.Line))
-	at := min(m.Pos.Column-1, len(line))
-	from, to := max(0, at-maxRedacted), min(len(line), at+maxRedacted)
-	before := string(line[from:at])
-	shown := []rune(s.secrets.Field(string(line[from:to])))
-	if redacted := []rune(s.secrets.Field(before)); string(redacted) != before || string(shown) != string(line[from:to]) {
-		at = from
-		for i, r := range redacted {
-			if i >= len(shown) || shown[i] != r {
-				break
-			}
-			at++
-		}
-	}
-	m.Line, m.caret = window(shown, at-from)
+	indent := len(line) - len(strings.TrimLeft(line, " \t"))
+	m.Line = strings.ReplaceAll(line[:indent], "\t", " ") + s.secrets.Line(line[indent:])
+	m.marked = line != "" && m.Line[indent:] == line[indent:] // else the column is another one
 	return m
-}
-
-// window cuts the part around a place out of a line. Caret is the place in the part.
-func window(line []rune, at int) (shown string, caret int) {
-	at = min(at, len(line))
-	from, to := 0, len(line)
-	if to > maxShown {
-		from = max(0, min(at-maxShown/2, to-maxShown))
-		to = from + maxShown
-	}
-	part := slices.Clone(line[from:to])
-	for i, r := range part {
-		switch {
-		case r == '\t':
-			part[i] = ' '
-		case !unicode.IsPrint(r):
-			part[i] = unicode.ReplacementChar
-		}
-	}
-	shown, caret = strings.TrimRight(string(part), " "), at-from
-	if from > 0 {
-		shown, caret = "..."+shown, caret+len("...")
-	}
-	if to < len(line) {
-		shown += "..."
-	}
-	return shown, caret
 }
 
 const (

@@ -243,37 +243,6 @@ func (s *source) syntax(err error, deep bool) Mistake {
 			text += fmt.Sprintf(" that begins in line %d", begin)
 		}
 	}
-	return Mistake{Pos: pos, Text: "not YAML: " + text, Hint: s.syntaxHint(pos)}
-}
-
-// syntaxHint guesses the cause of a syntax error from the line.
-func (s *source) syntaxHint(pos Pos) string {
-	line := s.line(pos.Line)
-	runes := []rune(line)
-	at := string(runes[min(pos.Column-1, len(runes)):])
-	key, value, _ := strings.Cut(line, ":")
-	value = strings.TrimSpace(value)
-	dollar := strings.Index(line, "${")
-	switch {
-	case dollar >= 0 && strings.ContainsAny(line[:dollar], "{["):
-		return `put ${NAME} into quotes within { } and [ ]: "${NAME}"`
-	case strings.HasPrefix(at, "*"):
-		return "define what the alias stands for, & and its name, before it; or put a text into quotes"
-	case value != "" && strings.ContainsAny(value[:1], "@`%*&!"), at != "" && strings.ContainsAny(at[:1], "@`%"):
-		return fmt.Sprintf("put a value that begins with %c into quotes", firstOf(value, at))
-	case value != "" && !strings.ContainsAny(value[:1], "{[\"'|>#") && strings.Contains(value, ": "):
-		return fmt.Sprintf(`put a value that holds ": " into quotes: %s: "..."`, strings.TrimLeft(key, " -"))
-	default:
-		return "look at indentation, quotes and brackets here and in the lines before"
-	}
-}
-
-// firstOf returns the first character that needs quotes of the texts.
-func firstOf(texts ...string) byte {
-	for _, t := range texts {
-		if t != "" && strings.ContainsAny(t[:1], "@`%*&!") {
-			return t[0]
-		}
-	}
-	return '@'
+	return Mistake{Pos: pos, Text: "not YAML: " + text, Hint: "look at indentation, quotes and brackets here and in the " +
+		"lines before: a value with ${NAME} in braces, with one of @`%*&! at its beginning, or with a colon and a blank needs quotes"}
 }

@@ -65,31 +65,34 @@ func TestOneReadingOfTheWallClock(t *testing.T) {
 	}
 }
 
-// TestFullSecondsOfRuns: a run has as many full seconds as stats.FullSeconds tells beforehand, and one less of receiving
-// if nothing was received before the first.
+// TestFullSecondsOfRuns: the intervals of a run end at each whole second, with the warm-up and with the load; those of
+// 700 ms are full seconds. There is one less of receiving if nothing was received before the first.
 func TestFullSecondsOfRuns(t *testing.T) {
 	const ms = time.Millisecond
-	for _, tt := range []struct{ warmup, duration time.Duration }{
-		{0, 650 * ms},
-		{0, 750 * ms},
-		{0, 2500 * ms},
-		{0, 2750 * ms},
-		{0, 3 * time.Second},
-		{0, 4 * time.Second},
-		{time.Second, 4 * time.Second},
-		{time.Second, 3650 * ms},
-		{250 * ms, 3 * time.Second},
-		{350 * ms, 3 * time.Second},
-		{500 * ms, 3500 * ms},
-		{1100 * ms, 1900 * ms},
-		{1250 * ms, 2750 * ms},
+	for _, tt := range []struct {
+		warmup, duration time.Duration
+		want             int
+	}{
+		{0, 650 * ms, 0},
+		{0, 750 * ms, 1},
+		{0, 2500 * ms, 2},
+		{0, 2750 * ms, 3},
+		{0, 3 * time.Second, 3},
+		{0, 4 * time.Second, 4},
+		{time.Second, 4 * time.Second, 3},
+		{time.Second, 3650 * ms, 2},
+		{250 * ms, 3 * time.Second, 3},
+		{350 * ms, 3 * time.Second, 2},
+		{500 * ms, 3500 * ms, 2},
+		{1100 * ms, 1900 * ms, 1},
+		{1250 * ms, 2750 * ms, 2},
 	} {
 		t.Run(tt.warmup.String()+" of "+tt.duration.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, _ := run(t, newPlan(mem.New().Factory(), func(p *flat) {
 					p.Rate, p.Warmup, p.Duration = rate("100"), tt.warmup, tt.duration
 				}), nil)
-				want := stats.FullSeconds(tt.warmup, tt.duration)
+				want := tt.want
 				require.Equal(t, want, s.Minimum.Completed.Seconds)
 				require.Equal(t, want, s.Maximum.Completed.Seconds)
 				if tt.warmup == 0 {

@@ -1,7 +1,10 @@
 // Package nearest finds the name that was probably meant by a mistyped one.
 package nearest
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Nearest returns the candidate that word was probably meant to be, "" if none is near: the one with the fewest
 // insertions, deletions, replacements and swaps of neighbours. More than three, or than half of the letters of word,
@@ -25,6 +28,14 @@ func Nearest(word string, candidates []string) string {
 		}
 	}
 	return best
+}
+
+// Hint returns "did you mean X?" for the candidate nearest to word, written by format; otherwise if none is near.
+func Hint(word string, candidates []string, format, otherwise string) string {
+	if n := Nearest(word, candidates); n != "" {
+		return fmt.Sprintf("did you mean "+format+"?", n)
+	}
+	return otherwise
 }
 
 // longest bounds the work: no name of ours is longer, in bytes.

@@ -90,7 +90,6 @@ func (v *validator) relative(r *Relative, earlier []Step) {
 			return
 		}
 	}
-	v.seconds(&m, part{earlier, i, i + 1}, fmt.Sprintf("rate %q of step %s", r, r.Step))
 	v.refuse(m.Needs&^has != 0, "choose a rate that the step has, such as completed.avg of producers or received.avg of "+
 		"consumers",
 		"rate %q: the step %s measures nothing of that", r, r.Step)

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -86,9 +85,8 @@ func (p *Plan) any(is func(*Group) bool) bool {
 
 // thresholds refuses thresholds on figures that the run, or for the thresholds of a step that step, will not have. Has
 // are the features of that run or step, and elsewhere those that it has by others.
-func (v *validator) thresholds(list []threshold.Threshold, has, elsewhere threshold.Needs, step string, in part) {
+func (v *validator) thresholds(list []threshold.Threshold, has, elsewhere threshold.Needs, step string, steps []Step) {
 	v.group, v.demandOf = nil, step
-	steps := in.steps()
 	defer func() { v.demand = nil }()
 	for i := range list {
 		t, has := &list[i], has|elsewhere
@@ -111,7 +109,6 @@ func (v *validator) thresholds(list []threshold.Threshold, has, elsewhere thresh
 			v.lacking(t, lacks)
 			continue
 		}
-		v.seconds(&t.Metric, in, fmt.Sprintf("--threshold %q", t.String()))
 		v.refuse(t.OfTarget && !hasTarget(t.Metric.Group, steps),
 			"make it a threshold of a step, or of a group, such as group.NAME.completed.avg",
 			"--threshold %q: there is no one target, with several steps or with groups that have no rate", t.String())

@@ -156,87 +156,10 @@ func TestThresholdsOfDelays(t *testing.T) {
 	}
 }
 
-// TestThresholdsOfSeconds: a demand on a rate of full seconds is refused if the durations of all steps that it is about
-// are too short for one, and only then.
-func TestThresholdsOfSeconds(t *testing.T) {
-	const ms, s = time.Millisecond, time.Second
-	refused := func(metric, count, duration string) [2]string {
-		last := metric[:len(metric)-len(".min")]
-		return [2]string{metric + " is a rate of at least 3 full seconds, and there are " + count, "try --duration " + duration + ", or ask for " + last + ".avg"}
-	}
-	const first = ", as that of the first message does not count"
-	long := func(p *Plan) { p.Steps[0].Duration = time.Minute }
-	for _, tt := range []struct {
-		name, where, text string
-		warmup, duration  time.Duration // of the first step
-		edit              func(*Plan)
-		want              [2]string
-	}{
-		{"two seconds", "load", "completed.min >= 1", 0, 2 * s, nil, refused("completed.min", "2", "3s")},
-		{"as of the run", "run", "completed.max >= 1", 0, 2 * s, nil, refused("completed.max", "2", "3s")},
-		{"nearly three", "load", "completed.min >= 1", 0, 2699 * ms, nil, refused("completed.min", "2", "3s")},
-		{"enough of the third", "load", "completed.min >= 1", 0, 2700 * ms, nil, [2]string{}},
-		{"of a group", "load", "group.paced.completed.min >= 1", 0, 2 * s, nil, refused("group.paced.completed.min", "2", "3s")},
-		{"a warm-up between seconds", "load", "completed.min >= 1", 500 * ms, 3500 * ms, nil, refused("completed.min", "2", "4s")},
-		{"a warm-up", "load", "completed.min >= 1", 2 * s, 5 * s, nil, [2]string{}},
-		{"nothing received before", "load", "received.min >= 1", 0, 3 * s, nil, refused("received.min", "2"+first, "4s")},
-		{"received in the warm-up", "load", "received.min >= 1", s, 4 * s, nil, [2]string{}},
-		{"four seconds", "load", "received.min >= 1", 0, 4 * s, nil, [2]string{}},
-		{"counts", "load", "received.min >= 1", 0, 0, nil, [2]string{}},
-		{"a longer step", "run", "completed.min >= 1", 0, 2 * s, func(p *Plan) { p.Steps[1].Duration = 3 * s }, [2]string{}},
-		{"a longer step without it", "run", "received.min >= 1", 0, 2 * s, func(p *Plan) { p.Steps[1].Duration = 9 * s }, refused("received.min", "1"+first, "4s")},
-		{"a longer step without the group", "run", "group.greedy.completed.min >= 1", 0, 2 * s, func(p *Plan) { p.Steps[1].Duration = 9 * s }, refused("group.greedy.completed.min", "2", "3s")},
-		{"shorter than another", "then", "completed.min >= 1", 0, 0, long, refused("completed.min", "1", "3s")},
-		{"readers of the step before", "then", "received.min >= 1", 0, 0, func(p *Plan) {
-			long(p)
-			p.Steps[1].Duration, p.Steps[1].Groups = 3*s, p.Steps[0].Groups
-		}, [2]string{}},
-		{"readers of their own", "then", "received.min >= 1", 0, 0, func(p *Plan) {
-			long(p)
-			p.Steps[1].Duration, p.Steps[1].Groups = 3*s, p.Steps[0].Groups[2:]
-			p.Steps[0].Groups = p.Steps[0].Groups[:2]
-		}, refused("received.min", "2"+first, "4s")},
-		{"counts, of another kind", "run", "received.min >= 1", 0, 2 * s, func(p *Plan) { p.Steps[1].Duration, p.Steps[1].Groups[0].Count = 0, 5 }, refused("received.min", "1"+first, "4s")},
-		{"counts in another step", "run", "completed.min >= 1", 0, 2 * s, func(p *Plan) { p.Steps[1].Duration, p.Steps[1].Groups[0].Count = 0, 5 }, [2]string{}},
-		{"an average", "load", "received.avg >= 1", 0, s, nil, [2]string{}},
-		{"a time", "load", "ack.max < 1s", 0, s, nil, [2]string{}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			p := twoSteps(t)
-			p.Steps[0].Warmup, p.Steps[0].Duration = tt.warmup, tt.duration
-			if tt.duration == 0 {
-				p.Steps = p.Steps[:1]
-				if tt.edit != nil {
-					p.Steps = p.Steps[:2]
-				}
-			}
-			if tt.edit != nil {
-				tt.edit(p)
-			}
-			demand, err := threshold.Parse(tt.text)
-			require.NoError(t, err)
-			list, step := &p.Thresholds, ""
-			if i := slices.IndexFunc(p.Steps, func(s Step) bool { return s.Name == tt.where }); i >= 0 {
-				list, step = &p.Steps[i].Thresholds, tt.where
-			}
-			*list = append(*list, demand)
-			if tt.want == [2]string{} {
-				require.NoError(t, p.Validate(ables(nil)))
-				return
-			}
-			var m *Mistake
-			require.ErrorAs(t, p.Validate(ables(nil)), &m)
-			require.Equal(t, Mistake{
-				Text: `--threshold "` + tt.text + `": ` + tt.want[0], Hint: tt.want[1], Threshold: tt.text, Step: step,
-			}, *m)
-		})
-	}
-}
-
 // A rate can only be a share of a rate that the earlier step measures.
 func TestRelativeRates(t *testing.T) {
 	for text, mistake := range map[string]string{
-		"80% of load.completed.avg": "", "80% of load.received.avg": "", "80% of load.group.greedy.completed.avg": "", "50% of load.group.readers.received.min": "is a rate of at least 3 full seconds, and there are 0",
+		"80% of load.completed.avg": "", "80% of load.received.avg": "", "80% of load.group.greedy.completed.avg": "", "50% of load.group.readers.received.min": "",
 		"80% of load.group.readers.completed.avg": "measures nothing of that", "80% of load.group.nobody.sent.avg": "has no group nobody",
 	} {
 		r, err := ParseRelative(text)

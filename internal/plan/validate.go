@@ -26,14 +26,14 @@ func (p *Plan) Validate(drivers Drivers) error {
 	for i := range p.Steps {
 		has |= v.has(&p.Steps[i])
 	}
-	v.thresholds(p.Thresholds, has, elsewhere, "", part{of: p.Steps, to: len(p.Steps)})
+	v.thresholds(p.Thresholds, has, elsewhere, "", p.Steps)
 	for i := range p.Steps {
 		step := &p.Steps[i]
 		v.step(step)
 		v.refuse(i < len(p.Steps)-1 && !step.ends(), "give it a duration, until: idle, its producers a message-count or a "+
 			"rate that ends, or, without producers, until: drained",
 			"step %s never ends, so that the steps after it would never begin", step.Name)
-		v.thresholds(step.Thresholds, v.has(step), elsewhere, step.Name, part{p.Steps, i, i + 1})
+		v.thresholds(step.Thresholds, v.has(step), elsewhere, step.Name, p.Steps[i:i+1])
 		for _, g := range step.Groups {
 			v.check(g)
 			if g.Rate.Relative != nil {

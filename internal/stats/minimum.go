@@ -10,25 +10,6 @@ const (
 	EnoughSeconds = 3
 )
 
-// FullSeconds returns how many full seconds are measured of a load that lasts so long, warm-up included. Its intervals
-// end at each whole second from its start, with the warm-up, and with the load.
-func FullSeconds(warmup, duration time.Duration) int {
-	full := func(length time.Duration) int {
-		if length < FullSecond {
-			return 0
-		}
-		return 1
-	}
-	first, last := warmup.Truncate(time.Second), duration.Truncate(time.Second)
-	if first < warmup {
-		first += time.Second
-	}
-	if first > last { // less than a second, in which no interval ends
-		return full(duration - warmup)
-	}
-	return full(first-warmup) + int((last-first)/time.Second) + full(duration-last)
-}
-
 // Minimum holds the lowest rates over the seconds of the measurement: warm-up and drain are left out. A stall of the
 // broker shows as 0, and so does a load of less than a message per second. The lowest rate of receiving begins with the
 // first second at whose start something had been received; that of a backlog is of the time from its first to its last

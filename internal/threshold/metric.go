@@ -146,12 +146,6 @@ func (m *Metric) OfGroup() bool {
 	return m.Needs&(Verification|Reconnection) == 0 && m.Name != "missing" && m.Name != "tester.cpu"
 }
 
-// OfSeconds tells whether the metric is the lowest or highest rate of a full second, which a run has a value of only
-// with several of them.
-func (m *Metric) OfSeconds() bool {
-	return m.Unit == PerSecond && (strings.HasSuffix(m.Name, ".min") || strings.HasSuffix(m.Name, ".max"))
-}
-
 // Find returns the metric of a name, which may be that of a group.
 func Find(name string) (Metric, bool) {
 	list := Metrics()
