@@ -3,14 +3,11 @@
 package stomp
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"strings"
 	"testing"
 
-	"github.com/Azure/go-amqp"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -114,36 +111,7 @@ func classicLacks() map[drivertest.Feature]string {
 func inspectAMQP(url string) func(testing.TB, driver.Destination) func(int) []drivertest.Header {
 	return func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		t.Cleanup(cancel)
-		conn, err := amqp.Dial(ctx, url, &amqp.ConnOptions{SASLType: amqp.SASLTypePlain(brokertest.User, brokertest.Password)})
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = conn.Close() })
-		session, err := conn.NewSession(ctx, nil)
-		require.NoError(t, err)
-		r, err := session.NewReceiver(ctx, dest.String(), &amqp.ReceiverOptions{Credit: 1000, SettlementMode: amqp.ReceiverSettleModeFirst.Ptr()})
-		require.NoError(t, err)
-		return func(n int) (list []drivertest.Header) {
-			for range n {
-				m, err := r.Receive(ctx, nil)
-				require.NoError(t, err)
-				require.NoError(t, r.AcceptMessage(ctx, m))
-				h := drivertest.Header{Properties: map[string]string{}, Priority: 4}
-				_, h.Text = m.Value.(string)
-				if m.Header != nil {
-					h.Persistent, h.Priority, h.TTL = m.Header.Durable, int(m.Header.Priority), m.Header.TTL
-				}
-				if m.Properties != nil && m.Properties.GroupID != nil {
-					h.Group = *m.Properties.GroupID
-				}
-				for key, value := range m.ApplicationProperties {
-					h.Properties[key] = fmt.Sprint(value)
-				}
-				list = append(list, h)
-			}
-			require.NoError(t, conn.Close())
-			return list
-		}
+		return brokertest.InspectAMQP(t, url, true, dest.Kind, dest.String(), false)
 	}
 }
 

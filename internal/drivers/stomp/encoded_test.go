@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"github.com/go-stomp/stomp/v3/frame"
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -29,17 +28,7 @@ func TestAMQPEncoded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFakeBroker(t)
-			d := b.open()
-			var k driver.Consumer
-			opened := make(chan error, 1)
-			go func() {
-				var err error
-				k, err = d.Consumer(t.Context(), driver.ConsumerSpec{Destination: driver.Destination{Name: "q"}})
-				opened <- err
-			}()
-			b.accept("CONNECTED\nversion:1.2\nserver:ActiveMQ/5.18.3\nheart-beat:0,0\n\n\x00")
-			b.receipt(b.next(frame.SUBSCRIBE).Header.Get(frame.Receipt))
-			require.NoError(t, <-opened)
+			k, _ := b.consumer(b.open(), connectedClassic, driver.ConsumerSpec{})
 			for _, m := range c.messages {
 				b.write(m)
 			}
@@ -60,9 +49,6 @@ func TestAMQPEncoded(t *testing.T) {
 				require.ErrorContains(t, err, "receive from queue://q: the broker delivers AMQP messages in their AMQP encoding")
 				require.Contains(t, driver.HintOf(err), "transport.transformer=jms")
 			}
-			closed, cancel := context.WithCancel(t.Context())
-			cancel()
-			_ = k.Close(closed) // the fake does not answer
 		})
 	}
 }

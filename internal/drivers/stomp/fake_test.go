@@ -75,6 +75,8 @@ func (b *fakeBroker) next(command string) *frame.Frame {
 
 func (b *fakeBroker) receipt(id string) { b.write("RECEIPT\nreceipt-id:" + id + "\n\n\x00") }
 
+const connectedClassic = "CONNECTED\nversion:1.2\nserver:ActiveMQ/5.18.3\nheart-beat:0,0\n\n\x00"
+
 const connected12 = "CONNECTED\nversion:1.2\nserver:ActiveMQ-Artemis/2.56.0\nheart-beat:0,0\n\n\x00"
 
 // open opens a driver on the fake.
@@ -95,12 +97,14 @@ func (b *fakeBroker) open(options ...string) driver.Driver {
 }
 
 // producer opens a producer on the fake, which greets with answer.
-func (b *fakeBroker) producer(d driver.Driver, answer string, spec driver.ProducerSpec, o *outcomes) (p driver.Producer, connect string) {
+func (b *fakeBroker) producer(
+	d driver.Driver, answer string, spec driver.ProducerSpec, done driver.Completions,
+) (p driver.Producer, connect string) {
 	b.t.Helper()
 	opened := make(chan error, 1)
 	go func() {
 		var err error
-		p, err = d.Producer(b.t.Context(), spec, o)
+		p, err = d.Producer(b.t.Context(), spec, done)
 		opened <- err
 	}()
 	connect = b.accept(answer)
@@ -111,6 +115,35 @@ func (b *fakeBroker) producer(d driver.Driver, answer string, spec driver.Produc
 		require.NoError(b.t, p.Close(ctx))
 	})
 	return p, connect
+}
+
+// consumer opens a consumer on the fake, which greets with answer; empty: over the connection that is open. It returns
+// the SUBSCRIBE, too.
+func (b *fakeBroker) consumer(
+	d driver.Driver, answer string, spec driver.ConsumerSpec,
+) (k driver.Consumer, subscribe *frame.Frame) {
+	b.t.Helper()
+	if spec.Destination.Name == "" {
+		spec.Destination.Name = "q"
+	}
+	opened := make(chan error, 1)
+	go func() {
+		var err error
+		k, err = d.Consumer(b.t.Context(), spec)
+		opened <- err
+	}()
+	if answer != "" {
+		b.accept(answer)
+	}
+	subscribe = b.next(frame.SUBSCRIBE)
+	b.receipt(subscribe.Header.Get(frame.Receipt))
+	require.NoError(b.t, <-opened)
+	b.t.Cleanup(func() {
+		closed, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = k.Close(closed) // the fake does not answer
+	})
+	return k, subscribe
 }
 
 func plainSpec() driver.ProducerSpec {
@@ -259,40 +292,13 @@ func TestTransactionFlushAndFailedCommit(t *testing.T) {
 	}
 }
 
-func TestWithoutReceipts(t *testing.T) {
-	b, o := newFakeBroker(t), newOutcomes()
-	p, _ := b.producer(b.open("receipt=false"), connected12, plainSpec(), o)
-	send(t, p, 4)
-	for _, out := range o.wait(t, 4) {
-		require.Equal(t, driver.Outcome{}, out)
-	}
-	for range 4 {
-		require.Empty(t, b.next(frame.SEND).Header.Get(frame.Receipt))
-	}
-}
-
+// TestHeartBeats: each side beats as often as it can and the other one wants.
 func TestHeartBeats(t *testing.T) {
-	b, o := newFakeBroker(t), newOutcomes()
-	// We beat often; the broker takes its time, or a moment in which this test does not run would be its silence.
-	p, connect := b.producer(b.open("heart-beat=400ms"), "CONNECTED\nversion:1.1\nheart-beat:5000,400\n\n\x00", plainSpec(), o)
+	b := newFakeBroker(t)
+	p, connect := b.producer(b.open("heart-beat=400ms"), "CONNECTED\nversion:1.1\nheart-beat:5000,600\n\n\x00", plainSpec(), newOutcomes())
 	require.Contains(t, connect, "\nheart-beat:400,400\n")
-	send(t, p, 1)
-	b.next(frame.SEND)
-	one := make([]byte, 1)
-	last := time.Now()
-	for range 5 { // how far apart they are, see TestBeats
-		_, err := io.ReadFull(b.conn, one)
-		require.NoError(t, err)
-		require.Equal(t, "\n", string(one))
-		last = time.Now()
-		b.write("\n")
-	}
-	require.Empty(t, o.by)
-	out := o.wait(t, 1)[slot(0)] // now the broker is silent
-	require.Equal(t, driver.Unknown, out.State)
-	require.Equal(t, driver.ClassConnectionLost, out.Class)
-	require.ErrorContains(t, out.Err, "nothing was heard from the broker for 10s")
-	require.GreaterOrEqual(t, time.Since(last), 10*time.Second)
+	c := p.(*producer).conn
+	require.Equal(t, []time.Duration{600 * time.Millisecond, 5 * time.Second}, []time.Duration{c.sendEvery, c.hearEvery})
 }
 
 func TestVersions(t *testing.T) {
@@ -319,15 +325,7 @@ func TestVersions(t *testing.T) {
 			require.NoError(t, err)
 			require.Contains(t, string(raw[:n]), "\n"+c.send)
 
-			var k driver.Consumer
-			opened := make(chan error, 1)
-			go func() {
-				var err error
-				k, err = d.Consumer(t.Context(), driver.ConsumerSpec{Destination: driver.Destination{Name: "q"}})
-				opened <- err
-			}()
-			b.receipt(b.next(frame.SUBSCRIBE).Header.Get(frame.Receipt))
-			require.NoError(t, <-opened)
+			k, _ := b.consumer(d, "", driver.ConsumerSpec{})
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- k.Run(ctx, func(*driver.Delivery) driver.Verdict { cancel(); return driver.Accept }) }()
@@ -336,9 +334,6 @@ func TestVersions(t *testing.T) {
 			n, err = b.conn.Read(raw)
 			require.NoError(t, err)
 			require.Equal(t, c.ack+"\x00", string(raw[:n]))
-			closed, cancel := context.WithCancel(t.Context())
-			cancel()
-			_ = k.Close(closed) // the fake does not answer
 		})
 	}
 }

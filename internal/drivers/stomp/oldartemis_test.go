@@ -1,11 +1,9 @@
 package stomp
 
 import (
-	"context"
 	"net"
 	"testing"
 
-	"github.com/go-stomp/stomp/v3/frame"
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -30,31 +28,23 @@ func TestTopicOnOldArtemis(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			b := newFakeBroker(t)
 			d := b.open()
-			var opened []net.Conn
+			opened := map[net.Conn]bool{}
 			for i := range 2 {
-				var k driver.Consumer
-				done := make(chan error, 1)
-				go func() {
-					var err error
-					k, err = d.Consumer(t.Context(), driver.ConsumerSpec{
-						Connection: driver.Connection{Key: "c"}, Destination: driver.Destination{Kind: driver.Topic, Name: "t"},
-					})
-					done <- err
-				}()
+				greeting := ""
 				if i < conns {
-					b.accept("CONNECTED\nversion:1.2\nserver:ActiveMQ-Artemis/" + version + " x\nheart-beat:0,0\n\n\x00")
-					opened = append(opened, b.conn)
+					greeting = "CONNECTED\nversion:1.2\nserver:ActiveMQ-Artemis/" + version + " x\nheart-beat:0,0\n\n\x00"
 				}
-				b.receipt(b.next(frame.SUBSCRIBE).Header.Get(frame.Receipt))
-				require.NoError(t, <-done)
-				t.Cleanup(func() {
-					closed, cancel := context.WithCancel(context.Background())
-					cancel()
-					_ = k.Close(closed) // the fake does not answer
+				b.consumer(d, greeting, driver.ConsumerSpec{
+					Connection: driver.Connection{Key: "c"}, Destination: driver.Destination{Kind: driver.Topic, Name: "t"},
 				})
+				opened[b.conn] = true
 			}
 			require.Len(t, opened, conns)
-			t.Cleanup(func() { _ = opened[0].Close() })
+			t.Cleanup(func() {
+				for conn := range opened {
+					_ = conn.Close()
+				}
+			})
 		})
 	}
 }

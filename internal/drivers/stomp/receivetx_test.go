@@ -14,31 +14,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-const connectedClassic = "CONNECTED\nversion:1.2\nserver:ActiveMQ/5.18.3\nheart-beat:0,0\n\n\x00"
-
-// consumer opens a consumer on the fake, which plays ActiveMQ Classic. It returns the SUBSCRIBE, too.
-func (b *fakeBroker) consumer(d driver.Driver, change func(*driver.ConsumerSpec)) (k driver.Consumer, subscribe *frame.Frame) {
-	b.t.Helper()
-	spec := driver.ConsumerSpec{Destination: driver.Destination{Name: "q"}}
-	change(&spec)
-	opened := make(chan error, 1)
-	go func() {
-		var err error
-		k, err = d.Consumer(b.t.Context(), spec)
-		opened <- err
-	}()
-	b.accept(connectedClassic)
-	subscribe = b.next(frame.SUBSCRIBE)
-	b.receipt(subscribe.Header.Get(frame.Receipt))
-	require.NoError(b.t, <-opened)
-	b.t.Cleanup(func() {
-		closed, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = k.Close(closed) // the fake does not answer
-	})
-	return k, subscribe
-}
-
 // messages writes those from..to, together: a driver that has read some and sees that no more have come does not wait.
 func (b *fakeBroker) messages(from, to int) {
 	b.t.Helper()
@@ -88,7 +63,7 @@ func (c *told) all() []bool {
 // comes, and when Run ends, which waits for the answer.
 func TestReceiveInTransactions(t *testing.T) {
 	b, commits := newFakeBroker(t), &told{}
-	k, subscribe := b.consumer(b.open(), func(s *driver.ConsumerSpec) { s.TransactionSize, s.Commits = 600, commits.add })
+	k, subscribe := b.consumer(b.open(), connectedClassic, driver.ConsumerSpec{TransactionSize: 600, Commits: commits.add})
 	require.Equal(t, "1200", subscribe.Header.Get("activemq.prefetchSize"), "room for what a transaction holds")
 	require.Equal(t, ackIndividual, subscribe.Header.Get(frame.Ack))
 	k.(*consumer).tx.size = 2
@@ -130,7 +105,7 @@ func TestReceiveCommitFails(t *testing.T) {
 	for name, refuse := range map[string]bool{"refused": true, "connection lost": false} {
 		t.Run(name, func(t *testing.T) {
 			b, commits := newFakeBroker(t), &told{}
-			k, _ := b.consumer(b.open(), func(s *driver.ConsumerSpec) { s.TransactionSize, s.Commits = 2, commits.add })
+			k, _ := b.consumer(b.open(), connectedClassic, driver.ConsumerSpec{TransactionSize: 2, Commits: commits.add})
 			ended := make(chan error, 1)
 			go func() {
 				ended <- k.Run(t.Context(), func(*driver.Delivery) driver.Verdict { return driver.Accept })
@@ -160,7 +135,7 @@ func TestReceiveCommitFails(t *testing.T) {
 func TestDeliverConcurrently(t *testing.T) {
 	const atOnce, n = 3, 20
 	b := newFakeBroker(t)
-	k, subscribe := b.consumer(b.open(), func(s *driver.ConsumerSpec) { s.Concurrency = atOnce })
+	k, subscribe := b.consumer(b.open(), connectedClassic, driver.ConsumerSpec{Concurrency: atOnce})
 	require.Equal(t, ackIndividual, subscribe.Header.Get(frame.Ack))
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -78,16 +78,7 @@ func TestReceiptsTogether(t *testing.T) {
 	b, g := newFakeBroker(t), &groups{outcomes: newOutcomes()}
 	spec := plainSpec()
 	spec.MaxPending = n
-	d := b.open()
-	opened := make(chan error, 1)
-	var p driver.Producer
-	go func() {
-		var err error
-		p, err = d.Producer(t.Context(), spec, g)
-		opened <- err
-	}()
-	b.accept(connected12)
-	require.NoError(t, <-opened)
+	p, _ := b.producer(b.open(), connected12, spec, g)
 	send(t, p, n)
 	var answers strings.Builder
 	for i := range n {
