@@ -20,7 +20,7 @@ func (v *view) clean() *view {
 		}
 	}
 	for i := range v.Shaded {
-		v.Shaded[i].Rows = v.Shaded[i].Rows[:min(len(v.Shaded[i].Rows), maxItems)]
+		v.Shaded[i].cut()
 	}
 	v.Summaries = cut(v.Summaries)
 	for i := range v.Stories {

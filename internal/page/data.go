@@ -1,7 +1,6 @@
 package page
 
 import (
-	"math"
 	"slices"
 
 	"github.com/perfmq/perfmq/internal/threshold"
@@ -21,31 +20,17 @@ type (
 		Name  string `json:"name"`
 		Group int    `json:"group"`
 		Final bool   `json:"final"`
-		// Thinned means that a point stands for several rows; the columns then have their lowest and highest values.
-		Thinned   bool                   `json:"thinned"`
-		Seconds   float64                `json:"seconds"` // length of a point, if thinned
-		Time      []number64             `json:"time"`
-		Warmup    []int                  `json:"warmup"` // indexes of points: from, to, from, to ...
-		Rates     map[string]column      `json:"rates"`
-		Latencies map[string]tailColumns `json:"latencies"`
-		Load      map[string][]number64  `json:"load"`
-		Bands     []band                 `json:"bands"`
-		Steps     []stepAt               `json:"steps"`
-		Events    []stepAt               `json:"events,omitempty"` // of the broker
-		Side      []sideData             `json:"side,omitempty"`   // use of the broker and its host
-		Curves    map[string]curves      `json:"curves"`
-		Pile      *pile                  `json:"pile,omitempty"`
-		Offered   number64               `json:"offered"` // the rate that was asked for; 0 without one
-	}
-	column struct {
-		Value []number64 `json:"value"`
-		Low   []number64 `json:"low,omitempty"`
-		High  []number64 `json:"high,omitempty"`
-	}
-	tailColumns struct {
-		P50 column `json:"p50"`
-		P99 column `json:"p99"`
-		Max column `json:"max"`
+		// Thinned means that a point stands for several rows; the curves then have their lowest and highest values.
+		Thinned     bool                   `json:"thinned"`
+		Seconds     float64                `json:"seconds"` // length of a point, if thinned
+		Time        []number64             `json:"time"`
+		Warmup      []int                  `json:"warmup"` // indexes of points: from, to, from, to ...
+		Curves      []curve                `json:"curves"` // over time
+		Bands       []band                 `json:"bands"`
+		Steps       []stepAt               `json:"steps"`
+		Events      []stepAt               `json:"events,omitempty"` // of the broker
+		Percentiles map[string]percentiles `json:"percentiles"`
+		Offered     number64               `json:"offered"` // the rate that was asked for; 0 without one
 	}
 	// band is a marked period: a warm-up, a drain, a stall or an outage.
 	band struct {
@@ -94,9 +79,8 @@ func (r *Run) data() runData {
 	s := r.series
 	d := runData{
 		Name: r.Name, Group: r.group, Final: r.Result.Complete, Thinned: s.span > 0, Seconds: float64(s.span) / 1e6,
-		Rates: map[string]column{}, Latencies: map[string]tailColumns{}, Load: map[string][]number64{},
-		Curves: map[string]curves{},
-		Time:   []number64{}, Warmup: []int{}, Bands: []band{}, Steps: []stepAt{},
+		Percentiles: map[string]percentiles{}, Curves: r.curves(), Events: r.events(),
+		Time: []number64{}, Warmup: []int{}, Bands: []band{}, Steps: []stepAt{},
 	}
 	for i := range s.points {
 		p := &s.points[i]
@@ -106,9 +90,6 @@ func (r *Run) data() runData {
 		}
 		d.mark(p, i)
 	}
-	r.rates(&d)
-	r.latencies(&d)
-	r.load(&d)
 	for _, stall := range r.Result.Stalls {
 		d.Bands = append(d.Bands, band{
 			"stall", millis(stall.Elapsed), millis(stall.Elapsed + stall.Length),
@@ -116,13 +97,11 @@ func (r *Run) data() runData {
 		})
 	}
 	d.Bands = append(append(d.Bands, r.outageBands()...), r.bandsSoFar()...)
-	d.Side, d.Events = r.side(), r.events()
 	for _, name := range result.KindNames() {
-		if c, ok := curvesOf(r.Result.Latencies.Get(name), r.Warmup.Get(name)); ok {
-			d.Curves[name] = c
+		if c, ok := percentilesOf(r.Result.Latencies.Get(name), r.Warmup.Get(name)); ok {
+			d.Percentiles[name] = c
 		}
 	}
-	d.Pile = r.pile()
 	if f := r.Result.Figures; f != nil && f.Offered != nil {
 		d.Offered = number64(*f.Offered)
 	}
@@ -151,93 +130,6 @@ func (d *runData) mark(p *point, i int) {
 		text = "drain: no more sends"
 	}
 	d.Bands = append(d.Bands, band{p.phase, from, to, text})
-}
-
-func (r *Run) rates(d *runData) {
-	for _, c := range []struct {
-		name  string
-		known bool
-		of    func(*point) *rate
-	}{
-		{"sent", r.sends(), func(p *point) *rate { return &p.sent }},
-		{"completed", r.sends(), func(p *point) *rate { return &p.completed }},
-		{"received", r.receives(), func(p *point) *rate { return &p.received }},
-	} {
-		if !c.known {
-			continue
-		}
-		var col column
-		for i := range r.series.points {
-			p := &r.series.points[i]
-			of := c.of(p)
-			v := p.of(of.count)
-			sends, receives := r.does(p.step)
-			if there := c.name == "received" && receives || c.name != "received" && sends; !there && of.count == 0 {
-				v = math.NaN()
-			}
-			col.Value = append(col.Value, number64(v))
-			if d.Thinned {
-				// infinite if unknown
-				col.Low, col.High = append(col.Low, number64(of.extent.low)), append(col.High, number64(of.extent.high))
-			}
-		}
-		d.Rates[c.name] = col
-	}
-}
-
-func (r *Run) latencies(d *runData) {
-	for k, name := range result.KindNames() {
-		known := false
-		var columns tailColumns
-		for i := range r.series.points {
-			t := &r.series.points[i].latencies[k]
-			known = known || t.max.known()
-			columns.P50.add(&t.p50, d.Thinned)
-			columns.P99.add(&t.p99, d.Thinned)
-			columns.Max.add(&t.max, false)
-		}
-		if known {
-			d.Latencies[name] = columns
-		}
-	}
-}
-
-// add adds the highest of a point's percentiles and, if both is set, the lowest.
-func (c *column) add(e *extent, both bool) {
-	if !e.known() {
-		e = &extent{math.NaN(), math.NaN()}
-	}
-	c.Value = append(c.Value, number64(e.high))
-	if both {
-		c.Low = append(c.Low, number64(e.low))
-	}
-}
-
-func (r *Run) load(d *runData) {
-	backlog, machine, memory := false, false, false
-	for i := range r.series.points {
-		p := &r.series.points[i]
-		backlog, machine, memory = backlog || p.hasBacklog, machine || p.all > 0, memory || p.memory > 0
-	}
-	for i := range r.series.points {
-		p := &r.series.points[i]
-		add := func(known bool, name string, v float64) {
-			if known {
-				d.Load[name] = append(d.Load[name], number64(v))
-			}
-		}
-		add(r.sends(), "inFlight", p.inFlight)
-		if !p.hasBacklog {
-			p = &point{
-				backlog: math.NaN(), cpu: p.cpu, length: p.length, all: p.all, busy: p.busy, memory: p.memory,
-				cores: p.cores,
-			}
-		}
-		add(backlog, "backlog", p.backlog)
-		add(true, "cpu", float64(p.cpu)/float64(max(1, p.length)))
-		add(machine, "machine", float64(p.busy)/float64(max(1, p.length)))
-		add(memory, "memory", float64(p.memory)/1e6)
-	}
 }
 
 // linesOf returns the thresholds that can be drawn as levels in the charts. Equal thresholds of several runs make one

@@ -39,7 +39,7 @@ func TestPlain(t *testing.T) {
 // TestFigure: figures side by side are written as in the other tables.
 func TestFigure(t *testing.T) {
 	t.Parallel()
-	assert.Equal(t, "209,884/s", figure(threshold.PerSecond, 209883.7))
-	assert.Equal(t, "25.6 ms", figure(threshold.Time, 25_599))
-	assert.Equal(t, "7 us", figure(threshold.Time, 6.5))
+	assert.Equal(t, "209,884/s", inUnit(threshold.PerSecond, 209883.7))
+	assert.Equal(t, "25.6 ms", inUnit(threshold.Time, 25_599))
+	assert.Equal(t, "7 us", inUnit(threshold.Time, 6.5))
 }

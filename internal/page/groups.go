@@ -29,34 +29,30 @@ func groupTable(r *Run) Table {
 }
 
 func groupCells(g *result.Group) []string {
-	due, cells := "-", []string{"-", "-", "-"}
+	due, cells, received := "-", []string{"-", "-", "-"}, "-"
 	if g.Due > 0 {
 		due = count(g.Due)
 	}
 	if p := g.Counts.Producers; p != nil {
 		cells = []string{count(p.Sent), count(p.Completed), count(failed(p))}
 	}
-	l := &g.Latencies
-	cells = append(append([]string{due}, cells...), percentileCell(l[result.Ack], 50), percentileCell(l[result.Ack], 99),
-		percentileCell(l[result.Response], 99))
-	received := "-"
 	if c := g.Counts.Consumers; c != nil {
 		received = count(c.Received)
 	}
-	most := "-"
-	if l[result.Transfer] != nil && l[result.Transfer].Count > 0 {
-		most = ms(float64(l[result.Transfer].Max))
-	}
-	return append(cells, received, percentileCell(l[result.Transfer], 50), percentileCell(l[result.Transfer], 99), most)
+	cells = append(append([]string{due}, cells...), latencyCells(&g.Latencies, "ack.p50", "ack.p99", "response.p99")...)
+	return append(append(cells, received), latencyCells(&g.Latencies, "transfer.p50", "transfer.p99", "transfer.max")...)
 }
 
-// percentileCell is the 50% or 99% percentile in ms.
-func percentileCell(l *result.Latency, percent int) string {
-	if l == nil || l.Count == 0 || l.Percentiles == nil {
-		return "-"
+// latencyCells are statistics of latencies in ms, by the names of their metrics.
+func latencyCells(l *result.Latencies, names ...string) (cells []string) {
+	metrics := map[string]float64{}
+	l.Metrics(metrics, func(string) uint64 { return 0 })
+	for _, name := range names {
+		cell := "-"
+		if v, known := metrics[name]; known {
+			cell = ms(v)
+		}
+		cells = append(cells, cell)
 	}
-	if percent == 50 {
-		return ms(float64(l.P50))
-	}
-	return ms(float64(l.P99))
+	return cells
 }

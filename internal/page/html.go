@@ -35,7 +35,7 @@ type view struct {
 	// Many runs have a row each; the figures of all of them come first.
 	Many      bool
 	Summaries []string
-	Shaded    []Shaded // of a sweep
+	Shaded    []Table // of a sweep
 	// Only in the page itself, not in the words of a live page.
 	Policy, Styles, Licence template.HTML
 	Scripts                 []template.HTML

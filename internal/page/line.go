@@ -11,6 +11,7 @@ type line struct {
 	elapsed   int64
 	counts    *result.Counts
 	latencies *result.Latencies
+	limit     *result.Limit
 	// sends and receives tell the roles of the run or step.
 	sends, receives bool
 	// Averages of the measured time, and the lowest and highest full second; nil if unknown.
@@ -23,7 +24,7 @@ func (r *Run) lines() []line {
 	res := r.Result
 	whole := line{
 		run: r.Name, result: res, elapsed: max(0, res.End-res.Start), counts: &res.Total,
-		latencies: &res.Latencies, sends: r.sends(), receives: r.receives(),
+		latencies: &res.Latencies, limit: res.Limit, sends: r.sends(), receives: r.receives(),
 	}
 	whole.figures(res.Figures, r.tally, r)
 	list := []line{whole}
@@ -34,7 +35,7 @@ func (r *Run) lines() []line {
 		s := &res.Steps[i]
 		l := line{
 			run: r.Name, step: s.Name, result: res, elapsed: max(0, s.End-s.Start), counts: &s.Counts,
-			latencies: &s.Latencies,
+			latencies: &s.Latencies, limit: s.Limit,
 		}
 		l.sends, l.receives = r.does(s.Name)
 		rows := &tally{}
@@ -95,12 +96,12 @@ func (r *Run) does(step string) (sends, receives bool) {
 	return sends, receives
 }
 
-// produced returns the counts of producers; known is false without producers.
-func (l *line) produced() (sent, succeeded, lost uint64, known bool) {
+// producers returns the counts of producers; nil without them.
+func (l *line) producers() *result.Producers {
 	if p := l.counts.Producers; p != nil && (l.sends || p.Sent > 0) {
-		return p.Sent, p.Completed, failed(p), true
+		return p
 	}
-	return 0, 0, 0, false
+	return nil
 }
 
 // consumed returns the number of messages received; false without consumers.
@@ -109,4 +110,11 @@ func (l *line) consumed() (uint64, bool) {
 		return c.Received, true
 	}
 	return 0, false
+}
+
+// metrics returns the statistics of the latencies, also of those of which many values are left out.
+func (l *line) metrics() map[string]float64 {
+	all := map[string]float64{}
+	l.latencies.Metrics(all, func(string) uint64 { return 0 })
+	return all
 }

@@ -123,28 +123,9 @@ func (m *matrix) line(values map[string]string) string {
 	return cmp.Or(strings.Join(parts, " "), "all cells")
 }
 
-// Shaded is a table of a figure; better cells have a stronger colour.
-type Shaded struct {
-	Title string
-	Head  []string
-	Rows  []ShadedRow
-}
-
-// ShadedRow is a combination of the other axes.
-type ShadedRow struct {
-	Name  string
-	Cells []ShadedCell
-}
-
-// ShadedCell is a median with the noise of the repeats, their distance from the median. Shade is 0 (worst) to 6 (best).
-type ShadedCell struct {
-	Text, Noise string
-	Shade       int
-}
-
-func (g *grid) shaded() Shaded {
-	t := Shaded{Title: g.Name, Head: []string{g.Axis}}
-	t.Head = append(t.Head, g.Values...)
+// shaded is a table of the figure: medians, with the distance of the lowest and highest repeat.
+func (g *grid) shaded() Table {
+	t := Table{Title: g.Name, Head: append([]string{g.Axis}, g.Values...)}
 	all := nothing()
 	for _, l := range g.Lines {
 		for _, v := range l.Value {
@@ -154,27 +135,26 @@ func (g *grid) shaded() Shaded {
 		}
 	}
 	for _, l := range g.Lines {
-		row := ShadedRow{Name: l.Name}
+		row, shade := []string{l.Name}, []int{0}
 		for i := range l.Value {
 			v, low, high := float64(l.Value[i]), float64(l.Low[i]), float64(l.High[i])
-			if math.IsNaN(v) {
-				row.Cells = append(row.Cells, ShadedCell{Text: "-"})
-				continue
-			}
-			c := ShadedCell{Text: l.bound[i] + g.format(v)}
-			if v != 0 && high > low {
-				c.Noise = fmt.Sprintf("%+.0f%% %+.0f%%", 100*(low-v)/v, 100*(high-v)/v)
-			}
-			if all.high > all.low {
-				share := (v - all.low) / (all.high - all.low)
-				if !g.higher {
-					share = 1 - share
+			text, strength := "-", 0
+			if !math.IsNaN(v) {
+				text = l.bound[i] + g.format(v)
+				if v != 0 && high > low {
+					text += fmt.Sprintf(" (%+.0f%% %+.0f%%)", 100*(low-v)/v, 100*(high-v)/v)
 				}
-				c.Shade = int(math.Round(share * (shades - 1)))
+				if all.high > all.low {
+					share := (v - all.low) / (all.high - all.low)
+					if !g.higher {
+						share = 1 - share
+					}
+					strength = int(math.Round(share * (shades - 1)))
+				}
 			}
-			row.Cells = append(row.Cells, c)
+			row, shade = append(row, text), append(shade, strength)
 		}
-		t.Rows = append(t.Rows, row)
+		t.Rows, t.Shades = append(t.Rows, row), append(t.Shades, shade)
 	}
 	return t
 }
@@ -210,12 +190,6 @@ func (m *matrix) sentences() (list []string) {
 		list = append(list, fmt.Sprintf("%s: best %s at %s, worst %s at %s.", g.Name, best.Bound(g.Name)+
 			g.format(best.Figures[g.Name].Median), m.sweep.Title(best.Values),
 			worst.Bound(g.Name)+g.format(worst.Figures[g.Name].Median), m.sweep.Title(worst.Values)))
-		if text := m.sweep.Brief(g.Name); text != "" {
-			if bounded := m.sweep.Bounded(); bounded != "" {
-				text += "; " + bounded
-			}
-			list = append(list, text+".")
-		}
 	}
 	return list
 }

@@ -100,9 +100,8 @@ func TestFigures(t *testing.T) {
 			run, err := NewRun("run", &r)
 			require.NoError(t, err)
 			l := run.lines()[0]
-			sent, succeeded, lost, known := l.produced()
-			assert.Equal(t, []uint64{650, 650, 0}, []uint64{sent, succeeded, lost})
-			assert.True(t, known)
+			p := l.producers()
+			assert.Equal(t, []uint64{650, 650, 0}, []uint64{p.Sent, p.Completed, failed(p)})
 			assert.Equal(t, int64(7_100_000), l.elapsed)
 			assert.True(t, almost(100, *l.completed), *l.completed)
 			assert.True(t, almost(100, *l.received), *l.received)
@@ -112,18 +111,18 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestImpossible: numbers that contradict each other are refused.
 // TestAverageOfAMoment: the average of 200 messages in 820.999 us differs by more than 0.1% from that of 820 us, which
 // is what the result has of it.
 func TestAverageOfAMoment(t *testing.T) {
 	t.Parallel()
 	for nanoseconds, fine := range map[float64]bool{820_000: true, 820_999: true, 818_000: false, 823_000: false} {
 		rate := 200e9 / nanoseconds
-		err := checkAverages(&result.Figures{Span: 820, Averages: result.Averages{Sent: &rate}}, &part{sent: 200}, true)
+		err := checkFigures(&result.Figures{Span: 820, Averages: result.Averages{Sent: &rate}}, &part{sums: sums{sent: 200}}, true, false)
 		assert.Equal(t, fine, err == nil, "%v ns: %v", nanoseconds, err)
 	}
 }
 
+// TestImpossible: numbers that contradict each other are refused.
 func TestImpossible(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -185,11 +184,6 @@ func TestImpossible(t *testing.T) {
 			r.Parts = []result.Part{{RunID: "1"}, {RunID: "2"}}
 			*r.Figures.Completed = 251
 		}, "the average rate of messages completed, 251, is above that of the highest second, 200"},
-		"completed before it was sent": {func(r *result.Result) { r.Rows[0].Producers.Completed, r.Rows[0].Producers.Sent = 60, 50 }, "in the rows, messages succeeded before they were sent"},
-		"without rows, minimum above what was done": {func(r *result.Result) {
-			r.Rows = nil
-			r.Figures.MinimumCompleted.PerSecond, r.Figures.MaximumCompleted.PerSecond = 48435, 54528
-		}, "the minimum rate of messages completed, 48,435, is above the average, 100"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := resultOf(t, usual())
@@ -345,8 +339,9 @@ func TestLong(t *testing.T) {
 	assert.Greater(t, len(s.points), maxPoints/4)
 	e, length, completed := nothing(), int64(0), uint64(0)
 	for i := range s.points {
-		e.join(s.points[i].completed.extent)
-		length, completed = length+s.points[i].length, completed+s.points[i].completed.count
+		v := s.points[i].values["completed"]
+		e.join(v.extent)
+		length, completed = length+s.points[i].length, completed+uint64(v.amount/1e6)
 	}
 	assert.Equal(t, extent{1, 7000}, e)
 	assert.Equal(t, int64(seconds)*second, length)
@@ -370,7 +365,7 @@ func TestThinning(t *testing.T) {
 	}
 	var sum uint64
 	for i := range s.points {
-		sum += s.points[i].completed.count
+		sum += uint64(s.points[i].values["completed"].amount / 1e6)
 	}
 	assert.Equal(t, uint64(10_000*9_999/2), sum)
 	assert.Equal(t, at, s.points[len(s.points)-1].to)
@@ -387,10 +382,10 @@ func TestThinnedBacklog(t *testing.T) {
 	}
 	require.Len(t, s.points, 6, "each stands for two seconds")
 	for i, want := range []float64{500, 30} {
-		assert.True(t, s.points[i].hasBacklog)
-		assert.Equal(t, want, s.points[i].backlog)
+		v := s.points[i].values["at the broker"]
+		assert.Equal(t, want, v.drawn())
 	}
-	assert.False(t, s.points[2].hasBacklog)
+	assert.NotContains(t, s.points[2].values, "at the broker")
 }
 
 // TestCurve: the value at a rank is that of the message at that rank; the last one is the maximum.
@@ -401,7 +396,7 @@ func TestCurve(t *testing.T) {
 		values[i] = int64(i + 1)
 	}
 	l := latencyOf(values, 1)
-	c, ok := curvesOf(l, nil)
+	c, ok := percentilesOf(l, nil)
 	require.True(t, ok)
 	assert.Nil(t, c.All)
 	at := map[float64]float64{}
@@ -414,42 +409,9 @@ func TestCurve(t *testing.T) {
 	assert.Equal(t, 1000.0, at[1000])
 	assert.Equal(t, 1.0, at[1])
 
-	c, _ = curvesOf(l, latencyOf([]int64{5_000_000}, 1))
+	c, _ = percentilesOf(l, latencyOf([]int64{5_000_000}, 1))
 	assert.Equal(t, number64(5_000_000), c.All.Value[len(c.All.Value)-1])
 	assert.Equal(t, number64(1001), c.All.Rank[len(c.All.Rank)-1])
-}
-
-// TestPile: the rate at a backlog is that of the seconds with that backlog.
-func TestPile(t *testing.T) {
-	t.Parallel()
-	var loads []load
-	for i := range 30 {
-		loads = append(loads, load{step: "load", phase: result.Measure, sent: 500, completed: uint64(500 - 10*i), receive: 100, backlog: int64(200 * i)})
-	}
-	loads = append(loads, load{step: "load", phase: result.Drain, receive: 900, backlog: 5000})
-	r, _ := resultOf(t, loads)
-	run, err := NewRun("run", r)
-	require.NoError(t, err)
-	p := run.pile()
-	require.NotNil(t, p)
-	assert.False(t, p.Left)
-	assert.Equal(t, number64(50), p.Backlog[0])
-	assert.Equal(t, number64(500), p.Completed.Value[0])
-	assert.Equal(t, number64(100), p.Received.Value[0])
-	last := len(p.Backlog) - 1
-	assert.Equal(t, number64(5850), p.Backlog[last])
-	assert.Equal(t, number64(210), p.Completed.Value[last])
-
-	for i := range r.Rows { // without the broker's count and consumers, the backlog is the number of messages left there
-		r.Rows[i].Backlog, r.Rows[i].Consumers = nil, nil
-	}
-	r.Total.Consumers, r.Steps[0].Counts.Consumers, r.Figures, r.Steps[0].Figures = nil, nil, nil, nil
-	run, err = NewRun("run", r)
-	require.NoError(t, err)
-	p = run.pile()
-	require.NotNil(t, p)
-	assert.True(t, p.Left)
-	assert.Nil(t, p.Received)
 }
 
 // TestGrowing: an incomplete result first counts as one of a live run, and later as one of a killed run.

@@ -85,7 +85,7 @@ func (s *searched) verdict() *story {
 	}
 	v.Reason = why
 	if s.Failed.Limit != "" && s.Kind() != record.AtLeast && s.Kind() != record.Undecided {
-		v.Limits = []limitOfStep{{Text: s.Failed.Limit}}
+		v.Limits = []Fact{{"Limit", s.Failed.Limit}}
 	}
 	if len(s.Thresholds) > 0 {
 		v.Numbers = append(v.Numbers, "The thresholds: "+strings.Join(s.Thresholds, ", ")+

@@ -82,7 +82,7 @@ func TestSearch(t *testing.T) {
 	assert.True(t, p.ended())
 	v := p.view()
 	assert.Equal(t, []string{"good", "Maximum: 200 msg/s", "at 300 msg/s: ack.p99 < 250ms: 300ms"}, []string{v.Lead.Mark, v.Lead.Verdict, v.Lead.Reason})
-	assert.Equal(t, []limitOfStep{{Text: "the broker: its answers got late"}}, v.Lead.Limits)
+	assert.Equal(t, []Fact{{"Limit", "the broker: its answers got late"}}, v.Lead.Limits)
 	assert.Equal(t, "The thresholds: ack.p99 < 250ms, completed.avg >= 99% of target. Of few messages, two may be missing.", v.Lead.Numbers[0])
 	assert.Regexp(t, "^5 loads were tried, from 100 to 400 msg/s, within .* s; perfmq was the limit of 1 of them, not the broker.$", v.Lead.Numbers[1])
 	assert.Equal(t, []string{"load", "rate", "verdict", "ack.p99", "completed.avg", "why not", "limit"}, v.Tried.Head)

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -16,92 +17,35 @@ func (e *extent) add(v float64) { e.join(extent{v, v}) }
 
 func (e *extent) join(o extent) { e.low, e.high = min(e.low, o.low), max(e.high, o.high) }
 
-func (e *extent) known() bool { return e.low <= e.high }
-
-// rate is a count of messages, with the lowest and highest rate of its full seconds.
-type rate struct {
-	count  uint64
-	extent extent
-}
-
-// tail has the percentiles of a latency, as ranges over the rows of a point.
-type tail struct{ p50, p99, max extent }
-
 // point is a row of a run, or several successive rows. Times are in microseconds.
 type point struct {
-	from, to, length          int64
-	phase, step               string
-	sent, completed, received rate
-	latencies                 []tail  // in the order of result.Names
-	backlog                   float64 // the highest known one
-	hasBacklog                bool
-	inFlight                  float64 // the highest
-	cpu, busy, all            int64
-	cores                     int
-	memory                    uint64 // the highest
-	down                      int    // workers that are not connected, at most
-	outages                   uint64 // so far
-	side                      map[string]sidePoint
+	from, to, length int64
+	phase, step      string
+	down             int              // workers that are not connected, at most
+	outages          uint64           // so far
+	values           map[string]value // by the key of a figure
 }
 
 func newPoint(r *result.Row) point {
-	p := point{
-		from: r.Elapsed - r.Length, to: r.Elapsed, length: r.Length, phase: r.Phase, step: r.Step,
-		inFlight: float64(r.InFlight),
-		cpu:      r.Tester.CPU, busy: r.Tester.MachineBusy, all: r.Tester.MachineAll, cores: r.Tester.Cores,
-		memory: r.Tester.Memory, down: r.Disconnected, outages: r.Outages,
-		side: sidePoints(r.BrokerSide),
+	return point{
+		from: r.Elapsed - r.Length, to: r.Elapsed, length: r.Length, phase: r.Phase, step: r.Step, down: r.Disconnected,
+		outages: r.Outages, values: valuesOf(*r),
 	}
-	of := func(n uint64) rate {
-		e := nothing()
-		if r.Length >= fullSecond {
-			e.add(perSecond(n, r.Length))
-		}
-		return rate{n, e}
-	}
-	if c := r.Producers; c != nil {
-		p.sent, p.completed = of(c.Sent), of(c.Completed)
-	}
-	if c := r.Consumers; c != nil {
-		p.received = of(c.Received)
-	}
-	if r.Backlog != nil {
-		p.backlog, p.hasBacklog = float64(*r.Backlog), true
-	}
-	for _, name := range result.KindNames() {
-		t := tail{nothing(), nothing(), nothing()}
-		if l := r.Latencies.Get(name); l != nil && l.Count > 0 {
-			if l.Percentiles != nil {
-				t.p50.add(float64(l.P50))
-				t.p99.add(float64(l.P99))
-			}
-			t.max.add(float64(l.Max))
-		}
-		p.latencies = append(p.latencies, t)
-	}
-	return p
 }
 
 // add joins p with the next point.
 func (p *point) add(next *point) {
 	p.to, p.phase, p.step = next.to, next.phase, next.step
 	p.length += next.length
-	for _, r := range [][2]*rate{{&p.sent, &next.sent}, {&p.completed, &next.completed}, {&p.received, &next.received}} {
-		r[0].count += r[1].count
-		r[0].extent.join(r[1].extent)
-	}
-	p.latencies = slices.Clone(p.latencies) // a page may be reading the old slice
-	for i := range p.latencies {
-		p.latencies[i].p50.join(next.latencies[i].p50)
-		p.latencies[i].p99.join(next.latencies[i].p99)
-		p.latencies[i].max.join(next.latencies[i].max)
-	}
-	p.backlog, p.hasBacklog = max(p.backlog, next.backlog), p.hasBacklog || next.hasBacklog // 0 if unknown
-	p.inFlight = max(p.inFlight, next.inFlight)
-	p.cpu, p.busy, p.all = p.cpu+next.cpu, p.busy+next.busy, p.all+next.all
-	p.cores, p.memory = next.cores, max(p.memory, next.memory)
 	p.down, p.outages = max(p.down, next.down), next.outages
-	p.side = joinSides(p.side, next.side)
+	p.values = maps.Clone(p.values) // a page may be reading the old ones
+	for key, v := range next.values {
+		if sum, known := p.values[key]; known {
+			v.amount, v.time = v.amount+sum.amount, v.time+sum.time
+			v.extent.join(sum.extent)
+		}
+		p.values[key] = v
+	}
 }
 
 // series has the points of a run, thinned as the run gets longer: at most 2*limit points, each with the range of its
@@ -162,14 +106,6 @@ func (s *series) clone() *series {
 	c := *s
 	c.points = slices.Clone(s.points)
 	return &c
-}
-
-// of returns the rate of a count of the point, or NaN if the point is too short.
-func (p *point) of(n uint64) float64 {
-	if p.length < shortest/2 {
-		return math.NaN()
-	}
-	return perSecond(n, p.length)
 }
 
 // perSecond returns the rate of n messages in length microseconds.

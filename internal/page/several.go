@@ -94,7 +94,7 @@ func (p *Page) comparison() (t Table, summaries []string) {
 		row := []string{rows[k].Name}
 		for i := range rows[k].Cells {
 			c := &rows[k].Cells[i]
-			row = append(row, c.Text(func(v float64) string { return figure(rows[k].Metric.Unit, v) }))
+			row = append(row, c.Text(func(v float64) string { return inUnit(rows[k].Metric.Unit, v) }))
 			if i > 0 && c.Verdict != compare.Unknown {
 				row = append(row, c.String()+", "+string(c.Verdict))
 			} else if i > 0 {
@@ -112,8 +112,8 @@ func (p *Page) comparison() (t Table, summaries []string) {
 	return t, summaries
 }
 
-// figure writes a rate or a latency as the other tables do.
-func figure(unit threshold.Unit, v float64) string {
+// inUnit writes a rate or a latency as the other tables do.
+func inUnit(unit threshold.Unit, v float64) string {
 	if unit == threshold.Time {
 		return span(int64(math.Round(v)))
 	}

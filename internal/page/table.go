@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/perfmq/perfmq/pkg/result"
@@ -17,12 +18,127 @@ type Table struct {
 	Rows   [][]string
 	// Words means that the columns are texts, not numbers.
 	Words bool
+	// Shades are 0 (worst) to 6 (best) for each cell; nil without colours.
+	Shades [][]int
 }
 
 // Columns are some columns under a common name.
 type Columns struct {
 	Name string
 	Span int
+}
+
+// column is a column of the table of messages, of CSV, or of both; where it has no name it is not there.
+type column struct {
+	head, csv, unit string
+	of              func(*line) *float64 // nil if it is not known; of the unit ms in microseconds
+}
+
+// columns returns the columns of numbers. Those of the table are first, in its order.
+func columns() []column {
+	known := func(v float64, is bool) *float64 {
+		if !is {
+			return nil
+		}
+		return &v
+	}
+	low := func(e *extent) *float64 {
+		if e == nil {
+			return nil
+		}
+		return &e.low
+	}
+	high := func(e *extent) *float64 {
+		if e == nil {
+			return nil
+		}
+		return &e.high
+	}
+	latency := func(name string) func(*line) *float64 {
+		return func(l *line) *float64 {
+			v, is := l.metrics()[name]
+			return known(v, is)
+		}
+	}
+	produced := func(of func(*result.Producers) uint64) func(*line) *float64 {
+		return func(l *line) *float64 {
+			if p := l.producers(); p != nil {
+				return known(float64(of(p)), true)
+			}
+			return nil
+		}
+	}
+	list := []column{
+		{"elapsed s", "elapsed_s", "s", func(l *line) *float64 { return known(float64(l.elapsed)/1e6, true) }},
+		{"total", "sent", "", produced(func(p *result.Producers) uint64 { return p.Sent })},
+		{"succeeded", "completed", "", produced(func(p *result.Producers) uint64 { return p.Completed })},
+		{"failed", "failed", "", produced(failed)},
+		{"average/s", "completed_avg", "/s", func(l *line) *float64 { return l.completed }},
+		{"min/s", "completed_min", "/s", func(l *line) *float64 { return low(l.bestCompleted) }},
+		{"max/s", "completed_max", "/s", func(l *line) *float64 { return high(l.bestCompleted) }},
+		{"average RT", "", "ms", latency("ack.mean")},
+		{"max RT", "", "ms", latency("ack.max")},
+		{"total", "received", "", func(l *line) *float64 {
+			n, is := l.consumed()
+			return known(float64(n), is)
+		}},
+		{"average/s", "received_avg", "/s", func(l *line) *float64 { return l.received }},
+		{"min/s", "received_min", "/s", func(l *line) *float64 { return low(l.bestReceived) }},
+		{"max/s", "received_max", "/s", func(l *line) *float64 { return high(l.bestReceived) }},
+		{"average transfer", "", "ms", latency("transfer.mean")},
+		{"max transfer", "", "ms", latency("transfer.max")},
+	}
+	for _, kind := range result.KindNames() {
+		for _, s := range result.Statistics() {
+			list = append(list, column{"", kind + "_" + s.Name + "_ms", "ms", latency(kind + "." + s.Name)})
+		}
+	}
+	tester := func(of func(t *result.Tester, l *line) *float64) func(*line) *float64 {
+		return func(l *line) *float64 {
+			if l.step != "" {
+				return nil
+			}
+			return of(&l.result.Tester, l)
+		}
+	}
+	return append(list,
+		column{"", "tester_cpu_percent", "%", tester(func(t *result.Tester, l *line) *float64 {
+			return known(100*float64(t.CPU)/float64(max(1, l.elapsed)), true)
+		})},
+		column{"", "tester_memory_bytes", "", tester(func(t *result.Tester, _ *line) *float64 {
+			return known(float64(max(t.Memory, t.MemoryPeak)), true)
+		})},
+		column{"", "machine_percent", "%", tester(func(t *result.Tester, _ *line) *float64 {
+			return known(100*float64(t.MachineBusy)/float64(max(1, t.MachineAll)), t.MachineAll > 0)
+		})})
+}
+
+// text is the cell of a line in the table.
+func (c *column) text(l *line) string {
+	v := c.of(l)
+	switch {
+	case v == nil:
+		return "-"
+	case c.unit == "ms":
+		return ms(*v)
+	case c.unit == "s":
+		return fmt.Sprintf("%.2f", *v)
+	}
+	return number(*v)
+}
+
+// decimal is the cell of a line in CSV.
+func (c *column) decimal(l *line) string {
+	v := c.of(l)
+	switch {
+	case v == nil:
+		return ""
+	case c.unit == "":
+		return strconv.FormatFloat(*v, 'f', 0, 64)
+	case c.unit == "ms":
+		return strconv.FormatFloat(*v/1e3, 'f', 3, 64)
+	}
+	return strconv.FormatFloat(*v, 'f', 3, 64)
 }
 
 // messages is the main table of a report: counts, rates and latencies of the messages sent and received.
@@ -32,60 +148,26 @@ func messages(runs []*Run) Table {
 		Note: "Rates are messages per second of the measured time, minimum and maximum those of a full second, of " +
 			"receiving from the first message on. RT is the time from the send to the " +
 			"broker's answer, transfer that from the send to the consumer, both in ms.",
-		Head: []string{
-			"run", "elapsed s", "total", "succeeded", "failed", "average/s", "min/s", "max/s", "average RT", "max RT",
-			"total", "average/s", "min/s", "max/s", "average transfer", "max transfer",
-		},
+		Head:   []string{"run"},
 		Groups: []Columns{{"", 2}, {"Send", 8}, {"Receive", 6}},
+	}
+	shown := slices.DeleteFunc(columns(), func(c column) bool { return c.head == "" })
+	for _, c := range shown {
+		t.Head = append(t.Head, c.head)
 	}
 	for _, r := range runs {
 		for _, l := range r.lines() {
-			t.Rows = append(t.Rows, l.cells())
+			row := []string{l.run}
+			if l.step != "" {
+				row[0] = "· " + l.step
+			}
+			for i := range shown {
+				row = append(row, shown[i].text(&l))
+			}
+			t.Rows = append(t.Rows, row)
 		}
 	}
 	return t
-}
-
-func (l *line) cells() []string {
-	name := l.run
-	if l.step != "" {
-		name = "· " + l.step
-	}
-	row := []string{name, seconds(l.elapsed)}
-	if sent, succeeded, lost, known := l.produced(); known {
-		row = append(row, count(sent), count(succeeded), count(lost))
-	} else {
-		row = append(row, "-", "-", "-")
-	}
-	row = append(row, rateCells(l.completed, l.bestCompleted)...)
-	row = append(row, timeCells(l.latencies[result.Ack])...)
-	if received, known := l.consumed(); known {
-		row = append(row, count(received))
-	} else {
-		row = append(row, "-")
-	}
-	row = append(row, rateCells(l.received, l.bestReceived)...)
-	return append(row, timeCells(l.latencies[result.Transfer])...)
-}
-
-// rateCells are an average, a minimum and a maximum.
-func rateCells(average *float64, best *extent) []string {
-	cells := []string{"-", "-", "-"}
-	if average != nil {
-		cells[0] = number(*average)
-	}
-	if best != nil {
-		cells[1], cells[2] = number(best.low), number(best.high)
-	}
-	return cells
-}
-
-// timeCells are an average and a maximum.
-func timeCells(l *result.Latency) []string {
-	if l == nil || l.Count == 0 {
-		return []string{"-", "-"}
-	}
-	return []string{ms(l.Mean()), ms(float64(l.Max))}
 }
 
 // latencyTable has the percentiles of all latencies.
@@ -100,26 +182,25 @@ func latencyTable(runs []*Run) Table {
 	for _, r := range runs {
 		for _, name := range result.KindNames() {
 			l, title, leftOut := r.Result.Latencies.Get(name), name, r.leftOut(name)
+			values := int64(0)
+			if l != nil {
+				values = l.Count
+			}
+			if values == 0 && leftOut == 0 {
+				continue
+			}
 			if leftOut > 0 {
 				title += fmt.Sprintf(" (%s below 0 left out)", count(leftOut))
 			}
 			if len(runs) > 1 {
 				title = r.Name + " · " + title
 			}
-			if l == nil || l.Count == 0 {
-				if leftOut > 0 {
-					t.Rows = append(t.Rows, []string{title, "0", "-", "-", "-", "-", "-", "-", "-"})
-				}
-				continue
+			var metrics []string
+			for _, s := range result.Statistics() {
+				metrics = append(metrics, name+"."+s.Name)
 			}
-			row := []string{title, count(uint64(l.Count)), ms(l.Mean())} //nolint:gosec // not negative: it was read
-			if p := l.Percentiles; p != nil {
-				row = append(row, ms(float64(p.P50)), ms(float64(p.P90)), ms(float64(p.P99)), ms(float64(p.P999)),
-					ms(float64(p.P9999)))
-			} else {
-				row = append(row, "-", "-", "-", "-", "-")
-			}
-			t.Rows = append(t.Rows, append(row, ms(float64(l.Max))))
+			t.Rows = append(t.Rows, append([]string{title, number(float64(values))},
+				latencyCells(&r.Result.Latencies, metrics...)...))
 		}
 	}
 	return t

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -53,35 +54,46 @@ func (b best) counted() best {
 
 func (b *best) known() bool { return b.seconds >= stats.EnoughSeconds }
 
+// sums are the messages of some rows or workers.
+type sums struct{ sent, completed, received uint64 }
+
+func (s *sums) add(c *result.Counts) {
+	if p := c.Producers; p != nil {
+		s.sent, s.completed = s.sent+p.Sent, s.completed+p.Completed
+	}
+	if c := c.Consumers; c != nil {
+		s.received += c.Received
+	}
+}
+
+func (s sums) String() string {
+	return fmt.Sprintf("%d messages sent, %d completed, %d received", s.sent, s.completed, s.received)
+}
+
 // part has the sums of the measured rows of a run or a step.
 type part struct {
-	step                      string
-	length                    int64
-	sent, completed, received uint64
-	bestCompleted             best
-	bestReceived              best // begins with the first second that starts after a receipt
-	allReceived               best
-	everReceived              uint64 // in any phase
+	step   string
+	length int64
+	sums
+	bestCompleted best
+	bestReceived  best // begins with the first second that starts after a receipt
+	allReceived   best
+	everReceived  uint64 // in any phase
 }
 
 func (p *part) add(r *result.Row) {
-	var sent, completed, received uint64
-	if r.Producers != nil {
-		sent, completed = r.Producers.Sent, r.Producers.Completed
-	}
-	if r.Consumers != nil {
-		received = r.Consumers.Received
-	}
+	var row sums
+	row.add(&r.Counts)
 	if r.Phase == result.Measure {
 		p.length += r.Length
-		p.sent, p.completed, p.received = p.sent+sent, p.completed+completed, p.received+received
-		p.bestCompleted.add(completed, r.Length)
-		p.allReceived.add(received, r.Length)
+		p.sums.add(&r.Counts)
+		p.bestCompleted.add(row.completed, r.Length)
+		p.allReceived.add(row.received, r.Length)
 		if p.everReceived > 0 {
-			p.bestReceived.add(received, r.Length)
+			p.bestReceived.add(row.received, r.Length)
 		}
 	}
-	p.everReceived += received
+	p.everReceived += row.received
 }
 
 // reads reports that nothing was sent: the rate of receiving may then cover only the time from the first to the last
@@ -92,9 +104,7 @@ func (p *part) reads() bool { return p.sent == 0 && p.completed == 0 }
 type tally struct {
 	whole part
 	steps []part
-	total result.Producers // only Sent and Completed
-	got   uint64
-	over  bool // at some row, completed exceeded sent
+	all   sums // in any phase
 	drift drift
 }
 
@@ -107,14 +117,7 @@ func (t *tally) add(r *result.Row) {
 	if r.Phase == result.Measure {
 		t.drift.add(r)
 	}
-	if r.Producers != nil {
-		t.total.Sent += r.Producers.Sent
-		t.total.Completed += r.Producers.Completed
-	}
-	if r.Consumers != nil {
-		t.got += r.Consumers.Received
-	}
-	t.over = t.over || t.total.Completed > t.total.Sent
+	t.all.add(&r.Counts)
 }
 
 // bests returns the lowest and highest rates over the steps that sent, and over those that received; nil if there are
@@ -147,12 +150,7 @@ func (t *tally) clone() *tally {
 
 // complete reports whether the rows add up to the totals of the result.
 func (t *tally) complete(r *result.Result) bool {
-	var sent, completed, received uint64
-	if p := r.Total.Producers; p != nil {
-		sent, completed = p.Sent, p.Completed
-	}
-	if c := r.Total.Consumers; c != nil {
-		received = c.Received
-	}
-	return t.total.Sent == sent && t.total.Completed == completed && t.got == received
+	var total sums
+	total.add(&r.Total)
+	return t.all == total
 }

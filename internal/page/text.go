@@ -4,11 +4,11 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/safetext"
-	"github.com/perfmq/perfmq/pkg/result"
+	"github.com/perfmq/perfmq/internal/sweep/record"
 )
 
 // Markdown writes the verdicts, findings and tables, for a merge request.
@@ -34,7 +34,7 @@ func (p *Page) Markdown(w io.Writer) error {
 		}
 	}
 	for i := range v.Shaded {
-		v.Shaded[i].table().markdown(&b, 2)
+		v.Shaded[i].markdown(&b, 2)
 	}
 	if p.matrix != nil {
 		v.Verdicts.markdown(&b, 2)
@@ -83,11 +83,7 @@ func (s *story) markdown(b *strings.Builder, several bool) {
 	}
 	fmt.Fprintf(b, "**%s**: %s\n\n", s.Verdict, plain(s.Reason))
 	for _, l := range s.Limits {
-		name := "Limit"
-		if l.Step != "" {
-			name += " of " + plain(l.Step)
-		}
-		fmt.Fprintf(b, "%s: %s\n\n", name, plain(l.Text))
+		fmt.Fprintf(b, "%s: %s\n\n", plain(l.Name), plain(l.Value))
 	}
 	for _, n := range s.Numbers {
 		b.WriteString(plain(n) + "\n")
@@ -140,23 +136,6 @@ func (t *Table) markdown(b *strings.Builder, level int) {
 	}
 }
 
-// table returns the table without its shades.
-func (s *Shaded) table() *Table {
-	t := &Table{Title: s.Title, Head: s.Head}
-	for _, r := range s.Rows {
-		row := []string{r.Name}
-		for _, c := range r.Cells {
-			text := c.Text
-			if c.Noise != "" {
-				text += " (" + c.Noise + ")"
-			}
-			row = append(row, text)
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	return t
-}
-
 // plain escapes a text for Markdown.
 func plain(text string) string { return safetext.Markdown(text) }
 
@@ -164,29 +143,34 @@ func plain(text string) string { return safetext.Markdown(text) }
 // For the runs of a sweep, the last columns are the axes.
 func (p *Page) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
-	names := []string{
-		"run", "step", "verdict", "start", "elapsed_s", "sent", "completed", "failed", "completed_avg", "completed_min",
-		"completed_max",
-		"received", "received_avg", "received_min", "received_max",
+	numbers := slices.DeleteFunc(columns(), func(c column) bool { return c.csv == "" })
+	head := []string{"run", "step", "verdict", "start"}
+	for i := range numbers {
+		head = append(head, numbers[i].csv)
 	}
-	for _, latency := range result.KindNames() {
-		for _, s := range []string{"mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"} {
-			names = append(names, latency+"_"+s+"_ms")
-		}
-	}
-	names = append(names, "tester_cpu_percent", "tester_memory_bytes", "machine_percent", "limit")
-	var axes []string
+	head = append(head, "limit")
+	var axes []record.Axis
 	if p.matrix != nil {
-		for _, a := range p.matrix.sweep.Axes {
-			axes, names = append(axes, a.Name), append(names, cell(safetext.Line(a.Name)))
-		}
+		axes = p.matrix.sweep.Axes
 	}
-	_ = c.Write(names) // c.Error returns the error
+	for i := range axes {
+		head = append(head, cell(axes[i].Name))
+	}
+	_ = c.Write(head) // c.Error returns the error
 	for _, r := range p.runs() {
+		_, verdict := r.verdict()
 		for _, l := range r.lines() {
-			row := l.csv(r)
-			for _, name := range axes {
-				row = append(row, cell(safetext.Line(r.cell[name])))
+			row := []string{cell(l.run), cell(l.step), verdict, moment(l.result.Start)}
+			for i := range numbers {
+				row = append(row, numbers[i].decimal(&l))
+			}
+			limit := ""
+			if l.limit != nil {
+				limit = l.limit.Kind
+			}
+			row = append(row, cell(limit))
+			for i := range axes {
+				row = append(row, cell(r.cell[axes[i].Name]))
 			}
 			_ = c.Write(row)
 		}
@@ -195,71 +179,9 @@ func (p *Page) CSV(w io.Writer) error {
 	return c.Error()
 }
 
-func (l *line) csv(r *Run) []string {
-	decimal := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
-	whole := func(n uint64, known bool) string {
-		if !known {
-			return ""
-		}
-		return strconv.FormatUint(n, 10)
-	}
-	rates := func(average *float64, best *extent) (cells [3]string) {
-		if average != nil {
-			cells[0] = decimal(*average)
-		}
-		if best != nil {
-			cells[1], cells[2] = decimal(best.low), decimal(best.high)
-		}
-		return cells
-	}
-	_, verdict := r.verdict()
-	sent, completed, failed, known := l.produced()
-	received, consumed := l.consumed()
-	row := []string{
-		cell(safetext.Line(l.run)), cell(safetext.Line(l.step)), verdict, moment(l.result.Start),
-		decimal(float64(l.elapsed) / 1e6), whole(sent, known), whole(completed, known),
-		whole(failed, known),
-	}
-	of := rates(l.completed, l.bestCompleted)
-	row = append(append(row, of[:]...), whole(received, consumed))
-	of = rates(l.received, l.bestReceived)
-	row = append(row, of[:]...)
-	for _, name := range result.KindNames() {
-		x := l.latencies.Get(name)
-		if x == nil || x.Count == 0 || x.Percentiles == nil {
-			row = append(row, "", "", "", "", "", "", "")
-			continue
-		}
-		row = append(row, decimal(x.Mean()/1e3))
-		for _, us := range []int64{x.P50, x.P90, x.P99, x.P999, x.P9999, x.Max} {
-			row = append(row, decimal(float64(us)/1e3))
-		}
-	}
-	if l.step != "" {
-		limit := ""
-		for i := range l.result.Steps {
-			if s := &l.result.Steps[i]; s.Name == l.step && s.Limit != nil {
-				limit = cell(s.Limit.Kind)
-			}
-		}
-		return append(row, "", "", "", limit)
-	}
-	x := &l.result.Tester
-	cells := []string{
-		decimal(100 * float64(x.CPU) / float64(max(1, l.elapsed))), whole(max(x.Memory, x.MemoryPeak), true),
-		"", "",
-	}
-	if x.MachineAll > 0 {
-		cells[2] = decimal(100 * float64(x.MachineBusy) / float64(x.MachineAll))
-	}
-	if l.result.Limit != nil {
-		cells[3] = cell(l.result.Limit.Kind)
-	}
-	return append(row, cells...)
-}
-
-// cell escapes a text that a spreadsheet would take for a formula.
+// cell cleans a text, and escapes one that a spreadsheet would take for a formula.
 func cell(text string) string {
+	text = safetext.Line(text)
 	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
 		return "'" + text
 	}

@@ -22,14 +22,12 @@ type story struct {
 	Numbers []string // the run in two or three sentences
 	// Problems fail the run; Findings and Warnings do not.
 	Problems, Findings, Warnings []string
-	Limits                       []limitOfStep
+	Limits                       []Fact
 	Tables                       []Table
 	Facts                        []Fact
 	Plan                         []Fact
 	Commands                     []Fact
 }
-
-type limitOfStep struct{ Step, Text string }
 
 // Fact is a name with its value.
 type Fact struct{ Name, Value string }
@@ -106,11 +104,15 @@ func (r *Run) verdict() (mark, text string) {
 }
 
 // limits returns the limit of the rate; if there are several steps, one for each.
-func (r *Run) limits() (list []limitOfStep) {
+func (r *Run) limits() (list []Fact) {
 	add := func(step string, l *result.Limit) {
 		if l != nil {
 			of := stats.Limit{Kind: stats.LimitKind(l.Kind), Text: l.Text, Hint: l.Hint}
-			list = append(list, limitOfStep{step, of.String()})
+			name := "Limit"
+			if step != "" {
+				name += " of " + step
+			}
+			list = append(list, Fact{name, of.String()})
 		}
 	}
 	if len(r.Result.Steps) < 2 {
@@ -182,10 +184,10 @@ func (l *line) sentences(list []string, front string) []string {
 		}
 		return text
 	}
-	if sent, succeeded, lost, known := l.produced(); known {
-		text := fmt.Sprintf("Sent %s messages in %s; %s were confirmed%s", count(sent), span(l.elapsed), count(succeeded),
+	if p := l.producers(); p != nil {
+		text := fmt.Sprintf("Sent %s messages in %s; %s were confirmed%s", count(p.Sent), span(l.elapsed), count(p.Completed),
 			rates(l.completed, l.bestCompleted))
-		if lost > 0 {
+		if lost := failed(p); lost > 0 {
 			text += fmt.Sprintf("; %s were not", count(lost))
 		}
 		add(text)

@@ -7,7 +7,6 @@ import (
 	"math"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/threshold"
@@ -30,7 +29,11 @@ func (s *Sweep) Describe() []string {
 	if len(s.Axes) > 0 {
 		runs = fmt.Sprintf("%s, %s of each", count(len(s.Cells), "cell"), runs)
 	}
-	lines := []string{runs + ": " + s.estimate()}
+	took := "the time left is known when the first run has ended"
+	if left, known := s.left(); known {
+		took = "about " + left.String()
+	}
+	lines := []string{runs + ": " + took}
 	if s.Shuffled {
 		lines = append(lines, fmt.Sprintf("shuffled, --seed %d", s.state.Seed))
 	}
@@ -75,7 +78,7 @@ func (s *Sweep) sayRun(r *record.Run) {
 		text += fmt.Sprintf(", repeat %d of %d", r.Repeat, s.Repeats)
 	}
 	if left, known := s.left(); known {
-		text += "; about " + left.Round(time.Second).String() + " left"
+		text += "; about " + left.String() + " left"
 	}
 	s.note("%s", text)
 }
@@ -155,11 +158,6 @@ func (s *Sweep) conclude(status int) int {
 	columns := s.state.Columns(rows)
 	if len(columns) > 0 {
 		s.printTable(rows, columns)
-	}
-	for _, name := range columns {
-		if text := s.state.Brief(name); text != "" {
-			s.print("--- note: %s\n", text)
-		}
 	}
 	for _, text := range judged {
 		s.print("--- threshold: %s\n", text)

@@ -69,8 +69,8 @@ type Config struct {
 type Sweep struct {
 	Config
 	state   *record.Sweep
-	first   *run.Run // of the first cell; not carried out
-	lengths map[int]length
+	first   *run.Run              // of the first cell; not carried out
+	lengths map[int]time.Duration // of a run of a cell by its plan; 0 if that does not say
 	dir     string
 	held    *flock.Flock // of dir
 	emptied []string     // descriptions of emptying the queues, for all cells
@@ -78,7 +78,7 @@ type Sweep struct {
 
 // New checks the plans of all cells. The error has all mistakes of the first faulty one.
 func New(c Config) (*Sweep, error) {
-	s := &Sweep{Config: c, lengths: map[int]length{}, state: &record.Sweep{
+	s := &Sweep{Config: c, lengths: map[int]time.Duration{}, state: &record.Sweep{
 		Format: record.Format, Version: record.Version, Axes: c.Axes, Repeats: c.Repeats, Shuffled: c.Shuffled, Seed: c.Seed,
 		ID: strconv.FormatUint(rand.Uint64()%(36*36*36*36*36), 36), //nolint:gosec // a name, not a secret
 	}}

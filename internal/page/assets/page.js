@@ -3,8 +3,7 @@
 'use strict';
 
 const kinds = ['delay', 'ack', 'response', 'transfer', 'b2c', 's2c', 'commit', 'lateness'];
-const colorOf = { delay: '--c8', ack: '--c1', response: '--c2', transfer: '--c3', b2c: '--c4', s2c: '--c5', commit: '--c6', lateness: '--c7',
-  sent: '--c8', completed: '--c1', received: '--c3', p50: '--c1', p99: '--c2', max: '--c5', backlog: '--c2', inFlight: '--c1', cpu: '--c1', machine: '--c8' };
+const colorOf = { delay: '--c8', ack: '--c1', response: '--c2', transfer: '--c3', b2c: '--c4', s2c: '--c5', commit: '--c6', lateness: '--c7', p50: '--c1', p99: '--c2', max: '--c5' };
 const dashes = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
 let data = JSON.parse(document.getElementById('data').textContent);
 
@@ -308,8 +307,7 @@ class Chart {
 /* ---- what the charts show ---- */
 
 const many = () => data.runs.length !== 1;
-const runColor = r => '--c' + (r.group % 8 + 1);
-const runDash = (r, i) => dashes[Math.floor(r.group / 8) % dashes.length];
+const styleOf = (run, i) => many() ? { color: '--c' + (run.group % 8 + 1), dash: dashes[Math.floor(run.group / 8) % dashes.length] } : { color: '--c' + (i % 8 + 1) };
 const seconds = ms => ms.map(t => t / 1000);
 const incrs = [.1, .2, .5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
 const overTime = { xTick: clock, xText: clock, xIncrs: incrs };
@@ -359,170 +357,99 @@ function markNote() {
   return parts.length ? ' Marked: ' + parts.join(', ') + '.' : '';
 }
 
-const rateNames = ['completed', 'received', 'sent'];
-const ratesOf = () => rateNames.filter(n => data.runs.some(r => r.rates[n]));
-const kindsOf = () => kinds.filter(k => data.runs.some(r => r.latencies[k]));
-
 function levelsFor(matches) {
   return data.lines.filter(l => matches(l.metric)).map(l => ({ value: l.value, text: l.text, kept: l.kept }));
 }
 
-function throughput(chart) {
+/* chosen tells whether a chart over time draws one of its curves alone; namesOf are the names of all. */
+const chosen = name => many() || name === 'side-others';
+const namesOf = name => [...new Set(data.runs.flatMap(r => r.curves.filter(c => c.chart === name).map(c => c.name)))];
+
+/* over defines a chart over time: of one run all its curves, of several runs one curve of each. */
+const over = (name, note, lines) => chart => {
   const series = [];
+  let unit = '';
   for (const run of data.runs) {
     const keep = measured(run, chart);
-    for (const name of many() ? [chart.state.rate] : ratesOf()) {
-      const c = run.rates[name];
-      if (!c || !c.value) continue;
-      series.push({ label: many() ? run.name : name, color: many() ? runColor(run) : colorOf[name], dash: many() ? runDash(run) : name === 'sent' ? [2, 3] : undefined,
-        width: name === 'sent' ? 1.5 : 2, x: keep(seconds(run.time)), value: keep(c.value), low: keep(c.low), high: keep(c.high) });
-    }
+    run.curves.filter(c => c.chart === name && (!chosen(name) || c.name === chart.state.curve)).forEach((c, i) => {
+      unit = c.unit;
+      series.push({ label: many() ? run.name : c.name, ...styleOf(run, i), ...(!many() && c.name === 'sent' && { dash: [2, 3], width: 1.5 }),
+        x: keep(seconds(run.time)), value: keep(c.value), low: keep(c.low), high: keep(c.high) });
+    });
   }
-  if (!series.length) return null;
-  const shown = many() ? [chart.state.rate] : ratesOf();
-  const offered = many() || data.runs[0].steps.length > 1 || !data.runs[0].offered ? [] : [{ value: data.runs[0].offered, text: 'offered: ' + number(data.runs[0].offered) + '/s on average', soft: true }];
-  return { ...overTime, ...fromStart(chart), ...marksOf(chart), series, yTick: numberTick, yText: v => number(v) + '/s', lines: [...offered, ...levelsFor(m => shown.some(n => m.startsWith(n + '.')))],
-    note: 'Messages per second, by the time since the start of the load. ' + (data.note || '') + markNote() + thinnedNote() };
+  if (!series.some(s => s.value.length)) return null;
+  const after = unit === '%' || unit === '/s' ? unit : unit && ' ' + unit;
+  return { ...overTime, ...fromStart(chart), ...marksOf(chart), series, lines: lines && lines(chart), yTick: v => numberTick(v) + (unit === '%' ? unit : ''), yText: v => number(v) + after,
+    note: note + (name === 'throughput' ? (data.note || '') + markNote() : '') + thinnedNote() };
+};
+
+const overControls = name => chart => {
+  const names = namesOf(name);
+  return names.length ? [...(chosen(name) ? [chart.choice('curve', 'Curve', names.map(n => [n, n]))] : []), ...warmupToggle(chart)] : [];
+};
+
+function throughputLines(chart) {
+  const offered = data.runs[0].offered, shown = many() ? [chart.state.curve] : namesOf('throughput');
+  return [...(many() || data.runs[0].steps.length > 1 || !offered ? [] : [{ value: offered, text: 'offered: ' + number(offered) + '/s on average', soft: true }]),
+    ...levelsFor(m => shown.some(n => m.startsWith(n + '.')))];
 }
 
 const statistics = [['p50', '50%'], ['p99', '99%'], ['max', 'max']];
+const kindsOf = () => kinds.filter(k => namesOf('latency').includes(k + ' max'));
+
+/* kindOptions has the latencies that matter most first. */
+function kindOptions(list) {
+  const first = ['response', 'ack', 'transfer'].filter(k => list.includes(k));
+  return [...first, ...list.filter(k => !first.includes(k))].map(k => [k, k]);
+}
 
 function latency(chart) {
   const series = [], { kind, statistic } = chart.state;
   const floor = column => column && column.map(v => v == null ? v : Math.max(1, v));
+  const shown = kind === 'all' ? kindsOf() : [kind], stats = statistics.filter(s => statistic === 'all' || s[0] === statistic);
   for (const run of data.runs) {
     const keep = measured(run, chart);
-    const x = keep(seconds(run.time));
-    for (const k of kind === 'all' ? kindsOf() : [kind]) {
-      const of = run.latencies[k];
-      if (!of) continue;
-      for (const [name, text] of statistics.filter(s => statistic === 'all' || s[0] === statistic)) {
-        const c = of[name];
-        const label = many() ? run.name : kind === 'all' ? k : text;
-        series.push({ label, color: many() ? runColor(run) : kind === 'all' ? colorOf[k] : colorOf[name], dash: many() ? runDash(run) : name === 'max' && kind !== 'all' ? [2, 3] : undefined,
-          width: name === 'max' ? 1.5 : 2, x, value: floor(keep(c.value)), low: floor(keep(c.low)), spanGaps: false });
-      }
+    for (const k of shown) for (const [name, text] of stats) {
+      const c = run.curves.find(c => c.chart === 'latency' && c.name === k + ' ' + name);
+      if (!c) continue;
+      series.push({ ...(many() ? { label: run.name, ...styleOf(run) } : kind === 'all' ? { label: k, color: colorOf[k] } : { label: text, color: colorOf[name], dash: name === 'max' ? [2, 3] : undefined }),
+        width: name === 'max' ? 1.5 : 2, x: keep(seconds(run.time)), value: floor(keep(c.value)), low: name === 'max' ? undefined : floor(keep(c.low)) });
     }
   }
   if (!series.length) return null;
-  const shown = kind === 'all' ? kindsOf() : [kind];
-  const stats = statistic === 'all' ? statistics.map(s => s[0]) : [statistic];
-  return { ...overTime, ...fromStart(chart), ...marksOf(chart), series, yLog: chart.state.log, yTick: timeTick, yText: time, lines: levelsFor(m => shown.some(k => stats.some(s => m === k + '.' + s))),
+  return { ...overTime, ...fromStart(chart), ...marksOf(chart), series, yLog: chart.state.log, yTick: timeTick, yText: time, lines: levelsFor(m => shown.some(k => stats.some(s => m === k + '.' + s[0]))),
     note: 'Of each second. ' + (data.note || '') + thinnedNote() };
 }
 
 function latencyControls(chart) {
   const list = kindsOf();
   if (!list.length) return [];
-  const first = ['response', 'ack', 'transfer'].filter(k => list.includes(k));
-  const options = [...first, ...list.filter(k => !first.includes(k))].map(k => [k, k]);
+  const options = kindOptions(list);
   if (!many() && list.length > 1) options.push(['all', 'all, side by side']);
   const kind = chart.choice('kind', 'Latency', options);
-  let stats = statistics.map(([v, t]) => [v, t]);
-  if (many() || chart.state.kind === 'all') { stats = [stats[1], stats[0], stats[2]]; } else stats.unshift(['all', '50%, 99% and max']);
+  const [p50, p99, max] = statistics;
+  const stats = many() || chart.state.kind === 'all' ? [p99, p50, max] : [['all', '50%, 99% and max'], ...statistics];
   return [kind, chart.choice('statistic', 'of', stats), chart.toggle('log', 'logarithmic', true), ...warmupToggle(chart)];
 }
 
 function percentiles(chart) {
-  const series = [], all = chart.state.all;
-  for (const run of data.runs) for (const k of many() ? [chart.state.kind] : kinds) {
-    const c = run.curves[k] && ((all && run.curves[k].all) || run.curves[k].measured);
-    if (!c) continue;
-    series.push({ label: many() ? run.name : k, color: many() ? runColor(run) : colorOf[k], dash: many() ? runDash(run) : undefined, spanGaps: true,
-      x: c.rank, value: c.value.map(v => Math.max(1, v)) });
+  const series = [], all = chart.state.all, shown = many() ? [chart.state.kind] : kinds;
+  for (const run of data.runs) for (const k of shown) {
+    const c = run.percentiles[k] && ((all && run.percentiles[k].all) || run.percentiles[k].measured);
+    if (c) series.push({ label: k, color: colorOf[k], ...(many() && { label: run.name, ...styleOf(run) }), spanGaps: true, x: c.rank, value: c.value.map(v => Math.max(1, v)) });
   }
   if (!series.length) return null;
-  const shown = many() ? [chart.state.kind] : kinds;
-  const of = data.lines.map(l => ({ ...l, parts: l.metric.match(/^(\w+)\.p([\d.]+)$/) })).filter(l => l.parts && shown.includes(l.parts[1])).map(l => ({ ...l, rank: 100 / (100 - l.parts[2]) }));
-  return { series, xLog: true, xRange: (u, min, max) => [min ?? 1, max ?? 10], yLog: chart.state.log, xTick: v => Number.isInteger(Math.log10(v)) ? share(v) : '', xText: v => share(v) + ' within', yTick: timeTick, yText: time, lines: of, xSpace: 40,
+  const lines = data.lines.map(l => ({ ...l, parts: l.metric.match(/^(\w+)\.p([\d.]+)$/) })).filter(l => l.parts && shown.includes(l.parts[1])).map(l => ({ ...l, rank: 100 / (100 - l.parts[2]) }));
+  return { series, xLog: true, xRange: (u, min, max) => [min ?? 1, max ?? 10], yLog: chart.state.log, xTick: v => Number.isInteger(Math.log10(v)) ? share(v) : '', xText: v => share(v) + ' within', yTick: timeTick, yText: time, lines, xSpace: 40,
     note: 'The share of messages whose latency was no longer; the last point is the maximum.' + (all ? ' Messages due in the warm-up are included.' : '') };
 }
 
 function percentileControls(chart) {
-  const list = kinds.filter(k => data.runs.some(r => r.curves[k]));
+  const list = kinds.filter(k => data.runs.some(r => r.percentiles[k]));
   if (!list.length) return [];
-  const parts = [chart.toggle('log', 'logarithmic', true)];
-  if (data.runs.some(r => Object.values(r.curves).some(c => c.all))) parts.push(chart.toggle('all', 'include the warm-up', false));
-  if (many()) {
-    const first = ['response', 'ack', 'transfer'].filter(k => list.includes(k));
-    parts.unshift(chart.choice('kind', 'Latency', [...first, ...list.filter(k => !first.includes(k))].map(k => [k, k])));
-  }
-  return parts;
+  return [...(many() ? [chart.choice('kind', 'Latency', kindOptions(list))] : []), chart.toggle('log', 'logarithmic', true),
+    ...(data.runs.some(r => Object.values(r.percentiles).some(c => c.all)) ? [chart.toggle('all', 'include the warm-up', false)] : [])];
 }
-
-function piled(chart) {
-  const series = [];
-  let left = true;
-  for (const run of data.runs) for (const name of ['completed', 'received']) {
-    const c = run.pile && run.pile[name];
-    if (!c || many() && name !== chart.state.rate) continue;
-    left = left && run.pile.left;
-    series.push({ label: many() ? run.name : name, color: many() ? runColor(run) : colorOf[name], dash: many() ? runDash(run) : undefined, x: run.pile.backlog, value: c.value, low: c.low, high: c.high, points: true, spanGaps: true });
-  }
-  if (!series.length) return null;
-  return { series, xTick: numberTick, xText: v => 'at ' + numberTick(v) + ' messages', yTick: numberTick, yText: v => number(v) + '/s',
-    note: (left ? 'The rate against the messages that the run had left at the broker.' : 'The rate against the messages waiting at the broker.') + ' The shade reaches from the lowest to the highest second.' };
-}
-
-function pileControls(chart) {
-  const names = ['completed', 'received'].filter(n => data.runs.some(r => r.pile && r.pile[n]));
-  return many() && names.length ? [chart.choice('rate', 'Rate', names.map(n => [n, n]))] : [];
-}
-
-function waiting(chart) {
-  const series = [];
-  for (const run of data.runs) {
-    const keep = measured(run, chart);
-    for (const [name, label] of [['backlog', 'at the broker'], ['inFlight', 'in flight']]) {
-      if (!run.load[name] || many() && name !== chart.state.of) continue;
-      series.push({ label: many() ? run.name : label, color: many() ? runColor(run) : colorOf[name], dash: many() ? runDash(run) : undefined, x: keep(seconds(run.time)), value: keep(run.load[name]) });
-    }
-  }
-  if (!series.length) return null;
-  return { ...overTime, ...fromStart(chart), ...marksOf(chart), series, yTick: numberTick, yText: number, note: 'Messages sent and not yet confirmed, and those in the queues of the broker.' };
-}
-
-function tester(chart) {
-  const series = [];
-  for (const run of data.runs) {
-    const keep = measured(run, chart);
-    for (const [name, label] of [['cpu', 'perfmq'], ['machine', 'all programs of its machine']]) {
-      if (!run.load[name] || many() && name !== 'cpu') continue;
-      series.push({ label: many() ? run.name : label, color: many() ? runColor(run) : colorOf[name], dash: many() ? runDash(run) : undefined, x: keep(seconds(run.time)), value: keep(run.load[name]) });
-    }
-  }
-  if (!series.length || !series.some(s => s.value.length)) return null;
-  return { ...overTime, ...fromStart(chart), ...marksOf(chart), series, yTick: numberTick, yText: v => number(v) + ' cores', note: 'Cores used by perfmq' + (many() ? '.' : ' and by all programs of its machine.') };
-}
-
-/* side is a chart of what the broker and its host used: of one run all figures of it, of several runs one. */
-function side(name) {
-  return chart => {
-    const series = [];
-    let unit = '';
-    for (const run of data.runs) {
-      const keep = measured(run, chart);
-      const list = (run.side || []).filter(f => f.chart === name && (!chosen(name) || f.name === chart.state.figure));
-      list.forEach((f, i) => {
-        unit = f.unit;
-        series.push({ label: many() ? run.name : f.name, color: many() ? runColor(run) : '--c' + (i % 8 + 1), dash: many() ? runDash(run) : undefined,
-          x: keep(seconds(run.time)), value: keep(f.value), low: keep(f.low), high: keep(f.high) });
-      });
-    }
-    if (!series.length) return null;
-    const after = unit === '%' || unit === '/s' ? unit : unit && ' ' + unit;
-    return { ...overTime, ...fromStart(chart), ...marksOf(chart), series, yTick: v => numberTick(v) + (unit === '%' ? unit : ''), yText: v => number(v) + after,
-      note: { cores: 'Cores used by the process.', shares: 'In % of the time.', memory: 'In MB.', bytes: 'In MB/s.', others: '' }[name] + thinnedNote() };
-  };
-}
-
-/* chosen tells whether a chart of the broker's side draws one figure at a time. */
-const chosen = name => many() || name === 'others';
-
-const sideControls = name => chart => {
-  const names = [...new Set(data.runs.flatMap(r => (r.side || []).filter(f => f.chart === name).map(f => f.name)))];
-  return names.length ? [...(chosen(name) ? [chart.choice('figure', 'Figure', names.map(n => [n, n]))] : []), ...warmupToggle(chart)] : [];
-};
 
 /* a matrix: a figure over an axis, a line for each combination of the others, with the noise of the repeats */
 function matrix(chart) {
@@ -541,16 +468,19 @@ const place = document.getElementById('charts');
 place.replaceChildren();
 if (data.matrix) new Chart(place, { id: 'matrix', title: 'Over ' + data.matrix[0].axis, wide: true, height: 320, define: matrix,
   controls: c => [c.choice('figure', 'Figure', data.matrix.map(g => [g.name, g.name]))] });
-new Chart(place, { id: 'throughput', title: 'Throughput', wide: true, height: 320, sync: 'time', define: throughput,
-  controls: c => [...(many() ? [c.choice('rate', 'Rate', ratesOf().map(n => [n, n]))] : []), ...warmupToggle(c)] });
+const overChart = (id, title, note, options) => new Chart(place, { id, title, sync: 'time', define: over(id, note), controls: overControls(id), ...options });
+overChart('throughput', 'Throughput', '', { wide: true, height: 320, define: over('throughput', 'Messages per second, by the time since the start of the load. ', throughputLines) });
 new Chart(place, { id: 'latency', title: 'Latency over time', wide: true, height: 320, sync: 'time', define: latency, controls: latencyControls });
 new Chart(place, { id: 'percentiles', title: 'Latency by percentile', define: percentiles, controls: percentileControls });
-new Chart(place, { id: 'backlog', title: 'Rate against backlog', define: piled, controls: pileControls });
-new Chart(place, { id: 'waiting', title: 'Messages waiting', sync: 'time', define: waiting,
-  controls: c => [...(many() ? [c.choice('of', 'Messages', [['inFlight', 'in flight'], ['backlog', 'at the broker']])] : []), ...warmupToggle(c)] });
-new Chart(place, { id: 'tester', title: "The tester's processors", sync: 'time', define: tester, controls: warmupToggle });
-for (const [name, title] of [['cores', 'The broker: processors'], ['shares', 'The broker: garbage collection, disk'], ['memory', 'The broker: memory'], ['bytes', 'The broker: disk and network'], ['others', 'The broker: other figures']])
-  new Chart(place, { id: 'side-' + name, title, sync: 'time', define: side(name), controls: sideControls(name) });
+for (const [id, title, note] of [
+  ['waiting', 'Messages waiting', 'Messages sent and not yet confirmed, and those in the queues of the broker.'],
+  ['tester', "The tester's processors", 'Cores used by perfmq and by all programs of its machine.'],
+  ['side-cores', 'The broker: processors', 'Cores used by the process.'],
+  ['side-shares', 'The broker: garbage collection, disk', 'In % of the time.'],
+  ['side-memory', 'The broker: memory', 'In MB.'],
+  ['side-bytes', 'The broker: disk and network', 'In MB/s.'],
+  ['side-others', 'The broker: other figures', ''],
+]) overChart(id, title, note);
 
 /* arrange lets the last of an odd number of narrow charts have the whole width. */
 function arrange() {

@@ -216,25 +216,6 @@ func TestBounded(t *testing.T) {
 	require.Equal(t, "at least ", r.Bound("completed.avg"), "of a run of one step")
 }
 
-// TestBrief: rates over less than a second are told, of the runs that count.
-func TestBrief(t *testing.T) {
-	t.Parallel()
-	s := &Sweep{Repeats: 4}
-	s.Arrange(Cells(nil, nil))
-	for i, rate := range []float64{20_000, 500, 8000, 9e9} {
-		s.Runs[i].State = Done
-		s.Runs[i].Figures = map[string]float64{"read.received": 1000, "read.received.avg": rate, "read.ack.p50": 7}
-	}
-	s.Runs[3].Status = 1
-	require.Equal(t, "read.received.avg is a rate over less than a second in 2 of 3 runs, the shortest of 50ms: "+
-		"more messages, or a longer duration, tell more", s.Brief("read.received.avg"))
-	for _, name := range []string{"read.ack.p50", "read.completed.avg"} {
-		require.Empty(t, s.Brief(name))
-	}
-	s.Runs[0].Figures, s.Runs[2].Figures = nil, nil
-	require.Empty(t, s.Brief("read.received.avg"))
-}
-
 // TestOrdered: values that rise are drawn at their distances.
 func TestOrdered(t *testing.T) {
 	t.Parallel()

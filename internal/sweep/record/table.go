@@ -1,11 +1,6 @@
 package record
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-	"time"
-)
+import "slices"
 
 // Spread is a figure over the repeats of a cell, of which N have it.
 type Spread struct {
@@ -146,33 +141,4 @@ func Extremes(rows []Row, name string) (best, worst *Row, ok bool) {
 		}
 	}
 	return best, worst, best != nil
-}
-
-// enough is the least time of which a rate tells much: a second, or what is measured of one.
-const enough = 900 * time.Millisecond
-
-// Brief says in how many runs a rate is over less than a second, such as that of reading a small backlog; empty if in
-// none.
-func (s *Sweep) Brief(name string) string {
-	counter, rate := strings.CutSuffix(name, ".avg")
-	if !rate {
-		return ""
-	}
-	brief, all, least := 0, 0, enough
-	for i := range s.Runs {
-		r := &s.Runs[i]
-		if !r.Good() || r.Figures[name] <= 0 {
-			continue
-		}
-		all++
-		if over := time.Duration(r.Figures[counter] / r.Figures[name] * float64(time.Second)); over > 0 && over < enough {
-			brief++
-			least = min(least, over)
-		}
-	}
-	if brief == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s is a rate over less than a second in %d of %d runs, the shortest of %s: "+
-		"more messages, or a longer duration, tell more", name, brief, all, least.Round(100*time.Microsecond))
 }

@@ -64,23 +64,19 @@ func TestThinnedSide(t *testing.T) {
 	}
 	require.Len(t, s.points, 4)
 	r := &Run{series: s, Result: &result.Result{}}
-	list := r.side()
-	require.Len(t, list, 3)
-	assert.Equal(t, sideData{
-		Name: "process", Chart: "cores", Unit: "cores",
-		column: column{Value: []number64{0.5, 0.1, 0.3}, Low: []number64{0.25, 0.1, 0.3}, High: []number64{0.75, 0.1, 0.3}},
-	}, firstThree(list[0]))
-	assert.Equal(t, column{Value: []number64{750, 100, 300}, Low: []number64{250, 100, 300}, High: []number64{750, 100, 300}}, firstThree(list[1]).column)
-	assert.Equal(t, "s", list[2].Name)
-	assert.Equal(t, []number64{-250_000, -100_000, -300_000}, list[2].Value[:3])
-	for _, d := range list {
-		assert.True(t, math.IsNaN(float64(d.Value[3])), "nothing is known")
+	list := map[string]curve{}
+	for _, c := range r.curves() {
+		list[c.Name] = c
 	}
-}
-
-func firstThree(d sideData) sideData {
-	d.Value, d.Low, d.High = d.Value[:3], d.Low[:3], d.High[:3]
-	return d
+	for name, want := range map[string]curve{
+		"process": {Value: []number64{0.5, 0.1, 0.3}, Low: []number64{0.25, 0.1, 0.3}, High: []number64{0.75, 0.1, 0.3}},
+		"memory":  {Value: []number64{750, 100, 300}, Low: []number64{250, 100, 300}, High: []number64{750, 100, 300}},
+		"s":       {Value: []number64{-250_000, -100_000, -300_000}, Low: []number64{-750_000, -100_000, -300_000}, High: []number64{-250_000, -100_000, -300_000}},
+	} {
+		got := list[name]
+		assert.Equal(t, want, curve{Value: got.Value[:3], Low: got.Low[:3], High: got.High[:3]}, name)
+		assert.True(t, math.IsNaN(float64(got.Value[3])), "nothing is known")
+	}
 }
 
 // TestManySeries: a result may have any number of series.
@@ -96,5 +92,11 @@ func TestManySeries(t *testing.T) {
 	}
 	run, err := NewRun("run", r)
 	require.NoError(t, err)
-	assert.Len(t, run.side(), maxSeries)
+	series := 0
+	for _, c := range run.curves() {
+		if c.Chart == "side-others" {
+			series++
+		}
+	}
+	assert.Equal(t, maxSeries, series)
 }
