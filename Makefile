@@ -44,21 +44,21 @@ fmt: ## format all Go files
 fuzz: ## run each fuzz test for FUZZ_TIME (10s)
 	./scripts/fuzz.sh $(FUZZ_TIME)
 
-fuzz-session: ## run loads through a proxy that mutates the bytes, for FUZZ_SESSION_TIME (10m) per protocol; see docs/hostile.md
+fuzz-session: ## run loads through a proxy that mutates the bytes, for FUZZ_SESSION_TIME (10m) per protocol; see docs/lab/hostile.md
 	$(GO) test ./internal/hostile -run '^Test(Session|Reconnects|Restarts)$$' -count=1 -v -timeout 0 -session.time $(FUZZ_SESSION_TIME) -session.seed 0
 
-features: ## make docs/features.md: the conformance suite on all brokers and versions; half an hour, as root
-	./scripts/features.sh docs/features.md
+features: ## make docs/lab/features.md: the conformance suite on all brokers and versions; half an hour, as root
+	./scripts/features.sh docs/lab/features.md
 
-failures: build ## make docs/failures.md: brokers that fail under load, and what perfmq reports of it; two hours, on an idle machine
+failures: build ## make docs/lab/failures.md: brokers that fail under load, and what perfmq reports of it; two hours, on an idle machine
 	$(GO) test -tags failures -count=1 -run '^Test(RabbitMQCluster|RocketMQPair)$$' ./internal/brokertest
-	$(GO) run ./internal/lab failures -out docs/failures.md
+	$(GO) run ./internal/lab failures -out docs/lab/failures.md
 
-starts: build ## make docs/starts.md: brokers that start with up to 2,000,000 stored messages; on an idle machine
-	$(GO) run ./internal/lab starts -out docs/starts.md
+starts: build ## make docs/lab/starts.md: brokers that start with up to 2,000,000 stored messages; on an idle machine
+	$(GO) run ./internal/lab starts -out docs/lab/starts.md
 
-outages: build ## make docs/outages.md: known outages beside those that perfmq reports; ten minutes, on an idle machine
-	$(GO) run ./internal/lab outages -out docs/outages.md
+outages: build ## make docs/lab/outages.md: known outages beside those that perfmq reports; ten minutes, on an idle machine
+	$(GO) run ./internal/lab outages -out docs/lab/outages.md
 
 soak: build ## make docs/reports/soak.*: an hour of load on an Artemis that is killed and stopped, under Prometheus
 	mkdir -p docs/reports
@@ -68,15 +68,15 @@ docs: ## run the commands in README.md and docs/ and write their output into the
 	$(GO) test ./internal/cli -run '^TestSettingsReference$$' -update
 	$(GO) test ./internal/e2e -run '^TestDocuments$$' -count=1 -update
 
-acceptance: build ## make docs/acceptance.md: the shipped scenarios at full size on real brokers; an hour and more, on an idle machine
-	$(GO) run ./internal/lab acceptance -out docs/acceptance.md
+acceptance: build ## make docs/lab/acceptance.md: the shipped scenarios at full size on real brokers; an hour and more, on an idle machine
+	$(GO) run ./internal/lab acceptance -out docs/lab/acceptance.md
 
-limits: ## try each limit of a load, and make 20 runs of loads without one for docs/benchmarks.md; on an idle machine
+limits: ## try each limit of a load, and make 20 runs of loads without one for docs/lab/benchmarks.md; on an idle machine
 	$(GO) test ./internal/e2e -run '^TestLimit' -count=1 -v -limits.all
-	$(GO) test ./internal/e2e -run '^TestQuietRuns$$' -count=1 -v -timeout 60m -quiet.runs 20 -quiet.page ../../docs/benchmarks.md
+	$(GO) test ./internal/e2e -run '^TestQuietRuns$$' -count=1 -v -timeout 60m -quiet.runs 20 -quiet.page ../../docs/lab/benchmarks.md
 
-search: ## let --find-max search brokers of known rates, up to 50,000 messages a second, for docs/benchmarks.md; on an idle machine
-	$(GO) test ./internal/e2e -run '^TestFindMax$$' -count=1 -v -timeout 60m -search.page ../../docs/benchmarks.md
+search: ## let --find-max search brokers of known rates, up to 50,000 messages a second, for docs/lab/benchmarks.md; on an idle machine
+	$(GO) test ./internal/e2e -run '^TestFindMax$$' -count=1 -v -timeout 60m -search.page ../../docs/lab/benchmarks.md
 
 bench: ## run the benchmarks of the hot path, in process
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/stats ./internal/load ./internal/engine ./internal/wire/...

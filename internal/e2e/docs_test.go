@@ -42,16 +42,16 @@ var documents = map[string]machine{
 	"docs/migrate.md":         withArtemis,
 	"docs/verification.md":    withArtemis,
 	"docs/embedded-broker.md": bare,
-	"docs/hostile.md":         bare,
-	"docs/benchmarks.md":      bare,
+	"docs/lab/hostile.md":     bare,
+	"docs/lab/benchmarks.md":  bare,
 	"docs/settings.md":        bare,
 	"docs/sweeps.md":          bare,
 	"docs/prometheus.md":      bare,
-	"docs/features.md":        bare,
-	"docs/failures.md":        bare,
-	"docs/starts.md":          bare,
-	"docs/outages.md":         bare,
-	"docs/acceptance.md":      bare,
+	"docs/lab/features.md":    bare,
+	"docs/lab/failures.md":    bare,
+	"docs/lab/starts.md":      bare,
+	"docs/lab/outages.md":     bare,
+	"docs/lab/acceptance.md":  bare,
 	"docs/reports.md":         bare,
 	"docs/results.md":         tested,
 	"docs/scenarios.md":       tested, // TestScenarioDocument
@@ -73,7 +73,9 @@ func TestDocuments(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)
-	for _, page := range append(pages, "../../README.md") {
+	records, err := filepath.Glob("../../docs/lab/*.md")
+	require.NoError(t, err)
+	for _, page := range slices.Concat(pages, records, []string{"../../README.md"}) {
 		name, err := filepath.Rel("../..", page)
 		require.NoError(t, err)
 		where, listed := documents[name]

@@ -20,7 +20,7 @@ import (
 
 var foundPage = flag.String("search.page", "", "the page into which TestFindMaxTable writes its table")
 
-// foundSection is that of docs/benchmarks.md. The table stands between the comments.
+// foundSection is that of docs/lab/benchmarks.md. The table stands between the comments.
 const foundSection = `
 ## What a search finds
 
@@ -33,7 +33,7 @@ it finds is more than 3% off, unless the search itself names the tester, or its 
 
 // TestFindMax: the maximum found for a broker that serves 2000 messages a second is that (within 3%), unless the output
 // names the tester as the limit, as on a busy machine. Each tried rate has its result. `make search` does so up to 50,000
-// messages a second, one search after the other, for docs/benchmarks.md.
+// messages a second, one search after the other, for docs/lab/benchmarks.md.
 func TestFindMax(t *testing.T) {
 	t.Parallel()
 	if *foundPage != "" {

@@ -25,7 +25,7 @@ var (
 	quietPage = flag.String("quiet.page", "", "the page into which TestQuietRuns writes its table")
 )
 
-// quietSection is that of docs/benchmarks.md. The table stands between the comments.
+// quietSection is that of docs/lab/benchmarks.md. The table stands between the comments.
 const quietSection = `
 ## Runs in which nothing is wrong
 
@@ -38,7 +38,7 @@ load, on an idle machine, and fails if one names another limit than the rate (fo
 
 // TestQuietRuns: loads far below the capacity of broker and tester have no limit but their rate, consumers alone none
 // but their producers, and no findings, however often they run. Runs on a machine that other programs keep busy are not
-// held against the tool. `make limits` makes 20 runs of each, on Artemis as well, for docs/benchmarks.md.
+// held against the tool. `make limits` makes 20 runs of each, on Artemis as well, for docs/lab/benchmarks.md.
 func TestQuietRuns(t *testing.T) {
 	t.Parallel()
 	b := serve(t)
@@ -152,10 +152,10 @@ func withTable(t *testing.T, page, section, table string) string {
 	return head + marks[0] + "\n" + table + "\n" + marks[1] + tail
 }
 
-// TestTablesOfBenchmarks: each table finds its place in docs/benchmarks.md, and the next one takes that.
+// TestTablesOfBenchmarks: each table finds its place in docs/lab/benchmarks.md, and the next one takes that.
 func TestTablesOfBenchmarks(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/benchmarks.md")
+	text, err := os.ReadFile("../../docs/lab/benchmarks.md")
 	require.NoError(t, err)
 	for _, section := range []string{quietSection, foundSection} {
 		title, _, _ := strings.Cut(strings.TrimSpace(section), "\n")

@@ -22,5 +22,5 @@
 // # Fuzzed sessions
 //
 // TestSession runs a load between the drivers and the embedded broker through a proxy that mutates, truncates, splits
-// and delays the bytes, in both directions, and checks the same; see docs/hostile.md.
+// and delays the bytes, in both directions, and checks the same; see docs/lab/hostile.md.
 package hostile

@@ -194,10 +194,10 @@ func (j *job) runProgram() *report {
 	return r
 }
 
-// TestDocument: docs/hostile.md says how many cases there are.
+// TestDocument: docs/lab/hostile.md says how many cases there are.
 func TestDocument(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/hostile.md")
+	text, err := os.ReadFile("../../docs/lab/hostile.md")
 	require.NoError(t, err)
 	for _, s := range subjects() {
 		cases, through := s.table(), 0

@@ -135,7 +135,7 @@ func TestRead(t *testing.T) {
 // TestPublished: the page in the documentation has no run that did not finish, and none that passed with nothing sent.
 func TestPublished(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/acceptance.md")
+	text, err := os.ReadFile("../../docs/lab/acceptance.md")
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "not finished")
 	rows := regexp.MustCompile(`(?m)^\| [a-z]+/[^|]+ \| [^|]+ \| [^|]+ \| (\d+) \| (\d+) \| ([^|]+) \|`).FindAllStringSubmatch(string(text), -1)

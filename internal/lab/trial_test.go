@@ -15,7 +15,7 @@ import (
 	"github.com/perfmq/perfmq/internal/brokertest"
 )
 
-// TestTrials carries out some rows of docs/failures.md: real brokers fail, and what perfmq reports of it is judged by
+// TestTrials carries out some rows of docs/lab/failures.md: real brokers fail, and what perfmq reports of it is judged by
 // their own counts.
 func TestTrials(t *testing.T) {
 	brokertest.Needs(t, "brokers")

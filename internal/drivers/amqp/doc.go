@@ -45,7 +45,7 @@
 //
 // # Limits
 //
-// See docs/hostile.md: every allocation for data of a broker has a limit.
+// See docs/lab/hostile.md: every allocation for data of a broker has a limit.
 //
 // # Dialects
 //
