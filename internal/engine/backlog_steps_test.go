@@ -3,7 +3,6 @@ package engine_test
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -48,26 +47,24 @@ func TestBacklogOfSteps(t *testing.T) {
 			s.step("rest", drainedStep, s.readers("readers", nil))
 		}, []string{"step bad: received is below completed: the backlog grew by 100 msg/s, by "}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newScenario(mem.New().Factory(), false)
-				tt.steps(s)
-				s.plan.DrainTimeout = time.Minute
-				sum := s.run(t, nil)
-				require.True(t, sum.Success, "%q", sum.Problems)
-				var texts []string
-				for _, f := range report.Observations(sum) {
-					require.False(t, f.Kind == "queueing" && len(tt.want) == 0, f.Text)
-					if f.Kind == "backlog" || f.Kind == "backlog-grew" || f.Kind == "received-elsewhere" {
-						require.NotEmpty(t, f.Subject)
-						texts = append(texts, f.Text)
-					}
+		inBubble(t, tt.name, func(t *testing.T) {
+			s := newScenario(mem.New().Factory(), false)
+			tt.steps(s)
+			s.plan.DrainTimeout = time.Minute
+			sum := s.run(t, nil)
+			require.True(t, sum.Success, "%q", sum.Problems)
+			var texts []string
+			for _, f := range report.Observations(sum) {
+				require.False(t, f.Kind == "queueing" && len(tt.want) == 0, f.Text)
+				if f.Kind == "backlog" || f.Kind == "backlog-grew" || f.Kind == "received-elsewhere" {
+					require.NotEmpty(t, f.Subject)
+					texts = append(texts, f.Text)
 				}
-				require.Len(t, texts, len(tt.want), "%q", texts)
-				for i, want := range tt.want {
-					require.True(t, strings.HasPrefix(texts[i], want), "%q does not begin with %q", texts[i], want)
-				}
-			})
+			}
+			require.Len(t, texts, len(tt.want), "%q", texts)
+			for i, want := range tt.want {
+				require.True(t, strings.HasPrefix(texts[i], want), "%q does not begin with %q", texts[i], want)
+			}
 		})
 	}
 }

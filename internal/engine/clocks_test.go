@@ -3,7 +3,6 @@ package engine_test
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -26,41 +25,39 @@ func TestClockBehind(t *testing.T) {
 		"less than it takes": {20 * time.Millisecond, 0, 30_000},
 		"5 seconds":          {5 * time.Second, 300, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, func(o *mem.Options) { o.DeliveryLatency = 50 * time.Millisecond })
-				opened, ended := make(chan struct{}), make(chan struct{})
-				go func() {
-					defer close(ended)
-					<-opened
-					run(t, newPlan(b.Factory(), func(p *flat) {
-						p.Role, p.Rate, p.Count, p.MaxPending = plan.Producer, rate("100.3"), 300, 100
-					}), nil)
-				}()
-				p := newPlan(b.Factory(), func(p *flat) {
-					p.Role, p.Count, p.ClockShift = plan.Consumer, 300, -tt.behind
-					p.Plan.Thresholds = demands(t, "transfer.p99 < 60ms", "transfer.mean < 60ms")
-				})
-				rep := &recorder{}
-				close(opened)
-				s, err := carryOut(t.Context(), nil, p, rep)
-				require.NoError(t, err)
-				<-ended
-				require.EqualValues(t, 300, s.Total.Received)
-				require.Equal(t, tt.negative, s.Total.NegativeTransfers)
-				for _, o := range s.Thresholds {
-					require.Equal(t, tt.negative == 0, o.Known, o.String())
-					require.Equal(t, tt.negative == 0, o.Kept, o.String())
-				}
-				if tt.negative > 0 {
-					require.Zero(t, s.Latencies[result.Transfer].Count)
-					require.Contains(t, s.Warnings,
-						"transfer times below zero, left out because the clocks of producer and consumer differ: 300 of 300")
-					return
-				}
-				require.EqualValues(t, 300, s.Latencies[result.Transfer].Count)
-				require.Equal(t, tt.transfer, s.Latencies[result.Transfer].Max)
+		inBubble(t, name, func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) { o.DeliveryLatency = 50 * time.Millisecond })
+			opened, ended := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(ended)
+				<-opened
+				run(t, newPlan(b.Factory(), func(p *flat) {
+					p.Role, p.Rate, p.Count, p.MaxPending = plan.Producer, rate("100.3"), 300, 100
+				}), nil)
+			}()
+			p := newPlan(b.Factory(), func(p *flat) {
+				p.Role, p.Count, p.ClockShift = plan.Consumer, 300, -tt.behind
+				p.Plan.Thresholds = demands(t, "transfer.p99 < 60ms", "transfer.mean < 60ms")
 			})
+			rep := &recorder{}
+			close(opened)
+			s, err := carryOut(t.Context(), nil, p, rep)
+			require.NoError(t, err)
+			<-ended
+			require.EqualValues(t, 300, s.Total.Received)
+			require.Equal(t, tt.negative, s.Total.NegativeTransfers)
+			for _, o := range s.Thresholds {
+				require.Equal(t, tt.negative == 0, o.Known, o.String())
+				require.Equal(t, tt.negative == 0, o.Kept, o.String())
+			}
+			if tt.negative > 0 {
+				require.Zero(t, s.Latencies[result.Transfer].Count)
+				require.Contains(t, s.Warnings,
+					"transfer times below zero, left out because the clocks of producer and consumer differ: 300 of 300")
+				return
+			}
+			require.EqualValues(t, 300, s.Latencies[result.Transfer].Count)
+			require.Equal(t, tt.transfer, s.Latencies[result.Transfer].Max)
 		})
 	}
 }
@@ -82,40 +79,38 @@ func TestLeftOut(t *testing.T) {
 		"1 of 50":     {50, 8, false},
 		"all of them": {1, 400, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := mem.New().Factory()
-				if tt.every > 0 {
-					seen := 0
-					f.Open = openWith(f.Open, func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
-						if seen++; seen%tt.every == 0 {
-							behind(d)
-						}
-						deliver(d)
-					})
-				}
-				s, _ := run(t, newPlan(f, func(p *flat) {
-					p.Rate, p.Duration, p.StallThreshold = rate("100"), 4*time.Second, 3*time.Second
-					p.Delay = time.Second
-					p.Plan.Thresholds = demands(t, "transfer.p99 < 1010ms", "transfer.max < 1010ms", "lateness.p99 < 10ms", "lateness.mean < 10ms")
-				}), nil)
-				require.True(t, s.Success, s.Problems)
-				require.Equal(t, tt.left, s.Total.NegativeTransfers)
-				require.Equal(t, tt.left, s.Total.Early)
-				require.EqualValues(t, 400-tt.left, s.Latencies[result.Transfer].Count)
-				if tt.left < 400 {
-					require.EqualValues(t, 400-tt.left, s.Latencies[result.Lateness].Count)
-				}
-				require.Equal(t, 2*tt.left, s.Total.NegativeAges)
-				require.Nil(t, s.Latencies[result.B2C], "no message with an age has one that is known")
-				for _, o := range s.Thresholds {
-					require.Equal(t, tt.measured, o.Kept, o.String())
-					require.Equal(t, tt.measured, !strings.HasSuffix(o.String(), "NOT KEPT, not measured"), o.String())
-				}
-				said := strings.Contains(strings.Join(s.Warnings, "\n"), "transfer times below zero, left out")
-				require.Equal(t, tt.left > 0, said, s.Warnings)
-				require.Empty(t, s.Stalls.List)
-			})
+		inBubble(t, name, func(t *testing.T) {
+			f := mem.New().Factory()
+			if tt.every > 0 {
+				seen := 0
+				f = delivering(f, func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
+					if seen++; seen%tt.every == 0 {
+						behind(d)
+					}
+					deliver(d)
+				})
+			}
+			s, _ := run(t, newPlan(f, func(p *flat) {
+				p.Rate, p.Duration, p.StallThreshold = rate("100"), 4*time.Second, 3*time.Second
+				p.Delay = time.Second
+				p.Plan.Thresholds = demands(t, "transfer.p99 < 1010ms", "transfer.max < 1010ms", "lateness.p99 < 10ms", "lateness.mean < 10ms")
+			}), nil)
+			require.True(t, s.Success, s.Problems)
+			require.Equal(t, tt.left, s.Total.NegativeTransfers)
+			require.Equal(t, tt.left, s.Total.Early)
+			require.EqualValues(t, 400-tt.left, s.Latencies[result.Transfer].Count)
+			if tt.left < 400 {
+				require.EqualValues(t, 400-tt.left, s.Latencies[result.Lateness].Count)
+			}
+			require.Equal(t, 2*tt.left, s.Total.NegativeAges)
+			require.Nil(t, s.Latencies[result.B2C], "no message with an age has one that is known")
+			for _, o := range s.Thresholds {
+				require.Equal(t, tt.measured, o.Kept, o.String())
+				require.Equal(t, tt.measured, !strings.HasSuffix(o.String(), "NOT KEPT, not measured"), o.String())
+			}
+			said := strings.Contains(strings.Join(s.Warnings, "\n"), "transfer times below zero, left out")
+			require.Equal(t, tt.left > 0, said, s.Warnings)
+			require.Empty(t, s.Stalls.List)
 		})
 	}
 }

@@ -79,30 +79,28 @@ func TestEndings(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, tt.options)
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				stop := make(chan struct{})
-				if tt.act != nil {
-					time.AfterFunc(4*time.Second, func() { tt.act(b, func() { close(stop) }, cancel) })
-				}
-				p, rep := newPlan(b.Factory(), tt.edit), new(recorder)
-				s, err := carryOut(ctx, stop, p, rep)
-				require.NoError(t, err)
-				check(t, p, s, rep)
-				require.InDelta(t, tt.sent, s.Total.Sent, 1)
-				require.InDelta(t, tt.lasts, s.End.Sub(s.Start), float64(100*time.Millisecond))
-				require.Contains(t, s.Reason, tt.reason)
-				require.Equal(t, tt.interrupted, s.Interrupted)
-				require.Equal(t, tt.success, s.Success, s.Problems)
-				require.Equal(t, tt.success, len(s.Problems) == 0)
-				require.Empty(t, s.LeftBehind)
-				require.Zero(t, s.Total.InFlight())
-				truth := b.Stats()
-				require.Zero(t, truth.Producers+truth.Consumers+truth.Connections)
-			})
+		inBubble(t, tt.name, func(t *testing.T) {
+			b := broker(t, tt.options)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			stop := make(chan struct{})
+			if tt.act != nil {
+				time.AfterFunc(4*time.Second, func() { tt.act(b, func() { close(stop) }, cancel) })
+			}
+			p, rep := newPlan(b.Factory(), tt.edit), new(recorder)
+			s, err := carryOut(ctx, stop, p, rep)
+			require.NoError(t, err)
+			check(t, p, s, rep)
+			require.InDelta(t, tt.sent, s.Total.Sent, 1)
+			require.InDelta(t, tt.lasts, s.End.Sub(s.Start), float64(100*time.Millisecond))
+			require.Contains(t, s.Reason, tt.reason)
+			require.Equal(t, tt.interrupted, s.Interrupted)
+			require.Equal(t, tt.success, s.Success, s.Problems)
+			require.Equal(t, tt.success, len(s.Problems) == 0)
+			require.Empty(t, s.LeftBehind)
+			require.Zero(t, s.Total.InFlight())
+			truth := b.Stats()
+			require.Zero(t, truth.Producers+truth.Consumers+truth.Connections)
 		})
 	}
 }
@@ -146,74 +144,66 @@ func TestOpeningFails(t *testing.T) {
 		{"no answer to a producer", &hooks{producer: wait}, true},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b, rep, begun := mem.New(), new(recorder), time.Now()
-				p := newPlan(tt.hooks.factory(b.Factory()), func(p *flat) { p.Producers, p.Consumers = 1, 1 })
-				if strings.HasPrefix(tt.name, "third") {
-					p.Destinations = []driver.Destination{{Name: "A"}, {Name: "B"}, {Name: "C"}}
-				}
-				_, err := carryOut(t.Context(), nil, p, rep)
-				require.Error(t, err)
-				if !tt.hangs {
-					require.ErrorIs(t, err, refused)
-					require.Equal(t, driver.ClassConnect, driver.ClassOf(err))
-					require.Equal(t, "start it", driver.HintOf(err))
-				} else {
-					require.ErrorContains(t, err, "no answer within 2s")
-					require.Contains(t, driver.HintOf(err), "raise --connect-timeout")
-					require.Equal(t, driver.ClassConnect, driver.ClassOf(err))
-				}
-				require.LessOrEqual(t, time.Since(begun), connectTimeout+closeBound)
-				require.Nil(t, rep.summary)
-				truth := b.Stats()
-				require.Zero(t, truth.Producers+truth.Consumers+truth.Connections)
-				require.Zero(t, truth.Arrived)
-			})
+		inBubble(t, tt.name, func(t *testing.T) {
+			b, rep, begun := mem.New(), new(recorder), time.Now()
+			p := newPlan(tt.hooks.factory(b.Factory()), func(p *flat) { p.Producers, p.Consumers = 1, 1 })
+			if strings.HasPrefix(tt.name, "third") {
+				p.Destinations = []driver.Destination{{Name: "A"}, {Name: "B"}, {Name: "C"}}
+			}
+			_, err := carryOut(t.Context(), nil, p, rep)
+			require.Error(t, err)
+			if !tt.hangs {
+				require.ErrorIs(t, err, refused)
+				require.Equal(t, driver.ClassConnect, driver.ClassOf(err))
+				require.Equal(t, "start it", driver.HintOf(err))
+			} else {
+				require.ErrorContains(t, err, "no answer within 2s")
+				require.Contains(t, driver.HintOf(err), "raise --connect-timeout")
+				require.Equal(t, driver.ClassConnect, driver.ClassOf(err))
+			}
+			require.LessOrEqual(t, time.Since(begun), connectTimeout+closeBound)
+			require.Nil(t, rep.summary)
+			truth := b.Stats()
+			require.Zero(t, truth.Producers+truth.Consumers+truth.Connections)
+			require.Zero(t, truth.Arrived)
 		})
 	}
-	t.Run("drivers that ignore their context", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			released := make(chan struct{})
-			hang := func(context.Context) error { <-released; return refused }
-			for _, h := range []*hooks{{open: hang}, {consumer: hang}, {producer: hang}} {
-				begun := time.Now()
-				_, err := carryOut(t.Context(), nil, newPlan(h.factory(mem.New().Factory()), nil), new(recorder))
-				require.Error(t, err)
-				require.LessOrEqual(t, time.Since(begun), connectTimeout+closeBound)
-			}
-			close(released)
-		})
-	})
-	t.Run("the driver's own time-out says more", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			says := driver.Errorf(driver.ClassTimeout, "connect", "is it a broker?", "it did not answer CONNECT")
-			late := func(ctx context.Context) error {
-				select {
-				case <-ctx.Done(): // must not win by chance
-					return ctx.Err()
-				case <-time.After(connectTimeout):
-				}
-				require.NoError(t, ctx.Err())
-				return says
-			}
-			for _, h := range []*hooks{{open: late}, {consumer: late}, {producer: late}} {
-				_, err := carryOut(t.Context(), nil, newPlan(h.factory(mem.New().Factory()), nil), new(recorder))
-				require.ErrorIs(t, err, says)
-				require.Equal(t, "is it a broker?", driver.HintOf(err))
-			}
-		})
-	})
-	t.Run("interrupted", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			stop := make(chan struct{})
-			time.AfterFunc(time.Second, func() { close(stop) })
+	inBubble(t, "drivers that ignore their context", func(t *testing.T) {
+		released := make(chan struct{})
+		hang := func(context.Context) error { <-released; return refused }
+		for _, h := range []*hooks{{open: hang}, {consumer: hang}, {producer: hang}} {
 			begun := time.Now()
-			h := &hooks{producer: wait}
-			_, err := carryOut(t.Context(), stop, newPlan(h.factory(mem.New().Factory()), nil), new(recorder))
-			require.ErrorContains(t, err, "interrupted")
-			require.Equal(t, time.Second, time.Since(begun))
-		})
+			_, err := carryOut(t.Context(), nil, newPlan(h.factory(mem.New().Factory()), nil), new(recorder))
+			require.Error(t, err)
+			require.LessOrEqual(t, time.Since(begun), connectTimeout+closeBound)
+		}
+		close(released)
+	})
+	inBubble(t, "the driver's own time-out says more", func(t *testing.T) {
+		says := driver.Errorf(driver.ClassTimeout, "connect", "is it a broker?", "it did not answer CONNECT")
+		late := func(ctx context.Context) error {
+			select {
+			case <-ctx.Done(): // must not win by chance
+				return ctx.Err()
+			case <-time.After(connectTimeout):
+			}
+			require.NoError(t, ctx.Err())
+			return says
+		}
+		for _, h := range []*hooks{{open: late}, {consumer: late}, {producer: late}} {
+			_, err := carryOut(t.Context(), nil, newPlan(h.factory(mem.New().Factory()), nil), new(recorder))
+			require.ErrorIs(t, err, says)
+			require.Equal(t, "is it a broker?", driver.HintOf(err))
+		}
+	})
+	inBubble(t, "interrupted", func(t *testing.T) {
+		stop := make(chan struct{})
+		time.AfterFunc(time.Second, func() { close(stop) })
+		begun := time.Now()
+		h := &hooks{producer: wait}
+		_, err := carryOut(t.Context(), stop, newPlan(h.factory(mem.New().Factory()), nil), new(recorder))
+		require.ErrorContains(t, err, "interrupted")
+		require.Equal(t, time.Second, time.Since(begun))
 	})
 }
 
@@ -260,20 +250,18 @@ func TestDrainWaitsOnlyForWhatCanCome(t *testing.T) {
 // A producer that waits for credit when the load ends has sent nothing: the totals must not count it, nor shrink.
 func TestBlockedInSendAtTheEnd(t *testing.T) {
 	for _, stopAt := range []time.Duration{loadTime, loadTime + 500*time.Millisecond} {
-		t.Run(stopAt.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, func(o *mem.Options) { o.Limit = 250 })
-				s, rep := run(t, newPlan(b.Factory(), func(p *flat) {
-					steady(p)
-					p.Role, p.Duration, p.Producers = plan.Producer, stopAt, 3
-				}), nil)
-				require.True(t, s.Success, s.Problems)
-				require.EqualValues(t, 250, s.Total.Sent)
-				require.EqualValues(t, 250, s.Total.Completed)
-				require.EqualValues(t, 250, b.Stats().Arrived)
-				require.EqualValues(t, 250, rep.last().Sent)
-				require.Zero(t, s.Total.LateSends)
-			})
+		inBubble(t, stopAt.String(), func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) { o.Limit = 250 })
+			s, rep := run(t, newPlan(b.Factory(), func(p *flat) {
+				steady(p)
+				p.Role, p.Duration, p.Producers = plan.Producer, stopAt, 3
+			}), nil)
+			require.True(t, s.Success, s.Problems)
+			require.EqualValues(t, 250, s.Total.Sent)
+			require.EqualValues(t, 250, s.Total.Completed)
+			require.EqualValues(t, 250, b.Stats().Arrived)
+			require.EqualValues(t, 250, rep.last().Sent)
+			require.Zero(t, s.Total.LateSends)
 		})
 	}
 }

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -26,22 +25,19 @@ func TestPropertiesLostBetweenProtocols(t *testing.T) {
 		{"kept", []string{"one", "two"}, false, false, false},
 		{"one protocol", []string{"one", "one"}, true, false, false},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := mem.New().Factory()
-				f.Open = openWith(f.Open, func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
-					if tt.strips {
-						d.HasTime, d.Time, d.ID = false, 0, driver.ID{}
-					}
-					deliver(d)
-				})
-				s, _ := run(t, newPlan(f, func(p *flat) {
-					p.Count, p.Verify = 100, tt.verify
-					p.Producer.Factory.Name, p.Consumer.Factory.Name = tt.protocols[0], tt.protocols[1]
-				}), nil)
-				require.Equal(t, !tt.strips, s.Success)
-				require.Equal(t, tt.says, strings.Contains(strings.Join(s.Problems, "\n"), text), s.Problems)
+		inBubble(t, tt.name, func(t *testing.T) {
+			f := delivering(mem.New().Factory(), func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
+				if tt.strips {
+					d.HasTime, d.Time, d.ID = false, 0, driver.ID{}
+				}
+				deliver(d)
 			})
+			s, _ := run(t, newPlan(f, func(p *flat) {
+				p.Count, p.Verify = 100, tt.verify
+				p.Producer.Factory.Name, p.Consumer.Factory.Name = tt.protocols[0], tt.protocols[1]
+			}), nil)
+			require.Equal(t, !tt.strips, s.Success)
+			require.Equal(t, tt.says, strings.Contains(strings.Join(s.Problems, "\n"), text), s.Problems)
 		})
 	}
 }

@@ -23,29 +23,27 @@ func TestSendTimeout(t *testing.T) {
 		"closed loop": func(p *flat) { p.MaxPending = 4 },
 		"open loop":   func(p *flat) { p.Rate, p.MaxPending = rate("100"), 4 },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, func(o *mem.Options) { o.Withhold = 10 })
-				s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-					p.Count, p.Verify, p.SendTimeout = 1000, true, 500*time.Millisecond
-					edit(p)
-				}), nil)
-				require.EqualValues(t, 1000, s.Total.Sent)
-				require.EqualValues(t, 900, s.Total.Completed)
-				require.EqualValues(t, 100, s.Total.Unconfirmed)
-				require.EqualValues(t, 100, s.Total.Failures[driver.ClassTimeout])
-				require.EqualValues(t, 900, s.Latencies[result.Ack].Count)
-				require.EqualValues(t, 1000, s.Total.Received)
-				v := s.Verification.Total
-				require.EqualValues(t, 100, v.UnconfirmedArrived)
-				require.Zero(t, v.Lost+v.Left+v.Duplicates+v.UnconfirmedMissing)
-				require.Zero(t, s.Total.Strays)
-				require.False(t, s.Success, "as any run with unconfirmed messages")
-				require.Equal(t, []string{
-					"messages sent but not confirmed (the broker may have them or not): 100",
-					"first failure of class timeout: send: no answer within 500ms",
-				}, s.Problems)
-			})
+		inBubble(t, name, func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) { o.Withhold = 10 })
+			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+				p.Count, p.Verify, p.SendTimeout = 1000, true, 500*time.Millisecond
+				edit(p)
+			}), nil)
+			require.EqualValues(t, 1000, s.Total.Sent)
+			require.EqualValues(t, 900, s.Total.Completed)
+			require.EqualValues(t, 100, s.Total.Unconfirmed)
+			require.EqualValues(t, 100, s.Total.Failures[driver.ClassTimeout])
+			require.EqualValues(t, 900, s.Latencies[result.Ack].Count)
+			require.EqualValues(t, 1000, s.Total.Received)
+			v := s.Verification.Total
+			require.EqualValues(t, 100, v.UnconfirmedArrived)
+			require.Zero(t, v.Lost+v.Left+v.Duplicates+v.UnconfirmedMissing)
+			require.Zero(t, s.Total.Strays)
+			require.False(t, s.Success, "as any run with unconfirmed messages")
+			require.Equal(t, []string{
+				"messages sent but not confirmed (the broker may have them or not): 100",
+				"first failure of class timeout: send: no answer within 500ms",
+			}, s.Problems)
 		})
 	}
 }
@@ -83,33 +81,29 @@ func TestSendTimeoutsWithoutRecovery(t *testing.T) {
 		"sent again":  func(p *flat) { p.Duration, p.Rate, p.MaxPending, p.Resend = 10*time.Second, rate("10"), 1, true },
 		"all at once": func(p *flat) { p.Count, p.MaxPending = 100, 100 }, // nothing is sent after the last confirmation
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s, _ := run(t, newPlan(silent(), func(p *flat) {
-					p.Reconnect = true
-					edit(p)
-				}), nil)
-				require.EqualValues(t, 50, s.Total.Completed)
-				require.NotZero(t, s.Total.Unconfirmed)
-				require.Contains(t, s.Problems, fmt.Sprintf("messages sent but not confirmed (the broker may have them or not): %d",
-					s.Total.Unconfirmed))
-			})
+		inBubble(t, name, func(t *testing.T) {
+			s, _ := run(t, newPlan(silent(), func(p *flat) {
+				p.Reconnect = true
+				edit(p)
+			}), nil)
+			require.EqualValues(t, 50, s.Total.Completed)
+			require.NotZero(t, s.Total.Unconfirmed)
+			require.Contains(t, s.Problems, fmt.Sprintf("messages sent but not confirmed (the broker may have them or not): %d",
+				s.Total.Unconfirmed))
 		})
 	}
-	t.Run("a group beside another", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			s := newScenario(silent(), false)
-			lost := s.senders("lost", func(g *plan.Group) { g.Rate, g.Reconnect = rate("10"), true })
-			fine := s.senders("fine", func(g *plan.Group) {
-				s.others = append(s.others, endpoint(mem.New().Factory(), "fine"))
-				g.Rate, g.Reconnect, g.ProducerBroker = rate("10"), true, s.others[0].Broker
-			})
-			s.step("one", func(p *plan.Step) { p.Duration = 10 * time.Second }, lost, fine)
-			sum, err := engine.Run(t.Context(), nil, s.config(), new(recorder))
-			require.NoError(t, err)
-			require.EqualValues(t, 150, sum.Total.Completed)
-			require.Contains(t, sum.Problems, "messages sent but not confirmed (the broker may have them or not): 50")
+	inBubble(t, "a group beside another", func(t *testing.T) {
+		s := newScenario(silent(), false)
+		lost := s.senders("lost", func(g *plan.Group) { g.Rate, g.Reconnect = rate("10"), true })
+		fine := s.senders("fine", func(g *plan.Group) {
+			s.others = append(s.others, endpoint(mem.New().Factory(), "fine"))
+			g.Rate, g.Reconnect, g.ProducerBroker = rate("10"), true, s.others[0].Broker
 		})
+		s.step("one", func(p *plan.Step) { p.Duration = 10 * time.Second }, lost, fine)
+		sum, err := engine.Run(t.Context(), nil, s.config(), new(recorder))
+		require.NoError(t, err)
+		require.EqualValues(t, 150, sum.Total.Completed)
+		require.Contains(t, sum.Problems, "messages sent but not confirmed (the broker may have them or not): 50")
 	})
 }
 
@@ -125,22 +119,20 @@ func TestClosingAfterSendTimeouts(t *testing.T) {
 		"no answer, sent again":   {true, false, 2 * time.Second},
 		"answers after the limit": {false, true, 2 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, func(o *mem.Options) {
-					if o.Withhold = 10; tt.late {
-						o.Withhold, o.Latency = 0, 600*time.Millisecond
-					}
-				})
-				s, _ := run(t, newPlan(silent.factory(b.Factory()), func(p *flat) {
-					p.Duration, p.Verify, p.SendTimeout, p.Resend = 10*time.Second, true, 500*time.Millisecond, tt.resend
-					p.MaxPending, p.Rate, p.Count, p.DrainTimeout = 100, rate("10"), 91, 5*time.Second
-					p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = time.Minute, time.Minute
-					p.Producer.Factory.Capabilities.TimesOut = false
-				}), nil)
-				require.NotZero(t, s.Total.Resent+s.Total.Unconfirmed)
-				require.InDelta(t, 10*time.Second+tt.closing, s.End.Sub(s.Start), float64(2*time.Second))
+		inBubble(t, name, func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) {
+				if o.Withhold = 10; tt.late {
+					o.Withhold, o.Latency = 0, 600*time.Millisecond
+				}
 			})
+			s, _ := run(t, newPlan(silent.factory(b.Factory()), func(p *flat) {
+				p.Duration, p.Verify, p.SendTimeout, p.Resend = 10*time.Second, true, 500*time.Millisecond, tt.resend
+				p.MaxPending, p.Rate, p.Count, p.DrainTimeout = 100, rate("10"), 91, 5*time.Second
+				p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = time.Minute, time.Minute
+				p.Producer.Factory.Capabilities.TimesOut = false
+			}), nil)
+			require.NotZero(t, s.Total.Resent+s.Total.Unconfirmed)
+			require.InDelta(t, 10*time.Second+tt.closing, s.End.Sub(s.Start), float64(2*time.Second))
 		})
 	}
 }

@@ -33,31 +33,29 @@ func TestConsumerFail(t *testing.T) {
 		"reject all":                  {load.Share{Of: 1, Out: 1}, driver.Reject, 0, sent, func(*flat) {}},
 		"reject 1% in the warm-up":    {load.Share{Of: 1, Out: 100}, driver.Reject, 0, 20, func(p *flat) { p.Rate, p.Warmup, p.Duration = rate("1000"), time.Second, 4*time.Second }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, nil)
-				s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-					verified(p)
-					p.Count, p.MaxPending, p.StallThreshold = sent, 100, time.Second
-					p.ConsumerFail, p.Failing = c.share, c.as
-					c.edit(p)
-				}), nil)
-				require.True(t, s.Success, s.Problems)
-				require.EqualValues(t, sent, s.Total.Received)
-				require.Equal(t, c.released, s.Total.ConsumerReleased)
-				require.Equal(t, c.rejected, s.Total.ConsumerRejected)
-				require.Zero(t, s.Missing)
-				if v := s.Verification; v != nil {
-					require.EqualValues(t, sent, v.Total.Once)
-					require.Zero(t, v.Total.Lost+v.Total.Left+v.Total.Duplicates+v.Total.Damaged)
-				}
-				stats := b.Stats()
-				require.EqualValues(t, sent+c.released, stats.Delivered, "what the broker has delivered")
-				require.EqualValues(t, c.released, stats.Redelivered)
-				require.EqualValues(t, c.rejected, stats.Refused)
-				require.EqualValues(t, sent-c.rejected, stats.Acknowledged)
-				require.Zero(t, s.Stalls.Count)
-			})
+		inBubble(t, name, func(t *testing.T) {
+			b := broker(t, nil)
+			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+				verified(p)
+				p.Count, p.MaxPending, p.StallThreshold = sent, 100, time.Second
+				p.ConsumerFail, p.Failing = c.share, c.as
+				c.edit(p)
+			}), nil)
+			require.True(t, s.Success, s.Problems)
+			require.EqualValues(t, sent, s.Total.Received)
+			require.Equal(t, c.released, s.Total.ConsumerReleased)
+			require.Equal(t, c.rejected, s.Total.ConsumerRejected)
+			require.Zero(t, s.Missing)
+			if v := s.Verification; v != nil {
+				require.EqualValues(t, sent, v.Total.Once)
+				require.Zero(t, v.Total.Lost+v.Total.Left+v.Total.Duplicates+v.Total.Damaged)
+			}
+			stats := b.Stats()
+			require.EqualValues(t, sent+c.released, stats.Delivered, "what the broker has delivered")
+			require.EqualValues(t, c.released, stats.Redelivered)
+			require.EqualValues(t, c.rejected, stats.Refused)
+			require.EqualValues(t, sent-c.rejected, stats.Acknowledged)
+			require.Zero(t, s.Stalls.Count)
 		})
 	}
 }

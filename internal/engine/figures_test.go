@@ -55,20 +55,18 @@ func TestOffered(t *testing.T) {
 		},
 		{name: "no rate", edit: func(p *flat) { p.Rate, p.MaxPending = plan.Rate{}, 3 }, latency: time.Millisecond},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, func(o *mem.Options) { o.Latency = tt.latency })
-				s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-					p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 10*time.Second, 2*time.Second, 1000
-					if tt.edit != nil {
-						tt.edit(p)
-					}
-				}), nil)
-				require.InDelta(t, float64(tt.due), float64(s.Offered.Due), tt.within*float64(tt.due))
-				require.InDelta(t, tt.missed, s.Offered.Missed(), tt.within)
-				require.InDelta(t, tt.offered, s.Offered.Rate, tt.within*tt.offered)
-				require.Equal(t, tt.offered > 0, s.Offered.Known())
-			})
+		inBubble(t, tt.name, func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) { o.Latency = tt.latency })
+			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+				p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 10*time.Second, 2*time.Second, 1000
+				if tt.edit != nil {
+					tt.edit(p)
+				}
+			}), nil)
+			require.InDelta(t, float64(tt.due), float64(s.Offered.Due), tt.within*float64(tt.due))
+			require.InDelta(t, tt.missed, s.Offered.Missed(), tt.within)
+			require.InDelta(t, tt.offered, s.Offered.Rate, tt.within*tt.offered)
+			require.Equal(t, tt.offered > 0, s.Offered.Known())
 		})
 	}
 }
@@ -122,17 +120,4 @@ func TestSpreads(t *testing.T) {
 			{Role: "producers", Workers: 3, Minimum: 1, Median: 1, Maximum: 2}, {Role: "consumers", Workers: 6, Minimum: 1, Median: 1, Maximum: 2},
 		}, s.Spreads)
 	})
-	for n, want := range map[int]result.Spread{
-		1: {}, 2: {Role: "consumers", Workers: 2, Minimum: 10, Median: 15, Maximum: 20}, 3: {Role: "consumers", Workers: 3, Minimum: 10, Median: 20, Maximum: 30},
-	} {
-		var workers []stats.WorkerTotal
-		for i := range n {
-			workers = append(workers, stats.WorkerTotal{Total: stats.Counters{Received: uint64(10 * (n - i))}})
-		}
-		if n == 1 {
-			require.Empty(t, stats.Spreads(workers))
-			continue
-		}
-		require.Equal(t, []result.Spread{want}, stats.Spreads(workers))
-	}
 }

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"os"
@@ -36,33 +35,6 @@ func findingsOf(t *testing.T, c *engine.Config) []result.Finding {
 	got, err := result.Read(dir)
 	require.NoError(t, err)
 	return got.Findings
-}
-
-// changing lets each delivery and each outcome be changed on its way.
-func changing(f driver.Factory, delivery func(driver.ConsumerSpec, *driver.Delivery), outcome func(driver.ProducerSpec, driver.Outcome) driver.Outcome) driver.Factory {
-	open := openWith(f.Open, func(spec driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
-		if delivery != nil {
-			delivery(spec, d)
-		}
-		deliver(d)
-	})
-	f.Open = func(ctx context.Context, o driver.OpenOptions) (driver.Driver, error) {
-		d, err := open(ctx, o)
-		if outcome == nil {
-			return d, err
-		}
-		return &outcomeDriver{d, outcome}, err
-	}
-	return f
-}
-
-type outcomeDriver struct {
-	driver.Driver
-	outcome func(driver.ProducerSpec, driver.Outcome) driver.Outcome
-}
-
-func (d *outcomeDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
-	return d.Driver.Producer(ctx, spec, driver.DoneFunc(func(s driver.Slot, o driver.Outcome) { done.Done(s, d.outcome(spec, o)) }))
 }
 
 // TestFindings: each kind of finding that a broker can cause is in the result of a run in which it was told to do just
@@ -114,6 +86,21 @@ func TestFindings(t *testing.T) {
 		{name: "nothing, counted by the broker", edit: func(p *flat) { p.BrokerCount = true }},
 		{name: "nothing, at a rate", edit: long(func(p *flat) { p.Rate, p.MaxPending, p.StallThreshold = rate("1000"), 100, time.Second })},
 		{name: "nothing, closed loop of many", edit: long(func(p *flat) { p.MaxPending, p.Producers, p.Consumers, p.StallThreshold = 10, 4, 3, time.Second })},
+
+		{name: "nothing, on a topic", edit: long(func(p *flat) {
+			p.Rate, p.MaxPending, p.Consumers, p.Destinations = rate("500"), 100, 3, destinations(driver.Topic, 1)
+		})},
+		{
+			name: "nothing, slow deliveries that keep up", options: func(o *mem.Options) { o.DeliveryLatency = 8 * time.Millisecond },
+			edit: long(func(p *flat) { p.Rate, p.MaxPending = rate("1000"), 100 }),
+		},
+		{name: "nothing, working consumers that keep up", edit: long(func(p *flat) {
+			p.Rate, p.MaxPending, p.ConsumerWork = rate("100"), 100, work("5ms")
+		})},
+		{
+			name: "messages that go elsewhere", options: func(o *mem.Options) { o.Lose = 5 },
+			edit: long(func(p *flat) { p.Rate, p.MaxPending = rate("1000"), 100 }), want: kinds{"missing": 2000, "received-elsewhere": 0},
+		},
 
 		{name: "reject", options: func(o *mem.Options) { o.Reject = 10 }, want: kinds{"rejected": 100}},
 		{name: "release", options: func(o *mem.Options) { o.Release = 10 }, want: kinds{"released": 100}},
@@ -215,42 +202,50 @@ func TestFindings(t *testing.T) {
 			edit: long(func(p *flat) { p.Producers = 4 }), want: kinds{"uneven-producers": 1},
 		},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, func(o *mem.Options) {
-					o.Latency = time.Millisecond
-					if tt.options != nil {
-						tt.options(o)
-					}
-				})
-				if tt.before > 0 {
-					findingsOf(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, uint64(tt.before) }).config()) //nolint:gosec // small
+		inBubble(t, tt.name, func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) {
+				o.Latency = time.Millisecond
+				if tt.options != nil {
+					tt.options(o)
 				}
-				if tt.stall > 0 {
-					stallsAt(t, b, tt.stall, 3*time.Second)
-				}
-				found, pending := kinds{}, 0
-				for _, f := range findingsOf(t, newPlan(changing(b.Factory(), tt.delivery, tt.outcome), func(p *flat) {
-					p.Count, p.MaxPending = 1000, 1
-					if tt.edit != nil {
-						tt.edit(p)
-					}
-					pending = p.MaxPending
-				}).config()) {
-					found[f.Kind] += f.Count
-					require.Contains(t, string(documented), "`"+f.Kind+"`", "docs/results.md lists the kinds")
-					require.Positive(t, f.Count)
-					require.NotEmpty(t, f.Text)
-					if tt.want[f.Kind] > 0 {
-						delta := 0.01 * float64(tt.want[f.Kind])
-						if f.Kind == "backlog" { // what ends in the instant in which the load ends is counted in any order
-							delta += float64(pending)
-						}
-						require.InDelta(t, tt.want[f.Kind], f.Count, delta, f.Text)
-					}
-				}
-				require.ElementsMatch(t, slices.Collect(maps.Keys(tt.want)), slices.Collect(maps.Keys(found)), "%v", found)
 			})
+			if tt.before > 0 {
+				findingsOf(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, uint64(tt.before) }).config()) //nolint:gosec // small
+			}
+			if tt.stall > 0 {
+				stallsAt(t, b, tt.stall, 3*time.Second)
+			}
+			h := new(hooks)
+			if tt.delivery != nil {
+				h.delivery = func(spec driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
+					tt.delivery(spec, d)
+					deliver(d)
+				}
+			}
+			if tt.outcome != nil {
+				h.done = func(spec driver.ProducerSpec, o driver.Outcome, end func(driver.Outcome)) { end(tt.outcome(spec, o)) }
+			}
+			found, pending := kinds{}, 0
+			for _, f := range findingsOf(t, newPlan(h.factory(b.Factory()), func(p *flat) {
+				p.Count, p.MaxPending = 1000, 1
+				if tt.edit != nil {
+					tt.edit(p)
+				}
+				pending = p.MaxPending
+			}).config()) {
+				found[f.Kind] += f.Count
+				require.Contains(t, string(documented), "`"+f.Kind+"`", "docs/results.md lists the kinds")
+				require.Positive(t, f.Count)
+				require.NotEmpty(t, f.Text)
+				if tt.want[f.Kind] > 0 {
+					delta := 0.01 * float64(tt.want[f.Kind])
+					if f.Kind == "backlog" { // what ends in the instant in which the load ends is counted in any order
+						delta += float64(pending)
+					}
+					require.InDelta(t, tt.want[f.Kind], f.Count, delta, f.Text)
+				}
+			}
+			require.ElementsMatch(t, slices.Collect(maps.Keys(tt.want)), slices.Collect(maps.Keys(found)), "%v", found)
 		})
 	}
 }

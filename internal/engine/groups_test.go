@@ -151,20 +151,6 @@ func TestGroupsWithOtherWorkers(t *testing.T) {
 	}
 }
 
-// A step may change settings that are not part of the workers' identity: transactions are counted in each step that has
-// them.
-func TestStepsWithOtherTransactions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScenario(mem.New().Factory(), true)
-		s.step("plain", nil, s.senders("senders", sending(100)), s.readers("readers", nil))
-		s.step("transacted", drainedStep, s.senders("senders", func(g *plan.Group) { g.Count, g.CommitInterval = 100, 10 }), s.readers("readers", nil))
-		sum := s.run(t, nil)
-		require.True(t, sum.Success, "%q", sum.Problems)
-		require.EqualValues(t, 0, sum.Steps[0].Total.Commits)
-		require.EqualValues(t, 10, sum.Steps[1].Total.Commits)
-	})
-}
-
 // A step may end when nothing has come for a while: after its producers, and also if nothing comes at all.
 func TestIdleSteps(t *testing.T) {
 	idle := func(d time.Duration) func(*plan.Step) { return func(s *plan.Step) { s.Idle = d } }
@@ -238,6 +224,8 @@ func TestRateRelativeToGroup(t *testing.T) {
 		s.step("then", lasting(10*time.Second), s.senders("a", to("A", func(g *plan.Group) { g.Rate.Relative = r })))
 		sum := s.run(t, nil)
 		require.InDelta(t, 1500, sum.Steps[1].Total.Completed, 2)
+		require.InDelta(t, 1500, sum.Steps[1].Latencies[result.Response].Count, 2)
+		require.True(t, s.plan.Steps[1].Groups[0].Rate.IsZero(), "the plan stays as it is")
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -242,13 +243,17 @@ func merge(into *result.Latencies, from result.Latencies) {
 	}
 }
 
-// hooks override functions of the mem driver, to make a driver that breaks its contract.
+// hooks change what the drivers of a factory do, such as to break their contract.
 type hooks struct {
 	open       func(context.Context) error
 	producer   func(context.Context) error
 	consumer   func(context.Context) error
+	opened     func(name string) // of each worker
+	spec       func(*driver.ProducerSpec)
 	send       func(ctx context.Context, send func() error) error
-	done       func(done func())
+	done       func(spec driver.ProducerSpec, o driver.Outcome, end func(driver.Outcome))
+	wrap       func(driver.ProducerSpec, driver.Producer, driver.Completions) driver.Producer
+	delivery   func(driver.ConsumerSpec, *driver.Delivery, func(*driver.Delivery))
 	runs       func(ctx context.Context, run func() error) error
 	closeSend  func(ctx context.Context, close func() error) error
 	closeRecv  func(ctx context.Context, close func() error) error
@@ -269,12 +274,23 @@ func (h *hooks) factory(f driver.Factory) driver.Factory {
 	return f
 }
 
+// delivering lets a function see each delivery on its way.
+func delivering(f driver.Factory, delivery func(driver.ConsumerSpec, *driver.Delivery, func(*driver.Delivery))) driver.Factory {
+	return (&hooks{delivery: delivery}).factory(f)
+}
+
 type hookedDriver struct {
 	driver.Driver
 	h *hooks
 }
 
 func (d *hookedDriver) Producer(ctx context.Context, s driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
+	if d.h.opened != nil {
+		d.h.opened(s.Name)
+	}
+	if d.h.spec != nil {
+		d.h.spec(&s)
+	}
 	if d.h.producer != nil {
 		if err := d.h.producer(ctx); err != nil {
 			return nil, err
@@ -282,27 +298,39 @@ func (d *hookedDriver) Producer(ctx context.Context, s driver.ProducerSpec, done
 	}
 	if d.h.done != nil {
 		inner := done
-		done = driver.DoneFunc(func(s driver.Slot, o driver.Outcome) { d.h.done(func() { inner.Done(s, o) }) })
+		done = driver.DoneFunc(func(slot driver.Slot, o driver.Outcome) {
+			d.h.done(s, o, func(o driver.Outcome) { inner.Done(slot, o) })
+		})
 	}
 	p, err := d.Driver.Producer(ctx, s, done)
+	if d.h.wrap != nil && err == nil {
+		return d.h.wrap(s, p, done), nil
+	}
 	return &hookedProducer{p, d.h}, err
 }
 
 func (d *hookedDriver) Consumer(ctx context.Context, s driver.ConsumerSpec) (driver.Consumer, error) {
+	if d.h.opened != nil {
+		d.h.opened(s.Name)
+	}
 	if d.h.consumer != nil {
 		if err := d.h.consumer(ctx); err != nil {
 			return nil, err
 		}
 	}
 	c, err := d.Driver.Consumer(ctx, s)
-	return &hookedConsumer{c, d.h}, err
+	return &hookedConsumer{c, s, d.h}, err
 }
 
 func (d *hookedDriver) Close(ctx context.Context) error {
-	if d.h.closeDrive != nil {
-		return d.h.closeDrive(ctx, func() error { return d.Driver.Close(ctx) })
+	return hooked(ctx, d.h.closeDrive, d.Driver.Close)
+}
+
+func hooked(ctx context.Context, hook func(context.Context, func() error) error, do func(context.Context) error) error {
+	if hook == nil {
+		return do(ctx)
 	}
-	return d.Driver.Close(ctx)
+	return hook(ctx, func() error { return do(ctx) })
 }
 
 type hookedProducer struct {
@@ -311,73 +339,35 @@ type hookedProducer struct {
 }
 
 func (p *hookedProducer) Send(ctx context.Context, m *driver.Message) error {
-	if p.h.send != nil {
-		return p.h.send(ctx, func() error { return p.Producer.Send(ctx, m) })
-	}
-	return p.Producer.Send(ctx, m)
+	return hooked(ctx, p.h.send, func(ctx context.Context) error { return p.Producer.Send(ctx, m) })
 }
 
 func (p *hookedProducer) Close(ctx context.Context) error {
-	if p.h.closeSend != nil {
-		return p.h.closeSend(ctx, func() error { return p.Producer.Close(ctx) })
-	}
-	return p.Producer.Close(ctx)
+	return hooked(ctx, p.h.closeSend, p.Producer.Close)
 }
 
 type hookedConsumer struct {
 	driver.Consumer
-	h *hooks
+	spec driver.ConsumerSpec
+	h    *hooks
 }
 
 func (c *hookedConsumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
-	if c.h.runs != nil {
-		return c.h.runs(ctx, func() error { return c.Consumer.Run(ctx, deliver) })
+	through := deliver
+	if c.h.delivery != nil {
+		through = func(d *driver.Delivery) driver.Verdict {
+			c.h.delivery(c.spec, d, func(d *driver.Delivery) { deliver(d) })
+			return driver.Accept
+		}
 	}
-	return c.Consumer.Run(ctx, deliver)
+	return hooked(ctx, c.h.runs, func(ctx context.Context) error { return c.Consumer.Run(ctx, through) })
 }
 
 func (c *hookedConsumer) Close(ctx context.Context) error {
-	if c.h.closeRecv != nil {
-		return c.h.closeRecv(ctx, func() error { return c.Consumer.Close(ctx) })
-	}
-	return c.Consumer.Close(ctx)
+	return hooked(ctx, c.h.closeRecv, c.Consumer.Close)
 }
 
 var errFull = errors.New("disk full")
-
-// openWith lets deliver see each delivery on its way.
-func openWith(
-	open func(context.Context, driver.OpenOptions) (driver.Driver, error),
-	through func(driver.ConsumerSpec, *driver.Delivery, func(*driver.Delivery)),
-) func(context.Context, driver.OpenOptions) (driver.Driver, error) {
-	return func(ctx context.Context, o driver.OpenOptions) (driver.Driver, error) {
-		d, err := open(ctx, o)
-		return &throughDriver{d, through}, err
-	}
-}
-
-type throughDriver struct {
-	driver.Driver
-	through func(driver.ConsumerSpec, *driver.Delivery, func(*driver.Delivery))
-}
-
-func (d *throughDriver) Consumer(ctx context.Context, s driver.ConsumerSpec) (driver.Consumer, error) {
-	c, err := d.Driver.Consumer(ctx, s)
-	return &throughConsumer{c, s, d}, err
-}
-
-type throughConsumer struct {
-	driver.Consumer
-	spec driver.ConsumerSpec
-	d    *throughDriver
-}
-
-func (c *throughConsumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
-	return c.Consumer.Run(ctx, func(d *driver.Delivery) driver.Verdict {
-		c.d.through(c.spec, d, func(d *driver.Delivery) { deliver(d) })
-		return driver.Accept
-	})
-}
 
 // stuckReporter calls before each interval.
 type stuckReporter struct {
@@ -390,43 +380,14 @@ func (r *stuckReporter) Interval(s *stats.Snapshot) error {
 	return r.recorder.Interval(s)
 }
 
+// inBubble runs a test on a fake clock.
+func inBubble(t *testing.T, name string, f func(*testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
+
 // pass lets time pass on the fake clock of a bubble; nothing really waits.
 func pass(d time.Duration) { <-time.After(d) }
-
-type ctx = context.Context
-
-// counting counts the openings, by name.
-func counting(
-	open func(ctx, driver.OpenOptions) (driver.Driver, error), opened map[string]int,
-) func(ctx, driver.OpenOptions) (driver.Driver, error) {
-	return func(ctx ctx, o driver.OpenOptions) (driver.Driver, error) {
-		opened["driver"]++
-		d, err := open(ctx, o)
-		return &openingsDriver{Driver: d, opened: opened}, err
-	}
-}
-
-type openingsDriver struct {
-	driver.Driver
-	mu     sync.Mutex
-	opened map[string]int
-}
-
-func (d *openingsDriver) count(name string) {
-	d.mu.Lock()
-	d.opened[name]++
-	d.mu.Unlock()
-}
-
-func (d *openingsDriver) Producer(ctx ctx, spec driver.ProducerSpec, c driver.Completions) (driver.Producer, error) {
-	d.count(spec.Name)
-	return d.Driver.Producer(ctx, spec, c)
-}
-
-func (d *openingsDriver) Consumer(ctx ctx, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	d.count(spec.Name)
-	return d.Driver.Consumer(ctx, spec)
-}
 
 func plainRate(s string) load.Rate {
 	r, err := load.ParseRate(s)

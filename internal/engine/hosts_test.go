@@ -116,24 +116,6 @@ func grow(t *testing.T, rep *recorder, s *stats.Summary) {
 	require.Equal(t, s.Hosts, before)
 }
 
-// TestOneHost: a run at one host has no figures per host.
-func TestOneHost(t *testing.T) {
-	p := newPlan(amqp.Factory(), func(p *flat) { p.Count, p.Hosts = 10, plan.Spread })
-	b := brokersOf(t, p)[0]
-	for _, e := range p.Sides() {
-		e.URL = "amqp://" + b.Addr("amqp")
-	}
-	s, rep := run(t, p, nil)
-	require.True(t, s.Success, "%q", s.Problems)
-	require.Nil(t, s.Hosts)
-	for _, snap := range rep.snapshots {
-		require.Nil(t, snap.Hosts)
-	}
-	for _, w := range s.Workers {
-		require.Nil(t, w.Hosts)
-	}
-}
-
 // TestHostsAfterALoss: the workers of a broker that dies go to the other, and the figures per host go on to be those of
 // the brokers. (go-stomp leaves goroutines behind when its connection is lost.)
 func TestHostsAfterALoss(t *testing.T) {

@@ -59,47 +59,44 @@ func TestIdleProducersReconnect(t *testing.T) {
 			ends: "--reconnect-timeout", at: 9 * time.Second,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, nil)
-				line, began := b.Line(), time.Now()
-				p := seldom(b, line, func(p *flat) {
-					p.Reconnect = true
-					p.Plan.Thresholds = demands(t, "outage.max < 6s")
-					p.Plan.Thresholds[0].Abort = true
-					if c.edit != nil {
-						c.edit(p)
-					}
-				})
-				for _, o := range c.outages {
-					time.AfterFunc(o.at, func() {
-						line.Cut()
-						time.AfterFunc(o.lasts, line.Restore)
-					})
+		inBubble(t, name, func(t *testing.T) {
+			b := broker(t, nil)
+			line, began := b.Line(), time.Now()
+			p := seldom(b, line, func(p *flat) {
+				p.Reconnect = true
+				p.Plan.Thresholds = aborting(t, "outage.max < 6s")
+				if c.edit != nil {
+					c.edit(p)
 				}
-				s, _ := run(t, p, nil)
-				require.Len(t, s.Outages, len(c.outages))
-				for i, o := range s.Outages {
-					require.Equal(t, c.outages[i].at, o.Start.Sub(began), "start of outage %d", i+1)
-					require.Equal(t, driver.ClassConnectionLost, o.Class)
-				}
-				if c.ends != "" {
-					require.False(t, s.Success)
-					require.Contains(t, s.Problems[0], c.ends)
-					require.InDelta(t, c.at, time.Since(began), float64(time.Second))
-					return
-				}
-				require.True(t, s.Success, "%q", s.Problems)
-				for i, o := range s.Outages {
-					require.Empty(t, o.NotBack)
-					for _, came := range []time.Duration{o.Length(), o.Reconnected} {
-						require.GreaterOrEqual(t, came, c.outages[i].lasts)
-						require.Less(t, came, c.outages[i].lasts+closeTo, "the next message is sent later, and not because of the outage")
-					}
-				}
-				require.EqualValues(t, 4, s.Total.Completed)
-				require.Zero(t, s.Total.Unsent+s.Total.Failed+s.Total.Unconfirmed)
 			})
+			for _, o := range c.outages {
+				time.AfterFunc(o.at, func() {
+					line.Cut()
+					time.AfterFunc(o.lasts, line.Restore)
+				})
+			}
+			s, _ := run(t, p, nil)
+			require.Len(t, s.Outages, len(c.outages))
+			for i, o := range s.Outages {
+				require.Equal(t, c.outages[i].at, o.Start.Sub(began), "start of outage %d", i+1)
+				require.Equal(t, driver.ClassConnectionLost, o.Class)
+			}
+			if c.ends != "" {
+				require.False(t, s.Success)
+				require.Contains(t, s.Problems[0], c.ends)
+				require.InDelta(t, c.at, time.Since(began), float64(time.Second))
+				return
+			}
+			require.True(t, s.Success, "%q", s.Problems)
+			for i, o := range s.Outages {
+				require.Empty(t, o.NotBack)
+				for _, came := range []time.Duration{o.Length(), o.Reconnected} {
+					require.GreaterOrEqual(t, came, c.outages[i].lasts)
+					require.Less(t, came, c.outages[i].lasts+closeTo, "the next message is sent later, and not because of the outage")
+				}
+			}
+			require.EqualValues(t, 4, s.Total.Completed)
+			require.Zero(t, s.Total.Unsent+s.Total.Failed+s.Total.Unconfirmed)
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,24 +18,11 @@ import (
 
 // hasty lets a broker hold messages back for another time than it was asked to.
 func hasty(f driver.Factory, by time.Duration) driver.Factory {
-	open := f.Open
-	f.Open = func(ctx context.Context, o driver.OpenOptions) (driver.Driver, error) {
-		d, err := open(ctx, o)
-		return hastyDriver{d, by}, err
-	}
-	return f
-}
-
-type hastyDriver struct {
-	driver.Driver
-	by time.Duration
-}
-
-func (d hastyDriver) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
-	if spec.Delay > 0 {
-		spec.Delay += d.by
-	}
-	return d.Driver.Producer(ctx, spec, done)
+	return (&hooks{spec: func(s *driver.ProducerSpec) {
+		if s.Delay > 0 {
+			s.Delay += by
+		}
+	}}).factory(f)
 }
 
 func delayedBy(d time.Duration) func(*plan.Group) { return func(g *plan.Group) { g.Delay = d } }
@@ -54,32 +40,30 @@ func TestLateness(t *testing.T) {
 		{"late", 70 * time.Millisecond, 300, 0, 70_000, false, true},
 		{"early", -time.Millisecond, 0, 300, 0, false, false},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newScenario(hasty(mem.New().Factory(), tt.by), true)
-				s.plan.StallThreshold = time.Second
-				s.plan.Thresholds = demands(t, "lateness.max < 50ms", "early == 0", "group.readers.lateness.p99 <= 70ms")
-				s.step("load", func(step *plan.Step) { step.Duration, step.Drained = 4*time.Second, true },
-					s.senders("senders", to("TEST", paced("100"), delayedBy(2*time.Second), func(g *plan.Group) { g.Count = 300 })), s.readers("readers", nil))
-				sum := s.run(t, nil)
-				require.True(t, sum.Success, "%q", sum.Problems)
-				require.EqualValues(t, 300, sum.Total.Delayed)
-				require.Equal(t, tt.early, sum.Total.Early)
-				require.EqualValues(t, 300, sum.Latencies[result.Transfer].Count)
-				require.EqualValues(t, (2*time.Second + tt.by).Microseconds(), sum.Latencies[result.Transfer].Max, "transfer times include the delay")
-				l := sum.Latencies[result.Lateness]
-				if tt.late == 0 {
-					require.Nil(t, l)
-				} else {
-					require.EqualValues(t, tt.late, l.Count)
-					require.Equal(t, [2]int64{tt.lateness, tt.lateness * int64(tt.late)}, [2]int64{l.Max, l.Sum})
-				}
-				require.Equal(t, tt.kept, sum.Thresholds[0].Kept, sum.Thresholds[0].String())
-				require.Equal(t, tt.notEarly, sum.Thresholds[1].Kept, sum.Thresholds[1].String())
-				require.NotContains(t, strings.Join(sum.Warnings, "\n"), "transfer times are of both")
-				require.Empty(t, sum.Stalls.List, "nothing could come before the delay was over")
-				require.Empty(t, report.Observations(sum), "messages were held back because they were to")
-			})
+		inBubble(t, tt.name, func(t *testing.T) {
+			s := newScenario(hasty(mem.New().Factory(), tt.by), true)
+			s.plan.StallThreshold = time.Second
+			s.plan.Thresholds = demands(t, "lateness.max < 50ms", "early == 0", "group.readers.lateness.p99 <= 70ms")
+			s.step("load", func(step *plan.Step) { step.Duration, step.Drained = 4*time.Second, true },
+				s.senders("senders", to("TEST", paced("100"), delayedBy(2*time.Second), func(g *plan.Group) { g.Count = 300 })), s.readers("readers", nil))
+			sum := s.run(t, nil)
+			require.True(t, sum.Success, "%q", sum.Problems)
+			require.EqualValues(t, 300, sum.Total.Delayed)
+			require.Equal(t, tt.early, sum.Total.Early)
+			require.EqualValues(t, 300, sum.Latencies[result.Transfer].Count)
+			require.EqualValues(t, (2*time.Second + tt.by).Microseconds(), sum.Latencies[result.Transfer].Max, "transfer times include the delay")
+			l := sum.Latencies[result.Lateness]
+			if tt.late == 0 {
+				require.Nil(t, l)
+			} else {
+				require.EqualValues(t, tt.late, l.Count)
+				require.Equal(t, [2]int64{tt.lateness, tt.lateness * int64(tt.late)}, [2]int64{l.Max, l.Sum})
+			}
+			require.Equal(t, tt.kept, sum.Thresholds[0].Kept, sum.Thresholds[0].String())
+			require.Equal(t, tt.notEarly, sum.Thresholds[1].Kept, sum.Thresholds[1].String())
+			require.NotContains(t, strings.Join(sum.Warnings, "\n"), "transfer times are of both")
+			require.Empty(t, sum.Stalls.List, "nothing could come before the delay was over")
+			require.Empty(t, report.Observations(sum), "messages were held back because they were to")
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // Drivers that break their contract: the run ends in bounded time all the same, and lists the resources left behind.
@@ -40,9 +41,9 @@ func TestMisbehavingDriversDoNotHangTheRun(t *testing.T) {
 			name: "Done never comes", inFlight: 10, problem: "of unknown end (the driver did not say what became of them): 10",
 			hooks: func(func()) *hooks {
 				n := 0
-				return &hooks{done: func(done func()) {
+				return &hooks{done: func(_ driver.ProducerSpec, o driver.Outcome, end func(driver.Outcome)) {
 					if n++; n <= 100 {
-						done()
+						end(o)
 					}
 				}}
 			},
@@ -111,41 +112,39 @@ func TestMisbehavingDriversDoNotHangTheRun(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for _, impatient := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/impatient %t", tt.name, impatient), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					released := make(chan struct{})
-					defer close(released) // and the bubble checks that every goroutine ends then
-					h := tt.hooks(func() { <-released })
-					p := newPlan(h.factory(mem.New().Factory()), func(p *flat) {
-						steady(p)
-						if tt.edit != nil {
-							tt.edit(p)
-						}
-					})
-					ctx, cancel := context.WithCancel(t.Context())
-					defer cancel()
-					bound := loadTime + drainTimeout + closeBound
-					if impatient { // while it closes, or drains, or still loads
-						time.AfterFunc(loadTime+time.Second, cancel)
-						bound = loadTime + time.Second + hurryBound
+			inBubble(t, fmt.Sprintf("%s/impatient %t", tt.name, impatient), func(t *testing.T) {
+				released := make(chan struct{})
+				defer close(released) // and the bubble checks that every goroutine ends then
+				h := tt.hooks(func() { <-released })
+				p := newPlan(h.factory(mem.New().Factory()), func(p *flat) {
+					steady(p)
+					if tt.edit != nil {
+						tt.edit(p)
 					}
-					rep, begun := new(recorder), time.Now()
-					s, err := carryOut(ctx, nil, p, rep)
-					took := time.Since(begun)
-					require.NoError(t, err)
-					check(t, p, s, rep)
-					require.LessOrEqual(t, took, bound)
-					if !tt.loadError {
-						require.GreaterOrEqual(t, took, loadTime)
-					}
-					require.Len(t, s.LeftBehind, len(tt.left), s.LeftBehind)
-					for _, name := range tt.left {
-						require.Contains(t, strings.Join(s.LeftBehind, "\n"), name)
-					}
-					require.NotContains(t, strings.Join(s.LeftBehind, "\n"), "context", "users do not know what that is")
-					require.Equal(t, tt.inFlight, s.Total.InFlight())
-					require.Contains(t, strings.Join(s.Problems, "\n"), tt.problem)
 				})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				bound := loadTime + drainTimeout + closeBound
+				if impatient { // while it closes, or drains, or still loads
+					time.AfterFunc(loadTime+time.Second, cancel)
+					bound = loadTime + time.Second + hurryBound
+				}
+				rep, begun := new(recorder), time.Now()
+				s, err := carryOut(ctx, nil, p, rep)
+				took := time.Since(begun)
+				require.NoError(t, err)
+				check(t, p, s, rep)
+				require.LessOrEqual(t, took, bound)
+				if !tt.loadError {
+					require.GreaterOrEqual(t, took, loadTime)
+				}
+				require.Len(t, s.LeftBehind, len(tt.left), s.LeftBehind)
+				for _, name := range tt.left {
+					require.Contains(t, strings.Join(s.LeftBehind, "\n"), name)
+				}
+				require.NotContains(t, strings.Join(s.LeftBehind, "\n"), "context", "users do not know what that is")
+				require.Equal(t, tt.inFlight, s.Total.InFlight())
+				require.Contains(t, strings.Join(s.Problems, "\n"), tt.problem)
 			})
 		}
 	}

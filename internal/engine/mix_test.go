@@ -2,18 +2,12 @@ package engine_test
 
 import (
 	"bytes"
-	"context"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	embedded "github.com/perfmq/perfmq/internal/broker"
-	"github.com/perfmq/perfmq/internal/drivers/amqp"
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/drivers/rocketmq"
-	"github.com/perfmq/perfmq/internal/drivers/stomp"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -75,29 +69,6 @@ func TestMixAsStored(t *testing.T) {
 	}
 }
 
-// Damaged and lost messages are found with several kinds as with one.
-func TestMixIsVerified(t *testing.T) {
-	for name, edit := range map[string]func(*mem.Options){
-		"damage": func(o *mem.Options) { o.Damage = 7 }, "lose": func(o *mem.Options) { o.Lose = 7 },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, edit)
-				s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-					verified(p)
-					threeKinds(p.Group)
-					p.Producers, p.Count = 3, 2100
-				}), nil)
-				total, truth := s.Verification.Total, b.Stats()
-				require.False(t, s.Success)
-				require.EqualValues(t, 300, truth.Damaged+truth.Lost)
-				require.Equal(t, truth.Damaged, total.Damaged)
-				require.Equal(t, truth.Lost, total.Lost)
-			})
-		})
-	}
-}
-
 // A group that has other messages in a later step sends these, and they count as whole.
 func TestStepsWithOtherMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -119,58 +90,4 @@ func TestStepsWithOtherMessages(t *testing.T) {
 		}
 		require.Equal(t, map[int]int{64: 100, 100: 160, 9000: 30, 8: 10, 500: 100}, sizes)
 	})
-}
-
-// Consumers of each protocol receive as many of each kind as the weights say.
-func TestMixAsReceived(t *testing.T) {
-	const messages = 1000
-	for _, f := range []driver.Factory{amqp.Factory(), stomp.Factory(), rocketmq.Factory()} {
-		protocol := f.Name
-		t.Run(protocol, func(t *testing.T) {
-			b, err := embedded.Start(embedded.Config{Listen: map[string]string{protocol: "127.0.0.1:0"}})
-			require.NoError(t, err)
-			t.Cleanup(b.Close)
-			e := endpoint(f, "")
-			e.URL, e.ConnectTimeout, e.Options = f.Schemes[0]+"://"+b.Addr(protocol), 20*time.Second, f.NewOptions()
-			d, err := f.Open(t.Context(), e.OpenOptions)
-			require.NoError(t, err)
-			dest := driver.Destination{Name: "MIX"}
-			if !f.Capabilities.Queue.Exists {
-				dest.Kind = driver.Topic
-			}
-			c, err := d.Consumer(t.Context(), driver.ConsumerSpec{
-				Connection: driver.Connection{Key: "c", Name: "c"}, Destination: dest, Name: "c",
-			})
-			require.NoError(t, err)
-			p := newPlan(f, func(p *flat) {
-				threeKinds(p.Group)
-				if protocol == embedded.RocketMQ {
-					for i := range p.Mix {
-						p.Mix[i].Priority = -1
-					}
-				}
-				p.Role, p.Producer, p.ProducerBroker, p.Destinations = plan.Producer, e, e.Broker, []driver.Destination{dest}
-				p.Producers, p.MaxPending, p.Count = 3, 20, messages
-				p.DrainTimeout = time.Minute
-			})
-			s, err := carryOut(t.Context(), nil, p, new(recorder))
-			require.NoError(t, err)
-			require.EqualValues(t, messages, s.Total.Completed, "%q", s.Problems)
-
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
-			sizes := map[int]int{}
-			n := 0
-			require.NoError(t, c.Run(ctx, func(m *driver.Delivery) driver.Verdict {
-				sizes[len(m.Body)]++
-				if n++; n == messages {
-					cancel()
-				}
-				return driver.Accept
-			}))
-			require.Equal(t, map[int]int{100: 800, 9000: 150, 8: 50}, sizes)
-			require.NoError(t, c.Close(context.Background()))
-			require.NoError(t, d.Close(context.Background()))
-		})
-	}
 }

@@ -87,21 +87,19 @@ func TestFullSecondsOfRuns(t *testing.T) {
 		{1100 * ms, 1900 * ms, 1},
 		{1250 * ms, 2750 * ms, 2},
 	} {
-		t.Run(tt.warmup.String()+" of "+tt.duration.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s, _ := run(t, newPlan(mem.New().Factory(), func(p *flat) {
-					p.Rate, p.Warmup, p.Duration = rate("100"), tt.warmup, tt.duration
-				}), nil)
-				want := tt.want
-				require.Equal(t, want, s.Minimum.Completed.Seconds)
-				require.Equal(t, want, s.Maximum.Completed.Seconds)
-				if tt.warmup == 0 {
-					want = max(0, want-1)
-				}
-				require.Equal(t, want, s.Minimum.Received.Seconds)
-				_, known := s.Figures["received.min"]
-				require.Equal(t, want >= stats.EnoughSeconds, known)
-			})
+		inBubble(t, tt.warmup.String()+" of "+tt.duration.String(), func(t *testing.T) {
+			s, _ := run(t, newPlan(mem.New().Factory(), func(p *flat) {
+				p.Rate, p.Warmup, p.Duration = rate("100"), tt.warmup, tt.duration
+			}), nil)
+			want := tt.want
+			require.Equal(t, want, s.Minimum.Completed.Seconds)
+			require.Equal(t, want, s.Maximum.Completed.Seconds)
+			if tt.warmup == 0 {
+				want = max(0, want-1)
+			}
+			require.Equal(t, want, s.Minimum.Received.Seconds)
+			_, known := s.Figures["received.min"]
+			require.Equal(t, want >= stats.EnoughSeconds, known)
 		})
 	}
 }

@@ -135,23 +135,21 @@ func TestSaturatedTesterSaysSo(t *testing.T) {
 		}, nil, ""},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s, rep := run(t, newPlan(tt.factory(t), func(p *flat) {
-					p.Duration, p.MaxPending = 4*time.Second, 1000
-					if tt.edit != nil {
-						tt.edit(p)
-					}
-				}), nil)
-				require.True(t, s.Success, s.Problems)
-				if tt.says == "" {
-					require.Empty(t, s.Saturation)
-					require.NotContains(t, strings.Join(s.Warnings, "\n"), "never waited")
-					return
+		inBubble(t, tt.name, func(t *testing.T) {
+			s, rep := run(t, newPlan(tt.factory(t), func(p *flat) {
+				p.Duration, p.MaxPending = 4*time.Second, 1000
+				if tt.edit != nil {
+					tt.edit(p)
 				}
-				require.Regexp(t, tt.says, strings.Join(s.Warnings, "\n"))
-				require.Equal(t, []string{"producer-0"}, rep.snapshots[1].Saturated)
-			})
+			}), nil)
+			require.True(t, s.Success, s.Problems)
+			if tt.says == "" {
+				require.Empty(t, s.Saturation)
+				require.NotContains(t, strings.Join(s.Warnings, "\n"), "never waited")
+				return
+			}
+			require.Regexp(t, tt.says, strings.Join(s.Warnings, "\n"))
+			require.Equal(t, []string{"producer-0"}, rep.snapshots[1].Saturated)
 		})
 	}
 }
@@ -176,25 +174,23 @@ func TestStalledBrokerHasNotLost(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, tt.options)
-				s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-					verified(p)
-					p.Rate, p.Duration, p.Producers, p.MaxPending = rate("1000"), 2*time.Second, 4, 1000
-					if tt.drain > 0 {
-						p.DrainTimeout = tt.drain
-					}
-				}), nil)
-				require.False(t, s.Success)
-				v := s.Verification.Total
-				require.Equal(t, tt.lost, v.Lost)
-				require.Zero(t, v.Left)
-				require.Equal(t, tt.doubt, v.UnconfirmedMissing > 0)
-				if tt.lost > 0 {
-					require.Contains(t, strings.Join(s.Warnings, "\n"), "another consumer of the queue")
+		inBubble(t, tt.name, func(t *testing.T) {
+			b := broker(t, tt.options)
+			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+				verified(p)
+				p.Rate, p.Duration, p.Producers, p.MaxPending = rate("1000"), 2*time.Second, 4, 1000
+				if tt.drain > 0 {
+					p.DrainTimeout = tt.drain
 				}
-			})
+			}), nil)
+			require.False(t, s.Success)
+			v := s.Verification.Total
+			require.Equal(t, tt.lost, v.Lost)
+			require.Zero(t, v.Left)
+			require.Equal(t, tt.doubt, v.UnconfirmedMissing > 0)
+			if tt.lost > 0 {
+				require.Contains(t, strings.Join(s.Warnings, "\n"), "another consumer of the queue")
+			}
 		})
 	}
 }
@@ -251,18 +247,16 @@ func TestNothingDone(t *testing.T) {
 		}, func(p *flat) { p.Rate = rate("5") }, "nothing was completed: of 10 messages sent the broker accepted none", 0},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s, _ := run(t, newPlan(tt.factory(t), func(p *flat) {
-					p.Role, p.Duration, p.MaxPending = plan.Producer, 2*time.Second, 10
-					if tt.edit != nil {
-						tt.edit(p)
-					}
-				}), nil)
-				require.False(t, s.Success)
-				require.Contains(t, strings.Join(s.Problems, "\n"), tt.problem)
-				require.Equal(t, tt.blocked, s.Total.Blocked)
-			})
+		inBubble(t, tt.name, func(t *testing.T) {
+			s, _ := run(t, newPlan(tt.factory(t), func(p *flat) {
+				p.Role, p.Duration, p.MaxPending = plan.Producer, 2*time.Second, 10
+				if tt.edit != nil {
+					tt.edit(p)
+				}
+			}), nil)
+			require.False(t, s.Success)
+			require.Contains(t, strings.Join(s.Problems, "\n"), tt.problem)
+			require.Equal(t, tt.blocked, s.Total.Blocked)
 		})
 	}
 }
@@ -279,16 +273,14 @@ func TestNothingMeasured(t *testing.T) {
 		"ends after the warm-up":           {func(p *flat) { p.Rate, p.Count = rate("100"), 201 }, false},
 		"no warm-up":                       {func(p *flat) { p.Warmup, p.Count = 0, 20 }, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s, _ := run(t, newPlan(mem.New().Factory(), func(p *flat) {
-					p.Warmup = 2 * time.Second
-					tt.edit(p)
-				}), nil)
-				require.True(t, s.Success)
-				require.Equal(t, tt.expected, slices.Contains(s.Warnings, text), s.Warnings)
-				require.Equal(t, !tt.expected, s.Measured.Completed > 0)
-			})
+		inBubble(t, name, func(t *testing.T) {
+			s, _ := run(t, newPlan(mem.New().Factory(), func(p *flat) {
+				p.Warmup = 2 * time.Second
+				tt.edit(p)
+			}), nil)
+			require.True(t, s.Success)
+			require.Equal(t, tt.expected, slices.Contains(s.Warnings, text), s.Warnings)
+			require.Equal(t, !tt.expected, s.Measured.Completed > 0)
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -356,26 +348,11 @@ func TestClientsOnOneQueue(t *testing.T) {
 	}
 }
 
-// A consumer alone counts whatever comes.
-func TestConsumerAloneCountsAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := mem.New()
-		s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, 500 }), nil)
-		require.True(t, s.Success)
-		s, _ = run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Consumer, 500 }), nil)
-		require.True(t, s.Success)
-		require.EqualValues(t, 500, s.Total.Received)
-		require.Zero(t, s.Total.Foreign)
-		require.EqualValues(t, 500, s.Latencies[result.Transfer].Count)
-	})
-}
-
 // The number that messages carry without verification is that of the run and the producer.
 func TestMessagesSayOfWhichRunTheyAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := map[int64]map[int64]int{}
-		f := mem.New().Factory()
-		f.Open = openWith(f.Open, func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
+		f := delivering(mem.New().Factory(), func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
 			if runs[d.ID.Run] == nil {
 				runs[d.ID.Run] = map[int64]int{}
 			}

@@ -120,35 +120,33 @@ func TestLengthOfOutages(t *testing.T) {
 	for _, lasts := range []time.Duration{500 * time.Millisecond, 2 * time.Second, 6 * time.Second, 15 * time.Second, 30 * time.Second, 45 * time.Second} {
 		for _, workers := range []int{1, 2, 40} {
 			for _, silent := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%v, %d workers a side, silent %v", lasts, workers, silent), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						h := &twoHosts{silent: silent}
-						p := newPlan(h.factory(broker(t, func(o *mem.Options) { o.Latency = 3 * time.Millisecond })), func(p *flat) {
-							verified(p)
-							p.Producers, p.Consumers = workers, workers
-							p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("1000"), lasts+10*time.Second, 1000
-							p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = 10*time.Second, 10*time.Second
-						})
-						began := time.Now()
-						const at = 2003 * time.Millisecond
-						time.AfterFunc(at, func() { h.cut(0); h.cut(1) })
-						time.AfterFunc(at+lasts, func() { h.restore(0); h.restore(1) })
-						s, _ := run(t, p, nil)
-						require.True(t, s.Success, "%q", s.Problems)
-						require.Len(t, s.Outages, 1)
-						o := s.Outages[0]
-						require.InDelta(t, at, o.Start.Sub(began), float64(2*time.Millisecond))
-						for _, came := range []time.Duration{o.Length(), o.Back, o.Confirmed, o.Received, o.Reconnected} {
-							require.GreaterOrEqual(t, came, lasts-2*time.Millisecond)
-							require.Less(t, came, lasts+closeTo)
-						}
-						require.LessOrEqual(t, o.Tried, lasts)
-						require.GreaterOrEqual(t, o.Recovered, max(o.Confirmed, o.Received), "the load recovers after the first message")
-						require.Len(t, o.Workers, 2*workers)
-						for i := range h.attempts {
-							require.LessOrEqual(t, h.attempts[i].Load(), int64(lasts/(250*time.Millisecond))+3, "attempts at a host that was away")
-						}
+				inBubble(t, fmt.Sprintf("%v, %d workers a side, silent %v", lasts, workers, silent), func(t *testing.T) {
+					h := &twoHosts{silent: silent}
+					p := newPlan(h.factory(broker(t, func(o *mem.Options) { o.Latency = 3 * time.Millisecond })), func(p *flat) {
+						verified(p)
+						p.Producers, p.Consumers = workers, workers
+						p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("1000"), lasts+10*time.Second, 1000
+						p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = 10*time.Second, 10*time.Second
 					})
+					began := time.Now()
+					const at = 2003 * time.Millisecond
+					time.AfterFunc(at, func() { h.cut(0); h.cut(1) })
+					time.AfterFunc(at+lasts, func() { h.restore(0); h.restore(1) })
+					s, _ := run(t, p, nil)
+					require.True(t, s.Success, "%q", s.Problems)
+					require.Len(t, s.Outages, 1)
+					o := s.Outages[0]
+					require.InDelta(t, at, o.Start.Sub(began), float64(2*time.Millisecond))
+					for _, came := range []time.Duration{o.Length(), o.Back, o.Confirmed, o.Received, o.Reconnected} {
+						require.GreaterOrEqual(t, came, lasts-2*time.Millisecond)
+						require.Less(t, came, lasts+closeTo)
+					}
+					require.LessOrEqual(t, o.Tried, lasts)
+					require.GreaterOrEqual(t, o.Recovered, max(o.Confirmed, o.Received), "the load recovers after the first message")
+					require.Len(t, o.Workers, 2*workers)
+					for i := range h.attempts {
+						require.LessOrEqual(t, h.attempts[i].Load(), int64(lasts/(250*time.Millisecond))+3, "attempts at a host that was away")
+					}
 				})
 			}
 		}
@@ -173,34 +171,32 @@ func TestLengthOfOutagesOfHosts(t *testing.T) {
 		{"the first stays away", plan.InOrder, [2]time.Duration{never, 6 * time.Second}, 6 * time.Second, true},
 	} {
 		for _, silent := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, silent %v", tt.name, silent), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					h := &twoHosts{silent: silent}
-					p := newPlan(h.factory(broker(t, nil)), func(p *flat) {
-						p.Producers, p.Consumers, p.Hosts = 4, 4, tt.hosts
-						p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("1000"), 30*time.Second, 1000
-						p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = 10*time.Second, 10*time.Second
-					})
-					for i, lasts := range tt.lasts {
-						if lasts > 0 {
-							time.AfterFunc(2*time.Second, func() { h.cut(i) })
-							defer time.AfterFunc(2*time.Second+lasts, func() { h.restore(i) }).Stop()
-						}
-					}
-					s, _ := run(t, p, nil)
-					require.True(t, s.Success, "%q", s.Problems)
-					require.Len(t, s.Outages, 1)
-					o := s.Outages[0]
-					require.GreaterOrEqual(t, o.Reconnected, tt.want)
-					require.Less(t, o.Reconnected, tt.want+2*closeTo, "a silent host is given half a second before the next is tried")
-					if tt.hosts == plan.InOrder {
-						require.GreaterOrEqual(t, o.Length(), tt.want)
-					}
-					for _, w := range s.Workers {
-						last := w.Hosts[len(w.Hosts)-1].Host
-						require.Equal(t, tt.moved, last == "two", "%s is at host %s", w.Name, last)
-					}
+			inBubble(t, fmt.Sprintf("%s, silent %v", tt.name, silent), func(t *testing.T) {
+				h := &twoHosts{silent: silent}
+				p := newPlan(h.factory(broker(t, nil)), func(p *flat) {
+					p.Producers, p.Consumers, p.Hosts = 4, 4, tt.hosts
+					p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("1000"), 30*time.Second, 1000
+					p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = 10*time.Second, 10*time.Second
 				})
+				for i, lasts := range tt.lasts {
+					if lasts > 0 {
+						time.AfterFunc(2*time.Second, func() { h.cut(i) })
+						defer time.AfterFunc(2*time.Second+lasts, func() { h.restore(i) }).Stop()
+					}
+				}
+				s, _ := run(t, p, nil)
+				require.True(t, s.Success, "%q", s.Problems)
+				require.Len(t, s.Outages, 1)
+				o := s.Outages[0]
+				require.GreaterOrEqual(t, o.Reconnected, tt.want)
+				require.Less(t, o.Reconnected, tt.want+2*closeTo, "a silent host is given half a second before the next is tried")
+				if tt.hosts == plan.InOrder {
+					require.GreaterOrEqual(t, o.Length(), tt.want)
+				}
+				for _, w := range s.Workers {
+					last := w.Hosts[len(w.Hosts)-1].Host
+					require.Equal(t, tt.moved, last == "two", "%s is at host %s", w.Name, last)
+				}
 			})
 		}
 	}
@@ -209,26 +205,24 @@ func TestLengthOfOutagesOfHosts(t *testing.T) {
 // TestLastTry: a run that ends in a pause tries once more at once.
 func TestLastTry(t *testing.T) {
 	for _, back := range []bool{true, false} {
-		t.Run(fmt.Sprintf("back %v", back), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := &twoHosts{}
-				p := newPlan(h.factory(broker(t, nil)), func(p *flat) {
-					p.Producers, p.Consumers, p.Reconnect, p.ReconnectDelay = 20, 20, true, 10*time.Second
-					p.Rate, p.Duration = rate("1000"), 10*time.Second
-				})
-				time.AfterFunc(2*time.Second, func() { h.cut(0); h.cut(1) })
-				if back { // after the attempts of 0.1, 0.3, 0.7, 1.5, 3.1 and 6.3 s
-					time.AfterFunc(9*time.Second, func() { h.restore(0); h.restore(1) })
-				}
-				s, _ := run(t, p, nil)
-				require.Len(t, s.Outages, 1)
-				o := s.Outages[0]
-				require.Equal(t, back, len(o.NotBack) == 0, "%v are not connected again", o.NotBack)
-				if back {
-					require.Equal(t, 8*time.Second, o.Back)
-				}
-				require.LessOrEqual(t, h.attempts[0].Load()+h.attempts[1].Load(), int64(16), "not one of each worker")
+		inBubble(t, fmt.Sprintf("back %v", back), func(t *testing.T) {
+			h := &twoHosts{}
+			p := newPlan(h.factory(broker(t, nil)), func(p *flat) {
+				p.Producers, p.Consumers, p.Reconnect, p.ReconnectDelay = 20, 20, true, 10*time.Second
+				p.Rate, p.Duration = rate("1000"), 10*time.Second
 			})
+			time.AfterFunc(2*time.Second, func() { h.cut(0); h.cut(1) })
+			if back { // after the attempts of 0.1, 0.3, 0.7, 1.5, 3.1 and 6.3 s
+				time.AfterFunc(9*time.Second, func() { h.restore(0); h.restore(1) })
+			}
+			s, _ := run(t, p, nil)
+			require.Len(t, s.Outages, 1)
+			o := s.Outages[0]
+			require.Equal(t, back, len(o.NotBack) == 0, "%v are not connected again", o.NotBack)
+			if back {
+				require.Equal(t, 8*time.Second, o.Back)
+			}
+			require.LessOrEqual(t, h.attempts[0].Load()+h.attempts[1].Load(), int64(16), "not one of each worker")
 		})
 	}
 }

@@ -53,64 +53,62 @@ func TestReconnect(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, func(o *mem.Options) { o.Latency = 3 * time.Millisecond })
-				line := b.Line()
-				p := newPlan(b.Factory(), func(p *flat) {
-					through(p, line)
-					verified(p)
-					p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("1000"), 10*time.Second, 1000
-					if tt.edit != nil {
-						tt.edit(p)
-					}
-				})
-				began := time.Now()
-				for _, o := range tt.outages {
-					time.AfterFunc(o.at, func() {
-						line.Cut()
-						time.Sleep(o.lasts) //nolint:forbidigo // of a fake clock
-						line.Restore()
-					})
-				}
-				s, _ := run(t, p, nil)
-				require.True(t, s.Success, "%q", s.Problems)
-				require.Len(t, s.Outages, len(tt.outages))
-				var inDoubt uint64
-				for i, o := range s.Outages {
-					want := tt.outages[i]
-					require.InDelta(t, want.at, o.Start.Sub(began), float64(2*time.Millisecond))
-					require.Empty(t, o.NotBack)
-					require.Len(t, o.Workers, p.Producers+p.Consumers)
-					for _, came := range []time.Duration{o.Confirmed, o.Received, o.Reconnected} {
-						require.GreaterOrEqual(t, came, want.lasts)
-						require.Less(t, came, want.lasts+300*time.Millisecond, "one pause at most, and the latency")
-					}
-					require.GreaterOrEqual(t, o.Back, want.lasts)
-					require.Less(t, o.Tried, max(want.lasts, 1))
-					require.Less(t, o.Back-o.Tried, 251*time.Millisecond)
-					require.Less(t, o.Reconnected-o.Back, 250*time.Millisecond)
-					require.Equal(t, driver.ClassConnectionLost, o.Class)
-					require.Equal(t, want.lasts >= 500*time.Millisecond, o.Attempts > 0)
-					inDoubt += o.InDoubt
-				}
-				require.Equal(t, s.Total.Unconfirmed, inDoubt)
-				require.Zero(t, s.Total.Failed+s.Total.Unsent)
-				require.Equal(t, s.Total.Sent, s.Total.Completed+inDoubt)
-				if !p.Rate.IsZero() {
-					require.EqualValues(t, 1000*p.Duration.Seconds(), s.Total.Sent, "the schedule goes on, and what was due in an outage is sent after it")
-				}
-				v := s.Verification.Total
-				require.Zero(t, v.Lost+v.Left+v.Damaged)
-				require.Equal(t, v.Duplicates, v.AfterOutage)
-				require.Equal(t, inDoubt, v.UnconfirmedArrived+v.UnconfirmedMissing)
-				require.Equal(t, b.Stats().Stored, v.Received+b.Stats().Purged)
-				require.Less(t, s.Latencies[result.Ack].Max, int64(10_000), "a message that waits for a connection has not left")
-				if len(tt.outages) > 0 && !p.Rate.IsZero() {
-					last := tt.outages[0]
-					require.GreaterOrEqual(t, s.Latencies[result.Response].Max, last.lasts.Microseconds(), "users would have felt the outage")
+		inBubble(t, tt.name, func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) { o.Latency = 3 * time.Millisecond })
+			line := b.Line()
+			p := newPlan(b.Factory(), func(p *flat) {
+				through(p, line)
+				verified(p)
+				p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("1000"), 10*time.Second, 1000
+				if tt.edit != nil {
+					tt.edit(p)
 				}
 			})
+			began := time.Now()
+			for _, o := range tt.outages {
+				time.AfterFunc(o.at, func() {
+					line.Cut()
+					time.Sleep(o.lasts) //nolint:forbidigo // of a fake clock
+					line.Restore()
+				})
+			}
+			s, _ := run(t, p, nil)
+			require.True(t, s.Success, "%q", s.Problems)
+			require.Len(t, s.Outages, len(tt.outages))
+			var inDoubt uint64
+			for i, o := range s.Outages {
+				want := tt.outages[i]
+				require.InDelta(t, want.at, o.Start.Sub(began), float64(2*time.Millisecond))
+				require.Empty(t, o.NotBack)
+				require.Len(t, o.Workers, p.Producers+p.Consumers)
+				for _, came := range []time.Duration{o.Confirmed, o.Received, o.Reconnected} {
+					require.GreaterOrEqual(t, came, want.lasts)
+					require.Less(t, came, want.lasts+300*time.Millisecond, "one pause at most, and the latency")
+				}
+				require.GreaterOrEqual(t, o.Back, want.lasts)
+				require.Less(t, o.Tried, max(want.lasts, 1))
+				require.Less(t, o.Back-o.Tried, 251*time.Millisecond)
+				require.Less(t, o.Reconnected-o.Back, 250*time.Millisecond)
+				require.Equal(t, driver.ClassConnectionLost, o.Class)
+				require.Equal(t, want.lasts >= 500*time.Millisecond, o.Attempts > 0)
+				inDoubt += o.InDoubt
+			}
+			require.Equal(t, s.Total.Unconfirmed, inDoubt)
+			require.Zero(t, s.Total.Failed+s.Total.Unsent)
+			require.Equal(t, s.Total.Sent, s.Total.Completed+inDoubt)
+			if !p.Rate.IsZero() {
+				require.EqualValues(t, 1000*p.Duration.Seconds(), s.Total.Sent, "the schedule goes on, and what was due in an outage is sent after it")
+			}
+			v := s.Verification.Total
+			require.Zero(t, v.Lost+v.Left+v.Damaged)
+			require.Equal(t, v.Duplicates, v.AfterOutage)
+			require.Equal(t, inDoubt, v.UnconfirmedArrived+v.UnconfirmedMissing)
+			require.Equal(t, b.Stats().Stored, v.Received+b.Stats().Purged)
+			require.Less(t, s.Latencies[result.Ack].Max, int64(10_000), "a message that waits for a connection has not left")
+			if len(tt.outages) > 0 && !p.Rate.IsZero() {
+				last := tt.outages[0]
+				require.GreaterOrEqual(t, s.Latencies[result.Response].Max, last.lasts.Microseconds(), "users would have felt the outage")
+			}
 		})
 	}
 }
@@ -122,33 +120,31 @@ func TestPatience(t *testing.T) {
 		"open loop":   func(p *flat) { p.Rate = rate("100") },
 		"closed loop": func(p *flat) { p.MaxPending = 3 },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, func(o *mem.Options) { o.Latency = 3 * time.Millisecond })
-				line := b.Line()
-				p := newPlan(b.Factory(), func(p *flat) {
-					through(p, line)
-					verified(p)
-					p.Reconnect, p.Duration, p.MaxPending = true, 20*time.Second, 1000
-					edit(p)
-					p.Backoff = plan.Backoff{
-						First: 100 * time.Millisecond, Longest: 100 * time.Millisecond, Multiplier: 1, Patience: time.Second,
-					}
-				})
-				time.AfterFunc(2*time.Second, line.Cut)
-				time.AfterFunc(11500*time.Millisecond, line.Restore)
-				s, _ := run(t, p, nil)
-				require.EqualValues(t, 9, s.Total.Failed, "one at the end of each second of the outage")
-				require.Len(t, s.Outages, 1)
-				require.Equal(t, s.Total.Sent, s.Total.Completed+s.Total.Failed+s.Total.Unconfirmed)
-				require.Greater(t, s.Outages[0].Length(), 9400*time.Millisecond)
-				if !p.Rate.IsZero() {
-					require.EqualValues(t, 2000, s.Total.Sent)
+		inBubble(t, name, func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) { o.Latency = 3 * time.Millisecond })
+			line := b.Line()
+			p := newPlan(b.Factory(), func(p *flat) {
+				through(p, line)
+				verified(p)
+				p.Reconnect, p.Duration, p.MaxPending = true, 20*time.Second, 1000
+				edit(p)
+				p.Backoff = plan.Backoff{
+					First: 100 * time.Millisecond, Longest: 100 * time.Millisecond, Multiplier: 1, Patience: time.Second,
 				}
-				v := s.Verification.Total
-				require.Zero(t, v.Lost+v.Left+v.Damaged)
-				require.Equal(t, b.Stats().Stored, v.Received+b.Stats().Purged, "a message that failed has not left the tester")
 			})
+			time.AfterFunc(2*time.Second, line.Cut)
+			time.AfterFunc(11500*time.Millisecond, line.Restore)
+			s, _ := run(t, p, nil)
+			require.EqualValues(t, 9, s.Total.Failed, "one at the end of each second of the outage")
+			require.Len(t, s.Outages, 1)
+			require.Equal(t, s.Total.Sent, s.Total.Completed+s.Total.Failed+s.Total.Unconfirmed)
+			require.Greater(t, s.Outages[0].Length(), 9400*time.Millisecond)
+			if !p.Rate.IsZero() {
+				require.EqualValues(t, 2000, s.Total.Sent)
+			}
+			v := s.Verification.Total
+			require.Zero(t, v.Lost+v.Left+v.Damaged)
+			require.Equal(t, b.Stats().Stored, v.Received+b.Stats().Purged, "a message that failed has not left the tester")
 		})
 	}
 }
@@ -260,22 +256,6 @@ func TestOutageToTheEnd(t *testing.T) {
 	})
 }
 
-// TestWithoutReconnect: a lost connection ends the run, as ever.
-func TestWithoutReconnect(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := broker(t, nil)
-		line := b.Line()
-		time.AfterFunc(time.Second, line.Cut)
-		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-			through(p, line)
-			p.Rate, p.Duration = rate("100"), 5*time.Second
-		}), nil)
-		require.False(t, s.Success)
-		require.Error(t, s.Err)
-		require.Empty(t, s.Outages)
-	})
-}
-
 // TestBackoff: the pauses of a failover URL are kept exactly, however many workers wait.
 func TestBackoff(t *testing.T) {
 	const ms = time.Millisecond
@@ -294,29 +274,27 @@ func TestBackoff(t *testing.T) {
 			err: "not connected again by 2 attempts (maxReconnectAttempts)",
 		},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, nil)
-				line := b.Line()
-				p := newPlan(b.Factory(), func(p *flat) {
-					through(p, line)
-					p.Reconnect, p.Backoff, p.Producers, p.Consumers = true, tt.backoff, 2, 2
-					p.Rate, p.Duration, p.MaxPending = rate("10000"), 5*time.Second, 1000
-				})
-				time.AfterFunc(2*time.Second, line.Cut)
-				time.AfterFunc(2*time.Second+200*ms, line.Restore)
-				s, _ := run(t, p, nil)
-				if tt.err != "" {
-					require.ErrorContains(t, s.Err, tt.err)
-					return
-				}
-				require.True(t, s.Success, "%q", s.Problems)
-				require.Len(t, s.Outages, 1)
-				o := s.Outages[0]
-				require.Equal(t, tt.attempts, o.Attempts)
-				require.GreaterOrEqual(t, o.Reconnected, tt.again)
-				require.Less(t, o.Reconnected, tt.again+2*ms)
+		inBubble(t, tt.name, func(t *testing.T) {
+			b := broker(t, nil)
+			line := b.Line()
+			p := newPlan(b.Factory(), func(p *flat) {
+				through(p, line)
+				p.Reconnect, p.Backoff, p.Producers, p.Consumers = true, tt.backoff, 2, 2
+				p.Rate, p.Duration, p.MaxPending = rate("10000"), 5*time.Second, 1000
 			})
+			time.AfterFunc(2*time.Second, line.Cut)
+			time.AfterFunc(2*time.Second+200*ms, line.Restore)
+			s, _ := run(t, p, nil)
+			if tt.err != "" {
+				require.ErrorContains(t, s.Err, tt.err)
+				return
+			}
+			require.True(t, s.Success, "%q", s.Problems)
+			require.Len(t, s.Outages, 1)
+			o := s.Outages[0]
+			require.Equal(t, tt.attempts, o.Attempts)
+			require.GreaterOrEqual(t, o.Reconnected, tt.again)
+			require.Less(t, o.Reconnected, tt.again+2*ms)
 		})
 	}
 }
@@ -409,29 +387,15 @@ func TestOutagesAndVerification(t *testing.T) {
 // parting is a driver whose connection is lost at a message. The one before it is in flight then, and ends when closing
 // has taken as long as it may.
 func parting(b *mem.Broker, at int64, took time.Duration) driver.Factory {
-	f := b.Factory()
-	open := f.Open
-	f.Open = func(ctx context.Context, o driver.OpenOptions) (driver.Driver, error) {
-		d, err := open(ctx, o)
-		return &partingDriver{d, at, took}, err
-	}
-	return f
-}
-
-type partingDriver struct {
-	driver.Driver
-	at   int64
-	took time.Duration
-}
-
-func (d *partingDriver) Producer(ctx context.Context, s driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
-	p, err := d.Driver.Producer(ctx, s, done)
-	return &partingProducer{Producer: p, d: d, done: done}, err
+	return (&hooks{wrap: func(_ driver.ProducerSpec, p driver.Producer, done driver.Completions) driver.Producer {
+		return &partingProducer{Producer: p, at: at, took: took, done: done}
+	}}).factory(b.Factory())
 }
 
 type partingProducer struct {
 	driver.Producer
-	d    *partingDriver
+	at   int64
+	took time.Duration
 	done driver.Completions
 	sent int64
 	held driver.Slot
@@ -440,10 +404,10 @@ type partingProducer struct {
 func (p *partingProducer) Send(ctx context.Context, m *driver.Message) error {
 	p.sent++
 	switch {
-	case p.sent == p.d.at-1:
+	case p.sent == p.at-1:
 		p.held = m.Slot
 		return nil
-	case p.sent >= p.d.at:
+	case p.sent >= p.at:
 		return driver.Errorf(driver.ClassConnectionLost, "send", "", "the connection was lost")
 	}
 	return p.Producer.Send(ctx, m)
@@ -451,7 +415,7 @@ func (p *partingProducer) Send(ctx context.Context, m *driver.Message) error {
 
 func (p *partingProducer) Close(ctx context.Context) error {
 	if p.held != 0 {
-		<-time.After(p.d.took)
+		<-time.After(p.took)
 		p.done.Done(p.held, driver.Outcome{State: driver.Unknown, Class: driver.ClassConnectionLost})
 	}
 	return p.Producer.Close(context.WithoutCancel(ctx))
@@ -490,27 +454,24 @@ func TestOutagesThatAbort(t *testing.T) {
 		{"recovery.max < 10ms", 3 * time.Second, 9 * time.Second},
 		{"in_doubt == 0", time.Second, 4 * time.Second},
 	} {
-		t.Run(tt.demand, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, func(o *mem.Options) { o.Latency = 50 * time.Millisecond })
-				line := b.Line()
-				p := newPlan(b.Factory(), func(p *flat) {
-					through(p, line)
-					p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("1000"), 20*time.Second, 1000
-					p.Plan.Thresholds = demands(t, tt.demand)
-					p.Plan.Thresholds[0].Abort = true
-				})
-				time.AfterFunc(2500*time.Millisecond, line.Cut)
-				restore := time.AfterFunc(2500*time.Millisecond+tt.lasts, line.Restore)
-				defer restore.Stop()
-				s, _ := run(t, p, nil)
-				require.Equal(t, tt.ends > 0, s.Aborted, s.Reason)
-				require.Equal(t, tt.ends == 0, s.Thresholds[0].Kept, s.Thresholds[0].String())
-				if s.Aborted {
-					require.Contains(t, s.Reason, tt.demand)
-					require.Less(t, s.Latencies[result.Ack].Count, int64(1000*tt.ends.Seconds()+100))
-				}
+		inBubble(t, tt.demand, func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) { o.Latency = 50 * time.Millisecond })
+			line := b.Line()
+			p := newPlan(b.Factory(), func(p *flat) {
+				through(p, line)
+				p.Reconnect, p.Rate, p.Duration, p.MaxPending = true, rate("1000"), 20*time.Second, 1000
+				p.Plan.Thresholds = aborting(t, tt.demand)
 			})
+			time.AfterFunc(2500*time.Millisecond, line.Cut)
+			restore := time.AfterFunc(2500*time.Millisecond+tt.lasts, line.Restore)
+			defer restore.Stop()
+			s, _ := run(t, p, nil)
+			require.Equal(t, tt.ends > 0, s.Aborted, s.Reason)
+			require.Equal(t, tt.ends == 0, s.Thresholds[0].Kept, s.Thresholds[0].String())
+			if s.Aborted {
+				require.Contains(t, s.Reason, tt.demand)
+				require.Less(t, s.Latencies[result.Ack].Count, int64(1000*tt.ends.Seconds()+100))
+			}
 		})
 	}
 }

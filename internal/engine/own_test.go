@@ -22,8 +22,7 @@ import (
 func TestAges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.DeliveryLatency = 20 * time.Millisecond })
-		f := b.Factory()
-		f.Open = openWith(f.Open, func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
+		f := delivering(b.Factory(), func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
 			d.Born, d.Stored = d.Time-7000, d.Time
 			deliver(d)
 		})
@@ -49,22 +48,6 @@ func TestAges(t *testing.T) {
 		s, _ = run(t, newPlan(mem.New().Factory(), func(p *flat) { p.Rate, p.Count = rate("100"), 10 }), nil)
 		require.Nil(t, s.Latencies[result.B2C])
 		require.Nil(t, s.Protocol)
-	})
-}
-
-func TestNegativeAgesAreSaid(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := mem.New().Factory()
-		f.Open = openWith(f.Open, func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
-			d.Stored = d.Time + 1_000_000 // the broker's clock is ahead
-			deliver(d)
-		})
-		s, _ := run(t, newPlan(f, func(p *flat) { p.Rate, p.Count = rate("100"), 10 }), nil)
-		require.EqualValues(t, 10, s.Total.NegativeAges)
-		s.Warnings = aboutTheLoad(s.Warnings)
-		require.Len(t, s.Warnings, 1)
-		require.Contains(t, s.Warnings[0], "b2c or s2c times below zero")
-		require.True(t, s.Success)
 	})
 }
 
@@ -96,37 +79,35 @@ func TestMinimumRevealsAStall(t *testing.T) {
 // A steady load has its own rate as minimum, whatever comes before and after: a slow Close, or a drain.
 func TestMinimumOfASteadyLoad(t *testing.T) {
 	for _, role := range []plan.Role{plan.Client, plan.Producer, plan.Consumer} {
-		t.Run(string(role), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := mem.New()
-				slowly := func(ctx context.Context, c func() error) error { pass(1200 * time.Millisecond); return c() }
-				h := &hooks{closeSend: slowly, closeRecv: slowly}
-				p := newPlan(h.factory(b.Factory()), func(p *flat) {
-					p.Role, p.Rate, p.Duration = role, rate("100"), 5*time.Second
-				})
-				if role == plan.Consumer { // another run sends, beginning before and ending later
-					other := newPlan(b.Factory(), func(p *flat) {
-						p.Role, p.Rate, p.Duration = plan.Producer, rate("100"), 8*time.Second
-					})
-					sent := make(chan error, 1)
-					go func() {
-						_, err := carryOut(t.Context(), nil, other, new(recorder))
-						sent <- err
-					}()
-					pass(500 * time.Millisecond)
-					defer func() { require.NoError(t, <-sent) }()
-				}
-				s, _ := run(t, p, nil)
-				m := s.Minimum
-				if role.Produces() {
-					require.Equal(t, 5, m.Completed.Seconds)
-					require.InDelta(t, 100, m.Completed.PerSecond, 1)
-				}
-				if role.Consumes() {
-					require.Equal(t, 4, m.Received.Seconds, "the second of the first message is not whole")
-					require.InDelta(t, 100, m.Received.PerSecond, 1)
-				}
+		inBubble(t, string(role), func(t *testing.T) {
+			b := mem.New()
+			slowly := func(ctx context.Context, c func() error) error { pass(1200 * time.Millisecond); return c() }
+			h := &hooks{closeSend: slowly, closeRecv: slowly}
+			p := newPlan(h.factory(b.Factory()), func(p *flat) {
+				p.Role, p.Rate, p.Duration = role, rate("100"), 5*time.Second
 			})
+			if role == plan.Consumer { // another run sends, beginning before and ending later
+				other := newPlan(b.Factory(), func(p *flat) {
+					p.Role, p.Rate, p.Duration = plan.Producer, rate("100"), 8*time.Second
+				})
+				sent := make(chan error, 1)
+				go func() {
+					_, err := carryOut(t.Context(), nil, other, new(recorder))
+					sent <- err
+				}()
+				pass(500 * time.Millisecond)
+				defer func() { require.NoError(t, <-sent) }()
+			}
+			s, _ := run(t, p, nil)
+			m := s.Minimum
+			if role.Produces() {
+				require.Equal(t, 5, m.Completed.Seconds)
+				require.InDelta(t, 100, m.Completed.PerSecond, 1)
+			}
+			if role.Consumes() {
+				require.Equal(t, 4, m.Received.Seconds, "the second of the first message is not whole")
+				require.InDelta(t, 100, m.Received.PerSecond, 1)
+			}
 		})
 	}
 }
@@ -156,21 +137,11 @@ func (p *countingProducer) Counters() []driver.Counter {
 	return list
 }
 
-type countingDriver struct{ driver.Driver }
-
-func (d *countingDriver) Producer(ctx context.Context, s driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
-	p, err := d.Driver.Producer(ctx, s, done)
-	return &countingProducer{Producer: p}, err
-}
-
 func TestProtocolCounters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := mem.New().Factory()
-		open := f.Open
-		f.Open = func(ctx context.Context, o driver.OpenOptions) (driver.Driver, error) {
-			d, err := open(ctx, o)
-			return &countingDriver{d}, err
-		}
+		f := (&hooks{wrap: func(_ driver.ProducerSpec, p driver.Producer, _ driver.Completions) driver.Producer {
+			return &countingProducer{Producer: p}
+		}}).factory(mem.New().Factory())
 		s, rep := run(t, newPlan(f, func(p *flat) {
 			p.Producers, p.Count, p.Rate = 3, 250, rate("100")
 		}), nil)
@@ -201,33 +172,18 @@ func (p *heirProducer) Counters() []driver.Counter {
 	return []driver.Counter{{Name: "open", Value: p.open.Load()}}
 }
 
-type heirDriver struct {
-	driver.Driver
-	before *heirProducer
-}
-
-func (d *heirDriver) Producer(ctx context.Context, s driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
-	opened, err := d.Driver.Producer(ctx, s, done)
-	if err != nil {
-		return nil, err
-	}
-	p := &heirProducer{Producer: opened}
-	if d.before != nil {
-		p.open.Store(d.before.open.Swap(0))
-	}
-	d.before = p
-	return p, nil
-}
-
 // What a new connection takes over from the lost one counts once.
 func TestCountersOfALostConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := broker(t, func(o *mem.Options) { o.DisconnectAfter = 50 }).Factory()
-		open := f.Open
-		f.Open = func(ctx context.Context, o driver.OpenOptions) (driver.Driver, error) {
-			d, err := open(ctx, o)
-			return &heirDriver{Driver: d}, err
-		}
+		var before *heirProducer
+		f := (&hooks{wrap: func(_ driver.ProducerSpec, opened driver.Producer, _ driver.Completions) driver.Producer {
+			p := &heirProducer{Producer: opened}
+			if before != nil {
+				p.open.Store(before.open.Swap(0))
+			}
+			before = p
+			return p
+		}}).factory(broker(t, func(o *mem.Options) { o.DisconnectAfter = 50 }).Factory())
 		s, _ := run(t, newPlan(f, func(p *flat) { p.Count, p.Rate, p.Reconnect = 100, rate("100"), true }), nil)
 		require.Len(t, s.Outages, 1)
 		require.Equal(t, []driver.Counter{{Name: "open", Value: 100}}, s.Protocol)

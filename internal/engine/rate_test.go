@@ -3,7 +3,6 @@ package engine_test
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -42,22 +41,20 @@ func TestRateThatWasNotReached(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, tt.options)
-				s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-					steady(p)
-					if tt.edit != nil {
-						tt.edit(p)
-					}
-				}), nil)
-				warnings := strings.Join(s.Warnings, "\n")
-				if tt.warning == "" {
-					require.NotContains(t, warnings, "rate was not reached")
-					return
+		inBubble(t, tt.name, func(t *testing.T) {
+			b := broker(t, tt.options)
+			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+				steady(p)
+				if tt.edit != nil {
+					tt.edit(p)
 				}
-				require.Contains(t, warnings, tt.warning)
-			})
+			}), nil)
+			warnings := strings.Join(s.Warnings, "\n")
+			if tt.warning == "" {
+				require.NotContains(t, warnings, "rate was not reached")
+				return
+			}
+			require.Contains(t, warnings, tt.warning)
 		})
 	}
 }

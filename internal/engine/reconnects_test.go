@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -17,41 +16,28 @@ import (
 // losing is a driver that connects again by itself: after so many messages there is no broker any more, and each send
 // ends after a while in that way.
 func losing(b *mem.Broker, after int64, took time.Duration, end driver.Outcome) driver.Factory {
-	f := b.Factory()
+	f := (&hooks{wrap: func(_ driver.ProducerSpec, p driver.Producer, done driver.Completions) driver.Producer {
+		return &losingProducer{Producer: p, after: after, took: took, end: end, done: done}
+	}}).factory(b.Factory())
 	f.Capabilities.Reconnects = true
-	open := f.Open
-	f.Open = func(ctx context.Context, o driver.OpenOptions) (driver.Driver, error) {
-		d, err := open(ctx, o)
-		return &losingDriver{Driver: d, after: after, took: took, end: end}, err
-	}
 	return f
-}
-
-type losingDriver struct {
-	driver.Driver
-	after int64
-	took  time.Duration
-	end   driver.Outcome
-}
-
-func (d *losingDriver) Producer(ctx context.Context, s driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
-	p, err := d.Driver.Producer(ctx, s, done)
-	return &losingProducer{Producer: p, d: d, done: done}, err
 }
 
 type losingProducer struct {
 	driver.Producer
-	d    *losingDriver
-	done driver.Completions
-	sent atomic.Int64
+	after int64
+	took  time.Duration
+	end   driver.Outcome
+	done  driver.Completions
+	sent  atomic.Int64
 }
 
 func (p *losingProducer) Send(ctx context.Context, m *driver.Message) error {
-	if p.sent.Add(1) <= p.d.after {
+	if p.sent.Add(1) <= p.after {
 		return p.Producer.Send(ctx, m)
 	}
 	slot := m.Slot
-	time.AfterFunc(p.d.took, func() { p.done.Done(slot, p.d.end) })
+	time.AfterFunc(p.took, func() { p.done.Done(slot, p.end) })
 	return nil
 }
 
@@ -84,25 +70,23 @@ func TestBrokerGoneFromAClientThatConnectsAgain(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s, _ := run(t, newPlan(losing(broker(t, nil), 50, tt.took, tt.end), func(p *flat) {
-					p.Count, p.MaxPending = 1_000_000, 1
-					if tt.edit != nil {
-						tt.edit(p)
-					}
-				}), nil)
-				require.Contains(t, s.Reason, tt.reason)
-				require.InDelta(t, tt.lasts, s.End.Sub(s.Start), float64(5*time.Second))
-				require.False(t, s.Success)
-				require.EqualValues(t, 50, s.Total.Completed)
-				require.EqualValues(t, 50, s.Total.Received)
-				require.Equal(t, s.Total.Sent-50, s.Total.Failures[tt.end.Class], "failures of the class %s", tt.end.Class)
-				require.Positive(t, s.Total.Failures[tt.end.Class])
-				if tt.end.Err != nil {
-					require.Contains(t, strings.Join(s.Problems, "\n"), "refused")
+		inBubble(t, tt.name, func(t *testing.T) {
+			s, _ := run(t, newPlan(losing(broker(t, nil), 50, tt.took, tt.end), func(p *flat) {
+				p.Count, p.MaxPending = 1_000_000, 1
+				if tt.edit != nil {
+					tt.edit(p)
 				}
-			})
+			}), nil)
+			require.Contains(t, s.Reason, tt.reason)
+			require.InDelta(t, tt.lasts, s.End.Sub(s.Start), float64(5*time.Second))
+			require.False(t, s.Success)
+			require.EqualValues(t, 50, s.Total.Completed)
+			require.EqualValues(t, 50, s.Total.Received)
+			require.Equal(t, s.Total.Sent-50, s.Total.Failures[tt.end.Class], "failures of the class %s", tt.end.Class)
+			require.Positive(t, s.Total.Failures[tt.end.Class])
+			if tt.end.Err != nil {
+				require.Contains(t, strings.Join(s.Problems, "\n"), "refused")
+			}
 		})
 	}
 }

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -34,46 +33,44 @@ func TestRecovery(t *testing.T) {
 		{name: "frozen before", after: 5 * time.Millisecond, freeze: 3 * time.Second, recovers: true},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, func(o *mem.Options) { o.Latency = 5 * time.Millisecond })
-				line := b.Line()
-				p := newPlan(b.Factory(), func(p *flat) {
-					through(p, line)
-					p.Reconnect, p.Duration, p.MaxPending = true, 30*time.Second, 1
-					if tt.edit != nil {
-						tt.edit(p)
-					}
-				})
-				if tt.freeze > 0 {
-					time.AfterFunc(5*time.Second-tt.freeze, line.Freeze)
+		inBubble(t, tt.name, func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) { o.Latency = 5 * time.Millisecond })
+			line := b.Line()
+			p := newPlan(b.Factory(), func(p *flat) {
+				through(p, line)
+				p.Reconnect, p.Duration, p.MaxPending = true, 30*time.Second, 1
+				if tt.edit != nil {
+					tt.edit(p)
 				}
-				time.AfterFunc(5*time.Second, func() {
-					line.Cut()
-					o := b.Options()
-					o.Latency = tt.after
-					require.NoError(t, b.Set(o))
-					time.Sleep(time.Second) //nolint:forbidigo // of a fake clock
-					line.Restore()
-				})
-				s, _ := run(t, p, nil)
-				require.Len(t, s.Outages, 1)
-				o := s.Outages[0]
-				require.InDelta(t, 200, o.Before.Completed, 4)
-				require.InDelta(t, 200, o.Before.Received, 4)
-				require.InDelta(t, tt.freeze, o.Silent, float64(10*time.Millisecond))
-				require.Equal(t, tt.recovers, o.Recovered > 0)
-				require.Equal(t, tt.problem == "", s.Success, "%q", s.Problems)
-				require.Contains(t, strings.Join(s.Problems, "\n"), tt.problem)
-				if tt.recovers {
-					require.GreaterOrEqual(t, o.Recovered, time.Second)
-					require.Less(t, o.Recovered, o.Reconnected+2*time.Second, "the first full second after it is on")
-					require.InDelta(t, (o.Recovered - o.Back).Microseconds(), s.Figures["recovery.max"], 1)
-					return
-				}
-				require.InDelta(t, tt.watched, o.Watched, float64(1100*time.Millisecond))
-				require.NotContains(t, s.Figures, "recovery.max", "it is not known")
 			})
+			if tt.freeze > 0 {
+				time.AfterFunc(5*time.Second-tt.freeze, line.Freeze)
+			}
+			time.AfterFunc(5*time.Second, func() {
+				line.Cut()
+				o := b.Options()
+				o.Latency = tt.after
+				require.NoError(t, b.Set(o))
+				time.Sleep(time.Second) //nolint:forbidigo // of a fake clock
+				line.Restore()
+			})
+			s, _ := run(t, p, nil)
+			require.Len(t, s.Outages, 1)
+			o := s.Outages[0]
+			require.InDelta(t, 200, o.Before.Completed, 4)
+			require.InDelta(t, 200, o.Before.Received, 4)
+			require.InDelta(t, tt.freeze, o.Silent, float64(10*time.Millisecond))
+			require.Equal(t, tt.recovers, o.Recovered > 0)
+			require.Equal(t, tt.problem == "", s.Success, "%q", s.Problems)
+			require.Contains(t, strings.Join(s.Problems, "\n"), tt.problem)
+			if tt.recovers {
+				require.GreaterOrEqual(t, o.Recovered, time.Second)
+				require.Less(t, o.Recovered, o.Reconnected+2*time.Second, "the first full second after it is on")
+				require.InDelta(t, (o.Recovered - o.Back).Microseconds(), s.Figures["recovery.max"], 1)
+				return
+			}
+			require.InDelta(t, tt.watched, o.Watched, float64(1100*time.Millisecond))
+			require.NotContains(t, s.Figures, "recovery.max", "it is not known")
 		})
 	}
 }
@@ -101,26 +98,24 @@ func TestHealthyAfterOutage(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, func(o *mem.Options) { o.Latency = 5 * time.Millisecond })
-				line := b.Line()
-				p := newPlan(b.Factory(), func(p *flat) {
-					through(p, line)
-					p.Reconnect, p.MaxPending = true, 1000
-					tt.edit(p)
-				})
-				for _, o := range tt.outages {
-					time.AfterFunc(o.at, func() {
-						line.Cut()
-						time.Sleep(o.lasts) //nolint:forbidigo // of a fake clock
-						line.Restore()
-					})
-				}
-				s, _ := run(t, p, nil)
-				require.Len(t, s.Outages, len(tt.outages))
-				require.True(t, s.Success, "%q", s.Problems)
+		inBubble(t, tt.name, func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) { o.Latency = 5 * time.Millisecond })
+			line := b.Line()
+			p := newPlan(b.Factory(), func(p *flat) {
+				through(p, line)
+				p.Reconnect, p.MaxPending = true, 1000
+				tt.edit(p)
 			})
+			for _, o := range tt.outages {
+				time.AfterFunc(o.at, func() {
+					line.Cut()
+					time.Sleep(o.lasts) //nolint:forbidigo // of a fake clock
+					line.Restore()
+				})
+			}
+			s, _ := run(t, p, nil)
+			require.Len(t, s.Outages, len(tt.outages))
+			require.True(t, s.Success, "%q", s.Problems)
 		})
 	}
 }

@@ -20,36 +20,34 @@ func TestResendOfUnconfirmedMessages(t *testing.T) {
 		"reconnect":   func(p *flat) { p.Reconnect, p.MaxPending = true, 1 },
 		"duration":    func(p *flat) { p.Rate, p.MaxPending, p.Count, p.Duration = rate("100"), 4, 0, 13*time.Second },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, func(o *mem.Options) { o.Withhold = 10 })
-				s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-					p.Count, p.Verify, p.SendTimeout, p.Resend = 1000, true, 500*time.Millisecond, true
-					p.Producer.Factory.Capabilities.TimesOut = false
-					edit(p)
-				}), nil)
-				truth, v := b.Stats(), s.Verification.Total
-				require.NotZero(t, truth.Withheld)
-				require.Equal(t, truth.Arrived, s.Total.Sent+s.Total.Resent)
-				require.Equal(t, s.Total.Sent, s.Total.Completed+s.Total.Unconfirmed)
-				require.Equal(t, truth.Accepted, s.Total.Completed)
-				require.Equal(t, truth.Stored, s.Total.Received)
-				require.Equal(t, s.Total.Resent, v.Resent)
-				require.Equal(t, v.Resent, v.Duplicates)
-				require.Zero(t, v.Lost+v.Left+v.AfterOutage)
-				if name != "duration" { // the last ones may be in doubt at its end
-					require.EqualValues(t, 1000, s.Total.Sent)
-					require.EqualValues(t, 111, s.Total.Resent, "each tenth of 1111 was withheld")
-					require.Zero(t, s.Total.Unconfirmed)
-					require.True(t, s.Success, s.Problems)
-				}
-				require.EqualValues(t, s.Total.Resent, s.Figures["resent"])
-				if l := s.Latencies[result.Response]; l != nil {
-					require.GreaterOrEqual(t, l.Max, int64(500_000), "it counts from the first sending")
-				}
-				require.GreaterOrEqual(t, s.Latencies[result.Transfer].Max, int64(500_000), "so does it")
-				require.Less(t, s.Latencies[result.Ack].Max, int64(500_000), "it is that of the attempt that was confirmed")
-			})
+		inBubble(t, name, func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) { o.Withhold = 10 })
+			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+				p.Count, p.Verify, p.SendTimeout, p.Resend = 1000, true, 500*time.Millisecond, true
+				p.Producer.Factory.Capabilities.TimesOut = false
+				edit(p)
+			}), nil)
+			truth, v := b.Stats(), s.Verification.Total
+			require.NotZero(t, truth.Withheld)
+			require.Equal(t, truth.Arrived, s.Total.Sent+s.Total.Resent)
+			require.Equal(t, s.Total.Sent, s.Total.Completed+s.Total.Unconfirmed)
+			require.Equal(t, truth.Accepted, s.Total.Completed)
+			require.Equal(t, truth.Stored, s.Total.Received)
+			require.Equal(t, s.Total.Resent, v.Resent)
+			require.Equal(t, v.Resent, v.Duplicates)
+			require.Zero(t, v.Lost+v.Left+v.AfterOutage)
+			if name != "duration" { // the last ones may be in doubt at its end
+				require.EqualValues(t, 1000, s.Total.Sent)
+				require.EqualValues(t, 111, s.Total.Resent, "each tenth of 1111 was withheld")
+				require.Zero(t, s.Total.Unconfirmed)
+				require.True(t, s.Success, s.Problems)
+			}
+			require.EqualValues(t, s.Total.Resent, s.Figures["resent"])
+			if l := s.Latencies[result.Response]; l != nil {
+				require.GreaterOrEqual(t, l.Max, int64(500_000), "it counts from the first sending")
+			}
+			require.GreaterOrEqual(t, s.Latencies[result.Transfer].Max, int64(500_000), "so does it")
+			require.Less(t, s.Latencies[result.Ack].Max, int64(500_000), "it is that of the attempt that was confirmed")
 		})
 	}
 }

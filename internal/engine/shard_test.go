@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -35,49 +34,46 @@ func TestShardAwaitsOthers(t *testing.T) {
 		{"not verified", 77, true, drainTimeout, 0, own + drainTimeout, false},
 		{"no drain", 77, false, 0, 0, own, false},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, nil)
-				shard := func(number int, run int64, lasting time.Duration) *flat {
-					return newPlan(b.Factory(), func(p *flat) {
-						p.Shard, p.RunID, p.Producers, p.Rate = plan.Shard{Number: number, Of: 2}, run, 2, rate("20")
-						p.Duration, p.DrainTimeout, p.Verify = lasting, c.drain, !c.noVerify
-					})
+		inBubble(t, c.name, func(t *testing.T) {
+			b := broker(t, nil)
+			shard := func(number int, run int64, lasting time.Duration) *flat {
+				return newPlan(b.Factory(), func(p *flat) {
+					p.Shard, p.RunID, p.Producers, p.Rate = plan.Shard{Number: number, Of: 2}, run, 2, rate("20")
+					p.Duration, p.DrainTimeout, p.Verify = lasting, c.drain, !c.noVerify
+				})
+			}
+			sent := make(chan uint64, 1)
+			go func() {
+				s, err := carryOut(t.Context(), nil, shard(2, c.run, others), new(recorder))
+				if err != nil {
+					s = new(stats.Summary)
 				}
-				sent := make(chan uint64, 1)
-				go func() {
-					s, err := carryOut(t.Context(), nil, shard(2, c.run, others), new(recorder))
-					if err != nil {
-						s = new(stats.Summary)
+				sent <- s.Total.Completed
+			}()
+			stop := make(chan struct{})
+			if c.interrupt > 0 {
+				time.AfterFunc(c.interrupt, func() { close(stop) })
+			}
+			started := time.Now()
+			mine := shard(1, 77, own)
+			if c.took == copies {
+				mine.Consumer.Factory = delivering(mine.Consumer.Factory, func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
+					for time.Since(started) < copies {
+						deliver(d)
+						pass(100 * time.Millisecond)
 					}
-					sent <- s.Total.Completed
-				}()
-				stop := make(chan struct{})
-				if c.interrupt > 0 {
-					time.AfterFunc(c.interrupt, func() { close(stop) })
-				}
-				started := time.Now()
-				mine := shard(1, 77, own)
-				if c.took == copies {
-					open := &mine.Consumer.Factory.Open
-					*open = openWith(*open, func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
-						for time.Since(started) < copies {
-							deliver(d)
-							pass(100 * time.Millisecond)
-						}
-					})
-				}
-				s, err := carryOut(t.Context(), stop, mine, new(recorder))
-				require.NoError(t, err)
-				require.InDelta(t, c.took.Seconds(), time.Since(started).Seconds(), 0.2)
-				theirs := <-sent
-				require.EqualValues(t, others.Seconds()*10, theirs)
-				if c.all {
-					require.Equal(t, s.Total.Completed+theirs, s.Total.Received)
-				} else {
-					require.Less(t, s.Total.Received, s.Total.Completed+theirs)
-				}
-			})
+				})
+			}
+			s, err := carryOut(t.Context(), stop, mine, new(recorder))
+			require.NoError(t, err)
+			require.InDelta(t, c.took.Seconds(), time.Since(started).Seconds(), 0.2)
+			theirs := <-sent
+			require.EqualValues(t, others.Seconds()*10, theirs)
+			if c.all {
+				require.Equal(t, s.Total.Completed+theirs, s.Total.Received)
+			} else {
+				require.Less(t, s.Total.Received, s.Total.Completed+theirs)
+			}
 		})
 	}
 }

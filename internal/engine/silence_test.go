@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -61,33 +60,31 @@ func TestSilentBrokerEndsACount(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, tt.options)
-				s, rep := run(t, newPlan(b.Factory(), func(p *flat) {
-					p.Count = 1000
-					if tt.edit != nil {
-						tt.edit(p)
-					}
-				}), nil)
-				require.Contains(t, s.Reason, tt.reason)
-				if tt.sent > 0 {
-					require.Equal(t, tt.sent, s.Total.Sent)
+		inBubble(t, tt.name, func(t *testing.T) {
+			b := broker(t, tt.options)
+			s, rep := run(t, newPlan(b.Factory(), func(p *flat) {
+				p.Count = 1000
+				if tt.edit != nil {
+					tt.edit(p)
 				}
-				if tt.lasts > 0 {
-					require.InDelta(t, tt.lasts, s.End.Sub(s.Start), float64(4*time.Second))
+			}), nil)
+			require.Contains(t, s.Reason, tt.reason)
+			if tt.sent > 0 {
+				require.Equal(t, tt.sent, s.Total.Sent)
+			}
+			if tt.lasts > 0 {
+				require.InDelta(t, tt.lasts, s.End.Sub(s.Start), float64(4*time.Second))
+			}
+			require.Contains(t, strings.Join(s.Problems, "\n"), tt.text)
+			require.Empty(t, s.LeftBehind)
+			require.NotEmpty(t, rep.snapshots)
+			if tt.reason == "no answer" {
+				require.False(t, s.Success)
+				require.Equal(t, driver.ClassTimeout, driver.ClassOf(s.Err))
+				for _, setting := range []string{"--drain-timeout", "--send-timeout", "-o idle-timeout", "-o heart-beat"} {
+					require.Contains(t, driver.HintOf(s.Err), setting)
 				}
-				require.Contains(t, strings.Join(s.Problems, "\n"), tt.text)
-				require.Empty(t, s.LeftBehind)
-				require.NotEmpty(t, rep.snapshots)
-				if tt.reason == "no answer" {
-					require.False(t, s.Success)
-					require.Equal(t, driver.ClassTimeout, driver.ClassOf(s.Err))
-					for _, setting := range []string{"--drain-timeout", "--send-timeout", "-o idle-timeout", "-o heart-beat"} {
-						require.Contains(t, driver.HintOf(s.Err), setting)
-					}
-				}
-			})
+			}
 		})
 	}
 }
@@ -127,33 +124,31 @@ func TestClosingAfterUnansweredMessages(t *testing.T) {
 		{"slow, all answered", false, false, &hooks{closeRecv: slow}, 3 * 1500 * time.Millisecond, 0, nil},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, func(o *mem.Options) {
-					if tt.withhold {
-						o.Withhold = 100
-					}
-				})
-				f := tt.hooks.factory(b.Factory())
-				p := newPlan(f, func(p *flat) {
-					steady(p)
-					if p.Consumers = 40; tt.topic {
-						p.Destinations[0].Kind = driver.Topic
-					}
-					p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = time.Minute, time.Minute
-				})
-				s, err := carryOut(t.Context(), nil, p, new(recorder))
-				require.NoError(t, err)
-				drained := s.Start.Add(loadTime)
+		inBubble(t, tt.name, func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) {
 				if tt.withhold {
-					drained = drained.Add(drainTimeout)
-				}
-				require.InDelta(t, tt.lasts, s.End.Sub(drained), float64(300*time.Millisecond))
-				require.Len(t, s.LeftBehind, tt.left, s.LeftBehind)
-				for text, n := range tt.why {
-					require.Equal(t, n, strings.Count(strings.Join(s.LeftBehind, "\n")+"\n", text+"\n"), s.LeftBehind)
+					o.Withhold = 100
 				}
 			})
+			f := tt.hooks.factory(b.Factory())
+			p := newPlan(f, func(p *flat) {
+				steady(p)
+				if p.Consumers = 40; tt.topic {
+					p.Destinations[0].Kind = driver.Topic
+				}
+				p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = time.Minute, time.Minute
+			})
+			s, err := carryOut(t.Context(), nil, p, new(recorder))
+			require.NoError(t, err)
+			drained := s.Start.Add(loadTime)
+			if tt.withhold {
+				drained = drained.Add(drainTimeout)
+			}
+			require.InDelta(t, tt.lasts, s.End.Sub(drained), float64(300*time.Millisecond))
+			require.Len(t, s.LeftBehind, tt.left, s.LeftBehind)
+			for text, n := range tt.why {
+				require.Equal(t, n, strings.Count(strings.Join(s.LeftBehind, "\n")+"\n", text+"\n"), s.LeftBehind)
+			}
 		})
 	}
 }

@@ -15,24 +15,22 @@ import (
 
 func TestWarmup(t *testing.T) {
 	for _, warmup := range []time.Duration{2 * time.Second, 2500 * time.Millisecond, time.Millisecond} {
-		t.Run(warmup.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s, rep := run(t, newPlan(mem.New().Factory(), func(p *flat) {
-					p.Rate, p.Duration, p.Warmup = rate("1000"), 5*time.Second, warmup
-				}), nil)
-				require.True(t, s.Success, s.Problems)
-				require.InDelta(t, 5000, s.Total.Sent, 1, "the duration includes the warm-up")
-				require.InDelta(t, 5000-warmup.Milliseconds(), s.Latencies[result.Ack].Count, 2)
-				require.InDelta(t, 5000-warmup.Milliseconds(), s.Latencies[result.Transfer].Count, 2)
-				var warm time.Duration
-				for _, snap := range rep.snapshots {
-					if snap.Phase == stats.Warmup {
-						warm += snap.To.Sub(snap.From)
-					}
+		inBubble(t, warmup.String(), func(t *testing.T) {
+			s, rep := run(t, newPlan(mem.New().Factory(), func(p *flat) {
+				p.Rate, p.Duration, p.Warmup = rate("1000"), 5*time.Second, warmup
+			}), nil)
+			require.True(t, s.Success, s.Problems)
+			require.InDelta(t, 5000, s.Total.Sent, 1, "the duration includes the warm-up")
+			require.InDelta(t, 5000-warmup.Milliseconds(), s.Latencies[result.Ack].Count, 2)
+			require.InDelta(t, 5000-warmup.Milliseconds(), s.Latencies[result.Transfer].Count, 2)
+			var warm time.Duration
+			for _, snap := range rep.snapshots {
+				if snap.Phase == stats.Warmup {
+					warm += snap.To.Sub(snap.From)
 				}
-				require.Equal(t, warmup, warm)
-				require.InDelta(t, 5*time.Second, s.End.Sub(s.Start), float64(5*time.Millisecond))
-			})
+			}
+			require.Equal(t, warmup, warm)
+			require.InDelta(t, 5*time.Second, s.End.Sub(s.Start), float64(5*time.Millisecond))
 		})
 	}
 }
@@ -86,18 +84,16 @@ func TestSnapshotsOnWholeSeconds(t *testing.T) {
 // One block a second: the tick at the end of the duration and the end of the load are one cut.
 func TestNoEmptyIntervals(t *testing.T) {
 	for _, role := range []plan.Role{plan.Client, plan.Producer, plan.Consumer} {
-		t.Run(string(role), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, func(o *mem.Options) { o.Latency = 1500 * time.Microsecond })
-				_, rep := run(t, newPlan(b.Factory(), func(p *flat) {
-					p.Role, p.Rate, p.Duration, p.MaxPending = role, rate("1000"), 3*time.Second, 100
-				}), nil)
-				require.LessOrEqual(t, len(rep.snapshots), 4)
-				for i, snap := range rep.snapshots[:3] {
-					require.Equal(t, time.Duration(i+1)*time.Second, snap.Elapsed)
-					require.Equal(t, stats.Measure, snap.Phase)
-				}
-			})
+		inBubble(t, string(role), func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) { o.Latency = 1500 * time.Microsecond })
+			_, rep := run(t, newPlan(b.Factory(), func(p *flat) {
+				p.Role, p.Rate, p.Duration, p.MaxPending = role, rate("1000"), 3*time.Second, 100
+			}), nil)
+			require.LessOrEqual(t, len(rep.snapshots), 4)
+			for i, snap := range rep.snapshots[:3] {
+				require.Equal(t, time.Duration(i+1)*time.Second, snap.Elapsed)
+				require.Equal(t, stats.Measure, snap.Phase)
+			}
 		})
 	}
 }
@@ -124,54 +120,46 @@ func TestReporters(t *testing.T) {
 	plan5s := func() *flat {
 		return newPlan(mem.New().Factory(), func(p *flat) { p.Rate, p.Duration = rate("1000"), 5*time.Second })
 	}
-	t.Run("one that fails is reported but stops nothing", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			rep := &recorder{interval: func(*stats.Snapshot) error { return errFull }}
-			s, err := carryOut(t.Context(), nil, plan5s(), rep)
-			require.ErrorIs(t, err, errFull)
-			require.InDelta(t, 5000, s.Total.Sent, 1)
-			require.True(t, s.Success)
-			require.NotNil(t, rep.summary)
-		})
+	inBubble(t, "one that fails is reported but stops nothing", func(t *testing.T) {
+		rep := &recorder{interval: func(*stats.Snapshot) error { return errFull }}
+		s, err := carryOut(t.Context(), nil, plan5s(), rep)
+		require.ErrorIs(t, err, errFull)
+		require.InDelta(t, 5000, s.Total.Sent, 1)
+		require.True(t, s.Success)
+		require.NotNil(t, rep.summary)
 	})
-	t.Run("one that cannot start ends the run before it began", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			b := mem.New()
-			_, err := carryOut(t.Context(), nil, newPlan(b.Factory(), nil), &recorder{start: errFull})
-			require.ErrorIs(t, err, errFull)
-			require.Zero(t, b.Stats().Connections)
-			require.Zero(t, b.Stats().Arrived)
-		})
+	inBubble(t, "one that cannot start ends the run before it began", func(t *testing.T) {
+		b := mem.New()
+		_, err := carryOut(t.Context(), nil, newPlan(b.Factory(), nil), &recorder{start: errFull})
+		require.ErrorIs(t, err, errFull)
+		require.Zero(t, b.Stats().Connections)
+		require.Zero(t, b.Stats().Arrived)
 	})
-	t.Run("a slow one moves no cut", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			p := plan5s()
-			rep := &recorder{interval: func(*stats.Snapshot) error { pass(1700 * time.Millisecond); return nil }}
-			s, err := carryOut(t.Context(), nil, p, rep)
-			require.NoError(t, err)
-			check(t, p, s, rep)
-			require.InDelta(t, 5*time.Second, s.End.Sub(s.Start), float64(5*time.Millisecond))
-			for i, snap := range rep.snapshots[:5] {
-				require.Equal(t, time.Duration(i+1)*time.Second, snap.Elapsed)
+	inBubble(t, "a slow one moves no cut", func(t *testing.T) {
+		p := plan5s()
+		rep := &recorder{interval: func(*stats.Snapshot) error { pass(1700 * time.Millisecond); return nil }}
+		s, err := carryOut(t.Context(), nil, p, rep)
+		require.NoError(t, err)
+		check(t, p, s, rep)
+		require.InDelta(t, 5*time.Second, s.End.Sub(s.Start), float64(5*time.Millisecond))
+		for i, snap := range rep.snapshots[:5] {
+			require.Equal(t, time.Duration(i+1)*time.Second, snap.Elapsed)
+		}
+	})
+	inBubble(t, "one that is slow for minutes gets longer intervals, and all of the counts", func(t *testing.T) {
+		p := plan5s()
+		p.Duration, p.Rate = 300*time.Second, rate("10")
+		rep := new(recorder)
+		rep.interval = func(s *stats.Snapshot) error {
+			if s.Elapsed == time.Second {
+				pass(200 * time.Second)
 			}
-		})
-	})
-	t.Run("one that is slow for minutes gets longer intervals, and all of the counts", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			p := plan5s()
-			p.Duration, p.Rate = 300*time.Second, rate("10")
-			rep := new(recorder)
-			rep.interval = func(s *stats.Snapshot) error {
-				if s.Elapsed == time.Second {
-					pass(200 * time.Second)
-				}
-				return nil
-			}
-			s, err := carryOut(t.Context(), nil, p, rep)
-			require.NoError(t, err)
-			check(t, p, s, rep)
-			require.InDelta(t, 3000, s.Total.Sent, 1)
-			require.Less(t, len(rep.snapshots), 200)
-		})
+			return nil
+		}
+		s, err := carryOut(t.Context(), nil, p, rep)
+		require.NoError(t, err)
+		check(t, p, s, rep)
+		require.InDelta(t, 3000, s.Total.Sent, 1)
+		require.Less(t, len(rep.snapshots), 200)
 	})
 }

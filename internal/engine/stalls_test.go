@@ -1,18 +1,13 @@
 package engine_test
 
 import (
-	"context"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	embedded "github.com/perfmq/perfmq/internal/broker"
-	"github.com/perfmq/perfmq/internal/drivers/amqp"
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/drivers/stomp"
 	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
@@ -96,160 +91,78 @@ func TestStalls(t *testing.T) {
 		{
 			name: "until the drain", edit: steady, length: 3 * s, at: []time.Duration{8 * s}, want: both(8*s, 3*s),
 		},
+		{name: "without end", mayDeliver: true, edit: steady, length: time.Hour, at: []time.Duration{4 * s}, want: both(4*s, loadTime+drainTimeout+2*s-4*s)},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, func(o *mem.Options) { o.Latency = time.Millisecond })
-				p := newPlan(b.Factory(), func(p *flat) {
-					p.StallThreshold = s
-					tt.edit(p)
-				})
-				stallsAt(t, b, tt.length, tt.at...)
-				sum, reported := run(t, p, nil)
-				found := sum.Stalls.Measured()
-				require.Len(t, found, len(tt.want), "%v", found)
-				var longest time.Duration
-				for i, want := range tt.want {
-					if !tt.mayDeliver {
-						require.Equal(t, want.side, found[i].Side)
-					}
-					require.InDelta(t, want.start, found[i].Start, float64(15*ms))
-					require.InDelta(t, want.length, found[i].Length, float64(15*ms))
-					longest = max(longest, found[i].Length)
-				}
-				require.EqualValues(t, len(tt.want), sum.Stalls.Count)
-				require.Equal(t, longest, sum.Stalls.Max)
-				var sides [2]int // in the snapshots, one of both sides is one of each
-				for _, snap := range reported.snapshots {
-					for _, stall := range snap.Stalls {
-						if !stall.Warmup {
-							sides[stall.Side]++
-						}
-					}
-				}
-				if !tt.mayDeliver {
-					require.Equal(t, [2]int{len(tt.want), len(tt.want)}, sides)
-				}
-				require.InDelta(t, tt.period, stats.Period(found), float64(15*ms))
+		inBubble(t, tt.name, func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) { o.Latency = time.Millisecond })
+			p := newPlan(b.Factory(), func(p *flat) {
+				p.StallThreshold = s
+				tt.edit(p)
 			})
+			stallsAt(t, b, tt.length, tt.at...)
+			sum, reported := run(t, p, nil)
+			found := sum.Stalls.Measured()
+			require.Len(t, found, len(tt.want), "%v", found)
+			var longest time.Duration
+			for i, want := range tt.want {
+				if !tt.mayDeliver {
+					require.Equal(t, want.side, found[i].Side)
+				}
+				require.InDelta(t, want.start, found[i].Start, float64(15*ms))
+				require.InDelta(t, want.length, found[i].Length, float64(15*ms))
+				longest = max(longest, found[i].Length)
+			}
+			require.EqualValues(t, len(tt.want), sum.Stalls.Count)
+			require.Equal(t, longest, sum.Stalls.Max)
+			var sides [2]int // in the snapshots, one of both sides is one of each
+			for _, snap := range reported.snapshots {
+				for _, stall := range snap.Stalls {
+					if !stall.Warmup {
+						sides[stall.Side]++
+					}
+				}
+			}
+			if !tt.mayDeliver {
+				require.Equal(t, [2]int{len(tt.want), len(tt.want)}, sides)
+			}
+			require.InDelta(t, tt.period, stats.Period(found), float64(15*ms))
 		})
 	}
 }
 
-// A stall that lasts until the end is one as long as the run waits.
-func TestStallWithoutEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := broker(t, nil)
-		p := newPlan(b.Factory(), func(p *flat) {
-			steady(p)
-			p.StallThreshold = time.Second
-		})
-		stallsAt(t, b, time.Hour, 4*time.Second)
-		s, _ := run(t, p, nil)
-		require.False(t, s.Success)
-		require.EqualValues(t, 1, s.Stalls.Count)
-		require.InDelta(t, 4*time.Second, s.Stalls.List[0].Start, float64(20*time.Millisecond))
-		require.GreaterOrEqual(t, s.Stalls.Max, loadTime+drainTimeout-4*time.Second-20*time.Millisecond)
-	})
-}
-
-// If consumers do not get messages for a while, though there are some, this is a stall of their side alone.
+// If consumers do not get messages for a while, though there are some, this is a stall of their side alone. A message that
+// its producer has held back, such as RocketMQ's transactions that are left open, tells of no stall when it comes.
 func TestStallOfDeliveries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := broker(t, nil)
-		f := b.Factory()
-		n := 0
-		f.Open = openWith(f.Open, func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
-			if n++; n == 300 {
-				<-time.After(1700 * time.Millisecond)
-			}
-			deliver(d)
-		})
-		s, _ := run(t, newPlan(f, func(p *flat) {
-			steady(p)
-			p.StallThreshold = time.Second
-			p.Plan.Thresholds = demands(t, "stall.count == 1", "stall.max < 2s", "stall.max > 1600ms")
-		}), nil)
-		require.True(t, s.Success, s.Problems)
-		require.Len(t, s.Stalls.List, 1)
-		require.Equal(t, stats.ReceiveSide, s.Stalls.List[0].Side)
-		require.InDelta(t, 2990*time.Millisecond, s.Stalls.List[0].Start, float64(15*time.Millisecond))
-		require.InDelta(t, 1700*time.Millisecond, s.Stalls.List[0].Length, float64(15*time.Millisecond))
-		for _, o := range s.Thresholds {
-			require.True(t, o.Kept, o.String())
-		}
-	})
-}
-
-// TestNoStallOfDeferredDeliveries: a message that its producer has held back, such as RocketMQ's transactions that are
-// left open, tells of no stall when it comes.
-func TestNoStallOfDeferredDeliveries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := broker(t, nil)
-		f := b.Factory()
-		n := 0
-		f.Open = openWith(f.Open, func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
-			if n++; n == 300 {
-				<-time.After(1700 * time.Millisecond)
-				d.Deferred = true
-			}
-			deliver(d)
-			d.Deferred = false
-		})
-		s, _ := run(t, newPlan(f, func(p *flat) {
-			steady(p)
-			p.StallThreshold = time.Second
-		}), nil)
-		require.True(t, s.Success, s.Problems)
-		require.Empty(t, s.Stalls.List)
-	})
-}
-
-// TestStallsOfTheEmbeddedBroker: two stalls over real connections, and none in a run without, whatever else the machine
-// does.
-func TestStallsOfTheEmbeddedBroker(t *testing.T) {
-	for _, f := range []driver.Factory{amqp.Factory(), stomp.Factory()} {
-		for _, at := range [][]time.Duration{nil, {time.Second, 9 * time.Second}} {
-			t.Run(f.Name, func(t *testing.T) {
-				t.Parallel()
-				b, err := embedded.Start(embedded.Config{Listen: map[string]string{f.Name: "127.0.0.1:0"}})
-				require.NoError(t, err)
-				t.Cleanup(b.Close)
-				const length = 4 * time.Second // the tester may stand still for a part of it, which is no stall
-				rep := &recorder{}
-				p := newPlan(f, func(p *flat) {
-					for _, e := range p.Sides() {
-						e.URL, e.ConnectTimeout, e.Options = f.Schemes[0]+"://"+b.Addr(f.Name), 20*time.Second, f.NewOptions()
-					}
-					p.Rate, p.MaxPending, p.Producers, p.Consumers = rate("300"), 1000, 2, 2
-					p.Duration, p.DrainTimeout, p.StallThreshold = 15*time.Second, 20*time.Second, time.Second
-				})
-				began := time.Now()
-				for _, moment := range at {
-					timer := time.AfterFunc(moment, func() { b.Store().Stall(length) })
-					t.Cleanup(func() { timer.Stop() })
+	for _, deferred := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := broker(t, nil).Factory()
+			n := 0
+			f = delivering(f, func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
+				if n++; n == 300 {
+					<-time.After(1700 * time.Millisecond)
+					d.Deferred = deferred
 				}
-				s, err := carryOut(t.Context(), nil, p, rep)
-				require.NoError(t, err)
-				require.True(t, s.Success, s.Problems)
-				// On a busy machine the stall begins and ends late, and sends may stand still for a second more than receipts,
-				// which are then two stalls. The fake clock of the others allows 15 ms.
-				const early, late = 1400 * time.Millisecond, 3 * time.Second
-				seen := make([]bool, len(at))
-				for _, found := range s.Stalls.List {
-					i := slices.IndexFunc(at, func(moment time.Duration) bool {
-						begin := moment - s.Start.Sub(began)
-						return found.Start > begin-early && found.Start+found.Length < begin+length+late
-					})
-					require.GreaterOrEqual(t, i, 0, "%v of %v", found, s.Stalls.List)
-					seen[i] = seen[i] || found.Length > length-early
-				}
-				// Times in which the tester itself stood still are none of the broker's.
-				if paused := time.Duration(s.Health.Pauses) * s.Health.PauseMax; paused < length-p.StallThreshold {
-					require.NotContains(t, seen, false, "%v", s.Stalls.List)
-				}
+				deliver(d)
+				d.Deferred = false
 			})
-		}
+			s, _ := run(t, newPlan(f, func(p *flat) {
+				steady(p)
+				p.StallThreshold = time.Second
+				p.Plan.Thresholds = demands(t, "stall.count == 1", "stall.max < 2s", "stall.max > 1600ms")
+			}), nil)
+			require.True(t, s.Success, s.Problems)
+			if deferred {
+				require.Empty(t, s.Stalls.List)
+				return
+			}
+			require.Len(t, s.Stalls.List, 1)
+			require.Equal(t, stats.ReceiveSide, s.Stalls.List[0].Side)
+			require.InDelta(t, 2990*time.Millisecond, s.Stalls.List[0].Start, float64(15*time.Millisecond))
+			require.InDelta(t, 1700*time.Millisecond, s.Stalls.List[0].Length, float64(15*time.Millisecond))
+			for _, o := range s.Thresholds {
+				require.True(t, o.Kept, o.String())
+			}
+		})
 	}
 }
 
@@ -322,58 +235,56 @@ func TestStallsOfParts(t *testing.T) {
 			figures: map[string]float64{"to-a": 0, "to-b": 0, "from-b": 0},
 		},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				brokers := map[string]*mem.Broker{}
-				at := map[string]*scenario{}
-				for _, name := range []string{"a", "b"} {
-					brokers[name] = broker(t, func(o *mem.Options) { o.Latency = time.Millisecond })
-					f := brokers[name].Factory()
-					if tt.held != "" {
-						f.Open = heldUp(f.Open, tt.held, 3*s, 4*s)
-					}
-					at[name] = newScenario(f, false)
-					at[name].endpoint = endpoint(f, name)
-					at[name].endpoint.Site = name
+		inBubble(t, tt.name, func(t *testing.T) {
+			brokers := map[string]*mem.Broker{}
+			at := map[string]*scenario{}
+			for _, name := range []string{"a", "b"} {
+				brokers[name] = broker(t, func(o *mem.Options) { o.Latency = time.Millisecond })
+				f := brokers[name].Factory()
+				if tt.held != "" {
+					f = heldUp(f, tt.held, 3*s, 4*s)
 				}
-				p := at["a"].plan
-				p.StallThreshold = s
-				at["a"].others = append(at["a"].others, at["b"].endpoint)
-				at["a"].step("only", lasting(12*s), tt.groups(at["a"], at["b"])...)
-				for name, length := range tt.stalled {
-					stallsAt(t, brokers[name], length, 3*s)
+				at[name] = newScenario(f, false)
+				at[name].endpoint = endpoint(f, name)
+				at[name].endpoint.Site = name
+			}
+			p := at["a"].plan
+			p.StallThreshold = s
+			at["a"].others = append(at["a"].others, at["b"].endpoint)
+			at["a"].step("only", lasting(12*s), tt.groups(at["a"], at["b"])...)
+			for name, length := range tt.stalled {
+				stallsAt(t, brokers[name], length, 3*s)
+			}
+			for _, g := range p.Steps[0].Groups {
+				demand := "group." + g.Name + ".stall.count == 0"
+				if tt.figures[g.Name] > 0 {
+					demand = "group." + g.Name + ".stall.count == 1"
 				}
-				for _, g := range p.Steps[0].Groups {
-					demand := "group." + g.Name + ".stall.count == 0"
-					if tt.figures[g.Name] > 0 {
-						demand = "group." + g.Name + ".stall.count == 1"
-					}
-					p.Thresholds = append(p.Thresholds, demands(t, demand)...)
+				p.Thresholds = append(p.Thresholds, demands(t, demand)...)
+			}
+			rep := new(recorder)
+			sum, err := engine.Run(t.Context(), nil, at["a"].config(), rep)
+			require.NoError(t, err)
+			require.True(t, sum.Success, sum.Problems)
+			require.Len(t, sum.Stalls.List, len(tt.want), "%+v", sum.Stalls.List)
+			for i, want := range tt.want {
+				got := sum.Stalls.List[i]
+				require.Equal(t, want, stall{got.Side, got.Group, got.Broker, got.Start.Round(s / 4), got.Length.Round(s / 4)})
+			}
+			require.EqualValues(t, len(tt.want), sum.Stalls.Count)
+			for _, o := range sum.Thresholds {
+				require.True(t, o.Kept, o.String())
+			}
+			for i := range sum.Groups {
+				g := &sum.Groups[i]
+				require.InDelta(t, tt.figures[g.Name], g.Stalls.Max.Seconds(), 0.15, g.Name)
+			}
+			for _, part := range rep.snapshots[len(rep.snapshots)-1].StallParts {
+				if part.Group != "" {
+					require.InDelta(t, tt.figures[part.Group], part.Measured.Length.Seconds(), 0.15, part.Group)
+					require.NotEmpty(t, part.Broker)
 				}
-				rep := new(recorder)
-				sum, err := engine.Run(t.Context(), nil, at["a"].config(), rep)
-				require.NoError(t, err)
-				require.True(t, sum.Success, sum.Problems)
-				require.Len(t, sum.Stalls.List, len(tt.want), "%+v", sum.Stalls.List)
-				for i, want := range tt.want {
-					got := sum.Stalls.List[i]
-					require.Equal(t, want, stall{got.Side, got.Group, got.Broker, got.Start.Round(s / 4), got.Length.Round(s / 4)})
-				}
-				require.EqualValues(t, len(tt.want), sum.Stalls.Count)
-				for _, o := range sum.Thresholds {
-					require.True(t, o.Kept, o.String())
-				}
-				for i := range sum.Groups {
-					g := &sum.Groups[i]
-					require.InDelta(t, tt.figures[g.Name], g.Stalls.Max.Seconds(), 0.15, g.Name)
-				}
-				for _, part := range rep.snapshots[len(rep.snapshots)-1].StallParts {
-					if part.Group != "" {
-						require.InDelta(t, tt.figures[part.Group], part.Measured.Length.Seconds(), 0.15, part.Group)
-						require.NotEmpty(t, part.Broker)
-					}
-				}
-			})
+			}
 		})
 	}
 }
@@ -383,7 +294,7 @@ func TestStallOfOneHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := broker(t, func(o *mem.Options) { o.Latency = time.Millisecond }).Factory()
 		f.Hosts = nil
-		f.Open = heldUp(f.Open, "B", 3*time.Second, 4*time.Second)
+		f = heldUp(f, "B", 3*time.Second, 4*time.Second)
 		p := newPlan(f, func(p *flat) {
 			p.Role, p.Rate, p.MaxPending, p.Duration, p.StallThreshold = plan.Producer, rate("200"), 10, 12*time.Second, time.Second
 			p.Destinations = []driver.Destination{{Name: "A"}, {Name: "B"}}
@@ -403,50 +314,20 @@ func TestStallOfOneHost(t *testing.T) {
 }
 
 // heldUp lets the answers for one queue come late: all that would come in a time come at its end.
-func heldUp(
-	open func(context.Context, driver.OpenOptions) (driver.Driver, error), queue string, from, length time.Duration,
-) func(context.Context, driver.OpenOptions) (driver.Driver, error) {
-	return func(ctx context.Context, o driver.OpenOptions) (driver.Driver, error) {
-		d, err := open(ctx, o)
-		return holdingDriver{d, queue, time.Now().Add(from), length}, err
-	}
-}
-
-type holdingDriver struct {
-	driver.Driver
-	queue  string
-	from   time.Time
-	length time.Duration
-}
-
-func (d holdingDriver) Producer(
-	ctx context.Context, spec driver.ProducerSpec, c driver.Completions,
-) (driver.Producer, error) {
-	if spec.Destination.Name == d.queue {
-		c = holding{c, d}
-	}
-	p, err := d.Driver.Producer(ctx, spec, c)
-	return located{p, "host-of-" + spec.Destination.Name}, err
-}
-
-type located struct {
-	driver.Producer
-	host string
-}
-
-func (l located) Host() string { return l.host }
-
-type holding struct {
-	driver.Completions
-	d holdingDriver
-}
-
-func (h holding) Done(slot driver.Slot, o driver.Outcome) {
-	if wait := time.Until(h.d.from.Add(h.d.length)); wait > 0 && wait < h.d.length {
-		time.AfterFunc(wait, func() { h.Completions.Done(slot, o) })
-		return
-	}
-	h.Completions.Done(slot, o)
+func heldUp(f driver.Factory, queue string, from, length time.Duration) driver.Factory {
+	until := time.Now().Add(from + length)
+	return (&hooks{
+		done: func(spec driver.ProducerSpec, o driver.Outcome, end func(driver.Outcome)) {
+			if wait := time.Until(until); spec.Destination.Name == queue && wait > 0 && wait < length {
+				time.AfterFunc(wait, func() { end(o) })
+				return
+			}
+			end(o)
+		},
+		wrap: func(spec driver.ProducerSpec, p driver.Producer, _ driver.Completions) driver.Producer {
+			return &locatedProducer{p, "host-of-" + spec.Destination.Name}
+		},
+	}).factory(f)
 }
 
 // TestStallEndsRun: a threshold that aborts ends the run while the broker stalls, on each side.
@@ -481,7 +362,7 @@ func TestStallEndsRun(t *testing.T) {
 				name: "deliveries alone", edit: steady, from: 3 * s, side: stats.ReceiveSide,
 				stop: func(_ *mem.Broker, f *driver.Factory) {
 					n := 0
-					f.Open = openWith(f.Open, func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
+					*f = delivering(*f, func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
 						if n++; n == 300 {
 							<-time.After(60 * s)
 						}
@@ -490,29 +371,25 @@ func TestStallEndsRun(t *testing.T) {
 				},
 			},
 		} {
-			t.Run(demand.text+"/"+tt.name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					b := broker(t, func(o *mem.Options) { o.Latency = time.Millisecond })
-					f := b.Factory()
-					tt.stop(b, &f)
-					began := time.Now()
-					sum, err := carryOut(t.Context(), nil, newPlan(f, func(p *flat) {
-						tt.edit(p)
-						p.StallThreshold, p.Duration = s, 20*s
-						list := demands(t, demand.text)
-						list[0].Abort = true
-						p.Plan.Thresholds = list
-					}), new(recorder))
-					require.NoError(t, err)
-					require.True(t, sum.Aborted, sum.Reason)
-					require.Contains(t, sum.Reason, demand.text)
-					require.Less(t, sum.Average.Span, tt.from+demand.within)
-					require.False(t, sum.Thresholds[0].Kept, "%+v", sum.Stalls.List)
-					require.EqualValues(t, 1, sum.Stalls.Count, "%+v", sum.Stalls.List)
-					require.WithinRange(t, sum.Start.Add(sum.Stalls.List[0].Start), began.Add(tt.from-s/10), began.Add(tt.from+2*s))
-					require.Equal(t, tt.side, sum.Stalls.List[0].Side)
-					<-time.After(60 * s) // for the end of the stall
-				})
+			inBubble(t, demand.text+"/"+tt.name, func(t *testing.T) {
+				b := broker(t, func(o *mem.Options) { o.Latency = time.Millisecond })
+				f := b.Factory()
+				tt.stop(b, &f)
+				began := time.Now()
+				sum, err := carryOut(t.Context(), nil, newPlan(f, func(p *flat) {
+					tt.edit(p)
+					p.StallThreshold, p.Duration = s, 20*s
+					p.Plan.Thresholds = aborting(t, demand.text)
+				}), new(recorder))
+				require.NoError(t, err)
+				require.True(t, sum.Aborted, sum.Reason)
+				require.Contains(t, sum.Reason, demand.text)
+				require.Less(t, sum.Average.Span, tt.from+demand.within)
+				require.False(t, sum.Thresholds[0].Kept, "%+v", sum.Stalls.List)
+				require.EqualValues(t, 1, sum.Stalls.Count, "%+v", sum.Stalls.List)
+				require.WithinRange(t, sum.Start.Add(sum.Stalls.List[0].Start), began.Add(tt.from-s/10), began.Add(tt.from+2*s))
+				require.Equal(t, tt.side, sum.Stalls.List[0].Side)
+				<-time.After(60 * s) // for the end of the stall
 			})
 		}
 	}

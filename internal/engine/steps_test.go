@@ -1,11 +1,14 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +19,6 @@ import (
 	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
-	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -208,11 +210,15 @@ func TestStepsShareOneNumbering(t *testing.T) {
 // opened anew.
 func TestStepsKeepConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		opened := map[string]int{}
-		f := mem.New().Factory()
-		open := f.Open
-		f.Open = counting(open, opened)
-		s := newScenario(f, true)
+		count := func(name string) {
+			mu.Lock()
+			defer mu.Unlock()
+			opened[name]++
+		}
+		h := &hooks{opened: count, open: func(context.Context) error { count("driver"); return nil }}
+		s := newScenario(h.factory(mem.New().Factory()), true)
 		s.step("one", lasting(2*time.Second), s.senders("senders", paced("10")), s.readers("readers", nil))
 		s.step("two", lasting(2*time.Second), s.senders("senders", paced("20")), s.readers("readers", func(g *plan.Group) {
 			g.ConsumerRate = plainRate("100")
@@ -228,38 +234,6 @@ func TestStepsKeepConnections(t *testing.T) {
 		require.EqualValues(t, sum.Total.Received, sum.Verification.Total.Once)
 		require.Zero(t, sum.Total.InFlight())
 		require.Empty(t, sum.LeftBehind)
-	})
-}
-
-// A group may have other numbers of workers, destinations and bodies in each step: all its messages are counted and
-// checked.
-func TestGroupsOfOtherSizes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScenario(mem.New().Factory(), true)
-		senders := func(n, size int) *plan.Group {
-			return s.senders("senders", func(g *plan.Group) {
-				g.Count, g.Producers = 100, n
-				g.Mix = bodies(size)
-				g.Mix[0].Body, g.Mix[0].BodySize = plan.Body(size, plan.Random), size
-			})
-		}
-		readers := func(n int) *plan.Group {
-			return s.readers("readers", func(g *plan.Group) { g.Consumers = n })
-		}
-		s.step("one", drainedStep, senders(1, 10), readers(1))
-		s.step("many", nil, senders(7, 10))
-		s.step("received", drainedStep, readers(3))
-		s.step("larger", drainedStep, senders(2, 20), readers(2))
-		elsewhere := []driver.Destination{{Name: "TEST"}, {Name: "OTHER"}}
-		more, both := senders(2, 20), readers(2)
-		more.Destinations, both.Destinations = elsewhere, elsewhere
-		s.step("elsewhere", drainedStep, more, both)
-		s.step("one again", drainedStep, senders(1, 10), readers(1))
-		sum := s.run(t, nil)
-		require.True(t, sum.Success, "%q", sum.Problems)
-		require.EqualValues(t, 500, sum.Total.Received)
-		require.EqualValues(t, 500, sum.Verification.Total.Once)
-		require.Zero(t, sum.Verification.Total.Damaged)
 	})
 }
 
@@ -324,66 +298,42 @@ func TestDurableSubscriptionsOfSteps(t *testing.T) {
 		{"interrupted before it is away", []bool{true, false, true}, time.Second, false, 1},
 		{"interrupted", []bool{true, true, true}, 3 * time.Second, false, 0},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := mem.New()
-				s := newScenario(b.Factory(), false)
-				readers := s.readers("readers", func(g *plan.Group) { durable(g); g.KeepSubscription = tt.keep })
-				for i, present := range tt.steps {
-					groups := []*plan.Group{s.senders("senders", func(g *plan.Group) { paced("10")(g); g.Destinations = readers.Destinations })}
-					if present {
-						groups = append(groups, readers)
-					}
-					s.step("step"+strconv.Itoa(i), lasting(2*time.Second), groups...)
+		inBubble(t, tt.name, func(t *testing.T) {
+			b := mem.New()
+			s := newScenario(b.Factory(), false)
+			readers := s.readers("readers", func(g *plan.Group) { durable(g); g.KeepSubscription = tt.keep })
+			for i, present := range tt.steps {
+				groups := []*plan.Group{s.senders("senders", func(g *plan.Group) { paced("10")(g); g.Destinations = readers.Destinations })}
+				if present {
+					groups = append(groups, readers)
 				}
-				var stop chan struct{}
-				if tt.stop > 0 {
-					stop = make(chan struct{})
-					time.AfterFunc(tt.stop, func() { close(stop) })
-				}
-				sum, err := engine.Run(t.Context(), stop, s.config(), new(recorder))
-				require.NoError(t, err)
-				require.Equal(t, tt.left, b.Subscriptions("T"))
-				if tt.left > 0 && !tt.keep {
-					require.Len(t, sum.LeftBehind, 1)
-					require.Contains(t, sum.LeftBehind[0], "readers-0: its durable subscription perfmq-readers-T-0 stays at the broker")
-				} else {
-					require.Empty(t, sum.LeftBehind)
-				}
-			})
+				s.step("step"+strconv.Itoa(i), lasting(2*time.Second), groups...)
+			}
+			var stop chan struct{}
+			if tt.stop > 0 {
+				stop = make(chan struct{})
+				time.AfterFunc(tt.stop, func() { close(stop) })
+			}
+			sum, err := engine.Run(t.Context(), stop, s.config(), new(recorder))
+			require.NoError(t, err)
+			require.Equal(t, tt.left, b.Subscriptions("T"))
+			if tt.left > 0 && !tt.keep {
+				require.Len(t, sum.LeftBehind, 1)
+				require.Contains(t, sum.LeftBehind[0], "readers-0: its durable subscription perfmq-readers-T-0 stays at the broker")
+			} else {
+				require.Empty(t, sum.LeftBehind)
+			}
 		})
 	}
 }
 
-// A rate may be a share of the rate that an earlier step has reached.
-func TestRelativeRate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScenario(mem.New().Factory(), false)
-		s.step("first", lasting(10*time.Second), s.senders("senders", paced("200")), s.readers("readers", nil))
-		s.step("half", lasting(10*time.Second), s.senders("senders", func(g *plan.Group) {
-			g.Rate.Relative = &plan.Relative{Percent: 50, Step: "first", Metric: "completed.avg"}
-		}), s.readers("readers", nil))
-		sum := s.run(t, nil)
-		require.True(t, sum.Success, "%q", sum.Problems)
-		require.EqualValues(t, 2000, sum.Steps[0].Total.Sent)
-		require.EqualValues(t, 1000, sum.Steps[1].Total.Sent)
-		require.EqualValues(t, 1000, sum.Steps[1].Latencies[result.Response].Count)
-		require.True(t, s.plan.Steps[1].Groups[0].Rate.IsZero(), "the plan stays as it is")
-	})
-}
-
 // Thresholds of a step are about that step alone.
 func TestThresholdsOfSteps(t *testing.T) {
-	demand := func(text string) []threshold.Threshold {
-		d, err := threshold.Parse(text)
-		require.NoError(t, err)
-		return []threshold.Threshold{d}
-	}
 	synctest.Test(t, func(t *testing.T) {
 		s := newScenario(mem.New().Factory(), true)
-		s.plan.Thresholds = demand("sent == 300")
-		s.step("one", func(step *plan.Step) { step.Thresholds = demand("sent == 100") }, s.senders("senders", sending(100)))
-		s.step("two", func(step *plan.Step) { step.Thresholds = demand("sent < 200") }, s.senders("senders", sending(200)))
+		s.plan.Thresholds = demands(t, "sent == 300")
+		s.step("one", func(step *plan.Step) { step.Thresholds = demands(t, "sent == 100") }, s.senders("senders", sending(100)))
+		s.step("two", func(step *plan.Step) { step.Thresholds = demands(t, "sent < 200") }, s.senders("senders", sending(200)))
 		s.step("three", drainedStep, s.readers("readers", nil))
 		sum := s.run(t, nil)
 		var got []string
@@ -396,12 +346,6 @@ func TestThresholdsOfSteps(t *testing.T) {
 
 // A threshold that says so ends the run as soon as it is not kept.
 func TestThresholdsThatAbort(t *testing.T) {
-	demand := func(text string) []threshold.Threshold {
-		d, err := threshold.Parse(text)
-		require.NoError(t, err)
-		d.Abort = true
-		return []threshold.Threshold{d}
-	}
 	for _, tt := range []struct {
 		name, run, step string
 		steps           int
@@ -413,61 +357,55 @@ func TestThresholdsThatAbort(t *testing.T) {
 		{"of a step", "sent < 5000", "sent <= 450", 1, 500, []bool{true, false}},
 		{"never above", "sent == 250", "sent <= 2000", 1, 300, []bool{false, true}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newScenario(mem.New().Factory(), true)
-				s.plan.Thresholds = demand(tt.run)
-				s.step("one", func(step *plan.Step) { step.Duration, step.Thresholds = 20*time.Second, demand(tt.step) },
-					s.senders("senders", paced("100")), s.readers("readers", nil))
-				s.step("two", lasting(10*time.Second), s.senders("senders", paced("100")), s.readers("readers", nil))
-				sum := s.run(t, nil)
-				require.True(t, sum.Success, "%q", sum.Problems)
-				require.Len(t, sum.Steps, tt.steps)
-				require.InDelta(t, tt.sent, sum.Total.Sent, 102, "it looks once a second, at the last second")
-				require.Equal(t, sum.Total.Sent, sum.Total.Received, "nothing that was measured is lost")
-				var kept []bool
-				for i := range sum.Thresholds {
-					kept = append(kept, sum.Thresholds[i].Kept)
-				}
-				require.Equal(t, tt.kept, kept)
-				require.Equal(t, !tt.kept[0] || !tt.kept[1], sum.Aborted)
-				if !tt.kept[0] || !tt.kept[1] {
-					require.Contains(t, sum.Reason, "threshold not kept: ")
-				}
-			})
+		inBubble(t, tt.name, func(t *testing.T) {
+			s := newScenario(mem.New().Factory(), true)
+			s.plan.Thresholds = aborting(t, tt.run)
+			s.step("one", func(step *plan.Step) { step.Duration, step.Thresholds = 20*time.Second, aborting(t, tt.step) },
+				s.senders("senders", paced("100")), s.readers("readers", nil))
+			s.step("two", lasting(10*time.Second), s.senders("senders", paced("100")), s.readers("readers", nil))
+			sum := s.run(t, nil)
+			require.True(t, sum.Success, "%q", sum.Problems)
+			require.Len(t, sum.Steps, tt.steps)
+			require.InDelta(t, tt.sent, sum.Total.Sent, 102, "it looks once a second, at the last second")
+			require.Equal(t, sum.Total.Sent, sum.Total.Received, "nothing that was measured is lost")
+			var kept []bool
+			for i := range sum.Thresholds {
+				kept = append(kept, sum.Thresholds[i].Kept)
+			}
+			require.Equal(t, tt.kept, kept)
+			require.Equal(t, !tt.kept[0] || !tt.kept[1], sum.Aborted)
+			if !tt.kept[0] || !tt.kept[1] {
+				require.Contains(t, sum.Reason, "threshold not kept: ")
+			}
 		})
 	}
 }
 
 // An interruption or a failure ends the run in whatever step it is, and no measurement is lost.
 func TestStepsEndEarly(t *testing.T) {
-	t.Run("interrupted", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			stop := make(chan struct{})
-			time.AfterFunc(5*time.Second+50*time.Millisecond, func() { close(stop) })
-			s := newScenario(mem.New().Factory(), true)
-			s.step("one", lasting(3*time.Second), s.senders("senders", paced("10")), s.readers("readers", nil))
-			s.step("two", lasting(30*time.Second), s.senders("senders", paced("10")), s.readers("readers", nil))
-			s.step("three", lasting(3*time.Second), s.senders("senders", paced("10")), s.readers("readers", nil))
-			sum := s.run(t, stop)
-			require.True(t, sum.Interrupted)
-			require.Len(t, sum.Steps, 2)
-			require.EqualValues(t, 30+21, sum.Total.Received)
-			require.Empty(t, sum.Problems)
-		})
+	inBubble(t, "interrupted", func(t *testing.T) {
+		stop := make(chan struct{})
+		time.AfterFunc(5*time.Second+50*time.Millisecond, func() { close(stop) })
+		s := newScenario(mem.New().Factory(), true)
+		s.step("one", lasting(3*time.Second), s.senders("senders", paced("10")), s.readers("readers", nil))
+		s.step("two", lasting(30*time.Second), s.senders("senders", paced("10")), s.readers("readers", nil))
+		s.step("three", lasting(3*time.Second), s.senders("senders", paced("10")), s.readers("readers", nil))
+		sum := s.run(t, stop)
+		require.True(t, sum.Interrupted)
+		require.Len(t, sum.Steps, 2)
+		require.EqualValues(t, 30+21, sum.Total.Received)
+		require.Empty(t, sum.Problems)
 	})
-	t.Run("a broker that cannot be reached", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			s := newScenario(mem.New().Factory(), false)
-			s.step("one", lasting(3*time.Second), s.senders("senders", paced("10")))
-			s.unreachable()
-			s.step("two", lasting(3*time.Second), s.senders("others", paced("10")))
-			sum := s.run(t, nil)
-			require.False(t, sum.Success)
-			require.Equal(t, driver.ClassConnect, driver.ClassOf(sum.Err))
-			require.Contains(t, sum.Reason, "step two could not begin")
-			require.EqualValues(t, 30, sum.Total.Completed)
-		})
+	inBubble(t, "a broker that cannot be reached", func(t *testing.T) {
+		s := newScenario(mem.New().Factory(), false)
+		s.step("one", lasting(3*time.Second), s.senders("senders", paced("10")))
+		s.unreachable()
+		s.step("two", lasting(3*time.Second), s.senders("others", paced("10")))
+		sum := s.run(t, nil)
+		require.False(t, sum.Success)
+		require.Equal(t, driver.ClassConnect, driver.ClassOf(sum.Err))
+		require.Contains(t, sum.Reason, "step two could not begin")
+		require.EqualValues(t, 30, sum.Total.Completed)
 	})
 }
 
@@ -520,71 +458,35 @@ func TestCommandsOfSteps(t *testing.T) {
 // A broker that comes up late is waited for, whether a driver connects when it is opened or only with its workers, and
 // the command that started it says how long after its begin the broker accepted.
 func TestWaitForBroker(t *testing.T) {
-	for name, late := range map[string]func(f *driver.Factory, down func() error){
-		"driver": func(f *driver.Factory, down func() error) {
-			open := f.Open
-			f.Open = func(ctx ctx, o driver.OpenOptions) (driver.Driver, error) {
-				if err := down(); err != nil {
-					return nil, err
+	for _, atWorkers := range []bool{false, true} {
+		inBubble(t, fmt.Sprintf("at the workers: %t", atWorkers), func(t *testing.T) {
+			begun := time.Now()
+			down := func(context.Context) error {
+				if time.Since(begun) < 5*time.Second {
+					return driver.Errorf(driver.ClassConnect, "connect", "", "%w", errors.New("refused"))
 				}
-				return open(ctx, o)
+				return nil
 			}
-		},
-		"workers": func(f *driver.Factory, down func() error) {
-			open := f.Open
-			f.Open = func(ctx ctx, o driver.OpenOptions) (driver.Driver, error) {
-				d, err := open(ctx, o)
-				return &lateDriver{d, down}, err
+			h := &hooks{open: down}
+			if atWorkers {
+				h = &hooks{producer: down, consumer: down}
 			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := mem.New().Factory()
-				begun := time.Now()
-				late(&f, func() error {
-					if time.Since(begun) < 5*time.Second {
-						return driver.Errorf(driver.ClassConnect, "connect", "", "%w", errors.New("refused"))
-					}
-					return nil
-				})
-				s := newScenario(f, false)
-				s.step("one", nil, s.senders("senders", sending(10)), s.readers("readers", nil))
-				_, err := engine.Run(t.Context(), nil, s.config(), new(recorder))
-				require.ErrorContains(t, err, "refused")
-				s.plan.WaitForBroker = 4 * time.Second
-				_, err = engine.Run(t.Context(), nil, s.config(), new(recorder))
-				require.ErrorContains(t, err, "refused")
-				s.plan.WaitForBroker = 6 * time.Second
-				begun = time.Now()
-				s.plan.Steps[0].Before = []string{"true", "true"}
-				sum := s.run(t, nil)
-				require.True(t, sum.Success)
-				require.Zero(t, sum.Commands[0].Accepted)
-				require.Equal(t, (5 * time.Second).Microseconds(), sum.Commands[1].Accepted)
-			})
+			s := newScenario(h.factory(mem.New().Factory()), false)
+			s.step("one", nil, s.senders("senders", sending(10)), s.readers("readers", nil))
+			_, err := engine.Run(t.Context(), nil, s.config(), new(recorder))
+			require.ErrorContains(t, err, "refused")
+			s.plan.WaitForBroker = 4 * time.Second
+			_, err = engine.Run(t.Context(), nil, s.config(), new(recorder))
+			require.ErrorContains(t, err, "refused")
+			s.plan.WaitForBroker = 6 * time.Second
+			begun = time.Now()
+			s.plan.Steps[0].Before = []string{"true", "true"}
+			sum := s.run(t, nil)
+			require.True(t, sum.Success)
+			require.Zero(t, sum.Commands[0].Accepted)
+			require.Equal(t, (5 * time.Second).Microseconds(), sum.Commands[1].Accepted)
 		})
 	}
-}
-
-// lateDriver cannot open workers while the broker is down.
-type lateDriver struct {
-	driver.Driver
-	down func() error
-}
-
-func (d *lateDriver) Producer(ctx ctx, spec driver.ProducerSpec, c driver.Completions) (driver.Producer, error) {
-	if err := d.down(); err != nil {
-		return nil, err
-	}
-	return d.Driver.Producer(ctx, spec, c)
-}
-
-func (d *lateDriver) Consumer(ctx ctx, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	if err := d.down(); err != nil {
-		return nil, err
-	}
-	return d.Driver.Consumer(ctx, spec)
 }
 
 // A step that waits until it is drained ends also when messages never come, and the run says so, also if a later step
@@ -690,10 +592,7 @@ func TestCommandsThatStartServers(t *testing.T) {
 func TestAbortedRunAsksNothingOfLaterSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScenario(mem.New().Factory(), false)
-		d, err := threshold.Parse("sent < 100")
-		require.NoError(t, err)
-		d.Abort = true
-		s.plan.Thresholds = []threshold.Threshold{d}
+		s.plan.Thresholds = aborting(t, "sent < 100")
 		s.step("one", lasting(20*time.Second), s.senders("senders", paced("100")))
 		s.step("two", nil, s.readers("readers", sending(500)))
 		sum := s.run(t, nil)

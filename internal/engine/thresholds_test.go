@@ -23,6 +23,16 @@ func demands(t *testing.T, texts ...string) (list []threshold.Threshold) {
 	return list
 }
 
+// aborting returns demands that end the run as soon as they are not kept.
+func aborting(t *testing.T, texts ...string) []threshold.Threshold {
+	t.Helper()
+	list := demands(t, texts...)
+	for i := range list {
+		list[i].Abort = true
+	}
+	return list
+}
+
 func outcomes(s *stats.Summary) map[string]threshold.Outcome {
 	m := map[string]threshold.Outcome{}
 	for _, o := range s.Thresholds {
@@ -78,17 +88,15 @@ func TestThresholds(t *testing.T) {
 		"completed.avg >= 99% of target": true, "completed.avg > 101% of target": false, "completed.min >= 1100": false,
 		"sent == 3000": true, "sent != 3000": false, "received == 3000": true, "missing == 0": true,
 	} {
-		t.Run(text, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, func(o *mem.Options) { o.Latency = 5500 * time.Microsecond })
-				s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-					p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 4*time.Second, time.Second, 1000
-					p.Plan.Thresholds = demands(t, text)
-				}), nil)
-				require.True(t, s.Success, s.Problems)
-				require.Len(t, s.Thresholds, 1)
-				require.Equal(t, kept, s.Thresholds[0].Kept, s.Thresholds[0].String())
-			})
+		inBubble(t, text, func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) { o.Latency = 5500 * time.Microsecond })
+			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+				p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 4*time.Second, time.Second, 1000
+				p.Plan.Thresholds = demands(t, text)
+			}), nil)
+			require.True(t, s.Success, s.Problems)
+			require.Len(t, s.Thresholds, 1)
+			require.Equal(t, kept, s.Thresholds[0].Kept, s.Thresholds[0].String())
 		})
 	}
 	// A broker that queues, and delivers everything in the end, has not kept up.

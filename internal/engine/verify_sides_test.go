@@ -224,37 +224,3 @@ func TestSidesOfSharedSubscription(t *testing.T) {
 		}, got)
 	})
 }
-
-// Messages of runs without a file are foreign; a destination without a consumer's file is not passed over.
-func TestSidesThatAreMissing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := mem.New()
-		startProcess(t, b, producing(70)).wait(t)
-		sent := startProcess(t, b, producing(100, func(p *flat) {
-			p.Destinations = []driver.Destination{{Name: "TEST"}, {Name: "OTHER"}}
-		})).wait(t)
-		c := startProcess(t, b, consuming())
-		pass(2 * time.Second)
-		c.end(t)
-		r := join(t, sent, c)
-		require.Equal(t, result.Verified{Expected: 50, Received: 50, Once: 50, Foreign: 70}, r.Total)
-		require.Equal(t, []string{"no consumer's side of queue://OTHER is known: its messages are not verified"}, r.Problems(verify.Allow{}))
-	})
-}
-
-// Two clients that share a queue take each other's messages: each alone misses some, together they have them all.
-func TestSidesOfClientsOnOneQueue(t *testing.T) {
-	b := mem.New()
-	var clients []*process
-	for range 2 {
-		clients = append(clients, startProcess(t, b, func(p *flat) { p.Count, p.Rate, p.DrainTimeout = 200, rate("1000"), 3*time.Second }))
-	}
-	for _, c := range clients {
-		c.wait(t)
-	}
-	r := join(t, clients...)
-	require.Zero(t, r.Total.Lost+r.Total.Duplicates+r.Total.Foreign)
-	require.EqualValues(t, 400, r.Total.Expected)
-	require.EqualValues(t, 400, r.Total.Received+r.Total.Left)
-	require.Equal(t, clients[0].s.Total.Foreign+clients[1].s.Total.Foreign+clients[0].s.Total.Received+clients[1].s.Total.Received, r.Total.Received)
-}

@@ -112,130 +112,118 @@ func TestVerificationFindsWhatTheBrokerDid(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for _, producers := range []int{1, 3} {
-			t.Run(fmt.Sprintf("%s, %d producers", tt.name, producers), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					b := broker(t, tt.options)
-					s, rep := run(t, newPlan(b.Factory(), func(p *flat) {
-						p.Count, p.MaxPending, p.Producers, p.Verify, p.Allow.Disorder = count, 100, producers, true, true
-					}), nil)
-					truth := b.Stats()
-					v := s.Verification
-					require.NotNil(t, v)
-					require.True(t, v.Known)
-					require.EqualValues(t, count, v.Sent)
-					var want result.Verified
-					if tt.want != nil {
-						want = tt.want(&truth)
-					}
-					want.Expected = truth.Accepted - truth.RolledBack
-					want.Received = count
-					if tt.lacking != nil {
-						want.Received -= tt.lacking(&truth)
-					}
-					want.Once = want.Received - want.Duplicates
-					if producers > 1 { // the message that overtook another may be from another producer: that is no disorder
-						require.LessOrEqual(t, v.Total.Disordered, want.Disordered)
-						want.Disordered = v.Total.Disordered
-					}
-					require.Equal(t, want, v.Total)
-					require.Equal(t, want.Expected, s.Expected)
-					require.Equal(t, want.Lost, s.Missing)
-					require.Equal(t, tt.problem == "", s.Success, s.Problems)
-					require.Contains(t, strings.Join(s.Problems, "\n"), tt.problem)
-					if producers == 1 {
-						require.Contains(t, strings.Join(s.Warnings, "\n"), tt.warning)
-					}
-					if want.Lost == 0 && truth.Withheld == 0 {
-						require.Less(t, s.End.Sub(s.Start), 1300*time.Millisecond, "nothing to wait for")
-					}
-					last := rep.snapshots[len(rep.snapshots)-1].Verified
-					require.Equal(t, result.Progress{
-						Received: want.Received, Duplicates: want.Duplicates, Redelivered: want.Redelivered,
-						Disordered: want.Disordered, Damaged: want.Damaged,
-					}, *last)
-				})
+			inBubble(t, fmt.Sprintf("%s, %d producers", tt.name, producers), func(t *testing.T) {
+				b := broker(t, tt.options)
+				s, rep := run(t, newPlan(b.Factory(), func(p *flat) {
+					p.Count, p.MaxPending, p.Producers, p.Verify, p.Allow.Disorder = count, 100, producers, true, true
+				}), nil)
+				truth := b.Stats()
+				v := s.Verification
+				require.NotNil(t, v)
+				require.True(t, v.Known)
+				require.EqualValues(t, count, v.Sent)
+				var want result.Verified
+				if tt.want != nil {
+					want = tt.want(&truth)
+				}
+				want.Expected = truth.Accepted - truth.RolledBack
+				want.Received = count
+				if tt.lacking != nil {
+					want.Received -= tt.lacking(&truth)
+				}
+				want.Once = want.Received - want.Duplicates
+				if producers > 1 { // the message that overtook another may be from another producer: that is no disorder
+					require.LessOrEqual(t, v.Total.Disordered, want.Disordered)
+					want.Disordered = v.Total.Disordered
+				}
+				require.Equal(t, want, v.Total)
+				require.Equal(t, want.Expected, s.Expected)
+				require.Equal(t, want.Lost, s.Missing)
+				require.Equal(t, tt.problem == "", s.Success, s.Problems)
+				require.Contains(t, strings.Join(s.Problems, "\n"), tt.problem)
+				if producers == 1 {
+					require.Contains(t, strings.Join(s.Warnings, "\n"), tt.warning)
+				}
+				if want.Lost == 0 && truth.Withheld == 0 {
+					require.Less(t, s.End.Sub(s.Start), 1300*time.Millisecond, "nothing to wait for")
+				}
+				last := rep.snapshots[len(rep.snapshots)-1].Verified
+				require.Equal(t, result.Progress{
+					Received: want.Received, Duplicates: want.Duplicates, Redelivered: want.Redelivered,
+					Disordered: want.Disordered, Damaged: want.Damaged,
+				}, *last)
 			})
 		}
 	}
 }
 
-// The first few messages of each kind are named by producer and number.
-func TestVerificationNamesExamples(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := broker(t, func(o *mem.Options) { o.Lose, o.Duplicate, o.Damage = 100, 30, 7 })
-		s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Count = 1000; verified(p) }), nil)
-		text := strings.Join(s.Problems, "\n")
-		require.Contains(t, text, "never received: 10 of 1000; first: producer-0 99, 199, 299, 399, 499")
-		require.Contains(t, text, "marked as redelivered; first: producer-0 29, 59, 89, 119, 149")
-		require.Contains(t, text, "first: producer-0 6, 13, 20, 27, 34")
-	})
-}
-
+// Each kind of finding fails a run, unless it is allowed.
 func TestVerificationAllows(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		options func(*mem.Options)
-		allow   verify.Allow
-		success bool
-	}{
-		{"lost", func(o *mem.Options) { o.Lose = 100 }, verify.Allow{Lost: true, Disorder: true}, true},
-		{"not lost", func(o *mem.Options) { o.Lose = 100 }, verify.Allow{Duplicates: true, Damaged: true, Disorder: true}, false},
-		{"duplicates", func(o *mem.Options) { o.Duplicate = 100 }, verify.Allow{Duplicates: true, Disorder: true}, true},
-		{"not duplicates", func(o *mem.Options) { o.Duplicate = 100 }, verify.Allow{Lost: true, Damaged: true, Disorder: true}, false},
-		{"damage", func(o *mem.Options) { o.Damage = 100 }, verify.Allow{Damaged: true, Disorder: true}, true},
-		{"not damage", func(o *mem.Options) { o.Damage = 100 }, verify.Allow{Lost: true, Duplicates: true, Disorder: true}, false},
-		{"disorder", func(o *mem.Options) { o.Reorder = 100 }, verify.Allow{Disorder: true}, true},
-		{"not disorder", func(o *mem.Options) { o.Reorder = 100 }, verify.Allow{Lost: true, Duplicates: true, Damaged: true}, false},
+	for name, fault := range map[string]func(*mem.Options, *verify.Allow) *bool{
+		"lost":       func(o *mem.Options, a *verify.Allow) *bool { o.Lose = 100; return &a.Lost },
+		"duplicates": func(o *mem.Options, a *verify.Allow) *bool { o.Duplicate = 100; return &a.Duplicates },
+		"damage":     func(o *mem.Options, a *verify.Allow) *bool { o.Damage = 100; return &a.Damaged },
+		"disorder":   func(o *mem.Options, a *verify.Allow) *bool { o.Reorder = 100; return &a.Disorder },
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := broker(t, tt.options)
-				s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Count, p.Verify, p.Allow = 1000, true, tt.allow }), nil)
-				require.Equal(t, tt.success, s.Success, s.Problems)
+		for _, allowed := range []bool{false, true} {
+			inBubble(t, fmt.Sprintf("%s allowed %t", name, allowed), func(t *testing.T) {
+				allow := verify.Allow{Lost: true, Duplicates: true, Damaged: true, Disorder: true}
+				b := broker(t, func(o *mem.Options) { *fault(o, &allow) = allowed })
+				s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Count, p.Verify, p.Allow = 1000, true, allow }), nil)
+				require.Equal(t, allowed, s.Success, s.Problems)
 			})
-		})
+		}
 	}
 }
 
-// Each subscription is verified on its own: duplicates at one do not hide messages missing at another.
-func TestVerificationOfTopics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		seen := 0
-		f := mem.New().Factory()
-		f.Open = openWith(f.Open, func(spec driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
-			switch spec.Name {
-			case "consumer-0": // twice
-				deliver(d)
-				deliver(d)
-			case "consumer-1":
-				if seen++; seen > 10 { // loses 10
+// Each subscription is judged on its own, with and without verification: duplicates at one do not hide messages missing
+// at another.
+func TestDuplicateDoesNotHideLossOnAnotherSubscription(t *testing.T) {
+	for _, verify := range []bool{false, true} {
+		inBubble(t, fmt.Sprintf("verify %t", verify), func(t *testing.T) {
+			seen := 0
+			f := delivering(mem.New().Factory(), func(spec driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
+				switch spec.Name {
+				case "consumer-0": // twice
+					deliver(d)
+					deliver(d)
+				case "consumer-1":
+					if seen++; seen > 10 { // loses 10
+						deliver(d)
+					}
+				default:
 					deliver(d)
 				}
-			default:
-				deliver(d)
+			})
+			s, _ := run(t, newPlan(f, func(p *flat) {
+				p.Count, p.Consumers, p.Producers, p.Verify = 100, 3, 2, verify
+				p.Destinations = destinations(driver.Topic, 1)
+			}), nil)
+			require.False(t, s.Success)
+			require.EqualValues(t, 300, s.Expected)
+			require.EqualValues(t, 390, s.Total.Received)
+			require.EqualValues(t, 10, s.Missing)
+			if !verify {
+				require.Contains(t, strings.Join(s.Warnings, "\n"), "by duplicates or another producer: 100")
+				return
 			}
+			require.Len(t, s.Verification.Scopes, 3)
+			want := []result.Verified{
+				{Expected: 100, Received: 100, Duplicates: 100},
+				{Expected: 100, Received: 90, Once: 90, Lost: 10},
+				{Expected: 100, Received: 100, Once: 100},
+			}
+			for i, scope := range s.Verification.Scopes {
+				require.Equal(t, want[i], scope.Verified)
+				require.Equal(t, fmt.Sprintf("topic://D0 (consumer-%d)", i), scope.Name())
+			}
+			require.Contains(t, strings.Join(s.Problems, "\n"), " on topic://D0 (consumer-1)")
 		})
-		s, _ := run(t, newPlan(f, func(p *flat) {
-			p.Count, p.Consumers, p.Producers = 100, 3, 2
-			p.Destinations = []driver.Destination{{Kind: driver.Topic, Name: "T"}}
-			verified(p)
-		}), nil)
-		require.Len(t, s.Verification.Scopes, 3)
-		want := []result.Verified{
-			{Expected: 100, Received: 100, Duplicates: 100},
-			{Expected: 100, Received: 90, Once: 90, Lost: 10},
-			{Expected: 100, Received: 100, Once: 100},
-		}
-		for i, scope := range s.Verification.Scopes {
-			require.Equal(t, want[i], scope.Verified)
-			require.Equal(t, fmt.Sprintf("topic://T (consumer-%d)", i), scope.Name())
-		}
-		require.Contains(t, strings.Join(s.Problems, "\n"), " on topic://T (consumer-1)")
-	})
+	}
 }
 
 // Competing consumers, shared subscriptions and several destinations: nothing is wrong, and nothing is found.
-func TestVerificationOfHealthyRuns(t *testing.T) {
+func TestHealthyRuns(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		edit   func(*flat)
@@ -244,45 +232,35 @@ func TestVerificationOfHealthyRuns(t *testing.T) {
 	}{
 		{"competing", func(p *flat) { p.Consumers, p.Producers = 5, 3 }, 1, 1},
 		{"queues", func(p *flat) { p.Consumers, p.Producers, p.Destinations = 2, 2, destinations(driver.Queue, 3) }, 3, 1},
-		{"topics", func(p *flat) { p.Consumers, p.Producers, p.Destinations = 2, 2, destinations(driver.Topic, 3) }, 6, 2},
-		{"shared", func(p *flat) {
-			p.Consumers, p.Shared, p.Destinations = 3, 2, destinations(driver.Topic, 2)
-		}, 4, 2},
-		{"durable", func(p *flat) {
-			p.Durable, p.ClientID, p.Consumers, p.Destinations = true, "me", 2, destinations(driver.Topic, 1)
-		}, 2, 2},
+		{"topics", func(p *flat) { p.Consumers, p.Producers, p.Destinations = 2, 3, destinations(driver.Topic, 10) }, 20, 2},
+		{"shared", func(p *flat) { p.Consumers, p.Shared, p.Destinations = 3, 2, destinations(driver.Topic, 2) }, 4, 2},
+		{"durable", func(p *flat) { p.Durable, p.Consumers, p.Destinations = true, 2, destinations(driver.Topic, 1) }, 2, 2},
+		{"durable and shared", func(p *flat) {
+			p.Durable, p.Producers, p.Consumers, p.Shared, p.Destinations = true, 2, 2, 3, destinations(driver.Topic, 3)
+		}, 9, 3},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			count := uint64(20_001)
-			b := mem.New()
-			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-				p.Count, p.MaxPending, p.DrainTimeout = count, 50, time.Minute
-				tt.edit(p)
-				verified(p)
-			}), nil)
-			require.True(t, s.Success, s.Problems)
-			require.Len(t, s.Verification.Scopes, tt.scopes)
-			got := s.Verification.Total
-			n := tt.copies * count
-			require.Equal(t, result.Verified{Expected: n, Received: n, Once: n}, got)
-		})
+		for _, verify := range []bool{false, true} {
+			inBubble(t, fmt.Sprintf("%s, verify %t", tt.name, verify), func(t *testing.T) {
+				const count = 2001
+				b := mem.New()
+				s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+					p.Count, p.MaxPending, p.ClientID, p.Verify, p.Allow.Disorder = count, 50, "me", verify, true
+					tt.edit(p)
+				}), nil)
+				require.True(t, s.Success, s.Problems)
+				require.EqualValues(t, count, s.Total.Completed)
+				n := tt.copies * count
+				require.Equal(t, n, s.Expected)
+				require.Equal(t, n, s.Total.Received)
+				require.Zero(t, b.Stats().Subscriptions, "durable ones are removed")
+				require.Nil(t, s.Hosts, "the URL names one")
+				if verify {
+					require.Len(t, s.Verification.Scopes, tt.scopes)
+					require.Equal(t, result.Verified{Expected: n, Received: n, Once: n}, s.Verification.Total)
+				}
+			})
+		}
 	}
-}
-
-// At full speed nothing is found where nothing is wrong.
-func TestVerificationAtFullSpeed(t *testing.T) {
-	count := uint64(300_000)
-	if testing.Short() {
-		count = 20_000
-	}
-	s, _ := run(t, newPlan(mem.New().Factory(), func(p *flat) {
-		p.Count, p.Producers, p.Consumers, p.MaxPending = count, 2, 2, 1000
-		p.DrainTimeout = time.Hour // on the real clock, of a machine that may be busy
-		p.Mix = bodies(1024)
-		verified(p)
-	}), nil)
-	require.True(t, s.Success, s.Problems)
-	require.Equal(t, result.Verified{Expected: count, Received: count, Once: count}, s.Verification.Total)
 }
 
 func destinations(kind driver.Kind, n int) (list []driver.Destination) {

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -24,18 +23,16 @@ func TestConsumerWork(t *testing.T) {
 		"rate, four":          {func(p *flat) { p.ConsumerRate, p.Consumers = plainRate("800"), 4 }, 800},
 		"work within a rate":  {func(p *flat) { p.ConsumerWork, p.ConsumerRate = work, plainRate("100") }, 100},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s, _ := run(t, newPlan(broker(t, nil).Factory(), func(p *flat) {
-					verified(p)
-					p.Count, p.MaxPending, p.DrainTimeout = 4000, 100, time.Hour
-					c.edit(p)
-				}), nil)
-				require.True(t, s.Success, s.Problems)
-				require.EqualValues(t, 4000, s.Total.Received)
-				// After the last message there is a moment in which others may come.
-				require.InEpsilon(t, 4000/c.perSecond, s.End.Sub(s.Start).Seconds()-0.25, 0.02)
-			})
+		inBubble(t, name, func(t *testing.T) {
+			s, _ := run(t, newPlan(broker(t, nil).Factory(), func(p *flat) {
+				verified(p)
+				p.Count, p.MaxPending, p.DrainTimeout = 4000, 100, time.Hour
+				c.edit(p)
+			}), nil)
+			require.True(t, s.Success, s.Problems)
+			require.EqualValues(t, 4000, s.Total.Received)
+			// After the last message there is a moment in which others may come.
+			require.InEpsilon(t, 4000/c.perSecond, s.End.Sub(s.Start).Seconds()-0.25, 0.02)
 		})
 	}
 }
