@@ -14,8 +14,6 @@ need openssl "the tests make key stores for brokers (Debian: apt-get install ope
 rabbitmq
 # A real Prometheus scrapes a running load; promtool checks metrics and alerts.
 command -v prometheus >/dev/null && command -v promtool >/dev/null || package "the tests start a Prometheus" prometheus
-# Independent clients of the embedded broker: Qpid Proton's and stomp.py, for Python.
-python proton,stomp || package "the tests use them as clients" python3 python3-qpid-proton python3-stomp
 command -v chromium >/dev/null || package "the pages of reports are tested in a browser" chromium
 python pandas || package "the tests run the examples of docs/results.md" python3 python3-pandas
 provide

@@ -21,50 +21,27 @@ const patience = 2 * time.Minute
 // quiet is how long to look out for an event that must not happen.
 const quiet = 200 * time.Millisecond
 
-// client is a driver under test.
-type client struct {
-	name    string
-	factory driver.Factory
-	fails   map[string]string // cases, and why: no fault of ours
-}
-
-func clients() []client {
-	return []client{{name: "native", factory: amqp.Factory()}}
-}
-
 // plain is one kind of messages, with a body and no more.
 func plain(body string) []driver.Variant { return []driver.Variant{{Body: []byte(body), Priority: -1}} }
 
-// run runs a case with each client, in a sub-test. An error of check fails it, unless it is an exception of the client.
-func run(t *testing.T, name string, check func(t *testing.T, c client) error) {
+// run runs a case in a sub-test; it fails with an error of check.
+func run(t *testing.T, name string, check func(t *testing.T) error) {
 	t.Helper()
-	for _, c := range clients() {
-		t.Run(c.name+"/"+name, func(t *testing.T) {
-			err := check(t, c)
-			why, excepted := c.fails[name]
-			switch {
-			case excepted && err == nil:
-				t.Errorf("the exception is not true any more, remove it: %s", why)
-			case excepted:
-				t.Logf("as expected (%s): %v", why, err)
-			default:
-				require.NoError(t, err)
-			}
-		})
-	}
+	t.Run(name, func(t *testing.T) { require.NoError(t, check(t)) })
 }
 
 // open opens a driver; it is closed with the test.
-func (c client) open(t *testing.T, url string, options ...string) driver.Driver {
+func open(t *testing.T, url string, options ...string) driver.Driver {
 	t.Helper()
-	return c.openWith(t, driver.OpenOptions{URL: url, ConnectTimeout: patience}, options...)
+	return openWith(t, driver.OpenOptions{URL: url, ConnectTimeout: patience}, options...)
 }
 
-func (c client) openWith(t *testing.T, opts driver.OpenOptions, options ...string) driver.Driver {
+func openWith(t *testing.T, opts driver.OpenOptions, options ...string) driver.Driver {
 	t.Helper()
-	opts.Options = c.factory.NewOptions()
+	f := amqp.Factory()
+	opts.Options = f.NewOptions()
 	require.NoError(t, driver.SetOptions(opts.Options, options))
-	d, err := c.factory.Open(t.Context(), opts)
+	d, err := f.Open(t.Context(), opts)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -40,7 +40,7 @@ func deliver(n int, settled bool, took chan<- uint32) func(*conn, *frame) bool {
 // TestNoSettleModes: a peer whose attach names no settle modes agrees to the requested modes.
 func TestNoSettleModes(t *testing.T) {
 	for name, settled := range map[string]bool{"no settle modes": false, "no settle modes, settled": true} {
-		run(t, name, func(t *testing.T, c client) error {
+		run(t, name, func(t *testing.T) error {
 			option := "settle=at-least-once"
 			if settled {
 				option = "settle=at-most-once"
@@ -55,7 +55,7 @@ func TestNoSettleModes(t *testing.T) {
 				}
 				return receiving(k, f)
 			}
-			d := c.open(t, p.start(), option)
+			d := open(t, p.start(), option)
 			s, err := trySending(t, d, driver.ProducerSpec{Destination: queue("q"), MaxPending: 3, Variants: plain("x")})
 			if err != nil {
 				return err

@@ -252,11 +252,11 @@ func TestDeclare(t *testing.T) {
 			fails: "streams have no priorities", hint: "leave out --priority",
 		},
 	} {
-		run(t, "declare/"+name, func(t *testing.T, k client) error {
+		run(t, "declare/"+name, func(t *testing.T) error {
 			r := newRabbit(t)
 			maps.Copy(r.queues, c.queues)
 			r.hurried = c.hurried
-			err := openBoth(t, k.open(t, r.start(), c.options...), queue("a b"), c.priority)
+			err := openBoth(t, open(t, r.start(), c.options...), queue("a b"), c.priority)
 			if c.fails == "" {
 				require.NoError(t, err)
 			} else {
@@ -275,10 +275,10 @@ func TestDeclare(t *testing.T) {
 // one of each.
 func TestStreamFromItsBeginning(t *testing.T) {
 	for option, want := range map[string]string{"from=first": "first", "from=next": "next"} {
-		run(t, "stream/"+option, func(t *testing.T, c client) error {
+		run(t, "stream/"+option, func(t *testing.T) error {
 			r := newRabbit(t)
 			r.queues["s"] = "stream"
-			d := c.open(t, r.start(), option)
+			d := open(t, r.start(), option)
 			if err := openBoth(t, d, queue("s"), -1); err != nil {
 				return err
 			}
@@ -297,10 +297,10 @@ func TestStreamFromItsBeginning(t *testing.T) {
 // the user says that the broker has.
 func TestSelectorThatIsConfirmed(t *testing.T) {
 	for _, dialect := range []string{"auto", "artemis", "plain"} {
-		run(t, "selector/"+dialect, func(t *testing.T, c client) error {
+		run(t, "selector/"+dialect, func(t *testing.T) error {
 			r := newRabbit(t)
 			r.queues["q"] = "classic"
-			_, err := c.open(t, r.start(), "dialect="+dialect).Consumer(t.Context(), driver.ConsumerSpec{
+			_, err := open(t, r.start(), "dialect="+dialect).Consumer(t.Context(), driver.ConsumerSpec{
 				Destination: queue("q"), Name: "consumer-0", Selector: "color = 'red'",
 			})
 			require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err), "%v", err)
@@ -313,10 +313,10 @@ func TestSelectorThatIsConfirmed(t *testing.T) {
 
 // TestLostBegin: producers and consumers can be opened after others were closed on the same connection.
 func TestLostBegin(t *testing.T) {
-	run(t, "lost begin", func(t *testing.T, c client) error {
+	run(t, "lost begin", func(t *testing.T) error {
 		r := newRabbit(t)
 		r.queues["q"] = "classic"
-		d := c.open(t, r.start())
+		d := open(t, r.start())
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		spec := driver.ProducerSpec{Connection: driver.Connection{Key: "p"}, Destination: queue("q"), Name: "keeps it open", MaxPending: 1, Variants: plain("x")}

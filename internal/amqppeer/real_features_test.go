@@ -18,10 +18,10 @@ import (
 // The cases that peers replay, on the real brokers: for `make features`.
 
 // login opens a driver as the brokers' user.
-func (c client) login(t *testing.T, url string, options ...string) driver.Driver {
+func login(t *testing.T, url string, options ...string) driver.Driver {
 	t.Helper()
 	opts := driver.OpenOptions{URL: url, User: brokertest.User, Password: brokertest.Password, ConnectTimeout: patience}
-	return c.openWith(t, opts, options...)
+	return openWith(t, opts, options...)
 }
 
 // TestRealLimit: a queue of Broker-J that holds producers back at 500 messages takes only messages under way beyond
@@ -29,9 +29,9 @@ func (c client) login(t *testing.T, url string, options ...string) driver.Driver
 func TestRealLimit(t *testing.T) {
 	const limit, slots = 500, 100
 	q := brokertest.StartQpid(t, brokertest.WithQpidLimit("limited.*", limit))
-	run(t, "Broker-J/limit", func(t *testing.T, c client) error {
-		d := c.login(t, q.AMQPURL())
-		dest := queue("limited." + c.name)
+	run(t, "Broker-J/limit", func(t *testing.T) error {
+		d := login(t, q.AMQPURL())
+		dest := queue("limited.q")
 		s := sending(t, d, dest, slots)
 		if err := s.accepted(limit); err != nil {
 			return err
@@ -62,9 +62,9 @@ func TestRealLimit(t *testing.T) {
 func TestRealStreams(t *testing.T) {
 	r := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQ4())
 	for _, settle := range []string{"settle=at-least-once", "settle=at-most-once"} {
-		run(t, "streams/"+settle, func(t *testing.T, c client) error {
-			d := c.login(t, r.AMQPURL(), "declare=stream", settle)
-			dest := queue("stream " + c.name + settle)
+		run(t, "streams/"+settle, func(t *testing.T) error {
+			d := login(t, r.AMQPURL(), "declare=stream", settle)
+			dest := queue("stream " + settle)
 			s := sending(t, d, dest, 10)
 			if err := s.accepted(1000); err != nil {
 				return err
@@ -75,7 +75,7 @@ func TestRealStreams(t *testing.T) {
 					return err
 				}
 			}
-			return nextOfStream(t, c.login(t, r.AMQPURL(), "declare=stream", "from=next", settle), dest)
+			return nextOfStream(t, login(t, r.AMQPURL(), "declare=stream", "from=next", settle), dest)
 		})
 	}
 }
@@ -120,9 +120,9 @@ func TestRealPriorities(t *testing.T) {
 	for name, options := range map[string][]string{
 		"classic": {"declare=classic", "max-priority=9"}, "quorum": {"declare=quorum"},
 	} {
-		run(t, "priorities/"+name, func(t *testing.T, c client) error {
-			d := c.login(t, r.AMQPURL(), options...)
-			dest := queue("priorities " + name + c.name)
+		run(t, "priorities/"+name, func(t *testing.T) error {
+			d := login(t, r.AMQPURL(), options...)
+			dest := queue("priorities " + name)
 			for _, priority := range []int{1, 8} {
 				if err := sendSome(t, d, dest, priority, 5); err != nil {
 					return err

@@ -9,9 +9,7 @@ import (
 	"github.com/Azure/go-amqp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/broker/store"
 	ours "github.com/perfmq/perfmq/internal/drivers/rocketmq"
-	"github.com/perfmq/perfmq/internal/drivers/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -102,30 +100,4 @@ func contentTypes(ctx context.Context, t *testing.T, b *Broker, queue string, n 
 	stop()
 	require.NoError(t, c.Close(ctx))
 	return list
-}
-
-// Drivers refuse what their protocol cannot carry as text.
-func TestTextRefused(t *testing.T) {
-	b := start(t, Config{Faults: store.Faults{}})
-	for _, c := range []struct {
-		f        driver.Factory
-		protocol string
-		body     string
-		says     string
-	}{
-		{stomp.Factory(), STOMP, "a\x00b", "STOMP ends a text at its first NUL, and there is one in the body"},
-		{ours.Factory(), RocketMQ, "text", "RocketMQ has no messages of text: all are of bytes"},
-	} {
-		d, err := c.f.Open(t.Context(), driver.OpenOptions{
-			URL: c.f.Schemes[0] + "://" + b.Addr(c.protocol), ConnectTimeout: patience, Options: c.f.NewOptions(),
-		})
-		require.NoError(t, err)
-		_, err = d.Producer(t.Context(), driver.ProducerSpec{
-			Connection: driver.Connection{Key: "p", Name: "p"}, Destination: driver.Destination{Name: "Q"}, Name: "producer-1", MaxPending: 1,
-			Variants: []driver.Variant{{Body: []byte("a"), Priority: -1}, {Body: []byte(c.body), Text: true, Priority: -1}},
-		}, driver.DoneFunc(func(driver.Slot, driver.Outcome) {}))
-		require.ErrorContains(t, err, c.says)
-		require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err))
-		require.NoError(t, d.Close(t.Context()))
-	}
 }

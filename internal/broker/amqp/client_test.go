@@ -14,17 +14,6 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
-func TestSendReceive(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Options{})
-	s := r.session()
-	out, in := r.sender(s, "Q", nil), r.receiver(s, "Q", &client.ReceiverOptions{Credit: 10})
-	r.send(out, "1", "2", "3")
-	r.expect(in, "1", "2", "3")
-	r.stats(queue("Q"), func(d store.DestinationStats) bool {
-		return d.Sent == 3 && d.Queues[0].Settled == 3 && d.Queues[0].Depth == 0
-	})
-}
-
 // TestUnchanged: a message leaves as it came, but for its header.
 func TestUnchanged(t *testing.T) {
 	r := start(t, store.Config{}, amqp.Options{})

@@ -70,19 +70,6 @@ func TestSettleModes(t *testing.T) {
 	}
 }
 
-// TestPreSettled: what is sent settled is gone when it was sent.
-func TestPreSettled(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Options{})
-	s := r.session()
-	mode := client.SenderSettleModeSettled
-	in := r.receiver(s, "Q", &client.ReceiverOptions{RequestedSenderSettleMode: &mode, Credit: 5})
-	out := r.sender(s, "Q", nil)
-	r.send(out, "1", "2")
-	assert.Equal(t, "1", string(r.receive(in).GetData()))
-	assert.Equal(t, "2", string(r.receive(in).GetData()))
-	r.stats(queue("Q"), func(d store.DestinationStats) bool { return d.Queues[0].Settled == 2 })
-}
-
 // TestCredit: no more is sent than there is credit for, and draining gives back what is left of it.
 func TestCredit(t *testing.T) {
 	r := start(t, store.Config{}, amqp.Options{})
@@ -151,16 +138,6 @@ func TestBackPressure(t *testing.T) {
 	r.expect(in, "more")
 }
 
-func TestFullRejects(t *testing.T) {
-	r := start(t, store.Config{Limit: 3, Full: store.Reject}, amqp.Options{})
-	s := r.session()
-	out := r.sender(s, "Q", nil)
-	r.send(out, "1", "2", "3")
-	err := out.Send(soon(t), client.NewMessage([]byte("4")), nil)
-	require.Equal(t, client.ErrCondResourceLimitExceeded, condition(err), "%v", err)
-	r.stats(queue("Q"), func(d store.DestinationStats) bool { return d.Refused == 1 && d.Sent == 3 })
-}
-
 // TestAddresses: a prefix decides, then the capability, and the terminus without address takes what the message says.
 func TestAddresses(t *testing.T) {
 	r := start(t, store.Config{}, amqp.Options{})
@@ -199,74 +176,6 @@ func TestDynamic(t *testing.T) {
 	require.Eventually(t, func() bool { return r.store.Find(queue(in.Address())) == nil }, timeout, time.Millisecond)
 }
 
-func TestSelector(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Options{})
-	s := r.session()
-	in := r.receiver(s, "Q", &client.ReceiverOptions{Filters: []client.LinkFilter{client.NewSelectorFilter("n > 1 AND color = 'red'")}})
-	assert.NotNil(t, in.LinkSourceFilterValue("apache.org:selector-filter:string"))
-	out := r.sender(s, "Q", nil)
-	for i := range 4 {
-		m := client.NewMessage([]byte(strconv.Itoa(i)))
-		m.ApplicationProperties = map[string]any{"n": int32(i), "color": []string{"red", "blue"}[i%2]}
-		require.NoError(t, out.Send(soon(t), m, nil))
-	}
-	r.expect(in, "2")
-	r.nothing(in)
-	_, err := s.NewReceiver(soon(t), "Q", &client.ReceiverOptions{Filters: []client.LinkFilter{client.NewSelectorFilter("n >")}})
-	require.Equal(t, client.ErrCondInvalidField, condition(err), "%v", err)
-}
-
-func TestExpiryPriorityDelay(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Options{})
-	s := r.session()
-	out := r.sender(s, "Q", nil)
-	with := func(body string, change func(*client.Message)) {
-		m := client.NewMessage([]byte(body))
-		m.Header = &client.MessageHeader{Priority: 4}
-		change(m)
-		require.NoError(t, out.Send(soon(t), m, nil))
-	}
-	past := time.Now().Add(-time.Second)
-	with("expired", func(m *client.Message) { m.Properties = &client.MessageProperties{AbsoluteExpiryTime: &past} })
-	with("delayed", func(m *client.Message) {
-		m.Annotations = client.Annotations{"x-opt-delivery-time": time.Now().Add(time.Hour).UnixMilli()}
-	})
-	with("low", func(m *client.Message) { m.Header.Priority = 1 })
-	with("normal", func(*client.Message) {})
-	with("high", func(m *client.Message) { m.Header.Priority = 9 })
-	in := r.receiver(s, "Q", nil)
-	r.expect(in, "high", "normal", "low")
-	r.nothing(in)
-	r.stats(queue("Q"), func(d store.DestinationStats) bool { return d.Queues[0].Expired == 1 })
-
-	due := time.Now().Add(700 * time.Millisecond).Truncate(time.Millisecond)
-	with("soon", func(m *client.Message) { m.Annotations = client.Annotations{"x-opt-delivery-time": due.UnixMilli()} })
-	r.expect(in, "soon")
-	require.False(t, time.Now().Before(due), "it came before it was due")
-}
-
-// TestConnectionBreaks: what was under way is delivered again, as an attempt.
-func TestConnectionBreaks(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Options{})
-	nc, err := net.Dial("tcp", r.addr)
-	require.NoError(t, err)
-	conn, err := client.NewConn(soon(t), nc, nil)
-	require.NoError(t, err)
-	s, err := conn.NewSession(soon(t), nil)
-	require.NoError(t, err)
-	r.send(r.sender(s, "Q", nil), "1", "2")
-	in := r.receiver(s, "Q", &client.ReceiverOptions{Credit: 2})
-	r.receive(in)
-	r.receive(in)
-	require.NoError(t, nc.Close())
-	in = r.receiver(r.session(), "Q", nil)
-	m := r.receive(in)
-	assert.Equal(t, "1", string(m.GetData()))
-	assert.Equal(t, uint32(1), m.Header.DeliveryCount)
-	require.Eventually(t, func() bool { return len(r.ended()) == 1 }, timeout, time.Millisecond)
-	require.Error(t, r.ended()[0])
-}
-
 // TestStoppedHoldsMessages: the broker ends a connection that holds a message. Whoever gets the message next learns that
 // it was delivered before.
 func TestStoppedHoldsMessages(t *testing.T) {
@@ -281,73 +190,6 @@ func TestStoppedHoldsMessages(t *testing.T) {
 	var got [1]store.Delivery
 	require.Eventually(t, func() bool { return next.Take(got[:]) == 1 }, timeout, time.Millisecond)
 	assert.Equal(t, uint32(1), got[0].Attempts)
-}
-
-// TestDetached: a link that ends in peace gives its messages back untouched.
-func TestDetached(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Options{})
-	s := r.session()
-	r.send(r.sender(s, "Q", nil), "1")
-	in := r.receiver(s, "Q", nil)
-	r.receive(in)
-	require.NoError(t, in.Close(soon(t)))
-	m := r.receive(r.receiver(s, "Q", nil))
-	assert.Equal(t, "1", string(m.GetData()))
-	assert.Zero(t, m.Header.DeliveryCount)
-}
-
-func TestDurableSubscription(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Options{})
-	options := &client.ReceiverOptions{
-		Name: "sub", SourceCapabilities: []string{"topic"}, SourceDurability: client.DurabilityUnsettledState,
-		SourceExpiryPolicy: client.ExpiryPolicyNever,
-	}
-	subscriber := func() (*client.Conn, *client.Receiver) {
-		conn := r.dial(&client.ConnOptions{ContainerID: "me"})
-		s, err := conn.NewSession(soon(t), nil)
-		require.NoError(t, err)
-		return conn, r.receiver(s, "T", options)
-	}
-	out := r.sender(r.session(), "topic://T", nil)
-	conn, in := subscriber()
-	r.send(out, "1")
-	r.expect(in, "1")
-	other, err := r.dial(&client.ConnOptions{ContainerID: "me"}).NewSession(soon(t), nil)
-	require.NoError(t, err)
-	_, err = other.NewReceiver(soon(t), "T", options)
-	require.Equal(t, client.ErrCondResourceLocked, condition(err), "%v", err)
-	require.NoError(t, conn.Close())
-	r.stats(topic("T"), func(d store.DestinationStats) bool { return len(d.Queues) == 1 && d.Queues[0].Consumers == 0 })
-	r.send(out, "2")
-	_, in = subscriber()
-	r.expect(in, "2")
-	require.NoError(t, in.Close(soon(t)))
-	r.stats(topic("T"), func(d store.DestinationStats) bool { return len(d.Queues) == 0 })
-}
-
-// TestShared: links of the same name up to the bar share a subscription, of any connection if it is global.
-func TestShared(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Options{})
-	join := func(container, name string, capabilities ...string) *client.Receiver {
-		s, err := r.dial(&client.ConnOptions{ContainerID: container}).NewSession(soon(t), nil)
-		require.NoError(t, err)
-		return r.receiver(s, "T", &client.ReceiverOptions{
-			Name: name, SourceCapabilities: append([]string{"topic", "shared"}, capabilities...), Credit: 1,
-		})
-	}
-	first, second := join("a", "sub|global-volatile1", "global"), join("b", "sub|global-volatile2", "global")
-	own := join("a", "sub|volatile1")
-	out := r.sender(r.session(), "topic://T", nil)
-	r.send(out, "1", "2")
-	m, n := r.receive(first), r.receive(second)
-	assert.ElementsMatch(t, []string{"1", "2"}, []string{string(m.GetData()), string(n.GetData())})
-	r.expect(own, "1", "2")
-	require.NoError(t, first.AcceptMessage(soon(t), m))
-	require.NoError(t, second.AcceptMessage(soon(t), n))
-	for _, l := range []*client.Receiver{first, second, own} {
-		require.NoError(t, l.Close(soon(t)))
-	}
-	r.stats(topic("T"), func(d store.DestinationStats) bool { return len(d.Queues) == 0 })
 }
 
 // TestWithheld: what is not to be confirmed is not, though others after it are.
@@ -411,13 +253,6 @@ func (d deaf) Write(b []byte) (int, error) {
 		return 8, nil
 	}
 	return d.Conn.Write(b)
-}
-
-func TestMessageTooLarge(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Options{MaxMessage: 1000})
-	out := r.sender(r.session(), "Q", nil)
-	assert.Equal(t, uint64(1000), out.MaxMessageSize())
-	r.send(out, "small")
 }
 
 // TestStop: at the end of the context peers are told.

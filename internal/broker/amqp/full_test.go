@@ -2,7 +2,6 @@ package amqp_test
 
 import (
 	"errors"
-	"strconv"
 	"testing"
 	"time"
 
@@ -13,47 +12,6 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/amqp"
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
-
-// TestStarvedIsCounted: the fault of being full counts each sender that it leaves without credit, when it has used up
-// what it had, and once until it gets some.
-func TestStarvedIsCounted(t *testing.T) {
-	for _, address := range []string{"Q", ""} { // "": the messages say where
-		t.Run("to "+strconv.Quote(address), func(t *testing.T) {
-			r := start(t, store.Config{}, amqp.Options{})
-			to := "Q"
-			send := func(l *client.Sender, n int) chan error {
-				ended := make(chan error, 1)
-				go func() {
-					var err error
-					for i := 0; i < n && err == nil; i++ {
-						m := client.NewMessage([]byte("x"))
-						m.Properties = &client.MessageProperties{To: &to}
-						err = l.Send(soon(t), m, nil)
-					}
-					ended <- err
-				}()
-				return ended
-			}
-			out := r.sender(r.session(), address, nil)
-			require.NoError(t, <-send(out, 1)) // that there is credit
-			for round := range uint64(2) {
-				r.store.SetFaults(store.Faults{Full: true})
-				ended := send(out, 5000) // more than there can be credit for
-				counted := func() bool { return r.store.FaultCounts().Full == round+1 }
-				require.Eventually(t, counted, timeout, time.Millisecond, "%+v", r.store.FaultCounts())
-				select {
-				case err := <-ended:
-					t.Fatal("nothing held it up: ", err)
-				default:
-				}
-				r.store.SetFaults(store.Faults{})
-				require.NoError(t, <-ended)
-				require.True(t, counted())
-			}
-			assert.EqualValues(t, 10_001, r.store.Queue("Q").Stats().Stored)
-		})
-	}
-}
 
 // TestDeletedQueue: what is sent to a queue that is no more is not confirmed, and its link ends.
 func TestDeletedQueue(t *testing.T) {

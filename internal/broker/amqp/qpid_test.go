@@ -45,37 +45,29 @@ func (r *rig) perf(t testing.TB, role string, args ...string) perfTotals {
 	return perfTotals{total("sent"), total("completed"), total("received")}
 }
 
-// perfCase is a run of `artemis perf client`. It runs for a time: when told to stop after a number of messages, with
-// one in flight, it hangs, also on Artemis.
-type perfCase struct {
-	name       string
-	args       []string
-	deliveries int // of each message
-}
-
-func runPerf(t *testing.T, cases ...perfCase) {
-	t.Helper()
+// TestQpidJMS has `artemis perf client` send and receive in all modes. It runs for a time: when told to stop after a number
+// of messages, with one in flight, it hangs, also on Artemis.
+func TestQpidJMS(t *testing.T) {
 	r := start(t, store.Config{}, amqp.Options{})
-	for _, c := range cases {
+	for _, c := range []struct {
+		name       string
+		args       []string
+		deliveries int // of each message
+	}{
+		{"queue", []string{"queue://Q"}, 1},
+		{"competing, persistent", []string{"--persistent", "--consumers", "3", "--ttl", "60000", "--group", "g", "queue://P"}, 1},
+		{"topic", []string{"--consumers", "2", "topic://T"}, 2},
+		{"shared", []string{"--shared", "2", "--consumers", "2", "topic://S"}, 2},
+		{"durable", []string{"--consumers", "2", "--durable", "--clientID", "qpid", "topic://D"}, 2},
+		{"shared durable", []string{"--shared", "2", "--consumers", "2", "--durable", "--clientID", "both", "topic://B"}, 2},
+	} {
 		t.Run(c.name, func(t *testing.T) {
-			defer func() {
-				if t.Failed() {
-					t.Logf("the broker's counts: %+v", r.store.Stats())
-				}
-			}()
 			got := r.perf(t, "client", append(c.args, "--duration", "2", "--rate", "1000", "--max-pending", "100")...)
 			require.Positive(t, got.sent)
-			require.Equal(t, got.sent, got.completed)
-			require.Equal(t, got.sent*c.deliveries, got.received)
+			require.Equal(t, got.sent, got.completed, "the broker's counts: %+v", r.store.Stats())
+			require.Equal(t, got.sent*c.deliveries, got.received, "the broker's counts: %+v", r.store.Stats())
 		})
 	}
-}
-
-func TestQpidJMSQueues(t *testing.T) {
-	runPerf(t,
-		perfCase{"queue", []string{"queue://Q"}, 1},
-		perfCase{"competing, persistent", []string{"--persistent", "--consumers", "3", "--ttl", "60000", "--group", "g", "queue://P"}, 1},
-	)
 }
 
 // TestQpidJMSTransactions sends whole transactions only: a client that is stopped within one does not always commit it,
@@ -92,29 +84,4 @@ func TestQpidJMSTransactions(t *testing.T) {
 	r.stats(queue("TX"), func(d store.DestinationStats) bool { return d.Queues[0].Consumers == 0 })
 	q := r.store.Queue("TX").Stats()
 	require.EqualValues(t, n, q.Settled+uint64(q.Depth), "%+v", q)
-}
-
-func TestQpidJMSTopics(t *testing.T) {
-	runPerf(t,
-		perfCase{"topic", []string{"--consumers", "2", "topic://T"}, 2},
-		perfCase{"shared", []string{"--shared", "2", "--consumers", "2", "topic://S"}, 2},
-	)
-}
-
-func TestQpidJMSDurable(t *testing.T) {
-	runPerf(t,
-		perfCase{"durable", []string{"--consumers", "2", "--durable", "--clientID", "qpid", "topic://D"}, 2},
-		perfCase{"shared durable", []string{"--shared", "2", "--consumers", "2", "--durable", "--clientID", "both", "topic://B"}, 2},
-	)
-}
-
-// TestQpidJMSRoles runs its producer and its consumer as processes of their own.
-func TestQpidJMSRoles(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Options{})
-	const n = 3000
-	sent := r.perf(t, "producer", "--message-count", strconv.Itoa(n), "--max-pending", "100", "queue://R")
-	require.Equal(t, n, sent.sent)
-	received := r.perf(t, "consumer", "--message-count", strconv.Itoa(n), "queue://R")
-	require.Equal(t, n, received.received)
-	r.stats(queue("R"), func(d store.DestinationStats) bool { return d.Queues[0].Settled == n })
 }

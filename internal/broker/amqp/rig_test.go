@@ -36,7 +36,6 @@ type rig struct {
 	listener net.Listener
 
 	mu    sync.Mutex
-	errs  []error // of connections that have ended
 	conns []net.Conn
 }
 
@@ -59,12 +58,7 @@ func start(t testing.TB, cfg store.Config, o amqp.Options) *rig {
 			r.mu.Lock()
 			r.conns = append(r.conns, conn)
 			r.mu.Unlock()
-			serving.Go(func() {
-				err := s.Serve(ctx, conn)
-				r.mu.Lock()
-				r.errs = append(r.errs, err)
-				r.mu.Unlock()
-			})
+			serving.Go(func() { _ = s.Serve(ctx, conn) })
 		}
 	})
 	t.Cleanup(func() {
@@ -85,19 +79,6 @@ func (r *rig) kill() {
 		_ = c.(*net.TCPConn).SetLinger(0)
 		_ = c.Close()
 	}
-}
-
-func (r *rig) ended() []error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]error(nil), r.errs...)
-}
-
-// idle reports whether all connections so far have ended.
-func (r *rig) idle() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.errs) == len(r.conns)
 }
 
 func (r *rig) dial(o *client.ConnOptions) *client.Conn {

@@ -1,8 +1,7 @@
-//go:build unix
-
 package amqp
 
 import (
+	"bufio"
 	"net"
 	"testing"
 	"time"
@@ -14,12 +13,39 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
+// raw is a client that sends and reads frames.
+type raw struct {
+	net.Conn
+	b testing.TB
+	r *wire.FrameReader
+}
+
+func connectRaw(b testing.TB, addr string, attach []byte) *raw {
+	b.Helper()
+	nc, err := net.Dial("tcp", addr)
+	require.NoError(b, err)
+	c := &raw{Conn: nc, b: b, r: wire.NewFrameReader(bufio.NewReader(nc), 256<<10)}
+	_, err = nc.Write(append(append([]byte(wire.HeaderAMQP),
+		frameOf(0, wire.DescOpen, nil, str("bench"), null, u(128<<10))...), frameOf(0, wire.DescBegin, nil, null, u(0), u(1<<30), u(1<<30))...))
+	require.NoError(b, err)
+	_, err = nc.Write(attach)
+	require.NoError(b, err)
+	_, err = c.r.ReadProtocolHeader()
+	require.NoError(b, err)
+	return c
+}
+
 // until reads frames up to one of a kind.
 func (c *raw) until(kind wire.Descriptor) *wire.Decoder {
 	c.b.Helper()
 	require.NoError(c.b, c.SetReadDeadline(time.Now().Add(time.Minute)))
 	for {
-		p, err := c.next()
+		f, err := c.r.Next()
+		require.NoError(c.b, err)
+		if len(f.Body) == 0 { // a heartbeat
+			continue
+		}
+		p, err := wire.ParseBody(f.Body)
 		require.NoError(c.b, err)
 		if p.Kind == kind {
 			return &p.Fields

@@ -210,30 +210,6 @@ func TestFaultsAreWhatTheyCount(t *testing.T) {
 	require.Positive(t, f.Lost*f.Duplicated*f.Reordered)
 }
 
-func TestDamageAndDelay(t *testing.T) {
-	b := start(t, store.Config{}, rocketmq.Options{Queues: 1})
-	createTopic(t, b, "T", 1)
-	b.store.SetFaults(store.Faults{DamageEvery: 3, Delay: 200 * time.Millisecond})
-	c := dial(t, b)
-	begin := time.Now()
-	for range 10 {
-		require.Zero(t, c.send("T", "the same"))
-	}
-	list := c.pull("T", 0)
-	require.GreaterOrEqual(t, time.Since(begin), 200*time.Millisecond)
-	for len(list) < 10 {
-		list = append(list, c.pull("T", len(list))...)
-	}
-	damaged := 0
-	for _, body := range list {
-		if body != "the same" {
-			damaged++
-		}
-	}
-	require.Equal(t, 3, damaged)
-	require.EqualValues(t, 3, b.store.FaultCounts().Damaged)
-}
-
 func TestStall(t *testing.T) {
 	b := start(t, store.Config{}, rocketmq.Options{Queues: 1})
 	createTopic(t, b, "T", 1)
@@ -250,22 +226,6 @@ func TestStall(t *testing.T) {
 	require.Zero(t, code)
 	code, _ = consumer.answer()
 	require.Zero(t, code)
-}
-
-func TestConnectionsEndDuringAStall(t *testing.T) {
-	b := start(t, store.Config{}, rocketmq.Options{})
-	c := dial(t, b)
-	require.Zero(t, c.send("T", "0"))
-	b.store.Stall(time.Minute)
-	c.post(310, 0, []byte("1"), sendFields("T")...)
-	done := make(chan struct{})
-	go func() { b.stop(); b.wg.Wait(); close(done) }()
-	_ = b.l.Close()
-	select {
-	case <-done:
-	case <-time.After(patience):
-		require.Fail(t, "the connection did not end")
-	}
 }
 
 func TestCrossing(t *testing.T) {

@@ -186,30 +186,6 @@ func TestDriversTransactionsOfALostProducer(t *testing.T) {
 	require.GreaterOrEqual(t, b.Stats().Committed, uint64(accepted.Load())) //nolint:gosec // not negative
 }
 
-func TestDriversFailures(t *testing.T) {
-	for _, order := range []string{"concurrently", "orderly"} {
-		b := start(t, store.Config{}, rocketmq.Options{})
-		d := openDriver(t, b, "fail-percent=10", "queues=1", "order="+order, "send=sync")
-		in := receive(t, d, queueNamed("FAIL"))
-		send(t, d, queueNamed("FAIL"), 40)
-		in.wait(t, 40)
-		require.Positive(t, in.again)
-		if order == "concurrently" {
-			require.EqualValues(t, counter(t, in.c, "consume-failed"), b.Stats().GivenBack)
-		}
-	}
-}
-
-// TestDriverIsHeldBack: a slow consumer holds the producer back, and nothing is lost.
-func TestDriverIsHeldBack(t *testing.T) {
-	b := start(t, store.Config{Limit: 500}, rocketmq.Options{})
-	d := openDriver(t, b, "send-timeout=2m")
-	in := receive(t, d, queueNamed("SLOW"))
-	send(t, d, queueNamed("SLOW"), 3000)
-	in.wait(t, 3000)
-	require.Zero(t, b.Stats().Dropped)
-}
-
 // TestDriverIsNotHeldBackForLong: a consumer that keeps up makes room as it consumes, not when it saves its offsets, from
 // time to time. In this bubble no time passes, as there is always a goroutine that waits for the network: what waits for
 // a timer waits for ever, and fails when the broker ends.

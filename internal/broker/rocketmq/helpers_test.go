@@ -4,6 +4,8 @@ package rocketmq_test
 
 import (
 	"context"
+	"encoding/binary"
+	"io"
 	"net"
 	"strconv"
 	"sync"
@@ -31,7 +33,6 @@ type testBroker struct {
 
 	mu    sync.Mutex
 	conns []net.Conn
-	errs  []error
 }
 
 // start starts a broker that ends with the test.
@@ -58,13 +59,7 @@ func serve(l net.Listener, cfg store.Config, o rocketmq.Options) *testBroker {
 			b.mu.Lock()
 			b.conns = append(b.conns, conn)
 			b.mu.Unlock()
-			b.wg.Go(func() {
-				if err := b.Serve(ctx, conn); err != nil {
-					b.mu.Lock()
-					b.errs = append(b.errs, err)
-					b.mu.Unlock()
-				}
-			})
+			b.wg.Go(func() { _ = b.Serve(ctx, conn) })
 		}
 	})
 	return b
@@ -110,4 +105,25 @@ func createTopic(t testing.TB, b *testBroker, topic string, queues int) {
 	n := strconv.Itoa(queues)
 	code, _ := call(t, b.addr, wire.ReqUpdateAndCreateTopic, nil, "topic", topic, "readQueueNums", n, "writeQueueNums", n, "perm", "6")
 	require.Zero(t, code)
+}
+
+// request makes a frame in the binary codec.
+func request(code int, flag uint32, body []byte, fields ...string) []byte {
+	b := wire.BeginFrame(nil, code, flag, 7, "")
+	for i := 0; i < len(fields); i += 2 {
+		b = wire.AppendField(b, fields[i], fields[i+1])
+	}
+	wire.EndFrame(b, len(body))
+	return append(b, body...)
+}
+
+// readFrame returns a frame without its length.
+func readFrame(r io.Reader, buf []byte) ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(r, size[:]); err != nil {
+		return nil, err
+	}
+	frame := buf[:min(int(binary.BigEndian.Uint32(size[:])), len(buf))]
+	_, err := io.ReadFull(r, frame)
+	return frame, err
 }

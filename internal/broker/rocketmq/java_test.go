@@ -93,17 +93,6 @@ func TestJavaProducerAndConsumer(t *testing.T) {
 	require.Zero(t, b.Stats().BrokenFrames)
 }
 
-// TestJavaBatchProducer: its run does not end by itself. (The Producer's asynchronous mode is not here: without a limit
-// to what is in flight it times out within itself, on any broker, before much is sent.)
-func TestJavaBatchProducer(t *testing.T) {
-	b := start(t, store.Config{}, rocketmq.Options{})
-	out, stop := benchmark(t, b, "BatchProducer", "-t", "JAVA", "-s", "512", "-ri", "500", "-w", "4", "-b", "16")
-	require.Eventually(t, func() bool { return sent(b, "JAVA") >= 5000 }, soon, 20*time.Millisecond)
-	stop()
-	require.NotContains(t, out.String(), "Exception")
-	require.Zero(t, b.Stats().BrokenFrames)
-}
-
 // TestJavaTransactionProducer: half messages are committed, rolled back, and asked for.
 func TestJavaTransactionProducer(t *testing.T) {
 	b := start(t, store.Config{}, rocketmq.Options{TransactionCheckAfter: patientCheck, TransactionCheckInterval: 300 * time.Millisecond})

@@ -206,13 +206,3 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkFilter(b *testing.B) {
-	m := message()
-	filter, err := Parse("color = 'red' AND long > 5")
-	require.NoError(b, err)
-	b.ReportAllocs()
-	for b.Loop() {
-		filter(m)
-	}
-}

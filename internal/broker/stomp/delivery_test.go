@@ -1,7 +1,6 @@
 package stomp
 
 import (
-	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -223,17 +222,6 @@ func TestTransactions(t *testing.T) {
 	assert.Equal(t, "7", c.refused("subscription that has ended").headers["receipt-id"])
 }
 
-func TestTransactionLost(t *testing.T) {
-	t.Parallel()
-	s := serve(t, store.Config{}, Options{})
-	c := connected(t, s.addr, "1.2")
-	c.ask("BEGIN", "", "transaction:a")
-	c.ask("SEND", "x", "destination:/queue/x", "transaction:a")
-	c.ask("DISCONNECT", "")
-	require.Equal(t, "EOF", c.get().command)
-	assert.EqualValues(t, 0, queueStats(s.store, "x").Stored)
-}
-
 func TestDurable(t *testing.T) {
 	t.Parallel()
 	for _, header := range []string{"durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName"} {
@@ -287,32 +275,4 @@ func TestShared(t *testing.T) {
 			assert.ElementsMatch(t, []string{"0", "1"}, []string{a.body, b.body})
 		})
 	}
-}
-
-func TestSelector(t *testing.T) {
-	t.Parallel()
-	s := serve(t, store.Config{}, Options{})
-	c := connected(t, s.addr, "1.2")
-	c.ask("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client", "selector:colour = 'red' AND n > 5 AND name LIKE 'x%'")
-	for i, n := range []string{"5", "6", "7"} {
-		c.ask("SEND", strconv.Itoa(i), "destination:/queue/x", "colour:red", "n:"+n, "name:xy")
-		if i > 0 {
-			c.message(strconv.Itoa(i))
-		}
-	}
-}
-
-func TestScheduled(t *testing.T) {
-	t.Parallel()
-	s := serve(t, store.Config{}, Options{})
-	c := connected(t, s.addr, "1.2")
-	c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x")
-	start := time.Now()
-	c.put("SEND", "a", "destination:/queue/x", "AMQ_SCHEDULED_DELAY:150")
-	c.message("a")
-	assert.GreaterOrEqual(t, time.Since(start), 150*time.Millisecond)
-	due := time.Now().Add(150 * time.Millisecond).Truncate(time.Millisecond)
-	c.put("SEND", "b", "destination:/queue/x", fmt.Sprintf("AMQ_SCHEDULED_TIME:%d", due.UnixMilli()))
-	c.message("b")
-	assert.False(t, time.Now().Before(due))
 }

@@ -93,22 +93,6 @@ func TestDisconnectConfirms(t *testing.T) {
 	assert.EqualValues(t, 2, queueStats(s.store, "x").Depth)
 }
 
-func TestRejecting(t *testing.T) {
-	t.Parallel()
-	s := serve(t, store.Config{Limit: 2, Full: store.Reject}, Options{})
-	c := connected(t, s.addr, "1.2")
-	fill(c, "/queue/x", 2)
-	c.put("SEND", "2", "destination:/queue/x", "receipt:r2")
-	assert.Equal(t, "r2", c.refused("queue://x is full").headers["receipt-id"])
-	c = connected(t, s.addr, "1.2")
-	c.ask("BEGIN", "", "transaction:t")
-	c.ask("SEND", "other", "destination:/queue/y", "transaction:t")
-	c.ask("SEND", "2", "destination:/queue/x", "transaction:t")
-	c.put("COMMIT", "", "transaction:t", "receipt:r3")
-	assert.Equal(t, "r3", c.refused("queue://x is full").headers["receipt-id"])
-	assert.EqualValues(t, 0, queueStats(s.store, "y").Stored, "all or nothing")
-}
-
 func TestWithheld(t *testing.T) {
 	t.Parallel()
 	s := serve(t, store.Config{}, Options{})
@@ -150,49 +134,4 @@ func TestDeleted(t *testing.T) {
 	require.True(t, s.store.Delete(store.Address{Kind: store.KindQueue, Name: "x"}))
 	fill(c, "/queue/x", 3)
 	assert.EqualValues(t, 3, queueStats(s.store, "x").Depth)
-}
-
-// TestInterleaved has many connections send and receive through one queue; each message must come once.
-func TestInterleaved(t *testing.T) {
-	t.Parallel()
-	const connections, each = 8, 500
-	s := serve(t, store.Config{Limit: 100}, Options{})
-	got := make(chan string, connections*each)
-	for range connections {
-		k := connected(t, s.addr, "1.2")
-		k.ask("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client", "prefetch-count:7")
-		go func() {
-			for {
-				a, err := k.next(patience)
-				if err != nil || a.command != "MESSAGE" {
-					return
-				}
-				got <- a.body
-				if _, err := fmt.Fprintf(k, "ACK\nid:%s\n\n\x00", a.headers["ack"]); err != nil {
-					return
-				}
-			}
-		}()
-	}
-	for i := range connections {
-		c := connected(t, s.addr, "1.2")
-		go func() {
-			for n := range each {
-				if _, err := fmt.Fprintf(c, "SEND\ndestination:/queue/x\n\n%d.%d\x00", i, n); err != nil {
-					return
-				}
-			}
-		}()
-	}
-	seen := map[string]bool{}
-	for len(seen) < connections*each {
-		select {
-		case body := <-got:
-			require.False(t, seen[body], "%s came twice", body)
-			seen[body] = true
-		case <-time.After(patience):
-			t.Fatalf("%d messages came: %+v", len(seen), queueStats(s.store, "x"))
-		}
-	}
-	require.Eventually(t, func() bool { return queueStats(s.store, "x").Settled == connections*each }, patience, time.Millisecond)
 }

@@ -263,15 +263,3 @@ func TestPages(t *testing.T) {
 	_, err := s.Open(Address{Name: strings.Repeat("x", maxName+1)})
 	require.ErrorIs(t, err, ErrLongName)
 }
-
-// BenchmarkPage is what a question for the counts costs with as many destinations as there is memory for.
-func BenchmarkPage(b *testing.B) {
-	s := New(Config{})
-	for i := range 300_000 {
-		s.Destination(Address{KindQueue, fmt.Sprintf("some-queue-%d", i)})
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		s.Page("queue://some-queue-5", 1000)
-	}
-}

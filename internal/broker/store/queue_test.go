@@ -284,17 +284,3 @@ func TestSendAllocatesNothing(t *testing.T) {
 		}
 	}))
 }
-
-func BenchmarkThrough(b *testing.B) {
-	d, q := queue(New(Config{}), "Q")
-	c := consume(b, q, nil)
-	m := message("x")
-	buf := make([]Delivery, 64)
-	for i := 0; i < b.N; i += len(buf) {
-		for range buf {
-			d.Send(m)
-		}
-		n := c.Take(buf)
-		c.AcceptThrough(buf[n-1].ID)
-	}
-}
