@@ -38,13 +38,6 @@ func TestDamagedResults(t *testing.T) {
 	}{
 		{"no rows", remove(result.RowsFile), []string{result.RowsFile + ": it is missing", whole}},
 		{"no latencies", remove(result.LatenciesFile), []string{result.LatenciesFile + ": it is missing", whole}},
-		{"latencies of another run", func(t *testing.T, dir string) {
-			t.Helper()
-			other := filepath.Join(t.TempDir(), "other")
-			r := call(nil, "mem", "producer", "--message-count", "9", "--result", other)
-			require.Equal(t, exitOK, r.status, r.stderr)
-			require.NoError(t, os.Rename(filepath.Join(other, result.LatenciesFile), filepath.Join(dir, result.LatenciesFile)))
-		}, []string{result.LatenciesFile + ", line ", repeat}},
 		{"garbled latencies", edit(result.LatenciesFile, "HISTFAAA", "HISTFA%A"), []string{result.LatenciesFile + ", line ", repeat}},
 		{"an end before the start", edit(result.ResultFile, `"end": 9`, `"end": `), []string{result.ResultFile + ": the run ended at", repeat}},
 		{"a status", edit(result.ResultFile, `"status": 0`, `"status": 1`), []string{

@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -86,17 +84,4 @@ func TestSpreadRefused(t *testing.T) {
 	got = with(t, "amqp", "client", "--hosts", "random")
 	require.Equal(t, exitUsage, got.status)
 	require.Contains(t, got.stderr, "must be one of order, spread")
-}
-
-// TestHostsInJSON: JSON has the same counts.
-func TestHostsInJSON(t *testing.T) {
-	b := twoBrokers(t, broker.STOMP)
-	got := with(t, "stomp", "client", "--url", "stomp://"+b[0].Addr(broker.STOMP)+","+b[1].Addr(broker.STOMP), "--message-count", "20", "--json", "-", "queue://Q")
-	require.Equal(t, exitOK, got.status, got.stderr)
-	var records []struct{ BrokerHosts []result.BrokerHost }
-	require.NoError(t, json.NewDecoder(strings.NewReader(got.stdout)).Decode(&records))
-	require.Equal(t, []result.BrokerHost{
-		{Name: b[0].Addr(broker.STOMP), Connections: 2, Producers: 1, Consumers: 1, Sent: 20, Completed: 20, Received: 20},
-		{Name: b[1].Addr(broker.STOMP)},
-	}, records[len(records)-1].BrokerHosts)
 }

@@ -64,15 +64,10 @@ func TestInputs(t *testing.T) {
 		{"alpha client --user u --password-file /dev/zero", "error: --password-file: /dev/zero: is a device or socket, not a file\nhint: name a file, or a pipe"},
 		{"alpha client --user u --password-file " + dir, "error: --password-file: " + dir + ": is a folder\nhint: name a file"},
 		{"alpha client --user u --password-file " + large, "error: --password-file: " + large + ": the first line has more than 4096 bytes\nhint: is it the right file?\n"},
-		{"alpha client --url alphas://h --tls-ca /dev/zero", "error: --tls-ca: /dev/zero: is a device or socket, not a file\nhint: name a file"},
 		{"alpha client --url alphas://h --tls-ca " + large, "error: --tls-ca: " + large + ": has more than 16777216 bytes\nhint: is it the right file?\n"},
 		{"alpha client --url alphas://h --tls-ca " + filepath.Join(dir, "none"), "error: --tls-ca: " + filepath.Join(dir, "none") + ": no such file or directory\nhint: check the path"},
 		{"alpha client --url alphas://h --tls-cert " + large + " --tls-key /dev/zero", "error: --tls-cert: " + large + ": has more than 16777216 bytes\nhint: is it the right file?\nerror: --tls-key: /dev/zero: is a device"},
-		{"mem client --body-file /dev/zero", "error: --body-file: /dev/zero: is a device or socket, not a file\nhint: name a file"},
 		{"mem client --body-file " + large, "error: --body-file: " + large + ": has more than 1073741824 bytes\nhint: is it the right file?\n"},
-		{"verify /dev/zero", "error: /dev/zero: is a device or socket, not a file\nhint: name a file"},
-		{"verify " + large, "error: " + large + ": has more than 1073741824 bytes\nhint: is it the right file?\n"},
-		{"broker --user u --password-file /dev/zero", "error: --password-file: /dev/zero: is a device or socket, not a file\nhint: name a file"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			got := call(nil, strings.Fields(c.args)...)
@@ -104,8 +99,6 @@ func TestSameFile(t *testing.T) {
 	require.NoError(t, os.WriteFile("there", []byte("old"), 0o600))
 	require.NoError(t, os.Link("there", "hard"))
 	require.NoError(t, os.Symlink("there", "soft"))
-	require.NoError(t, os.Symlink("loop", "loop"))
-	require.NoError(t, os.Symlink("body", "body-link"))
 	require.NoError(t, os.Mkdir("bodies", 0o700))
 	require.NoError(t, os.WriteFile("bodies/one", []byte("body"), 0o600))
 	for _, c := range []struct {
@@ -118,12 +111,8 @@ func TestSameFile(t *testing.T) {
 		{"--json soft --hdr there", "--json and --hdr name the same file there"},
 		{"--json body --body-file body", "--body-file and --json name the same file body"},
 		{"--json bodies/one --body-file bodies", "--body-file and --json name the same file bodies/one"},
-		{"--json bodies/two --body-file bodies", ""},
-		{"--hdr body-link --body-file body", "--body-file and --hdr name the same file body-link"},
 		{"--user u --password-file there --json hard", "--password-file and --json name the same file hard"},
-		{"--user u --password-file body --body-file body", ""},
 		{"--json /dev/null --hdr /dev/null --verify-file /dev/null", ""},
-		{"--json loop --hdr b", ""}, // refused by the system
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			got := call(nil, append([]string{"mem", "client", "--dry-run"}, strings.Fields(c.args)...)...)

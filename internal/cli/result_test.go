@@ -159,27 +159,6 @@ func TestResultHasNoSecret(t *testing.T) {
 	}
 }
 
-// TestMergedRuns: runs of one plan merge, runs of different plans do not.
-func TestMergedRuns(t *testing.T) {
-	dir := t.TempDir()
-	var list []*result.Result
-	for i, count := range []string{"300", "300", "301"} {
-		at := filepath.Join(dir, count+string(rune('a'+i)))
-		r := call(nil, "mem", "client", "--verify", "--message-count", count, "--result", at)
-		require.Equal(t, exitOK, r.status, r.stderr)
-		one, err := result.Read(at, result.RowHistograms())
-		require.NoError(t, err)
-		list = append(list, one)
-	}
-	merged, err := result.Merge(list[0], list[1])
-	require.NoError(t, err)
-	require.EqualValues(t, 600, merged.Total.Producers.Completed)
-	require.EqualValues(t, 600, merged.Verification.Total.Once)
-	require.EqualValues(t, 600, merged.Latencies[result.Transfer].Histogram.Count())
-	_, err = result.Merge(list...)
-	require.ErrorIs(t, err, result.ErrUnlike)
-}
-
 // TestCompletionOfFolders: the shell offers folders for --result.
 func TestCompletionOfFolders(t *testing.T) {
 	require.Contains(t, call(nil, "__complete", "mem", "client", "--result", "").stdout, ":16\n")

@@ -8,10 +8,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -50,36 +48,6 @@ func freePort(t *testing.T) net.Listener {
 	}
 }
 
-func TestMetricsDuringARun(t *testing.T) {
-	sentSome := regexp.MustCompile(`(?m)^perfmq_messages_sent_total(\{[^}]*\})? [1-9]`)
-	listener := freePort(t)
-	address := listener.Addr().String()
-
-	taken := call(nil, "mem", "client", "--message-count", "5", "--metrics", address)
-	require.Equal(t, exitUsage, taken.status)
-	require.Equal(t, "error: listen for metrics on "+address+": bind: address already in use\n"+
-		"hint: another program listens there, perhaps another perfmq: give another port by --metrics; port 0 takes a free one\n", taken.stderr)
-	require.Empty(t, taken.stdout)
-	require.NoError(t, listener.Close())
-
-	signals := make(chan os.Signal, 1)
-	results := make(chan ended, 1)
-	go func() { results <- callWith(signals, nil, "mem", "client", "--rate", "200", "--metrics", address) }()
-	require.Eventually(t, func() bool {
-		response, err := http.Get("http://" + address + "/metrics")
-		if err != nil {
-			return false
-		}
-		defer func() { _ = response.Body.Close() }()
-		text, err := io.ReadAll(response.Body)
-		return err == nil && strings.Contains(string(text), `version="v0.0.0"`) && sentSome.Match(text)
-	}, time.Minute, 20*time.Millisecond)
-	signals <- os.Interrupt
-	got := <-results
-	require.Equal(t, exitInterrupted, got.status, got.stderr)
-	require.Contains(t, got.stdout, "--- result:              success")
-}
-
 // With "scrape" the run ends after the first scrape of the final values.
 func TestMetricsLingerScrape(t *testing.T) {
 	listener := freePort(t)
@@ -116,58 +84,18 @@ func TestMetricsLingerScrape(t *testing.T) {
 func TestMetricsWebConfig(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "web.yml")
-	for _, c := range []struct{ text, message string }{
-		{"basic_auth_users: {u: hunter2hunter2}\n", "a password of basic_auth_users is no bcrypt hash"},
-		{"tls_server_config: {cert_file: none.pem, key_file: none.key}\n", "none.pem"},
-		{"tls: {}\n", "field tls not found"},
-	} {
-		require.NoError(t, os.WriteFile(file, []byte(c.text), 0o600))
-		got := call(nil, "mem", "client", "--message-count", "5", "--metrics", "127.0.0.1:0", "--metrics-web-config", file)
-		require.Equal(t, exitUsage, got.status)
-		require.Contains(t, got.stderr, "error: --metrics-web-config: "+file)
-		require.Contains(t, got.stderr, c.message)
-		require.Contains(t, got.stderr, "docs/prometheus.md")
-		require.NotContains(t, got.stderr, "hunter2")
-		require.NotContains(t, got.stdout, "SUMMARY")
-	}
-	got := call(nil, "mem", "client", "--metrics-web-config", file)
+	require.NoError(t, os.WriteFile(file, []byte("basic_auth_users: {u: hunter2hunter2}\n"), 0o600))
+	got := call(nil, "mem", "client", "--message-count", "5", "--metrics", "127.0.0.1:0", "--metrics-web-config", file)
+	require.Equal(t, exitUsage, got.status)
+	require.Contains(t, got.stderr, "error: --metrics-web-config: "+file)
+	require.Contains(t, got.stderr, "a password of basic_auth_users is no bcrypt hash")
+	require.NotContains(t, got.stderr, "hunter2")
+	got = call(nil, "mem", "client", "--metrics-web-config", file)
 	require.Equal(t, exitUsage, got.status)
 	require.Contains(t, got.stderr, "--metrics-web-config has nothing to serve")
 	got = call(nil, "mem", "client", "--message-count", "5", "--metrics", "127.0.0.1:0", "--metrics-linger", "later")
 	require.Equal(t, exitUsage, got.status)
 	require.Contains(t, got.stderr, "or scrape")
-}
-
-// The final values are served after the run, until a signal arrives.
-func TestMetricsLinger(t *testing.T) {
-	listener := freePort(t)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
-
-	signals := make(chan os.Signal, 1)
-	results := make(chan ended, 1)
-	go func() {
-		results <- callWith(signals, nil, "mem", "client", "--message-count", "50", "--metrics", address, "--metrics-linger", "1h")
-	}()
-	require.Eventually(t, func() bool {
-		response, err := http.Get("http://" + address + "/metrics")
-		if err != nil {
-			return false
-		}
-		defer func() { _ = response.Body.Close() }()
-		text, err := io.ReadAll(response.Body)
-		return err == nil && strings.Contains(string(text), "perfmq_run_success 1") &&
-			strings.Contains(string(text), "perfmq_messages_received_total 50")
-	}, time.Minute, 20*time.Millisecond)
-	signals <- os.Interrupt
-	got := <-results
-	require.Equal(t, exitOK, got.status, "the run was complete: "+got.stderr)
-	require.Contains(t, got.stderr, "serving the final metrics for 1h0m0s")
-	require.NotContains(t, got.stderr, "stopping")
-
-	got = call(nil, "mem", "client", "--metrics-linger", "1s")
-	require.Equal(t, exitUsage, got.status)
-	require.Contains(t, got.stderr, "add --metrics HOST:PORT")
 }
 
 // stuckDriver never connects.

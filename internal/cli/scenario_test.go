@@ -66,17 +66,6 @@ func TestRunScenario(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(`{"plan":`+string(r.Plan)+`}`), &plan))
 }
 
-// The only step of a scenario keeps its name in the result.
-func TestOneNamedStep(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "result")
-	text := strings.Replace(twoSteps[:strings.Index(twoSteps, "  - name: both")], "name: two", "name: one", 1)
-	got := call(nil, "run", write(t, "one.yaml", strings.Replace(text, "[senders]", "[senders, readers]", 1)), "--result", dir)
-	require.Equal(t, exitOK, got.status, got.stderr)
-	r, err := result.Read(dir)
-	require.NoError(t, err)
-	require.Equal(t, "fill", r.Steps[0].Name)
-}
-
 // Precedence, lowest first: defaults, the file, --set, variables, flags. The output names the parts of the file that
 // they were applied to.
 func TestPrecedenceOfScenarios(t *testing.T) {

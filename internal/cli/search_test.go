@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -41,26 +40,6 @@ func TestFindNothing(t *testing.T) {
 	kept, err := os.ReadFile(filepath.Join(dir, record.SearchFile))
 	require.NoError(t, err)
 	assert.Equal(t, string(text), string(kept))
-}
-
-// TestFindMaxVerdicts: of each load the search says what the load's own result says, also where the target was missed by
-// no more than the messages at the borders of the measured time.
-func TestFindMaxVerdicts(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "found")
-	r := call(nil, "mem", "producer", "--find-max", "ack.p50 < 5s", "-o", "latency=40ms", "--max-pending", "1", "--rate", "20", "--duration", "400ms",
-		"--warmup", "0", "--result", dir, "queue://A")
-	text, err := os.ReadFile(filepath.Join(dir, record.SearchFile))
-	require.NoError(t, err, r.stderr)
-	var found record.Found
-	require.NoError(t, json.Unmarshal(text, &found))
-	require.NotEmpty(t, found.Points)
-	for i, p := range found.Points {
-		one, err := result.Read(filepath.Join(dir, record.PointFolder(i+1, p.Rate)))
-		require.NoError(t, err)
-		broken := slices.ContainsFunc(one.Thresholds, func(x result.Threshold) bool { return !x.Kept })
-		require.Equal(t, p.Kept, one.Outcome.Success && !broken, "%v: %v", p, one.Thresholds)
-	}
 }
 
 // TestScenarioSearch: a search in a file does what --find-max does, for one group; it is no sweep.

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -54,29 +52,6 @@ func TestSpellings(t *testing.T) {
 	}
 	require.Equal(t, dry(t, "alpha client -o size=65536"), dry(t, "alpha client -o size=64KiB"))
 	require.Equal(t, dry(t, "alpha client -o size=1000"), dry(t, "alpha client -o size=1k"))
-}
-
-// The same for files: keys, --set and options of brokers.
-func TestSpellingsOfScenarios(t *testing.T) {
-	file := func(name, text string) string {
-		path := filepath.Join(t.TempDir(), name)
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		return path
-	}
-	const plain = `
-vars: {rate: 5000, size: 1000}
-broker: {url: "alpha://h", connect-timeout: 90, options: {size: 65536}}
-groups:
-  g: {role: producer, destination: queue://Q, rate: "${rate} for 60s", max-pending: 2000, message-size: "${size}", ttl: 5000, message-count: 1000000}
-steps:
-  - {duration: 90, warmup: 1}
-thresholds: ["completed.avg >= 10000", "ack.p99 < 1500ms"]
-`
-	people := strings.NewReplacer("connect-timeout: 90", "connect-timeout: 1m30s", "65536", "64KiB", "60s", "1m", "2000", "2k", "5000,", "5s,", "1000000", "1e6",
-		"duration: 90", "duration: 1m30s", "10000\"", "10k\"").Replace(plain)
-	want := dry(t, "run "+file("s.yaml", plain)+" --dry-run --set rate=20000 --set size=10240")
-	got := dry(t, "run "+file("s.yaml", people)+" --dry-run --set rate=20k --set size=10KiB")
-	require.Equal(t, strings.ReplaceAll(want, ">= 10000", ">= 10k"), got)
 }
 
 func dry(t *testing.T, args string) string {
