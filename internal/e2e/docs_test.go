@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -35,28 +36,29 @@ var update = flag.Bool("update", false, "write the output of commands into READM
 
 // documents are the pages and where their commands run. A page must be listed here.
 var documents = map[string]machine{
-	"README.md":               fresh,
-	"docs/getting-started.md": withArtemis,
-	"docs/reading-results.md": withArtemis,
-	"docs/protocols.md":       withArtemis,
-	"docs/migrate.md":         withArtemis,
-	"docs/verification.md":    withArtemis,
-	"docs/embedded-broker.md": bare,
-	"docs/lab/hostile.md":     bare,
-	"docs/lab/benchmarks.md":  bare,
-	"docs/settings.md":        bare,
-	"docs/sweeps.md":          bare,
-	"docs/prometheus.md":      bare,
-	"docs/lab/features.md":    bare,
-	"docs/lab/failures.md":    bare,
-	"docs/lab/starts.md":      bare,
-	"docs/lab/outages.md":     bare,
-	"docs/lab/acceptance.md":  bare,
-	"docs/reports.md":         bare,
-	"docs/results.md":         tested,
-	"docs/scenarios.md":       tested, // TestScenarioDocument
-	"docs/library-driver.md":  tested, // TestPage of internal/drivers/library
-	"docs/several-hosts.md":   tested, // TestShardsOfAJob carries out its commands
+	"README.md":                fresh,
+	"docs/getting-started.md":  withArtemis,
+	"docs/reading-results.md":  withArtemis,
+	"docs/protocols.md":        withArtemis,
+	"docs/migrate.md":          withArtemis,
+	"docs/verification.md":     withArtemis,
+	"docs/embedded-broker.md":  bare,
+	"docs/lab/hostile.md":      bare,
+	"docs/lab/benchmarks.md":   bare,
+	"docs/settings.md":         bare,
+	"docs/sweeps.md":           bare,
+	"docs/prometheus.md":       bare,
+	"docs/lab/features.md":     bare,
+	"docs/lab/failures.md":     bare,
+	"docs/lab/starts.md":       bare,
+	"docs/lab/outages.md":      bare,
+	"docs/lab/acceptance.md":   bare,
+	"docs/lab/capabilities.md": bare,
+	"docs/reports.md":          bare,
+	"docs/results.md":          tested,
+	"docs/scenarios.md":        tested, // TestScenarioDocument
+	"docs/library-driver.md":   tested, // TestPage of internal/drivers/library
+	"docs/several-hosts.md":    tested, // TestShardsOfAJob carries out its commands
 }
 
 // machine is the environment of the commands of a page.
@@ -376,4 +378,44 @@ func TestArchitecture(t *testing.T) {
 			require.Contains(t, string(both), strings.TrimPrefix(dir, "../../"), "a package that ARCHITECTURE.md does not name")
 		}
 	}
+}
+
+// TestCapabilities: docs/lab/capabilities.md names existing tests, each after its package, and existing targets.
+func TestCapabilities(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/lab/capabilities.md")
+	require.NoError(t, err)
+	makefile, err := os.ReadFile("../../Makefile")
+	require.NoError(t, err)
+	shown := 0
+	for row := range strings.Lines(string(text)) {
+		var tests string // of the last package of the row
+		for _, m := range regexp.MustCompile("`((?:internal|pkg)/[a-z0-9/]+)`|`make ([a-z-]+)`|\\bTest[A-Za-z0-9]+").FindAllStringSubmatch(row, -1) {
+			switch {
+			case m[1] != "":
+				tests = testsOf(t, m[1])
+				continue
+			case m[2] != "":
+				assert.True(t, strings.Contains(string(makefile), "\n"+m[2]+":"), m[2])
+			case m[0] != "TestCapabilities":
+				assert.True(t, strings.Contains(tests, "func "+m[0]+"("), "%s: %s", m[0], row)
+			}
+			shown++
+		}
+	}
+	require.Greater(t, shown, 100)
+}
+
+// testsOf returns the test code of a package.
+func testsOf(t *testing.T, folder string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("../..", folder, "*_test.go"))
+	require.NoError(t, err)
+	var b strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		b.Write(text)
+	}
+	return b.String()
 }
