@@ -25,7 +25,6 @@ type rabbit struct {
 	queues   map[string]string // kinds by name
 	priority map[string]string // x-max-priority by name
 	requests []string          // "PUT c1 quorum"
-	filters  []string          // names of the filters that consumers asked for, with the values of texts
 	ended    map[*conn]map[uint16]bool
 	lost     int              // begins
 	answers  map[*conn]uint32 // handles of links for answers
@@ -105,17 +104,6 @@ func (r *rabbit) attach(k *conn, f *frame) bool {
 		r.end(k, f.channel)
 		k.frame(0, f.channel, opEnd, list(errorList, symbol("amqp:not-found"), text("no queue '"+name+"' in vhost '/'")))
 		return true
-	}
-	if receiver {
-		source := items(f.fields[5][3:])
-		if len(source) > 7 && !isNull(source[7]) {
-			filters := items(source[7])
-			for i := 0; i+1 < len(filters); i += 2 {
-				v := filters[i+1]
-				v = v[1+size(v[1:]):] // without the descriptor
-				r.filters = append(r.filters, textOf(filters[i])+"="+textOf(v))
-			}
-		}
 	}
 	return false
 }
@@ -227,12 +215,11 @@ func TestDeclare(t *testing.T) {
 	}{
 		"must exist": {
 			priority: -1, requests: []string{"GET a b"},
-			fails: "it does not exist: queue 'a b' in vhost '/' not found", hint: "-o declare=classic (or quorum, or stream)",
+			fails: "it does not exist: queue 'a b' in vhost '/' not found", hint: "-o declare=classic (or quorum)",
 		},
 		"exists":  {priority: -1, queues: map[string]string{"a b": "classic"}, requests: []string{"GET a b"}},
 		"classic": {options: []string{"declare=classic"}, priority: -1, requests: []string{"PUT a b classic", "PUT a b classic"}},
 		"quorum":  {options: []string{"declare=quorum"}, priority: 7, requests: []string{"PUT a b quorum", "PUT a b quorum"}},
-		"stream":  {options: []string{"declare=stream"}, priority: -1, requests: []string{"PUT a b stream", "PUT a b stream"}},
 		"answered too early": {
 			options: []string{"declare=quorum"}, priority: -1, hurried: 2, requests: []string{"PUT a b quorum", "PUT a b quorum"},
 		},
@@ -247,9 +234,9 @@ func TestDeclare(t *testing.T) {
 			priority: 7, queues: map[string]string{"a b": "classic"}, requests: []string{"GET a b", "GET a b"},
 			fails: "the queue has no priorities", hint: "-o max-priority=9",
 		},
-		"stream without priorities": {
-			priority: 7, queues: map[string]string{"a b": "stream"}, requests: []string{"GET a b", "GET a b"},
-			fails: "streams have no priorities", hint: "leave out --priority",
+		"stream": {
+			priority: -1, queues: map[string]string{"a b": "stream"}, requests: []string{"GET a b"},
+			fails: "each consumer of a stream gets all messages", hint: "use a classic or quorum queue",
 		},
 	} {
 		run(t, "declare/"+name, func(t *testing.T) error {
@@ -266,28 +253,6 @@ func TestDeclare(t *testing.T) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			require.Equal(t, c.requests, r.requests)
-			return nil
-		})
-	}
-}
-
-// TestStreamFromItsBeginning: consumers of a stream begin with its first message unless told otherwise, and there is
-// one of each.
-func TestStreamFromItsBeginning(t *testing.T) {
-	for option, want := range map[string]string{"from=first": "first", "from=next": "next"} {
-		run(t, "stream/"+option, func(t *testing.T) error {
-			r := newRabbit(t)
-			r.queues["s"] = "stream"
-			d := open(t, r.start(), option)
-			if err := openBoth(t, d, queue("s"), -1); err != nil {
-				return err
-			}
-			r.mu.Lock()
-			require.Equal(t, []string{"rabbitmq:stream-offset-spec=" + want}, r.filters)
-			r.mu.Unlock()
-			_, err := d.Consumer(t.Context(), driver.ConsumerSpec{Connection: driver.Connection{Key: "c2"}, Destination: queue("s"), Name: "consumer-1"})
-			require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err), "%v", err)
-			require.ErrorContains(t, err, "each consumer of a stream gets all messages")
 			return nil
 		})
 	}

@@ -58,62 +58,6 @@ func TestRealLimit(t *testing.T) {
 	})
 }
 
-// TestRealStreams: a stream of RabbitMQ 4 is received from its first message, each time, or from the next.
-func TestRealStreams(t *testing.T) {
-	r := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQ4())
-	for _, settle := range []string{"settle=at-least-once", "settle=at-most-once"} {
-		run(t, "streams/"+settle, func(t *testing.T) error {
-			d := login(t, r.AMQPURL(), "declare=stream", settle)
-			dest := queue("stream " + settle)
-			s := sending(t, d, dest, 10)
-			if err := s.accepted(1000); err != nil {
-				return err
-			}
-			s.stop()
-			for range 2 {
-				if _, err := receive(t, d, dest, 1000); err != nil {
-					return err
-				}
-			}
-			return nextOfStream(t, login(t, r.AMQPURL(), "declare=stream", "from=next", settle), dest)
-		})
-	}
-}
-
-// nextOfStream receives messages sent while the consumer is there, and no others.
-func nextOfStream(t *testing.T, d driver.Driver, dest driver.Destination) error {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	k, err := d.Consumer(ctx, driver.ConsumerSpec{Connection: driver.Connection{Key: "c"}, Destination: dest, Name: "consumer-0"})
-	if err != nil {
-		return err
-	}
-	defer closeSoon(k.Close)
-	p, err := d.Producer(ctx, driver.ProducerSpec{
-		Connection: driver.Connection{Key: "p"}, Destination: dest, Name: "producer-0", MaxPending: 1, Variants: plain("x"),
-	}, driver.DoneFunc(func(driver.Slot, driver.Outcome) {}))
-	if err != nil {
-		return err
-	}
-	defer closeSoon(p.Close)
-	if err := p.Send(ctx, &driver.Message{Time: 77}); err != nil {
-		return err
-	}
-	run, stop := context.WithCancel(ctx)
-	defer stop()
-	var got []int64
-	err = k.Run(run, func(m *driver.Delivery) driver.Verdict {
-		got = append(got, m.Time)
-		stop()
-		return driver.Accept
-	})
-	if err == nil && (len(got) != 1 || got[0] != 77) {
-		err = fmt.Errorf("received %v instead of the next message", got)
-	}
-	return err
-}
-
 // TestRealPriorities: with -o max-priority, urgent messages come first; quorum queues of RabbitMQ 4 know two of them.
 func TestRealPriorities(t *testing.T) {
 	r := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQ4())

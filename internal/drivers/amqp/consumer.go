@@ -37,9 +37,8 @@ type consumer struct {
 	link    link
 	sub     subscription
 	credit  uint32
-	rounds  bool   // new credit is given only when all credit is used up
-	settled bool   // at-most-once
-	stream  string // the stream that it has to itself, see prepareReceive
+	rounds  bool // new credit is given only when all credit is used up
+	settled bool // at-most-once
 	spec    driver.ConsumerSpec
 	input   *driver.Meter // of Run: nothing has arrived
 	wait    *driver.Meter // of Run: waits for a transaction
@@ -133,7 +132,7 @@ func (k *consumer) open(ctx context.Context, op string) (err error) {
 	); err != nil {
 		return err
 	}
-	if k.stream, err = c.prepareReceive(ctx, spec, opts); err != nil {
+	if err := c.prepareReceive(ctx, spec, opts); err != nil {
 		return err
 	}
 	if k.session, err = c.beginSession(ctx, false); err != nil {
@@ -153,11 +152,8 @@ func (k *consumer) open(ctx context.Context, op string) (err error) {
 		attach.SenderSettleMode = wire.SenderSettled
 	}
 	k.sub.apply(&attach.Source)
-	if c.managed(spec.Destination) { // other queues ignore it
-		attach.Source.Filters = append(attach.Source.Filters, streamFilter(opts.From))
-	}
 	if spec.Selector != "" {
-		attach.Source.Filters = append(attach.Source.Filters, wire.SelectorFilter(spec.Selector))
+		attach.Source.Filters = []wire.Filter{wire.SelectorFilter(spec.Selector)}
 	}
 	if err := k.session.attach(ctx, &k.link, &attach); err != nil {
 		if spec.Selector != "" && conditionOf(err) == wire.CondInvalidField {
@@ -385,9 +381,6 @@ func (k *consumer) Close(ctx context.Context) error {
 func (k *consumer) quit(ctx context.Context) {
 	if k.session != nil {
 		k.session.close(ctx)
-	}
-	if k.stream != "" {
-		k.lease.Conn.driver.freeStream(k.stream)
 	}
 	k.sub.free(k.lease.Conn)
 	k.lease.Release(ctx)

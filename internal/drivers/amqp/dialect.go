@@ -182,24 +182,11 @@ func (d dialect) checkConsumer(spec *driver.ConsumerSpec, o *Options) error {
 	case d == brokerj && spec.Failing == driver.Reject:
 		return d.unsupported("use the verdict release",
 			"rejected messages are delivered again unless the queue has a limit of attempts")
-	case d != rabbitmq && d != rabbitmq3:
-		return nil
-	case spec.Durable || spec.Shared:
-		return d.unsupported("bind a queue to the exchange amq.topic and consume from that queue",
-			"there are no durable or shared subscriptions")
-	case spec.Destination.Kind != driver.Topic:
-		return nil
-	case d == rabbitmq:
-		return d.unsupported("bind a queue to the exchange amq.topic and consume from that queue",
+	case (d == rabbitmq || d == rabbitmq3) && spec.Destination.Kind == driver.Topic:
+		return d.unsupported("use STOMP, or bind a queue to the exchange amq.topic and consume from that queue",
 			"only queues can be consumed from")
-	case !o.LeaveQueues:
-		return d.unsupported(
-			"bind a queue to the exchange amq.topic and consume from queue:///amq/queue/NAME; use STOMP; "+
-				"or say -o leave-queues=true and remove the queues amq.gen-* afterwards",
-			"each topic consumer would leave a queue behind that goes on filling")
-	default:
-		return nil
 	}
+	return nil
 }
 
 // checkSelector refuses selectors that RabbitMQ would ignore: up to 4.0 it confirms any filter, and sends all messages.

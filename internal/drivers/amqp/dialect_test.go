@@ -50,24 +50,16 @@ func TestAddress(t *testing.T) {
 func TestDialectRefuses(t *testing.T) {
 	topic := driver.Destination{Kind: driver.Topic, Name: "t"}
 	for name, c := range map[string]struct {
-		spec    driver.ConsumerSpec
-		options Options
-		by      []dialect
+		spec driver.ConsumerSpec
+		by   []dialect
 	}{
-		"plain":        {by: nil},
-		"selector":     {spec: driver.ConsumerSpec{Selector: "a = 1"}, by: []dialect{rabbitmq, rabbitmq3}},
-		"topic":        {spec: driver.ConsumerSpec{Destination: topic}, by: []dialect{rabbitmq, rabbitmq3}},
-		"leave queues": {spec: driver.ConsumerSpec{Destination: topic}, options: Options{LeaveQueues: true}, by: []dialect{rabbitmq}},
-		"shared":       {spec: driver.ConsumerSpec{Destination: topic, Shared: true}, by: []dialect{activemq, rabbitmq, rabbitmq3}},
-		"durable": {
-			spec: driver.ConsumerSpec{Destination: topic, Durable: true}, options: Options{LeaveQueues: true},
-			by: []dialect{rabbitmq, rabbitmq3},
-		},
+		"plain":    {by: nil},
+		"selector": {spec: driver.ConsumerSpec{Selector: "a = 1"}, by: []dialect{rabbitmq, rabbitmq3}},
+		"topic":    {spec: driver.ConsumerSpec{Destination: topic}, by: []dialect{rabbitmq, rabbitmq3}},
+		"shared":   {spec: driver.ConsumerSpec{Destination: topic, Shared: true}, by: []dialect{activemq, rabbitmq, rabbitmq3}},
 	} {
 		for _, d := range []dialect{artemis, activemq, rabbitmq, rabbitmq3, plain} {
-			options := defaultOptions()
-			options.LeaveQueues = c.options.LeaveQueues
-			err := errors.Join(d.checkSelector(&c.spec), d.checkConsumer(&c.spec, options))
+			err := errors.Join(d.checkSelector(&c.spec), d.checkConsumer(&c.spec, defaultOptions()))
 			requireRefused(t, slices.Contains(c.by, d), err, "%s by %s", name, d)
 		}
 	}

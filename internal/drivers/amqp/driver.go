@@ -20,13 +20,12 @@ type amqpDriver struct {
 
 	inspector inspector
 
-	mu      sync.Mutex
-	streams map[string]bool          // streams of RabbitMQ with a consumer
-	scram   map[string]*scram.Client // by mechanism: they cache keys, which are expensive to derive
+	mu    sync.Mutex
+	scram map[string]*scram.Client // by mechanism: they cache keys, which are expensive to derive
 }
 
 func newDriver(cfg config) *amqpDriver {
-	d := &amqpDriver{cfg: cfg, streams: map[string]bool{}, scram: map[string]*scram.Client{}}
+	d := &amqpDriver{cfg: cfg, scram: map[string]*scram.Client{}}
 	d.pool.Open = d.dial
 	return d
 }

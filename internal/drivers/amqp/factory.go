@@ -18,10 +18,8 @@ type Options struct {
 	// VirtualHost replaces the host's name in the open frame, which is how AMQP 1.0 brokers tell virtual hosts apart.
 	VirtualHost string `opt:"virtual-host" help:"name of the virtual host instead of the URL's host, for brokers that have them"`
 	Dialect     string `opt:"dialect" help:"addresses and limits of the broker; auto goes by the broker's greeting; rabbitmq3 is RabbitMQ before 4" enum:"auto,artemis,activemq,rabbitmq,rabbitmq3,brokerj,plain"`
-	Declare     string `opt:"declare" help:"RabbitMQ 4: declare the queue as one of that type; no: it must exist" enum:"no,classic,quorum,stream"`
+	Declare     string `opt:"declare" help:"RabbitMQ 4: declare the queue as one of that type; no: it must exist" enum:"no,classic,quorum"`
 	MaxPriority int    `opt:"max-priority" help:"RabbitMQ 4: priorities of a classic queue that is declared, 1 to 255; 0 for none"`
-	From        string `opt:"from" help:"RabbitMQ 4: where a consumer of a stream starts: at its first message or at the next that is sent" enum:"first,next"`
-	LeaveQueues bool   `opt:"leave-queues" help:"RabbitMQ before 4: consume from topics although the queue of each consumer stays behind and fills"`
 }
 
 // Values of the options.
@@ -32,9 +30,6 @@ const (
 	saslAuto = "auto"
 
 	declareNo = "no"
-
-	fromFirst = "first"
-	fromNext  = "next"
 )
 
 const (
@@ -53,7 +48,6 @@ func defaultOptions() *Options {
 		MaxFrameSize: defaultMaxFrameSize,
 		Dialect:      dialectAuto,
 		Declare:      declareNo,
-		From:         fromFirst,
 	}
 }
 

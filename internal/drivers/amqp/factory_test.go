@@ -24,7 +24,7 @@ func TestFactory(t *testing.T) {
 		require.NotEmpty(t, o.Help)
 		names = append(names, o.Name+"="+o.Default)
 	}
-	require.Equal(t, []string{"settle=at-least-once", "sasl=auto", "idle-timeout=1m0s", "max-frame-size=65536", "virtual-host=", "dialect=auto", "declare=no", "max-priority=0", "from=first", "leave-queues=false"}, names)
+	require.Equal(t, []string{"settle=at-least-once", "sasl=auto", "idle-timeout=1m0s", "max-frame-size=65536", "virtual-host=", "dialect=auto", "declare=no", "max-priority=0"}, names)
 }
 
 func TestCheckFindsAllMistakes(t *testing.T) {

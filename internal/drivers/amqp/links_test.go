@@ -68,7 +68,7 @@ func TestAllMistakesOfAConsumer(t *testing.T) {
 			Selector: "a = 1", Durable: true, Subscription: "s",
 		})
 		require.ErrorContains(t, err, "there are no selectors")
-		require.ErrorContains(t, err, "open a consumer on topic://t: RabbitMQ over AMQP: there are no durable or shared subscriptions")
+		require.ErrorContains(t, err, "open a consumer on topic://t: RabbitMQ over AMQP: only queues can be consumed from")
 		require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err))
 		require.NoError(t, d.Close(t.Context()))
 	})

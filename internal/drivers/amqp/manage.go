@@ -103,7 +103,7 @@ func (c *connection) askOnce(ctx context.Context, method, path string, body []by
 
 // queueKind is the kind of a queue of RabbitMQ, with its priorities.
 type queueKind struct {
-	kind        string // classic, quorum, stream; empty if unknown
+	kind        string // classic, quorum; empty if unknown
 	maxPriority int64  // 0: the queue has no priorities
 }
 
@@ -111,7 +111,6 @@ type queueKind struct {
 const (
 	kindClassic = "classic"
 	kindQuorum  = "quorum"
-	kindStream  = "stream"
 )
 
 // declaration returns the body of a request that declares a queue.
@@ -159,6 +158,9 @@ func (c *connection) queue(ctx context.Context, name string, o *Options) (q queu
 	}
 	kind := wire.Lookup(a.body, "type")
 	text, _ := kind.Text()
+	if string(text) == "stream" {
+		return q, c.unsupported("use a classic or quorum queue", "each consumer of a stream gets all messages")
+	}
 	arguments := wire.Lookup(a.body, "arguments")
 	priorities := wire.Lookup(arguments.Raw(), "x-max-priority")
 	q.kind = string(text)
@@ -169,17 +171,11 @@ func (c *connection) queue(ctx context.Context, name string, o *Options) (q queu
 // checkSend refuses settings that a queue of that kind would ignore.
 func (q queueKind) checkSend(d dialect, spec *driver.ProducerSpec) error {
 	for i := range spec.Variants {
-		switch priority := spec.Variants[i].Priority >= 0; {
-		case priority && q.kind == kindStream:
-			return d.unsupported("leave out --priority", "streams have no priorities")
-		case priority && q.kind == kindClassic && q.maxPriority == 0:
+		if spec.Variants[i].Priority >= 0 && q.kind == kindClassic && q.maxPriority == 0 {
 			return d.unsupported(
 				"declare it with x-max-priority: -o declare=classic -o max-priority=9, or use a quorum queue",
 				"the queue has no priorities")
 		}
-	}
-	if spec.TTL > 0 && q.kind == kindStream {
-		return d.unsupported("leave out --ttl", "messages of a stream do not expire one by one")
 	}
 	return nil
 }
@@ -195,7 +191,7 @@ func (c *connection) prepareSend(ctx context.Context, spec *driver.ProducerSpec,
 		return c.unsupported("leave out --delivery-delay",
 			"it does not offer the capability "+capDelayed+", and would deliver at once")
 	}
-	asks := o.Declare != declareNo || spec.TTL > 0
+	asks := o.Declare != declareNo
 	for i := range spec.Variants {
 		asks = asks || spec.Variants[i].Priority >= 0
 	}
@@ -209,40 +205,14 @@ func (c *connection) prepareSend(ctx context.Context, spec *driver.ProducerSpec,
 	return q.checkSend(c.dialect, spec)
 }
 
-// prepareReceive declares the queue, if the user wants that, and reserves a stream for one consumer: each consumer of a
-// stream would receive all messages, while consumers of a queue share them. It returns the name of the reserved stream,
-// to be released by freeStream; "" for none.
-func (c *connection) prepareReceive(ctx context.Context, spec *driver.ConsumerSpec, o *Options) (string, error) {
-	name := spec.Destination.Name
+// prepareReceive declares the queue, if the user wants that.
+func (c *connection) prepareReceive(ctx context.Context, spec *driver.ConsumerSpec, o *Options) error {
 	if !c.managed(spec.Destination) {
-		return "", nil
+		return nil
 	}
-	q, err := c.queue(ctx, name, o)
-	if err != nil || q.kind != kindStream {
-		return "", err
-	}
-	d := c.driver
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.streams[name] {
-		return "", c.unsupported("use --consumers 1", "each consumer of a stream gets all messages")
-	}
-	d.streams[name] = true
-	return name, nil
-}
-
-func (d *amqpDriver) freeStream(name string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.streams, name)
+	_, err := c.queue(ctx, spec.Destination.Name, o)
+	return err
 }
 
 // hintDeclare is the hint for queues that RabbitMQ 4 does not have.
-const hintDeclare = "declare it on the broker, or let us do it by -o declare=classic (or quorum, or stream)"
-
-// streamFilter sets where in a stream RabbitMQ begins.
-func streamFilter(from string) wire.Filter {
-	const name = "rabbitmq:stream-offset-spec"
-	value := append(wire.AppendSymbol([]byte{wire.CodeDescribed}, name), wire.AppendStr(nil, from)...)
-	return wire.Filter{Name: name, Value: value}
-}
+const hintDeclare = "declare it on the broker, or let us do it by -o declare=classic (or quorum)"

@@ -187,12 +187,6 @@ func (k *consumer) subscribe(ctx context.Context, spec *driver.ConsumerSpec) (er
 	if k.nack, err = c.dialect.failing(spec, opts, c.version); err != nil {
 		return err
 	}
-	if opts.Declare == kindStream && !k.reserve("stream\x00"+spec.Destination.Name) {
-		return c.dialect.unsupported("use --consumers 1", "each consumer of a stream gets all messages")
-	}
-	if err := k.checkAck(); err != nil {
-		return err
-	}
 	for i := 0; i < len(k.sub.subscribe); i += 2 {
 		if key, value := k.sub.subscribe[i], k.sub.subscribe[i+1]; !c.version.Keeps(value) {
 			return errCannotCarry(c.version, key, value)
@@ -208,22 +202,6 @@ func (k *consumer) subscribe(ctx context.Context, spec *driver.ConsumerSpec) (er
 		}
 	}
 	return err
-}
-
-// checkAck refuses a consumer that would make RabbitMQ end the connection: its cumulative ACK takes the messages of all
-// subscriptions of the connection, and a later ACK of one of these messages is an error.
-func (k *consumer) checkAck() error {
-	c := k.conn
-	if c.dialect != rabbitmq || k.sub.ack != ackClient {
-		return nil
-	}
-	for _, other := range *c.consumers.Load() {
-		if other != nil && other != k {
-			return c.dialect.unsupported("use -o ack=client-individual, or give each consumer a connection of its own",
-				"with ack=client the acknowledgement of one consumer takes the messages of all others on its connection")
-		}
-	}
-	return nil
 }
 
 // share adds n to the users of a shared subscription within this driver and returns their number.

@@ -120,12 +120,10 @@ func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property,
 		add("persistent", strconv.FormatBool(spec.Persistent))
 	}
 	if spec.TTL > 0 {
-		switch {
-		case d == rabbitmq && o.Declare == kindStream:
-			return nil, d.unsupported("leave out --ttl", "messages of a stream do not expire one by one")
-		case d == rabbitmq:
+		switch d {
+		case rabbitmq:
 			add("expiration", strconv.FormatInt(max(1, spec.TTL.Milliseconds()), 10))
-		case d == generic:
+		case generic:
 			return nil, d.unsupported("", "no header is known for the time to live")
 		}
 	}
@@ -192,8 +190,6 @@ func (d dialect) checkPriority(dest driver.Destination, o *Options, server strin
 	switch {
 	case d != rabbitmq, strings.HasPrefix(dest.Name, "/"):
 		return nil
-	case o.Declare == kindStream:
-		return d.unsupported("leave out --priority", "streams have no priorities")
 	case o.Declare == kindQuorum && majorOf(server) < 4:
 		return d.unsupported("leave out --priority", "quorum queues have no priorities before RabbitMQ 4")
 	case o.Declare == kindQuorum, o.MaxPriority > 0:

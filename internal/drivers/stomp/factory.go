@@ -16,10 +16,9 @@ type Options struct {
 	VirtualHost string        `opt:"virtual-host" help:"name of the virtual host; / suits RabbitMQ, and brokers without virtual hosts ignore it"`
 	HeartBeat   time.Duration `opt:"heart-beat" help:"interval of heart-beats, both ways; a broker that is silent for twice that long counts as lost; 0: no heart-beats"`
 	Receipt     bool          `opt:"receipt" help:"ask for a receipt per message; with false a message is complete when passed to the operating system"`
-	Ack         string        `opt:"ack" help:"client: received messages are acknowledged together; client-individual: each by itself; auto: not at all, the broker forgets a message once sent; best: client, but client-individual on RabbitMQ" enum:"best,auto,client,client-individual"`
-	Declare     string        `opt:"declare" help:"RabbitMQ: declare queues as those of that type; no: as the broker's default type" enum:"no,classic,quorum,stream"`
+	Ack         string        `opt:"ack" help:"client: received messages are acknowledged together, not on RabbitMQ; client-individual: each by itself; auto: not at all, the broker forgets a message once sent; best: client, but client-individual on RabbitMQ" enum:"best,auto,client,client-individual"`
+	Declare     string        `opt:"declare" help:"RabbitMQ: declare queues as those of that type; no: as the broker's default type" enum:"no,classic,quorum"`
 	MaxPriority int           `opt:"max-priority" help:"RabbitMQ: priorities of a classic queue that is declared, 1 to 255; 0 for none"`
-	From        string        `opt:"from" help:"RabbitMQ: where a consumer of a stream starts: at its first message or at the next that is sent" enum:"first,next"`
 	Window      int           `opt:"window" help:"bytes that Artemis may send ahead, -1 for no limit; 0 goes by --credit, 1 MiB without one"`
 }
 
@@ -35,10 +34,6 @@ const (
 	declareNo   = "no"
 	kindClassic = "classic"
 	kindQuorum  = "quorum"
-	kindStream  = "stream"
-
-	fromFirst = "first"
-	fromNext  = "next"
 )
 
 const (
@@ -51,7 +46,7 @@ const (
 func defaultOptions() *Options {
 	return &Options{
 		Version: automatic, Dialect: automatic, VirtualHost: "/", HeartBeat: defaultHeartBeat, Receipt: true, Ack: ackBest,
-		Declare: declareNo, From: fromFirst,
+		Declare: declareNo,
 	}
 }
 

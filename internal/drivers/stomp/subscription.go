@@ -24,8 +24,7 @@ type subscription struct {
 }
 
 // ackMode returns the mode of acknowledgement to subscribe with. Contrary to STOMP, a cumulative ACK of RabbitMQ 3.10
-// covers all subscriptions of the connection, so that the next ACK of another one ends the connection: it is only used
-// if asked for.
+// covers all subscriptions of the connection, so that the next ACK of another one ends the connection.
 func (d dialect) ackMode(option string, spec *driver.ConsumerSpec) string {
 	switch {
 	case spec.TransactionSize > 0,
@@ -57,12 +56,13 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 		return nil, d.unsupported("use -o ack=client-individual",
 			"with ack=client an acknowledgement takes messages that are still being delivered")
 	}
+	if o.Ack == ackClient && d == rabbitmq {
+		return nil, d.unsupported("use -o ack=client-individual",
+			"with ack=client an acknowledgement takes the messages of all consumers of the connection")
+	}
 	declared, err := d.declared(spec.Destination, o)
 	if err != nil {
 		return nil, err
-	}
-	if declared && o.Declare == kindStream && o.Ack == ackAuto {
-		return nil, d.unsupported("leave out -o ack=auto", "streams want acknowledgements")
 	}
 	ack := d.ackMode(o.Ack, spec)
 	s := &subscription{
@@ -74,9 +74,6 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 	if declared {
 		for _, h := range o.declaration() {
 			s.add(h.Key, h.Value)
-		}
-		if o.Declare == kindStream {
-			s.add("x-stream-offset", o.From)
 		}
 	}
 	if spec.Selector != "" {
