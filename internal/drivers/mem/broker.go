@@ -1,6 +1,8 @@
 package mem
 
 import (
+	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,24 +15,20 @@ type Broker struct {
 	epoch  time.Time
 	faults atomic.Pointer[faults] // nil without faults
 
-	mu           sync.Mutex // taken before the lock of a destination, never inside
+	mu           sync.Mutex // taken before the lock of a destination or producer, never inside
 	options      Options
 	pinned       bool // options were set by Set
 	destinations map[driver.Destination]*destination
 	conns        map[*conn]struct{}
-	lines        map[string]*Line    // by host
-	tallies      map[*tally]struct{} // of open producers and consumers
-	past         [numCounters]uint64 // of closed producers and consumers
-	purged       uint64
-	producers    int
-	consumers    int
+	lines        map[string]*Line // by host
+	producers    map[*producer]struct{}
 }
 
 // New returns an empty broker without faults.
 func New() *Broker {
 	return &Broker{
 		epoch: time.Now(), options: DefaultOptions(), destinations: map[driver.Destination]*destination{},
-		conns: map[*conn]struct{}{}, lines: map[string]*Line{}, tallies: map[*tally]struct{}{},
+		conns: map[*conn]struct{}{}, lines: map[string]*Line{}, producers: map[*producer]struct{}{},
 	}
 }
 
@@ -68,6 +66,9 @@ func (b *Broker) set(o Options) {
 	if old := b.faults.Swap(f); old != nil {
 		close(old.replaced)
 	}
+	for p := range b.producers {
+		p.schedule()
+	}
 }
 
 // Options returns the faults in force.
@@ -91,6 +92,21 @@ func (b *Broker) Stall(d time.Duration) {
 	f.stall(now, now+int64(d))
 }
 
+// wait returns how long something due at a time, 0 for at once, has to wait, stalls included, and what may end the wait
+// before: other faults.
+func (b *Broker) wait(due int64) (d time.Duration, replaced chan struct{}) {
+	f := b.faults.Load()
+	if f == nil && due == 0 {
+		return 0, nil
+	}
+	now := b.now()
+	due = max(now, due)
+	if f != nil {
+		due, replaced = f.afterStall(due), f.replaced
+	}
+	return time.Duration(due - now), replaced
+}
+
 // destination returns the destination of that name, and creates it if need be. b.mu is held.
 func (b *Broker) destination(name driver.Destination) *destination {
 	d := b.destinations[name]
@@ -102,4 +118,121 @@ func (b *Broker) destination(name driver.Destination) *destination {
 		b.destinations[name] = d
 	}
 	return d
+}
+
+// Stats are the broker's true counts since it was made. They are exact when nothing is being sent or received; under
+// load, related counts can differ by the messages in flight.
+type Stats struct {
+	Arrived uint64 // sends that returned nil
+	Stored  uint64 // part of Arrived for which the broker took responsibility, including lost and withheld messages
+
+	// How sends ended; the sum is Arrived once all producers are closed.
+	Accepted, Rejected, Released, Modified, Failed, Unknown uint64
+
+	Withheld   uint64 // part of Stored, never acknowledged
+	Lost       uint64 // part of Stored, dropped by a fault
+	Duplicated uint64 // extra copies by a fault, counted once per message
+	Reordered  uint64 // messages overtaken by the next one
+	Damaged    uint64 // part of Stored, with a flipped bit in the body
+	DamagedIDs uint64 // part of Stored, with a flipped bit in the number
+	RolledBack uint64 // part of Accepted, never stored, as the producer was told
+
+	Delivered    uint64 // calls of deliver
+	Redelivered  uint64 // part of Delivered, marked as redelivered
+	Acknowledged uint64 // part of Delivered, settled
+	Refused      uint64 // part of Delivered, rejected by consumers: dropped
+	Expired      uint64 // messages dropped because of their time to live
+	Purged       uint64 // messages dropped by [driver.Admin]
+
+	Commits        uint64 // confirmed transactions of producers and consumers
+	CommitsRefused uint64 // transactions rolled back, by a fault or because a queue was full
+
+	// Present values:
+	Backlog                           uint64 // messages in queues and subscriptions
+	Subscriptions                     uint64 // of topics
+	Producers, Consumers, Connections uint64
+}
+
+// count adds to a count of a destination.
+func count[N int | int64](to *uint64, n N) { atomic.AddUint64(to, uint64(n)) }
+
+// ended counts the end of n sends.
+func (s *Stats) ended(state driver.State, n int) {
+	count([driver.NumStates]*uint64{&s.Accepted, &s.Rejected, &s.Released, &s.Modified, &s.Failed, &s.Unknown}[state], n)
+}
+
+// Stats returns the counts up to now.
+func (b *Broker) Stats() Stats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := Stats{Connections: uint64(len(b.conns)), Producers: uint64(len(b.producers))}
+	sum := reflect.ValueOf(&s).Elem()
+	for _, d := range b.destinations {
+		d.mu.Lock()
+		counts := reflect.ValueOf(&d.stats).Elem()
+		for i := range counts.NumField() {
+			n, _ := counts.Field(i).Addr().Interface().(*uint64)
+			sum.Field(i).SetUint(sum.Field(i).Uint() + atomic.LoadUint64(n))
+		}
+		for _, q := range d.queues {
+			s.Backlog += uint64(q.items.len())
+			s.Consumers += uint64(len(q.members))
+			if !q.permanent {
+				s.Subscriptions++
+			}
+		}
+		if d.held != nil {
+			s.Backlog++
+		}
+		d.mu.Unlock()
+	}
+	return s
+}
+
+// Subscriptions returns how many subscriptions a topic has.
+func (b *Broker) Subscriptions(topic string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d := b.destination(driver.Destination{Kind: driver.Topic, Name: topic})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.queues)
+}
+
+// Message is a message as the broker stores it.
+type Message struct {
+	Time       int64
+	ID         driver.ID
+	Body       []byte
+	Properties []driver.Property
+	Group      string
+	Priority   int // 0 to 9
+	Persistent bool
+	Text       bool
+	TTL        time.Duration // 0: never expires
+}
+
+// Tap sees all messages that are stored at a destination, consumed or not. Its methods are safe for concurrent use.
+type Tap struct {
+	mu   sync.Mutex
+	seen []Message
+}
+
+// Tap begins to watch a destination. It never stops: it is for tests.
+func (b *Broker) Tap(dest driver.Destination) *Tap {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d := b.destination(dest)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := &Tap{}
+	d.taps = append(d.taps, t)
+	return t
+}
+
+// Messages returns the messages seen so far, in the order of arrival.
+func (t *Tap) Messages() []Message {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.seen)
 }

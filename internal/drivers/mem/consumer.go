@@ -15,32 +15,26 @@ const defaultCredit = 1000
 
 // consumer takes batches of at most its credit from a queue; the next batch when the last has been settled.
 type consumer struct {
-	broker   *Broker
-	conn     *conn
+	*conn
+	spec     driver.ConsumerSpec
 	queue    *queue
 	selector selector
-	credit   int
 	op       string
-	keep     bool
+	maxBody  int
 	wake     chan struct{}
-	batch    []item
-	next     int // index in batch
-	timer    *time.Timer
-	delivery driver.Delivery
-	tally    tally
+	settled  chan struct{} // signalled when a worker has settled a message
 	input    *driver.Meter // waits for messages
 	closed   bool
-	workers  int           // deliveries at once
-	settled  chan struct{} // signalled when a worker has settled a message
 
 	unsettled atomic.Int64 // number of messages taken and not settled
 
+	fetching chan struct{} // of capacity one: one worker takes a message at a time, synctest knows no waits for a mutex
+	batch    []item
+	next     int // index in batch
+
 	settling sync.Mutex // one worker settles at a time
-	size     int        // messages per transaction; 0 for none
-	commits  driver.Commits
-	maxBody  int
-	tx       []item // messages delivered in the open transaction
-	back     []item // delivered but unsettled messages, to be given back when the consumer closes
+	tx       []item     // messages delivered in the open transaction
+	back     []item     // delivered but unsettled messages, to be given back when the consumer closes
 }
 
 func (b *Broker) newConsumer(c *conn, spec driver.ConsumerSpec, op string, maxBody int) (*consumer, error) {
@@ -48,41 +42,29 @@ func (b *Broker) newConsumer(c *conn, spec driver.ConsumerSpec, op string, maxBo
 	if err != nil {
 		return nil, &driver.Error{Class: driver.ClassUnsupported, Op: op, Hint: "simplify --selector", Err: err}
 	}
-	named := spec.Durable || spec.Shared
-	if named && (spec.Subscription == "" || spec.Destination.Kind != driver.Topic) {
+	if (spec.Durable || spec.Shared) && (spec.Subscription == "" || spec.Destination.Kind != driver.Topic) {
 		return nil, driver.Errorf(driver.ClassUnsupported, op, "name the subscription, and use topic://NAME",
 			"durable and shared subscriptions have a name and are on topics")
+	}
+	if spec.Credit <= 0 {
+		spec.Credit = defaultCredit
+	}
+	k := &consumer{
+		conn: c, spec: spec, op: fmt.Sprintf("receive from %s", spec.Destination), maxBody: maxBody,
+		wake: make(chan struct{}, 1), settled: make(chan struct{}, 1), fetching: make(chan struct{}, 1),
+		input: driver.NewMeter(),
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d := b.destination(spec.Destination)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	k := &consumer{
-		broker: b, conn: c, credit: spec.Credit, op: fmt.Sprintf("receive from %s", spec.Destination),
-		input: driver.NewMeter(), keep: spec.KeepSubscription, wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour),
-		workers: spec.Concurrency, settled: make(chan struct{}, 1), size: spec.TransactionSize, commits: spec.Commits,
-		maxBody: maxBody,
-	}
-	k.timer.Stop()
-	if k.credit <= 0 {
-		k.credit = defaultCredit
-	}
-	if k.commits == nil {
-		k.commits = func(time.Duration, bool) {}
-	}
 	if spec.Destination.Kind == driver.Queue {
 		k.queue, k.selector = d.queues[0], sel
 	} else if k.queue, err = d.subscribe(spec, sel, op); err != nil {
 		return nil, err
 	}
-	k.queue.consumers++
 	k.queue.members = append(k.queue.members, k)
-	if k.selector != nil {
-		k.queue.choosy++
-	}
-	b.tallies[&k.tally] = struct{}{}
-	b.consumers++
 	return k, nil
 }
 
@@ -95,7 +77,7 @@ func (d *destination) subscribe(spec driver.ConsumerSpec, sel selector, op strin
 			if known.key != q.key {
 				continue
 			}
-			if known.consumers > 0 && !spec.Shared {
+			if len(known.members) > 0 && !spec.Shared {
 				return nil, driver.Errorf(driver.ClassOther, op, "use another client ID or subscription name",
 					"the subscription %s is in use", spec.Subscription)
 			}
@@ -106,35 +88,20 @@ func (d *destination) subscribe(spec driver.ConsumerSpec, sel selector, op strin
 	return q, nil
 }
 
-// Host implements [driver.Located].
-func (c *consumer) Host() string { return c.conn.host }
-
 // Waits implements [driver.Waiter].
 func (c *consumer) Waits() driver.Waits { return driver.Waits{Input: c.input.Idle()} }
 
 // Probe implements [driver.Prober]: a stalled broker answers after its stall.
 func (c *consumer) Probe(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for {
-		if err := c.conn.passes(ctx, c.op); err != nil {
+		if err := c.passes(ctx, c.op); err != nil {
 			return err
 		}
-		f := c.broker.faults.Load()
-		if f == nil {
+		wait, replaced := c.broker.wait(0)
+		if wait == 0 {
 			return nil
 		}
-		now := c.broker.now()
-		wait := f.afterStall(now) - now
-		if wait <= 0 {
-			return nil
-		}
-		timer.Reset(time.Duration(wait))
-		select {
-		case <-timer.C:
-		case <-f.replaced:
-		case <-c.conn.lost:
-		case <-ctx.Done():
+		if c.sleep(ctx, wait, replaced); ctx.Err() != nil {
 			return driver.Errorf(driver.ClassTimeout, c.op, "", "the broker did not answer: %w", ctx.Err())
 		}
 	}
@@ -142,31 +109,238 @@ func (c *consumer) Probe(ctx context.Context) error {
 
 // Close returns the messages taken but not settled, and ends the subscription unless it is kept.
 func (c *consumer) Close(context.Context) error {
-	b, q := c.broker, c.queue
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	q := c.queue
+	d := q.dest
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if c.closed {
 		return nil
 	}
 	c.closed = true
-	d := q.dest
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	rest := make([]item, 0, len(c.tx)+len(c.back)+len(c.batch))
-	for i := range c.tx {
-		rest = append(rest, again(&c.tx[i]))
-	}
-	rest = append(append(rest, c.back...), c.batch[c.next:]...)
-	c.tally.n[returned].Add(uint64(len(rest)))
-	q.giveBack(rest)
+	q.giveBack(slices.Concat(again(c.tx), c.back, c.batch[c.next:]))
 	q.leave(c)
-	c.batch, c.next, c.tx, c.back = nil, 0, nil, nil
-	kept := q.durable && (c.keep || c.conn.dead())
-	if !q.permanent && q.consumers == 0 && !kept {
+	kept := q.durable && (c.spec.KeepSubscription || c.dead())
+	if !q.permanent && len(q.members) == 0 && !kept {
 		d.queues = slices.DeleteFunc(d.queues, func(k *queue) bool { return k == q })
 		d.freed()
 	}
-	b.retire(&c.tally)
-	b.consumers--
 	return nil
+}
+
+// Run delivers until ctx ends or the connection is lost.
+func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	workers := max(c.spec.Concurrency, 1)
+	failed := make(chan error, workers)
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			if err := c.work(working, deliver); err != nil {
+				failed <- err
+				stop()
+			}
+		})
+	}
+	wg.Wait()
+	select {
+	case err := <-failed:
+		return err
+	default:
+		return c.commit(ctx)
+	}
+}
+
+// work delivers one message after the other, until ctx ends.
+func (c *consumer) work(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {
+	var d driver.Delivery
+	for {
+		it, ok, err := c.fetch(ctx)
+		if !ok {
+			return err
+		}
+		if len(it.Body) > c.maxBody {
+			return driver.Errorf(driver.ClassTooLarge, c.op, "see --max-message-size", "a body of %d bytes is larger than %d",
+				len(it.Body), c.maxBody)
+		}
+		d = driver.Delivery{Time: it.Time, HasTime: true, ID: it.ID, Body: it.Body, Redelivered: it.redelivered}
+		count(&c.queue.dest.stats.Delivered, 1)
+		if it.redelivered {
+			count(&c.queue.dest.stats.Redelivered, 1)
+		}
+		if err := c.settle(ctx, it, deliver(&d)); err != nil {
+			return err
+		}
+		if c.spec.Concurrency > 1 {
+			signal(c.settled)
+		}
+	}
+}
+
+// fetch waits for the next message. It returns false when ctx has ended, and for an error.
+func (c *consumer) fetch(ctx context.Context) (it item, ok bool, err error) {
+	c.fetching <- struct{}{}
+	defer func() { <-c.fetching }()
+	for ctx.Err() == nil {
+		switch {
+		case !c.live():
+			c.wakeOthers()
+			if err := c.passes(ctx, c.op); err != nil && ctx.Err() == nil {
+				return it, false, err
+			}
+		case c.next == len(c.batch):
+			if err := c.refill(ctx); err != nil {
+				return it, false, err
+			}
+		case c.ripe(ctx):
+			it = c.batch[c.next]
+			c.next++
+			if it.expires == 0 || c.broker.now() < it.expires {
+				return it, true, nil
+			}
+			c.unsettled.Add(-1)
+			count(&c.queue.dest.stats.Expired, 1)
+		}
+	}
+	return it, false, nil
+}
+
+// settle settles a delivered message.
+func (c *consumer) settle(ctx context.Context, it item, verdict driver.Verdict) error {
+	c.settling.Lock()
+	defer c.settling.Unlock()
+	if err := c.passes(ctx, c.op); err != nil { // too late to settle: it goes back
+		c.back = append(c.back, again([]item{it})...)
+		return c.onlyIfDead(err)
+	}
+	if verdict == driver.Accept && c.spec.TransactionSize > 0 {
+		if c.tx = append(c.tx, it); len(c.tx) >= c.spec.TransactionSize {
+			return c.commit(ctx)
+		}
+		return nil
+	}
+	c.unsettled.Add(-1)
+	switch verdict {
+	case driver.Release:
+		c.giveBack([]item{it})
+	case driver.Reject:
+		count(&c.queue.dest.stats.Refused, 1)
+	default:
+		count(&c.queue.dest.stats.Acknowledged, 1)
+	}
+	return nil
+}
+
+// onlyIfDead returns err if the connection was lost, and nil if a context has ended.
+func (c *consumer) onlyIfDead(err error) error {
+	if c.dead() {
+		return err
+	}
+	return nil
+}
+
+// again marks messages for redelivery.
+func again(items []item) []item {
+	items = slices.Clone(items)
+	for i := range items {
+		items[i].redelivered = true
+	}
+	return items
+}
+
+// giveBack returns messages to their queue, for redelivery.
+func (c *consumer) giveBack(list []item) {
+	c.queue.dest.mu.Lock()
+	defer c.queue.dest.mu.Unlock()
+	c.queue.giveBack(again(list))
+}
+
+// commit ends the transaction, unless it is empty. Messages that are rolled back are delivered again.
+func (c *consumer) commit(ctx context.Context) error {
+	if len(c.tx) == 0 {
+		return nil
+	}
+	began, stats := time.Now(), &c.queue.dest.stats
+	refused, at := false, int64(0)
+	if f := c.broker.faults.Load(); f != nil {
+		refused, at = f.refuses(c.broker.now())
+	}
+	if wait := at - c.broker.now(); wait > 0 {
+		c.sleep(ctx, time.Duration(wait), nil)
+	}
+	if err := c.passes(ctx, c.op); err != nil {
+		stats.committed(c.spec.Commits, began, false)
+		return c.onlyIfDead(err)
+	}
+	c.unsettled.Add(-int64(len(c.tx)))
+	if refused {
+		c.giveBack(c.tx)
+	} else {
+		count(&stats.Acknowledged, len(c.tx))
+	}
+	c.tx = c.tx[:0]
+	stats.committed(c.spec.Commits, began, !refused)
+	return nil
+}
+
+// commitIdle ends a transaction when no messages come and none are being delivered.
+func (c *consumer) commitIdle(ctx context.Context) error {
+	c.settling.Lock()
+	defer c.settling.Unlock()
+	if int(c.unsettled.Load()) > len(c.tx) {
+		return nil
+	}
+	return c.commit(ctx)
+}
+
+// refill waits for messages. There may be none when it returns.
+func (c *consumer) refill(ctx context.Context) error {
+	q := c.queue
+	q.dest.mu.Lock()
+	q.take(c, max(c.spec.Credit-int(c.unsettled.Load()), 0))
+	found := len(c.batch) > 0
+	if !found {
+		q.idle = append(q.idle, c)
+	}
+	q.dest.mu.Unlock()
+	if found {
+		return nil
+	}
+	if err := c.commitIdle(ctx); err != nil {
+		return err
+	}
+	c.input.Begin()
+	defer c.input.End()
+	select {
+	case <-c.wake:
+		return nil
+	case <-c.settled:
+	case <-ctx.Done():
+	case <-c.lost:
+	}
+	q.dest.mu.Lock()
+	defer q.dest.mu.Unlock()
+	n := len(q.idle)
+	if q.idle = slices.DeleteFunc(q.idle, func(k *consumer) bool { return k == c }); len(q.idle) == n {
+		q.wake() // pass on the signal that came too late
+	}
+	return nil
+}
+
+// wakeOthers passes a signal on to a consumer that can take.
+func (c *consumer) wakeOthers() {
+	c.queue.dest.mu.Lock()
+	defer c.queue.dest.mu.Unlock()
+	c.queue.wake()
+}
+
+// ripe reports whether the next message may be delivered now; if not, it waits.
+func (c *consumer) ripe(ctx context.Context) bool {
+	wait, replaced := c.broker.wait(c.batch[c.next].due)
+	if wait > 0 {
+		c.input.Begin()
+		defer c.input.End()
+		c.sleep(ctx, wait, replaced)
+	}
+	return wait == 0
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -27,9 +28,15 @@ type Line struct {
 func (b *Broker) Line() *Line {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l := &Line{broker: b, host: fmt.Sprintf("line-%d", len(b.lines)+1)}
-	b.lines[l.host] = l
-	return l
+	return b.line(fmt.Sprintf("line-%d", len(b.lines)+1))
+}
+
+// line returns the way to a host. b.mu is held.
+func (b *Broker) line(host string) *Line {
+	if b.lines[host] == nil {
+		b.lines[host] = &Line{broker: b, host: host}
+	}
+	return b.lines[host]
 }
 
 // URL returns the URL to open.
@@ -42,8 +49,8 @@ func (l *Line) Freeze() {
 	defer l.broker.mu.Unlock()
 	l.frozen = true
 	for c := range l.broker.conns {
-		if c.line == l && c.state.CompareAndSwap(connLive, connFrozen) {
-			close(c.frozen)
+		if c.line == l {
+			c.state.CompareAndSwap(connLive, connFrozen)
 		}
 	}
 }
@@ -53,7 +60,7 @@ func (l *Line) Cut() {
 	l.broker.mu.Lock()
 	defer l.broker.mu.Unlock()
 	l.cut = true
-	l.broker.disconnect(func(c *conn) bool { return c.line == l })
+	l.broker.disconnect(l)
 }
 
 // Restore lets new connections through.
@@ -79,38 +86,37 @@ const (
 // conn is a connection. Its only purpose is that it can be lost.
 type conn struct {
 	broker *Broker
-	host   string
-	line   *Line // nil: it cannot be broken separately
+	line   *Line
 	state  atomic.Int32
-	frozen chan struct{} // closed when it is frozen
 	lost   chan struct{} // closed when it is lost
-	ends   []func()      // called when it is lost; guarded by Broker.mu
 }
 
+func (c *conn) live() bool { return c.state.Load() == connLive }
 func (c *conn) dead() bool { return c.state.Load() == connLost }
+
+// Host implements [driver.Located].
+func (c *conn) Host() string { return c.line.host }
 
 // passes waits while the connection is frozen. It returns an error when it is lost, or when ctx ends first.
 func (c *conn) passes(ctx context.Context, op string) error {
-	switch c.state.Load() {
-	case connLive:
+	if c.live() {
 		return nil
-	case connFrozen:
-		select {
-		case <-c.lost:
-		case <-ctx.Done():
-			return driver.Errorf(driver.ClassTimeout, op, "", "nothing moves: %w", ctx.Err())
-		}
 	}
-	return c.lostError(op)
+	select {
+	case <-c.lost:
+		return c.lostError(op)
+	case <-ctx.Done():
+		return driver.Errorf(driver.ClassTimeout, op, "", "nothing moves: %w", ctx.Err())
+	}
 }
 
-// sentAhead counts the bytes of the bodies sent to a consumer.
-func (c *conn) sentAhead(batch []item) {
-	if c.line == nil {
-		return
-	}
-	for i := range batch {
-		c.line.down.Add(int64(len(batch[i].body)))
+// sleep waits for a time, and less if the connection is lost or other faults are set.
+func (c *conn) sleep(ctx context.Context, d time.Duration, replaced chan struct{}) {
+	select {
+	case <-time.After(d):
+	case <-replaced:
+	case <-c.lost:
+	case <-ctx.Done():
 	}
 }
 
@@ -119,31 +125,31 @@ func (c *conn) lostError(op string) error {
 }
 
 // connect opens a connection through a host.
-func (b *Broker) connect(ctx context.Context, op, host, user, password string) (*conn, error) {
-	const hint = "use another host name, and no -o connect-fail"
+func (b *Broker) connect(ctx context.Context, op, host, login string) (*conn, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	line := b.lines[host]
-	if line != nil && line.frozen && !line.cut {
+	line := b.line(host)
+	switch {
+	case line.cut:
+		return nil, noConnection(op, "the line is cut")
+	case line.frozen:
 		b.mu.Unlock()
 		<-ctx.Done()
 		b.mu.Lock()
-		return nil, driver.Errorf(driver.ClassConnect, op, hint, "no answer: %w", ctx.Err())
-	}
-	switch {
-	case line != nil && line.cut:
-		return nil, driver.Errorf(driver.ClassConnect, op, hint, "the line is cut")
+		return nil, noConnection(op, "no answer")
 	case b.options.ConnectFail:
-		return nil, driver.Errorf(driver.ClassConnect, op, hint, "told to refuse connections")
-	case b.options.Auth != "" && b.options.Auth != user+":"+password:
+		return nil, noConnection(op, "told to refuse connections")
+	case b.options.Auth != "" && b.options.Auth != login:
 		return nil, driver.Errorf(driver.ClassAuth, op, "check --user and --password", "wrong user or password")
 	}
-	if line != nil {
-		line.opened.Add(1)
-	}
-	c := &conn{broker: b, host: host, line: line, frozen: make(chan struct{}), lost: make(chan struct{})}
+	line.opened.Add(1)
+	c := &conn{broker: b, line: line, lost: make(chan struct{})}
 	b.conns[c] = struct{}{}
 	return c, nil
+}
+
+func noConnection(op, why string) error {
+	return driver.Errorf(driver.ClassConnect, op, "use another host name, and no -o connect-fail", "%s", why)
 }
 
 func (b *Broker) forget(c *conn) {
@@ -157,20 +163,19 @@ func (b *Broker) forget(c *conn) {
 func (b *Broker) Disconnect() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.disconnect(func(*conn) bool { return true })
+	b.disconnect(nil)
 }
 
-// disconnect breaks the selected connections. The caller holds b.mu.
-func (b *Broker) disconnect(selected func(*conn) bool) {
+// disconnect breaks the connections of a line, or all of them. The caller holds b.mu.
+func (b *Broker) disconnect(line *Line) {
 	for c := range b.conns {
-		if selected(c) {
-			if c.state.Swap(connLost) != connLost {
-				close(c.lost)
-				for _, ended := range c.ends {
-					ended()
-				}
-			}
+		if line == nil || c.line == line {
+			c.state.Store(connLost)
+			close(c.lost)
 			delete(b.conns, c)
 		}
+	}
+	for p := range b.producers {
+		p.noticeEnd()
 	}
 }

@@ -27,7 +27,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -102,12 +101,11 @@ func capabilities() driver.Capabilities {
 
 // memDriver is a driver for one URL: hosts tried in order, and the connections made so far.
 type memDriver struct {
-	hosts          []string
-	user, password string
-	timeout        time.Duration
-	maxBody        int
-	options        Options
-	broker         func(host string) *Broker
+	hosts   []string
+	login   string // user:password
+	options Options
+	open    driver.OpenOptions
+	broker  func(host string) *Broker
 
 	mu     sync.Mutex
 	conns  map[string]*conn
@@ -115,24 +113,22 @@ type memDriver struct {
 }
 
 func newDriver(opts driver.OpenOptions, broker func(string) *Broker) (*memDriver, error) {
-	op := "open " + opts.URL
 	login, hosts, err := splitURL(opts.URL)
 	if err != nil {
 		return nil, err
 	}
 	d := &memDriver{
-		user: opts.User, password: opts.Password, timeout: opts.ConnectTimeout, broker: broker,
-		maxBody: opts.LargestBody(), hosts: hosts, options: DefaultOptions(), conns: map[string]*conn{},
+		login: opts.User + ":" + opts.Password, hosts: hosts, options: DefaultOptions(), open: opts, broker: broker,
+		conns: map[string]*conn{},
 	}
 	if o, ok := opts.Options.(*Options); ok && o != nil {
 		d.options = *o
 	}
 	if err := d.options.check(); err != nil {
-		return nil, &driver.Error{Class: driver.ClassOther, Op: op, Hint: "correct the -o options", Err: err}
+		return nil, &driver.Error{Class: driver.ClassOther, Op: "open " + opts.URL, Hint: "correct the -o options", Err: err}
 	}
-	if u, err := url.Parse("mem://" + login + "@x"); err == nil && d.user == "" && d.password == "" {
-		d.user = u.User.Username()
-		d.password, _ = u.User.Password()
+	if d.login == ":" {
+		d.login, _ = url.PathUnescape(login)
 	}
 	return d, nil
 }
@@ -202,21 +198,18 @@ func (d *memDriver) dialAny(ctx context.Context, op string, order []int) (*conn,
 
 func (d *memDriver) dial(ctx context.Context, host string) (*conn, error) {
 	op := "connect to mem://" + host
-	const hint = "use another host name, and no -o connect-fail"
+	ctx, cancel := context.WithTimeout(ctx, d.open.ConnectTimeout)
+	defer cancel()
 	switch host {
 	case unreachableHost:
-		return nil, driver.Errorf(driver.ClassConnect, op, hint, "no broker there")
+		return nil, noConnection(op, "no broker there")
 	case silentHost:
-		ctx, cancel := context.WithTimeout(ctx, d.timeout)
-		defer cancel()
 		<-ctx.Done()
-		return nil, driver.Errorf(driver.ClassConnect, op, hint, "no answer: %w", ctx.Err())
+		return nil, noConnection(op, "no answer")
 	}
 	b := d.broker(host)
 	b.apply(d.options)
-	ctx, cancel := context.WithTimeout(ctx, d.timeout)
-	defer cancel()
-	return b.connect(ctx, op, host, d.user, d.password)
+	return b.connect(ctx, op, host, d.login)
 }
 
 // Producer opens a producer.
@@ -238,7 +231,7 @@ func (d *memDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dri
 	if err != nil {
 		return nil, err
 	}
-	consumer, err := c.broker.newConsumer(c, spec, op, d.maxBody)
+	consumer, err := c.broker.newConsumer(c, spec, op, d.open.LargestBody())
 	if err != nil {
 		return nil, err
 	}

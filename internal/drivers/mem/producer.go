@@ -11,6 +11,12 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
+// Priorities of JMS and AMQP.
+const (
+	highestPriority = 9
+	defaultPriority = 4
+)
+
 // pending is a send, or a transaction, that has not ended.
 type pending struct {
 	due     int64
@@ -19,79 +25,62 @@ type pending struct {
 	tx      *transaction // its messages end with it; nil for a single send
 }
 
-// producer sends. Sends that do not end at once wait in a FIFO for its acker, a goroutine that runs from the first such
-// send to Close.
+// producer sends. Sends that do not end at once wait in a list; a timer ends them when they are due.
 type producer struct {
-	broker     *Broker
-	conn       *conn
-	dest       *destination
-	op         string
-	done       driver.Completions
-	variants   []driver.Variant
-	origin     driver.ID
-	ttl        time.Duration
-	delay      time.Duration
-	persistent bool
-	space      chan struct{}
-	tally      tally
-	room       *driver.Meter // waits for room in a full queue
-	socket     *driver.Meter // waits on a frozen line
-	size       int           // messages per transaction; 0 for none
-	commits    driver.Commits
+	*conn
+	dest   *destination
+	spec   driver.ProducerSpec
+	op     string
+	done   driver.Completions
+	room   *driver.Meter // waits for room in a full queue
+	socket *driver.Meter // waits on a frozen line
+	ended  func(error)   // see OnEnd; guarded by Broker.mu
 
-	work    chan struct{} // something was added
-	drained chan struct{} // nothing is left
-	stop    chan struct{} // Close ends the acker
-	gone    chan struct{} // the acker has ended
+	timer   *time.Timer   // calls settle
+	drained chan struct{} // signalled by settle
+
+	settling sync.Mutex // held while sends end, taken before mu
+	closed   bool       // guarded by settling
 
 	mu       sync.Mutex
 	tx       *transaction // the open one
-	fifo     ring[pending]
-	withheld []driver.Slot
-	stuck    int  // how many of these are in flight on a frozen line
-	acking   bool // the acker is running
-	closed   bool
+	pending  fifo[pending]
+	withheld []driver.Slot // without an answer until the end
 }
 
 func (b *Broker) newProducer(c *conn, spec driver.ProducerSpec, done driver.Completions) *producer {
 	p := &producer{
-		broker: b, conn: c, op: fmt.Sprintf("send to %s", spec.Destination), done: done,
-		variants: spec.Variants, origin: spec.Origin, ttl: spec.TTL, delay: spec.Delay, persistent: spec.Persistent,
-		room: driver.NewMeter(), socket: driver.NewMeter(), size: spec.CommitInterval, commits: spec.Commits,
-		space: make(chan struct{}, 1), work: make(chan struct{}, 1), drained: make(chan struct{}, 1),
-		stop: make(chan struct{}), gone: make(chan struct{}),
+		conn: c, spec: spec, op: fmt.Sprintf("send to %s", spec.Destination), done: done, room: driver.NewMeter(),
+		socket: driver.NewMeter(), drained: make(chan struct{}, 1),
 	}
-	if p.commits == nil {
-		p.commits = func(time.Duration, bool) {}
-	}
+	p.timer = time.AfterFunc(never, p.settle)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p.dest = b.destination(spec.Destination)
-	b.tallies[&p.tally] = struct{}{}
-	b.producers++
+	b.producers[p] = struct{}{}
 	return p
 }
 
 // Send stores m, or adds it to the transaction. It blocks only for room in a full queue, and on a frozen line.
 func (p *producer) Send(ctx context.Context, m *driver.Message) error {
-	if p.conn.state.Load() != connLive {
+	if !p.live() {
 		return p.sendNowhere(ctx, m.Slot)
 	}
-	v := &p.variants[m.Variant]
-	it := item{
-		body: v.Body, time: m.Time, id: m.ID, properties: v.Properties, group: v.Group, priority: defaultPriority,
-		persistent: p.persistent, text: v.Text, ttl: p.ttl,
-	}
-	if it.id == (driver.ID{}) {
-		it.id = p.origin
+	v := &p.spec.Variants[m.Variant]
+	it := item{Message: Message{
+		Body: v.Body, Time: m.Time, ID: m.ID, Properties: v.Properties, Group: v.Group, Priority: defaultPriority,
+		Persistent: p.spec.Persistent, Text: v.Text, TTL: p.spec.TTL,
+	}}
+	if it.ID == (driver.ID{}) {
+		it.ID = p.spec.Origin
 	}
 	if v.Priority >= 0 {
-		it.priority = uint8(min(v.Priority, numPriorities-1)) //nolint:gosec // 0 to 9
+		it.Priority = min(v.Priority, highestPriority)
 	}
-	if p.ttl > 0 {
-		it.expires = p.broker.now() + int64(p.ttl)
+	if it.TTL > 0 {
+		it.expires = p.broker.now() + int64(it.TTL)
 	}
-	if p.size > 0 {
+	if p.spec.CommitInterval > 0 {
 		p.sendInTransaction(m.Slot, &it)
 		return nil
 	}
@@ -101,8 +90,8 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	p.dest.mu.Lock()
 	p.store(&it)
 	p.dest.mu.Unlock()
-	p.arrive()
-	p.end(m.Slot, driver.Outcome{})
+	count(&p.dest.stats.Arrived, 1)
+	p.end(&pending{slot: m.Slot})
 	return nil
 }
 
@@ -110,58 +99,55 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 func (p *producer) OnEnd(ended func(error)) {
 	p.broker.mu.Lock()
 	defer p.broker.mu.Unlock()
-	if p.conn.dead() {
-		ended(p.conn.lostError(p.op))
+	p.ended = ended
+	p.noticeEnd()
+}
+
+// noticeEnd reports the end of the connection, once. Broker.mu is held.
+func (p *producer) noticeEnd() {
+	if !p.dead() {
 		return
 	}
-	p.conn.ends = append(p.conn.ends, func() { ended(p.conn.lostError(p.op)) })
+	p.schedule()
+	if p.ended != nil {
+		p.ended(p.lostError(p.op))
+		p.ended = nil
+	}
 }
 
 // sendNowhere is Send on a frozen or lost connection.
 func (p *producer) sendNowhere(ctx context.Context, slot driver.Slot) error {
-	if p.conn.dead() {
-		return p.conn.lostError(p.op)
-	}
 	p.mu.Lock()
-	if p.stuck < pipeSize {
-		p.stuck++
-		p.tally.add(arrived)
+	inPipe := !p.dead() && len(p.withheld) < pipeSize
+	if inPipe {
 		p.withheld = append(p.withheld, slot)
-		p.startAcker()
-		p.mu.Unlock()
-		signal(p.work)
-		return nil
+		count(&p.dest.stats.Arrived, 1)
 	}
 	p.mu.Unlock()
+	if inPipe {
+		p.schedule()
+		return nil
+	}
 	p.socket.Begin()
 	defer p.socket.End()
-	return p.conn.passes(ctx, p.op)
-}
-
-func (p *producer) arrive() {
-	p.tally.add(arrived)
-	if p.persistent {
-		p.tally.add(persistent)
-	}
+	return p.passes(ctx, p.op)
 }
 
 // store puts the message into the queues, followed by the held message that it overtakes.
 func (p *producer) store(it *item) {
-	p.tally.add(stored)
-	if p.delay > 0 {
+	count(&p.dest.stats.Stored, 1)
+	if p.spec.Delay > 0 {
 		later := *it
-		time.AfterFunc(p.delay, func() {
+		time.AfterFunc(p.spec.Delay, func() {
 			p.dest.mu.Lock()
 			defer p.dest.mu.Unlock()
 			p.dest.put(&later)
 		})
 		return
 	}
-	if !p.dest.put(it) {
-		p.tally.add(unrouted)
-	}
-	if p.dest.held != nil && p.dest.release() {
-		p.tally.add(reordered)
+	p.dest.put(it)
+	if p.dest.release() {
+		count(&p.dest.stats.Reordered, 1)
 	}
 }
 
@@ -169,24 +155,27 @@ func (p *producer) store(it *item) {
 func (p *producer) sendFaulty(ctx context.Context, slot driver.Slot, it *item, f *faults) error {
 	d := p.dest
 	d.mu.Lock()
-	full := !d.room(f.Limit)
+	full := !d.room(1, f.Limit)
 	for full && f.Full == FullBlock {
-		d.waiting = append(d.waiting, p)
+		if d.roomier == nil {
+			d.roomier = make(chan struct{})
+		}
+		roomier := d.roomier
 		d.mu.Unlock()
-		if err := p.waitForRoom(ctx, f); err != nil {
+		if err := p.waitForRoom(ctx, roomier, f); err != nil {
 			return err
 		}
 		if f = p.broker.faults.Load(); f == nil {
 			f = newFaults(DefaultOptions())
 		}
 		d.mu.Lock()
-		full = !d.room(f.Limit)
+		full = !d.room(1, f.Limit)
 	}
 	v := f.judge(p.broker.now(), full)
 	p.place(it, &v, f)
 	d.mu.Unlock()
-	p.arrive()
-	p.settle(slot, &v)
+	count(&d.stats.Arrived, 1)
+	p.answer(slot, &v)
 	if v.disconnect {
 		p.broker.Disconnect()
 	}
@@ -195,30 +184,31 @@ func (p *producer) sendFaulty(ctx context.Context, slot driver.Slot, it *item, f
 
 // place applies the verdict to a message. The lock of the destination is held.
 func (p *producer) place(it *item, v *verdict, f *faults) {
+	s := &p.dest.stats
 	it.due = v.deliverAt
 	if v.outcome.Withheld {
-		p.tally.add(rolledBack)
+		count(&s.RolledBack, 1)
 	}
 	if v.damage {
-		it.body = flipped(it.body)
-		p.tally.add(damaged)
+		it.Body = flipped(it.Body)
+		count(&s.Damaged, 1)
 	}
-	if v.damageID && it.id != (driver.ID{}) {
-		it.id.Number ^= 1 << 20
-		p.tally.add(damagedIDs)
+	if v.damageID && it.ID != (driver.ID{}) {
+		it.ID.Number ^= 1 << 20
+		count(&s.DamagedIDs, 1)
 	}
 	switch {
 	case !v.store:
 	case v.lose:
-		p.tally.add(stored)
-		p.tally.add(lost)
+		count(&s.Stored, 1)
+		count(&s.Lost, 1)
 	case v.reorder && p.dest.held == nil:
-		p.tally.add(stored)
+		count(&s.Stored, 1)
 		p.dest.hold(it, f.ReorderWait)
 	default:
 		p.store(it)
 		if v.duplicate {
-			p.tally.add(duplicated)
+			count(&s.Duplicated, 1)
 			it.redelivered = !f.DuplicateUnmarked
 			p.dest.put(it)
 		}
@@ -235,96 +225,155 @@ func flipped(body []byte) []byte {
 	return body
 }
 
-func (p *producer) waitForRoom(ctx context.Context, f *faults) error {
+func (p *producer) waitForRoom(ctx context.Context, roomier chan struct{}, f *faults) error {
 	p.room.Begin()
 	defer p.room.End()
-	var err error
 	select {
-	case <-p.space:
-		return nil
+	case <-roomier:
 	case <-f.replaced:
-	case <-p.conn.lost:
-		err = p.conn.lostError(p.op)
+	case <-p.lost:
+		return p.lostError(p.op)
 	case <-ctx.Done():
-		err = driver.Errorf(driver.ClassTimeout, p.op, "receive from the queue or raise -o limit", "wait for room: %w",
+		return driver.Errorf(driver.ClassTimeout, p.op, "receive from the queue or raise -o limit", "wait for room: %w",
 			ctx.Err())
 	}
-	p.dest.mu.Lock()
-	p.dest.waiting = slices.DeleteFunc(p.dest.waiting, func(w *producer) bool { return w == p })
-	p.dest.mu.Unlock()
-	return err
+	return nil
 }
-
-// Host implements [driver.Located].
-func (p *producer) Host() string { return p.conn.host }
 
 // Waits implements [driver.Waiter].
 func (p *producer) Waits() driver.Waits {
 	return driver.Waits{Credit: p.room.Wait(), Socket: p.socket.Wait()}
 }
 
-// settle ends the send now, later or never.
-func (p *producer) settle(slot driver.Slot, v *verdict) {
+// answer ends the send now, later or never.
+func (p *producer) answer(slot driver.Slot, v *verdict) {
+	next := pending{due: v.acknowledgeAt, slot: slot, outcome: v.outcome}
 	p.mu.Lock()
 	switch {
 	case v.withhold:
-		p.tally.add(withheld)
+		count(&p.dest.stats.Withheld, 1)
 		p.withheld = append(p.withheld, slot)
-	case v.acknowledgeAt > 0 || p.fifo.len() > 0:
-		p.fifo.push(&pending{due: v.acknowledgeAt, slot: slot, outcome: v.outcome})
+	case next.due > 0 || p.pending.len() > 0:
+		p.pending.insert(p.pending.len(), next)
 	default:
 		p.mu.Unlock()
-		p.end(slot, v.outcome)
+		p.end(&next)
 		return
 	}
-	p.startAcker()
 	p.mu.Unlock()
-	signal(p.work)
+	p.schedule()
+}
+
+// never is how long a timer waits for nothing.
+const never = time.Hour
+
+// schedule sets the timer for the oldest send that can end.
+func (p *producer) schedule() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.timer.Reset(p.wait())
+}
+
+// wait returns how long the oldest send waits for its answer. p.mu is held.
+func (p *producer) wait() time.Duration {
+	switch {
+	case p.dead():
+		return 0
+	case p.pending.len() == 0 || !p.live():
+		return never
+	}
+	wait, _ := p.broker.wait(p.pending.list()[0].due)
+	return wait
+}
+
+// settle ends the sends that are due, and all of them when the connection is lost.
+func (p *producer) settle() {
+	p.settling.Lock()
+	defer p.settling.Unlock()
+	for !p.closed {
+		p.mu.Lock()
+		if p.dead() {
+			p.mu.Unlock()
+			p.abandon()
+			break
+		}
+		wait := p.wait()
+		if wait > 0 {
+			p.timer.Reset(wait)
+			p.mu.Unlock()
+			break
+		}
+		next := p.pending.pop()
+		p.mu.Unlock()
+		p.end(&next)
+	}
+	signal(p.drained)
+}
+
+// end reports the end of a send, or of the messages of a transaction.
+func (p *producer) end(next *pending) {
+	if next.tx != nil {
+		p.endTransaction(next)
+		return
+	}
+	p.dest.stats.ended(next.outcome.State, 1)
+	p.done.Done(next.slot, next.outcome)
+}
+
+// abandon ends all pending messages as Unknown.
+func (p *producer) abandon() {
+	p.mu.Lock()
+	ends := slices.Clone(p.pending.list())
+	p.pending.keep(0)
+	for _, slot := range p.withheld {
+		ends = append(ends, pending{slot: slot})
+	}
+	p.withheld = nil
+	if p.tx != nil {
+		ends = append(ends, pending{tx: p.tx})
+		p.tx = nil
+	}
+	p.mu.Unlock()
+	o := driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout}
+	if p.dead() {
+		o.Class = driver.ClassConnectionLost
+	}
+	o.Err = driver.Errorf(o.Class, p.op, "", "the broker did not answer before the end")
+	for i := range ends {
+		ends[i].outcome = o
+		p.end(&ends[i])
+	}
 }
 
 // Close ends the open transaction and waits for acknowledgements in flight; withheld ones, which never come, end as
 // Unknown at once.
 func (p *producer) Close(ctx context.Context) error {
-	p.mu.Lock()
-	first := !p.closed
-	p.closed = true
-	p.mu.Unlock()
-	if !first {
-		return nil
-	}
 	if ctx.Err() == nil {
 		_ = p.Flush(ctx) // messages without a commit end as Unknown
 	}
 	p.dest.flushHeld(nil)
-	p.mu.Lock()
-	acking := p.acking
-	p.mu.Unlock()
-	for acking && p.inFlight() > 0 {
+	for p.inFlight() && ctx.Err() == nil {
 		select {
 		case <-p.drained:
-			continue
 		case <-ctx.Done():
 		}
-		break
 	}
-	if acking {
-		close(p.stop)
-		<-p.gone
-	}
+	p.settling.Lock()
+	defer p.settling.Unlock()
+	p.closed = true
+	p.timer.Stop()
 	p.abandon()
-	b := p.broker
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.retire(&p.tally)
-	b.producers--
+	p.broker.mu.Lock()
+	defer p.broker.mu.Unlock()
+	delete(p.broker.producers, p)
 	return nil
 }
 
-// inFlight returns the number of messages that can still get an answer.
-func (p *producer) inFlight() int {
+// inFlight reports whether messages can still get an answer.
+func (p *producer) inFlight() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fifo.len() + p.stuck
+	return p.pending.len() > 0 || !p.live() && len(p.withheld) > 0
 }
 
 var (

@@ -1,8 +1,11 @@
 package mem
 
 import (
+	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,35 +14,58 @@ import (
 
 // item is a message in the broker.
 type item struct {
-	body        []byte
-	time        int64
-	id          driver.ID
-	properties  []driver.Property
-	group       string
-	priority    uint8
-	persistent  bool
-	text        bool
+	Message
 	redelivered bool
-	due         int64         // earliest delivery; 0 for at once
-	expires     int64         // 0 for never
-	ttl         time.Duration // requested by the producer
+	due         int64 // earliest delivery; 0 for at once
+	expires     int64 // 0 for never
 }
 
-// Priorities of JMS and AMQP.
-const (
-	numPriorities   = 10
-	defaultPriority = 4
-)
+// fifo is a list with a fast way to remove its head. It never shrinks. The zero value is empty.
+type fifo[T any] struct {
+	buf  []T
+	head int
+}
+
+func (f *fifo[T]) len() int { return len(f.buf) - f.head }
+
+// list returns the elements, for use until the next change.
+func (f *fifo[T]) list() []T { return f.buf[f.head:] }
+
+func (f *fifo[T]) insert(i int, v T) {
+	if f.head > len(f.buf)/2 && len(f.buf) == cap(f.buf) {
+		f.keep(f.len())
+	}
+	f.buf = slices.Insert(f.buf, f.head+i, v)
+}
+
+// pop removes the head, which must exist.
+func (f *fifo[T]) pop() T {
+	var zero T
+	v := f.buf[f.head]
+	f.buf[f.head] = zero
+	if f.head++; f.head == len(f.buf) {
+		f.keep(0)
+	}
+	return v
+}
+
+// keep moves the first n elements to the front, and removes the others.
+func (f *fifo[T]) keep(n int) {
+	copy(f.buf, f.buf[f.head:f.head+n])
+	clear(f.buf[n:])
+	f.buf, f.head = f.buf[:n], 0
+}
 
 // destination is a queue, with a single permanent queue, or a topic, with one queue per subscription. Its lock covers
 // them all.
 type destination struct {
+	stats   Stats // but for the present values
 	mu      sync.Mutex
 	queues  []*queue
-	waiting []*producer // for room
-	held    *heldItem   // by Options.Reorder
-	added   uint64
+	roomier chan struct{} // closed when there may be room; nil unless somebody waits for that
+	held    *heldItem     // by Options.Reorder
 	taps    []*Tap
+	added   uint64
 }
 
 // heldItem is a message held back to be overtaken.
@@ -48,7 +74,8 @@ type heldItem struct {
 	timer *time.Timer
 }
 
-// queue holds the messages of a queue or of a subscription. Consumers take from it.
+// queue holds the messages of a queue or of a subscription: messages of higher priority first, messages of equal
+// priority in their order. Consumers take from it.
 type queue struct {
 	dest      *destination
 	permanent bool // not a subscription
@@ -56,46 +83,40 @@ type queue struct {
 	name      string // of the subscription
 	durable   bool
 	selector  selector // of the subscription
-	items     shelf
-	consumers int
-	choosy    int                  // number of members with selectors of their own
+	items     fifo[item]
 	groups    map[string]*consumer // the owners of message groups; nil until there is one
 	members   []*consumer
 	idle      []*consumer // members waiting for messages
 }
 
-// room reports whether all queues have room for one message. d.mu is held, as in all methods below except flushHeld.
-func (d *destination) room(limit int) bool { return d.roomFor(1, limit) }
-
-// roomFor reports whether all queues have room for n messages.
-func (d *destination) roomFor(n, limit int) bool {
-	if limit > 0 {
-		for _, q := range d.queues {
-			if q.items.len()+n > limit {
-				return false
-			}
-		}
-	}
-	return true
+// room reports whether all queues have room for n messages. d.mu is held, as in all methods below except flushHeld.
+func (d *destination) room(n, limit int) bool {
+	return limit == 0 || !slices.ContainsFunc(d.queues, func(q *queue) bool { return q.items.len()+n > limit })
 }
 
-// put appends a message to all matching queues, and reports whether there was one.
-func (d *destination) put(it *item) (routed bool) {
+// put adds a message to all matching queues.
+func (d *destination) put(it *item) {
 	d.added++
 	for _, t := range d.taps {
-		t.see(it)
+		t.mu.Lock()
+		t.seen = append(t.seen, it.Message)
+		t.mu.Unlock()
 	}
 	for _, q := range d.queues {
-		if q.selector == nil || q.selector.matches(it.properties) {
-			if it.group != "" && q.groups == nil {
-				q.groups = map[string]*consumer{}
-			}
-			q.items.push(it)
-			q.wake()
-			routed = true
+		if !q.selector.matches(it.Properties) {
+			continue
 		}
+		if it.Group != "" && q.groups == nil {
+			q.groups = map[string]*consumer{}
+		}
+		list := q.items.list()
+		i := len(list)
+		for i > 0 && list[i-1].Priority < it.Priority {
+			i--
+		}
+		q.items.insert(i, *it)
+		q.wake()
 	}
-	return routed
 }
 
 // hold keeps a message back until the next message or the end of wait.
@@ -128,31 +149,21 @@ func (d *destination) flushHeld(h *heldItem) {
 
 // freed wakes all senders that wait for room.
 func (d *destination) freed() {
-	for i, p := range d.waiting {
-		signal(p.space)
-		d.waiting[i] = nil
+	if d.roomier != nil {
+		close(d.roomier)
+		d.roomier = nil
 	}
-	d.waiting = d.waiting[:0]
 }
 
-// wake wakes one consumer; all of them if they may select different messages.
+// wake wakes one consumer if there are messages; all of them if they may select different messages.
 func (q *queue) wake() {
-	for len(q.idle) > 0 {
+	for q.items.len() > 0 && len(q.idle) > 0 {
 		c := q.idle[0]
 		q.idle = slices.Delete(q.idle, 0, 1)
 		signal(c.wake)
-		if q.choosy == 0 && q.groups == nil {
+		if q.groups == nil && !slices.ContainsFunc(q.members, func(c *consumer) bool { return c.selector != nil }) {
 			return
 		}
-	}
-}
-
-// wakeOthers passes a signal on to a consumer that does not take.
-func (q *queue) wakeOthers() {
-	q.dest.mu.Lock()
-	defer q.dest.mu.Unlock()
-	if q.items.len() > 0 {
-		q.wake()
 	}
 }
 
@@ -160,25 +171,28 @@ func (q *queue) wakeOthers() {
 func (q *queue) take(c *consumer, n int) {
 	c.batch, c.next = c.batch[:0], 0
 	if c.selector == nil && q.groups == nil {
-		for range min(n, (q.items.len()+q.consumers-1)/max(q.consumers, 1)) {
+		for range min(n, (q.items.len()+len(q.members)-1)/max(len(q.members), 1)) {
 			c.batch = append(c.batch, q.items.pop())
 		}
 	} else {
-		q.items.sift(func(it *item) bool {
-			if len(c.batch) >= n || c.selector != nil && !c.selector.matches(it.properties) || !q.owns(c, it.group) {
-				return false
+		list := q.items.list()
+		left := list[:0]
+		for i := range list {
+			if it := &list[i]; len(c.batch) < n && c.selector.matches(it.Properties) && q.owns(c, it.Group) {
+				c.batch = append(c.batch, *it)
+			} else {
+				left = append(left, *it)
 			}
-			c.batch = append(c.batch, *it)
-			return true
-		})
+		}
+		q.items.keep(len(left))
 	}
 	if len(c.batch) > 0 {
 		c.unsettled.Add(int64(len(c.batch)))
-		c.conn.sentAhead(c.batch)
-		q.dest.freed()
-		if q.items.len() > 0 {
-			q.wake()
+		for i := range c.batch {
+			c.line.down.Add(int64(len(c.batch[i].Body)))
 		}
+		q.dest.freed()
+		q.wake()
 	}
 }
 
@@ -195,15 +209,9 @@ func (q *queue) owns(c *consumer, group string) bool {
 
 // leave removes a consumer: the message groups that it owned get another owner.
 func (q *queue) leave(c *consumer) {
-	q.consumers--
-	if c.selector != nil {
-		q.choosy--
-	}
 	q.members = slices.DeleteFunc(q.members, func(k *consumer) bool { return k == c })
 	maps.DeleteFunc(q.groups, func(_ string, k *consumer) bool { return k == c })
-	if q.items.len() > 0 {
-		q.wake()
-	}
+	q.wake()
 }
 
 // depth returns the number of messages, including messages sent to consumers and not settled.
@@ -217,12 +225,14 @@ func (q *queue) depth() uint64 {
 
 // giveBack returns items, in their order, to the head.
 func (q *queue) giveBack(items []item) {
-	for i := len(items) - 1; i >= 0; i-- {
-		q.items.pushFront(&items[i])
+	for _, it := range slices.Backward(items) {
+		i := slices.IndexFunc(q.items.list(), func(other item) bool { return other.Priority <= it.Priority })
+		if i < 0 {
+			i = q.items.len()
+		}
+		q.items.insert(i, it)
 	}
-	if len(items) > 0 {
-		q.wake()
-	}
+	q.wake()
 }
 
 func signal(ch chan struct{}) {
@@ -230,4 +240,30 @@ func signal(ch chan struct{}) {
 	case ch <- struct{}{}:
 	default: // it already has a signal
 	}
+}
+
+// selector is the supported part of JMS selectors: name = 'value', joined by AND. All must match.
+type selector []driver.Property
+
+func parseSelector(s string) (sel selector, err error) {
+	if strings.TrimSpace(s) == "" {
+		return nil, nil
+	}
+	for term := range strings.SplitSeq(s, " AND ") {
+		parts := regexp.MustCompile(`^\s*([^ =<>']+)\s*=\s*'([^']*)'\s*$`).FindStringSubmatch(term)
+		if parts == nil {
+			return nil, fmt.Errorf("selector %q: only name = 'value', joined by AND, is understood", s)
+		}
+		sel = append(sel, driver.Property{Key: parts[1], Value: parts[2]})
+	}
+	return sel, nil
+}
+
+func (s selector) matches(properties []driver.Property) bool {
+	for _, want := range s {
+		if !slices.Contains(properties, want) {
+			return false
+		}
+	}
+	return true
 }

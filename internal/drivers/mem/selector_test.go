@@ -1,7 +1,7 @@
 package mem
 
 import (
-	"strings"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,48 +37,23 @@ func TestSelector(t *testing.T) {
 	}
 }
 
-// FuzzSelector: whatever is understood matches the properties that it names, and nothing without them.
-func FuzzSelector(f *testing.F) {
-	for _, s := range []string{"color = 'red'", "a='b' AND c='d'", "a='b' AND a='c'", "''='", " AND "} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		sel, err := parseSelector(text)
-		if err != nil || sel == nil {
-			require.True(t, err != nil || strings.TrimSpace(text) == "")
-			return
-		}
-		require.False(t, sel.matches(nil))
-		values := map[string]string{}
-		contradicts := false
-		for _, p := range sel {
-			if v, ok := values[p.Key]; ok && v != p.Value {
-				contradicts = true
-			}
-			values[p.Key] = p.Value
-		}
-		require.Equal(t, !contradicts, sel.matches(sel))
-	})
-}
-
-func TestRing(t *testing.T) {
-	var r ring[int]
+// TestFIFO compares the list with a slice.
+func TestFIFO(t *testing.T) {
+	var f fifo[int]
 	var model []int
-	for i := range 1000 {
-		switch {
-		case i%7 == 3:
-			r.pushFront(&i)
-			model = append([]int{i}, model...)
-		case i%3 == 2:
-			require.Equal(t, model[0], r.pop())
+	for i := range 10_000 {
+		switch at := 0; {
+		case i%3 == 2 && len(model) > 0 || len(model) > 900:
+			require.Equal(t, model[0], f.pop())
 			model = model[1:]
+			continue
+		case i%7 != 3: // else to the front
+			at = len(model)
+			fallthrough
 		default:
-			r.push(&i)
-			model = append(model, i)
+			f.insert(at, i)
+			model = slices.Insert(model, at, i)
 		}
-		require.Equal(t, len(model), r.len())
-	}
-	for _, want := range model {
-		require.Equal(t, want, r.pop())
+		require.Equal(t, model, f.list())
 	}
 }

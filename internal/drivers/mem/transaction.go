@@ -9,26 +9,26 @@ import (
 
 // transaction holds the messages of a producer until their commit.
 type transaction struct {
-	items   []item
-	slots   []driver.Slot
-	began   time.Time // of the commit; zero before it
-	outcome driver.Outcome
+	items []item
+	slots []driver.Slot
+	began time.Time // of the commit; zero before it
 }
 
 // sendInTransaction adds a message to the open transaction, and ends the transaction if it is full.
 func (p *producer) sendInTransaction(slot driver.Slot, it *item) {
-	p.arrive()
+	count(&p.dest.stats.Arrived, 1)
 	p.mu.Lock()
 	if p.tx == nil {
 		p.tx = &transaction{}
 	}
 	p.tx.items = append(p.tx.items, *it)
 	p.tx.slots = append(p.tx.slots, slot)
-	p.startAcker() // it ends the transaction if the connection is lost
-	full := len(p.tx.slots) >= p.size
+	full := len(p.tx.slots) >= p.spec.CommitInterval
 	p.mu.Unlock()
 	if full {
 		p.commit()
+	} else {
+		p.schedule() // the connection may have been lost meanwhile
 	}
 }
 
@@ -40,7 +40,7 @@ func (p *producer) Flush(ctx context.Context) error {
 	if !open {
 		return nil
 	}
-	if err := p.conn.passes(ctx, p.op); err != nil {
+	if err := p.passes(ctx, p.op); err != nil {
 		return err
 	}
 	p.commit()
@@ -53,18 +53,21 @@ func (p *producer) commit() {
 	tx := p.tx
 	p.tx = nil
 	p.mu.Unlock()
+	if tx == nil {
+		return // ended with its connection
+	}
 	tx.began = time.Now()
-	refused, answerAt, disconnect := false, int64(0), false
+	end, refused, disconnect := pending{tx: tx}, false, false
 	f := p.broker.faults.Load()
 	if f != nil {
-		refused, answerAt = f.refuses(p.broker.now())
+		refused, end.due = f.refuses(p.broker.now())
 	}
 	p.dest.mu.Lock()
 	switch {
 	case refused:
-		tx.outcome = refusal(driver.Rejected, driver.ClassOther, "told to refuse the commit")
-	case f != nil && !p.dest.roomFor(len(tx.items), f.Limit):
-		tx.outcome = refusal(driver.Rejected, driver.ClassFull, "the queue is full")
+		end.outcome = refusal(driver.Rejected, driver.ClassOther, "told to refuse the commit")
+	case f != nil && !p.dest.room(len(tx.items), f.Limit):
+		end.outcome = refusal(driver.Rejected, driver.ClassFull, "the queue is full")
 	default:
 		for i := range tx.items {
 			v := verdict{store: true}
@@ -78,27 +81,32 @@ func (p *producer) commit() {
 	}
 	p.dest.mu.Unlock()
 	p.mu.Lock()
-	p.fifo.push(&pending{due: answerAt, tx: tx})
+	p.pending.insert(p.pending.len(), end)
 	p.mu.Unlock()
-	signal(p.work)
+	p.schedule()
 	if disconnect {
 		p.broker.Disconnect()
 	}
 }
 
 // endTransaction reports the messages of a transaction, and its commit if one was requested.
-func (p *producer) endTransaction(tx *transaction) {
-	confirmed := tx.outcome.State == driver.Accepted
-	p.tally.n[accepted+counter(tx.outcome.State)].Add(uint64(len(tx.slots)))
-	switch {
-	case tx.began.IsZero():
-	case confirmed:
-		p.tally.add(committed)
-	default:
-		p.tally.add(commitRefused)
-	}
-	p.done.DoneAll(tx.slots, tx.outcome)
+func (p *producer) endTransaction(end *pending) {
+	tx, o := end.tx, end.outcome
+	p.dest.stats.ended(o.State, len(tx.slots))
+	p.done.DoneAll(tx.slots, o)
 	if !tx.began.IsZero() {
-		p.commits(time.Since(tx.began), confirmed)
+		p.dest.stats.committed(p.spec.Commits, tx.began, o.State == driver.Accepted)
+	}
+}
+
+// committed counts and reports the end of a transaction.
+func (s *Stats) committed(report driver.Commits, began time.Time, confirmed bool) {
+	if confirmed {
+		count(&s.Commits, 1)
+	} else {
+		count(&s.CommitsRefused, 1)
+	}
+	if report != nil {
+		report(time.Since(began), confirmed)
 	}
 }
