@@ -10,6 +10,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // counting holds the run against the counts of its brokers.
@@ -197,8 +198,8 @@ func (r *run) compareCounts(workers []stats.WorkerTotal) (list []stats.Destinati
 			d.Added.Least += completed
 			d.Added.Most += completed + p.rec.AllResent() // the broker may have each of them twice
 			if workers != nil {
-				d.Sent += workers[i].Total.Sent
-				d.Added.Most += workers[i].Total.Unconfirmed
+				d.Sent += workers[i].Total[result.Sent]
+				d.Added.Most += workers[i].Total[result.Unconfirmed]
 			}
 		}
 		for i, k := range r.consumers {
@@ -208,7 +209,7 @@ func (r *run) compareCounts(workers []stats.WorkerTotal) (list []stats.Destinati
 			receives = true
 			received := k.rec.Total()
 			if workers != nil {
-				received += workers[len(r.producers)+i].Total.Foreign
+				received += workers[len(r.producers)+i].Total[result.Foreign]
 			}
 			d.Received += received
 			// A message that was given back may have been acknowledged by then, and one that was rejected is not, at some

@@ -44,8 +44,8 @@ func TestClockBehind(t *testing.T) {
 			s, err := carryOut(t.Context(), nil, p, rep)
 			require.NoError(t, err)
 			<-ended
-			require.EqualValues(t, 300, s.Total.Received)
-			require.Equal(t, tt.negative, s.Total.NegativeTransfers)
+			require.EqualValues(t, 300, s.Total[result.Received])
+			require.Equal(t, tt.negative, s.Total[result.NegativeTransfers])
 			for _, o := range s.Thresholds {
 				require.Equal(t, tt.negative == 0, o.Known, o.String())
 				require.Equal(t, tt.negative == 0, o.Kept, o.String())
@@ -96,13 +96,13 @@ func TestLeftOut(t *testing.T) {
 				p.Plan.Thresholds = demands(t, "transfer.p99 < 1010ms", "transfer.max < 1010ms", "lateness.p99 < 10ms", "lateness.mean < 10ms")
 			}), nil)
 			require.True(t, s.Success, s.Problems)
-			require.Equal(t, tt.left, s.Total.NegativeTransfers)
-			require.Equal(t, tt.left, s.Total.Early)
+			require.Equal(t, tt.left, s.Total[result.NegativeTransfers])
+			require.Equal(t, tt.left, s.Total[result.Early])
 			require.EqualValues(t, 400-tt.left, s.Latencies[result.Transfer].Count)
 			if tt.left < 400 {
 				require.EqualValues(t, 400-tt.left, s.Latencies[result.Lateness].Count)
 			}
-			require.Equal(t, 2*tt.left, s.Total.NegativeAges)
+			require.Equal(t, 2*tt.left, s.Total[result.NegativeAges])
 			require.Nil(t, s.Latencies[result.B2C], "no message with an age has one that is known")
 			for _, o := range s.Thresholds {
 				require.Equal(t, tt.measured, o.Kept, o.String())

@@ -21,12 +21,12 @@ func TestCommits(t *testing.T) {
 			p.CommitInterval = 10
 		}), nil)
 		require.True(t, s.Success, s.Problems)
-		require.EqualValues(t, 40, s.Total.Commits)
-		require.EqualValues(t, 20, s.Measured.Commits)
-		require.Zero(t, s.Total.CommitsFailed)
+		require.EqualValues(t, 40, s.Total[result.Commits])
+		require.EqualValues(t, 20, s.Measured[result.Commits])
+		require.Zero(t, s.Total[result.CommitsFailed])
 		require.EqualValues(t, 20, s.Latencies[result.Commit].Count)
 		require.InDelta(t, 2000, s.Latencies[result.Commit].Mean(), 10, "microseconds")
-		require.EqualValues(t, b.Stats().Commits, s.Total.Commits, "the broker's own count")
+		require.EqualValues(t, b.Stats().Commits, s.Total[result.Commits], "the broker's own count")
 	})
 }
 
@@ -39,8 +39,8 @@ func TestCommitsOfBothSides(t *testing.T) {
 			p.Count, p.CommitInterval, p.TransactionSize = 100, 10, 5
 		}), nil)
 		require.True(t, s.Success, s.Problems)
-		require.EqualValues(t, 10+20, s.Total.Commits)
-		require.EqualValues(t, b.Stats().Commits, s.Total.Commits, "the broker's own count")
+		require.EqualValues(t, 10+20, s.Total[result.Commits])
+		require.EqualValues(t, b.Stats().Commits, s.Total[result.Commits], "the broker's own count")
 		require.EqualValues(t, 30, s.Latencies[result.Commit].Count)
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -49,10 +49,10 @@ func TestCommitsOfBothSides(t *testing.T) {
 			p.Role, p.Count, p.CommitInterval = plan.Producer, 100, 10
 		}), nil)
 		require.False(t, s.Success)
-		require.EqualValues(t, 8, s.Total.Commits)
-		require.EqualValues(t, 2, s.Total.CommitsFailed)
-		require.EqualValues(t, b.Stats().CommitsRefused, s.Total.CommitsFailed, "the broker's own count")
-		require.EqualValues(t, 80, s.Total.Completed)
+		require.EqualValues(t, 8, s.Total[result.Commits])
+		require.EqualValues(t, 2, s.Total[result.CommitsFailed])
+		require.EqualValues(t, b.Stats().CommitsRefused, s.Total[result.CommitsFailed], "the broker's own count")
+		require.EqualValues(t, 80, s.Total[result.Completed])
 		require.EqualValues(t, 8, s.Latencies[result.Commit].Count)
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 const (
@@ -91,7 +92,7 @@ func TestEndings(t *testing.T) {
 			s, err := carryOut(ctx, stop, p, rep)
 			require.NoError(t, err)
 			check(t, p, s, rep)
-			require.InDelta(t, tt.sent, s.Total.Sent, 1)
+			require.InDelta(t, tt.sent, s.Total[result.Sent], 1)
 			require.InDelta(t, tt.lasts, s.End.Sub(s.Start), float64(100*time.Millisecond))
 			require.Contains(t, s.Reason, tt.reason)
 			require.Equal(t, tt.interrupted, s.Interrupted)
@@ -111,9 +112,9 @@ func TestConsumerCount(t *testing.T) {
 		run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, 500 }), nil)
 		s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Consumer, 300 }), nil)
 		require.Equal(t, "message count reached", s.Reason)
-		require.EqualValues(t, 300, s.Total.Received)
+		require.EqualValues(t, 300, s.Total[result.Received])
 		require.EqualValues(t, 200, b.Stats().Backlog, "the rest stays at the broker")
-		require.Zero(t, s.Total.Foreign)
+		require.Zero(t, s.Total[result.Foreign])
 	})
 }
 
@@ -257,11 +258,11 @@ func TestBlockedInSendAtTheEnd(t *testing.T) {
 				p.Role, p.Duration, p.Producers = plan.Producer, stopAt, 3
 			}), nil)
 			require.True(t, s.Success, s.Problems)
-			require.EqualValues(t, 250, s.Total.Sent)
-			require.EqualValues(t, 250, s.Total.Completed)
+			require.EqualValues(t, 250, s.Total[result.Sent])
+			require.EqualValues(t, 250, s.Total[result.Completed])
 			require.EqualValues(t, 250, b.Stats().Arrived)
-			require.EqualValues(t, 250, rep.last().Sent)
-			require.Zero(t, s.Total.LateSends)
+			require.EqualValues(t, 250, rep.last()[result.Sent])
+			require.Zero(t, s.Total[result.LateSends])
 		})
 	}
 }

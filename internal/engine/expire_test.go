@@ -29,16 +29,16 @@ func TestSendTimeout(t *testing.T) {
 				p.Count, p.Verify, p.SendTimeout = 1000, true, 500*time.Millisecond
 				edit(p)
 			}), nil)
-			require.EqualValues(t, 1000, s.Total.Sent)
-			require.EqualValues(t, 900, s.Total.Completed)
-			require.EqualValues(t, 100, s.Total.Unconfirmed)
-			require.EqualValues(t, 100, s.Total.Failures[driver.ClassTimeout])
+			require.EqualValues(t, 1000, s.Total[result.Sent])
+			require.EqualValues(t, 900, s.Total[result.Completed])
+			require.EqualValues(t, 100, s.Total[result.Unconfirmed])
+			require.EqualValues(t, 100, s.Total.Class(driver.ClassTimeout))
 			require.EqualValues(t, 900, s.Latencies[result.Ack].Count)
-			require.EqualValues(t, 1000, s.Total.Received)
+			require.EqualValues(t, 1000, s.Total[result.Received])
 			v := s.Verification.Total
 			require.EqualValues(t, 100, v.UnconfirmedArrived)
 			require.Zero(t, v.Lost+v.Left+v.Duplicates+v.UnconfirmedMissing)
-			require.Zero(t, s.Total.Strays)
+			require.Zero(t, s.Total[result.Strays])
 			require.False(t, s.Success, "as any run with unconfirmed messages")
 			require.Equal(t, []string{
 				"messages sent but not confirmed (the broker may have them or not): 100",
@@ -57,9 +57,9 @@ func TestSendTimeoutsOvercome(t *testing.T) {
 			p.Rate, p.MaxPending, p.Count, p.Verify, p.SendTimeout = rate("100"), 100, 1000, true, 500*time.Millisecond
 			p.Reconnect = true
 		}), nil)
-		require.EqualValues(t, 50, s.Total.Unconfirmed)
-		require.EqualValues(t, 50, s.Total.Failures[driver.ClassTimeout])
-		require.EqualValues(t, 950, s.Total.Completed)
+		require.EqualValues(t, 50, s.Total[result.Unconfirmed])
+		require.EqualValues(t, 50, s.Total.Class(driver.ClassTimeout))
+		require.EqualValues(t, 950, s.Total[result.Completed])
 		require.EqualValues(t, 50, s.Verification.Total.UnconfirmedArrived)
 		require.True(t, s.Success, s.Problems)
 		require.Contains(t, s.Warnings, "messages without an answer, although later ones had one, which the broker may have or "+
@@ -86,10 +86,10 @@ func TestSendTimeoutsWithoutRecovery(t *testing.T) {
 				p.Reconnect = true
 				edit(p)
 			}), nil)
-			require.EqualValues(t, 50, s.Total.Completed)
-			require.NotZero(t, s.Total.Unconfirmed)
+			require.EqualValues(t, 50, s.Total[result.Completed])
+			require.NotZero(t, s.Total[result.Unconfirmed])
 			require.Contains(t, s.Problems, fmt.Sprintf("messages sent but not confirmed (the broker may have them or not): %d",
-				s.Total.Unconfirmed))
+				s.Total[result.Unconfirmed]))
 		})
 	}
 	inBubble(t, "a group beside another", func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestSendTimeoutsWithoutRecovery(t *testing.T) {
 		s.step("one", func(p *plan.Step) { p.Duration = 10 * time.Second }, lost, fine)
 		sum, err := engine.Run(t.Context(), nil, s.config(), new(recorder))
 		require.NoError(t, err)
-		require.EqualValues(t, 150, sum.Total.Completed)
+		require.EqualValues(t, 150, sum.Total[result.Completed])
 		require.Contains(t, sum.Problems, "messages sent but not confirmed (the broker may have them or not): 50")
 	})
 }
@@ -131,7 +131,7 @@ func TestClosingAfterSendTimeouts(t *testing.T) {
 				p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = time.Minute, time.Minute
 				p.Producer.Factory.Capabilities.TimesOut = false
 			}), nil)
-			require.NotZero(t, s.Total.Resent+s.Total.Unconfirmed)
+			require.NotZero(t, s.Total[result.Resent]+s.Total[result.Unconfirmed])
 			require.InDelta(t, 10*time.Second+tt.closing, s.End.Sub(s.Start), float64(2*time.Second))
 		})
 	}
@@ -145,11 +145,11 @@ func TestLateConfirmations(t *testing.T) {
 			p.Count, p.SendTimeout, p.MaxPending = 100, 100*time.Millisecond, 10
 			p.Producer.Factory.Capabilities.TimesOut = false
 		}), nil)
-		require.EqualValues(t, 100, s.Total.Failures[driver.ClassTimeout])
-		require.Zero(t, s.Total.Completed)
-		require.EqualValues(t, 100, s.Total.Received)
-		require.NotZero(t, s.Total.Strays)
-		require.LessOrEqual(t, s.Total.Strays, uint64(100), "those that came before the producer closed")
+		require.EqualValues(t, 100, s.Total.Class(driver.ClassTimeout))
+		require.Zero(t, s.Total[result.Completed])
+		require.EqualValues(t, 100, s.Total[result.Received])
+		require.NotZero(t, s.Total[result.Strays])
+		require.LessOrEqual(t, s.Total[result.Strays], uint64(100), "those that came before the producer closed")
 	})
 }
 
@@ -162,7 +162,7 @@ func TestSendTimeoutOfADriver(t *testing.T) {
 			p.Producer.Factory.Capabilities.TimesOut = true
 			require.Equal(t, p.SendTimeout, p.Group.ProducerSpecs("test")[0].SendTimeout)
 		}), nil)
-		require.EqualValues(t, 100, s.Total.Completed)
+		require.EqualValues(t, 100, s.Total[result.Completed])
 		require.True(t, s.Success, s.Problems)
 	})
 }
@@ -182,7 +182,7 @@ func TestSendTimeoutBeforeAStepThatFails(t *testing.T) {
 			sum, err := engine.Run(t.Context(), nil, s.config(), new(recorder))
 			require.NoError(t, err)
 			require.Error(t, sum.Err)
-			require.EqualValues(t, 10, sum.Total.Completed)
+			require.EqualValues(t, 10, sum.Total[result.Completed])
 		})
 	}
 }

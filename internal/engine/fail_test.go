@@ -11,6 +11,7 @@ import (
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Consumers that fail on purpose: of all deliveries the exact share, whichever consumer gets them. Messages given back
@@ -42,9 +43,9 @@ func TestConsumerFail(t *testing.T) {
 				c.edit(p)
 			}), nil)
 			require.True(t, s.Success, s.Problems)
-			require.EqualValues(t, sent, s.Total.Received)
-			require.Equal(t, c.released, s.Total.ConsumerReleased)
-			require.Equal(t, c.rejected, s.Total.ConsumerRejected)
+			require.EqualValues(t, sent, s.Total[result.Received])
+			require.Equal(t, c.released, s.Total[result.ConsumerReleased])
+			require.Equal(t, c.rejected, s.Total[result.ConsumerRejected])
 			require.Zero(t, s.Missing)
 			if v := s.Verification; v != nil {
 				require.EqualValues(t, sent, v.Total.Once)
@@ -82,9 +83,9 @@ func TestConsumerFailOfSteps(t *testing.T) {
 		}
 		for i, want := range []struct{ received, released, rejected uint64 }{{1000, 0, 0}, {900, 99, 0}, {1000, 999, 0}, {1000, 0, 50}} {
 			got := sum.Steps[i].Total
-			require.Equal(t, want.received, got.Received, i)
-			require.Equal(t, want.released, got.ConsumerReleased, i)
-			require.Equal(t, want.rejected, got.ConsumerRejected, i)
+			require.Equal(t, want.received, got[result.Received], i)
+			require.Equal(t, want.released, got[result.ConsumerReleased], i)
+			require.Equal(t, want.rejected, got[result.ConsumerRejected], i)
 		}
 		require.EqualValues(t, 3900, sum.Verification.Total.Once)
 		require.EqualValues(t, 50, b.Stats().Refused)

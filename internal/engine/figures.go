@@ -5,6 +5,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // figures returns the values of the metrics of thresholds (see [threshold.Metrics]), in their units, except metrics
@@ -17,22 +18,22 @@ func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 		}
 	}
 	m := &s.Measured
-	count(has.sends, "sent", m.Sent)
-	count(has.sends, "completed", m.Completed)
-	count(has.sends, "rejected", m.Rejected)
-	count(has.sends, "released", m.Released)
-	count(has.sends, "modified", m.Modified)
-	count(has.sends, "failed", m.Failed)
-	count(has.sends, "unconfirmed", m.Unconfirmed)
-	count(has.sends, "resent", m.Resent)
-	count(has.sends, "late", s.Total.LateSends)
-	count(has.receives, "received", m.Received)
-	count(has.receives, "redelivered", m.Redelivered)
-	count(has.receives, "foreign", s.Total.Foreign)
-	count(has.receives, "early", m.Early)
-	count(has.receives, "consumer.released", m.ConsumerReleased)
-	count(has.receives, "consumer.rejected", m.ConsumerRejected)
-	count(true, "commits.failed", m.CommitsFailed)
+	count(has.sends, "sent", m[result.Sent])
+	count(has.sends, "completed", m[result.Completed])
+	count(has.sends, "rejected", m[result.Rejected])
+	count(has.sends, "released", m[result.Released])
+	count(has.sends, "modified", m[result.Modified])
+	count(has.sends, "failed", m[result.Failed])
+	count(has.sends, "unconfirmed", m[result.Unconfirmed])
+	count(has.sends, "resent", m[result.Resent])
+	count(has.sends, "late", s.Total[result.LateSends])
+	count(has.receives, "received", m[result.Received])
+	count(has.receives, "redelivered", m[result.Redelivered])
+	count(has.receives, "foreign", s.Total[result.Foreign])
+	count(has.receives, "early", m[result.Early])
+	count(has.receives, "consumer.released", m[result.ConsumerReleased])
+	count(has.receives, "consumer.rejected", m[result.ConsumerRejected])
+	count(true, "commits.failed", m[result.CommitsFailed])
 	if seconds := s.Average.Span.Seconds(); seconds > 0 {
 		for _, average := range []struct {
 			name string

@@ -80,10 +80,10 @@ func TestNumbersOfTheMeasuredPart(t *testing.T) {
 			p.Producers, p.Consumers = 2, 3
 		}), nil)
 		const sent = 4000 + 3000 + 5*500
-		require.EqualValues(t, sent, s.Total.Sent)
-		require.EqualValues(t, sent*9/10, s.Total.Completed)
-		require.EqualValues(t, sent*9/10*64, s.Total.CompletedBytes, "what was rejected is no payload")
-		require.EqualValues(t, sent*9/10*64, s.Total.ReceivedBytes)
+		require.EqualValues(t, sent, s.Total[result.Sent])
+		require.EqualValues(t, sent*9/10, s.Total[result.Completed])
+		require.EqualValues(t, sent*9/10*64, s.Total[result.CompletedBytes], "what was rejected is no payload")
+		require.EqualValues(t, sent*9/10*64, s.Total[result.ReceivedBytes])
 		require.InDelta(t, 8*time.Second, s.Average.Span, float64(10*time.Millisecond))
 		require.InDelta(t, sent-2000, float64(s.Average.Sent), 1, "the message due at the cut is in one of the two intervals")
 		require.InDelta(t, float64(sent-2000)*0.9*64, float64(s.Average.CompletedBytes), 64)
@@ -92,9 +92,9 @@ func TestNumbersOfTheMeasuredPart(t *testing.T) {
 		require.InDelta(t, 450, s.Minimum.Completed.PerSecond, 5)
 		var bytes uint64
 		for _, snap := range rep.snapshots {
-			bytes += snap.Delta.CompletedBytes
+			bytes += snap.Delta[result.CompletedBytes]
 		}
-		require.Equal(t, s.Total.CompletedBytes, bytes)
+		require.Equal(t, s.Total[result.CompletedBytes], bytes)
 		require.Equal(t, stats.Spreads(s.Workers), s.Spreads)
 		require.Len(t, s.Spreads, 2)
 		require.Equal(t, 2, s.Spreads[0].Workers)

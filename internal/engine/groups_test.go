@@ -29,7 +29,7 @@ func groupsOf(list []stats.GroupSummary) map[string][4]uint64 {
 	got := map[string][4]uint64{}
 	for i := range list {
 		g := &list[i]
-		got[g.Name] = [4]uint64{g.Total.Sent, g.Total.Completed, g.Total.Received, g.Measured.Completed + g.Measured.Received}
+		got[g.Name] = [4]uint64{g.Total[result.Sent], g.Total[result.Completed], g.Total[result.Received], g.Measured[result.Completed] + g.Measured[result.Received]}
 	}
 	return got
 }
@@ -136,7 +136,7 @@ func TestGroupsWithOtherWorkers(t *testing.T) {
 			for i := range sum.Workers {
 				w := &sum.Workers[i]
 				require.NotContains(t, at, w.Name)
-				sent[w.Name], at[w.Name] = w.Total.Sent, w.Destination
+				sent[w.Name], at[w.Name] = w.Total[result.Sent], w.Destination
 			}
 			require.Equal(t, map[string]uint64{
 				"senders-0": 150 + 100 + 150, "senders-1": 150 + 100 + 150, "senders-2": 100, "senders-3": 100, "senders-4": 100, "senders-5": 100,
@@ -171,9 +171,9 @@ func TestIdleSteps(t *testing.T) {
 		}, reasons)
 		require.InDelta(t, 4, sum.Steps[0].Loaded.Seconds(), 0.1)
 		require.InDelta(t, 2+3, sum.Steps[1].Loaded.Seconds(), 0.2, "the first two seconds nothing comes, and nothing after those")
-		require.EqualValues(t, 500, sum.Steps[1].Total.Received)
+		require.EqualValues(t, 500, sum.Steps[1].Total[result.Received])
 		require.InDelta(t, 1.5, sum.Steps[2].Loaded.Seconds(), 0.1, "its first message comes after two seconds")
-		require.EqualValues(t, 2, sum.Steps[3].Total.Received)
+		require.EqualValues(t, 2, sum.Steps[3].Total[result.Received])
 		require.InDelta(t, 4, sum.Steps[3].Loaded.Seconds(), 0.1)
 	})
 	synctest.Test(t, func(t *testing.T) { // receiving foreign messages is not idleness
@@ -185,7 +185,7 @@ func TestIdleSteps(t *testing.T) {
 		s.step("before", nil, s.senders("senders", to("OTHER", sending(1))))
 		s.step("foreign", idle(time.Second), s.readers("readers", func(g *plan.Group) { g.ConsumerRate = plainRate("10") }))
 		sum := s.run(t, nil)
-		require.EqualValues(t, 40, sum.Steps[1].Total.Foreign)
+		require.EqualValues(t, 40, sum.Steps[1].Total[result.Foreign])
 		require.InDelta(t, 4+1, sum.Steps[1].Loaded.Seconds(), 0.3)
 	})
 }
@@ -203,7 +203,7 @@ func TestReadTime(t *testing.T) {
 			s := newScenario(b.Factory(), false)
 			s.step(name, step, s.readers("readers", func(g *plan.Group) { g.ConsumerRate = plainRate("100") }))
 			sum := s.run(t, nil)
-			require.EqualValues(t, 525, sum.Total.Received)
+			require.EqualValues(t, 525, sum.Total[result.Received])
 			require.InEpsilon(t, 100, sum.Figures["received.avg"], 0.01, name)
 			require.InEpsilon(t, 100, sum.Figures["received.min"], 0.02, name)
 			require.InEpsilon(t, 100, sum.Figures["group.readers.received.avg"], 0.01, name)
@@ -223,7 +223,7 @@ func TestRateRelativeToGroup(t *testing.T) {
 		require.NoError(t, err)
 		s.step("then", lasting(10*time.Second), s.senders("a", to("A", func(g *plan.Group) { g.Rate.Relative = r })))
 		sum := s.run(t, nil)
-		require.InDelta(t, 1500, sum.Steps[1].Total.Completed, 2)
+		require.InDelta(t, 1500, sum.Steps[1].Total[result.Completed], 2)
 		require.InDelta(t, 1500, sum.Steps[1].Latencies[result.Response].Count, 2)
 		require.True(t, s.plan.Steps[1].Groups[0].Rate.IsZero(), "the plan stays as it is")
 	})

@@ -142,7 +142,7 @@ func check(t *testing.T, p *flat, s *stats.Summary, rep *recorder) {
 	t.Helper()
 	require.Same(t, s, rep.summary)
 	n := s.Total
-	require.Equal(t, n.Sent, n.Completed+n.Rejected+n.Released+n.Modified+n.Failed+n.Unconfirmed+n.InFlight())
+	require.Equal(t, n[result.Sent], n[result.Completed]+n[result.Rejected]+n[result.Released]+n[result.Modified]+n[result.Failed]+n[result.Unconfirmed]+n.InFlight())
 	require.Less(t, n.InFlight(), uint64(1)<<62, "more ended than were sent")
 	var sum, before stats.Counters
 	var latencies result.Latencies
@@ -156,16 +156,16 @@ func check(t *testing.T, p *flat, s *stats.Summary, rep *recorder) {
 			require.False(t, snap.From.Before(rep.snapshots[i-1].To), "intervals do not overlap")
 		}
 		require.Equal(t, snap.To.Sub(rep.run.Start), snap.Elapsed)
-		doubled := n.Redelivered > 0 || s.Verification != nil && s.Verification.Total.Duplicates > 0
+		doubled := n[result.Redelivered] > 0 || s.Verification != nil && s.Verification.Total.Duplicates > 0
 		if p.Role == plan.Client && !doubled && p.Destinations[0].Kind == driver.Queue {
-			require.LessOrEqual(t, snap.Total.Received, snap.Total.Sent)
+			require.LessOrEqual(t, snap.Total[result.Received], snap.Total[result.Sent])
 		}
 		for _, pair := range [][2]uint64{
-			{before.Sent, snap.Total.Sent},
-			{before.Completed, snap.Total.Completed},
-			{before.Received, snap.Total.Received},
-			{before.Blocked, snap.Total.Blocked},
-			{snap.Total.Completed, snap.Total.Sent},
+			{before[result.Sent], snap.Total[result.Sent]},
+			{before[result.Completed], snap.Total[result.Completed]},
+			{before[result.Received], snap.Total[result.Received]},
+			{before[result.Blocked], snap.Total[result.Blocked]},
+			{snap.Total[result.Completed], snap.Total[result.Sent]},
 		} {
 			require.LessOrEqual(t, pair[0], pair[1])
 		}
@@ -186,15 +186,15 @@ func check(t *testing.T, p *flat, s *stats.Summary, rep *recorder) {
 	}
 	require.Equal(t, n, sum, "deltas add up to the totals")
 	if latencies[result.Ack] != nil {
-		require.EqualValues(t, n.Completed, latencies[result.Ack].Count)
+		require.EqualValues(t, n[result.Completed], latencies[result.Ack].Count)
 	}
 	if latencies[result.Delay] != nil {
-		require.EqualValues(t, n.Completed, latencies[result.Response].Count)
-		require.LessOrEqual(t, latencies[result.Delay].Count, int64(n.Sent))
-		require.GreaterOrEqual(t, latencies[result.Delay].Count, int64(n.Sent-n.InFlight()))
+		require.EqualValues(t, n[result.Completed], latencies[result.Response].Count)
+		require.LessOrEqual(t, latencies[result.Delay].Count, int64(n[result.Sent]))
+		require.GreaterOrEqual(t, latencies[result.Delay].Count, int64(n[result.Sent]-n.InFlight()))
 	}
 	if latencies[result.Transfer] != nil {
-		require.EqualValues(t, n.Received-n.Unstamped-n.NegativeTransfers, latencies[result.Transfer].Count, "%d below zero", n.NegativeTransfers)
+		require.EqualValues(t, n[result.Received]-n[result.Unstamped]-n[result.NegativeTransfers], latencies[result.Transfer].Count, "%d below zero", n[result.NegativeTransfers])
 	}
 	for l, x := range []*result.Latency{s.Latencies[result.Delay], s.Latencies[result.Ack], s.Latencies[result.Response], s.Latencies[result.Transfer]} {
 		if x != nil {
@@ -208,18 +208,18 @@ func check(t *testing.T, p *flat, s *stats.Summary, rep *recorder) {
 func checkMeasured(t *testing.T, s *stats.Summary) {
 	t.Helper()
 	m := s.Measured
-	require.Equal(t, m.Sent, m.Completed+m.Rejected+m.Released+m.Modified+m.Failed+m.Unconfirmed+m.InFlight())
-	require.LessOrEqual(t, m.Sent, s.Total.Sent)
+	require.Equal(t, m[result.Sent], m[result.Completed]+m[result.Rejected]+m[result.Released]+m[result.Modified]+m[result.Failed]+m[result.Unconfirmed]+m.InFlight())
+	require.LessOrEqual(t, m[result.Sent], s.Total[result.Sent])
 	if l := s.Latencies; l[result.Ack] != nil {
-		require.EqualValues(t, m.Completed, l[result.Ack].Count)
+		require.EqualValues(t, m[result.Completed], l[result.Ack].Count)
 		if l[result.Response] != nil {
-			require.EqualValues(t, m.Completed, l[result.Response].Count)
-			require.LessOrEqual(t, l[result.Delay].Count, int64(m.Sent))
-			require.GreaterOrEqual(t, l[result.Delay].Count, int64(m.Sent-m.InFlight()))
+			require.EqualValues(t, m[result.Completed], l[result.Response].Count)
+			require.LessOrEqual(t, l[result.Delay].Count, int64(m[result.Sent]))
+			require.GreaterOrEqual(t, l[result.Delay].Count, int64(m[result.Sent]-m.InFlight()))
 		}
 	}
 	if s.Latencies[result.Transfer] != nil {
-		require.EqualValues(t, m.Received-m.Unstamped-m.NegativeTransfers, s.Latencies[result.Transfer].Count)
+		require.EqualValues(t, m[result.Received]-m[result.Unstamped]-m[result.NegativeTransfers], s.Latencies[result.Transfer].Count)
 	}
 }
 

@@ -100,7 +100,8 @@ func (r *run) locate(workers []stats.WorkerTotal) []stats.WorkerTotal {
 	add := func(i int, s *stays) {
 		t := &workers[i].Total
 		workers[i].Hosts = s.totals(stats.HostCounts{
-			Sent: t.Sent, Completed: t.Completed, Unconfirmed: t.Unconfirmed, Received: t.Received,
+			Sent: t[result.Sent], Completed: t[result.Completed], Unconfirmed: t[result.Unconfirmed],
+			Received: t[result.Received],
 		})
 	}
 	for i, p := range r.producers {

@@ -132,10 +132,10 @@ func TestHostsAfterALoss(t *testing.T) {
 			stop, killed, stopped := make(chan struct{}), false, false
 			rep := &recorder{interval: func(s *stats.Snapshot) error {
 				switch {
-				case !killed && s.Total.Completed > 0:
+				case !killed && s.Total[result.Completed] > 0:
 					killed = true
 					brokers[dies].Close()
-				case killed && !stopped && s.Outages != nil && s.Outages.Reconnects >= 4 && s.Delta.Completed > 0:
+				case killed && !stopped && s.Outages != nil && s.Outages.Reconnects >= 4 && s.Delta[result.Completed] > 0:
 					stopped = true
 					close(stop)
 				}
@@ -160,10 +160,10 @@ func TestHostsAfterALoss(t *testing.T) {
 			require.LessOrEqual(t, n.Stored, dead.Completed+dead.Unconfirmed)
 			require.GreaterOrEqual(t, dead.Received, n.Settled)
 			require.LessOrEqual(t, dead.Received, n.Delivered)
-			require.Equal(t, s.Total.Completed, dead.Completed+alive.Completed)
-			require.Equal(t, s.Total.Sent, dead.Sent+alive.Sent)
-			require.Equal(t, s.Total.Unconfirmed, dead.Unconfirmed)
-			require.Equal(t, s.Total.Received, dead.Received+alive.Received)
+			require.Equal(t, s.Total[result.Completed], dead.Completed+alive.Completed)
+			require.Equal(t, s.Total[result.Sent], dead.Sent+alive.Sent)
+			require.Equal(t, s.Total[result.Unconfirmed], dead.Unconfirmed)
+			require.Equal(t, s.Total[result.Received], dead.Received+alive.Received)
 			moved := 0
 			for _, w := range s.Workers {
 				if len(w.Hosts) == 2 {

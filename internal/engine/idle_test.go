@@ -10,6 +10,7 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // seldom is a plan of producers with a message every twenty seconds, through a line.
@@ -31,8 +32,8 @@ func TestIdleProducerEnds(t *testing.T) {
 		s, _ := run(t, seldom(b, line, func(*flat) {}), nil)
 		require.False(t, s.Success)
 		require.Contains(t, s.Problems[0], "the connection was lost")
-		require.EqualValues(t, 1, s.Total.Sent)
-		require.Zero(t, s.Total.Unsent, "no message was due")
+		require.EqualValues(t, 1, s.Total[result.Sent])
+		require.Zero(t, s.Total[result.Unsent], "no message was due")
 		require.InDelta(t, 4*time.Second, time.Since(began), float64(time.Second), "the run ended with the connection")
 	})
 }
@@ -95,8 +96,8 @@ func TestIdleProducersReconnect(t *testing.T) {
 					require.Less(t, came, c.outages[i].lasts+closeTo, "the next message is sent later, and not because of the outage")
 				}
 			}
-			require.EqualValues(t, 4, s.Total.Completed)
-			require.Zero(t, s.Total.Unsent+s.Total.Failed+s.Total.Unconfirmed)
+			require.EqualValues(t, 4, s.Total[result.Completed])
+			require.Zero(t, s.Total[result.Unsent]+s.Total[result.Failed]+s.Total[result.Unconfirmed])
 		})
 	}
 }

@@ -48,8 +48,8 @@ func TestLateness(t *testing.T) {
 				s.senders("senders", to("TEST", paced("100"), delayedBy(2*time.Second), func(g *plan.Group) { g.Count = 300 })), s.readers("readers", nil))
 			sum := s.run(t, nil)
 			require.True(t, sum.Success, "%q", sum.Problems)
-			require.EqualValues(t, 300, sum.Total.Delayed)
-			require.Equal(t, tt.early, sum.Total.Early)
+			require.EqualValues(t, 300, sum.Total[result.Delayed])
+			require.Equal(t, tt.early, sum.Total[result.Early])
 			require.EqualValues(t, 300, sum.Latencies[result.Transfer].Count)
 			require.EqualValues(t, (2*time.Second + tt.by).Microseconds(), sum.Latencies[result.Transfer].Max, "transfer times include the delay")
 			l := sum.Latencies[result.Lateness]
@@ -81,9 +81,9 @@ func TestLatenessOfSteps(t *testing.T) {
 		s.plan.DrainTimeout, s.plan.Allow.Disorder = time.Minute, true
 		sum := s.run(t, nil)
 		require.True(t, sum.Success, "%q", sum.Problems)
-		require.EqualValues(t, 250, sum.Total.Received)
-		require.EqualValues(t, 200, sum.Total.Delayed)
-		require.Zero(t, sum.Total.Early)
+		require.EqualValues(t, 250, sum.Total[result.Received])
+		require.EqualValues(t, 200, sum.Total[result.Delayed])
+		require.Zero(t, sum.Total[result.Early])
 		require.EqualValues(t, 200, sum.Latencies[result.Lateness].Count)
 		require.Equal(t, [2]int64{5000, 200 * 5000}, [2]int64{sum.Latencies[result.Lateness].Max, sum.Latencies[result.Lateness].Sum})
 		require.EqualValues(t, 100, sum.Steps[1].Latencies[result.Lateness].Count)
@@ -91,7 +91,7 @@ func TestLatenessOfSteps(t *testing.T) {
 		require.Contains(t, strings.Join(sum.Warnings, "\n"), "transfer times are of both 200 delayed messages, with their delays, and 50 others")
 		names := map[string]uint64{}
 		for i := range sum.Workers {
-			names[sum.Workers[i].Name] += sum.Workers[i].Total.Sent
+			names[sum.Workers[i].Name] += sum.Workers[i].Total[result.Sent]
 		}
 		require.Equal(t, map[string]uint64{"senders-0": 100, "senders-0.2": 100, "others-0": 50, "readers-0": 0}, names)
 	})
@@ -115,7 +115,7 @@ func TestLatenessOfAnotherRun(t *testing.T) {
 			s.step("load", lasting(15*time.Second), s.readers("readers", nil))
 			sum := s.run(t, nil)
 			<-sent
-			require.EqualValues(t, 800, sum.Total.Delayed)
+			require.EqualValues(t, 800, sum.Total[result.Delayed])
 			require.Equal(t, [3]int64{800, 3000, 800 * 3000}, [3]int64{sum.Latencies[result.Lateness].Count, sum.Latencies[result.Lateness].Max, sum.Latencies[result.Lateness].Sum})
 			require.Equal(t, stats.LimitProducers, sum.Limit.Kind, sum.Limit)
 			require.Empty(t, sum.Stalls.List)

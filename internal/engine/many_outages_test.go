@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // TestManyOutages: over more outages than are listed, lost and doubled messages are those of their outage, if it is
@@ -64,7 +65,7 @@ func TestManyOutages(t *testing.T) {
 		}
 		require.NotZero(t, lost[220])
 		require.GreaterOrEqual(t, s.Verification.Total.Lost, lost[101]+lost[150]+lost[220])
-		require.Equal(t, s.Total.Unconfirmed, inDoubt)
+		require.Equal(t, s.Total[result.Unconfirmed], inDoubt)
 		require.InDelta(t, outages, s.Figures["outage.count"], 0)
 		require.InDelta(t, inDoubt, s.Figures["in_doubt"], 0)
 		require.NotContains(t, s.Figures, "recovery.max", "not all outages are known")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Drivers that break their contract: the run ends in bounded time all the same, and lists the resources left behind.
@@ -166,7 +167,7 @@ func TestStuckReporter(t *testing.T) {
 			}
 		}})
 		require.ErrorContains(t, err, "outputs did not take them")
-		require.InDelta(t, 1000, s.Total.Completed, 1)
+		require.InDelta(t, 1000, s.Total[result.Completed], 1)
 		require.Less(t, time.Since(begun), loadTime+time.Minute+time.Second)
 		close(released)
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // threeKinds is a mix of 80, 15 and 5% that differ in all that kinds can differ in.
@@ -42,8 +43,8 @@ func TestMixAsStored(t *testing.T) {
 			s, _ := run(t, p, nil)
 			require.True(t, s.Success, "%q", s.Problems)
 			require.EqualValues(t, 2100, s.Verification.Total.Once)
-			require.EqualValues(t, 1680*100+315*9000+105*8, s.Total.CompletedBytes)
-			require.EqualValues(t, 1680*100+315*9000+105*8, s.Total.ReceivedBytes)
+			require.EqualValues(t, 1680*100+315*9000+105*8, s.Total[result.CompletedBytes])
+			require.EqualValues(t, 1680*100+315*9000+105*8, s.Total[result.ReceivedBytes])
 			counts := map[string]int{}
 			streams := map[int64]map[string]bool{}
 			for _, m := range tap.Messages() {

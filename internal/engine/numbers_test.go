@@ -31,10 +31,10 @@ func TestStallInWarmup(t *testing.T) {
 				p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 7*time.Second, 2*time.Second, pending
 			}), nil)
 			require.True(t, s.Success, s.Problems)
-			require.EqualValues(t, 7000, s.Total.Completed)
-			require.EqualValues(t, 5000, s.Measured.Sent)
-			require.EqualValues(t, 5000, s.Measured.Completed)
-			require.EqualValues(t, 5000, s.Measured.Received)
+			require.EqualValues(t, 7000, s.Total[result.Completed])
+			require.EqualValues(t, 5000, s.Measured[result.Sent])
+			require.EqualValues(t, 5000, s.Measured[result.Completed])
+			require.EqualValues(t, 5000, s.Measured[result.Received])
 			l := s.Latencies
 			for _, x := range []*result.Latency{l[result.Delay], l[result.Ack], l[result.Response], l[result.Transfer]} {
 				require.EqualValues(t, 5000, x.Count, "5000 were due")
@@ -99,7 +99,7 @@ func TestWarmupMessagesThatWereSentLate(t *testing.T) {
 			require.True(t, s.Success, s.Problems)
 			require.EqualValues(t, 200, s.Latencies[result.Transfer].Count)
 			require.EqualValues(t, 200, s.Latencies[result.Response].Count)
-			require.EqualValues(t, 200, s.Measured.Received)
+			require.EqualValues(t, 200, s.Measured[result.Received])
 		}
 	})
 }
@@ -256,7 +256,7 @@ func TestNothingDone(t *testing.T) {
 			}), nil)
 			require.False(t, s.Success)
 			require.Contains(t, strings.Join(s.Problems, "\n"), tt.problem)
-			require.Equal(t, tt.blocked, s.Total.Blocked)
+			require.Equal(t, tt.blocked, s.Total[result.Blocked])
 		})
 	}
 }
@@ -280,7 +280,7 @@ func TestNothingMeasured(t *testing.T) {
 			}), nil)
 			require.True(t, s.Success)
 			require.Equal(t, tt.expected, slices.Contains(s.Warnings, text), s.Warnings)
-			require.Equal(t, !tt.expected, s.Measured.Completed > 0)
+			require.Equal(t, !tt.expected, s.Measured[result.Completed] > 0)
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -306,10 +306,10 @@ func TestBlockedOnATopic(t *testing.T) {
 				p.Consumers, p.Duration, p.MaxPending, p.DrainTimeout = 3, 4*time.Second, 100, time.Second
 				p.ConsumerWork = load.Work{Min: 10 * time.Second, Max: 10 * time.Second}
 			}), nil)
-			require.EqualValues(t, 3, s.Total.Received)
-			require.GreaterOrEqual(t, s.Total.Sent, uint64(limit+1), "each consumer has a message, and as many wait") //nolint:gosec // small
-			require.LessOrEqual(t, s.Total.Sent, uint64(2*limit), "or it has taken as many at once")                  //nolint:gosec // small
-			require.Equal(t, s.Total.Sent, s.Total.Completed)
+			require.EqualValues(t, 3, s.Total[result.Received])
+			require.GreaterOrEqual(t, s.Total[result.Sent], uint64(limit+1), "each consumer has a message, and as many wait") //nolint:gosec // small
+			require.LessOrEqual(t, s.Total[result.Sent], uint64(2*limit), "or it has taken as many at once")                  //nolint:gosec // small
+			require.Equal(t, s.Total[result.Sent], s.Total[result.Completed])
 			require.NotContains(t, strings.Join(s.Problems, "\n"), "of unknown end")
 		})
 	}
@@ -337,13 +337,13 @@ func TestClientsOnOneQueue(t *testing.T) {
 			}
 			one, two := <-summaries, <-summaries
 			for _, s := range []*stats.Summary{one, two} {
-				require.EqualValues(t, 3000, s.Total.Sent)
-				require.EqualValues(t, 3000, s.Total.Completed)
-				require.Positive(t, s.Total.Foreign)
-				require.Equal(t, 3000-s.Total.Received, s.Missing)
+				require.EqualValues(t, 3000, s.Total[result.Sent])
+				require.EqualValues(t, 3000, s.Total[result.Completed])
+				require.Positive(t, s.Total[result.Foreign])
+				require.Equal(t, 3000-s.Total[result.Received], s.Missing)
 				require.Contains(t, strings.Join(s.Warnings, "\n"), "messages of another run or tool")
 			}
-			require.EqualValues(t, 6000, one.Total.Received+one.Total.Foreign+two.Total.Received+two.Total.Foreign)
+			require.EqualValues(t, 6000, one.Total[result.Received]+one.Total[result.Foreign]+two.Total[result.Received]+two.Total[result.Foreign])
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // lateEnd is the tolerated lateness of a count's last message: without it, a load of some milliseconds would miss its
@@ -73,7 +74,8 @@ func (u *use) measuredSends() (n uint64) {
 // aboutWarmup adds a warning for each step that has latencies of its warm-up alone.
 func (r *run) aboutWarmup(s *stats.Summary, add func(string, ...any)) {
 	about := func(step *plan.Step, name string, total, measured *stats.Counters) {
-		if step.Warmup > 0 && total.Completed+total.Received > 0 && measured.Completed+measured.Received == 0 {
+		if step.Warmup > 0 && total[result.Completed]+total[result.Received] > 0 &&
+			measured[result.Completed]+measured[result.Received] == 0 {
 			add("%snothing was measured: there was no message after the warm-up of %s, whose latencies the summary leaves out",
 				name, step.Warmup)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // outageMark is how far the verification had come when an outage began.
@@ -254,9 +255,9 @@ func notBack(s *stats.Summary, add func(string, ...any)) {
 func (r *run) aboutOutages(s *stats.Summary, add func(string, ...any)) {
 	n := inDoubt(s)
 	switch {
-	case n > 0 && s.Total.Resent > 0:
+	case n > 0 && s.Total[result.Resent] > 0:
 		add("messages in doubt after outages, which the broker may have or not: %d; messages were sent again %d times, and "+
-			"%d are unconfirmed", n, s.Total.Resent, s.Total.Unconfirmed)
+			"%d are unconfirmed", n, s.Total[result.Resent], s.Total[result.Unconfirmed])
 	case n > 0:
 		add("messages in doubt after outages, which the broker may have or not: %d; they are counted as unconfirmed", n)
 	}

@@ -93,11 +93,11 @@ func TestReconnect(t *testing.T) {
 				require.Equal(t, want.lasts >= 500*time.Millisecond, o.Attempts > 0)
 				inDoubt += o.InDoubt
 			}
-			require.Equal(t, s.Total.Unconfirmed, inDoubt)
-			require.Zero(t, s.Total.Failed+s.Total.Unsent)
-			require.Equal(t, s.Total.Sent, s.Total.Completed+inDoubt)
+			require.Equal(t, s.Total[result.Unconfirmed], inDoubt)
+			require.Zero(t, s.Total[result.Failed]+s.Total[result.Unsent])
+			require.Equal(t, s.Total[result.Sent], s.Total[result.Completed]+inDoubt)
 			if !p.Rate.IsZero() {
-				require.EqualValues(t, 1000*p.Duration.Seconds(), s.Total.Sent, "the schedule goes on, and what was due in an outage is sent after it")
+				require.EqualValues(t, 1000*p.Duration.Seconds(), s.Total[result.Sent], "the schedule goes on, and what was due in an outage is sent after it")
 			}
 			v := s.Verification.Total
 			require.Zero(t, v.Lost+v.Left+v.Damaged)
@@ -135,12 +135,12 @@ func TestPatience(t *testing.T) {
 			time.AfterFunc(2*time.Second, line.Cut)
 			time.AfterFunc(11500*time.Millisecond, line.Restore)
 			s, _ := run(t, p, nil)
-			require.EqualValues(t, 9, s.Total.Failed, "one at the end of each second of the outage")
+			require.EqualValues(t, 9, s.Total[result.Failed], "one at the end of each second of the outage")
 			require.Len(t, s.Outages, 1)
-			require.Equal(t, s.Total.Sent, s.Total.Completed+s.Total.Failed+s.Total.Unconfirmed)
+			require.Equal(t, s.Total[result.Sent], s.Total[result.Completed]+s.Total[result.Failed]+s.Total[result.Unconfirmed])
 			require.Greater(t, s.Outages[0].Length(), 9400*time.Millisecond)
 			if !p.Rate.IsZero() {
-				require.EqualValues(t, 2000, s.Total.Sent)
+				require.EqualValues(t, 2000, s.Total[result.Sent])
 			}
 			v := s.Verification.Total
 			require.Zero(t, v.Lost+v.Left+v.Damaged)
@@ -169,10 +169,10 @@ func TestPatienceOverSteps(t *testing.T) {
 		time.AfterFunc(6*time.Second, line.Restore)
 		sum := s.run(t, nil)
 		require.Len(t, sum.Outages, 1)
-		require.EqualValues(t, 2, sum.Total.Failed, "one in each step")
-		require.Equal(t, sum.Total.Sent, sum.Total.Completed+sum.Total.Failed+sum.Total.Unconfirmed)
+		require.EqualValues(t, 2, sum.Total[result.Failed], "one in each step")
+		require.Equal(t, sum.Total[result.Sent], sum.Total[result.Completed]+sum.Total[result.Failed]+sum.Total[result.Unconfirmed])
 		require.Greater(t, sum.Outages[0].Length(), 3900*time.Millisecond)
-		require.Greater(t, sum.Steps[1].Total.Completed, uint64(190), "the rate is caught up")
+		require.Greater(t, sum.Steps[1].Total[result.Completed], uint64(190), "the rate is caught up")
 	})
 }
 
@@ -250,7 +250,7 @@ func TestOutageToTheEnd(t *testing.T) {
 		require.False(t, s.Success)
 		require.NoError(t, s.Err)
 		require.Equal(t, "duration reached", s.Reason)
-		require.EqualValues(t, 101, s.Total.Completed)
+		require.EqualValues(t, 101, s.Total[result.Completed])
 		require.Contains(t, strings.Join(s.Problems, "\n"), "was not over when the run ended")
 		require.Zero(t, s.Verification.Total.Lost)
 	})
@@ -434,7 +434,7 @@ func TestLostAtTheEnd(t *testing.T) {
 			}), nil)
 			require.False(t, s.Success)
 			require.Empty(t, s.LeftBehind)
-			require.EqualValues(t, 1, s.Total.Unconfirmed)
+			require.EqualValues(t, 1, s.Total[result.Unconfirmed])
 			require.NotContains(t, strings.Join(s.Problems, "\n"), "of unknown end")
 		})
 	}

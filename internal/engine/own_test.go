@@ -42,7 +42,7 @@ func TestAges(t *testing.T) {
 				}
 			}
 		}
-		require.EqualValues(t, s.Total.Received, all)
+		require.EqualValues(t, s.Total[result.Received], all)
 		require.Empty(t, aboutTheLoad(s.Warnings))
 
 		s, _ = run(t, newPlan(mem.New().Factory(), func(p *flat) { p.Rate, p.Count = rate("100"), 10 }), nil)

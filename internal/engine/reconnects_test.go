@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // losing is a driver that connects again by itself: after so many messages there is no broker any more, and each send
@@ -80,10 +81,10 @@ func TestBrokerGoneFromAClientThatConnectsAgain(t *testing.T) {
 			require.Contains(t, s.Reason, tt.reason)
 			require.InDelta(t, tt.lasts, s.End.Sub(s.Start), float64(5*time.Second))
 			require.False(t, s.Success)
-			require.EqualValues(t, 50, s.Total.Completed)
-			require.EqualValues(t, 50, s.Total.Received)
-			require.Equal(t, s.Total.Sent-50, s.Total.Failures[tt.end.Class], "failures of the class %s", tt.end.Class)
-			require.Positive(t, s.Total.Failures[tt.end.Class])
+			require.EqualValues(t, 50, s.Total[result.Completed])
+			require.EqualValues(t, 50, s.Total[result.Received])
+			require.Equal(t, s.Total[result.Sent]-50, s.Total.Class(tt.end.Class), "failures of the class %s", tt.end.Class)
+			require.Positive(t, s.Total.Class(tt.end.Class))
 			if tt.end.Err != nil {
 				require.Contains(t, strings.Join(s.Problems, "\n"), "refused")
 			}

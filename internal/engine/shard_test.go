@@ -9,6 +9,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // A shard that has sent its part receives what the others still send, however long that takes: it has the only
@@ -48,7 +49,7 @@ func TestShardAwaitsOthers(t *testing.T) {
 				if err != nil {
 					s = new(stats.Summary)
 				}
-				sent <- s.Total.Completed
+				sent <- s.Total[result.Completed]
 			}()
 			stop := make(chan struct{})
 			if c.interrupt > 0 {
@@ -70,9 +71,9 @@ func TestShardAwaitsOthers(t *testing.T) {
 			theirs := <-sent
 			require.EqualValues(t, others.Seconds()*10, theirs)
 			if c.all {
-				require.Equal(t, s.Total.Completed+theirs, s.Total.Received)
+				require.Equal(t, s.Total[result.Completed]+theirs, s.Total[result.Received])
 			} else {
-				require.Less(t, s.Total.Received, s.Total.Completed+theirs)
+				require.Less(t, s.Total[result.Received], s.Total[result.Completed]+theirs)
 			}
 		})
 	}

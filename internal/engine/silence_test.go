@@ -11,6 +11,7 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // A run that only --message-count ends does not wait for ever for a broker that does nothing any more.
@@ -70,7 +71,7 @@ func TestSilentBrokerEndsACount(t *testing.T) {
 			}), nil)
 			require.Contains(t, s.Reason, tt.reason)
 			if tt.sent > 0 {
-				require.Equal(t, tt.sent, s.Total.Sent)
+				require.Equal(t, tt.sent, s.Total[result.Sent])
 			}
 			if tt.lasts > 0 {
 				require.InDelta(t, tt.lasts, s.End.Sub(s.Start), float64(4*time.Second))

@@ -20,7 +20,7 @@ func TestWarmup(t *testing.T) {
 				p.Rate, p.Duration, p.Warmup = rate("1000"), 5*time.Second, warmup
 			}), nil)
 			require.True(t, s.Success, s.Problems)
-			require.InDelta(t, 5000, s.Total.Sent, 1, "the duration includes the warm-up")
+			require.InDelta(t, 5000, s.Total[result.Sent], 1, "the duration includes the warm-up")
 			require.InDelta(t, 5000-warmup.Milliseconds(), s.Latencies[result.Ack].Count, 2)
 			require.InDelta(t, 5000-warmup.Milliseconds(), s.Latencies[result.Transfer].Count, 2)
 			var warm time.Duration
@@ -45,7 +45,7 @@ func TestInterruptedInTheDrain(t *testing.T) {
 		s, _ := run(t, p, stop)
 		require.Equal(t, "duration reached", s.Reason)
 		require.True(t, s.Success && s.Interrupted)
-		require.EqualValues(t, 10, s.Total.Received, "the drain goes on")
+		require.EqualValues(t, 10, s.Total[result.Received], "the drain goes on")
 	})
 }
 
@@ -57,7 +57,7 @@ func TestInterruptedWithinWarmup(t *testing.T) {
 			p.Rate, p.Duration, p.Warmup = rate("1000"), 5*time.Second, 2*time.Second
 		}), stop)
 		require.True(t, s.Interrupted)
-		require.InDelta(t, 1500, s.Total.Sent, 1)
+		require.InDelta(t, 1500, s.Total[result.Sent], 1)
 		require.Zero(t, s.Latencies[result.Ack].Count, "nothing of it was measured")
 		for _, snap := range rep.snapshots {
 			require.Equal(t, stats.Warmup, snap.Phase)
@@ -76,7 +76,7 @@ func TestSnapshotsOnWholeSeconds(t *testing.T) {
 		}
 		ms := time.Millisecond
 		require.Equal(t, []time.Duration{1000 * ms, 2000 * ms, 2500 * ms, 3000 * ms, 4000 * ms, 5000 * ms, 5500 * ms}, at[:7])
-		require.InDelta(t, 500, rep.snapshots[3].Delta.Sent, 1)
+		require.InDelta(t, 500, rep.snapshots[3].Delta[result.Sent], 1)
 		require.InDelta(t, 5500*ms, s.End.Sub(s.Start), float64(5*ms))
 	})
 }
@@ -107,12 +107,12 @@ func TestDrainPhase(t *testing.T) {
 		var drained uint64
 		for _, snap := range rep.snapshots {
 			if snap.Phase == stats.Drain {
-				require.LessOrEqual(t, snap.Delta.Sent, uint64(1), "at most the one that was leaving at that moment")
-				drained += snap.Delta.Received
+				require.LessOrEqual(t, snap.Delta[result.Sent], uint64(1), "at most the one that was leaving at that moment")
+				drained += snap.Delta[result.Received]
 			}
 		}
 		require.InDelta(t, 250, drained, 2)
-		require.Equal(t, s.Total.Sent, s.Total.Received)
+		require.Equal(t, s.Total[result.Sent], s.Total[result.Received])
 	})
 }
 
@@ -124,7 +124,7 @@ func TestReporters(t *testing.T) {
 		rep := &recorder{interval: func(*stats.Snapshot) error { return errFull }}
 		s, err := carryOut(t.Context(), nil, plan5s(), rep)
 		require.ErrorIs(t, err, errFull)
-		require.InDelta(t, 5000, s.Total.Sent, 1)
+		require.InDelta(t, 5000, s.Total[result.Sent], 1)
 		require.True(t, s.Success)
 		require.NotNil(t, rep.summary)
 	})
@@ -159,7 +159,7 @@ func TestReporters(t *testing.T) {
 		s, err := carryOut(t.Context(), nil, p, rep)
 		require.NoError(t, err)
 		check(t, p, s, rep)
-		require.InDelta(t, 3000, s.Total.Sent, 1)
+		require.InDelta(t, 3000, s.Total[result.Sent], 1)
 		require.Less(t, len(rep.snapshots), 200)
 	})
 }

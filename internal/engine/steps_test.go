@@ -104,7 +104,7 @@ func (s *scenario) run(t *testing.T, stop <-chan struct{}) *stats.Summary {
 		require.Equal(t, byStep[sum.Steps[i].Name], sum.Steps[i].Total, "the intervals of a step add up to it")
 		if l := sum.Steps[i].Latencies[result.Ack]; l != nil {
 			acks += l.Count
-			require.EqualValues(t, sum.Steps[i].Measured.Completed, l.Count)
+			require.EqualValues(t, sum.Steps[i].Measured[result.Completed], l.Count)
 		}
 	}
 	if len(s.plan.Steps) == 1 {
@@ -146,7 +146,7 @@ func requireGroupIntervals(t *testing.T, snapshots []*stats.Snapshot, sum *stats
 			}
 			require.Equal(t, counts[key{"", g.Name}], g.Total)
 		}
-		delta.Sent, delta.Blocked = s.Delta.Sent, s.Delta.Blocked // of which some may be of the next interval to its group, or the other way round
+		delta[result.Sent], delta[result.Blocked] = s.Delta[result.Sent], s.Delta[result.Blocked] // of which some may be of the next interval to its group, or the other way round
 		require.Equal(t, s.Delta, delta)
 		require.Equal(t, count(s.Latencies[result.Ack]), ack)
 		require.Equal(t, count(s.Latencies[result.Transfer]), transfer)
@@ -184,20 +184,20 @@ func TestStepsShareOneNumbering(t *testing.T) {
 			s.step("drain", drainedStep, s.readers("readers", nil))
 			sum := s.run(t, nil)
 			require.True(t, sum.Success, "%q", sum.Problems)
-			require.Zero(t, sum.Total.NegativeTransfers)
-			require.EqualValues(t, 1000+500+1000, sum.Total.Completed)
-			require.Equal(t, sum.Total.Completed, sum.Total.Received)
-			require.Equal(t, sum.Total.Received, sum.Expected)
+			require.Zero(t, sum.Total[result.NegativeTransfers])
+			require.EqualValues(t, 1000+500+1000, sum.Total[result.Completed])
+			require.Equal(t, sum.Total[result.Completed], sum.Total[result.Received])
+			require.Equal(t, sum.Total[result.Received], sum.Expected)
 			require.Zero(t, sum.Missing)
 			var got [][2]uint64
 			for i := range sum.Steps {
-				got = append(got, [2]uint64{sum.Steps[i].Total.Completed, sum.Steps[i].Total.Received})
+				got = append(got, [2]uint64{sum.Steps[i].Total[result.Completed], sum.Steps[i].Total[result.Received]})
 			}
 			require.Equal(t, [][2]uint64{{1000, 0}, {500, 1500}, {1000, 0}, {0, 1000}}, got)
 			require.Equal(t, []string{"message count reached", "duration reached", "duration reached", "drained"},
 				[]string{sum.Steps[0].Reason, sum.Steps[1].Reason, sum.Steps[2].Reason, sum.Steps[3].Reason})
-			require.EqualValues(t, 600, sum.Steps[2].Measured.Sent, "the warm-up of a step is its own")
-			require.EqualValues(t, 500, sum.Steps[1].Measured.Sent)
+			require.EqualValues(t, 600, sum.Steps[2].Measured[result.Sent], "the warm-up of a step is its own")
+			require.EqualValues(t, 500, sum.Steps[1].Measured[result.Sent])
 			require.EqualValues(t, 500+600, sum.Latencies[result.Response].Count, "the messages of the first step had no rate")
 			if verified {
 				require.EqualValues(t, 2500, sum.Verification.Total.Once)
@@ -230,8 +230,8 @@ func TestStepsKeepConnections(t *testing.T) {
 		sum := s.run(t, nil)
 		require.True(t, sum.Success, "%q", sum.Problems)
 		require.Equal(t, map[string]int{"driver": 1, "senders-0": 2, "others-0": 1, "readers-0": 3}, opened)
-		require.EqualValues(t, 2*(10+20+20+30+40), sum.Total.Received)
-		require.EqualValues(t, sum.Total.Received, sum.Verification.Total.Once)
+		require.EqualValues(t, 2*(10+20+20+30+40), sum.Total[result.Received])
+		require.EqualValues(t, sum.Total[result.Received], sum.Verification.Total.Once)
 		require.Zero(t, sum.Total.InFlight())
 		require.Empty(t, sum.LeftBehind)
 	})
@@ -261,7 +261,7 @@ func TestGroupsThatReturn(t *testing.T) {
 			require.True(t, sum.Success, "%q", sum.Problems)
 			got := map[string]uint64{}
 			for _, w := range sum.Workers {
-				got[w.Name] = w.Total.Received
+				got[w.Name] = w.Total[result.Received]
 			}
 			require.Zero(t, b.Subscriptions("T"), "nothing stays at the broker")
 			require.Empty(t, sum.LeftBehind)
@@ -366,8 +366,8 @@ func TestThresholdsThatAbort(t *testing.T) {
 			sum := s.run(t, nil)
 			require.True(t, sum.Success, "%q", sum.Problems)
 			require.Len(t, sum.Steps, tt.steps)
-			require.InDelta(t, tt.sent, sum.Total.Sent, 102, "it looks once a second, at the last second")
-			require.Equal(t, sum.Total.Sent, sum.Total.Received, "nothing that was measured is lost")
+			require.InDelta(t, tt.sent, sum.Total[result.Sent], 102, "it looks once a second, at the last second")
+			require.Equal(t, sum.Total[result.Sent], sum.Total[result.Received], "nothing that was measured is lost")
 			var kept []bool
 			for i := range sum.Thresholds {
 				kept = append(kept, sum.Thresholds[i].Kept)
@@ -393,7 +393,7 @@ func TestStepsEndEarly(t *testing.T) {
 		sum := s.run(t, stop)
 		require.True(t, sum.Interrupted)
 		require.Len(t, sum.Steps, 2)
-		require.EqualValues(t, 30+21, sum.Total.Received)
+		require.EqualValues(t, 30+21, sum.Total[result.Received])
 		require.Empty(t, sum.Problems)
 	})
 	inBubble(t, "a broker that cannot be reached", func(t *testing.T) {
@@ -405,7 +405,7 @@ func TestStepsEndEarly(t *testing.T) {
 		require.False(t, sum.Success)
 		require.Equal(t, driver.ClassConnect, driver.ClassOf(sum.Err))
 		require.Contains(t, sum.Reason, "step two could not begin")
-		require.EqualValues(t, 30, sum.Total.Completed)
+		require.EqualValues(t, 30, sum.Total[result.Completed])
 	})
 }
 
@@ -436,7 +436,7 @@ func TestCommandsOfSteps(t *testing.T) {
 	sum, err := engine.Run(t.Context(), nil, s.config(), new(recorder))
 	require.NoError(t, err)
 	require.False(t, sum.Success)
-	require.EqualValues(t, 10, sum.Total.Completed)
+	require.EqualValues(t, 10, sum.Total[result.Completed])
 	require.Len(t, sum.Commands, 2)
 	for i := range sum.Commands {
 		require.Positive(t, sum.Commands[i].Took)
@@ -505,7 +505,7 @@ func TestDrainedStepsWithLosses(t *testing.T) {
 				sum := s.run(t, nil)
 				require.Less(t, time.Since(begun), 15*time.Second)
 				require.False(t, sum.Success)
-				require.EqualValues(t, 990, sum.Total.Received)
+				require.EqualValues(t, 990, sum.Total[result.Received])
 				require.Equal(t, "nothing came any more", sum.Steps[1].Reason)
 				if second {
 					require.Contains(t, sum.Problems, "step empty was to be drained, but when it ended messages had not come: 10")
@@ -566,7 +566,7 @@ func TestCommandsThatAreInterrupted(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, sum.Interrupted)
 			require.Empty(t, sum.Problems)
-			require.EqualValues(t, 10, sum.Total.Completed)
+			require.EqualValues(t, 10, sum.Total[result.Completed])
 			require.NoError(t, os.WriteFile(goOn, nil, 0o600))
 			<-time.After(time.Second)
 			require.NoFileExists(t, mark, "the children of the command have ended with it")

@@ -96,7 +96,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 // errorClasses returns the number of failures by class, with an example of each.
 func (r *run) errorClasses(total *stats.Counters) (list []result.Failure) {
 	for class := range driver.NumClasses {
-		if n := total.Failures[class]; n > 0 {
+		if n := total.Class(class); n > 0 {
 			e := result.Failure{Class: class.String(), Count: n}
 			if err := r.firstError(class); err != nil {
 				e.Examples = []string{err.Error()}
@@ -113,16 +113,16 @@ func (r *run) problems(s *stats.Summary) {
 	if s.Err != nil {
 		addError(s, s.Err, "")
 	}
-	inDoubt := min(inDoubt(s)+r.overcome(), s.Total.Unconfirmed)
+	inDoubt := min(inDoubt(s)+r.overcome(), s.Total[result.Unconfirmed])
 	for _, f := range []struct {
 		n    uint64
 		what string
 	}{
-		{s.Total.Rejected, "rejected by the broker"},
-		{s.Total.Released, "given back by the broker"},
-		{s.Total.Modified, "given back by the broker as modified (it may have tried to deliver them)"},
-		{s.Total.Failed, "failed"},
-		{s.Total.Unconfirmed - inDoubt, "sent but not confirmed (the broker may have them or not)"},
+		{s.Total[result.Rejected], "rejected by the broker"},
+		{s.Total[result.Released], "given back by the broker"},
+		{s.Total[result.Modified], "given back by the broker as modified (it may have tried to deliver them)"},
+		{s.Total[result.Failed], "failed"},
+		{s.Total[result.Unconfirmed] - inDoubt, "sent but not confirmed (the broker may have them or not)"},
 		{s.Total.InFlight(), "of unknown end (the driver did not say what became of them)"},
 	} {
 		if f.n > 0 {
@@ -130,7 +130,7 @@ func (r *run) problems(s *stats.Summary) {
 		}
 	}
 	for class := range driver.NumClasses {
-		if s.Total.Failures[class] <= inDoubt && lostClass(class) || s.Total.Failures[class] == 0 {
+		if s.Total.Class(class) <= inDoubt && lostClass(class) || s.Total.Class(class) == 0 {
 			continue
 		}
 		// otherwise s.Err is the same failure
@@ -141,11 +141,12 @@ func (r *run) problems(s *stats.Summary) {
 	notBack(s, add)
 	r.notRecovered(s, add)
 	r.nothingDone(s, add)
-	if r.plan.FailOnForeign && s.Total.Foreign > 0 {
-		add(aboutForeign, s.Total.Foreign)
+	if r.plan.FailOnForeign && s.Total[result.Foreign] > 0 {
+		add(aboutForeign, s.Total[result.Foreign])
 	}
-	if count := r.toReceive(); s.Total.Received < count && !s.Interrupted && s.Err == nil {
-		add("messages of --message-count not received when the duration ended: %d of %d", count-s.Total.Received, count)
+	if count := r.toReceive(); s.Total[result.Received] < count && !s.Interrupted && s.Err == nil {
+		add("messages of --message-count not received when the duration ended: %d of %d", count-s.Total[result.Received],
+			count)
 	}
 	if r.estranged(s) {
 		add("none of the %d messages received can be identified as one of this run: brokers that drop the properties of "+
@@ -153,7 +154,7 @@ func (r *run) problems(s *stats.Summary) {
 			"cause this, such as RabbitMQ before 4, and ActiveMQ Classic without transport.transformer=jms on its AMQP "+
 			"connector; "+
 			"they cannot be measured between these protocols, and messages counted as missing, lost or foreign may be neither",
-			s.Total.Foreign, r.protocols(r.sendsTo, titleOf), r.protocols(r.readsFrom, titleOf))
+			s.Total[result.Foreign], r.protocols(r.sendsTo, titleOf), r.protocols(r.readsFrom, titleOf))
 	}
 	for _, step := range r.steps {
 		if step.awaited > 0 {
@@ -186,7 +187,7 @@ func addError(s *stats.Summary, err error, before string) {
 // estranged reports whether messages arrived, but none with the run's mark, over another protocol than they were sent.
 func (r *run) estranged(s *stats.Summary) bool {
 	return r.role == plan.Client && r.protocols(r.sendsTo, nameOf) != r.protocols(r.readsFrom, nameOf) &&
-		s.Total.Completed > 0 && s.Total.Received == 0 && s.Total.Foreign > 0
+		s.Total[result.Completed] > 0 && s.Total[result.Received] == 0 && s.Total[result.Foreign] > 0
 }
 
 // laterFailures adds the workers that failed after the one, if any, that ended the load.
@@ -209,45 +210,47 @@ func (r *run) warnings(s *stats.Summary, excess uint64) {
 	r.aboutTester(s, add)
 	r.aboutWarmup(s, add)
 	r.aboutRates(s, add)
-	if s.Total.NegativeTransfers > 0 {
+	if s.Total[result.NegativeTransfers] > 0 {
 		add("transfer times below zero, left out because the clocks of producer and consumer differ: %d of %d",
-			s.Total.NegativeTransfers, s.Total.Received-s.Total.Unstamped)
+			s.Total[result.NegativeTransfers], s.Total[result.Received]-s.Total[result.Unstamped])
 	}
-	if s.Total.Early > 0 {
+	if s.Total[result.Early] > 0 {
 		clocks := ""
 		if r.role == plan.Consumer {
 			clocks = ", and so do clocks of producer and consumer that differ"
 		}
 		add("messages delivered before their delay was over: %d of %d; a broker that does not delay causes this, such as "+
 			"ActiveMQ Classic "+
-			"without schedulerSupport"+clocks, s.Total.Early, s.Total.Delayed)
+			"without schedulerSupport"+clocks, s.Total[result.Early], s.Total[result.Delayed])
 	}
-	if d := s.Total.Delayed; d > 0 && d < s.Total.Received {
+	if d := s.Total[result.Delayed]; d > 0 && d < s.Total[result.Received] {
 		add("transfer times are of both %d delayed messages, with their delays, and %d others; lateness is of the delayed "+
-			"ones", d, s.Total.Received-d)
+			"ones", d, s.Total[result.Received]-d)
 	}
-	if s.Total.NegativeAges > 0 {
+	if s.Total[result.NegativeAges] > 0 {
 		add("b2c or s2c times below zero, left out because the clocks of producer, broker and consumer differ: %d",
-			s.Total.NegativeAges)
+			s.Total[result.NegativeAges])
 	}
 	r.aboutOutages(s, add)
-	if s.Total.OutOfRange > 0 {
-		add("latencies above %s, counted as that: %d", stats.MaxLatency, s.Total.OutOfRange)
+	if s.Total[result.OutOfRange] > 0 {
+		add("latencies above %s, counted as that: %d", stats.MaxLatency, s.Total[result.OutOfRange])
 	}
-	if s.ExpectedKnown && r.verify == nil && s.Total.Redelivered > 0 {
-		add("messages delivered again, each of which may make up for a lost one: %d", s.Total.Redelivered)
+	if s.ExpectedKnown && r.verify == nil && s.Total[result.Redelivered] > 0 {
+		add("messages delivered again, each of which may make up for a lost one: %d", s.Total[result.Redelivered])
 	}
-	if s.ExpectedKnown && r.verify == nil && s.Total.Resent > 0 {
-		add("messages sent again, each of which may make up for a lost one: %d; --verify tells them apart", s.Total.Resent)
+	if s.ExpectedKnown && r.verify == nil && s.Total[result.Resent] > 0 {
+		add("messages sent again, each of which may make up for a lost one: %d; --verify tells them apart",
+			s.Total[result.Resent])
 	}
-	if excess > s.Total.Unconfirmed+s.Total.Resent {
+	if excess > s.Total[result.Unconfirmed]+s.Total[result.Resent] {
 		add("more messages received than completed, by duplicates or another producer: %d", excess)
 	}
-	if s.Total.Foreign > 0 && !r.plan.FailOnForeign {
-		add(aboutForeign, s.Total.Foreign)
+	if s.Total[result.Foreign] > 0 && !r.plan.FailOnForeign {
+		add(aboutForeign, s.Total[result.Foreign])
 	}
-	if len(r.consumers) > 0 && s.Total.Received+s.Total.Foreign == 0 && s.Err == nil && (!r.role.Produces() ||
-		s.Total.Completed > 0) {
+	if len(r.consumers) > 0 && s.Total[result.Received]+s.Total[result.Foreign] == 0 && s.Err == nil &&
+		(!r.role.Produces() ||
+			s.Total[result.Completed] > 0) {
 		add("no message was received%s", r.aboutTopics())
 	}
 }
@@ -266,18 +269,18 @@ const aboutForeign = "messages of another run or tool taken from the destination
 
 // nothingDone adds the reason why no message was sent or completed.
 func (r *run) nothingDone(s *stats.Summary, add func(string, ...any)) {
-	if len(r.producers) == 0 || s.Total.Completed > 0 || s.Err != nil {
+	if len(r.producers) == 0 || s.Total[result.Completed] > 0 || s.Err != nil {
 		return
 	}
 	switch {
-	case s.Total.Sent == 0 && r.due == 0 && r.plan.Rated(): // the first message is due at the start
-	case s.Total.Sent == 0 && s.Total.NoLeave > 0:
+	case s.Total[result.Sent] == 0 && r.due == 0 && r.plan.Rated(): // the first message is due at the start
+	case s.Total[result.Sent] == 0 && s.Total[result.NoLeave] > 0:
 		add("nothing was sent: the broker granted no credit to send; a full queue or disk, or another limit of the broker, " +
 			"causes this")
-	case s.Total.Sent == 0 && s.Total.InFlight() == 0:
+	case s.Total[result.Sent] == 0 && s.Total.InFlight() == 0:
 		add("nothing was sent: the producers waited for the broker, or for the network, until the load ended")
-	case s.Total.Sent > 0:
-		add("nothing was completed: of %d messages sent the broker accepted none", s.Total.Sent)
+	case s.Total[result.Sent] > 0:
+		add("nothing was completed: of %d messages sent the broker accepted none", s.Total[result.Sent])
 	}
 }
 
@@ -288,16 +291,16 @@ const reached = 0.99
 // aboutRates adds a warning about rates that were not reached.
 func (r *run) aboutRates(s *stats.Summary, add func(string, ...any)) {
 	// all messages of the count were sent, but late
-	if o := &s.Offered; len(r.steps) == 1 && r.unrated() == 0 && s.Total.Sent >= r.due && o.Missed() > 1-reached {
+	if o := &s.Offered; len(r.steps) == 1 && r.unrated() == 0 && s.Total[result.Sent] >= r.due && o.Missed() > 1-reached {
 		add("the rate was not reached: before the last message was sent, %d were due in the measured time, %.1f%% more "+
 			"than there were", o.Due,
 			100*(float64(o.Due)/float64(max(o.Sent, 1))-1))
 		return
 	}
 	if len(r.steps) == 1 && r.unrated() == 0 {
-		if float64(s.Total.Sent) < reached*float64(r.due) {
+		if float64(s.Total[result.Sent]) < reached*float64(r.due) {
 			add("the rate was not reached: %d of the %d messages that were due were sent; unsent messages appear in no "+
-				"latency figure", s.Total.Sent, r.due)
+				"latency figure", s.Total[result.Sent], r.due)
 		}
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // aboutTester adds warnings if the tester itself, or its machine, affected the results.
@@ -27,7 +28,7 @@ func (r *run) aboutTester(s *stats.Summary, add func(string, ...any)) {
 	if h.Pauses > 0 {
 		add("the tester itself stood still %s, the longest for %s until %s (stopped, suspended, or without a processor): "+
 			"the latencies of %d sends and receipts include that",
-			times(h.Pauses), h.PauseMax.Round(time.Millisecond), h.PauseAt.Format(time.TimeOnly), s.Total.Paused)
+			times(h.Pauses), h.PauseMax.Round(time.Millisecond), h.PauseAt.Format(time.TimeOnly), s.Total[result.Paused])
 	}
 	if n := h.LateOwn(); h.Late(n) {
 		add("the tester sent %d of %d messages late through its own fault", n, h.Sent)

@@ -28,15 +28,15 @@ func TestStallShows(t *testing.T) {
 				p.Rate, p.Duration, p.MaxPending = rate("1000"), 5*time.Second, pending
 			}), nil)
 			require.True(t, s.Success, s.Problems)
-			require.Zero(t, s.Total.LateSends, "a stalled broker is not a late tester")
-			require.InDelta(t, 5000, s.Total.Sent, 1)
+			require.Zero(t, s.Total[result.LateSends], "a stalled broker is not a late tester")
+			require.InDelta(t, 5000, s.Total[result.Sent], 1)
 			l := s.Latencies
 			require.InDelta(t, 500_000, l[result.Response].Percentile(90), 15_000)
 			require.InDelta(t, 1_000_000, l[result.Response].Max, 15_000)
 			if pending == 0 {
 				require.Zero(t, l[result.Delay].Max, "nothing holds the sends up")
 				require.InDelta(t, 500_000, l[result.Ack].Percentile(90), 15_000)
-				require.Zero(t, s.Total.Blocked)
+				require.Zero(t, s.Total[result.Blocked])
 			} else {
 				require.InDelta(t, 500_000, l[result.Delay].Percentile(90), 15_000)
 				require.Less(t, l[result.Ack].Percentile(99), int64(100), "ack stays low")
@@ -57,45 +57,45 @@ func TestFaultsAreCountedExactly(t *testing.T) {
 		warning  string
 		drainOut bool // the drain runs into its deadline
 	}{
-		{name: "no fault", options: func(*mem.Options) {}, want: stats.Counters{Completed: count, Received: count}},
+		{name: "no fault", options: func(*mem.Options) {}, want: stats.Counters{result.Completed: count, result.Received: count}},
 		{
 			name: "10 lost are 10 not received", options: func(o *mem.Options) { o.Lose = 100 },
-			want: stats.Counters{Completed: count, Received: 990}, missing: 10,
+			want: stats.Counters{result.Completed: count, result.Received: 990}, missing: 10,
 			problem: "after 3s: 10 of 1000", drainOut: true,
 		},
 		{
 			name: "rejected", options: func(o *mem.Options) { o.Reject = 100 },
-			want: stats.Counters{Completed: 990, Received: 990, Rejected: 10}, class: driver.ClassOther,
+			want: stats.Counters{result.Completed: 990, result.Received: 990, result.Rejected: 10}, class: driver.ClassOther,
 			problem: "rejected by the broker: 10",
 		},
 		{
 			name: "released", options: func(o *mem.Options) { o.Release = 50 },
-			want: stats.Counters{Completed: 980, Received: 980, Released: 20}, class: driver.ClassOther,
+			want: stats.Counters{result.Completed: 980, result.Received: 980, result.Released: 20}, class: driver.ClassOther,
 			problem: "given back by the broker: 20",
 		},
 		{
 			name: "modified", options: func(o *mem.Options) { o.Modify = 25 },
-			want: stats.Counters{Completed: 960, Received: 960, Modified: 40}, class: driver.ClassOther,
+			want: stats.Counters{result.Completed: 960, result.Received: 960, result.Modified: 40}, class: driver.ClassOther,
 			problem: "given back by the broker as modified (it may have tried to deliver them): 40",
 		},
 		{
 			name: "failed", options: func(o *mem.Options) { o.Fail = 10 },
-			want: stats.Counters{Completed: 900, Received: 900, Failed: 100}, class: driver.ClassOther,
+			want: stats.Counters{result.Completed: 900, result.Received: 900, result.Failed: 100}, class: driver.ClassOther,
 			problem: "messages failed: 100",
 		},
 		{
 			name: "unknown", options: func(o *mem.Options) { o.Withhold = 200 },
-			want: stats.Counters{Completed: 995, Received: 1000, Unconfirmed: 5}, class: driver.ClassTimeout,
+			want: stats.Counters{result.Completed: 995, result.Received: 1000, result.Unconfirmed: 5}, class: driver.ClassTimeout,
 			problem: "(the broker may have them or not): 5", drainOut: true,
 		},
 		{
 			name: "duplicates", options: func(o *mem.Options) { o.Duplicate = 100 },
-			want:    stats.Counters{Completed: count, Received: 1010, Redelivered: 10},
+			want:    stats.Counters{result.Completed: count, result.Received: 1010, result.Redelivered: 10},
 			warning: "more messages received than completed, by duplicates or another producer: 10",
 		},
 		{
 			name: "reordered", options: func(o *mem.Options) { o.Reorder = 10 },
-			want: stats.Counters{Completed: count, Received: count},
+			want: stats.Counters{result.Completed: count, result.Received: count},
 		},
 	}
 	for _, tt := range tests {
@@ -103,14 +103,15 @@ func TestFaultsAreCountedExactly(t *testing.T) {
 			b := broker(t, tt.options)
 			s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Count, p.MaxPending = count, 100 }), nil)
 			n := s.Total
-			tt.want.Sent = count
-			tt.want.CompletedBytes, tt.want.ReceivedBytes = 64*tt.want.Completed, 64*tt.want.Received
-			tt.want.Blocked, tt.want.Failures, tt.want.FailuresOf = n.Blocked, n.Failures, n.FailuresOf
+			tt.want[result.Sent] = count
+			tt.want[result.CompletedBytes], tt.want[result.ReceivedBytes] = 64*tt.want[result.Completed], 64*tt.want[result.Received]
+			tt.want[result.Blocked] = n[result.Blocked]
+			copy(tt.want[result.NumCounters:], n[result.NumCounters:])
 			require.Equal(t, tt.want, n)
-			bad := n.Rejected + n.Released + n.Modified + n.Failed + n.Unconfirmed
-			require.Equal(t, bad, n.Failures[tt.class])
+			bad := n[result.Rejected] + n[result.Released] + n[result.Modified] + n[result.Failed] + n[result.Unconfirmed]
+			require.Equal(t, bad, n.Class(tt.class))
 			require.True(t, s.ExpectedKnown)
-			require.Equal(t, n.Completed, s.Expected)
+			require.Equal(t, n[result.Completed], s.Expected)
 			require.Equal(t, tt.missing, s.Missing)
 			require.Equal(t, tt.problem == "", s.Success, s.Problems)
 			require.Contains(t, strings.Join(s.Problems, "\n"), tt.problem)
@@ -123,9 +124,9 @@ func TestFaultsAreCountedExactly(t *testing.T) {
 			}
 			// The broker's own count.
 			truth := b.Stats()
-			require.Equal(t, truth.Arrived, n.Sent)
-			require.Equal(t, truth.Accepted, n.Completed)
-			require.Equal(t, truth.Delivered, n.Received)
+			require.Equal(t, truth.Arrived, n[result.Sent])
+			require.Equal(t, truth.Accepted, n[result.Completed])
+			require.Equal(t, truth.Delivered, n[result.Received])
 			require.Zero(t, truth.Producers+truth.Consumers+truth.Connections)
 		})
 	}
@@ -143,8 +144,8 @@ func TestMessageCountOverProducers(t *testing.T) {
 		p.DrainTimeout = time.Hour // on the real clock, of a machine that may be busy
 	}), nil)
 	require.True(t, s.Success, s.Problems)
-	require.Equal(t, count, s.Total.Sent)
-	require.Equal(t, count, s.Total.Completed)
+	require.Equal(t, count, s.Total[result.Sent])
+	require.Equal(t, count, s.Total[result.Completed])
 	require.Equal(t, count, b.Stats().Arrived)
 	require.Equal(t, result.Verified{Expected: count, Received: count, Once: count}, s.Verification.Total)
 }
@@ -164,12 +165,12 @@ func TestRateOverProducers(t *testing.T) {
 					p.Destinations = append(p.Destinations, driver.Destination{Name: fmt.Sprint("TEST", i)})
 				}
 			}), nil)
-			require.Equal(t, tt.want, s.Total.Sent)
+			require.Equal(t, tt.want, s.Total[result.Sent])
 			require.Zero(t, s.Latencies[result.Delay].Max)
-			require.Zero(t, s.Total.Blocked)
+			require.Zero(t, s.Total[result.Blocked])
 			if tt.rate == "10" {
 				for _, snap := range rep.snapshots[1:59] {
-					require.InDelta(t, 10, snap.Delta.Sent, 1, "each second: one message is due at the very cut")
+					require.InDelta(t, 10, snap.Delta[result.Sent], 1, "each second: one message is due at the very cut")
 				}
 			}
 		})

@@ -316,28 +316,28 @@ func (r *run) judge(s *stats.Summary) {
 	}
 	parked := r.parked()
 	side := r.side()
-	result := verify.Judge(side)
-	s.Verification = result
-	r.verifyOutages(s, result)
-	left := result.Total.Left - min(parked, result.Total.Left)
+	v := verify.Judge(side)
+	s.Verification = v
+	r.verifyOutages(s, v)
+	left := v.Total.Left - min(parked, v.Total.Left)
 	if s.ExpectedKnown {
-		s.Expected, s.Missing = result.Total.Expected, result.Total.Lost+left
+		s.Expected, s.Missing = v.Total.Expected, v.Total.Lost+left
 	}
 	if left > 0 {
 		s.Problems = append(s.Problems, fmt.Sprintf("messages not received when the drain ended after %s: %d of %d",
-			r.drained.Round(time.Millisecond), left, result.Total.Expected))
+			r.drained.Round(time.Millisecond), left, v.Total.Expected))
 	}
 	if left > 0 && r.verify.unanswered {
 		s.Warnings = append(s.Warnings, "the broker did not answer when it was asked, before the consumers ended: what it "+
 			"still holds is left, not lost")
 	}
-	s.Problems = append(s.Problems, result.Problems(r.plan.Allow)...)
-	if n := result.Total.Disordered; n > 0 && r.plan.Allow.Disorder {
+	s.Problems = append(s.Problems, v.Problems(r.plan.Allow)...)
+	if n := v.Total.Disordered; n > 0 && r.plan.Allow.Disorder {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("messages received out of order: %d, %d of them marked as redelivered; "+
 			"first: %s",
-			n, result.Total.DisorderedRedelivered, result.First(verify.Disordered)))
+			n, v.Total.DisorderedRedelivered, v.First(verify.Disordered)))
 	}
-	if n := result.Total.Foreign; n > s.Total.Foreign {
+	if n := v.Total.Foreign; n > s.Total[result.Foreign] {
 		text := fmt.Sprintf("messages that carry no number of a verified run: %d", n)
 		if r.plan.FailOnForeign {
 			s.Problems = append(s.Problems, text)
@@ -345,7 +345,7 @@ func (r *run) judge(s *stats.Summary) {
 			s.Warnings = append(s.Warnings, text)
 		}
 	}
-	s.Warnings = append(s.Warnings, result.Notes...)
+	s.Warnings = append(s.Warnings, v.Notes...)
 	if r.plan.VerifyFile == "" {
 		return
 	}

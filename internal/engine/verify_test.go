@@ -201,7 +201,7 @@ func TestDuplicateDoesNotHideLossOnAnotherSubscription(t *testing.T) {
 			}), nil)
 			require.False(t, s.Success)
 			require.EqualValues(t, 300, s.Expected)
-			require.EqualValues(t, 390, s.Total.Received)
+			require.EqualValues(t, 390, s.Total[result.Received])
 			require.EqualValues(t, 10, s.Missing)
 			if !verify {
 				require.Contains(t, strings.Join(s.Warnings, "\n"), "by duplicates or another producer: 100")
@@ -248,10 +248,10 @@ func TestHealthyRuns(t *testing.T) {
 					tt.edit(p)
 				}), nil)
 				require.True(t, s.Success, s.Problems)
-				require.EqualValues(t, count, s.Total.Completed)
+				require.EqualValues(t, count, s.Total[result.Completed])
 				n := tt.copies * count
 				require.Equal(t, n, s.Expected)
-				require.Equal(t, n, s.Total.Received)
+				require.Equal(t, n, s.Total[result.Received])
 				require.Zero(t, b.Stats().Subscriptions, "durable ones are removed")
 				require.Nil(t, s.Hosts, "the URL names one")
 				if verify {
@@ -278,8 +278,8 @@ func TestVerificationOfForeignMessages(t *testing.T) {
 		run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, 17; verified(p) }), nil) // of another run
 		s, rep := run(t, newPlan(b.Factory(), func(p *flat) { p.Count = 100; verified(p) }), nil)
 		require.True(t, s.Success, s.Problems)
-		require.EqualValues(t, 42, s.Total.Foreign)
-		require.EqualValues(t, 100, s.Total.Received)
+		require.EqualValues(t, 42, s.Total[result.Foreign])
+		require.EqualValues(t, 100, s.Total[result.Received])
 		require.Equal(t, result.Verified{Expected: 100, Received: 100, Once: 100, Foreign: 42}, s.Verification.Total)
 		require.EqualValues(t, 42, rep.snapshots[len(rep.snapshots)-1].Verified.Foreign)
 	})

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Messages of transactions that are rolled back are not missing; those lost beside them are.
@@ -17,8 +18,8 @@ func TestWithheldMessagesAreNotMissing(t *testing.T) {
 			s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Count = 1000 }), nil)
 			truth := b.Stats()
 			require.EqualValues(t, 100, truth.RolledBack)
-			require.EqualValues(t, 1000, s.Total.Completed)
-			require.EqualValues(t, 900-truth.Lost, s.Total.Received)
+			require.EqualValues(t, 1000, s.Total[result.Completed])
+			require.EqualValues(t, 900-truth.Lost, s.Total[result.Received])
 			require.EqualValues(t, 900, s.Expected)
 			require.Equal(t, truth.Lost, s.Missing)
 			require.Equal(t, lose == 0, s.Success, s.Problems)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // TestConsumerWork: consumers that work 2 ms on each message receive 500 messages per second each, and those of a rate
@@ -30,7 +31,7 @@ func TestConsumerWork(t *testing.T) {
 				c.edit(p)
 			}), nil)
 			require.True(t, s.Success, s.Problems)
-			require.EqualValues(t, 4000, s.Total.Received)
+			require.EqualValues(t, 4000, s.Total[result.Received])
 			// After the last message there is a moment in which others may come.
 			require.InEpsilon(t, 4000/c.perSecond, s.End.Sub(s.Start).Seconds()-0.25, 0.02)
 		})

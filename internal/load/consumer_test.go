@@ -52,17 +52,17 @@ func TestConsumer(t *testing.T) {
 		want     stats.Counters
 		transfer int64 // microseconds; -1 for none
 	}{
-		{"own", true, at(-3 * time.Second), stats.Counters{Received: 1}, 3_000_000},
-		{"sent in the first moment of the run", true, at(-10 * time.Second), stats.Counters{Received: 1}, 10_000_000},
-		{"of an earlier run", true, at(-10*time.Second - time.Microsecond), stats.Counters{Foreign: 1}, -1},
-		{"of an earlier run, to a consumer that does not know", false, at(-time.Hour), stats.Counters{Received: 1}, 3_600_000_000},
-		{"unstamped", false, driver.Delivery{}, stats.Counters{Received: 1, Unstamped: 1}, -1},
-		{"unstamped among our own", true, driver.Delivery{}, stats.Counters{Foreign: 1}, -1},
-		{"a stamp that is none", false, driver.Delivery{HasTime: true}, stats.Counters{Received: 1, Unstamped: 1}, -1},
-		{"redelivered", true, redelivered, stats.Counters{Received: 1, Redelivered: 1}, 1_000_000},
-		{"clock ahead of ours", false, at(5 * time.Second), stats.Counters{Received: 1, NegativeTransfers: 1}, -1},
-		{"clock far ahead of ours", false, at(25 * time.Hour), stats.Counters{Received: 1, Unstamped: 1}, -1},
-		{"waited for days", false, at(-48 * time.Hour), stats.Counters{Received: 1, OutOfRange: 1}, stats.MaxLatency.Microseconds()},
+		{"own", true, at(-3 * time.Second), stats.Counters{result.Received: 1}, 3_000_000},
+		{"sent in the first moment of the run", true, at(-10 * time.Second), stats.Counters{result.Received: 1}, 10_000_000},
+		{"of an earlier run", true, at(-10*time.Second - time.Microsecond), stats.Counters{result.Foreign: 1}, -1},
+		{"of an earlier run, to a consumer that does not know", false, at(-time.Hour), stats.Counters{result.Received: 1}, 3_600_000_000},
+		{"unstamped", false, driver.Delivery{}, stats.Counters{result.Received: 1, result.Unstamped: 1}, -1},
+		{"unstamped among our own", true, driver.Delivery{}, stats.Counters{result.Foreign: 1}, -1},
+		{"a stamp that is none", false, driver.Delivery{HasTime: true}, stats.Counters{result.Received: 1, result.Unstamped: 1}, -1},
+		{"redelivered", true, redelivered, stats.Counters{result.Received: 1, result.Redelivered: 1}, 1_000_000},
+		{"clock ahead of ours", false, at(5 * time.Second), stats.Counters{result.Received: 1, result.NegativeTransfers: 1}, -1},
+		{"clock far ahead of ours", false, at(25 * time.Hour), stats.Counters{result.Received: 1, result.Unstamped: 1}, -1},
+		{"waited for days", false, at(-48 * time.Hour), stats.Counters{result.Received: 1, result.OutOfRange: 1}, stats.MaxLatency.Microseconds()},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestConsumerAges(t *testing.T) {
 		half.Stored = 0
 		none.Born, none.Stored = 0, 0
 		s := received(t, load.ConsumerConfig{}, own, known, half, none)
-		require.EqualValues(t, 4, s.Total.Received)
+		require.EqualValues(t, 4, s.Total[result.Received])
 		require.EqualValues(t, 3, s.Latencies[result.B2C].Count)
 		require.EqualValues(t, 21_000, s.Latencies[result.B2C].Sum)
 		require.EqualValues(t, 2, s.Latencies[result.S2C].Count)
@@ -99,7 +99,7 @@ func TestConsumerAges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now().Add(10 * time.Second).UnixMicro()
 		s := received(t, load.ConsumerConfig{OwnOnly: true}, driver.Delivery{Born: now - 7000, Stored: now - 3000})
-		require.EqualValues(t, 1, s.Total.Foreign)
+		require.EqualValues(t, 1, s.Total[result.Foreign])
 		require.Nil(t, s.Latencies[result.B2C])
 		require.Nil(t, s.Latencies[result.S2C])
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // looking calls Expire as the engine does, until the function that it returns is called.
@@ -55,11 +56,11 @@ func TestExpire(t *testing.T) {
 		require.NoError(t, r.Run(t.Context()))
 		pass(2 * limit)
 		n := r.snapshot().Total
-		require.EqualValues(t, 6, n.Sent)
-		require.EqualValues(t, 5, n.Unconfirmed)
-		require.EqualValues(t, 5, n.Failures[driver.ClassTimeout])
-		require.EqualValues(t, 1, n.Completed)
-		require.Zero(t, n.Strays)
+		require.EqualValues(t, 6, n[result.Sent])
+		require.EqualValues(t, 5, n[result.Unconfirmed])
+		require.EqualValues(t, 5, n.Class(driver.ClassTimeout))
+		require.EqualValues(t, 1, n[result.Completed])
+		require.Zero(t, n[result.Strays])
 		for i, at := range sent[2:] { // two at a time
 			took := at - sent[i]
 			require.GreaterOrEqual(t, took, limit)
@@ -70,8 +71,8 @@ func TestExpire(t *testing.T) {
 		}
 		r.Done(slots[0], driver.Outcome{State: driver.Unknown}) // no answer
 		n = r.snapshot().Total
-		require.EqualValues(t, 6, n.Strays)
-		require.EqualValues(t, 1, n.Completed)
+		require.EqualValues(t, 6, n[result.Strays])
+		require.EqualValues(t, 1, n[result.Completed])
 		require.ErrorContains(t, r.rec.FirstError(driver.ClassTimeout), "no answer within 1s")
 		end()
 	})
@@ -92,7 +93,7 @@ func TestExpireBeginsWhenAMessageHasLeft(t *testing.T) {
 		}))
 		require.NoError(t, r.Run(t.Context()))
 		pass(2 * limit)
-		require.EqualValues(t, 2, r.snapshot().Total.Failures[driver.ClassTimeout])
+		require.EqualValues(t, 2, r.snapshot().Total.Class(driver.ClassTimeout))
 		require.GreaterOrEqual(t, second, 6*limit)
 		require.LessOrEqual(t, second, 6*limit+limit/10)
 		end()
@@ -112,12 +113,12 @@ func TestExpireAfterAPauseOfTheTester(t *testing.T) {
 		r.Expire(limit)
 		pass(10 * limit)
 		r.Expire(limit)
-		require.Zero(t, r.snapshot().Total.Unconfirmed)
+		require.Zero(t, r.snapshot().Total[result.Unconfirmed])
 		for range 40 {
 			pass(load.ExpireEvery(limit))
 			r.Expire(limit)
 		}
-		require.EqualValues(t, 1, r.snapshot().Total.Unconfirmed)
+		require.EqualValues(t, 1, r.snapshot().Total[result.Unconfirmed])
 	})
 }
 
@@ -135,8 +136,8 @@ func TestExpireAndAnswersAtOnce(t *testing.T) {
 	require.NoError(t, r.Run(t.Context()))
 	require.Eventually(t, func() bool { return answered.Load() == 5000 }, time.Minute, time.Millisecond)
 	n := r.snapshot().Total
-	require.EqualValues(t, 5000, n.Sent)
-	require.EqualValues(t, 5000, n.Completed+n.Unconfirmed)
-	require.Equal(t, n.Unconfirmed, n.Strays)
+	require.EqualValues(t, 5000, n[result.Sent])
+	require.EqualValues(t, 5000, n[result.Completed]+n[result.Unconfirmed])
+	require.Equal(t, n[result.Unconfirmed], n[result.Strays])
 	end()
 }

@@ -65,7 +65,7 @@ func TestRateIsMet(t *testing.T) {
 				}
 				wg.Wait()
 				s := stats.NewCollector(recs, nil, clock.Start()).Collect(stats.Measure, time.Now(), true)
-				require.Equal(t, tt.want, s.Total.Sent)
+				require.Equal(t, tt.want, s.Total[result.Sent])
 				require.Zero(t, s.Latencies[result.Delay].Max, "each at its very moment")
 				require.Len(t, at, int(tt.want), "never two producers at once")
 			})
@@ -88,7 +88,7 @@ func TestCountIsExact(t *testing.T) {
 					return nil
 				}))
 				require.NoError(t, r.Run(t.Context()))
-				n := r.snapshot().Total.Completed
+				n := r.snapshot().Total[result.Completed]
 				require.InDelta(t, float64(tt.count)/float64(tt.producers), n, 1)
 				sent += n
 			}
@@ -120,17 +120,17 @@ func TestMaxPendingIsNeverExceeded(t *testing.T) {
 					pass(time.Minute)
 					require.Equal(t, min(limit, 500), in.most)
 					n := r.snapshot().Total
-					require.EqualValues(t, 500, n.Completed)
+					require.EqualValues(t, 500, n[result.Completed])
 					// The first limit messages go out at once; each other waits once for a slot to come back, unless one
 					// came back in the same moment as another.
 					switch limit {
 					case 1:
-						require.EqualValues(t, 499, n.Blocked)
+						require.EqualValues(t, 499, n[result.Blocked])
 					case 1 << 20:
-						require.Zero(t, n.Blocked)
+						require.Zero(t, n[result.Blocked])
 					default:
-						require.LessOrEqual(t, n.Blocked, uint64(500-limit))
-						require.GreaterOrEqual(t, n.Blocked, uint64(500/limit-1))
+						require.LessOrEqual(t, n[result.Blocked], uint64(500-limit))
+						require.GreaterOrEqual(t, n[result.Blocked], uint64(500/limit-1))
 					}
 				})
 			})
@@ -166,8 +166,8 @@ func TestSlotsAreUniqueUnderRace(t *testing.T) {
 	close(work)
 	wg.Wait()
 	n := r.snapshot().Total
-	require.EqualValues(t, count, n.Sent)
-	require.EqualValues(t, count, n.Completed)
+	require.EqualValues(t, count, n[result.Sent])
+	require.EqualValues(t, count, n[result.Completed])
 	require.Zero(t, n.InFlight())
 }
 
@@ -198,10 +198,10 @@ func TestStopping(t *testing.T) {
 					runFor(t, r, 4500*time.Millisecond)
 					require.InDelta(t, 4500*time.Millisecond, time.Since(begun), float64(time.Millisecond))
 					s := r.snapshot()
-					require.Equal(t, sends, s.Total.Sent, "what did not leave does not count")
-					require.Zero(t, s.Total.Failed)
+					require.Equal(t, sends, s.Total[result.Sent], "what did not leave does not count")
+					require.Zero(t, s.Total[result.Failed])
 					if paced != "" {
-						require.EqualValues(t, s.Total.Sent, s.Latencies[result.Delay].Count)
+						require.EqualValues(t, s.Total[result.Sent], s.Latencies[result.Delay].Count)
 					}
 				})
 			})
@@ -229,11 +229,11 @@ func TestSendErrorEndsTheRun(t *testing.T) {
 				}))
 				require.ErrorIs(t, r.Run(t.Context()), lost)
 				n := r.snapshot().Total
-				require.EqualValues(t, 6, n.Sent)
-				require.EqualValues(t, 5, n.Completed)
-				require.EqualValues(t, 1, n.Failed)
-				require.EqualValues(t, 1, n.Unsent)
-				require.EqualValues(t, 1, n.FailuresOf[driver.Failed][driver.ClassConnectionLost])
+				require.EqualValues(t, 6, n[result.Sent])
+				require.EqualValues(t, 5, n[result.Completed])
+				require.EqualValues(t, 1, n[result.Failed])
+				require.EqualValues(t, 1, n[result.Unsent])
+				require.EqualValues(t, 1, n.Failures(driver.Failed)[driver.ClassConnectionLost])
 				require.Zero(t, n.InFlight())
 				require.True(t, errors.Is(r.rec.FirstError(driver.ClassConnectionLost), lost))
 			})
@@ -276,10 +276,10 @@ func TestStrayAnswers(t *testing.T) {
 	}))
 	require.NoError(t, r.Run(t.Context()))
 	n := r.snapshot().Total
-	require.EqualValues(t, 3, n.Sent)
-	require.EqualValues(t, 3, n.Completed)
-	require.Zero(t, n.Failed+n.Rejected)
-	require.EqualValues(t, 2+3*2, n.Strays)
+	require.EqualValues(t, 3, n[result.Sent])
+	require.EqualValues(t, 3, n[result.Completed])
+	require.Zero(t, n[result.Failed]+n[result.Rejected])
+	require.EqualValues(t, 2+3*2, n[result.Strays])
 }
 
 // A range is ended as each of its messages would be, whatever its length.
@@ -295,8 +295,8 @@ func TestDoneAll(t *testing.T) {
 		r.DoneAll(list[:count/2], driver.Outcome{State: driver.Rejected, Class: driver.ClassFull})
 		r.DoneAll(list[count/2:], driver.Outcome{})
 		s := r.snapshot()
-		require.EqualValues(t, count-count/2, s.Total.Completed)
-		require.EqualValues(t, count/2, s.Total.Rejected)
+		require.EqualValues(t, count-count/2, s.Total[result.Completed])
+		require.EqualValues(t, count/2, s.Total[result.Rejected])
 		require.Zero(t, s.Total.InFlight())
 		require.EqualValues(t, count-count/2, s.Latencies[result.Ack].Count)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // trier is a driver.TrySender made of two functions.
@@ -102,8 +103,8 @@ func TestRelay(t *testing.T) {
 				require.Equal(t, sequence(t, weights, setup{Total: 1, Count: n}), variants)
 				require.EqualValues(t, n, r.ledger.Count())
 				s := r.snapshot()
-				require.EqualValues(t, n, s.Total.Sent)
-				require.EqualValues(t, n, s.Total.Completed)
+				require.EqualValues(t, n, s.Total[result.Sent])
+				require.EqualValues(t, n, s.Total[result.Completed])
 				require.Zero(t, r.rec.InFlight())
 			})
 		})
@@ -174,7 +175,7 @@ func TestRelayedEndComesEarly(t *testing.T) {
 		require.NoError(t, r.Run(t.Context()))
 		synctest.Wait()
 		require.Equal(t, n, sent)
-		require.EqualValues(t, n, r.snapshot().Total.Completed)
+		require.EqualValues(t, n, r.snapshot().Total[result.Completed])
 	})
 }
 

@@ -51,12 +51,12 @@ func TestResend(t *testing.T) {
 				require.NoError(t, r.Run(t.Context()))
 				pass(time.Second)
 				n := r.snapshot()
-				require.EqualValues(t, 10, n.Total.Sent)
-				require.EqualValues(t, 9, n.Total.Completed)
-				require.EqualValues(t, 1, n.Total.Unconfirmed)
-				require.EqualValues(t, 1, n.Total.Failures[driver.ClassFull])
-				require.Zero(t, n.Total.Rejected+n.Total.Strays)
-				require.EqualValues(t, 3+1+2, n.Total.Resent)
+				require.EqualValues(t, 10, n.Total[result.Sent])
+				require.EqualValues(t, 9, n.Total[result.Completed])
+				require.EqualValues(t, 1, n.Total[result.Unconfirmed])
+				require.EqualValues(t, 1, n.Total.Class(driver.ClassFull))
+				require.Zero(t, n.Total[result.Rejected]+n.Total[result.Strays])
+				require.EqualValues(t, 3+1+2, n.Total[result.Resent])
 				for number, times := range map[int64]int{0: 1, 3: 4, 5: 3, 9: 2} {
 					list := sent[number]
 					require.Len(t, list, times)
@@ -97,12 +97,12 @@ func TestResendToTheEnd(t *testing.T) {
 			runFor(t, r, 2*time.Second)
 			pass(time.Second)
 			n := r.snapshot().Total
-			require.NotZero(t, n.Unconfirmed)
-			require.NotZero(t, n.Resent)
-			require.Equal(t, n.Sent, n.Completed+n.Unconfirmed)
-			require.Zero(t, n.InFlight()+n.Strays)
-			require.Equal(t, n.Sent, ledger.Count())
-			require.Equal(t, n.Sent, r.Seal().Count)
+			require.NotZero(t, n[result.Unconfirmed])
+			require.NotZero(t, n[result.Resent])
+			require.Equal(t, n[result.Sent], n[result.Completed]+n[result.Unconfirmed])
+			require.Zero(t, n.InFlight()+n[result.Strays])
+			require.Equal(t, n[result.Sent], ledger.Count())
+			require.Equal(t, n[result.Sent], r.Seal().Count)
 		})
 	}
 }

@@ -99,7 +99,7 @@ func TestForeignByID(t *testing.T) {
 		}))
 	require.NoError(t, c.Run(t.Context()))
 	n := stats.NewCollector(nil, []*stats.ConsumerRecorder{rec}, clock.Start()).Collect(stats.Measure, time.Now(), true).Total
-	require.EqualValues(t, 4, n.Received)
-	require.EqualValues(t, 1, n.Unstamped)
-	require.EqualValues(t, 3, n.Foreign)
+	require.EqualValues(t, 4, n[result.Received])
+	require.EqualValues(t, 1, n[result.Unstamped])
+	require.EqualValues(t, 3, n[result.Foreign])
 }

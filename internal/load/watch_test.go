@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // watchedSender is a sender that reports the end of its connection.
@@ -120,7 +121,7 @@ func TestMend(t *testing.T) {
 			require.Equal(t, []time.Duration{4 * time.Second, 6 * time.Second, 17 * time.Second}, mended)
 			require.Equal(t, []time.Duration{0, 10 * time.Second, 20 * time.Second}, sent)
 			s := r.snapshot()
-			require.Zero(t, s.Total.LateSends)
+			require.Zero(t, s.Total[result.LateSends])
 		})
 	}
 }

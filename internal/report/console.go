@@ -105,14 +105,14 @@ func (c *Console) block(s *stats.Snapshot) error {
 		fmt.Fprintf(&b, "%-*s %8d msg/sec\n", rateLabel, label, rate(delta, s.To.Sub(s.From)))
 	}
 	if c.run.Producing {
-		line("--- sent:", s.Delta.Sent)
-		line("--- blocked:", s.Delta.Blocked)
-		line("--- completed:", s.Delta.Completed)
+		line("--- sent:", s.Delta[result.Sent])
+		line("--- blocked:", s.Delta[result.Blocked])
+		line("--- completed:", s.Delta[result.Completed])
 	}
 	if c.run.Consuming {
-		line("--- received:", s.Delta.Received)
-		if s.Delta.Foreign > 0 { // otherwise the consumers would seem idle
-			line("--- foreign:", s.Delta.Foreign)
+		line("--- received:", s.Delta[result.Received])
+		if s.Delta[result.Foreign] > 0 { // otherwise the consumers would seem idle
+			line("--- foreign:", s.Delta[result.Foreign])
 		}
 	}
 	if c.options.ShowLatency {
@@ -139,12 +139,12 @@ func (c *Console) Summary(s *stats.Summary) error {
 	b.WriteString("\n--- SUMMARY\n")
 	writeText(&b, "--- result:", outcomeOf(s), "")
 	if c.run.Producing {
-		writeTotal(&b, "--- total sent:", s.Total.Sent, "")
-		writeTotal(&b, "--- total blocked:", s.Total.Blocked, "")
-		writeTotal(&b, "--- total completed:", s.Total.Completed, "")
+		writeTotal(&b, "--- total sent:", s.Total[result.Sent], "")
+		writeTotal(&b, "--- total blocked:", s.Total[result.Blocked], "")
+		writeTotal(&b, "--- total completed:", s.Total[result.Completed], "")
 	}
 	if c.run.Consuming {
-		writeTotal(&b, "--- total received:", s.Total.Received, "")
+		writeTotal(&b, "--- total received:", s.Total[result.Received], "")
 	}
 	writeLatencies(&b, "--- aggregated ", &s.Latencies, true)
 	c.writeMinimum(&b, &s.Minimum)
@@ -228,13 +228,13 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 				writeTotal(b, "--- total "+f.name+":", f.count, Failures(f.classes))
 			}
 		}
-		unlessZero("--- credit waits:", s.Total.NoLeave, "part of blocked: the broker gave no credit")
-		unlessZero("--- socket waits:", s.Total.SocketWaits, "not part of blocked: the network took no more")
-		unlessZero("--- total unsent:", s.Total.Unsent, "part of failed: they could not be sent")
-		unlessZero("--- total resent:", s.Total.Resent, "messages in doubt that were sent again; not part of sent")
+		unlessZero("--- credit waits:", s.Total[result.NoLeave], "part of blocked: the broker gave no credit")
+		unlessZero("--- socket waits:", s.Total[result.SocketWaits], "not part of blocked: the network took no more")
+		unlessZero("--- total unsent:", s.Total[result.Unsent], "part of failed: they could not be sent")
+		unlessZero("--- total resent:", s.Total[result.Resent], "messages in doubt that were sent again; not part of sent")
 	}
-	unlessZero("--- total commits:", s.Total.Commits, "transactions that the broker confirmed")
-	unlessZero("--- commits failed:", s.Total.CommitsFailed, "transactions that it did not confirm")
+	unlessZero("--- total commits:", s.Total[result.Commits], "transactions that the broker confirmed")
+	unlessZero("--- commits failed:", s.Total[result.CommitsFailed], "transactions that it did not confirm")
 	if s.ExpectedKnown {
 		note := ""
 		if s.Missing > 0 {
@@ -243,20 +243,21 @@ func (c *Console) writeLosses(b *strings.Builder, s *stats.Summary) {
 		writeTotal(b, "--- total missing:", s.Missing, note)
 	}
 	if c.run.Consuming {
-		unlessZero("--- total redelivered:", s.Total.Redelivered, "")
-		unlessZero("--- consumer released:", s.Total.ConsumerReleased,
+		unlessZero("--- total redelivered:", s.Total[result.Redelivered], "")
+		unlessZero("--- consumer released:", s.Total[result.ConsumerReleased],
 			"given back on purpose, to come again; not counted as received")
-		unlessZero("--- consumer rejected:", s.Total.ConsumerRejected, "rejected on purpose; counted as received")
-		unlessZero("--- total foreign:", s.Total.Foreign, "sent by others, not counted as received")
-		unlessZero("--- total unstamped:", s.Total.Unstamped, "no time property, not in the transfer time")
-		unlessZero("--- total delayed:", s.Total.Delayed, "held back as asked for; their transfer time includes that")
-		unlessZero("--- total early:", s.Total.Early, "before their delay was over; not in the lateness")
-		unlessZero("--- transfers below 0:", s.Total.NegativeTransfers,
+		unlessZero("--- consumer rejected:", s.Total[result.ConsumerRejected], "rejected on purpose; counted as received")
+		unlessZero("--- total foreign:", s.Total[result.Foreign], "sent by others, not counted as received")
+		unlessZero("--- total unstamped:", s.Total[result.Unstamped], "no time property, not in the transfer time")
+		unlessZero("--- total delayed:", s.Total[result.Delayed], "held back as asked for; their transfer time includes that")
+		unlessZero("--- total early:", s.Total[result.Early], "before their delay was over; not in the lateness")
+		unlessZero("--- transfers below 0:", s.Total[result.NegativeTransfers],
 			"received before sent, in no transfer time: clocks differ")
 	}
-	unlessZero("--- ages below 0:", s.Total.NegativeAges,
+	unlessZero("--- ages below 0:", s.Total[result.NegativeAges],
 		"b2c, s2c: received before born or stored, in no such time: clocks differ")
-	unlessZero("--- total off scale:", s.Total.OutOfRange, "latency above "+stats.MaxLatency.String()+", counted as that")
+	unlessZero("--- total off scale:", s.Total[result.OutOfRange],
+		"latency above "+stats.MaxLatency.String()+", counted as that")
 }
 
 // writeTester writes why the run stopped, and the tester's own health.
@@ -279,7 +280,8 @@ func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
 		fmt.Sprintf(" us (longest of %d)", h.GCPauses))
 	if h.Pauses > 0 {
 		writeText(b, "--- tester paused:", fmt.Sprintf("%.2f", microseconds(h.PauseMax)),
-			fmt.Sprintf(" us (longest of %d; latencies of %d sends and receipts include that)", h.Pauses, s.Total.Paused))
+			fmt.Sprintf(" us (longest of %d; latencies of %d sends and receipts include that)", h.Pauses,
+				s.Total[result.Paused]))
 	}
 	if h.ClockForward > 0 {
 		writeText(b, "--- tester clock step:", fmt.Sprintf("%.2f", microseconds(h.ClockForward)), " us forward")

@@ -30,8 +30,8 @@ func (c *Console) writeStep(b *strings.Builder, s *stats.StepSummary) {
 		writeTotal(b, label, n, note)
 	}
 	if s.Sends {
-		total("--- step sent:", s.Total.Sent, s.Average.Sent)
-		total("--- step completed:", s.Total.Completed, s.Average.Completed)
+		total("--- step sent:", s.Total[result.Sent], s.Average.Sent)
+		total("--- step completed:", s.Total[result.Completed], s.Average.Completed)
 		for _, f := range failuresOf(&s.Total) {
 			if f.count > 0 {
 				writeTotal(b, "--- step "+f.name+":", f.count, Failures(f.classes))
@@ -39,7 +39,7 @@ func (c *Console) writeStep(b *strings.Builder, s *stats.StepSummary) {
 		}
 	}
 	if s.Receives {
-		total("--- step received:", s.Total.Received, s.Average.Received)
+		total("--- step received:", s.Total[result.Received], s.Average.Received)
 	}
 	writeLatencies(b, "--- step ", &s.Latencies, false)
 	writeGroups(b, s.Groups)
@@ -90,9 +90,10 @@ func groupRow(g *stats.GroupSummary) []string {
 		measured = g.Average.Received
 	}
 	row := []string{
-		"--- group " + oneLine(g.Name) + ":", number(g.Sends, g.Total.Sent), number(g.Sends, g.Total.Completed),
+		"--- group " + oneLine(g.Name) + ":", number(g.Sends, g.Total[result.Sent]), number(g.Sends,
+			g.Total[result.Completed]),
 		number(g.Sends, refused),
-		number(g.Receives, g.Total.Received), number(g.Average.Span > 0, rate(measured, g.Average.Span)),
+		number(g.Receives, g.Total[result.Received]), number(g.Average.Span > 0, rate(measured, g.Average.Span)),
 	}
 	for _, l := range []*result.Latency{g.Latencies[result.Ack], g.Latencies[result.Transfer]} {
 		for _, p := range []float64{50, 99} {

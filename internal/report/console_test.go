@@ -19,17 +19,17 @@ import (
 
 func TestConsole(t *testing.T) {
 	t.Parallel()
-	busy := stats.Counters{Sent: 27640, Blocked: 365, Completed: 27578, Received: 26457}
-	whole := stats.Counters{Sent: 1216053, Blocked: 845, Completed: 1216053, Received: 1216053}
+	busy := stats.Counters{result.Sent: 27640, result.Blocked: 365, result.Completed: 27578, result.Received: 26457}
+	whole := stats.Counters{result.Sent: 1216053, result.Blocked: 845, result.Completed: 1216053, result.Received: 1216053}
 	known := summary(whole, closedLoop())
-	known.ExpectedKnown, known.Expected = true, whole.Completed
+	known.ExpectedKnown, known.Expected = true, whole[result.Completed]
 
 	producerOnly, consumerOnly := clientRun(false), clientRun(false)
 	producerOnly.Consuming, consumerOnly.Producing = false, false
 	onlyAck, onlyTransfer := closedLoop(), closedLoop()
 	onlyAck[result.Transfer], onlyTransfer[result.Ack] = nil, nil
-	sent := stats.Counters{Sent: 70194, Blocked: 70194, Completed: 70194}
-	received := stats.Counters{Received: 70194, Unstamped: 12}
+	sent := stats.Counters{result.Sent: 70194, result.Blocked: 70194, result.Completed: 70194}
+	received := stats.Counters{result.Received: 70194, result.Unstamped: 12}
 	nothing := result.Latencies{
 		result.Delay: result.NewLatency(), result.Ack: result.NewLatency(), result.Response: result.NewLatency(), result.Transfer: result.NewLatency(),
 	}
@@ -45,7 +45,7 @@ func TestConsole(t *testing.T) {
 	}{
 		{"client", clientRun(false), false, []*stats.Snapshot{
 			snapshot(stats.Warmup, 0, busy, closedLoop()), snapshot(stats.Measure, 1, busy, closedLoop()),
-			snapshot(stats.Drain, 2, stats.Counters{Received: 101}, closedLoop()),
+			snapshot(stats.Drain, 2, stats.Counters{result.Received: 101}, closedLoop()),
 		}, known},
 		{"client-rate-latency", clientRun(true), true, []*stats.Snapshot{
 			snapshot(stats.Warmup, 0, busy, openLoop()), snapshot(stats.Measure, 1, busy, openLoop()),
@@ -92,7 +92,7 @@ func TestConsoleIsArtemisPerfToTheCharacter(t *testing.T) {
 	ack.Record(3455 * time.Microsecond)
 	require.NoError(t, c.Interval(&stats.Snapshot{
 		Phase: stats.Warmup, From: start, To: start.Add(time.Second),
-		Delta:     stats.Counters{Sent: 27366, Blocked: 361, Completed: 27305, Received: 26195},
+		Delta:     stats.Counters{result.Sent: 27366, result.Blocked: 361, result.Completed: 27305, result.Received: 26195},
 		Latencies: result.Latencies{result.Ack: ack},
 	}))
 	require.Equal(t, `
@@ -106,13 +106,13 @@ func TestConsoleIsArtemisPerfToTheCharacter(t *testing.T) {
 
 	out.Reset()
 	require.NoError(t, c.Interval(&stats.Snapshot{
-		Phase: stats.Measure, From: start, To: start.Add(time.Second), Delta: stats.Counters{Sent: 5, Completed: 5, Foreign: 41234},
+		Phase: stats.Measure, From: start, To: start.Add(time.Second), Delta: stats.Counters{result.Sent: 5, result.Completed: 5, result.Foreign: 41234},
 	}))
 	require.Contains(t, out.String(), "--- received:         0 msg/sec\n--- foreign:      41234 msg/sec\n")
 
 	out.Reset()
 	require.NoError(t, c.Summary(summary(
-		stats.Counters{Sent: 1216053, Blocked: 845, Completed: 1216053, Received: 1216053}, result.Latencies{result.Ack: ack})))
+		stats.Counters{result.Sent: 1216053, result.Blocked: 845, result.Completed: 1216053, result.Received: 1216053}, result.Latencies{result.Ack: ack})))
 	require.True(t, strings.HasPrefix(out.String(), `
 --- SUMMARY
 --- result:              success
@@ -172,10 +172,10 @@ func TestFailures(t *testing.T) {
 
 func TestFailuresAddUp(t *testing.T) {
 	t.Parallel()
-	c := stats.Counters{Rejected: 5, Released: 2}
-	c.FailuresOf[driver.Rejected][driver.ClassFull] = 3
-	c.FailuresOf[driver.Rejected][driver.ClassNone] = 1
-	c.FailuresOf[driver.Released][driver.ClassOther] = 2
+	c := stats.Counters{result.Rejected: 5, result.Released: 2}
+	c.Failures(driver.Rejected)[driver.ClassFull] = 3
+	c.Failures(driver.Rejected)[driver.ClassNone] = 1
+	c.Failures(driver.Released)[driver.ClassOther] = 2
 	list := failuresOf(&c)
 	require.EqualValues(t, 3, list[0].classes[driver.ClassFull])
 	require.EqualValues(t, 2, list[0].classes[driver.ClassNone])

@@ -40,7 +40,7 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 			s := &stats.Snapshot{
 				Step: name, Phase: phase, From: at, To: at.Add(length), Elapsed: at.Add(length).Sub(loadStart()),
 				Total: f.summary.Total, Delta: delta, Latencies: l, InFlight: f.summary.Total.InFlight(), Workers: 2,
-				Health: stats.Health{CPU: 100 * time.Millisecond, Wall: length, Cores: 2, Sent: delta.Sent},
+				Health: stats.Health{CPU: 100 * time.Millisecond, Wall: length, Cores: 2, Sent: delta[result.Sent]},
 			}
 			f.snapshots, at = append(f.snapshots, s), s.To
 			if phase == stats.Warmup {
@@ -51,9 +51,9 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 			addLatencies(&step.Latencies, l)
 			if phase == stats.Measure {
 				step.Average.Span += length
-				step.Average.Sent += delta.Sent
-				step.Average.Completed += delta.Completed
-				step.Average.Received += delta.Received
+				step.Average.Sent += delta[result.Sent]
+				step.Average.Completed += delta[result.Completed]
+				step.Average.Received += delta[result.Received]
 			}
 		}
 		for second := range seconds[i] {
@@ -67,7 +67,7 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 		step.Loaded = at.Sub(step.Start)
 		last := stats.Counters{}
 		if i == 0 {
-			last.Received = 1
+			last[result.Received] = 1
 		}
 		play(stats.Drain, 50*time.Millisecond, last, noLatencies())
 		step.End = at
@@ -99,7 +99,7 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 
 // fakeGroups returns the groups of a step: senders and readers, or only readers.
 func fakeGroups(s *stats.StepSummary) []stats.GroupSummary {
-	receiving := func(c stats.Counters) stats.Counters { return stats.Counters{Received: c.Received} }
+	receiving := func(c stats.Counters) stats.Counters { return stats.Counters{result.Received: c[result.Received]} }
 	senders := stats.GroupSummary{
 		Name: "senders", Sends: true, Due: s.Due, Total: s.Total.Sub(receiving(s.Total)), Measured: s.Measured.Sub(receiving(s.Measured)),
 		Minimum: stats.Minimum{Completed: s.Minimum.Completed}, Average: s.Average,
@@ -120,14 +120,14 @@ func fakeSecond(step, second int) (stats.Counters, result.Latencies) {
 	l := noLatencies()
 	l[result.Transfer] = latency(20, time.Duration(step+1)*time.Millisecond)
 	if step == 2 {
-		return stats.Counters{Received: 500}, l
+		return stats.Counters{result.Received: 500}, l
 	}
 	l[result.Ack] = latency(10, time.Duration(step+1)*100*time.Microsecond)
 	l[result.Delay], l[result.Response] = latency(5, time.Microsecond), latency(10, time.Duration(step+1)*110*time.Microsecond)
-	c := stats.Counters{Sent: 1000, Blocked: 3, Completed: 1000, Received: 900}
+	c := stats.Counters{result.Sent: 1000, result.Blocked: 3, result.Completed: 1000, result.Received: 900}
 	if step == 1 && second == 0 {
-		c.Completed, c.Failed = 998, 2
-		c.Failures[driver.ClassTimeout], c.FailuresOf[driver.Failed][driver.ClassTimeout] = 2, 2
+		c[result.Completed], c[result.Failed] = 998, 2
+		c.Failures(driver.Failed)[driver.ClassTimeout] = 2
 	}
 	return c, l
 }

@@ -13,23 +13,25 @@ import (
 func (r *Result) findings(s *stats.Summary) []result.Finding {
 	var list findingList
 	t := &s.Total
-	list.add(true, "rejected", t.Rejected, "messages rejected by the broker")
-	list.add(true, "released", t.Released, "messages given back by the broker")
-	list.add(true, "modified", t.Modified, "messages given back by the broker as modified")
-	list.add(true, "failed", t.Failed, "messages that failed")
-	list.add(true, "unconfirmed", t.Unconfirmed, "messages sent but not confirmed: the broker may have them or not")
-	list.add(r.options.FailOnForeign, "foreign", t.Foreign, "messages of another run or tool taken from the destinations")
+	list.add(true, "rejected", t[result.Rejected], "messages rejected by the broker")
+	list.add(true, "released", t[result.Released], "messages given back by the broker")
+	list.add(true, "modified", t[result.Modified], "messages given back by the broker as modified")
+	list.add(true, "failed", t[result.Failed], "messages that failed")
+	list.add(true, "unconfirmed", t[result.Unconfirmed],
+		"messages sent but not confirmed: the broker may have them or not")
+	list.add(r.options.FailOnForeign, "foreign", t[result.Foreign],
+		"messages of another run or tool taken from the destinations")
 	if s.Verification != nil {
 		list.verified(s.Verification, r.options.Allow)
 	} else {
 		list.add(true, "missing", s.Missing, "messages not received when the drain ended")
-		list.add(false, "redelivered", t.Redelivered, "messages that the broker delivered again")
+		list.add(false, "redelivered", t[result.Redelivered], "messages that the broker delivered again")
 	}
-	list.add(false, "negative-transfer", t.NegativeTransfers,
+	list.add(false, "negative-transfer", t[result.NegativeTransfers],
 		"transfer times below zero, left out: the clocks of producer and consumer differ")
-	list.add(false, "negative-age", t.NegativeAges,
+	list.add(false, "negative-age", t[result.NegativeAges],
 		"b2c or s2c times below zero, left out: the clocks of producer, broker and consumer differ")
-	list.add(false, "out-of-range", t.OutOfRange, "latencies above 24 hours, counted as that")
+	list.add(false, "out-of-range", t[result.OutOfRange], "latencies above 24 hours, counted as that")
 	list.counted(s.BrokerCount)
 	list.side(s.Side)
 	list.tester(s)

@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // TestFindingsOfTheTester tests the findings that no broker can cause: each appears exactly if its figure is set.
 // TestFindings of the engine tests the others.
 func TestFindingsOfTheTester(t *testing.T) {
 	t.Parallel()
-	few := stats.Counters{Sent: 100_000, Completed: 100_000, Received: 100_000}
+	few := stats.Counters{result.Sent: 100_000, result.Completed: 100_000, result.Received: 100_000}
 	for _, tt := range []struct {
 		kind  string // "": none
 		count uint64
@@ -30,7 +31,7 @@ func TestFindingsOfTheTester(t *testing.T) {
 		{"saturated", 7, func(s *stats.Summary) { s.Saturation = []stats.Saturation{{Worker: "producer-0", Seconds: 7, Of: 10}} }},
 	} {
 		s := summary(few, openLoop())
-		s.Health.Sent = few.Sent
+		s.Health.Sent = few[result.Sent]
 		tt.edit(s)
 		found := (&Result{}).findings(s)
 		if tt.kind == "" {

@@ -37,14 +37,14 @@ func groupRun(n int) *fakeRun {
 			switch {
 			case g.Sends:
 				sent := uint64(10 * (i + 1))
-				of.Delta = stats.Counters{Sent: sent, Completed: sent - 1, Failed: 1}
+				of.Delta = stats.Counters{result.Sent: sent, result.Completed: sent - 1, result.Failed: 1}
 				for range sent - 1 {
 					l.Record(time.Duration(i+1) * time.Millisecond)
 				}
 				of.Latencies[result.Ack] = l
 				s.Latencies[result.Ack].Merge(l)
 			case second == 2:
-				of.Delta = stats.Counters{Received: 7, Redelivered: 2}
+				of.Delta = stats.Counters{result.Received: 7, result.Redelivered: 2}
 				l.Record(3 * time.Second)
 				of.Latencies[result.Transfer] = l
 				s.Latencies[result.Transfer].Merge(l)
@@ -179,8 +179,8 @@ func TestGroupsJoined(t *testing.T) {
 	t.Parallel()
 	f := groupRun(2)
 	joined := f.snapshots[1].Join(f.snapshots[2])
-	require.EqualValues(t, 20, joined.Groups[0].Delta.Sent)
-	require.EqualValues(t, 30, joined.Groups[0].Total.Sent)
+	require.EqualValues(t, 20, joined.Groups[0].Delta[result.Sent])
+	require.EqualValues(t, 30, joined.Groups[0].Total[result.Sent])
 	require.EqualValues(t, 18, joined.Groups[0].Latencies[result.Ack].Count)
 	require.EqualValues(t, 9, f.snapshots[2].Groups[0].Latencies[result.Ack].Count, "it stays as it was")
 }

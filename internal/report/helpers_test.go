@@ -62,7 +62,7 @@ func snapshot(phase stats.Phase, n int, delta stats.Counters, l result.Latencies
 	return &stats.Snapshot{
 		Phase: phase, From: from, To: from.Add(length), Elapsed: time.Duration(n+1) * length,
 		Total: delta, Delta: delta, Latencies: l, InFlight: delta.InFlight(), Workers: 2,
-		Health: stats.Health{CPU: 300 * time.Millisecond, Wall: length, Cores: 2, GCPauses: 2, GCPauseMax: 120 * time.Microsecond, Sent: delta.Sent},
+		Health: stats.Health{CPU: 300 * time.Millisecond, Wall: length, Cores: 2, GCPauses: 2, GCPauseMax: 120 * time.Microsecond, Sent: delta[result.Sent]},
 	}
 }
 
@@ -82,7 +82,7 @@ func summary(total stats.Counters, l result.Latencies) *stats.Summary {
 		Total: total, Latencies: l,
 		Health: stats.Health{
 			CPU: 5 * time.Second, Wall: 10 * time.Second, Cores: 2, GCPauses: 17, GCPauseMax: 131072 * time.Nanosecond,
-			Sent: total.Sent,
+			Sent: total[result.Sent],
 		},
 	}
 }
@@ -90,18 +90,18 @@ func summary(total stats.Counters, l result.Latencies) *stats.Summary {
 // brokenRun is a client run with every kind of failure.
 func brokenRun() *stats.Summary {
 	total := stats.Counters{
-		Sent: 1_216_053, Blocked: 845, NoLeave: 45, SocketWaits: 12, Completed: 1_216_020, Rejected: 20, Failed: 10, Unconfirmed: 3,
-		Received: 1_216_000, Redelivered: 7, Unstamped: 2, Foreign: 5, NegativeTransfers: 4, OutOfRange: 1, LateSends: 1234,
+		result.Sent: 1_216_053, result.Blocked: 845, result.NoLeave: 45, result.SocketWaits: 12, result.Completed: 1_216_020, result.Rejected: 20, result.Failed: 10, result.Unconfirmed: 3,
+		result.Received: 1_216_000, result.Redelivered: 7, result.Unstamped: 2, result.Foreign: 5, result.NegativeTransfers: 4, result.OutOfRange: 1, result.LateSends: 1234,
 	}
-	total.FailuresOf[driver.Rejected][driver.ClassFull] = 15
-	total.FailuresOf[driver.Rejected][driver.ClassTooLarge] = 5
-	total.FailuresOf[driver.Failed][driver.ClassTimeout] = 9 // the tenth is unclassified
-	total.FailuresOf[driver.Unknown][driver.ClassConnectionLost] = 3
+	total.Failures(driver.Rejected)[driver.ClassFull] = 15
+	total.Failures(driver.Rejected)[driver.ClassTooLarge] = 5
+	total.Failures(driver.Failed)[driver.ClassTimeout] = 9 // the tenth is unclassified
+	total.Failures(driver.Unknown)[driver.ClassConnectionLost] = 3
 	s := summary(total, openLoop())
 	s.Success, s.Reason = false, "the broker closed the connection of producer-0"
 	s.ExpectedKnown, s.Expected, s.Missing = true, 1_216_020, 27
 	s.Health.LateSends, s.Health.LateCrowded, s.Health.ClockBackward = 1234, 34, 1500*time.Millisecond
-	s.Health.Pauses, s.Health.PauseMax, s.Total.Paused = 2, 1001*time.Millisecond, 11
+	s.Health.Pauses, s.Health.PauseMax, s.Total[result.Paused] = 2, 1001*time.Millisecond, 11
 	s.LeftBehind = []string{"durable subscription perfmq-1 on topic://A"}
 	s.Warnings = []string{"the tester was the bottleneck: it used 97% of its processors"}
 	s.Limit = stats.Limit{
@@ -113,8 +113,8 @@ func brokenRun() *stats.Summary {
 
 // ownRun is a run with a stall of a second, over a protocol with b2c and s2c times and counters of its own.
 func ownRun() *stats.Summary {
-	total := stats.Counters{Sent: 1000, Completed: 999, Failed: 1, Unsent: 1, Received: 999, NegativeAges: 3}
-	total.FailuresOf[driver.Failed][driver.ClassConnect] = 1
+	total := stats.Counters{result.Sent: 1000, result.Completed: 999, result.Failed: 1, result.Unsent: 1, result.Received: 999, result.NegativeAges: 3}
+	total.Failures(driver.Failed)[driver.ClassConnect] = 1
 	l := closedLoop()
 	l[result.B2C], l[result.S2C] = latency(50, time.Millisecond), latency(40, time.Millisecond)
 	s := summary(total, l)
@@ -129,7 +129,7 @@ func ownRun() *stats.Summary {
 
 // numbersRun is a run that missed its rate by a hundredth, with three producers and four consumers.
 func numbersRun() *stats.Summary {
-	s := summary(stats.Counters{Sent: 8910, Completed: 8900, Received: 8000}, openLoop())
+	s := summary(stats.Counters{result.Sent: 8910, result.Completed: 8900, result.Received: 8000}, openLoop())
 	s.Average = stats.Average{Span: 9 * time.Second, Sent: 7920, Completed: 7911, Received: 7200, CompletedBytes: 7911 * 1024, ReceivedBytes: 7200 * 1024}
 	s.Offered = stats.Offered{Due: 8000, Sent: 7920, Span: 8 * time.Second, Rate: 1000}
 	s.Minimum.Completed = stats.Lowest{Seconds: 8, PerSecond: 870, To: loadStart().Add(3 * time.Second), Elapsed: 3 * time.Second}
@@ -137,10 +137,10 @@ func numbersRun() *stats.Summary {
 	s.Maximum.Received = stats.Lowest{Seconds: 8, PerSecond: 999.6, To: loadStart().Add(6 * time.Second), Elapsed: 6 * time.Second}
 	s.Health.Memory, s.Health.MemoryPeak = 40_000_000, 45_200_000
 	for i, n := range []uint64{3000, 2900, 3000} {
-		s.Workers = append(s.Workers, stats.WorkerTotal{Name: fmt.Sprintf("producer-%d", i), Producing: true, Total: stats.Counters{Completed: n}})
+		s.Workers = append(s.Workers, stats.WorkerTotal{Name: fmt.Sprintf("producer-%d", i), Producing: true, Total: stats.Counters{result.Completed: n}})
 	}
 	for i, n := range []uint64{1203, 990, 812, 4995} {
-		s.Workers = append(s.Workers, stats.WorkerTotal{Name: fmt.Sprintf("consumer-%d", i), Total: stats.Counters{Received: n}})
+		s.Workers = append(s.Workers, stats.WorkerTotal{Name: fmt.Sprintf("consumer-%d", i), Total: stats.Counters{result.Received: n}})
 	}
 	s.Spreads = stats.Spreads(s.Workers)
 	for i, side := range []stats.Side{stats.SendSide, stats.BothSides, stats.SendSide, stats.SendSide, stats.SendSide} {

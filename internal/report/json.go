@@ -79,9 +79,10 @@ func (j *JSON) interval(s *stats.Snapshot) *object {
 	has, span := j.sides(), s.To.Sub(s.From)
 	o := new(object)
 	o.add("sampleType", "interval").add("warmup", s.Phase == stats.Warmup).add("time", s.To.UnixMilli())
-	o.addIf(has.sends, "sent", rate(s.Delta.Sent, span)).addIf(has.sends, "delayed", rate(s.Delta.Blocked, span))
-	o.addIf(has.sends, "completed", rate(s.Delta.Completed, span))
-	o.addIf(has.receives, "received", rate(s.Delta.Received, span))
+	o.addIf(has.sends, "sent", rate(s.Delta[result.Sent], span)).addIf(has.sends, "delayed",
+		rate(s.Delta[result.Blocked], span))
+	o.addIf(has.sends, "completed", rate(s.Delta[result.Completed], span))
+	o.addIf(has.receives, "received", rate(s.Delta[result.Received], span))
 	o.addAll(latencyKeys("", &s.Latencies))
 	o.addIf(j.run.Several() && s.Step != "", "step", s.Step).add("phase", s.Phase.String())
 	o.add("elapsedSeconds", s.Elapsed.Seconds()).add("intervalSeconds", s.Seconds())

@@ -42,10 +42,10 @@ func distribution(l *result.Latency) *object {
 // totals returns the numbers of messages of the sides that exist, with the waits, which belong to no message.
 func (has sides) totals(c *stats.Counters, waits bool) *object {
 	o := new(object)
-	o.addIf(has.sends, "sent", c.Sent)
-	o.addIf(has.sends && waits, "blocked", c.Blocked).addIf(has.sends && waits, "noLeave", c.NoLeave)
-	o.addIf(has.sends, "completed", c.Completed).addIf(has.receives, "received", c.Received)
-	return o.addIf(has.sends && waits, "socketWaits", c.SocketWaits)
+	o.addIf(has.sends, "sent", c[result.Sent])
+	o.addIf(has.sends && waits, "blocked", c[result.Blocked]).addIf(has.sends && waits, "noLeave", c[result.NoLeave])
+	o.addIf(has.sends, "completed", c[result.Completed]).addIf(has.receives, "received", c[result.Received])
+	return o.addIf(has.sends && waits, "socketWaits", c[result.SocketWaits])
 }
 
 // saturated lists the workers that perfmq limited, with the number of full seconds of load.
@@ -60,21 +60,21 @@ func saturated(list []stats.Saturation) (out []*object) {
 // ownCounts are the counters that only perfmq has, of an interval or of the run.
 func ownCounts(c *stats.Counters) *object {
 	o := new(object).add("failures", failuresByClass(c))
-	o.add("redelivered", c.Redelivered).add("foreign", c.Foreign).add("unstamped", c.Unstamped)
-	o.add("negativeTransfers", c.NegativeTransfers).add("outOfRange", c.OutOfRange)
+	o.add("redelivered", c[result.Redelivered]).add("foreign", c[result.Foreign]).add("unstamped", c[result.Unstamped])
+	o.add("negativeTransfers", c[result.NegativeTransfers]).add("outOfRange", c[result.OutOfRange])
 	for _, n := range []struct {
 		key string
 		n   uint64
 	}{
-		{"negativeAges", c.NegativeAges},
-		{"unsent", c.Unsent},
-		{"paused", c.Paused},
-		{"commits", c.Commits},
-		{"commitsFailed", c.CommitsFailed},
-		{"receivedDelayed", c.Delayed},
-		{"receivedEarly", c.Early},
-		{"consumerReleased", c.ConsumerReleased},
-		{"consumerRejected", c.ConsumerRejected},
+		{"negativeAges", c[result.NegativeAges]},
+		{"unsent", c[result.Unsent]},
+		{"paused", c[result.Paused]},
+		{"commits", c[result.Commits]},
+		{"commitsFailed", c[result.CommitsFailed]},
+		{"receivedDelayed", c[result.Delayed]},
+		{"receivedEarly", c[result.Early]},
+		{"consumerReleased", c[result.ConsumerReleased]},
+		{"consumerRejected", c[result.ConsumerRejected]},
 	} {
 		o.addIf(n.n > 0, n.key, n.n)
 	}

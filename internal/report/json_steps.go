@@ -13,8 +13,9 @@ type sides struct{ sends, receives bool }
 // figures returns the figures of a run or a step: first those of `artemis perf`, in its order.
 func (has sides) figures(total *stats.Counters, l *result.Latencies, m *stats.Minimum) *object {
 	o := new(object)
-	o.addIf(has.sends, "totalSent", total.Sent).addIf(has.sends, "totalBlocked", total.Blocked)
-	o.addIf(has.sends, "totalCompleted", total.Completed).addIf(has.receives, "totalReceived", total.Received)
+	o.addIf(has.sends, "totalSent", total[result.Sent]).addIf(has.sends, "totalBlocked", total[result.Blocked])
+	o.addIf(has.sends, "totalCompleted", total[result.Completed]).addIf(has.receives, "totalReceived",
+		total[result.Received])
 	return o.addAll(latencyKeys("total ", l)).addAll(has.extremes("minimum", &m.Completed, &m.Received))
 }
 
@@ -27,9 +28,10 @@ func (has sides) extremes(which string, completed, received *stats.Lowest) *obje
 // ends returns the messages of a run or a step that were not accepted, and the counts that only perfmq has.
 func (has sides) ends(total *stats.Counters) *object {
 	o := new(object)
-	o.addIf(has.sends, "totalRejected", total.Rejected).addIf(has.sends, "totalReleased", total.Released)
-	o.addIf(has.sends, "totalModified", total.Modified).addIf(has.sends, "totalFailed", total.Failed)
-	o.addIf(has.sends, "totalUnconfirmed", total.Unconfirmed).addIf(total.Resent > 0, "totalResent", total.Resent)
+	o.addIf(has.sends, "totalRejected", total[result.Rejected]).addIf(has.sends, "totalReleased", total[result.Released])
+	o.addIf(has.sends, "totalModified", total[result.Modified]).addIf(has.sends, "totalFailed", total[result.Failed])
+	o.addIf(has.sends, "totalUnconfirmed", total[result.Unconfirmed]).addIf(total[result.Resent] > 0, "totalResent",
+		total[result.Resent])
 	return o.addAll(ownCounts(total))
 }
 

@@ -36,8 +36,8 @@ func TestJSON(t *testing.T) {
 	require.NoError(t, j.Start(clientRun(true)))
 	require.Empty(t, readJSON(t, path), "valid before the first record")
 
-	delta := stats.Counters{Sent: 27640, Blocked: 365, Completed: 27578, Received: 26457, Failed: 12}
-	delta.FailuresOf[driver.Failed][driver.ClassTimeout] = 12
+	delta := stats.Counters{result.Sent: 27640, result.Blocked: 365, result.Completed: 27578, result.Received: 26457, result.Failed: 12}
+	delta.Failures(driver.Failed)[driver.ClassTimeout] = 12
 	require.NoError(t, j.Interval(snapshot(stats.Warmup, 0, delta, openLoop())))
 	require.Len(t, readJSON(t, path), 1, "valid after each record")
 	require.NoError(t, j.Interval(snapshot(stats.Drain, 1, delta, openLoop())))
@@ -219,7 +219,7 @@ func (m *memory) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 func TestJSONDiskFull(t *testing.T) {
 	t.Parallel()
 	const room = 4000 // a summary takes less
-	interval, end := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop()), summary(stats.Counters{Sent: 7}, closedLoop())
+	interval, end := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop()), summary(stats.Counters{result.Sent: 7}, closedLoop())
 	begun := 0
 	for limit := 4; limit < 3*room; limit += 7 {
 		out, reported := &memory{limit: limit}, []error(nil)

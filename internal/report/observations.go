@@ -53,7 +53,7 @@ func Observations(s *stats.Summary) (list []result.Finding) {
 		return list
 	}
 	l := &s.Latencies
-	held := s.Total.Delayed > 0 // a delay makes messages wait in the broker; their latency is the lateness
+	held := s.Total[result.Delayed] > 0 // a delay makes messages wait in the broker; their latency is the lateness
 	// Messages that a step sends where it does not receive wait for the step that receives them.
 	planned := slices.ContainsFunc(s.Steps, func(step stats.StepSummary) bool {
 		return step.Sends && (!step.Receives || s.ExpectedKnown && !step.Delivered)
@@ -63,7 +63,7 @@ func Observations(s *stats.Summary) (list []result.Finding) {
 			times, duration(l[result.Transfer].Percentile(99)), duration(l[result.Ack].Percentile(99)))
 	}
 	// If the tester itself was late, a warning says so.
-	byBroker := float64(s.Total.LateSends) < stats.MaxLateShare*float64(s.Total.Sent)
+	byBroker := float64(s.Total[result.LateSends]) < stats.MaxLateShare*float64(s.Total[result.Sent])
 	if times, ok := longer(l[result.Response], l[result.Ack], waiting); ok && byBroker {
 		add("late-sends-waited", "", times, nil,
 			"response p99 is %dx ack p99 (%s, %s): messages that were due waited to be sent, because the broker or "+
@@ -177,10 +177,10 @@ func longer(l, than *result.Latency, factor float64) (times uint64, ok bool) {
 // warm-up of a later step are in no measured part. A step that sends where it does not receive leaves a backlog by
 // plan.
 func grown(s *stats.Summary, add adder) {
-	if !s.ExpectedKnown || s.Total.Completed == 0 {
+	if !s.ExpectedKnown || s.Total[result.Completed] == 0 {
 		return
 	}
-	deliveries := float64(s.Expected) / float64(s.Total.Completed) // of each message
+	deliveries := float64(s.Expected) / float64(s.Total[result.Completed]) // of each message
 	if len(s.Steps) <= 1 {
 		backlog(&s.Average, s.Latencies[result.Transfer], deliveries, "", add)
 		return
@@ -191,7 +191,7 @@ func grown(s *stats.Summary, add adder) {
 			continue
 		}
 		// Steps may differ in their subscriptions: no more deliveries than came in this one count, once for each.
-		came := float64(step.Total.Received) / float64(max(1, step.Total.Completed))
+		came := float64(step.Total[result.Received]) / float64(max(1, step.Total[result.Completed]))
 		backlog(&step.Average, step.Latencies[result.Transfer], min(deliveries, max(1, came)), step.Name, add)
 	}
 }

@@ -59,7 +59,7 @@ func TestOutageLines(t *testing.T) {
 	require.NoError(t, NewShort(&short, ShortOptions{}).Summary(s))
 	require.Contains(t, short.String(), "outages   2, 1 without an end, 1.5 s in all;")
 	require.NotContains(t, short.String(), "resent")
-	s.Total.Resent = 9
+	s.Total[result.Resent] = 9
 	require.NoError(t, NewShort(&short, ShortOptions{}).Summary(s))
 	require.Contains(t, short.String(), "\nresent    9: messages in doubt that were sent again; not part of sent\n")
 	list := outages(s)

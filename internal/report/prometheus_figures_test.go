@@ -66,7 +66,7 @@ func TestPrometheusNative(t *testing.T) {
 	for _, v := range values {
 		l.Record(v)
 	}
-	require.NoError(t, p.Interval(snapshot(stats.Measure, 0, stats.Counters{Sent: 9}, result.Latencies{result.Ack: l})))
+	require.NoError(t, p.Interval(snapshot(stats.Measure, 0, stats.Counters{result.Sent: 9}, result.Latencies{result.Ack: l})))
 	h := scrapeNative(t, url)["perfmq_send_ack_seconds"].GetMetric()[0].GetHistogram()
 	require.EqualValues(t, 3, h.GetSchema())
 	require.EqualValues(t, 1, h.GetZeroCount())
@@ -270,7 +270,7 @@ func TestPrometheusBounds(t *testing.T) {
 	run.Steps[8] = run.Steps[7] + "2"
 	p, url := startPrometheus(t, run)
 	for i, name := range run.Steps {
-		s := snapshot(stats.Measure, i, stats.Counters{Sent: 1, Completed: 1}, closedLoop())
+		s := snapshot(stats.Measure, i, stats.Counters{result.Sent: 1, result.Completed: 1}, closedLoop())
 		s.Step = name
 		require.NoError(t, p.Interval(s))
 	}

@@ -124,14 +124,14 @@ func (g *groupSeries) collect(d *groupDescriptions, emit emitter) {
 			emit.gauge(d.info, 1, t.name, "consumer", t.of.ConsumerProtocol, t.of.ConsumerClient)
 		}
 		if t.sends {
-			emit.counter(d.sent, t.total.Sent, t.name)
-			emit.counter(d.completed, t.total.Completed, t.name)
-			emit.counter(d.failed, t.total.Sent-t.total.InFlight()-t.total.Completed, t.name)
+			emit.counter(d.sent, t.total[result.Sent], t.name)
+			emit.counter(d.completed, t.total[result.Completed], t.name)
+			emit.counter(d.failed, t.total[result.Sent]-t.total.InFlight()-t.total[result.Completed], t.name)
 			emit.gauge(d.inFlight, float64(t.total.InFlight()), t.name)
 		}
 		if t.receives {
-			emit.counter(d.received, t.total.Received, t.name)
-			emit.counter(d.redelivered, t.total.Redelivered, t.name)
+			emit.counter(d.received, t.total[result.Received], t.name)
+			emit.counter(d.redelivered, t.total[result.Redelivered], t.name)
 		}
 	}
 }

@@ -183,27 +183,27 @@ func (c *collector) collectCounters(emit emitter, t *stats.Counters, step []stri
 	if c.run.Consuming {
 		c.collectConsuming(emit, t, step)
 	}
-	emit.counter(c.d.outOfRange, t.OutOfRange, step...)
-	emit.counter(c.d.paused, t.Paused, step...)
+	emit.counter(c.d.outOfRange, t[result.OutOfRange], step...)
+	emit.counter(c.d.paused, t[result.Paused], step...)
 	if c.run.Transacted {
-		emit.counter(c.d.commits, t.Commits, step...)
-		emit.counter(c.d.commitsFailed, t.CommitsFailed, step...)
+		emit.counter(c.d.commits, t[result.Commits], step...)
+		emit.counter(c.d.commitsFailed, t[result.CommitsFailed], step...)
 	}
 }
 
 func (c *collector) collectProducing(emit emitter, t *stats.Counters, step []string) {
 	with := func(labels ...string) []string { return append(labels, step...) }
-	emit.counter(c.d.sent, t.Sent, step...)
-	emit.counter(c.d.blocked, t.Blocked, step...)
-	emit.counter(c.d.waits, t.Blocked-t.NoLeave, with("slot")...)
-	emit.counter(c.d.waits, t.NoLeave, with("credit")...)
-	emit.counter(c.d.waits, t.SocketWaits, with("socket")...)
-	emit.counter(c.d.completed, t.Completed, step...)
-	emit.counter(c.d.completedBytes, t.CompletedBytes, step...)
-	emit.counter(c.d.unsent, t.Unsent, step...)
-	emit.counter(c.d.resent, t.Resent, step...)
-	emit.counter(c.d.late, t.LateSends, step...)
-	emit.counter(c.d.strays, t.Strays, step...)
+	emit.counter(c.d.sent, t[result.Sent], step...)
+	emit.counter(c.d.blocked, t[result.Blocked], step...)
+	emit.counter(c.d.waits, t[result.Blocked]-t[result.NoLeave], with("slot")...)
+	emit.counter(c.d.waits, t[result.NoLeave], with("credit")...)
+	emit.counter(c.d.waits, t[result.SocketWaits], with("socket")...)
+	emit.counter(c.d.completed, t[result.Completed], step...)
+	emit.counter(c.d.completedBytes, t[result.CompletedBytes], step...)
+	emit.counter(c.d.unsent, t[result.Unsent], step...)
+	emit.counter(c.d.resent, t[result.Resent], step...)
+	emit.counter(c.d.late, t[result.LateSends], step...)
+	emit.counter(c.d.strays, t[result.Strays], step...)
 	for _, f := range failuresOf(t) {
 		// All classes exist from the beginning, so that rate() sees the first failure.
 		for class := range driver.NumClasses {
@@ -215,20 +215,20 @@ func (c *collector) collectProducing(emit emitter, t *stats.Counters, step []str
 }
 
 func (c *collector) collectConsuming(emit emitter, t *stats.Counters, step []string) {
-	emit.counter(c.d.received, t.Received, step...)
-	emit.counter(c.d.receivedBytes, t.ReceivedBytes, step...)
-	emit.counter(c.d.redelivered, t.Redelivered, step...)
-	emit.counter(c.d.foreign, t.Foreign, step...)
-	emit.counter(c.d.unstamped, t.Unstamped, step...)
-	emit.counter(c.d.negative, t.NegativeTransfers, step...)
-	emit.counter(c.d.negativeAges, t.NegativeAges, step...)
-	if c.total.Delayed > 0 {
-		emit.counter(c.d.delayed, t.Delayed, step...)
-		emit.counter(c.d.early, t.Early, step...)
+	emit.counter(c.d.received, t[result.Received], step...)
+	emit.counter(c.d.receivedBytes, t[result.ReceivedBytes], step...)
+	emit.counter(c.d.redelivered, t[result.Redelivered], step...)
+	emit.counter(c.d.foreign, t[result.Foreign], step...)
+	emit.counter(c.d.unstamped, t[result.Unstamped], step...)
+	emit.counter(c.d.negative, t[result.NegativeTransfers], step...)
+	emit.counter(c.d.negativeAges, t[result.NegativeAges], step...)
+	if c.total[result.Delayed] > 0 {
+		emit.counter(c.d.delayed, t[result.Delayed], step...)
+		emit.counter(c.d.early, t[result.Early], step...)
 	}
-	if c.total.ConsumerReleased+c.total.ConsumerRejected > 0 {
-		emit.counter(c.d.consumerFailed, t.ConsumerReleased, append([]string{driver.Release.String()}, step...)...)
-		emit.counter(c.d.consumerFailed, t.ConsumerRejected, append([]string{driver.Reject.String()}, step...)...)
+	if c.total[result.ConsumerReleased]+c.total[result.ConsumerRejected] > 0 {
+		emit.counter(c.d.consumerFailed, t[result.ConsumerReleased], append([]string{driver.Release.String()}, step...)...)
+		emit.counter(c.d.consumerFailed, t[result.ConsumerRejected], append([]string{driver.Reject.String()}, step...)...)
 	}
 }
 

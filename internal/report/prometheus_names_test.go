@@ -43,7 +43,7 @@ func everything(t *testing.T) *prometheus.Registry {
 		s.Health.DelayKnown, s.Health.MachineAll, s.Health.Memory = true, 2*time.Second, 1<<20
 		l := latency(10, time.Millisecond)
 		s.Latencies = result.Latencies{result.Delay: l, result.Ack: l, result.Response: l, result.Transfer: l, result.B2C: l, result.S2C: l, result.Commit: l, result.Lateness: l}
-		s.Total.Delayed, s.Total.ConsumerRejected = 1, 1
+		s.Total[result.Delayed], s.Total[result.ConsumerRejected] = 1, 1
 		for _, g := range f.run.Groups {
 			s.Groups = append(s.Groups, stats.GroupInterval{Name: g.Name, Sends: g.Sends, Receives: g.Receives, Latencies: s.Latencies})
 		}
@@ -54,7 +54,7 @@ func everything(t *testing.T) *prometheus.Registry {
 	require.True(t, slices.ContainsFunc(during, func(f *dto.MetricFamily) bool { return f.GetName() == "perfmq_step_info" }))
 	s := numbersRun()
 	s.ExpectedKnown = true
-	s.Total.Delayed, s.Total.ConsumerRejected = 1, 1
+	s.Total[result.Delayed], s.Total[result.ConsumerRejected] = 1, 1
 	s.Verification = &verify.Result{Known: true}
 	s.Brokers = []result.Broker{{Name: "b", Protocol: "amqp", Product: "Artemis", Version: "2.56"}, {Name: "b", Protocol: "amqp", Product: "Artemis", Version: "2.56"}}
 	s.BrokerCount = &stats.BrokerCount{Destinations: []stats.DestinationCount{counted("queue://A", 10, 10, 0, 13, 10, 0, 9)}}

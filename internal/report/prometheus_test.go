@@ -116,7 +116,7 @@ func TestPrometheusValues(t *testing.T) {
 		require.NotContains(t, name, "perfmq_", "it has no values")
 	}
 
-	first := stats.Counters{Sent: 1000, Blocked: 10, NoLeave: 3, SocketWaits: 2, Completed: 900, Received: 800, LateSends: 3}
+	first := stats.Counters{result.Sent: 1000, result.Blocked: 10, result.NoLeave: 3, result.SocketWaits: 2, result.Completed: 900, result.Received: 800, result.LateSends: 3}
 	require.NoError(t, p.Interval(snapshot(stats.Warmup, 0, first, openLoop())))
 	m = scrape(t, url)
 	m.require(t, map[string]float64{
@@ -127,12 +127,12 @@ func TestPrometheusValues(t *testing.T) {
 	})
 
 	second := stats.Counters{
-		Sent: 2500, Blocked: 30, Completed: 2400, Rejected: 20, Released: 1, Failed: 12, Unconfirmed: 7,
-		Received: 2300, Redelivered: 4, Unstamped: 3, Foreign: 2, NegativeTransfers: 5, OutOfRange: 6, LateSends: 9,
-		ConsumerReleased: 8, ConsumerRejected: 11,
+		result.Sent: 2500, result.Blocked: 30, result.Completed: 2400, result.Rejected: 20, result.Released: 1, result.Failed: 12, result.Unconfirmed: 7,
+		result.Received: 2300, result.Redelivered: 4, result.Unstamped: 3, result.Foreign: 2, result.NegativeTransfers: 5, result.OutOfRange: 6, result.LateSends: 9,
+		result.ConsumerReleased: 8, result.ConsumerRejected: 11,
 	}
-	second.FailuresOf[driver.Rejected][driver.ClassFull] = 20
-	second.FailuresOf[driver.Failed][driver.ClassTimeout] = 10
+	second.Failures(driver.Rejected)[driver.ClassFull] = 20
+	second.Failures(driver.Failed)[driver.ClassTimeout] = 10
 	require.NoError(t, p.Interval(snapshot(stats.Measure, 1, second, openLoop())))
 	m = scrape(t, url)
 	require.Contains(t, m.histograms, "perfmq_send_ack_seconds phase=measure")
@@ -247,7 +247,7 @@ func TestPrometheusNamesAreConventional(t *testing.T) {
 	require.NoError(t, err)
 	defer p.Close()
 	p.collector.start(clientRun(true))
-	p.collector.interval(snapshot(stats.Measure, 0, stats.Counters{Sent: 1}, openLoop()))
+	p.collector.interval(snapshot(stats.Measure, 0, stats.Counters{result.Sent: 1}, openLoop()))
 	p.collector.summary(brokenRun())
 	problems, err := testutil.GatherAndLint(p.registry)
 	require.NoError(t, err)
@@ -315,7 +315,7 @@ func TestPrometheusScraped(t *testing.T) {
 			return false
 		}
 	}
-	require.NoError(t, p.Interval(snapshot(stats.Measure, 0, stats.Counters{Sent: 1}, closedLoop())))
+	require.NoError(t, p.Interval(snapshot(stats.Measure, 0, stats.Counters{result.Sent: 1}, closedLoop())))
 	scrape(t, url)
 	require.False(t, scraped(), "the run goes on")
 	require.NoError(t, p.Summary(brokenRun()))
@@ -403,7 +403,7 @@ func TestPrometheusOwn(t *testing.T) {
 	t.Parallel()
 	p, url := startPrometheus(t, clientRun(false))
 	own := ownRun()
-	first := snapshot(stats.Warmup, 0, stats.Counters{Sent: 1, Completed: 1}, closedLoop())
+	first := snapshot(stats.Warmup, 0, stats.Counters{result.Sent: 1, result.Completed: 1}, closedLoop())
 	first.Protocol = []driver.Counter{{Name: "tx-checks", Value: 5}, {Name: "\xff"}}
 	require.NoError(t, p.Interval(first))
 	m := scrape(t, url)

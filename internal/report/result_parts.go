@@ -87,23 +87,30 @@ func outcome(s *stats.Summary) result.Outcome {
 }
 
 func counts(c *stats.Counters, producing, consuming bool) result.Counts {
-	n := result.Counts{Commits: c.Commits, CommitsFailed: c.CommitsFailed, OutOfRange: c.OutOfRange, Paused: c.Paused}
+	n := result.Counts{
+		Commits: c[result.Commits], CommitsFailed: c[result.CommitsFailed],
+		OutOfRange: c[result.OutOfRange], Paused: c[result.Paused],
+	}
 	if producing {
 		n.Producers = &result.Producers{
-			Sent: c.Sent, Blocked: c.Blocked, NoLeave: c.NoLeave, SocketWaits: c.SocketWaits, Completed: c.Completed,
-			Rejected: c.Rejected, Released: c.Released,
-			Modified: c.Modified, Failed: c.Failed, Unsent: c.Unsent, Unconfirmed: c.Unconfirmed, Resent: c.Resent,
-			Late:     c.LateSends,
-			Strays:   c.Strays,
-			Failures: failuresByClass(c), CompletedBytes: c.CompletedBytes,
+			Sent: c[result.Sent], Blocked: c[result.Blocked], NoLeave: c[result.NoLeave], SocketWaits: c[result.SocketWaits],
+			Completed: c[result.Completed],
+			Rejected:  c[result.Rejected], Released: c[result.Released],
+			Modified: c[result.Modified], Failed: c[result.Failed], Unsent: c[result.Unsent],
+			Unconfirmed: c[result.Unconfirmed], Resent: c[result.Resent],
+			Late:     c[result.LateSends],
+			Strays:   c[result.Strays],
+			Failures: failuresByClass(c), CompletedBytes: c[result.CompletedBytes],
 		}
 	}
 	if consuming {
 		n.Consumers = &result.Consumers{
-			Received: c.Received, Redelivered: c.Redelivered, Unstamped: c.Unstamped, Foreign: c.Foreign,
-			NegativeTransfers: c.NegativeTransfers, NegativeAges: c.NegativeAges, Delayed: c.Delayed, Early: c.Early,
-			Released: c.ConsumerReleased, Rejected: c.ConsumerRejected,
-			ReceivedBytes: c.ReceivedBytes,
+			Received: c[result.Received], Redelivered: c[result.Redelivered], Unstamped: c[result.Unstamped],
+			Foreign:           c[result.Foreign],
+			NegativeTransfers: c[result.NegativeTransfers], NegativeAges: c[result.NegativeAges], Delayed: c[result.Delayed],
+			Early:    c[result.Early],
+			Released: c[result.ConsumerReleased], Rejected: c[result.ConsumerRejected],
+			ReceivedBytes: c[result.ReceivedBytes],
 		}
 	}
 	return n

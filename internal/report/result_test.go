@@ -35,8 +35,8 @@ func brokenResult() *stats.Summary {
 	s := brokenRun()
 	s.Errors = []result.Failure{{Class: driver.ClassTimeout.String(), Count: 9, Examples: []string{"no answer within 30s"}}, {Class: driver.ClassFull.String(), Count: 15}}
 	s.Workers = []stats.WorkerTotal{
-		{Name: "producer-0", Destination: "queue://A", Producing: true, Total: stats.Counters{Sent: 7, Completed: 6, Failed: 1}, Saturation: stats.Saturation{Seconds: 2, Of: 9}},
-		{Name: "consumer-0", Destination: "queue://A", Total: stats.Counters{Received: 6}},
+		{Name: "producer-0", Destination: "queue://A", Producing: true, Total: stats.Counters{result.Sent: 7, result.Completed: 6, result.Failed: 1}, Saturation: stats.Saturation{Seconds: 2, Of: 9}},
+		{Name: "consumer-0", Destination: "queue://A", Total: stats.Counters{result.Received: 6}},
 	}
 	s.Saturation = []stats.Saturation{{Worker: "producer-0", Seconds: 2, Of: 9}}
 	s.Verification = &verify.Result{
@@ -56,16 +56,16 @@ func TestResult(t *testing.T) {
 	run := clientRun(true)
 	run.ID, run.ConsumerClient = 1<<62+1, "go-amqp"
 	require.NoError(t, r.Start(run))
-	first := snapshot(stats.Warmup, 0, stats.Counters{Sent: 300, Completed: 200, Received: 190}, openLoop())
-	second := snapshot(stats.Measure, 1, stats.Counters{Sent: 100, Blocked: 9, NoLeave: 4, Completed: 199, Rejected: 1, Received: 209}, openLoop())
-	second.Delta.FailuresOf[driver.Rejected][driver.ClassFull] = 1
+	first := snapshot(stats.Warmup, 0, stats.Counters{result.Sent: 300, result.Completed: 200, result.Received: 190}, openLoop())
+	second := snapshot(stats.Measure, 1, stats.Counters{result.Sent: 100, result.Blocked: 9, result.NoLeave: 4, result.Completed: 199, result.Rejected: 1, result.Received: 209}, openLoop())
+	second.Delta.Failures(driver.Rejected)[driver.ClassFull] = 1
 	second.Leftover = result.Latencies{result.Transfer: latency(3, time.Millisecond)}
 	second.Verified = &result.Progress{Received: 400, Duplicates: 1}
 	second.Health.Memory, second.InFlight = 30<<20, 0
 	require.NoError(t, r.Interval(first))
 	require.NoError(t, r.Interval(second))
 	s := brokenResult()
-	s.Total.NoLeave = 4
+	s.Total[result.NoLeave] = 4
 	last := snapshot(stats.Drain, 2, s.Total.Sub(first.Delta).Sub(second.Delta), openLoop()) // the rows add up to the total
 	require.NoError(t, r.Interval(last))
 	require.NoError(t, r.Summary(s))
@@ -109,8 +109,8 @@ func TestResult(t *testing.T) {
 		requireSameLatency(t, l.want, l.got)
 	}
 
-	assert.Equal(t, s.Total.Sent, got.Total.Producers.Sent)
-	assert.Equal(t, s.Total.Received, got.Total.Consumers.Received)
+	assert.Equal(t, s.Total[result.Sent], got.Total.Producers.Sent)
+	assert.Equal(t, s.Total[result.Received], got.Total.Consumers.Received)
 	assert.Equal(t, map[string]uint64{"timeout": 9, "none": 1}, got.Total.Producers.Failures["failed"])
 	assert.Equal(t, result.Outcome{
 		Status: 1, Reason: s.Reason, Problems: s.Problems, Warnings: s.Warnings, LeftBehind: s.LeftBehind,
@@ -158,7 +158,7 @@ func TestResultOfSuccess(t *testing.T) {
 	run := clientRun(false)
 	run.Consuming = false
 	require.NoError(t, r.Start(run))
-	s := summary(stats.Counters{Sent: 10, Completed: 10}, result.Latencies{result.Ack: latency(10, time.Millisecond)})
+	s := summary(stats.Counters{result.Sent: 10, result.Completed: 10}, result.Latencies{result.Ack: latency(10, time.Millisecond)})
 	s.Interrupted = true
 	require.NoError(t, r.Interval(snapshot(stats.Measure, 0, s.Total, s.Latencies)))
 	require.NoError(t, r.Summary(s))
@@ -198,10 +198,10 @@ func TestResultOnFullDisk(t *testing.T) {
 	fan.OnError = r.options.OnError
 	require.NoError(t, fan.Start(clientRun(true)))
 	for i := range 5 {
-		require.NoError(t, fan.Interval(snapshot(stats.Measure, i, stats.Counters{Sent: 10, Completed: 10}, openLoop())))
+		require.NoError(t, fan.Interval(snapshot(stats.Measure, i, stats.Counters{result.Sent: 10, result.Completed: 10}, openLoop())))
 		require.Equal(t, i >= 2, len(reported) > 0)
 	}
-	require.NoError(t, fan.Summary(summary(stats.Counters{Sent: 50, Completed: 50, Received: 50}, openLoop())))
+	require.NoError(t, fan.Summary(summary(stats.Counters{result.Sent: 50, result.Completed: 50, result.Received: 50}, openLoop())))
 	require.Len(t, reported, 1)
 	require.ErrorIs(t, fan.Close(), syscall.ENOSPC, "for the exit status")
 	require.Contains(t, reported[0].Error(), "write the result in "+dir)

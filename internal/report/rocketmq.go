@@ -150,9 +150,9 @@ func (r *RocketMQ) beginStep(s *stats.Snapshot) error {
 func (r *RocketMQ) Summary(s *stats.Summary) error {
 	if r.run.Producing {
 		line := fmt.Sprintf("[Complete] Send Total: %d Send Failed: %d Response Failed: %d\n",
-			s.Total.Sent, s.Total.Unsent, responseFailed(&s.Total))
+			s.Total[result.Sent], s.Total[result.Unsent], responseFailed(&s.Total))
 		if r.end.at.After(r.begin.at) && !r.run.Several() {
-			line = fmt.Sprintf("[Complete] Send Total: %d | %s", s.Total.Sent, r.producer(&r.begin, &r.end, &s.Total))
+			line = fmt.Sprintf("[Complete] Send Total: %d | %s", s.Total[result.Sent], r.producer(&r.begin, &r.end, &s.Total))
 		}
 		if err := r.print(line); err != nil {
 			return err
@@ -168,19 +168,20 @@ func (r *RocketMQ) writeProducer(b *strings.Builder, begin, end *sample) {
 	switch {
 	case transactional:
 		delta := end.total.Sub(begin.total)
-		failed := delta.Unsent + responseFailed(&delta)
+		failed := delta[result.Unsent] + responseFailed(&delta)
 		fmt.Fprintf(b, "Send TPS: %5d | Max RT(ms): %5d | AVG RT(ms): %3.1f | Send Failed: %d | Check: %d | "+
 			"UnexpectedCheck: %d | DuplicatedCheck: %d\n",
-			rate(delta.Completed+failed, end.at.Sub(begin.at)), r.lineAck/1000, mean(begin.ack, end.ack), failed,
+			rate(delta[result.Completed]+failed, end.at.Sub(begin.at)), r.lineAck/1000, mean(begin.ack, end.ack), failed,
 			growth(begin, end, ownChecks), growth(begin, end, ownUnexpectedChecks), growth(begin, end, ownDuplicatedChecks))
 	case batches:
 		length := end.at.Sub(begin.at)
-		requests, messages := growth(begin, end, ownRequests), end.total.Completed-begin.total.Completed
+		requests, messages := growth(begin, end, ownRequests), end.total[result.Completed]-begin.total[result.Completed]
 		average := mean(begin.ack, end.ack)
 		fmt.Fprintf(b, "Send TPS: %d | Send MPS: %d | Max RT(ms): %d | Average RT(ms): %7.3f | Average Message RT(ms): "+
 			"%7.3f | Send Failed: %d | Send Message Failed: %d\n",
 			rate(requests, length), rate(messages, length), r.maxAck/1000, average,
-			average*float64(requests)/float64(messages), end.own[ownRequestsFailed], end.total.Unsent+responseFailed(&end.total))
+			average*float64(requests)/float64(messages), end.own[ownRequestsFailed],
+			end.total[result.Unsent]+responseFailed(&end.total))
 	default:
 		b.WriteString(r.producer(begin, end, &end.total))
 	}
@@ -189,8 +190,9 @@ func (r *RocketMQ) writeProducer(b *strings.Builder, begin, end *sample) {
 // producer returns the figures that [Complete] and the line of Producer share; total has the failures.
 func (r *RocketMQ) producer(begin, end *sample, total *stats.Counters) string {
 	return fmt.Sprintf("Send TPS: %d | Max RT(ms): %d | Average RT(ms): %7.3f | Send Failed: %d | Response Failed: %d\n",
-		rate(end.total.Completed-begin.total.Completed, end.at.Sub(begin.at)), r.maxAck/1000, mean(begin.ack, end.ack),
-		total.Unsent, responseFailed(total))
+		rate(end.total[result.Completed]-begin.total[result.Completed], end.at.Sub(begin.at)), r.maxAck/1000,
+		mean(begin.ack, end.ack),
+		total[result.Unsent], responseFailed(total))
 }
 
 func (r *RocketMQ) writeConsumer(b *strings.Builder, begin, end *sample) {
@@ -208,7 +210,7 @@ func (r *RocketMQ) writeConsumer(b *strings.Builder, begin, end *sample) {
 	}
 	fmt.Fprintf(b, "Current Time: %s | Consume TPS: %d | AVG(B2C) RT(ms): %s | AVG(S2C) RT(ms): %s | MAX(B2C) RT(ms): "+
 		"%s | MAX(S2C) RT(ms): %s | Consume Fail: %d\n",
-		end.at.Format(benchmarkTime), rate(end.total.Received-begin.total.Received, end.at.Sub(begin.at)),
+		end.at.Format(benchmarkTime), rate(end.total[result.Received]-begin.total[result.Received], end.at.Sub(begin.at)),
 		average(begin.b2c, end.b2c), average(begin.s2c, end.s2c),
 		highest(end.b2c, r.lineB2C), highest(end.s2c, r.lineS2C), growth(begin, end, ownConsumeFailed))
 }
@@ -222,5 +224,6 @@ func growth(begin, end *sample, name string) uint64 { return end.own[name] - beg
 
 // responseFailed counts the messages that were sent and not accepted.
 func responseFailed(c *stats.Counters) uint64 {
-	return c.Rejected + c.Released + c.Modified + c.Failed - c.Unsent + c.Unconfirmed
+	return c[result.Rejected] + c[result.Released] + c[result.Modified] + c[result.Failed] - c[result.Unsent] +
+		c[result.Unconfirmed]
 }

@@ -32,9 +32,9 @@ func play(t *testing.T, r *RocketMQ, seconds []second, phases map[int]stats.Phas
 			phase = p
 		}
 		var d stats.Counters
-		d.Completed, d.Received, d.Unsent = uint64(sec.completed), uint64(sec.received), uint64(sec.unsent)
-		d.Failed, d.Rejected = uint64(sec.failed+sec.unsent), uint64(sec.rejected)
-		d.Sent = d.Completed + d.Failed + d.Rejected
+		d[result.Completed], d[result.Received], d[result.Unsent] = uint64(sec.completed), uint64(sec.received), uint64(sec.unsent)
+		d[result.Failed], d[result.Rejected] = uint64(sec.failed+sec.unsent), uint64(sec.rejected)
+		d[result.Sent] = d[result.Completed] + d[result.Failed] + d[result.Rejected]
 		var none stats.Counters
 		total = total.Sub(none.Sub(d))
 		l := result.Latencies{result.Ack: result.NewLatency()}

@@ -102,11 +102,11 @@ func (s *Short) status(n *stats.Snapshot, columns int) string {
 		add(rank, "%s %s/s", name, count3(float64(count)/max(n.Seconds(), 1e-9)))
 	}
 	if s.run.Producing {
-		speed(2, "sent", n.Delta.Sent)
-		speed(0, "completed", n.Delta.Completed)
+		speed(2, "sent", n.Delta[result.Sent])
+		speed(0, "completed", n.Delta[result.Completed])
 	}
 	if s.run.Consuming {
-		speed(1, "received", n.Delta.Received)
+		speed(1, "received", n.Delta[result.Received])
 	}
 	for _, kind := range []result.Kind{result.Response, result.Ack, result.Transfer} {
 		if l := n.Latencies[kind]; l != nil && l.Count > 0 {
@@ -215,7 +215,7 @@ func (s *Short) told(sum *stats.Summary) (lines []string) {
 	if len(sum.Outages) > 0 {
 		add("outages", outagesInShort(sum))
 	}
-	if n := sum.Total.Resent; n > 0 {
+	if n := sum.Total[result.Resent]; n > 0 {
 		add("resent", fmt.Sprintf("%d: messages in doubt that were sent again; not part of sent", n))
 	}
 	for _, text := range sum.Problems {
@@ -269,16 +269,16 @@ func (s *Short) table(sum *stats.Summary, width int) (lines []string) {
 		return megabytes(a.PerSecond(bytes)) + " MB/s"
 	}
 	if s.run.Producing {
-		row("sent", a.Sent, sum.Total.Sent, "", nil, nil)
+		row("sent", a.Sent, sum.Total[result.Sent], "", nil, nil)
 		if o := &sum.Offered; o.Known() && o.Span > 0 {
 			lines[len(lines)-1] = strings.TrimRight(lines[len(lines)-1], " ") +
 				fmt.Sprintf("  of %s/s offered, %s missed", count3(o.Rate), percent(o.Missed()))
 		}
-		row("completed", a.Completed, sum.Total.Completed, payload(a.CompletedBytes), &sum.Minimum.Completed,
+		row("completed", a.Completed, sum.Total[result.Completed], payload(a.CompletedBytes), &sum.Minimum.Completed,
 			&sum.Maximum.Completed)
 	}
 	if s.run.Consuming {
-		row("received", a.Received, sum.Total.Received, payload(a.ReceivedBytes), &sum.Minimum.Received,
+		row("received", a.Received, sum.Total[result.Received], payload(a.ReceivedBytes), &sum.Minimum.Received,
 			&sum.Maximum.Received)
 	}
 	lines = append(lines, s.latencies(&sum.Latencies, width)...)

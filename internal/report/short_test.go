@@ -26,7 +26,7 @@ func spread(around time.Duration) *result.Latency {
 // shortRuns returns summaries of runs by name.
 func shortRuns() map[string]*stats.Summary {
 	base := func() *stats.Summary {
-		s := summary(stats.Counters{Sent: 600_000, Blocked: 20, Completed: 600_000, Received: 600_000}, result.Latencies{
+		s := summary(stats.Counters{result.Sent: 600_000, result.Blocked: 20, result.Completed: 600_000, result.Received: 600_000}, result.Latencies{
 			result.Ack: spread(200 * time.Microsecond), result.Response: spread(250 * time.Microsecond), result.Delay: spread(50 * time.Microsecond), result.Transfer: spread(400 * time.Microsecond),
 		})
 		s.ExpectedKnown, s.Expected = true, 600_000
@@ -43,7 +43,7 @@ func shortRuns() map[string]*stats.Summary {
 	}
 	failure, stalled, loss, saturated := base(), base(), base(), base()
 	failure.Success, failure.Reason = false, "producer-0 failed"
-	failure.Total.Completed, failure.Total.Failed, failure.Total.Unconfirmed = 599_000, 990, 10
+	failure.Total[result.Completed], failure.Total[result.Failed], failure.Total[result.Unconfirmed] = 599_000, 990, 10
 	failure.Problems = []string{"producer-0: send to queue://TEST: connection reset by peer", "messages failed: 990", "messages sent but not confirmed (the broker may have them or not): 10"}
 	failure.Thresholds = fakeThresholds()
 	for i := range 5 {
@@ -52,7 +52,7 @@ func shortRuns() map[string]*stats.Summary {
 	for _, low := range []*stats.Lowest{&stalled.Minimum.Completed, &stalled.Minimum.Received} {
 		low.PerSecond = 0
 	}
-	loss.Success, loss.Missing, loss.Total.Received = false, 27, 599_973
+	loss.Success, loss.Missing, loss.Total[result.Received] = false, 27, 599_973
 	loss.Problems = []string{"messages lost: 27 (accepted by the broker, never received; first: producer-0 17, 18, 19 on queue://TEST)"}
 	saturated.Offered = stats.Offered{}
 	saturated.Latencies[result.Delay], saturated.Latencies[result.Response] = nil, nil
@@ -129,7 +129,7 @@ func TestShortOnATerminal(t *testing.T) {
 		var out bytes.Buffer
 		c := NewShort(&out, ShortOptions{Terminal: true, Color: color, Columns: func() int { return 120 }, Length: time.Minute})
 		require.NoError(t, c.Start(clientRun(true)))
-		s := snapshot(stats.Measure, 1, stats.Counters{Sent: 27640, Completed: 27578, Received: 26457}, openLoop())
+		s := snapshot(stats.Measure, 1, stats.Counters{result.Sent: 27640, result.Completed: 27578, result.Received: 26457}, openLoop())
 		require.NoError(t, c.Interval(s))
 		require.Equal(t, "\r2.0 s, 58 s left  sent 27.4k/s  completed 27.3k/s  received 26.2k/s  response p99 1.00 s  in flight 62\x1b[K", out.String())
 		out.Reset()
@@ -156,7 +156,7 @@ func TestPaced(t *testing.T) {
 		require.NoError(t, r.Start(clientRun(false)))
 		for i, phase := range []stats.Phase{stats.Warmup, stats.Measure, stats.Measure, stats.Measure, stats.Measure, stats.Measure, stats.Drain} {
 			n := uint64(1010 * (i + 1))
-			require.NoError(t, r.Interval(snapshot(phase, i, stats.Counters{Sent: n, Completed: n, Received: n}, closedLoop())))
+			require.NoError(t, r.Interval(snapshot(phase, i, stats.Counters{result.Sent: n, result.Completed: n, result.Received: n}, closedLoop())))
 		}
 		require.NoError(t, r.Summary(shortRuns()["success"]))
 	}

@@ -82,7 +82,7 @@ func TestSideInRows(t *testing.T) {
 	t.Parallel()
 	r, dir := newTestResult(t, ResultOptions{})
 	require.NoError(t, r.Start(clientRun(true)))
-	first := snapshot(stats.Measure, 0, stats.Counters{Sent: 5, Completed: 5, Received: 5}, openLoop())
+	first := snapshot(stats.Measure, 0, stats.Counters{result.Sent: 5, result.Completed: 5, result.Received: 5}, openLoop())
 	u := use(1, 500*time.Millisecond)
 	first.Side = &u
 	require.NoError(t, r.Interval(first))
@@ -114,7 +114,7 @@ func TestSideInMetrics(t *testing.T) {
 	t.Parallel()
 	p, url := startPrometheus(t, clientRun(false))
 	for range 3 {
-		s := snapshot(stats.Measure, 0, stats.Counters{Sent: 1}, closedLoop())
+		s := snapshot(stats.Measure, 0, stats.Counters{result.Sent: 1}, closedLoop())
 		u := use(1, 250*time.Millisecond)
 		s.Side = &u
 		require.NoError(t, p.Interval(s))

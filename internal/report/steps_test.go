@@ -43,8 +43,8 @@ func TestConsoleLabels(t *testing.T) {
 	var plain, labelled bytes.Buffer
 	run := clientRun(false)
 	run.Steps = []string{"load"}
-	f := &fakeRun{run: run, summary: summary(stats.Counters{Sent: 1, Completed: 1}, closedLoop())}
-	f.snapshots = []*stats.Snapshot{snapshot(stats.Measure, 0, stats.Counters{Sent: 1}, closedLoop())}
+	f := &fakeRun{run: run, summary: summary(stats.Counters{result.Sent: 1, result.Completed: 1}, closedLoop())}
+	f.snapshots = []*stats.Snapshot{snapshot(stats.Measure, 0, stats.Counters{result.Sent: 1}, closedLoop())}
 	f.snapshots[0].Step = "load"
 	f.feed(t, nil, NewConsole(&plain, ConsoleOptions{}))
 	f.run.Labels = map[string]string{"heap": "4g", "broker": "Artemis 2.56"}
@@ -220,7 +220,7 @@ func TestPrometheusSteps(t *testing.T) {
 		require.NoError(t, p.Interval(s))
 		m := scrape(t, url)
 		m.require(t, map[string]float64{info: 1, "step_info step=" + s.Step: 1})
-		require.InDelta(t, float64(s.Total.Sent), m.sum("perfmq_messages_sent_total"), 1e-9)
+		require.InDelta(t, float64(s.Total[result.Sent]), m.sum("perfmq_messages_sent_total"), 1e-9)
 		steps := 0
 		for name, value := range m.values {
 			if strings.HasPrefix(name, "perfmq_step_info") {

@@ -11,6 +11,7 @@ import (
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Failures returns the counts that are not zero as text, the largest first: "timeout 10, connection-lost 2". It is
@@ -45,11 +46,11 @@ type failure struct {
 // [driver.ClassNone], so that the classes always add up to the count.
 func failuresOf(c *stats.Counters) [5]failure {
 	list := [5]failure{
-		{"rejected", c.Rejected, c.FailuresOf[driver.Rejected]},
-		{"released", c.Released, c.FailuresOf[driver.Released]},
-		{"modified", c.Modified, c.FailuresOf[driver.Modified]},
-		{"failed", c.Failed, c.FailuresOf[driver.Failed]},
-		{"unconfirmed", c.Unconfirmed, c.FailuresOf[driver.Unknown]},
+		{"rejected", c[result.Rejected], *c.Failures(driver.Rejected)},
+		{"released", c[result.Released], *c.Failures(driver.Released)},
+		{"modified", c[result.Modified], *c.Failures(driver.Modified)},
+		{"failed", c[result.Failed], *c.Failures(driver.Failed)},
+		{"unconfirmed", c[result.Unconfirmed], *c.Failures(driver.Unknown)},
 	}
 	for i := range list {
 		f := &list[i]

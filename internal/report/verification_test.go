@@ -69,7 +69,7 @@ func TestVerification(t *testing.T) {
 }
 
 func verifiedRun() *stats.Summary {
-	s := summary(stats.Counters{Sent: 10, Completed: 10, Received: 10}, closedLoop())
+	s := summary(stats.Counters{result.Sent: 10, result.Completed: 10, result.Received: 10}, closedLoop())
 	s.Verification = foundEverything()
 	return s
 }
@@ -82,7 +82,7 @@ func TestVerificationInTheSummary(t *testing.T) {
 	require.NoError(t, c.Summary(verifiedRun()))
 	golden(t, "console-verified.txt", out.String())
 
-	producer := summary(stats.Counters{Sent: 10, Completed: 10}, result.Latencies{})
+	producer := summary(stats.Counters{result.Sent: 10, result.Completed: 10}, result.Latencies{})
 	producer.Verification = &verify.Result{Sent: 10}
 	out.Reset()
 	require.NoError(t, c.Summary(producer))

@@ -12,6 +12,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 const (
@@ -142,7 +143,7 @@ func empty(ctx context.Context, p *plan.Plan, drivers plan.Drivers, q *plan.Grou
 	s, err := engine.Run(ctx, make(chan struct{}), &engine.Config{Plan: reader, Endpoints: engine.Reach(reader, drivers)},
 		report.NewFan())
 	if s != nil {
-		removed = s.Total.Received + s.Total.Foreign
+		removed = s.Total[result.Received] + s.Total[result.Foreign]
 		err = errors.Join(err, s.Err)
 	}
 	if err == nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // queues is a plan of a producer that sends so many messages, 10 a second, to each of two queues, and to a topic.
@@ -46,7 +47,7 @@ func TestEmpty(t *testing.T) {
 				p, drivers := queues(edit(mem.New().Factory()), 30)
 				s, err := engine.Run(t.Context(), make(chan struct{}), &engine.Config{Plan: p, Endpoints: engine.Reach(p, drivers)}, report.NewFan())
 				require.NoError(t, err)
-				require.EqualValues(t, 30, s.Total.Completed)
+				require.EqualValues(t, 30, s.Total[result.Completed])
 				for _, want := range []uint64{20, 0} {
 					removed, err := Empty(nil, p, drivers)
 					require.NoError(t, err)

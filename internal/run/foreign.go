@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // foreignNotice is an output that says once, when the first message of another run or tool came, that they are not
@@ -19,7 +20,7 @@ func (f *foreignNotice) Start(stats.Run) error { return nil }
 
 // Interval looks at the messages of one second.
 func (f *foreignNotice) Interval(s *stats.Snapshot) error {
-	if f.seen += s.Delta.Foreign; f.seen > 0 && !f.said {
+	if f.seen += s.Delta[result.Foreign]; f.seen > 0 && !f.said {
 		f.said = true
 		f.say(fmt.Sprintf("warning: messages of another run or tool are taken from the destinations and not counted, %d so "+
 			"far; "+

@@ -170,19 +170,19 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	c.gather(&counts, latencies)
 	s.Total = counts[Warmup].Add(counts[Measure])
 	for _, r := range c.producers {
-		s.Total.Blocked += r.blocked.Load()
-		s.Total.LateSends += r.late.Load()
-		s.Total.Strays += r.stray.Load()
+		s.Total[result.Blocked] += r.blocked.Load()
+		s.Total[result.LateSends] += r.late.Load()
+		s.Total[result.Strays] += r.stray.Load()
 	}
-	slots := s.Total.Blocked
+	slots := s.Total[result.Blocked]
 	c.limits.learn(s)
 	worked := c.work.interval(c, now, phase)
-	s.Total.NoLeave = c.work.noLeave()
-	s.Total.Blocked += s.Total.NoLeave
-	s.Total.SocketWaits = c.work.socketWaits()
-	s.Total.Sent = c.sent(c.delivered.least(), last)
+	s.Total[result.NoLeave] = c.work.noLeave()
+	s.Total[result.Blocked] += s.Total[result.NoLeave]
+	s.Total[result.SocketWaits] = c.work.socketWaits()
+	s.Total[result.Sent] = c.sent(c.delivered.least(), last)
 	for _, r := range c.producers {
-		counts[Measure].Sent += r.sent[Measure].Load()
+		counts[Measure][result.Sent] += r.sent[Measure].Load()
 	}
 	s.Delta = s.Total.Sub(c.total)
 	s.InFlight = s.Total.InFlight()
@@ -199,7 +199,7 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		s.Verified = &progress
 	}
 	if phase == Measure {
-		c.extremes.add(s, c.total.Received > 0)
+		c.extremes.add(s, c.total[result.Received] > 0)
 		c.average.add(s)
 	}
 	if phase == Warmup {
@@ -275,22 +275,22 @@ func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*re
 	defer r.mu.Unlock()
 	for i := range r.part {
 		p, n, l := &r.part[i], &counts[i], latencies[i]
-		n.Received += p.total
-		n.ReceivedBytes += p.payload
-		n.Redelivered += p.redelivered
+		n[result.Received] += p.total
+		n[result.ReceivedBytes] += p.payload
+		n[result.Redelivered] += p.redelivered
 		once += p.total - p.redelivered
-		n.Unstamped += p.unstamped
-		n.Foreign += p.foreign
-		n.Delayed += p.delayed
-		n.Early += p.early
-		n.ConsumerReleased += p.released
-		n.ConsumerRejected += p.rejected
-		n.NegativeTransfers += p.negative
-		n.NegativeAges += p.negativeAges
-		n.OutOfRange += p.outOfRange
-		n.Paused += p.paused
-		n.Commits += p.commits.confirmed
-		n.CommitsFailed += p.commits.unconfirmed
+		n[result.Unstamped] += p.unstamped
+		n[result.Foreign] += p.foreign
+		n[result.Delayed] += p.delayed
+		n[result.Early] += p.early
+		n[result.ConsumerReleased] += p.released
+		n[result.ConsumerRejected] += p.rejected
+		n[result.NegativeTransfers] += p.negative
+		n[result.NegativeAges] += p.negativeAges
+		n[result.OutOfRange] += p.outOfRange
+		n[result.Paused] += p.paused
+		n[result.Commits] += p.commits.confirmed
+		n[result.CommitsFailed] += p.commits.unconfirmed
 		if l == nil {
 			continue
 		}
@@ -310,23 +310,23 @@ func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*re
 	defer r.mu.Unlock()
 	for i := range r.part {
 		p, n, l := &r.part[i], &counts[i], latencies[i]
-		n.Completed += p.states[driver.Accepted]
-		n.CompletedBytes += p.payload
-		n.Rejected += p.states[driver.Rejected]
-		n.Released += p.states[driver.Released]
-		n.Modified += p.states[driver.Modified]
-		n.Failed += p.states[driver.Failed]
-		n.Unconfirmed += p.states[driver.Unknown]
-		n.Unsent += p.unsent
-		n.Resent += r.resent[i].Load()
-		n.OutOfRange += p.outOfRange
-		n.Paused += p.paused
-		n.Commits += p.commits.confirmed
-		n.CommitsFailed += p.commits.unconfirmed
+		n[result.Completed] += p.states[driver.Accepted]
+		n[result.CompletedBytes] += p.payload
+		n[result.Rejected] += p.states[driver.Rejected]
+		n[result.Released] += p.states[driver.Released]
+		n[result.Modified] += p.states[driver.Modified]
+		n[result.Failed] += p.states[driver.Failed]
+		n[result.Unconfirmed] += p.states[driver.Unknown]
+		n[result.Unsent] += p.unsent
+		n[result.Resent] += r.resent[i].Load()
+		n[result.OutOfRange] += p.outOfRange
+		n[result.Paused] += p.paused
+		n[result.Commits] += p.commits.confirmed
+		n[result.CommitsFailed] += p.commits.unconfirmed
 		for state, classes := range p.failures {
+			to := n.Failures(driver.State(state))
 			for class, f := range classes {
-				n.Failures[class] += f
-				n.FailuresOf[state][class] += f
+				to[class] += f
 			}
 		}
 		of.add(p.total(), r.handed[i].Load(), r.sent[i].Load())

@@ -47,8 +47,8 @@ func TestPhaseOfMessages(t *testing.T) {
 	require.Equal(t, stats.Warmup, s.Phase)
 	require.Equal(t, [5]int64{7, 3, 3, 3, 3}, counts(s.Latencies), "of the warm-up, and nothing else")
 	require.Equal(t, result.Latencies{}, s.Leftover)
-	require.EqualValues(t, 9, s.Delta.Sent)
-	require.EqualValues(t, 4, s.Delta.Completed)
+	require.EqualValues(t, 9, s.Delta[result.Sent])
+	require.EqualValues(t, 4, s.Delta[result.Completed])
 	require.Equal(t, 1500*time.Millisecond, s.Elapsed)
 	require.Equal(t, [5]int64{}, counts(c.Latencies()))
 
@@ -57,18 +57,18 @@ func TestPhaseOfMessages(t *testing.T) {
 	end(stats.Measure, 3, time.Millisecond)
 	s = c.Collect(stats.Measure, start.Add(2*time.Second), false)
 	require.InDelta(t, 0.5, s.Seconds(), 1e-9)
-	require.EqualValues(t, 4, s.Delta.Sent)
-	require.EqualValues(t, 13, s.Total.Sent)
-	require.EqualValues(t, 7, s.Delta.Completed, "it is the completions of the interval that count")
+	require.EqualValues(t, 4, s.Delta[result.Sent])
+	require.EqualValues(t, 13, s.Total[result.Sent])
+	require.EqualValues(t, 7, s.Delta[result.Completed], "it is the completions of the interval that count")
 	require.Equal(t, [5]int64{6, 4, 4, 4, 4}, counts(s.Latencies))
 	require.Equal(t, [5]int64{0, 4, 4, 4, 4}, counts(s.Leftover))
 	end(stats.Measure, 2, time.Millisecond)
 	c.Collect(stats.Drain, start.Add(3*time.Second), true)
 
-	require.EqualValues(t, 13, c.Total().Completed)
-	require.EqualValues(t, 6, c.Measured().Completed)
-	require.EqualValues(t, 6, c.Measured().Sent)
-	require.EqualValues(t, 6, c.Measured().Received)
+	require.EqualValues(t, 13, c.Total()[result.Completed])
+	require.EqualValues(t, 6, c.Measured()[result.Completed])
+	require.EqualValues(t, 6, c.Measured()[result.Sent])
+	require.EqualValues(t, 6, c.Measured()[result.Received])
 	l := c.Latencies()
 	require.Equal(t, [5]int64{6, 6, 6, 6, 6}, counts(l))
 	for _, x := range []*result.Latency{l[result.Delay], l[result.Ack], l[result.Response], l[result.Transfer], l[result.B2C]} {
@@ -118,7 +118,7 @@ func TestSnapshotsDoNotChange(t *testing.T) {
 	}
 	require.EqualValues(t, 1, first.Latencies[result.Ack].Count)
 	require.EqualValues(t, 1000, first.Latencies[result.Ack].Max)
-	require.EqualValues(t, 1, first.Total.Sent)
+	require.EqualValues(t, 1, first.Total[result.Sent])
 }
 
 func TestHealth(t *testing.T) {

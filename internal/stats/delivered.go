@@ -1,5 +1,7 @@
 package stats
 
+import "github.com/perfmq/perfmq/pkg/result"
+
 // delivered counts the messages received by subscription, to bound the number of different ones: each subscription of a
 // topic gets the same messages. It also finds the subscriptions for which messages wait at the broker.
 type delivered struct {
@@ -101,5 +103,5 @@ func (c *Collector) sent(delivered uint64, last bool) uint64 {
 	if known < delivered && delivered <= begun {
 		known = delivered
 	}
-	return max(known, c.total.Sent)
+	return max(known, c.total[result.Sent])
 }

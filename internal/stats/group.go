@@ -130,20 +130,20 @@ func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) (list 
 		var known uint64
 		for _, i := range g.Producers {
 			r := c.producers[i]
-			total.Blocked += r.blocked.Load() + c.work.workers[i].noLeave
-			total.NoLeave += c.work.workers[i].noLeave
-			total.SocketWaits += c.work.workers[i].socketWaits
-			total.LateSends += r.late.Load()
-			total.Strays += r.stray.Load()
-			g.now[Measure].Sent += r.sent[Measure].Load()
+			total[result.Blocked] += r.blocked.Load() + c.work.workers[i].noLeave
+			total[result.NoLeave] += c.work.workers[i].noLeave
+			total[result.SocketWaits] += c.work.workers[i].socketWaits
+			total[result.LateSends] += r.late.Load()
+			total[result.Strays] += r.stray.Load()
+			g.now[Measure][result.Sent] += r.sent[Measure].Load()
 			known += c.sends[i].known(last)
 		}
-		total.Sent = max(known, g.total.Sent)
+		total[result.Sent] = max(known, g.total[result.Sent])
 		s := &Snapshot{From: c.last, To: now, Elapsed: now.Sub(c.start), Delta: total.Sub(g.total)}
 		if phase == Measure {
-			g.whole.Extremes.add(s, g.total.Received > 0)
+			g.whole.Extremes.add(s, g.total[result.Received] > 0)
 			g.whole.Average.add(s)
-			g.step.Extremes.add(s, g.total.Received > g.before.total.Received)
+			g.step.Extremes.add(s, g.total[result.Received] > g.before.total[result.Received])
 			g.step.Average.add(s)
 		}
 		if phase != Warmup {

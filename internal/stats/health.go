@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"time"
+
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 const gcPauses = "/sched/pauses/total/gc:seconds" // a histogram, see package runtime/metrics
@@ -51,7 +53,7 @@ func (m *healthMeter) interval(now time.Time, delta *Counters, worked work) Heal
 		h = m.machine()
 	}
 	h.Wall, h.Cores = now.Sub(m.last), runtime.GOMAXPROCS(0)
-	h.LateSends, h.Sent = delta.LateSends, delta.Sent
+	h.LateSends, h.Sent = delta[result.LateSends], delta[result.Sent]
 	h.Workers, h.Saturated = worked.workers, worked.saturated
 	h.ClockForward, h.ClockBackward = m.clockSteps(now)
 	paused, looks := m.pulse.take()

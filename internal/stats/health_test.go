@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/stretchr/testify/require"
 )
 
@@ -23,7 +24,7 @@ func TestLateSendsAreJudgedByInterval(t *testing.T) {
 			prepare = beat
 		}
 		prepare()
-		return m.interval(now, &Counters{Sent: 1000, LateSends: late}, work{})
+		return m.interval(now, &Counters{result.Sent: 1000, result.LateSends: late}, work{})
 	}
 	crowded := func() {
 		beat()

@@ -49,9 +49,9 @@ func (c *Collector) MarksPassed() []result.Mark { return c.marker.list }
 
 func (m *marker) count(c *Counters) uint64 {
 	if m.received {
-		return c.Received
+		return c[result.Received]
 	}
-	return c.Completed
+	return c[result.Completed]
 }
 
 // add takes an interval.

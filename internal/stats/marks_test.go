@@ -18,7 +18,7 @@ func TestMarks(t *testing.T) {
 	var total Counters
 	at := start
 	interval := func(completed, received uint64, length time.Duration) {
-		s := &Snapshot{From: at, To: at.Add(length), Delta: Counters{Completed: completed, Received: received}}
+		s := &Snapshot{From: at, To: at.Add(length), Delta: Counters{result.Completed: completed, result.Received: received}}
 		total = total.Add(s.Delta)
 		s.Total, at = total, s.To
 		m.add(s)
@@ -37,10 +37,10 @@ func TestMarks(t *testing.T) {
 	}, m.list)
 
 	short := marker{marks: []uint64{100, 200}, start: start}
-	short.add(&Snapshot{From: start, To: start.Add(100 * time.Millisecond), Delta: Counters{Completed: 190}, Total: Counters{Completed: 190}})
+	short.add(&Snapshot{From: start, To: start.Add(100 * time.Millisecond), Delta: Counters{result.Completed: 190}, Total: Counters{result.Completed: 190}})
 	short.add(&Snapshot{
 		From: start.Add(100 * time.Millisecond), To: start.Add(600 * time.Millisecond), Phase: Drain,
-		Delta: Counters{Completed: 10}, Total: Counters{Completed: 200},
+		Delta: Counters{result.Completed: 10}, Total: Counters{result.Completed: 200},
 	})
 	require.Len(t, short.list, 2)
 	require.InDelta(t, 1900, short.list[1].Momentary, 1e-6, "that of the load, not that of its drain")

@@ -1,6 +1,10 @@
 package stats
 
-import "time"
+import (
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
 
 const (
 	// FullSecond is the length from which an interval counts as a full second. On a busy machine the sampler wakes up to
@@ -99,11 +103,11 @@ func (a *Average) PerSecond(n uint64) float64 {
 
 func (a *Average) add(s *Snapshot) {
 	a.Span += s.To.Sub(s.From)
-	a.Sent += s.Delta.Sent
-	a.Completed += s.Delta.Completed
-	a.Received += s.Delta.Received
-	a.CompletedBytes += s.Delta.CompletedBytes
-	a.ReceivedBytes += s.Delta.ReceivedBytes
+	a.Sent += s.Delta[result.Sent]
+	a.Completed += s.Delta[result.Completed]
+	a.Received += s.Delta[result.Received]
+	a.CompletedBytes += s.Delta[result.CompletedBytes]
+	a.ReceivedBytes += s.Delta[result.ReceivedBytes]
 	at := a.Span.Seconds()
 	a.completed.add(at, float64(a.Completed))
 	a.received.add(at, float64(a.Received))

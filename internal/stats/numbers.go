@@ -87,7 +87,7 @@ func (w *WorkerTotal) Role() string {
 // Messages returns the worker's own count: completed for a producer, received for a consumer.
 func (w *WorkerTotal) Messages() uint64 {
 	if w.Producing {
-		return w.Total.Completed
+		return w.Total[result.Completed]
 	}
-	return w.Total.Received
+	return w.Total[result.Received]
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // fakeClock is a run's clock that a test sets.
@@ -113,7 +114,7 @@ func TestPausedMessages(t *testing.T) {
 			r.Handed(Measure, tt.actual-tt.intended)
 			r.Done(End{Due: Measure, Intended: tt.intended, Actual: tt.actual}, driver.Outcome{State: tt.state}, tt.end)
 			s := NewCollector([]*ProducerRecorder{r}, nil, clock.start).Collect(Measure, clock.start.Add(2*time.Second), true)
-			require.Equal(t, tt.want, s.Total.Paused)
+			require.Equal(t, tt.want, s.Total[result.Paused])
 		})
 	}
 }

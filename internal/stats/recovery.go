@@ -61,8 +61,8 @@ func (s *Outages) Interval(snap *Snapshot) {
 		return
 	}
 	rates := result.Rates{
-		Completed: float64(snap.Delta.Completed) / length.Seconds(),
-		Received:  float64(snap.Delta.Received) / length.Seconds(),
+		Completed: float64(snap.Delta[result.Completed]) / length.Seconds(),
+		Received:  float64(snap.Delta[result.Received]) / length.Seconds(),
 	}
 	if len(s.list) > r.known {
 		if len(r.pending) == 0 {

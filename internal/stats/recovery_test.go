@@ -22,7 +22,7 @@ type seconds struct {
 func (s *seconds) pass(completed, received uint64, times int) (last *stats.Snapshot) {
 	for range times {
 		last = &stats.Snapshot{Step: s.step, Phase: stats.Measure, From: s.now, To: s.now.Add(time.Second)}
-		last.Delta.Completed, last.Delta.Received = completed, received
+		last.Delta[result.Completed], last.Delta[result.Received] = completed, received
 		s.now = last.To
 		s.outages.Interval(last)
 	}
@@ -220,7 +220,7 @@ func TestWorstAroundOutages(t *testing.T) {
 	s := newSeconds()
 	second := func(phase stats.Phase, completed uint64, us int64) *stats.Snapshot {
 		snap := &stats.Snapshot{Step: s.step, Phase: phase, From: s.now, To: s.now.Add(time.Second)}
-		snap.Delta.Completed, snap.Delta.Received = completed, completed
+		snap.Delta[result.Completed], snap.Delta[result.Received] = completed, completed
 		for factor, l := range map[int64]**result.Latency{
 			1: &snap.Latencies[result.Ack], 2: &snap.Latencies[result.Response], 3: &snap.Leftover[result.Transfer],
 		} {

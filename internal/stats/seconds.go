@@ -1,6 +1,10 @@
 package stats
 
-import "time"
+import (
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
 
 // stretch is a second of the measurement, maybe with shorter intervals.
 type stretch struct {
@@ -127,9 +131,9 @@ type Extremes struct {
 
 // add adds an interval; receiving tells that something had been received before it.
 func (r *Extremes) add(s *Snapshot, receiving bool) {
-	of := stretch{s.Delta.Completed, s.To.Sub(s.From), s.To, s.Elapsed}
+	of := stretch{s.Delta[result.Completed], s.To.Sub(s.From), s.To, s.Elapsed}
 	r.completed.add(of)
-	of.messages = s.Delta.Received
+	of.messages = s.Delta[result.Received]
 	r.received.add(of)
 	if receiving {
 		r.receiving.add(of)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/stretchr/testify/require"
 )
 
@@ -16,7 +17,7 @@ func intervals(e *Extremes, start time.Time, list ...[2]int) {
 		from := start.Add(elapsed)
 		elapsed += time.Duration(i[0]) * time.Millisecond
 		n := uint64(i[1]) //nolint:gosec // small
-		e.add(&Snapshot{From: from, To: start.Add(elapsed), Elapsed: elapsed, Delta: Counters{Completed: n, Received: n}}, received > 0)
+		e.add(&Snapshot{From: from, To: start.Add(elapsed), Elapsed: elapsed, Delta: Counters{result.Completed: n, result.Received: n}}, received > 0)
 		received += i[1]
 	}
 }

@@ -69,7 +69,7 @@ func (m *stepMeter) add(c *Collector, s *Snapshot) {
 		m.sum.Latencies.Expect(&s.Latencies)
 		return
 	case Measure:
-		m.sum.Extremes.add(s, c.total.Received > m.total.Received)
+		m.sum.Extremes.add(s, c.total[result.Received] > m.total[result.Received])
 		m.sum.Average.add(s)
 	case Drain:
 	}

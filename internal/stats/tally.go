@@ -212,7 +212,7 @@ func (m *limitMeter) learn(s *Snapshot) {
 func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 	before := m.blocked
 	m.blocked = slots
-	m.tally.delayed = m.tally.delayed || s.Delta.Delayed > 0
+	m.tally.delayed = m.tally.delayed || s.Delta[result.Delayed] > 0
 	length := s.To.Sub(s.From)
 	if s.Phase != Measure || length <= 0 {
 		return
@@ -220,15 +220,15 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 	t := m.tally
 	t.span += length
 	t.all.Add(&s.Health)
-	t.completed += s.Delta.Completed
-	t.received += s.Delta.Received
-	t.sent += s.Delta.Sent
+	t.completed += s.Delta[result.Completed]
+	t.received += s.Delta[result.Received]
+	t.sent += s.Delta[result.Sent]
 	t.slots += slots - before
 	for _, l := range s.latencies(result.Transfer) {
 		t.ages.Count += l.Count
 		t.ages.Sum += l.Sum
 	}
-	if float64(s.Delta.Received) < (1-growing)*float64(s.Delta.Completed) {
+	if float64(s.Delta[result.Received]) < (1-growing)*float64(s.Delta[result.Completed]) {
 		t.behind += length
 	}
 	stretch, old := m.stretch(s, length), s.old()
@@ -295,7 +295,7 @@ func (m *limitMeter) minSilence() time.Duration {
 // old tells whether the messages of an interval had waited in the broker: delayed ones, beyond their delay.
 func (s *Snapshot) old() bool {
 	l := s.Latencies[result.Transfer]
-	if s.Delta.Delayed > 0 {
+	if s.Delta[result.Delayed] > 0 {
 		l = s.Latencies[result.Lateness]
 	}
 	return l != nil && l.Count > 0 && l.Mean() >= float64(oldMessages.Microseconds())

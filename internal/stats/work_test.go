@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // waits is a worker that reports the waits it is given.
@@ -95,14 +96,14 @@ func TestBlockedCountsWaitsForLeave(t *testing.T) {
 	p.Blocked()
 	w.Credit.Times = 3
 	s := c.Collect(Measure, start.Add(time.Second), false)
-	require.EqualValues(t, 4, s.Delta.Blocked)
-	require.EqualValues(t, 3, s.Delta.NoLeave)
+	require.EqualValues(t, 4, s.Delta[result.Blocked])
+	require.EqualValues(t, 3, s.Delta[result.NoLeave])
 	w.Credit.Times = 5
 	p.Blocked()
 	s = c.Collect(Measure, start.Add(2*time.Second), false)
-	require.EqualValues(t, 3, s.Delta.Blocked)
-	require.EqualValues(t, 2, s.Delta.NoLeave)
-	require.EqualValues(t, 7, s.Total.Blocked)
+	require.EqualValues(t, 3, s.Delta[result.Blocked])
+	require.EqualValues(t, 2, s.Delta[result.NoLeave])
+	require.EqualValues(t, 7, s.Total[result.Blocked])
 }
 
 // Waits for the network are counted beside those, also of connections that are closed.
@@ -114,16 +115,16 @@ func TestSocketWaitsAreCounted(t *testing.T) {
 	c.Watch([]Worker{{Name: "producer-0", Waits: w, Openings: 1}})
 	w.Socket.Times = 3
 	s := c.Collect(Measure, start.Add(time.Second), false)
-	require.EqualValues(t, 3, s.Delta.SocketWaits)
-	require.Zero(t, s.Total.Blocked)
+	require.EqualValues(t, 3, s.Delta[result.SocketWaits])
+	require.Zero(t, s.Total[result.Blocked])
 	c.Watch([]Worker{{Name: "producer-0", Closed: true, Openings: 1, SocketWaits: 5}})
 	s = c.Collect(Measure, start.Add(2*time.Second), false)
-	require.EqualValues(t, 2, s.Delta.SocketWaits)
+	require.EqualValues(t, 2, s.Delta[result.SocketWaits])
 	c.Watch([]Worker{{Name: "producer-0", Waits: &waits{Socket: driver.Wait{Times: 1}}, Openings: 2, SocketWaits: 5}})
 	s = c.Collect(Measure, start.Add(3*time.Second), false)
-	require.EqualValues(t, 1, s.Delta.SocketWaits)
-	require.EqualValues(t, 6, s.Total.SocketWaits)
-	require.EqualValues(t, 6, c.WorkerTotals()[0].Total.SocketWaits)
+	require.EqualValues(t, 1, s.Delta[result.SocketWaits])
+	require.EqualValues(t, 6, s.Total[result.SocketWaits])
+	require.EqualValues(t, 6, c.WorkerTotals()[0].Total[result.SocketWaits])
 }
 
 // A wait in progress counts, and counts once.

@@ -34,15 +34,16 @@ func (c *Collector) WorkerTotals() []WorkerTotal {
 	for i, r := range c.producers {
 		total := add(true, func(counts *[parts]Counters) { r.collect(counts, [parts]*result.Latencies{}) })
 		for part := range parts {
-			total.Sent += r.sent[part].Load()
+			total[result.Sent] += r.sent[part].Load()
 		}
 		if waiter := c.worker(i).Waits; waiter != nil {
 			waits := waiter.Waits()
-			total.NoLeave, total.SocketWaits = waits.Credit.Times, waits.Socket.Times
+			total[result.NoLeave], total[result.SocketWaits] = waits.Credit.Times, waits.Socket.Times
 		}
-		total.NoLeave += c.worker(i).Denied
-		total.SocketWaits += c.worker(i).SocketWaits
-		total.Blocked, total.LateSends, total.Strays = r.blocked.Load()+total.NoLeave, r.late.Load(), r.stray.Load()
+		total[result.NoLeave] += c.worker(i).Denied
+		total[result.SocketWaits] += c.worker(i).SocketWaits
+		total[result.Blocked], total[result.LateSends], total[result.Strays] = r.blocked.Load()+total[result.NoLeave],
+			r.late.Load(), r.stray.Load()
 	}
 	for _, r := range c.consumers {
 		add(false, func(counts *[parts]Counters) { r.collect(counts, [parts]*result.Latencies{}) })
