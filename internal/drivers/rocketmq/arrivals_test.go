@@ -194,7 +194,7 @@ func TestStartIsFixedOnce(t *testing.T) {
 		})
 		requests := 0
 		for _, c := range consumers {
-			conn := c.(*consumer).at.Load().conns[0]
+			conn := c.(*consumer).conns[0]
 			conn.mu.Lock()
 			requests += int(conn.opaque)
 			conn.mu.Unlock()
@@ -220,7 +220,7 @@ func TestStartIsAskedAgain(t *testing.T) {
 	c := &consumer{membership: membership{group: "g"}, d: d, opts: &Options{}}
 	c.arrivals = d.arrivalsOf(c)
 	r := &route{brokers: []routeBroker{{name: "b", read: 2}}}
-	c.at.Store(&placement{route: r})
+	c.route = r
 	c.arrivals.noteStart(r)
 	require.NoError(t, c.fixStart(t.Context()), "there is no connection to ask on")
 	require.False(t, c.arrivals.starts(&route{brokers: []routeBroker{{name: "b", read: 3}}}), "the topic got a queue")

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
@@ -18,8 +17,6 @@ import (
 const (
 	heartbeatEvery = 30 * time.Second // brokers drop clients after 120 s
 	heartbeatLimit = 10 * time.Second
-	// refreshEvery is how often routes are looked up again; all clients use this interval (pollNameServerInterval).
-	refreshEvery = 30 * time.Second
 )
 
 // client is a client of the RocketMQ cluster: an id, and a connection to each broker that it needs.
@@ -33,8 +30,6 @@ type client struct {
 	mu        sync.Mutex
 	consumers map[string]*consumer   // by group; nil: it is being opened
 	producers map[string][]*producer // by group
-
-	refreshing atomic.Bool // refresh is running
 }
 
 func newClient(d *rocketDriver, spec driver.Connection) *client {
@@ -47,18 +42,6 @@ func newClient(d *rocketDriver, spec driver.Connection) *client {
 	c.life, c.end = context.WithCancel(context.Background())
 	d.keeper.add(c)
 	return c
-}
-
-// enlist returns the connection to a broker that knows the client's groups. It opens the connection if need be.
-func (c *client) enlist(ctx context.Context, addr string) (*conn, error) {
-	if known := c.alive(addr); known != nil {
-		return known, nil // a client that joins a group reports it to all brokers
-	}
-	conn, err := c.connect(ctx, addr)
-	if err != nil {
-		return nil, err
-	}
-	return conn, c.beat(ctx, conn)
 }
 
 // Dead implements [transport.Shared].
@@ -147,7 +130,7 @@ func (c *client) ended(conn *conn) {
 		}
 	}
 	for _, m := range consumers {
-		if slices.Contains(m.at.Load().used, conn) {
+		if slices.Contains(m.conns, conn) {
 			m.fail(conn.Why())
 		}
 	}
@@ -188,24 +171,6 @@ func (c *client) unregister(ctx context.Context, conn *conn, key, group string) 
 	_, err := conn.must(ctx, "leave group "+group, wire.ReqUnregisterClient, []field{{"clientID", c.id}, {key, group}},
 		nil)
 	return err
-}
-
-// refresh looks up the routes in use, so that workers use queues that topics get during a run, and brokers that return.
-// If the look-up fails, the known route stays.
-func (c *client) refresh() {
-	ctx, cancel := context.WithTimeout(c.life, heartbeatLimit)
-	defer cancel()
-	producers, consumers := c.members()
-	for _, p := range producers {
-		if r := c.d.routeNow(ctx, p.topic); r != nil {
-			p.adopt(ctx, r)
-		}
-	}
-	for _, m := range consumers {
-		if r := c.d.routeNow(ctx, m.topic); r != nil {
-			m.adopt(ctx, r)
-		}
-	}
 }
 
 // identify asks a broker for its version, concurrently with other requests: GET_BROKER_RUNTIME_INFO

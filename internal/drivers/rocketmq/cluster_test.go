@@ -68,7 +68,6 @@ func TestClusterOfTwoBrokers(t *testing.T) {
 	name := unique("cluster")
 	dest := queueNamed(name)
 	d := openDriver(t, a.URL(), "queues=3", "send-timeout=1m").(*rocketDriver)
-	d.refreshEvery = 100 * time.Millisecond
 	in := receive(t, d, consumerSpec(dest))
 	require.Len(t, d.topics.route(name).brokers, 2, "the topic was created on both")
 	out := startSending(t, d, dest)
@@ -99,68 +98,7 @@ func TestClusterOfTwoBrokers(t *testing.T) {
 	require.GreaterOrEqual(t, accepted, 890)
 	// The broker confirms a message before its queue, whose length this is, has it.
 	require.Eventually(t, func() bool { return storedOn(t, a, name) == int64(accepted-300) }, patience, 10*time.Millisecond)
-
-	// When the broker is back, its queues are used again.
-	require.NoError(t, b.Start(t.Context()))
-	before := storedOn(t, b, name)
-	from := 901
-	require.Eventually(t, func() bool {
-		out.send(t, from, 6)
-		from += 6
-		return storedOn(t, b, name) > before
-	}, 2*patience, 20*time.Millisecond)
 	out.stop(t)
-	require.Equal(t, from-1, out.o.total())
-}
-
-// TestQueuesAddedDuringTheRun: those are written to and read from, from their first message on.
-func TestQueuesAddedDuringTheRun(t *testing.T) {
-	broker := shared.get(t)
-	for _, dest := range []driver.Destination{queueNamed(unique("more")), topicNamed(unique("more"))} {
-		d := openDriver(t, broker.URL(), "queues=2").(*rocketDriver)
-		d.refreshEvery = 50 * time.Millisecond
-		in := receive(t, d, consumerSpec(dest))
-		out := startSending(t, d, dest)
-		out.send(t, 1, 20)
-		in.wait(t, 20)
-		require.NoError(t, broker.CreateTopic(t.Context(), dest.Name, 5)) // changes it
-		queues := func() int { return out.p.(*producer).brokers.Load().queues() }
-		require.Eventually(t, func() bool { return queues() == 5 }, patience, 5*time.Millisecond)
-		out.send(t, 21, 100)
-		in.wait(t, 120)
-		out.stop(t)
-		c := in.c.(*consumer)
-		in.stop(t)
-		require.Equal(t, 5, c.at.Load().route.readable())
-	}
-}
-
-// TestGroupsKeepTheirQueue: messages of a group stay in one queue, whatever queues are added.
-func TestGroupsKeepTheirQueue(t *testing.T) {
-	broker := shared.get(t)
-	d := openDriver(t, broker.URL(), "queues=3", "send=sync").(*rocketDriver)
-	d.refreshEvery = 20 * time.Millisecond
-	dest := queueNamed(unique("group"))
-	in := receive(t, d, consumerSpec(dest))
-	spec := producerSpec(dest, 1)
-	spec.Variants[0].Group = "g"
-	o := &outcomes{}
-	p, err := d.Producer(t.Context(), spec, o)
-	require.NoError(t, err)
-	before := *p.(*producer).brokers.Load()
-	require.NoError(t, broker.CreateTopic(t.Context(), dest.Name, 8))
-	require.Eventually(t, func() bool {
-		r := d.topics.route(dest.Name)
-		return r.brokers[0].write == 8
-	}, patience, 5*time.Millisecond)
-	for i := range 50 {
-		require.NoError(t, p.Send(t.Context(), &driver.Message{Time: int64(i + 1)}))
-	}
-	require.NoError(t, p.Close(t.Context()))
-	require.Equal(t, 3, before.queues())
-	require.Equal(t, before, p.(*producer).home)
-	in.wait(t, 50)
-	require.IsIncreasing(t, in.times)
 }
 
 func TestFirstNameServerIsDead(t *testing.T) {

@@ -22,13 +22,13 @@ type consumer struct {
 	topic    string
 	filter   subscription
 	version  int64 // of the subscription
-	at       atomic.Pointer[placement]
-	initial  *route // the route when it subscribed
-	explicit bool   // the brokers create groups only on request
+	route    *route
+	conns    []*conn // to the brokers of the route, in its order
+	explicit bool // the brokers create groups only on request
 	arrivals *arrivals
 
 	cut     context.CancelFunc // ends the waits of manage
-	kicked  chan struct{}      // the members of the group, or the queues of the topic, have changed
+	kicked  chan struct{}      // the members of the group have changed
 	stop    chan struct{}      // ends manage
 	managed chan struct{}      // closed when manage has ended
 
@@ -55,13 +55,6 @@ type consumer struct {
 	failed, redelivered, filtered, rebalanced, pulls atomic.Uint64
 	closeMu                                          sync.Mutex
 	closed                                           bool
-}
-
-// placement is a route with the connections to its brokers.
-type placement struct {
-	route *route
-	conns []*conn // in the order of the route
-	used  []*conn // conns, and connections to brokers of earlier routes
 }
 
 // queueID names a queue.
@@ -313,14 +306,14 @@ func (c *consumer) Close(ctx context.Context) error {
 
 // Waits implements [driver.Waiter]. If there are several brokers, it reports the connection to the first.
 func (c *consumer) Waits() driver.Waits {
-	w := c.at.Load().conns[0].waits()
+	w := c.conns[0].waits()
 	w.Input = c.input.Idle()
 	return w
 }
 
 // Probe implements [driver.Prober]: it asks each broker of the topic.
 func (c *consumer) Probe(ctx context.Context) error {
-	for _, conn := range c.at.Load().conns {
+	for _, conn := range c.conns {
 		if err := c.client.beat(ctx, conn); err != nil {
 			return wrap(c.op, err)
 		}

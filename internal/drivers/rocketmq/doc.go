@@ -24,7 +24,7 @@
 // answer ends all of them. A batch leaves when it is full, after batch-linger, or, if that is 0, with a message that no
 // other follows.
 //
-// A variant with a group goes to the group's queue, which stays the same when the topic gets more queues.
+// A variant with a group goes to the group's queue.
 //
 // # Order
 //
@@ -108,8 +108,8 @@
 //
 // # Routes
 //
-// Routes are looked up again every 30 s, at the name server that answered last. Added queues are written to and read
-// from, from their first message on; producers with a group keep their queue. A producer goes on while one broker of
-// its topic is left, and uses a broker that returns. A consumer that loses one of its brokers ends with an error: it
-// cannot report messages that it does not receive.
+// A route is looked up when a producer or consumer opens, at the name server that answered last. Queues that a topic
+// gets later, and brokers that return, are used by the producers and consumers that open after that. A producer
+// continues while one broker of its topic is left. A consumer that loses one of its brokers ends with an error: it cannot
+// report messages that it does not receive.
 package rocketmq

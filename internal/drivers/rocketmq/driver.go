@@ -23,13 +23,12 @@ type rocketDriver struct {
 	mem    transport.Buffers
 	closed atomic.Bool
 
-	topics       *topics
-	refreshEvery time.Duration
-	goodServer   atomic.Int32 // index of the last name server that could be reached
-	identifying  atomic.Bool  // a broker is being asked for its version
-	inspector    inspector
-	keeper       keeper
-	departed     departed
+	topics      *topics
+	goodServer  atomic.Int32 // index of the last name server that could be reached
+	identifying atomic.Bool  // a broker is being asked for its version
+	inspector   inspector
+	keeper      keeper
+	departed    departed
 
 	orphans  orphans
 	asked    sync.Map     // start of unique keys -> *transactions: the producers that brokers ask
@@ -41,7 +40,7 @@ type rocketDriver struct {
 }
 
 func newDriver(cfg config) *rocketDriver {
-	d := &rocketDriver{cfg: cfg, id: randomID(), topics: newTopics(), refreshEvery: refreshEvery}
+	d := &rocketDriver{cfg: cfg, id: randomID(), topics: newTopics()}
 	d.inspector.session, d.inspector.routes = d.newSession(), map[string]*route{}
 	d.pool.Open = func(_ context.Context, spec driver.Connection) (*client, error) { return newClient(d, spec), nil }
 	return d

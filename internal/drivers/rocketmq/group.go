@@ -26,36 +26,6 @@ const (
 	saveRarely = 5 * time.Second
 )
 
-// adopt makes the consumer read from a route from now on. It does nothing if a new broker cannot be reached: the next
-// refresh tries again. Only the client's refresh calls it.
-func (c *consumer) adopt(ctx context.Context, r *route) {
-	now := c.at.Load()
-	if slices.Equal(r.brokers, now.route.brokers) {
-		return
-	}
-	next := &placement{route: r, used: slices.Clone(now.used)}
-	for _, b := range r.brokers {
-		conn, err := c.client.enlist(ctx, b.addr)
-		if err != nil {
-			return
-		}
-		if !slices.Contains(next.used, conn) {
-			if _, err := conn.ensureGroup(ctx, c.group); err != nil {
-				return
-			}
-			next.used = append(next.used, conn)
-		}
-		next.conns = append(next.conns, conn)
-	}
-	c.at.Store(next)
-	for _, conn := range next.conns {
-		if err := conn.Why(); err != nil { // before ended knew that it is ours
-			c.fail(err)
-		}
-	}
-	c.kick()
-}
-
 // manage keeps the share of the queues up to date until the consumer closes.
 func (c *consumer) manage(ctx context.Context) {
 	defer close(c.managed)

@@ -393,7 +393,7 @@ func TestForgottenSubscription(t *testing.T) {
 	send(t, openDriver(t, url), producerSpec(dest, 0), 10)
 	g.wait(t, 10)
 	c := g.c.(*consumer)
-	for _, conn := range c.at.Load().conns {
+	for _, conn := range c.conns {
 		require.NoError(t, c.client.unregister(t.Context(), conn, "consumerGroup", c.group))
 	}
 	send(t, openDriver(t, url), producerSpec(dest, 0), 10)

@@ -5,29 +5,25 @@ import (
 	"time"
 )
 
-// keeper does the periodic work for the clients of a driver: overdue calls, heartbeats, routes. One goroutine serves
+// keeper does the periodic work for the clients of a driver: overdue calls and heartbeats. One goroutine serves
 // all, because timers and two goroutines for each of thousands of clients would take more memory and time than their
 // load.
 type keeper struct {
 	mu      sync.Mutex
-	clients map[*client]*duties
-	conns   []*conn       // connections of one client
-	stop    chan struct{} // ends the goroutine; nil without one
-	done    chan struct{} // closed when it has ended
+	clients map[*client]time.Time // and when their next heartbeat is due
+	conns   []*conn               // connections of one client
+	stop    chan struct{}         // ends the goroutine; nil without one
+	done    chan struct{}         // closed when it has ended
 }
-
-// duties are the times of a client's next tasks.
-type duties struct{ heartbeat, refresh time.Time }
 
 // add registers a client.
 func (k *keeper) add(c *client) {
-	now := time.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.clients == nil {
-		k.clients = map[*client]*duties{}
+		k.clients = map[*client]time.Time{}
 	}
-	k.clients[c] = &duties{heartbeat: now.Add(heartbeatEvery), refresh: now.Add(c.d.refreshEvery)}
+	k.clients[c] = time.Now().Add(heartbeatEvery)
 	if k.stop == nil {
 		k.stop, k.done = make(chan struct{}), make(chan struct{})
 		go k.run(k.stop, k.done)
@@ -68,23 +64,16 @@ func (k *keeper) run(stop, done chan struct{}) {
 func (k *keeper) look(now time.Time) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for c, due := range k.clients {
+	for c, heartbeat := range k.clients {
 		k.conns = c.appendAll(k.conns)
 		for _, conn := range k.conns {
 			conn.sweep()
 		}
 		clear(k.conns)
 		k.conns = k.conns[:0]
-		if now.After(due.heartbeat) {
-			due.heartbeat = now.Add(heartbeatEvery)
+		if now.After(heartbeat) {
+			k.clients[c] = now.Add(heartbeatEvery)
 			c.wg.Go(c.beatAll)
-		}
-		if now.After(due.refresh) && c.refreshing.CompareAndSwap(false, true) {
-			due.refresh = now.Add(c.d.refreshEvery)
-			c.wg.Go(func() {
-				defer c.refreshing.Store(false)
-				c.refresh()
-			})
 		}
 	}
 	return len(k.clients)

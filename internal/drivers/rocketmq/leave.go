@@ -75,8 +75,7 @@ func (c *consumer) leave(ctx context.Context) error {
 	c.mu.Lock()
 	c.leaving = true
 	c.mu.Unlock()
-	at := c.at.Load()
-	whole := !slices.ContainsFunc(at.conns, (*conn).Dead) // all brokers are reachable
+	whole := !slices.ContainsFunc(c.conns, (*conn).Dead) // all brokers are reachable
 	if whole {
 		// Messages that cannot be given back will be delivered again: none is lost.
 		_ = c.giveBack(polite, slices.Collect(maps.Values(c.owned)))
@@ -84,7 +83,7 @@ func (c *consumer) leave(ctx context.Context) error {
 	c.client.mu.Lock()
 	delete(c.client.consumers, c.group)
 	c.client.mu.Unlock()
-	for _, conn := range at.conns {
+	for _, conn := range c.conns {
 		if !conn.Dead() && polite.Err() == nil {
 			_ = c.client.unregister(polite, conn, "consumerGroup", c.group)
 		}
@@ -92,12 +91,12 @@ func (c *consumer) leave(ctx context.Context) error {
 	// The group of a queue is deleted with the topic.
 	deleted := c.passing || c.opts.DeleteTopic && c.opts.Group == ""
 	returns := !c.explicit // a deleted group may return
-	answered := c.endPulls(polite, at, whole && deleted && returns)
+	answered := c.endPulls(polite, whole && deleted && returns)
 	if !whole || returns && !answered {
 		defer c.d.departed.add(c.group, c.passing)
 	}
 	var err error
-	if c.passing && polite.Err() == nil && len(at.conns) > 0 {
+	if c.passing && polite.Err() == nil && len(c.conns) > 0 {
 		if whole {
 			c.d.departed.wait(polite, c.group)
 		}
@@ -111,7 +110,7 @@ func (c *consumer) leave(ctx context.Context) error {
 }
 
 // endPulls abandons the pulls; with wait, it first waits for their answers. It returns whether all were answered.
-func (c *consumer) endPulls(ctx context.Context, at *placement, wait bool) bool {
+func (c *consumer) endPulls(ctx context.Context, wait bool) bool {
 	asked := func() int {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -121,7 +120,7 @@ func (c *consumer) endPulls(ctx context.Context, at *placement, wait bool) bool 
 		wait = await(ctx, heldTime, c.arrived)
 	}
 	answered := asked() == 0
-	for _, conn := range at.used {
+	for _, conn := range c.conns {
 		conn.endCalls(errAbandoned, func(e *call) bool { p, ok := e.to.(*pulled); return ok && p.c == c })
 	}
 	return answered

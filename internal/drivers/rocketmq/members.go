@@ -78,30 +78,29 @@ func (r *route) most() int { return max(r.readable(), len(r.brokers)) }
 
 // share returns the queues of our share; known is false while the broker does not know us yet.
 func (c *consumer) share(ctx context.Context) (share []*queue, known bool, err error) {
-	at := c.at.Load()
-	members, err := c.memberIDs(ctx, at.conns[0]) // sorted
+	members, err := c.memberIDs(ctx, c.conns[0]) // sorted
 	if err != nil {
 		return nil, false, err
 	}
 	place, found := slices.BinarySearch(members, c.client.id)
-	if !found || place >= at.route.most() { // not known yet, or more members than queues
+	if !found || place >= c.route.most() { // not known yet, or more members than queues
 		return nil, found, nil
 	}
-	from, to := allocate(c.client.id, at.route.readable(), members)
-	share = c.queues(at, from, to)
-	from, to = allocate(c.client.id, len(at.conns), members)
+	from, to := allocate(c.client.id, c.route.readable(), members)
+	share = c.queues(from, to)
+	from, to = allocate(c.client.id, len(c.conns), members)
 	for i := from; i < to; i++ {
-		id := queueID{wire.RetryPrefix + c.group, at.route.brokers[i].name, 0}
-		share = append(share, &queue{queueID: id, conn: at.conns[i], retry: true})
+		id := queueID{wire.RetryPrefix + c.group, c.route.brokers[i].name, 0}
+		share = append(share, &queue{queueID: id, conn: c.conns[i], retry: true})
 	}
 	return share, true, nil
 }
 
 // queues returns the readable queues from index from up to, but not including, index to, in the order of the route.
-func (c *consumer) queues(at *placement, from, to int) (list []*queue) {
-	for i, b := range at.route.brokers {
+func (c *consumer) queues(from, to int) (list []*queue) {
+	for i, b := range c.route.brokers {
 		for n := max(from, 0); n < min(to, b.read); n++ {
-			list = append(list, &queue{queueID: queueID{c.topic, b.name, n}, conn: at.conns[i]})
+			list = append(list, &queue{queueID: queueID{c.topic, b.name, n}, conn: c.conns[i]})
 		}
 		from, to = from-b.read, to-b.read
 	}

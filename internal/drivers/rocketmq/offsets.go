@@ -14,7 +14,6 @@ import (
 // fixStart makes a new group start at the next message sent, in all queues, unless another consumer of this driver has
 // seen to that.
 func (c *consumer) fixStart(ctx context.Context) error {
-	at := c.at.Load()
 	select {
 	case c.arrivals.turn <- struct{}{}:
 		defer func() { <-c.arrivals.turn }()
@@ -22,11 +21,11 @@ func (c *consumer) fixStart(ctx context.Context) error {
 		return driver.Errorf(driver.ClassTimeout, "ask where the group stands", overloaded,
 			"the broker did not answer another consumer's questions in time: %w", ctx.Err())
 	}
-	if c.arrivals.starts(at.route) {
+	if c.arrivals.starts(c.route) {
 		return nil
 	}
-	for i, b := range at.route.brokers {
-		conn := at.conns[i]
+	for i, b := range c.route.brokers {
+		conn := c.conns[i]
 		fresh, err := c.freshQueues(ctx, conn, &b)
 		if err != nil {
 			return err
@@ -41,7 +40,7 @@ func (c *consumer) fixStart(ctx context.Context) error {
 			}
 		}
 	}
-	c.arrivals.noteStart(at.route)
+	c.arrivals.noteStart(c.route)
 	return nil
 }
 
@@ -128,7 +127,7 @@ func (c *consumer) position(ctx context.Context, q *queue) error {
 	}
 	if !found {
 		limit := int(wire.ReqGetMinOffset)
-		if c.fromNext && !q.retry && c.initial.reads(q.queueID) { // the messages in later queues were sent later
+		if c.fromNext && !q.retry {
 			limit = wire.ReqGetMaxOffset
 		}
 		if offset, err = q.conn.limitOffset(ctx, q.queueID, limit); err != nil {
@@ -225,7 +224,7 @@ func (c *consumer) noteAll() {
 	for _, q := range c.owned {
 		c.note(q)
 	}
-	for _, conn := range c.at.Load().conns {
+	for _, conn := range c.conns {
 		conn.out.Flush()
 	}
 }

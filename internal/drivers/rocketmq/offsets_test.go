@@ -119,7 +119,7 @@ func (b *threads) consumer(o *Options) *consumer {
 		membership: membership{group: "G"}, opts: o, client: &client{id: "me"},
 		owned: map[queueID]*queue{}, inbox: inbox{arrived: make(chan struct{}, 1)},
 	}
-	c.at.Store(&placement{conns: []*conn{b.conn}})
+	c.conns = []*conn{b.conn}
 	return c
 }
 

@@ -15,7 +15,6 @@ func (c *consumer) join(ctx context.Context, op string, spec *driver.ConsumerSpe
 	if err != nil {
 		return err
 	}
-	c.initial = r
 	if !c.passing && spec.Destination.Kind == driver.Queue && c.opts.Group == "" {
 		c.d.topics.noteGroup(c.topic, c.group)
 	}
@@ -33,15 +32,13 @@ func (c *consumer) join(ctx context.Context, op string, spec *driver.ConsumerSpe
 
 // subscribe reports the consumer to the brokers and fixes the offset at which a new group starts in each queue.
 func (c *consumer) subscribe(ctx context.Context, r *route) error {
-	at := &placement{route: r}
-	c.explicit = true
-	c.at.Store(at) // for leave: no other goroutine knows the consumer yet
+	c.route, c.explicit = r, true
 	for _, b := range r.brokers {
 		conn, err := c.client.connect(ctx, b.addr)
 		if err != nil {
 			return err
 		}
-		at.conns = append(at.conns, conn)
+		c.conns = append(c.conns, conn)
 		created, err := conn.ensureGroup(ctx, c.group)
 		if err != nil {
 			return err
@@ -53,11 +50,10 @@ func (c *consumer) subscribe(ctx context.Context, r *route) error {
 			}
 		}
 	}
-	at.used = at.conns
 	c.client.mu.Lock()
 	c.client.consumers[c.group] = c
 	c.client.mu.Unlock()
-	for _, conn := range at.conns {
+	for _, conn := range c.conns {
 		if err := c.client.beat(ctx, conn); err != nil {
 			return err
 		}

@@ -25,22 +25,19 @@ const idSeed = 20
 // producer is a [driver.Producer].
 type producer struct {
 	transport.Notice
-	op     string
-	d      *rocketDriver
-	lease  *transport.Lease[*client]
-	client *client // client of the lease
-	opts   *Options
-	limit  time.Duration // for the answer to a send
-	delay  time.Duration // of the delivery of each message; 0 for none, or if unknown
-	sign   *wire.Signer
-	done   driver.Completions
-	group  string
-	topic  string
-	kinds  []kind // by variant
-	// brokers have the queues to send to; a refresh replaces the slice.
-	brokers atomic.Pointer[sendBrokers]
-	// home is the first value of brokers. Messages with a group always go to their queue in home.
-	home sendBrokers
+	op      string
+	d       *rocketDriver
+	lease   *transport.Lease[*client]
+	client  *client // client of the lease
+	opts    *Options
+	limit   time.Duration // for the answer to a send
+	delay   time.Duration // of the delivery of each message; 0 for none, or if unknown
+	sign    *wire.Signer
+	done    driver.Completions
+	group   string
+	topic   string
+	kinds   []kind                      // by variant
+	brokers atomic.Pointer[sendBrokers] // with the queues to send to; nil while the producer is being opened
 
 	// Only Send's goroutine uses these; head and next, with send=batch, the goroutine that sends a batch.
 	head    []byte
@@ -73,7 +70,6 @@ type kind struct {
 // sendBroker is a broker to send to, with the common part of its message headers.
 type sendBroker struct {
 	conn   *conn
-	name   string
 	write  int    // number of its queues
 	prefix []byte // the frame up to the queue's number
 	suffix []byte // the fields after the properties
@@ -279,7 +275,6 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 	}
 	// Producers that start together should not use the same queues in step.
 	p.next = int(fold(spec.Name) % uint32(list.queues()))
-	p.home = list
 	p.brokers.Store(&list)
 	if p.opts.Send == sendBatch {
 		p.batch = newBatcher(p, spec.MaxPending)
@@ -288,31 +283,6 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 		p.tx.ask()
 	}
 	return nil
-}
-
-// adopt makes a producer send to the queues of a route. Queues of an unreachable broker stay as they were.
-func (p *producer) adopt(ctx context.Context, r *route) {
-	old := p.brokers.Load()
-	if old == nil {
-		return // still opening
-	}
-	var list sendBrokers
-	for _, b := range r.writable() {
-		conn, err := p.client.enlist(ctx, b.addr)
-		if err == nil {
-			list = append(list, p.sendBroker(conn, b.name, b.write))
-			continue
-		}
-		for _, q := range *old {
-			if q.name == b.name {
-				list = append(list, q)
-			}
-		}
-	}
-	same := func(x, y *sendBroker) bool { return x.conn == y.conn && x.name == y.name && x.write == y.write }
-	if len(list) > 0 && !slices.EqualFunc(list, *old, same) {
-		p.brokers.Store(&list)
-	}
 }
 
 // sendBroker prepares the header of sends to a broker: SendMessageRequestHeaderV2, with fields in the order of their
@@ -329,7 +299,7 @@ func (p *producer) sendBroker(c *conn, name string, write int) *sendBroker {
 	b = wire.AppendField(b, "a", p.group)
 	b = wire.AppendField(b, "b", p.topic)
 	b = wire.AppendField(b, "c", wire.DefaultTopic)
-	q := &sendBroker{conn: c, name: name, write: write, prefix: wire.AppendField(b, "d", strconv.Itoa(defaultQueues))}
+	q := &sendBroker{conn: c, write: write, prefix: wire.AppendField(b, "d", strconv.Itoa(defaultQueues))}
 	b = wire.AppendField(nil, "j", "0")   // deliveries so far
 	b = wire.AppendField(b, "k", "false") // unit mode
 	b = wire.AppendField(b, "m", batch)   // batch

@@ -84,28 +84,22 @@ func (p *producer) Flush(ctx context.Context) error {
 
 // queue returns the next queue of a reachable broker, or the queue of the kind's group, chosen as other clients do.
 func (p *producer) queue(k *kind) (q sendQueue, err error) {
+	list := *p.brokers.Load()
+	queues := list.queues()
 	if k.group != "" {
-		if q = p.homeOf(k); q.conn.Dead() {
+		if q = list.queue(int(k.hash % uint32(queues))); q.conn.Dead() {
 			return q, wrap(p.op, q.conn.Why())
 		}
 		return q, nil
 	}
-	list := *p.brokers.Load()
-	for n := list.queues(); n > 0; n-- {
-		if q = list.queue(p.next); q.number >= q.write { // there were more queues before
-			p.next, q = 0, list.queue(0)
-		}
-		p.next++
+	for range queues {
+		q = list.queue(p.next)
+		p.next = (p.next + 1) % queues
 		if !q.conn.Dead() {
 			return q, nil
 		}
 	}
 	return q, wrap(p.op, list[0].conn.Why())
-}
-
-// homeOf returns the queue for messages of a kind with a group.
-func (p *producer) homeOf(k *kind) sendQueue {
-	return p.home.queue(int(k.hash % uint32(p.home.queues())))
 }
 
 // reachable returns an error if no broker is reachable for messages of a kind; for nil, for messages without a group.

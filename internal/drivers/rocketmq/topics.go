@@ -41,12 +41,6 @@ func (t *topics) route(topic string) *route {
 	return t.routes[topic]
 }
 
-func (t *topics) setRoute(topic string, r *route) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.routes[topic] = r
-}
-
 // noteGroup records a group to remove together with its topic. Producers also record the default group of a queue,
 // because the consumers may use another driver.
 func (t *topics) noteGroup(topic, group string) {
@@ -80,11 +74,6 @@ func (r *route) readable() (n int) {
 	return n
 }
 
-// reads reports whether a queue of the topic can be read.
-func (r *route) reads(id queueID) bool {
-	return slices.ContainsFunc(r.brokers, func(b routeBroker) bool { return b.name == id.broker && id.number < b.read })
-}
-
 const (
 	// maxQueues is the largest number of queues of a topic on one broker. Each takes memory in every producer and
 	// consumer.
@@ -93,6 +82,8 @@ const (
 	maxBrokers = 256
 	// maxTopicQueues is the largest number of queues of a topic on all brokers.
 	maxTopicQueues = 4 * maxQueues
+	// lookUpEvery is how long a route is used for further producers and consumers.
+	lookUpEvery = 30 * time.Second
 )
 
 // routeOf returns the route of a topic. It creates the topic if need be and allowed.
@@ -104,7 +95,7 @@ func (d *rocketDriver) routeOf(ctx context.Context, topic string) (*route, error
 		return nil, driver.Errorf(driver.ClassTimeout, "look up topic "+topic, overloaded+" See also --connect-timeout",
 			"the server did not answer an earlier question about topics in time: %w", ctx.Err())
 	}
-	if r := d.topics.route(topic); r != nil {
+	if r := d.topics.route(topic); r != nil && time.Since(r.seen) < lookUpEvery {
 		return r, nil
 	}
 	s := d.newSession()
@@ -118,23 +109,10 @@ func (d *rocketDriver) routeOf(ctx context.Context, topic string) (*route, error
 	if err != nil {
 		return nil, err
 	}
-	d.topics.setRoute(topic, r)
+	d.topics.mu.Lock()
+	defer d.topics.mu.Unlock()
+	d.topics.routes[topic] = r
 	return r, nil
-}
-
-// routeNow returns the present route of a topic, or a recent one; nil if it cannot be determined.
-func (d *rocketDriver) routeNow(ctx context.Context, topic string) *route {
-	if r := d.topics.route(topic); r == nil || time.Since(r.seen) < d.refreshEvery/2 {
-		return r
-	}
-	s := d.newSession()
-	defer s.close()
-	r, err := s.lookUp(ctx, topic)
-	if err != nil {
-		return nil
-	}
-	d.topics.setRoute(topic, r)
-	return r
 }
 
 // lookUp asks for the route of a topic.
