@@ -264,7 +264,7 @@ func rocketRequests() []testCase {
 		})},
 		{
 			name: "request: checks without end, of a broker that does not read", heavy: true, want: runFails("", lost, timeout, protocol).after(0),
-			job: producing("transactional=true", "producer-group=g", "send-timeout=40s"), play: rocketAt(rmq.ReqSendMessageV2, func(p *rocketPeer, _ *rocketRequest) {
+			job: producing("transactional=true", "send-timeout=40s"), play: rocketAt(rmq.ReqSendMessageV2, func(p *rocketPeer, _ *rocketRequest) {
 				p.endless(rocketFrame(rmq.ReqCheckTransactionState, 7, 2, "", map[string]string{"commitLogOffset": "1", "transactionId": zeros(500)}, string(check)))
 			}),
 		},

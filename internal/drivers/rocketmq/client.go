@@ -28,15 +28,15 @@ type client struct {
 	wg   sync.WaitGroup
 
 	mu        sync.Mutex
-	consumers map[string]*consumer   // by group; nil: it is being opened
-	producers map[string][]*producer // by group
+	consumers map[string]*consumer // by group; nil: it is being opened
+	producers []*producer          // all of one group
 }
 
 func newClient(d *rocketDriver, spec driver.Connection) *client {
 	name := cmp.Or(spec.ClientID, spec.Name)
 	c := &client{
 		id:        fmt.Sprintf("perfmq-%s@%s", name, randomID()),
-		consumers: map[string]*consumer{}, producers: map[string][]*producer{},
+		consumers: map[string]*consumer{},
 	}
 	c.conns = conns{d: d, peer: c, byAddr: map[string]*conn{}}
 	c.life, c.end = context.WithCancel(context.Background())
@@ -69,38 +69,31 @@ func (c *client) reserve(group string) bool {
 	return true
 }
 
-// join makes the client a member of the producer's group.
+// join makes the client a member of the producers' group.
 func (c *client) join(p *producer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.producers[p.group] = append(c.producers[p.group], p)
+	c.producers = append(c.producers, p)
 }
 
-// part removes the producer from its group; it returns whether it was the client's last producer in the group.
+// part removes the producer; it returns whether it was the client's last one.
 func (c *client) part(p *producer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list := slices.DeleteFunc(c.producers[p.group], func(other *producer) bool { return other == p })
-	c.producers[p.group] = list
-	if len(list) == 0 {
-		delete(c.producers, p.group)
-	}
-	return len(list) == 0
+	c.producers = slices.DeleteFunc(c.producers, func(other *producer) bool { return other == p })
+	return len(c.producers) == 0
 }
 
 // members returns the open producers and consumers.
 func (c *client) members() (producers []*producer, consumers []*consumer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, list := range c.producers {
-		producers = append(producers, list...)
-	}
 	for _, m := range c.consumers {
 		if m != nil {
 			consumers = append(consumers, m)
 		}
 	}
-	return producers, consumers
+	return slices.Clone(c.producers), consumers
 }
 
 // serve implements [peer].
@@ -152,8 +145,8 @@ func (c *client) beatAll() {
 func (c *client) beat(ctx context.Context, conn *conn) error {
 	data := wire.Heartbeat{ClientID: c.id, Producers: []wire.ProducerData{}, Consumers: []wire.ConsumerData{}}
 	c.mu.Lock()
-	for group := range c.producers {
-		data.Producers = append(data.Producers, wire.ProducerData{Group: group})
+	if len(c.producers) > 0 {
+		data.Producers = append(data.Producers, wire.ProducerData{Group: c.producers[0].group})
 	}
 	for _, member := range c.consumers {
 		if member != nil {

@@ -24,7 +24,7 @@ type consumer struct {
 	version  int64 // of the subscription
 	route    *route
 	conns    []*conn // to the brokers of the route, in its order
-	explicit bool // the brokers create groups only on request
+	explicit bool    // the brokers create groups only on request
 	arrivals *arrivals
 
 	cut     context.CancelFunc // ends the waits of manage
@@ -46,15 +46,14 @@ type consumer struct {
 	inflater wire.Inflater
 	ids      driver.IDReader
 	delivery driver.Delivery
-	attempts int  // deliveries so far, for fail-percent
 	releases bool // deliveries may fail
 
 	// when the broker lost the subscription, nanoseconds since the Unix epoch; 0 if it knows it
 	unknown atomic.Int64
 
-	failed, redelivered, filtered, rebalanced, pulls atomic.Uint64
-	closeMu                                          sync.Mutex
-	closed                                           bool
+	redelivered, filtered, rebalanced, pulls atomic.Uint64
+	closeMu                                  sync.Mutex
+	closed                                   bool
 }
 
 // queueID names a queue.
@@ -108,7 +107,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	c := &consumer{
 		membership: d.cfg.membershipOf(&spec, randomID()), op: "receive from " + spec.Destination.String(), d: d, opts: opts,
 		topic: topic, filter: parseSelector(spec.Selector), version: time.Now().UnixMilli(),
-		releases: opts.FailPercent > 0 || spec.Failing == driver.Release, kicked: make(chan struct{}, 1),
+		releases: spec.Failing == driver.Release, kicked: make(chan struct{}, 1),
 		stop: make(chan struct{}), managed: make(chan struct{}),
 		owned: map[queueID]*queue{}, wanted: map[queueID]time.Time{}, inbox: inbox{arrived: make(chan struct{}, 1)},
 		input: driver.NewMeter(),
@@ -243,12 +242,8 @@ func (c *consumer) deliverAll(
 			c.filtered.Add(1)
 			continue
 		}
-		n := c.attempts
-		c.attempts++
-		verdict := driver.Release
-		if share(n, 0, c.opts.FailPercent) {
-			c.failed.Add(1)
-		} else if verdict, err = c.deliver(q, &m, deliver); err != nil {
+		verdict, err := c.deliver(q, &m, deliver)
+		if err != nil {
 			return 0, err
 		}
 		switch {
@@ -324,7 +319,6 @@ func (c *consumer) Probe(ctx context.Context) error {
 // Counters implements [driver.Counting].
 func (c *consumer) Counters() []driver.Counter {
 	return []driver.Counter{
-		{Name: "consume-failed", Help: "deliveries that failed on purpose", Value: c.failed.Load()},
 		{Name: "redelivered", Help: "messages that were delivered again", Value: c.redelivered.Load()},
 		{Name: "filtered", Help: "messages that the broker sent although their tag does not match", Value: c.filtered.Load()},
 		{Name: "pulls", Help: "answers of brokers that brought messages", Value: c.pulls.Load()},

@@ -177,7 +177,7 @@ func (s *session) groupsOf(
 	queueGroup := cfg.membershipOf(&driver.ConsumerSpec{Destination: driver.Destination{Name: dest.Name}}, "").group
 	for _, group := range slices.Compact(slices.Sorted(slices.Values(list.Groups))) {
 		if group != queueGroup && (subscription == "" || cfg.isOfSubscription(group, dest.Name, subscription)) {
-			groups = append(groups, membership{group: group, fromNext: cfg.Options.From != fromFirst})
+			groups = append(groups, membership{group: group, fromNext: true})
 		}
 	}
 	return groups, nil

@@ -49,8 +49,8 @@
 // or rolls it back, or leaves it open until the broker asks: after its transactionTimeOut (6 s), every
 // transactionCheckInterval (30 s). A message that is open and is to be committed has been accepted but not delivered:
 // consumers of the run wait for it up to --drain-timeout, and a message that is open even then is missing, as it should
-// be; the counter tx-open says how many. A closing producer answers check-backs as long as check-wait and the time for
-// closing (--connect-timeout) allow, and reports the number of transactions open after that as an error. After that no
+// be; the counter tx-open says how many. A closing producer answers check-backs within the time for closing
+// (--connect-timeout), and reports the number of transactions open after that as an error. After that no
 // client answers, and the broker drops the message in the end. The producers of a driver are one group, so that those
 // that follow on a lost connection answer for the transactions that it left open.
 //
@@ -110,6 +110,6 @@
 //
 // A route is looked up when a producer or consumer opens, at the name server that answered last. Queues that a topic
 // gets later, and brokers that return, are used by the producers and consumers that open after that. A producer
-// continues while one broker of its topic is left. A consumer that loses one of its brokers ends with an error: it cannot
-// report messages that it does not receive.
+// continues while one broker of its topic is left. A consumer that loses one of its brokers ends with an error: it
+// cannot report messages that it does not receive.
 package rocketmq

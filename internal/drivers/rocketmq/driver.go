@@ -30,8 +30,7 @@ type rocketDriver struct {
 	keeper      keeper
 	departed    departed
 
-	orphans  orphans
-	asked    sync.Map     // start of unique keys -> *transactions: the producers that brokers ask
+	open     openTransactions
 	reaches  sync.Map     // groupQueue -> *reach: those of the groups that outlive their consumers
 	listings sync.Map     // groupAt -> *listing
 	arrivals sync.Map     // group -> *arrivals
@@ -40,7 +39,9 @@ type rocketDriver struct {
 }
 
 func newDriver(cfg config) *rocketDriver {
-	d := &rocketDriver{cfg: cfg, id: randomID(), topics: newTopics()}
+	d := &rocketDriver{
+		cfg: cfg, id: randomID(), topics: newTopics(), open: openTransactions{byKey: map[string]*transactions{}},
+	}
 	d.inspector.session, d.inspector.routes = d.newSession(), map[string]*route{}
 	d.pool.Open = func(_ context.Context, spec driver.Connection) (*client, error) { return newClient(d, spec), nil }
 	return d

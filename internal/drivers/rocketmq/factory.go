@@ -10,7 +10,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Options are the settings of this protocol. An option that delays messages has the effect of --delivery-delay.
+// Options are the settings of this protocol. The option that delays messages has the effect of --delivery-delay.
 type Options struct {
 	// Send is how messages are sent. With batch, one request carries BatchSize of them.
 	Send        string        `opt:"send" help:"how to send: async (max-pending in flight; brokers store these in any order), sync (each waits for its answer, which with --group keeps the order), oneway (no answer), batch" enum:"async,sync,oneway,batch"`
@@ -18,26 +18,21 @@ type Options struct {
 	BatchLinger time.Duration `opt:"batch-linger" help:"send a batch that is not full after this time"`
 	SendTimeout time.Duration `opt:"send-timeout" help:"a send without an answer after this time counts as unconfirmed, as --send-timeout says for all protocols"`
 
-	Tag        string        `opt:"tag" help:"tag of the messages"`
-	Keys       string        `opt:"keys" help:"keys of the messages, separated by spaces, by which the broker indexes them"`
-	DelayLevel int           `opt:"delay-level" help:"deliver late: 1 to 18 for 1s 5s 10s 30s 1m 2m ... 2h; 0 at once"`
-	Delay      time.Duration `opt:"delay" help:"deliver late by any time (timer messages of RocketMQ 5; before 5 only by a time that is one of the delay levels)"`
-	Compress   bool          `opt:"compress" help:"compress bodies with zlib"`
+	Tag        string `opt:"tag" help:"tag of the messages"`
+	Keys       string `opt:"keys" help:"keys of the messages, separated by spaces, by which the broker indexes them"`
+	DelayLevel int    `opt:"delay-level" help:"deliver late: 1 to 18 for 1s 5s 10s 30s 1m 2m ... 2h; 0 at once"`
+	Compress   bool   `opt:"compress" help:"compress bodies with zlib"`
 
-	Transactional   bool          `opt:"transactional" help:"send half messages, then commit or roll back each"`
-	RollbackPercent int           `opt:"rollback-percent" help:"transactional messages to roll back, 0 to 100"`
-	UnknownPercent  int           `opt:"unknown-percent" help:"transactional messages to leave open, so that the broker checks back; they are committed then; 0 to 100"`
-	CheckWait       time.Duration `opt:"check-wait" help:"how long a closing producer waits for check-backs that are still due, within --connect-timeout; transactions that are still open then are an error. 0: leave them open"`
+	Transactional   bool `opt:"transactional" help:"send half messages, then commit or roll back each"`
+	RollbackPercent int  `opt:"rollback-percent" help:"transactional messages to roll back, 0 to 100"`
+	UnknownPercent  int  `opt:"unknown-percent" help:"transactional messages to leave open, so that the broker checks back; they are committed then; 0 to 100"`
 
-	Group         string `opt:"group" help:"consumer group instead of the one made from destination or subscription"`
-	ProducerGroup string `opt:"producer-group" help:"producer group instead of a generated one"`
-	Namespace     string `opt:"namespace" help:"namespace of topics and groups"`
+	Group     string `opt:"group" help:"consumer group instead of the one made from destination or subscription"`
+	Namespace string `opt:"namespace" help:"namespace of topics and groups"`
 
-	Order       string `opt:"order" help:"concurrently: a consumer takes over a queue after three seconds at most; orderly: only when the broker has locked the queue for it, and failed messages are tried again in place" enum:"concurrently,orderly"`
-	PullBatch   int    `opt:"pull-batch" help:"messages per pull, 1 to 1024 (the broker has a limit of its own, 32 by default)"`
-	FailPercent int    `opt:"fail-percent" help:"deliveries that fail on purpose and are delivered again, 0 to 100"`
-	RetryLevel  int    `opt:"retry-level" help:"delay level of failed messages (1: one second); 0 lets the broker choose, 10s and more"`
-	From        string `opt:"from" help:"where a new consumer group starts; auto: a queue:// at its first message, a topic:// at the next that is sent" enum:"auto,first,next"`
+	Order      string `opt:"order" help:"concurrently: a consumer takes over a queue after three seconds at most; orderly: only when the broker has locked the queue for it, and failed messages are tried again in place" enum:"concurrently,orderly"`
+	PullBatch  int    `opt:"pull-batch" help:"messages per pull, 1 to 1024 (the broker has a limit of its own, 32 by default)"`
+	RetryLevel int    `opt:"retry-level" help:"delay level of failed messages (1: one second); 0 lets the broker choose, 10s and more"`
 
 	CreateTopic   bool   `opt:"create-topic" help:"create topics that do not exist"`
 	Queues        int    `opt:"queues" help:"queues of a topic that is created; 0: 8. With a number, an existing topic must have as many"`
@@ -46,7 +41,7 @@ type Options struct {
 }
 
 // Delays tells whether the messages are delivered late.
-func (o *Options) Delays() bool { return o.Delay > 0 || o.DelayLevel > 0 }
+func (o *Options) Delays() bool { return o.DelayLevel > 0 }
 
 // Values of the options.
 const (
@@ -58,18 +53,13 @@ const (
 	concurrently = "concurrently"
 	orderly      = "orderly"
 
-	fromAuto  = "auto"
-	fromFirst = "first"
-	fromNext  = "next"
-
 	defaultQueues = 8
 )
 
 func defaultOptions() *Options {
 	return &Options{
 		Send: sendAsync, BatchSize: 16, BatchLinger: time.Millisecond, SendTimeout: 3 * time.Second,
-		Order: concurrently, PullBatch: 32, RetryLevel: 1, From: fromAuto,
-		CreateTopic: true, CheckWait: time.Minute,
+		Order: concurrently, PullBatch: 32, RetryLevel: 1, CreateTopic: true,
 	}
 }
 
@@ -126,8 +116,7 @@ func checkSettings(s *transport.Settings[Options], fail transport.Fail) {
 func (o *Options) check(fail transport.Fail) {
 	o.checkRanges(fail)
 	for name, text := range map[string]string{
-		"group": o.Group, "producer-group": o.ProducerGroup,
-		"namespace": o.Namespace,
+		"group": o.Group, "namespace": o.Namespace,
 	} {
 		if text != "" && !legalName(text) {
 			fail("use letters, digits, %, |, - and _, at most 120 of them", "option %s=%s: not a legal name", name, text)
@@ -139,13 +128,10 @@ func (o *Options) check(fail transport.Fail) {
 	if !wire.CarriesProperty(o.Keys) {
 		fail("", "option keys: the characters 1 and 2 are not allowed")
 	}
-	if o.DelayLevel > 0 && o.Delay > 0 {
-		fail("leave out one of them", "options delay-level and delay exclude each other")
-	}
-	if o.Send == sendBatch && (o.Transactional || o.DelayLevel > 0 || o.Delay > 0) {
+	if o.Send == sendBatch && (o.Transactional || o.DelayLevel > 0) {
 		fail("", "a batch can be neither transactional nor delayed: RocketMQ refuses it")
 	}
-	if o.Transactional && (o.Send == sendOneWay || o.DelayLevel > 0 || o.Delay > 0) {
+	if o.Transactional && (o.Send == sendOneWay || o.DelayLevel > 0) {
 		fail("", "transactional messages can be neither one-way nor delayed")
 	}
 	if !o.Transactional && (o.RollbackPercent|o.UnknownPercent) != 0 {
@@ -171,7 +157,6 @@ func (o *Options) checkRanges(fail transport.Fail) {
 	between("unknown-percent", o.UnknownPercent, 0, 100)
 	between("rollback-percent and unknown-percent together", o.RollbackPercent+o.UnknownPercent, 0, 100)
 	between("pull-batch", o.PullBatch, 1, 1024)
-	between("fail-percent", o.FailPercent, 0, 100)
 	between("retry-level", o.RetryLevel, 0, 18)
 	between("queues", o.Queues, 0, maxQueues)
 	atLeast := func(name string, d, low time.Duration) {
@@ -181,8 +166,6 @@ func (o *Options) checkRanges(fail transport.Fail) {
 	}
 	atLeast("send-timeout", o.SendTimeout, sweepEvery)
 	atLeast("batch-linger", o.BatchLinger, 0)
-	atLeast("delay", o.Delay, 0)
-	atLeast("check-wait", o.CheckWait, 0)
 }
 
 // legalName reports whether brokers accept it as a topic or group (TopicValidator).

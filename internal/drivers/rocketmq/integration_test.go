@@ -26,32 +26,6 @@ import (
 
 func containsText(s, text string) bool { return strings.Contains(s, text) }
 
-func TestFailuresAreDeliveredAgain(t *testing.T) {
-	for _, order := range []string{concurrently, orderly} {
-		t.Run(order, func(t *testing.T) {
-			d := openDriver(t, shared.get(t).URL(), "fail-percent=10", "queues=1", "order="+order, "send=sync")
-			dest := queueNamed(unique("fail"))
-			in := receive(t, d, consumerSpec(dest))
-			send(t, d, producerSpec(dest, 0), 40)
-			in.wait(t, 40)
-			failed := counter(t, in.c, "consume-failed")
-			attempts, want := 40, 0
-			for n := 0; n < attempts; n++ { // each failure is one more attempt
-				if share(n, 0, 10) {
-					attempts, want = attempts+1, want+1
-				}
-			}
-			require.Equal(t, want, failed)
-			require.Equal(t, counter(t, in.c, "redelivered"), in.again)
-			require.Positive(t, in.again)
-			if order == orderly {
-				require.IsIncreasing(t, in.times)
-				require.Equal(t, failed, in.again)
-			}
-		})
-	}
-}
-
 func TestFilterByTag(t *testing.T) {
 	url := shared.get(t).URL()
 	dest := queueNamed(unique("tags"))
@@ -76,11 +50,13 @@ func TestFilterByTag(t *testing.T) {
 
 func TestDelays(t *testing.T) {
 	url := shared.get(t).URL()
-	for _, option := range []string{"delay-level=1", "delay=1s"} {
+	for option, delay := range map[string]time.Duration{"delay-level=1": 0, "delay-level=0": time.Second} {
 		dest := queueNamed(unique("late"))
 		in := receive(t, openDriver(t, url), consumerSpec(dest))
 		begin := time.Now()
-		send(t, openDriver(t, url, option), producerSpec(dest, 0), 3)
+		spec := producerSpec(dest, 0)
+		spec.Delay = delay
+		send(t, openDriver(t, url, option), spec, 3)
 		in.wait(t, 3)
 		require.GreaterOrEqual(t, in.when[0].Sub(begin), 900*time.Millisecond, option)
 	}
@@ -227,7 +203,7 @@ func TestTimesOfTheProtocol(t *testing.T) {
 func TestLogin(t *testing.T) {
 	broker := brokertest.StartRocketMQ(t, brokertest.WithRocketMQLogin())
 	login := broker.URL() + " " + brokertest.RocketMQUser + " "
-	for _, options := range [][]string{{"send=async"}, {"send=batch"}, {"transactional=true", "unknown-percent=20", "check-wait=2m"}} {
+	for _, options := range [][]string{{"send=async"}, {"send=batch"}, {"transactional=true", "unknown-percent=20"}} {
 		d := openDriver(t, login+brokertest.RocketMQPassword, options...)
 		dest := queueNamed(unique("acl"))
 		in := receive(t, d, consumerSpec(dest))

@@ -13,37 +13,36 @@ import (
 const propPlan = "perfmq-tx" // the planned end of a transactional message, see plan
 
 // properties returns the properties common to all messages of a variant.
-func (o *Options) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]byte, error) {
+func (p *producer) properties(spec *driver.ProducerSpec, v *driver.Variant) ([]byte, error) {
 	var b []byte
 	add := func(key, value string) {
 		b = wire.AppendProperty(b, key, value)
 	}
-	if o.Tag != "" {
-		add(wire.PropTags, o.Tag)
+	if p.opts.Tag != "" {
+		add(wire.PropTags, p.opts.Tag)
 	}
-	if o.Keys != "" {
-		add(wire.PropKeys, o.Keys)
+	if p.opts.Keys != "" {
+		add(wire.PropKeys, p.opts.Keys)
 	}
-	if o.DelayLevel > 0 {
-		add(wire.PropDelayLevel, strconv.Itoa(o.DelayLevel))
-	}
-	if o.Delay > 0 {
-		add(wire.PropTimerDelayMs, strconv.FormatInt(o.Delay.Milliseconds(), 10))
+	if p.level > 0 {
+		add(wire.PropDelayLevel, strconv.Itoa(p.level))
+	} else if p.delay > 0 {
+		add(wire.PropTimerDelayMs, strconv.FormatInt(p.delay.Milliseconds(), 10))
 	}
 	if v.Group != "" {
 		add(wire.PropShardingKey, v.Group)
 	}
 	const op = "check the properties"
-	for _, p := range v.Properties {
+	for _, pair := range v.Properties {
 		switch {
-		case p.Key == "" || !wire.CarriesProperty(p.Key) || !wire.CarriesProperty(p.Value):
+		case pair.Key == "" || !wire.CarriesProperty(pair.Key) || !wire.CarriesProperty(pair.Value):
 			return nil, driver.Errorf(driver.ClassUnsupported, op, "",
-				"RocketMQ allows neither empty names nor the characters 1 and 2 (%q=%q)", p.Key, p.Value)
-		case reserved(p.Key):
+				"RocketMQ allows neither empty names nor the characters 1 and 2 (%q=%q)", pair.Key, pair.Value)
+		case reserved(pair.Key):
 			return nil, driver.Errorf(driver.ClassUnsupported, op, "rename it; tag, keys and delays are set by -o",
-				"the name %s is one of RocketMQ's own or of ours", p.Key)
+				"the name %s is one of RocketMQ's own or of ours", pair.Key)
 		}
-		add(p.Key, p.Value)
+		add(pair.Key, pair.Value)
 	}
 	if spec.Origin != (driver.ID{}) {
 		add(driver.IDProperty, string(spec.Origin.Append(nil)))

@@ -42,7 +42,7 @@ func TestOwnPropertiesAreRead(t *testing.T) {
 }
 
 func TestPropertiesOfVariants(t *testing.T) {
-	o := Options{Tag: "A", Keys: "k1 k2", DelayLevel: 3}
+	o := producer{opts: &Options{Tag: "A", Keys: "k1 k2"}, level: 3}
 	spec := driver.ProducerSpec{}
 	v := driver.Variant{Group: "g", Properties: []driver.Property{{Key: "color", Value: "red"}, {Key: "empty"}}}
 	b, err := o.properties(&spec, &v)

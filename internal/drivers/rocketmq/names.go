@@ -62,12 +62,6 @@ func (c *config) membershipOf(spec *driver.ConsumerSpec, unique string) membersh
 		m.group, m.fromNext, m.passing = groupName("perfmq-run-"+spec.Destination.Name+"-"+unique), true, true
 		m.alone = true
 	}
-	switch c.Options.From {
-	case fromFirst:
-		m.fromNext = false
-	case fromNext:
-		m.fromNext = true
-	}
 	m.group = c.inNamespace(m.group)
 	return m
 }

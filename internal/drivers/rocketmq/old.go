@@ -2,6 +2,7 @@ package rocketmq
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -16,87 +17,57 @@ func (c *conn) old() bool {
 	return v > 0 && v < wire.Version5
 }
 
-// fitDelay adapts the delay of messages to the brokers that have got a heartbeat.
+// fitDelay adapts the delay of messages to the brokers that have got a heartbeat. Brokers before 5 delay by levels
+// alone: a time equal to a level becomes that level, others are refused. It asks for the time of a level.
 func (p *producer) fitDelay(ctx context.Context, conns []*conn, spec *driver.ProducerSpec) error {
-	if i := slices.IndexFunc(conns, (*conn).old); p.opts.Delay > 0 && i >= 0 {
-		if err := p.delayByLevel(ctx, conns[i]); err != nil {
-			return err
+	old := slices.IndexFunc(conns, (*conn).old)
+	if p.level == 0 && (p.delay == 0 || old < 0) {
+		return nil
+	}
+	levels, err := conns[max(old, 0)].delayLevels(ctx)
+	switch {
+	case err != nil && p.level == 0:
+		return err
+	case p.level > 0:
+		if p.level <= len(levels) {
+			p.delay = levels[p.level-1]
 		}
-		return p.prepare(spec)
+	case slices.Contains(levels, p.delay):
+		p.level = slices.Index(levels, p.delay) + 1
+	default:
+		return driver.Errorf(driver.ClassUnsupported, p.op, fmt.Sprintf("use one of %v, or -o delay-level=1 to 18", levels),
+			"RocketMQ before 5 delays by levels, of which %s is none", p.delay)
 	}
-	if p.opts.DelayLevel > 0 {
-		if p.delay = p.delayOfLevel(ctx, conns); p.delay > 0 {
-			return p.prepare(spec)
-		}
-	}
-	return nil
-}
-
-// delayByLevel adapts -o delay to a broker before 5, which supports only delay levels and ignores the delay. A delay
-// equal to a level becomes that level, which all brokers support; others are refused.
-func (p *producer) delayByLevel(ctx context.Context, c *conn) error {
-	answer, err := c.call(ctx, wire.ReqGetBrokerConfig, nil, nil)
-	if err != nil {
-		return wrap("ask for the delay levels", err)
-	}
-	if answer.Code != wire.ResSuccess {
-		return driver.Errorf(driver.ClassUnsupported, p.op, "use -o delay-level=1 to 18",
-			"RocketMQ before 5 delays by levels, and does not report its levels: %w", refusal(answer))
-	}
-	levels := delayLevels(string(answer.Body))
-	i := slices.IndexFunc(levels, func(text string) bool { return delayOf(text) == p.opts.Delay })
-	if i < 0 {
-		return driver.Errorf(driver.ClassUnsupported, p.op,
-			"use one of "+strings.Join(levels, " ")+", or -o delay-level=1 to 18",
-			"RocketMQ before 5 delays by levels, of which %s is none", p.opts.Delay)
-	}
-	opts := *p.opts
-	opts.Delay, opts.DelayLevel = 0, i+1
-	p.opts = &opts
-	return nil
-}
-
-// delayOfLevel returns the delay of -o delay-level if all brokers report the same one; otherwise 0, which means
-// unknown.
-func (p *producer) delayOfLevel(ctx context.Context, conns []*conn) (delay time.Duration) {
-	for _, c := range conns {
-		answer, err := c.call(ctx, wire.ReqGetBrokerConfig, nil, nil)
-		if err != nil || answer.Code != wire.ResSuccess {
-			return 0
-		}
-		levels := delayLevels(string(answer.Body))
-		if p.opts.DelayLevel > len(levels) {
-			return 0
-		}
-		d := delayOf(levels[p.opts.DelayLevel-1])
-		if d <= 0 || delay > 0 && d != delay {
-			return 0
-		}
-		delay = d
-	}
-	return delay
+	return p.prepare(spec)
 }
 
 // delayLevels returns the messageDelayLevel of a broker's configuration, such as 1s 5s 10s 30s 1m 2m 1h 1d. The first
-// is level 1.
-func delayLevels(config string) []string {
-	for line := range strings.Lines(config) {
+// is level 1; a level that is not understood is 0.
+func (c *conn) delayLevels(ctx context.Context) (levels []time.Duration, err error) {
+	answer, err := c.must(ctx, "ask for the delay levels", wire.ReqGetBrokerConfig, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(answer.Body)) {
 		if key, value, _ := strings.Cut(strings.TrimSpace(line), "="); key == "messageDelayLevel" {
-			return strings.Fields(value)
+			for _, text := range strings.Fields(value) {
+				levels = append(levels, delayOf(text))
+			}
 		}
 	}
-	return nil
+	return levels, nil
 }
 
-// delayOf parses a delay in the brokers' form; it returns -1 if the text is not a delay.
+// delayOf parses a delay in the brokers' form; it returns 0 if the text is not a delay.
 func delayOf(text string) time.Duration {
-	units := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}
-	n, ok := int64(0), false
-	if text != "" {
-		n, ok = wire.ParseInt([]byte(text[:len(text)-1]))
+	unit := time.Duration(1)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		text, unit = days+"h", 24
 	}
-	if !ok || n < 0 || n > 1e6 || units[text[len(text)-1]] == 0 {
-		return -1
+	const most = 10_000 * time.Hour
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > most {
+		return 0
 	}
-	return time.Duration(n) * units[text[len(text)-1]]
+	return d * unit
 }

@@ -32,6 +32,7 @@ type producer struct {
 	opts    *Options
 	limit   time.Duration // for the answer to a send
 	delay   time.Duration // of the delivery of each message; 0 for none, or if unknown
+	level   int           // delay level, instead of a time
 	sign    *wire.Signer
 	done    driver.Completions
 	group   string
@@ -115,12 +116,12 @@ func (d *rocketDriver) Producer(
 	if err != nil {
 		return nil, err
 	}
-	opts, err := d.cfg.Options.delayed(op, &spec)
-	if err != nil {
+	opts := &d.cfg.Options
+	if err := opts.checkDelay(op, spec.Delay); err != nil {
 		return nil, err
 	}
 	p := &producer{
-		op: "send to " + spec.Destination.String(), d: d, opts: opts, delay: opts.Delay,
+		op: "send to " + spec.Destination.String(), d: d, opts: opts, delay: spec.Delay, level: opts.DelayLevel,
 		limit: cmp.Or(spec.SendTimeout, opts.SendTimeout),
 		sign:  d.newSigner(),
 		done:  done, topic: topic, group: d.producerGroup(), idle: make(chan struct{}, 1), synced: make(chan struct{}, 1),
@@ -178,32 +179,23 @@ func unsupported(op string, spec *driver.ProducerSpec) error {
 }
 
 func (d *rocketDriver) producerGroup() string {
-	switch {
-	case d.cfg.Options.ProducerGroup != "":
-		return d.cfg.inNamespace(d.cfg.Options.ProducerGroup)
-	case d.cfg.Options.Transactional: // check-backs go to any member of the group
+	if d.cfg.Options.Transactional { // check-backs go to any member of the group
 		return d.cfg.inNamespace("perfmq-producers-" + d.id)
-	default:
-		return d.cfg.inNamespace("perfmq-producers")
 	}
+	return d.cfg.inNamespace("perfmq-producers")
 }
 
-// delayed returns the options of a producer with the delay of spec.
-func (o *Options) delayed(op string, spec *driver.ProducerSpec) (*Options, error) {
+// checkDelay refuses a delay that RocketMQ does not have.
+func (o *Options) checkDelay(op string, delay time.Duration) error {
 	switch {
-	case spec.Delay == 0:
-		return o, nil
-	case o.Delay > 0 || o.DelayLevel > 0:
-		return nil, driver.Errorf(driver.ClassUnsupported, op, "leave out -o delay and -o delay-level",
-			"the delay is given twice")
-	case o.Send == sendBatch || o.Transactional:
-		return nil, driver.Errorf(driver.ClassUnsupported, op,
+	case delay > 0 && o.DelayLevel > 0:
+		return driver.Errorf(driver.ClassUnsupported, op, "leave out -o delay-level", "the delay is given twice")
+	case delay > 0 && (o.Send == sendBatch || o.Transactional):
+		return driver.Errorf(driver.ClassUnsupported, op,
 			"leave out --delivery-delay, -o send=batch and -o transactional",
 			"RocketMQ delays neither batches nor transactional messages")
 	}
-	own := *o
-	own.Delay = spec.Delay
-	return &own, nil
+	return nil
 }
 
 // prepare encodes the common part of the messages of each variant.
@@ -230,7 +222,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 			k.body = slices.Clone(zip.Deflate(v.Body))
 		}
 		var err error
-		if k.properties, err = p.opts.properties(spec, v); err != nil {
+		if k.properties, err = p.properties(spec, v); err != nil {
 			return err
 		}
 		if p.opts.Transactional {
@@ -248,7 +240,7 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 	_, _ = rand.Read(seed[:])
 	hex.Encode(p.id[:idSeed], seed[:])
 	if p.opts.Transactional {
-		p.tx = newTransactions(p)
+		p.tx = &transactions{p: p}
 	}
 	p.client.join(p)
 	brokers := r.writable()
@@ -278,9 +270,6 @@ func (p *producer) open(ctx context.Context, r *route, spec *driver.ProducerSpec
 	p.brokers.Store(&list)
 	if p.opts.Send == sendBatch {
 		p.batch = newBatcher(p, spec.MaxPending)
-	}
-	if p.tx != nil {
-		p.tx.ask()
 	}
 	return nil
 }

@@ -146,14 +146,19 @@ func (p *producer) appendProperties(b []byte, k *kind, m *driver.Message) []byte
 		b = append(id.Append(append(append(b, driver.IDProperty...), wire.NameEnd)), wire.PropertyEnd)
 	}
 	if p.tx != nil {
-		b = wire.AppendProperty(b, propPlan, []byte{p.tx.plan(m.Slot)})
+		b = wire.AppendProperty(b, propPlan, []byte{p.tx.plan(m.Slot, p.counter+1)})
 	}
 	// The unique key: without it brokers and tools cannot identify the message.
 	p.counter++
-	var n [8]byte
-	binary.BigEndian.PutUint64(n[:], p.counter)
-	hex.Encode(p.id[idSeed:], n[2:])
+	appendKey(p.id[:idSeed], p.counter)
 	return wire.AppendProperty(b, wire.PropUniqueKey, p.id[:])
+}
+
+// appendKey appends the number of a message to the seed of its unique key.
+func appendKey(seed []byte, number uint64) []byte {
+	var n [8]byte
+	binary.BigEndian.PutUint64(n[:], number)
+	return hex.AppendEncode(seed, n[2:])
 }
 
 // answer processes the answer to a single message.

@@ -2,13 +2,10 @@ package rocketmq
 
 import (
 	"context"
-	"maps"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -21,90 +18,46 @@ const (
 	planOpen     = 'u'
 )
 
-// transactions ends the half messages of a producer and answers the brokers' check-backs.
+// transactions ends the half messages of a producer and answers the brokers' check-backs. The lock of openTransactions
+// guards it.
 type transactions struct {
 	p     *producer
-	seeds []string // starts of the unique keys: the producer's, and those of producers whose heir it is
-	sent  int      // messages planned so far
+	sent  int       // messages planned so far
+	plans []planned // by index of the slot: the message in flight
+	ended bool      // the producer has closed while no broker could ask
 
-	mu     sync.Mutex
-	plans  []byte // by index of the slot: the plan of the message in flight
-	checks memory
-	due    int           // messages left open that have not ended yet
-	idle   chan struct{} // signalled when due falls to 0
+	open      int // left open and not checked back yet
+	untracked int // part of open that is not in openTransactions
 
-	halves, committed, rolledBack, leftOpen, checked, unexpected, duplicated, foreign, late atomic.Uint64
+	halves, committed, rolledBack, leftOpen, checked, unexpected, duplicated, late uint64
 }
 
-func newTransactions(p *producer) *transactions {
-	return &transactions{
-		p: p, idle: make(chan struct{}, 1), checks: memory{young: map[string]int{}},
-	}
+type planned struct {
+	plan   byte
+	number uint64 // in the unique key
 }
 
-// memory counts check-backs of messages by unique key. It drops the oldest.
-type memory struct{ young, old map[string]int }
-
-// next returns the number of earlier check-backs of a message.
-func (m *memory) next(id []byte) int {
-	const most = 1 << 16 // of each generation
-	n, ok := m.young[string(id)]
-	if !ok {
-		n = m.old[string(id)]
-	}
-	if !ok && len(m.young) >= most {
-		m.young, m.old = map[string]int{}, m.young
-	}
-	m.young[string(id)] = n + 1
-	return n
+// openTransactions are the transactions of a driver's producers that were left open, by unique key. A broker asks any
+// producer of the group for the outcome, also when the producer of the message has gone: the next one answers.
+type openTransactions struct {
+	mu       sync.Mutex
+	byKey    map[string]*transactions // at most mostOpen
+	orphaned int                      // of producers that have ended
 }
 
-// orphans are the transactions of producers that were closed when their brokers were gone. Brokers that come back still
-// ask for their outcome: the next producer of the driver, which is in the same group, answers.
-type orphans struct {
-	mu   sync.Mutex
-	list []*transactions
-}
+// mostOpen bounds the memory for transactions that brokers never ask about.
+const mostOpen = 1 << 17
 
-// ask lets brokers ask for the outcomes of the producer's half messages, and of those of the orphans.
-func (t *transactions) ask() {
-	o := &t.p.d.orphans
-	o.mu.Lock()
-	list := o.list
-	o.list = nil
-	o.mu.Unlock()
-	t.seeds = []string{string(t.p.id[:idSeed])}
-	for _, old := range list {
-		t.seeds = append(t.seeds, old.seeds...)
-	}
-	for _, seed := range t.seeds {
-		t.p.d.asked.Store(seed, t)
-	}
-	for _, old := range list { // its last answers have been given, or are the heir's
-		old.mu.Lock()
-		due, checks := old.due, old.checks
-		old.due, old.checks = 0, memory{young: map[string]int{}}
-		old.mu.Unlock()
-		t.mu.Lock()
-		t.due += due
-		maps.Copy(t.checks.young, checks.old)
-		maps.Copy(t.checks.young, checks.young)
-		t.mu.Unlock()
-	}
-}
-
-// end ends that when the producer closes. If no broker is there to ask any more, the transactions become orphans.
+// end records that the producer closes while no broker can ask: the next producer waits for the check-backs.
 func (t *transactions) end() {
-	if t.p.reachable(nil) != nil {
-		o := &t.p.d.orphans
-		o.mu.Lock()
-		o.list = append(o.list, t)
-		o.mu.Unlock()
+	if t.p.reachable(nil) == nil {
 		return
 	}
-	for _, seed := range t.seeds {
-		t.p.d.asked.Delete(seed)
-	}
+	o := &t.p.d.open
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t.ended = true
+	o.orphaned += t.open
 }
 
 // share reports whether the n-th of many belongs to the given percentages from low to high: exactly so many of each
@@ -115,52 +68,55 @@ func share(n, low, high int) bool {
 	return low <= place && place < high
 }
 
-// plan returns the plan of the next message.
-func (t *transactions) plan(slot driver.Slot) byte {
-	o := t.p.opts
-	plan := byte(planCommit)
+// plan returns the plan of the next message, which has that number in its unique key.
+func (t *transactions) plan(slot driver.Slot, number uint64) byte {
+	opts, plan := t.p.opts, byte(planCommit)
 	switch {
-	case share(t.sent, 0, o.RollbackPercent):
+	case share(t.sent, 0, opts.RollbackPercent):
 		plan = planRollback
-	case share(t.sent, o.RollbackPercent, o.RollbackPercent+o.UnknownPercent):
+	case share(t.sent, opts.RollbackPercent, opts.RollbackPercent+opts.UnknownPercent):
 		plan = planOpen
 	}
 	t.sent++
 	at := int(slot.Index())
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	o := &t.p.d.open
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if at >= len(t.plans) {
-		t.plans = append(t.plans, make([]byte, at+1-len(t.plans))...)
+		t.plans = append(t.plans, make([]planned, at+1-len(t.plans))...)
 	}
-	t.plans[at] = plan
+	t.plans[at] = planned{plan, number}
 	return plan
 }
 
 // half is called when the broker has stored a half message: it commits the message, rolls it back or leaves it open, as
 // planned. It reports whether it was rolled back.
 func (t *transactions) half(slot driver.Slot, r *reply) (withheld bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	plan := t.plans[slot.Index()]
-	withheld = plan == planRollback
-	t.halves.Add(1)
-	switch plan {
+	o := &t.p.d.open
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	m := t.plans[slot.Index()]
+	t.halves++
+	switch m.plan {
 	case planCommit:
-		t.committed.Add(1)
+		t.committed++
 	case planRollback:
-		t.rolledBack.Add(1)
-	default:
-		t.leftOpen.Add(1)
-		t.due++
-		return withheld // the broker detects that and checks back
+		t.rolledBack++
+	default: // the broker detects that and checks back
+		t.leftOpen++
+		t.open++
+		if len(o.byKey) < mostOpen {
+			o.byKey[string(appendKey(t.p.id[:idSeed:idSeed], m.number))] = t
+		} else {
+			t.untracked++
+		}
+		return false
 	}
 	msgID := r.Get("msgId")
-	offset, ok := wire.ParseMessageID(msgID)
-	if !ok {
-		return withheld // the broker will check back
+	if offset, ok := wire.ParseMessageID(msgID); ok { // otherwise the broker checks back
+		t.sendEnd(r, storedTable, flagOf(m.plan), offset, msgID)
 	}
-	t.sendEnd(r, storedTable, flagOf(plan), offset, msgID)
-	return withheld
+	return m.plan == planRollback
 }
 
 // The fields with the offset in the table of half messages: in the answer to a half message, and in a check-back.
@@ -169,9 +125,9 @@ const (
 	checkedTable = "tranStateTableOffset"
 )
 
-// sendEnd answers r, which is about a half message, with the end of its transaction; t.mu is held. It never waits,
-// because it runs in the connection's reader, which flushes when there is nothing more to read. If the answer is lost,
-// the broker checks back.
+// sendEnd answers r, which is about a half message, with the end of its transaction. It never waits, because it runs in
+// the connection's reader, which flushes when there is nothing more to read. If the answer is lost, the broker
+// checks back.
 func (t *transactions) sendEnd(r *reply, table string, flag int, commitLog int64, msgID []byte) {
 	_ = r.from.tell(wire.ReqEndTransaction, wire.FlagOneWay, func(b []byte) []byte { // EndTransactionRequestHeader
 		b = wire.AppendInt(b, "commitLogOffset", commitLog)
@@ -184,56 +140,45 @@ func (t *transactions) sendEnd(r *reply, table string, flag int, commitLog int64
 	}, nil, call{})
 }
 
-// checkTransaction answers a check-back of a broker.
+// checkTransaction answers a check-back of a broker. The message may be of a producer that has gone.
 func (c *client) checkTransaction(r *reply) {
 	var m wire.Message
 	if _, err := m.Cut(r.Body); err != nil {
 		return // the broker will check back again
 	}
-	id := wire.Property(m.Properties, wire.PropUniqueKey)
-	if len(id) < idSeed {
-		return // the message is not ours
-	}
-	if t, ours := c.d.asked.Load(string(id[:idSeed])); ours {
-		t.(*transactions).check(r, &m, id, true)
-		return
-	}
-	// A member of the group in another process may have sent it: the broker asks any member.
-	var t *transactions
-	c.mu.Lock()
-	for _, p := range c.producers[string(wire.Property(m.Properties, wire.PropProducerGroup))] {
-		t = p.tx // all of a driver have one, or none has
-	}
-	c.mu.Unlock()
-	if t != nil {
-		t.check(r, &m, id, false)
-	}
-}
-
-// check answers a check-back. The message is our own or from another process.
-func (t *transactions) check(r *reply, m *wire.Message, id []byte, own bool) {
-	plan := wire.Property(m.Properties, propPlan)
+	plan, id := wire.Property(m.Properties, propPlan), wire.Property(m.Properties, wire.PropUniqueKey)
 	commitLog, ok := r.Number("commitLogOffset")
-	if len(plan) == 0 || !ok {
+	producers, _ := c.members()
+	if len(plan) == 0 || !ok || len(producers) == 0 || producers[0].tx == nil {
 		return // the message is not ours
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.checked.Add(1)
-	again := t.checks.next(id) > 0
-	switch {
-	case !own:
-		t.foreign.Add(1)
+	t := producers[0].tx
+	o := &c.d.open
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t.checked++
+	switch owner := o.byKey[string(id)]; {
 	case plan[0] != planOpen:
-		t.unexpected.Add(1)
-	case again:
-		t.duplicated.Add(1)
+		t.unexpected++
+	case owner != nil:
+		delete(o.byKey, string(id))
+		owner.answeredLate(o)
+	case t.untracked > 0:
+		t.untracked--
+		t.answeredLate(o)
 	default:
-		t.due--
-		transport.Notify(t.idle)
-		t.late.Add(1)
+		t.duplicated++
 	}
 	t.sendEnd(r, checkedTable, flagOf(plan[0]), commitLog, id)
+}
+
+// answeredLate counts the first check-back of a transaction.
+func (t *transactions) answeredLate(o *openTransactions) {
+	t.open--
+	t.late++
+	if t.ended {
+		o.orphaned--
+	}
 }
 
 func flagOf(plan byte) int {
@@ -243,65 +188,51 @@ func flagOf(plan byte) int {
 	return wire.SysCommit
 }
 
-// waitChecks waits until no more check-backs are due, as long as the option check-wait and ctx allow. The error has the
-// number of transactions that are still open then.
+// waitChecks waits until no more check-backs are due, or ctx ends. The error has the number of transactions that are
+// still open then.
 func (t *transactions) waitChecks(ctx context.Context) error {
-	if t.p.opts.CheckWait == 0 {
-		return nil
-	}
-	timer := time.NewTimer(t.p.opts.CheckWait)
-	defer timer.Stop()
+	o := &t.p.d.open
 	for {
-		due := t.stillOpen()
-		if due == 0 || t.p.reachable(nil) != nil {
-			return nil
+		o.mu.Lock()
+		due := t.open + o.orphaned
+		o.mu.Unlock()
+		switch {
+		case due == 0, t.p.reachable(nil) != nil:
+			return nil //nolint:nilerr // nobody is there to ask
+		case ctx.Err() != nil:
+			return driver.Errorf(driver.ClassTimeout, t.p.op,
+				"raise --connect-timeout, which bounds all closing, or lower the broker's transactionTimeOut and "+
+					"transactionCheckInterval",
+				"%d transactions are still open: the broker has not checked them", due)
 		}
-		over := driver.Errorf(driver.ClassTimeout, t.p.op,
-			"raise -o check-wait and --connect-timeout, which bounds all closing, or lower the "+
-				"broker's transactionTimeOut and transactionCheckInterval",
-			"%d transactions are still open: the broker has not checked them", due)
-		select {
-		case <-t.idle:
-		case <-timer.C:
-			return over
-		case <-ctx.Done():
-			return over
-		}
+		await(ctx, 10*time.Millisecond, nil)
 	}
-}
-
-// stillOpen returns the number of transactions that wait for a check-back.
-func (t *transactions) stillOpen() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return max(t.due, 0)
 }
 
 func (t *transactions) counters() []driver.Counter {
+	o := &t.p.d.open
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	return []driver.Counter{
-		{Name: "tx-half", Help: "half messages that the broker stored", Value: t.halves.Load()},
-		{Name: "tx-committed", Help: "transactions committed at once", Value: t.committed.Load()},
-		{Name: "tx-rolled-back", Help: "transactions rolled back at once", Value: t.rolledBack.Load()},
-		{Name: "tx-left-open", Help: "transactions left open, for the broker to check back", Value: t.leftOpen.Load()},
-		{Name: "tx-checks", Help: "check-backs of the broker", Value: t.checked.Load()},
-		{Name: "tx-committed-late", Help: "transactions committed at a check-back", Value: t.late.Load()},
+		{Name: "tx-half", Help: "half messages that the broker stored", Value: t.halves},
+		{Name: "tx-committed", Help: "transactions committed at once", Value: t.committed},
+		{Name: "tx-rolled-back", Help: "transactions rolled back at once", Value: t.rolledBack},
+		{Name: "tx-left-open", Help: "transactions left open, for the broker to check back", Value: t.leftOpen},
+		{Name: "tx-checks", Help: "check-backs of the broker", Value: t.checked},
+		{Name: "tx-committed-late", Help: "transactions committed at a check-back", Value: t.late},
 		{
 			Name: "tx-open",
 			Help: "transactions still open: not checked back yet, or left open then; their messages are in the broker, but " +
-				"not delivered", Value: uint64(t.stillOpen()),
+				"not delivered", Value: uint64(t.open), //nolint:gosec // not below 0
 		},
 		{
 			Name: "tx-unexpected-checks",
 			Help: "check-backs of transactions that had been ended at once, but which the broker had not noted in time; if " +
-				"committed, these are delivered twice", Value: t.unexpected.Load(),
+				"committed, these are delivered twice", Value: t.unexpected,
 		},
 		{
 			Name: "tx-duplicated-checks", Help: "check-backs of transactions that had been ended at an earlier one",
-			Value: t.duplicated.Load(),
-		},
-		{
-			Name: "tx-foreign-checks", Help: "check-backs of transactions of other processes in the same producer group",
-			Value: t.foreign.Load(),
+			Value: t.duplicated,
 		},
 	}
 }

@@ -3,6 +3,7 @@
 package rocketmq
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 )
 
 func TestTransactions(t *testing.T) {
-	d := openDriver(t, mortal.get(t).URL(), "transactional=true", "rollback-percent=20", "unknown-percent=30", "check-wait=2m")
+	d := openDriver(t, mortal.get(t).URL(), "transactional=true", "rollback-percent=20", "unknown-percent=30")
 	dest := queueNamed(unique("tx"))
 	in := receive(t, d, consumerSpec(dest))
 	o, p := send(t, d, producerSpec(dest, 0), 100)
@@ -33,41 +34,23 @@ func TestTransactions(t *testing.T) {
 
 // TestTransactionsLeftOpen: messages not checked back when a run ends are neither delivered nor withheld, and reported.
 func TestTransactionsLeftOpen(t *testing.T) {
-	broker := peculiar.get(t)
-	dest := queueNamed(unique("open"))
-	for _, wait := range []string{"0s", "300ms"} {
-		d := openDriver(t, broker.URL(), "transactional=true", "rollback-percent=10", "unknown-percent=30", "check-wait="+wait)
-		o := &outcomes{}
-		p, err := d.Producer(t.Context(), producerSpec(dest, 10), o)
-		require.NoError(t, err)
-		for i := range 10 {
-			require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: time.Now().UnixMicro()}))
-		}
-		err = p.Close(t.Context())
-		require.Equal(t, 10, o.count(driver.Accepted, driver.ClassNone))
-		open := counter(t, p, "tx-left-open")
-		require.Positive(t, open)
-		require.Equal(t, open, counter(t, p, "tx-open"))
-		if wait == "0s" {
-			require.NoError(t, err)
-			continue
-		}
-		require.ErrorContains(t, err, fmt.Sprintf("%d transactions are still open", open))
-		require.Equal(t, driver.ClassTimeout, driver.ClassOf(err))
-		require.NotEmpty(t, driver.HintOf(err))
-		require.Equal(t, 1, o.withheld(), "as planned: share tells of ten which")
+	d := openDriver(t, peculiar.get(t).URL(), "transactional=true", "rollback-percent=10", "unknown-percent=30")
+	o := &outcomes{}
+	p, err := d.Producer(t.Context(), producerSpec(queueNamed(unique("open")), 10), o)
+	require.NoError(t, err)
+	for i := range 10 {
+		require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: time.Now().UnixMicro()}))
 	}
-}
-
-func TestCheckBacksAreRemembered(t *testing.T) {
-	m := memory{young: map[string]int{}}
-	for i := range 200_000 {
-		require.Zero(t, m.next([]byte(fmt.Sprint(i))))
-	}
-	require.LessOrEqual(t, len(m.young)+len(m.old), 1<<17)
-	require.Equal(t, 1, m.next([]byte("199999")))
-	require.Equal(t, 2, m.next([]byte("199999")))
-	require.Equal(t, 1, m.next([]byte("131072")), "of the older age")
-	require.Equal(t, 2, m.next([]byte("131072")))
-	require.Zero(t, m.next([]byte("1")), "forgotten")
+	require.Eventually(t, func() bool { return o.total() == 10 }, patience, time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	err = p.Close(ctx)
+	require.Equal(t, 10, o.count(driver.Accepted, driver.ClassNone))
+	open := counter(t, p, "tx-left-open")
+	require.Positive(t, open)
+	require.Equal(t, open, counter(t, p, "tx-open"))
+	require.ErrorContains(t, err, fmt.Sprintf("%d transactions are still open", open))
+	require.Equal(t, driver.ClassTimeout, driver.ClassOf(err))
+	require.NotEmpty(t, driver.HintOf(err))
+	require.Equal(t, 1, o.withheld(), "as planned: share tells of ten which")
 }

@@ -74,9 +74,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		{"batch-size=1025"},
 		{"send-timeout=1ms"},
 		{"delay-level=19"},
-		{"delay-level=1", "delay=1s"},
 		{"send=batch", "transactional=true"},
-		{"send=batch", "delay=1s"},
+		{"send=batch", "delay-level=1"},
 		{"send=oneway", "transactional=true"},
 		{"rollback-percent=5"},
 		{"transactional=true", "rollback-percent=60", "unknown-percent=41"},
@@ -84,7 +83,6 @@ func TestOptionsAreChecked(t *testing.T) {
 		{"tag= A"},
 		{"group=a b"},
 		{"namespace=ä"},
-		{"fail-percent=101"},
 		{"pull-batch=0"},
 		{"queues=-1"},
 		{"broker-address=host"},
@@ -161,8 +159,8 @@ func TestGroups(t *testing.T) {
 	require.Regexp(t, regexp.MustCompile(`^perfmq-sub-X-me-a_b-[0-9a-f]{8}$`), of(durable).group)
 	filtered := of(driver.ConsumerSpec{Destination: queue, Selector: "tag:A"})
 	require.NotEqual(t, "perfmq-queue-X", filtered.group)
-	c.Options.Namespace, c.Options.Group, c.Options.From = "ns", "mine", fromFirst
-	require.Equal(t, membership{group: "ns%mine"}, of(driver.ConsumerSpec{Destination: topic}))
+	c.Options.Namespace, c.Options.Group = "ns", "mine"
+	require.Equal(t, membership{group: "ns%mine", fromNext: true}, of(driver.ConsumerSpec{Destination: topic}))
 }
 
 func TestSelectors(t *testing.T) {
