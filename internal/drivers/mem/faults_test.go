@@ -3,7 +3,6 @@ package mem_test
 import (
 	"bytes"
 	"context"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -136,33 +135,23 @@ func TestWhatArrives(t *testing.T) {
 	}
 }
 
-func TestUnmarkedDuplicates(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, options("duplicate=4", "duplicate-unmarked=true"))
-		r.send(1, 8)
-		r.receive()
-		synctest.Wait()
-		r.stop()
-		require.Equal(t, []int64{1, 2, 3, 4, 4, 5, 6, 7, 8, 8}, r.delivered)
-		require.Zero(t, r.again)
-	})
-}
-
 func TestDuplicate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, options("duplicate=4"))
-		r.send(1, 10)
-		r.receive()
-		synctest.Wait()
-		r.stop()
-		require.Equal(t, []int64{1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 9, 10}, r.delivered)
-		require.Equal(t, 2, r.again)
-		s := r.broker.Stats()
-		require.EqualValues(t, 2, s.Duplicated)
-		require.EqualValues(t, 2, s.Redelivered)
-		require.EqualValues(t, 12, s.Delivered)
-		require.EqualValues(t, 10, s.Accepted)
-	})
+	for unmarked, again := range map[string]int{"false": 2, "true": 0} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, options("duplicate=4", "duplicate-unmarked="+unmarked))
+			r.send(1, 10)
+			r.receive()
+			synctest.Wait()
+			r.stop()
+			require.Equal(t, []int64{1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 9, 10}, r.delivered)
+			require.Equal(t, again, r.again)
+			s := r.broker.Stats()
+			require.EqualValues(t, 2, s.Duplicated)
+			require.EqualValues(t, again, s.Redelivered)
+			require.EqualValues(t, 12, s.Delivered)
+			require.EqualValues(t, 10, s.Accepted)
+		})
+	}
 }
 
 func TestReorder(t *testing.T) {
@@ -183,19 +172,6 @@ func TestReorder(t *testing.T) {
 	})
 }
 
-func TestReorderEndsWithTheProducer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, options("reorder=3", "reorder-wait=1h"))
-		r.send(1, 3)
-		require.EqualValues(t, 3, r.broker.Stats().Backlog)
-		require.NoError(t, r.producer.Close(t.Context()))
-		r.receive()
-		synctest.Wait()
-		r.stop()
-		require.Equal(t, []int64{1, 2, 3}, r.delivered)
-	})
-}
-
 func TestLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, options("latency=30ms", "delivery-latency=70ms"))
@@ -212,30 +188,6 @@ func TestLatency(t *testing.T) {
 		}
 		require.Equal(t, numbers(1, 100, nil), r.delivered)
 	})
-}
-
-func TestJitterIsRepeatable(t *testing.T) {
-	run := func(seed string) (times []time.Duration) {
-		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, options("latency=10ms", "jitter=10ms", "seed="+seed))
-			begin := time.Now()
-			for i := 1; i <= 50; i++ {
-				r.send(i, i)
-				<-time.After(100 * time.Millisecond)
-			}
-			r.stop()
-			for i := 1; i <= 50; i++ {
-				d := r.doneAt[driver.Slot(i)].Sub(begin) - time.Duration(i-1)*100*time.Millisecond
-				require.GreaterOrEqual(t, d, 10*time.Millisecond)
-				require.LessOrEqual(t, d, 20*time.Millisecond)
-				times = append(times, d)
-			}
-		})
-		return times
-	}
-	require.Equal(t, run("1"), run("1"))
-	require.NotEqual(t, run("1"), run("2"))
-	require.Greater(t, len(slices.Compact(run("1"))), 40, "it is jitter")
 }
 
 // TestStall sends a message each 10 ms; from 100 ms to 1100 ms nothing moves.
@@ -350,40 +302,6 @@ func TestDisconnectAfter(t *testing.T) {
 	})
 }
 
-// TestUnsettledIsRedelivered breaks the connection while a message is being delivered.
-func TestUnsettledIsRedelivered(t *testing.T) {
-	r := newRig(t, mem.DefaultOptions())
-	r.send(1, 3)
-	err := r.consumer.Run(t.Context(), accept(func(*driver.Delivery) { r.broker.Disconnect() }))
-	require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err))
-	r.stop()
-	require.EqualValues(t, 3, r.broker.Stats().Backlog)
-
-	c, err := r.driver.Consumer(t.Context(), driver.ConsumerSpec{Destination: driver.Destination{Name: "q"}})
-	require.NoError(t, err)
-	var again []bool
-	ctx, cancel := context.WithCancel(t.Context())
-	require.NoError(t, c.Run(ctx, accept(func(d *driver.Delivery) {
-		if again = append(again, d.Redelivered); len(again) == 3 {
-			cancel()
-		}
-	})))
-	require.NoError(t, c.Close(t.Context()))
-	require.Equal(t, []bool{true, false, false}, again)
-}
-
-func TestConnectFail(t *testing.T) {
-	b := mem.New()
-	d := open(t, b, "mem://unreachable,local", options("connect-fail=true"))
-	_, err := d.Consumer(t.Context(), driver.ConsumerSpec{Destination: driver.Destination{Name: "q"}})
-	require.Equal(t, driver.ClassConnect, driver.ClassOf(err))
-	require.NotEmpty(t, driver.HintOf(err))
-	require.NoError(t, b.Set(mem.DefaultOptions()))
-	c, err := d.Consumer(t.Context(), driver.ConsumerSpec{Destination: driver.Destination{Name: "q"}})
-	require.NoError(t, err, "the second host answers")
-	require.NoError(t, c.Close(t.Context()))
-}
-
 func TestMistakes(t *testing.T) {
 	f := mem.Factory()
 	o := options("lose=-1", "latency=-1s")
@@ -394,44 +312,27 @@ func TestMistakes(t *testing.T) {
 	require.ErrorContains(t, err, "option full=explode: must be block or reject")
 	require.NoError(t, f.Check(driver.OpenOptions{URL: "mem://local"}))
 	require.Error(t, f.Check(driver.OpenOptions{URL: "amqp://local"}))
-	before := mem.New()
-	require.Error(t, before.Set(o))
-	require.Equal(t, mem.DefaultOptions(), before.Options())
 }
 
 func TestHostsAreBrokers(t *testing.T) {
 	f := mem.Factory()
 	dest := driver.Destination{Kind: driver.Queue, Name: "q"}
-	send := func(f driver.Factory, url string) {
-		d, err := f.Open(t.Context(), driver.OpenOptions{URL: url, Options: f.NewOptions()})
+	depth := func(f driver.Factory, url string) uint64 {
+		d, err := f.Open(t.Context(), driver.OpenOptions{URL: url, ConnectTimeout: time.Second, Options: f.NewOptions()})
 		require.NoError(t, err)
-		p, err := d.Producer(t.Context(), producerSpec(dest), driver.DoneFunc(func(driver.Slot, driver.Outcome) {}))
+		defer d.Close(t.Context())
+		n, err := d.(driver.Admin).Depth(t.Context(), dest, "")
 		require.NoError(t, err)
-		require.NoError(t, p.Send(t.Context(), &driver.Message{}))
-		require.NoError(t, p.Close(t.Context()))
-		require.NoError(t, d.Close(t.Context()))
-	}
-	receive := func(url string, want int) (n int) {
-		d, err := f.Open(t.Context(), driver.OpenOptions{URL: url, Options: f.NewOptions()})
-		require.NoError(t, err)
-		c, err := d.Consumer(t.Context(), driver.ConsumerSpec{Destination: dest})
-		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // for what is not to come
-		if want > 0 {
-			ctx, cancel = context.WithCancel(t.Context())
-		}
-		defer cancel()
-		require.NoError(t, c.Run(ctx, accept(func(*driver.Delivery) {
-			if n++; n == want {
-				cancel()
-			}
-		})))
-		require.NoError(t, c.Close(t.Context()))
-		require.NoError(t, d.Close(t.Context()))
 		return n
 	}
-	send(f, "mem://a")
-	send(mem.Factory(), "mem://b")
-	require.Equal(t, 0, receive("mem://b", 0), "another factory has other brokers")
-	require.Equal(t, 1, receive("mem://user:secret@a", 1))
+	d, err := f.Open(t.Context(), driver.OpenOptions{URL: "mem://a", ConnectTimeout: time.Second, Options: f.NewOptions()})
+	require.NoError(t, err)
+	p, err := d.Producer(t.Context(), producerSpec(dest), driver.DoneFunc(func(driver.Slot, driver.Outcome) {}))
+	require.NoError(t, err)
+	require.NoError(t, p.Send(t.Context(), &driver.Message{}))
+	require.NoError(t, p.Close(t.Context()))
+	require.NoError(t, d.Close(t.Context()))
+	require.Zero(t, depth(f, "mem://b"))
+	require.Zero(t, depth(mem.Factory(), "mem://a"), "another factory has other brokers")
+	require.EqualValues(t, 1, depth(f, "mem://user:secret@a"))
 }

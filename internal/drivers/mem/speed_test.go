@@ -33,32 +33,3 @@ func TestNoAllocationPerMessage(t *testing.T) {
 	require.Zero(t, allocs)
 	require.Equal(t, 1001, done)
 }
-
-func BenchmarkSendAndDeliver(b *testing.B) {
-	r := newRig(b, mem.DefaultOptions())
-	p, err := r.driver.Producer(b.Context(), producerSpec(driver.Destination{Name: "q"}, strings.Repeat("x", 1024)),
-		driver.DoneFunc(func(driver.Slot, driver.Outcome) {}))
-	require.NoError(b, err)
-	m := &driver.Message{}
-	ctx, cancel := context.WithCancel(b.Context())
-	result := make(chan error, 1)
-	b.ReportAllocs()
-	b.ResetTimer()
-	go func() {
-		n := 0
-		result <- r.consumer.Run(ctx, accept(func(*driver.Delivery) {
-			if n++; n == b.N {
-				cancel()
-			}
-		}))
-	}()
-	for range b.N {
-		if err := p.Send(ctx, m); err != nil {
-			b.Fatal(err)
-		}
-	}
-	require.NoError(b, <-result)
-	b.StopTimer()
-	require.NoError(b, p.Close(context.Background()))
-	r.stop()
-}

@@ -97,26 +97,6 @@ func TestManyOpenAtOnce(t *testing.T) {
 	stop()
 }
 
-// TestClosedBeforeTheLastJoined: a consumer that closes while others are still joining delays none of them.
-func TestClosedBeforeTheLastJoined(t *testing.T) {
-	broker := shared.get(t)
-	d := openDriver(t, broker.URL(), "queues=4", "delete-topic=true")
-	dest := queueNamed("closed-early")
-	one := many(t, d, dest, 1)[0]
-	one.(*consumer).arrivals.enter() // another, on its way
-	early := many(t, d, dest, 1)[0]
-	require.NoError(t, early.Close(t.Context()))
-	one.(*consumer).arrivals.joined(nil, false) // and fails
-	one.(*consumer).arrivals.part(nil)
-	last := receive(t, d, consumerSpec(dest))
-	running, stop := runAll(t, []driver.Consumer{one})
-	send(t, d, producerSpec(dest, 100), 100)
-	require.Eventually(t, func() bool { return last.count()+running.count() >= 100 }, patience, 5*time.Millisecond)
-	require.Positive(t, last.count())
-	require.Positive(t, running.count())
-	stop()
-}
-
 // TestNothingIsTakenOverAfterRun: a consumer whose Run has ended takes no queues of the consumers that close before it.
 func TestNothingIsTakenOverAfterRun(t *testing.T) {
 	broker := shared.get(t)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -49,11 +48,10 @@ func measure(b *testing.B, f func()) {
 func kibibyte() []driver.Variant { return []driver.Variant{{Body: make([]byte, 1024), Priority: -1}} }
 
 func BenchmarkSend(b *testing.B) {
-	for _, options := range [][]string{{"send=async"}, {"send=batch"}, {"send=oneway"}, {"send=async", "transactional=true"}, {"send=async", "ID"}} {
+	for _, options := range [][]string{{"send=async"}, {"send=batch"}, {"send=oneway"}, {"send=async", "transactional=true"}} {
 		for _, pending := range []int{64, 100, 1000} {
 			b.Run(fmt.Sprintf("%s/pending=%d", options[len(options)-1], pending), func(b *testing.B) {
-				withID := options[len(options)-1] == "ID"
-				d := openDriver(b, benchURL(b), slices.DeleteFunc(slices.Clone(options), func(s string) bool { return s == "ID" })...)
+				d := openDriver(b, benchURL(b), options...)
 				free := make(chan driver.Slot, pending)
 				for i := range pending {
 					free <- driver.Slot(i)
@@ -74,9 +72,6 @@ func BenchmarkSend(b *testing.B) {
 					for range b.N {
 						m.Slot, m.Time = <-free, time.Now().UnixMicro()
 						m.More = len(free) > 0
-						if withID {
-							m.ID = driver.ID{Run: 1 << 60, Number: m.ID.Number + 1, Sum: 1 << 61}
-						}
 						if err := p.Send(b.Context(), &m); err != nil {
 							b.Fatal(err)
 						}
@@ -91,67 +86,6 @@ func BenchmarkSend(b *testing.B) {
 			})
 		}
 	}
-}
-
-// BenchmarkID is the cost of carrying an ID: in building a header, and in reading the properties of a delivery.
-func BenchmarkID(b *testing.B) {
-	for name, id := range map[string]driver.ID{
-		"without": {}, "run": {Run: 1 << 60, Producer: 3, Number: driver.Unnumbered},
-		"verify": {Run: 1 << 60, Producer: 3, Number: 123_456_789, Sum: 1 << 61},
-	} {
-		p := &producer{opts: defaultOptions()}
-		q, k := sendQueue{p.sendBroker(nil, "broker-a", 1), 0}, &kind{body: make([]byte, 1024)}
-		m := driver.Message{Time: 1_700_000_000_000_000, ID: id}
-		b.Run("header/"+name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				p.header(q, k, &m, m.Time, k.body)
-			}
-		})
-		properties := p.appendProperties(nil, k, &m)
-		b.Run("read/"+name, func(b *testing.B) {
-			b.ReportAllocs()
-			var d driver.Delivery
-			var ids driver.IDReader
-			for b.Loop() {
-				readProperties(properties, &ids, &d)
-			}
-		})
-	}
-}
-
-func BenchmarkReceive(b *testing.B) {
-	d := openDriver(b, benchURL(b), "send=batch", "batch-size=32")
-	topic := unique("bench")
-	const pending = 1000
-	free := make(chan driver.Slot, pending)
-	for i := range pending {
-		free <- driver.Slot(i)
-	}
-	spec := driver.ProducerSpec{
-		Connection: driver.Connection{Key: "p", Name: "bench"}, Destination: queueNamed(topic), Name: "bench", MaxPending: pending, Variants: kibibyte(),
-	}
-	p, err := d.Producer(b.Context(), spec, driver.DoneFunc(func(s driver.Slot, _ driver.Outcome) { free <- s }))
-	require.NoError(b, err)
-	var m driver.Message
-	for range b.N {
-		m.Slot, m.Time = <-free, time.Now().UnixMicro()
-		require.NoError(b, p.Send(b.Context(), &m))
-	}
-	require.NoError(b, p.Close(b.Context()))
-	c, err := d.Consumer(b.Context(), driver.ConsumerSpec{Connection: driver.Connection{Key: "c", Name: "bench"}, Destination: queueNamed(topic)})
-	require.NoError(b, err)
-	measure(b, func() {
-		ctx, cancel := context.WithCancel(b.Context())
-		n := 0
-		require.NoError(b, c.Run(ctx, func(*driver.Delivery) driver.Verdict {
-			if n++; n == b.N {
-				cancel()
-			}
-			return driver.Accept
-		}))
-	})
-	require.NoError(b, c.Close(b.Context()))
 }
 
 // BenchmarkLibrarySend is the measurement behind the decision not to send with the library.

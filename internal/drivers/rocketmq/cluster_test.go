@@ -117,38 +117,3 @@ func TestFirstNameServerIsDead(t *testing.T) {
 	require.Equal(t, driver.ClassConnect, driver.ClassOf(err))
 	require.Equal(t, 2, strings.Count(err.Error(), "dial tcp "+dead))
 }
-
-func TestNamespaces(t *testing.T) {
-	broker := shared.get(t)
-	name := unique("space")
-	dest := queueNamed(name)
-	plain, spaced := openDriver(t, broker.URL(), "delete-topic=true"), openDriver(t, broker.URL(), "namespace=ns1", "delete-topic=true")
-	inPlain, inSpaced := receive(t, plain, consumerSpec(dest)), receive(t, spaced, consumerSpec(dest))
-	send(t, plain, producerSpec(dest, 0), 10)
-	send(t, spaced, producerSpec(dest, 0), 20)
-	inPlain.wait(t, 10)
-	inSpaced.wait(t, 20)
-	require.EqualValues(t, 10, storedOn(t, broker, name))
-	require.EqualValues(t, 20, storedOn(t, broker, "ns1%"+name))
-	require.Contains(t, left(t, broker, name), "group ns1%perfmq-queue-"+name)
-	inSpaced.stop(t)
-	require.NoError(t, spaced.Close(t.Context()))
-	require.Eventually(t, func() bool { return len(left(t, broker, "ns1%")) == 0 }, patience, 100*time.Millisecond)
-	require.NotEmpty(t, left(t, broker, name), "what is outside of the namespace stays")
-}
-
-// TestPullBatch: a pull brings as many messages as asked for, as far as the broker's own limit allows.
-func TestPullBatch(t *testing.T) {
-	url := shared.get(t).URL()
-	for batch, want := range map[string]int{"pull-batch=1": 96, "pull-batch=10": 10, "pull-batch=32": 3, "pull-batch=1000": 3} {
-		d := openDriver(t, url, "queues=1", batch)
-		dest := queueNamed(unique("pull"))
-		send(t, d, producerSpec(dest, 0), 96)
-		// Brokers put what they have stored into its queue a moment later.
-		require.Eventually(t, func() bool { return storedOn(t, shared.get(t), dest.Name) == 96 }, patience, time.Millisecond)
-		in := receive(t, d, consumerSpec(dest))
-		in.wait(t, 96)
-		require.Equal(t, want, counter(t, in.c, "pulls"), batch)
-		in.stop(t)
-	}
-}

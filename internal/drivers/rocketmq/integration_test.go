@@ -48,20 +48,6 @@ func TestFilterByTag(t *testing.T) {
 	require.NotEmpty(t, driver.HintOf(err))
 }
 
-func TestDelays(t *testing.T) {
-	url := shared.get(t).URL()
-	for option, delay := range map[string]time.Duration{"delay-level=1": 0, "delay-level=0": time.Second} {
-		dest := queueNamed(unique("late"))
-		in := receive(t, openDriver(t, url), consumerSpec(dest))
-		begin := time.Now()
-		spec := producerSpec(dest, 0)
-		spec.Delay = delay
-		send(t, openDriver(t, url, option), spec, 3)
-		in.wait(t, 3)
-		require.GreaterOrEqual(t, in.when[0].Sub(begin), 900*time.Millisecond, option)
-	}
-}
-
 func TestGroupsShareAndNewMembersTakeOver(t *testing.T) {
 	broker := shared.get(t)
 	dest := queueNamed(unique("share"))
@@ -175,31 +161,6 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	require.Empty(t, left(t, broker, name))
 }
 
-func TestQueuesOfTopics(t *testing.T) {
-	url, name := shared.get(t).URL(), unique("queues")
-	d := openDriver(t, url, "queues=5")
-	send(t, d, producerSpec(queueNamed(name), 0), 1)
-	require.Equal(t, 5, d.(*rocketDriver).topics.route(name).brokers[0].write)
-	send(t, openDriver(t, url), producerSpec(queueNamed(name), 0), 1)
-	_, err := openDriver(t, url, "queues=6").Producer(t.Context(), producerSpec(queueNamed(name), 1), nil)
-	require.ErrorContains(t, err, "has 5 queues")
-	_, err = openDriver(t, url, "create-topic=false").Producer(t.Context(), producerSpec(queueNamed(name+"x"), 1), nil)
-	require.Equal(t, driver.ClassNotFound, driver.ClassOf(err))
-}
-
-func TestTimesOfTheProtocol(t *testing.T) {
-	d := openDriver(t, shared.get(t).URL())
-	dest := queueNamed(unique("times"))
-	in := receive(t, d, consumerSpec(dest))
-	before := time.Now().UnixMilli() * 1000
-	send(t, d, producerSpec(dest, 0), 1)
-	in.wait(t, 1)
-	require.True(t, in.last.HasTime)
-	require.GreaterOrEqual(t, in.last.Born, before)
-	require.GreaterOrEqual(t, in.last.Stored, in.last.Born)
-	require.LessOrEqual(t, in.last.Stored, time.Now().UnixMicro())
-}
-
 func TestLogin(t *testing.T) {
 	broker := brokertest.StartRocketMQ(t, brokertest.WithRocketMQLogin())
 	login := broker.URL() + " " + brokertest.RocketMQUser + " "
@@ -217,51 +178,6 @@ func TestLogin(t *testing.T) {
 		require.Equal(t, driver.ClassAuth, driver.ClassOf(err), "%v", err)
 		require.NotEmpty(t, driver.HintOf(err))
 	}
-}
-
-// TestOverload counts the messages that a broker refuses while it sheds load.
-func TestOverload(t *testing.T) {
-	broker := brokertest.StartRocketMQ(t, brokertest.WithRocketMQProperty("waitTimeMillsInSendQueue", "1"),
-		brokertest.WithRocketMQProperty("sendMessageThreadPoolNums", "1"))
-	d := openDriver(t, broker.URL(), "send-timeout=1m")
-	dest := queueNamed(unique("overload"))
-	const n = 10_000
-	o, _ := send(t, d, producerSpec(dest, 0), n)
-	accepted, full := o.count(driver.Accepted, driver.ClassNone), o.count(driver.Failed, driver.ClassFull)
-	require.Equal(t, n, accepted+full)
-	require.Positive(t, full)
-	require.Positive(t, accepted)
-	in := receive(t, d, consumerSpec(dest))
-	in.wait(t, accepted) // accepted messages are there, refused ones are not
-}
-
-// TestStalledBroker: sends to a broker that stalls fail in time, and its late answers do no harm.
-func TestStalledBroker(t *testing.T) {
-	broker := mortal.get(t)
-	const limit = 10 * time.Second // in which a broker that has only just come back must answer
-	d := openDriver(t, broker.URL(), "send-timeout="+limit.String())
-	dest := queueNamed(unique("stall"))
-	o := &outcomes{}
-	p, err := d.Producer(t.Context(), producerSpec(dest, 10), o)
-	require.NoError(t, err)
-	sendTen := func(from int64) {
-		for i := range 10 {
-			require.NoError(t, p.Send(t.Context(), &driver.Message{Slot: driver.Slot(i), Time: from + int64(i)}))
-		}
-	}
-	require.NoError(t, broker.Pause())
-	begin := time.Now()
-	sendTen(1)
-	require.Eventually(t, func() bool { return o.total() == 10 }, patience, time.Millisecond)
-	require.Equal(t, 10, o.count(driver.Unknown, driver.ClassTimeout))
-	require.GreaterOrEqual(t, time.Since(begin), limit)
-	require.NoError(t, broker.Resume())
-	require.Eventually(t, func() bool { return storedOn(t, broker, dest.Name) == 10 }, patience, 10*time.Millisecond)
-	sendTen(11)
-	require.NoError(t, p.Close(t.Context()))
-	require.Equal(t, 20, o.total())
-	require.Equal(t, 10, o.count(driver.Accepted, driver.ClassNone))
-	receive(t, d, consumerSpec(dest)).wait(t, 20) // sends that timed out did arrive
 }
 
 func TestTLS(t *testing.T) {

@@ -84,25 +84,6 @@ func TestListingOfOneThatHangs(t *testing.T) {
 	})
 }
 
-// TestSpareMembers: members beyond most have no queue, and those before have one.
-func TestSpareMembers(t *testing.T) {
-	for _, reads := range [][]int{{0}, {1}, {8}, {0, 3}, {2, 2, 1}, {0, 0, 0, 1}} {
-		r := &route{}
-		for i, n := range reads {
-			r.brokers = append(r.brokers, routeBroker{name: fmt.Sprint("b", i), read: n})
-		}
-		var members []string
-		for i := range r.most() + 3 {
-			members = append(members, fmt.Sprintf("m%02d", i))
-		}
-		for i, me := range members {
-			from, to := allocate(me, r.readable(), members)
-			retryFrom, retryTo := allocate(me, len(r.brokers), members)
-			require.Equal(t, i < r.most(), from < to || retryFrom < retryTo, "%v: %s", reads, me)
-		}
-	}
-}
-
 // TestKeeperGoesWithItsClients: clients are looked after by one goroutine, and by none without clients.
 func TestKeeperGoesWithItsClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
