@@ -83,14 +83,6 @@ type Outages struct {
 	// redelivering is the time until which messages may come again unmarked, in nanoseconds since start; 0 before the
 	// first outage, and passed after that time.
 	redelivering atomic.Int64
-	// cut is when a consumer last lost its connection, in nanoseconds since start. times counts these losses; a loss
-	// within cutTime of the one before is not counted.
-	cut   atomic.Int64
-	times atomic.Uint32
-	// early is when the first message marked as redelivered came before any consumer had lost its connection, in
-	// nanoseconds since start; 0 if none did. foreshadowed: a consumer lost its connection soon after that.
-	early        atomic.Int64
-	foreshadowed atomic.Bool
 	start        time.Time // keeps its monotonic reading, so that setting the wall clock has no effect
 
 	mu         sync.Mutex
@@ -200,14 +192,6 @@ func (s *Outages) lost(worker string, produces, done bool, err error, now time.T
 	o.lost[worker] = produces
 	o.Reconnected = 0
 	if !produces {
-		if early := s.early.Load(); s.times.Load() == 0 && early > 0 && int64(now.Sub(s.start))-early <= int64(noticeTime) {
-			s.foreshadowed.Store(true)
-		}
-		since := int64(now.Sub(s.start))
-		if until := s.redelivering.Load(); until <= passed || since >= until || since-s.cut.Load() >= int64(cutTime) {
-			s.times.Add(1)
-		}
-		s.cut.Store(since)
 		s.redelivering.Store(math.MaxInt64)
 	}
 	return s.count(), begun

@@ -18,9 +18,7 @@ func TestOutages(t *testing.T) {
 	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
 	lost := driver.Errorf(driver.ClassConnectionLost, "", "", "reset")
 	o := stats.NewOutages()
-	explained, _, times := o.Explain(true)
-	require.False(t, o.Open() || explained, "none yet")
-	require.Zero(t, times)
+	require.False(t, o.Open() || o.Explain() || o.Receiving(), "none yet")
 
 	// A producer and a consumer lose their connections; the confirmation comes before the receipt.
 	o.Lost("p", true, false, lost, at(1))
@@ -29,9 +27,7 @@ func TestOutages(t *testing.T) {
 	o.Lost("p", true, false, errors.New("later"), at(1.1))
 	o.Lost("c", false, false, lost, at(1.5))
 	require.True(t, o.Open())
-	explained, _, times = o.Explain(false)
-	require.True(t, explained, "messages may come again now")
-	require.EqualValues(t, 1, times)
+	require.True(t, o.Explain() && o.Receiving(), "messages may come again now")
 	o.Attempt(lost, at(1.8))
 	o.Connected("p", at(3))
 	o.Came(true, at(0.5), at(3.1)) // by a connection that was not lost
@@ -79,116 +75,32 @@ func TestOutages(t *testing.T) {
 	require.Equal(t, 1500*time.Millisecond, o.List()[3].Length())
 }
 
-// TestOutagesExplain: a message that comes again is explained from the loss of a consumer's connection until ten
-// seconds after it is back, and for ever if it is marked.
+// TestOutagesExplain: a message that comes again is explained from the loss of a consumer's connection until a minute
+// after it is back.
 func TestOutagesExplain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := driver.Errorf(driver.ClassConnectionLost, "", "", "reset")
 		o := stats.NewOutages()
-		windows := 0
-		explain := func(unmarked, marked bool) {
-			t.Helper()
-			plain, _, times := o.Explain(false)
-			again, _, _ := o.Explain(true)
-			require.Equal(t, []bool{unmarked, marked}, []bool{plain, again})
-			require.EqualValues(t, windows, times)
-		}
-		explain(false, false)
 		o.Lost("p", true, false, lost, time.Now())
-		explain(false, false) // a producer has nothing to settle
+		require.False(t, o.Explain() || o.Receiving(), "a producer has nothing to settle")
+		for range 2 {
+			o.Lost("c", false, false, lost, time.Now())
+			<-time.After(time.Hour)
+			require.True(t, o.Explain())
+			o.Connected("c", time.Now()) // the producer stays away
+			<-time.After(time.Minute - 1)
+			require.True(t, o.Explain())
+			<-time.After(1)
+			require.False(t, o.Explain())
+			require.True(t, o.Receiving())
+		}
 		o.Lost("c", false, false, lost, time.Now())
-		windows = 1
-		explain(true, true)
-		<-time.After(time.Hour)
-		explain(true, true)
-		o.Connected("c", time.Now()) // the producer stays away
-		<-time.After(10*time.Second - 1)
-		explain(true, true)
-		<-time.After(1)
-		explain(false, true)
-		o.Connected("p", time.Now())
-		explain(false, true)
-		o.Came(false, time.Now().Add(-time.Second), time.Now())
-		o.Came(true, time.Now().Add(-time.Second), time.Now())
-		o.Lost("c", false, false, lost, time.Now())
-		windows = 2
-		explain(true, true)
 		o.Connected("c", time.Now())
 		<-time.After(time.Second)
 		o.Lost("c", false, false, lost, time.Now())
-		explain(true, true) // the same window goes on
+		<-time.After(time.Hour)
+		require.True(t, o.Explain(), "it was lost again")
 	})
-}
-
-// TestOutagesFresh: two seconds after the last loss of a consumer's connection, messages come that it did not cut off.
-// The next loss begins a window of its own.
-func TestOutagesFresh(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		lost := driver.Errorf(driver.ClassConnectionLost, "", "", "reset")
-		o := stats.NewOutages()
-		require3 := func(wantFresh bool, wantTimes int) {
-			t.Helper()
-			explained, fresh, times := o.Explain(false)
-			require.True(t, explained)
-			require.Equal(t, wantFresh, fresh)
-			require.EqualValues(t, wantTimes, times)
-			_, fresh, _ = o.Explain(true)
-			require.False(t, fresh, "the broker says that it is no new one")
-		}
-		_, fresh, _ := o.Explain(false)
-		require.False(t, fresh)
-		for i := range 2 { // c is away, d is lost a second later
-			o.Lost("c", false, false, lost, time.Now())
-			require3(false, i+1)
-			<-time.After(time.Second)
-			o.Lost("d", false, false, lost, time.Now())
-			<-time.After(2*time.Second - 1)
-			require3(false, i+1)
-			<-time.After(1)
-			require3(true, i+1)
-			o.Connected("c", time.Now())
-			o.Connected("d", time.Now())
-			require3(true, i+1)
-		}
-		<-time.After(10 * time.Second)
-		explained, fresh, _ := o.Explain(false)
-		require.False(t, explained || fresh)
-	})
-}
-
-// TestForeshadowed: the first loss of a consumer explains marked messages that came up to a minute before it.
-func TestForeshadowed(t *testing.T) {
-	for name, c := range map[string]struct {
-		marked   bool
-		before   time.Duration
-		produces bool
-		want     bool
-	}{
-		"just before":          {true, time.Second, false, true},
-		"a minute before":      {true, time.Minute, false, true},
-		"long before":          {true, time.Minute + time.Second, false, false},
-		"unmarked":             {false, time.Second, false, false},
-		"a producer's outage":  {true, time.Second, true, false},
-		"in the same instant":  {true, 0, false, true},
-		"no message before it": {false, 0, false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				o := stats.NewOutages()
-				o.Explain(c.marked)
-				<-time.After(c.before)
-				o.Lost("w", c.produces, false, driver.Errorf(driver.ClassConnectionLost, "", "", "reset"), time.Now())
-				require.Equal(t, c.want, o.Foreshadowed())
-				o.Connected("w", time.Now())
-				<-time.After(time.Minute)
-				o.Explain(true)
-				o.Lost("c", false, false, driver.Errorf(driver.ClassConnectionLost, "", "", "reset"), time.Now())
-				if !c.produces {
-					require.Equal(t, c.want, o.Foreshadowed(), "marked messages after the first outage are explained anyway")
-				}
-			})
-		})
-	}
 }
 
 // TestOutagesOfSomeWorkers: an outage is about the workers that lost their connections, and over when none of them is

@@ -51,15 +51,14 @@ type lane struct {
 	busy bool
 }
 
-// Outages tells whether an outage explains why a message comes again: a broker redelivers messages that the consumers
-// could not settle. It is called for each message, by the goroutine that has received it. Times counts the losses of
-// connections, as far as they lie apart. Fresh: no consumer has lost its connection for a while, so that of two copies
-// that came so at the same count of losses, none was cut off.
+// Outages are those of a run: a broker redelivers messages that the consumers could not settle.
 type Outages interface {
-	Explain(redelivered bool) (explained, fresh bool, times uint32)
-	// Foreshadowed tells whether the first outage also explains copies that were marked as redelivered and came before it:
-	// brokers notice the end of a connection before its consumer does, and deliver its messages to others at once.
-	Foreshadowed() bool
+	// Explain tells whether a consumer lost its connection a short time ago. It is called for each message, by the
+	// goroutine that has received it.
+	Explain() bool
+	// Receiving tells whether a consumer has lost its connection: it also explains all copies that the broker marks as
+	// redelivered.
+	Receiving() bool
 }
 
 // Reconnecting tells that consumers may lose their connections and go on. It must be called before the first Check.
@@ -106,15 +105,8 @@ func (c *Checker) Check(d *driver.Delivery, now int64) Verdict {
 	if d.Redelivered {
 		flags = redelivered
 	}
-	if c.outages != nil {
-		explained, fresh, times := c.outages.Explain(d.Redelivered)
-		flags |= uint8(times%windows) << windowShift
-		if explained {
-			flags |= afterOutage
-		}
-		if fresh {
-			flags |= afterCut
-		}
+	if c.outages != nil && (d.Redelivered || c.outages.Explain()) {
+		flags |= afterOutage
 	}
 	n := uint64(id.Number)
 	if id.Number < l.end-1 {

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -11,186 +12,59 @@ import (
 )
 
 // inOutage explains each message while it is set.
-type inOutage struct {
-	now, fresh   bool
-	times        uint32
-	foreshadowed bool
-}
+type inOutage struct{ now, receiving bool }
 
-func (o *inOutage) Explain(marked bool) (explained, fresh bool, times uint32) {
-	return o.now, o.now && o.fresh && !marked, o.times
-}
+func (o *inOutage) Explain() bool   { return o.now }
+func (o *inOutage) Receiving() bool { return o.receiving }
 
-func (o *inOutage) Foreshadowed() bool { return o.foreshadowed }
-
-func (o *inOutage) begin() { o.now, o.fresh, o.times = true, false, o.times+1 }
-
-// TestAfterOutageInAnyOrder: a consumer got messages before the outage, another one got some again after it. The result
-// is the same whichever of them hands its messages over first.
-func TestAfterOutageInAnyOrder(t *testing.T) {
+// TestAfterOutage: of c copies of a message, e of them marked or after an outage, the lesser of e and c-1 are explained,
+// if there was an outage, in whatever order the consumers hand their messages over.
+func TestAfterOutage(t *testing.T) {
 	t.Parallel()
-	for _, first := range []int{0, 1} {
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 100 {
+		const messages = 40
 		tracker := NewTracker()
-		var outage inOutage
-		before, after := NewChecker(tracker, 1), NewChecker(tracker, 1)
-		before.Reconnecting(&outage)
-		after.Reconnecting(&outage)
-		check := func(c *Checker, from, to int64) {
-			for n := from; n < to; n++ {
-				id := driver.ID{Run: 1, Number: n}
-				id.Sum = Sum(id, BodySum(nil))
-				require.Equal(t, Own, c.Check(&driver.Delivery{ID: id}, 1))
-			}
-		}
-		check(before, 0, 100)
-		outage.begin()
-		check(after, 60, 110) // 40 again, 10 new
-		outage.now = false
-		tracker.mu.Lock()
-		if first == 1 {
-			tracker.checkers[0], tracker.checkers[1] = tracker.checkers[1], tracker.checkers[0]
-		}
-		tracker.mu.Unlock()
-		tracker.flush()
-		check(after, 90, 95)    // the outage explains one copy of each, and this is another
-		check(after, 20, 25)    // it explains none of these
-		check(before, 100, 110) // nor of these, which came first in the outage
-		s := tracker.Seal().streams[0]
-		require.EqualValues(t, 110, s.arrived.Len())
-		require.EqualValues(t, 60, s.duplicates)
-		require.EqualValues(t, 40, s.afterOutage)
-	}
-}
-
-// TestAfterManyOutages: each explains the messages that it made come again, and no outage explains messages that came
-// again later.
-func TestAfterManyOutages(t *testing.T) {
-	t.Parallel()
-	tracker := NewTracker()
-	var outage inOutage
-	one, other := NewChecker(tracker, 1), NewChecker(tracker, 1)
-	one.Reconnecting(&outage)
-	other.Reconnecting(&outage)
-	check := func(c *Checker, from, to int64) {
-		for n := from; n < to; n++ {
-			id := driver.ID{Run: 1, Number: n}
-			id.Sum = Sum(id, BodySum(nil))
-			require.Equal(t, Own, c.Check(&driver.Delivery{ID: id}, 1))
-		}
-	}
-	const each, again = 100, 10
-	for k := range int64(20) {
-		first, latest := one, other
-		if k%2 == 1 {
-			first, latest = other, one
-		}
-		check(first, k*each, (k+1)*each-1)
-		outage.begin()
-		check(latest, k*each, k*each+again)
-		check(latest, (k+1)*each-1, (k+1)*each)
-		outage.now = false
-		latest.flush() // the copies that the outage explains are known before the earlier ones
-		first.flush()
-	}
-	s := tracker.streams[streamKey{1, 0}]
-	require.EqualValues(t, 20*again, s.duplicates)
-	require.EqualValues(t, 20*again, s.afterOutage)
-	check(one, 0, 20*each)
-	one.flush()
-	require.EqualValues(t, 20*again+20*each, s.duplicates)
-	require.EqualValues(t, 20*again, s.afterOutage)
-}
-
-// TestCopiesAfterTheCut: of messages that came after all connections were opened again, no outage explains a copy, unless
-// a connection was lost again in between. The result is the same in whatever order consumers hand their messages over.
-func TestCopiesAfterTheCut(t *testing.T) {
-	t.Parallel()
-	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
-		tracker := NewTracker()
-		var outage inOutage
+		outage := inOutage{receiving: i%4 > 0}
 		var consumers []*Checker
 		for range 3 {
 			c := NewChecker(tracker, 1)
 			c.Reconnecting(&outage)
 			consumers = append(consumers, c)
 		}
-		check := func(c int, from, to int64) {
-			for n := from; n < to; n++ {
-				id := driver.ID{Run: 1, Number: n}
-				id.Sum = Sum(id, BodySum(nil))
-				require.Equal(t, Own, consumers[c].Check(&driver.Delivery{ID: id}, 1))
+		var copies, marked, explained [messages]uint64
+		for range 100 {
+			n := random.Int64N(messages)
+			d := driver.Delivery{ID: driver.ID{Run: 1, Number: n}, Redelivered: random.IntN(4) == 0}
+			d.ID.Sum = Sum(d.ID, BodySum(nil))
+			outage.now = outage.receiving && random.IntN(3) == 0
+			require.Equal(t, Own, consumers[random.IntN(3)].Check(&d, 1))
+			copies[n]++
+			if d.Redelivered {
+				marked[n]++
+			}
+			if d.Redelivered || outage.now {
+				explained[n]++
+			}
+			if random.IntN(10) == 0 {
+				consumers[random.IntN(3)].flush()
 			}
 		}
-		flush := func() {
-			for _, c := range order {
-				consumers[c].flush()
-			}
+		var duplicates, redelivered, after uint64
+		for n, c := range copies {
+			more := max(c, 1) - 1
+			duplicates += more
+			redelivered += min(marked[n], more)
+			after += min(explained[n], more)
 		}
-		check(0, 0, 100)
-		outage.begin()
-		check(1, 95, 110) // five again: cut off
-		outage.fresh = true
-		check(0, 90, 95) // likewise
-		check(0, 110, 130)
-		check(1, 120, 124) // the broker's own copies
-		check(2, 123, 124) // two of one
-		check(2, 92, 93)   // a second one of a message that was cut off once
-		flush()
-		s := tracker.streams[streamKey{1, 0}]
-		require.EqualValues(t, 16, s.duplicates, "order %v", order)
-		require.EqualValues(t, 10, s.afterOutage, "order %v", order)
-		outage.begin()
-		outage.fresh = true
-		check(2, 125, 130) // cut off by the second loss
-		check(1, 130, 140)
-		check(0, 135, 137) // the broker's own
-		flush()
-		require.EqualValues(t, 23, s.duplicates, "order %v", order)
-		require.EqualValues(t, 15, s.afterOutage, "order %v", order)
-		require.Equal(t, s.afterOutage, s.outaged.len())
-	}
-}
-
-// TestForeshadowed: the broker has noticed the end of a connection before its consumer, and has delivered its messages
-// to another one. The outage explains these copies if they are marked and came shortly before it, in any order.
-func TestForeshadowed(t *testing.T) {
-	t.Parallel()
-	for _, first := range []int{0, 1} {
-		for _, foreshadowed := range []bool{false, true} {
-			tracker := NewTracker()
-			var outage inOutage
-			lost, other := NewChecker(tracker, 1), NewChecker(tracker, 1)
-			lost.Reconnecting(&outage)
-			other.Reconnecting(&outage)
-			check := func(c *Checker, from, to int64, marked bool) {
-				for n := from; n < to; n++ {
-					id := driver.ID{Run: 1, Number: n}
-					id.Sum = Sum(id, BodySum(nil))
-					require.Equal(t, Own, c.Check(&driver.Delivery{ID: id, Redelivered: marked}, 1))
-				}
-			}
-			check(lost, 0, 100, false)
-			check(other, 90, 103, true) // ten again; three were not delivered to the other consumer before
-			check(other, 50, 52, false) // nothing explains these
-			if first == 1 {
-				tracker.checkers[0], tracker.checkers[1] = tracker.checkers[1], tracker.checkers[0]
-			}
-			tracker.flush()
-			outage.begin()
-			outage.foreshadowed = foreshadowed
-			check(other, 60, 65, false)
-			outage.now = false
-			want := uint64(5)
-			if foreshadowed {
-				want += 10
-			}
-			require.Equal(t, want, tracker.Progress(1).AfterOutage)
-			s := tracker.Seal().streams[0]
-			require.EqualValues(t, 17, s.duplicates)
-			require.EqualValues(t, 10, s.redelivered)
-			require.Equal(t, want, s.afterOutage)
-			require.Equal(t, want, s.outaged.len())
+		if !outage.receiving {
+			after = 0
 		}
+		p := tracker.Progress(1)
+		require.Equal(t, []uint64{duplicates, redelivered, after}, []uint64{p.Duplicates, p.Redelivered, p.AfterOutage})
+		s := tracker.Seal().streams[0]
+		require.Equal(t, []uint64{duplicates, redelivered, after}, []uint64{s.duplicates, s.redelivered, s.afterOutage})
+		require.Equal(t, after, s.outaged.len())
 	}
 }
 
@@ -348,9 +222,9 @@ func TestExamplesOfCopies(t *testing.T) {
 			ids = append(ids, ledger.Next(0))
 		}
 		check(0, 1, 2, 3, 4, 5, 6, 7)
-		outage.begin()
+		outage.now, outage.receiving = true, true
 		check(5, 6, 7, 8)
-		outage.fresh = true
+		outage.now = false
 		check(9, 10)
 		want := "producer-0 5, 6, 7"
 		if own {

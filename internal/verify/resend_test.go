@@ -30,7 +30,7 @@ func TestResent(t *testing.T) {
 		for range messages {
 			ids = append(ids, ledger.Next(0))
 		}
-		outage.begin()
+		outage.receiving = true
 		var twice, after, unexplained uint64
 		for n, id := range ids {
 			resends, copies, outaged := uint64(random.IntN(4)), uint64(random.IntN(5)), uint64(0)

@@ -26,17 +26,8 @@ type streamKey struct{ run, producer int64 }
 const (
 	redelivered = 1 << iota // the broker says that it has delivered the message before
 	behind                  // this consumer has had a later message of that producer before
-	afterOutage             // a settlement that an outage cut off may be why the broker delivers it again
-	afterCut                // with afterOutage: no consumer has lost its connection for a while
-
-	// Above them, how many losses of connections there have been, up to the delivery, modulo windows.
-	windowShift = iota
-	windows     = 4
-	windowMask  = (windows - 1) << windowShift
+	afterOutage             // an outage, if there was one, explains that the broker delivers it again
 )
-
-// window returns how many losses there have been, modulo windows.
-func window(flags uint8) int { return int(flags&windowMask) >> windowShift }
 
 // span is a number of deliveries in a row: of successive messages, with the same flags.
 type span struct {
@@ -120,19 +111,17 @@ func (t *Tracker) Seal() *Received {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sealed = true
-	if t.foreshadowed() {
+	if !t.cutOff() {
 		for _, s := range t.own {
-			s.afterOutage += s.early.len()
-			s.outaged = s.outaged.plus(s.early)
-			s.early = nil
+			s.afterOutage, s.outaged = 0, nil
 		}
 	}
 	return &Received{Foreign: n.foreign, Illegible: n.illegible, Last: n.last, streams: t.own}
 }
 
-// foreshadowed tells whether the first outage explains copies that came before it. The caller holds the lock.
-func (t *Tracker) foreshadowed() bool {
-	return slices.ContainsFunc(t.checkers, func(c *Checker) bool { return c.outages != nil && c.outages.Foreshadowed() })
+// cutOff tells whether a consumer has lost its connection and went on. The caller holds the lock.
+func (t *Tracker) cutOff() bool {
+	return slices.ContainsFunc(t.checkers, func(c *Checker) bool { return c.outages != nil && c.outages.Receiving() })
 }
 
 // Last returns when the last message came that the run counts, in microseconds since the Unix epoch; 0 if none did.
@@ -162,7 +151,7 @@ func (t *Tracker) Progress(run int64, ledgers ...*Ledger) result.Progress {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := result.Progress{Foreign: n.foreign, Damaged: n.illegible}
-	foreshadowed := t.foreshadowed()
+	cutOff := t.cutOff()
 	for _, s := range t.own {
 		if run != 0 && s.key.run != run {
 			p.Foreign += s.copies
@@ -174,12 +163,12 @@ func (t *Tracker) Progress(run int64, ledgers ...*Ledger) result.Progress {
 				twice, counted = l.explain(s)
 			}
 		}
-		if foreshadowed {
-			p.AfterOutage += s.early.len()
+		if cutOff {
+			p.AfterOutage += s.afterOutage - counted
 		}
 		p.Add(&result.Progress{
 			Received: s.arrived.Len(), Duplicates: s.duplicates, Redelivered: s.redelivered,
-			AfterOutage: s.afterOutage - counted, Resent: twice,
+			Resent:     twice,
 			Disordered: s.late.GetCardinality(), Damaged: s.damaged,
 		})
 	}
@@ -195,19 +184,14 @@ type stream struct {
 
 	duplicates  uint64            // deliveries beyond the first of each message
 	redelivered uint64            // part of them that were marked as that
-	afterOutage uint64            // part of them that an outage explains
+	afterOutage uint64            // part of them that an outage explains, if there was one
 	doubled     *roaring64.Bitmap // the messages with duplicates
 	more        tally             // their copies beyond the second
-	outaged     tally             // the copies that an outage explains
-	early       tally             // copies marked as redelivered that came before any outage; not in files
+	outaged     tally             // the same, by message
+	cut         *roaring64.Bitmap // messages of which an outage would explain all copies; not in files
 	marked      *roaring64.Bitmap // messages of which all copies were marked as redelivered
 	late        *roaring64.Bitmap // messages of which all copies came behind a later message
 	lateMarked  *roaring64.Bitmap // part of late: a copy was marked as redelivered
-	// explained are the messages of which the first copy known came while an outage explained copies, by the window of
-	// that, modulo windows. The last window is latest. They are not in files.
-	// fresh are those of which a copy came after the cut of its window: another such copy is none of an outage's.
-	explained, fresh [windows]roaring64.Bitmap
-	latest           int
 
 	damaged      uint64
 	damagedFirst []int64
@@ -215,19 +199,15 @@ type stream struct {
 
 func newStream(key streamKey) *stream {
 	return &stream{
-		key: key, doubled: roaring64.New(), marked: roaring64.New(), late: roaring64.New(), lateMarked: roaring64.New(),
+		key: key, doubled: roaring64.New(), cut: roaring64.New(), marked: roaring64.New(), late: roaring64.New(),
+		lateMarked: roaring64.New(),
 	}
 }
 
 func (s *stream) add(d *span) {
 	s.copies += d.to - d.from
-	s.pass(window(d.flags))
-	if d.flags&^windowMask == 0 {
-		again := s.againPlain
-		if d.flags != 0 {
-			again = func(n uint64) { s.again(n, d.flags) }
-		}
-		s.arrived.add(d.from, d.to, again)
+	if d.flags == 0 {
+		s.arrived.add(d.from, d.to, s.againPlain)
 		return
 	}
 	for n := d.from; n < d.to; n++ {
@@ -241,32 +221,13 @@ func (s *stream) add(d *span) {
 			s.marked.Add(n)
 		}
 		if d.flags&afterOutage != 0 {
-			s.explained[window(d.flags)].Add(n)
-		}
-		if d.flags&afterCut != 0 {
-			s.fresh[window(d.flags)].Add(n)
+			s.cut.Add(n)
 		}
 		if d.flags&behind != 0 {
 			s.late.Add(n)
 			if d.flags&redelivered != 0 {
 				s.lateMarked.Add(n)
 			}
-		}
-	}
-}
-
-// pass notes that deliveries of a window have come. Those of the one before may still come, from another buffer.
-func (s *stream) pass(w int) {
-	if ahead := (w - s.latest + windows) % windows; ahead != 1 && ahead != 2 {
-		return
-	}
-	s.latest = w
-	for i := range s.explained {
-		if i != w {
-			s.explained[i].Clear()
-		}
-		if i != w && i != (w+windows-1)%windows {
-			s.fresh[i].Clear()
 		}
 	}
 }
@@ -279,27 +240,15 @@ func (s *stream) again(n uint64, flags uint8) {
 	if !s.doubled.CheckedAdd(n) {
 		s.more.add(n)
 	}
-	// The buffers of the consumers come in any order: a copy from before an outage may be known after that which the
-	// outage explains. One from after it explains nothing.
-	explained := flags&afterOutage != 0
-	switch {
-	case flags&afterCut != 0: // the other copy may have come so, too, without a loss in between
-		explained = s.fresh[window(flags)].CheckedAdd(n)
-	case !explained:
-		explained = s.explained[(window(flags)+1)%windows].CheckedRemove(n)
-	}
-	if explained {
+	// The buffers of the consumers come in any order. Of c copies, e of them after an outage or marked, the lesser of e
+	// and c-1 are explained, whichever came first. The same holds for marked copies.
+	if flags&afterOutage != 0 || s.cut.CheckedRemove(n) {
 		s.afterOutage++
 		s.outaged.add(n)
 	}
 	isMarked := flags&redelivered != 0
-	// Which copy came first does not matter: of c copies, m of them marked, the lesser of m and c-1 are duplicates by
-	// redelivery.
 	if isMarked || s.marked.CheckedRemove(n) {
 		s.redelivered++
-		if !explained && window(flags) == 0 {
-			s.early.add(n)
-		}
 	}
 	switch {
 	case flags&behind == 0:
