@@ -49,7 +49,7 @@ status 2 if there are too few repeats to tell, and else with status 1 if runs of
 	flags.StringArrayVar(&in.failIf, "fail-if", nil,
 		"end with status 3 after this `CHANGE`, such as 'ack.p99 +10%'; may be repeated")
 	flags.BoolVar(&in.unlike, "unlike", false, "compare runs of different plans, too")
-	flags.StringVar(&in.format, "format", "text", "how to write the comparison: `FORMAT` is text, markdown or csv")
+	flags.StringVar(&in.format, "format", "text", "how to write the comparison: `FORMAT` is text or markdown")
 	flags.StringVar(&in.json, "json", "", "write the comparison as JSON to `FILE`")
 	_ = cmd.RegisterFlagCompletionFunc("metric", cobra.FixedCompletions(compare.Names(),
 		cobra.ShellCompDirectiveNoFileComp))
@@ -63,7 +63,7 @@ func (a *app) compare(paths []string, in *comparison) error {
 	errs := notFolders(paths)
 	if !slices.Contains(compare.Formats(), in.format) {
 		errs = append(errs, &plan.Mistake{
-			Text: fmt.Sprintf("--format=%s: must be text, markdown or csv", config.Quoted(in.format)),
+			Text: fmt.Sprintf("--format=%s: must be text or markdown", config.Quoted(in.format)),
 			Hint: "for JSON add --json FILE",
 		})
 	}
@@ -83,9 +83,6 @@ func (a *app) compare(paths []string, in *comparison) error {
 			errs[i] = resultMistake(errs[i])
 		}
 		return a.usage(errs...)
-	}
-	if in.format == "csv" {
-		a.sayNotes(c.Notes())
 	}
 	if err := c.Write(a.Stdout, in.format); err != nil {
 		return a.notWritten(err)

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -115,27 +114,31 @@ const maxRefused = 5
 
 // refused returns errors about the differences of plans, first that of the protocol, which brings others with it.
 func refused(unlike []Difference) (errs []error) {
-	isProtocol := func(d Difference) bool { return strings.HasSuffix(d.Name, ".protocol") }
-	protocol := slices.DeleteFunc(slices.Clone(unlike), func(d Difference) bool { return !isProtocol(d) })
-	unlike = append(protocol, slices.DeleteFunc(slices.Clone(unlike), isProtocol)...)
-	for i, d := range unlike {
-		if rest := len(unlike) - i; i == maxRefused-1 && rest > 1 {
-			return append(errs, &plan.Mistake{
-				Text: fmt.Sprintf("the plans differ in %d more settings", rest),
-				Hint: "compare runs of one plan, or add --unlike, which lists what differs",
-			})
+	slices.SortStableFunc(unlike, func(a, b Difference) int {
+		switch {
+		case a.ofProtocol() == b.ofProtocol():
+			return 0
+		case a.ofProtocol():
+			return -1
 		}
-		values := slices.Clone(d.Values)
-		for k, v := range values {
-			values[k] = cmp.Or(v, "none")
-		}
+		return 1
+	})
+	for i := range unlike[:min(len(unlike), maxRefused)] {
 		errs = append(errs, &plan.Mistake{
-			Text: fmt.Sprintf("the plans differ in %s: %s", d.Name, strings.Join(values, " | ")),
+			Text: fmt.Sprintf("the plans differ in %s: %s", unlike[i].Name, unlike[i].joined(" | ")),
 			Hint: "compare runs of one plan, or add --unlike",
+		})
+	}
+	if more := len(unlike) - maxRefused; more > 0 {
+		errs = append(errs, &plan.Mistake{
+			Text: fmt.Sprintf("the plans differ in %d more settings", more),
+			Hint: "compare runs of one plan, or add --unlike, which lists what differs",
 		})
 	}
 	return errs
 }
+
+func (d *Difference) ofProtocol() bool { return strings.HasSuffix(d.Name, ".protocol") }
 
 // ofCell returns " of NAME" for a cell of a sweep, and nothing without a name.
 func ofCell(name string) string {

@@ -40,11 +40,12 @@ func Names() []string {
 func Find(name string) (Metric, error) {
 	names := Names()
 	i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
-	switch {
-	case i >= 0 && (names[i] == record.FoundMetric || strings.HasSuffix(names[i], ".avg")):
-		return Metric{names[i], threshold.PerSecond}, nil
-	case i >= 0:
-		return Metric{names[i], threshold.Time}, nil
+	if i >= 0 {
+		m, known := threshold.Find(names[i])
+		if !known { // [record.FoundMetric]
+			m.Unit = threshold.PerSecond
+		}
+		return Metric{names[i], m.Unit}, nil
 	}
 	if like := nearest.Nearest(name, names); like != "" {
 		return Metric{}, fmt.Errorf("unknown metric %q; did you mean %s?", name, like)

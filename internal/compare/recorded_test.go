@@ -2,11 +2,8 @@ package compare
 
 import (
 	"encoding/csv"
-	"flag"
-	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -17,18 +14,12 @@ import (
 
 // testdata/recorded.csv has runs of 3 s each with 10 messages in flight over AMQP, made in turn on a machine with two
 // processors that had other work to do: of the embedded broker told to serve 5000 msg/s (fast), told to serve 4000
-// (slow), and of Artemis as fast as it goes. To record it anew: folders fast, slow and artemis in DIR, each with the
-// results of 100 runs, and go test ./internal/compare -run TestRecordedRuns -record DIR.
-var recordFrom = flag.String("record", "", "write testdata/recorded.csv from the results in this folder")
-
+// (slow), and of Artemis as fast as it goes.
 const recorded = "testdata/recorded.csv"
 
 // TestRecordedRuns: of 100 pairs of sets of ten runs drawn from those of one broker, at most 10 show a difference; of
 // 100 with one set from a broker that is slower by 20%, at least 95 do.
 func TestRecordedRuns(t *testing.T) {
-	if *recordFrom != "" {
-		recordRuns(t, *recordFrom)
-	}
 	runs := readRuns(t)
 	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // must be repeatable
 	draw := func(from []*result.Result, n int) (list []*result.Result) {
@@ -60,31 +51,6 @@ func TestRecordedRuns(t *testing.T) {
 	require.GreaterOrEqual(t, different(func() (a, b []*result.Result) {
 		return draw(runs["fast"], 10), draw(runs["slow"], 10)
 	}), 95)
-}
-
-// recordRuns writes the usual figures of the results in the folders of dir.
-func recordRuns(t *testing.T, dir string) {
-	t.Helper()
-	lines := [][]string{append([]string{"broker"}, ofLoads()...)}
-	for _, name := range []string{"fast", "slow", "artemis"} {
-		set, err := Read(filepath.Join(dir, name), nil)
-		require.NoError(t, err)
-		for _, r := range set.Repeats {
-			line := []string{name}
-			for _, m := range metrics(t, ofLoads()...) {
-				value := ""
-				if v, ok := r.Metrics[m.Name]; ok {
-					value = fmt.Sprintf("%.1f", v)
-				}
-				line = append(line, value)
-			}
-			lines = append(lines, line)
-		}
-	}
-	f, err := os.Create(recorded)
-	require.NoError(t, err)
-	require.NoError(t, csv.NewWriter(f).WriteAll(lines))
-	require.NoError(t, f.Close())
 }
 
 // ofLoads are the usual metrics without that of searches.

@@ -86,20 +86,6 @@ func TestSearches(t *testing.T) {
 		New(never, nil).Notes())
 }
 
-// TestLimitOfSearches: a change of a rate that is the least that it may be is at least that large.
-func TestLimitOfSearches(t *testing.T) {
-	high := []float64{2e8, 2e8, 2e8, 2e8, 2e8} // at least 200,000
-	rows := New([]Set{searches(t, high...), searches(t, 190_000, 190_001, 190_002, 190_003, 190_004)},
-		metrics(t, sweeps.FoundMetric)).Rows
-	for text, want := range map[string]bool{"found -4%": true, "found -9%": false} {
-		l, err := ParseLimit(text)
-		require.NoError(t, err)
-		exceeded, unknown, _ := l.exceeded(&rows[0].Cells[0], &rows[0].Cells[1], 4)
-		require.Equal(t, want, exceeded, text)
-		require.Equal(t, want, unknown == "", text)
-	}
-}
-
 // made makes the folder of a sweep of searches: the rates of each repeat by the cell.
 func made(t *testing.T, cells []string, rates map[string][]float64) string {
 	t.Helper()
@@ -149,10 +135,6 @@ func TestSweeps(t *testing.T) {
 	require.NoError(t, all.Write(&b, "text"))
 	require.Contains(t, b.String(), "threads=2 found")
 	require.Contains(t, b.String(), "1 against 0: better: threads=2 found +97.6%; no difference: threads=1 found\n")
-	b.Reset()
-	require.NoError(t, all.Write(&b, "csv"))
-	require.Contains(t, b.String(), "cell,metric,unit,set,repeats,")
-	require.Contains(t, b.String(), "threads=2,found,messages/s,1,6,202.5,")
 }
 
 // TestSweepThatGoesOn: a sweep that has not ended is refused.

@@ -2,11 +2,8 @@ package compare
 
 import (
 	"cmp"
-	"encoding/csv"
 	"fmt"
 	"io"
-	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -14,14 +11,10 @@ import (
 )
 
 // Formats are those of [Comparison.Write].
-func Formats() []string { return []string{"text", "markdown", "csv"} }
+func Formats() []string { return []string{"text", "markdown"} }
 
-// Write writes the comparison: the rows side by side, and under them differences, notes and a summary of each set. CSV
-// has the rows alone.
+// Write writes the comparison: the rows side by side, and under them differences, notes and a summary of each set.
 func (c *Comparison) Write(w io.Writer, format string) error {
-	if format == "csv" {
-		return c.writeCSV(w)
-	}
 	text := func(s string) string { return s }
 	title, difference, or, note, end := "The runs differ in:\n", "  ", " | ", "note: ", "\n"
 	var b strings.Builder
@@ -44,7 +37,7 @@ func (c *Comparison) Write(w io.Writer, format string) error {
 		b.WriteString("\n" + title)
 	}
 	for _, d := range c.Differences {
-		b.WriteString(difference + text(d.title()+": "+strings.Join(blanks(d.Values), or)) + "\n")
+		b.WriteString(difference + text(d.title()+": "+d.joined(or)) + "\n")
 	}
 	b.WriteString("\n")
 	for _, n := range notes(c.Sets) {
@@ -68,35 +61,6 @@ func (c *Comparison) writeMarkdown(b *strings.Builder) {
 			b.WriteString("|" + strings.Repeat(" --- |", len(line)) + "\n")
 		}
 	}
-}
-
-// writeCSV writes a line for each figure of each set, with a line of names before them. Of sweeps the first column is
-// the cell.
-func (c *Comparison) writeCSV(to io.Writer) error {
-	w := csv.NewWriter(to)
-	sweeps := slices.ContainsFunc(c.Rows, func(r Row) bool { return r.Cell != "" })
-	write := func(cell string, line ...string) {
-		if sweeps {
-			line = append([]string{cell}, line...)
-		}
-		_ = w.Write(line) // see Error
-	}
-	write("cell", "metric", "unit", "set", "repeats", "median", "low", "high", "change_percent", "p", "verdict",
-		"at_least")
-	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-	for _, row := range c.Rows {
-		for i := range row.Cells {
-			cell := &row.Cells[i]
-			var change, p string
-			if cell.Verdict != Unknown {
-				change, p = number(100*cell.Change), number(cell.P)
-			}
-			write(row.Cell, row.Name, row.Unit, c.Sets[i].Name, strconv.Itoa(len(cell.Values)), number(cell.Median),
-				number(cell.Low), number(cell.High), change, p, string(cell.Verdict), strconv.FormatBool(cell.AtLeast))
-		}
-	}
-	w.Flush()
-	return w.Error()
 }
 
 // table returns the rows as texts, the first being the head.
@@ -176,10 +140,11 @@ func (c *Comparison) Summary(i int) string {
 		cmp.Or(strings.Join(parts, "; "), "no figure in common"))
 }
 
-func blanks(values []string) []string {
-	values = slices.Clone(values)
-	for i := range values {
-		values[i] = cmp.Or(values[i], "-")
+// joined are the values of a difference; a set without one has a dash.
+func (d *Difference) joined(or string) string {
+	var values []string
+	for _, v := range d.Values {
+		values = append(values, cmp.Or(v, "-"))
 	}
-	return values
+	return strings.Join(values, or)
 }

@@ -41,7 +41,7 @@ func differences(sets []Set) (list []Difference) {
 	}{
 		{"plan", planOf},
 		{"label", func(r *Repeat) map[string]string { return r.Labels }},
-		{"version", versionsOf},
+		{"version", func(r *Repeat) map[string]string { return Versions(r.Result) }},
 		{"machine", machineOf},
 	} {
 		values := make([]map[string][]string, len(sets))
@@ -132,7 +132,8 @@ func flatten(into map[string]string, path string, v any) {
 	}
 }
 
-func versionsOf(r *Repeat) map[string]string {
+// Versions are those of perfmq, clients and brokers of a run.
+func Versions(r *result.Result) map[string]string {
 	all := map[string]string{"perfmq": r.Versions.Perfmq, "go": r.Versions.Go}
 	for _, c := range r.Versions.Clients {
 		all[c.Protocol+" client of the "+c.Role] = strings.TrimSpace(c.Name + " " + c.Version)

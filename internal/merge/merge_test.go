@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -250,51 +249,6 @@ func TestShardsOfSteps(t *testing.T) {
 	}
 }
 
-// TestShardsOfSidesInTurn: the lowest rates of a run that sends first and receives then are those of the steps that do so.
-func TestShardsOfSidesInTurn(t *testing.T) {
-	base, shards := t.TempDir(), []string(nil)
-	whole := filepath.Join(base, "whole")
-	for _, divided := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			p := newPlan(mem.New().Factory(), func(p *plan.Plan, g *plan.Group) {
-				p.Verify = false
-				senders, readers := *g, *g
-				senders.Name, senders.Role, senders.Producers, senders.Rate, senders.MaxPending = "senders", plan.Producer, 2, schedule(t, "100"), 0
-				rate, err := load.ParseRate("80")
-				require.NoError(t, err)
-				readers.Name, readers.Role, readers.Consumers, readers.ConsumerRate, readers.Credit = "readers", plan.Consumer, 2, rate, 10
-				for _, text := range []string{
-					"completed.min >= 90", "completed.max <= 110", "group.senders.completed.min >= 90", "received.min >= 70", "group.readers.received.min >= 70",
-				} {
-					d, err := threshold.Parse(text)
-					require.NoError(t, err)
-					p.Thresholds = append(p.Thresholds, d)
-				}
-				p.Steps = []plan.Step{
-					{Name: "fill", Duration: 5 * time.Second, Groups: []*plan.Group{&senders}},
-					{Name: "read", Duration: 5 * time.Second, Groups: []*plan.Group{&readers}},
-				}
-			})
-			p.StartAt = time.Now().Add(time.Second)
-			if divided {
-				shards = inShards(t, base, p, 0, 0)
-				return
-			}
-			require.True(t, carryOut(t, whole, *p).Success)
-		})
-	}
-	one, err := result.Read(whole)
-	require.NoError(t, err)
-	all, err := merge.Read(shards, merge.Options{})
-	require.NoError(t, err)
-	require.Len(t, all.Judged, 5)
-	for i, want := range one.Thresholds {
-		require.True(t, want.Kept, "%s: %v", want.Threshold, *want.Measured)
-		require.True(t, all.Judged[i].Kept, all.Judged[i].String())
-		require.InDelta(t, *want.Measured, all.Judged[i].Measured, 4, want.Threshold)
-	}
-}
-
 func demanded(t *testing.T, text string) threshold.Threshold {
 	t.Helper()
 	d, err := threshold.Parse(text)
@@ -349,122 +303,6 @@ func sameFigures(t *testing.T, one *result.Result, all *merge.Merged) {
 	for _, p := range all.Parts {
 		require.Len(t, p.Thresholds, len(one.Thresholds), "those of each host stay with it")
 	}
-}
-
-// stamps collects the times that messages carry.
-type stamps struct {
-	mu   sync.Mutex
-	list []int64
-}
-
-// of lets a factory note the time of each message that is sent.
-func (s *stamps) of(f driver.Factory) driver.Factory {
-	open := f.Open
-	f.Open = func(ctx context.Context, o driver.OpenOptions) (driver.Driver, error) {
-		d, err := open(ctx, o)
-		return &noting{d, s}, err
-	}
-	return f
-}
-
-type noting struct {
-	driver.Driver
-	to *stamps
-}
-
-func (n *noting) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completions) (driver.Producer, error) {
-	p, err := n.Driver.Producer(ctx, spec, done)
-	return &notingProducer{p, n.to}, err
-}
-
-type notingProducer struct {
-	driver.Producer
-	to *stamps
-}
-
-func (n *notingProducer) Send(ctx context.Context, m *driver.Message) error {
-	n.to.mu.Lock()
-	n.to.list = append(n.to.list, m.Time)
-	n.to.mu.Unlock()
-	return n.Producer.Send(ctx, m)
-}
-
-// TestRunsOfTheirOwn: the target of runs that are no shards is the sum of theirs.
-func TestRunsOfTheirOwn(t *testing.T) {
-	base := t.TempDir()
-	var dirs []string
-	synctest.Test(t, func(t *testing.T) {
-		b := mem.New()
-		var running sync.WaitGroup
-		for i := range 2 {
-			dir := filepath.Join(base, strconv.Itoa(i))
-			dirs = append(dirs, dir)
-			p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
-				g.Rate, g.MaxPending, p.Steps[0].Duration = schedule(t, "1000"), 0, 3*time.Second
-			})
-			for _, text := range []string{"completed.avg >= 150% of target", "completed.avg >= 95% of target"} {
-				d, err := threshold.Parse(text)
-				require.NoError(t, err)
-				p.Thresholds = append(p.Thresholds, d)
-			}
-			running.Go(func() { carryOut(t, dir, *p) })
-		}
-		running.Wait()
-	})
-	all, err := merge.Read(dirs, merge.Options{})
-	require.NoError(t, err)
-	require.InDelta(t, 2000, all.Judged[0].Measured, 20)
-	require.False(t, all.Judged[0].Kept, "each was to have 1000 a second")
-	require.True(t, all.Judged[1].Kept)
-}
-
-// The messages of all shards are sent at the moments at which one process would send them.
-func TestShardsInterleave(t *testing.T) {
-	var lists [2][]int64
-	for i := range lists {
-		synctest.Test(t, func(t *testing.T) {
-			var s stamps
-			p := newPlan(s.of(mem.New().Factory()), func(p *plan.Plan, g *plan.Group) {
-				g.Role, g.Producers, g.Rate, g.Count = plan.Producer, 8, schedule(t, "333.3, ramp 333 to 4000 for 2s, 50"[7:]), 4000
-				p.Verify = false
-			})
-			p.StartAt = time.Now().Add(3 * time.Second)
-			if i == 0 {
-				carryOut(t, filepath.Join(t.TempDir(), "whole"), *p)
-			} else {
-				inShards(t, t.TempDir(), p, 0, 0, 0)
-			}
-			slices.Sort(s.list)
-			lists[i] = s.list
-		})
-	}
-	require.Len(t, lists[0], 4000)
-	require.Equal(t, lists[0], lists[1])
-}
-
-// 1,000,003 messages over five shards: no more and no fewer, numbered without gaps. They may come in any order: what a
-// shard that ends holds goes back, and comes to another behind later messages.
-func TestShardsCountExactly(t *testing.T) {
-	b := mem.New()
-	p := newPlan(b.Factory(), func(p *plan.Plan, g *plan.Group) {
-		p.Allow.Disorder = true
-		g.Producers, g.Consumers, g.Count, g.MaxPending = 7, 5, 1_000_003, 100
-	})
-	dirs := inShards(t, t.TempDir(), p, make([]time.Duration, 5)...)
-	m, err := merge.Read(dirs, merge.Options{})
-	require.NoError(t, err)
-	require.True(t, m.Outcome.Success, m.Outcome.Problems)
-	require.EqualValues(t, 1_000_003, m.Total.Producers.Sent)
-	require.EqualValues(t, 1_000_003, m.Total.Consumers.Received)
-	require.True(t, m.Verification.Known)
-	require.EqualValues(t, 1_000_003, m.Verification.Total.Once)
-	require.EqualValues(t, 1_000_003, *m.Expected)
-	names := map[string]bool{}
-	for _, w := range m.Workers {
-		require.False(t, names[w.Name], w.Name)
-		names[w.Name] = true
-	}
-	require.Len(t, names, 12)
 }
 
 // What a broker loses, doubles and damages is found over all shards, none of which could see it alone.

@@ -2,20 +2,10 @@ package page
 
 import (
 	"math"
+	"slices"
 
 	"github.com/perfmq/perfmq/pkg/result"
 )
-
-// drifting is how many figures a drift is of.
-const drifting = 8
-
-// driftNames returns the figures of which a long run shows whether they change, with their units.
-func driftNames() [drifting]string {
-	return [...]string{
-		"completed, messages/s", "received, messages/s", "response time, mean, ms", "ack time, mean, ms",
-		"transfer time, mean, ms", "memory of the broker, MB", "heap of the broker, MB", "memory of the tester, MB",
-	}
-}
 
 const (
 	// enoughMinutes is how many minutes a slope takes at least, and fullMinute how long the rows of one must be.
@@ -24,20 +14,20 @@ const (
 	minute        = 60_000_000
 )
 
-// mean is the mean of values in a minute.
-type mean struct{ sum, weight float64 }
-
-func (m *mean) add(sum, weight float64) { m.sum, m.weight = m.sum+sum, m.weight+weight }
-
 // drift has the sums for lines through the means of minutes, so that its size does not depend on the length of a run.
 type drift struct {
 	number int64 // of the minute
 	length int64 // of its rows so far
-	now    [drifting]mean
-	lines  [drifting]leastSquares
+	lines  []driftLine
 }
 
-// add takes a row after the warm-up.
+// driftLine is the line of a figure.
+type driftLine struct {
+	name        string
+	sum, weight float64 // in the present minute
+	leastSquares
+}
+
 func (d *drift) add(r *result.Row) {
 	if n := (r.Elapsed - r.Length/2) / minute; n != d.number {
 		d.next(n)
@@ -45,35 +35,45 @@ func (d *drift) add(r *result.Row) {
 	d.length += r.Length
 	seconds := float64(r.Length) / 1e6
 	if r.Producers != nil {
-		d.now[0].add(float64(r.Producers.Completed), seconds)
+		d.value("completed, messages/s", float64(r.Producers.Completed), seconds)
 	}
 	if r.Consumers != nil {
-		d.now[1].add(float64(r.Consumers.Received), seconds)
+		d.value("received, messages/s", float64(r.Consumers.Received), seconds)
 	}
-	for i, name := range []string{"response", "ack", "transfer"} {
+	for _, name := range []string{"response", "ack", "transfer"} {
 		if l := r.Latencies.Get(name); l != nil {
-			d.now[2+i].add(float64(l.Sum)/1e3, float64(l.Count))
+			d.value(name+" time, mean, ms", float64(l.Sum)/1e3, float64(l.Count))
 		}
 	}
-	if b := r.BrokerSide; b != nil {
-		for i, bytes := range []*uint64{b.Memory, b.Heap} {
-			if bytes != nil {
-				d.now[5+i].add(float64(*bytes)/1e6, 1)
-			}
-		}
+	if b := r.BrokerSide; b != nil && b.Memory != nil {
+		d.value("memory of the broker, MB", float64(*b.Memory)/1e6, 1)
+	}
+	if b := r.BrokerSide; b != nil && b.Heap != nil {
+		d.value("heap of the broker, MB", float64(*b.Heap)/1e6, 1)
 	}
 	if r.Tester.Memory > 0 {
-		d.now[7].add(float64(r.Tester.Memory)/1e6, 1)
+		d.value("memory of the tester, MB", float64(r.Tester.Memory)/1e6, 1)
 	}
+}
+
+// value adds a value to the mean of the present minute.
+func (d *drift) value(name string, sum, weight float64) {
+	i := slices.IndexFunc(d.lines, func(l driftLine) bool { return l.name == name })
+	if i < 0 {
+		i, d.lines = len(d.lines), append(d.lines, driftLine{name: name})
+	}
+	l := &d.lines[i]
+	l.sum, l.weight = l.sum+sum, l.weight+weight
 }
 
 // next ends a minute.
 func (d *drift) next(number int64) {
-	for i := range d.now {
-		if m := d.now[i]; m.weight > 0 && d.length >= fullMinute {
-			d.lines[i].add(float64(d.number)/60, m.sum/m.weight)
+	for i := range d.lines {
+		l := &d.lines[i]
+		if l.weight > 0 && d.length >= fullMinute {
+			l.add(float64(d.number)/60, l.sum/l.weight)
 		}
-		d.now[i] = mean{}
+		l.sum, l.weight = 0, 0
 	}
 	d.number, d.length = number, 0
 }
@@ -109,9 +109,8 @@ func driftTable(r *Run) Table {
 	if len(r.tally.steps) != 1 {
 		return t
 	}
-	d := r.tally.drift
-	for i := range d.lines {
-		l := &d.lines[i]
+	for i := range r.tally.drift.lines {
+		l := &r.tally.drift.lines[i]
 		if l.n < enoughMinutes {
 			continue
 		}
@@ -123,7 +122,7 @@ func driftTable(r *Run) Table {
 		case slope < -within:
 			says = "falls"
 		}
-		t.Rows = append(t.Rows, []string{driftNames()[i], number(l.first + l.sy/l.n), number(slope), number(within), says})
+		t.Rows = append(t.Rows, []string{l.name, number(l.first + l.sy/l.n), number(slope), number(within), says})
 	}
 	return t
 }

@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -144,25 +145,18 @@ func (p *Page) ended() bool {
 
 // state returns a text that changes with the results.
 func state(dirs []string) (text string) {
-	for _, dir := range withSearches(dirs) {
-		of, _ := folderOf("", dir) // Read reports the error
-		text += fileState(filepath.Join(dir, record.SweepFile)) + fileState(filepath.Join(dir, record.SearchFile))
-		var paths []string
-		for _, one := range of.sets {
-			paths = append(paths, one.paths...)
-		}
-		for _, path := range paths {
-			text += fmt.Sprintln(path, growing(path))
-			text += fileState(filepath.Join(path, result.RowsFile)) + fileState(filepath.Join(path, result.ResultFile))
-		}
+	for _, dir := range dirs {
+		_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error { // Read reports the error
+			switch filepath.Base(path) {
+			case result.RowsFile, result.ResultFile, record.SweepFile, record.SearchFile:
+			default:
+				return nil
+			}
+			if info, statErr := os.Stat(path); err == nil && statErr == nil {
+				text += fmt.Sprintln(path, info.Size(), info.ModTime().UnixNano(), time.Since(info.ModTime()) < growingTime)
+			}
+			return nil
+		})
 	}
 	return text
-}
-
-func fileState(path string) string {
-	info, err := os.Stat(path)
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprintln(path, info.Size(), info.ModTime().UnixNano())
 }

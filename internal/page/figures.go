@@ -67,6 +67,7 @@ func (v *value) drawn() float64 {
 // figures returns the figures of all charts. Bytes per microsecond are MB/s.
 func figures() []figure {
 	type row = *result.Row
+	type use = *result.BrokerUse
 	list := []figure{
 		{"throughput", "completed", "/s", sending, func(r row) (value, bool) {
 			return flow(&r.Producers.Completed, 1e6, r.Length)
@@ -103,27 +104,23 @@ func figures() []figure {
 	}
 	for _, f := range []struct {
 		chart, name, unit string
-		of                func(u *result.BrokerUse) (value, bool)
+		of                func(u use) (value, bool)
 	}{
-		{"cores", "process", "cores", func(u *result.BrokerUse) (value, bool) { return flow(u.CPU, 1, u.CPUSpan) }},
-		{"shares", "garbage collection", "%", func(u *result.BrokerUse) (value, bool) {
-			return flow(u.CollectionTime, 100, u.Span)
-		}},
-		{"shares", "busiest disk", "%", func(u *result.BrokerUse) (value, bool) { return level(u.DiskBusy, 100) }},
-		{"memory", "memory", "MB", func(u *result.BrokerUse) (value, bool) { return level(u.Memory, 1e-6) }},
-		{"memory", "heap", "MB", func(u *result.BrokerUse) (value, bool) { return level(u.Heap, 1e-6) }},
-		{"bytes", "disk read", "MB/s", func(u *result.BrokerUse) (value, bool) { return flow(u.DiskRead, 1, u.Span) }},
-		{"bytes", "disk written", "MB/s", func(u *result.BrokerUse) (value, bool) { return flow(u.DiskWritten, 1, u.Span) }},
-		{"bytes", "network in", "MB/s", func(u *result.BrokerUse) (value, bool) { return flow(u.NetIn, 1, u.Span) }},
-		{"bytes", "network out", "MB/s", func(u *result.BrokerUse) (value, bool) { return flow(u.NetOut, 1, u.Span) }},
-		{"bytes", "loopback", "MB/s", func(u *result.BrokerUse) (value, bool) { return flow(u.Loopback, 1, u.Span) }},
-		{"others", "load average", "", func(u *result.BrokerUse) (value, bool) { return level(u.Load, 1) }},
-		{"others", "threads", "", func(u *result.BrokerUse) (value, bool) { return level(u.Threads, 1) }},
-		{"others", "open files", "", func(u *result.BrokerUse) (value, bool) { return level(u.Files, 1) }},
-		{"others", "errors in the log", "/s", func(u *result.BrokerUse) (value, bool) { return flow(u.Errors, 1e6, u.Span) }},
-		{"others", "warnings in the log", "/s", func(u *result.BrokerUse) (value, bool) {
-			return flow(u.Warnings, 1e6, u.Span)
-		}},
+		{"cores", "process", "cores", func(u use) (value, bool) { return flow(u.CPU, 1, u.CPUSpan) }},
+		{"shares", "garbage collection", "%", func(u use) (value, bool) { return flow(u.CollectionTime, 100, u.Span) }},
+		{"shares", "busiest disk", "%", func(u use) (value, bool) { return level(u.DiskBusy, 100) }},
+		{"memory", "memory", "MB", func(u use) (value, bool) { return level(u.Memory, 1e-6) }},
+		{"memory", "heap", "MB", func(u use) (value, bool) { return level(u.Heap, 1e-6) }},
+		{"bytes", "disk read", "MB/s", func(u use) (value, bool) { return flow(u.DiskRead, 1, u.Span) }},
+		{"bytes", "disk written", "MB/s", func(u use) (value, bool) { return flow(u.DiskWritten, 1, u.Span) }},
+		{"bytes", "network in", "MB/s", func(u use) (value, bool) { return flow(u.NetIn, 1, u.Span) }},
+		{"bytes", "network out", "MB/s", func(u use) (value, bool) { return flow(u.NetOut, 1, u.Span) }},
+		{"bytes", "loopback", "MB/s", func(u use) (value, bool) { return flow(u.Loopback, 1, u.Span) }},
+		{"others", "load average", "", func(u use) (value, bool) { return level(u.Load, 1) }},
+		{"others", "threads", "", func(u use) (value, bool) { return level(u.Threads, 1) }},
+		{"others", "open files", "", func(u use) (value, bool) { return level(u.Files, 1) }},
+		{"others", "errors in the log", "/s", func(u use) (value, bool) { return flow(u.Errors, 1e6, u.Span) }},
+		{"others", "warnings in the log", "/s", func(u use) (value, bool) { return flow(u.Warnings, 1e6, u.Span) }},
 	} {
 		list = append(list, figure{"side-" + f.chart, f.name, f.unit, "", func(r row) (value, bool) {
 			return f.of(r.BrokerSide)

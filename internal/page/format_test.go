@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-
-	"github.com/perfmq/perfmq/internal/threshold"
 )
 
 func TestNumber(t *testing.T) {
@@ -34,12 +32,4 @@ func TestPlain(t *testing.T) {
 	} {
 		assert.Equal(t, want, plain(text))
 	}
-}
-
-// TestFigure: figures side by side are written as in the other tables.
-func TestFigure(t *testing.T) {
-	t.Parallel()
-	assert.Equal(t, "209,884/s", inUnit(threshold.PerSecond, 209883.7))
-	assert.Equal(t, "25.6 ms", inUnit(threshold.Time, 25_599))
-	assert.Equal(t, "7 us", inUnit(threshold.Time, 6.5))
 }

@@ -112,9 +112,30 @@ func (l *line) consumed() (uint64, bool) {
 	return 0, false
 }
 
-// metrics returns the statistics of the latencies, also of those of which many values are left out.
-func (l *line) metrics() map[string]float64 {
-	all := map[string]float64{}
+// values returns the numbers of a line by name: what is known of rates, counts, times in microseconds and the tester.
+// Latencies are there even if many values are left out of them.
+func (l *line) values() map[string]float64 {
+	all := map[string]float64{"elapsed": float64(l.elapsed) / 1e6}
 	l.latencies.Metrics(all, func(string) uint64 { return 0 })
+	averages := result.Averages{Completed: l.completed, Received: l.received}
+	averages.Metrics(all)
+	if p := l.producers(); p != nil {
+		all["sent"], all["completed"], all["failed"] = float64(p.Sent), float64(p.Completed), float64(failed(p))
+	}
+	if n, known := l.consumed(); known {
+		all["received"] = float64(n)
+	}
+	for name, e := range map[string]*extent{"completed": l.bestCompleted, "received": l.bestReceived} {
+		if e != nil {
+			all[name+".min"], all[name+".max"] = e.low, e.high
+		}
+	}
+	if t := &l.result.Tester; l.step == "" {
+		all["tester.cpu"] = 100 * float64(t.CPU) / float64(max(1, l.elapsed))
+		all["tester.memory"] = float64(max(t.Memory, t.MemoryPeak))
+		if t.MachineAll > 0 {
+			all["machine"] = 100 * float64(t.MachineBusy) / float64(t.MachineAll)
+		}
+	}
 	return all
 }

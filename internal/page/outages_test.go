@@ -63,19 +63,3 @@ func TestSentencesOfSteps(t *testing.T) {
 		"Step read: received 2,000, 500/s on average.",
 	}, run.sentences()[:4])
 }
-
-// TestGroupTable: in a run of several steps, the name of a group follows that of its step; a step with one group has no
-// row.
-func TestGroupTable(t *testing.T) {
-	t.Parallel()
-	r, _ := resultOf(t, usual())
-	run, err := NewRun("run", r)
-	require.NoError(t, err)
-	assert.Empty(t, groupTable(run).Rows)
-	run.Result.Steps = []result.Step{{Name: "fill"}, {Name: "read", Groups: told(t).Steps[0].Groups}}
-	assert.Equal(t, [][]string{
-		{"read · fast", "410", "400", "397", "3", "0.501", "0.900", "5.00", "-", "-", "-", "-"},
-		{"read · slow", "-", "250", "250", "0", "-", "-", "-", "-", "-", "-", "-"},
-		{"read · readers", "-", "-", "-", "-", "-", "-", "-", "650", "0.903", "2.00", "2.00"},
-	}, groupTable(run).Rows)
-}

@@ -81,8 +81,8 @@ func (p *Page) runs() (list []*Run) {
 	return list
 }
 
-// Read returns the page about results. Each of dirs is a result, a folder of results (repeats of one run), a sweep, a
-// search, or a folder of searches. The runs may still go on. If a sweep is not the only folder, each of its cells is a
+// Read returns the page about results. Each of dirs is a result, a folder of results (repeats of one run), a sweep, or
+// a search. The runs may still go on. If a sweep is not the only folder, each of its cells is a
 // set of repeats; a search then has the load that held the rate.
 //
 // The error is an error of result.Read, or wraps [ErrImpossible] or [ErrTooMany].
@@ -90,7 +90,6 @@ func Read(dirs ...string) (*Page, error) {
 	p := &Page{}
 	var sets []set
 	total := 0
-	dirs = withSearches(dirs)
 	for i, name := range Names(dirs) {
 		of, err := folderOf(name, dirs[i])
 		if err != nil {
@@ -182,30 +181,6 @@ func folderOf(name, dir string) (of folder, err error) {
 	paths, err := results(dir)
 	of.sets = []set{{name: name, paths: paths}}
 	return of, err
-}
-
-// withSearches replaces each folder of searches by these searches. Other folders stay.
-func withSearches(dirs []string) (list []string) {
-	for _, dir := range dirs {
-		before := len(list)
-		if !record.IsSweep(dir) && !record.IsSearch(dir) && !hasResults(dir) {
-			entries, _ := os.ReadDir(dir) // whoever reads the folder next tells of the error
-			for _, e := range entries {
-				if path := filepath.Join(dir, e.Name()); e.IsDir() && record.IsSearch(path) {
-					list = append(list, path)
-				}
-			}
-		}
-		if len(list) == before {
-			list = append(list, dir)
-		}
-	}
-	return list
-}
-
-func hasResults(dir string) bool {
-	paths, err := results(dir)
-	return err == nil && len(paths) > 0
 }
 
 // setsOfSweep returns the repeats of each cell.

@@ -59,6 +59,9 @@ func told(t *testing.T) *result.Result {
 		},
 	}
 	watched(r)
+	r.BrokerHosts = []result.BrokerHost{
+		{Name: "a:1", Connections: 3, Producers: 2, Consumers: 1, Sent: 1200, Completed: 1100, Unconfirmed: 100, Received: 1000}, {Name: "b:1"},
+	}
 	r.Brokers = []result.Broker{{Protocol: "amqp", Product: "apache-activemq-artemis", Version: "2.56.0"}}
 	return r
 }
@@ -129,8 +132,7 @@ func TestImpossible(t *testing.T) {
 		change func(*result.Result)
 		want   string
 	}{
-		"more succeeded than sent":   {func(r *result.Result) { r.Total.Producers.Completed = 651 }, "in all, 651 messages succeeded or failed of 650 sent"},
-		"more failed than were left": {func(r *result.Result) { r.Total.Producers.Rejected = 1 }, "in all, 651 messages succeeded or failed of 650 sent"},
+		"more succeeded than sent": {func(r *result.Result) { r.Total.Producers.Completed = 651 }, "in all, 651 messages succeeded or failed of 650 sent"},
 		"in the measured part": {func(r *result.Result) {
 			r.Measured = &result.Counts{Producers: &result.Producers{Sent: 1, Completed: 2}}
 		}, "after the warm-up, 2 messages"},
@@ -138,7 +140,6 @@ func TestImpossible(t *testing.T) {
 			func(r *result.Result) { r.Total.Producers.Sent++ },
 			"651 messages sent, 650 completed, 650 received in all, and 650 messages sent, 650 completed, 650 received by the sums of the steps",
 		},
-		"fewer received than by the steps": {func(r *result.Result) { r.Total.Consumers.Received-- }, "649 received in all"},
 		"other workers": {func(r *result.Result) {
 			r.Workers = []result.Worker{{Name: "producer-0", Counts: result.Counts{Producers: &result.Producers{Sent: 650, Completed: 649}}}}
 		}, "by the sums of the workers"},
@@ -150,27 +151,15 @@ func TestImpossible(t *testing.T) {
 		"minimum above the rows":       {func(r *result.Result) { r.Figures.MinimumCompleted.PerSecond = 54 }, "the minimum rate of messages completed is 54; the rows say 0"},
 		"minimum above the maximum":    {func(r *result.Result) { r.Figures.MinimumReceived.PerSecond = 201 }, "the minimum rate of messages received, 201, is above the maximum, 200"},
 		"maximum below the rows":       {func(r *result.Result) { r.Figures.MaximumCompleted.PerSecond = 150 }, "the maximum rate of messages completed is 150; the rows say 200"},
-		"maximum above the rows":       {func(r *result.Result) { r.Figures.MaximumReceived.PerSecond = 250 }, "the maximum rate of messages received is 250; the rows say 200"},
 		"average above the rows":       {func(r *result.Result) { *r.Figures.Completed = 110 }, "the average rate of messages completed is 110; the rows say 100"},
 		"measured for less than rows":  {func(r *result.Result) { r.Figures.Span-- }, "the measured time is 5.00 s; the rows say 5.00 s"},
-		"of a step":                    {func(r *result.Result) { *r.Steps[0].Figures.Sent = 110 }, `step "load": the average rate of messages sent is 110`},
 		"mean above the maximum":       {func(r *result.Result) { r.Latencies[result.Ack].Sum = 650 * 3_000_000 }, "the average ack time is above the maximum"},
 		"more missing than expected":   {func(r *result.Result) { a, b := uint64(5), uint64(6); r.Expected, r.Missing = &a, &b }, "6 messages are missing of 5 expected"},
 		"lost, and expected as before": {func(r *result.Result) { r.Verification.Total.Lost = 7 }, "of 650 messages expected, 657 were received, lost, left or early"},
-		"lost, and a success": {func(r *result.Result) {
-			r.Verification.Total.Lost, r.Verification.Total.Received = 7, 643
-		}, "a success with 7 messages lost"},
-		"left, and a success": {func(r *result.Result) {
-			r.Verification.Total.Left, r.Verification.Total.Received = 3, 647
-		}, "a success with 3 messages left"},
-		"damaged, and a success": {func(r *result.Result) { r.Verification.Total.Damaged = 1 }, "a success with 1 messages damaged"},
+		"damaged, and a success":       {func(r *result.Result) { r.Verification.Total.Damaged = 1 }, "a success with 1 messages damaged"},
 		"a threshold kept with another value": {func(r *result.Result) {
 			r.Thresholds = []result.Threshold{{Threshold: "ack.p99 < 1us", Unit: "us", Kept: true, Measured: new(5000.)}}
 		}, `the threshold "ack.p99 < 1us" is kept: true, with a measured value of 5.00 ms`},
-		"a threshold broken by a value that keeps it": {func(r *result.Result) {
-			r.Outcome.Status = 3
-			r.Thresholds = []result.Threshold{{Threshold: "sent > 5", Unit: "messages", Measured: new(6.)}}
-		}, `the threshold "sent > 5" is kept: false, with a measured value of 6 messages`},
 		"a threshold kept without a value": {func(r *result.Result) {
 			r.Thresholds = []result.Threshold{{Threshold: "ack.p99 < 1us", Unit: "us", Kept: true}}
 		}, `the threshold "ack.p99 < 1us" is kept, and was not measured`},
@@ -369,23 +358,6 @@ func TestThinning(t *testing.T) {
 	}
 	assert.Equal(t, uint64(10_000*9_999/2), sum)
 	assert.Equal(t, at, s.points[len(s.points)-1].to)
-}
-
-// TestThinnedBacklog: a point of several seconds keeps the greatest backlog, even if the last second has none.
-func TestThinnedBacklog(t *testing.T) {
-	t.Parallel()
-	s := &series{limit: 5}
-	for i, backlog := range []int64{500, 20, 30, -1, -1, -1, -1, -1, -1, -1, -1, -1} {
-		row := rowsOf([]load{{step: "load", phase: result.Measure, backlog: backlog}})[0]
-		row.Elapsed = int64(i+1) * second
-		s.add(&row)
-	}
-	require.Len(t, s.points, 6, "each stands for two seconds")
-	for i, want := range []float64{500, 30} {
-		v := s.points[i].values["at the broker"]
-		assert.Equal(t, want, v.drawn())
-	}
-	assert.NotContains(t, s.points[2].values, "at the broker")
 }
 
 // TestCurve: the value at a rank is that of the message at that rank; the last one is the maximum.

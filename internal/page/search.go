@@ -2,11 +2,8 @@ package page
 
 import (
 	"fmt"
-	"math"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/compare"
@@ -17,7 +14,7 @@ import (
 // searched is a search for the highest rate, on a page of its own.
 type searched struct {
 	*record.Search
-	runs map[int]*Run // by the number of the load, the first being 1; one that is not judged yet comes after the points
+	runs map[int]*Run // by the number of the load, the first being 1
 }
 
 // setsOfSearch returns the loads of a search.
@@ -34,20 +31,6 @@ func setsOfSearch(dir string, o *record.Search) (list []set) {
 		}
 		list = append(list, set{name: fmt.Sprintf("%d: %s", i+1, name), paths: []string{path}, load: i + 1})
 	}
-	if o.Complete || o.Held {
-		return list
-	}
-	last := len(o.Points) + 1
-	front := strings.TrimSuffix(record.PointFolder(last, 0), "0")
-	entries, _ := os.ReadDir(dir) // as far as it can be read
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		name, is := strings.CutPrefix(e.Name(), front)
-		if rate, err := strconv.ParseFloat(name, 64); is && err == nil && isResult(path) {
-			name = fmt.Sprintf("%d: %s/s", last, record.PerSecond(rate))
-			list = append(list, set{name: name, paths: []string{path}, load: last})
-		}
-	}
 	return list
 }
 
@@ -59,7 +42,7 @@ func conclusion(name string, o *record.Search, list []set) []set {
 	}
 	best := list[len(list)-1]
 	for _, one := range list {
-		if i := one.load - 1; o.Held && i < len(o.Points) && o.Points[i].Hold && o.Points[i].Kept {
+		if p := &o.Points[one.load-1]; o.Held && p.Hold && p.Kept {
 			best = one
 		}
 	}
@@ -74,14 +57,8 @@ func (s *searched) verdict() *story {
 	switch s.Kind() {
 	case record.Maximum:
 		v.Mark = "good"
-	case record.AtLeast, record.Undecided:
+	case record.AtLeast, record.Undecided, record.Open:
 		v.Mark = "warn"
-	case record.Open:
-		for _, r := range s.runs {
-			if r.Live {
-				v.Mark = "live"
-			}
-		}
 	}
 	v.Reason = why
 	if s.Failed.Limit != "" && s.Kind() != record.AtLeast && s.Kind() != record.Undecided {
@@ -91,36 +68,12 @@ func (s *searched) verdict() *story {
 		v.Numbers = append(v.Numbers, "The thresholds: "+strings.Join(s.Thresholds, ", ")+
 			". Of few messages, two may be missing.")
 	}
-	v.Numbers = append(v.Numbers, s.tally())
-	return v
-}
-
-// tally says how many loads there were, in which range and time.
-func (s *searched) tally() string {
-	low, high := math.Inf(1), 0.0
-	for i := range s.Points {
-		p := &s.Points[i]
-		low, high = min(low, p.Rate), max(high, p.Rate)
-	}
-	if high == 0 {
-		return "No load has ended."
-	}
-	text := fmt.Sprintf("%d loads were tried, from %s to %s msg/s", len(s.Points), record.PerSecond(low),
-		record.PerSecond(high))
-	var began, ended int64
-	for _, r := range s.runs {
-		if began == 0 || r.Result.Start < began {
-			began = r.Result.Start
-		}
-		ended = max(ended, r.Result.End)
-	}
-	if ended > began {
-		text += ", within " + span(ended-began)
-	}
+	tried := several(len(s.Points), "load") + " tried"
 	if n := s.Bounded(); n > 0 {
-		text += fmt.Sprintf("; perfmq was the limit of %d of them, not the broker", n)
+		tried += fmt.Sprintf("; perfmq was the limit of %d of them, not the broker", n)
 	}
-	return text + "."
+	v.Numbers = append(v.Numbers, tried+".")
+	return v
 }
 
 // table has a row for each load, in the order in which they were tried.
@@ -141,13 +94,6 @@ func (s *searched) table() *Table {
 		}
 		row := append([]string{fmt.Sprint(i + 1), record.PerSecond(p.Rate) + "/s", verdict}, s.measured(i+1, metrics)...)
 		t.Rows = append(t.Rows, append(row, dash(p.Why), dash(p.Limit)))
-	}
-	if r := s.runs[len(s.Points)+1]; r != nil {
-		_, verdict := r.verdict()
-		_, rate, _ := strings.Cut(r.Name, ": ")
-		row := append([]string{fmt.Sprint(len(s.Points) + 1), rate, strings.ToLower(verdict[:1]) + verdict[1:]},
-			s.measured(len(s.Points)+1, metrics)...)
-		t.Rows = append(t.Rows, append(row, "-", "-"))
 	}
 	return t
 }
@@ -246,28 +192,15 @@ func (s *searched) grid(m *compare.Metric, rates []float64) grid {
 	return g
 }
 
-// drawn tells whether the charts over time have a load: the last ones at the rate that was found and at the lowest that
-// failed, and one that continues.
+// drawn tells whether the charts over time have a load: those at the rate that was found and at the lowest that failed.
 func (s *searched) drawn(r *Run) bool {
 	if s == nil {
 		return true
 	}
-	rate := func(number int) float64 {
-		if number > len(s.Points) {
-			return 0
-		}
-		return s.Points[number-1].Rate
-	}
-	this := 0
 	for number, of := range s.runs {
-		if of == r {
-			this = number
+		if rate := s.Points[number-1].Rate; of == r && (rate == s.Rate || rate == s.Above) {
+			return true
 		}
 	}
-	for number := range s.runs {
-		if number > this && rate(number) == rate(this) {
-			return false
-		}
-	}
-	return this > len(s.Points) || rate(this) == s.Rate || rate(this) == s.Above
+	return false
 }

@@ -16,8 +16,8 @@ func sideTable(r *Run) Table {
 	}
 	for i := range r.Result.BrokerSide {
 		s := &r.Result.BrokerSide[i]
-		list := append([]Fact{{"watched", strings.Join(s.Sources, ", ")}}, sideProcess(s)...)
-		list = append(append(list, sideHost(&s.Whole)...), sideTexts(s)...)
+		list := append([]Fact{{"watched", strings.Join(s.Sources, ", ")}}, sideUse(&s.Whole)...)
+		list = append(list, sideTexts(s)...)
 		for _, f := range list {
 			if s.Host != "" {
 				f.Name = s.Host + ": " + f.Name
@@ -28,57 +28,21 @@ func sideTable(r *Run) Table {
 	return t
 }
 
-func sideProcess(s *result.BrokerSide) (list []Fact) {
-	u := &s.Whole
-	if u.CPU != nil && u.CPUSpan > 0 {
-		text := cores(int64(*u.CPU), u.CPUSpan) + " cores on average"
-		if s.CPUMost != nil {
-			text += fmt.Sprintf(", %.2f in the highest interval", *s.CPUMost)
+// sideUse returns the figures of the charts over the whole run: averages of flows, the highest of states.
+func sideUse(u *result.BrokerUse) (list []Fact) {
+	for _, f := range figures() {
+		if !strings.HasPrefix(f.chart, "side-") || strings.HasSuffix(f.name, "in the log") {
+			continue
 		}
-		list = append(list, Fact{"processor time", text})
-	}
-	if u.Memory != nil {
-		list = append(list, Fact{"memory", megabytes(*u.Memory) + " MB at most"})
-	}
-	if u.Heap != nil {
-		list = append(list, Fact{"heap", megabytes(*u.Heap) + " MB at most"})
-	}
-	if u.Collections != nil {
-		text := count(*u.Collections)
-		if u.CollectionTime != nil {
-			text += " in " + span(int64(*u.CollectionTime))
+		v, known := f.of(&result.Row{BrokerSide: u})
+		if !known {
+			continue
 		}
-		list = append(list, Fact{"garbage collections", text})
-	}
-	if u.Threads != nil {
-		list = append(list, Fact{"threads", count(*u.Threads) + " at most"})
-	}
-	if u.Files != nil {
-		list = append(list, Fact{"open files", count(*u.Files) + " at most"})
-	}
-	return list
-}
-
-func sideHost(u *result.BrokerUse) (list []Fact) {
-	if u.Load != nil {
-		list = append(list, Fact{"load average", fmt.Sprintf("%.2f at most", *u.Load)})
-	}
-	if u.DiskBusy != nil {
-		list = append(list, Fact{"busiest disk", fmt.Sprintf("%.1f%% busy in the highest interval", 100**u.DiskBusy)})
-	}
-	for _, bytes := range []struct {
-		name string
-		n    *uint64
-	}{
-		{"disk read", u.DiskRead},
-		{"disk written", u.DiskWritten},
-		{"network in", u.NetIn},
-		{"network out", u.NetOut},
-		{"loopback", u.Loopback},
-	} {
-		if bytes.n != nil && u.Span > 0 {
-			list = append(list, Fact{bytes.name, number(float64(*bytes.n)/float64(u.Span)) + " MB/s on average"})
+		text := strings.TrimSpace(number(v.drawn())+" "+f.unit) + " at most"
+		if v.time > 0 {
+			text = number(v.drawn()) + " " + f.unit + " on average"
 		}
+		list = append(list, Fact{f.name, text})
 	}
 	return list
 }
@@ -117,15 +81,8 @@ func marksTable(r *Run) Table {
 	t := Table{
 		Title: "Marks",
 		Note: "After how long so many messages were completed, or received, the average rate up to then, and that of that " +
-			"second, in messages per second.",
-		Head: []string{"messages", "", "after", "average/s", "momentary/s"},
-	}
-	loaded := slices.ContainsFunc(r.Result.Marks, func(m result.Mark) bool {
-		return m.BrokerLoad != nil || m.BrokerCPU != nil
-	})
-	if loaded {
-		t.Head = append(t.Head, "load average", "broker cores")
-		t.Note += " Load average is that of the broker's host, broker cores those that the broker used."
+			"second, in messages per second. Load average is that of the broker's host, broker cores are those it used.",
+		Head: []string{"messages", "", "after", "average/s", "momentary/s", "load average", "broker cores"},
 	}
 	for i := range r.Result.Marks {
 		m := &r.Result.Marks[i]
@@ -136,11 +93,9 @@ func marksTable(r *Run) Table {
 		if m.Host != "" {
 			name = m.Host + ": " + name
 		}
-		row := []string{name, m.Of, span(m.Elapsed), number(m.Average), number(m.Momentary)}
-		if loaded {
-			row = append(row, numberOf(m.BrokerLoad), numberOf(m.BrokerCPU))
-		}
-		t.Rows = append(t.Rows, row)
+		t.Rows = append(t.Rows, []string{
+			name, m.Of, span(m.Elapsed), number(m.Average), number(m.Momentary), numberOf(m.BrokerLoad), numberOf(m.BrokerCPU),
+		})
 	}
 	return t
 }

@@ -30,115 +30,64 @@ type Columns struct {
 
 // column is a column of the table of messages, of CSV, or of both; where it has no name it is not there.
 type column struct {
-	head, csv, unit string
-	of              func(*line) *float64 // nil if it is not known; of the unit ms in microseconds
+	head, csv string
+	value     string // its name in [line.values]
+	unit      string // s, ms (of a value in microseconds), or empty for a count; others are rates and shares
 }
 
 // columns returns the columns of numbers. Those of the table are first, in its order.
 func columns() []column {
-	known := func(v float64, is bool) *float64 {
-		if !is {
-			return nil
-		}
-		return &v
-	}
-	low := func(e *extent) *float64 {
-		if e == nil {
-			return nil
-		}
-		return &e.low
-	}
-	high := func(e *extent) *float64 {
-		if e == nil {
-			return nil
-		}
-		return &e.high
-	}
-	latency := func(name string) func(*line) *float64 {
-		return func(l *line) *float64 {
-			v, is := l.metrics()[name]
-			return known(v, is)
-		}
-	}
-	produced := func(of func(*result.Producers) uint64) func(*line) *float64 {
-		return func(l *line) *float64 {
-			if p := l.producers(); p != nil {
-				return known(float64(of(p)), true)
-			}
-			return nil
-		}
-	}
 	list := []column{
-		{"elapsed s", "elapsed_s", "s", func(l *line) *float64 { return known(float64(l.elapsed)/1e6, true) }},
-		{"total", "sent", "", produced(func(p *result.Producers) uint64 { return p.Sent })},
-		{"succeeded", "completed", "", produced(func(p *result.Producers) uint64 { return p.Completed })},
-		{"failed", "failed", "", produced(failed)},
-		{"average/s", "completed_avg", "/s", func(l *line) *float64 { return l.completed }},
-		{"min/s", "completed_min", "/s", func(l *line) *float64 { return low(l.bestCompleted) }},
-		{"max/s", "completed_max", "/s", func(l *line) *float64 { return high(l.bestCompleted) }},
-		{"average RT", "", "ms", latency("ack.mean")},
-		{"max RT", "", "ms", latency("ack.max")},
-		{"total", "received", "", func(l *line) *float64 {
-			n, is := l.consumed()
-			return known(float64(n), is)
-		}},
-		{"average/s", "received_avg", "/s", func(l *line) *float64 { return l.received }},
-		{"min/s", "received_min", "/s", func(l *line) *float64 { return low(l.bestReceived) }},
-		{"max/s", "received_max", "/s", func(l *line) *float64 { return high(l.bestReceived) }},
-		{"average transfer", "", "ms", latency("transfer.mean")},
-		{"max transfer", "", "ms", latency("transfer.max")},
+		{"elapsed s", "elapsed_s", "elapsed", "s"},
+		{"total", "sent", "sent", ""},
+		{"succeeded", "completed", "completed", ""},
+		{"failed", "failed", "failed", ""},
+		{"average/s", "completed_avg", "completed.avg", "/s"},
+		{"min/s", "completed_min", "completed.min", "/s"},
+		{"max/s", "completed_max", "completed.max", "/s"},
+		{"average RT", "", "ack.mean", "ms"},
+		{"max RT", "", "ack.max", "ms"},
+		{"total", "received", "received", ""},
+		{"average/s", "received_avg", "received.avg", "/s"},
+		{"min/s", "received_min", "received.min", "/s"},
+		{"max/s", "received_max", "received.max", "/s"},
+		{"average transfer", "", "transfer.mean", "ms"},
+		{"max transfer", "", "transfer.max", "ms"},
 	}
 	for _, kind := range result.KindNames() {
 		for _, s := range result.Statistics() {
-			list = append(list, column{"", kind + "_" + s.Name + "_ms", "ms", latency(kind + "." + s.Name)})
+			list = append(list, column{"", kind + "_" + s.Name + "_ms", kind + "." + s.Name, "ms"})
 		}
 	}
-	tester := func(of func(t *result.Tester, l *line) *float64) func(*line) *float64 {
-		return func(l *line) *float64 {
-			if l.step != "" {
-				return nil
-			}
-			return of(&l.result.Tester, l)
-		}
-	}
-	return append(list,
-		column{"", "tester_cpu_percent", "%", tester(func(t *result.Tester, l *line) *float64 {
-			return known(100*float64(t.CPU)/float64(max(1, l.elapsed)), true)
-		})},
-		column{"", "tester_memory_bytes", "", tester(func(t *result.Tester, _ *line) *float64 {
-			return known(float64(max(t.Memory, t.MemoryPeak)), true)
-		})},
-		column{"", "machine_percent", "%", tester(func(t *result.Tester, _ *line) *float64 {
-			return known(100*float64(t.MachineBusy)/float64(max(1, t.MachineAll)), t.MachineAll > 0)
-		})})
+	return append(list, column{"", "tester_cpu_percent", "tester.cpu", "%"},
+		column{"", "tester_memory_bytes", "tester.memory", ""}, column{"", "machine_percent", "machine", "%"})
 }
 
-// text is the cell of a line in the table.
-func (c *column) text(l *line) string {
-	v := c.of(l)
+// text is the cell of a value in the table.
+func (c *column) text(v float64, known bool) string {
 	switch {
-	case v == nil:
+	case !known:
 		return "-"
 	case c.unit == "ms":
-		return ms(*v)
+		return ms(v)
 	case c.unit == "s":
-		return fmt.Sprintf("%.2f", *v)
+		return fmt.Sprintf("%.2f", v)
 	}
-	return number(*v)
+	return number(v)
 }
 
-// decimal is the cell of a line in CSV.
-func (c *column) decimal(l *line) string {
-	v := c.of(l)
+// decimal is the cell of a value in CSV.
+func (c *column) decimal(v float64, known bool) string {
+	digits := 3
 	switch {
-	case v == nil:
+	case !known:
 		return ""
 	case c.unit == "":
-		return strconv.FormatFloat(*v, 'f', 0, 64)
+		digits = 0
 	case c.unit == "ms":
-		return strconv.FormatFloat(*v/1e3, 'f', 3, 64)
+		v /= 1e3
 	}
-	return strconv.FormatFloat(*v, 'f', 3, 64)
+	return strconv.FormatFloat(v, 'f', digits, 64)
 }
 
 // messages is the main table of a report: counts, rates and latencies of the messages sent and received.
@@ -161,8 +110,10 @@ func messages(runs []*Run) Table {
 			if l.step != "" {
 				row[0] = "· " + l.step
 			}
+			values := l.values()
 			for i := range shown {
-				row = append(row, shown[i].text(&l))
+				v, known := values[shown[i].value]
+				row = append(row, shown[i].text(v, known))
 			}
 			t.Rows = append(t.Rows, row)
 		}
@@ -345,36 +296,32 @@ func verified(r *Run) Table {
 
 // brokerCounts compares the brokers' own counts with those of the run.
 func brokerCounts(r *Run) Table {
-	t := Table{Title: "The broker's own count", Head: []string{
-		"destination", "sent", "added", "", "received",
-		"acknowledged", "", "depth at the end",
-	}}
+	t := Table{
+		Title: "The broker's own count",
+		Head:  []string{"destination", "sent", "added", "received", "acknowledged", "depth at the end"},
+	}
 	b := r.Result.BrokerCount
 	if b == nil {
 		return t
 	}
 	t.Note = strings.Join(b.Notes, " ")
-	compared := func(c *result.Compared) (string, string) {
+	compared := func(c *result.Compared) string {
 		switch {
 		case c == nil:
-			return "-", "not known"
+			return "not known"
 		case c.Count < c.Least || c.Count > c.Most:
-			return count(c.Count), "differs"
-		default:
-			return count(c.Count), "agrees"
+			return count(c.Count) + ", differs"
 		}
+		return count(c.Count) + ", agrees"
 	}
 	for i := range b.Destinations {
 		d := &b.Destinations[i]
-		added, addedIs := compared(d.Added)
-		acknowledged, acknowledgedIs := compared(d.Acknowledged)
 		depth := "-"
 		if d.Depth != nil {
 			depth = count(*d.Depth)
 		}
 		t.Rows = append(t.Rows, []string{
-			d.Destination, count(d.Sent), added, addedIs, count(d.Received), acknowledged,
-			acknowledgedIs, depth,
+			d.Destination, count(d.Sent), compared(d.Added), count(d.Received), compared(d.Acknowledged), depth,
 		})
 	}
 	return t

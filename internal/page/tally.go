@@ -144,7 +144,7 @@ func (t *tally) bests() (completed, received *extent) {
 
 func (t *tally) clone() *tally {
 	c := *t
-	c.steps = slices.Clone(t.steps)
+	c.steps, c.drift.lines = slices.Clone(t.steps), slices.Clone(t.drift.lines)
 	return &c
 }
 

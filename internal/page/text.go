@@ -161,8 +161,10 @@ func (p *Page) CSV(w io.Writer) error {
 		_, verdict := r.verdict()
 		for _, l := range r.lines() {
 			row := []string{cell(l.run), cell(l.step), verdict, moment(l.result.Start)}
+			values := l.values()
 			for i := range numbers {
-				row = append(row, numbers[i].decimal(&l))
+				v, known := values[numbers[i].value]
+				row = append(row, numbers[i].decimal(v, known))
 			}
 			limit := ""
 			if l.limit != nil {

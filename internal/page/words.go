@@ -212,17 +212,10 @@ func (r *Run) facts() (list []Fact) {
 	add("scenario", res.Scenario)
 	add("began", moment(res.Start))
 	add("run", res.RunID)
-	for i := range res.Brokers {
-		b := &res.Brokers[i]
-		add(strings.TrimSpace("broker "+strings.TrimSpace(b.Name+" "+b.Side)), strings.TrimSpace(b.Product+" "+b.Version)+
-			" over "+b.Protocol)
+	versions := compare.Versions(res)
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		add(name, versions[name])
 	}
-	for i := range res.Versions.Clients {
-		c := &res.Versions.Clients[i]
-		add("client of the "+c.Role, strings.TrimSpace(c.Protocol+", "+c.Name+" "+c.Version))
-	}
-	add("perfmq", strings.TrimSpace(res.Versions.Perfmq+" "+res.Versions.Revision))
-	add("Go", strings.TrimPrefix(res.Versions.Go, "go"))
 	machine := func(h *result.Host) string {
 		text := fmt.Sprintf("%s, %s/%s, %d processors", h.Name, h.OS, h.Arch, h.CPUs)
 		if h.Memory > 0 {

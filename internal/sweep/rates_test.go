@@ -112,19 +112,6 @@ func TestChance(t *testing.T) {
 	require.True(t, f.AtLeast())
 }
 
-// TestDisturbed: a load that the tester itself spoiled is repeated once.
-func TestDisturbed(t *testing.T) {
-	n := 0
-	f, err := quietly(0, func(rate float64, _ bool) (record.Point, error) {
-		n++
-		spoiled := n%3 == 0
-		return record.Point{Kept: rate <= 5000 && !spoiled, Tester: spoiled}, nil
-	})
-	require.NoError(t, err)
-	assert.InDelta(t, 5000, f.Rate, 100)
-	assert.False(t, f.Failed.Tester)
-}
-
 // TestUndecided: after two loads in a row of which perfmq was the limit, nothing but the rate that passed is held.
 func TestUndecided(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -184,32 +171,4 @@ func TestUndecided(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestNote: whoever is told of the findings has each load, and an error of theirs ends the search.
-func TestNote(t *testing.T) {
-	var noted []int
-	full := errors.New("the disk is full")
-	f, err := highest(10, capacity(25), func(so *record.Found) error {
-		require.False(t, so.Complete)
-		if noted = append(noted, len(so.Points)); len(noted) == 3 {
-			return full
-		}
-		return nil
-	})
-	require.ErrorIs(t, err, full)
-	require.Equal(t, []int{1, 2, 3}, noted)
-	require.False(t, f.Complete)
-
-	f, err = quietly(0, capacity(25))
-	require.NoError(t, err)
-	require.True(t, f.Complete)
-	f, err = quietly(0, capacity(0))
-	require.ErrorIs(t, err, errNothing)
-	require.True(t, f.Complete)
-	f, err = quietly(0, func(float64, bool) (record.Point, error) {
-		return record.Point{}, full
-	})
-	require.ErrorIs(t, err, full)
-	require.False(t, f.Complete)
 }
