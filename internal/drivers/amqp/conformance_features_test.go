@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/drivers/library/librarytest"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
@@ -20,7 +21,9 @@ func TestConformanceRabbitMQ4(t *testing.T) {
 		brokertest.WithRabbitMQSetting("collect_statistics_interval", "500"))
 	for _, kind := range []string{kindClassic, kindQuorum} {
 		t.Run(kind, func(t *testing.T) {
-			lacks := map[drivertest.Feature]string{
+			cfg := rabbitmqConfig(r, brokertest.WithRabbitMQ4())
+			cfg.Broker += ", " + kind + " queues"
+			cfg.Lacks = map[drivertest.Feature]string{
 				drivertest.Topics:              "only queues can be consumed from",
 				drivertest.DurableSubscription: "only queues can be consumed from",
 				drivertest.SharedSubscription:  "only queues can be consumed from",
@@ -30,26 +33,16 @@ func TestConformanceRabbitMQ4(t *testing.T) {
 				drivertest.TransactedReceive:   "RabbitMQ has no transactions over AMQP 1.0",
 				drivertest.Delay:               "RabbitMQ has no delayed deliveries",
 			}
-			options := []string{"declare=" + kind}
-			if kind == kindClassic {
-				options = append(options, "max-priority=9")
+			if cfg.Options = []string{"declare=" + kind}; kind == kindClassic {
+				cfg.Options = append(cfg.Options, "max-priority=9")
 			}
-			drivertest.Run(t, drivertest.Config{
-				Factory: Factory(), URL: r.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-				Broker: r.Title() + ", " + kind + " queues", Options: options, Lacks: lacks,
-				Inspector: managed(t, r.ManagementURL(), false),
-				Inspect: func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
-					t.Helper()
-					declareQueue(t, r.AMQPURL(), dest, options)
-					return inspect(r.AMQPURL(), rabbitmq)(t, dest)
-				},
-				Victim: func(t testing.TB) (string, func()) {
-					t.Helper()
-					victim := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQ4())
-					return victim.AMQPURL(), victim.Kill
-				},
-				IgnoreGoroutines: harnessGoroutines(),
-			})
+			cfg.Inspector = librarytest.Managed(t, r.ManagementURL(), false)
+			cfg.Inspect = func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
+				t.Helper()
+				declareQueue(t, cfg.URL, dest, cfg.Options)
+				return inspect(cfg.URL, rabbitmq)(t, dest)
+			}
+			drivertest.Run(t, cfg)
 		})
 	}
 }
@@ -72,62 +65,37 @@ func declareQueue(t testing.TB, url string, dest driver.Destination, options []s
 // TestConformanceSettledElsewhere: TestConformance has settled messages on Artemis always.
 func TestConformanceSettledElsewhere(t *testing.T) {
 	t.Run("ActiveMQ Classic", func(t *testing.T) {
-		a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin(), brokertest.WithActiveMQSetting("schedulerSupport", "true"))
-		conformanceSettled(t, a.AMQPURL(), activemq, activemqLacks(), 0)
+		drivertest.Run(t, settled(activemqConfig(brokertest.StartActiveMQ(t, scheduling()...))))
 	})
 	t.Run("RabbitMQ", func(t *testing.T) {
 		r := brokertest.StartRabbitMQ(t)
-		conformanceSettled(t, r.AMQPURL(), rabbitmq3, rabbitmqLacks(), 64<<10) // with its frames of 66000 bytes
+		cfg := settled(rabbitmqConfig(r))
+		cfg.MaxBody = 64 << 10 // with its frames of 66000 bytes
+		drivertest.Run(t, cfg)
 		requireNothingLeft(t, r)
 	})
 }
 
 func TestConformanceQpid(t *testing.T) {
-	q := brokertest.StartQpid(t)
-	drivertest.Run(t, drivertest.Config{
-		Factory: Factory(), URL: q.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker:  q.Title(),
-		Inspect: inspect(q.AMQPURL(), brokerj),
-		Lacks: map[drivertest.Feature]string{
-			drivertest.Reject:                 "Broker-J delivers rejected messages again unless the queue has a limit of attempts",
-			drivertest.Group.On(driver.Topic): "subscriptions of Broker-J have no message groups",
-		},
-		Victim: func(t testing.TB) (string, func()) {
-			t.Helper()
-			victim := brokertest.StartQpid(t)
-			return victim.AMQPURL(), victim.Kill
-		},
-		IgnoreGoroutines: harnessGoroutines(),
-	})
+	start := func(t testing.TB) *brokertest.Qpid { t.Helper(); return brokertest.StartQpid(t) }
+	cfg := librarytest.Real(Factory(), start(t), (*brokertest.Qpid).AMQPURL, start)
+	cfg.Inspect = inspect(cfg.URL, brokerj)
+	cfg.Lacks = map[drivertest.Feature]string{
+		drivertest.Reject:                 "Broker-J delivers rejected messages again unless the queue has a limit of attempts",
+		drivertest.Group.On(driver.Topic): "subscriptions of Broker-J have no message groups",
+	}
+	drivertest.Run(t, cfg)
 }
 
 func TestConformanceArtemis219(t *testing.T) {
-	a := brokertest.StartArtemis(t, brokertest.WithArtemis219(), brokertest.WithLogin())
-	drivertest.Run(t, drivertest.Config{
-		Factory: Factory(), URL: a.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker:  a.Title(),
-		Lacks:   artemisLacks(),
-		Inspect: inspect(a.AMQPURL(), artemis),
-		Victim: func(t testing.TB) (string, func()) {
-			t.Helper()
-			victim := brokertest.StartArtemis(t, brokertest.WithArtemis219(), brokertest.WithLogin())
-			return victim.AMQPURL(), victim.Kill
-		},
-		IgnoreGoroutines: harnessGoroutines(),
-	})
+	old := brokertest.WithArtemis219()
+	drivertest.Run(t, artemisConfig(brokertest.StartArtemis(t, old, brokertest.WithLogin()), old))
 }
 
 func TestConformanceActiveMQ516(t *testing.T) {
-	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQ516(), brokertest.WithActiveMQLogin(), brokertest.WithActiveMQManagement(), brokertest.WithActiveMQSetting("schedulerSupport", "true"))
-	drivertest.Run(t, drivertest.Config{
-		Factory: Factory(), URL: a.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker: a.Title(), Lacks: activemqLacks(), Inspector: managed(t, a.ManagementURL(), true),
-		Inspect: inspect(a.AMQPURL(), activemq),
-		Victim: func(t testing.TB) (string, func()) {
-			t.Helper()
-			victim := brokertest.StartActiveMQ(t, brokertest.WithActiveMQ516(), brokertest.WithActiveMQLogin())
-			return victim.AMQPURL(), victim.Kill
-		},
-		IgnoreGoroutines: harnessGoroutines(),
-	})
+	old := brokertest.WithActiveMQ516()
+	a := brokertest.StartActiveMQ(t, scheduling(old)...)
+	cfg := activemqConfig(a, old)
+	cfg.Inspector = librarytest.Managed(t, a.ManagementURL(), true)
+	drivertest.Run(t, cfg)
 }

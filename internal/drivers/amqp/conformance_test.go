@@ -3,33 +3,23 @@
 package amqp
 
 import (
+	"context"
 	"errors"
+	"maps"
+	"os"
+	"regexp"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/drivers/library/librarytest"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
-
-// harnessGoroutines are those of the brokers' harness, which outlive a sub-test.
-func harnessGoroutines() []goleak.Option {
-	return []goleak.Option{
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
-		goleak.IgnoreAnyFunction("github.com/perfmq/perfmq/internal/brokertest.(*process).run"),
-		goleak.IgnoreAnyFunction("os/exec.(*Cmd).Start.func2"),
-	}
-}
-
-// artemisLacks: its delivery-count does not count deliveries that end with their connection.
-func artemisLacks() map[drivertest.Feature]string {
-	return map[drivertest.Feature]string{drivertest.Redelivered: "Artemis does not count deliveries that end with their connection"}
-}
 
 // inspect looks at messages with go-amqp.
 func inspect(url string, d dialect) func(testing.TB, driver.Destination) func(int) []drivertest.Header {
@@ -39,36 +29,132 @@ func inspect(url string, d dialect) func(testing.TB, driver.Destination) func(in
 	}
 }
 
+// settled returns the configuration for messages that are sent and received settled, on a broker that passes the suite
+// otherwise: on Artemis always, on others in make features.
+func settled(cfg drivertest.Config) drivertest.Config {
+	cfg.Options, cfg.Broker = []string{"settle=" + settleAtMostOnce, "max-frame-size=66000"}, ""
+	cfg.Mode, cfg.AtMostOnce, cfg.SettledReceive = true, true, true
+	cfg.Victim, cfg.Inspector, cfg.QueueCounters, cfg.Refusing, cfg.Rejected = nil, nil, nil, nil, nil
+	cfg.Lacks = maps.Clone(cfg.Lacks)
+	cfg.Lacks[drivertest.Transactions] = "transactions are confirmed by their commit"
+	cfg.Lacks[drivertest.TransactedReceive] = "a broker forgets what it sends settled"
+	return cfg
+}
+
+func artemisConfig(a *brokertest.Artemis, options ...brokertest.ArtemisOption) drivertest.Config {
+	cfg := librarytest.Real(Factory(), a, (*brokertest.Artemis).AMQPURL, func(t testing.TB) *brokertest.Artemis {
+		t.Helper()
+		return brokertest.StartArtemis(t, append(options, brokertest.WithLogin())...)
+	})
+	cfg.Inspect = inspect(cfg.URL, artemis)
+	cfg.Lacks = map[drivertest.Feature]string{drivertest.Redelivered: "Artemis does not count deliveries that end with their connection"}
+	return cfg
+}
+
 func TestConformance(t *testing.T) {
 	a := brokertest.StartArtemis(t, brokertest.WithLogin())
-	drivertest.Run(t, drivertest.Config{
-		Factory: Factory(), URL: a.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker:   brokertest.ArtemisTitle(),
-		Lacks:    artemisLacks(),
-		Refusing: a.Refusing, Rejected: a.Rejected,
-		Inspect: inspect(a.AMQPURL(), artemis),
-		Victim: func(t testing.TB) (string, func()) {
-			t.Helper()
-			victim := brokertest.StartArtemis(t, brokertest.WithLogin(), brokertest.WithoutManagement())
-			return victim.AMQPURL(), victim.Kill
-		},
-		QueueCounters: func(t testing.TB, queue driver.Destination) (added, acknowledged int64) {
-			t.Helper()
-			// The last acknowledgements may still be under way to the broker: wait until its counters stand still.
-			last := brokertest.QueueStats{MessagesAdded: -1}
-			_, err := a.WaitQueue(t.Context(), queue.Name, func(s brokertest.QueueStats) bool {
-				<-time.After(100 * time.Millisecond)
-				still := s.MessagesAdded == last.MessagesAdded && s.MessagesAcked == last.MessagesAcked
-				last = s
-				return still
-			})
-			if errors.Is(err, brokertest.ErrNoQueue) {
-				return 0, 0
-			}
-			require.NoError(t, err)
-			return last.MessagesAdded, last.MessagesAcked
-		},
-		IgnoreGoroutines: harnessGoroutines(),
+	cfg := artemisConfig(a, brokertest.WithoutManagement())
+	cfg.Refusing, cfg.Rejected = a.Refusing, a.Rejected
+	cfg.QueueCounters = func(t testing.TB, queue driver.Destination) (added, acknowledged int64) {
+		t.Helper()
+		// The last acknowledgements may still be under way to the broker: wait until its counters stand still.
+		last := brokertest.QueueStats{MessagesAdded: -1}
+		_, err := a.WaitQueue(t.Context(), queue.Name, func(s brokertest.QueueStats) bool {
+			<-time.After(100 * time.Millisecond)
+			still := s.MessagesAdded == last.MessagesAdded && s.MessagesAcked == last.MessagesAcked
+			last = s
+			return still
+		})
+		if errors.Is(err, brokertest.ErrNoQueue) {
+			return 0, 0
+		}
+		require.NoError(t, err)
+		return last.MessagesAdded, last.MessagesAcked
+	}
+	drivertest.Run(t, cfg)
+	t.Run("settled", func(t *testing.T) { drivertest.Run(t, settled(cfg)) })
+}
+
+func activemqConfig(a *brokertest.ActiveMQ, options ...brokertest.ActiveMQOption) drivertest.Config {
+	cfg := librarytest.Real(Factory(), a, (*brokertest.ActiveMQ).AMQPURL, func(t testing.TB) *brokertest.ActiveMQ {
+		t.Helper()
+		return brokertest.StartActiveMQ(t, append(options, brokertest.WithActiveMQLogin())...)
 	})
-	conformanceSettled(t, a.AMQPURL(), artemis, artemisLacks(), 0)
+	cfg.Inspect = inspect(cfg.URL, activemq)
+	cfg.Lacks = map[drivertest.Feature]string{drivertest.SharedSubscription: "ActiveMQ Classic has no shared subscriptions"}
+	return cfg
+}
+
+// scheduling are options of ActiveMQ Classic with its management and delayed messages.
+func scheduling(more ...brokertest.ActiveMQOption) []brokertest.ActiveMQOption {
+	return append(more, brokertest.WithActiveMQLogin(), brokertest.WithActiveMQManagement(), brokertest.WithActiveMQSetting("schedulerSupport", "true"))
+}
+
+func TestConformanceActiveMQ(t *testing.T) {
+	a := brokertest.StartActiveMQ(t, scheduling()...)
+	cfg := activemqConfig(a)
+	cfg.Inspector = librarytest.Managed(t, a.ManagementURL(), true)
+	drivertest.Run(t, cfg)
+}
+
+func rabbitmqLacks() map[drivertest.Feature]string {
+	return map[drivertest.Feature]string{
+		drivertest.Topics:              "the plug-in leaves the queue of each topic consumer behind",
+		drivertest.DurableSubscription: "the plug-in has no durable subscriptions",
+		drivertest.SharedSubscription:  "the plug-in has no shared subscriptions",
+		drivertest.Selector:            "the plug-in has no selectors",
+		drivertest.Priority:            "a queue that is declared by its use has no priorities",
+		drivertest.Group:               "RabbitMQ has no message groups",
+		drivertest.Transactions:        "the plug-in has no transactions",
+		drivertest.TransactedReceive:   "the plug-in has no transactions",
+		drivertest.Delay:               "RabbitMQ has no delayed deliveries",
+	}
+}
+
+func rabbitmqConfig(r *brokertest.RabbitMQ, options ...brokertest.RabbitMQOption) drivertest.Config {
+	cfg := librarytest.Real(Factory(), r, (*brokertest.RabbitMQ).AMQPURL, func(t testing.TB) *brokertest.RabbitMQ {
+		t.Helper()
+		return brokertest.StartRabbitMQ(t, options...)
+	})
+	cfg.Inspect, cfg.Lacks = inspect(cfg.URL, rabbitmq3), rabbitmqLacks()
+	return cfg
+}
+
+func TestConformanceRabbitMQ(t *testing.T) {
+	r := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQManagement(), brokertest.WithRabbitMQSetting("collect_statistics_interval", "500"))
+	cfg := rabbitmqConfig(r)
+	cfg.Inspector = librarytest.Managed(t, r.ManagementURL(), false)
+	drivertest.Run(t, cfg)
+	requireNothingLeft(t, r)
+}
+
+// requireNothingLeft asks the broker for connections, and for the queues that the plug-in makes for topic consumers. Its
+// lists do not have the connections of this plug-in, its log has.
+func requireNothingLeft(t *testing.T, r *brokertest.RabbitMQ) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	require.EventuallyWithT(t, func(t *assert.CollectT) { // the broker is a moment behind
+		log, err := os.ReadFile(r.LogFile())
+		assert.NoError(t, err)
+		assert.Empty(t, openInLog(string(log)))
+	}, patience, 50*time.Millisecond)
+	queues, err := r.Ctl(ctx, "list_queues", "name")
+	require.NoError(t, err)
+	require.NotContains(t, queues, "amq.gen")
+}
+
+// openInLog returns the processes of the connections that the broker has not closed. The process of a connection that
+// the client closed while the plug-in was writing may crash ({writer,send_failed,{error,closed}}): then the log has its
+// crash and no closing.
+func openInLog(log string) map[string]bool {
+	open := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(accepting|closing) AMQP connection (<[0-9.]+>)|\[error\] (<[0-9.]+>) +crasher:`).FindAllStringSubmatch(log, -1) {
+		if m[1] == "accepting" {
+			open[m[2]] = true
+		} else {
+			delete(open, m[2]+m[3])
+		}
+	}
+	return open
 }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/drivers/library/librarytest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -27,7 +28,7 @@ const patience = time.Minute
 // noLeaks fails the test when it leaves goroutines behind, other than those of the brokers' harness.
 func noLeaks(t *testing.T) {
 	t.Helper()
-	options := append(harnessGoroutines(), goleak.IgnoreCurrent(),
+	options := append(librarytest.Harness(), goleak.IgnoreCurrent(),
 		goleak.IgnoreAnyFunction("os/exec.(*Cmd).Wait"), goleak.IgnoreAnyFunction("os/exec.(*Cmd).watchCtx"))
 	t.Cleanup(func() {
 		deadline := time.Now().Add(patience)

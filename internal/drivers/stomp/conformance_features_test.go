@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/drivers/library/librarytest"
 	"github.com/perfmq/perfmq/internal/drivers/stomp/stomptest"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
@@ -16,88 +17,40 @@ import (
 func TestConformanceRabbitMQ4(t *testing.T) {
 	r := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQ4(), brokertest.WithRabbitMQManagement(),
 		brokertest.WithRabbitMQSetting("collect_statistics_interval", "500"))
-	lacks := func(more ...drivertest.Feature) map[drivertest.Feature]string {
-		lacks := map[drivertest.Feature]string{
-			drivertest.Group:    "RabbitMQ has no message groups",
-			drivertest.Selector: "RabbitMQ has no selectors",
-			drivertest.Delay:    noDelay,
-			drivertest.Text:     noText,
+	for _, quorum := range []bool{false, true} {
+		cfg := rabbitmqConfig(r, brokertest.WithRabbitMQ4())
+		cfg.Inspector = librarytest.Managed(t, r.ManagementURL(), false)
+		cfg.MaxBody = 1 << 20 // it ends connections with frames above 4 MiB, unless stomp.max_frame_size says otherwise
+		if quorum {
+			cfg.Broker += ", quorum queues"
+			cfg.Options = []string{"declare=quorum"}
+			cfg.Inspect = stomptest.Broker{
+				URL: cfg.URL, User: cfg.User, Password: cfg.Password,
+				Destination: func(d driver.Destination) []string { return append(stomptest.Slashed(d), "x-queue-type", "quorum") },
+			}.Inspect
+			for _, f := range []drivertest.Feature{drivertest.Topics, drivertest.DurableSubscription, drivertest.SharedSubscription} {
+				cfg.Lacks[f] = "only queues are declared as quorum queues, by their names"
+			}
+		} else {
+			cfg.Lacks[drivertest.Priority] = "a queue has no priorities unless it is declared with them (-o declare=classic -o max-priority=9)"
 		}
-		for _, f := range more {
-			lacks[f] = "only queues are declared as quorum queues, by their names"
-		}
-		return lacks
-	}
-	plain := lacks()
-	plain[drivertest.Priority] = "a queue has no priorities unless it is declared with them (-o declare=classic -o max-priority=9)"
-	for _, c := range []struct {
-		name    string
-		options []string
-		headers []string // of SUBSCRIBE that go with the options
-		lacks   map[drivertest.Feature]string
-	}{
-		{r.Title(), nil, nil, plain},
-		{
-			r.Title() + ", quorum queues",
-			[]string{"declare=quorum"},
-			[]string{"x-queue-type", "quorum"},
-			lacks(drivertest.Topics, drivertest.DurableSubscription, drivertest.SharedSubscription),
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			drivertest.Run(t, drivertest.Config{
-				Factory: Factory(), URL: r.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-				Broker: c.name, Options: c.options, Lacks: c.lacks, Inspector: managed(t, r.ManagementURL(), false),
-				Inspect: stomptest.Broker{
-					URL: r.STOMPURL(), User: brokertest.User, Password: brokertest.Password,
-					Destination: func(d driver.Destination) []string { return append(stomptest.Slashed(d), c.headers...) },
-				}.Inspect,
-				MaxBody: 1 << 20, // it ends connections with frames above 4 MiB, unless stomp.max_frame_size says otherwise
-				Victim: func(t testing.TB) (string, func()) {
-					t.Helper()
-					victim := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQ4())
-					return victim.STOMPURL(), victim.Kill
-				},
-				IgnoreGoroutines: harnessGoroutines(),
-			})
-		})
+		t.Run(cfg.Broker, func(t *testing.T) { drivertest.Run(t, cfg) })
 	}
 }
 
 func TestConformanceArtemis219(t *testing.T) {
-	a := brokertest.StartArtemis(t, brokertest.WithArtemis219(), brokertest.WithLogin())
-	drivertest.Run(t, drivertest.Config{
-		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker:  a.Title(),
-		Inspect: inspectArtemis(a),
-		Lacks: map[drivertest.Feature]string{
-			drivertest.TransactedReceive: "Artemis does not take acknowledgements in a transaction over STOMP",
-			drivertest.Release:           noRelease,
-			drivertest.Redelivered:       "Artemis 2.19 marks only the first of the messages that come again after a cut",
-		},
-		Victim: func(t testing.TB) (string, func()) {
-			t.Helper()
-			victim := brokertest.StartArtemis(t, brokertest.WithArtemis219(), brokertest.WithLogin())
-			return victim.STOMPURL(), victim.Kill
-		},
-		IgnoreGoroutines: harnessGoroutines(),
-	})
+	old := brokertest.WithArtemis219()
+	cfg := artemisConfig(brokertest.StartArtemis(t, old, brokertest.WithLogin()), old)
+	cfg.Lacks[drivertest.Redelivered] = "Artemis 2.19 marks only the first of the messages that come again after a cut"
+	drivertest.Run(t, cfg)
 }
 
 func TestConformanceActiveMQ516(t *testing.T) {
-	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQ516(), brokertest.WithActiveMQLogin(), brokertest.WithActiveMQManagement(), brokertest.WithActiveMQSetting("schedulerSupport", "true"))
-	drivertest.Run(t, drivertest.Config{
-		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker: a.Title(), Inspector: managed(t, a.ManagementURL(), true),
-		Inspect: inspectAMQP(a.AMQPURL()),
-		Lacks:   classicLacks(),
-		Victim: func(t testing.TB) (string, func()) {
-			t.Helper()
-			victim := brokertest.StartActiveMQ(t, brokertest.WithActiveMQ516(), brokertest.WithActiveMQLogin())
-			return victim.STOMPURL(), victim.Kill
-		},
-		IgnoreGoroutines: harnessGoroutines(),
-	})
+	old := brokertest.WithActiveMQ516()
+	a := brokertest.StartActiveMQ(t, old, brokertest.WithActiveMQLogin(), brokertest.WithActiveMQManagement(), brokertest.WithActiveMQSetting("schedulerSupport", "true"))
+	cfg := activemqConfig(a, old)
+	cfg.Inspector = librarytest.Managed(t, a.ManagementURL(), true)
+	drivertest.Run(t, cfg)
 }
 
 // TestConformanceVersions runs the suite with older versions of the protocol on ActiveMQ Classic.
@@ -105,19 +58,15 @@ func TestConformanceVersions(t *testing.T) {
 	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin(), brokertest.WithActiveMQSetting("schedulerSupport", "true"))
 	for _, version := range []string{"1.0", "1.1"} {
 		t.Run(version, func(t *testing.T) {
-			lacks, text := classicLacks(), plainText
+			cfg := activemqConfig(a)
+			cfg.Options, cfg.PropertyText = []string{"version=" + version, "dialect=activemq"}, plainText
+			cfg.Mode, cfg.Broker, cfg.Victim = true, "", nil
 			if version == "1.0" {
-				text = "a: b, d é" // Classic undoes the escapes of later versions, which 1.0 has not
-				lacks[drivertest.Reject] = "STOMP 1.0 has no NACK"
-				lacks[drivertest.DurableSubscription] = "those of other names than the client's cannot be removed"
+				cfg.PropertyText = "a: b, d é" // Classic undoes the escapes of later versions, which 1.0 has not
+				cfg.Lacks[drivertest.Reject] = "STOMP 1.0 has no NACK"
+				cfg.Lacks[drivertest.DurableSubscription] = "those of other names than the client's cannot be removed"
 			}
-			drivertest.Run(t, drivertest.Config{
-				Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-				Options: []string{"version=" + version, "dialect=activemq"}, PropertyText: text, Mode: true,
-				Inspect:          inspectAMQP(a.AMQPURL()),
-				Lacks:            lacks,
-				IgnoreGoroutines: harnessGoroutines(),
-			})
+			drivertest.Run(t, cfg)
 		})
 	}
 }

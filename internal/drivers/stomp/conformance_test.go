@@ -4,15 +4,13 @@ package stomp
 
 import (
 	"errors"
-	"maps"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
-	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/brokertest"
+	"github.com/perfmq/perfmq/internal/drivers/library/librarytest"
 	"github.com/perfmq/perfmq/internal/drivers/stomp/stomptest"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
@@ -29,73 +27,40 @@ var shared = brokertest.Shared{
 
 func TestMain(m *testing.M) { brokertest.Main(m, &shared) }
 
-// harnessGoroutines are those of the brokers' harness, which outlive a sub-test.
-func harnessGoroutines() []goleak.Option {
-	return []goleak.Option{
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
-		goleak.IgnoreAnyFunction("github.com/perfmq/perfmq/internal/brokertest.(*process).run"),
-		goleak.IgnoreAnyFunction("os/exec.(*Cmd).Start.func2"),
+// artemisLacks are the features that Artemis lacks over STOMP.
+func artemisLacks() map[drivertest.Feature]string {
+	return map[drivertest.Feature]string{
+		drivertest.TransactedReceive: "Artemis does not take acknowledgements in a transaction over STOMP",
+		drivertest.Release:           noRelease,
 	}
 }
 
-// managed asks a broker for its own counters over HTTP; of topics, if the broker tells those.
-func managed(t *testing.T, url string, topics bool) func(driver.Kind) driver.Inspector {
-	t.Helper()
-	h, err := (&brokerside.Management{URL: url, User: brokertest.User, Password: brokertest.Password}).Open()
-	require.NoError(t, err)
-	t.Cleanup(h.Close)
-	return func(kind driver.Kind) driver.Inspector {
-		if kind == driver.Topic && !topics {
-			return nil
-		}
-		return h
-	}
+func artemisConfig(a *brokertest.Artemis, options ...brokertest.ArtemisOption) drivertest.Config {
+	cfg := librarytest.Real(Factory(), a, (*brokertest.Artemis).STOMPURL, func(t testing.TB) *brokertest.Artemis {
+		t.Helper()
+		return brokertest.StartArtemis(t, append(options, brokertest.WithLogin())...)
+	})
+	cfg.Inspect, cfg.Lacks = inspectAMQP(a.AMQPURL(), false), artemisLacks()
+	return cfg
 }
 
 func TestConformanceArtemis(t *testing.T) {
 	a := shared.Artemis(t)
-	drivertest.Run(t, drivertest.Config{
-		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker: brokertest.ArtemisTitle(), Inspector: managed(t, a.ManagementURL(), true),
-		Refusing: a.Refusing,
-		Inspect:  inspectArtemis(a),
-		Lacks: map[drivertest.Feature]string{
-			drivertest.TransactedReceive: "Artemis does not take acknowledgements in a transaction over STOMP",
-			drivertest.Release:           noRelease,
-		},
-		Victim: func(t testing.TB) (string, func()) {
-			t.Helper()
-			victim := brokertest.StartArtemis(t, brokertest.WithLogin(), brokertest.WithoutManagement())
-			return victim.STOMPURL(), victim.Kill
-		},
-		QueueCounters: func(t testing.TB, queue driver.Destination) (added, acknowledged int64) {
-			t.Helper()
-			stats, err := a.Queue(t.Context(), queue.Name) // the suite asks until the counters are right
-			if !errors.Is(err, brokertest.ErrNoQueue) {
-				require.NoError(t, err)
-			}
-			return stats.MessagesAdded, stats.MessagesAcked
-		},
-		IgnoreGoroutines: harnessGoroutines(),
-	})
-}
-
-// inspectArtemis is a [drivertest.Config.Inspect] by way of AMQP: over STOMP Artemis does not tell text from bytes.
-func inspectArtemis(a *brokertest.Artemis) func(testing.TB, driver.Destination) func(int) []drivertest.Header {
-	return func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
+	cfg := artemisConfig(a, brokertest.WithoutManagement())
+	cfg.Inspector, cfg.Refusing = librarytest.Managed(t, a.ManagementURL(), true), a.Refusing
+	cfg.QueueCounters = func(t testing.TB, queue driver.Destination) (added, acknowledged int64) {
 		t.Helper()
-		return brokertest.InspectAMQP(t, a.AMQPURL(), true, dest.Kind, dest.Name, false)
+		stats, err := a.Queue(t.Context(), queue.Name) // the suite asks until the counters are right
+		if !errors.Is(err, brokertest.ErrNoQueue) {
+			require.NoError(t, err)
+		}
+		return stats.MessagesAdded, stats.MessagesAcked
 	}
+	drivertest.Run(t, cfg)
 }
 
 // noRelease is why some brokers lack that.
 const noRelease = "a NACK is the end of a message"
-
-const (
-	noDelay = "RabbitMQ has no delayed deliveries"
-	noText  = "RabbitMQ does not tell text from bytes"
-)
 
 // classicLacks are the features that ActiveMQ Classic lacks.
 func classicLacks() map[drivertest.Feature]string {
@@ -106,51 +71,56 @@ func classicLacks() map[drivertest.Feature]string {
 	}
 }
 
-// inspectAMQP is a [drivertest.Config.Inspect] by way of AMQP: over STOMP ActiveMQ Classic does not say of which group
-// a message is.
-func inspectAMQP(url string) func(testing.TB, driver.Destination) func(int) []drivertest.Header {
+// inspectAMQP is a [drivertest.Config.Inspect] by way of AMQP: over STOMP Artemis does not tell text from bytes, and
+// ActiveMQ Classic not of which group a message is. whole: addresses have the kind of the destination.
+func inspectAMQP(url string, whole bool) func(testing.TB, driver.Destination) func(int) []drivertest.Header {
 	return func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
 		t.Helper()
-		return brokertest.InspectAMQP(t, url, true, dest.Kind, dest.String(), false)
+		address := dest.Name
+		if whole {
+			address = dest.String()
+		}
+		return brokertest.InspectAMQP(t, url, true, dest.Kind, address, false)
 	}
+}
+
+func activemqConfig(a *brokertest.ActiveMQ, options ...brokertest.ActiveMQOption) drivertest.Config {
+	cfg := librarytest.Real(Factory(), a, (*brokertest.ActiveMQ).STOMPURL, func(t testing.TB) *brokertest.ActiveMQ {
+		t.Helper()
+		return brokertest.StartActiveMQ(t, append(options, brokertest.WithActiveMQLogin())...)
+	})
+	cfg.Inspect, cfg.Lacks = inspectAMQP(a.AMQPURL(), true), classicLacks()
+	return cfg
 }
 
 func TestConformanceActiveMQ(t *testing.T) {
 	a := shared.ActiveMQ(t)
-	drivertest.Run(t, drivertest.Config{
-		Factory: Factory(), URL: a.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker: brokertest.ActiveMQTitle(), Inspector: managed(t, a.ManagementURL(), true),
-		Inspect: inspectAMQP(a.AMQPURL()),
-		Lacks:   classicLacks(),
-		Victim: func(t testing.TB) (string, func()) {
-			t.Helper()
-			victim := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin())
-			return victim.STOMPURL(), victim.Kill
-		},
-		IgnoreGoroutines: harnessGoroutines(),
+	cfg := activemqConfig(a)
+	cfg.Inspector = librarytest.Managed(t, a.ManagementURL(), true)
+	drivertest.Run(t, cfg)
+}
+
+func rabbitmqConfig(r *brokertest.RabbitMQ, options ...brokertest.RabbitMQOption) drivertest.Config {
+	cfg := librarytest.Real(Factory(), r, (*brokertest.RabbitMQ).STOMPURL, func(t testing.TB) *brokertest.RabbitMQ {
+		t.Helper()
+		return brokertest.StartRabbitMQ(t, options...)
 	})
+	cfg.Inspect = stomptest.Broker{URL: cfg.URL, User: cfg.User, Password: cfg.Password, Destination: stomptest.Slashed}.Inspect
+	cfg.Lacks = map[drivertest.Feature]string{
+		drivertest.Group:    "RabbitMQ has no message groups",
+		drivertest.Selector: "RabbitMQ has no selectors",
+		drivertest.Delay:    "RabbitMQ has no delayed deliveries",
+		drivertest.Text:     "RabbitMQ does not tell text from bytes",
+	}
+	return cfg
 }
 
 func TestConformanceRabbitMQ(t *testing.T) {
 	r := shared.RabbitMQ(t)
-	drivertest.Run(t, drivertest.Config{
-		Factory: Factory(), URL: r.STOMPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Broker: brokertest.RabbitMQTitle(), Inspector: managed(t, r.ManagementURL(), false),
-		Inspect: stomptest.Broker{URL: r.STOMPURL(), User: brokertest.User, Password: brokertest.Password, Destination: stomptest.Slashed}.Inspect,
-		Lacks: map[drivertest.Feature]string{
-			drivertest.Priority: "a queue that is declared by its use has no priorities",
-			drivertest.Group:    "RabbitMQ has no message groups",
-			drivertest.Selector: "RabbitMQ has no selectors",
-			drivertest.Delay:    noDelay,
-			drivertest.Text:     noText,
-		},
-		Victim: func(t testing.TB) (string, func()) {
-			t.Helper()
-			victim := brokertest.StartRabbitMQ(t)
-			return victim.STOMPURL(), victim.Kill
-		},
-		IgnoreGoroutines: harnessGoroutines(),
-	})
+	cfg := rabbitmqConfig(r)
+	cfg.Inspector = librarytest.Managed(t, r.ManagementURL(), false)
+	cfg.Lacks[drivertest.Priority] = "a queue that is declared by its use has no priorities"
+	drivertest.Run(t, cfg)
 	t.Run("queue names", func(t *testing.T) { testQueueNamesOnRabbitMQ(t, r) })
 }
 
@@ -175,31 +145,25 @@ const plainText = "a: b\\c d é"
 // TestConformanceOptions runs the suite with settings other than the defaults.
 func TestConformanceOptions(t *testing.T) {
 	a := shared.Artemis(t)
-	noTx := map[drivertest.Feature]string{
-		drivertest.TransactedReceive: "Artemis does not take acknowledgements in a transaction", drivertest.Release: noRelease,
-	}
-	old := maps.Clone(noTx)
-	old[drivertest.Reject] = "STOMP 1.0 has no NACK"
-	for name, cfg := range map[string]drivertest.Config{
-		"version=1.0": {Options: []string{"version=1.0", "dialect=artemis"}, Lacks: old, PropertyText: plainText, Unnamed: "STOMP 1.0 has no header server"},
-		"receipt=false": {
-			Options: []string{"receipt=false"}, AtMostOnce: true,
-			Lacks: map[drivertest.Feature]string{
-				drivertest.TransactedReceive: noTx[drivertest.TransactedReceive],
-				drivertest.Transactions:      "transactions are confirmed by receipts",
-				drivertest.Release:           noRelease,
-			},
+	for name, change := range map[string]func(*drivertest.Config){
+		"version=1.0": func(cfg *drivertest.Config) {
+			cfg.Options, cfg.PropertyText = []string{"version=1.0", "dialect=artemis"}, plainText
+			cfg.Unnamed = "STOMP 1.0 has no header server"
+			cfg.Lacks[drivertest.Reject] = "STOMP 1.0 has no NACK"
 		},
-		// Over TLS a burst is written by a goroutine that is made for it.
-		"tls": {URL: a.STOMPSURL(), TLS: driver.TLS{CAFile: a.Certs().CAFile}, Lacks: noTx, Allocations: 4},
+		"receipt=false": func(cfg *drivertest.Config) {
+			cfg.Options, cfg.AtMostOnce = []string{"receipt=false"}, true
+			cfg.Lacks[drivertest.Transactions] = "transactions are confirmed by receipts"
+		},
+		"tls": func(cfg *drivertest.Config) {
+			cfg.URL, cfg.TLS = a.STOMPSURL(), driver.TLS{CAFile: a.Certs().CAFile}
+			cfg.Allocations = 4 // a burst is written by a goroutine that is made for it
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if cfg.URL == "" {
-				cfg.URL = a.STOMPURL()
-			}
-			cfg.Inspect = inspectArtemis(a)
-			cfg.Factory, cfg.User, cfg.Password, cfg.WrongPassword = Factory(), brokertest.User, brokertest.Password, "wrong"
-			cfg.IgnoreGoroutines, cfg.Mode = harnessGoroutines(), true
+			cfg := artemisConfig(a)
+			cfg.Mode, cfg.Broker, cfg.Victim = true, "", nil
+			change(&cfg)
 			drivertest.Run(t, cfg)
 		})
 	}

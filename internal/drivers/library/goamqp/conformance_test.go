@@ -5,8 +5,6 @@ package goamqp_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/internal/drivers/library/goamqp"
 	"github.com/perfmq/perfmq/internal/drivers/library/librarytest"
@@ -17,30 +15,35 @@ import (
 // allocations is the library's cost per message that is sent and received, the embedded broker included.
 const allocations = 100
 
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	librarytest.Probe(t, goamqp.Factory())
+}
+
 func TestConformance(t *testing.T) {
 	cfg := librarytest.Embedded(t, goamqp.Factory())
 	cfg.Allocations = allocations
 	drivertest.Run(t, cfg)
 }
 
+// conformance runs the suite on a real broker; prefix goes before the names of destinations of a kind.
+func conformance(t *testing.T, cfg drivertest.Config, prefix map[driver.Kind]string) {
+	t.Helper()
+	cfg.Broker, cfg.Allocations = "", allocations
+	cfg.Inspect = func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
+		t.Helper()
+		return brokertest.InspectAMQP(t, cfg.URL, true, dest.Kind, prefix[dest.Kind]+dest.Name, false)
+	}
+	drivertest.Run(t, cfg)
+}
+
 func TestConformanceArtemis(t *testing.T) {
 	a := brokertest.StartArtemis(t, brokertest.WithLogin())
-	drivertest.Run(t, drivertest.Config{
-		Factory: goamqp.Factory(), URL: a.AMQPURL(), User: brokertest.User, Password: brokertest.Password, WrongPassword: "wrong",
-		Allocations: allocations, Refusing: a.Refusing, Rejected: a.Rejected,
-		Lacks: map[drivertest.Feature]string{drivertest.Redelivered: "Artemis does not count deliveries that end with their connection"},
-		Inspect: func(t testing.TB, dest driver.Destination) func(int) []drivertest.Header {
-			t.Helper()
-			return brokertest.InspectAMQP(t, a.AMQPURL(), true, dest.Kind, dest.Name, false)
-		},
-		Victim: func(t testing.TB) (string, func()) {
-			t.Helper()
-			victim := brokertest.StartArtemis(t, brokertest.WithLogin(), brokertest.WithoutManagement())
-			return victim.AMQPURL(), victim.Kill
-		},
-		IgnoreGoroutines: []goleak.Option{
-			goleak.IgnoreAnyFunction("github.com/perfmq/perfmq/internal/brokertest.(*process).run"),
-			goleak.IgnoreAnyFunction("os/exec.(*Cmd).Start.func2"),
-		},
+	cfg := librarytest.Real(goamqp.Factory(), a, (*brokertest.Artemis).AMQPURL, func(t testing.TB) *brokertest.Artemis {
+		t.Helper()
+		return brokertest.StartArtemis(t, brokertest.WithLogin(), brokertest.WithoutManagement())
 	})
+	cfg.Refusing, cfg.Rejected = a.Refusing, a.Rejected
+	cfg.Lacks = map[drivertest.Feature]string{drivertest.Redelivered: "Artemis does not count deliveries that end with their connection"}
+	conformance(t, cfg, nil)
 }

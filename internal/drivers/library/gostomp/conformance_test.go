@@ -10,6 +10,11 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver/drivertest"
 )
 
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	librarytest.Probe(t, gostomp.Factory())
+}
+
 func TestConformance(t *testing.T) {
 	cfg := librarytest.Embedded(t, gostomp.Factory())
 	cfg.IgnoreGoroutines = []goleak.Option{ // see the package comment
