@@ -81,14 +81,13 @@ func (l *inLink) open(t *wire.Terminus) (refused *failure) {
 		l.coordinator = true
 	case t.Kind == 0:
 		return fail(wire.CondInvalidField, "a link needs a target")
-	case t.Dynamic || t.Address.V != "":
-		addr, temporary := addressOf(t)
+	case t.Dynamic:
+		return failDynamic()
+	case t.Address.V != "":
+		addr := parseAddress(t.Address.V, kindOf(t))
 		var err error
 		if l.dest, err = l.s.c.srv.store.Open(addr); err != nil {
 			return cannotOpen(addr, err)
-		}
-		if temporary {
-			l.temporary = &addr
 		}
 	default:
 		l.defaultKind = kindOf(t)
@@ -127,7 +126,9 @@ func (l *outLink) open(a *wire.Attach) (refused *failure, err error) {
 	switch {
 	case t.Kind == 0:
 		return l.describeSubscription(a), nil
-	case t.Kind != wire.DescSource || !t.Dynamic && t.Address.V == "":
+	case t.Dynamic:
+		return failDynamic(), nil
+	case t.Kind != wire.DescSource || t.Address.V == "":
 		return fail(wire.CondInvalidField, "a link needs a source with an address"), nil
 	case t.DistributionMode == wire.DistributionCopy && kindOf(t) == store.KindQueue:
 		// JMS clients ask for copies of topics, where every subscriber gets one
@@ -144,10 +145,7 @@ func (l *outLink) open(a *wire.Attach) (refused *failure, err error) {
 	if refused != nil {
 		return refused, nil
 	}
-	addr, temporary := addressOf(t)
-	if temporary {
-		l.temporary = &addr
-	}
+	addr := parseAddress(t.Address.V, kindOf(t))
 	notify := func() { l.s.c.makeReady(l) }
 	switch topic, name, ok := addr.Subscription(); {
 	case ok:

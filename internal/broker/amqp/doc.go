@@ -26,8 +26,8 @@
 //
 // # Addresses
 //
-// A prefix (queue://, topic://, temp-queue://, temp-topic://, /queue/, /topic/) gives the kind of an address, else a
-// capability of the terminus (queue, topic, temporary-queue, temporary-topic); the default is a queue.
+// A prefix (queue://, topic://, /queue/, /topic/) gives the kind of an address, else a capability of the terminus
+// (queue, topic); the default is a queue.
 //
 // # Subscriptions
 //
@@ -38,7 +38,7 @@
 //
 // # Not supported
 //
-// Browsing (distribution mode copy) is refused. The filter no-local is ignored and not echoed. Modified with
+// Browsing (distribution mode copy) and temporary destinations (dynamic) are refused. The filter no-local is ignored and not echoed. Modified with
 // undeliverable-here drops the message, as rejected does; its annotations are ignored. Links are not resumed: unsettled
 // deliveries of an ended link are delivered again. Transactions hold sends and settlements, but not acquisitions.
 package amqp

@@ -26,10 +26,12 @@ func cannotOpen(a store.Address, err error) *failure {
 		condition = wire.CondResourceLocked
 	case errors.Is(err, store.ErrSubscription):
 		condition = wire.CondNotImplemented
-	case errors.Is(err, store.ErrGone):
-		condition = wire.CondNotFound
 	}
 	return fail(condition, "%.80q: %v", a, err)
+}
+
+func failDynamic() *failure {
+	return fail(wire.CondNotImplemented, "temporary destinations are not supported")
 }
 
 // failField is a failure with the name of an invalid field (Transport, section 2.8.14; JMS mapping).

@@ -144,7 +144,7 @@ func TestAddresses(t *testing.T) {
 	s := r.session()
 	for address, want := range map[string]store.Address{
 		"queue://A": queue("A"), "topic://A": topic("A"), "/queue/B": queue("B"), "/topic/B": topic("B"), "C": queue("C"),
-		"temp-topic://D": topic("D"), "other://E": queue("other://E"),
+		"other://E": queue("other://E"),
 	} {
 		r.send(r.sender(s, address, nil), "x")
 		r.stats(want, func(d store.DestinationStats) bool { return d.Sent == 1 })
@@ -161,19 +161,6 @@ func TestAddresses(t *testing.T) {
 	r.stats(queue("G"), func(d store.DestinationStats) bool { return d.Sent == 1 })
 	err := anonymous.Send(soon(t), client.NewMessage([]byte("x")), nil)
 	require.Equal(t, client.ErrCondNotFound, condition(err))
-}
-
-// TestDynamic: an address of its own lasts as long as its link.
-func TestDynamic(t *testing.T) {
-	r := start(t, store.Config{}, amqp.Options{})
-	s := r.session()
-	in := r.receiver(s, "", &client.ReceiverOptions{DynamicAddress: true})
-	require.NotEmpty(t, in.Address())
-	r.send(r.sender(s, in.Address(), nil), "x")
-	r.expect(in, "x")
-	require.NotNil(t, r.store.Find(queue(in.Address())))
-	require.NoError(t, in.Close(soon(t)))
-	require.Eventually(t, func() bool { return r.store.Find(queue(in.Address())) == nil }, timeout, time.Millisecond)
 }
 
 // TestStoppedHoldsMessages: the broker ends a connection that holds a message. Whoever gets the message next learns that

@@ -22,7 +22,6 @@ type inLink struct {
 	second      bool               // receiver-settle-mode second
 	dest        *store.Destination // nil: an anonymous terminus
 	defaultKind store.Kind
-	temporary   *store.Address // to be deleted with the link
 	source      uint64
 	group       string // of the last message
 
@@ -145,14 +144,6 @@ func (l *inLink) complete(n *node, b []byte) error {
 			return nil
 		}
 	}
-	if deleted(dest) {
-		f := errDeleted(dest)
-		l.reject(f) // the outcome for the sender
-		if l.dest != nil {
-			l.detach(f) // Transport, section 2.8.15
-		}
-		return nil
-	}
 	if state.Transactional {
 		return l.sendInTxn(state.TxnID, dest, &n.msg, len(b))
 	}
@@ -254,11 +245,6 @@ func (l *inLink) grant() {
 		return
 	}
 	c := l.s.c
-	if l.dest != nil && deleted(l.dest) { // while it waited for room
-		c.sendAccepted() // instead of flush, a possible caller
-		l.detachFlushed(errDeleted(l.dest))
-		return
-	}
 	if c.srv.blocks && l.dest != nil && !l.dest.Room(func() { c.onRoom(l) }) {
 		l.waiting = true
 		l.countFull()
@@ -305,35 +291,17 @@ func (l *inLink) sendFlow() {
 // detach ends the link because of an error; further frames over it are ignored.
 func (l *inLink) detach(f *failure) {
 	l.s.c.flush()
-	l.detachFlushed(f)
-}
-
-// detachFlushed is detach after a flush.
-func (l *inLink) detachFlushed(f *failure) {
 	l.end()
 	l.detached = true
 	l.s.detach(l.handle, true, f)
 }
 
-// deleted reports that dest is a deleted queue, such as a temporary one whose link has ended: messages to it are lost.
-// A deleted topic is created again.
-func deleted(dest *store.Destination) bool {
-	return dest.Gone() && dest.Address().Kind == store.KindQueue
-}
-
-func errDeleted(dest *store.Destination) *failure {
-	return fail(wire.CondResourceDeleted, "%s was deleted", dest.Address())
-}
-
-// end ends the link's delivery and transactions, and deletes its temporary destination.
+// end ends the link's delivery and transactions.
 func (l *inLink) end() {
 	l.dropPartial()
 	l.gone = true
 	if l.coordinator {
 		l.endCoordinator()
-	}
-	if l.temporary != nil {
-		l.s.c.srv.store.Delete(*l.temporary)
 	}
 }
 

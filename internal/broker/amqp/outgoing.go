@@ -24,8 +24,6 @@ type outLink struct {
 	detached bool            // by us; the reader's
 	closed   bool
 
-	temporary *store.Address // to be deleted with the link
-
 	count, limit uint32 // delivery-count, and delivery-count plus link-credit
 	drain, echo  bool
 	taken        []store.Delivery // from the queue, not sent yet
@@ -239,9 +237,6 @@ func (l *outLink) end(failed, closing bool) *failure {
 	c.mu.Unlock()
 	if l.consumer != nil {
 		l.consumer.Close(failed)
-	}
-	if l.temporary != nil {
-		c.srv.store.Delete(*l.temporary)
 	}
 	if closing && l.sub != nil {
 		if err := l.sub.Remove(); err != nil && l.consumer == nil { // of sharing links, the last one removes it

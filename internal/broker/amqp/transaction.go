@@ -132,11 +132,6 @@ func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 		return false, failCommit(wire.CondResourceLimit,
 			"the transaction has more than %d bytes, or than the broker has memory for", maxTxnBytes)
 	}
-	for _, s := range t.sends {
-		if deleted(s.dest) {
-			return false, failCommit(wire.CondResourceDeleted, "%s was deleted", s.dest.Address())
-		}
-	}
 	if !c.srv.blocks {
 		for _, s := range t.sends {
 			if !s.dest.Room(nil) {

@@ -219,12 +219,8 @@ func (s *Server) deleteTopic(name string) {
 		delete(s.byID, t.id)
 	}
 	s.mu.Unlock()
-	if t == nil {
-		return
-	}
-	t.end()
-	if len(t.dest.Stats().Queues) == 0 {
-		s.store.Delete(t.dest.Address())
+	if t != nil {
+		t.end()
 	}
 }
 

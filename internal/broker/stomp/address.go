@@ -43,12 +43,12 @@ const maxKnown = 1000
 // destination returns the destination of a SEND frame.
 func (c *conn) destination(name, kind []byte) (*store.Destination, error) {
 	known := &c.addresses
-	if known.last != nil && !known.last.Gone() && bytes.Equal(known.name, name) && bytes.Equal(known.kind, kind) {
+	if known.last != nil && bytes.Equal(known.name, name) && bytes.Equal(known.kind, kind) {
 		return known.last, nil
 	}
 	key := [2]string{string(name), string(kind)}
 	d := known.known[key]
-	if d == nil || d.Gone() {
+	if d == nil {
 		plain, _ := c.version.Unescape(name)
 		plainKind, _ := c.version.Unescape(kind)
 		a, err := address(string(plain), string(plainKind))

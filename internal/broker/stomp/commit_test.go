@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
@@ -30,16 +29,4 @@ func TestCommitIsAllOrNothing(t *testing.T) {
 	assert.Equal(t, "r", c.refused("queue://x is full").headers["receipt-id"])
 	assert.EqualValues(t, 5, queueStats(s.store, "x").Stored)
 	assert.EqualValues(t, 5, s.store.Stats()[0].Refused, "all messages of the second transaction")
-}
-
-// TestCommitToADeletedQueue: what is confirmed is there.
-func TestCommitToADeletedQueue(t *testing.T) {
-	t.Parallel()
-	s := serve(t, store.Config{}, Options{})
-	c := connected(t, s.addr, "1.2")
-	c.ask("BEGIN", "", "transaction:t")
-	c.ask("SEND", "x", "destination:/queue/x", "transaction:t")
-	require.True(t, s.store.Delete(store.Address{Kind: store.KindQueue, Name: "x"}))
-	c.ask("COMMIT", "", "transaction:t")
-	assert.EqualValues(t, 1, queueStats(s.store, "x").Depth)
 }

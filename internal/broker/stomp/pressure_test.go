@@ -124,14 +124,3 @@ func TestStall(t *testing.T) {
 	_ = c.Close()
 	s.stop() // does not wait for a minute
 }
-
-// TestDeleted sends on to a queue that was deleted: it is made anew.
-func TestDeleted(t *testing.T) {
-	t.Parallel()
-	s := serve(t, store.Config{}, Options{})
-	c := connected(t, s.addr, "1.2")
-	fill(c, "/queue/x", 2)
-	require.True(t, s.store.Delete(store.Address{Kind: store.KindQueue, Name: "x"}))
-	fill(c, "/queue/x", 3)
-	assert.EqualValues(t, 3, queueStats(s.store, "x").Depth)
-}

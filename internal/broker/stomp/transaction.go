@@ -168,9 +168,6 @@ func (t *transaction) apply() (confirm bool) {
 			s.settle() // no effect if the message was settled since
 			continue
 		}
-		if s.to.Gone() { // deleted since: create it again
-			s.to = t.conn.server.store.Destination(s.to.Address())
-		}
 		if s.to.Commit(s.m) == store.Withheld {
 			confirm = false
 		}

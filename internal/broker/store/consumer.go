@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"slices"
 	"sync"
 
@@ -35,19 +34,12 @@ type Delivery struct {
 	Message  *Message
 }
 
-// ErrGone means that the queue or subscription was deleted.
-var ErrGone = errors.New("the queue was deleted")
-
 // Consume adds a consumer; filter may be nil. After a Take that returned less than asked for, notify is called once
-// when there may be a message; any goroutine calls it, and it must not block. Consume fails with [ErrGone] or
-// [ErrNoMemory].
+// when there may be a message; any goroutine calls it, and it must not block. Consume fails with [ErrNoMemory].
 func (q *Queue) Consume(filter Filter, notify func()) (*Consumer, error) {
 	c := &Consumer{q: q, filter: filter, notify: notify}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.gone {
-		return nil, ErrGone
-	}
 	if !q.dest.store.Reserve(consumerSize) {
 		return nil, ErrNoMemory
 	}

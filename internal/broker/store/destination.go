@@ -81,7 +81,6 @@ type Destination struct {
 	sent     atomic.Uint64
 	refused  atomic.Uint64
 	unrouted atomic.Uint64 // messages to a topic without subscriptions
-	gone     atomic.Bool   // deleted
 
 	mu        sync.Mutex // for changes of subs, and for reordered
 	reordered map[uint64]*reorderedMessage
@@ -99,15 +98,11 @@ const reorderWait = 100 * time.Millisecond
 // Address returns the destination's address.
 func (d *Destination) Address() Address { return d.addr }
 
-// Gone reports whether the destination was deleted. Messages sent to it are lost: find or create it again.
-func (d *Destination) Gone() bool { return d.gone.Load() }
-
 // Send applies the faults to m and stores it in all queues of the address. It blocks during a stall. With the policy
 // [Block] it stores m even beyond the limit, up to an eighth beyond the broker's memory; see [Destination.Room].
 func (d *Destination) Send(m *Message) Verdict {
 	s := d.store
 	s.stall.await()
-	d = d.current()
 	if s.overfull() || s.cfg.Full == Reject && !d.Room(nil) {
 		d.CountRefused(1)
 		return Full
@@ -134,16 +129,7 @@ func (d *Destination) CountRefused(n int) {
 // [Full], even if the room was used since: a part of the transaction may be stored already.
 func (d *Destination) Commit(m *Message) Verdict {
 	d.store.stall.await()
-	return d.current().take(m)
-}
-
-// current returns the topic that replaced a deleted one: its subscriptions must get the messages of senders that still
-// hold the old one.
-func (d *Destination) current() *Destination {
-	if d.addr.Kind == KindTopic && d.gone.Load() {
-		return d.store.Destination(d.addr)
-	}
-	return d
+	return d.take(m)
 }
 
 func (d *Destination) take(m *Message) Verdict {

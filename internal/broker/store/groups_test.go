@@ -42,17 +42,3 @@ func TestManyGroups(t *testing.T) {
 	assert.Empty(t, q.groups.named)
 	assert.Empty(t, q.groups.shares)
 }
-
-// TestADeletedTopicIsFoundAgain: what is sent to a topic by one who knew it before it was deleted reaches those who
-// have subscribed to it since.
-func TestADeletedTopicIsFoundAgain(t *testing.T) {
-	s := New(Config{})
-	d := s.Destination(Address{KindTopic, "T"})
-	require.True(t, s.Delete(d.Address()))
-	c := subscribe(t, s, Subscription{})
-	sendNumbers(t, d, 1, 1)
-	require.Equal(t, Stored, d.Commit(message("2")))
-	got, _ := take(c, 9)
-	assert.Equal(t, []string{"1", "2"}, got)
-	assert.EqualValues(t, 2, s.Stats()[0].Sent)
-}

@@ -45,7 +45,7 @@ type Queue struct {
 	waiters   []*Consumer // to be notified of a message
 	groups    *groups     // nil until the first message of a group
 	version   uint64      // changes when consumers must search skipped messages again
-	gone      bool
+	gone      bool        // a removed subscription
 	counts    QueueCounts // without Consumers, Depth, Bytes and Settled
 
 	room    Waiters

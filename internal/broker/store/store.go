@@ -176,24 +176,6 @@ func (s *Store) ConsumeQueue(name string, filter Filter, notify func()) (*Consum
 	return d.queues()[0].Consume(filter, notify)
 }
 
-// Delete removes a destination and all its messages; its consumers receive nothing more. It returns false if there is
-// none.
-func (s *Store) Delete(a Address) bool {
-	s.mu.Lock()
-	d := s.destinations[a]
-	delete(s.destinations, a)
-	s.mu.Unlock()
-	if d == nil {
-		return false
-	}
-	d.gone.Store(true)
-	s.Return(a.size())
-	for _, q := range d.queues() {
-		q.end()
-	}
-	return true
-}
-
 func (s *Store) each(f func(*Destination)) {
 	s.mu.RLock()
 	var list []*Destination

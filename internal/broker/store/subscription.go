@@ -119,16 +119,12 @@ func (d *Destination) remove(q *Queue) error {
 	return nil
 }
 
-// ownSize is the accounted memory of a subscription without its messages, in bytes. A queue is accounted for with its
-// destination.
+// ownSize is the accounted memory of a subscription without its messages, in bytes.
 func (q *Queue) ownSize() int64 {
-	if q.dest.addr.Kind == KindQueue {
-		return 0
-	}
 	return subscriptionSize + int64(len(q.name)+len(q.selector))
 }
 
-// end deletes the queue's messages; it takes no more.
+// end deletes the messages of a subscription; it takes no more.
 func (q *Queue) end() {
 	q.mu.Lock()
 	again := q.gone

@@ -69,18 +69,3 @@ func TestSelectorOfASubscription(t *testing.T) {
 	got, _ := take(c, 9)
 	assert.Equal(t, []string{"3"}, got, "it began anew")
 }
-
-func TestDelete(t *testing.T) {
-	s := New(Config{})
-	d, q := queue(s, "Q")
-	sendNumbers(t, d, 1, 3)
-	c := consume(t, q, nil)
-	assert.True(t, s.Delete(d.Address()))
-	assert.False(t, s.Delete(d.Address()))
-	got, _ := take(c, 9)
-	assert.Empty(t, got)
-	_, err := q.Consume(nil, nil)
-	require.ErrorIs(t, err, ErrGone)
-	assert.Nil(t, s.Find(Address{KindQueue, "Q"}))
-	assert.NotSame(t, q, s.Queue("Q"))
-}
