@@ -28,13 +28,11 @@ func (s *session) onAttach(f *wire.Decoder) error {
 	return s.attachIn(&a)
 }
 
-// answerAttach sends our attach: a with the opposite role.
+// answerAttach sends our attach: a with the opposite role. Receivers settle first, whatever is asked for.
 func (s *session) answerAttach(a *wire.Attach) {
 	answer := wire.Attach{
-		Name: a.Name, Handle: a.Handle, Role: !a.Role, SenderSettleMode: a.SenderSettleMode,
-		ReceiverSettleMode: a.ReceiverSettleMode,
-		Source:             a.Source, Target: a.Target,
-		MaxMessageSize: uint64(s.c.srv.opts.MaxMessage), //nolint:gosec // above zero
+		Name: a.Name, Handle: a.Handle, Role: !a.Role, SenderSettleMode: a.SenderSettleMode, Source: a.Source,
+		Target: a.Target, MaxMessageSize: uint64(s.c.srv.opts.MaxMessage), //nolint:gosec // above zero
 	}
 	if source := &answer.Source; source.Kind == wire.DescSource {
 		source.DistributionMode, source.Timeout = "", 0
@@ -57,8 +55,7 @@ func (s *session) answerAttach(a *wire.Attach) {
 // attachIn attaches a link of a sending peer.
 func (s *session) attachIn(a *wire.Attach) error {
 	l := &inLink{
-		s: s, handle: a.Handle, second: a.ReceiverSettleMode == wire.ReceiverSecond, count: a.InitialDeliveryCount.V,
-		source: s.c.srv.store.NewSource(),
+		s: s, handle: a.Handle, count: a.InitialDeliveryCount.V, source: s.c.srv.store.NewSource(),
 	}
 	refused := l.open(&a.Target)
 	if refused != nil {

@@ -34,7 +34,6 @@ type conn struct {
 	begun     bool // protocol headers were exchanged
 	opened    bool // open frames were exchanged
 	container string
-	sole      bool // the container's name is on the server's list
 	sessions  []*session
 	lowCredit []*inLink // need credit
 	pending   acceptedRange
@@ -133,7 +132,7 @@ func (c *conn) sendClose(err error) {
 	c.mu.Lock()
 	if c.begun && (f != nil || errors.Is(err, errClosed)) {
 		if !c.opened {
-			c.out = c.appendOpen(c.out, nil)
+			c.out = c.appendOpen(c.out)
 		}
 		c.out = (&wire.Close{Error: f}).AppendFrame(c.out)
 	}
@@ -159,11 +158,6 @@ func (c *conn) release(orderly bool) {
 	}
 	clear(c.txns)
 	c.account.End()
-	if c.sole {
-		c.srv.mu.Lock()
-		delete(c.srv.containers, c.container)
-		c.srv.mu.Unlock()
-	}
 }
 
 // frame returns the next frame, valid until the next call.

@@ -38,7 +38,8 @@
 //
 // # Not supported
 //
-// Browsing (distribution mode copy) and temporary destinations (dynamic) are refused. The filter no-local is ignored and not echoed. Modified with
-// undeliverable-here drops the message, as rejected does; its annotations are ignored. Links are not resumed: unsettled
-// deliveries of an ended link are delivered again. Transactions hold sends and settlements, but not acquisitions.
+// Browsing (distribution mode copy) and temporary destinations (dynamic) are refused. The filter no-local is ignored
+// and not echoed. Modified with undeliverable-here drops the message, as rejected does; its annotations are ignored.
+// Links are not resumed: unsettled deliveries of an ended link are delivered again. Transactions hold sends and
+// settlements, but not acquisitions.
 package amqp

@@ -212,28 +212,6 @@ func TestDeep(t *testing.T) {
 	assert.Contains(t, got, wire.CondDecode)
 }
 
-// TestSoleConnection: of two connections that each want to be the only one of their container, the second is refused.
-func TestSoleConnection(t *testing.T) {
-	srv := New(store.New(store.Config{}), Options{})
-	desired := func(b []byte) []byte { return wire.AppendSymbols(b, []string{capSole}) }
-	said := append([]byte(wire.HeaderAMQP), frameOf(0, wire.DescOpen, nil, str("me"), null, null, null, null, null, null, null, desired)...)
-	here, there := net.Pipe()
-	ended := make(chan error, 1)
-	go func() { ended <- srv.Serve(t.Context(), there) }()
-	_, err := here.Write(said)
-	require.NoError(t, err)
-	_, err = io.ReadFull(here, make([]byte, wire.ProtocolHeaderSize+wire.FrameHeaderSize)) // our open has begun: it is in
-	require.NoError(t, err)
-	second := &tape{Reader: bytes.NewReader(said)}
-	require.Error(t, srv.Serve(t.Context(), second))
-	assert.Contains(t, second.said.String(), wire.CondInvalidField)
-	assert.Contains(t, second.said.String(), "container-id")
-	require.NoError(t, here.Close())
-	require.Error(t, <-ended)
-	third := &tape{Reader: bytes.NewReader(append(said, frameOf(0, wire.DescClose, nil)...))}
-	require.NoError(t, srv.Serve(t.Context(), third), "the name is free again")
-}
-
 // TestLookUp: a receiver without a source is shown the subscription of its name, and may remove it.
 func TestLookUp(t *testing.T) {
 	srv := New(store.New(store.Config{}), Options{})

@@ -2,7 +2,6 @@ package amqp
 
 import (
 	"bytes"
-	"slices"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -86,7 +85,6 @@ const (
 	capAnonymousRelay = "ANONYMOUS-RELAY"
 	capSharedSubs     = "SHARED-SUBS"
 	capDelayed        = "DELAYED_DELIVERY"
-	capSole           = "sole-connection-for-container"
 )
 
 // onOpen answers the peer's open.
@@ -100,48 +98,25 @@ func (c *conn) onOpen(f *wire.Decoder) error {
 	}
 	c.opened, c.container = true, o.ContainerID
 	c.maxFrame = int(min(max(o.MaxFrameSize.Or(1<<20), wire.MinMaxFrameSize), 1<<20))
-	var refused *failure
-	if slices.Contains(o.DesiredCapabilities, capSole) {
-		refused = c.claimContainer()
-	}
 	c.mu.Lock()
 	if o.IdleTimeout > 0 {
 		c.heartbeat = max(time.Duration(o.IdleTimeout)*time.Millisecond/2, time.Millisecond)
 	}
-	c.out = c.appendOpen(c.out, refused)
+	c.out = c.appendOpen(c.out)
 	c.mu.Unlock()
 	c.wakeWriter()
-	if refused != nil {
-		return refused
-	}
 	return nil
 }
 
-// claimContainer refuses a second connection of a container, for JMS clients with a client ID.
-func (c *conn) claimContainer() *failure {
-	c.srv.mu.Lock()
-	defer c.srv.mu.Unlock()
-	if c.srv.containers[c.container] {
-		return failField("container-id", "there is a connection of the container %q already", c.container)
-	}
-	c.srv.containers[c.container], c.sole = true, true
-	return nil
-}
-
-// appendOpen appends our open; a close with refused follows, unless it is nil.
-func (c *conn) appendOpen(b []byte, refused *failure) []byte {
-	count := 4
+// appendOpen appends our open.
+func (c *conn) appendOpen(b []byte) []byte {
 	props := wire.BeginMap(nil)
 	props = wire.AppendStr(wire.AppendSymbol(props, "product"), store.Product)
 	props = wire.AppendStr(wire.AppendSymbol(props, "version"), c.srv.version)
-	if refused != nil {
-		props = wire.AppendBool(wire.AppendSymbol(props, "amqp:connection-establishment-failed"), true)
-		count += 2
-	}
-	wire.EndCompound(props, 0, count)
+	wire.EndCompound(props, 0, 4)
 	o := wire.Open{
 		ContainerID: "perfmq", MaxFrameSize: wire.Some[uint32](ourMaxFrame), ChannelMax: wire.Some[uint16](ourChannelMax),
-		OfferedCapabilities: []string{capAnonymousRelay, capSharedSubs, capDelayed, capSole}, Properties: props,
+		OfferedCapabilities: []string{capAnonymousRelay, capSharedSubs, capDelayed}, Properties: props,
 		IdleTimeout: uint32(max(1, min(c.srv.opts.IdleTimeout.Milliseconds()/2, 1<<31))), //nolint:gosec // bounded
 	}
 	return o.AppendFrame(b)

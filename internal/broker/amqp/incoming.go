@@ -19,7 +19,6 @@ type inLink struct {
 	s           *session
 	handle      uint32
 	coordinator bool
-	second      bool               // receiver-settle-mode second
 	dest        *store.Destination // nil: an anonymous terminus
 	defaultKind store.Kind
 	source      uint64
@@ -47,7 +46,6 @@ type inLink struct {
 // acceptedRange is a pending disposition: accepted, for a range of deliveries.
 type acceptedRange struct {
 	s           *session // nil: none
-	second      bool
 	first, last uint32
 }
 
@@ -185,12 +183,12 @@ func (l *inLink) accept() {
 	}
 	c := l.s.c
 	p := &c.pending
-	if p.s == l.s && p.second == l.second && p.last+1 == l.id {
+	if p.s == l.s && p.last+1 == l.id {
 		p.last = l.id
 		return
 	}
 	c.sendAccepted()
-	*p = acceptedRange{s: l.s, second: l.second, first: l.id, last: l.id}
+	*p = acceptedRange{s: l.s, first: l.id, last: l.id}
 }
 
 // sendAccepted sends the pending range, if there is one.
@@ -201,7 +199,7 @@ func (c *conn) sendAccepted() {
 	}
 	c.pending.s = nil
 	if !p.s.ended {
-		c.send(func(b []byte) []byte { return wire.AppendAccepted(b, p.s.channel, p.first, p.last, !p.second) })
+		c.send(func(b []byte) []byte { return wire.AppendAccepted(b, p.s.channel, p.first, p.last, true) })
 	}
 }
 
@@ -211,7 +209,7 @@ func (l *inLink) answer(state []byte) {
 		return
 	}
 	l.s.c.sendAccepted()
-	d := wire.Disposition{Role: wire.RoleReceiver, First: l.id, Last: l.id, Settled: !l.second, State: state}
+	d := wire.Disposition{Role: wire.RoleReceiver, First: l.id, Last: l.id, Settled: true, State: state}
 	l.s.c.send(func(b []byte) []byte { return d.AppendFrame(b, l.s.channel) })
 }
 

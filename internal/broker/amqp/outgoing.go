@@ -202,7 +202,7 @@ func (s *session) onDisposition(f *wire.Decoder) error {
 		}
 		last = n
 	})
-	if settled && !d.Settled { // receiver-settle-mode second, or the receiver leaves the settlement to us
+	if settled && !d.Settled { // the receiver leaves the settlement to us
 		answer := wire.Disposition{
 			Role: wire.RoleSender, First: uint32(first), Last: uint32(last), Settled: true,
 			State: d.State,

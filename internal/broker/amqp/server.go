@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -36,9 +35,6 @@ type Server struct {
 	opts    Options
 	blocks  bool // the policy [store.Block]
 	version string
-
-	mu         sync.Mutex
-	containers map[string]bool // with a sole connection
 }
 
 // New returns a server of s.
@@ -49,10 +45,7 @@ func New(s *store.Store, o Options) *Server {
 	if o.IdleTimeout == 0 {
 		o.IdleTimeout = defaultIdleTimeout
 	}
-	return &Server{
-		store: s, opts: o, blocks: s.Config().Full == store.Block, version: transport.Version(),
-		containers: map[string]bool{},
-	}
+	return &Server{store: s, opts: o, blocks: s.Config().Full == store.Block, version: transport.Version()}
 }
 
 // Serve serves one connection until it ends or ctx is done, and closes it. It returns nil if the peer closed the

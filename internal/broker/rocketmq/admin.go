@@ -94,17 +94,6 @@ func (c *conn) createGroup(r *wire.Frame) error {
 	return c.ok(r)
 }
 
-// listGroups handles GET_ALL_SUBSCRIPTIONGROUP_CONFIG.
-func (c *conn) listGroups(r *wire.Frame) error {
-	table := map[string]any{}
-	c.s.mu.RLock()
-	for name := range c.s.groups {
-		table[name] = map[string]any{"groupName": name, "consumeEnable": true, "retryMaxTimes": defaultMaxTries}
-	}
-	c.s.mu.RUnlock()
-	return c.json(r, map[string]any{"subscriptionGroupTable": table})
-}
-
 // consumeStats handles GET_CONSUME_STATS: a group's committed offsets.
 func (c *conn) consumeStats(r *wire.Frame) error {
 	group := string(r.Get("consumerGroup"))

@@ -16,7 +16,7 @@ func (c *conn) dispatch(r *wire.Frame) error {
 	switch r.Code {
 	case wire.ReqSendMessageV2, wire.ReqSendBatchMessage, wire.ReqSendMessage:
 		return c.send(r)
-	case wire.ReqPullMessage, wire.ReqLitePullMessage:
+	case wire.ReqPullMessage:
 		return c.pull(r)
 	case wire.ReqHeartBeat:
 		return c.heartbeat(r)
@@ -42,8 +42,6 @@ func (c *conn) dispatch(r *wire.Frame) error {
 		return c.limitOffset(r, true)
 	case wire.ReqGetMinOffset:
 		return c.limitOffset(r, false)
-	case wire.ReqSearchOffsetByTimestamp:
-		return c.searchOffset(r)
 	// Requests to the name server, and administration.
 	case wire.ReqGetRouteInfoByTopic:
 		return c.route(r)
@@ -58,8 +56,6 @@ func (c *conn) dispatch(r *wire.Frame) error {
 		return c.ok(r)
 	case wire.ReqUpdateAndCreateSubscriptionGroup:
 		return c.createGroup(r)
-	case wire.ReqGetAllSubscriptionGroupConfig:
-		return c.listGroups(r)
 	case wire.ReqDeleteSubscriptionGroup:
 		c.s.deleteGroup(string(r.Get("groupName")))
 		return c.ok(r)

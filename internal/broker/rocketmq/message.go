@@ -105,8 +105,7 @@ func (m *message) Header() store.Header {
 			h.ContentType = string(value)
 			h.Text = strings.HasPrefix(h.ContentType, "text/")
 		case wire.PropWait, wire.PropPrepared, wire.PropProducerGroup, wire.PropDelayLevel, wire.PropTimerDelayMs,
-			wire.PropTimerDelaySec, wire.PropTimerDeliver, wire.PropRetryTopic,
-			wire.PropOriginID, wire.PropShardingKey, "CLUSTER", "MIN_OFFSET", "MAX_OFFSET", "REAL_TOPIC", "REAL_QID", "TRACE_ON",
+			wire.PropRetryTopic, wire.PropOriginID, wire.PropShardingKey, "CLUSTER", "MIN_OFFSET", "MAX_OFFSET", "REAL_TOPIC", "REAL_QID", "TRACE_ON",
 			"MSG_REGION":
 			// RocketMQ's own
 		default:

@@ -69,12 +69,3 @@ func (c *conn) limitOffset(r *wire.Frame, highest bool) error {
 	}
 	return c.number(r, "offset", first)
 }
-
-// searchOffset handles SEARCH_OFFSET_BY_TIMESTAMP: consumers of client libraries may begin at a time.
-func (c *conn) searchOffset(r *wire.Frame) error {
-	q := c.queueOf(r)
-	if q == nil {
-		return nil
-	}
-	return c.number(r, "offset", q.since(r.NumberOr("timestamp", 0)))
-}

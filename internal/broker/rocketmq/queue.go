@@ -2,7 +2,6 @@ package rocketmq
 
 import (
 	"slices"
-	"sort"
 	"sync"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -93,14 +92,6 @@ func (q *queue) wakeAll() {
 	for _, p := range waiters {
 		p.c.ready(p)
 	}
-}
-
-// since returns the offset of the first message stored at that time or later.
-func (q *queue) since(at int64) int64 {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n := sort.Search(int(q.next-q.first), func(i int) bool { return q.at(q.first+int64(i)).at >= at })
-	return q.first + int64(n)
 }
 
 // committed returns the committed offset of a group.

@@ -63,18 +63,10 @@ func (m *message) applyProperties() (half bool) {
 			if n, ok := wire.ParseInt(value); ok && n > 0 {
 				m.NotBefore = time.Now().Add(delayOf(n)).UnixNano()
 			}
-		case wire.PropTimerDelayMs, wire.PropTimerDelaySec:
-			unit := time.Millisecond
-			if string(name) == wire.PropTimerDelaySec {
-				unit = time.Second
-			}
+		case wire.PropTimerDelayMs:
 			const longest = 366 * 24 * time.Hour
 			if n, ok := wire.ParseInt(value); ok && n > 0 {
-				m.NotBefore = time.Now().Add(time.Duration(min(n, int64(longest/unit))) * unit).UnixNano()
-			}
-		case wire.PropTimerDeliver:
-			if n, ok := wire.ParseInt(value); ok && n > 0 && n < 1<<62/int64(time.Millisecond) {
-				m.NotBefore = n * int64(time.Millisecond)
+				m.NotBefore = time.Now().Add(time.Duration(min(n, longest.Milliseconds())) * time.Millisecond).UnixNano()
 			}
 		}
 	}

@@ -184,17 +184,13 @@ func TestFullFault(t *testing.T) {
 	require.True(t, topic.dest.Room(nil))
 }
 
-func TestQueueFindsByTimeAndOffset(t *testing.T) {
+func TestQueueFindsByOffset(t *testing.T) {
 	q := &queue{}
 	for i := range 100 {
 		q.push(&message{}, int64(i/2*10))
 	}
 	n, _, _, _ := q.drop(&claims{}, true, 10)
 	require.EqualValues(t, 10, n)
-	require.EqualValues(t, 10, q.since(0))
-	require.EqualValues(t, 12, q.since(51))
-	require.EqualValues(t, 12, q.since(60))
-	require.EqualValues(t, 100, q.since(1000))
 	for offset, found := range map[int64]int{9: 0, 10: 1, 100: 0} {
 		n, _, _ := q.read(make([]entry, 1), offset, nil)
 		require.Equal(t, found, n)
@@ -255,10 +251,10 @@ func TestTagsAndHashes(t *testing.T) {
 
 func TestOwnProperties(t *testing.T) {
 	m := &message{
-		properties: []byte("TRAN_MSG\x01true\x02__SHARDINGKEY\x01k\x02UNIQ_KEY\x01u\x02TIMER_DELIVER_MS\x015000\x02"),
+		properties: []byte("TRAN_MSG\x01true\x02__SHARDINGKEY\x01k\x02UNIQ_KEY\x01u\x02"),
 	}
 	require.True(t, m.applyProperties())
-	require.Equal(t, store.Message{Group: "k", NotBefore: 5_000_000_000}, m.Message)
+	require.Equal(t, store.Message{Group: "k"}, m.Message)
 	before := time.Now()
 	m = &message{properties: []byte("DELAY\x013")}
 	require.False(t, m.applyProperties())

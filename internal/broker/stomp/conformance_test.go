@@ -11,9 +11,9 @@ import (
 )
 
 // TestConformance runs the suite of perfmq's own driver.
-func TestConformance(t *testing.T) { conformance(t, nil) }
+func TestConformance(t *testing.T) { conformance(t) }
 
-func conformance(t *testing.T, lacks map[drivertest.Feature]string, options ...string) {
+func conformance(t *testing.T, options ...string) {
 	t.Helper()
 	s := serve(t, storetest.Limits(), Options{
 		Authenticate: func(user, password string) bool { return user == "u" && password == "p" },
@@ -26,7 +26,7 @@ func conformance(t *testing.T, lacks map[drivertest.Feature]string, options ...s
 		Broker:  broker,
 		Mode:    len(options) > 0,
 		Factory: driverstomp.Factory(), URL: "stomp://" + s.addr, User: "u", Password: "p", WrongPassword: "wrong",
-		Options: options, Lacks: lacks, Allocations: 5, // the broker's own are among them
+		Options: options, Allocations: 5, // the broker's own are among them
 		Inspect: stomptest.Broker{URL: "stomp://" + s.addr, User: "u", Password: "p", Destination: stomptest.Whole}.Inspect,
 		Victim: func(t testing.TB) (string, func()) {
 			victim := serve(t, store.Config{}, Options{})

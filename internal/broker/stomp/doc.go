@@ -14,17 +14,14 @@
 //
 // # Destinations and subscriptions
 //
-// /queue/X and queue://X are queues, /topic/X and topic://X topics; other names have the kind of destination-type or
-// subscription-type (ANYCAST, MULTICAST), by default a queue. ADDRESS::QUEUE, Artemis's fully qualified name, is a
-// queue of that name, or the shared durable subscription QUEUE of the topic ADDRESS.
+// /queue/X, queue://X and other names are queues, /topic/X and topic://X topics. ADDRESS::QUEUE, Artemis's fully
+// qualified name, is a queue of that name, or the shared durable subscription QUEUE of the topic ADDRESS.
 //
-// A durable subscription has durable-subscription-name (Artemis), durable-subscriber-name or
-// activemq.subscriptionName (ActiveMQ Classic) in SUBSCRIBE and client-id in CONNECT. A shared subscription has our own
-// header shared-subscription-name, and durable:true to outlive its consumers. UNSUBSCRIBE with one of these headers
-// ends the consumer with its id, if any, and removes the subscription.
+// A durable subscription has durable-subscription-name in SUBSCRIBE and client-id in CONNECT. A shared subscription has
+// our own header shared-subscription-name, and durable:true to outlive its consumers. UNSUBSCRIBE with one of these
+// headers ends the consumer with its id, if any, and removes the subscription.
 //
-// The limit of unacknowledged messages is prefetch-count or activemq.prefetchSize, by default 1000, or
-// consumer-window-size / 256 bytes; 0 means one message and -1 no limit. ack:auto has no limit.
+// The limit of unacknowledged messages is prefetch-count, by default 1000; 0 means one. ack:auto has no limit.
 //
 // # Acknowledgements
 //
@@ -47,6 +44,6 @@
 // # Headers and properties
 //
 // The headers of SEND are passed on unchanged, except for those of the frame and those for the broker
-// (AMQ_SCHEDULED_DELAY, AMQ_SCHEDULED_TIME). Properties of messages of other protocols become text: see
+// (AMQ_SCHEDULED_DELAY). Properties of messages of other protocols become text: see
 // appendForeign.
 package stomp

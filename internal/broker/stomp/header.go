@@ -13,12 +13,10 @@ const (
 	standard // fields of store.Header, see content.Header
 	// Headers of the frame and for the broker, not passed on.
 	destination
-	destinationType
 	receipt
 	inTransaction
 	contentLength
 	scheduledDelay
-	scheduledTime
 	framing // headers of other frames
 	numHeaders
 )
@@ -37,8 +35,6 @@ func headerOf[T string | []byte](key T) header {
 		return standard
 	case "destination":
 		return destination
-	case "destination-type":
-		return destinationType
 	case "receipt":
 		return receipt
 	case "transaction":
@@ -47,8 +43,6 @@ func headerOf[T string | []byte](key T) header {
 		return contentLength
 	case "AMQ_SCHEDULED_DELAY":
 		return scheduledDelay
-	case "AMQ_SCHEDULED_TIME":
-		return scheduledTime
 	case "message-id", "subscription", "ack", "redelivered":
 		return framing
 	}

@@ -20,7 +20,7 @@ func (c *conn) send(f *wire.Received) error {
 	if err != nil {
 		return err
 	}
-	d, err := c.destination(s[destination], s[destinationType])
+	d, err := c.destination(s[destination])
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (s *sendHeaders) apply(v wire.Version, m *store.Message) (err error) {
 		m.Priority = uint8(n)
 	}
 	if b := s[expires]; b != nil {
-		if m.Expires, err = parseTime("expires", b, 1); err != nil {
+		if m.Expires, err = parseTime("expires", b); err != nil {
 			return err
 		}
 	}
@@ -154,25 +154,20 @@ func (s *sendHeaders) apply(v wire.Version, m *store.Message) (err error) {
 		b, _ = v.Unescape(b)
 		m.Group = string(b)
 	}
-	const ms = int64(time.Millisecond)
 	if b := s[scheduledDelay]; b != nil {
-		delay, err := parseTime("AMQ_SCHEDULED_DELAY", b, ms)
-		if m.NotBefore = time.Now().UnixNano() + delay; m.NotBefore < delay {
-			m.NotBefore = 1<<63 - 1
-		}
+		delay, err := parseTime("AMQ_SCHEDULED_DELAY", b)
+		const longest = 100 * 365 * 24 * time.Hour
+		m.NotBefore = time.Now().Add(min(time.Duration(delay), longest/time.Millisecond) * time.Millisecond).UnixNano()
 		return err
 	}
-	if b := s[scheduledTime]; b != nil {
-		m.NotBefore, err = parseTime("AMQ_SCHEDULED_TIME", b, ms)
-	}
-	return err
+	return nil
 }
 
-// parseTime parses a time in milliseconds, and multiplies it by unit.
-func parseTime(name string, b []byte, unit int64) (int64, error) {
+// parseTime parses a time in milliseconds.
+func parseTime(name string, b []byte) (int64, error) {
 	n, ok := wire.ParseNumber(b)
-	if !ok || n > (1<<63-1)/uint64(unit) { //nolint:gosec // above zero
+	if !ok || n > 1<<63-1 {
 		return 0, refuse("invalid header: %s %.40q is not a time in milliseconds", name, b)
 	}
-	return int64(n) * unit, nil //nolint:gosec // checked
+	return int64(n), nil //nolint:gosec // checked
 }

@@ -68,8 +68,8 @@ type conn struct {
 	connected    bool
 	disconnected bool // after DISCONNECT
 	clientID     string
-	replies      []byte // frames for the writer, handed over before the reader blocks
-	addresses    addresses
+	replies      []byte                        // frames for the writer, handed over before the reader blocks
+	known        map[string]*store.Destination // by header, with its escapes
 	subs         map[uint64]*subscription
 	byID         map[string]*subscription
 	serial       uint64 // of the next subscription
@@ -100,7 +100,8 @@ type conn struct {
 func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	c := &conn{
 		server: s, net: nc, source: s.store.NewSource(), account: s.store.NewAccount(), version: wire.V10,
-		subs: map[uint64]*subscription{}, byID: map[string]*subscription{}, txs: map[string]*transaction{},
+		known: map[string]*store.Destination{}, subs: map[uint64]*subscription{}, byID: map[string]*subscription{},
+		txs:  map[string]*transaction{},
 		done: make(chan struct{}), wake: make(chan struct{}, 1), drained: make(chan struct{}, 1),
 	}
 	c.gate.Conn, c.gate.Done, c.gate.Write = nc, c.done, c.write
@@ -132,7 +133,7 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 func (c *conn) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.in, c.addresses, c.subs, c.byID, c.txs = nil, addresses{}, nil, nil, nil
+	c.in, c.known, c.subs, c.byID, c.txs = nil, nil, nil, nil, nil
 	c.headers, c.replies, c.out, c.ready = nil, nil, nil, nil
 	c.account.End()
 }

@@ -25,9 +25,6 @@ const (
 	// defaultPrefetch is the default limit of unacknowledged messages.
 	defaultPrefetch = 1000
 	maxPrefetch     = 1 << 20
-	// smallestFrame is the size of a MESSAGE in a window, in bytes. No MESSAGE of Artemis is smaller, and clients rely on
-	// that.
-	smallestFrame = 256
 	// maxAttempts is the number of deliveries after which NACK drops a message; Artemis's max-delivery-attempts.
 	maxAttempts      = 10
 	maxSubscriptions = 10_000
@@ -65,7 +62,7 @@ const firstSize = 16 << 10
 func (c *conn) subscribe(f *wire.Received) error {
 	s := &subscription{conn: c, serial: c.serial, version: c.version, size: firstSize, id: c.text(f, "id")}
 	destination := c.text(f, "destination")
-	a, err := address(destination, c.routing(f))
+	a, err := address(destination)
 	if err != nil {
 		return err
 	}
@@ -99,15 +96,6 @@ func (c *conn) subscribe(f *wire.Received) error {
 	return nil
 }
 
-func (c *conn) routing(f *wire.Received) string {
-	for _, key := range []string{"subscription-type", "destination-type"} {
-		if kind := c.text(f, key); kind != "" {
-			return kind
-		}
-	}
-	return ""
-}
-
 // configure sets the ack mode and the limit of unacknowledged messages.
 func (s *subscription) configure(f *wire.Received) error {
 	switch ack := f.Get("ack"); string(ack) {
@@ -120,30 +108,13 @@ func (s *subscription) configure(f *wire.Received) error {
 	default:
 		return refuse("invalid header: ack mode %.40q is not auto, client or client-individual", ack)
 	}
-	for _, key := range []string{"no-local", "activemq.noLocal"} {
-		if string(f.Get(key)) == "true" {
-			return refuse("%s is not supported", key)
-		}
-	}
 	s.limit = defaultPrefetch
-	for _, key := range []string{"prefetch-count", "activemq.prefetchSize"} {
-		if b := f.Get(key); b != nil {
-			n, ok := wire.ParseNumber(b)
-			if !ok {
-				return refuse("invalid header: %s %.40q is not a number", key, b)
-			}
-			s.limit = int64(min(max(n, 1), maxPrefetch)) //nolint:gosec // bounded
+	if b := f.Get("prefetch-count"); b != nil {
+		n, ok := wire.ParseNumber(b)
+		if !ok {
+			return refuse("invalid header: prefetch-count %.40q is not a number", b)
 		}
-	}
-	if b := f.Get("consumer-window-size"); b != nil {
-		n, err := strconv.ParseInt(string(b), 10, 64)
-		if err != nil {
-			return refuse("invalid header: consumer-window-size %.40q is not a number", b)
-		}
-		s.limit = maxPrefetch
-		if n >= 0 {
-			s.limit = min(max(1, n/smallestFrame+min(1, n%smallestFrame)), maxPrefetch)
-		}
+		s.limit = int64(min(max(n, 1), maxPrefetch)) //nolint:gosec // bounded
 	}
 	return nil
 }
@@ -206,10 +177,8 @@ func cannotOpen(a store.Address, err error) error {
 
 // subscriptionNames returns the name of a durable or shared subscription.
 func (c *conn) subscriptionNames(f *wire.Received) (durable, shared string) {
-	for _, key := range []string{"durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName"} {
-		if name := c.text(f, key); name != "" {
-			return name, ""
-		}
+	if durable = c.text(f, "durable-subscription-name"); durable != "" {
+		return durable, ""
 	}
 	return "", c.text(f, "shared-subscription-name")
 }

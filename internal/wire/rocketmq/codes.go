@@ -34,7 +34,6 @@ const (
 	ReqUpdateAndCreateTopic             = 17
 	ReqGetBrokerConfig                  = 26
 	ReqGetBrokerRuntimeInfo             = 28
-	ReqSearchOffsetByTimestamp          = 29
 	ReqGetMaxOffset                     = 30
 	ReqGetMinOffset                     = 31
 	ReqHeartBeat                        = 34
@@ -50,7 +49,6 @@ const (
 	ReqGetRouteInfoByTopic              = 105
 	ReqGetBrokerClusterInfo             = 106
 	ReqUpdateAndCreateSubscriptionGroup = 200
-	ReqGetAllSubscriptionGroupConfig    = 201
 	ReqGetTopicStatsInfo                = 202
 	ReqDeleteSubscriptionGroup          = 207
 	ReqGetConsumeStats                  = 208
@@ -60,7 +58,6 @@ const (
 	ReqSendMessageV2                    = 310
 	ReqSendBatchMessage                 = 320
 	ReqGetSubscriptionGroupConfig       = 352
-	ReqLitePullMessage                  = 361
 )
 
 // Codes of answers (ResponseCode, RemotingSysResponseCode).
@@ -122,8 +119,6 @@ const (
 	PropWait          = "WAIT"
 	PropDelayLevel    = "DELAY"
 	PropTimerDelayMs  = "TIMER_DELAY_MS"
-	PropTimerDelaySec = "TIMER_DELAY_SEC"
-	PropTimerDeliver  = "TIMER_DELIVER_MS"
 	PropPrepared      = "TRAN_MSG"
 	PropProducerGroup = "PGROUP"
 	PropRetryTopic    = "RETRY_TOPIC"
