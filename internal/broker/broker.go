@@ -207,7 +207,7 @@ func (b *Broker) Close() {
 	b.conns = nil
 	b.mu.Unlock()
 	b.serving.Wait()
-	last := b.StatsPage("", math.MaxInt)
+	last := b.StatsOf(math.MaxInt)
 	b.last.Store(&last)
 	if b.rocketmq != nil {
 		b.rocketmq.Close()
@@ -219,7 +219,6 @@ type Stats struct {
 	Connections  []ConnectionStats        `json:"connections"`
 	Destinations []store.DestinationStats `json:"destinations"`
 	More         int                      `json:"more,omitempty"` // number of destinations after these
-	Next         string                   `json:"next,omitempty"` // path and query of the next page
 	Total        store.Totals             `json:"total"`          // of all destinations
 	Memory       MemoryStats              `json:"memory"`
 	Faults       string                   `json:"faults"` // the current faults, in the syntax of [ParseFaults]
@@ -247,13 +246,13 @@ func (b *Broker) Stats() Stats {
 	if last := b.last.Load(); last != nil {
 		return *last
 	}
-	return b.StatsPage("", math.MaxInt)
+	return b.StatsOf(math.MaxInt)
 }
 
-// StatsPage is Stats with at most limit destinations, beginning after an address.
-func (b *Broker) StatsPage(after string, limit int) Stats {
+// StatsOf is Stats with at most limit destinations.
+func (b *Broker) StatsOf(limit int) Stats {
 	s := Stats{Faults: FormatFaults(b.store.Faults()), Done: b.store.FaultCounts()}
-	s.Destinations, s.Total, s.More = b.store.Page(after, limit)
+	s.Destinations, s.Total, s.More = b.store.Page(limit)
 	s.Memory.Used, s.Memory.Limit = b.store.Memory()
 	if b.rocketmq != nil {
 		r := b.rocketmq.Stats()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -24,7 +23,7 @@ const (
 
 // Control returns the HTTP handler for operators; it answers with plain text or JSON:
 //
-//	GET  /stats            the counts as JSON, see [Stats]: 1000 destinations and the path of the next page
+//	GET  /stats?limit=N    the counts as JSON, see [Stats]; of 1000 destinations without a limit
 //	GET  /faults           the current faults: lose=1000,delay=5ms
 //	PUT  /faults           replaces the faults by the body's; "none" ends all faults
 //	POST /stall?for=2s     pauses the broker for a time; 0s ends a stall
@@ -100,9 +99,8 @@ const (
 )
 
 func (b *Broker) serveStats(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
 	limit := pageSize
-	if text := query.Get("limit"); text != "" {
+	if text := r.URL.Query().Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 || n > maxPageSize {
 			refuse(w, http.StatusBadRequest, "must be /stats?limit=N, N being 0 to "+strconv.Itoa(maxPageSize))
@@ -110,11 +108,7 @@ func (b *Broker) serveStats(w http.ResponseWriter, r *http.Request) {
 		}
 		limit = n
 	}
-	s := b.StatsPage(query.Get("after"), limit)
-	if n := len(s.Destinations); n > 0 && s.More > 0 {
-		s.Next = "/stats?" + url.Values{"limit": {strconv.Itoa(limit)}, "after": {s.Destinations[n-1].Address}}.Encode()
-	}
-	text, _ := json.MarshalIndent(s, "", "  ") // Stats have only texts and numbers
+	text, _ := json.MarshalIndent(b.StatsOf(limit), "", "  ") // Stats have only texts and numbers
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(append(safetext.JSON(text), '\n')) // the peer has left
 }

@@ -1,12 +1,14 @@
 package run
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -40,14 +42,6 @@ func TestMemoryOfSteps(t *testing.T) {
 	require.EqualValues(t, 1500<<10, bytes)
 }
 
-// body is a message of its body alone.
-type body []byte
-
-func (b body) Size() int                           { return len(b) }
-func (b body) Body() []byte                        { return b }
-func (b body) Header() store.Header                { return store.Header{} }
-func (b body) WithBody(other []byte) store.Content { return body(other) }
-
 // What the broker holds back because it was asked to is no reason to hold producers back: a backlog that was asked for.
 func TestMemoryOfDelays(t *testing.T) {
 	g := &plan.Group{
@@ -61,7 +55,7 @@ func TestMemoryOfDelays(t *testing.T) {
 		require.NoError(t, err)
 		defer b.Close()
 		d := b.Store().Destination(store.Address{Name: "A"})
-		large := body(make([]byte, 1<<20))
+		large := storetest.Content{Text: strings.Repeat("x", 1<<20)}
 		var n int64
 		for ; n < 64 && d.Room(nil); n++ {
 			require.Equal(t, store.Stored, d.Send(&store.Message{Content: large}))

@@ -45,7 +45,7 @@ func Serve(cfg broker.Config, control string, ownLimit bool, signals <-chan os.S
 	}
 	_, _ = io.WriteString(stdout, addresses(b, at)) // the broker serves without a terminal, too
 	<-signals                                       // the normal end of a broker
-	_, _ = io.WriteString(stdout, counts(b.StatsPage("", maxDestinations)))
+	_, _ = io.WriteString(stdout, counts(b.StatsOf(maxDestinations)))
 	return nil
 }
 

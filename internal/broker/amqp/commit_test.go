@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 )
 
 // TestCommitIsAllOrNothing: where a full queue refuses messages, a transaction is stored as a whole or not at all, even
@@ -21,7 +22,7 @@ func TestCommitIsAllOrNothing(t *testing.T) {
 	}{{true, 3}, {false, 3}} {
 		x := &txn{}
 		for range 3 {
-			x.sends = append(x.sends, txnSend{dest, &store.Message{Content: foreign{body: []byte("x")}, Priority: 4}})
+			x.sends = append(x.sends, txnSend{dest, &store.Message{Content: storetest.Content{Text: "x"}, Priority: 4}})
 		}
 		_, refused := x.commit(c)
 		require.Equal(t, want.fits, refused == nil)
@@ -37,7 +38,7 @@ func TestCommitCountsFull(t *testing.T) {
 	commit := func(dest *store.Destination) *failure {
 		x := &txn{}
 		for range 3 {
-			x.sends = append(x.sends, txnSend{dest, &store.Message{Content: foreign{body: []byte("x")}, Priority: 4}})
+			x.sends = append(x.sends, txnSend{dest, &store.Message{Content: storetest.Content{Text: "x"}, Priority: 4}})
 		}
 		_, refused := x.commit(c)
 		return refused

@@ -2,25 +2,16 @@ package amqp
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
-
-// foreign is a message of another protocol.
-type foreign struct {
-	body []byte
-	h    store.Header
-}
-
-func (f foreign) Size() int                          { return len(f.body) }
-func (f foreign) Body() []byte                       { return f.body }
-func (f foreign) Header() store.Header               { return f.h }
-func (f foreign) WithBody(body []byte) store.Content { return foreign{body, f.h} }
 
 // TestConvert: what is made of another protocol's message says the same when it is read again.
 func TestConvert(t *testing.T) {
@@ -38,15 +29,15 @@ func TestConvert(t *testing.T) {
 	binary := full
 	binary.ContentType = "application/octet-stream"
 	for name, c := range map[string]struct {
-		content foreign
+		content storetest.Content
 		kind    wire.Descriptor
 	}{
-		"empty":        {foreign{}, wire.DescData},
-		"text":         {foreign{[]byte("täxt"), full}, wire.DescValue},
-		"binary":       {foreign{[]byte{0, 255}, binary}, wire.DescData},
-		"text by type": {foreign{[]byte("täxt"), store.Header{Text: true}}, wire.DescValue},
-		"not text":     {foreign{[]byte{0xff, 0xfe}, full}, wire.DescData},
-		"a large body": {foreign{make([]byte, 1000), store.Header{}}, wire.DescData},
+		"empty":        {storetest.Content{}, wire.DescData},
+		"text":         {storetest.Content{Text: "täxt", Head: full}, wire.DescValue},
+		"binary":       {storetest.Content{Text: "\x00\xff", Head: binary}, wire.DescData},
+		"text by type": {storetest.Content{Text: "täxt", Head: store.Header{Text: true}}, wire.DescValue},
+		"not text":     {storetest.Content{Text: "\xff\xfe", Head: full}, wire.DescData},
+		"a large body": {storetest.Content{Text: strings.Repeat("x", 1000), Head: store.Header{}}, wire.DescData},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &store.Message{Content: c.content, Group: "g", Expires: 1 << 40}
@@ -54,17 +45,17 @@ func TestConvert(t *testing.T) {
 			_, err := n.read(encoded(m), "")
 			require.NoError(t, err)
 			assert.Equal(t, c.kind, n.content.bodyKind)
-			assert.Equal(t, string(c.content.body), string(n.content.Body()))
+			assert.Equal(t, c.content.Text, string(n.content.Body()))
 			assert.Equal(t, "g", n.msg.Group)
 			assert.Equal(t, int64(1<<40), n.msg.Expires)
-			want, got := c.content.h, n.content.Header()
+			want, got := c.content.Head, n.content.Header()
 			assert.ElementsMatch(t, want.Properties, got.Properties)
 			want.Properties, got.Properties = nil, nil
 			if want.Text = c.kind == wire.DescValue; want.Text {
 				want.ContentType = "text/plain"
 			}
 			assert.Equal(t, want, got)
-			for _, p := range c.content.h.Properties {
+			for _, p := range c.content.Head.Properties {
 				assert.Equal(t, p.Value, n.content.Property(p.Key))
 			}
 			assert.Nil(t, n.content.Property("none"))

@@ -12,8 +12,8 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// content is an encoded AMQP message without its header and delivery annotations. It implements [store.Content] and
-// [selector.Properties].
+// content is an encoded AMQP message without its header and delivery annotations. It implements
+// [store.Content].
 type content struct {
 	bare   []byte // sections from the message annotations on
 	size   int    // bytes of memory

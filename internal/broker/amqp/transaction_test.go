@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
@@ -87,7 +88,7 @@ func TestTransactions(t *testing.T) {
 	q := s.Queue("Q")
 	dest := s.Destination(store.Address{Name: "Q"})
 	for _, body := range []string{"a", "b"} {
-		dest.Send(&store.Message{Content: foreign{body: []byte(body)}, Priority: 4})
+		dest.Send(&store.Message{Content: storetest.Content{Text: body}, Priority: 4})
 	}
 	c := connectRaw(t, l.Addr().String(), attachSender("s", 0, atQ(wire.DescTarget)))
 	c.say(attachSender("c", 1, wire.Terminus{Kind: wire.DescCoordinator}))

@@ -11,15 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 )
-
-// body is a message without anything else.
-type body string
-
-func (b body) Size() int                     { return len(b) }
-func (b body) Body() []byte                  { return []byte(b) }
-func (body) WithBody(b []byte) store.Content { return body(b) }
-func (body) Header() store.Header            { return store.Header{} }
 
 // rig is a gate of a broker whose queues take one message.
 func rig(t *testing.T) (g *Gate, s *store.Store, frames chan string, peer net.Conn) {
@@ -32,7 +25,7 @@ func rig(t *testing.T) (g *Gate, s *store.Store, frames chan string, peer net.Co
 
 func send(s *store.Store, queue string) *store.Destination {
 	d := s.Destination(store.Address{Kind: store.KindQueue, Name: queue})
-	d.Send(&store.Message{Content: body("x")})
+	d.Send(&store.Message{Content: storetest.Content{Text: "x"}})
 	return d
 }
 

@@ -11,16 +11,10 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 )
 
-// plain is a message of another protocol.
-type plain string
-
-func (p plain) Size() int                     { return len(p) }
-func (p plain) Body() []byte                  { return []byte(p) }
-func (plain) WithBody(b []byte) store.Content { return plain(b) }
-func (plain) Header() store.Header            { return store.Header{} }
-func queueOf(name string) store.Address       { return store.Address{Kind: store.KindQueue, Name: name} }
+func queueOf(name string) store.Address { return store.Address{Kind: store.KindQueue, Name: name} }
 
 // listen makes a member of a group; it leaves with its connection.
 func listen(t *testing.T, b *testBroker, topic string) *client {
@@ -38,7 +32,7 @@ func TestQueueOfOthersToTopic(t *testing.T) {
 	out := b.store.Destination(queueOf("Q"))
 	const n = 500
 	for i := range n {
-		out.Send(&store.Message{Content: plain(strconv.Itoa(i))})
+		out.Send(&store.Message{Content: storetest.Content{Text: strconv.Itoa(i)}})
 	}
 	var list []string
 	for len(list) < n {
@@ -54,7 +48,7 @@ func TestQueueOfOthersToTopic(t *testing.T) {
 	// When nobody listens any more the queue keeps what comes.
 	require.NoError(t, c.conn.Close())
 	require.Eventually(t, func() bool { return b.store.Queue("Q").Stats().Consumers == 0 }, patience, time.Millisecond)
-	out.Send(&store.Message{Content: plain("kept")})
+	out.Send(&store.Message{Content: storetest.Content{Text: "kept"}})
 	require.EqualValues(t, 1, b.store.Queue("Q").Stats().Depth)
 	c = listen(t, b, "Q")
 	require.Equal(t, []string{"kept"}, c.pull("Q", n))

@@ -17,7 +17,7 @@ const (
 // host is an IPv4 address and a port, in the encoding of stored messages.
 type host [8]byte
 
-// message is a message of RocketMQ, its own [store.Content] and [selector.Properties]. A sent message is immutable,
+// message is a message of RocketMQ, its own [store.Content]. A sent message is immutable,
 // except for place and plain.
 type message struct {
 	store.Message
@@ -105,8 +105,8 @@ func (m *message) Header() store.Header {
 			h.ContentType = string(value)
 			h.Text = strings.HasPrefix(h.ContentType, "text/")
 		case wire.PropWait, wire.PropPrepared, wire.PropProducerGroup, wire.PropDelayLevel, wire.PropTimerDelayMs,
-			wire.PropRetryTopic, wire.PropOriginID, wire.PropShardingKey, "CLUSTER", "MIN_OFFSET", "MAX_OFFSET", "REAL_TOPIC", "REAL_QID", "TRACE_ON",
-			"MSG_REGION":
+			wire.PropRetryTopic, wire.PropOriginID, wire.PropShardingKey, "CLUSTER", "MIN_OFFSET", "MAX_OFFSET", "REAL_TOPIC",
+			"REAL_QID", "TRACE_ON", "MSG_REGION":
 			// RocketMQ's own
 		default:
 			h.Properties = append(h.Properties, store.Property{Key: string(name), Value: string(value)})

@@ -12,22 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
-// text is a message of another protocol.
-type text struct {
-	body   string
-	header store.Header
-}
-
-func (t text) Size() int                       { return len(t.body) }
-func (t text) Body() []byte                    { return []byte(t.body) }
-func (t text) Header() store.Header            { return t.header }
-func (t text) WithBody(b []byte) store.Content { return text{string(b), t.header} }
-
 func other(body string, properties ...store.Property) *store.Message {
-	return &store.Message{Content: text{body, store.Header{Properties: properties}}, Priority: 4}
+	return &store.Message{Content: storetest.Content{Text: body, Head: store.Header{Properties: properties}}, Priority: 4}
 }
 
 func sendN(t *topic, from, n int) {
@@ -58,7 +48,7 @@ func TestOtherProtocolsAreDealtOutOverTheQueues(t *testing.T) {
 }
 
 func TestConversion(t *testing.T) {
-	in := &store.Message{Group: "g", Content: text{"body", store.Header{
+	in := &store.Message{Group: "g", Content: storetest.Content{Text: "body", Head: store.Header{
 		MessageID: "id", Subject: "red", CorrelationID: "c", ReplyTo: "r", ContentType: "text/plain", Created: 17,
 		Properties: []store.Property{{Key: "s", Value: "x"}, {Key: "n", Value: int64(-5)}, {Key: "f", Value: 1.5}, {Key: "b", Value: true}, {Key: "bad", Value: "a\x01b"}},
 	}}}

@@ -17,12 +17,6 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
-// Properties is an optional interface of a [store.Content], for access to one property without decoding all headers.
-type Properties interface {
-	// Property is as [store.Header.Lookup].
-	Property(key string) any
-}
-
 // Parse compiles a selector. An empty text is no selector: nil and no error.
 func Parse(text string) (store.Filter, error) {
 	if strings.TrimSpace(text) == "" {
@@ -107,11 +101,7 @@ func (o *operand) value(m *store.Message) any {
 	case "JMSXGroupID":
 		return text(m.Group)
 	}
-	if p, ok := m.Content.(Properties); ok {
-		return p.Property(o.name)
-	}
-	h := header()
-	return h.Lookup(o.name)
+	return m.Content.Property(o.name)
 }
 
 // comparison is the result of a comparison for each order of two values: smaller, equal, larger.

@@ -15,7 +15,7 @@ type message struct {
 }
 
 // content is the content of a SEND frame: the message's header lines in the encoding of STOMP 1.2, each with its line
-// feed, and the body. It implements [store.Content] and [selector.Properties].
+// feed, and the body. It implements [store.Content].
 type content struct {
 	text    []byte
 	head    int  // bytes of the header lines

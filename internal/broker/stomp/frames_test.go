@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
@@ -54,18 +55,10 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// other is a message of another protocol.
-type other struct{ h store.Header }
-
-func (o *other) Size() int                     { return 1 }
-func (o *other) Body() []byte                  { return []byte("b") }
-func (o *other) Header() store.Header          { return o.h }
-func (o *other) WithBody([]byte) store.Content { return o }
-
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	m := &store.Message{
-		Content: &other{store.Header{
+		Content: storetest.Content{Text: "b", Head: store.Header{
 			MessageID: "m1", CorrelationID: "c:1", ReplyTo: "queue://r", ContentType: "text/plain", Subject: "s", Created: 17,
 			Properties: []store.Property{
 				{Key: "s", Value: "a\nb"},

@@ -16,6 +16,7 @@ type text struct {
 func (t text) Size() int                    { return len(t.body) }
 func (t text) Body() []byte                 { return t.body }
 func (t text) Header() Header               { return t.h }
+func (t text) Property(key string) any      { return t.h.Lookup(key) }
 func (t text) WithBody(body []byte) Content { return text{body, t.h} }
 
 const normalPriority = 4

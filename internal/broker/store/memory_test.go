@@ -228,8 +228,7 @@ func TestDestinationsCountWhatTheyTake(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// TestPages: the pages of any size, one after the other, are all destinations in the order of their addresses, and the
-// totals are those of all with each of them.
+// TestPages: a page is the first destinations in the order of their addresses, and the totals are those of all.
 func TestPages(t *testing.T) {
 	s := New(Config{})
 	for i := range 57 {
@@ -241,28 +240,11 @@ func TestPages(t *testing.T) {
 	for i := range all[1:] {
 		require.Less(t, all[i].Address, all[i+1].Address)
 	}
-	for _, limit := range []int{1, 2, 10, 56, 57, 58} {
-		var got []DestinationStats
-		after := ""
-		for {
-			page, total, more := s.Page(after, limit)
-			assert.Equal(t, Totals{Destinations: 57, Queues: 29, Sent: 57, Unrouted: 28, QueueCounts: QueueCounts{Depth: 29, Bytes: 29 * 257, Stored: 29}}, total)
-			got = append(got, page...)
-			require.Equal(t, 57-len(got), more)
-			if more == 0 {
-				break
-			}
-			after = page[len(page)-1].Address
-		}
-		assert.Equal(t, all, got, limit)
-	}
-	page, total, more := s.Page("", 0)
-	assert.Empty(t, page)
-	assert.Equal(t, 57, total.Destinations)
-	assert.Equal(t, 57, more)
-	for after, want := range map[string]int{"queue://": 57, "queue:": 57, "topic://": 28, "zebra": 0, "topic://z": 0, "queue://z": 28, "r": 28} {
-		page, _, _ := s.Page(after, 100)
-		assert.Len(t, page, want, after)
+	for _, limit := range []int{0, 10, 57, 58} {
+		page, total, more := s.Page(limit)
+		assert.Equal(t, Totals{Destinations: 57, Queues: 29, Sent: 57, Unrouted: 28, QueueCounts: QueueCounts{Depth: 29, Bytes: 29 * 257, Stored: 29}}, total)
+		assert.Equal(t, all[:min(limit, 57)], page)
+		assert.Equal(t, 57-len(page), more)
 	}
 	_, err := s.Open(Address{Name: strings.Repeat("x", maxName+1)})
 	require.ErrorIs(t, err, ErrLongName)

@@ -36,6 +36,8 @@ type Content interface {
 	Body() []byte
 	// Header returns the rest of the message; each call may decode it again.
 	Header() Header
+	// Property is as [Header.Lookup], without decoding the rest.
+	Property(key string) any
 	// WithBody returns a copy with another body of the same length.
 	WithBody(body []byte) Content
 }

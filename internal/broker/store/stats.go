@@ -67,19 +67,17 @@ type Totals struct {
 
 // Stats returns the counts of all destinations, in the order of their names. They are exact on an idle broker.
 func (s *Store) Stats() []DestinationStats {
-	list, _, _ := s.Page("", math.MaxInt)
+	list, _, _ := s.Page(math.MaxInt)
 	return list
 }
 
-// Page returns the counts of the first limit destinations after an address, in the order of their names, the totals of
-// all destinations, and the number of destinations after the page. An empty address is before all others.
-func (s *Store) Page(after string, limit int) (page []DestinationStats, total Totals, more int) {
+// Page returns the counts of the first limit destinations, in the order of their names, the totals of all destinations,
+// and the number of the others.
+func (s *Store) Page(limit int) (page []DestinationStats, total Totals, more int) {
 	var list []*Destination
 	s.each(func(d *Destination) {
 		total.add(d)
-		if d.addr.String() > after {
-			list = append(list, d)
-		}
+		list = append(list, d)
 	})
 	slices.SortFunc(list, func(a, b *Destination) int { return a.addr.compare(b.addr) })
 	n := min(limit, len(list))

@@ -26,7 +26,7 @@ func Configure(cfg *drivertest.Config, s *store.Store) {
 		return int64(q.Stored), int64(q.Settled) //nolint:gosec // a test's
 	}
 	cfg.Rejected = func(testing.TB) int64 {
-		_, total, _ := s.Page("", 0)
+		_, total, _ := s.Page(0)
 		return int64(total.Rejected) //nolint:gosec // a test's
 	}
 	cfg.Refusing = func(t testing.TB, kind driver.Kind) driver.Destination {
@@ -41,3 +41,24 @@ func Configure(cfg *drivertest.Config, s *store.Store) {
 		return dest
 	}
 }
+
+// Content is the content of a message of no protocol.
+type Content struct {
+	Text string
+	Head store.Header
+}
+
+// Size implements [store.Content].
+func (c Content) Size() int { return len(c.Text) }
+
+// Body implements [store.Content].
+func (c Content) Body() []byte { return []byte(c.Text) }
+
+// Header implements [store.Content].
+func (c Content) Header() store.Header { return c.Head }
+
+// Property implements [store.Content].
+func (c Content) Property(key string) any { return c.Head.Lookup(key) }
+
+// WithBody implements [store.Content].
+func (c Content) WithBody(body []byte) store.Content { return Content{string(body), c.Head} }
