@@ -39,7 +39,7 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --duration soon", "error: --duration=soon: must be a time such as 20, 20s, 1m30s or 250ms; a plain number is in seconds\n"},
 		{"alpha client --persistent false", "error: false is no destination, and belongs to no flag\nhint: write it as --FLAG=VALUE; a queue of that name is queue://false\n"},
 		{"alpha client --property x", "error: --property=x: must be KEY=VALUE\n"},
-		{"alpha client --property time=1", "error: --property time=... is taken: it carries the time of sending\nhint: choose another key\n"},
+		{"alpha client --property time=1", "error: --property time=... is taken: perfmq sets it on each message\nhint: choose another key\n"},
 		{"alpha client -o setle=late", "error: unknown option -o setle\nhint: did you mean settle?\n"},
 		{"alpha client -o latency=1s", "error: unknown option -o latency\nhint: known are settle, size, fast\n"},
 		{"alpha client -o size=-1 --url alpha://u:p@h", "error: option size is negative at alpha://u@h\n"},
@@ -77,10 +77,10 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --threshold lost==0,failed==0", "error: --threshold=lost==0,failed==0: holds several demands: write each as a threshold of its own\n"},
 		{"alpha client que://A", "error: destination \"que://A\": unknown kind \"que\", must be queue://NAME or topic://NAME\n" +
 			"hint: destinations are written queue://NAME, topic://NAME or ADDRESS::QUEUE; the broker is given by --url\n"},
-		{"beta client --commit-interval 5 topic://T", "error: Beta transactions are not supported\nhint: leave --commit-interval out\n"},
+		{"beta client --commit-interval 5 topic://T", "error: --commit-interval: Beta cannot use transactions\nhint: leave --commit-interval out\n"},
 		{
 			"alpha client --client library --tx",
-			"error: Alpha 1.0 over alphalib transactions are not supported\nhint: leave --tx out, or use --client native\n",
+			"error: --tx: Alpha 1.0 over alphalib cannot receive in transactions\nhint: leave --tx out, or use --client native\n",
 		},
 		{"alpha client --client library -o settle=early", "error: unknown option -o settle\nhint: known are size, tag\n"},
 		{"alpha client --client memlib", "error: --client memlib: the clients of alpha are native, alphalib\nhint: choose native or library\n"},

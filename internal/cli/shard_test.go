@@ -28,11 +28,11 @@ func TestShardMistakes(t *testing.T) {
 		{args: all + "--run-id x", stderr: "error: --run-id is for the shards of one run: other processes have each a number of their own\n" +
 			"hint: add --shard NUMBER/COUNT, or leave it out\n"},
 		{args: "mem client --shard 1/5 --run-id x", stderr: "error: --shard 1/5: there are only 2 producers and consumers, so that a shard would have none\n" +
-			"hint: give more --producers or --consumers, or at most 2 shards\n"},
+			"hint: give more --producers or --consumers, or fewer shards\n"},
 		{args: "mem client --consumers 5 --message-count 9 --shard 1/5 --run-id x", stderr: "error: --shard 1/5: there are only 1 producers, and a shard without any would " +
 			"not know when to end\nhint: add --duration, or give --producers 5\n"},
 		{args: "mem consumer --consumers 5 --message-count 4 --shard 5/5 --run-id x --dry-run", stderr: "error: --shard 5/5: --message-count 4 is less than the 5 consumers, " +
-			"so that a shard might receive without a limit\nhint: give at least --message-count 5, or fewer consumers\n"},
+			"so that a shard might receive without a limit\nhint: give a greater --message-count, or fewer consumers\n"},
 		{args: all + "--start-at noon", stderr: "error: --start-at=noon: must be a moment such as 2026-03-01T12:00:00Z, seconds since 1970 such as 1772366400, " +
 			"or a time from now on such as +10s\n"},
 	} {

@@ -17,12 +17,6 @@ func (v *validator) cannot(f *driver.Factory, s *setting) {
 	v.refuse(s.used && !all(&f.Capabilities), leaveOut(s.flag, f, all), "%s: %s cannot %s", s.flag, title(f), s.what)
 }
 
-// cannotTransact is cannot for transactions.
-func (v *validator) cannotTransact(f *driver.Factory, used bool, flag string, can func(*capabilities) bool) {
-	all := v.allCan(can)
-	v.refuse(used && !all(&f.Capabilities), leaveOut(flag, f, all), "%s transactions are not supported", title(f))
-}
-
 // allCan returns whether there is a capability for all kinds of the group's destinations.
 func (v *validator) allCan(can func(*capabilities) bool) func(*driver.Capabilities) bool {
 	return func(all *driver.Capabilities) bool {

@@ -2,12 +2,9 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
-
-	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // HostOrder is the order in which a connection tries the hosts of its URL.
@@ -113,28 +110,14 @@ func (b *Backoff) Next(pause time.Duration) time.Duration {
 	return time.Duration(next)
 }
 
-// hosts checks the order of the hosts.
-func (v *validator) hosts() {
-	g := v.group
-	if g.Hosts != Spread {
-		return
-	}
-	for _, b := range g.Brokers() {
-		f := v.driver(b)
-		v.refuse(f.Hosts == nil, "leave --hosts out",
-			"--hosts spread: the hosts of a URL of %s are name servers, and the brokers that they name are not chosen by it",
-			title(f))
-	}
-}
-
 // hostNotes are remarks on connections that are spread over several hosts.
 func (g *Group) hostNotes() (notes []string) {
 	if g.Hosts == AtRandom && g.Role == Client && g.Spreads(g.ProducerBroker) {
-		return []string{"the failover URL has connections choose their hosts at random, so that producers and consumers " +
-			"may be at different ones: the brokers must pass messages on; randomize=false or --hosts spread avoid that"}
+		notes = append(notes, "the failover URL has connections choose their hosts at random: the brokers must pass "+
+			"messages on; randomize=false or --hosts spread avoid that")
 	}
 	if g.Hosts != Spread {
-		return nil
+		return notes
 	}
 	for _, b := range g.Brokers() {
 		switch {
@@ -145,31 +128,5 @@ func (g *Group) hostNotes() (notes []string) {
 				"all hosts, as RabbitMQ does for a cluster")
 		}
 	}
-	if host, dest := g.withoutConsumers(); host != "" {
-		notes = append(notes, fmt.Sprintf("with --hosts spread, %s has producers of %s and no consumers: the brokers must "+
-			"pass messages on, or they stay there", host, dest.String()))
-	}
 	return notes
-}
-
-// withoutConsumers returns a host at which a destination has producers of the group, and no consumers; empty if there
-// is none, or if the group does not have both.
-func (g *Group) withoutConsumers() (host string, dest driver.Destination) {
-	if g.Role != Client || g.Hosts != Spread || !g.SameBroker() || !g.Spreads(g.ProducerBroker) {
-		return "", dest
-	}
-	type place struct {
-		host int
-		dest driver.Destination
-	}
-	consumed := map[place]bool{}
-	for _, c := range g.ConsumerSpecs("") {
-		consumed[place{c.Connection.Order[0], c.Destination}] = true
-	}
-	for _, p := range g.ProducerSpecs("") {
-		if at := (place{p.Connection.Order[0], p.Destination}); !consumed[at] {
-			return g.ProducerBroker.Hosts[at.host], at.dest
-		}
-	}
-	return "", dest
 }

@@ -144,22 +144,13 @@ func TestMistakes(t *testing.T) {
 			"warm-up too long", func(p *flat) { p.Warmup, p.Duration = 20*time.Second, 20*time.Second },
 			"--warmup 20s leaves nothing to measure of --duration 20s", "--duration 40s",
 		},
-		{"negative", func(p *flat) { p.Credit = -1 }, "--credit -1 is negative", "not negative"},
-		{"negative time", func(p *flat) { p.DrainTimeout = -time.Second }, "--drain-timeout -1s is negative", "not negative"},
-		{"pending", func(p *flat) { p.MaxPending = UnlimitedPending + 1 }, "--max-pending 1048577 is more than the tool allows (1048576 per producer)", "0 means"},
-		{"priority", func(p *flat) { p.Mix[0].Priority = 10 }, "--priority 10 is not 0 to 9", "highest"},
-		{"no producers", func(p *flat) { p.Producers = 0 }, "--producers 0: at least 1 is needed", "consumer command"},
-		{"no consumers", func(p *flat) { p.Consumers = 0 }, "--consumers 0: at least 1 is needed", "producer command"},
 		{"too many", func(p *flat) { p.Producers = maxWorkers }, "the plan comes to 100001 producers and consumers", "several processes"},
-		{"shared connections", func(p *flat) { p.SharedConnections = true }, "--shared-connections needs at least one connection", "--threads"},
-		{"no destination", func(p *flat) { p.Destinations = nil }, "there is no destination", "queue://TEST"},
-		{"time property", func(p *flat) { p.Mix[0].Properties = []driver.Property{{Key: "time"}} }, "--property time=... is taken: it carries the time of sending", "another key"},
+		{"time property", func(p *flat) { p.Mix[0].Properties = []driver.Property{{Key: "time"}} }, "--property time=... is taken: perfmq sets it on each message", "another key"},
 		{
 			"name servers", func(p *flat) { p.Hosts = Spread }, "--hosts spread: the hosts of a URL of Able 2.0 are name servers, and the " +
 				"brokers that they name are not chosen by it", "leave --hosts out",
 		},
 		{"password alone", func(p *flat) { p.Role, p.Producer.Password = Producer, "x" }, "a password was given but no user", "--user"},
-		{"connect timeout", func(p *flat) { p.Role, p.Producer.ConnectTimeout = Producer, 0 }, "--connect-timeout must be above 0", "seconds"},
 		{
 			"tls without encryption", func(p *flat) { p.Role, p.Producer.TLS.CAFile = Producer, "ca.pem" },
 			"--tls flags were given, but able://localhost is not encrypted", "ables://",
@@ -204,8 +195,8 @@ func TestCapabilities(t *testing.T) {
 		{func(c *driver.Capabilities) { c.Queue.Group = false }, func(p *flat) { p.Mix[0].Group = "g" }, "--group: Able 2.0 cannot name a message group"},
 		{func(c *driver.Capabilities) { c.Queue.Selector = false }, func(p *flat) { p.Selector = "a=1" }, "--selector: Able 2.0 cannot filter at the broker"},
 		{func(c *driver.Capabilities) { c.Queue.Credit = false }, func(p *flat) { p.Credit = 1 }, "--credit: Able 2.0 cannot set the receive window"},
-		{func(c *driver.Capabilities) { c.Queue.Transactions = false }, func(p *flat) { p.CommitInterval = 1 }, "Able 2.0 transactions are not supported"},
-		{func(c *driver.Capabilities) { c.Queue.TransactedReceive = false }, func(p *flat) { p.TransactionSize = 1 }, "Able 2.0 transactions are not supported"},
+		{func(c *driver.Capabilities) { c.Queue.Transactions = false }, func(p *flat) { p.CommitInterval = 1 }, "--commit-interval: Able 2.0 cannot use transactions"},
+		{func(c *driver.Capabilities) { c.Queue.TransactedReceive = false }, func(p *flat) { p.TransactionSize = 1 }, "--tx: Able 2.0 cannot receive in transactions"},
 		{
 			func(c *driver.Capabilities) { c.TLS = false },
 			func(p *flat) { p.Producer.TLS.InsecureSkipVerify = true }, "--tls: Able 2.0 connections cannot be encrypted",
@@ -243,10 +234,10 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	f.Check = func(driver.OpenOptions) error { return errors.Join(errors.New("one"), errors.New("two")) }
 	p := valid()
 	p.Producer.Factory, p.Consumer.Factory = f, f
-	p.Durable, p.Mix[0].Priority = true, 12
-	require.Len(t, strings.Split(p.Validate().Error(), "\n"), 5, "the endpoint is checked once for both sides")
+	p.Durable = true
+	require.Len(t, strings.Split(p.Validate().Error(), "\n"), 4, "the endpoint is checked once for both sides")
 	p.Consumer.URL = "able://other"
-	require.Len(t, strings.Split(p.Validate().Error(), "\n"), 7)
+	require.Len(t, strings.Split(p.Validate().Error(), "\n"), 6)
 }
 
 func TestDestinations(t *testing.T) {
@@ -346,17 +337,6 @@ func TestCheckBody(t *testing.T) {
 	requireMistake(t, CheckBody(&f, 0), "Able 2.0 does not take empty bodies", "give --message-size 1 or more")
 }
 
-func TestNoteOnLargeBodies(t *testing.T) {
-	p := valid()
-	p.Mix[0].Body = make([]byte, 4<<20+1)
-	require.Empty(t, p.Notes())
-	p.Producer.Protocol, p.Consumer.Protocol = "rocketmq", "rocketmq"
-	require.Len(t, p.Notes(), 1)
-	require.Contains(t, p.Notes()[0], "bodies of 4194305 bytes are more than the 4194304 that its brokers take")
-	p.Mix[0].Body = p.Mix[0].Body[1:]
-	require.Empty(t, p.Notes())
-}
-
 func TestNotes(t *testing.T) {
 	p := valid()
 	require.Empty(t, p.Notes())
@@ -413,9 +393,6 @@ func TestNotesOnHosts(t *testing.T) {
 		{"order", "a,b", func(p *flat) { p.Hosts, p.Producers = InOrder, 2 }, nil},
 		{"spread", "a,b", func(p *flat) { p.Producers, p.Consumers = 2, 3 }, nil},
 		{"one host", "a", func(*flat) {}, []string{"--hosts spread has no effect: the URL names one host"}},
-		{"too few consumers", "a,b", func(p *flat) { p.Producers = 2 }, []string{
-			"with --hosts spread, b has producers of queue://A and no consumers: the brokers must pass messages on, or they stay there",
-		}},
 		{"management", "a,b", func(p *flat) { p.Producer.Management, p.Consumer.Management = "http://a", "http://a" }, []string{
 			"--management-url asks one broker, whose counts are those of the run only if it counts for all hosts, as RabbitMQ does for a cluster",
 		}},

@@ -160,47 +160,29 @@ func (v *validator) shards(p *Plan) {
 			if g.Role.Produces() {
 				producers += g.Producers * len(g.Destinations)
 			}
+			readers := 0
 			if g.Role.Consumes() {
-				consumers += g.Consumers * len(g.Destinations) * max(g.Shared, 1)
+				readers = g.Consumers * len(g.Destinations) * max(g.Shared, 1)
+				consumers += readers
 			}
+			v.group = g
 			v.refuse(g.Rate.Relative != nil, "give the rate in messages per second",
-				"--shard %s: the rate of group %s is a share of what one process alone has reached",
-				p.Shard, g.Name)
+				"--shard %s: the rate is a share of what one process alone has reached", p.Shard)
+			v.refuse(!g.Role.Produces() && g.Count > 0 && g.Count < uint64(readers), //nolint:gosec // not negative
+				"give a greater --message-count, or fewer consumers", "--shard %s: --message-count %d is less than the %d "+
+					"consumers, so that a shard might receive without a limit", p.Shard, g.Count, readers)
 		}
-		where := ""
-		if len(p.Steps) > 1 {
-			where = " of step " + s.Name
-		}
-		v.shareOfCount(p.Shard, s, where)
-		v.refuse(producers+consumers < of, fmt.Sprintf("give more --producers or --consumers, or at most %d shards",
-			producers+consumers),
-			"--shard %s: there are only %d producers and consumers%s, so that a shard would have none", p.Shard, producers+
-				consumers, where)
+		v.group = nil
 		ends, what := producers, "producers"
 		if producers == 0 {
 			ends, what = consumers, "consumers"
 		}
-		v.refuse(producers+consumers >= of && ends < of && s.Duration == 0 && s.Idle == 0,
+		none := producers+consumers < of
+		v.refuse(none, "give more --producers or --consumers, or fewer shards",
+			"--shard %s: there are only %d producers and consumers, so that a shard would have none", p.Shard,
+			producers+consumers)
+		v.refuse(!none && ends < of && s.Duration == 0 && s.Idle == 0,
 			fmt.Sprintf("add --duration, or give --%s %d", what, of),
-			"--shard %s: there are only %d %s%s, and a shard without any would not know when to end", p.Shard, ends, what, where)
-	}
-}
-
-// shareOfCount refuses a number of messages that is not enough for all consumers: a shard whose consumers are to
-// receive none would receive without a limit.
-func (v *validator) shareOfCount(shard Shard, s *Step, where string) {
-	for _, g := range s.Groups {
-		consumers := g.Consumers * len(g.Destinations) * max(g.Shared, 1)
-		if g.Role.Produces() || g.Count == 0 {
-			continue
-		}
-		of := where
-		if g.Name != "" {
-			of = " of group " + g.Name + where
-		}
-		v.refuse(consumers > 0 && g.Count < uint64(consumers),
-			fmt.Sprintf("give at least --message-count %d, or fewer consumers", consumers),
-			"--shard %s: --message-count %d%s is less than the %d consumers, so that a shard might receive without a limit",
-			shard, g.Count, of, consumers)
+			"--shard %s: there are only %d %s, and a shard without any would not know when to end", p.Shard, ends, what)
 	}
 }

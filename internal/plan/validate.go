@@ -19,7 +19,9 @@ const maxWorkers = 100_000
 // or [*driver.Error] for each; it is nil if there are none.
 func (p *Plan) Validate(drivers Drivers) error {
 	v := validator{seen: map[string]bool{}, stomp: p.speaksSTOMP(), driver: drivers, verify: p.Verify}
-	v.times(p)
+	v.refuse(p.StallThreshold != 0 && p.StallThreshold < stats.PauseLimit, "give more, or 0 for none",
+		"--stall-threshold %v is below %v: the tester cannot tell so short a stall from one of its own", p.StallThreshold,
+		stats.PauseLimit)
 	v.shards(p)
 	elsewhere := p.elsewhere()
 	var has threshold.Needs
@@ -55,8 +57,7 @@ func (p *Plan) Validate(drivers Drivers) error {
 // check finds the mistakes of a group.
 func (v *validator) check(g *Group) {
 	v.group = g
-	v.numbers()
-	v.workers()
+	v.settings()
 	v.destinations()
 	v.subscriptions()
 	if g.Role.Produces() {
@@ -102,22 +103,9 @@ func (v *validator) refuse(wrong bool, hint, format string, args ...any) {
 	}
 }
 
-const positive = "leave it out, or give a number that is not negative"
-
-// times checks the times of the run.
-func (v *validator) times(p *Plan) {
-	v.refuse(p.Threads < 0, positive, "--threads %d is negative", p.Threads)
-	v.refuse(p.StallThreshold != 0 && p.StallThreshold < stats.PauseLimit, "give more, or 0 for none",
-		"--stall-threshold %v is below %v: the tester cannot tell so short a stall from one of its own", p.StallThreshold,
-		stats.PauseLimit)
-	v.refuse(p.DrainTimeout < 0, positive, "--drain-timeout %v is negative", p.DrainTimeout)
-}
-
 // step checks the settings that all groups of a step share.
 func (v *validator) step(s *Step) {
 	v.group = nil
-	v.refuse(s.Duration < 0, positive, "--duration %v is negative", s.Duration)
-	v.refuse(s.Warmup < 0, positive, "--warmup %v is negative", s.Warmup)
 	v.refuse(s.Duration > 0 && s.Warmup >= s.Duration,
 		fmt.Sprintf("the duration includes the warm-up: try --duration %v", s.Warmup+max(s.Duration, time.Second)),
 		"--warmup %v leaves nothing to measure of --duration %v", s.Warmup, s.Duration)
@@ -126,7 +114,6 @@ func (v *validator) step(s *Step) {
 		workers += g.workers()
 		consuming = consuming || g.Role.Consumes()
 	}
-	v.refuse(s.Idle < 0, positive, "the idle-time %v of the step %s is negative", s.Idle, s.Name)
 	v.refuse(s.Idle > 0 && !consuming, "name a group of consumers, or give a duration or counts",
 		"the step %s lasts until it is idle, but nothing in it receives", s.Name)
 	v.refuse(workers > maxWorkers, fmt.Sprintf("at most %d in one process; run several processes", maxWorkers),
@@ -150,55 +137,24 @@ func (s *Step) ends() bool {
 	return counted || producing && bounded || !producing && s.Drained
 }
 
-func (v *validator) numbers() {
+// settings checks settings of a group against each other.
+func (v *validator) settings() {
 	g := v.group
-	for _, n := range []struct {
-		name  string
-		value int
-	}{
-		{"--shared", g.Shared},
-		{"--max-pending", g.MaxPending},
-		{"--commit-interval", g.CommitInterval},
-		{"--credit", g.Credit},
-		{"--consumer-connections", g.ConsumerConnections},
-	} {
-		v.refuse(n.value < 0, positive, "%s %d is negative", n.name, n.value)
-	}
 	v.answers()
-	v.refuse(g.TTL < 0, positive, "--ttl %v is negative", g.TTL)
-	v.refuse(g.Delay < 0, positive, "--delivery-delay %v is negative", g.Delay)
 	v.refuse(g.Delay > 0 && g.Delay < time.Millisecond, "brokers know whole milliseconds",
 		"--delivery-delay %v is below a millisecond", g.Delay)
 	v.refuse(g.TTL > 0 && g.Delay >= g.TTL, "raise --ttl", "--delivery-delay %v leaves nothing of --ttl %v",
 		g.Delay, g.TTL)
-	v.refuse(g.MaxPending > UnlimitedPending, "0 means as many as the tool allows",
-		"--max-pending %d is more than the tool allows (%d per producer)", g.MaxPending, UnlimitedPending)
-	for _, m := range g.Mix {
-		v.refuse(m.Priority < -1 || m.Priority > 9, "0 is the lowest, 9 the highest, 4 what brokers assume",
-			"--priority %d is not 0 to 9", m.Priority)
-	}
-}
-
-func (v *validator) workers() {
-	g := v.group
-	v.refuse(g.SharedConnections && g.ProducerConnections < 1, "--threads N is the number of shared connections",
-		"--shared-connections needs at least one connection")
-	v.refuse(g.ReconnectTimeout != 0 && !g.Reconnect, "add --reconnect",
-		"--reconnect-timeout %v without --reconnect has no effect", g.ReconnectTimeout)
-	v.refuse(g.ReconnectDelay != 0 && !g.Reconnect, "add --reconnect",
-		"--reconnect-delay %v without --reconnect has no effect", g.ReconnectDelay)
-	v.hosts()
+	v.refuse((g.ReconnectTimeout != 0 || g.ReconnectDelay != 0) && !g.Reconnect, "add --reconnect",
+		"--reconnect-timeout and --reconnect-delay have no effect without --reconnect")
 	for _, b := range g.Brokers() {
 		f := v.driver(b)
+		v.refuse(g.Hosts == Spread && f.Hosts == nil, "leave --hosts out",
+			"--hosts spread: the hosts of a URL of %s are name servers, and the brokers that they name are not chosen by it", title(f))
 		v.refuse(g.Reconnect && f.Capabilities.Reconnects,
 			"use --client native, or leave --reconnect out: the library then reconnects as it always does, and messages in "+
 				"flight end as unconfirmed", "--reconnect: %s reconnects by itself and reports no outage", title(f))
 	}
-	v.refuse(g.ReconnectTimeout < 0, positive, "--reconnect-timeout %v is negative", g.ReconnectTimeout)
-	v.refuse(g.Role.Produces() && g.Producers < 1, "to receive only, use the consumer command",
-		"--producers %d: at least 1 is needed", g.Producers)
-	v.refuse(g.Role.Consumes() && g.Consumers < 1, "to send only, use the producer command",
-		"--consumers %d: at least 1 is needed", g.Consumers)
 }
 
 // workers returns the number of producers and consumers of the group.
@@ -214,7 +170,6 @@ func (g *Group) workers() (n int) {
 
 func (v *validator) destinations() {
 	g := v.group
-	v.refuse(len(g.Destinations) == 0, "name at least one, such as queue://TEST", "there is no destination")
 	for _, b := range g.Brokers() {
 		f := v.driver(b)
 		for _, d := range g.Destinations {
@@ -236,11 +191,9 @@ func (v *validator) subscriptions() {
 		return
 	}
 	topics := g.hasKind(driver.Topic)
-	const useTopic = "name the destination topic://NAME; what waits in a queue is kept without it"
+	const useTopic = "name the destination topic://NAME; a queue keeps its messages, and its consumers share them"
 	v.refuse(g.Durable && !topics, useTopic, "--durable subscriptions exist on topics only")
-	v.refuse(g.Shared > 0 && !topics, "name the destination topic://NAME; the consumers of a queue share its messages "+
-		"anyway",
-		"--shared subscriptions exist on topics only")
+	v.refuse(g.Shared > 0 && !topics, useTopic, "--shared subscriptions exist on topics only")
 	v.refuse(g.Shared > 0 && topics && g.hasKind(driver.Queue), "measure queues and topics in two runs",
 		"--shared %d does not work with queues and topics in one run", g.Shared)
 	v.refuse(g.Durable && g.Shared == 0 && g.ClientID == "", "add --clientID PREFIX",
@@ -260,11 +213,11 @@ func (g *Group) hasKind(kind driver.Kind) bool {
 
 func (v *validator) producing(f *driver.Factory) {
 	g := v.group
-	v.cannotTransact(f, g.CommitInterval > 0, "--commit-interval", func(c *capabilities) bool { return c.Transactions })
 	some := func(has func(*Variant) bool) bool {
 		return slices.ContainsFunc(g.Mix, func(m Variant) bool { return has(&m) })
 	}
 	for _, s := range []setting{
+		{g.CommitInterval > 0, func(c *capabilities) bool { return c.Transactions }, "--commit-interval", "use transactions"},
 		{g.Persistent, func(c *capabilities) bool { return c.Persistent }, "--persistent", "choose a delivery mode"},
 		{g.TTL > 0, func(c *capabilities) bool { return c.TTL }, "--ttl", "let messages expire"},
 		{g.Delay > 0, func(c *capabilities) bool { return c.Delay }, "--delivery-delay", "delay messages"},
@@ -289,23 +242,19 @@ func (v *validator) producing(f *driver.Factory) {
 	}
 	v.mix()
 	v.text()
-	taken := func(key string) bool {
-		return some(func(m *Variant) bool {
+	for _, key := range []string{driver.TimeProperty, driver.IDProperty} {
+		v.refuse(some(func(m *Variant) bool {
 			return slices.ContainsFunc(m.Properties, func(p driver.Property) bool { return p.Key == key })
-		})
+		}), "choose another key", "--property %s=... is taken: perfmq sets it on each message", key)
 	}
-	v.refuse(taken(driver.TimeProperty), "choose another key",
-		"--property %s=... is taken: it carries the time of sending", driver.TimeProperty)
-	v.refuse(taken(driver.IDProperty), "choose another key",
-		"--property %s=... is taken: it carries the run of the message", driver.IDProperty)
 }
 
 func (v *validator) consuming(f *driver.Factory) {
 	g := v.group
 	v.refuse(g.Credit > 0 && g.TransactionSize > g.Credit, "lower --tx-size or raise --credit",
 		"--tx-size %d is above --credit %d: the messages of a transaction would never all come", g.TransactionSize, g.Credit)
-	v.cannotTransact(f, g.TransactionSize > 0, "--tx", func(c *capabilities) bool { return c.TransactedReceive })
 	for _, s := range []setting{
+		{g.TransactionSize > 0, func(c *capabilities) bool { return c.TransactedReceive }, "--tx", "receive in transactions"},
 		{g.Selector != "", func(c *capabilities) bool { return c.Selector }, "--selector", "filter at the broker"},
 		{g.Credit > 0, func(c *capabilities) bool { return c.Credit }, "--credit", "set the receive window"},
 		{
@@ -342,7 +291,6 @@ func (g *Group) fails(as driver.Verdict) bool {
 // broker checks one broker: it checks the settings common to all protocols here, the rest by the protocol's own Check.
 func (v *validator) broker(b *Broker) {
 	o, f := &b.OpenOptions, v.driver(b)
-	v.refuse(o.ConnectTimeout <= 0, "give it some seconds", "--connect-timeout must be above 0")
 	v.refuse(o.Password != "" && o.User == "" && !HasUser(o.URL), "add --user NAME", "a password was given but no user")
 	if o.TLS != (driver.TLS{}) {
 		switch scheme := Scheme(o.URL); {
@@ -357,9 +305,7 @@ func (v *validator) broker(b *Broker) {
 	if f.Check == nil {
 		return
 	}
-	checked := *o
-	checked.ConnectTimeout = max(checked.ConnectTimeout, 1) // reported above
-	if err := f.Check(checked); err != nil {
+	if err := f.Check(*o); err != nil {
 		v.add(err)
 	}
 }

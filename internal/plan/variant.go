@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -105,21 +104,13 @@ func (v *validator) mix() {
 	for i := range list {
 		total += min(list[i].Size(), MaxMessageSize+1)
 	}
-	v.refuse(len(list) == 1 && total > MaxMessageSize, "", "the body of %d bytes is larger than %d", total, MaxMessageSize)
-	v.refuse(len(list) > 1 && total > MaxMessageSize, "send fewer or smaller ones",
+	v.refuse(total > MaxMessageSize, "send fewer or smaller ones",
 		"the bodies have %d bytes in all, more than %d", total, MaxMessageSize)
 	v.refuse(len(list) > driver.MaxVariants, "", "there are %d kinds of messages: at most %d", len(list),
 		driver.MaxVariants)
-	for _, w := range g.weights() {
-		if w < 1 {
-			v.refuse(true, "", "the weight %d is not positive", w)
-			return
-		}
-	}
-	if length := load.CycleLength(g.weights()); length > load.MaxCycle {
-		v.refuse(true, "give rounder weights, such as those of percent",
-			"the weights of the messages add up to %d, divided by what they have in common: at most %d", length, load.MaxCycle)
-	}
+	length := load.CycleLength(g.weights())
+	v.refuse(length > load.MaxCycle, "give rounder weights, such as those of percent",
+		"the weights of the messages add up to %d, divided by what they have in common: at most %d", length, load.MaxCycle)
 }
 
 // overtakes tells whether the group sends messages of several priorities.
@@ -134,13 +125,8 @@ func (g *Group) usual() (notes []string) {
 	}
 	_, usual := bodyLimits(g.ProducerBroker.Protocol)
 	if largest := g.LargestBody(); usual > 0 && largest > usual {
-		what := fmt.Sprintf("bodies of %d bytes are", largest)
-		if over := slices.DeleteFunc(slices.Clone(g.Mix), func(v Variant) bool { return v.Size() <= usual }); len(over) > 1 {
-			smallest := slices.MinFunc(over, func(a, b Variant) int { return cmp.Compare(a.Size(), b.Size()) })
-			what = fmt.Sprintf("%d of %d bodies, of %d to %d bytes, are", len(over), len(g.Mix), smallest.Size(), largest)
-		}
-		notes = append(notes, fmt.Sprintf("%s more than the %d that its brokers take unless they are told otherwise: "+
-			"expect them to be refused, or the connection to be ended", what, usual))
+		notes = append(notes, fmt.Sprintf("bodies of %d bytes are more than the %d that its brokers take by default: expect "+
+			"them to be refused, or the connection to be ended", largest, usual))
 	}
 	return notes
 }

@@ -290,7 +290,7 @@ type OpenOptions struct {
 	// TLS has the settings for encrypted schemes; other schemes ignore it.
 	TLS TLS
 	// ConnectTimeout bounds the opening of one connection, up to and including authentication. It is above zero.
-	ConnectTimeout time.Duration `set:"connect-timeout" section:"Broker" default:"10s" help:"limit for opening a connection"`
+	ConnectTimeout time.Duration `set:"connect-timeout" section:"Broker" default:"10s" check:"positive" help:"limit for opening a connection"`
 	// MaxBody is the largest body of a message to accept from the broker, in bytes; 0 means [DefaultMaxBody]. A larger
 	// body ends the consumer with [ClassTooLarge], before memory is allocated for it.
 	MaxBody int
