@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -78,12 +79,8 @@ func (c *connection) start() {
 	})
 	c.pulse = transport.Pulse{
 		Ending: c.Ending, Out: c.out, In: c.raw, Heard: &c.heard, Owed: c.owed, Patience: c.driver.cfg.Options.IdleTimeout,
-		Beat: func() { _ = c.put(wire.AppendHeartbeat) }, // fails only when the connection has ended
-		Silent: func() {
-			c.fail(driver.Errorf(driver.ClassConnectionLost, "",
-				"is the broker paused or the network down? See -o idle-timeout",
-				"nothing was heard from the broker for %s", c.driver.cfg.Options.IdleTimeout))
-		},
+		Beat:   func() { _ = c.put(wire.AppendHeartbeat) }, // fails only when the connection has ended
+		Silent: func() { c.fail(protocol.Unheard(c.driver.cfg.Options.IdleTimeout, "-o idle-timeout")) },
 	}
 	c.pulse.Start()
 }

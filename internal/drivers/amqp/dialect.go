@@ -17,11 +17,11 @@ type dialect string
 
 // The dialects. plain is for unknown brokers: the name unchanged, with its kind as a capability of the terminus.
 const (
-	artemis   dialect = "artemis"
-	activemq  dialect = "activemq"  // ActiveMQ Classic
-	rabbitmq  dialect = "rabbitmq"  // RabbitMQ 4 and later
-	rabbitmq3 dialect = "rabbitmq3" // RabbitMQ before 4, with the plug-in rabbitmq_amqp1_0
-	brokerj   dialect = "brokerj"   // Qpid Broker-J
+	artemis   dialect = protocol.Artemis
+	activemq  dialect = protocol.ActiveMQ
+	rabbitmq  dialect = protocol.RabbitMQ
+	rabbitmq3 dialect = protocol.RabbitMQ3 // with the plug-in rabbitmq_amqp1_0
+	brokerj   dialect = protocol.BrokerJ
 	plain     dialect = "plain"
 
 	dialectAuto = "auto"
@@ -47,26 +47,8 @@ func dialectOf(product, version string) dialect {
 	}
 }
 
-// title returns the broker's name for messages.
-func (d dialect) title() string {
-	switch d {
-	case artemis:
-		return "Artemis"
-	case activemq:
-		return "ActiveMQ Classic"
-	case rabbitmq:
-		return "RabbitMQ"
-	case rabbitmq3:
-		return "RabbitMQ before 4"
-	case brokerj:
-		return "Qpid Broker-J"
-	default:
-		return "this broker"
-	}
-}
-
 func (d dialect) unsupported(hint, what string) error {
-	return driver.Errorf(driver.ClassUnsupported, "", hint, "%s over AMQP: %s", d.title(), what)
+	return driver.Errorf(driver.ClassUnsupported, "", hint, "%s over AMQP: %s", protocol.Title(string(d)), what)
 }
 
 // address returns the address of a terminus. On RabbitMQ a name with a leading slash is an address already.
@@ -110,43 +92,8 @@ func (d dialect) checkDestination(dest driver.Destination, o *Options, producer 
 	case !d.managed(dest):
 		return refuse("leave out -o declare, or use queue://NAME", "only a queue can be declared, by its name")
 	}
-	const oneName = "choose another name: a message is sent to one destination"
-	switch d {
-	case artemis:
-		switch {
-		case strings.Contains(dest.Name, "?"): // sends are accepted, but never delivered
-			return refuse("choose a name without ?", "it takes the text after a ? in a name for parameters")
-		case producer && strings.ContainsAny(dest.Name, "*#"):
-			return refuse(oneName, "* and # in a name stand for many destinations")
-		}
-	case activemq:
-		switch {
-		case strings.Contains(dest.Name, "?"):
-			return refuse("choose a name without ?", "it takes the text after a ? in a name for parameters")
-		case dest.Name != strings.TrimSpace(dest.Name):
-			return refuse("choose a name without blanks around it", "it leaves out blanks around a name")
-		case producer && strings.Contains(dest.Name, ","):
-			return refuse(oneName, "a comma separates several destinations")
-		case producer && protocol.HasWord(dest.Name, "*", ">"):
-			return refuse(oneName, "the words * and > of a name stand for many destinations")
-		}
-	case brokerj:
-		switch {
-		case dest.Kind == driver.Queue && strings.Contains(dest.Name, "/"):
-			return refuse("choose a name without a slash", "a slash separates an exchange from a key")
-		case producer && dest.Kind == driver.Topic && protocol.HasWord(dest.Name, "*", "#"):
-			return refuse(oneName, "the words * and # of a topic stand for many")
-		}
-	case rabbitmq, rabbitmq3:
-		own := strings.HasPrefix(dest.Name, "/")
-		switch {
-		case d == rabbitmq3 && !own && strings.Contains(dest.Name, "%2F"):
-			return refuse("choose a name without %2F", "it takes %2F for a slash")
-		case d == rabbitmq3 && !own && protocol.NotASCII(dest.Name):
-			return refuse("choose a name of such characters", "it reads only ASCII characters in a name")
-		case producer && dest.Kind == driver.Topic && protocol.HasWord(dest.Name, "*", "#"):
-			return refuse(oneName, "the words * and # of a topic stand for many")
-		}
+	if what := protocol.Misread(string(d), dest, producer); what != "" {
+		return refuse(protocol.HintName, what)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type meaning struct {
 func meaningOf(condition string) meaning {
 	switch condition {
 	case wire.CondNotFound:
-		return meaning{driver.ClassNotFound, "it does not exist", ""} // see missing
+		return meaning{driver.ClassNotFound, "it does not exist", ""} // see remote
 	case wire.CondResourceDeleted:
 		return meaning{driver.ClassNotFound, "it was deleted", "the address or queue was deleted on the broker"}
 	case wire.CondUnauthorized:
@@ -100,22 +100,6 @@ func meaningOfCode(code string) (m meaning, ok bool) {
 	return meaning{}, false
 }
 
-// missing returns the hint for an address that does not exist.
-func (d dialect) missing() string {
-	switch d {
-	case artemis:
-		return "create it on the broker, or let the broker create it: auto-create-addresses and auto-create-queues. " +
-			"Artemis also says so of an address of the other kind: try queue:// or topic://"
-	case rabbitmq:
-		return "declare it on the broker first: RabbitMQ 4 makes no queue or exchange by its use"
-	case rabbitmq3:
-		return "declare it on the broker first: RabbitMQ makes no queue by its use that is named by /amq/queue, and no " +
-			"exchange"
-	default:
-		return "create it on the broker, or let the broker create it"
-	}
-}
-
 // brokerError is the peer's error behind a [driver.Error].
 type brokerError struct {
 	condition string
@@ -150,7 +134,7 @@ func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Err
 		m = meaningOf(string(condition))
 	}
 	if e.Condition == wire.CondNotFound {
-		m.hint = d.missing()
+		m.hint = protocol.Missing(string(d))
 	}
 	if known, ok := meaningOfCode(codeOf(e.Description)); ok {
 		m = known

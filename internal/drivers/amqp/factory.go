@@ -92,12 +92,7 @@ func checkOptions(s *transport.Settings[Options], fail transport.Fail) {
 	if n := o.MaxFrameSize; n < minMaxFrameSize || n > maxMaxFrameSize {
 		fail("", "option max-frame-size=%d: must be %d to %d", n, minMaxFrameSize, maxMaxFrameSize)
 	}
-	switch {
-	case o.MaxPriority < 0 || o.MaxPriority > 255:
-		fail("", "option max-priority=%d: must be 0 to 255", o.MaxPriority)
-	case o.MaxPriority > 0 && o.Declare != kindClassic:
-		fail("add -o declare=classic", "option max-priority is of a classic queue that is declared")
-	}
+	protocol.CheckDeclare(o.Declare, o.MaxPriority, fail)
 	switch strings.ToUpper(o.SASL) {
 	case mechPlain, mechSCRAM256, mechSCRAM512:
 		if s.Target.User == "" {

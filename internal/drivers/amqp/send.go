@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -154,9 +155,7 @@ func (p *producer) abort(err error, first bool) error {
 
 func (p *producer) sendError(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return driver.Errorf(driver.ClassTimeout, p.op,
-			"the broker holds senders back: look for a full address, a full disk or a blocked producer on its console", "%w",
-			err)
+		return protocol.HeldBack(p.op, err)
 	}
 	return transport.Explain(p.op, err)
 }

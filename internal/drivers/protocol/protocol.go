@@ -5,9 +5,6 @@ package protocol
 
 import (
 	"context"
-	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -72,20 +69,4 @@ func Silent(ends string) string {
 		hint += ", and " + ends + " a silent connection"
 	}
 	return hint
-}
-
-// HasWord reports whether a word between the dots of a destination's name is one of those given: words that match many
-// names.
-func HasWord(name string, words ...string) bool {
-	for word := range strings.SplitSeq(name, ".") {
-		if slices.Contains(words, word) {
-			return true
-		}
-	}
-	return false
-}
-
-// NotASCII reports whether a name has a character beyond ASCII, which RabbitMQ cannot read there.
-func NotASCII(name string) bool {
-	return strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -122,7 +123,7 @@ func (c *connection) start() {
 	c.pulse = transport.Pulse{
 		Ending: c.Ending, Out: c.out, In: c.raw, Heard: &c.heard, Owed: c.sendEvery, Patience: 2 * c.hearEvery,
 		Beat:   func() { _ = c.put(func(b []byte) []byte { return append(b, '\n') }) }, // fails only at the end
-		Silent: func() { c.fail(silentError(2 * c.hearEvery)) },
+		Silent: func() { c.fail(protocol.Unheard(2*c.hearEvery, "-o heart-beat")) },
 	}
 	c.pulse.Start()
 }

@@ -14,10 +14,10 @@ type dialect string
 
 // The dialects.
 const (
-	artemis  dialect = "artemis"
-	activemq dialect = "activemq" // ActiveMQ Classic
-	rabbitmq dialect = "rabbitmq"
-	perfmq   dialect = "perfmq"  // our embedded broker
+	artemis  dialect = protocol.Artemis
+	activemq dialect = protocol.ActiveMQ
+	rabbitmq dialect = protocol.RabbitMQ
+	perfmq   dialect = protocol.Perfmq
 	generic  dialect = "generic" // the headers that all brokers understand
 )
 
@@ -38,27 +38,11 @@ func dialectOf(server string) dialect {
 	}
 }
 
-// title returns the broker's name for messages.
-func (d dialect) title() string {
-	switch d {
-	case artemis:
-		return "Artemis"
-	case activemq:
-		return "ActiveMQ Classic"
-	case rabbitmq:
-		return "RabbitMQ"
-	case perfmq:
-		return "the embedded broker"
-	default:
-		return "this broker"
-	}
-}
-
 func (d dialect) unsupported(hint, what string) error {
 	if d == generic {
 		hint = "if it is Artemis, ActiveMQ or RabbitMQ say so by -o dialect="
 	}
-	return driver.Errorf(driver.ClassUnsupported, "", hint, "%s over STOMP: %s", d.title(), what)
+	return driver.Errorf(driver.ClassUnsupported, "", hint, "%s over STOMP: %s", protocol.Title(string(d)), what)
 }
 
 // reservedHeaders returns the headers with a meaning in a SEND frame.
@@ -212,33 +196,12 @@ func majorOf(server string) int {
 // checkName refuses names that the broker would not take for exactly one destination of that name. Only consumers may
 // use a name that means many destinations.
 func (d dialect) checkName(dest driver.Destination, producer bool) error {
-	const oneName = "choose another name: a message is sent to one destination"
-	own := strings.HasPrefix(dest.Name, "/")
-	switch d {
-	case artemis:
-		if producer && strings.ContainsAny(dest.Name, "*#") {
-			return d.unsupported(oneName, "* and # in a name stand for many destinations")
-		}
-	case activemq:
-		switch {
-		case strings.Contains(dest.Name, "?"):
-			return d.unsupported("choose a name without ?", "it takes the text after a ? in a name for parameters")
-		case dest.Name != strings.TrimSpace(dest.Name):
-			return d.unsupported("choose a name without blanks around it", "it leaves out blanks around a name")
-		case producer && strings.Contains(dest.Name, ","):
-			return d.unsupported(oneName, "a comma separates several destinations")
-		case producer && protocol.HasWord(dest.Name, "*", ">"):
-			return d.unsupported(oneName, "the words * and > of a name stand for many destinations")
-		}
-	case rabbitmq:
-		switch {
-		case !own && strings.Contains(dest.Name, "%2F"):
-			return d.unsupported("choose a name without %2F", "it takes %2F for a slash")
-		case !own && protocol.NotASCII(dest.Name):
-			return d.unsupported("choose a name of such characters", "it reads only ASCII characters in a name")
-		case producer && dest.Kind == driver.Topic && protocol.HasWord(dest.Name, "*", "#"):
-			return d.unsupported(oneName, "the words * and # of a topic stand for many")
-		}
+	broker := string(d)
+	if d == rabbitmq {
+		broker = protocol.RabbitMQ3 // also later ones read names so
+	}
+	if what := protocol.Misread(broker, dest, producer); what != "" {
+		return d.unsupported(protocol.HintName, what)
 	}
 	return nil
 }

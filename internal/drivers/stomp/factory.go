@@ -90,12 +90,7 @@ func checkOptions(s *transport.Settings[Options], fail transport.Fail) {
 	if d := o.HeartBeat; d != 0 && d < minHeartBeat {
 		fail("", "option heart-beat=%s: must be 0 or at least %s", d, minHeartBeat)
 	}
-	switch {
-	case o.MaxPriority < 0 || o.MaxPriority > 255:
-		fail("", "option max-priority=%d: must be 0 to 255", o.MaxPriority)
-	case o.MaxPriority > 0 && o.Declare != kindClassic:
-		fail("add -o declare=classic", "option max-priority is of a classic queue that is declared")
-	}
+	protocol.CheckDeclare(o.Declare, o.MaxPriority, fail)
 	if o.Window < -1 {
 		fail("", "option window=%d: must be -1, 0 or a number of bytes", o.Window)
 	}

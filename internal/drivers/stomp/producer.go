@@ -207,10 +207,7 @@ func (p *producer) Waits() driver.Waits {
 
 func (p *producer) sendError(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return driver.Errorf(driver.ClassTimeout, p.op,
-			"the broker holds senders back: look for a full address, a full disk, an alarm (RabbitMQ) or a blocked producer "+
-				"on its console",
-			"the broker did not read earlier frames: %w", err)
+		return protocol.HeldBack(p.op, err)
 	}
 	return transport.Explain(p.op, err)
 }
@@ -312,10 +309,7 @@ func (p *producer) Close(ctx context.Context) error {
 	if !p.sends.await(p.settled, ctx.Done()) {
 		p.abandon(driver.Outcome{
 			State: driver.Unknown, Class: driver.ClassTimeout,
-			Err: driver.Errorf(driver.ClassTimeout, p.op,
-				"does the broker hold senders back? Look for a full address, an alarm (RabbitMQ: memory, disk) or a blocked "+
-					"producer; "+protocol.Silent("-o heart-beat"),
-				"the broker had not answered when the producer closed"),
+			Err: protocol.NoAnswer(p.op, "-o heart-beat"),
 		}, false)
 		p.sends.await(p.settled, nil) // outcomes that other goroutines are reporting
 	}

@@ -39,7 +39,7 @@ func (d *dialect) said(op string, err error) *driver.Error {
 	if f == nil {
 		return nil
 	}
-	e := protocol.STOMPError(cmp.Or(d.title, "the broker")+" says", "create it on the broker, or let the broker create it",
+	e := protocol.STOMPError(cmp.Or(d.title, "the broker")+" says", protocol.Missing(""),
 		f.Header.Get(frame.Message), f.Body)
 	e.Op = op
 	return e

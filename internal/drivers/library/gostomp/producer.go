@@ -158,10 +158,7 @@ func (p *producer) end(err error) *driver.Error {
 	}
 	waited := errors.Is(err, stomp.ErrMsgReceiptTimeout) || errors.Is(err, stomp.ErrMsgSendTimeout)
 	if errorFrame(err) == nil && (waited || p.Conn.unanswered.Load()) {
-		e = driver.Errorf(driver.ClassTimeout, p.op,
-			"does the broker hold senders back? Look for a full address, an alarm (RabbitMQ: memory, disk) or a blocked "+
-				"producer; "+protocol.Silent(""),
-			"the broker had not answered when it was given up")
+		e = protocol.NoAnswer(p.op, "")
 	}
 	p.sends.Lose(e)
 	return e

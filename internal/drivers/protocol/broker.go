@@ -1,0 +1,119 @@
+package protocol
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/perfmq/perfmq/internal/transport"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// Brokers whose conventions differ: values of -o dialect.
+const (
+	Artemis   = "artemis"
+	ActiveMQ  = "activemq" // ActiveMQ Classic
+	RabbitMQ  = "rabbitmq" // RabbitMQ 4 and later over AMQP, any over STOMP
+	RabbitMQ3 = "rabbitmq3"
+	BrokerJ   = "brokerj" // Qpid Broker-J
+	Perfmq    = "perfmq"  // our embedded broker
+)
+
+// Title returns a broker's name for messages.
+func Title(broker string) string {
+	if title := map[string]string{
+		Artemis: "Artemis", ActiveMQ: "ActiveMQ Classic", RabbitMQ: "RabbitMQ", RabbitMQ3: "RabbitMQ before 4",
+		BrokerJ: "Qpid Broker-J", Perfmq: "the embedded broker",
+	}[broker]; title != "" {
+		return title
+	}
+	return "this broker"
+}
+
+// Missing is the hint for a destination that does not exist.
+func Missing(broker string) string {
+	switch broker {
+	case Artemis:
+		return "create it on the broker, or let the broker create it: auto-create-addresses and auto-create-queues. " +
+			"Artemis also says so of an address of the other kind: try queue:// or topic://"
+	case RabbitMQ, RabbitMQ3:
+		return "declare it on the broker first: RabbitMQ 4 makes no queue by its use, and RabbitMQ no exchange"
+	}
+	return "create it on the broker, or let the broker create it"
+}
+
+// HintName is the hint about a name that [Misread] refuses.
+const HintName = "choose another name"
+
+// Misread returns what a broker would take a name for, other than exactly one destination of that name; "" if it would
+// not. Only consumers may use a name that stands for many destinations.
+func Misread(broker string, dest driver.Destination, producer bool) string {
+	name, topic := dest.Name, dest.Kind == driver.Topic
+	patterns := false
+	switch broker {
+	case Artemis:
+		patterns = strings.ContainsAny(name, "*#")
+	case ActiveMQ:
+		patterns = strings.Contains(name, ",") || hasWord(name, "*", ">")
+	case RabbitMQ, RabbitMQ3, BrokerJ:
+		patterns = topic && hasWord(name, "*", "#")
+	}
+	switch {
+	case (broker == Artemis || broker == ActiveMQ) && strings.Contains(name, "?"): // Artemis accepts, and delivers nothing
+		return "the text after a ? in a name is taken for parameters"
+	case broker == ActiveMQ && name != strings.TrimSpace(name):
+		return "blanks around a name are left out"
+	case broker == RabbitMQ3 && !strings.HasPrefix(name, "/") && (strings.Contains(name, "%2F") || notASCII(name)):
+		return "in a name %2F is taken for a slash, and only ASCII characters are read"
+	case broker == BrokerJ && !topic && strings.Contains(name, "/"):
+		return "a slash separates an exchange from a key"
+	case producer && patterns:
+		return "the name stands for many destinations, and a message is sent to one"
+	}
+	return ""
+}
+
+// hasWord reports whether a word between the dots of a name is one of those given.
+func hasWord(name string, words ...string) bool {
+	for word := range strings.SplitSeq(name, ".") {
+		for _, w := range words {
+			if word == w {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func notASCII(name string) bool {
+	return strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
+}
+
+// HeldBack is the error about a send for which the broker makes no room before its context ends.
+func HeldBack(op string, err error) error {
+	return driver.Errorf(driver.ClassTimeout, op,
+		"the broker holds senders back: look for a full address or disk, an alarm or a blocked producer on its console",
+		"not sent: %w", err)
+}
+
+// NoAnswer is the error about messages that the broker has not answered when their producer closes. Ends are the
+// settings that end a silent connection; empty if there are none.
+func NoAnswer(op, ends string) *driver.Error {
+	return driver.Errorf(driver.ClassTimeout, op, Silent(ends), "the broker had not answered when the producer closed")
+}
+
+// Unheard is the error about a connection on which nothing came for so long; ends is the setting that says how long.
+func Unheard(d time.Duration, ends string) error {
+	return driver.Errorf(driver.ClassConnectionLost, "", "is the broker paused or the network down? See "+ends,
+		"nothing was heard from the broker for %s", d)
+}
+
+// CheckDeclare checks the priorities with which a queue of RabbitMQ is declared.
+func CheckDeclare(declare string, priorities int, fail transport.Fail) {
+	switch {
+	case priorities < 0 || priorities > 255:
+		fail("", "option max-priority=%d: must be 0 to 255", priorities)
+	case priorities > 0 && declare != "classic":
+		fail("add -o declare=classic", "option max-priority is of a classic queue that is declared")
+	}
+}
