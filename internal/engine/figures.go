@@ -12,28 +12,8 @@ import (
 // that only a whole run has. A metric without a value is missing.
 func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 	f := map[string]float64{}
-	count := func(known bool, name string, n uint64) {
-		if known {
-			f[name] = float64(n)
-		}
-	}
 	m := &s.Measured
-	count(has.sends, "sent", m[result.Sent])
-	count(has.sends, "completed", m[result.Completed])
-	count(has.sends, "rejected", m[result.Rejected])
-	count(has.sends, "released", m[result.Released])
-	count(has.sends, "modified", m[result.Modified])
-	count(has.sends, "failed", m[result.Failed])
-	count(has.sends, "unconfirmed", m[result.Unconfirmed])
-	count(has.sends, "resent", m[result.Resent])
-	count(has.sends, "late", s.Total[result.LateSends])
-	count(has.receives, "received", m[result.Received])
-	count(has.receives, "redelivered", m[result.Redelivered])
-	count(has.receives, "foreign", s.Total[result.Foreign])
-	count(has.receives, "early", m[result.Early])
-	count(has.receives, "consumer.released", m[result.ConsumerReleased])
-	count(has.receives, "consumer.rejected", m[result.ConsumerRejected])
-	count(true, "commits.failed", m[result.CommitsFailed])
+	result.CounterMetrics(f, m[:], s.Total[:], has.sends, has.receives)
 	if seconds := s.Average.Span.Seconds(); seconds > 0 {
 		for _, average := range []struct {
 			name string

@@ -56,15 +56,12 @@ type values map[string]float64
 // figures are the values that the sums tell.
 func (s *scope) figures() values {
 	f := values{}
-	if p := s.total.Producers; p != nil {
-		f["late"] = float64(p.Late)
-	}
-	if c := s.total.Consumers; c != nil {
-		f["foreign"] = float64(c.Foreign)
-	}
+	total, measured := s.total.Values(), []uint64(nil)
 	if s.measured != nil {
-		f.counts(s.measured)
+		list := s.measured.Values()
+		measured = list[:]
 	}
+	result.CounterMetrics(f, measured, total[:], s.total.Producers != nil, s.total.Consumers != nil)
 	s.averages.Metrics(f)
 	of := s.measured
 	if of == nil {
@@ -72,29 +69,6 @@ func (s *scope) figures() values {
 	}
 	s.latencies.Metrics(f, of.LeftOut)
 	return f
-}
-
-// counts are those of the messages that were due after the warm-up.
-func (f values) counts(measured *result.Counts) {
-	add := func(name string, n uint64) { f[name] = float64(n) }
-	if p := measured.Producers; p != nil {
-		add("sent", p.Sent)
-		add("completed", p.Completed)
-		add("rejected", p.Rejected)
-		add("released", p.Released)
-		add("modified", p.Modified)
-		add("failed", p.Failed)
-		add("unconfirmed", p.Unconfirmed)
-		add("resent", p.Resent)
-	}
-	if c := measured.Consumers; c != nil {
-		add("received", c.Received)
-		add("redelivered", c.Redelivered)
-		add("early", c.Early)
-		add("consumer.released", c.Released)
-		add("consumer.rejected", c.Rejected)
-	}
-	add("commits.failed", measured.CommitsFailed)
 }
 
 // whole adds the figures that are known of whole runs only.

@@ -57,26 +57,11 @@ func saturated(list []stats.Saturation) (out []*object) {
 	return out
 }
 
-// ownCounts are the counters that only perfmq has, of an interval or of the run.
+// ownCounts are the counters that only perfmq has, of an interval or of the run. Rare ones are left out if they are 0.
 func ownCounts(c *stats.Counters) *object {
 	o := new(object).add("failures", failuresByClass(c))
-	o.add("redelivered", c[result.Redelivered]).add("foreign", c[result.Foreign]).add("unstamped", c[result.Unstamped])
-	o.add("negativeTransfers", c[result.NegativeTransfers]).add("outOfRange", c[result.OutOfRange])
-	for _, n := range []struct {
-		key string
-		n   uint64
-	}{
-		{"negativeAges", c[result.NegativeAges]},
-		{"unsent", c[result.Unsent]},
-		{"paused", c[result.Paused]},
-		{"commits", c[result.Commits]},
-		{"commitsFailed", c[result.CommitsFailed]},
-		{"receivedDelayed", c[result.Delayed]},
-		{"receivedEarly", c[result.Early]},
-		{"consumerReleased", c[result.ConsumerReleased]},
-		{"consumerRejected", c[result.ConsumerRejected]},
-	} {
-		o.addIf(n.n > 0, n.key, n.n)
+	for _, k := range result.CounterTable() {
+		o.addIf(k.Key != "" && (c[k.Counter] > 0 || k.Counter <= result.OutOfRange), k.Key, c[k.Counter])
 	}
 	return o
 }

@@ -6,32 +6,26 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // descriptions are the names, helps and labels of perfmq's metrics. docs/prometheus.md lists them.
 type descriptions struct {
-	build, step, start, phase, workers, inFlight   *prometheus.Desc
-	sent, blocked, completed, failed, unsent, late *prometheus.Desc
-	resent, waits, strays, paused                  *prometheus.Desc
-	received, redelivered, foreign, unstamped      *prometheus.Desc
-	completedBytes, receivedBytes                  *prometheus.Desc
-	negative, negativeAges, outOfRange, protocol   *prometheus.Desc
-	latency                                        [result.NumKinds]*prometheus.Desc
-	commits, commitsFailed, delayed, early         *prometheus.Desc
-	consumerFailed                                 *prometheus.Desc
-	stalls, stallSeconds                           *prometheus.Desc
-	partStalls, partStallSeconds                   *prometheus.Desc
-	hostSent, hostCompleted, hostReceived          *prometheus.Desc
-	outages, outageSeconds, outage, disconnected   *prometheus.Desc
-	outageWorst                                    *prometheus.Desc
-	reconnects, reconnectFailures, inDoubt         *prometheus.Desc
-	verified, depth, backlog                       *prometheus.Desc
-	group                                          groupDescriptions
-	tester                                         testerDescriptions
-	end                                            endDescriptions
-	all                                            []*prometheus.Desc
+	build, step, start, phase, workers, inFlight *prometheus.Desc
+	counters                                     [result.NumCounters]*prometheus.Desc // nil for those without one
+	failed, waits, consumerFailed, protocol      *prometheus.Desc
+	latency                                      [result.NumKinds]*prometheus.Desc
+	stalls, stallSeconds                         *prometheus.Desc
+	partStalls, partStallSeconds                 *prometheus.Desc
+	hostSent, hostCompleted, hostReceived        *prometheus.Desc
+	outages, outageSeconds, outage, disconnected *prometheus.Desc
+	outageWorst                                  *prometheus.Desc
+	reconnects, reconnectFailures, inDoubt       *prometheus.Desc
+	verified, depth, backlog                     *prometheus.Desc
+	group                                        groupDescriptions
+	tester                                       testerDescriptions
+	end                                          endDescriptions
+	all                                          []*prometheus.Desc
 }
 
 // describer makes descriptions and collects them in all.
@@ -116,43 +110,19 @@ func describe(version string, steps bool) descriptions {
 
 // messages describes the counters of messages.
 func (m *descriptions) messages(d *describer) {
-	m.sent = d.load("messages_sent_total", "Messages handed to the protocol's driver.")
-	m.blocked = d.load("messages_blocked_total", "Waits of a producer because max-pending messages were in flight, or "+
-		"for credit.")
+	for _, k := range result.CounterTable() {
+		if k.Metric != "" {
+			m.counters[k.Counter] = d.load(k.Metric, k.About)
+		}
+	}
 	m.waits = d.load("send_waits_total", "Waits of a producer, by cause: slot (max-pending messages were in flight), "+
 		"credit (the broker gave "+
 		"none) and socket (the network took no more).", "for")
-	m.completed = d.load("messages_completed_total", "Messages that the broker acknowledged.")
-	m.completedBytes = d.load("payload_completed_bytes_total", "Payload of the acknowledged messages.")
 	m.failed = d.load("sends_failed_total", "Messages that were sent but not acknowledged, by how that ended and why.",
 		"state", "class")
-	m.unsent = d.load("sends_unsent_total", "Part of the failed ones that the driver could not send.")
-	m.resent = d.load("messages_resent_total", "Times that a message in doubt was sent again, with --in-doubt resend; "+
-		"not in the messages sent.")
-	m.late = d.load("sends_late_total", "Sends that left late although neither broker nor max-pending held them up.")
-	m.strays = d.load("answers_stray_total", "Answers of the broker to no message in flight: they came too late, or "+
-		"twice.")
-
-	m.received = d.load("messages_received_total", "Messages delivered to consumers.")
-	m.receivedBytes = d.load("payload_received_bytes_total", "Payload of the received messages.")
-	m.redelivered = d.load("messages_redelivered_total", "Received messages that the broker marked as delivered before.")
-	m.foreign = d.load("messages_foreign_total", "Delivered messages of other runs or tools, not counted as received.")
-	m.unstamped = d.load("messages_unstamped_total", "Received messages without a usable time property.")
-	m.delayed = d.load("messages_delayed_total", "Received messages whose delivery a producer has asked to delay.")
-	m.early = d.load("messages_early_total", "Part of the delayed ones that came before their delay was over.")
 	m.consumerFailed = d.load("consumer_failed_total",
 		"Messages that consumers gave back on purpose (release: not received, to come again) "+
 			"or rejected on purpose (reject: received).", "as")
-	m.negative = d.load("transfers_negative_total",
-		"Messages received before they were sent, as clocks differ; in no transfer time.")
-	m.negativeAges = d.load("ages_negative_total",
-		"Born or stored to consumer times below zero, as clocks differ; in no distribution.")
-	m.outOfRange = d.load("latencies_out_of_range_total", "Latencies above "+stats.MaxLatency.String()+
-		", counted as that.")
-	m.paused = d.load("latencies_paused_total", "Sends and receipts whose latencies include a pause of the tester itself.")
-	m.commits = d.load("commits_total", "Transactions that the broker confirmed.")
-	m.commitsFailed = d.load("commits_failed_total",
-		"Transactions that the broker was asked to commit and did not confirm.")
 }
 
 // latencies describes the histograms.

@@ -177,58 +177,41 @@ func (c *collector) labelsOf(key histogramKey) []string {
 
 // collectCounters emits the counters of messages of a step, or of the run if it has one step.
 func (c *collector) collectCounters(emit emitter, t *stats.Counters, step []string) {
-	if c.run.Producing {
-		c.collectProducing(emit, t, step)
-	}
-	if c.run.Consuming {
-		c.collectConsuming(emit, t, step)
-	}
-	emit.counter(c.d.outOfRange, t[result.OutOfRange], step...)
-	emit.counter(c.d.paused, t[result.Paused], step...)
-	if c.run.Transacted {
-		emit.counter(c.d.commits, t[result.Commits], step...)
-		emit.counter(c.d.commitsFailed, t[result.CommitsFailed], step...)
-	}
-}
-
-func (c *collector) collectProducing(emit emitter, t *stats.Counters, step []string) {
 	with := func(labels ...string) []string { return append(labels, step...) }
-	emit.counter(c.d.sent, t[result.Sent], step...)
-	emit.counter(c.d.blocked, t[result.Blocked], step...)
-	emit.counter(c.d.waits, t[result.Blocked]-t[result.NoLeave], with("slot")...)
-	emit.counter(c.d.waits, t[result.NoLeave], with("credit")...)
-	emit.counter(c.d.waits, t[result.SocketWaits], with("socket")...)
-	emit.counter(c.d.completed, t[result.Completed], step...)
-	emit.counter(c.d.completedBytes, t[result.CompletedBytes], step...)
-	emit.counter(c.d.unsent, t[result.Unsent], step...)
-	emit.counter(c.d.resent, t[result.Resent], step...)
-	emit.counter(c.d.late, t[result.LateSends], step...)
-	emit.counter(c.d.strays, t[result.Strays], step...)
-	for _, f := range failuresOf(t) {
-		// All classes exist from the beginning, so that rate() sees the first failure.
-		for class := range driver.NumClasses {
-			if class != driver.ClassNone || f.classes[class] > 0 {
-				emit.counter(c.d.failed, f.classes[class], with(f.name, class.String())...)
+	for _, k := range result.CounterTable() {
+		if desc := c.d.counters[k.Counter]; desc != nil && c.counts(&k) {
+			emit.counter(desc, t[k.Counter], step...)
+		}
+	}
+	if c.run.Producing {
+		emit.counter(c.d.waits, t[result.Blocked]-t[result.NoLeave], with("slot")...)
+		emit.counter(c.d.waits, t[result.NoLeave], with("credit")...)
+		emit.counter(c.d.waits, t[result.SocketWaits], with("socket")...)
+		for _, f := range failuresOf(t) {
+			// All classes exist from the beginning, so that rate() sees the first failure.
+			for class := range driver.NumClasses {
+				if class != driver.ClassNone || f.classes[class] > 0 {
+					emit.counter(c.d.failed, f.classes[class], with(f.name, class.String())...)
+				}
 			}
 		}
 	}
+	if c.total[result.ConsumerReleased]+c.total[result.ConsumerRejected] > 0 {
+		emit.counter(c.d.consumerFailed, t[result.ConsumerReleased], with(driver.Release.String())...)
+		emit.counter(c.d.consumerFailed, t[result.ConsumerRejected], with(driver.Reject.String())...)
+	}
 }
 
-func (c *collector) collectConsuming(emit emitter, t *stats.Counters, step []string) {
-	emit.counter(c.d.received, t[result.Received], step...)
-	emit.counter(c.d.receivedBytes, t[result.ReceivedBytes], step...)
-	emit.counter(c.d.redelivered, t[result.Redelivered], step...)
-	emit.counter(c.d.foreign, t[result.Foreign], step...)
-	emit.counter(c.d.unstamped, t[result.Unstamped], step...)
-	emit.counter(c.d.negative, t[result.NegativeTransfers], step...)
-	emit.counter(c.d.negativeAges, t[result.NegativeAges], step...)
-	if c.total[result.Delayed] > 0 {
-		emit.counter(c.d.delayed, t[result.Delayed], step...)
-		emit.counter(c.d.early, t[result.Early], step...)
-	}
-	if c.total[result.ConsumerReleased]+c.total[result.ConsumerRejected] > 0 {
-		emit.counter(c.d.consumerFailed, t[result.ConsumerReleased], append([]string{driver.Release.String()}, step...)...)
-		emit.counter(c.d.consumerFailed, t[result.ConsumerRejected], append([]string{driver.Reject.String()}, step...)...)
+// counts reports whether the run has a counter.
+func (c *collector) counts(k *result.CounterInfo) bool {
+	switch k.Counter {
+	case result.Commits, result.CommitsFailed:
+		return c.run.Transacted
+	case result.Delayed, result.Early:
+		return c.total[result.Delayed] > 0
+	default:
+		return k.Role == result.AnyRole || k.Role == result.ProducerRole && c.run.Producing ||
+			k.Role == result.ConsumerRole && c.run.Consuming
 	}
 }
 

@@ -87,33 +87,7 @@ func outcome(s *stats.Summary) result.Outcome {
 }
 
 func counts(c *stats.Counters, producing, consuming bool) result.Counts {
-	n := result.Counts{
-		Commits: c[result.Commits], CommitsFailed: c[result.CommitsFailed],
-		OutOfRange: c[result.OutOfRange], Paused: c[result.Paused],
-	}
-	if producing {
-		n.Producers = &result.Producers{
-			Sent: c[result.Sent], Blocked: c[result.Blocked], NoLeave: c[result.NoLeave], SocketWaits: c[result.SocketWaits],
-			Completed: c[result.Completed],
-			Rejected:  c[result.Rejected], Released: c[result.Released],
-			Modified: c[result.Modified], Failed: c[result.Failed], Unsent: c[result.Unsent],
-			Unconfirmed: c[result.Unconfirmed], Resent: c[result.Resent],
-			Late:     c[result.LateSends],
-			Strays:   c[result.Strays],
-			Failures: failuresByClass(c), CompletedBytes: c[result.CompletedBytes],
-		}
-	}
-	if consuming {
-		n.Consumers = &result.Consumers{
-			Received: c[result.Received], Redelivered: c[result.Redelivered], Unstamped: c[result.Unstamped],
-			Foreign:           c[result.Foreign],
-			NegativeTransfers: c[result.NegativeTransfers], NegativeAges: c[result.NegativeAges], Delayed: c[result.Delayed],
-			Early:    c[result.Early],
-			Released: c[result.ConsumerReleased], Rejected: c[result.ConsumerRejected],
-			ReceivedBytes: c[result.ReceivedBytes],
-		}
-	}
-	return n
+	return result.NewCounts(c[:], producing, consuming, failuresByClass(c))
 }
 
 func workers(s *stats.Summary) (list []result.Worker) {

@@ -47,31 +47,23 @@ type Metric struct {
 
 // single returns the metrics that are one figure each, in the order in which they are listed.
 func single() (list []Metric) {
+	needs := [...]Needs{result.AnyRole: Transactions, result.ProducerRole: Producers, result.ConsumerRole: Consumers}
+	for _, k := range result.CounterTable() {
+		m := Metric{Name: k.Name, Needs: needs[k.Role], Help: k.Help}
+		if k.Role == result.AnyRole { // of transactions
+			m.Unit = Count
+		}
+		if m.Name != "" {
+			list = append(list, m)
+		}
+	}
 	for _, m := range []struct {
 		name  string
 		unit  Unit
 		needs Needs
 		help  string
 	}{
-		{"sent", Messages, Producers, "messages handed to the broker"},
-		{"completed", Messages, Producers, "messages accepted by the broker"},
-		{"rejected", Messages, Producers, "messages refused by the broker"},
-		{"released", Messages, Producers, "messages given back by the broker"},
-		{"modified", Messages, Producers, "messages given back by the broker as modified"},
-		{"failed", Messages, Producers, "messages that ended with an error"},
-		{"unconfirmed", Messages, Producers, "messages whose confirmation was lost: in doubt"},
-		{"resent", Messages, Producers, "times that a message in doubt was sent again, with --in-doubt resend"},
-		{"received", Messages, Consumers, "messages delivered, those of others not counted"},
-		{"redelivered", Messages, Consumers, "messages that the broker marked as delivered before"},
-		{"foreign", Messages, Consumers, "messages of another run or tool, warm-up included"},
-		{"early", Messages, Consumers, "messages delivered before the delay was over that a producer of the run had asked " +
-			"for"},
-		{"consumer.released", Messages, Consumers, "messages that consumers gave back on purpose, to come again: not " +
-			"received"},
-		{"consumer.rejected", Messages, Consumers, "messages received that consumers rejected on purpose"},
 		{"missing", Messages, Producers | Consumers, "deliveries that did not come before the drain ended, warm-up included"},
-		{"late", Messages, Producers, "messages that the tester sent late, warm-up included"},
-		{"commits.failed", Count, Transactions, "transactions that were not confirmed"},
 
 		{"sent.avg", PerSecond, Producers, "average rate of sends of the measured time"},
 		{"completed.avg", PerSecond, Producers, "average rate of completions within the measured time"},

@@ -1,5 +1,7 @@
 package result
 
+import "cmp"
+
 // Counter is a count of messages, waits or transactions since the start of a run, warm-up included, or its growth over
 // an interval.
 //
@@ -7,38 +9,214 @@ package result
 // Unconfirmed, so that at the end of a run Sent is their sum.
 type Counter int
 
-// The counters.
+// The counters, in the order in which outputs list them.
 const (
-	Sent        Counter = iota // handed to the driver
-	Blocked                    // waits of a producer for the broker: max-pending messages in flight, or no credit to send
-	NoLeave                    // part of Blocked: waits for the broker's credit
-	SocketWaits                // waits of a producer because the network took no more; not in Blocked
-	Completed                  // accepted by the broker
-	Rejected                   // refused by the broker
-	Released                   // given back by the broker, undamaged and undelivered
-	Modified                   // given back by the broker with changes: it may have tried to deliver them (AMQP modified)
-	Failed                     // ended with an error
-	Unsent                     // part of Failed: the driver could not send it, so that it never left
-	Unconfirmed                // in flight when the connection or the run ended; the broker may or may not have them
-	Resent                     // how often a message was sent again because it was in doubt; not in Sent
-	Received                   // delivered to a consumer, without foreign messages
-	Redelivered                // part of Received, marked by the broker as delivered before
-	Unstamped                  // part of Received without a usable time property: not in the transfer times
-	Foreign                    // delivered, but from another run or tool, if this run knows its own messages
-	Delayed                    // part of Received with a requested delay of the delivery
-	// Early is the part of Delayed that was received a millisecond or more before the delay was over: not in Lateness.
-	Early
-	ConsumerReleased      // given back by a consumer on purpose, so that they come again: not received
-	ConsumerRejected      // part of Received, rejected by a consumer on purpose
-	NegativeTransfers     // part of Received with a transfer time below zero, in no distribution: clocks differ
-	NegativeAges          // born- or stored-to-consumer times below zero, in no distribution: clocks differ
-	OutOfRange            // latencies above [MaxLatency], recorded as that
-	LateSends             // sends that left late although neither broker nor max-pending held them up
-	Strays                // answers to no message in flight: they came too late, or twice
-	Paused                // ends of messages, and receipts, with a latency that includes a pause of the tester itself
-	CompletedBytes        // payload of Completed: bytes of the bodies
-	ReceivedBytes         // payload of Received
-	Commits               // transactions that the broker confirmed, of producers and consumers
-	CommitsFailed         // transactions that the broker was asked to commit and did not confirm
-	NumCounters       int = iota
+	Sent              Counter = iota // handed to the driver
+	Blocked                          // waits for the broker: max-pending messages in flight, or no credit to send
+	NoLeave                          // part of Blocked: waits for the broker's credit
+	SocketWaits                      // waits of a producer because the network took no more; not in Blocked
+	Completed                        // accepted by the broker
+	CompletedBytes                   // payload of Completed: bytes of the bodies
+	Rejected                         // refused by the broker
+	Released                         // given back by the broker, undamaged and undelivered
+	Modified                         // given back by the broker with changes (AMQP modified): delivery may have been tried
+	Failed                           // ended with an error
+	Unconfirmed                      // in flight when the connection or the run ended; the broker may have them or not
+	Resent                           // how often a message in doubt was sent again; not in Sent
+	LateSends                        // sends that left late although neither broker nor max-pending held them up
+	Strays                           // answers to no message in flight: they came too late, or twice
+	Received                         // delivered to a consumer, without foreign messages
+	ReceivedBytes                    // payload of Received
+	Redelivered                      // part of Received, marked by the broker as delivered before
+	Foreign                          // delivered, but from another run or tool
+	Unstamped                        // part of Received without a usable time property: not in the transfer times
+	NegativeTransfers                // part of Received with a transfer time below zero, in no distribution
+	OutOfRange                       // latencies above [MaxLatency], recorded as that
+	NegativeAges                     // born- or stored-to-consumer times below zero, in no distribution
+	Unsent                           // part of Failed: the driver could not send it, so that it never left
+	Paused                           // ends of messages, and receipts, whose latency includes a pause of the tester
+	Commits                          // transactions that the broker confirmed, of producers and consumers
+	CommitsFailed                    // transactions that the broker was asked to commit and did not confirm
+	Delayed                          // part of Received with a requested delay of the delivery
+	Early                            // part of Delayed, received a millisecond or more before the delay was over
+	ConsumerReleased                 // given back by a consumer on purpose, so that they come again: not received
+	ConsumerRejected                 // part of Received, rejected by a consumer on purpose
+	NumCounters       int     = iota
 )
+
+// Role is the role of the workers that have a counter.
+type Role int
+
+// The roles.
+const (
+	AnyRole Role = iota
+	ProducerRole
+	ConsumerRole
+)
+
+// CounterInfo is what outputs say of a counter.
+type CounterInfo struct {
+	Counter Counter
+	Role    Role
+	// Key is the key in the JSON of `artemis perf` for counters that only perfmq has; empty if it is written apart.
+	Key string
+	// Name and Help are those of the metric for thresholds, sweeps and comparisons; empty for none. WithWarmup: it is of
+	// the whole run, not of the messages due after the warm-up.
+	Name, Help string
+	WithWarmup bool
+	// Metric and About are name and help for Prometheus, Metric without "perfmq_"; empty if there is none of its own.
+	Metric, About string
+}
+
+// CounterTable returns the counters in their order, except those that outputs only write apart. A new counter is a
+// field of [Counts], a constant, its place and its row here, and where it is counted.
+func CounterTable() []CounterInfo { return counters }
+
+//nolint:gochecknoglobals // a table that never changes
+var counters = []CounterInfo{
+	{
+		Sent, ProducerRole, "", "sent", "messages handed to the broker", false,
+		"messages_sent_total", "Messages handed to the protocol's driver.",
+	},
+	{
+		Blocked, ProducerRole, "", "", "", false,
+		"messages_blocked_total", "Waits of a producer because max-pending messages were in flight, or for credit.",
+	},
+	{
+		Completed, ProducerRole, "", "completed", "messages accepted by the broker", false,
+		"messages_completed_total", "Messages that the broker acknowledged.",
+	},
+	{
+		CompletedBytes, ProducerRole, "", "", "", false,
+		"payload_completed_bytes_total", "Payload of the acknowledged messages.",
+	},
+	{Rejected, ProducerRole, "", "rejected", "messages refused by the broker", false, "", ""},
+	{Released, ProducerRole, "", "released", "messages given back by the broker", false, "", ""},
+	{Modified, ProducerRole, "", "modified", "messages given back by the broker as modified", false, "", ""},
+	{Failed, ProducerRole, "", "failed", "messages that ended with an error", false, "", ""},
+	{Unconfirmed, ProducerRole, "", "unconfirmed", "messages whose confirmation was lost: in doubt", false, "", ""},
+	{
+		Resent, ProducerRole, "", "resent", "times that a message in doubt was sent again, with --in-doubt resend", false,
+		"messages_resent_total", "Times that a message in doubt was sent again, with --in-doubt resend; not in the " +
+			"messages sent.",
+	},
+	{
+		LateSends, ProducerRole, "", "late", "messages that the tester sent late, warm-up included", true,
+		"sends_late_total", "Sends that left late although neither broker nor max-pending held them up.",
+	},
+	{
+		Strays, ProducerRole, "", "", "", false,
+		"answers_stray_total", "Answers of the broker to no message in flight: they came too late, or twice.",
+	},
+	{
+		Received, ConsumerRole, "", "received", "messages delivered, those of others not counted", false,
+		"messages_received_total", "Messages delivered to consumers.",
+	},
+	{ReceivedBytes, ConsumerRole, "", "", "", false, "payload_received_bytes_total", "Payload of the received messages."},
+	{
+		Redelivered, ConsumerRole, "redelivered",
+		"redelivered", "messages that the broker marked as delivered before", false,
+		"messages_redelivered_total", "Received messages that the broker marked as delivered before.",
+	},
+	{
+		Foreign, ConsumerRole, "foreign", "foreign", "messages of another run or tool, warm-up included", true,
+		"messages_foreign_total", "Delivered messages of other runs or tools, not counted as received.",
+	},
+	{
+		Unstamped, ConsumerRole, "unstamped", "", "", false,
+		"messages_unstamped_total", "Received messages without a usable time property.",
+	},
+	{
+		NegativeTransfers, ConsumerRole, "negativeTransfers", "", "", false, "transfers_negative_total",
+		"Messages received before they were sent, as clocks differ; in no transfer time.",
+	},
+	{
+		OutOfRange, AnyRole, "outOfRange", "", "", false,
+		"latencies_out_of_range_total", "Latencies above 24h0m0s, counted as that.",
+	},
+	{
+		NegativeAges, ConsumerRole, "negativeAges", "", "", false, "ages_negative_total",
+		"Born or stored to consumer times below zero, as clocks differ; in no distribution.",
+	},
+	{
+		Unsent, ProducerRole, "unsent", "", "", false,
+		"sends_unsent_total", "Part of the failed ones that the driver could not send.",
+	},
+	{
+		Paused, AnyRole, "paused", "", "", false, "latencies_paused_total",
+		"Sends and receipts whose latencies include a pause of the tester itself.",
+	},
+	{Commits, AnyRole, "commits", "", "", false, "commits_total", "Transactions that the broker confirmed."},
+	{
+		CommitsFailed, AnyRole, "commitsFailed", "commits.failed", "transactions that were not confirmed", false,
+		"commits_failed_total", "Transactions that the broker was asked to commit and did not confirm.",
+	},
+	{
+		Delayed, ConsumerRole, "receivedDelayed", "", "", false,
+		"messages_delayed_total", "Received messages whose delivery a producer has asked to delay.",
+	},
+	{
+		Early, ConsumerRole, "receivedEarly",
+		"early", "messages delivered before the delay was over that a producer of the run had asked for", false,
+		"messages_early_total", "Part of the delayed ones that came before their delay was over.",
+	},
+	{
+		ConsumerReleased, ConsumerRole, "consumerReleased", "consumer.released",
+		"messages that consumers gave back on purpose, to come again: not received", false, "", "",
+	},
+	{
+		ConsumerRejected, ConsumerRole, "consumerRejected", "consumer.rejected",
+		"messages received that consumers rejected on purpose", false, "", "",
+	},
+}
+
+// places returns where counts have each counter; those of an absent role lead nowhere.
+func (c *Counts) places() [NumCounters]*uint64 {
+	p, k := cmp.Or(c.Producers, &Producers{}), cmp.Or(c.Consumers, &Consumers{})
+	return [...]*uint64{
+		Sent: &p.Sent, Blocked: &p.Blocked, NoLeave: &p.NoLeave, SocketWaits: &p.SocketWaits, Completed: &p.Completed,
+		CompletedBytes: &p.CompletedBytes, Rejected: &p.Rejected, Released: &p.Released, Modified: &p.Modified,
+		Failed: &p.Failed, Unconfirmed: &p.Unconfirmed, Resent: &p.Resent, LateSends: &p.Late, Strays: &p.Strays,
+		Unsent: &p.Unsent, Received: &k.Received, ReceivedBytes: &k.ReceivedBytes, Redelivered: &k.Redelivered,
+		Foreign: &k.Foreign, Unstamped: &k.Unstamped, NegativeTransfers: &k.NegativeTransfers,
+		NegativeAges: &k.NegativeAges, Delayed: &k.Delayed, Early: &k.Early, ConsumerReleased: &k.Released,
+		ConsumerRejected: &k.Rejected, OutOfRange: &c.OutOfRange, Paused: &c.Paused, Commits: &c.Commits,
+		CommitsFailed: &c.CommitsFailed,
+	}
+}
+
+// NewCounts returns the counts of the roles; list has them by their [Counter].
+func NewCounts(list []uint64, sends, receives bool, failures map[string]map[string]uint64) (c Counts) {
+	if sends {
+		c.Producers = &Producers{Failures: failures}
+	}
+	if receives {
+		c.Consumers = &Consumers{}
+	}
+	for i, n := range c.places() {
+		*n = list[i]
+	}
+	return c
+}
+
+// Values returns the counts by their [Counter]. The counts of an absent role are zero.
+func (c *Counts) Values() (list [NumCounters]uint64) {
+	for i, n := range c.places() {
+		list[i] = *n
+	}
+	return list
+}
+
+// CounterMetrics adds the counts of the roles by the names of metrics: those of the messages due after the warm-up, nil
+// if they are not known, and of the whole. Both have them by their [Counter].
+func CounterMetrics(into map[string]float64, measured, total []uint64, sends, receives bool) {
+	for _, info := range counters {
+		list := measured
+		if info.WithWarmup {
+			list = total
+		}
+		if info.Name != "" && list != nil && (info.Role != ProducerRole || sends) && (info.Role != ConsumerRole || receives) {
+			into[info.Name] = float64(list[info.Counter])
+		}
+	}
+}

@@ -1,9 +1,6 @@
 package result
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // add adds other.
 func (c *Counts) add(other *Counts) error {
@@ -11,47 +8,28 @@ func (c *Counts) add(other *Counts) error {
 		if c.Producers == nil {
 			c.Producers = &Producers{}
 		}
-		if err := c.Producers.add(other.Producers); err != nil {
+		if err := c.Producers.addFailures(other.Producers.Failures); err != nil {
 			return err
 		}
 	}
-	if other.Consumers != nil {
-		if c.Consumers == nil {
-			c.Consumers = &Consumers{}
-		}
-		if err := addAll(c.Consumers.counters(), other.Consumers.counters()); err != nil {
-			return err
-		}
+	if other.Consumers != nil && c.Consumers == nil {
+		c.Consumers = &Consumers{}
 	}
-	return addAll(
-		[]*uint64{&c.Commits, &c.CommitsFailed, &c.OutOfRange, &c.Paused},
-		[]*uint64{&other.Commits, &other.CommitsFailed, &other.OutOfRange, &other.Paused},
-	)
+	to, from := c.places(), other.places()
+	return addAll(to[:], from[:])
 }
 
 // differ tells whether some counts are above, and some below, the counts of other.
 func (c *Counts) differ(other *Counts) (more, less bool) {
-	a, b := c.counters(), other.counters()
+	a, b := c.Values(), other.Values()
 	for i := range a {
-		more, less = more || *a[i] > *b[i], less || *a[i] < *b[i]
+		more, less = more || a[i] > b[i], less || a[i] < b[i]
 	}
 	return more, less
 }
 
-// counters returns all counts; the counts of an absent role are zero.
-func (c *Counts) counters() []*uint64 {
-	p, k := c.Producers, c.Consumers
-	if p == nil {
-		p = &Producers{}
-	}
-	if k == nil {
-		k = &Consumers{}
-	}
-	return slices.Concat(p.counters(), k.counters(), []*uint64{&c.Commits, &c.CommitsFailed, &c.OutOfRange, &c.Paused})
-}
-
-func (p *Producers) add(other *Producers) error {
-	for state, classes := range other.Failures {
+func (p *Producers) addFailures(failures map[string]map[string]uint64) error {
+	for state, classes := range failures {
 		if p.Failures == nil {
 			p.Failures = map[string]map[string]uint64{}
 		}
@@ -66,22 +44,7 @@ func (p *Producers) add(other *Producers) error {
 			p.Failures[state][class] = sum
 		}
 	}
-	return addAll(p.counters(), other.counters())
-}
-
-func (p *Producers) counters() []*uint64 {
-	return []*uint64{
-		&p.Sent, &p.Blocked, &p.NoLeave, &p.SocketWaits, &p.Completed, &p.Rejected, &p.Released, &p.Modified, &p.Failed,
-		&p.Unsent, &p.Unconfirmed, &p.Resent,
-		&p.Late, &p.Strays, &p.CompletedBytes,
-	}
-}
-
-func (c *Consumers) counters() []*uint64 {
-	return []*uint64{
-		&c.Received, &c.Redelivered, &c.Unstamped, &c.Foreign, &c.NegativeTransfers, &c.NegativeAges, &c.ReceivedBytes,
-		&c.Delayed, &c.Early, &c.Released, &c.Rejected,
-	}
+	return nil
 }
 
 // LeftOut returns how many values a latency lacks, by its name in JSON, because they are below zero.
