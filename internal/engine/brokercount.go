@@ -232,43 +232,20 @@ func (r *run) compareCounts(workers []stats.WorkerTotal) (list []stats.Destinati
 	return list
 }
 
-// cutSettlements widens what the broker may have counted as acknowledged: a message whose settlement an outage cut off
-// is received twice and acknowledged once, and some brokers do not mark the second delivery. Without verification it is
-// not known how many there were.
-func cutSettlements(s *stats.Summary) {
-	if s.BrokerCount == nil || len(s.Outages) == 0 {
-		return
-	}
-	for i := range s.BrokerCount.Destinations {
-		d := &s.BrokerCount.Destinations[i]
-		if s.Verification == nil {
-			if d.Acknowledged.Differs() < 0 {
-				d.Acknowledged.Known = false
-				d.Why = "messages may have been delivered again after an outage, without a mark: use --verify"
-			}
-			continue
-		}
-		for k := range s.Verification.Scopes {
-			if v := &s.Verification.Scopes[k]; v.Destination == d.Destination {
-				unmarked := min(v.Duplicates-min(v.Redelivered, v.Duplicates), v.AfterOutage)
-				d.Acknowledged.Least -= min(unmarked, d.Acknowledged.Least)
-			}
-		}
-	}
-}
-
-// countedAnew gives up counts that are too low where the broker could not be reached for a while: one that has started
-// again counts anew, and may have counted beyond the last answer by the time of the next.
+// countedAnew gives up counts that are too low where an outage, or a broker that could not be reached for a while, may be
+// why: one that has started again counts anew, and a message whose settlement was cut off is received twice and
+// acknowledged once.
 func countedAnew(s *stats.Summary) {
 	if s.BrokerCount == nil {
 		return
 	}
 	for i := range s.BrokerCount.Destinations {
 		d := &s.BrokerCount.Destinations[i]
-		for _, c := range []*stats.Compared{&d.Added, &d.Acknowledged} {
-			if d.Unreached && c.Differs() < 0 {
-				c.Known, d.Why = false, "the broker could not be reached for a while, and may have begun to count anew"
-			}
+		if d.Unreached && d.Added.Differs() < 0 {
+			d.Added.Known, d.Why = false, "the broker could not be reached for a while, and may have begun to count anew"
+		}
+		if (d.Unreached || len(s.Outages) > 0) && d.Acknowledged.Differs() < 0 {
+			d.Acknowledged.Known, d.Why = false, "messages may have been delivered again after an outage and acknowledged once"
 		}
 	}
 }

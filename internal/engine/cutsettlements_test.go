@@ -3,84 +3,39 @@ package engine
 import (
 	"testing"
 
-	"github.com/perfmq/perfmq/pkg/result"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/stats"
-	"github.com/perfmq/perfmq/internal/verify"
 )
 
-// TestCutSettlements: a message that is received twice because its settlement was cut off is acknowledged once. Nothing
-// else may be missing from the broker's count.
-func TestCutSettlements(t *testing.T) {
-	t.Parallel()
+// TestCountedAnew: after an outage, or once the broker could not be reached, a count that is too low says nothing. One
+// that is too high does.
+func TestCountedAnew(t *testing.T) {
 	for name, c := range map[string]struct {
-		acknowledged uint64
-		outages      int
-		counts       *result.Verified // nil without verification
-		known        bool
-		differs      int64
+		outages             int
+		unreached           bool
+		count               uint64
+		added, acknowledged bool // known
 	}{
-		"no outage":                     {97, 0, &result.Verified{Duplicates: 3}, true, -3},
-		"three cut off":                 {97, 1, &result.Verified{Duplicates: 3, AfterOutage: 3}, true, 0},
-		"one more is missing":           {96, 1, &result.Verified{Duplicates: 3, AfterOutage: 3}, true, -1},
-		"others are unexplained":        {97, 1, &result.Verified{Duplicates: 3, AfterOutage: 1}, true, -2},
-		"the marked ones are left out":  {97, 1, &result.Verified{Duplicates: 3, Redelivered: 2, AfterOutage: 3}, true, -2},
-		"too many":                      {101, 1, &result.Verified{Duplicates: 3, AfterOutage: 3}, true, 1},
-		"without verification":          {97, 1, nil, false, 0},
-		"without verification, equal":   {100, 1, nil, true, 0},
-		"without verification, no cuts": {97, 0, nil, true, -3},
+		"too low":                    {0, false, 70, true, true},
+		"too low after an outage":    {1, false, 70, true, false},
+		"too low, unreached":         {0, true, 70, false, false},
+		"right, unreached":           {1, true, 100, true, true},
+		"too high, after an outage":  {1, false, 101, true, true},
+		"too high, though unreached": {1, true, 101, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			count := stats.Compared{Known: true, Count: c.count, Least: 100, Most: 100}
 			s := &stats.Summary{
 				Outages: make([]stats.Outage, c.outages),
-				BrokerCount: &stats.BrokerCount{Destinations: []stats.DestinationCount{{
-					Destination:  "queue://TEST",
-					Acknowledged: stats.Compared{Known: true, Count: c.acknowledged, Least: 100, Most: 100},
-				}}},
+				BrokerCount: &stats.BrokerCount{Destinations: []stats.DestinationCount{
+					{Unreached: c.unreached, Added: count, Acknowledged: count},
+				}},
 			}
-			if c.counts != nil {
-				s.Verification = &verify.Result{Scopes: []verify.Scope{{Destination: "queue://TEST", Verified: *c.counts}}}
-			}
-			cutSettlements(s)
-			d := &s.BrokerCount.Destinations[0]
-			require.Equal(t, c.known, d.Acknowledged.Known)
-			require.Equal(t, c.differs, d.Acknowledged.Differs())
-			require.Equal(t, !c.known, d.Why != "")
-		})
-	}
-}
-
-// TestCountedAnew: once the broker could not be reached, a count that is too low says nothing. One that is too high does.
-func TestCountedAnew(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		unreached bool
-		added     uint64
-		known     bool
-		differs   int64
-	}{
-		"reached, too low":    {false, 70, true, -30},
-		"unreached, too low":  {true, 70, false, 0},
-		"unreached, right":    {true, 100, true, 0},
-		"unreached, too high": {true, 101, true, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			count := stats.Compared{Known: true, Count: c.added, Least: 100, Most: 100}
-			s := &stats.Summary{BrokerCount: &stats.BrokerCount{Destinations: []stats.DestinationCount{
-				{Unreached: c.unreached, Added: count, Acknowledged: count},
-			}}}
 			countedAnew(s)
 			d := &s.BrokerCount.Destinations[0]
-			for _, got := range []stats.Compared{d.Added, d.Acknowledged} {
-				require.Equal(t, c.known, got.Known)
-				require.Equal(t, c.differs, got.Differs())
-			}
-			require.Equal(t, !c.known, d.Why != "")
+			require.Equal(t, [2]bool{c.added, c.acknowledged}, [2]bool{d.Added.Known, d.Acknowledged.Known})
+			require.Equal(t, c.added && c.acknowledged, d.Why == "")
 		})
 	}
-	countedAnew(&stats.Summary{})
 }

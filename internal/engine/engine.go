@@ -72,9 +72,6 @@ func Run(
 	if err := r.start(reporter); err != nil {
 		r.closeAll(ctx)
 		r.pulse.Stop()
-		if r.verify != nil {
-			r.verify.room.Free()
-		}
 		return nil, err
 	}
 	end := r.load(ctx, stop)
@@ -228,9 +225,6 @@ func (r *run) start(reporter report.Reporter) error {
 	r.watched.Start(r.clock.Moment)
 	for _, s := range r.subs {
 		s.opened = opened
-	}
-	if err := r.reserve(); err != nil {
-		return fmt.Errorf("%w: %w", ErrReporters, err)
 	}
 	if err := reporter.Start(r.describe()); err != nil {
 		return fmt.Errorf("%w: %w", ErrReporters, err)

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -172,42 +171,6 @@ func longestRecovery(s *stats.Summary) (longest time.Duration, ok bool) {
 		longest = max(longest, s.Outages[i].Recovery())
 	}
 	return longest, s.MoreOutages.Count == 0
-}
-
-// notRecovered says from which outages the load did not recover although it should have.
-func (r *run) notRecovered(s *stats.Summary, add func(string, ...any)) {
-	if len(s.Outages) == 0 || !r.steady() {
-		return
-	}
-	for i := range s.Outages {
-		o := &s.Outages[i]
-		if !o.Stuck() {
-			continue
-		}
-		before := fmt.Sprintf("%.0f completed", o.Before.Completed)
-		if o.Before.Received > 0 {
-			before += fmt.Sprintf(", %.0f received", o.Before.Received)
-		}
-		add("the load did not recover from the outage of %s: in the %s after it there were no three seconds at 90%% of the "+
-			"rates before it (%s per second)", o.Start.Format("15:04:05.000"), o.Watched.Round(time.Second), before)
-	}
-}
-
-// steady tells whether nothing but the broker changes the rates of a step: all producers send for its whole duration,
-// as fast as they can or at a constant rate, and its consumers receive for so long.
-func (r *run) steady() bool {
-	for _, s := range r.plan.Steps {
-		if s.Duration <= 0 || !s.Produces() {
-			return false
-		}
-		for _, g := range s.Groups {
-			_, constant := g.Rate.Constant()
-			if g.Count > 0 || g.Role.Produces() && !constant && !g.Rate.IsZero() {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // plannedRate returns how many messages a second the only step is to send, if that is constant; else 0.

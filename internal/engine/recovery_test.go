@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -20,15 +19,11 @@ func TestRecovery(t *testing.T) {
 		freeze   time.Duration // for how long before the outage nothing goes through
 		watched  time.Duration
 		recovers bool
-		problem  string
 	}{
 		{name: "as before", after: 5 * time.Millisecond, recovers: true},
 		{name: "faster", after: time.Millisecond, recovers: true},
 		{name: "a little slower", after: 5200 * time.Microsecond, recovers: true},
-		{
-			name: "half as fast", after: 10 * time.Millisecond, watched: 24 * time.Second,
-			problem: "the load did not recover from the outage of",
-		},
+		{name: "half as fast", after: 10 * time.Millisecond, watched: 24 * time.Second},
 		{name: "soon over", after: 10 * time.Millisecond, edit: func(p *flat) { p.Duration = 14 * time.Second }, watched: 8 * time.Second},
 		{name: "frozen before", after: 5 * time.Millisecond, freeze: 3 * time.Second, recovers: true},
 	}
@@ -61,8 +56,7 @@ func TestRecovery(t *testing.T) {
 			require.InDelta(t, 200, o.Before.Received, 4)
 			require.InDelta(t, tt.freeze, o.Silent, float64(10*time.Millisecond))
 			require.Equal(t, tt.recovers, o.Recovered > 0)
-			require.Equal(t, tt.problem == "", s.Success, "%q", s.Problems)
-			require.Contains(t, strings.Join(s.Problems, "\n"), tt.problem)
+			require.True(t, s.Success, "%q", s.Problems)
 			if tt.recovers {
 				require.GreaterOrEqual(t, o.Recovered, time.Second)
 				require.Less(t, o.Recovered, o.Reconnected+2*time.Second, "the first full second after it is on")
@@ -71,51 +65,6 @@ func TestRecovery(t *testing.T) {
 			}
 			require.InDelta(t, tt.watched, o.Watched, float64(1100*time.Millisecond))
 			require.NotContains(t, s.Figures, "recovery.max", "it is not known")
-		})
-	}
-}
-
-// TestHealthyAfterOutage: loads whose rates differ after an outage for other reasons than the broker are no failures.
-func TestHealthyAfterOutage(t *testing.T) {
-	tests := []struct {
-		name    string
-		outages []outage
-		edit    func(*flat)
-	}{
-		{"few messages", []outage{{20500 * time.Millisecond, time.Second}}, func(p *flat) {
-			p.Rate, p.Duration = rate("0.5"), time.Minute
-		}},
-		{"all are sent", []outage{{8500 * time.Millisecond, time.Second}}, func(p *flat) {
-			p.Rate, p.Count, p.Duration = rate("1000"), 10_000, 40*time.Second
-		}},
-		{"ramp", []outage{{8500 * time.Millisecond, time.Second}}, func(p *flat) {
-			p.Rate, p.Duration = rate("ramp 1000 to 100 for 30s"), 30*time.Second
-		}},
-		{
-			"an outage while messages are caught up",
-			[]outage{{20 * time.Second, 5 * time.Second}, {35 * time.Second, 100 * time.Millisecond}},
-			func(p *flat) { p.Rate, p.Duration, p.MaxPending = rate("1000"), 2*time.Minute, 6 },
-		},
-	}
-	for _, tt := range tests {
-		inBubble(t, tt.name, func(t *testing.T) {
-			b := broker(t, func(o *mem.Options) { o.Latency = 5 * time.Millisecond })
-			line := b.Line()
-			p := newPlan(b.Factory(), func(p *flat) {
-				through(p, line)
-				p.Reconnect, p.MaxPending = true, 1000
-				tt.edit(p)
-			})
-			for _, o := range tt.outages {
-				time.AfterFunc(o.at, func() {
-					line.Cut()
-					time.Sleep(o.lasts) //nolint:forbidigo // of a fake clock
-					line.Restore()
-				})
-			}
-			s, _ := run(t, p, nil)
-			require.Len(t, s.Outages, len(tt.outages))
-			require.True(t, s.Success, "%q", s.Problems)
 		})
 	}
 }

@@ -76,7 +76,6 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	}
 	r.problems(s)
 	r.judge(s)
-	cutSettlements(s)
 	countedAnew(s)
 	r.laterFailures(s)
 	r.warnings(s, excess)
@@ -139,7 +138,6 @@ func (r *run) problems(s *stats.Summary) {
 		}
 	}
 	notBack(s, add)
-	r.notRecovered(s, add)
 	r.nothingDone(s, add)
 	if r.plan.FailOnForeign && s.Total[result.Foreign] > 0 {
 		add(aboutForeign, s.Total[result.Foreign])

@@ -28,7 +28,6 @@ type verification struct {
 	bodies  map[*byte]uint32 // the checksums of bodies, by their first bytes
 	ledgers map[place][]*verify.Ledger
 	before  os.FileInfo // the file at plan.VerifyFile when the run began; nil if there was none
-	room    verify.Room // for that file
 
 	unanswered bool // a probe was unanswered when the consumers ended
 
@@ -356,32 +355,9 @@ func (r *run) judge(s *stats.Summary) {
 			"%s: give each process a file of its own",
 			r.plan.VerifyFile, path))
 	}
-	if err := r.verify.room.Write(path, side); err != nil {
+	if err := verify.WriteFile(path, side); err != nil {
 		s.Problems = append(s.Problems, err.Error()+"; "+driver.HintOf(err))
 	}
-}
-
-// Bytes of a verification file: of a producer or of its stream at a subscription, beside messages that were lost or
-// came twice, for which there are leastRoom. What is kept is at most mostRoom.
-const (
-	streamRoom = 256
-	leastRoom  = 128 << 10
-	mostRoom   = 16 << 20
-)
-
-// reserve keeps room on the disk for the file of this side, as a result keeps it for its own: rows, or other programs,
-// may fill the disk meanwhile.
-func (r *run) reserve() error {
-	if r.verify == nil || r.plan.VerifyFile == "" {
-		return nil
-	}
-	streams := int64(len(r.producers)) * int64(1+len(r.subs))
-	room, err := verify.Reserve(r.plan.VerifyFile, min(leastRoom+streams*streamRoom, mostRoom))
-	if err != nil {
-		return err
-	}
-	r.verify.room = *room
-	return nil
 }
 
 // taken reports whether another process has written the file since the run began; its side must not be overwritten.

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
-	"github.com/perfmq/perfmq/internal/engine"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
 )
@@ -44,38 +43,6 @@ func TestVerifyFileOfTwoProcesses(t *testing.T) {
 	require.ElementsMatch(t, []int64{5, 500}, []int64{count(t, files[0]), count(t, files[1])})
 	require.NoError(t, os.Remove(path))
 }
-
-// TestVerifyFileHasRoom: while the load goes on there is room for the file on the disk; none is left if it cannot begin.
-func TestVerifyFileHasRoom(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "side.pv")
-	plan := newPlan(mem.New().Factory(), func(p *flat) { p.Count, p.Verify, p.VerifyFile = 5, true, path })
-	_, err := carryOut(t.Context(), nil, plan, &startingReporter{new(recorder), func() error {
-		parts, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".side.pv.*.part"))
-		require.NoError(t, err)
-		require.Len(t, parts, 1)
-		info, err := os.Stat(parts[0])
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, info.Size(), int64(128<<10))
-		return errFull
-	}})
-	require.ErrorIs(t, err, errFull)
-	entries, err := os.ReadDir(filepath.Dir(path))
-	require.NoError(t, err)
-	require.Empty(t, entries)
-
-	plan.VerifyFile = filepath.Join(path, "nowhere")
-	_, err = carryOut(t.Context(), nil, plan, new(recorder))
-	require.ErrorIs(t, err, engine.ErrReporters)
-	require.ErrorContains(t, err, "keep room for the verification file")
-}
-
-// startingReporter calls a function when the run starts.
-type startingReporter struct {
-	*recorder
-	starts func() error
-}
-
-func (s *startingReporter) Start(stats.Run) error { return s.starts() }
 
 func count(t *testing.T, path string) int64 {
 	t.Helper()

@@ -36,8 +36,6 @@ type Outage struct {
 	// Before are the medians of the ten seconds with messages before the outage, in messages per second; if the load had
 	// not recovered from earlier outages, the medians before the first of these.
 	Before result.Rates
-	// Even: Before is from consecutive seconds.
-	Even bool
 	// Watched is how much of the load, in the same step, followed the first message that came through, in full seconds, up
 	// to Recovered.
 	Watched  time.Duration

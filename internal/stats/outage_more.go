@@ -19,18 +19,6 @@ type MoreOutages struct {
 // OutageCount returns how many outages there have been.
 func (s *Summary) OutageCount() int { return len(s.Outages) + s.MoreOutages.Count }
 
-// A load counts as not recovered only if it went on for enoughWatched, and if its rates before the outage were at least
-// enoughRate, in messages per second: lower rates differ by chance from one second to the next.
-const (
-	enoughWatched = 10 * time.Second
-	enoughRate    = 20
-)
-
-// Stuck tells whether the load should have recovered but did not, if only the broker changes its rates.
-func (o *Outage) Stuck() bool {
-	return o.Recovered == 0 && o.Watched >= enoughWatched && o.Even && o.Before.Completed >= enoughRate
-}
-
 // fold adds the outages in between the first and the last ones to the sums, as soon as their lengths no longer change.
 func (s *Outages) fold() {
 	for len(s.list) > 2*KeptOutages && s.recovery.known > KeptOutages {

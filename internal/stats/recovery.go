@@ -20,20 +20,12 @@ const (
 type recovery struct {
 	planned float64 // planned messages per second, if constant; 0 if unknown
 	step    string
-	before  []second     // the last full seconds with messages
-	empty   bool         // no message has come since the last of them
-	base    result.Rates // when the first of pending began
-	even    bool         // base is from consecutive seconds
-	pending []*outage    // outages without recovery so far
-	known   int          // number of outages seen
-	good    int          // full seconds at the rates of base, up to now
-	since   time.Time    // start of the good seconds
-}
-
-// second are the rates of a full second.
-type second struct {
-	result.Rates
-	after bool // it follows a second without messages
+	before  []result.Rates // the last full seconds with messages
+	base    result.Rates   // when the first of pending began
+	pending []*outage      // outages without recovery so far
+	known   int            // number of outages seen
+	good    int            // full seconds at the rates of base, up to now
+	since   time.Time      // start of the good seconds
 }
 
 // catchingUp is how far above the planned rate the rate of a second must be to show that overdue messages are being
@@ -66,10 +58,10 @@ func (s *Outages) Interval(snap *Snapshot) {
 	}
 	if len(s.list) > r.known {
 		if len(r.pending) == 0 {
-			r.base, r.even = medians(r.before)
+			r.base = medians(r.before)
 		}
 		for _, o := range s.list[r.known:] {
-			o.Before, o.Even = r.base, r.even
+			o.Before = r.base
 			r.pending = append(r.pending, o)
 		}
 		r.known = len(s.list)
@@ -120,12 +112,8 @@ func (s *Outages) settleWorst(snap *Snapshot) {
 
 // note keeps the rates of a second without outages, unless overdue messages were sent in it.
 func (r *recovery) note(rates result.Rates) {
-	switch {
-	case rates == result.Rates{}:
-		r.empty = true
-	case r.planned == 0 || rates.Completed <= catchingUp*r.planned:
-		r.before = append(r.before[max(0, len(r.before)-beforeOutage+1):], second{rates, r.empty})
-		r.empty = false
+	if rates != (result.Rates{}) && (r.planned == 0 || rates.Completed <= catchingUp*r.planned) {
+		r.before = append(r.before[max(0, len(r.before)-beforeOutage+1):], rates)
 	}
 }
 
@@ -158,18 +146,16 @@ func (r *recovery) look(snap *Snapshot, rates result.Rates, length time.Duration
 }
 
 // medians returns the median of each rate, and whether the seconds were consecutive.
-func medians(list []second) (base result.Rates, even bool) {
+func medians(list []result.Rates) (base result.Rates) {
 	if len(list) == 0 {
-		return result.Rates{}, false
+		return base
 	}
 	var completed, received []float64
-	even = true
-	for i, r := range list {
+	for _, r := range list {
 		completed, received = append(completed, r.Completed), append(received, r.Received)
-		even = even && (i == 0 || !r.after)
 	}
 	slices.Sort(completed)
 	slices.Sort(received)
 	middle := func(of []float64) float64 { return (of[(len(of)-1)/2] + of[len(of)/2]) / 2 }
-	return result.Rates{Completed: middle(completed), Received: middle(received)}, even
+	return result.Rates{Completed: middle(completed), Received: middle(received)}
 }

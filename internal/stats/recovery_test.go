@@ -134,7 +134,6 @@ func TestRecoveryRates(t *testing.T) {
 		list := s.outages.List()
 		require.Equal(t, 4*time.Second, list[0].Watched)
 		require.Equal(t, 2*time.Second, list[1].Watched)
-		require.True(t, list[0].Even)
 	})
 	t.Run("one after the other", func(t *testing.T) {
 		t.Parallel()
@@ -174,7 +173,6 @@ func TestRecoveryRates(t *testing.T) {
 		s.down()
 		s.up()
 		s.pass(10, 20, 1)
-		require.False(t, s.outages.List()[0].Even)
 	})
 	t.Run("nothing before", func(t *testing.T) {
 		t.Parallel()

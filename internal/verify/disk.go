@@ -11,92 +11,41 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Room is space that is kept on a disk for a verification file, so that a run that fills the disk can still write it.
-type Room struct {
-	part *os.File // beside the file; nil for a device or a pipe, which needs none
-}
-
-// Reserve keeps size bytes beside path. Free gives them back.
-func Reserve(path string, size int64) (_ *Room, err error) {
-	defer func() {
-		if err != nil {
-			err = driver.Errorf(driver.ClassOther, "keep room for the verification file "+path,
-				"make room there, or choose another place", "%w", bare(err))
-		}
-	}()
-	part, err := newPart(path)
-	if part == nil || err != nil {
-		return &Room{}, err
-	}
-	r := &Room{part: part}
-	if _, err := part.Write(make([]byte, size)); err != nil {
-		r.Free()
-		return nil, err
-	}
-	return r, nil
-}
-
-// newPart makes a file that becomes the one at path; nil for a device or a pipe.
-func newPart(path string) (*os.File, error) {
-	target, _, special := resolve(path)
-	if special {
-		return nil, nil //nolint:nilnil // nothing to keep is an answer
-	}
-	return os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+".*.part")
-}
-
-// Free removes what is kept, if Write did not use it.
-func (r *Room) Free() {
-	if r != nil && r.part != nil {
-		_ = r.part.Close()           // it holds nothing
-		_ = os.Remove(r.part.Name()) // the same
-		r.part = nil
-	}
-}
-
-// Write writes a side to a file, into the room that was kept, as [WriteFile] does. Path is as in [Reserve], or in the
-// same folder.
-func (r *Room) Write(path string, side *Side) (err error) {
-	data, err := Encode(side)
-	if err != nil {
-		return fmt.Errorf("encode the verification file: %w", err)
-	}
-	defer r.Free()
-	defer func() {
-		if err != nil {
-			err = driver.Errorf(driver.ClassOther, "write the verification file "+path,
-				"the summary is complete, but perfmq verify will not know this side of the run", "%w", bare(err))
-		}
-	}()
-	target, mode, special := resolve(path)
-	if special {
-		return writeInto(target, data)
-	}
-	if r.part == nil || filepath.Dir(r.part.Name()) != filepath.Dir(target) {
-		r.Free()
-		if r.part, err = newPart(path); err != nil {
-			return err
-		}
-	}
-	if _, err = r.part.WriteAt(data, 0); err != nil {
-		return err
-	}
-	err = errors.Join(r.part.Truncate(int64(len(data))), r.part.Sync(), r.part.Chmod(mode), r.part.Close())
-	if err != nil {
-		return err
-	}
-	if err = os.Rename(r.part.Name(), target); err == nil {
-		r.part = nil
-	}
-	return err
-}
-
 // WriteFile writes a side to a file, which appears complete or not at all. It follows a symbolic link, and the link
 // stays. A file that is there keeps its mode; a new one is for its owner alone, since names may be confidential. A
 // device or a pipe is written to: it must not be replaced by a file.
 func WriteFile(path string, side *Side) error {
-	var r Room
-	return r.Write(path, side)
+	data, err := Encode(side)
+	if err != nil {
+		return fmt.Errorf("encode the verification file: %w", err)
+	}
+	target, mode, special := resolve(path)
+	if special {
+		err = writeInto(target, data)
+	} else {
+		err = replace(target, mode, data)
+	}
+	if err != nil {
+		return driver.Errorf(driver.ClassOther, "write the verification file "+path,
+			"the summary is complete, but perfmq verify will not know this side of the run", "%w", bare(err))
+	}
+	return nil
+}
+
+// replace writes a file beside the target, and then gives it the target's name.
+func replace(target string, mode fs.FileMode, data []byte) error {
+	part, err := os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+".*.part")
+	if err != nil {
+		return err
+	}
+	_, err = part.Write(data)
+	if err = errors.Join(err, part.Sync(), part.Chmod(mode), part.Close()); err == nil {
+		err = os.Rename(part.Name(), target)
+	}
+	if err != nil {
+		_ = os.Remove(part.Name()) // it is not complete
+	}
+	return err
 }
 
 // bare removes the operation and path that [fs.PathError] adds: the error names the file that the user knows.

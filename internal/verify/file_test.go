@@ -3,7 +3,6 @@ package verify_test
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -81,47 +80,6 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 	entries, err := os.ReadDir(folder)
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
-}
-
-// TestRoom: the file is written into the room that was kept for it, which is given back.
-func TestRoom(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	path := filepath.Join(folder, "side.pv")
-	kept := func() fs.FileInfo {
-		entries, err := os.ReadDir(folder)
-		require.NoError(t, err)
-		require.Len(t, entries, 1)
-		info, err := entries[0].Info()
-		require.NoError(t, err)
-		return info
-	}
-	room, err := verify.Reserve(path, 1<<20)
-	require.NoError(t, err)
-	before := kept()
-	require.EqualValues(t, 1<<20, before.Size())
-	require.NoError(t, room.Write(path, exampleSide()))
-	require.True(t, os.SameFile(before, kept()), "it is another file, for which there may be no room")
-	want, err := verify.Encode(exampleSide())
-	require.NoError(t, err)
-	got, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, want, got)
-	room.Free()
-	require.Equal(t, "side.pv", kept().Name())
-
-	room, err = verify.Reserve(path, 1<<20)
-	require.NoError(t, err)
-	room.Free()
-	require.Equal(t, "side.pv", kept().Name(), "nothing is left of a run that did not begin")
-
-	room, err = verify.Reserve(os.DevNull, 1<<20)
-	require.NoError(t, err)
-	require.NoError(t, room.Write(os.DevNull, exampleSide()))
-
-	_, err = verify.Reserve(filepath.Join(folder, "nowhere", "side"), 1)
-	require.ErrorContains(t, err, "keep room for the verification file")
-	require.NotEmpty(t, driver.HintOf(err))
 }
 
 func TestFileKeepsWhatIsNoFile(t *testing.T) {
