@@ -109,7 +109,7 @@ func TestReceivingAllocatesNothing(t *testing.T) {
 				k, err := r.tryConsumer(spec)
 				require.NoError(t, err)
 				if shared {
-					k.(*consumer).lease.Conn.wasShared.Store(true)
+					k.(*consumer).lease.Conn.WasShared.Store(true)
 				}
 				reached, count := make(chan struct{}), 0
 				ctx, stop := context.WithCancel(context.Background())

@@ -2,7 +2,6 @@ package amqp
 
 import (
 	"context"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,27 +13,18 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-const (
-	// maxChannels bounds the sessions of one connection, even if the peer allows more.
-	maxChannels = 1 << 14
-	// closeTimeout bounds the wait for the broker's answer to a close.
-	closeTimeout = time.Second
-)
+// maxChannels bounds the sessions of one connection, even if the peer allows more.
+const maxChannels = 1 << 14
 
 // connection is an AMQP connection: one goroutine reads it, its users write.
 type connection struct {
-	*transport.Ending
+	*transport.Conn
 	driver *amqpDriver
-	host   string // host:port
 	dialect
 	speaks   dialect // by the broker's open frame, even if the user chose another
 	version  string  // the broker's, from its open frame
 	delays   bool    // the broker supports delayed deliveries
-	net      net.Conn
-	raw      *transport.Metered // below TLS; the same as net without TLS
-	in       *transport.Input
 	frames   *wire.FrameReader
-	out      *transport.Output
 	maxFrame int           // of the peer
 	channels int           // the largest number of channels
 	owed     time.Duration // heartbeat interval that the peer requires; 0 for none
@@ -45,10 +35,6 @@ type connection struct {
 	admitted   bool // the peer has begun a session: it accepts the connection as such
 	unfinished int  // bytes of incomplete messages
 
-	pulse     transport.Pulse // heartbeats (Transport, section 2.4.5)
-	heard     atomic.Uint32   // frames read
-	wasShared atomic.Bool     // the connection has had more than one producer or consumer at a time
-
 	opened  atomic.Bool // a producer or consumer was opened on it
 	leaving atomic.Bool // we have begun to close it
 
@@ -58,31 +44,26 @@ type connection struct {
 	live     int        // sessions of producers and consumers
 	names    map[string]bool
 	manager  manager
-	running  sync.WaitGroup
 }
 
 // start starts the reader. The handshake is over.
 func (c *connection) start() {
-	c.in.OnIdle(c.idle)
-	c.running.Go(func() {
-		c.fail(fault(c.read()))
-		c.in.Release()
-		c.mu.Lock()
-		sessions := slices.Clone(c.sessions)
-		cause := c.Why()
-		c.mu.Unlock()
-		for _, s := range sessions {
-			if s != nil {
-				s.end(cause)
-			}
+	patience := c.driver.cfg.Options.IdleTimeout
+	// Heartbeats: Transport, section 2.4.5.
+	c.Start(c.idle, c.run, c.owed, patience, wire.AppendHeartbeat, protocol.Unheard(patience, "-o idle-timeout"))
+}
+
+// run reads until the connection ends, and ends its sessions.
+func (c *connection) run() {
+	c.Fail(fault(c.read()))
+	c.mu.Lock()
+	sessions := slices.Clone(c.sessions)
+	c.mu.Unlock()
+	for _, s := range sessions {
+		if s != nil {
+			s.end(c.Why())
 		}
-	})
-	c.pulse = transport.Pulse{
-		Ending: c.Ending, Out: c.out, In: c.raw, Heard: &c.heard, Owed: c.owed, Patience: c.driver.cfg.Options.IdleTimeout,
-		Beat:   func() { _ = c.put(wire.AppendHeartbeat) }, // fails only when the connection has ended
-		Silent: func() { c.fail(protocol.Unheard(c.driver.cfg.Options.IdleTimeout, "-o idle-timeout")) },
 	}
-	c.pulse.Start()
 }
 
 // idle is called when all received frames have been processed: the moment to settle their messages.
@@ -93,48 +74,19 @@ func (c *connection) idle() {
 		c.settle[i] = nil
 	}
 	c.settle = c.settle[:0]
-	c.out.Flush()
+	c.Out.Flush()
 }
-
-// fail ends the connection. Only the first cause counts.
-func (c *connection) fail(cause error) { c.Fail(cause, c.out, c.raw) }
 
 // End implements [transport.Shared].
 func (c *connection) End(ctx context.Context) {
-	if !c.Dead() && ctx.Err() == nil {
-		ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+	c.Leave(ctx, func(ctx context.Context) {
 		c.leaving.Store(true)
-		_ = c.out.Put(new(wire.Close).AppendFrame)
-		c.out.Flush()
+		_ = c.Put(new(wire.Close).AppendFrame)
 		select {
 		case <-c.Over(): // the peer's close ends the connection
 		case <-ctx.Done():
 		}
-		cancel()
-	}
-	c.fail(transport.ErrClosed)
-	c.pulse.Stop()
-	c.running.Wait()
-	c.out.Wait()
-}
-
-// put sends a small frame, without waiting for room.
-func (c *connection) put(frame func([]byte) []byte) error {
-	if err := c.gather(frame); err != nil {
-		return err
-	}
-	c.out.Flush()
-	return nil
-}
-
-// gather is put for frames that leave with the next flush. It fails if there are too many of them: the broker does not
-// read.
-func (c *connection) gather(frame func([]byte) []byte) error {
-	err := c.out.Put(frame)
-	if err != nil {
-		c.fail(err)
-	}
-	return err
+	})
 }
 
 // read processes frames from the broker, and returns why it ended.
@@ -144,7 +96,7 @@ func (c *connection) read() error {
 		if err != nil {
 			return err
 		}
-		c.heard.Add(1)
+		c.Heard.Add(1)
 		if len(f.Body) == 0 {
 			continue // a heartbeat
 		}
@@ -236,7 +188,7 @@ func (c *connection) closed(f *wire.Close) error {
 	if c.leaving.Load() && f.Error == nil { // the answer to ours
 		return transport.ErrClosed
 	}
-	_ = c.put(new(wire.Close).AppendFrame)
+	_ = c.Put(new(wire.Close).AppendFrame)
 	switch {
 	case f.Error != nil && !c.admitted:
 		return refusedOpen(f.Error)
@@ -270,7 +222,7 @@ func (c *connection) register(s *session) error {
 				c.live++
 			}
 			if c.live > 1 {
-				c.wasShared.Store(true)
+				c.WasShared.Store(true)
 			}
 			return nil
 		}

@@ -189,7 +189,7 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	}
 	k.mu.Unlock()
 	k.settleAll() // gives the initial credit
-	k.lease.Conn.out.Flush()
+	k.lease.Conn.Out.Flush()
 	var err error
 	switch {
 	case k.spec.TransactionSize > 0:
@@ -208,7 +208,7 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	transport.Notify(k.room) // the reader waits for Run no longer, whatever Run has left
 	k.settleAll()
 	k.withdraw()
-	k.lease.Conn.out.Flush()
+	k.lease.Conn.Out.Flush()
 	if err != nil && ctx.Err() == nil {
 		return transport.Explain(k.op, err)
 	}
@@ -270,7 +270,7 @@ func (k *consumer) runHeld(ctx context.Context, deliver func(*held) error) error
 			return err
 		}
 		k.settleAll()
-		k.lease.Conn.out.Flush()
+		k.lease.Conn.Out.Flush()
 	}
 }
 
@@ -288,7 +288,7 @@ func (k *consumer) deliverHeld(h *held, dec *decoder) error {
 	k.mu.Unlock()
 	if due {
 		k.settleAll()
-		k.lease.Conn.out.Flush()
+		k.lease.Conn.Out.Flush()
 	}
 	return nil
 }
@@ -336,12 +336,12 @@ func (k *consumer) stop(why error) {
 }
 
 // Host implements [driver.Located].
-func (k *consumer) Host() string { return k.lease.Conn.host }
+func (k *consumer) Host() string { return k.lease.Conn.Host() }
 
 // Waits implements [driver.Waiter].
 func (k *consumer) Waits() driver.Waits {
-	w := driver.Waits{Reader: k.lease.Conn.raw.Reading()}
-	if k.lease.Conn.wasShared.Load() || k.spec.TransactionSize > 0 || k.spec.Concurrency > 1 {
+	w := driver.Waits{Reader: k.lease.Conn.Raw.Reading()}
+	if k.lease.Conn.WasShared.Load() || k.spec.TransactionSize > 0 || k.spec.Concurrency > 1 {
 		w.Input = k.input.Idle()
 	}
 	return w

@@ -37,28 +37,12 @@ func (d *amqpDriver) dialHost(
 // open opens an AMQP connection over conn, which is raw or TLS on top of it. It closes both on failure.
 func (d *amqpDriver) open(
 	ctx context.Context, conn net.Conn, raw *transport.Metered, host transport.Endpoint, spec driver.Connection,
-) (_ *connection, err error) {
+) (*connection, error) {
 	limit := transport.TimeLeft(ctx)
-	c := &connection{
-		driver: d, host: host.String(), net: conn, raw: raw, names: map[string]bool{},
-		Ending: transport.NewEnding(),
-	}
-	c.in = transport.NewInput(c.net, c.raw, &d.mem, nil)
-	c.frames = wire.NewFrameReader(c.in, uint32(d.cfg.Options.MaxFrameSize)) //nolint:gosec // checked: 512 to 2^31-1
-	c.out = transport.NewOutput(c.net, c.raw, &d.mem, func(err error) { c.fail(err) })
+	c := &connection{Conn: transport.NewConn(host, conn, raw, &d.mem), driver: d, names: map[string]bool{}}
+	c.frames = wire.NewFrameReader(c.In, uint32(d.cfg.Options.MaxFrameSize)) //nolint:gosec // checked: 512 to 2^31-1
 	h := handshake{c: c, host: host, spec: spec}
-	// A deadline on the connection would not cover a cancelled ctx: closing covers both.
-	stop := context.AfterFunc(ctx, func() { _ = c.raw.Close() })
-	err = fault(h.run())
-	if !stop() && err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		_ = c.raw.Close()
-		c.in.Release()
-		if ctx.Err() != nil {
-			err = ctx.Err() // the reason for closing
-		}
+	if err := c.Shake(ctx, func() error { return fault(h.run()) }); err != nil {
 		return nil, protocol.AMQP().ConnectError(host, h.explain(limit, err))
 	}
 	c.start()
@@ -115,7 +99,7 @@ func (h *handshake) header(want string) error {
 }
 
 func (h *handshake) write(b []byte) error {
-	_, err := h.c.net.Write(b)
+	_, err := h.c.Net.Write(b)
 	return err
 }
 

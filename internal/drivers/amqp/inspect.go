@@ -60,7 +60,7 @@ func (d *amqpDriver) inspect(
 		}
 		i.lease = lease
 		if at := slices.IndexFunc(d.cfg.Target.Hosts, func(e transport.Endpoint) bool {
-			return e.String() == lease.Conn.host
+			return e.String() == lease.Conn.Host()
 		}); at >= 0 {
 			i.order = []int{at}
 		}

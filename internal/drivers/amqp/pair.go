@@ -42,7 +42,7 @@ func (c *connection) openPair(ctx context.Context, in, out wire.Attach) (*pair, 
 		flow := s.flowState()
 		flow.Handle, flow.DeliveryCount = wire.Some(p.in.handle), wire.Some[uint32](0)
 		flow.LinkCredit = wire.Some[uint32](1 << 30)
-		err = c.put(func(b []byte) []byte { return flow.AppendFrame(b, s.channel) })
+		err = c.Put(func(b []byte) []byte { return flow.AppendFrame(b, s.channel) })
 	}
 	if err == nil {
 		err = s.attach(ctx, &p.link, &out)

@@ -188,11 +188,11 @@ func (p *producer) abandon(why error) {
 }
 
 // Host implements [driver.Located].
-func (p *producer) Host() string { return p.lease.Conn.host }
+func (p *producer) Host() string { return p.lease.Conn.Host() }
 
 // Waits implements [driver.Waiter].
 func (p *producer) Waits() driver.Waits {
-	w := driver.Waits{Credit: p.creditWait.Wait(), Socket: p.socket.Wait(), Reader: p.lease.Conn.raw.Reading()}
+	w := driver.Waits{Credit: p.creditWait.Wait(), Socket: p.socket.Wait(), Reader: p.lease.Conn.Raw.Reading()}
 	if p.tx != nil {
 		w.Answer = p.tx.answers.Wait()
 	}
@@ -207,7 +207,7 @@ func (p *producer) Close(ctx context.Context) error {
 	if p.tx != nil && ctx.Err() == nil {
 		_ = p.tx.flush(ctx) // messages without a commit end as unknown
 	}
-	p.lease.Conn.out.Flush()
+	p.lease.Conn.Out.Flush()
 	for ended := false; p.pending() && !ended; {
 		select {
 		case <-p.granted:

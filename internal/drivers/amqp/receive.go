@@ -180,7 +180,7 @@ func (k *consumer) arrive(id uint32, settled bool, payload []byte) error {
 		return err
 	case due:
 		k.settleAll()
-		c.out.Flush()
+		c.Out.Flush()
 	default:
 		k.list()
 	}
@@ -194,7 +194,7 @@ func (k *consumer) holds() bool {
 		return true
 	default:
 	}
-	return k.spec.TransactionSize > 0 || k.spec.Concurrency > 1 || k.waiting > 0 || k.lease.Conn.wasShared.Load()
+	return k.spec.TransactionSize > 0 || k.spec.Concurrency > 1 || k.waiting > 0 || k.lease.Conn.WasShared.Load()
 }
 
 const (

@@ -96,7 +96,7 @@ func (t *receiveTx) deliver(ctx context.Context, h *held) error {
 		Role: wire.RoleReceiver, First: id, Last: id, Settled: true, State: state.Append(nil),
 	}
 	t.frame = disposition.AppendFrame(t.frame[:0], k.session.channel)
-	if err := k.lease.Conn.gather(func(b []byte) []byte { return append(b, t.frame...) }); err != nil {
+	if err := k.lease.Conn.Gather(func(b []byte) []byte { return append(b, t.frame...) }); err != nil {
 		return err
 	}
 	if t.n++; t.n >= k.spec.TransactionSize {
@@ -127,6 +127,6 @@ func (t *receiveTx) commit(ctx context.Context) error {
 	k.mu.Unlock()
 	t.id, t.n = nil, 0
 	k.settleAll()
-	k.lease.Conn.out.Flush()
+	k.lease.Conn.Out.Flush()
 	return err
 }

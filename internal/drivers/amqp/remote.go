@@ -98,7 +98,7 @@ func (s *session) detached(p *wire.Body) error {
 	s.mu.Unlock()
 	if answer {
 		detach := wire.Detach{Handle: l.handle, Closed: f.Closed}
-		_ = s.c.put(func(b []byte) []byte { return detach.AppendFrame(b, s.channel) })
+		_ = s.c.Put(func(b []byte) []byte { return detach.AppendFrame(b, s.channel) })
 		if !opening {
 			l.end(err)
 		}
@@ -128,7 +128,7 @@ func (s *session) ended(p *wire.Body) error {
 		why = transport.ErrClosed
 	}
 	if answer {
-		_ = s.c.put(func(b []byte) []byte { return new(wire.End).AppendFrame(b, s.channel) })
+		_ = s.c.Put(func(b []byte) []byte { return new(wire.End).AppendFrame(b, s.channel) })
 	}
 	s.end(why)
 	return nil
@@ -231,7 +231,7 @@ func (s *session) disposition(p *wire.Body) error {
 	}
 	if !f.Settled { // the peer waits for us to settle them
 		settled := wire.Disposition{Role: wire.RoleSender, First: f.First, Last: f.Last, Settled: true}
-		return s.c.put(func(b []byte) []byte { return settled.AppendFrame(b, s.channel) })
+		return s.c.Put(func(b []byte) []byte { return settled.AppendFrame(b, s.channel) })
 	}
 	return nil
 }
@@ -293,7 +293,7 @@ func (s *session) flow(p *wire.Body) error {
 	links := s.links
 	s.mu.Unlock()
 	if drained || f.Echo {
-		_ = s.c.put(func(b []byte) []byte { return s.appendFlow(b, l, drained) })
+		_ = s.c.Put(func(b []byte) []byte { return s.appendFlow(b, l, drained) })
 	}
 	for _, l := range links {
 		if l != nil && l.owner != nil {

@@ -73,7 +73,7 @@ func (p *producer) send(ctx context.Context, m *driver.Message, t *wire.Template
 			b = p.appendPiece(b, m, piece, state, first, last)
 		}
 		if last && p.settled {
-			p.lease.Conn.out.Confirm(p, m.Slot)
+			p.lease.Conn.Out.Confirm(p, m.Slot)
 		}
 		if last && p.tx != nil {
 			p.tx.filling.add(p.unsettled.next - 1)
@@ -111,7 +111,7 @@ func (p *producer) appendPiece(b []byte, m *driver.Message, piece, state []byte,
 // TrySend implements [driver.TrySender]. It leaves transactional messages to Send, since they end with their
 // transaction, and settled messages, since they end while they are written.
 func (p *producer) TrySend(m *driver.Message) bool {
-	out, t, id := p.lease.Conn.out, p.kinds[m.Variant], p.idOf(m)
+	out, t, id := p.lease.Conn.Out, p.kinds[m.Variant], p.idOf(m)
 	size := t.Size(len(id))
 	if p.tx != nil || p.settled || p.tooLarge(size) || frameHead+size > p.lease.Conn.maxFrame {
 		return false
@@ -167,7 +167,7 @@ func (p *producer) Flush(ctx context.Context) error {
 			return p.sendError(ctx, err)
 		}
 	}
-	p.lease.Conn.out.Flush()
+	p.lease.Conn.Out.Flush()
 	return nil
 }
 

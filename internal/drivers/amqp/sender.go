@@ -52,7 +52,7 @@ func (l *sender) free(first bool) bool {
 // lock waits until a frame may be sent; first: it begins a delivery. It returns the buffer to append to, with the locks
 // of output and session: unlock has to follow.
 func (l *sender) lock(ctx context.Context, first bool) ([]byte, error) {
-	out, s := l.s.c.out, l.s
+	out, s := l.s.c.Out, l.s
 	for {
 		b, err := out.Lock(ctx, l.socket)
 		s.mu.Lock()
@@ -87,7 +87,7 @@ func (l *sender) lock(ctx context.Context, first bool) ([]byte, error) {
 
 func (l *sender) unlock(b []byte, more bool) {
 	l.s.mu.Unlock()
-	l.s.c.out.Unlock(b, more)
+	l.s.c.Out.Unlock(b, more)
 }
 
 // beginDelivery returns the head of the next delivery, valid until the next call.

@@ -81,7 +81,7 @@ func (c *connection) beginSession(ctx context.Context, aside bool) (*session, er
 		return nil, err
 	}
 	begin := wire.Begin{IncomingWindow: window, OutgoingWindow: window, HandleMax: wire.Some[uint32](1)}
-	err := c.put(func(b []byte) []byte { return begin.AppendFrame(b, s.channel) })
+	err := c.Put(func(b []byte) []byte { return begin.AppendFrame(b, s.channel) })
 	if err == nil {
 		err = s.wait(ctx, func() bool { return s.begins || s.over })
 	}
@@ -133,7 +133,7 @@ func (s *session) attachOnce(ctx context.Context, l *link, frame *wire.Attach) e
 	s.links[l.handle] = l
 	s.mu.Unlock()
 	frame.Handle = l.handle
-	if err := s.c.put(func(b []byte) []byte { return frame.AppendFrame(b, s.channel) }); err != nil {
+	if err := s.c.Put(func(b []byte) []byte { return frame.AppendFrame(b, s.channel) }); err != nil {
 		return err
 	}
 	err := s.wait(ctx, func() bool { return s.over || l.gone || l.attached && !l.refused })
@@ -167,7 +167,7 @@ func (s *session) detach(ctx context.Context, l *link) error {
 		return nil
 	}
 	detach := wire.Detach{Handle: l.handle, Closed: true}
-	if err := s.c.put(func(b []byte) []byte { return detach.AppendFrame(b, s.channel) }); err != nil {
+	if err := s.c.Put(func(b []byte) []byte { return detach.AppendFrame(b, s.channel) }); err != nil {
 		return err
 	}
 	if err := s.wait(ctx, func() bool { return l.gone || s.over }); err != nil {
@@ -184,7 +184,7 @@ func (s *session) close(ctx context.Context) {
 	send := !s.ends && !s.over
 	s.ends = true
 	s.mu.Unlock()
-	if send && !s.c.Dead() && s.c.put(func(b []byte) []byte { return new(wire.End).AppendFrame(b, s.channel) }) == nil {
+	if send && !s.c.Dead() && s.c.Put(func(b []byte) []byte { return new(wire.End).AppendFrame(b, s.channel) }) == nil {
 		bounded, cancel := context.WithTimeout(ctx, s.c.endPatience())
 		_ = s.wait(bounded, func() bool { return s.over })
 		cancel()

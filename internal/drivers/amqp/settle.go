@@ -64,7 +64,7 @@ func (k *consumer) settleAll() {
 	k.frames = b
 	k.mu.Unlock()
 	if len(b) > 0 {
-		_ = k.lease.Conn.gather(k.copyFrames) // an error means that the connection has ended, which Run also reports
+		_ = k.lease.Conn.Gather(k.copyFrames) // an error means that the connection has ended, which Run also reports
 	}
 }
 
@@ -95,5 +95,5 @@ func (k *consumer) withdraw() {
 	k.mu.Lock()
 	k.limit = k.deliveryCount
 	k.mu.Unlock()
-	_ = k.lease.Conn.gather(func(b []byte) []byte { return s.appendFlow(b, &k.link, false) })
+	_ = k.lease.Conn.Gather(func(b []byte) []byte { return s.appendFlow(b, &k.link, false) })
 }

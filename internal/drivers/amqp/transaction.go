@@ -223,7 +223,7 @@ func (t *transactions) enter(ctx context.Context) ([]byte, error) {
 
 // await waits for an answer of the coordinator.
 func (t *transactions) await(ctx context.Context) error {
-	t.p.lease.Conn.out.Flush()
+	t.p.lease.Conn.Out.Flush()
 	t.answers.Begin()
 	defer t.answers.End()
 	select {
@@ -242,7 +242,7 @@ func (t *transactions) commitFull(ctx context.Context, more bool) {
 	if t.filling.count >= t.size {
 		_ = t.commit(ctx, more)
 	} else if !more {
-		t.p.lease.Conn.out.Flush()
+		t.p.lease.Conn.Out.Flush()
 	}
 }
 
@@ -268,7 +268,7 @@ func (t *transactions) commit(ctx context.Context, more bool) error {
 	t.filling = nil
 	err = t.prepare(ctx, true)
 	if !more {
-		t.p.lease.Conn.out.Flush()
+		t.p.lease.Conn.Out.Flush()
 	}
 	return err
 }

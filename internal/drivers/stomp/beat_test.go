@@ -18,7 +18,7 @@ import (
 func piped(every time.Duration) (c *connection, far net.Conn) {
 	near, far := net.Pipe()
 	raw := transport.Meter(near)
-	c = newConnection(newDriver(config{transport.Settings[Options]{MaxBody: driver.DefaultMaxBody}}), raw, raw, "test")
+	c = newConnection(newDriver(config{transport.Settings[Options]{MaxBody: driver.DefaultMaxBody}}), transport.Endpoint{}, raw, raw, "test")
 	c.version, c.sendEvery, c.hearEvery = wire.V12, every, every
 	c.start()
 	return c, far
@@ -58,6 +58,6 @@ func TestBeats(t *testing.T) {
 		require.GreaterOrEqual(t, took, 2*every)
 		require.LessOrEqual(t, took, 3*every)
 		require.ErrorContains(t, c.Why(), "nothing was heard from the broker for 800ms")
-		c.running.Wait()
+		c.End(t.Context())
 	})
 }

@@ -50,7 +50,7 @@ type lease = transport.Lease[*connection]
 func (d *stompDriver) acquire(ctx context.Context, spec driver.Connection) (*lease, error) {
 	l, err := d.pool.Acquire(ctx, spec)
 	if err == nil && l.Users() > 1 {
-		l.Conn.wasShared.Store(true)
+		l.Conn.WasShared.Store(true)
 	}
 	return l, err
 }
@@ -69,10 +69,9 @@ func (d *stompDriver) use(what string, n int) int {
 
 // connection is a STOMP connection: one goroutine reads it, its users write.
 type connection struct {
-	*transport.Ending
+	*transport.Conn
 	session
 	driver   *stompDriver
-	host     string // host:port
 	identity string // client-id
 
 	mu        sync.Mutex
@@ -84,20 +83,11 @@ type connection struct {
 	// Of the reader.
 	acking    []*consumer   // consumers with messages to acknowledge
 	confirmed confirmations // sends that were confirmed, and not reported yet
-
-	running   sync.WaitGroup
-	pulse     transport.Pulse // heart-beats (STOMP 1.2, "Heart-beating")
-	heard     atomic.Uint32   // reads that began: all reads before the last one have returned bytes
-	wasShared atomic.Bool     // the connection has had more than one user at a time
 }
 
 // session is the result of the handshake.
 type session struct {
-	net       net.Conn
-	raw       *transport.Metered // below TLS; the same as net without TLS
-	out       *transport.Output
-	input     *transport.Input
-	in        *wire.Reader // of input
+	in        *wire.Reader
 	version   wire.Version
 	dialect   dialect
 	server    string
@@ -105,12 +95,13 @@ type session struct {
 	hearEvery time.Duration // interval of the broker's heart-beats; 0 for none
 }
 
-func newConnection(d *stompDriver, conn net.Conn, raw *transport.Metered, identity string) *connection {
-	c := &connection{driver: d, identity: identity, waiting: map[uint64]chan error{}, Ending: transport.NewEnding()}
-	c.net, c.raw = conn, raw
-	c.input = transport.NewInput(conn, raw, &d.mem, nil)
-	c.in = wire.NewReader(c.input, maxHead, d.cfg.MaxBody)
-	c.out = transport.NewOutput(conn, raw, &d.mem, c.fail)
+func newConnection(
+	d *stompDriver, host transport.Endpoint, conn net.Conn, raw *transport.Metered, identity string,
+) *connection {
+	c := &connection{
+		Conn: transport.NewConn(host, conn, raw, &d.mem), driver: d, identity: identity, waiting: map[uint64]chan error{},
+	}
+	c.in = wire.NewReader(c.In, maxHead, d.cfg.MaxBody)
 	c.producers.Store(&[]*producer{})
 	c.consumers.Store(&[]*consumer{})
 	return c
@@ -118,60 +109,32 @@ func newConnection(d *stompDriver, conn net.Conn, raw *transport.Metered, identi
 
 // start starts the reader. The handshake is over.
 func (c *connection) start() {
-	c.input.OnIdle(c.idle)
-	c.running.Go(c.read)
-	c.pulse = transport.Pulse{
-		Ending: c.Ending, Out: c.out, In: c.raw, Heard: &c.heard, Owed: c.sendEvery, Patience: 2 * c.hearEvery,
-		Beat:   func() { _ = c.put(func(b []byte) []byte { return append(b, '\n') }) }, // fails only at the end
-		Silent: func() { c.fail(protocol.Unheard(2*c.hearEvery, "-o heart-beat")) },
-	}
-	c.pulse.Start()
+	patience := 2 * c.hearEvery
+	c.Start(c.idle, c.read, c.sendEvery, patience, func(b []byte) []byte { return append(b, '\n') },
+		protocol.Unheard(patience, "-o heart-beat")) // STOMP 1.2, "Heart-beating"
 }
 
 // idle is called when all received frames have been processed: the moment to send confirmations, acknowledgements and
 // frames that were held back to be written together.
 func (c *connection) idle() {
-	c.heard.Add(1)
+	c.Heard.Add(1) // all reads before the last one have returned bytes
 	c.confirmed.report()
 	for i, k := range c.acking {
 		k.acknowledge()
 		c.acking[i] = nil
 	}
 	c.acking = c.acking[:0]
-	c.out.Flush()
+	c.Out.Flush()
 }
-
-// closeTimeout bounds the wait for the broker's answer to DISCONNECT.
-const closeTimeout = time.Second
 
 // End implements [transport.Shared].
 func (c *connection) End(ctx context.Context) {
-	if !c.Dead() && ctx.Err() == nil {
-		ctx, cancel := context.WithTimeout(ctx, closeTimeout)
-		_ = c.request(ctx, wire.DISCONNECT)
-		cancel()
-	}
-	c.fail(transport.ErrClosed)
-	c.pulse.Stop()
-	c.running.Wait()
-	c.out.Wait()
+	c.Leave(ctx, func(ctx context.Context) { _ = c.request(ctx, wire.DISCONNECT) })
 }
 
-// fail ends the connection. Only the first cause counts.
-func (c *connection) fail(cause error) { c.Fail(cause, c.out, c.raw) }
-
-// put sends small frames, without waiting for room.
-func (c *connection) put(frames func([]byte) []byte) error {
-	if err := c.out.Put(frames); err != nil {
-		return err
-	}
-	c.out.Flush()
-	return nil
-}
-
-// putFrame is put for one frame.
+// putFrame sends one frame.
 func (c *connection) putFrame(f *wire.Frame) error {
-	return c.put(func(b []byte) []byte { return f.Append(b, c.version) })
+	return c.Put(func(b []byte) []byte { return f.Append(b, c.version) })
 }
 
 // request sends a frame that asks for a receipt, and waits for the receipt.
@@ -247,4 +210,4 @@ func find[T any](list *atomic.Pointer[[]*T], at uint64) *T {
 }
 
 // waits returns how long the goroutines of the connection have waited.
-func (c *connection) waits() driver.Waits { return driver.Waits{Reader: c.raw.Reading()} }
+func (c *connection) waits() driver.Waits { return driver.Waits{Reader: c.Raw.Reading()} }

@@ -149,7 +149,7 @@ func (k *consumer) quit(ctx context.Context) {
 }
 
 // Host implements [driver.Located].
-func (k *consumer) Host() string { return k.conn.host }
+func (k *consumer) Host() string { return k.conn.Host() }
 
 // Waits implements [driver.Waiter].
 func (k *consumer) Waits() driver.Waits {
@@ -161,7 +161,7 @@ func (k *consumer) Waits() driver.Waits {
 }
 
 // runDelivers reports whether Run delivers instead of the reader.
-func (k *consumer) runDelivers() bool { return k.tx != nil || k.work != nil || k.conn.wasShared.Load() }
+func (k *consumer) runDelivers() bool { return k.tx != nil || k.work != nil || k.conn.WasShared.Load() }
 
 // Probe implements [driver.Prober] with an empty transaction: all brokers answer that, and no other frame without an
 // effect.

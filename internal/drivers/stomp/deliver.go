@@ -143,7 +143,7 @@ func (k *consumer) handle(d *driver.Delivery, ack []byte) {
 	}
 	if k.unacked++; k.unacked >= k.batch {
 		k.settle()
-		k.conn.out.Flush()
+		k.conn.Out.Flush()
 	}
 }
 
@@ -174,10 +174,9 @@ func (k *consumer) settle() {
 	k.unacked = 0
 }
 
-// put gathers an ACK or NACK frame with one more header line, which may be empty. It fails only with the connection,
-// and ends the connection if the broker sends but does not read.
+// put gathers an ACK or NACK frame with one more header line, which may be empty.
 func (k *consumer) put(command string, ack, header []byte) {
-	err := k.conn.out.Put(func(b []byte) []byte {
+	_ = k.conn.Gather(func(b []byte) []byte {
 		b = append(b, command...)
 		if k.conn.version == wire.V12 {
 			b = append(append(b, "\nid:"...), ack...)
@@ -187,9 +186,6 @@ func (k *consumer) put(command string, ack, header []byte) {
 		}
 		return append(append(b, header...), "\n\n\x00"...)
 	})
-	if err != nil {
-		k.conn.fail(err)
-	}
 }
 
 // Run implements [driver.Consumer].
@@ -229,7 +225,7 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 	if k.tx != nil {
 		k.tx.end(ctx)
 	}
-	k.conn.out.Flush()
+	k.conn.Out.Flush()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.deliver = nil
@@ -244,7 +240,7 @@ func (k *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 
 // await waits until Run has something to do.
 func (k *consumer) await(ctx context.Context) {
-	k.conn.out.Flush()
+	k.conn.Out.Flush()
 	var idle <-chan time.Time
 	if k.tx != nil && k.tx.n > 0 {
 		k.tx.timer.Reset(idleCommit)
@@ -299,7 +295,7 @@ func (k *consumer) deliverWork() {
 		verdict := k.deliver(&m.Delivery)
 		if k.sub.ack == ackIndividual {
 			k.answer(verdict, m.ack)
-			k.conn.out.Flush()
+			k.conn.Out.Flush()
 		}
 		k.room(m.size())
 	}

@@ -29,20 +29,8 @@ func (d *stompDriver) dialHost(ctx context.Context, host transport.Endpoint, ide
 	if err != nil {
 		return nil, err
 	}
-	c := newConnection(d, conn, raw, identity)
-	c.host = host.String()
-	// A deadline on the connection would not cover a cancelled ctx: closing covers both.
-	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
-	err = c.shakeHands(&d.cfg)
-	if !stop() && err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		_ = raw.Close()
-		c.input.Release()
-		if ctx.Err() != nil {
-			err = ctx.Err() // the reason for closing
-		}
+	c := newConnection(d, host, conn, raw, identity)
+	if err := c.Shake(ctx, func() error { return c.shakeHands(&d.cfg) }); err != nil {
 		if driver.ClassOf(err) == driver.ClassTimeout {
 			err = protocol.STOMP().Unanswered("CONNECT", d.cfg.Target.TLS, limit, err)
 		}
@@ -54,7 +42,7 @@ func (d *stompDriver) dialHost(ctx context.Context, host transport.Endpoint, ide
 
 // shakeHands sends CONNECT and reads CONNECTED (STOMP 1.2, "Connecting").
 func (s *connection) shakeHands(c *config) error {
-	if _, err := s.net.Write(c.connectFrame(s.identity).Append(nil, wire.V10)); err != nil {
+	if _, err := s.Net.Write(c.connectFrame(s.identity).Append(nil, wire.V10)); err != nil {
 		return err
 	}
 	f, err := s.greeting(c)
@@ -101,12 +89,12 @@ func (s *connection) shakeHands(c *config) error {
 // greeting reads the answer to CONNECT.
 func (s *connection) greeting(c *config) (*wire.Received, error) {
 	// The first byte distinguishes a broker from another server, which may never send a whole frame.
-	head, err := s.input.Peek(1)
+	head, err := s.In.Peek(1)
 	if err != nil {
 		return nil, err
 	}
 	if !strings.ContainsRune("CE\r\n", rune(head[0])) {
-		head, _ = s.input.Peek(s.input.Buffered())
+		head, _ = s.In.Peek(s.In.Buffered())
 		return nil, protocol.STOMP().Stranger(c.Target.TLS, head)
 	}
 	f, err := s.next("is this the broker's STOMP port?")

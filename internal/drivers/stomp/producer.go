@@ -146,7 +146,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 		return driver.Errorf(driver.ClassTimeout, p.op, "", "not sent: %w", err)
 	}
 	p.sends.begin(m.Slot)
-	out := p.conn.out
+	out := p.conn.Out
 	b, err := out.Lock(ctx, p.socket)
 	if err != nil {
 		if p.sends.undo(m.Slot) {
@@ -179,11 +179,11 @@ func (p *producer) TrySend(m *driver.Message) bool {
 		return false
 	}
 	p.sends.begin(m.Slot)
-	b, ok := p.conn.out.TryLock()
+	b, ok := p.conn.Out.TryLock()
 	if !ok {
 		return !p.sends.undo(m.Slot) // otherwise the end of the connection has reported it
 	}
-	p.conn.out.Unlock(p.appendSend(b, m, nil), m.More)
+	p.conn.Out.Unlock(p.appendSend(b, m, nil), m.More)
 	return true
 }
 
@@ -196,7 +196,7 @@ func (p *producer) took() {
 }
 
 // Host implements [driver.Located].
-func (p *producer) Host() string { return p.conn.host }
+func (p *producer) Host() string { return p.conn.Host() }
 
 // Waits implements [driver.Waiter].
 func (p *producer) Waits() driver.Waits {
@@ -283,7 +283,7 @@ func (p *producer) abandon(o driver.Outcome, lost bool) {
 
 // Flush implements [driver.Flusher]: it commits a transaction that is not full.
 func (p *producer) Flush(ctx context.Context) error {
-	out := p.conn.out
+	out := p.conn.Out
 	if p.tx != nil && !p.closed {
 		b, err := out.Lock(ctx, p.socket)
 		if err != nil {

@@ -17,8 +17,7 @@ import (
 func (c *connection) read() {
 	err := c.readFrames()
 	c.confirmed.report()
-	c.fail(err)
-	c.input.Release()
+	c.Fail(err)
 	cause := c.Why()
 	for _, p := range *c.producers.Load() {
 		if p != nil {

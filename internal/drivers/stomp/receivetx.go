@@ -35,7 +35,7 @@ func newReceiving(k *consumer, spec *driver.ConsumerSpec) *receiving {
 // add acknowledges a message in the transaction, and commits the transaction if it is full.
 func (t *receiving) add(ack []byte) {
 	if t.n == 0 {
-		_ = t.k.conn.out.Put(t.begin) // it fails with the connection, which Run reports
+		_ = t.k.conn.Out.Put(t.begin) // it fails with the connection, which Run reports
 	}
 	t.k.put(wire.ACK, ack, t.header)
 	if t.n++; t.n == t.size {
@@ -49,7 +49,7 @@ func (t *receiving) commitOpen() {
 	t.k.mu.Lock()
 	t.commit(nil)
 	t.k.mu.Unlock()
-	_ = t.k.conn.put(t.appendCommit)
+	_ = t.k.conn.Put(t.appendCommit)
 }
 
 // end commits the delivered messages, and waits for the answers.

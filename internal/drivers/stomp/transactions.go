@@ -139,7 +139,7 @@ func (t *sending) abandon(o driver.Outcome, lost bool) {
 	if len(list) == 0 {
 		return
 	}
-	_ = t.p.conn.put(func(b []byte) []byte { // fails only when the connection, and so the transaction, has ended
+	_ = t.p.conn.Put(func(b []byte) []byte { // fails only when the connection, and so the transaction, has ended
 		return append(append(append(b, "ABORT"...), header...), "\n\n\x00"...)
 	})
 	if !lost {

@@ -50,7 +50,7 @@ func (k *consumer) giveBack() {
 			k.put(wire.NACK, k.held.message(i).ack, nil)
 		}
 	}
-	k.conn.out.Flush()
+	k.conn.Out.Flush()
 	k.held, k.taken, k.bytes, k.state = held{}, held{}, 0, stateClosed
 	transport.Notify(k.unheld)
 }

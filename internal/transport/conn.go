@@ -1,0 +1,106 @@
+package transport
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// closeTimeout bounds the wait for the peer's answer to the end of a connection.
+const closeTimeout = time.Second
+
+// Conn is a connection of a driver: both directions, its end, and signs of life. One goroutine reads it, its users
+// write.
+type Conn struct {
+	*Ending
+	Net       net.Conn
+	Raw       *Metered // below TLS; the same as Net without TLS
+	In        *Input
+	Out       *Output
+	Heard     atomic.Uint32 // the reader changes it with signs of life of the peer
+	WasShared atomic.Bool   // the connection has had more than one user at a time
+	host      Endpoint
+	pulse     Pulse
+	running   sync.WaitGroup
+}
+
+// NewConn returns a connection over conn, which is raw or TLS on top of it.
+func NewConn(host Endpoint, conn net.Conn, raw *Metered, mem *Buffers) *Conn {
+	c := &Conn{Ending: NewEnding(), Net: conn, Raw: raw, In: NewInput(conn, raw, mem, nil), host: host}
+	c.Out = NewOutput(conn, raw, mem, c.Fail)
+	return c
+}
+
+// Host implements [driver.Located].
+func (c *Conn) Host() string { return c.host.String() }
+
+// Fail ends the connection. Only the first cause counts.
+func (c *Conn) Fail(cause error) { c.Ending.Fail(cause, c.Out, c.Raw) }
+
+// Shake opens the connection by the handshake of its protocol; when ctx ends first, or shake fails, it closes the
+// connection.
+func (c *Conn) Shake(ctx context.Context, shake func() error) error {
+	// A deadline on the connection would not cover a cancelled ctx: closing covers both.
+	stop := context.AfterFunc(ctx, func() { _ = c.Raw.Close() })
+	err := shake()
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = c.Raw.Close()
+		c.In.Release()
+		if ctx.Err() != nil {
+			err = ctx.Err() // the reason for closing
+		}
+	}
+	return err
+}
+
+// Start starts the reader, and then signs of life: the peer wants one each owed, and ends the connection by silent when
+// it gives none for patience; zero for none. idle is called when all that has come is processed.
+func (c *Conn) Start(idle, read func(), owed, patience time.Duration, beat func([]byte) []byte, silent error) {
+	c.In.OnIdle(idle)
+	c.running.Go(func() {
+		read()
+		c.In.Release()
+	})
+	c.pulse = Pulse{
+		Ending: c.Ending, Out: c.Out, In: c.Raw, Heard: &c.Heard, Owed: owed, Patience: patience,
+		Beat: func() { _ = c.Put(beat) }, Silent: func() { c.Fail(silent) },
+	}
+	c.pulse.Start()
+}
+
+// Put sends small frames, without waiting for room. It fails only when the connection has ended, or ends with it: the
+// peer sends, but does not read.
+func (c *Conn) Put(frames func([]byte) []byte) error {
+	err := c.Gather(frames)
+	if err == nil {
+		c.Out.Flush()
+	}
+	return err
+}
+
+// Gather is Put for frames that leave with the next flush.
+func (c *Conn) Gather(frames func([]byte) []byte) error {
+	err := c.Out.Put(frames)
+	if err != nil {
+		c.Fail(err)
+	}
+	return err
+}
+
+// Leave ends the connection by bye, which takes leave of the peer within a bound, and waits until nothing of it is left.
+func (c *Conn) Leave(ctx context.Context, bye func(context.Context)) {
+	if !c.Dead() && ctx.Err() == nil {
+		bounded, cancel := context.WithTimeout(ctx, closeTimeout)
+		bye(bounded)
+		cancel()
+	}
+	c.Fail(ErrClosed)
+	c.pulse.Stop()
+	c.running.Wait()
+	c.Out.Wait()
+}
