@@ -310,7 +310,7 @@ func welcomeAMQP(in *bufio.Reader, out io.Writer) error {
 			if err := a.Decode(&body.Fields); err != nil {
 				return err
 			}
-			a.Role, a.Unsettled = amqp.RoleReceiver, nil
+			a.Role = amqp.RoleReceiver
 			answer := a.AppendFrame(nil, frame.Channel)
 			zero := amqp.Some[uint32](0)
 			answer = (&amqp.Flow{

@@ -227,8 +227,6 @@ func neutral(v any) any {
 		return v
 	case wire.Symbol:
 		return string(v)
-	case wire.Char:
-		return string(rune(v)) //nolint:gosec // an invalid one becomes U+FFFD
 	case wire.UUID:
 		h := hex.EncodeToString(v[:])
 		return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]

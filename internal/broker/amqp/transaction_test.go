@@ -101,7 +101,7 @@ func TestTransactions(t *testing.T) {
 	}
 	var txn []byte
 	declare := func() {
-		s := transfer(1, (&wire.Declare{}).AppendMessage(nil), null)
+		s := transfer(1, wire.AppendDeclare(nil), null)
 		require.Equal(t, wire.DescDeclared, s.Kind)
 		txn = append([]byte(nil), s.TxnID...)
 	}

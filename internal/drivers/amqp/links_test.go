@@ -81,7 +81,7 @@ func TestLinkKeepsNoFrame(t *testing.T) {
 		wire.EndCompound(encoded, 0, 0)
 		p := newPeer(t)
 		p.attach = func(f *wire.Attach) {
-			f.Unsettled, f.Properties, f.Source.NodeProperties, f.Target.NodeProperties = encoded, encoded, encoded, encoded
+			f.Properties, f.Source.NodeProperties, f.Target.NodeProperties = encoded, encoded, encoded
 			f.Source.DefaultOutcome = []byte(wire.Accepted)
 		}
 		d, spec := p.driver(driver.OpenOptions{}), consumerSpec()
@@ -91,7 +91,7 @@ func TestLinkKeepsNoFrame(t *testing.T) {
 		peer := &k.(*consumer).link.peer
 		require.Len(t, peer.Source.Filters, 1)
 		for _, b := range [][]byte{
-			peer.Unsettled, peer.Properties, peer.Source.NodeProperties, peer.Source.DefaultOutcome, peer.Target.NodeProperties,
+			peer.Properties, peer.Source.NodeProperties, peer.Source.DefaultOutcome, peer.Target.NodeProperties,
 			peer.Source.Filters[0].Value,
 		} {
 			require.Nil(t, b)

@@ -47,7 +47,7 @@ func (s *session) attached(p *wire.Body) error {
 // withoutEncoded returns an attach without its encoded values: these lie in the read buffer, which would stay in memory
 // for as long as the link.
 func withoutEncoded(f wire.Attach) wire.Attach {
-	f.Unsettled, f.Properties, f.Source.NodeProperties, f.Source.DefaultOutcome = nil, nil, nil, nil
+	f.Properties, f.Source.NodeProperties, f.Source.DefaultOutcome = nil, nil, nil
 	f.Target.NodeProperties = nil
 	for i := range f.Source.Filters {
 		f.Source.Filters[i].Value = nil

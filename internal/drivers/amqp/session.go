@@ -44,7 +44,7 @@ type link struct {
 	s      *session
 	name   string
 	handle uint32 // ours
-	role   wire.Role
+	role   bool
 
 	// Guarded by session.mu.
 	remoteHandle uint32

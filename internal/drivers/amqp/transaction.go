@@ -85,7 +85,7 @@ const maxTxnID = 256
 
 // declare asks for a transaction; answer gets its ID.
 func (k *coordinator) declare(ctx context.Context, more bool, answer func(id []byte, err error)) error {
-	return k.ask(ctx, new(wire.Declare).AppendMessage(nil), more, func(st wire.State, err error) {
+	return k.ask(ctx, wire.AppendDeclare(nil), more, func(st wire.State, err error) {
 		switch {
 		case err != nil:
 			answer(nil, err)

@@ -24,14 +24,10 @@ const (
 	CodeUint       byte = 0x70
 	CodeInt        byte = 0x71
 	CodeFloat      byte = 0x72
-	CodeChar       byte = 0x73
-	CodeDecimal32  byte = 0x74
 	CodeUlong      byte = 0x80
 	CodeLong       byte = 0x81
 	CodeDouble     byte = 0x82
 	CodeTimestamp  byte = 0x83
-	CodeDecimal64  byte = 0x84
-	CodeDecimal128 byte = 0x94
 	CodeUUID       byte = 0x98
 	CodeBin8       byte = 0xa0
 	CodeStr8       byte = 0xa1

@@ -12,10 +12,7 @@ type Open struct {
 	// IdleTimeout is after how many milliseconds of silence the sender of the open may end the connection; 0 or absent:
 	// never.
 	IdleTimeout         uint32
-	OutgoingLocales     []string
-	IncomingLocales     []string
 	OfferedCapabilities []string
-	DesiredCapabilities []string
 	// Properties is an encoded map with symbols as keys, such as product and version; nil: none. See [Lookup].
 	Properties []byte
 }
@@ -23,17 +20,16 @@ type Open struct {
 // Decode reads the fields; see [ParseBody]. It fails with a *[DecodeError].
 func (o *Open) Decode(f *Decoder) error {
 	*o = Open{
-		ContainerID:         f.mustText(),
-		Hostname:            f.text(),
-		MaxFrameSize:        f.Uint(),
-		ChannelMax:          f.optUshort(),
-		IdleTimeout:         f.Uint().Or(0),
-		OutgoingLocales:     f.Symbols(),
-		IncomingLocales:     f.Symbols(),
-		OfferedCapabilities: f.Symbols(),
-		DesiredCapabilities: f.Symbols(),
-		Properties:          f.mapValue(),
+		ContainerID:  f.mustText(),
+		Hostname:     f.text(),
+		MaxFrameSize: f.Uint(),
+		ChannelMax:   f.Ushort(),
+		IdleTimeout:  f.Uint().Or(0),
 	}
+	f.skip(2) // locales
+	o.OfferedCapabilities = f.Symbols()
+	f.Skip() // desired capabilities
+	o.Properties = f.mapValue()
 	return f.wrap("open")
 }
 
@@ -46,10 +42,10 @@ func (o *Open) AppendFrame(b []byte) []byte {
 	w.opt(o.MaxFrameSize)
 	w.optUshort(o.ChannelMax)
 	w.uintOr(o.IdleTimeout, 0)
-	w.symbols(o.OutgoingLocales)
-	w.symbols(o.IncomingLocales)
+	w.null() // locales
+	w.null()
 	w.symbols(o.OfferedCapabilities)
-	w.symbols(o.DesiredCapabilities)
+	w.null() // desired capabilities
 	w.raw(o.Properties)
 	return w.frame(at)
 }
@@ -61,7 +57,7 @@ func (w *listWriter) frame(at int) []byte {
 	return b
 }
 
-// Begin is the performative begin (Transport, section 2.7.2). Properties is within the frame.
+// Begin is the performative begin (Transport, section 2.7.2).
 type Begin struct {
 	// RemoteChannel is that of the begin which this one answers; absent in one that answers none.
 	RemoteChannel  Opt[uint16]
@@ -69,23 +65,17 @@ type Begin struct {
 	IncomingWindow uint32 // transfer frames that the sender of the begin takes; mandatory
 	OutgoingWindow uint32 // transfer frames that it may send; mandatory
 	// HandleMax is the highest handle of a link; absent: 4294967295.
-	HandleMax           Opt[uint32]
-	OfferedCapabilities []string
-	DesiredCapabilities []string
-	Properties          []byte // an encoded map; nil: none
+	HandleMax Opt[uint32]
 }
 
 // Decode reads the fields; see [ParseBody]. It fails with a *[DecodeError].
 func (p *Begin) Decode(f *Decoder) error {
 	*p = Begin{
-		RemoteChannel:       f.optUshort(),
-		NextOutgoingID:      f.mustUint(),
-		IncomingWindow:      f.mustUint(),
-		OutgoingWindow:      f.mustUint(),
-		HandleMax:           f.Uint(),
-		OfferedCapabilities: f.Symbols(),
-		DesiredCapabilities: f.Symbols(),
-		Properties:          f.mapValue(),
+		RemoteChannel:  f.Ushort(),
+		NextOutgoingID: f.mustUint(),
+		IncomingWindow: f.mustUint(),
+		OutgoingWindow: f.mustUint(),
+		HandleMax:      f.Uint(),
 	}
 	return f.wrap("begin")
 }
@@ -99,9 +89,6 @@ func (p *Begin) AppendFrame(b []byte, channel uint16) []byte {
 	w.uint(p.IncomingWindow)
 	w.uint(p.OutgoingWindow)
 	w.opt(p.HandleMax)
-	w.symbols(p.OfferedCapabilities)
-	w.symbols(p.DesiredCapabilities)
-	w.raw(p.Properties)
 	return w.frame(at)
 }
 

@@ -218,6 +218,12 @@ func (d *Decoder) whole() []byte {
 // Skip passes over the next value.
 func (d *Decoder) Skip() { d.Raw() }
 
+func (d *Decoder) skip(n int) {
+	for range n {
+		d.Skip()
+	}
+}
+
 // List returns a Decoder of the fields of a list, and false for null.
 func (d *Decoder) List() (fields Decoder, ok bool) {
 	ok = d.list(&fields)

@@ -21,14 +21,6 @@ func AppendBool(b []byte, v bool) []byte {
 	return append(b, CodeFalse)
 }
 
-// AppendUbyte appends an ubyte.
-func AppendUbyte(b []byte, v uint8) []byte { return append(b, CodeUbyte, v) }
-
-// AppendUshort appends an ushort.
-func AppendUshort(b []byte, v uint16) []byte {
-	return binary.BigEndian.AppendUint16(append(b, CodeUshort), v)
-}
-
 // AppendUint appends an uint in as few bytes as it takes.
 func AppendUint(b []byte, v uint32) []byte {
 	switch {
@@ -56,14 +48,6 @@ func AppendUlong(b []byte, v uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(b, CodeUlong), v)
 }
 
-// AppendInt appends an int in as few bytes as it takes.
-func AppendInt(b []byte, v int32) []byte {
-	if v >= math.MinInt8 && v <= math.MaxInt8 {
-		return append(b, CodeSmallInt, byte(v))
-	}
-	return binary.BigEndian.AppendUint32(append(b, CodeInt), uint32(v))
-}
-
 // AppendLong appends a long in as few bytes as it takes.
 func AppendLong(b []byte, v int64) []byte {
 	if v >= math.MinInt8 && v <= math.MaxInt8 {
@@ -72,14 +56,8 @@ func AppendLong(b []byte, v int64) []byte {
 	return binary.BigEndian.AppendUint64(append(b, CodeLong), uint64(v))
 }
 
-// AppendTimestamp appends a time in milliseconds since the Unix epoch.
-func AppendTimestamp(b []byte, v int64) []byte {
+func appendTimestamp(b []byte, v int64) []byte {
 	return binary.BigEndian.AppendUint64(append(b, CodeTimestamp), uint64(v))
-}
-
-// AppendDouble appends a double.
-func AppendDouble(b []byte, v float64) []byte {
-	return binary.BigEndian.AppendUint64(append(b, CodeDouble), math.Float64bits(v))
 }
 
 // AppendStr appends a string; it should be UTF-8 and must be shorter than 4 GiB.
@@ -110,14 +88,6 @@ func AppendSymbols(b []byte, list []string) []byte {
 	}
 	EndCompound(b, at, len(list))
 	return b
-}
-
-// AppendEncoded appends a value that is encoded already, or null if it is nil.
-func AppendEncoded(b, value []byte) []byte {
-	if value == nil {
-		return AppendNull(b)
-	}
-	return append(b, value...)
 }
 
 // AppendDescriptor appends a descriptor; the value that it describes is to follow.
@@ -155,13 +125,16 @@ func AppendScalar(b []byte, value any) ([]byte, error) {
 	case int16:
 		return binary.BigEndian.AppendUint16(append(b, CodeShort), uint16(v)), nil
 	case int32:
-		return AppendInt(b, v), nil
+		if v >= math.MinInt8 && v <= math.MaxInt8 {
+			return append(b, CodeSmallInt, byte(v)), nil
+		}
+		return binary.BigEndian.AppendUint32(append(b, CodeInt), uint32(v)), nil
 	case int64:
 		return AppendLong(b, v), nil
 	case uint8:
-		return AppendUbyte(b, v), nil
+		return append(b, CodeUbyte, v), nil
 	case uint16:
-		return AppendUshort(b, v), nil
+		return binary.BigEndian.AppendUint16(append(b, CodeUshort), v), nil
 	case uint32:
 		return AppendUint(b, v), nil
 	case uint64:
@@ -169,27 +142,19 @@ func AppendScalar(b []byte, value any) ([]byte, error) {
 	case float32:
 		return binary.BigEndian.AppendUint32(append(b, CodeFloat), math.Float32bits(v)), nil
 	case float64:
-		return AppendDouble(b, v), nil
+		return binary.BigEndian.AppendUint64(append(b, CodeDouble), math.Float64bits(v)), nil
 	case string:
 		return AppendStr(b, v), nil
 	case []byte:
 		return AppendBinary(b, v), nil
 	case Symbol:
 		return AppendSymbol(b, v), nil
-	case Char:
-		return binary.BigEndian.AppendUint32(append(b, CodeChar), uint32(v)), nil
 	case Timestamp:
-		return AppendTimestamp(b, int64(v)), nil
+		return appendTimestamp(b, int64(v)), nil
 	case UUID:
 		return append(append(b, CodeUUID), v[:]...), nil
-	case Decimal32:
-		return append(append(b, CodeDecimal32), v[:]...), nil
-	case Decimal64:
-		return append(append(b, CodeDecimal64), v[:]...), nil
-	case Decimal128:
-		return append(append(b, CodeDecimal128), v[:]...), nil
 	case Encoded:
-		return AppendEncoded(b, v), nil
+		return append(b, v...), nil
 	}
 	return b, fmt.Errorf("%w: %T", ErrEncode, value)
 }
@@ -220,131 +185,46 @@ func (w *listWriter) finish() []byte {
 }
 
 // null leaves a field out.
-func (w *listWriter) null() {
-	w.b = AppendNull(w.b)
+func (w *listWriter) null() { w.field(w.b, false) }
+
+// field counts a field that was appended to w.b; one that is not present is null.
+func (w *listWriter) field(b []byte, present bool) {
 	w.count++
+	if !present {
+		w.b = AppendNull(w.b)
+		return
+	}
+	w.b, w.used, w.end = b, w.count, len(b)
 }
 
-// set counts the field that was appended to w.b.
-func (w *listWriter) set() {
-	w.count++
-	w.used, w.end = w.count, len(w.b)
-}
+func (w *listWriter) boolean(v bool) { w.field(AppendBool(w.b, v), true) }
+func (w *listWriter) ubyte(v uint8)  { w.field(append(w.b, CodeUbyte, v), true) }
+func (w *listWriter) uint(v uint32)  { w.field(AppendUint(w.b, v), true) }
 
 // flag writes a boolean whose default is false.
-func (w *listWriter) flag(v bool) {
-	if !v {
-		w.null()
-		return
-	}
-	w.boolean(v)
-}
+func (w *listWriter) flag(v bool) { w.field(AppendBool(w.b, v), v) }
 
-func (w *listWriter) boolean(v bool) {
-	w.b = AppendBool(w.b, v)
-	w.set()
-}
+func (w *listWriter) uintOr(v, absent uint32) { w.field(AppendUint(w.b, v), v != absent) }
 
-func (w *listWriter) uint(v uint32) {
-	w.b = AppendUint(w.b, v)
-	w.set()
-}
-
-func (w *listWriter) uintOr(v, absent uint32) {
-	if v == absent {
-		w.null()
-		return
-	}
-	w.uint(v)
-}
-
-func (w *listWriter) opt(v Opt[uint32]) {
-	if !v.OK {
-		w.null()
-		return
-	}
-	w.uint(v.V)
-}
-
-func (w *listWriter) optTimestamp(v Opt[int64]) {
-	if !v.OK {
-		w.null()
-		return
-	}
-	w.b = AppendTimestamp(w.b, v.V)
-	w.set()
-}
+func (w *listWriter) opt(v Opt[uint32]) { w.field(AppendUint(w.b, v.V), v.OK) }
 
 func (w *listWriter) optUshort(v Opt[uint16]) {
-	if !v.OK {
-		w.null()
-		return
-	}
-	w.b = AppendUshort(w.b, v.V)
-	w.set()
+	w.field(binary.BigEndian.AppendUint16(append(w.b, CodeUshort), v.V), v.OK)
 }
 
-func (w *listWriter) ubyte(v uint8) {
-	w.b = AppendUbyte(w.b, v)
-	w.set()
-}
+func (w *listWriter) optTimestamp(v Opt[int64]) { w.field(appendTimestamp(w.b, v.V), v.OK) }
 
-func (w *listWriter) ulong(v uint64) {
-	w.b = AppendUlong(w.b, v)
-	w.set()
-}
+// str and symbol leave out an empty text; mustStr and mustSymbol write it.
+func (w *listWriter) str(v string)        { w.field(AppendStr(w.b, v), v != "") }
+func (w *listWriter) mustStr(v string)    { w.field(AppendStr(w.b, v), true) }
+func (w *listWriter) symbol(v string)     { w.field(AppendSymbol(w.b, v), v != "") }
+func (w *listWriter) mustSymbol(v string) { w.field(AppendSymbol(w.b, v), true) }
 
-// mustStr writes a string even if it is empty, str only if it is not; and so on.
-func (w *listWriter) mustStr(v string) {
-	w.b = AppendStr(w.b, v)
-	w.set()
-}
+func (w *listWriter) symbols(list []string) { w.field(AppendSymbols(w.b, list), len(list) > 0) }
 
-func (w *listWriter) str(v string) {
-	if v == "" {
-		w.null()
-		return
-	}
-	w.mustStr(v)
-}
-
-func (w *listWriter) symbol(v string) {
-	if v == "" {
-		w.null()
-		return
-	}
-	w.mustSymbol(v)
-}
-
-func (w *listWriter) mustSymbol(v string) {
-	w.b = AppendSymbol(w.b, v)
-	w.set()
-}
-
-func (w *listWriter) symbols(list []string) {
-	if len(list) == 0 {
-		w.null()
-		return
-	}
-	w.b = AppendSymbols(w.b, list)
-	w.set()
-}
+func (w *listWriter) binary(v []byte) { w.field(appendSized(w.b, CodeBin8, v), true) }
 
 // sized writes bytes as a string, symbol or binary; null if they are nil.
-func (w *listWriter) sized(narrow byte, v []byte) {
-	if v == nil {
-		w.null()
-		return
-	}
-	w.b = appendSized(w.b, narrow, v)
-	w.set()
-}
+func (w *listWriter) sized(narrow byte, v []byte) { w.field(appendSized(w.b, narrow, v), v != nil) }
 
-func (w *listWriter) raw(v []byte) {
-	if v == nil {
-		w.null()
-		return
-	}
-	w.b = append(w.b, v...)
-	w.set()
-}
+func (w *listWriter) raw(v []byte) { w.field(append(w.b, v...), v != nil) }

@@ -157,6 +157,5 @@ func (w *listWriter) error(e *Error) {
 	inner.mustSymbol(e.Condition)
 	inner.str(e.Description)
 	inner.raw(e.Info)
-	w.b = inner.finish()
-	w.set()
+	w.field(inner.finish(), true)
 }

@@ -67,8 +67,6 @@ func blank(kind amqp.Descriptor) frame {
 		return &amqp.SASLResponse{}
 	case amqp.DescOutcome:
 		return &amqp.SASLOutcome{}
-	case amqp.DescDeclare:
-		return &amqp.Declare{}
 	case amqp.DescDischarge:
 		return &amqp.Discharge{}
 	}
@@ -107,26 +105,23 @@ var frames = []struct {
 	{"open, least", &amqp.Open{ContainerID: "c"}},
 	{"open", &amqp.Open{
 		ContainerID: "container", Hostname: "host", MaxFrameSize: amqp.Some[uint32](131072), ChannelMax: amqp.Some[uint16](1023),
-		IdleTimeout: 30000, OutgoingLocales: []string{"en-US"}, IncomingLocales: []string{"de-DE", "en-US"},
-		OfferedCapabilities: []string{"ANONYMOUS-RELAY", "SHARED-SUBS"}, DesiredCapabilities: []string{"sole-connection-for-container"},
+		IdleTimeout: 30000, OfferedCapabilities: []string{"ANONYMOUS-RELAY", "SHARED-SUBS"},
 		Properties: fields("product", "perfmq", "version", "2"),
 	}},
 	{"begin, least", &amqp.Begin{NextOutgoingID: 0, IncomingWindow: 1, OutgoingWindow: 1}},
 	{"begin", &amqp.Begin{
 		RemoteChannel: amqp.Some[uint16](7), NextOutgoingID: 0xfffffffd, IncomingWindow: 8192, OutgoingWindow: 1<<31 - 1,
-		HandleMax: amqp.Some[uint32](1023), OfferedCapabilities: []string{"a"}, DesiredCapabilities: []string{"b", "c"},
-		Properties: fields("k", "v"),
+		HandleMax: amqp.Some[uint32](1023),
 	}},
 	{"attach, refused", &amqp.Attach{Name: "link", Handle: 0, Role: amqp.RoleSender}},
 	{"attach, sender", &amqp.Attach{
-		Name: "sender", Handle: 3, Role: amqp.RoleSender, SenderSettleMode: amqp.SenderMixed, ReceiverSettleMode: amqp.ReceiverSecond,
+		Name: "sender", Handle: 3, Role: amqp.RoleSender, SenderSettleMode: amqp.SenderMixed,
 		Source: amqp.Terminus{Kind: amqp.DescSource, ExpiryPolicy: amqp.ExpireSessionEnd},
 		Target: amqp.Terminus{
 			Kind: amqp.DescTarget, Address: amqp.Some("queue"), Durable: amqp.DurableUnsettledState, ExpiryPolicy: amqp.ExpireNever,
 			Timeout: 60, Capabilities: []string{"queue"},
 		},
-		Unsettled: unsettledMap(), IncompleteUnsettled: true, InitialDeliveryCount: amqp.Some[uint32](5), MaxMessageSize: 1 << 40,
-		OfferedCapabilities: []string{"DELAYED_DELIVERY"}, DesiredCapabilities: []string{"x"}, Properties: fields("paired", "yes"),
+		InitialDeliveryCount: amqp.Some[uint32](5), MaxMessageSize: 1 << 40, Properties: fields("paired", "yes"),
 	}},
 	{"attach, receiver", &amqp.Attach{
 		Name: "sub|global", Handle: 258, Role: amqp.RoleReceiver, SenderSettleMode: amqp.SenderSettled,
@@ -153,7 +148,7 @@ var frames = []struct {
 	{"flow", &amqp.Flow{
 		NextIncomingID: amqp.Some[uint32](0xffffffff), IncomingWindow: 0, NextOutgoingID: 300, OutgoingWindow: 5,
 		Handle: amqp.Some[uint32](0), DeliveryCount: amqp.Some[uint32](70000), LinkCredit: amqp.Some[uint32](0),
-		Available: amqp.Some[uint32](12), Drain: true, Echo: true, Properties: fields("k", "v"),
+		Drain: true, Echo: true,
 	}},
 	{"transfer, continued", &amqp.Transfer{Handle: 5, More: true}},
 	{"transfer", &amqp.Transfer{
@@ -161,8 +156,7 @@ var frames = []struct {
 	}},
 	{"transfer, all", &amqp.Transfer{
 		Handle: 0, DeliveryID: amqp.Some[uint32](0), DeliveryTag: []byte{}, MessageFormat: amqp.Some[uint32](1 << 8), More: true,
-		ReceiverSettleMode: amqp.Some(amqp.ReceiverSecond), State: state(amqp.State{Transactional: true, TxnID: []byte{9, 8}}),
-		Resume: true, Aborted: true, Batchable: true,
+		State: state(amqp.State{Transactional: true, TxnID: []byte{9, 8}}), Aborted: true,
 	}},
 	{"transfer, large state", &amqp.Transfer{
 		Handle: 1, DeliveryID: amqp.Some[uint32](1), DeliveryTag: []byte("tag"), MessageFormat: amqp.Some[uint32](0),
@@ -170,10 +164,10 @@ var frames = []struct {
 	}},
 	{"disposition, least", &amqp.Disposition{Role: amqp.RoleSender, First: 4, Last: 4}},
 	{"disposition, accepted", &amqp.Disposition{
-		Role: amqp.RoleReceiver, First: 0xfffffff0, Last: 15, Settled: true, State: []byte(amqp.Accepted), Batchable: true,
+		Role: amqp.RoleReceiver, First: 0xfffffff0, Last: 15, Settled: true, State: []byte(amqp.Accepted),
 	}},
 	{"disposition, received", &amqp.Disposition{
-		Role: amqp.RoleReceiver, First: 0, Last: 0, State: state(amqp.State{Kind: amqp.DescReceived, SectionNumber: 2, SectionOffset: 1 << 33}),
+		Role: amqp.RoleReceiver, First: 0, Last: 0, State: state(amqp.State{Kind: amqp.DescReceived}),
 	}},
 	{"disposition, rejected", &amqp.Disposition{
 		Role: amqp.RoleReceiver, First: 1, Last: 2, Settled: true, State: state(amqp.State{Kind: amqp.DescRejected, Error: failure}),
@@ -207,14 +201,7 @@ var frames = []struct {
 	{"challenge", &amqp.SASLChallenge{Challenge: []byte("r=nonce")}},
 	{"response", &amqp.SASLResponse{Response: []byte{}}},
 	{"outcome, least", &amqp.SASLOutcome{Code: amqp.SASLOK}},
-	{"outcome", &amqp.SASLOutcome{Code: amqp.SASLSysTemp, AdditionalData: []byte("v=sum")}},
-}
-
-func unsettledMap() []byte {
-	b := amqp.AppendBinary(amqp.BeginMap(nil), []byte{1})
-	b = append(b, amqp.Accepted...)
-	amqp.EndCompound(b, 0, 2)
-	return b
+	{"outcome", &amqp.SASLOutcome{Code: 4, AdditionalData: []byte("v=sum")}},
 }
 
 // TestFrames: every frame is written as the golden file has it, and read again as it was.
@@ -260,8 +247,7 @@ func TestStates(t *testing.T) {
 		{Kind: amqp.DescRejected, Error: failure},
 		{Kind: amqp.DescModified},
 		{Kind: amqp.DescModified, UndeliverableHere: true, Annotations: fields("a", "b")},
-		{Kind: amqp.DescReceived, SectionNumber: 0, SectionOffset: 0},
-		{Kind: amqp.DescReceived, SectionNumber: 3, SectionOffset: 1 << 60},
+		{Kind: amqp.DescReceived},
 		{Kind: amqp.DescDeclared, TxnID: []byte{}},
 		{Transactional: true, TxnID: []byte{1}},
 		{Kind: amqp.DescRejected, Error: failure, Transactional: true, TxnID: []byte(long)},

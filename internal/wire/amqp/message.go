@@ -20,7 +20,7 @@ func (h *Header) decode(d *Decoder) error {
 		return nil // it is told of d
 	}
 	h.Durable = f.Bool()
-	h.Priority = f.optUbyte()
+	h.Priority = f.Ubyte()
 	h.TTL = f.Uint()
 	h.FirstAcquirer = f.Bool()
 	h.DeliveryCount = f.Uint().Or(0)
@@ -33,7 +33,7 @@ func (h *Header) AppendSection(b []byte) []byte {
 	at := len(b)
 	b = AppendBool(b, h.Durable)
 	if h.Priority.OK {
-		b = AppendUbyte(b, h.Priority.V)
+		b = append(b, CodeUbyte, h.Priority.V)
 	} else {
 		b = append(b, CodeNull)
 	}
@@ -52,10 +52,8 @@ type Message struct {
 	Header Header // the zero value if there is none
 
 	// Encoded maps; nil: the section is not there. See [Lookup].
-	DeliveryAnnotations   []byte
 	MessageAnnotations    []byte
 	ApplicationProperties []byte
-	Footer                []byte
 
 	// Properties is an encoded list; nil: the section is not there. See [Properties.Decode].
 	Properties []byte
@@ -151,15 +149,11 @@ func (m *Message) keep(section Descriptor, d *Decoder) {
 		d.fail(ErrType)
 		return
 	}
-	switch section {
-	case DescDeliveryAnnotations:
-		m.DeliveryAnnotations = value
+	switch section { // the others, delivery annotations and a footer, are for nobody here
 	case DescMessageAnnotations:
 		m.MessageAnnotations = value
 	case DescApplicationProperties:
 		m.ApplicationProperties = value
-	default:
-		m.Footer = value
 	}
 }
 

@@ -4,18 +4,14 @@ package amqp
 // empty text is. Decoded texts are within the message.
 type Properties struct {
 	MessageID          []byte // encoded: an ulong, UUID, binary or string
-	UserID             []byte
 	To                 []byte
 	Subject            []byte
 	ReplyTo            []byte
 	CorrelationID      []byte // encoded: an ulong, UUID, binary or string
 	ContentType        []byte // ASCII
-	ContentEncoding    []byte // ASCII
 	AbsoluteExpiryTime Opt[int64]
 	CreationTime       Opt[int64] // both in milliseconds since the Unix epoch
 	GroupID            []byte
-	GroupSequence      Opt[uint32] // a serial number
-	ReplyToGroupID     []byte
 }
 
 // Decode reads [Message.Properties]; nil has none. It fails with a *[DecodeError]. It allocates nothing.
@@ -27,18 +23,16 @@ func (p *Properties) Decode(list []byte) error {
 	d := NewDecoder(list)
 	f, _ := d.List()
 	p.MessageID = f.id()
-	p.UserID = f.Binary()
+	f.Skip() // user-id
 	p.To = f.anyText()
 	p.Subject = f.anyText()
 	p.ReplyTo = f.anyText()
 	p.CorrelationID = f.id()
 	p.ContentType = f.anyText()
-	p.ContentEncoding = f.anyText()
+	f.Skip() // content-encoding
 	p.AbsoluteExpiryTime = f.Timestamp()
 	p.CreationTime = f.Timestamp()
 	p.GroupID = f.anyText()
-	p.GroupSequence = f.Uint()
-	p.ReplyToGroupID = f.anyText()
 	d.join(&f, "properties")
 	return d.err
 }
@@ -58,18 +52,16 @@ func (d *Decoder) id() []byte {
 func (p *Properties) AppendSection(b []byte) []byte {
 	w := beginList(b, DescProperties)
 	w.raw(p.MessageID)
-	w.sized(CodeBin8, p.UserID)
+	w.null() // user-id
 	w.sized(CodeStr8, p.To)
 	w.sized(CodeStr8, p.Subject)
 	w.sized(CodeStr8, p.ReplyTo)
 	w.raw(p.CorrelationID)
 	w.sized(CodeSym8, p.ContentType)
-	w.sized(CodeSym8, p.ContentEncoding)
+	w.null() // content-encoding
 	w.optTimestamp(p.AbsoluteExpiryTime)
 	w.optTimestamp(p.CreationTime)
 	w.sized(CodeStr8, p.GroupID)
-	w.opt(p.GroupSequence)
-	w.sized(CodeStr8, p.ReplyToGroupID)
 	if w.used == 0 {
 		return b
 	}

@@ -2,11 +2,8 @@ package amqp
 
 // Codes of a SASL outcome (Security, section 5.3.3.6).
 const (
-	SASLOK      uint8 = 0
-	SASLAuth    uint8 = 1 // the credentials are wrong
-	SASLSys     uint8 = 2 // a system error
-	SASLSysPerm uint8 = 3 // and it will not pass by itself
-	SASLSysTemp uint8 = 4 // and it may pass
+	SASLOK   uint8 = 0
+	SASLAuth uint8 = 1 // the credentials are wrong; larger codes are errors of the system
 )
 
 // SASLMechanisms is the first SASL frame of a server (Security, section 5.3.3.1). Strings are copies.
@@ -101,8 +98,7 @@ func (s *SASLResponse) AppendFrame(b []byte) []byte {
 func appendBinaryFrame(b []byte, d Descriptor, v []byte) []byte {
 	at := len(b)
 	w := beginList(BeginFrame(b, FrameSASL, 0), d)
-	w.b = AppendBinary(w.b, v)
-	w.set()
+	w.binary(v)
 	return w.frame(at)
 }
 
@@ -117,7 +113,7 @@ func (s *SASLOutcome) Decode(f *Decoder) error {
 	if f.Peek() == CodeNull {
 		f.fail(ErrMissing)
 	}
-	*s = SASLOutcome{Code: f.Ubyte(0), AdditionalData: f.Binary()}
+	*s = SASLOutcome{Code: f.Ubyte().V, AdditionalData: f.Binary()}
 	return f.wrap("sasl-outcome")
 }
 

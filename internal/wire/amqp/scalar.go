@@ -40,28 +40,28 @@ func (d *Decoder) Bool() bool {
 	return false
 }
 
-// Ubyte returns an ubyte; absent for null.
-func (d *Decoder) Ubyte(absent uint8) uint8 {
+// Ubyte returns an ubyte, which is absent for null.
+func (d *Decoder) Ubyte() Opt[uint8] {
 	switch d.code() {
 	case CodeNull:
-		return absent
+		return Opt[uint8]{}
 	case CodeUbyte:
-		return d.take8()
+		return Some(d.take8())
 	}
 	d.fail(ErrType)
-	return absent
+	return Opt[uint8]{}
 }
 
-// Ushort returns an ushort; absent for null.
-func (d *Decoder) Ushort(absent uint16) uint16 {
+// Ushort returns an ushort, which is absent for null.
+func (d *Decoder) Ushort() Opt[uint16] {
 	switch d.code() {
 	case CodeNull:
-		return absent
+		return Opt[uint16]{}
 	case CodeUshort:
-		return d.take16()
+		return Some(d.take16())
 	}
 	d.fail(ErrType)
-	return absent
+	return Opt[uint16]{}
 }
 
 // Uint returns an uint, which is absent for null.
@@ -210,22 +210,6 @@ func (d *Decoder) optText() Opt[string] {
 	return Opt[string]{V: d.text(), OK: d.err == nil}
 }
 
-func (d *Decoder) optUbyte() Opt[uint8] {
-	if d.Peek() == CodeNull {
-		d.Skip()
-		return Opt[uint8]{}
-	}
-	return Opt[uint8]{V: d.Ubyte(0), OK: d.err == nil}
-}
-
-func (d *Decoder) optUshort() Opt[uint16] {
-	if d.Peek() == CodeNull {
-		d.Skip()
-		return Opt[uint16]{}
-	}
-	return Opt[uint16]{V: d.Ushort(0), OK: d.err == nil}
-}
-
 // Mandatory fields.
 
 func (d *Decoder) mustText() string {
@@ -263,25 +247,17 @@ func (d *Decoder) mustBool() bool {
 type (
 	// Symbol is an ASCII text from a limited domain (Types, section 1.6.21).
 	Symbol string
-	// Char is a Unicode character (Types, section 1.6.16).
-	Char uint32
 	// Timestamp is in milliseconds since the Unix epoch (Types, section 1.6.17).
 	Timestamp int64
 	// UUID is as RFC 4122 has it (Types, section 1.6.18).
 	UUID [16]byte
-	// Decimal32 is encoded as IEEE 754-2008 has it (Types, section 1.6.13), and so are the others.
-	Decimal32 [4]byte
-	// Decimal64 see Decimal32.
-	Decimal64 [8]byte
-	// Decimal128 see Decimal32.
-	Decimal128 [16]byte
 	// Encoded is any value as it is encoded, with its format code.
 	Encoded []byte
 )
 
 // Scalar returns the next value as the Go type that stands for its own: bool, uint8 to uint64, int8 to int64, float32,
-// float64, string, []byte within the input, [Symbol], [Char], [Timestamp], [UUID], the decimals; nil for null. Lists,
-// maps, arrays and described values are [Encoded], within the input.
+// float64, string, []byte within the input, [Symbol], [Timestamp], [UUID]; nil for null. Lists, maps, arrays, described
+// values, characters and decimals are [Encoded], within the input.
 func (d *Decoder) Scalar() any {
 	switch d.Peek() {
 	case CodeNull:
@@ -290,9 +266,9 @@ func (d *Decoder) Scalar() any {
 	case CodeTrue, CodeFalse, CodeBool:
 		return d.Bool()
 	case CodeUbyte:
-		return d.Ubyte(0)
+		return d.Ubyte().V
 	case CodeUshort:
-		return d.Ushort(0)
+		return d.Ushort().V
 	case CodeUint0, CodeSmallUint, CodeUint:
 		return d.Uint().V
 	case CodeUlong0, CodeSmallUlong, CodeUlong:
@@ -333,14 +309,6 @@ func (d *Decoder) otherScalar() any {
 		return math.Float32frombits(binary.BigEndian.Uint32(v))
 	case CodeDouble:
 		return math.Float64frombits(binary.BigEndian.Uint64(v))
-	case CodeChar:
-		return Char(binary.BigEndian.Uint32(v))
-	case CodeDecimal32:
-		return Decimal32(v)
-	case CodeDecimal64:
-		return Decimal64(v)
-	case CodeDecimal128:
-		return Decimal128(v)
 	case CodeUUID:
 		return UUID(v)
 	}

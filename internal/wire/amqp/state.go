@@ -14,10 +14,6 @@ type State struct {
 	// TxnID is mandatory in a transactional state and in declared.
 	TxnID []byte
 
-	// Of received; mandatory. The delivery has arrived up to a section, and an offset in its bytes.
-	SectionNumber uint32
-	SectionOffset uint64
-
 	// Error is why it was rejected; nil if that is not said.
 	Error *Error
 
@@ -56,11 +52,7 @@ func (d *Decoder) state(outer bool) (s State) {
 	}
 	name := "outcome"
 	switch s.Kind {
-	case DescAccepted, DescReleased:
-	case DescReceived:
-		name = "received"
-		s.SectionNumber = list.mustUint()
-		s.SectionOffset = list.mustUlong()
+	case DescAccepted, DescReleased, DescReceived:
 	case DescRejected:
 		name = "rejected"
 		s.Error = list.nullableError()
@@ -91,25 +83,14 @@ func (d *Decoder) state(outer bool) (s State) {
 	return s
 }
 
-func (d *Decoder) mustUlong() uint64 {
-	if d.Peek() == CodeNull {
-		d.fail(ErrMissing)
-	}
-	return d.Ulong(0)
-}
-
 // Append appends the encoded state. A transactional state with a TxnID of nil has an empty one.
 func (s *State) Append(b []byte) []byte {
 	if !s.Transactional {
 		return s.appendOutcome(b)
 	}
 	w := beginList(b, DescTransactionalState)
-	w.b = AppendBinary(w.b, s.TxnID)
-	w.set()
-	if s.Kind != 0 {
-		w.b = s.appendOutcome(w.b)
-		w.set()
-	}
+	w.binary(s.TxnID)
+	w.field(s.appendOutcome(w.b), s.Kind != 0)
 	return w.finish()
 }
 
@@ -119,9 +100,6 @@ func (s *State) appendOutcome(b []byte) []byte {
 	}
 	w := beginList(b, s.Kind)
 	switch s.Kind {
-	case DescReceived:
-		w.uint(s.SectionNumber)
-		w.ulong(s.SectionOffset)
 	case DescRejected:
 		w.error(s.Error)
 	case DescModified:
@@ -129,8 +107,7 @@ func (s *State) appendOutcome(b []byte) []byte {
 		w.flag(s.UndeliverableHere)
 		w.raw(s.Annotations)
 	case DescDeclared:
-		w.b = AppendBinary(w.b, s.TxnID)
-		w.set()
+		w.binary(s.TxnID)
 	}
 	return w.finish()
 }

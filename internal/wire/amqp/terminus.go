@@ -160,22 +160,13 @@ func (w *listWriter) terminus(t *Terminus) {
 		inner.terminusFields(t)
 	}
 	inner.symbols(t.Capabilities)
-	w.b = inner.finish()
-	w.set()
+	w.field(inner.finish(), true)
 }
 
 func (w *listWriter) terminusFields(t *Terminus) {
-	if t.Address.OK {
-		w.mustStr(t.Address.V)
-	} else {
-		w.null()
-	}
+	w.field(AppendStr(w.b, t.Address.V), t.Address.OK)
 	w.uintOr(t.Durable, DurableNone)
-	if t.ExpiryPolicy == ExpireSessionEnd {
-		w.null()
-	} else {
-		w.symbol(t.ExpiryPolicy)
-	}
+	w.field(AppendSymbol(w.b, t.ExpiryPolicy), t.ExpiryPolicy != "" && t.ExpiryPolicy != ExpireSessionEnd)
 	w.uintOr(t.Timeout, 0)
 	w.flag(t.Dynamic)
 	w.raw(t.NodeProperties)
@@ -194,10 +185,10 @@ func (w *listWriter) filters(list []Filter) {
 		return
 	}
 	at := len(w.b)
-	w.b = BeginMap(w.b)
+	b := BeginMap(w.b)
 	for _, f := range list {
-		w.b = append(AppendSymbol(w.b, f.Name), f.Value...)
+		b = append(AppendSymbol(b, f.Name), f.Value...)
 	}
-	EndCompound(w.b, at, 2*len(list))
-	w.set()
+	EndCompound(b, at, 2*len(list))
+	w.field(b, true)
 }

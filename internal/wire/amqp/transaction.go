@@ -1,9 +1,10 @@
 package amqp
 
-// Declare asks a coordinator for a transaction (Transactions, section 4.5.2). It is the amqp-value of a message. The
-// answer is the state [DescDeclared].
-type Declare struct {
-	GlobalID []byte // encoded, of a distributed transaction; nil: none
+// AppendDeclare appends a message that asks a coordinator for a transaction (Transactions, section 4.5.2). The answer
+// is the state [DescDeclared].
+func AppendDeclare(b []byte) []byte {
+	w := beginList(AppendDescriptor(b, DescValue), DescDeclare)
+	return w.finish()
 }
 
 // Discharge ends a transaction (Transactions, section 4.5.3). It is the amqp-value of a message. The answer is
@@ -13,27 +14,13 @@ type Discharge struct {
 	Fail  bool   // roll back
 }
 
-// AppendMessage appends a message for the coordinator.
-func (d *Declare) AppendMessage(b []byte) []byte {
-	w := beginList(AppendDescriptor(b, DescValue), DescDeclare)
-	w.raw(d.GlobalID)
-	return w.finish()
-}
-
 // AppendMessage appends a message for the coordinator. It says fail even if it is false, the default: Artemis 2.56 and
 // ActiveMQ Classic 6 answer a discharge without it by an error.
 func (d *Discharge) AppendMessage(b []byte) []byte {
 	w := beginList(AppendDescriptor(b, DescValue), DescDischarge)
-	w.b = AppendBinary(w.b, d.TxnID)
-	w.set()
+	w.binary(d.TxnID)
 	w.boolean(d.Fail)
 	return w.finish()
-}
-
-// Decode reads the fields; see [ParseBody], which reads [Message.Body] as well. It fails with a *[DecodeError].
-func (d *Declare) Decode(f *Decoder) error {
-	*d = Declare{GlobalID: f.Raw()}
-	return f.wrap("declare")
 }
 
 // Decode reads the fields; see [ParseBody], which reads [Message.Body] as well. It fails with a *[DecodeError].

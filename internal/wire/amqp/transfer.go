@@ -13,13 +13,9 @@ type Transfer struct {
 	MessageFormat Opt[uint32]
 	Settled       bool // in any frame of a delivery
 	More          bool // the delivery goes on in another frame
-	// ReceiverSettleMode is that of this delivery; absent: the link's.
-	ReceiverSettleMode Opt[uint8]
 	// State is an encoded delivery state, for [ParseState], such as that of a transaction; nil: none.
-	State     []byte
-	Resume    bool
-	Aborted   bool // the delivery is to be forgotten
-	Batchable bool // the answer may come together with others
+	State   []byte
+	Aborted bool // the delivery is to be forgotten
 }
 
 // Decode reads the fields; see [ParseBody]. It fails with a *[DecodeError]. It allocates nothing.
@@ -34,14 +30,13 @@ func (t *Transfer) Decode(f *Decoder) error {
 		f.fail(ErrValue)
 	}
 	if f.n == 0 { // as nearly all end here
-		t.ReceiverSettleMode, t.State, t.Resume, t.Aborted, t.Batchable = Opt[uint8]{}, nil, false, false, false
+		t.State, t.Aborted = nil, false
 		return f.wrap("transfer")
 	}
-	t.ReceiverSettleMode = f.optUbyte()
+	f.Skip() // how the receiver settles
 	t.State = f.Raw()
-	t.Resume = f.Bool()
+	f.Skip() // resume
 	t.Aborted = f.Bool()
-	t.Batchable = f.Bool()
 	return f.wrap("transfer")
 }
 
@@ -87,38 +82,33 @@ func (t *Transfer) appendFields(b []byte) (out []byte, count byte) {
 		b = append(b, CodeNull)
 	}
 	b = AppendBool(AppendBool(b, t.Settled), t.More)
-	if t.State == nil && !t.ReceiverSettleMode.OK && !t.Resume && !t.Aborted && !t.Batchable {
+	if t.State == nil && !t.Aborted {
 		return b, 6
 	}
-	if t.ReceiverSettleMode.OK {
-		b = AppendUbyte(b, t.ReceiverSettleMode.V)
-	} else {
+	b = append(b, CodeNull) // how the receiver settles
+	if t.State == nil {
 		b = append(b, CodeNull)
 	}
-	b = AppendEncoded(b, t.State)
-	b = AppendBool(AppendBool(b, t.Resume), t.Aborted)
-	return AppendBool(b, t.Batchable), 11
+	return AppendBool(append(append(b, t.State...), CodeNull), t.Aborted), 10
 }
 
 // Disposition is the performative disposition (Transport, section 2.7.6). State is within the frame.
 type Disposition struct {
-	Role  Role   // of the sender of the disposition; mandatory
+	Role  bool   // of the sender of the disposition; mandatory
 	First uint32 // delivery ID, a serial number; mandatory
 	Last  uint32 // decoding gives First if there is none
 	// Settled: the sender of the disposition has forgotten the deliveries.
-	Settled   bool
-	State     []byte // an encoded delivery state, for [ParseState]; nil: none
-	Batchable bool
+	Settled bool
+	State   []byte // an encoded delivery state, for [ParseState]; nil: none
 }
 
 // Decode reads the fields; see [ParseBody]. It fails with a *[DecodeError]. It allocates nothing.
 func (d *Disposition) Decode(f *Decoder) error {
-	d.Role = Role(f.mustBool())
+	d.Role = f.mustBool()
 	d.First = f.mustUint()
 	d.Last = f.Uint().Or(d.First)
 	d.Settled = f.Bool()
 	d.State = f.Raw()
-	d.Batchable = f.Bool()
 	return f.wrap("disposition")
 }
 
@@ -126,16 +116,11 @@ func (d *Disposition) Decode(f *Decoder) error {
 func (d *Disposition) AppendFrame(b []byte, channel uint16) []byte {
 	at := len(b)
 	w := beginList(BeginFrame(b, FrameAMQP, channel), DescDisposition)
-	w.boolean(bool(d.Role))
+	w.boolean(d.Role)
 	w.uint(d.First)
-	if d.Last == d.First {
-		w.null()
-	} else {
-		w.uint(d.Last)
-	}
+	w.uintOr(d.Last, d.First)
 	w.flag(d.Settled)
 	w.raw(d.State)
-	w.flag(d.Batchable)
 	return w.frame(at)
 }
 
@@ -152,8 +137,7 @@ func AppendAccepted(b []byte, channel uint16, first, last uint32, settled bool) 
 	return b
 }
 
-// Flow is the performative flow (Transport, section 2.7.4). Properties is within the frame. Without a Handle it is
-// about the session alone.
+// Flow is the performative flow (Transport, section 2.7.4). Without a Handle it is about the session alone.
 type Flow struct {
 	NextIncomingID Opt[uint32] // a serial number; absent until the peer's begin has come
 	IncomingWindow uint32      // transfer frames; mandatory
@@ -162,10 +146,8 @@ type Flow struct {
 	Handle         Opt[uint32]
 	DeliveryCount  Opt[uint32] // a serial number; absent from a receiver that has not seen the sender's attach
 	LinkCredit     Opt[uint32] // messages
-	Available      Opt[uint32] // messages
 	Drain          bool
 	Echo           bool // the peer is to answer with a flow
-	Properties     []byte
 }
 
 // Decode reads the fields; see [ParseBody]. It fails with a *[DecodeError]. It allocates nothing.
@@ -178,11 +160,9 @@ func (w *Flow) Decode(f *Decoder) error {
 		Handle:         f.Uint(),
 		DeliveryCount:  f.Uint(),
 		LinkCredit:     f.Uint(),
-		Available:      f.Uint(),
-		Drain:          f.Bool(),
-		Echo:           f.Bool(),
-		Properties:     f.mapValue(),
 	}
+	f.Skip() // available messages
+	w.Drain, w.Echo = f.Bool(), f.Bool()
 	return f.wrap("flow")
 }
 
@@ -197,9 +177,8 @@ func (w *Flow) AppendFrame(b []byte, channel uint16) []byte {
 	l.opt(w.Handle)
 	l.opt(w.DeliveryCount)
 	l.opt(w.LinkCredit)
-	l.opt(w.Available)
+	l.null() // available messages
 	l.flag(w.Drain)
 	l.flag(w.Echo)
-	l.raw(w.Properties)
 	return l.frame(at)
 }
