@@ -220,17 +220,3 @@ func TestNotCounted(t *testing.T) {
 	w.Ask(t.Context())
 	require.Equal(t, Growth{Depth: driver.Counted(0), Added: driver.Counted(7), Acknowledged: driver.Counted(7)}, w.Growth(0, 0))
 }
-
-// TestLateInBetween: a broker that did not answer once, and has since, is not told of.
-func TestLateInBetween(t *testing.T) {
-	s := &scripted{}
-	s.set(0, 0, 0)
-	w := begun(t, s)
-	s.fail(errors.New("broken"))
-	w.Ask(t.Context())
-	require.Equal(t, []string{"broken"}, w.Notes())
-	s.set(0, 7, 7)
-	w.Ask(t.Context())
-	require.Empty(t, w.Notes())
-	require.Equal(t, driver.Counted(7), w.Growth(0, 0).Added)
-}

@@ -142,9 +142,7 @@ func TestAnswers(t *testing.T) {
 		says    string
 	}{
 		"nothing there":  {http.NotFoundHandler(), driver.ClassNotFound, "neither Jolokia nor RabbitMQ's management answers there"},
-		"garbled":        {serves("/", "<html>\x1b[2J"), driver.ClassNotFound, "neither Jolokia"},
 		"wrong password": {serves(overview, "{}"), driver.ClassNotFound, "neither"},
-		"another type":   {serves(overview, `{"rabbitmq_version": [1]}`), driver.ClassNotFound, "neither"},
 		"redirect":       {http.RedirectHandler(other.URL+"/x", http.StatusFound), driver.ClassOther, `answers "302 Found: http`},
 		"an error":       {http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }), driver.ClassOther, "500 Internal"},
 		"huge": {http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -178,27 +176,6 @@ func TestAnswers(t *testing.T) {
 	t.Cleanup(func() { assert.Zero(t, elsewhere.Load(), "no redirect is followed") })
 }
 
-// A server that does not answer is given up with the context.
-func TestSlowManagement(t *testing.T) {
-	t.Parallel()
-	release := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte("{"))
-		w.(http.Flusher).Flush()
-		<-release
-	}))
-	defer server.Close()
-	defer close(release)
-	h, err := (&Management{URL: server.URL, User: "u", Password: "hunter2"}).Open()
-	require.NoError(t, err)
-	defer h.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, err = h.Inspect(ctx, destination())
-	require.Equal(t, driver.ClassTimeout, driver.ClassOf(err))
-	server.CloseClientConnections()
-}
-
 func TestCheckManagement(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -229,18 +206,6 @@ func TestPerfmq(t *testing.T) {
 			{Depth: driver.Counted(2), Added: driver.Counted(9), Acknowledged: driver.Counted(7), Consumers: driver.Counted(1)},
 			{Depth: driver.Counted(3), Added: driver.Counted(5), Consumers: driver.Counted(1)},
 		}, list, path)
-	}
-}
-
-// A perfmq broker tells of so many destinations: of one that is not among as many, nothing is known.
-func TestPerfmqManyDestinations(t *testing.T) {
-	t.Parallel()
-	for n, known := range map[int]bool{maxListed - 1: true, maxListed: false} {
-		text := `{"destinations": [` + strings.TrimSuffix(strings.Repeat(`{"address":"queue://other"},`, n), ",") + `]}`
-		list, err := asked(t, serves("/stats", text), nil)
-		require.NoError(t, err)
-		require.Equal(t, known, list[0].Added.Known)
-		require.Zero(t, list[0].Added.N)
 	}
 }
 

@@ -156,30 +156,6 @@ func TestQueryIsNotShown(t *testing.T) {
 	require.NotContains(t, fmt.Sprint(w.Sum()), "s3cret")
 }
 
-// Each cause is noted, once.
-func TestCausesAreNoted(t *testing.T) {
-	var n atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		switch n.Add(1) {
-		case 1, 2:
-			w.WriteHeader(http.StatusForbidden)
-		default:
-			_, _ = w.Write([]byte("<html>"))
-		}
-	}))
-	defer server.Close()
-	w, err := Open(t.Context(), Config{Metrics: Endpoint{URL: server.URL}})
-	require.NoError(t, err)
-	w.scraper.patience = time.Minute
-	w.Start(asIs)
-	until(t, func() bool { return n.Load() >= 4 })
-	w.Stop()
-	notes := w.Sum().Notes
-	require.Len(t, notes, 2, notes)
-	require.Contains(t, notes[0], `answers "403 Forbidden"`)
-	require.Contains(t, notes[1], "cannot be read")
-}
-
 func TestMetricsURL(t *testing.T) {
 	for _, text := range []string{"localhost:9100", "ftp://x", "http://", "http://u:p%zz@h/"} {
 		_, err := Open(context.Background(), Config{Metrics: Endpoint{URL: text}})
@@ -248,16 +224,15 @@ jvm_threads_live_threads 7
 	require.InDelta(t, 0.5, *s.Load, 0)
 	require.Equal(t, map[string]float64{"process_threads": 3}, s.Series, "it was asked for")
 
-	var text strings.Builder
-	for i, device := range []string{"sda", "nvme0n1", "nvme0n10", "sda1", "nvme0n1p2", "dm-0", "md127"} {
-		fmt.Fprintf(&text, "node_disk_read_bytes_total{device=%q} %d\n", device, 1<<i)
-		fmt.Fprintf(&text, "node_disk_written_bytes_total{device=%q} %d\n", device, 1000<<i)
-		fmt.Fprintf(&text, "node_disk_io_time_seconds_total{device=%q} %d\n", device, i+1)
-	}
-	s = pageOf(t, text.String())
-	require.EqualValues(t, 1+2+4, *s.DiskRead)
-	require.EqualValues(t, 1000+2000+4000, *s.DiskWritten)
-	require.Equal(t, map[string]uint64{"sda": 1000, "nvme0n1": 2000, "nvme0n10": 3000}, s.diskTime)
+	s = pageOf(t, `node_disk_read_bytes_total{device="sda"} 1
+node_disk_read_bytes_total{device="sda1"} 2
+node_disk_written_bytes_total{device="sda"} 3
+node_disk_io_time_seconds_total{device="sda"} 4
+node_disk_io_time_seconds_total{device="dm-0"} 5
+`)
+	require.EqualValues(t, 1, *s.DiskRead)
+	require.EqualValues(t, 3, *s.DiskWritten)
+	require.Equal(t, map[string]uint64{"sda": 4000}, s.diskTime)
 	require.Nil(t, pageOf(t, `node_disk_read_bytes_total{device="dm-0"} 5`+"\n").DiskRead, "not known, rather than none")
 }
 

@@ -13,7 +13,6 @@ func TestConformanceOfMoreModes(t *testing.T) {
 	for name, options := range map[string][]string{
 		"sync":       {"send=sync", "order=orderly"},
 		"compressed": {"compress=true", "queues=3", "send=sync"}, // or nothing fills the network's buffers
-		"namespace":  {"namespace=ns1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := conformance(t, options...)

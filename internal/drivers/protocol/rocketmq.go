@@ -1,6 +1,75 @@
 package protocol
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
+	"github.com/perfmq/perfmq/pkg/driver"
+)
+
+// RocketMQRefusal returns the meaning of a refusal by a broker, by its code (ResponseCode.java) and words: for a
+// refused message also how its send ended, which is unknown for a message that is stored but not safe yet.
+func RocketMQRefusal(code int, words string) (state driver.State, class driver.Class, hint string) {
+	const (
+		login = "check the access key (--user), the secret key (--password) and the broker's ACL"
+		log   = "look into the broker's log"
+	)
+	switch code {
+	case wire.ResSystemBusy, wire.ResFlowControl:
+		return driver.Failed, driver.ClassFull,
+			"the broker sheds load: send slower, or raise its sendMessageThreadPoolNums and waitTimeMillsInSendQueue"
+	case wire.ResNoPermission:
+		if strings.Contains(words, "sending message is forbidden") {
+			return driver.Rejected, driver.ClassAuth,
+				"the broker or topic does not allow writing: look at brokerPermission and the topic's perm"
+		}
+		return driver.Rejected, driver.ClassAuth, login
+	case wire.ResTopicNotExist:
+		return driver.Failed, driver.ClassNotFound, "create the topic, or leave -o create-topic at true"
+	case wire.ResSubscriptionNotExist, wire.ResSubscriptionNotLatest, wire.ResSubscriptionGroupNotExist:
+		return driver.Failed, driver.ClassNotFound,
+			"the broker does not know the consumer group: was it deleted, or do its members differ in their filters?"
+	case wire.ResFlushDiskTimeout, wire.ResSlaveNotAvailable, wire.ResFlushSlaveTimeout:
+		return driver.Unknown, driver.ClassTimeout,
+			"the broker has the message, but not on disk or at its slave in time: is its disk slow, or its slave away?"
+	case wire.ResSubscriptionParseFailed:
+		return driver.Failed, driver.ClassUnsupported,
+			"check the filter; SQL needs enablePropertyFilter=true in the broker's configuration"
+	case wire.ResRequestCodeNotSupported:
+		return driver.Failed, driver.ClassUnsupported, "the broker may be too old"
+	case wire.ResMessageIllegal:
+		if hint := MessageTypeHint(words); hint != "" {
+			return driver.Rejected, driver.ClassUnsupported, hint
+		}
+		if containsAny(words, "size", "length", "too long") {
+			return driver.Rejected, driver.ClassTooLarge, "send smaller messages or raise the broker's maxMessageSize"
+		}
+		return driver.Rejected, driver.ClassProtocol, log
+	case wire.ResServiceNotAvailable, wire.ResGoAway:
+		return driver.Failed, driver.ClassClosedByBroker,
+			"the broker is shutting down, a replica, or short of disk: look at its log"
+	}
+	switch {
+	case code == wire.ResSystemError && RocketMQLoginFailed(words):
+		return driver.Failed, driver.ClassAuth, login
+	case code == wire.ResSystemError && strings.Contains(words, "SQL92"):
+		return driver.Failed, driver.ClassUnsupported, "set enablePropertyFilter=true in the broker's configuration"
+	case strings.HasSuffix(words, "field bname"): // brokers do not ask for their name
+		return driver.Failed, driver.ClassProtocol, "this is the port of a proxy: give the address of the name server"
+	}
+	return driver.Failed, driver.ClassOther, log
+}
+
+// RocketMQLoginFailed recognises the texts of refusals by ACL 1.0 and 2.0, which have a general code.
+func RocketMQLoginFailed(words string) bool {
+	return containsAny(words, "AclException", "AuthenticationException", "AuthorizationException",
+		"No accessKey is configured", "signature")
+}
+
+func containsAny(text string, parts ...string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
+}
 
 // MessageTypeHint returns the hint for a refusal of a message by the type of its topic (message.type), which the
 // proxies of RocketMQ 5 check. It is empty for other refusals.
@@ -14,7 +83,7 @@ func MessageTypeHint(words string) string {
 	case "FIFO":
 		return "the topic takes only messages with a group: add --group"
 	case "DELAY":
-		return "the topic takes only delayed messages: add -o delay or --delivery-delay, or -o delay-level"
+		return "the topic takes only delayed messages: add --delivery-delay, or -o delay-level"
 	case "TRANSACTION":
 		return "the topic takes only transactional messages: add -o transactional=true"
 	case "NORMAL":

@@ -124,43 +124,6 @@ func TestNothingIsTakenOverAfterRun(t *testing.T) {
 	late.wait(t, 100)
 }
 
-// TestMembersLookNowAndThen: a member that hears of many changes looks at the members a few times, and after the last.
-func TestMembersLookNowAndThen(t *testing.T) {
-	const changes, between = 1000, time.Millisecond
-	var looks pace
-	var timer, now time.Time
-	var at []time.Time
-	look := func() { looks.last, at = now, append(at, now) }
-	for i := 0; i < changes || looks.due; i++ {
-		now = time.Unix(1, 0).Add(time.Duration(i) * between)
-		if looks.due && !now.Before(timer) {
-			looks.due = false
-			look()
-		}
-		if i >= changes {
-			continue
-		}
-		if wait := looks.hold(now, lookPause); wait > 0 {
-			timer = now.Add(wait)
-		}
-		if !looks.due {
-			look()
-		}
-	}
-	require.Len(t, at, 1+int(changes*between/lookPause), "the first at once, and one in each pause")
-	for i := range at[1:] {
-		require.Equal(t, lookPause, at[i+1].Sub(at[i]))
-	}
-	require.True(t, at[len(at)-1].After(time.Unix(1, 0).Add((changes-1)*between)), "after the last change")
-
-	d := newDriver(config{})
-	c := &consumer{d: d}
-	for members, interval := range map[int64]time.Duration{1: lookEach, 100: 100 * lookEach, 100_000: lookPause} {
-		d.members.Store(members)
-		require.Equal(t, interval, c.lookInterval())
-	}
-}
-
 // TestStartIsFixedOnce: of the members of a subscription one asks in each queue where it starts, and none misses a
 // message that is sent once all are open.
 func TestStartIsFixedOnce(t *testing.T) {

@@ -167,8 +167,8 @@ func (c *client) unregister(ctx context.Context, conn *conn, key, group string) 
 }
 
 // identify asks a broker for its version, concurrently with other requests: GET_BROKER_RUNTIME_INFO
-// (AdminBrokerProcessor.getBrokerRuntimeInfo). A driver asks only one broker. A broker that refuses the request,
-// because the user lacks the permission or it has just started, has its version in the frame of the refusal.
+// (AdminBrokerProcessor.getBrokerRuntimeInfo). A driver asks only one broker, and again with the next heartbeat if it
+// refuses, as one does that has just started.
 func (c *client) identify(conn *conn) {
 	d := c.d
 	if product, _ := d.Broker(); product != "" || !d.identifying.CompareAndSwap(false, true) {
@@ -178,36 +178,14 @@ func (c *client) identify(conn *conn) {
 		defer d.identifying.Store(false)
 		ctx, cancel := context.WithTimeout(c.life, heartbeatLimit)
 		defer cancel()
-		r, err := conn.call(ctx, wire.ReqGetBrokerRuntimeInfo, nil, nil)
-		if err != nil {
-			return
-		}
 		var info struct {
 			Table map[string]string `json:"table"`
 		}
-		switch version := versionOf(r.Version); {
-		case r.Code == wire.ResSuccess && wire.UnmarshalJSON(r.Body, &info) == nil && info.Table["brokerVersionDesc"] != "":
-			d.Tell(productOf(info.Table["brokerVersionDesc"]))
-		case version != "":
-			d.Tell(rocketMQ, version)
+		err := conn.query(ctx, "ask for the version", wire.ReqGetBrokerRuntimeInfo, nil, nil, &info)
+		if version := info.Table["brokerVersionDesc"]; err == nil && version != "" {
+			d.Tell(productOf(version))
 		}
 	})
-}
-
-const rocketMQ = "RocketMQ"
-
-// versionOf returns the version for its ordinal in MQVersion.Version, which frames carry: from V4_0_0 on, ten patches
-// make a minor version and ten of these a major one, each after its snapshot. It is empty for other ordinals.
-func versionOf(ordinal int) string {
-	const (
-		first = 213 // V4_0_0
-		last  = 612 // HIGHER_VERSION
-	)
-	n := ordinal - first
-	if n < 0 || ordinal >= last || n%2 != 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d.%d.%d", 4+n/200, n/20%10, n/2%10)
 }
 
 // productOf parses brokerVersionDesc, a name of MQVersion.Version: V5_3_1. The embedded broker puts its name in front.
@@ -215,5 +193,5 @@ func productOf(desc string) (product, version string) {
 	if product, version, named := strings.Cut(desc, "/"); named {
 		return product, version
 	}
-	return rocketMQ, strings.ReplaceAll(strings.TrimPrefix(desc, "V"), "_", ".")
+	return "RocketMQ", strings.ReplaceAll(strings.TrimPrefix(desc, "V"), "_", ".")
 }

@@ -51,9 +51,9 @@ type consumer struct {
 	// when the broker lost the subscription, nanoseconds since the Unix epoch; 0 if it knows it
 	unknown atomic.Int64
 
-	redelivered, filtered, rebalanced, pulls atomic.Uint64
-	closeMu                                  sync.Mutex
-	closed                                   bool
+	redelivered, filtered, rebalanced atomic.Uint64
+	closeMu                           sync.Mutex
+	closed                            bool
 }
 
 // queueID names a queue.
@@ -100,7 +100,7 @@ func (d *rocketDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	if spec.Selector != "" {
 		d.filtered.Store(spec.Destination, true)
 	}
-	topic, err := d.cfg.topicName(spec.Destination)
+	topic, err := topicName(spec.Destination)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,6 @@ func (c *consumer) process(ctx context.Context, p *pulled, deliver func(*driver.
 		}
 		return c.pull(q, wait)
 	}
-	c.pulls.Add(1)
 	ahead := c.opts.Order == concurrently || !c.releases // otherwise these messages may have to come again
 	if ahead {                                           // pull the next messages while these are being delivered
 		if err := c.prefetch(q); err != nil {
@@ -321,7 +320,6 @@ func (c *consumer) Counters() []driver.Counter {
 	return []driver.Counter{
 		{Name: "redelivered", Help: "messages that were delivered again", Value: c.redelivered.Load()},
 		{Name: "filtered", Help: "messages that the broker sent although their tag does not match", Value: c.filtered.Load()},
-		{Name: "pulls", Help: "answers of brokers that brought messages", Value: c.pulls.Load()},
 		{Name: "rebalanced", Help: "changes of the queues that the consumer owns", Value: c.rebalanced.Load()},
 	}
 }

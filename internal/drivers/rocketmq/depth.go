@@ -83,7 +83,7 @@ func (p *place) awaitConsumers(ctx context.Context, pause time.Duration) error {
 func (d *rocketDriver) eachPlace(
 	ctx context.Context, dest driver.Destination, subscription string, f func(context.Context, *place) error,
 ) error {
-	topic, err := d.cfg.topicName(dest)
+	topic, err := topicName(dest)
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (s *session) groupsOf(
 	var groups []membership
 	queueGroup := cfg.membershipOf(&driver.ConsumerSpec{Destination: driver.Destination{Name: dest.Name}}, "").group
 	for _, group := range slices.Compact(slices.Sorted(slices.Values(list.Groups))) {
-		if group != queueGroup && (subscription == "" || cfg.isOfSubscription(group, dest.Name, subscription)) {
+		if group != queueGroup && (subscription == "" || isOfSubscription(group, dest.Name, subscription)) {
 			groups = append(groups, membership{group: group, fromNext: true})
 		}
 	}
@@ -184,8 +184,8 @@ func (s *session) groupsOf(
 }
 
 // isOfSubscription reports whether a group is one of a subscription, with any client ID, see [config.membershipOf].
-func (c *config) isOfSubscription(group, topic, subscription string) bool {
-	rest, ok := strings.CutPrefix(group, c.inNamespace("perfmq-sub-"+topic+"-"))
+func isOfSubscription(group, topic, subscription string) bool {
+	rest, ok := strings.CutPrefix(group, "perfmq-sub-"+topic+"-")
 	return ok && (rest == subscription || strings.HasSuffix(rest, "-"+subscription))
 }
 
@@ -220,7 +220,7 @@ func (d *rocketDriver) Inspect(
 }
 
 func (i *inspector) inspect(ctx context.Context, dest driver.Destination) (n driver.DestinationCount, err error) {
-	topic, err := i.d.cfg.topicName(dest)
+	topic, err := topicName(dest)
 	if err != nil {
 		return n, err
 	}

@@ -27,8 +27,7 @@ type Options struct {
 	RollbackPercent int  `opt:"rollback-percent" help:"transactional messages to roll back, 0 to 100"`
 	UnknownPercent  int  `opt:"unknown-percent" help:"transactional messages to leave open, so that the broker checks back; they are committed then; 0 to 100"`
 
-	Group     string `opt:"group" help:"consumer group instead of the one made from destination or subscription"`
-	Namespace string `opt:"namespace" help:"namespace of topics and groups"`
+	Group string `opt:"group" help:"consumer group instead of the one made from destination or subscription"`
 
 	Order      string `opt:"order" help:"concurrently: a consumer takes over a queue after three seconds at most; orderly: only when the broker has locked the queue for it, and failed messages are tried again in place" enum:"concurrently,orderly"`
 	PullBatch  int    `opt:"pull-batch" help:"messages per pull, 1 to 1024 (the broker has a limit of its own, 32 by default)"`
@@ -115,12 +114,8 @@ func checkSettings(s *transport.Settings[Options], fail transport.Fail) {
 // check reports the mistakes in single options, and in their combination.
 func (o *Options) check(fail transport.Fail) {
 	o.checkRanges(fail)
-	for name, text := range map[string]string{
-		"group": o.Group, "namespace": o.Namespace,
-	} {
-		if text != "" && !legalName(text) {
-			fail("use letters, digits, %, |, - and _, at most 120 of them", "option %s=%s: not a legal name", name, text)
-		}
+	if o.Group != "" && !legalName(o.Group) {
+		fail("use letters, digits, %, |, - and _, at most 120 of them", "option group=%s: not a legal name", o.Group)
 	}
 	if strings.Contains(o.Tag, "|") || !wire.CarriesProperty(o.Tag) || o.Tag != strings.TrimSpace(o.Tag) {
 		fail("a message has one tag, without blanks around it", "option tag=%s: not a legal tag", o.Tag)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
@@ -34,8 +35,8 @@ func (c *consumer) manage(ctx context.Context) {
 	again := time.NewTimer(0)
 	defer again.Stop()
 	renewed := time.Now()
-	var looks pace
-	ran := false // Run had begun at the last kick
+	var looked time.Time // at the members; consumers that come or leave one by one would make all others look each time
+	ran := false         // Run had begun at the last kick
 	for {
 		select {
 		case <-c.stop:
@@ -49,23 +50,18 @@ func (c *consumer) manage(ctx context.Context) {
 			renewed = time.Now()
 			c.renewLocks(ctx)
 		case <-c.kicked:
-			if !ran && c.running.Load() { // the kick may be Run's
-				ran = true
-				break
-			}
-			if wait := looks.hold(time.Now(), c.lookInterval()); wait > 0 {
-				again.Reset(wait)
-			}
-			if looks.due {
+			wait := time.Until(looked.Add(c.lookInterval()))
+			if ran || !c.running.Load() { // else the kick may be Run's
+				again.Reset(max(wait, 0))
 				continue
 			}
+			ran = true
 		case <-again.C:
-			looks.due = false
 		}
 		if !c.running.Load() && c.arrivals.defers(c) {
 			continue // the last to arrive kicks
 		}
-		looks.last = time.Now()
+		looked = time.Now()
 		each, cancel := c.d.opening(ctx)
 		complete, err := c.rebalance(each)
 		cancel()
@@ -80,24 +76,6 @@ func (c *consumer) manage(ctx context.Context) {
 			again.Reset(lockRetry)
 		}
 	}
-}
-
-// pace spaces a consumer's looks at the members of its group: consumers that come or leave one by one would make all
-// others look each time.
-type pace struct {
-	last time.Time // the start of the last look
-	due  bool      // the next look waits for a timer
-}
-
-// hold is called when something may have changed. If a look must wait, it sets due. It returns the time for which to
-// set the timer, or 0 if no timer is to be set.
-func (p *pace) hold(now time.Time, interval time.Duration) time.Duration {
-	wait := p.last.Add(interval).Sub(now)
-	if p.due || wait <= 0 {
-		return 0
-	}
-	p.due = true
-	return wait
 }
 
 // lookInterval returns the least time between two looks at the members.
@@ -154,7 +132,7 @@ func (c *conn) membersOf(ctx context.Context, group string) ([]string, error) {
 	switch {
 	case err != nil:
 		return nil, wrap(op, err)
-	case r.Code == wire.ResSystemError && !authFailed(string(r.Remark)):
+	case r.Code == wire.ResSystemError && !protocol.RocketMQLoginFailed(string(r.Remark)):
 		return nil, nil // this means that there are none
 	case r.Code != wire.ResSuccess:
 		return nil, wrap(op, refusal(r))

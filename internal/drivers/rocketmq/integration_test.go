@@ -203,7 +203,7 @@ func TestLibraryIsOurPeer(t *testing.T) {
 	broker := shared.get(t)
 	ns := primitive.NamesrvAddr{broker.NameServer()}
 	name := unique("peer")
-	d := openDriver(t, broker.URL(), "tag=A", "keys=k1 k2", "namespace=")
+	d := openDriver(t, broker.URL(), "tag=A", "keys=k1 k2")
 	in := receive(t, d, consumerSpec(queueNamed(name)))
 
 	p, err := libproducer.NewDefaultProducer(libproducer.WithNameServer(ns), libproducer.WithInstanceName(name), libproducer.WithGroupName(name),

@@ -10,21 +10,13 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// topicName returns the name of a destination's topic on the brokers.
-func (c *config) topicName(d driver.Destination) (string, error) {
+// topicName returns the name of a destination's topic.
+func topicName(d driver.Destination) (string, error) {
 	if !legalName(d.Name) {
 		return "", driver.Errorf(driver.ClassUnsupported, "open "+d.String(),
 			"use letters, digits, %, |, - and _, at most 120 of them", "%q is not a legal name of a topic", d.Name)
 	}
-	return c.inNamespace(d.Name), nil
-}
-
-// inNamespace returns RocketMQ's form of a name within a namespace (NamespaceUtil).
-func (c *config) inNamespace(name string) string {
-	if c.Options.Namespace == "" {
-		return name
-	}
-	return c.Options.Namespace + "%" + name
+	return d.Name, nil
 }
 
 // membership is the consumer group of a consumer.
@@ -62,7 +54,6 @@ func (c *config) membershipOf(spec *driver.ConsumerSpec, unique string) membersh
 		m.group, m.fromNext, m.passing = groupName("perfmq-run-"+spec.Destination.Name+"-"+unique), true, true
 		m.alone = true
 	}
-	m.group = c.inNamespace(m.group)
 	return m
 }
 

@@ -112,7 +112,7 @@ func (c *conn) ensureGroup(ctx context.Context, group string) (created bool, err
 func (c *consumer) checkFilter(ctx context.Context, conn *conn) error {
 	_, err := conn.must(ctx, "set the filter "+strconv.Quote(c.filter.expression), wire.ReqCheckClientConfig, nil,
 		wire.ClientCheck{
-			ClientID: c.client.id, Group: c.group, Namespace: c.opts.Namespace, Subscription: c.subscriptionData(),
+			ClientID: c.client.id, Group: c.group, Subscription: c.subscriptionData(),
 		})
 	return err
 }

@@ -112,7 +112,7 @@ func (d *rocketDriver) Producer(
 	if err := unsupported(op, &spec); err != nil {
 		return nil, err
 	}
-	topic, err := d.cfg.topicName(spec.Destination)
+	topic, err := topicName(spec.Destination)
 	if err != nil {
 		return nil, err
 	}
@@ -156,33 +156,40 @@ func (d *rocketDriver) Producer(
 
 // unsupported refuses settings that RocketMQ does not have.
 func unsupported(op string, spec *driver.ProducerSpec) error {
-	refuse := func(hint, what string) error {
-		return driver.Errorf(driver.ClassUnsupported, op, hint, "RocketMQ has no %s", what)
-	}
-	priority := func(v driver.Variant) bool { return v.Priority >= 0 }
-	text := func(v driver.Variant) bool { return v.Text }
-	switch {
-	case spec.TTL > 0:
-		return refuse("leave out --ttl; brokers keep messages for fileReservedTime", "time to live per message")
-	case slices.ContainsFunc(spec.Variants, priority):
-		return refuse("leave out --priority", "priorities")
-	case slices.ContainsFunc(spec.Variants, text):
-		return refuse("leave out --message-type text", "messages of text: all are of bytes")
-	case spec.Persistent:
-		return refuse("leave out --persistent; brokers store all messages, and flushDiskType says when they are on disk",
-			"delivery mode per message")
-	case spec.CommitInterval > 0:
-		return refuse("for RocketMQ's own kind, one message per transaction, use -o transactional=true",
-			"transactions of several messages")
+	for _, s := range []struct {
+		given      bool
+		what, hint string
+	}{
+		{spec.TTL > 0, "time to live per message", "leave out --ttl; brokers keep messages for fileReservedTime"},
+		{
+			slices.ContainsFunc(spec.Variants, func(v driver.Variant) bool { return v.Priority >= 0 }),
+			"priorities", "leave out --priority",
+		},
+		{
+			slices.ContainsFunc(spec.Variants, func(v driver.Variant) bool { return v.Text }),
+			"messages of text: all are of bytes", "leave out --message-type text",
+		},
+		{
+			spec.Persistent, "delivery mode per message",
+			"leave out --persistent; brokers store all messages, and flushDiskType says when they are on disk",
+		},
+		{
+			spec.CommitInterval > 0, "transactions of several messages",
+			"for RocketMQ's own kind, one message per transaction, use -o transactional=true",
+		},
+	} {
+		if s.given {
+			return driver.Errorf(driver.ClassUnsupported, op, s.hint, "RocketMQ has no %s", s.what)
+		}
 	}
 	return nil
 }
 
 func (d *rocketDriver) producerGroup() string {
 	if d.cfg.Options.Transactional { // check-backs go to any member of the group
-		return d.cfg.inNamespace("perfmq-producers-" + d.id)
+		return "perfmq-producers-" + d.id
 	}
-	return d.cfg.inNamespace("perfmq-producers")
+	return "perfmq-producers"
 }
 
 // checkDelay refuses a delay that RocketMQ does not have.

@@ -35,23 +35,7 @@ func Refusal(err error) (state driver.State, class driver.Class, hint string) {
 	if n, _ := fmt.Sscanf(err.Error(), "CODE: %d", &code); n == 0 {
 		return driver.Failed, driver.ClassConnect, "does the name server know a broker of the topic?"
 	}
-	switch code { // ResponseCode.java
-	case 2, 215: // SYSTEM_BUSY, FLOW_CONTROL
-		return driver.Failed, driver.ClassFull,
-			"the broker sheds load: send slower, or raise its sendMessageThreadPoolNums and waitTimeMillsInSendQueue"
-	case 13: // MESSAGE_ILLEGAL
-		if hint := protocol.MessageTypeHint(err.Error()); hint != "" {
-			return driver.Rejected, driver.ClassUnsupported, hint
-		}
-		return driver.Rejected, driver.ClassTooLarge, "send smaller messages or raise the broker's maxMessageSize"
-	case 14: // SERVICE_NOT_AVAILABLE
-		return driver.Failed, driver.ClassClosedByBroker,
-			"the broker is shutting down, a replica, or short of disk: look at its log"
-	case 16: // NO_PERMISSION
-		return driver.Rejected, driver.ClassAuth,
-			"the broker or topic does not allow writing, or demands a login: use --client native"
-	}
-	return driver.Failed, driver.ClassOther, "look into the broker's log"
+	return protocol.RocketMQRefusal(code, err.Error())
 }
 
 // RemoveOffsets removes the files in which the library keeps the offsets of a broadcasting consumer
