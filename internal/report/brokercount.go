@@ -189,16 +189,16 @@ func (c *collector) collectDepths(emit emitter) {
 	var rest uint64
 	for i, d := range c.depths {
 		if i < namedDestinations {
-			emit.gauge(c.d.depth, float64(d.Messages), safetext.Line(d.Destination))
+			emit.gauge("destination_depth", float64(d.Messages), safetext.Line(d.Destination))
 		} else {
 			rest += d.Messages
 		}
 	}
 	if len(c.depths) > namedDestinations {
-		emit.gauge(c.d.depth, float64(rest), "others")
+		emit.gauge("destination_depth", float64(rest), "others")
 	}
 	if all := depthOf(c.depths); all != nil {
-		emit.gauge(c.d.backlog, float64(*all))
+		emit.gauge("backlog_messages", float64(*all))
 	}
 }
 

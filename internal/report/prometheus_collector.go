@@ -55,10 +55,10 @@ type stepFigures struct {
 }
 
 type histogramKey struct {
-	desc  *prometheus.Desc
-	phase string
-	step  int
-	group string // empty for all groups; keys with a group have no step
+	metric string // its name without "perfmq_"
+	phase  string
+	step   int
+	group  string // empty for all groups; keys with a group have no step
 }
 
 // ended is the phase after the summary, in addition to those of stats.Phase.
@@ -181,7 +181,7 @@ func (c *collector) stepOf(label string) int {
 // observe adds the latencies of messages that were due in a phase.
 func (c *collector) observe(phase string, l result.Latencies) {
 	for k := range l {
-		c.add(histogramKey{desc: c.d.latency[k], phase: phase, step: c.present}, l[k])
+		c.add(histogramKey{metric: result.Kinds()[k].Metric, phase: phase, step: c.present}, l[k])
 	}
 }
 

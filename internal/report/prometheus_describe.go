@@ -3,131 +3,196 @@ package report
 import (
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// descriptions are the names, helps and labels of perfmq's metrics. docs/prometheus.md lists them.
-type descriptions struct {
-	build, step, start, phase, workers, inFlight *prometheus.Desc
-	counters                                     [result.NumCounters]*prometheus.Desc // nil for those without one
-	failed, waits, consumerFailed, protocol      *prometheus.Desc
-	latency                                      [result.NumKinds]*prometheus.Desc
-	stalls, stallSeconds                         *prometheus.Desc
-	partStalls, partStallSeconds                 *prometheus.Desc
-	hostSent, hostCompleted, hostReceived        *prometheus.Desc
-	outages, outageSeconds, outage, disconnected *prometheus.Desc
-	outageWorst                                  *prometheus.Desc
-	reconnects, reconnectFailures, inDoubt       *prometheus.Desc
-	verified, depth, backlog                     *prometheus.Desc
-	group                                        groupDescriptions
-	tester                                       testerDescriptions
-	end                                          endDescriptions
-	all                                          []*prometheus.Desc
+// descriptions are the descriptions of perfmq's metrics, by their names without "perfmq_".
+type descriptions map[string]*prometheus.Desc
+
+// metricTable has the metrics beside those of the tables in pkg/result: name without "perfmq_", labels, and help.
+// docs/prometheus.md lists all.
+//
+//nolint:gochecknoglobals // a table that never changes
+var metricTable = [][3]string{
+	{"run_start_time_seconds", "", "When the load began, in seconds since the Unix epoch."},
+	{"phase", "phase", "1 for the phase that the run is in, 0 for the others."},
+	{"workers", "", "Open producers and consumers."},
+	{"in_flight", "", "Messages that were sent and are neither acknowledged nor failed."},
+	{
+		"stalls_total", "side phase",
+		"Times of --stall-threshold or longer in which the broker confirmed (send) or delivered (receive) " +
+			"nothing, although there was something to do; a stall of both sides counts for each.",
+	},
+	{"stall_seconds_total", "side phase", "How long these stalls were, added up."},
+	{
+		"group_stalls_total", "group broker side phase",
+		"The same of the workers of each group, whether others stalled too or not; with several brokers, or " +
+			"hosts in a URL, also of all workers at each, with an empty group.",
+	},
+	{"group_stall_seconds_total", "group broker side phase", "How long these stalls were, added up."},
+	{
+		"host_messages_sent_total", "host",
+		"Messages handed to the driver by producers connected to a host; only of a URL that names several.",
+	},
+	{"host_messages_completed_total", "host", "Messages acknowledged to producers connected to a host."},
+	{"host_messages_received_total", "host", "Messages delivered to consumers connected to a host."},
+	{"outages_total", "", "Times in which workers had lost their connections; only with --reconnect."},
+	{
+		"outage_seconds_total", "",
+		"How long these outages were, added up: each to the first message that was confirmed or received after " +
+			"it.",
+	},
+	{"outage_age_seconds", "", "How long ago the present outage began; 0 if there is none."},
+	{
+		"outage_latency_max_seconds", "latency",
+		"Highest latency (ack, response, transfer) of the seconds from the begin of an outage until the load has " +
+			"recovered, of all outages; 0 if there was none.",
+	},
+	{
+		"workers_disconnected", "",
+		"Producers and consumers that have lost their connection and are not connected again.",
+	},
+	{"reconnects_total", "", "Connections that were opened again."},
+	{"reconnect_failures_total", "class", "Attempts to connect again that failed, by the class of the failure."},
+	{
+		"messages_in_doubt_total", "",
+		"Messages that ended without an answer of the broker as their connection was lost.",
+	},
+	{
+		"verified_messages_total", "finding",
+		"What the verification has found. Received, duplicates, redelivered, duplicates_after_outage, " +
+			"duplicates_resent, out_of_order, damaged and foreign are known during the run, the others when it has " +
+			"ended.",
+	},
+	{"destination_depth", "destination", "Messages that the broker has at a destination, as it told last."},
+	{"backlog_messages", "", "Messages that the broker has at all destinations of the run, as it told last."},
+	{"protocol_events_total", "name", "What only the protocol's driver counts."},
+	{"step_info", "step", "The step that the run is in, if it has several; always 1."},
+	{"run_success", "", "1 if all that was sent was accepted and received; known when the run has ended."},
+	{"messages_missing", "", "Messages acknowledged but not received when the run had ended, if known."},
+	{"messages_expected", "", "Deliveries that the acknowledged messages ought to have caused, if known."},
+	{"run_end_time_seconds", "", "When the run ended, drain included, in seconds since the Unix epoch."},
+	{
+		"run_rate", "messages value",
+		"Messages per second in the measured part: average, and the lowest and highest of a full second.",
+	},
+	{"run_rate_missed_ratio", "", "Share of the messages due that were not sent, from 0 to 1; only with a rate."},
+	{"run_limit_info", "limit", "What bounded the rate, as the summary's line limit; always 1."},
+	{
+		"run_findings", "kind",
+		"What the figures say beyond single messages, by kind: how often, or of how many messages.",
+	},
+	{"run_problems", "", "Problems that make the run a failure, as the summary lists them."},
+	{"run_warnings", "", "Warnings about the trust that the figures deserve, as the summary lists them."},
+	{"threshold_kept", "threshold step", "1 if a threshold was kept, 0 if it was not; of a step if it is about one."},
+	{"broker_info", "broker side protocol product version", "What a broker said of itself; always 1."},
+	{
+		"broker_counted_messages", "count",
+		"Messages that the brokers themselves have counted as added, and as acknowledged, by the run's " +
+			"destinations.",
+	},
+	{
+		"broker_count_difference", "count",
+		"By how many messages these counts are above or below what the run allows; 0 if they agree.",
+	},
+	{"group_info", "group role protocol client", "The role, protocol and client of a group; always 1."},
+	{"group_messages_sent_total", "group", "Messages of a group handed to the protocol's driver."},
+	{"group_messages_completed_total", "group", "Messages of a group that the broker acknowledged."},
+	{"group_sends_failed_total", "group", "Messages of a group that were sent but not acknowledged."},
+	{"group_messages_received_total", "group", "Messages delivered to the consumers of a group."},
+	{"group_messages_redelivered_total", "group", "Those of them that the broker marked as delivered before."},
+	{"group_in_flight", "group", "Messages of a group that were sent and are neither acknowledged nor failed."},
+	{"tester_cpu_seconds_total", "", "Processor time used by this process since the load began."},
+	{"tester_cores", "", "Processors that this process may use at once."},
+	{"tester_gc_pauses_total", "", "Stops of this process for garbage collection since the load began."},
+	{"tester_gc_pause_max_seconds", "", "The longest of them."},
+	{"tester_memory_bytes", "", "Resident memory of this process."},
+	{
+		"tester_processor_wait_seconds_total", "",
+		"How long threads of this process, added up, waited for a processor.",
+	},
+	{"tester_pauses_total", "", "Times in which nothing of this process ran."},
+	{"tester_pause_max_seconds", "", "The longest of them."},
+	{"tester_clock_step_seconds_total", "direction", "How far the wall clock was set, forward and backward."},
+	{
+		"tester_workers_saturated", "",
+		"Producers and consumers that never waited in the last second: the tester was their limit.",
+	},
+	{"machine_cpu_busy_seconds_total", "", "Processor time used on the whole machine, by all, since the load began."},
+	{"machine_cpu_seconds_total", "", "Processor time that the machine had since the load began."},
+	{
+		"machine_crowded_seconds_total", "",
+		"Time in which other programs kept the processors so busy that latencies include waits for one.",
+	},
+
+	{"broker_cpu_seconds_total", "", "Processor time of the broker's process."},
+	{"broker_memory_bytes", "", "Resident memory of the broker's process."},
+	{"broker_threads", "", "Threads of the broker's process."},
+	{"broker_open_files", "", "Open files of the broker's process, sockets included."},
+	{"broker_heap_bytes", "", "Used heap of the broker's JVM."},
+	{"broker_collections_total", "", "Garbage collections of the broker's JVM."},
+	{"broker_collection_seconds_total", "", "Time of garbage collections of the broker's JVM."},
+	{"broker_host_load1", "", "Load average of the last minute of the broker's host."},
+	{"broker_host_disk_busy_ratio", "", "Share of the time in which the busiest disk was."},
+	{"broker_host_disk_bytes_total", "direction", "Bytes of all disks of the broker's host."},
+	{
+		"broker_host_network_bytes_total", "direction",
+		"Bytes of the network interfaces of the broker's host; loopback apart.",
+	},
+	{"broker_log_lines_total", "level", "Lines of the broker's log, by level."},
+	{"broker_series", "series", "Chosen series of the broker's own metrics."},
 }
 
-// describer makes descriptions and collects them in all.
-type describer struct {
-	all   []*prometheus.Desc
-	steps bool // metrics of messages have a label for the step
-}
-
-// of describes a metric without a label for the step.
-func (d *describer) of(name, help string, labels ...string) *prometheus.Desc {
-	desc := prometheus.NewDesc("perfmq_"+name, help, labels, nil)
-	d.all = append(d.all, desc)
-	return desc
-}
-
-// load describes a metric of messages. In a run with several steps it has a label for the step.
-func (d *describer) load(name, help string, labels ...string) *prometheus.Desc {
-	if d.steps {
-		labels = slices.Concat(labels, []string{"step"})
-	}
-	return d.of(name, help, labels...)
+// loadMetrics are the metrics of messages: in a run with several steps they have a label for the step.
+//
+//nolint:gochecknoglobals // a table that never changes
+var loadMetrics = [][3]string{
+	{
+		"send_waits_total", "for",
+		"Waits of a producer, by cause: slot (max-pending messages were in flight), credit (the broker gave " +
+			"none) and socket (the network took no more).",
+	},
+	{"sends_failed_total", "state class", "Messages that were sent but not acknowledged, by how that ended and why."},
+	{
+		"consumer_failed_total", "as",
+		"Messages that consumers gave back on purpose (release: not received, to come again) or rejected on " +
+			"purpose (reject: received).",
+	},
 }
 
 // describe returns the descriptions of a run; steps is true if it has several steps.
 func describe(version string, steps bool) descriptions {
-	d := &describer{steps: steps}
-	m := descriptions{
-		build: prometheus.NewDesc("perfmq_build_info", "The program; always 1.", nil,
-			prometheus.Labels{"version": version, "goversion": runtime.Version()}),
-		start:    d.of("run_start_time_seconds", "When the load began, in seconds since the Unix epoch."),
-		phase:    d.of("phase", "1 for the phase that the run is in, 0 for the others.", "phase"),
-		workers:  d.of("workers", "Open producers and consumers."),
-		inFlight: d.of("in_flight", "Messages that were sent and are neither acknowledged nor failed."),
-
-		stalls: d.of("stalls_total", "Times of --stall-threshold or longer in which the broker confirmed (send) or "+
-			"delivered (receive) nothing, "+
-			"although there was something to do; a stall of both sides counts for each.", "side", "phase"),
-		stallSeconds: d.of("stall_seconds_total", "How long these stalls were, added up.", "side", "phase"),
-		partStalls: d.of("group_stalls_total", "The same of the workers of each group, whether others stalled too or not; "+
-			"with several brokers, or hosts in a URL, also of all workers at each, with an empty group.",
-			"group", "broker", "side", "phase"),
-		partStallSeconds: d.of("group_stall_seconds_total", "How long these stalls were, added up.",
-			"group", "broker", "side", "phase"),
-
-		hostSent: d.of("host_messages_sent_total", "Messages handed to the driver by producers connected to a host; only "+
-			"of a URL that names several.", "host"),
-		hostCompleted: d.of("host_messages_completed_total", "Messages acknowledged to producers connected to a host.",
-			"host"),
-		hostReceived: d.of("host_messages_received_total", "Messages delivered to consumers connected to a host.", "host"),
-		outages:      d.of("outages_total", "Times in which workers had lost their connections; only with --reconnect."),
-		outageSeconds: d.of("outage_seconds_total", "How long these outages were, added up: each to the first message that "+
-			"was confirmed or "+
-			"received after it."),
-		outage: d.of("outage_age_seconds", "How long ago the present outage began; 0 if there is none."),
-		outageWorst: d.of("outage_latency_max_seconds", "Highest latency (ack, response, transfer) of the seconds from the "+
-			"begin of an outage until the load has recovered, of all outages; 0 if there was none.", "latency"),
-		disconnected: d.of("workers_disconnected", "Producers and consumers that have lost their connection and are not "+
-			"connected again."),
-		reconnects: d.of("reconnects_total", "Connections that were opened again."),
-		reconnectFailures: d.of("reconnect_failures_total",
-			"Attempts to connect again that failed, by the class of the failure.", "class"),
-		inDoubt: d.of("messages_in_doubt_total", "Messages that ended without an answer of the broker as their connection "+
-			"was lost."),
-
-		verified: d.of("verified_messages_total", "What the verification has found. Received, duplicates, redelivered, "+
-			"duplicates_after_outage, duplicates_resent, "+
-			"out_of_order, damaged "+
-			"and foreign are known during the run, the others when it has ended.", "finding"),
-		depth:    d.of("destination_depth", "Messages that the broker has at a destination, as it told last.", "destination"),
-		backlog:  d.of("backlog_messages", "Messages that the broker has at all destinations of the run, as it told last."),
-		protocol: d.of("protocol_events_total", "What only the protocol's driver counts.", "name"),
+	d := descriptions{"build_info": prometheus.NewDesc("perfmq_build_info", "The program; always 1.", nil,
+		prometheus.Labels{"version": version, "goversion": runtime.Version()})}
+	add := func(name, help string, labels ...string) {
+		d[name] = prometheus.NewDesc("perfmq_"+name, help, labels, nil)
 	}
-	if steps {
-		m.step = d.of("step_info", "The step that the run is in, if it has several; always 1.", "step")
+	load := func(name, help string, labels ...string) {
+		if steps {
+			labels = slices.Concat(labels, []string{"step"})
+		}
+		add(name, help, labels...)
 	}
-	m.messages(d)
-	m.latencies(d)
-	m.group, m.tester, m.end = describeGroups(d), describeTester(d), describeEnd(d)
-	m.all = append(d.all, m.build)
-	return m
-}
-
-// messages describes the counters of messages.
-func (m *descriptions) messages(d *describer) {
+	for _, m := range metricTable {
+		add(m[0], m[2], strings.Fields(m[1])...)
+	}
+	for _, m := range loadMetrics {
+		load(m[0], m[2], strings.Fields(m[1])...)
+	}
 	for _, k := range result.CounterTable() {
 		if k.Metric != "" {
-			m.counters[k.Counter] = d.load(k.Metric, k.About)
+			load(k.Metric, k.About)
 		}
 	}
-	m.waits = d.load("send_waits_total", "Waits of a producer, by cause: slot (max-pending messages were in flight), "+
-		"credit (the broker gave "+
-		"none) and socket (the network took no more).", "for")
-	m.failed = d.load("sends_failed_total", "Messages that were sent but not acknowledged, by how that ended and why.",
-		"state", "class")
-	m.consumerFailed = d.load("consumer_failed_total",
-		"Messages that consumers gave back on purpose (release: not received, to come again) "+
-			"or rejected on purpose (reject: received).", "as")
-}
-
-// latencies describes the histograms.
-func (m *descriptions) latencies(d *describer) {
 	for _, k := range result.Kinds() {
-		m.latency[k.Kind] = d.load(k.Metric, k.Help, "phase")
+		load(k.Metric, k.Help, "phase")
+		if k.Kind <= groupKinds {
+			add(groupPrefix+k.Metric, strings.TrimSuffix(k.Help, ".")+", of a group.", "phase", "group")
+		}
 	}
+	return d
 }

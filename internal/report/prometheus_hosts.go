@@ -15,11 +15,11 @@ const otherHosts = "(others)"
 func (c *collector) collectHosts(emit emitter) {
 	host := func(name string, n *result.BrokerHost) {
 		if c.run.Producing {
-			emit.counter(c.d.hostSent, n.Sent, name)
-			emit.counter(c.d.hostCompleted, n.Completed, name)
+			emit.counter("host_messages_sent_total", n.Sent, name)
+			emit.counter("host_messages_completed_total", n.Completed, name)
 		}
 		if c.run.Consuming {
-			emit.counter(c.d.hostReceived, n.Received, name)
+			emit.counter("host_messages_received_total", n.Received, name)
 		}
 	}
 	var others result.BrokerHost

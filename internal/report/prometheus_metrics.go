@@ -119,26 +119,26 @@ func (c *collector) Describe(chan<- *prometheus.Desc) {}
 func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	emit := emitter(metrics)
-	emit.gauge(c.d.build, 1)
+	emit := emitter{metrics, c.d}
+	emit.gauge("build_info", 1)
 	if !c.started {
 		return
 	}
 	metrics <- c.info
 	if c.step != "" {
-		emit.gauge(c.d.step, 1, c.step)
+		emit.gauge("step_info", 1, c.step)
 	}
-	emit.gauge(c.d.start, float64(c.run.Start.UnixMilli())/1000)
+	emit.gauge("run_start_time_seconds", float64(c.run.Start.UnixMilli())/1000)
 	for _, phase := range []string{stats.Warmup.String(), stats.Measure.String(), stats.Drain.String(), ended} {
-		emit.gauge(c.d.phase, oneIf(phase == c.phase), phase)
+		emit.gauge("phase", oneIf(phase == c.phase), phase)
 	}
-	emit.gauge(c.d.workers, float64(c.workers))
+	emit.gauge("workers", float64(c.workers))
 	if c.run.Producing {
-		emit.gauge(c.d.inFlight, float64(c.inFlight))
-		c.stalls.collect(&c.d, stats.SendSide, emit)
+		emit.gauge("in_flight", float64(c.inFlight))
+		c.stalls.collect(stats.SendSide, emit)
 	}
 	if c.run.Consuming {
-		c.stalls.collect(&c.d, stats.ReceiveSide, emit)
+		c.stalls.collect(stats.ReceiveSide, emit)
 	}
 	c.collectParts(emit)
 	c.collectOutages(emit)
@@ -149,21 +149,21 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 		}
 	}
 	for _, own := range c.protocol {
-		emit.counter(c.d.protocol, own.Value, safetext.Line(own.Name))
+		emit.counter("protocol_events_total", own.Value, safetext.Line(own.Name))
 	}
-	c.groups.collect(&c.d.group, emit)
+	c.groups.collect(emit)
 	for key, b := range c.histograms {
 		// During the measurement the series of the warm-up are omitted: without new values their quantiles would be NaN.
 		if b.count > 0 && (key.phase == stats.Measure.String() || c.phase != stats.Measure.String()) {
-			emit <- b.metric(key.desc, c.labelsOf(key)...)
+			metrics <- b.metric(c.d[key.metric], c.labelsOf(key)...)
 		}
 	}
-	c.tester.collect(&c.d.tester, emit)
+	c.tester.collect(emit)
 	c.collectVerified(emit)
 	c.collectDepths(emit)
 	c.collectSide(emit)
 	if c.final != nil {
-		collectEnd(&c.d.end, &c.run, c.final, emit)
+		collectEnd(&c.run, c.final, emit)
 	}
 }
 
@@ -179,26 +179,26 @@ func (c *collector) labelsOf(key histogramKey) []string {
 func (c *collector) collectCounters(emit emitter, t *stats.Counters, step []string) {
 	with := func(labels ...string) []string { return append(labels, step...) }
 	for _, k := range result.CounterTable() {
-		if desc := c.d.counters[k.Counter]; desc != nil && c.counts(&k) {
-			emit.counter(desc, t[k.Counter], step...)
+		if k.Metric != "" && c.counts(&k) {
+			emit.counter(k.Metric, t[k.Counter], step...)
 		}
 	}
 	if c.run.Producing {
-		emit.counter(c.d.waits, t[result.Blocked]-t[result.NoLeave], with("slot")...)
-		emit.counter(c.d.waits, t[result.NoLeave], with("credit")...)
-		emit.counter(c.d.waits, t[result.SocketWaits], with("socket")...)
+		emit.counter("send_waits_total", t[result.Blocked]-t[result.NoLeave], with("slot")...)
+		emit.counter("send_waits_total", t[result.NoLeave], with("credit")...)
+		emit.counter("send_waits_total", t[result.SocketWaits], with("socket")...)
 		for _, f := range failuresOf(t) {
 			// All classes exist from the beginning, so that rate() sees the first failure.
 			for class := range driver.NumClasses {
 				if class != driver.ClassNone || f.classes[class] > 0 {
-					emit.counter(c.d.failed, f.classes[class], with(f.name, class.String())...)
+					emit.counter("sends_failed_total", f.classes[class], with(f.name, class.String())...)
 				}
 			}
 		}
 	}
 	if c.total[result.ConsumerReleased]+c.total[result.ConsumerRejected] > 0 {
-		emit.counter(c.d.consumerFailed, t[result.ConsumerReleased], with(driver.Release.String())...)
-		emit.counter(c.d.consumerFailed, t[result.ConsumerRejected], with(driver.Reject.String())...)
+		emit.counter("consumer_failed_total", t[result.ConsumerReleased], with(driver.Release.String())...)
+		emit.counter("consumer_failed_total", t[result.ConsumerRejected], with(driver.Reject.String())...)
 	}
 }
 
@@ -216,7 +216,7 @@ func (c *collector) counts(k *result.CounterInfo) bool {
 }
 
 func (c *collector) collectVerified(emit emitter) {
-	finding := func(name string, n uint64) { emit.counter(c.d.verified, n, name) }
+	finding := func(name string, n uint64) { emit.counter("verified_messages_total", n, name) }
 	var p result.Progress
 	switch {
 	case c.final != nil && c.final.Verification != nil:
@@ -249,20 +249,23 @@ func (c *collector) collectVerified(emit emitter) {
 	finding("foreign", p.Foreign)
 }
 
-// emitter sends metrics to a scrape. Its Must functions panic only if labels do not match the description, a mistake
-// that the tests find.
-type emitter chan<- prometheus.Metric
-
-func (e emitter) counter(d *prometheus.Desc, n uint64, labels ...string) {
-	e <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+// emitter sends metrics to a scrape, by their names without "perfmq_". Its Must functions panic only if labels do not
+// match the description, a mistake that the tests find.
+type emitter struct {
+	to chan<- prometheus.Metric
+	d  descriptions
 }
 
-func (e emitter) seconds(d *prometheus.Desc, sum time.Duration, labels ...string) {
-	e <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, sum.Seconds(), labels...)
+func (e emitter) counter(name string, n uint64, labels ...string) {
+	e.to <- prometheus.MustNewConstMetric(e.d[name], prometheus.CounterValue, float64(n), labels...)
 }
 
-func (e emitter) gauge(d *prometheus.Desc, v float64, labels ...string) {
-	e <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+func (e emitter) seconds(name string, sum time.Duration, labels ...string) {
+	e.to <- prometheus.MustNewConstMetric(e.d[name], prometheus.CounterValue, sum.Seconds(), labels...)
+}
+
+func (e emitter) gauge(name string, v float64, labels ...string) {
+	e.to <- prometheus.MustNewConstMetric(e.d[name], prometheus.GaugeValue, v, labels...)
 }
 
 func oneIf(yes bool) float64 {

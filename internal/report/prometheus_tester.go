@@ -3,42 +3,9 @@ package report
 import (
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 )
-
-// testerDescriptions describe the metrics of the tester's own health and of its machine.
-type testerDescriptions struct {
-	cpu, cores, gcPauses, gcPauseMax     *prometheus.Desc
-	memory, wait, pauses, pauseMax       *prometheus.Desc
-	clock, saturated, machine, machineUp *prometheus.Desc
-	crowded                              *prometheus.Desc
-}
-
-func describeTester(d *describer) testerDescriptions {
-	return testerDescriptions{
-		cpu:        d.of("tester_cpu_seconds_total", "Processor time used by this process since the load began."),
-		cores:      d.of("tester_cores", "Processors that this process may use at once."),
-		gcPauses:   d.of("tester_gc_pauses_total", "Stops of this process for garbage collection since the load began."),
-		gcPauseMax: d.of("tester_gc_pause_max_seconds", "The longest of them."),
-		memory:     d.of("tester_memory_bytes", "Resident memory of this process."),
-		wait: d.of("tester_processor_wait_seconds_total",
-			"How long threads of this process, added up, waited for a processor."),
-		pauses:   d.of("tester_pauses_total", "Times in which nothing of this process ran."),
-		pauseMax: d.of("tester_pause_max_seconds", "The longest of them."),
-		clock: d.of("tester_clock_step_seconds_total", "How far the wall clock was set, forward and backward.",
-			"direction"),
-		saturated: d.of("tester_workers_saturated", "Producers and consumers that never waited in the last second: the "+
-			"tester was their limit."),
-		machine: d.of("machine_cpu_busy_seconds_total",
-			"Processor time used on the whole machine, by all, since the load began."),
-		machineUp: d.of("machine_cpu_seconds_total", "Processor time that the machine had since the load began."),
-		crowded: d.of("machine_crowded_seconds_total",
-			"Time in which other programs kept the processors so busy that latencies include waits for one."),
-	}
-}
 
 // testerFigures are the tester's figures over all intervals so far.
 type testerFigures struct {
@@ -56,27 +23,27 @@ func (f *testerFigures) add(s *stats.Snapshot) {
 	}
 }
 
-func (f *testerFigures) collect(d *testerDescriptions, emit emitter) {
+func (f *testerFigures) collect(emit emitter) {
 	h := &f.sum
-	emit.seconds(d.cpu, h.CPU)
-	emit.gauge(d.cores, float64(h.Cores))
-	emit.counter(d.gcPauses, h.GCPauses)
-	emit.gauge(d.gcPauseMax, h.GCPauseMax.Seconds())
+	emit.seconds("tester_cpu_seconds_total", h.CPU)
+	emit.gauge("tester_cores", float64(h.Cores))
+	emit.counter("tester_gc_pauses_total", h.GCPauses)
+	emit.gauge("tester_gc_pause_max_seconds", h.GCPauseMax.Seconds())
 	if f.memory > 0 {
-		emit.gauge(d.memory, float64(f.memory))
+		emit.gauge("tester_memory_bytes", float64(f.memory))
 	}
 	if h.DelayKnown {
-		emit.seconds(d.wait, h.Delay)
+		emit.seconds("tester_processor_wait_seconds_total", h.Delay)
 	}
-	emit.counter(d.pauses, h.Pauses)
-	emit.gauge(d.pauseMax, h.PauseMax.Seconds())
-	emit.seconds(d.clock, h.ClockForward, "forward")
-	emit.seconds(d.clock, h.ClockBackward, "backward")
-	emit.gauge(d.saturated, float64(f.saturated))
-	emit.seconds(d.crowded, f.crowded)
+	emit.counter("tester_pauses_total", h.Pauses)
+	emit.gauge("tester_pause_max_seconds", h.PauseMax.Seconds())
+	emit.seconds("tester_clock_step_seconds_total", h.ClockForward, "forward")
+	emit.seconds("tester_clock_step_seconds_total", h.ClockBackward, "backward")
+	emit.gauge("tester_workers_saturated", float64(f.saturated))
+	emit.seconds("machine_crowded_seconds_total", f.crowded)
 	if h.MachineAll > 0 {
-		emit.seconds(d.machine, h.Machine)
-		emit.seconds(d.machineUp, h.MachineAll)
+		emit.seconds("machine_cpu_busy_seconds_total", h.Machine)
+		emit.seconds("machine_cpu_seconds_total", h.MachineAll)
 	}
 }
 
@@ -101,11 +68,11 @@ func (f *stallFigures) add(list []stats.Stall) {
 	}
 }
 
-func (f *stallFigures) collect(d *descriptions, side stats.Side, emit emitter) {
+func (f *stallFigures) collect(side stats.Side, emit emitter) {
 	for warmup, phase := range []stats.Phase{stats.Measure, stats.Warmup} {
 		of := &f[side][warmup]
-		emit.counter(d.stalls, of.count, side.String(), phase.String())
-		emit.seconds(d.stallSeconds, of.length, side.String(), phase.String())
+		emit.counter("stalls_total", of.count, side.String(), phase.String())
+		emit.seconds("stall_seconds_total", of.length, side.String(), phase.String())
 	}
 }
 
@@ -121,8 +88,8 @@ func (c *collector) collectParts(emit emitter) {
 			stats.StallSum
 		}{{stats.Measure, p.Measured}, {stats.Warmup, p.Warmup}} {
 			labels := []string{safetext.Line(p.Group), safetext.Line(p.Broker), p.Side.String(), sum.phase.String()}
-			emit.counter(c.d.partStalls, sum.Count, labels...)
-			emit.seconds(c.d.partStallSeconds, sum.Length, labels...)
+			emit.counter("group_stalls_total", sum.Count, labels...)
+			emit.seconds("group_stall_seconds_total", sum.Length, labels...)
 		}
 	}
 }

@@ -11,49 +11,39 @@ func (c *collector) collectSide(emit emitter) {
 	if c.side == nil || c.sideNow == nil {
 		return
 	}
-	gauge := func(name, help string, v *float64) {
+	gauge := func(name string, v *float64) {
 		if v != nil {
-			emit.gauge(prometheus.NewDesc("perfmq_broker_"+name, help, nil, nil), *v)
+			emit.gauge(name, *v)
 		}
 	}
-	level := func(name, help string, v *uint64) {
+	level := func(name string, v *uint64) {
 		if v != nil {
-			gauge(name, help, new(float64(*v)))
+			emit.gauge(name, float64(*v))
 		}
 	}
-	total := func(name, help string, v *uint64, unit float64, labels ...string) {
-		if v == nil {
-			return
+	total := func(name string, v *uint64, unit float64, labels ...string) {
+		if v != nil {
+			emit.to <- prometheus.MustNewConstMetric(emit.d[name], prometheus.CounterValue, float64(*v)/unit, labels...)
 		}
-		var keys, values []string
-		for i := 0; i+1 < len(labels); i += 2 {
-			keys, values = append(keys, labels[i]), append(values, labels[i+1])
-		}
-		emit <- prometheus.MustNewConstMetric(prometheus.NewDesc("perfmq_broker_"+name, help, keys, nil),
-			prometheus.CounterValue, float64(*v)/unit, values...)
 	}
 	u, now := c.side, c.sideNow
-	total("cpu_seconds_total", "Processor time of the broker's process.", u.CPU, 1e6)
-	level("memory_bytes", "Resident memory of the broker's process.", now.Memory)
-	level("threads", "Threads of the broker's process.", now.Threads)
-	level("open_files", "Open files of the broker's process, sockets included.", now.Files)
-	level("heap_bytes", "Used heap of the broker's JVM.", now.Heap)
-	total("collections_total", "Garbage collections of the broker's JVM.", u.Collections, 1)
-	total("collection_seconds_total", "Time of garbage collections of the broker's JVM.", u.CollectionTime, 1e6)
-	gauge("host_load1", "Load average of the last minute of the broker's host.", now.Load)
-	gauge("host_disk_busy_ratio", "Share of the time in which the busiest disk was.", now.DiskBusy)
-	const diskHelp = "Bytes of all disks of the broker's host."
-	total("host_disk_bytes_total", diskHelp, u.DiskRead, 1, "direction", "read")
-	total("host_disk_bytes_total", diskHelp, u.DiskWritten, 1, "direction", "written")
-	const netHelp = "Bytes of the network interfaces of the broker's host; loopback apart."
-	total("host_network_bytes_total", netHelp, u.NetIn, 1, "direction", "in")
-	total("host_network_bytes_total", netHelp, u.NetOut, 1, "direction", "out")
-	total("host_network_bytes_total", netHelp, u.Loopback, 1, "direction", "loopback")
-	const logHelp = "Lines of the broker's log, by level."
-	total("log_lines_total", logHelp, u.Errors, 1, "level", "error")
-	total("log_lines_total", logHelp, u.Warnings, 1, "level", "warning")
+	total("broker_cpu_seconds_total", u.CPU, 1e6)
+	level("broker_memory_bytes", now.Memory)
+	level("broker_threads", now.Threads)
+	level("broker_open_files", now.Files)
+	level("broker_heap_bytes", now.Heap)
+	total("broker_collections_total", u.Collections, 1)
+	total("broker_collection_seconds_total", u.CollectionTime, 1e6)
+	gauge("broker_host_load1", now.Load)
+	gauge("broker_host_disk_busy_ratio", now.DiskBusy)
+	total("broker_host_disk_bytes_total", u.DiskRead, 1, "read")
+	total("broker_host_disk_bytes_total", u.DiskWritten, 1, "written")
+	total("broker_host_network_bytes_total", u.NetIn, 1, "in")
+	total("broker_host_network_bytes_total", u.NetOut, 1, "out")
+	total("broker_host_network_bytes_total", u.Loopback, 1, "loopback")
+	total("broker_log_lines_total", u.Errors, 1, "error")
+	total("broker_log_lines_total", u.Warnings, 1, "warning")
 	for text, v := range now.Series {
-		emit.gauge(prometheus.NewDesc("perfmq_broker_series", "Chosen series of the broker's own metrics.",
-			[]string{"series"}, nil), v, safetext.Line(text))
+		emit.gauge("broker_series", v, safetext.Line(text))
 	}
 }
