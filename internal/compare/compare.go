@@ -27,17 +27,14 @@ const (
 	confidence = 0.95
 )
 
-// Verdict is the outcome of a comparison.
-type Verdict string
-
-// The verdicts.
+// The verdicts of a comparison.
 const (
-	Same    Verdict = "no difference"
-	Better  Verdict = "better"
-	Worse   Verdict = "worse"
-	TooFew  Verdict = "too few repeats to tell"
-	Bound   Verdict = "inconclusive: perfmq was the limit, so this rate is a lower bound"
-	Unknown Verdict = "" // a side does not have the figure, or it is the first set, which the others are held against
+	Same    = "no difference"
+	Better  = "better"
+	Worse   = "worse"
+	TooFew  = "too few repeats to tell"
+	Bound   = "inconclusive: perfmq was the limit, so this rate is a lower bound"
+	Unknown = "" // a side does not have the figure, or it is the first set, which the others are held against
 )
 
 // Cell is a figure of a set.
@@ -55,8 +52,8 @@ type Cell struct {
 	// P is the probability of a difference like this, or larger, between sets of the same broker.
 	P float64 `json:"p"`
 	// AtLeast: perfmq was the limit of a run or a search of the set, so that this rate is a lower bound.
-	AtLeast bool    `json:"atLeast,omitempty"`
-	Verdict Verdict `json:"verdict,omitempty"`
+	AtLeast bool   `json:"atLeast,omitempty"`
+	Verdict string `json:"verdict,omitempty"`
 }
 
 // Row is a figure of all sets; Cells has one for each.

@@ -61,7 +61,7 @@ func TestVerdicts(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		a, b      []*result.Result
-		rate, ack Verdict
+		rate, ack string
 	}{
 		"faster":        {repeats(5, 1000, 100), repeats(5, 2000, 50), Better, Better},
 		"slower":        {repeats(5, 1000, 100), repeats(5, 900, 150), Worse, Worse},
@@ -83,7 +83,7 @@ func TestLimits(t *testing.T) {
 	for _, c := range []struct {
 		limit    string
 		change   float64
-		verdict  Verdict
+		verdict  string
 		exceeded bool
 		unknown  bool
 	}{
@@ -171,7 +171,7 @@ func TestBoundedRuns(t *testing.T) {
 	for _, c := range []struct {
 		kind    string // of the limit of the slower set
 		ofStep  bool
-		verdict Verdict // of the faster set, by its rate
+		verdict string // of the faster set, by its rate
 	}{
 		{"tester-worker", false, Bound},
 		{"tester-processors", false, Bound},

@@ -97,7 +97,7 @@ func read(paths []string, check func(*result.Result) error) (sets []Set, errs []
 		sets = append(sets, s)
 	}
 	for i := range sets {
-		if len(errs) == 0 && len(sets[i].Cells) > 0 != (len(sets[0].Cells) > 0) {
+		if len(errs) == 0 && sets[i].isSweep() != sets[0].isSweep() {
 			return nil, []error{&plan.Mistake{
 				Text: "a sweep with several cells compares with another sweep alone", Hint: "name the folder of one of its cells",
 			}}

@@ -47,7 +47,7 @@ func (l *Limit) exceeded(first, c *Cell, enough int) (exceeded bool, unknown, hi
 		return false, fmt.Sprintf("%d and %d repeats are too few", len(first.Values), len(c.Values)),
 			fmt.Sprintf("repeat the runs: %d of each are enough", enough)
 	case Bound:
-		return false, string(Bound), bound
+		return false, Bound, bound
 	case Unknown:
 		return false, "a side has no such figure", "name a metric of these runs"
 	case Same:
@@ -58,7 +58,7 @@ func (l *Limit) exceeded(first, c *Cell, enough int) (exceeded bool, unknown, hi
 		exceeded = c.Change < l.Change
 	}
 	if (c.AtLeast || first.AtLeast) && !exceeded && c.Change*l.Change > 0 { // the true change is larger
-		return false, string(Bound), bound
+		return false, Bound, bound
 	}
 	return exceeded, "", ""
 }

@@ -58,7 +58,7 @@ func TestSearches(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		a, b    []float64
-		verdict Verdict
+		verdict string
 	}{
 		{"better", low, high, Better},
 		{"worse", high, low, Worse},

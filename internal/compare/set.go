@@ -25,8 +25,6 @@ type Set struct {
 	Name    string
 	Repeats []Repeat
 	Failed  []Repeat // see [Set.Sift]
-	// Cells are those of a sweep, by their names; then Repeats and Failed are of all cells, when they have been sifted.
-	Cells []Set
 
 	check func(*result.Result) error // of each result; nil if there is none
 }
@@ -37,6 +35,8 @@ type Repeat struct {
 	Metrics map[string]float64
 	// AtLeast: perfmq was the limit, so that the rates are lower bounds.
 	AtLeast bool
+	// Cell is the name of the cell of a sweep; empty for others.
+	Cell string
 
 	search bool
 }
@@ -146,7 +146,7 @@ func (s *Set) searched(dir string, f *record.Found) (Repeat, error) {
 	return found, nil
 }
 
-// readSweep reads the runs of a sweep. One without axes has one cell, whose runs are the set.
+// readSweep reads the runs of a sweep. One without axes has one cell, without a name.
 func (s *Set) readSweep(dir string) error {
 	of, err := record.ReadSweep(dir)
 	if err != nil {
@@ -159,19 +159,12 @@ func (s *Set) readSweep(dir string) error {
 		if r.State != record.Done {
 			return fmt.Errorf("read %s: %w", path, ErrIncomplete)
 		}
-		cell := s
-		if len(of.Axes) > 0 {
-			name := of.Title(r.Values)
-			if s.cell(name) == nil {
-				s.Cells = append(s.Cells, Set{Name: name, check: s.check})
-			}
-			cell = s.cell(name)
-		}
-		if err := cell.add(path); err != nil {
+		if err := s.add(path); err != nil {
 			return err
 		}
+		last := &s.Repeats[len(s.Repeats)-1]
+		last.Cell = of.Title(r.Values)
 		if of.ID != "" { // fresh destinations have the names of their run
-			last := &cell.Repeats[len(cell.Repeats)-1]
 			last.Plan = json.RawMessage(own.ReplaceAll(last.Plan, nil))
 		}
 	}
@@ -181,40 +174,30 @@ func (s *Set) readSweep(dir string) error {
 	return nil
 }
 
-// cell returns the cell of that name; nil if there is none.
-func (s *Set) cell(name string) *Set {
-	if i := slices.IndexFunc(s.Cells, func(c Set) bool { return c.Name == name }); i >= 0 {
-		return &s.Cells[i]
-	}
-	return nil
-}
-
 // cells returns the names of the cells of sweeps, in the order of the first set, then those that only others have. Sets
 // that are no sweeps are one cell without a name.
 func cells(sets []Set) (names []string) {
 	for i := range sets {
-		for _, c := range sets[i].Cells {
-			if !slices.Contains(names, c.Name) {
-				names = append(names, c.Name)
+		for _, r := range slices.Concat(sets[i].Repeats, sets[i].Failed) {
+			if !slices.Contains(names, r.Cell) {
+				names = append(names, r.Cell)
 			}
 		}
-	}
-	if len(names) == 0 {
-		names = []string{""}
 	}
 	return names
 }
 
-// of returns the repeats of a cell; without a name it is the set itself.
+// of returns the repeats of a cell.
 func (s *Set) of(cell string) *Set {
-	if cell == "" {
-		return s
+	other := func(r Repeat) bool { return r.Cell != cell }
+	return &Set{
+		Name: s.Name, Repeats: slices.DeleteFunc(slices.Clone(s.Repeats), other),
+		Failed: slices.DeleteFunc(slices.Clone(s.Failed), other),
 	}
-	if c := s.cell(cell); c != nil {
-		return c
-	}
-	return new(Set)
 }
+
+// isSweep tells whether the set has cells.
+func (s *Set) isSweep() bool { return len(s.Repeats) > 0 && s.Repeats[0].Cell != "" }
 
 // Failed tells why the figures of a run are not those of its plan: it lost or refused messages, or it ended early. It
 // is empty for a run whose figures count, which may have missed a threshold.
@@ -232,27 +215,20 @@ func Failed(r *result.Result) string {
 	}
 }
 
-// Sift takes failed runs out of a set. If all have failed they stay.
+// Sift takes failed runs out of a set. If all of a cell have failed they stay.
 func (s *Set) Sift() {
-	for i := range s.Cells {
-		c := &s.Cells[i]
-		c.Sift()
-		s.Repeats, s.Failed = append(s.Repeats, c.Repeats...), append(s.Failed, c.Failed...)
-	}
-	if len(s.Cells) > 0 {
-		return
-	}
-	var good []Repeat
-	for _, r := range s.Repeats {
-		if Failed(r.Result) == "" {
-			good = append(good, r)
-		} else {
-			s.Failed = append(s.Failed, r)
+	var sifted []Repeat
+	for _, cell := range cells([]Set{*s}) {
+		all := s.of(cell).Repeats
+		good := slices.DeleteFunc(slices.Clone(all), func(r Repeat) bool { return Failed(r.Result) != "" })
+		s.Failed = append(s.Failed, slices.DeleteFunc(slices.Clone(all),
+			func(r Repeat) bool { return Failed(r.Result) == "" })...)
+		if len(good) > 0 {
+			all = good
 		}
+		sifted = append(sifted, all...)
 	}
-	if len(good) > 0 {
-		s.Repeats = good
-	}
+	s.Repeats = sifted
 }
 
 // Bounded is the number of repeats of which perfmq was the limit.

@@ -116,7 +116,7 @@ func repeats(n int) string {
 
 // Summary says in one line how set i compares with the first.
 func (c *Comparison) Summary(i int) string {
-	of := map[Verdict][]string{}
+	of := map[string][]string{}
 	for r := range c.Rows {
 		cell := &c.Rows[r].Cells[i]
 		text := c.Rows[r].title()
@@ -126,7 +126,7 @@ func (c *Comparison) Summary(i int) string {
 		of[cell.Verdict] = append(of[cell.Verdict], text)
 	}
 	var parts []string
-	for _, v := range []Verdict{Worse, Better, Same, TooFew, Bound} {
+	for _, v := range []string{Worse, Better, Same, TooFew, Bound} {
 		if len(of[v]) == 0 {
 			continue
 		}

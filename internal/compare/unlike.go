@@ -34,7 +34,7 @@ func differences(sets []Set) (list []Difference) {
 			}
 		}
 	}
-	sweeps := len(sets[0].Cells) > 0
+	sweeps := sets[0].isSweep()
 	for _, kind := range []struct {
 		name string
 		of   func(*Repeat) map[string]string

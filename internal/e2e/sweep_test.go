@@ -44,7 +44,7 @@ func TestSweepKilled(t *testing.T) {
 	<-p.done
 	s, err := sweeps.ReadSweep(results)
 	require.NoError(t, err)
-	require.Equal(t, []sweeps.State{sweeps.Done, sweeps.Running, sweeps.Waiting, sweeps.Waiting}, statesOf(s))
+	require.Equal(t, []string{sweeps.Done, sweeps.Running, sweeps.Waiting, sweeps.Waiting}, statesOf(s))
 	first, err := os.ReadFile(filepath.Join(results, s.Runs[0].Folder, runresult.ResultFile))
 	require.NoError(t, err)
 
@@ -53,7 +53,7 @@ func TestSweepKilled(t *testing.T) {
 	require.Contains(t, r.stderr, "1 of 4 runs are finished; the unfinished result of "+s.Runs[1].Folder+" is now unfinished/")
 	s, err = sweeps.ReadSweep(results)
 	require.NoError(t, err)
-	require.Equal(t, []sweeps.State{sweeps.Done, sweeps.Done, sweeps.Done, sweeps.Done}, statesOf(s))
+	require.Equal(t, []string{sweeps.Done, sweeps.Done, sweeps.Done, sweeps.Done}, statesOf(s))
 	again, err := os.ReadFile(filepath.Join(results, s.Runs[0].Folder, runresult.ResultFile))
 	require.NoError(t, err)
 	require.Equal(t, string(first), string(again))
@@ -62,7 +62,7 @@ func TestSweepKilled(t *testing.T) {
 	require.Equal(t, "1\n2\n2\n3\n4\n", string(text))
 }
 
-func statesOf(s *sweeps.Sweep) (states []sweeps.State) {
+func statesOf(s *sweeps.Sweep) (states []string) {
 	for i := range s.Runs {
 		states = append(states, s.Runs[i].State)
 	}

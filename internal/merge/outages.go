@@ -44,22 +44,16 @@ func writeOutages(line func(label, format string, args ...any), m *Merged, clean
 		} else {
 			b.WriteString(": no message came through after it")
 		}
-		switch {
-		case len(o.NotBack) > 0:
+		if len(o.NotBack) > 0 {
 			fmt.Fprintf(&b, "; %d of %d workers not connected again", len(o.NotBack), len(o.Workers))
-		case o.Reconnected > 0:
+		} else if o.Reconnected > 0 {
 			fmt.Fprintf(&b, "; %d workers connected again after %s", len(o.Workers), brief(o.Reconnected))
 		}
 		if o.Recovered > 0 {
-			fmt.Fprintf(&b, "; rate recovered after %s, %s after the broker was back", brief(o.Recovered), brief(o.Recovery()))
+			fmt.Fprintf(&b, "; rate recovered after %s", brief(o.Recovered))
 		}
-		for _, n := range []struct {
-			count uint64
-			what  string
-		}{{o.InDoubt, "in doubt"}, {o.Resent, "sent again"}, {o.Lost, "lost"}, {o.Doubled, "delivered again"}} {
-			if n.count > 0 {
-				fmt.Fprintf(&b, "; %d %s", n.count, n.what)
-			}
+		if o.InDoubt+o.Lost+o.Doubled > 0 {
+			fmt.Fprintf(&b, "; %d in doubt, %d lost, %d duplicated", o.InDoubt, o.Lost, o.Doubled)
 		}
 		fmt.Fprintf(&b, "; %s: %s", clean(o.Class), clean(o.Error))
 		line("outage", "%s", b.String())

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -51,18 +50,17 @@ func Text(w io.Writer, m *Merged, clean func(string) string) error {
 		line("total received", "%d", c.Received)
 	}
 	if f := m.Figures; f != nil {
-		for _, rate := range []struct {
-			label string
-			value *float64
-		}{{"average completed", f.Completed}, {"average received", f.Received}} {
-			if rate.value != nil {
-				line(rate.label, "%.0f msg/sec", *rate.value)
+		rates := map[string]float64{}
+		f.Metrics(rates)
+		for _, name := range []string{"completed", "received"} {
+			if v, known := rates[name+".avg"]; known {
+				line("average "+name, "%.0f msg/sec", v)
 			}
 		}
 	}
 	for _, name := range result.KindNames() {
 		if l := m.Latencies.Get(name); l != nil && l.Percentiles != nil {
-			line(name+" us", "mean %.2f, 50%% %d, 90%% %d, 99%% %d, 99.9%% %d, max %d", float64(l.Sum)/float64(l.Count), l.P50,
+			line(name+" us", "mean %.2f, 50%% %d, 90%% %d, 99%% %d, 99.9%% %d, max %d", l.Mean(), l.P50,
 				l.P90, l.P99, l.P999, l.Max)
 		}
 	}
@@ -77,7 +75,16 @@ func Text(w io.Writer, m *Merged, clean func(string) string) error {
 		}
 	}
 	writeOutages(line, m, clean)
-	writeThresholds(line, m, clean)
+	for i := range m.Judged {
+		line("threshold", "%s", clean(m.Judged[i].String()))
+	}
+	for i := range m.Parts {
+		for _, t := range m.Parts[i].Thresholds {
+			if !t.Kept {
+				line("of one host alone", "%s: %s fails", clean(partName(&m.Parts[i])), clean(t.Threshold))
+			}
+		}
+	}
 	for _, text := range m.Outcome.Warnings {
 		line("warning", "%s", clean(text))
 	}
@@ -88,34 +95,10 @@ func Text(w io.Writer, m *Merged, clean func(string) string) error {
 	return err
 }
 
-// writeThresholds writes how the thresholds were kept, and by which hosts alone they were not.
-func writeThresholds(line func(label, format string, args ...any), m *Merged, clean func(string) string) {
-	for i := range m.Judged {
-		line("threshold", "%s", clean(m.Judged[i].String()))
+// partName is the host of a part, with its shard.
+func partName(p *result.Part) string {
+	if p.Shard == nil {
+		return p.Host.Name
 	}
-	for i := range m.Parts {
-		p := &m.Parts[i]
-		host := clean(p.Host.Name)
-		if p.Shard != nil {
-			host += fmt.Sprintf(" (shard %d)", p.Shard.Number)
-		}
-		for k := range p.Thresholds {
-			if t := &p.Thresholds[k]; !t.Kept {
-				line("of one host alone", "%s: %s", host, clean(verdict(t)))
-			}
-		}
-	}
-}
-
-// verdict says how a part alone kept a threshold.
-func verdict(t *result.Threshold) string {
-	parsed, err := threshold.Parse(t.Threshold)
-	if err != nil { // of another version
-		return t.Threshold
-	}
-	o := threshold.Outcome{Step: t.Step, Threshold: parsed, Kept: t.Kept}
-	if t.Measured != nil {
-		o.Known, o.Measured = true, *t.Measured
-	}
-	return o.String()
+	return fmt.Sprintf("%s (shard %d)", p.Host.Name, p.Shard.Number)
 }

@@ -19,12 +19,9 @@ type (
 	runData struct {
 		Name  string `json:"name"`
 		Group int    `json:"group"`
-		Final bool   `json:"final"`
-		// Thinned means that a point stands for several rows; the curves then have their lowest and highest values.
-		Thinned     bool                   `json:"thinned"`
-		Seconds     float64                `json:"seconds"` // length of a point, if thinned
+		// Seconds is the length of a point of several rows; the curves then have their lowest and highest values.
+		Seconds     float64                `json:"seconds"`
 		Time        []number64             `json:"time"`
-		Warmup      []int                  `json:"warmup"` // indexes of points: from, to, from, to ...
 		Curves      []curve                `json:"curves"` // over time
 		Bands       []band                 `json:"bands"`
 		Steps       []stepAt               `json:"steps"`
@@ -78,9 +75,9 @@ func dataOf(p *Page) *chartData {
 func (r *Run) data() runData {
 	s := r.series
 	d := runData{
-		Name: r.Name, Group: r.group, Final: r.Result.Complete, Thinned: s.span > 0, Seconds: float64(s.span) / 1e6,
+		Name: r.Name, Group: r.group, Seconds: float64(s.span) / 1e6,
 		Percentiles: map[string]percentiles{}, Curves: r.curves(), Events: r.events(),
-		Time: []number64{}, Warmup: []int{}, Bands: []band{}, Steps: []stepAt{},
+		Time: []number64{}, Bands: []band{}, Steps: []stepAt{},
 	}
 	for i := range s.points {
 		p := &s.points[i]
@@ -88,7 +85,7 @@ func (r *Run) data() runData {
 		if i == 0 || s.points[i-1].step != p.step {
 			d.Steps = append(d.Steps, stepAt{p.step, millis(p.from)})
 		}
-		d.mark(p, i)
+		d.mark(p)
 	}
 	for _, stall := range r.Result.Stalls {
 		d.Bands = append(d.Bands, band{
@@ -96,7 +93,7 @@ func (r *Run) data() runData {
 			stallText(&stall),
 		})
 	}
-	d.Bands = append(append(d.Bands, r.outageBands()...), r.bandsSoFar()...)
+	d.Bands = append(d.Bands, r.outageBands()...)
 	for _, name := range result.KindNames() {
 		if c, ok := percentilesOf(r.Result.Latencies.Get(name), r.Warmup.Get(name)); ok {
 			d.Percentiles[name] = c
@@ -108,15 +105,8 @@ func (r *Run) data() runData {
 	return d
 }
 
-// mark adds point i to the band of its phase.
-func (d *runData) mark(p *point, i int) {
-	if p.phase == result.Warmup {
-		if n := len(d.Warmup); n > 0 && d.Warmup[n-1] == i-1 {
-			d.Warmup[n-1] = i
-		} else {
-			d.Warmup = append(d.Warmup, i, i)
-		}
-	}
+// mark adds a point to the band of its phase.
+func (d *runData) mark(p *point) {
 	if p.phase != result.Warmup && p.phase != result.Drain {
 		return
 	}

@@ -18,14 +18,7 @@ const (
 type drift struct {
 	number int64 // of the minute
 	length int64 // of its rows so far
-	lines  []driftLine
-}
-
-// driftLine is the line of a figure.
-type driftLine struct {
-	name        string
-	sum, weight float64 // in the present minute
-	leastSquares
+	lines  []leastSquares
 }
 
 func (d *drift) add(r *result.Row) {
@@ -58,9 +51,9 @@ func (d *drift) add(r *result.Row) {
 
 // value adds a value to the mean of the present minute.
 func (d *drift) value(name string, sum, weight float64) {
-	i := slices.IndexFunc(d.lines, func(l driftLine) bool { return l.name == name })
+	i := slices.IndexFunc(d.lines, func(l leastSquares) bool { return l.name == name })
 	if i < 0 {
-		i, d.lines = len(d.lines), append(d.lines, driftLine{name: name})
+		i, d.lines = len(d.lines), append(d.lines, leastSquares{name: name})
 	}
 	l := &d.lines[i]
 	l.sum, l.weight = l.sum+sum, l.weight+weight
@@ -80,6 +73,8 @@ func (d *drift) next(number int64) {
 
 // leastSquares has the sums for a line through points. Values are kept as differences from the first, which are small.
 type leastSquares struct {
+	name                  string
+	sum, weight           float64 // in the present minute
 	n, first              float64
 	sx, sy, sxx, sxy, syy float64
 }

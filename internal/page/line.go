@@ -15,7 +15,7 @@ type line struct {
 	// sends and receives tell the roles of the run or step.
 	sends, receives bool
 	// Averages of the measured time, and the lowest and highest full second; nil if unknown.
-	sent, completed, received   *float64
+	completed, received         *float64
 	bestCompleted, bestReceived *extent
 }
 
@@ -52,22 +52,15 @@ func (r *Run) lines() []line {
 // these belong to one run.
 func (l *line) figures(f *result.Figures, rows *tally, r *Run) {
 	if f != nil {
-		l.sent, l.completed, l.received = f.Sent, f.Completed, f.Received
+		l.completed, l.received = f.Completed, f.Received
 		l.bestCompleted = extremes(f.MinimumCompleted, f.MaximumCompleted)
 		l.bestReceived = extremes(f.MinimumReceived, f.MaximumReceived)
 		if len(r.Result.Parts) == 0 {
 			return
 		}
 	} else if p := &rows.whole; p.length > 0 {
-		average := func(known bool, n uint64) *float64 {
-			if !known {
-				return nil
-			}
-			v := perSecond(n, p.length)
-			return &v
-		}
-		l.sent, l.completed, l.received = average(r.sends(), p.sent), average(r.sends(), p.completed),
-			average(r.receives(), p.received)
+		rates := p.averages(r)
+		l.completed, l.received = rates.Completed, rates.Received
 	}
 	completed, received := rows.bests()
 	if l.bestCompleted == nil && r.sends() {

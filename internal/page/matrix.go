@@ -165,15 +165,9 @@ func (m *matrix) sentences() (list []string) {
 	for i := range m.rows {
 		done, failed = done+m.rows[i].Good, failed+m.rows[i].Failed
 	}
-	text := several(len(m.rows), "cell") + ", " + several(done, "run") + " that count"
-	if done == 1 {
-		text += "s"
-	}
+	text := fmt.Sprintf("%s, %d of %s counted", several(len(m.rows), "cell"), done, several(len(m.sweep.Runs), "run"))
 	if failed > 0 {
-		text += fmt.Sprintf(", %d that failed and are left out", failed)
-	}
-	if left := len(m.sweep.Runs) - done - failed; left > 0 {
-		text += fmt.Sprintf(", %d that have not ended", left)
+		text += fmt.Sprintf(", %d failed", failed)
 	}
 	if bounded := m.sweep.Bounded(); bounded != "" {
 		text += "; " + bounded

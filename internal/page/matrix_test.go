@@ -70,13 +70,13 @@ func TestMatrix(t *testing.T) {
 	assert.Equal(t, "-", shaded.Rows[0][1])
 
 	said := strings.Join(p.matrix.sentences(), "\n")
-	assert.Contains(t, said, "6 cells, 10 runs that count, 2 that failed and are left out.")
+	assert.Contains(t, said, "6 cells, 10 of 12 runs counted, 2 failed.")
 	assert.Contains(t, said, "completed.avg: best 2,115/s at threads=128 queues=32, worst 1,115/s at threads=16 queues=32.")
 
 	one := &record.Sweep{Name: "one", Repeats: 1}
 	one.Arrange(record.Cells(nil, nil))
 	one.Runs[0].State, one.Runs[0].Figures = record.Done, map[string]float64{"completed.avg": 7, "completed": 70}
-	assert.Equal(t, []string{"1 cell, 1 run that counts."}, newMatrix(one).sentences(), "no other cell is better or worse")
+	assert.Equal(t, []string{"1 cell, 1 of 1 run counted."}, newMatrix(one).sentences(), "no other cell is better or worse")
 
 	found := &record.Sweep{Axes: []record.Axis{{Name: "x", Values: []string{"1", "2"}}}, Repeats: 1}
 	found.Arrange(record.Cells(found.Axes, nil))
@@ -90,7 +90,7 @@ func TestMatrix(t *testing.T) {
 	for k, want := range [][]string{{"at least 5/s", "5/s"}, {"5 us", "5 us"}} {
 		assert.Equal(t, want, newMatrix(found).grids()[k].shaded().Rows[0][1:])
 	}
-	assert.Equal(t, "2 cells, 2 runs that count; perfmq was the limit of 1 of 2 runs, so their rates are lower bounds.", newMatrix(found).sentences()[0])
+	assert.Equal(t, "2 cells, 2 of 2 runs counted; perfmq was the limit of 1 of 2 runs, so their rates are lower bounds.", newMatrix(found).sentences()[0])
 
 	var b bytes.Buffer
 	require.NoError(t, p.HTML(&b))
@@ -98,7 +98,7 @@ func TestMatrix(t *testing.T) {
 	b.Reset()
 	require.NoError(t, p.Markdown(&b))
 	assert.Contains(t, b.String(), "| queues=32 | 1,115/s (-0% +0%) | 2,105/s (-0% +0%) | 2,115/s (-0% +0%) |")
-	assert.Contains(t, b.String(), "# demo/matrix\n\n- 6 cells, 10 runs that count", "the sweep comes first")
+	assert.Contains(t, b.String(), "# demo/matrix\n\n- 6 cells, 10 of 12 runs counted", "the sweep comes first")
 	assert.Equal(t, 1, strings.Count(b.String(), "## threads=16 queues=8 / 1"), "its runs are rows")
 	b.Reset()
 	require.NoError(t, p.CSV(&b))

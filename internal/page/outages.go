@@ -47,12 +47,18 @@ func outageTable(r *Run) Table {
 	}
 	for i := range list {
 		o := &list[i]
-		again := "-"
-		switch {
-		case len(o.NotBack) > 0:
-			again = fmt.Sprintf("%d of %d not", len(o.NotBack), len(o.Workers))
-		case o.Reconnected > 0:
+		again, failure := "-", o.Class+": "+o.Error
+		if o.Reconnected > 0 {
 			again = "after " + span(o.Reconnected)
+		}
+		if o.Tried > 0 && o.Back > 0 {
+			failure += "; the broker came back between " + span(o.Tried) + " and " + span(o.Back)
+		}
+		if len(o.NotBack) > 0 {
+			again = fmt.Sprintf("%d of %d not", len(o.NotBack), len(o.Workers))
+			if o.LastAttempt != "" {
+				failure += "; the last attempt: " + o.LastAttempt
+			}
 		}
 		t.Rows = append(t.Rows, []string{
 			outageName(o), known(o.Silent, "-"), known(o.Length, "no end"), known(o.Confirmed, "none"),
@@ -60,18 +66,10 @@ func outageTable(r *Run) Table {
 			count(o.Attempts), count(o.InDoubt), count(o.Resent), count(o.Lost),
 			count(o.Doubled),
 			known(o.Worst.Response, "-"), known(o.Worst.Ack, "-"), known(o.Worst.Transfer, "-"),
-			o.Class + ": " + o.Error + back(o) + lastAttempt(o),
+			failure,
 		})
 	}
 	return t
-}
-
-// back says between which moments the broker came back; empty if no attempt had failed.
-func back(o *result.Outage) string {
-	if o.Back == 0 || o.Tried == 0 {
-		return ""
-	}
-	return "; the broker came back between " + span(o.Tried) + " and " + span(o.Back)
 }
 
 // recovered says when the load had recovered.
@@ -83,14 +81,6 @@ func recovered(o *result.Outage) string {
 		return "not in " + span(o.Watched)
 	}
 	return "-"
-}
-
-// lastAttempt says why workers are not connected again; empty if they are.
-func lastAttempt(o *result.Outage) string {
-	if len(o.NotBack) == 0 || o.LastAttempt == "" {
-		return ""
-	}
-	return "; the last attempt: " + o.LastAttempt
 }
 
 // outageName returns the start of an outage and, in a merged result, its load host.
@@ -126,29 +116,6 @@ func (r *Run) outageBands() (list []band) {
 	return list
 }
 
-// bandsSoFar returns a band for each time in which workers were not connected, of a run whose outages are not known
-// yet: it goes on, or its tester was killed. Shorter times than a second may not show.
-func (r *Run) bandsSoFar() (list []band) {
-	if r.Result.Complete {
-		return nil
-	}
-	most := 0
-	for i := range r.series.points {
-		p := &r.series.points[i]
-		if p.down == 0 {
-			most = 0
-			continue
-		}
-		if most == 0 {
-			list = append(list, band{Kind: "outage", From: millis(p.from)})
-		}
-		most = max(most, p.down)
-		last := &list[len(list)-1]
-		last.To, last.Text = millis(p.to), fmt.Sprintf("outage: up to %d workers without a connection", most)
-	}
-	return list[:min(len(list), maxItems)]
-}
-
 // outagesSoFar says how many outages there were, of a run whose outages are not known yet; empty if there were none.
 func (r *Run) outagesSoFar() string {
 	n := len(r.series.points)
@@ -156,10 +123,7 @@ func (r *Run) outagesSoFar() string {
 		return ""
 	}
 	last := &r.series.points[n-1]
-	text := "1 outage so far"
-	if last.outages > 1 {
-		text = fmt.Sprintf("%d outages so far", last.outages)
-	}
+	text := several(int(last.outages), "outage") + " so far" //nolint:gosec // small
 	if last.down > 0 {
 		text += fmt.Sprintf("; up to %d workers are not connected", last.down)
 	}

@@ -91,29 +91,29 @@ func Read(dirs ...string) (*Page, error) {
 	var sets []set
 	total := 0
 	for i, name := range Names(dirs) {
-		of, err := folderOf(name, dirs[i])
+		found, sweep, search, err := setsOf(name, dirs[i])
 		if err != nil {
 			return nil, err
 		}
 		switch {
-		case of.sweep != nil && len(dirs) == 1:
-			p.matrix = newMatrix(of.sweep)
-			p.Title = cmp.Or(of.sweep.Name, name)
-		case of.search != nil && len(dirs) == 1:
-			p.search = &searched{Search: of.search, runs: map[int]*Run{}}
+		case sweep != nil && len(dirs) == 1:
+			p.matrix = newMatrix(sweep)
+			p.Title = cmp.Or(sweep.Name, name)
+		case search != nil && len(dirs) == 1:
+			p.search = &searched{Search: search, runs: map[int]*Run{}}
 			p.Title = "The highest rate: " + name
-		case of.search != nil:
-			text, _ := of.search.Words()
+		case search != nil:
+			text, _ := search.Words()
 			p.notes = append(p.notes, name+": "+text+".")
-			of.sets = conclusion(name, of.search, of.sets)
-			for k := range of.sets {
-				of.sets[k].search = dirs[i]
+			found = conclusion(name, search, found)
+			for k := range found {
+				found[k].search = dirs[i]
 			}
 		}
-		for _, one := range of.sets {
+		for _, one := range found {
 			total += len(one.paths)
 		}
-		sets = append(sets, of.sets...)
+		sets = append(sets, found...)
 	}
 	if total > MaxRuns {
 		if p.matrix == nil {
@@ -155,32 +155,23 @@ type set struct {
 	search string            // the folder of a search, of which this is the only load on the page
 }
 
-// folder is what a folder has: a run or repeats of one, the cells of a sweep, or the loads of a search.
-type folder struct {
-	sets   []set
-	sweep  *record.Sweep
-	search *record.Search
-}
-
-func folderOf(name, dir string) (of folder, err error) {
+// setsOf returns what a folder has: a run or repeats of one, the cells of a sweep, or the loads of a search.
+func setsOf(name, dir string) (sets []set, sweep *record.Sweep, search *record.Search, err error) {
 	switch {
 	case isResult(dir):
 	case record.IsSweep(dir):
-		if of.sweep, err = record.ReadSweep(dir); err == nil {
-			of.sets = setsOfSweep(name, dir, of.sweep)
+		if sweep, err = record.ReadSweep(dir); err == nil {
+			sets = setsOfSweep(name, dir, sweep)
 		}
-		return of, err
+		return sets, sweep, nil, err
 	case record.IsSearch(dir):
-		if of.search, err = record.ReadSearch(dir); err == nil {
-			of.sets = setsOfSearch(dir, of.search)
-		} else {
-			err = fmt.Errorf("read %s: %w", dir, err)
+		if search, err = record.ReadSearch(dir); err != nil {
+			return nil, nil, nil, fmt.Errorf("read %s: %w", dir, err)
 		}
-		return of, err
+		return setsOfSearch(dir, search), nil, search, nil
 	}
 	paths, err := results(dir)
-	of.sets = []set{{name: name, paths: paths}}
-	return of, err
+	return []set{{name: name, paths: paths}}, nil, nil, err
 }
 
 // setsOfSweep returns the repeats of each cell.
@@ -206,24 +197,22 @@ func setsOfSweep(name, dir string, s *record.Sweep) (list []set) {
 // limitOf returns the limit of the points of a run on a page with that many runs; a series has up to twice as many.
 func limitOf(runs int) int { return max(minPoints, maxPoints/2/max(1, runs)) }
 
-// Names returns short names of folders: the distinct ends of their paths.
+// Names returns short names of folders: the last part of each path or, where these are equal, the paths.
 func Names(dirs []string) []string {
 	names := make([]string, len(dirs))
-	for depth := 1; ; depth++ {
-		seen, whole := map[string]bool{}, true
-		for i, dir := range dirs {
-			parts := strings.Split(filepath.ToSlash(filepath.Clean(dir)), "/")
-			whole = whole && depth >= len(parts)
-			names[i] = strings.Join(parts[max(0, len(parts)-depth):], "/")
-			if names[i] == "." {
-				names[i] = "run"
-			}
-			seen[names[i]] = true
+	seen := map[string]int{}
+	for i, dir := range dirs {
+		if names[i] = filepath.Base(filepath.Clean(dir)); names[i] == "." {
+			names[i] = "run"
 		}
-		if len(seen) == len(dirs) || whole {
-			return names
+		seen[names[i]]++
+	}
+	for i, dir := range dirs {
+		if seen[names[i]] > 1 {
+			names[i] = filepath.ToSlash(filepath.Clean(dir))
 		}
 	}
+	return names
 }
 
 // results returns the folder if it is a result, else the results in it.
@@ -298,19 +287,17 @@ func (r *Run) take(read *result.Result) error {
 }
 
 func (p *Page) title() string {
-	runs := p.runs()
-	names := make([]string, 0, len(p.Groups))
-	for i := range p.Groups {
-		names = append(names, p.Groups[i].Name)
+	if len(p.Groups) == 0 {
+		return "no run"
 	}
-	text := strings.Join(names[:min(len(names), 3)], ", ")
-	if len(names) > 3 {
-		text += fmt.Sprintf(" and %d more", len(names)-3)
+	text := p.Groups[0].Name
+	if more := len(p.Groups) - 1; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
 	}
-	if len(runs) > 0 && runs[0].Result.Scenario != "" {
-		text = runs[0].Result.Scenario + ": " + text
+	if scenario := p.Groups[0].Runs[0].Result.Scenario; scenario != "" {
+		text = scenario + ": " + text
 	}
-	return cmp.Or(text, "no run")
+	return text
 }
 
 func (r *Run) sends() bool    { return r.Result.Total.Producers != nil }

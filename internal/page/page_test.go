@@ -405,7 +405,7 @@ func TestGrowing(t *testing.T) {
 	assert.Equal(t, "Did not come to its end", verdict())
 }
 
-// TestOutagesSoFar: of a run that goes on, or was killed, the rows say when workers were not connected.
+// TestOutagesSoFar: of a run that goes on, or was killed, the rows say how many outages there were.
 func TestOutagesSoFar(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -423,16 +423,10 @@ func TestOutagesSoFar(t *testing.T) {
 		p, err := Read(dir)
 		require.NoError(t, err)
 		run := p.Groups[0].Runs[0]
-		bands := run.bandsSoFar()
 		if complete {
-			require.Empty(t, bands)
 			require.NotContains(t, strings.Join(run.sentences(), " "), "so far")
 			continue
 		}
-		require.Equal(t, []band{{
-			"outage", millis(r.Rows[1].Elapsed - r.Rows[1].Length), millis(r.Rows[2].Elapsed),
-			"outage: up to 3 workers without a connection",
-		}}, bands)
 		require.Contains(t, run.sentences(), "2 outages so far.")
 	}
 }

@@ -79,12 +79,7 @@ func (s *searched) verdict() *story {
 // table has a row for each load, in the order in which they were tried.
 func (s *searched) table() *Table {
 	t := &Table{Title: "Rates tried", Head: []string{"load", "rate", "verdict"}, Words: true}
-	var metrics []string
-	for _, text := range s.Thresholds {
-		if d, err := threshold.Parse(text); err == nil && !slices.Contains(metrics, d.Metric.Name) {
-			metrics = append(metrics, d.Metric.Name)
-		}
-	}
+	metrics := s.metrics()
 	t.Head = append(append(t.Head, metrics...), "why not", "limit")
 	for i := range s.Points {
 		p := &s.Points[i]
@@ -96,6 +91,16 @@ func (s *searched) table() *Table {
 		t.Rows = append(t.Rows, append(row, dash(p.Why), dash(p.Limit)))
 	}
 	return t
+}
+
+// metrics returns the metrics of the thresholds.
+func (s *searched) metrics() (names []string) {
+	for _, text := range s.Thresholds {
+		if d, err := threshold.Parse(text); err == nil && !slices.Contains(names, d.Metric.Name) {
+			names = append(names, d.Metric.Name)
+		}
+	}
+	return names
 }
 
 // measured returns what a load measured of the metrics of the demands.
@@ -133,13 +138,7 @@ func (s *searched) grids() (list []grid) {
 	}
 	slices.Sort(rates)
 	rates = slices.Compact(rates)
-	var names []string
-	for _, text := range s.Thresholds {
-		if d, err := threshold.Parse(text); err == nil {
-			names = append(names, d.Metric.Name)
-		}
-	}
-	for _, name := range append(names, compare.Usual()...) {
+	for _, name := range append(s.metrics(), compare.Usual()...) {
 		m, err := compare.Find(name)
 		drawn := slices.ContainsFunc(list, func(g grid) bool { return g.Name == name })
 		if err != nil || name == record.FoundMetric || drawn {

@@ -209,14 +209,13 @@ func (s *Server) html() ([]byte, error) {
 	s.rendering.Lock()
 	defer s.rendering.Unlock()
 	r := s.current()
-	if r.html == nil && r.err == nil {
-		var b bytes.Buffer
-		if err := r.page.html(&b, r.version); err != nil {
-			return nil, err
-		}
-		r.html = b.Bytes()
+	if r.html != nil || r.err != nil {
+		return r.html, r.err
 	}
-	return r.html, r.err
+	var b bytes.Buffer
+	err := r.page.html(&b, r.version)
+	r.html = b.Bytes()
+	return r.html, err
 }
 
 // news is the answer to a browser that follows the page.

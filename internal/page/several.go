@@ -35,18 +35,8 @@ func (r *Run) figures() *result.Result {
 	if r.Result.Figures != nil || w.length <= 0 {
 		return r.Result
 	}
-	c, rates := *r.Result, result.Averages{}
-	rate := func(n uint64) *float64 {
-		v := float64(n) * 1e6 / float64(w.length)
-		return &v
-	}
-	if r.sends() {
-		rates.Sent, rates.Completed = rate(w.sent), rate(w.completed)
-	}
-	if r.receives() {
-		rates.Received = rate(w.received)
-	}
-	c.Figures = &result.Figures{Averages: rates}
+	c := *r.Result
+	c.Figures = &result.Figures{Averages: w.averages(r)}
 	return &c
 }
 
@@ -96,7 +86,7 @@ func (p *Page) comparison() (t Table, summaries []string) {
 			c := &rows[k].Cells[i]
 			row = append(row, c.Text(func(v float64) string { return inUnit(rows[k].Metric.Unit, v) }))
 			if i > 0 && c.Verdict != compare.Unknown {
-				row = append(row, c.String()+", "+string(c.Verdict))
+				row = append(row, c.String()+", "+c.Verdict)
 			} else if i > 0 {
 				row = append(row, "-")
 			}

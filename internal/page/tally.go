@@ -96,6 +96,21 @@ func (p *part) add(r *result.Row) {
 	p.everReceived += row.received
 }
 
+// averages are the rates of the rows, for the roles of the run.
+func (p *part) averages(r *Run) (rates result.Averages) {
+	rate := func(n uint64) *float64 {
+		v := perSecond(n, p.length)
+		return &v
+	}
+	if r.sends() {
+		rates.Sent, rates.Completed = rate(p.sent), rate(p.completed)
+	}
+	if r.receives() {
+		rates.Received = rate(p.received)
+	}
+	return rates
+}
+
 // reads reports that nothing was sent: the rate of receiving may then cover only the time from the first to the last
 // message.
 func (p *part) reads() bool { return p.sent == 0 && p.completed == 0 }

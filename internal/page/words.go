@@ -238,11 +238,12 @@ const maxPlan = 1000
 // plan returns the settings, without the path to the only step and group.
 func (r *Run) plan() (list []Fact) {
 	settings := compare.Settings(r.Result)
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		if len(list) == maxPlan {
-			return append(list, Fact{"...", fmt.Sprintf("and %d more", len(settings)-maxPlan)})
-		}
+	names := slices.Sorted(maps.Keys(settings))
+	for _, name := range names[:min(len(names), maxPlan)] {
 		list = append(list, Fact{strings.TrimPrefix(strings.TrimPrefix(name, "steps.load."), "groups.1."), settings[name]})
+	}
+	if more := len(names) - len(list); more > 0 {
+		list = append(list, Fact{"...", fmt.Sprintf("and %d more", more)})
 	}
 	return list
 }

@@ -118,7 +118,7 @@ func TestUndecided(t *testing.T) {
 		// by number of the load, the rate and whether it is held: passes, perfmq is the limit
 		probe func(n int, rate float64, hold bool) (passes, perfmq bool)
 		err   error
-		kind  record.Kind
+		kind  string
 		loads int
 		words string
 	}{

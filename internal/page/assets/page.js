@@ -325,8 +325,8 @@ function fromStart(chart) {
 /* measured leaves out the points of warm-ups, if they are not wanted. */
 function measured(run, chart) {
   if (chart.state.warmup !== false) return column => column;
-  const out = new Set();
-  for (let i = 0; i + 1 < run.warmup.length; i += 2) for (let k = run.warmup[i]; k <= run.warmup[i + 1]; k++) out.add(k);
+  const out = new Set(), warmups = run.bands.filter(b => b.kind === 'warmup');
+  run.time.forEach((t, i) => { if (warmups.some(b => t > b.from && t <= b.to)) out.add(i); });
   return column => column && column.filter((_, i) => !out.has(i));
 }
 
@@ -338,11 +338,11 @@ function marksOf(chart) {
   return { marks, steps };
 }
 
-const hasWarmup = () => data.runs.some(r => r.warmup.length);
+const hasWarmup = () => data.runs.some(r => r.bands.some(b => b.kind === 'warmup'));
 const warmupToggle = chart => hasWarmup() ? [chart.toggle('warmup', 'show the warm-up', true)] : [];
 
 function thinnedNote() {
-  const thinned = data.runs.filter(r => r.thinned);
+  const thinned = data.runs.filter(r => r.seconds);
   if (!thinned.length) return '';
   return ` Each point stands for up to ${clock(Math.max(...thinned.map(r => r.seconds)))}: the shade reaches from the lowest to the highest second.`;
 }

@@ -121,21 +121,18 @@ type Found struct {
 // rate.
 func (f *Found) AtLeast() bool { return f.Held && (f.Above == 0 || f.Failed.Tester) }
 
-// Kind is the kind of a search's outcome.
-type Kind string
-
 // The kinds of outcomes.
 const (
-	Maximum   Kind = "maximum"    // Rate is the highest sustainable rate
-	AtLeast   Kind = "at least"   // Rate was held, but it is only a lower bound; see [Found.AtLeast]
-	Undecided Kind = "undecided"  // perfmq was the limit, and no rate was held
-	Nothing   Kind = "nothing"    // even the lowest rate failed
-	NotSteady Kind = "not steady" // no rate was held
-	Open      Kind = "open"       // the search is running, or ended early
+	Maximum   = "maximum"    // Rate is the highest sustainable rate
+	AtLeast   = "at least"   // Rate was held, but it is only a lower bound; see [Found.AtLeast]
+	Undecided = "undecided"  // perfmq was the limit, and no rate was held
+	Nothing   = "nothing"    // even the lowest rate failed
+	NotSteady = "not steady" // no rate was held
+	Open      = "open"       // the search is running, or ended early
 )
 
 // Kind returns the kind of the outcome.
-func (f *Found) Kind() Kind {
+func (f *Found) Kind() string {
 	switch {
 	case f.Held && f.AtLeast():
 		return AtLeast

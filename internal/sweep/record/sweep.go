@@ -34,15 +34,12 @@ type Axis struct {
 	Values []string `json:"values"`
 }
 
-// State is how far a run is.
-type State string
-
-// The states.
+// How far a run is.
 const (
-	Waiting    State = "waiting"
-	Running    State = "running"
-	Done       State = "done"       // it came to its end; its exit status tells how
-	Unfinished State = "unfinished" // it was interrupted, or no load was made: it is carried out again
+	Waiting    = "waiting"
+	Running    = "running"
+	Done       = "done"       // it came to its end; its exit status tells how
+	Unfinished = "unfinished" // it was interrupted, or no load was made: it is carried out again
 )
 
 // Limit is the bound of the rate of a step.
@@ -75,7 +72,7 @@ type Run struct {
 	Values map[string]string `json:"values"`
 	// Folder has the result of the run; it is relative to that of the sweep, with slashes.
 	Folder string `json:"folder"`
-	State  State  `json:"state"`
+	State  string `json:"state"`
 	// Attempts is how often the run was begun.
 	Attempts int `json:"attempts,omitempty"`
 	// Status is the exit status of a run that came to its end, and Problem why it failed.
