@@ -172,14 +172,14 @@ func documented(args []string) error {
 	if os.Getenv(envDryRun) == "true" {
 		args = append(args, "--dry-run")
 	}
-	if os.Getenv(envShort) == "true" && (slices.Contains(args, "--threshold") || args[1] == "run") {
+	if os.Getenv(envShort) == "true" && (slices.Contains(args, "--threshold") || slices.Contains(args, "--find-max") || args[1] == "run") {
 		return unlessThreshold(args, env)
 	}
 	return syscall.Exec(os.Getenv(envBinary), args, env)
 }
 
-// unlessThreshold runs perfmq and ends as it does, but takes missed thresholds, of a run of a second on a busy machine,
-// for a success.
+// unlessThreshold runs perfmq and ends as it does, but takes missed thresholds and undecided searches, of a run of a
+// second on a busy machine, for a success.
 func unlessThreshold(args, env []string) error {
 	cmd := exec.Command(os.Getenv(envBinary), args[1:]...) //nolint:noctx // the shell has the deadline
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, os.Stdout, os.Stderr
@@ -188,7 +188,7 @@ func unlessThreshold(args, env []string) error {
 		return err
 	}
 	status := cmd.ProcessState.ExitCode()
-	if status == statusThreshold {
+	if status == statusThreshold || status == statusUndecided {
 		status = statusOK
 	}
 	os.Exit(status) //nolint:forbidigo // a tool in the shell of a page

@@ -37,6 +37,7 @@ var update = flag.Bool("update", false, "write the output of commands into READM
 // documents are the pages and where their commands run. A page must be listed here.
 var documents = map[string]machine{
 	"README.md":                fresh,
+	"docs/recipes.md":          withArtemis,
 	"docs/getting-started.md":  withArtemis,
 	"docs/reading-results.md":  withArtemis,
 	"docs/protocols.md":        withArtemis,
