@@ -117,6 +117,15 @@ func (h *host) leave(w *waiter) {
 	}
 }
 
+// hurry probes at once, unless a probe has begun in this moment.
+func (h *host) hurry() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if now := time.Now(); len(h.waiting) > 0 && now.Sub(h.last) > sameMoment {
+		h.start(now)
+	}
+}
+
 // probe is called when the next probe is due.
 func (h *host) probe() {
 	h.mu.Lock()
@@ -183,7 +192,7 @@ func (h *host) probed(p *seat, of *probe, err error) {
 	h.ended(of.begun, err)
 	if err != nil {
 		for _, other := range h.waiting {
-			other.w.failed(h.index, err)
+			other.w.failed(h.index, of.begun, err)
 		}
 		if of.begun.Equal(h.last) && len(h.waiting) > 0 {
 			h.probeAt(latest(time.Now(), h.last.Add(h.pause)))
@@ -227,7 +236,7 @@ func (h *host) follow(p *seat) {
 	p.busy--
 	h.ended(begun, err)
 	if err != nil {
-		p.w.failed(h.index, err)
+		p.w.failed(h.index, begun, err)
 	}
 }
 
@@ -241,22 +250,27 @@ type waiter struct {
 	news     chan struct{}  // with room for one
 
 	mu    sync.Mutex
-	fails map[int]int // failed attempts, by host
-	err   error       // of the last attempt
+	fails map[int]failures // by host
+	err   error            // of the last attempt
+}
+
+// failures are the failed attempts at a host in one wait.
+type failures struct {
+	count int
+	begun time.Time // of the last one
 }
 
 func newWaiter(attempts context.Context, produces bool, try func(context.Context, int) error) *waiter {
 	return &waiter{
-		attempts: attempts, produces: produces, try: try, news: make(chan struct{}, 1), fails: map[int]int{},
+		attempts: attempts, produces: produces, try: try, news: make(chan struct{}, 1), fails: map[int]failures{},
 	}
 }
 
 // failed records a failed attempt at a host, its own or the probe of another worker.
-func (w *waiter) failed(host int, err error) {
+func (w *waiter) failed(host int, begun time.Time, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.fails[host]++
-	w.err = err
+	w.fails[host], w.err = failures{w.fails[host].count + 1, begun}, err
 	select {
 	case w.news <- struct{}{}:
 	default:
@@ -270,11 +284,14 @@ func (w *waiter) last() error {
 	return w.err
 }
 
-// refused reports whether n attempts have failed at each of the hosts.
-func (w *waiter) refused(list []*host, n int) bool {
+// refused reports whether n attempts have failed at each of the hosts, the last of them begun at since or later.
+func (w *waiter) refused(list []*host, n int, since time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !slices.ContainsFunc(list, func(h *host) bool { return w.fails[h.index] < n })
+	return !slices.ContainsFunc(list, func(h *host) bool {
+		f := w.fails[h.index]
+		return f.count < n || f.begun.Before(since)
+	})
 }
 
 // search is the way of a waiter through the hosts of its URL. It waits at the first one. Once an attempt there has
@@ -284,6 +301,7 @@ type search struct {
 	hosts   []*host // in the order of the worker
 	reached int     // number of hosts at which it waits
 	further *time.Timer
+	ended   time.Time // of the run, or of the step; zero before
 }
 
 // enter waits at the first host. The connection that was lost there lasted for a while, or did not.
@@ -309,10 +327,22 @@ func (s *search) leave() {
 	}
 }
 
-// failed considers a failed attempt: it reports whether n attempts have failed at each host.
-func (s *search) failed(n int) bool {
-	if s.w.refused(s.hosts[s.reached-1:s.reached], 1) {
+// end begins the last attempt at each host.
+func (s *search) end() {
+	s.ended = time.Now()
+	for s.reached < len(s.hosts) {
 		s.reach()
 	}
-	return n > 0 && s.w.refused(s.hosts, n)
+	for _, h := range s.hosts {
+		h.hurry()
+	}
+}
+
+// failed considers a failed attempt: it reports whether n attempts, or the last one, have failed at each host.
+func (s *search) failed(n int) (attempts, last bool) {
+	if s.w.refused(s.hosts[s.reached-1:s.reached], 1, time.Time{}) {
+		s.reach()
+	}
+	last = !s.ended.IsZero() && s.w.refused(s.hosts, 1, s.ended.Add(-sameMoment))
+	return n > 0 && s.w.refused(s.hosts, n, time.Time{}), last
 }

@@ -202,6 +202,31 @@ func TestLengthOfOutagesOfHosts(t *testing.T) {
 	}
 }
 
+// TestLastTry: a run that ends in a pause tries once more at once.
+func TestLastTry(t *testing.T) {
+	for _, back := range []bool{true, false} {
+		inBubble(t, fmt.Sprintf("back %v", back), func(t *testing.T) {
+			h := &twoHosts{}
+			p := newPlan(h.factory(broker(t, nil)), func(p *flat) {
+				p.Producers, p.Consumers, p.Reconnect, p.ReconnectDelay = 20, 20, true, 10*time.Second
+				p.Rate, p.Duration = rate("1000"), 10*time.Second
+			})
+			time.AfterFunc(2*time.Second, func() { h.cut(0); h.cut(1) })
+			if back { // after the attempts of 0.1, 0.3, 0.7, 1.5, 3.1 and 6.3 s
+				time.AfterFunc(9*time.Second, func() { h.restore(0); h.restore(1) })
+			}
+			s, _ := run(t, p, nil)
+			require.Len(t, s.Outages, 1)
+			o := s.Outages[0]
+			require.Equal(t, back, len(o.NotBack) == 0, "%v are not connected again", o.NotBack)
+			if back {
+				require.Equal(t, 8*time.Second, o.Back)
+			}
+			require.LessOrEqual(t, h.attempts[0].Load()+h.attempts[1].Load(), int64(16), "not one of each worker")
+		})
+	}
+}
+
 // TestYoungConnections: a broker that accepts connections and ends them at once is not asked all the time.
 func TestYoungConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

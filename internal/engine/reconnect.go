@@ -91,7 +91,8 @@ type opened[T worked] struct {
 	err    error
 }
 
-// comeBack waits until an attempt to connect succeeds, ctx ends or the time-out is over. The error is that of ctx, or the reason why the worker cannot go on.
+// comeBack waits until an attempt to connect succeeds, ctx ends or the time-out is over. When ctx ends, it tries once
+// more at once. The error is that of ctx, or the reason why the worker cannot go on.
 func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 	defer l.down.End()
 	attempts, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -121,7 +122,8 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 		defer timer.Stop()
 		deadline = timer.C
 	}
-	began := time.Now()
+	began, done := time.Now(), ctx.Done()
+	var last <-chan time.Time
 	s.enter(time.Since(l.opened) >= lasting)
 	for {
 		select {
@@ -135,10 +137,15 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 				time.Since(began).Round(time.Millisecond), cmp.Or(s.w.last(), cause))
 		case <-s.further.C:
 			s.reach()
-		case <-ctx.Done():
+		case <-done:
+			done, last = nil, time.After(lastTry)
+			s.end()
+		case <-last:
 			return ctx.Err()
 		case <-s.w.news:
-			if s.failed(l.backoff.Attempts) {
+			if attempts, last := s.failed(l.backoff.Attempts); last {
+				return ctx.Err()
+			} else if attempts {
 				return fmt.Errorf("not connected again by %d attempts (maxReconnectAttempts): %w", l.backoff.Attempts, s.w.last())
 			}
 		}

@@ -22,6 +22,10 @@ const (
 	stuckAfter = 500 * time.Millisecond
 	// lasting is how long a connection must have lasted for the pause before the first attempt to be short again.
 	lasting = time.Second
+	// lastTry bounds the last attempt of a run that ends in an outage.
+	lastTry = stuckAfter
+	// sameMoment is how far apart workers may notice the end of the run, to share the last attempt.
+	sameMoment = 20 * time.Millisecond
 
 	// Load.
 
