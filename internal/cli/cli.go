@@ -105,7 +105,6 @@ func newApp(env Env) *app {
 	a.Factories, a.libraries = config.ByClient(env.Factories)
 	a.maker = &config.Maker{
 		Factories: a.Factories, Libraries: a.libraries, Scenarios: a.Scenarios, JobIndex: a.environ[config.JobIndex],
-		Stdout: a.Stdout, Stderr: a.Stderr,
 	}
 	return a
 }

@@ -86,10 +86,6 @@ func (a *app) unknownCommand(cmd *cobra.Command, word string) *plan.Mistake {
 	}
 	switch {
 	case cmd.HasParent():
-	case isRole(word):
-		return a.protocolOfRole(word)
-	case strings.Contains(word, "://"):
-		m.Hint = "destinations follow the command: perfmq PROTOCOL client|producer|consumer " + word
 	default:
 		for _, sub := range cmd.Commands() {
 			if child(sub, word) != nil {

@@ -1,13 +1,7 @@
 package cli
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/spf13/pflag"
-
-	"github.com/perfmq/perfmq/internal/config"
-	"github.com/perfmq/perfmq/internal/plan"
 )
 
 // withoutEffect returns the switches of artemis perf that perfmq accepts for existing scripts and ignores, each with
@@ -36,15 +30,4 @@ func compatibleNotes(flags *pflag.FlagSet) (notes []string) {
 		}
 	}
 	return notes
-}
-
-func isRole(name string) bool { return slices.Contains(config.Roles(), plan.Role(name)) }
-
-// protocolOfRole returns the mistake for a command without a protocol: perfmq client.
-func (a *app) protocolOfRole(role string) *plan.Mistake {
-	var commands []string
-	for i := range a.Factories {
-		commands = append(commands, "perfmq "+a.Factories[i].Name+" "+role)
-	}
-	return &plan.Mistake{Text: "perfmq " + role + " has no protocol", Hint: "write " + strings.Join(commands, ", or ")}
 }

@@ -128,17 +128,6 @@ func TestSameFile(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "old", string(content))
 
-	out, err := os.Create("console")
-	require.NoError(t, err)
-	defer out.Close()
-	var stderr output
-	env := func(args ...string) Env {
-		return Env{Args: append([]string{"mem", "client", "--message-count", "1"}, args...), Stdout: out, Stderr: &stderr, Factories: testFactories()}
-	}
-	assert.Equal(t, exitUsage, Main(env("--json", "console")))
-	assert.Equal(t, "error: standard output and --json name the same file console\nhint: name two files\n", stderr.String())
-	assert.Equal(t, exitOK, Main(env("--json", "console", "--silent")), "nothing else is printed there")
-
 	require.Equal(t, exitOK, call(nil, "mem", "client", "--message-count", "1", "--verify-file", "a.pv").status)
 	require.NoError(t, os.Link("a.pv", "b.pv"))
 	got := call(nil, "verify", "a.pv", "--json", "b.pv")

@@ -42,9 +42,9 @@ groups:
     messages:
       - {weight: 80, message-size: 1KiB}
       - {weight: 15, message-size: 64KiB, properties: {kind: large}, priority: 7, fill: zeros}
-      - {weight: 4, body-file: bodies, group: files}
+      - {weight: 4, body-file: bodies/b.txt, group: files}
       - priority: 1
-  turns: {role: producer, destination: queue://A, message-count: 60, choose: turn, messages: [{message-size: 1}, {body-file: bodies}]}
+  turns: {role: producer, destination: queue://A, message-count: 60, choose: turn, messages: [{message-size: 1}, {body-file: bodies/a.xml}, {body-file: bodies/b.txt}]}
   readers: {role: consumer, destination: queue://A}
 thresholds: [lost == 0, received == 2060]
 until: drained
@@ -68,7 +68,7 @@ func TestMixedScenario(t *testing.T) {
 		}
 	}
 	require.NoError(t, json.Unmarshal(r.Plan, &data))
-	require.Len(t, data.Steps[0].Groups[0].Messages, 5)
+	require.Len(t, data.Steps[0].Groups[0].Messages, 4)
 	require.JSONEq(t, `{"weight": 15, "body": "65536 bytes of zeros", "priority": 7, "property": {"kind": "large", "run": "a"}}`,
 		string(data.Steps[0].Groups[0].Messages[1]))
 	got = call(nil, "run", file, "-o", "damage=10", "-o", "lose=30")
@@ -83,10 +83,9 @@ func TestFlagsOverMessages(t *testing.T) {
 		environ, args string
 		want, without []string
 	}{
-		{"", "", []string{"- weight: 80\n        message-size: 1024\n", "- weight: 2\n        body-file: DIR/bodies/a.xml\n", "- message-size: 1\n"}, nil},
+		{"", "", []string{"- weight: 80\n        message-size: 1024\n", "- weight: 4\n        body-file: DIR/bodies/b.txt\n", "- message-size: 1\n"}, nil},
 		{"", "--message-size 5KiB", []string{"- weight: 80\n        message-size: 5120\n        fill: compressible\n", "- weight: 4\n        message-size: 5120\n        fill: comp"}, []string{"bodies", "65536"}},
 		{"PERFMQ_MESSAGE_SIZE=5KiB", "", []string{"- weight: 80\n        message-size: 5120\n        fill: compressible\n"}, []string{"bodies", "65536"}},
-		{"", "--message-size 1/1:3/3", []string{"- weight: 240\n        message-size: 3\n        fill: comp", "- weight: 80\n        message-size: 1\n        fill: comp"}, []string{"bodies"}},
 		{"", "--body-file one", []string{"- weight: 80\n        body-file: one/only\n"}, []string{"65536"}},
 		{"", "--fill zeros", []string{"- weight: 80\n        message-size: 1024\n        fill: zeros\n", "- weight: 1\n        message-size: 2048\n        fill: zeros\n"}, []string{"bodies"}},
 		{"", "--priority 3", []string{"priority: 3"}, []string{"priority: 7", "priority: 1"}},

@@ -17,7 +17,7 @@ func TestMistakesNameVariables(t *testing.T) {
 		{"PERFMQ_PROTOCOL=beta", "alpha client", "error: PERFMQ_PROTOCOL beta does not agree with the command perfmq alpha\nhint: use perfmq beta client; the variable is set in the environment\n"},
 		{"PERFMQ_USER=u PERFMQ_PASSWORD=x PERFMQ_PASSWORD_FILE=/no", "alpha client", "error: PERFMQ_PASSWORD and PERFMQ_PASSWORD_FILE are both given\nhint: leave one of them out\n"},
 		{"PERFMQ_BODY_FILE=/no/file", "alpha client", "error: PERFMQ_BODY_FILE: /no/file: no such file or directory\nhint: check the path\n"},
-		{"PERFMQ_INTERVAL=500ms", "alpha client", "error: PERFMQ_INTERVAL 500ms: the shortest interval is one second\nhint: give 1s or more; the variable is set in the environment\n"},
+		{"PERFMQ_INTERVAL=500ms", "alpha client", "error: PERFMQ_INTERVAL=500ms: 500ms is shorter than 1s\n"},
 		{"PERFMQ_COMMIT_INTERVAL=5", "beta client topic://T", "error: PERFMQ_COMMIT_INTERVAL: Beta cannot use transactions\nhint: leave PERFMQ_COMMIT_INTERVAL out\n"},
 		{"PERFMQ_OPTION=setle=late", "alpha client", "error: unknown option -o setle (PERFMQ_OPTION)\nhint: did you mean settle?\n"},
 		{"PERFMQ_RATE=5", "alpha client --rte 6", "error: unknown flag --rte\nhint: did you mean --rate?\n"},

@@ -54,16 +54,13 @@ func (a *app) join(paths []string, v *config.Values, jsonFile string) error {
 	paths = verifyFiles(paths)
 	sides, errs := readSides(paths)
 	if jsonFile != "" && jsonFile != run.Standard {
-		files := []config.NamedFile{config.Name("--json", jsonFile, true)}
 		for _, path := range paths {
-			files = append(files, config.Name(path, path, false))
+			if config.SameFile(path, jsonFile) {
+				errs = append(errs, &plan.Mistake{
+					Text: "--json names the file " + path + ", which is to be read", Hint: "name another file",
+				})
+			}
 		}
-		config.SameFiles(files, func(_, input *config.NamedFile) {
-			errs = append(errs, &plan.Mistake{
-				Text: "--json names the file " + input.Path() + ", which is to be read",
-				Hint: "name another file",
-			})
-		})
 	}
 	if len(errs) > 0 {
 		return a.usage(errs...)

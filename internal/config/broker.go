@@ -116,22 +116,8 @@ func (r *resolver) byChoice(f driver.Factory) driver.Factory {
 		}
 		names = append(names, l.Client)
 	}
-	switch {
-	case len(own) > 0 || !isNative(&f):
-		r.refuse("choose native or library", "--client %s: the clients of %s are %s", Quoted(client), f.Name,
-			strings.Join(names, ", "))
-	case client != LibraryClient && !slices.ContainsFunc(r.Libraries,
-		func(l driver.Factory) bool { return l.Client == client }):
-		r.refuse("choose native or library", "--client %s: there is no such client", Quoted(client))
-	default:
-		names := Names(r.Libraries)
-		slices.Sort(names)
-		hint := "leave --client out"
-		if len(names) > 0 {
-			hint += "; client libraries are there for " + strings.Join(slices.Compact(names), ", ")
-		}
-		r.refuse(hint, "--client %s: %s has no client library", client, f.Name)
-	}
+	r.refuse("choose native or library", "--client %s: the clients of %s are %s", Quoted(client), f.Name,
+		strings.Join(names, ", "))
 	return f
 }
 
@@ -144,11 +130,7 @@ func (r *resolver) brokerURL(flag, url string, f *driver.Factory) string {
 	case slices.Contains(f.Schemes, s):
 		return url
 	case s == "":
-		meant, rest := f.Schemes[0], url
-		if before, after, ok := strings.Cut(url, ":"); ok && slices.Contains(f.Schemes, strings.ToLower(before)) {
-			meant, rest = before, strings.TrimLeft(after, "/")
-		}
-		r.refuse("write "+meant+"://"+plan.RedactURL(rest), "%s %s has no scheme", flag, shown)
+		r.refuse("write "+f.Schemes[0]+"://"+plan.RedactURL(url), "%s %s has no scheme", flag, shown)
 	default:
 		hint := f.Name + " URLs begin with " + strings.Join(Schemes(f), ", ")
 		if other := byScheme(r.Factories, s); other != nil && flag == "--url" {

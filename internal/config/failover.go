@@ -27,7 +27,13 @@ type failover struct {
 // failoverScheme is how URLs of the failover transport begin.
 const failoverScheme = "failover:"
 
-const failoverExample = "write it as 'failover:(tcp://HOST:PORT,tcp://HOST:PORT)?randomize=false', in quotes"
+const (
+	failoverExample = "write it as 'failover:(tcp://HOST:PORT,tcp://HOST:PORT)?randomize=false', in quotes"
+	failoverHint    = "known are randomize and useExponentialBackOff (true or false), initialReconnectDelay, " +
+		"maxReconnectDelay and timeout (1 to 86400000 ms; timeout also -1 or 0 for ever), backOffMultiplier and " +
+		"reconnectDelayExponent (1 to 1000), maxReconnectAttempts (0 for none, -1 for any number); jms.* and wireFormat.* " +
+		"are ignored; --wait-for-broker TIME bounds the attempts at the start"
+)
 
 // isFailover tells whether a URL is one of the failover transport.
 func isFailover(url string) bool {
@@ -97,10 +103,7 @@ func (f *failover) readHosts(text string) error {
 		scheme = s
 		rest, nested, _ := strings.Cut(rest, "?")
 		for name := range strings.SplitSeq(nested, "&") {
-			if name, _, _ = strings.Cut(name, "="); failoverValues(name) != "" {
-				return mistake("close the parenthesis before the question mark: "+failoverExample,
-					"%s is given to a host of the failover URL", name)
-			} else if name != "" {
+			if name, _, _ = strings.Cut(name, "="); name != "" {
 				f.ignored = append(f.ignored, name)
 			}
 		}
@@ -131,9 +134,6 @@ func (f *failover) parameters(query string) error {
 			f.ignored = append(f.ignored, name)
 			continue
 		}
-		if slices.ContainsFunc(f.settings, func(s string) bool { return strings.HasPrefix(s, name+"=") }) {
-			return mistake("give it once", "the failover URL has %s twice", name)
-		}
 		var err error
 		switch name {
 		case "randomize":
@@ -160,16 +160,11 @@ func (f *failover) parameters(query string) error {
 				err = errFailoverRange
 			}
 			f.backoff.Attempts = max(0, f.backoff.Attempts)
-		case "startupMaxReconnectAttempts":
-			return mistake("--wait-for-broker TIME bounds the attempts at the start",
-				"the setting %s of the failover URL is not supported", name)
 		default:
-			return mistake("known are randomize, initialReconnectDelay, maxReconnectDelay, useExponentialBackOff, "+
-				"backOffMultiplier, reconnectDelayExponent, maxReconnectAttempts, timeout; jms.* and wireFormat.* are ignored",
-				"the setting %s of the failover URL is not supported", name)
+			return mistake(failoverHint, "the setting %s of the failover URL is not supported", name)
 		}
 		if err != nil {
-			return mistake(failoverValues(name), "the failover URL has %s=%s", name, value)
+			return mistake(failoverHint, "the failover URL has %s=%s", name, value)
 		}
 		f.settings = append(f.settings, name+"="+value)
 	}
@@ -177,24 +172,6 @@ func (f *failover) parameters(query string) error {
 		f.backoff.Longest = f.backoff.First
 	}
 	return nil
-}
-
-// failoverValues says which values a setting takes; it is empty for unknown settings.
-func failoverValues(name string) string {
-	switch name {
-	case "randomize", "useExponentialBackOff":
-		return "it must be true or false"
-	case "backOffMultiplier", "reconnectDelayExponent":
-		return "it must be a number from 1 to 1000"
-	case "timeout":
-		return "it must be a number of milliseconds up to 86400000, or 0 or -1 for ever"
-	case "maxReconnectAttempts", "startupMaxReconnectAttempts":
-		return "it must be a number of attempts, 0 for none, or -1 for any number"
-	case "initialReconnectDelay", "maxReconnectDelay":
-		return "it must be a number of milliseconds from 1 to 86400000"
-	default:
-		return ""
-	}
 }
 
 var errFailoverRange = errors.New("out of range")

@@ -129,22 +129,6 @@ func stepShape() []string {
 	return []string{"name", "groups", "until", "before", "after", "thresholds"}
 }
 
-// shapePlace says where a key of the file's shape stands, "" if it is none.
-func shapePlace(name string) string {
-	switch {
-	case name == keyMessages, name == keyChoose:
-		return "a producer group"
-	case slices.Contains(stepShape(), name) && !slices.Contains(topShape(), name), name == "until":
-		return "a step"
-	case slices.Contains(topShape(), name):
-		return "the top of the file"
-	case slices.Contains(groupShape(), name):
-		return "a group"
-	default:
-		return ""
-	}
-}
-
 // decode reads everything but the variables, the matrix and the search.
 func (d *decoder) decode(root *node) {
 	for key, most := range map[string]int{"brokers": 256, "groups": 256, "steps": 1024} {
@@ -277,11 +261,7 @@ func (d *decoder) goodName(pos Pos, what, name string) {
 	if plainName.MatchString(name) {
 		return
 	}
-	hint := "use a-z, 0-9, -, _ and ., at most 64 of them"
-	if lower := strings.ReplaceAll(strings.ToLower(name), " ", "-"); plainName.MatchString(lower) {
-		hint = "write " + lower + ": names have a-z, 0-9, -, _ and ."
-	}
-	d.bad(pos, hint, "%s cannot be the name of %s", quote(name), what)
+	d.bad(pos, "use a-z, 0-9, -, _ and ., at most 64 of them", "%s cannot be the name of %s", quote(name), what)
 }
 
 // quote puts a text of a file into quotes. Control characters and secrets are dealt with when a mistake is finished.
@@ -337,17 +317,9 @@ func (d *decoder) unknown(key *node, places Scope, of string, shape ...string) {
 		d.bad(key.pos, hint, "%s is no setting of %s", name, of)
 		return
 	}
-	if place := shapePlace(name); place != "" {
-		d.bad(key.pos, "it belongs to "+place, "%s is no setting of %s", name, of)
-		return
-	}
 	hint := ""
-	if strings.Trim(name, "0123456789") == "" {
-		hint = "a comma in braces begins a new setting: write 10000, not 10,000"
-	} else if n := d.keys.nearest(name, places, shape); n != "" {
+	if n := d.keys.nearest(name, places, shape); n != "" {
 		hint = "did you mean " + n + "?"
-	} else if n := d.keys.nearest(name, everywhere, nil); n != "" {
-		hint = fmt.Sprintf("did you mean %s, of %s?", n, d.keys.byName[n].Places)
 	} else if len(shape) > 0 && places == 0 {
 		hint = "known are " + strings.Join(shape, ", ")
 	}
@@ -500,7 +472,9 @@ func (d *decoder) readGroup(p pair, used map[string]bool) {
 			g.destinations = append(g.destinations, d.readDestinations(n)...)
 		}
 	}
-	g.mix = d.readMix(g.role, p.value)
+	if g.role != plan.Consumer {
+		g.mix = d.readMix(p.value)
+	}
 	g.entries = d.entriesOfGroup(p.value.pairs, g.role)
 	d.groups = append(d.groups, g)
 }
@@ -508,7 +482,11 @@ func (d *decoder) readGroup(p pair, used map[string]bool) {
 // entriesOfGroup reads the settings of a group, or of its use in a step.
 func (d *decoder) entriesOfGroup(pairs []pair, role plan.Role) []entry {
 	places, of := placesOfRole(role)
-	return d.entries(pairs, places, of, groupShape()...)
+	shape := groupShape()
+	if role == plan.Consumer {
+		shape = slices.DeleteFunc(shape, func(key string) bool { return key == keyMessages || key == keyChoose })
+	}
+	return d.entries(pairs, places, of, shape...)
 }
 
 // placesOfRole returns which settings a group has.
@@ -559,14 +537,8 @@ func names(list []part) (texts []string) {
 }
 
 // readMix reads the kinds of messages of a group, or of one in a step, and how one is chosen.
-func (d *decoder) readMix(role plan.Role, n *node) (m mix) {
+func (d *decoder) readMix(n *node) (m mix) {
 	const form = "messages: [{weight: 80, message-size: 1KiB}, {weight: 20, message-size: 64KiB}]"
-	for _, p := range n.pairs {
-		if (p.key.text == keyMessages || p.key.text == keyChoose) && role == plan.Consumer {
-			d.bad(p.key.pos, "it belongs to a producer group", "%s is no setting of a consumer group", p.key.text)
-			return m
-		}
-	}
 	list := n.get(keyMessages)
 	m.turn = d.word(n, keyChoose, "messages cannot be chosen by %s", chooseWeight, chooseTurn) == chooseTurn
 	if choose := n.get(keyChoose); choose != nil && list == nil {
@@ -668,8 +640,7 @@ func (d *decoder) readStep(n *node, i int) fileStep {
 			s.name, s.pos = text, name.pos
 			d.goodName(name.pos, "a step", text)
 			if strings.Contains(text, ".group.") {
-				d.bad(name.pos, "such as "+strings.ReplaceAll(text, ".group.", "-group-"),
-					"%s cannot be the name of a step: STEP.group.NAME is a group of a step", quote(text))
+				d.bad(name.pos, "", "%s cannot be the name of a step: STEP.group.NAME is a group of a step", quote(text))
 			}
 		}
 	}
@@ -721,7 +692,9 @@ func (d *decoder) readUses(n *node) (list []use) {
 			u := use{part: part{name: g.name, pos: p.key.pos}}
 			if empty := p.value.kind == mapping && len(p.value.pairs) == 0; !empty && !p.value.null {
 				u.entries = d.overrides(p.value, g)
-				u.mix = d.readMix(g.role, p.value)
+				if g.role != plan.Consumer {
+					u.mix = d.readMix(p.value)
+				}
 			}
 			list = append(list, u)
 		}
@@ -844,16 +817,11 @@ func (d *decoder) thresholdMap(n *node) (text *node, abort bool) {
 			}
 			abort = word == "true"
 		default:
-			if len(n.pairs) == 1 && p.value.kind == scalar { // - STEP: METRIC OPERATOR VALUE
-				d.bad(p.key.pos, fmt.Sprintf(`put it into quotes: "%s: %s"`, p.key.text, p.value.text),
-					"a threshold of a step is one text")
-				return nil, false
-			}
 			d.unknown(p.key, 0, "a threshold", "threshold", "abort")
 		}
 	}
 	if text == nil {
-		d.bad(n.pos, `{threshold: "lost == 0", abort: true}`, "a threshold has no text")
+		d.bad(n.pos, `"STEP: lost == 0", or {threshold: "lost == 0", abort: true}`, "a threshold has no text")
 	}
 	return text, abort
 }

@@ -25,7 +25,6 @@ const (
 const (
 	inGroup    = InProducerGroup | InConsumerGroup
 	inDefaults = InBroker | inGroup | InStep
-	everywhere = ^Scope(0)
 )
 
 // String names the places: "a producer group or a step".

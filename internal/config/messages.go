@@ -1,13 +1,11 @@
 package config
 
 import (
-	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/inputfile"
-	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -98,51 +96,4 @@ func (r *resolver) body(name string) ([]byte, error) {
 		}
 	}
 	return body, nil
-}
-
-// weigh multiplies weights of messages with those of the kinds within each message: the kinds of a message share its
-// weight.
-func weigh(weights []int, kinds [][]plan.Variant) error {
-	sums, multiple := make([]int, len(kinds)), 1
-	for i, list := range kinds {
-		divisor := 0
-		for j := range list {
-			sums[i] += list[j].Weight
-			divisor = gcd(divisor, list[j].Weight)
-		}
-		for j := range list {
-			list[j].Weight /= divisor
-		}
-		sums[i] /= max(divisor, 1)
-		if sums[i] > 0 {
-			multiple = multiple / gcd(multiple, sums[i]) * sums[i]
-		}
-		if multiple > load.MaxCycle {
-			return fmt.Errorf("the sizes and files of its messages cannot share their weights: the order would begin anew "+
-				"after more than %d messages only",
-				load.MaxCycle)
-		}
-	}
-	divisor := 0
-	for i, list := range kinds {
-		for j := range list {
-			list[j].Weight *= weights[i] * (multiple / sums[i]) // below 1e18
-			divisor = gcd(divisor, list[j].Weight)
-		}
-	}
-	for _, list := range kinds {
-		for j := range list {
-			if multiple > 1 { // else they are as the user gave them
-				list[j].Weight /= divisor
-			}
-		}
-	}
-	return nil
-}
-
-func gcd(a, b int) int {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
 }

@@ -3,11 +3,8 @@ package config
 import (
 	"cmp"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/listen"
@@ -25,17 +22,6 @@ func (r *resolver) outputs() {
 	r.outputFile("--verify-file", o.VerifyFile)
 	r.resultFolder()
 	r.differentFiles()
-	both := func(a, b string) bool { return r.Source(a) == CommandLine && r.Source(b) == CommandLine }
-	if o.Silent && o.ShowLatency && both("silent", "show-latency") {
-		r.refuse("leave one of them out", "--silent prints nothing, --show-latency prints more")
-	}
-	if o.Format == run.RocketMQ && o.ShowLatency && both("format", "show-latency") {
-		r.refuse("leave one of them out; --json and --hdr have the latencies of every second",
-			"--format rocketmq has no lines for --show-latency")
-	}
-	if r.Has("interval") && o.Interval < time.Second {
-		r.refuse("give 1s or more", "--interval %v: the shortest interval is one second", o.Interval)
-	}
 	r.address("--web", o.Web, "8080")
 	r.address("--metrics", o.Metrics, "9400")
 	if o.Metrics == "" && o.Linger.For > 0 {
@@ -123,95 +109,49 @@ func NoResultFolder(dir string) *plan.Mistake {
 	return nil
 }
 
-// differentFiles refuses to write two outputs into one file, or over an input. Standard output and standard error may
-// share one, and redirecting a stream over an input is deliberate.
+// differentFiles refuses to write two outputs into one file, or over an input.
 func (r *resolver) differentFiles() {
-	var files []NamedFile
-	add := func(flag, path string, output bool) {
-		if path != "" {
-			files = append(files, Name(flag, path, output))
-		}
-	}
-	streams := []NamedFile{openFile("standard error", r.Stderr)}
-	if !r.Outputs.Silent {
-		streams = append(streams, openFile("standard output", r.Stdout))
+	o, b := &r.Outputs, &r.Broker
+	inputs := map[string][]string{
+		"--password-file": {b.PasswordFile}, "--body-file": {r.Bodies.File}, "--tls-ca": {b.TLS.CAFile},
+		"--tls-cert": {b.TLS.CertFile}, "--tls-key": {b.TLS.KeyFile}, "--metrics-web-config": {o.MetricsWeb},
 	}
 	if inputfile.IsFolder(r.Bodies.File) {
-		bodies, _ := inputfile.Folder(r.Bodies.File, driver.MaxVariants) // errors are already reported
-		for _, path := range bodies {
-			add("--body-file", path, false)
+		inputs["--body-file"], _ = inputfile.Folder(r.Bodies.File, driver.MaxVariants) // errors are already reported
+	}
+	outputs := [][2]string{{"--json", o.JSON}, {"--hdr", o.HDR}, {"--verify-file", o.VerifyFile}}
+	for _, name := range result.Files() {
+		if o.Result != "" {
+			outputs = append(outputs, [2]string{"--result", filepath.Join(o.Result, name)})
 		}
 	}
-	o, b := &r.Outputs, &r.Broker
-	for flag, path := range map[string]string{
-		"--password-file": b.PasswordFile, "--body-file": r.Bodies.File, "--tls-ca": b.TLS.CAFile,
-		"--tls-cert": b.TLS.CertFile, "--tls-key": b.TLS.KeyFile, "--metrics-web-config": o.MetricsWeb,
-	} {
-		add(flag, path, false)
-	}
-	if o.JSON != run.Standard {
-		add("--json", o.JSON, true)
-	}
-	add("--hdr", o.HDR, true)
-	add("--verify-file", o.VerifyFile, true)
-	if o.Result != "" {
-		for _, name := range result.Files() {
-			add("--result", filepath.Join(o.Result, name), true)
+	for i, output := range outputs {
+		refuse := func(flag, path string) {
+			if SameFile(path, output[1]) {
+				r.refuse("name two files", "%s and %s name the same file %s", flag, output[0], output[1])
+			}
 		}
-	}
-	SameFiles(append(streams, files...), func(a, b *NamedFile) {
-		if b.output && (a.stream == nil || b.stream == nil) {
-			r.refuse("name two files", "%s and %s name the same file %s", a.flag, b.flag, b.path)
+		for _, other := range outputs[:i] {
+			refuse(other[0], other[1])
 		}
-	})
-}
-
-// NamedFile is a file that the command line names, or an open one.
-type NamedFile struct {
-	flag, path string // as in messages; the path is empty if it has no name
-	output     bool
-	stream     io.Writer   // of an open one
-	info       fs.FileInfo // nil if there is no such file yet
-}
-
-// Name returns the file at a path.
-func Name(flag, path string, output bool) NamedFile {
-	f := NamedFile{flag: flag, path: path, output: output}
-	f.info, _ = os.Stat(path) // nil if it is not there yet
-	return f
-}
-
-// Path returns the path.
-func (f *NamedFile) Path() string { return f.path }
-
-// openFile returns the file behind standard output or standard error, which another output may name, too.
-func openFile(flag string, w io.Writer) NamedFile {
-	f := NamedFile{flag: flag, output: true, stream: w}
-	if s, ok := w.(interface{ Stat() (fs.FileInfo, error) }); ok {
-		f.info, _ = s.Stat()
-	}
-	return f
-}
-
-// same reports whether both are one regular file, existing or not. Devices such as /dev/null and pipes may have several
-// writers.
-func (f *NamedFile) same(o *NamedFile) bool {
-	if f.info != nil && o.info != nil {
-		return f.info.Mode().IsRegular() && os.SameFile(f.info, o.info)
-	}
-	a, err1 := filepath.Abs(f.path)
-	b, err2 := filepath.Abs(o.path)
-	return f.info == nil && o.info == nil && f.stream == nil && o.stream == nil && err1 == nil && err2 == nil && a == b
-}
-
-// SameFiles calls found for each output that is the same file as another output, or as an input.
-func SameFiles(files []NamedFile, found func(a, b *NamedFile)) {
-	for i := range files {
-		for j := range files[:i] {
-			a, b := &files[j], &files[i]
-			if (a.output || b.output) && a.same(b) {
-				found(a, b)
+		for flag, paths := range inputs {
+			for _, path := range paths {
+				refuse(flag, path)
 			}
 		}
 	}
+}
+
+// SameFile reports whether two paths name one regular file, existing or not. Devices such as /dev/null and pipes may
+// have several writers.
+func SameFile(a, b string) bool {
+	if a == "" || b == "" || a == run.Standard || b == run.Standard {
+		return false
+	}
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	if err1 == nil && err2 == nil {
+		return x.Mode().IsRegular() && os.SameFile(x, y)
+	}
+	return err1 != nil && err2 != nil && filepath.Clean(a) == filepath.Clean(b)
 }

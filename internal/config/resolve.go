@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"reflect"
 	"slices"
@@ -23,8 +22,6 @@ type Maker struct {
 	Scenarios fs.FS // the scenario files inside the program; nil for none
 	// JobIndex is the completion index of a Kubernetes Job; empty if there is none.
 	JobIndex string
-	// Stdout and Stderr may be files that outputs must not overwrite.
-	Stdout, Stderr io.Writer
 }
 
 // Ready is a plan with the settings of its outputs.
@@ -80,7 +77,7 @@ func Parts(errs ...error) (list []error) {
 		joined, ok := err.(interface{ Unwrap() []error })
 		switch {
 		case err == nil:
-		case ok && reflect.TypeOf(err) == reflect.TypeOf(errors.Join(io.EOF)): // fmt.Errorf has a text of its own
+		case ok && reflect.TypeOf(err) == reflect.TypeOf(errors.Join(fs.ErrExist)): // not fmt.Errorf
 			list = append(list, Parts(joined.Unwrap()...)...)
 		default:
 			list = append(list, err)
@@ -160,20 +157,9 @@ func (r *resolver) contradictions(g *plan.Group) {
 		return
 	}
 	for _, o := range driver.Describe(g.ProducerBroker.Options) {
-		switch v := o.Value.(type) {
-		case bool:
-			if o.Name == "transactional" && v && g.Resend {
-				r.refuse("leave one of them out", "--in-doubt resend does not work with -o transactional=true: a half message "+
-					"that is sent again is another one for the broker, which checks both back")
-			}
-		case timeDuration:
-			given := slices.ContainsFunc(g.ProducerBroker.Assigned, func(o string) bool {
-				return strings.HasPrefix(o, "send-timeout=")
-			})
-			if o.Name == "send-timeout" && given && r.Has("send-timeout") && v != g.SendTimeout {
-				r.refuse("leave one of them out", "--send-timeout %v and -o send-timeout=%v contradict each other",
-					g.SendTimeout, v)
-			}
+		if on, ok := o.Value.(bool); ok && on && o.Name == "transactional" && g.Resend {
+			r.refuse("leave one of them out", "--in-doubt resend does not work with -o transactional=true: a half message "+
+				"that is sent again is another one for the broker, which checks both back")
 		}
 	}
 }

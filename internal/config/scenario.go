@@ -498,36 +498,30 @@ func (b *builder) group(u *use) *plan.Group {
 // messages returns the kinds of messages of a group. A message has the settings that it does not set from lists, the
 // group's entries.
 func (b *builder) messages(what string, broker *plan.Broker, m mix, lists [][]entry) []plan.Variant {
-	weights := make([]int, 0, len(m.messages))
-	kinds := make([][]plan.Variant, 0, len(m.messages))
+	var kinds []plan.Variant
 	for i := range m.messages {
 		one := &m.messages[i]
-		if !b.agrees(one) {
-			continue
-		}
 		own := slices.Clone(lists)
 		for i := range own {
 			own[i] = slices.DeleteFunc(slices.Clone(own[i]), func(e entry) bool { return one.replaces(e.Name) })
 		}
 		v := b.values(InMessage, strings.TrimSuffix(what, ": "), nil, append(own, one.entries)...)
-		if _, file := last(one.entries, "body-file"); file && v.Source("fill") == File {
+		_, file := last(one.entries, "body-file")
+		if _, filled := last(one.entries, "fill"); file && !filled && v.Source("fill") == File {
 			delete(v.sources, "fill") // the group's value is for its other messages
 		}
 		r := b.resolver(v, plan.Producer)
 		list := r.kinds(broker)
-		b.badPart(what, one.pos, r.errs)
-		weights, kinds = append(weights, v.Weight.Weight), append(kinds, list)
-	}
-	if m.turn {
-		for _, list := range kinds {
-			for i := range list {
-				list[i].Weight = 1
-			}
+		if len(list) > 1 {
+			r.refuse("make each a message of its own", "a message has several sizes or files")
 		}
-	} else if err := weigh(weights, kinds); err != nil {
-		b.bad(m.messages[0].pos, "give rounder weights", "%s%v", what, err)
+		for i := range list {
+			list[i].Weight = v.Weight.Weight // 1 of each, if they are sent in turn
+		}
+		b.badPart(what, one.pos, r.errs)
+		kinds = append(kinds, list...)
 	}
-	return slices.Concat(kinds...)
+	return kinds
 }
 
 // replaces reports whether the body of a message replaces the one that a setting of its group names.
@@ -535,22 +529,6 @@ func (p *part) replaces(name string) bool {
 	_, sized := last(p.entries, "message-size")
 	_, file := last(p.entries, "body-file")
 	return file && name == "message-size" || sized && name == "body-file"
-}
-
-// agrees reports settings of a message that contradict each other.
-func (b *builder) agrees(m *part) bool {
-	first := ""
-	for _, e := range m.entries {
-		if e.Name != "message-size" && e.Name != "fill" && e.Name != "body-file" {
-			continue
-		}
-		if first != "" && (e.Name == "body-file") != (first == "body-file") {
-			b.bad(e.pos, "leave one of them out, or make two messages of them", "%s and %s are both given", first, e.Name)
-			return false
-		}
-		first = e.Name
-	}
-	return true
 }
 
 // said returns a note for each flag and variable with the parts of the file that it was applied to, and other notes.

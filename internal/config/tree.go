@@ -244,5 +244,6 @@ func (s *source) syntax(err error, deep bool) Mistake {
 		}
 	}
 	return Mistake{Pos: pos, Text: "not YAML: " + text, Hint: "look at indentation, quotes and brackets here and in the " +
-		"lines before: a value with ${NAME} in braces, with one of @`%*&! at its beginning, or with a colon and a blank needs quotes"}
+		"lines before: a value with ${NAME} in braces, with one of @`%*&! " +
+		"at its beginning, or with a colon and a blank needs quotes"}
 }

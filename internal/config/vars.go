@@ -1,12 +1,10 @@
 package config
 
 import (
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/perfmq/perfmq/internal/nearest"
 )
@@ -131,7 +129,6 @@ func (d *decoder) expand(n *node, left *int) {
 			break
 		}
 		b.WriteString(rest[:i])
-		at := len(n.raw) - len(rest) + i
 		rest = rest[i+1:]
 		switch rest[0] {
 		case '$':
@@ -145,14 +142,14 @@ func (d *decoder) expand(n *node, left *int) {
 		}
 		name, after, ok := strings.Cut(rest[1:], "}")
 		if !ok {
-			d.bad(d.within(n, at), "write ${NAME}, or $${ for these two characters", "${ has no }")
+			d.bad(n.pos, "write ${NAME}, or $${ for these two characters", "${ has no }")
 			n.broken = true
 			return
 		}
 		rest = after
 		v := d.vars[name]
 		if v == nil {
-			d.bad(d.within(n, at), d.undefined(name), "the variable %s is not defined", quote(name))
+			d.bad(n.pos, d.undefined(name), "the variable %s is not defined", quote(name))
 			n.broken = true
 			continue
 		}
@@ -181,22 +178,5 @@ func (d *decoder) undefined(name string) string {
 		d.vars[n].used = true // as far as one can tell
 		return "did you mean ${" + n + "}?"
 	}
-	if !variableName.MatchString(name) {
-		return "write $${ for a ${ that is no variable"
-	}
-	return fmt.Sprintf("define it, vars: {%s: VALUE}, or write $${%s} for this text", name, name)
-}
-
-// within returns the position of a byte of a scalar's text, or of the scalar if it is written in another way than it
-// reads.
-func (d *decoder) within(n *node, at int) Pos {
-	line := []rune(d.source.line(n.pos.Line))
-	from := min(n.pos.Column-1, len(line))
-	if n.quoted {
-		from = min(from+1, len(line))
-	}
-	if to := min(from+len(n.raw), len(line)); strings.HasPrefix(string(line[from:to]), n.raw) {
-		return d.source.pos(n.pos.Line, from+1+utf8.RuneCountInString(n.raw[:at]))
-	}
-	return n.pos
+	return "define it under vars:, or write $${ for a ${ that is no variable"
 }

@@ -150,7 +150,8 @@ func (v *validator) settings() {
 	for _, b := range g.Brokers() {
 		f := v.driver(b)
 		v.refuse(g.Hosts == Spread && f.Hosts == nil, "leave --hosts out",
-			"--hosts spread: the hosts of a URL of %s are name servers, and the brokers that they name are not chosen by it", title(f))
+			"--hosts spread: the hosts of a URL of %s are name servers, and the brokers that they name are not chosen by it",
+			title(f))
 		v.refuse(g.Reconnect && f.Capabilities.Reconnects,
 			"use --client native, or leave --reconnect out: the library then reconnects as it always does, and messages in "+
 				"flight end as unconfirmed", "--reconnect: %s reconnects by itself and reports no outage", title(f))
