@@ -35,7 +35,7 @@ func (s *session) answerAttach(a *wire.Attach) {
 		Target: a.Target, MaxMessageSize: uint64(s.c.srv.opts.MaxMessage), //nolint:gosec // above zero
 	}
 	if source := &answer.Source; source.Kind == wire.DescSource {
-		source.DistributionMode, source.Timeout = "", 0
+		source.DistributionMode, source.Timeout, source.DefaultOutcome = "", 0, nil
 		source.Outcomes = []string{
 			wire.DescAccepted.String(), wire.DescRejected.String(), wire.DescReleased.String(), wire.DescModified.String(),
 		}
@@ -96,7 +96,6 @@ func (l *inLink) open(t *wire.Terminus) (refused *failure) {
 func (s *session) attachOut(a *wire.Attach) error {
 	l := &outLink{
 		s: s, handle: a.Handle, settled: a.SenderSettleMode == wire.SenderSettled,
-		fallback: wire.State{Kind: wire.DescReleased},
 	}
 	if a.SenderSettleMode == wire.SenderMixed {
 		a.SenderSettleMode = wire.SenderUnsettled
@@ -130,13 +129,6 @@ func (l *outLink) open(a *wire.Attach) (refused *failure, err error) {
 	case t.DistributionMode == wire.DistributionCopy && kindOf(t) == store.KindQueue:
 		// JMS clients ask for copies of topics, where every subscriber gets one
 		return fail(wire.CondNotImplemented, "queues cannot be browsed"), nil
-	}
-	if t.DefaultOutcome != nil {
-		o, err := wire.ParseState(t.DefaultOutcome)
-		if err != nil || !o.Terminal() {
-			return nil, fail(wire.CondDecode, "a malformed default outcome")
-		}
-		l.fallback = o
 	}
 	text, filter, refused := selectorOf(t)
 	if refused != nil {

@@ -22,7 +22,7 @@ func TestCommitIsAllOrNothing(t *testing.T) {
 	}{{true, 3}, {false, 3}} {
 		x := &txn{}
 		for range 3 {
-			x.sends = append(x.sends, txnSend{dest, &store.Message{Content: storetest.Content{Text: "x"}, Priority: 4}})
+			x.sends, x.to = append(x.sends, &store.Message{Content: storetest.Content{Text: "x"}, Priority: 4}), append(x.to, dest)
 		}
 		_, refused := x.commit(c)
 		require.Equal(t, want.fits, refused == nil)
@@ -38,7 +38,7 @@ func TestCommitCountsFull(t *testing.T) {
 	commit := func(dest *store.Destination) *failure {
 		x := &txn{}
 		for range 3 {
-			x.sends = append(x.sends, txnSend{dest, &store.Message{Content: storetest.Content{Text: "x"}, Priority: 4}})
+			x.sends, x.to = append(x.sends, &store.Message{Content: storetest.Content{Text: "x"}, Priority: 4}), append(x.to, dest)
 		}
 		_, refused := x.commit(c)
 		return refused

@@ -19,7 +19,6 @@ type outLink struct {
 	queued   bool            // on the writer's list; under readyMu
 	consumer *store.Consumer // nil: a described subscription
 	sub      *store.Queue    // of a durable subscription; the reader's
-	fallback wire.State      // the default outcome
 	settled  bool            // deliveries are presettled
 	detached bool            // by us; the reader's
 	closed   bool
@@ -188,15 +187,11 @@ func (s *session) onDisposition(f *wire.Decoder) error {
 			t.acknowledge(s, n, one, &o, d.Settled)
 			return
 		}
-		verdict := &o
-		if !o.Terminal() {
-			if !d.Settled {
-				return
-			}
-			verdict = &one.link.fallback
+		if !o.Terminal() && !d.Settled {
+			return
 		}
 		s.unsettled.Remove(n)
-		one.settle(verdict)
+		one.settle(&o) // without an outcome it is released
 		if !settled {
 			first, settled = n, true
 		}

@@ -2,8 +2,6 @@ package amqp_test
 
 import (
 	"context"
-	"net"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/amqp"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 	"github.com/perfmq/perfmq/internal/leaktest"
 )
 
@@ -26,59 +25,21 @@ func soon(t testing.TB) context.Context {
 	return ctx
 }
 
-// rig is a server on a free port of the loopback interface.
+// rig is a server on a port.
 type rig struct {
 	t     testing.TB
 	store *store.Store
 	addr  string
 	stop  context.CancelFunc
-
-	listener net.Listener
-
-	mu    sync.Mutex
-	conns []net.Conn
+	kill  func()
 }
 
 func start(t testing.TB, cfg store.Config, o amqp.Options) *rig {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	r := &rig{t: t, store: store.New(cfg), addr: l.Addr().String(), listener: l}
-	s := amqp.New(r.store, o)
-	ctx, stop := context.WithCancel(context.Background())
-	r.stop = stop
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			r.mu.Lock()
-			r.conns = append(r.conns, conn)
-			r.mu.Unlock()
-			serving.Go(func() { _ = s.Serve(ctx, conn) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		stop()
-		serving.Wait()
-		require.NoError(t, leaktest.Find(before))
-	})
-	return r
-}
-
-// kill breaks all connections and lets no more in, without a word.
-func (r *rig) kill() {
-	_ = r.listener.Close()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range r.conns {
-		_ = c.(*net.TCPConn).SetLinger(0)
-		_ = c.Close()
-	}
+	t.Cleanup(func() { require.NoError(t, leaktest.Find(before)) })
+	r := storetest.Serve(t, cfg, func(s *store.Store) storetest.Frontend { return amqp.New(s, o) })
+	return &rig{t: t, store: r.Store, addr: r.Addr, stop: r.Cancel, kill: r.Kill}
 }
 
 func (r *rig) dial(o *client.ConnOptions) *client.Conn {

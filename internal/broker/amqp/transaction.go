@@ -13,16 +13,12 @@ const maxTxnBytes = 64 << 20
 // txn is a transaction: its sends and settlements take effect at the commit. It is the reader's.
 type txn struct {
 	owner        *inLink
-	sends        []txnSend
+	sends        []*store.Message
+	to           []*store.Destination // of each of sends
 	acks         []txnAck
 	bytes        int
 	held         int64 // bytes on the connection's account
 	rollbackOnly bool  // a bound was exceeded
-}
-
-type txnSend struct {
-	dest *store.Destination
-	msg  *store.Message
 }
 
 // txnAck is a settlement to be applied at the commit.
@@ -94,7 +90,7 @@ func (l *inLink) sendInTxn(id []byte, dest *store.Destination, m *store.Message,
 		t.setRollbackOnly(l.s.c)
 	default:
 		t.held += count
-		t.sends = append(t.sends, txnSend{dest, m})
+		t.sends, t.to = append(t.sends, m), append(t.to, dest)
 	}
 	l.answer((&wire.State{Kind: wire.DescAccepted, Transactional: true, TxnID: id}).Append(nil))
 	return nil
@@ -108,7 +104,7 @@ func (t *txn) setRollbackOnly(c *conn) {
 // free frees the messages.
 func (t *txn) free(c *conn) {
 	c.account.Give(t.held)
-	t.sends, t.held = nil, 0
+	t.sends, t.to, t.held = nil, nil, 0
 }
 
 // acknowledge keeps a settlement until the commit; the connection's lock is held.
@@ -132,18 +128,11 @@ func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
 		return false, failCommit(wire.CondResourceLimit,
 			"the transaction has more than %d bytes, or than the broker has memory for", maxTxnBytes)
 	}
-	if !c.srv.blocks {
-		for _, s := range t.sends {
-			if !s.dest.Room(nil) {
-				for _, each := range t.sends { // to other destinations, too
-					each.dest.CountRefused(1)
-				}
-				return false, failCommit(wire.CondResourceLimit, "%s", s.dest.WhyFull())
-			}
-		}
+	if full := c.srv.store.RefuseCommit(t.to); full != nil {
+		return false, failCommit(wire.CondResourceLimit, "%s", full.WhyFull())
 	}
-	for _, s := range t.sends {
-		if s.dest.Commit(s.msg) == store.Withheld {
+	for i, m := range t.sends {
+		if t.to[i].Commit(m) == store.Withheld {
 			withheld = true
 		}
 	}

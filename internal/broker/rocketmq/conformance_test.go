@@ -31,7 +31,7 @@ func conformance(t *testing.T, options ...string) drivertest.Config {
 		Allocations: 10, // of the broker, for the most part
 		Victim: func(t testing.TB) (string, func()) {
 			victim := start(t, store.Config{}, rocketmq.Options{Secret: secrets})
-			return victim.url(), func() { _ = victim.l.Close(); victim.drop() }
+			return victim.url(), victim.kill
 		},
 		Unordered: unordered,
 	}

@@ -63,8 +63,6 @@ func (c *conn) dispatch(r *wire.Frame) error {
 		return c.consumeStats(r)
 	case wire.ReqQueryTopicConsumeByWho:
 		return c.topicGroups(r)
-	case wire.ReqGetBrokerConfig:
-		return c.config(r)
 	case wire.ReqGetBrokerRuntimeInfo:
 		return c.runtimeInfo(r)
 	default:

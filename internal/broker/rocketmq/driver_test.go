@@ -228,8 +228,7 @@ func TestDriverIsNotHeldBackForLong(t *testing.T) {
 	var broker atomic.Pointer[testBroker]
 	hangs := time.AfterFunc(patience, func() {
 		if b := broker.Load(); b != nil {
-			_ = b.l.Close()
-			b.drop()
+			b.kill()
 		}
 	})
 	defer hangs.Stop()

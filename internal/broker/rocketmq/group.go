@@ -20,8 +20,8 @@ type group struct {
 	mu           sync.Mutex
 	members      map[member]bool
 	subs         map[string]*subscription // by topic
-	locks        map[lockedQueue]lock
-	broadcasting bool // the members keep their offsets themselves
+	locks        map[wire.Queue]lock      // without the broker
+	broadcasting bool                     // the members keep their offsets themselves
 
 	notified  time.Time // when the members were last notified
 	notifying bool      // they will be notified
@@ -51,11 +51,6 @@ func newSubscription(kind, expression string, version int64) *subscription {
 	s := &subscription{kind: kind, expression: expression, version: version}
 	s.filter, s.err = newFilter(kind, expression)
 	return s
-}
-
-type lockedQueue struct {
-	topic string
-	queue int
 }
 
 // lock reserves a queue for one client, for a minute (RebalanceLockManager).
@@ -103,7 +98,7 @@ func (s *Server) makeGroup(name string) *group {
 	s.mu.Lock()
 	g := s.groups[name]
 	if g == nil && len(s.groups) < maxGroups && s.store.Reserve(groupSize) {
-		g = &group{name: name, members: map[member]bool{}, subs: map[string]*subscription{}, locks: map[lockedQueue]lock{}}
+		g = &group{name: name, members: map[member]bool{}, subs: map[string]*subscription{}, locks: map[wire.Queue]lock{}}
 		g.touch()
 		s.groups[name] = g
 	}
@@ -373,7 +368,7 @@ func (c *conn) lockQueues(r *wire.Frame, take bool) error {
 	taken := []wire.Queue{}
 	g.mu.Lock()
 	for _, q := range data.Queues {
-		key := lockedQueue{q.Topic, q.Queue}
+		key := wire.Queue{Topic: q.Topic, Queue: q.Queue}
 		l, locked := g.locks[key]
 		if locked && l.client != data.ClientID && now.Sub(l.at) < lockTime {
 			continue

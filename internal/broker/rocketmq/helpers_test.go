@@ -3,12 +3,10 @@
 package rocketmq_test
 
 import (
-	"context"
 	"encoding/binary"
 	"io"
 	"net"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,73 +14,35 @@ import (
 
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 )
 
 // patience bounds each wait for something that must happen.
 const patience = time.Minute
 
-// testBroker is a front-end with a listener.
+// testBroker is a front-end on a port.
 type testBroker struct {
 	*rocketmq.Server
-	store *store.Store
-	addr  string
-	l     net.Listener
-	stop  context.CancelFunc
-	wg    sync.WaitGroup
-
-	mu    sync.Mutex
-	conns []net.Conn
+	store      *store.Store
+	addr       string
+	drop, kill func()
 }
 
 // start starts a broker that ends with the test.
 func start(tb testing.TB, cfg store.Config, o rocketmq.Options) *testBroker {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(tb, err)
-	b := serve(l, cfg, o)
-	tb.Cleanup(b.end)
-	return b
-}
-
-func serve(l net.Listener, cfg store.Config, o rocketmq.Options) *testBroker {
-	s := store.New(cfg)
-	ctx, stop := context.WithCancel(context.Background())
-	b := &testBroker{Server: rocketmq.New(s, o), store: s, addr: l.Addr().String(), l: l, stop: stop}
-	s.OnDrop(func() { b.drop() })
-	b.wg.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			b.mu.Lock()
-			b.conns = append(b.conns, conn)
-			b.mu.Unlock()
-			b.wg.Go(func() { _ = b.Serve(ctx, conn) })
-		}
+	b := &testBroker{}
+	tb.Cleanup(func() { b.Close() })
+	r := storetest.Serve(tb, cfg, func(s *store.Store) storetest.Frontend {
+		b.Server = rocketmq.New(s, o)
+		return b.Server
 	})
+	b.store, b.addr, b.drop, b.kill = r.Store, r.Addr, r.Drop, r.Kill
 	return b
 }
 
 func (b *testBroker) url() string { return "rocketmq://" + b.addr }
-
-func (b *testBroker) drop() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, c := range b.conns {
-		_ = c.Close()
-	}
-	b.conns = nil
-}
-
-func (b *testBroker) end() {
-	_ = b.l.Close()
-	b.stop()
-	b.store.Stall(0)
-	b.wg.Wait()
-	b.Close()
-}
 
 // call sends a request over a connection of its own and returns the answer's code and body.
 func call(t testing.TB, addr string, code int, body []byte, fields ...string) (answer int, answerBody []byte) {

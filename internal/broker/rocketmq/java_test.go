@@ -92,21 +92,3 @@ func TestJavaProducerAndConsumer(t *testing.T) {
 	require.Eventually(t, func() bool { return b.Stats().Delivered >= sent(b, "JAVA") }, soon, 20*time.Millisecond)
 	require.Zero(t, b.Stats().BrokenFrames)
 }
-
-// TestJavaTransactionProducer: half messages are committed, rolled back, and asked for.
-func TestJavaTransactionProducer(t *testing.T) {
-	b := start(t, store.Config{}, rocketmq.Options{TransactionCheckAfter: patientCheck, TransactionCheckInterval: 300 * time.Millisecond})
-	out, stop := benchmark(t, b, "TransactionProducer", "-t", "JAVA", "-w", "4", "-s", "256", "-sr", "0.2", "-su", "0.2", "-cr", "0.3", "-cu", "0.2", "-i", "2", "-ri", "500")
-	require.Eventually(t, func() bool {
-		s := b.Stats()
-		return s.Committed >= 1000 && s.RolledBack >= 200 && s.Checks >= 300
-	}, soon, 20*time.Millisecond)
-	require.Eventually(t, func() bool { return sum(out, `\| Check: (\d+)`) > 0 }, soon, 20*time.Millisecond)
-	stop()
-	require.Eventually(t, func() bool { // once all has been read that the producer sent before it ended
-		s := b.Stats()
-		return s.Halves == s.Committed+s.RolledBack+s.GivenUp+uint64(s.OpenHalves) && s.Committed == sent(b, "JAVA") //nolint:gosec // not negative
-	}, patience, time.Millisecond, "%+v", b.Stats())
-	require.Zero(t, sum(out, `UnexpectedCheck: (\d+)`), out.String())
-	require.NotContains(t, out.String(), "Exception")
-}

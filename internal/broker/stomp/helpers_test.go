@@ -3,18 +3,17 @@ package stomp
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"io"
 	"net"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+	"github.com/perfmq/perfmq/internal/broker/store/storetest"
 )
 
 // patience bounds each wait for something that must happen.
@@ -29,29 +28,8 @@ type running struct {
 
 func serve(t testing.TB, cfg store.Config, o Options) *running {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{store: store.New(cfg), addr: l.Addr().String()}
-	s := New(r.store, o)
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() { _ = s.Serve(ctx, conn) })
-		}
-	})
-	r.stop = sync.OnceFunc(func() {
-		cancel()
-		r.store.Stall(0)
-		_ = l.Close()
-		serving.Wait()
-	})
-	t.Cleanup(r.stop)
-	return r
+	r := storetest.Serve(t, cfg, func(s *store.Store) storetest.Frontend { return New(s, o) })
+	return &running{store: r.Store, addr: r.Addr, stop: r.Stop}
 }
 
 // client is a client that sends text and reads frames.

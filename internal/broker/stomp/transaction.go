@@ -1,8 +1,6 @@
 package stomp
 
 import (
-	"slices"
-
 	"github.com/perfmq/perfmq/internal/broker/store"
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
@@ -18,8 +16,7 @@ const (
 type transaction struct {
 	conn  *conn
 	steps []step
-	sends int                  // number of SEND steps
-	to    []*store.Destination // their destinations, each once
+	to    []*store.Destination // of each SEND step
 	bytes int
 }
 
@@ -74,10 +71,7 @@ func (c *conn) add(name []byte, s step, size int) error {
 	t.steps = append(t.steps, s)
 	t.bytes += size
 	if s.to != nil {
-		t.sends++
-		if !slices.Contains(t.to, s.to) {
-			t.to = append(t.to, s.to)
-		}
+		t.to = append(t.to, s.to)
 	}
 	return nil
 }
@@ -119,12 +113,11 @@ func (c *conn) commit(f *wire.Received) error {
 		return err
 	}
 	defer t.free()
-	var full *store.Destination // the last full one
+	full := c.server.store.RefuseCommit(t.to)
+	if full != nil {
+		return refuse("%s", full.WhyFull())
+	}
 	for _, d := range t.to {
-		if c.rejects() && !d.Room(nil) {
-			t.countRefused()
-			return refuse("%s", d.WhyFull())
-		}
 		lacksRoom, err := c.lacksRoom(d, 0)
 		if err != nil {
 			return err
@@ -134,7 +127,7 @@ func (c *conn) commit(f *wire.Received) error {
 		}
 	}
 	if full != nil {
-		c.server.store.CountFull(t.sends)
+		c.server.store.CountFull(len(t.to))
 	}
 	if err := c.awaitStall(); err != nil {
 		return err
@@ -148,15 +141,6 @@ func (c *conn) commit(f *wire.Received) error {
 		c.confirm(full, full != nil, f.Get("receipt"), t.bytes)
 	}
 	return nil
-}
-
-// countRefused counts the messages of a refused transaction, each at its destination.
-func (t *transaction) countRefused() {
-	for i := range t.steps {
-		if to := t.steps[i].to; to != nil {
-			to.CountRefused(1)
-		}
-	}
 }
 
 // apply applies all steps. It returns false if the fault withholds the confirmation.

@@ -125,6 +125,22 @@ func (d *Destination) CountRefused(n int) {
 	d.store.CountFull(n)
 }
 
+// RefuseCommit decides about a transaction with a message to each of these destinations. If one of them has no room, and
+// messages are refused for that, it counts all messages as refused, and returns the destination; otherwise nil.
+func (s *Store) RefuseCommit(destinations []*Destination) *Destination {
+	if s.cfg.Full != Reject {
+		return nil
+	}
+	i := slices.IndexFunc(destinations, func(d *Destination) bool { return !d.Room(nil) })
+	if i < 0 {
+		return nil
+	}
+	for _, d := range destinations {
+		d.CountRefused(1)
+	}
+	return destinations[i]
+}
+
 // Commit is Send for a message of a transaction after a check of Room for the whole transaction. It never returns
 // [Full], even if the room was used since: a part of the transaction may be stored already.
 func (d *Destination) Commit(m *Message) Verdict {

@@ -21,8 +21,7 @@
 // # Order
 //
 // Messages leave a queue by priority, then in order of arrival. A returned message takes its old place. Messages that a
-// consumer's filter or another owner of their group excludes stay where they are. Groups beyond the first 50,000 of a
-// queue share owners.
+// consumer's filter or another owner of their group excludes stay where they are.
 //
 // # Waiting
 //

@@ -232,53 +232,41 @@ func TestNulls(t *testing.T) {
 
 // TestIntegerAndText: the values of properties, of whatever type they are.
 func TestIntegerAndText(t *testing.T) {
-	for _, c := range scalars {
-		b, err := amqp.AppendScalar(nil, c.value)
-		require.NoError(t, err)
-		var wantInteger int64
-		isInteger, isText := true, true
-		var wantText []byte
-		switch v := c.value.(type) {
-		case uint8:
-			wantInteger, isText = int64(v), false
-		case uint16:
-			wantInteger, isText = int64(v), false
-		case uint32:
-			wantInteger, isText = int64(v), false
-		case uint64:
-			isInteger, isText = v <= math.MaxInt64, false
-			if isInteger {
-				wantInteger = int64(v)
-			}
-		case int8:
-			wantInteger, isText = int64(v), false
-		case int16:
-			wantInteger, isText = int64(v), false
-		case int32:
-			wantInteger, isText = int64(v), false
-		case int64:
-			wantInteger, isText = v, false
-		case string:
-			isInteger, wantText = false, []byte(v)
-		case amqp.Symbol:
-			isInteger, wantText = false, []byte(v)
-		case []byte:
-			isInteger, wantText = false, v
-		case nil:
-			isInteger = false
-		default:
-			isInteger, isText = false, false
-		}
-		d := amqp.NewDecoder(append(b, amqp.CodeTrue))
+	for _, c := range []struct {
+		value   any
+		integer any // nil: it is none
+		text    any
+	}{
+		{uint8(200), int64(200), nil},
+		{uint16(65535), int64(65535), nil},
+		{uint32(0), int64(0), nil},
+		{uint32(math.MaxUint32), int64(math.MaxUint32), nil},
+		{uint64(255), int64(255), nil},
+		{uint64(math.MaxUint64), nil, nil},
+		{int8(-128), int64(-128), nil},
+		{int16(-32768), int64(-32768), nil},
+		{int32(-129), int64(-129), nil},
+		{int64(math.MinInt64), int64(math.MinInt64), nil},
+		{"grüße", nil, "grüße"},
+		{amqp.Symbol(long), nil, long},
+		{[]byte("b"), nil, "b"},
+		{nil, nil, ""},
+		{1.5, nil, nil},
+		{uuid, nil, nil},
+	} {
+		b := append(encoded(t, c.value), amqp.CodeTrue)
+		d := amqp.NewDecoder(b)
 		v, ok := d.Integer()
-		assert.Equal(t, isInteger, ok, c.name)
-		assert.Equal(t, wantInteger, v, c.name)
-		assert.True(t, d.Bool(), "the value is passed over: %s", c.name)
-		d = amqp.NewDecoder(append(b, amqp.CodeTrue))
+		if assert.Equal(t, c.integer != nil, ok, c.value); ok {
+			assert.Equal(t, c.integer, v)
+		}
+		assert.True(t, d.Bool(), "the value is passed over: %v", c.value)
+		d = amqp.NewDecoder(b)
 		text, ok := d.Text()
-		assert.Equal(t, isText, ok, c.name)
-		assert.Equal(t, wantText, text, c.name)
-		assert.True(t, d.Bool(), "the value is passed over: %s", c.name)
+		if assert.Equal(t, c.text != nil, ok, c.value); ok {
+			assert.Equal(t, c.text, string(text))
+		}
+		assert.True(t, d.Bool(), "the value is passed over: %v", c.value)
 		require.NoError(t, d.Err())
 	}
 }

@@ -1,8 +1,12 @@
-// Package storetest has the answers of a store to the questions of the conformance suite, see [drivertest.Config].
+// Package storetest is for tests of the embedded broker: a front-end on a port, messages, and the answers of a store to
+// the questions of the conformance suite, see [drivertest.Config].
 package storetest
 
 import (
+	"context"
 	"crypto/rand"
+	"net"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -62,3 +66,71 @@ func (c Content) Property(key string) any { return c.Head.Lookup(key) }
 
 // WithBody implements [store.Content].
 func (c Content) WithBody(body []byte) store.Content { return Content{string(body), c.Head} }
+
+// Rig is a front-end on a free port of the loopback interface.
+type Rig struct {
+	Store *store.Store
+	Addr  string
+	// Cancel ends the context of the connections.
+	Cancel context.CancelFunc
+	// Stop returns when nothing is left of the rig. It is called at the end of the test as well.
+	Stop func()
+
+	listener net.Listener
+	mu       sync.Mutex
+	conns    []net.Conn
+}
+
+// Frontend serves a connection until it ends.
+type Frontend interface {
+	Serve(ctx context.Context, nc net.Conn) error
+}
+
+// Serve serves the front-end that is made for a store.
+func Serve(t testing.TB, cfg store.Config, frontend func(*store.Store) Frontend) *Rig {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &Rig{Store: store.New(cfg), Addr: l.Addr().String(), Cancel: cancel, listener: l}
+	f := frontend(r.Store)
+	r.Store.OnDrop(r.Drop)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			r.mu.Lock()
+			r.conns = append(r.conns, conn)
+			r.mu.Unlock()
+			serving.Go(func() { _ = f.Serve(ctx, conn) })
+		}
+	})
+	r.Stop = sync.OnceFunc(func() {
+		_ = l.Close()
+		cancel()
+		r.Store.Stall(0)
+		serving.Wait()
+	})
+	t.Cleanup(r.Stop)
+	return r
+}
+
+// Drop breaks all connections without a word.
+func (r *Rig) Drop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.conns {
+		_ = c.(*net.TCPConn).SetLinger(0)
+		_ = c.Close()
+	}
+	r.conns = nil
+}
+
+// Kill is Drop, and lets no more connections in.
+func (r *Rig) Kill() {
+	_ = r.listener.Close()
+	r.Drop()
+}
