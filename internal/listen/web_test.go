@@ -113,52 +113,6 @@ func TestWeb(t *testing.T) {
 	}
 }
 
-// TestWebHalfOpen: connections that never begin the handshake of TLS are closed for others, and not one whose request is
-// being answered.
-func TestWebHalfOpen(t *testing.T) {
-	dir := t.TempDir()
-	pool := certificate(t, dir)
-	file := filepath.Join(dir, "tls.yml")
-	require.NoError(t, os.WriteFile(file, []byte("tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n"), 0o600))
-	w, err := ReadWeb(file)
-	require.NoError(t, err)
-	l, err := TCP(context.Background(), "metrics", "--metrics", "127.0.0.1:0")
-	require.NoError(t, err)
-	begun, release := make(chan struct{}), make(chan struct{})
-	s := w.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		close(begun)
-		<-release
-		_, _ = io.WriteString(w, "figures")
-	}))
-	answer := make(chan string, 1)
-	go func() {
-		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}
-		response, err := (&http.Client{Transport: transport}).Get(w.URL(s.Addr())) //nolint:noctx // of a test
-		if err != nil {
-			answer <- err.Error()
-			return
-		}
-		defer response.Body.Close()
-		text, _ := io.ReadAll(response.Body)
-		answer <- string(text)
-	}()
-	<-begun
-	var first net.Conn
-	for i := range maxConnections + 10 {
-		silent, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Addr().String())
-		require.NoError(t, err)
-		defer silent.Close()
-		if i == 0 {
-			first = silent
-		}
-	}
-	_, err = first.Read(make([]byte, 1)) // until others were accepted
-	require.Error(t, err)
-	close(release)
-	require.Equal(t, "figures", <-answer)
-	require.NoError(t, s.Close())
-}
-
 // TestWebMistakes: each is found before anything is served, and says nothing that may be a password.
 func TestWebMistakes(t *testing.T) {
 	dir := t.TempDir()

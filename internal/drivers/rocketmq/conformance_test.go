@@ -4,8 +4,6 @@ package rocketmq
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -42,12 +40,6 @@ func (s *sharedBroker) get(tb testing.TB) *brokertest.RocketMQ {
 
 func TestMain(m *testing.M) {
 	rlog.SetLogger(quiet{}) // once: the library reads it without a lock, also long after a test
-	if where := os.Getenv(libraryConsumerEnv); where != "" {
-		if err := libraryConsumer(where); err != nil {
-			fmt.Println(err)
-		}
-		return
-	}
 	brokertest.Main(m, &shared.Shared, &mortal.Shared, &peculiar.Shared)
 }
 

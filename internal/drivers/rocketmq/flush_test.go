@@ -119,26 +119,3 @@ func TestOneWay(t *testing.T) {
 		require.Equal(t, driver.ClassConnectionLost, driver.ClassOf(err))
 	})
 }
-
-// TestGroupsOfVariants: messages with a group go to its queue, the others to all in turn.
-func TestGroupsOfVariants(t *testing.T) {
-	for _, mode := range []string{sendAsync, sendBatch} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newThreads(t)
-			opts := defaultOptions()
-			opts.Send, opts.BatchSize, opts.BatchLinger = mode, 2, 0
-			p, _ := sendingTo(opts, b.conn, b.conn, b.conn)
-			p.kinds = append(p.kinds, kind{body: []byte("a"), group: "a", hash: 1}, kind{body: []byte("b"), group: "b", hash: 5})
-			for i, variant := range []int{1, 1, 2, 0, 1, 0, 0, 2} {
-				m := driver.Message{Slot: driver.NewSlot(uint32(i), 1), Time: int64(i) * 1000, Variant: variant} //nolint:gosec // a few
-				require.NoError(t, p.Send(t.Context(), &m))
-			}
-			require.Equal(t, 8, b.came())
-			var queues []string
-			for _, r := range b.held {
-				queues = append(queues, string(r.Get("e")))
-			}
-			require.Equal(t, []string{"1", "1", "2", "0", "1", "1", "2", "2"}, queues)
-		})
-	}
-}

@@ -5,6 +5,7 @@ package rocketmq
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -188,5 +189,5 @@ func left(t testing.TB, broker *brokertest.RocketMQ, text string) []string {
 		list = append(list, "group "+name)
 	}
 	require.NotEmpty(t, list)
-	return slices.DeleteFunc(list, func(name string) bool { return !containsText(name, text) })
+	return slices.DeleteFunc(list, func(name string) bool { return !strings.Contains(name, text) })
 }

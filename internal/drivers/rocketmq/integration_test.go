@@ -3,19 +3,12 @@
 package rocketmq
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	libconsumer "github.com/apache/rocketmq-client-go/v2/consumer"
-	"github.com/apache/rocketmq-client-go/v2/primitive"
-	libproducer "github.com/apache/rocketmq-client-go/v2/producer"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -23,8 +16,6 @@ import (
 	"github.com/perfmq/perfmq/internal/leaktest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
-
-func containsText(s, text string) bool { return strings.Contains(s, text) }
 
 func TestFilterByTag(t *testing.T) {
 	url := shared.get(t).URL()
@@ -197,81 +188,6 @@ func TestTLS(t *testing.T) {
 	in.wait(t, 10)
 	_, err := open(driver.TLS{}).Producer(t.Context(), producerSpec(dest, 1), nil)
 	require.Equal(t, driver.ClassTLS, driver.ClassOf(err), "%v", err)
-}
-
-func TestLibraryIsOurPeer(t *testing.T) {
-	broker := shared.get(t)
-	ns := primitive.NamesrvAddr{broker.NameServer()}
-	name := unique("peer")
-	d := openDriver(t, broker.URL(), "tag=A", "keys=k1 k2")
-	in := receive(t, d, consumerSpec(queueNamed(name)))
-
-	p, err := libproducer.NewDefaultProducer(libproducer.WithNameServer(ns), libproducer.WithInstanceName(name), libproducer.WithGroupName(name),
-		libproducer.WithSendMsgTimeout(patience))
-	require.NoError(t, err)
-	require.NoError(t, p.Start())
-	for i := range 10 {
-		m := primitive.NewMessage(name, []byte(strings.Repeat("x", i*1000+1))) // some are compressed
-		m.WithProperty(driver.TimeProperty, string(rune('1'+i)))
-		_, err := p.SendSync(t.Context(), m)
-		require.NoError(t, err)
-	}
-	require.NoError(t, p.Shutdown())
-	in.wait(t, 9+1)
-
-	// In a process of its own: the library's consumer has data races of its own, and leaves goroutines behind.
-	self, err := os.Executable()
-	require.NoError(t, err)
-	child := exec.CommandContext(t.Context(), self)
-	child.Env = append(os.Environ(), libraryConsumerEnv+"="+broker.NameServer()+" "+name, "GORACE=exitcode=0")
-	out, err := child.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, child.Start())
-	defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
-	spec := producerSpec(queueNamed(name), 0)
-	spec.Variants[0].Group, spec.Variants[0].Properties = "g1", []driver.Property{{Key: "color", Value: "red"}}
-	send(t, d, spec, 1)
-	line := make(chan string, 1)
-	go func() {
-		text, _ := bufio.NewReader(out).ReadString('\n')
-		line <- text
-	}()
-	select {
-	case text := <-line:
-		require.Regexp(t, `^hello tag=A keys=k1 k2 color=red time=\d{16} id=[0-9a-f]{32}\n$`, text)
-	case <-time.After(2 * patience):
-		require.Fail(t, "the library's consumer received nothing")
-	}
-}
-
-// libraryConsumerEnv makes the test binary a consumer of the library that prints the first message with tag A.
-const libraryConsumerEnv = "PERFMQ_TEST_LIBRARY_CONSUMER"
-
-func libraryConsumer(where string) error {
-	server, topic, _ := strings.Cut(where, " ")
-	c, err := libconsumer.NewPushConsumer(libconsumer.WithNameServer(primitive.NamesrvAddr{server}), libconsumer.WithInstance(topic),
-		libconsumer.WithGroupName(topic), libconsumer.WithConsumeFromWhere(libconsumer.ConsumeFromFirstOffset))
-	if err != nil {
-		return err
-	}
-	done := make(chan struct{}, 1)
-	err = c.Subscribe(topic, libconsumer.MessageSelector{Type: libconsumer.TAG, Expression: "A"},
-		func(_ context.Context, list ...*primitive.MessageExt) (libconsumer.ConsumeResult, error) {
-			for _, m := range list {
-				fmt.Printf("%s tag=%s keys=%s color=%s time=%s id=%s\n", m.Body, m.GetTags(), m.GetKeys(), m.GetProperty("color"),
-					m.GetProperty(driver.TimeProperty), m.MsgId)
-			}
-			done <- struct{}{}
-			return libconsumer.ConsumeSuccess, nil
-		})
-	if err != nil {
-		return err
-	}
-	if err := c.Start(); err != nil {
-		return err
-	}
-	<-done
-	return c.Shutdown()
 }
 
 // TestForgottenSubscription: a broker that forgets a member of a group, as it does when it sees an older connection of

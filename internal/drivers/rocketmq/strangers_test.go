@@ -109,16 +109,3 @@ func TestBrokerOrNameServer(t *testing.T) {
 		})
 	}
 }
-
-// TestRealBrokerOrNameServer: a broker's address as URL, and a name server's as the broker's.
-func TestRealBrokerOrNameServer(t *testing.T) {
-	broker := shared.get(t)
-	for text, d := range map[string]driver.Driver{
-		"is a RocketMQ broker, not a name server": openDriver(t, "rocketmq://"+broker.Broker()),
-		"is a RocketMQ name server, not a broker": openDriver(t, broker.URL(), "broker-address="+broker.NameServer()),
-	} {
-		_, err := d.Producer(t.Context(), producerSpec(topicNamed(unique("role")), 1), &outcomes{})
-		require.ErrorContains(t, err, text)
-		require.Equal(t, driver.ClassProtocol, driver.ClassOf(err))
-	}
-}
