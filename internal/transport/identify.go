@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -18,6 +19,7 @@ type knock struct {
 	says          string
 	answers       []string // their beginnings, of one length
 	behind        int      // bytes before them
+	encrypted     bool
 }
 
 const schemeHTTP = "http"
@@ -27,23 +29,19 @@ func knocks() []knock {
 	frame := binary.BigEndian.AppendUint32(nil, uint32(4+len(topic)))
 	frame = binary.BigEndian.AppendUint32(frame, uint32(len(topic)))
 	return []knock{
-		{"amqp", "AMQP", "AMQP\x03\x01\x00\x00", []string{"AMQP"}, 0},
+		{"amqp", "AMQP", "AMQP\x03\x01\x00\x00", []string{"AMQP"}, 0, false},
 		{
 			"stomp", "STOMP", "CONNECT\naccept-version:1.0,1.1,1.2\nhost:/\n\n\x00",
 			[]string{"CONNEC", "ERROR\n"},
-			0,
+			0, false,
 		},
-		{"rocketmq", "RocketMQ", string(frame) + topic, []string{`{"code":`}, len("LLLLHHHH")},
-		{schemeHTTP, "HTTP", "GET / HTTP/1.0\r\n\r\n", []string{"HTTP/"}, 0},
+		{"rocketmq", "RocketMQ", string(frame) + topic, []string{`{"code":`}, len("LLLLHHHH"), false},
+		{schemeHTTP, "HTTP", "GET / HTTP/1.0\r\n\r\n", []string{"HTTP/"}, 0, false},
 	}
 }
 
 // knockTimeout bounds the search for the protocol of a port: a handshake and an answer.
 const knockTimeout = 1500 * time.Millisecond
-
-// knockGrace is how long after an answer in another protocol one in the own protocol may come: some ports speak
-// several, and the broker may be slow.
-const knockGrace = time.Second
 
 // Diagnose is [driver.Factory.Diagnose]: it reports a host of the URL that speaks another protocol, or the same one
 // with TLS where none was asked for, or the reverse. It asks over connections of its own.
@@ -66,59 +64,46 @@ func (p *Protocol) Diagnose(ctx context.Context, opts driver.OpenOptions) error 
 	return nil
 }
 
-// found is an answer to a knock; without a knock only the TLS handshake was answered.
-type found struct {
-	knock
-	encrypted bool
-	yes       bool
+// diagnose asks one host in every protocol, with TLS and without; a knock without a protocol is only a TLS handshake.
+func (p *Protocol) diagnose(ctx context.Context, host Endpoint, encrypted bool) error {
+	var list []knock
+	for _, k := range append(knocks(), knock{}) {
+		list = append(list, k)
+		k.encrypted = true
+		list = append(list, k)
+	}
+	answered := make([]bool, len(list))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var asking sync.WaitGroup
+	for i := range list {
+		asking.Go(func() {
+			if answered[i] = list[i].answered(ctx, host); answered[i] && p.owns(&list[i], encrypted) {
+				cancel() // all is well: some ports speak several protocols
+			}
+		})
+	}
+	asking.Wait()
+	for i := range list {
+		if answered[i] && p.owns(&list[i], encrypted) {
+			return nil
+		}
+	}
+	for i := range list {
+		if answered[i] {
+			return p.misplaced(host, &list[i], encrypted)
+		}
+	}
+	return nil
 }
 
-func (p *Protocol) diagnose(ctx context.Context, host Endpoint, encrypted bool) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends the others
-	list := append(knocks(), knock{})
-	answers := make(chan *found, 2*len(list))
-	for _, k := range list {
-		for _, secure := range []bool{false, true} {
-			go func() {
-				f := &found{knock: k, encrypted: secure}
-				f.yes = f.answered(ctx, host)
-				answers <- f
-			}()
-		}
-	}
-	var other *found
-	var grace <-chan time.Time
-	refused := false // the knock of the own protocol
-	for range cap(answers) {
-		select {
-		case f := <-answers:
-			own := f.scheme == p.Schemes[0] && f.encrypted == encrypted
-			switch {
-			case own && f.yes:
-				return nil
-			case own:
-				refused = true
-			case f.yes && (other == nil || other.scheme == ""):
-				other = f
-			}
-		case <-grace:
-			return p.misplaced(host, other, encrypted)
-		}
-		switch {
-		case other == nil:
-		case other.scheme != "" && refused:
-			return p.misplaced(host, other, encrypted)
-		case grace == nil:
-			grace = time.After(knockGrace)
-		}
-	}
-	return p.misplaced(host, other, encrypted)
+func (p *Protocol) owns(k *knock, encrypted bool) bool {
+	return k.scheme == p.Schemes[0] && k.encrypted == encrypted
 }
 
 // misplaced is the error about a host that speaks something else than it should; nil if that is not known.
-func (p *Protocol) misplaced(host Endpoint, is *found, encrypted bool) error {
-	if is == nil || is.scheme == "" && encrypted {
+func (p *Protocol) misplaced(host Endpoint, is *knock, encrypted bool) error {
+	if is.scheme == "" && encrypted {
 		return nil
 	}
 	op, own := "connect to "+host.String(), p.Schemes[0]
@@ -143,7 +128,7 @@ func (p *Protocol) misplaced(host Endpoint, is *found, encrypted bool) error {
 }
 
 // answered reports whether a server answers the knock, or, without one, the TLS handshake.
-func (f *found) answered(ctx context.Context, host Endpoint) bool {
+func (f *knock) answered(ctx context.Context, host Endpoint) bool {
 	if f.scheme == "" && !f.encrypted {
 		return false
 	}

@@ -9,9 +9,7 @@ import (
 
 // Identity keeps the product and version that a broker reports. A driver that embeds it is a [driver.Identified]. The
 // zero value is an unknown broker; it is safe for concurrent use.
-type Identity struct{ told atomic.Pointer[identity] }
-
-type identity struct{ product, version string }
+type Identity struct{ told atomic.Pointer[[2]string] } // product and version
 
 // Tell stores product and version, cut to [driver.MaxBrokerText] bytes each. It ignores an empty product.
 func (i *Identity) Tell(product, version string) {
@@ -21,13 +19,13 @@ func (i *Identity) Tell(product, version string) {
 	clip := func(text string) string {
 		return strings.ToValidUTF8(text[:min(len(text), driver.MaxBrokerText)], "")
 	}
-	i.told.Store(&identity{clip(product), clip(version)})
+	i.told.Store(&[2]string{clip(product), clip(version)})
 }
 
 // Broker implements [driver.Identified].
 func (i *Identity) Broker() (product, version string) {
 	if told := i.told.Load(); told != nil {
-		return told.product, told.version
+		return told[0], told[1]
 	}
 	return "", ""
 }

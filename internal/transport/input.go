@@ -12,32 +12,26 @@ const InputSize = 64 << 10
 // buffer is a block of memory that connections share in turn.
 type buffer struct{ b []byte }
 
-// inputs are the read buffers of all connections. A connection needs one only while bytes are in it, so that thousands
-// of connections with little traffic share a few.
-type inputs struct{ pool sync.Pool }
+// Buffers are the memory that the connections of one driver share: a connection needs a buffer only while bytes are in
+// it, so that thousands of connections with little traffic share a few. The zero value is ready for use. It is safe
+// for concurrent use.
+type Buffers struct{ in, out sync.Pool }
 
-func (p *inputs) get() *buffer {
-	if b, ok := p.pool.Get().(*buffer); ok {
+func (m *Buffers) getIn() *buffer {
+	if b, ok := m.in.Get().(*buffer); ok {
 		return b
 	}
 	return &buffer{make([]byte, InputSize)}
 }
 
-func (p *inputs) put(b *buffer) { p.pool.Put(b) }
-
-// Buffers are the memory that the connections of one driver share. The zero value is ready for use. It is safe for
-// concurrent use.
-type Buffers struct {
-	in  inputs
-	out outputs
-}
+func (m *Buffers) putIn(b *buffer) { m.in.Put(b) }
 
 // Input reads from a connection into a buffer that it holds only while bytes are in it. Its methods are those of
 // [bufio.Reader], for one goroutine.
 type Input struct {
 	conn io.Reader
 	net  *Metered // the same as conn; nil if conn lies above it, as under TLS
-	mem  *inputs
+	mem  *Buffers
 	// idle is called before each read that may have to wait: all received bytes have been processed.
 	idle func()
 
@@ -48,7 +42,7 @@ type Input struct {
 
 // NewInput returns an input that reads from conn, which is net or lies above it. idle may be nil.
 func NewInput(conn io.Reader, net *Metered, mem *Buffers, idle func()) *Input {
-	in := &Input{conn: conn, mem: &mem.in, idle: idle}
+	in := &Input{conn: conn, mem: mem, idle: idle}
 	if conn == io.Reader(net) && net.polled.usable() {
 		in.net = net
 	}
@@ -149,7 +143,7 @@ func (in *Input) fill() {
 		in.w = n
 	default:
 		if in.buf == nil {
-			in.buf = in.mem.get()
+			in.buf = in.mem.getIn()
 		} else if in.r > 0 {
 			in.w = copy(in.buf.b, in.bytes())
 			in.r = 0
@@ -165,7 +159,7 @@ func (in *Input) fill() {
 // release returns the empty buffer.
 func (in *Input) release() {
 	if in.buf != nil {
-		in.mem.put(in.buf)
+		in.mem.putIn(in.buf)
 		in.buf = nil
 	}
 	in.r, in.w = 0, 0

@@ -34,7 +34,7 @@ type transfer struct {
 	now     bool // never wait; else meter measures the waits
 
 	// For a read into a buffer that is acquired only once bytes are there.
-	mem  *inputs
+	mem  *Buffers
 	lent *buffer
 }
 
@@ -50,7 +50,7 @@ func (p *polledConn) usable() bool { return p.raw != nil }
 // attempt makes one system call. It returns false if the call must be repeated once the connection is ready.
 func (t *transfer) attempt(fd uintptr) bool {
 	if t.mem != nil {
-		t.lent = t.mem.get()
+		t.lent = t.mem.getIn()
 		t.buf = t.lent.b
 	}
 	for {
@@ -61,7 +61,7 @@ func (t *transfer) attempt(fd uintptr) bool {
 			return true
 		case errors.Is(t.err, syscall.EAGAIN):
 			if t.mem != nil {
-				t.mem.put(t.lent)
+				t.mem.putIn(t.lent)
 				t.lent = nil
 			}
 			if !t.waiting {
@@ -102,7 +102,7 @@ func (p *polledConn) read(b []byte) (int, error) {
 }
 
 // readInto reads into a buffer of mem; nil if nothing was read.
-func (p *polledConn) readInto(mem *inputs) (*buffer, int, error) {
+func (p *polledConn) readInto(mem *Buffers) (*buffer, int, error) {
 	p.in.mem = mem
 	n, err := p.in.move(nil, p.raw.Read)
 	p.in.mem = nil
@@ -117,7 +117,7 @@ func (p *polledConn) readInto(mem *inputs) (*buffer, int, error) {
 		return b, n, nil
 	}
 	if b != nil {
-		mem.put(b)
+		mem.putIn(b)
 	}
 	return nil, 0, err
 }

@@ -24,20 +24,17 @@ const (
 	writesForOthers = 4
 )
 
-// outputs are the write buffers of all connections: one is needed only while bytes are in it.
-type outputs struct{ pool sync.Pool }
-
-func (p *outputs) get() *buffer {
-	if b, ok := p.pool.Get().(*buffer); ok {
+func (m *Buffers) getOut() *buffer {
+	if b, ok := m.out.Get().(*buffer); ok {
 		return b
 	}
 	return &buffer{make([]byte, 0, 4<<10)}
 }
 
-func (p *outputs) put(b *buffer) {
+func (m *Buffers) putOut(b *buffer) {
 	if cap(b.b) <= keptOutput {
 		b.b = b.b[:0]
-		p.pool.Put(b)
+		m.out.Put(b)
 	}
 }
 
@@ -61,7 +58,7 @@ type written struct {
 type Output struct {
 	conn io.Writer
 	net  *Metered // the same as conn; nil if conn lies above it, as under TLS
-	mem  *outputs
+	mem  *Buffers
 	fail func(error) // called with the first error, by the writing goroutine
 
 	mu      sync.Mutex
@@ -85,7 +82,7 @@ type Output struct {
 // error of a write, by a goroutine without locks; it must not wait for the output.
 func NewOutput(conn io.Writer, net *Metered, mem *Buffers, fail func(error)) *Output {
 	o := &Output{
-		conn: conn, mem: &mem.out, fail: fail, room: make(chan struct{}, 1), failed: make(chan struct{}),
+		conn: conn, mem: mem, fail: fail, room: make(chan struct{}, 1), failed: make(chan struct{}),
 	}
 	if conn == io.Writer(net) && net.polled.usable() {
 		o.net = net
@@ -104,7 +101,7 @@ func (o *Output) Lock(ctx context.Context, meter *driver.Meter) ([]byte, error) 
 			defer o.mu.Unlock()
 			return nil, o.err
 		case o.buf == nil:
-			o.buf = o.mem.get()
+			o.buf = o.mem.getOut()
 			return o.buf.b, nil
 		case len(o.buf.b) < outputLimit:
 			return o.buf.b, nil
@@ -119,7 +116,7 @@ func (o *Output) Lock(ctx context.Context, meter *driver.Meter) ([]byte, error) 
 func (o *Output) TryLock() ([]byte, bool) {
 	o.mu.Lock()
 	if o.buf == nil && o.err == nil {
-		o.buf = o.mem.get()
+		o.buf = o.mem.getOut()
 	}
 	if o.err != nil || len(o.buf.b) >= outputLimit {
 		o.mu.Unlock()
@@ -155,7 +152,7 @@ func (o *Output) waitForRoom(ctx context.Context, meter *driver.Meter) (err erro
 // goroutine: the gathered bytes may wait for it.
 func (o *Output) Unlock(b []byte, more bool) {
 	if len(b) == 0 { // nothing was appended: a write of nothing would count as a sign of life
-		o.mem.put(o.buf)
+		o.mem.putOut(o.buf)
 		o.buf = nil
 		o.mu.Unlock()
 		return
@@ -188,7 +185,7 @@ func (o *Output) Put(frames func([]byte) []byte) error {
 			"the broker does not read: %d bytes of answers to it wait", len(o.buf.b))
 	}
 	if o.buf == nil {
-		o.buf = o.mem.get()
+		o.buf = o.mem.getOut()
 	}
 	o.buf.b = frames(o.buf.b)
 	return nil
@@ -269,7 +266,7 @@ func (o *Output) end(b *buffer, confirm []written, err error) (more bool) {
 		o.writes.Add(1)
 		o.tell(confirm)
 	}
-	o.mem.put(b)
+	o.mem.putOut(b)
 	if err != nil {
 		o.Fail(err)
 		o.fail(err)

@@ -83,21 +83,14 @@ func TestParseURLRefuses(t *testing.T) {
 
 // The example of a URL in a hint depends on the scheme; the flag that gave the URL is not known.
 func TestParseURLHint(t *testing.T) {
-	for url, want := range map[string]string{
-		"amqp://":           "amqp://localhost:5672, or with several hosts amqp://a:5672,b:5672",
-		"amqp://h:x":        "amqp://localhost:5672, or with several hosts amqp://a:5672,b:5672",
-		"AMQP://h:65536":    "amqp://localhost:5672, or with several hosts amqp://a:5672,b:5672",
-		"amqp://h,i j":      "amqp://localhost:5672, or with several hosts amqp://a:5672,b:5672",
-		"amqp://::1":        "amqp://localhost:5672, or with several hosts amqp://a:5672,b:5672",
-		"tcp://[::1":        "tcp://localhost:5672, or with several hosts tcp://a:5672,b:5672",
-		"amqps://u:pw@:1":   "amqps://localhost:5671, or with several hosts amqps://a:5671,b:5671",
-		"amqp+ssl://[::1]5": "amqp+ssl://localhost:5671, or with several hosts amqp+ssl://a:5671,b:5671",
+	for url, example := range map[string]string{
+		"AMQP://h:65536":    "amqp://a:5672,b:5672",
+		"tcp://[::1":        "tcp://a:5672,b:5672",
+		"amqp+ssl://[::1]5": "amqp+ssl://a:5671,b:5671",
 	} {
 		_, err := amqp().Parse(url)
 		require.ErrorContains(t, err, "read the URL: host ", url)
-		scheme, _, _ := strings.Cut(want, ":")
-		require.Equal(t, "write --url (or --consumer-url) as "+scheme+"://HOST:PORT, such as "+want, driver.HintOf(err), url)
-		_, example, _ := strings.Cut(want, "hosts ")
+		require.Contains(t, driver.HintOf(err), "or with several hosts "+example)
 		_, err = amqp().Parse(example)
 		require.NoError(t, err, "the example is one")
 	}

@@ -84,36 +84,6 @@ func FuzzParseID(f *testing.F) {
 	})
 }
 
-func BenchmarkID(b *testing.B) {
-	id := driver.ID{Run: 4611686018427387904, Number: 1_000_000, Sum: 4011327420186375208}
-	buf := make([]byte, 0, driver.MaxIDText)
-	b.Run("append", func(b *testing.B) {
-		for b.Loop() {
-			buf = id.Append(buf[:0])
-		}
-	})
-	b.Run("parse", func(b *testing.B) {
-		text := id.Append(nil)
-		for b.Loop() {
-			driver.ParseID(text)
-		}
-	})
-	origin := driver.ID{Run: 4611686018427387904, Number: driver.Unnumbered}
-	b.Run("parse origin", func(b *testing.B) {
-		text := origin.Append(nil)
-		for b.Loop() {
-			driver.ParseID(text)
-		}
-	})
-	b.Run("read origin", func(b *testing.B) {
-		text := origin.Append(nil)
-		var ids driver.IDReader
-		for b.Loop() {
-			ids.Read(text)
-		}
-	})
-}
-
 func TestIDReader(t *testing.T) {
 	var ids driver.IDReader
 	texts := []string{"5-0", "5-0", "5-1", "5-0", "5-0-7-9", "5-0", "", "x", "6-0", "5-0", "5-00", "5-0-8-9"}

@@ -12,15 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/perfmq/perfmq/internal/brokertest"
 	"github.com/perfmq/perfmq/internal/drivers/library/librarytest"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
-
-// sharedBroker is for tests that leave the broker alone.
-var sharedBroker brokertest.Shared
-
-func TestMain(m *testing.M) { brokertest.Main(m, &sharedBroker) }
 
 // patience bounds each wait for an event that must happen: a hang is longer, a machine with much else to do is not.
 const patience = time.Minute
