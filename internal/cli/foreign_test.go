@@ -63,6 +63,6 @@ func TestForeign(t *testing.T) {
 	for flag, status := range map[string]int{"": exitOK, "--fail-on-foreign": exitFailed} {
 		got := call(nil, strings.Fields("verify "+flag+" "+sent+" "+received)...)
 		require.Equal(t, status, got.status, got.stderr)
-		require.Equal(t, status == exitFailed, strings.Contains(got.stderr, "error: messages of other runs or tools: 7\n"), got.stderr)
+		require.Equal(t, status == exitFailed, strings.Contains(got.stderr, "error: messages of another run or tool taken from the destinations and not counted: 7\n"), got.stderr)
 	}
 }

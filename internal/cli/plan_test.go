@@ -36,7 +36,7 @@ func TestDryRunRuns(t *testing.T) {
 	require.NoError(t, os.WriteFile("bodies/b", []byte("bb"), 0o600))
 	var calls [][]string
 	for _, line := range strings.Split(strings.TrimSpace(commandLines), "\n") {
-		calls = append(calls, words(line))
+		calls = append(calls, splitWords(line))
 	}
 	require.GreaterOrEqual(t, len(calls), 50)
 	shipped, err := config.Shipped(scenarios.FS())
@@ -64,8 +64,8 @@ func named(text string) string {
 	return strings.Replace(withoutComments(text), "name: plan\n", "", 1)
 }
 
-// words splits a line at blanks outside of single quotes.
-func words(line string) (list []string) {
+// splitWords splits a line at blanks outside of single quotes.
+func splitWords(line string) (list []string) {
 	for i, part := range strings.Split(line, "'") {
 		if i%2 == 1 {
 			list = append(list, part)

@@ -15,6 +15,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/spf13/cobra"
 )
 
@@ -169,11 +170,15 @@ func (a *app) broken(outcomes []threshold.Outcome) {
 
 // problems prints the problems of a run, which make it a failure.
 func (a *app) problems(s *stats.Summary) {
-	for i, problem := range s.Problems {
-		if i == maxShown {
-			a.errors.write(fmt.Sprintf("and %d more", len(s.Problems)-i), "")
-			break
+	for i := range s.Findings { // problems come first
+		switch f := &s.Findings[i]; {
+		case f.Severity != result.Problem:
+			return
+		case i == maxShown:
+			a.errors.write(fmt.Sprintf("and %d more", len(s.Problems())-i), "")
+			return
+		default:
+			a.errors.write(f.Text, f.Hint)
 		}
-		a.errors.write(problem, s.Hints[i])
 	}
 }

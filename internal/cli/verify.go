@@ -18,6 +18,7 @@ import (
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -66,14 +67,13 @@ func (a *app) join(paths []string, v *config.Values, jsonFile string) error {
 		return a.usage(errs...)
 	}
 	joined := safetext.Clean(a.secrets, verify.Judge(sides...))
-	problems := joined.Problems(v.Plan.Allow)
-	if n := joined.Total.Foreign; n > 0 && v.Plan.FailOnForeign {
-		problems = append(problems, fmt.Sprintf("messages of other runs or tools: %d", n))
+	var allowed uint64
+	if v.Plan.Allow.Lost {
+		allowed = joined.Total.Left
 	}
-	if left := joined.Total.Left; left > 0 && !v.Plan.Allow.Lost {
-		problems = append(problems, fmt.Sprintf("messages accepted by the broker, but received by none of these consumers: "+
-			"%d of %d; they are still at the broker, "+
-			"or with a consumer whose file was not given", left, joined.Total.Expected))
+	problems := result.Texts(joined.Findings(v.Plan.Allow, allowed), result.Problem)
+	if n := joined.Total.Foreign; n > 0 && v.Plan.FailOnForeign {
+		problems = append(problems, words.Find("foreign", "", n, n).Text)
 	}
 	console := a.Stdout
 	if jsonFile == run.Standard {

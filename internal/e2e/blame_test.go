@@ -34,7 +34,7 @@ func TestOthersAreToBlame(t *testing.T) {
 	hog(t)
 	r := run(t, limit, "amqp", "client", "--embedded", "--rate", "3000", "--max-pending", "100", "--duration", "5", "--warmup", "1", "queue://TEST")
 	for _, w := range r.summary.Warnings {
-		require.NotContains(t, w, "the tester was the bottleneck")
+		require.NotContains(t, w, "perfmq was the bottleneck")
 		require.NotContains(t, w, "own fault")
 	}
 }
@@ -53,7 +53,7 @@ func TestPausedTester(t *testing.T) {
 		require.Equal(t, statusOK, r.status, "the broker did not stall: %s", r.stdout)
 		require.NotContains(t, r.stdout, "--- finding: the broker")
 		require.Regexp(t, `\n--- tester paused: +[1-9]\d{6}\.\d\d us \(longest of \d+; latencies of \d+ sends and receipts include that\)\n`, r.stdout)
-		require.Contains(t, fmt.Sprint(r.summary.Warnings), "the tester itself stood still")
+		require.Contains(t, fmt.Sprint(r.summary.Warnings), "perfmq stood still")
 		for _, w := range r.summary.Warnings {
 			require.NotContains(t, w, "own fault", "it is known what it was")
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -52,9 +51,9 @@ func TestBacklogOfSteps(t *testing.T) {
 			tt.steps(s)
 			s.plan.DrainTimeout = time.Minute
 			sum := s.run(t, nil)
-			require.True(t, sum.Success, "%q", sum.Problems)
+			require.True(t, sum.Success, "%q", sum.Problems())
 			var texts []string
-			for _, f := range report.Observations(sum) {
+			for _, f := range sum.Findings {
 				require.False(t, f.Kind == "queueing" && len(tt.want) == 0, f.Text)
 				if f.Kind == "backlog" || f.Kind == "backlog-grew" || f.Kind == "received-elsewhere" {
 					require.NotEmpty(t, f.Subject)

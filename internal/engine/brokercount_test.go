@@ -51,7 +51,7 @@ func counts(t *testing.T, answer func(asked int) (driver.DestinationCount, error
 			edit(p)
 		}
 	}), nil)
-	require.True(t, s.Success, "%q", s.Problems)
+	require.True(t, s.Success, "%q", s.Problems())
 	return s, told
 }
 

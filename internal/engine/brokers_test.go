@@ -60,7 +60,7 @@ func TestBrokers(t *testing.T) {
 					test.edit(p)
 				}
 			}), nil)
-			require.True(t, s.Success, "%q", s.Problems)
+			require.True(t, s.Success, "%q", s.Problems())
 			require.Equal(t, test.want, s.Brokers)
 		})
 	}

@@ -52,7 +52,7 @@ func TestClockBehind(t *testing.T) {
 			}
 			if tt.negative > 0 {
 				require.Zero(t, s.Latencies[result.Transfer].Count)
-				require.Contains(t, s.Warnings,
+				require.Contains(t, s.Warnings(),
 					"transfer times below zero, left out because the clocks of producer and consumer differ: 300 of 300")
 				return
 			}
@@ -95,7 +95,7 @@ func TestLeftOut(t *testing.T) {
 				p.Delay = time.Second
 				p.Plan.Thresholds = demands(t, "transfer.p99 < 1010ms", "transfer.max < 1010ms", "lateness.p99 < 10ms", "lateness.mean < 10ms")
 			}), nil)
-			require.True(t, s.Success, s.Problems)
+			require.True(t, s.Success, s.Problems())
 			require.Equal(t, tt.left, s.Total[result.NegativeTransfers])
 			require.Equal(t, tt.left, s.Total[result.Early])
 			require.EqualValues(t, 400-tt.left, s.Latencies[result.Transfer].Count)
@@ -108,8 +108,8 @@ func TestLeftOut(t *testing.T) {
 				require.Equal(t, tt.measured, o.Kept, o.String())
 				require.Equal(t, tt.measured, !strings.HasSuffix(o.String(), "NOT KEPT, not measured"), o.String())
 			}
-			said := strings.Contains(strings.Join(s.Warnings, "\n"), "transfer times below zero, left out")
-			require.Equal(t, tt.left > 0, said, s.Warnings)
+			said := strings.Contains(strings.Join(s.Warnings(), "\n"), "transfer times below zero, left out")
+			require.Equal(t, tt.left > 0, said, s.Warnings())
 			require.Empty(t, s.Stalls.List)
 		})
 	}

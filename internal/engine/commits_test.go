@@ -20,7 +20,7 @@ func TestCommits(t *testing.T) {
 			p.Rate, p.Duration, p.Warmup = rate("100"), 4*time.Second, 2*time.Second
 			p.CommitInterval = 10
 		}), nil)
-		require.True(t, s.Success, s.Problems)
+		require.True(t, s.Success, s.Problems())
 		require.EqualValues(t, 40, s.Total[result.Commits])
 		require.EqualValues(t, 20, s.Measured[result.Commits])
 		require.Zero(t, s.Total[result.CommitsFailed])
@@ -38,7 +38,7 @@ func TestCommitsOfBothSides(t *testing.T) {
 		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
 			p.Count, p.CommitInterval, p.TransactionSize = 100, 10, 5
 		}), nil)
-		require.True(t, s.Success, s.Problems)
+		require.True(t, s.Success, s.Problems())
 		require.EqualValues(t, 10+20, s.Total[result.Commits])
 		require.EqualValues(t, b.Stats().Commits, s.Total[result.Commits], "the broker's own count")
 		require.EqualValues(t, 30, s.Latencies[result.Commit].Count)

@@ -96,8 +96,8 @@ func TestEndings(t *testing.T) {
 			require.InDelta(t, tt.lasts, s.End.Sub(s.Start), float64(100*time.Millisecond))
 			require.Contains(t, s.Reason, tt.reason)
 			require.Equal(t, tt.interrupted, s.Interrupted)
-			require.Equal(t, tt.success, s.Success, s.Problems)
-			require.Equal(t, tt.success, len(s.Problems) == 0)
+			require.Equal(t, tt.success, s.Success, s.Problems())
+			require.Equal(t, tt.success, len(s.Problems()) == 0)
 			require.Empty(t, s.LeftBehind)
 			require.Zero(t, s.Total.InFlight())
 			truth := b.Stats()
@@ -216,8 +216,8 @@ func TestFailureDuringDrainIsNotSwallowed(t *testing.T) {
 		s, _ := run(t, newPlan(b.Factory(), func(p *flat) { steady(p); p.Consumers = 3 }), nil)
 		require.Equal(t, "duration reached", s.Reason)
 		require.False(t, s.Success)
-		require.Contains(t, strings.Join(s.Problems, "\n"), "connection was lost")
-		require.Contains(t, strings.Join(s.Problems, "\n"), "and 2 more workers failed")
+		require.Contains(t, strings.Join(s.Problems(), "\n"), "connection was lost")
+		require.Contains(t, strings.Join(s.Problems(), "\n"), "and 2 more workers failed")
 		require.InDelta(t, 100, s.Missing, 3)
 		require.InDelta(t, loadTime+time.Second, s.End.Sub(s.Start), float64(50*time.Millisecond),
 			"nobody is left to receive: no reason to wait for the deadline")
@@ -244,7 +244,7 @@ func TestDrainWaitsOnlyForWhatCanCome(t *testing.T) {
 		}), nil)
 		require.InDelta(t, 1000, s.Missing, 1)
 		require.Less(t, s.End.Sub(s.Start), loadTime+time.Second)
-		require.Contains(t, strings.Join(s.Problems, "\n"), "died")
+		require.Contains(t, strings.Join(s.Problems(), "\n"), "died")
 	})
 }
 
@@ -257,7 +257,7 @@ func TestBlockedInSendAtTheEnd(t *testing.T) {
 				steady(p)
 				p.Role, p.Duration, p.Producers = plan.Producer, stopAt, 3
 			}), nil)
-			require.True(t, s.Success, s.Problems)
+			require.True(t, s.Success, s.Problems())
 			require.EqualValues(t, 250, s.Total[result.Sent])
 			require.EqualValues(t, 250, s.Total[result.Completed])
 			require.EqualValues(t, 250, b.Stats().Arrived)

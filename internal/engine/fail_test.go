@@ -42,7 +42,7 @@ func TestConsumerFail(t *testing.T) {
 				p.ConsumerFail, p.Failing = c.share, c.as
 				c.edit(p)
 			}), nil)
-			require.True(t, s.Success, s.Problems)
+			require.True(t, s.Success, s.Problems())
 			require.EqualValues(t, sent, s.Total[result.Received])
 			require.Equal(t, c.released, s.Total[result.ConsumerReleased])
 			require.Equal(t, c.rejected, s.Total[result.ConsumerRejected])
@@ -77,7 +77,7 @@ func TestConsumerFailOfSteps(t *testing.T) {
 		s.plan.Allow.Disorder = true
 		s.plan.Thresholds = demands(t, "consumer.released == 1098", "consumer.rejected == 50", "group.readers.consumer.rejected == 50")
 		sum := s.run(t, nil)
-		require.True(t, sum.Success, sum.Problems)
+		require.True(t, sum.Success, sum.Problems())
 		for _, outcome := range sum.Thresholds {
 			require.True(t, outcome.Kept, outcome)
 		}

@@ -115,7 +115,7 @@ func TestSpreads(t *testing.T) {
 			p.Consumers = 2
 			p.MaxPending = 10
 		}), nil)
-		require.True(t, s.Success, s.Problems)
+		require.True(t, s.Success, s.Problems())
 		require.Equal(t, []result.Spread{
 			{Role: "producers", Workers: 3, Minimum: 1, Median: 1, Maximum: 2}, {Role: "consumers", Workers: 6, Minimum: 1, Median: 1, Maximum: 2},
 		}, s.Spreads)

@@ -26,7 +26,7 @@ import (
 func findingsOf(t *testing.T, c *engine.Config) []result.Finding {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
-	r, err := report.NewResult(dir, report.ResultOptions{Head: result.Head{Plan: json.RawMessage(`{}`)}, Allow: c.Plan.Allow})
+	r, err := report.NewResult(dir, report.ResultOptions{Head: result.Head{Plan: json.RawMessage(`{}`)}})
 	require.NoError(t, err)
 	fan := report.NewFan(r)
 	_, err = engine.Run(t.Context(), nil, c, fan)
@@ -102,13 +102,13 @@ func TestFindings(t *testing.T) {
 			edit: long(func(p *flat) { p.Rate, p.MaxPending = rate("1000"), 100 }), want: kinds{"missing": 2000, "received-elsewhere": 0},
 		},
 
-		{name: "reject", options: func(o *mem.Options) { o.Reject = 10 }, want: kinds{"rejected": 100}},
-		{name: "release", options: func(o *mem.Options) { o.Release = 10 }, want: kinds{"released": 100}},
-		{name: "modify", options: func(o *mem.Options) { o.Modify = 10 }, want: kinds{"modified": 100}},
-		{name: "fail", options: func(o *mem.Options) { o.Fail = 10 }, want: kinds{"failed": 100}},
+		{name: "reject", options: func(o *mem.Options) { o.Reject = 10 }, want: kinds{"rejected": 100, "error": 1}},
+		{name: "release", options: func(o *mem.Options) { o.Release = 10 }, want: kinds{"released": 100, "error": 1}},
+		{name: "modify", options: func(o *mem.Options) { o.Modify = 10 }, want: kinds{"modified": 100, "error": 1}},
+		{name: "fail", options: func(o *mem.Options) { o.Fail = 10 }, want: kinds{"failed": 100, "error": 1}},
 		{
 			name: "withhold", options: func(o *mem.Options) { o.Withhold = 250 }, edit: func(p *flat) { p.MaxPending = 10 },
-			want: kinds{"unconfirmed": 4},
+			want: kinds{"unconfirmed": 4, "error": 1},
 		},
 		{name: "foreign", before: 7, want: kinds{"foreign": 7}},
 		{name: "lose", options: func(o *mem.Options) { o.Lose = 100 }, want: kinds{"missing": 10}},
@@ -131,13 +131,13 @@ func TestFindings(t *testing.T) {
 			}, want: kinds{"broker-added": 3, "broker-acknowledged": 2},
 		},
 
-		{name: "verified, lost", options: func(o *mem.Options) { o.Lose = 100 }, edit: verified, want: kinds{"lost": 10}},
+		{name: "verified, lost", options: func(o *mem.Options) { o.Lose = 100 }, edit: verified, want: kinds{"lost": 10, "verification": 1}},
 		{name: "verified, doubled", options: func(o *mem.Options) { o.Duplicate = 50 }, edit: verified, want: kinds{"duplicated": 20}},
 		{name: "verified, reordered", options: func(o *mem.Options) { o.Reorder = 30 }, edit: func(p *flat) { verified(p); p.MaxPending = 10 }, want: kinds{"out-of-order": 33}},
 		{name: "verified, damaged", options: func(o *mem.Options) { o.Damage = 40 }, edit: verified, want: kinds{"damaged": 25}},
 		{
 			name: "verified, without answers", options: func(o *mem.Options) { o.Withhold = 250 }, edit: func(p *flat) { verified(p); p.MaxPending = 10 },
-			want: kinds{"unconfirmed": 4, "unconfirmed-arrived": 4},
+			want: kinds{"unconfirmed": 4, "error": 1, "unconfirmed-arrived": 4},
 		},
 		{
 			name: "verified, refused but there", outcome: answers(100, driver.Outcome{State: driver.Rejected, Class: driver.ClassFull}), edit: verified,

@@ -51,7 +51,7 @@ func TestGroupsOfSteps(t *testing.T) {
 		s.step("four", drainedStep, s.readers("a-readers", to("A")))
 		s.plan.Thresholds = demands(t, "group.slow.completed == 1200", "group.a-readers.received == 1200", "group.b-readers.received == 3900")
 		sum := s.run(t, nil)
-		require.True(t, sum.Success, "%q", sum.Problems)
+		require.True(t, sum.Success, "%q", sum.Problems())
 		require.Equal(t, map[string][4]uint64{
 			"slow": {1000, 1000, 0, 800}, "fast": {4000, 4000, 0, 3200}, "a-readers": {0, 0, 1000, 800}, "b-readers": {0, 0, 4000, 3200},
 		}, groupsOf(sum.Steps[0].Groups))
@@ -127,7 +127,7 @@ func TestGroupsWithOtherWorkers(t *testing.T) {
 			step("two", 600, 3, 2)
 			step("three", 300, 1, 1)
 			sum := s.run(t, nil)
-			require.True(t, sum.Success, "%q", sum.Problems)
+			require.True(t, sum.Success, "%q", sum.Problems())
 			require.Equal(t, map[string][4]uint64{"senders": {1200, 1200, 0, 1200}, "readers": {0, 0, 1200, 1200}}, groupsOf(sum.Groups))
 			for i := range sum.Steps {
 				addUp(t, &sum.Steps[i])
@@ -161,7 +161,7 @@ func TestIdleSteps(t *testing.T) {
 		s.step("slow", idle(1500*time.Millisecond), s.senders("senders", paced("1")), s.readers("readers", nil))
 		s.step("short", func(step *plan.Step) { step.Idle, step.Duration = 10*time.Second, 4*time.Second }, s.readers("readers", nil))
 		sum := s.run(t, nil)
-		require.True(t, sum.Success, "%q", sum.Problems)
+		require.True(t, sum.Success, "%q", sum.Problems())
 		var reasons []string
 		for i := range sum.Steps {
 			reasons = append(reasons, sum.Steps[i].Reason)
@@ -237,7 +237,7 @@ func TestThresholdsOfTheOnlyStep(t *testing.T) {
 			step.Duration, step.Thresholds = 5*time.Second, demands(t, "sent == 500", "group.senders.sent == 499", "completed.avg >= 99% of target")
 		}, s.senders("senders", paced("100")), s.readers("readers", nil))
 		sum := s.run(t, nil)
-		require.True(t, sum.Success, "%q", sum.Problems)
+		require.True(t, sum.Success, "%q", sum.Problems())
 		var got []string
 		for i := range sum.Thresholds {
 			got = append(got, sum.Thresholds[i].String())

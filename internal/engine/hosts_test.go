@@ -79,7 +79,7 @@ func TestHosts(t *testing.T) {
 				})
 				brokers := brokersOf(t, p)
 				s, rep := run(t, p, nil)
-				require.True(t, s.Success, "%q", s.Problems)
+				require.True(t, s.Success, "%q", s.Problems())
 				require.Len(t, s.Hosts, 2)
 				grow(t, rep, s)
 				for i, b := range brokers {

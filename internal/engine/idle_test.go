@@ -31,7 +31,7 @@ func TestIdleProducerEnds(t *testing.T) {
 		time.AfterFunc(4*time.Second, line.Cut)
 		s, _ := run(t, seldom(b, line, func(*flat) {}), nil)
 		require.False(t, s.Success)
-		require.Contains(t, s.Problems[0], "the connection was lost")
+		require.Contains(t, s.Problems()[0], "the connection was lost")
 		require.EqualValues(t, 1, s.Total[result.Sent])
 		require.Zero(t, s.Total[result.Unsent], "no message was due")
 		require.InDelta(t, 4*time.Second, time.Since(began), float64(time.Second), "the run ended with the connection")
@@ -84,11 +84,11 @@ func TestIdleProducersReconnect(t *testing.T) {
 			}
 			if c.ends != "" {
 				require.False(t, s.Success)
-				require.Contains(t, s.Problems[0], c.ends)
+				require.Contains(t, s.Problems()[0], c.ends)
 				require.InDelta(t, c.at, time.Since(began), float64(time.Second))
 				return
 			}
-			require.True(t, s.Success, "%q", s.Problems)
+			require.True(t, s.Success, "%q", s.Problems())
 			for i, o := range s.Outages {
 				require.Empty(t, o.NotBack)
 				for _, came := range []time.Duration{o.Length(), o.Reconnected} {

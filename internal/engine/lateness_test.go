@@ -10,7 +10,6 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -47,7 +46,7 @@ func TestLateness(t *testing.T) {
 			s.step("load", func(step *plan.Step) { step.Duration, step.Drained = 4*time.Second, true },
 				s.senders("senders", to("TEST", paced("100"), delayedBy(2*time.Second), func(g *plan.Group) { g.Count = 300 })), s.readers("readers", nil))
 			sum := s.run(t, nil)
-			require.True(t, sum.Success, "%q", sum.Problems)
+			require.True(t, sum.Success, "%q", sum.Problems())
 			require.EqualValues(t, 300, sum.Total[result.Delayed])
 			require.Equal(t, tt.early, sum.Total[result.Early])
 			require.EqualValues(t, 300, sum.Latencies[result.Transfer].Count)
@@ -61,9 +60,9 @@ func TestLateness(t *testing.T) {
 			}
 			require.Equal(t, tt.kept, sum.Thresholds[0].Kept, sum.Thresholds[0].String())
 			require.Equal(t, tt.notEarly, sum.Thresholds[1].Kept, sum.Thresholds[1].String())
-			require.NotContains(t, strings.Join(sum.Warnings, "\n"), "transfer times are of both")
+			require.NotContains(t, strings.Join(sum.Warnings(), "\n"), "transfer times are of both")
 			require.Empty(t, sum.Stalls.List, "nothing could come before the delay was over")
-			require.Empty(t, report.Observations(sum), "messages were held back because they were to")
+			require.Empty(t, sum.Notes(), "messages were held back because they were to")
 		})
 	}
 }
@@ -80,7 +79,7 @@ func TestLatenessOfSteps(t *testing.T) {
 		s.step("rest", drainedStep, readers())
 		s.plan.DrainTimeout, s.plan.Allow.Disorder = time.Minute, true
 		sum := s.run(t, nil)
-		require.True(t, sum.Success, "%q", sum.Problems)
+		require.True(t, sum.Success, "%q", sum.Problems())
 		require.EqualValues(t, 250, sum.Total[result.Received])
 		require.EqualValues(t, 200, sum.Total[result.Delayed])
 		require.Zero(t, sum.Total[result.Early])
@@ -88,7 +87,7 @@ func TestLatenessOfSteps(t *testing.T) {
 		require.Equal(t, [2]int64{5000, 200 * 5000}, [2]int64{sum.Latencies[result.Lateness].Max, sum.Latencies[result.Lateness].Sum})
 		require.EqualValues(t, 100, sum.Steps[1].Latencies[result.Lateness].Count)
 		require.EqualValues(t, 100, sum.Steps[2].Latencies[result.Lateness].Count)
-		require.Contains(t, strings.Join(sum.Warnings, "\n"), "transfer times are of both 200 delayed messages, with their delays, and 50 others")
+		require.Contains(t, strings.Join(sum.Warnings(), "\n"), "transfer times are of both 200 delayed messages, with their delays, and 50 others")
 		names := map[string]uint64{}
 		for i := range sum.Workers {
 			names[sum.Workers[i].Name] += sum.Workers[i].Total[result.Sent]
@@ -119,7 +118,7 @@ func TestLatenessOfAnotherRun(t *testing.T) {
 			require.Equal(t, [3]int64{800, 3000, 800 * 3000}, [3]int64{sum.Latencies[result.Lateness].Count, sum.Latencies[result.Lateness].Max, sum.Latencies[result.Lateness].Sum})
 			require.Equal(t, stats.LimitProducers, sum.Limit.Kind, sum.Limit)
 			require.Empty(t, sum.Stalls.List)
-			require.Empty(t, report.Observations(sum))
+			require.Empty(t, sum.Notes())
 		})
 	}
 }
@@ -132,7 +131,7 @@ func TestLimitOfDelayed(t *testing.T) {
 		s.plan.DrainTimeout = time.Minute
 		s.step("load", lasting(6*time.Second), s.senders("senders", to("TEST", paced("100"), delayedBy(5*time.Second))), s.readers("readers", nil))
 		sum := s.run(t, nil)
-		require.True(t, sum.Success, "%q", sum.Problems)
+		require.True(t, sum.Success, "%q", sum.Problems())
 		require.Equal(t, stats.LimitNone, sum.Limit.Kind, sum.Limit)
 	})
 }

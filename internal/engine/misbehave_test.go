@@ -27,7 +27,7 @@ func TestMisbehavingDriversDoNotHangTheRun(t *testing.T) {
 		loadError bool // the load does not even begin to last loadTime
 	}{
 		{
-			name: "Send never returns", left: []string{"producer-0"}, inFlight: 1, problem: "of unknown end (the driver did not say what became of them): 1",
+			name: "Send never returns", left: []string{"producer-0"}, inFlight: 1, problem: "of unknown end: 1",
 			hooks: func(hang func()) *hooks {
 				n := 0
 				return &hooks{send: func(_ context.Context, send func() error) error {
@@ -39,7 +39,7 @@ func TestMisbehavingDriversDoNotHangTheRun(t *testing.T) {
 			},
 		},
 		{
-			name: "Done never comes", inFlight: 10, problem: "of unknown end (the driver did not say what became of them): 10",
+			name: "Done never comes", inFlight: 10, problem: "of unknown end: 10",
 			hooks: func(func()) *hooks {
 				n := 0
 				return &hooks{done: func(_ driver.ProducerSpec, o driver.Outcome, end func(driver.Outcome)) {
@@ -88,7 +88,7 @@ func TestMisbehavingDriversDoNotHangTheRun(t *testing.T) {
 		},
 		{
 			name: "everything hangs", left: []string{"producer-0", "consumer-0", "connections of the producers"}, inFlight: 1,
-			problem: "of unknown end (the driver did not say what became of them): 1",
+			problem: "of unknown end: 1",
 			hooks: func(hang func()) *hooks {
 				wait := func(_ context.Context, c func() error) error { hang(); return c() }
 				return &hooks{
@@ -145,7 +145,7 @@ func TestMisbehavingDriversDoNotHangTheRun(t *testing.T) {
 				}
 				require.NotContains(t, strings.Join(s.LeftBehind, "\n"), "context", "users do not know what that is")
 				require.Equal(t, tt.inFlight, s.Total.InFlight())
-				require.Contains(t, strings.Join(s.Problems, "\n"), tt.problem)
+				require.Contains(t, strings.Join(s.Problems(), "\n"), tt.problem)
 			})
 		}
 	}

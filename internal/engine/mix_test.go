@@ -41,7 +41,7 @@ func TestMixAsStored(t *testing.T) {
 				p.Producers, p.MaxPending, p.Count = producers, 10, 2100
 			})
 			s, _ := run(t, p, nil)
-			require.True(t, s.Success, "%q", s.Problems)
+			require.True(t, s.Success, "%q", s.Problems())
 			require.EqualValues(t, 2100, s.Verification.Total.Once)
 			require.EqualValues(t, 1680*100+315*9000+105*8, s.Total[result.CompletedBytes])
 			require.EqualValues(t, 1680*100+315*9000+105*8, s.Total[result.ReceivedBytes])
@@ -82,7 +82,7 @@ func TestStepsWithOtherMessages(t *testing.T) {
 		s.step("again", nil, s.senders("senders", func(g *plan.Group) { threeKinds(g); g.Count = 100 }), s.readers("readers", nil))
 		s.step("another", drainedStep, s.senders("senders", func(g *plan.Group) { g.Mix, g.Count = bodies(500), 100 }), s.readers("readers", nil))
 		sum := s.run(t, nil)
-		require.True(t, sum.Success, "%q", sum.Problems)
+		require.True(t, sum.Success, "%q", sum.Problems())
 		require.EqualValues(t, 400, sum.Verification.Total.Once)
 		require.Zero(t, sum.Verification.Total.Damaged)
 		sizes := map[int]int{}

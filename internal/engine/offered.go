@@ -4,9 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
-	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // lateEnd is the tolerated lateness of a count's last message: without it, a load of some milliseconds would miss its
@@ -46,6 +44,8 @@ func (s *step) offeredTo(u *use) stats.Offered {
 		} else if next := rate.At(due); next < math.MaxInt64 && (!ends || next < end) {
 			span = next
 		}
+	} else if u.plan.Count > 0 {
+		due = min(due, u.plan.Count)
 	}
 	warm := min(s.plan.Warmup, span)
 	return stats.Offered{
@@ -69,22 +69,4 @@ func (u *use) measuredSends() (n uint64) {
 		n += p.rec.Sends(stats.Measure)
 	}
 	return n
-}
-
-// aboutWarmup adds a warning for each step that has latencies of its warm-up alone.
-func (r *run) aboutWarmup(s *stats.Summary, add func(string, ...any)) {
-	about := func(step *plan.Step, name string, total, measured *stats.Counters) {
-		if step.Warmup > 0 && total[result.Completed]+total[result.Received] > 0 &&
-			measured[result.Completed]+measured[result.Received] == 0 {
-			add("%snothing was measured: there was no message after the warm-up of %s, whose latencies the summary leaves out",
-				name, step.Warmup)
-		}
-	}
-	if len(r.ended) == 0 {
-		about(r.step.plan, "", &s.Total, &s.Measured)
-	}
-	for i := range r.ended {
-		e := &r.ended[i]
-		about(r.steps[i].plan, "step "+e.Name+": ", &e.Total, &e.Measured)
-	}
 }

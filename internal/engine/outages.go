@@ -3,13 +3,11 @@ package engine
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
-	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // outageMark is how far the verification had come when an outage began.
@@ -193,52 +191,4 @@ func (r *run) plannedRate() (sum float64) {
 // lostClass tells whether a class is one of lost connections.
 func lostClass(class driver.Class) bool {
 	return class == driver.ClassConnectionLost || class == driver.ClassClosedByBroker || class == driver.ClassTimeout
-}
-
-// notBack says which outages were not over when the run ended.
-func notBack(s *stats.Summary, add func(string, ...any)) {
-	for i := range s.Outages {
-		if o := &s.Outages[i]; len(o.NotBack) > 0 {
-			const named = 5
-			names := strings.Join(o.NotBack[:min(len(o.NotBack), named)], ", ")
-			if more := len(o.NotBack) - named; more > 0 {
-				names += ", ..."
-			}
-			reason := ""
-			if o.Attempt != "" {
-				reason = "; the last attempt: " + o.Attempt
-			}
-			add("the outage of %s was not over when the run ended: %d of %d workers were not connected again (%s)%s",
-				o.Start.Format("15:04:05.000"), len(o.NotBack), len(o.Workers), names, reason)
-		}
-	}
-}
-
-// aboutOutages adds remarks on the effects of outages on the other figures.
-func (r *run) aboutOutages(s *stats.Summary, add func(string, ...any)) {
-	n := inDoubt(s)
-	switch {
-	case n > 0 && s.Total[result.Resent] > 0:
-		add("messages in doubt after outages, which the broker may have or not: %d; messages were sent again %d times, and "+
-			"%d are unconfirmed", n, s.Total[result.Resent], s.Total[result.Unconfirmed])
-	case n > 0:
-		add("messages in doubt after outages, which the broker may have or not: %d; they are counted as unconfirmed", n)
-	}
-	if n := r.overcome(); n > 0 {
-		add("messages without an answer, although later ones had one, which the broker may have or not: %d; they are "+
-			"counted as unconfirmed", n)
-	}
-	if s.Missing > 0 && len(s.Outages) > 0 && slices.ContainsFunc(r.subs, func(s *subscription) bool {
-		return s.destination.Kind == driver.Topic && !slices.ContainsFunc(s.consumers,
-			func(c *consumer) bool { return c.spec.Durable })
-	}) {
-		add("a subscription of a topic that is not durable ends with its connection: it gets no message that is sent in an " +
-			"outage (see --durable)")
-	}
-	if v := s.Verification; v != nil && v.Total.Resent > 0 {
-		add("messages that arrived again because they were in doubt and were sent again: %d", v.Total.Resent)
-	}
-	if v := s.Verification; v != nil && v.Total.AfterOutage > 0 {
-		add("messages delivered again because an outage cut off their settlement: %d", v.Total.AfterOutage)
-	}
 }

@@ -73,7 +73,7 @@ func TestReconnect(t *testing.T) {
 				})
 			}
 			s, _ := run(t, p, nil)
-			require.True(t, s.Success, "%q", s.Problems)
+			require.True(t, s.Success, "%q", s.Problems())
 			require.Len(t, s.Outages, len(tt.outages))
 			var inDoubt uint64
 			for i, o := range s.Outages {
@@ -232,7 +232,7 @@ func TestReconnectGivesUp(t *testing.T) {
 		require.ErrorContains(t, s.Err, "not connected again within 3s (--reconnect-timeout)")
 		require.Len(t, s.Outages, 1)
 		require.Equal(t, []string{"consumer-0", "producer-0"}, s.Outages[0].NotBack)
-		require.Contains(t, strings.Join(s.Problems, "\n"), "2 of 2 workers were not connected again (consumer-0, producer-0)")
+		require.Contains(t, strings.Join(s.Problems(), "\n"), "2 of 2 workers were not connected again (consumer-0, producer-0)")
 	})
 }
 
@@ -251,7 +251,7 @@ func TestOutageToTheEnd(t *testing.T) {
 		require.NoError(t, s.Err)
 		require.Equal(t, "duration reached", s.Reason)
 		require.EqualValues(t, 101, s.Total[result.Completed])
-		require.Contains(t, strings.Join(s.Problems, "\n"), "was not over when the run ended")
+		require.Contains(t, strings.Join(s.Problems(), "\n"), "was not over when the run ended")
 		require.Zero(t, s.Verification.Total.Lost)
 	})
 }
@@ -289,7 +289,7 @@ func TestBackoff(t *testing.T) {
 				require.ErrorContains(t, s.Err, tt.err)
 				return
 			}
-			require.True(t, s.Success, "%q", s.Problems)
+			require.True(t, s.Success, "%q", s.Problems())
 			require.Len(t, s.Outages, 1)
 			o := s.Outages[0]
 			require.Equal(t, tt.attempts, o.Attempts)
@@ -314,7 +314,7 @@ func TestReconnectUnanswered(t *testing.T) {
 			verified(p)
 			p.Reconnect, p.Rate, p.Duration = true, rate("100"), 5*time.Second
 		}), nil)
-		require.True(t, s.Success, "%q", s.Problems)
+		require.True(t, s.Success, "%q", s.Problems())
 		require.Len(t, s.Outages, 1)
 		require.Equal(t, driver.ClassTimeout, s.Outages[0].Class)
 		require.EqualValues(t, 500, s.Verification.Total.Received)
@@ -435,7 +435,7 @@ func TestLostAtTheEnd(t *testing.T) {
 			require.False(t, s.Success)
 			require.Empty(t, s.LeftBehind)
 			require.EqualValues(t, 1, s.Total[result.Unconfirmed])
-			require.NotContains(t, strings.Join(s.Problems, "\n"), "of unknown end")
+			require.NotContains(t, strings.Join(s.Problems(), "\n"), "of unknown end")
 		})
 	}
 }

@@ -86,7 +86,7 @@ func TestBrokerGoneFromAClientThatConnectsAgain(t *testing.T) {
 			require.Equal(t, s.Total[result.Sent]-50, s.Total.Class(tt.end.Class), "failures of the class %s", tt.end.Class)
 			require.Positive(t, s.Total.Class(tt.end.Class))
 			if tt.end.Err != nil {
-				require.Contains(t, strings.Join(s.Problems, "\n"), "refused")
+				require.Contains(t, strings.Join(s.Problems(), "\n"), "refused")
 			}
 		})
 	}

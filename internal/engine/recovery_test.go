@@ -56,7 +56,7 @@ func TestRecovery(t *testing.T) {
 			require.InDelta(t, 200, o.Before.Received, 4)
 			require.InDelta(t, tt.freeze, o.Silent, float64(10*time.Millisecond))
 			require.Equal(t, tt.recovers, o.Recovered > 0)
-			require.True(t, s.Success, "%q", s.Problems)
+			require.True(t, s.Success, "%q", s.Problems())
 			if tt.recovers {
 				require.GreaterOrEqual(t, o.Recovered, time.Second)
 				require.Less(t, o.Recovered, o.Reconnected+2*time.Second, "the first full second after it is on")

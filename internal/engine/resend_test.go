@@ -40,7 +40,7 @@ func TestResendOfUnconfirmedMessages(t *testing.T) {
 				require.EqualValues(t, 1000, s.Total[result.Sent])
 				require.EqualValues(t, 111, s.Total[result.Resent], "each tenth of 1111 was withheld")
 				require.Zero(t, s.Total[result.Unconfirmed])
-				require.True(t, s.Success, s.Problems)
+				require.True(t, s.Success, s.Problems())
 			}
 			require.EqualValues(t, s.Total[result.Resent], s.Figures["resent"])
 			if l := s.Latencies[result.Response]; l != nil {
@@ -91,7 +91,7 @@ func TestResendAfterAnOutage(t *testing.T) {
 			require.LessOrEqual(t, v.Resent, s.Total[result.Resent])
 			require.Equal(t, v.Duplicates, v.Resent+v.AfterOutage)
 			require.Zero(t, v.Lost+v.Left)
-			require.True(t, s.Success, s.Problems)
+			require.True(t, s.Success, s.Problems())
 		})
 	}
 }
@@ -132,6 +132,6 @@ func TestResendDoesNotExplainOtherCopies(t *testing.T) {
 		require.Equal(t, truth.Duplicated+s.Total[result.Resent], v.Duplicates)
 		require.Equal(t, s.Total[result.Resent], v.Resent)
 		require.False(t, s.Success)
-		require.Contains(t, s.Problems[0], "messages received more than once")
+		require.Contains(t, s.Problems()[0], "messages received more than once")
 	})
 }

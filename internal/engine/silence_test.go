@@ -76,7 +76,7 @@ func TestSilentBrokerEndsACount(t *testing.T) {
 			if tt.lasts > 0 {
 				require.InDelta(t, tt.lasts, s.End.Sub(s.Start), float64(4*time.Second))
 			}
-			require.Contains(t, strings.Join(s.Problems, "\n"), tt.text)
+			require.Contains(t, strings.Join(s.Problems(), "\n"), tt.text)
 			require.Empty(t, s.LeftBehind)
 			require.NotEmpty(t, rep.snapshots)
 			if tt.reason == "no answer" {

@@ -19,7 +19,7 @@ func TestWarmup(t *testing.T) {
 			s, rep := run(t, newPlan(mem.New().Factory(), func(p *flat) {
 				p.Rate, p.Duration, p.Warmup = rate("1000"), 5*time.Second, warmup
 			}), nil)
-			require.True(t, s.Success, s.Problems)
+			require.True(t, s.Success, s.Problems())
 			require.InDelta(t, 5000, s.Total[result.Sent], 1, "the duration includes the warm-up")
 			require.InDelta(t, 5000-warmup.Milliseconds(), s.Latencies[result.Ack].Count, 2)
 			require.InDelta(t, 5000-warmup.Milliseconds(), s.Latencies[result.Transfer].Count, 2)
@@ -102,7 +102,7 @@ func TestDrainPhase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.DeliveryLatency = 2500 * time.Millisecond })
 		s, rep := run(t, newPlan(b.Factory(), func(p *flat) { p.Rate, p.Duration = rate("100"), 3*time.Second }), nil)
-		require.True(t, s.Success, s.Problems)
+		require.True(t, s.Success, s.Problems())
 		require.InDelta(t, 5500*time.Millisecond, s.End.Sub(s.Start), float64(20*time.Millisecond))
 		var drained uint64
 		for _, snap := range rep.snapshots {

@@ -150,7 +150,7 @@ func TestStallOfDeliveries(t *testing.T) {
 				p.StallThreshold = time.Second
 				p.Plan.Thresholds = demands(t, "stall.count == 1", "stall.max < 2s", "stall.max > 1600ms")
 			}), nil)
-			require.True(t, s.Success, s.Problems)
+			require.True(t, s.Success, s.Problems())
 			if deferred {
 				require.Empty(t, s.Stalls.List)
 				return
@@ -265,7 +265,7 @@ func TestStallsOfParts(t *testing.T) {
 			rep := new(recorder)
 			sum, err := engine.Run(t.Context(), nil, at["a"].config(), rep)
 			require.NoError(t, err)
-			require.True(t, sum.Success, sum.Problems)
+			require.True(t, sum.Success, sum.Problems())
 			require.Len(t, sum.Stalls.List, len(tt.want), "%+v", sum.Stalls.List)
 			for i, want := range tt.want {
 				got := sum.Stalls.List[i]
@@ -303,7 +303,7 @@ func TestStallOfOneHost(t *testing.T) {
 		rep := new(recorder)
 		s, err := carryOut(t.Context(), nil, p, rep)
 		require.NoError(t, err)
-		require.True(t, s.Success, s.Problems)
+		require.True(t, s.Success, s.Problems())
 		require.Len(t, s.Stalls.List, 1)
 		require.Equal(t, "host-of-B", s.Stalls.List[0].Broker)
 		require.InDelta(t, 4*time.Second, s.Stalls.List[0].Length, float64(200*time.Millisecond))

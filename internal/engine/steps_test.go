@@ -183,7 +183,7 @@ func TestStepsShareOneNumbering(t *testing.T) {
 			s.step("paced", func(step *plan.Step) { step.Duration, step.Warmup = 10*time.Second, 4*time.Second }, s.senders("senders", paced("100")))
 			s.step("drain", drainedStep, s.readers("readers", nil))
 			sum := s.run(t, nil)
-			require.True(t, sum.Success, "%q", sum.Problems)
+			require.True(t, sum.Success, "%q", sum.Problems())
 			require.Zero(t, sum.Total[result.NegativeTransfers])
 			require.EqualValues(t, 1000+500+1000, sum.Total[result.Completed])
 			require.Equal(t, sum.Total[result.Completed], sum.Total[result.Received])
@@ -228,7 +228,7 @@ func TestStepsKeepConnections(t *testing.T) {
 		s.step("five", lasting(2*time.Second), s.senders("senders", paced("40")))
 		s.step("six", drainedStep, s.readers("readers", nil))
 		sum := s.run(t, nil)
-		require.True(t, sum.Success, "%q", sum.Problems)
+		require.True(t, sum.Success, "%q", sum.Problems())
 		require.Equal(t, map[string]int{"driver": 1, "senders-0": 2, "others-0": 1, "readers-0": 3}, opened)
 		require.EqualValues(t, 2*(10+20+20+30+40), sum.Total[result.Received])
 		require.EqualValues(t, sum.Total[result.Received], sum.Verification.Total.Once)
@@ -258,7 +258,7 @@ func TestGroupsThatReturn(t *testing.T) {
 			s.step("again", drainedStep, senders(30), always, away, lost)
 			s.step("end", drainedStep, senders(7), always)
 			sum := s.run(t, nil)
-			require.True(t, sum.Success, "%q", sum.Problems)
+			require.True(t, sum.Success, "%q", sum.Problems())
 			got := map[string]uint64{}
 			for _, w := range sum.Workers {
 				got[w.Name] = w.Total[result.Received]
@@ -364,7 +364,7 @@ func TestThresholdsThatAbort(t *testing.T) {
 				s.senders("senders", paced("100")), s.readers("readers", nil))
 			s.step("two", lasting(10*time.Second), s.senders("senders", paced("100")), s.readers("readers", nil))
 			sum := s.run(t, nil)
-			require.True(t, sum.Success, "%q", sum.Problems)
+			require.True(t, sum.Success, "%q", sum.Problems())
 			require.Len(t, sum.Steps, tt.steps)
 			require.InDelta(t, tt.sent, sum.Total[result.Sent], 102, "it looks once a second, at the last second")
 			require.Equal(t, sum.Total[result.Sent], sum.Total[result.Received], "nothing that was measured is lost")
@@ -394,7 +394,7 @@ func TestStepsEndEarly(t *testing.T) {
 		require.True(t, sum.Interrupted)
 		require.Len(t, sum.Steps, 2)
 		require.EqualValues(t, 30+21, sum.Total[result.Received])
-		require.Empty(t, sum.Problems)
+		require.Empty(t, sum.Problems())
 	})
 	inBubble(t, "a broker that cannot be reached", func(t *testing.T) {
 		s := newScenario(mem.New().Factory(), false)
@@ -422,7 +422,7 @@ func TestStepThatCannotBegin(t *testing.T) {
 		require.False(t, sum.Success)
 		require.Contains(t, sum.Reason, "step two could not begin")
 		require.Equal(t, result.Verified{Expected: 30, Left: 30}, sum.Verification.Total)
-		require.NotContains(t, strings.Join(sum.Problems, "\n"), "lost")
+		require.NotContains(t, strings.Join(sum.Problems(), "\n"), "lost")
 	})
 }
 
@@ -508,7 +508,7 @@ func TestDrainedStepsWithLosses(t *testing.T) {
 				require.EqualValues(t, 990, sum.Total[result.Received])
 				require.Equal(t, "nothing came any more", sum.Steps[1].Reason)
 				if second {
-					require.Contains(t, sum.Problems, "step empty was to be drained, but when it ended messages had not come: 10")
+					require.Contains(t, sum.Problems(), "step empty: messages had not come when the step ended, which was to drain them: 10")
 				} else {
 					require.EqualValues(t, 10, sum.Missing)
 				}
@@ -565,7 +565,7 @@ func TestCommandsThatAreInterrupted(t *testing.T) {
 			sum, err := engine.Run(t.Context(), stop, s.config(), new(recorder))
 			require.NoError(t, err)
 			require.True(t, sum.Interrupted)
-			require.Empty(t, sum.Problems)
+			require.Empty(t, sum.Problems())
 			require.EqualValues(t, 10, sum.Total[result.Completed])
 			require.NoError(t, os.WriteFile(goOn, nil, 0o600))
 			<-time.After(time.Second)
@@ -584,7 +584,7 @@ func TestCommandsThatStartServers(t *testing.T) {
 	}, s.senders("senders", sending(10)))
 	sum, err := engine.Run(t.Context(), nil, s.config(), new(recorder))
 	require.NoError(t, err, "it does not wait for what goes on")
-	require.True(t, sum.Success, "%q", sum.Problems)
+	require.True(t, sum.Success, "%q", sum.Problems())
 	require.Equal(t, "starting\n", sum.Commands[0].Output)
 }
 
@@ -596,7 +596,7 @@ func TestAbortedRunAsksNothingOfLaterSteps(t *testing.T) {
 		s.step("one", lasting(20*time.Second), s.senders("senders", paced("100")))
 		s.step("two", nil, s.readers("readers", sending(500)))
 		sum := s.run(t, nil)
-		require.Empty(t, sum.Problems)
+		require.Empty(t, sum.Problems())
 		require.Len(t, sum.Steps, 1)
 	})
 }

@@ -60,7 +60,7 @@ func TestFigures(t *testing.T) {
 			p.CommitInterval, p.StallThreshold, p.Delay, p.Reconnect = 10, time.Second, time.Millisecond, true
 			p.Plan.Thresholds = demands(t, texts...)
 		}), nil)
-		require.True(t, s.Success, s.Problems)
+		require.True(t, s.Success, s.Problems())
 		got := outcomes(s)
 		for _, o := range got {
 			ofRocketMQ := strings.HasPrefix(o.Threshold.Metric.Name, "b2c.") || strings.HasPrefix(o.Threshold.Metric.Name, "s2c.")
@@ -94,7 +94,7 @@ func TestThresholds(t *testing.T) {
 				p.Rate, p.Duration, p.Warmup, p.MaxPending = rate("1000"), 4*time.Second, time.Second, 1000
 				p.Plan.Thresholds = demands(t, text)
 			}), nil)
-			require.True(t, s.Success, s.Problems)
+			require.True(t, s.Success, s.Problems())
 			require.Len(t, s.Thresholds, 1)
 			require.Equal(t, kept, s.Thresholds[0].Kept, s.Thresholds[0].String())
 		})
@@ -106,7 +106,7 @@ func TestThresholds(t *testing.T) {
 			p.ConsumerRate = plainRate("500")
 			p.Plan.Thresholds = demands(t, "received.avg >= 90% of target", "received.avg > 490", "received.avg < 510", "received == 3000", "sent.avg >= 99% of target")
 		}), nil)
-		require.True(t, s.Success, s.Problems)
+		require.True(t, s.Success, s.Problems())
 		for i, kept := range []bool{false, true, true, true, true} {
 			require.Equal(t, kept, s.Thresholds[i].Kept, s.Thresholds[i].String())
 		}

@@ -322,41 +322,18 @@ func (r *run) judge(s *stats.Summary) {
 	if s.ExpectedKnown {
 		s.Expected, s.Missing = v.Total.Expected, v.Total.Lost+left
 	}
-	if left > 0 {
-		s.Problems = append(s.Problems, fmt.Sprintf("messages not received when the drain ended after %s: %d of %d",
-			r.drained.Round(time.Millisecond), left, v.Total.Expected))
-	}
-	if left > 0 && r.verify.unanswered {
-		s.Warnings = append(s.Warnings, "the broker did not answer when it was asked, before the consumers ended: what it "+
-			"still holds is left, not lost")
-	}
-	s.Problems = append(s.Problems, v.Problems(r.plan.Allow)...)
-	if n := v.Total.Disordered; n > 0 && r.plan.Allow.Disorder {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("messages received out of order: %d, %d of them marked as redelivered; "+
-			"first: %s",
-			n, v.Total.DisorderedRedelivered, v.First(verify.Disordered)))
-	}
-	if n := v.Total.Foreign; n > s.Total[result.Foreign] {
-		text := fmt.Sprintf("messages that carry no number of a verified run: %d", n)
-		if r.plan.FailOnForeign {
-			s.Problems = append(s.Problems, text)
-		} else {
-			s.Warnings = append(s.Warnings, text)
-		}
-	}
-	s.Warnings = append(s.Warnings, v.Notes...)
+	r.findVerified(s, parked)
 	if r.plan.VerifyFile == "" {
 		return
 	}
 	path := r.plan.VerifyFile
 	if r.verify.taken(path) {
 		path = fmt.Sprintf("%s.%d", path, r.verify.id)
-		s.Problems = append(s.Problems, fmt.Sprintf("%s was written by another process during the run, so this side is in "+
-			"%s: give each process a file of its own",
-			r.plan.VerifyFile, path))
+		findVerifyFile(s, fmt.Errorf("%s was written by another process during the run, so this side is in %s: give each "+
+			"process a file of its own", r.plan.VerifyFile, path))
 	}
 	if err := verify.WriteFile(path, side); err != nil {
-		s.Problems = append(s.Problems, err.Error()+"; "+driver.HintOf(err))
+		findVerifyFile(s, err)
 	}
 }
 

@@ -139,10 +139,10 @@ func TestVerificationFindsWhatTheBrokerDid(t *testing.T) {
 				require.Equal(t, want, v.Total)
 				require.Equal(t, want.Expected, s.Expected)
 				require.Equal(t, want.Lost, s.Missing)
-				require.Equal(t, tt.problem == "", s.Success, s.Problems)
-				require.Contains(t, strings.Join(s.Problems, "\n"), tt.problem)
+				require.Equal(t, tt.problem == "", s.Success, s.Problems())
+				require.Contains(t, strings.Join(s.Problems(), "\n"), tt.problem)
 				if producers == 1 {
-					require.Contains(t, strings.Join(s.Warnings, "\n"), tt.warning)
+					require.Contains(t, strings.Join(append(s.Warnings(), s.Notes()...), "\n"), tt.warning)
 				}
 				if want.Lost == 0 && truth.Withheld == 0 {
 					require.Less(t, s.End.Sub(s.Start), 1300*time.Millisecond, "nothing to wait for")
@@ -170,7 +170,7 @@ func TestVerificationAllows(t *testing.T) {
 				allow := verify.Allow{Lost: true, Duplicates: true, Damaged: true, Disorder: true}
 				b := broker(t, func(o *mem.Options) { *fault(o, &allow) = allowed })
 				s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Count, p.Verify, p.Allow = 1000, true, allow }), nil)
-				require.Equal(t, allowed, s.Success, s.Problems)
+				require.Equal(t, allowed, s.Success, s.Problems())
 			})
 		}
 	}
@@ -204,7 +204,7 @@ func TestDuplicateDoesNotHideLossOnAnotherSubscription(t *testing.T) {
 			require.EqualValues(t, 390, s.Total[result.Received])
 			require.EqualValues(t, 10, s.Missing)
 			if !verify {
-				require.Contains(t, strings.Join(s.Warnings, "\n"), "by duplicates or another producer: 100")
+				require.Contains(t, strings.Join(s.Warnings(), "\n"), "by duplicates or another producer: 100")
 				return
 			}
 			require.Len(t, s.Verification.Scopes, 3)
@@ -217,7 +217,7 @@ func TestDuplicateDoesNotHideLossOnAnotherSubscription(t *testing.T) {
 				require.Equal(t, want[i], scope.Verified)
 				require.Equal(t, fmt.Sprintf("topic://D0 (consumer-%d)", i), scope.Name())
 			}
-			require.Contains(t, strings.Join(s.Problems, "\n"), " on topic://D0 (consumer-1)")
+			require.Contains(t, strings.Join(s.Problems(), "\n"), " on topic://D0 (consumer-1)")
 		})
 	}
 }
@@ -247,7 +247,7 @@ func TestHealthyRuns(t *testing.T) {
 					p.Count, p.MaxPending, p.ClientID, p.Verify, p.Allow.Disorder = count, 50, "me", verify, true
 					tt.edit(p)
 				}), nil)
-				require.True(t, s.Success, s.Problems)
+				require.True(t, s.Success, s.Problems())
 				require.EqualValues(t, count, s.Total[result.Completed])
 				n := tt.copies * count
 				require.Equal(t, n, s.Expected)
@@ -277,7 +277,7 @@ func TestVerificationOfForeignMessages(t *testing.T) {
 		run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, 25 }), nil)              // without ID
 		run(t, newPlan(b.Factory(), func(p *flat) { p.Role, p.Count = plan.Producer, 17; verified(p) }), nil) // of another run
 		s, rep := run(t, newPlan(b.Factory(), func(p *flat) { p.Count = 100; verified(p) }), nil)
-		require.True(t, s.Success, s.Problems)
+		require.True(t, s.Success, s.Problems())
 		require.EqualValues(t, 42, s.Total[result.Foreign])
 		require.EqualValues(t, 100, s.Total[result.Received])
 		require.Equal(t, result.Verified{Expected: 100, Received: 100, Once: 100, Foreign: 42}, s.Verification.Total)
@@ -297,7 +297,7 @@ func TestVerificationOfABrokenRun(t *testing.T) {
 		require.Equal(t, truth.Accepted-got.Received+got.UnconfirmedArrived, got.Left)
 		// The message that was being delivered when the connection broke has arrived, and gone back as well.
 		require.InDelta(t, truth.Lost+truth.Backlog, got.Left+got.UnconfirmedMissing, 1)
-		require.Contains(t, strings.Join(s.Warnings, "\n"), "perhaps they are still at the broker")
+		require.Contains(t, strings.Join(s.Problems(), "\n"), "not received when the consumers ended")
 	})
 }
 
@@ -347,10 +347,10 @@ func TestVerificationWithoutExpectation(t *testing.T) {
 			verified(p)
 			p.Allow.Duplicates = true
 		}), nil)
-		require.True(t, s.Success, s.Problems)
+		require.True(t, s.Success, s.Problems())
 		require.False(t, s.Verification.Known)
 		require.Equal(t, result.Verified{Received: 990, Once: 980, Duplicates: 10, Redelivered: 10}, s.Verification.Total)
-		require.Contains(t, strings.Join(s.Warnings, "\n"), "losses are not detected")
+		require.Contains(t, strings.Join(s.Warnings(), "\n"), "losses are not detected")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		b := broker(t, func(o *mem.Options) { o.DeliveryLatency = 2 * time.Second })
@@ -358,6 +358,6 @@ func TestVerificationWithoutExpectation(t *testing.T) {
 		require.False(t, s.Success)
 		require.EqualValues(t, 100, b.Stats().Expired)
 		require.EqualValues(t, 100, s.Verification.Total.Lost)
-		require.Contains(t, strings.Join(s.Warnings, "\n"), "time to live")
+		require.Contains(t, strings.Join(s.Warnings(), "\n"), "time to live")
 	})
 }

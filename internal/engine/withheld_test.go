@@ -22,7 +22,7 @@ func TestWithheldMessagesAreNotMissing(t *testing.T) {
 			require.EqualValues(t, 900-truth.Lost, s.Total[result.Received])
 			require.EqualValues(t, 900, s.Expected)
 			require.Equal(t, truth.Lost, s.Missing)
-			require.Equal(t, lose == 0, s.Success, s.Problems)
+			require.Equal(t, lose == 0, s.Success, s.Problems())
 		})
 	}
 }

@@ -30,7 +30,7 @@ func TestConsumerWork(t *testing.T) {
 				p.Count, p.MaxPending, p.DrainTimeout = 4000, 100, time.Hour
 				c.edit(p)
 			}), nil)
-			require.True(t, s.Success, s.Problems)
+			require.True(t, s.Success, s.Problems())
 			require.EqualValues(t, 4000, s.Total[result.Received])
 			// After the last message there is a moment in which others may come.
 			require.InEpsilon(t, 4000/c.perSecond, s.End.Sub(s.Start).Seconds()-0.25, 0.02)

@@ -19,6 +19,7 @@ import (
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -121,21 +122,17 @@ func joinVerification(m *result.Result, plan *planned, parts []*result.Result, d
 		Lost: slices.Contains(plan.Allow, "lost"), Duplicates: slices.Contains(plan.Allow, "duplicates"),
 		Damaged: slices.Contains(plan.Allow, "damaged"), Disorder: slices.Contains(plan.Allow, "disorder"),
 	}
-	problems := v.Problems(allow)
+	found := v.Findings(allow, 0)
 	if n := v.Total.Foreign; n > 0 && plan.FailOnForeign {
-		problems = append(problems, fmt.Sprintf("messages of other runs or tools: %d", n))
+		found = append(found, words.As(words.Find("foreign", "", n, n), result.Problem))
 	}
-	if v.Known && v.Total.Left > 0 {
-		problems = append(problems, fmt.Sprintf("messages accepted by the broker that no part received: %d of %d; they are "+
-			"at the broker still",
-			v.Total.Left, v.Total.Expected))
-	}
+	problems := result.Texts(found, result.Problem)
 	if v.Known {
 		missing := v.Total.Lost + v.Total.Left
 		m.Expected, m.Missing = &v.Total.Expected, &missing
 	}
 	m.Verification = report.VerificationOf(v)
-	m.Findings = append(withoutVerified(m.Findings), report.VerifiedFindings(v, allow)...)
+	m.Findings = append(withoutVerified(m.Findings), found...)
 	m.Outcome.Warnings = append(withoutNotes(m.Outcome.Warnings), v.Notes...)
 	m.Outcome.Problems = append(m.Outcome.Problems, problems...)
 	if len(problems) > 0 {
@@ -161,7 +158,7 @@ func unverified(m *result.Result) []string {
 func withoutVerified(list []result.Finding) []result.Finding {
 	kinds := []string{
 		"duplicated", "out-of-order", "damaged", "refused-arrived", "withheld-arrived",
-		"unconfirmed-arrived", "lost", "left", "unwatched",
+		"unconfirmed-arrived", "lost", "left", "unwatched", "verification",
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(f result.Finding) bool { return slices.Contains(kinds, f.Kind) })
 }

@@ -48,11 +48,14 @@ func (r *Run) story() story {
 	s.Warnings = append(slices.Clone(o.Warnings), o.LeftBehind...)
 	for i := range r.Result.Findings {
 		f := &r.Result.Findings[i]
+		if f.Severity == result.Problem || f.Severity == result.Warning {
+			continue // they are in the outcome, too
+		}
 		text := f.Text
-		if f.Subject != "" && !strings.Contains(text, f.Subject) {
+		if f.Severity == "" && f.Subject != "" && !strings.Contains(text, f.Subject) { // of an older version
 			text = f.Subject + ": " + text
 		}
-		if len(f.Examples) > 0 {
+		if len(f.Examples) > 0 && !strings.Contains(text, f.Examples[0]) {
 			text += " (first: " + strings.Join(f.Examples[:min(3, len(f.Examples))], ", ") + ")"
 		}
 		if !slices.Contains(s.Problems, text) {

@@ -150,39 +150,6 @@ func brokerCount(c *stats.BrokerCount) *result.BrokerCount {
 	return out
 }
 
-// counted adds the differences between the brokers' counts and the run's. They do not fail the run: other clients may
-// have used the destination.
-func (l *findingList) counted(c *stats.BrokerCount) {
-	if c == nil {
-		return
-	}
-	for i := range c.Destinations {
-		d := &c.Destinations[i]
-		for _, of := range []struct {
-			kind, more, less string
-			compared         *stats.Compared
-		}{
-			{
-				result.BrokerFindings + "added", "messages that the broker counted beyond those of the run: other clients may " +
-					"have sent, or the broker may have duplicated some",
-				"messages that the broker accepted and did not count", &d.Added,
-			},
-			{
-				result.BrokerFindings + "acknowledged", "messages that the broker counts as consumed beyond those received: " +
-					"other clients may have consumed",
-				"messages received that the broker does not count as consumed: it may deliver them again", &d.Acknowledged,
-			},
-		} {
-			switch by := of.compared.Differs(); {
-			case by > 0:
-				l.at(d.Destination, false, of.kind, uint64(by), nil, of.more)
-			case by < 0:
-				l.at(d.Destination, false, of.kind, uint64(-by), nil, of.less)
-			}
-		}
-	}
-}
-
 // collectDepths emits the number of messages at each destination. Destinations beyond namedDestinations share one
 // series.
 func (c *collector) collectDepths(emit emitter) {

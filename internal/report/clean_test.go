@@ -31,7 +31,7 @@ func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	text := hostile()
 	s := brokenRun()
-	s.Reason, s.Problems, s.Warnings, s.LeftBehind = text, []string{text, text}, []string{text}, []string{text}
+	s.Reason, s.Findings, s.LeftBehind = text, said([]string{text, text}, text), []string{text}
 	s.Protocol = []driver.Counter{{Name: text, Value: 1}}
 	s.Verification = &verify.Result{
 		Scopes: []verify.Scope{

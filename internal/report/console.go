@@ -175,23 +175,13 @@ func (c *Console) Summary(s *stats.Summary) error {
 	}
 	writeList(&rest, "--- left behind:", s.LeftBehind)
 	writeList(&rest, "--- outage:", outageLines(s))
-	writeList(&rest, "--- finding:", found(s))
-	writeList(&rest, "--- warning:", s.Warnings)
-	writeList(&rest, "--- problem:", s.Problems)
+	writeList(&rest, "--- finding:", s.Notes())
+	writeList(&rest, "--- warning:", s.Warnings())
+	writeList(&rest, "--- problem:", s.Problems())
 	if len(s.Steps) > 0 && rest.Len() > 0 {
 		b.WriteString("\n") // separates the totals from the last step
 	}
 	return c.print(b.String() + rest.String())
-}
-
-// found returns the findings that no other line of the summary has.
-func found(s *stats.Summary) (texts []string) {
-	for _, f := range Observations(s) {
-		if f.Kind != rateMissed {
-			texts = append(texts, f.Text)
-		}
-	}
-	return texts
 }
 
 // Close does nothing: the console belongs to the caller.

@@ -93,7 +93,7 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 		{Step: "paced", When: "after", Command: "check\n  the log", Status: &three, Took: 1000, Output: "1\n2\n\n3\r\n4\n  5 \x1b[2Jred\n6\nlast \u202e"},
 		{Step: "drain", When: "after", Command: "killed", Took: 10_000_000},
 	}
-	f.summary.Warnings = []string{"step paced: the rate of group load was not reached"}
+	f.summary.Findings = said(nil, "step paced: the rate of group load was not reached")
 	return f
 }
 

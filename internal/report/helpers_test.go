@@ -103,12 +103,23 @@ func brokenRun() *stats.Summary {
 	s.Health.LateSends, s.Health.LateCrowded, s.Health.ClockBackward = 1234, 34, 1500*time.Millisecond
 	s.Health.Pauses, s.Health.PauseMax, s.Total[result.Paused] = 2, 1001*time.Millisecond, 11
 	s.LeftBehind = []string{"durable subscription perfmq-1 on topic://A"}
-	s.Warnings = []string{"the tester was the bottleneck: it used 97% of its processors"}
 	s.Limit = stats.Limit{
 		Kind: stats.LimitProcessors, Share: 0.75, Text: "it used 97% of the 2 that it may use", Hint: "use more hosts, or larger messages",
 	}
-	s.Problems = []string{"10 sends failed", "broker said:\n\tqueue <full>\x1b[31m & closed"}
+	s.Findings = said([]string{"10 sends failed", "broker said:\n\tqueue <full>\x1b[31m & closed"},
+		"the tester was the bottleneck: it used 97% of its processors")
 	return s
+}
+
+// said returns findings with these texts.
+func said(problems []string, warnings ...string) (list []result.Finding) {
+	for _, text := range problems {
+		list = append(list, result.Finding{Kind: "failed", Severity: result.Problem, Count: 1, Failure: true, Text: text})
+	}
+	for _, text := range warnings {
+		list = append(list, result.Finding{Kind: "pause", Severity: result.Warning, Count: 1, Text: text})
+	}
+	return list
 }
 
 // ownRun is a run with a stall of a second, over a protocol with b2c and s2c times and counters of its own.
@@ -143,6 +154,8 @@ func numbersRun() *stats.Summary {
 		s.Workers = append(s.Workers, stats.WorkerTotal{Name: fmt.Sprintf("consumer-%d", i), Total: stats.Counters{result.Received: n}})
 	}
 	s.Spreads = stats.Spreads(s.Workers)
+	s.Find("stall", "both", 1, "the broker stalled", "once", "1.1 s", "at 2.468 s (12:00:02) for 1.100 s")
+	s.Find("stall", "send", 4, "the broker did not answer", "4 times", "1.1 s", "at 1.234 s (12:00:01) for 1.100 s")
 	for i, side := range []stats.Side{stats.SendSide, stats.BothSides, stats.SendSide, stats.SendSide, stats.SendSide} {
 		s.Stalls.List = append(s.Stalls.List, stats.Stall{Side: side, Start: time.Duration(i+1) * 1234 * time.Millisecond, Length: 1100 * time.Millisecond})
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/perfmq/perfmq/internal/words"
+
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -13,15 +15,15 @@ func hostLines(hosts []result.BrokerHost) (lines []string) {
 	spreads := result.SpreadOverHosts(hosts)
 	for i := range hosts {
 		h := &hosts[i]
-		text := fmt.Sprintf("host %s: %s", oneLine(h.Name), plural(h.Connections, "connection"))
+		text := fmt.Sprintf("host %s: %s", oneLine(h.Name), words.Plural(h.Connections, "connection"))
 		for _, s := range spreads {
 			if s.Role == roleOf(true) {
-				text += fmt.Sprintf("; %s, sent %d, completed %d", plural(h.Producers, "producer"), h.Sent, h.Completed)
+				text += fmt.Sprintf("; %s, sent %d, completed %d", words.Plural(h.Producers, "producer"), h.Sent, h.Completed)
 				if h.Unconfirmed > 0 {
 					text += fmt.Sprintf(", unconfirmed %d", h.Unconfirmed)
 				}
 			} else {
-				text += fmt.Sprintf("; %s, received %d", plural(h.Consumers, "consumer"), h.Received)
+				text += fmt.Sprintf("; %s, received %d", words.Plural(h.Consumers, "consumer"), h.Received)
 			}
 		}
 		lines = append(lines, text)

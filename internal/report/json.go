@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"slices"
 	"strconv"
 
 	"github.com/perfmq/perfmq/internal/safetext"
@@ -102,10 +101,9 @@ func (j *JSON) summary(s *stats.Summary) *object {
 	if s.Success {
 		outcome = "success"
 	}
-	findings, warnings := append([]result.Finding{}, Observations(s)...), notNil(s.Warnings)
+	findings := append([]result.Finding{}, s.Findings...)
 	if j.err != nil {
-		f := missingFrom("intervals are missing from interval", j.intervals+1, j.err)
-		findings, warnings = append(findings, f), append(slices.Clip(warnings), f.Text)
+		findings = append(findings, missingFrom("intervals are missing from interval", j.intervals+1, j.err))
 	}
 	has, run := j.sides(), &j.run
 	o := new(object)
@@ -122,7 +120,8 @@ func (j *JSON) summary(s *stats.Summary) *object {
 	o.addIf(run.ConsumerClient != "" && run.ConsumerClient != run.Client, "consumerClient", run.ConsumerClient)
 	o.add("destinations", notNil(run.Destinations))
 	o.addIf(len(s.Thresholds) > 0, "thresholds", Thresholds(s.Thresholds)).addIf(len(s.Marks) > 0, "marks", s.Marks)
-	o.add("problems", notNil(s.Problems)).add("warnings", warnings).add("leftBehind", notNil(s.LeftBehind))
+	o.add("problems", notNil(s.Problems()))
+	o.add("warnings", notNil(result.Texts(findings, result.Warning))).add("leftBehind", notNil(s.LeftBehind))
 	o.addIf(run.Scenario != "", "scenario", run.Scenario).addIf(len(run.Labels) > 0, "labels", run.Labels)
 	steps, groups := has.steps(s.Steps), jsonGroups(s.Groups)
 	o.addIf(len(steps) > 0, "steps", steps).addIf(len(s.Commands) > 0, "commands", jsonCommands(s.Commands))

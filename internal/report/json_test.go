@@ -261,7 +261,7 @@ func TestJSONDiskFull(t *testing.T) {
 		require.EqualValues(t, 7, last["totalSent"])
 		text := fmt.Sprintf("intervals are missing from interval %d on: write JSON file x: no space left on device", written+1)
 		require.Contains(t, last["warnings"], text)
-		require.Contains(t, last["findings"], map[string]any{"kind": "rows-missing", "count": 1.0, "subject": "tester", "text": text})
+		require.Contains(t, last["findings"], map[string]any{"kind": "rows-missing", "severity": "warning", "count": 1.0, "subject": "tester", "text": text})
 	}
 	require.Greater(t, begun, 100)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/words"
+
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -15,7 +17,7 @@ import (
 // load to the end of the drain, and the messages of each worker are those of the whole run.
 func (c *Console) writeNumbers(b *strings.Builder, s *stats.Summary) {
 	if s.Health.MemoryPeak > 0 {
-		writeText(b, "--- tester memory:", megabytes(float64(s.Health.MemoryPeak)), " MB (most resident)")
+		writeText(b, "--- tester memory:", words.Megabytes(float64(s.Health.MemoryPeak)), " MB (most resident)")
 	}
 	measured := ""
 	if s.Average.Span > 0 {
@@ -39,7 +41,7 @@ func (c *Console) writeAverages(b *strings.Builder, s *stats.Summary) {
 		writeText(b, label, fmt.Sprint(rate(n, a.Span)), " msg/sec"+note)
 	}
 	payload := func(bytes uint64) string {
-		return fmt.Sprintf(" (%s MB/s of payload)", megabytes(a.PerSecond(bytes)))
+		return fmt.Sprintf(" (%s MB/s of payload)", words.Megabytes(a.PerSecond(bytes)))
 	}
 	if c.run.Producing {
 		line("--- average sent:", a.Sent, offered(&s.Offered))
@@ -56,9 +58,9 @@ func offered(o *stats.Offered) string {
 	case !o.Known():
 		return ""
 	case o.Span <= 0: // of several steps
-		return fmt.Sprintf(" (missed %s of the %d messages due)", percent(o.Missed()), o.Due)
+		return fmt.Sprintf(" (missed %s of the %d messages due)", words.Percent(o.Missed()), o.Due)
 	default:
-		return fmt.Sprintf(" (offered %s, missed %s)", perSecond(o.Rate), percent(o.Missed()))
+		return fmt.Sprintf(" (offered %s, missed %s)", perSecond(o.Rate), words.Percent(o.Missed()))
 	}
 }
 
@@ -92,41 +94,12 @@ func writeSpread(b *strings.Builder, s *result.Spread) {
 	fmt.Fprintf(b, "%s: %d / %d / %d (minimum, median, maximum of %d)\n", label, s.Minimum, s.Median, s.Maximum, s.Workers)
 }
 
-// megabytes returns bytes as MB (10^6 bytes), formatted by digits.
-func megabytes(bytes float64) string { return digits(bytes / 1e6) }
-
-// digits returns a number with three digits, or more if its integer part has more.
-func digits(v float64) string {
-	switch {
-	case v >= 99.95 || v == 0:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 9.995:
-		return fmt.Sprintf("%.1f", v)
-	case v >= 0.01:
-		return fmt.Sprintf("%.2f", v)
-	default:
-		return fmt.Sprintf("%.2g", v)
-	}
-}
-
 // perSecond returns a rate, with decimals below 100.
 func perSecond(v float64) string {
 	if v < 100 && v != math.Trunc(v) {
-		return digits(v)
+		return words.Digits(v)
 	}
 	return fmt.Sprintf("%.0f", v)
-}
-
-// percent returns a share of 1 in percent. Rounding never turns a share into 0% or 100%.
-func percent(share float64) string {
-	switch v := 100 * share; {
-	case share > 0 && v < 0.01:
-		return "< 0.01 %"
-	case share < 1 && v > 99.99:
-		return "> 99.99 %"
-	default:
-		return fmt.Sprintf("%.2f %%", v)
-	}
 }
 
 // figures returns the rates and extremes of a run or a step.

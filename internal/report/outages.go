@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/words"
+
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -20,14 +22,14 @@ func outcomeOf(s *stats.Summary) string {
 	if n == 0 {
 		return text
 	}
-	text += ", after " + plural(n, "outage")
+	text += ", after " + words.Plural(n, "outage")
 	switch l := lengths(s); l.open {
 	case 0:
-		return fmt.Sprintf("%s (%s)", text, seconds(l.sum))
+		return fmt.Sprintf("%s (%s)", text, words.Seconds(l.sum))
 	case n:
 		return text + " without an end"
 	default:
-		return fmt.Sprintf("%s (%s, and %d without an end)", text, seconds(l.sum), l.open)
+		return fmt.Sprintf("%s (%s, and %d without an end)", text, words.Seconds(l.sum), l.open)
 	}
 }
 
@@ -65,7 +67,7 @@ func outagesInShort(s *stats.Summary) string {
 		text += fmt.Sprintf(", %d without an end", l.open)
 	}
 	if l.open < s.OutageCount() {
-		text += fmt.Sprintf(", %s in all; the longest %s", seconds(l.sum), seconds(l.longest))
+		text += fmt.Sprintf(", %s in all; the longest %s", words.Seconds(l.sum), words.Seconds(l.longest))
 	}
 	if !l.at.IsZero() {
 		text += ", at " + l.at.Format("15:04:05.000")
@@ -76,13 +78,6 @@ func outagesInShort(s *stats.Summary) string {
 	return text
 }
 
-func plural(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
-}
-
 // outageNow describes the present outage; empty if there is none.
 func outageNow(p *stats.OutageProgress) string {
 	switch {
@@ -91,7 +86,7 @@ func outageNow(p *stats.OutageProgress) string {
 	case p.Down == 0:
 		return fmt.Sprintf("%.1f s, all workers connected again, no message yet", p.Since.Seconds())
 	default:
-		return fmt.Sprintf("%.1f s, %s not connected", p.Since.Seconds(), plural(p.Down, "worker"))
+		return fmt.Sprintf("%.1f s, %s not connected", p.Since.Seconds(), words.Plural(p.Down, "worker"))
 	}
 }
 
@@ -109,8 +104,8 @@ func outageLines(s *stats.Summary) (lines []string) {
 
 func moreOutagesLine(m *stats.MoreOutages) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s beside the first and the last %d, %s in all; the longest %s", plural(m.Count, "outage"),
-		stats.KeptOutages, seconds(m.Length), seconds(m.Longest))
+	fmt.Fprintf(&b, "%s beside the first and the last %d, %s in all; the longest %s", words.Plural(m.Count, "outage"),
+		stats.KeptOutages, words.Seconds(m.Length), words.Seconds(m.Longest))
 	messages(&b, m.InDoubt, 0, 0, 0)
 	return b.String()
 }
@@ -135,21 +130,22 @@ func outageLine(o *stats.Outage) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "at %s", o.Start.Format("15:04:05.000"))
 	if length := o.Length(); length > 0 {
-		fmt.Fprintf(&b, " for %s", seconds(length))
+		fmt.Fprintf(&b, " for %s", words.Seconds(length))
 	}
 	var came []string
 	switch {
 	case o.Back > 0 && o.Tried > 0:
-		came = append(came, fmt.Sprintf("the broker came back between %s and %s", seconds(o.Tried), seconds(o.Back)))
+		came = append(came, fmt.Sprintf("the broker came back between %s and %s", words.Seconds(o.Tried),
+			words.Seconds(o.Back)))
 	case o.Back > 0:
-		came = append(came, "the broker was back after "+seconds(o.Back))
+		came = append(came, "the broker was back after "+words.Seconds(o.Back))
 	}
 	for _, sign := range []struct {
 		after time.Duration
 		what  string
 	}{{o.Confirmed, "first confirmation"}, {o.Received, "first receipt"}} {
 		if sign.after > 0 {
-			came = append(came, sign.what+" after "+seconds(sign.after))
+			came = append(came, sign.what+" after "+words.Seconds(sign.after))
 		}
 	}
 	if o.Length() == 0 {
@@ -158,19 +154,19 @@ func outageLine(o *stats.Outage) string {
 	fmt.Fprintf(&b, ": %s", strings.Join(came, ", "))
 	switch {
 	case len(o.NotBack) > 0:
-		fmt.Fprintf(&b, "; %d of %s not connected again", len(o.NotBack), plural(len(o.Workers), "worker"))
+		fmt.Fprintf(&b, "; %d of %s not connected again", len(o.NotBack), words.Plural(len(o.Workers), "worker"))
 	case o.Reconnected > 0:
-		fmt.Fprintf(&b, "; %s connected again after %s", plural(len(o.Workers), "worker"), seconds(o.Reconnected))
+		fmt.Fprintf(&b, "; %s connected again after %s", words.Plural(len(o.Workers), "worker"), words.Seconds(o.Reconnected))
 	}
 	if o.Attempts > 0 {
-		fmt.Fprintf(&b, ", %s failed", plural(int(min(o.Attempts, 1<<31)), "attempt")) //nolint:gosec // bounded
+		fmt.Fprintf(&b, ", %s failed", words.Plural(int(min(o.Attempts, 1<<31)), "attempt")) //nolint:gosec // bounded
 		if len(o.NotBack) > 0 {
 			fmt.Fprintf(&b, " (the last: %s)", o.Attempt)
 		}
 	}
 	b.WriteString(recovery(o))
 	if o.Silent >= noteworthySilence {
-		fmt.Fprintf(&b, "; nothing had come for %s before it", seconds(o.Silent))
+		fmt.Fprintf(&b, "; nothing had come for %s before it", words.Seconds(o.Silent))
 	}
 	messages(&b, o.InDoubt, o.Resent, o.Lost, o.Doubled)
 	b.WriteString(worst(&o.Worst))
@@ -185,10 +181,10 @@ const noteworthySilence = time.Second
 func recovery(o *stats.Outage) string {
 	switch {
 	case o.Recovered > 0:
-		return fmt.Sprintf("; rate recovered after %s, %s after the broker was back", seconds(o.Recovered),
-			seconds(o.Recovery()))
+		return fmt.Sprintf("; rate recovered after %s, %s after the broker was back", words.Seconds(o.Recovered),
+			words.Seconds(o.Recovery()))
 	case o.Watched > 0:
-		return fmt.Sprintf("; rate not recovered in the %s that were left", seconds(o.Watched))
+		return fmt.Sprintf("; rate not recovered in the %s that were left", words.Seconds(o.Watched))
 	default:
 		return ""
 	}
@@ -202,7 +198,7 @@ func worst(w *result.Worst) string {
 		us   int64
 	}{{"response", w.Response}, {"ack", w.Ack}, {"transfer", w.Transfer}} {
 		if l.us > 0 && (l.name != "ack" || w.Response == 0) {
-			parts = append(parts, fmt.Sprintf("%s up to %s", l.name, seconds(time.Duration(l.us)*time.Microsecond)))
+			parts = append(parts, fmt.Sprintf("%s up to %s", l.name, words.Seconds(time.Duration(l.us)*time.Microsecond)))
 		}
 	}
 	if len(parts) == 0 {
@@ -238,6 +234,18 @@ func outages(s *stats.Summary) (list []result.Outage) {
 			InDoubt: o.InDoubt, Resent: o.Resent, Lost: o.Lost, Doubled: o.Doubled,
 			Class: o.Class.String(), Error: safetext.Bounded(o.Error),
 			Worst: o.Worst,
+		})
+	}
+	return list
+}
+
+// stalls returns the stalls of a run.
+func stalls(s *stats.Summary) (list []result.Stall) {
+	for i := range s.Stalls.List {
+		stall := &s.Stalls.List[i]
+		list = append(list, result.Stall{
+			Side: stall.Side.String(), Time: s.Start.Add(stall.Start).UnixMicro(), Elapsed: stall.Start.Microseconds(),
+			Length: stall.Length.Microseconds(), Warmup: stall.Warmup, Group: stall.Group, Broker: stall.Broker,
 		})
 	}
 	return list

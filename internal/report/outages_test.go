@@ -46,11 +46,6 @@ func TestOutageLines(t *testing.T) {
 		Count: 3000, Length: 3_600_000_000, Longest: 9_000_000, InDoubt: 40,
 	}, moreOutages(many))
 	require.Nil(t, moreOutages(s))
-	for want, d := range map[string]time.Duration{
-		"999 s": 999 * time.Second, "1000 s": 999500 * time.Millisecond, "86400 s": 24 * time.Hour, "0.123 s": 123456 * time.Microsecond,
-	} {
-		require.Equal(t, want, seconds(d))
-	}
 	require.Equal(t, "; rate not recovered in the 6 s that were left", recovery(&stats.Outage{Watched: 6 * time.Second}))
 	require.Equal(t, "2, 1 without an end, 1.5 s in all; the longest 1.5 s, at 03:04:05.006; the rate was not seen to recover after 1", outagesInShort(s))
 	require.Equal(t, "1, 1.5 s in all; the longest 1.5 s, at 03:04:05.006", outagesInShort(&stats.Summary{Outages: s.Outages[:1]}))

@@ -37,8 +37,8 @@ func collectEnd(run *stats.Run, s *stats.Summary, emit emitter) {
 	if s.Limit.Kind != "" {
 		emit.gauge("run_limit_info", 1, string(s.Limit.Kind))
 	}
-	emit.gauge("run_problems", float64(len(s.Problems)))
-	emit.gauge("run_warnings", float64(len(s.Warnings)))
+	emit.gauge("run_problems", float64(len(s.Problems())))
+	emit.gauge("run_warnings", float64(len(s.Warnings())))
 	collectFindings(s, emit)
 	collectThresholds(s, emit)
 	seen := map[result.Broker]bool{}
@@ -71,7 +71,7 @@ func (e emitter) extremes(messages string, lowest, highest *stats.Lowest) {
 
 func collectFindings(s *stats.Summary, emit emitter) {
 	counts := map[string]uint64{}
-	for _, f := range Observations(s) {
+	for _, f := range s.Findings {
 		counts[f.Kind] += f.Count
 	}
 	for kind, n := range counts {

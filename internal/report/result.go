@@ -3,11 +3,12 @@ package report
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/stats"
-	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -21,10 +22,6 @@ type ResultOptions struct {
 	Head result.Head
 	// ClientVersion returns the version of a client library; "" if it is unknown. It may be nil.
 	ClientVersion func(client string) string
-	// Allow selects the findings of the verification that do not fail the run.
-	Allow verify.Allow
-	// FailOnForeign makes messages of other runs or tools a failure.
-	FailOnForeign bool
 	// OnError is called at once with the error after which no more rows are written.
 	OnError func(error)
 }
@@ -137,7 +134,7 @@ func (r *Result) Interval(s *stats.Snapshot) error {
 func (r *Result) Summary(s *stats.Summary) error {
 	out := result.Result{
 		Head: r.options.Head, End: s.End.UnixMicro(), Outcome: outcome(s), Total: r.counts(&s.Total),
-		Latencies: latencies(&s.Latencies), Workers: workers(s), Findings: r.findings(s),
+		Latencies: latencies(&s.Latencies), Workers: workers(s), Findings: s.Findings,
 		Thresholds: Thresholds(s.Thresholds), Verification: VerificationOf(s.Verification), Tester: tester(&s.Health),
 		Protocol:   countersByName(s.Protocol),
 		Limit:      limit(&s.Limit),
@@ -160,16 +157,14 @@ func (r *Result) Summary(s *stats.Summary) error {
 		f := missingFrom("rows are missing from row", r.rows+1, r.err)
 		out.Outcome.Warnings = append(out.Outcome.Warnings, f.Text)
 		out.Outcome.Status = result.StatusFailed
-		out.Findings = append(out.Findings, f)
+		out.Findings = append(slices.Clip(out.Findings), f)
 	}
 	return resultError("write the result "+r.where, true, r.writer.Finish(out))
 }
 
 // missingFrom returns the finding that an output lacks all rows from number row on. Its text begins with prefix.
 func missingFrom(prefix string, row int, err error) result.Finding {
-	return result.Finding{
-		Kind: result.RowsMissing, Count: 1, Subject: "tester", Text: prefix + " " + strconv.Itoa(row) + " on: " + err.Error(),
-	}
+	return words.Find(result.RowsMissing, words.Perfmq, 1, prefix+" "+strconv.Itoa(row)+" on: "+err.Error())
 }
 
 // steps returns the steps of a run. A run with one step gets the figures of the whole run.

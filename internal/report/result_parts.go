@@ -73,7 +73,7 @@ func limit(l *stats.Limit) *result.Limit {
 func outcome(s *stats.Summary) result.Outcome {
 	o := result.Outcome{
 		Success: s.Success, Reason: s.Reason, Interrupted: s.Interrupted, Aborted: s.Aborted,
-		Problems: s.Problems, Warnings: s.Warnings, LeftBehind: s.LeftBehind,
+		Problems: s.Problems(), Warnings: s.Warnings(), LeftBehind: s.LeftBehind,
 	}
 	switch {
 	case !s.Success:

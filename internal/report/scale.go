@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/perfmq/perfmq/internal/words"
+
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -25,7 +27,7 @@ func (s *scale) cover(l *result.Latency) {
 
 // title returns the bounds of the scale.
 func (s *scale) title() string {
-	from, to := duration(int64(s.lowest)), duration(int64(s.above))
+	from, to := words.Duration(int64(s.lowest)), words.Duration(int64(s.above))
 	if gap := s.columns - len(from) - len(to); gap > 0 {
 		return from + strings.Repeat(" ", gap) + to
 	}

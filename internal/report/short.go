@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/perfmq/perfmq/internal/words"
+
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -99,7 +101,7 @@ func (s *Short) status(n *stats.Snapshot, columns int) string {
 		add(0, "outage: %s", text)
 	}
 	speed := func(rank int, name string, count uint64) {
-		add(rank, "%s %s/s", name, count3(float64(count)/max(n.Seconds(), 1e-9)))
+		add(rank, "%s %s/s", name, words.Short(float64(count)/max(n.Seconds(), 1e-9)))
 	}
 	if s.run.Producing {
 		speed(2, "sent", n.Delta[result.Sent])
@@ -110,12 +112,12 @@ func (s *Short) status(n *stats.Snapshot, columns int) string {
 	}
 	for _, kind := range []result.Kind{result.Response, result.Ack, result.Transfer} {
 		if l := n.Latencies[kind]; l != nil && l.Count > 0 {
-			add(0, "%s p99 %s", result.Kinds()[kind].Name, duration(l.Percentile(99)))
+			add(0, "%s p99 %s", result.Kinds()[kind].Name, words.Duration(l.Percentile(99)))
 			break
 		}
 	}
 	if s.run.Producing {
-		add(3, "in flight %s", count3(float64(n.InFlight)))
+		add(3, "in flight %s", words.Short(float64(n.InFlight)))
 	}
 	for rank := 3; ; rank-- {
 		line := ""
@@ -218,7 +220,7 @@ func (s *Short) told(sum *stats.Summary) (lines []string) {
 	if n := sum.Total[result.Resent]; n > 0 {
 		add("resent", fmt.Sprintf("%d: messages in doubt that were sent again; not part of sent", n))
 	}
-	for _, text := range sum.Problems {
+	for _, text := range sum.Problems() {
 		add("problem", text)
 	}
 	for i := range sum.Thresholds {
@@ -226,11 +228,11 @@ func (s *Short) told(sum *stats.Summary) (lines []string) {
 			add("threshold", sum.Thresholds[i].String())
 		}
 	}
-	for _, text := range found(sum) {
-		add("finding", text)
-	}
-	for _, text := range sum.Warnings {
+	for _, text := range sum.Warnings() {
 		add("warning", text)
+	}
+	for _, text := range sum.Notes() {
+		add("finding", text)
 	}
 	for _, text := range sum.LeftBehind {
 		add("left", text)
@@ -251,28 +253,28 @@ func (s *Short) table(sum *stats.Summary, width int) (lines []string) {
 	row := func(name string, n, total uint64, bytes string, low, high *stats.Lowest) {
 		average := "-"
 		if a.Span > 0 {
-			average = count3(a.PerSecond(n)) + "/s"
+			average = words.Short(a.PerSecond(n)) + "/s"
 		}
 		extreme := func(l *stats.Lowest) string {
 			if l == nil || !l.Known() {
 				return ""
 			}
-			return count3(l.PerSecond) + "/s"
+			return words.Short(l.PerSecond) + "/s"
 		}
-		lines = append(lines, fmt.Sprintf("%-10s%12s%10s%12s%12s%12s", name, average, count3(float64(total)), bytes,
+		lines = append(lines, fmt.Sprintf("%-10s%12s%10s%12s%12s%12s", name, average, words.Short(float64(total)), bytes,
 			extreme(low), extreme(high)))
 	}
 	payload := func(bytes uint64) string {
 		if a.Span <= 0 {
 			return ""
 		}
-		return megabytes(a.PerSecond(bytes)) + " MB/s"
+		return words.Megabytes(a.PerSecond(bytes)) + " MB/s"
 	}
 	if s.run.Producing {
 		row("sent", a.Sent, sum.Total[result.Sent], "", nil, nil)
 		if o := &sum.Offered; o.Known() && o.Span > 0 {
 			lines[len(lines)-1] = strings.TrimRight(lines[len(lines)-1], " ") +
-				fmt.Sprintf("  of %s/s offered, %s missed", count3(o.Rate), percent(o.Missed()))
+				fmt.Sprintf("  of %s/s offered, %s missed", words.Short(o.Rate), words.Percent(o.Missed()))
 		}
 		row("completed", a.Completed, sum.Total[result.Completed], payload(a.CompletedBytes), &sum.Minimum.Completed,
 			&sum.Maximum.Completed)
@@ -291,18 +293,18 @@ func (s *Short) table(sum *stats.Summary, width int) (lines []string) {
 			what = "completed per producer"
 		}
 		lines = append(lines, fmt.Sprintf("%s: %s / %s / %s (minimum, median, maximum of %d)", what,
-			count3(float64(p.Minimum)), count3(float64(p.Median)), count3(float64(p.Maximum)), p.Workers))
+			words.Short(float64(p.Minimum)), words.Short(float64(p.Median)), words.Short(float64(p.Maximum)), p.Workers))
 	}
 	for _, s := range result.SpreadOverHosts(sum.Hosts) {
 		what := map[bool]string{true: "completed", false: "received"}[s.Role == roleOf(true)]
 		lines = append(lines, fmt.Sprintf("%s per host: %s / %s / %s (minimum, median, maximum of %d)", what,
-			count3(float64(s.Minimum)), count3(float64(s.Median)), count3(float64(s.Maximum)), s.Hosts))
+			words.Short(float64(s.Minimum)), words.Short(float64(s.Median)), words.Short(float64(s.Maximum)), s.Hosts))
 	}
 	h := &sum.Health
 	cores, of := coresUsed(h)
 	text := "tester: " + cores + of
 	if h.MemoryPeak > 0 {
-		text += ", " + megabytes(float64(h.MemoryPeak)) + " MB at most"
+		text += ", " + words.Megabytes(float64(h.MemoryPeak)) + " MB at most"
 	}
 	if len(sum.Brokers) == 0 {
 		return append(lines, text)
@@ -326,13 +328,13 @@ func steps(list []stats.StepSummary) (lines []string) {
 		s := &list[i]
 		line := fmt.Sprintf("step %s: %s, %s", oneLine(s.Name), oneLine(s.Reason), span(s.Loaded))
 		if s.Average.Span > 0 && s.Sends {
-			line += fmt.Sprintf(", completed %s/s", count3(s.Average.PerSecond(s.Average.Completed)))
+			line += fmt.Sprintf(", completed %s/s", words.Short(s.Average.PerSecond(s.Average.Completed)))
 		}
 		if s.Average.Span > 0 && s.Receives {
-			line += fmt.Sprintf(", received %s/s", count3(s.Average.PerSecond(s.Average.Received)))
+			line += fmt.Sprintf(", received %s/s", words.Short(s.Average.PerSecond(s.Average.Received)))
 		}
 		if l := s.Latencies[result.Ack]; l != nil && l.Count > 0 {
-			line += ", ack p99 " + duration(l.Percentile(99))
+			line += ", ack p99 " + words.Duration(l.Percentile(99))
 		}
 		lines = append(lines, line)
 	}
@@ -371,9 +373,9 @@ func (s *Short) latencies(l *result.Latencies, width int) (lines []string) {
 	}
 	lines = append(lines, "", head)
 	for _, n := range list {
-		line := fmt.Sprintf("%-10s%9s", n.name, duration(int64(math.Round(n.of.Mean()))))
+		line := fmt.Sprintf("%-10s%9s", n.name, words.Duration(int64(math.Round(n.of.Mean()))))
 		for _, p := range []float64{50, 90, 99, 99.9, 100} {
-			line += fmt.Sprintf("%9s", duration(n.of.Percentile(p)))
+			line += fmt.Sprintf("%9s", words.Duration(n.of.Percentile(p)))
 		}
 		lines = append(lines, line+"  "+scale.histogram(n.of))
 	}

@@ -44,16 +44,15 @@ func shortRuns() map[string]*stats.Summary {
 	failure, stalled, loss, saturated := base(), base(), base(), base()
 	failure.Success, failure.Reason = false, "producer-0 failed"
 	failure.Total[result.Completed], failure.Total[result.Failed], failure.Total[result.Unconfirmed] = 599_000, 990, 10
-	failure.Problems = []string{"producer-0: send to queue://TEST: connection reset by peer", "messages failed: 990", "messages sent but not confirmed (the broker may have them or not): 10"}
+	failure.Findings = said([]string{"producer-0: send to queue://TEST: connection reset by peer", "messages failed: 990", "messages sent but not confirmed (the broker may have them or not): 10"})
 	failure.Thresholds = fakeThresholds()
-	for i := range 5 {
-		stalled.Stalls.List = append(stalled.Stalls.List, stats.Stall{Side: stats.BothSides, Start: time.Duration(10*i+4) * time.Second, Length: 2 * time.Second})
-	}
+	stalled.Find("stall", "both", 5, "the broker stalled", "5 times", "2 s", "at 4.000 s (12:00:04) for 2.000 s, "+
+		"at 14.000 s (12:00:14) for 2.000 s, at 24.000 s (12:00:24) for 2.000 s and 2 more; every 10 s")
 	for _, low := range []*stats.Lowest{&stalled.Minimum.Completed, &stalled.Minimum.Received} {
 		low.PerSecond = 0
 	}
 	loss.Success, loss.Missing, loss.Total[result.Received] = false, 27, 599_973
-	loss.Problems = []string{"messages lost: 27 (accepted by the broker, never received; first: producer-0 17, 18, 19 on queue://TEST)"}
+	loss.Findings = said([]string{"messages lost: 27 (accepted by the broker, never received; first: producer-0 17, 18, 19 on queue://TEST)"})
 	saturated.Offered = stats.Offered{}
 	saturated.Latencies[result.Delay], saturated.Latencies[result.Response] = nil, nil
 	saturated.Limit = stats.Limit{
@@ -61,7 +60,7 @@ func shortRuns() map[string]*stats.Summary {
 		Hint: "more producers, consumers or connections may bring more",
 	}
 	for i := range 30 {
-		saturated.Warnings = append(saturated.Warnings, fmt.Sprintf("the tester was the bottleneck: producer-%d never waited in 50 of 50 seconds; more producers, consumers or connections may bring more", i))
+		saturated.Find("bottleneck", "", 1, "perfmq", fmt.Sprintf("producer-%d never waited in 50 of 50 seconds", i))
 	}
 	saturated.Spreads = []result.Spread{{Role: "producers", Workers: 30, Minimum: 17_000, Median: 20_000, Maximum: 23_456}, {Role: "consumers", Workers: 3, Minimum: 187_000, Median: 201_000, Maximum: 212_000}}
 	return map[string]*stats.Summary{"success": base(), "failure": failure, "stall": stalled, "loss": loss, "saturated": saturated}
@@ -170,16 +169,7 @@ func TestPaced(t *testing.T) {
 	require.Contains(t, console.String(), "--- sent:          2500 msg/sec\n")
 }
 
-func TestUnitsThatFit(t *testing.T) {
+func TestCut(t *testing.T) {
 	t.Parallel()
-	for v, want := range map[float64]string{
-		0: "0", 0.25: "0.25", 7: "7", 12.5: "12.5", 999: "999", 9999: "9999", 10_000: "10.0k", 99_960: "100k", 999_400: "999k", 999_900: "1.00M",
-		1_234_567: "1.23M", 2_500_000_000: "2.50G",
-	} {
-		require.Equal(t, want, count3(v))
-	}
-	for us, want := range map[int64]string{0: "0 us", 7: "7.00 us", 999: "999 us", 1500: "1.50 ms", 123_456: "123 ms", 2_000_000: "2.00 s"} {
-		require.Equal(t, want, duration(us))
-	}
 	require.Equal(t, "abc…", cut("abcdef", 4))
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -47,20 +46,4 @@ func span(d time.Duration) string {
 		return fmt.Sprintf("%.0f s", d.Seconds())
 	}
 	return d.Round(time.Second).String()
-}
-
-// count3 returns a number. Numbers of five digits or more are shortened to three digits and k, M or G.
-func count3(v float64) string {
-	for _, unit := range []struct {
-		size float64
-		name string
-	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
-		if v >= 9999.5 && v >= 0.9995*unit.size {
-			return digits(v/unit.size) + unit.name
-		}
-	}
-	if v != math.Trunc(v) && v < 100 {
-		return digits(v)
-	}
-	return fmt.Sprintf("%.0f", v)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/words"
+
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -52,10 +54,10 @@ func ofProcess(s *result.BrokerSide) (parts []string) {
 		parts = append(parts, text)
 	}
 	if u.Memory != nil {
-		parts = append(parts, "memory "+megabytes(float64(*u.Memory))+" MB")
+		parts = append(parts, "memory "+words.Megabytes(float64(*u.Memory))+" MB")
 	}
 	if u.Heap != nil {
-		parts = append(parts, "heap "+megabytes(float64(*u.Heap))+" MB")
+		parts = append(parts, "heap "+words.Megabytes(float64(*u.Heap))+" MB")
 	}
 	if u.Collections != nil {
 		text := fmt.Sprintf("%d collections", *u.Collections)
@@ -82,7 +84,7 @@ func ofHost(u *result.BrokerUse) (parts []string) {
 	}
 	speed := func(name string, bytes *uint64) {
 		if bytes != nil && u.Span > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s MB/s", name, megabytes(float64(*bytes)*1e6/float64(u.Span))))
+			parts = append(parts, fmt.Sprintf("%s %s MB/s", name, words.Megabytes(float64(*bytes)*1e6/float64(u.Span))))
 		}
 	}
 	speed("read", u.DiskRead)
@@ -122,21 +124,4 @@ func ofSeries(s *result.BrokerSide) (parts []string) {
 			s.Highest[name]))
 	}
 	return parts
-}
-
-// side adds the errors and warnings in the broker's log, and the events of its process.
-func (l *findingList) side(s *result.BrokerSide) {
-	if s == nil {
-		return
-	}
-	const subject = "broker"
-	if n := s.Whole.Errors; n != nil {
-		l.at(subject, false, "log-errors", *n, nil, "lines of errors in the broker's log")
-	}
-	if n := s.Whole.Warnings; n != nil {
-		l.at(subject, false, "log-warnings", *n, nil, "lines of warnings in the broker's log")
-	}
-	for _, e := range s.Events {
-		*l = append(*l, result.Finding{Kind: "process", Count: 1, Subject: subject, Text: e.Text})
-	}
 }

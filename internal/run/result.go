@@ -57,7 +57,7 @@ func (r *Run) newResult(head result.Head) (report.Reporter, error) {
 
 func (r *Run) resultOptions(head result.Head) report.ResultOptions {
 	return report.ResultOptions{
-		Head: head, ClientVersion: moduleVersion, Allow: r.Plan.Allow, FailOnForeign: r.Plan.FailOnForeign,
+		Head: head, ClientVersion: moduleVersion,
 		OnError: r.OnError,
 	}
 }

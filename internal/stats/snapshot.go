@@ -7,6 +7,7 @@ import (
 	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -135,12 +136,9 @@ type Summary struct {
 	Aborted bool
 	// Err is the error that aborted the run, if there was one.
 	Err error
-	// Problems are the reasons why Success is false, in plain words, one item per problem.
-	Problems []string
-	// Hints suggest a remedy for a problem, by its index in Problems; not for all of them.
-	Hints map[int]string
-	// Warnings limit the trust in the numbers, such as the tester having been the bottleneck.
-	Warnings []string
+	// Findings are what is said of the run: problems first, which are the reasons why Success is false, then warnings,
+	// which limit the trust in the numbers, then notes.
+	Findings []result.Finding
 
 	Start, End  time.Time        // of the load, drain included
 	Total       Counters         // warm-up included
@@ -189,6 +187,22 @@ type Summary struct {
 	// LeftBehind lists objects at the broker that could not be closed or removed, such as a durable subscription.
 	LeftBehind []string
 }
+
+// Find adds a finding, unless count is 0.
+func (s *Summary) Find(kind, subject string, count uint64, values ...any) {
+	if count > 0 {
+		s.Findings = append(s.Findings, words.Find(kind, subject, count, values...))
+	}
+}
+
+// Problems returns the texts of the problems, Warnings those of the warnings, Notes those of the notes.
+func (s *Summary) Problems() []string { return result.Texts(s.Findings, result.Problem) }
+
+// Warnings is described at Problems.
+func (s *Summary) Warnings() []string { return result.Texts(s.Findings, result.Warning) }
+
+// Notes is described at Problems.
+func (s *Summary) Notes() []string { return result.Texts(s.Findings, result.Note) }
 
 // Health tells whether the tester itself was fit to measure, in an interval or over all of them.
 type Health struct {

@@ -218,7 +218,7 @@ func judge(s *stats.Summary) record.Point {
 		}
 	}
 	if !s.Success {
-		broken = append(broken, s.Problems...)
+		broken = append(broken, s.Problems()...)
 	}
 	p.Kept = len(broken) == 0
 	p.Why = strings.Join(broken, ", ")

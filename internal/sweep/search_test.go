@@ -80,9 +80,9 @@ func TestJudge(t *testing.T) {
 		"kept":   {stats.Summary{Success: true, Limit: none, Thresholds: []threshold.Outcome{few}}, record.Point{Kept: true}},
 		"late":   {stats.Summary{Success: true, Limit: none, Thresholds: []threshold.Outcome{late}}, record.Point{Why: "ack.p99 < 5ms: 7ms"}},
 		"behind": {stats.Summary{Success: true, Limit: none, Thresholds: []threshold.Outcome{behind}}, record.Point{Why: "received.avg >= 99% of target: 2400/s (96%)"}},
-		"failed": {stats.Summary{Problems: []string{"lost"}, Limit: none}, record.Point{Why: "lost"}},
+		"failed": {stats.Summary{Findings: []result.Finding{{Severity: result.Problem, Text: "lost"}}, Limit: none}, record.Point{Why: "lost"}},
 		"late and failed": {
-			stats.Summary{Problems: []string{"lost"}, Limit: none, Thresholds: []threshold.Outcome{late}},
+			stats.Summary{Findings: []result.Finding{{Severity: result.Problem, Text: "lost"}}, Limit: none, Thresholds: []threshold.Outcome{late}},
 			record.Point{Why: "ack.p99 < 5ms: 7ms, lost"},
 		},
 		"the machine": {stats.Summary{Success: true, Limit: machine, Thresholds: []threshold.Outcome{late}}, record.Point{Why: "ack.p99 < 5ms: 7ms", Tester: true, Limit: "the machine (others)"}},

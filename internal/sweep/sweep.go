@@ -333,7 +333,7 @@ func (s *Sweep) keep(r *record.Run, sum *stats.Summary, clean func(string) strin
 		}
 		r.Thresholds = append(r.Thresholds, d)
 	}
-	if len(sum.Problems) > 0 {
-		r.Problem = clean(sum.Problems[0])
+	if problems := sum.Problems(); len(problems) > 0 {
+		r.Problem = clean(problems[0])
 	}
 }

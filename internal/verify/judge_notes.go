@@ -83,11 +83,6 @@ func (j *judge) notes(r *Result) {
 		note("consumers lost their connections, and messages came to two processes: a broker that does not mark what it " +
 			"delivers to another consumer then, such as RocketMQ, leaves these copies unexplained")
 	}
-	if t.Left > 0 {
-		note("messages not received when the consumers ended, although deliveries went on: %d; perhaps they are still at "+
-			"the broker",
-			t.Left)
-	}
 	if t.Early > 0 {
 		note("messages sent before the subscription existed: %d", t.Early)
 	}

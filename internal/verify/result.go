@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -79,44 +80,60 @@ type Allow struct {
 	Disorder   bool `set:"fail-on-disorder,not" roles:"consumer" help:"messages that arrive out of order make the run a failure"`
 }
 
-// Problems lists the reasons why the run is a failure.
-func (r *Result) Problems(allow Allow) []string {
-	var list []string
+// Findings returns what was found, with the subscription if it was found at one only. Parked messages wait by plan.
+func (r *Result) Findings(allow Allow, parked uint64) (list []result.Finding) {
 	t := &r.Total
-	add := func(allowed bool, n uint64, kind Kind, format string, args ...any) {
-		if n == 0 || allowed {
-			return
-		}
-		text := fmt.Sprintf(format, args...)
-		if first := r.First(kind); first != "" {
-			text += "; first: " + first
-		}
-		list = append(list, text)
-	}
-	add(allow.Lost, t.Lost, Lost, "messages lost, accepted by the broker but never received: %d of %d", t.Lost, t.Expected)
 	copies := t.Duplicates - min(t.AfterOutage+t.Resent, t.Duplicates)
-	more := fmt.Sprintf(", %d of them marked as redelivered", min(copies, t.Redelivered))
-	if copies < t.Duplicates { // some of those that are marked are among the explained ones
-		more = ""
-	}
-	if t.AfterOutage > 0 {
-		more = fmt.Sprintf(", and %d more that an outage explains", t.AfterOutage)
-	}
-	if t.Resent > 0 {
-		more += fmt.Sprintf(", and %d more of messages that were sent again", t.Resent)
-	}
-	add(allow.Duplicates, copies, Duplicated, "messages received more than once: %d copies too many%s", copies, more)
+	left := t.Left - min(parked, t.Left)
 	illegible := ""
 	if t.Illegible > 0 {
 		illegible = fmt.Sprintf(", %d of them beyond recognition, so that they count as lost as well", t.Illegible)
 	}
-	add(allow.Damaged, t.Damaged, Damaged, "messages damaged: %d%s", t.Damaged, illegible)
-	add(allow.Disorder, t.Disordered, Disordered, "messages received out of order: %d, %d of them marked as redelivered",
-		t.Disordered, t.DisorderedRedelivered)
-	add(false, t.RefusedArrived, Refused, "messages refused by the broker, but received: %d", t.RefusedArrived)
-	add(false, t.WithheldArrived, Withheld, "messages rolled back, but received: %d", t.WithheldArrived)
+	for _, f := range []struct {
+		name    string
+		kind    Kind
+		n       uint64
+		more    []any
+		allowed bool
+	}{
+		{"lost", Lost, t.Lost, []any{t.Expected}, allow.Lost},
+		{"left", "", left, []any{t.Expected}, false},
+		{"duplicated", Duplicated, copies, []any{min(copies, t.Redelivered)}, allow.Duplicates},
+		{"damaged", Damaged, t.Damaged, []any{illegible}, allow.Damaged},
+		{"out-of-order", Disordered, t.Disordered, []any{t.DisorderedRedelivered}, allow.Disorder},
+		{"refused-arrived", Refused, t.RefusedArrived, nil, false},
+		{"withheld-arrived", Withheld, t.WithheldArrived, nil, false},
+		{"unconfirmed-arrived", Unconfirmed, t.UnconfirmedArrived, nil, false},
+	} {
+		if f.n == 0 {
+			continue
+		}
+		found := words.Find(f.name, "", f.n, append([]any{f.n}, f.more...)...)
+		if first := r.First(f.kind); first != "" {
+			found.Text += "; first: " + first
+		}
+		var at []string
+		for i := range r.Scopes {
+			s := &r.Scopes[i]
+			if len(r.Scopes) == 1 || len(s.Examples[f.kind]) > 0 {
+				at = append(at, s.Name())
+			}
+			for _, m := range s.Examples[f.kind] {
+				if len(found.Examples) < words.MaxExamples {
+					found.Examples = append(found.Examples, fmt.Sprintf("producer-%d %d", m.Producer, m.Number))
+				}
+			}
+		}
+		if len(at) == 1 {
+			found.Subject = at[0]
+		}
+		if f.allowed {
+			found = words.As(found, result.Note)
+		}
+		list = append(list, found)
+	}
 	for _, d := range r.Unwatched {
-		list = append(list, fmt.Sprintf("no consumer's side of %s is known: its messages are not verified", d))
+		list = append(list, words.Find("unwatched", d, 1, d))
 	}
 	return list
 }

@@ -357,12 +357,34 @@ type Finding struct {
 	Count uint64 `json:"count"`
 	// Subject is the object concerned: a destination, a subscription, a worker, a step, the tester; empty for the run.
 	Subject string `json:"subject,omitempty"`
-	// Failure: the finding makes the run a failure.
+	// Severity is problem (the run is a failure), warning (it limits the trust in the numbers) or note; missing in older
+	// results.
+	Severity string `json:"severity,omitempty"`
+	// Failure: the finding is a problem.
 	Failure bool `json:"failure,omitempty"`
 	// Examples are the first cases, such as "producer-0 12".
 	Examples []string `json:"examples,omitempty"`
 	// Text is the finding in words.
 	Text string `json:"text"`
+	// Hint suggests a remedy.
+	Hint string `json:"hint,omitempty"`
+}
+
+// The severities of findings.
+const (
+	Problem = "problem"
+	Warning = "warning"
+	Note    = "note"
+)
+
+// Texts returns the texts of the findings of a severity.
+func Texts(list []Finding, severity string) (texts []string) {
+	for i := range list {
+		if list[i].Severity == severity {
+			texts = append(texts, list[i].Text)
+		}
+	}
+	return texts
 }
 
 // Threshold is a demand on the result. If it is not met, the run does not fail, but its exit status is 3.

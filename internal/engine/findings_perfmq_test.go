@@ -1,4 +1,4 @@
-package report
+package engine
 
 import (
 	"testing"
@@ -10,9 +10,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// TestFindingsOfTheTester tests the findings that no broker can cause: each appears exactly if its figure is set.
+// TestFindingsOfPerfmq tests the findings that no broker can cause: each appears exactly if its figure is set.
 // TestFindings of the engine tests the others.
-func TestFindingsOfTheTester(t *testing.T) {
+func TestFindingsOfPerfmq(t *testing.T) {
 	t.Parallel()
 	few := stats.Counters{result.Sent: 100_000, result.Completed: 100_000, result.Received: 100_000}
 	for _, tt := range []struct {
@@ -23,17 +23,17 @@ func TestFindingsOfTheTester(t *testing.T) {
 		{"", 0, func(*stats.Summary) {}},
 		{"late-sends", 5000, func(s *stats.Summary) { s.Health.LateSends = 5000 }},
 		{"", 0, func(s *stats.Summary) { s.Health.LateSends = 5 }},
-		{"", 0, func(s *stats.Summary) { s.Health.LateSends, s.Health.LateCrowded = 5000, 5000 }},
-		{"", 0, func(s *stats.Summary) { s.Health.LateSends, s.Health.LatePaused = 5000, 5000 }},
+		{"late-crowded", 5000, func(s *stats.Summary) { s.Health.LateSends, s.Health.LateCrowded = 5000, 5000 }},
+		{"late-paused", 5000, func(s *stats.Summary) { s.Health.LateSends, s.Health.LatePaused = 5000, 5000 }},
 		{"pause", 2, func(s *stats.Summary) { s.Health.Pauses = 2 }},
 		{"clock-forward", 1_500_000, func(s *stats.Summary) { s.Health.ClockForward = 1500 * time.Millisecond }},
 		{"clock-backward", 1_500_000, func(s *stats.Summary) { s.Health.ClockBackward = 1500 * time.Millisecond }},
-		{"saturated", 7, func(s *stats.Summary) { s.Saturation = []stats.Saturation{{Worker: "producer-0", Seconds: 7, Of: 10}} }},
 	} {
-		s := summary(few, openLoop())
+		s := &stats.Summary{Total: few}
 		s.Health.Sent = few[result.Sent]
 		tt.edit(s)
-		found := (&Result{}).findings(s)
+		findPerfmq(s)
+		found := s.Findings
 		if tt.kind == "" {
 			require.Empty(t, found)
 			continue

@@ -1,4 +1,4 @@
-package report
+package engine
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // Stalls at regular times are told with their period.
@@ -16,13 +17,14 @@ func TestObservedPeriod(t *testing.T) {
 	for i := range 5 {
 		s.Stalls.List = append(s.Stalls.List, stats.Stall{Side: stats.SendSide, Start: time.Duration(10*i+4) * time.Second, Length: 2 * time.Second})
 	}
-	f := Observations(s)
+	Observe(s)
+	f := s.Findings
 	require.Len(t, f, 1)
 	require.Equal(t, "stall", f[0].Kind)
 	require.Equal(t, "send", f[0].Subject)
 	require.EqualValues(t, 5, f[0].Count)
-	require.Equal(t, "the broker did not answer 5 times, for 2 s at most: no message was confirmed "+
-		"at 4.000 s for 2.000 s, at 14.000 s for 2.000 s, at 24.000 s for 2.000 s and 2 times more; every 10 s", f[0].Text)
+	require.Equal(t, "the broker did not answer 5 times, for 2 s at most: at 4.000 s (12:00:04) for 2.000 s, "+
+		"at 14.000 s (12:00:14) for 2.000 s, at 24.000 s (12:00:24) for 2.000 s and 2 more; every 10 s", f[0].Text)
 }
 
 // TestObservedStallsOfParts: the stalls of the run come first, then those of each broker and group, by name.
@@ -39,15 +41,26 @@ func TestObservedStallsOfParts(t *testing.T) {
 	add(stats.BothSides, "", "b", 13)
 	add(stats.SendSide, "", "", 17)
 	var got []string
-	for _, f := range Observations(s) {
+	Observe(s)
+	for _, f := range s.Findings {
 		require.EqualValues(t, 1, f.Count)
 		got = append(got, f.Subject+": "+f.Text)
 	}
 	require.Equal(t, []string{
-		"send: the broker did not answer once for 2 s: no message was confirmed from 17.0 s (12:00:17) on",
-		"send, group g: the broker did not answer group g once for 2 s: no message was confirmed from 1.0 s (12:00:01) on",
-		"send, group g, broker b: broker b did not answer group g once for 2 s: no message was confirmed from 5.0 s (12:00:05) on",
-		"both, broker b: broker b stalled once for 2 s: nothing was confirmed or received from 13.0 s (12:00:13) on",
-		"receive, broker b: broker b did not deliver once for 2 s: nothing was received from 9.0 s (12:00:09) on",
+		"send: the broker did not answer once, for 2 s at most: at 17.000 s (12:00:17) for 2.000 s",
+		"send, group g: the broker did not answer group g once, for 2 s at most: at 1.000 s (12:00:01) for 2.000 s",
+		"send, group g, broker b: broker b did not answer group g once, for 2 s at most: at 5.000 s (12:00:05) for 2.000 s",
+		"both, broker b: broker b stalled once, for 2 s at most: at 13.000 s (12:00:13) for 2.000 s",
+		"receive, broker b: broker b did not deliver once, for 2 s at most: at 9.000 s (12:00:09) for 2.000 s",
 	}, got)
+}
+
+// Lines of the broker's log and events of its process are findings.
+func TestObservedBroker(t *testing.T) {
+	errors, warnings := uint64(4), uint64(0)
+	s := &stats.Summary{Side: &result.BrokerSide{
+		Whole: result.BrokerUse{Errors: &errors, Warnings: &warnings}, Events: []result.BrokerEvent{{Text: "the broker's process 7 has ended"}},
+	}}
+	Observe(s)
+	require.Equal(t, []string{"lines of errors in the broker's log: 4", "the broker's process 7 has ended"}, s.Notes())
 }

@@ -1,0 +1,330 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/words"
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// find adds all findings of the run but those of the verification; excess are messages received beyond those expected.
+func (r *run) find(s *stats.Summary, excess uint64) {
+	r.findFailures(s)
+	r.findNothing(s)
+	r.findMissing(s, excess)
+	r.findOutages(s)
+	r.findForeign(s, "foreign", s.Total[result.Foreign])
+	r.findRates(s)
+	findLatencies(s)
+	findPerfmq(s)
+	Observe(s)
+	weight := []string{result.Problem, result.Warning, result.Note}
+	slices.SortStableFunc(s.Findings, func(a, b result.Finding) int {
+		return cmp.Compare(slices.Index(weight, a.Severity), slices.Index(weight, b.Severity))
+	})
+}
+
+// findFailures adds the errors, and the messages that the broker did not accept.
+func (r *run) findFailures(s *stats.Summary) {
+	if s.Err != nil {
+		findError(s, s.Err)
+	}
+	t := &s.Total
+	inDoubt := min(inDoubt(s)+r.overcome(), t[result.Unconfirmed])
+	for _, f := range []struct {
+		kind string
+		n    uint64
+	}{
+		{"rejected", t[result.Rejected]},
+		{"released", t[result.Released]},
+		{"modified", t[result.Modified]},
+		{"failed", t[result.Failed]},
+		{"unconfirmed", t[result.Unconfirmed] - inDoubt},
+		{"unknown-end", t.InFlight()},
+	} {
+		s.Find(f.kind, "", f.n, f.n)
+	}
+	for class := range driver.NumClasses {
+		if t.Class(class) <= inDoubt && lostClass(class) || t.Class(class) == 0 {
+			continue
+		}
+		// otherwise s.Err is the same failure
+		if err := r.firstError(class); err != nil && (s.Err == nil || driver.ClassOf(s.Err) != class) {
+			findError(s, fmt.Errorf("first failure of class %s: %w", class, err))
+		}
+	}
+	if n := len(r.failures); n > 0 { // after the one, if any, that ended the load
+		f, more := <-r.failures, ""
+		if n > 1 {
+			more = fmt.Sprintf(" (and %d more workers failed)", n-1)
+		}
+		findError(s, fmt.Errorf("%s: %w%s", f.worker, f.err, more))
+	}
+}
+
+func findError(s *stats.Summary, err error) {
+	f := words.Find("error", "", 1, err)
+	f.Hint = driver.HintOf(err)
+	s.Findings = append(s.Findings, f)
+}
+
+func (r *run) firstError(class driver.Class) error {
+	for _, p := range r.producers {
+		if err := p.rec.FirstError(class); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findNothing finds out why nothing was sent, completed or received.
+func (r *run) findNothing(s *stats.Summary) {
+	t := &s.Total
+	switch {
+	case len(r.producers) == 0 || t[result.Completed] > 0 || s.Err != nil:
+	case t[result.Sent] == 0 && r.due == 0 && r.plan.Rated(): // the first message is due at the start
+	case t[result.Sent] == 0 && t[result.NoLeave] > 0:
+		s.Find("nothing-sent", "", 1, "the broker granted no credit, as with a full queue or disk,")
+	case t[result.Sent] == 0 && t.InFlight() == 0:
+		s.Find("nothing-sent", "", 1, "the producers waited for the broker, or for the network,")
+	case t[result.Sent] > 0:
+		s.Find("nothing-completed", "", t[result.Sent], t[result.Sent])
+	}
+	if len(r.consumers) == 0 || t[result.Received]+t[result.Foreign] > 0 || s.Err != nil ||
+		r.role.Produces() && t[result.Completed] == 0 {
+		return
+	}
+	why := ""
+	if !slices.ContainsFunc(r.consumers, func(c *consumer) bool { return c.spec.Destination.Kind != driver.Topic }) {
+		why = ": a broker with a queue of the topic's name may serve its consumers from that, as Artemis does over STOMP; " +
+			"try queue://, or another name"
+	}
+	s.Find("nothing-received", "", 1, why)
+}
+
+// findMissing adds messages that consumers did not get, got again, or cannot identify.
+func (r *run) findMissing(s *stats.Summary, excess uint64) {
+	t := &s.Total
+	if count := r.toReceive(); t[result.Received] < count && !s.Interrupted && s.Err == nil {
+		s.Find("too-few", "", count-t[result.Received], count-t[result.Received], count)
+	}
+	if r.role == plan.Client && r.protocols(r.sendsTo, nameOf) != r.protocols(r.readsFrom, nameOf) &&
+		t[result.Completed] > 0 && t[result.Received] == 0 { // no message has the run's mark
+		s.Find("unidentified", "", t[result.Foreign], t[result.Foreign], r.protocols(r.readsFrom, titleOf),
+			r.protocols(r.sendsTo, titleOf))
+	}
+	for _, step := range r.steps {
+		s.Find("not-drained", "step "+step.plan.Name, step.awaited, step.awaited)
+	}
+	if r.verify != nil {
+		return
+	}
+	s.Find("redelivered", "", t[result.Redelivered], t[result.Redelivered])
+	if !s.ExpectedKnown {
+		return
+	}
+	if s.Missing > 0 {
+		f := words.Find("missing", "", s.Missing, r.drained.Round(time.Millisecond), s.Missing, s.Expected)
+		for _, g := range r.groups {
+			if ttl := g.plan.TTL; ttl > 0 && g.plan.Role.Produces() {
+				f.Text += fmt.Sprintf("; with a time to live of %s, the broker may have dropped them", ttl)
+				break
+			}
+		}
+		s.Findings = append(s.Findings, f)
+	}
+	s.Find("resent", "", t[result.Resent], t[result.Resent])
+	if excess > t[result.Unconfirmed]+t[result.Resent]+t[result.Redelivered] {
+		s.Find("excess", "", excess, excess)
+	}
+}
+
+// findForeign adds messages of others, a problem if the run was to have none.
+func (r *run) findForeign(s *stats.Summary, kind string, n uint64) {
+	if n == 0 {
+		return
+	}
+	f := words.Find(kind, "", n, n)
+	if r.plan.FailOnForeign {
+		f = words.As(f, result.Problem)
+	}
+	s.Findings = append(s.Findings, f)
+}
+
+// findOutages adds outages that were not over, and the effects of all.
+func (r *run) findOutages(s *stats.Summary) {
+	for i := range s.Outages {
+		if o := &s.Outages[i]; len(o.NotBack) > 0 {
+			last := ""
+			if o.Attempt != "" {
+				last = "; the last attempt: " + o.Attempt
+			}
+			s.Find("outage-open", "", uint64(len(o.NotBack)), words.Clock(o.Start), len(o.NotBack), len(o.Workers),
+				words.First(o.NotBack, 5), last)
+		}
+	}
+	if n := min(inDoubt(s)+r.overcome(), max(s.Total[result.Unconfirmed], inDoubt(s))); n > 0 {
+		s.Find("in-doubt", "", n, n, s.Total[result.Resent], s.Total[result.Unconfirmed])
+	}
+	if s.Missing > 0 && len(s.Outages) > 0 && slices.ContainsFunc(r.subs, func(s *subscription) bool {
+		return s.destination.Kind == driver.Topic && !slices.ContainsFunc(s.consumers,
+			func(c *consumer) bool { return c.spec.Durable })
+	}) {
+		s.Find("not-durable", "", s.Missing)
+	}
+	if v := s.Verification; v != nil {
+		s.Find("after-outage", "", v.Total.AfterOutage+v.Total.Resent, v.Total.AfterOutage, v.Total.Resent)
+	}
+}
+
+// reached is the share of the due messages that must be sent for a rate to count as reached: messages due at the very
+// end may be late by a moment.
+const reached = 0.99
+
+// findRates adds rates that were not reached, of groups if there are several or several steps, and steps that measured
+// nothing.
+func (r *run) findRates(s *stats.Summary) {
+	unmeasured := func(step *plan.Step, name string, total, measured *stats.Counters) {
+		if step.Warmup > 0 && total[result.Completed]+total[result.Received] > 0 &&
+			measured[result.Completed]+measured[result.Received] == 0 {
+			s.Find("not-measured", name, 1, step.Warmup)
+		}
+	}
+	if len(r.ended) == 0 {
+		unmeasured(r.step.plan, "", &s.Total, &s.Measured)
+	}
+	for i := range r.ended {
+		unmeasured(r.steps[i].plan, "step "+r.ended[i].Name, &r.ended[i].Total, &r.ended[i].Measured)
+	}
+	missed := func(subject string, unsent, due uint64) {
+		s.Find("rate-missed", subject, unsent, words.Percent(float64(unsent)/float64(due)), unsent, due)
+	}
+	found := len(s.Findings)
+	for _, step := range r.steps {
+		for _, u := range step.uses {
+			if !u.reached() && (len(r.steps) > 1 || len(r.groups) > 1) {
+				missed("step "+step.plan.Name+", group "+u.plan.Name, u.due-u.sentInStep, u.due)
+			}
+		}
+	}
+	switch o := &s.Offered; {
+	case len(s.Findings) > found:
+	case o.Missed() > 1-reached:
+		missed("", o.Unsent(), o.Due)
+	case len(r.steps) == 1 && r.unrated() == 0 && float64(s.Total[result.Sent]) < reached*float64(r.due):
+		missed("", r.due-s.Total[result.Sent], r.due)
+	}
+}
+
+// unrated returns the number of groups of the present step that send without a rate.
+func (r *run) unrated() (n int) {
+	for _, u := range r.step.uses {
+		if len(u.producers) > 0 && u.plan.Rate.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// toReceive returns the message counts of the groups that only receive.
+func (r *run) toReceive() (count uint64) {
+	for _, step := range r.steps[:r.step.index+1] {
+		for _, u := range step.uses {
+			if !u.plan.Role.Produces() {
+				count += u.quota()
+			}
+		}
+	}
+	return count
+}
+
+// protocols returns the names of the protocols of the producers or of the consumers.
+func (r *run) protocols(side func(*plan.Group) *Endpoint, name func(*driver.Factory) string) string {
+	var names []string
+	for _, g := range r.groups {
+		if e := side(g.plan); e != nil && !slices.Contains(names, name(&e.Factory)) {
+			names = append(names, name(&e.Factory))
+		}
+	}
+	return strings.Join(names, " and ")
+}
+
+func nameOf(f *driver.Factory) string { return f.Name }
+
+func titleOf(f *driver.Factory) string { return f.Title }
+
+// findLatencies adds latencies that were left out, or that mean something else than usual.
+func findLatencies(s *stats.Summary) {
+	t := &s.Total
+	negative := t[result.NegativeTransfers]
+	s.Find("negative-transfer", "", negative, negative, t[result.Received]-t[result.Unstamped])
+	s.Find("early", "", t[result.Early], t[result.Early], t[result.Delayed])
+	if t[result.Delayed] < t[result.Received] {
+		s.Find("delayed", "", t[result.Delayed], t[result.Delayed], t[result.Received]-t[result.Delayed])
+	}
+	s.Find("negative-age", "", t[result.NegativeAges], t[result.NegativeAges])
+	s.Find("out-of-range", "", t[result.OutOfRange], stats.MaxLatency, t[result.OutOfRange])
+}
+
+// findPerfmq adds what perfmq itself, or its machine, did to the results.
+func findPerfmq(s *stats.Summary) {
+	h := &s.Health
+	find := func(kind string, n uint64, values ...any) { s.Find(kind, words.Perfmq, n, values...) }
+	switch l := &s.Limit; {
+	case l.Kind == stats.LimitMachine:
+		find("bottleneck", 1, "the machine of perfmq", l.Text)
+	case l.OfTester():
+		find("bottleneck", 1, "perfmq", l.Text)
+	case h.CPUShare() > stats.MaxCPUShare:
+		find("busy-processors", 1, h.CPUShare()*float64(h.Cores), h.Cores)
+	}
+	if h.Crowded() {
+		find("busy-machine", 1, 100*h.MachineShare(), 100*h.OthersShare())
+	}
+	find("pause", h.Pauses, words.Times(h.Pauses), h.PauseMax.Round(time.Millisecond), h.PauseAt.Format(time.TimeOnly),
+		s.Total[result.Paused])
+	for _, late := range []struct {
+		kind string
+		n    uint64
+	}{{"late-sends", h.LateOwn()}, {"late-crowded", h.LateCrowded}, {"late-paused", h.LatePaused}} {
+		if h.Late(late.n) {
+			find(late.kind, late.n, late.n, h.Sent)
+		}
+	}
+	if h.GCPauseOwn > stats.MaxGCPause {
+		find("gc-pause", 1, h.GCPauseOwn.Round(100*time.Microsecond))
+	}
+	for _, step := range []struct {
+		kind string
+		by   time.Duration
+	}{{"clock-forward", h.ClockForward}, {"clock-backward", h.ClockBackward}} {
+		n := uint64(max(0, step.by.Microseconds())) //nolint:gosec // not negative
+		find(step.kind, n, step.by.Round(100*time.Microsecond))
+	}
+}
+
+// findVerified adds the findings of the verification, and messages that carry no number of it.
+func (r *run) findVerified(s *stats.Summary, parked uint64) {
+	v := s.Verification
+	s.Findings = append(s.Findings, v.Findings(r.plan.Allow, parked)...)
+	if r.verify.unanswered {
+		s.Find("unanswered", "", v.Total.Left-min(parked, v.Total.Left))
+	}
+	r.findForeign(s, "unnumbered", v.Total.Foreign-min(s.Total[result.Foreign], v.Total.Foreign))
+	for _, note := range v.Notes {
+		s.Find("verification", "", 1, note)
+	}
+}
+
+// findVerifyFile adds an error of the verification file.
+func findVerifyFile(s *stats.Summary, err error) {
+	s.Find("verify-file", "", 1, err)
+	s.Findings[len(s.Findings)-1].Hint = driver.HintOf(err)
+}

@@ -1,0 +1,148 @@
+// Package words puts what is known of a run into words: findings, and numbers with their units. The console, pages,
+// merges and docs all use it, so that one thing has one wording.
+package words
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// Kind is a kind of findings.
+type Kind struct {
+	// Name is [result.Finding.Kind].
+	Name     string
+	Severity string
+	// Text is the sentence, a format of [fmt.Sprintf] for the values of the finding.
+	Text string
+	// Meaning explains the kind in the docs: what is counted, and what may cause it.
+	Meaning string
+}
+
+// Kinds returns all kinds of findings, in the order of the docs. A new kind is a row here, and the place where it is
+// found.
+func Kinds() []Kind { return kinds }
+
+// MaxExamples is the maximum number of examples of a finding.
+const MaxExamples = 10
+
+// Find returns a finding. Count is how often it occurred, or the number of messages concerned. The values are those of
+// the kind's sentence.
+func Find(kind, subject string, count uint64, values ...any) result.Finding {
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == kind })
+	k := &kinds[i]
+	text := k.Text
+	if len(values) > 0 {
+		text = fmt.Sprintf(k.Text, values...)
+	}
+	if subject != "" && subject != Perfmq && !strings.Contains(text, subject) {
+		text = subject + ": " + text
+	}
+	return As(result.Finding{Kind: kind, Count: count, Subject: subject, Text: text}, k.Severity)
+}
+
+// Perfmq is the subject of findings about perfmq itself.
+const Perfmq = "tester"
+
+// As returns the finding with another severity.
+func As(f result.Finding, severity string) result.Finding {
+	f.Severity, f.Failure = severity, severity == result.Problem
+	return f
+}
+
+// First returns the first texts of a list, and how many more there are.
+func First(list []string, n int) string {
+	text := strings.Join(list[:min(n, len(list))], ", ")
+	if more := len(list) - n; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// Plural returns a number of things: "1 outage", "2 outages".
+func Plural[N int | uint64](n N, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
+// Times returns how often something happened: "once", "2 times".
+func Times[N int | uint64](n N) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// Percent returns a share of 1 in percent. Rounding never turns a share into 0% or 100%.
+func Percent(share float64) string {
+	switch v := 100 * share; {
+	case share > 0 && v < 0.01:
+		return "< 0.01 %"
+	case share < 1 && v > 99.99:
+		return "> 99.99 %"
+	default:
+		return fmt.Sprintf("%.2f %%", v)
+	}
+}
+
+// Duration returns a latency, in microseconds, as us, ms or s.
+func Duration(us int64) string {
+	switch v := float64(us); {
+	case v >= 1e6:
+		return Digits(v/1e6) + " s"
+	case v >= 1e3:
+		return Digits(v/1e3) + " ms"
+	default:
+		return Digits(v) + " us"
+	}
+}
+
+// Seconds returns a duration in seconds, with three digits.
+func Seconds(d time.Duration) string {
+	if s := d.Seconds(); s >= 999.5 { // 3600, not 3.6e+03
+		return fmt.Sprintf("%.0f s", s)
+	}
+	return fmt.Sprintf("%.3g s", d.Seconds())
+}
+
+// Megabytes returns bytes as MB (10^6 bytes), with three digits.
+func Megabytes(bytes float64) string { return Digits(bytes / 1e6) }
+
+// Digits returns a number with three digits, or more if its integer part has more.
+func Digits(v float64) string {
+	switch {
+	case v >= 99.95 || v == 0:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 9.995:
+		return fmt.Sprintf("%.1f", v)
+	case v >= 0.01:
+		return fmt.Sprintf("%.2f", v)
+	default:
+		return fmt.Sprintf("%.2g", v)
+	}
+}
+
+// Short returns a number. Numbers of five digits or more are shortened to three digits and k, M or G.
+func Short(v float64) string {
+	for _, unit := range []struct {
+		size float64
+		name string
+	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		if v >= 9999.5 && v >= 0.9995*unit.size {
+			return Digits(v/unit.size) + unit.name
+		}
+	}
+	if v != math.Trunc(v) && v < 100 {
+		return Digits(v)
+	}
+	return fmt.Sprintf("%.0f", v)
+}
+
+// Clock returns the time of day of a moment, to find it in a log.
+func Clock(t time.Time) string { return t.Format("15:04:05.000") }
