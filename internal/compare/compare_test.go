@@ -30,19 +30,6 @@ func metrics(t *testing.T, names ...string) (list []Metric) {
 	return list
 }
 
-// TestFigures: rates are of the measured time alone.
-func TestFigures(t *testing.T) {
-	sets := []Set{{Name: "a", Repeats: Repeats(run(1000, 50))}, {Name: "b", Repeats: Repeats(run(1500, 40))}}
-	rows := New(sets, metrics(t, "completed.avg", "received.avg", "ack.p50", "ack.mean", "response.p99")).Rows
-	require.Len(t, rows, 3, "nobody received, and there was no rate")
-	for i, want := range []struct{ a, b, change float64 }{{1000, 1500, 0.5}, {50, 40, -0.2}, {50, 40, -0.2}} {
-		assert.InDelta(t, want.a, rows[i].Cells[0].Median, 1e-9)
-		assert.InDelta(t, want.b, rows[i].Cells[1].Median, 1e-9)
-		assert.InDelta(t, want.change, rows[i].Cells[1].Change, 1e-9)
-		assert.Equal(t, TooFew, rows[i].Cells[1].Verdict, "one run tells nothing")
-	}
-}
-
 // TestEnough: the least probability of n against n values is 2/C(2n,n).
 func TestEnough(t *testing.T) {
 	assert.Equal(t, 4, Enough(1)) // 2/70

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/threshold"
 )
 
 // Formats are those of [Comparison.Write].
@@ -28,7 +29,7 @@ func (c *Comparison) Write(w io.Writer, format string) error {
 		c.writeMarkdown(&b)
 	} else {
 		tw := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-		for _, line := range c.table() {
+		for _, line := range c.Table(threshold.Unit.Format) {
 			_, _ = fmt.Fprintln(tw, strings.TrimRight(strings.Join(line, "\t"), "\t")) // a Builder never fails
 		}
 		_ = tw.Flush()
@@ -52,7 +53,7 @@ func (c *Comparison) Write(w io.Writer, format string) error {
 
 // writeMarkdown writes the rows as a table for a merge request.
 func (c *Comparison) writeMarkdown(b *strings.Builder) {
-	for i, line := range c.table() {
+	for i, line := range c.Table(threshold.Unit.Format) {
 		for k := range line {
 			line[k] = strings.ReplaceAll(line[k], "|", `\|`)
 		}
@@ -63,8 +64,8 @@ func (c *Comparison) writeMarkdown(b *strings.Builder) {
 	}
 }
 
-// table returns the rows as texts, the first being the head.
-func (c *Comparison) table() [][]string {
+// Table returns the rows as texts, the first being the head. Format writes a value of a unit.
+func (c *Comparison) Table(format func(threshold.Unit, float64) string) [][]string {
 	head := []string{""}
 	for i := range c.Sets {
 		head = append(head, fmt.Sprintf("%s (%s)", c.Sets[i].Name, repeats(len(c.Sets[i].Repeats))))
@@ -78,7 +79,7 @@ func (c *Comparison) table() [][]string {
 		line := []string{row.title()}
 		for i := range row.Cells {
 			cell := &row.Cells[i]
-			line = append(line, cell.Text(row.Metric.Unit.Format))
+			line = append(line, cell.text(func(v float64) string { return format(row.Metric.Unit, v) }))
 			switch {
 			case i == 0:
 			case cell.Verdict == Unknown:
@@ -92,8 +93,8 @@ func (c *Comparison) table() [][]string {
 	return list
 }
 
-// Text is the median with how far the interval reaches to either side.
-func (c *Cell) Text(format func(float64) string) string {
+// text is the median with how far the interval reaches to either side.
+func (c *Cell) text(format func(float64) string) string {
 	if len(c.Values) == 0 {
 		return "-"
 	}

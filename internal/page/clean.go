@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/perfmq/perfmq/internal/safetext"
 )
@@ -14,14 +15,7 @@ const maxItems = 500
 
 // clean returns the view with texts that are fit to be shown.
 func (v *view) clean() *view {
-	for _, t := range []*Table{&v.Verdicts, &v.Messages, &v.Latencies, &v.Tester, v.Comparison, v.Differences, v.Tried} {
-		if t != nil {
-			t.cut()
-		}
-	}
-	for i := range v.Shaded {
-		v.Shaded[i].cut()
-	}
+	v.Top, v.Bottom = cutTables(v.Top), cutTables(v.Bottom)
 	v.Summaries = cut(v.Summaries)
 	for i := range v.Stories {
 		v.Stories[i].cut()
@@ -34,15 +28,19 @@ func (v *view) clean() *view {
 
 func (s *story) cut() {
 	s.Numbers, s.Problems, s.Findings, s.Warnings = cut(s.Numbers), cut(s.Problems), cut(s.Findings), cut(s.Warnings)
-	for i := range s.Tables {
-		s.Tables[i].cut()
-	}
+	s.Tables = cutTables(s.Tables)
 }
 
-func (t *Table) cut() {
-	if more := len(t.Rows) - maxItems; more > 0 {
-		t.Rows, t.Note = t.Rows[:maxItems], fmt.Sprintf("%s %d more rows are in the results.", t.Note, more)
+// cutTables drops the tables without rows, and the rows above maxItems.
+func cutTables(list []Table) []Table {
+	list = slices.DeleteFunc(list, func(t Table) bool { return len(t.Rows) == 0 })
+	for i := range list {
+		t := &list[i]
+		if more := len(t.Rows) - maxItems; more > 0 {
+			t.Rows, t.Note = t.Rows[:maxItems], fmt.Sprintf("%s %d more rows are in the results.", t.Note, more)
+		}
 	}
+	return list
 }
 
 // cut returns a list with at most maxItems and the number of the others.

@@ -165,3 +165,13 @@ func finish(t *testing.T, dir string, r *result.Result) {
 
 // almost reports whether two numbers are equal except for rounding.
 func almost(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+
+// table returns the table of that title above the charts; an empty one if there is none.
+func (v *view) table(title string) (t Table) {
+	for _, t = range v.Top {
+		if t.Title == title {
+			return t
+		}
+	}
+	return Table{}
+}

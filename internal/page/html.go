@@ -17,25 +17,17 @@ var assets embed.FS
 // maxPage bounds the bytes of a page.
 const maxPage = 5 << 20
 
-// scripts and styles return the assets of the page, in their order.
-func scripts() []string { return []string{"assets/uplot/uPlot.iife.min.js", "assets/page.js"} }
-func styles() []string  { return []string{"assets/uplot/uPlot.min.css", "assets/page.css"} }
-
 // view is the data of the template.
 type view struct {
 	Title   string
 	Several bool
 	Stories []story
-	// Overview are tables of all runs.
-	Verdicts, Messages, Latencies, Tester Table
-	Comparison, Differences               *Table
-	// Lead and Tried are of a search: the outcome, and its loads.
-	Lead  *story
-	Tried *Table
-	// Many runs have a row each; the figures of all of them come first.
-	Many      bool
+	// Lead is the outcome of a search, Summaries are sentences on several runs.
+	Lead      *story
 	Summaries []string
-	Shaded    []Table // of a sweep
+	// Top and Bottom are the tables above and below the charts, but those of single runs. Of a sweep or a search the rows
+	// of all runs are below.
+	Top, Bottom []Table
 	// Only in the page itself, not in the words of a live page.
 	Policy, Styles, Licence template.HTML
 	Scripts                 []template.HTML
@@ -45,32 +37,31 @@ type view struct {
 
 func (p *Page) view() *view {
 	runs := p.runs()
-	v := &view{
-		Title: p.Title, Several: len(runs) > 1, Messages: messages(runs), Latencies: latencyTable(runs),
-		Tester: testers(runs),
-	}
+	v := &view{Title: p.Title, Several: len(runs) > 1 || p.matrix != nil || p.search != nil}
 	for _, r := range runs {
 		v.Stories = append(v.Stories, r.story())
 	}
-	v.Several = v.Several || p.matrix != nil || p.search != nil
 	switch {
 	case p.matrix != nil:
-		v.Verdicts = verdicts(runs)
 		v.Summaries = p.matrix.sentences()
 		for _, g := range p.matrix.grids() {
-			v.Shaded = append(v.Shaded, g.shaded())
+			v.Top = append(v.Top, g.shaded())
 		}
-		v.Many = len(v.Shaded) > 0
+		if n := len(v.Top); n > 0 {
+			v.Top[n-1].Note = "The median of the repeats of each cell, with how far they reach below and above it. " +
+				"The stronger the colour, the better."
+		}
+		v.Bottom = []Table{verdicts(runs), messages(runs)}
 	case p.search != nil:
-		v.Lead, v.Tried, v.Many = p.search.verdict(), p.search.table(), true
+		v.Lead, v.Top, v.Bottom = p.search.verdict(), []Table{p.search.table()}, []Table{messages(runs)}
 	case v.Several:
-		v.Verdicts = verdicts(runs)
 		comparison, summaries := p.comparison()
-		v.Comparison, v.Summaries = &comparison, append(p.notes, summaries...)
-		if d := p.differences(); len(d.Rows) > 0 {
-			v.Differences = &d
-		}
+		v.Summaries = append(p.notes, summaries...)
+		v.Top = []Table{verdicts(runs), comparison, p.differences(), messages(runs)}
+	default:
+		v.Top = []Table{messages(runs)}
 	}
+	v.Bottom = append(v.Bottom, latencyTable(runs), testers(runs))
 	return v.clean()
 }
 
@@ -85,9 +76,7 @@ func (p *Page) html(w io.Writer, version uint64) error {
 		return fmt.Errorf("encode the charts: %w", err)
 	}
 	v.Data = template.JS(data) //nolint:gosec // JSON that was just encoded
-	if err := v.embed(version > 0); err != nil {
-		return err
-	}
+	v.embed(version > 0)
 	var b bytes.Buffer
 	if err := render(&b, "page", v); err != nil {
 		return err
@@ -118,31 +107,17 @@ func render(w io.Writer, name string, v *view) error {
 }
 
 // embed puts styles, scripts and their policy into the view.
-func (v *view) embed(live bool) error {
-	read := func(name string) ([]byte, error) {
-		text, err := assets.ReadFile(name)
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", name, err)
-		}
-		return text, nil
+func (v *view) embed(live bool) {
+	read := func(name string) string {
+		text, _ := assets.ReadFile(name) // cannot fail: it is in the program
+		return string(text)
 	}
-	var styleText bytes.Buffer
-	for _, name := range styles() {
-		text, err := read(name)
-		if err != nil {
-			return err
-		}
-		styleText.Write(text)
-		styleText.WriteByte('\n')
-	}
-	v.Styles = template.HTML("<style>" + styleText.String() + "</style>") //nolint:gosec // of this program
-	policy := "default-src 'none'; style-src '" + hash(styleText.Bytes()) + "'; script-src"
-	for _, name := range scripts() {
-		text, err := read(name)
-		if err != nil {
-			return err
-		}
-		v.Scripts = append(v.Scripts, template.HTML("<script>"+string(text)+"</script>")) //nolint:gosec // of this program
+	style := read("assets/uplot/uPlot.min.css") + "\n" + read("assets/page.css") + "\n"
+	v.Styles = template.HTML("<style>" + style + "</style>") //nolint:gosec // of this program
+	policy := "default-src 'none'; style-src '" + hash(style) + "'; script-src"
+	for _, name := range []string{"assets/uplot/uPlot.iife.min.js", "assets/page.js"} {
+		text := read(name)
+		v.Scripts = append(v.Scripts, template.HTML("<script>"+text+"</script>")) //nolint:gosec // of this program
 		policy += " '" + hash(text) + "'"
 	}
 	policy += "; base-uri 'none'; form-action 'none'"
@@ -151,14 +126,12 @@ func (v *view) embed(live bool) error {
 	}
 	v.Policy = template.HTML( //nolint:gosec // of this program
 		`<meta http-equiv="Content-Security-Policy" content="` + policy + `">`)
-	licence, err := read("assets/uplot/LICENSE")
-	v.Licence = template.HTML( //nolint:gosec // of this program
-		"<!-- Charts are drawn with uPlot 1.6.32, https://github.com/leeoniya/uPlot\n\n" + string(licence) + "\n-->")
-	return err
+	v.Licence = template.HTML("<!-- Charts are drawn with uPlot 1.6.32, " + //nolint:gosec // of this program
+		"https://github.com/leeoniya/uPlot\n\n" + read("assets/uplot/LICENSE") + "\n-->")
 }
 
 // hash returns the source of a policy for a script or style (Content Security Policy Level 3, section 2.3.1).
-func hash(text []byte) string {
-	sum := sha256.Sum256(text)
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }

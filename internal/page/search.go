@@ -77,8 +77,8 @@ func (s *searched) verdict() *story {
 }
 
 // table has a row for each load, in the order in which they were tried.
-func (s *searched) table() *Table {
-	t := &Table{Title: "Rates tried", Head: []string{"load", "rate", "verdict"}, Words: true}
+func (s *searched) table() Table {
+	t := Table{Title: "Rates tried", Head: []string{"load", "rate", "verdict"}, Words: true}
 	metrics := s.metrics()
 	t.Head = append(append(t.Head, metrics...), "why not", "limit")
 	for i := range s.Points {

@@ -67,36 +67,17 @@ func (p *Page) comparison() (t Table, summaries []string) {
 		}
 	}
 	all := compare.New(p.sets(), metrics)
-	sets, rows := all.Sets, all.Rows
-	t = Table{Title: "Side by side", Head: []string{""}}
-	if len(sets) == 1 {
+	rows := all.Table(inUnit)
+	t = Table{Title: "Side by side", Head: rows[0], Rows: rows[1:]}
+	if len(all.Sets) == 1 {
 		t.Title = "Noise of the repeats"
 	}
 	t.Note = "The median of the repeats, with how far its 95% confidence interval reaches; of less than six repeats, " +
 		"how far they reach themselves."
-	for i := range sets {
-		t.Head = append(t.Head, fmt.Sprintf("%s (%d)", sets[i].Name, len(sets[i].Repeats)))
-		if i > 0 {
-			t.Head = append(t.Head, "change")
-		}
-	}
-	for k := range rows {
-		row := []string{rows[k].Name}
-		for i := range rows[k].Cells {
-			c := &rows[k].Cells[i]
-			row = append(row, c.Text(func(v float64) string { return inUnit(rows[k].Metric.Unit, v) }))
-			if i > 0 && c.Verdict != compare.Unknown {
-				row = append(row, c.String()+", "+c.Verdict)
-			} else if i > 0 {
-				row = append(row, "-")
-			}
-		}
-		t.Rows = append(t.Rows, row)
-	}
 	for _, note := range all.Notes() {
 		summaries = append(summaries, sentence(note)+".")
 	}
-	for i := 1; i < len(sets); i++ {
+	for i := 1; i < len(all.Sets); i++ {
 		summaries = append(summaries, all.Summary(i)+".")
 	}
 	return t, summaries

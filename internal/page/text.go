@@ -18,10 +18,9 @@ func (p *Page) Markdown(w io.Writer) error {
 	fmt.Fprintf(&b, "# %s\n", plain(v.Title))
 	if v.Lead != nil {
 		v.Lead.markdown(&b, false)
-		v.Tried.markdown(&b, 2)
 	}
-	if p.matrix != nil || p.search != nil {
-		v.first()
+	if p.matrix != nil || p.search != nil { // the runs of a sweep are too many for more than a row of each
+		v.Stories = v.Stories[:min(1, len(v.Stories))]
 	} else {
 		for i := range v.Stories {
 			v.Stories[i].markdown(&b, v.Several)
@@ -33,47 +32,30 @@ func (p *Page) Markdown(w io.Writer) error {
 			b.WriteString("- " + plain(s) + "\n")
 		}
 	}
-	for i := range v.Shaded {
-		v.Shaded[i].markdown(&b, 2)
-	}
-	if p.matrix != nil {
-		v.Verdicts.markdown(&b, 2)
-	}
-	for _, t := range []*Table{v.Comparison, v.Differences, &v.Messages, &v.Latencies, &v.Tester} {
-		if t != nil && len(t.Rows) > 0 {
-			t.markdown(&b, 2)
-		}
-	}
+	tables := append(v.Top, v.Bottom...)
 	for i := range v.Stories {
 		s := &v.Stories[i]
-		for k := range s.Tables {
-			if v.Several {
-				s.Tables[k].Title = s.Name + ": " + s.Tables[k].Title
-			}
-			s.Tables[k].markdown(&b, 2)
-		}
-	}
-	for i := range v.Stories {
-		s := &v.Stories[i]
-		facts := Table{Title: "The run", Head: []string{"", ""}, Words: true}
+		front, facts := "", Table{Title: "The run", Head: []string{"", ""}, Words: true}
 		if v.Several {
-			facts.Title = s.Name
+			front, facts.Title = s.Name+": ", s.Name
 		}
 		for _, f := range s.Facts {
 			facts.Rows = append(facts.Rows, []string{f.Name, f.Value})
 		}
-		facts.markdown(&b, 2)
+		if p.matrix != nil || p.search != nil {
+			s.Tables = nil
+		}
+		for _, t := range s.Tables {
+			t.Title = front + t.Title
+			tables = append(tables, t)
+		}
+		tables = append(tables, facts)
+	}
+	for i := range tables {
+		tables[i].markdown(&b)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// first keeps the facts of the first run alone: the runs of a sweep are too many for more than a row of each.
-func (v *view) first() {
-	v.Stories = v.Stories[:min(1, len(v.Stories))]
-	for i := range v.Stories {
-		v.Stories[i].Tables = nil
-	}
 }
 
 func (s *story) markdown(b *strings.Builder, several bool) {
@@ -98,8 +80,8 @@ func (s *story) markdown(b *strings.Builder, several bool) {
 	}
 }
 
-func (t *Table) markdown(b *strings.Builder, level int) {
-	fmt.Fprintf(b, "\n%s %s\n\n", strings.Repeat("#", level), plain(t.Title))
+func (t *Table) markdown(b *strings.Builder) {
+	fmt.Fprintf(b, "\n## %s\n\n", plain(t.Title))
 	if t.Note != "" {
 		b.WriteString(plain(t.Note) + "\n\n")
 	}

@@ -63,13 +63,9 @@ func (r *Run) story() story {
 		}
 	}
 	s.Limits = r.limits()
-	for _, t := range []Table{
+	s.Tables = []Table{
 		groupTable(r), thresholdTable(r), outageTable(r), stallTable(r), verified(r),
 		hostTable(r), brokerCounts(r), sideTable(r), driftTable(r), marksTable(r), errorTable(r),
-	} {
-		if len(t.Rows) > 0 {
-			s.Tables = append(s.Tables, t)
-		}
 	}
 	for i := range r.Result.Commands {
 		c := &r.Result.Commands[i]

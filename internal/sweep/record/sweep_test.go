@@ -216,23 +216,6 @@ func TestBounded(t *testing.T) {
 	require.Equal(t, "at least ", r.Bound("completed.avg"), "of a run of one step")
 }
 
-// TestOrdered: values that rise are drawn at their distances.
-func TestOrdered(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		values  []string
-		ordered bool
-	}{
-		{[]string{"1", "2", "4"}, true},
-		{[]string{"1", "2"}, false},
-		{[]string{"1", "4", "2"}, false},
-		{[]string{"a", "b", "c"}, false},
-		{[]string{"0.5", "1", "1.5"}, true},
-	} {
-		require.Equal(t, c.ordered, (&Axis{"x", c.values}).Ordered(), c.values)
-	}
-}
-
 // TestMedians: a threshold on a median is judged over the repeats that count, whatever the single ones were.
 func TestMedians(t *testing.T) {
 	t.Parallel()
