@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"net"
-	"os"
-	"runtime"
 	"slices"
 	"time"
 
@@ -122,7 +120,7 @@ func (h *handshake) frame(kind wire.FrameType) (wire.Body, error) {
 // open exchanges open frames.
 func (h *handshake) open() error {
 	c := h.c
-	ours := c.driver.cfg.openFrame(h.host, h.spec)
+	ours := c.driver.openFrame(h.host, h.spec)
 	if err := h.write(ours.AppendFrame(nil)); err != nil {
 		return err
 	}
@@ -197,18 +195,14 @@ func text(properties []byte, key string) string {
 }
 
 // openFrame identifies this client. Artemis shows the container ID as client ID.
-func (c *config) openFrame(host transport.Endpoint, spec driver.Connection) *wire.Open {
-	b := wire.BeginMap(nil)
+func (d *amqpDriver) openFrame(host transport.Endpoint, spec driver.Connection) *wire.Open {
+	c, b := &d.cfg, wire.BeginMap(nil)
 	for _, property := range [][2]string{
-		{"product", "perfmq"},
-		{"version", transport.Version()},
-		{"platform", runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH},
-		{"connection-name", spec.Name},
+		{"product", "perfmq"}, {"version", transport.Version()}, {"connection-name", spec.Name},
 	} {
 		b = wire.AppendStr(wire.AppendSymbol(b, property[0]), property[1])
 	}
-	b = wire.AppendLong(wire.AppendSymbol(b, "process-id"), int64(os.Getpid()))
-	wire.EndCompound(b, 0, 10)
+	wire.EndCompound(b, 0, 6)
 	open := &wire.Open{
 		ContainerID: spec.Name, Hostname: host.Host,
 		MaxFrameSize: wire.Some(uint32(c.Options.MaxFrameSize)), //nolint:gosec // checked: 512 to 2^31-1

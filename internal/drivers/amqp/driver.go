@@ -13,7 +13,7 @@ import (
 // amqpDriver is a [driver.Driver]: a set of connections by key.
 type amqpDriver struct {
 	transport.Identity
-	cfg   config
+	cfg   transport.Settings[Options]
 	pool  transport.Pool[*connection]
 	mem   transport.Buffers
 	large largeBuffers
@@ -24,7 +24,7 @@ type amqpDriver struct {
 	scram map[string]*scram.Client // by mechanism: they cache keys, which are expensive to derive
 }
 
-func newDriver(cfg config) *amqpDriver {
+func newDriver(cfg transport.Settings[Options]) *amqpDriver {
 	d := &amqpDriver{cfg: cfg, scram: map[string]*scram.Client{}}
 	d.pool.Open = d.dial
 	return d

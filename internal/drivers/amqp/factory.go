@@ -63,7 +63,7 @@ func Factory() driver.Factory {
 	return protocol.Factory(driver.Factory{
 		Name: "amqp", Title: "AMQP 1.0", Client: driver.Native, Hosts: protocol.AMQP().Hosts,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic}, InFlight: inFlight,
-	}, protocol.AMQP(), defaultOptions, newConfig, func(c config) driver.Driver { return newDriver(c) })
+	}, protocol.AMQP(), defaultOptions, newConfig, func(c transport.Settings[Options]) driver.Driver { return newDriver(c) })
 }
 
 // inFlight is [driver.Factory.InFlight]: the next transaction begins with the broker's answer, while one is committed.
@@ -75,13 +75,9 @@ func inFlight(opts any, spec *driver.ProducerSpec) driver.InFlight {
 	}
 }
 
-// config is the checked configuration of the driver for its broker.
-type config struct{ transport.Settings[Options] }
-
 // newConfig checks opts and reports all mistakes at once.
-func newConfig(opts driver.OpenOptions) (config, error) {
-	s, err := transport.Check(protocol.AMQP(), opts, *defaultOptions(), checkOptions)
-	return config{s}, err
+func newConfig(opts driver.OpenOptions) (transport.Settings[Options], error) {
+	return transport.Check(protocol.AMQP(), opts, *defaultOptions(), checkOptions)
 }
 
 func checkOptions(s *transport.Settings[Options], fail transport.Fail) {

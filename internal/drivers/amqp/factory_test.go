@@ -65,21 +65,19 @@ func TestOpenFrame(t *testing.T) {
 	o.VirtualHost, o.IdleTimeout = "vhost:x", 0
 	cfg, err := newConfig(driver.OpenOptions{URL: "amqp://h", ConnectTimeout: 1, Options: o})
 	require.NoError(t, err)
-	got := cfg.openFrame(cfg.Target.Hosts[0], driver.Connection{Name: "perfmq-1"})
+	got := newDriver(cfg).openFrame(cfg.Target.Hosts[0], driver.Connection{Name: "perfmq-1"})
 	require.Equal(t, "perfmq-1", got.ContainerID)
 	require.Equal(t, "vhost:x", got.Hostname)
 	require.Zero(t, got.IdleTimeout)
-	product, pid := wire.Lookup(got.Properties, "product"), wire.Lookup(got.Properties, "process-id")
+	product := wire.Lookup(got.Properties, "product")
 	text, _ := product.Text()
 	require.Equal(t, "perfmq", string(text))
-	number, _ := pid.Integer()
-	require.Equal(t, int64(os.Getpid()), number)
-	got = cfg.openFrame(cfg.Target.Hosts[0], driver.Connection{Name: "perfmq-1", ClientID: "me"})
+	got = newDriver(cfg).openFrame(cfg.Target.Hosts[0], driver.Connection{Name: "perfmq-1", ClientID: "me"})
 	require.Equal(t, "me", got.ContainerID)
 }
 
 func TestDecode(t *testing.T) {
-	c := &connection{driver: newDriver(config{transport.Settings[Options]{MaxBody: 100}})}
+	c := &connection{driver: newDriver(transport.Settings[Options]{MaxBody: 100})}
 	var dec decoder
 	message := func(key string, value []byte) []byte {
 		b := wire.BeginMap(wire.AppendDescriptor(nil, wire.DescApplicationProperties))

@@ -38,7 +38,7 @@ func (h *handshake) login() error {
 	if p.Kind != wire.DescMechanisms || offer.Decode(&p.Fields) != nil {
 		return protocolError("no list of ways to log in")
 	}
-	mechanism, err := h.c.driver.cfg.mechanism(offer.Mechanisms)
+	mechanism, err := h.c.driver.mechanism(offer.Mechanisms)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,8 @@ func (h *handshake) login() error {
 }
 
 // mechanism chooses among the mechanisms that the broker offers.
-func (c *config) mechanism(offered []string) (string, error) {
+func (d *amqpDriver) mechanism(offered []string) (string, error) {
+	c := &d.cfg
 	wanted := []string{strings.ToUpper(c.Options.SASL)}
 	switch {
 	case c.Options.SASL != saslAuto:

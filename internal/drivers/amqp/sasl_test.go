@@ -35,7 +35,7 @@ func TestMechanism(t *testing.T) {
 		o.SASL = c.option
 		cfg, err := newConfig(driver.OpenOptions{URL: c.url, ConnectTimeout: 1, Options: o})
 		require.NoError(t, err)
-		got, err := cfg.mechanism(c.offered)
+		got, err := newDriver(cfg).mechanism(c.offered)
 		require.Equal(t, c.want, got, "%+v", c)
 		if c.want == "" {
 			require.Equal(t, driver.ClassAuth, driver.ClassOf(err), "%+v", c)

@@ -27,7 +27,7 @@ func Title(broker string) string {
 	}[broker]; title != "" {
 		return title
 	}
-	return "this broker"
+	return "the broker"
 }
 
 // Missing is the hint for a destination that does not exist.

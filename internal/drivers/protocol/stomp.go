@@ -113,14 +113,13 @@ func full(err *driver.Error) *driver.Error {
 			"(max-size-bytes, max-size-messages, address-full-policy) or disk in its console and log", "%w", err.Err)
 }
 
-// STOMPError returns the error that an ERROR frame reports by its message header and its body. says begins its text,
-// such as "RabbitMQ says"; missing is the hint for a destination that does not exist.
-func STOMPError(says, missing, header string, body []byte) *driver.Error {
+// STOMPError returns the error that an ERROR frame of a broker reports by its message header and its body.
+func STOMPError(broker, header string, body []byte) *driver.Error {
 	words := wordsOf(header, body)
 	lower := strings.ToLower(words)
 	e := &driver.Error{
 		Class: driver.ClassOther, Hint: "look into the broker's log",
-		Err: fmt.Errorf("%s: %s", says, words),
+		Err: fmt.Errorf("%s says: %s", Title(broker), words),
 	}
 	for _, m := range meanings() {
 		for _, w := range m.words {
@@ -134,7 +133,7 @@ func STOMPError(says, missing, header string, body []byte) *driver.Error {
 				case strings.Contains(lower, "virtual host"):
 					e.Hint = "does the broker have the virtual host, and may the user use it? -o virtual-host=NAME names another one"
 				case m.class == driver.ClassNotFound:
-					e.Hint = missing
+					e.Hint = Missing(broker)
 				}
 				return e
 			}

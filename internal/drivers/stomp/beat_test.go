@@ -18,7 +18,7 @@ import (
 func piped(every time.Duration) (c *connection, far net.Conn) {
 	near, far := net.Pipe()
 	raw := transport.Meter(near)
-	c = newConnection(newDriver(config{transport.Settings[Options]{MaxBody: driver.DefaultMaxBody}}), transport.Endpoint{}, raw, raw, "test")
+	c = newConnection(newDriver(transport.Settings[Options]{MaxBody: driver.DefaultMaxBody}), transport.Endpoint{}, raw, raw, "test")
 	c.version, c.sendEvery, c.hearEvery = wire.V12, every, every
 	c.start()
 	return c, far

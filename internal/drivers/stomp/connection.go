@@ -17,7 +17,7 @@ import (
 // stompDriver is a [driver.Driver]: a set of connections by key.
 type stompDriver struct {
 	transport.Identity
-	cfg  config
+	cfg  transport.Settings[Options]
 	pool transport.Pool[*connection]
 	mem  transport.Buffers
 
@@ -31,7 +31,7 @@ type stompDriver struct {
 	leaving chan struct{}
 }
 
-func newDriver(cfg config) *stompDriver {
+func newDriver(cfg transport.Settings[Options]) *stompDriver {
 	d := &stompDriver{cfg: cfg, users: map[string]int{}, leaving: make(chan struct{}, 1)}
 	d.pool.Open = d.dial
 	return d
@@ -70,9 +70,16 @@ func (d *stompDriver) use(what string, n int) int {
 // connection is a STOMP connection: one goroutine reads it, its users write.
 type connection struct {
 	*transport.Conn
-	session
 	driver   *stompDriver
 	identity string // client-id
+
+	// Results of the handshake.
+	in        *wire.Reader
+	version   wire.Version
+	dialect   dialect
+	server    string
+	sendEvery time.Duration // interval of our heart-beats; 0 for none
+	hearEvery time.Duration // interval of the broker's heart-beats; 0 for none
 
 	mu        sync.Mutex
 	lastID    uint64
@@ -83,16 +90,6 @@ type connection struct {
 	// Of the reader.
 	acking    []*consumer   // consumers with messages to acknowledge
 	confirmed confirmations // sends that were confirmed, and not reported yet
-}
-
-// session is the result of the handshake.
-type session struct {
-	in        *wire.Reader
-	version   wire.Version
-	dialect   dialect
-	server    string
-	sendEvery time.Duration // interval of our heart-beats; 0 for none
-	hearEvery time.Duration // interval of the broker's heart-beats; 0 for none
 }
 
 func newConnection(
@@ -208,6 +205,3 @@ func find[T any](list *atomic.Pointer[[]*T], at uint64) *T {
 	}
 	return nil
 }
-
-// waits returns how long the goroutines of the connection have waited.
-func (c *connection) waits() driver.Waits { return driver.Waits{Reader: c.Raw.Reading()} }

@@ -116,7 +116,7 @@ func (d *stompDriver) connect(ctx context.Context, spec *driver.ConsumerSpec, k 
 
 // sharesMessageIDs reports whether the subscriptions of one connection to one topic get the same message IDs, so that
 // an acknowledgement of one takes the message of another: Artemis before 2.33 (ARTEMIS-4649).
-func (s *session) sharesMessageIDs() bool {
+func (s *connection) sharesMessageIDs() bool {
 	if s.dialect != artemis {
 		return false
 	}
@@ -153,7 +153,7 @@ func (k *consumer) Host() string { return k.conn.Host() }
 
 // Waits implements [driver.Waiter].
 func (k *consumer) Waits() driver.Waits {
-	w := k.conn.waits()
+	w := driver.Waits{Reader: k.conn.Raw.Reading()}
 	if k.runDelivers() {
 		w.Input = k.input.Idle()
 	}

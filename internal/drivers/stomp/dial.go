@@ -41,8 +41,8 @@ func (d *stompDriver) dialHost(ctx context.Context, host transport.Endpoint, ide
 }
 
 // shakeHands sends CONNECT and reads CONNECTED (STOMP 1.2, "Connecting").
-func (s *connection) shakeHands(c *config) error {
-	if _, err := s.Net.Write(c.connectFrame(s.identity).Append(nil, wire.V10)); err != nil {
+func (s *connection) shakeHands(c *transport.Settings[Options]) error {
+	if _, err := s.Net.Write(connectFrame(c, s.identity).Append(nil, wire.V10)); err != nil {
 		return err
 	}
 	f, err := s.greeting(c)
@@ -87,7 +87,7 @@ func (s *connection) shakeHands(c *config) error {
 }
 
 // greeting reads the answer to CONNECT.
-func (s *connection) greeting(c *config) (*wire.Received, error) {
+func (s *connection) greeting(c *transport.Settings[Options]) (*wire.Received, error) {
 	// The first byte distinguishes a broker from another server, which may never send a whole frame.
 	head, err := s.In.Peek(1)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *connection) greeting(c *config) (*wire.Received, error) {
 	return f, nil
 }
 
-func (c *config) connectFrame(identity string) *wire.Frame {
+func connectFrame(c *transport.Settings[Options], identity string) *wire.Frame {
 	f := wire.NewFrame(wire.CONNECT)
 	switch c.Options.Version {
 	case "1.0":

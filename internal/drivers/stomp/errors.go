@@ -15,14 +15,7 @@ func clip(text []byte) string { return transport.Clip(string(text), 40) }
 
 // errorFrame returns the error that an ERROR frame reports.
 func errorFrame(d dialect, f *wire.Received) *driver.Error {
-	return protocol.STOMPError(d.says(), protocol.Missing(string(d)), unescape(string(f.Get("message"))), f.Body)
-}
-
-func (d dialect) says() string {
-	if d == "" || d == generic {
-		return "the broker says"
-	}
-	return protocol.Title(string(d)) + " says"
+	return protocol.STOMPError(string(d), unescape(string(f.Get("message"))), f.Body)
 }
 
 // errCannotCarry reports a header that this version of the protocol cannot encode.

@@ -19,7 +19,6 @@ type Options struct {
 	Ack         string        `opt:"ack" help:"client: received messages are acknowledged together, not on RabbitMQ; client-individual: each by itself; auto: not at all, the broker forgets a message once sent; best: client, but client-individual on RabbitMQ" enum:"best,auto,client,client-individual"`
 	Declare     string        `opt:"declare" help:"RabbitMQ: declare queues as those of that type; no: as the broker's default type" enum:"no,classic,quorum"`
 	MaxPriority int           `opt:"max-priority" help:"RabbitMQ: priorities of a classic queue that is declared, 1 to 255; 0 for none"`
-	Window      int           `opt:"window" help:"bytes that Artemis may send ahead, -1 for no limit; 0 goes by --credit, 1 MiB without one"`
 }
 
 // Values of the options.
@@ -67,7 +66,7 @@ func Factory() driver.Factory {
 		Client:       driver.Native,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
 		InFlight:     windowOf,
-	}, protocol.STOMP(), defaultOptions, newConfig, func(c config) driver.Driver { return newDriver(c) })
+	}, protocol.STOMP(), defaultOptions, newConfig, func(c transport.Settings[Options]) driver.Driver { return newDriver(c) })
 }
 
 // windowOf is [driver.Factory.InFlight].
@@ -76,13 +75,9 @@ func windowOf(opts any, _ *driver.ProducerSpec) driver.InFlight {
 	return driver.InFlight{Unanswered: o != nil && !o.Receipt}
 }
 
-// config is the checked configuration of the driver for its broker.
-type config struct{ transport.Settings[Options] }
-
 // newConfig checks opts and reports all mistakes at once.
-func newConfig(opts driver.OpenOptions) (config, error) {
-	s, err := transport.Check(protocol.STOMP(), opts, *defaultOptions(), checkOptions)
-	return config{s}, err
+func newConfig(opts driver.OpenOptions) (transport.Settings[Options], error) {
+	return transport.Check(protocol.STOMP(), opts, *defaultOptions(), checkOptions)
 }
 
 func checkOptions(s *transport.Settings[Options], fail transport.Fail) {
@@ -91,9 +86,6 @@ func checkOptions(s *transport.Settings[Options], fail transport.Fail) {
 		fail("", "option heart-beat=%s: must be 0 or at least %s", d, minHeartBeat)
 	}
 	protocol.CheckDeclare(o.Declare, o.MaxPriority, fail)
-	if o.Window < -1 {
-		fail("", "option window=%d: must be -1, 0 or a number of bytes", o.Window)
-	}
 	for _, text := range []string{s.Target.User, s.Target.Password, o.VirtualHost} {
 		if !wire.V10.Carries(text) { // CONNECT has no escapes
 			fail("", "user, password and virtual host must not hold line ends or NUL")

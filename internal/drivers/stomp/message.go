@@ -1,6 +1,8 @@
 package stomp
 
 import (
+	"strconv"
+
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -45,7 +47,8 @@ func (m *message) read(f *wire.Received, v wire.Version) {
 			}
 		case timeHeader:
 			if !m.HasTime {
-				m.Time, m.HasTime = parseInteger(value)
+				n, err := strconv.ParseInt(string(value), 10, 64) // allocates nothing for a number
+				m.Time, m.HasTime = n, err == nil
 			}
 		case driver.IDProperty:
 			if m.ID == (driver.ID{}) {
@@ -60,20 +63,4 @@ func (m *message) read(f *wire.Received, v wire.Version) {
 	if m.ack = id; v == wire.V12 && len(ack) > 0 {
 		m.ack = ack
 	}
-}
-
-// parseInteger reads a decimal integer.
-func parseInteger(b []byte) (int64, bool) {
-	negative := len(b) > 0 && b[0] == '-'
-	if negative {
-		b = b[1:]
-	}
-	n, ok := wire.ParseNumber(b)
-	if !ok || n > 1<<63-1 {
-		return 0, false
-	}
-	if negative {
-		return -int64(n), true
-	}
-	return int64(n), true
 }

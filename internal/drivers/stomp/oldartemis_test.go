@@ -16,7 +16,7 @@ func TestSharesMessageIDs(t *testing.T) {
 		"ActiveMQ-Artemis/2.33.0": false, "ActiveMQ-Artemis/2.56.0": false, "ActiveMQ-Artemis/3.0.0": false,
 		"ActiveMQ-Artemis": false, "ActiveMQ/5.16.7": false, "": false,
 	} {
-		s := session{server: server, dialect: dialectOf(server)}
+		s := connection{server: server, dialect: dialectOf(server)}
 		require.Equal(t, want, s.sharesMessageIDs(), server)
 	}
 }

@@ -200,9 +200,7 @@ func (p *producer) Host() string { return p.conn.Host() }
 
 // Waits implements [driver.Waiter].
 func (p *producer) Waits() driver.Waits {
-	w := p.conn.waits()
-	w.Socket = p.socket.Wait()
-	return w
+	return driver.Waits{Reader: p.conn.Raw.Reading(), Socket: p.socket.Wait()}
 }
 
 func (p *producer) sendError(ctx context.Context, err error) error {

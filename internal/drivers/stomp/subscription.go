@@ -82,11 +82,7 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 		}
 		s.add("selector", spec.Selector)
 	}
-	if ack == ackAuto {
-		d.flow(s, spec.Credit, -1) // Artemis refills the window only after an acknowledgement
-	} else {
-		d.flow(s, spec.Credit, o.Window)
-	}
+	d.flow(s, spec.Credit)
 	switch {
 	case d == artemis:
 		s.add("subscription-type", routing(spec.Destination.Kind))
@@ -126,14 +122,15 @@ const (
 
 // flow limits how much the broker may send ahead. Artemis counts bytes: it sends while less than the window is
 // unacknowledged, so the limit never lets more than credit messages through, and fewer when they are large.
-func (d dialect) flow(s *subscription, credit, window int) {
+func (d dialect) flow(s *subscription, credit int) {
 	switch d {
 	case artemis:
+		window := defaultWindow
 		switch {
-		case window == 0 && credit > 0:
+		case s.ack == ackAuto:
+			window = -1 // Artemis refills it only after an acknowledgement
+		case credit > 0:
 			window = (min(credit, 1<<20)-1)*smallestFrame + 1
-		case window == 0:
-			window = defaultWindow
 		}
 		s.add("consumer-window-size", strconv.Itoa(window))
 	case activemq:

@@ -157,7 +157,7 @@ func (c *connection) giveUp() {
 
 // dialect has the differences between brokers.
 type dialect struct {
-	title        string         // of the broker; "" if unknown
+	broker       string         // one of package protocol; "" if unknown
 	queue, topic string         // prefixes of names; if there are none, a header gives the kind of a destination
 	credit       string         // the header for credit; brokers without it ignore it
 	durable      string         // the header for the name of a durable subscription
@@ -170,19 +170,19 @@ func dialectOf(server string, f driver.Factory) dialect {
 	d := dialect{queue: "/queue/", topic: "/topic/", credit: "prefetch-count", size: 1}
 	switch name := strings.ToLower(server); {
 	case strings.HasPrefix(name, "perfmq embedded broker/"):
-		d.title = "the embedded broker"
+		d.broker = protocol.Perfmq
 		d.queue, d.topic, d.durable = "queue://", "topic://", "durable-subscription-name"
 	case strings.Contains(name, "artemis"): // it counts bytes, and a frame has more than these
-		d.title = "Artemis"
+		d.broker = protocol.Artemis
 		d.queue, d.topic, d.credit, d.size = "", "", "consumer-window-size", 256
 		topic.DurableSubscription, topic.SharedSubscription = false, false
 	case strings.HasPrefix(name, "activemq"):
-		d.title = "ActiveMQ Classic"
+		d.broker = protocol.ActiveMQ
 		d.credit, d.durable, topic.SharedSubscription = "activemq.prefetchSize", "activemq.subscriptionName", false
 	default:
 		*queue = driver.KindCapabilities{Exists: true, Persistent: true, Properties: true}
 		if strings.HasPrefix(name, "rabbitmq") {
-			d.title, queue.Credit = "RabbitMQ", true
+			d.broker, queue.Credit = protocol.RabbitMQ, true
 		}
 		*topic = *queue
 	}

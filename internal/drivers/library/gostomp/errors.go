@@ -1,7 +1,6 @@
 package gostomp
 
 import (
-	"cmp"
 	"errors"
 
 	"github.com/go-stomp/stomp/v3"
@@ -39,8 +38,7 @@ func (d *dialect) said(op string, err error) *driver.Error {
 	if f == nil {
 		return nil
 	}
-	e := protocol.STOMPError(cmp.Or(d.title, "the broker")+" says", protocol.Missing(""),
-		f.Header.Get(frame.Message), f.Body)
+	e := protocol.STOMPError(d.broker, f.Header.Get(frame.Message), f.Body)
 	e.Op = op
 	return e
 }
