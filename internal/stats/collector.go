@@ -274,31 +274,9 @@ func (r *ConsumerRecorder) collect(counts *[parts]Counters, latencies [parts]*re
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.part {
-		p, n, l := &r.part[i], &counts[i], latencies[i]
-		n[result.Received] += p.total
-		n[result.ReceivedBytes] += p.payload
-		n[result.Redelivered] += p.redelivered
-		once += p.total - p.redelivered
-		n[result.Unstamped] += p.unstamped
-		n[result.Foreign] += p.foreign
-		n[result.Delayed] += p.delayed
-		n[result.Early] += p.early
-		n[result.ConsumerReleased] += p.released
-		n[result.ConsumerRejected] += p.rejected
-		n[result.NegativeTransfers] += p.negative
-		n[result.NegativeAges] += p.negativeAges
-		n[result.OutOfRange] += p.outOfRange
-		n[result.Paused] += p.paused
-		n[result.Commits] += p.commits.confirmed
-		n[result.CommitsFailed] += p.commits.unconfirmed
-		if l == nil {
-			continue
-		}
-		move(&l[result.Commit], p.commits.latency)
-		move(&l[result.Transfer], &p.transfer)
-		move(&l[result.B2C], p.b2c)
-		move(&l[result.S2C], p.s2c)
-		move(&l[result.Lateness], p.lateness)
+		p := &r.part[i]
+		p.collect(&counts[i], latencies[i])
+		once += p.n[result.Received] - p.n[result.Redelivered]
 	}
 	return once
 }
@@ -309,49 +287,13 @@ func (r *ProducerRecorder) collect(counts *[parts]Counters, latencies [parts]*re
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.part {
-		p, n, l := &r.part[i], &counts[i], latencies[i]
-		n[result.Completed] += p.states[driver.Accepted]
-		n[result.CompletedBytes] += p.payload
-		n[result.Rejected] += p.states[driver.Rejected]
-		n[result.Released] += p.states[driver.Released]
-		n[result.Modified] += p.states[driver.Modified]
-		n[result.Failed] += p.states[driver.Failed]
-		n[result.Unconfirmed] += p.states[driver.Unknown]
-		n[result.Unsent] += p.unsent
-		n[result.Resent] += r.resent[i].Load()
-		n[result.OutOfRange] += p.outOfRange
-		n[result.Paused] += p.paused
-		n[result.Commits] += p.commits.confirmed
-		n[result.CommitsFailed] += p.commits.unconfirmed
-		for state, classes := range p.failures {
-			to := n.Failures(driver.State(state))
-			for class, f := range classes {
-				to[class] += f
-			}
-		}
-		of.add(p.total(), r.handed[i].Load(), r.sent[i].Load())
-		of.stored += p.states[driver.Accepted] - p.withheld
-		if l == nil {
-			continue
-		}
-		move(&l[result.Commit], p.commits.latency)
-		move(&l[result.Ack], &p.ack)
-		move(&l[result.Delay], &p.delay)
-		move(&l[result.Response], &p.resp)
+		p := &r.part[i]
+		p.collect(&counts[i], latencies[i])
+		counts[i][result.Resent] += r.resent[i].Load()
+		of.add(p.n.ended(), r.handed[i].Load(), r.sent[i].Load())
+		of.stored += p.n[result.Completed] - p.withheld
 	}
 	return of
-}
-
-// move moves all values of from to *to, which it creates if there are any.
-func move(to **result.Latency, from *result.Latency) {
-	if from == nil || from.Count == 0 {
-		return
-	}
-	if *to == nil {
-		*to = result.NewLatency()
-	}
-	(*to).Merge(from)
-	from.Reset()
 }
 
 // sumCounters adds up the counters of the same name, in the order in which the names first occur.

@@ -55,7 +55,7 @@ func (c *Counters) LeftOut(latency string) uint64 {
 func (c Counters) InFlight() uint64 { return c[result.Sent] - c.ended() }
 
 // ended returns the number of messages that have ended, with any outcome.
-func (c Counters) ended() uint64 {
+func (c *Counters) ended() uint64 {
 	return c[result.Completed] + c[result.Rejected] + c[result.Released] + c[result.Modified] + c[result.Failed] +
 		c[result.Unconfirmed]
 }

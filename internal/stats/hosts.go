@@ -4,8 +4,6 @@ import (
 	"slices"
 
 	"github.com/perfmq/perfmq/pkg/result"
-
-	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // HostCounts are the messages of workers while they were connected to one host of the broker, warm-up included.
@@ -79,7 +77,7 @@ func median(n []uint64) uint64 {
 func (r *ProducerRecorder) HostCounts() HostCounts {
 	n := HostCounts{
 		Completed:   r.Completed(),
-		Unconfirmed: r.count(func(s *sendings) uint64 { return s.states[driver.Unknown] }),
+		Unconfirmed: r.count(func(p *ledger) uint64 { return p.n[result.Unconfirmed] }),
 	}
 	for part := range parts {
 		n.Sent += r.handed[part].Load()

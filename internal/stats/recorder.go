@@ -40,7 +40,7 @@ type ProducerRecorder struct {
 	transaction uint64
 	quiet       quiet
 	silence     silence
-	part        [parts]sendings
+	part        [parts]ledger
 	reason      [driver.NumClasses]error
 	newest      time.Duration // send time of the latest-sent message that was accepted
 	overdue     overdue
@@ -65,46 +65,6 @@ func (o *overdue) add(sent, newest time.Duration) {
 	}
 }
 
-// sendings are the counts that completions write, for the messages of one phase, under the recorder's lock.
-type sendings struct {
-	states     [driver.NumStates]uint64
-	failures   [driver.NumStates][driver.NumClasses]uint64
-	outOfRange uint64
-	unsent     uint64
-	withheld   uint64 // part of accepted
-	paused     uint64
-	payload    uint64 // bytes of the bodies of the accepted ones
-
-	delay, ack, resp result.Latency // since the last collection
-	commits          commits
-}
-
-// commits are the transactions of one phase: the phase in which they were due to be committed.
-type commits struct {
-	confirmed, unconfirmed uint64
-
-	latency *result.Latency // of the confirmed ones, since the last collection; nil until there is one
-}
-
-func (c *commits) add(took time.Duration, confirmed bool) (inRange bool) {
-	if !confirmed {
-		c.unconfirmed++
-		return true
-	}
-	c.confirmed++
-	if c.latency == nil {
-		c.latency = result.NewLatency()
-	}
-	return c.latency.Record(took)
-}
-
-func (s *sendings) total() (n uint64) {
-	for _, x := range s.states {
-		n += x
-	}
-	return n
-}
-
 // NewProducerRecorder returns an empty recorder. With rated, it also records send delay and response time. pulse
 // reports the tester's pauses; it may be nil.
 func NewProducerRecorder(rated bool, pulse *Pulse) *ProducerRecorder {
@@ -123,9 +83,7 @@ func (r *ProducerRecorder) Handed(due Phase, delay time.Duration) {
 		return
 	}
 	r.mu.Lock()
-	if p := &r.part[due]; !p.delay.Record(delay) {
-		p.outOfRange++
-	}
+	r.part[due].record(result.Delay, delay)
 	r.mu.Unlock()
 }
 
@@ -214,7 +172,7 @@ func (r *ProducerRecorder) DoneAll(ends []End, o driver.Outcome, now time.Durati
 // done counts the end of a message. The caller holds the lock.
 func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 	p := &r.part[e.Due]
-	p.states[o.State]++
+	p.n[ends[o.State]]++
 	switch {
 	case r.transaction > 0: // see TransactionEnded
 	case o.State == driver.Unknown, o.State == driver.Failed && o.Class == driver.ClassConnect: // no answer
@@ -226,7 +184,7 @@ func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 	paused := r.rated && r.pulse.Delayed(e.Intended, e.Actual) // affects delay and response
 	if o.State != driver.Accepted {
 		if paused {
-			p.paused++
+			p.n[result.Paused]++
 		}
 		if o.State == driver.Unknown && !e.Outage && lost(o.Class) {
 			r.overdue.add(e.Actual, r.newest)
@@ -238,19 +196,17 @@ func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 	if o.Withheld {
 		p.withheld++
 	}
-	p.payload += uint64(e.Size)
+	p.n[result.CompletedBytes] += uint64(e.Size)
 	from := e.Actual
 	if r.rated {
 		from = e.Intended
 	}
 	if paused || r.pulse.Spans(from, now) {
-		p.paused++
+		p.n[result.Paused]++
 	}
-	if !p.ack.Record(now - e.Actual) {
-		p.outOfRange++
-	}
-	if r.rated && !p.resp.Record(now-e.Intended) {
-		p.outOfRange++
+	p.record(result.Ack, now-e.Actual)
+	if r.rated {
+		p.record(result.Response, now-e.Intended)
 	}
 }
 
@@ -258,9 +214,7 @@ func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 // answer. Safe for concurrent use.
 func (r *ProducerRecorder) Committed(due Phase, took time.Duration, confirmed bool) {
 	r.mu.Lock()
-	if p := &r.part[due]; !p.commits.add(took, confirmed) {
-		p.outOfRange++
-	}
+	r.part[due].committed(took, confirmed)
 	r.mu.Unlock()
 }
 
@@ -295,15 +249,15 @@ func (r *ProducerRecorder) Strays() uint64 { return r.stray.Load() }
 func (r *ProducerRecorder) Unsent(due Phase, class driver.Class, err error) {
 	r.mu.Lock()
 	p := &r.part[due]
-	p.states[driver.Failed]++
-	p.unsent++
+	p.n[result.Failed]++
+	p.n[result.Unsent]++
 	r.fail(p, &driver.Outcome{State: driver.Failed, Class: class, Err: err})
 	r.mu.Unlock()
 }
 
 // fail records why a message was not accepted. The caller holds the lock.
-func (r *ProducerRecorder) fail(p *sendings, o *driver.Outcome) {
-	p.failures[o.State][o.Class]++
+func (r *ProducerRecorder) fail(p *ledger, o *driver.Outcome) {
+	p.n.Failures(o.State)[o.Class]++
 	if r.reason[o.Class] == nil {
 		r.reason[o.Class] = o.Err
 	}
@@ -330,33 +284,35 @@ func (r *ProducerRecorder) InFlight() (n uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.part {
-		n += r.sent[i].Load() - r.part[i].total()
+		n += r.sent[i].Load() - r.part[i].n.ended()
 	}
 	return n
 }
 
 // Completed returns the number of accepted messages.
 func (r *ProducerRecorder) Completed() uint64 {
-	return r.count(func(s *sendings) uint64 { return s.states[driver.Accepted] })
+	return r.count(func(p *ledger) uint64 { return p.n[result.Completed] })
 }
 
 // Ended returns the number of messages that have ended, with any outcome.
-func (r *ProducerRecorder) Ended() uint64 { return r.count((*sendings).total) }
+func (r *ProducerRecorder) Ended() uint64 {
+	return r.count(func(p *ledger) uint64 { return p.n.ended() })
+}
 
 // Answered returns the number of messages that the broker has accepted or refused: messages that have ended, except
 // those with an unknown outcome or without a connection to a broker.
 func (r *ProducerRecorder) Answered() uint64 {
-	return r.count(func(s *sendings) uint64 {
-		return s.total() - s.states[driver.Unknown] - s.failures[driver.Failed][driver.ClassConnect]
+	return r.count(func(p *ledger) uint64 {
+		return p.n.ended() - p.n[result.Unconfirmed] - p.n.Failures(driver.Failed)[driver.ClassConnect]
 	})
 }
 
 // Withheld returns the number of accepted messages that, by plan, will not be delivered.
 func (r *ProducerRecorder) Withheld() uint64 {
-	return r.count(func(s *sendings) uint64 { return s.withheld })
+	return r.count(func(p *ledger) uint64 { return p.withheld })
 }
 
-func (r *ProducerRecorder) count(of func(*sendings) uint64) (n uint64) {
+func (r *ProducerRecorder) count(of func(*ledger) uint64) (n uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.part {

@@ -20,7 +20,7 @@ type ConsumerRecorder struct {
 	// transacted: messages are sent in transactions, so that a message may have been sent long before the broker got it.
 	transacted bool
 	quiet      quiet
-	part       [parts]receivings
+	part       [parts]ledger
 	from       []Arrival     // by shard, since the last collection; nil without shards
 	came       bool          // a message came since Begin
 	first      time.Duration // the time of the first message since Begin, from the start of the run
@@ -43,19 +43,6 @@ func (r *ConsumerRecorder) Came() (first, last time.Duration, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.first, r.last, r.came
-}
-
-// receivings are the messages of one phase.
-type receivings struct {
-	total, redelivered, unstamped, foreign, negative, negativeAges, outOfRange, paused, delayed, early uint64
-	released, rejected                                                                                 uint64
-
-	payload uint64 // bytes of the bodies
-
-	transfer result.Latency  // since the last collection
-	b2c, s2c *result.Latency // the same; nil until the protocol reports such a time
-	lateness *result.Latency // the same; nil until there is one
-	commits  commits
 }
 
 // NewConsumerRecorder returns an empty recorder.
@@ -130,37 +117,41 @@ func (r *ConsumerRecorder) Received(m Receipt) {
 	}
 	r.last = m.At
 	p := &r.part[m.Due]
-	p.total++
-	p.payload += uint64(m.Size) //nolint:gosec // not negative
-	since := m.At               // it is not known to have waited
+	p.n[result.Received]++
+	p.n[result.ReceivedBytes] += uint64(m.Size) //nolint:gosec // not negative
+	since := m.At                               // it is not known to have waited
 	if m.Stamped && !m.Again && !r.transacted {
 		since = min(m.At, since-m.Transfer+m.Delay) // while the broker delays it, there is nothing to wait for
 	}
 	r.quiet.came(since, m.At)
 	if m.Redelivered {
-		p.redelivered++
+		p.n[result.Redelivered]++
 	}
 	if m.Rejected {
-		p.rejected++
+		p.n[result.ConsumerRejected]++
 	}
 	if m.Stamped {
 		if m.Shard > 0 {
 			r.cameFrom(&m)
 		}
 		if m.Delay > 0 {
-			p.late(m.Transfer - m.Delay)
+			p.n[result.Delayed]++
+			if by := m.Transfer - m.Delay; by <= -delayUnit {
+				p.n[result.Early]++
+			} else {
+				p.record(result.Lateness, max(0, by))
+			}
 		}
-		switch {
-		case m.Transfer < -stampAhead:
-			p.negative++
-		case !p.transfer.Record(max(0, m.Transfer)):
-			p.outOfRange++
+		if m.Transfer < -stampAhead {
+			p.n[result.NegativeTransfers]++
+		} else {
+			p.record(result.Transfer, max(0, m.Transfer))
 		}
 		if m.Paused {
-			p.paused++
+			p.n[result.Paused]++
 		}
 	} else {
-		p.unstamped++
+		p.n[result.Unstamped]++
 	}
 	r.mu.Unlock()
 }
@@ -173,63 +164,40 @@ const stampAhead = time.Microsecond
 // time.
 const delayUnit = time.Millisecond
 
-// late records how long after its delay a message came.
-func (p *receivings) late(by time.Duration) {
-	p.delayed++
-	if by <= -delayUnit {
-		p.early++
-		return
-	}
-	by = max(by, 0)
-	if p.lateness == nil {
-		p.lateness = result.NewLatency()
-	}
-	if !p.lateness.Record(by) {
-		p.outOfRange++
-	}
-}
-
 // Ages records how old a message, counted by [ConsumerRecorder.Received], is at its delivery: since it was born and
 // since it was stored. All times are in microseconds since the Unix epoch; 0 means unknown. Negative ages are counted
 // and enter no distribution.
 func (r *ConsumerRecorder) Ages(due Phase, now, born, stored int64) {
 	r.mu.Lock()
 	p := &r.part[due]
-	p.age(&p.b2c, now, born)
-	p.age(&p.s2c, now, stored)
+	p.age(result.B2C, now, born)
+	p.age(result.S2C, now, stored)
 	r.mu.Unlock()
 }
 
-func (p *receivings) age(l **result.Latency, now, since int64) {
+func (p *ledger) age(kind result.Kind, now, since int64) {
 	if since == 0 {
 		return
 	}
 	age := min(now-since, 2*MaxLatency.Microseconds()) // a larger value would overflow a Duration
 	if age < 0 {
-		p.negativeAges++
+		p.n[result.NegativeAges]++
 		return
 	}
-	if *l == nil {
-		*l = result.NewLatency()
-	}
-	if !(*l).Record(time.Duration(age) * time.Microsecond) {
-		p.outOfRange++
-	}
+	p.record(kind, time.Duration(age)*time.Microsecond)
 }
 
 // Committed counts a transaction of the consumer that has ended, as [ProducerRecorder.Committed] does.
 func (r *ConsumerRecorder) Committed(due Phase, took time.Duration, confirmed bool) {
 	r.mu.Lock()
-	if p := &r.part[due]; !p.commits.add(took, confirmed) {
-		p.outOfRange++
-	}
+	r.part[due].committed(took, confirmed)
 	r.mu.Unlock()
 }
 
 // Foreign counts a message from another run or tool, delivered at that time since the start of the run.
 func (r *ConsumerRecorder) Foreign(at time.Duration) {
 	r.mu.Lock()
-	r.part[Measure].foreign++
+	r.part[Measure].n[result.Foreign]++
 	r.quiet.came(at, at)
 	r.mu.Unlock()
 }
@@ -238,37 +206,39 @@ func (r *ConsumerRecorder) Foreign(at time.Duration) {
 // of the run. It does not count as received.
 func (r *ConsumerRecorder) Released(due Phase, at time.Duration) {
 	r.mu.Lock()
-	r.part[due].released++
+	r.part[due].n[result.ConsumerReleased]++
 	r.quiet.came(at, at)
 	r.mu.Unlock()
 }
 
 // GivenBack returns how many messages the consumer has given back.
 func (r *ConsumerRecorder) GivenBack() uint64 {
-	return r.count(func(p *receivings) uint64 { return p.released })
+	return r.count(func(p *ledger) uint64 { return p.n[result.ConsumerReleased] })
 }
 
 // Rejected returns how many of the messages received the consumer has rejected.
 func (r *ConsumerRecorder) Rejected() uint64 {
-	return r.count(func(p *receivings) uint64 { return p.rejected })
+	return r.count(func(p *ledger) uint64 { return p.n[result.ConsumerRejected] })
 }
 
 // Redelivered returns how many of the messages received the broker marked as delivered before.
 func (r *ConsumerRecorder) Redelivered() uint64 {
-	return r.count(func(p *receivings) uint64 { return p.redelivered })
+	return r.count(func(p *ledger) uint64 { return p.n[result.Redelivered] })
 }
 
 // Total returns the number of messages received, foreign ones not counted.
 func (r *ConsumerRecorder) Total() uint64 {
-	return r.count(func(p *receivings) uint64 { return p.total })
+	return r.count(func(p *ledger) uint64 { return p.n[result.Received] })
 }
 
 // Arrived returns the number of deliveries, including foreign messages and messages given back.
 func (r *ConsumerRecorder) Arrived() uint64 {
-	return r.count(func(p *receivings) uint64 { return p.total + p.foreign + p.released })
+	return r.count(func(p *ledger) uint64 {
+		return p.n[result.Received] + p.n[result.Foreign] + p.n[result.ConsumerReleased]
+	})
 }
 
-func (r *ConsumerRecorder) count(of func(*receivings) uint64) (n uint64) {
+func (r *ConsumerRecorder) count(of func(*ledger) uint64) (n uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.part {

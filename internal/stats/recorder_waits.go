@@ -120,7 +120,7 @@ func (r *ProducerRecorder) silenceUntil(now, least time.Duration) time.Duration 
 func (r *ProducerRecorder) owed() bool {
 	var sent, ended uint64
 	for part := range parts {
-		ended += r.part[part].total()
+		ended += r.part[part].n.ended()
 		sent += r.sent[part].Load()
 	}
 	return sent >= ended+max(1, r.transaction)
