@@ -72,7 +72,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 		written: make(chan struct{}, 1), wake: make(chan struct{}, 1), finished: make(chan struct{}),
 		txns: map[string]*txn{},
 	}
-	c.frames = wire.NewFrameReader(bufio.NewReaderSize(input{c}, readBuffer), ourMaxFrame)
+	c.frames = wire.NewFrameReader(bufio.NewReaderSize(c, readBuffer), ourMaxFrame)
 	return c
 }
 
@@ -163,20 +163,15 @@ func (c *conn) release(orderly bool) {
 // frame returns the next frame, valid until the next call.
 func (c *conn) frame() (wire.Frame, error) {
 	f, err := c.frames.Next()
-	var tooLarge *wire.FrameTooLargeError
 	var malformed *wire.FrameError
-	if errors.As(err, &tooLarge) || errors.As(err, &malformed) {
+	if errors.As(err, &malformed) {
 		return f, fail(wire.CondFraming, "%v", err)
 	}
 	return f, err
 }
 
-// input is the source of the frame reader.
-type input struct{ c *conn }
-
 // Read reads once. Before it blocks, it hands the answers to previous frames to the writer.
-func (in input) Read(b []byte) (int, error) {
-	c := in.c
+func (c *conn) Read(b []byte) (int, error) {
 	c.flush()
 	if err := c.waitForWriter(); err != nil {
 		return 0, err

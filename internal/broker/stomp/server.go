@@ -105,7 +105,7 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 		done: make(chan struct{}), wake: make(chan struct{}, 1), drained: make(chan struct{}, 1),
 	}
 	c.gate.Conn, c.gate.Done, c.gate.Write = nc, c.done, c.write
-	c.in = wire.NewReader(bufio.NewReaderSize((*input)(c), readBuffer), maxHead, maxHead)
+	c.in = wire.NewReader(bufio.NewReaderSize(c, readBuffer), maxHead, maxHead)
 	c.in.MaxLines, c.in.Memory, c.in.Keep = maxHeaders, c.memory, keepBuffer
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -224,17 +224,15 @@ func (c *conn) write(frames []byte) {
 
 func (c *conn) wakeWriter() { gate.Signal(c.wake) }
 
-// input is the input of a connection: it hands the replies to the writer before it blocks, and counts reads.
-type input conn
-
-func (in *input) Read(b []byte) (int, error) {
-	if err := (*conn)(in).flush(); err != nil {
+// Read hands the replies to the writer before it blocks, and counts reads.
+func (c *conn) Read(b []byte) (int, error) {
+	if err := c.flush(); err != nil {
 		return 0, err
 	}
-	in.reading.Store(true)
-	n, err := in.net.Read(b)
-	in.reading.Store(false)
-	in.reads.Add(1)
+	c.reading.Store(true)
+	n, err := c.net.Read(b)
+	c.reading.Store(false)
+	c.reads.Add(1)
 	return n, err
 }
 

@@ -12,16 +12,10 @@ const (
 	sweepShare = 20
 )
 
-// expiry is the state of a queue's searches for expired messages. It is used with the queue's lock held.
-type expiry struct {
-	soonest int64     // the earliest expiry of a message in the queue, in milliseconds since the Unix epoch; 0 for none
-	rest    time.Time // no search before that
-}
-
-// note records the expiry of a message; 0 is never.
-func (e *expiry) note(at int64) {
-	if at != 0 && (e.soonest == 0 || at < e.soonest) {
-		e.soonest = at
+// noteExpiry records the expiry of a message in the queue; 0 is never.
+func (q *Queue) noteExpiry(at int64) {
+	if at != 0 && (q.soonest == 0 || at < q.soonest) {
+		q.soonest = at
 	}
 }
 
@@ -29,21 +23,21 @@ func (e *expiry) note(at int64) {
 func (q *Queue) expire() {
 	q.mu.Lock()
 	now := time.Now()
-	if q.expiry.soonest == 0 || now.UnixMilli() < q.expiry.soonest || now.Before(q.expiry.rest) {
+	if q.soonest == 0 || now.UnixMilli() < q.soonest || now.Before(q.noSweep) {
 		q.mu.Unlock()
 		return
 	}
-	q.expiry.soonest = 0
+	q.soonest = 0
 	millis := now.UnixMilli()
 	n, bytes := q.sweep(func(m *Message) bool {
 		expired := m.Expired(&millis)
 		if !expired {
-			q.expiry.note(m.Expires)
+			q.noteExpiry(m.Expires)
 		}
 		return expired
 	})
 	q.counts.Expired += uint64(n) //nolint:gosec // a count
-	q.expiry.rest = time.Now().Add(max(sweepPause, sweepShare*time.Since(now)))
+	q.noSweep = time.Now().Add(max(sweepPause, sweepShare*time.Since(now)))
 	q.mu.Unlock()
 	q.shrink(n, bytes)
 }

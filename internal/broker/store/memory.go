@@ -6,19 +6,13 @@ import (
 	"time"
 )
 
-// memory accounts for the bytes held for clients: queues, subscriptions, destinations, transactions and connections
+// The store accounts for the bytes held for clients: queues, subscriptions, destinations, transactions and connections
 // together. The sum is close to the memory use of the process without garbage.
 //
 // There are three bounds. At the limit, destinations have no room and front-ends grant no credit. At 9/8 of the limit,
 // messages within granted credit are refused, and no destination or subscription is created. At 5/4 nothing is accepted
 // from any client; the range up to there is for partly read frames, and for the connections of consumers, as
 // their acknowledgements make room.
-type memory struct {
-	limit     int64
-	used      atomic.Int64
-	reclaim   atomic.Pointer[func()]
-	reclaimed atomic.Int64 // the last call of it, in nanoseconds since the Unix epoch
-}
 
 // The errors of requests for a destination, subscription or consumer.
 var (
@@ -42,7 +36,7 @@ const (
 
 // Reserve takes n bytes of the broker's memory, or returns false beyond the last bound. Return frees them.
 func (s *Store) Reserve(n int64) bool {
-	if s.memory.used.Add(n) <= s.memory.limit+s.memory.limit/4 {
+	if s.used.Add(n) <= s.cfg.Memory+s.cfg.Memory/4 {
 		return true
 	}
 	s.Return(n)
@@ -50,25 +44,25 @@ func (s *Store) Reserve(n int64) bool {
 }
 
 // Return frees n bytes.
-func (s *Store) Return(n int64) { s.memory.used.Add(-n) }
+func (s *Store) Return(n int64) { s.used.Add(-n) }
 
 // Charge takes n bytes without a bound, for what [Destination.Room] or [Store.Open] admitted.
-func (s *Store) Charge(n int64) { s.memory.used.Add(n) }
+func (s *Store) Charge(n int64) { s.used.Add(n) }
 
 // Tight reports that the broker's memory is full: a [Sink] then has no room.
-func (s *Store) Tight() bool { return s.memory.used.Load() >= s.memory.limit }
+func (s *Store) Tight() bool { return s.used.Load() >= s.cfg.Memory }
 
 // Memory returns how many bytes are in use, and the limit.
-func (s *Store) Memory() (used, limit int64) { return s.memory.used.Load(), s.memory.limit }
+func (s *Store) Memory() (used, limit int64) { return s.used.Load(), s.cfg.Memory }
 
 // overfull reports that messages are refused, and no destinations created.
 func (s *Store) overfull() bool {
-	return s.memory.used.Load() >= s.memory.limit+s.memory.limit/8
+	return s.used.Load() >= s.cfg.Memory+s.cfg.Memory/8
 }
 
 // OnTight sets the function that frees data kept only for possible later requests. It is called at most once a second,
 // while a sender waits for memory.
-func (s *Store) OnTight(f func()) { s.memory.reclaim.Store(&f) }
+func (s *Store) OnTight(f func()) { s.reclaim.Store(&f) }
 
 // Account accounts for the memory of one client, without sent messages and destinations. It is safe for concurrent use.
 type Account struct {
@@ -104,9 +98,8 @@ const reclaimPause = time.Second
 
 // reclaimMemory removes expired messages, and data kept for later requests.
 func (s *Store) reclaimMemory() {
-	m := &s.memory
 	now := time.Now().UnixNano()
-	if last := m.reclaimed.Load(); now-last < int64(reclaimPause) || !m.reclaimed.CompareAndSwap(last, now) {
+	if last := s.reclaimed.Load(); now-last < int64(reclaimPause) || !s.reclaimed.CompareAndSwap(last, now) {
 		return
 	}
 	s.each(func(d *Destination) {
@@ -114,7 +107,7 @@ func (s *Store) reclaimMemory() {
 			q.expire()
 		}
 	})
-	if f := m.reclaim.Load(); f != nil {
+	if f := s.reclaim.Load(); f != nil {
 		(*f)()
 	}
 }

@@ -39,7 +39,8 @@ type Queue struct {
 	mu        sync.Mutex
 	levels    [priorities]*level // nil until the first message of the priority
 	occupied  uint16             // bit p: level p may hold something
-	expiry    expiry
+	soonest   int64              // the earliest expiry of a message, in milliseconds since the Unix epoch; 0 for none
+	noSweep   time.Time          // no search for expired messages before that
 	seq       uint64
 	consumers []*Consumer
 	waiters   []*Consumer // to be notified of a message
@@ -88,7 +89,7 @@ func (q *Queue) enqueue(e entry) {
 		q.shrink(1, e.m.size())
 		return
 	}
-	q.expiry.note(e.m.Expires)
+	q.noteExpiry(e.m.Expires)
 	l := q.level(e.m)
 	if l.Sparse() {
 		l.Compact()
@@ -201,7 +202,7 @@ func (q *Queue) giveBack(entries []entry) {
 		})
 		l.back = slices.Insert(l.back, at, e)
 		q.counts.Returned++
-		q.expiry.note(e.m.Expires)
+		q.noteExpiry(e.m.Expires)
 		if notify := q.waiter(e.m); notify != nil {
 			notifies = append(notifies, notify)
 		}

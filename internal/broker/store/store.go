@@ -7,7 +7,7 @@
 //
 // # Bounds
 //
-// The broker has one limit of bytes, see [memory], for messages in queues and transactions, destinations,
+// The broker has one limit of bytes, see memory.go, for messages in queues and transactions, destinations,
 // subscriptions and connections. A message counts once for each subscription.
 //
 // A queue has a limit of messages and of bytes; unsettled deliveries count. With the policy [Block] (the default)
@@ -63,10 +63,13 @@ type Store struct {
 	faults   atomic.Pointer[faults]
 	counters faultCounters
 	stall    stall
-	memory   memory
 	onDrop   atomic.Pointer[func()]
 	onCreate atomic.Pointer[func(Address)]
 	sources  atomic.Uint64
+
+	used      atomic.Int64 // bytes
+	reclaim   atomic.Pointer[func()]
+	reclaimed atomic.Int64 // the last call of it, in nanoseconds since the Unix epoch
 
 	mu           sync.RWMutex
 	destinations map[Address]*Destination
@@ -83,7 +86,7 @@ func New(cfg Config) *Store {
 	if cfg.Memory <= 0 {
 		cfg.Memory = defaultMemory
 	}
-	return &Store{cfg: cfg, memory: memory{limit: cfg.Memory}, destinations: map[Address]*Destination{}}
+	return &Store{cfg: cfg, destinations: map[Address]*Destination{}}
 }
 
 // Config returns the limits of the store with the defaults filled in.

@@ -102,7 +102,7 @@ func (h *handshake) write(b []byte) error {
 }
 
 // frame reads the next frame that is not a heartbeat.
-func (h *handshake) frame(kind wire.FrameType) (wire.Body, error) {
+func (h *handshake) frame(kind uint8) (wire.Body, error) {
 	for {
 		f, err := h.c.frames.Next()
 		switch {

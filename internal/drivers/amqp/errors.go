@@ -201,7 +201,6 @@ func protocolError(format string, args ...any) error {
 // fault returns the error about an unreadable frame; other errors stay as they are.
 func fault(err error) error {
 	var known *driver.Error
-	var large *wire.FrameTooLargeError
 	var head *wire.FrameError
 	var decode *wire.DecodeError
 	switch {
@@ -209,7 +208,7 @@ func fault(err error) error {
 		return err
 	case errors.As(err, &decode):
 		return protocolError("a frame that cannot be read: %w", err)
-	case errors.As(err, &large), errors.As(err, &head):
+	case errors.As(err, &head):
 		return protocolError("%w", err)
 	default:
 		return err

@@ -88,45 +88,20 @@ func (d *Decoder) code() byte {
 	return c
 }
 
-func (d *Decoder) take8() uint8 {
-	if d.pos >= len(d.b) {
+// fixed takes n bytes, at most 8; they are 0 if there are not as many.
+func (d *Decoder) fixed(n int) []byte {
+	if len(d.b)-d.pos < n {
 		d.fail(ErrTruncated)
-		return 0
+		return make([]byte, 8)[:n]
 	}
-	v := d.b[d.pos]
-	d.pos++
-	return v
+	d.pos += n
+	return d.b[d.pos-n : d.pos]
 }
 
-func (d *Decoder) take16() uint16 {
-	if len(d.b)-d.pos < 2 {
-		d.fail(ErrTruncated)
-		return 0
-	}
-	v := binary.BigEndian.Uint16(d.b[d.pos:])
-	d.pos += 2
-	return v
-}
-
-func (d *Decoder) take32() uint32 {
-	if len(d.b)-d.pos < 4 {
-		d.fail(ErrTruncated)
-		return 0
-	}
-	v := binary.BigEndian.Uint32(d.b[d.pos:])
-	d.pos += 4
-	return v
-}
-
-func (d *Decoder) take64() uint64 {
-	if len(d.b)-d.pos < 8 {
-		d.fail(ErrTruncated)
-		return 0
-	}
-	v := binary.BigEndian.Uint64(d.b[d.pos:])
-	d.pos += 8
-	return v
-}
+func (d *Decoder) take8() uint8   { return d.fixed(1)[0] }
+func (d *Decoder) take16() uint16 { return binary.BigEndian.Uint16(d.fixed(2)) }
+func (d *Decoder) take32() uint32 { return binary.BigEndian.Uint32(d.fixed(4)) }
+func (d *Decoder) take64() uint64 { return binary.BigEndian.Uint64(d.fixed(8)) }
 
 // takeBytes takes n bytes; nil if there are not as many.
 func (d *Decoder) takeBytes(n uint32) []byte {

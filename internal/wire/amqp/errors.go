@@ -47,25 +47,19 @@ func (e *DecodeError) Error() string {
 // Unwrap returns the cause.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// FrameTooLargeError is a frame larger than the limit that was announced in our open. It was not read (Transport,
-// section 2.7.1; to be answered with [CondFraming]).
-type FrameTooLargeError struct {
-	Size, Max uint32 // bytes
-}
-
-// Error implements error.
-func (e *FrameTooLargeError) Error() string {
-	return fmt.Sprintf("a frame of %d bytes, where no more than %d were agreed on", e.Size, e.Max)
-}
-
-// FrameError is a frame header that contradicts itself (Transport, section 2.3.1; to be answered with [CondFraming]).
+// FrameError is a frame that is larger than announced in our open, and was not read, or whose header contradicts itself
+// (Transport, sections 2.3.1 and 2.7.1; to be answered with [CondFraming]).
 type FrameError struct {
 	Size       uint32 // bytes of the whole frame
+	Max        uint32 // bytes that are accepted; 0: the header is to blame
 	DataOffset uint8  // where the body begins, in words of 4 bytes
 }
 
 // Error implements error.
 func (e *FrameError) Error() string {
+	if e.Max > 0 {
+		return fmt.Sprintf("a frame of %d bytes, where no more than %d were agreed on", e.Size, e.Max)
+	}
 	return fmt.Sprintf("a frame of %d bytes with a header of %d", e.Size, 4*int(e.DataOffset))
 }
 

@@ -24,18 +24,15 @@ const (
 	MinMaxFrameSize = 512
 )
 
-// FrameType is the type of a frame.
-type FrameType uint8
-
 // The types of frames (Transport, section 2.3.1; Security, section 5.3.1).
 const (
-	FrameAMQP FrameType = 0
-	FrameSASL FrameType = 1
+	FrameAMQP uint8 = 0
+	FrameSASL uint8 = 1
 )
 
 // Frame is one frame as it was read.
 type Frame struct {
-	Type    FrameType
+	Type    uint8
 	Channel uint16 // of no meaning in SASL frames
 	// Body is a performative and its payload, for [ParseBody]. It is empty in heartbeats. It is valid until the next
 	// frame is read.
@@ -43,8 +40,8 @@ type Frame struct {
 }
 
 // BeginFrame appends the head of a frame. Append its body, and call [EndFrame].
-func BeginFrame(b []byte, t FrameType, channel uint16) []byte {
-	return append(b, 0, 0, 0, 0, 2, byte(t), byte(channel>>8), byte(channel))
+func BeginFrame(b []byte, kind uint8, channel uint16) []byte {
+	return append(b, 0, 0, 0, 0, 2, kind, byte(channel>>8), byte(channel))
 }
 
 // EndFrame writes the size of the frame that begins at b[at] and ends with b.
@@ -52,7 +49,7 @@ func EndFrame(b []byte, at int) { binary.BigEndian.PutUint32(b[at:], uint32(len(
 
 // AppendHeartbeat appends an empty frame (Transport, section 2.4.5).
 func AppendHeartbeat(b []byte) []byte {
-	return append(b, 0, 0, 0, FrameHeaderSize, 2, byte(FrameAMQP), 0, 0)
+	return append(b, 0, 0, 0, FrameHeaderSize, 2, FrameAMQP, 0, 0)
 }
 
 // Body is the body of a frame in its parts.
@@ -115,8 +112,8 @@ func (f *FrameReader) ReadProtocolHeader() (h [ProtocolHeaderSize]byte, err erro
 	return h, err
 }
 
-// Next returns the next frame. A frame that is too large is refused before it is read, with a *[FrameTooLargeError];
-// one whose head contradicts itself with a *[FrameError]. At the end of the input between frames the error is io.EOF,
+// Next returns the next frame. A frame that is too large is refused before it is read, and so is one whose head
+// contradicts itself, with a *[FrameError]. At the end of the input between frames the error is io.EOF,
 // within a frame io.ErrUnexpectedEOF. Other errors are the input's. After a deadline that has passed, Next may be
 // called again: nothing is lost. Frames of any type and heartbeats are returned alike.
 func (f *FrameReader) Next() (Frame, error) {
@@ -130,7 +127,7 @@ func (f *FrameReader) Next() (Frame, error) {
 	size, offset := binary.BigEndian.Uint32(head), head[4]
 	switch {
 	case size > f.max:
-		return Frame{}, &FrameTooLargeError{Size: size, Max: f.max}
+		return Frame{}, &FrameError{Size: size, Max: f.max}
 	case offset < 2 || uint32(offset)*4 > size:
 		return Frame{}, &FrameError{Size: size, DataOffset: offset}
 	case uint64(size) > uint64(f.r.Size()):
@@ -166,7 +163,7 @@ func (f *FrameReader) large() (Frame, error) {
 
 // split returns a frame in its parts; that its header is right is known.
 func split(b []byte) Frame {
-	return Frame{Type: FrameType(b[5]), Channel: binary.BigEndian.Uint16(b[6:]), Body: b[4*int(b[4]):]}
+	return Frame{Type: b[5], Channel: binary.BigEndian.Uint16(b[6:]), Body: b[4*int(b[4]):]}
 }
 
 func (f *FrameReader) peek(n int) ([]byte, error) {

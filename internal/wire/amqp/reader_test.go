@@ -82,8 +82,8 @@ func TestFrameReaderRefuses(t *testing.T) {
 		name, hex string
 		want      error
 	}{
-		{"too large", "00002711 02000000", &amqp.FrameTooLargeError{Size: 10001, Max: 10000}},
-		{"4 GiB", "ffffffff 02000000", &amqp.FrameTooLargeError{Size: 1<<32 - 1, Max: 10000}},
+		{"too large", "00002711 02000000", &amqp.FrameError{Size: 10001, Max: 10000}},
+		{"4 GiB", "ffffffff 02000000", &amqp.FrameError{Size: 1<<32 - 1, Max: 10000}},
 		{"smaller than a header", "00000007 02000000", &amqp.FrameError{Size: 7, DataOffset: 2}},
 		{"of no size", "00000000 02000000", &amqp.FrameError{Size: 0, DataOffset: 2}},
 		{"header of one word", "00000008 01000000", &amqp.FrameError{Size: 8, DataOffset: 1}},
@@ -108,7 +108,7 @@ func TestFrameReaderRefuses(t *testing.T) {
 	require.Equal(t, io.EOF, err)
 	r = readerOf(sized(513), 1024, 0)
 	_, err = r.Next()
-	require.Equal(t, &amqp.FrameTooLargeError{Size: 513, Max: amqp.MinMaxFrameSize}, err, "what every peer takes is the least limit")
+	require.Equal(t, &amqp.FrameError{Size: 513, Max: amqp.MinMaxFrameSize}, err, "what every peer takes is the least limit")
 	_, err = readerOf(sized(513), 1024, 513).Next()
 	require.NoError(t, err)
 }

@@ -43,7 +43,7 @@ func (t *Transfer) Decode(f *Decoder) error {
 // AppendHead appends a frame without its payload. Append that, and call [EndFrame] with the length that b had. If no
 // field behind More is set, the last byte is that of More: [CodeTrue] or [CodeFalse].
 func (t *Transfer) AppendHead(b []byte, channel uint16) []byte {
-	b = append(b, 0, 0, 0, 0, 2, byte(FrameAMQP), byte(channel>>8), byte(channel),
+	b = append(b, 0, 0, 0, 0, 2, FrameAMQP, byte(channel>>8), byte(channel),
 		CodeDescribed, CodeSmallUlong, byte(DescTransfer), CodeList8, 0, 0)
 	if len(t.State)+len(t.DeliveryTag) > 128+MaxDeliveryTag {
 		return t.appendLargeHead(b[:len(b)-3])
@@ -128,7 +128,7 @@ func (d *Disposition) AppendFrame(b []byte, channel uint16) []byte {
 // sent all the time.
 func AppendAccepted(b []byte, channel uint16, first, last uint32, settled bool) []byte {
 	at := len(b)
-	b = append(b, 0, 0, 0, 0, 2, byte(FrameAMQP), byte(channel>>8), byte(channel),
+	b = append(b, 0, 0, 0, 0, 2, FrameAMQP, byte(channel>>8), byte(channel),
 		CodeDescribed, CodeSmallUlong, byte(DescDisposition), CodeList8, 0, 5, CodeTrue)
 	b = AppendBool(AppendUint(AppendUint(b, first), last), settled)
 	b = append(b, CodeDescribed, CodeSmallUlong, byte(DescAccepted), CodeList0)

@@ -119,13 +119,15 @@ func FuzzMessage(f *testing.F) {
 			}
 			require.Less(t, len(rest), len(b))
 			require.LessOrEqual(t, len(m.Body)+len(m.Topic)+len(m.Properties)+len(m.BornHost)+len(m.StoreHost)+len(rest), len(b))
+			if b = rest; len(m.BornHost)+len(m.StoreHost) > 16 {
+				continue // of IPv6, which is not written
+			}
 			out := wire.AppendMessage(nil, &m.MessageHead, m.Body, m.Topic, m.Properties)
 			over, err := again.Cut(out)
 			require.NoError(t, err)
 			require.Empty(t, over)
 			m.Checksum = again.Checksum
 			require.Equal(t, m, again)
-			b = rest
 		}
 	})
 }

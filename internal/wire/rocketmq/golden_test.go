@@ -130,9 +130,9 @@ func TestGoldenMessages(t *testing.T) {
 		}
 		assert.Equal(t, want, m, name)
 
-		ours := wire.AppendMessage([]byte("before"), &m.MessageHead, m.Body, m.Topic, m.Properties)
-		assert.Equal(t, hex.EncodeToString(b), hex.EncodeToString(ours[len("before"):]), name)
 		if len(m.BornHost)+len(m.StoreHost) == 16 {
+			ours := wire.AppendMessage([]byte("before"), &m.MessageHead, m.Body, m.Topic, m.Properties)
+			assert.Equal(t, hex.EncodeToString(b), hex.EncodeToString(ours[len("before"):]), name)
 			assert.Len(t, b, wire.SizeMessage(len(m.Body), len(m.Topic), len(m.Properties)), name)
 		}
 		for n := range b {

@@ -122,20 +122,13 @@ func SizeMessage(body, topic, properties int) int {
 	return fixedSize + 2*hostV4 + body + topic + properties
 }
 
-// AppendMessage appends a stored message. Hosts have 8 or 20 bytes; the bits for that in the system flag are set
-// accordingly.
+// AppendMessage appends a stored message. Its hosts are of IPv4, 8 bytes.
 func AppendMessage[T string | []byte](b []byte, h *MessageHead, body []byte, topic T, properties []byte) []byte {
 	be := binary.BigEndian
 	start := len(b)
-	magic, sysFlag := uint32(magicV1), h.SysFlag&^(SysBornHostV6|SysStoreHostV6)
+	magic := uint32(magicV1)
 	if len(topic) > shortTopic {
 		magic = magicV2
-	}
-	if len(h.BornHost) == hostV6 {
-		sysFlag |= SysBornHostV6
-	}
-	if len(h.StoreHost) == hostV6 {
-		sysFlag |= SysStoreHostV6
 	}
 	b = be.AppendUint32(b, 0) // the size
 	b = be.AppendUint32(b, magic)
@@ -144,7 +137,7 @@ func AppendMessage[T string | []byte](b []byte, h *MessageHead, body []byte, top
 	b = be.AppendUint32(b, h.Flag)
 	b = be.AppendUint64(b, uint64(h.QueueOffset))
 	b = be.AppendUint64(b, uint64(h.LogOffset))
-	b = be.AppendUint32(b, sysFlag)
+	b = be.AppendUint32(b, h.SysFlag&^(SysBornHostV6|SysStoreHostV6))
 	b = be.AppendUint64(b, uint64(h.Born))
 	b = append(b, h.BornHost...)
 	b = be.AppendUint64(b, uint64(h.Stored))
