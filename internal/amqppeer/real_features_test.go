@@ -3,9 +3,7 @@
 package amqppeer
 
 import (
-	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -56,60 +54,4 @@ func TestRealLimit(t *testing.T) {
 		}
 		return s.accepted(slots)
 	})
-}
-
-// TestRealPriorities: with -o max-priority, urgent messages come first; quorum queues of RabbitMQ 4 know two of them.
-func TestRealPriorities(t *testing.T) {
-	r := brokertest.StartRabbitMQ(t, brokertest.WithRabbitMQ4())
-	for name, options := range map[string][]string{
-		"classic": {"declare=classic", "max-priority=9"}, "quorum": {"declare=quorum"},
-	} {
-		run(t, "priorities/"+name, func(t *testing.T) error {
-			d := login(t, r.AMQPURL(), options...)
-			dest := queue("priorities " + name)
-			for _, priority := range []int{1, 8} {
-				if err := sendSome(t, d, dest, priority, 5); err != nil {
-					return err
-				}
-			}
-			got, err := receive(t, d, dest, 10)
-			want := []string{"8", "8", "8", "8", "8", "1", "1", "1", "1", "1"}
-			if name == "quorum" { // which has two priorities, and delivers one of the lower after two of the higher
-				want = want[:2]
-			}
-			if err == nil && !slices.Equal(want, got[:len(want)]) {
-				err = fmt.Errorf("the messages came as %v", got)
-			}
-			return err
-		})
-	}
-}
-
-// sendSome sends n messages whose body is their priority.
-func sendSome(t *testing.T, d driver.Driver, dest driver.Destination, priority, n int) error {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	outcomes := make(chan driver.Outcome, n)
-	p, err := d.Producer(ctx, driver.ProducerSpec{
-		Connection: driver.Connection{Key: "some"}, Destination: dest, Name: "some", MaxPending: n,
-		Variants: []driver.Variant{{Body: []byte(fmt.Sprint(priority)), Priority: priority}},
-	}, driver.DoneFunc(func(_ driver.Slot, o driver.Outcome) { outcomes <- o }))
-	if err != nil {
-		return err
-	}
-	for i := range n {
-		if err := p.Send(ctx, &driver.Message{Slot: driver.Slot(i), Time: 1}); err != nil { //nolint:gosec // small
-			return err
-		}
-	}
-	if err := p.Close(ctx); err != nil {
-		return err
-	}
-	for range n {
-		if o := <-outcomes; o.State != driver.Accepted {
-			return fmt.Errorf("a message was %s: %w", o.State, o.Err)
-		}
-	}
-	return nil
 }

@@ -220,16 +220,13 @@ type Stats struct {
 	Destinations []store.DestinationStats `json:"destinations"`
 	More         int                      `json:"more,omitempty"` // number of destinations after these
 	Total        store.Totals             `json:"total"`          // of all destinations
-	Memory       MemoryStats              `json:"memory"`
-	Faults       string                   `json:"faults"` // the current faults, in the syntax of [ParseFaults]
-	Done         store.FaultCounts        `json:"done"`   // effects of faults so far
-	RocketMQ     *rocketmq.Stats          `json:"rocketmq,omitempty"`
-}
-
-// MemoryStats is the memory held for clients, in bytes.
-type MemoryStats struct {
-	Used  int64 `json:"used"`
-	Limit int64 `json:"limit"`
+	Memory       struct {                 // held for clients, in bytes
+		Used  int64 `json:"used"`
+		Limit int64 `json:"limit"`
+	} `json:"memory"`
+	Faults   string            `json:"faults"` // the current faults, in the syntax of [ParseFaults]
+	Done     store.FaultCounts `json:"done"`   // effects of faults so far
+	RocketMQ *rocketmq.Stats   `json:"rocketmq,omitempty"`
 }
 
 // ConnectionStats count the connections of a protocol.

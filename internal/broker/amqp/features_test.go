@@ -50,24 +50,6 @@ func TestOutcomes(t *testing.T) {
 	})
 }
 
-func TestSettleModes(t *testing.T) {
-	for _, send := range []client.SenderSettleMode{client.SenderSettleModeUnsettled, client.SenderSettleModeSettled, client.SenderSettleModeMixed} {
-		t.Run(send.String(), func(t *testing.T) {
-			r := start(t, store.Config{}, amqp.Options{})
-			s := r.session()
-			out := r.sender(s, "Q", &client.SenderOptions{SettlementMode: &send})
-			in := r.receiver(s, "Q", &client.ReceiverOptions{Credit: 10})
-			for i := range 30 {
-				r.send(out, strconv.Itoa(i))
-			}
-			for i := range 30 {
-				r.expect(in, strconv.Itoa(i))
-			}
-			r.stats(queue("Q"), func(d store.DestinationStats) bool { return d.Queues[0].Settled == 30 && d.Queues[0].Depth == 0 })
-		})
-	}
-}
-
 // TestCredit: no more is sent than there is credit for, and draining gives back what is left of it.
 func TestCredit(t *testing.T) {
 	r := start(t, store.Config{}, amqp.Options{})

@@ -122,24 +122,6 @@ func TestNackDrops(t *testing.T) {
 	assert.EqualValues(t, 0, stats.Depth)
 }
 
-func TestRedelivered(t *testing.T) {
-	t.Parallel()
-	for how, want := range map[string]string{"UNSUBSCRIBE": "", "DISCONNECT": "", "": "true"} {
-		s := serve(t, store.Config{}, Options{})
-		c := connected(t, s.addr, "1.2")
-		fill(c, "/queue/x", 1)
-		c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client")
-		c.message("0")
-		if how != "" {
-			c.ask(how, "", "id:1")
-		}
-		_ = c.Close()
-		next := connected(t, s.addr, "1.2")
-		next.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client")
-		assert.Equal(t, want, next.message("0").headers["redelivered"], how)
-	}
-}
-
 func TestPrefetch(t *testing.T) {
 	t.Parallel()
 	for header, ahead := range map[string]int{

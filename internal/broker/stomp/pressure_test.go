@@ -107,20 +107,3 @@ func TestWithheld(t *testing.T) {
 	assert.EqualValues(t, 4, queueStats(s.store, "x").Stored)
 	assert.EqualValues(t, 2, s.store.FaultCounts().Withheld)
 }
-
-func TestStall(t *testing.T) {
-	t.Parallel()
-	s := serve(t, store.Config{}, Options{})
-	c := connected(t, s.addr, "1.2")
-	c.ask("SUBSCRIBE", "", "id:1", "destination:/queue/y", "ack:client")
-	s.store.Stall(time.Minute)
-	c.put("SEND", "x", "destination:/queue/x", "receipt:1")
-	c.quiet()
-	s.store.Stall(0)
-	assert.Equal(t, "1", c.get().headers["receipt-id"])
-	s.store.Stall(time.Minute)
-	c.put("SEND", "x", "destination:/queue/x", "receipt:2")
-	c.quiet()
-	_ = c.Close()
-	s.stop() // does not wait for a minute
-}

@@ -124,38 +124,6 @@ func TestRefused(t *testing.T) {
 	assert.EqualValues(t, 1, queueStats(s.store, "x").Stored)
 }
 
-// TestReceipts asks for one on each frame.
-func TestReceipts(t *testing.T) {
-	t.Parallel()
-	s := serve(t, store.Config{}, Options{})
-	c := connected(t, s.addr, "1.2")
-	c.ask("SUBSCRIBE", "", "id:s", "destination:/queue/x", "ack:client-individual")
-	c.ask("BEGIN", "", "transaction:t")
-	c.ask("SEND", "1", "destination:/queue/x", "transaction:t")
-	c.quiet()
-	c.put("COMMIT", "", "transaction:t", "receipt:a\\nb")
-	var ack string
-	for range 2 {
-		switch a := c.get(); a.command {
-		case "RECEIPT":
-			assert.Equal(t, `a\nb`, a.headers["receipt-id"])
-		case "MESSAGE":
-			ack = a.headers["ack"]
-		}
-	}
-	c.ask("BEGIN", "", "transaction:t")
-	c.ask("ACK", "", "id:"+ack, "transaction:t")
-	assert.EqualValues(t, 0, queueStats(s.store, "x").Settled)
-	c.ask("ABORT", "", "transaction:t")
-	c.ask("ACK", "", "id:"+ack)
-	assert.EqualValues(t, 1, queueStats(s.store, "x").Settled)
-	c.ask("UNSUBSCRIBE", "", "id:s")
-	c.ask("SEND", "2", "destination:/queue/x")
-	c.quiet()
-	c.ask("DISCONNECT", "")
-	require.Equal(t, "EOF", c.get().command)
-}
-
 // onPipe runs a connection in a bubble of synctest, where time is free.
 func onPipe(t *testing.T, o Options, connect string, f func(c *client)) (err error) {
 	t.Helper()

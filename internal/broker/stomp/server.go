@@ -89,6 +89,11 @@ type conn struct {
 	closing bool            // the writer ends after the rest of out
 	cause   error           // of the end of the connection
 
+	// Of the writer.
+	buf    []byte
+	active []*subscription // may have more messages to deliver
+	batch  [takeBatch]store.Delivery
+
 	heartbeat heartbeat
 	reads     atomic.Uint64
 	reading   atomic.Bool // the reader waits for the network
@@ -134,7 +139,7 @@ func (c *conn) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.in, c.known, c.subs, c.byID, c.txs = nil, nil, nil, nil, nil
-	c.headers, c.replies, c.out, c.ready = nil, nil, nil, nil
+	c.headers, c.replies, c.out, c.ready, c.buf, c.active = nil, nil, nil, nil, nil, nil
 	c.account.End()
 }
 

@@ -43,7 +43,7 @@ type subscription struct {
 	ack     []byte // the ack header up to that, if there is one
 	version wire.Version
 	ready   atomic.Bool // in conn.ready
-	active  bool        // in writer.active
+	active  bool        // in conn.active
 	size    int         // of the last body, in bytes
 
 	sent        atomic.Uint64 // deliveries

@@ -14,57 +14,47 @@ const (
 	takeBatch = 64
 )
 
-// writer is the state of the writer's goroutine.
-type writer struct {
-	conn   *conn
-	buf    []byte
-	active []*subscription // may have more messages to deliver
-	batch  [takeBatch]store.Delivery
-}
-
 // serve delivers and writes until the connection ends.
 func (c *conn) serve() {
-	w := &writer{conn: c}
-	for w.collect() {
-		w.deliver()
-		if len(w.buf) == 0 {
+	for c.collect() {
+		c.deliver()
+		if len(c.buf) == 0 {
 			continue
 		}
-		if _, err := c.net.Write(w.buf); err != nil {
+		if _, err := c.net.Write(c.buf); err != nil {
 			c.close(err)
 			return
 		}
 		c.writes.Add(1)
-		if w.buf = w.buf[:0]; cap(w.buf) > keepBuffer {
-			w.buf = nil
+		if c.buf = c.buf[:0]; cap(c.buf) > keepBuffer {
+			c.buf = nil
 		}
 	}
-	if len(w.buf) > 0 {
-		if _, err := c.net.Write(w.buf); err != nil { // bounded by closeTimeout
+	if len(c.buf) > 0 {
+		if _, err := c.net.Write(c.buf); err != nil { // bounded by closeTimeout
 			c.close(err)
 		}
 	}
 }
 
 // collect waits for work and takes it from the connection. It returns false at the end.
-func (w *writer) collect() bool {
-	c := w.conn
+func (c *conn) collect() bool {
 	c.mu.Lock()
-	for len(c.out) == 0 && len(c.ready) == 0 && len(w.active) == 0 && !c.beat && !c.closing {
+	for len(c.out) == 0 && len(c.ready) == 0 && len(c.active) == 0 && !c.beat && !c.closing {
 		c.mu.Unlock()
 		<-c.wake
 		c.mu.Lock()
 	}
-	w.buf, c.out = c.out, w.buf[:0]
+	c.buf, c.out = c.out, c.buf[:0]
 	if c.beat {
 		c.beat = false
-		w.buf = append(w.buf, '\n')
+		c.buf = append(c.buf, '\n')
 	}
 	closing := c.closing
 	for i, s := range c.ready {
 		if c.ready[i] = nil; !s.active {
 			s.active = true
-			w.active = append(w.active, s)
+			c.active = append(c.active, s)
 		}
 		s.ready.Store(false)
 	}
@@ -75,22 +65,22 @@ func (w *writer) collect() bool {
 }
 
 // deliver takes messages of the subscriptions in turn, up to writeBatch.
-func (w *writer) deliver() {
-	for len(w.active) > 0 && len(w.buf) < writeBatch {
-		s := w.active[0]
-		if w.active = w.active[1:]; w.serve(s) {
-			w.active = append(w.active, s)
+func (c *conn) deliver() {
+	for len(c.active) > 0 && len(c.buf) < writeBatch {
+		s := c.active[0]
+		if c.active = c.active[1:]; c.serveSubscription(s) {
+			c.active = append(c.active, s)
 		} else {
 			s.active = false
 		}
 	}
-	if len(w.active) == 0 {
-		w.active = nil // frees the elements before it
+	if len(c.active) == 0 {
+		c.active = nil // frees the elements before it
 	}
 }
 
-// serve appends messages of one subscription. It returns false if there are no more for now.
-func (w *writer) serve(s *subscription) (more bool) {
+// serveSubscription appends messages of one subscription. It returns false if there are no more for now.
+func (c *conn) serveSubscription(s *subscription) (more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -102,16 +92,16 @@ func (w *writer) serve(s *subscription) (more bool) {
 	}
 	// A Take of the whole credit asks for no notification, and only Take reduces the credit. So the subscription always
 	// takes messages that it was notified of, and has no need of [store.Consumer.Yield].
-	taken := s.consumer.Take(w.batch[:n])
+	taken := s.consumer.Take(c.batch[:n])
 	if taken == 0 {
 		return false
 	}
-	for i := range w.batch[:taken] {
-		w.buf = s.append(w.buf, &w.batch[i])
+	for i := range c.batch[:taken] {
+		c.buf = s.append(c.buf, &c.batch[i])
 	}
-	last := w.batch[taken-1].ID
-	s.size = len(w.batch[taken-1].Message.Content.Body())
-	clear(w.batch[:taken])
+	last := c.batch[taken-1].ID
+	s.size = len(c.batch[taken-1].Message.Content.Body())
+	clear(c.batch[:taken])
 	s.sent.Store(last + 1)
 	if s.mode != modeAuto {
 		s.outstanding.Add(int64(taken))

@@ -125,8 +125,8 @@ func (d *Destination) CountRefused(n int) {
 	d.store.CountFull(n)
 }
 
-// RefuseCommit decides about a transaction with a message to each of these destinations. If one of them has no room, and
-// messages are refused for that, it counts all messages as refused, and returns the destination; otherwise nil.
+// RefuseCommit decides about a transaction with a message to each of these destinations. If one of them has no room,
+// and messages are refused for that, it counts all messages as refused, and returns the destination; otherwise nil.
 func (s *Store) RefuseCommit(destinations []*Destination) *Destination {
 	if s.cfg.Full != Reject {
 		return nil
