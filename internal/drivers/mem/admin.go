@@ -2,6 +2,7 @@ package mem
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -54,12 +55,12 @@ func (d *memDriver) Purge(ctx context.Context, dest driver.Destination) (n uint6
 
 // visit calls f for a destination, if it exists, with its lock, through a connection of its own.
 func (d *memDriver) visit(ctx context.Context, op string, dest driver.Destination, f func(*destination)) error {
-	c, err := d.dialAny(ctx, op, nil)
+	c, err := d.dialAny(ctx, nil)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", op, err)
 	}
+	c.End(ctx)
 	b := c.broker
-	b.forget(c)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if found := b.destinations[dest]; found != nil {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -16,6 +17,7 @@ const defaultCredit = 1000
 // consumer takes batches of at most its credit from a queue; the next batch when the last has been settled.
 type consumer struct {
 	*conn
+	lease    *transport.Lease[*conn]
 	spec     driver.ConsumerSpec
 	queue    *queue
 	selector selector
@@ -24,7 +26,7 @@ type consumer struct {
 	wake     chan struct{}
 	settled  chan struct{} // signalled when a worker has settled a message
 	input    *driver.Meter // waits for messages
-	closed   bool
+	closed   atomic.Bool
 
 	unsettled atomic.Int64 // number of messages taken and not settled
 
@@ -37,7 +39,7 @@ type consumer struct {
 	back     []item     // delivered but unsettled messages, to be given back when the consumer closes
 }
 
-func (b *Broker) newConsumer(c *conn, spec driver.ConsumerSpec, op string, maxBody int) (*consumer, error) {
+func newConsumer(lease *transport.Lease[*conn], spec driver.ConsumerSpec, op string, maxBody int) (*consumer, error) {
 	sel, err := parseSelector(spec.Selector)
 	if err != nil {
 		return nil, &driver.Error{Class: driver.ClassUnsupported, Op: op, Hint: "simplify --selector", Err: err}
@@ -50,10 +52,11 @@ func (b *Broker) newConsumer(c *conn, spec driver.ConsumerSpec, op string, maxBo
 		spec.Credit = defaultCredit
 	}
 	k := &consumer{
-		conn: c, spec: spec, op: fmt.Sprintf("receive from %s", spec.Destination), maxBody: maxBody,
+		conn: lease.Conn, lease: lease, spec: spec, op: fmt.Sprintf("receive from %s", spec.Destination), maxBody: maxBody,
 		wake: make(chan struct{}, 1), settled: make(chan struct{}, 1), fetching: make(chan struct{}, 1),
 		input: driver.NewMeter(),
 	}
+	b := k.broker
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d := b.destination(spec.Destination)
@@ -108,23 +111,26 @@ func (c *consumer) Probe(ctx context.Context) error {
 }
 
 // Close returns the messages taken but not settled, and ends the subscription unless it is kept.
-func (c *consumer) Close(context.Context) error {
+func (c *consumer) Close(ctx context.Context) error {
+	if !c.closed.Swap(true) {
+		c.leave()
+		c.lease.Release(ctx)
+	}
+	return nil
+}
+
+func (c *consumer) leave() {
 	q := c.queue
 	d := q.dest
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if c.closed {
-		return nil
-	}
-	c.closed = true
 	q.giveBack(slices.Concat(again(c.tx), c.back, c.batch[c.next:]))
 	q.leave(c)
-	kept := q.durable && (c.spec.KeepSubscription || c.dead())
+	kept := q.durable && (c.spec.KeepSubscription || c.Dead())
 	if !q.permanent && len(q.members) == 0 && !kept {
 		d.queues = slices.DeleteFunc(d.queues, func(k *queue) bool { return k == q })
 		d.freed()
 	}
-	return nil
 }
 
 // Run delivers until ctx ends or the connection is lost.
@@ -233,7 +239,7 @@ func (c *consumer) settle(ctx context.Context, it item, verdict driver.Verdict) 
 
 // onlyIfDead returns err if the connection was lost, and nil if a context has ended.
 func (c *consumer) onlyIfDead(err error) error {
-	if c.dead() {
+	if c.Dead() {
 		return err
 	}
 	return nil

@@ -92,7 +92,9 @@ type conn struct {
 }
 
 func (c *conn) live() bool { return c.state.Load() == connLive }
-func (c *conn) dead() bool { return c.state.Load() == connLost }
+
+// Dead implements [transport.Shared].
+func (c *conn) Dead() bool { return c.state.Load() == connLost }
 
 // Host implements [driver.Located].
 func (c *conn) Host() string { return c.line.host }
@@ -152,10 +154,11 @@ func noConnection(op, why string) error {
 	return driver.Errorf(driver.ClassConnect, op, "use another host name, and no -o connect-fail", "%s", why)
 }
 
-func (b *Broker) forget(c *conn) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.conns, c)
+// End implements [transport.Shared].
+func (c *conn) End(context.Context) {
+	c.broker.mu.Lock()
+	defer c.broker.mu.Unlock()
+	delete(c.broker.conns, c)
 }
 
 // Disconnect breaks all connections, like a killed broker: messages in flight end as Unknown, unsettled messages return

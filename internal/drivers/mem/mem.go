@@ -106,10 +106,7 @@ type memDriver struct {
 	options Options
 	open    driver.OpenOptions
 	broker  func(host string) *Broker
-
-	mu     sync.Mutex
-	conns  map[string]*conn
-	closed bool
+	pool    transport.Pool[*conn]
 }
 
 func newDriver(opts driver.OpenOptions, broker func(string) *Broker) (*memDriver, error) {
@@ -119,8 +116,8 @@ func newDriver(opts driver.OpenOptions, broker func(string) *Broker) (*memDriver
 	}
 	d := &memDriver{
 		login: opts.User + ":" + opts.Password, hosts: hosts, options: DefaultOptions(), open: opts, broker: broker,
-		conns: map[string]*conn{},
 	}
+	d.pool.Open = func(ctx context.Context, spec driver.Connection) (*conn, error) { return d.dialAny(ctx, spec.Order) }
 	if o, ok := opts.Options.(*Options); ok && o != nil {
 		d.options = *o
 	}
@@ -145,40 +142,8 @@ func splitURL(text string) (login string, hosts []string, err error) {
 	return login, strings.Split(strings.TrimSuffix(rest, "/"), ","), nil
 }
 
-// connect returns the live connection of that key. It opens the connection if need be.
-func (d *memDriver) connect(ctx context.Context, c driver.Connection, op string) (*conn, error) {
-	if known, err := d.share(c.Key, nil, op); known != nil || err != nil {
-		return known, err
-	}
-	made, err := d.dialAny(ctx, op, c.Order)
-	if err != nil {
-		return nil, err
-	}
-	shared, err := d.share(c.Key, made, op)
-	if shared != made {
-		made.broker.forget(made)
-	}
-	return shared, err
-}
-
-// share returns the live connection of that key; if there is none, made becomes it.
-func (d *memDriver) share(key string, made *conn, op string) (*conn, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return nil, driver.Errorf(driver.ClassOther, op, "", "the driver is closed")
-	}
-	if known := d.conns[key]; known != nil && !known.dead() {
-		return known, nil
-	}
-	if made != nil {
-		d.conns[key] = made
-	}
-	return made, nil
-}
-
 // dialAny tries the hosts in an order, see [driver.Connection].
-func (d *memDriver) dialAny(ctx context.Context, op string, order []int) (*conn, error) {
+func (d *memDriver) dialAny(ctx context.Context, order []int) (*conn, error) {
 	hosts := d.hosts
 	if order != nil {
 		hosts = nil
@@ -193,7 +158,7 @@ func (d *memDriver) dialAny(ctx context.Context, op string, order []int) (*conn,
 			return made, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: %w", op, err)
+	return nil, err
 }
 
 func (d *memDriver) dial(ctx context.Context, host string) (*conn, error) {
@@ -216,37 +181,31 @@ func (d *memDriver) dial(ctx context.Context, host string) (*conn, error) {
 func (d *memDriver) Producer(
 	ctx context.Context, spec driver.ProducerSpec, done driver.Completions,
 ) (driver.Producer, error) {
-	op := fmt.Sprintf("open producer on %s", spec.Destination)
-	c, err := d.connect(ctx, spec.Connection, op)
+	lease, err := d.pool.Acquire(ctx, spec.Connection)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open producer on %s: %w", spec.Destination, err)
 	}
-	return c.broker.newProducer(c, spec, done), nil
+	return newProducer(lease, spec, done), nil
 }
 
 // Consumer subscribes.
 func (d *memDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	op := fmt.Sprintf("open consumer on %s", spec.Destination)
-	c, err := d.connect(ctx, spec.Connection, op)
+	lease, err := d.pool.Acquire(ctx, spec.Connection)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", op, err)
 	}
-	consumer, err := c.broker.newConsumer(c, spec, op, d.open.LargestBody())
+	consumer, err := newConsumer(lease, spec, op, d.open.LargestBody())
 	if err != nil {
+		lease.Release(ctx)
 		return nil, err
 	}
 	return consumer, nil
 }
 
 // Close closes all connections.
-func (d *memDriver) Close(context.Context) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.closed = true
-	for key, c := range d.conns {
-		c.broker.forget(c)
-		delete(d.conns, key)
-	}
+func (d *memDriver) Close(ctx context.Context) error {
+	d.pool.Close(ctx)
 	return nil
 }
 

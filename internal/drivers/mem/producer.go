@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/transport"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -28,6 +29,7 @@ type pending struct {
 // producer sends. Sends that do not end at once wait in a list; a timer ends them when they are due.
 type producer struct {
 	*conn
+	lease  *transport.Lease[*conn]
 	dest   *destination
 	spec   driver.ProducerSpec
 	op     string
@@ -48,10 +50,11 @@ type producer struct {
 	withheld []driver.Slot // without an answer until the end
 }
 
-func (b *Broker) newProducer(c *conn, spec driver.ProducerSpec, done driver.Completions) *producer {
+func newProducer(lease *transport.Lease[*conn], spec driver.ProducerSpec, done driver.Completions) *producer {
+	b := lease.Conn.broker
 	p := &producer{
-		conn: c, spec: spec, op: fmt.Sprintf("send to %s", spec.Destination), done: done, room: driver.NewMeter(),
-		socket: driver.NewMeter(), drained: make(chan struct{}, 1),
+		conn: lease.Conn, lease: lease, spec: spec, op: fmt.Sprintf("send to %s", spec.Destination), done: done,
+		room: driver.NewMeter(), socket: driver.NewMeter(), drained: make(chan struct{}, 1),
 	}
 	p.timer = time.AfterFunc(never, p.settle)
 	b.mu.Lock()
@@ -105,7 +108,7 @@ func (p *producer) OnEnd(ended func(error)) {
 
 // noticeEnd reports the end of the connection, once. Broker.mu is held.
 func (p *producer) noticeEnd() {
-	if !p.dead() {
+	if !p.Dead() {
 		return
 	}
 	p.schedule()
@@ -118,7 +121,7 @@ func (p *producer) noticeEnd() {
 // sendNowhere is Send on a frozen or lost connection.
 func (p *producer) sendNowhere(ctx context.Context, slot driver.Slot) error {
 	p.mu.Lock()
-	inPipe := !p.dead() && len(p.withheld) < pipeSize
+	inPipe := !p.Dead() && len(p.withheld) < pipeSize
 	if inPipe {
 		p.withheld = append(p.withheld, slot)
 		count(&p.dest.stats.Arrived, 1)
@@ -277,7 +280,7 @@ func (p *producer) schedule() {
 // wait returns how long the oldest send waits for its answer. p.mu is held.
 func (p *producer) wait() time.Duration {
 	switch {
-	case p.dead():
+	case p.Dead():
 		return 0
 	case p.pending.len() == 0 || !p.live():
 		return never
@@ -292,7 +295,7 @@ func (p *producer) settle() {
 	defer p.settling.Unlock()
 	for !p.closed {
 		p.mu.Lock()
-		if p.dead() {
+		if p.Dead() {
 			p.mu.Unlock()
 			p.abandon()
 			break
@@ -335,7 +338,7 @@ func (p *producer) abandon() {
 	}
 	p.mu.Unlock()
 	o := driver.Outcome{State: driver.Unknown, Class: driver.ClassTimeout}
-	if p.dead() {
+	if p.Dead() {
 		o.Class = driver.ClassConnectionLost
 	}
 	o.Err = driver.Errorf(o.Class, p.op, "", "the broker did not answer before the end")
@@ -360,12 +363,16 @@ func (p *producer) Close(ctx context.Context) error {
 	}
 	p.settling.Lock()
 	defer p.settling.Unlock()
+	if p.closed {
+		return nil
+	}
 	p.closed = true
 	p.timer.Stop()
 	p.abandon()
 	p.broker.mu.Lock()
-	defer p.broker.mu.Unlock()
 	delete(p.broker.producers, p)
+	p.broker.mu.Unlock()
+	p.lease.Release(ctx)
 	return nil
 }
 
