@@ -3,7 +3,6 @@ package amqp
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"sync"
 
@@ -110,14 +109,14 @@ func (d *amqpDriver) Consumer(ctx context.Context, spec driver.ConsumerSpec) (dr
 		k.credit = max(k.credit, uint32(2*n)) //nolint:gosec // deliveries of an open transaction are unsettled
 	}
 	k.sub.reserve(c)
-	if err := k.open(ctx, op); err != nil {
+	if err := k.open(ctx); err != nil {
 		k.quit(ctx)
 		return nil, transport.Explain(op, err)
 	}
 	return k, nil
 }
 
-func (k *consumer) open(ctx context.Context, op string) (err error) {
+func (k *consumer) open(ctx context.Context) (err error) {
 	c, opts, spec := k.lease.Conn, &k.lease.Conn.driver.cfg.Options, &k.spec
 	if spec.TransactionSize > 0 && k.settled {
 		return driver.Errorf(driver.ClassUnsupported, "", "leave out -o settle=at-most-once or --tx",
@@ -127,9 +126,10 @@ func (k *consumer) open(ctx context.Context, op string) (err error) {
 		return driver.Errorf(driver.ClassUnsupported, "", "leave out --consumer-fail, or --tx and -o settle=at-most-once",
 			"a message fails by itself, and is not settled before")
 	}
-	if err := errors.Join(
-		transport.Explain(op, c.speaks.checkSelector(spec)), transport.Explain(op, c.checkConsumer(spec, opts)),
-	); err != nil {
+	if err := c.speaks.checkSelector(spec); err != nil {
+		return err
+	}
+	if err := c.checkConsumer(spec, opts); err != nil {
 		return err
 	}
 	if err := c.prepareReceive(ctx, spec, opts); err != nil {

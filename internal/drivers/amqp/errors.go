@@ -3,6 +3,7 @@ package amqp
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,86 +20,55 @@ type meaning struct {
 	hint  string
 }
 
-func meaningOf(condition string) meaning {
-	switch condition {
-	case wire.CondNotFound:
-		return meaning{driver.ClassNotFound, "it does not exist", ""} // see remote
-	case wire.CondResourceDeleted:
-		return meaning{driver.ClassNotFound, "it was deleted", "the address or queue was deleted on the broker"}
-	case wire.CondUnauthorized:
-		return meaning{driver.ClassAuth, "not authorised", "check --user and --password and the user's permissions " +
-			"for this address on the broker"}
-	case wire.CondResourceLimit:
-		return meaning{driver.ClassFull, "a limit of the broker was reached", "look for a full address or a quota on " +
-			"the broker (Artemis: max-size-bytes, address-full-policy)"}
-	case wire.CondMessageSize:
-		return meaning{driver.ClassTooLarge, "the message is too large", "send smaller messages or raise the broker's limit"}
-	case wire.CondNotImplemented:
-		return meaning{driver.ClassUnsupported, "the broker cannot do that", ""}
-	case wire.CondNotAllowed:
-		return meaning{
-			driver.ClassUnsupported, "not allowed",
-			"the address may be of the other kind: try queue:// or topic://",
-		}
-	case wire.CondResourceLocked:
-		return meaning{driver.ClassNone, "another client is using it", "another consumer may have it exclusively"}
-	case wire.CondStolen:
-		return meaning{
-			driver.ClassNone, "another client took it over",
-			"give each running client its own --clientID and subscription name",
-		}
-	case wire.CondDetachForced:
-		return meaning{driver.ClassNone, "forced by the broker", "it was closed on the broker, or its queue was removed"}
-	case wire.CondForced:
-		return meaning{
-			driver.ClassNone, "forced by the broker",
-			"the broker is shutting down, or the connection was closed on it",
-		}
-	case wire.CondRedirect, wire.CondLinkRedirect:
-		return meaning{driver.ClassNone, "the broker redirects to another address", "connect to the broker that it names"}
-	case wire.CondInternal:
-		return meaning{driver.ClassOther, "an error inside the broker", lookAtBroker}
-	case wire.CondIllegalState, wire.CondPrecondition:
-		return meaning{driver.ClassOther, "the state of the broker does not allow it", lookAtBroker}
-	case wire.CondDecode, wire.CondFrameSize, wire.CondInvalidField, wire.CondFraming, wire.CondErrantLink,
-		wire.CondHandleInUse, wire.CondUnattachedHandle, wire.CondWindow, wire.CondTransferLimit:
-		return meaning{driver.ClassProtocol, "the broker says that we broke the protocol", ""}
-	default:
-		return meaning{}
+var meanings = allMeanings() //nolint:gochecknoglobals // a table that never changes; rejections may be many
+
+// allMeanings returns the meanings by condition, or by Artemis's code, with which its descriptions begin where the
+// condition is a general one (ActiveMQMessageBundle).
+func allMeanings() map[string]meaning {
+	const (
+		permissions = "check --user and --password and the user's permissions for this address on the broker"
+		quota       = "look for a full address or a quota on the broker (Artemis: max-size-bytes, address-full-policy)"
+	)
+	unauthorized := meaning{driver.ClassAuth, "not authorised", permissions}
+	full := meaning{driver.ClassFull, "a limit of the broker was reached", quota}
+	state := meaning{driver.ClassOther, "the state of the broker does not allow it", ""}
+	forced := meaning{driver.ClassNone, "forced by the broker", "the broker is shutting down, or it was closed on it"}
+	redirect := meaning{driver.ClassNone, "the broker redirects to another address", "connect to the broker that it names"}
+	m := map[string]meaning{
+		wire.CondNotFound:        {driver.ClassNotFound, "it does not exist", ""}, // see remote
+		wire.CondResourceDeleted: {driver.ClassNotFound, "it was deleted", "the address or queue was deleted on the broker"},
+		wire.CondUnauthorized:    unauthorized,
+		"AMQ229031":              unauthorized, "AMQ229032": unauthorized, "AMQ229213": unauthorized,
+		wire.CondResourceLimit: full, "AMQ229102": full,
+		"AMQ229119":             {driver.ClassFull, "the broker's disk is full", "make room, or raise max-disk-usage"},
+		wire.CondMessageSize:    {driver.ClassTooLarge, "the message is too large", hintSmaller},
+		wire.CondNotImplemented: {driver.ClassUnsupported, "the broker cannot do that", ""},
+		wire.CondNotAllowed:     {driver.ClassUnsupported, "not allowed", hintKind},
+		wire.CondResourceLocked: {driver.ClassNone, "another client is using it", "another consumer may have it exclusively"},
+		wire.CondStolen:         {driver.ClassNone, "another client took it over", hintOwnID},
+		wire.CondDetachForced:   forced, wire.CondForced: forced,
+		wire.CondRedirect: redirect, wire.CondLinkRedirect: redirect,
+		wire.CondInternal:     {driver.ClassOther, "an error inside the broker", ""},
+		wire.CondIllegalState: state, wire.CondPrecondition: state,
 	}
+	for _, accusing := range []string{
+		wire.CondDecode, wire.CondFrameSize, wire.CondInvalidField, wire.CondFraming, wire.CondErrantLink,
+		wire.CondHandleInUse, wire.CondUnattachedHandle, wire.CondWindow, wire.CondTransferLimit,
+	} {
+		m[accusing] = meaning{driver.ClassProtocol, "the broker says that we broke the protocol", ""}
+	}
+	return m
 }
 
 const (
 	lookAtBroker = "look into the broker's log"
+	hintSmaller  = "send smaller messages or raise the broker's limit"
+	hintKind     = "the address may be of the other kind: try queue:// or topic://"
+	hintOwnID    = "give each running client its own --clientID and subscription name"
 
 	maxWords     = 400 // of a quoted text of a broker, in bytes
 	maxCondition = 100
 )
-
-// codeOf returns the code with which Artemis begins its descriptions, such as AMQ229119; empty if there is none.
-func codeOf(description string) string {
-	code, _, ok := strings.Cut(description, ":")
-	if !ok || !strings.HasPrefix(code, "AMQ") {
-		return ""
-	}
-	return code
-}
-
-// meaningOfCode is meaningOf for codes of Artemis (ActiveMQMessageBundle) that come with a general condition.
-func meaningOfCode(code string) (m meaning, ok bool) {
-	switch code {
-	case "AMQ229031", "AMQ229032", "AMQ229213": // the user may not create the address, or may not use it
-		return meaningOf(wire.CondUnauthorized), true
-	case "AMQ229102":
-		return meaningOf(wire.CondResourceLimit), true
-	case "AMQ229119":
-		return meaning{
-			driver.ClassFull, "the broker's disk is full",
-			"make room on its disk, or raise max-disk-usage; messages that are not persistent may still be taken",
-		}, true
-	}
-	return meaning{}, false
-}
 
 // brokerError is the peer's error behind a [driver.Error].
 type brokerError struct {
@@ -127,17 +97,17 @@ func (d dialect) lost(ended string, class driver.Class, e *wire.Error) *driver.E
 // remote describes the peer's error in plain words, followed by the peer's own text, shortened. Ended is a clause to
 // put before, such as "the broker closed the link"; "" for none.
 func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Error) *driver.Error {
-	m := meaningOf(e.Condition)
+	m := meanings[e.Condition]
 	if e.Condition == wire.CondTxnRollback {
 		cause := wire.Lookup(e.Info, wire.InfoCause)
 		condition, _ := cause.Text()
-		m = meaningOf(string(condition))
+		m = meanings[string(condition)]
 	}
 	if e.Condition == wire.CondNotFound {
 		m.hint = protocol.Missing(string(d))
 	}
-	if known, ok := meaningOfCode(codeOf(e.Description)); ok {
-		m = known
+	if code, _, ok := strings.Cut(e.Description, ":"); ok && strings.HasPrefix(code, "AMQ") && meanings[code].words != "" {
+		m = meanings[code]
 	}
 	if d == activemq && e.Condition == wire.CondDecode {
 		// ActiveMQ Classic also ends a connection with that when it fails itself, such as while it stops for a full disk.
@@ -149,21 +119,12 @@ func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Err
 	if m.hint == "" {
 		m.hint = lookAtBroker
 	}
-	text := ended
-	for _, part := range []string{m.words, transport.Clip(e.Description, maxWords)} {
-		if part == "" {
-			continue
-		}
-		if text != "" {
-			text += ": "
-		}
-		text += part
-	}
-	if text != "" {
-		text += " "
-	}
+	parts := slices.DeleteFunc([]string{ended, m.words, transport.Clip(e.Description, maxWords)},
+		func(part string) bool { return part == "" })
 	condition := transport.Clip(e.Condition, maxCondition)
-	return &driver.Error{Class: class, Op: op, Hint: m.hint, Err: &brokerError{condition, text + "(" + condition + ")"}}
+	return &driver.Error{Class: class, Op: op, Hint: m.hint, Err: &brokerError{
+		condition, strings.TrimSpace(strings.Join(parts, ": ") + " (" + condition + ")"),
+	}}
 }
 
 // refusedOpen describes why a broker that knows the user closes the connection at once. There is no address yet: the
@@ -174,7 +135,7 @@ func refusedOpen(e *wire.Error) *driver.Error {
 	field := wire.Lookup(e.Info, "invalid-field")
 	if name, _ := field.Text(); string(name) == "container-id" { // Artemis and Classic
 		err.Class = driver.ClassConnect
-		err.Hint = "another client with that --clientID, or that name, is connected: give each running client its own"
+		err.Hint = "another client with that --clientID, or that name, is connected; " + hintOwnID
 		return err
 	}
 	switch e.Condition {

@@ -63,7 +63,8 @@ func Factory() driver.Factory {
 	return protocol.Factory(driver.Factory{
 		Name: "amqp", Title: "AMQP 1.0", Client: driver.Native, Hosts: protocol.AMQP().Hosts,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic}, InFlight: inFlight,
-	}, protocol.AMQP(), defaultOptions, newConfig, func(c transport.Settings[Options]) driver.Driver { return newDriver(c) })
+	}, protocol.AMQP(), defaultOptions, newConfig,
+		func(c transport.Settings[Options]) driver.Driver { return newDriver(c) })
 }
 
 // inFlight is [driver.Factory.InFlight]: the next transaction begins with the broker's answer, while one is committed.

@@ -57,23 +57,6 @@ func TestAttachedAnew(t *testing.T) {
 	})
 }
 
-// TestAllMistakesOfAConsumer: all settings that a broker would ignore are told at once.
-func TestAllMistakesOfAConsumer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPeer(t)
-		p.open = productOf("RabbitMQ", "4.1.0")
-		d := p.driver(driver.OpenOptions{})
-		_, err := d.Consumer(t.Context(), driver.ConsumerSpec{
-			Connection: conn("c"), Destination: driver.Destination{Kind: driver.Topic, Name: "t"}, Name: "c",
-			Selector: "a = 1", Durable: true, Subscription: "s",
-		})
-		require.ErrorContains(t, err, "there are no selectors")
-		require.ErrorContains(t, err, "open a consumer on topic://t: RabbitMQ over AMQP: only queues can be consumed from")
-		require.Equal(t, driver.ClassUnsupported, driver.ClassOf(err))
-		require.NoError(t, d.Close(t.Context()))
-	})
-}
-
 // TestLinkKeepsNoFrame: the settings of a link do not keep the read buffer in memory in which they came.
 func TestLinkKeepsNoFrame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

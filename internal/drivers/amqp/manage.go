@@ -133,28 +133,27 @@ func (o *Options) declaration() []byte {
 // queue declares a queue by the options, or asks for its kind.
 func (c *connection) queue(ctx context.Context, name string, o *Options) (q queueKind, err error) {
 	path := "/queues/" + url.PathEscape(name)
-	method, verb, body := "GET", "describe", []byte(nil)
+	method, body := "GET", []byte(nil)
 	if o.Declare != declareNo {
-		method, verb, body = "PUT", "declare", o.declaration()
+		method, body = "PUT", o.declaration()
 	}
 	a, err := c.ask(ctx, method, path, body)
 	if err != nil {
 		return q, err
 	}
+	refused := func(class driver.Class, hint, what string) (queueKind, error) {
+		return q, driver.Errorf(class, "", hint, "%s: %s", what, a.words())
+	}
 	switch a.status {
 	case 200, 201:
 	case 404:
-		return q, driver.Errorf(driver.ClassNotFound, "", hintDeclare, "it does not exist: %s", a.words())
+		return refused(driver.ClassNotFound, hintDeclare, "it does not exist")
 	case 409:
-		return q, driver.Errorf(driver.ClassOther, "",
-			"leave out -o declare, or delete the queue, or use another name",
-			"the queue exists with other settings: %s", a.words())
+		return refused(driver.ClassOther, "leave out -o declare, or use another name", "the queue exists with other settings")
 	case 401, 403:
-		return q, driver.Errorf(driver.ClassAuth, "", "check the user's permissions for this queue on the broker",
-			"not authorised: %s", a.words())
+		return refused(driver.ClassAuth, "check the user's permissions for this queue on the broker", "not authorised")
 	default:
-		return q, driver.Errorf(driver.ClassOther, "", lookAtBroker,
-			"the broker refuses to %s the queue: %s", verb, a.words())
+		return refused(driver.ClassOther, lookAtBroker, "the broker refuses the queue")
 	}
 	kind := wire.Lookup(a.body, "type")
 	text, _ := kind.Text()

@@ -83,7 +83,7 @@ func (s *session) detached(p *wire.Body) error {
 	case f.Error != nil && l.refused:
 		err := s.c.remote("", driver.ClassOther, "", f.Error)
 		if s.c.speaks == artemis && f.Error.Condition == wire.CondIllegalState { // a consumer of a queue where it has a topic
-			err.Hint = meaningOf(wire.CondNotAllowed).hint
+			err.Hint = hintKind
 		}
 		l.err = err
 	case f.Error != nil && opening:

@@ -18,7 +18,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	t, id := p.kinds[m.Variant], p.idOf(m)
 	size := t.Size(len(id))
 	if p.tooLarge(size) {
-		return driver.Errorf(driver.ClassTooLarge, p.op, "send smaller messages or raise the broker's limit",
+		return driver.Errorf(driver.ClassTooLarge, p.op, hintSmaller,
 			"the message has %d bytes, and the broker takes no more than %d", size, p.peer.MaxMessageSize)
 	}
 	var state []byte

@@ -66,7 +66,8 @@ func Factory() driver.Factory {
 		Client:       driver.Native,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
 		InFlight:     windowOf,
-	}, protocol.STOMP(), defaultOptions, newConfig, func(c transport.Settings[Options]) driver.Driver { return newDriver(c) })
+	}, protocol.STOMP(), defaultOptions, newConfig,
+		func(c transport.Settings[Options]) driver.Driver { return newDriver(c) })
 }
 
 // windowOf is [driver.Factory.InFlight].
