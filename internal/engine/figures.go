@@ -73,7 +73,7 @@ func (r *run) readTime() (first, last time.Duration, ok bool) {
 }
 
 // readIn sets the rates of groups that have read a backlog.
-func readIn(first, last time.Duration, groups []stats.GroupSummary) {
+func readIn(first, last time.Duration, groups []stats.StepSummary) {
 	for i := range groups {
 		g := &groups[i]
 		g.Extremes.Read(first, last, &g.Average, &g.Minimum, &g.Maximum)
@@ -81,14 +81,10 @@ func readIn(first, last time.Duration, groups []stats.GroupSummary) {
 }
 
 // withGroups adds the figures of each group, under the names of their metrics.
-func withGroups(f map[string]float64, groups []stats.GroupSummary) map[string]float64 {
+func withGroups(f map[string]float64, groups []stats.StepSummary) map[string]float64 {
 	for i := range groups {
 		g := &groups[i]
-		of := sides{g.Sends, g.Receives}.figures(&stats.StepSummary{
-			Total: g.Total, Measured: g.Measured, Latencies: g.Latencies, Minimum: g.Minimum, Maximum: g.Maximum,
-			Average: g.Average,
-			Offered: g.Offered, Stalls: g.Stalls,
-		})
+		of := sides{g.Sends, g.Receives}.figures(g)
 		for name, v := range of {
 			f[threshold.GroupPrefix+g.Name+"."+name] = v
 		}

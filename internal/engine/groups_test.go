@@ -25,7 +25,7 @@ func to(queue string, edits ...func(*plan.Group)) func(*plan.Group) {
 }
 
 // groupsOf returns the sent, completed, received and measured messages of groups by their names.
-func groupsOf(list []stats.GroupSummary) map[string][4]uint64 {
+func groupsOf(list []stats.StepSummary) map[string][4]uint64 {
 	got := map[string][4]uint64{}
 	for i := range list {
 		g := &list[i]

@@ -264,7 +264,7 @@ func (s *step) judged(figures map[string]float64) []threshold.Outcome {
 
 // groupsOf returns the figures of the groups that the present step has. One of an earlier step is there too if
 // something of it ended in this one, so that the groups add up to the step.
-func (r *run) groupsOf(all []stats.GroupSummary) (list []stats.GroupSummary) {
+func (r *run) groupsOf(all []stats.StepSummary) (list []stats.StepSummary) {
 	for _, g := range all {
 		i := slices.IndexFunc(r.step.uses, func(u *use) bool { return u.plan.Name == g.Name })
 		if i < 0 && g.Total == (stats.Counters{}) {

@@ -151,7 +151,7 @@ func requireGroupIntervals(t *testing.T, snapshots []*stats.Snapshot, sum *stats
 		require.Equal(t, count(s.Latencies[result.Ack]), ack)
 		require.Equal(t, count(s.Latencies[result.Transfer]), transfer)
 	}
-	check := func(step string, list []stats.GroupSummary) {
+	check := func(step string, list []stats.StepSummary) {
 		for i := range list {
 			g, k := &list[i], key{step, list[i].Name}
 			require.Equal(t, g.Total, counts[k], "%s of %s", g.Name, step)

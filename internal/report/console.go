@@ -196,7 +196,7 @@ func (c *Console) print(text string) error {
 }
 
 // writeMinimum writes the lowest rates, see writeExtreme.
-func (c *Console) writeMinimum(b *strings.Builder, m *stats.Minimum) {
+func (c *Console) writeMinimum(b *strings.Builder, m *stats.Peaks) {
 	if c.run.Producing {
 		writeExtreme(b, "--- minimum completed:", &m.Completed)
 	}

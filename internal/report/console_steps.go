@@ -48,7 +48,7 @@ func (c *Console) writeStep(b *strings.Builder, s *stats.StepSummary) {
 
 // writeGroups writes a table of the groups of a step, or of a run with one step, if there are several. Totals include
 // the warm-up; average rates and latencies are those of the measured time.
-func writeGroups(b *strings.Builder, groups []stats.GroupSummary) {
+func writeGroups(b *strings.Builder, groups []stats.StepSummary) {
 	if len(groups) < 2 {
 		return
 	}
@@ -74,7 +74,7 @@ func writeGroups(b *strings.Builder, groups []stats.GroupSummary) {
 	}
 }
 
-func groupRow(g *stats.GroupSummary) []string {
+func groupRow(g *stats.StepSummary) []string {
 	number := func(known bool, n uint64) string {
 		if !known {
 			return "-"

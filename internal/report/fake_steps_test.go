@@ -72,7 +72,7 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 		play(stats.Drain, 50*time.Millisecond, last, noLatencies())
 		step.End = at
 		step.Health = stats.Health{CPU: time.Second, Wall: step.End.Sub(step.Start), Cores: 2}
-		step.Minimum = stats.Minimum{Completed: stats.Lowest{Seconds: seconds[i], PerSecond: 7, To: at, Elapsed: time.Second}}
+		step.Minimum = stats.Peaks{Completed: stats.Lowest{Seconds: seconds[i], PerSecond: 7, To: at, Elapsed: time.Second}}
 		step.Groups = fakeGroups(&step)
 		f.summary.Steps = append(f.summary.Steps, step)
 	}
@@ -98,21 +98,21 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 }
 
 // fakeGroups returns the groups of a step: senders and readers, or only readers.
-func fakeGroups(s *stats.StepSummary) []stats.GroupSummary {
+func fakeGroups(s *stats.StepSummary) []stats.StepSummary {
 	receiving := func(c stats.Counters) stats.Counters { return stats.Counters{result.Received: c[result.Received]} }
-	senders := stats.GroupSummary{
+	senders := stats.StepSummary{
 		Name: "senders", Sends: true, Due: s.Due, Total: s.Total.Sub(receiving(s.Total)), Measured: s.Measured.Sub(receiving(s.Measured)),
-		Minimum: stats.Minimum{Completed: s.Minimum.Completed}, Average: s.Average,
+		Minimum: stats.Peaks{Completed: s.Minimum.Completed}, Average: s.Average,
 		Latencies: result.Latencies{result.Delay: s.Latencies[result.Delay], result.Ack: s.Latencies[result.Ack], result.Response: s.Latencies[result.Response]},
 	}
-	readers := stats.GroupSummary{
+	readers := stats.StepSummary{
 		Name: "readers", Receives: true, Total: receiving(s.Total), Measured: receiving(s.Measured), Average: s.Average,
 		Latencies: result.Latencies{result.Transfer: s.Latencies[result.Transfer]},
 	}
 	if !s.Sends {
-		return []stats.GroupSummary{readers}
+		return []stats.StepSummary{readers}
 	}
-	return []stats.GroupSummary{senders, readers}
+	return []stats.StepSummary{senders, readers}
 }
 
 // fakeSecond returns the figures of a second of a step; both indexes begin at 0.

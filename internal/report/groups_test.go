@@ -59,7 +59,7 @@ func groupRun(n int) *fakeRun {
 		f.snapshots = append(f.snapshots, s)
 	}
 	for i, g := range f.run.Groups {
-		f.summary.Groups = append(f.summary.Groups, stats.GroupSummary{Name: g.Name, Sends: g.Sends, Receives: g.Receives, Total: totals[i]})
+		f.summary.Groups = append(f.summary.Groups, stats.StepSummary{Name: g.Name, Sends: g.Sends, Receives: g.Receives, Total: totals[i]})
 	}
 	return f
 }

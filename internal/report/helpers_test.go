@@ -130,7 +130,7 @@ func ownRun() *stats.Summary {
 	l[result.B2C], l[result.S2C] = latency(50, time.Millisecond), latency(40, time.Millisecond)
 	s := summary(total, l)
 	s.Success, s.Limit = false, stats.Limit{Kind: stats.LimitNone, Share: 1, Text: "the rate was reached"}
-	s.Minimum = stats.Minimum{
+	s.Minimum = stats.Peaks{
 		Completed: stats.Lowest{Seconds: 8, To: loadStart().Add(7 * time.Second), Elapsed: 7 * time.Second},
 		Received:  stats.Lowest{Seconds: 8, PerSecond: 27.9, To: loadStart().Add(7999 * time.Millisecond), Elapsed: 7999 * time.Millisecond},
 	}

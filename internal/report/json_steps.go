@@ -11,7 +11,7 @@ import (
 type sides struct{ sends, receives bool }
 
 // figures returns the figures of a run or a step: first those of `artemis perf`, in its order.
-func (has sides) figures(total *stats.Counters, l *result.Latencies, m *stats.Minimum) *object {
+func (has sides) figures(total *stats.Counters, l *result.Latencies, m *stats.Peaks) *object {
 	o := new(object)
 	o.addIf(has.sends, "totalSent", total[result.Sent]).addIf(has.sends, "totalBlocked", total[result.Blocked])
 	o.addIf(has.sends, "totalCompleted", total[result.Completed]).addIf(has.receives, "totalReceived",
@@ -55,9 +55,7 @@ func (has sides) steps(list []stats.StepSummary) (out []*object) {
 		o := new(object).add("name", s.Name).add("reason", s.Reason)
 		o.add("start", s.Start.UnixMilli()).add("time", s.End.UnixMilli()) // of its load; drain included
 		o.add("loadSeconds", s.Loaded.Seconds()).addIf(s.Due > 0, "due", s.Due)
-		o.addAll(has.figures(&s.Total, &s.Latencies, &s.Minimum)).addAll(has.average(&s.Average, &s.Offered))
-		o.addAll(has.extremes("maximum", &s.Maximum.Completed, &s.Maximum.Received)).addAll(has.ends(&s.Total))
-		o.add("measured", has.totals(&s.Measured, false)).add("health", health(&s.Health))
+		o.addAll(has.sums(s)).add("health", health(&s.Health))
 		o.addIf(len(s.Thresholds) > 0, "thresholds", Thresholds(s.Thresholds))
 		groups := jsonGroups(s.Groups)
 		o.addIf(len(groups) > 0, "groups", groups).addIf(s.Limit.Kind != "", "limit", limit(&s.Limit))
@@ -66,9 +64,16 @@ func (has sides) steps(list []stats.StepSummary) (out []*object) {
 	return out
 }
 
+// sums returns the figures of a step or a group.
+func (has sides) sums(s *stats.StepSummary) *object {
+	o := has.figures(&s.Total, &s.Latencies, &s.Minimum).addAll(has.average(&s.Average, &s.Offered))
+	o.addAll(has.extremes("maximum", &s.Maximum.Completed, &s.Maximum.Received)).addAll(has.ends(&s.Total))
+	return o.add("measured", has.totals(&s.Measured, false))
+}
+
 // jsonGroups returns the keys of a step for each of its groups, or of the summary for each group over all steps, if
 // there are several.
-func jsonGroups(list []stats.GroupSummary) (out []*object) {
+func jsonGroups(list []stats.StepSummary) (out []*object) {
 	if len(list) < 2 {
 		return nil
 	}
@@ -76,9 +81,7 @@ func jsonGroups(list []stats.GroupSummary) (out []*object) {
 		g := &list[i]
 		has := sides{g.Sends, g.Receives}
 		o := new(object).add("name", g.Name).addIf(g.Due > 0, "due", g.Due)
-		o.addAll(has.figures(&g.Total, &g.Latencies, &g.Minimum)).addAll(has.average(&g.Average, &g.Offered))
-		o.addAll(has.extremes("maximum", &g.Maximum.Completed, &g.Maximum.Received)).addAll(has.ends(&g.Total))
-		out = append(out, o.add("measured", has.totals(&g.Measured, false)))
+		out = append(out, o.addAll(has.sums(g)))
 	}
 	return out
 }

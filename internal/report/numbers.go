@@ -65,7 +65,7 @@ func offered(o *stats.Offered) string {
 }
 
 // writeMaximum writes the highest rates, as writeMinimum does the lowest.
-func (c *Console) writeMaximum(b *strings.Builder, m *stats.Maximum) {
+func (c *Console) writeMaximum(b *strings.Builder, m *stats.Peaks) {
 	if c.run.Producing {
 		writeExtreme(b, "--- maximum completed:", &m.Completed)
 	}
@@ -104,7 +104,7 @@ func perSecond(v float64) string {
 
 // figures returns the rates and extremes of a run or a step.
 func figures(
-	a *stats.Average, o *stats.Offered, low *stats.Minimum, high *stats.Maximum, producing, consuming bool,
+	a *stats.Average, o *stats.Offered, low *stats.Peaks, high *stats.Peaks, producing, consuming bool,
 ) *result.Figures {
 	f := &result.Figures{Span: a.Span.Microseconds(), Averages: averages(a, o, producing, consuming)}
 	if a.Read {

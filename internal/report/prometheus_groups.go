@@ -72,7 +72,7 @@ func (g *groupSeries) interval(c *collector, phase string, groups []stats.GroupI
 }
 
 // summary sets the final totals.
-func (g *groupSeries) summary(groups []stats.GroupSummary) {
+func (g *groupSeries) summary(groups []stats.StepSummary) {
 	if len(g.list) == 0 || len(groups) == 0 {
 		return
 	}

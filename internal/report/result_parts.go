@@ -10,7 +10,7 @@ import (
 )
 
 // groups returns the groups of a step, if there are several.
-func groups(list []stats.GroupSummary) (out []result.Group) {
+func groups(list []stats.StepSummary) (out []result.Group) {
 	if len(list) < 2 {
 		return nil
 	}

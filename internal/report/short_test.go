@@ -35,7 +35,7 @@ func shortRuns() map[string]*stats.Summary {
 		s.End = s.Start.Add(60 * time.Second)
 		low := stats.Lowest{Seconds: 50, PerSecond: 9876, To: s.Start.Add(20 * time.Second), Elapsed: 20 * time.Second}
 		high := stats.Lowest{Seconds: 50, PerSecond: 10_123, To: s.Start.Add(30 * time.Second), Elapsed: 30 * time.Second}
-		s.Minimum, s.Maximum = stats.Minimum{Completed: low, Received: low}, stats.Maximum{Completed: high, Received: high}
+		s.Minimum, s.Maximum = stats.Peaks{Completed: low, Received: low}, stats.Peaks{Completed: high, Received: high}
 		s.Limit = stats.Limit{Kind: stats.LimitNone, Text: "the rate was reached"}
 		s.Health.MemoryPeak = 45_200_000
 		s.Brokers = []result.Broker{{Product: "apache-activemq-artemis", Version: "2.44.0"}}

@@ -12,25 +12,6 @@ type Members struct {
 	Producers, Consumers []int
 }
 
-// GroupSummary are the figures of a group in a step, or in the whole run.
-type GroupSummary struct {
-	Name string
-	// Sends and Receives tell which workers the group has.
-	Sends, Receives bool
-	// Due is the number of messages that were due by its rate; 0 without a rate.
-	Due uint64
-
-	Total     Counters         // warm-up included
-	Measured  Counters         // of messages due after the warm-up; counts of no message are 0
-	Latencies result.Latencies // of messages due after the warm-up; nil where there is no value
-	Extremes  Extremes         // Minimum and Maximum are of them
-	Minimum   Minimum
-	Maximum   Maximum
-	Average   Average
-	Offered   Offered // of several steps, Span is 0
-	Stalls    Stalls  // of its workers, whether others stalled too or not
-}
-
 // GroupInterval holds the figures of a group of a scenario in an interval.
 type GroupInterval struct {
 	Name            string
@@ -70,8 +51,8 @@ type groupMeter struct {
 	fresh  [parts]result.Latencies // since the last one
 	total  Counters                // as of the last Collect
 	parts  [parts]Counters         // of total, the share of messages
-	whole  GroupSummary
-	step   GroupSummary
+	whole  StepSummary
+	step   StepSummary
 	before struct{ total, measured Counters } // as of the begin of the step
 }
 
@@ -81,7 +62,7 @@ func (c *Collector) Groups(list []Members) {
 	c.groupOf = make([]*groupMeter, len(c.producers)+len(c.consumers))
 	for _, members := range list {
 		g := &groupMeter{Members: members}
-		g.whole = GroupSummary{Name: g.Name, Sends: len(g.Producers) > 0, Receives: len(g.Consumers) > 0}
+		g.whole = StepSummary{Name: g.Name, Sends: len(g.Producers) > 0, Receives: len(g.Consumers) > 0}
 		g.step = g.whole
 		c.groups = append(c.groups, g)
 		for _, i := range g.Producers {
@@ -164,10 +145,10 @@ func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) (list 
 }
 
 // GroupSums returns the figures of each group over the whole run, as of the last Collect. Their latencies are copies.
-func (c *Collector) GroupSums() []GroupSummary { return c.groupSums(false) }
+func (c *Collector) GroupSums() []StepSummary { return c.groupSums(false) }
 
 // groupSums returns the figures of each group in the run, or in the present step.
-func (c *Collector) groupSums(step bool) (list []GroupSummary) {
+func (c *Collector) groupSums(step bool) (list []StepSummary) {
 	for _, g := range c.groups {
 		sum := g.whole
 		sum.Total, sum.Measured = g.total, g.parts[Measure]
@@ -186,5 +167,5 @@ func (c *Collector) groupSums(step bool) (list []GroupSummary) {
 // beginStep begins to sum up the next step.
 func (g *groupMeter) beginStep() {
 	g.before.total, g.before.measured = g.total, g.parts[Measure]
-	g.step = GroupSummary{Name: g.Name, Sends: g.whole.Sends, Receives: g.whole.Receives}
+	g.step = StepSummary{Name: g.Name, Sends: g.whole.Sends, Receives: g.whole.Receives}
 }

@@ -14,23 +14,18 @@ const (
 	EnoughSeconds = 3
 )
 
-// Minimum holds the lowest rates over the seconds of the measurement: warm-up and drain are left out. A stall of the
-// broker shows as 0, and so does a load of less than a message per second. The lowest rate of receiving begins with the
-// first second at whose start something had been received; that of a backlog is of the time from its first to its last
-// message.
+// Peaks are the lowest, or the highest, rates over the seconds of the measurement: warm-up and drain are left out. A
+// stall of the broker shows as a lowest rate of 0, and so does a load of less than a message per second. The lowest
+// rate of receiving begins with the first second at whose start something had been received, the highest is of all
+// seconds; those of a backlog are of the time from its first to its last message.
 //
 // An interval that took longer, because perfmq was stopped or its reporters were a minute behind, counts with the rate
 // over its real length.
-type Minimum struct {
+type Peaks struct {
 	Completed, Received Lowest
 }
 
-// Maximum holds the highest rates over the same seconds, and of receiving over all seconds.
-type Maximum struct {
-	Completed, Received Lowest
-}
-
-// Lowest is the lowest rate, or in a [Maximum] the highest one, and its time.
+// Lowest is the lowest rate, or the highest one, and its time.
 type Lowest struct {
 	Seconds   int           // the number of seconds considered
 	PerSecond float64       // messages per second

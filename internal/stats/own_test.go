@@ -96,7 +96,7 @@ func TestMinimum(t *testing.T) {
 		now = now.Add(length)
 		c.Collect(phase, now, phase == stats.Drain)
 	}
-	lowest := func() stats.Minimum {
+	lowest := func() stats.Peaks {
 		extremes := c.Extremes()
 		low, _ := extremes.Both()
 		return low

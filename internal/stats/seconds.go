@@ -142,7 +142,7 @@ func (r *Extremes) add(s *Snapshot, receiving bool) {
 }
 
 // Both returns the lowest and the highest rates.
-func (r *Extremes) Both() (low Minimum, high Maximum) {
+func (r *Extremes) Both() (low, high Peaks) {
 	low.Completed, high.Completed = r.completed.both()
 	low.Received, _ = r.receiving.both()
 	_, high.Received = r.received.both()
@@ -150,7 +150,7 @@ func (r *Extremes) Both() (low Minimum, high Maximum) {
 }
 
 // Read sets the rates to those of a backlog that was read from its first to its last message.
-func (r *Extremes) Read(first, last time.Duration, average *Average, low *Minimum, high *Maximum) {
+func (r *Extremes) Read(first, last time.Duration, average *Average, low, high *Peaks) {
 	average.Read, average.Since, average.Span = true, first, last-first
 	low.Received, high.Received = r.reading.between(first, last).both()
 }

@@ -145,8 +145,8 @@ type Summary struct {
 	Measured    Counters         // of messages due after the warm-up; waits and LateSends are of no message, and 0
 	Latencies   result.Latencies // of messages due after the warm-up
 	Health      Health           // of the whole run
-	Minimum     Minimum
-	Maximum     Maximum
+	Minimum     Peaks
+	Maximum     Peaks
 	Average     Average
 	Offered     Offered // of all steps; Span is 0 if there are several
 	Stalls      Stalls
@@ -179,7 +179,7 @@ type Summary struct {
 	// Thresholds are the demands on the figures, with the measured values. They do not enter Success.
 	Thresholds []threshold.Outcome
 	// Groups are the figures of each group of a scenario, over all steps.
-	Groups []GroupSummary
+	Groups []StepSummary
 	// Steps are the steps of a run that has several, in order.
 	Steps []StepSummary
 	// Commands are the commands that ran before and after steps.

@@ -7,7 +7,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// StepSummary is the summary of a step.
+// StepSummary has the figures of a step, or of a group in a step or the whole run: then its latencies are nil where
+// there is no value, its stalls are those of its workers, whether others stalled too or not, and times, health and
+// limit are missing.
 type StepSummary struct {
 	// Name of the step, and why its load ended.
 	Name, Reason string
@@ -26,13 +28,13 @@ type StepSummary struct {
 	Latencies result.Latencies // of messages due after the warm-up
 	Health    Health
 	Extremes  Extremes // Minimum and Maximum are of them
-	Minimum   Minimum
-	Maximum   Maximum
+	Minimum   Peaks
+	Maximum   Peaks
 	Average   Average
 	Offered   Offered
 	Stalls    Stalls
 	// Groups are the figures of each group of the step.
-	Groups []GroupSummary
+	Groups []StepSummary
 	Tally  *LoadTally // the waits of its workers
 	Limit  Limit
 
