@@ -167,8 +167,7 @@ func (k *consumer) open(ctx context.Context) (err error) {
 			"the broker ignores the selector and would send all messages")
 	}
 	if k.settled && k.link.peer.SenderSettleMode == wire.SenderUnsettled {
-		return driver.Errorf(driver.ClassUnsupported, "", "use the other value of -o settle",
-			"the broker does not agree to settle=%s", opts.Settle)
+		return disagrees(opts)
 	}
 	if spec.TransactionSize > 0 {
 		k.coordinator, err = newCoordinator(ctx, k.session, spec.Name, k.wait)

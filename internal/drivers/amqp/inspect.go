@@ -92,14 +92,8 @@ func (d *amqpDriver) inspect(
 	return list, nil
 }
 
-// artemisOperation and artemisAttribute are the properties of a request that name an operation of a resource to call,
-// and an attribute to read.
-const (
-	artemisOperation = "_AMQ_OperationName"
-	artemisAttribute = "_AMQ_Attribute"
-)
-
-// askArtemis calls an operation of a resource, or reads an attribute of it, and returns the result, JSON.
+// askArtemis calls an operation of a resource, or reads an attribute of it, as the property kind says, and returns the
+// result, JSON.
 func (p *pair) askArtemis(ctx context.Context, resource, kind, name string, arguments ...any) ([]byte, error) {
 	if arguments == nil {
 		arguments = []any{}
@@ -164,7 +158,7 @@ func (p *pair) count(ctx context.Context, dest driver.Destination) (n driver.Des
 	if err != nil {
 		return n, err
 	}
-	body, err := p.askArtemis(ctx, "broker", artemisOperation, "listQueues", string(filter), 1, most)
+	body, err := p.askArtemis(ctx, "broker", "_AMQ_OperationName", "listQueues", string(filter), 1, most)
 	if err != nil {
 		return n, err
 	}
@@ -206,7 +200,7 @@ func (p *pair) count(ctx context.Context, dest driver.Destination) (n driver.Des
 func (p *pair) routed(ctx context.Context, address string) (n driver.Count, err error) {
 	n = driver.Counted(0)
 	for _, attribute := range []string{"routedMessageCount", "unRoutedMessageCount"} {
-		body, err := p.askArtemis(ctx, "address."+address, artemisAttribute, attribute)
+		body, err := p.askArtemis(ctx, "address."+address, "_AMQ_Attribute", attribute)
 		if driver.ClassOf(err) == driver.ClassOther {
 			return driver.Counted(0), nil // the address does not exist
 		}

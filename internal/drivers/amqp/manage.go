@@ -3,6 +3,7 @@ package amqp
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -101,12 +102,6 @@ func (c *connection) askOnce(ctx context.Context, method, path string, body []by
 	return r, nil
 }
 
-// queueKind is the kind of a queue of RabbitMQ, with its priorities.
-type queueKind struct {
-	kind        string // classic, quorum; empty if unknown
-	maxPriority int64  // 0: the queue has no priorities
-}
-
 // Kinds of queues.
 const (
 	kindClassic = "classic"
@@ -130,8 +125,8 @@ func (o *Options) declaration() []byte {
 	return b
 }
 
-// queue declares a queue by the options, or asks for its kind.
-func (c *connection) queue(ctx context.Context, name string, o *Options) (q queueKind, err error) {
+// queue declares a queue by the options, or asks for its kind. It reports whether the queue has priorities.
+func (c *connection) queue(ctx context.Context, name string, o *Options) (prioritized bool, err error) {
 	path := "/queues/" + url.PathEscape(name)
 	method, body := "GET", []byte(nil)
 	if o.Declare != declareNo {
@@ -139,10 +134,10 @@ func (c *connection) queue(ctx context.Context, name string, o *Options) (q queu
 	}
 	a, err := c.ask(ctx, method, path, body)
 	if err != nil {
-		return q, err
+		return false, err
 	}
-	refused := func(class driver.Class, hint, what string) (queueKind, error) {
-		return q, driver.Errorf(class, "", hint, "%s: %s", what, a.words())
+	refused := func(class driver.Class, hint, what string) (bool, error) {
+		return false, driver.Errorf(class, "", hint, "%s: %s", what, a.words())
 	}
 	switch a.status {
 	case 200, 201:
@@ -158,25 +153,12 @@ func (c *connection) queue(ctx context.Context, name string, o *Options) (q queu
 	kind := wire.Lookup(a.body, "type")
 	text, _ := kind.Text()
 	if string(text) == "stream" {
-		return q, c.unsupported("use a classic or quorum queue", "each consumer of a stream gets all messages")
+		return false, c.unsupported("use a classic or quorum queue", "each consumer of a stream gets all messages")
 	}
 	arguments := wire.Lookup(a.body, "arguments")
-	priorities := wire.Lookup(arguments.Raw(), "x-max-priority")
-	q.kind = string(text)
-	q.maxPriority, _ = priorities.Integer()
-	return q, nil
-}
-
-// checkSend refuses settings that a queue of that kind would ignore.
-func (q queueKind) checkSend(d dialect, spec *driver.ProducerSpec) error {
-	for i := range spec.Variants {
-		if spec.Variants[i].Priority >= 0 && q.kind == kindClassic && q.maxPriority == 0 {
-			return d.unsupported(
-				"declare it with x-max-priority: -o declare=classic -o max-priority=9, or use a quorum queue",
-				"the queue has no priorities")
-		}
-	}
-	return nil
+	highest := wire.Lookup(arguments.Raw(), "x-max-priority")
+	n, _ := highest.Integer()
+	return string(text) != kindClassic || n > 0, nil
 }
 
 // managed reports whether to ask RabbitMQ 4 about a destination: a queue by its name.
@@ -190,18 +172,16 @@ func (c *connection) prepareSend(ctx context.Context, spec *driver.ProducerSpec,
 		return c.unsupported("leave out --delivery-delay",
 			"it does not offer the capability "+capDelayed+", and would deliver at once")
 	}
-	asks := o.Declare != declareNo
-	for i := range spec.Variants {
-		asks = asks || spec.Variants[i].Priority >= 0
-	}
-	if !c.managed(spec.Destination) || !asks {
+	prioritized := slices.ContainsFunc(spec.Variants, func(v driver.Variant) bool { return v.Priority >= 0 })
+	if !c.managed(spec.Destination) || o.Declare == declareNo && !prioritized {
 		return nil
 	}
-	q, err := c.queue(ctx, spec.Destination.Name, o)
-	if err != nil {
-		return err
+	ordered, err := c.queue(ctx, spec.Destination.Name, o)
+	if err == nil && prioritized && !ordered {
+		err = c.unsupported("declare it with x-max-priority: -o declare=classic -o max-priority=9, or use a quorum queue",
+			"the queue has no priorities")
 	}
-	return q.checkSend(c.dialect, spec)
+	return err
 }
 
 // prepareReceive declares the queue, if the user wants that.

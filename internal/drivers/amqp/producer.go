@@ -95,13 +95,17 @@ func (p *producer) open(ctx context.Context, spec *driver.ProducerSpec) (err err
 		return err
 	}
 	if mode := p.peer.SenderSettleMode; mode != attach.SenderSettleMode && mode != wire.SenderMixed {
-		return driver.Errorf(driver.ClassUnsupported, "", "use the other value of -o settle",
-			"the broker does not agree to settle=%s", opts.Settle)
+		return disagrees(opts)
 	}
 	if p.tx != nil {
 		return p.tx.begin(ctx, spec.Name)
 	}
 	return nil
+}
+
+func disagrees(o *Options) error {
+	return driver.Errorf(driver.ClassUnsupported, "", "use the other value of -o settle",
+		"the broker does not agree to settle=%s", o.Settle)
 }
 
 // prepare encodes the messages.

@@ -60,29 +60,21 @@ func (t *receiveTx) ask(ctx context.Context, what string, request func(told func
 	}
 }
 
-// begin declares a transaction and waits for the answer.
-func (t *receiveTx) begin(ctx context.Context) error {
-	var begun []byte
-	err := t.ask(ctx, "begun the transaction", func(told func(error)) error {
-		return t.k.coordinator.declare(ctx, false, func(id []byte, err error) {
-			begun = id
-			told(err)
-		})
-	})
-	if err == nil {
-		t.id, t.n = begun, 0
-	}
-	return err
-}
-
 // deliver delivers a message and settles it in the transaction by its verdict.
 func (t *receiveTx) deliver(ctx context.Context, h *held) error {
+	k := t.k
 	if t.id == nil {
-		if err := t.begin(ctx); err != nil {
+		var begun []byte
+		if err := t.ask(ctx, "begun the transaction", func(told func(error)) error {
+			return k.coordinator.declare(ctx, false, func(id []byte, err error) {
+				begun = id
+				told(err)
+			})
+		}); err != nil {
 			return err
 		}
+		t.id, t.n = begun, 0
 	}
-	k := t.k
 	d, err := t.dec.decode(k.lease.Conn, h.text)
 	if err != nil {
 		return err

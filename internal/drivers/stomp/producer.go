@@ -123,8 +123,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 				return driver.Errorf(driver.ClassUnsupported, "", "choose another name",
 					"the property %q is a header of STOMP's own", h.Key)
 			case !v.CarriesKey(h.Key) || !v.Keeps(h.Value):
-				return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters and blanks around it",
-					"STOMP %s cannot carry the property %q = %q", v, h.Key, h.Value)
+				return errCannotCarry(v, "the property "+h.Key, h.Value)
 			}
 			head = v.AppendHeader(head, h.Key, h.Value)
 		}
