@@ -125,7 +125,7 @@ func (r *RocketMQ) ask(ctx context.Context, address string, code int, fields map
 	ctx, cancel := context.WithTimeout(ctx, rocketManageTimeout)
 	defer cancel()
 	var w wire.Writer
-	w.Begin(wire.JSON, code, 0, 1, "")
+	w.Begin(code, 0, 1, "")
 	for key, value := range fields {
 		w.Text(key, value)
 	}

@@ -117,8 +117,8 @@ func (c *conn) consumeStats(r *wire.Frame) error {
 			}
 			_, next := q.limits()
 			// The key of the table is an object: RocketMQ's dialect of JSON.
-			b = fmt.Appendf(b, `{"brokerName":%q,"queueId":%d,"topic":%s}:{"brokerOffset":%d,"consumerOffset":%d}`,
-				brokerName, i, wire.AppendQuoted(nil, t.name), next, offset)
+			b = fmt.Appendf(b, `{"brokerName":%q,"queueId":%d,"topic":%q}:{"brokerOffset":%d,"consumerOffset":%d}`,
+				brokerName, i, t.name, next, offset)
 		}
 	}
 	return c.body(r, append(b, '}', '}'))

@@ -25,36 +25,34 @@ func (sink) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 
 
 // TestAllocations: a message that is sent costs itself and its texts, and one that is delivered nothing.
 func TestAllocations(t *testing.T) {
-	for _, codec := range []wire.Codec{wire.Binary, wire.JSON} {
-		s := New(store.New(store.Config{Limit: 1000}), Options{Queues: 1})
-		c := newConn(s, sink{})
-		w := wire.Writer{}
-		w.Begin(codec, wire.ReqSendMessageV2, 0, 1, "")
-		for _, f := range [][2]string{{"a", "p"}, {"b", "T"}, {"e", "0"}, {"f", "0"}, {"g", "1700000000000"}, {"i", "time\x0112\x02UNIQ_KEY\x01id\x02"}, {"m", "false"}} {
-			w.Text(f[0], f[1])
-		}
-		w.End(1024)
-		w.B = append(w.B, make([]byte, 1024)...)
-		send := func() {
-			require.NoError(t, c.frame(w.B[4:]))
-			require.NoError(t, c.flush())
-		}
-		for range 2000 { // until all buffers are there
-			send()
-		}
-		require.LessOrEqual(t, testing.AllocsPerRun(500, send), 2.0)
-
-		p := &pull{c: c, codec: codec, q: s.findTopic([]byte("T")).queue(0), max: 32, deadline: time.Now().Add(time.Hour)}
-		first, _ := p.q.limits()
-		pull := func() {
-			p.offset = first + 300
-			c.written.B = c.written.B[:0]
-			require.True(t, c.answerPull(&c.written, p))
-		}
-		first, _ = p.q.limits()
-		pull()
-		require.Zero(t, testing.AllocsPerRun(100, pull))
-		c.release()
-		s.Close()
+	s := New(store.New(store.Config{Limit: 1000}), Options{Queues: 1})
+	c := newConn(s, sink{})
+	w := wire.Writer{}
+	w.Begin(wire.ReqSendMessageV2, 0, 1, "")
+	for _, f := range [][2]string{{"a", "p"}, {"b", "T"}, {"e", "0"}, {"f", "0"}, {"g", "1700000000000"}, {"i", "time\x0112\x02UNIQ_KEY\x01id\x02"}, {"m", "false"}} {
+		w.Text(f[0], f[1])
 	}
+	w.End(1024)
+	w.B = append(w.B, make([]byte, 1024)...)
+	send := func() {
+		require.NoError(t, c.frame(w.B[4:]))
+		require.NoError(t, c.flush())
+	}
+	for range 2000 { // until all buffers are there
+		send()
+	}
+	require.LessOrEqual(t, testing.AllocsPerRun(500, send), 2.0)
+
+	p := &pull{c: c, q: s.findTopic([]byte("T")).queue(0), max: 32, deadline: time.Now().Add(time.Hour)}
+	first, _ := p.q.limits()
+	pull := func() {
+		p.offset = first + 300
+		c.written.B = c.written.B[:0]
+		require.True(t, c.answerPull(&c.written, p))
+	}
+	first, _ = p.q.limits()
+	pull()
+	require.Zero(t, testing.AllocsPerRun(100, pull))
+	c.release()
+	s.Close()
 }

@@ -50,7 +50,7 @@ type conn struct {
 
 	// The reader's.
 	req            wire.Frame
-	w              wire.Writer   // answers, in the codec of the request
+	w              wire.Writer   // answers
 	pulls          []*pull       // new ones
 	topic          *topic        // of the last send
 	pullSub        *subscription // of the last pull with a subscription
@@ -69,7 +69,6 @@ type conn struct {
 	waiting     []*pull       // to be answered or held
 	left        []*group      // groups left by the client
 	drained     chan struct{} // closed when the writer takes out; nil without a waiting reader
-	codec       wire.Codec    // of the client's requests
 	deadlineSet time.Time     // of writes; the writing goroutine's
 
 	// The writer's.
@@ -188,11 +187,6 @@ func (c *conn) frame(b []byte) error {
 	}
 	if c.req.Flag&wire.FlagAnswer != 0 {
 		return nil // our requests need no answer
-	}
-	if c.codec != c.req.Codec {
-		c.mu.Lock()
-		c.codec = c.req.Codec
-		c.mu.Unlock()
 	}
 	before := len(c.w.B)
 	if err := c.dispatch(&c.req); err != nil {

@@ -86,7 +86,7 @@ func (c *conn) signed(r *wire.Frame) bool {
 
 // begin begins an answer to r, without fields.
 func (c *conn) begin(r *wire.Frame, code int, remark string) {
-	c.w.Begin(r.Codec, code, wire.FlagAnswer, r.Opaque, remark)
+	c.w.Begin(code, wire.FlagAnswer, r.Opaque, remark)
 }
 
 // refuse answers with a code and a remark. The connection stays open.

@@ -280,7 +280,7 @@ func (g *group) notify() {
 	g.mu.Unlock()
 	for _, m := range members {
 		m.c.push(func(w *wire.Writer) {
-			w.Begin(m.c.codec, wire.ReqNotifyConsumerIDsChanged, wire.FlagOneWay, 0, "")
+			w.Begin(wire.ReqNotifyConsumerIDsChanged, wire.FlagOneWay, 0, "")
 			w.Text("consumerGroup", g.name)
 			w.End(0)
 		})

@@ -24,7 +24,6 @@ const (
 // pull is a request for messages. It belongs to the writer or, while it waits, to a queue.
 type pull struct {
 	c        *conn
-	codec    wire.Codec
 	opaque   uint32
 	q        *queue
 	g        *group
@@ -59,7 +58,7 @@ func (c *conn) pull(r *wire.Frame) error {
 		return c.refuse(r, wire.ResSystemBusy, "too many pulls under way on one connection")
 	}
 	p := &pull{
-		c: c, codec: r.Codec, opaque: r.Opaque, q: q, g: g, filter: f, offset: r.NumberOr("queueOffset", 0),
+		c: c, opaque: r.Opaque, q: q, g: g, filter: f, offset: r.NumberOr("queueOffset", 0),
 		max: int(min(max(r.NumberOr("maxMsgNums", 32), 1), pullMessages)),
 	}
 	if flags&wire.PullSuspend != 0 {
@@ -150,7 +149,7 @@ func (c *conn) serve(w *wire.Writer, p *pull) {
 func (c *conn) answerPull(w *wire.Writer, p *pull) bool {
 	q := p.q
 	if q.t.gone.Load() {
-		w.Begin(p.codec, wire.ResTopicNotExist, wire.FlagAnswer, p.opaque, "topic["+q.t.name+"] was deleted")
+		w.Begin(wire.ResTopicNotExist, wire.FlagAnswer, p.opaque, "topic["+q.t.name+"] was deleted")
 		w.End(0)
 		return true
 	}
@@ -231,7 +230,7 @@ func (c *conn) messages(w *wire.Writer, p *pull, batch []entry, first, next int6
 
 // pullAnswer appends an answer to a pull without its body, of a number of bytes.
 func (c *conn) pullAnswer(w *wire.Writer, p *pull, code int, offset, first, next int64, body int) {
-	w.Begin(p.codec, code, wire.FlagAnswer, p.opaque, "")
+	w.Begin(code, wire.FlagAnswer, p.opaque, "")
 	w.Int("suggestWhichBrokerId", 0)
 	w.Int("nextBeginOffset", offset)
 	w.Int("minOffset", first)

@@ -110,7 +110,7 @@ func (x *transactions) sendCheck(number int64, h *half) {
 		Queue: int32(h.m.queue), QueueOffset: number, LogOffset: log, Stored: h.stored, StoreHost: c.host[:],
 	}
 	c.push(func(w *wire.Writer) {
-		w.Begin(c.codec, wire.ReqCheckTransactionState, wire.FlagOneWay, 0, "")
+		w.Begin(wire.ReqCheckTransactionState, wire.FlagOneWay, 0, "")
 		w.Text("topic", h.t.name)
 		w.Int("tranStateTableOffset", number)
 		w.Int("commitLogOffset", log)

@@ -70,7 +70,7 @@ func TestGoldenFrames(t *testing.T) {
 			assert.Equal(t, want.body, string(f.Body), name)
 			fields := map[string]string{}
 			w := wire.Writer{B: []byte("before")}
-			w.Begin(codec, want.code, want.flag, want.opaque, want.remark)
+			w.Begin(want.code, want.flag, want.opaque, want.remark)
 			for _, x := range want.fields {
 				fields[x[0]] = x[1]
 				w.Text(x[0], x[1])
@@ -79,15 +79,9 @@ func TestGoldenFrames(t *testing.T) {
 			w.B = append(w.B, want.body...)
 			assert.Equal(t, fields, fieldsOf(t, &f), name)
 
-			ours := w.B[len("before"):]
 			if codec == wire.Binary {
-				assert.Equal(t, hex.EncodeToString(b), hex.EncodeToString(ours), name)
-				continue
+				assert.Equal(t, hex.EncodeToString(b), hex.EncodeToString(w.B[len("before"):]), name)
 			}
-			var again wire.Frame // the order in JSON is another
-			require.NoError(t, again.Parse(ours[wire.LengthSize:]), name)
-			assert.EqualValues(t, len(ours)-wire.LengthSize, binary.BigEndian.Uint32(ours), name)
-			assert.Equal(t, f.Clone(), again.Clone(), name)
 		}
 	}
 }

@@ -50,89 +50,24 @@ func CloseField(b []byte, value int) {
 	binary.BigEndian.PutUint32(b[value-4:], uint32(len(b)-value))
 }
 
-// Writer appends frames in either codec to B: Begin, fields, End; the body follows. Keys must need no escapes.
+// Writer appends frames in the binary codec to B: Begin, fields, End; the body follows. Every client reads it, whatever
+// the codec of its requests.
 type Writer struct {
 	B     []byte
-	codec Codec
 	start int // of the frame
-	first bool
 }
 
 // Begin begins a frame.
-func (w *Writer) Begin(codec Codec, code int, flag, opaque uint32, remark string) {
-	w.codec, w.start, w.first = codec, len(w.B), true
-	if codec == Binary {
-		w.B = BeginFrame(w.B, code, flag, opaque, remark)
-		return
-	}
-	b := append(w.B, 0, 0, 0, 0, byte(JSON), 0, 0, 0)
-	b = append(b, `{"code":`...)
-	b = strconv.AppendInt(b, int64(code), 10)
-	b = append(b, `,"flag":`...)
-	b = strconv.AppendInt(b, int64(int32(flag)), 10)
-	b = append(b, `,"language":"GO","opaque":`...)
-	b = strconv.AppendInt(b, int64(int32(opaque)), 10)
-	b = append(b, `,"serializeTypeCurrentRPC":"JSON","version":`...)
-	b = strconv.AppendInt(b, Version, 10)
-	if remark != "" {
-		b = AppendQuoted(append(b, `,"remark":`...), remark)
-	}
-	w.B = append(b, `,"extFields":{`...)
+func (w *Writer) Begin(code int, flag, opaque uint32, remark string) {
+	w.start = len(w.B)
+	w.B = BeginFrame(w.B, code, flag, opaque, remark)
 }
 
 // Text appends a field.
-func (w *Writer) Text(key, value string) {
-	if w.codec == Binary {
-		w.B = AppendField(w.B, key, value)
-		return
-	}
-	w.key(key)
-	w.B = AppendQuoted(w.B, value)
-}
+func (w *Writer) Text(key, value string) { w.B = AppendField(w.B, key, value) }
 
 // Int appends a field that is a whole number.
-func (w *Writer) Int(key string, n int64) {
-	if w.codec == Binary {
-		w.B = AppendInt(w.B, key, n)
-		return
-	}
-	w.key(key)
-	w.B = append(strconv.AppendInt(append(w.B, '"'), n, 10), '"')
-}
-
-func (w *Writer) key(key string) {
-	if !w.first {
-		w.B = append(w.B, ',')
-	}
-	w.first = false
-	w.B = append(append(append(w.B, '"'), key...), '"', ':')
-}
+func (w *Writer) Int(key string, n int64) { w.B = AppendInt(w.B, key, n) }
 
 // End ends the header. The caller appends the body, of that many bytes.
-func (w *Writer) End(body int) {
-	if w.codec == Binary {
-		EndFrame(w.B[w.start:], body)
-		return
-	}
-	w.B = append(w.B, '}', '}')
-	frame := w.B[w.start:]
-	binary.BigEndian.PutUint32(frame, uint32(len(frame)-LengthSize+body))
-	binary.BigEndian.PutUint32(frame[LengthSize:], uint32(JSON)<<24|uint32(len(frame)-LengthSize-MinFrame))
-}
-
-// AppendQuoted appends a text as JSON has it, in quotes. Bytes that are not UTF-8 stay as they are.
-func AppendQuoted(b []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	b = append(b, '"')
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			b = append(b, '\\', c)
-		case c < ' ':
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		default:
-			b = append(b, c)
-		}
-	}
-	return append(b, '"')
-}
+func (w *Writer) End(body int) { EndFrame(w.B[w.start:], body) }
