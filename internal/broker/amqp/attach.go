@@ -163,7 +163,9 @@ func selectorOf(t *wire.Terminus) (text string, filter store.Filter, refused *fa
 		}
 		var err error
 		if filter, err = selector.Parse(f.Text); err != nil {
-			return "", nil, failField("filter", "%v", err)
+			refused = fail(wire.CondInvalidField, "%v", err)
+			refused.Info = info("invalid-field", "filter") // JMS mapping
+			return "", nil, refused
 		}
 		text = f.Text
 		honoured = append(honoured, f)

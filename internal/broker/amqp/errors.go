@@ -34,13 +34,6 @@ func failDynamic() *failure {
 	return fail(wire.CondNotImplemented, "temporary destinations are not supported")
 }
 
-// failField is a failure with the name of an invalid field (Transport, section 2.8.14; JMS mapping).
-func failField(field, format string, args ...any) *failure {
-	f := fail(wire.CondInvalidField, format, args...)
-	f.Info = info("invalid-field", field)
-	return f
-}
-
 // failCommit is a failure to commit. Its condition must be a transaction error (Transactions, section 4.3); cause is
 // the condition behind it.
 func failCommit(cause, format string, args ...any) *failure {

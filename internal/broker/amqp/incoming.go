@@ -146,7 +146,7 @@ func (l *inLink) complete(n *node, b []byte) error {
 		return l.sendInTxn(state.TxnID, dest, &n.msg, len(b))
 	}
 	verdict := dest.Send(&n.msg)
-	if c := l.s.c; l.dest == nil && c.srv.blocks && !l.waiting && !dest.Room(func() { c.onRoom(l) }) {
+	if c := l.s.c; l.dest == nil && !c.srv.store.Rejects() && !l.waiting && !dest.Room(func() { c.onRoom(l) }) {
 		l.waiting = true
 	}
 	switch verdict {
@@ -243,7 +243,7 @@ func (l *inLink) grant() {
 		return
 	}
 	c := l.s.c
-	if c.srv.blocks && l.dest != nil && !l.dest.Room(func() { c.onRoom(l) }) {
+	if !c.srv.store.Rejects() && l.dest != nil && !l.dest.Room(func() { c.onRoom(l) }) {
 		l.waiting = true
 		l.countFull()
 		return

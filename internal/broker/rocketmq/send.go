@@ -163,7 +163,7 @@ func (c *conn) answerSend(r *wire.Frame, t *topic, m *message, v store.Verdict, 
 		}
 		c.stored(r, m.queue, offset, logOffset(t.id, m.queue, offset), nil)
 	}
-	if t.dest.Room(nil) || c.s.limits.Full == store.Reject {
+	if t.dest.Room(nil) || c.s.store.Rejects() {
 		return nil
 	}
 	c.s.store.CountFull(messages)

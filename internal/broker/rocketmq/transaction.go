@@ -174,7 +174,7 @@ func (c *conn) endTransaction(r *wire.Frame) error {
 	m.NotBefore = h.m.NotBefore
 	m.sysFlag = m.sysFlag&^wire.SysTransaction | wire.SysCommit
 	m.properties = withProperties(m.properties, wire.PropPrepared, "")
-	full := c.s.limits.Full == store.Reject && h.full && !h.t.dest.Room(nil) // Send would count it again
+	full := c.s.store.Rejects() && h.full && !h.t.dest.Room(nil) // Send would count it again
 	if full || h.t.dest.Send(&m.Message) == store.Full {
 		h.full = h.full || c.s.store.Full()
 		x.mu.Lock() // it stays a half message, and will be checked back
@@ -185,7 +185,7 @@ func (c *conn) endTransaction(r *wire.Frame) error {
 	}
 	x.committed.Add(1)
 	_ = c.ok(r)
-	if c.s.limits.Full == store.Block && !h.t.dest.Room(nil) {
+	if !c.s.store.Rejects() && !h.t.dest.Room(nil) {
 		c.s.store.CountFull(1)
 		return c.awaitRoom(h.t.dest) // clients do not wait for this answer: delay their connection
 	}

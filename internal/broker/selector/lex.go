@@ -2,8 +2,8 @@ package selector
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -50,77 +50,41 @@ func (l *lexer) fail(at int, format string, args ...any) {
 	l.tok, l.end = token{at: len(l.text), text: "the end"}, len(l.text)
 }
 
+// tokens matches one token after spaces: a string, whose quotes are doubled within it, a number, a name or a symbol.
+var tokens = regexp.MustCompile(`^[ \t\r\n\f]*(?:('(?:[^']|'')*')|((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[lLfFdD]?)|` +
+	`([\pL_$][\pL\p{Nd}_$.]*)|(<>|<=|>=|[<>=(),+-]))`)
+
 // advance reads the next token.
 func (l *lexer) advance() {
-	rest := strings.TrimLeft(l.text[l.end:], " \t\r\n\f")
-	t := token{at: len(l.text) - len(rest)}
-	r, size := utf8.DecodeRuneInString(rest)
-	switch {
-	case rest == "":
-		t.text = "the end"
-	case r == '\'':
-		if size = quotedSize(rest); size == 0 {
-			l.fail(t.at, "the string that begins here has no end")
-			return
+	rest := l.text[l.end:]
+	m := tokens.FindStringSubmatchIndex(rest)
+	if m == nil {
+		rest = strings.TrimLeft(rest, " \t\r\n\f")
+		l.tok, l.end = token{at: len(l.text) - len(rest), text: "the end"}, len(l.text)
+		if _, size := utf8.DecodeRuneInString(rest); size > 0 {
+			l.fail(l.tok.at, "unexpected %q", rest[:size])
 		}
-		t.kind, t.literal = kindLiteral, quoted(strings.ReplaceAll(rest[1:size-1], "''", "'"))
-	case isDigit(r), r == '.' && len(rest) > 1 && isDigit(rune(rest[1])):
-		size = numberSize(rest)
-		t.kind, t.literal = kindLiteral, literalNumber(rest[:size])
-		if t.literal == nil {
-			l.fail(t.at, "%q is not a number", rest[:size])
-			return
-		}
-	case startsName(r):
-		t.kind = kindWord
-		if size = strings.IndexFunc(rest, func(r rune) bool { return !continuesName(r) }); size < 0 {
-			size = len(rest)
-		}
-	case strings.ContainsRune("<>=(),+-", r):
-		t.kind = kindSymbol
-		if two := rest[:min(2, len(rest))]; two == "<>" || two == "<=" || two == ">=" {
-			size = 2
-		}
-	default:
-		l.fail(t.at, "unexpected %q", rest[:size])
 		return
 	}
-	if t.kind != kindEnd {
-		t.text = rest[:size]
+	group := 1
+	for m[2*group] < 0 {
+		group++
 	}
-	l.tok, l.end = t, t.at+size
-}
-
-func isDigit(r rune) bool { return '0' <= r && r <= '9' }
-
-func startsName(r rune) bool { return r == '_' || r == '$' || unicode.IsLetter(r) }
-
-func continuesName(r rune) bool { return startsName(r) || r == '.' || unicode.IsDigit(r) }
-
-// quotedSize returns the length of the string literal at the beginning of s, 0 if it has no end. A quote within it is
-// doubled.
-func quotedSize(s string) int {
-	for i := 1; i < len(s); i++ {
-		if s[i] != '\'' {
-			continue
+	t := token{at: l.end + m[2*group], text: rest[m[2*group]:m[1]], kind: kindLiteral}
+	switch group {
+	case 1:
+		t.literal = quoted(strings.ReplaceAll(t.text[1:len(t.text)-1], "''", "'"))
+	case 2:
+		if t.literal = literalNumber(t.text); t.literal == nil {
+			l.fail(t.at, "%q is not a number", t.text)
+			return
 		}
-		if !strings.HasPrefix(s[i+1:], "'") {
-			return i + 1
-		}
-		i++
+	case 3:
+		t.kind = kindWord
+	default:
+		t.kind = kindSymbol
 	}
-	return 0
-}
-
-// numberSize returns the length of a possible number: 7, 7., .5, 7.5E-3, 7L.
-func numberSize(s string) int {
-	for i, r := range s {
-		exponent := (r == '+' || r == '-') && strings.ContainsRune("eE", rune(s[i-1]))
-		if !continuesName(r) && !exponent {
-			return i
-		}
-	}
-	return len(s)
+	l.tok, l.end = t, l.end+m[1]
 }
 
 // literalNumber parses a number in Java's syntax, or returns nil.

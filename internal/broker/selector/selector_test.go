@@ -110,7 +110,7 @@ func TestParseMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"color":                  "", // is fine: it may be a truth value
 		"color =":                "column 8: found the end where a name or a value is expected",
-		"color = 'red":           "column 9: the string that begins here has no end",
+		"color = 'red":           `column 9: unexpected "'"`,
 		"color == 'red'":         `column 8: found = where a name or a value is expected`,
 		"color != 'red'":         `column 7: unexpected "!"`,
 		"größe = 1 x":            `column 11: found x where AND, OR or the end is expected`,
@@ -136,8 +136,9 @@ func TestParseMistakes(t *testing.T) {
 		"a < TRUE":                                   "column 3: strings and truth values can be compared by = and <> only",
 		"a = 1 + 2":                                  "column 7: arithmetic is not supported",
 		"a = -b":                                     `column 6: found b where a number is expected`,
-		"a = 1x":                                     `column 5: "1x" is not a number`,
-		"a = 1.2.3":                                  `column 5: "1.2.3" is not a number`,
+		"a = 1x":                                     `column 6: found x where AND, OR or the end is expected`,
+		"a = 1.2.3":                                  `column 8: found .3 where AND, OR or the end is expected`,
+		"a = 1e999":                                  `column 5: "1e999" is not a number`,
 		"7":                                          `column 1: 7 is neither true nor false`,
 		"'x'":                                        `column 1: 'x' is neither true nor false`,
 		"a = 1; b":                                   `column 6: unexpected ";"`,

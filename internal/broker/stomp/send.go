@@ -51,7 +51,7 @@ func (c *conn) send(f *wire.Received) error {
 // lacksRoom reports whether d has no room for messages, to be stored nevertheless. It waits for room above the gate's
 // high-water mark, and, on a connection without consumers, while the broker's memory is full.
 func (c *conn) lacksRoom(d *store.Destination, messages int) (bool, error) {
-	if c.rejects() || d.Room(nil) {
+	if c.server.store.Rejects() || d.Room(nil) {
 		return false, nil
 	}
 	c.server.store.CountFull(messages)
@@ -80,9 +80,6 @@ func (c *conn) confirm(d *store.Destination, full bool, receipt []byte, size int
 	}
 	c.gate.Withhold(d, b, size+store.MessageSize)
 }
-
-// rejects reports the policy [store.Reject].
-func (c *conn) rejects() bool { return c.server.store.Config().Full == store.Reject }
 
 // awaitStall waits for the end of a stall; it fails at the end of the connection.
 func (c *conn) awaitStall() error {

@@ -103,7 +103,7 @@ func (d *Destination) Address() Address { return d.addr }
 func (d *Destination) Send(m *Message) Verdict {
 	s := d.store
 	s.stall.await()
-	if s.overfull() || s.cfg.Full == Reject && !d.Room(nil) {
+	if s.overfull() || s.Rejects() && !d.Room(nil) {
 		d.CountRefused(1)
 		return Full
 	}
@@ -128,7 +128,7 @@ func (d *Destination) CountRefused(n int) {
 // RefuseCommit decides about a transaction with a message to each of these destinations. If one of them has no room,
 // and messages are refused for that, it counts all messages as refused, and returns the destination; otherwise nil.
 func (s *Store) RefuseCommit(destinations []*Destination) *Destination {
-	if s.cfg.Full != Reject {
+	if !s.Rejects() {
 		return nil
 	}
 	i := slices.IndexFunc(destinations, func(d *Destination) bool { return !d.Room(nil) })

@@ -89,6 +89,9 @@ func New(cfg Config) *Store {
 	return &Store{cfg: cfg, destinations: map[Address]*Destination{}}
 }
 
+// Rejects reports the policy [Reject].
+func (s *Store) Rejects() bool { return s.cfg.Full == Reject }
+
 // Config returns the limits of the store with the defaults filled in.
 func (s *Store) Config() Config { return s.cfg }
 
