@@ -94,6 +94,15 @@ func (c *conn) createGroup(r *wire.Frame) error {
 	return c.ok(r)
 }
 
+// listGroups handles GET_ALL_SUBSCRIPTIONGROUP_CONFIG: drivers on rocketmq-client-go ask for it to probe the broker.
+func (c *conn) listGroups(r *wire.Frame) error {
+	table := map[string]any{}
+	for _, g := range c.s.allGroups() {
+		table[g.name] = map[string]any{"groupName": g.name, "consumeEnable": true, "retryMaxTimes": defaultMaxTries}
+	}
+	return c.json(r, map[string]any{"subscriptionGroupTable": table})
+}
+
 // consumeStats handles GET_CONSUME_STATS: a group's committed offsets.
 func (c *conn) consumeStats(r *wire.Frame) error {
 	group := string(r.Get("consumerGroup"))

@@ -56,6 +56,8 @@ func (c *conn) dispatch(r *wire.Frame) error {
 		return c.ok(r)
 	case wire.ReqUpdateAndCreateSubscriptionGroup:
 		return c.createGroup(r)
+	case wire.ReqGetAllSubscriptionGroupConfig:
+		return c.listGroups(r)
 	case wire.ReqDeleteSubscriptionGroup:
 		c.s.deleteGroup(string(r.Get("groupName")))
 		return c.ok(r)
