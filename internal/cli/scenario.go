@@ -346,13 +346,6 @@ func (a *app) initScenario(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // unknownRunFlag reports a flag that perfmq run does not have.
 func unknownRunFlag(cmd *cobra.Command, name string) error {
 	var names []string

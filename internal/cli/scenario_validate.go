@@ -9,6 +9,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
+	"github.com/perfmq/perfmq/internal/words"
 )
 
 func (a *app) validateCommand() *cobra.Command {
@@ -35,7 +36,7 @@ how much memory each would need with perfmq run --embedded.`,
 			}
 			p := ready.Plan
 			fmt.Fprintf(&b, "%s: good: %s, %s; embedded, up to %d MiB of messages\n", a.secrets.Line(name),
-				count(len(p.Steps), "step"), count(len(p.Groups()), "group"),
+				words.Plural(len(p.Steps), "step"), words.Plural(len(p.Groups()), "group"),
 				(run.EmbeddedMemory(p)+1<<20-1)>>20)
 			if ready.sweep != nil {
 				for _, line := range ready.sweep.Describe() {

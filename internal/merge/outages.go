@@ -2,8 +2,9 @@ package merge
 
 import (
 	"fmt"
-	"strings"
 	"time"
+
+	"github.com/perfmq/perfmq/internal/words"
 )
 
 // maxOutages is how many outages a summary lists.
@@ -37,26 +38,7 @@ func writeOutages(line func(label, format string, args ...any), m *Merged, clean
 			break
 		}
 		o := &m.Outages[i]
-		var b strings.Builder
-		fmt.Fprintf(&b, "%s, at %s", clean(o.Host), time.UnixMicro(o.Time).Format("15:04:05.000"))
-		if o.Length > 0 {
-			fmt.Fprintf(&b, " for %s", brief(o.Length))
-		} else {
-			b.WriteString(": no message came through after it")
-		}
-		if len(o.NotBack) > 0 {
-			fmt.Fprintf(&b, "; %d of %d workers not connected again", len(o.NotBack), len(o.Workers))
-		} else if o.Reconnected > 0 {
-			fmt.Fprintf(&b, "; %d workers connected again after %s", len(o.Workers), brief(o.Reconnected))
-		}
-		if o.Recovered > 0 {
-			fmt.Fprintf(&b, "; rate recovered after %s", brief(o.Recovered))
-		}
-		if o.InDoubt+o.Lost+o.Doubled > 0 {
-			fmt.Fprintf(&b, "; %d in doubt, %d lost, %d duplicated", o.InDoubt, o.Lost, o.Doubled)
-		}
-		fmt.Fprintf(&b, "; %s: %s", clean(o.Class), clean(o.Error))
-		line("outage", "%s", b.String())
+		line("outage", "%s, %s", clean(o.Host), clean(words.Outage(o)))
 	}
 }
 

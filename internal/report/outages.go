@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/words"
@@ -94,117 +93,14 @@ func outageNow(p *stats.OutageProgress) string {
 // written.
 func outageLines(s *stats.Summary) (lines []string) {
 	if m := &s.MoreOutages; m.Count > 0 {
-		lines = append(lines, moreOutagesLine(m))
+		lines = append(lines, fmt.Sprintf("%s beside the first and the last %d, %s in all; the longest %s; %d in doubt",
+			words.Plural(m.Count, "outage"), stats.KeptOutages, words.Seconds(m.Length), words.Seconds(m.Longest), m.InDoubt))
 	}
-	for i := range s.Outages {
-		lines = append(lines, outageLine(&s.Outages[i]))
+	list := outages(s)
+	for i := range list {
+		lines = append(lines, words.Outage(&list[i]))
 	}
 	return lines
-}
-
-func moreOutagesLine(m *stats.MoreOutages) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s beside the first and the last %d, %s in all; the longest %s", words.Plural(m.Count, "outage"),
-		stats.KeptOutages, words.Seconds(m.Length), words.Seconds(m.Longest))
-	messages(&b, m.InDoubt, 0, 0, 0)
-	return b.String()
-}
-
-// messages appends what became of messages in an outage.
-func messages(b *strings.Builder, inDoubt, resent, lost, doubled uint64) {
-	if inDoubt > 0 {
-		fmt.Fprintf(b, "; %d in doubt", inDoubt)
-	}
-	if resent > 0 {
-		fmt.Fprintf(b, ", %d resent", resent)
-	}
-	if lost > 0 {
-		fmt.Fprintf(b, "; %d lost", lost)
-	}
-	if doubled > 0 {
-		fmt.Fprintf(b, "; %d delivered again", doubled)
-	}
-}
-
-func outageLine(o *stats.Outage) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "at %s", o.Start.Format("15:04:05.000"))
-	if length := o.Length(); length > 0 {
-		fmt.Fprintf(&b, " for %s", words.Seconds(length))
-	}
-	var came []string
-	switch {
-	case o.Back > 0 && o.Tried > 0:
-		came = append(came, fmt.Sprintf("the broker came back between %s and %s", words.Seconds(o.Tried),
-			words.Seconds(o.Back)))
-	case o.Back > 0:
-		came = append(came, "the broker was back after "+words.Seconds(o.Back))
-	}
-	for _, sign := range []struct {
-		after time.Duration
-		what  string
-	}{{o.Confirmed, "first confirmation"}, {o.Received, "first receipt"}} {
-		if sign.after > 0 {
-			came = append(came, sign.what+" after "+words.Seconds(sign.after))
-		}
-	}
-	if o.Length() == 0 {
-		came = append(came, "no message came through after it")
-	}
-	fmt.Fprintf(&b, ": %s", strings.Join(came, ", "))
-	switch {
-	case len(o.NotBack) > 0:
-		fmt.Fprintf(&b, "; %d of %s not connected again", len(o.NotBack), words.Plural(len(o.Workers), "worker"))
-	case o.Reconnected > 0:
-		fmt.Fprintf(&b, "; %s connected again after %s", words.Plural(len(o.Workers), "worker"), words.Seconds(o.Reconnected))
-	}
-	if o.Attempts > 0 {
-		fmt.Fprintf(&b, ", %s failed", words.Plural(int(min(o.Attempts, 1<<31)), "attempt")) //nolint:gosec // bounded
-		if len(o.NotBack) > 0 {
-			fmt.Fprintf(&b, " (the last: %s)", o.Attempt)
-		}
-	}
-	b.WriteString(recovery(o))
-	if o.Silent >= noteworthySilence {
-		fmt.Fprintf(&b, "; nothing had come for %s before it", words.Seconds(o.Silent))
-	}
-	messages(&b, o.InDoubt, o.Resent, o.Lost, o.Doubled)
-	b.WriteString(worst(&o.Worst))
-	fmt.Fprintf(&b, "; %s: %s", o.Class, o.Error)
-	return b.String()
-}
-
-// noteworthySilence is the minimum silence before an outage that its line mentions.
-const noteworthySilence = time.Second
-
-// recovery says whether the rates from before an outage were reached again.
-func recovery(o *stats.Outage) string {
-	switch {
-	case o.Recovered > 0:
-		return fmt.Sprintf("; rate recovered after %s, %s after the broker was back", words.Seconds(o.Recovered),
-			words.Seconds(o.Recovery()))
-	case o.Watched > 0:
-		return fmt.Sprintf("; rate not recovered in the %s that were left", words.Seconds(o.Watched))
-	default:
-		return ""
-	}
-}
-
-// worst returns the highest latencies around an outage.
-func worst(w *result.Worst) string {
-	var parts []string
-	for _, l := range []struct {
-		name string
-		us   int64
-	}{{"response", w.Response}, {"ack", w.Ack}, {"transfer", w.Transfer}} {
-		if l.us > 0 && (l.name != "ack" || w.Response == 0) {
-			parts = append(parts, fmt.Sprintf("%s up to %s", l.name, words.Seconds(time.Duration(l.us)*time.Microsecond)))
-		}
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return "; " + strings.Join(parts, ", ")
 }
 
 // moreOutages returns the sums of the outages of a run that are not listed; nil if there are none.

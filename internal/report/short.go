@@ -217,9 +217,6 @@ func (s *Short) told(sum *stats.Summary) (lines []string) {
 	if len(sum.Outages) > 0 {
 		add("outages", outagesInShort(sum))
 	}
-	if n := sum.Total[result.Resent]; n > 0 {
-		add("resent", fmt.Sprintf("%d: messages in doubt that were sent again; not part of sent", n))
-	}
 	for _, text := range sum.Problems() {
 		add("problem", text)
 	}

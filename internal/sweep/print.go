@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -25,9 +26,9 @@ func (s *Sweep) print(format string, args ...any) {
 
 // Describe returns lines that describe the sweep.
 func (s *Sweep) Describe() []string {
-	runs := count(s.Repeats, "run")
+	runs := words.Plural(s.Repeats, "run")
 	if len(s.Axes) > 0 {
-		runs = fmt.Sprintf("%s, %s of each", count(len(s.Cells), "cell"), runs)
+		runs = fmt.Sprintf("%s, %s of each", words.Plural(len(s.Cells), "cell"), runs)
 	}
 	took := "the time left is known when the first run has ended"
 	if left, known := s.left(); known {
@@ -56,13 +57,6 @@ func (s *Sweep) Titles() (list []string) {
 		}
 	}
 	return list
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // sayRun says which run begins, and the remaining time of the sweep.

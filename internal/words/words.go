@@ -146,3 +146,41 @@ func Short(v float64) string {
 
 // Clock returns the time of day of a moment, to find it in a log.
 func Clock(t time.Time) string { return t.Format("15:04:05.000") }
+
+// Outage returns what is known of an outage, without the latencies around it. Texts of brokers in it are not escaped.
+func Outage(o *result.Outage) string {
+	after := func(us int64) string { return Seconds(time.Duration(us) * time.Microsecond) }
+	text := "at " + Clock(time.UnixMicro(o.Time))
+	if o.Length > 0 {
+		text += " for " + after(o.Length)
+	}
+	separator := ": "
+	for _, part := range []struct {
+		said bool
+		text string
+	}{
+		{o.Length == 0, "no message came through after it"},
+		{o.Back > 0, "the broker was back after " + after(o.Back)},
+		{len(o.NotBack) > 0, fmt.Sprintf("%d of %s not connected again", len(o.NotBack), Plural(len(o.Workers), "worker"))},
+		{
+			len(o.NotBack) == 0 && o.Reconnected > 0,
+			Plural(len(o.Workers), "worker") + " connected again after " + after(o.Reconnected),
+		},
+		{o.Attempts > 0, Plural(o.Attempts, "attempt") + " failed"},
+		{len(o.NotBack) > 0 && o.LastAttempt != "", "the last: " + o.LastAttempt},
+		{o.Recovered > 0, "rate recovered after " + after(o.Recovered)},
+		{o.Recovered == 0 && o.Watched > 0, "rate not recovered in the " + after(o.Watched) + " that were left"},
+		{o.Silent >= 1e6, "nothing had come for " + after(o.Silent) + " before it"},
+		{o.InDoubt > 0, fmt.Sprintf("%d in doubt", o.InDoubt)},
+		{o.Resent > 0, fmt.Sprintf("%d resent", o.Resent)},
+		{o.Lost > 0, fmt.Sprintf("%d lost", o.Lost)},
+		{o.Doubled > 0, fmt.Sprintf("%d duplicated", o.Doubled)},
+		{true, o.Class + ": " + o.Error},
+	} {
+		if part.said {
+			text += separator + part.text
+			separator = "; "
+		}
+	}
+	return text
+}
