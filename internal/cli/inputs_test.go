@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -133,36 +132,4 @@ func TestSameFile(t *testing.T) {
 	got := call(nil, "verify", "a.pv", "--json", "b.pv")
 	assert.Equal(t, exitUsage, got.status)
 	assert.Equal(t, "error: --json names the file a.pv, which is to be read\nhint: name another file\n", got.stderr)
-}
-
-// TestFileModes: an existing file keeps its mode; a new file that may be confidential is readable only by its owner.
-func TestFileModes(t *testing.T) {
-	t.Chdir(t.TempDir())
-	old := syscall.Umask(0o022)
-	defer syscall.Umask(old)
-	run := func() {
-		t.Helper()
-		got := call(nil, "mem", "client", "--message-count", "1", "--json", "json", "--hdr", "hdr", "--verify-file", "pv")
-		require.Equal(t, exitOK, got.status, got.stderr)
-		got = call(nil, "verify", "pv", "--json", "verified")
-		require.Equal(t, exitOK, got.status, got.stderr)
-	}
-	modes := func() map[string]fs.FileMode {
-		t.Helper()
-		m := map[string]fs.FileMode{}
-		for _, name := range []string{"json", "hdr", "pv", "verified"} {
-			info, err := os.Stat(name)
-			require.NoError(t, err)
-			m[name] = info.Mode()
-		}
-		return m
-	}
-	run()
-	assert.Equal(t, map[string]fs.FileMode{"json": 0o600, "hdr": 0o644, "pv": 0o600, "verified": 0o600}, modes())
-	kept := map[string]fs.FileMode{"json": 0o640, "hdr": 0o660, "pv": 0o604, "verified": 0o666}
-	for name, mode := range kept {
-		require.NoError(t, os.Chmod(name, mode))
-	}
-	run()
-	assert.Equal(t, kept, modes())
 }

@@ -159,32 +159,3 @@ groups:
 	require.Equal(t, exitUsage, got.status)
 	golden(t, "mistakes-messages.txt", strings.ReplaceAll(got.stderr, filepath.Dir(file), "DIR"))
 }
-
-// The sizes of a command line and the files of a folder make kinds of messages; RocketMQ's limits apply to each kind.
-func TestMixOfFlags(t *testing.T) {
-	dir := filepath.Dir(folder(t, ""))
-	for _, c := range []struct {
-		args string
-		want []string
-	}{
-		{"mem producer --message-size 1KiB/80:64KiB/15:8/5", []string{
-			"    - weight: 80\n      message-size: 1024\n", "    - weight: 5\n      message-size: 8\n",
-		}},
-		{"mem producer --message-size 1KiB:2KiB", []string{"  messages:\n    - message-size: 1024\n    - message-size: 2048\n"}},
-		{"mem producer --message-size 3KiB/80", []string{"  message-size: 3072\n"}},
-		{"mem producer --fill zeros --priority 3", []string{"  message-size: 1024\n  fill: zeros\n  priority: 3\n"}},
-		{"mem producer --body-file " + dir + "/bodies", []string{"  messages:\n    - body-file: " + dir + "/bodies/a.xml\n    - body-file: " + dir + "/bodies/b.txt\n"}},
-		{"mem producer --body-file " + dir + "/one", []string{"  body-file: " + dir + "/one/only\n"}},
-		{"mem client --message-size 1KiB/9:20MiB/1", []string{"  max-message-size: 20971520\n"}},
-	} {
-		got := call(nil, append(strings.Fields(c.args), "--dry-run")...)
-		require.Equal(t, exitOK, got.status, got.stderr)
-		for _, want := range c.want {
-			require.Contains(t, got.stdout, want, c.args)
-		}
-	}
-	// Consumers of a scenario accept what its producers send.
-	got := call(nil, "run", "--dry-run", folder(t, strings.Replace(mixed, "64KiB", "64MiB", 1)))
-	require.Equal(t, exitOK, got.status, got.stderr)
-	require.Contains(t, got.stdout, "    max-message-size: 67108864\n")
-}

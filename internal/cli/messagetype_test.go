@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers"
 	"github.com/perfmq/perfmq/internal/run"
-	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // callReal is call with the real protocols.
@@ -66,37 +64,4 @@ func TestMessageType(t *testing.T) {
 			require.Contains(t, got.stderr, c.stderr)
 		})
 	}
-}
-
-// A message has the type of its group unless it sets its own, and the receiver gets each body as it was sent.
-func TestMessageTypesOfScenario(t *testing.T) {
-	file := folder(t, `name: types
-verify: true
-broker: {protocol: amqp}
-groups:
-  senders:
-    role: producer
-    destination: queue://A
-    message-count: 300
-    message-type: text
-    message-size: 100
-    messages:
-      - {weight: 2}
-      - {message-type: bytes, fill: zeros}
-  readers: {role: consumer, destination: queue://A}
-`)
-	dir := filepath.Join(t.TempDir(), "result")
-	got := callReal("run", "--embedded", file, "--result", dir)
-	require.Equal(t, exitOK, got.status, got.stderr)
-	r, err := result.Read(dir)
-	require.NoError(t, err)
-	require.EqualValues(t, 300, r.Verification.Total.Once)
-	var data struct {
-		Steps []struct {
-			Groups []struct{ Messages []json.RawMessage }
-		}
-	}
-	require.NoError(t, json.Unmarshal(r.Plan, &data))
-	require.JSONEq(t, `{"weight": 2, "body": "100 bytes of fixed random text", "message-type": "text"}`, string(data.Steps[0].Groups[0].Messages[0]))
-	require.JSONEq(t, `{"weight": 1, "body": "100 bytes of zeros"}`, string(data.Steps[0].Groups[0].Messages[1]))
 }

@@ -168,3 +168,13 @@ func TestRunAgain(t *testing.T) {
 	require.Equal(t, exitUsage, got.status)
 	require.Contains(t, got.stderr, "hint: name a scenario, or the folder of a result that has its plan\n")
 }
+
+// withoutComments returns a plan without what begins with #.
+func withoutComments(text string) (plan string) {
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "#") {
+			plan += line
+		}
+	}
+	return plan
+}

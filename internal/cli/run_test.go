@@ -3,16 +3,10 @@ package cli
 import (
 	"context"
 	"io"
-	"math/rand/v2"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,50 +28,6 @@ func TestThreadsBoundTheRun(t *testing.T) {
 	require.Equal(t, exitConnect, status)
 	require.Equal(t, 3, during)
 	require.Equal(t, before, runtime.GOMAXPROCS(0))
-}
-
-// freePort listens on a port below the ephemeral ports, so that no other process gets the port after it is closed.
-func freePort(t *testing.T) net.Listener {
-	t.Helper()
-	for {
-		listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(10_000+rand.IntN(10_000)))
-		if err == nil {
-			return listener
-		}
-		require.ErrorIs(t, err, syscall.EADDRINUSE)
-	}
-}
-
-// With "scrape" the run ends after the first scrape of the final values.
-func TestMetricsLingerScrape(t *testing.T) {
-	listener := freePort(t)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
-	results := make(chan ended, 1)
-	go func() {
-		results <- call(nil, "mem", "client", "--message-count", "50", "--metrics", address, "--metrics-linger", "scrape")
-	}()
-	var last string
-	for {
-		response, err := http.Get("http://" + address + "/metrics")
-		if err == nil {
-			var text []byte
-			text, err = io.ReadAll(response.Body)
-			_ = response.Body.Close()
-			if err == nil {
-				last = string(text)
-			}
-		}
-		select {
-		case got := <-results:
-			require.Equal(t, exitOK, got.status, got.stderr)
-			require.Contains(t, got.stderr, "serving the final metrics until they are scraped, for 1m0s at most")
-			require.NotContains(t, got.stderr, "nobody")
-			require.Contains(t, last, "perfmq_run_success 1", "the last answer has the final values")
-			return
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
 }
 
 // A wrong web configuration is an error before the run; a password in it is not printed.

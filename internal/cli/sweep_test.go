@@ -305,7 +305,7 @@ func TestSweepMistakes(t *testing.T) {
 		require.Contains(t, got.stderr, want, args)
 	}
 	for add, want := range map[string]string{
-		"knee: heap":           "unknown setting knee of the file",
+		"knee: heap":           "unknown setting \"knee\" of the file",
 		"search: {from: 5}":    "a search does not go with a matrix",
 		"order: sorted":        "order: must be one of in-turn, shuffled",
 		"settle: long":         "settle: ",

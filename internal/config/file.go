@@ -267,14 +267,6 @@ func (d *decoder) goodName(pos Pos, what, name string) {
 // quote puts a text of a file into quotes. Control characters and secrets are dealt with when a mistake is finished.
 func quote(text string) string { return `"` + text + `"` }
 
-// printable quotes a name with blanks or quotes.
-func printable(name string) string {
-	if name == "" || strings.ContainsAny(name, " \t\n\"") {
-		return quote(name)
-	}
-	return name
-}
-
 // entries reads settings of some places. Of names these, shape are the keys there that are no settings.
 func (d *decoder) entries(pairs []pair, places Scope, of string, shape ...string) (list []entry) {
 	given := map[string]*node{}
@@ -323,7 +315,7 @@ func (d *decoder) unknown(key *node, places Scope, of string, shape ...string) {
 	} else if len(shape) > 0 && places == 0 {
 		hint = "known are " + strings.Join(shape, ", ")
 	}
-	d.bad(key.pos, hint, "unknown setting %s of %s", printable(name), of)
+	d.bad(key.pos, hint, "unknown setting %s of %s", quote(name), of)
 }
 
 // entry reads the value of a setting.

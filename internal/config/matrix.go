@@ -135,16 +135,16 @@ func (d *decoder) axis(p pair) (a Axis, ok bool) {
 		return a, false
 	}
 	if p.value.kind == mapping {
-		d.bad(p.value.pos, "a list of values", "the axis %s must be a list, not a map", printable(a.Name))
+		d.bad(p.value.pos, "a list of values", "the axis %s must be a list, not a map", quote(a.Name))
 		return a, false
 	}
-	for _, item := range d.oneOrMore(p.value, "the axis "+printable(a.Name)) {
-		text, good := d.text(item, "a value of the axis "+printable(a.Name))
+	for _, item := range d.oneOrMore(p.value, "the axis "+quote(a.Name)) {
+		text, good := d.text(item, "a value of the axis "+quote(a.Name))
 		switch {
 		case !good:
 			ok = false
 		case slices.Contains(a.Values, text):
-			d.bad(item.pos, "", "the axis %s has the value %s twice", printable(a.Name), quote(text))
+			d.bad(item.pos, "", "the axis %s has the value %s twice", quote(a.Name), quote(text))
 		default:
 			a.Values = append(a.Values, text)
 		}

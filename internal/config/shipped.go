@@ -65,24 +65,14 @@ func open(fsys fs.FS, name string) ([]byte, error) {
 	}
 	i := slices.IndexFunc(list, func(info Info) bool { return info.Name == name })
 	if i < 0 {
-		return nil, mistake(suggest(list, name), "there is no shipped scenario @%s", name)
+		var all []string
+		for _, info := range list {
+			all = append(all, info.Name)
+		}
+		hint := nearest.Hint(name, all, "@%s", "perfmq scenario list shows all")
+		return nil, mistake(hint, "there is no shipped scenario @%s", name)
 	}
 	return readFile(fsys, list[i].Path)
-}
-
-// suggest finds the scenario that was meant: a name nearby, or one without its folder.
-func suggest(list []Info, name string) string {
-	var all, within []string
-	for _, info := range list {
-		all = append(all, info.Name)
-		if path.Base(info.Name) == name || strings.HasPrefix(info.Name, strings.TrimSuffix(name, "/")+"/") {
-			within = append(within, "@"+info.Name)
-		}
-	}
-	if len(within) > 0 {
-		return "did you mean " + strings.Join(within, " or ") + "?"
-	}
-	return nearest.Hint(name, all, "@%s", "perfmq scenario list shows all")
 }
 
 func readFile(fsys fs.FS, name string) (text []byte, err error) {
