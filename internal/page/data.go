@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/perfmq/perfmq/internal/threshold"
@@ -90,7 +91,7 @@ func (r *Run) data() runData {
 	for _, stall := range r.Result.Stalls {
 		d.Bands = append(d.Bands, band{
 			"stall", millis(stall.Elapsed), millis(stall.Elapsed + stall.Length),
-			stallText(&stall),
+			fmt.Sprintf("stall (%s): %s at %s s", stallSide(&stall), span(stall.Length), seconds(stall.Elapsed)),
 		})
 	}
 	d.Bands = append(d.Bands, r.outageBands()...)

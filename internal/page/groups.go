@@ -9,38 +9,44 @@ func groupTable(r *Run) Table {
 		Note: "Counts include the warm-up; due are the messages that the rate of the group wanted to be sent. Times are in " +
 			"ms, of the messages due after the warm-up. " +
 			"Ack: send to the broker's answer. Response: intended send to the answer. Transfer: send to the consumer.",
-		Head: []string{
-			"group", "due", "total", "succeeded", "failed", "ack 50%", "ack 99%", "response 99%", "total", "transfer 50%",
-			"transfer 99%", "max transfer",
-		},
+		Head:   []string{"group"},
 		Groups: []Columns{{"", 1}, {"Send", 7}, {"Receive", 4}},
+	}
+	shown := []column{
+		{"due", "", "due", ""},
+		{"total", "", "sent", ""},
+		{"succeeded", "", "completed", ""},
+		{"failed", "", "failed", ""},
+		{"ack 50%", "", "ack.p50", "ms"},
+		{"ack 99%", "", "ack.p99", "ms"},
+		{"response 99%", "", "response.p99", "ms"},
+		{"total", "", "received", ""},
+		{"transfer 50%", "", "transfer.p50", "ms"},
+		{"transfer 99%", "", "transfer.p99", "ms"},
+		{"max transfer", "", "transfer.max", "ms"},
+	}
+	for i := range shown {
+		t.Head = append(t.Head, shown[i].head)
 	}
 	for i := range r.Result.Steps {
 		s := &r.Result.Steps[i]
 		for k := range s.Groups {
-			name := s.Groups[k].Name
-			if len(r.Result.Steps) > 1 {
-				name = s.Name + " · " + name
+			g := &s.Groups[k]
+			l := line{
+				result: r.Result, run: g.Name, step: s.Name, counts: &g.Counts, latencies: &g.Latencies,
+				sends: true, receives: true,
 			}
-			t.Rows = append(t.Rows, append([]string{name}, groupCells(&s.Groups[k])...))
+			if len(r.Result.Steps) > 1 {
+				l.run = s.Name + " · " + g.Name
+			}
+			values := l.values()
+			if g.Due > 0 {
+				values["due"] = float64(g.Due)
+			}
+			t.Rows = append(t.Rows, l.cells(shown, values))
 		}
 	}
 	return t
-}
-
-func groupCells(g *result.Group) []string {
-	due, cells, received := "-", []string{"-", "-", "-"}, "-"
-	if g.Due > 0 {
-		due = count(g.Due)
-	}
-	if p := g.Counts.Producers; p != nil {
-		cells = []string{count(p.Sent), count(p.Completed), count(failed(p))}
-	}
-	if c := g.Counts.Consumers; c != nil {
-		received = count(c.Received)
-	}
-	cells = append(append([]string{due}, cells...), latencyCells(&g.Latencies, "ack.p50", "ack.p99", "response.p99")...)
-	return append(append(cells, received), latencyCells(&g.Latencies, "transfer.p50", "transfer.p99", "transfer.max")...)
 }
 
 // latencyCells are statistics of latencies in ms, by the names of their metrics.

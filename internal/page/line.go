@@ -132,3 +132,13 @@ func (l *line) values() map[string]float64 {
 	}
 	return all
 }
+
+// cells is a row of a table: the name of the run, and the columns.
+func (l *line) cells(columns []column, values map[string]float64) []string {
+	row := []string{l.run}
+	for i := range columns {
+		v, known := values[columns[i].value]
+		row = append(row, columns[i].text(v, known))
+	}
+	return row
+}

@@ -12,32 +12,23 @@ const maxListed = 50
 // outageTable has the periods without a connection of some worker.
 func outageTable(r *Run) Table {
 	t := Table{
-		Title: "Outages",
+		Title: "Outages", Words: true,
 		Head: []string{
 			"at", "nothing came before it for", "length", "first confirmation", "first receipt", "recovered", "workers",
 			"all connected again", "failed attempts",
 			"in doubt", "resent", "lost", "delivered again", "worst response", "worst ack", "worst transfer", "first failure",
 		},
-		Words: true,
+		Note: "An outage begins with the first failure that a worker was told of, and lasts to the first message that " +
+			"was confirmed, or received, on a connection that " +
+			"was opened after that. Times are from its begin. The broker came back between the last failed attempt to connect " +
+			"and the first success. The load has recovered when the rates were back at 90% of those " +
+			"before it for three seconds. Messages in doubt ended without an answer: the broker has them " +
+			"or not. Lost are confirmed messages for which it was the first outage that began after they were " +
+			"sent. The worst latencies are of the seconds from its begin until the load has recovered, or is over.",
 	}
-	list := r.Result.Outages
-	if len(list) == 0 {
-		return t
-	}
-	t.Note = "An outage begins with the first failure that a worker was told of, and lasts to the first message that " +
-		"was confirmed, or received, on a connection that " +
-		"was opened after that. Times are from its begin. The broker came back between the last failed attempt to connect " +
-		"and the first success. The load has recovered when the rates were back at 90% of those " +
-		"before it for three seconds. Messages in doubt ended without an answer: the broker has them " +
-		"or not. Lost are confirmed messages for which it was the first outage that began after they were " +
-		"sent. The worst latencies are of the seconds from its begin until the load has recovered, or is over."
-	if len(list) > maxListed {
-		all := uint64(len(list))
-		if m := r.Result.MoreOutages; m != nil {
-			all += m.Count
-		}
-		t.Note += fmt.Sprintf(" The first %d of %d.", maxListed, all)
-		list = list[:maxListed]
+	list, all := r.Result.Outages, uint64(len(r.Result.Outages))
+	if m := r.Result.MoreOutages; m != nil {
+		all += m.Count
 	}
 	known := func(us int64, other string) string {
 		if us == 0 {
@@ -45,8 +36,7 @@ func outageTable(r *Run) Table {
 		}
 		return span(us)
 	}
-	for i := range list {
-		o := &list[i]
+	return listed(t, list, all, func(o *result.Outage) []string {
 		again, failure := "-", o.Class+": "+o.Error
 		if o.Reconnected > 0 {
 			again = "after " + span(o.Reconnected)
@@ -60,16 +50,15 @@ func outageTable(r *Run) Table {
 				failure += "; the last attempt: " + o.LastAttempt
 			}
 		}
-		t.Rows = append(t.Rows, []string{
+		return []string{
 			outageName(o), known(o.Silent, "-"), known(o.Length, "no end"), known(o.Confirmed, "none"),
 			known(o.Received, "none"), recovered(o), fmt.Sprint(len(o.Workers)), again,
 			count(o.Attempts), count(o.InDoubt), count(o.Resent), count(o.Lost),
 			count(o.Doubled),
 			known(o.Worst.Response, "-"), known(o.Worst.Ack, "-"), known(o.Worst.Transfer, "-"),
 			failure,
-		})
-	}
-	return t
+		}
+	})
 }
 
 // recovered says when the load had recovered.
@@ -143,14 +132,13 @@ func outageSentence(list []result.Outage, more *result.MoreOutages) string {
 			open++
 		}
 	}
+	text := several(int(all), "outage") //nolint:gosec // small
 	switch {
-	case all == 1 && open == 0:
-		return "1 outage of " + span(sum) + "."
+	case all == 1 && open == 1:
+		return text + ", after which no message came through."
 	case all == 1:
-		return "1 outage, after which no message came through."
-	}
-	text := fmt.Sprintf("%d outages", all)
-	if sum > 0 {
+		return text + " of " + span(sum) + "."
+	case sum > 0:
 		text += ", together " + span(sum) + ", the longest " + span(longest)
 	}
 	if open > 0 {

@@ -84,8 +84,8 @@ func marksTable(r *Run) Table {
 			"second, in messages per second. Load average is that of the broker's host, broker cores are those it used.",
 		Head: []string{"messages", "", "after", "average/s", "momentary/s", "load average", "broker cores"},
 	}
-	for i := range r.Result.Marks {
-		m := &r.Result.Marks[i]
+	list := r.Result.Marks
+	return listed(t, list, uint64(len(list)), func(m *result.Mark) []string {
 		name := count(m.Messages)
 		if len(r.Result.Steps) > 1 {
 			name = m.Step + ": " + name
@@ -93,11 +93,10 @@ func marksTable(r *Run) Table {
 		if m.Host != "" {
 			name = m.Host + ": " + name
 		}
-		t.Rows = append(t.Rows, []string{
+		return []string{
 			name, m.Of, span(m.Elapsed), number(m.Average), number(m.Momentary), numberOf(m.BrokerLoad), numberOf(m.BrokerCPU),
-		})
-	}
-	return t
+		}
+	})
 }
 
 // numberOf writes a value; "-" if it is not known.

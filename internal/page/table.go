@@ -28,6 +28,17 @@ type Columns struct {
 	Span int
 }
 
+// listed returns the table with a row for each of the first elements of a list; all is how many there are.
+func listed[T any](t Table, list []T, all uint64, row func(*T) []string) Table {
+	for i := range list[:min(len(list), maxListed)] {
+		t.Rows = append(t.Rows, row(&list[i]))
+	}
+	if n := len(t.Rows); uint64(n) < all {
+		t.Note = strings.TrimSpace(fmt.Sprintf("%s The first %d of %d.", t.Note, n, all))
+	}
+	return t
+}
+
 // column is a column of the table of messages, of CSV, or of both; where it has no name it is not there.
 type column struct {
 	head, csv string
@@ -106,16 +117,10 @@ func messages(runs []*Run) Table {
 	}
 	for _, r := range runs {
 		for _, l := range r.lines() {
-			row := []string{l.run}
 			if l.step != "" {
-				row[0] = "· " + l.step
+				l.run = "· " + l.step
 			}
-			values := l.values()
-			for i := range shown {
-				v, known := values[shown[i].value]
-				row = append(row, shown[i].text(v, known))
-			}
-			t.Rows = append(t.Rows, row)
+			t.Rows = append(t.Rows, l.cells(shown, l.values()))
 		}
 	}
 	return t
@@ -174,11 +179,10 @@ func testers(runs []*Run) Table {
 	}
 	for _, r := range runs {
 		x := &r.Result.Tester
-		memory := "-"
+		memory, late := "-", "-"
 		if peak := max(x.MemoryPeak, x.Memory); peak > 0 {
 			memory = megabytes(peak)
 		}
-		late := "-"
 		if p := r.Result.Total.Producers; p != nil {
 			late = count(p.Late)
 		}
@@ -221,42 +225,46 @@ func measured(x *result.Threshold) string {
 
 func stallTable(r *Run) Table {
 	t := Table{Title: "Stalls of the broker", Head: []string{"at", "length", "side", "by the clock"}}
-	parts := slices.ContainsFunc(r.Result.Stalls, func(s result.Stall) bool { return s.Group != "" || s.Broker != "" })
-	if parts {
-		t.Head = append(t.Head, "broker", "group")
-	}
-	for i := range r.Result.Stalls {
-		if i == maxListed {
-			t.Note = fmt.Sprintf("The first %d of %d.", maxListed, uint64(len(r.Result.Stalls))+r.Result.MoreStalls)
-			break
-		}
-		s := &r.Result.Stalls[i]
-		row := []string{seconds(s.Elapsed) + " s", span(s.Length), s.Side, moment(s.Time)}
-		if parts {
-			row = append(row, s.Broker, s.Group)
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	return t
+	list := r.Result.Stalls
+	return listed(t, list, uint64(len(list))+r.Result.MoreStalls, func(s *result.Stall) []string {
+		return []string{seconds(s.Elapsed) + " s", span(s.Length), stallSide(s), moment(s.Time)}
+	})
 }
 
-func stallText(s *result.Stall) string {
-	of := s.Side
+// stallSide says on which side the broker stalled and, in a run with several, which broker for which group.
+func stallSide(s *result.Stall) string {
+	side := s.Side
 	if s.Broker != "" {
-		of += ", broker " + s.Broker
+		side += ", broker " + s.Broker
 	}
 	if s.Group != "" {
-		of += ", group " + s.Group
+		side += ", group " + s.Group
 	}
-	return fmt.Sprintf("stall (%s): %s at %s s", of, span(s.Length), seconds(s.Elapsed))
+	return side
 }
 
 func errorTable(r *Run) Table {
 	t := Table{Title: "Failures by class", Head: []string{"class", "messages", "first"}, Words: true}
-	for _, f := range r.Result.Errors {
-		t.Rows = append(t.Rows, []string{f.Class, count(f.Count), strings.Join(f.Examples, "; ")})
+	list := r.Result.Errors
+	return listed(t, list, uint64(len(list)), func(f *result.Failure) []string {
+		return []string{f.Class, count(f.Count), strings.Join(f.Examples, "; ")}
+	})
+}
+
+// hostTable has the figures of each host of the brokers.
+func hostTable(r *Run) Table {
+	t := Table{
+		Title: "Hosts of the broker",
+		Head:  []string{"host", "connections", "producers", "sent", "completed", "unconfirmed", "consumers", "received"},
+		Note:  "A worker that moved to another host counts at each, its messages at the host to which it was connected.",
 	}
-	return t
+	list := r.Result.BrokerHosts
+	return listed(t, list, uint64(len(list)), func(h *result.BrokerHost) []string {
+		return []string{
+			h.Name, fmt.Sprint(h.Connections), fmt.Sprint(h.Producers), count(h.Sent), count(h.Completed), count(h.Unconfirmed),
+			fmt.Sprint(h.Consumers), count(h.Received),
+		}
+	})
 }
 
 // verified has the outcomes of messages by subscription.
