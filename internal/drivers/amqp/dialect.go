@@ -82,18 +82,11 @@ func (d dialect) durability() uint32 {
 // checkDestination refuses to declare destinations that cannot, or need not, be declared, and names that the broker
 // would not take for exactly one destination of that name. Only consumers may use a name that means many destinations.
 func (d dialect) checkDestination(dest driver.Destination, o *Options, producer bool) error {
-	refuse := d.unsupported
-	switch {
-	case o.Declare == declareNo:
-	case d == rabbitmq3:
-		return refuse("leave out -o declare, or use STOMP", "queues are declared by their use, as classic ones")
-	case d != rabbitmq:
-		return refuse("leave out -o declare", "queues are declared on RabbitMQ 4 only")
-	case !d.managed(dest):
-		return refuse("leave out -o declare, or use queue://NAME", "only a queue can be declared, by its name")
+	if o.Declare != declareNo && !d.managed(dest) {
+		return d.unsupported("leave out -o declare", "only queues of RabbitMQ 4 are declared, by their names")
 	}
 	if what := protocol.Misread(string(d), dest, producer); what != "" {
-		return refuse(protocol.HintName, what)
+		return d.unsupported(protocol.HintName, what)
 	}
 	return nil
 }
@@ -105,10 +98,8 @@ func (d dialect) checkProducer(spec *driver.ProducerSpec, o *Options) error {
 	}
 	for i := range spec.Variants {
 		switch v := &spec.Variants[i]; {
-		case v.Group != "" && (d == rabbitmq || d == rabbitmq3):
+		case v.Group != "" && (d == rabbitmq || d == rabbitmq3 || d == brokerj && spec.Destination.Kind == driver.Topic):
 			return d.unsupported("leave out --group", "there are no message groups")
-		case v.Group != "" && d == brokerj && spec.Destination.Kind == driver.Topic:
-			return d.unsupported("leave out --group", "subscriptions have no message groups")
 		case d == rabbitmq3 && v.Priority >= 0 && !strings.HasPrefix(spec.Destination.Name, "/"):
 			return d.unsupported("declare a queue with x-max-priority and name it /amq/queue/NAME",
 				"a queue that is declared by its use has no priorities")

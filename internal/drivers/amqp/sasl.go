@@ -172,16 +172,12 @@ func loginEnd(p *wire.Body, talk *scramLogin) error {
 	if err := f.Decode(&p.Fields); err != nil {
 		return err
 	}
-	switch f.Code {
-	case wire.SASLOK:
-		if talk == nil {
-			return nil
-		}
-		return talk.accepted(f.AdditionalData)
-	case wire.SASLAuth:
-		return driver.Errorf(driver.ClassAuth, "", "check --user and --password", "the broker does not accept the login")
-	default:
-		return driver.Errorf(driver.ClassAuth, "", lookAtBroker,
-			"the broker could not judge the login, for reasons of its own (code %d)", f.Code)
+	switch {
+	case f.Code != wire.SASLOK:
+		return driver.Errorf(driver.ClassAuth, "", "check --user and --password; the broker's log may say more",
+			"the broker does not accept the login (code %d)", f.Code)
+	case talk == nil:
+		return nil
 	}
+	return talk.accepted(f.AdditionalData)
 }

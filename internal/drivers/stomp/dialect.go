@@ -83,7 +83,7 @@ func (d dialect) expiresAbsolutely() bool { return d == artemis || d == activemq
 
 // send returns the headers common to all messages of a producer.
 func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property, error) {
-	if err := d.checkName(spec.Destination, true); err != nil {
+	if err := d.checkDestination(spec.Destination, o, true); err != nil {
 		return nil, err
 	}
 	headers := []driver.Property{{Key: "destination", Value: d.address(spec.Destination)}}
@@ -91,11 +91,7 @@ func (d dialect) send(spec *driver.ProducerSpec, o *Options) ([]driver.Property,
 	if d == artemis {
 		add("destination-type", routing(spec.Destination.Kind))
 	}
-	declared, err := d.declared(spec.Destination, o)
-	if err != nil {
-		return nil, err
-	}
-	if declared {
+	if o.Declare != declareNo {
 		headers = append(headers, o.declaration()...)
 	}
 	switch {
@@ -146,19 +142,6 @@ func (d dialect) sendVariant(
 	return headers, nil
 }
 
-// declared reports whether the user wants the destination to be declared as a queue of a certain type.
-func (d dialect) declared(dest driver.Destination, o *Options) (bool, error) {
-	switch {
-	case o.Declare == declareNo:
-		return false, nil
-	case d != rabbitmq:
-		return false, d.unsupported("leave out -o declare", "queues are declared on RabbitMQ only")
-	case dest.Kind != driver.Queue || strings.HasPrefix(dest.Name, "/"):
-		return false, d.unsupported("leave out -o declare, or use queue://NAME", "only a queue can be declared, by its name")
-	}
-	return true, nil
-}
-
 // declaration returns the headers of SEND and SUBSCRIBE that give the type and arguments with which a queue is declared
 // (RabbitMQ's STOMP plug-in, "Queue properties"). Each message carries them.
 func (o *Options) declaration() []driver.Property {
@@ -193,9 +176,13 @@ func majorOf(server string) int {
 	return n
 }
 
-// checkName refuses names that the broker would not take for exactly one destination of that name. Only consumers may
+// checkDestination refuses to declare what cannot be declared, and names that the broker would not take for exactly one destination of that name. Only consumers may
 // use a name that means many destinations.
-func (d dialect) checkName(dest driver.Destination, producer bool) error {
+func (d dialect) checkDestination(dest driver.Destination, o *Options, producer bool) error {
+	own := strings.HasPrefix(dest.Name, "/")
+	if o.Declare != declareNo && (d != rabbitmq || dest.Kind != driver.Queue || own) {
+		return d.unsupported("leave out -o declare", "only queues of RabbitMQ are declared, by their names")
+	}
 	broker := string(d)
 	if d == rabbitmq {
 		broker = protocol.RabbitMQ3 // also later ones read names so

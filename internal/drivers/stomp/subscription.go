@@ -39,7 +39,7 @@ func (d dialect) ackMode(option string, spec *driver.ConsumerSpec) string {
 
 // subscription returns the subscription of a consumer. ID is its number, identity the connection's client-id.
 func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identity string) (*subscription, error) {
-	if err := d.checkName(spec.Destination, false); err != nil {
+	if err := d.checkDestination(spec.Destination, o, false); err != nil {
 		return nil, err
 	}
 	if spec.Destination.Kind == driver.Queue && (spec.Durable || spec.Shared) {
@@ -60,10 +60,6 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 		return nil, d.unsupported("use -o ack=client-individual",
 			"with ack=client an acknowledgement takes the messages of all consumers of the connection")
 	}
-	declared, err := d.declared(spec.Destination, o)
-	if err != nil {
-		return nil, err
-	}
 	ack := d.ackMode(o.Ack, spec)
 	s := &subscription{
 		id:        id,
@@ -71,7 +67,7 @@ func (d dialect) subscription(spec *driver.ConsumerSpec, o *Options, id, identit
 		subscribe: []string{"id", id, "destination", d.address(spec.Destination), "ack", ack},
 		returns:   d == rabbitmq && ack != ackAuto,
 	}
-	if declared {
+	if o.Declare != declareNo {
 		for _, h := range o.declaration() {
 			s.add(h.Key, h.Value)
 		}
