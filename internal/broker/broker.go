@@ -62,11 +62,6 @@ func LargestBody(protocol string) int {
 	return 64 << 20
 }
 
-// frontend implements a protocol: Serve handles one connection until it ends or ctx is done, and closes it.
-type frontend interface {
-	Serve(ctx context.Context, conn net.Conn) error
-}
-
 // Broker is a running broker. It is safe for concurrent use.
 type Broker struct {
 	store     *store.Store
@@ -105,8 +100,8 @@ func Start(cfg Config) (*Broker, error) {
 		b.listeners[protocol] = l
 	}
 	for protocol, l := range b.listeners {
-		f := b.frontend(protocol, &cfg)
-		b.serving.Go(func() { b.accept(ctx, protocol, l, f) })
+		serve := b.frontend(protocol, &cfg)
+		b.serving.Go(func() { b.accept(ctx, protocol, l, serve) })
 	}
 	return b, nil
 }
@@ -125,7 +120,9 @@ func (b *Broker) Store() *store.Store { return b.store }
 // acceptPause is the pause after a failure to accept, such as a lack of file descriptors.
 const acceptPause = 50 * time.Millisecond
 
-func (b *Broker) accept(ctx context.Context, protocol string, l net.Listener, f frontend) {
+func (b *Broker) accept(
+	ctx context.Context, protocol string, l net.Listener, serve func(context.Context, net.Conn) error,
+) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -144,7 +141,7 @@ func (b *Broker) accept(ctx context.Context, protocol string, l net.Listener, f 
 		}
 		b.serving.Go(func() {
 			defer b.leave(conn)
-			_ = f.Serve(ctx, conn) // the peer was sent the error
+			_ = serve(ctx, conn) // the peer was sent the error
 		})
 	}
 }

@@ -2,25 +2,28 @@ package broker
 
 import (
 	"cmp"
+	"context"
 	"crypto/subtle"
+	"net"
 
 	"github.com/perfmq/perfmq/internal/broker/amqp"
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
 	"github.com/perfmq/perfmq/internal/broker/stomp"
 )
 
-// frontend returns the server of a protocol.
-func (b *Broker) frontend(protocol string, cfg *Config) frontend {
+// frontend returns the function that serves one connection of a protocol until it ends or the context is done, and
+// closes it.
+func (b *Broker) frontend(protocol string, cfg *Config) func(context.Context, net.Conn) error {
 	const headers = 1 << 20 // of a message over AMQP, with its properties
 	largest := cmp.Or(cfg.MaxMessage, LargestBody(protocol))
 	switch protocol {
 	case AMQP:
-		return amqp.New(b.store, amqp.Options{Authenticate: cfg.login(), MaxMessage: largest + headers})
+		return amqp.New(b.store, amqp.Options{Authenticate: cfg.login(), MaxMessage: largest + headers}).Serve
 	case STOMP:
-		return stomp.New(b.store, stomp.Options{Authenticate: cfg.login(), MaxMessage: largest})
+		return stomp.New(b.store, stomp.Options{Authenticate: cfg.login(), MaxMessage: largest}).Serve
 	default:
 		b.rocketmq = rocketmq.New(b.store, rocketmq.Options{Secret: cfg.secret(), MaxMessage: largest})
-		return b.rocketmq
+		return b.rocketmq.Serve
 	}
 }
 

@@ -40,8 +40,8 @@ type conn struct {
 	nc      net.Conn
 	account *store.Account
 	source  uint64
-	born    host // the client's address
-	host    host // ours
+	born    [8]byte // the client's address
+	host    [8]byte // ours
 	addr    string
 	wake    chan struct{}
 	done    chan struct{}

@@ -14,9 +14,6 @@ const (
 	propContentType = "CONTENT_TYPE"
 )
 
-// host is an IPv4 address and a port, in the encoding of stored messages.
-type host [8]byte
-
 // message is a message of RocketMQ, its own [store.Content]. A sent message is immutable,
 // except for place and plain.
 type message struct {
@@ -25,8 +22,8 @@ type message struct {
 	queue      int // -1: any
 	flag       uint32
 	sysFlag    uint32
-	born       int64 // milliseconds since the Unix epoch
-	bornHost   host
+	born       int64   // milliseconds since the Unix epoch
+	bornHost   [8]byte // an IPv4 address and a port, as they are stored
 	retries    int32
 	half       int64 // offset of the half message; 0 without a transaction
 	body       []byte

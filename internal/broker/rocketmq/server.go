@@ -151,7 +151,7 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 }
 
 // hostOf encodes an address for stored messages; only IPv4 has an encoding.
-func hostOf(a net.Addr) (h host) {
+func hostOf(a net.Addr) (h [8]byte) {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
 		return h

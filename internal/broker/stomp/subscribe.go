@@ -12,11 +12,9 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
-// mode is the ack mode of a subscription.
-type mode uint8
-
+// The ack modes of subscriptions.
 const (
-	modeAuto mode = iota
+	modeAuto uint8 = iota
 	modeClient
 	modeIndividual
 )
@@ -35,7 +33,7 @@ type subscription struct {
 	conn     *conn
 	id       string
 	serial   uint64
-	mode     mode
+	mode     uint8
 	limit    int64 // of unacknowledged messages
 	consumer *store.Consumer
 

@@ -171,21 +171,3 @@ func BenchmarkDecodeTransfer(b *testing.B) {
 		}
 	}
 }
-
-func BenchmarkFrameReader(b *testing.B) {
-	var frames []byte
-	for n := range uint32(1000) {
-		frames = amqp.AppendAccepted(frames, 0, n, n+100, true)
-	}
-	in := bytes.NewReader(frames)
-	r := amqp.NewFrameReader(bufio.NewReaderSize(in, 64<<10), 1<<20)
-	b.ReportAllocs()
-	for b.Loop() {
-		if in.Len() == 0 && r.Buffered() == 0 {
-			in.Reset(frames)
-		}
-		if _, err := r.Next(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
