@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/sweep/record"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -275,7 +276,7 @@ func notes(sets []Set) (list []string) {
 				list = append(list, fmt.Sprintf("%s: no search found a rate; the first: %s", name, Failed(s.Failed[0].Result)))
 			default:
 				list = append(list, fmt.Sprintf("%s: %s failed, and the figures are those of failed runs; the first: %s",
-					name, repeats(n), Failed(s.Failed[0].Result)))
+					name, words.Plural(n, "run"), Failed(s.Failed[0].Result)))
 			}
 		}
 	}

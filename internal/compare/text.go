@@ -9,6 +9,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/internal/words"
 )
 
 // Formats are those of [Comparison.Write].
@@ -68,7 +69,7 @@ func (c *Comparison) writeMarkdown(b *strings.Builder) {
 func (c *Comparison) Table(format func(threshold.Unit, float64) string) [][]string {
 	head := []string{""}
 	for i := range c.Sets {
-		head = append(head, fmt.Sprintf("%s (%s)", c.Sets[i].Name, repeats(len(c.Sets[i].Repeats))))
+		head = append(head, fmt.Sprintf("%s (%s)", c.Sets[i].Name, words.Plural(len(c.Sets[i].Repeats), "run")))
 		if i > 0 {
 			head = append(head, "change", "")
 		}
@@ -106,13 +107,6 @@ func (c *Cell) text(format func(float64) string) string {
 		text += fmt.Sprintf(" (%+.0f%% %+.0f%%)", 100*(c.Low-c.Median)/c.Median, 100*(c.High-c.Median)/c.Median)
 	}
 	return text
-}
-
-func repeats(n int) string {
-	if n == 1 {
-		return "1 run"
-	}
-	return fmt.Sprintf("%d runs", n)
 }
 
 // Summary says in one line how set i compares with the first.

@@ -2,7 +2,6 @@ package merge
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/perfmq/perfmq/internal/words"
 )
@@ -25,7 +24,7 @@ func afterOutages(m *Merged) string {
 		text = fmt.Sprintf(", after %.0f outages", n)
 	}
 	if longest, known := f["outage.max"]; known {
-		return text + fmt.Sprintf(" (the longest %s)", brief(int64(longest)))
+		return text + fmt.Sprintf(" (the longest %s)", words.Duration(int64(longest)))
 	}
 	return text + " (not all have an end)"
 }
@@ -40,9 +39,4 @@ func writeOutages(line func(label, format string, args ...any), m *Merged, clean
 		o := &m.Outages[i]
 		line("outage", "%s, %s", clean(o.Host), clean(words.Outage(o)))
 	}
-}
-
-// brief writes a number of microseconds.
-func brief(us int64) string {
-	return (time.Duration(us) * time.Microsecond).Round(time.Millisecond).String()
 }

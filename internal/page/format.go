@@ -3,19 +3,14 @@ package page
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/perfmq/perfmq/internal/sweep/record"
 )
 
 // count returns a number with separators of thousands: 1,234,567.
-func count(n uint64) string {
-	text := strconv.FormatUint(n, 10)
-	for at := len(text) - 3; at > 0; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
-}
+func count(n uint64) string { return record.PerSecond(float64(n)) }
 
 // number returns a rate or another figure; small ones with decimals.
 func number(v float64) string {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/sweep/record"
+	"github.com/perfmq/perfmq/internal/words"
 )
 
 // Limits of a sweep on a page.
@@ -165,7 +166,8 @@ func (m *matrix) sentences() (list []string) {
 	for i := range m.rows {
 		done, failed = done+m.rows[i].Good, failed+m.rows[i].Failed
 	}
-	text := fmt.Sprintf("%s, %d of %s counted", several(len(m.rows), "cell"), done, several(len(m.sweep.Runs), "run"))
+	text := fmt.Sprintf("%s, %d of %s counted", words.Plural(len(m.rows), "cell"), done,
+		words.Plural(len(m.sweep.Runs), "run"))
 	if failed > 0 {
 		text += fmt.Sprintf(", %d failed", failed)
 	}
@@ -186,12 +188,4 @@ func (m *matrix) sentences() (list []string) {
 			worst.Bound(g.Name)+g.format(worst.Figures[g.Name].Median), m.sweep.Title(worst.Values)))
 	}
 	return list
-}
-
-// several returns a number of things.
-func several(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
 }

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -112,7 +113,7 @@ func (r *Run) outagesSoFar() string {
 		return ""
 	}
 	last := &r.series.points[n-1]
-	text := several(int(last.outages), "outage") + " so far" //nolint:gosec // small
+	text := words.Plural(last.outages, "outage") + " so far"
 	if last.down > 0 {
 		text += fmt.Sprintf("; up to %d workers are not connected", last.down)
 	}
@@ -132,7 +133,7 @@ func outageSentence(list []result.Outage, more *result.MoreOutages) string {
 			open++
 		}
 	}
-	text := several(int(all), "outage") //nolint:gosec // small
+	text := words.Plural(all, "outage")
 	switch {
 	case all == 1 && open == 1:
 		return text + ", after which no message came through."

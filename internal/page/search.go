@@ -9,6 +9,7 @@ import (
 	"github.com/perfmq/perfmq/internal/compare"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/internal/words"
 )
 
 // searched is a search for the highest rate, on a page of its own.
@@ -68,7 +69,7 @@ func (s *searched) verdict() *story {
 		v.Numbers = append(v.Numbers, "The thresholds: "+strings.Join(s.Thresholds, ", ")+
 			". Of few messages, two may be missing.")
 	}
-	tried := several(len(s.Points), "load") + " tried"
+	tried := words.Plural(len(s.Points), "load") + " tried"
 	if n := s.Bounded(); n > 0 {
 		tried += fmt.Sprintf("; perfmq was the limit of %d of them, not the broker", n)
 	}
