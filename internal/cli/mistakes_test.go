@@ -27,8 +27,8 @@ func TestMistakes(t *testing.T) {
 		{"alpha client -r", "error: unknown flag -r\nhint: flags begin with two hyphens; -o sets options of the protocol\n"},
 		{"alpha client --settle late", "error: unknown flag --settle\nhint: write -o settle=...\n"},
 		{"alpha consumer --rate 5", "error: unknown flag --rate\nhint: it is a flag of perfmq alpha client and perfmq alpha producer\n"},
-		{"alpha client --find-max sent.avg>5 --message-count 9 --hdr x", "error: --message-count does not work with the several runs of a search\nhint: leave one of them out\n" +
-			"error: --hdr does not work with the several runs of a search\nhint: leave one of them out\n"},
+		{"alpha client --find-max sent.avg>5 --message-count 9 --hdr x", "error: --message-count is for one run, and there are several\nhint: leave it out; --result has a folder for each run\n" +
+			"error: --hdr is for one run, and there are several\nhint: leave it out; --result has a folder for each run\n"},
 		{"alpha client --find-max ack.p98<5ms", "error: --find-max=ack.p98<5ms: there is no metric \"ack.p98\": did you mean ack.p90? perfmq scenario metrics lists all\n"},
 		{"alpha client --rate", "error: flag needs an argument: --rate\nhint: perfmq alpha client --help lists all flags\n"},
 		{"alpha client --url --rate 5", "error: --url has no value: --rate follows\nhint: give --url a value, or leave it out; --url=--rate if that is meant\n"},

@@ -87,16 +87,14 @@ func (a *app) prepare(name string, of *source) (p prepared, err error) {
 		return p, err
 	}
 	switch {
+	case of.Search == nil && of.isSweep():
+		return a.newSweep(of)
+	case of.sweep != (sweepFlags{}) && of.sweep != (sweepFlags{repeats: "1"}):
+		return p, &plan.Mistake{
+			Text: "--repeats, --seed and --changed are for sweeps, and " + path + " is none", Hint: "leave them out",
+		}
 	case of.Search != nil:
 		return a.scenarioSearch(of)
-	case of.isSweep():
-		return a.newSweep(of)
-	case of.sweep.seed != "":
-		return p, &plan.Mistake{
-			Text: "--seed is given, but " + path + " is no sweep", Hint: "matrix: in the file, or --repeats N",
-		}
-	case of.sweep.changed:
-		return p, &plan.Mistake{Text: "--changed is given, but " + path + " is no sweep", Hint: "leave it out"}
 	}
 	p.Ready, err = of.plan(config.Cell{})
 	return p, err
@@ -131,7 +129,9 @@ func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runF
 			errs = append(errs, err)
 			continue
 		}
-		errs = append(errs, a.separate(ready, i, len(args))...)
+		if len(args) > 1 && i == 0 {
+			errs = append(errs, ofOneRun(ready.Values, "json")...)
+		}
 		dir := ready.Values.Outputs.Result
 		if dir != "" && slices.ContainsFunc(list, func(o prepared) bool { return o.Values.Outputs.Result == dir }) {
 			errs = append(errs, &plan.Mistake{
@@ -156,16 +156,13 @@ func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runF
 	return nil
 }
 
-// separate gives each of several scenarios outputs of its own.
-func (a *app) separate(ready prepared, i, of int) (errs []error) {
-	if of == 1 {
-		return nil
-	}
-	for _, flag := range []string{"json", "hdr", "verify-file"} {
-		if ready.Values.Has(flag) && i == 0 {
+// ofOneRun refuses settings that several runs cannot share.
+func ofOneRun(v *config.Values, more ...string) (errs []error) {
+	for _, flag := range append(more, "hdr", "verify-file", "start-at", "shard") {
+		if v.Has(flag) {
 			errs = append(errs, &plan.Mistake{
-				Text: "--" + flag + " names one file for several scenarios",
-				Hint: "run them one by one, or use --result, which makes a folder for each",
+				Text: "--" + flag + " is for one run, and there are several",
+				Hint: "leave it out; --result has a folder for each run",
 			})
 		}
 	}

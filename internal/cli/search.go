@@ -46,13 +46,7 @@ func searchMistakes(v *config.Values) (errs []error) {
 				"--result %s: the folder is not empty, and a search keeps several results in it", dir)
 		}
 	}
-	for _, name := range []string{
-		"message-count", "hdr", "verify-file", "metrics", "web", "format", "show-latency", "shard", "run-id", "start-at",
-	} {
-		if v.Has(name) {
-			refuse("leave one of them out", "--%s does not work with the several runs of a search", name)
-		}
-	}
+	errs = append(errs, ofOneRun(v, "message-count", "metrics", "web", "format", "show-latency", "run-id")...)
 	if _, constant := v.Group.Rate.Constant(); !v.Group.Rate.IsZero() && !constant {
 		refuse("give --rate one number: --find-max begins with it", "--find-max does not go with a rate in segments")
 	}
@@ -74,12 +68,7 @@ func (a *app) newSearch(ready config.Ready) *sweep.Search {
 
 // scenarioSearch returns the search of a scenario, with the plan of its first load.
 func (a *app) scenarioSearch(of *source) (prepared, error) {
-	if of.sweep != (sweepFlags{}) {
-		return prepared{}, &plan.Mistake{
-			Text: of.Path + " is a search: --repeats, --seed and --changed are for sweeps", Hint: "leave them out",
-		}
-	}
-	ready, err := of.plan(config.Cell{Several: true})
+	ready, err := of.plan(config.Cell{})
 	if err != nil {
 		return prepared{}, err
 	}
@@ -98,7 +87,7 @@ func (a *app) scenarioSearch(of *source) (prepared, error) {
 		s.From = from.Peak()
 	}
 	s.Build = func(rate string) (*run.Run, error) {
-		one, err := of.plan(config.Cell{Rate: rate, Several: true})
+		one, err := of.plan(config.Cell{Rate: rate})
 		if err != nil {
 			return nil, err
 		}

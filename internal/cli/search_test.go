@@ -90,8 +90,8 @@ duration: 300ms
 	for _, flags := range [][]string{{"--repeats", "2"}, {"--seed", "1"}, {"--changed"}} {
 		got := call(nil, append([]string{"run", file}, flags...)...)
 		require.Equal(t, exitUsage, got.status, flags)
-		require.Contains(t, got.stderr, "is a search: --repeats, --seed and --changed are for sweeps")
+		require.Contains(t, got.stderr, "--repeats, --seed and --changed are for sweeps, and ")
 	}
 	got = call(nil, "run", file, "--hdr", "x.hdr")
-	require.Contains(t, got.stderr, "--hdr does not work with the several runs of a search")
+	require.Contains(t, got.stderr, "--hdr is for one run, and there are several")
 }

@@ -40,7 +40,6 @@ func (of *source) isSweep() bool {
 
 // plan makes the plan of the scenario or a cell of it.
 func (of *source) plan(cell config.Cell) (config.Ready, error) {
-	cell.Several = cell.Several || of.several
 	ready, err := of.Plan(of.in.given, of.in.table, cell)
 	if err != nil {
 		return ready, err
@@ -75,7 +74,7 @@ func (a *app) newSweep(of *source) (prepared, error) {
 	}
 	var first *prepared
 	c.Build = func(values map[string]string) (*run.Run, error) {
-		ready, err := of.plan(config.Cell{Values: values, Several: true})
+		ready, err := of.plan(config.Cell{Values: values})
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +91,7 @@ func (a *app) newSweep(of *source) (prepared, error) {
 		return prepared{}, err
 	}
 	s.Silent, first.sweep = first.Values.Outputs.Silent, s
-	return *first, ofOneRun(first.Values)
+	return *first, errors.Join(ofOneRun(first.Values, "json", "metrics-linger")...)
 }
 
 // valuesOf returns the values of an axis. Variables that a flag sets do not vary.
@@ -148,18 +147,4 @@ func (of *source) configure(c *sweep.Config) (errs []error) {
 		}
 	}
 	return errs
-}
-
-// ofOneRun refuses outputs that several runs cannot share.
-func ofOneRun(v *config.Values) error {
-	var errs []error
-	for _, flag := range []string{"json", "hdr", "verify-file", "metrics-linger"} {
-		if v.Has(flag) {
-			errs = append(errs, &plan.Mistake{
-				Text: "--" + flag + " has no place in the several runs of a sweep",
-				Hint: "use --result, which makes a folder for each run",
-			})
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -297,7 +297,7 @@ func TestSweepMistakes(t *testing.T) {
 		"--repeats 0":   "--repeats=0: must be a whole number from 1 to 1000",
 		"--seed 5":      "--seed is given, but the scenario is not shuffled",
 		"--producers 5": "the matrix varies senders.producers, and --producers is given as well",
-		"--json x.json": "--json has no place in the several runs of a sweep",
+		"--json x.json": "--json is for one run, and there are several",
 		"--set count=x": "message-count",
 	} {
 		got := call(nil, append([]string{"run", file}, strings.Fields(args)...)...)
@@ -325,7 +325,7 @@ func TestSweepMistakes(t *testing.T) {
 	require.NotContains(t, got.stderr, "s3cret")
 	require.NoDirExists(t, dir)
 	got = call(nil, "run", write(t, "two.yaml", twoSteps), "--seed", "5")
-	require.Contains(t, got.stderr, "is no sweep")
+	require.Contains(t, got.stderr, "are for sweeps, and ")
 	require.NoFileExists(t, log)
 	plan := call(nil, "run", file, "--dry-run")
 	require.Equal(t, exitOK, plan.status)

@@ -109,8 +109,6 @@ func (s *Scenario) Wrong(pos Pos, text, hint string) error {
 type Cell struct {
 	Values map[string]string // of axes of its matrix
 	Rate   string            // of the group of its search; empty for that of the file
-	// Several tells that other runs follow or precede this one, with folders of their own in that of --result.
-	Several bool
 }
 
 // Plan returns the plan of a scenario, or of a cell, with variables and flags over what the file says. The error has
@@ -133,7 +131,7 @@ func (s *Scenario) Plan(in *Given, table []Setting, cell Cell) (Ready, error) {
 		Scenario: s, file: s.varied(cell), in: in, table: table, files: map[string][]plan.Variant{},
 		applied: map[string][]string{}, skipped: map[string][]string{}, brokers: map[string]reached{},
 	}
-	return b.build(cell)
+	return b.build()
 }
 
 // builder makes a plan of a file and its flags and variables.
@@ -154,7 +152,7 @@ type builder struct {
 	skipped  map[string][]string // the same for parts that are of another protocol
 }
 
-func (b *builder) build(cell Cell) (Ready, error) {
+func (b *builder) build() (Ready, error) {
 	for _, secret := range b.source.found {
 		b.maker.Secrets.Add("", secret)
 	}
@@ -191,12 +189,6 @@ func (b *builder) build(cell Cell) (Ready, error) {
 	b.whole.verification(p)
 	b.whole.shard(p)
 	ready := Ready{Plan: p, Values: v}
-	if cell.Several {
-		if !v.Command.StartAt.IsZero() || !p.Shard.IsZero() {
-			b.whole.refuse("give one scenario that is no sweep and no search",
-				"--start-at and --shard are for one run, and there are several")
-		}
-	}
 	b.whole.outputs()
 	b.judge()
 	ready.Notes = b.said()

@@ -70,15 +70,7 @@ func (v *validator) relative(r *Relative, earlier []Step) {
 	i := slices.IndexFunc(earlier, func(s Step) bool { return s.Name == r.Step })
 	m, _ := threshold.Find(r.Metric) // ParseRelative knows it
 	if i < 0 {
-		var names []string
-		for _, s := range earlier {
-			names = append(names, s.Name)
-		}
-		hint := "the first step cannot have a relative rate"
-		if names != nil {
-			hint = "steps before it are " + strings.Join(names, ", ")
-		}
-		v.refuse(true, hint, "rate %q: there is no step %s before it", r, r.Step)
+		v.refuse(true, "name a step before it", "rate %q: there is no step %s before it", r, r.Step)
 		return
 	}
 	has := v.has(&earlier[i]) &^ threshold.Verification
