@@ -142,8 +142,8 @@ func (r *run) awaitCount(ctx context.Context, while, every time.Duration) {
 // countsAgree tells whether no later count can be nearer to the run.
 func (r *run) countsAgree() bool {
 	for _, d := range r.compareCounts(nil) {
-		if d.Added.Known && d.Added.Count < d.Added.Least ||
-			d.Acknowledged.Known && d.Acknowledged.Count < d.Acknowledged.Least {
+		if d.Added != nil && d.Added.Count < d.Added.Least ||
+			d.Acknowledged != nil && d.Acknowledged.Count < d.Acknowledged.Least {
 			return false
 		}
 	}
@@ -168,26 +168,29 @@ func (r *run) lastCount(ctx context.Context) {
 }
 
 // brokerCount returns the brokers' own counts; nil if no broker was asked.
-func (r *run) brokerCount(workers []stats.WorkerTotal) *stats.BrokerCount {
+func (r *run) brokerCount(workers []stats.WorkerTotal) *result.BrokerCount {
 	if r.counting == nil || len(r.counting.places) == 0 {
 		return nil
 	}
-	return &stats.BrokerCount{Destinations: r.compareCounts(workers), Notes: r.counting.watch.Notes()}
+	return &result.BrokerCount{Destinations: r.compareCounts(workers), Notes: r.counting.watch.Notes()}
 }
 
 // compareCounts compares each destination's count with the messages of its workers. Their totals are as of now if there
 // are none.
-func (r *run) compareCounts(workers []stats.WorkerTotal) (list []stats.DestinationCount) {
+func (r *run) compareCounts(workers []stats.WorkerTotal) (list []result.DestinationCount) {
 	for i := range r.counting.places {
 		c := &r.counting.places[i]
 		g := r.counting.watch.Growth(c.broker, c.index)
 		if r.counting.early {
 			g = brokerside.Growth{Why: "there was no time for the last count"}
 		}
-		d := stats.DestinationCount{
-			Destination: c.destination.String(), Why: g.Why, Depth: g.Depth.N, DepthKnown: g.Depth.Known,
-			Unreached: g.Broke,
+		d := result.DestinationCount{
+			Destination: c.destination.String(), Why: g.Why, Unreached: g.Broke,
 		}
+		if g.Depth.Known {
+			d.Depth = &g.Depth.N
+		}
+		added, acknowledged := &result.Compared{Count: g.Added.N}, &result.Compared{Count: g.Acknowledged.N}
 		var sends, receives bool
 		for i, p := range r.producers {
 			if p.place() != c.place {
@@ -195,11 +198,11 @@ func (r *run) compareCounts(workers []stats.WorkerTotal) (list []stats.Destinati
 			}
 			sends = true
 			completed := p.rec.Completed() - p.rec.Withheld()
-			d.Added.Least += completed
-			d.Added.Most += completed + p.rec.AllResent() // the broker may have each of them twice
+			added.Least += completed
+			added.Most += completed + p.rec.AllResent() // the broker may have each of them twice
 			if workers != nil {
 				d.Sent += workers[i].Total[result.Sent]
-				d.Added.Most += workers[i].Total[result.Unconfirmed]
+				added.Most += workers[i].Total[result.Unconfirmed]
 			}
 		}
 		for i, k := range r.consumers {
@@ -215,26 +218,29 @@ func (r *run) compareCounts(workers []stats.WorkerTotal) (list []stats.Destinati
 			// A message that was given back may have been acknowledged by then, and one that was rejected is not, at some
 			// brokers.
 			d.Failed += k.rec.GivenBack() + k.rec.Rejected()
-			d.Acknowledged.Most += received + k.rec.GivenBack()
-			d.Acknowledged.Least += received - min(received, k.rec.Redelivered()+k.rec.Rejected())
+			acknowledged.Most += received + k.rec.GivenBack()
+			acknowledged.Least += received - min(received, k.rec.Redelivered()+k.rec.Rejected())
 		}
-		d.Added.Count, d.Added.Known = g.Added.N, g.Added.Known && sends && c.allSent
-		d.Acknowledged.Count = g.Acknowledged.N
-		d.Acknowledged.Known = g.Acknowledged.Known && receives && c.allReceive && c.destination.Kind == driver.Queue
+		if g.Added.Known && sends && c.allSent {
+			d.Added = added
+		}
+		if g.Acknowledged.Known && receives && c.allReceive && c.destination.Kind == driver.Queue {
+			d.Acknowledged = acknowledged
+		}
 		if g.Gone && d.Added.Differs() < 0 { // more may have come after the last count
-			d.Added.Known, d.Why = false, fmt.Sprintf("the broker removed %s with its count", c.destination)
+			d.Added, d.Why = nil, fmt.Sprintf("the broker removed %s with its count", c.destination)
 		}
 		if g.Gone && d.Acknowledged.Differs() != 0 {
-			d.Acknowledged.Known, d.Why = false, fmt.Sprintf("the broker removed %s with its count", c.destination)
+			d.Acknowledged, d.Why = nil, fmt.Sprintf("the broker removed %s with its count", c.destination)
 		}
 		list = append(list, d)
 	}
 	return list
 }
 
-// countedAnew gives up counts that are too low where an outage, or a broker that could not be reached for a while, may be
-// why: one that has started again counts anew, and a message whose settlement was cut off is received twice and
-// acknowledged once.
+// countedAnew gives up counts that are too low where an outage, or a broker that could not be reached for a while,
+// may be why: one that has started again counts anew, and a message whose settlement was cut off is received twice
+// and acknowledged once.
 func countedAnew(s *stats.Summary) {
 	if s.BrokerCount == nil {
 		return
@@ -242,10 +248,10 @@ func countedAnew(s *stats.Summary) {
 	for i := range s.BrokerCount.Destinations {
 		d := &s.BrokerCount.Destinations[i]
 		if d.Unreached && d.Added.Differs() < 0 {
-			d.Added.Known, d.Why = false, "the broker could not be reached for a while, and may have begun to count anew"
+			d.Added, d.Why = nil, "the broker could not be reached for a while, and may have begun to count anew"
 		}
 		if (d.Unreached || len(s.Outages) > 0) && d.Acknowledged.Differs() < 0 {
-			d.Acknowledged.Known, d.Why = false, "messages may have been delivered again after an outage and acknowledged once"
+			d.Acknowledged, d.Why = nil, "messages may have been delivered again after an outage and acknowledged once"
 		}
 	}
 }

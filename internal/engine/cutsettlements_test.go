@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // TestCountedAnew: after an outage, or once the broker could not be reached, a count that is too low says nothing. One
@@ -25,16 +26,16 @@ func TestCountedAnew(t *testing.T) {
 		"too high, though unreached": {1, true, 101, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			count := stats.Compared{Known: true, Count: c.count, Least: 100, Most: 100}
+			count := &result.Compared{Count: c.count, Least: 100, Most: 100}
 			s := &stats.Summary{
 				Outages: make([]stats.Outage, c.outages),
-				BrokerCount: &stats.BrokerCount{Destinations: []stats.DestinationCount{
+				BrokerCount: &result.BrokerCount{Destinations: []result.DestinationCount{
 					{Unreached: c.unreached, Added: count, Acknowledged: count},
 				}},
 			}
 			countedAnew(s)
 			d := &s.BrokerCount.Destinations[0]
-			require.Equal(t, [2]bool{c.added, c.acknowledged}, [2]bool{d.Added.Known, d.Acknowledged.Known})
+			require.Equal(t, [2]bool{c.added, c.acknowledged}, [2]bool{d.Added != nil, d.Acknowledged != nil})
 			require.Equal(t, c.added && c.acknowledged, d.Why == "")
 		})
 	}

@@ -141,8 +141,8 @@ func observeBroker(s *stats.Summary) {
 			d := &c.Destinations[i]
 			for _, of := range []struct {
 				kind     string
-				compared *stats.Compared
-			}{{result.BrokerFindings + "added", &d.Added}, {result.BrokerFindings + "acknowledged", &d.Acknowledged}} {
+				compared *result.Compared
+			}{{result.BrokerFindings + "added", d.Added}, {result.BrokerFindings + "acknowledged", d.Acknowledged}} {
 				by, more := of.compared.Differs(), "more"
 				if by < 0 {
 					by, more = -by, "fewer"
@@ -189,9 +189,9 @@ func observeBacklog(s *stats.Summary) {
 	}
 }
 
-// findBacklog adds a finding if the backlog (completed minus received) grew in a measured part. There is a rate unless
-// the growth was not steady, for example if producers filled the broker's memory and were then blocked. Step is empty in
-// a run that has only one.
+// findBacklog adds a finding if the backlog (completed minus received) grew in a measured part. There is a rate
+// unless the growth was not steady, for example if producers filled the broker's memory and were then blocked. Step
+// is empty in a run that has only one.
 func findBacklog(s *stats.Summary, a *stats.Average, ages *result.Latency, deliveries float64, step string) {
 	if a.Span < enoughTime {
 		return

@@ -6,13 +6,13 @@ import (
 
 	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/safetext"
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // comparison is one of the broker's counts, summed over the destinations with a known count.
 type comparison struct {
-	stats.Compared
+	result.Compared
+	known        bool
 	name, ours   string // the labels of the broker's count and of the run's
 	all, unknown int    // destinations
 	received     uint64 // set if consumers rejected or released messages on purpose; else 0
@@ -20,19 +20,19 @@ type comparison struct {
 }
 
 // comparisons returns the known counts of the brokers: messages added and messages acknowledged.
-func comparisons(c *stats.BrokerCount) (list []comparison) {
+func comparisons(c *result.BrokerCount) (list []comparison) {
 	added := comparison{name: "added", ours: "sent"}
 	acknowledged := comparison{name: "acknowledged", ours: "received"}
 	var sent, failed, received uint64
 	for i := range c.Destinations {
 		d := &c.Destinations[i]
-		added.add(d.Destination, &d.Added)
-		acknowledged.add(d.Destination, &d.Acknowledged)
-		if d.Acknowledged.Known {
+		added.add(d.Destination, d.Added)
+		acknowledged.add(d.Destination, d.Acknowledged)
+		if d.Acknowledged != nil {
 			failed += d.Failed
 			received += d.Received
 		}
-		if d.Added.Known {
+		if d.Added != nil {
 			sent += d.Sent
 		}
 	}
@@ -43,20 +43,20 @@ func comparisons(c *stats.BrokerCount) (list []comparison) {
 		acknowledged.received = received
 	}
 	for _, c := range []comparison{added, acknowledged} {
-		if c.Known {
+		if c.known {
 			list = append(list, c)
 		}
 	}
 	return list
 }
 
-func (c *comparison) add(destination string, d *stats.Compared) {
+func (c *comparison) add(destination string, d *result.Compared) {
 	c.all++
-	if !d.Known {
+	if d == nil {
 		c.unknown++
 		return
 	}
-	c.Known = true
+	c.known = true
 	c.Count += d.Count
 	c.Least += d.Least
 	c.Most += d.Most
@@ -102,7 +102,7 @@ func (c *comparison) text() string {
 }
 
 // writeBrokerCount writes the brokers' counts, and why a count is unknown.
-func writeBrokerCount(b *strings.Builder, c *stats.BrokerCount) {
+func writeBrokerCount(b *strings.Builder, c *result.BrokerCount) {
 	if c == nil {
 		return
 	}
@@ -125,29 +125,12 @@ func depthOf(depths []brokerside.Depth) *uint64 {
 	return &n
 }
 
-func brokerCount(c *stats.BrokerCount) *result.BrokerCount {
+// brokerCount returns the counts with all reasons why values are unknown.
+func brokerCount(c *result.BrokerCount) *result.BrokerCount {
 	if c == nil {
 		return nil
 	}
-	out := &result.BrokerCount{Notes: c.Unknown()}
-	compared := func(c *stats.Compared) *result.Compared {
-		if !c.Known {
-			return nil
-		}
-		return &result.Compared{Count: c.Count, Least: c.Least, Most: c.Most}
-	}
-	for i := range c.Destinations {
-		d := &c.Destinations[i]
-		n := result.DestinationCount{
-			Destination: d.Destination, Sent: d.Sent, Added: compared(&d.Added), Received: d.Received,
-			Acknowledged: compared(&d.Acknowledged),
-		}
-		if d.DepthKnown {
-			n.Depth = &d.Depth
-		}
-		out.Destinations = append(out.Destinations, n)
-	}
-	return out
+	return &result.BrokerCount{Destinations: c.Destinations, Notes: c.Unknown()}
 }
 
 // collectDepths emits the number of messages at each destination. Destinations beyond namedDestinations share one
@@ -170,13 +153,13 @@ func (c *collector) collectDepths(emit emitter) {
 }
 
 // finalDepths returns the number of messages at each destination at the end of the run.
-func finalDepths(c *stats.BrokerCount) (list []brokerside.Depth) {
+func finalDepths(c *result.BrokerCount) (list []brokerside.Depth) {
 	if c == nil {
 		return nil
 	}
 	for i := range c.Destinations {
-		if d := &c.Destinations[i]; d.DepthKnown {
-			list = append(list, brokerside.Depth{Destination: d.Destination, Messages: d.Depth})
+		if d := &c.Destinations[i]; d.Depth != nil {
+			list = append(list, brokerside.Depth{Destination: d.Destination, Messages: *d.Depth})
 		}
 	}
 	return list

@@ -16,61 +16,61 @@ import (
 )
 
 // counted returns a destination with the broker's counts.
-func counted(name string, sent, accepted, unconfirmed, added, received, again, acknowledged uint64) stats.DestinationCount {
-	return stats.DestinationCount{
+func counted(name string, sent, accepted, unconfirmed, added, received, again, acknowledged uint64) result.DestinationCount {
+	return result.DestinationCount{
 		Destination: name, Sent: sent, Received: received,
-		Added:        stats.Compared{Known: true, Count: added, Least: accepted, Most: accepted + unconfirmed},
-		Acknowledged: stats.Compared{Known: true, Count: acknowledged, Least: received - again, Most: received},
+		Added:        &result.Compared{Count: added, Least: accepted, Most: accepted + unconfirmed},
+		Acknowledged: &result.Compared{Count: acknowledged, Least: received - again, Most: received},
 	}
 }
 
 func TestBrokerCountInWords(t *testing.T) {
 	t.Parallel()
-	unknown := stats.DestinationCount{Destination: "queue://U", Sent: 5, Why: "broken"}
+	unknown := result.DestinationCount{Destination: "queue://U", Sent: 5, Why: "broken"}
 	for _, test := range []struct {
 		name  string
-		count stats.BrokerCount
+		count result.BrokerCount
 		want  string
 	}{
-		{"nothing", stats.BrokerCount{}, ""},
+		{"nothing", result.BrokerCount{}, ""},
 		{
 			"equal",
-			stats.BrokerCount{Destinations: []stats.DestinationCount{counted("queue://A", 320000, 320000, 0, 320000, 320000, 0, 320000)}},
+			result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 320000, 320000, 0, 320000, 320000, 0, 320000)}},
 			"added 320000, sent 320000: equal\nacknowledged 320000, received 320000: equal\n",
 		},
 		{
 			"differs",
-			stats.BrokerCount{Destinations: []stats.DestinationCount{counted("queue://A", 320000, 320000, 0, 320003, 320000, 0, 319998)}},
+			result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 320000, 320000, 0, 320003, 320000, 0, 319998)}},
 			"added 320003, sent 320000: DIFFERS by 3\nacknowledged 319998, received 320000: DIFFERS by -2\n",
 		},
 		{
 			"some were refused",
-			stats.BrokerCount{Destinations: []stats.DestinationCount{counted("queue://A", 320, 300, 0, 300, 300, 0, 300)}},
+			result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 320, 300, 0, 300, 300, 0, 300)}},
 			"added 300, accepted 300: equal\nacknowledged 300, received 300: equal\n",
 		},
 		{
 			"in doubt",
-			stats.BrokerCount{Destinations: []stats.DestinationCount{counted("queue://A", 320, 315, 5, 318, 320, 2, 318)}},
+			result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 320, 315, 5, 318, 320, 2, 318)}},
 			"added 318, sent 315, not confirmed 5: possible\nacknowledged 318, received 320, delivered again 2: possible\n",
 		},
 		{
 			"beyond doubt",
-			stats.BrokerCount{Destinations: []stats.DestinationCount{counted("queue://A", 320, 315, 5, 323, 320, 2, 317)}},
+			result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 320, 315, 5, 323, 320, 2, 317)}},
 			"added 323, sent 315, not confirmed 5: DIFFERS by 3\nacknowledged 317, received 320, delivered again 2: DIFFERS by -1\n",
 		},
 		{
 			"one more and one less",
-			stats.BrokerCount{Destinations: []stats.DestinationCount{
+			result.BrokerCount{Destinations: []result.DestinationCount{
 				counted("queue://A", 10, 10, 0, 12, 0, 0, 0), counted("queue://B", 10, 10, 0, 8, 0, 0, 0), counted("queue://C", 10, 10, 0, 10, 0, 0, 0),
 			}},
 			"added 30, sent 30: DIFFERS by 0 (queue://A by 2, queue://B by -2)\nacknowledged 0, received 0: equal\n",
 		},
 		{
 			"partly known",
-			stats.BrokerCount{Destinations: []stats.DestinationCount{counted("queue://A", 10, 10, 0, 10, 10, 0, 10), unknown}, Notes: []string{"broken"}},
+			result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 10, 10, 0, 10, 10, 0, 10), unknown}, Notes: []string{"broken"}},
 			"added 10, sent 10: equal (of 1 of 2 destinations)\nacknowledged 10, received 10: equal (of 1 of 2 destinations)\nbroken\n",
 		},
-		{"a note", stats.BrokerCount{Notes: []string{"no \x1b[2J"}}, "no \\x1b[2J\n"},
+		{"a note", result.BrokerCount{Notes: []string{"no \x1b[2J"}}, "no \\x1b[2J\n"},
 	} {
 		var b strings.Builder
 		writeBrokerCount(&b, &test.count)
@@ -106,10 +106,10 @@ func TestBrokerCountInOutputs(t *testing.T) {
 	require.Equal(t, 21, strings.Count(scraped, "\nperfmq_destination_depth{"))
 
 	s := summary(stats.Counters{}, closedLoop())
-	s.BrokerCount = &stats.BrokerCount{
-		Destinations: []stats.DestinationCount{counted("queue://A", 10, 10, 0, 13, 10, 0, 9)}, Notes: []string{"hunter2"},
+	s.BrokerCount = &result.BrokerCount{
+		Destinations: []result.DestinationCount{counted("queue://A", 10, 10, 0, 13, 10, 0, 9)}, Notes: []string{"hunter2"},
 	}
-	s.BrokerCount.Destinations[0].Depth, s.BrokerCount.Destinations[0].DepthKnown = 4, true
+	s.BrokerCount.Destinations[0].Depth = new(uint64(4))
 	require.NoError(t, f.Summary(s))
 	_, scraped = request(t, "GET", "http://"+metrics.Address().String()+"/metrics")
 	require.Contains(t, scraped, `perfmq_destination_depth{destination="queue://A"} 4`)

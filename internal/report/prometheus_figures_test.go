@@ -236,7 +236,7 @@ func TestPrometheusEnd(t *testing.T) {
 	s := numbersRun()
 	s.ExpectedKnown, s.Expected, s.Missing = true, 8900, 900
 	s.Brokers = []result.Broker{{Protocol: "amqp", Product: "Artemis", Version: "2.56"}, {Protocol: "amqp", Product: "Artemis", Version: "2.56"}}
-	s.BrokerCount = &stats.BrokerCount{Destinations: []stats.DestinationCount{counted("queue://A", 10, 10, 0, 13, 10, 0, 9)}}
+	s.BrokerCount = &result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 10, 10, 0, 13, 10, 0, 9)}}
 	s.Thresholds, s.Findings = fakeThresholds(), append(s.Findings, said([]string{"a", "b"}, "c")...)
 	s.Limit = stats.Limit{Kind: stats.LimitMaxPending}
 	require.NoError(t, p.Summary(s))

@@ -57,8 +57,8 @@ func everything(t *testing.T) *prometheus.Registry {
 	s.Total[result.Delayed], s.Total[result.ConsumerRejected] = 1, 1
 	s.Verification = &verify.Result{Known: true}
 	s.Brokers = []result.Broker{{Name: "b", Protocol: "amqp", Product: "Artemis", Version: "2.56"}, {Name: "b", Protocol: "amqp", Product: "Artemis", Version: "2.56"}}
-	s.BrokerCount = &stats.BrokerCount{Destinations: []stats.DestinationCount{counted("queue://A", 10, 10, 0, 13, 10, 0, 9)}}
-	s.BrokerCount.Destinations[0].Depth, s.BrokerCount.Destinations[0].DepthKnown = 4, true
+	s.BrokerCount = &result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 10, 10, 0, 13, 10, 0, 9)}}
+	s.BrokerCount.Destinations[0].Depth = new(uint64(4))
 	s.Thresholds = slices.Concat(fakeThresholds(), fakeThresholds())
 	s.Hosts = []result.BrokerHost{{Name: "a:5672"}}
 	s.Limit, s.Protocol = stats.Limit{Kind: stats.LimitNone}, []driver.Counter{{Name: "tx-checks", Value: 1}}

@@ -171,7 +171,7 @@ type Summary struct {
 	// Side is the resource use of the broker and its host; nil if it was not watched.
 	Side *result.BrokerSide
 	// BrokerCount holds the brokers' own counts; nil if no broker was asked.
-	BrokerCount *BrokerCount
+	BrokerCount *result.BrokerCount
 	// Marks are the marks that its steps have passed, in order.
 	Marks []result.Mark
 	// Figures are the values of the metrics for thresholds, by name.

@@ -65,6 +65,7 @@ func (g *generator) tables(b *strings.Builder, seen map[reflect.Type]bool, t ref
 			f := t.Field(i)
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			switch {
+			case name == "-":
 			case f.Anonymous && f.Type.Kind() == reflect.Pointer:
 				rows(f.Type.Elem())
 			case f.Anonymous:

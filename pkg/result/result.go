@@ -213,6 +213,12 @@ type DestinationCount struct {
 	Acknowledged *Compared `json:"acknowledged,omitempty"`
 	// Depth is the number of messages there at the end; missing if unknown.
 	Depth *uint64 `json:"depth,omitempty"`
+	// Failed is the number of messages that consumers gave back or rejected on purpose.
+	Failed uint64 `json:"-"`
+	// Unreached: the broker was unreachable for a while, and may have reset its counters since.
+	Unreached bool `json:"-"`
+	// Why is the reason why values are unknown.
+	Why string `json:"-"`
 }
 
 // Compared is a count of the broker and the range that the run allows for it.

@@ -160,6 +160,9 @@ func (g *generator) fields(t reflect.Type, properties object, required *[]string
 			continue
 		}
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
 		s := g.of(f.Type)
 		comment := g.comments[t.Name()+"."+f.Name]
 		if comment == "" {
