@@ -13,6 +13,9 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
+// closedConnection begins the reason of a connection's end.
+const closedConnection = "the broker closed the connection"
+
 // maxChannels bounds the sessions of one connection, even if the peer allows more.
 const maxChannels = 1 << 14
 
@@ -156,20 +159,14 @@ func (c *connection) begun(channel uint16, p *wire.Body) error {
 	if err := f.Decode(&p.Fields); err != nil {
 		return err
 	}
-	if !f.RemoteChannel.OK {
-		return protocolError("a begin that is not an answer to ours")
-	}
 	var s *session
 	c.mu.Lock()
-	if int(f.RemoteChannel.V) < len(c.sessions) {
+	if f.RemoteChannel.OK && int(f.RemoteChannel.V) < len(c.sessions) {
 		s = c.sessions[f.RemoteChannel.V]
 	}
 	c.mu.Unlock()
-	if s == nil {
-		return protocolError("a begin for channel %d, on which we began no session", f.RemoteChannel.V)
-	}
-	if int(channel) >= maxChannels {
-		return protocolError("a begin on channel %d, beyond what we allowed", channel)
+	if s == nil || int(channel) >= maxChannels {
+		return protocolError("a begin on channel %d that answers none of ours", channel)
 	}
 	for int(channel) >= len(c.channelsIn) {
 		c.channelsIn = append(c.channelsIn, nil)
@@ -192,13 +189,10 @@ func (c *connection) closed(f *wire.Close) error {
 	switch {
 	case f.Error != nil && !c.admitted:
 		return refusedOpen(f.Error)
-	case f.Error != nil && !c.opened.Load():
-		return c.remote("the broker closed the connection", driver.ClassConnectionLost, "", f.Error)
-	case f.Error != nil:
-		return c.lost("the broker closed the connection", driver.ClassConnectionLost, f.Error)
+	case !c.opened.Load():
+		return c.remote(closedConnection, driver.ClassConnectionLost, "", f.Error)
 	}
-	return driver.Errorf(driver.ClassConnectionLost, "", lookAtBroker,
-		"the broker closed the connection without saying why")
+	return c.lost(closedConnection, driver.ClassConnectionLost, f.Error)
 }
 
 // register assigns a channel to a session. Channels are used in turn, not the lowest free one: RabbitMQ 4 assigns a

@@ -181,7 +181,7 @@ func (h *handshake) refused(p *wire.Body) error {
 	}
 	_ = h.write(new(wire.Close).AppendFrame(nil)) // the broker may not read it
 	if f.Error == nil {
-		return driver.Errorf(driver.ClassConnect, "", lookAtBroker, "the broker closed the connection without saying why")
+		return plain.remote(closedConnection, driver.ClassConnect, "", nil)
 	}
 	return refusedOpen(f.Error)
 }

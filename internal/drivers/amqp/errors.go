@@ -97,6 +97,9 @@ func (d dialect) lost(ended string, class driver.Class, e *wire.Error) *driver.E
 // remote describes the peer's error in plain words, followed by the peer's own text, shortened. Ended is a clause to
 // put before, such as "the broker closed the link"; "" for none.
 func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Error) *driver.Error {
+	if e == nil {
+		return driver.Errorf(class, op, lookAtBroker, "%s without saying why", ended)
+	}
 	m := meanings[e.Condition]
 	if e.Condition == wire.CondTxnRollback {
 		cause := wire.Lookup(e.Info, wire.InfoCause)
@@ -130,7 +133,7 @@ func (d dialect) remote(ended string, class driver.Class, op string, e *wire.Err
 // refusedOpen describes why a broker that knows the user closes the connection at once. There is no address yet: the
 // cause is the virtual host, which does not exist or is forbidden, or a limit.
 func refusedOpen(e *wire.Error) *driver.Error {
-	err := plain.remote("the broker closed the connection", driver.ClassConnect, "", e)
+	err := plain.remote(closedConnection, driver.ClassConnect, "", e)
 	const host = "It is the URL's host unless -o virtual-host=NAME says otherwise"
 	field := wire.Lookup(e.Info, "invalid-field")
 	if name, _ := field.Text(); string(name) == "container-id" { // Artemis and Classic
@@ -195,13 +198,11 @@ func (h *handshake) explain(limit time.Duration, err error) error {
 	case errors.Is(err, errHeader):
 		return driver.Errorf(driver.ClassAuth, "", "give --user and --password, or choose another -o sasl",
 			"the broker does not offer this way to log in (%w)", err)
-	case class == driver.ClassTimeout:
-		return driver.Errorf(class, "", "is the broker overloaded? See --connect-timeout",
-			"the broker did not finish opening the connection in time: %w", err)
 	case class == driver.ClassOther:
 		class = driver.ClassConnect
 	}
-	return driver.Errorf(class, "", lookAtBroker, "the broker closed while the connection was being opened: %w", err)
+	return driver.Errorf(class, "", lookAtBroker+"; see also --connect-timeout",
+		"the broker did not finish opening the connection: %w", err)
 }
 
 // isOldAMQP recognises the protocol header of AMQP 0-8 to 0-10: byte 5 is not the version 1 with an ID of AMQP 1.0 (0,

@@ -34,10 +34,8 @@ func (k *consumer) left() uint32 {
 // transfer processes a frame of a delivery. The reader calls it.
 func (k *consumer) transfer(t *wire.Transfer, payload []byte) error {
 	switch {
-	case !k.partial && !t.DeliveryID.OK:
-		return protocolError("a delivery without an ID")
-	case !k.partial && t.DeliveryTag == nil:
-		return protocolError("a delivery without a tag")
+	case !k.partial && (!t.DeliveryID.OK || t.DeliveryTag == nil):
+		return protocolError("a delivery without an ID or a tag")
 	case !k.partial:
 		k.partialID, k.presettle = t.DeliveryID.V, false
 	case t.DeliveryID.OK && t.DeliveryID.V != k.partialID:

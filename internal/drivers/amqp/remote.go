@@ -86,12 +86,11 @@ func (s *session) detached(p *wire.Body) error {
 			err.Hint = hintKind
 		}
 		l.err = err
-	case f.Error != nil && opening:
+	case l.refused, f.Error == nil && !answer:
+	case opening:
 		l.err = s.c.remote("the broker closed the link", driver.ClassClosedByBroker, "", f.Error)
-	case f.Error != nil:
+	default:
 		l.err = s.c.lost("the broker closed the link", driver.ClassClosedByBroker, f.Error)
-	case answer && !l.refused:
-		l.err = driver.Errorf(driver.ClassClosedByBroker, "", lookAtBroker, "the broker closed the link without saying why")
 	}
 	err := l.err
 	transport.Notify(s.changed)
@@ -118,14 +117,12 @@ func (s *session) ended(p *wire.Body) error {
 	s.mu.Unlock()
 	var why error
 	switch {
-	case f.Error != nil && opening:
-		why = s.c.remote("the broker ended the session", driver.ClassClosedByBroker, "", f.Error)
-	case f.Error != nil:
-		why = s.c.lost("the broker ended the session", driver.ClassClosedByBroker, f.Error)
-	case answer:
-		why = driver.Errorf(driver.ClassClosedByBroker, "", lookAtBroker, "the broker ended the session without saying why")
-	default:
+	case f.Error == nil && !answer:
 		why = transport.ErrClosed
+	case opening:
+		why = s.c.remote("the broker ended the session", driver.ClassClosedByBroker, "", f.Error)
+	default:
+		why = s.c.lost("the broker ended the session", driver.ClassClosedByBroker, f.Error)
 	}
 	if answer {
 		_ = s.c.Put(func(b []byte) []byte { return new(wire.End).AppendFrame(b, s.channel) })

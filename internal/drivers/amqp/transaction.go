@@ -93,11 +93,10 @@ func (k *coordinator) declare(ctx context.Context, more bool, answer func(id []b
 			answer(nil, protocolError("a transaction's ID of %d bytes", len(st.TxnID)))
 		case st.Kind == wire.DescDeclared:
 			answer(slices.Clone(st.TxnID), nil)
-		case st.Kind == wire.DescRejected && st.Error != nil:
+		case st.Kind == wire.DescRejected:
 			answer(nil, k.s.c.remote("the broker refused a transaction", driver.ClassOther, "", st.Error))
 		default:
-			answer(nil, driver.Errorf(driver.ClassProtocol, "", lookAtBroker,
-				"the broker did not begin a transaction when it was asked to"))
+			answer(nil, protocolError("another answer than a transaction"))
 		}
 	})
 }
@@ -110,11 +109,8 @@ func (k *coordinator) discharge(ctx context.Context, id []byte, more bool, answe
 			answer(err)
 		case st.Kind == wire.DescAccepted:
 			answer(nil)
-		case st.Kind == wire.DescRejected && st.Error != nil:
-			answer(refusal{k.s.c.remote("the broker refused to commit", driver.ClassOther, "", st.Error)})
 		default:
-			answer(refusal{driver.Errorf(driver.ClassOther, "", lookAtBroker,
-				"the broker refused to commit without saying why")})
+			answer(refusal{k.s.c.remote("the broker refused to commit", driver.ClassOther, "", st.Error)})
 		}
 	})
 }
