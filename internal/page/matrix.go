@@ -176,16 +176,9 @@ func (m *matrix) sentences() (list []string) {
 	}
 	list = append(list, text+".")
 	for _, g := range m.grids() {
-		best, worst, ok := record.Extremes(m.rows, g.Name)
-		if !ok || best == worst { // no other cell has this figure
-			continue
+		if text := m.sweep.Best(m.rows, g.Name, g.format); text != "" {
+			list = append(list, g.Name+": "+text+".")
 		}
-		if !g.higher {
-			best, worst = worst, best
-		}
-		list = append(list, fmt.Sprintf("%s: best %s at %s, worst %s at %s.", g.Name, best.Bound(g.Name)+
-			g.format(best.Figures[g.Name].Median), m.sweep.Title(best.Values),
-			worst.Bound(g.Name)+g.format(worst.Figures[g.Name].Median), m.sweep.Title(worst.Values)))
 	}
 	return list
 }

@@ -156,7 +156,12 @@ func (s *Sweep) conclude(status int) int {
 	for _, text := range judged {
 		s.print("--- threshold: %s\n", text)
 	}
-	s.printExtremes(rows, columns)
+	for _, name := range columns {
+		text := s.state.Best(rows, name, func(v float64) string { return figure(name, v) })
+		if text != "" && unitOf(name) == threshold.PerSecond {
+			s.print("--- %s: %s\n", name, text)
+		}
+	}
 	return status
 }
 
@@ -226,20 +231,4 @@ func spread(row *record.Row, name string) string {
 		text += fmt.Sprintf(" (%s-%s)", figure(name, f.Minimum), figure(name, f.Maximum))
 	}
 	return text
-}
-
-// printExtremes prints the best and worst cell of each rate.
-func (s *Sweep) printExtremes(rows []record.Row, columns []string) {
-	for _, name := range columns {
-		if unitOf(name) != threshold.PerSecond {
-			continue
-		}
-		best, worst, _ := record.Extremes(rows, name)
-		if best == worst {
-			continue // no other cell has this figure
-		}
-		s.print("--- best %s: %s at %s; worst: %s at %s\n", name, best.Bound(name)+figure(name, best.Figures[name].Median),
-			s.state.Title(best.Values),
-			worst.Bound(name)+figure(name, worst.Figures[name].Median), s.state.Title(worst.Values))
-	}
 }

@@ -158,11 +158,10 @@ func TestRows(t *testing.T) {
 	require.Equal(t, Spread{10, 20, 30, 3}, rows[1].Figures["completed.avg"])
 	require.Equal(t, []int{2, 1, 3, 1}, []int{rows[0].Good, rows[0].Failed, rows[1].Good, rows[1].Failed})
 	require.Equal(t, []string{"completed.avg", "ack.p50"}, s.Columns(rows))
-	best, worst, ok := Extremes(rows, "completed.avg")
-	require.True(t, ok)
-	require.Equal(t, []int{2, 1}, []int{best.Cell, worst.Cell})
-	_, _, ok = Extremes(rows, "received.avg")
-	require.False(t, ok)
+	format := func(v float64) string { return fmt.Sprint(v) }
+	require.Equal(t, "best 20 at threads=2, worst 15 at threads=1", s.Best(rows, "completed.avg", format))
+	require.Empty(t, s.Best(rows, "ack.p50", format), "all are equal")
+	require.Empty(t, s.Best(rows, "received.avg", format))
 }
 
 // TestRowsOfParts: a run that a threshold ended early counts as failed, whatever its status and metrics.

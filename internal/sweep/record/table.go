@@ -1,6 +1,9 @@
 package record
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Spread is a figure over the repeats of a cell, of which N have it.
 type Spread struct {
@@ -126,19 +129,27 @@ func Name(step, metric string) string {
 	return step + "." + metric
 }
 
-// Extremes returns the cells with the highest and the lowest median of a figure; false if no cell has it.
-func Extremes(rows []Row, name string) (best, worst *Row, ok bool) {
+// Best says which cells have the best and the worst median of a metric: of a rate the highest is the best. It is empty
+// if no two cells differ.
+func (s *Sweep) Best(rows []Row, name string, format func(float64) string) string {
+	var best, worst *Row
 	for i := range rows {
 		f, has := rows[i].Figures[name]
-		if !has {
-			continue
-		}
-		if best == nil || f.Median > best.Figures[name].Median {
+		if has && (best == nil || f.Median > best.Figures[name].Median) {
 			best = &rows[i]
 		}
-		if worst == nil || f.Median < worst.Figures[name].Median {
+		if has && (worst == nil || f.Median < worst.Figures[name].Median) {
 			worst = &rows[i]
 		}
 	}
-	return best, worst, best != nil
+	if best == worst {
+		return ""
+	}
+	if !strings.HasSuffix(name, ".avg") {
+		best, worst = worst, best
+	}
+	text := func(r *Row) string {
+		return r.Bound(name) + format(r.Figures[name].Median) + " at " + s.Title(r.Values)
+	}
+	return "best " + text(best) + ", worst " + text(worst)
 }
