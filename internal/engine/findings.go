@@ -167,7 +167,7 @@ func (r *run) findOutages(s *stats.Summary) {
 				last = "; the last attempt: " + o.Attempt
 			}
 			s.Find("outage-open", "", uint64(len(o.NotBack)), words.Clock(o.Start), len(o.NotBack), len(o.Workers),
-				words.First(o.NotBack, 5), last)
+				words.First(o.NotBack, 5, ", "), last)
 		}
 	}
 	if n := min(inDoubt(s)+r.overcome(), max(s.Total[result.Unconfirmed], inDoubt(s))); n > 0 {

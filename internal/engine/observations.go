@@ -120,7 +120,7 @@ func observeSide(s *stats.Summary, all []stats.Stall, side stats.Side, subject, 
 	if len(list) == 0 {
 		return
 	}
-	when := words.First(moments, namedStalls)
+	when := words.First(moments, namedStalls, ", ")
 	if period := stats.Period(list); period > 0 {
 		when += "; every " + words.Seconds(period)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -67,7 +68,6 @@ func (c *comparison) add(destination string, d *result.Compared) {
 
 // text compares the broker's count with the run's: "added 320003, sent 320000: DIFFERS by 3".
 func (c *comparison) text() string {
-	const named = 3
 	text := fmt.Sprintf("%s %d, %s %d", c.name, c.Count, c.ours, c.Least)
 	if c.Most > c.Least {
 		doubt := "not confirmed"
@@ -88,11 +88,7 @@ func (c *comparison) text() string {
 	default:
 		text += fmt.Sprintf(": DIFFERS by %d", c.Differs())
 		if c.all > 1 {
-			text += " (" + strings.Join(c.differ[:min(named, len(c.differ))], ", ")
-			if more := len(c.differ) - named; more > 0 {
-				text += fmt.Sprintf(" and %d more", more)
-			}
-			text += ")"
+			text += " (" + words.First(c.differ, 3, ", ") + ")"
 		}
 	}
 	if c.unknown > 0 {

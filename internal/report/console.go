@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -156,7 +157,7 @@ func (c *Console) Summary(s *stats.Summary) error {
 		writeTotal(&b, "--- "+oneLine(own.Name)+":", own.Value, "")
 	}
 	if len(c.run.Destinations) > 0 {
-		writeList(&b, "--- destinations:", []string{first(c.run.Destinations, shownDestinations, ", ")})
+		writeList(&b, "--- destinations:", []string{words.First(c.run.Destinations, shownDestinations, ", ")})
 	}
 	writeBrokers(&b, s.Brokers)
 	writeBrokerCount(&b, s.BrokerCount)

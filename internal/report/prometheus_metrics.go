@@ -15,6 +15,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -26,7 +27,7 @@ func runInfo(run *stats.Run, own []*dto.LabelPair) prometheus.Metric {
 	labels := []string{"protocol", "consumer_protocol", "client", "consumer_client", "destinations"}
 	values := []string{
 		run.Protocol, run.ConsumerProtocol, run.Client, run.ConsumerClient,
-		safetext.Line(first(run.Destinations, namedDestinations, ",")),
+		safetext.Line(words.First(run.Destinations, namedDestinations, ",")),
 	}
 	if run.Scenario != "" {
 		labels, values = append(labels, "scenario"), append(values, safetext.Line(run.Scenario))
@@ -40,15 +41,6 @@ func runInfo(run *stats.Run, own []*dto.LabelPair) prometheus.Metric {
 
 // namedDestinations is the maximum number of destinations in a label, and of those with series of their own.
 const namedDestinations = 20
-
-// first returns the first texts of a list, and the number of the others.
-func first(list []string, most int, separator string) string {
-	text := strings.Join(list[:min(len(list), most)], separator)
-	if more := len(list) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
 
 // seriesLabels bounds the user's labels on every series, names and values together, in bytes: a run has hundreds of
 // series.

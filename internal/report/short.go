@@ -59,7 +59,7 @@ func (s *Short) Start(run stats.Run) error {
 	if s.options.URL == "" {
 		return nil
 	}
-	text := "load on " + first(run.Destinations, shownDestinations, ", ") + " at " + s.options.URL
+	text := "load on " + words.First(run.Destinations, shownDestinations, ", ") + " at " + s.options.URL
 	return s.print(cut(oneLine(text), min(s.columns(), shortColumns)) + "\n")
 }
 
@@ -205,7 +205,7 @@ func (s *Short) verdict(sum *stats.Summary) (word, rest string) {
 	if sum.Average.Span > 0 {
 		rest += " (" + span(sum.Average.Span) + " measured)"
 	}
-	return word, rest + ", " + protocol + " " + oneLine(first(s.run.Destinations, shownDestinations, ", "))
+	return word, rest + ", " + protocol + " " + oneLine(words.First(s.run.Destinations, shownDestinations, ", "))
 }
 
 // told returns the lines above the figures: limit, outages, problems, thresholds, findings and warnings.

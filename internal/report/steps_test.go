@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/safetext"
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/result"
 	"github.com/perfmq/perfmq/pkg/result/resulttest"
 )
@@ -37,22 +36,6 @@ func TestConsoleSteps(t *testing.T) {
 	}
 }
 
-// Labels of a plain command line are in its summary, which has no steps.
-func TestConsoleLabels(t *testing.T) {
-	t.Parallel()
-	var plain, labelled bytes.Buffer
-	run := clientRun(false)
-	run.Steps = []string{"load"}
-	f := &fakeRun{run: run, summary: summary(stats.Counters{result.Sent: 1, result.Completed: 1}, closedLoop())}
-	f.snapshots = []*stats.Snapshot{snapshot(stats.Measure, 0, stats.Counters{result.Sent: 1}, closedLoop())}
-	f.snapshots[0].Step = "load"
-	f.feed(t, nil, NewConsole(&plain, ConsoleOptions{}))
-	f.run.Labels = map[string]string{"heap": "4g", "broker": "Artemis 2.56"}
-	f.feed(t, nil, NewConsole(&labelled, ConsoleOptions{}))
-	require.Equal(t, plain.String()+"--- label broker: Artemis 2.56\n--- label heap: 4g\n", labelled.String())
-	require.NotContains(t, plain.String(), "STEP")
-}
-
 func TestRocketMQSteps(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -68,70 +51,11 @@ func TestJSONSteps(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
 	j, err := NewJSON(path)
 	require.NoError(t, err)
-	f := fakeSteps(t, 3, 2, 1)
-	f.feed(t, nil, j)
+	fakeSteps(t, 3, 2, 1).feed(t, nil, j)
 	require.NoError(t, j.Close())
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	golden(t, "steps.json", string(text))
-
-	records := readJSON(t, path)
-	whole := records[len(records)-1]
-	for _, key := range []string{"totalSent", "totalBlocked", "totalCompleted", "totalReceived", "totalFailed"} {
-		sum, ofRows := 0.0, map[string]float64{}
-		for _, record := range records[:len(records)-1] {
-			counts := record["counts"].(map[string]any)
-			ofRows[record["step"].(string)] += asFloat(counts[strings.ToLower(key[5:])])
-		}
-		for _, step := range whole["steps"].([]any) {
-			step := step.(map[string]any)
-			sum += asFloat(step[key])
-			if key != "totalFailed" { // counts of intervals have failures by class
-				assert.InDelta(t, asFloat(step[key]), ofRows[step["name"].(string)], 0, "%s of %s", key, step["name"])
-			}
-		}
-		assert.InDelta(t, asFloat(whole[key]), sum, 0, key)
-	}
-	paced := whole["steps"].([]any)[1].(map[string]any)
-	assert.Equal(t, map[string]any{
-		"seconds": 2.002, "sent": 999.0, "completed": 998.0, "received": 899.1, "completedBytes": 0.0, "receivedBytes": 0.0,
-	}, paced["average"])
-	assert.Equal(t, "paced", paced["thresholds"].([]any)[0].(map[string]any)["step"])
-	assert.NotContains(t, whole["thresholds"].([]any)[0], "step", "it is about the whole run")
-	assert.Nil(t, whole["commands"].([]any)[2].(map[string]any)["status"])
-	groups := paced["groups"].([]any)
-	senders, readers := groups[0].(map[string]any), groups[1].(map[string]any)
-	assert.Equal(t, []any{"senders", "readers"}, []any{senders["name"], readers["name"]})
-	for _, key := range []string{"totalSent", "totalCompleted", "totalFailed", "totalSendTime", "totalDelaySendTime", "totalResponseTime", "failures"} {
-		assert.Equal(t, paced[key], senders[key], key)
-	}
-	for _, key := range []string{"totalReceived", "totalTransferTime"} {
-		assert.Equal(t, paced[key], readers[key], key)
-		assert.NotContains(t, senders, key)
-	}
-	assert.Equal(t, map[string]any{"seconds": 2.002, "received": 899.1, "receivedBytes": 0.0}, readers["average"])
-	assert.NotContains(t, readers, "totalSent")
-	assert.NotContains(t, whole["steps"].([]any)[2], "groups", "it has one only")
-
-	// The output of a plain command line has no such keys.
-	j, err = NewJSON(path)
-	require.NoError(t, err)
-	f.run.Steps, f.run.Scenario, f.run.Labels = []string{"load"}, "", nil
-	f.summary.Steps, f.summary.Commands, f.summary.Thresholds = nil, nil, nil
-	f.feed(t, nil, j)
-	require.NoError(t, j.Close())
-	for _, record := range readJSON(t, path) {
-		for _, key := range []string{"step", "steps", "scenario", "labels", "commands"} {
-			require.NotContains(t, record, key)
-		}
-	}
-}
-
-func asFloat(v any) float64 {
-	if v == nil {
-		return 0
-	}
-	return v.(float64)
 }
 
 func TestResultSteps(t *testing.T) {
@@ -144,48 +68,11 @@ func TestResultSteps(t *testing.T) {
 	got, err := result.Read(dir, result.RowHistograms())
 	require.NoError(t, err)
 	require.Empty(t, got.Outcome.Warnings[1:], "the rows add up to their steps")
-	assert.Equal(t, "night", got.Scenario)
-	assert.Equal(t, f.run.Labels, got.Labels)
-	var sent, received uint64
-	require.Len(t, got.Steps, 3)
-	for i := range got.Steps {
-		s, want := &got.Steps[i], &f.summary.Steps[i]
-		assert.Equal(t, want.Name, s.Name)
-		assert.Equal(t, want.Reason, s.Reason)
-		assert.Equal(t, want.Start.UnixMicro(), s.Start)
-		assert.Equal(t, want.End.UnixMicro(), s.End)
-		requireSameLatency(t, want.Latencies[result.Transfer], s.Latencies[result.Transfer])
-		if i < 2 {
-			requireSameLatency(t, want.Latencies[result.Ack], s.Latencies[result.Ack])
-			requireSameLatency(t, want.Latencies[result.Response], s.Latencies[result.Response])
-		}
-		sent, received = sent+s.Counts.Producers.Sent, received+s.Counts.Consumers.Received
-	}
-	assert.Equal(t, got.Total.Producers.Sent, sent)
-	assert.Equal(t, got.Total.Consumers.Received, received)
-	assert.EqualValues(t, 2, got.Steps[1].Counts.Producers.Failures["failed"]["timeout"])
 	var steps []string
 	for i := range got.Rows {
 		steps = append(steps, got.Rows[i].Step)
 	}
 	assert.Equal(t, strings.Fields("allout allout allout allout paced paced paced drain drain"), steps)
-	zero, three := 0, 3
-	assert.Equal(t, []result.Command{
-		{Step: "allout", When: "before", Command: "start-broker 4g", Status: &zero, Took: 1_234_000, Accepted: 61_500_000, Output: "started\n"},
-		{Step: "paced", When: "after", Command: "check\n  the log", Status: &three, Took: 1000, Output: f.summary.Commands[1].Output},
-		{Step: "drain", When: "after", Command: "killed", Took: 10_000_000},
-	}, got.Commands)
-	assert.Equal(t, []string{"", "paced"}, []string{got.Thresholds[0].Step, got.Thresholds[1].Step})
-
-	require.NoError(t, os.Remove(filepath.Join(dir, result.ResultFile))) // as after a kill
-	killed, err := result.Read(dir)
-	require.NoError(t, err)
-	require.False(t, killed.Complete)
-	for i := range got.Steps {
-		assert.Equal(t, got.Steps[i].Counts, killed.Steps[i].Counts)
-		assert.Equal(t, got.Steps[i].Latencies, killed.Steps[i].Latencies)
-	}
-	assert.Equal(t, f.run.Labels, killed.Labels)
 }
 
 // Counters and histograms go on from step to step.

@@ -55,8 +55,8 @@ func As(f result.Finding, severity string) result.Finding {
 }
 
 // First returns the first texts of a list, and how many more there are.
-func First(list []string, n int) string {
-	text := strings.Join(list[:min(n, len(list))], ", ")
+func First(list []string, n int, separator string) string {
+	text := strings.Join(list[:min(n, len(list))], separator)
 	if more := len(list) - n; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}

@@ -59,7 +59,7 @@ func TestUnits(t *testing.T) {
 		"999 s": words.Seconds(999 * time.Second), "1000 s": words.Seconds(999500 * time.Millisecond), "0.123 s": words.Seconds(123456 * time.Microsecond),
 		"1.50": words.Megabytes(1.5e6), "12.3k": words.Short(12_345), "9999": words.Short(9999), "10.0k": words.Short(10_000), "100k": words.Short(99_960),
 		"999k": words.Short(999_400), "1.00M": words.Short(999_900), "2.50G": words.Short(2_500_000_000), "0.25": words.Short(0.25),
-		"a, b and 1 more": words.First([]string{"a", "b", "c"}, 2),
+		"a, b and 1 more": words.First([]string{"a", "b", "c"}, 2, ", "),
 	} {
 		require.Equal(t, want, got)
 	}
