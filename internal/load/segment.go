@@ -86,6 +86,9 @@ func ParseSchedule(text string) (Schedule, error) {
 			return ConstantSchedule(r), nil
 		}
 	}
+	if plain, ok := plainRate(text); ok {
+		return Schedule{}, fmt.Errorf("must be a number of messages per second without commas and units: write %s", plain)
+	}
 	var b builder
 	for i, part := range parts {
 		part = strings.TrimSpace(part)
@@ -106,6 +109,19 @@ func ParseSchedule(text string) (Schedule, error) {
 		}
 	}
 	return b.schedule()
+}
+
+// plainRate returns the rate that 10,000 or 10k/s means.
+func plainRate(text string) (plain string, ok bool) {
+	groups := strings.Split(strings.TrimSuffix(text, "/s"), ",")
+	for _, g := range groups[1:] {
+		if len(g) != len("000") {
+			return "", false
+		}
+	}
+	plain = strings.Join(groups, "")
+	_, err := ParseRate(plain)
+	return plain, err == nil && plain != text
 }
 
 // parseSegment reads one segment.

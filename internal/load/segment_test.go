@@ -105,6 +105,8 @@ func TestScheduleMistakes(t *testing.T) {
 	burst := `; for example "burst 10000 for 1s every 10s for 5m over 500"`
 	words := `, or a word that begins a segment: ramp, stair, burst or pause; for example "5000 for 30s"`
 	for text, want := range map[string]string{
+		"10,000":                               `must be a number of messages per second without commas and units: write 10000`,
+		"10k/s":                                `must be a number of messages per second without commas and units: write 10k`,
 		"":                                     `is empty; must be a rate such as 5000 for 30s, a ramp, stair, burst or pause`,
 		"abc":                                  `"abc"` + form + words,
 		"0":                                    `"0"` + form + words,
