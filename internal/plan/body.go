@@ -30,9 +30,6 @@ const (
 	Zeros Fill = "zeros"
 )
 
-// Fills returns the names of all fills.
-func Fills() []string { return []string{string(Random), string(Compressible), string(Zeros)} }
-
 // describe returns the fill for the printed plan.
 func (f Fill) describe() string {
 	switch f {
@@ -80,20 +77,6 @@ func randomText(source *rand.PCG, body []byte) {
 		}
 	}
 }
-
-// MessageType is the type that a message declares for its body.
-type MessageType string
-
-// The types.
-const (
-	// Bytes is the usual one: a data section in AMQP, a SEND frame with content-length in STOMP.
-	Bytes MessageType = "bytes"
-	// Text is an amqp-value with a string in AMQP, a SEND frame without content-length in STOMP.
-	Text MessageType = "text"
-)
-
-// MessageTypes returns the names of all types.
-func MessageTypes() []string { return []string{string(Text), string(Bytes)} }
 
 // text finds the bodies that cannot be sent as text.
 func (v *validator) text() {

@@ -17,9 +17,6 @@ const (
 	AtRandom HostOrder = "random" // shuffled for each connection: of a failover URL
 )
 
-// HostOrders returns the names of the orders that can be asked for, the usual one first.
-func HostOrders() []string { return []string{string(InOrder), string(Spread)} }
-
 // Spreads tells whether connections of the group to a broker of several hosts are not all meant for the same one.
 func (g *Group) Spreads(b *Broker) bool {
 	return (g.Hosts == Spread || g.Hosts == AtRandom) && len(b.Hosts) > 1

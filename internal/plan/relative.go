@@ -75,10 +75,9 @@ func (v *validator) relative(r *Relative, earlier []Step) {
 	}
 	has := v.has(&earlier[i]) &^ threshold.Verification
 	if m.Group != "" {
-		var names []string
-		if has, names = v.figuresOfGroup(m.Group, earlier[i:i+1]); names != nil {
-			v.refuse(true, "the groups of that step are "+strings.Join(names, ", "), "rate %q: the step %s has no group %s", r,
-				r.Step, m.Group)
+		of, found := v.figuresOfGroup(m.Group, earlier[i:i+1])
+		if has = of; !found {
+			v.refuse(true, "name a group of that step", "rate %q: the step %s has no group %s", r, r.Step, m.Group)
 			return
 		}
 	}

@@ -94,13 +94,10 @@ func (v *validator) thresholds(list []threshold.Threshold, has, elsewhere thresh
 		v.refuse(t.Abort && !t.CanAbort(), "leave abort out, or demand an upper limit such as ack.p99 < 50ms",
 			"threshold %q cannot end the run early: only its end shows whether it is kept", t.String())
 		if group := t.Metric.Group; group != "" {
-			of, names := v.figuresOfGroup(group, steps)
-			if names != nil {
-				hint := "only the groups of a scenario have names"
-				if len(names) > 0 {
-					hint = "the groups are " + strings.Join(names, ", ")
-				}
-				v.refuse(true, hint, "--threshold %q: there is no group %s", t.String(), group)
+			of, found := v.figuresOfGroup(group, steps)
+			if !found {
+				v.refuse(true, "name a group of the scenario, or of that step", "--threshold %q: there is no group %s", t.String(),
+					group)
 				continue
 			}
 			has = of | elsewhere
@@ -123,24 +120,17 @@ func (v *validator) about(m *Mistake) *Mistake {
 	return m
 }
 
-// figuresOfGroup tells which figures a group has in any of the steps. If there is no such group, names are the names of
-// the existing groups.
-func (v *validator) figuresOfGroup(name string, steps []Step) (has threshold.Needs, names []string) {
-	found, names := false, []string{}
+// figuresOfGroup tells which figures a group has in any of the steps, and whether there is such a group.
+func (v *validator) figuresOfGroup(name string, steps []Step) (has threshold.Needs, found bool) {
 	for i := range steps {
 		for _, g := range steps[i].Groups {
 			if g.Name == name {
 				found = true
 				has |= v.groupHas(g)
-			} else if g.Name != "" && !slices.Contains(names, g.Name) {
-				names = append(names, g.Name)
 			}
 		}
 	}
-	if found {
-		return has, nil
-	}
-	return 0, names
+	return has, found
 }
 
 // hasTarget tells whether there is a rate that a share can be of: in one step, of all its producers or of those of a

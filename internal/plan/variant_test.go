@@ -31,10 +31,10 @@ func TestFills(t *testing.T) {
 		sum := sha256.Sum256(body)
 		require.Equal(t, c.sum, hex.EncodeToString(sum[:8]), "%s %d", c.fill, c.size)
 	}
-	for _, fill := range Fills() {
-		long := Body(1000, Fill(fill))
+	for _, fill := range []Fill{Random, Compressible, Zeros} {
+		long := Body(1000, fill)
 		for size := range 300 {
-			require.Equal(t, long[:size], Body(size, Fill(fill)), "%s %d", fill, size)
+			require.Equal(t, long[:size], Body(size, fill), "%s %d", fill, size)
 		}
 	}
 	for _, c := range []struct {
