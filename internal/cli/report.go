@@ -16,12 +16,12 @@ import (
 
 	"github.com/perfmq/perfmq/internal/compare"
 	"github.com/perfmq/perfmq/internal/config"
+	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/merge"
 	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
-	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -175,7 +175,7 @@ func (a *app) writeReport(output string, text []byte) error {
 // resultMistake adds a hint to an error of reading results.
 func resultMistake(err error) error {
 	var m *plan.Mistake
-	var file *verify.FileError
+	var file *inputfile.Error
 	var bad *result.Error
 	hint := "name folders of --result DIR"
 	switch {

@@ -61,7 +61,7 @@ func TestNoRouteShowsAPassword(t *testing.T) {
 		{"completion of a broken line", "__complete amqp client --password hunter2 --url", nil, exitOK, ""},
 		{"completion of what does not exist", "__complete amqp nothing --password hunter2 x", nil, exitOK, ""},
 		{"no such command", "amqp clint amqp://u:hunter2@h", nil, exitUsage, "unknown command"},
-		{"verify", "verify amqp://u:hunter2@h", nil, exitUsage, "cannot be read"},
+		{"verify", "verify amqp://u:hunter2@h", nil, exitUsage, "no such file or directory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Chdir(t.TempDir())

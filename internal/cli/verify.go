@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perfmq/perfmq/internal/config"
+	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/report"
 	"github.com/perfmq/perfmq/internal/run"
@@ -138,7 +139,7 @@ func readSides(paths []string) (sides []*verify.Side, errs []error) {
 	sent, received := false, false
 	for _, path := range paths {
 		side, err := verify.ReadFile(path)
-		var fe *verify.FileError
+		var fe *inputfile.Error
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && filepath.Base(path) == result.VerifyFile:
 			refuse("name a folder of --result DIR --verify, or a file of --verify-file FILE", "%v", err)

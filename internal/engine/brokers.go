@@ -13,8 +13,8 @@ import (
 func (r *run) brokers() (list []result.Broker) {
 	for i := range r.plan.Steps {
 		for _, g := range r.plan.Steps[i].Groups {
-			for _, side := range r.sides(g) {
-				if b := r.broker(g, side); b.Product != "" && !slices.Contains(list, b) {
+			for _, side := range g.Sides() {
+				if b := r.broker(g, r.endpoints[side]); b.Product != "" && !slices.Contains(list, b) {
 					list = append(list, b)
 				}
 			}

@@ -189,13 +189,7 @@ func whyOpen(closing context.Context, err error) error {
 func hurried(ctx context.Context) (context.Context, context.CancelFunc) {
 	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, func() {
-		timer := time.NewTimer(cancelGrace)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			cancel(errCutShort)
-		case <-later.Done():
-		}
+		time.AfterFunc(cancelGrace, func() { cancel(errCutShort) })
 	})
 	return later, func() { unhook(); cancel(nil) }
 }
@@ -235,13 +229,12 @@ func ended(ctx context.Context, done <-chan struct{}) bool {
 	}
 	select {
 	case <-done:
-		return true
-	default:
+	case <-ctx.Done():
 	}
 	select {
 	case <-done:
 		return true
-	case <-ctx.Done():
+	default:
 		return false
 	}
 }

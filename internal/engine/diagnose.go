@@ -13,12 +13,9 @@ import (
 // suspicion is how long a broker may take to answer a connection before perfmq asks whether it is one of the protocol.
 const suspicion = time.Second
 
-// diagnoses are the answers of [driver.Factory.Diagnose], each asked for once in a run: later, a silent broker is an
-// overloaded one.
-type diagnoses struct {
-	mu  sync.Mutex
-	all map[string]*diagnosis // by protocol and URL
-}
+// diagnoses are the answers of [driver.Factory.Diagnose], by protocol and URL, each asked for once in a run: later, a
+// silent broker is an overloaded one.
+type diagnoses struct{ sync.Map }
 
 type diagnosis struct {
 	done chan struct{}
@@ -30,17 +27,8 @@ func (d *diagnoses) of(ctx context.Context, e *Endpoint) error {
 	if e.Factory.Diagnose == nil {
 		return nil
 	}
-	key := e.Protocol + " " + e.URL
-	d.mu.Lock()
-	one, asked := d.all[key]
-	if !asked {
-		if d.all == nil {
-			d.all = map[string]*diagnosis{}
-		}
-		one = &diagnosis{done: make(chan struct{})}
-		d.all[key] = one
-	}
-	d.mu.Unlock()
+	known, asked := d.LoadOrStore(e.Protocol+" "+e.URL, &diagnosis{done: make(chan struct{})})
+	one := known.(*diagnosis) //nolint:forcetypeassert // there is nothing else in the map
 	if !asked {
 		one.err = e.Factory.Diagnose(ctx, e.OpenOptions)
 		close(one.done)

@@ -32,7 +32,7 @@ func (r *run) drain(ctx context.Context) (flowing bool) {
 			r.waitFor(ctx, time.Now().Add(proofTime), func() bool { return r.awaited() == 0 || r.proven() })
 		}
 		switch {
-		case r.redelivered()+r.resent() > 0:
+		case r.copies() > 0:
 			// Duplicates may hide missing messages that may still arrive, and more duplicates may follow.
 		case r.verify == nil:
 			return false
@@ -84,7 +84,7 @@ func (r *run) drainedAll() func() (why string, done bool) {
 	q := quietness{received: r.received(), looked: time.Now(), every: watchInterval}
 	return func() (string, bool) {
 		idle := q.look(time.Now(), r.received())
-		known := r.expectedKnown() && r.redelivered()+r.resent() == 0
+		known := r.expectedKnown() && r.copies() == 0
 		switch {
 		case known && r.awaited() == 0, !known && idle >= drainedIdleTime:
 			return "drained", true
@@ -208,15 +208,11 @@ func (r *run) received() (n uint64) {
 	return n
 }
 
-func (r *run) redelivered() (n uint64) {
+// copies returns how often messages were delivered or sent again: more copies than one may arrive.
+func (r *run) copies() (n uint64) {
 	for _, c := range r.consumers {
 		n += c.rec.Redelivered()
 	}
-	return n
-}
-
-// resent returns the number of messages sent again: both copies may arrive.
-func (r *run) resent() (n uint64) {
 	for _, p := range r.producers {
 		n += p.rec.AllResent()
 	}
@@ -225,12 +221,7 @@ func (r *run) resent() (n uint64) {
 
 // allConfirmed reports that all messages were accepted, so that no unconfirmed ones may still arrive.
 func (r *run) allConfirmed() bool {
-	for _, p := range r.producers {
-		if p.rec.Completed() != p.rec.Ended() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(r.producers, func(p *producer) bool { return p.rec.Completed() != p.rec.Ended() })
 }
 
 // expectedKnown tells whether the number of deliveries follows from the number of messages sent.

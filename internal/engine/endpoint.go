@@ -40,11 +40,3 @@ func (r *run) readsFrom(g *plan.Group) *Endpoint {
 	}
 	return r.endpoints[g.ConsumerBroker]
 }
-
-// sides returns the endpoints of both sides that a group has, also if they are the same.
-func (r *run) sides(g *plan.Group) (list []*Endpoint) {
-	for _, b := range g.Sides() {
-		list = append(list, r.endpoints[b])
-	}
-	return list
-}

@@ -192,13 +192,7 @@ func newRun(c *Config) *run {
 	for i := range p.Steps {
 		r.steps = append(r.steps, newStep(r, i))
 	}
-	opened := 0 // maximum number of times that workers are opened
-	for _, s := range r.steps {
-		for _, u := range s.uses {
-			opened += len(u.producers) + len(u.consumers)
-		}
-	}
-	r.failures = make(chan failure, opened)
+	r.failures = make(chan failure, len(r.steps)*(len(r.producers)+len(r.consumers))) // each may fail once in a step
 	return r
 }
 

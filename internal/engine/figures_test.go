@@ -12,7 +12,6 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
-	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // TestOffered: the messages that the rate demanded in the measured part, and the number sent of them, on a broker whose
@@ -99,25 +98,5 @@ func TestNumbersOfTheMeasuredPart(t *testing.T) {
 		require.Len(t, s.Spreads, 2)
 		require.Equal(t, 2, s.Spreads[0].Workers)
 		require.EqualValues(t, sent*9/20, s.Spreads[0].Median)
-	})
-}
-
-// TestSpreads: consumers that each receive a known number of messages.
-func TestSpreads(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := broker(t, nil)
-		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-			p.Role, p.Consumers, p.Count = plan.Client, 1, 4
-			p.Destinations = nil
-			for _, name := range []string{"A", "B", "C"} {
-				p.Destinations = append(p.Destinations, driver.Destination{Kind: driver.Topic, Name: name})
-			}
-			p.Consumers = 2
-			p.MaxPending = 10
-		}), nil)
-		require.True(t, s.Success, s.Problems())
-		require.Equal(t, []result.Spread{
-			{Role: "producers", Workers: 3, Minimum: 1, Median: 1, Maximum: 2}, {Role: "consumers", Workers: 6, Minimum: 1, Median: 1, Maximum: 2},
-		}, s.Spreads)
 	})
 }

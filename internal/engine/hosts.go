@@ -39,12 +39,7 @@ func (s *stays) arrived(worker any, e *Endpoint, connection string, counts func(
 
 // at returns the index of the last host among those of the URL; 0 if the worker was connected to none of them.
 func (s *stays) at(hosts []string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := len(s.list); n > 0 {
-		return max(0, slices.Index(hosts, s.list[n-1].host))
-	}
-	return 0
+	return max(0, slices.Index(hosts, s.present()))
 }
 
 // present returns the host of the present connection, or the last one; empty if it is not known.
@@ -59,18 +54,16 @@ func (s *stays) present() string {
 
 // orderAfter returns the order of the hosts for a connection that replaces a lost one; nil if there is no choice.
 func (s *stays) orderAfter(g *plan.Group, e *Endpoint) []int {
-	hosts := e.Hosts
-	order := g.HostsAfter(s.at(hosts), len(hosts))
-	if order == nil && len(hosts) > 1 {
-		return plan.Rotation(0, len(hosts))
+	order := g.HostsAfter(s.at(e.Hosts), len(e.Hosts))
+	if order == nil && len(e.Hosts) > 1 {
+		return plan.Rotation(0, len(e.Hosts))
 	}
 	return order
 }
 
 // orderAt returns an order that begins with the host of the last connection.
 func (s *stays) orderAt(e *Endpoint) []int {
-	hosts := e.Hosts
-	return plan.Rotation(s.at(hosts), len(hosts))
+	return plan.Rotation(s.at(e.Hosts), len(e.Hosts))
 }
 
 // totals returns the worker's messages at each host, in the order of the first connections.
@@ -117,12 +110,8 @@ func (r *run) locate(workers []stats.WorkerTotal) []stats.WorkerTotal {
 func (r *run) hostNames() (hosts []string) {
 	for _, g := range r.groups {
 		for _, e := range g.plan.Brokers() {
-			list := e.Hosts
-			if len(list) < 2 {
-				continue
-			}
-			for _, host := range list {
-				if !slices.Contains(hosts, host) {
+			for _, host := range e.Hosts {
+				if len(e.Hosts) > 1 && !slices.Contains(hosts, host) {
 					hosts = append(hosts, host)
 				}
 			}
@@ -131,15 +120,8 @@ func (r *run) hostNames() (hosts []string) {
 	return hosts
 }
 
-// hosts returns the figures of each host of the URLs that name several; nil if none does.
-func (r *run) hosts(workers []stats.WorkerTotal) []result.BrokerHost {
-	if names := r.hostNames(); len(names) > 0 {
-		return stats.HostSummaries(names, workers)
-	}
-	return nil
-}
-
-// hostsSoFar returns the function that returns the same of the present workers, at any time, from any goroutine.
+// hostsSoFar returns the function that returns the figures of each host of the URLs that name several, of the present
+// workers, at any time, from any goroutine; nil if none does.
 func (r *run) hostsSoFar() func() []result.BrokerHost {
 	names := r.hostNames()
 	if len(names) == 0 {

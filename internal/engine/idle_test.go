@@ -38,58 +38,32 @@ func TestIdleProducerEnds(t *testing.T) {
 	})
 }
 
-// TestIdleProducersReconnect: producers that send nothing lose their connections and come back, perhaps several times,
-// and the outages begin when that happens; all messages are sent at their times.
+// TestIdleProducersReconnect: producers that send nothing lose their connections and come back, and the outages begin
+// when that happens; all messages are sent at their times.
 func TestIdleProducersReconnect(t *testing.T) {
 	for name, c := range map[string]struct {
-		edit    func(*flat)
-		outages []outage
-		ends    string // the problem with which the run ends
-		at      time.Duration
+		producers int
+		outages   []outage
 	}{
-		"one":           {outages: []outage{{4 * time.Second, 3 * time.Second}}},
-		"of no time":    {outages: []outage{{4 * time.Second, 0}}},
-		"twice":         {outages: []outage{{4 * time.Second, 3 * time.Second}, {24 * time.Second, time.Second}}},
-		"many at once":  {edit: func(p *flat) { p.Producers = 7 }, outages: []outage{{4 * time.Second, 3 * time.Second}}},
-		"beyond a send": {outages: []outage{{18 * time.Second, 4 * time.Second}}},
-		"sent again": {
-			edit: func(p *flat) { p.Resend = true }, outages: []outage{{4 * time.Second, 3 * time.Second}},
-		},
-		"not back in time": {
-			edit: func(p *flat) { p.ReconnectTimeout = 5 * time.Second }, outages: []outage{{4 * time.Second, time.Minute}},
-			ends: "--reconnect-timeout", at: 9 * time.Second,
-		},
+		"of no time":             {1, []outage{{4 * time.Second, 0}}},
+		"twice":                  {1, []outage{{4 * time.Second, 3 * time.Second}, {24 * time.Second, time.Second}}},
+		"many beyond their send": {7, []outage{{18 * time.Second, 4 * time.Second}}},
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			b := broker(t, nil)
 			line, began := b.Line(), time.Now()
-			p := seldom(b, line, func(p *flat) {
-				p.Reconnect = true
-				p.Plan.Thresholds = aborting(t, "outage.max < 6s")
-				if c.edit != nil {
-					c.edit(p)
-				}
-			})
 			for _, o := range c.outages {
 				time.AfterFunc(o.at, func() {
 					line.Cut()
 					time.AfterFunc(o.lasts, line.Restore)
 				})
 			}
-			s, _ := run(t, p, nil)
+			s, _ := run(t, seldom(b, line, func(p *flat) { p.Reconnect, p.Producers = true, c.producers }), nil)
+			require.True(t, s.Success, "%q", s.Problems)
 			require.Len(t, s.Outages, len(c.outages))
 			for i, o := range s.Outages {
 				require.Equal(t, c.outages[i].at, o.Start.Sub(began), "start of outage %d", i+1)
 				require.Equal(t, driver.ClassConnectionLost, o.Class)
-			}
-			if c.ends != "" {
-				require.False(t, s.Success)
-				require.Contains(t, s.Problems()[0], c.ends)
-				require.InDelta(t, c.at, time.Since(began), float64(time.Second))
-				return
-			}
-			require.True(t, s.Success, "%q", s.Problems())
-			for i, o := range s.Outages {
 				require.Empty(t, o.NotBack)
 				for _, came := range []time.Duration{o.Length(), o.Reconnected} {
 					require.GreaterOrEqual(t, came, c.outages[i].lasts)

@@ -52,17 +52,6 @@ func TestOneReadingOfTheWallClock(t *testing.T) {
 	for _, name := range []string{"end", "interval", "step", "outage"} {
 		check(sum.Start, name, moments[name]...)
 	}
-	for range 30 { // by chance, both clocks may have gone by the same
-		short := newScenario(b.Factory(), false)
-		short.step("short", nil, short.senders("senders", sending(1)))
-		rep := new(recorder)
-		sum, err := engine.Run(t.Context(), nil, short.config(), rep)
-		require.NoError(t, err)
-		check(sum.Start, "end", sum.End)
-		for _, snap := range rep.snapshots {
-			check(sum.Start, "interval", snap.To)
-		}
-	}
 }
 
 // TestFullSecondsOfRuns: the intervals of a run end at each whole second, with the warm-up and with the load; those of

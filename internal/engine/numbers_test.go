@@ -373,3 +373,129 @@ func TestMessagesSayOfWhichRunTheyAre(t *testing.T) {
 		}
 	})
 }
+
+// TestLeftOut: where times below zero are more than 1% of the messages, thresholds on transfer times and lateness fail as
+// not measured.
+func TestLeftOut(t *testing.T) {
+	behind := func(d *driver.Delivery) {
+		d.Time += 5_000_000
+		d.Born, d.Stored = d.Time, d.Time+1
+	}
+	for name, tt := range map[string]struct {
+		every    int
+		left     uint64
+		measured bool
+	}{
+		"no message":  {0, 0, true},
+		"1 of 100":    {100, 4, true},
+		"1 of 50":     {50, 8, false},
+		"all of them": {1, 400, false},
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			f := mem.New().Factory()
+			if tt.every > 0 {
+				seen := 0
+				f = delivering(f, func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
+					if seen++; seen%tt.every == 0 {
+						behind(d)
+					}
+					deliver(d)
+				})
+			}
+			s, _ := run(t, newPlan(f, func(p *flat) {
+				p.Rate, p.Duration, p.StallThreshold = rate("100"), 4*time.Second, 3*time.Second
+				p.Delay = time.Second
+				p.Plan.Thresholds = demands(t, "transfer.p99 < 1010ms", "transfer.max < 1010ms", "lateness.p99 < 10ms", "lateness.mean < 10ms")
+			}), nil)
+			require.True(t, s.Success, s.Problems())
+			require.Equal(t, tt.left, s.Total[result.NegativeTransfers])
+			require.Equal(t, tt.left, s.Total[result.Early])
+			require.EqualValues(t, 400-tt.left, s.Latencies[result.Transfer].Count)
+			if tt.left < 400 {
+				require.EqualValues(t, 400-tt.left, s.Latencies[result.Lateness].Count)
+			}
+			require.Equal(t, 2*tt.left, s.Total[result.NegativeAges])
+			require.Nil(t, s.Latencies[result.B2C], "no message with an age has one that is known")
+			for _, o := range s.Thresholds {
+				require.Equal(t, tt.measured, o.Kept, o.String())
+				require.Equal(t, tt.measured, !strings.HasSuffix(o.String(), "NOT KEPT, not measured"), o.String())
+			}
+			said := strings.Contains(strings.Join(s.Warnings(), "\n"), "transfer times below zero, left out")
+			require.Equal(t, tt.left > 0, said, s.Warnings())
+			require.Empty(t, s.Stalls.List)
+		})
+	}
+}
+
+// TestCommits: transactions are counted, timed, and belong to the phase in which the broker was asked to commit them.
+func TestCommits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.Latency = 2 * time.Millisecond })
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+			p.Rate, p.Duration, p.Warmup = rate("100"), 4*time.Second, 2*time.Second
+			p.CommitInterval = 10
+		}), nil)
+		require.True(t, s.Success, s.Problems())
+		require.EqualValues(t, 40, s.Total[result.Commits])
+		require.EqualValues(t, 20, s.Measured[result.Commits])
+		require.Zero(t, s.Total[result.CommitsFailed])
+		require.EqualValues(t, 20, s.Latencies[result.Commit].Count)
+		require.InDelta(t, 2000, s.Latencies[result.Commit].Mean(), 10, "microseconds")
+		require.EqualValues(t, b.Stats().Commits, s.Total[result.Commits], "the broker's own count")
+	})
+}
+
+// TestCommitsOfBothSides: commits of consumers count as well, and commits that the broker does not confirm are told
+// apart.
+func TestCommitsOfBothSides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, nil)
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+			p.Count, p.CommitInterval, p.TransactionSize = 100, 10, 5
+		}), nil)
+		require.True(t, s.Success, s.Problems())
+		require.EqualValues(t, 10+20, s.Total[result.Commits])
+		require.EqualValues(t, b.Stats().Commits, s.Total[result.Commits], "the broker's own count")
+		require.EqualValues(t, 30, s.Latencies[result.Commit].Count)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		b := broker(t, func(o *mem.Options) { o.FailCommit = 4 })
+		s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+			p.Role, p.Count, p.CommitInterval = plan.Producer, 100, 10
+		}), nil)
+		require.False(t, s.Success)
+		require.EqualValues(t, 8, s.Total[result.Commits])
+		require.EqualValues(t, 2, s.Total[result.CommitsFailed])
+		require.EqualValues(t, b.Stats().CommitsRefused, s.Total[result.CommitsFailed], "the broker's own count")
+		require.EqualValues(t, 80, s.Total[result.Completed])
+		require.EqualValues(t, 8, s.Latencies[result.Commit].Count)
+	})
+}
+
+// TestConsumerWork: consumers that work 2 ms on each message receive 500 messages per second each, and those of a rate
+// their share of it.
+func TestConsumerWork(t *testing.T) {
+	work := load.Work{Min: 2 * time.Millisecond, Max: 2 * time.Millisecond}
+	for name, c := range map[string]struct {
+		edit      func(*flat)
+		perSecond float64
+	}{
+		"work":                {func(p *flat) { p.ConsumerWork = work }, 500},
+		"work, two consumers": {func(p *flat) { p.ConsumerWork, p.Consumers = work, 2 }, 1000},
+		"rate":                {func(p *flat) { p.ConsumerRate = plainRate("800") }, 800},
+		"rate, four":          {func(p *flat) { p.ConsumerRate, p.Consumers = plainRate("800"), 4 }, 800},
+		"work within a rate":  {func(p *flat) { p.ConsumerWork, p.ConsumerRate = work, plainRate("100") }, 100},
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			s, _ := run(t, newPlan(broker(t, nil).Factory(), func(p *flat) {
+				verified(p)
+				p.Count, p.MaxPending, p.DrainTimeout = 4000, 100, time.Hour
+				c.edit(p)
+			}), nil)
+			require.True(t, s.Success, s.Problems())
+			require.EqualValues(t, 4000, s.Total[result.Received])
+			// After the last message there is a moment in which others may come.
+			require.InEpsilon(t, 4000/c.perSecond, s.End.Sub(s.Start).Seconds()-0.25, 0.02)
+		})
+	}
+}

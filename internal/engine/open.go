@@ -86,11 +86,12 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 	opened, err := openAt(ctx, r, e, func(ctx context.Context) (driver.Consumer, error) {
 		return connect(ctx, spec.Connection.Order)
 	})
-	c.stays.arrived(opened, e, spec.Connection.Key, c.rec.HostCounts)
-	if err == nil {
-		r.step.acceptances.accepted(e)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.spec.Name, err)
 	}
-	if err == nil && g.Reconnect {
+	c.stays.arrived(opened, e, spec.Connection.Key, c.rec.HostCounts)
+	r.step.acceptances.accepted(e)
+	if g.Reconnect {
 		l := newLink(r, c.spec.Name, false, g, e, opened)
 		l.order = func() []int { return c.stays.orderAfter(g, e) }
 		l.open = func(ctx context.Context, order []int) (driver.Consumer, func(), error) {
@@ -112,9 +113,6 @@ func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) erro
 		}
 		opened = newReconnectingConsumer(l)
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.spec.Name, err)
-	}
 	c.driver, c.ended, c.load = opened, nil, nil
 	c.opened++
 	return nil
@@ -135,11 +133,12 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 	opened, err := openAt(ctx, r, e, func(ctx context.Context) (driver.Producer, error) {
 		return connect(ctx, spec.Connection.Order, done)
 	})
-	p.stays.arrived(opened, e, spec.Connection.Key, p.rec.HostCounts)
-	if err == nil {
-		r.step.acceptances.accepted(e)
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.spec.Name, err)
 	}
-	if err == nil && g.Reconnect {
+	p.stays.arrived(opened, e, spec.Connection.Key, p.rec.HostCounts)
+	r.step.acceptances.accepted(e)
+	if g.Reconnect {
 		l := newLink(r, spec.Name, true, g, e, opened)
 		l.order = func() []int { return p.stays.orderAfter(g, e) }
 		l.open = func(ctx context.Context, order []int) (driver.Producer, func(), error) {
@@ -156,9 +155,6 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 		}
 		last.link = l
 		opened = newReconnectingProducer(l, p.load)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", p.spec.Name, err)
 	}
 	p.driver, p.ended = opened, nil
 	p.opened++

@@ -192,3 +192,13 @@ func (r *run) plannedRate() (sum float64) {
 func lostClass(class driver.Class) bool {
 	return class == driver.ClassConnectionLost || class == driver.ClassClosedByBroker || class == driver.ClassTimeout
 }
+
+// outageList returns the outages of the run. Like all times of a summary, theirs follow one reading of the wall clock,
+// that of the start: see [load.Clock.Moment].
+func (r *run) outageList() ([]stats.Outage, stats.MoreOutages) {
+	list, more := r.outages.List(), r.outages.More()
+	for i := range list {
+		list[i].Start = r.clock.Moment(list[i].Start)
+	}
+	return list, more
+}

@@ -202,7 +202,6 @@ func (s *sampler) report(ctx context.Context, sum *stats.Summary) error {
 	defer cancel()
 	select {
 	case <-s.reported:
-		return s.err
 	case <-ctx.Done():
 	}
 	select {

@@ -57,7 +57,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	} else {
 		s.Limit = c.Tally().Judge(r.asked())
 	}
-	s.Spreads, s.Hosts = stats.Spreads(s.Workers), r.hosts(s.Workers)
+	s.Spreads, s.Hosts = stats.Spreads(s.Workers), r.hostsSoFar()()
 	if len(r.ended) > 1 {
 		s.Minimum = r.lowest(r.ended, groups)
 		s.Offered.Span = 0

@@ -1,49 +1,19 @@
 package engine_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
-
-// A stall of the broker of 1 s in a run of 5 s at 1000 msg/s holds up a fifth of the messages by 0 to 1 s: a tenth of
-// all by more than half a second. With few messages in flight that is send delay, and ack stays low; with many it is
-// ack. The response time, from the intended send, is the same.
-func TestStallShows(t *testing.T) {
-	for _, pending := range []int{1, 10, 0} {
-		inBubble(t, fmt.Sprint(pending), func(t *testing.T) {
-			b := broker(t, func(o *mem.Options) {
-				o.StallAfter, o.StallFor = 2*time.Second, time.Second
-				o.Latency = 10 * time.Microsecond
-			})
-			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
-				p.Rate, p.Duration, p.MaxPending = rate("1000"), 5*time.Second, pending
-			}), nil)
-			require.True(t, s.Success, s.Problems())
-			require.Zero(t, s.Total[result.LateSends], "a stalled broker is not a late tester")
-			require.InDelta(t, 5000, s.Total[result.Sent], 1)
-			l := s.Latencies
-			require.InDelta(t, 500_000, l[result.Response].Percentile(90), 15_000)
-			require.InDelta(t, 1_000_000, l[result.Response].Max, 15_000)
-			if pending == 0 {
-				require.Zero(t, l[result.Delay].Max, "nothing holds the sends up")
-				require.InDelta(t, 500_000, l[result.Ack].Percentile(90), 15_000)
-				require.Zero(t, s.Total[result.Blocked])
-			} else {
-				require.InDelta(t, 500_000, l[result.Delay].Percentile(90), 15_000)
-				require.Less(t, l[result.Ack].Percentile(99), int64(100), "ack stays low")
-			}
-		})
-	}
-}
 
 func TestFaultsAreCountedExactly(t *testing.T) {
 	const count = 1000
@@ -150,29 +120,99 @@ func TestMessageCountOverProducers(t *testing.T) {
 	require.Equal(t, result.Verified{Expected: count, Received: count, Once: count}, s.Verification.Total)
 }
 
-func TestRateOverProducers(t *testing.T) {
-	for _, tt := range []struct {
-		rate         string
-		producers    int
-		destinations int
-		want         uint64
-	}{{"10", 7, 1, 600}, {"10", 3, 1, 600}, {"0.5", 3, 1, 30}, {"33.333", 7, 1, 2000}, {"10", 3, 10, 600}} {
-		inBubble(t, fmt.Sprintf("%s over %d on %d", tt.rate, tt.producers, tt.destinations), func(t *testing.T) {
-			s, rep := run(t, newPlan(mem.New().Factory(), func(p *flat) {
-				p.Rate, p.Producers, p.Duration = rate(tt.rate), tt.producers, time.Minute-time.Nanosecond
-				p.Destinations = nil
-				for i := range tt.destinations {
-					p.Destinations = append(p.Destinations, driver.Destination{Name: fmt.Sprint("TEST", i)})
+// Messages of transactions that are rolled back are not missing; those lost beside them are.
+func TestWithheldMessagesAreNotMissing(t *testing.T) {
+	for _, lose := range []int{0, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			b := broker(t, func(o *mem.Options) { o.Rollback, o.Lose = 10, lose })
+			s, _ := run(t, newPlan(b.Factory(), func(p *flat) { p.Count = 1000 }), nil)
+			truth := b.Stats()
+			require.EqualValues(t, 100, truth.RolledBack)
+			require.EqualValues(t, 1000, s.Total[result.Completed])
+			require.EqualValues(t, 900-truth.Lost, s.Total[result.Received])
+			require.EqualValues(t, 900, s.Expected)
+			require.Equal(t, truth.Lost, s.Missing)
+			require.Equal(t, lose == 0, s.Success, s.Problems())
+		})
+	}
+}
+
+// Messages that were due and never left have no latency: the summary must say that there were some.
+func TestRateThatWasNotReached(t *testing.T) {
+	tests := []struct {
+		name    string
+		options func(*mem.Options)
+		edit    func(*flat)
+		warning string // "" for none
+	}{
+		{name: "reached"},
+		{name: "a message every two seconds", edit: func(p *flat) { p.Rate = rate("0.5") }},
+		{name: "the count is the limit", edit: func(p *flat) { p.Count = 20 }},
+		{
+			name: "a slow broker", options: func(o *mem.Options) { o.Latency = 60 * time.Millisecond },
+			edit:    func(p *flat) { p.MaxPending = 1 },
+			warning: "833 of the 1000 messages that were due were not sent",
+		},
+		{
+			name: "a slow broker and a count", options: func(o *mem.Options) { o.Latency = 60 * time.Millisecond },
+			edit:    func(p *flat) { p.MaxPending, p.Count = 1, 600 },
+			warning: "433 of the 600 messages that were due were not sent",
+		},
+		{
+			name: "late, but sent in the end", options: func(o *mem.Options) { o.StallAfter, o.StallFor = time.Second, 5*time.Second },
+		},
+		{
+			name: "no rate", options: func(o *mem.Options) { o.Latency = 60 * time.Millisecond },
+			edit: func(p *flat) { p.Rate, p.MaxPending = plan.Rate{}, 1 },
+		},
+	}
+	for _, tt := range tests {
+		inBubble(t, tt.name, func(t *testing.T) {
+			b := broker(t, tt.options)
+			s, _ := run(t, newPlan(b.Factory(), func(p *flat) {
+				steady(p)
+				if tt.edit != nil {
+					tt.edit(p)
 				}
 			}), nil)
-			require.Equal(t, tt.want, s.Total[result.Sent])
-			require.Zero(t, s.Latencies[result.Delay].Max)
-			require.Zero(t, s.Total[result.Blocked])
-			if tt.rate == "10" {
-				for _, snap := range rep.snapshots[1:59] {
-					require.InDelta(t, 10, snap.Delta[result.Sent], 1, "each second: one message is due at the very cut")
-				}
+			warnings := strings.Join(s.Warnings(), "\n")
+			if tt.warning == "" {
+				require.NotContains(t, warnings, "rate was missed")
+				return
 			}
+			require.Contains(t, warnings, tt.warning)
+		})
+	}
+}
+
+// A broker that drops all properties between two protocols makes strangers of our own messages: the summary must not
+// just call them missing.
+func TestPropertiesLostBetweenProtocols(t *testing.T) {
+	const text = "none of the 100 messages received from "
+	for _, tt := range []struct {
+		name           string
+		protocols      []string
+		strips, verify bool
+		says           bool
+	}{
+		{"dropped", []string{"one", "two"}, true, false, true},
+		{"dropped, verified", []string{"one", "two"}, true, true, true},
+		{"kept", []string{"one", "two"}, false, false, false},
+		{"one protocol", []string{"one", "one"}, true, false, false},
+	} {
+		inBubble(t, tt.name, func(t *testing.T) {
+			f := delivering(mem.New().Factory(), func(_ driver.ConsumerSpec, d *driver.Delivery, deliver func(*driver.Delivery)) {
+				if tt.strips {
+					d.HasTime, d.Time, d.ID = false, 0, driver.ID{}
+				}
+				deliver(d)
+			})
+			s, _ := run(t, newPlan(f, func(p *flat) {
+				p.Count, p.Verify = 100, tt.verify
+				p.Producer.Factory.Name, p.Consumer.Factory.Name = tt.protocols[0], tt.protocols[1]
+			}), nil)
+			require.Equal(t, !tt.strips, s.Success)
+			require.Equal(t, tt.says, strings.Contains(strings.Join(s.Problems(), "\n"), text), s.Problems())
 		})
 	}
 }

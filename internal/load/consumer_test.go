@@ -65,17 +65,15 @@ func TestConsumer(t *testing.T) {
 		{"waited for days", false, at(-48 * time.Hour), stats.Counters{result.Received: 1, result.OutOfRange: 1}, stats.MaxLatency.Microseconds()},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := received(t, load.ConsumerConfig{OwnOnly: tt.own}, tt.delivery)
-				require.Equal(t, tt.want, s.Total)
-				if tt.transfer < 0 {
-					require.Zero(t, s.Latencies[result.Transfer].Count)
-					return
-				}
-				require.EqualValues(t, 1, s.Latencies[result.Transfer].Count)
-				require.Equal(t, tt.transfer, s.Latencies[result.Transfer].Sum)
-			})
+		inBubble(t, tt.name, func(t *testing.T) {
+			s := received(t, load.ConsumerConfig{OwnOnly: tt.own}, tt.delivery)
+			require.Equal(t, tt.want, s.Total)
+			if tt.transfer < 0 {
+				require.Zero(t, s.Latencies[result.Transfer].Count)
+				return
+			}
+			require.EqualValues(t, 1, s.Latencies[result.Transfer].Count)
+			require.Equal(t, tt.transfer, s.Latencies[result.Transfer].Sum)
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -138,4 +139,10 @@ func runFor(t testing.TB, p interface{ Run(context.Context) error }, d time.Dura
 }
 
 // pass lets time pass on the fake clock of a bubble; nothing really waits.
+// inBubble runs a test on a fake clock.
+func inBubble(t *testing.T, name string, f func(*testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
+
 func pass(d time.Duration) { <-time.After(d) }

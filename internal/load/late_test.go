@@ -27,38 +27,36 @@ func TestStallOfOneSecond(t *testing.T) {
 		{100_000, 0, 800 * time.Millisecond, 0, 0},
 	}
 	for _, tt := range tests {
-		t.Run(fmt.Sprint(tt.pending), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(setup{Schedule: constant(t, "1000"), MaxPending: tt.pending, Count: 2000})
-				ack := 10 * time.Microsecond
-				r.Attach(r.later(func(at time.Duration) time.Duration {
-					if at >= 500*time.Millisecond && at < 1500*time.Millisecond {
-						return 1500*time.Millisecond - at + ack
-					}
-					return ack
-				}))
-				runFor(t, r, time.Minute)
-				pass(2 * time.Second)
-				s := r.snapshot()
-				require.EqualValues(t, 2000, s.Total[result.Completed])
-				require.Zero(t, s.Total[result.LateSends], "it was the broker")
-				l := s.Latencies
-				// Of 2000 messages, those due in the 1000 ms of the stall waited 0 to 1 s: p50 is about 0, p75 half a
-				// second, p90 0.8 s.
-				within1Percent(t, 800*time.Millisecond, l[result.Response].Percentile(90), "response p90")
-				within1Percent(t, 500*time.Millisecond, l[result.Response].Percentile(75), "response p75")
-				within1Percent(t, time.Second, l[result.Response].Max, "response max")
-				if tt.delay > 0 {
-					require.InDelta(t, tt.delay.Microseconds(), l[result.Delay].Percentile(90), 30_000)
-					require.LessOrEqual(t, l[result.Ack].Percentile(99), 15*us)
-				} else {
-					require.Zero(t, l[result.Delay].Max)
-					within1Percent(t, tt.ack, l[result.Ack].Percentile(90), "ack p90")
+		inBubble(t, fmt.Sprint(tt.pending), func(t *testing.T) {
+			r := newRig(setup{Schedule: constant(t, "1000"), MaxPending: tt.pending, Count: 2000})
+			ack := 10 * time.Microsecond
+			r.Attach(r.later(func(at time.Duration) time.Duration {
+				if at >= 500*time.Millisecond && at < 1500*time.Millisecond {
+					return 1500*time.Millisecond - at + ack
 				}
-				for _, p := range []float64{50, 75, 90, 99} {
-					require.GreaterOrEqual(t, l[result.Response].Percentile(p), l[result.Ack].Percentile(p))
-				}
-			})
+				return ack
+			}))
+			runFor(t, r, time.Minute)
+			pass(2 * time.Second)
+			s := r.snapshot()
+			require.EqualValues(t, 2000, s.Total[result.Completed])
+			require.Zero(t, s.Total[result.LateSends], "it was the broker")
+			l := s.Latencies
+			// Of 2000 messages, those due in the 1000 ms of the stall waited 0 to 1 s: p50 is about 0, p75 half a
+			// second, p90 0.8 s.
+			within1Percent(t, 800*time.Millisecond, l[result.Response].Percentile(90), "response p90")
+			within1Percent(t, 500*time.Millisecond, l[result.Response].Percentile(75), "response p75")
+			within1Percent(t, time.Second, l[result.Response].Max, "response max")
+			if tt.delay > 0 {
+				require.InDelta(t, tt.delay.Microseconds(), l[result.Delay].Percentile(90), 30_000)
+				require.LessOrEqual(t, l[result.Ack].Percentile(99), 15*us)
+			} else {
+				require.Zero(t, l[result.Delay].Max)
+				within1Percent(t, tt.ack, l[result.Ack].Percentile(90), "ack p90")
+			}
+			for _, p := range []float64{50, 75, 90, 99} {
+				require.GreaterOrEqual(t, l[result.Response].Percentile(p), l[result.Ack].Percentile(p))
+			}
 		})
 	}
 }
@@ -104,34 +102,32 @@ func TestLateSends(t *testing.T) {
 		{"rate beyond the tester", 20 * time.Microsecond, "100000", "", true},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(setup{Schedule: constant(t, tt.rate), MaxPending: 10})
-				var waits driver.Waits
-				send := sender(func(_ context.Context, m *driver.Message) error {
-					pass(tt.send)
-					switch tt.waits {
-					case "credit":
-						waits.Credit.Time += tt.send
-					case "socket":
-						waits.Socket.Time += tt.send
-					}
-					r.Done(m.Slot, driver.Outcome{})
-					return nil
-				})
-				if tt.waits == "" {
-					r.Attach(send)
-				} else {
-					r.Attach(waitingSender{send, &waits})
+		inBubble(t, tt.name, func(t *testing.T) {
+			r := newRig(setup{Schedule: constant(t, tt.rate), MaxPending: 10})
+			var waits driver.Waits
+			send := sender(func(_ context.Context, m *driver.Message) error {
+				pass(tt.send)
+				switch tt.waits {
+				case "credit":
+					waits.Credit.Time += tt.send
+				case "socket":
+					waits.Socket.Time += tt.send
 				}
-				runFor(t, r, 2*time.Second)
-				n := r.snapshot().Total
-				if tt.late {
-					require.Greater(t, n[result.LateSends], n[result.Sent]*9/10)
-				} else {
-					require.Zero(t, n[result.LateSends])
-				}
+				r.Done(m.Slot, driver.Outcome{})
+				return nil
 			})
+			if tt.waits == "" {
+				r.Attach(send)
+			} else {
+				r.Attach(waitingSender{send, &waits})
+			}
+			runFor(t, r, 2*time.Second)
+			n := r.snapshot().Total
+			if tt.late {
+				require.Greater(t, n[result.LateSends], n[result.Sent]*9/10)
+			} else {
+				require.Zero(t, n[result.LateSends])
+			}
 		})
 	}
 }

@@ -39,36 +39,34 @@ func TestRateIsMet(t *testing.T) {
 		{"0.1", 3, 5 * 24 * time.Hour, 5 * 24 * 360}, // no drift over days
 	}
 	for _, tt := range tests {
-		t.Run(fmt.Sprintf("%s over %d", tt.rate, tt.producers), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				clock := load.NewClock()
-				var mu sync.Mutex
-				at := map[time.Duration]int{}
-				ctx, cancel := context.WithTimeout(t.Context(), tt.duration-time.Nanosecond)
-				defer cancel()
-				var recs []*stats.ProducerRecorder
-				var wg sync.WaitGroup
-				for i := range tt.producers {
-					rec := stats.NewProducerRecorder(true, nil)
-					recs = append(recs, rec)
-					p := newRunning(setup{
-						Index: i, Total: tt.producers, Schedule: constant(t, tt.rate), MaxPending: 1,
-					}, clock, rec)
-					p.Attach(sender(func(_ context.Context, m *driver.Message) error {
-						mu.Lock()
-						at[clock.Now()]++
-						mu.Unlock()
-						p.Done(m.Slot, driver.Outcome{})
-						return nil
-					}))
-					wg.Go(func() { _ = p.Run(ctx) })
-				}
-				wg.Wait()
-				s := stats.NewCollector(recs, nil, clock.Start()).Collect(stats.Measure, time.Now(), true)
-				require.Equal(t, tt.want, s.Total[result.Sent])
-				require.Zero(t, s.Latencies[result.Delay].Max, "each at its very moment")
-				require.Len(t, at, int(tt.want), "never two producers at once")
-			})
+		inBubble(t, fmt.Sprintf("%s over %d", tt.rate, tt.producers), func(t *testing.T) {
+			clock := load.NewClock()
+			var mu sync.Mutex
+			at := map[time.Duration]int{}
+			ctx, cancel := context.WithTimeout(t.Context(), tt.duration-time.Nanosecond)
+			defer cancel()
+			var recs []*stats.ProducerRecorder
+			var wg sync.WaitGroup
+			for i := range tt.producers {
+				rec := stats.NewProducerRecorder(true, nil)
+				recs = append(recs, rec)
+				p := newRunning(setup{
+					Index: i, Total: tt.producers, Schedule: constant(t, tt.rate), MaxPending: 1,
+				}, clock, rec)
+				p.Attach(sender(func(_ context.Context, m *driver.Message) error {
+					mu.Lock()
+					at[clock.Now()]++
+					mu.Unlock()
+					p.Done(m.Slot, driver.Outcome{})
+					return nil
+				}))
+				wg.Go(func() { _ = p.Run(ctx) })
+			}
+			wg.Wait()
+			s := stats.NewCollector(recs, nil, clock.Start()).Collect(stats.Measure, time.Now(), true)
+			require.Equal(t, tt.want, s.Total[result.Sent])
+			require.Zero(t, s.Latencies[result.Delay].Max, "each at its very moment")
+			require.Len(t, at, int(tt.want), "never two producers at once")
 		})
 	}
 }
@@ -100,39 +98,37 @@ func TestCountIsExact(t *testing.T) {
 func TestMaxPendingIsNeverExceeded(t *testing.T) {
 	for _, limit := range []int{1, 2, 10, 1 << 20} {
 		for _, paced := range []string{"", "1000"} {
-			t.Run(fmt.Sprintf("%d rate %s", limit, paced), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					cfg := setup{MaxPending: limit, Count: 500}
-					if paced != "" {
-						cfg.Schedule = constant(t, paced)
-					}
-					r, in := newRig(cfg), newPending(t, limit)
-					r.Attach(sender(func(_ context.Context, m *driver.Message) error {
-						slot := m.Slot
-						in.begin(slot)
-						time.AfterFunc(3*time.Second, func() {
-							in.end(slot)
-							r.Done(slot, driver.Outcome{})
-						})
-						return nil
-					}))
-					runFor(t, r, time.Hour)
-					pass(time.Minute)
-					require.Equal(t, min(limit, 500), in.most)
-					n := r.snapshot().Total
-					require.EqualValues(t, 500, n[result.Completed])
-					// The first limit messages go out at once; each other waits once for a slot to come back, unless one
-					// came back in the same moment as another.
-					switch limit {
-					case 1:
-						require.EqualValues(t, 499, n[result.Blocked])
-					case 1 << 20:
-						require.Zero(t, n[result.Blocked])
-					default:
-						require.LessOrEqual(t, n[result.Blocked], uint64(500-limit))
-						require.GreaterOrEqual(t, n[result.Blocked], uint64(500/limit-1))
-					}
-				})
+			inBubble(t, fmt.Sprintf("%d rate %s", limit, paced), func(t *testing.T) {
+				cfg := setup{MaxPending: limit, Count: 500}
+				if paced != "" {
+					cfg.Schedule = constant(t, paced)
+				}
+				r, in := newRig(cfg), newPending(t, limit)
+				r.Attach(sender(func(_ context.Context, m *driver.Message) error {
+					slot := m.Slot
+					in.begin(slot)
+					time.AfterFunc(3*time.Second, func() {
+						in.end(slot)
+						r.Done(slot, driver.Outcome{})
+					})
+					return nil
+				}))
+				runFor(t, r, time.Hour)
+				pass(time.Minute)
+				require.Equal(t, min(limit, 500), in.most)
+				n := r.snapshot().Total
+				require.EqualValues(t, 500, n[result.Completed])
+				// The first limit messages go out at once; each other waits once for a slot to come back, unless one
+				// came back in the same moment as another.
+				switch limit {
+				case 1:
+					require.EqualValues(t, 499, n[result.Blocked])
+				case 1 << 20:
+					require.Zero(t, n[result.Blocked])
+				default:
+					require.LessOrEqual(t, n[result.Blocked], uint64(500-limit))
+					require.GreaterOrEqual(t, n[result.Blocked], uint64(500/limit-1))
+				}
 			})
 		}
 	}
@@ -174,36 +170,34 @@ func TestSlotsAreUniqueUnderRace(t *testing.T) {
 func TestStopping(t *testing.T) {
 	for _, paced := range []string{"", "1", "1000"} {
 		for _, where := range []string{"slot", "send", "timer"} {
-			t.Run(where+" rate "+paced, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					cfg := setup{MaxPending: 1}
-					if paced != "" {
-						cfg.Schedule = constant(t, paced)
+			inBubble(t, where+" rate "+paced, func(t *testing.T) {
+				cfg := setup{MaxPending: 1}
+				if paced != "" {
+					cfg.Schedule = constant(t, paced)
+				}
+				r := newRig(cfg)
+				var sends uint64
+				r.Attach(sender(func(ctx context.Context, m *driver.Message) error {
+					switch where {
+					case "send":
+						<-ctx.Done()
+						return fmt.Errorf("no credit: %w", ctx.Err())
+					case "timer":
+						pass(time.Millisecond)
+						r.Done(m.Slot, driver.Outcome{})
 					}
-					r := newRig(cfg)
-					var sends uint64
-					r.Attach(sender(func(ctx context.Context, m *driver.Message) error {
-						switch where {
-						case "send":
-							<-ctx.Done()
-							return fmt.Errorf("no credit: %w", ctx.Err())
-						case "timer":
-							pass(time.Millisecond)
-							r.Done(m.Slot, driver.Outcome{})
-						}
-						sends++
-						return nil
-					}))
-					begun := time.Now()
-					runFor(t, r, 4500*time.Millisecond)
-					require.InDelta(t, 4500*time.Millisecond, time.Since(begun), float64(time.Millisecond))
-					s := r.snapshot()
-					require.Equal(t, sends, s.Total[result.Sent], "what did not leave does not count")
-					require.Zero(t, s.Total[result.Failed])
-					if paced != "" {
-						require.EqualValues(t, s.Total[result.Sent], s.Latencies[result.Delay].Count)
-					}
-				})
+					sends++
+					return nil
+				}))
+				begun := time.Now()
+				runFor(t, r, 4500*time.Millisecond)
+				require.InDelta(t, 4500*time.Millisecond, time.Since(begun), float64(time.Millisecond))
+				s := r.snapshot()
+				require.Equal(t, sends, s.Total[result.Sent], "what did not leave does not count")
+				require.Zero(t, s.Total[result.Failed])
+				if paced != "" {
+					require.EqualValues(t, s.Total[result.Sent], s.Latencies[result.Delay].Count)
+				}
 			})
 		}
 	}
@@ -211,32 +205,30 @@ func TestStopping(t *testing.T) {
 
 func TestSendErrorEndsTheRun(t *testing.T) {
 	for _, paced := range []string{"", "1000"} {
-		t.Run(paced, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cfg := setup{MaxPending: 3}
-				if paced != "" {
-					cfg.Schedule = constant(t, paced)
+		inBubble(t, paced, func(t *testing.T) {
+			cfg := setup{MaxPending: 3}
+			if paced != "" {
+				cfg.Schedule = constant(t, paced)
+			}
+			r := newRig(cfg)
+			lost := driver.Errorf(driver.ClassConnectionLost, "send", "", "gone")
+			var sends int
+			r.Attach(sender(func(_ context.Context, m *driver.Message) error {
+				if sends++; sends > 5 {
+					return lost
 				}
-				r := newRig(cfg)
-				lost := driver.Errorf(driver.ClassConnectionLost, "send", "", "gone")
-				var sends int
-				r.Attach(sender(func(_ context.Context, m *driver.Message) error {
-					if sends++; sends > 5 {
-						return lost
-					}
-					r.Done(m.Slot, driver.Outcome{})
-					return nil
-				}))
-				require.ErrorIs(t, r.Run(t.Context()), lost)
-				n := r.snapshot().Total
-				require.EqualValues(t, 6, n[result.Sent])
-				require.EqualValues(t, 5, n[result.Completed])
-				require.EqualValues(t, 1, n[result.Failed])
-				require.EqualValues(t, 1, n[result.Unsent])
-				require.EqualValues(t, 1, n.Failures(driver.Failed)[driver.ClassConnectionLost])
-				require.Zero(t, n.InFlight())
-				require.True(t, errors.Is(r.rec.FirstError(driver.ClassConnectionLost), lost))
-			})
+				r.Done(m.Slot, driver.Outcome{})
+				return nil
+			}))
+			require.ErrorIs(t, r.Run(t.Context()), lost)
+			n := r.snapshot().Total
+			require.EqualValues(t, 6, n[result.Sent])
+			require.EqualValues(t, 5, n[result.Completed])
+			require.EqualValues(t, 1, n[result.Failed])
+			require.EqualValues(t, 1, n[result.Unsent])
+			require.EqualValues(t, 1, n.Failures(driver.Failed)[driver.ClassConnectionLost])
+			require.Zero(t, n.InFlight())
+			require.True(t, errors.Is(r.rec.FirstError(driver.ClassConnectionLost), lost))
 		})
 	}
 }
@@ -316,21 +308,19 @@ func TestMore(t *testing.T) {
 		{"behind schedule", setup{Schedule: constant(t, "1000000000"), MaxPending: 10, Count: 3}, true, []bool{false, true, false}},
 		{"on schedule", setup{Schedule: constant(t, "1"), MaxPending: 10, Count: 3}, true, []bool{false, false, false}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(tt.cfg)
-				var more []bool
-				r.Attach(sender(func(_ context.Context, m *driver.Message) error {
-					more = append(more, m.More)
-					if !tt.pending {
-						r.Done(m.Slot, driver.Outcome{})
-					}
-					pass(time.Microsecond)
-					return nil
-				}))
-				runFor(t, r, time.Minute)
-				require.Equal(t, tt.want, more)
-			})
+		inBubble(t, tt.name, func(t *testing.T) {
+			r := newRig(tt.cfg)
+			var more []bool
+			r.Attach(sender(func(_ context.Context, m *driver.Message) error {
+				more = append(more, m.More)
+				if !tt.pending {
+					r.Done(m.Slot, driver.Outcome{})
+				}
+				pass(time.Microsecond)
+				return nil
+			}))
+			runFor(t, r, time.Minute)
+			require.Equal(t, tt.want, more)
 		})
 	}
 }

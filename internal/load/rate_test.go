@@ -1,7 +1,6 @@
 package load_test
 
 import (
-	"fmt"
 	"math"
 	"math/big"
 	"testing"
@@ -61,48 +60,6 @@ func TestRateAtIsExact(t *testing.T) {
 		}
 	}
 	require.Equal(t, time.Duration(math.MaxInt64), rate(t, "0.000000001").At(math.MaxUint64))
-}
-
-// In any window the producers together have exactly rate x time messages due, evenly spaced over time and producers.
-func TestRateOverProducers(t *testing.T) {
-	tests := []struct {
-		rate      string
-		producers uint64
-		window    time.Duration
-		want      int
-	}{
-		{"10", 7, 100 * time.Second, 1000},
-		{"10", 3, 100 * time.Second, 1000},
-		{"0.5", 3, 100 * time.Second, 50},
-		{"33.333", 7, 1000 * time.Second, 33333},
-		{"2", 10, 100 * time.Second, 200},
-	}
-	for _, tt := range tests {
-		t.Run(fmt.Sprintf("%s over %d", tt.rate, tt.producers), func(t *testing.T) {
-			r := rate(t, tt.rate)
-			for _, from := range []time.Duration{0, 30 * 24 * time.Hour} {
-				counts := make([]int, tt.producers)
-				var total int
-				n := uint64(float64(from) / 1e9 * r.PerSecond())
-				period := 1e9 / r.PerSecond()
-				for ; r.At(n) < from+tt.window; n++ {
-					if r.At(n) < from {
-						continue
-					}
-					total++
-					counts[n%tt.producers]++
-					require.InDelta(t, period, float64(r.At(n+1)-r.At(n)), 1, "staggered: never two at once")
-				}
-				require.InDelta(t, tt.want, total, 1)
-				if from == 0 {
-					require.Equal(t, tt.want, total)
-				}
-				for _, c := range counts {
-					require.InDelta(t, float64(total)/float64(tt.producers), float64(c), 1)
-				}
-			}
-		})
-	}
 }
 
 func FuzzParseRate(f *testing.F) {

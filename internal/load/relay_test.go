@@ -81,32 +81,30 @@ func TestRelay(t *testing.T) {
 		{"never", func(int) bool { return true }, n},
 		{"two of three", func(try int) bool { return try%3 == 0 }, -1},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				weights := []int{3, 2, 1}
-				r := newRelayRig(t, setup{Index: 0, Total: 1, Count: n, Mix: load.NewMix(weights)}, tt.refuse)
-				require.NoError(t, r.Run(t.Context()))
-				<-time.After(2 * answerTime) // the last answer
-				require.Len(t, r.messages, n)
-				if tt.sends >= 0 {
-					require.Equal(t, tt.sends, r.sends)
-				} else {
-					require.Greater(t, r.sends, n/4)
-					require.Less(t, r.sends, n/2)
-				}
-				var variants []int
-				for i, m := range r.messages {
-					require.EqualValues(t, i, m.ID.Number)
-					require.False(t, m.More)
-					variants = append(variants, m.Variant)
-				}
-				require.Equal(t, sequence(t, weights, setup{Total: 1, Count: n}), variants)
-				require.EqualValues(t, n, r.ledger.Count())
-				s := r.snapshot()
-				require.EqualValues(t, n, s.Total[result.Sent])
-				require.EqualValues(t, n, s.Total[result.Completed])
-				require.Zero(t, r.rec.InFlight())
-			})
+		inBubble(t, tt.name, func(t *testing.T) {
+			weights := []int{3, 2, 1}
+			r := newRelayRig(t, setup{Index: 0, Total: 1, Count: n, Mix: load.NewMix(weights)}, tt.refuse)
+			require.NoError(t, r.Run(t.Context()))
+			<-time.After(2 * answerTime) // the last answer
+			require.Len(t, r.messages, n)
+			if tt.sends >= 0 {
+				require.Equal(t, tt.sends, r.sends)
+			} else {
+				require.Greater(t, r.sends, n/4)
+				require.Less(t, r.sends, n/2)
+			}
+			var variants []int
+			for i, m := range r.messages {
+				require.EqualValues(t, i, m.ID.Number)
+				require.False(t, m.More)
+				variants = append(variants, m.Variant)
+			}
+			require.Equal(t, sequence(t, weights, setup{Total: 1, Count: n}), variants)
+			require.EqualValues(t, n, r.ledger.Count())
+			s := r.snapshot()
+			require.EqualValues(t, n, s.Total[result.Sent])
+			require.EqualValues(t, n, s.Total[result.Completed])
+			require.Zero(t, r.rec.InFlight())
 		})
 	}
 }

@@ -27,50 +27,48 @@ func TestResend(t *testing.T) {
 		"closed loop": {MaxPending: 3, Count: 10},
 		"open loop":   {MaxPending: 3, Count: 10, Schedule: constant(t, "1")},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s.Ledger = verify.NewLedger(1, 0, driver.Destination{Name: "A"}, verify.BodySum(nil))
-				r := newRig(s)
-				r.load.Resend = true
-				sent := map[int64][]attempt{}
-				r.Attach(sender(func(_ context.Context, m *driver.Message) error {
-					n := m.ID.Number
-					sent[n] = append(sent[n], attempt{m.ID, m.Time, r.clock.Now()})
-					o := driver.Outcome{}
-					switch {
-					case n == 3 && len(sent[n]) < 4, n == 9 && len(sent[n]) < 2, n == 5:
-						o = unknown
-					}
-					if n == 5 && len(sent[n]) == 3 { // the broker may have it nevertheless
-						o = driver.Outcome{State: driver.Rejected, Class: driver.ClassFull}
-					}
-					slot := m.Slot
-					time.AfterFunc(10*time.Millisecond, func() { r.DoneAll([]driver.Slot{slot}, o) })
-					return nil
-				}))
-				require.NoError(t, r.Run(t.Context()))
-				pass(time.Second)
-				n := r.snapshot()
-				require.EqualValues(t, 10, n.Total[result.Sent])
-				require.EqualValues(t, 9, n.Total[result.Completed])
-				require.EqualValues(t, 1, n.Total[result.Unconfirmed])
-				require.EqualValues(t, 1, n.Total.Class(driver.ClassFull))
-				require.Zero(t, n.Total[result.Rejected]+n.Total[result.Strays])
-				require.EqualValues(t, 3+1+2, n.Total[result.Resent])
-				for number, times := range map[int64]int{0: 1, 3: 4, 5: 3, 9: 2} {
-					list := sent[number]
-					require.Len(t, list, times)
-					for _, a := range list[1:] {
-						require.Equal(t, list[0].id, a.id)
-						require.Equal(t, list[0].time, a.time)
-						require.GreaterOrEqual(t, a.at, list[0].at+10*time.Millisecond)
-						require.LessOrEqual(t, a.at, list[0].at+40*time.Millisecond, "it does not wait for the next one that is due")
-					}
+		inBubble(t, name, func(t *testing.T) {
+			s.Ledger = verify.NewLedger(1, 0, driver.Destination{Name: "A"}, verify.BodySum(nil))
+			r := newRig(s)
+			r.load.Resend = true
+			sent := map[int64][]attempt{}
+			r.Attach(sender(func(_ context.Context, m *driver.Message) error {
+				n := m.ID.Number
+				sent[n] = append(sent[n], attempt{m.ID, m.Time, r.clock.Now()})
+				o := driver.Outcome{}
+				switch {
+				case n == 3 && len(sent[n]) < 4, n == 9 && len(sent[n]) < 2, n == 5:
+					o = unknown
 				}
-				if !s.Schedule.IsZero() {
-					require.GreaterOrEqual(t, n.Latencies[result.Response].Max, int64(40_000), "four times 10 ms")
+				if n == 5 && len(sent[n]) == 3 { // the broker may have it nevertheless
+					o = driver.Outcome{State: driver.Rejected, Class: driver.ClassFull}
 				}
-			})
+				slot := m.Slot
+				time.AfterFunc(10*time.Millisecond, func() { r.DoneAll([]driver.Slot{slot}, o) })
+				return nil
+			}))
+			require.NoError(t, r.Run(t.Context()))
+			pass(time.Second)
+			n := r.snapshot()
+			require.EqualValues(t, 10, n.Total[result.Sent])
+			require.EqualValues(t, 9, n.Total[result.Completed])
+			require.EqualValues(t, 1, n.Total[result.Unconfirmed])
+			require.EqualValues(t, 1, n.Total.Class(driver.ClassFull))
+			require.Zero(t, n.Total[result.Rejected]+n.Total[result.Strays])
+			require.EqualValues(t, 3+1+2, n.Total[result.Resent])
+			for number, times := range map[int64]int{0: 1, 3: 4, 5: 3, 9: 2} {
+				list := sent[number]
+				require.Len(t, list, times)
+				for _, a := range list[1:] {
+					require.Equal(t, list[0].id, a.id)
+					require.Equal(t, list[0].time, a.time)
+					require.GreaterOrEqual(t, a.at, list[0].at+10*time.Millisecond)
+					require.LessOrEqual(t, a.at, list[0].at+40*time.Millisecond, "it does not wait for the next one that is due")
+				}
+			}
+			if !s.Schedule.IsZero() {
+				require.GreaterOrEqual(t, n.Latencies[result.Response].Max, int64(40_000), "four times 10 ms")
+			}
 		})
 	}
 }

@@ -41,36 +41,34 @@ func TestEndOfAnIdleConnection(t *testing.T) {
 		"nothing more is due":   {"0.05", func(_ *setup, l *load.Load) { l.Until = 10 * time.Second }, 4 * time.Second, -1},
 		"all messages are sent": {"1", func(s *setup, l *load.Load) { s.Count, l.Count = 3, 3 }, 4 * time.Second, 2 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := setup{Schedule: schedule(t, c.schedule), MaxPending: 1}
-				l := s.load()
-				if c.edit != nil {
-					c.edit(&s, &l)
-				}
-				r := newRig(s)
-				out := &watchedSender{}
-				out.sender = func(_ context.Context, m *driver.Message) error {
-					r.Done(m.Slot, driver.Outcome{})
-					return nil
-				}
-				r.Attach(out)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				time.AfterFunc(c.at, func() { out.ended(lost) })
-				err := r.Producer.Run(ctx, l)
-				switch {
-				case c.ends < 0:
-					require.NoError(t, err)
-					require.Equal(t, time.Minute, r.clock.Now())
-				case c.ends < c.at:
-					require.NoError(t, err)
-					require.Equal(t, c.ends, r.clock.Now())
-				default:
-					require.ErrorIs(t, err, lost)
-					require.Equal(t, c.ends, r.clock.Now())
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			s := setup{Schedule: schedule(t, c.schedule), MaxPending: 1}
+			l := s.load()
+			if c.edit != nil {
+				c.edit(&s, &l)
+			}
+			r := newRig(s)
+			out := &watchedSender{}
+			out.sender = func(_ context.Context, m *driver.Message) error {
+				r.Done(m.Slot, driver.Outcome{})
+				return nil
+			}
+			r.Attach(out)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			time.AfterFunc(c.at, func() { out.ended(lost) })
+			err := r.Producer.Run(ctx, l)
+			switch {
+			case c.ends < 0:
+				require.NoError(t, err)
+				require.Equal(t, time.Minute, r.clock.Now())
+			case c.ends < c.at:
+				require.NoError(t, err)
+				require.Equal(t, c.ends, r.clock.Now())
+			default:
+				require.ErrorIs(t, err, lost)
+				require.Equal(t, c.ends, r.clock.Now())
+			}
 		})
 	}
 }

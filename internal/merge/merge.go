@@ -46,7 +46,7 @@ type Merged struct {
 // judged by its figures.
 //
 // The error has [ErrMissing] if shards are not there, [result.ErrUnlike] if the results do not belong together, and an
-// [*result.Error] or [*verify.FileError] for a file that cannot be used.
+// [*result.Error] or [*inputfile.Error] for a file that cannot be used.
 func Read(dirs []string, o Options) (*Merged, error) {
 	var parts []*result.Result
 	from := map[string]string{} // folders by the name of their part

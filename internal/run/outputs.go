@@ -77,9 +77,6 @@ func (r *Run) reporters(stdout io.Writer) (*report.Fan, error) {
 	if !o.Silent {
 		add(r.console(stdout), nil)
 	}
-	if !o.Silent {
-		add(&foreignNotice{say: r.Say}, nil)
-	}
 	head, err := r.head()
 	if err != nil {
 		errs = append(errs, err)

@@ -108,32 +108,23 @@ func writeInto(path string, data []byte) error {
 // was lost.
 const maxFile = 1 << 30
 
-// ReadFile reads a side from a file. The error is a [*FileError].
+// ReadFile reads a side from a file. The error is an [*inputfile.Error].
 func ReadFile(path string) (*Side, error) {
 	data, err := inputfile.Read(path, maxFile)
 	if err != nil {
-		fe := &FileError{Path: path, Reason: err.Error(), Hint: "check the path"}
-		var known *inputfile.Error
-		switch {
-		case !errors.As(err, &known):
-		case known.Err != nil:
-			fe.Reason, fe.Err = "cannot be read", known.Err
-		default:
-			fe.Reason, fe.Hint = known.Reason, known.Hint
-		}
-		return nil, fe
+		return nil, err
 	}
 	side, err := Decode(data)
-	if err != nil {
-		var fe *FileError
-		if !errors.As(err, &fe) {
-			fe = &FileError{
-				Reason: "is not a valid verification file", Hint: "write it anew: its process or disk is at fault",
-				Err: err,
-			}
-		}
-		fe.Path = path
-		return nil, fe
+	if err == nil {
+		return side, nil
 	}
-	return side, nil
+	var known *inputfile.Error
+	if !errors.As(err, &known) {
+		known = &inputfile.Error{
+			Reason: "is not a valid verification file: " + err.Error(),
+			Hint:   "write it anew: its process or disk is at fault",
+		}
+	}
+	known.Path = path
+	return nil, known
 }

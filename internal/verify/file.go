@@ -14,6 +14,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
+	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -26,61 +27,28 @@ import (
 // implies, in its order, each a length (8 bytes; 0 for an empty set) and a bitmap in the portable format of Roaring.
 const (
 	fileMagic   = "perfmq verified\n"
-	fileVersion = 1 // of a side without messages that were sent again, or came so often
-	fileCopies  = 2 // with them
+	fileVersion = 2 // version 1 had no sets of messages that were sent again, or came so often
 	headSize    = len(fileMagic) + 4 + 8
 	maxShards   = 1000 // of one run
 )
 
-// FileError is a file that cannot be used.
-type FileError struct {
-	Path, Reason, Hint string
-	Err                error // may be nil
-}
-
-func (e *FileError) Error() string {
-	if e.Err != nil {
-		return fmt.Sprintf("%s: %s: %v", e.Path, e.Reason, e.Err)
-	}
-	return e.Path + ": " + e.Reason
-}
-
-// Unwrap returns the cause, if there is one.
-func (e *FileError) Unwrap() error { return e.Err }
-
 // jsonSide and the types below are the contents of a file besides its sets.
 type jsonSide struct {
-	ID       int64          `json:"id"`
-	Role     string         `json:"role"`
-	Shard    int            `json:"shard,omitempty"`
-	Shards   int            `json:"shards,omitempty"`
-	TTL      bool           `json:"ttl,omitempty"`
+	*Side
 	Sent     []jsonSent     `json:"sent,omitempty"`     // with the sets refused, unconfirmed, withheld
 	Received []jsonReceived `json:"received,omitempty"` // with those of their streams
 }
 
 type jsonSent struct {
-	Producer    int64  `json:"producer"`
+	*Sent
 	Destination string `json:"destination"`
-	Count       uint64 `json:"count"`
-	Started     int64  `json:"started"`
-	Ended       int64  `json:"ended"`
-	Resent      int    `json:"resent,omitempty"` // sets of it, from version 2 on
+	Resent      int    `json:"resent,omitempty"` // sets of it
 }
 
 type jsonReceived struct {
+	*Received
 	Destination  string       `json:"destination"`
 	Subscription string       `json:"subscription,omitempty"`
-	Private      bool         `json:"private,omitempty"`
-	Selective    bool         `json:"selective,omitempty"`
-	Late         bool         `json:"late,omitempty"`
-	Opened       int64        `json:"opened"`
-	Ended        int64        `json:"ended"`
-	Last         int64        `json:"last"`
-	Drained      bool         `json:"drained,omitempty"`
-	CutOff       bool         `json:"cutOff,omitempty"`
-	Foreign      uint64       `json:"foreign,omitempty"`
-	Illegible    uint64       `json:"illegible,omitempty"`
 	Sent         []jsonBounds `json:"sent,omitempty"`
 	Streams      []jsonStream `json:"streams,omitempty"`
 }
@@ -103,30 +71,22 @@ type jsonStream struct {
 	AfterOutage uint64  `json:"afterOutage,omitempty"`
 	Damaged     uint64  `json:"damaged,omitempty"`
 	First       []int64 `json:"damagedFirst,omitempty"`
-	More        int     `json:"more,omitempty"`    // sets of copies beyond the second, from version 2 on
-	Outaged     int     `json:"outaged,omitempty"` // sets of copies that an outage explains, from version 2 on
+	More        int     `json:"more,omitempty"`    // sets of copies beyond the second
+	Outaged     int     `json:"outaged,omitempty"` // sets of copies that an outage explains
 }
 
 // Encode returns a side as the content of a file.
 func Encode(side *Side) ([]byte, error) {
-	head := jsonSide{ID: side.ID, Role: side.Role, TTL: side.TTL, Shard: side.Shard, Shards: side.Shards}
+	head := jsonSide{Side: side}
 	var sets []*roaring64.Bitmap
-	version := uint32(fileVersion)
 	for _, s := range side.Sent {
-		head.Sent = append(head.Sent, jsonSent{
-			s.Producer, printed(s.Destination), s.Count, s.Started, s.Ended, len(s.resent),
-		})
+		head.Sent = append(head.Sent, jsonSent{s, printed(s.Destination), len(s.resent)})
 		sets = append(append(sets, s.refused, s.unconfirmed, s.withheld), s.resent...)
-		if len(s.resent) > 0 {
-			version = fileCopies
-		}
 	}
 	for _, r := range side.Received {
 		j := jsonReceived{
-			Destination: printed(r.Destination), Subscription: strings.ReplaceAll(r.Subscription, r.Destination.Name,
-				plainName(r.Destination)), Private: r.Private, Selective: r.Selective,
-			Late: r.Late, Opened: r.Opened, Ended: r.Ended, Last: r.Last, Drained: r.Drained, CutOff: r.CutOff,
-			Foreign: r.Foreign, Illegible: r.Illegible,
+			Received: r, Destination: printed(r.Destination),
+			Subscription: strings.ReplaceAll(r.Subscription, r.Destination.Name, plainName(r.Destination)),
 		}
 		for stream, b := range r.Sent {
 			bounds := jsonBounds{Run: stream.Run, Producer: stream.Producer, From: b.From}
@@ -146,9 +106,6 @@ func Encode(side *Side) ([]byte, error) {
 			})
 			sets = append(append(sets, s.arrived.rest, s.doubled, s.marked, s.late, s.lateMarked), s.more...)
 			sets = append(sets, s.outaged...)
-			if len(s.more)+len(s.outaged) > 0 {
-				version = fileCopies
-			}
 		}
 		head.Received = append(head.Received, j)
 	}
@@ -170,7 +127,7 @@ func Encode(side *Side) ([]byte, error) {
 			return nil, err
 		}
 	}
-	file := append([]byte(fileMagic), binary.LittleEndian.AppendUint32(nil, version)...)
+	file := append([]byte(fileMagic), binary.LittleEndian.AppendUint32(nil, fileVersion)...)
 	file = append(file, uint64Bytes(uint64(content.Len()))...)
 	file = append(file, content.Bytes()...)
 	sum := sha256.Sum256(file)
@@ -192,24 +149,26 @@ func uint64Bytes(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil,
 func Decode(data []byte) (*Side, error) {
 	const again = "copy it again from the machine that wrote it"
 	if len(data) < headSize || string(data[:len(fileMagic)]) != fileMagic {
-		return nil, &FileError{Reason: "is no verification file", Hint: "such files are written by --verify-file FILE"}
+		return nil, &inputfile.Error{Reason: "is no verification file", Hint: "such files are written by --verify-file FILE"}
 	}
-	if v := binary.LittleEndian.Uint32(data[len(fileMagic):]); v != fileVersion && v != fileCopies {
-		return nil, &FileError{
-			Reason: fmt.Sprintf("has version %d of the format, and this program knows version %d", v, fileCopies),
+	if v := binary.LittleEndian.Uint32(data[len(fileMagic):]); v == 0 || v > fileVersion {
+		return nil, &inputfile.Error{
+			Reason: fmt.Sprintf("has version %d of the format, and this program knows version %d", v, fileVersion),
 			Hint:   "use the same version of perfmq to write and to join",
 		}
 	}
 	length := binary.LittleEndian.Uint64(data[headSize-8:])
 	switch whole := uint64(headSize + sha256.Size); {
 	case length > uint64(len(data)) || uint64(len(data)) < whole+length:
-		return nil, &FileError{Reason: fmt.Sprintf("is truncated: it has %d bytes and lacks some", len(data)), Hint: again}
+		why := fmt.Sprintf("is truncated: it has %d bytes and lacks some", len(data))
+		return nil, &inputfile.Error{Reason: why, Hint: again}
 	case uint64(len(data)) > whole+length:
-		return nil, &FileError{Reason: fmt.Sprintf("has %d bytes too many", uint64(len(data))-whole-length), Hint: again}
+		why := fmt.Sprintf("has %d bytes too many", uint64(len(data))-whole-length)
+		return nil, &inputfile.Error{Reason: why, Hint: again}
 	}
 	end := len(data) - sha256.Size
 	if sum := sha256.Sum256(data[:end]); !bytes.Equal(sum[:], data[end:]) {
-		return nil, &FileError{Reason: "is damaged: its checksum does not match", Hint: again}
+		return nil, &inputfile.Error{Reason: "is damaged: its checksum does not match", Hint: again}
 	}
 	return decode(&reader{data: data[headSize:end]})
 }
@@ -219,7 +178,7 @@ func decode(r *reader) (*Side, error) {
 	if err != nil {
 		return nil, err
 	}
-	var head jsonSide
+	head := jsonSide{Side: &Side{}}
 	if err := json.Unmarshal(text, &head); err != nil {
 		return nil, err
 	}
@@ -229,7 +188,7 @@ func decode(r *reader) (*Side, error) {
 	if head.Shard < 0 || head.Shard > head.Shards || head.Shards > maxShards || (head.Shard == 0) != (head.Shards == 0) {
 		return nil, fmt.Errorf("it is shard %d of %d", head.Shard, head.Shards)
 	}
-	side := &Side{ID: head.ID, Role: head.Role, TTL: head.TTL, Shard: head.Shard, Shards: head.Shards}
+	side := head.Side
 	seen := map[int64]bool{}
 	for i := range head.Sent {
 		s, err := head.Sent[i].read(r)
@@ -237,7 +196,7 @@ func decode(r *reader) (*Side, error) {
 			err = fmt.Errorf("it is there twice")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("producer-%d: %w", head.Sent[i].Producer, err)
+			return nil, fmt.Errorf("producer-%d: %w", s.Producer, err)
 		}
 		seen[s.Producer] = true
 		side.Sent = append(side.Sent, s)
@@ -256,32 +215,33 @@ func decode(r *reader) (*Side, error) {
 }
 
 func (j *jsonSent) read(r *reader) (*Sent, error) {
+	s := cmp.Or(j.Sent, &Sent{})
 	d, err := driver.ParseDestination(j.Destination)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
-	s := &Sent{Producer: j.Producer, Destination: d, Count: j.Count, Started: j.Started, Ended: j.Ended}
+	s.Destination = d
 	var total uint64
 	for _, set := range []**roaring64.Bitmap{&s.refused, &s.unconfirmed, &s.withheld} {
 		if *set, err = r.set(); err != nil {
-			return nil, err
+			return s, err
 		}
 		if n := (*set).GetCardinality(); n > 0 && ((*set).Maximum() >= s.Count || total+n > s.Count) {
-			return nil, errors.New("more messages failed than were sent")
+			return s, errors.New("more messages failed than were sent")
 		}
 		total += (*set).GetCardinality()
 	}
 	if s.resent, err = r.tally(j.Resent); err != nil {
-		return nil, err
+		return s, err
 	}
 	if len(s.resent) > 0 && s.resent[0].Maximum() >= s.Count {
-		return nil, errors.New("more messages were sent again than were sent")
+		return s, errors.New("more messages were sent again than were sent")
 	}
 	if s.refused.Intersects(s.unconfirmed) || s.refused.Intersects(s.withheld) || s.unconfirmed.Intersects(s.withheld) {
-		return nil, errors.New("a message ended in two ways")
+		return s, errors.New("a message ended in two ways")
 	}
 	if s.Producer < 0 {
-		return nil, errors.New("a producer has a negative number")
+		return s, errors.New("a producer has a negative number")
 	}
 	return s, nil
 }
@@ -291,11 +251,8 @@ func (j *jsonReceived) read(r *reader) (*Received, error) {
 	if err != nil {
 		return nil, err
 	}
-	part := &Received{
-		Destination: d, Subscription: j.Subscription, Private: j.Private, Selective: j.Selective, Late: j.Late,
-		Opened: j.Opened, Ended: j.Ended, Last: j.Last, Drained: j.Drained, CutOff: j.CutOff,
-		Foreign: j.Foreign, Illegible: j.Illegible,
-	}
+	part := cmp.Or(j.Received, &Received{})
+	part.Destination, part.Subscription = d, j.Subscription
 	for _, b := range j.Sent {
 		if part.Sent == nil {
 			part.Sent = map[Stream]Bounds{}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
@@ -122,7 +123,7 @@ func sealed(version uint32, content []byte) []byte {
 
 // withJSON is a file without sets.
 func withJSON(text string) []byte {
-	return sealed(1, append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...))
+	return sealed(2, append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...))
 }
 
 func TestFilesThatCannotBeUsed(t *testing.T) {
@@ -144,10 +145,10 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 		"truncated":    {good[:len(good)-1], "is truncated", "copy it again"},
 		"too long":     {append(append([]byte(nil), good...), 1, 2), "has 2 bytes too many", "copy it again"},
 		"damaged":      {flipped, "is damaged: its checksum does not match", "copy it again"},
-		"no content":   {sealed(1, nil), "unexpected EOF", "write it anew"},
+		"no content":   {sealed(2, nil), "unexpected EOF", "write it anew"},
 		"no JSON":      {withJSON("{"), "unexpected end of JSON", "write it anew"},
 		"no ID":        {withJSON("{}"), "the ID 0 is not above zero", "write it anew"},
-		"bytes left":   {sealed(1, append(append(binary.LittleEndian.AppendUint64(nil, 8), `{"id":1}`...), 1)), "1 bytes are left over", "write it anew"},
+		"bytes left":   {sealed(2, append(append(binary.LittleEndian.AppendUint64(nil, 8), `{"id":1}`...), 1)), "1 bytes are left over", "write it anew"},
 		"lacks sets":   {withJSON(`{"id":1,"sent":[{"producer":0,"destination":"queue://A","count":1}]}`), "producer-0: unexpected EOF", "write it anew"},
 		"destination":  {withJSON(`{"id":1,"sent":[{"producer":0,"destination":"x://A","count":1}]}`), "unknown kind", "write it anew"},
 		"bad run":      {withJSON(`{"id":1,"received":[{"destination":"A","streams":[{"run":0}]}]}`), "no run has producer-0 of run 0", "write it anew"},
@@ -157,7 +158,7 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "side")
 			require.NoError(t, os.WriteFile(path, tt.content, 0o600))
 			_, err := verify.ReadFile(path)
-			var fe *verify.FileError
+			var fe *inputfile.Error
 			require.ErrorAs(t, err, &fe)
 			require.ErrorContains(t, err, path+": ")
 			require.ErrorContains(t, err, tt.says)
@@ -165,7 +166,7 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 		})
 	}
 	_, err = verify.ReadFile(filepath.Join(t.TempDir(), "nowhere"))
-	require.ErrorContains(t, err, "cannot be read: no such file or directory")
+	require.ErrorContains(t, err, "no such file or directory")
 }
 
 // FuzzDecode: whatever a file contains, reading and judging it ends without a panic, in bounded memory.
@@ -180,7 +181,7 @@ func FuzzDecode(f *testing.F) {
 		if huge.Match(content) {
 			return
 		}
-		side, err := verify.Decode(sealed(1, content))
+		side, err := verify.Decode(sealed(2, content))
 		if err != nil {
 			return
 		}

@@ -47,7 +47,6 @@ type judge struct {
 	order   []streamKey // of sent
 	expires bool
 	partial bool // a scope is selective
-	moved   bool // messages came to several processes, one of which had been cut off
 	// absent are, by run, the shards that are not there.
 	absent map[int64][]string
 }
@@ -127,10 +126,7 @@ func (j *judge) scope(parts []*Received) *Scope {
 		}
 		for _, st := range part.streams {
 			if have := streams[st.key]; have != nil {
-				before := have.duplicates + st.duplicates
-				cut := cutOff[st.key] || part.CutOff
 				st = have.join(st, cutOff[st.key], part.CutOff)
-				j.moved = j.moved || cut && st.duplicates > before
 			} else {
 				order = append(order, st.key)
 			}

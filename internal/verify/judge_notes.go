@@ -79,10 +79,6 @@ func (j *judge) notes(r *Result) {
 	if t.Lost > 0 && j.expires {
 		note("messages had a time to live: the broker may have dropped those that are lost")
 	}
-	if j.moved && t.Duplicates > t.AfterOutage+t.Resent && t.Duplicates > t.Redelivered+t.Resent {
-		note("consumers lost their connections, and messages came to two processes: a broker that does not mark what it " +
-			"delivers to another consumer then, such as RocketMQ, leaves these copies unexplained")
-	}
 	if t.Early > 0 {
 		note("messages sent before the subscription existed: %d", t.Early)
 	}

@@ -3,7 +3,6 @@ package verify
 import (
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -197,8 +196,6 @@ func TestCutOff(t *testing.T) {
 				require.EqualValues(t, 20, r.Total.Received)
 				require.EqualValues(t, 4, r.Total.Duplicates)
 				require.Equal(t, tt.explained, r.Total.AfterOutage)
-				note := strings.Contains(strings.Join(r.Notes, "\n"), "such as RocketMQ")
-				require.Equal(t, tt.first || tt.second, note, "of message 7")
 			}
 		})
 	}

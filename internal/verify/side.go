@@ -12,15 +12,16 @@ import (
 // since the Unix epoch, by that process' clock.
 type Side struct {
 	// ID tells processes apart; it is the Run in the IDs of the messages that the process sent. Above zero.
-	ID   int64
-	Role string // client, producer or consumer
+	ID   int64  `json:"id"`
+	Role string `json:"role"` // client, producer or consumer
 	// Shard is the number of the process among the Shards that share the ID, from 1; both are 0 for a process with an ID
 	// of its own.
-	Shard, Shards int
+	Shard  int `json:"shard,omitempty"`
+	Shards int `json:"shards,omitempty"`
 	// TTL: the messages sent may expire.
-	TTL      bool
-	Sent     []*Sent
-	Received []*Received
+	TTL      bool        `json:"ttl,omitempty"`
+	Sent     []*Sent     `json:"-"`
+	Received []*Received `json:"-"`
 }
 
 // Shift moves all moments of the side by that many microseconds: to another clock.
@@ -39,11 +40,12 @@ func (s *Side) Shift(by int64) {
 
 // Sent are the messages that one producer sent.
 type Sent struct {
-	Producer    int64
-	Destination driver.Destination
-	Count       uint64 // messages, numbered from 0
+	Producer    int64              `json:"producer"`
+	Destination driver.Destination `json:"-"`
+	Count       uint64             `json:"count"` // messages, numbered from 0
 	// Started is when the load began, Ended when that of the last step with this producer ended.
-	Started, Ended int64
+	Started int64 `json:"started"`
+	Ended   int64 `json:"ended"`
 
 	// The numbers of messages not accepted for delivery, by outcome; no number is in two of them.
 	refused, unconfirmed, withheld *roaring64.Bitmap
@@ -52,34 +54,37 @@ type Sent struct {
 
 	// Marks are how many messages had been numbered at moments of the caller's choice, in their order; see
 	// [Result].LostBefore. They are not in files.
-	Marks []uint64
+	Marks []uint64 `json:"-"`
 }
 
 // Received are the messages that arrived at one subscription, or at the part of its consumers that the process had.
 type Received struct {
-	Destination driver.Destination
+	Destination driver.Destination `json:"-"`
 	// Subscription is the name under which consumers share the messages, also those of several processes; "" for a
 	// queue.
-	Subscription string
+	Subscription string `json:"-"`
 	// Private: no other process has a part in this subscription, whatever it is called.
-	Private bool
+	Private bool `json:"private,omitempty"`
 	// Selective: not all messages are meant to arrive.
-	Selective bool
+	Selective bool `json:"selective,omitempty"`
 	// Late: messages sent before Opened may not arrive, as the subscription did not exist.
-	Late bool
+	Late bool `json:"late,omitempty"`
 	// Opened and Ended are when the consumers were opened and stopped receiving, Last when the last message came, 0 if
 	// none did.
-	Opened, Ended, Last int64
+	Opened int64 `json:"opened"`
+	Ended  int64 `json:"ended"`
+	Last   int64 `json:"last"`
 	// Sent are the messages that were sent while the subscription existed, of producers of which that is known and not
 	// all. Other messages of these producers are not for it.
-	Sent map[Stream]Bounds
+	Sent map[Stream]Bounds `json:"-"`
 	// Drained: the consumers waited for more at the end, the broker gave a sign of life, and nothing came.
-	Drained bool
+	Drained bool `json:"drained,omitempty"`
 	// CutOff: consumers lost their connections and went on, with --reconnect. The broker may have given the messages that
 	// they had not settled to another process.
-	CutOff bool
+	CutOff bool `json:"cutOff,omitempty"`
 	// Foreign counts deliveries without an ID or of too many producers, Illegible those whose ID was damaged.
-	Foreign, Illegible uint64
+	Foreign   uint64 `json:"foreign,omitempty"`
+	Illegible uint64 `json:"illegible,omitempty"`
 
 	streams []*stream
 }

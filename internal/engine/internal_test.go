@@ -1,0 +1,273 @@
+package engine
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/perfmq/perfmq/internal/drivers/mem"
+	"github.com/perfmq/perfmq/internal/load"
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/verify"
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// TestAcceptances: the last broker that was waited for counts; the first of all if none was.
+func TestAcceptances(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		at := func(url string) *Endpoint {
+			return &Endpoint{Broker: &plan.Broker{Protocol: "mem", OpenOptions: driver.OpenOptions{URL: url}}}
+		}
+		var a acceptances
+		start := time.Now()
+		require.Zero(t, a.last())
+		a.accepted(at("mem://a"))
+		<-time.After(time.Second)
+		a.accepted(at("mem://b"))
+		a.accepted(at("mem://a"))
+		require.Equal(t, start, a.last())
+		a.refused(at("mem://c"))
+		a.refused(at("mem://d"))
+		<-time.After(time.Second)
+		a.accepted(at("mem://d"))
+		<-time.After(time.Second)
+		a.accepted(at("mem://c"))
+		<-time.After(time.Second)
+		a.accepted(at("mem://c"))
+		a.accepted(at("mem://e"))
+		require.Equal(t, start.Add(3*time.Second), a.last())
+	})
+}
+
+// idle is a consumer that is open.
+type idle struct{ driver.Consumer }
+
+// Consumers waited in vain if nothing came while the run looked for arrivals. A process that stood still had no chance
+// to receive messages that came meanwhile.
+func TestWaitedInVain(t *testing.T) {
+	const stall = 10 * time.Second
+	type moment struct {
+		watched, stall time.Duration // one after the other
+		message        bool          // comes then
+	}
+	tests := []struct {
+		name  string
+		role  plan.Role
+		drain time.Duration
+		steps []moment
+		want  bool
+	}{
+		{"quiet", plan.Client, 3 * time.Second, []moment{{watched: time.Second}}, true},
+		{"not yet", plan.Client, 3 * time.Second, []moment{{watched: 900 * time.Millisecond}}, false},
+		{"a message", plan.Client, 3 * time.Second, []moment{{watched: time.Minute, message: true}, {watched: 900 * time.Millisecond}}, false},
+		{"a message, and quiet", plan.Client, 3 * time.Second, []moment{{watched: time.Minute, message: true}, {watched: time.Second}}, true},
+		{"stall", plan.Client, 3 * time.Second, []moment{{stall: stall}}, false},
+		{"stall at the deadline", plan.Client, 3 * time.Second, []moment{{watched: 500 * time.Millisecond, message: true}, {watched: 500 * time.Millisecond, stall: stall}}, false},
+		{"message, then stall", plan.Client, 3 * time.Second, []moment{{watched: time.Minute, message: true}, {stall: stall}}, false},
+		{"quiet, then stall", plan.Client, 3 * time.Second, []moment{{watched: time.Second, stall: stall}}, true},
+		{"stall, then quiet", plan.Client, 3 * time.Second, []moment{{stall: stall}, {watched: time.Second}}, true},
+		{"stall with a message at its end", plan.Client, 3 * time.Second, []moment{{watched: 900 * time.Millisecond, stall: stall, message: true}, {watched: 900 * time.Millisecond}}, false},
+		{"short drain", plan.Client, 200 * time.Millisecond, []moment{{watched: 100 * time.Millisecond}}, true},
+		{"short drain, stall", plan.Client, 200 * time.Millisecond, []moment{{watched: 50 * time.Millisecond, stall: stall}}, false},
+		{"no drain", plan.Client, 0, []moment{{watched: time.Minute}}, false},
+		{"consumer", plan.Consumer, 0, []moment{{watched: time.Second}}, true},
+		{"consumer, not yet", plan.Consumer, 0, []moment{{watched: 900 * time.Millisecond}}, false},
+		{"consumer, stall", plan.Consumer, 0, []moment{{watched: 500 * time.Millisecond, stall: stall}}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				open := &consumer{ended: make(chan struct{}), rec: stats.NewConsumerRecorder(), driver: idle{}}
+				g := &group{consumers: []*consumer{open}}
+				r := &run{
+					plan: &plan.Plan{DrainTimeout: tt.drain}, role: tt.role, clock: load.NewClock(), verify: newVerification(1, ""),
+					step: &step{plan: &plan.Step{}, uses: []*use{{group: g, plan: &plan.Group{}, from: &Endpoint{}}}},
+				}
+				r.subscribe()
+				r.clock.Begin()
+				r.watchArrivals()
+				every := pollInterval
+				if tt.role == plan.Consumer {
+					every = watchInterval
+				}
+				for _, s := range tt.steps {
+					for range s.watched / every {
+						<-time.After(every)
+						r.watchArrivals()
+					}
+					<-time.After(s.stall)
+					if s.message {
+						id := driver.ID{Run: r.verify.id, Sum: -1} // is illegible: it came, and that is all
+						require.Equal(t, verify.Illegible, open.checker.Check(&driver.Delivery{ID: id}, r.clock.Epoch(r.clock.Now())))
+					}
+				}
+				r.stopped(t.Context(), r.subs)
+				require.Equal(t, tt.want, r.subs[0].ending.drained)
+			})
+		})
+	}
+}
+
+// TestQuietness: it is counted from the last message, and only while look is called.
+func TestQuietness(t *testing.T) {
+	now := time.Now()
+	q := quietness{received: 5, looked: now, every: pollInterval}
+	var last time.Duration
+	look := func(after time.Duration, received uint64) time.Duration {
+		now = now.Add(after)
+		last = q.look(now, received)
+		return last
+	}
+	for range 10 {
+		look(pollInterval, 5)
+	}
+	require.Equal(t, 10*pollInterval, last)
+	require.Zero(t, look(pollInterval, 6), "a message came")
+	require.Equal(t, pollInterval, look(pollInterval, 6))
+	require.LessOrEqual(t, look(time.Minute, 6), 5*pollInterval, "the process was stopped for a minute")
+	require.Zero(t, look(pollInterval, 7), "and goes on to receive")
+	for range 50 {
+		look(2*pollInterval, 7)
+	}
+	require.Equal(t, 100*pollInterval, last, "a machine with much else to do")
+}
+
+// A process that was stopped for a minute has not heard anything; that says nothing about the broker.
+func TestSilenceOfTheTesterIsNotTheBrokers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &run{clock: load.NewClock()}
+		g := &group{producers: []*producer{{rec: stats.NewProducerRecorder(false, nil)}}}
+		r.step = &step{plan: &plan.Step{}, uses: []*use{{group: g, plan: &plan.Group{Count: 10}, to: &Endpoint{}}}}
+		r.plan = &plan.Plan{}
+		r.clock.Begin()
+		s := r.listen()
+		<-time.After(time.Minute)
+		require.NoError(t, s.broken())
+		for range 7 {
+			<-time.After(sampleInterval)
+			require.NoError(t, s.broken())
+		}
+		<-time.After(sampleInterval)
+		require.ErrorContains(t, s.broken(), "for 10s it took")
+	})
+}
+
+type nobody struct{ driver.Producer }
+
+// TestMayPend: a client's own bound on the messages in flight holds once for the producers of a connection.
+func TestMayPend(t *testing.T) {
+	for name, tt := range map[string]struct {
+		bound driver.InFlight
+		want  []int // of producers 0 and 1 of one connection, and 2 of another
+	}{
+		"none":           {driver.InFlight{}, []int{100, 100, 100}},
+		"per producer":   {driver.InFlight{Messages: 1}, []int{1, 1, 1}},
+		"per connection": {driver.InFlight{Messages: 2, PerConnection: true}, []int{2, 0, 2}},
+		"beyond":         {driver.InFlight{Messages: 200, PerConnection: true}, []int{100, 100, 100}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &Endpoint{Broker: &plan.Broker{}, Factory: mem.Factory()}
+			e.Factory.InFlight = func(any, *driver.ProducerSpec) driver.InFlight { return tt.bound }
+			seen := map[connection]bool{}
+			var got []int
+			for _, key := range []string{"a", "a", "b"} {
+				p := &producer{broker: e, driver: nobody{}}
+				p.spec.MaxPending, p.spec.Connection.Key = 100, key
+				got = append(got, p.mayPend(seen))
+			}
+			require.Equal(t, tt.want, got)
+		})
+	}
+}
+
+// TestLongestOutage: of outages of which one has no end, nobody knows how long the longest lasted.
+func TestLongestOutage(t *testing.T) {
+	ended := []stats.Outage{{Confirmed: 3 * time.Second, Received: 2 * time.Second}, {Received: 4 * time.Second}}
+	of := func(list ...stats.Outage) *stats.Summary { return &stats.Summary{Outages: list} }
+	longest, ok := longestOutage(of(ended...))
+	require.True(t, ok)
+	require.Equal(t, 4*time.Second, longest)
+	longest, ok = longestOutage(of(append(ended, stats.Outage{Workers: []string{"producer-0"}})...))
+	require.True(t, ok, "its worker was done")
+	require.Equal(t, 4*time.Second, longest)
+	_, ok = longestOutage(of(append(ended, stats.Outage{NotBack: []string{"producer-0"}})...))
+	require.False(t, ok)
+	_, ok = longestOutage(of(append(ended, stats.Outage{Reconnected: time.Second})...))
+	require.False(t, ok, "no message came through")
+	longest, ok = longestOutage(of())
+	require.True(t, ok, "there was none")
+	require.Zero(t, longest)
+}
+
+// Dealt out in turn, everything is dealt once, and as evenly as can be.
+func TestDealt(t *testing.T) {
+	for _, n := range []uint64{0, 1, 4, 5, 6, 1_000_003} {
+		for _, workers := range []int{1, 5, 7, 1000} {
+			var sum uint64
+			for i := range workers {
+				own := dealt(n, i, workers)
+				require.LessOrEqual(t, own, n/uint64(workers)+1)
+				require.GreaterOrEqual(t, own, n/uint64(workers))
+				sum += own
+			}
+			require.Equal(t, n, sum)
+		}
+	}
+}
+
+// trier is a driver.TrySender that always sends.
+type trier struct {
+	driver.Producer
+	tried int
+}
+
+func (t *trier) TrySend(*driver.Message) bool { t.tried++; return true }
+
+// A producer whose connection is lost, or that cannot, leaves messages to Send.
+func TestReconnectingProducerTries(t *testing.T) {
+	inner := new(trier)
+	p := &reconnectingProducer{present: inner}
+	require.True(t, p.TrySend(new(driver.Message)))
+	p.opening = make(chan error)
+	require.False(t, p.TrySend(new(driver.Message)))
+	require.Equal(t, 1, inner.tried)
+	p.opening, p.present = nil, struct{ driver.Producer }{}
+	require.False(t, p.TrySend(new(driver.Message)))
+}
+
+// TestCountedAnew: after an outage, or once the broker could not be reached, a count that is too low says nothing. One
+// that is too high does.
+func TestCountedAnew(t *testing.T) {
+	for name, c := range map[string]struct {
+		outages             int
+		unreached           bool
+		count               uint64
+		added, acknowledged bool // known
+	}{
+		"too low":                    {0, false, 70, true, true},
+		"too low after an outage":    {1, false, 70, true, false},
+		"too low, unreached":         {0, true, 70, false, false},
+		"right, unreached":           {1, true, 100, true, true},
+		"too high, after an outage":  {1, false, 101, true, true},
+		"too high, though unreached": {1, true, 101, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			count := &result.Compared{Count: c.count, Least: 100, Most: 100}
+			s := &stats.Summary{
+				Outages: make([]stats.Outage, c.outages),
+				BrokerCount: &result.BrokerCount{Destinations: []result.DestinationCount{
+					{Unreached: c.unreached, Added: count, Acknowledged: count},
+				}},
+			}
+			countedAnew(s)
+			d := &s.BrokerCount.Destinations[0]
+			require.Equal(t, [2]bool{c.added, c.acknowledged}, [2]bool{d.Added != nil, d.Acknowledged != nil})
+			require.Equal(t, c.added && c.acknowledged, d.Why == "")
+		})
+	}
+}
