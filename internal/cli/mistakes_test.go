@@ -121,6 +121,7 @@ func TestStrayWords(t *testing.T) {
 		"queue://T yes":                       "yes",
 		"100":                                 "100",
 		"30s":                                 "30s",
+		"--duration 5 minutes":                "minutes",
 		"--enable-msg-id true queue://A":      "true",
 		"help":                                "help",
 		"queue://A orders":                    "orders stands beside queue://A",
