@@ -1,0 +1,148 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// overlaid builds the program with edits of its code by an overlay, and returns a folder and the program in it. An edit is
+// a file, a text that stands there once, and the text to add behind it.
+func overlaid(t *testing.T, edits ...[3]string) (dir, program string) {
+	t.Helper()
+	dir = t.TempDir()
+	replace, texts := map[string]string{}, map[string]string{}
+	for _, edit := range edits {
+		path, err := filepath.Abs(filepath.Join("../..", edit[0]))
+		require.NoError(t, err)
+		if texts[path] == "" {
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			texts[path] = string(text)
+		}
+		require.Equal(t, 1, strings.Count(texts[path], edit[1]), edit[0])
+		texts[path] = strings.Replace(texts[path], edit[1], edit[1]+edit[2], 1)
+		replace[path] = filepath.Join(dir, filepath.Base(path))
+		require.NoError(t, os.WriteFile(replace[path], []byte(texts[path]), 0o600))
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "overlay"), overlay, 0o600))
+	program = filepath.Join(dir, "perfmq")
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay"), "-o", program, "./cmd/perfmq")
+	build.Dir = "../.."
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	return dir, program
+}
+
+// TestAddedFinding: a new kind of finding is a row in internal/words and the line that finds it. Each output has it.
+func TestAddedFinding(t *testing.T) {
+	dir, perfmq := overlaid(t,
+		[3]string{"internal/words/kinds.go", "var kinds = []Kind{\n", `{"new", result.Note, "new things: %d", "things"},` + "\n"},
+		[3]string{"internal/engine/observations.go", "func Observe(s *stats.Summary) {\n", `s.Find("new", "", 7, 7)` + "\n"},
+	)
+	folder, jsonFile := filepath.Join(dir, "run"), filepath.Join(dir, "run.json")
+	metrics := freeAddress(t)
+	for _, format := range []string{"artemis", "short", "rocketmq"} {
+		args := []string{"amqp", "client", "--embedded", "--message-count", "10", "--format", format, "queue://TEST"}
+		if format == "artemis" {
+			args = append(args, "--result", folder, "--json", jsonFile, "--metrics", metrics, "--metrics-linger", "scrape")
+		}
+		run := exec.CommandContext(t.Context(), perfmq, args...)
+		var console strings.Builder
+		run.Stdout = &console
+		require.NoError(t, run.Start())
+		if format == "artemis" {
+			awaitMetric(t, metrics, `perfmq_run_findings{kind="new"[^}]*} 7\n`)
+		}
+		require.NoError(t, run.Wait())
+		require.Regexp(t, `finding:? +new things: 7\n`, console.String())
+	}
+	const written = `{"kind":"new","count":7,"severity":"note","text":"new things: 7"}`
+	for _, file := range []string{jsonFile, filepath.Join(folder, "result.json")} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Contains(t, strings.NewReplacer(" ", "", "\n", "").Replace(string(text)), strings.ReplaceAll(written, " ", ""))
+	}
+	page, err := exec.CommandContext(t.Context(), perfmq, "report", "--format", "markdown", folder).Output()
+	require.NoError(t, err)
+	require.Contains(t, string(page), "- new things: 7\n")
+}
+
+// awaitMetric waits until a scrape matches a pattern.
+func awaitMetric(t *testing.T, address, pattern string) {
+	t.Helper()
+	eventually(t, pattern+" in the metrics", func() bool {
+		resp, err := http.Get("http://" + address + "/metrics") //nolint:noctx // of this machine
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		return regexp.MustCompile(pattern).Match(text)
+	})
+}
+
+// TestAddedLatency: a new kind of latency is a constant and a row in pkg/result, and the place where it is recorded. Each
+// output, threshold, comparison and merge has it.
+func TestAddedLatency(t *testing.T) {
+	dir, perfmq := overlaid(t,
+		[3]string{"pkg/result/kinds.go", "	Lateness\n", "	Journey\n"},
+		[3]string{
+			"pkg/result/kinds.go", "with their delays.\",\n	},\n",
+			`{Journey, "journey", "journey", "journey time", false, "journey_seconds", "Of the journey.", "Journey is that."},` + "\n",
+		},
+		[3]string{
+			"internal/stats/recorder_consumer.go", "p.record(result.Transfer, max(0, m.Transfer))\n",
+			"p.record(result.Journey, 3*time.Second)\n",
+		},
+	)
+	run := func(args ...string) string {
+		said, err := exec.CommandContext(t.Context(), perfmq, args...).CombinedOutput()
+		require.NoError(t, err, string(said))
+		return string(said)
+	}
+	load := func(args ...string) []string {
+		return slices.Concat([]string{
+			"mem", "client", "--rate", "100", "--duration", "1s", "--verify", "--drain-timeout", "10s", "--producers", "2", "--consumers", "2",
+			"--threshold", "journey.p99 < 4s",
+		}, args)
+	}
+	hdr, jsonFile, metrics := filepath.Join(dir, "run.hdr"), filepath.Join(dir, "run.json"), freeAddress(t)
+	first := exec.CommandContext(t.Context(), perfmq, load("--result", filepath.Join(dir, "a", "1"), "--hdr", hdr, "--json", jsonFile,
+		"--metrics", metrics, "--metrics-linger", "scrape")...)
+	var console strings.Builder
+	first.Stdout = &console
+	require.NoError(t, first.Start())
+	awaitMetric(t, metrics, `perfmq_journey_seconds_sum{[^}]*} [1-9]`)
+	require.NoError(t, first.Wait())
+	require.Regexp(t, `aggregated journey time: .* 99\.00%: +3\d\d\d\d\d\d\.00 us`, console.String())
+	require.Regexp(t, `journey\.p99 < 4s: (kept|passed|passes), 3`, console.String())
+	for file, want := range map[string]string{hdr: "Tag=journey,", jsonFile: `"journeyTime":`, filepath.Join(dir, "a", "1", "result.json"): `"journey":`} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.True(t, strings.Contains(string(text), want), "%s has no %s", file, want)
+	}
+	run(load("--result", filepath.Join(dir, "b", "1"), "--silent")...)
+	compared := run("compare", "--metric", "journey.p99", filepath.Join(dir, "a"), filepath.Join(dir, "b"))
+	require.Regexp(t, `journey\.p99 +3s`, compared)
+	require.Regexp(t, `\| journey \| [0-9]+ \| 3,?000`, run("report", "--format", "markdown", filepath.Join(dir, "a", "1")))
+	shard := func(number string) string {
+		folder := filepath.Join(dir, "shard"+number)
+		run(load("--shard", number+"/2", "--run-id", "journey", "--result", folder, "--silent")...)
+		return folder
+	}
+	require.Regexp(t, `journey us: +mean 3000000`, run("merge", "--result", filepath.Join(dir, "both"), shard("1"), shard("2")))
+}
