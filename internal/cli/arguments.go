@@ -120,7 +120,8 @@ func (o *argument) isWord() bool { return o.flag == nil && o.unknown == "" }
 // isValue reports whether a word is a number, with a unit or without, a unit, or a word of switches.
 func isValue(word string) bool {
 	words := []string{
-		"true", "false", "yes", "no", "on", "off", "help", "sec", "second", "seconds", "min", "minute", "minutes", "hour", "hours", "bytes",
+		"true", "false", "yes", "no", "on", "off", "help",
+		"sec", "second", "seconds", "min", "minute", "minutes", "hour", "hours", "bytes",
 	}
 	return slices.Contains(words, strings.ToLower(word)) ||
 		numeric(word) || len(word) > 1 && numeric("1"+word)
