@@ -159,6 +159,11 @@ func (c *conn) runtimeInfo(r *wire.Frame) error {
 // levels are the delays of the setting messageDelayLevel, from level 1.
 const levels = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 
+// brokerConfig handles GET_BROKER_CONFIG: the one setting that clients need.
+func (c *conn) brokerConfig(r *wire.Frame) error {
+	return c.body(r, []byte("messageDelayLevel="+levels+"\n"))
+}
+
 // delayOf returns the delay of a level; 0 for none.
 func delayOf(level int64) time.Duration {
 	if level <= 0 {

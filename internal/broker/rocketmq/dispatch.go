@@ -65,6 +65,8 @@ func (c *conn) dispatch(r *wire.Frame) error {
 		return c.consumeStats(r)
 	case wire.ReqQueryTopicConsumeByWho:
 		return c.topicGroups(r)
+	case wire.ReqGetBrokerConfig:
+		return c.brokerConfig(r)
 	case wire.ReqGetBrokerRuntimeInfo:
 		return c.runtimeInfo(r)
 	default:

@@ -44,7 +44,6 @@ type peer struct {
 	auto         atomic.Bool   // accept each message at once
 	endedSession atomic.Bool   // by the peer itself
 
-	began time.Time
 	beats []time.Duration // when empty frames came, since the beginning
 	gone  time.Duration   // when the connection ended
 	ends  int             // close frames
@@ -107,12 +106,16 @@ func productOf(name, version string) wire.Open {
 
 func (p *peer) serve(conn net.Conn) {
 	defer conn.Close()
-	p.mu.Lock()
-	p.conn, p.began = conn, time.Now()
-	p.mu.Unlock()
-	defer func() { p.gone = time.Since(p.began) }()
+	began := time.Now()
 	reader := wire.NewFrameReader(transport.NewInput(conn, transport.Meter(conn), &transport.Buffers{}, nil), 1<<20)
-	p.reader = reader
+	p.mu.Lock()
+	p.conn, p.reader = conn, reader
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.gone = time.Since(began)
+	}()
 	for {
 		h, err := reader.ReadProtocolHeader()
 		if err != nil {
@@ -132,7 +135,7 @@ func (p *peer) serve(conn net.Conn) {
 			return
 		}
 		if len(f.Body) == 0 {
-			p.beats = append(p.beats, time.Since(p.began))
+			p.beats = append(p.beats, time.Since(began))
 			continue
 		}
 		b, err := wire.ParseBody(f.Body)
