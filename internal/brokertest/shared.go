@@ -113,8 +113,7 @@ func (l *lazy[B]) close() error {
 	return l.broker.Close()
 }
 
-// Needs leaves a test out when only the quick tests run, those of "go test -short": it needs a broker or another program,
-// named in words.
+// Needs leaves a test out of "go test -short", the quick tests: it needs a broker or another program, named in words.
 func Needs(tb testing.TB, what string) {
 	tb.Helper()
 	if testing.Short() {
