@@ -176,8 +176,8 @@ func majorOf(server string) int {
 	return n
 }
 
-// checkDestination refuses a name that the broker would not take for one destination of that name, and queues that cannot
-// be declared. Only consumers may use a name that means many destinations.
+// checkDestination refuses a name that the broker would not take for one destination of that name, and queues that
+// cannot be declared. Only consumers may use a name that means many destinations.
 func (d dialect) checkDestination(dest driver.Destination, o *Options, producer bool) error {
 	own := strings.HasPrefix(dest.Name, "/")
 	if o.Declare != declareNo && (d != rabbitmq || dest.Kind != driver.Queue || own) {
