@@ -29,7 +29,7 @@ func TestOutageLines(t *testing.T) {
 	require.Equal(t, "fail, after 1 outage (1.5 s)", outcomeOf(&stats.Summary{Outages: s.Outages[:1]}))
 	require.Equal(t, "fail, after 1 outage without an end", outcomeOf(&stats.Summary{Outages: s.Outages[1:]}), "not of 0 s")
 	require.Equal(t, []string{
-		"at 03:04:05.006 for 1.5 s: the broker was back after 1.25 s; 2 workers connected again after 3 s; 1 attempt failed; rate recovered after 4 s; nothing had come for 12 s before it; " +
+		"at 03:04:05.006 for 1.5 s: the broker came back between 1 s and 1.25 s; 2 workers connected again after 3 s; 1 attempt failed; rate recovered after 4 s; nothing had come for 12 s before it; " +
 			"7 in doubt; 8 resent; 3 lost; 5 duplicated; connection-lost: reset\x1b[2J", // writeList escapes it
 		"at 03:05:05.006: no message came through after it; 1 of 1 worker not connected again; 12 attempts failed; the last: no route; connect: refused",
 	}, outageLines(s))

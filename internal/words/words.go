@@ -160,7 +160,8 @@ func Outage(o *result.Outage) string {
 		text string
 	}{
 		{o.Length == 0, "no message came through after it"},
-		{o.Back > 0, "the broker was back after " + after(o.Back)},
+		{o.Back > 0 && o.Tried == 0, "the broker was back after " + after(o.Back)},
+		{o.Back > 0 && o.Tried > 0, "the broker came back between " + after(o.Tried) + " and " + after(o.Back)},
 		{len(o.NotBack) > 0, fmt.Sprintf("%d of %s not connected again", len(o.NotBack), Plural(len(o.Workers), "worker"))},
 		{
 			len(o.NotBack) == 0 && o.Reconnected > 0,
