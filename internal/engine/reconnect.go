@@ -91,8 +91,8 @@ type opened[T worked] struct {
 	err    error
 }
 
-// comeBack waits until an attempt to connect succeeds, ctx ends or the time-out is over. The error is that of ctx, or
-// the reason why the worker cannot go on.
+// comeBack waits until an attempt to connect succeeds, ctx ends or the time-out is over. When ctx ends, it tries once
+// more at once. The error is that of ctx, or the reason why the worker cannot go on.
 func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 	defer l.down.End()
 	attempts, cancel := context.WithCancel(context.WithoutCancel(ctx))
