@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/perfmq/perfmq/internal/transport"
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
@@ -57,10 +56,9 @@ func (d *rocketDriver) opening(ctx context.Context) (context.Context, context.Ca
 	return context.WithTimeout(ctx, d.cfg.ConnectTimeout)
 }
 
-// leaving bounds all the steps of an orderly exit from a broker.
-func leaving(ctx context.Context) (context.Context, context.CancelFunc) {
-	const limit = 10 * time.Second
-	return context.WithTimeout(ctx, limit)
+// leaving bounds all the steps of an orderly exit from a broker, which may hold pulls meanwhile.
+func (d *rocketDriver) leaving(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d.cfg.ConnectTimeout+heldTime)
 }
 
 // randomID returns a text for names that must be unique among runs.

@@ -70,7 +70,7 @@ func await(ctx context.Context, limit time.Duration, event <-chan struct{}) bool
 // member.
 func (c *consumer) leave(ctx context.Context) error {
 	c.d.members.Add(-1)
-	polite, cancel := leaving(ctx)
+	polite, cancel := c.d.leaving(ctx)
 	defer cancel()
 	c.mu.Lock()
 	c.leaving = true

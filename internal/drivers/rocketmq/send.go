@@ -217,7 +217,7 @@ func (p *producer) Close(ctx context.Context) error {
 
 // unregister leaves the group at the brokers. If that fails, the end of the connection does it.
 func (p *producer) unregister(ctx context.Context) {
-	ctx, cancel := leaving(ctx)
+	ctx, cancel := p.d.leaving(ctx)
 	defer cancel()
 	done := map[*conn]bool{}
 	for _, q := range *p.brokers.Load() {
