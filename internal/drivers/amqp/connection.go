@@ -104,7 +104,7 @@ func (c *connection) read() error {
 			continue // a heartbeat
 		}
 		if f.Type != wire.FrameAMQP {
-			return protocolError("a frame of type %d", f.Type)
+			return unexpected("frame of type", f.Type)
 		}
 		p, err := wire.ParseBody(f.Body)
 		if err != nil {
@@ -128,10 +128,10 @@ func (c *connection) handle(channel uint16, p *wire.Body) error {
 		}
 		return c.closed(&f)
 	case wire.DescOpen:
-		return protocolError("a second open frame")
+		return unexpected("open on channel", 0)
 	}
 	if int(channel) >= len(c.channelsIn) || c.channelsIn[channel] == nil {
-		return protocolError("a frame on channel %d, where no session has begun", channel)
+		return unexpected("frame on channel", channel)
 	}
 	s := c.channelsIn[channel]
 	switch p.Kind {
@@ -149,7 +149,7 @@ func (c *connection) handle(channel uint16, p *wire.Body) error {
 		c.channelsIn[channel] = nil
 		return s.ended(p)
 	default:
-		return protocolError("a frame of kind %#x", uint64(p.Kind))
+		return unexpected("frame of kind", uint64(p.Kind))
 	}
 }
 
@@ -166,13 +166,13 @@ func (c *connection) begun(channel uint16, p *wire.Body) error {
 	}
 	c.mu.Unlock()
 	if s == nil || int(channel) >= maxChannels {
-		return protocolError("a begin on channel %d that answers none of ours", channel)
+		return unexpected("begin on channel", channel)
 	}
 	for int(channel) >= len(c.channelsIn) {
 		c.channelsIn = append(c.channelsIn, nil)
 	}
 	if c.channelsIn[channel] != nil {
-		return protocolError("a second begin on channel %d", channel)
+		return unexpected("begin on channel", channel)
 	}
 	c.channelsIn[channel] = s
 	c.admitted = true

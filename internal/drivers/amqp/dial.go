@@ -90,7 +90,7 @@ func (h *handshake) header(want string) error {
 	case string(got[:]) == want:
 		return nil
 	case want == wire.HeaderAMQP:
-		return protocolError("the header %q where that of AMQP 1.0 was due", got[:])
+		return protocolError("the header %q", got[:])
 	default:
 		return errHeader
 	}
@@ -109,7 +109,7 @@ func (h *handshake) frame(kind uint8) (wire.Body, error) {
 		case err != nil:
 			return wire.Body{}, err
 		case f.Type != kind:
-			return wire.Body{}, protocolError("a frame of type %d", f.Type)
+			return wire.Body{}, unexpected("frame of type", f.Type)
 		case len(f.Body) == 0:
 			continue
 		}
@@ -133,7 +133,7 @@ func (h *handshake) open() error {
 	case wire.DescClose:
 		return h.refused(&p)
 	default:
-		return protocolError("a frame of kind %#x instead of its open", uint64(p.Kind))
+		return unexpected("frame of kind", uint64(p.Kind))
 	}
 	var open wire.Open
 	if err := open.Decode(&p.Fields); err != nil {
@@ -177,7 +177,7 @@ const maxSend = 256 << 10
 func (h *handshake) refused(p *wire.Body) error {
 	var f wire.Close
 	if p.Kind != wire.DescClose || f.Decode(&p.Fields) != nil {
-		return protocolError("a frame of kind %#x where it should open or close the connection", uint64(p.Kind))
+		return unexpected("frame of kind", uint64(p.Kind))
 	}
 	_ = h.write(new(wire.Close).AppendFrame(nil)) // the broker may not read it
 	if f.Error == nil {

@@ -3,6 +3,7 @@ package amqp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -162,6 +163,18 @@ func protocolError(format string, args ...any) error {
 		"the peer broke the protocol: it sent "+format, args...)
 }
 
+// unexpected returns the error about a frame or value that is not due now. Name identifies it: a number or a text.
+func unexpected(what string, name any) error {
+	if raw, ok := name.([]byte); ok {
+		name = string(raw)
+	}
+	return protocolError("an unexpected %s %s", what, transport.Clip(fmt.Sprint(name), maxCondition))
+}
+
+func unreadable(what string, err error) error {
+	return protocolError("%s that cannot be read: %w", what, err)
+}
+
 // fault returns the error about an unreadable frame; other errors stay as they are.
 func fault(err error) error {
 	var known *driver.Error
@@ -171,7 +184,7 @@ func fault(err error) error {
 	case errors.As(err, &known):
 		return err
 	case errors.As(err, &decode):
-		return protocolError("a frame that cannot be read: %w", err)
+		return unreadable("a frame", err)
 	case errors.As(err, &head):
 		return protocolError("%w", err)
 	default:

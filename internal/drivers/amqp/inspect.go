@@ -169,7 +169,7 @@ func (p *pair) count(ctx context.Context, dest driver.Destination) (n driver.Des
 	}
 	if err := json.Unmarshal(body, &result); err != nil || len(result) != 1 ||
 		json.Unmarshal([]byte(result[0]), &page) != nil {
-		return n, protocolError("an answer with other counters than were asked for: %.100q", body)
+		return n, unexpected("answer", body)
 	}
 	if page.Count > most {
 		return n, driver.Errorf(driver.ClassUnsupported, "", "", "%s has %d queues; at most %d are counted", dest, page.Count,
@@ -209,7 +209,7 @@ func (p *pair) routed(ctx context.Context, address string) (n driver.Count, err 
 		}
 		var result []uint64
 		if json.Unmarshal(body, &result) != nil || len(result) != 1 {
-			return n, protocolError("an answer with another counter than was asked for: %.100q", body)
+			return n, unexpected("answer", body)
 		}
 		n.N += result[0]
 	}

@@ -89,14 +89,14 @@ func (c *connection) askOnce(ctx context.Context, method, path string, body []by
 		return r, err
 	}
 	if err := properties.Decode(answer.Properties); err != nil {
-		return r, protocolError("an answer that cannot be read: %w", err)
+		return r, unreadable("an answer", err)
 	}
 	id := wire.NewDecoder(properties.CorrelationID)
 	if number, _ := id.Integer(); number != int64(m.last) { //nolint:gosec // counted from 1
-		return r, protocolError("an answer to another request")
+		return r, unexpected("answer to request", number)
 	}
 	if r.status, err = strconv.Atoi(string(properties.Subject)); err != nil {
-		return r, protocolError("an answer with the status %.40q", properties.Subject)
+		return r, unexpected("status", properties.Subject)
 	}
 	r.body = answer.Body
 	return r, nil

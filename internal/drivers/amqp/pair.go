@@ -70,7 +70,7 @@ func (p *pair) give(a answer) error {
 	case p.answers <- a:
 		return nil
 	default:
-		return protocolError("an answer to no request")
+		return unexpected("answer", 0)
 	}
 }
 
@@ -85,7 +85,7 @@ func (p *pair) ask(ctx context.Context, request []byte, settled bool) (m wire.Me
 			return m, a.err
 		}
 		if err := m.Decode(a.payload); err != nil {
-			return m, protocolError("an answer that cannot be read: %w", err)
+			return m, unreadable("an answer", err)
 		}
 		return m, nil
 	case <-p.stopped:

@@ -271,7 +271,7 @@ type decoder struct {
 func (dec *decoder) decode(c *connection, payload []byte) (*driver.Delivery, error) {
 	m, d := &dec.message, &dec.delivery
 	if err := m.Decode(payload); err != nil {
-		return nil, protocolError("a message that cannot be read: %w", err)
+		return nil, unreadable("a message", err)
 	}
 	*d = driver.Delivery{Redelivered: c.redelivered(&m.Header)}
 	properties := wire.NewDecoder(m.ApplicationProperties)
@@ -292,7 +292,7 @@ func (dec *decoder) decode(c *connection, payload []byte) (*driver.Delivery, err
 		}
 	}
 	if err := pairs.Err(); err != nil {
-		return nil, protocolError("application properties that cannot be read: %w", err)
+		return nil, unreadable("application properties", err)
 	}
 	if m.BodySections > 1 {
 		dec.joined = m.Payload(dec.joined)

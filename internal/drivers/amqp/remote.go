@@ -41,7 +41,7 @@ func (s *session) attached(p *wire.Body) error {
 		transport.Notify(s.changed)
 		return nil
 	}
-	return protocolError("an attach of %.100q, which we did not ask for", f.Name)
+	return unexpected("attach", f.Name)
 }
 
 // withoutEncoded returns an attach without its encoded values: these lie in the read buffer, which would stay in memory
@@ -75,7 +75,7 @@ func (s *session) detached(p *wire.Body) error {
 	l := s.byRemote(f.Handle)
 	if l == nil {
 		s.mu.Unlock()
-		return protocolError("a detach of handle %d, which is not attached", f.Handle)
+		return unexpected("detach of handle", f.Handle)
 	}
 	answer, opening := !l.detaching, l.opening
 	l.detaching, l.gone, l.attached = true, true, false
@@ -174,7 +174,7 @@ func (s *session) transfer(p *wire.Body) error {
 	s.nextIn.Add(1)
 	l := s.receiver
 	if l == nil || l.remoteHandle != t.Handle {
-		return protocolError("a transfer for handle %d, over which we receive nothing", t.Handle)
+		return unexpected("transfer for handle", t.Handle)
 	}
 	if l.consumer != nil {
 		return l.consumer.transfer(&t, p.Payload)
@@ -275,7 +275,7 @@ func (s *session) flow(p *wire.Body) error {
 			if s.leaving() {
 				return nil // it crossed our detach
 			}
-			return protocolError("a flow for handle %d, which is not attached", f.Handle.V)
+			return unexpected("flow for handle", f.Handle.V)
 		}
 	}
 	drained := false

@@ -58,9 +58,9 @@ func (h *handshake) login() error {
 		case p.Kind == wire.DescOutcome:
 			return loginEnd(&p, talk)
 		case p.Kind != wire.DescChallenge:
-			return protocolError("a frame of kind %#x in the middle of the login", uint64(p.Kind))
+			return unexpected("frame of kind", uint64(p.Kind))
 		case talk == nil:
-			return protocolError("a challenge, which %s does not have", mechanism)
+			return unexpected("challenge of", mechanism)
 		}
 		var challenge wire.SASLChallenge
 		if err := challenge.Decode(&p.Fields); err != nil {
@@ -75,7 +75,7 @@ func (h *handshake) login() error {
 			return err
 		}
 	}
-	return protocolError("one challenge after the other, and no end of the login")
+	return unexpected("challenge of", mechanism)
 }
 
 // mechanism chooses among the mechanisms that the broker offers.

@@ -15,12 +15,12 @@ type arrivals struct {
 	settled   chan struct{}      // closed when no consumer is unsettled
 	start     *route             // the group has offsets in its queues; nil: not known
 
-	turn chan struct{} // permission to ask for the group's offsets; a channel with room for one
+	turn turn // to ask for the group's offsets
 }
 
 // arrivalsOf returns the arrivals of a consumer's group.
 func (d *rocketDriver) arrivalsOf(c *consumer) *arrivals {
-	fresh := &arrivals{unsettled: map[*consumer]bool{}, turn: make(chan struct{}, 1)}
+	fresh := &arrivals{unsettled: map[*consumer]bool{}, turn: newTurn()}
 	if c.alone {
 		return fresh
 	}

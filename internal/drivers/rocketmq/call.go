@@ -45,7 +45,7 @@ func (w result) answer(_ uint64, r *reply) {
 	kept := &reply{from: r.from, err: r.err}
 	if len(r.Body) > wire.MaxJSON {
 		kept.err = driver.Errorf(driver.ClassProtocol, "", lookAtBroker,
-			"the broker's answer has %d bytes; perfmq accepts at most %d", len(r.Body), wire.MaxJSON)
+			"the answer has %d bytes; perfmq accepts %d", len(r.Body), wire.MaxJSON)
 	} else {
 		kept.Frame = r.Clone()
 	}
@@ -69,8 +69,7 @@ func (c *conn) call(ctx context.Context, code int, fields []field, body []byte) 
 		if r = <-w; r.err != nil && !c.proven.Load() && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return nil, c.notRocketMQ(protocol.RocketMQ().Unanswered("the first question", c.tls, time.Since(began), ctx.Err()))
 		} else if r.err != nil {
-			return nil, driver.Errorf(driver.ClassTimeout, "", overloaded,
-				"%s did not answer: %w", c.addr, ctx.Err())
+			return nil, unanswered(ctx, "", c.addr)
 		}
 	}
 	if r.err != nil {

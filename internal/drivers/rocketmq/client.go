@@ -135,8 +135,7 @@ func (c *client) beatAll() {
 	defer cancel()
 	for _, conn := range c.all() {
 		if err := c.beat(ctx, conn); err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			conn.fail(driver.Errorf(driver.ClassConnectionLost, "", "the broker, or the network, hangs",
-				"no answer to a heartbeat within %s", heartbeatLimit))
+			conn.fail(silent("heartbeat", heartbeatLimit))
 		}
 	}
 }

@@ -2,7 +2,9 @@ package rocketmq
 
 import (
 	"cmp"
+	"context"
 	"strings"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
@@ -18,6 +20,40 @@ var (
 		"is the broker short of disk? "+protocol.Silent(""),
 		"the broker had not answered when the producer closed")
 )
+
+// unanswered returns the error about a server that does not answer before ctx ends.
+func unanswered(ctx context.Context, op, addr string) error {
+	return driver.Errorf(driver.ClassTimeout, op, overloaded, "%s did not answer: %w", addr, ctx.Err())
+}
+
+// silent returns the error about a connection whose broker does not answer a request in time.
+func silent(request string, limit time.Duration) error {
+	return driver.Errorf(driver.ClassConnectionLost, "", "the broker, or the network, hangs",
+		"no answer to a %s within %s", request, limit)
+}
+
+// tooLarge returns the error about something from the broker with more bytes than we take.
+func tooLarge(what string, size, most int) error {
+	return driver.Errorf(driver.ClassTooLarge, "", "--max-message-size SIZE accepts larger messages",
+		"the broker sends %s of %d bytes; perfmq accepts at most %d", what, size, most)
+}
+
+// turn is permission to ask the broker a question that one user after the other asks. It is a channel of capacity one,
+// so that waiting for it ends with a context.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+func (t turn) take(ctx context.Context, op string) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return unanswered(ctx, op, "the server")
+	}
+}
+
+func (t turn) give() { <-t }
 
 // wrap adds the operation to an error, keeping the class.
 func wrap(op string, err error) error {

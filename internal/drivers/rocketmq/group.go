@@ -127,7 +127,7 @@ func (c *consumer) rebalance(ctx context.Context) (complete bool, err error) {
 
 // membersOf returns the ids of the clients in a group.
 func (c *conn) membersOf(ctx context.Context, group string) ([]string, error) {
-	const op = "list the consumers of the group"
+	const op = opMembers
 	r, err := c.call(ctx, wire.ReqGetConsumerListByGroup, []field{{"consumerGroup", group}}, nil)
 	switch {
 	case err != nil:

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
-	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // listing shares a broker's answers about the members of a group among this driver's members. Whenever a member joins
@@ -19,6 +18,8 @@ type listing struct {
 	last    uint64        // the number of the last answered question. Guarded by turn, as members
 	members []string      // read-only
 }
+
+const opMembers = "list the consumers of the group"
 
 // turnPatience bounds the wait for another member's question, on its connection, before asking ourselves.
 const turnPatience = time.Second
@@ -34,8 +35,7 @@ func (l *listing) ask(ctx context.Context, question func() ([]string, error)) ([
 	case <-timer.C:
 		return question()
 	case <-ctx.Done():
-		return nil, driver.Errorf(driver.ClassTimeout, "list the consumers of the group", overloaded,
-			"the broker did not answer another consumer's question in time: %w", ctx.Err())
+		return nil, unanswered(ctx, opMembers, "the broker")
 	}
 	if l.last > came {
 		return l.members, nil

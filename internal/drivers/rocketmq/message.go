@@ -97,13 +97,10 @@ func bodyOf(m *wire.Message, z *wire.Inflater, maxBody int) ([]byte, error) {
 		return inflate(z, m, maxBody)
 	}
 	if len(m.Body) > maxBody {
-		return nil, driver.Errorf(driver.ClassTooLarge, "", largerHint,
-			"the broker sends a message of %d bytes; perfmq accepts at most %d", len(m.Body), maxBody)
+		return nil, tooLarge("a message", len(m.Body), maxBody)
 	}
 	return m.Body, nil
 }
-
-const largerHint = "--max-message-size SIZE accepts larger messages"
 
 // inflate returns the body of a compressed message, valid until the next call.
 func inflate(z *wire.Inflater, m *wire.Message, maxBody int) ([]byte, error) {
@@ -113,9 +110,7 @@ func inflate(z *wire.Inflater, m *wire.Message, maxBody int) ([]byte, error) {
 		return nil, driver.Errorf(driver.ClassUnsupported, "", "let the producer compress with zlib, or not at all", "%w",
 			err)
 	case errors.Is(err, wire.ErrTooLong):
-		return nil, driver.Errorf(driver.ClassTooLarge, "", largerHint,
-			"the broker sends a message whose %d compressed bytes are more than %d; perfmq accepts at most %d",
-			len(m.Body), maxBody, maxBody)
+		return nil, tooLarge("a compressed message", len(m.Body), maxBody)
 	case err != nil:
 		return nil, driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "read a message: its compressed body: %w", err)
 	}

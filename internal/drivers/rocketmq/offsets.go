@@ -11,16 +11,19 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
+// Operations on the offset of a group in a queue.
+const (
+	opStands = "ask where the group stands"
+	opSave   = "save where the group stands"
+)
+
 // fixStart makes a new group start at the next message sent, in all queues, unless another consumer of this driver has
 // seen to that.
 func (c *consumer) fixStart(ctx context.Context) error {
-	select {
-	case c.arrivals.turn <- struct{}{}:
-		defer func() { <-c.arrivals.turn }()
-	case <-ctx.Done():
-		return driver.Errorf(driver.ClassTimeout, "ask where the group stands", overloaded,
-			"the broker did not answer another consumer's questions in time: %w", ctx.Err())
+	if err := c.arrivals.turn.take(ctx, opStands); err != nil {
+		return err
 	}
+	defer c.arrivals.turn.give()
 	if c.arrivals.starts(c.route) {
 		return nil
 	}
@@ -78,17 +81,16 @@ func (c *consumer) freshQueues(ctx context.Context, conn *conn, b *routeBroker) 
 
 // savedOffset asks for the saved offset of a group in a queue.
 func (c *conn) savedOffset(ctx context.Context, group string, id queueID) (offset int64, found bool, err error) {
-	const op = "ask where the group stands"
 	r, err := c.call(ctx, wire.ReqQueryConsumerOffset, []field{
 		{"consumerGroup", group}, {"topic", id.topic}, {"queueId", strconv.Itoa(id.number)}, {"setZeroIfNotFound", "false"},
 	}, nil)
 	switch {
 	case err != nil:
-		return 0, false, wrap(op, err)
+		return 0, false, wrap(opStands, err)
 	case r.Code == wire.ResQueryNotFound:
 		return 0, false, nil
 	case r.Code != wire.ResSuccess:
-		return 0, false, wrap(op, refusal(r))
+		return 0, false, wrap(opStands, refusal(r))
 	}
 	offset, found = r.Number("offset")
 	return offset, found, nil
@@ -96,7 +98,7 @@ func (c *conn) savedOffset(ctx context.Context, group string, id queueID) (offse
 
 // saveOffset saves the offset of a group in a queue.
 func (c *conn) saveOffset(ctx context.Context, group string, id queueID, offset int64) error {
-	_, err := c.must(ctx, "save where the group stands", wire.ReqUpdateConsumerOffset, []field{
+	_, err := c.must(ctx, opSave, wire.ReqUpdateConsumerOffset, []field{
 		{"consumerGroup", group},
 		{"topic", id.topic},
 		{"queueId", strconv.Itoa(id.number)},
@@ -240,7 +242,6 @@ func (c *consumer) keepUp(q *queue) {
 // save reports our offset in a queue to the broker and returns when it has been saved. No message of the queue may be
 // consumed meanwhile.
 func (c *consumer) save(ctx context.Context, q *queue) error {
-	const op = "save where the group stands"
 	for tried := false; ; {
 		open, told, failed := q.state()
 		switch {
@@ -249,13 +250,12 @@ func (c *consumer) save(ctx context.Context, q *queue) error {
 			case <-open:
 				continue
 			case <-ctx.Done():
-				return driver.Errorf(driver.ClassTimeout, op, overloaded,
-					"%s did not answer: %w", q.conn.addr, ctx.Err())
+				return unanswered(ctx, opSave, q.conn.addr)
 			}
 		case told == q.consumed.Load():
 			return nil
 		case tried:
-			return wrap(op, failed)
+			return wrap(opSave, failed)
 		}
 		tried = true
 		c.note(q)

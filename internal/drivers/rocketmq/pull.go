@@ -134,8 +134,7 @@ func (p *pulled) answer(_ uint64, r *reply) {
 	p.next, p.hasNext = r.Number("nextBeginOffset")
 	switch {
 	case errors.Is(r.err, errNoAnswer):
-		p.err = driver.Errorf(driver.ClassConnectionLost, "", "the broker, or the network, hangs",
-			"no answer to a pull within %s", pullTime)
+		p.err = silent("pull", pullTime)
 	case r.err != nil:
 	case r.Code != wire.ResSuccess && r.Code != wire.ResPullNotFound && r.Code != wire.ResPullRetryImmediately &&
 		r.Code != wire.ResPullOffsetMoved:

@@ -17,9 +17,7 @@ import (
 
 // topics is the driver's knowledge of its topics.
 type topics struct {
-	// turn is held while a topic is looked up or created: only the first user of a topic does that. It is a channel of
-	// capacity one, so that waiting for it ends with a context.
-	turn chan struct{}
+	turn turn // to look up or create a topic: only the first user of a topic does that
 
 	mu      sync.Mutex
 	routes  map[string]*route
@@ -31,7 +29,7 @@ type topics struct {
 type queueGroup struct{ topic, group string }
 
 func newTopics() *topics {
-	return &topics{turn: make(chan struct{}, 1), routes: map[string]*route{}, groups: map[queueGroup]bool{}}
+	return &topics{turn: newTurn(), routes: map[string]*route{}, groups: map[queueGroup]bool{}}
 }
 
 // route returns the route of a topic from the last look-up; nil if there was none.
@@ -88,13 +86,10 @@ const (
 
 // routeOf returns the route of a topic. It creates the topic if need be and allowed.
 func (d *rocketDriver) routeOf(ctx context.Context, topic string) (*route, error) {
-	select {
-	case d.topics.turn <- struct{}{}:
-		defer func() { <-d.topics.turn }()
-	case <-ctx.Done():
-		return nil, driver.Errorf(driver.ClassTimeout, "look up topic "+topic, overloaded+" See also --connect-timeout",
-			"the server did not answer an earlier question about topics in time: %w", ctx.Err())
+	if err := d.topics.turn.take(ctx, "look up topic "+topic); err != nil {
+		return nil, err
 	}
+	defer d.topics.turn.give()
 	if r := d.topics.route(topic); r != nil && time.Since(r.seen) < lookUpEvery {
 		return r, nil
 	}
