@@ -59,7 +59,7 @@ func sessionOptions(protocol string) [][]string {
 	switch protocol {
 	case broker.STOMP:
 		return [][]string{
-			nil, {"version=1.0"}, {"version=1.1"}, {"ack=client-individual"}, {"ack=auto"}, {"heart-beat=100ms"}, {"heart-beat=0"},
+			nil, {"ack=client-individual"}, {"ack=auto"}, {"heart-beat=100ms"}, {"heart-beat=0"},
 		}
 	case broker.RocketMQ:
 		return [][]string{

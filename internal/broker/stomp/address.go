@@ -1,6 +1,9 @@
 package stomp
 
-import "github.com/perfmq/perfmq/internal/broker/store"
+import (
+	"github.com/perfmq/perfmq/internal/broker/store"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
+)
 
 // address parses a destination header; without a prefix it is a queue.
 func address(name string) (store.Address, error) {
@@ -19,7 +22,7 @@ func (c *conn) destination(name []byte) (*store.Destination, error) {
 	if d := c.known[string(name)]; d != nil {
 		return d, nil
 	}
-	plain, _ := c.version.Unescape(name)
+	plain, _ := wire.Unescape(name)
 	a, err := address(string(plain))
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 func TestCommitIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	s := serve(t, store.Config{Limit: 3, Full: store.Reject}, Options{})
-	c := connected(t, s.addr, "1.2")
+	c := connected(t, s.addr)
 	begin := func() {
 		c.ask("BEGIN", "", "transaction:t")
 		for i := range 5 {

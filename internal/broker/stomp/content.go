@@ -38,8 +38,8 @@ func (c *content) each(f func(key, value []byte) bool) {
 		colon := bytes.IndexByte(rest[:end], ':')
 		key, value := rest[:colon], rest[colon+1:end]
 		if c.escaped {
-			key, _ = wire.V12.Unescape(key) // checked on arrival
-			value, _ = wire.V12.Unescape(value)
+			key, _ = wire.Unescape(key) // checked on arrival
+			value, _ = wire.Unescape(value)
 		}
 		if !f(key, value) {
 			return
@@ -94,23 +94,15 @@ func (c *content) Header() (h store.Header) {
 	return h
 }
 
-// appendHead appends the header lines of m in version v. A text without NUL has no content-length, as in ActiveMQ.
-func appendHead(b []byte, m *store.Message, v wire.Version) []byte {
+// appendHead appends the header lines of m. A text without NUL has no content-length, as in ActiveMQ.
+func appendHead(b []byte, m *store.Message) []byte {
 	body := m.Content.Body()
 	c, ours := m.Content.(*content)
 	if !ours {
 		h := m.Content.Header()
-		return appendForeign(appendLength(b, body, h.Text), m, &h, v)
+		return appendForeign(appendLength(b, body, h.Text), m, &h)
 	}
-	b = appendLength(b, body, c.plain)
-	if !c.escaped || v == wire.V12 {
-		return append(b, c.text[:c.head]...)
-	}
-	c.each(func(key, value []byte) bool {
-		b = v.AppendHeader(b, string(key), string(value))
-		return true
-	})
-	return b
+	return append(appendLength(b, body, c.plain), c.text[:c.head]...)
 }
 
 func appendLength(b, body []byte, text bool) []byte {
@@ -122,7 +114,7 @@ func appendLength(b, body []byte, text bool) []byte {
 
 // appendForeign appends the header lines of a message of another protocol. Properties become text: numbers in decimal,
 // booleans as true and false, bytes in base64. Properties with the name of a STOMP header are left out.
-func appendForeign(b []byte, m *store.Message, h *store.Header, v wire.Version) []byte {
+func appendForeign(b []byte, m *store.Message, h *store.Header) []byte {
 	for _, x := range []struct{ key, value string }{
 		{"JMSMessageID", h.MessageID},
 		{"correlation-id", h.CorrelationID},
@@ -132,20 +124,20 @@ func appendForeign(b []byte, m *store.Message, h *store.Header, v wire.Version) 
 		{"JMSXGroupID", m.Group},
 	} {
 		if x.value != "" {
-			b = v.AppendHeader(b, x.key, x.value)
+			b = wire.AppendHeader(b, x.key, x.value)
 		}
 	}
 	if h.Created != 0 {
-		b = v.AppendHeader(b, "timestamp", strconv.FormatInt(h.Created, 10))
+		b = wire.AppendHeader(b, "timestamp", strconv.FormatInt(h.Created, 10))
 	}
 	if m.Expires != 0 {
-		b = v.AppendHeader(b, "expires", strconv.FormatInt(m.Expires, 10))
+		b = wire.AppendHeader(b, "expires", strconv.FormatInt(m.Expires, 10))
 	}
-	b = v.AppendHeader(b, "priority", strconv.Itoa(int(m.Priority)))
-	b = v.AppendHeader(b, "persistent", strconv.FormatBool(m.Durable))
+	b = wire.AppendHeader(b, "priority", strconv.Itoa(int(m.Priority)))
+	b = wire.AppendHeader(b, "persistent", strconv.FormatBool(m.Durable))
 	for _, p := range h.Properties {
 		if p.Key != "" && headerOf(p.Key) == property {
-			b = v.AppendHeader(b, p.Key, store.Text(p.Value))
+			b = wire.AppendHeader(b, p.Key, store.Text(p.Value))
 		}
 	}
 	return b

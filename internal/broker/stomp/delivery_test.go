@@ -28,38 +28,31 @@ func (c *client) message(body string) answer {
 	return a
 }
 
-// ackOf is what ACK and NACK have to say about a message.
-func ackOf(version string, a answer) string {
-	if version == "1.2" {
-		return "id:" + a.headers["ack"]
-	}
-	return "message-id:" + a.headers["message-id"] + "\nsubscription:" + a.headers["subscription"]
-}
+// ackOf is the header of an ACK or NACK of a message.
+func ackOf(a answer) string { return "id:" + a.headers["ack"] }
 
 func TestAckModes(t *testing.T) {
 	t.Parallel()
-	for _, version := range []string{"1.0", "1.1", "1.2"} {
-		for mode, settled := range map[string]uint64{"auto": 5, "client": 4, "client-individual": 1} {
-			t.Run(version+"/"+mode, func(t *testing.T) {
-				t.Parallel()
-				s := serve(t, store.Config{}, Options{})
-				c := connected(t, s.addr, version)
-				fill(c, "/queue/x", 5)
-				c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:"+mode)
-				var got []answer
-				for i := range 5 {
-					got = append(got, c.message(strconv.Itoa(i)))
-				}
-				if mode != "auto" {
-					c.ask("ACK", "", ackOf(version, got[3]))
-				}
-				c.ask("UNSUBSCRIBE", "", "id:1")
-				stats := queueStats(s.store, "x")
-				assert.Equal(t, settled, stats.Settled)
-				assert.EqualValues(t, 5-settled, stats.Depth)
-				assert.EqualValues(t, 5, stats.Delivered)
-			})
-		}
+	for mode, settled := range map[string]uint64{"auto": 5, "client": 4, "client-individual": 1} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, store.Config{}, Options{})
+			c := connected(t, s.addr)
+			fill(c, "/queue/x", 5)
+			c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:"+mode)
+			var got []answer
+			for i := range 5 {
+				got = append(got, c.message(strconv.Itoa(i)))
+			}
+			if mode != "auto" {
+				c.ask("ACK", "", ackOf(got[3]))
+			}
+			c.ask("UNSUBSCRIBE", "", "id:1")
+			stats := queueStats(s.store, "x")
+			assert.Equal(t, settled, stats.Settled)
+			assert.EqualValues(t, 5-settled, stats.Depth)
+			assert.EqualValues(t, 5, stats.Delivered)
+		})
 	}
 }
 
@@ -69,7 +62,7 @@ func TestNack(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, store.Config{}, Options{})
-			c := connected(t, s.addr, "1.1")
+			c := connected(t, s.addr)
 			fill(c, "/queue/x", 4)
 			c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:"+mode, "prefetch-count:4")
 			var got []answer
@@ -77,7 +70,7 @@ func TestNack(t *testing.T) {
 				got = append(got, c.message(strconv.Itoa(i)))
 				assert.NotContains(t, got[i].headers, "redelivered")
 			}
-			c.put("NACK", "", ackOf("1.1", got[2]))
+			c.put("NACK", "", ackOf(got[2]))
 			for range returned {
 				a := c.get()
 				assert.Equal(t, "true", a.headers["redelivered"])
@@ -92,11 +85,11 @@ func TestNack(t *testing.T) {
 func TestNackBound(t *testing.T) {
 	t.Parallel()
 	s := serve(t, store.Config{}, Options{})
-	c := connected(t, s.addr, "1.2")
+	c := connected(t, s.addr)
 	fill(c, "/queue/x", 1)
 	c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client-individual")
 	for range maxAttempts {
-		c.put("NACK", "", ackOf("1.2", c.message("0")))
+		c.put("NACK", "", ackOf(c.message("0")))
 	}
 	c.quiet()
 	stats := queueStats(s.store, "x")
@@ -109,12 +102,12 @@ func TestNackBound(t *testing.T) {
 func TestNackDrops(t *testing.T) {
 	t.Parallel()
 	s := serve(t, store.Config{}, Options{})
-	c := connected(t, s.addr, "1.2")
+	c := connected(t, s.addr)
 	fill(c, "/queue/x", 2)
 	c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client-individual")
-	c.put("NACK", "", ackOf("1.2", c.message("0")), "requeue:false")
-	c.put("NACK", "", ackOf("1.2", c.message("1")), "requeue:true")
-	c.ask("ACK", "", ackOf("1.2", c.message("1")))
+	c.put("NACK", "", ackOf(c.message("0")), "requeue:false")
+	c.put("NACK", "", ackOf(c.message("1")), "requeue:true")
+	c.ask("ACK", "", ackOf(c.message("1")))
 	c.quiet()
 	stats := queueStats(s.store, "x")
 	assert.EqualValues(t, 1, stats.Rejected)
@@ -130,7 +123,7 @@ func TestPrefetch(t *testing.T) {
 		t.Run(header, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, store.Config{}, Options{})
-			c := connected(t, s.addr, "1.2")
+			c := connected(t, s.addr)
 			fill(c, "/queue/x", 20)
 			headers := []string{"id:1", "destination:/queue/x", "ack:client"}
 			if header != "" {
@@ -144,7 +137,7 @@ func TestPrefetch(t *testing.T) {
 					a = c.message(strconv.Itoa(next))
 				}
 				c.quiet()
-				c.put("ACK", "", ackOf("1.2", a))
+				c.put("ACK", "", ackOf(a))
 			}
 			require.Eventually(t, func() bool { return queueStats(s.store, "x").Settled == 20 }, patience, time.Millisecond)
 		})
@@ -154,20 +147,20 @@ func TestPrefetch(t *testing.T) {
 func TestAcknowledgeTwice(t *testing.T) {
 	t.Parallel()
 	s := serve(t, store.Config{}, Options{})
-	c := connected(t, s.addr, "1.2")
+	c := connected(t, s.addr)
 	fill(c, "/queue/x", 3)
 	c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client")
 	first := c.message("0")
 	second := c.message("1")
 	c.message("2")
-	c.ask("ACK", "", ackOf("1.2", second))
-	c.ask("ACK", "", ackOf("1.2", first)) // was covered: clients with several threads do that
+	c.ask("ACK", "", ackOf(second))
+	c.ask("ACK", "", ackOf(first)) // was covered: clients with several threads do that
 	c.ask("UNSUBSCRIBE", "", "id:1")
-	c.put("ACK", "", ackOf("1.2", second)) // may have crossed with the end
+	c.put("ACK", "", ackOf(second)) // may have crossed with the end
 	c.put("SUBSCRIBE", "", "id:1", "destination:/queue/x", "ack:client-individual")
 	third := c.message("2")
-	c.ask("ACK", "", ackOf("1.2", third))
-	c.put("ACK", "", ackOf("1.2", third))
+	c.ask("ACK", "", ackOf(third))
+	c.put("ACK", "", ackOf(third))
 	c.refused("was settled before")
 	assert.EqualValues(t, 3, queueStats(s.store, "x").Settled)
 }
@@ -175,7 +168,7 @@ func TestAcknowledgeTwice(t *testing.T) {
 func TestTransactions(t *testing.T) {
 	t.Parallel()
 	s := serve(t, store.Config{}, Options{})
-	c := connected(t, s.addr, "1.2")
+	c := connected(t, s.addr)
 	fill(c, "/queue/in", 4)
 	c.put("SUBSCRIBE", "", "id:1", "destination:/queue/in", "ack:client-individual")
 	var got []answer
@@ -186,9 +179,9 @@ func TestTransactions(t *testing.T) {
 		c.ask("BEGIN", "", "transaction:"+name)
 		c.ask("SEND", name, "destination:/queue/out", "transaction:"+name)
 	}
-	c.ask("ACK", "", ackOf("1.2", got[0]), "transaction:a")
-	c.ask("NACK", "", ackOf("1.2", got[1]), "transaction:a")
-	c.ask("ACK", "", ackOf("1.2", got[2]), "transaction:b")
+	c.ask("ACK", "", ackOf(got[0]), "transaction:a")
+	c.ask("NACK", "", ackOf(got[1]), "transaction:a")
+	c.ask("ACK", "", ackOf(got[2]), "transaction:b")
 	assert.EqualValues(t, 0, queueStats(s.store, "out").Stored)
 	c.ask("ABORT", "", "transaction:b")
 	c.put("COMMIT", "", "transaction:a")
@@ -196,8 +189,8 @@ func TestTransactions(t *testing.T) {
 	c.ask("BEGIN", "", "transaction:a") // the name is free again, and the COMMIT is done
 	assert.EqualValues(t, 1, queueStats(s.store, "out").Stored)
 	assert.EqualValues(t, 1, queueStats(s.store, "in").Settled)
-	c.ask("ACK", "", ackOf("1.2", got[2])) // as if it had not been acknowledged
-	c.ask("ACK", "", ackOf("1.2", got[3]), "transaction:a")
+	c.ask("ACK", "", ackOf(got[2])) // as if it had not been acknowledged
+	c.ask("ACK", "", ackOf(got[3]), "transaction:a")
 	c.ask("UNSUBSCRIBE", "", "id:1")
 	c.put("COMMIT", "", "transaction:a", "receipt:7")
 	assert.Equal(t, "7", c.refused("subscription that has ended").headers["receipt-id"])
@@ -208,22 +201,22 @@ func TestDurable(t *testing.T) {
 	const named = "durable-subscription-name:d"
 	s := serve(t, store.Config{}, Options{})
 	subscribe := []string{"id:1", "destination:/topic/x", "ack:auto", named}
-	c := connected(t, s.addr, "1.2", "client-id:me")
+	c := connected(t, s.addr, "client-id:me")
 	c.ask("SUBSCRIBE", "", subscribe...)
-	second := connected(t, s.addr, "1.2", "client-id:me")
+	second := connected(t, s.addr, "client-id:me")
 	second.put("SUBSCRIBE", "", subscribe...)
 	second.refused("is in use")
 	c.ask("DISCONNECT", "")
 	require.Equal(t, "EOF", c.get().command)
-	sender := connected(t, s.addr, "1.2")
+	sender := connected(t, s.addr)
 	fill(sender, "/topic/x", 2)
-	c = connected(t, s.addr, "1.2", "client-id:me")
+	c = connected(t, s.addr, "client-id:me")
 	c.put("SUBSCRIBE", "", subscribe...)
 	c.message("0")
 	c.message("1")
 	c.put("UNSUBSCRIBE", "", "id:none", named)
 	c.refused("cannot be removed")
-	c = connected(t, s.addr, "1.2", "client-id:me")
+	c = connected(t, s.addr, "client-id:me")
 	c.ask("UNSUBSCRIBE", "", "id:none", named)
 	assert.Empty(t, s.store.Destination(store.Address{Kind: store.KindTopic, Name: "x"}).Stats().Queues)
 	c.ask("SUBSCRIBE", "", subscribe...)
@@ -243,10 +236,10 @@ func TestShared(t *testing.T) {
 			s := serve(t, store.Config{}, Options{})
 			var clients [2]*client
 			for i := range clients {
-				clients[i] = connected(t, s.addr, "1.2")
+				clients[i] = connected(t, s.addr)
 				clients[i].ask("SUBSCRIBE", "", append(headers, "id:1", "ack:client", "prefetch-count:1")...)
 			}
-			fill(connected(t, s.addr, "1.2"), "/topic/x", 2)
+			fill(connected(t, s.addr), "/topic/x", 2)
 			a, b := clients[0].get(), clients[1].get()
 			assert.ElementsMatch(t, []string{"0", "1"}, []string{a.body, b.body})
 		})

@@ -17,7 +17,7 @@ func TestFullCountsTransactions(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []store.Policy{store.Block, store.Reject} {
 		s := serve(t, store.Config{Full: policy}, Options{})
-		c := connected(t, s.addr, "1.2")
+		c := connected(t, s.addr)
 		fill(c, "/queue/y", 1)
 		c.ask("SUBSCRIBE", "", "id:1", "destination:/queue/y", "ack:client-individual")
 		a := c.get()
@@ -25,7 +25,7 @@ func TestFullCountsTransactions(t *testing.T) {
 		for i := range 5 {
 			c.ask("SEND", strconv.Itoa(i), "destination:/queue/x", "transaction:t")
 		}
-		c.ask("ACK", "", ackOf("1.2", a), "transaction:t")
+		c.ask("ACK", "", ackOf(a), "transaction:t")
 		s.store.SetFaults(store.Faults{Full: true})
 		c.put("COMMIT", "", "transaction:t", "receipt:r")
 		if policy == store.Reject {

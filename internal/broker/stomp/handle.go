@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -67,13 +66,12 @@ func (c *conn) perform(f *wire.Received) (err error) {
 	return nil
 }
 
-// checkEscapes refuses escapes that are invalid in the connection's version.
+// checkEscapes refuses unknown escapes.
 func (c *conn) checkEscapes(f *wire.Received) error {
 	for _, h := range f.Headers {
 		for _, b := range [][]byte{h.Key, h.Value} {
-			if _, ok := c.version.Unescape(b); !ok {
-				return refuse("invalid frame: header line %.40q has an escape that STOMP %s does not know",
-					string(h.Key)+":"+string(h.Value), c.version)
+			if _, ok := wire.Unescape(b); !ok {
+				return refuse("invalid frame: header line %.40q has an unknown escape", string(h.Key)+":"+string(h.Value))
 			}
 		}
 	}
@@ -82,7 +80,7 @@ func (c *conn) checkEscapes(f *wire.Received) error {
 
 // text returns an unescaped header; empty if there is none. Its escapes were checked.
 func (c *conn) text(f *wire.Received, key string) string {
-	b, _ := c.version.Unescape(f.Get(key))
+	b, _ := wire.Unescape(f.Get(key))
 	return string(b)
 }
 
@@ -133,24 +131,14 @@ func (c *conn) closeCause() error {
 // minBeat is the shortest agreed time between heart-beats.
 const minBeat = 100 * time.Millisecond
 
-// connect handles CONNECT. Its headers have no escapes in any version.
+// connect handles CONNECT. Its headers have no escapes.
 func (c *conn) connect(f *wire.Received) error {
 	if c.connected {
 		return refuse("invalid frame: a second CONNECT")
 	}
-	accept := f.Get("accept-version")
-	v, ok := wire.Negotiate(string(accept))
-	if !ok {
-		return &refusal{
-			text:    "Supported protocol versions are " + strings.ReplaceAll(wire.AllVersions, ",", " "),
-			headers: "version:" + wire.AllVersions + "\n",
-		}
-	}
-	value := func(key string) string {
-		if v == wire.V10 {
-			return string(bytes.Trim(f.Get(key), " \t"))
-		}
-		return string(f.Get(key))
+	value := func(key string) string { return string(f.Get(key)) }
+	if !wire.Accepts(value("accept-version")) {
+		return &refusal{text: "Supported protocol versions are " + wire.Version, headers: "version:" + wire.Version + "\n"}
 	}
 	if check := c.server.opts.Authenticate; check != nil && !check(value("login"), value("passcode")) {
 		return refuse("authentication failed: wrong login or passcode")
@@ -159,12 +147,9 @@ func (c *conn) connect(f *wire.Received) error {
 	if err != nil {
 		return err
 	}
-	c.version, c.connected, c.clientID = v, true, value("client-id")
-	c.in.Trim, c.in.MaxBody = v == wire.V10, c.server.opts.MaxMessage
-	b := append(c.replies, "CONNECTED\n"...)
-	if accept != nil {
-		b = append(append(append(b, "version:"...), v.String()...), '\n')
-	}
+	c.connected, c.clientID = true, value("client-id")
+	c.in.MaxBody = c.server.opts.MaxMessage
+	b := append(c.replies, "CONNECTED\nversion:"+wire.Version+"\n"...)
 	// The agreed times, not the possible ones: go-stomp takes our second number for its receipt time-out.
 	b = append(b, "server:"+store.Product+"/"+transport.Version()+"\nheart-beat:"...)
 	b = append(strconv.AppendInt(b, send.Milliseconds(), 10), ',')

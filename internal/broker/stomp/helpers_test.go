@@ -55,14 +55,14 @@ func dial(t testing.TB, addr string) *client {
 	return &client{t: t, Conn: conn, r: bufio.NewReader(conn)}
 }
 
-// connected returns a client that has connected with a version.
-func connected(t testing.TB, addr, version string, headers ...string) *client {
+// connected returns a client that has connected.
+func connected(t testing.TB, addr string, headers ...string) *client {
 	t.Helper()
 	c := dial(t, addr)
-	c.put("CONNECT", "", append([]string{"accept-version:" + version, "host:x"}, headers...)...)
+	c.put("CONNECT", "", append([]string{"accept-version:1.2", "host:x"}, headers...)...)
 	a := c.get()
 	require.Equal(t, "CONNECTED", a.command, "%v %s", a.headers, a.body)
-	require.Equal(t, version, a.headers["version"])
+	require.Equal(t, "1.2", a.headers["version"])
 	return c
 }
 

@@ -17,7 +17,7 @@ import (
 func TestBackPressure(t *testing.T) {
 	t.Parallel()
 	s := serve(t, store.Config{Limit: 10}, Options{})
-	c := connected(t, s.addr, "1.2")
+	c := connected(t, s.addr)
 	fill(c, "/queue/x", 10)
 	for i := range 5 {
 		c.put("SEND", strconv.Itoa(10+i), "destination:/queue/x", fmt.Sprint("receipt:", i))
@@ -34,7 +34,7 @@ func TestBackPressure(t *testing.T) {
 		case "MESSAGE":
 			require.Equal(t, strconv.Itoa(next), a.body)
 			next++
-			c.put("ACK", "", ackOf("1.2", a))
+			c.put("ACK", "", ackOf(a))
 		case "RECEIPT":
 			receipts = append(receipts, a.headers["receipt-id"])
 		default:
@@ -50,7 +50,7 @@ func TestBackPressure(t *testing.T) {
 func TestBackPressureBound(t *testing.T) {
 	t.Parallel()
 	s := serve(t, store.Config{Limit: 10}, Options{})
-	c := connected(t, s.addr, "1.2")
+	c := connected(t, s.addr)
 	body := strings.Repeat("x", 64<<10)
 	sent := 0
 	for ; sent < 10; sent++ {
@@ -70,7 +70,7 @@ func TestBackPressureBound(t *testing.T) {
 	}
 	require.Error(t, err, "600 MB were taken")
 	assert.LessOrEqual(t, queueStats(s.store, "x").Stored, uint64(10+17), "a megabyte more than the limit")
-	k := connected(t, s.addr, "1.2")
+	k := connected(t, s.addr)
 	k.put("SUBSCRIBE", "", "id:1", "destination:/queue/x")
 	go c.raw(rest)
 	for range sent + 1 {
@@ -83,7 +83,7 @@ func TestBackPressureBound(t *testing.T) {
 func TestDisconnectConfirms(t *testing.T) {
 	t.Parallel()
 	s := serve(t, store.Config{Limit: 1}, Options{})
-	c := connected(t, s.addr, "1.2")
+	c := connected(t, s.addr)
 	fill(c, "/queue/x", 1)
 	c.put("SEND", "1", "destination:/queue/x", "receipt:r")
 	c.quiet()
@@ -97,7 +97,7 @@ func TestWithheld(t *testing.T) {
 	t.Parallel()
 	s := serve(t, store.Config{}, Options{})
 	s.store.SetFaults(store.Faults{WithholdEvery: 2})
-	c := connected(t, s.addr, "1.2")
+	c := connected(t, s.addr)
 	for i := range 4 {
 		c.put("SEND", "x", "destination:/queue/x", fmt.Sprint("receipt:", i))
 	}

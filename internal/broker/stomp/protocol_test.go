@@ -22,15 +22,10 @@ func TestConnect(t *testing.T) {
 	t.Parallel()
 	s := serve(t, store.Config{}, Options{})
 	c := dial(t, s.addr)
-	c.raw("CONNECT\n\n\x00")
+	c.raw("STOMP\r\naccept-version:1.0,1.2,9.9\r\nhost:x\r\nheart-beat:0,0\r\n\r\n\x00\r\n")
 	a := c.get()
 	assert.Equal(t, "CONNECTED", a.command)
-	assert.NotContains(t, a.headers, "version", "STOMP 1.0 has none")
 	assert.Equal(t, "perfmq embedded broker/"+transport.Version(), a.headers["server"])
-
-	c = dial(t, s.addr)
-	c.raw("STOMP\r\naccept-version:1.0,1.2,9.9\r\nhost:x\r\nheart-beat:0,0\r\n\r\n\x00\r\n")
-	a = c.get()
 	assert.Equal(t, "1.2", a.headers["version"])
 	assert.Equal(t, "0,0", a.headers["heart-beat"])
 
@@ -42,22 +37,20 @@ func TestConnect(t *testing.T) {
 	}
 
 	c = dial(t, s.addr)
-	c.raw("CONNECT\naccept-version:2.0\n\n\x00")
+	c.raw("CONNECT\naccept-version:1.1,2.0\n\n\x00")
 	a = c.refused("Supported protocol versions are")
-	assert.Equal(t, "1.0,1.1,1.2", a.headers["version"])
+	assert.Equal(t, "1.2", a.headers["version"])
 }
 
 func TestAuthenticate(t *testing.T) {
 	t.Parallel()
 	s := serve(t, store.Config{}, Options{Authenticate: func(user, password string) bool { return user+"/"+password == `u\c/p:w` }})
-	for _, version := range []string{"1.0", "1.1", "1.2"} {
-		connected(t, s.addr, version, `login:u\c`, "passcode:p:w") // there are no escapes in CONNECT
-		c := dial(t, s.addr)
-		c.put("CONNECT", "", "accept-version:"+version, "login:u", "passcode:x")
-		c.refused("authentication failed")
-	}
+	connected(t, s.addr, `login:u\c`, "passcode:p:w") // there are no escapes in CONNECT
 	c := dial(t, s.addr)
-	c.put("CONNECT", "")
+	c.put("CONNECT", "", "accept-version:1.2", "login:u", "passcode:x")
+	c.refused("authentication failed")
+	c = dial(t, s.addr)
+	c.put("CONNECT", "", "accept-version:1.2")
 	c.refused("authentication failed")
 }
 
@@ -65,56 +58,50 @@ func TestAuthenticate(t *testing.T) {
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	s := serve(t, store.Config{}, Options{MaxMessage: 100})
-	bystander := connected(t, s.addr, "1.2")
-	for version, frames := range map[string]map[string]string{
-		"1.2": {
-			"SEND\n\nx\x00":                                                                              "SEND without destination",
-			"SEND\ndestination:\n\nx\x00":                                                                "no destination",
-			"SEND\ndestination:/queue/x\npriority:10\n\n\x00":                                            `priority "10" is not 0 to 9`,
-			"SEND\ndestination:/queue/x\nexpires:x\n\n\x00":                                              `expires "x" is not a time`,
-			"SEND\ndestination:/queue/x\nAMQ_SCHEDULED_DELAY:-1\n\n\x00":                                 `AMQ_SCHEDULED_DELAY "-1" is not a time`,
-			"SEND\ndestination:/queue/x\ntransaction:t\n\n\x00":                                          "no such transaction",
-			"SEND\ndestination:/queue/x\na:\\t\n\n\x00":                                                  "has an escape that STOMP 1.2 does not know",
-			"SEND\ndestination:/queue/x\n\n" + strings.Repeat("x", 101) + "\x00":                         "larger than the limit of 100",
-			"SUBSCRIBE\nid:1\n\n\x00":                                                                    "no destination",
-			"SUBSCRIBE\ndestination:/queue/x\n\n\x00":                                                    "SUBSCRIBE without id",
-			"SUBSCRIBE\nid:1\ndestination:/queue/x\nack:foo\n\n\x00":                                     `ack mode "foo"`,
-			"SUBSCRIBE\nid:1\ndestination:/queue/x\nselector:a =\n\n\x00":                                "invalid selector",
-			"SUBSCRIBE\nid:1\ndestination:/queue/x\nprefetch-count:x\n\n\x00":                            `prefetch-count "x" is not a number`,
-			"SUBSCRIBE\nid:1\ndestination:/topic/x\ndurable-subscription-name:d\n\n\x00":                 "needs the header client-id",
-			"SUBSCRIBE\nid:1\ndestination:/queue/x\n\n\x00SUBSCRIBE\nid:1\ndestination:/queue/x\n\n\x00": "a subscription with that id already",
-			"UNSUBSCRIBE\nid:1\n\n\x00":                                                                  "no such subscription",
-			"UNSUBSCRIBE\nid:1\ndurable-subscription-name:d\n\n\x00":                                     "no such subscription",
-			"ACK\nid:1\n\n\x00":                                                                          "was not delivered",
-			"ACK\n\n\x00":                                                                                "without id",
-			"NACK\nid:1-2-3\n\n\x00":                                                                     "was not delivered",
-			"BEGIN\n\n\x00":                                                                              "BEGIN without transaction",
-			"BEGIN\ntransaction:t\n\n\x00BEGIN\ntransaction:t\n\n\x00":                                   "a transaction \"t\" already",
-			"COMMIT\ntransaction:t\n\n\x00":                                                              "no such transaction",
-			"ABORT\ntransaction:t\n\n\x00":                                                               "no such transaction",
-			"CONNECT\n\n\x00":                                                                            "a second CONNECT",
-			"MESSAGE\n\n\x00":                                                                            "unknown command",
-			"\x00":                                                                                       "",
-		},
-		"1.1": {"SEND\ndestination:/queue/x\na:\\r\n\n\x00": "has an escape that STOMP 1.1 does not know"},
-		"1.0": {"NACK\nmessage-id:1\n\n\x00": "STOMP 1.0 has no NACK"},
+	bystander := connected(t, s.addr)
+	for text, words := range map[string]string{
+		"SEND\n\nx\x00":                                                                              "SEND without destination",
+		"SEND\ndestination:\n\nx\x00":                                                                "no destination",
+		"SEND\ndestination:/queue/x\npriority:10\n\n\x00":                                            `priority "10" is not 0 to 9`,
+		"SEND\ndestination:/queue/x\nexpires:x\n\n\x00":                                              `expires "x" is not a time`,
+		"SEND\ndestination:/queue/x\nAMQ_SCHEDULED_DELAY:-1\n\n\x00":                                 `AMQ_SCHEDULED_DELAY "-1" is not a time`,
+		"SEND\ndestination:/queue/x\ntransaction:t\n\n\x00":                                          "no such transaction",
+		"SEND\ndestination:/queue/x\na:\\t\n\n\x00":                                                  "has an unknown escape",
+		"SEND\ndestination:/queue/x\n\n" + strings.Repeat("x", 101) + "\x00":                         "larger than the limit of 100",
+		"SUBSCRIBE\nid:1\n\n\x00":                                                                    "no destination",
+		"SUBSCRIBE\ndestination:/queue/x\n\n\x00":                                                    "SUBSCRIBE without id",
+		"SUBSCRIBE\nid:1\ndestination:/queue/x\nack:foo\n\n\x00":                                     `ack mode "foo"`,
+		"SUBSCRIBE\nid:1\ndestination:/queue/x\nselector:a =\n\n\x00":                                "invalid selector",
+		"SUBSCRIBE\nid:1\ndestination:/queue/x\nprefetch-count:x\n\n\x00":                            `prefetch-count "x" is not a number`,
+		"SUBSCRIBE\nid:1\ndestination:/topic/x\ndurable-subscription-name:d\n\n\x00":                 "needs the header client-id",
+		"SUBSCRIBE\nid:1\ndestination:/queue/x\n\n\x00SUBSCRIBE\nid:1\ndestination:/queue/x\n\n\x00": "a subscription with that id already",
+		"UNSUBSCRIBE\nid:1\n\n\x00":                                                                  "no such subscription",
+		"UNSUBSCRIBE\nid:1\ndurable-subscription-name:d\n\n\x00":                                     "no such subscription",
+		"ACK\nid:1\n\n\x00":                                                                          "was not delivered",
+		"ACK\n\n\x00":                                                                                "without id",
+		"NACK\nid:1-2-3\n\n\x00":                                                                     "was not delivered",
+		"BEGIN\n\n\x00":                                                                              "BEGIN without transaction",
+		"BEGIN\ntransaction:t\n\n\x00BEGIN\ntransaction:t\n\n\x00":                                   "a transaction \"t\" already",
+		"COMMIT\ntransaction:t\n\n\x00":                                                              "no such transaction",
+		"ABORT\ntransaction:t\n\n\x00":                                                               "no such transaction",
+		"CONNECT\n\n\x00":                                                                            "a second CONNECT",
+		"MESSAGE\n\n\x00":                                                                            "unknown command",
+		"\x00":                                                                                       "",
 	} {
-		for text, words := range frames {
-			c := connected(t, s.addr, version)
-			if words == "" {
-				c.raw(text + strings.Repeat("x", 32))
-				c.refused("not STOMP")
-				continue
-			}
-			head, rest, _ := strings.Cut(text, "\n\n")
-			if strings.Count(text, "\x00") == 1 {
-				text = head + "\nreceipt:r\\c1\n\n" + rest
-			}
-			c.raw(text)
-			a := c.refused(words)
-			if strings.Contains(text, "receipt:") && !strings.Contains(words, "limit of") && !strings.Contains(words, "unknown command") {
-				assert.Equal(t, `r\c1`, a.headers["receipt-id"], words)
-			}
+		c := connected(t, s.addr)
+		if words == "" {
+			c.raw(text + strings.Repeat("x", 32))
+			c.refused("not STOMP")
+			continue
+		}
+		head, rest, _ := strings.Cut(text, "\n\n")
+		if strings.Count(text, "\x00") == 1 {
+			text = head + "\nreceipt:r\\c1\n\n" + rest
+		}
+		c.raw(text)
+		a := c.refused(words)
+		if strings.Contains(text, "receipt:") && !strings.Contains(words, "limit of") && !strings.Contains(words, "unknown command") {
+			assert.Equal(t, `r\c1`, a.headers["receipt-id"], words)
 		}
 	}
 	c := dial(t, s.addr)
@@ -232,9 +219,9 @@ func FuzzServe(f *testing.F) {
 		"SUBSCRIBE\nid:1\ndestination:topic://x\nselector:a = 'b'\n\n\x00UNSUBSCRIBE\nid:1\n\n\x00NACK\nid:2-0-0\n\n\x00",
 		"SUBSCRIBE\nid:1\ndestination:/topic/x\nshared-subscription-name:a\nprefetch-count:0\n\n\x00",
 	} {
-		f.Add(uint8(2), s)
+		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, version uint8, in string) {
+	f.Fuzz(func(t *testing.T, in string) {
 		near, far := net.Pipe()
 		s := New(store.New(store.Config{Limit: 100}), Options{MaxMessage: 1 << 16})
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -250,7 +237,7 @@ func FuzzServe(f *testing.F) {
 			}
 		}()
 		_ = near.SetWriteDeadline(time.Now().Add(patience))
-		_, _ = fmt.Fprintf(near, "CONNECT\naccept-version:1.%d\nclient-id:c\n\n\x00%s", version%3, in)
+		_, _ = fmt.Fprintf(near, "CONNECT\naccept-version:1.2\nclient-id:c\n\n\x00%s", in)
 		_ = near.Close()
 		<-served
 		require.NoError(t, ctx.Err(), "the connection did not end")

@@ -1,7 +1,6 @@
 package stomp
 
 import (
-	"bytes"
 	"errors"
 	"net"
 	"time"
@@ -114,26 +113,22 @@ func (c *conn) build(f *wire.Received, s *sendHeaders) (*message, error) {
 	}
 	m := &message{}
 	m.Message = store.Message{Content: &m.content, Source: c.source, Priority: 4}
-	if err := s.apply(c.version, &m.Message); err != nil {
+	if err := s.apply(&m.Message); err != nil {
 		return nil, err
 	}
 	text := make([]byte, 0, size)
-	escaped := f.Escaped()
 	for i := range c.headers {
 		h := &c.headers[i]
-		if c.version == wire.V10 && (escaped || bytes.IndexByte(h.Value, ':') >= 0) { // STOMP 1.0 has no escapes
-			text = wire.V12.AppendHeader(text, string(h.Key), string(h.Value))
-		} else {
-			text = append(append(append(append(text, h.Key...), ':'), h.Value...), '\n')
-		}
+		text = append(append(append(append(text, h.Key...), ':'), h.Value...), '\n')
 	}
-	m.content = content{head: len(text), text: append(text, f.Body...), plain: s[contentLength] == nil}
-	m.content.escaped = escaped || c.version == wire.V10 && bytes.IndexByte(text, '\\') >= 0
+	m.content = content{
+		head: len(text), text: append(text, f.Body...), plain: s[contentLength] == nil, escaped: f.Escaped(),
+	}
 	return m, nil
 }
 
 // apply sets the message's fields from the headers.
-func (s *sendHeaders) apply(v wire.Version, m *store.Message) (err error) {
+func (s *sendHeaders) apply(m *store.Message) (err error) {
 	m.Durable = string(s[persistent]) == "true"
 	if b := s[priority]; b != nil {
 		n, ok := wire.ParseNumber(b)
@@ -148,7 +143,7 @@ func (s *sendHeaders) apply(v wire.Version, m *store.Message) (err error) {
 		}
 	}
 	if b := s[group]; b != nil {
-		b, _ = v.Unescape(b)
+		b, _ = wire.Unescape(b)
 		m.Group = string(b)
 	}
 	if b := s[scheduledDelay]; b != nil {

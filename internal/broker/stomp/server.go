@@ -64,7 +64,6 @@ type conn struct {
 	// Of the reader.
 	in           *wire.Reader
 	headers      []wire.Field // the message's headers of a SEND frame
-	version      wire.Version
 	connected    bool
 	disconnected bool // after DISCONNECT
 	clientID     string
@@ -104,7 +103,7 @@ type conn struct {
 // client closed the connection between two frames. No goroutine is left when it returns.
 func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	c := &conn{
-		server: s, net: nc, source: s.store.NewSource(), account: s.store.NewAccount(), version: wire.V10,
+		server: s, net: nc, source: s.store.NewSource(), account: s.store.NewAccount(),
 		known: map[string]*store.Destination{}, subs: map[uint64]*subscription{}, byID: map[string]*subscription{},
 		txs:  map[string]*transaction{},
 		done: make(chan struct{}), wake: make(chan struct{}, 1), drained: make(chan struct{}, 1),
@@ -183,7 +182,7 @@ func (c *conn) memory(bytes int) bool {
 func (c *conn) end(err error) (report error, linger bool) {
 	var refused *refusal
 	if errors.As(err, &refused) {
-		c.replies = refused.append(c.replies, c.version)
+		c.replies = refused.append(c.replies)
 	}
 	for _, s := range c.subs {
 		s.close(!c.disconnected) // without DISCONNECT, the client may have processed unacknowledged messages
@@ -255,8 +254,8 @@ func refuse(format string, args ...any) *refusal {
 }
 
 // append appends the ERROR frame.
-func (r *refusal) append(b []byte, v wire.Version) []byte {
-	b = append(v.AppendHeader(append(b, "ERROR\n"...), "message", r.text), r.headers...)
+func (r *refusal) append(b []byte) []byte {
+	b = append(wire.AppendHeader(append(b, "ERROR\n"...), "message", r.text), r.headers...)
 	if r.receipt != nil {
 		b = append(append(append(b, "receipt-id:"...), r.receipt...), '\n')
 	}

@@ -8,13 +8,7 @@ import (
 
 // settle handles ACK and NACK.
 func (c *conn) settle(f *wire.Received, nack bool) error {
-	if nack && c.version == wire.V10 {
-		return refuse("invalid frame: STOMP 1.0 has no NACK")
-	}
 	name := f.Get("id")
-	if name == nil || c.version != wire.V12 {
-		name = f.Get("message-id")
-	}
 	if name == nil {
 		return refuse("invalid frame: an acknowledgement without id")
 	}

@@ -37,12 +37,11 @@ type subscription struct {
 	limit    int64 // of unacknowledged messages
 	consumer *store.Consumer
 
-	head    []byte // of a MESSAGE frame up to the number of the delivery
-	ack     []byte // the ack header up to that, if there is one
-	version wire.Version
-	ready   atomic.Bool // in conn.ready
-	active  bool        // in conn.active
-	size    int         // of the last body, in bytes
+	head   []byte      // of a MESSAGE frame up to the number of the delivery
+	ack    []byte      // the ack header up to that, if there is one
+	ready  atomic.Bool // in conn.ready
+	active bool        // in conn.active
+	size   int         // of the last body, in bytes
 
 	sent        atomic.Uint64 // deliveries
 	outstanding atomic.Int64  // unacknowledged deliveries
@@ -58,20 +57,15 @@ const firstSize = 16 << 10
 
 // subscribe handles SUBSCRIBE.
 func (c *conn) subscribe(f *wire.Received) error {
-	s := &subscription{conn: c, serial: c.serial, version: c.version, size: firstSize, id: c.text(f, "id")}
+	s := &subscription{conn: c, serial: c.serial, size: firstSize, id: c.text(f, "id")}
 	destination := c.text(f, "destination")
 	a, err := address(destination)
 	if err != nil {
 		return err
 	}
-	named := f.Get("id") != nil
 	switch {
-	case !named && c.version != wire.V10:
+	case f.Get("id") == nil:
 		return refuse("invalid frame: SUBSCRIBE without id")
-	case !named:
-		s.id = "\x00" + destination // no valid id
-	}
-	switch {
 	case c.byID[s.id] != nil:
 		return refuse("invalid frame: there is a subscription with that id already")
 	case len(c.subs) >= maxSubscriptions:
@@ -117,17 +111,14 @@ func (s *subscription) configure(f *wire.Received) error {
 	return nil
 }
 
-// prepare encodes the constant part of MESSAGE frames. id is the header with its escapes, or nil.
+// prepare encodes the constant part of MESSAGE frames. id is the header with its escapes.
 func (s *subscription) prepare(destination string, id []byte) {
-	v := s.version
-	b := v.AppendHeader([]byte("MESSAGE\n"), "destination", destination)
-	if id != nil {
-		b = append(append(append(b, "subscription:"...), id...), '\n')
-	}
+	b := wire.AppendHeader([]byte("MESSAGE\n"), "destination", destination)
+	b = append(append(append(b, "subscription:"...), id...), '\n')
 	name := strconv.AppendUint(nil, s.conn.source, 10)
 	name = append(strconv.AppendUint(append(name, '-'), s.serial, 10), '-')
 	s.head = append(append(b, "message-id:"...), name...)
-	if v == wire.V12 && s.mode != modeAuto {
+	if s.mode != modeAuto {
 		s.ack = append([]byte("\nack:"), name...)
 	}
 }

@@ -47,7 +47,7 @@ func (c *conn) begin(f *wire.Received) error {
 
 // findTx returns an open transaction.
 func (c *conn) findTx(name []byte) (*transaction, error) {
-	plain, _ := c.version.Unescape(name)
+	plain, _ := wire.Unescape(name)
 	t := c.txs[string(plain)]
 	if t == nil {
 		return nil, refuse("invalid frame: no such transaction: %.80q", plain)

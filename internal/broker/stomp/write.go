@@ -136,7 +136,7 @@ func (s *subscription) append(b []byte, d *store.Delivery) []byte {
 	if d.Attempts > 0 {
 		b = append(b, "\nredelivered:true"...)
 	}
-	b = appendHead(append(b, '\n'), d.Message, s.version)
+	b = appendHead(append(b, '\n'), d.Message)
 	b = append(append(b, '\n'), d.Message.Content.Body()...)
 	return append(b, 0)
 }

@@ -62,7 +62,7 @@ func meanings() []meaning {
 		{
 			driver.ClassConnectionLost,
 			[]string{"connection ttl", "did not receive data", "channel was inactive"},
-			"the broker wants signs of life: give -o heart-beat=15s, below its connection TTL; STOMP 1.0 has none",
+			"the broker wants signs of life: give -o heart-beat=15s, below its connection TTL",
 		},
 		{driver.ClassOther, []string{artemisUnsaid}, "Artemis does not say why over STOMP: look for a full address " +
 			"(max-size-bytes, max-size-messages, address-full-policy), or a permission, in its console and log"},

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/perfmq/perfmq/internal/transport"
-	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -19,7 +18,7 @@ func piped(every time.Duration) (c *connection, far net.Conn) {
 	near, far := net.Pipe()
 	raw := transport.Meter(near)
 	c = newConnection(newDriver(transport.Settings[Options]{MaxBody: driver.DefaultMaxBody}), transport.Endpoint{}, raw, raw, "test")
-	c.version, c.sendEvery, c.hearEvery = wire.V12, every, every
+	c.sendEvery, c.hearEvery = every, every
 	c.start()
 	return c, far
 }

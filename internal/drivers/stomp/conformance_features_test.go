@@ -52,21 +52,3 @@ func TestConformanceActiveMQ516(t *testing.T) {
 	cfg.Inspector = librarytest.Managed(t, a.ManagementURL(), true)
 	drivertest.Run(t, cfg)
 }
-
-// TestConformanceVersions runs the suite with older versions of the protocol on ActiveMQ Classic.
-func TestConformanceVersions(t *testing.T) {
-	a := brokertest.StartActiveMQ(t, brokertest.WithActiveMQLogin(), brokertest.WithActiveMQSetting("schedulerSupport", "true"))
-	for _, version := range []string{"1.0", "1.1"} {
-		t.Run(version, func(t *testing.T) {
-			cfg := activemqConfig(a)
-			cfg.Options, cfg.PropertyText = []string{"version=" + version, "dialect=activemq"}, plainText
-			cfg.Mode, cfg.Broker, cfg.Victim = true, "", nil
-			if version == "1.0" {
-				cfg.PropertyText = "a: b, d é" // Classic undoes the escapes of later versions, which 1.0 has not
-				cfg.Lacks[drivertest.Reject] = "STOMP 1.0 has no NACK"
-				cfg.Lacks[drivertest.DurableSubscription] = "those of other names than the client's cannot be removed"
-			}
-			drivertest.Run(t, cfg)
-		})
-	}
-}

@@ -139,18 +139,10 @@ func testQueueNamesOnRabbitMQ(t *testing.T, r *brokertest.RabbitMQ) {
 	require.Contains(t, strings.Split(queues, "\n"), name)
 }
 
-// plainText has only text that STOMP 1.0 can carry, which has no escapes.
-const plainText = "a: b\\c d é"
-
 // TestConformanceOptions runs the suite with settings other than the defaults.
 func TestConformanceOptions(t *testing.T) {
 	a := shared.Artemis(t)
 	for name, change := range map[string]func(*drivertest.Config){
-		"version=1.0": func(cfg *drivertest.Config) {
-			cfg.Options, cfg.PropertyText = []string{"version=1.0", "dialect=artemis"}, plainText
-			cfg.Unnamed = "STOMP 1.0 has no header server"
-			cfg.Lacks[drivertest.Reject] = "STOMP 1.0 has no NACK"
-		},
 		"receipt=false": func(cfg *drivertest.Config) {
 			cfg.Options, cfg.AtMostOnce = []string{"receipt=false"}, true
 			cfg.Lacks[drivertest.Transactions] = "transactions are confirmed by receipts"

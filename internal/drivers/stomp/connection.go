@@ -75,7 +75,6 @@ type connection struct {
 
 	// Results of the handshake.
 	in        *wire.Reader
-	version   wire.Version
 	dialect   dialect
 	server    string
 	sendEvery time.Duration // interval of our heart-beats; 0 for none
@@ -131,7 +130,7 @@ func (c *connection) End(ctx context.Context) {
 
 // putFrame sends one frame.
 func (c *connection) putFrame(f *wire.Frame) error {
-	return c.Put(func(b []byte) []byte { return f.Append(b, c.version) })
+	return c.Put(func(b []byte) []byte { return f.Append(b) })
 }
 
 // request sends a frame that asks for a receipt, and waits for the receipt.

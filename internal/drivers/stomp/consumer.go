@@ -181,15 +181,12 @@ func (k *consumer) subscribe(ctx context.Context, spec *driver.ConsumerSpec) (er
 	if k.sub, err = c.dialect.subscription(spec, opts, strconv.FormatUint(k.id, 10), c.identity); err != nil {
 		return err
 	}
-	if err := c.dialect.checkVersion(c.version, spec, c.identity); err != nil {
-		return err
-	}
-	if k.nack, err = c.dialect.failing(spec, opts, c.version); err != nil {
+	if k.nack, err = c.dialect.failing(spec, opts); err != nil {
 		return err
 	}
 	for i := 0; i < len(k.sub.subscribe); i += 2 {
-		if key, value := k.sub.subscribe[i], k.sub.subscribe[i+1]; !c.version.Keeps(value) {
-			return errCannotCarry(c.version, key, value)
+		if key, value := k.sub.subscribe[i], k.sub.subscribe[i+1]; !wire.Carries(value) {
+			return errCannotCarry(key, value)
 		}
 	}
 	k.share(1)

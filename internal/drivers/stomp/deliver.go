@@ -2,7 +2,6 @@ package stomp
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"time"
 
@@ -178,12 +177,7 @@ func (k *consumer) settle() {
 func (k *consumer) put(command string, ack, header []byte) {
 	_ = k.conn.Gather(func(b []byte) []byte {
 		b = append(b, command...)
-		if k.conn.version == wire.V12 {
-			b = append(append(b, "\nid:"...), ack...)
-		} else {
-			b = append(append(b, "\nmessage-id:"...), ack...)
-			b = strconv.AppendUint(append(b, "\nsubscription:"...), k.id, 10)
-		}
+		b = append(append(b, "\nid:"...), ack...)
 		return append(append(b, header...), "\n\n\x00"...)
 	})
 }

@@ -42,7 +42,7 @@ func (d *stompDriver) dialHost(ctx context.Context, host transport.Endpoint, ide
 
 // shakeHands sends CONNECT and reads CONNECTED (STOMP 1.2, "Connecting").
 func (s *connection) shakeHands(c *transport.Settings[Options]) error {
-	if _, err := s.Net.Write(connectFrame(c, s.identity).Append(nil, wire.V10)); err != nil {
+	if _, err := s.Net.Write(connectFrame(c, s.identity).Append(nil)); err != nil {
 		return err
 	}
 	f, err := s.greeting(c)
@@ -54,20 +54,9 @@ func (s *connection) shakeHands(c *transport.Settings[Options]) error {
 	if c.Options.Dialect != automatic {
 		s.dialect = dialect(c.Options.Dialect)
 	}
-	var known bool
-	if s.version, known = wire.ParseVersion(string(f.Get("version"))); !known {
-		return driver.Errorf(driver.ClassProtocol, "", lookAtBroker, "the broker chose version %q, which was not offered",
-			clip(f.Get("version")))
-	}
-	if want := c.Options.Version; want != automatic && want != s.version.String() {
-		return driver.Errorf(driver.ClassUnsupported, "", "leave out -o version",
-			"the broker does not speak STOMP %s but %s", want, s.version)
-	}
-	if s.server == "" && s.version == wire.V10 && c.Options.Dialect == automatic {
-		return driver.Errorf(driver.ClassUnsupported, "",
-			"say which broker it is by -o dialect=, or leave out -o version=1.0",
-			"over STOMP 1.0 the broker does not name its product, so its syntax of queues, topics and "+
-				"subscriptions is not known")
+	if version := f.Get("version"); string(version) != wire.Version {
+		return driver.Errorf(driver.ClassProtocol, "", lookAtBroker,
+			"the broker chose version %q, which was not offered", clip(version))
 	}
 	s.driver.Tell(protocol.STOMPServer(s.server))
 	if value := f.Get("heart-beat"); value != nil && c.Options.HeartBeat > 0 {
@@ -115,16 +104,8 @@ func (s *connection) greeting(c *transport.Settings[Options]) (*wire.Received, e
 }
 
 func connectFrame(c *transport.Settings[Options], identity string) *wire.Frame {
-	f := wire.NewFrame(wire.CONNECT)
-	switch c.Options.Version {
-	case "1.0":
-	case automatic:
-		f.Add("accept-version", wire.AllVersions)
-	default:
-		f.Add("accept-version", c.Options.Version)
-	}
-	f.Add("host", c.Options.VirtualHost)
-	if c.Options.HeartBeat > 0 && c.Options.Version != "1.0" {
+	f := wire.NewFrame(wire.CONNECT, "accept-version", wire.Version, "host", c.Options.VirtualHost)
+	if c.Options.HeartBeat > 0 {
 		ms := strconv.FormatInt(c.Options.HeartBeat.Milliseconds(), 10)
 		f.Add("heart-beat", ms+","+ms)
 	}

@@ -1,4 +1,4 @@
-// Package stomp is the driver for STOMP 1.0, 1.1 and 1.2 (https://stomp.github.io/stomp-specification-1.2.html), a
+// Package stomp is the driver for STOMP 1.2 (https://stomp.github.io/stomp-specification-1.2.html), a
 // data path of our own on internal/wire/stomp.
 //
 // # Model

@@ -18,8 +18,8 @@ func errorFrame(d dialect, f *wire.Received) *driver.Error {
 	return protocol.STOMPError(string(d), unescape(string(f.Get("message"))), f.Body)
 }
 
-// errCannotCarry reports a header that this version of the protocol cannot encode.
-func errCannotCarry(v wire.Version, key, value string) error {
-	return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters and blanks around it",
-		"STOMP %s cannot carry %q as %s", v, value, key)
+// errCannotCarry reports a header that the protocol cannot encode.
+func errCannotCarry(key, value string) error {
+	return driver.Errorf(driver.ClassUnsupported, "", "leave out special characters",
+		"STOMP cannot carry %q as %s", value, key)
 }

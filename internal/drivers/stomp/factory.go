@@ -1,17 +1,16 @@
 package stomp
 
 import (
+	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
-	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
 // Options are the settings of this protocol; their tags describe them.
 type Options struct {
-	Version     string        `opt:"version" help:"version of STOMP to speak; auto takes the newest that the broker knows" enum:"auto,1.0,1.1,1.2"`
 	Dialect     string        `opt:"dialect" help:"headers to use for queues, topics, subscriptions and expiry; auto goes by the broker's greeting" enum:"auto,artemis,activemq,rabbitmq,generic"`
 	VirtualHost string        `opt:"virtual-host" help:"name of the virtual host; / suits RabbitMQ, and brokers without virtual hosts ignore it"`
 	HeartBeat   time.Duration `opt:"heart-beat" help:"interval of heart-beats, both ways; a broker that is silent for twice that long counts as lost; 0: no heart-beats"`
@@ -44,7 +43,7 @@ const (
 
 func defaultOptions() *Options {
 	return &Options{
-		Version: automatic, Dialect: automatic, VirtualHost: "/", HeartBeat: defaultHeartBeat, Receipt: true, Ack: ackBest,
+		Dialect: automatic, VirtualHost: "/", HeartBeat: defaultHeartBeat, Receipt: true, Ack: ackBest,
 		Declare: declareNo,
 	}
 }
@@ -61,7 +60,7 @@ func Factory() driver.Factory {
 	topic.DurableSubscription, topic.SharedSubscription = true, true
 	return protocol.Factory(driver.Factory{
 		Name:         "stomp",
-		Title:        "STOMP 1.0, 1.1 and 1.2",
+		Title:        "STOMP 1.2",
 		Hosts:        protocol.STOMP().Hosts,
 		Client:       driver.Native,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
@@ -88,7 +87,7 @@ func checkOptions(s *transport.Settings[Options], fail transport.Fail) {
 	}
 	protocol.CheckDeclare(o.Declare, o.MaxPriority, fail)
 	for _, text := range []string{s.Target.User, s.Target.Password, o.VirtualHost} {
-		if !wire.V10.Carries(text) { // CONNECT has no escapes
+		if strings.ContainsAny(text, "\r\n\x00") { // CONNECT has no escapes
 			fail("", "user, password and virtual host must not hold line ends or NUL")
 			break
 		}

@@ -27,7 +27,7 @@ type message struct {
 
 // read extracts the values that the driver needs. The first of several headers with one name counts (STOMP 1.2,
 // "Repeated Header Entries").
-func (m *message) read(f *wire.Received, v wire.Version) {
+func (m *message) read(f *wire.Received) {
 	m.Delivery, m.sub, m.ack, m.encoded = driver.Delivery{Body: f.Body}, -1, nil, false
 	var id, ack []byte
 	for i := range f.Headers {
@@ -60,7 +60,7 @@ func (m *message) read(f *wire.Received, v wire.Version) {
 			m.encoded = m.encoded || string(value) == "true"
 		}
 	}
-	if m.ack = id; v == wire.V12 && len(ack) > 0 {
+	if m.ack = id; len(ack) > 0 {
 		m.ack = ack
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers/protocol"
 	"github.com/perfmq/perfmq/internal/transport"
+	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -91,7 +92,7 @@ func (d *stompDriver) Producer(
 
 // prepare encodes the common part of the frames.
 func (p *producer) prepare(spec *driver.ProducerSpec) error {
-	d, v, opts := p.conn.dialect, p.conn.version, &p.conn.driver.cfg.Options
+	d, opts := p.conn.dialect, &p.conn.driver.cfg.Options
 	if d.expiresAbsolutely() {
 		p.ttl = spec.TTL
 	}
@@ -102,7 +103,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 	if spec.Origin != (driver.ID{}) {
 		common = append(common, driver.Property{Key: driver.IDProperty, Value: string(spec.Origin.Append(nil))})
 	}
-	prefix, err := appendChecked(v, []byte("SEND\n"), common)
+	prefix, err := appendChecked([]byte("SEND\n"), common)
 	if err != nil {
 		return err
 	}
@@ -113,7 +114,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 		if err != nil {
 			return err
 		}
-		head, err := appendChecked(v, slices.Clip(prefix), own)
+		head, err := appendChecked(slices.Clip(prefix), own)
 		if err != nil {
 			return err
 		}
@@ -122,14 +123,14 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 			case slices.Contains(reservedHeaders(), h.Key):
 				return driver.Errorf(driver.ClassUnsupported, "", "choose another name",
 					"the property %q is a header of STOMP's own", h.Key)
-			case !v.CarriesKey(h.Key) || !v.Keeps(h.Value):
-				return errCannotCarry(v, "the property "+h.Key, h.Value)
+			case h.Key == "" || !wire.Carries(h.Key) || !wire.Carries(h.Value):
+				return errCannotCarry("the property "+h.Key, h.Value)
 			}
-			head = v.AppendHeader(head, h.Key, h.Value)
+			head = wire.AppendHeader(head, h.Key, h.Value)
 		}
 		switch {
 		case !variant.Text:
-			head = v.AppendHeader(head, "content-length", strconv.Itoa(len(variant.Body)))
+			head = wire.AppendHeader(head, "content-length", strconv.Itoa(len(variant.Body)))
 		case bytes.IndexByte(variant.Body, 0) >= 0:
 			return driver.Errorf(driver.ClassUnsupported, "", "leave out --message-type text",
 				"STOMP ends a text at its first NUL, and there is one in the body")

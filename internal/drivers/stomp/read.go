@@ -41,7 +41,7 @@ func (c *connection) readFrames() error {
 		case wire.MESSAGE:
 			said = nil
 			c.confirmed.report() // a delivery may take long
-			m.read(f, c.version)
+			m.read(f)
 			if k := find(&c.consumers, uint64(m.sub)); k != nil { //nolint:gosec // there is none of -1
 				if err := k.take(&m); err != nil {
 					return err

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"strconv"
 
-	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -168,16 +167,6 @@ func (s *subscription) lastOnArtemis(spec *driver.ConsumerSpec, identity string)
 	}
 }
 
-// checkVersion refuses settings that fail with an old version of the protocol: with 1.0 ActiveMQ Classic also takes the
-// name of the subscription to be removed for the client ID.
-func (d dialect) checkVersion(v wire.Version, spec *driver.ConsumerSpec, identity string) error {
-	if d == activemq && v == wire.V10 && spec.Durable && !spec.KeepSubscription && identity != spec.Subscription {
-		return d.unsupported("leave out -o version=1.0, or give the client ID as the name of the subscription",
-			"a durable subscription cannot be removed by STOMP 1.0 if it is not named as the client")
-	}
-	return nil
-}
-
 func (s *subscription) lastOnRabbitMQ(spec *driver.ConsumerSpec) {
 	queue := "perfmq-" + spec.Subscription
 	if spec.Connection.ClientID != "" {
@@ -215,13 +204,11 @@ func (s *subscription) lastOnPerfmq(spec *driver.ConsumerSpec) {
 // failing returns the additional header line of the NACK for the verdict other than Accept. The effect of a NACK
 // differs between brokers: Artemis drops the message, ActiveMQ Classic moves it to the dead letters; RabbitMQ and the
 // embedded broker deliver it again, or drop it if the header says so. All other brokers ignore the header.
-func (d dialect) failing(spec *driver.ConsumerSpec, o *Options, v wire.Version) (header []byte, err error) {
+func (d dialect) failing(spec *driver.ConsumerSpec, o *Options) (header []byte, err error) {
 	const flag = "--consumer-fail"
 	switch {
 	case spec.Failing == driver.Accept:
 		return nil, nil
-	case v == wire.V10:
-		return nil, d.unsupported("leave out "+flag+", or -o version=1.0", "STOMP 1.0 has no NACK")
 	case spec.TransactionSize > 0:
 		return nil, d.unsupported("leave out "+flag+" or --tx", "a NACK in a transaction is not the same at all brokers")
 	case o.Ack == ackAuto || o.Ack == ackClient:

@@ -9,7 +9,7 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// unescape reverses [wire.Version.AppendEscaped]. Unknown escapes stay: the text is only quoted.
+// unescape reverses [wire.AppendEscaped]. Unknown escapes stay: the text is only quoted.
 func unescape(s string) string {
 	if !strings.ContainsRune(s, '\\') {
 		return s
@@ -18,12 +18,12 @@ func unescape(s string) string {
 }
 
 // appendChecked appends header lines, or reports which of them cannot be encoded.
-func appendChecked(v wire.Version, b []byte, headers []driver.Property) ([]byte, error) {
+func appendChecked(b []byte, headers []driver.Property) ([]byte, error) {
 	for _, h := range headers {
-		if !v.Keeps(h.Value) {
-			return nil, errCannotCarry(v, h.Key, h.Value)
+		if !wire.Carries(h.Value) {
+			return nil, errCannotCarry(h.Key, h.Value)
 		}
-		b = v.AppendHeader(b, h.Key, h.Value)
+		b = wire.AppendHeader(b, h.Key, h.Value)
 	}
 	return b, nil
 }

@@ -50,7 +50,6 @@ func FuzzReceipt(f *testing.F) {
 // connectionOf returns a connection that reads from r.
 func connectionOf(r io.Reader, maxBody int) *connection {
 	c := &connection{}
-	c.version = wire.V12
 	c.in = wire.NewReader(transport.NewInput(r, nil, new(transport.Buffers), nil), maxHead, maxBody)
 	return c
 }
@@ -87,7 +86,7 @@ func TestMessage(t *testing.T) {
 			for range 2 {
 				f, err := conn.next("")
 				require.NoError(t, err)
-				m.read(f, wire.V12)
+				m.read(f)
 				got := m
 				got.ids = driver.IDReader{}
 				if len(got.Body) == 0 {

@@ -7,9 +7,9 @@ import (
 )
 
 // AppendHeader appends one header line.
-func (v Version) AppendHeader(b []byte, key, value string) []byte {
-	b = append(v.AppendEscaped(b, key), ':')
-	return append(v.AppendEscaped(b, value), '\n')
+func AppendHeader(b []byte, key, value string) []byte {
+	b = append(AppendEscaped(b, key), ':')
+	return append(AppendEscaped(b, value), '\n')
 }
 
 // The commands.
@@ -53,15 +53,16 @@ func NewFrame(command string, headers ...string) *Frame {
 // Add adds a header.
 func (f *Frame) Add(key, value string) { f.Headers = append(f.Headers, Header{key, value}) }
 
-// Append appends the frame as the version writes it. CONNECT and CONNECTED have no escapes, whatever the version
-// ("Value Encoding"), or a passcode with a colon would arrive as another one.
-func (f *Frame) Append(b []byte, v Version) []byte {
+// Append appends the frame. CONNECT and CONNECTED have no escapes ("Value Encoding"), or a passcode with a colon would
+// arrive as another one.
+func (f *Frame) Append(b []byte) []byte {
+	text := AppendEscaped
 	if f.Command == CONNECT || f.Command == CONNECTED {
-		v = V10
+		text = appendPlain
 	}
 	b = append(append(b, f.Command...), '\n')
 	for _, h := range f.Headers {
-		b = v.AppendHeader(b, h.Key, h.Value)
+		b = append(text(append(text(b, h.Key), ':'), h.Value), '\n')
 	}
 	b = append(b, '\n')
 	return append(append(b, f.Body...), 0)

@@ -64,10 +64,9 @@ const maxCommand = 32
 // which grows as its bytes arrive: a length that is a lie does not cost memory. Nothing is allocated per frame. The
 // limits may be changed between two frames.
 type Reader struct {
-	MaxLines int  // of the headers; 0 for no limit
-	MaxHead  int  // bytes of all header lines
-	MaxBody  int  // bytes of a body
-	Trim     bool // blanks around the values of headers are not part of them, as some read STOMP 1.0
+	MaxLines int // of the headers; 0 for no limit
+	MaxHead  int // bytes of all header lines
+	MaxBody  int // bytes of a body
 	// Memory, unless it is nil, is asked for so many bytes more for large frames, or told that so many less are used.
 	Memory func(bytes int) bool
 	// Memory for large frames is kept up to Keep bytes, 0 for any size, and goes after spareFrames without a use for it.
@@ -230,9 +229,6 @@ func (r *Reader) parse(b []byte) (size int, err error) {
 		key, value, ok := CutHeader(line)
 		if !ok {
 			return 0, fmt.Errorf("%w: header line %.40q has no name or no colon", ErrSyntax, line)
-		}
-		if r.Trim {
-			value = bytes.Trim(value, " \t")
 		}
 		if length < 0 && string(key) == "content-length" {
 			if length, err = r.length(value); err != nil {

@@ -1,0 +1,89 @@
+package stomp
+
+import (
+	"bytes"
+	"strings"
+)
+
+// Version is the version of the protocol that we speak.
+const Version = "1.2"
+
+// Accepts reports whether an accept-version header names our version ("Protocol Negotiation").
+func Accepts(header string) bool {
+	for s := range strings.SplitSeq(header, ",") {
+		if strings.TrimSpace(s) == Version {
+			return true
+		}
+	}
+	return false
+}
+
+// Carries reports whether a header can hold s: a NUL ends the frame for some brokers wherever it stands.
+func Carries(s string) bool { return !strings.ContainsRune(s, 0) }
+
+// AppendEscaped appends s as it is written in a header of any frame but CONNECT and CONNECTED ("Value Encoding"). NUL
+// becomes a space.
+func AppendEscaped(b []byte, s string) []byte {
+	for i := range len(s) {
+		switch c := s[i]; c {
+		case 0:
+			b = append(b, ' ')
+		case '\\':
+			b = append(b, '\\', '\\')
+		case ':':
+			b = append(b, '\\', 'c')
+		case '\n':
+			b = append(b, '\\', 'n')
+		case '\r':
+			b = append(b, '\\', 'r')
+		default:
+			b = append(b, c)
+		}
+	}
+	return b
+}
+
+// appendPlain appends s as CONNECT and CONNECTED write it: without escapes. Line ends and NUL become spaces.
+func appendPlain(b []byte, s string) []byte {
+	for i := range len(s) {
+		switch c := s[i]; c {
+		case 0, '\n', '\r':
+			b = append(b, ' ')
+		default:
+			b = append(b, c)
+		}
+	}
+	return b
+}
+
+// Unescape returns b without its escapes, in b itself if there are none. ok is false for unknown escapes: they must end
+// the connection ("Value Encoding").
+func Unescape(b []byte) (text []byte, ok bool) {
+	at := bytes.IndexByte(b, '\\')
+	if at < 0 {
+		return b, true
+	}
+	text = append(make([]byte, 0, len(b)), b[:at]...)
+	for i := at; i < len(b); i++ {
+		if b[i] != '\\' {
+			text = append(text, b[i])
+			continue
+		}
+		if i++; i == len(b) {
+			return nil, false
+		}
+		switch b[i] {
+		case 'n':
+			text = append(text, '\n')
+		case 'c':
+			text = append(text, ':')
+		case '\\':
+			text = append(text, '\\')
+		case 'r':
+			text = append(text, '\r')
+		default:
+			return nil, false
+		}
+	}
+	return text, true
+}
