@@ -1,22 +1,18 @@
 package cli
 
 import (
-	"fmt"
-	"slices"
-
 	"github.com/spf13/cobra"
 
 	"github.com/perfmq/perfmq/internal/compare"
 	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/page"
-	"github.com/perfmq/perfmq/internal/plan"
 )
 
 // comparison has the flags of perfmq compare.
 type comparison struct {
 	metrics, failIf []string
 	unlike          bool
-	format, json    string
+	json            string
 }
 
 // compareCommand is perfmq compare.
@@ -25,9 +21,8 @@ func (a *app) compareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare [flags] DIR DIR...",
 		Short: "Compare results: what changed, and is it more than chance?", GroupID: groupOther,
-		Long: `Compare results of --result with the first one. A DIR is a result, a folder whose folders are results
-(repeats of one run), or a sweep, of which each cell is compared. Of searches (--find-max) it is the rate that was
-found.
+		Long: `Compare results of --result with the first one. A DIR is a result, or a folder whose folders are results
+(repeats of one run), such as that of a cell of a sweep. Of searches (--find-max) it is the rate that was found.
 
 Each figure is the median of the repeats with its 95% confidence interval, or with their range if they are fewer than
 six. A difference is reported if the Mann-Whitney U test finds one at a level of 5% for all figures together (Holm);
@@ -49,11 +44,8 @@ status 2 if there are too few repeats to tell, and else with status 1 if runs of
 	flags.StringArrayVar(&in.failIf, "fail-if", nil,
 		"end with status 3 after this `CHANGE`, such as 'ack.p99 +10%'; may be repeated")
 	flags.BoolVar(&in.unlike, "unlike", false, "compare runs of different plans, too")
-	flags.StringVar(&in.format, "format", "text", "how to write the comparison: `FORMAT` is text or markdown")
 	flags.StringVar(&in.json, "json", "", "write the comparison as JSON to `FILE`")
 	_ = cmd.RegisterFlagCompletionFunc("metric", cobra.FixedCompletions(compare.Names(),
-		cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(compare.Formats(),
 		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -61,12 +53,6 @@ status 2 if there are too few repeats to tell, and else with status 1 if runs of
 // compare reads the results and prints the comparison.
 func (a *app) compare(paths []string, in *comparison) error {
 	errs := notFolders(paths)
-	if !slices.Contains(compare.Formats(), in.format) {
-		errs = append(errs, &plan.Mistake{
-			Text: fmt.Sprintf("--format=%s: must be text or markdown", config.Quoted(in.format)),
-			Hint: "for JSON add --json FILE",
-		})
-	}
 	if in.json != "" {
 		if m := config.NoOutputFile("--json", in.json); m != nil {
 			errs = append(errs, m)
@@ -84,7 +70,7 @@ func (a *app) compare(paths []string, in *comparison) error {
 		}
 		return a.usage(errs...)
 	}
-	if err := c.Write(a.Stdout, in.format); err != nil {
+	if err := c.Write(a.Stdout); err != nil {
 		return a.notWritten(err)
 	}
 	if in.json != "" {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,6 @@ import (
 	"github.com/perfmq/perfmq/internal/compare"
 	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/inputfile"
-	"github.com/perfmq/perfmq/internal/listen"
 	"github.com/perfmq/perfmq/internal/merge"
 	"github.com/perfmq/perfmq/internal/page"
 	"github.com/perfmq/perfmq/internal/plan"
@@ -31,7 +29,7 @@ const pageFile = "report.html"
 func reportFormats() []string { return []string{"html", "markdown", "csv"} }
 
 // reporting has the flags of perfmq report.
-type reporting struct{ format, output, web string }
+type reporting struct{ format, output string }
 
 // reportCommand is perfmq report.
 func (a *app) reportCommand() *cobra.Command {
@@ -39,19 +37,17 @@ func (a *app) reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report [flags] DIR...",
 		Short: "Make a page with charts, or tables, of results", GroupID: groupOther,
-		Long: `Make one page of results of --result. A DIR is a result, a folder whose folders are results, which are repeats
-of one run, or the folder of a sweep, of a search (--find-max) or of several searches. While a run
-goes on, the page shows the part that is there.
+		Long: `Make one page of results of --result. A DIR is a result, or a folder whose folders are results, which are
+repeats of one run. The folder of a sweep or of a search (--find-max) has a page of its own. While a run goes on, the
+page shows the part that is there.
 
 The page is one HTML file that needs no other file and no network: verdict and findings in words, tables, and charts
 of throughput and latency. --format markdown is for merge requests, csv for spreadsheets; these go to standard output.
 
---web serves the page instead, and keeps it up to date while the results grow, until Ctrl-C. --web of the commands that
-make a load serves the page of their own run.`,
+--web of the commands that make a load serves the page of their run, and keeps it up to date.`,
 		Example: `  perfmq report run
   perfmq report --output before-after.html before after
-  perfmq report --format markdown run
-  perfmq report --web 127.0.0.1:8080 run`,
+  perfmq report --format markdown run`,
 		DisableFlagsInUseLine: true,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.report(args, &in)
@@ -61,8 +57,6 @@ make a load serves the page of their own run.`,
 	flags.StringVar(&in.format, "format", "html", "`FORMAT` is html, markdown or csv")
 	flags.StringVar(&in.output, "output", "", "write into this `FILE`; - is standard output (html: "+pageFile+
 		", else standard output)")
-	flags.StringVar(&in.web, "web", "", "serve the page on `[HOST]:PORT`, such as :8080, which is on loopback, until "+
-		"Ctrl-C")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(reportFormats(),
 		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -78,9 +72,6 @@ func (a *app) report(dirs []string, in *reporting) error {
 	if !slices.Contains(reportFormats(), in.format) {
 		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf("--format=%s: must be html, markdown or csv",
 			config.Quoted(in.format))})
-	}
-	if in.web != "" {
-		return a.reportLive(dirs, in, errs)
 	}
 	output := in.output
 	switch {
@@ -117,45 +108,6 @@ func (a *app) report(dirs []string, in *reporting) error {
 	}
 	if err != nil {
 		return a.notWritten(err)
-	}
-	return nil
-}
-
-// reportLive serves the page until a signal arrives.
-func (a *app) reportLive(dirs []string, in *reporting, errs []error) error {
-	if in.output != "" || in.format != "html" {
-		errs = append(errs, &plan.Mistake{
-			Text: "--web serves a page, and writes no file",
-			Hint: "leave --format and --output out",
-		})
-	}
-	if err := listen.Check(in.web); err != nil {
-		errs = append(errs, &plan.Mistake{
-			Text: fmt.Sprintf("--web %s: %v", config.Quoted(in.web), err),
-			Hint: "write HOST:PORT such as 127.0.0.1:8080, or :8080 for the same",
-		})
-	}
-	if len(errs) > 0 {
-		return a.usage(errs...)
-	}
-	a.work = func() int {
-		s, err := page.NewServer(in.web, "--web")
-		if err != nil {
-			return a.cannotServe(err)
-		}
-		defer func() { _ = s.Close() }() // clients with open requests see the connection end
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		err, _ = run.UntilSignal(a.Signals, func() error {
-			return page.Follow(ctx, s, func() {
-				a.errors.say("the page is at http://" + s.Address().String() + "/; Ctrl-C ends it")
-			}, dirs...)
-		})
-		if err != nil {
-			_ = a.usage(resultMistake(err)) // always errReported
-			return exitUsage
-		}
-		return exitOK
 	}
 	return nil
 }

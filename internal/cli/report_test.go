@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,14 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// serving starts a command that serves a page. It returns the page's URL, the channel for signals, and the channel of
-// the exit status.
-func serving(t *testing.T, args ...string) (url string, signals chan os.Signal, status chan int) {
+// serving starts a command that serves a page. It returns the page's URL, and the channel of the exit status.
+func serving(t *testing.T, args ...string) (url string, status chan int) {
 	t.Helper()
 	reader, writer := io.Pipe()
-	signals, status = make(chan os.Signal, 3), make(chan int, 1)
+	status = make(chan int, 1)
 	go func() {
-		status <- Main(Env{Args: args, Stdout: io.Discard, Stderr: writer, Signals: signals, Factories: testFactories()})
+		status <- Main(Env{Args: args, Stdout: io.Discard, Stderr: writer, Signals: make(chan os.Signal), Factories: testFactories()})
 		_ = writer.Close()
 	}()
 	lines := bufio.NewScanner(reader)
@@ -36,7 +34,7 @@ func serving(t *testing.T, args ...string) (url string, signals chan os.Signal, 
 	}
 	go func() { _, _ = io.Copy(io.Discard, reader) }()
 	require.NotEmpty(t, url, "got: %q", seen)
-	return url, signals, status
+	return url, status
 }
 
 func read(t *testing.T, url string) string {
@@ -52,28 +50,19 @@ func read(t *testing.T, url string) string {
 	return string(text)
 }
 
-// TestReportWeb: the page of a folder is served until a signal arrives.
-func TestReportWeb(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "run")
-	require.Equal(t, exitOK, call(nil, "mem", "client", "--message-count", "200", "--result", dir).status)
-	url, signals, status := serving(t, "report", "--web", ":0", dir)
-	assert.Contains(t, read(t, url), "Sent 200 messages")
-	signals <- os.Interrupt
-	assert.Equal(t, exitOK, <-status)
-}
-
 // TestWeb: a load serves its own page, and the page's last version has the exact totals.
 func TestWeb(t *testing.T) {
 	t.Parallel()
-	url, _, status := serving(t, "mem", "client", "--rate", "100", "--message-count", "200", "--web", "127.0.0.1:0")
+	url, status := serving(t, "mem", "client", "--rate", "100", "--message-count", "200", "--web", "127.0.0.1:0")
 	assert.True(t, strings.HasPrefix(url, "http://127.0.0.1:"), url)
 	text := read(t, url)
 	assert.Contains(t, text, `<meta name="live" content="`)
 	assert.Contains(t, text, "Running")
-	version := regexp.MustCompile(`"version":(\d+)`)
-	for after := "0"; !strings.Contains(text, `"final":true`); after = version.FindStringSubmatch(text)[1] {
-		text = read(t, url+"data?after="+after)
+	version := regexp.MustCompile(`name="live" content="(\w+)"`)
+	for after := ""; after != "ended"; {
+		if text = read(t, url+"?after="+after); text != "" {
+			after = version.FindStringSubmatch(text)[1]
+		}
 	}
 	assert.Contains(t, text, "Sent 200 messages")
 	assert.Contains(t, text, "Received 200")

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"golang.org/x/perf/benchmath"
 
@@ -58,29 +57,25 @@ type Cell struct {
 
 // Row is a figure of all sets; Cells has one for each.
 type Row struct {
-	Metric Metric `json:"-"`
-	// Cell is the cell of a sweep.
-	Cell  string `json:"cell,omitempty"`
-	Name  string `json:"metric"`
-	Unit  string `json:"unit"`
-	Cells []Cell `json:"cells"`
+	Metric threshold.Metric `json:"-"`
+	Name   string           `json:"metric"`
+	Unit   string           `json:"unit"`
+	Cells  []Cell           `json:"cells"`
 }
 
-// rowsOf compares each of the sets with the first one by those metrics, cell by cell if they are sweeps.
-func rowsOf(sets []Set, metrics []Metric) []Row {
+// rowsOf compares each of the sets with the first one by those metrics.
+func rowsOf(sets []Set, metrics []threshold.Metric) []Row {
 	var rows []Row
-	for _, cell := range cells(sets) {
-		for _, m := range metrics {
-			row := Row{Metric: m, Cell: cell, Name: m.Name, Unit: m.Unit.String()}
-			known := false
-			for i := range sets {
-				c := newCell(sets[i].of(cell), &m)
-				known = known || len(c.Values) > 0
-				row.Cells = append(row.Cells, c)
-			}
-			if known {
-				rows = append(rows, row)
-			}
+	for _, m := range metrics {
+		row := Row{Metric: m, Name: m.Name, Unit: m.Unit.String()}
+		known := false
+		for i := range sets {
+			c := newCell(&sets[i], &m)
+			known = known || len(c.Values) > 0
+			row.Cells = append(row.Cells, c)
+		}
+		if known {
+			rows = append(rows, row)
 		}
 	}
 	for i := 1; i < len(sets); i++ {
@@ -89,7 +84,7 @@ func rowsOf(sets []Set, metrics []Metric) []Row {
 	return rows
 }
 
-func newCell(s *Set, m *Metric) (c Cell) {
+func newCell(s *Set, m *threshold.Metric) (c Cell) {
 	for i := range s.Repeats {
 		if v, ok := s.Repeats[i].Metrics[m.Name]; ok {
 			c.Values = append(c.Values, v)
@@ -172,6 +167,3 @@ func Enough(metrics int) int {
 
 // String returns the change as text: +12.3%.
 func (c *Cell) String() string { return fmt.Sprintf("%+.1f%%", 100*c.Change) }
-
-// title names a row: the cell, if there is one, and the metric.
-func (r *Row) title() string { return strings.TrimSpace(r.Cell + " " + r.Name) }

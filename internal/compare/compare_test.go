@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -20,7 +21,7 @@ func run(rate, ack float64) *result.Result {
 	}
 }
 
-func metrics(t *testing.T, names ...string) (list []Metric) {
+func metrics(t *testing.T, names ...string) (list []threshold.Metric) {
 	t.Helper()
 	for _, name := range names {
 		m, err := Find(name)
@@ -121,23 +122,6 @@ func TestDifferences(t *testing.T) {
 	assert.Empty(t, differences([]Set{b, b}))
 }
 
-// TestMarkdown and CSV: texts for others to read.
-func TestOtherFormats(t *testing.T) {
-	sets := []Set{{Name: "a|b", Repeats: Repeats(run(1000, 50))}, {Name: "c", Repeats: Repeats(run(1500, 40))}}
-	c := New(sets, metrics(t, "completed.avg"))
-	c.Differences = []Difference{{Kind: "label", Name: "heap", Values: []string{"1g", ""}}}
-	var text strings.Builder
-	require.NoError(t, c.Write(&text, "markdown"))
-	assert.Equal(t, `|  | a\|b (1 run) | c (1 run) | change |  |
-| --- | --- | --- | --- | --- |
-| completed.avg | 1000/s | 1500/s | +50.0% | too few repeats to tell (p=1.000) |
-
-- label heap: 1g / -
-
-c against a|b: too few repeats to tell: completed.avg; that takes 4 runs of each
-`, text.String())
-}
-
 // TestBoundedRuns: a rate of which perfmq was the limit is a lower bound: the first line says how many there are, the
 // cell is marked, and a difference that a higher rate would end is inconclusive. Latencies are compared as ever.
 func TestBoundedRuns(t *testing.T) {
@@ -176,13 +160,10 @@ func TestBoundedRuns(t *testing.T) {
 		require.Equal(t, bounded, rows[0].Cells[0].AtLeast)
 		require.False(t, rows[1].Cells[0].AtLeast)
 		const first = "perfmq was the limit of 5 of 10 runs, so their rates are lower bounds\n"
-		var text, markdown strings.Builder
-		require.NoError(t, all.Write(&text, "text"))
+		var text strings.Builder
+		require.NoError(t, all.Write(&text))
 		require.Equal(t, bounded, strings.HasPrefix(text.String(), first), text.String())
 		require.Equal(t, bounded, strings.Contains(text.String(), "completed.avg   at least 1002/s"), text.String())
-		require.NoError(t, all.Write(&markdown, "markdown"))
-		require.Equal(t, bounded, strings.HasPrefix(markdown.String(), first), markdown.String())
-		require.Equal(t, bounded, strings.Contains(markdown.String(), "| at least 1002/s"), markdown.String())
 		if bounded {
 			require.Contains(t, text.String(), "inconclusive: perfmq was the limit, so this rate is a lower bound: completed.avg")
 			require.Equal(t, []int{5, 0}, []int{sets[0].Bounded(), sets[1].Bounded()})

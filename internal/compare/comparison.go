@@ -8,6 +8,8 @@ import (
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/safetext"
+	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -23,14 +25,14 @@ type Options struct {
 // Comparison holds sets against the first of them.
 type Comparison struct {
 	Sets        []Set
-	Rows        []Row // of all cells; a metric that no result has is left out
+	Rows        []Row // a metric that no result has is left out
 	Differences []Difference
 
 	limits []Limit
 }
 
 // New compares sets. It sifts them.
-func New(sets []Set, metrics []Metric) *Comparison {
+func New(sets []Set, metrics []threshold.Metric) *Comparison {
 	c := &Comparison{Sets: sets, Differences: differences(sets)}
 	for i := range sets {
 		sets[i].Sift()
@@ -49,7 +51,7 @@ func Compare(paths []string, o Options) (*Comparison, []error) {
 	c := New(safetext.Each(sets, o.Clean), metrics)
 	c.Differences, c.limits = safetext.Each(c.Differences, o.Clean), limits
 	if unlike := Unlike(c.Differences); len(unlike) > 0 && !o.Unlike {
-		return nil, refused(unlike)
+		return nil, []error{refused(unlike)}
 	}
 	if len(c.Rows) == 0 {
 		return nil, []error{&plan.Mistake{Text: "the results have none of these figures", Hint: "--metric names others"}}
@@ -58,12 +60,12 @@ func Compare(paths []string, o Options) (*Comparison, []error) {
 }
 
 // parse returns the metrics, with those of the limits.
-func (o *Options) parse() (metrics []Metric, limits []Limit, errs []error) {
+func (o *Options) parse() (metrics []threshold.Metric, limits []Limit, errs []error) {
 	names := o.Metrics
 	if len(names) == 0 {
 		names = Usual()
 	}
-	add := func(flag string, m Metric, err error) {
+	add := func(flag string, m threshold.Metric, err error) {
 		if err != nil {
 			errs = append(errs, &plan.Mistake{Text: flag + ": " + err.Error(), Hint: "perfmq compare --help shows examples"})
 		} else if !slices.Contains(metrics, m) {
@@ -97,11 +99,6 @@ func read(paths []string, check func(*result.Result) error) (sets []Set, errs []
 		sets = append(sets, s)
 	}
 	for i := range sets {
-		if len(errs) == 0 && sets[i].isSweep() != sets[0].isSweep() {
-			return nil, []error{&plan.Mistake{
-				Text: "a sweep with several cells compares with another sweep alone", Hint: "name the folder of one of its cells",
-			}}
-		}
 		if names[sets[i].Name] > 1 {
 			sets[i].Name = paths[i]
 		}
@@ -112,48 +109,30 @@ func read(paths []string, check func(*result.Result) error) (sets []Set, errs []
 // maxRefused is how many differences are named when plans are refused for them; --unlike prints all.
 const maxRefused = 5
 
-// refused returns errors about the differences of plans, first that of the protocol, which brings others with it.
-func refused(unlike []Difference) (errs []error) {
-	slices.SortStableFunc(unlike, func(a, b Difference) int {
-		switch {
-		case a.ofProtocol() == b.ofProtocol():
-			return 0
-		case a.ofProtocol():
-			return -1
+// refused returns the error about the differences of plans, first that of the protocol, which brings others with it.
+func refused(unlike []Difference) error {
+	var list []string
+	for _, first := range []bool{true, false} {
+		for i := range unlike {
+			if d := &unlike[i]; d.ofProtocol() == first {
+				list = append(list, d.Name+": "+d.joined())
+			}
 		}
-		return 1
-	})
-	for i := range unlike[:min(len(unlike), maxRefused)] {
-		errs = append(errs, &plan.Mistake{
-			Text: fmt.Sprintf("the plans differ in %s: %s", unlike[i].Name, unlike[i].joined(" | ")),
-			Hint: "compare runs of one plan, or add --unlike",
-		})
 	}
-	if more := len(unlike) - maxRefused; more > 0 {
-		errs = append(errs, &plan.Mistake{
-			Text: fmt.Sprintf("the plans differ in %d more settings", more),
-			Hint: "compare runs of one plan, or add --unlike, which lists what differs",
-		})
+	return &plan.Mistake{
+		Text: "the plans differ in " + words.First(list, maxRefused, "; "),
+		Hint: "compare runs of one plan, or add --unlike, which lists what differs",
 	}
-	return errs
 }
 
 func (d *Difference) ofProtocol() bool { return strings.HasSuffix(d.Name, ".protocol") }
 
-// ofCell returns " of NAME" for a cell of a sweep, and nothing without a name.
-func ofCell(name string) string {
-	if name == "" {
-		return ""
-	}
-	return " of " + name
-}
-
 // Notes returns what to know of the sets.
-func (c *Comparison) Notes() []string {
+func (c *Comparison) Notes() (list []string) {
 	if first := bounded(c.Sets); first != "" {
-		return append([]string{first}, notes(c.Sets)...)
+		list = append(list, first)
 	}
-	return notes(c.Sets)
+	return append(list, notes(c.Sets)...)
 }
 
 // JSON returns the comparison for programs.
@@ -184,26 +163,20 @@ func (c *Comparison) Judge() (errs []error, status int) {
 	}
 	for k := range c.limits {
 		l := &c.limits[k]
-		known := false
-		for r := range c.Rows {
-			row := &c.Rows[r]
-			if row.Name != l.Metric.Name {
-				continue
-			}
-			known = true
-			for i := 1; i < len(c.Sets); i++ {
-				exceeded, unknown, hint := l.exceeded(&row.Cells[0], &row.Cells[i], Enough(len(c.Rows)))
-				switch {
-				case unknown != "":
-					found(result.StatusUsage, hint, " %s: it cannot be told: %s%s", l.Text, unknown, ofCell(row.Cell))
-				case exceeded:
-					found(result.StatusThreshold, "", " %s: %s%s changed by %s", l.Text, c.Sets[i].Name, ofCell(row.Cell),
-						row.Cells[i].String())
-				}
-			}
-		}
-		if !known {
+		at := slices.IndexFunc(c.Rows, func(r Row) bool { return r.Name == l.Metric.Name })
+		if at < 0 {
 			found(result.StatusUsage, "name a metric of these runs", " %s: no result has that figure", l.Text)
+			continue
+		}
+		cells := c.Rows[at].Cells
+		for i := 1; i < len(cells); i++ {
+			exceeded, unknown, hint := l.exceeded(&cells[0], &cells[i], Enough(len(c.Rows)))
+			switch {
+			case unknown != "":
+				found(result.StatusUsage, hint, " %s: it cannot be told: %s", l.Text, unknown)
+			case exceeded:
+				found(result.StatusThreshold, "", " %s: %s changed by %s", l.Text, c.Sets[i].Name, cells[i].String())
+			}
 		}
 	}
 	return errs, status

@@ -5,12 +5,14 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/perfmq/perfmq/internal/threshold"
 )
 
 // Limit is a change that a set must not show: ack.p99 +10%.
 type Limit struct {
 	Text   string
-	Metric Metric
+	Metric threshold.Metric
 	// Change is the fraction: 0.1 fails a figure that is more than 10% above the first set's, -0.05 one that is more than
 	// 5% below.
 	Change float64

@@ -11,12 +11,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Metric is a figure by which results are compared: of a rate more is better, of a latency less.
-type Metric struct {
-	Name string
-	Unit threshold.Unit
-}
-
 // Usual are the names of the metrics that are compared if none are named.
 func Usual() []string {
 	return []string{
@@ -36,19 +30,20 @@ func Names() []string {
 	return append(names, record.FoundMetric)
 }
 
-// Find returns the metric of a name.
-func Find(name string) (Metric, error) {
+// Find returns the metric of a name: of a rate more is better, of a latency less.
+func Find(name string) (threshold.Metric, error) {
 	names := Names()
 	i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
-	if i >= 0 {
-		m, known := threshold.Find(names[i])
-		if !known { // [record.FoundMetric]
-			m.Unit = threshold.PerSecond
+	if i < 0 {
+		like := "known are " + strings.Join(names, ", ")
+		if n := nearest.Nearest(name, names); n != "" {
+			like = "did you mean " + n + "?"
 		}
-		return Metric{names[i], m.Unit}, nil
+		return threshold.Metric{}, fmt.Errorf("unknown metric %q; %s", name, like)
 	}
-	if like := nearest.Nearest(name, names); like != "" {
-		return Metric{}, fmt.Errorf("unknown metric %q; did you mean %s?", name, like)
+	if names[i] == record.FoundMetric {
+		return threshold.Metric{Name: names[i], Unit: threshold.PerSecond}, nil
 	}
-	return Metric{}, fmt.Errorf("unknown metric %q: known are %s", name, strings.Join(names, ", "))
+	m, _ := threshold.Find(names[i])
+	return m, nil
 }

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -86,60 +85,39 @@ func TestSearches(t *testing.T) {
 		New(never, nil).Notes())
 }
 
-// made makes the folder of a sweep of searches: the rates of each repeat by the cell.
-func made(t *testing.T, cells []string, rates map[string][]float64) string {
+// made makes the folder of a sweep of searches, with these rates of the repeats of one cell.
+func made(t *testing.T, axes []sweeps.Axis, rates ...float64) string {
 	t.Helper()
 	dir := t.TempDir()
-	s := &sweeps.Sweep{
-		Format: sweeps.Format, Version: sweeps.Version, Repeats: len(rates[cells[0]]),
-		Axes: []sweeps.Axis{{Name: "threads", Values: cells}},
-	}
+	s := &sweeps.Sweep{Format: sweeps.Format, Version: sweeps.Version, Repeats: len(rates), Axes: axes}
 	s.Arrange(sweeps.Cells(s.Axes, nil))
 	for i := range s.Runs {
 		r := &s.Runs[i]
 		r.State = sweeps.Done
-		searched(t, filepath.Join(dir, r.Folder), rates[r.Values["threads"]][r.Repeat-1])
+		searched(t, filepath.Join(dir, r.Folder), rates[r.Repeat-1])
 	}
 	require.NoError(t, s.Write(dir))
 	return dir
 }
 
-// TestSweeps: each cell is compared with that of the same values, and the level is shared among all of them.
+// TestSweeps: the repeats of a sweep of one cell are compared, and one of several cells is refused.
 func TestSweeps(t *testing.T) {
-	low, high := []float64{100, 101, 102, 103, 104, 105}, []float64{200, 201, 202, 203, 204, 205}
-	var sets []Set
-	for _, dir := range []string{
-		made(t, []string{"1", "2", "4"}, map[string][]float64{"1": low, "2": low, "4": low}),
-		made(t, []string{"2", "1", "8"}, map[string][]float64{"1": low, "2": high, "8": {1, 2, 3, 4, 5, -1}}),
-	} {
-		s, err := Read(dir, nil)
-		require.NoError(t, err)
-		s.Name = fmt.Sprint(len(sets))
-		sets = append(sets, s)
-	}
-	all := New(sets, metrics(t, Usual()...))
-	var got []string
-	for _, r := range all.Rows {
-		got = append(got, fmt.Sprintf("%s %s %v %v %s", r.Cell, r.Name, r.Cells[0].Median, r.Cells[1].Median, r.Cells[1].Verdict))
-	}
-	require.Equal(t, []string{
-		"threads=1 found 102.5 102.5 no difference", "threads=2 found 102.5 202.5 better", "threads=4 found 102.5 0 ",
-		"threads=8 found 0 3 ",
-	}, got)
-	require.Empty(t, all.Differences)
-	require.Equal(t, []string{
-		"1 threads=4: the sweep has no such cell", "0 threads=8: the sweep has no such cell",
-		"1 threads=8: 1 of 6 runs are left out, as they failed; the first: not even 10 msg/s passes the thresholds: ack.p99 < 1ms: 7ms",
-	}, notes(sets))
-	var b bytes.Buffer
-	require.NoError(t, all.Write(&b, "text"))
-	require.Contains(t, b.String(), "threads=2 found")
-	require.Contains(t, b.String(), "1 against 0: better: threads=2 found +97.6%; no difference: threads=1 found\n")
+	low, high := made(t, nil, 100, 101, 102, 103, 104, 105), made(t, nil, 200, 201, 202, 203, 204, 205)
+	a, err := Read(low, nil)
+	require.NoError(t, err)
+	b, err := Read(high, nil)
+	require.NoError(t, err)
+	rows := New([]Set{a, b}, metrics(t, Usual()...)).Rows
+	require.Len(t, rows, 1)
+	require.Equal(t, []any{102.5, 202.5, Better}, []any{rows[0].Cells[0].Median, rows[0].Cells[1].Median, rows[0].Cells[1].Verdict})
+
+	_, err = Read(made(t, []sweeps.Axis{{Name: "threads", Values: []string{"1", "2"}}}, 5), nil)
+	require.ErrorContains(t, err, "is a sweep with several cells")
 }
 
 // TestSweepThatGoesOn: a sweep that has not ended is refused.
 func TestSweepThatGoesOn(t *testing.T) {
-	dir := made(t, []string{"1"}, map[string][]float64{"1": {5, 6}})
+	dir := made(t, nil, 5, 6)
 	s, err := sweeps.ReadSweep(dir)
 	require.NoError(t, err)
 	s.Runs[1].State = sweeps.Running

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/words"
@@ -21,7 +22,7 @@ const maxRepeats = 1000
 // ErrIncomplete says that a run was killed, or still runs, so that its figures are not those of its plan.
 var ErrIncomplete = errors.New("the run did not come to its end")
 
-// Set is one side of a comparison: the repeats of a run or of a search, or of each cell of a sweep.
+// Set is one side of a comparison: the repeats of a run or of a search.
 type Set struct {
 	Name    string
 	Repeats []Repeat
@@ -36,8 +37,6 @@ type Repeat struct {
 	Metrics map[string]float64
 	// AtLeast: perfmq was the limit, so that the rates are lower bounds.
 	AtLeast bool
-	// Cell is the name of the cell of a sweep; empty for others.
-	Cell string
 
 	search bool
 }
@@ -55,8 +54,8 @@ func Repeats(results ...*result.Result) (list []Repeat) {
 	return list
 }
 
-// Read reads a set: the result or the search in a folder, all in the folders in it, which are repeats, or those of each
-// cell of a sweep. The check, if there is one, refuses results whose numbers contradict each other.
+// Read reads a set: the result or the search in a folder, or all in the folders in it, which are repeats. The check, if
+// there is one, refuses results whose numbers contradict each other.
 func Read(dir string, check func(*result.Result) error) (Set, error) {
 	s := Set{Name: filepath.Base(filepath.Clean(dir)), check: check}
 	err := s.add(dir)
@@ -64,7 +63,7 @@ func Read(dir string, check func(*result.Result) error) (Set, error) {
 	case !errors.Is(err, result.ErrNoResult):
 		return s, err
 	case record.IsSweep(dir):
-		return s, s.readSweep(dir)
+		return s, s.readRepeats(dir)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -147,11 +146,16 @@ func (s *Set) searched(dir string, f *record.Found) (Repeat, error) {
 	return found, nil
 }
 
-// readSweep reads the runs of a sweep. One without axes has one cell, without a name.
-func (s *Set) readSweep(dir string) error {
+// readRepeats reads the runs of a sweep of one cell.
+func (s *Set) readRepeats(dir string) error {
 	of, err := record.ReadSweep(dir)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case len(of.Axes) > 0:
+		return &plan.Mistake{Text: dir + " is a sweep with several cells", Hint: "compare the folders of its cells"}
+	case len(of.Runs) == 0:
+		return fmt.Errorf("read %s: %w", dir, result.ErrNoResult)
 	}
 	own := regexp.MustCompile("-" + regexp.QuoteMeta(of.ID) + `-[0-9]+-[0-9]+\b`)
 	for i := range of.Runs {
@@ -163,42 +167,12 @@ func (s *Set) readSweep(dir string) error {
 		if err := s.add(path); err != nil {
 			return err
 		}
-		last := &s.Repeats[len(s.Repeats)-1]
-		last.Cell = of.Title(r.Values)
-		if of.ID != "" { // fresh destinations have the names of their run
+		if last := &s.Repeats[len(s.Repeats)-1]; of.ID != "" { // fresh destinations have the names of their run
 			last.Plan = json.RawMessage(own.ReplaceAll(last.Plan, nil))
 		}
 	}
-	if len(of.Runs) == 0 {
-		return fmt.Errorf("read %s: %w", dir, result.ErrNoResult)
-	}
 	return nil
 }
-
-// cells returns the names of the cells of sweeps, in the order of the first set, then those that only others have. Sets
-// that are no sweeps are one cell without a name.
-func cells(sets []Set) (names []string) {
-	for i := range sets {
-		for _, r := range slices.Concat(sets[i].Repeats, sets[i].Failed) {
-			if !slices.Contains(names, r.Cell) {
-				names = append(names, r.Cell)
-			}
-		}
-	}
-	return names
-}
-
-// of returns the repeats of a cell.
-func (s *Set) of(cell string) *Set {
-	other := func(r Repeat) bool { return r.Cell != cell }
-	return &Set{
-		Name: s.Name, Repeats: slices.DeleteFunc(slices.Clone(s.Repeats), other),
-		Failed: slices.DeleteFunc(slices.Clone(s.Failed), other),
-	}
-}
-
-// isSweep tells whether the set has cells.
-func (s *Set) isSweep() bool { return len(s.Repeats) > 0 && s.Repeats[0].Cell != "" }
 
 // Failed tells why the figures of a run are not those of its plan: it lost or refused messages, or it ended early. It
 // is empty for a run whose figures count, which may have missed a threshold.
@@ -216,20 +190,16 @@ func Failed(r *result.Result) string {
 	}
 }
 
-// Sift takes failed runs out of a set. If all of a cell have failed they stay.
+// Sift takes failed runs out of a set. If all have failed they stay.
 func (s *Set) Sift() {
-	var sifted []Repeat
-	for _, cell := range cells([]Set{*s}) {
-		all := s.of(cell).Repeats
-		good := slices.DeleteFunc(slices.Clone(all), func(r Repeat) bool { return Failed(r.Result) != "" })
-		s.Failed = append(s.Failed, slices.DeleteFunc(slices.Clone(all),
-			func(r Repeat) bool { return Failed(r.Result) == "" })...)
-		if len(good) > 0 {
-			all = good
+	for _, r := range s.Repeats {
+		if Failed(r.Result) != "" {
+			s.Failed = append(s.Failed, r)
 		}
-		sifted = append(sifted, all...)
 	}
-	s.Repeats = sifted
+	if len(s.Failed) < len(s.Repeats) {
+		s.Repeats = slices.DeleteFunc(slices.Clone(s.Repeats), func(r Repeat) bool { return Failed(r.Result) != "" })
+	}
 }
 
 // Bounded is the number of repeats of which perfmq was the limit.
@@ -248,37 +218,26 @@ func bounded(sets []Set) string {
 	for i := range sets {
 		n, all = n+sets[i].Bounded(), all+len(sets[i].Repeats)
 	}
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("perfmq was the limit of %d of %d runs, so their rates are lower bounds", n, all)
+	return record.LowerBounds(n, all)
 }
 
-// notes says of each set, or each cell of it, with failed runs how many there are, and whether their figures are left
-// out; and which cells a set does not have.
+// notes says of each set with failed runs how many there are, and whether their figures are left out.
 func notes(sets []Set) (list []string) {
-	for _, cell := range cells(sets) {
-		for i := range sets {
-			s := sets[i].of(cell)
-			name := sets[i].Name
-			if cell != "" {
-				name += " " + cell
-			}
-			n, all := len(s.Failed), len(s.Repeats)
-			switch {
-			case n == 0 && all == 0:
-				list = append(list, name+": the sweep has no such cell")
-			case n == 0:
-			case Failed(s.Repeats[0].Result) == "":
-				list = append(list, fmt.Sprintf("%s: %d of %d runs are left out, as they failed; the first: %s", name, n, n+all,
-					Failed(s.Failed[0].Result)))
-			case s.Failed[0].search:
-				list = append(list, fmt.Sprintf("%s: no search found a rate; the first: %s", name, Failed(s.Failed[0].Result)))
-			default:
-				list = append(list, fmt.Sprintf("%s: %s failed, and the figures are those of failed runs; the first: %s",
-					name, words.Plural(n, "run"), Failed(s.Failed[0].Result)))
-			}
+	for i := range sets {
+		s := &sets[i]
+		n := len(s.Failed)
+		if n == 0 {
+			continue
 		}
+		text := fmt.Sprintf("%d of %d runs are left out, as they failed", n, n+len(s.Repeats))
+		switch {
+		case Failed(s.Repeats[0].Result) == "":
+		case s.Failed[0].search:
+			text = "no search found a rate"
+		default:
+			text = words.Plural(n, "run") + " failed, and the figures are those of failed runs"
+		}
+		list = append(list, fmt.Sprintf("%s: %s; the first: %s", s.Name, text, Failed(s.Failed[0].Result)))
 	}
 	return list
 }

@@ -4,65 +4,40 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
-	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/words"
 )
 
-// Formats are those of [Comparison.Write].
-func Formats() []string { return []string{"text", "markdown"} }
-
 // Write writes the comparison: the rows side by side, and under them differences, notes and a summary of each set.
-func (c *Comparison) Write(w io.Writer, format string) error {
-	text := func(s string) string { return s }
-	title, difference, or, note, end := "The runs differ in:\n", "  ", " | ", "note: ", "\n"
+func (c *Comparison) Write(w io.Writer) error {
 	var b strings.Builder
-	if format == "markdown" {
-		text, title, difference, or, note, end = safetext.Markdown, "", "- ", " / ", "", "\n\n"
-	}
 	if first := bounded(c.Sets); first != "" {
-		b.WriteString(first + end)
+		b.WriteString(first + "\n")
 	}
-	if format == "markdown" {
-		c.writeMarkdown(&b)
-	} else {
-		tw := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-		for _, line := range c.Table(threshold.Unit.Format) {
-			_, _ = fmt.Fprintln(tw, strings.TrimRight(strings.Join(line, "\t"), "\t")) // a Builder never fails
-		}
-		_ = tw.Flush()
+	tw := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	for _, line := range c.Table(threshold.Unit.Format) {
+		_, _ = fmt.Fprintln(tw, strings.TrimRight(strings.Join(line, "\t"), "\t")) // a Builder never fails
 	}
+	_ = tw.Flush()
 	if len(c.Differences) > 0 {
-		b.WriteString("\n" + title)
+		b.WriteString("\nThe runs differ in:\n")
 	}
 	for _, d := range c.Differences {
-		b.WriteString(difference + text(d.title()+": "+d.joined(or)) + "\n")
+		b.WriteString("  " + d.Kind + " " + d.Name + ": " + d.joined() + "\n")
 	}
 	b.WriteString("\n")
 	for _, n := range notes(c.Sets) {
-		b.WriteString(note + text(n) + end)
+		b.WriteString("note: " + n + "\n")
 	}
 	for i := 1; i < len(c.Sets); i++ {
-		b.WriteString(c.Summary(i) + end)
+		b.WriteString(c.Summary(i) + "\n")
 	}
-	_, err := io.WriteString(w, strings.TrimSuffix(b.String(), end)+"\n")
+	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// writeMarkdown writes the rows as a table for a merge request.
-func (c *Comparison) writeMarkdown(b *strings.Builder) {
-	for i, line := range c.Table(threshold.Unit.Format) {
-		for k := range line {
-			line[k] = strings.ReplaceAll(line[k], "|", `\|`)
-		}
-		b.WriteString("| " + strings.Join(line, " | ") + " |\n")
-		if i == 0 {
-			b.WriteString("|" + strings.Repeat(" --- |", len(line)) + "\n")
-		}
-	}
 }
 
 // Table returns the rows as texts, the first being the head. Format writes a value of a unit.
@@ -77,7 +52,7 @@ func (c *Comparison) Table(format func(threshold.Unit, float64) string) [][]stri
 	list := [][]string{head}
 	for r := range c.Rows {
 		row := &c.Rows[r]
-		line := []string{row.title()}
+		line := []string{row.Name}
 		for i := range row.Cells {
 			cell := &row.Cells[i]
 			line = append(line, cell.text(func(v float64) string { return format(row.Metric.Unit, v) }))
@@ -114,7 +89,7 @@ func (c *Comparison) Summary(i int) string {
 	of := map[string][]string{}
 	for r := range c.Rows {
 		cell := &c.Rows[r].Cells[i]
-		text := c.Rows[r].title()
+		text := c.Rows[r].Name
 		if cell.Verdict == Better || cell.Verdict == Worse {
 			text += " " + cell.String()
 		}
@@ -136,10 +111,10 @@ func (c *Comparison) Summary(i int) string {
 }
 
 // joined are the values of a difference; a set without one has a dash.
-func (d *Difference) joined(or string) string {
-	var values []string
-	for _, v := range d.Values {
-		values = append(values, cmp.Or(v, "-"))
+func (d *Difference) joined() string {
+	values := slices.Clone(d.Values)
+	for i := range values {
+		values[i] = cmp.Or(values[i], "-")
 	}
-	return strings.Join(values, or)
+	return strings.Join(values, " | ")
 }

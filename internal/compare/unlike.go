@@ -21,20 +21,8 @@ type Difference struct {
 	Values []string `json:"values"`
 }
 
-func (d *Difference) title() string { return d.Kind + " " + d.Name }
-
-// differences returns the differences in plans, labels, versions and machines of the sets, or of the repeats of one. Of
-// sweeps they are those of the cells that all of them have: cells of one sweep differ on purpose.
+// differences returns the differences in plans, labels, versions and machines of the sets, or of the repeats of one.
 func differences(sets []Set) (list []Difference) {
-	repeats := make([][]Repeat, len(sets))
-	for _, cell := range cells(sets) {
-		if !slices.ContainsFunc(sets, func(s Set) bool { return len(s.of(cell).Repeats) == 0 }) {
-			for i := range sets {
-				repeats[i] = append(repeats[i], sets[i].of(cell).Repeats...)
-			}
-		}
-	}
-	sweeps := sets[0].isSweep()
 	for _, kind := range []struct {
 		name string
 		of   func(*Repeat) map[string]string
@@ -44,29 +32,25 @@ func differences(sets []Set) (list []Difference) {
 		{"version", func(r *Repeat) map[string]string { return Versions(r.Result) }},
 		{"machine", machineOf},
 	} {
-		values := make([]map[string][]string, len(sets))
-		names := map[string]bool{}
-		for i := range repeats {
-			values[i] = map[string][]string{}
-			for k := range repeats[i] {
-				for name, v := range kind.of(&repeats[i][k]) {
-					names[name] = true
-					if !slices.Contains(values[i][name], v) {
-						values[i][name] = append(values[i][name], v)
+		values := map[string][][]string{} // by name, of each set
+		for i := range sets {
+			for k := range sets[i].Repeats {
+				for name, v := range kind.of(&sets[i].Repeats[k]) {
+					if values[name] == nil {
+						values[name] = make([][]string, len(sets))
+					}
+					if of := &values[name][i]; !slices.Contains(*of, v) {
+						*of = append(*of, v)
 					}
 				}
 			}
 		}
-		for _, name := range slices.Sorted(maps.Keys(names)) {
+		for _, name := range slices.Sorted(maps.Keys(values)) {
 			d := Difference{Kind: kind.name, Name: name}
 			differs := false
-			for i := range sets {
-				all := values[i][name]
-				if sweeps { // their cells may come in any order
-					slices.Sort(all)
-				}
+			for _, all := range values[name] {
 				d.Values = append(d.Values, strings.Join(all, ", "))
-				differs = differs || len(all) > 1 && !sweeps || d.Values[i] != d.Values[0]
+				differs = differs || len(all) > 1 || d.Values[len(d.Values)-1] != d.Values[0]
 			}
 			if differs {
 				list = append(list, d)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -183,11 +182,10 @@ func pageOf(name string, runs ...*Run) *Page {
 	return p
 }
 
-func runOf(t *testing.T, name string, r *result.Result, warmup result.Latencies) *Run {
+func runOf(t *testing.T, name string, r *result.Result) *Run {
 	t.Helper()
-	run, err := NewRun(name, r)
+	run, err := newRun(name, r, 1)
 	require.NoError(t, err)
-	run.Warmup = warmup
 	return run
 }
 
@@ -219,8 +217,7 @@ func TestPageInBrowser(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t)
 	r := told(t)
-	_, warmup := resultOf(t, usual())
-	url := b.open(t, pageOf("run", runOf(t, "run", r, warmup)))
+	url := b.open(t, pageOf("run", runOf(t, "run", r)))
 	assert.Equal(t, int64(10), eval[int64](t, b, `[...document.querySelectorAll('#charts figure')].filter(f => !f.hidden && f.querySelector('canvas')).length`), "no backlog, no chart of it")
 	b.picture(t, "run-desktop-light")
 
@@ -284,15 +281,9 @@ func TestPageInBrowser(t *testing.T) {
 	assert.Equal(t, "3 s: completed 100/s, received 100/s, sent 100/s", b.value(t, "throughput"))
 	toggle("throughput", "warm-up")
 
-	// The curve by percentile has 500 messages, and 650 with the warm-up.
-	last := func() float64 {
-		return eval[float64](t, b, `+document.querySelector('#percentiles .plot').getAttribute('aria-valuemax')`)
-	}
+	// The curve by percentile has the 500 messages after the warm-up.
 	key("percentiles", kb.End)
 	assert.Equal(t, "99.8% within: ack 2.29 ms, transfer 4.58 ms", b.value(t, "percentiles"))
-	before := last()
-	toggle("percentiles", "warm-up")
-	assert.Greater(t, last(), before)
 
 	// Another latency, and a hidden curve.
 	b.call(t, `const s = document.querySelector('#latency select'); s.value = 'transfer'; s.dispatchEvent(new Event('change'))`)
@@ -309,11 +300,11 @@ func TestPageInBrowser(t *testing.T) {
 func TestLonelyPointInBrowser(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t)
-	r, warmup := resultOf(t, []load{
+	r := resultOf(t, []load{
 		{step: "load", phase: result.Measure, sent: 100, completed: 100, receive: 50},
 		{step: "load", phase: result.Drain, receive: 50, length: second / 10}, // too short for a rate
 	})
-	url := b.open(t, pageOf("run", runOf(t, "run", r, warmup)))
+	url := b.open(t, pageOf("run", runOf(t, "run", r)))
 	b.until(t, `(() => { const c = document.querySelector('#throughput canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i + 2] > d[i] + 100) n++; return n > 4; })()`)
 	b.quiet(t, url)
 }
@@ -322,8 +313,7 @@ func TestLonelyPointInBrowser(t *testing.T) {
 func TestPageForEveryone(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t)
-	_, warmup := resultOf(t, usual())
-	url := b.open(t, pageOf("run", runOf(t, "run", told(t), warmup)))
+	url := b.open(t, pageOf("run", runOf(t, "run", told(t))))
 	send(t, b, cdppage.SetBypassCSP, cdppage.SetBypassCSPParams{Enabled: true}) // axe is not part of the page
 	for _, c := range []struct {
 		name          string
@@ -369,7 +359,7 @@ func TestHostileTextsInBrowser(t *testing.T) {
 	r.Outages[0].Host, r.BrokerSide[0].Events[0].Text, r.Rows[0].BrokerSide.Series[evil] = evil, evil, 1
 	r.Scenario, r.Stalls[0].Side, r.Findings[0].Text, r.Outcome.Reason = evil, evil, evil, evil
 	r.Steps = append(r.Steps, result.Step{Name: evil})
-	p := pageOf(evil, runOf(t, evil, r, result.Latencies{}), runOf(t, evil+"2", told(t), result.Latencies{}))
+	p := pageOf(evil, runOf(t, evil, r), runOf(t, evil+"2", told(t)))
 	url := b.open(t, p)
 	assert.Contains(t, eval[string](t, b, `document.querySelector('#throughput .legend').textContent`), evil[:40])
 	assert.Equal(t, int64(0), eval[int64](t, b, `document.querySelectorAll('img').length`))
@@ -380,7 +370,7 @@ func TestHostileTextsInBrowser(t *testing.T) {
 func TestLongPageInBrowser(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t)
-	url := b.open(t, pageOf("night", runOf(t, "night", long(12*3600), result.Latencies{})))
+	url := b.open(t, pageOf("night", runOf(t, "night", long(12*3600))))
 	b.do(t, chromedp.Focus(chromedp.CSS("#throughput .plot")), chromedp.KeyEvent(kb.End))
 	assert.Contains(t, b.value(t, "throughput"), "12:00 h: completed ")
 	found := eval[bool](t, b, `(() => { const p = document.querySelector('#throughput .plot'); const n = +p.getAttribute('aria-valuemax');
@@ -396,7 +386,7 @@ func TestLivePageInBrowser(t *testing.T) {
 	t.Parallel()
 	f, err := NewFeed("127.0.0.1:0")
 	require.NoError(t, err)
-	r, _ := resultOf(t, usual())
+	r := resultOf(t, usual())
 	require.NoError(t, f.Start(r.Head))
 	require.NoError(t, f.Row(r.Rows[0]))
 	require.NoError(t, f.Row(r.Rows[1]))
@@ -441,35 +431,5 @@ func TestMatrixInBrowser(t *testing.T) {
 		assert.Empty(t, b.violations(t), dark)
 		b.picture(t, fmt.Sprintf("matrix-dark-%v", dark))
 	}
-	b.quiet(t, url)
-}
-
-// TestLiveErrorInBrowser: an error of making the page is shown once, and the browser waits for the next version.
-func TestLiveErrorInBrowser(t *testing.T) {
-	t.Parallel()
-	s, err := NewServer("127.0.0.1:0", "--web")
-	require.NoError(t, err)
-	r, _ := resultOf(t, usual())
-	page := pageOf("run", runOf(t, "run", r, result.Latencies{}))
-	s.Publish(func() (*Page, error) { return page, nil }, false)
-	b := newBrowser(t)
-	url := "http://" + s.Address().String() + "/"
-	b.do(t, chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS("#throughput canvas")))
-	s.Publish(func() (*Page, error) { return nil, errors.New("the disk is gone") }, false)
-	b.until(t, `document.getElementById('live').textContent === 'the disk is gone'`)
-	eval[bool](t, b, `new Promise(done => setTimeout(() => done(true), 500))`)
-	again := pageOf("run again", runOf(t, "run", r, result.Latencies{}))
-	s.Publish(func() (*Page, error) { return again, nil }, true)
-	b.until(t, `document.getElementById('live').textContent === 'The run has ended' && document.title.includes('run again')`)
-	require.NoError(t, s.Close())
-	b.mu.Lock()
-	polls := 0
-	for _, r := range b.requests {
-		if strings.Contains(r, "/data?") {
-			polls++
-		}
-	}
-	b.mu.Unlock()
-	assert.LessOrEqual(t, polls, 10, "one for each version, and one for each pollTime that passes")
 	b.quiet(t, url)
 }

@@ -21,14 +21,14 @@ type (
 		Name  string `json:"name"`
 		Group int    `json:"group"`
 		// Seconds is the length of a point of several rows; the curves then have their lowest and highest values.
-		Seconds     float64                `json:"seconds"`
-		Time        []number64             `json:"time"`
-		Curves      []curve                `json:"curves"` // over time
-		Bands       []band                 `json:"bands"`
-		Steps       []stepAt               `json:"steps"`
-		Events      []stepAt               `json:"events,omitempty"` // of the broker
-		Percentiles map[string]percentiles `json:"percentiles"`
-		Offered     number64               `json:"offered"` // the rate that was asked for; 0 without one
+		Seconds     float64                  `json:"seconds"`
+		Time        []number64               `json:"time"`
+		Curves      []curve                  `json:"curves"` // over time
+		Bands       []band                   `json:"bands"`
+		Steps       []stepAt                 `json:"steps"`
+		Events      []stepAt                 `json:"events,omitempty"` // of the broker
+		Percentiles map[string]*distribution `json:"percentiles"`
+		Offered     number64                 `json:"offered"` // the rate that was asked for; 0 without one
 	}
 	// band is a marked period: a warm-up, a drain, a stall or an outage.
 	band struct {
@@ -77,7 +77,7 @@ func (r *Run) data() runData {
 	s := r.series
 	d := runData{
 		Name: r.Name, Group: r.group, Seconds: float64(s.span) / 1e6,
-		Percentiles: map[string]percentiles{}, Curves: r.curves(), Events: r.events(),
+		Percentiles: map[string]*distribution{}, Curves: r.curves(), Events: r.events(),
 		Time: []number64{}, Bands: []band{}, Steps: []stepAt{},
 	}
 	for i := range s.points {
@@ -96,7 +96,7 @@ func (r *Run) data() runData {
 	}
 	d.Bands = append(d.Bands, r.outageBands()...)
 	for _, name := range result.KindNames() {
-		if c, ok := percentilesOf(r.Result.Latencies.Get(name), r.Warmup.Get(name)); ok {
+		if c := distributionOf(r.Result.Latencies.Get(name)); c != nil {
 			d.Percentiles[name] = c
 		}
 	}

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -8,108 +9,69 @@ import (
 )
 
 const (
-	// enoughMinutes is how many minutes a slope takes at least, and fullMinute how long the rows of one must be.
-	enoughMinutes = 10
-	fullMinute    = 50_000_000
+	enoughMinutes = 10 // that a slope takes
 	minute        = 60_000_000
 )
 
-// drift has the sums for lines through the means of minutes, so that its size does not depend on the length of a run.
-type drift struct {
-	number int64 // of the minute
-	length int64 // of its rows so far
-	lines  []leastSquares
-}
-
-func (d *drift) add(r *result.Row) {
-	if n := (r.Elapsed - r.Length/2) / minute; n != d.number {
-		d.next(n)
-	}
-	d.length += r.Length
-	seconds := float64(r.Length) / 1e6
-	if r.Producers != nil {
-		d.value("completed, messages/s", float64(r.Producers.Completed), seconds)
-	}
-	if r.Consumers != nil {
-		d.value("received, messages/s", float64(r.Consumers.Received), seconds)
-	}
-	for _, name := range []string{"response", "ack", "transfer"} {
-		if l := r.Latencies.Get(name); l != nil {
-			d.value(name+" time, mean, ms", float64(l.Sum)/1e3, float64(l.Count))
+// minutes joins the measured points to full minutes.
+func (s *series) minutes() (list []point) {
+	for i := range s.points {
+		p := s.points[i]
+		switch n := len(list); {
+		case p.phase != result.Measure:
+		case n > 0 && list[n-1].length < minute:
+			list[n-1].add(&p)
+		default:
+			p.values = maps.Clone(p.values)
+			list = append(list, p)
 		}
 	}
-	if b := r.BrokerSide; b != nil && b.Memory != nil {
-		d.value("memory of the broker, MB", float64(*b.Memory)/1e6, 1)
-	}
-	if b := r.BrokerSide; b != nil && b.Heap != nil {
-		d.value("heap of the broker, MB", float64(*b.Heap)/1e6, 1)
-	}
-	if r.Tester.Memory > 0 {
-		d.value("memory of the tester, MB", float64(r.Tester.Memory)/1e6, 1)
-	}
+	return slices.DeleteFunc(list, func(p point) bool { return p.length < minute })
 }
 
-// value adds a value to the mean of the present minute.
-func (d *drift) value(name string, sum, weight float64) {
-	i := slices.IndexFunc(d.lines, func(l leastSquares) bool { return l.name == name })
-	if i < 0 {
-		i, d.lines = len(d.lines), append(d.lines, leastSquares{name: name})
+// trend returns the mean of values, the slope of the line through them by the least squares, and two standard errors of
+// the slope.
+func trend(x, y []float64) (mean, slope, within float64) {
+	n := float64(len(x))
+	center := 0.0
+	for i := range x {
+		center, mean = center+x[i]/n, mean+y[i]/n
 	}
-	l := &d.lines[i]
-	l.sum, l.weight = l.sum+sum, l.weight+weight
-}
-
-// next ends a minute.
-func (d *drift) next(number int64) {
-	for i := range d.lines {
-		l := &d.lines[i]
-		if l.weight > 0 && d.length >= fullMinute {
-			l.add(float64(d.number)/60, l.sum/l.weight)
-		}
-		l.sum, l.weight = 0, 0
+	var xx, xy, yy float64
+	for i := range x {
+		dx, dy := x[i]-center, y[i]-mean
+		xx, xy, yy = xx+dx*dx, xy+dx*dy, yy+dy*dy
 	}
-	d.number, d.length = number, 0
-}
-
-// leastSquares has the sums for a line through points. Values are kept as differences from the first, which are small.
-type leastSquares struct {
-	name                  string
-	sum, weight           float64 // in the present minute
-	n, first              float64
-	sx, sy, sxx, sxy, syy float64
-}
-
-func (l *leastSquares) add(x, y float64) {
-	if l.n == 0 {
-		l.first = y
-	}
-	y -= l.first
-	l.n, l.sx, l.sy, l.sxx, l.sxy, l.syy = l.n+1, l.sx+x, l.sy+y, l.sxx+x*x, l.sxy+x*y, l.syy+y*y
-}
-
-// slope returns the slope of the line, and two standard errors of it.
-func (l *leastSquares) slope() (slope, within float64) {
-	xx, xy, yy := l.sxx-l.sx*l.sx/l.n, l.sxy-l.sx*l.sy/l.n, l.syy-l.sy*l.sy/l.n
 	slope = xy / xx
-	return slope, 2 * math.Sqrt(max(0, yy-slope*xy)/(l.n-2)/xx)
+	return mean, slope, 2 * math.Sqrt(max(0, yy-slope*xy)/(n-2)/xx)
 }
 
 // driftTable tells how the figures of a long run of one step changed.
 func driftTable(r *Run) Table {
 	t := Table{
 		Title: "Drift", Head: []string{"", "mean", "change per hour", "± two standard errors", "so it"},
-		Note: "Lines through the means of full minutes after the warm-up, outages included. A change within two standard " +
-			"errors is not to be told from chance.",
+		Note: "Lines through the minutes after the warm-up, outages included: rates are averages, others the highest " +
+			"second. A change within two standard errors is not to be told from chance.",
 	}
-	if len(r.tally.steps) != 1 {
+	minutes := r.series.minutes()
+	if len(r.tally.steps) != 1 || len(minutes) < enoughMinutes {
 		return t
 	}
-	for i := range r.tally.drift.lines {
-		l := &r.tally.drift.lines[i]
-		if l.n < enoughMinutes {
+	drifting := []string{"completed", "received", "response p50", "ack p50", "transfer p50", "memory", "heap"}
+	for _, f := range figures() {
+		if !slices.Contains(drifting, f.name) || !r.has(f.role) {
 			continue
 		}
-		slope, within := l.slope()
+		var hours, values []float64
+		for i := range minutes {
+			if v, known := minutes[i].values[f.name]; known {
+				hours, values = append(hours, float64(minutes[i].to)/60/minute), append(values, v.drawn())
+			}
+		}
+		if len(values) < enoughMinutes {
+			continue
+		}
+		mean, slope, within := trend(hours, values)
 		says := "stays"
 		switch {
 		case slope > within:
@@ -117,7 +79,7 @@ func driftTable(r *Run) Table {
 		case slope < -within:
 			says = "falls"
 		}
-		t.Rows = append(t.Rows, []string{l.name, number(l.first + l.sy/l.n), number(slope), number(within), says})
+		t.Rows = append(t.Rows, []string{f.name + ", " + f.unit, number(mean), number(slope), number(within), says})
 	}
 	return t
 }

@@ -167,7 +167,6 @@ type curve struct {
 
 // curves returns the curves of all figures that some point has.
 func (r *Run) curves() (list []curve) {
-	roles := map[string]bool{"": true, sending: r.sends(), receiving: r.receives()}
 	seen := map[string]bool{}
 	for i := range r.series.points {
 		for key := range r.series.points[i].values {
@@ -196,7 +195,7 @@ func (r *Run) curves() (list []curve) {
 		list = append(list, c)
 	}
 	for _, f := range figures() {
-		if seen[f.name] && roles[f.role] {
+		if seen[f.name] && r.has(f.role) {
 			add(f.name, &f)
 		}
 	}

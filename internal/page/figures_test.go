@@ -82,7 +82,7 @@ func TestThinnedSide(t *testing.T) {
 // TestManySeries: a result may have any number of series.
 func TestManySeries(t *testing.T) {
 	t.Parallel()
-	r, _ := resultOf(t, usual())
+	r := resultOf(t, usual())
 	for i := range r.Rows {
 		u := &result.BrokerUse{Series: map[string]float64{}}
 		for k := range 100 {
@@ -90,7 +90,7 @@ func TestManySeries(t *testing.T) {
 		}
 		r.Rows[i].BrokerSide = u
 	}
-	run, err := NewRun("run", r)
+	run, err := newRun("run", r, 1)
 	require.NoError(t, err)
 	series := 0
 	for _, c := range run.curves() {

@@ -91,14 +91,14 @@ func rowsOf(loads []load) (rows []result.Row) {
 }
 
 // resultOf returns the result of a made-up run as perfmq writes it, with rates from its rows.
-func resultOf(t *testing.T, loads []load) (*result.Result, result.Latencies) {
+func resultOf(t *testing.T, loads []load) *result.Result {
 	t.Helper()
 	rows := rowsOf(loads)
 	sum := result.NewSum(head())
 	for i := range rows {
 		require.NoError(t, sum.Add(&rows[i]))
 	}
-	r, warmup := sum.Result()
+	r := sum.Result()
 	r.Rows, r.Complete = rows, true
 	r.Outcome = result.Outcome{Success: true, Reason: "duration reached"}
 	r.Limit = &result.Limit{Kind: result.LimitNone, Share: 1, Text: "the rate was reached"}
@@ -122,7 +122,7 @@ func resultOf(t *testing.T, loads []load) (*result.Result, result.Latencies) {
 	for i := range r.Steps {
 		r.Steps[i].Figures = figures(&tallied.steps[i])
 	}
-	return r, warmup
+	return r
 }
 
 // usual returns a run with two seconds of warm-up, five measured seconds with a stall in the third, and a drain.
@@ -153,14 +153,6 @@ func write(t *testing.T, dir string, r *result.Result) {
 		require.NoError(t, w.Finish(*r))
 	}
 	require.NoError(t, w.Close())
-}
-
-// finish completes the result of a live run in its folder.
-func finish(t *testing.T, dir string, r *result.Result) {
-	t.Helper()
-	ended := filepath.Join(t.TempDir(), "ended")
-	write(t, ended, r)
-	require.NoError(t, os.Rename(filepath.Join(ended, result.ResultFile), filepath.Join(dir, result.ResultFile)))
 }
 
 // almost reports whether two numbers are equal except for rounding.

@@ -27,12 +27,11 @@ type view struct {
 	Summaries []string
 	// Top and Bottom are the tables above and below the charts, but those of single runs. Of a sweep or a search the rows
 	// of all runs are below.
-	Top, Bottom []Table
-	// Only in the page itself, not in the words of a live page.
+	Top, Bottom             []Table
 	Policy, Styles, Licence template.HTML
 	Scripts                 []template.HTML
 	Data                    template.JS
-	Version                 uint64 // version of a live page; 0 otherwise
+	Live                    string // version of a live page; empty otherwise
 }
 
 func (p *Page) view() *view {
@@ -56,8 +55,8 @@ func (p *Page) view() *view {
 		v.Lead, v.Top, v.Bottom = p.search.verdict(), []Table{p.search.table()}, []Table{messages(runs)}
 	case v.Several:
 		comparison, summaries := p.comparison()
-		v.Summaries = append(p.notes, summaries...)
-		v.Top = []Table{verdicts(runs), comparison, p.differences(), messages(runs)}
+		v.Summaries = summaries
+		v.Top = append(append([]Table{verdicts(runs)}, comparison...), messages(runs))
 	default:
 		v.Top = []Table{messages(runs)}
 	}
@@ -66,20 +65,24 @@ func (p *Page) view() *view {
 }
 
 // HTML writes the page, which needs no other file and no network.
-func (p *Page) HTML(w io.Writer) error { return p.html(w, 0) }
+func (p *Page) HTML(w io.Writer) error { return p.html(w, "") }
 
-func (p *Page) html(w io.Writer, version uint64) error {
+func (p *Page) html(w io.Writer, version string) error {
 	v := p.view()
-	v.Version = version
+	v.Live = version
 	data, err := json.Marshal(dataOf(p)) // escapes <, > and &, too
 	if err != nil {
 		return fmt.Errorf("encode the charts: %w", err)
 	}
 	v.Data = template.JS(data) //nolint:gosec // JSON that was just encoded
-	v.embed(version > 0)
+	v.embed()
+	t, err := template.ParseFS(assets, "assets/page.html")
+	if err != nil {
+		return fmt.Errorf("render the page: %w", err)
+	}
 	var b bytes.Buffer
-	if err := render(&b, "page", v); err != nil {
-		return err
+	if err := t.ExecuteTemplate(&b, "page", v); err != nil {
+		return fmt.Errorf("render the page: %w", err)
 	}
 	if b.Len() > maxPage {
 		return fmt.Errorf("the page would have %d bytes, above %d: report fewer runs at once", b.Len(), maxPage)
@@ -88,26 +91,8 @@ func (p *Page) html(w io.Writer, version uint64) error {
 	return err
 }
 
-// words returns the body of the page, which a live page replaces at each version.
-func (p *Page) words() (string, error) {
-	var b bytes.Buffer
-	err := render(&b, "words", p.view())
-	return b.String(), err
-}
-
-func render(w io.Writer, name string, v *view) error {
-	t, err := template.New("page").ParseFS(assets, "assets/page.html")
-	if err == nil {
-		err = t.ExecuteTemplate(w, name, v)
-	}
-	if err != nil {
-		return fmt.Errorf("render the page: %w", err)
-	}
-	return nil
-}
-
 // embed puts styles, scripts and their policy into the view.
-func (v *view) embed(live bool) {
+func (v *view) embed() {
 	read := func(name string) string {
 		text, _ := assets.ReadFile(name) // cannot fail: it is in the program
 		return string(text)
@@ -121,7 +106,7 @@ func (v *view) embed(live bool) {
 		policy += " '" + hash(text) + "'"
 	}
 	policy += "; base-uri 'none'; form-action 'none'"
-	if live {
+	if v.Live != "" {
 		policy += "; connect-src 'self'"
 	}
 	v.Policy = template.HTML( //nolint:gosec // of this program

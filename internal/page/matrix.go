@@ -96,14 +96,19 @@ func (m *matrix) grids() (list []grid) {
 			g.Lines[k].bound[column] = row.Bound(name)
 			g.Lines[k].Low[column], g.Lines[k].High[column] = number64(figure.Minimum), number64(figure.Maximum)
 		}
-		g.Lines = slices.DeleteFunc(g.Lines, func(l gridLine) bool {
-			return !slices.ContainsFunc(l.Value, func(v number64) bool { return !math.IsNaN(float64(v)) })
-		})
+		g.Lines = known(g.Lines)
 		if len(g.Lines) > 0 {
 			list = append(list, g)
 		}
 	}
 	return list
+}
+
+// known returns the lines that have a value.
+func known(lines []gridLine) []gridLine {
+	return slices.DeleteFunc(lines, func(l gridLine) bool {
+		return !slices.ContainsFunc(l.Value, func(v number64) bool { return !math.IsNaN(float64(v)) })
+	})
 }
 
 func newGridLine(name string, n int) gridLine {

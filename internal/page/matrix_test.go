@@ -24,7 +24,7 @@ func swept(t *testing.T, dir string) *record.Sweep {
 		Axes: []record.Axis{{Name: "threads", Values: []string{"16", "64", "128"}}, {Name: "queues", Values: []string{"8", "32"}}},
 	}
 	s.Arrange(record.Cells(s.Axes, nil))
-	r, _ := resultOf(t, usual())
+	r := resultOf(t, usual())
 	for i := range s.Runs {
 		run := &s.Runs[i]
 		path := filepath.Join(dir, filepath.FromSlash(run.Folder))

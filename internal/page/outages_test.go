@@ -26,11 +26,11 @@ func TestOutageSentence(t *testing.T) {
 // TestManyOutages: the numbers of outages in table and charts are bounded, and the table says so.
 func TestManyOutages(t *testing.T) {
 	t.Parallel()
-	r, _ := resultOf(t, usual())
+	r := resultOf(t, usual())
 	for i := range 600 {
 		r.Outages = append(r.Outages, result.Outage{Elapsed: int64(i) * 10_000, Length: 1000, Workers: []string{"producer-0"}, Class: "connection-lost"})
 	}
-	run, err := NewRun("run", r)
+	run, err := newRun("run", r, 1)
 	require.NoError(t, err)
 	table := outageTable(run)
 	assert.Len(t, table.Rows, 50)
@@ -44,7 +44,7 @@ func TestManyOutages(t *testing.T) {
 // TestSentencesOfSteps: rates are those of each step, since an average over sending and receiving tells nothing.
 func TestSentencesOfSteps(t *testing.T) {
 	t.Parallel()
-	r, _ := resultOf(t, usual())
+	r := resultOf(t, usual())
 	fast, slow := 2000.0, 500.0
 	r.Total = result.Counts{Producers: &result.Producers{Sent: 2000, Completed: 2000}, Consumers: &result.Consumers{Received: 2000}}
 	r.Steps = []result.Step{{
@@ -54,7 +54,7 @@ func TestSentencesOfSteps(t *testing.T) {
 		Name: "read", Start: r.Start, End: r.Start + 4_000_000, Figures: &result.Figures{Averages: result.Averages{Received: &slow}},
 		Counts: result.Counts{Consumers: &result.Consumers{Received: 2000}},
 	}}
-	run, err := NewRun("run", r)
+	run, err := newRun("run", r, 1)
 	require.NoError(t, err)
 	assert.Equal(t, []string{
 		"Sent 2,000 messages in 7.10 s; 2,000 were confirmed.",

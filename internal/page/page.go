@@ -1,5 +1,5 @@
 // Package page makes reports of results for people: one self-contained HTML page with verdicts, tables and charts, or
-// the tables as Markdown or CSV. [Server] serves the same page during a run.
+// the tables as Markdown or CSV. [Feed] serves the same page during a run.
 //
 // # How it is made
 //
@@ -7,9 +7,9 @@
 //	Page -> words and tables: html/template
 //	Page -> charts: JSON, drawn by assets/page.js on uPlot
 //
-// This package renders all words. The script draws charts from numbers, and on a live page it inserts the words that
-// the server has rendered, so that each has one renderer. The page loads nothing: a Content-Security-Policy allows only
-// the hashes of its script and styles. html/template and encoding/json escape all texts of results.
+// This package renders all words. The script draws charts from numbers, and a live page takes words and numbers from
+// the page that it fetches again, so that each has one renderer. The page loads nothing: a Content-Security-Policy
+// allows only the hashes of its script and styles. html/template and encoding/json escape all texts of results.
 //
 // Best and worst are computed from the rows; a result whose numbers contradict each other is refused with
 // [ErrImpossible].
@@ -17,13 +17,12 @@ package page
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
+	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -44,8 +43,6 @@ type Run struct {
 	Name string
 	// Result is without rows.
 	Result *result.Result
-	// Warmup are the latencies of the messages that were due in the warm-up.
-	Warmup result.Latencies
 	// Live means that the run goes on, so that its result is not complete yet.
 	Live bool
 
@@ -59,8 +56,6 @@ type Run struct {
 type Group struct {
 	Name string
 	Runs []*Run
-
-	search string // the folder of the search that the run concludes
 }
 
 // Page is a report on some runs.
@@ -70,7 +65,6 @@ type Page struct {
 
 	matrix *matrix   // of a sweep
 	search *searched // of a search
-	notes  []string  // on searches among others
 }
 
 // runs returns the runs of all groups.
@@ -81,39 +75,27 @@ func (p *Page) runs() (list []*Run) {
 	return list
 }
 
-// Read returns the page about results. Each of dirs is a result, a folder of results (repeats of one run), a sweep, or
-// a search. The runs may still go on. If a sweep is not the only folder, each of its cells is a
-// set of repeats; a search then has the load that held the rate.
+// set is a run with the folders of its repeats.
+type set struct {
+	name   string
+	paths  []string
+	values map[string]string // of the axes of a sweep
+	load   int               // the number of a load of a search
+}
+
+// Read returns the page about results. Each of dirs is a result, or a folder of results (repeats of one run); a sweep
+// or a search has a page of its own, unless it only repeats a run. The runs may still go on.
 //
-// The error is an error of result.Read, or wraps [ErrImpossible] or [ErrTooMany].
+// The error is a [plan.Mistake], an error of result.Read, or wraps [ErrImpossible] or [ErrTooMany].
 func Read(dirs ...string) (*Page, error) {
 	p := &Page{}
-	var sets []set
+	sets, err := p.sets(dirs)
+	if err != nil {
+		return nil, err
+	}
 	total := 0
-	for i, name := range Names(dirs) {
-		found, sweep, search, err := setsOf(name, dirs[i])
-		if err != nil {
-			return nil, err
-		}
-		switch {
-		case sweep != nil && len(dirs) == 1:
-			p.matrix = newMatrix(sweep)
-			p.Title = cmp.Or(sweep.Name, name)
-		case search != nil && len(dirs) == 1:
-			p.search = &searched{Search: search, runs: map[int]*Run{}}
-			p.Title = "The highest rate: " + name
-		case search != nil:
-			text, _ := search.Words()
-			p.notes = append(p.notes, name+": "+text+".")
-			found = conclusion(name, search, found)
-			for k := range found {
-				found[k].search = dirs[i]
-			}
-		}
-		for _, one := range found {
-			total += len(one.paths)
-		}
-		sets = append(sets, found...)
+	for i := range sets {
+		total += len(sets[i].paths)
 	}
 	if total > MaxRuns {
 		if p.matrix == nil {
@@ -122,13 +104,17 @@ func Read(dirs ...string) (*Page, error) {
 		sets = nil // the sweep's own file has the figures of all cells
 	}
 	for i, one := range sets {
-		g := Group{Name: one.name, search: one.search}
+		g := Group{Name: one.name}
 		for _, path := range one.paths {
 			name := g.Name
 			if len(one.paths) > 1 {
 				name += " / " + strings.TrimPrefix(filepath.Base(path), "repeat-")
 			}
-			r, err := readRun(name, path, limitOf(total))
+			read, err := result.Read(path)
+			if err != nil {
+				return nil, fmt.Errorf("read %s: %w", path, err)
+			}
+			r, err := newRun(name, read, total)
 			if err != nil {
 				return nil, fmt.Errorf("read %s: %w", path, err)
 			}
@@ -140,38 +126,54 @@ func Read(dirs ...string) (*Page, error) {
 		}
 		p.Groups = append(p.Groups, g)
 	}
-	if p.matrix == nil && p.search == nil {
+	if p.Title == "" {
 		p.Title = p.title()
 	}
 	return p, nil
 }
 
-// set is a run with the folders of its repeats.
-type set struct {
-	name   string
-	paths  []string
-	values map[string]string // of the axes of a sweep
-	load   int               // the number of a load of a search
-	search string            // the folder of a search, of which this is the only load on the page
+// sets returns the runs in folders, and notes a sweep or a search.
+func (p *Page) sets(dirs []string) (sets []set, err error) {
+	for i, name := range Names(dirs) {
+		dir := dirs[i]
+		alone := len(dirs) == 1
+		switch {
+		case isResult(dir):
+			sets = append(sets, set{name: name, paths: []string{dir}})
+		case record.IsSweep(dir):
+			s, err := record.ReadSweep(dir)
+			switch {
+			case err != nil:
+				return nil, err
+			case alone:
+				p.matrix, p.Title = newMatrix(s), cmp.Or(s.Name, name)
+			case len(s.Axes) > 0:
+				return nil, notAlone(dir)
+			}
+			sets = append(sets, setsOfSweep(name, dir, s)...)
+		case record.IsSearch(dir):
+			s, err := record.ReadSearch(dir)
+			switch {
+			case err != nil:
+				return nil, fmt.Errorf("read %s: %w", dir, err)
+			case !alone:
+				return nil, notAlone(dir)
+			}
+			p.search, p.Title = &searched{Search: s, runs: map[int]*Run{}}, "The highest rate: "+name
+			sets = setsOfSearch(dir, s)
+		default:
+			paths, err := results(dir)
+			if err != nil {
+				return nil, err
+			}
+			sets = append(sets, set{name: name, paths: paths})
+		}
+	}
+	return sets, nil
 }
 
-// setsOf returns what a folder has: a run or repeats of one, the cells of a sweep, or the loads of a search.
-func setsOf(name, dir string) (sets []set, sweep *record.Sweep, search *record.Search, err error) {
-	switch {
-	case isResult(dir):
-	case record.IsSweep(dir):
-		if sweep, err = record.ReadSweep(dir); err == nil {
-			sets = setsOfSweep(name, dir, sweep)
-		}
-		return sets, sweep, nil, err
-	case record.IsSearch(dir):
-		if search, err = record.ReadSearch(dir); err != nil {
-			return nil, nil, nil, fmt.Errorf("read %s: %w", dir, err)
-		}
-		return setsOfSearch(dir, search), nil, search, nil
-	}
-	paths, err := results(dir)
-	return []set{{name: name, paths: paths}}, nil, nil, err
+func notAlone(dir string) error {
+	return &plan.Mistake{Text: dir + " is a sweep or a search, which has a page of its own", Hint: "report it by itself"}
 }
 
 // setsOfSweep returns the repeats of each cell.
@@ -215,11 +217,8 @@ func Names(dirs []string) []string {
 	return names
 }
 
-// results returns the folder if it is a result, else the results in it.
+// results returns the results in a folder.
 func results(dir string) ([]string, error) {
-	if isResult(dir) {
-		return []string{dir}, nil
-	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -245,45 +244,27 @@ func isResult(dir string) bool {
 	return false
 }
 
-func readRun(name, dir string, limit int) (*Run, error) {
-	r := &Run{Name: name, series: &series{limit: limit}, tally: &tally{}}
-	read, err := result.Read(dir, result.WarmupLatencies(&r.Warmup))
-	if err != nil {
-		return nil, err
-	}
-	r.Live = !read.Complete && growing(dir)
-	return r, r.take(read)
-}
-
-// growingTime is the time after its last change during which an incomplete result counts as one of a live run.
-const growingTime = 10 * time.Second
-
-func growing(dir string) bool {
-	info, err := os.Stat(filepath.Join(dir, result.RowsFile))
-	return err == nil && time.Since(info.ModTime()) < growingTime
-}
-
-// NewRun returns a run of a result with its rows. The error is [ErrImpossible].
-func NewRun(name string, read *result.Result) (*Run, error) {
-	r := &Run{Name: name, series: &series{limit: limitOf(1)}, tally: &tally{}}
-	return r, r.take(read)
-}
-
-// Check refuses a result with its rows whose numbers contradict each other. The error is [ErrImpossible].
-func Check(read *result.Result) error {
-	_, err := NewRun("", read)
-	return err
-}
-
-func (r *Run) take(read *result.Result) error {
+// newRun returns a run of a result with its rows, on a page with that many runs. The error is [ErrImpossible].
+func newRun(name string, read *result.Result, runs int) (*Run, error) {
+	r := &Run{Name: name, series: &series{limit: limitOf(runs)}, tally: &tally{}}
 	for i := range read.Rows {
-		r.series.add(&read.Rows[i])
-		r.tally.add(&read.Rows[i])
+		r.add(&read.Rows[i])
 	}
 	c := *read
 	c.Rows = nil
 	r.Result = &c
-	return check(r.Result, r.tally)
+	return r, check(r.Result, r.tally)
+}
+
+func (r *Run) add(row *result.Row) {
+	r.series.add(row)
+	r.tally.add(row)
+}
+
+// Check refuses a result with its rows whose numbers contradict each other. The error is [ErrImpossible].
+func Check(read *result.Result) error {
+	_, err := newRun("", read, 1)
+	return err
 }
 
 func (p *Page) title() string {
@@ -303,5 +284,7 @@ func (p *Page) title() string {
 func (r *Run) sends() bool    { return r.Result.Total.Producers != nil }
 func (r *Run) receives() bool { return r.Result.Total.Consumers != nil }
 
-// IsMissing reports whether an error of [Read] means that there is no result.
-func IsMissing(err error) bool { return errors.Is(err, result.ErrNoResult) }
+// has reports whether the run has a role of figures.
+func (r *Run) has(role string) bool {
+	return role == "" || role == sending && r.sends() || role == receiving && r.receives()
+}

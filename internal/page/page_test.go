@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -20,7 +19,7 @@ import (
 // told returns a run with problems, findings and warnings.
 func told(t *testing.T) *result.Result {
 	t.Helper()
-	r, _ := resultOf(t, usual())
+	r := resultOf(t, usual())
 	r.Outcome = result.Outcome{Status: 1, Reason: "duration reached", Problems: []string{"messages lost: 2"}, Warnings: []string{"the tester stood still"}}
 	measured := float64(r.Latencies[result.Ack].P99)
 	r.Thresholds = []result.Threshold{
@@ -77,10 +76,12 @@ func TestGolden(t *testing.T) {
 	data, err := json.MarshalIndent(dataOf(p), "", " ")
 	require.NoError(t, err)
 	golden(t, "data.json", string(data)+"\n")
-	words, err := p.words()
-	require.NoError(t, err)
-	golden(t, "words.html", words)
 	var b bytes.Buffer
+	require.NoError(t, p.HTML(&b))
+	_, words, _ := strings.Cut(b.String(), "<main>")
+	words, _, _ = strings.Cut(words, "</main>")
+	golden(t, "words.html", strings.TrimSpace(words)+"\n")
+	b.Reset()
 	require.NoError(t, p.Markdown(&b))
 	golden(t, "report.md", b.String())
 	b.Reset()
@@ -91,7 +92,7 @@ func TestGolden(t *testing.T) {
 // TestFigures: the table has the figures of the run: 600 messages in five measured seconds.
 func TestFigures(t *testing.T) {
 	t.Parallel()
-	read, _ := resultOf(t, usual())
+	read := resultOf(t, usual())
 	for name, change := range map[string]func(*result.Result){
 		"complete": func(*result.Result) {},
 		"growing":  func(r *result.Result) { r.Complete, r.Figures, r.Steps[0].Figures = false, nil, nil },
@@ -100,7 +101,7 @@ func TestFigures(t *testing.T) {
 			r := *read
 			r.Steps = []result.Step{read.Steps[0]}
 			change(&r)
-			run, err := NewRun("run", &r)
+			run, err := newRun("run", &r, 1)
 			require.NoError(t, err)
 			l := run.lines()[0]
 			p := l.producers()
@@ -164,12 +165,12 @@ func TestImpossible(t *testing.T) {
 		}, "the average rate of messages completed, 251, is above that of the highest second, 200"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, _ := resultOf(t, usual())
+			r := resultOf(t, usual())
 			r.Verification = &result.Verification{Known: true, Total: result.Verified{Expected: 650, Received: 650, Once: 650}}
-			_, err := NewRun("run", r)
+			_, err := newRun("run", r, 1)
 			require.NoError(t, err)
 			c.change(r)
-			_, err = NewRun("run", r)
+			_, err = newRun("run", r, 1)
 			require.ErrorIs(t, err, ErrImpossible)
 			assert.ErrorContains(t, err, c.want)
 		})
@@ -187,19 +188,19 @@ func TestPossible(t *testing.T) {
 			loads[i].receive = 200
 		}
 	}
-	r, _ := resultOf(t, loads)
-	run, err := NewRun("late", r)
+	r := resultOf(t, loads)
+	run, err := newRun("late", r, 1)
 	require.NoError(t, err)
 	l := run.lines()[0]
 	assert.Greater(t, 200.0, *l.received)
 
 	// A short interval without messages has no row, but counts as measured time.
-	r, _ = resultOf(t, usual())
+	r = resultOf(t, usual())
 	r.Figures.Span += 73_146
 	for _, v := range []*float64{r.Figures.Sent, r.Figures.Completed, r.Figures.Received} {
 		*v *= 5_000_000.0 / 5_073_146
 	}
-	_, err = NewRun("empty interval", r)
+	_, err = newRun("empty interval", r, 1)
 	require.NoError(t, err)
 }
 
@@ -211,23 +212,23 @@ func TestBacklogRead(t *testing.T) {
 	for _, n := range []uint64{400, 500, 600, 550, 450, 120, 0, 0} {
 		loads = append(loads, load{step: "load", phase: result.Measure, receive: n, backlog: -1})
 	}
-	r, _ := resultOf(t, loads)
+	r := resultOf(t, loads)
 	took := int64(5_300_000)
 	r.Figures.Span, r.Figures.MinimumReceived.PerSecond = took, 450
 	*r.Figures.Received = perSecond(2620, took)
 	r.Steps[0].Figures = r.Figures
-	run, err := NewRun("read", r)
+	run, err := newRun("read", r, 1)
 	require.NoError(t, err)
 	assert.Equal(t, extent{450, 600}, *run.lines()[0].bestReceived)
 
 	r.Figures.MinimumReceived.PerSecond = 601
-	_, err = NewRun("read", r)
+	_, err = newRun("read", r, 1)
 	require.ErrorIs(t, err, ErrImpossible)
 
 	// The same after a step that sent the messages.
-	r, _ = resultOf(t, append([]load{{step: "fill", phase: result.Measure, sent: 2620, completed: 2620, backlog: -1}}, loads...))
+	r = resultOf(t, append([]load{{step: "fill", phase: result.Measure, sent: 2620, completed: 2620, backlog: -1}}, loads...))
 	r.Figures.MinimumReceived.PerSecond = 450
-	_, err = NewRun("read", r)
+	_, err = newRun("read", r, 1)
 	require.NoError(t, err)
 }
 
@@ -253,9 +254,9 @@ func TestHostileTexts(t *testing.T) {
 	r.Thresholds[0].Threshold = evil
 	r.Steps = append(r.Steps, result.Step{Name: evil})
 	r.Commands = []result.Command{{Step: evil, When: "before", Command: evil, Output: evil}}
-	run, err := NewRun(evil, r)
+	run, err := newRun(evil, r, 1)
 	require.NoError(t, err)
-	again, err := NewRun("=1+1", r)
+	again, err := newRun("=1+1", r, 1)
 	require.NoError(t, err)
 	p := &Page{Title: evil, Groups: []Group{{Name: evil, Runs: []*Run{run}}, {Name: "=1+1", Runs: []*Run{again}}}}
 
@@ -300,7 +301,7 @@ func long(seconds int) *result.Result {
 		_ = sum.Add(&row) // cannot fail: small numbers
 		rows = append(rows, row)
 	}
-	r, _ := sum.Result()
+	r := sum.Result()
 	r.Rows = rows
 	return r
 }
@@ -309,7 +310,7 @@ func long(seconds int) *result.Result {
 func TestLong(t *testing.T) {
 	t.Parallel()
 	seconds := 12 * 3600
-	run, err := NewRun("night", long(seconds))
+	run, err := newRun("night", long(seconds), 1)
 	require.NoError(t, err)
 	p := &Page{Title: "night", Groups: []Group{{Name: "night", Runs: []*Run{run}}}}
 	s := run.series
@@ -357,48 +358,24 @@ func TestCurve(t *testing.T) {
 		values[i] = int64(i + 1)
 	}
 	l := latencyOf(values, 1)
-	c, ok := percentilesOf(l, nil)
-	require.True(t, ok)
-	assert.Nil(t, c.All)
+	c := distributionOf(l)
+	require.NotNil(t, c)
 	at := map[float64]float64{}
-	for i, rank := range c.Measured.Rank {
-		at[float64(rank)] = float64(c.Measured.Value[i])
+	for i, rank := range c.Rank {
+		at[float64(rank)] = float64(c.Value[i])
 	}
 	for rank, p := range map[float64]float64{10: 90, 100: 99} {
 		assert.Equal(t, float64(l.Percentile(p)), at[rank], p)
 	}
 	assert.Equal(t, 1000.0, at[1000])
 	assert.Equal(t, 1.0, at[1])
-
-	c, _ = percentilesOf(l, latencyOf([]int64{5_000_000}, 1))
-	assert.Equal(t, number64(5_000_000), c.All.Value[len(c.All.Value)-1])
-	assert.Equal(t, number64(1001), c.All.Rank[len(c.All.Rank)-1])
-}
-
-// TestGrowing: an incomplete result first counts as one of a live run, and later as one of a killed run.
-func TestGrowing(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "run")
-	r, _ := resultOf(t, usual())
-	r.Complete = false
-	write(t, dir, r)
-	verdict := func() string {
-		p, err := Read(dir)
-		require.NoError(t, err)
-		_, text := p.Groups[0].Runs[0].verdict()
-		return text
-	}
-	assert.Equal(t, "Running", verdict())
-	old := time.Now().Add(-time.Hour)
-	require.NoError(t, os.Chtimes(filepath.Join(dir, result.RowsFile), old, old))
-	assert.Equal(t, "Did not come to its end", verdict())
 }
 
 // TestOutagesSoFar: of a run that goes on, or was killed, the rows say how many outages there were.
 func TestOutagesSoFar(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	r, _ := resultOf(t, usual())
+	r := resultOf(t, usual())
 	require.Greater(t, len(r.Rows), 4)
 	r.Outages = nil
 	for i := range r.Rows[1:] {

@@ -2,7 +2,6 @@ package page
 
 import (
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/perfmq/perfmq/pkg/result"
@@ -35,38 +34,15 @@ type distribution struct {
 	Value []number64 `json:"value"`
 }
 
-// percentiles are the distribution of the measured messages and, if there was a warm-up, the one that includes it.
-type percentiles struct {
-	Measured *distribution `json:"measured,omitempty"`
-	All      *distribution `json:"all,omitempty"`
-}
-
 // ranksPerDecade is the number of points from 90% to 99%. All curves have the same ranks, so that they can be compared.
 const ranksPerDecade = 20
 
-func percentilesOf(measured, warmup *result.Latency) (c percentiles, ok bool) {
-	if measured != nil && measured.Histogram != nil && measured.Count > 0 {
-		c.Measured = newDistribution(measured.Histogram.Bars(), measured.Count, measured.Max)
+// distributionOf returns nil if the latency has no histogram.
+func distributionOf(l *result.Latency) *distribution {
+	if l == nil || l.Histogram == nil || l.Count == 0 {
+		return nil
 	}
-	if warmup != nil && warmup.Histogram != nil && warmup.Count > 0 {
-		bars, count, longest := warmup.Histogram.Bars(), warmup.Count, warmup.Max
-		if measured != nil && measured.Histogram != nil {
-			bars, count, longest = joined(bars, measured.Histogram.Bars()), count+measured.Count, max(longest, measured.Max)
-		}
-		c.All = newDistribution(bars, count, longest)
-	}
-	return c, c.Measured != nil || c.All != nil
-}
-
-// joined merges two sorted lists of bars.
-func joined(a, b []result.Bar) []result.Bar {
-	all := slices.Concat(a, b)
-	slices.SortStableFunc(all, func(a, b result.Bar) int { return int(a.UpTo - b.UpTo) })
-	return all
-}
-
-func newDistribution(bars []result.Bar, count, longest int64) *distribution {
-	c := &distribution{}
+	c, bars, count, longest := &distribution{}, l.Histogram.Bars(), l.Count, l.Max
 	var seen int64
 	next := 0
 	for i := 0; ; i++ {

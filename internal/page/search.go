@@ -1,15 +1,16 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/perfmq/perfmq/internal/compare"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/words"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // searched is a search for the highest rate, on a page of its own.
@@ -33,22 +34,6 @@ func setsOfSearch(dir string, o *record.Search) (list []set) {
 		list = append(list, set{name: fmt.Sprintf("%d: %s", i+1, name), paths: []string{path}, load: i + 1})
 	}
 	return list
-}
-
-// conclusion returns the set of the load that a search came to among others: the last that held the rate, or else the
-// last one.
-func conclusion(name string, o *record.Search, list []set) []set {
-	if len(list) == 0 {
-		return nil
-	}
-	best := list[len(list)-1]
-	for _, one := range list {
-		if p := &o.Points[one.load-1]; o.Held && p.Hold && p.Kept {
-			best = one
-		}
-	}
-	best.name = name
-	return []set{best}
 }
 
 // verdict is the outcome in the words and colours of a run.
@@ -88,8 +73,15 @@ func (s *searched) table() Table {
 		if p.Hold {
 			verdict += ", for longer"
 		}
-		row := append([]string{fmt.Sprint(i + 1), record.PerSecond(p.Rate) + "/s", verdict}, s.measured(i+1, metrics)...)
-		t.Rows = append(t.Rows, append(row, dash(p.Why), dash(p.Limit)))
+		row := []string{fmt.Sprint(i + 1), record.PerSecond(p.Rate) + "/s", verdict}
+		for _, name := range metrics {
+			text := "-"
+			if x := s.measured(i+1, name); x != nil {
+				text = strings.Replace(measured(x), " messages/s", "/s", 1)
+			}
+			row = append(row, text)
+		}
+		t.Rows = append(t.Rows, append(row, cmp.Or(p.Why, "-"), cmp.Or(p.Limit, "-")))
 	}
 	return t
 }
@@ -104,92 +96,53 @@ func (s *searched) metrics() (names []string) {
 	return names
 }
 
-// measured returns what a load measured of the metrics of the demands.
-func (s *searched) measured(load int, metrics []string) []string {
-	cells := make([]string, len(metrics))
-	for i, name := range metrics {
-		cells[i] = "-"
-		if r := s.runs[load]; r != nil {
-			for k := range r.Result.Thresholds {
-				if x := &r.Result.Thresholds[k]; x.Metric == name {
-					cells[i] = strings.Replace(measured(x), " messages/s", "/s", 1)
-				}
-			}
+// measured returns what a load measured of the metric of a threshold; nil if it is not known.
+func (s *searched) measured(load int, metric string) *result.Threshold {
+	if r := s.runs[load]; r != nil {
+		list := r.Result.Thresholds
+		if i := slices.IndexFunc(list, func(x result.Threshold) bool { return x.Metric == metric }); i >= 0 {
+			return &list[i]
 		}
 	}
-	return cells
+	return nil
 }
 
-// dash is the cell of a text that may be empty.
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
-
-// grids returns figures over the rate, those of the demands first.
+// grids returns the metrics of the thresholds over the rate: a line of the loads that passed, and one of the others.
 func (s *searched) grids() (list []grid) {
 	if s == nil {
 		return nil
 	}
-	var rates []float64
-	for i := range s.Points {
-		rates = append(rates, s.Points[i].Rate)
+	loads := make([]int, len(s.Points))
+	for i := range loads {
+		loads[i] = i + 1
 	}
-	slices.Sort(rates)
-	rates = slices.Compact(rates)
-	for _, name := range append(s.metrics(), compare.Usual()...) {
-		m, err := compare.Find(name)
-		drawn := slices.ContainsFunc(list, func(g grid) bool { return g.Name == name })
-		if err != nil || name == record.FoundMetric || drawn {
+	slices.SortStableFunc(loads, func(a, b int) int { return cmp.Compare(s.Points[a-1].Rate, s.Points[b-1].Rate) })
+	for _, name := range s.metrics() {
+		g := grid{Name: name, Axis: "rate", Unit: "us"}
+		if m, _ := threshold.Find(name); m.Unit == threshold.PerSecond {
+			g.Unit = "messages/s"
+		} else if m.Unit != threshold.Time {
 			continue
 		}
-		if g := s.grid(&m, rates); len(g.Lines) > 0 {
+		pass, fail := newGridLine("pass", len(loads)), newGridLine("fail", len(loads))
+		for i, load := range loads {
+			p := &s.Points[load-1]
+			g.Values, g.At = append(g.Values, record.PerSecond(p.Rate)), append(g.At, number64(p.Rate))
+			line := &fail
+			if p.Kept {
+				line = &pass
+			}
+			if x := s.measured(load, name); x != nil && x.Measured != nil {
+				line.Value[i] = number64(*x.Measured)
+				line.Low[i], line.High[i] = line.Value[i], line.Value[i]
+			}
+		}
+		g.Lines = known([]gridLine{pass, fail})
+		if len(g.Lines) > 0 {
 			list = append(list, g)
 		}
 	}
 	return list
-}
-
-// grid returns a metric over the rate: a line of the loads that passed, and one of the others.
-func (s *searched) grid(m *compare.Metric, rates []float64) grid {
-	g := grid{Name: m.Name, Axis: "rate", Unit: "us"}
-	if m.Unit == threshold.PerSecond {
-		g.Unit = "messages/s"
-	} else if m.Unit != threshold.Time {
-		return g
-	}
-	for _, rate := range rates {
-		g.Values, g.At = append(g.Values, record.PerSecond(rate)), append(g.At, number64(rate))
-	}
-	for _, kept := range []bool{true, false} {
-		values := make([][]float64, len(rates))
-		known := false
-		for i := range s.Points {
-			p, r := &s.Points[i], s.runs[i+1]
-			if p.Kept != kept || r == nil {
-				continue
-			}
-			if v, ok := r.figures().Metrics()[m.Name]; ok {
-				at, _ := slices.BinarySearch(rates, p.Rate)
-				values[at], known = append(values[at], v), true
-			}
-		}
-		if !known {
-			continue
-		}
-		line := newGridLine(map[bool]string{true: "pass", false: "fail"}[kept], len(rates))
-		for i, list := range values {
-			if len(list) > 0 {
-				slices.Sort(list)
-				line.Low[i], line.High[i] = number64(list[0]), number64(list[len(list)-1])
-				line.Value[i] = number64((list[(len(list)-1)/2] + list[len(list)/2]) / 2)
-			}
-		}
-		g.Lines = append(g.Lines, line)
-	}
-	return g
 }
 
 // drawn tells whether the charts over time have a load: those at the rate that was found and at the lowest that failed.

@@ -1,9 +1,7 @@
 package page
 
 import (
-	"maps"
 	"math"
-	"slices"
 
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -38,7 +36,6 @@ func (p *point) add(next *point) {
 	p.to, p.phase, p.step = next.to, next.phase, next.step
 	p.length += next.length
 	p.down, p.outages = max(p.down, next.down), next.outages
-	p.values = maps.Clone(p.values) // a page may be reading the old ones
 	for key, v := range next.values {
 		if sum, known := p.values[key]; known {
 			v.amount, v.time = v.amount+sum.amount, v.time+sum.time
@@ -99,13 +96,6 @@ func (s *series) thin() {
 		}
 		s.points = append(s.points, p)
 	}
-}
-
-// clone returns a copy that add on the original does not change.
-func (s *series) clone() *series {
-	c := *s
-	c.points = slices.Clone(s.points)
-	return &c
 }
 
 // perSecond returns the rate of n messages in length microseconds.

@@ -9,26 +9,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// sets returns the groups as sets of repeats.
-func (p *Page) sets() []compare.Set {
-	sets := make([]compare.Set, 0, len(p.Groups))
-	for i := range p.Groups {
-		s := compare.Set{Name: p.Groups[i].Name}
-		if dir := p.Groups[i].search; dir != "" {
-			if of, err := compare.Read(dir, nil); err == nil {
-				of.Name = s.Name
-				sets = append(sets, of)
-				continue
-			}
-		}
-		for _, r := range p.Groups[i].Runs {
-			s.Repeats = append(s.Repeats, compare.Repeats(r.figures())...)
-		}
-		sets = append(sets, s)
-	}
-	return sets
-}
-
 // figures returns the result. While a run goes on, its rates are those of its rows.
 func (r *Run) figures() *result.Result {
 	w := &r.tally.whole
@@ -58,29 +38,46 @@ func verdicts(runs []*Run) Table {
 	return t
 }
 
-// comparison compares the sets with the first, or returns the noise of the repeats of a single set.
-func (p *Page) comparison() (t Table, summaries []string) {
-	var metrics []compare.Metric
+// comparison has a table of the sets against the first, or of the noise of the repeats of a single set, one of the
+// differences of plans, labels, versions and machines, and sentences about them.
+func (p *Page) comparison() (tables []Table, summaries []string) {
+	var metrics []threshold.Metric
 	for _, name := range compare.Usual() {
 		if m, err := compare.Find(name); err == nil {
 			metrics = append(metrics, m)
 		}
 	}
-	all := compare.New(p.sets(), metrics)
+	sets := make([]compare.Set, len(p.Groups))
+	for i := range p.Groups {
+		sets[i].Name = p.Groups[i].Name
+		for _, r := range p.Groups[i].Runs {
+			sets[i].Repeats = append(sets[i].Repeats, compare.Repeats(r.figures())...)
+		}
+	}
+	all := compare.New(sets, metrics)
 	rows := all.Table(inUnit)
-	t = Table{Title: "Side by side", Head: rows[0], Rows: rows[1:]}
+	t := Table{
+		Title: "Side by side", Head: rows[0], Rows: rows[1:],
+		Note: "The median of the repeats, with how far its 95% confidence interval reaches; of less than six repeats, " +
+			"how far they reach themselves.",
+	}
 	if len(all.Sets) == 1 {
 		t.Title = "Noise of the repeats"
 	}
-	t.Note = "The median of the repeats, with how far its 95% confidence interval reaches; of less than six repeats, " +
-		"how far they reach themselves."
+	differs := Table{Title: "What differs", Head: []string{""}, Words: true}
+	for i := range all.Sets {
+		differs.Head = append(differs.Head, all.Sets[i].Name)
+	}
+	for _, d := range all.Differences {
+		differs.Rows = append(differs.Rows, append([]string{d.Kind + " " + d.Name}, d.Values...))
+	}
 	for _, note := range all.Notes() {
 		summaries = append(summaries, sentence(note)+".")
 	}
 	for i := 1; i < len(all.Sets); i++ {
 		summaries = append(summaries, all.Summary(i)+".")
 	}
-	return t, summaries
+	return []Table{t, differs}, summaries
 }
 
 // inUnit writes a rate or a latency as the other tables do.
@@ -89,17 +86,4 @@ func inUnit(unit threshold.Unit, v float64) string {
 		return span(int64(math.Round(v)))
 	}
 	return number(v) + "/s"
-}
-
-// differences returns the differences of plans, labels, versions and machines.
-func (p *Page) differences() Table {
-	t := Table{Title: "What differs", Head: []string{""}, Words: true}
-	sets := p.sets()
-	for i := range sets {
-		t.Head = append(t.Head, sets[i].Name)
-	}
-	for _, d := range compare.New(sets, nil).Differences {
-		t.Rows = append(t.Rows, append([]string{d.Kind + " " + d.Name}, d.Values...))
-	}
-	return t
 }

@@ -2,7 +2,6 @@ package page
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
@@ -120,7 +119,6 @@ type tally struct {
 	whole part
 	steps []part
 	all   sums // in any phase
-	drift drift
 }
 
 func (t *tally) add(r *result.Row) {
@@ -129,9 +127,6 @@ func (t *tally) add(r *result.Row) {
 		t.steps = append(t.steps, part{step: r.Step})
 	}
 	t.steps[len(t.steps)-1].add(r)
-	if r.Phase == result.Measure {
-		t.drift.add(r)
-	}
 	t.all.add(&r.Counts)
 }
 
@@ -155,12 +150,6 @@ func (t *tally) bests() (completed, received *extent) {
 		received = join(received, &p.bestReceived, p.everReceived > 0)
 	}
 	return completed, received
-}
-
-func (t *tally) clone() *tally {
-	c := *t
-	c.steps, c.drift.lines = slices.Clone(t.steps), slices.Clone(t.drift.lines)
-	return &c
 }
 
 // complete reports whether the rows add up to the totals of the result.

@@ -90,7 +90,7 @@ func (r *Run) verdict() (mark, text string) {
 	case r.Live && !r.Result.Complete:
 		return "live", "Running"
 	case !r.Result.Complete:
-		return "bad", "Did not come to its end"
+		return "bad", "Has not come to its end"
 	case !o.Success:
 		return "bad", "Failed"
 	case slices.ContainsFunc(r.Result.Thresholds, func(t result.Threshold) bool { return !t.Kept }):

@@ -7,10 +7,9 @@ type groups struct {
 	result *Result
 	summed bool // the result is the sum of its rows: there is no result.json
 	keep   bool
-	warmup *Latencies // the sum for messages that were due in the warm-up; nil to ignore them
-	from   int        // the first row that is not in a group yet
-	step   int        // of the group
-	rows   []Row      // of the group
+	from   int   // the first row that is not in a group yet
+	step   int   // of the group
+	rows   []Row // of the group
 	wanted []wanted
 	behind bool // a line of the last group lacks the values of the last row
 
@@ -26,7 +25,7 @@ type wanted struct {
 }
 
 func newGroups(r *Result, summed bool, o *reading) *groups {
-	return &groups{result: r, summed: summed, keep: o.histograms, warmup: o.warmup}
+	return &groups{result: r, summed: summed, keep: o.histograms}
 }
 
 // next proceeds to the next group; there may be none, or one without latencies.
@@ -69,9 +68,6 @@ func (g *groups) want(prefix string, of func(*Row) *Latencies) {
 		}
 		if g.summed && prefix == "" {
 			w.sums = []**Latency{&g.result.Latencies[k.Kind], &g.result.Steps[g.step].Latencies[k.Kind]}
-		}
-		if g.warmup != nil && prefix != "" {
-			w.sums = []**Latency{&g.warmup[k.Kind]}
 		}
 		g.wanted = append(g.wanted, w)
 	}

@@ -121,7 +121,7 @@ func TestReadRefuses(t *testing.T) {
 			changed := strings.Replace(string(text), c.old, c.with, 1)
 			require.NotEqual(t, string(text), changed)
 			require.NoError(t, os.WriteFile(path, []byte(changed), 0o600))
-			for _, options := range [][]Option{nil, {RowHistograms()}, {WarmupLatencies(&Latencies{})}} {
+			for _, options := range [][]Option{nil, {RowHistograms()}} {
 				_, err = Read(dir, options...)
 				require.ErrorContains(t, err, c.says)
 				var e *Error

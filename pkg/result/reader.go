@@ -44,14 +44,7 @@ type Option func(*reading)
 // histogram have none.
 func RowHistograms() Option { return func(r *reading) { r.histograms = true } }
 
-// WarmupLatencies adds the latencies of messages that were due in the warm-up to sum, with their histograms. They are
-// in no other sum.
-func WarmupLatencies(sum *Latencies) Option { return func(r *reading) { r.warmup = sum } }
-
-type reading struct {
-	histograms bool
-	warmup     *Latencies
-}
+type reading struct{ histograms bool }
 
 // Read returns the result in a folder, with its rows. The run may still be going on: the result is then the sum of the
 // rows so far, as after a kill, and Complete is false.

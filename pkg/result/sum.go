@@ -5,7 +5,6 @@ import "errors"
 // Sum is the result of a run so far, summed up from its rows during the run. It is not safe for concurrent use.
 type Sum struct {
 	result Result
-	warmup Latencies
 }
 
 // NewSum returns the sum of no rows.
@@ -18,13 +17,8 @@ func (s *Sum) Add(row *Row) error {
 	if err := s.count(row); err != nil {
 		return err
 	}
-	if row.Leftover != nil {
-		if err := s.warmup.add(row.Leftover); err != nil {
-			return err
-		}
-	}
 	if row.Phase == Warmup {
-		return s.warmup.add(&row.Latencies)
+		return nil
 	}
 	step := &s.result.Steps[len(s.result.Steps)-1]
 	return errors.Join(s.result.Latencies.add(&row.Latencies), step.Latencies.add(&row.Latencies))
@@ -42,28 +36,8 @@ func (s *Sum) count(row *Row) error {
 	return errors.Join(r.Total.add(&row.Counts), step.Counts.add(&row.Counts), r.Tester.add(&row.Tester))
 }
 
-// Result returns the result so far, without rows, and the latencies of the messages that were due in the warm-up. Both
-// share nothing with the sum.
-func (s *Sum) Result() (r *Result, warmup Latencies) {
-	c := s.result
-	c.Steps = make([]Step, len(s.result.Steps))
-	c.Total, c.Latencies = s.result.Total.clone(), s.result.Latencies.clone()
-	for i := range c.Steps {
-		c.Steps[i] = s.result.Steps[i]
-		c.Steps[i].Counts, c.Steps[i].Latencies = c.Steps[i].Counts.clone(), c.Steps[i].Latencies.clone()
-	}
-	return &c, s.warmup.clone()
-}
-
-func (c *Counts) clone() (copied Counts) {
-	_ = copied.add(c) // adding to zero always fits
-	return copied
-}
-
-func (l *Latencies) clone() (copied Latencies) {
-	_ = copied.add(l) // the same
-	return copied
-}
+// Result returns the result so far, without rows. Add changes it.
+func (s *Sum) Result() *Result { return &s.result }
 
 // Add adds the figures of the same group elsewhere.
 func (g *Group) Add(other *Group) error {

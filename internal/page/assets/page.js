@@ -433,22 +433,21 @@ function latencyControls(chart) {
 }
 
 function percentiles(chart) {
-  const series = [], all = chart.state.all, shown = many() ? [chart.state.kind] : kinds;
+  const series = [], shown = many() ? [chart.state.kind] : kinds;
   for (const run of data.runs) for (const k of shown) {
-    const c = run.percentiles[k] && ((all && run.percentiles[k].all) || run.percentiles[k].measured);
+    const c = run.percentiles[k];
     if (c) series.push({ label: k, color: colorOf[k], ...(many() && { label: run.name, ...styleOf(run) }), spanGaps: true, x: c.rank, value: c.value.map(v => Math.max(1, v)) });
   }
   if (!series.length) return null;
   const lines = data.lines.map(l => ({ ...l, parts: l.metric.match(/^(\w+)\.p([\d.]+)$/) })).filter(l => l.parts && shown.includes(l.parts[1])).map(l => ({ ...l, rank: 100 / (100 - l.parts[2]) }));
   return { series, xLog: true, xRange: (u, min, max) => [min ?? 1, max ?? 10], yLog: chart.state.log, xTick: v => Number.isInteger(Math.log10(v)) ? share(v) : '', xText: v => share(v) + ' within', yTick: timeTick, yText: time, lines, xSpace: 40,
-    note: 'The share of messages whose latency was no longer; the last point is the maximum.' + (all ? ' Messages due in the warm-up are included.' : '') };
+    note: 'The share of messages whose latency was no longer; the last point is the maximum.' };
 }
 
 function percentileControls(chart) {
   const list = kinds.filter(k => data.runs.some(r => r.percentiles[k]));
   if (!list.length) return [];
-  return [...(many() ? [chart.choice('kind', 'Latency', kindOptions(list))] : []), chart.toggle('log', 'logarithmic', true),
-    ...(data.runs.some(r => Object.values(r.percentiles).some(c => c.all)) ? [chart.toggle('all', 'include the warm-up', false)] : [])];
+  return [...(many() ? [chart.choice('kind', 'Latency', kindOptions(list))] : []), chart.toggle('log', 'logarithmic', true)];
 }
 
 /* a matrix: a figure over an axis, a line for each combination of the others, with the noise of the repeats */
@@ -512,11 +511,10 @@ addEventListener('afterprint', () => {
 
 const live = document.querySelector('meta[name=live]');
 
-/* replace puts in words that the server has rendered; what was opened stays open. */
-function replace(html) {
-  const parsed = new DOMParser().parseFromString(html, 'text/html');
+/* replace puts in the words of a newer page; what was opened stays open. */
+function replace(newer) {
   for (const id of ['top', 'bottom']) {
-    const old = document.getElementById(id), fresh = parsed.getElementById(id);
+    const old = document.getElementById(id), fresh = newer.getElementById(id);
     const open = [...old.querySelectorAll('details')].map(d => d.open), at = [...old.querySelectorAll('.scroll')].map(s => s.scrollLeft);
     const focus = [...old.querySelectorAll('[tabindex],summary')].indexOf(document.activeElement);
     [...fresh.querySelectorAll('details')].forEach((d, i) => { if (open[i]) d.open = true; });
@@ -526,28 +524,26 @@ function replace(html) {
   }
 }
 
+/* follow fetches the page again as soon as it has another version, until the run has ended. */
 async function follow() {
   const status = document.getElementById('live');
   let version = live.content, failures = 0;
-  for (;;) {
+  while (version !== 'ended' && failures <= 30) {
     try {
-      const answer = await fetch('data?after=' + encodeURIComponent(version), { cache: 'no-store' });
-      if (!answer.ok) throw new Error(answer.status);
-      const next = await answer.json();
+      const answer = await fetch('?after=' + encodeURIComponent(version), { cache: 'no-store' });
+      const text = await answer.text();
+      if (!answer.ok) throw new Error(text);
       failures = 0;
-      const changed = String(next.version) !== version;
-      version = String(next.version); // of an error, too: else it is asked for again at once
-      if (next.data && changed) {
-        data = next.data;
-        if (next.title) document.title = next.title;
-        replace(next.words);
-        redraw();
-      }
-      status.textContent = next.final ? 'The run has ended' : next.error || 'Live';
-      if (next.final) return;
+      if (!text) continue; // nothing newer
+      const newer = new DOMParser().parseFromString(text, 'text/html');
+      version = newer.querySelector('meta[name=live]').content;
+      data = JSON.parse(newer.getElementById('data').textContent);
+      document.title = newer.title;
+      status.textContent = newer.getElementById('live').textContent;
+      replace(newer);
+      redraw();
     } catch (error) {
       status.textContent = ++failures > 30 ? 'The run has ended, or cannot be reached: this is what was known last' : 'Connecting again ...';
-      if (failures > 30) return;
       await new Promise(done => setTimeout(done, 1000));
     }
   }

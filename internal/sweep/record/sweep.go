@@ -149,6 +149,11 @@ func (s *Sweep) Bounded() string {
 			}
 		}
 	}
+	return LowerBounds(n, all)
+}
+
+// LowerBounds says of how many of all runs perfmq was the limit; empty if of none.
+func LowerBounds(n, all int) string {
 	if n == 0 {
 		return ""
 	}

@@ -1,0 +1,169 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/perfmq/perfmq/internal/listen"
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// Times of a live page. A request for a newer version is answered after pollTime at the latest, well within the limit
+// that listen sets for a request; the browser then asks again. Close waits for browsers that asked within seenTime.
+const (
+	pollTime  = 5 * time.Second
+	lookEvery = 20 * time.Millisecond
+	seenTime  = 2 * time.Second
+)
+
+// ended is the version of a page that does not change any more.
+const ended = "ended"
+
+// Feed serves the page of the run in this process. It has the methods of a [result.Writer], and keeps thinned rows and
+// sums in memory. The page is rendered on request, once for each version; rows wait meanwhile.
+type Feed struct {
+	http *listen.HTTP
+
+	mu      sync.Mutex
+	run     Run
+	sum     *result.Sum
+	rows    int
+	version string
+	html    []byte // of the version; nil before the first request
+	err     error
+	asked   time.Time // when a browser asked last, or got a version that is not the last one
+}
+
+// NewFeed listens on address, HOST:PORT or :PORT (on loopback).
+func NewFeed(address string) (*Feed, error) {
+	l, err := listen.TCP(context.Background(), "the page", "--web", address)
+	if err != nil {
+		return nil, err
+	}
+	f := &Feed{run: Run{Name: "this run", series: &series{limit: limitOf(2)}, tally: &tally{}, Live: true}}
+	f.http = listen.Serve(l, f.handler(address, l.Addr().String()))
+	return f, nil
+}
+
+// Address returns the address of the page, with the real port if port 0 was requested.
+func (f *Feed) Address() string { return f.http.Addr().String() }
+
+// change makes the next version of the page.
+func (f *Feed) change(version string, make func() error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.version, f.html = version, nil
+	return make()
+}
+
+// Start sets the head.
+func (f *Feed) Start(head result.Head) error {
+	return f.change("0", func() error {
+		f.sum = result.NewSum(head)
+		return nil
+	})
+}
+
+// Row adds a row with its histograms.
+func (f *Feed) Row(row result.Row) error {
+	f.rows++
+	return f.change(strconv.Itoa(f.rows), func() error {
+		f.run.add(&row)
+		if err := f.sum.Add(&row); err != nil {
+			return fmt.Errorf("add up a row for the page: %w", err)
+		}
+		return nil
+	})
+}
+
+// Finish sets the result.
+func (f *Feed) Finish(r result.Result) error {
+	return f.change(ended, func() error {
+		r.Rows, r.Complete = nil, true
+		f.run.Result, f.run.Live = &r, false
+		return nil
+	})
+}
+
+// Close stops serving, after browsers that follow the page have had the time to fetch the last version.
+func (f *Feed) Close() error {
+	for f.followed() {
+		time.Sleep(lookEvery)
+	}
+	return f.http.Close()
+}
+
+func (f *Feed) followed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.version == ended && time.Since(f.asked) < seenTime
+}
+
+// handler serves reads only. On loopback it refuses requests with a foreign host name, because these come from web
+// pages (DNS rebinding).
+func (f *Feed) handler(address, at string) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", f.serve)
+	secured := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		mux.ServeHTTP(w, r)
+	})
+	if listen.IsLoopback(at) {
+		return listen.Local(listen.HostNames(address), secured)
+	}
+	return secured
+}
+
+// serve answers with the page as soon as its version is not the one in after; with no content when pollTime is over.
+func (f *Feed) serve(w http.ResponseWriter, r *http.Request) {
+	after, end := r.FormValue("after"), time.Now().Add(pollTime)
+	for {
+		text, err := f.newer(after)
+		switch {
+		case err != nil:
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		case text != nil:
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			_, _ = w.Write(text)
+			return
+		case r.Context().Err() != nil || time.Now().After(end):
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		time.Sleep(lookEvery)
+	}
+}
+
+// newer returns the page, unless its version is that of the browser or the run has not begun.
+func (f *Feed) newer(after string) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.version != after && f.html == nil {
+		run := f.run
+		if run.Result == nil {
+			run.Result = f.sum.Result()
+		}
+		p := &Page{Groups: []Group{{Name: run.Name, Runs: []*Run{&run}}}}
+		p.Title = p.title()
+		var b bytes.Buffer
+		f.err = p.html(&b, f.version)
+		f.html = b.Bytes()
+	}
+	if f.version != ended {
+		f.asked = time.Now()
+	}
+	if f.version == after {
+		return nil, nil
+	}
+	return f.html, f.err
+}

@@ -1,0 +1,107 @@
+package page
+
+import (
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func get(t *testing.T, method, url, host string) (int, string, http.Header) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	require.NoError(t, err)
+	r.Host = host
+	r.Close = true
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	return answer.StatusCode, string(text), answer.Header
+}
+
+// TestFeed: the page is served during the run with the figures so far, and at the end with the outcome.
+func TestFeed(t *testing.T) {
+	t.Parallel()
+	f, err := NewFeed("127.0.0.1:0")
+	require.NoError(t, err)
+	url := "http://" + f.Address() + "/"
+	page := func(after string) string {
+		status, text, _ := get(t, http.MethodGet, url+"?after="+after, "")
+		assert.Equal(t, http.StatusOK, status)
+		return text
+	}
+	first := make(chan string)
+	go func() { first <- page("") }()
+	r := resultOf(t, usual())
+	require.NoError(t, f.Start(r.Head))
+	assert.Contains(t, <-first, "Running", "a browser that comes early waits for the start")
+	for i := range 3 {
+		require.NoError(t, f.Row(r.Rows[i]))
+	}
+	status, text, header := get(t, http.MethodGet, url, "")
+	assert.Equal(t, http.StatusOK, status)
+	assert.Contains(t, text, `<meta name="live" content="3">`)
+	assert.Contains(t, text, "connect-src 'self'")
+	assert.Contains(t, text, "Sent 250 messages")
+	assert.Equal(t, "no-store", header.Get("Cache-Control"))
+	assert.Equal(t, "frame-ancestors 'none'", header.Get("Content-Security-Policy"))
+
+	newer := make(chan string)
+	go func() { newer <- page("3") }()
+	select {
+	case <-newer:
+		t.Error("there was nothing newer")
+	case <-time.After(50 * time.Millisecond):
+	}
+	require.NoError(t, f.Row(r.Rows[3]))
+	text = <-newer
+	assert.Contains(t, text, `<meta name="live" content="4">`)
+	assert.Contains(t, text, "Sent 350 messages")
+
+	// Close waits for the browser that was answered, so that it gets the last version.
+	for i := 4; i < len(r.Rows); i++ {
+		require.NoError(t, f.Row(r.Rows[i]))
+	}
+	require.NoError(t, f.Finish(*r))
+	closed := make(chan error)
+	go func() { closed <- f.Close() }()
+	text = page("4")
+	assert.Contains(t, text, `<meta name="live" content="ended">`)
+	assert.Contains(t, text, "Success")
+	assert.Contains(t, text, "Sent 650 messages")
+	require.NoError(t, <-closed)
+}
+
+// TestFeedOnlyReads: only the page is served, and only under the names of this machine.
+func TestFeedOnlyReads(t *testing.T) {
+	t.Parallel()
+	f, err := NewFeed(":0")
+	require.NoError(t, err)
+	defer f.Close()
+	r := resultOf(t, usual())
+	require.NoError(t, f.Start(r.Head))
+	url := "http://" + f.Address() + "/"
+	for _, c := range []struct {
+		method, path, host string
+		want               int
+	}{
+		{"GET", "", "", http.StatusOK},
+		{"GET", "", "evil.example", http.StatusMisdirectedRequest},
+		{"POST", "", "", http.StatusMethodNotAllowed},
+		{"PUT", "?after=0", "", http.StatusMethodNotAllowed},
+		{"GET", "rows.jsonl", "", http.StatusNotFound},
+		{"GET", "%2e%2e/etc/passwd", "", http.StatusNotFound},
+	} {
+		status, text, _ := get(t, c.method, url+c.path, c.host)
+		assert.Equal(t, c.want, status, "%s %s: %s", c.method, c.path, text)
+	}
+	_, err = NewFeed(f.Address())
+	assert.ErrorContains(t, err, "listen for the page")
+	assert.Contains(t, driver.HintOf(err), "--web")
+}
