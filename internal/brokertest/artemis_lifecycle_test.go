@@ -3,17 +3,13 @@
 package brokertest_test
 
 import (
-	"bufio"
 	"context"
-	"crypto/tls"
 	"net"
-	"net/url"
 	"os"
 	"strconv"
 	"testing"
 	"time"
 
-	"github.com/Azure/go-amqp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -74,81 +70,6 @@ func TestPortTaken(t *testing.T) {
 	left, err := os.ReadDir(tmp)
 	require.NoError(t, err)
 	assert.Empty(t, left)
-}
-
-func TestTLSWithClientCertificateAndLogin(t *testing.T) {
-	a := brokertest.StartArtemis(t, brokertest.WithTLSClientCerts(), brokertest.WithLogin(),
-		brokertest.WithAcceptorExtra("amqpCredits=7;amqpLowCredits=2"),
-		brokertest.WithAddressLimit(brokertest.AddressLimit{Match: "tiny.#", MaxBytes: 2000, Policy: brokertest.PolicyFail}))
-	ctx := testContext(t)
-	config, err := a.Certs().ClientConfig()
-	require.NoError(t, err)
-
-	t.Run("certificate logs in", func(t *testing.T) {
-		session := dial(t, a.AMQPSURL(), "", &amqp.ConnOptions{TLSConfig: config, SASLType: amqp.SASLTypeExternal("")})
-		sender := newSender(t, session, "secret")
-		require.NoError(t, sender.Send(ctx, durable("x"), nil))
-	})
-	t.Run("STOMP over TLS", func(t *testing.T) {
-		u, err := url.Parse(a.STOMPSURL())
-		require.NoError(t, err)
-		conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", u.Host)
-		require.NoError(t, err)
-		defer func() { _ = conn.Close() }()
-		_, err = conn.Write([]byte("CONNECT\naccept-version:1.2\nlogin:admin\npasscode:admin\n\n\x00"))
-		require.NoError(t, err)
-		answer, err := bufio.NewReader(conn).ReadString('\n')
-		require.NoError(t, err)
-		require.Equal(t, "CONNECTED\n", answer)
-	})
-	t.Run("no certificate", func(t *testing.T) {
-		bare := config.Clone()
-		bare.Certificates = nil
-		_, err := amqp.Dial(ctx, a.AMQPSURL(), &amqp.ConnOptions{TLSConfig: bare, SASLType: amqp.SASLTypePlain("admin", "admin")})
-		require.Error(t, err)
-	})
-	t.Run("wrong password", func(t *testing.T) {
-		_, err := amqp.Dial(ctx, a.AMQPURL(), &amqp.ConnOptions{SASLType: amqp.SASLTypePlain("admin", "wrong")})
-		require.Error(t, err)
-	})
-	t.Run("anonymous", func(t *testing.T) {
-		conn, err := amqp.Dial(ctx, a.AMQPURL(), &amqp.ConnOptions{SASLType: amqp.SASLTypeAnonymous()})
-		if err == nil {
-			_, err = conn.NewSession(ctx, nil)
-		}
-		require.Error(t, err)
-	})
-	t.Run("user without rights", func(t *testing.T) {
-		session := dial(t, a.AMQPURL(), "", &amqp.ConnOptions{SASLType: amqp.SASLTypePlain("nobody", "nobody")})
-		_, err := session.NewSender(ctx, "DLQ", &amqp.SenderOptions{TargetCapabilities: []string{"queue"}})
-		var refused *amqp.Error
-		require.ErrorAs(t, err, &refused)
-		require.Equal(t, amqp.ErrCondUnauthorizedAccess, refused.Condition)
-	})
-	t.Run("limit from the start", func(t *testing.T) {
-		session := dial(t, a.AMQPURL(), "", &amqp.ConnOptions{SASLType: amqp.SASLTypePlain(brokertest.User, brokertest.Password)})
-		sender := newSender(t, session, "tiny.one")
-		var err error
-		for i := 0; i < 20 && err == nil; i++ {
-			err = sender.Send(ctx, durable("x"), nil)
-		}
-		require.ErrorContains(t, err, "resource-limit-exceeded")
-	})
-}
-
-func TestURLs(t *testing.T) {
-	a := shared.Artemis(t)
-	for scheme, text := range map[string]string{"amqp": a.AMQPURL(), "stomp": a.STOMPURL(), "tcp": a.CoreURL(), "http": a.ManagementURL()} {
-		u, err := url.Parse(text)
-		require.NoError(t, err)
-		assert.Equal(t, scheme, u.Scheme)
-		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", u.Host)
-		require.NoError(t, err, text)
-		require.NoError(t, conn.Close())
-	}
-	assert.Empty(t, a.AMQPSURL())
-	assert.Empty(t, a.STOMPSURL())
-	assert.Nil(t, a.Certs())
 }
 
 // TestArtemisPerf lets the tool have all of its messages pending: it never ends when its last message has to wait.

@@ -4,9 +4,7 @@ package brokertest_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -100,103 +98,4 @@ func TestCountersFollowMessages(t *testing.T) {
 	require.NoError(t, a.DeleteQueue(ctx, queue))
 	_, err = a.Queue(ctx, queue)
 	require.ErrorIs(t, err, brokertest.ErrNoQueue)
-}
-
-func TestConsoleListings(t *testing.T) {
-	a := shared.Artemis(t)
-	ctx := testContext(t)
-	session := dial(t, a.AMQPURL(), "listed-client", nil)
-	sender := newSender(t, session, "listed")
-	require.NoError(t, sender.Send(ctx, durable("x"), nil))
-	_, err := session.NewReceiver(ctx, "listed", &amqp.ReceiverOptions{SourceCapabilities: []string{"queue"}})
-	require.NoError(t, err)
-
-	connections, err := a.Connections(ctx)
-	require.NoError(t, err)
-	mine := slices.DeleteFunc(connections, func(c brokertest.Connection) bool { return c.ClientID != "listed-client" })
-	require.Len(t, mine, 1)
-	assert.Equal(t, "AMQP", mine[0].Protocol)
-	assert.EqualValues(t, 1, mine[0].Sessions)
-
-	consumers, err := a.Consumers(ctx)
-	require.NoError(t, err)
-	i := slices.IndexFunc(consumers, func(c brokertest.Consumer) bool { return c.ClientID == "listed-client" })
-	require.GreaterOrEqual(t, i, 0, "%+v", consumers)
-	assert.Equal(t, "listed", consumers[i].Queue)
-	producers, err := a.Producers(ctx)
-	require.NoError(t, err)
-	i = slices.IndexFunc(producers, func(p brokertest.ProducerInfo) bool { return p.ClientID == "listed-client" })
-	require.GreaterOrEqual(t, i, 0, "%+v", producers)
-	assert.EqualValues(t, 1, producers[i].Sent)
-
-	closed, err := a.CloseConnections(ctx, "listed-client")
-	require.NoError(t, err)
-	assert.Equal(t, 1, closed)
-	require.Error(t, sender.Send(ctx, durable("x"), nil))
-}
-
-func TestSubscriptionsAndCreatedQueues(t *testing.T) {
-	a := shared.Artemis(t)
-	ctx := testContext(t)
-	session := dial(t, a.AMQPURL(), "subscriber", nil)
-	_, err := session.NewReceiver(ctx, "news", &amqp.ReceiverOptions{
-		Name: "daily", SourceCapabilities: []string{"topic"},
-		SourceDurability: amqp.DurabilityUnsettledState, SourceExpiryPolicy: amqp.ExpiryPolicyNever,
-	})
-	require.NoError(t, err)
-	list, err := a.Subscriptions(ctx, "news")
-	require.NoError(t, err)
-	require.Len(t, list, 1)
-	assert.Equal(t, "subscriber.daily", list[0].Name)
-	assert.True(t, list[0].Durable)
-
-	require.NoError(t, a.CreateQueue(ctx, "made", "made", "ANYCAST"))
-	list, err = a.Queues(ctx, "made")
-	require.NoError(t, err)
-	require.Len(t, list, 1)
-	list, err = a.Subscriptions(ctx, "made")
-	require.NoError(t, err)
-	require.Empty(t, list)
-	all, err := a.Queues(ctx, "")
-	require.NoError(t, err)
-	assert.GreaterOrEqual(t, len(all), 4)
-	require.NoError(t, a.DeleteAddress(ctx, "made"))
-	require.NoError(t, a.DeleteAddress(ctx, "news"))
-	list, err = a.Queues(ctx, "news")
-	require.NoError(t, err)
-	require.Empty(t, list)
-}
-
-func TestFullAddressRejects(t *testing.T) {
-	a := shared.Artemis(t)
-	ctx := testContext(t)
-	require.NoError(t, a.SetAddressLimit(ctx, brokertest.AddressLimit{Match: "full.#", MaxMessages: 5, Policy: brokertest.PolicyFail}))
-	sender := newSender(t, dial(t, a.AMQPURL(), "filling-client", nil), "full.one")
-	var err error
-	for i := 0; i < 50 && err == nil; i++ {
-		err = sender.Send(ctx, durable("x"), nil)
-	}
-	require.ErrorContains(t, err, "resource-limit-exceeded")
-}
-
-// TestFullAddressBlocks also shows the effect of BLOCK over AMQP: the broker grants no new credit, so a sender still uses
-// up its remaining credit. Then it waits, or, if go-amqp has sent one message too many, the broker refuses that.
-func TestFullAddressBlocks(t *testing.T) {
-	a := shared.Artemis(t)
-	ctx := testContext(t)
-	require.NoError(t, a.SetAddressLimit(ctx, brokertest.AddressLimit{Match: "blocked.#", MaxBytes: 20_000, Policy: brokertest.PolicyBlock}))
-	sender := newSender(t, dial(t, a.AMQPURL(), "blocked-client", nil), "blocked.one")
-	var err error
-	sent := 0
-	for ; sent < 3000 && err == nil; sent++ {
-		short, cancel := context.WithTimeout(ctx, 20*time.Second)
-		err = sender.Send(short, durable("x"), nil)
-		cancel()
-	}
-	if !errors.Is(err, context.DeadlineExceeded) {
-		require.ErrorContains(t, err, "transfer-limit-exceeded", "after %d messages", sent)
-	}
-	_, err = a.PurgeQueue(ctx, "blocked.one")
-	require.NoError(t, err)
-	require.NoError(t, sender.Send(ctx, durable("x"), nil), "room again")
 }
