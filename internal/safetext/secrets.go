@@ -3,11 +3,17 @@ package safetext
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Hidden stands in for a secret.
@@ -18,18 +24,20 @@ const Hidden = "***"
 // leave nothing legible.
 const shortest = 4
 
+// longestEscape is how many bytes stand for one at most.
+const longestEscape = 10
+
 // Secrets are texts that must not be printed, however they are spelled. The zero value knows none, but hides
 // passwords in URLs and settings all the same. It is safe for concurrent use.
 type Secrets struct {
 	mu    sync.Mutex
-	known atomic.Pointer[[]secret] // the longest first: a part of one may be another
+	known atomic.Pointer[[]secret]
 }
 
 // secret is a text to be hidden.
 type secret struct {
-	text    string
-	alone   bool // only where it is no part of a word
-	encoded bool // it has no other spelling
+	text  string
+	alone bool // only where it is no part of a word
 }
 
 // Add adds a text to the hidden ones: as it is, with any of its characters escaped, and in base64, by
@@ -45,9 +53,11 @@ func (s *Secrets) Add(user, text string) {
 	if known := s.known.Load(); known != nil {
 		list = slices.Clone(*known)
 	}
-	list = append(list, secret{text: text, alone: len(text) < shortest || strings.Trim(text, "0123456789") == ""})
-	if line := Line(text); line != text { // as we would have printed it
-		list = append(list, secret{text: line, encoded: true})
+	alone := len(text) < shortest || strings.Trim(text, "0123456789") == ""
+	list = append(list, secret{text, alone}, secret{Line(text), alone}) // as we would have printed it
+	if strings.ContainsAny(text, escapes) {
+		plain, _ := unescape(text)
+		list = append(list, secret{plain, alone})
 	}
 	plain := []string{text}
 	if user != "" {
@@ -55,11 +65,11 @@ func (s *Secrets) Add(user, text string) {
 	}
 	for _, p := range plain {
 		if len(p) >= shortest { // "MQ" would be hidden in all words
-			list = append(list, secret{text: base64.RawStdEncoding.EncodeToString([]byte(p)), encoded: true},
-				secret{text: base64.RawURLEncoding.EncodeToString([]byte(p)), encoded: true})
+			list = append(list, secret{text: base64.RawStdEncoding.EncodeToString([]byte(p))},
+				secret{text: base64.RawURLEncoding.EncodeToString([]byte(p))})
 		}
 	}
-	slices.SortFunc(list, func(a, b secret) int {
+	slices.SortFunc(list, func(a, b secret) int { // the longest first
 		return cmp.Or(cmp.Compare(len(b.text), len(a.text)), strings.Compare(a.text, b.text))
 	})
 	list = slices.Compact(list)
@@ -69,38 +79,29 @@ func (s *Secrets) Add(user, text string) {
 // AddURL makes secrets of the parts of a broker URL: the password of user:password@, and settings such as
 // ?password=. Flag tells that it is known to be a URL, as the value of a flag is, so that it may lack its scheme.
 func (s *Secrets) AddURL(text string, flag bool) {
-	for query := text; ; {
-		from, to := nextSetting(query)
-		if from < 0 {
-			break
-		}
-		s.Add("", query[from:to])
-		if plain, err := url.QueryUnescape(query[from:to]); err == nil {
+	for _, setting := range secretSetting.FindAllStringSubmatch(text, -1) {
+		s.Add("", setting[2])
+		if plain, err := url.QueryUnescape(setting[2]); err == nil {
 			s.Add("", plain)
 		}
-		query = query[to:]
 	}
-	if parts := strings.Split(text, "://"); len(parts) > 2 { // a failover URL may have one for each host
+	parts := strings.Split(text, "://") // a failover URL may have one for each host
+	if len(parts) > 2 {
 		for _, part := range parts[1:] {
 			s.addUser(part)
 		}
 	}
-	rest := text
-	if i := strings.Index(text, "://"); i >= 0 {
-		rest = text[i+len("://"):]
-	} else if !flag {
-		return
+	if _, rest, ok := strings.Cut(text, "://"); ok {
+		s.addUser(rest)
+	} else if flag {
+		s.addUser(text)
 	}
-	s.addUser(rest)
 }
 
 // addUser makes a secret of the password of user:password@host.
 func (s *Secrets) addUser(rest string) {
 	at := strings.LastIndexByte(rest, '@') // passwords with an unescaped @, / or ? are common
-	if at < 0 {
-		return
-	}
-	user, password, ok := strings.Cut(rest[:at], ":")
+	user, password, ok := strings.Cut(rest[:max(at, 0)], ":")
 	if !ok {
 		return
 	}
@@ -140,100 +141,134 @@ func (s *Secrets) redact(text string) (redacted string, beyond int) {
 	if known == nil {
 		return URLs(text), beyond
 	}
-	for i := range *known {
-		x := &(*known)[i]
-		if x.encoded {
-			text = strings.ReplaceAll(text, x.text, Hidden)
-		} else {
-			text = hideSecret(text, x.text, x.alone)
-		}
-	}
+	text = hide(text, *known)
 	if beyond > 0 { // the cut may have split a secret
-		const longestEscape = 10
 		keep := max(0, len(text)-longestEscape*len((*known)[0].text))
 		text, beyond = text[:keep], beyond+len(text)-keep
 	}
 	return URLs(text), beyond
 }
 
-// secretSettings are the ends of the names of settings whose values are secret, in lower case.
-func secretSettings() []string {
-	return []string{
-		"password", "passwd", "passcode", "passphrase", "pwd", "secret", "secretkey", "secret-key",
-		"secret_key", "token", "apikey", "api-key", "api_key",
-	}
-}
+// secretSetting is a setting whose value is secret, such as ?password=x.
+var secretSetting = regexp.MustCompile(`(?i)((?:password|passwd|passcode|passphrase|pwd|secret|secret[-_]?key|token|` +
+	"api[-_]?key)=)([^&;, \t\r\n\"'<>`]+)")
 
-// nextSetting finds the first secret setting in text, such as ?password=x&...: where its value begins and ends; from
-// is negative if there is none.
-func nextSetting(text string) (from, to int) {
-	const name = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
-	for at := 0; ; {
-		i := strings.IndexByte(text[at:], '=')
-		if i < 0 {
-			return -1, -1
-		}
-		from = at + i + 1
-		key := text[at : from-1]
-		key = strings.ToLower(key[len(strings.TrimRight(key, name)):])
-		at = from
-		if !slices.ContainsFunc(secretSettings(), func(s string) bool { return strings.HasSuffix(key, s) }) {
-			continue
-		}
-		to = len(text)
-		if end := strings.IndexAny(text[from:], "&;, \t\r\n\"'<>`"); end >= 0 {
-			to = from + end
-		}
-		if to > from {
-			return from, to
-		}
-	}
-}
-
-// settings returns text without the values of secret settings.
-func settings(text string) string {
-	var b strings.Builder
-	for {
-		from, to := nextSetting(text)
-		if from < 0 {
-			return b.String() + text
-		}
-		b.WriteString(text[:from] + Hidden)
-		text = text[to:]
-	}
-}
-
-// longestURL is how much of a URL is looked at for its password.
-const longestURL = 2048
+// userPassword is user:password@ of a URL. A password with an unescaped "/" is a mistake, but must not be printed
+// because of it.
+var userPassword = regexp.MustCompile("(://[^ \t\r\n\"'<>`:/]*):(?:[^ \t\r\n\"'<>`/?#]*|[^ \t\r\n\"'<>`]*)@")
 
 // URLs returns text without the passwords of URLs, and of settings such as ?password=, in it.
 func URLs(text string) string {
-	text = settings(text)
+	if strings.Contains(text, "=") {
+		text = secretSetting.ReplaceAllString(text, "${1}"+Hidden)
+	}
+	if strings.Contains(text, "://") {
+		text = userPassword.ReplaceAllString(text, "${1}@")
+	}
+	return text
+}
+
+// escapes are the first characters of escapes.
+const escapes = `%\+`
+
+// span is a part of a text.
+type span struct{ from, to int }
+
+// hide replaces secrets in a text, whether their characters are as they are or escaped: a program that quotes a text, or
+// puts it into a URL, chooses the characters to escape.
+func hide(text string, secrets []secret) string {
+	spans := find(text, text, nil, secrets)
+	if strings.ContainsAny(text, escapes) {
+		plain, at := unescape(text)
+		spans = append(spans, find(text, plain, at, secrets)...)
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	var b strings.Builder
-	for {
-		i := strings.Index(text, "://")
-		if i < 0 {
-			b.WriteString(text)
-			return b.String()
+	done := 0
+	for _, s := range spans {
+		if s.from >= done {
+			b.WriteString(text[done:s.from] + Hidden)
 		}
-		i += len("://")
-		b.WriteString(text[:i])
-		text = text[i:]
-		end := min(len(text), longestURL)
-		if i := strings.IndexAny(text[:end], " \t\r\n\"'<>`"); i >= 0 {
-			end = i
-		}
-		authority := end
-		if j := strings.IndexAny(text[:end], "/?#"); j >= 0 {
-			authority = j
-		}
-		at := strings.LastIndexByte(text[:authority], '@')
-		if at < 0 { // a password with an unescaped "/" is a mistake, but must not be printed because of it
-			at = strings.LastIndexByte(text[:end], '@')
-		}
-		if user, _, ok := strings.Cut(text[:max(at, 0)], ":"); ok && !strings.Contains(user, "/") {
-			b.WriteString(user)
-			text = text[at:]
+		done = max(done, s.to)
+	}
+	return b.String() + text[done:]
+}
+
+// find returns where text spells secrets. Plain is what it means, and at where each byte of that is in it; nil if it
+// means itself.
+func find(text, plain string, at []int, secrets []secret) (spans []span) {
+	for _, s := range secrets {
+		for from := 0; ; {
+			i := strings.Index(plain[from:], s.text)
+			if i < 0 {
+				break
+			}
+			found := span{from + i, from + i + len(s.text)}
+			from = found.to
+			if at != nil {
+				found = span{at[found.from], at[found.to]}
+			}
+			if !s.alone || !partOfWord(text, found.from, found.to) {
+				spans = append(spans, found)
+			}
 		}
 	}
+	return spans
+}
+
+// unescape returns the meaning of a text with escapes, and where each of its bytes is in text.
+func unescape(text string) (plain string, at []int) {
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		meant, size := unescapeOne(text[i:])
+		b.WriteString(meant)
+		for range len(meant) {
+			at = append(at, i)
+		}
+		i += size
+	}
+	return b.String(), append(at, len(text))
+}
+
+// unescapeOne reads a byte, or an escape as in URLs, Go, JSON or STOMP.
+func unescapeOne(text string) (meant string, size int) {
+	switch {
+	case text[0] == '+':
+		return " ", 1
+	case text[0] == '%' && len(text) > 2:
+		if b, err := hex.DecodeString(text[1:3]); err == nil {
+			return string(b), 3
+		}
+	case text[0] == '\\' && len(text) > 1:
+		if text[1] == 'c' {
+			return ":", 2
+		}
+		if strings.IndexByte(`"/'`, text[1]) >= 0 {
+			return text[1:2], 2
+		}
+		r, wide, rest, err := strconv.UnquoteChar(text, 0)
+		switch {
+		case err != nil && len(text) >= 12: // of two halves
+			if json.Unmarshal([]byte(`"`+text[:12]+`"`), &meant) == nil {
+				return meant, 12
+			}
+		case err != nil:
+		case wide || r < utf8.RuneSelf:
+			return string(r), len(text) - len(rest)
+		default:
+			return string([]byte{byte(r)}), len(text) - len(rest)
+		}
+	}
+	return text[:1], 1
+}
+
+// partOfWord tells whether text[from:to] goes on in a word before or after it.
+func partOfWord(text string, from, to int) bool {
+	return from > 0 && within(text[from-1]) && within(text[from]) || to < len(text) && within(text[to]) &&
+		within(text[to-1])
+}
+
+// within tells whether a byte is part of a word.
+func within(c byte) bool {
+	return c == '_' || c >= utf8.RuneSelf || unicode.IsLetter(rune(c)) || unicode.IsDigit(rune(c))
 }
