@@ -51,11 +51,8 @@ says; --duration and --message-count only where the file has them, if it has the
 	a.completeFlags(cmd, in, a.Factories...)
 	flags.StringArrayVar(&given.set, "set", nil, "give a variable of the file another value: `NAME=VALUE`; may be "+
 		"repeated")
-	flags.StringVar(&given.sweep.repeats, "repeats", "",
+	flags.StringVar(&given.repeats, "repeats", "",
 		"carry each cell of a sweep, or the only run, out `N` times, instead of what the file says")
-	flags.StringVar(&given.sweep.seed, "seed", "", "the `SEED` of a shuffled sweep, as an earlier one has printed it")
-	flags.BoolVar(&given.sweep.changed, "changed", false,
-		"go on with the sweep in --result although the scenario has changed; runs of equal cells are kept")
 	flags.StringVar(&given.scale, "scale", "1", "shorten durations, counts and backlogs by this `FACTOR`, to 2 s and "+
 		"100 messages at least; not rates, sizes or workers; "+
 		"of a matrix, only the first and last value of each axis, once")
@@ -65,9 +62,9 @@ says; --duration and --message-count only where the file has them, if it has the
 
 // runFlags are the flags that only perfmq run has.
 type runFlags struct {
-	set   []string
-	scale string
-	sweep sweepFlags
+	set     []string
+	scale   string
+	repeats string
 }
 
 // prepared is a scenario that is ready to run.
@@ -89,10 +86,8 @@ func (a *app) prepare(name string, of *source) (p prepared, err error) {
 	switch {
 	case of.Search == nil && of.isSweep():
 		return a.newSweep(of)
-	case of.sweep != (sweepFlags{}) && of.sweep != (sweepFlags{repeats: "1"}):
-		return p, &plan.Mistake{
-			Text: "--repeats, --seed and --changed are for sweeps, and " + path + " is none", Hint: "leave them out",
-		}
+	case of.repeats != "" && of.repeats != "1":
+		return p, &plan.Mistake{Text: "--repeats does not go with the search of " + path, Hint: "leave it out"}
 	case of.Search != nil:
 		return a.scenarioSearch(of)
 	}
@@ -124,7 +119,7 @@ func (a *app) runFiles(cmd *cobra.Command, args []string, in *input, given *runF
 	}
 	var list []prepared
 	for i, name := range args {
-		ready, err := a.prepare(name, &source{in: in, set: set, scale: scale, several: len(args) > 1, sweep: given.sweep})
+		ready, err := a.prepare(name, &source{in: in, set: set, scale: scale, several: len(args) > 1, repeats: given.repeats})
 		if err != nil {
 			errs = append(errs, err)
 			continue

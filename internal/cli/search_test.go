@@ -76,7 +76,7 @@ duration: 300ms
 	for add, want := range map[string]string{
 		"matrix: {options.latency: [1ms, 30ms]}": "a search does not go with a matrix",
 		"repeats: 3":                             "repeats is of a sweep, and does not go with a search",
-		"between-runs: purge":                    "between-runs is of a sweep, and does not go with a search",
+		"between-runs: fresh":                    "between-runs is of a sweep, and does not go with a search",
 		"steps: [{name: one, duration: 1s}, {name: two, duration: 1s}]": "a search wants one step with a duration",
 	} {
 		body := text
@@ -87,11 +87,9 @@ duration: 300ms
 		require.Equal(t, exitUsage, got.status, add)
 		require.Contains(t, got.stderr, want, add)
 	}
-	for _, flags := range [][]string{{"--repeats", "2"}, {"--seed", "1"}, {"--changed"}} {
-		got := call(nil, append([]string{"run", file}, flags...)...)
-		require.Equal(t, exitUsage, got.status, flags)
-		require.Contains(t, got.stderr, "--repeats, --seed and --changed are for sweeps, and ")
-	}
+	got = call(nil, "run", file, "--repeats", "2")
+	require.Equal(t, exitUsage, got.status)
+	require.Contains(t, got.stderr, "--repeats does not go with the search of ")
 	got = call(nil, "run", file, "--hdr", "x.hdr")
 	require.Contains(t, got.stderr, "--hdr is for one run, and there are several")
 }

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/plan"
@@ -23,19 +22,13 @@ type source struct {
 	set     map[string]string
 	in      *input
 	scale   float64
-	several bool // scenarios run
-	sweep   sweepFlags
-}
-
-// sweepFlags are the flags of perfmq run for sweeps.
-type sweepFlags struct {
-	repeats, seed string
-	changed       bool
+	several bool   // scenarios run
+	repeats string // --repeats; empty if it is not given
 }
 
 // isSweep reports whether a scenario describes more than one run.
 func (of *source) isSweep() bool {
-	return of.Matrix != nil || of.Sweep.Repeats != 1 || of.sweep.repeats != "" && of.sweep.repeats != "1"
+	return of.Matrix != nil || of.Sweep.Repeats != 1 || of.repeats != "" && of.repeats != "1"
 }
 
 // plan makes the plan of the scenario or a cell of it.
@@ -57,7 +50,7 @@ func (of *source) plan(cell config.Cell) (config.Ready, error) {
 
 // newSweep returns the sweep of a scenario, with the plan of its first cell.
 func (a *app) newSweep(of *source) (prepared, error) {
-	c := sweep.Config{Cells: record.Cells(nil, nil), Changed: of.sweep.changed}
+	c := sweep.Config{Cells: record.Cells(nil, nil)}
 	errs := of.configure(&c)
 	if m := of.Matrix; m != nil {
 		for i := range m.Axes {
@@ -120,7 +113,7 @@ func (of *source) valuesOf(a *config.Axis) ([]string, error) {
 // configure sets the settings of a sweep.
 func (of *source) configure(c *sweep.Config) (errs []error) {
 	c.Repeats, c.Settle, c.Between, c.Stop = of.Sweep.Repeats, of.Sweep.Settle, of.Sweep.BetweenRuns, of.Sweep.Stop
-	if text := of.sweep.repeats; text != "" {
+	if text := of.repeats; text != "" {
 		n, err := quantity.Whole(text, 1, config.MaxRepeats)
 		if err != nil {
 			errs = append(errs, &plan.Mistake{Text: "--repeats=" + config.Quoted(text) + ": " + err.Error()})
@@ -132,19 +125,6 @@ func (of *source) configure(c *sweep.Config) (errs []error) {
 	}
 	if c.Shuffled = of.Sweep.Shuffled; c.Shuffled {
 		c.Seed = rand.Uint64() % 1e6 //nolint:gosec // an order, not a secret
-	}
-	if seed := of.sweep.seed; seed != "" {
-		var err error
-		c.SeedGiven = true
-		c.Seed, err = strconv.ParseUint(seed, 10, 64)
-		switch {
-		case err != nil:
-			errs = append(errs, &plan.Mistake{Text: "--seed=" + config.Quoted(seed) + ": must be a whole number"})
-		case !c.Shuffled:
-			errs = append(errs, &plan.Mistake{
-				Text: "--seed is given, but the scenario is not shuffled", Hint: "order: shuffled in the file",
-			})
-		}
 	}
 	return errs
 }

@@ -66,8 +66,8 @@ func TestSweep(t *testing.T) {
 	got := call(nil, "run", file, "--result", dir)
 	require.Equal(t, exitOK, got.status, got.stderr)
 	require.Equal(t, []string{"1/1 1g", "2/1 2g", "3/1 1g", "4/1 2g", "5/1 1g", "1/2 1g", "2/2 2g", "3/2 1g", "4/2 2g", "5/2 1g"}, linesOf(t, log))
-	require.Contains(t, got.stderr, "note: 5 cells, 2 runs of each: the time left is known when the first run has ended\n")
-	require.Regexp(t, `(?m)^note: run 10 of 10: senders.producers=3 heap=1g, repeat 2 of 2; about \d+s left$`, got.stderr)
+	require.Contains(t, got.stderr, "note: 5 cells, 2 runs of each\n")
+	require.Contains(t, got.stderr, "note: run 10 of 10: senders.producers=3 heap=1g, repeat 2 of 2\n")
 	require.Contains(t, got.stdout, "--- SWEEP six: medians of the repeats (lowest to highest)")
 	require.Contains(t, got.stdout, "--- threshold: senders.producers=2 heap=2g median(completed) == 100: kept, 100\n")
 	s, err := record.ReadSweep(dir)
@@ -104,13 +104,9 @@ func TestSweep(t *testing.T) {
 	require.Equal(t, exitUsage, other.status)
 	require.Contains(t, other.stderr, "has a sweep of another plan")
 	require.Len(t, linesOf(t, log), 10)
-	fewer := call(nil, "run", file, "--result", dir, "--repeats", "1", "--changed")
-	require.Equal(t, exitOK, fewer.status, fewer.stderr)
-	require.Contains(t, fewer.stderr, "5 of 5 runs are finished")
 }
 
-// TestSweepResumes: the finished runs of a killed sweep stay; the result of its unfinished run is set aside, and that
-// run is repeated.
+// TestSweepResumes: the finished runs of a killed sweep stay; its unfinished run is repeated.
 func TestSweepResumes(t *testing.T) {
 	t.Parallel()
 	file, log := sweepFile(t, sixCells)
@@ -122,9 +118,7 @@ func TestSweepResumes(t *testing.T) {
 	require.NoError(t, s.Write(dir))
 	got := call(nil, "run", file, "--result", dir)
 	require.Equal(t, exitOK, got.status, got.stderr)
-	aside := "unfinished/004_senders.producers=2_heap=2g_repeat-1-1"
-	require.Contains(t, got.stderr, "9 of 10 runs are finished; the unfinished result of "+s.Runs[3].Folder+" is now "+aside)
-	require.DirExists(t, filepath.Join(dir, aside))
+	require.Contains(t, got.stderr, "9 of 10 runs are finished\n")
 	ran := linesOf(t, log)
 	require.Len(t, ran, 11)
 	require.Equal(t, "4/1 2g", ran[10])
@@ -136,7 +130,7 @@ func TestSweepResumes(t *testing.T) {
 	require.NoError(t, err)
 	got = call(nil, "run", file, "--result", dir)
 	require.Contains(t, got.stderr, "10 of 10 runs are finished\n")
-	require.NotContains(t, got.stderr, "runs of each", "no estimate where nothing is left to do")
+	require.NotContains(t, got.stderr, "runs of each")
 	require.Contains(t, got.stdout, "--- SWEEP ")
 }
 
@@ -239,7 +233,7 @@ thresholds: [completed > 15]
 	require.Contains(t, got.stderr, "options.reject")
 }
 
-// TestSweepSeparates: the destinations of a run are kept, purged or fresh.
+// TestSweepSeparates: the destinations of a run are kept or fresh.
 func TestSweepSeparates(t *testing.T) {
 	t.Parallel()
 	const text = `
@@ -249,7 +243,7 @@ repeats: 3
 groups:
   senders: {role: producer, destination: queue://A, message-count: 10}
 `
-	for mode, want := range map[string][]int{"keep": {10, 20, 30}, "purge": {10, 10, 10}, "fresh": {0, 0, 0}} {
+	for mode, want := range map[string][]int{"keep": {10, 20, 30}, "fresh": {0, 0, 0}} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			file, _ := sweepFile(t, text+"between-runs: "+mode+"\n")
@@ -272,17 +266,7 @@ groups:
 					require.EqualValues(t, 10, *d.Depth)
 				}
 			}
-			removed := regexp.MustCompile("(?m)^note: (.*) removed from the queues before the run$").FindAllStringSubmatch(got.stderr, -1)
-			switch mode {
-			case "purge":
-				require.Contains(t, checked.stdout, "  before each run queue://A is purged\n")
-				require.Len(t, removed, 2, "before the first run there was nothing")
-				require.Equal(t, "10 messages were", removed[1][1])
-				one, _ := sweepFile(t, strings.NewReplacer("message-count: 10", "message-count: 1", "NAME", "NAMEone").Replace(text)+"between-runs: purge\n")
-				require.Contains(t, call(nil, "run", one).stderr, "note: 1 message was removed from the queues before the run\n")
-				cells, _ := sweepFile(t, strings.Replace(text, "queue://A", `"queue://${q}"`, 1)+"between-runs: purge\nvars: {q: A}\nmatrix: {q: [A, B]}\n")
-				require.Contains(t, call(nil, "scenario", "validate", cells).stdout, "  before each run queue://A is purged\n  before each run queue://B is purged\n")
-			case "fresh":
+			if mode == "fresh" {
 				require.Len(t, seen, 3)
 			}
 		})
@@ -295,7 +279,6 @@ func TestSweepMistakes(t *testing.T) {
 	file, log := sweepFile(t, sixCells)
 	for args, want := range map[string]string{
 		"--repeats 0":   "--repeats=0: must be a whole number from 1 to 1000",
-		"--seed 5":      "--seed is given, but the scenario is not shuffled",
 		"--producers 5": "the matrix varies senders.producers, and --producers is given as well",
 		"--json x.json": "--json is for one run, and there are several",
 		"--set count=x": "message-count",
@@ -309,7 +292,7 @@ func TestSweepMistakes(t *testing.T) {
 		"search: {from: 5}":    "a search does not go with a matrix",
 		"order: sorted":        "order: must be one of in-turn, shuffled",
 		"settle: long":         "settle: ",
-		"between-runs: reread": "between-runs: must be one of keep, purge, fresh",
+		"between-runs: reread": "between-runs: must be one of keep, fresh",
 	} {
 		file, _ := sweepFile(t, sixCells+add+"\n")
 		got := call(nil, "run", file)
@@ -324,11 +307,9 @@ func TestSweepMistakes(t *testing.T) {
 	require.Contains(t, got.stderr, "hint: give the password by --password or PERFMQ_PASSWORD")
 	require.NotContains(t, got.stderr, "s3cret")
 	require.NoDirExists(t, dir)
-	got = call(nil, "run", write(t, "two.yaml", twoSteps), "--seed", "5")
-	require.Contains(t, got.stderr, "are for sweeps, and ")
 	require.NoFileExists(t, log)
 	plan := call(nil, "run", file, "--dry-run")
 	require.Equal(t, exitOK, plan.status)
-	require.Contains(t, plan.stdout, "# note: 5 cells, 2 runs of each: ")
+	require.Contains(t, plan.stdout, "# note: 5 cells, 2 runs of each\n")
 	require.Contains(t, plan.stdout, "# note: cell 5: senders.producers=3 heap=1g\n")
 }

@@ -66,14 +66,13 @@ type Sweep struct {
 	Repeats     int           `set:"repeats,key,sweep" range:"1..1000" default:"1" help:"runs of each cell of the matrix"`
 	Shuffled    bool          `set:"order,key,sweep" words:"in-turn,shuffled" default:"in-turn" help:"in-turn: all cells once, then all again; shuffled: in another order each time, by the seed that is printed"`
 	Settle      time.Duration `set:"settle,key,sweep" default:"0s" help:"pause between two runs of a sweep"`
-	BetweenRuns string        `set:"between-runs,key,sweep" words:"keep,purge,fresh" default:"keep" help:"what becomes of the destinations between the runs of a sweep: keep; purge empties the queues before each run; fresh gives each run destinations of its own"`
+	BetweenRuns string        `set:"between-runs,key,sweep" words:"keep,fresh" default:"keep" help:"destinations of runs"`
 	Stop        bool          `set:"on-failure,key,sweep" words:"continue,stop" default:"continue" help:"whether a sweep continues after a run that failed; a broker that cannot be reached ends it in any case"`
 }
 
 // The values of [Sweep.BetweenRuns].
 const (
 	BetweenKeep  = "keep"  // the destinations stay as the run before has left them
-	BetweenPurge = "purge" // queues are emptied before each run
 	BetweenFresh = "fresh" // each run has destinations of its own, by their names
 )
 

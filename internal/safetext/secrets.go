@@ -174,8 +174,8 @@ const escapes = `%\+`
 // span is a part of a text.
 type span struct{ from, to int }
 
-// hide replaces secrets in a text, whether their characters are as they are or escaped: a program that quotes a text, or
-// puts it into a URL, chooses the characters to escape.
+// hide replaces secrets in a text, whether their characters are as they are or escaped: a program that quotes a text,
+// or puts it into a URL, chooses the characters to escape.
 func hide(text string, secrets []secret) string {
 	spans := find(text, text, nil, secrets)
 	if strings.ContainsAny(text, escapes) {

@@ -7,16 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/gofrs/flock"
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 )
-
-// setAside is the folder, within that of a sweep, for the results of unfinished runs.
-const setAside = "unfinished"
 
 // LockFile is held by the process that carries the sweep of a folder out. It stays there.
 const LockFile = "sweep.lock"
@@ -95,66 +91,26 @@ func (s *Sweep) unlock() {
 
 // resume continues a sweep.
 func (s *Sweep) resume(earlier *record.Sweep) error {
-	if earlier.Plan != s.state.Plan && !s.Changed {
+	if earlier.Plan != s.state.Plan {
 		return &plan.Mistake{
 			Text: "--result " + s.dir + " has a sweep of another plan: the scenario, its variables or the flags have changed",
-			Hint: "name another folder; or --changed, to keep the runs of cells with the same values",
+			Hint: "name another folder",
 		}
 	}
-	if s.SeedGiven && earlier.Plan == s.state.Plan && s.Seed != earlier.Seed {
-		return &plan.Mistake{
-			Text: fmt.Sprintf("--seed %d: the sweep in %s was begun with --seed %d", s.Seed, s.dir, earlier.Seed),
-			Hint: "leave --seed out",
-		}
-	}
-	finished, unfinished := s.state.Resume(earlier)
-	text := fmt.Sprintf("going on with the sweep in %s: %d of %d runs are finished", s.dir, finished, len(s.state.Runs))
-	for i := range unfinished {
-		r := &unfinished[i]
-		moved, err := s.moveAway(r)
-		if err != nil {
-			return err
-		}
-		if moved != "" {
-			text += fmt.Sprintf("; the unfinished result of %s is now %s", r.Folder, moved)
-		}
-	}
-	s.note("%s", text)
+	s.state.Resume(earlier)
+	s.note("continuing the sweep in %s: %d of %d runs are finished", s.dir, s.finished(), len(s.state.Runs))
 	return s.save()
 }
 
-// moveAway moves the result of an unfinished run into setAside. It returns the new path; empty if there is no result.
-func (s *Sweep) moveAway(r *record.Run) (to string, err error) {
-	from := filepath.Join(s.dir, filepath.FromSlash(r.Folder))
-	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if err := os.MkdirAll(filepath.Join(s.dir, setAside), 0o755); err != nil { //nolint:gosec // results are for all
-		return "", err
-	}
-	for n := max(1, r.Attempts); ; n++ {
-		to = filepath.Join(setAside, fmt.Sprintf("%s-%d", strings.ReplaceAll(r.Folder, "/", "_"), n))
-		if _, err := os.Lstat(filepath.Join(s.dir, to)); errors.Is(err, fs.ErrNotExist) {
-			break
-		} else if err != nil {
-			return "", err
-		}
-	}
-	if err := os.Rename(from, filepath.Join(s.dir, to)); err != nil {
-		return "", fmt.Errorf("set an unfinished result aside: %w", err)
-	}
-	return to, nil
-}
-
-// folder returns the folder for the result of a run; empty for none. It moves an earlier result of that run away.
+// folder returns the folder for the result of a run; empty for none. It removes the result of an unfinished attempt.
 func (s *Sweep) folder(r *record.Run) (dir string, err error) {
 	if s.dir == "" {
 		return "", nil
 	}
-	if _, err = s.moveAway(r); err != nil {
-		return "", err
-	}
 	dir = filepath.Join(s.dir, filepath.FromSlash(r.Folder))
+	if err = os.RemoveAll(dir); err != nil {
+		return "", fmt.Errorf("remove an unfinished result: %w", err)
+	}
 	return dir, os.MkdirAll(filepath.Dir(dir), 0o755) //nolint:gosec // results are for all to read
 }
 

@@ -30,20 +30,11 @@ func (s *Sweep) Describe() []string {
 	if len(s.Axes) > 0 {
 		runs = fmt.Sprintf("%s, %s of each", words.Plural(len(s.Cells), "cell"), runs)
 	}
-	took := "the time left is known when the first run has ended"
-	if left, known := s.left(); known {
-		took = "about " + left.String()
-	}
-	lines := []string{runs + ": " + took}
+	lines := []string{runs}
 	if s.Shuffled {
-		lines = append(lines, fmt.Sprintf("shuffled, --seed %d", s.state.Seed))
+		lines = append(lines, fmt.Sprintf("shuffled by seed %d", s.state.Seed))
 	}
-	switch s.Between {
-	case Purge:
-		for _, how := range s.emptied {
-			lines = append(lines, "before each run "+how)
-		}
-	case Fresh:
+	if s.Between == Fresh {
 		lines = append(lines, "each run has destinations of its own; they stay at the broker")
 	}
 	return lines
@@ -59,7 +50,7 @@ func (s *Sweep) Titles() (list []string) {
 	return list
 }
 
-// sayRun says which run begins, and the remaining time of the sweep.
+// sayRun says which run begins.
 func (s *Sweep) sayRun(r *record.Run) {
 	if s.Silent {
 		return
@@ -70,9 +61,6 @@ func (s *Sweep) sayRun(r *record.Run) {
 	}
 	if s.Repeats > 1 {
 		text += fmt.Sprintf(", repeat %d of %d", r.Repeat, s.Repeats)
-	}
-	if left, known := s.left(); known {
-		text += "; about " + left.String() + " left"
 	}
 	s.note("%s", text)
 }

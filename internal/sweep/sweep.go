@@ -42,7 +42,6 @@ type Progress interface {
 // What becomes of the destinations between two runs, as scenarios say it.
 const (
 	Keep  = "keep"  // they stay as the run before has left them
-	Purge = "purge" // queues are emptied
 	Fresh = "fresh" // each run has destinations of its own, by their names
 )
 
@@ -53,32 +52,28 @@ type Config struct {
 	// Build makes a run of a cell, with a plan of its own.
 	Build func(values map[string]string) (*run.Run, error)
 
-	Repeats   int
-	Shuffled  bool   // each round of repeats has the cells in another order
-	Seed      uint64 // of that order
-	SeedGiven bool   // resuming a sweep with another seed is refused
-	Changed   bool   // a sweep of another plan is resumed as well: its runs of equal cells stay
-	Settle    time.Duration
-	Between   string // [Keep], [Purge] or [Fresh]
-	Stop      bool   // after a run that failed
-	Silent    bool
-	Progress  Progress
+	Repeats  int
+	Shuffled bool   // each round of repeats has the cells in another order
+	Seed     uint64 // of that order
+	Settle   time.Duration
+	Between  string // [Keep] or [Fresh]
+	Stop     bool   // after a run that failed
+	Silent   bool
+	Progress Progress
 }
 
 // Sweep is a sweep to be carried out.
 type Sweep struct {
 	Config
-	state   *record.Sweep
-	first   *run.Run              // of the first cell; not carried out
-	lengths map[int]time.Duration // of a run of a cell by its plan; 0 if that does not say
-	dir     string
-	held    *flock.Flock // of dir
-	emptied []string     // descriptions of emptying the queues, for all cells
+	state *record.Sweep
+	first *run.Run // of the first cell; not carried out
+	dir   string
+	held  *flock.Flock // of dir
 }
 
 // New checks the plans of all cells. The error has all mistakes of the first faulty one.
 func New(c Config) (*Sweep, error) {
-	s := &Sweep{Config: c, lengths: map[int]time.Duration{}, state: &record.Sweep{
+	s := &Sweep{Config: c, state: &record.Sweep{
 		Format: record.Format, Version: record.Version, Axes: c.Axes, Repeats: c.Repeats, Shuffled: c.Shuffled, Seed: c.Seed,
 		ID: strconv.FormatUint(rand.Uint64()%(36*36*36*36*36), 36), //nolint:gosec // a name, not a secret
 	}}
@@ -93,12 +88,6 @@ func New(c Config) (*Sweep, error) {
 		}
 		if i == 0 {
 			s.first, s.dir, s.state.Name = of, of.Outputs.Result, of.Plan.Name
-		}
-		s.lengths[i+1] = lengthOf(of.Plan)
-		for _, how := range run.HowEmptied(of.Plan, of.Drivers, of.Plan.Embedded) {
-			if !slices.Contains(s.emptied, how) {
-				s.emptied = append(s.emptied, how)
-			}
 		}
 		if err := hashCell(hash, values, of); err != nil {
 			return nil, err
@@ -253,14 +242,7 @@ func (s *Sweep) one(r *record.Run) (int, error) {
 		return result.StatusFailed, err
 	}
 	of.Into(dir)
-	if err := s.separate(r, of); err != nil {
-		r.State = record.Unfinished
-		if errors.Is(err, run.ErrStopped) {
-			s.Progress.Say(err.Error())
-			return result.StatusInterrupted, nil
-		}
-		return result.StatusConnect, err
-	}
+	s.separate(r, of)
 	e := of.Do()
 	s.Progress.Ended(&e)
 	r.State = record.Unfinished
@@ -278,28 +260,13 @@ func (s *Sweep) one(r *record.Run) (int, error) {
 }
 
 // separate keeps the messages of a run apart from those of earlier runs, and lets commands know the run.
-func (s *Sweep) separate(r *record.Run, of *run.Run) error {
+func (s *Sweep) separate(r *record.Run, of *run.Run) {
 	of.Plan.Environ = append(slices.Clip(of.Plan.Environ), fmt.Sprintf("PERFMQ_CELL=%d", r.Cell),
 		fmt.Sprintf("PERFMQ_REPEAT=%d", r.Repeat))
-	switch {
-	case s.Between == Fresh:
-		name := fmt.Sprintf("-%s-%d-%d", s.state.ID, r.Cell, r.Repeat)
-		if r.Attempts > 1 {
-			name += fmt.Sprintf("-%d", r.Attempts)
-		}
+	if s.Between == Fresh {
+		name := fmt.Sprintf("-%s-%d-%d-%d", s.state.ID, r.Cell, r.Repeat, r.Attempts)
 		of.Plan.Rename(func(destination string) string { return destination + name })
-	case s.Between == Purge && !of.Plan.Embedded: // an embedded broker is new
-		removed, err := run.Empty(of.Signals, of.Plan, of.Drivers)
-		switch {
-		case s.Silent || removed == 0:
-		case removed == 1:
-			s.note("1 message was removed from the queues before the run")
-		default:
-			s.note("%d messages were removed from the queues before the run", removed)
-		}
-		return err
 	}
-	return nil
 }
 
 // keep records the figures of a run.

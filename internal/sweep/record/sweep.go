@@ -95,9 +95,6 @@ type Run struct {
 // change how long it took.
 func (r *Run) Ended(begun, now time.Time) { r.End = begun.Add(now.Sub(begun)).UnixMicro() }
 
-// Took is how long the run lasted.
-func (r *Run) Took() time.Duration { return time.Duration(r.End-r.Start) * time.Microsecond }
-
 // Good tells whether the run came to the end of its plan, with all that was sent accounted for: its figures count.
 func (r *Run) Good() bool {
 	return r.State == Done && (r.Status == 0 || r.Status == 3) && !r.Aborted
@@ -274,35 +271,14 @@ func (s *Sweep) Title(values map[string]string) string {
 	return strings.Join(parts, " ")
 }
 
-// Resume takes the runs over that an earlier call of the same sweep has finished, and its seed, order and ID if the
-// plan is the same: those of another plan get destinations and groups of their own, as of these the earlier ones may be
-// in use. Unfinished are the runs that it had begun, as it left them.
-func (s *Sweep) Resume(earlier *Sweep) (finished int, unfinished []Run) {
-	if earlier.Plan == s.Plan {
-		s.ID = earlier.ID
-		s.Seed, s.Shuffled = earlier.Seed, earlier.Shuffled
-		s.Runs = slices.Clone(earlier.Runs)
-	}
-	for i := range earlier.Runs {
-		old := &earlier.Runs[i]
-		at := slices.IndexFunc(s.Runs, func(r Run) bool {
-			return r.Repeat == old.Repeat && s.Title(r.Values) == s.Title(old.Values) && len(r.Values) == len(old.Values)
-		})
-		switch {
-		case old.State == Done && at >= 0:
-			number := s.Runs[at].Cell
-			s.Runs[at] = *old
-			s.Runs[at].Cell = number
-			finished++
-		case old.Attempts > 0:
-			unfinished = append(unfinished, *old)
-			if at >= 0 {
-				s.Runs[at].Attempts = old.Attempts
-				s.Runs[at].State = Waiting
-			}
+// Resume continues an earlier call of the same sweep: what it has finished is not carried out again.
+func (s *Sweep) Resume(earlier *Sweep) {
+	s.ID, s.Seed, s.Runs = earlier.ID, earlier.Seed, earlier.Runs
+	for i := range s.Runs {
+		if s.Runs[i].State != Done {
+			s.Runs[i].State = Waiting
 		}
 	}
-	return finished, unfinished
 }
 
 // errFormat says that a file is not of a sweep that this program knows.
