@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/config"
-	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/sweep"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -31,10 +31,20 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	find := len(v.Command.FindMax) > 0
 	if find {
 		searchDefaults(v)
-		errs = append(errs, searchMistakes(v)...)
 	}
 	ready, planErrs := a.maker.FromFlags(v, role, f, args)
-	if errs = append(errs, planErrs...); len(errs) > 0 {
+	errs = append(errs, planErrs...)
+	var search *sweep.Search
+	if find {
+		var searchErrs []error
+		search, searchErrs = a.newSearch(ready, func() (config.Ready, error) {
+			one := *v
+			ready, errs := a.maker.FromFlags(&one, role, f, args)
+			return ready, errors.Join(errs...)
+		})
+		errs = append(errs, searchErrs...)
+	}
+	if len(errs) > 0 {
 		return a.usage(errs...)
 	}
 	notes := append(compatibleNotes(cmd.Flags()), ready.Notes...)
@@ -51,16 +61,6 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 		}
 		if !find {
 			return a.ended(a.newRun(ready).Do())
-		}
-		search := a.newSearch(ready)
-		search.Build = func(rate string) (*run.Run, error) {
-			one := *v
-			var err error
-			if one.Group.Rate.Schedule, err = load.ParseSchedule(rate); err != nil {
-				return nil, err
-			}
-			ready, errs := a.maker.FromFlags(&one, role, f, args)
-			return a.newRun(ready), errors.Join(errs...)
 		}
 		return a.search(search, v.Outputs.JSON)
 	}

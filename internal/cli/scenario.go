@@ -84,15 +84,15 @@ func (a *app) prepare(name string, of *source) (p prepared, err error) {
 		return p, err
 	}
 	switch {
-	case of.Search == nil && of.isSweep():
+	case of.isSweep():
 		return a.newSweep(of)
-	case of.repeats != "" && of.repeats != "1":
-		return p, &plan.Mistake{Text: "--repeats does not go with the search of " + path, Hint: "leave it out"}
-	case of.Search != nil:
-		return a.scenarioSearch(of)
 	}
-	p.Ready, err = of.plan(config.Cell{})
-	return p, err
+	if p.Ready, err = of.plan(nil); err != nil || len(p.Values.Command.FindMax) == 0 {
+		return p, err
+	}
+	var errs []error
+	p.search, errs = a.newSearch(p.Ready, func() (config.Ready, error) { return of.plan(nil) })
+	return p, errors.Join(errs...)
 }
 
 // runFiles runs perfmq run.

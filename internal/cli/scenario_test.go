@@ -284,7 +284,7 @@ thresholds: [lost == 0, damaged == 0, "three: received == 180", group.senders.co
 		"{name: fill, groups: [senders], until: idle}":                   "nothing in it receives",
 		"{name: fill, groups: [senders], idle-time: 5s}":                 "idle-time is given, but the step fill does not last until it is idle",
 		"{name: fill, groups: [readers], until: idle, idle-time: 0s}":    "must be above 0",
-		"{name: fill, groups: [senders, readers], until: idle-for-ever}": `cannot last until "idle-for-ever"`,
+		"{name: fill, groups: [senders, readers], until: idle-for-ever}": "until: must be one of drained, count, idle",
 	} {
 		bad := write(t, "bad.yaml", strings.Replace(twoSteps, "  - name: fill\n    groups: [senders]", "  - "+text, 1))
 		got := call(nil, "scenario", "validate", bad)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -35,8 +34,11 @@ func searchDefaults(v *config.Values) {
 	}
 }
 
-// searchMistakes refuses settings that have no meaning in a search, or that the search sets itself.
-func searchMistakes(v *config.Values) (errs []error) {
+// newSearch returns the search for the highest rate of a plan, which again makes anew. The plan has one step and one
+// group of producers.
+func (a *app) newSearch(ready config.Ready, again func() (config.Ready, error)) (*sweep.Search, []error) {
+	v, p := ready.Values, ready.Plan
+	errs := ofOneRun(v, "message-count", "metrics", "web", "format", "show-latency", "run-id")
 	refuse := func(hint, format string, args ...any) {
 		errs = append(errs, &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint})
 	}
@@ -46,54 +48,47 @@ func searchMistakes(v *config.Values) (errs []error) {
 				"--result %s: the folder is not empty, and a search keeps several results in it", dir)
 		}
 	}
-	errs = append(errs, ofOneRun(v, "message-count", "metrics", "web", "format", "show-latency", "run-id")...)
-	if _, constant := v.Group.Rate.Constant(); !v.Group.Rate.IsZero() && !constant {
-		refuse("give --rate one number: --find-max begins with it", "--find-max does not go with a rate in segments")
-	}
-	return errs
-}
-
-// newSearch returns the search for the highest rate of a plan.
-func (a *app) newSearch(ready config.Ready) *sweep.Search {
-	v := ready.Values
 	s := &sweep.Search{
-		First: a.newRun(ready), Thresholds: v.Command.FindMax, From: v.Group.Rate.Peak(), Silent: v.Outputs.Silent,
-		Progress: &progress{a, a.Stdout},
+		First: a.newRun(ready), Thresholds: v.Command.FindMax, Silent: v.Outputs.Silent, Progress: &progress{a, a.Stdout},
 	}
 	if v.Outputs.JSON == run.Standard {
 		s.Progress = &progress{a, a.Stderr}
 	}
-	return s
-}
-
-// scenarioSearch returns the search of a scenario, with the plan of its first load.
-func (a *app) scenarioSearch(of *source) (prepared, error) {
-	ready, err := of.plan(config.Cell{})
-	if err != nil {
-		return prepared{}, err
+	g := searched(p)
+	if g == nil {
+		refuse("duration: 6s, and no other steps", "a search wants one step with a duration and one group of producers")
+		return s, errs
 	}
-	errs := searchMistakes(ready.Values)
-	if p := ready.Plan; len(p.Steps) != 1 || p.Steps[0].Duration <= 0 {
-		errs = append(errs, &plan.Mistake{
-			Text: of.Path + ": a search wants one step with a duration", Hint: "duration: 6s, and no other steps",
-		})
+	if _, constant := g.Rate.Constant(); !g.Rate.IsZero() && !constant {
+		refuse("give --rate one number: --find-max begins with it", "--find-max does not go with a rate in segments")
 	}
-	if len(errs) > 0 {
-		return prepared{}, errors.Join(errs...)
-	}
-	s := a.newSearch(ready)
-	s.Thresholds = append(s.Thresholds, of.Search.Thresholds...)
-	if from, err := load.ParseSchedule(of.Search.From); err == nil {
-		s.From = from.Peak()
-	}
+	s.From = g.Rate.Peak()
 	s.Build = func(rate string) (*run.Run, error) {
-		one, err := of.plan(config.Cell{Rate: rate})
+		ready, err := again()
 		if err != nil {
 			return nil, err
 		}
-		return a.newRun(one), nil
+		searched(ready.Plan).Rate.Schedule, err = load.ParseSchedule(rate)
+		return a.newRun(ready), err
 	}
-	return prepared{Ready: ready, search: s}, nil
+	return s, errs
+}
+
+// searched returns the group whose rate a search varies; nil if the plan has none, or several.
+func searched(p *plan.Plan) *plan.Group {
+	if len(p.Steps) != 1 || p.Steps[0].Duration <= 0 {
+		return nil
+	}
+	var producers []*plan.Group
+	for _, g := range p.Steps[0].Groups {
+		if g.Role.Produces() {
+			producers = append(producers, g)
+		}
+	}
+	if len(producers) != 1 {
+		return nil
+	}
+	return producers[0]
 }
 
 // search carries a search out, writes --json, and returns the exit status.

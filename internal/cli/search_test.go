@@ -48,9 +48,9 @@ func TestScenarioSearch(t *testing.T) {
 	const text = `
 name: searches
 broker: {url: "mem://scenario-search", options: {latency: 30ms}}
-search: {from: 4, thresholds: [ack.p50 < 20ms]}
+find-max: [ack.p50 < 20ms]
 groups:
-  senders: {role: producer, destination: queue://A, max-pending: 1}
+  senders: {role: producer, destination: queue://A, max-pending: 1, rate: 4}
 duration: 300ms
 `
 	file := write(t, "search.yaml", text)
@@ -74,9 +74,7 @@ duration: 300ms
 	require.Contains(t, again.stderr, "the folder is not empty")
 
 	for add, want := range map[string]string{
-		"matrix: {options.latency: [1ms, 30ms]}": "a search does not go with a matrix",
-		"repeats: 3":                             "repeats is of a sweep, and does not go with a search",
-		"between-runs: fresh":                    "between-runs is of a sweep, and does not go with a search",
+		"repeats: 3": "--find-max is for one run, and there are several",
 		"steps: [{name: one, duration: 1s}, {name: two, duration: 1s}]": "a search wants one step with a duration",
 	} {
 		body := text
@@ -87,9 +85,6 @@ duration: 300ms
 		require.Equal(t, exitUsage, got.status, add)
 		require.Contains(t, got.stderr, want, add)
 	}
-	got = call(nil, "run", file, "--repeats", "2")
-	require.Equal(t, exitUsage, got.status)
-	require.Contains(t, got.stderr, "--repeats does not go with the search of ")
 	got = call(nil, "run", file, "--hdr", "x.hdr")
 	require.Contains(t, got.stderr, "--hdr is for one run, and there are several")
 }

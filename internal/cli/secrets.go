@@ -25,14 +25,11 @@ func learnSecrets(args []string, environ config.Environment) *safetext.Secrets {
 		s.Add(name, password)
 	}
 	note := func(name, value string) {
-		name = strings.ToLower(name)
-		switch {
-		case strings.HasSuffix(name, "file"):
-		case strings.Contains(name, "pass"), strings.Contains(name, "pwd"), strings.Contains(name, "secret"):
+		if config.SecretName(name) {
 			s.Add(user, value)
-			return
+		} else {
+			s.AddURL(value, strings.HasSuffix(strings.ToLower(name), "url"))
 		}
-		s.AddURL(value, strings.HasSuffix(name, "url"))
 	}
 	for name, value := range environ {
 		note(name, value)

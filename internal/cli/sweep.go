@@ -32,7 +32,7 @@ func (of *source) isSweep() bool {
 }
 
 // plan makes the plan of the scenario or a cell of it.
-func (of *source) plan(cell config.Cell) (config.Ready, error) {
+func (of *source) plan(cell map[string]string) (config.Ready, error) {
 	ready, err := of.Plan(of.in.given, of.in.table, cell)
 	if err != nil {
 		return ready, err
@@ -67,7 +67,7 @@ func (a *app) newSweep(of *source) (prepared, error) {
 	}
 	var first *prepared
 	c.Build = func(values map[string]string) (*run.Run, error) {
-		ready, err := of.plan(config.Cell{Values: values})
+		ready, err := of.plan(values)
 		if err != nil {
 			return nil, err
 		}
@@ -84,30 +84,23 @@ func (a *app) newSweep(of *source) (prepared, error) {
 		return prepared{}, err
 	}
 	s.Silent, first.sweep = first.Values.Outputs.Silent, s
-	return *first, errors.Join(ofOneRun(first.Values, "json", "metrics-linger")...)
+	return *first, errors.Join(ofOneRun(first.Values, "json", "metrics-linger", "find-max")...)
 }
 
 // valuesOf returns the values of an axis. Variables that a flag sets do not vary.
 func (of *source) valuesOf(a *config.Axis) ([]string, error) {
 	values := a.Values
-	var errs []error
-	if v, pinned := of.set[a.Variable]; a.Variable != "" && pinned {
+	if v, pinned := of.set[a.Name]; pinned {
 		values = []string{v}
 	}
 	if slices.ContainsFunc(values, func(v string) bool { text := a.Name + "=" + v; return safetext.URLs(text) != text }) {
-		errs = append(errs, of.Wrong(a.Pos, "a value of the axis "+a.Name+" has a password, which outputs and names of "+
-			"folders would have to show", "give the password by --password or PERFMQ_PASSWORD"))
-	}
-	name := a.Setting()
-	if i := slices.IndexFunc(of.in.table, func(s config.Setting) bool { return s.Name == name }); i >= 0 &&
-		of.in.given.Has(&of.in.table[i]) {
-		errs = append(errs, of.Wrong(a.Pos, "the matrix varies "+a.Name+", and --"+name+" is given as well",
-			"leave one of them out"))
+		return nil, of.Wrong(a.Pos, "a value of the axis "+a.Name+" has a password, which outputs and names of "+
+			"folders would have to show", "give the password by --password or PERFMQ_PASSWORD")
 	}
 	if of.scale < 1 && len(values) > 2 {
 		values = []string{values[0], values[len(values)-1]}
 	}
-	return values, errors.Join(errs...)
+	return values, nil
 }
 
 // configure sets the settings of a sweep.

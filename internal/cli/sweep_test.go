@@ -22,7 +22,7 @@ import (
 const sixCells = `
 name: six
 vars: {count: 100}
-labels: {heap: 1g}
+labels: {heap: "${heap}"}
 verify: true
 broker: {url: "mem://NAME"}
 matrix:
@@ -31,7 +31,7 @@ matrix:
   exclude: {senders.producers: 3, heap: 2g}
 repeats: 2
 groups:
-  senders: {role: producer, destination: queue://A, message-count: "${count}", max-pending: 10}
+  senders: {role: producer, destination: queue://A, message-count: "${count}", max-pending: 10, producers: "${senders.producers}"}
   readers: {role: consumer, destination: queue://A}
 before: echo "$PERFMQ_CELL/$PERFMQ_REPEAT $PERFMQ_LABEL_HEAP" >> LOG
 thresholds: [lost == 0, "median(completed) == 100"]
@@ -205,10 +205,10 @@ func TestSweepFailures(t *testing.T) {
 	t.Parallel()
 	const failing = `
 name: failing
-broker: {url: "mem://NAME"}
+broker: {url: "mem://NAME", options: {reject: "${options.reject}"}}
 matrix: {senders.message-count: [10, 20, 30], options.reject: [1000000, 1]}
 groups:
-  senders: {role: producer, destination: queue://A}
+  senders: {role: producer, destination: queue://A, message-count: "${senders.message-count}"}
   readers: {role: consumer, destination: queue://A}
 before: echo x >> LOG
 thresholds: [completed > 15]
@@ -279,7 +279,6 @@ func TestSweepMistakes(t *testing.T) {
 	file, log := sweepFile(t, sixCells)
 	for args, want := range map[string]string{
 		"--repeats 0":   "--repeats=0: must be a whole number from 1 to 1000",
-		"--producers 5": "the matrix varies senders.producers, and --producers is given as well",
 		"--json x.json": "--json is for one run, and there are several",
 		"--set count=x": "message-count",
 	} {
@@ -289,7 +288,7 @@ func TestSweepMistakes(t *testing.T) {
 	}
 	for add, want := range map[string]string{
 		"knee: heap":           "unknown setting \"knee\" of the file",
-		"search: {from: 5}":    "a search does not go with a matrix",
+		"find-max: lost == 0":  "--find-max is for one run, and there are several",
 		"order: sorted":        "order: must be one of in-turn, shuffled",
 		"settle: long":         "settle: ",
 		"between-runs: reread": "between-runs: must be one of keep, fresh",

@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -49,10 +48,6 @@ func scheme(url string) string {
 		}
 	}
 	return plan.Scheme(url)
-}
-
-func mistake(hint, format string, args ...any) *plan.Mistake {
-	return &plan.Mistake{Text: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // parseFailover reads failover:(URL,URL...)?SETTING=VALUE&..., also with failover:// and, without settings, without the

@@ -99,37 +99,29 @@ type fileThreshold struct {
 // decoder makes a file of a tree.
 type decoder struct {
 	*file
-	source   *source
-	keys     *keys
-	mistakes []Mistake
-	vars     map[string]*variable
-	order    []*variable // as in the file
-
-	used map[string]bool // groups of some step
-}
-
-func (d *decoder) bad(pos Pos, hint, format string, args ...any) {
-	if len(d.mistakes) < maxMistakes {
-		d.mistakes = append(d.mistakes, Mistake{Pos: pos, Text: fmt.Sprintf(format, args...), Hint: hint})
-	}
+	reader
+	keys  *keys
+	vars  map[string]*variable
+	order []*variable // as in the file
+	left  int         // bytes that values of variables may still take
 }
 
 func topShape() []string {
 	return []string{
 		"version", "name", "description", "vars", "labels", "defaults", "broker", "brokers", "group", "groups", "steps",
-		"thresholds", "before", "after", keyMatrix, keySearch,
+		"thresholds", "before", "after", keyMatrix,
 	}
 }
 
 func groupShape() []string {
-	return []string{"role", "broker", "consumer-broker", "destination", "destinations", keyMessages, keyChoose}
+	return []string{"role", "broker", "consumer-broker", "destination", "destinations"}
 }
 
 func stepShape() []string {
 	return []string{"name", "groups", "until", "before", "after", "thresholds"}
 }
 
-// decode reads everything but the variables, the matrix and the search.
+// decode reads everything but the variables and the matrix.
 func (d *decoder) decode(root *node) {
 	for key, most := range map[string]int{"brokers": 256, "groups": 256, "steps": 1024} {
 		if n := root.get(key); n != nil && len(n.pairs)+len(n.items) > most {
@@ -137,18 +129,15 @@ func (d *decoder) decode(root *node) {
 			return
 		}
 	}
-	d.used = map[string]bool{}
 	d.readBrokers(root)
 	d.readGroups(root)
 	places, shape := InRun, topShape()
 	steps := root.get("steps")
 	if steps == nil {
 		places, shape = InRun|InStep, append(shape, "until")
-	} else if n := root.get("until"); n != nil {
-		d.bad(n.pos, "it belongs to a step", "until is no setting of the file")
 	}
 	var ofStep []entry
-	for _, e := range d.entries(root.pairs, places, "the file", append(shape, "until")...) {
+	for _, e := range d.entries(root.pairs, places, "the file", shape...) {
 		if e.Places&InRun != 0 {
 			d.run = append(d.run, e)
 		} else {
@@ -173,80 +162,87 @@ func (d *decoder) decode(root *node) {
 			}
 		case "defaults":
 			d.defaults = d.entries(d.fields(p.value, "defaults", "SETTING: VALUE"), inDefaults, "the defaults")
-		case "before":
-			d.before = d.commands(p.value, "before")
-		case "after":
-			d.after = d.commands(p.value, "after")
 		}
 	}
+	d.before, d.after = d.commands(root, "before"), d.commands(root, "after")
 	d.readSteps(root, steps, ofStep)
 	if n := root.get("thresholds"); n != nil {
 		d.thresholds = d.readThresholds(n, "")
 	}
 }
 
+// must reports a value of another form than the one wanted.
+func (d *decoder) must(n *node, what, wanted, hint string) {
+	if !n.broken {
+		d.bad(n.pos, hint, "%s must be %s, not %s", what, wanted, n.what())
+	}
+}
+
 // fields returns the pairs of a map. The parameter what names the map, and form is how to write it.
 func (d *decoder) fields(n *node, what, form string) []pair {
-	switch {
-	case n.broken:
-	case n.null:
-		d.bad(n.pos, form, "%s has no value", what)
-	case n.kind != mapping:
-		d.bad(n.pos, form, "%s must be a map, not %s", what, n.what())
-	case len(n.pairs) == 0:
-		d.bad(n.pos, form, "%s is empty", what)
+	if len(n.pairs) == 0 {
+		d.must(n, what, "a map", form)
 	}
 	return n.pairs
 }
 
+// list returns the elements of a list.
+func (d *decoder) list(n *node, what, form string) []*node {
+	if len(n.items) == 0 {
+		d.must(n, what, "a list", form)
+	}
+	return n.items
+}
+
 // text returns one value.
 func (d *decoder) text(n *node, what string) (text string, ok bool) {
-	switch {
-	case n.broken:
-	case n.null:
-		hint := "give one, or remove the key"
-		if n.raw != "" {
+	if n.kind != scalar || n.null || n.broken {
+		hint := ""
+		if n.null && n.raw != "" {
 			hint = fmt.Sprintf("put %s into quotes if it is meant as a text", n.raw)
 		}
-		d.bad(n.pos, hint, "%s has no value", what)
-	case n.kind != scalar:
-		d.bad(n.pos, "", "%s must be one value, not %s", what, n.what())
-	default:
-		return n.text, true
+		d.must(n, what, "one value", hint)
+		return "", false
 	}
-	return "", false
+	return n.text, true
 }
 
 // word returns one of a few words; empty if there is no such key.
-func (d *decoder) word(n *node, key, format string, words ...string) string {
+func (d *decoder) word(n *node, key string, words ...string) string {
 	value := n.get(key)
 	if value == nil {
 		return ""
 	}
 	text, ok := d.text(value, key)
 	if ok && !slices.Contains(words, text) {
-		d.bad(value.pos, missing(text, words), format, quote(text))
+		d.bad(value.pos, nearest.Hint(text, words, "%s", ""), "%s: must be one of %s", key, strings.Join(words, ", "))
 	}
 	return text
 }
 
-// oneOrMore returns the elements of a list, or the only value.
-func (d *decoder) oneOrMore(n *node, what string) []*node {
-	if n.kind != sequence {
-		return []*node{n}
-	}
-	if len(n.items) == 0 {
-		d.bad(n.pos, "give one, or remove the key", "%s has no value", what)
-	}
-	return n.items
+// noSuch reports a name that is none of those known.
+func (d *decoder) noSuch(n *node, what, name string, known []string) {
+	d.bad(n.pos, missing(name, known), "there is no %s %s", what, quote(name))
 }
 
-// commands reads shell commands.
-func (d *decoder) commands(n *node, what string) (list []string) {
-	for _, item := range d.oneOrMore(n, what) {
-		text, ok := d.text(item, what)
+// oneOrMore returns the elements of a list, or the only value.
+func (d *decoder) oneOrMore(n *node, what string) []*node {
+	if n.kind == sequence {
+		return d.list(n, what, "give one, or remove the key")
+	}
+	return []*node{n}
+}
+
+// commands reads the shell commands of a key, if it is there.
+func (d *decoder) commands(n *node, key string) (list []string) {
+	value := n.get(key)
+	if value == nil {
+		return nil
+	}
+	for _, item := range d.oneOrMore(value, key) {
+		text, ok := d.text(item, key)
 		if ok && strings.TrimSpace(text) == "" {
-			d.bad(item.pos, "", "%s is an empty command", what)
+			d.bad(item.pos, "", "%s is an empty command", key)
 		} else if ok {
 			list = append(list, text)
 		}
@@ -254,17 +250,35 @@ func (d *decoder) commands(n *node, what string) (list []string) {
 	return list
 }
 
+// oneOrNamed returns the parts of a kind by their names, or the only one, without a name.
+func (d *decoder) oneOrNamed(root *node, key, keys, form string) (pairs []pair, single bool) {
+	one, many := root.get(key), root.get(keys)
+	switch {
+	case one != nil && many != nil:
+		d.bad(one.pos, "put it under "+keys+": with a name of its own", "there are both %s and %s", key, keys)
+	case one != nil:
+		return []pair{{&node{pos: one.pos}, one}}, true
+	case many == nil:
+		d.bad(d.top(), keys+": {NAME: "+form+"}", "the file has no %s", keys)
+		return nil, false
+	}
+	pairs = d.fields(many, keys, "NAME: "+form)
+	for _, p := range pairs {
+		d.goodName(p.key.pos, keys, p.key.text)
+	}
+	return pairs, false
+}
+
 var plainName = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
 
 // goodName reports a name that cannot be used in metrics and thresholds.
-func (d *decoder) goodName(pos Pos, what, name string) {
-	if plainName.MatchString(name) {
-		return
+func (d *decoder) goodName(pos Pos, of, name string) {
+	if !plainName.MatchString(name) {
+		d.bad(pos, "use a-z, 0-9, -, _ and ., at most 64 of them", "%s cannot be a name of %s", quote(name), of)
 	}
-	d.bad(pos, "use a-z, 0-9, -, _ and ., at most 64 of them", "%s cannot be the name of %s", quote(name), what)
 }
 
-// quote puts a text of a file into quotes. Control characters and secrets are dealt with when a mistake is finished.
+// quote puts a text of a file into quotes. Control characters and secrets are hidden by [reader.bad].
 func quote(text string) string { return `"` + text + `"` }
 
 // entries reads settings of some places. Of names these, shape are the keys there that are no settings.
@@ -280,8 +294,8 @@ func (d *decoder) entries(pairs []pair, places Scope, of string, shape ...string
 			continue
 		}
 		if before := given[s.Name]; before != nil {
-			d.bad(p.key.pos, fmt.Sprintf("%s is in line %d", before.text, before.pos.Line), "%s is %s, which is given already",
-				p.key.text, before.text)
+			d.bad(p.key.pos, "leave one of them out", "%s is the same as %s in line %d", p.key.text, before.text,
+				before.pos.Line)
 			continue
 		}
 		given[s.Name] = p.key
@@ -294,89 +308,69 @@ func (d *decoder) entries(pairs []pair, places Scope, of string, shape ...string
 
 // unknown reports a key that has no place where it stands.
 func (d *decoder) unknown(key *node, places Scope, of string, shape ...string) {
-	if len(d.mistakes) >= maxMistakes {
-		return
-	}
-	name := key.text
-	if s := d.keys.byName[name]; s != nil {
+	if s := d.keys.byName[key.text]; s != nil {
 		hint := "it belongs to " + s.Places.String()
-		switch {
-		case s.Places == InRun:
-			hint = "it belongs to the top of the file"
-		case of == "the file":
+		if s.Places&inDefaults != 0 {
 			hint += ", or under defaults:"
 		}
-		d.bad(key.pos, hint, "%s is no setting of %s", name, of)
+		d.bad(key.pos, hint, "%s is no setting of %s", key.text, of)
 		return
 	}
 	hint := ""
-	if n := d.keys.nearest(name, places, shape); n != "" {
+	if n := d.keys.nearest(key.text, places, shape); n != "" {
 		hint = "did you mean " + n + "?"
 	} else if len(shape) > 0 && places == 0 {
 		hint = "known are " + strings.Join(shape, ", ")
 	}
-	d.bad(key.pos, hint, "unknown setting %s of %s", quote(name), of)
+	d.bad(key.pos, hint, "unknown setting %s of %s", quote(key.text), of)
 }
 
 // entry reads the value of a setting.
 func (d *decoder) entry(n *node, s *Setting) (entry, bool) {
 	e := entry{Setting: s, pos: n.pos}
 	ok := true
-	check := func(item *node, text string) {
-		ok = d.judge(item, s, text) && ok
-		e.texts = append(e.texts, text)
+	add := func(item *node, prefix string) {
+		text, good := d.text(item, s.Name)
+		if good && s.join() == "" {
+			good = d.judge(item, s, prefix+text)
+		}
+		e.texts, ok = append(e.texts, prefix+text), ok && good
 	}
 	switch {
 	case n.kind == mapping && s.Pairs:
 		for _, p := range d.fields(n, s.Name, "KEY: VALUE") {
-			text, good := d.text(p.value, s.Name+" "+p.key.text)
 			if strings.Contains(p.key.text, "=") {
 				d.bad(p.key.pos, "", "%s: a key cannot hold =", s.Name)
-				good = false
 			}
-			if ok = ok && good; good {
-				check(p.value, p.key.text+"="+text)
-			}
+			add(p.value, p.key.text+"=")
 		}
 	case n.kind == sequence && (s.List || s.join() != ""):
-		var texts []string
 		for _, item := range d.oneOrMore(n, s.Name) {
-			text, good := d.text(item, s.Name)
-			if ok = ok && good; !good {
-				continue
-			}
-			if s.join() == "" {
-				check(item, text)
-			} else {
-				texts = append(texts, text)
-			}
-		}
-		if ok && len(texts) > 0 {
-			check(n, strings.Join(texts, s.join()))
+			add(item, "")
 		}
 	default:
-		text, good := d.text(n, s.Name)
-		if !good {
-			return e, false
-		}
-		check(n, text)
+		add(n, "")
+	}
+	if s.join() != "" && ok && len(e.texts) > 0 {
+		e.texts = []string{strings.Join(e.texts, s.join())}
+		ok = d.judge(n, s, e.texts[0])
 	}
 	return e, ok && len(e.texts) > 0
 }
 
+// maxWritten is the length of a value up to which a mistake shows it.
+const maxWritten = 200
+
 // judge reports a value that a setting cannot have.
 func (d *decoder) judge(n *node, s *Setting, text string) bool {
 	err := s.Check(text)
-	if len(text) > maxText {
-		err = fmt.Errorf("is longer than %d bytes", maxText)
-	}
 	if err == nil {
 		return true
 	}
 	hint, written := "", ""
 	if !s.Secret {
 		hint = nearest.Hint(text, s.Words, "%s", "")
-		if n.kind == scalar && len(n.uses) > 0 {
+		if len(n.uses) > 0 && len(text) <= maxWritten {
 			written = fmt.Sprintf("; with its variables it is %s", quote(text))
 		}
 	}
@@ -386,98 +380,63 @@ func (d *decoder) judge(n *node, s *Setting, text string) bool {
 
 // readBrokers reads `brokers`, or the settings of the only one.
 func (d *decoder) readBrokers(root *node) {
-	one, many := root.get("broker"), root.get("brokers")
-	add := func(name, what string, pos Pos, n *node) {
-		fields := d.fields(n, what, "{protocol: amqp, url: ...}")
-		d.brokers = append(d.brokers, part{name, d.entries(fields, InBroker, "a broker"), pos})
-	}
-	if one != nil && many != nil {
-		d.bad(one.pos, "put it under brokers: with a name of its own", "there are both broker and brokers")
-	}
-	if one != nil {
-		add(plan.OnlyBroker, "broker", one.pos, one)
-	}
-	if many != nil {
-		for _, p := range d.fields(many, "brokers", "NAME: {protocol: amqp, url: ...}") {
-			d.goodName(p.key.pos, "a broker", p.key.text)
-			add(p.key.text, "the broker "+p.key.text, p.key.pos, p.value)
-		}
-	}
-	if one == nil && many == nil {
-		d.bad(d.source.pos(1, 1), "broker: {protocol: amqp, url: amqp://localhost:5672}", "the file has no broker")
-	}
-}
-
-// readGroups reads `groups`, or the only one, and reports brokers that none of them uses.
-func (d *decoder) readGroups(root *node) {
-	one, many := root.get("group"), root.get("groups")
-	var pairs []pair
-	switch {
-	case one != nil && many != nil:
-		d.bad(one.pos, "put it under groups: with a name of its own", "there are both group and groups")
-	case one != nil:
-		d.single = true
-		pairs = []pair{{&node{pos: one.pos}, one}}
-	case many != nil:
-		pairs = d.fields(many, "groups", "NAME: {role: producer, destination: queue://TEST}")
-	default:
-		d.bad(d.source.pos(1, 1), "groups: {senders: {role: producer, destination: queue://TEST}}", "the file has no groups")
-	}
-	used := map[string]bool{}
+	const form = "{protocol: amqp, url: amqp://localhost:5672}"
+	pairs, single := d.oneOrNamed(root, "broker", "brokers", form)
 	for _, p := range pairs {
-		d.readGroup(p, used)
-	}
-	for _, b := range d.brokers {
-		if !used[b.name] && len(pairs) > 0 {
-			d.bad(b.pos, "remove it, or name it in a group, broker: "+b.name, "no group uses the broker %s", b.name)
+		name, what := p.key.text, "the broker "+p.key.text
+		if single {
+			name, what = plan.OnlyBroker, "broker"
 		}
+		fields := d.fields(p.value, what, form)
+		d.brokers = append(d.brokers, part{name, d.entries(fields, InBroker, "a broker"), p.key.pos})
 	}
 }
 
-func (d *decoder) readGroup(p pair, used map[string]bool) {
-	g := fileGroup{part: part{name: p.key.text, pos: p.key.pos}}
-	what := "the group " + g.name
-	if !d.single {
-		d.goodName(p.key.pos, "a group", g.name)
+// readGroups reads `groups`, or the only one.
+func (d *decoder) readGroups(root *node) {
+	var pairs []pair
+	pairs, d.single = d.oneOrNamed(root, "group", "groups", "{role: producer, destination: queue://TEST}")
+	for _, p := range pairs {
+		d.readGroup(p)
 	}
+}
+
+func (d *decoder) readGroup(p pair) {
+	g := fileGroup{part: part{name: p.key.text, pos: p.key.pos}}
+	what := strings.TrimSpace("the group " + g.name)
 	pairs := d.fields(p.value, what, "{role: producer, destination: queue://TEST}")
-	if p.value.get("role") == nil && len(pairs) > 0 && !p.value.broken {
+	if p.value.get("role") == nil && len(pairs) > 0 {
 		d.bad(p.key.pos, "role: producer, or role: consumer", "%s has no role", what)
 	}
 	roles := []string{string(plan.Producer), string(plan.Consumer)}
 	if d.single { // both sides of a group would have its name
 		roles = append(roles, string(plan.Client))
 	}
-	if role := d.word(p.value, "role", "%s is no role", roles...); slices.Contains(roles, role) {
+	if role := d.word(p.value, "role", roles...); slices.Contains(roles, role) {
 		g.role = plan.Role(role)
 	}
-	g.broker = d.brokerOf(p, "broker", used)
+	g.broker = d.brokerOf(p, "broker")
 	if p.value.get("consumer-broker") != nil {
-		g.consumerBroker = d.brokerOf(p, "consumer-broker", used)
+		g.consumerBroker = d.brokerOf(p, "consumer-broker")
 	}
-	one, more := p.value.get("destination"), p.value.get("destinations")
-	if one != nil && more != nil {
-		d.bad(more.pos, "put all into one list", "there are both destination and destinations")
-	}
-	for _, n := range []*node{one, more} {
-		if n != nil {
+	for _, key := range []string{"destination", "destinations"} {
+		if n := p.value.get(key); n != nil {
 			g.destinations = append(g.destinations, d.readDestinations(n)...)
 		}
 	}
 	if g.role != plan.Consumer {
 		g.mix = d.readMix(p.value)
 	}
-	g.entries = d.entriesOfGroup(p.value.pairs, g.role)
+	g.entries = d.entriesOfGroup(pairs, g.role, groupShape()...)
 	d.groups = append(d.groups, g)
 }
 
 // entriesOfGroup reads the settings of a group, or of its use in a step.
-func (d *decoder) entriesOfGroup(pairs []pair, role plan.Role) []entry {
-	places, of := placesOfRole(role)
-	shape := groupShape()
-	if role == plan.Consumer {
-		shape = slices.DeleteFunc(shape, func(key string) bool { return key == keyMessages || key == keyChoose })
+func (d *decoder) entriesOfGroup(pairs []pair, role plan.Role, shape ...string) []entry {
+	if role != plan.Consumer {
+		shape = append(shape, keyMessages, keyChoose)
 	}
+	places, of := placesOfRole(role)
 	return d.entries(pairs, places, of, shape...)
 }
 
@@ -494,30 +453,22 @@ func placesOfRole(role plan.Role) (Scope, string) {
 }
 
 // brokerOf finds the broker that a key of a group names.
-func (d *decoder) brokerOf(p pair, key string, used map[string]bool) (name string) {
+func (d *decoder) brokerOf(p pair, key string) string {
 	known := names(d.brokers)
 	n := p.value.get(key)
 	switch {
 	case n != nil:
 		text, ok := d.text(n, key)
 		if ok && !slices.Contains(known, text) {
-			d.bad(n.pos, missing(text, known), "there is no broker %s", quote(text))
-			ok = false
+			d.noSuch(n, key, text, known)
 		}
-		if !ok {
-			for _, b := range known { // whichever was meant
-				used[b] = true
-			}
-			return ""
-		}
-		name = text
+		return text
 	case len(known) == 1:
-		name = known[0]
-	case len(known) > 1 && p.value.kind == mapping:
+		return known[0]
+	case len(known) > 1:
 		d.bad(p.key.pos, "broker: NAME; "+missing("", known), "the group %s names no broker", p.key.text)
 	}
-	used[name] = true
-	return name
+	return ""
 }
 
 // names returns the names of parts.
@@ -532,31 +483,23 @@ func names(list []part) (texts []string) {
 func (d *decoder) readMix(n *node) (m mix) {
 	const form = "messages: [{weight: 80, message-size: 1KiB}, {weight: 20, message-size: 64KiB}]"
 	list := n.get(keyMessages)
-	m.turn = d.word(n, keyChoose, "messages cannot be chosen by %s", chooseWeight, chooseTurn) == chooseTurn
-	if choose := n.get(keyChoose); choose != nil && list == nil {
-		d.bad(choose.pos, form, "there are no messages to choose from")
-	}
-	switch {
-	case list == nil || list.broken:
-		return m
-	case list.null || list.kind == sequence && len(list.items) == 0:
-		d.bad(list.pos, form, "messages has no value")
-	case list.kind != sequence:
-		d.bad(list.pos, form, "messages must be a list, not %s", list.what())
-	case len(list.items) > maxMessages:
-		d.bad(list.pos, "", "there are %d messages: at most %d", len(list.items), maxMessages)
-		return m
-	}
-	for _, item := range list.items {
-		one := part{pos: item.pos}
-		if len(item.pairs) > 0 {
-			one.pos = item.pairs[0].key.pos
+	m.turn = d.word(n, keyChoose, chooseWeight, chooseTurn) == chooseTurn
+	if list == nil {
+		if choose := n.get(keyChoose); choose != nil {
+			d.bad(choose.pos, form, "there are no messages to choose from")
 		}
+		return m
+	}
+	items := d.list(list, keyMessages, form)
+	if len(items) > maxMessages {
+		d.bad(list.pos, "", "there are more than %d %s", maxMessages, keyMessages)
+		return m
+	}
+	for _, item := range items {
+		one := part{pos: item.pos}
 		one.entries = d.entries(d.fields(item, "a message", "- {weight: 80, message-size: 1KiB}"), InMessage, "a message")
-		for _, p := range item.pairs {
-			if p.key.text == "weight" && m.turn {
-				d.bad(p.key.pos, "remove it, or choose: "+chooseWeight, "a weight means nothing where messages are sent in turn")
-			}
+		if weight := item.get("weight"); weight != nil && m.turn {
+			d.bad(weight.pos, "remove it, or choose: "+chooseWeight, "a weight means nothing where messages are sent in turn")
 		}
 		m.messages = append(m.messages, one)
 	}
@@ -590,31 +533,15 @@ func (d *decoder) readSteps(root, n *node, entries []entry) {
 		}}
 		return
 	}
-	const form = "- name: allout"
-	switch {
-	case n.broken:
-		return
-	case n.null || n.kind == sequence && len(n.items) == 0:
-		d.bad(n.pos, form, "steps has no value")
-	case n.kind != sequence:
-		d.bad(n.pos, form, "steps must be a list, not %s", n.what())
-	}
-	taken := map[string]Pos{}
-	for i, item := range n.items {
+	items := d.list(n, "steps", "- name: allout")
+	for i, item := range items {
 		s := d.readStep(item, i)
-		if before, twice := taken[s.name]; twice {
-			d.bad(s.pos, fmt.Sprintf("the first is in line %d", before.Line), "there are two steps %s", s.name)
-		} else {
-			taken[s.name] = s.pos
+		if slices.Contains(d.stepNames(), s.name) {
+			d.bad(s.pos, "give each a name of its own", "there are two steps %s", s.name)
 		}
 		d.steps = append(d.steps, s)
 	}
-	for _, g := range d.groups {
-		if !d.used[g.name] && n.kind == sequence && len(n.items) > 0 {
-			d.bad(g.pos, "remove it, or name it in a step", "no step uses the group %s", g.name)
-		}
-	}
-	for i, item := range n.items {
+	for i, item := range items {
 		if t := item.get("thresholds"); t != nil {
 			d.steps[i].thresholds = d.readThresholds(t, d.steps[i].name)
 		}
@@ -623,47 +550,29 @@ func (d *decoder) readSteps(root, n *node, entries []entry) {
 
 func (d *decoder) readStep(n *node, i int) fileStep {
 	s := fileStep{part: part{name: fmt.Sprintf("step-%d", i+1), pos: n.pos}}
-	if len(n.pairs) > 0 {
-		s.pos = n.pairs[0].key.pos
-	}
 	pairs := d.fields(n, "a step", "name: allout")
 	if name := n.get("name"); name != nil {
 		if text, ok := d.text(name, "name"); ok {
 			s.name, s.pos = text, name.pos
-			d.goodName(name.pos, "a step", text)
-			if strings.Contains(text, ".group.") {
-				d.bad(name.pos, "", "%s cannot be the name of a step: STEP.group.NAME is a group of a step", quote(text))
-			}
+			d.goodName(name.pos, "steps", text)
 		}
 	}
-	groups := n.get("groups")
-	if groups != nil && groups.null {
-		d.text(groups, "groups")
-	}
-	if groups == nil || groups.null {
-		s.uses = d.allUses()
-	} else {
+	s.uses = d.allUses()
+	if groups := n.get("groups"); groups != nil {
 		s.uses = d.readUses(groups)
 	}
-	s.until = d.until(n)
-	if c := n.get("before"); c != nil {
-		s.before = d.commands(c, "before")
-	}
-	if c := n.get("after"); c != nil {
-		s.after = d.commands(c, "after")
-	}
+	s.until, s.before, s.after = d.until(n), d.commands(n, "before"), d.commands(n, "after")
 	s.entries = d.entries(pairs, InStep, "a step", stepShape()...)
 	return s
 }
 
 func (d *decoder) until(n *node) string {
-	return d.word(n, "until", "a step cannot last until %s", untilDrained, untilCount, untilIdle)
+	return d.word(n, "until", untilDrained, untilCount, untilIdle)
 }
 
 // allUses is of a step that names no groups.
 func (d *decoder) allUses() (list []use) {
 	for _, g := range d.groups {
-		d.used[g.name] = true
 		list = append(list, use{part: part{name: g.name, pos: g.pos}})
 	}
 	return list
@@ -671,38 +580,35 @@ func (d *decoder) allUses() (list []use) {
 
 // readUses reads the groups of a step: a list of names, or a map from names to settings.
 func (d *decoder) readUses(n *node) (list []use) {
-	if n.kind != scalar && len(n.pairs)+len(n.items) == 0 {
-		d.bad(n.pos, "name one, or remove the key for all groups", "the step has no groups")
-		return nil
-	}
-	if n.kind == mapping {
-		for _, p := range n.pairs {
-			g := d.use(p.key)
-			if g == nil {
-				continue
+	pairs := n.pairs
+	if n.kind != mapping {
+		for _, item := range d.oneOrMore(n, "groups") {
+			if _, ok := d.text(item, "the name of a group"); ok {
+				pairs = append(pairs, pair{item, &node{null: true}})
 			}
-			u := use{part: part{name: g.name, pos: p.key.pos}}
-			if empty := p.value.kind == mapping && len(p.value.pairs) == 0; !empty && !p.value.null {
-				u.entries = d.overrides(p.value, g)
-				if g.role != plan.Consumer {
-					u.mix = d.readMix(p.value)
-				}
-			}
-			list = append(list, u)
 		}
-		return list
+	} else if len(pairs) == 0 {
+		d.must(n, "groups", "a list or a map", "name one, or remove the key for all groups")
 	}
-	taken := map[string]bool{}
-	for _, item := range d.oneOrMore(n, "groups") {
-		text, ok := d.text(item, "the name of a group")
+	for _, p := range pairs {
+		name := p.key.text
+		g := d.groupOf(name)
 		switch {
-		case !ok || d.use(item) == nil:
-		case taken[text]:
-			d.bad(item.pos, "", "the group %s is named twice", text)
-		default:
-			taken[text] = true
-			list = append(list, use{part: part{name: text, pos: item.pos}})
+		case g == nil:
+			d.noSuch(p.key, "group", name, d.groupNames())
+			continue
+		case slices.ContainsFunc(list, func(u use) bool { return u.name == name }):
+			d.bad(p.key.pos, "", "the group %s is named twice", name)
+			continue
 		}
+		u := use{part: part{name: name, pos: p.key.pos}}
+		if empty := p.value.kind == mapping && len(p.value.pairs) == 0; !empty && !p.value.null {
+			u.entries = d.entriesOfGroup(d.fields(p.value, "the group "+name, "SETTING: VALUE"), g.role)
+			if g.role != plan.Consumer {
+				u.mix = d.readMix(p.value)
+			}
+		}
+		list = append(list, u)
 	}
 	return list
 }
@@ -730,38 +636,12 @@ func (f *file) stepNames() (list []string) {
 	return list
 }
 
-// use returns the group that a step names; nil if there is none.
-func (d *decoder) use(name *node) *fileGroup {
-	g := d.groupOf(name.text)
-	if g != nil {
-		d.used[g.name] = true
-		return g
-	}
-	known := d.groupNames()
-	d.bad(name.pos, missing(name.text, known), "there is no group %s", quote(name.text))
-	for _, g := range known { // whichever was meant
-		d.used[g] = true
-	}
-	return nil
-}
-
-// overrides reads the settings that a group has for one step only.
-func (d *decoder) overrides(n *node, g *fileGroup) []entry {
-	pairs := d.fields(n, "the group "+g.name, "SETTING: VALUE")
-	for _, key := range groupShape() {
-		if i := n.get(key); i != nil && key != keyMessages && key != keyChoose {
-			d.bad(i.pos, "make a group of its own", "a step cannot change the %s of a group", key)
-		}
-	}
-	return d.entriesOfGroup(pairs, g.role)
-}
-
 var ofStep = regexp.MustCompile(`^\s*([^\s:<>=!]+)\s*:\s*(.*)$`)
 
 // readThresholds reads the thresholds of a step, or, if step is empty, of the run.
 func (d *decoder) readThresholds(n *node, step string) (list []fileThreshold) {
 	if n.kind == mapping {
-		d.bad(n.pos, "- lost == 0", "thresholds must be a list, not a map")
+		d.must(n, "thresholds", "a list", "- lost == 0")
 		return nil
 	}
 	for _, item := range d.oneOrMore(n, "thresholds") {
@@ -782,7 +662,7 @@ func (d *decoder) readThresholds(n *node, step string) (list []fileThreshold) {
 				d.bad(text.pos, "put it under thresholds: at the top", "a threshold of the step %s cannot be about %s", step,
 					quote(m[1]))
 			} else if !slices.Contains(known, m[1]) {
-				d.bad(text.pos, missing(m[1], known), "there is no step %s", quote(m[1]))
+				d.noSuch(text, "step", m[1], known)
 			}
 			t.step, demand = m[1], m[2]
 		}
@@ -799,21 +679,12 @@ func (d *decoder) readThresholds(n *node, step string) (list []fileThreshold) {
 // thresholdMap reads {threshold: TEXT, abort: true}; text is nil after a mistake.
 func (d *decoder) thresholdMap(n *node) (text *node, abort bool) {
 	for _, p := range n.pairs {
-		switch p.key.text {
-		case "threshold":
-			text = p.value
-		case "abort":
-			word, ok := d.text(p.value, "abort")
-			if ok && word != "true" && word != "false" {
-				d.bad(p.value.pos, "", "abort: must be true or false")
-			}
-			abort = word == "true"
-		default:
+		if p.key.text != "threshold" && p.key.text != "abort" {
 			d.unknown(p.key, 0, "a threshold", "threshold", "abort")
 		}
 	}
-	if text == nil {
+	if text = n.get("threshold"); text == nil {
 		d.bad(n.pos, `"STEP: lost == 0", or {threshold: "lost == 0", abort: true}`, "a threshold has no text")
 	}
-	return text, abort
+	return text, d.word(n, "abort", "true", "false") == "true"
 }

@@ -40,14 +40,12 @@ func (s Scope) String() string {
 
 // keys finds settings by the keys of scenario files.
 type keys struct {
-	shape   map[string]*Setting // about keys of the file's own, not settings: destination, threshold, label
-	byName  map[string]*Setting
-	secrets []string        // names of secret settings
-	secret  map[string]bool // by names in lower case: found so far, and of settings
+	shape  map[string]*Setting // about keys of the file's own, not settings: destination, threshold, label
+	byName map[string]*Setting
 }
 
 func newKeys() *keys {
-	k := &keys{shape: map[string]*Setting{}, byName: map[string]*Setting{}, secret: map[string]bool{}}
+	k := &keys{shape: map[string]*Setting{}, byName: map[string]*Setting{}}
 	list := settings()
 	for i := range list {
 		s := &list[i]
@@ -59,10 +57,6 @@ func newKeys() *keys {
 		}
 		for _, name := range s.spellings() {
 			k.byName[name] = s
-			k.secret[strings.ToLower(name)] = s.Secret
-			if s.Secret {
-				k.secrets = append(k.secrets, name)
-			}
 		}
 	}
 	return k
@@ -106,18 +100,23 @@ func (k *keys) nearest(name string, places Scope, shape []string) string {
 	return nearest.Nearest(name, append(slices.Clone(shape), k.names(places)...))
 }
 
-// isSecret tells whether values of a key must not be printed: also one that is mistyped.
+// isSecret tells whether values of a key must not be printed, also of one that is mistyped or a variable.
 func (k *keys) isSecret(name string) bool {
-	name = strings.Trim(strings.ToLower(name), " \t\"'-")
-	secret, known := k.secret[name]
-	if !known {
-		secret = !strings.HasSuffix(name, "file") && (nearest.Nearest(name, k.secrets) != "" || slices.ContainsFunc(
-			[]string{"pass", "pwd", "secret", "token", "credential", "apikey", "api-key", "api_key"},
-			func(part string) bool { return strings.Contains(name, part) },
-		))
-		k.secret[name] = secret
+	if s := k.byName[name]; s != nil {
+		return s.Secret
 	}
-	return secret
+	return SecretName(name)
+}
+
+// SecretName tells whether a name that is no setting looks like that of a secret.
+func SecretName(name string) bool {
+	name = strings.ToLower(name)
+	if strings.HasSuffix(name, "file") {
+		return false
+	}
+	parts := []string{"pass", "pwd", "secret", "token"}
+	return nearest.Nearest(name, []string{"password"}) != "" ||
+		slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(name, part) })
 }
 
 // missing is the hint for an unknown name: the nearest known name, or a list of them.

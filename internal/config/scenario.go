@@ -21,13 +21,11 @@ type Scenario struct {
 	Description string
 	Sweep       Sweep
 	Matrix      *Matrix // nil for none
-	Search      *Search // nil for none
 
 	maker  *Maker
 	text   []byte
 	set    map[string]string
 	file   *file
-	source *source
 	beside string // the folder of the files that it names; empty for that of the process
 }
 
@@ -73,62 +71,42 @@ func (m *Maker) Parse(path string, text []byte, set map[string]string) (*Scenari
 
 // decode reads the file, with other values of variables.
 func (s *Scenario) decode(set map[string]string) (*decoder, error) {
-	src, mistakes := newSource(s.Path, s.text)
-	if len(mistakes) > 0 {
-		return nil, src.all(mistakes)
-	}
-	root, mistakes := readTree(src)
+	d := &decoder{file: &file{}, reader: s.reader(), keys: newKeys()}
+	root := d.tree(s.text)
 	if root == nil {
-		return nil, src.all(mistakes)
+		return nil, d.err()
 	}
-	d := &decoder{file: &file{}, source: src, keys: newKeys(), mistakes: mistakes}
-	all := maps.Clone(s.set)
-	if all == nil {
-		all = map[string]string{}
-	}
+	all := map[string]string{}
+	maps.Copy(all, s.set)
 	maps.Copy(all, set)
 	d.variables(root, all)
-	if mistakes := src.learn(root, d.keys, d.vars); len(mistakes) > 0 {
-		return nil, src.all(mistakes)
+	if d.learn(root) {
+		d.decode(root)
+		d.sweep(root, s)
 	}
-	d.decode(root)
-	d.sweep(root, s)
-	if len(d.mistakes) > 0 {
-		return nil, src.all(d.mistakes)
-	}
-	s.file, s.source = d.file, src
-	return d, nil
+	s.file = d.file
+	return d, d.err()
 }
+
+func (s *Scenario) reader() reader { return reader{path: s.Path, secrets: s.maker.Secrets} }
 
 // Wrong returns a mistake at a place of the file.
 func (s *Scenario) Wrong(pos Pos, text, hint string) error {
-	return Mistakes{s.source.finish(Mistake{Pos: pos, Text: text, Hint: hint})}
+	r := s.reader()
+	r.bad(pos, hint, "%s", text)
+	return r.err()
 }
 
-// Cell is a variant of a scenario.
-type Cell struct {
-	Values map[string]string // of axes of its matrix
-	Rate   string            // of the group of its search; empty for that of the file
-}
-
-// Plan returns the plan of a scenario, or of a cell, with variables and flags over what the file says. The error has
-// all mistakes.
-func (s *Scenario) Plan(in *Given, table []Setting, cell Cell) (Ready, error) {
-	if s.Matrix != nil {
-		set := map[string]string{}
-		for _, a := range s.Matrix.Axes {
-			if value, ok := cell.Values[a.Name]; ok && a.Variable != "" {
-				set[a.Variable] = value
-			}
-		}
-		if len(set) > 0 {
-			if _, err := s.decode(set); err != nil {
-				return Ready{}, err
-			}
+// Plan returns the plan of a scenario, or of a cell by the values of its axes, with variables and flags over what the
+// file says. The error has all mistakes.
+func (s *Scenario) Plan(in *Given, table []Setting, cell map[string]string) (Ready, error) {
+	if len(cell) > 0 {
+		if _, err := s.decode(cell); err != nil {
+			return Ready{}, err
 		}
 	}
 	b := &builder{
-		Scenario: s, file: s.varied(cell), in: in, table: table, files: map[string][]plan.Variant{},
+		Scenario: s, reader: s.reader(), in: in, table: table, files: map[string][]plan.Variant{},
 		applied: map[string][]string{}, skipped: map[string][]string{}, brokers: map[string]reached{},
 	}
 	return b.build()
@@ -137,25 +115,21 @@ func (s *Scenario) Plan(in *Given, table []Setting, cell Cell) (Ready, error) {
 // builder makes a plan of a file and its flags and variables.
 type builder struct {
 	*Scenario
-	file  *file
+	reader
 	in    *Given
 	table []Setting // of the flags
 
-	whole    *resolver // of the settings of the run
-	plan     *plan.Plan
-	brokers  map[string]reached
-	mistakes Mistakes
-	errs     []error
-	files    map[string][]plan.Variant
-	notes    []string
-	applied  map[string][]string // by flag or variable: the parts of the file that it was applied to
-	skipped  map[string][]string // the same for parts that are of another protocol
+	whole   *resolver // of the settings of the run
+	plan    *plan.Plan
+	brokers map[string]reached
+	errs    []error
+	files   map[string][]plan.Variant
+	notes   []string
+	applied map[string][]string // by flag or variable: the parts of the file that it was applied to
+	skipped map[string][]string // the same for parts that are of another protocol
 }
 
 func (b *builder) build() (Ready, error) {
-	for _, secret := range b.source.found {
-		b.maker.Secrets.Add("", secret)
-	}
 	v := b.values(InRun, "the run", nil, b.file.run)
 	b.whole = b.resolver(v, plan.Client)
 	p := b.whole.whole()
@@ -192,7 +166,7 @@ func (b *builder) build() (Ready, error) {
 	b.whole.outputs()
 	b.judge()
 	ready.Notes = b.said()
-	return ready, b.err()
+	return ready, b.problems()
 }
 
 // judge adds what is wrong with the whole plan: mistakes of thresholds at their positions.
@@ -229,12 +203,8 @@ func (f *file) threshold(step, text string) *fileThreshold {
 	return nil
 }
 
-func (b *builder) err() error {
-	errs := slices.Concat(b.errs, b.whole.errs)
-	if len(b.mistakes) > 0 {
-		errs = append([]error{b.mistakes}, errs...)
-	}
-	return errors.Join(errs...)
+func (b *builder) problems() error {
+	return errors.Join(b.err(), errors.Join(b.errs...), errors.Join(b.whole.errs...))
 }
 
 func (b *builder) resolver(v *Values, role plan.Role) *resolver {
@@ -334,14 +304,6 @@ func (b *builder) wrong(errs ...error) {
 		if !slices.ContainsFunc(b.errs, func(o error) bool { return o.Error() == err.Error() }) {
 			b.errs = append(b.errs, err)
 		}
-	}
-}
-
-// bad adds a mistake at a place of the file, once.
-func (b *builder) bad(pos Pos, hint, format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if !slices.ContainsFunc(b.mistakes, func(m Mistake) bool { return m.Pos == pos && m.Text == text }) {
-		b.mistakes = append(b.mistakes, b.source.finish(Mistake{Pos: pos, Text: text, Hint: hint}))
 	}
 }
 

@@ -84,19 +84,13 @@ func rootSchema(keys *keys) object {
 		"before":     note("command or commands, run by sh -c, before the run", oneOrMore(ref("value"))),
 		"after":      note("command or commands, run by sh -c, after the run", oneOrMore(ref("value"))),
 		"thresholds": note("demands, METRIC OPERATOR VALUE or STEP: METRIC OPERATOR VALUE", oneOrMore(ref("threshold"))),
-		keyMatrix: note("variables, labels and settings to vary: a run for each combination of their values", object{
+		keyMatrix: note("variables and their values: a run for each combination", object{
 			"type": "object", "minProperties": 1, "additionalProperties": oneOrMore(ref("value")), "properties": object{
 				keyExclude: note("combinations to leave out", oneOrMore(object{
 					"type": "object", "minProperties": 1, "additionalProperties": oneOrMore(ref("value")),
 				})),
 			},
 		}),
-		keySearch: note("search for the highest rate of a group at which the thresholds are kept",
-			closedObject(keys, 0, object{
-				"group":      note("group of producers; may be left out if there is only one", ref("value")),
-				"from":       note("rate to begin with, in messages per second", ref("value")),
-				"thresholds": note("demands beside those of the run", oneOrMore(ref("threshold"))),
-			})),
 	})
 	root["allOf"] = []any{oneRequired("broker", "brokers"), oneRequired("group", "groups")}
 	root["dependentSchemas"] = onlyWithoutSteps

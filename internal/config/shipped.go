@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/nearest"
+	"github.com/perfmq/perfmq/internal/safetext"
 )
 
 // Info is a scenario of a collection.
@@ -31,13 +32,10 @@ func Shipped(fsys fs.FS) ([]Info, error) {
 		if err != nil {
 			return err
 		}
-		src, mistakes := newSource(at, text)
-		if len(mistakes) > 0 {
-			return src.all(mistakes)
-		}
-		root, mistakes := readTree(src)
-		if len(mistakes) > 0 {
-			return src.all(mistakes)
+		r := reader{path: at, secrets: &safetext.Secrets{}}
+		root := r.tree(text)
+		if err := r.err(); err != nil {
+			return err
 		}
 		info := Info{Name: strings.TrimSuffix(at, ".yaml"), Path: at}
 		if d := root.get("description"); d != nil && d.kind == scalar {

@@ -2,14 +2,20 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	yaml "go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
+
+	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/internal/safetext"
 )
 
 type kind uint8
@@ -20,15 +26,14 @@ const (
 	mapping
 )
 
-// node is a value with its position. Aliases are replaced by copies of their anchors.
+// node is a value with its position.
 type node struct {
 	kind   kind
 	text   string   // of a scalar, with the values of variables
 	raw    string   // of a scalar, as it is written
 	uses   []string // variables in a scalar
 	null   bool     // a scalar without a value
-	quoted bool
-	broken bool // a mistake in it was reported
+	broken bool     // a mistake in it was reported
 	items  []*node
 	pairs  []pair
 	pos    Pos
@@ -47,156 +52,159 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// Limits of a tree. A file of our format needs eight levels.
+// what describes a value in messages.
+func (n *node) what() string {
+	switch {
+	case n.kind == mapping && len(n.pairs) == 0:
+		return "an empty map"
+	case n.kind == mapping:
+		return "a map"
+	case n.kind == sequence && len(n.items) == 0:
+		return "an empty list"
+	case n.kind == sequence:
+		return "a list"
+	case n.null:
+		return "nothing"
+	default:
+		return "a value"
+	}
+}
+
+// Limits of a file. One of our format needs eight levels.
 const (
+	MaxSize  = 1 << 20 // bytes
 	maxDepth = 32
-	maxNodes = 200_000
 	maxText  = 64 << 10 // bytes of one value
-	maxTexts = 4 << 20  // bytes of all values together, with variables and aliases replaced
+	maxTexts = 4 << 20  // bytes of all values of variables together
 )
 
-var errDepth = errors.New("too deep")
-
-// reader turns the library's tree into nodes.
+// reader reads a file, and collects its mistakes.
 type reader struct {
-	source   *source
+	path     string
+	secrets  *safetext.Secrets
 	mistakes []Mistake
-	open     map[*yaml.Node]bool // being read: an alias of one stands in itself
-	alias    Pos                 // the outermost being replaced; Line is 0 if none is
-	nodes    int
-	bytes    int
-	full     bool
 }
 
-// readTree reads the only document. The root is nil if that cannot be: then there are mistakes, else there may be some.
-func readTree(s *source) (*node, []Mistake) {
-	deep := false
-	limits := loaderlimits.New(
-		loaderlimits.DepthFunc(func(depth int, _ *loaderlimits.DepthContext) error {
-			if depth > maxDepth {
-				deep = true
-				return errDepth
-			}
-			return nil
-		}),
-		loaderlimits.AliasNone(), // they are counted here
-	)
-	loader, err := yaml.NewLoader(bytes.NewReader(s.text), yaml.WithPlugin(limits))
-	if err != nil {
-		return nil, []Mistake{s.syntax(err, false)}
-	}
-	var document, second yaml.Node
-	if err := loader.Load(&document); errors.Is(err, io.EOF) || err == nil && len(document.Content) == 0 {
-		return nil, []Mistake{s.mistake(1, 1, "perfmq scenario init writes an example", "the file is empty")}
-	} else if err != nil {
-		return nil, []Mistake{s.syntax(err, deep)}
-	}
-	r := &reader{source: s, open: map[*yaml.Node]bool{}}
-	root := r.read(document.Content[0], 0)
-	if err := loader.Load(&second); err == nil {
-		r.bad(s.pos(second.Line, second.Column), "make it a file of its own",
-			"a second document begins: a file is one scenario")
-	} else if !errors.Is(err, io.EOF) {
-		r.mistakes = append(r.mistakes, s.syntax(err, deep))
-	}
-	switch {
-	case root == nil || r.full:
-		return nil, r.mistakes
-	case root.null:
-		return nil, []Mistake{s.mistake(1, 1, "perfmq scenario init writes an example", "the file is empty")}
-	case root.kind != mapping:
-		r.bad(root.pos, "perfmq scenario init writes an example", "a scenario must be a map, KEY: VALUE, not %s", root.what())
-		return nil, r.mistakes
-	}
-	return root, r.mistakes
-}
-
+// bad adds a mistake, once.
 func (r *reader) bad(pos Pos, hint, format string, args ...any) {
-	if len(r.mistakes) < maxMistakes {
-		r.mistakes = append(r.mistakes, Mistake{Pos: pos, Text: fmt.Sprintf(format, args...), Hint: hint})
+	if len(r.mistakes) > maxMistakes {
+		return
+	}
+	pos.File = r.path
+	m := Mistake{Pos: pos, Text: r.secrets.Line(fmt.Sprintf(format, args...)), Hint: r.secrets.Line(hint)}
+	if !slices.Contains(r.mistakes, m) {
+		r.mistakes = append(r.mistakes, m)
 	}
 }
 
-// read returns nil if it cannot go on.
-func (r *reader) read(n *yaml.Node, depth int) *node {
-	pos := r.source.pos(n.Line, n.Column)
-	if r.nodes, r.bytes = r.nodes+1, r.bytes+len(n.Value); r.nodes > maxNodes || r.bytes > maxTexts || depth > 2*maxDepth {
-		if !r.full {
-			if r.alias.Line > 0 {
-				pos = r.alias
-			}
-			r.bad(pos, "make it several files", "the file has more than %d values, or %d bytes of them, with all aliases "+
-				"replaced",
-				maxNodes, maxTexts)
-		}
-		r.full = true
+// err returns the mistakes in the order of the file; nil if there are none.
+func (r *reader) err() error {
+	if len(r.mistakes) == 0 {
 		return nil
 	}
-	if n.Kind == yaml.AliasNode {
-		if n.Alias == nil || r.open[n.Alias] {
-			r.bad(pos, "", "the alias *%s stands within its own anchor", n.Value)
-			return &node{pos: pos, broken: true}
-		}
-		if r.alias.Line == 0 {
-			r.alias = pos
-			defer func() { r.alias = Pos{} }()
-		}
-		return r.read(n.Alias, depth+1)
+	slices.SortStableFunc(r.mistakes, func(a, b Mistake) int {
+		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
+	})
+	return Mistakes(r.mistakes)
+}
+
+// top is the place of mistakes that have no other.
+func (r *reader) top() Pos { return Pos{Line: 1, Column: 1} }
+
+const exampleHint = "perfmq scenario init writes an example"
+
+// tree reads the only document. The root is nil if that cannot be: then there are mistakes, else there may be some.
+func (r *reader) tree(text []byte) *node {
+	if len(text) > MaxSize {
+		r.bad(r.top(), "split it into several scenarios", "the file is larger than %d bytes", MaxSize)
+		return nil
 	}
-	r.open[n] = true
-	defer delete(r.open, n)
-	out := &node{pos: pos}
-	if n.Style&yaml.TaggedStyle != 0 {
-		r.bad(pos, "leave it out; put a text that looks like something else into quotes", "a tag such as %s has no use here",
-			n.Tag)
-		out.broken = true
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	if at := bytes.IndexFunc(text, unreadable); at >= 0 {
+		before := text[:at]
+		r.bad(Pos{
+			Line:   bytes.Count(before, []byte("\n")) + 1,
+			Column: utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1,
+		}, "save the file as UTF-8; a text in double quotes may have escapes such as \\n",
+			"here is a byte or character that no text has")
+		return nil
 	}
+	loader, err := yaml.NewLoader(bytes.NewReader(text), yaml.WithPlugin(loaderlimits.New(
+		loaderlimits.DepthFunc(func(depth int, _ *loaderlimits.DepthContext) error {
+			if depth > maxDepth {
+				return fmt.Errorf("nested deeper than %d levels", maxDepth)
+			}
+			return nil
+		}), loaderlimits.AliasNone(), // aliases are refused below
+	)))
+	var document, second yaml.Node
+	if err == nil {
+		err = loader.Load(&document)
+	}
+	switch {
+	case errors.Is(err, io.EOF) || err == nil && len(document.Content) == 0:
+		r.bad(r.top(), exampleHint, "the file is empty")
+		return nil
+	case err != nil:
+		r.syntax(err)
+		return nil
+	}
+	root := r.read(document.Content[0])
+	if err := loader.Load(&second); err == nil {
+		r.bad(Pos{Line: second.Line, Column: second.Column}, "make it a file of its own",
+			"a second document begins: a file is one scenario")
+	} else if !errors.Is(err, io.EOF) {
+		r.syntax(err)
+	}
+	if root.kind != mapping {
+		r.bad(root.pos, exampleHint, "a scenario must be a map, KEY: VALUE, not %s", root.what())
+		return nil
+	}
+	return root
+}
+
+// unreadable finds what YAML or a terminal could take for something else.
+func unreadable(c rune) bool {
+	return c == utf8.RuneError || c == '\ufeff' || c == '\u2028' || c == '\u2029' ||
+		unicode.IsControl(c) && !strings.ContainsRune("\t\r\n", c)
+}
+
+func (r *reader) read(n *yaml.Node) *node {
+	out := &node{pos: Pos{Line: n.Line, Column: n.Column}}
 	switch n.Kind {
+	case yaml.AliasNode:
+		r.bad(out.pos, "use ${NAME} with vars:, or defaults:; put a text that begins with * into quotes",
+			"aliases are not supported: *%s", n.Value)
+		out.broken = true
 	case yaml.SequenceNode:
 		out.kind = sequence
 		for _, c := range n.Content {
-			item := r.read(c, depth+1)
-			if item == nil {
-				return nil
-			}
-			out.items = append(out.items, item)
+			out.items = append(out.items, r.read(c))
 		}
 	case yaml.MappingNode:
 		out.kind = mapping
-		if !r.readPairs(out, n, depth) {
-			return nil
-		}
+		r.readPairs(out, n)
 	default:
 		out.text, out.raw = n.Value, n.Value
-		out.quoted = n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
-		out.null = n.Tag == "!!null" && !out.quoted
+		const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+		out.null = n.Tag == "!!null" && n.Style&quoted == 0
 		if len(n.Value) > maxText {
-			r.bad(pos, "", "the value is longer than %d bytes", maxText)
+			r.bad(out.pos, "", "the value is longer than %d bytes", maxText)
 			out.broken = true
 		}
 	}
 	return out
 }
 
-// readPairs reads the keys and values of a map; false if it cannot go on.
-func (r *reader) readPairs(out *node, n *yaml.Node, depth int) bool {
+// readPairs reads the keys and values of a map.
+func (r *reader) readPairs(out *node, n *yaml.Node) {
 	first := map[string]Pos{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := r.read(n.Content[i], depth+1), r.read(n.Content[i+1], depth+1)
-		if key == nil || value == nil {
-			return false
-		}
+		key, value := r.read(n.Content[i]), r.read(n.Content[i+1])
 		switch before, twice := first[key.text]; {
 		case key.broken:
-		case key.kind != scalar:
+		case key.kind != scalar || key.null:
 			r.bad(key.pos, "put a text with { or [ into quotes", "a key must be a text, not %s", key.what())
-		case key.null:
-			r.bad(key.pos, "", "a key is missing before the colon")
-		case !key.quoted && key.text == "<<":
-			r.bad(key.pos, "put settings that several have under defaults:", "merge keys (<<) are not supported")
-			out.broken = true
-		case len(key.text) > maxKey:
-			r.bad(key.pos, "", "the key is longer than %d bytes", maxKey)
 		case twice:
 			r.bad(key.pos, fmt.Sprintf("the first is in line %d", before.Line), "%s is given twice", key.text)
 		default:
@@ -204,46 +212,85 @@ func (r *reader) readPairs(out *node, n *yaml.Node, depth int) bool {
 			out.pairs = append(out.pairs, pair{key, value})
 		}
 	}
-	return true
 }
 
-const maxKey = 256
-
-// what returns the kind of a value, for messages.
-func (n *node) what() string {
-	switch n.kind {
-	case sequence:
-		return "a list"
-	case mapping:
-		return "a map"
-	default:
-		return "a value"
-	}
-}
-
-// syntax makes a mistake of an error of the library. Deep tells that it is about the depth.
-func (s *source) syntax(err error, deep bool) Mistake {
+// syntax reports an error of the library.
+func (r *reader) syntax(err error) {
 	var le *yaml.LoadError
 	if !errors.As(err, &le) {
-		return s.mistake(1, 1, "", "the file is not YAML: %v", err)
-	}
-	if deep {
-		return s.mistake(le.Mark.Line, le.Mark.Column, "", "the file is nested deeper than %d levels", maxDepth)
-	}
-	pos := s.pos(le.Mark.Line, le.Mark.Column)
-	line := s.line(pos.Line)
-	if indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]; strings.Contains(indent, "\t") {
-		column := utf8.RuneCountInString(indent[:strings.Index(indent, "\t")]) + 1
-		return s.mistake(pos.Line, column, "indent with spaces", "a tab cannot indent")
+		r.bad(r.top(), "", "the file is not YAML: %v", err)
+		return
 	}
 	text := le.Message
 	if le.ContextMsg != "" {
 		text += ", " + le.ContextMsg
-		if begin := s.pos(le.ContextMark.Line, 1).Line; le.ContextMark.Line > 0 && begin != pos.Line {
+		if begin := le.ContextMark.Line; begin > 0 && begin != le.Mark.Line {
 			text += fmt.Sprintf(" that begins in line %d", begin)
 		}
 	}
-	return Mistake{Pos: pos, Text: "not YAML: " + text, Hint: "look at indentation, quotes and brackets here and in the " +
-		"lines before: a value with ${NAME} in braces, with one of @`%*&! " +
-		"at its beginning, or with a colon and a blank needs quotes"}
+	const hint = "look at indentation (only spaces), quotes and brackets here and in the lines before: a value with " +
+		"${NAME} in braces, with one of @`%*&! at its beginning, or with a colon and a blank needs quotes"
+	r.bad(Pos{Line: max(1, le.Mark.Line), Column: max(1, le.Mark.Column)}, hint, "not YAML: %s", text)
+}
+
+const (
+	maxSecrets = 50   // in a file; to find them in a text takes as long as there are many
+	maxSecret  = 1024 // bytes of one
+)
+
+// learn makes secrets of the values of secret keys, of the variables in them, and of the passwords in URLs, before any
+// value is printed. It returns false if there are more of them than can be kept out of messages.
+func (d *decoder) learn(root *node) bool {
+	known, long := map[string]bool{}, false
+	add := func(text string) {
+		text = strings.TrimSpace(text)
+		long = long || len(text) > maxSecret
+		if text != "" && len(known) <= maxSecrets && !known[text] {
+			known[text] = true
+			d.secrets.Add("", text)
+		}
+	}
+	addVariable := func(v *variable) {
+		v.secret = true
+		add(v.value)
+		add(v.fallback)
+	}
+	var walk func(n *node, secret bool)
+	walk = func(n *node, secret bool) {
+		if secret && !n.null {
+			add(n.text)
+			add(n.raw)
+			for _, name := range n.uses {
+				if v := d.vars[name]; v != nil {
+					addVariable(v)
+				}
+			}
+		}
+		if password := plan.Password(n.text); password != "" && len(known) <= maxSecrets {
+			add(password)
+			d.secrets.AddURL(n.text, false)
+		}
+		for _, item := range n.items {
+			walk(item, secret)
+		}
+		for _, p := range n.pairs {
+			if _, password, ok := strings.Cut(p.value.text, ":"); ok && p.key.text == "user" { // name:password
+				add(password)
+			}
+			walk(p.value, secret || d.keys.isSecret(p.key.text))
+		}
+	}
+	walk(root, false)
+	for _, v := range d.vars {
+		if d.keys.isSecret(v.name) {
+			addVariable(v)
+		}
+	}
+	if len(known) > maxSecrets || long {
+		d.mistakes = nil
+		d.bad(d.top(), "use password-file", "the file has more than %d passwords, or one of more than %d bytes", maxSecrets,
+			maxSecret)
+		return false
+	}
+	return true
 }

@@ -19,13 +19,25 @@ type variable struct {
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
 
-// variables reads the variables and replaces them in all values of the file.
+// reference is a variable in a value, or an escaped dollar sign.
+var reference = regexp.MustCompile(`\$\$|\$\{[^}]*\}?`)
+
+// variables reads the variables, of which the axes of the matrix are some, and replaces them in all values of the file.
 func (d *decoder) variables(root *node, set map[string]string) {
-	d.vars = map[string]*variable{}
-	at := d.source.pos(1, 1)
+	d.vars, d.left = map[string]*variable{}, maxTexts
 	if vars := root.get("vars"); vars != nil {
-		at = vars.pos
 		for _, p := range d.fields(vars, "vars", "NAME: VALUE") {
+			d.variable(p)
+		}
+	}
+	if m := root.get(keyMatrix); m != nil {
+		for _, p := range m.pairs {
+			if p.key.text == keyExclude || d.vars[p.key.text] != nil {
+				continue
+			}
+			if p.value.kind == sequence { // the axis reports that it is empty
+				p.value = append(p.value.items, &node{broken: true})[0]
+			}
 			d.variable(p)
 		}
 	}
@@ -33,35 +45,21 @@ func (d *decoder) variables(root *node, set map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if v := d.vars[name]; v != nil {
 			v.value, v.missing = set[name], false
-			if len(v.value) > maxText {
-				d.bad(v.pos, "", "the value of --set %s is longer than %d bytes", name, maxText)
-				v.value = ""
-			}
-			continue
-		}
-		hint := "the file has none"
-		if len(known) > 0 {
-			hint = "known are " + strings.Join(known, ", ")
-		}
-		d.bad(at, nearest.Hint(name, known, "%s", hint), "--set %s: there is no such variable", name)
-	}
-	for _, v := range d.order {
-		if v.missing {
-			hint := "--set " + v.name + "=VALUE"
-			if v.description != "" {
-				hint += ", " + v.description
-			}
-			d.bad(v.pos, hint, "the variable %s has no value", v.name)
+		} else {
+			d.bad(d.top(), missing(name, known), "--set %s: there is no such variable", name)
 		}
 	}
-	left := maxTexts
 	for _, p := range root.pairs {
 		if p.key.text != "vars" {
-			d.expandAll(p.value, &left)
+			d.expandAll(p.value)
 		}
 	}
 	for _, v := range d.order {
-		if !v.used {
+		switch {
+		case v.missing:
+			d.bad(v.pos, strings.TrimSuffix("--set "+v.name+"=VALUE, "+v.description, ", "), "the variable %s has no value",
+				v.name)
+		case !v.used:
 			d.bad(v.pos, "remove it, or use it as ${"+v.name+"}", "the variable %s is not used", v.name)
 		}
 	}
@@ -79,11 +77,11 @@ func (d *decoder) variable(p pair) {
 	}
 	value := p.value
 	if value.kind == mapping {
-		value, v.missing = nil, true
+		value = p.value.get("default")
+		v.missing = value == nil
 		for _, p := range p.value.pairs {
 			switch p.key.text {
 			case "default":
-				value = p.value
 			case "description":
 				v.description, _ = d.text(p.value, "the description of "+name)
 			default:
@@ -91,92 +89,56 @@ func (d *decoder) variable(p pair) {
 				v.missing = false // it may be the default
 			}
 		}
-		if v.missing = v.missing && value == nil; value == nil {
-			return
-		}
 	}
-	v.fallback, _ = d.text(value, "the variable "+name)
-	v.value = v.fallback
+	if value != nil {
+		v.fallback, _ = d.text(value, "the variable "+name)
+		v.value = v.fallback
+	}
 	if strings.Contains(v.fallback, "${") {
 		d.bad(value.pos, "", "the variable %s cannot have a variable in its value", name)
 	}
 }
 
 // expandAll replaces the variables in all values below a node.
-func (d *decoder) expandAll(n *node, left *int) {
+func (d *decoder) expandAll(n *node) {
 	if n.kind == scalar && !n.null && !n.broken {
-		d.expand(n, left)
+		n.text = reference.ReplaceAllStringFunc(n.raw, func(text string) string { return d.expand(n, text) })
 	}
 	for _, item := range n.items {
-		d.expandAll(item, left)
+		d.expandAll(item)
 	}
 	for _, p := range n.pairs {
-		d.expandAll(p.value, left)
+		d.expandAll(p.value)
 	}
 }
 
-// expand replaces ${NAME} by the variable's value and $$ by $. A $ before anything else stays. Left is how many bytes
-// the values of all together may still get.
-func (d *decoder) expand(n *node, left *int) {
-	var b strings.Builder
-	rest := n.raw
-	for {
-		if len(d.mistakes) >= maxMistakes {
-			return
+// expand returns the variable's value for ${NAME}, and $ for $$.
+func (d *decoder) expand(n *node, text string) string {
+	if text == "$$" {
+		return "$"
+	}
+	name, closed := strings.CutSuffix(text[len("${"):], "}")
+	v := d.vars[name]
+	switch {
+	case !closed:
+		d.bad(n.pos, "write ${NAME}, or $${ for these two characters", "${ has no }")
+	case v == nil:
+		known := slices.Sorted(maps.Keys(d.vars))
+		meant := nearest.Nearest(name, known)
+		if meant != "" {
+			d.vars[meant].used = true // as far as one can tell
 		}
-		i := strings.IndexByte(rest, '$')
-		if i < 0 || i+1 == len(rest) {
-			break
-		}
-		b.WriteString(rest[:i])
-		rest = rest[i+1:]
-		switch rest[0] {
-		case '$':
-			b.WriteByte('$')
-			rest = rest[1:]
-			continue
-		case '{':
-		default:
-			b.WriteByte('$')
-			continue
-		}
-		name, after, ok := strings.Cut(rest[1:], "}")
-		if !ok {
-			d.bad(n.pos, "write ${NAME}, or $${ for these two characters", "${ has no }")
-			n.broken = true
-			return
-		}
-		rest = after
-		v := d.vars[name]
-		if v == nil {
-			d.bad(n.pos, d.undefined(name), "the variable %s is not defined", quote(name))
-			n.broken = true
-			continue
-		}
+		d.bad(n.pos, nearest.Hint(name, known, "${%s}", "define it under vars:, or write $${ for a ${ that is no variable"),
+			"the variable %s is not defined", quote(name))
+	default:
 		v.used = true
 		n.uses = append(n.uses, name)
 		n.broken = n.broken || v.missing
-		b.WriteString(v.value)
-		before := *left
-		if *left -= len(v.value); *left < 0 || b.Len() > maxText {
-			n.broken = true
-			if b.Len() > maxText {
-				d.bad(n.pos, "", "the value is longer than %d bytes with its variables replaced", maxText)
-			} else if before >= 0 {
-				d.bad(n.pos, "", "the values are longer than %d bytes together with their variables replaced", maxTexts)
-			}
-			return
+		if d.left -= len(v.value); d.left >= 0 {
+			return v.value
 		}
+		d.bad(d.top(), "", "the values are longer than %d bytes together with their variables replaced", maxTexts)
 	}
-	b.WriteString(rest)
-	n.text = b.String()
-}
-
-// undefined is the hint for an unknown variable.
-func (d *decoder) undefined(name string) string {
-	if n := nearest.Nearest(name, slices.Sorted(maps.Keys(d.vars))); n != "" {
-		d.vars[n].used = true // as far as one can tell
-		return "did you mean ${" + n + "}?"
-	}
-	return "define it under vars:, or write $${ for a ${ that is no variable"
+	n.broken = true
+	return ""
 }

@@ -20,7 +20,7 @@ name: four
 broker: {protocol: amqp}
 matrix: {senders.producers: [1, 2, 3, 4]}
 groups:
-  senders: {role: producer, destination: queue://A, max-pending: 10}
+  senders: {role: producer, destination: queue://A, max-pending: 10, producers: "${senders.producers}"}
   readers: {role: consumer, destination: queue://A}
 duration: 2s
 before: echo $PERFMQ_CELL >> LOG
