@@ -1,20 +1,31 @@
-// Package selector compiles JMS message selectors (Jakarta Messaging 3.1, section 3.8.1), without arithmetic:
+// Package selector compiles message selectors: a part of those of Jakarta Messaging 3.1, section 3.8.1, enough for load
+// tests:
 //
-//	color = 'red' AND (size BETWEEN 2 AND 5 OR name LIKE 'a%') AND NOT weight IS NULL
+//	color = 'red' AND (size > 2.5 OR name LIKE 'a%') AND NOT kind IN ('x', 'y') AND other IS NOT NULL
 //
-// A name is a property of the message, or JMSPriority, JMSCorrelationID, JMSMessageID, JMSType, JMSTimestamp,
-// JMSDeliveryMode or JMSXGroupID. A missing property is unknown, and so are comparisons with it; AND, OR and NOT follow
-// the truth tables of SQL. A filter selects a message if the whole expression is true. Values of different types are
-// not equal, with one exception: as the properties of STOMP and RocketMQ are strings, a numeric string is compared with
-// numbers as a number.
+// A test has a property of the message on its left and literals on its right. A missing property is unknown, and so is
+// a test of it; AND, OR and NOT follow the truth tables of SQL. A filter selects a message if the whole expression is
+// true. Values of different types are not equal, with one exception: as the properties of STOMP and RocketMQ are
+// strings, a numeric string is compared with numbers as a number.
 package selector
 
 import (
 	"cmp"
+	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
+)
+
+// The bounds of a selector.
+const (
+	maxText  = 1 << 16 // bytes
+	maxDepth = 200     // of nested conditions
+	// maxPattern bounds the pattern of a LIKE, in bytes: a compiled pattern takes a hundred times its memory, and a match
+	// the product of both lengths in time.
+	maxPattern = 1 << 10
 )
 
 // Parse compiles a selector. An empty text is no selector: nil and no error.
@@ -22,14 +33,22 @@ func Parse(text string) (store.Filter, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
-	wants, err := parse(text)
-	if err != nil {
-		return nil, err
+	p := parser{rest: text}
+	if len(text) > maxText {
+		p.fail("longer than %d bytes", maxText)
+	}
+	p.advance()
+	wants := p.or()
+	if p.kind != end {
+		p.unexpected("AND, OR or the end")
+	}
+	if p.err != nil {
+		return nil, fmt.Errorf("invalid selector %.120q: %w", text, p.err)
 	}
 	return func(m *store.Message) bool { return wants(m) == yes }, nil
 }
 
-// truth is a value of three-valued logic.
+// truth is a value of three-valued logic: AND is the least, OR the greatest of its operands.
 type truth uint8
 
 const (
@@ -45,144 +64,240 @@ func truthOf(b bool) truth {
 	return no
 }
 
-func (t truth) not() truth { return yes - t }
-
 // condition is a compiled part of a selector.
 type condition func(*store.Message) truth
 
-// quoted is a string literal, never compared as a number.
-type quoted string
-
-// operand is a name, or a literal if the name is empty.
-type operand struct {
-	name    string
-	literal any
+func negate(c condition) condition {
+	return func(m *store.Message) truth { return yes - c(m) }
 }
 
-// unordered reports a literal without an order: a string or a boolean.
-func (o *operand) unordered() bool {
-	switch o.literal.(type) {
-	case quoted, bool:
-		return true
+// The kinds of tokens, which are the groups of tokens but for the end.
+const (
+	end     = iota
+	text    // a string in single quotes, which are doubled within it
+	number  //
+	name    // or a keyword
+	special // an operator, a bracket, a comma
+)
+
+var tokens = regexp.MustCompile(`^(?:('(?:[^']|'')*')|([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|` +
+	`([\pL_$][\pL\p{Nd}_$.]*)|(<>|<=|>=|[<>=(),]))`)
+
+// parser is a recursive-descent parser with one token of look-ahead. A mistake moves it to the end of the text, so that
+// all methods return.
+type parser struct {
+	rest  string
+	token string
+	kind  int
+	depth int
+	err   error // the first mistake
+}
+
+func (p *parser) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = fmt.Errorf(format, args...)
 	}
-	return false
+	p.rest, p.token, p.kind = "", "the end", end
 }
 
-// value returns a quoted, string, bool, int64, float64, or nil for unknown.
-func (o *operand) value(m *store.Message) any {
-	text := func(s string) any {
-		if s == "" {
-			return nil
+func (p *parser) unexpected(wanted string) { p.fail("found %s where %s is expected", p.token, wanted) }
+
+// advance reads the next token.
+func (p *parser) advance() {
+	p.rest = strings.TrimLeft(p.rest, " \t\r\n\f")
+	m := tokens.FindStringSubmatch(p.rest)
+	if m == nil {
+		if p.token, p.kind = "the end", end; p.rest != "" {
+			p.fail("unexpected %.20q", p.rest)
 		}
-		return s
+		return
 	}
-	header := func() store.Header { return m.Content.Header() }
-	switch o.name {
-	case "":
-		return o.literal
-	case "JMSPriority":
-		return int64(m.Priority)
-	case "JMSDeliveryMode":
-		if m.Durable {
-			return "PERSISTENT"
-		}
-		return "NON_PERSISTENT"
-	case "JMSCorrelationID":
-		return text(header().CorrelationID)
-	case "JMSMessageID":
-		return text(header().MessageID)
-	case "JMSType":
-		return text(header().Subject)
-	case "JMSTimestamp":
-		if created := header().Created; created != 0 {
-			return created
-		}
-		return nil
-	case "JMSXGroupID":
-		return text(m.Group)
+	p.token, p.rest = m[0], p.rest[len(m[0]):]
+	for p.kind = text; m[p.kind] == ""; {
+		p.kind++
 	}
-	return m.Content.Property(o.name)
 }
 
-// comparison is the result of a comparison for each order of two values: smaller, equal, larger.
-type comparison [3]bool
-
-// comparisonOf parses =, <>, <, <=, > or >=.
-func comparisonOf(s string) comparison {
-	return comparison{strings.Contains(s, "<"), strings.Contains(s, "="), strings.Contains(s, ">")}
+// accept skips an optional keyword or symbol.
+func (p *parser) accept(what string) bool {
+	found := (p.kind == name || p.kind == special) && strings.EqualFold(p.token, what)
+	if found {
+		p.advance()
+	}
+	return found
 }
 
-func (c comparison) ordered() bool { return c[0] != c[2] }
-
-// equality is the comparison of values without an order.
-func (c comparison) equality(equal bool) truth {
-	return truthOf(!c.ordered() && equal == c[1])
+// expect skips a required keyword or symbol.
+func (p *parser) expect(what string) {
+	if !p.accept(what) {
+		p.unexpected(what)
+	}
 }
 
-func compare(c comparison, a, b any) truth {
-	if a == nil || b == nil {
-		return unknown
+func (p *parser) or() condition {
+	left := p.and()
+	for p.accept("OR") {
+		first, second := left, p.and()
+		left = func(m *store.Message) truth { return max(first(m), second(m)) }
 	}
-	if x, ok := a.(bool); ok {
-		if y, ok := b.(bool); ok {
-			return c.equality(x == y)
-		}
-		return no
-	}
-	x, xText := textOf(a)
-	y, yText := textOf(b)
-	if xText && yText {
-		return c.equality(x == y)
-	}
-	order, ok := compareNumbers(a, b)
-	return truthOf(ok && c[order+1])
+	return left
 }
 
-func textOf(v any) (string, bool) {
-	switch v := v.(type) {
-	case string:
-		return v, true
-	case quoted:
-		return string(v), true
+func (p *parser) and() condition {
+	left := p.not()
+	for p.accept("AND") {
+		first, second := left, p.not()
+		left = func(m *store.Message) truth { return min(first(m), second(m)) }
 	}
-	return "", false
+	return left
 }
 
-// compareNumbers returns -1, 0 or 1; ok is false unless both are numbers.
-func compareNumbers(a, b any) (order int, ok bool) {
-	x, y := numberOf(a), numberOf(b)
+func (p *parser) not() (c condition) {
+	p.depth++
+	defer func() { p.depth-- }()
 	switch {
-	case !x.ok || !y.ok || x.float != x.float || y.float != y.float:
-		return 0, false
-	case x.whole && y.whole:
-		return cmp.Compare(x.int, y.int), true
+	case p.depth > maxDepth:
+		p.fail("nested more than %d deep", maxDepth)
+	case p.accept("NOT"):
+		return negate(p.not())
+	case p.accept("("):
+		c = p.or()
+		p.expect(")")
+		return c
 	}
-	return cmp.Compare(x.float, y.float), true
+	return p.test()
 }
 
-// number is an integer if whole is set; float is always set.
-type number struct {
-	ok, whole bool
-	int       int64
-	float     float64
+// test parses the test of a property.
+func (p *parser) test() condition {
+	key := p.token
+	if p.kind != name {
+		p.unexpected("a property")
+	}
+	p.advance()
+	if p.accept("IS") {
+		negated := p.accept("NOT")
+		p.expect("NULL")
+		return func(m *store.Message) truth { return truthOf((m.Content.Property(key) == nil) != negated) }
+	}
+	negated := p.accept("NOT")
+	var test func(value any) bool
+	switch {
+	case p.accept("LIKE"):
+		test = p.like()
+	case p.accept("IN"):
+		test = p.in()
+	case negated:
+		p.unexpected("LIKE or IN")
+	default:
+		test = p.comparison()
+	}
+	c := func(m *store.Message) truth {
+		value := m.Content.Property(key)
+		if value == nil {
+			return unknown
+		}
+		return truthOf(test(value))
+	}
+	if negated {
+		return negate(c)
+	}
+	return c
 }
 
-// numberOf returns a value as a number. A text must be decimal: no hexadecimal, no Infinity, no underscores.
-func numberOf(v any) number {
-	switch v := v.(type) {
-	case int64:
-		return number{ok: true, whole: true, int: v, float: float64(v)}
-	case float64:
-		return number{ok: true, float: v}
+// literal parses a string, a number, TRUE or FALSE.
+func (p *parser) literal() (v any) {
+	switch {
+	case p.kind == text:
+		v = strings.ReplaceAll(p.token[1:len(p.token)-1], "''", "'")
+	case p.kind == number:
+		v, _ = strconv.ParseFloat(p.token, 64) // the token has the form of a number
+	case p.kind == name && (strings.EqualFold(p.token, "TRUE") || strings.EqualFold(p.token, "FALSE")):
+		v = strings.EqualFold(p.token, "TRUE")
+	default:
+		p.unexpected("a value")
+	}
+	p.advance()
+	return v
+}
+
+// compare returns the order of a property and a literal, -1, 0 or 1; ok is false for types that do not compare.
+func compare(value, literal any) (order int, ok bool) {
+	switch want := literal.(type) {
 	case string:
-		if v == "" || strings.Trim(v, "+-.0123456789eE") != "" {
-			break
+		s, ok := value.(string)
+		return strings.Compare(s, want), ok
+	case bool:
+		b, ok := value.(bool)
+		return cmp.Compare(truthOf(b), truthOf(want)), ok
+	case float64:
+		switch v := value.(type) {
+		case int64:
+			return cmp.Compare(float64(v), want), true
+		case float64:
+			return cmp.Compare(v, want), true
+		case string:
+			n, err := strconv.ParseFloat(v, 64)
+			return cmp.Compare(n, want), err == nil
 		}
-		if n, err := strconv.ParseInt(v, 10, 64); err == nil {
-			return numberOf(n)
-		}
-		f, err := strconv.ParseFloat(v, 64)
-		return number{ok: err == nil, float: f}
 	}
-	return number{}
+	return 0, false
+}
+
+func (p *parser) comparison() func(any) bool {
+	operator := p.token
+	if p.kind != special || !strings.ContainsAny(operator, "<=>") {
+		p.unexpected("a comparison, LIKE, IN or IS")
+	}
+	p.advance()
+	literal := p.literal()
+	if _, numeric := literal.(float64); !numeric && operator != "=" && operator != "<>" {
+		p.fail("strings and truth values can be compared by = and <> only")
+	}
+	var wanted [3]bool // smaller, equal, larger
+	for i, sign := range []string{"<", "=", ">"} {
+		wanted[i] = strings.Contains(operator, sign)
+	}
+	return func(value any) bool {
+		order, ok := compare(value, literal)
+		return ok && wanted[order+1]
+	}
+}
+
+func (p *parser) in() func(any) bool {
+	p.expect("(")
+	list := []any{p.literal()}
+	for p.accept(",") {
+		list = append(list, p.literal())
+	}
+	p.expect(")")
+	return func(value any) bool {
+		for _, literal := range list {
+			if order, ok := compare(value, literal); ok && order == 0 {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// like parses a pattern: _ stands for one character, % for any number of them.
+func (p *parser) like() func(any) bool {
+	pattern, ok := p.literal().(string)
+	switch {
+	case !ok:
+		p.fail("LIKE takes a pattern in single quotes")
+	case len(pattern) > maxPattern:
+		p.fail("the pattern is longer than %d bytes", maxPattern)
+		pattern = ""
+	}
+	expression := strings.NewReplacer("_", ".", "%", ".*").Replace(regexp.QuoteMeta(pattern))
+	like, err := regexp.Compile("(?s)^" + expression + "$")
+	if err != nil {
+		p.fail("the pattern cannot be read: %w", err)
+	}
+	return func(value any) bool {
+		s, ok := value.(string)
+		return ok && like.MatchString(s)
+	}
 }
