@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -57,24 +58,15 @@ const longestDelay = 24 * time.Hour
 const longestWork = time.Second
 
 // ParseFaults parses faults such as "lose=1000,delay=5ms,full"; "none" and an empty text mean no faults. It reports all
-// mistakes, joined; a repeated fault is a mistake.
+// mistakes, joined.
 func ParseFaults(text string) (store.Faults, error) {
 	var set store.Faults
 	if text = strings.TrimSpace(text); text == "" || text == "none" {
 		return set, nil
 	}
 	var errs []error
-	given := map[string]int{}
 	for item := range strings.SplitSeq(text, ",") {
-		item = strings.TrimSpace(item)
-		if err := setFault(&set, item); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		name, _, _ := strings.Cut(item, "=")
-		if given[name]++; given[name] == 2 {
-			errs = append(errs, fmt.Errorf("fault %s is given more than once", name))
-		}
+		errs = append(errs, setFault(&set, strings.TrimSpace(item)))
 	}
 	return set, errors.Join(errs...)
 }
@@ -120,19 +112,12 @@ func setFault(set *store.Faults, item string) error {
 func FormatFaults(set store.Faults) string {
 	var items []string
 	for _, f := range faults(&set) {
-		switch field := f.field.(type) {
-		case *uint64:
-			if *field > 0 {
-				items = append(items, f.name+"="+strconv.FormatUint(*field, 10))
-			}
-		case *time.Duration:
-			if *field > 0 {
-				items = append(items, f.name+"="+field.String())
-			}
-		case *bool:
-			if *field {
-				items = append(items, f.name)
-			}
+		switch value := reflect.ValueOf(f.field).Elem(); {
+		case value.IsZero():
+		case value.Kind() == reflect.Bool:
+			items = append(items, f.name)
+		default:
+			items = append(items, fmt.Sprint(f.name, "=", value.Interface()))
 		}
 	}
 	if len(items) == 0 {

@@ -179,7 +179,6 @@ func describeFaults(told store.Faults, c store.FaultCounts) string {
 		{c.Delayed, "delayed"},
 		{c.Served, "served at a rate"},
 		{c.Worked, "worked on"},
-		{c.Full, "found no room"},
 		{c.Dropped, "connections broken"},
 		{c.Refused, "connections refused"},
 		{c.Stalls, "stalls"},
@@ -189,7 +188,10 @@ func describeFaults(told store.Faults, c store.FaultCounts) string {
 			none = false
 		}
 	}
-	if none {
+	switch {
+	case none && told.Full: // which is not counted
+		return "the broker was told to misbehave (" + broker.FormatFaults(told) + ")"
+	case none:
 		return "the broker was told to misbehave (" + broker.FormatFaults(told) + "), but no message met these faults"
 	}
 	return text[:len(text)-1]

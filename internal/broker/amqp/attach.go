@@ -76,18 +76,16 @@ func (l *inLink) open(t *wire.Terminus) (refused *failure) {
 	switch {
 	case t.Kind == wire.DescCoordinator:
 		l.coordinator = true
-	case t.Kind == 0:
-		return fail(wire.CondInvalidField, "a link needs a target")
 	case t.Dynamic:
 		return failDynamic()
-	case t.Address.V != "":
+	case t.Address.V == "":
+		return fail(wire.CondInvalidField, "a link needs a target with an address")
+	default:
 		addr := parseAddress(t.Address.V, kindOf(t))
 		var err error
 		if l.dest, err = l.s.c.srv.store.Open(addr); err != nil {
 			return cannotOpen(addr, err)
 		}
-	default:
-		l.defaultKind = kindOf(t)
 	}
 	return nil
 }
@@ -100,10 +98,7 @@ func (s *session) attachOut(a *wire.Attach) error {
 	if a.SenderSettleMode == wire.SenderMixed {
 		a.SenderSettleMode = wire.SenderUnsettled
 	}
-	refused, err := l.open(a)
-	if err != nil {
-		return err
-	}
+	refused := l.open(a)
 	s.out[a.Handle] = l
 	if refused != nil {
 		a.Source = wire.Terminus{}
@@ -117,41 +112,35 @@ func (s *session) attachOut(a *wire.Attach) error {
 }
 
 // open opens the link's source, and sets the source of a to it.
-func (l *outLink) open(a *wire.Attach) (refused *failure, err error) {
+func (l *outLink) open(a *wire.Attach) (refused *failure) {
 	t := &a.Source
 	switch {
-	case t.Kind == 0:
-		return l.describeSubscription(a), nil
 	case t.Dynamic:
-		return failDynamic(), nil
+		return failDynamic()
 	case t.Kind != wire.DescSource || t.Address.V == "":
-		return fail(wire.CondInvalidField, "a link needs a source with an address"), nil
+		return fail(wire.CondInvalidField, "a link needs a source with an address")
 	case t.DistributionMode == wire.DistributionCopy && kindOf(t) == store.KindQueue:
 		// JMS clients ask for copies of topics, where every subscriber gets one
-		return fail(wire.CondNotImplemented, "queues cannot be browsed"), nil
+		return fail(wire.CondNotImplemented, "queues cannot be browsed")
 	}
 	text, filter, refused := selectorOf(t)
 	if refused != nil {
-		return refused, nil
+		return refused
 	}
 	addr := parseAddress(t.Address.V, kindOf(t))
 	notify := func() { l.s.c.makeReady(l) }
-	switch topic, name, ok := addr.Subscription(); {
-	case ok:
-		sub := store.Subscription{Name: name, Durable: true, Selector: text, Filter: filter}
-		l.consumer, err = l.s.c.srv.store.Subscribe(topic, sub, notify)
-	case addr.Kind == store.KindTopic:
+	if addr.Kind == store.KindTopic {
 		// before it takes the place of an older subscription of its name
-		if _, err = l.s.c.srv.store.Open(addr); err == nil {
-			return l.subscribe(a, addr.Name, text, filter, notify), nil
+		if _, err := l.s.c.srv.store.Open(addr); err != nil {
+			return cannotOpen(addr, err)
 		}
-	default:
-		l.consumer, err = l.s.c.srv.store.ConsumeQueue(addr.Name, filter, notify)
+		return l.subscribe(a, addr.Name, text, filter, notify)
 	}
-	if err != nil {
-		return cannotOpen(addr, err), nil
+	var err error
+	if l.consumer, err = l.s.c.srv.store.ConsumeQueue(addr.Name, filter, notify); err != nil {
+		return cannotOpen(addr, err)
 	}
-	return nil, nil
+	return nil
 }
 
 // selectorOf returns the selector among the filters, and removes the others.

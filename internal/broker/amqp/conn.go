@@ -154,7 +154,7 @@ func (c *conn) release(orderly bool) {
 		}
 	}
 	for _, t := range c.txns {
-		t.rollback(c)
+		t.rollback()
 	}
 	clear(c.txns)
 	c.account.End()

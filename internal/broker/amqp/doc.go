@@ -33,8 +33,7 @@
 //
 // As in the JMS mapping: a topic's terminus that never expires is a durable subscription; the capability "shared" opens
 // it to many links. Its name is the container and the link's name up to the first bar; with the capability "global" the
-// link's name only. A closing detach removes it, any other end keeps it. A receiver without a source is answered with
-// the source of the subscription of its name, or a null source.
+// link's name only. A closing detach removes it, any other end keeps it.
 //
 // # Not supported
 //

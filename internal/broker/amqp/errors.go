@@ -24,8 +24,6 @@ func cannotOpen(a store.Address, err error) *failure {
 		condition = wire.CondInvalidField
 	case errors.Is(err, store.ErrInUse):
 		condition = wire.CondResourceLocked
-	case errors.Is(err, store.ErrSubscription):
-		condition = wire.CondNotImplemented
 	}
 	return fail(condition, "%.80q: %v", a, err)
 }
@@ -65,10 +63,5 @@ var (
 	errBroken  = errors.New("write: the connection broke")
 )
 
-// The ends of a connection before the open.
-var (
-	errHandshake  = errors.New("no connection came about")
-	errNoProtocol = fmt.Errorf("%w: the peer asked for another protocol", errHandshake)
-	errBadSASL    = fmt.Errorf("%w: the peer does not speak SASL as it should", errHandshake)
-	errRefused    = fmt.Errorf("%w: the peer was not authenticated", errHandshake)
-)
+// errHandshake is the end of a connection before the open: another protocol, or a failed login.
+var errHandshake = errors.New("no connection came about")

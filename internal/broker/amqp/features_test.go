@@ -118,7 +118,7 @@ func TestBackPressure(t *testing.T) {
 	r.expect(in, "more")
 }
 
-// TestAddresses: a prefix decides, then the capability, and the terminus without address takes what the message says.
+// TestAddresses: a prefix decides, then the capability.
 func TestAddresses(t *testing.T) {
 	r := start(t, store.Config{}, amqp.Options{})
 	s := r.session()
@@ -131,16 +131,6 @@ func TestAddresses(t *testing.T) {
 	}
 	r.send(r.sender(s, "F", &client.SenderOptions{TargetCapabilities: []string{"topic"}}), "x")
 	r.stats(topic("F"), func(d store.DestinationStats) bool { return d.Sent == 1 && d.Unrouted == 1 })
-	anonymous := r.sender(s, "", nil)
-	for _, to := range []string{"topic://G", "G", "topic://G"} {
-		m := client.NewMessage([]byte("x"))
-		m.Properties = &client.MessageProperties{To: &to}
-		require.NoError(t, anonymous.Send(soon(t), m, nil))
-	}
-	r.stats(topic("G"), func(d store.DestinationStats) bool { return d.Sent == 2 })
-	r.stats(queue("G"), func(d store.DestinationStats) bool { return d.Sent == 1 })
-	err := anonymous.Send(soon(t), client.NewMessage([]byte("x")), nil)
-	require.Equal(t, client.ErrCondNotFound, condition(err))
 }
 
 // TestStoppedHoldsMessages: the broker ends a connection that holds a message. Whoever gets the message next learns that

@@ -149,14 +149,14 @@ func FuzzMessage(f *testing.F) {
 	f.Add(wire.AppendTextValue(nil, "text"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var n, again node
-		if _, err := n.read(b, ""); err != nil {
+		if err := n.read(b, ""); err != nil {
 			return
 		}
 		h := n.content.Header()
 		for _, p := range h.Properties {
 			n.content.Property(p.Key)
 		}
-		_, err := again.read(n.content.bare, "")
+		err := again.read(n.content.bare, "")
 		require.NoError(t, err)
 		assert.Equal(t, n.content.body, again.content.body)
 		body := bytes.Repeat([]byte{'x'}, len(n.content.Body()))
@@ -210,28 +210,4 @@ func TestDeep(t *testing.T) {
 	got, err := play(t, append(opening(), said...))
 	require.Error(t, err)
 	assert.Contains(t, got, wire.CondDecode)
-}
-
-// TestLookUp: a receiver without a source is shown the subscription of its name, and may remove it.
-func TestLookUp(t *testing.T) {
-	srv := New(store.New(store.Config{}), Options{})
-	durable := wire.Terminus{
-		Kind: wire.DescSource, Address: wire.Some("T"), Durable: wire.DurableUnsettledState, ExpiryPolicy: wire.ExpireNever,
-		Capabilities: []string{capTopic},
-	}
-	dialogue := func(frames ...[]byte) string {
-		frames = append([][]byte{
-			[]byte(wire.HeaderAMQP), frameOf(0, wire.DescOpen, nil, str("me")), frameOf(0, wire.DescBegin, nil, null, u(0), u(100), u(100)),
-		}, append(frames, frameOf(0, wire.DescClose, nil))...)
-		nc := &tape{Reader: bytes.NewReader(bytes.Join(frames, nil))}
-		require.NoError(t, srv.Serve(t.Context(), nc))
-		return nc.said.String()
-	}
-	lookUp := attachReceiver("sub", 0, wire.Terminus{}, wire.Terminus{Kind: wire.DescTarget})
-	closing := frameOf(0, wire.DescDetach, nil, u(0), yes)
-	assert.Contains(t, dialogue(lookUp), wire.CondNotFound)
-	dialogue(attachReceiver("sub", 0, durable, wire.Terminus{Kind: wire.DescTarget}))
-	assert.NotContains(t, dialogue(lookUp), wire.CondNotFound, "the end of the connection has kept it")
-	dialogue(lookUp, closing)
-	assert.Contains(t, dialogue(lookUp), wire.CondNotFound, "a closing detach has removed it")
 }

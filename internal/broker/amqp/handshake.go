@@ -33,7 +33,7 @@ func (c *conn) handshake() error {
 				wanted = wire.HeaderSASL
 			}
 			c.send(func(b []byte) []byte { return append(b, wanted...) })
-			return errNoProtocol
+			return errHandshake
 		}
 	}
 }
@@ -50,11 +50,11 @@ func (c *conn) sasl() error {
 	}
 	p, err := wire.ParseBody(f.Body)
 	if err != nil || f.Type != wire.FrameSASL || p.Kind != wire.DescInit {
-		return errBadSASL
+		return errHandshake
 	}
 	var init wire.SASLInit
 	if err := init.Decode(&p.Fields); err != nil {
-		return errBadSASL
+		return errHandshake
 	}
 	outcome := wire.SASLOutcome{Code: wire.SASLAuth}
 	if c.admits(init.Mechanism, init.InitialResponse) {
@@ -62,7 +62,7 @@ func (c *conn) sasl() error {
 	}
 	c.send(outcome.AppendFrame)
 	if outcome.Code != wire.SASLOK {
-		return errRefused
+		return errHandshake
 	}
 	return nil
 }
@@ -82,9 +82,8 @@ func (c *conn) admits(mechanism string, response []byte) bool {
 
 // Capabilities of connections.
 const (
-	capAnonymousRelay = "ANONYMOUS-RELAY"
-	capSharedSubs     = "SHARED-SUBS"
-	capDelayed        = "DELAYED_DELIVERY"
+	capSharedSubs = "SHARED-SUBS"
+	capDelayed    = "DELAYED_DELIVERY"
 )
 
 // onOpen answers the peer's open.
@@ -116,7 +115,7 @@ func (c *conn) appendOpen(b []byte) []byte {
 	wire.EndCompound(props, 0, 4)
 	o := wire.Open{
 		ContainerID: "perfmq", MaxFrameSize: wire.Some[uint32](ourMaxFrame), ChannelMax: wire.Some[uint16](ourChannelMax),
-		OfferedCapabilities: []string{capAnonymousRelay, capSharedSubs, capDelayed}, Properties: props,
+		OfferedCapabilities: []string{capSharedSubs, capDelayed}, Properties: props,
 		IdleTimeout: uint32(max(1, min(c.srv.opts.IdleTimeout.Milliseconds()/2, 1<<31))), //nolint:gosec // bounded
 	}
 	return o.AppendFrame(b)

@@ -19,8 +19,7 @@ type inLink struct {
 	s           *session
 	handle      uint32
 	coordinator bool
-	dest        *store.Destination // nil: an anonymous terminus
-	defaultKind store.Kind
+	dest        *store.Destination // nil: of a coordinator
 	source      uint64
 	group       string // of the last message
 
@@ -29,7 +28,6 @@ type inLink struct {
 	size          int  // average size of messages
 	queued        bool // in conn.lowCredit
 	waiting       bool // for room at the destination
-	counted       bool // as without credit because of the fault full
 	detached      bool // by us
 	gone          bool
 
@@ -121,8 +119,7 @@ func (l *inLink) dropPartial() {
 
 // complete sends a complete message to its destination.
 func (l *inLink) complete(n *node, b []byte) error {
-	a, err := n.read(b, l.group)
-	if err != nil {
+	if err := n.read(b, l.group); err != nil {
 		return failDecode(err)
 	}
 	state, err := wire.ParseState(l.state)
@@ -134,46 +131,17 @@ func (l *inLink) complete(n *node, b []byte) error {
 	if l.coordinator {
 		return l.coordinate(n)
 	}
-	dest := l.dest
-	if dest == nil {
-		var f *failure
-		if dest, f = l.destinationOf(&a); f != nil {
-			l.reject(f)
-			return nil
-		}
-	}
 	if state.Transactional {
-		return l.sendInTxn(state.TxnID, dest, &n.msg, len(b))
+		return l.sendInTxn(state.TxnID, &n.msg)
 	}
-	verdict := dest.Send(&n.msg)
-	if c := l.s.c; l.dest == nil && !c.srv.store.Rejects() && !l.waiting && !dest.Room(func() { c.onRoom(l) }) {
-		l.waiting = true
-	}
-	switch verdict {
+	switch l.dest.Send(&n.msg) {
 	case store.Stored:
 		l.accept()
 	case store.Full:
-		l.reject(fail(wire.CondResourceLimit, "%s", dest.WhyFull()))
+		l.reject(fail(wire.CondResourceLimit, "%s", l.dest.WhyFull()))
 	case store.Withheld:
 	}
 	return nil
-}
-
-// destinationOf returns the destination of a message to an anonymous terminus.
-func (l *inLink) destinationOf(a *arrival) (*store.Destination, *failure) {
-	if len(a.to) == 0 {
-		return nil, fail(wire.CondNotFound, "the message does not say where it is to go")
-	}
-	kind := l.defaultKind
-	if a.hasKind {
-		kind = a.kind
-	}
-	addr := parseAddress(string(a.to), kind)
-	dest, err := l.s.c.srv.store.Open(addr)
-	if err != nil {
-		return nil, cannotOpen(addr, err)
-	}
-	return dest, nil
 }
 
 // accept settles the delivery as accepted, in a range with others if possible.
@@ -224,9 +192,6 @@ func (l *inLink) used(size int) {
 	}
 	l.count++
 	l.credit--
-	if l.waiting {
-		l.countFull()
-	}
 	if l.size == 0 {
 		l.size = size
 	}
@@ -245,24 +210,14 @@ func (l *inLink) grant() {
 	c := l.s.c
 	if !c.srv.store.Rejects() && l.dest != nil && !l.dest.Room(func() { c.onRoom(l) }) {
 		l.waiting = true
-		l.countFull()
 		return
 	}
-	l.counted = false
 	l.window = c.srv.window(l.size)
 	if l.credit >= l.window {
 		return
 	}
 	l.credit = l.window
 	l.sendFlow()
-}
-
-// countFull counts a link without credit because of the fault full, once until it gets credit: the peer's next message
-// waits at the peer.
-func (l *inLink) countFull() {
-	if l.credit == 0 && !l.counted {
-		l.counted = l.s.c.srv.store.CountFull(1)
-	}
 }
 
 // window returns a link's credit window for a size of messages, 0 if unknown. It is at most a tenth of a queue's

@@ -32,21 +32,14 @@ type node struct {
 	content content
 }
 
-// arrival holds fields of a received message that [store.Message] lacks.
-type arrival struct {
-	to      []byte // the address, within the input
-	hasKind bool
-	kind    store.Kind // as annotated by JMS clients
-}
-
 // read decodes b into n, which refers to b. group is the last message's group, a string to reuse.
-func (n *node) read(b []byte, group string) (a arrival, err error) {
+func (n *node) read(b []byte, group string) error {
 	var m wire.Message
 	if err := m.Decode(b); err != nil {
-		return a, err
+		return err
 	}
 	if m.Forward == nil {
-		return a, errNoBody
+		return errNoBody
 	}
 	n.content.size += len(b)
 	c := &n.content
@@ -73,27 +66,24 @@ func (n *node) read(b []byte, group string) (a arrival, err error) {
 		}
 	}
 	if m.MessageAnnotations != nil {
-		if err := n.annotations(m.MessageAnnotations, &a); err != nil {
-			return a, err
+		if err := n.annotations(m.MessageAnnotations); err != nil {
+			return err
 		}
 	}
 	if m.Properties != nil {
-		return a, n.addressing(m.Properties, &a, group)
+		return n.addressing(m.Properties, group)
 	}
-	return a, nil
+	return nil
 }
 
 // errNoBody is the error of a message without any section from the message annotations on.
 var errNoBody = errors.New("a message without a body")
 
-// addressing reads to, absolute-expiry-time and group-id of the properties (Messaging, section 3.2.4).
-func (n *node) addressing(properties []byte, a *arrival, group string) error {
+// addressing reads absolute-expiry-time and group-id of the properties (Messaging, section 3.2.4).
+func (n *node) addressing(properties []byte, group string) error {
 	d := wire.NewDecoder(properties)
 	p, _ := d.List()
-	p.Skip() // message-id
-	p.Skip() // user-id
-	a.to = p.Str()
-	for range 5 { // subject, reply-to, correlation-id, content-type, content-encoding
+	for range 8 { // message-id, user-id, to, subject, reply-to, correlation-id, content-type, content-encoding
 		p.Skip()
 	}
 	if expires := p.Timestamp(); expires.V > 0 && n.msg.Expires == 0 {
@@ -108,8 +98,8 @@ func (n *node) addressing(properties []byte, a *arrival, group string) error {
 	return p.Err()
 }
 
-// annotations reads the kind of the destination and the delivery time, as annotated by JMS clients.
-func (n *node) annotations(annotations []byte, a *arrival) error {
+// annotations reads the delivery time, as annotated by JMS clients.
+func (n *node) annotations(annotations []byte) error {
 	d := wire.NewDecoder(annotations)
 	p, _ := d.Map()
 	for p.More() {
@@ -119,13 +109,6 @@ func (n *node) annotations(annotations []byte, a *arrival) error {
 			continue
 		}
 		switch string(p.Symbol()) {
-		case "x-opt-jms-dest":
-			if v, ok := integer(&p); ok {
-				a.hasKind, a.kind = true, store.KindQueue
-				if v%2 == 1 {
-					a.kind = store.KindTopic
-				}
-			}
 		case "x-opt-delivery-time":
 			if v, ok := integer(&p); ok && v > 0 && v < farFuture {
 				n.msg.NotBefore = time.UnixMilli(v).UnixNano()
@@ -172,7 +155,7 @@ func (c *content) WithBody(body []byte) store.Content {
 		bare = wire.AppendData(bare, body)
 	}
 	var n node
-	if _, err := n.read(bare, ""); err != nil {
+	if err := n.read(bare, ""); err != nil {
 		return c // impossible: the sections were read before
 	}
 	n.content.format = c.format

@@ -17,7 +17,7 @@ type outLink struct {
 	s        *session
 	handle   uint32
 	queued   bool            // on the writer's list; under readyMu
-	consumer *store.Consumer // nil: a described subscription
+	consumer *store.Consumer // nil: a refused link
 	sub      *store.Queue    // of a durable subscription; the reader's
 	settled  bool            // deliveries are presettled
 	detached bool            // by us; the reader's
@@ -182,16 +182,18 @@ func (s *session) onDisposition(f *wire.Decoder) error {
 	first, last := uint64(0), uint64(0)
 	settled := false
 	s.unsettled.each(d.First, d.Last, func(n uint64) {
-		one := s.unsettled.Get(n)
-		if t != nil {
-			t.acknowledge(s, n, one, &o, d.Settled)
-			return
-		}
 		if !o.Terminal() && !d.Settled {
 			return
 		}
-		s.unsettled.Remove(n)
-		one.settle(&o) // without an outcome it is released
+		one := s.unsettled.Remove(n)
+		switch {
+		case t == nil:
+			one.settle(&o) // without an outcome it is released
+		case t.Hold(64):
+			t.acks = append(t.acks, txnAck{one, o})
+		default: // the commit will fail
+			one.link.consumer.Release(one.id, true)
+		}
 		if !settled {
 			first, settled = n, true
 		}
@@ -223,7 +225,7 @@ func (d *delivered) settle(o *wire.State) {
 
 // end ends the link and returns its unsettled deliveries. failed is as in [store.Consumer.Close]; closing removes
 // a durable subscription.
-func (l *outLink) end(failed, closing bool) *failure {
+func (l *outLink) end(failed, closing bool) {
 	c := l.s.c
 	c.mu.Lock()
 	l.closed = true
@@ -234,9 +236,6 @@ func (l *outLink) end(failed, closing bool) *failure {
 		l.consumer.Close(failed)
 	}
 	if closing && l.sub != nil {
-		if err := l.sub.Remove(); err != nil && l.consumer == nil { // of sharing links, the last one removes it
-			return fail(wire.CondResourceLocked, "%v", err)
-		}
+		_ = l.sub.Remove() // of sharing links, the last one removes it
 	}
-	return nil
 }

@@ -144,7 +144,7 @@ func (c *conn) endLinks(s *session, failed bool) {
 		l.end()
 	}
 	for _, l := range s.out {
-		_ = l.end(failed, false) // fails only with closing
+		l.end(failed, false)
 	}
 	c.account.Give(linkSize * int64(len(s.in)+len(s.out)))
 	clear(s.in)
@@ -236,9 +236,9 @@ func (s *session) onDetach(f *wire.Decoder) error {
 		}
 	case out != nil:
 		delete(s.out, d.Handle)
-		err := out.end(false, d.Closed)
+		out.end(false, d.Closed)
 		if !out.detached {
-			s.detach(d.Handle, d.Closed, err)
+			s.detach(d.Handle, d.Closed, nil)
 		}
 	default:
 		return failSession(wire.CondUnattachedHandle, "handle %d is not attached", d.Handle)

@@ -21,26 +21,6 @@ func subscriptionKey(container, link string, durable bool) string {
 	return key + container + ":" + name
 }
 
-// describeSubscription sets the source of a to that of a durable subscription, without consuming from it.
-func (l *outLink) describeSubscription(a *wire.Attach) *failure {
-	container := l.s.c.container
-	if _, suffix, _ := strings.Cut(a.Name, "|"); strings.HasPrefix(suffix, capGlobal) {
-		container = ""
-	}
-	l.sub = l.s.c.srv.store.FindSubscription(subscriptionKey(container, a.Name, true))
-	if l.sub == nil {
-		return fail(wire.CondNotFound, "there is no subscription %q", a.Name)
-	}
-	a.Source = wire.Terminus{
-		Kind: wire.DescSource, Address: wire.Some(l.sub.Address().Name), Durable: wire.DurableUnsettledState,
-		ExpiryPolicy: wire.ExpireNever, Capabilities: []string{capTopic},
-	}
-	if !l.sub.Exclusive() {
-		a.Source.Capabilities = append(a.Source.Capabilities, capShared)
-	}
-	return nil
-}
-
 // subscribe makes the link a consumer of a subscription. A subscription of another topic is replaced.
 func (l *outLink) subscribe(a *wire.Attach, topic, text string, filter store.Filter, notify func()) *failure {
 	t := &a.Source

@@ -7,27 +7,17 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/amqp"
 )
 
-// maxTxnBytes bounds an uncommitted transaction.
-const maxTxnBytes = 64 << 20
-
 // txn is a transaction: its sends and settlements take effect at the commit. It is the reader's.
 type txn struct {
-	owner        *inLink
-	sends        []*store.Message
-	to           []*store.Destination // of each of sends
-	acks         []txnAck
-	bytes        int
-	held         int64 // bytes on the connection's account
-	rollbackOnly bool  // a bound was exceeded
+	store.Transaction
+	owner *inLink
+	acks  []txnAck
 }
 
 // txnAck is a settlement to be applied at the commit.
 type txnAck struct {
-	s       *session
-	n       uint64 // position of the delivery, while it is unsettled
 	one     delivered
 	verdict wire.State
-	settled bool // by the receiver: no longer among the session's deliveries
 }
 
 // coordinate handles a message to the coordinator (Transactions, section 4.5).
@@ -46,7 +36,7 @@ func (l *inLink) coordinate(n *node) error {
 		}
 		c.txnCount++
 		name := binary.BigEndian.AppendUint64(nil, c.txnCount)
-		c.txns[string(name)] = &txn{owner: l}
+		c.txns[string(name)] = &txn{Transaction: c.account.Begin(), owner: l}
 		l.answer((&wire.State{Kind: wire.DescDeclared, TxnID: name}).Append(nil))
 	case p.Kind == wire.DescDischarge:
 		var d wire.Discharge
@@ -60,13 +50,13 @@ func (l *inLink) coordinate(n *node) error {
 		}
 		delete(c.txns, string(d.TxnID))
 		if d.Fail {
-			t.rollback(c)
+			t.rollback()
 			l.answer([]byte(wire.Accepted))
 			return nil
 		}
 		switch withheld, f := t.commit(c); {
 		case f != nil:
-			t.rollback(c)
+			t.rollback()
 			l.reject(f)
 		case !withheld:
 			l.answer([]byte(wire.Accepted))
@@ -78,94 +68,41 @@ func (l *inLink) coordinate(n *node) error {
 }
 
 // sendInTxn keeps a message until the commit of its transaction.
-func (l *inLink) sendInTxn(id []byte, dest *store.Destination, m *store.Message, size int) error {
+func (l *inLink) sendInTxn(id []byte, m *store.Message) error {
 	t := l.s.c.txns[string(id)]
 	if t == nil {
 		return failSession(wire.CondUnknownTxn, "there is no such transaction")
 	}
-	count := int64(size) + store.MessageSize
-	switch t.bytes += int(count); {
-	case t.rollbackOnly:
-	case t.bytes > maxTxnBytes || !l.s.c.account.Take(count):
-		t.setRollbackOnly(l.s.c)
-	default:
-		t.held += count
-		t.sends, t.to = append(t.sends, m), append(t.to, dest)
-	}
+	t.Send(l.dest, m) // beyond a bound, the commit fails
 	l.answer((&wire.State{Kind: wire.DescAccepted, Transactional: true, TxnID: id}).Append(nil))
 	return nil
-}
-
-func (t *txn) setRollbackOnly(c *conn) {
-	t.rollbackOnly = true
-	t.free(c)
-}
-
-// free frees the messages.
-func (t *txn) free(c *conn) {
-	c.account.Give(t.held)
-	t.sends, t.to, t.held = nil, nil, 0
-}
-
-// acknowledge keeps a settlement until the commit; the connection's lock is held.
-func (t *txn) acknowledge(s *session, n uint64, one delivered, o *wire.State, settled bool) {
-	if !o.Terminal() {
-		return
-	}
-	if settled {
-		s.unsettled.Remove(n)
-	} else if t.bytes += 64; t.bytes > maxTxnBytes {
-		t.setRollbackOnly(s.c)
-		return
-	}
-	t.acks = append(t.acks, txnAck{s, n, one, *o, settled})
 }
 
 // commit applies the whole transaction or, with a failure, nothing of it. withheld means that the fault withholds the
 // confirmation.
 func (t *txn) commit(c *conn) (withheld bool, refused *failure) {
-	if t.rollbackOnly {
-		return false, failCommit(wire.CondResourceLimit,
-			"the transaction has more than %d bytes, or than the broker has memory for", maxTxnBytes)
+	if t.Failed {
+		return false, failCommit(wire.CondResourceLimit, "the transaction is too large, or the broker's memory is full")
 	}
-	if full := c.srv.store.RefuseCommit(t.to); full != nil {
+	withheld, full := t.Commit()
+	if full != nil {
 		return false, failCommit(wire.CondResourceLimit, "%s", full.WhyFull())
 	}
-	for i, m := range t.sends {
-		if t.to[i].Commit(m) == store.Withheld {
-			withheld = true
-		}
-	}
-	t.free(c)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, a := range t.acks {
-		if !a.settled {
-			if a.s.unsettled.Get(a.n).link != a.one.link {
-				continue // the link has ended with its deliveries
-			}
-			a.s.unsettled.Remove(a.n)
-			number := uint32(a.n) //nolint:gosec // serial
-			d := wire.Disposition{
-				Role: wire.RoleSender, First: number, Last: number, Settled: true, State: []byte(wire.Accepted),
-			}
-			c.out = d.AppendFrame(c.out, a.s.channel)
-		}
 		a.one.settle(&a.verdict)
 	}
-	c.wakeWriter()
 	return withheld, nil
 }
 
-// rollback returns deliveries that the receiver settled in the transaction. Unsettled ones stay with the receiver.
-func (t *txn) rollback(c *conn) {
+// rollback returns the deliveries that the receiver settled in the transaction.
+func (t *txn) rollback() {
 	for _, a := range t.acks {
-		if a.settled {
-			a.one.link.consumer.Release(a.one.id, true)
-		}
+		a.one.link.consumer.Release(a.one.id, true)
 	}
 	t.acks = nil
-	t.free(c)
+	t.End()
 }
 
 // endCoordinator rolls back the link's transactions.
@@ -173,7 +110,7 @@ func (l *inLink) endCoordinator() {
 	for id, t := range l.s.c.txns {
 		if t.owner == l {
 			delete(l.s.c.txns, id)
-			t.rollback(l.s.c)
+			t.rollback()
 		}
 	}
 }

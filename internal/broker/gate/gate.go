@@ -13,16 +13,11 @@ import (
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
-const (
-	// highWater is the number of withheld bytes above which a connection is not read.
-	highWater = 1 << 20
-	// checkInterval is the time between checks for the end of an unread connection: without reads it goes unnoticed.
-	checkInterval = time.Second
-)
+// highWater is the number of withheld bytes above which a connection is not read.
+const highWater = 1 << 20
 
 // Gate withholds the answers of one connection.
 type Gate struct {
-	Conn  net.Conn
 	Done  <-chan struct{} // closed at the end of the connection
 	Write func([]byte)    // hands frames to the writer; any goroutine calls it
 
@@ -118,26 +113,17 @@ func Linger(conn net.Conn, d time.Duration) {
 // lingerBytes bounds the input discarded by Linger.
 const lingerBytes = 64 << 20
 
-// Await waits for room in d until timeout, and returns nil in both cases. At the end of the connection it fails: with
-// [io.ErrUnexpectedEOF] if the peer closed it, else with [net.ErrClosed].
+// Await waits for room in d until timeout, and returns nil in both cases. At the end of the connection it fails with
+// [net.ErrClosed].
 func (g *Gate) Await(d *store.Destination, timeout <-chan time.Time) error {
-	check := time.NewTicker(checkInterval)
-	defer check.Stop()
 	room := make(chan struct{}, 1)
 	for !d.Room(func() { Signal(room) }) {
-		for notified := false; !notified; {
-			select {
-			case <-room:
-				notified = true
-			case <-check.C:
-				if PeerClosed(g.Conn) {
-					return io.ErrUnexpectedEOF
-				}
-			case <-timeout:
-				return nil
-			case <-g.Done:
-				return net.ErrClosed
-			}
+		select {
+		case <-room:
+		case <-timeout:
+			return nil
+		case <-g.Done:
+			return net.ErrClosed
 		}
 	}
 	return nil

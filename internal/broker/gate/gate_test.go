@@ -15,12 +15,10 @@ import (
 )
 
 // rig is a gate of a broker whose queues take one message.
-func rig(t *testing.T) (g *Gate, s *store.Store, frames chan string, peer net.Conn) {
+func rig(t *testing.T) (g *Gate, s *store.Store, frames chan string) {
 	s = store.New(store.Config{Limit: 1})
-	peer, conn := net.Pipe()
-	t.Cleanup(func() { _, _ = peer.Close(), conn.Close() })
 	frames = make(chan string, 9)
-	return &Gate{Conn: conn, Done: make(chan struct{}), Write: func(b []byte) { frames <- string(b) }}, s, frames, peer
+	return &Gate{Done: make(chan struct{}), Write: func(b []byte) { frames <- string(b) }}, s, frames
 }
 
 func send(s *store.Store, queue string) *store.Destination {
@@ -41,7 +39,7 @@ func makeRoom(t *testing.T, s *store.Store, queue string) {
 
 // TestWithhold: answers of one destination come together, in order, when that has room, and those of another do not.
 func TestWithhold(t *testing.T) {
-	g, s, frames, _ := rig(t)
+	g, s, frames := rig(t)
 	a, b := send(s, "a"), send(s, "b")
 	g.Withhold(a, []byte("1"), 10)
 	g.Withhold(b, []byte("2"), highWater-20)
@@ -59,7 +57,7 @@ func TestWithhold(t *testing.T) {
 }
 
 func TestAwait(t *testing.T) {
-	g, s, _, _ := rig(t)
+	g, s, _ := rig(t)
 	d := send(s, "a")
 	enough := make(chan time.Time, 1)
 	enough <- time.Time{}
@@ -74,10 +72,10 @@ func TestAwait(t *testing.T) {
 
 // TestLinger: what the peer still sends is taken, so that it can read our last frame.
 func TestLinger(t *testing.T) {
-	g, _, _, peer := rig(t)
+	peer, conn := net.Pipe()
 	go func() {
 		_, _ = io.WriteString(peer, strings.Repeat("x", 1<<16))
 		_ = peer.Close()
 	}()
-	Linger(g.Conn, time.Minute) // returns at the end
+	Linger(conn, time.Minute) // returns at the end
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/perfmq/perfmq/internal/broker/gate"
 	"github.com/perfmq/perfmq/internal/broker/store"
 )
 
@@ -13,25 +14,13 @@ import (
 type bridge struct {
 	t     *topic
 	queue *store.Queue
-	own   atomic.Int32 // our consumers of the queue: open intakes
+	own   atomic.Int32 // our consumers of the queue
 
-	mu sync.Mutex
-	in *intake // nil while no group subscribes
+	mu   sync.Mutex
+	stop chan struct{} // ends our consumer; nil while no group subscribes
 }
 
-// intake moves messages from the queue to the topic.
-type intake struct {
-	t      *topic
-	c      *store.Consumer
-	moving sync.WaitGroup
-
-	mu      sync.Mutex
-	running bool // a goroutine moves messages
-	again   bool // notified since
-	ended   bool
-}
-
-// updateBridge creates the bridge of a topic, if there is a queue, and opens or closes its intake.
+// updateBridge creates the bridge of a topic, if there is a queue, and starts or stops its consumer.
 func (s *Server) updateBridge(name string) {
 	if ofGroup(name) {
 		return
@@ -50,86 +39,59 @@ func (s *Server) updateBridge(name string) {
 	}
 	b := t.bridge
 	t.mu.Unlock()
-	switch {
-	case b == nil:
-	case subscribed:
-		b.open()
-	default:
-		s.ending.Go(b.close) // may wait for the end of a stall
+	if b != nil {
+		b.consume(subscribed)
 	}
 }
 
-func (b *bridge) open() {
+// consume starts or stops our consumer. Messages not moved stay in the queue.
+func (b *bridge) consume(wanted bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.in != nil || b.t.gone.Load() {
-		return
+	switch {
+	case wanted && b.stop == nil && !b.t.gone.Load():
+		foreign := func(m *store.Message) bool { _, own := m.Content.(*message); return !own }
+		wake := make(chan struct{}, 1)
+		b.own.Add(1)
+		c, err := b.queue.Consume(foreign, func() { gate.Signal(wake) })
+		if err != nil {
+			b.own.Add(-1)
+			return // no memory
+		}
+		stop := make(chan struct{})
+		b.stop = stop
+		b.t.s.ending.Go(func() {
+			b.move(c, wake, stop)
+			c.Close(false)
+			b.own.Add(-1)
+		})
+	case !wanted && b.stop != nil:
+		close(b.stop)
+		b.stop = nil
 	}
-	foreign := func(m *store.Message) bool { _, own := m.Content.(*message); return !own }
-	in := &intake{t: b.t}
-	in.mu.Lock() // notify waits for in.c
-	defer in.mu.Unlock()
-	b.own.Add(1)
-	c, err := b.queue.Consume(foreign, in.notify)
-	if err != nil {
-		b.own.Add(-1)
-		return // the queue was deleted
-	}
-	b.in, in.c, in.running = in, c, true
-	in.moving.Go(in.move)
-}
-
-// close ends the intake; messages not moved stay in the queue.
-func (b *bridge) close() {
-	b.mu.Lock()
-	in := b.in
-	b.in = nil
-	b.mu.Unlock()
-	if in == nil {
-		return
-	}
-	in.mu.Lock()
-	in.ended = true
-	in.mu.Unlock()
-	in.moving.Wait()
-	in.c.Close(false)
-	b.own.Add(-1)
-}
-
-// notify starts to move messages. It does not block.
-func (in *intake) notify() {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if in.again = in.running; in.running || in.ended {
-		return
-	}
-	in.running = true
-	in.moving.Go(in.move)
 }
 
 // move moves messages from the queue to the topic while there are messages and room.
-func (in *intake) move() {
+func (b *bridge) move(c *store.Consumer, wake, stop chan struct{}) {
 	var buf [64]store.Delivery
 	for {
 		n := 0
-		if in.t.Room(in.notify) {
-			n = in.c.Take(buf[:])
+		if b.t.Room(func() { gate.Signal(wake) }) {
+			n = c.Take(buf[:])
 		}
 		for i := range n {
-			in.t.Put(buf[i].Message)
+			b.t.Put(buf[i].Message)
 		}
 		if n > 0 {
-			in.c.AcceptThrough(buf[n-1].ID)
+			c.AcceptThrough(buf[n-1].ID)
+			gate.Signal(wake) // there may be more
 		}
 		clear(buf[:n])
-		in.mu.Lock()
-		if in.ended || n == 0 && !in.again {
-			in.running = false
-			in.mu.Unlock()
+		select {
+		case <-stop:
 			return
+		case <-wake:
 		}
-		in.again = false
-		in.mu.Unlock()
 	}
 }
 
@@ -145,6 +107,3 @@ func (b *bridge) Put(m *store.Message) {
 }
 
 func (b *bridge) Room(notify func()) bool { return !b.others() || b.queue.Room(notify) }
-
-// NotifyRoom implements [store.Sink]. The queue's destination notifies the waiters.
-func (b *bridge) NotifyRoom() {}

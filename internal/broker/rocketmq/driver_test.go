@@ -138,7 +138,7 @@ func queueNamed(name string) driver.Destination {
 const patientCheck = 4 * time.Second
 
 func TestDriversTransactions(t *testing.T) {
-	b := start(t, store.Config{}, rocketmq.Options{TransactionCheckAfter: patientCheck, TransactionCheckInterval: 200 * time.Millisecond})
+	b := start(t, store.Config{}, rocketmq.Options{TransactionCheck: patientCheck})
 	d := openDriver(t, b, "transactional=true", "rollback-percent=20", "unknown-percent=30")
 	in := receive(t, d, queueNamed("TX"))
 	p := send(t, d, queueNamed("TX"), 100)
@@ -157,7 +157,7 @@ func TestDriversTransactions(t *testing.T) {
 // TestDriversTransactionsOfALostProducer: the next producer of a driver answers for those of one that lost its
 // connection, so that nothing stays in the broker for lack of an answer.
 func TestDriversTransactionsOfALostProducer(t *testing.T) {
-	b := start(t, store.Config{}, rocketmq.Options{TransactionCheckAfter: patientCheck, TransactionCheckInterval: 200 * time.Millisecond})
+	b := start(t, store.Config{}, rocketmq.Options{TransactionCheck: patientCheck})
 	d := openDriver(t, b, "transactional=true", "unknown-percent=50")
 	var accepted, sent atomic.Int64
 	open := func() driver.Producer {

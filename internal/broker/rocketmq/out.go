@@ -1,8 +1,6 @@
 package rocketmq
 
 import (
-	"errors"
-	"io"
 	"net"
 	"time"
 
@@ -101,11 +99,7 @@ func (c *conn) awaitRoom(d *store.Destination) error {
 	if c.consumes {
 		timeout = time.After(slowDown)
 	}
-	err := c.gate.Await(d, timeout)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return io.EOF
-	}
-	return err
+	return c.gate.Await(d, timeout)
 }
 
 // answer hands frames to the writer.

@@ -2,7 +2,6 @@ package rocketmq
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -11,16 +10,15 @@ import (
 
 // sendHeader is SendMessageRequestHeader.
 type sendHeader struct {
-	topic, properties                         []byte
-	queues, queue, sysFlag, born, flag, tries int64
-	maxTries                                  int64
-	batch                                     bool
+	topic, properties                  []byte
+	queues, queue, sysFlag, born, flag int64
+	batch                              bool
 }
 
 // header reads the fields of SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE, whose names are single letters, or of
 // SEND_MESSAGE.
 func (h *sendHeader) header(r *wire.Frame) {
-	*h = sendHeader{queue: -1, maxTries: defaultMaxTries, batch: r.Code == wire.ReqSendBatchMessage}
+	*h = sendHeader{queue: -1, batch: r.Code == wire.ReqSendBatchMessage}
 	for b := r.Fields; len(b) > 0; {
 		var key, value []byte
 		switch key, value, b = wire.CutField(b); string(key) {
@@ -38,12 +36,6 @@ func (h *sendHeader) header(r *wire.Frame) {
 			h.flag, _ = wire.ParseInt(value)
 		case "i", "properties":
 			h.properties = value
-		case "j", "reconsumeTimes":
-			h.tries, _ = wire.ParseInt(value)
-		case "l", "maxReconsumeTimes":
-			if n, ok := wire.ParseInt(value); ok {
-				h.maxTries = n
-			}
 		case "m", "batch":
 			h.batch = h.batch || string(value) == "true"
 		}
@@ -103,18 +95,12 @@ func (c *conn) send(r *wire.Frame) error {
 	if half {
 		return c.sendHalf(r, t, m)
 	}
-	return c.answerSend(r, t, m, t.dest.Send(&m.Message), 1)
+	return c.answerSend(r, t, m, t.dest.Send(&m.Message))
 }
 
-// topicOf finds or creates the topic of a message. A message with too many failed attempts goes to the group's
-// dead-letter topic.
+// topicOf finds or creates the topic of a message.
 func (c *conn) topicOf(h *sendHeader) *topic {
 	name := string(h.topic)
-	if group, ok := strings.CutPrefix(name, wire.RetryPrefix); ok && h.tries > h.maxTries {
-		c.s.dead.Add(1)
-		h.topic, h.queue = []byte(wire.DeadPrefix+group), 0
-		return c.s.makeTopic(wire.DeadPrefix+group, 1)
-	}
 	if name == wire.DefaultTopic {
 		return nil
 	}
@@ -132,7 +118,7 @@ func (c *conn) message(t *topic, h *sendHeader, body, properties []byte) (m *mes
 	copy(all[n:], properties)
 	m = &message{
 		topic: t.name, queue: int(h.queue), flag: uint32(h.flag), sysFlag: uint32(h.sysFlag), born: h.born, bornHost: c.born,
-		retries: int32(min(h.tries, 1<<30)), body: all[:n:n], properties: all[n:], limit: c.s.o.MaxMessage,
+		body: all[:n:n], properties: all[n:], limit: c.s.o.MaxMessage,
 	}
 	// The messages of a connection are ordered within each queue.
 	m.Source = 1<<63 | c.source<<queueBits | uint64(h.queue)
@@ -142,9 +128,9 @@ func (c *conn) message(t *topic, h *sendHeader, body, properties []byte) (m *mes
 // busy returns the remark of a SYSTEM_BUSY answer.
 func busy(t *topic) string { return "[PC_SYNCHRONIZED]broker busy: " + t.dest.WhyFull() }
 
-// answerSend answers a send of a number of messages; m is the first one. The answer may be withheld: for ever by
-// the fault, or until there is room.
-func (c *conn) answerSend(r *wire.Frame, t *topic, m *message, v store.Verdict, messages int) error {
+// answerSend answers a send; m is its first message. The answer may be withheld: for ever by the fault, or until there
+// is room.
+func (c *conn) answerSend(r *wire.Frame, t *topic, m *message, v store.Verdict) error {
 	oneWay := r.Flag&wire.FlagOneWay != 0
 	switch v {
 	case store.Withheld:
@@ -166,7 +152,6 @@ func (c *conn) answerSend(r *wire.Frame, t *topic, m *message, v store.Verdict, 
 	if t.dest.Room(nil) || c.s.store.Rejects() {
 		return nil
 	}
-	c.s.store.CountFull(messages)
 	if oneWay {
 		return c.awaitRoom(t.dest)
 	}
@@ -198,15 +183,21 @@ func (c *conn) stored(r *wire.Frame, queue int, offset, log int64, unique []byte
 // sendBatch handles a batch: its messages are sent one by one, so that faults count messages. One withheld message
 // withholds the answer; a full topic ends the batch.
 func (c *conn) sendBatch(r *wire.Frame, t *topic, h *sendHeader) error {
-	n, ok := countBatched(r.Body)
-	if !ok || n == 0 { // checked as a whole first: a malformed batch is not stored in part
+	var parts []wire.Batched
+	for b := r.Body; len(b) > 0; {
+		part, rest, ok := wire.CutBatched(b)
+		if !ok {
+			parts = nil // a malformed batch is not stored in part
+			break
+		}
+		parts, b = append(parts, part), rest
+	}
+	if len(parts) == 0 {
 		return c.refuse(r, wire.ResMessageIllegal, "the batch is empty or cannot be read")
 	}
 	var first *message
-	verdict, b := store.Stored, r.Body
-	for i := range n {
-		var part wire.Batched
-		part, b, _ = wire.CutBatched(b)
+	verdict := store.Stored
+	for i, part := range parts {
 		h.flag = int64(part.Flag)
 		m, _ := c.message(t, h, part.Body, part.Properties)
 		if first == nil {
@@ -215,7 +206,7 @@ func (c *conn) sendBatch(r *wire.Frame, t *topic, h *sendHeader) error {
 		v := t.dest.Send(&m.Message)
 		if v == store.Full {
 			verdict = v
-			t.dest.CountRefused(n - i - 1) // the rest, not sent
+			t.dest.CountRefused(len(parts) - i - 1) // the rest, not sent
 			break
 		}
 		if v == store.Withheld {
@@ -225,15 +216,7 @@ func (c *conn) sendBatch(r *wire.Frame, t *topic, h *sendHeader) error {
 			return err
 		}
 	}
-	return c.answerSend(r, t, first, verdict, n)
-}
-
-// countBatched returns the number of messages in a batch.
-func countBatched(b []byte) (n int, ok bool) {
-	for ok = true; ok && len(b) > 0; n++ {
-		_, b, ok = wire.CutBatched(b)
-	}
-	return n, ok
+	return c.answerSend(r, t, first, verdict)
 }
 
 // defaultMaxTries is the number of retries before a message goes to the dead-letter topic (retryMaxTimes).

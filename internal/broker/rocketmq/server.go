@@ -25,10 +25,8 @@ type Options struct {
 	MaxMessage int
 	// Queues is the number of queues of implicitly created topics; default 8.
 	Queues int
-	// TransactionCheckAfter is the age of a half message at its first check-back; default 6 s.
-	TransactionCheckAfter time.Duration
-	// TransactionCheckInterval is the time between two check-backs of a half message; default 6 s.
-	TransactionCheckInterval time.Duration
+	// TransactionCheck is the time before each check-back of a half message; default 6 s.
+	TransactionCheck time.Duration
 	// GoneAfter is the time from the last request to the end of the claim of a group without members; default 2 min, the
 	// time after which brokers take a silent client for dead.
 	GoneAfter time.Duration
@@ -80,8 +78,7 @@ type Server struct {
 func New(s *store.Store, o Options) *Server {
 	o.MaxMessage = cmp.Or(o.MaxMessage, 4<<20)
 	o.Queues = cmp.Or(o.Queues, 8)
-	o.TransactionCheckAfter = cmp.Or(o.TransactionCheckAfter, 6*time.Second)
-	o.TransactionCheckInterval = cmp.Or(o.TransactionCheckInterval, 6*time.Second)
+	o.TransactionCheck = cmp.Or(o.TransactionCheck, 6*time.Second)
 	o.GoneAfter = cmp.Or(o.GoneAfter, 2*time.Minute)
 	o.Queues = min(o.Queues, maxQueues)
 	srv := &Server{

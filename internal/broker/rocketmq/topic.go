@@ -138,8 +138,6 @@ func (t *topic) Room(notify func()) bool {
 	return false
 }
 
-func (t *topic) NotifyRoom() { t.room.Notify() }
-
 // keptShare is the part of the limits kept for future groups.
 const keptShare = 8
 
@@ -161,7 +159,7 @@ func (t *topic) end() {
 	t.mu.Unlock()
 	detach()
 	if b != nil {
-		t.s.ending.Go(b.close)
+		b.consume(false)
 	}
 	t.delayed.Stop(func(*message) {})
 	for _, q := range *t.queues.Load() {

@@ -31,7 +31,6 @@ type half struct {
 	unique string
 	stored int64 // milliseconds since the Unix epoch
 	checks int
-	full   bool // its commit was refused by the fault full, and counted
 }
 
 func (x *transactions) close() {
@@ -64,7 +63,7 @@ func (c *conn) sendHalf(r *wire.Frame, t *topic, m *message) error {
 	x.put(number, h)
 	x.halves.Add(1)
 	x.mu.Unlock()
-	x.checkIn(x.s.o.TransactionCheckAfter, number)
+	x.checkIn(x.s.o.TransactionCheck, number)
 	c.stored(r, m.queue, number, logOffset(0, 0, number), []byte(h.unique))
 	return nil
 }
@@ -93,7 +92,7 @@ func (x *transactions) check(number int64) {
 		x.givenUp.Add(1)
 		return
 	}
-	x.checkIn(x.s.o.TransactionCheckInterval, number)
+	x.checkIn(x.s.o.TransactionCheck, number)
 	x.sendCheck(number, h)
 }
 
@@ -174,19 +173,16 @@ func (c *conn) endTransaction(r *wire.Frame) error {
 	m.NotBefore = h.m.NotBefore
 	m.sysFlag = m.sysFlag&^wire.SysTransaction | wire.SysCommit
 	m.properties = withProperties(m.properties, wire.PropPrepared, "")
-	full := c.s.store.Rejects() && h.full && !h.t.dest.Room(nil) // Send would count it again
-	if full || h.t.dest.Send(&m.Message) == store.Full {
-		h.full = h.full || c.s.store.Full()
+	if h.t.dest.Send(&m.Message) == store.Full {
 		x.mu.Lock() // it stays a half message, and will be checked back
 		x.put(number, h)
 		x.mu.Unlock()
-		x.checkIn(x.s.o.TransactionCheckInterval, number)
+		x.checkIn(x.s.o.TransactionCheck, number)
 		return c.refuse(r, wire.ResSystemBusy, busy(h.t))
 	}
 	x.committed.Add(1)
 	_ = c.ok(r)
 	if !c.s.store.Rejects() && !h.t.dest.Room(nil) {
-		c.s.store.CountFull(1)
 		return c.awaitRoom(h.t.dest) // clients do not wait for this answer: delay their connection
 	}
 	return nil

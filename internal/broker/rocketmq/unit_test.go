@@ -167,10 +167,10 @@ func TestFullFault(t *testing.T) {
 	defer s.Close()
 	topic := s.makeTopic("T", 1)
 	st.SetFaults(store.Faults{Full: true})
-	told := false
-	require.False(t, topic.dest.Room(func() { told = true }))
+	told := make(chan struct{})
+	require.False(t, topic.dest.Room(func() { close(told) }))
 	st.SetFaults(store.Faults{})
-	require.True(t, told)
+	<-told
 	require.True(t, topic.dest.Room(nil))
 }
 

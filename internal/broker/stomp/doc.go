@@ -1,9 +1,9 @@
-// Package stomp is the STOMP front-end of the embedded broker: versions 1.0, 1.1 and 1.2
+// Package stomp is the STOMP front-end of the embedded broker: version 1.2
 // (https://stomp.github.io/stomp-specification-1.2.html).
 //
 // # Model
 //
-// A connection has two goroutines, and a timer for heart-beats:
+// A connection has two goroutines:
 //
 //	input -> frames -> reader: SEND -> store, ACK -> store's consumer, the rest
 //	                      | replies, when the input is used up
@@ -14,8 +14,7 @@
 //
 // # Destinations and subscriptions
 //
-// /queue/X, queue://X and other names are queues, /topic/X and topic://X topics. ADDRESS::QUEUE, Artemis's fully
-// qualified name, is a queue of that name, or the shared durable subscription QUEUE of the topic ADDRESS.
+// /queue/X, queue://X and other names are queues, /topic/X and topic://X topics.
 //
 // A durable subscription has durable-subscription-name in SUBSCRIBE and client-id in CONNECT. A shared subscription has
 // our own header shared-subscription-name, and durable:true to outlive its consumers. UNSUBSCRIBE with one of these

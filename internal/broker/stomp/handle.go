@@ -156,8 +156,10 @@ func (c *conn) connect(f *wire.Received) error {
 	b = append(strconv.AppendInt(b, receive.Milliseconds(), 10), "\nsession:"...)
 	b = append(strconv.AppendUint(b, c.source, 10), "\n\n\x00"...)
 	c.replies = b
-	c.heartbeat.stop()
-	c.heartbeat.start(c, send, 2*receive)
+	c.silence = 2 * receive
+	c.mu.Lock()
+	c.beats = send * 2 / 3
+	c.mu.Unlock()
 	c.reply(f.Get("receipt")) // not in the specification, but clients ask for it
 	return nil
 }

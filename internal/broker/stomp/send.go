@@ -24,13 +24,13 @@ func (c *conn) send(f *wire.Received) error {
 		return err
 	}
 	if name := s[inTransaction]; name != nil {
-		if err := c.add(name, step{to: d, m: &m.Message}, len(m.content.text)+len(name)); err != nil {
+		if err := c.sendIn(name, d, &m.Message); err != nil {
 			return err
 		}
 		c.reply(s[receipt])
 		return nil
 	}
-	full, err := c.lacksRoom(d, 1)
+	full, err := c.lacksRoom(d)
 	if err != nil {
 		return err
 	}
@@ -47,13 +47,12 @@ func (c *conn) send(f *wire.Received) error {
 	return nil
 }
 
-// lacksRoom reports whether d has no room for messages, to be stored nevertheless. It waits for room above the gate's
+// lacksRoom reports whether d has no room for a message, to be stored nevertheless. It waits for room above the gate's
 // high-water mark, and, on a connection without consumers, while the broker's memory is full.
-func (c *conn) lacksRoom(d *store.Destination, messages int) (bool, error) {
+func (c *conn) lacksRoom(d *store.Destination) (bool, error) {
 	if c.server.store.Rejects() || d.Room(nil) {
 		return false, nil
 	}
-	c.server.store.CountFull(messages)
 	if !c.gate.Shut() && (len(c.subs) > 0 || !c.server.store.Tight()) {
 		return true, nil
 	}

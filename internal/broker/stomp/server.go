@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/gate"
@@ -65,7 +65,8 @@ type conn struct {
 	in           *wire.Reader
 	headers      []wire.Field // the message's headers of a SEND frame
 	connected    bool
-	disconnected bool // after DISCONNECT
+	disconnected bool          // after DISCONNECT
+	silence      time.Duration // the longest of the client; 0 for no limit
 	clientID     string
 	replies      []byte                        // frames for the writer, handed over before the reader blocks
 	known        map[string]*store.Destination // by header, with its escapes
@@ -73,7 +74,6 @@ type conn struct {
 	byID         map[string]*subscription
 	serial       uint64 // of the next subscription
 	txs          map[string]*transaction
-	txBytes      int // of all transactions
 
 	gate gate.Gate
 
@@ -84,31 +84,27 @@ type conn struct {
 	mu      sync.Mutex
 	out     []byte          // frames to be written
 	ready   []*subscription // may have messages to deliver
-	beat    bool            // a heart-beat is due
+	beats   time.Duration   // the longest silence of ours; 0 for no limit
 	closing bool            // the writer ends after the rest of out
 	cause   error           // of the end of the connection
 
 	// Of the writer.
 	buf    []byte
+	wrote  time.Time       // the last write
 	active []*subscription // may have more messages to deliver
 	batch  [takeBatch]store.Delivery
-
-	heartbeat heartbeat
-	reads     atomic.Uint64
-	reading   atomic.Bool // the reader waits for the network
-	writes    atomic.Uint64
 }
 
 // Serve serves one connection until it ends or ctx is done, and closes it. It returns nil after DISCONNECT, or if the
 // client closed the connection between two frames. No goroutine is left when it returns.
 func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	c := &conn{
-		server: s, net: nc, source: s.store.NewSource(), account: s.store.NewAccount(),
+		server: s, net: nc, source: s.store.NewSource(), account: s.store.NewAccount(), silence: connectTimeout,
 		known: map[string]*store.Destination{}, subs: map[uint64]*subscription{}, byID: map[string]*subscription{},
 		txs:  map[string]*transaction{},
 		done: make(chan struct{}), wake: make(chan struct{}, 1), drained: make(chan struct{}, 1),
 	}
-	c.gate.Conn, c.gate.Done, c.gate.Write = nc, c.done, c.write
+	c.gate.Done, c.gate.Write = c.done, c.write
 	c.in = wire.NewReader(bufio.NewReaderSize(c, readBuffer), maxHead, maxHead)
 	c.in.MaxLines, c.in.Memory, c.in.Keep = maxHeaders, c.memory, keepBuffer
 	stopped := make(chan struct{})
@@ -118,13 +114,11 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) error {
 	})
 	var writing sync.WaitGroup
 	writing.Go(c.serve)
-	c.heartbeat.start(c, 0, connectTimeout)
 	err, linger := c.end(c.read())
 	writing.Wait()
 	if linger {
 		gate.Linger(c.net, closeTimeout)
 	}
-	c.heartbeat.stop()
 	c.close(net.ErrClosed)
 	if !stop() {
 		<-stopped
@@ -228,15 +222,22 @@ func (c *conn) write(frames []byte) {
 
 func (c *conn) wakeWriter() { gate.Signal(c.wake) }
 
-// Read hands the replies to the writer before it blocks, and counts reads.
+var errSilent = errors.New("the client is silent")
+
+// Read hands the replies to the writer before it blocks. A client that is silent for too long has ended.
 func (c *conn) Read(b []byte) (int, error) {
 	if err := c.flush(); err != nil {
 		return 0, err
 	}
-	c.reading.Store(true)
+	var deadline time.Time
+	if c.silence > 0 {
+		deadline = time.Now().Add(c.silence)
+	}
+	_ = c.net.SetReadDeadline(deadline) // fails only on a closed connection
 	n, err := c.net.Read(b)
-	c.reading.Store(false)
-	c.reads.Add(1)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("%w: nothing was heard for %s", errSilent, c.silence)
+	}
 	return n, err
 }
 

@@ -33,7 +33,7 @@ func (c *conn) settle(f *wire.Received, nack bool) error {
 	case s.mode == modeAuto:
 		return nil // settled at its delivery
 	case tx != nil:
-		return c.add(tx, step, 1)
+		return c.settleIn(tx, step)
 	}
 	if err := c.awaitStall(); err != nil {
 		return err

@@ -136,9 +136,6 @@ func (s *subscription) attach(f *wire.Received, a store.Address) (*store.Consume
 		return k, cannotOpen(a, err)
 	}
 	sub := store.Subscription{Selector: text, Filter: filter}
-	if topic, name, ok := a.Subscription(); ok {
-		a.Name, sub.Name, sub.Durable = topic, name, true
-	}
 	durable, shared := c.subscriptionNames(f)
 	switch {
 	case shared != "":
@@ -183,9 +180,6 @@ func (c *conn) durableName(name string) string {
 // unsubscribe handles UNSUBSCRIBE.
 func (c *conn) unsubscribe(f *wire.Received) error {
 	id := c.text(f, "id")
-	if f.Get("id") == nil {
-		id = "\x00" + c.text(f, "destination")
-	}
 	s := c.byID[id]
 	if s != nil {
 		delete(c.byID, id)
@@ -199,7 +193,7 @@ func (c *conn) unsubscribe(f *wire.Received) error {
 	case shared != "":
 		return c.remove(shared)
 	case s == nil:
-		return refuse("no such subscription: %.80q", strings.TrimPrefix(id, "\x00"))
+		return refuse("no such subscription: %.80q", id)
 	}
 	return nil
 }

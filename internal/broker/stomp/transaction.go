@@ -5,28 +5,19 @@ import (
 	wire "github.com/perfmq/perfmq/internal/wire/stomp"
 )
 
-// Bounds of a connection's transactions.
-const (
-	maxTransactions    = 1000
-	maxTransacted      = 1_000_000 // frames
-	maxTransactedBytes = 256 << 20
-)
+// maxTransactions bounds the transactions of a connection.
+const maxTransactions = 1000
 
 // transaction holds frames until COMMIT.
 type transaction struct {
-	conn  *conn
-	steps []step
-	to    []*store.Destination // of each SEND step
-	bytes int
+	store.Transaction
+	acks []step
 }
 
-// step is a SEND, ACK or NACK.
+// step is an ACK or NACK.
 type step struct {
-	to *store.Destination // of SEND
-	m  *store.Message
-
-	sub  *subscription // of ACK and NACK
-	id   uint64        // of the delivery
+	sub  *subscription
+	id   uint64 // of the delivery
 	nack bool
 	drop bool // with nack: without redelivery
 }
@@ -41,7 +32,7 @@ func (c *conn) begin(f *wire.Received) error {
 	case len(c.txs) >= maxTransactions:
 		return refuse("limit reached: more than %d transactions at a time", maxTransactions)
 	}
-	c.txs[name] = &transaction{conn: c}
+	c.txs[name] = &transaction{Transaction: c.account.Begin()}
 	return nil
 }
 
@@ -55,31 +46,30 @@ func (c *conn) findTx(name []byte) (*transaction, error) {
 	return t, nil
 }
 
-// add adds a step to a transaction.
-func (c *conn) add(name []byte, s step, size int) error {
+// sendIn adds a message to a transaction.
+func (c *conn) sendIn(name []byte, d *store.Destination, m *store.Message) error {
+	t, err := c.findTx(name)
+	if err == nil && !t.Send(d, m) {
+		err = errLargeTx()
+	}
+	return err
+}
+
+// settleIn adds an acknowledgement to a transaction.
+func (c *conn) settleIn(name []byte, s step) error {
 	t, err := c.findTx(name)
 	if err != nil {
 		return err
 	}
-	if c.txBytes += size; c.txBytes > maxTransactedBytes || len(t.steps) >= maxTransacted {
-		return refuse("limit reached: a transaction takes %d frames, and all of a connection %d bytes", maxTransacted,
-			maxTransactedBytes)
+	if !t.Hold(store.MessageSize) {
+		return errLargeTx()
 	}
-	if !c.account.Take(int64(size) + store.MessageSize) {
-		return refuse("limit reached: %s", store.ErrNoMemory)
-	}
-	t.steps = append(t.steps, s)
-	t.bytes += size
-	if s.to != nil {
-		t.to = append(t.to, s.to)
-	}
+	t.acks = append(t.acks, s)
 	return nil
 }
 
-// free frees the frames of the transaction.
-func (t *transaction) free() {
-	t.conn.account.Give(int64(t.bytes) + int64(len(t.steps))*store.MessageSize)
-	t.steps = nil
+func errLargeTx() error {
+	return refuse("limit reached: the transaction is too large, or the broker's memory is full")
 }
 
 // endTx removes a transaction from the open ones.
@@ -89,7 +79,6 @@ func (c *conn) endTx(f *wire.Received) (*transaction, error) {
 		return nil, err
 	}
 	delete(c.txs, c.text(f, "transaction"))
-	c.txBytes -= t.bytes
 	return t, nil
 }
 
@@ -101,7 +90,7 @@ func (c *conn) abort(f *wire.Received) error {
 	}
 	t, err := c.endTx(f)
 	if err == nil {
-		t.free()
+		t.End()
 	}
 	return err
 }
@@ -112,49 +101,35 @@ func (c *conn) commit(f *wire.Received) error {
 	if err != nil {
 		return err
 	}
-	defer t.free()
-	full := c.server.store.RefuseCommit(t.to)
+	defer t.End()
+	full := t.WithoutRoom()
 	if full != nil {
-		return refuse("%s", full.WhyFull())
-	}
-	for _, d := range t.to {
-		lacksRoom, err := c.lacksRoom(d, 0)
+		lacksRoom, err := c.lacksRoom(full)
 		if err != nil {
 			return err
 		}
-		if lacksRoom {
-			full = d
+		if !lacksRoom {
+			full = nil
 		}
-	}
-	if full != nil {
-		c.server.store.CountFull(len(t.to))
 	}
 	if err := c.awaitStall(); err != nil {
 		return err
 	}
-	for i := range t.steps {
-		if s := t.steps[i].sub; s != nil && s.closed {
+	for i := range t.acks {
+		if t.acks[i].sub.closed {
 			return refuse("invalid transaction: an acknowledgement in it is of a subscription that has ended")
 		}
 	}
-	if t.apply() {
-		c.confirm(full, full != nil, f.Get("receipt"), t.bytes)
+	size := int(t.Held)
+	withheld, refusing := t.Commit()
+	if refusing != nil {
+		return refuse("%s", refusing.WhyFull())
+	}
+	for i := range t.acks {
+		t.acks[i].settle() // no effect if the message was settled since
+	}
+	if !withheld {
+		c.confirm(full, full != nil, f.Get("receipt"), size)
 	}
 	return nil
-}
-
-// apply applies all steps. It returns false if the fault withholds the confirmation.
-func (t *transaction) apply() (confirm bool) {
-	confirm = true
-	for i := range t.steps {
-		s := &t.steps[i]
-		if s.to == nil {
-			s.settle() // no effect if the message was settled since
-			continue
-		}
-		if s.to.Commit(s.m) == store.Withheld {
-			confirm = false
-		}
-	}
-	return confirm
 }

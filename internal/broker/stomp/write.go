@@ -2,6 +2,7 @@ package stomp
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/gate"
 	"github.com/perfmq/perfmq/internal/broker/store"
@@ -16,7 +17,9 @@ const (
 
 // serve delivers and writes until the connection ends.
 func (c *conn) serve() {
-	for c.collect() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for c.collect(timer) {
 		c.deliver()
 		if len(c.buf) == 0 {
 			continue
@@ -25,7 +28,7 @@ func (c *conn) serve() {
 			c.close(err)
 			return
 		}
-		c.writes.Add(1)
+		c.wrote = time.Now()
 		if c.buf = c.buf[:0]; cap(c.buf) > keepBuffer {
 			c.buf = nil
 		}
@@ -37,17 +40,25 @@ func (c *conn) serve() {
 	}
 }
 
-// collect waits for work and takes it from the connection. It returns false at the end.
-func (c *conn) collect() bool {
+// collect waits for work, or until a heart-beat is due, and takes it from the connection. It returns false at the end.
+func (c *conn) collect(timer *time.Timer) bool {
+	beat := false
 	c.mu.Lock()
-	for len(c.out) == 0 && len(c.ready) == 0 && len(c.active) == 0 && !c.beat && !c.closing {
+	for len(c.out) == 0 && len(c.ready) == 0 && len(c.active) == 0 && !beat && !c.closing {
+		if c.beats > 0 {
+			timer.Reset(time.Until(c.wrote.Add(c.beats)))
+		}
 		c.mu.Unlock()
-		<-c.wake
+		select {
+		case <-c.wake:
+		case <-timer.C:
+			beat = true
+		}
 		c.mu.Lock()
+		beat = beat && c.beats > 0
 	}
 	c.buf, c.out = c.out, c.buf[:0]
-	if c.beat {
-		c.beat = false
+	if beat {
 		c.buf = append(c.buf, '\n')
 	}
 	closing := c.closing

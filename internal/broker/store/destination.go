@@ -46,21 +46,12 @@ func ParseAddress(text string) (a Address, ok bool) {
 	return Address{Name: text}, false
 }
 
-// Subscription returns the topic and the subscription of topic://TOPIC::SUBSCRIPTION, Artemis's fully qualified name: a
-// shared durable subscription. A queue has no such parts: queue://ADDRESS::QUEUE is a queue of that name.
-func (a Address) Subscription() (topic, name string, ok bool) {
-	topic, name, ok = strings.Cut(a.Name, "::")
-	return topic, name, ok && a.Kind == KindTopic && topic != "" && name != ""
-}
-
 // Sink receives the messages of a topic: a subscription, or a front-end's own storage.
 type Sink interface {
 	// Put stores a message. It is safe for concurrent use.
 	Put(*Message)
 	// Room is as [Queue.Room].
 	Room(notify func()) bool
-	// NotifyRoom calls the waiters for room: the fault [Faults.Full] has ended.
-	NotifyRoom()
 }
 
 // Verdict is the result of sending a message.
@@ -122,30 +113,6 @@ func (d *Destination) WhyFull() string {
 // CountRefused counts n messages that were refused for lack of room without Send, such as those of a transaction.
 func (d *Destination) CountRefused(n int) {
 	d.refused.Add(uint64(n)) //nolint:gosec // a count
-	d.store.CountFull(n)
-}
-
-// RefuseCommit decides about a transaction with a message to each of these destinations. If one of them has no room,
-// and messages are refused for that, it counts all messages as refused, and returns the destination; otherwise nil.
-func (s *Store) RefuseCommit(destinations []*Destination) *Destination {
-	if !s.Rejects() {
-		return nil
-	}
-	i := slices.IndexFunc(destinations, func(d *Destination) bool { return !d.Room(nil) })
-	if i < 0 {
-		return nil
-	}
-	for _, d := range destinations {
-		d.CountRefused(1)
-	}
-	return destinations[i]
-}
-
-// Commit is Send for a message of a transaction after a check of Room for the whole transaction. It never returns
-// [Full], even if the room was used since: a part of the transaction may be stored already.
-func (d *Destination) Commit(m *Message) Verdict {
-	d.store.stall.await()
-	return d.take(m)
 }
 
 func (d *Destination) take(m *Message) Verdict {
@@ -316,11 +283,5 @@ func (d *Destination) notifyAll() {
 	for _, q := range d.queues() {
 		q.notifyConsumers()
 		q.room.Notify()
-	}
-}
-
-func (d *Destination) notifyRoom() {
-	for _, s := range *d.subs.Load() {
-		s.NotifyRoom()
 	}
 }

@@ -35,11 +35,8 @@ type FaultCounts struct {
 	// a subscription, or messages with a longer delay of their own. A duplicated message counts once.
 	Delayed uint64 `json:"delayed"`
 	// Served are messages delayed by [Faults.Rate], Worked messages delayed by [Faults.Work].
-	Served uint64 `json:"served"`
-	Worked uint64 `json:"worked"`
-	// Full are messages refused or kept waiting by [Faults.Full]; each once, however often it asks for room. Messages
-	// that waited before the fault began are not counted. See [Store.CountFull].
-	Full    uint64 `json:"full"`
+	Served  uint64 `json:"served"`
+	Worked  uint64 `json:"worked"`
 	Dropped uint64 `json:"dropped"` // connections
 	Refused uint64 `json:"refused"` // connections
 	Stalls  uint64 `json:"stalls"`
@@ -172,9 +169,6 @@ func (s *Store) SetFaults(f Faults) {
 	if old != nil && old.ReorderEvery > 0 {
 		s.each((*Destination).releaseAll)
 	}
-	if old != nil && old.Full && !f.Full {
-		s.each((*Destination).notifyRoom)
-	}
 }
 
 // FaultCounts returns the counts of the faults so far.
@@ -197,17 +191,6 @@ func (s *Store) Refuse() bool {
 		return false
 	}
 	s.counters.add(&s.counters.n.Refused, 1)
-	return true
-}
-
-// CountFull counts messages refused or kept waiting by [Faults.Full], and reports whether that is set. Front-ends call
-// it for messages that they keep waiting, [Destination.CountRefused] for refused ones. AMQP, where messages wait at the
-// sender, counts one message for each sender without credit.
-func (s *Store) CountFull(n int) bool {
-	if !s.Full() {
-		return false
-	}
-	s.counters.add(&s.counters.n.Full, uint64(n))
 	return true
 }
 

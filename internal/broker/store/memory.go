@@ -17,9 +17,7 @@ import (
 // The errors of requests for a destination, subscription or consumer.
 var (
 	ErrNoMemory = errors.New("the broker's memory is full")
-	// ErrSubscription means that a fully qualified name is used as a topic.
-	ErrSubscription = errors.New("messages are not supported to a single subscription: send to its topic")
-	ErrLongName     = errors.New("the name is longer than 1024 bytes")
+	ErrLongName = errors.New("the name is longer than 1024 bytes")
 )
 
 // maxName is the longest name of a destination or subscription, in bytes.
@@ -96,17 +94,12 @@ func (a *Account) End() { a.store.Return(a.held.Swap(0)) }
 // reclaimPause is the least time between two calls of reclaimMemory with an effect.
 const reclaimPause = time.Second
 
-// reclaimMemory removes expired messages, and data kept for later requests.
+// reclaimMemory frees data kept for later requests.
 func (s *Store) reclaimMemory() {
 	now := time.Now().UnixNano()
 	if last := s.reclaimed.Load(); now-last < int64(reclaimPause) || !s.reclaimed.CompareAndSwap(last, now) {
 		return
 	}
-	s.each(func(d *Destination) {
-		for _, q := range d.queues() {
-			q.expire()
-		}
-	})
 	if f := s.reclaim.Load(); f != nil {
 		(*f)()
 	}

@@ -149,12 +149,6 @@ func TestMemoryIsGivenBack(t *testing.T) {
 				if q := s.FindSubscription(fmt.Sprint(random.IntN(2))); q != nil {
 					_ = q.Remove()
 				}
-			case 6:
-				s.each(func(d *Destination) {
-					for _, q := range d.queues() {
-						q.expire()
-					}
-				})
 			default:
 				if len(holders) == 0 {
 					continue

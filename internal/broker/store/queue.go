@@ -39,8 +39,6 @@ type Queue struct {
 	mu        sync.Mutex
 	levels    [priorities]*level // nil until the first message of the priority
 	occupied  uint16             // bit p: level p may hold something
-	soonest   int64              // the earliest expiry of a message, in milliseconds since the Unix epoch; 0 for none
-	noSweep   time.Time          // no search for expired messages before that
 	seq       uint64
 	consumers []*Consumer
 	waiters   []*Consumer // to be notified of a message
@@ -89,7 +87,6 @@ func (q *Queue) enqueue(e entry) {
 		q.shrink(1, e.m.size())
 		return
 	}
-	q.noteExpiry(e.m.Expires)
 	l := q.level(e.m)
 	if l.Sparse() {
 		l.Compact()
@@ -202,7 +199,6 @@ func (q *Queue) giveBack(entries []entry) {
 		})
 		l.back = slices.Insert(l.back, at, e)
 		q.counts.Returned++
-		q.noteExpiry(e.m.Expires)
 		if notify := q.waiter(e.m); notify != nil {
 			notifies = append(notifies, notify)
 		}
@@ -232,14 +228,7 @@ func (q *Queue) hasRoom(num, den int64) bool {
 		!s.Full() && !s.Tight()
 }
 
-// full reports whether there is no room, even after the removal of expired messages.
-func (q *Queue) full() bool {
-	if q.hasRoom(1, 1) {
-		return false
-	}
-	q.expire()
-	return !q.hasRoom(1, 1)
-}
+func (q *Queue) full() bool { return !q.hasRoom(1, 1) }
 
 // Room reports whether the queue has room. If not, notify (unless it is nil) is called once when there may be room.
 func (q *Queue) Room(notify func()) bool {
@@ -251,9 +240,6 @@ func (q *Queue) Room(notify func()) bool {
 	}
 	return false
 }
-
-// NotifyRoom implements [Sink].
-func (q *Queue) NotifyRoom() { q.room.Notify() }
 
 // notifyConsumers notifies all waiting consumers to search the queue again.
 func (q *Queue) notifyConsumers() {
@@ -270,27 +256,22 @@ func (q *Queue) notifyConsumers() {
 	}
 }
 
-// sweep removes the messages for which remove returns true, and returns their number and size; q.mu is held. Delayed
-// messages and unsettled deliveries stay.
-func (q *Queue) sweep(remove func(*Message) bool) (n, bytes int64) {
-	removed := func(e entry) bool {
-		if !remove(e.m) {
-			return false
-		}
-		n++
-		bytes += e.m.size()
-		return true
-	}
+// clear removes all messages, and returns their number and size; q.mu is held. Delayed messages and unsettled
+// deliveries stay.
+func (q *Queue) clear() (n, bytes int64) {
 	for _, l := range q.levels {
 		if l == nil {
 			continue
 		}
-		for pos := l.First; l.Live > 0 && pos != l.Next; pos++ {
-			if e := *l.At(pos); e.m != nil && removed(e) {
-				l.Take(pos)
-			}
+		left := l.back
+		for l.Live > 0 {
+			left = append(left, l.Take(l.First))
 		}
-		l.back = slices.DeleteFunc(l.back, removed)
+		for _, e := range left {
+			n++
+			bytes += e.m.size()
+		}
+		l.back = nil
 	}
 	return n, bytes
 }

@@ -15,8 +15,7 @@
 // grant credit or read on, and are notified of room. The overshoot is the granted credit. With [Reject] messages are
 // refused. Waiters for room are notified when an eighth of the limit is free, and of less a little later.
 //
-// An expired message is dropped when a consumer reaches it, and also while the queue is full, as no consumer may ever
-// come.
+// An expired message is dropped when a consumer reaches it.
 //
 // # Order
 //
@@ -111,15 +110,12 @@ func (s *Store) dropAll() {
 	}
 }
 
-// Open finds or creates a destination. It fails with [ErrNoMemory], [ErrLongName] or [ErrSubscription].
+// Open finds or creates a destination. It fails with [ErrNoMemory] or [ErrLongName].
 func (s *Store) Open(a Address) (*Destination, error) {
 	if d := s.Find(a); d != nil {
 		return d, nil
 	}
-	_, _, subscription := a.Subscription()
 	switch {
-	case subscription:
-		return nil, ErrSubscription
 	case len(a.Name) > maxName:
 		return nil, ErrLongName
 	case s.overfull():

@@ -89,9 +89,6 @@ func (q *Queue) Remove() error { return q.dest.remove(q) }
 // Address returns the queue, or the topic of the subscription.
 func (q *Queue) Address() Address { return q.dest.addr }
 
-// Exclusive is as in [Subscription].
-func (q *Queue) Exclusive() bool { return q.exclusive }
-
 func (q *Queue) inUse() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -129,7 +126,7 @@ func (q *Queue) end() {
 	q.mu.Lock()
 	again := q.gone
 	q.gone = true
-	n, bytes := q.sweep(func(*Message) bool { return true })
+	n, bytes := q.clear()
 	q.mu.Unlock()
 	if !again {
 		q.dest.store.Return(q.ownSize())
