@@ -64,14 +64,6 @@ func HostSummaries(hosts []string, workers []WorkerTotal) []result.BrokerHost {
 	return list
 }
 
-// median returns the median of sorted numbers.
-func median(n []uint64) uint64 {
-	if len(n)%2 == 0 {
-		return (n[len(n)/2-1] + n[len(n)/2]) / 2
-	}
-	return n[len(n)/2]
-}
-
 // HostCounts returns the messages so far. It leaves out a message that the driver has not taken yet: it may leave by
 // another connection than the present one.
 func (r *ProducerRecorder) HostCounts() HostCounts {

@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"slices"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/result"
@@ -68,10 +67,7 @@ func Spreads(workers []WorkerTotal) (list []result.Spread) {
 		if len(n) < 2 {
 			continue
 		}
-		slices.Sort(n)
-		list = append(list, result.Spread{
-			Group: at.group, Role: at.role, Workers: len(n), Minimum: n[0], Median: median(n), Maximum: n[len(n)-1],
-		})
+		list = append(list, result.Spread{Group: at.group, Role: at.role, Workers: len(n)}.Over(n))
 	}
 	return list
 }

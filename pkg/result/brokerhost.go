@@ -22,44 +22,20 @@ type BrokerHost struct {
 	Received uint64 `json:"received"`
 }
 
-// BrokerHostSpread tells how evenly the messages are spread over the hosts.
-type BrokerHostSpread struct {
-	// Role is "producers", for messages completed, or "consumers", for messages received.
-	Role string `json:"role"`
-	// Hosts is the number of hosts.
-	Hosts int `json:"hosts"`
-	// Minimum, Median and Maximum are messages of one host.
-	Minimum uint64 `json:"minimum"`
-	Median  uint64 `json:"median"`
-	Maximum uint64 `json:"maximum"`
-}
-
 // SpreadOverHosts returns how evenly messages are spread over hosts, for each role that has workers at a host.
-func SpreadOverHosts(hosts []BrokerHost) (list []BrokerHostSpread) {
-	for _, role := range []struct {
-		name    string
-		workers func(*BrokerHost) int
-		count   func(*BrokerHost) uint64
-	}{
-		{"producers", func(h *BrokerHost) int { return h.Producers }, func(h *BrokerHost) uint64 { return h.Completed }},
-		{"consumers", func(h *BrokerHost) int { return h.Consumers }, func(h *BrokerHost) uint64 { return h.Received }},
-	} {
-		workers := 0
-		var n []uint64
-		for i := range hosts {
-			workers += role.workers(&hosts[i])
-			n = append(n, role.count(&hosts[i]))
-		}
-		if workers == 0 {
-			continue
-		}
-		slices.Sort(n)
-		s := BrokerHostSpread{Role: role.name, Hosts: len(n), Minimum: n[0], Median: n[len(n)/2], Maximum: n[len(n)-1]}
-		if len(n)%2 == 0 {
-			below := n[len(n)/2-1]
-			s.Median = below + (s.Median-below)/2
-		}
-		list = append(list, s)
+func SpreadOverHosts(hosts []BrokerHost) (list []Spread) {
+	var producers, consumers int
+	var completed, received []uint64
+	for i := range hosts {
+		h := &hosts[i]
+		producers, consumers = producers+h.Producers, consumers+h.Consumers
+		completed, received = append(completed, h.Completed), append(received, h.Received)
+	}
+	if producers > 0 {
+		list = append(list, Spread{Role: "producers", Hosts: len(hosts)}.Over(completed))
+	}
+	if consumers > 0 {
+		list = append(list, Spread{Role: "consumers", Hosts: len(hosts)}.Over(received))
 	}
 	return list
 }
