@@ -123,12 +123,3 @@ func (r *run) figuresOf(s *stats.Summary) map[string]float64 {
 	}
 	return f
 }
-
-func judgeThresholds(
-	list []threshold.Threshold, target func(group string) float64, figures map[string]float64,
-) []threshold.Outcome {
-	return threshold.Judge(list, target, func(name string) (v float64, ok bool) {
-		v, ok = figures[name]
-		return v, ok
-	})
-}

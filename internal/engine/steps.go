@@ -255,7 +255,7 @@ func (r *run) endStep(end ending, sum stats.StepSummary) {
 
 // judged returns the thresholds of the step with its figures.
 func (s *step) judged(figures map[string]float64) []threshold.Outcome {
-	list := judgeThresholds(s.plan.Thresholds, s.target, figures)
+	list := threshold.Judge(s.plan.Thresholds, s.target, figures)
 	for i := range list {
 		list[i].Step = s.plan.Name
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 
 	"github.com/perfmq/perfmq/internal/stats"
@@ -76,7 +77,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	s.Success = len(s.Problems()) == 0
 	figures := r.figuresOf(s)
 	s.Figures = figures
-	s.Thresholds = judgeThresholds(r.plan.Thresholds, r.wholeTarget, figures)
+	s.Thresholds = threshold.Judge(r.plan.Thresholds, r.wholeTarget, figures)
 	if len(r.steps) == 1 { // the step is the run
 		s.Thresholds = append(s.Thresholds, r.step.judged(figures)...)
 	}

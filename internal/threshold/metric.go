@@ -45,11 +45,13 @@ type Metric struct {
 	Group string
 }
 
-// single returns the metrics that are one figure each, in the order in which they are listed.
-func single() (list []Metric) {
-	needs := [...]Needs{result.AnyRole: Transactions, result.ProducerRole: Producers, result.ConsumerRole: Consumers}
+// Metrics returns all metrics, in the order in which they are listed. Counts and latencies are of the messages due
+// after the warm-up, unless the help says otherwise; rates are of the time from the end of the warm-up to the end of
+// the load.
+func Metrics() (list []Metric) {
+	roles := [...]Needs{result.AnyRole: Transactions, result.ProducerRole: Producers, result.ConsumerRole: Consumers}
 	for _, k := range result.CounterTable() {
-		m := Metric{Name: k.Name, Needs: needs[k.Role], Help: k.Help}
+		m := Metric{Name: k.Name, Needs: roles[k.Role], Help: k.Help}
 		if k.Role == result.AnyRole { // of transactions
 			m.Unit = Count
 		}
@@ -57,43 +59,27 @@ func single() (list []Metric) {
 			list = append(list, m)
 		}
 	}
-	for _, m := range []struct {
-		name  string
-		unit  Unit
-		needs Needs
-		help  string
-	}{
-		{"missing", Messages, Producers | Consumers, "deliveries that did not come before the drain ended, warm-up included"},
-
-		{"sent.avg", PerSecond, Producers, "average rate of sends of the measured time"},
-		{"completed.avg", PerSecond, Producers, "average rate of completions within the measured time"},
-		{"completed.min", PerSecond, Producers, "lowest rate of completions of a full second"},
-		{"completed.max", PerSecond, Producers, "highest rate of completions of a full second"},
-		{"rate.missed", Percent, Producers | Rate, "share of the messages due in the measured time that were not sent"},
-		{"received.avg", PerSecond, Consumers, "average rate of deliveries within the measured time"},
-		{"received.min", PerSecond, Consumers, "lowest rate of deliveries of a full second"},
+	list = append(list, []Metric{
+		{"missing", Messages, Producers | Consumers, "deliveries that did not come before the drain ended, warm-up included", ""},
+		{"sent.avg", PerSecond, Producers, "average rate of sends of the measured time", ""},
+		{"completed.avg", PerSecond, Producers, "average rate of completions within the measured time", ""},
+		{"completed.min", PerSecond, Producers, "lowest rate of completions of a full second", ""},
+		{"completed.max", PerSecond, Producers, "highest rate of completions of a full second", ""},
+		{"rate.missed", Percent, Producers | Rate, "share of the messages due in the measured time that were not sent", ""},
+		{"received.avg", PerSecond, Consumers, "average rate of deliveries within the measured time", ""},
+		{"received.min", PerSecond, Consumers, "lowest rate of deliveries of a full second", ""},
 		{"stall.count", Count, Stalls, "times in which the broker, one of several, or a group " +
-			"stalled for --stall-threshold or longer"},
-		{"stall.max", Time, Stalls, "the longest of them"},
-		{"outage.count", Count, Reconnection, "times in which workers had lost their connections, with --reconnect"},
+			"stalled for --stall-threshold or longer", ""},
+		{"stall.max", Time, Stalls, "the longest of them", ""},
+		{"outage.count", Count, Reconnection, "times in which workers had lost their connections, with --reconnect", ""},
 		{"outage.max", Time, Reconnection, "the longest of them, to the first message that came through; no value if one " +
-			"had no end"},
+			"had no end", ""},
 		{"recovery.max", Time, Reconnection, "the longest time from the return of the broker after an outage to the first " +
-			"of three seconds at 90% of the rates before it"},
+			"of three seconds at 90% of the rates before it", ""},
 		{"in_doubt", Messages, Reconnection, "messages without an answer of the broker because of an outage, with " +
-			"--reconnect"},
-		{"received.max", PerSecond, Consumers, "highest rate of deliveries of a full second"},
-	} {
-		list = append(list, Metric{Name: m.name, Unit: m.unit, Needs: m.needs, Help: m.help})
-	}
-	return list
-}
-
-// Metrics returns all metrics, in the order in which they are listed. Counts and latencies are of the messages due
-// after the warm-up, unless the help says otherwise; rates are of the time from the end of the warm-up to the end of
-// the load.
-func Metrics() []Metric {
-	list := single()
+			"--reconnect", ""},
+		{"received.max", PerSecond, Consumers, "highest rate of deliveries of a full second", ""},
+	}...)
 	needs := map[result.Kind]Needs{
 		result.Delay: Producers | Rate, result.Ack: Producers, result.Response: Producers | Rate,
 		result.Lateness: Consumers | Delay, result.Commit: Transactions,
@@ -107,27 +93,16 @@ func Metrics() []Metric {
 		}
 	}
 	const verified = Verification | Consumers
-	return append(
-		list,
-		Metric{
-			Name: "lost", Needs: verified | Producers,
-			Help: "messages accepted by the broker that never came although consumers waited, warm-up included",
-		},
-		Metric{
-			Name: "left", Needs: verified | Producers,
-			Help: "messages accepted by the broker that had not come when the consumers ended, warm-up included",
-		},
-		Metric{Name: "duplicated", Needs: verified, Help: "deliveries beyond the first of each message, warm-up included"},
-		Metric{
-			Name: "out_of_order", Needs: verified,
-			Help: "messages that came behind a later one of their producer, warm-up included",
-		},
-		Metric{Name: "damaged", Needs: verified, Help: "deliveries that differ from the message sent, warm-up included"},
-		Metric{
-			Name: "tester.cpu", Unit: Percent,
-			Help: "processor time of the tester, of all processors that it may use, warm-up included",
-		},
-	)
+	return append(list, []Metric{
+		{"lost", Messages, verified | Producers, "messages accepted by the broker that never came although consumers " +
+			"waited, warm-up included", ""},
+		{"left", Messages, verified | Producers, "messages accepted by the broker that had not come when the consumers " +
+			"ended, warm-up included", ""},
+		{"duplicated", Messages, verified, "deliveries beyond the first of each message, warm-up included", ""},
+		{"out_of_order", Messages, verified, "messages that came behind a later one of their producer, warm-up included", ""},
+		{"damaged", Messages, verified, "deliveries that differ from the message sent, warm-up included", ""},
+		{"tester.cpu", Percent, 0, "processor time of the tester, of all processors that it may use, warm-up included", ""},
+	}...)
 }
 
 // GroupPrefix begins the names of the metrics of one group: group.senders.completed.avg.

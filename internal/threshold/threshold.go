@@ -164,14 +164,12 @@ type Outcome struct {
 
 // Judge compares the values of a run with the demands. Target returns the rate that was asked for, of a group or,
 // without a name, of all groups together, in messages per second; 0 if there is none, so that no share of it is kept.
-// Value returns the value of a metric in its unit; ok is false if the run has none, such as a latency of no message.
-func Judge(
-	list []Threshold, target func(group string) float64, value func(name string) (v float64, ok bool),
-) []Outcome {
+// Values are those of metrics in their units; the run may have none, such as a latency of no message.
+func Judge(list []Threshold, target func(group string) float64, values map[string]float64) []Outcome {
 	outcomes := make([]Outcome, 0, len(list))
 	for _, t := range list {
 		o := Outcome{Threshold: t, Target: target(t.Metric.Group)}
-		o.Measured, o.Known = value(t.Metric.Name)
+		o.Measured, o.Known = values[t.Metric.Name]
 		o.Kept = o.Known && t.holds(o.Measured, o.Target)
 		outcomes = append(outcomes, o)
 	}

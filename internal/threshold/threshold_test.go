@@ -68,7 +68,7 @@ func TestJudge(t *testing.T) {
 		demand, err := Parse(text)
 		require.NoError(t, err)
 		target := func(group string) float64 { return map[string]float64{"": 1000, "senders": 500}[group] }
-		got := Judge([]Threshold{demand}, target, func(name string) (float64, bool) { v, ok := values[name]; return v, ok })
+		got := Judge([]Threshold{demand}, target, values)
 		require.Len(t, got, 1)
 		require.Equal(t, want, got[0].String())
 	}
