@@ -32,7 +32,7 @@ func TestFullStandardOutput(t *testing.T) {
 		{"completion", "bash"},
 		{"report", "--format", "csv", a},
 		{"compare", a, b},
-		{"merge", filepath.Join(a, "0")},
+		{"merge", filepath.Join("testdata", "before", "shard1"), filepath.Join("testdata", "before", "shard2")},
 	} {
 		var stderr output
 		status := Main(Env{

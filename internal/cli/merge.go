@@ -19,8 +19,7 @@ func (a *app) mergeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "merge [flags] DIR...",
 		Short: "Join the results of several load hosts into one", GroupID: groupOther,
-		Long: `Join results of --result that ran side by side with the same plan: the shards of a run (--shard), or runs of
-their own.
+		Long: `Join the results (--result) of the shards of a run (--shard).
 
 Counts and histograms add up without loss, and rows are put together by the second. Of shards with --verify, the
 numbers of all messages are joined: what was lost, doubled or damaged. By how much the clocks of the hosts differed is
@@ -30,9 +29,9 @@ by their hosts.
 The thresholds of the run (--threshold) are judged by the figures of all hosts together, and so are those given here.
 Those that a host did not keep by its own figures are printed, and do not count.
 
-Results of different plans, of different runs, and shards that are there twice or not at all are refused. The exit
-status is 0 if the run was a success on all hosts, 1 if it was not, 2 if the results cannot be joined, and 3 if a
-threshold was not kept.`,
+Results that are not shards of one run, and shards that are there twice or not at all are refused. The exit status is
+0 if the run was a success on all hosts, 1 if it was not, 2 if the results cannot be joined, and 3 if a threshold was
+not kept.`,
 		Example:               `  perfmq merge results/shard-* --result results/all`,
 		DisableFlagsInUseLine: true,
 		RunE:                  func(_ *cobra.Command, args []string) error { return a.merge(args, dir, partial, demands) },

@@ -8,71 +8,93 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// scope is the subject of thresholds: the whole of merged results, a step, or a group.
-type scope struct {
-	total     *result.Counts
-	measured  *result.Counts // nil if it is not known
-	averages  result.Averages
-	latencies *result.Latencies
-	group     bool // it is a group among others, whose averages are not in a result
-}
-
-// ofGroup makes it that of a group of a step, or of all steps that have it. It is false if the results do not tell the
-// figures of the group.
-func (s *scope) ofGroup(m *result.Result, plan *planned, step *plannedStep, name string) bool {
-	if !plan.inRows(name) {
-		return false
-	}
-	sum, known := result.Group{Name: name}, false
-	for i := range plan.Steps {
-		p := &plan.Steps[i]
-		at := stepOf(m, p.Name)
-		if !p.has(name) || at == nil || step != nil && p.Name != step.Name {
-			continue
-		}
-		g, ok := p.groupOf(at, name)
-		if !ok || sum.Add(&g) != nil {
-			return false
-		}
-		known = true
-	}
-	*s = scope{total: &sum.Counts, measured: &sum.Measured, latencies: &sum.Latencies, group: true}
-	return known
-}
-
-// groupOf returns the figures of a group in a step. Results do not list a group that is all of its step.
-func (p *plannedStep) groupOf(at *result.Step, name string) (result.Group, bool) {
-	if i := slices.IndexFunc(at.Groups, func(g result.Group) bool { return g.Name == name }); i >= 0 {
-		return at.Groups[i], true
-	}
-	all := result.Group{Name: name, Counts: at.Counts, Measured: at.Counts, Latencies: at.Latencies}
-	return all, p.is(name) && p.Warmup == ""
-}
-
 // values are the values of metrics by name, in the units that thresholds have them in. A metric without a value is not
 // there.
 type values map[string]float64
 
-// figures are the values that the sums tell.
-func (s *scope) figures() values {
+// values returns the metrics of a step, or of the whole of several steps, or of a group in them. What the results do
+// not say is missing.
+func (s *shards) values(step *plannedStep, group string) values {
+	m, steps := s.merged, s.plan.Steps
+	if step != nil {
+		steps = []plannedStep{*step}
+	}
+	if !slices.ContainsFunc(steps, func(p plannedStep) bool { return !p.alone(group) }) {
+		group = "" // it is all that there is
+	}
+	whole := len(steps) == len(s.plan.Steps)
+	sums, figures := result.Group{Counts: m.Total, Latencies: m.Latencies}, m.Figures
+	measured, time := m.Measured, span{0, m.End}
+	if !whole {
+		at := stepOf(m, step.Name)
+		if at == nil {
+			return nil
+		}
+		sums, figures, time = result.Group{Counts: at.Counts, Latencies: at.Latencies}, at.Figures, span{at.Start, at.End}
+		if measured = nil; step.Warmup == "" {
+			measured = &at.Counts
+		}
+	}
+	if group != "" {
+		var ok bool
+		if sums, ok = s.group(steps, group); !ok {
+			return nil
+		}
+		measured = &sums.Measured
+		figures, _ = s.figures(steps, group)
+		if step != nil && step.reads() { // a part waits for its end with nothing to read
+			figures.Averages = result.Averages{}
+		}
+	}
 	f := values{}
-	total, measured := s.total.Values(), []uint64(nil)
-	if s.measured != nil {
-		list := s.measured.Values()
-		measured = list[:]
+	total, due := sums.Counts.Values(), []uint64(nil)
+	if measured != nil {
+		list := measured.Values()
+		due = list[:]
 	}
-	result.CounterMetrics(f, measured, total[:], s.total.Producers != nil, s.total.Consumers != nil)
-	s.averages.Metrics(f)
-	of := s.measured
-	if of == nil {
-		of = s.total
+	result.CounterMetrics(f, due, total[:], sums.Counts.Producers != nil, sums.Counts.Consumers != nil)
+	sums.Latencies.Metrics(f, cmp.Or(measured, &sums.Counts).LeftOut)
+	if figures != nil {
+		figures.Metrics(f)
 	}
-	s.latencies.Metrics(f, of.LeftOut)
+	if s.plan.Stalls != "" {
+		f.stalls(m, time, group)
+	}
+	f.testers(s.parts, steps)
+	if whole {
+		f.verified(m)
+		if slices.ContainsFunc(steps, func(p plannedStep) bool {
+			return slices.ContainsFunc(p.Groups, func(g plannedGroup) bool { return g.Reconnect })
+		}) {
+			f.reconnections(m.Outages, m.MoreOutages)
+		}
+	}
 	return f
 }
 
-// whole adds the figures that are known of whole runs only.
-func (f values) whole(m *result.Result) {
+// group returns the sums of a group over steps. It is false if the results do not say what was measured of it.
+func (s *shards) group(steps []plannedStep, name string) (sum result.Group, known bool) {
+	for i := range steps {
+		p := &steps[i]
+		at := stepOf(s.merged, p.Name)
+		if !p.has(name) || at == nil {
+			continue
+		}
+		k := slices.IndexFunc(at.Groups, func(g result.Group) bool { return g.Name == name })
+		of := &result.Group{Counts: at.Counts, Measured: at.Counts, Latencies: at.Latencies}
+		if k >= 0 {
+			of = &at.Groups[k]
+		} else if !p.alone(name) || p.Warmup != "" { // results do not list a group that is all of its step
+			return sum, false
+		}
+		sum.Add(of)
+		known = true
+	}
+	return sum, known
+}
+
+// verified adds the figures that are known of whole runs only.
+func (f values) verified(m *result.Result) {
 	if m.Missing != nil {
 		f["missing"] = float64(*m.Missing)
 	}
@@ -88,7 +110,7 @@ func (f values) whole(m *result.Result) {
 // reconnections adds the outages: those of several hosts that were at the same time are one. How long the longest was
 // is not known if one had no end, nor their number if not all are listed.
 func (f values) reconnections(list []result.Outage, more *result.MoreOutages) {
-	var times []span
+	var times []pause
 	var inDoubt uint64
 	endless := false
 	for i := range list {
@@ -97,7 +119,7 @@ func (f values) reconnections(list []result.Outage, more *result.MoreOutages) {
 		if length == 0 && (o.Reconnected > 0 || len(o.NotBack) > 0) { // else its workers needed no connection any more
 			length, endless = math.MaxInt64-o.Time, true
 		}
-		times = append(times, span{o.Host, o.Time, length})
+		times = append(times, pause{o.Host, o.Time, length})
 		inDoubt += o.InDoubt
 	}
 	f.spans("outage", times)
@@ -120,32 +142,32 @@ func (f values) reconnections(list []result.Outage, more *result.MoreOutages) {
 	}
 }
 
-// stalls adds the stalls that began in the time from one moment to another and did not end in a warm-up: stalls of
-// several hosts at the same time are one. Where results do not list all stalls, their number and the longest are not
-// known.
-func (f values) stalls(m *result.Result, from, to int64) {
+// stalls adds the stalls of all groups, or of one, that began in a time and did not end in a warm-up: stalls of several
+// hosts at the same time are one. Where results do not list all stalls, their number and the longest are not known.
+func (f values) stalls(m *result.Result, within span, group string) {
 	if m.MoreStalls > 0 {
 		return
 	}
-	var times []span
+	var times []pause
 	for i := range m.Stalls {
-		if s := &m.Stalls[i]; !s.Warmup && s.Time >= from && s.Time <= to {
-			times = append(times, span{s.Host, s.Time, s.Length})
+		if s := &m.Stalls[i]; !s.Warmup && s.Time >= within.from && s.Time <= within.to &&
+			(group == "" || s.Group == group) {
+			times = append(times, pause{s.Host, s.Time, s.Length})
 		}
 	}
 	f.spans("stall", times)
 }
 
-// span is a time that a host has found, from a moment on.
-type span struct {
+// pause is a stall or an outage that a host has found, from a moment on.
+type pause struct {
 	host         string
 	from, length int64
 }
 
 // spans adds how many times there were and the longest of any host. Times of several hosts that overlap are one; those
 // that one host tells apart stay apart.
-func (f values) spans(name string, list []span) {
-	slices.SortFunc(list, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+func (f values) spans(name string, list []pause) {
+	slices.SortFunc(list, func(a, b pause) int { return cmp.Compare(a.from, b.from) })
 	count, until, longest := 0, int64(-1), int64(0)
 	of := map[string]int{} // those that overlap so far, by host
 	for _, s := range list {
@@ -170,13 +192,13 @@ func most(of map[string]int, host string) (n int) {
 	return n
 }
 
-// testers adds the processor time of all testers, of the processors that they may use, in a step or, without a name,
-// the whole run.
-func (f values) testers(parts []*result.Result, step string) {
+// testers adds the processor time of all testers, of the processors that they may use, in these steps.
+func (f values) testers(parts []*result.Result, steps []plannedStep) {
 	var used, all float64
 	for _, p := range parts {
 		for i := range p.Rows {
-			if row := &p.Rows[i]; step == "" || row.Step == step {
+			row := &p.Rows[i]
+			if slices.ContainsFunc(steps, func(s plannedStep) bool { return s.Name == row.Step }) {
 				used += float64(row.Tester.CPU)
 				all += float64(row.Length) * float64(row.Tester.Cores)
 			}

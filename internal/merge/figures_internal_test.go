@@ -1,6 +1,8 @@
 package merge
 
 import (
+	"maps"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,8 +21,11 @@ func TestStallsOfHosts(t *testing.T) {
 		{Host: "a", Time: 500, Length: 7},
 		{Time: 300, Length: 90, Warmup: true},
 		{Time: 5000, Length: 900},
-	}}, 0, 1000)
+	}}, span{0, 1000}, "")
 	require.Equal(t, values{"stall.count": 3, "stall.max": 50}, f)
+	f = values{} // the stalls of a group
+	f.stalls(&result.Result{Stalls: []result.Stall{{Time: 1, Length: 2, Group: "a"}, {Time: 5, Length: 9}}}, span{0, 1000}, "a")
+	require.Equal(t, values{"stall.count": 1, "stall.max": 2}, f)
 	f = values{}
 	f.reconnections([]result.Outage{{Host: "a", Time: 10, Length: 5, InDoubt: 2}, {Host: "b", Time: 12, Length: 30, InDoubt: 3}, {Time: 90, Length: 7}}, nil)
 	require.Equal(t, values{"outage.count": 2, "outage.max": 30, "in_doubt": 5}, f)
@@ -37,18 +42,18 @@ func TestStallsOfHosts(t *testing.T) {
 	f = values{} // two hosts that each tell a stall of sends from one of receipts
 	f.stalls(&result.Result{Stalls: []result.Stall{
 		{Host: "a", Time: 200, Length: 200}, {Host: "a", Time: 300, Length: 200}, {Host: "b", Time: 201, Length: 200}, {Host: "b", Time: 301, Length: 200},
-	}}, 0, 1000)
+	}}, span{0, 1000}, "")
 	require.Equal(t, values{"stall.count": 2, "stall.max": 200}, f)
 	f = values{}
-	f.stalls(&result.Result{}, 0, 1000)
+	f.stalls(&result.Result{}, span{0, 1000}, "")
 	require.Equal(t, values{"stall.count": 0, "stall.max": 0}, f)
 	f = values{}
-	f.stalls(&result.Result{Stalls: []result.Stall{{Time: 1, Length: 2}}, MoreStalls: 3}, 0, 1000)
+	f.stalls(&result.Result{Stalls: []result.Stall{{Time: 1, Length: 2}}, MoreStalls: 3}, span{0, 1000}, "")
 	require.Empty(t, f, "what is not listed may be of the same time, or longer")
 }
 
-// TestGroupOfSteps: a group has figures over the steps that have it, as far as results tell them: those of the first
-// eight groups of the plan, wherever they stand in a step.
+// TestGroupOfSteps: a group has figures over the steps that have it, as far as results say what was measured of
+// it.
 func TestGroupOfSteps(t *testing.T) {
 	counts := func(n uint64) result.Counts { return result.Counts{Producers: &result.Producers{Sent: n}} }
 	group := func(name string, n uint64) result.Group {
@@ -59,37 +64,33 @@ func TestGroupOfSteps(t *testing.T) {
 		{Name: "one", Counts: counts(500)},
 		{Name: "last", Groups: []result.Group{group("i", 7), group("b", 30)}},
 	}}
-	plan := &planned{Steps: []plannedStep{
+	s := &shards{merged: m, parts: []*result.Result{{}}, starts: []int64{0}, plan: planned{Steps: []plannedStep{
 		{Name: "both", Groups: []plannedGroup{{Name: "a"}, {Name: "b"}}},
 		{Name: "one", Groups: []plannedGroup{{Name: "b"}}},
 		{Name: "unseen", Groups: []plannedGroup{{Name: "c"}, {Name: "d"}, {Name: "e"}, {Name: "f"}, {Name: "g"}, {Name: "h"}}},
 		{Name: "last", Groups: []plannedGroup{{Name: "i"}, {Name: "b"}}},
-	}}
+	}}}
 	for _, c := range []struct {
 		step, group string
 		sent        float64 // after the warm-up
-	}{{"", "a", 9}, {"", "b", 548}, {"last", "b", 29}, {"last", "i", -1}, {"", "i", -1}, {"", "c", -1}} {
+	}{{"", "a", 9}, {"", "b", 548}, {"last", "b", 29}, {"last", "i", 6}, {"", "i", 6}, {"", "c", -1}} {
 		var step *plannedStep
-		for i := range plan.Steps {
-			if plan.Steps[i].Name == c.step {
-				step = &plan.Steps[i]
+		for i := range s.plan.Steps {
+			if s.plan.Steps[i].Name == c.step {
+				step = &s.plan.Steps[i]
 			}
 		}
-		s := scope{}
-		ok := s.ofGroup(m, plan, step, c.group)
-		require.Equal(t, c.sent >= 0, ok, c)
-		if ok {
-			require.InDelta(t, c.sent, s.figures()["sent"], 0, c)
-		}
+		sent, known := s.values(step, c.group)["sent"]
+		require.Equal(t, c.sent >= 0, known, c)
+		require.InDelta(t, max(0, c.sent), sent, 0, c)
 	}
-	plan.Steps[1].Warmup = "1s"
-	require.False(t, new(scope).ofGroup(m, plan, nil, "b"), "what was due in the warm-up of its own step is not known")
+	s.plan.Steps[1].Warmup = "1s"
+	require.Nil(t, s.values(nil, "b"), "what was due in the warm-up of its own step is not known")
 }
 
 // The lowest and highest rates are of the seconds in which all hosts measured, by one clock, also if these began
 // between two seconds.
 func TestSecondsOfHosts(t *testing.T) {
-	const second = 1_000_000
 	part := func(completed ...uint64) *result.Result {
 		r := &result.Result{}
 		for i, n := range completed {
@@ -105,9 +106,11 @@ func TestSecondsOfHosts(t *testing.T) {
 		return r
 	}
 	of := func(later int64, parts ...*result.Result) values {
+		s := shards{parts: parts, starts: []int64{7 * second, 7*second + later}}
+		figures, _ := s.figures([]plannedStep{{Name: "load", Duration: "5s", Groups: []plannedGroup{{Producers: 1, Consumers: 1}}}}, "")
 		f := values{}
-		s := seconds{parts: parts, starts: []int64{7 * second, 7*second + later}, of: func(r *result.Row) *result.Counts { return &r.Counts }}
-		s.extremes(f)
+		figures.Metrics(f)
+		maps.DeleteFunc(f, func(name string, _ float64) bool { return strings.HasSuffix(name, ".avg") })
 		return f
 	}
 	f := of(0, part(5, 100, 10, 100, 130), part(5, 100, 10, 100, 130))

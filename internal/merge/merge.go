@@ -1,8 +1,7 @@
-// Package merge joins the results of processes that ran side by side with one plan, such as the shards of a run on
-// several load hosts: counts, histograms and rows by pkg/result, and the fate of each message from the numbers that
-// every process has written.
+// Package merge joins the results of the shards of a run: counts, histograms and rows by pkg/result, the fate of each
+// message from the numbers that every process has written, and the rates of the time in which all of them measured.
 //
-//	folders -> result.Merge -> clocks -> verify.Judge of all sides -> one result
+//	folders -> result.Merge -> clocks -> verify.Judge of all sides -> rates -> thresholds -> one result
 package merge
 
 import (
@@ -42,14 +41,23 @@ type Merged struct {
 	Judged []threshold.Outcome
 }
 
+// shards are the results of the shards of a run, in their order, and what has become of them.
+type shards struct {
+	merged *result.Result
+	parts  []*result.Result
+	starts []int64 // of the loads of the parts, by the clock of the first one
+	dirs   map[*result.Result]string
+	plan   planned
+	apart  bool // in a step: rates are not known, whatever each part has
+}
+
 // Read returns one result of those in the folders, with their rows and histograms. The thresholds of its plan are
 // judged by its figures.
 //
 // The error has [ErrMissing] if shards are not there, [result.ErrUnlike] if the results do not belong together, and an
 // [*result.Error] or [*inputfile.Error] for a file that cannot be used.
 func Read(dirs []string, o Options) (*Merged, error) {
-	var parts []*result.Result
-	from := map[string]string{} // folders by the name of their part
+	s := shards{dirs: map[*result.Result]string{}}
 	for _, dir := range dirs {
 		r, err := result.Read(dir, result.RowHistograms())
 		if err != nil {
@@ -58,53 +66,53 @@ func Read(dirs []string, o Options) (*Merged, error) {
 		if err := page.Check(r); err != nil {
 			return nil, fmt.Errorf("read %s: %w", dir, err)
 		}
-		name := r.RunID
-		if r.Shard != nil {
-			name = fmt.Sprintf("%s, shard %d", r.RunID, r.Shard.Number)
-		}
-		if from[name] != "" {
-			return nil, fmt.Errorf("%w: %s and %s are both of run %s", result.ErrUnlike, from[name], dir, name)
-		}
 		if !r.Complete && !o.Partial {
 			return nil, fmt.Errorf("%w: %s: the run goes on, or was killed", ErrMissing, dir)
 		}
-		from[name] = dir
-		parts = append(parts, r)
+		s.parts, s.dirs[r] = append(s.parts, r), dir
 	}
-	m, err := result.Merge(parts...)
+	m, err := result.Merge(s.parts...)
 	if err != nil {
 		return nil, err
 	}
-	if missing := result.Missing(parts...); len(missing) > 0 && !o.Partial {
-		var names []string
-		for _, number := range missing {
-			names = append(names, fmt.Sprintf("%d/%d", number, parts[0].Shard.Of))
-		}
-		return nil, fmt.Errorf("%w: %s", ErrMissing, strings.Join(names, ", "))
+	if missing := result.Missing(s.parts...); missing != "" && !o.Partial {
+		return nil, fmt.Errorf("%w: %s", ErrMissing, missing)
 	}
-	plan, err := planOf(m)
-	if err != nil {
+	if s.plan, err = planOf(m); err != nil {
 		return nil, err
 	}
-	if err := joinVerification(m, &plan, parts, dirs, o); err != nil {
+	s.merged = m
+	slices.SortFunc(s.parts, result.ByShard)
+	for i := range m.Parts {
+		s.starts = append(s.starts, m.Parts[i].Start-s.ahead(i))
+	}
+	if err := s.joinVerification(o); err != nil {
 		return nil, err
 	}
+	s.setFigures()
 	merged := &Merged{Result: m}
-	return merged, merged.judge(parts, &plan, o.Thresholds)
+	return merged, merged.judge(&s, o.Thresholds)
 }
 
-// joinVerification judges the fate of each message, from the numbers of all parts. Results that are themselves merged
-// have no numbers.
-func joinVerification(m *result.Result, plan *planned, parts []*result.Result, dirs []string, o Options) error {
-	if m.Verification != nil {
-		return nil
+// ahead returns by how much the clock of a part was ahead of that of the first one, in microseconds; 0 if that is not
+// known.
+func (s *shards) ahead(i int) int64 {
+	if c := s.merged.Parts[i].Clock; c != nil {
+		return int64(c.Start.Ahead)
 	}
+	return 0
+}
+
+// joinVerification judges the fate of each message, from the numbers of all parts.
+func (s *shards) joinVerification(o Options) error {
+	m, plan := s.merged, &s.plan
 	if !plan.Verify {
 		m.Outcome.Warnings = append(m.Outcome.Warnings, unverified(m)...)
 		return nil
 	}
 	var sides []*verify.Side
-	for i, dir := range dirs {
+	for i, part := range s.parts {
+		dir := s.dirs[part]
 		side, err := verify.ReadFile(filepath.Join(dir, result.VerifyFile))
 		if errors.Is(err, fs.ErrNotExist) {
 			m.Outcome.Warnings = append(m.Outcome.Warnings, "what became of each message is not known: "+dir+" has no "+
@@ -114,7 +122,7 @@ func joinVerification(m *result.Result, plan *planned, parts []*result.Result, d
 		if err != nil {
 			return err
 		}
-		side.Shift(-ahead(m, parts[i]))
+		side.Shift(-s.ahead(i))
 		sides = append(sides, side)
 	}
 	v := safetext.Clean(cmp.Or(o.Secrets, &safetext.Secrets{}), verify.Judge(sides...))
@@ -134,12 +142,16 @@ func joinVerification(m *result.Result, plan *planned, parts []*result.Result, d
 	m.Verification = report.VerificationOf(v)
 	m.Findings = append(withoutVerified(m.Findings), found...)
 	m.Outcome.Warnings = append(withoutNotes(m.Outcome.Warnings), v.Notes...)
-	m.Outcome.Problems = append(m.Outcome.Problems, problems...)
-	if len(problems) > 0 {
-		m.Outcome.Success = false
-		m.Outcome.Status = result.Graver(m.Outcome.Status, result.StatusFailed)
-	}
+	fail(m, problems...)
 	return nil
+}
+
+// fail adds problems.
+func fail(m *result.Result, problems ...string) {
+	if o := &m.Outcome; len(problems) > 0 {
+		o.Problems, o.Success = append(o.Problems, problems...), false
+		o.Status = result.Graver(o.Status, result.StatusFailed)
+	}
 }
 
 // unverified warns of shards that ran without verification: none of them knows which messages were to arrive, and
@@ -165,22 +177,9 @@ func withoutVerified(list []result.Finding) []result.Finding {
 
 // withoutNotes drops the warnings of single shards that other shards are not there.
 func withoutNotes(list []string) []string {
-	return slices.DeleteFunc(slices.Clone(list), func(
-		text string,
-	) bool {
+	return slices.DeleteFunc(slices.Clone(list), func(text string) bool {
 		return strings.Contains(text, verify.AbsentNote)
 	})
-}
-
-// ahead returns by how much the clock of a part was ahead of that of the first one, in microseconds; 0 if that is not
-// known.
-func ahead(m, part *result.Result) int64 {
-	for _, p := range m.Parts {
-		if p.RunID == part.RunID && p.Clock != nil && p.Shard != nil && part.Shard != nil && *p.Shard == *part.Shard {
-			return int64(p.Clock.Start.Ahead)
-		}
-	}
-	return 0
 }
 
 // Write writes a merged result into a new folder.

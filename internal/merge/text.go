@@ -18,17 +18,14 @@ func Text(w io.Writer, m *Merged, clean func(string) string) error {
 	_, _ = fmt.Fprintln(table, "shard\thost\tclock\t")
 	for i := range m.Parts {
 		p := &m.Parts[i]
-		shard, clock := "-", "not known"
-		if p.Shard != nil {
-			shard = fmt.Sprintf("%d/%d", p.Shard.Number, p.Shard.Of)
-		}
+		clock := "not known"
 		switch {
-		case i == 0 && p.Clock != nil:
+		case p.Clock != nil && i == 0:
 			clock = "the reference"
 		case p.Clock != nil:
 			clock = p.Clock.Start.String()
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t\n", shard, clean(p.Host.Name), clock)
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t\n", p.Shard, clean(p.Host.Name), clock)
 	}
 	_ = table.Flush() // a strings.Builder takes all
 	outcome := "success"
@@ -79,9 +76,10 @@ func Text(w io.Writer, m *Merged, clean func(string) string) error {
 		line("threshold", "%s", clean(m.Judged[i].String()))
 	}
 	for i := range m.Parts {
-		for _, t := range m.Parts[i].Thresholds {
+		p := &m.Parts[i]
+		for _, t := range p.Thresholds {
 			if !t.Kept {
-				line("of one host alone", "%s: %s fails", clean(partName(&m.Parts[i])), clean(t.Threshold))
+				line("of one host alone", "%s (shard %d): %s fails", clean(p.Host.Name), p.Shard.Number, clean(t.Threshold))
 			}
 		}
 	}
@@ -93,12 +91,4 @@ func Text(w io.Writer, m *Merged, clean func(string) string) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// partName is the host of a part, with its shard.
-func partName(p *result.Part) string {
-	if p.Shard == nil {
-		return p.Host.Name
-	}
-	return fmt.Sprintf("%s (shard %d)", p.Host.Name, p.Shard.Number)
 }

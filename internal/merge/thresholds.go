@@ -3,9 +3,7 @@ package merge
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/load"
@@ -16,28 +14,25 @@ import (
 
 // planned has the parts of the plan of a result that a merge needs.
 type planned struct {
-	Verify        bool          `json:"verify"`
-	Allow         []string      `json:"allow"`
-	FailOnForeign bool          `json:"fail-on-foreign"`
-	Stalls        string        `json:"stall-threshold"`
-	Thresholds    []string      `json:"thresholds"`
-	Steps         []plannedStep `json:"steps"`
+	Verify        bool
+	Allow         []string
+	FailOnForeign bool   `json:"fail-on-foreign"`
+	Stalls        string `json:"stall-threshold"`
+	Thresholds    []string
+	Steps         []plannedStep
 }
 
 type plannedStep struct {
-	Name       string         `json:"name"`
-	Duration   string         `json:"duration"`
-	Warmup     string         `json:"warmup"`
-	Thresholds []string       `json:"thresholds"`
-	Groups     []plannedGroup `json:"groups"`
+	Name, Duration, Warmup string
+	Thresholds             []string
+	Groups                 []plannedGroup
 }
 
 type plannedGroup struct {
-	Name      string `json:"name"`
-	Producers int    `json:"producers"`
-	Consumers int    `json:"consumers"`
-	Rate      string `json:"rate"`
-	Reconnect bool   `json:"reconnect"`
+	Name                 string
+	Producers, Consumers int
+	Rate                 string
+	Reconnect            bool
 }
 
 func planOf(m *result.Result) (p planned, err error) {
@@ -52,33 +47,23 @@ func planOf(m *result.Result) (p planned, err error) {
 
 // judge holds the merged results against the thresholds of the plan and others, and sets the status that a run with
 // these figures has. The verdicts of the parts, each about its own figures, stay with these.
-func (m *Merged) judge(parts []*result.Result, plan *planned, others []threshold.Threshold) error {
-	whole, err := parsed(plan.Thresholds)
+func (m *Merged) judge(s *shards, others []threshold.Threshold) error {
+	list, err := parsed(s.plan.Thresholds)
 	if err != nil {
 		return err
 	}
-	steps := make([][]threshold.Threshold, len(plan.Steps))
-	for i := range plan.Steps {
-		if steps[i], err = parsed(plan.Steps[i].Thresholds); err != nil {
+	m.Judged = s.judge(append(list, others...), nil)
+	for i := range s.plan.Steps {
+		step := &s.plan.Steps[i]
+		if list, err = parsed(step.Thresholds); err != nil {
 			return err
 		}
-	}
-	j := judging{merged: m.Result, parts: parts, plan: plan}
-	for _, p := range parts {
-		j.starts = append(j.starts, p.Start-ahead(m.Result, p))
-	}
-	m.Judged = j.judge(append(whole, others...), nil)
-	for i := range steps {
-		if len(steps[i]) == 0 {
-			continue
+		for _, o := range s.judge(list, step) {
+			o.Step = step.Name
+			m.Judged = append(m.Judged, o)
 		}
-		list := j.judge(steps[i], &plan.Steps[i])
-		for k := range list {
-			list[k].Step = plan.Steps[i].Name
-		}
-		m.Judged = append(m.Judged, list...)
 	}
-	m.leaveUnknown(j.apart)
+	m.leaveUnknown(s.apart)
 	m.Thresholds = report.Thresholds(m.Judged)
 	if o := &m.Outcome; result.Graver(o.Status, result.StatusThreshold) == result.StatusThreshold {
 		switch {
@@ -100,7 +85,7 @@ func (m *Merged) judge(parts []*result.Result, plan *planned, others []threshold
 func (m *Merged) leaveUnknown(apart bool) {
 	m.Judged = slices.DeleteFunc(m.Judged, func(o threshold.Outcome) bool {
 		text := o.Threshold.String()
-		if o.Known || len(m.Parts) == 0 || apart && o.Threshold.Metric.Unit == threshold.PerSecond {
+		if o.Known || apart && o.Threshold.Metric.Unit == threshold.PerSecond {
 			return false
 		}
 		for i := range m.Parts {
@@ -134,134 +119,33 @@ func parsed(texts []string) (list []threshold.Threshold, err error) {
 	return list, nil
 }
 
-// judging has the results that thresholds are judged by.
-type judging struct {
-	merged *result.Result
-	parts  []*result.Result
-	starts []int64 // of the loads of the parts, by one clock
-	plan   *planned
-	apart  bool // the parts did not measure together: rates are unknown, whatever each part has
-}
-
 // judge judges thresholds of a step or, without one, of the whole run. In a run of one step both have the same figures.
-func (j *judging) judge(list []threshold.Threshold, step *plannedStep) []threshold.Outcome {
-	if step == nil && len(j.plan.Steps) == 1 {
-		step = &j.plan.Steps[0]
+func (s *shards) judge(list []threshold.Threshold, step *plannedStep) []threshold.Outcome {
+	if step == nil && len(s.plan.Steps) == 1 {
+		step = &s.plan.Steps[0]
 	}
-	known := map[string]values{} // by group
-	return threshold.Judge(list, func(group string) float64 { return j.target(step, group) },
-		func(name string) (float64, bool) {
-			metric, _ := threshold.Find(name)
-			f, ok := known[metric.Group]
-			if !ok {
-				f = j.figures(step, metric.Group)
-				known[metric.Group] = f
-			}
-			if metric.Group != "" {
-				name = strings.TrimPrefix(name, threshold.GroupPrefix+metric.Group+".")
-			}
-			v, ok := f[name]
-			return v, ok
-		})
-}
-
-// figures returns the figures of a step, or of the whole of several steps, or of a group of a step. Figures that the
-// results do not tell are missing.
-func (j *judging) figures(step *plannedStep, group string) values {
-	m := j.merged
-	whole := step == nil || len(j.plan.Steps) == 1
-	s := scope{total: &m.Total, measured: m.Measured, latencies: &m.Latencies}
-	from, to := int64(0), m.End
-	if m.Figures != nil {
-		s.averages = m.Figures.Averages
-	}
-	if step != nil {
-		at := stepOf(m, step.Name)
-		if at == nil {
-			return nil
+	all, known := values{}, map[string]bool{} // by group
+	for i := range list {
+		group, prefix := list[i].Metric.Group, ""
+		if known[group] {
+			continue
 		}
-		if !whole {
-			s, from, to = step.scope(at), at.Start, at.End
+		if known[group] = true; group != "" {
+			prefix = threshold.GroupPrefix + group + "."
+		}
+		for name, v := range s.values(step, group) {
+			all[prefix+name] = v
 		}
 	}
-	rows := seconds{parts: j.parts, starts: j.starts, of: func(row *result.Row) *result.Counts { return &row.Counts }}
-	if step != nil {
-		rows.step, rows.read = step.Name, step.reads()
-	}
-	if group != "" && !j.plan.alone(step, group) {
-		if !s.ofGroup(m, j.plan, step, group) {
-			return nil
-		}
-		rows.of = groupIn(group)
-	}
-	together := result.MeasureTogether(j.parts, j.starts, rows.step, rows.of)
-	if s.group && !rows.read { // a part that reads a backlog waits for its end with nothing to read
-		s.averages = together.Averages()
-	}
-	f := s.figures()
-	switch {
-	case together.Apart:
-		j.apart = true
-	case step == nil && len(j.plan.Steps) > 0:
-		j.extremes(f, rows, group)
-	default:
-		rows.extremes(f)
-	}
-	if group != "" {
-		return f
-	}
-	f.testers(j.parts, rows.step)
-	if j.plan.Stalls != "" {
-		f.stalls(m, from, to)
-	}
-	if whole {
-		f.whole(m)
-		if j.plan.reconnects() {
-			f.reconnections(m.Outages, m.MoreOutages)
-		}
-	}
-	return f
-}
-
-// extremes adds the lowest and highest rates over the steps of a run, or of a group in it: each side over the steps in
-// which it takes part.
-func (j *judging) extremes(f values, rows seconds, group string) {
-	for i := range j.plan.Steps {
-		step, of := &j.plan.Steps[i], values{}
-		rows.step, rows.read = step.Name, step.reads()
-		rows.extremes(of)
-		for _, side := range []struct {
-			rate    string
-			workers func(*plannedGroup) int
-		}{
-			{"completed", func(g *plannedGroup) int { return g.Producers }},
-			{"received", func(g *plannedGroup) int { return g.Consumers }},
-		} {
-			if !slices.ContainsFunc(step.Groups, func(g plannedGroup) bool {
-				return (group == "" || g.Name == group) && side.workers(&g) > 0
-			}) {
-				continue
-			}
-			for name, wider := range map[string]func(a, b float64) float64{
-				side.rate + ".min": math.Min, side.rate + ".max": math.Max,
-			} {
-				if v, ok := of[name]; ok {
-					if known, is := f[name]; is {
-						v = wider(v, known)
-					}
-					f[name] = v
-				}
-			}
-		}
-	}
+	return threshold.Judge(list, func(group string) float64 { return s.target(step, group) }, all)
 }
 
 // target returns the rate that a step, or a group in it, was to have, in messages per second; 0 if there is none.
-func (j *judging) target(step *plannedStep, group string) (perSecond float64) {
+func (s *shards) target(step *plannedStep, group string) (perSecond float64) {
 	if step == nil {
 		return 0
 	}
-	at := stepOf(j.merged, step.Name)
+	at := stepOf(s.merged, step.Name)
 	if at == nil || at.Figures == nil {
 		return 0
 	}
@@ -279,9 +163,6 @@ func (j *judging) target(step *plannedStep, group string) (perSecond float64) {
 		}
 		perSecond += rate.Average(loaded)
 	}
-	if len(j.merged.Parts) > 0 && j.merged.Parts[0].Shard == nil { // runs of their own: each had that rate
-		perSecond *= float64(len(j.merged.Parts))
-	}
 	return perSecond
 }
 
@@ -292,55 +173,45 @@ func stepOf(m *result.Result, name string) *result.Step {
 	return nil
 }
 
-// scope is that of one of several steps.
-func (p *plannedStep) scope(at *result.Step) scope {
-	s := scope{total: &at.Counts, latencies: &at.Latencies}
-	if at.Figures != nil {
-		s.averages = at.Figures.Averages
-	}
-	if p.Warmup == "" {
-		s.measured = &at.Counts
-	}
-	return s
-}
-
 func (p *plannedStep) has(group string) bool {
 	return slices.ContainsFunc(p.Groups, func(g plannedGroup) bool { return g.Name == group })
 }
 
-// inRows tells whether rows have figures of the group under its name: they have those of the first groups of the plan.
-func (p *planned) inRows(group string) bool {
-	var names []string
-	for i := range p.Steps {
-		for _, g := range p.Steps[i].Groups {
-			if !slices.Contains(names, g.Name) {
-				names = append(names, g.Name)
-			}
+// alone tells whether the group is all of the step.
+func (p *plannedStep) alone(group string) bool {
+	return len(p.Groups) == 1 && p.Groups[0].Name == group
+}
+
+// roles tells whether the step, or a group in it, sends and receives.
+func (p *plannedStep) roles(group string) (produces, consumes bool) {
+	for _, g := range p.Groups {
+		if group == "" || g.Name == group {
+			produces, consumes = produces || g.Producers > 0, consumes || g.Consumers > 0
 		}
 	}
-	i := slices.Index(names, group)
-	return i >= 0 && i < result.MaxRowGroups
+	return produces, consumes
 }
-
-// alone tells whether the group is all of the step, or of all steps.
-func (p *planned) alone(step *plannedStep, group string) bool {
-	if step != nil {
-		return step.is(group)
-	}
-	return !slices.ContainsFunc(p.Steps, func(s plannedStep) bool { return !s.is(group) })
-}
-
-// is tells whether the group is all of the step.
-func (p *plannedStep) is(group string) bool { return len(p.Groups) == 1 && p.Groups[0].Name == group }
 
 // reads tells whether the step lasts until a backlog is read.
 func (p *plannedStep) reads() bool {
-	return p.Duration == "" && p.Warmup == "" && !slices.ContainsFunc(p.Groups,
-		func(g plannedGroup) bool { return g.Producers > 0 })
+	produces, _ := p.roles("")
+	return p.Duration == "" && p.Warmup == "" && !produces
 }
 
-func (p *planned) reconnects() bool {
-	return slices.ContainsFunc(p.Steps, func(s plannedStep) bool {
-		return slices.ContainsFunc(s.Groups, func(g plannedGroup) bool { return g.Reconnect })
-	})
+// counter returns what counts in the rows of the step: those of a group, if it is one of several; nil if the step does
+// not have the group.
+func (p *plannedStep) counter(group string) counter {
+	switch {
+	case group == "" || p.alone(group):
+		return func(row *result.Row) *result.Counts { return &row.Counts }
+	case !p.has(group):
+		return nil
+	}
+	return func(row *result.Row) *result.Counts {
+		i := slices.IndexFunc(row.Groups, func(g result.RowGroup) bool { return g.Name == group })
+		if i < 0 {
+			return nil
+		}
+		return &row.Groups[i].Counts
+	}
 }

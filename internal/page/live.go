@@ -3,7 +3,6 @@ package page
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
@@ -74,9 +73,7 @@ func (f *Feed) Row(row result.Row) error {
 	f.rows++
 	return f.change(strconv.Itoa(f.rows), func() error {
 		f.run.add(&row)
-		if err := f.sum.Add(&row); err != nil {
-			return fmt.Errorf("add up a row for the page: %w", err)
-		}
+		f.sum.Add(&row)
 		return nil
 	})
 }

@@ -60,7 +60,8 @@ func Metrics() (list []Metric) {
 		}
 	}
 	list = append(list, []Metric{
-		{"missing", Messages, Producers | Consumers, "deliveries that did not come before the drain ended, warm-up included", ""},
+		{"missing", Messages, Producers | Consumers, "deliveries that did not come before the drain ended, warm-up " +
+			"included", ""},
 		{"sent.avg", PerSecond, Producers, "average rate of sends of the measured time", ""},
 		{"completed.avg", PerSecond, Producers, "average rate of completions within the measured time", ""},
 		{"completed.min", PerSecond, Producers, "lowest rate of completions of a full second", ""},

@@ -76,7 +76,7 @@ func (r *Result) check() error {
 	if err := errors.Join(r.Head.check(), numbers(reflect.ValueOf(r))); err != nil {
 		return err
 	}
-	if err := errors.Join(r.checkTimes(), r.checkStatus(), r.Latencies.check()); err != nil {
+	if err := r.Latencies.check(); err != nil {
 		return err
 	}
 	for i := range r.Steps {
@@ -92,95 +92,32 @@ func (r *Result) check() error {
 	return nil
 }
 
-// clockStep is the longest step of the wall clock that a run does not report, in microseconds.
-const clockStep = second / 10
-
-// checkTimes refuses a run, a part or a step that ended before it began. The wall clock may have been set back
-// meanwhile.
-func (r *Result) checkTimes() error {
-	back := r.Tester.ClockBackward + clockStep
-	if r.End < r.Start-back {
-		return fmt.Errorf("the run ended at %d, before its start at %d", r.End, r.Start)
-	}
-	for i := range r.Parts {
-		if p := &r.Parts[i]; p.End < p.Start-back {
-			return fmt.Errorf("part %d ended at %d, before its start at %d", i+1, p.End, p.Start)
-		}
-	}
-	for i := range r.Steps {
-		if s := &r.Steps[i]; s.End < s.Start-back {
-			return fmt.Errorf("step %q ended at %d, before its start at %d", s.Name, s.End, s.Start)
-		}
-	}
-	return nil
-}
-
-// checkStatus refuses an exit status that does not follow from whether the run was a success.
-func (r *Result) checkStatus() error {
-	o := &r.Outcome
-	var fits bool
-	switch o.Status {
-	case StatusOK, StatusThreshold, StatusInterrupted:
-		fits = o.Success
-	case StatusFailed:
-		fits = !o.Success || r.lacksRows()
-	default:
-		fits = !o.Success
-	}
-	if !fits {
-		return fmt.Errorf("the exit status is %d, and success is %t", o.Status, o.Success)
-	}
-	return nil
-}
-
-// lacksRows tells whether a finding reports missing rows.
-func (r *Result) lacksRows() bool {
-	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == RowsMissing })
-}
-
 // checkSteps compares the rows of each step with the step. Rows must not have more messages than their step, nor belong
 // to a step that does not exist. If they have fewer, rows are missing, as after a full disk: checkSteps adds a warning
 // unless a finding reports that.
 func (r *Result) checkSteps() error {
-	ofRows, ofSteps := map[string]*Counts{}, map[string]*Counts{}
-	var names []string
-	sum := func(sums map[string]*Counts, step string, c *Counts) error {
-		if sums[step] == nil {
-			sums[step] = &Counts{}
-		}
-		return sums[step].add(c)
-	}
+	ofRows := map[string]*Counts{}
 	for i := range r.Steps {
-		s := &r.Steps[i]
-		if ofSteps[s.Name] == nil {
-			names = append(names, s.Name)
-		}
-		if err := sum(ofSteps, s.Name, &s.Counts); err != nil {
-			return err
-		}
+		ofRows[r.Steps[i].Name] = &Counts{}
 	}
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		if ofSteps[row.Step] == nil {
+		sum := ofRows[row.Step]
+		if sum == nil {
 			return fmt.Errorf("row %d is of step %q, which the result does not have", i+1, row.Step)
 		}
-		if err := sum(ofRows, row.Step, &row.Counts); err != nil {
-			return err
-		}
+		sum.add(&row.Counts)
 	}
-	known := r.lacksRows()
-	for _, name := range names {
-		rows := ofRows[name]
-		if rows == nil {
-			rows = &Counts{}
-		}
-		more, less := rows.differ(ofSteps[name])
+	known := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == RowsMissing })
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		more, less := ofRows[s.Name].differ(&s.Counts)
 		if more {
-			return fmt.Errorf("the rows of step %q count more than the step", name)
+			return fmt.Errorf("the rows of step %q count more than the step", s.Name)
 		}
 		if less && !known {
 			r.Outcome.Warnings = append(r.Outcome.Warnings,
-				fmt.Sprintf("the rows of step %q count less than the step: some are missing", name))
+				fmt.Sprintf("the rows of step %q count less than the step: some are missing", s.Name))
 		}
 	}
 	return nil
@@ -208,15 +145,6 @@ func (l *Latencies) check() error {
 func (l *Latency) check() error {
 	if l.Max > MaxLatency || l.Count == 0 && (l.Sum > 0 || l.Max > 0) {
 		return errors.New("the maximum or sum does not fit the number of values")
-	}
-	if p := l.Percentiles; p != nil {
-		last := int64(0)
-		for _, value := range []int64{p.P50, p.P90, p.P99, p.P999, p.P9999, l.Max} {
-			if value < last {
-				return errors.New("the percentiles do not ascend")
-			}
-			last = value
-		}
 	}
 	if l.Histogram == nil {
 		return nil

@@ -1,11 +1,9 @@
 package result
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 )
 
 // Clock is the offset of a part's clock against the clock of the first part, at the start and at the end of the run.
@@ -14,9 +12,9 @@ import (
 // least zero time, so B's clock is ahead of A's clock by b-a at most; a message from B to A bounds the offset from
 // below. The offset is the middle between the two bounds, and its error is half their distance: half of the fastest
 // round trip of all messages of the run. That is the measurement of NTP (RFC 5905, section 8), and like NTP it assumes
-// nothing about how the two directions differ. Bounds are combined over third hosts. As clocks run at different speeds,
-// a bound gets wider by 30 us for each second between the message and the moment of use: each clock is assumed to drift
-// by 15 us a second at most (PHI of RFC 5905).
+// nothing about how the two directions differ. As clocks run at different speeds, a bound gets wider by 30 us for each
+// second between the message and the moment of use: each clock is assumed to drift by 15 us a second at most (PHI of
+// RFC 5905).
 //
 // Without messages in both directions, or with clocks that drift more than that, the offset is not known.
 type Clock struct {
@@ -48,96 +46,59 @@ const unbounded = math.MaxInt64 / 4
 var errContradiction = errors.New("the times in the messages contradict each other, as if the clocks had been set " +
 	"during the run, or drifted")
 
-// clocksOf returns the offsets of the parts, in their order: shards of one run. An unknown offset is nil.
-func clocksOf(parts []*Result) ([]*Clock, error) {
-	list := make([]*Clock, len(parts))
+// clocksOf returns the offsets of the shards of a run, in their order. An unknown offset is nil.
+func clocksOf(shards []*Result) ([]*Clock, error) {
+	list := make([]*Clock, len(shards))
+	list[0] = &Clock{}
 	var end int64
-	for _, p := range parts {
-		end = max(end, p.length())
-	}
-	starts, err := offsets(parts, 0)
-	if err != nil {
-		return list, err
-	}
-	ends, err := offsets(parts, end)
-	for i := range parts {
-		if starts[i] != nil && ends[i] != nil {
-			list[i] = &Clock{Start: *starts[i], End: *ends[i]}
+	for _, s := range shards {
+		for i := range s.Rows {
+			end = max(end, s.Rows[i].Elapsed)
 		}
 	}
-	return list, err
+	for i, s := range shards[1:] {
+		atStart, err := offset(shards[0], s, 0)
+		if err != nil {
+			return make([]*Clock, len(shards)), err
+		}
+		atEnd, err := offset(shards[0], s, end)
+		if err != nil {
+			return make([]*Clock, len(shards)), err
+		}
+		if atStart != nil && atEnd != nil {
+			list[i+1] = &Clock{Start: *atStart, End: *atEnd}
+		}
+	}
+	return list, nil
 }
 
-// length returns how long the load and the drain took, as far as the rows show.
-func (r *Result) length() (length int64) {
-	for i := range r.Rows {
-		length = max(length, r.Rows[i].Elapsed)
+// offset returns how far the clock of a shard was ahead of that of the first one at a moment, in microseconds since the
+// start; nil if that is not known.
+func offset(first, s *Result, at int64) (*Offset, error) {
+	high, low := ahead(first, s, at), ahead(s, first, at)
+	switch {
+	case high == unbounded || low == unbounded:
+		return nil, nil //nolint:nilnil // an unknown offset
+	case high+low < 0:
+		return nil, errContradiction
 	}
-	return length
+	return &Offset{Ahead: Difference((high - low) / 2), Error: (high+low)/2 + 1}, nil
 }
 
-// offsets returns how far the clock of each part was ahead of the first part's clock at a moment, in microseconds since
-// the start.
-func offsets(parts []*Result, at int64) ([]*Offset, error) {
-	known := make([]*Offset, len(parts))
-	most, err := bounds(parts, at)
-	if err != nil {
-		return known, err
-	}
-	for i := range parts {
-		high, low := most[0][i], most[i][0]
-		if high >= unbounded/2 || low >= unbounded/2 {
-			continue
-		}
-		known[i] = &Offset{Ahead: Difference((high - low) / 2), Error: (high+low)/2 + 1}
-		if i == 0 {
-			known[i] = &Offset{}
-		}
-	}
-	return known, nil
-}
-
-// bounds returns the upper bounds of the offsets: the clock of part k was ahead of the clock of part i by at most
-// most[i][k].
-func bounds(parts []*Result, at int64) (most [][]int64, err error) {
-	of := map[int]int{} // places by number of the shard
-	most = make([][]int64, len(parts))
-	for i, p := range parts {
-		most[i] = slices.Repeat([]int64{unbounded}, len(parts))
-		most[i][i] = 0
-		if p.Shard != nil {
-			of[p.Shard.Number] = i
-		}
-	}
-	for to, p := range parts {
-		apart := max(p.Start-parts[0].Start, parts[0].Start-p.Start) // between the two starts, from which the parts count
-		for r := range p.Rows {
-			row := &p.Rows[r]
-			away := max(row.Elapsed-at, at-(row.Elapsed-row.Length), 0) + apart
-			for _, a := range row.Arrivals {
-				if from, there := of[a.Shard]; there && a.Messages > 0 && from != to {
-					most[from][to] = min(most[from][to], int64(a.Fastest)+rounding+away/1_000_000*drift+drift)
-				}
+// ahead returns by how much the clock of a shard was ahead of that of another at most, as its fastest message shows.
+func ahead(from, to *Result, at int64) int64 {
+	most := int64(unbounded)
+	apart := max(to.Start-from.Start, from.Start-to.Start) // between the two starts, from which the shards count
+	for i := range to.Rows {
+		row := &to.Rows[i]
+		away := max(row.Elapsed-at, at-(row.Elapsed-row.Length), 0) + apart
+		for _, a := range row.Arrivals {
+			if a.Shard == from.Shard.Number && a.Messages > 0 {
+				most = min(most, int64(a.Fastest)+rounding+away/second*drift+drift)
 			}
 		}
 	}
-	for via := range parts {
-		for i := range parts {
-			if most[i][via] >= unbounded/2 {
-				continue
-			}
-			for k := range parts {
-				if d := most[via][k]; d < unbounded/2 {
-					most[i][k] = min(most[i][k], most[i][via]+d)
-				}
-			}
-			// Check at once: in a cycle in which each clock is behind the one before, bounds double with each host.
-			if most[i][i] < 0 || slices.Min(most[i]) < -unbounded/2 {
-				return nil, errContradiction
-			}
-		}
-	}
-	return most, nil
+	return most
 }
 
 // text describes the offset of the host's clock against the reference.
@@ -159,12 +120,7 @@ func (o Offset) String() string {
 }
 
 // bound returns the largest possible absolute value of the offset.
-func (o Offset) bound() int64 { return int64(max(o.Ahead, -o.Ahead)) + o.Error }
-
-// byShard orders shards by their numbers, and other results by their starts.
-func byShard(a, b *Result) int {
-	if a.Shard != nil && b.Shard != nil {
-		return cmp.Compare(a.Shard.Number, b.Shard.Number)
-	}
-	return cmp.Compare(a.Start, b.Start)
+func (c *Clock) bound() int64 {
+	of := func(o Offset) int64 { return int64(max(o.Ahead, -o.Ahead)) + o.Error }
+	return max(of(c.Start), of(c.End))
 }

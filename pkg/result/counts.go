@@ -3,20 +3,18 @@ package result
 import "math"
 
 // add adds other.
-func (c *Counts) add(other *Counts) error {
+func (c *Counts) add(other *Counts) {
 	if other.Producers != nil {
 		if c.Producers == nil {
 			c.Producers = &Producers{}
 		}
-		if err := c.Producers.addFailures(other.Producers.Failures); err != nil {
-			return err
-		}
+		c.Producers.addFailures(other.Producers.Failures)
 	}
 	if other.Consumers != nil && c.Consumers == nil {
 		c.Consumers = &Consumers{}
 	}
 	to, from := c.places(), other.places()
-	return addAll(to[:], from[:])
+	sum(to[:], from[:])
 }
 
 // differ tells whether some counts are above, and some below, the counts of other.
@@ -28,23 +26,13 @@ func (c *Counts) differ(other *Counts) (more, less bool) {
 	return more, less
 }
 
-func (p *Producers) addFailures(failures map[string]map[string]uint64) error {
+func (p *Producers) addFailures(failures map[string]map[string]uint64) {
 	for state, classes := range failures {
 		if p.Failures == nil {
 			p.Failures = map[string]map[string]uint64{}
 		}
-		if p.Failures[state] == nil {
-			p.Failures[state] = map[string]uint64{}
-		}
-		for class, n := range classes {
-			sum := p.Failures[state][class]
-			if err := addTo(&sum, n); err != nil {
-				return err
-			}
-			p.Failures[state][class] = sum
-		}
+		p.Failures[state] = addCounts(p.Failures[state], classes)
 	}
-	return nil
 }
 
 // LeftOut returns how many values a latency lacks, by its name in JSON, because they are below zero.
@@ -76,12 +64,6 @@ func (v *Verified) counters() []*uint64 {
 // Add adds o.
 func (p *Progress) Add(o *Progress) { sum(p.counters(), o.counters()) }
 
-func sum(to, more []*uint64) {
-	for i, n := range more {
-		*to[i] += *n
-	}
-}
-
 func (p *Progress) counters() []*uint64 {
 	return []*uint64{
 		&p.Received, &p.Duplicates, &p.Redelivered, &p.AfterOutage, &p.Resent, &p.Disordered, &p.Damaged, &p.Foreign,
@@ -90,47 +72,37 @@ func (p *Progress) counters() []*uint64 {
 
 // add adds the use of another interval, or of another machine at the same time. Of the longest pauses it keeps the
 // longer. Cores and Memory stay as they are.
-func (t *Tester) add(other *Tester) error {
-	err := addAll(
+func (t *Tester) add(other *Tester) {
+	sum(
 		[]*uint64{&t.GCPauses, &t.Pauses, &t.LateCrowded, &t.LatePaused, &t.Saturated},
 		[]*uint64{&other.GCPauses, &other.Pauses, &other.LateCrowded, &other.LatePaused, &other.Saturated},
 	)
-	if err != nil {
-		return err
-	}
 	t.GCPauseMax, t.PauseMax = max(t.GCPauseMax, other.GCPauseMax), max(t.PauseMax, other.PauseMax)
-	for _, n := range []struct {
-		to *int64
-		n  int64
-	}{
-		{&t.CPU, other.CPU},
-		{&t.MachineBusy, other.MachineBusy},
-		{&t.MachineAll, other.MachineAll},
-		{&t.ClockForward, other.ClockForward},
-		{&t.ClockBackward, other.ClockBackward},
-	} {
-		if *n.to > math.MaxInt64-n.n {
-			return errTooLarge
-		}
-		*n.to += n.n
-	}
-	return nil
+	sum(
+		[]*int64{&t.CPU, &t.MachineBusy, &t.MachineAll, &t.ClockForward, &t.ClockBackward},
+		[]*int64{&other.CPU, &other.MachineBusy, &other.MachineAll, &other.ClockForward, &other.ClockBackward},
+	)
 }
 
-// addAll adds numbers by index.
-func addAll(to, from []*uint64) error {
+// addCounts adds counts by name.
+func addCounts(to, from map[string]uint64) map[string]uint64 {
+	for name, n := range from {
+		if to == nil {
+			to = map[string]uint64{}
+		}
+		total := to[name]
+		addTo(&total, n)
+		to[name] = total
+	}
+	return to
+}
+
+// sum adds numbers by index.
+func sum[T int64 | uint64](to, from []*T) {
 	for i := range to {
-		if err := addTo(to[i], *from[i]); err != nil {
-			return err
-		}
+		addTo(to[i], *from[i])
 	}
-	return nil
 }
 
-func addTo(to *uint64, n uint64) error {
-	if *to > math.MaxInt64-min(n, math.MaxInt64) {
-		return errTooLarge
-	}
-	*to += n
-	return nil
-}
+// addTo adds a number that is not negative. No run comes near the largest sum: files that say so are forged.
+func addTo[T int64 | uint64](to *T, n T) { *to = T(min(uint64(*to)+uint64(n), math.MaxInt64)) }

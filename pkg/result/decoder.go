@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"slices"
 )
 
 // decoder reads histograms in HdrHistogram's V2 compressed encoding and reuses its memory: a result of a day has
@@ -18,31 +16,31 @@ type decoder struct {
 	packed   []byte
 	source   bytes.Reader
 	unpacked io.ReadCloser
-	head     [headBytes]byte
-	counts   []byte
+	plain    bytes.Buffer
 }
 
-// The encoding is a cookie and the length of the rest, followed by the compressed head and counts. The head is a
-// cookie, the length of the counts, an offset and the number of digits of 4 bytes each, the lowest and the highest
-// value and a factor of 8.
+// outline is the head of a histogram, whose counts follow it. It is compressed behind a cookie and its length, of 4
+// bytes each.
+type outline struct {
+	Cookie, Length, Offset, Digits uint32
+	Lowest, Highest                int64
+	Factor                         float64
+}
+
 const (
 	outerBytes  = 8
+	lengthAt    = 4
 	headBytes   = 40
 	outerCookie = 0x1c849304
 	innerCookie = 0x1c849303
 	cookieMask  = 0xf0 // the word size, which version 2 ignores
-	lengthAt    = 4
-	digitsAt    = 12
-	lowestAt    = 16
-	highestAt   = 24
 
 	countBytes = 9    // of the longest count
 	places     = 3968 // counts of HdrHistogram for the geometry of a result
 )
 
 var (
-	errCutOff   = errors.New("a histogram is cut off")
-	errEncoding = errors.New("a histogram is not in HdrHistogram's V2 compressed encoding")
+	errEncoding = errors.New("a histogram is cut off, or not in HdrHistogram's V2 compressed encoding")
 	errGeometry = errors.New(
 		"a histogram has another range or precision than those of a result: 1 us to 24 h, 2 digits")
 )
@@ -55,106 +53,64 @@ func (d *decoder) decode(h *Histogram, text []byte) (err error) {
 	if d.packed, err = base64.StdEncoding.AppendDecode(d.packed[:0], text); err != nil {
 		return fmt.Errorf("decode a histogram: %w", err)
 	}
-	if len(d.packed) < outerBytes {
-		return errCutOff
-	}
-	if binary.BigEndian.Uint32(d.packed)&^cookieMask != outerCookie {
+	if len(d.packed) < outerBytes || binary.BigEndian.Uint32(d.packed)&^cookieMask != outerCookie {
 		return errEncoding
 	}
-	length := int64(binary.BigEndian.Uint32(d.packed[lengthAt:]))
-	if length > int64(len(d.packed)-outerBytes) {
-		return errCutOff
+	packed := d.packed[outerBytes:]
+	length := binary.BigEndian.Uint32(d.packed[lengthAt:])
+	if int64(length) > int64(len(packed)) {
+		return errEncoding
 	}
-	if err := d.unpack(d.packed[outerBytes : outerBytes+length]); err != nil {
-		return err
-	}
-	return h.fill(d.counts)
-}
-
-// unpack checks the head and stores the bytes after it in counts.
-func (d *decoder) unpack(packed []byte) (err error) {
-	d.source.Reset(packed)
+	d.source.Reset(packed[:length])
 	if again, ok := d.unpacked.(zlib.Resetter); ok {
 		err = again.Reset(&d.source, nil)
 	} else {
 		d.unpacked, err = zlib.NewReader(&d.source)
 	}
-	if err == nil {
-		_, err = io.ReadFull(d.unpacked, d.head[:])
+	if err == nil { // one byte more than there may be; the checksum is verified at the end
+		d.plain.Reset()
+		_, err = d.plain.ReadFrom(io.LimitReader(d.unpacked, headBytes+places*countBytes+1))
 	}
 	if err != nil {
 		return fmt.Errorf("decode a histogram: %w", err)
 	}
-	if binary.BigEndian.Uint32(d.head[:])&^cookieMask != innerCookie {
+	var of outline
+	n, err := binary.Decode(d.plain.Bytes(), binary.BigEndian, &of)
+	if err != nil || of.Cookie&^cookieMask != innerCookie {
 		return errEncoding
 	}
-	if binary.BigEndian.Uint32(d.head[digitsAt:]) != significantDigits ||
-		binary.BigEndian.Uint64(d.head[lowestAt:]) != lowestValue ||
-		binary.BigEndian.Uint64(d.head[highestAt:]) != MaxLatency {
+	counts := d.plain.Bytes()[n:]
+	if of.Digits != significantDigits || of.Lowest != lowestValue || of.Highest != MaxLatency ||
+		len(counts) > places*countBytes || int64(of.Length) != int64(len(counts)) {
 		return errGeometry
 	}
-	length := binary.BigEndian.Uint32(d.head[lengthAt:])
-	if length > places*countBytes {
-		return errGeometry
-	}
-	d.counts = slices.Grow(d.counts[:0], int(length))[:length]
-	if _, err = io.ReadFull(d.unpacked, d.counts); err != nil {
-		return fmt.Errorf("decode a histogram: %w", err)
-	}
-	switch n, err := io.ReadFull(d.unpacked, d.head[:1]); { // the checksum is verified at its end
-	case n > 0:
-		return errors.New("a histogram has bytes behind its counts")
-	case !errors.Is(err, io.EOF):
-		return fmt.Errorf("decode a histogram: %w", err)
-	}
-	return nil
+	return h.fill(counts)
 }
 
 // fill reads the counts in ascending order of places. A negative count is a number of empty places.
 func (h *Histogram) fill(counts []byte) error {
 	read, last := Histogram{}, int64(place(MaxLatency))
 	for place := int64(0); len(counts) > 0; {
-		n, length := zigZag(counts)
-		if length == 0 {
-			return errCutOff
+		n, length := binary.Varint(counts) // as HdrHistogram's ZigZag encoding, up to 2^55
+		if length <= 0 {
+			return errEncoding
 		}
 		counts = counts[length:]
-		if n < 0 {
-			if n < place-places {
-				return errGeometry
-			}
+		switch {
+		case n < place-places || n >= 0 && place == places:
+			return errGeometry
+		case n < 0:
 			place -= n
 			continue
-		}
-		if place == places {
-			return errGeometry
-		}
-		if n > math.MaxInt64-read.count {
-			return errTooLarge
-		}
-		if n > 0 {
-			if place > last {
-				return errors.New("a histogram has values above 24 hours")
-			}
+		case n > maxCounter:
+			return errors.New("a number is too large")
+		case n > 0 && place > last:
+			return errors.New("a histogram has values above 24 hours")
+		case n > 0:
 			read.put(int(place), n)
 		}
 		place++
 	}
 	*h = read
 	return nil
-}
-
-// zigZag decodes the first number of text, and returns it with its length: seven bits a byte, lowest first, eight in
-// the ninth, the sign as the lowest bit. The length is 0 if the text ends within the number.
-func zigZag(text []byte) (n int64, length int) {
-	var bits uint64
-	for i, b := range text[:min(len(text), countBytes)] {
-		if i < countBytes-1 && b >= 0x80 {
-			bits |= uint64(b&0x7f) << (7 * i)
-			continue
-		}
-		bits |= uint64(b) << (7 * i)
-		return int64(bits>>1) ^ -int64(bits&1), i + 1 //nolint:gosec // the sign is in the lowest bit
-	}
-	return 0, 0
 }

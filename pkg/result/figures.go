@@ -1,10 +1,6 @@
 package result
 
-import (
-	"cmp"
-	"math"
-	"slices"
-)
+import "slices"
 
 // Figures are rates of the measured part of a run or a step: from the end of the warm-up to the end of the load. Rates
 // of a role that the run does not have are missing.
@@ -51,8 +47,8 @@ type Extreme struct {
 	Elapsed int64 `json:"elapsed"`
 }
 
-// Spread is how evenly the workers of a group worked: messages of the whole run, completed for producers, received for
-// consumers. A group with only one worker of a role has none.
+// Spread is how evenly the workers of a group worked, or messages are spread over the hosts of the brokers: messages of
+// the whole run, completed for producers, received for consumers. A group with only one worker of a role has none.
 type Spread struct {
 	// Host is the host of the workers, in merged results.
 	Host string `json:"host,omitempty"`
@@ -60,86 +56,24 @@ type Spread struct {
 	Group string `json:"group,omitempty"`
 	// Role is "producers" or "consumers".
 	Role string `json:"role"`
-	// Workers is the number of workers.
-	Workers int `json:"workers"`
-	// Minimum, Median and Maximum are messages of one worker.
+	// Workers is the number of workers, or Hosts that of hosts.
+	Workers int `json:"workers,omitempty"`
+	Hosts   int `json:"hosts,omitempty"`
+	// Minimum, Median and Maximum are messages of one of them.
 	Minimum uint64 `json:"minimum"`
 	Median  uint64 `json:"median"`
 	Maximum uint64 `json:"maximum"`
 }
 
-// figures returns the figures of a step or, without a name, of the run; nil if they are not known.
-func (r *Result) figures(step string) *Figures {
-	if step == "" {
-		return r.Figures
+// Over sets the minimum, median and maximum of some numbers, which it sorts.
+func (s Spread) Over(n []uint64) Spread {
+	slices.Sort(n)
+	s.Minimum, s.Median, s.Maximum = n[0], n[len(n)/2], n[len(n)-1]
+	if len(n)%2 == 0 {
+		below := n[len(n)/2-1]
+		s.Median = below + (s.Median-below)/2
 	}
-	if i := slices.IndexFunc(r.Steps, func(s Step) bool { return s.Name == step }); i >= 0 {
-		return r.Steps[i].Figures
-	}
-	return nil
-}
-
-// read tells whether the parts have read a backlog in a step or, without a name, in the run.
-func read(parts []*Result, step string) bool {
-	return !slices.ContainsFunc(parts, func(r *Result) bool {
-		f := r.figures(step)
-		return f == nil || f.Since == nil
-	})
-}
-
-// mergedFigures returns the figures of parts: rates of the time in which all of them measured, and of a backlog those
-// from the first to the last message. Extremes belong to one run, so the merged result has none.
-func mergedFigures(parts []*Result, starts []int64, step string) (*Figures, error) {
-	m := &Figures{Averages: Averages{Offered: new(float64), Due: new(uint64), Unsent: new(uint64)}}
-	for _, p := range parts {
-		f := p.figures(step)
-		if f == nil {
-			return nil, nil //nolint:nilnil // they are not known
-		}
-		var errs [2]error
-		m.Due, errs[0] = addKnown(m.Due, f.Due)
-		m.Unsent, errs[1] = addKnown(m.Unsent, f.Unsent)
-		if err := cmp.Or(errs[0], errs[1]); err != nil {
-			return nil, err
-		}
-		if f.Offered == nil || m.Offered == nil {
-			m.Offered = nil
-		} else {
-			*m.Offered += *f.Offered
-		}
-	}
-	var rates Averages
-	if read(parts, step) {
-		m.Since, m.Span, rates = readTogether(parts, starts, step)
-	} else {
-		t := MeasureTogether(parts, starts, step, func(row *Row) *Counts { return &row.Counts })
-		m.Span, rates = t.Span, t.Averages()
-	}
-	rates.Offered, rates.Due, rates.Unsent = m.Offered, m.Due, m.Unsent
-	m.Averages = rates
-	return m, nil
-}
-
-// readTogether returns when the first message of a backlog came, the time to the last one, and the rates of that time.
-func readTogether(parts []*Result, starts []int64, step string) (since *int64, length int64, rates Averages) {
-	from, to := int64(math.MaxInt64), int64(0)
-	var received, bytes float64
-	for i, p := range parts {
-		f := p.figures(step)
-		from, to = min(from, starts[i]+*f.Since), max(to, starts[i]+*f.Since+f.Span)
-		if f.Received != nil {
-			received += *f.Received * float64(f.Span)
-		}
-		if f.ReceivedBytes != nil {
-			bytes += *f.ReceivedBytes * float64(f.Span)
-		}
-	}
-	length, from = to-from, from-slices.Min(starts)
-	if length > 0 {
-		received, bytes = received/float64(length), bytes/float64(length)
-		rates.Received, rates.ReceivedBytes = &received, &bytes
-	}
-	return &from, length, rates
+	return s
 }
 
 // Mark is the moment at which a step reached a number of messages.

@@ -111,9 +111,7 @@ func (w *wanted) take(h *Histogram, keep bool) error {
 	for _, l := range w.rows {
 		bare := *l
 		bare.Histogram = nil
-		if err := whole.add(&bare); err != nil {
-			return err
-		}
+		whole.add(&bare)
 	}
 	whole.Histogram = h
 	if err := whole.check(); err != nil {
@@ -123,9 +121,7 @@ func (w *wanted) take(h *Histogram, keep bool) error {
 		if *sum == nil {
 			*sum = &Latency{Histogram: &Histogram{}}
 		}
-		if err := (*sum).add(&whole); err != nil {
-			return err
-		}
+		(*sum).add(&whole)
 	}
 	if keep && len(w.rows) == 1 {
 		w.rows[0].Histogram = h

@@ -129,7 +129,7 @@ func (h *Histogram) bucket(place int, n int64) {
 // Count returns the number of values.
 func (h *Histogram) Count() int64 { return h.count }
 
-// Add adds all values of other. The sum of the counts must fit an int64.
+// Add adds all values of other.
 func (h *Histogram) Add(other *Histogram) {
 	if other.octaves == nil {
 		for _, p := range other.few[:other.count] {
@@ -138,7 +138,9 @@ func (h *Histogram) Add(other *Histogram) {
 		return
 	}
 	other.each(func(place int, n int64) bool {
-		h.put(place, n)
+		if n <= math.MaxInt64-h.count {
+			h.put(place, n)
+		}
 		return true
 	})
 }

@@ -1,8 +1,6 @@
 package result
 
 import (
-	"errors"
-	"math"
 	"slices"
 	"time"
 )
@@ -152,13 +150,10 @@ func (l *Latency) computed() *Percentiles {
 	}
 }
 
-// errTooLarge reports numbers that no run can have and that cannot be added.
-var errTooLarge = errors.New("the numbers are too large to be added up")
-
-// add adds other. If a distribution with values has no histogram, the percentiles become unknown.
-func (l *Latency) add(other *Latency) error {
+// add adds other, which may have no histogram: then the percentiles become unknown.
+func (l *Latency) add(other *Latency) {
 	if other == nil || other.Count == 0 {
-		return nil
+		return
 	}
 	if l.Count == 0 {
 		*l = *other
@@ -167,13 +162,10 @@ func (l *Latency) add(other *Latency) error {
 			p := *other.Percentiles
 			l.Percentiles = &p
 		}
-		return nil
+		return
 	}
-	if l.Count > math.MaxInt64-other.Count || l.Sum > math.MaxInt64-other.Sum {
-		return errTooLarge
-	}
-	l.Count += other.Count
-	l.Sum += other.Sum
+	addTo(&l.Count, other.Count)
+	addTo(&l.Sum, other.Sum)
 	l.Max = max(l.Max, other.Max)
 	if l.Histogram != nil && other.Histogram != nil {
 		l.Histogram.Add(other.Histogram)
@@ -181,24 +173,19 @@ func (l *Latency) add(other *Latency) error {
 		l.Histogram = nil
 	}
 	l.percentiles()
-	return nil
 }
 
 // add adds the latencies of other, including kinds that l does not have yet.
-func (l *Latencies) add(other *Latencies) error {
+func (l *Latencies) add(other *Latencies) {
 	for k, from := range other {
 		if from == nil {
 			continue
 		}
 		if l[k] == nil {
-			l[k] = &Latency{Histogram: &Histogram{}}
-			if from.Histogram == nil {
+			if l[k] = NewLatency(); from.Histogram == nil {
 				l[k].Histogram = nil
 			}
 		}
-		if err := l[k].add(from); err != nil {
-			return err
-		}
+		l[k].add(from)
 	}
-	return nil
 }

@@ -2,7 +2,6 @@ package result
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 )
 
@@ -14,7 +13,7 @@ type rowPlace struct {
 }
 
 // mergeRows aligns the rows of results by their starts, as one clock measures them.
-func mergeRows(results []*Result, starts []int64) ([]Row, error) {
+func mergeRows(results []*Result, starts []int64) []Row {
 	merged := map[rowPlace]*Row{}
 	first := slices.Min(starts)
 	for i, r := range results {
@@ -28,22 +27,17 @@ func mergeRows(results []*Result, starts []int64) ([]Row, error) {
 			row.Elapsed += offset * second
 			row.Time += offset*second - ahead - apart
 			row.Arrivals = nil // they only served to compare the clocks
-			to := own[at]
-			if to == nil {
+			if own[at] == nil {
 				own[at] = row
-				continue
-			}
-			if err := to.follow(row); err != nil {
-				return nil, err
+			} else {
+				own[at].follow(row)
 			}
 		}
 		for at, row := range own {
 			if merged[at] == nil {
 				merged[at] = row
-				continue
-			}
-			if err := merged[at].beside(row); err != nil {
-				return nil, err
+			} else {
+				merged[at].beside(row)
 			}
 		}
 	}
@@ -54,19 +48,15 @@ func mergeRows(results []*Result, starts []int64) ([]Row, error) {
 	slices.SortFunc(rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(a.Elapsed, b.Elapsed), cmp.Compare(a.Length, b.Length))
 	})
-	return rows, nil
+	return rows
 }
 
 // clone returns a copy that shares nothing that add changes.
 func (r *Row) clone() *Row {
 	c := *r
 	c.Counts, c.Latencies, c.Leftover, c.Groups, c.Shared = Counts{}, Latencies{}, nil, nil, false
-	_ = c.addGroups(r.Groups)                                               // adding to nothing always fits
-	_ = errors.Join(c.Counts.add(&r.Counts), c.Latencies.add(&r.Latencies)) // adding to zero always fits
-	if r.Leftover != nil {
-		c.Leftover = &Latencies{}
-		_ = c.Leftover.add(r.Leftover) // the same
-	}
+	c.Tester = Tester{Cores: r.Tester.Cores, Memory: r.Tester.Memory, MemoryPeak: r.Tester.MemoryPeak}
+	c.add(r)
 	if r.Verified != nil {
 		verified := *r.Verified
 		c.Verified = &verified
@@ -76,17 +66,17 @@ func (r *Row) clone() *Row {
 }
 
 // follow adds the row after r.
-func (r *Row) follow(next *Row) error {
+func (r *Row) follow(next *Row) {
 	r.Length += next.Elapsed - r.Elapsed
 	r.Time, r.Elapsed, r.InFlight, r.Workers = next.Time, next.Elapsed, next.InFlight, next.Workers
 	r.Disconnected, r.Outages, r.Backlog, r.Verified = next.Disconnected, next.Outages, next.Backlog, next.Verified
 	r.BrokerSide = next.BrokerSide
 	r.Tester.Cores, r.Tester.Memory = next.Tester.Cores, next.Tester.Memory
-	return r.add(next)
+	r.add(next)
 }
 
 // beside adds a row of the same second of another result.
-func (r *Row) beside(other *Row) error {
+func (r *Row) beside(other *Row) {
 	from := min(r.Elapsed-r.Length, other.Elapsed-other.Length)
 	r.Elapsed, r.Time = max(r.Elapsed, other.Elapsed), max(r.Time, other.Time)
 	r.Length = r.Elapsed - from
@@ -107,49 +97,45 @@ func (r *Row) beside(other *Row) error {
 		if r.Verified == nil {
 			r.Verified = &Progress{}
 		}
-		if err := addAll(r.Verified.counters(), other.Verified.counters()); err != nil {
-			return err
-		}
+		r.Verified.Add(other.Verified)
 	}
-	return r.add(other)
+	r.add(other)
 }
 
 // add adds counts, latencies and the use of the machine.
-func (r *Row) add(other *Row) error {
-	if other.Leftover != nil {
-		if r.Leftover == nil {
-			r.Leftover = &Latencies{}
-		}
-		if err := r.Leftover.add(other.Leftover); err != nil {
-			return err
-		}
+func (r *Row) add(other *Row) {
+	r.Counts.add(&other.Counts)
+	r.Latencies.add(&other.Latencies)
+	r.Leftover = addLatencies(r.Leftover, other.Leftover)
+	r.Tester.add(&other.Tester)
+	for i := range other.Groups {
+		from := &other.Groups[i]
+		to := named(&r.Groups, from.Name, func(g *RowGroup) *string { return &g.Name })
+		to.add(&from.Counts)
+		to.Latencies = addLatencies(to.Latencies, from.Latencies)
 	}
-	return errors.Join(r.Counts.add(&other.Counts), r.Latencies.add(&other.Latencies), r.Tester.add(&other.Tester),
-		r.addGroups(other.Groups))
 }
 
-// addGroups adds the groups of another row, by name.
-func (r *Row) addGroups(part []RowGroup) error {
-	for i := range part {
-		from := &part[i]
-		at := slices.IndexFunc(r.Groups, func(g RowGroup) bool { return g.Name == from.Name })
-		if at < 0 {
-			r.Groups = append(r.Groups, RowGroup{Name: from.Name})
-			at = len(r.Groups) - 1
-		}
-		to := &r.Groups[at]
-		if err := to.add(&from.Counts); err != nil {
-			return err
-		}
-		if from.Latencies == nil {
-			continue
-		}
-		if to.Latencies == nil {
-			to.Latencies = &Latencies{}
-		}
-		if err := to.Latencies.add(from.Latencies); err != nil {
-			return err
+func addLatencies(to, from *Latencies) *Latencies {
+	if from == nil {
+		return to
+	}
+	if to == nil {
+		to = &Latencies{}
+	}
+	to.add(from)
+	return to
+}
+
+// named returns the item of a name, which it appends if there is none.
+func named[T any](list *[]T, name string, of func(*T) *string) *T {
+	for i := range *list {
+		if item := &(*list)[i]; *of(item) == name {
+			return item
 		}
 	}
-	return nil
+	*list = append(*list, *new(T))
+	item := &(*list)[len(*list)-1]
+	*of(item) = name
+	return item
 }

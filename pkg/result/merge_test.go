@@ -1,6 +1,7 @@
 package result
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -16,7 +17,7 @@ func split(t *testing.T, whole *Result, n int) []*Result {
 		p := &Result{
 			Head: whole.Head, Complete: true, End: whole.End + int64(i), Measured: &Counts{}, Outcome: Outcome{Success: true, Reason: "duration reached"},
 		}
-		p.RunID, p.Host.Name = string(rune('1'+i)), "host-"+string(rune('1'+i))
+		p.Shard, p.Host.Name = &Shard{i + 1, n}, "host-"+string(rune('1'+i))
 		p.Expected, p.Missing = new(uint64), new(uint64)
 		parts[i] = p
 	}
@@ -61,10 +62,10 @@ func split(t *testing.T, whole *Result, n int) []*Result {
 			}
 		}
 		for i, p := range parts {
-			require.NoError(t, p.Total.add(&rows[i].Counts))
+			p.Total.add(&rows[i].Counts)
 			if row.Phase != Warmup {
-				require.NoError(t, p.Measured.add(&rows[i].Counts))
-				require.NoError(t, p.Latencies.add(&rows[i].Latencies))
+				p.Measured.add(&rows[i].Counts)
+				p.Latencies.add(&rows[i].Latencies)
 			}
 			p.Rows = append(p.Rows, rows[i])
 		}
@@ -116,34 +117,26 @@ func TestMergeOfPartsIsTheWhole(t *testing.T) {
 	again, err := Merge(parts[4], parts[2], parts[0], parts[1], parts[3])
 	require.NoError(t, err)
 	require.Equal(t, asJSON(t, got), asJSON(t, again), "in whatever order")
-	pair, err := Merge(parts[0], parts[1])
-	require.NoError(t, err)
-	rest, err := Merge(parts[2:]...)
-	require.NoError(t, err)
-	again, err = Merge(pair, rest)
-	require.NoError(t, err)
-	require.Equal(t, asJSON(t, got.Latencies), asJSON(t, again.Latencies))
-	require.Equal(t, asJSON(t, got.Total), asJSON(t, again.Total))
 }
 
 // Runs that began seconds apart are aligned by the wall clock, also where a row is cut a little early or late.
 func TestMergeAligns(t *testing.T) {
 	t.Parallel()
-	part := func(id string, start, jitter int64, seconds int) *Result {
+	part := func(number int, start, jitter int64, seconds int) *Result {
 		r := &Result{Head: sampleHead(), Complete: true, Outcome: Outcome{Success: true}}
-		r.RunID, r.Start = id, sampleStart().UnixMicro()+start
+		r.Shard, r.Start = &Shard{number, 2}, sampleStart().UnixMicro()+start
 		last := int64(0)
 		for i := range seconds {
 			end := int64(i+1)*second + jitter*int64(1-2*(i%2))
 			r.Rows = append(r.Rows, Row{
 				Step: "load", Phase: Measure, Elapsed: end, Length: end - last, Time: r.Start + end, Counts: Counts{Producers: &Producers{Sent: 10}}, Disconnected: i,
-				Groups: []RowGroup{{Name: "of " + id, Counts: Counts{Producers: &Producers{Sent: 4}}}, {Name: "both", Counts: Counts{Producers: &Producers{Sent: 6}}}},
+				Groups: []RowGroup{{Name: fmt.Sprint("of ", number), Counts: Counts{Producers: &Producers{Sent: 4}}}, {Name: "both", Counts: Counts{Producers: &Producers{Sent: 6}}}},
 			})
 			last = end
 		}
 		return r
 	}
-	got, err := Merge(part("a", 0, 200_000, 5), part("b", 2_490_000, -200_000, 5))
+	got, err := Merge(part(1, 0, 200_000, 5), part(2, 2_490_000, -200_000, 5))
 	require.NoError(t, err)
 	var sent []uint64
 	for _, row := range got.Rows {
@@ -159,7 +152,7 @@ func TestMergeAligns(t *testing.T) {
 	for _, g := range got.Rows[2].Groups {
 		groups[g.Name] = g.Producers.Sent
 	}
-	require.Equal(t, map[string]uint64{"of a": 4, "of b": 4, "both": 12}, groups)
+	require.Equal(t, map[string]uint64{"of 1": 4, "of 2": 4, "both": 12}, groups)
 	require.Nil(t, got.Measured, "where one does not know it")
 }
 
@@ -170,11 +163,11 @@ func TestMergeAborted(t *testing.T) {
 		{Head: sampleHead(), Complete: true, Outcome: Outcome{Success: true}},
 		{Head: sampleHead(), Complete: true, Outcome: Outcome{Success: true, Aborted: true}},
 	}
-	parts[0].RunID, parts[1].RunID, parts[1].Host.Name = "a", "b", "other"
+	parts[0].Shard, parts[1].Shard, parts[1].Host.Name = &Shard{1, 2}, &Shard{2, 2}, "other"
 	got, err := Merge(parts...)
 	require.NoError(t, err)
 	require.True(t, got.Outcome.Aborted)
-	require.Equal(t, []string{"other: ended early by a threshold, so that a part of its load was not offered"}, got.Outcome.Warnings)
+	require.Equal(t, "other (shard 2): ended early by a threshold, so that a part of its load was not offered", got.Outcome.Warnings[0])
 }
 
 // Results that do not belong together are refused; a value that is not known of one is not known of all.
@@ -184,26 +177,26 @@ func TestMergeRefuses(t *testing.T) {
 	_, err := Merge()
 	require.ErrorIs(t, err, ErrUnlike)
 	_, err = Merge(a, b)
-	require.ErrorContains(t, err, "is there twice")
-	b.RunID = "2"
+	require.ErrorContains(t, err, "is not divided into shards")
+	a.Shard, b.Shard = &Shard{1, 3}, &Shard{1, 3}
+	_, err = Merge(a, b)
+	require.ErrorContains(t, err, "shard 1/3 is there twice")
+	b.Shard = &Shard{2, 3}
 	merged, err := Merge(a, b)
 	require.NoError(t, err)
-	require.EqualValues(t, 4, merged.Verification.Total.Lost)
+	require.Nil(t, merged.Verification)
 	require.EqualValues(t, 4, *merged.Missing)
 	require.Len(t, merged.Workers, 4)
 	require.Len(t, merged.Findings, 2)
 	require.EqualValues(t, 6, merged.Errors[0].Count)
 	require.EqualValues(t, 14, merged.Protocol["tx-checks"])
-	require.Equal(t, []string{"host-1: messages lost: 2", "host-1: messages lost: 2"}, merged.Outcome.Problems)
-	_, err = Merge(merged, a)
-	require.ErrorContains(t, err, "is there twice")
+	require.Equal(t, []string{"host-1 (shard 1): messages lost: 2", "host-1 (shard 2): messages lost: 2"}, merged.Outcome.Problems)
+	require.Equal(t, "shards are missing: 3/3", merged.Outcome.Warnings[len(merged.Outcome.Warnings)-1])
 
-	b.Verification.Known, b.Expected = false, nil
+	b.Expected = nil
 	merged, err = Merge(a, b)
 	require.NoError(t, err)
-	require.Nil(t, merged.Verification)
 	require.Nil(t, merged.Expected)
-	require.Contains(t, merged.Outcome.Warnings[0], "join the numbers with perfmq verify")
 
 	b.PlanHash = "other"
 	_, err = Merge(a, b)
@@ -212,7 +205,7 @@ func TestMergeRefuses(t *testing.T) {
 
 	// Rows without histograms: percentiles of the second are not known any more, all else is.
 	c := sample(t, 3, 2, 10)
-	c.RunID = "3"
+	c.Shard = &Shard{3, 3}
 	c.Rows[1] = *c.Rows[1].bare()
 	merged, err = Merge(a, c)
 	require.NoError(t, err)

@@ -48,6 +48,19 @@ func (l *Latencies) Metrics(into map[string]float64, leftOut func(latency string
 	}
 }
 
+// Metrics adds the lowest and highest rates, and the averages, by the names of metrics.
+func (f *Figures) Metrics(into map[string]float64) {
+	f.Averages.Metrics(into)
+	for name, rate := range map[string]*Extreme{
+		"completed.min": f.MinimumCompleted, "completed.max": f.MaximumCompleted,
+		"received.min": f.MinimumReceived, "received.max": f.MaximumReceived,
+	} {
+		if rate != nil {
+			into[name] = rate.PerSecond
+		}
+	}
+}
+
 // Metrics adds the averages and the share of missed messages, by the names of metrics.
 func (a *Averages) Metrics(into map[string]float64) {
 	for name, rate := range map[string]*float64{
@@ -62,7 +75,7 @@ func (a *Averages) Metrics(into map[string]float64) {
 	}
 }
 
-// Metrics returns the averages of the measured part and the latencies of messages due after the warm-up, by the names
+// Metrics returns the rates of the measured part and the latencies of messages due after the warm-up, by the names
 // of metrics: rates in messages per second, latencies in microseconds. What was not measured is missing.
 func (r *Result) Metrics() map[string]float64 {
 	all := map[string]float64{}

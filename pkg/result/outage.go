@@ -2,7 +2,6 @@ package result
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 )
 
@@ -85,25 +84,21 @@ func (o *Outage) Recovery() int64 {
 }
 
 // mergeOutages adds the outages that a part does not list.
-func (r *Result) mergeOutages(part *Result) (err error) {
-	if more := part.MoreOutages; more != nil && len(part.Parts) < 2 {
+func (r *Result) mergeOutages(part *Result) {
+	if more := part.MoreOutages; more != nil {
 		r.Outcome.Warnings = append(r.Outcome.Warnings, fmt.Sprintf("%s: %d outages are not listed, between the first and "+
 			"the last of %d", part.name(), more.Count, len(part.Outages)))
 	}
-	r.MoreOutages, err = addOutages(r.MoreOutages, part.MoreOutages)
-	return err
-}
-
-func addOutages(m, part *MoreOutages) (*MoreOutages, error) {
-	if m == nil || part == nil {
-		return cmp.Or(m, part), nil
+	m, more := r.MoreOutages, part.MoreOutages
+	if m == nil || more == nil {
+		r.MoreOutages = cmp.Or(m, more)
+		return
 	}
-	sum := *m
-	length := uint64(sum.Length)
-	err := errors.Join(addTo(&length, uint64(part.Length)), addTo(&sum.Count, part.Count),
-		addTo(&sum.InDoubt, part.InDoubt))
-	sum.Length, sum.Longest = int64(length), max(m.Longest, part.Longest)
-	return &sum, err
+	r.MoreOutages = &MoreOutages{
+		Count: m.Count + more.Count, InDoubt: m.InDoubt + more.InDoubt,
+		Length: m.Length, Longest: max(m.Longest, more.Longest),
+	}
+	addTo(&r.MoreOutages.Length, more.Length)
 }
 
 // Include raises the latencies to those of o.

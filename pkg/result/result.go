@@ -129,7 +129,7 @@ type Result struct {
 	// BrokerHosts are the figures of each host of the brokers, for a run with several hosts in a URL.
 	BrokerHosts []BrokerHost `json:"brokerHosts,omitempty"`
 	// BrokerHostSpreads tell how evenly messages are spread over these hosts.
-	BrokerHostSpreads []BrokerHostSpread `json:"brokerHostSpreads,omitempty"`
+	BrokerHostSpreads []Spread `json:"brokerHostSpreads,omitempty"`
 	// Errors are the failures by class, each with its first examples.
 	Errors []Failure `json:"errors,omitempty"`
 	// Findings are facts about the run that a reader should know.

@@ -1,7 +1,5 @@
 package result
 
-import "errors"
-
 // Sum is the result of a run so far, summed up from its rows during the run. It is not safe for concurrent use.
 type Sum struct {
 	result Result
@@ -13,19 +11,17 @@ func NewSum(head Head) *Sum {
 }
 
 // Add adds the next row of the run, with the histograms of its latencies.
-func (s *Sum) Add(row *Row) error {
-	if err := s.count(row); err != nil {
-		return err
-	}
+func (s *Sum) Add(row *Row) {
+	s.count(row)
 	if row.Phase == Warmup {
-		return nil
+		return
 	}
-	step := &s.result.Steps[len(s.result.Steps)-1]
-	return errors.Join(s.result.Latencies.add(&row.Latencies), step.Latencies.add(&row.Latencies))
+	s.result.Latencies.add(&row.Latencies)
+	s.result.Steps[len(s.result.Steps)-1].Latencies.add(&row.Latencies)
 }
 
 // count adds a row without its latencies.
-func (s *Sum) count(row *Row) error {
+func (s *Sum) count(row *Row) {
 	r := &s.result
 	if n := len(r.Steps); n == 0 || r.Steps[n-1].Name != row.Step {
 		r.Steps = append(r.Steps, Step{Name: row.Step, Start: max(0, row.Time-row.Length)})
@@ -33,14 +29,18 @@ func (s *Sum) count(row *Row) error {
 	step := &r.Steps[len(r.Steps)-1]
 	r.End, step.End = row.Time, row.Time
 	r.Tester.Cores, r.Tester.Memory = row.Tester.Cores, max(r.Tester.Memory, row.Tester.Memory)
-	return errors.Join(r.Total.add(&row.Counts), step.Counts.add(&row.Counts), r.Tester.add(&row.Tester))
+	r.Total.add(&row.Counts)
+	step.Counts.add(&row.Counts)
+	r.Tester.add(&row.Tester)
 }
 
 // Result returns the result so far, without rows. Add changes it.
 func (s *Sum) Result() *Result { return &s.result }
 
 // Add adds the figures of the same group elsewhere.
-func (g *Group) Add(other *Group) error {
-	return errors.Join(addTo(&g.Due, other.Due), g.Counts.add(&other.Counts), g.Measured.add(&other.Measured),
-		g.Latencies.add(&other.Latencies))
+func (g *Group) Add(other *Group) {
+	addTo(&g.Due, other.Due)
+	g.Counts.add(&other.Counts)
+	g.Measured.add(&other.Measured)
+	g.Latencies.add(&other.Latencies)
 }

@@ -1,7 +1,6 @@
 package result
 
 import (
-	"cmp"
 	"slices"
 )
 
@@ -10,7 +9,7 @@ func startsOf(results []*Result, clocks []*Clock) []int64 {
 	starts := make([]int64, len(results))
 	for i, r := range results {
 		starts[i] = r.Start
-		if clocks != nil && clocks[i] != nil {
+		if clocks[i] != nil {
 			starts[i] -= int64(clocks[i].Start.Ahead)
 		}
 	}
@@ -19,10 +18,12 @@ func startsOf(results []*Result, clocks []*Clock) []int64 {
 
 // onTimeLine returns the result with its times converted to the merged result: moments by the reference clock, which
 // its own clock is ahead of, and times since the earliest start of a load, which was before its own start by earlier.
-// Its rows and its parts do not change.
+// Its rows do not change, and its part keeps the times of its own clock.
 func (r *Result) onTimeLine(ahead, earlier int64) *Result {
 	c := *r
-	c.Parts = r.parts()
+	c.Parts = []Part{{
+		RunID: r.RunID, Host: r.Host, Start: r.Start, End: r.End, Shard: r.Shard, Thresholds: r.Thresholds,
+	}}
 	move := func(moment *int64) { *moment = max(0, *moment-ahead) }
 	move(&c.End)
 	c.Steps, c.Stalls, c.Outages = slices.Clone(r.Steps), slices.Clone(r.Stalls), slices.Clone(r.Outages)
@@ -64,11 +65,10 @@ func (r *Result) mergeOfHost(part *Result) {
 	r.BrokerSide = ofHost(r.BrokerSide, part.BrokerSide, part.name(), func(s *BrokerSide) *string { return &s.Host })
 }
 
-// ofHost appends items with the name of their host, unless they have one.
+// ofHost appends items with the name of their host.
 func ofHost[T any](to, from []T, host string, of func(*T) *string) []T {
 	for _, item := range from {
-		name := of(&item)
-		*name = cmp.Or(*name, host)
+		*of(&item) = host
 		to = append(to, item)
 	}
 	return to

@@ -58,20 +58,6 @@ func TestMergedTimes(t *testing.T) {
 	require.Equal(t, other.End, m.Parts[1].End)
 }
 
-// Runs of their own are told by one clock; only their starts differ.
-func TestMergedTimesOfRuns(t *testing.T) {
-	t.Parallel()
-	first, other := timed(1, 0, 0), timed(2, 0, 2_700_000)
-	first.Shard, other.Shard, other.RunID = nil, nil, "other"
-	m, err := Merge(other, first)
-	require.NoError(t, err)
-	require.Equal(t, first.Start, m.Start)
-	require.Equal(t, other.End, m.End)
-	require.Equal(t, other.Stalls[0].Time, m.Stalls[1].Time)
-	require.EqualValues(t, 4_700_000, m.Stalls[1].Elapsed)
-	require.EqualValues(t, 5_700_000, m.Outages[1].Elapsed)
-}
-
 // Clocks that cannot be are not known, and nothing is corrected by them: not even where bounds double with each host.
 func TestContradictingClocks(t *testing.T) {
 	t.Parallel()

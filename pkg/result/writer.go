@@ -173,9 +173,8 @@ func (w *Writer) write(row *Row) error {
 	if leftover == nil {
 		leftover = &Latencies{}
 	}
-	if err := errors.Join(w.pool.latencies.add(&row.Latencies), w.pool.leftover.add(leftover)); err != nil {
-		return err
-	}
+	w.pool.latencies.add(&row.Latencies)
+	w.pool.leftover.add(leftover)
 	lines, err := w.encodePool()
 	if err != nil {
 		return err

@@ -1,0 +1,317 @@
+package merge
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// Times are microseconds.
+const (
+	second = 1_000_000
+	// fullSecond is the length from which a row counts as a full second, and enoughSeconds how many there must be for the
+	// lowest or highest rate to mean anything: as in a run.
+	fullSecond    = second * 7 / 10
+	enoughSeconds = 3
+	// jitter is by how much rows of several hosts end apart although they are of one second.
+	jitter = second / 10
+
+	// The share of the measured time in which all parts must have measured for their rates to add up: of the longest time
+	// of a part, and, in a step that each part ends by itself, of the shortest. A time below shortTime is not judged.
+	enoughTogether = 0.9
+	enoughByItself = 0.5
+	shortTime      = 3 * second
+)
+
+// counter returns the counts of a row that matter: all, or those of a group; nil if there are none.
+type counter func(*result.Row) *result.Counts
+
+// span is a time.
+type span struct{ from, to int64 }
+
+func (s span) length() int64 { return max(0, s.to-s.from) }
+
+// spanOf returns the time of a row of a load that began at start.
+func spanOf(row *result.Row, start int64) span {
+	return span{start + row.Elapsed - row.Length, start + row.Elapsed}
+}
+
+// flow are the messages of a time.
+type flow struct {
+	producing, consuming                                     bool
+	covered                                                  int64 // how much of the time was measured
+	sent, completed, received, completedBytes, receivedBytes float64
+}
+
+// add adds the messages of a part in a time, as far as it measured the step then. A row is even in itself.
+func (f *flow) add(part *result.Result, start int64, step string, t span, of counter) {
+	first := sort.Search(len(part.Rows), func(i int) bool { return start+part.Rows[i].Elapsed > t.from })
+	for i := first; i < len(part.Rows); i++ {
+		row := &part.Rows[i]
+		at := spanOf(row, start)
+		if at.from >= t.to {
+			break
+		}
+		within := min(at.to, t.to) - max(at.from, t.from)
+		if row.Phase != result.Measure || row.Step != step || within <= 0 {
+			continue
+		}
+		f.covered += within
+		c := of(row)
+		if c == nil {
+			continue
+		}
+		share := float64(within) / float64(row.Length)
+		if p := c.Producers; p != nil {
+			f.producing = true
+			f.sent += share * float64(p.Sent)
+			f.completed += share * float64(p.Completed)
+			f.completedBytes += share * float64(p.CompletedBytes)
+		}
+		if c := c.Consumers; c != nil {
+			f.consuming = true
+			f.received += share * float64(c.Received)
+			f.receivedBytes += share * float64(c.ReceivedBytes)
+		}
+	}
+}
+
+// extremes are the lowest and the highest of some rates.
+type extremes struct {
+	n               int
+	lowest, highest *result.Extreme
+}
+
+func (e *extremes) add(n int, lowest, highest *result.Extreme) {
+	e.n += n
+	if e.lowest == nil || lowest.PerSecond < e.lowest.PerSecond {
+		e.lowest = lowest
+	}
+	if e.highest == nil || highest.PerSecond > e.highest.PerSecond {
+		e.highest = highest
+	}
+}
+
+// rates are the messages of all parts in the time in which all of them measured. Rates of other times do not add up.
+type rates struct {
+	span  int64   // that time
+	share float64 // of the measured time; of several steps, the lowest one
+	apart bool    // that is too little for a rate of all parts
+	flow
+	completions, receipts extremes
+}
+
+// ofStep returns the rates of a step. A step without a duration ends when its messages are sent or read, at each part
+// for itself: its time lasts from the first start to the last end, as that of one process does.
+func (s *shards) ofStep(step *plannedStep, of counter) (r rates) {
+	common, whole := span{0, math.MaxInt64}, span{math.MaxInt64, 0}
+	shortest, longest := int64(math.MaxInt64), int64(0)
+	for i, p := range s.parts {
+		t := span{math.MaxInt64, 0}
+		for k := range p.Rows {
+			if row := &p.Rows[k]; row.Phase == result.Measure && row.Step == step.Name {
+				at := spanOf(row, s.starts[i])
+				t = span{min(t.from, at.from), max(t.to, at.to)}
+			}
+		}
+		shortest, longest = min(shortest, t.length()), max(longest, t.length())
+		common = span{max(common.from, t.from), min(common.to, t.to)}
+		whole = span{min(whole.from, t.from), max(whole.to, t.to)}
+	}
+	together, most, enough := common.length(), longest, enoughTogether
+	if step.Duration == "" {
+		most, enough, common = shortest, enoughByItself, whole
+	}
+	r.share, r.span = 1, common.length()
+	if together < most {
+		r.share = float64(together) / float64(most)
+	}
+	r.apart = most >= shortTime && r.share < enough
+	for i, p := range s.parts {
+		r.add(p, s.starts[i], step.Name, common, of)
+	}
+	s.extremes(&r, step, of)
+	return r
+}
+
+// extremes adds the lowest and highest rates of the seconds in which all parts measured, those of the first part.
+// Receiving counts from the first second at whose start something had been received and, of a backlog, until the second
+// of the last message.
+func (s *shards) extremes(r *rates, step *plannedStep, of counter) {
+	first, last := s.receiving(step.Name, of)
+	var completed, received extremes
+	for i := range s.parts[0].Rows {
+		row := &s.parts[0].Rows[i]
+		if row.Phase != result.Measure || row.Step != step.Name || row.Length < fullSecond {
+			continue
+		}
+		t := spanOf(row, s.starts[0])
+		c := &result.Extreme{Time: t.to, Elapsed: t.to - slices.Min(s.starts)}
+		came := *c
+		if !s.perSecond(step.Name, t, of, c, &came) {
+			continue
+		}
+		if r.producing {
+			completed.add(1, c, c)
+		}
+		if t.from+jitter >= first && (!step.reads() || t.to <= last+jitter) {
+			received.add(1, &came, &came)
+		}
+	}
+	if completed.n >= enoughSeconds {
+		r.completions = completed
+	}
+	if received.n >= enoughSeconds {
+		r.receipts = received
+	}
+}
+
+// perSecond sets the rates of all parts in a second. It is false if a part did not measure for most of it.
+func (s *shards) perSecond(step string, t span, of counter, completed, received *result.Extreme) bool {
+	for i, p := range s.parts {
+		var f flow
+		f.add(p, s.starts[i], step, t, of)
+		if f.covered < t.length()*7/10 {
+			return false
+		}
+		completed.PerSecond += f.completed * second / float64(f.covered)
+		received.PerSecond += f.received * second / float64(f.covered)
+	}
+	return true
+}
+
+// receiving returns when the first row of a step with a message received ended, and when the last one began.
+func (s *shards) receiving(step string, of counter) (first, last int64) {
+	first = math.MaxInt64 - second
+	for i, p := range s.parts {
+		for k := range p.Rows {
+			row := &p.Rows[k]
+			c := of(row)
+			if row.Step == step && c != nil && c.Consumers != nil && c.Consumers.Received > 0 {
+				at := spanOf(row, s.starts[i])
+				first, last = min(first, at.to), max(last, at.from)
+			}
+		}
+	}
+	return first, last
+}
+
+// figures returns the rates of steps, or of a group in them, and of how much of the time they are. Rates are missing if
+// the parts did not measure together.
+func (s *shards) figures(steps []plannedStep, group string) (*result.Figures, rates) {
+	all := rates{share: 1}
+	for i := range steps {
+		step := &steps[i]
+		of := step.counter(group)
+		if of == nil {
+			continue
+		}
+		r := s.ofStep(step, of)
+		all.span, all.share, all.apart = all.span+r.span, min(all.share, r.share), all.apart || r.apart
+		all.producing, all.consuming = all.producing || r.producing, all.consuming || r.consuming
+		all.sent, all.completed, all.completedBytes = all.sent+r.sent, all.completed+r.completed,
+			all.completedBytes+r.completedBytes
+		all.received, all.receivedBytes = all.received+r.received, all.receivedBytes+r.receivedBytes
+		produces, consumes := step.roles(group) // each side over the steps in which it takes part
+		if e := &r.completions; produces && e.n > 0 {
+			all.completions.add(e.n, e.lowest, e.highest)
+		}
+		if e := &r.receipts; consumes && e.n > 0 {
+			all.receipts.add(e.n, e.lowest, e.highest)
+		}
+	}
+	f := &result.Figures{Span: all.span}
+	if all.apart || all.span == 0 {
+		return f, all
+	}
+	average := func(known bool, n float64) *float64 {
+		if n *= second / float64(all.span); !known {
+			return nil
+		}
+		return &n
+	}
+	f.Averages = result.Averages{
+		Sent: average(all.producing, all.sent), Completed: average(all.producing, all.completed),
+		Received:       average(all.consuming, all.received),
+		CompletedBytes: average(all.producing, all.completedBytes), ReceivedBytes: average(all.consuming, all.receivedBytes),
+	}
+	f.MinimumCompleted, f.MaximumCompleted = all.completions.lowest, all.completions.highest
+	f.MinimumReceived, f.MaximumReceived = all.receipts.lowest, all.receipts.highest
+	return f, all
+}
+
+// setFigures sets the figures of the run and its steps. It is a problem if the parts did not measure together, unless a
+// part was ended early.
+func (s *shards) setFigures() {
+	m := s.merged
+	m.Figures, _ = s.sum(s.plan.Steps, func(r *result.Result) *result.Figures { return r.Figures })
+	for i := range s.plan.Steps {
+		name := s.plan.Steps[i].Name
+		at := stepOf(m, name)
+		if at == nil {
+			continue
+		}
+		var r rates
+		at.Figures, r = s.sum(s.plan.Steps[i:i+1], func(r *result.Result) *result.Figures {
+			if at := stepOf(r, name); at != nil {
+				return at.Figures
+			}
+			return nil
+		})
+		s.apart = s.apart || r.apart
+		if !r.apart || at.Figures != nil && at.Figures.Since != nil {
+			continue
+		}
+		text := fmt.Sprintf("step %s: the parts measured together for only %.1f%% of their time: their rates do not "+
+			"add up and are not known", name, 100*r.share)
+		if o := &m.Outcome; o.Aborted || o.Interrupted {
+			o.Warnings = append(o.Warnings, text)
+		} else {
+			fail(m, text)
+		}
+	}
+}
+
+// sum returns the figures of steps, with the sums of those that parts have; nil if a part does not know its own.
+func (s *shards) sum(steps []plannedStep, of func(*result.Result) *result.Figures) (*result.Figures, rates) {
+	f, r := s.figures(steps, "")
+	f.Offered, f.Due, f.Unsent = new(float64), new(uint64), new(uint64)
+	backlog := true
+	for _, p := range s.parts {
+		own := of(p)
+		if own == nil {
+			return nil, r
+		}
+		f.Offered = result.AddKnown(f.Offered, own.Offered)
+		f.Due, f.Unsent = result.AddKnown(f.Due, own.Due), result.AddKnown(f.Unsent, own.Unsent)
+		backlog = backlog && own.Since != nil
+	}
+	if backlog {
+		s.readBacklog(f, of)
+	}
+	return f, r
+}
+
+// readBacklog sets the rates of a backlog: those from its first message to its last.
+func (s *shards) readBacklog(f *result.Figures, of func(*result.Result) *result.Figures) {
+	t := span{math.MaxInt64, 0}
+	var received, bytes float64
+	for i, p := range s.parts {
+		own := of(p)
+		since := s.starts[i] + *own.Since
+		t = span{min(t.from, since), max(t.to, since+own.Span)}
+		received += *cmp.Or(own.Received, new(float64)) * float64(own.Span)
+		bytes += *cmp.Or(own.ReceivedBytes, new(float64)) * float64(own.Span)
+	}
+	since := t.from - slices.Min(s.starts)
+	f.Since, f.Span = &since, t.length()
+	f.Sent, f.Completed, f.CompletedBytes, f.Received, f.ReceivedBytes = nil, nil, nil, nil, nil
+	if f.Span > 0 {
+		received, bytes = received/float64(f.Span), bytes/float64(f.Span)
+		f.Received, f.ReceivedBytes = &received, &bytes
+	}
+}
