@@ -650,7 +650,7 @@ func TestBacklogOfSteps(t *testing.T) {
 			s.step("good", warm, s.senders("senders", paced("50")), s.readers("readers", nil))
 			s.step("bad", warm, s.senders("senders", paced("200")), s.readers("slow", works))
 			s.step("rest", drainedStep, s.readers("readers", nil))
-		}, []string{"step bad: received is below completed: the backlog grew by 100 msg/s, by "}},
+		}, []string{"step bad: received is below completed: when the load ended, "}},
 	} {
 		inBubble(t, tt.name, func(t *testing.T) {
 			s := newScenario(mem.New().Factory(), false)
@@ -660,8 +660,7 @@ func TestBacklogOfSteps(t *testing.T) {
 			require.True(t, sum.Success, "%q", sum.Problems())
 			var texts []string
 			for _, f := range sum.Findings {
-				require.False(t, f.Kind == "queueing" && len(tt.want) == 0, f.Text)
-				if f.Kind == "backlog" || f.Kind == "backlog-grew" || f.Kind == "received-elsewhere" {
+				if f.Kind == "backlog-grew" {
 					require.NotEmpty(t, f.Subject)
 					texts = append(texts, f.Text)
 				}

@@ -246,40 +246,10 @@ var kinds = []Kind{
 			"group a, broker b`",
 	},
 	{
-		"queueing", result.Note,
-		"transfer p99 is %dx ack p99 (%s, %s): messages queue in the broker",
-		"how many times the 99th percentile of ack that of transfer is (10 or more)",
-	},
-	{
-		"late-sends-waited", result.Note,
-		"response p99 is %dx ack p99 (%s, %s): due messages waited to be sent, for the broker or --max-pending",
-		"how many times the 99th percentile of ack that of response is (2 or more)",
-	},
-	{
-		"received-elsewhere", result.Note,
-		"received is below completed by %d messages, but the messages received had not waited: another program received " +
-			"the others, or the broker dropped them",
-		"messages",
-	},
-	{
 		"backlog-grew", result.Note,
-		"received is below completed: the backlog grew by %.0f msg/s, by %d messages in all",
-		"messages by which the backlog grew steadily in the measured part (of several steps: of each)",
-	},
-	{
-		"backlog", result.Note,
-		"received is below completed: when the load ended, %d messages more waited than when the measured part began",
-		"messages by which the backlog grew at once",
-	},
-	{
-		"uneven-consumers", result.Note,
-		"%d of %d consumers got less than a quarter of what the others got: %s at least, %s at most",
-		"consumers of a group",
-	},
-	{
-		"uneven-producers", result.Note,
-		"%d of %d producers sent less than a quarter of what the others sent: %s at least, %s at most",
-		"producers of a group",
+		"received is below completed: when the load ended, %d messages more waited at the broker, or had gone elsewhere, " +
+			"than when the measured part began",
+		"messages, at a step of several",
 	},
 	{result.RowsMissing, result.Warning, "%s", "rows, or intervals of `--json`, could not be written"},
 }
