@@ -29,8 +29,8 @@ const failoverScheme = "failover:"
 const (
 	failoverExample = "write it as 'failover:(tcp://HOST:PORT,tcp://HOST:PORT)?randomize=false', in quotes"
 	failoverHint    = "known are randomize and useExponentialBackOff (true or false), initialReconnectDelay, " +
-		"maxReconnectDelay and timeout (1 to 86400000 ms; timeout also -1 or 0 for ever), backOffMultiplier and " +
-		"reconnectDelayExponent (1 to 1000), maxReconnectAttempts (0 for none, -1 for any number); jms.* and wireFormat.* " +
+		"maxReconnectDelay (1 to 86400000 ms), timeout (-1 or 0), backOffMultiplier and reconnectDelayExponent " +
+		"(1 to 1000), maxReconnectAttempts (0 for none, -1 for any number); jms.* and wireFormat.* " +
 		"are ignored; --wait-for-broker TIME bounds the attempts at the start"
 )
 
@@ -140,8 +140,8 @@ func (f *failover) parameters(query string) error {
 		case "maxReconnectDelay":
 			f.backoff.Longest, err = milliseconds(value)
 		case "timeout":
-			if value != "-1" && value != "0" {
-				f.backoff.Patience, err = milliseconds(value)
+			if value != "-1" && value != "0" { // these wait without limit, as perfmq does
+				err = errFailoverRange
 			}
 		case "backOffMultiplier", "reconnectDelayExponent":
 			f.backoff.Multiplier, err = strconv.ParseFloat(value, 64)

@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
@@ -89,18 +88,6 @@ func (r *run) closed(u *use) {
 	for _, c := range u.consumers {
 		c.add(c.driver)
 		c.driver = nil
-	}
-}
-
-// add adds the counters and waits of a closed connection.
-func (c *connections) add(worker any) {
-	if counting, ok := worker.(driver.Counting); ok {
-		c.counters = stats.AddCounters(c.counters, counting.Counters())
-	}
-	if waiter, ok := worker.(driver.Waiter); ok {
-		waits := waiter.Waits()
-		c.denied += waits.Credit.Times
-		c.socketWaits += waits.Socket.Times
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/result"
@@ -34,66 +33,18 @@ func (r *run) commandsBefore(ctx context.Context, stop <-chan struct{}) error {
 	})
 }
 
-// acceptedAfterCommand tells the last command before the present step how long after its begin the brokers accepted
-// their first worker: the last of the brokers that perfmq waited for, or the first of all if none was waited for.
+// accept notes that a broker has accepted a worker.
+func (s *step) accept() {
+	now := time.Now()
+	s.accepted.CompareAndSwap(nil, &now)
+}
+
+// acceptedAfterCommand adds how long after the begin of the last command before the present step the brokers accepted
+// its first worker, or the first one after the last attempt that failed.
 func (r *run) acceptedAfterCommand() {
-	if at := r.step.acceptances.last(); len(r.step.plan.Before) > 0 && !at.IsZero() {
+	if at := r.step.accepted.Load(); len(r.step.plan.Before) > 0 && at != nil {
 		r.commands[len(r.commands)-1].Accepted = at.Sub(r.step.commanded).Microseconds()
 	}
-}
-
-// acceptances are the moments at which the brokers of a step accepted their first worker.
-type acceptances struct {
-	mu      sync.Mutex
-	brokers []*acceptance
-}
-
-type acceptance struct {
-	endpoint *Endpoint
-	waited   bool      // an attempt failed
-	at       time.Time // zero before the first worker
-}
-
-func (a *acceptances) of(e *Endpoint) *acceptance {
-	i := slices.IndexFunc(a.brokers, func(b *acceptance) bool { return b.endpoint.Same(e.Broker) })
-	if i < 0 {
-		i, a.brokers = len(a.brokers), append(a.brokers, &acceptance{endpoint: e})
-	}
-	return a.brokers[i]
-}
-
-// refused notes a failed attempt.
-func (a *acceptances) refused(e *Endpoint) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.of(e).waited = true
-}
-
-// accepted notes an open worker.
-func (a *acceptances) accepted(e *Endpoint) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if b := a.of(e); b.at.IsZero() {
-		b.at = time.Now()
-	}
-}
-
-func (a *acceptances) last() time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var first, last time.Time
-	for _, b := range a.brokers {
-		if first.IsZero() || b.at.Before(first) {
-			first = b.at
-		}
-		if b.waited && b.at.After(last) {
-			last = b.at
-		}
-	}
-	if last.IsZero() {
-		return first
-	}
-	return last
 }
 
 // commandsAfter runs the commands after the present step, if it had its load. The first failure ends the run, unless it

@@ -357,11 +357,12 @@ func (r *run) watch() {
 		w := stats.Worker{
 			Name: name, Group: group, Broker: broker.Name, Site: broker.Site,
 			Destination: destination.String(), Closed: worker == nil, Openings: c.opened,
-			Before: c.counters, Denied: c.denied,
-			SocketWaits: c.socketWaits,
+			Before: c.counters, Denied: c.waits.Credit.Times, SocketWaits: c.waits.Socket.Times,
 		}
 		w.Counters, _ = worker.(driver.Counting)
-		w.Waits, _ = worker.(driver.Waiter)
+		if l, ok := worker.(interface{ waits() bool }); !ok || l.waits() {
+			w.Waits, _ = worker.(driver.Waiter)
+		}
 		if len(broker.Hosts) > 1 {
 			w.Host = c.stays.present
 		}

@@ -67,12 +67,9 @@ type consumer struct {
 
 // connections sums up the connections of a worker.
 type connections struct {
-	opened   int
-	counters []driver.Counter // the protocol's, of closed connections
-	denied   uint64           // waits for credit of closed connections
-
-	stays       stays  // at hosts
-	socketWaits uint64 // waits for the network of closed connections
+	past
+	opened int
+	stays  stays // at hosts
 }
 
 // openDriver is a driver that groups share.

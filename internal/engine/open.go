@@ -73,45 +73,40 @@ func (r *run) open(ctx context.Context) error {
 func (r *run) openConsumer(ctx context.Context, g *plan.Group, c *consumer) error {
 	spec, e := c.spec, r.readsFrom(g)
 	c.kept = spec.Durable && !spec.KeepSubscription && r.returns(g)
-	spec.KeepSubscription = spec.KeepSubscription || c.kept
-	connect := func(ctx context.Context, order []int) (driver.Consumer, error) {
-		spec := spec
+	last := spec
+	last.KeepSubscription = spec.KeepSubscription || c.kept
+	spec.KeepSubscription = last.KeepSubscription || g.Reconnect && spec.Durable // only its last connection removes it
+	connect := func(ctx context.Context, spec driver.ConsumerSpec, order []int) (driver.Consumer, error) {
 		spec.Connection.Order = order
 		return r.driver(e).Consumer(ctx, spec)
 	}
-	remove := g.Reconnect && spec.Durable && !spec.KeepSubscription
-	if remove { // only its last connection removes the subscription
-		spec.KeepSubscription = true
-	}
+	arrived := func(now driver.Consumer) { c.stays.arrived(now, e, spec.Connection.Key, c.rec.HostCounts) }
 	opened, err := openAt(ctx, r, e, func(ctx context.Context) (driver.Consumer, error) {
-		return connect(ctx, spec.Connection.Order)
+		return connect(ctx, spec, spec.Connection.Order)
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.spec.Name, err)
 	}
-	c.stays.arrived(opened, e, spec.Connection.Key, c.rec.HostCounts)
-	r.step.acceptances.accepted(e)
+	arrived(opened)
+	r.step.accept()
 	if g.Reconnect {
-		l := newLink(r, c.spec.Name, false, g, e, opened)
-		l.order = func() []int { return c.stays.orderAfter(g, e) }
+		l := newLink(r, c.spec.Name, false, g, e, &c.stays, opened)
 		l.open = func(ctx context.Context, order []int) (driver.Consumer, func(), error) {
 			now, err := opening(ctx, e, func(ctx context.Context) (driver.Consumer, error) {
-				return connect(ctx, order)
+				return connect(ctx, spec, order)
 			})
-			return now, func() { c.stays.arrived(now, e, spec.Connection.Key, c.rec.HostCounts) }, err
+			return now, func() { arrived(now) }, err
 		}
-		if remove {
+		if spec.KeepSubscription != last.KeepSubscription {
 			l.remove = func(ctx context.Context) error {
-				last := spec
-				last.KeepSubscription, last.Connection.Order = false, c.stays.orderAt(e)
-				c, err := r.driver(e).Consumer(ctx, last)
+				c, err := connect(ctx, last, c.stays.orderAt(e))
 				if err == nil {
 					err = c.Close(ctx)
 				}
 				return err
 			}
 		}
-		opened = newReconnectingConsumer(l)
+		opened = &reconnectingConsumer{l}
 	}
 	c.driver, c.ended, c.load = opened, nil, nil
 	c.opened++
@@ -125,6 +120,7 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 		spec.Connection.Order = order
 		return r.driver(e).Producer(ctx, spec, done)
 	}
+	arrived := func(now driver.Producer) { p.stays.arrived(now, e, spec.Connection.Key, p.rec.HostCounts) }
 	var done driver.Completions = p.load
 	last := &watchedEnds{to: p.load} // of the present connection
 	if g.Reconnect {
@@ -134,13 +130,12 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 		return connect(ctx, spec.Connection.Order, done)
 	})
 	if err != nil {
-		return fmt.Errorf("%s: %w", p.spec.Name, err)
+		return fmt.Errorf("%s: %w", spec.Name, err)
 	}
-	p.stays.arrived(opened, e, spec.Connection.Key, p.rec.HostCounts)
-	r.step.acceptances.accepted(e)
+	arrived(opened)
+	r.step.accept()
 	if g.Reconnect {
-		l := newLink(r, spec.Name, true, g, e, opened)
-		l.order = func() []int { return p.stays.orderAfter(g, e) }
+		l := newLink(r, spec.Name, true, g, e, &p.stays, opened)
 		l.open = func(ctx context.Context, order []int) (driver.Producer, func(), error) {
 			ends := &watchedEnds{link: l, to: p.load}
 			now, err := opening(ctx, e, func(ctx context.Context) (driver.Producer, error) {
@@ -150,11 +145,11 @@ func (r *run) openProducer(ctx context.Context, g *plan.Group, p *producer) erro
 				last.outage = l.outage
 				last.late.Store(true)
 				last = ends
-				p.stays.arrived(now, e, spec.Connection.Key, p.rec.HostCounts)
+				arrived(now)
 			}, err
 		}
 		last.link = l
-		opened = newReconnectingProducer(l, p.load)
+		opened = &reconnectingProducer{link: l, load: p.load, present: opened, news: func() {}}
 	}
 	p.driver, p.ended = opened, nil
 	p.opened++
@@ -211,7 +206,7 @@ func openAt[T any](ctx context.Context, r *run, e *Endpoint, f func(context.Cont
 		if err == nil || !unreachable(err) || !time.Now().Add(retryInterval).Before(deadline) {
 			return opened, err
 		}
-		r.step.acceptances.refused(e)
+		r.step.accepted.Store(nil)
 		timer := time.NewTimer(retryInterval)
 		select {
 		case <-timer.C:

@@ -113,69 +113,6 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// TestPatience: while there is no connection, a message fails each time that its patience ends, and the load goes on
-// after the outage.
-func TestPatience(t *testing.T) {
-	for name, edit := range map[string]func(*flat){
-		"open loop":   func(p *flat) { p.Rate = rate("100") },
-		"closed loop": func(p *flat) { p.MaxPending = 3 },
-	} {
-		inBubble(t, name, func(t *testing.T) {
-			b := broker(t, func(o *mem.Options) { o.Latency = 3 * time.Millisecond })
-			line := b.Line()
-			p := newPlan(b.Factory(), func(p *flat) {
-				through(p, line)
-				verified(p)
-				p.Reconnect, p.Duration, p.MaxPending = true, 20*time.Second, 1000
-				edit(p)
-				p.Backoff = plan.Backoff{
-					First: 100 * time.Millisecond, Longest: 100 * time.Millisecond, Multiplier: 1, Patience: time.Second,
-				}
-			})
-			time.AfterFunc(2*time.Second, line.Cut)
-			time.AfterFunc(11500*time.Millisecond, line.Restore)
-			s, _ := run(t, p, nil)
-			require.EqualValues(t, 9, s.Total[result.Failed], "one at the end of each second of the outage")
-			require.Len(t, s.Outages, 1)
-			require.Equal(t, s.Total[result.Sent], s.Total[result.Completed]+s.Total[result.Failed]+s.Total[result.Unconfirmed])
-			require.Greater(t, s.Outages[0].Length(), 9400*time.Millisecond)
-			if !p.Rate.IsZero() {
-				require.EqualValues(t, 2000, s.Total[result.Sent])
-			}
-			v := s.Verification.Total
-			require.Zero(t, v.Lost+v.Left+v.Damaged)
-			require.Equal(t, b.Stats().Stored, v.Received+b.Stats().Purged, "a message that failed has not left the tester")
-		})
-	}
-}
-
-// TestPatienceOverSteps: an outage in which a step ends and another begins is one, and its attempts go on in that step.
-func TestPatienceOverSteps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := broker(t, nil)
-		line := b.Line()
-		s := newScenario(b.Factory(), false)
-		s.endpoint.URL = line.URL()
-		senders := s.senders("senders", func(g *plan.Group) {
-			g.Reconnect, g.Rate = true, rate("50")
-			g.Backoff = plan.Backoff{
-				First: 100 * time.Millisecond, Longest: 100 * time.Millisecond, Multiplier: 1, Patience: 1500 * time.Millisecond,
-			}
-		})
-		lasting := func(p *plan.Step) { p.Duration = 4 * time.Second }
-		s.step("one", lasting, senders)
-		s.step("two", lasting, senders)
-		time.AfterFunc(2*time.Second, line.Cut)
-		time.AfterFunc(6*time.Second, line.Restore)
-		sum := s.run(t, nil)
-		require.Len(t, sum.Outages, 1)
-		require.EqualValues(t, 2, sum.Total[result.Failed], "one in each step")
-		require.Equal(t, sum.Total[result.Sent], sum.Total[result.Completed]+sum.Total[result.Failed]+sum.Total[result.Unconfirmed])
-		require.Greater(t, sum.Outages[0].Length(), 3900*time.Millisecond)
-		require.Greater(t, sum.Steps[1].Total[result.Completed], uint64(190), "the rate is caught up")
-	})
-}
-
 // TestLatencyAroundOutages: the worst latencies of an outage are those that the broker made, and not those of the rest of
 // the load.
 func TestLatencyAroundOutages(t *testing.T) {
@@ -424,20 +361,16 @@ func (p *partingProducer) Close(ctx context.Context) error {
 // TestLostAtTheEnd: a run that ends while a lost connection is being closed waits for that, so that its messages have an
 // end.
 func TestLostAtTheEnd(t *testing.T) {
-	for _, patience := range []time.Duration{0, 500 * time.Millisecond} {
-		synctest.Test(t, func(t *testing.T) {
-			s, _ := run(t, newPlan(parting(broker(t, nil), 200, 2400*time.Millisecond), func(p *flat) {
-				p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = 2*time.Second, 2*time.Second
-				p.Reconnect, p.Rate, p.Duration, p.MaxPending, p.DrainTimeout = true, rate("100"), 2*time.Second, 10, 100*time.Millisecond
-				p.Backoff = plan.Probing(0)
-				p.Backoff.Patience = patience
-			}), nil)
-			require.False(t, s.Success)
-			require.Empty(t, s.LeftBehind)
-			require.EqualValues(t, 1, s.Total[result.Unconfirmed])
-			require.NotContains(t, strings.Join(s.Problems(), "\n"), "of unknown end")
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := run(t, newPlan(parting(broker(t, nil), 200, 2400*time.Millisecond), func(p *flat) {
+			p.Producer.ConnectTimeout, p.Consumer.ConnectTimeout = 2*time.Second, 2*time.Second
+			p.Reconnect, p.Rate, p.Duration, p.MaxPending, p.DrainTimeout = true, rate("100"), 2*time.Second, 10, 100*time.Millisecond
+		}), nil)
+		require.False(t, s.Success)
+		require.Empty(t, s.LeftBehind)
+		require.EqualValues(t, 1, s.Total[result.Unconfirmed])
+		require.NotContains(t, strings.Join(s.Problems(), "\n"), "of unknown end")
+	})
 }
 
 // TestOutagesThatAbort: a demand on outages ends the run as soon as it cannot be kept any more, also while one lasts.

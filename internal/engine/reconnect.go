@@ -35,15 +35,13 @@ type link[T worked] struct {
 	outage  int                         // in which the connection was lost last; of the worker's goroutine
 	remove  func(context.Context) error // removes the worker's remains at the broker; nil if there are none
 
-	mu       sync.Mutex
-	now      T         // the last connection
-	opened   time.Time // when
-	lost     bool      // now is closed or closing
-	added    bool      // the waits of now are in waits
-	done     bool      // the worker needs no connection any more
-	ended    bool      // Close was called: no more connections
-	waits    driver.Waits
-	counters []driver.Counter // of the connections before
+	mu     sync.Mutex
+	now    T         // the last connection
+	opened time.Time // when
+	lost   bool      // now is closed or closing
+	done   bool      // the worker needs no connection any more
+	ended  bool      // Close was called: no more connections
+	before past      // the connections before now
 
 	silent atomic.Bool // the present connection has had no confirmation or receipt yet
 }
@@ -51,17 +49,19 @@ type link[T worked] struct {
 // worked is the common part of a driver's producers and consumers.
 type worked interface{ Close(context.Context) error }
 
-func newLink[T worked](r *run, name string, produces bool, g *plan.Group, e *Endpoint, opened T) *link[T] {
+func newLink[T worked](
+	r *run, name string, produces bool, g *plan.Group, e *Endpoint, stays *stays, opened T,
+) *link[T] {
 	l := &link[T]{
 		name: name, produces: produces, timeout: g.ReconnectTimeout, backoff: g.Probing(),
-		closing: min(e.ConnectTimeout, closeTimeout),
+		order: func() []int { return stays.orderAfter(g, e) }, closing: min(e.ConnectTimeout, closeTimeout),
 		outages: r.outages, hosts: &r.probed, url: e.URL, down: driver.NewMeter(), now: opened, opened: time.Now(),
 	}
 	l.silent.Store(true)
 	return l
 }
 
-// current returns the present connection. Only the worker's goroutine calls it.
+// current returns the present connection, or the last one.
 func (l *link[T]) current() T {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -204,15 +204,6 @@ func (l *link[T]) drop(ctx context.Context) {
 	old := l.now
 	l.mu.Unlock()
 	l.shut(ctx, old)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.added { // by an earlier step
-		return
-	}
-	l.added = true
-	if waiter, ok := any(old).(driver.Waiter); ok {
-		l.waits = addWaits(l.waits, waiter.Waits())
-	}
 }
 
 // take makes a new connection the present one.
@@ -223,10 +214,8 @@ func (l *link[T]) take(ctx context.Context, o opened[T]) error {
 		l.shut(ctx, o.worker)
 		return errEnded
 	}
-	if counting, ok := any(l.now).(driver.Counting); ok { // only now: the new connection may have taken over from it
-		l.counters = stats.AddCounters(l.counters, counting.Counters())
-	}
-	l.now, l.lost, l.added, l.opened = o.worker, false, false, time.Now()
+	l.before.add(l.now) // only now: the new connection may have taken over from it
+	l.now, l.lost, l.opened = o.worker, false, time.Now()
 	l.silent.Store(true)
 	l.mu.Unlock()
 	o.use()
@@ -294,13 +283,22 @@ func (l *link[T]) settled(ctx context.Context) error {
 
 // Counters implements [driver.Counting].
 func (l *link[T]) Counters() []driver.Counter {
+	return l.sums().counters
+}
+
+// sums returns the sums of all connections.
+func (l *link[T]) sums() past {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	counting, ok := any(l.now).(driver.Counting)
-	if !ok {
-		return slices.Clone(l.counters)
-	}
-	return stats.AddCounters(slices.Clone(l.counters), counting.Counters())
+	all := past{slices.Clone(l.before.counters), l.before.waits}
+	all.add(l.now)
+	return all
+}
+
+// waits tells whether the connections are driver.Waiters.
+func (l *link[T]) waits() bool {
+	_, ok := any(l.current()).(driver.Waiter)
+	return ok
 }
 
 // finish sets whether the worker's task is done, so that it needs no connection.
@@ -314,15 +312,9 @@ func (l *link[T]) finish(done bool) {
 	}
 }
 
-// waited returns the waits of all connections, and the time without a connection.
-func (l *link[T]) waited() driver.Waits {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	w := l.waits
-	if waiter, ok := any(l.now).(driver.Waiter); ok && !l.added {
-		w = addWaits(w, waiter.Waits())
-	}
-	down := l.down.Wait().Time // only the broker is waited for
+// Waits implements [driver.Waiter]: the waits of all connections, and the time without a connection.
+func (l *link[T]) Waits() driver.Waits {
+	w, down := l.sums().waits, l.down.Wait().Time // only the broker is waited for
 	if l.produces {
 		w.Answer.Time += down
 	}
@@ -334,26 +326,29 @@ func (l *link[T]) waited() driver.Waits {
 	return w
 }
 
-func addWaits(a, b driver.Waits) driver.Waits {
-	wait := func(a, b driver.Wait) driver.Wait {
-		return driver.Wait{Times: a.Times + b.Times, Time: a.Time + b.Time}
-	}
-	idle := func(a, b driver.Idle) driver.Idle {
-		return driver.Idle{Known: a.Known || b.Known, Time: a.Time + b.Time}
-	}
-	return driver.Waits{
-		Credit: wait(a.Credit, b.Credit), Socket: wait(a.Socket, b.Socket), Answer: wait(a.Answer, b.Answer),
-		Input: idle(a.Input, b.Input), Reader: idle(a.Reader, b.Reader), Writer: idle(a.Writer, b.Writer),
-	}
+// past sums up closed connections.
+type past struct {
+	counters []driver.Counter // the protocol's
+	waits    driver.Waits
 }
 
-type (
-	producerLink = link[driver.Producer]
-	consumerLink = link[driver.Consumer]
-)
-
-// Waits implements [driver.Waiter].
-func (p waitingProducer) Waits() driver.Waits { return p.waited() }
-
-// Waits implements [driver.Waiter].
-func (c waitingConsumer) Waits() driver.Waits { return c.waited() }
+func (p *past) add(worker any) {
+	if counting, ok := worker.(driver.Counting); ok {
+		p.counters = stats.AddCounters(p.counters, counting.Counters())
+	}
+	waiter, ok := worker.(driver.Waiter)
+	if !ok {
+		return
+	}
+	more := waiter.Waits()
+	for _, w := range [][2]*driver.Wait{
+		{&p.waits.Credit, &more.Credit}, {&p.waits.Socket, &more.Socket}, {&p.waits.Answer, &more.Answer},
+	} {
+		w[0].Times, w[0].Time = w[0].Times+w[1].Times, w[0].Time+w[1].Time
+	}
+	for _, i := range [][2]*driver.Idle{
+		{&p.waits.Input, &more.Input}, {&p.waits.Reader, &more.Reader}, {&p.waits.Writer, &more.Writer},
+	} {
+		i[0].Known, i[0].Time = i[0].Known || i[1].Known, i[0].Time+i[1].Time
+	}
+}

@@ -4,41 +4,14 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
-	"time"
 
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// finisher is a worker that is told whether its task is done.
-type finisher interface{ finish(done bool) }
-
-func newReconnectingProducer(l *producerLink, of *load.Producer) driver.Producer {
-	p := &reconnectingProducer{producerLink: l, load: of, present: l.now, news: func() {}}
-	if _, ok := l.now.(driver.Waiter); ok {
-		return waitingProducer{p}
-	}
-	return p
-}
-
-func newReconnectingConsumer(l *consumerLink) driver.Consumer {
-	c := &reconnectingConsumer{l}
-	if _, ok := l.now.(driver.Waiter); ok {
-		return waitingConsumer{c}
-	}
-	return c
-}
-
-// waitingProducer and waitingConsumer report their waits.
-type (
-	waitingProducer struct{ *reconnectingProducer }
-	waitingConsumer struct{ *reconnectingConsumer }
-)
-
-// reconnectingProducer is a producer whose lost connection is replaced. Send waits for the new connection, or for as
-// long as messages wait for one.
+// reconnectingProducer is a producer whose lost connection is replaced. Send waits for the new connection.
 type reconnectingProducer struct {
-	*producerLink
+	*link[driver.Producer]
 	load    *load.Producer  // calls Send
 	present driver.Producer // current, for the sending goroutine
 	opening chan error      // the outcome of opening another one; nil if none is being opened
@@ -120,31 +93,18 @@ func (p *reconnectingProducer) takeOver(ctx context.Context, err error) error {
 
 // Send implements [driver.Producer].
 func (p *reconnectingProducer) Send(ctx context.Context, m *driver.Message) error {
-	var patience <-chan time.Time
 	for {
 		if p.opening == nil {
 			err := p.present.Send(ctx, m)
 			if err == nil || ctx.Err() != nil || !lostBy(err) {
 				return err
 			}
-			patience = p.patience(patience)
 			p.reopen(ctx, err)
 		}
-		patience = p.patience(patience)
-		select {
-		case err := <-p.opening:
-			if err := p.takeOver(ctx, err); err != nil {
-				return err
-			}
-			p.load.Restamp(m)
-		case <-patience:
-			p.load.Done(m.Slot, driver.Outcome{
-				State: driver.Failed, Class: driver.ClassConnect,
-				Err: driver.Errorf(driver.ClassConnect, "send", "", "not connected again within %s (timeout of the failover URL)",
-					p.backoff.Patience),
-			})
-			return nil
+		if err := p.takeOver(ctx, <-p.opening); err != nil {
+			return err
 		}
+		p.load.Restamp(m)
 	}
 }
 
@@ -155,14 +115,6 @@ func (p *reconnectingProducer) TrySend(m *driver.Message) bool {
 	}
 	try, ok := p.present.(driver.TrySender)
 	return ok && try.TrySend(m)
-}
-
-// patience returns what tells that the patience of a message is over, unless it has begun before; nil for never.
-func (p *reconnectingProducer) patience(begun <-chan time.Time) <-chan time.Time {
-	if begun != nil || p.backoff.Patience == 0 {
-		return begun
-	}
-	return time.After(p.backoff.Patience)
 }
 
 // Flush implements [driver.Flusher]. A lost connection has no messages left to flush.
@@ -178,7 +130,7 @@ func (p *reconnectingProducer) Flush(ctx context.Context) error {
 }
 
 // reconnectingConsumer is a consumer whose lost connection is replaced.
-type reconnectingConsumer struct{ *consumerLink }
+type reconnectingConsumer struct{ *link[driver.Consumer] }
 
 // Run implements [driver.Consumer].
 func (c *reconnectingConsumer) Run(ctx context.Context, deliver func(*driver.Delivery) driver.Verdict) error {

@@ -25,8 +25,8 @@ type step struct {
 	quotas atomic.Int64  // not used up
 	ended  bool          // its commands have run
 
-	commanded   time.Time // begin of the last command before the step
-	acceptances acceptances
+	commanded time.Time                 // begin of the last command before the step
+	accepted  atomic.Pointer[time.Time] // when a broker accepted a worker after the last failed attempt; nil if none did
 
 	awaited uint64 // messages that had not come when the step, which was to be drained, ended
 }

@@ -10,7 +10,7 @@ import (
 
 // watchedEnds passes the ends of the messages of one connection on, and notes the ones of an outage.
 type watchedEnds struct {
-	link   *producerLink
+	link   *link[driver.Producer]
 	to     *load.Producer
 	outage int         // in which this connection was lost; to be read after late
 	late   atomic.Bool // another connection has followed: the ends of this one tell nothing about that

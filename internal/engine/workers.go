@@ -80,7 +80,7 @@ func (r *run) startProducers(ctx context.Context) (finished chan struct{}, stop 
 				Timed: u.sendTimeout() > 0, Resend: u.plan.Resend,
 			}
 			send := p.load.Run
-			worker, reconnects := p.driver.(finisher)
+			worker, reconnects := p.driver.(*reconnectingProducer)
 			if reconnects {
 				worker.finish(false)
 			}

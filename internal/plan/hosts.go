@@ -69,9 +69,6 @@ type Backoff struct {
 	Multiplier     float64 // of each pause, against the one before
 	// Attempts is how many attempts may fail, each at all hosts; 0 for any number.
 	Attempts int
-	// Patience is how long a message waits for a connection: then it is counted as failed, and the next one waits. 0 is
-	// for ever.
-	Patience time.Duration
 	// LostLast: the host of the lost connection is tried last, also where hosts are tried in order.
 	LostLast bool
 }
