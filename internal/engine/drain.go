@@ -81,9 +81,9 @@ func (r *run) over(producing bool) func() (why string, done bool) {
 // have received all messages that the run has sent or, if the number is unknown, nothing for drainedIdleTime. If
 // messages are missing, the drain time-out ends the wait.
 func (r *run) drainedAll() func() (why string, done bool) {
-	q := quietness{received: r.received(), looked: time.Now(), every: watchInterval}
+	q := quiet[uint64]{most: 4 * watchInterval}
 	return func() (string, bool) {
-		idle := q.look(time.Now(), r.received())
+		idle := q.look(r.received())
 		known := r.expectedKnown() && r.copies() == 0
 		switch {
 		case known && r.awaited() == 0, !known && idle >= drainedIdleTime:
@@ -106,40 +106,21 @@ func (r *run) idle(lasting time.Duration) func() (why string, done bool) {
 		}
 		return n
 	}
-	q := quietness{received: arrived(), looked: time.Now(), every: watchInterval}
+	q := quiet[uint64]{most: 4 * watchInterval}
 	return func() (string, bool) {
-		return fmt.Sprintf("idle: nothing was received for %v", lasting), q.look(time.Now(), arrived()) >= lasting
+		return fmt.Sprintf("idle: nothing was received for %v", lasting), q.look(arrived()) >= lasting
 	}
 }
 
 // waitQuiet waits until nothing has been received for the time while, or no consumer receives any more, at most until
 // deadline. It reports whether that came before.
-func (r *run) waitQuiet(ctx context.Context, deadline time.Time, while time.Duration) (quiet bool) {
-	q := quietness{received: r.received(), looked: time.Now(), every: pollInterval}
+func (r *run) waitQuiet(ctx context.Context, deadline time.Time, while time.Duration) (done bool) {
+	q := quiet[uint64]{most: 4 * pollInterval}
 	r.waitFor(ctx, deadline, func() bool {
-		quiet = q.look(time.Now(), r.received()) >= while || !alive(r.step.consumers())
-		return quiet
+		done = q.look(r.received()) >= while || !alive(r.step.consumers())
+		return done
 	})
-	return quiet
-}
-
-// quietness measures the time without a received message. Time without a call of look hardly counts: if the machine
-// stops this process, the consumers stop, too, and messages that arrived meanwhile are not received yet.
-type quietness struct {
-	received uint64
-	looked   time.Time
-	every    time.Duration // usual time between calls of look
-	lasted   time.Duration
-}
-
-// look updates the count of received messages, and returns the time since its last change.
-func (q *quietness) look(now time.Time, received uint64) time.Duration {
-	q.lasted += min(now.Sub(q.looked), 4*q.every)
-	q.looked = now
-	if received != q.received {
-		q.received, q.lasted = received, 0
-	}
-	return q.lasted
+	return done
 }
 
 // waitFor polls done until it is true, the deadline is over or ctx ends, and checks for arrivals each time.

@@ -133,8 +133,8 @@ type run struct {
 	probed    hosts          // to which workers reconnect
 	diagnoses diagnoses
 
-	mu          sync.Mutex   // guards subs, which the sampler reads, and outageMarks
-	outageMarks []outageMark // by outage
+	mu        sync.Mutex // guards subs, which the sampler reads, and explained
+	explained []uint64   // copies that the verification explained by outages when each of the first of these began
 
 	steps   []*step
 	step    *step         // the present one
@@ -243,43 +243,36 @@ func (r *run) describe() stats.Run {
 	}
 	for _, m := range r.members() {
 		info.Groups = append(info.Groups, stats.RunGroup{
-			Name: m.Name, Sends: len(m.Producers) > 0,
-			Receives: len(m.Consumers) > 0,
+			Name: m.Name, Sends: len(m.Producers) > 0, Receives: len(m.Consumers) > 0,
 		})
 	}
-	seen := map[string]bool{}
+	var all stats.RunGroup // also of a command line, which has no groups
 	for _, g := range r.groups {
 		info.Transacted = info.Transacted || g.plan.CommitInterval > 0 || g.plan.TransactionSize > 0
-		var of stats.RunGroup // also of a command line, which has no groups
+		var of stats.RunGroup
 		if g.plan.Role.Produces() {
 			of.Protocol, of.Client = g.plan.ProducerBroker.Protocol, g.plan.ProducerBroker.Client
 		}
 		if g.plan.Role.Consumes() {
 			of.ConsumerProtocol, of.ConsumerClient = g.plan.ConsumerBroker.Protocol, g.plan.ConsumerBroker.Client
 		}
-		if info.Protocol == "" {
-			info.Protocol, info.Client = of.Protocol, of.Client
+		add := func(to *stats.RunGroup) {
+			to.Protocol, to.Client = cmp.Or(to.Protocol, of.Protocol), cmp.Or(to.Client, of.Client)
+			to.ConsumerProtocol = cmp.Or(to.ConsumerProtocol, of.ConsumerProtocol)
+			to.ConsumerClient = cmp.Or(to.ConsumerClient, of.ConsumerClient)
 		}
-		if info.ConsumerProtocol == "" {
-			info.ConsumerProtocol, info.ConsumerClient = of.ConsumerProtocol, of.ConsumerClient
-		}
-		for i := range info.Groups {
-			if known := &info.Groups[i]; known.Name == g.plan.Name {
-				known.Protocol, known.Client = cmp.Or(known.Protocol, of.Protocol), cmp.Or(known.Client, of.Client)
-				known.ConsumerProtocol = cmp.Or(known.ConsumerProtocol, of.ConsumerProtocol)
-				known.ConsumerClient = cmp.Or(known.ConsumerClient, of.ConsumerClient)
-			}
+		add(&all)
+		if i := slices.IndexFunc(info.Groups, func(o stats.RunGroup) bool { return o.Name == g.plan.Name }); i >= 0 {
+			add(&info.Groups[i])
 		}
 		for _, d := range g.plan.Destinations {
-			if !seen[d.String()] {
-				seen[d.String()] = true
+			if !slices.Contains(info.Destinations, d.String()) {
 				info.Destinations = append(info.Destinations, d.String())
 			}
 		}
 	}
-	if info.Protocol == "" {
-		info.Protocol, info.Client = info.ConsumerProtocol, info.ConsumerClient
-	}
+	info.Protocol, info.Client = cmp.Or(all.Protocol, all.ConsumerProtocol), cmp.Or(all.Client, all.ConsumerClient)
+	info.ConsumerProtocol, info.ConsumerClient = all.ConsumerProtocol, all.ConsumerClient
 	return info
 }
 

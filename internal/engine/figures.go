@@ -14,20 +14,11 @@ func (has sides) figures(s *stats.StepSummary) map[string]float64 {
 	f := map[string]float64{}
 	m := &s.Measured
 	result.CounterMetrics(f, m[:], s.Total[:], has.sends, has.receives)
-	if seconds := s.Average.Span.Seconds(); seconds > 0 {
-		for _, average := range []struct {
-			name string
-			has  bool
-			n    uint64
-		}{
-			{"sent", has.sends, s.Average.Sent},
-			{"completed", has.sends, s.Average.Completed},
-			{"received", has.receives, s.Average.Received},
-		} {
-			if average.has {
-				f[average.name+".avg"] = float64(average.n) / seconds
-			}
-		}
+	if a := &s.Average; a.Span > 0 && has.sends {
+		f["sent.avg"], f["completed.avg"] = a.PerSecond(a.Sent), a.PerSecond(a.Completed)
+	}
+	if a := &s.Average; a.Span > 0 && has.receives {
+		f["received.avg"] = a.PerSecond(a.Received)
 	}
 	if s.Stalls.Limit > 0 {
 		f["stall.count"], f["stall.max"] = float64(s.Stalls.Count), float64(s.Stalls.Max.Nanoseconds())/1e3
@@ -100,13 +91,7 @@ func (r *run) figuresOf(s *stats.Summary) map[string]float64 {
 		Offered: s.Offered, Stalls: s.Stalls,
 	}), s.Groups)
 	if r.outages != nil {
-		if longest, ok := longestOutage(s); ok {
-			f["outage.max"] = float64(longest.Nanoseconds()) / 1e3
-		}
-		if recovery, ok := longestRecovery(s); ok {
-			f["recovery.max"] = float64(recovery.Nanoseconds()) / 1e3
-		}
-		f["outage.count"], f["in_doubt"] = float64(s.OutageCount()), float64(inDoubt(s))
+		outageFigures(f, s, time.Time{})
 	}
 	count := func(known bool, name string, n uint64) {
 		if known {

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
@@ -10,109 +8,76 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// outageMark is how far the verification had come when an outage began.
-type outageMark struct {
-	number   int        // of the outage, from 1 on
-	numbered []numbered // sorted by producer
-	doubled  uint64     // copies that outages explained
-}
-
-// numbered is how many messages a producer has numbered.
-type numbered struct {
-	producer int64
-	count    uint64
-}
-
-// outageBegun marks how far the verification had come when the outage of that number began, from 1 on. Of outages that
-// are not listed, the first and the last mark do.
+// outageBegun marks how far the verification had come when the outage of that number began, from 1 on, if it is one of
+// the first that are listed: of later ones it is not known which messages they lost or had delivered again.
 func (r *run) outageBegun(number int) {
-	if r.verify == nil {
+	if r.verify == nil || number > stats.KeptOutages {
 		return
 	}
-	m := outageMark{number: number, doubled: r.progress().AfterOutage}
+	copies := r.progress().AfterOutage
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.explained = append(r.explained, copies)
 	for _, list := range r.verify.ledgers {
 		for _, l := range list {
-			m.numbered = append(m.numbered, numbered{l.Producer(), l.Count()})
+			l.Mark()
 		}
 	}
-	slices.SortFunc(m.numbered, func(a, b numbered) int { return cmp.Compare(a.producer, b.producer) })
-	first, last := r.outages.Folded()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.outageMarks = slices.DeleteFunc(append(r.outageMarks, m), func(m outageMark) bool {
-		return m.number > first && m.number < last
-	})
-	slices.SortFunc(r.outageMarks, func(a, b outageMark) int { return cmp.Compare(a.number, b.number) })
-}
-
-// marks returns how many messages a producer had numbered when each outage began that has a mark.
-func (r *run) marks(producer int64) (list []uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := range r.outageMarks {
-		known, count := r.outageMarks[i].numbered, uint64(0)
-		at, found := slices.BinarySearchFunc(known, producer, func(n numbered, p int64) int {
-			return cmp.Compare(n.producer, p)
-		})
-		if found {
-			count = known[at].count
-		}
-		list = append(list, count)
-	}
-	return list
 }
 
 // verifyOutages says which of the outages the lost and the doubled messages belong to.
 func (r *run) verifyOutages(s *stats.Summary, v *verify.Result) {
-	if len(s.Outages) == 0 {
-		return
-	}
-	first, last := r.outages.Folded()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i, m := range r.outageMarks {
-		at := m.number - 1
-		if m.number > last {
-			at -= s.MoreOutages.Count
-		}
-		if m.number >= first && m.number <= last || at >= len(s.Outages) { // not listed, or begun after the list was made
-			continue
-		}
-		o := &s.Outages[at]
+	for i := range s.Outages[:min(len(s.Outages), len(r.explained))] {
+		o := &s.Outages[i]
 		if i < len(v.LostBefore) {
-			o.Lost += v.LostBefore[i]
+			o.Lost = v.LostBefore[i]
 		}
-		from, to := uint64(0), v.Total.AfterOutage
-		if i > 0 {
-			from = m.doubled
+		from, to := r.explained[i], v.Total.AfterOutage
+		if i == 0 {
+			from = 0
 		}
-		if i+1 < len(r.outageMarks) {
-			to = r.outageMarks[i+1].doubled
+		if i+1 < len(r.explained) {
+			to = r.explained[i+1]
+		} else if s.OutageCount() > i+1 { // the next one is not marked
+			to = from
 		}
-		o.Doubled += to - min(from, to)
+		o.Doubled = to - min(from, to)
 	}
 }
 
-// outagesSoFar adds the figures of outages while the run goes on, as far as they cannot get lower any more: an outage
-// has lasted for as long as nothing has come through.
+// outagesSoFar adds the figures of outages while the run goes on.
 func (r *run) outagesSoFar(f map[string]float64) {
-	if r.outages == nil {
-		return
+	if r.outages != nil {
+		so := &stats.Summary{}
+		so.Outages, so.MoreOutages = r.outageList()
+		outageFigures(f, so, r.clock.Moment(time.Now()))
 	}
-	so := &stats.Summary{}
-	so.Outages, so.MoreOutages = r.outageList()
-	now, longest, recovery := r.clock.Moment(time.Now()), so.MoreOutages.Longest, time.Duration(0)
-	for i := range so.Outages {
-		o := &so.Outages[i]
+}
+
+// outageFigures adds the figures of outages. Before the end of the run, at now, the longest times are those that cannot
+// get lower any more: an outage has lasted for as long as nothing has come through. At the end (now is zero) a time
+// that is not known of all outages is missing.
+func outageFigures(f map[string]float64, s *stats.Summary, now time.Time) {
+	longest, recovery := s.MoreOutages.Longest, time.Duration(0) // each of these has an end
+	ended, recovered := true, s.MoreOutages.Count == 0
+	for i := range s.Outages {
+		o := &s.Outages[i]
 		length := o.Length()
 		if unended(o) {
-			length = now.Sub(o.Start)
+			length, ended = now.Sub(o.Start), false
 		}
 		longest, recovery = max(longest, length), max(recovery, o.Recovery())
+		recovered = recovered && o.Recovered > 0
 	}
-	f["outage.count"], f["in_doubt"] = float64(so.OutageCount()), float64(inDoubt(so))
-	f["outage.max"] = float64(longest.Nanoseconds()) / 1e3
-	f["recovery.max"] = float64(recovery.Nanoseconds()) / 1e3
+	f["outage.count"], f["in_doubt"] = float64(s.OutageCount()), float64(inDoubt(s))
+	if ended || !now.IsZero() {
+		f["outage.max"] = float64(longest.Nanoseconds()) / 1e3
+	}
+	if recovered || !now.IsZero() {
+		f["recovery.max"] = float64(recovery.Nanoseconds()) / 1e3
+	}
 }
 
 // unended tells whether no message has come through after an outage, unless none of its workers needed a connection any
@@ -143,32 +108,6 @@ func (r *run) overcome() (n uint64) {
 		}
 	}
 	return n
-}
-
-// longestOutage returns how long the longest outage lasted. It is false if there was one without an end, unless none of
-// its workers needed a connection any more.
-func longestOutage(s *stats.Summary) (longest time.Duration, ok bool) {
-	longest = s.MoreOutages.Longest // each of these has an end
-	for i := range s.Outages {
-		o := &s.Outages[i]
-		if unended(o) {
-			return 0, false
-		}
-		longest = max(longest, o.Length())
-	}
-	return longest, true
-}
-
-// longestRecovery returns the longest time that the load took to recover after the return of the broker. It is false if
-// the load was not seen to recover from an outage, or not all outages are listed.
-func longestRecovery(s *stats.Summary) (longest time.Duration, ok bool) {
-	for i := range s.Outages {
-		if s.Outages[i].Recovered == 0 {
-			return 0, false
-		}
-		longest = max(longest, s.Outages[i].Recovery())
-	}
-	return longest, s.MoreOutages.Count == 0
 }
 
 // plannedRate returns how many messages a second the only step is to send, if that is constant; else 0.

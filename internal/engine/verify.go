@@ -46,26 +46,10 @@ type consumersEnd struct {
 // does not count, because messages that arrived then are not received yet. To exclude a stalled broker, it is probed
 // for an answer, and then has some time to deliver.
 type arrivals struct {
-	looked int64         // microseconds since the Unix epoch; 0 before the first call of look
-	last   int64         // time of the last message, as of looked
-	lasted time.Duration // time without a message, as of looked
+	quiet[int64] // the sign is the time of the last message, in microseconds since the Unix epoch
 
 	asking   atomic.Bool  // a probe is unanswered
 	answered atomic.Int64 // time of the last consumer's answer
-}
-
-// look updates the time of the last message; now and last are microseconds since the Unix epoch. At most most of the
-// time since the previous call counts.
-func (v *arrivals) look(now, last int64, most time.Duration) {
-	if v.looked == 0 {
-		v.looked = now
-	}
-	since := v.looked
-	if last != v.last {
-		since, v.lasted = max(since, last), 0
-	}
-	v.lasted += min(time.Duration(now-since)*time.Microsecond, most)
-	v.looked, v.last = now, last
 }
 
 // inVain reports whether no message arrived for at least patience (quietly), and whether the broker has also answered a
@@ -73,7 +57,7 @@ func (v *arrivals) look(now, last int64, most time.Duration) {
 func (v *arrivals) inVain(now int64, patience time.Duration) (quietly, proven bool) {
 	answered := v.answered.Load()
 	quietly = patience > 0 && v.lasted >= patience
-	return quietly, quietly && answered > v.last && time.Duration(now-answered)*time.Microsecond >= patience/4
+	return quietly, quietly && answered > v.seen && time.Duration(now-answered)*time.Microsecond >= patience/4
 }
 
 // newVerification returns the verification of a run; path is the file for its side.
@@ -166,15 +150,13 @@ func (r *run) watchArrivals() {
 	if r.verify == nil {
 		return
 	}
-	most := max(r.patience()/8, 2*pollInterval) // a busy machine may call late
 	for _, s := range r.subs {
 		if s.over || !alive(s.consumers) {
 			continue
 		}
-		last := s.tracker.Last() // read before the clock, so that it is not after now
 		v := s.arrivals
-		v.look(r.clock.Epoch(r.clock.Now()), last, most)
-		if v.lasted >= r.patience()/2 && v.answered.Load() <= v.last && v.asking.CompareAndSwap(false, true) {
+		v.most = max(r.patience()/8, 2*pollInterval) // a busy machine may call late
+		if v.look(s.tracker.Last()) >= r.patience()/2 && v.answered.Load() <= v.seen && v.asking.CompareAndSwap(false, true) {
 			r.verify.probes.Go(func() { r.probe(v, s.consumers) })
 		}
 	}
@@ -265,7 +247,7 @@ func (r *run) side() *verify.Side {
 	for _, p := range r.producers {
 		side.TTL = side.TTL || p.spec.TTL > 0
 		s := p.load.Seal()
-		s.Started, s.Ended, s.Marks = r.clock.Epoch(0), p.sent, r.marks(s.Producer)
+		s.Started, s.Ended = r.clock.Epoch(0), p.sent
 		side.Sent = append(side.Sent, s)
 	}
 	for _, s := range r.subs {

@@ -47,7 +47,8 @@ type Outage struct {
 	Resent   uint64   // how often such messages were sent again
 	// Lost is the number of confirmed messages that never came, and for which this is the first outage that began after
 	// they were sent. Doubled is the number of copies that outages explain and that came from its start to the start of
-	// the next; the first outage also has the copies before it. Both are 0 without verification.
+	// the next; the first outage also has the copies before it. Both are 0 without verification, and for outages after the
+	// first KeptOutages.
 	Lost, Doubled uint64
 	// Worst are the highest latencies of the seconds from that of Start until the load has recovered; if it does not,
 	// until the load of the step is over, drain included. Without rates Before, they end when the first message comes

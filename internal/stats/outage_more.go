@@ -50,16 +50,6 @@ func (s *Outages) numbered(number int) *Outage {
 	return &s.list[at].Outage
 }
 
-// Folded returns the numbers of the first and the last outage that [Outages.List] leaves out; 0 if it leaves out none.
-func (s *Outages) Folded() (first, last int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.more.Count == 0 {
-		return 0, 0
-	}
-	return KeptOutages + 1, KeptOutages + s.more.Count
-}
-
 // More returns the sums of the outages that [Outages.List] leaves out.
 func (s *Outages) More() MoreOutages {
 	s.mu.Lock()

@@ -25,6 +25,7 @@ type Ledger struct {
 	sealed                         bool
 	refused, unconfirmed, withheld *roaring64.Bitmap
 	resent                         tally
+	marks                          []uint64
 }
 
 // NewLedger returns the ledger of a producer of a run, above zero, that sends messages to dest; bodies are the
@@ -86,6 +87,15 @@ func (l *Ledger) Count() uint64 { return uint64(l.next.Load()) }
 // Producer returns the number of the producer.
 func (l *Ledger) Producer() int64 { return l.id.Producer }
 
+// Mark notes how many messages have been numbered: see [Result].LostBefore.
+func (l *Ledger) Mark() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.sealed {
+		l.marks = append(l.marks, l.Count())
+	}
+}
+
 // Unsent takes the number of the last message back, as it did not leave: the next message gets it.
 func (l *Ledger) Unsent() { l.next.Store(l.id.Number) }
 
@@ -117,7 +127,7 @@ func (l *Ledger) Seal(inFlight []int64) *Sent {
 	defer l.mu.Unlock()
 	s := &Sent{
 		Producer: l.id.Producer, Destination: l.dest, Count: uint64(l.next.Load()),
-		refused: l.refused, unconfirmed: l.unconfirmed, withheld: l.withheld, resent: l.resent,
+		refused: l.refused, unconfirmed: l.unconfirmed, withheld: l.withheld, resent: l.resent, Marks: l.marks,
 	}
 	if l.sealed {
 		return s

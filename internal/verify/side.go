@@ -52,8 +52,7 @@ type Sent struct {
 	// The numbers of messages that were sent again, as often as they were.
 	resent tally
 
-	// Marks are how many messages had been numbered at moments of the caller's choice, in their order; see
-	// [Result].LostBefore. They are not in files.
+	// Marks are how many messages had been numbered at each [Ledger.Mark]. They are not in files.
 	Marks []uint64 `json:"-"`
 }
 
