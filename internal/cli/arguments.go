@@ -23,10 +23,14 @@ type argument struct {
 	attached bool // the value is in the argument
 }
 
-// arguments reads the arguments behind the command in the same way as pflag, until "--".
+// arguments reads the arguments but the names of the command in the same way as pflag, until "--".
 func (a *app) arguments(path string, flags *pflag.FlagSet) (list []argument) {
-	args := a.Args[min(len(strings.Fields(path))-1, len(a.Args)):]
+	args, names := a.Args, strings.Fields(path)[1:]
 	for i := 0; i < len(args) && args[i] != "--"; i++ {
+		if len(names) > 0 && args[i] == names[0] {
+			names = names[1:]
+			continue
+		}
 		one := argument{text: args[i]}
 		name, long := strings.CutPrefix(one.text, "--")
 		switch {

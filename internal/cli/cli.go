@@ -16,12 +16,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perfmq/perfmq/internal/config"
 	"github.com/perfmq/perfmq/internal/listen"
+	"github.com/perfmq/perfmq/internal/nearest"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/internal/safetext"
@@ -52,7 +54,6 @@ type Env struct {
 type app struct {
 	Env
 	libraries []driver.Factory // taken out of Factories: drivers on client libraries
-	given     []string         // the arguments, as they were given
 	environ   config.Environment
 	maker     *config.Maker
 	secrets   *safetext.Secrets
@@ -71,17 +72,11 @@ var errReported = errors.New("reported")
 // must be closed. The work after it handles signals itself.
 func Main(env Env) int {
 	a := newApp(env)
-	a.given, a.secrets = env.Args, learnSecrets(env.Args, a.environ)
+	a.secrets = learnSecrets(env.Args, a.environ)
 	a.errors = newErrorPrinter(env.Stderr, a.secrets)
 	a.maker.Secrets = a.secrets
 	root := a.root()
-	args, wrong := a.arrange(root, env.Args)
-	if wrong != nil {
-		_ = a.usage(wrong) // always errReported
-		return a.status
-	}
-	a.Args = args
-	root.SetArgs(completing(args, a.secrets))
+	root.SetArgs(completing(env.Args, a.secrets))
 	err, ended := run.UntilSignal(a.Signals, root.Execute)
 	if !ended {
 		a.errors.say("interrupted: nothing was connected or sent")
@@ -141,6 +136,9 @@ func (a *app) root() *cobra.Command {
 		Args:          cobra.ArbitraryArgs,
 		Version:       a.Version.String(),
 		RunE:          a.wantCommand,
+		Example:       "  perfmq amqp client --max-pending 100 --duration 30 --show-latency queue://TEST",
+		// A mistyped command is reported, not the flags behind it.
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 	}
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
@@ -151,15 +149,13 @@ func (a *app) root() *cobra.Command {
 	root.AddGroup(&cobra.Group{ID: groupProtocols, Title: "Protocols"},
 		&cobra.Group{ID: groupOther, Title: "Other commands"})
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if cmd.HasSubCommands() {
-			return &plan.Mistake{
-				Text: cmd.CommandPath() + " has no flags but those of a command, and no command is given",
-				Hint: "known are " + strings.Join(commandNames(cmd), ", "),
-			}
-		}
 		return &plan.Mistake{Text: err.Error(), Hint: cmd.CommandPath() + " --help lists all flags"}
 	})
-	root.SetHelpFunc(a.help)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		if err := a.help(cmd, false); err != nil {
+			_ = a.notWritten(err) // the status is set
+		}
+	})
 	for i := range a.Factories {
 		root.AddCommand(a.protocolCommand(&a.Factories[i]))
 	}
@@ -182,13 +178,43 @@ func (a *app) root() *cobra.Command {
 
 // wantCommand runs for commands that only have subcommands: it prints the help, or refuses an unknown name.
 func (a *app) wantCommand(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 && args[0] == "help" {
+		if args = args[1:]; len(args) == 0 {
+			return cmd.Help()
+		}
+		if sub, _, err := cmd.Find(args); err == nil && sub != cmd {
+			return sub.Help()
+		}
+	}
 	if len(args) == 0 {
 		cmd.SetOut(a.Stderr)
 		_ = cmd.Help()
 		a.status = exitUsage
 		return errReported
 	}
-	return a.usage(a.unknownCommand(cmd, args[0]))
+	return a.usage(unknownCommand(cmd, args[0]))
+}
+
+// unknownCommand returns the mistake for a word that names no command of cmd.
+func unknownCommand(cmd *cobra.Command, word string) *plan.Mistake {
+	names := commandNames(cmd)
+	m := &plan.Mistake{
+		Text: fmt.Sprintf("unknown command %q of %s", word, cmd.CommandPath()),
+		Hint: nearest.Hint(word, names, cmd.CommandPath()+" %s", "known are "+strings.Join(names, ", ")),
+	}
+	for _, sub := range cmd.Commands() {
+		if slices.Contains(commandNames(sub), word) {
+			m.Hint = "did you mean " + cmd.CommandPath() + " " + sub.Name() + " " + word + "?"
+		}
+	}
+	return m
+}
+
+func commandNames(cmd *cobra.Command) (names []string) {
+	for _, sub := range cmd.Commands() {
+		names = append(names, sub.Name())
+	}
+	return names
 }
 
 func (a *app) protocolCommand(f *driver.Factory) *cobra.Command {
@@ -198,6 +224,8 @@ func (a *app) protocolCommand(f *driver.Factory) *cobra.Command {
 		GroupID: groupProtocols,
 		Args:    cobra.ArbitraryArgs,
 		RunE:    a.wantCommand,
+
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 	}
 	for _, role := range config.Roles() {
 		cmd.AddCommand(a.roleCommand(f, role))
@@ -222,15 +250,15 @@ func (a *app) roleCommand(f *driver.Factory, role plan.Role) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   string(role) + " [flags] [destination...]",
 		Short: roleText(role),
-		Long:  roleLong(role, f) + "\n\nDestinations: " + destinationHelp(f) + ".",
-		Args:  cobra.ArbitraryArgs,
+		Long:  roleLong(role, f), Example: roleExample(role, f),
+		Args: cobra.ArbitraryArgs,
 		// Unknown flags are reported with all other mistakes, see unknownFlags.
 		FParseErrWhitelist:    cobra.FParseErrWhitelist{UnknownFlags: true},
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     suggestDestinations,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if *all {
-				return a.printHelp(func(b *strings.Builder) { a.roleHelp(b, f, role) })
+				return a.help(cmd, true)
 			}
 			return a.runRole(cmd, args, in, f, role)
 		},

@@ -23,8 +23,7 @@ func (a *app) completeFlags(cmd *cobra.Command, in *input, own ...driver.Factory
 			if s.Folders {
 				return nil, cobra.ShellCompDirectiveFilterDirs
 			}
-			return offer(s.Suggest(&config.Context{Own: own, Factories: a.Factories, Libraries: a.libraries, Prefix: prefix}),
-				prefix)
+			return offer(s.Suggest(own, a.Factories, prefix), prefix)
 		})
 	}
 }

@@ -120,7 +120,7 @@ func (ep *errorPrinter) lines(text string) {
 
 func (ep *errorPrinter) write(text, hint string) {
 	if ep.in != nil {
-		text, hint = ep.in.given.NamedMistake(ep.in.table, text, hint)
+		text, hint = ep.in.given.Named(ep.in.table, text), ep.in.given.Named(ep.in.table, hint)
 	}
 	text, hint = ep.secrets.Line(text), ep.secrets.Line(hint)
 	ep.mu.Lock()

@@ -45,7 +45,7 @@ func TestFailoverPlan(t *testing.T) {
 
 func TestFailoverRefused(t *testing.T) {
 	for _, tt := range []struct{ args, want, hint string }{
-		{"amqp client --url failover:(tcp://u:s3cret@a)?backup=true", "the setting backup of the failover URL is not supported", "known are randomize"},
+		{"amqp client --url failover:(tcp://u:s3cret@a)?backup=true", "the setting backup of the failover URL is not supported", "settings are randomize"},
 		{"amqp client --url failover:(stomp://u:s3cret@a)", "stomp is no scheme of amqp", "use perfmq stomp client"},
 		{"stomp producer --url failover:(tcp://u:s3cret@a,b)", "host 2 of the failover URL has no scheme", "write it as"},
 		{"amqp client --url failover:(tcp://u:s3cret@a:x)", `port "x" is not a number`, ""},

@@ -23,11 +23,6 @@ func notFolders(paths []string) (errs []error) {
 	return errs
 }
 
-// makeFolder makes the folder of a file, with its parents.
-func makeFolder(file string) error {
-	return os.MkdirAll(filepath.Dir(file), 0o777) //nolint:gosec // as far as the process' mask lets it
-}
-
 // replaceFile writes a file beside path and gives it that name: a full disk leaves the old contents as they were. A new
 // file gets the mode; an old one keeps its own. What is no regular file (a device, a link) is written to.
 func replaceFile(path string, text []byte, mode fs.FileMode) error {
@@ -42,7 +37,7 @@ func replaceFile(path string, text []byte, mode fs.FileMode) error {
 			return err
 		}
 	}
-	if err := makeFolder(path); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil { //nolint:gosec // as far as the process' mask lets it
 		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")

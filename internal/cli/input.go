@@ -6,9 +6,6 @@ import (
 	"github.com/perfmq/perfmq/internal/config"
 )
 
-// dailyFlag annotates flags of daily use.
-const dailyFlag = "perfmq-daily"
-
 // input has the settings of one command and their given texts.
 type input struct {
 	table []config.Setting
@@ -27,9 +24,6 @@ func (in *input) addTo(flags *pflag.FlagSet) {
 		flag := flags.VarPF(&flagText{given: in.given, setting: s}, s.Name, s.Short, s.Help)
 		if s.Arg == "" {
 			flag.NoOptDefVal = "true"
-		}
-		if s.Brief != "" {
-			flag.Annotations = map[string][]string{dailyFlag: {s.Brief}}
 		}
 		for _, alias := range s.Aliases {
 			aliases[alias] = s.Name

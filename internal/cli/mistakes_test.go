@@ -40,8 +40,8 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --persistent false", "error: false is no destination, and belongs to no flag\nhint: write it as --FLAG=VALUE; a queue of that name is queue://false\n"},
 		{"alpha client --property x", "error: --property=x: must be KEY=VALUE\n"},
 		{"alpha client --property time=1", "error: --property time=... is taken: perfmq sets it on each message\nhint: choose another key\n"},
-		{"alpha client -o setle=late", "error: unknown option -o setle\nhint: did you mean settle?\n"},
-		{"alpha client -o latency=1s", "error: unknown option -o latency\nhint: known are settle, size, fast\n"},
+		{"alpha client -o setle=late", "error: --option setle: there is no such option\nhint: did you mean settle?\n"},
+		{"alpha client -o latency=1s", "error: --option latency: there is no such option\nhint: known are settle, size, fast\n"},
 		{"alpha client -o size=-1 --url alpha://u:p@h", "error: option size is negative at alpha://u@h\n"},
 		{"alpha client --url localhost:1", "error: --url localhost:1 has no scheme\nhint: write alpha://localhost:1\n"},
 		{"alpha producer --url beta://h", "error: --url beta://h: beta is no scheme of alpha\nhint: use perfmq beta producer\n"},
@@ -78,7 +78,7 @@ func TestMistakes(t *testing.T) {
 			"alpha client --client library --tx",
 			"error: --tx: Alpha 1.0 over alphalib cannot receive in transactions\nhint: leave --tx out, or use --client native\n",
 		},
-		{"alpha client --client library -o settle=early", "error: unknown option -o settle\nhint: known are size, tag\n"},
+		{"alpha client --client library -o settle=early", "error: --option settle: there is no such option\nhint: known are size, tag\n"},
 		{"alpha client --client memlib", "error: --client memlib: the clients of alpha are native, alphalib\nhint: choose native or library\n"},
 		{"alpha client --client=", "error: --client=\"\": is empty: give a value, or leave it out for the default\n"},
 		{
@@ -96,7 +96,7 @@ func TestMistakes(t *testing.T) {
 			require.Equal(t, exitUsage, got.status)
 			require.Empty(t, got.stdout)
 			if c.stderr == "" {
-				require.Contains(t, got.stderr, "Usage\n  perfmq alpha client|producer|consumer")
+				require.Contains(t, got.stderr, "Usage\n  perfmq alpha COMMAND")
 				return
 			}
 			require.Equal(t, c.stderr, got.stderr)
@@ -153,24 +153,21 @@ func TestStrayWords(t *testing.T) {
 
 // The command is found before anything looks at the flags, wherever these stand.
 func TestCommandsComeFirst(t *testing.T) {
-	const client = "Send messages over Alpha 1.0, receive them again in one process, and measure both.\n"
+	const client = "Send messages and receive them again, over Alpha 1.0, and measure how the broker does it.\n"
 	for args, want := range map[string]string{
-		"alpha cleint --embedded":             "error: unknown command \"cleint\" of perfmq alpha\nhint: did you mean perfmq alpha client?\n",
-		"--rate 5 alph client":                "error: unknown command \"alph\" of perfmq\nhint: did you mean perfmq alpha?\n",
-		"--help rum":                          "error: unknown command \"rum\" of perfmq\nhint: did you mean perfmq run?\n",
-		"list":                                "error: unknown command \"list\" of perfmq\nhint: did you mean perfmq scenario list?\n",
-		"alpha --embedded":                    "error: perfmq alpha has no flags but those of a command, and no command is given\nhint: known are client, consumer, producer\n",
-		"alpha --rte 5 client":                "error: unknown flag --rte\nhint: did you mean --rate?\n",
-		"alpha --foo cleint":                  "error: unknown command \"cleint\" of perfmq alpha\nhint: did you mean perfmq alpha client?\n",
-		"alpha --persistent client topic://X": "topic://X",
-		"--rate 5 --persistent alpha client":  "  rate: \"5\"\n",
-		"--client-id client alpha client":     "  clientID: client\n",
-		"-o size=7 alpha client":              "    size: \"7\"\n",
-		"help alpha client":                   client,
+		"alpha cleint --embedded":            "error: unknown command \"cleint\" of perfmq alpha\nhint: did you mean perfmq alpha client?\n",
+		"--rate 5 alph client":               "error: unknown command \"alph\" of perfmq\nhint: did you mean perfmq alpha?\n",
+		"list":                               "error: unknown command \"list\" of perfmq\nhint: did you mean perfmq scenario list?\n",
+		"alpha --rte 5 client":               "error: unknown flag --rte\nhint: did you mean --rate?\n",
+		"--rate 5 alpha client --persistent": "  rate: \"5\"\n",
+		"--client-id client alpha client":    "  clientID: client\n",
+		"-o size=7 alpha client":             "    size: \"7\"\n",
+		"help alpha client":                  client,
+		"alpha help":                         "Load over Alpha 1.0.\n",
 	} {
 		t.Run(args, func(t *testing.T) {
 			list := strings.Fields(args)
-			if want != client && !strings.Contains(want, "Usage") && !strings.HasPrefix(want, "error: ") {
+			if strings.HasPrefix(want, " ") {
 				list = append(list, "--dry-run")
 			}
 			got := call(nil, list...)

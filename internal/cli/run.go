@@ -112,14 +112,13 @@ func (a *app) printPlan(p *plan.Plan, notes ...string) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.Stdout.Write(text)
-	return err
+	return a.write(text)
 }
 
 // commandLine returns what the user has called, for a shell, without secrets.
 func (a *app) commandLine() string {
 	words := []string{"perfmq"}
-	for _, arg := range a.given {
+	for _, arg := range a.Args {
 		if arg = a.secrets.Field(arg); arg == "" || strings.ContainsAny(arg, " \t\n\"'`$&|;<>()*?[]#~!\\{}") {
 			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 		}

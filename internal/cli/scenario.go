@@ -3,9 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,7 +38,7 @@ says; --duration and --message-count only where the file has them, if it has the
 		ValidArgsFunction:     a.suggestScenarios,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if *all {
-				return a.printHelp(func(b *strings.Builder) { a.commandHelp(b, cmd, true) })
+				return a.help(cmd, true)
 			}
 			return a.runFiles(cmd, args, in, &given)
 		},
@@ -229,7 +226,7 @@ func (a *app) printScenario(p *prepared) error {
 // scenarioCommand is perfmq scenario.
 func (a *app) scenarioCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "scenario", Short: "List, show, make and check scenarios, and list what runs can be judged by",
+		Use: "scenario", Short: "List and show scenarios, their schema, and what runs can be judged by",
 		GroupID: groupOther,
 		Args:    cobra.ArbitraryArgs, RunE: a.wantCommand,
 	}
@@ -243,16 +240,12 @@ func (a *app) scenarioCommand() *cobra.Command {
 			RunE: a.showScenario, ValidArgsFunction: a.suggestShipped,
 		},
 		&cobra.Command{
-			Use: "init [FILE]", Short: "Print, or write into a new file, a scenario to begin with",
-			Args: cobra.ArbitraryArgs, RunE: a.initScenario,
+			Use: "init", Short: "Print a scenario to begin with", Args: noArguments,
+			RunE: func(*cobra.Command, []string) error { return a.write(config.Skeleton()) },
 		},
-		a.validateCommand(),
 		&cobra.Command{
 			Use: "schema", Short: "Print the JSON Schema of scenario files, for editors", Args: noArguments,
-			RunE: func(*cobra.Command, []string) error {
-				_, err := a.Stdout.Write(config.Schema(config.Names(a.Factories)))
-				return err
-			},
+			RunE: func(*cobra.Command, []string) error { return a.write(config.Schema(config.Names(a.Factories))) },
 		},
 		&cobra.Command{
 			Use: "metrics", Short: "List the metrics of --threshold", Args: noArguments,
@@ -265,14 +258,11 @@ second of the time between the warm-up and the drain; for them a value may be "9
 group.NAME.METRIC is the same of one group of a scenario. The messages missing, the verification and the tester are of
 the whole run alone.`,
 			RunE: func(*cobra.Command, []string) error {
-				var b strings.Builder
-				w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+				w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 				for _, m := range threshold.Metrics() {
-					_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", m.Name, m.Unit, m.Help)
+					_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", m.Name, m.Unit, m.Help) // Flush has the error
 				}
-				_ = w.Flush() // a strings.Builder never fails
-				_, err := a.Stdout.Write([]byte(b.String()))
-				return err
+				return w.Flush()
 			},
 		},
 	)
@@ -287,14 +277,11 @@ func (a *app) listScenarios() error {
 	if err != nil {
 		return err
 	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 	for _, info := range list {
-		_, _ = fmt.Fprintf(w, "@%s\t%s\n", info.Name, info.Description)
+		_, _ = fmt.Fprintf(w, "@%s\t%s\n", info.Name, info.Description) // Flush has the error
 	}
-	_ = w.Flush() // a strings.Builder never fails
-	_, err = a.Stdout.Write([]byte(b.String()))
-	return err
+	return w.Flush()
 }
 
 func (a *app) showScenario(cmd *cobra.Command, args []string) error {
@@ -305,37 +292,13 @@ func (a *app) showScenario(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return a.usage(err)
 	}
-	_, err = a.Stdout.Write(text)
-	return err
+	return a.write(text)
 }
 
-func (a *app) initScenario(cmd *cobra.Command, args []string) error {
-	switch len(args) {
-	case 0:
-		_, err := a.Stdout.Write(config.Skeleton())
-		return err
-	case 1:
-	default:
-		return a.usage(&plan.Mistake{Text: cmd.CommandPath() + " wants one file"})
-	}
-	if err := makeFolder(args[0]); err != nil {
-		return a.usage(&plan.Mistake{Text: bare(err).Error(), Hint: "name a file that can be written"})
-	}
-	const fresh = os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	f, err := os.OpenFile(filepath.Clean(args[0]), fresh, 0o644) //nolint:gosec // to be shared in version control
-	if errors.Is(err, fs.ErrExist) {
-		return a.usage(&plan.Mistake{Text: args[0] + " already exists", Hint: "name another file, or remove it"})
-	}
-	if err == nil {
-		_, err = f.Write(config.Skeleton())
-		err = errors.Join(err, f.Close())
-	}
-	if err != nil {
-		return a.usage(&plan.Mistake{Text: bare(err).Error(), Hint: "name a file that can be written"})
-	}
-	a.errors.say("wrote " + args[0] + "; perfmq scenario validate " + args[0] + " checks it, perfmq run " + args[0] +
-		" carries it out")
-	return nil
+// write writes to standard output.
+func (a *app) write(text []byte) error {
+	_, err := a.Stdout.Write(text)
+	return err
 }
 
 // unknownRunFlag reports a flag that perfmq run does not have.

@@ -21,6 +21,14 @@ func realApp() *app {
 	return a
 }
 
+// realHelp returns the help of a command of the program with its real protocols.
+func realHelp(t *testing.T, args ...string) string {
+	t.Helper()
+	var stdout output
+	require.Zero(t, Main(Env{Args: args, Stdout: &stdout, Stderr: &stdout, Factories: drivers.All()}))
+	return stdout.String()
+}
+
 // The reference page is generated from the table of settings.
 func TestSettingsReference(t *testing.T) {
 	a := realApp()
@@ -84,26 +92,27 @@ places, a key of scenario files with the flag's name (` + "[docs/scenarios.md](s
 // Each setting is a row, and reaches flags, variables, help, the keys and the schema of scenario files.
 func TestSettingsReachEverything(t *testing.T) {
 	a := realApp()
-	var run, schema strings.Builder
-	a.commandHelp(&run, a.runCommand(), true)
-	schema.Write(config.Schema(config.Names(a.Factories)))
+	run, schema := realHelp(t, "run", "--help-all"), string(config.Schema(config.Names(a.Factories)))
 	page, err := os.ReadFile("../../docs/settings.md")
 	require.NoError(t, err)
+	helps := map[plan.Role]string{}
+	for _, role := range config.Roles() {
+		helps[role] = realHelp(t, a.Factories[0].Name, string(role), "--help-all")
+	}
 	for _, d := range config.All() {
 		flag, listed := "--"+d.Name, "--"+d.Name
 		if d.Name == "option" { // described in a chapter of its own
 			flag, listed = "-o", "-o KEY=VALUE"
 		}
 		for _, role := range config.Roles() {
-			var help strings.Builder
-			a.roleHelp(&help, &a.Factories[0], role)
-			require.Equal(t, d.In(role), strings.Contains(help.String(), "\n  "+flag+" "), "the help of %s and %s", role, flag)
+			require.Equal(t, d.In(role), strings.Contains(helps[role], "\n  "+flag+" "), "the help of %s and %s", role, flag)
 		}
 		require.Contains(t, string(page), "`"+listed, "the reference page")
 		if d.Places != 0 {
-			require.Contains(t, schema.String(), `"`+d.Name+`"`, "the schema")
+			require.Contains(t, schema, `"`+d.Name+`"`, "the schema")
 		}
-		require.Equal(t, !d.Is("command"), strings.Contains(run.String(), "\n  --"+d.Name+" "), "perfmq run and %s", flag)
+		inRun := strings.Contains(run, "\n  --"+d.Name+" ") || strings.Contains(run, "\n  -"+d.Short+", --"+d.Name+" ")
+		require.Equal(t, !d.Is("command"), inRun, "perfmq run and %s", flag)
 		require.NotEmpty(t, d.Variables(), d.Name)
 		require.Empty(t, config.NewEnvironment([]string{d.Variables()[0] + "=x"}).Unknown(), d.Name)
 	}

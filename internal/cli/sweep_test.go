@@ -247,7 +247,7 @@ groups:
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			file, _ := sweepFile(t, text+"between-runs: "+mode+"\n")
-			checked := call(nil, "scenario", "validate", file)
+			checked := call(nil, "run", "--dry-run", file)
 			require.Equal(t, exitOK, checked.status, checked.stderr)
 			dir := filepath.Join(t.TempDir(), "result")
 			got := call(nil, "run", file, "--result", dir)

@@ -237,19 +237,9 @@ func (r *resolver) options(brokers []reached) {
 	}
 	for _, assignment := range given {
 		if key, _, _ := strings.Cut(assignment, "="); !slices.Contains(all, key) {
-			r.unknownOption(key, slices.Compact(all))
+			r.refuse(missing(key, slices.Compact(all)), "--option %s: there is no such option", key)
 		}
 	}
-}
-
-func (r *resolver) unknownOption(key string, all []string) {
-	from := ""
-	if r.Source("option") == Variable {
-		from = " (PERFMQ_OPTION)"
-	}
-	m := mistake(missing(key, all), "unknown option -o %s%s", key, from)
-	m.Setting = "option"
-	r.errs = append(r.errs, m)
 }
 
 // embeddedHost stands for the broker in this process in URLs until its port is known.

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -14,25 +13,22 @@ import (
 // failover is a URL of ActiveMQ's failover transport: its hosts, and how a lost connection is opened again
 // (org.apache.activemq.transport.failover.FailoverTransport).
 type failover struct {
-	url      string       // of the hosts alone, as other URLs name several
-	shown    string       // fit for printing: without users, passwords and the settings in ignored
-	backoff  plan.Backoff // of lost connections
-	random   bool         // hosts are tried in a random order
-	again    bool         // lost connections are opened again at all: not with maxReconnectAttempts=0
-	ignored  []string
-	settings []string // understood, as given
+	url     string       // of the hosts alone, as other URLs name several
+	shown   string       // fit for printing: without users, passwords and what is ignored
+	backoff plan.Backoff // of lost connections
+	random  bool         // hosts are tried in a random order
+	again   bool         // lost connections are opened again at all: not with maxReconnectAttempts=0
+	ignored []string
 }
 
 // failoverScheme is how URLs of the failover transport begin.
 const failoverScheme = "failover:"
 
-const (
-	failoverExample = "write it as 'failover:(tcp://HOST:PORT,tcp://HOST:PORT)?randomize=false', in quotes"
-	failoverHint    = "known are randomize and useExponentialBackOff (true or false), initialReconnectDelay, " +
-		"maxReconnectDelay (1 to 86400000 ms), timeout (-1 or 0), backOffMultiplier and reconnectDelayExponent " +
-		"(1 to 1000), maxReconnectAttempts (0 for none, -1 for any number); jms.* and wireFormat.* " +
-		"are ignored; --wait-for-broker TIME bounds the attempts at the start"
-)
+const failoverHint = "write it as 'failover:(tcp://HOST:PORT,tcp://HOST:PORT)?randomize=false', in quotes; settings " +
+	"are randomize and useExponentialBackOff (true or false), initialReconnectDelay and " +
+	"maxReconnectDelay (1 to 86400000 ms), timeout (-1 or 0), backOffMultiplier and reconnectDelayExponent (1 to 1000), " +
+	"maxReconnectAttempts (0 for none, -1 for any number); jms.* and wireFormat.* are ignored; --wait-for-broker TIME " +
+	"bounds the attempts at the start"
 
 // isFailover tells whether a URL is one of the failover transport.
 func isFailover(url string) bool {
@@ -54,18 +50,15 @@ func scheme(url string) string {
 // parentheses. Settings of a host, jms.*, wireFormat.* and nested.* are ignored. The text of the error has no
 // passwords.
 func parseFailover(url string) (*failover, error) {
-	text := strings.TrimPrefix(strings.TrimSpace(url)[len(failoverScheme):], "//")
-	hosts, query := text, ""
-	if strings.HasPrefix(text, "(") {
-		end := strings.LastIndexByte(text, ')')
-		if end < 0 {
-			return nil, mistake(failoverExample, "the failover URL has no closing parenthesis")
+	hosts, query := strings.TrimPrefix(strings.TrimSpace(url)[len(failoverScheme):], "//"), ""
+	if inner, ok := strings.CutPrefix(hosts, "("); ok {
+		end := max(0, strings.LastIndexByte(inner, ')'))
+		hosts, query = inner[:end], strings.TrimPrefix(inner[end:], ")")
+		if rest, asked := strings.CutPrefix(query, "?"); asked || query == "" {
+			query = rest
+		} else {
+			return nil, mistake(failoverHint, "the failover URL has text between its hosts and its settings")
 		}
-		hosts, query = text[1:end], text[end+1:]
-		if query != "" && query[0] != '?' {
-			return nil, mistake(failoverExample, "the failover URL goes on after the parenthesis without a question mark")
-		}
-		query = strings.TrimPrefix(query, "?")
 	}
 	f := &failover{random: true, again: true, backoff: plan.Backoff{
 		First: 10 * time.Millisecond, Longest: 30 * time.Second, Multiplier: 2, LostLast: true,
@@ -73,27 +66,32 @@ func parseFailover(url string) (*failover, error) {
 	if err := f.readHosts(hosts); err != nil {
 		return nil, err
 	}
-	if err := f.parameters(query); err != nil {
-		return nil, err
+	exponential, mark := true, "?"
+	for setting := range strings.FieldsFuncSeq(query, func(r rune) bool { return r == '&' }) {
+		name, value, _ := strings.Cut(setting, "=")
+		if group, _, ok := strings.Cut(name, "."); ok && (group == "jms" || group == "wireFormat" || group == "nested") {
+			f.ignored = append(f.ignored, name)
+		} else if err := f.set(name, value, &exponential); err != nil {
+			return nil, err
+		} else {
+			f.shown, mark = f.shown+mark+setting, "&"
+		}
 	}
-	if f.settings != nil {
-		f.shown += "?" + strings.Join(f.settings, "&")
+	if !exponential {
+		f.backoff.Longest = f.backoff.First
 	}
 	return f, nil
 }
 
-// readHosts reads the URLs of the hosts.
+// readHosts reads the URLs of the hosts, which have one scheme and one user.
 func (f *failover) readHosts(text string) error {
 	var scheme, user string
 	var list []string
 	for part := range strings.SplitSeq(text, ",") {
 		s, rest, ok := strings.Cut(strings.TrimSpace(part), "://")
-		if !ok {
-			return mistake(failoverExample, "host %d of the failover URL has no scheme", len(list)+1)
-		}
 		s = strings.ToLower(s)
-		if scheme != "" && s != scheme {
-			return mistake("give all hosts the same scheme", "the failover URL has hosts of the schemes %s and %s", scheme, s)
+		if !ok || scheme != "" && s != scheme {
+			return mistake(failoverHint, "host %d of the failover URL has no scheme, or another one", len(list)+1)
 		}
 		scheme = s
 		rest, nested, _ := strings.Cut(rest, "?")
@@ -103,81 +101,58 @@ func (f *failover) readHosts(text string) error {
 			}
 		}
 		if at := strings.LastIndexByte(rest, '@'); at >= 0 {
-			if user != "" && rest[:at] != user {
+			if user != "" && rest[:at+1] != user {
 				return mistake("give one for all by --user and PERFMQ_PASSWORD",
 					"the hosts of the failover URL have different users")
 			}
-			user, rest = rest[:at], rest[at+1:]
+			user, rest = rest[:at+1], rest[at+1:]
 		}
 		list = append(list, strings.TrimSuffix(rest, "/"))
 	}
 	f.shown = "failover:(" + scheme + "://" + strings.Join(list, ","+scheme+"://") + ")"
-	f.url = scheme + "://"
-	if user != "" {
-		f.url += user + "@"
-	}
-	f.url += strings.Join(list, ",")
+	f.url = scheme + "://" + user + strings.Join(list, ",")
 	return nil
 }
 
-// parameters reads the settings behind the parenthesis.
-func (f *failover) parameters(query string) error {
-	exponential := true
-	for setting := range strings.FieldsFuncSeq(query, func(r rune) bool { return r == '&' }) {
-		name, value, _ := strings.Cut(setting, "=")
-		if group, _, ok := strings.Cut(name, "."); ok && (group == "jms" || group == "wireFormat" || group == "nested") {
-			f.ignored = append(f.ignored, name)
-			continue
+// set reads a setting behind the parenthesis.
+func (f *failover) set(name, value string, exponential *bool) (err error) {
+	const day = 24 * 60 * 60 * 1000 // in milliseconds
+	number := func(least, most float64) float64 {
+		n, wrong := strconv.ParseFloat(value, 64)
+		if wrong != nil || !(n >= least && n <= most) {
+			err = mistake(failoverHint, "the failover URL has %s=%s", name, value)
 		}
-		var err error
-		switch name {
-		case "randomize":
-			f.random, err = strconv.ParseBool(value)
-		case "useExponentialBackOff":
-			exponential, err = strconv.ParseBool(value)
-		case "initialReconnectDelay":
-			f.backoff.First, err = milliseconds(value)
-		case "maxReconnectDelay":
-			f.backoff.Longest, err = milliseconds(value)
-		case "timeout":
-			if value != "-1" && value != "0" { // these wait without limit, as perfmq does
-				err = errFailoverRange
-			}
-		case "backOffMultiplier", "reconnectDelayExponent":
-			f.backoff.Multiplier, err = strconv.ParseFloat(value, 64)
-			if m := f.backoff.Multiplier; err == nil && (math.IsNaN(m) || m < 1 || m > 1000) {
-				err = errFailoverRange
-			}
-		case "maxReconnectAttempts":
-			f.backoff.Attempts, err = strconv.Atoi(value)
-			f.again = f.backoff.Attempts != 0
-			if f.backoff.Attempts < -1 {
-				err = errFailoverRange
-			}
-			f.backoff.Attempts = max(0, f.backoff.Attempts)
-		default:
-			return mistake(failoverHint, "the setting %s of the failover URL is not supported", name)
-		}
-		if err != nil {
-			return mistake(failoverHint, "the failover URL has %s=%s", name, value)
-		}
-		f.settings = append(f.settings, name+"="+value)
+		return n
 	}
-	if !exponential {
-		f.backoff.Longest = f.backoff.First
+	delay := func() time.Duration { return time.Duration(number(1, day)) * time.Millisecond }
+	truth := func() bool { return number(0, 1) == 1 }
+	switch value {
+	case "true":
+		value = "1"
+	case "false":
+		value = "0"
 	}
-	return nil
-}
-
-var errFailoverRange = errors.New("out of range")
-
-// milliseconds reads a delay.
-func milliseconds(text string) (time.Duration, error) {
-	n, err := strconv.ParseUint(text, 10, 32)
-	if err == nil && (n == 0 || n > 24*60*60*1000) {
-		err = errFailoverRange
+	switch name {
+	case "randomize":
+		f.random = truth()
+	case "useExponentialBackOff":
+		*exponential = truth()
+	case "initialReconnectDelay":
+		f.backoff.First = delay()
+	case "maxReconnectDelay":
+		f.backoff.Longest = delay()
+	case "timeout":
+		number(-1, 0) // both wait without limit, as perfmq does
+	case "backOffMultiplier", "reconnectDelayExponent":
+		f.backoff.Multiplier = number(1, 1000)
+	case "maxReconnectAttempts":
+		f.backoff.Attempts = int(number(-1, math.MaxInt32))
+		f.again = f.backoff.Attempts != 0
+		f.backoff.Attempts = max(0, f.backoff.Attempts)
+	default:
+		return mistake(failoverHint, "the setting %s of the failover URL is not supported", name)
 	}
-	return time.Duration(n) * time.Millisecond, err //nolint:gosec // of a day at most
+	return err
 }
 
 // readFailover replaces a failover URL by its hosts.

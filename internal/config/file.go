@@ -32,7 +32,7 @@ const maxMessages = 1024
 // file is a scenario file: what it gives for which part, with positions. References name existing parts.
 type file struct {
 	name, description string
-	labels            []label
+	labels            []pair
 	run, defaults     []entry
 	brokers           []part
 	groups            []fileGroup
@@ -56,34 +56,18 @@ type entry struct {
 	pos   Pos
 }
 
-type label struct {
-	key, text string
-	pos       Pos
-}
-
-// mix are the kinds of messages of a producer group, none if its entries say all. Turn: they are sent in turn.
-type mix struct {
-	messages []part
-	turn     bool
-}
-
+// fileGroup is a group, or, in a step, what the group has only there.
 type fileGroup struct {
 	part
-	mix
 	role                   plan.Role
 	broker, consumerBroker string
 	destinations           []string
-}
-
-// use is a group in a step, with what it has only there.
-type use struct {
-	part // of the group's name
-	mix
+	messages               []part // kinds of messages, none if its entries say all
 }
 
 type fileStep struct {
 	part
-	uses          []use
+	uses          []fileGroup
 	until         string
 	before, after []string
 	thresholds    []fileThreshold
@@ -100,7 +84,7 @@ type fileThreshold struct {
 type decoder struct {
 	*file
 	reader
-	keys  *keys
+	keys  keys
 	vars  map[string]*variable
 	order []*variable // as in the file
 	left  int         // bytes that values of variables may still take
@@ -156,8 +140,8 @@ func (d *decoder) decode(root *node) {
 			d.description, _ = d.text(p.value, "description")
 		case "labels":
 			for _, l := range d.fields(p.value, "labels", "NAME: TEXT") {
-				if text, ok := d.text(l.value, "the label "+l.key.text); ok {
-					d.labels = append(d.labels, label{l.key.text, text, l.key.pos})
+				if _, ok := d.text(l.value, "the label "+l.key.text); ok {
+					d.labels = append(d.labels, l)
 				}
 			}
 		case "defaults":
@@ -308,7 +292,7 @@ func (d *decoder) entries(pairs []pair, places Scope, of string, shape ...string
 
 // unknown reports a key that has no place where it stands.
 func (d *decoder) unknown(key *node, places Scope, of string, shape ...string) {
-	if s := d.keys.byName[key.text]; s != nil {
+	if s := d.keys[key.text]; s != nil {
 		hint := "it belongs to " + s.Places.String()
 		if s.Places&inDefaults != 0 {
 			hint += ", or under defaults:"
@@ -425,7 +409,7 @@ func (d *decoder) readGroup(p pair) {
 		}
 	}
 	if g.role != plan.Consumer {
-		g.mix = d.readMix(p.value)
+		g.messages = d.readMessages(p.value)
 	}
 	g.entries = d.entriesOfGroup(pairs, g.role, groupShape()...)
 	d.groups = append(d.groups, g)
@@ -479,31 +463,31 @@ func names(list []part) (texts []string) {
 	return texts
 }
 
-// readMix reads the kinds of messages of a group, or of one in a step, and how one is chosen.
-func (d *decoder) readMix(n *node) (m mix) {
+// readMessages reads the kinds of messages of a group, or of one in a step, and how one is chosen.
+func (d *decoder) readMessages(n *node) (kinds []part) {
 	const form = "messages: [{weight: 80, message-size: 1KiB}, {weight: 20, message-size: 64KiB}]"
 	list := n.get(keyMessages)
-	m.turn = d.word(n, keyChoose, chooseWeight, chooseTurn) == chooseTurn
+	turn := d.word(n, keyChoose, chooseWeight, chooseTurn) == chooseTurn
 	if list == nil {
 		if choose := n.get(keyChoose); choose != nil {
 			d.bad(choose.pos, form, "there are no messages to choose from")
 		}
-		return m
+		return nil
 	}
 	items := d.list(list, keyMessages, form)
 	if len(items) > maxMessages {
 		d.bad(list.pos, "", "there are more than %d %s", maxMessages, keyMessages)
-		return m
+		return nil
 	}
 	for _, item := range items {
 		one := part{pos: item.pos}
 		one.entries = d.entries(d.fields(item, "a message", "- {weight: 80, message-size: 1KiB}"), InMessage, "a message")
-		if weight := item.get("weight"); weight != nil && m.turn {
+		if weight := item.get("weight"); weight != nil && turn {
 			d.bad(weight.pos, "remove it, or choose: "+chooseWeight, "a weight means nothing where messages are sent in turn")
 		}
-		m.messages = append(m.messages, one)
+		kinds = append(kinds, one)
 	}
-	return m
+	return kinds
 }
 
 func (d *decoder) readDestinations(n *node) (list []string) {
@@ -571,20 +555,20 @@ func (d *decoder) until(n *node) string {
 }
 
 // allUses is of a step that names no groups.
-func (d *decoder) allUses() (list []use) {
+func (d *decoder) allUses() (list []fileGroup) {
 	for _, g := range d.groups {
-		list = append(list, use{part: part{name: g.name, pos: g.pos}})
+		list = append(list, fileGroup{part: part{name: g.name, pos: g.pos}})
 	}
 	return list
 }
 
 // readUses reads the groups of a step: a list of names, or a map from names to settings.
-func (d *decoder) readUses(n *node) (list []use) {
+func (d *decoder) readUses(n *node) (list []fileGroup) {
 	pairs := n.pairs
 	if n.kind != mapping {
 		for _, item := range d.oneOrMore(n, "groups") {
 			if _, ok := d.text(item, "the name of a group"); ok {
-				pairs = append(pairs, pair{item, &node{null: true}})
+				pairs = append(pairs, pair{item, &node{kind: scalar, null: true}})
 			}
 		}
 	} else if len(pairs) == 0 {
@@ -597,15 +581,15 @@ func (d *decoder) readUses(n *node) (list []use) {
 		case g == nil:
 			d.noSuch(p.key, "group", name, d.groupNames())
 			continue
-		case slices.ContainsFunc(list, func(u use) bool { return u.name == name }):
+		case slices.ContainsFunc(list, func(u fileGroup) bool { return u.name == name }):
 			d.bad(p.key.pos, "", "the group %s is named twice", name)
 			continue
 		}
-		u := use{part: part{name: name, pos: p.key.pos}}
+		u := fileGroup{part: part{name: name, pos: p.key.pos}}
 		if empty := p.value.kind == mapping && len(p.value.pairs) == 0; !empty && !p.value.null {
 			u.entries = d.entriesOfGroup(d.fields(p.value, "the group "+name, "SETTING: VALUE"), g.role)
 			if g.role != plan.Consumer {
-				u.mix = d.readMix(p.value)
+				u.messages = d.readMessages(p.value)
 			}
 		}
 		list = append(list, u)
@@ -666,10 +650,11 @@ func (d *decoder) readThresholds(n *node, step string) (list []fileThreshold) {
 			}
 			t.step, demand = m[1], m[2]
 		}
-		if !d.judge(text, d.keys.shape["threshold"], demand) {
+		var err error
+		if t.Threshold, err = ParseThreshold(demand); err != nil {
+			d.bad(text.pos, "", "threshold: %v", err)
 			continue
 		}
-		t.Threshold, _ = ParseThreshold(demand)
 		t.Abort, t.pos = abort, text.pos
 		list = append(list, t)
 	}

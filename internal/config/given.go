@@ -92,8 +92,12 @@ func (g *Given) Has(s *Setting) bool {
 	return variable != "" || len(g.Flags[s.Name]) > 0
 }
 
-// Named returns a text in which the flags of settings that come from variables are replaced by these.
+// Named returns a text in which the flags of settings that come from variables are replaced by these. A suggestion for
+// a mistyped flag stays.
 func (g *Given) Named(table []Setting, text string) string {
+	if strings.HasPrefix(text, "did you mean") {
+		return text
+	}
 	return regexp.MustCompile(`--[a-zA-Z][a-zA-Z-]*`).ReplaceAllStringFunc(text, func(flag string) string {
 		if s := find(table, flag[len("--"):]); s != nil && len(g.Flags[s.Name]) == 0 {
 			if variable, _ := g.Environment.Lookup(s); variable != "" {
@@ -104,39 +108,18 @@ func (g *Given) Named(table []Setting, text string) string {
 	})
 }
 
-// NamedMistake returns a mistake and its hint with the variables that they mean. A hint that recommends a flag keeps
-// it, unless the mistake is about a variable or the hint asks to check or leave out what was given.
-func (g *Given) NamedMistake(table []Setting, text, hint string) (string, string) {
-	renamed, named := g.Named(table, text), g.Named(table, hint)
-	switch {
-	case strings.HasPrefix(hint, "check "), strings.HasPrefix(hint, "leave "), renamed != text && named != hint:
-		hint = named
-	case renamed != text && hint != "":
-		hint += "; the variable is set in the environment"
-	}
-	return renamed, hint
-}
-
-// applied is a variable or flag, as it is spelled; skipped if its value is not for that place.
-type applied struct {
-	label   string
-	skipped bool
-}
-
 // Apply reads the variable and then the flag of a setting. Of a list both count, else the last text of the flag alone.
-// It skips values for which applies is false; nil is never false.
-func (g *Given) Apply(v *Values, s *Setting, applies func(Source, string) bool) (list []applied, errs []error) {
+// It skips values for which applies, if there is such a function, is false. The label is the variable or the flag.
+func (g *Given) Apply(v *Values, s *Setting, applies func(from Source, label, text string) bool) (errs []error) {
 	if g.Missing[s.Name] {
-		return nil, nil
+		return nil
 	}
 	apply := func(from Source, label string, texts []string) {
 		if !s.List && len(texts) > 0 {
 			texts = texts[len(texts)-1:]
 		}
 		for _, text := range texts {
-			p := applied{label, applies != nil && !applies(from, text)}
-			list = append(list, p)
-			if p.skipped {
+			if applies != nil && !applies(from, label, text) {
 				continue
 			}
 			if err := v.Read(s, from, text); err != nil {
@@ -149,7 +132,7 @@ func (g *Given) Apply(v *Values, s *Setting, applies func(Source, string) bool) 
 		apply(Variable, variable, texts)
 	}
 	apply(CommandLine, "--"+s.Name, flags)
-	return list, errs
+	return errs
 }
 
 // wrongValue is the mistake for a value of a variable or flag that its setting cannot have.
@@ -169,8 +152,7 @@ func wrongValue(s *Setting, label, text string, err error) *plan.Mistake {
 func (g *Given) Values(table []Setting) (v *Values, errs []error) {
 	v = Defaults()
 	for i := range table {
-		_, wrong := g.Apply(v, &table[i], nil)
-		errs = append(errs, wrong...)
+		errs = append(errs, g.Apply(v, &table[i], nil)...)
 	}
 	return v, errs
 }

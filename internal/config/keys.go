@@ -39,53 +39,40 @@ func (s Scope) String() string {
 }
 
 // keys finds settings by the keys of scenario files.
-type keys struct {
-	shape  map[string]*Setting // about keys of the file's own, not settings: destination, threshold, label
-	byName map[string]*Setting
-}
+type keys map[string]*Setting
 
-func newKeys() *keys {
-	k := &keys{shape: map[string]*Setting{}, byName: map[string]*Setting{}}
+// newKeys has all keys of all settings: also the plural of a list.
+func newKeys() keys {
+	k := keys{}
 	list := settings()
 	for i := range list {
 		s := &list[i]
-		if s.Is("shape") {
-			k.shape[s.Name] = s
-		}
 		if s.Places == 0 {
 			continue
 		}
-		for _, name := range s.spellings() {
-			k.byName[name] = s
+		for _, name := range append([]string{s.Name}, s.Aliases...) {
+			k[name] = s
+		}
+		if stem, ok := strings.CutSuffix(s.Name, "y"); ok && s.List {
+			k[stem+"ies"] = s
+		} else if s.List {
+			k[s.Name+"s"] = s
 		}
 	}
 	return k
 }
 
-// spellings returns all keys of a setting: also the plural of a list.
-func (s *Setting) spellings() []string {
-	all := append([]string{s.Name}, s.Aliases...)
-	if s.List {
-		plural := s.Name + "s"
-		if stem, ok := strings.CutSuffix(s.Name, "y"); ok {
-			plural = stem + "ies"
-		}
-		all = append(all, plural)
-	}
-	return all
-}
-
 // find returns the setting of a name in any of the places, nil if there is none.
-func (k *keys) find(name string, places Scope) *Setting {
-	if s := k.byName[name]; s != nil && s.Places&places != 0 {
+func (k keys) find(name string, places Scope) *Setting {
+	if s := k[name]; s != nil && s.Places&places != 0 {
 		return s
 	}
 	return nil
 }
 
 // names returns the names of the settings of the places, sorted.
-func (k *keys) names(places Scope) (list []string) {
-	for name := range k.byName {
+func (k keys) names(places Scope) (list []string) {
+	for name := range k {
 		if k.find(name, places) != nil {
 			list = append(list, name)
 		}
@@ -95,14 +82,14 @@ func (k *keys) names(places Scope) (list []string) {
 }
 
 // nearest returns the known name that was probably meant.
-func (k *keys) nearest(name string, places Scope, shape []string) string {
+func (k keys) nearest(name string, places Scope, shape []string) string {
 	name = strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-")
 	return nearest.Nearest(name, append(slices.Clone(shape), k.names(places)...))
 }
 
 // isSecret tells whether values of a key must not be printed, also of one that is mistyped or a variable.
-func (k *keys) isSecret(name string) bool {
-	if s := k.byName[name]; s != nil {
+func (k keys) isSecret(name string) bool {
+	if s := k[name]; s != nil {
 		return s.Secret
 	}
 	return SecretName(name)

@@ -112,33 +112,33 @@ func NoResultFolder(dir string) *plan.Mistake {
 // differentFiles refuses to write two outputs into one file, or over an input.
 func (r *resolver) differentFiles() {
 	o, b := &r.Outputs, &r.Broker
-	inputs := map[string][]string{
-		"--password-file": {b.PasswordFile}, "--body-file": {r.Bodies.File}, "--tls-ca": {b.TLS.CAFile},
-		"--tls-cert": {b.TLS.CertFile}, "--tls-key": {b.TLS.KeyFile}, "--metrics-web-config": {o.MetricsWeb},
-	}
-	if inputfile.IsFolder(r.Bodies.File) {
-		inputs["--body-file"], _ = inputfile.Folder(r.Bodies.File, driver.MaxVariants) // errors are already reported
-	}
 	outputs := [][2]string{{"--json", o.JSON}, {"--hdr", o.HDR}, {"--verify-file", o.VerifyFile}}
 	for _, name := range result.Files() {
 		if o.Result != "" {
 			outputs = append(outputs, [2]string{"--result", filepath.Join(o.Result, name)})
 		}
 	}
-	for i, output := range outputs {
-		refuse := func(flag, path string) {
-			if SameFile(path, output[1]) {
-				r.refuse("name two files", "%s and %s name the same file %s", flag, output[0], output[1])
+	others := [][2]string{
+		{"--password-file", b.PasswordFile},
+		{"--tls-ca", b.TLS.CAFile},
+		{"--tls-cert", b.TLS.CertFile},
+		{"--tls-key", b.TLS.KeyFile},
+		{"--metrics-web-config", o.MetricsWeb},
+		{"--body-file", r.Bodies.File},
+	}
+	if inputfile.IsFolder(r.Bodies.File) {
+		bodies, _ := inputfile.Folder(r.Bodies.File, driver.MaxVariants) // errors are already reported
+		for _, body := range bodies {
+			others = append(others, [2]string{"--body-file", body})
+		}
+	}
+	for _, output := range outputs {
+		for _, other := range others {
+			if SameFile(other[1], output[1]) {
+				r.refuse("name two files", "%s and %s name the same file %s", other[0], output[0], output[1])
 			}
 		}
-		for _, other := range outputs[:i] {
-			refuse(other[0], other[1])
-		}
-		for flag, paths := range inputs {
-			for _, path := range paths {
-				refuse(flag, path)
-			}
-		}
+		others = append(others, output)
 	}
 }
 

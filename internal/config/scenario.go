@@ -107,7 +107,8 @@ func (s *Scenario) Plan(in *Given, table []Setting, cell map[string]string) (Rea
 	}
 	b := &builder{
 		Scenario: s, reader: s.reader(), in: in, table: table, files: map[string][]plan.Variant{},
-		applied: map[string][]string{}, skipped: map[string][]string{}, brokers: map[string]reached{},
+		applied: map[string][]string{}, skipped: map[string]bool{}, brokers: map[string]reached{},
+		placed: map[[2]string]Pos{},
 	}
 	return b.build()
 }
@@ -126,7 +127,8 @@ type builder struct {
 	files   map[string][]plan.Variant
 	notes   []string
 	applied map[string][]string // by flag or variable: the parts of the file that it was applied to
-	skipped map[string][]string // the same for parts that are of another protocol
+	placed  map[[2]string]Pos   // of thresholds by step and text
+	skipped map[string]bool     // flags and variables of another protocol than that of some broker
 }
 
 func (b *builder) build() (Ready, error) {
@@ -159,6 +161,7 @@ func (b *builder) build() (Ready, error) {
 			list = &p.Steps[at].Thresholds
 		}
 		*list = append(slices.Clip(*list), t.Threshold)
+		b.placed[[2]string{t.step, t.String()}] = t.pos
 	}
 	b.whole.verification(p)
 	b.whole.shard(p)
@@ -178,29 +181,13 @@ func (b *builder) judge() {
 			continue
 		}
 		text := strings.ReplaceAll(m.Text, "--", "")
-		if t := b.file.threshold(m.Step, m.Threshold); t != nil && m.Threshold != "" {
-			b.bad(t.pos, m.Hint, "%s", text)
+		if pos, ok := b.placed[[2]string{m.Step, m.Threshold}]; ok {
+			b.bad(pos, m.Hint, "%s", text)
 			continue
 		}
-		text, hint := b.in.NamedMistake(b.table, m.Text, m.Hint)
-		b.errs = append(b.errs, mistake(hint, "%s: %s", b.Path, strings.ReplaceAll(text, "--", "")))
+		text = strings.ReplaceAll(b.in.Named(b.table, m.Text), "--", "")
+		b.errs = append(b.errs, mistake(b.in.Named(b.table, m.Hint), "%s: %s", b.Path, text))
 	}
-}
-
-// threshold returns a threshold of the file by its text in the plan; nil if there is none.
-func (f *file) threshold(step, text string) *fileThreshold {
-	lists := [][]fileThreshold{f.thresholds}
-	for i := range f.steps {
-		lists = append(lists, f.steps[i].thresholds)
-	}
-	for _, list := range lists {
-		for i := range list {
-			if list[i].step == step && list[i].String() == text {
-				return &list[i]
-			}
-		}
-	}
-	return nil
 }
 
 func (b *builder) problems() error {
@@ -218,10 +205,10 @@ func (b *builder) resolver(v *Values, role plan.Role) *resolver {
 func (b *builder) labels() {
 	labels := map[string]string{}
 	for _, l := range b.file.labels {
-		if err := CheckLabel(l.key, l.text); err != nil {
-			b.bad(l.pos, "", "the label %.80q: %v", l.key, err)
+		if err := CheckLabel(l.key.text, l.value.text); err != nil {
+			b.bad(l.key.pos, "", "the label %.80q: %v", l.key.text, err)
 		}
-		labels[l.key] = l.text
+		labels[l.key.text] = l.value.text
 	}
 	maps.Copy(labels, b.plan.Labels) // labels of flags
 	if len(labels) > 0 {
@@ -271,16 +258,13 @@ func (b *builder) over(v *Values, s *Setting, f *driver.Factory, to string) {
 	if (s.Name == "duration" || s.Name == "message-count") && !v.Has(s.Name) && b.file.gives(s.Name) {
 		return
 	}
-	list, errs := b.in.Apply(v, s, b.applies(s, f))
-	b.wrong(errs...)
-	for _, p := range list {
-		switch {
-		case p.skipped:
-			b.skipped[p.label] = append(b.skipped[p.label], to)
-		case to != "the run":
-			b.applied[p.label] = append(b.applied[p.label], to)
+	b.errs = append(b.errs, b.in.Apply(v, s, func(from Source, label, text string) bool {
+		fits := b.fits(s, f, from, text)
+		if b.skipped[label] = b.skipped[label] || !fits; fits && to != "the run" {
+			b.applied[label] = append(b.applied[label], to)
 		}
-	}
+		return fits
+	})...)
 }
 
 // gives reports whether the defaults, a group or a step of the file have a setting.
@@ -298,15 +282,6 @@ func (f *file) gives(name string) bool {
 	return slices.ContainsFunc(slices.Concat(lists...), func(e entry) bool { return e.Name == name })
 }
 
-// wrong adds mistakes that have no place in the file, each once.
-func (b *builder) wrong(errs ...error) {
-	for _, err := range errs {
-		if !slices.ContainsFunc(b.errs, func(o error) bool { return o.Error() == err.Error() }) {
-			b.errs = append(b.errs, err)
-		}
-	}
-}
-
 // badPart adds mistakes of a broker or group: at a place of the file, unless a variable or flag has made them.
 func (b *builder) badPart(what string, pos Pos, errs []error) {
 	for _, err := range Parts(errs...) {
@@ -315,8 +290,7 @@ func (b *builder) badPart(what string, pos Pos, errs []error) {
 			m = &plan.Mistake{Text: err.Error(), Hint: driver.HintOf(err)}
 		}
 		if s := find(b.table, m.Setting); s != nil && b.in.Has(s) {
-			text, hint := b.in.NamedMistake(b.table, m.Text, m.Hint)
-			b.wrong(mistake(hint, "%s: %s%s", b.Path, what, text))
+			b.errs = append(b.errs, mistake(b.in.Named(b.table, m.Hint), "%s: %s%s", b.Path, what, b.in.Named(b.table, m.Text)))
 			continue
 		}
 		b.bad(pos, m.Hint, "%s%s", what, strings.ReplaceAll(m.Text, "--", ""))
@@ -411,14 +385,15 @@ func (b *builder) step(of *fileStep) {
 		b.bad(of.pos, "message-count: 10000 in one of its groups",
 			"the step %s lasts until a count, but no group of it has one", of.name)
 	}
-	for i := range of.thresholds {
-		s.Thresholds = append(s.Thresholds, of.thresholds[i].Threshold)
+	for _, t := range of.thresholds {
+		s.Thresholds = append(s.Thresholds, t.Threshold)
+		b.placed[[2]string{t.step, t.String()}] = t.pos
 	}
 	b.plan.Steps = append(b.plan.Steps, s)
 }
 
 // group returns a group with its settings in a step.
-func (b *builder) group(u *use) *plan.Group {
+func (b *builder) group(u *fileGroup) *plan.Group {
 	of := b.file.groupOf(u.name)
 	brokers := []reached{b.brokers[of.broker]}
 	if of.role == plan.Client {
@@ -431,15 +406,15 @@ func (b *builder) group(u *use) *plan.Group {
 	r := b.resolver(v, of.role)
 	g := r.group(brokers[0].driver, of.destinations, brokers)
 	g.Name = of.name
-	m := of.mix
+	kinds := of.messages
 	if len(u.messages) > 0 {
-		m = u.mix
+		kinds = u.messages
 	}
 	if what += ": "; of.name == "" {
 		what = ""
 	}
-	if len(m.messages) > 0 {
-		g.Mix = b.messages(what, g.ProducerBroker, m, lists)
+	if len(kinds) > 0 {
+		g.Mix = b.messages(what, g.ProducerBroker, kinds, lists)
 	} else {
 		g.Mix = r.kinds(g.ProducerBroker)
 	}
@@ -451,10 +426,9 @@ func (b *builder) group(u *use) *plan.Group {
 
 // messages returns the kinds of messages of a group. A message has the settings that it does not set from lists, the
 // group's entries.
-func (b *builder) messages(what string, broker *plan.Broker, m mix, lists [][]entry) []plan.Variant {
-	var kinds []plan.Variant
-	for i := range m.messages {
-		one := &m.messages[i]
+func (b *builder) messages(what string, broker *plan.Broker, of []part, lists [][]entry) (kinds []plan.Variant) {
+	for i := range of {
+		one := &of[i]
 		own := slices.Clone(lists)
 		for i := range own {
 			own[i] = slices.DeleteFunc(slices.Clone(own[i]), func(e entry) bool { return one.replaces(e.Name) })
@@ -500,42 +474,25 @@ func (b *builder) said() (list []string) {
 	return list
 }
 
-// applies returns whether a value of a variable or flag is for a broker of a protocol. URLs and options of another
-// protocol are not, nor are the variables that belong to such a URL: its login, its TLS.
-func (b *builder) applies(s *Setting, f *driver.Factory) func(Source, string) bool {
-	if s.Places&InBroker == 0 || f == nil {
-		return nil
+// fits tells whether a value of a variable or flag is for a broker of a protocol. URLs and options of another protocol
+// are not, nor are the variables that belong to such a URL: its login, its TLS.
+func (b *builder) fits(s *Setting, f *driver.Factory, from Source, text string) bool {
+	if f == nil || s.Places&InBroker == 0 {
+		return true
 	}
-	url, given, from := b.givenURL()
-	foreign := url != nil && url.Name != f.Name && !slices.Contains(f.Schemes, scheme(given))
-	return func(source Source, text string) bool {
-		switch key, _, _ := strings.Cut(text, "="); {
-		case s.Name == "url":
-			return !foreign
-		case foreign && from == Variable && source == Variable:
-			return false
-		case s.Name == "option":
-			return b.hasOption(f, key) || !slices.ContainsFunc(b.maker.Factories,
-				func(o driver.Factory) bool { return b.hasOption(&o, key) })
-		default:
+	if key, _, _ := strings.Cut(text, "="); s.Name == "option" && !b.hasOption(f, key) {
+		return !slices.ContainsFunc(b.maker.Factories, func(o driver.Factory) bool { return b.hasOption(&o, key) })
+	}
+	url := text
+	if s.Name != "url" {
+		given := find(b.table, "url")
+		if from != Variable || given == nil || len(b.in.Flags["url"]) > 0 {
 			return true
 		}
+		_, texts := b.in.Environment.Lookup(given)
+		url = strings.Join(texts, "")
 	}
-}
-
-// givenURL returns the URL of a flag or variable, its protocol, and which of them it is; the protocol is nil if there
-// is none, or none of a known protocol.
-func (b *builder) givenURL() (f *driver.Factory, url string, from Source) {
-	texts, from := b.in.Flags["url"], CommandLine
-	if s := find(b.table, "url"); s != nil && len(texts) == 0 {
-		_, texts = b.in.Environment.Lookup(s)
-		from = Variable
-	}
-	if len(texts) == 0 {
-		return nil, "", from
-	}
-	url = texts[len(texts)-1]
-	return byScheme(b.maker.Factories, scheme(url)), url, from
+	return byScheme(b.maker.Factories, scheme(url)) == nil || slices.Contains(f.Schemes, scheme(url))
 }
 
 // hasOption reports whether a client of a protocol has an option.
@@ -553,24 +510,16 @@ func (b *builder) unapplied() {
 		protocols = append(protocols, of.Protocol)
 	}
 	slices.Sort(protocols)
-	speaks := strings.Join(slices.Compact(protocols), " and ")
+	speak := strings.Join(slices.Compact(protocols), " and ")
 	for _, label := range slices.Sorted(maps.Keys(b.skipped)) {
-		to := b.skipped[label]
-		slices.Sort(to)
-		switch {
-		case len(b.applied[label]) > 0:
-			b.notes = append(b.notes, label+" does not apply to "+strings.Join(slices.Compact(to), ", ")+
-				": of another protocol")
-		case strings.HasPrefix(label, "--"):
-			hint := "leave it out"
-			if other, _, _ := b.givenURL(); other != nil && label == "--url" {
-				hint = "the scenario has protocol: " + speaks + "; a copy of it can have protocol: " + other.Name +
-					" (perfmq scenario show)"
-			}
-			b.wrong(mistake(hint, "%s applies to no broker of %s: these speak %s", label, b.Path, cmp.Or(speaks, "no protocol")))
-		default:
-			b.notes = append(b.notes, label+" is not used: it is of another protocol, and the brokers of "+b.Path+
-				" speak "+speaks)
+		if !b.skipped[label] || len(b.applied[label]) > 0 {
+			continue
+		}
+		m := mistake("leave it out", "%s applies to no broker of %s: these speak %s", label, b.Path, speak)
+		if strings.HasPrefix(label, "--") {
+			b.errs = append(b.errs, m)
+		} else {
+			b.notes = append(b.notes, m.Text)
 		}
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"strings"
-
-	"github.com/perfmq/perfmq/internal/plan"
 )
 
 // SchemaID is the identifier of the JSON Schema of this version of the format.
@@ -17,9 +15,9 @@ type object = map[string]any
 // such as that names exist and which values a setting has, are left to [Maker.Parse].
 func Schema(protocols []string) []byte {
 	keys := newKeys()
-	protocol := *keys.byName["protocol"]
+	protocol := *keys["protocol"]
 	protocol.Default, protocol.Help = "that of url", "the protocol: "+strings.Join(protocols, ", ")
-	keys.byName["protocol"] = &protocol
+	keys["protocol"] = &protocol
 	root := rootSchema(keys)
 	maps.Copy(root, object{
 		"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SchemaID, "title": "A scenario of perfmq",
@@ -28,19 +26,11 @@ func Schema(protocols []string) []byte {
 			"variable": object{"anyOf": []any{
 				ref("value"), closedObject(keys, 0, object{"default": ref("value"), "description": ref("value")}),
 			}},
-			"broker": closedObject(keys, InBroker, object{}),
-			"group": object{
-				"type": "object", "required": []string{"role"},
-				"properties": object{"role": object{"enum": []plan.Role{plan.Producer, plan.Consumer}}},
-				"if":         object{"properties": object{"role": object{"const": plan.Producer}}},
-				"then":       ref("producers"), "else": ref("consumers"),
-			},
-			"alone":     groupSchema(keys, Roles()...),
-			"producers": groupSchema(keys, plan.Producer),
-			"consumers": groupSchema(keys, plan.Consumer),
-			"message":   messageSchema(keys),
-			"override":  withMessages(closedObject(keys, inGroup, object{})),
-			"step":      stepSchema(keys),
+			"broker":   closedObject(keys, InBroker, object{}),
+			"group":    groupSchema(keys),
+			"message":  messageSchema(keys),
+			"override": withMessages(closedObject(keys, inGroup, object{})),
+			"step":     stepSchema(keys),
 			"threshold": object{"anyOf": []any{
 				object{"type": "string"},
 				closedObject(keys, 0, object{"threshold": object{"type": "string"}, "abort": object{"type": "boolean"}},
@@ -56,14 +46,7 @@ func Schema(protocols []string) []byte {
 }
 
 // rootSchema is of the top of the file.
-func rootSchema(keys *keys) object {
-	notWithSteps := object{"not": object{"required": []string{"steps"}}}
-	onlyWithoutSteps := object{"until": notWithSteps}
-	for name := range ofPlaces(keys, InStep) {
-		if keys.find(name, InRun) == nil {
-			onlyWithoutSteps[name] = notWithSteps
-		}
-	}
+func rootSchema(keys keys) object {
 	root := closedObject(keys, InRun|InStep, object{
 		"version":     note("version of the format", object{"enum": []any{1, "1"}}),
 		"name":        note("name of the scenario", ref("value")),
@@ -77,7 +60,7 @@ func rootSchema(keys *keys) object {
 			closedObject(keys, inDefaults, object{})),
 		"broker":     note("the only broker", ref("broker")),
 		"brokers":    note("brokers by name", named(ref("broker"))),
-		"group":      note("the only group, without a name; with the role client it has both sides", ref("alone")),
+		"group":      note("the only group, without a name; with the role client it has both sides", ref("group")),
 		"groups":     note("groups of producers or consumers by name", named(ref("group"))),
 		"steps":      note("steps, one after the other; without them all groups run in one step", nonEmpty(ref("step"))),
 		"until":      untilSchema(),
@@ -93,7 +76,6 @@ func rootSchema(keys *keys) object {
 		}),
 	})
 	root["allOf"] = []any{oneRequired("broker", "brokers"), oneRequired("group", "groups")}
-	root["dependentSchemas"] = onlyWithoutSteps
 	return root
 }
 
@@ -102,22 +84,15 @@ func oneRequired(a, b string) object {
 	return object{"oneOf": []any{object{"required": []string{a}}, object{"required": []string{b}}}}
 }
 
-func groupSchema(keys *keys, roles ...plan.Role) object {
-	places, _ := placesOfRole(roles[0])
-	more := object{
-		"role":   object{"enum": roles},
-		"broker": note("name of a broker; may be left out if there is only one", ref("value")),
+func groupSchema(keys keys) object {
+	return withMessages(closedObject(keys, inGroup, object{
+		"role":            object{"enum": Roles()},
+		"broker":          note("name of a broker; may be left out if there is only one", ref("value")),
+		"consumer-broker": note("name of the consumers' broker, if it is another one", ref("value")),
 		"destination": note("where the group sends or receives: queue://NAME, topic://NAME or ADDRESS::QUEUE; one or a list",
 			oneOrMore(ref("value"))),
 		"destinations": note("the same as destination", oneOrMore(ref("value"))),
-	}
-	if len(roles) > 1 {
-		more["consumer-broker"] = note("name of the consumers' broker, if it is another one", ref("value"))
-	}
-	if roles[0] == plan.Consumer {
-		return closedObject(keys, places, more, "role")
-	}
-	return withMessages(closedObject(keys, places, more, "role"))
+	}, "role"))
 }
 
 // withMessages adds the kinds of messages to the schema of a group.
@@ -133,13 +108,13 @@ func withMessages(schema object) object {
 	return schema
 }
 
-func messageSchema(keys *keys) object {
+func messageSchema(keys keys) object {
 	schema := closedObject(keys, InMessage, object{})
 	schema["minProperties"] = 1
 	return schema
 }
 
-func stepSchema(keys *keys) object {
+func stepSchema(keys keys) object {
 	return closedObject(keys, InStep, object{
 		"name": note("unique name, for thresholds and metrics", ref("value")),
 		"groups": note("groups that run together, with settings for this step; all if left out", object{"anyOf": []any{
@@ -175,7 +150,7 @@ func named(value object) object {
 }
 
 // closedObject is a map with the settings of some places and further keys, and nothing else.
-func closedObject(keys *keys, places Scope, more object, required ...string) object {
+func closedObject(keys keys, places Scope, more object, required ...string) object {
 	properties := ofPlaces(keys, places)
 	maps.Copy(properties, more)
 	o := object{"type": "object", "additionalProperties": false, "properties": properties}
@@ -186,7 +161,7 @@ func closedObject(keys *keys, places Scope, more object, required ...string) obj
 }
 
 // ofPlaces returns the schemas of the settings of some places by their names.
-func ofPlaces(keys *keys, places Scope) object {
+func ofPlaces(keys keys, places Scope) object {
 	all := object{}
 	if places == 0 {
 		return all

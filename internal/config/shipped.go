@@ -1,9 +1,7 @@
 package config
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -28,7 +26,7 @@ func Shipped(fsys fs.FS) ([]Info, error) {
 		if err != nil || entry.IsDir() || path.Ext(at) != ".yaml" {
 			return err
 		}
-		text, err := readFile(fsys, at)
+		text, err := fs.ReadFile(fsys, at)
 		if err != nil {
 			return err
 		}
@@ -70,14 +68,5 @@ func open(fsys fs.FS, name string) ([]byte, error) {
 		hint := nearest.Hint(name, all, "@%s", "perfmq scenario list shows all")
 		return nil, mistake(hint, "there is no shipped scenario @%s", name)
 	}
-	return readFile(fsys, list[i].Path)
-}
-
-func readFile(fsys fs.FS, name string) (text []byte, err error) {
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return io.ReadAll(io.LimitReader(f, MaxSize+1))
+	return fs.ReadFile(fsys, list[i].Path)
 }

@@ -9,40 +9,31 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Context is the knowledge that completion of a value can draw on.
-type Context struct {
-	Own       []driver.Factory // protocol of the command; all if it has none
-	Factories []driver.Factory // native drivers
-	Libraries []driver.Factory // drivers on client libraries
-	Prefix    string           // the typed part of the value
-}
-
-// Suggest returns the offers of completion for a value.
-func (s *Setting) Suggest(c *Context) (list []string) {
+// Suggest returns the offers of completion for a value that begins with prefix. Own is the protocol of the command, or
+// all if it has none.
+func (s *Setting) Suggest(own, all []driver.Factory, prefix string) (list []string) {
 	switch s.Name {
 	case "url":
-		return schemesOf(c.Own)
+		return schemesOf(own)
 	case "consumer-url":
-		list = append(schemesOf(c.Own), schemesOf(c.Factories)...)
+		list = append(schemesOf(own), schemesOf(all)...)
 		slices.Sort(list)
 		return slices.Compact(list)
 	case "protocol":
-		return Names(c.Own)
+		return Names(own)
 	case "consumer-protocol":
-		return Names(c.Factories)
+		return Names(all)
 	case "client":
-		return c.clients()
+		return []string{driver.Native, LibraryClient}
 	case "embedded-faults":
-		return SuggestFaults(c.Prefix)
+		return SuggestFaults(prefix)
 	case "threshold", "find-max":
 		for _, m := range threshold.Metrics() {
 			list = append(list, m.Name+"\t"+m.Help)
 		}
 		return list
 	case "option":
-		return c.options()
-	case "priority":
-		return strings.Split("0123456789", "")
+		return suggestOptions(own, prefix)
 	default:
 		return s.Words
 	}
@@ -55,33 +46,16 @@ func schemesOf(factories []driver.Factory) (list []string) {
 	return list
 }
 
-func (c *Context) clients() []string {
-	list := []string{driver.Native}
-	if len(c.Own) == 1 && c.Own[0].Client != "" {
-		list[0] = c.Own[0].Client
-	}
-	for i := range c.Own {
-		if own := LibrariesOf(&c.Own[i], c.Libraries); len(own) > 0 {
-			return append(list, LibraryClient+"\t"+own[0].Client)
-		}
-	}
-	return list
-}
-
-// options offers key=, and the values once the key is there.
-func (c *Context) options() (list []string) {
-	key, _, hasKey := strings.Cut(c.Prefix, "=")
-	for i := range c.Own {
-		for _, o := range driver.Describe(NewOptions(&c.Own[i])) {
+// suggestOptions offers key=, and the values once the key is there.
+func suggestOptions(own []driver.Factory, prefix string) (list []string) {
+	key, _, hasKey := strings.Cut(prefix, "=")
+	for i := range own {
+		for _, o := range driver.Describe(NewOptions(&own[i])) {
 			if !hasKey {
 				list = append(list, o.Name+"=\t"+o.Help)
 				continue
 			}
-			values := o.Enum
-			if len(values) == 0 && (o.Default == "true" || o.Default == "false") {
-				values = []string{"true", "false"}
-			}
-			for _, value := range values {
+			for _, value := range o.Enum {
 				if o.Name == key {
 					list = append(list, key+"="+value)
 				}

@@ -18,17 +18,15 @@ import (
 	"github.com/perfmq/perfmq/internal/safetext"
 )
 
-type kind uint8
-
 const (
-	scalar kind = iota
-	sequence
-	mapping
+	scalar   = yaml.ScalarNode
+	sequence = yaml.SequenceNode
+	mapping  = yaml.MappingNode
 )
 
 // node is a value with its position.
 type node struct {
-	kind   kind
+	kind   yaml.Kind
 	text   string   // of a scalar, with the values of variables
 	raw    string   // of a scalar, as it is written
 	uses   []string // variables in a scalar
@@ -170,19 +168,17 @@ func unreadable(c rune) bool {
 }
 
 func (r *reader) read(n *yaml.Node) *node {
-	out := &node{pos: Pos{Line: n.Line, Column: n.Column}}
+	out := &node{kind: n.Kind, pos: Pos{Line: n.Line, Column: n.Column}}
 	switch n.Kind {
 	case yaml.AliasNode:
 		r.bad(out.pos, "use ${NAME} with vars:, or defaults:; put a text that begins with * into quotes",
 			"aliases are not supported: *%s", n.Value)
 		out.broken = true
-	case yaml.SequenceNode:
-		out.kind = sequence
+	case sequence:
 		for _, c := range n.Content {
 			out.items = append(out.items, r.read(c))
 		}
-	case yaml.MappingNode:
-		out.kind = mapping
+	case mapping:
 		r.readPairs(out, n)
 	default:
 		out.text, out.raw = n.Value, n.Value

@@ -36,7 +36,7 @@ func (d *decoder) variables(root *node, set map[string]string) {
 				continue
 			}
 			if p.value.kind == sequence { // the axis reports that it is empty
-				p.value = append(p.value.items, &node{broken: true})[0]
+				p.value = append(p.value.items, &node{kind: scalar, broken: true})[0]
 			}
 			d.variable(p)
 		}

@@ -22,7 +22,7 @@ func TestScenarioDocument(t *testing.T) {
 	for i, example := range examples {
 		file := filepath.Join(t.TempDir(), fmt.Sprintf("example-%d.yaml", i+1))
 		require.NoError(t, os.WriteFile(file, example[1], 0o600))
-		r := run(t, limit, "scenario", "validate", file)
+		r := run(t, limit, "run", "--dry-run", file)
 		require.Equal(t, statusOK, r.status, "%s%s", example[1], r.stderr)
 	}
 }

@@ -125,15 +125,6 @@ func stored(p *plan.Plan) (messages, bytes int64) {
 	return messages, bytes
 }
 
-// EmbeddedMemory returns how many bytes of messages the embedded broker holds at most.
-func EmbeddedMemory(p *plan.Plan) int64 {
-	if drains(p) {
-		return backlog(p)
-	}
-	_, bytes := stored(p)
-	return max(embeddedBytes, bytes)
-}
-
 // drains tells whether consumers take all that is sent at the time, so that nothing but a backlog waits for room: not
 // what the broker is to hold back itself.
 func drains(p *plan.Plan) bool {
