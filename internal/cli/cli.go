@@ -264,7 +264,6 @@ func (a *app) roleCommand(f *driver.Factory, role plan.Role) *cobra.Command {
 		},
 	}
 	in.addTo(cmd.Flags())
-	acceptCompatible(cmd.Flags())
 	all = helpAll(cmd.Flags())
 	a.completeFlags(cmd, in, *f)
 	return cmd

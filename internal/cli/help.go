@@ -147,7 +147,7 @@ func describe(help, byDefault string) string {
 
 // roleLong describes a command; the first paragraph is for --help, all are for --help-all.
 func roleLong(role plan.Role, f *driver.Factory) string {
-	return fmt.Sprintf("%s, over %s, and measure how the broker does it.\nDestinations: %s.\n\n", roleText(role), f.Title,
+	return fmt.Sprintf("%s over %s, and measure the broker.\nDestinations: %s.\n\n", roleText(role), f.Title,
 		destinationHelp(f)) +
 		"The load ends after --duration or --message-count, or with Ctrl-C; perfmq then waits for messages\n" +
 		"in flight, and prints a summary. A second Ctrl-C ends it at once."

@@ -122,7 +122,7 @@ func TestStrayWords(t *testing.T) {
 		"100":                                 "100",
 		"30s":                                 "30s",
 		"--duration 5 minutes":                "minutes",
-		"--enable-msg-id true queue://A":      "true",
+		"--persistent true queue://A":         "true",
 		"help":                                "help",
 		"queue://A orders":                    "orders stands beside queue://A",
 		"--label run=5 orders topic://A":      "orders stands beside topic://A",
@@ -153,7 +153,7 @@ func TestStrayWords(t *testing.T) {
 
 // The command is found before anything looks at the flags, wherever these stand.
 func TestCommandsComeFirst(t *testing.T) {
-	const client = "Send messages and receive them again, over Alpha 1.0, and measure how the broker does it.\n"
+	const client = "Send messages and receive them again over Alpha 1.0, and measure the broker.\n"
 	for args, want := range map[string]string{
 		"alpha cleint --embedded":            "error: unknown command \"cleint\" of perfmq alpha\nhint: did you mean perfmq alpha client?\n",
 		"--rate 5 alph client":               "error: unknown command \"alph\" of perfmq\nhint: did you mean perfmq alpha?\n",

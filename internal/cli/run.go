@@ -47,9 +47,8 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	if len(errs) > 0 {
 		return a.usage(errs...)
 	}
-	notes := append(compatibleNotes(cmd.Flags()), ready.Notes...)
 	if v.Command.DryRun {
-		comments := notes
+		comments := ready.Notes
 		if find {
 			comments = append(comments, "a search: each of its loads has another rate")
 		}
@@ -57,7 +56,7 @@ func (a *app) runRole(cmd *cobra.Command, args []string, in *input, f *driver.Fa
 	}
 	a.work = func() int {
 		if !v.Outputs.Silent {
-			a.sayNotes(notes)
+			a.sayNotes(ready.Notes)
 		}
 		if !find {
 			return a.ended(a.newRun(ready).Do())

@@ -56,17 +56,11 @@ func (s *Setting) Is(option string) bool { return s.row.Is(option) }
 // Join is put between the elements of a YAML list to make them one value; empty if it takes no list.
 func (s *Setting) join() string { return s.row.Tag.Get("join") }
 
-// The sections of the help that are not just listed.
-const (
-	SectionTLS     = "TLS"
-	sectionMessage = "Message"
-)
-
 // Sections returns the sections of the help, in its order.
 func Sections() []string {
 	return []string{
-		"Broker", "Destinations and workers", "Load", sectionMessage, "Consumer", "Verification", "Several load hosts",
-		"The broker's side", "Output", SectionTLS,
+		"Broker", "Destinations and workers", "Load", "Message", "Consumer", "Verification", "Several load hosts",
+		"The broker's side", "Output", "TLS",
 	}
 }
 

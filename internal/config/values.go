@@ -70,12 +70,6 @@ type Sweep struct {
 	Stop        bool          `set:"on-failure,key,sweep" words:"continue,stop" default:"continue" help:"whether a sweep continues after a run that failed; a broker that cannot be reached ends it in any case"`
 }
 
-// The values of [Sweep.BetweenRuns].
-const (
-	BetweenKeep  = "keep"  // the destinations stay as the run before has left them
-	BetweenFresh = "fresh" // each run has destinations of its own, by their names
-)
-
 // command are settings that only command lines have.
 type command struct {
 	FindMax []threshold.Threshold `set:"find-max,command" roles:"producer" section:"Load" arg:"\"METRIC OP VALUE\"" help:"search for the highest rate that passes this threshold, such as 'transfer.p99 < 10ms', and at which messages do not merely queue: loads of --duration (default 6s) one after the other, beginning with --rate (default 1000), then one that is three times as long; may be repeated"`
