@@ -455,10 +455,12 @@ func (d *decoder) brokerOf(p pair, key string) string {
 	return ""
 }
 
+func (p part) title() string { return p.name }
+
 // names returns the names of parts.
-func names(list []part) (texts []string) {
-	for i := range list {
-		texts = append(texts, list[i].name)
+func names[T interface{ title() string }](list []T) (texts []string) {
+	for _, p := range list {
+		texts = append(texts, p.title())
 	}
 	return texts
 }
@@ -496,7 +498,7 @@ func (d *decoder) readDestinations(n *node) (list []string) {
 		if !ok {
 			continue
 		}
-		if err := checkDestination(text); err != nil {
+		if _, err := plan.Destinations([]string{text}, 1); err != nil {
 			var m *plan.Mistake
 			hint := ""
 			if errors.As(err, &m) {
@@ -520,7 +522,7 @@ func (d *decoder) readSteps(root, n *node, entries []entry) {
 	items := d.list(n, "steps", "- name: allout")
 	for i, item := range items {
 		s := d.readStep(item, i)
-		if slices.Contains(d.stepNames(), s.name) {
+		if slices.Contains(names(d.steps), s.name) {
 			d.bad(s.pos, "give each a name of its own", "there are two steps %s", s.name)
 		}
 		d.steps = append(d.steps, s)
@@ -579,7 +581,7 @@ func (d *decoder) readUses(n *node) (list []fileGroup) {
 		g := d.groupOf(name)
 		switch {
 		case g == nil:
-			d.noSuch(p.key, "group", name, d.groupNames())
+			d.noSuch(p.key, "group", name, names(d.groups))
 			continue
 		case slices.ContainsFunc(list, func(u fileGroup) bool { return u.name == name }):
 			d.bad(p.key.pos, "", "the group %s is named twice", name)
@@ -606,20 +608,6 @@ func (f *file) groupOf(name string) *fileGroup {
 	return &f.groups[i]
 }
 
-func (f *file) groupNames() (list []string) {
-	for i := range f.groups {
-		list = append(list, f.groups[i].name)
-	}
-	return list
-}
-
-func (f *file) stepNames() (list []string) {
-	for i := range f.steps {
-		list = append(list, f.steps[i].name)
-	}
-	return list
-}
-
 var ofStep = regexp.MustCompile(`^\s*([^\s:<>=!]+)\s*:\s*(.*)$`)
 
 // readThresholds reads the thresholds of a step, or, if step is empty, of the run.
@@ -642,7 +630,7 @@ func (d *decoder) readThresholds(n *node, step string) (list []fileThreshold) {
 		}
 		demand = strings.TrimSpace(demand)
 		if m := ofStep.FindStringSubmatch(demand); m != nil {
-			if known := d.stepNames(); step != "" && m[1] != step {
+			if known := names(d.steps); step != "" && m[1] != step {
 				d.bad(text.pos, "put it under thresholds: at the top", "a threshold of the step %s cannot be about %s", step,
 					quote(m[1]))
 			} else if !slices.Contains(known, m[1]) {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/nearest"
-	"github.com/perfmq/perfmq/internal/plan"
 )
 
 // Scope is a set of places where a setting may stand.
@@ -117,10 +116,4 @@ func missing(name string, known []string) string {
 		others += fmt.Sprintf(" and %d more", len(known)-most)
 	}
 	return nearest.Hint(name, known, "%s", others)
-}
-
-// checkDestination judges a destination of a file.
-func checkDestination(text string) error {
-	_, err := plan.Destinations([]string{text}, 1)
-	return err
 }
