@@ -22,7 +22,7 @@ func TestResultsOfBefore(t *testing.T) {
 		contains []string
 	}{
 		{append([]string{"report", "--format", "csv"}, before("lost")...), exitOK, []string{",600,600,0,299.848,,,600,299.848,", ",4.519,"}},
-		{append([]string{"report", "--format", "markdown"}, before("scenario")...), exitOK, []string{"1,628/s", "told", "290"}},
+		{append([]string{"report", "--format", "markdown"}, before("scenario")...), exitOK, []string{"| 1,628 |", "told", "290"}},
 		{
 			append([]string{"merge", "--result", filepath.Join(t.TempDir(), "both")}, before("shard1", "shard2")...), exitOK,
 			[]string{"total received:      900", "19.86"},

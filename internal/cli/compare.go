@@ -22,7 +22,7 @@ func (a *app) compareCommand() *cobra.Command {
 		Use:   "compare [flags] DIR DIR...",
 		Short: "Compare results: what changed, and is it more than chance?", GroupID: groupOther,
 		Long: `Compare results of --result with the first one. A DIR is a result, or a folder whose folders are results
-(repeats of one run), such as that of a cell of a sweep. Of searches (--find-max) it is the rate that was found.
+(repeats of one run), such as that of a cell of a sweep.
 
 Each figure is the median of the repeats with its 95% confidence interval, or with their range if they are fewer than
 six. A difference is reported if the Mann-Whitney U test finds one at a level of 5% for all figures together (Holm);

@@ -170,3 +170,11 @@ func TestBoundedRuns(t *testing.T) {
 		}
 	}
 }
+
+func TestNamesOf(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, []string{"a", "b"}, NamesOf([]string{"x/a", "y/b/"}))
+	assert.Equal(t, []string{"x/a", "y/a"}, NamesOf([]string{"x/a", "y/a"}))
+	assert.Equal(t, []string{"a", "a"}, NamesOf([]string{"a", "a"}))
+	assert.Equal(t, []string{"run"}, NamesOf([]string{"."}))
+}

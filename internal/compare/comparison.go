@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/safetext"
@@ -61,9 +60,8 @@ func Compare(paths []string, o Options) (*Comparison, []error) {
 
 // parse returns the metrics, with those of the limits.
 func (o *Options) parse() (metrics []threshold.Metric, limits []Limit, errs []error) {
-	names := o.Metrics
-	if len(names) == 0 {
-		names = Usual()
+	if len(o.Metrics) == 0 {
+		metrics = Usual()
 	}
 	add := func(flag string, m threshold.Metric, err error) {
 		if err != nil {
@@ -72,7 +70,7 @@ func (o *Options) parse() (metrics []threshold.Metric, limits []Limit, errs []er
 			metrics = append(metrics, m)
 		}
 	}
-	for _, name := range names {
+	for _, name := range o.Metrics {
 		m, err := Find(name)
 		add("--metric", m, err)
 	}
@@ -84,24 +82,18 @@ func (o *Options) parse() (metrics []threshold.Metric, limits []Limit, errs []er
 	return metrics, limits, errs
 }
 
-// read reads the sets. Those of one name are named by their paths.
+// read reads the sets.
 func read(paths []string, check func(*result.Result) error) (sets []Set, errs []error) {
 	if len(paths) < 2 {
 		return nil, []error{&plan.Mistake{Text: "at least two results are needed", Hint: "perfmq compare BEFORE AFTER"}}
 	}
-	names := map[string]int{}
-	for _, path := range paths {
-		s, err := Read(path, check)
+	for i, name := range NamesOf(paths) {
+		s, err := Read(paths[i], check)
 		if err != nil {
 			errs = append(errs, err)
 		}
-		names[s.Name]++
+		s.Name = name
 		sets = append(sets, s)
-	}
-	for i := range sets {
-		if names[sets[i].Name] > 1 {
-			sets[i].Name = paths[i]
-		}
 	}
 	return sets, errs
 }
@@ -109,23 +101,17 @@ func read(paths []string, check func(*result.Result) error) (sets []Set, errs []
 // maxRefused is how many differences are named when plans are refused for them; --unlike prints all.
 const maxRefused = 5
 
-// refused returns the error about the differences of plans, first that of the protocol, which brings others with it.
+// refused returns the error about the differences of plans.
 func refused(unlike []Difference) error {
 	var list []string
-	for _, first := range []bool{true, false} {
-		for i := range unlike {
-			if d := &unlike[i]; d.ofProtocol() == first {
-				list = append(list, d.Name+": "+d.joined())
-			}
-		}
+	for i := range unlike {
+		list = append(list, unlike[i].Name+": "+unlike[i].joined())
 	}
 	return &plan.Mistake{
 		Text: "the plans differ in " + words.First(list, maxRefused, "; "),
 		Hint: "compare runs of one plan, or add --unlike, which lists what differs",
 	}
 }
-
-func (d *Difference) ofProtocol() bool { return strings.HasSuffix(d.Name, ".protocol") }
 
 // Notes returns what to know of the sets.
 func (c *Comparison) Notes() (list []string) {

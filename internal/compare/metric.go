@@ -6,20 +6,20 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/nearest"
-	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Usual are the names of the metrics that are compared if none are named.
-func Usual() []string {
-	return []string{
-		record.FoundMetric, "completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99", "transfer.p99",
+// Usual are the metrics that are compared if none are named.
+func Usual() (list []threshold.Metric) {
+	for _, name := range []string{"completed.avg", "received.avg", "ack.p50", "ack.p99", "response.p99", "transfer.p99"} {
+		m, _ := threshold.Find(name)
+		list = append(list, m)
 	}
+	return list
 }
 
-// Names returns the names of all metrics: the averages and latencies of [result.Result.Metrics], and the rate that a
-// search found.
+// Names returns the names of all metrics: the averages and latencies of [result.Result.Metrics].
 func Names() []string {
 	names := []string{"sent.avg", "completed.avg", "received.avg"}
 	for _, kind := range result.KindNames() {
@@ -27,23 +27,20 @@ func Names() []string {
 			names = append(names, kind+"."+s.Name)
 		}
 	}
-	return append(names, record.FoundMetric)
+	return names
 }
 
 // Find returns the metric of a name: of a rate more is better, of a latency less.
 func Find(name string) (threshold.Metric, error) {
 	names := Names()
 	i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
-	if i < 0 {
-		like := "known are " + strings.Join(names, ", ")
-		if n := nearest.Nearest(name, names); n != "" {
-			like = "did you mean " + n + "?"
-		}
-		return threshold.Metric{}, fmt.Errorf("unknown metric %q; %s", name, like)
+	if i >= 0 {
+		m, _ := threshold.Find(names[i])
+		return m, nil
 	}
-	if names[i] == record.FoundMetric {
-		return threshold.Metric{Name: names[i], Unit: threshold.PerSecond}, nil
+	like := "known are " + strings.Join(names, ", ")
+	if n := nearest.Nearest(name, names); n != "" {
+		like = "did you mean " + n + "?"
 	}
-	m, _ := threshold.Find(names[i])
-	return m, nil
+	return threshold.Metric{}, fmt.Errorf("unknown metric %q; %s", name, like)
 }

@@ -31,7 +31,7 @@ func TestRecordedRuns(t *testing.T) {
 	different := func(pair func() (a, b []*result.Result)) (n int) {
 		for range 100 {
 			a, b := pair()
-			rows := New([]Set{{Repeats: Repeats(a...)}, {Repeats: Repeats(b...)}}, metrics(t, Usual()...)).Rows
+			rows := New([]Set{{Repeats: Repeats(a...)}, {Repeats: Repeats(b...)}}, Usual()).Rows
 			for i := range rows {
 				if v := rows[i].Cells[1].Verdict; v == Better || v == Worse {
 					n++
@@ -53,9 +53,6 @@ func TestRecordedRuns(t *testing.T) {
 	}), 95)
 }
 
-// ofLoads are the usual metrics without that of searches.
-func ofLoads() []string { return Usual()[1:] }
-
 // readRuns returns the recorded runs by broker, as results that have these figures and no other.
 func readRuns(t *testing.T) map[string][]*result.Result {
 	t.Helper()
@@ -64,7 +61,9 @@ func readRuns(t *testing.T) map[string][]*result.Result {
 	defer f.Close()
 	lines, err := csv.NewReader(f).ReadAll()
 	require.NoError(t, err)
-	require.Equal(t, append([]string{"broker"}, ofLoads()...), lines[0])
+	for i, m := range Usual() {
+		require.Equal(t, m.Name, lines[0][i+1])
+	}
 	runs := map[string][]*result.Result{}
 	for _, line := range lines[1:] {
 		value := func(column int) *float64 {

@@ -16,13 +16,10 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// maxRepeats bounds how many results a folder may hold: each is in memory at once.
-const maxRepeats = 1000
-
 // ErrIncomplete says that a run was killed, or still runs, so that its figures are not those of its plan.
 var ErrIncomplete = errors.New("the run did not come to its end")
 
-// Set is one side of a comparison: the repeats of a run or of a search.
+// Set is one side of a comparison: the repeats of a run.
 type Set struct {
 	Name    string
 	Repeats []Repeat
@@ -31,14 +28,30 @@ type Set struct {
 	check func(*result.Result) error // of each result; nil if there is none
 }
 
-// Repeat is a run, or a search, with the values of its metrics.
+// Repeat is a run with the values of its metrics.
 type Repeat struct {
 	*result.Result
 	Metrics map[string]float64
 	// AtLeast: perfmq was the limit, so that the rates are lower bounds.
 	AtLeast bool
+}
 
-	search bool
+// NamesOf returns short names of folders: the last part of each path or, where these are equal, the paths.
+func NamesOf(dirs []string) []string {
+	names := make([]string, len(dirs))
+	seen := map[string]int{}
+	for i, dir := range dirs {
+		if names[i] = filepath.Base(filepath.Clean(dir)); names[i] == "." {
+			names[i] = "run"
+		}
+		seen[names[i]]++
+	}
+	for i, dir := range dirs {
+		if seen[names[i]] > 1 {
+			names[i] = filepath.ToSlash(filepath.Clean(dir))
+		}
+	}
+	return names
 }
 
 // Repeats returns repeats with these results.
@@ -54,16 +67,18 @@ func Repeats(results ...*result.Result) (list []Repeat) {
 	return list
 }
 
-// Read reads a set: the result or the search in a folder, or all in the folders in it, which are repeats. The check, if
+// Read reads a set: the result in a folder, or all in the folders in it, which are repeats. The check, if
 // there is one, refuses results whose numbers contradict each other.
 func Read(dir string, check func(*result.Result) error) (Set, error) {
-	s := Set{Name: filepath.Base(filepath.Clean(dir)), check: check}
+	s := Set{check: check}
 	err := s.add(dir)
 	switch {
 	case !errors.Is(err, result.ErrNoResult):
 		return s, err
 	case record.IsSweep(dir):
 		return s, s.readRepeats(dir)
+	case record.IsSearch(dir):
+		return s, &plan.Mistake{Text: dir + " is a search", Hint: "perfmq report shows the rate that it found"}
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -83,67 +98,22 @@ func Read(dir string, check func(*result.Result) error) (Set, error) {
 	return s, nil
 }
 
-// add adds the result, or the search, in a folder.
+// add adds the result in a folder.
 func (s *Set) add(dir string) error {
-	r := Repeat{}
-	of, err := record.ReadSearch(dir)
-	switch {
-	case err == nil:
-		r, err = s.searched(dir, of.Found)
-	case record.IsSearch(dir):
-	default:
-		r, err = s.read(dir)
-	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("read %s: %w", dir, err)
-	case len(s.Repeats) == maxRepeats:
-		return fmt.Errorf("read %s: more than %d results at once", dir, maxRepeats)
-	}
-	s.Repeats = append(s.Repeats, r)
-	return nil
-}
-
-// read reads the result in a folder.
-func (s *Set) read(dir string) (Repeat, error) {
 	r, err := result.Read(dir)
 	switch {
 	case err != nil:
-		return Repeat{}, err
 	case !r.Complete:
-		return Repeat{}, ErrIncomplete
+		err = ErrIncomplete
 	case s.check != nil:
 		err = s.check(r)
 	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", dir, err)
+	}
 	r.Rows = nil // many results are in memory at once
-	return Repeats(r)[0], err
-}
-
-// searched returns the search in a folder: the rate that it found is its only metric. Plan, versions and machine are
-// those of the load by which it was held, or of the last load.
-func (s *Set) searched(dir string, f *record.Found) (Repeat, error) {
-	r := &result.Result{}
-	for i := len(f.Points) - 1; i >= 0; i-- {
-		p := &f.Points[i]
-		if f.Held && (!p.Hold || !p.Kept) {
-			continue
-		}
-		of, err := s.read(filepath.Join(dir, record.PointFolder(i+1, p.Rate)))
-		if err == nil {
-			r = of.Result
-			break
-		} else if !errors.Is(err, result.ErrNoResult) && !errors.Is(err, ErrIncomplete) {
-			return Repeat{}, fmt.Errorf("load %d: %w", i+1, err)
-		}
-	}
-	found := Repeat{Result: r, AtLeast: f.AtLeast(), search: true}
-	r.Complete, r.Outcome = true, result.Outcome{Success: f.Held}
-	if f.Held {
-		found.Metrics = map[string]float64{record.FoundMetric: f.Rate}
-	} else {
-		r.Outcome.Problems = []string{f.String()}
-	}
-	return found, nil
+	s.Repeats = append(s.Repeats, Repeats(r)...)
+	return nil
 }
 
 // readRepeats reads the runs of a sweep of one cell.
@@ -232,8 +202,6 @@ func notes(sets []Set) (list []string) {
 		text := fmt.Sprintf("%d of %d runs are left out, as they failed", n, n+len(s.Repeats))
 		switch {
 		case Failed(s.Repeats[0].Result) == "":
-		case s.Failed[0].search:
-			text = "no search found a rate"
 		default:
 			text = words.Plural(n, "run") + " failed, and the figures are those of failed runs"
 		}

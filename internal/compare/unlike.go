@@ -27,7 +27,7 @@ func differences(sets []Set) (list []Difference) {
 		name string
 		of   func(*Repeat) map[string]string
 	}{
-		{"plan", planOf},
+		{"plan", func(r *Repeat) map[string]string { return Settings(r.Result) }},
 		{"label", func(r *Repeat) map[string]string { return r.Labels }},
 		{"version", func(r *Repeat) map[string]string { return Versions(r.Result) }},
 		{"machine", machineOf},
@@ -58,15 +58,6 @@ func differences(sets []Set) (list []Difference) {
 		}
 	}
 	return list
-}
-
-// planOf returns the settings of a run. Searches find their rates, so these are no part of their plans.
-func planOf(r *Repeat) map[string]string {
-	settings := Settings(r.Result)
-	if r.search {
-		maps.DeleteFunc(settings, func(name, _ string) bool { return strings.HasSuffix(name, ".rate") })
-	}
-	return settings
 }
 
 // Unlike returns those of the differences that make figures incomparable: the sets had other plans. Where the brokers

@@ -174,12 +174,10 @@ func (b *browser) open(t *testing.T, p *Page) string {
 }
 
 func pageOf(name string, runs ...*Run) *Page {
-	p := &Page{Title: name}
 	for i, r := range runs {
 		r.group = i
-		p.Groups = append(p.Groups, Group{Name: r.Name, Runs: []*Run{r}})
 	}
-	return p
+	return &Page{Title: name, Runs: runs}
 }
 
 func runOf(t *testing.T, name string, r *result.Result) *Run {

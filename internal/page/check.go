@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -17,7 +18,7 @@ var ErrImpossible = errors.New("no run can have these numbers")
 // check refuses a result whose numbers contradict each other, for example more messages completed than sent: readers
 // would believe the page.
 func check(r *result.Result, t *tally) error {
-	for _, err := range []error{checkCounts(r, t), checkVerification(r), checkThresholds(r), checkRates(r, t)} {
+	for _, err := range []error{checkCounts(r), checkVerification(r), checkThresholds(r), checkRates(r, t)} {
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrImpossible, err)
 		}
@@ -25,9 +26,9 @@ func check(r *result.Result, t *tally) error {
 	return nil
 }
 
-// checkCounts compares the totals with the sums over steps and workers, and with the rows, of which some may be lost. A
+// checkCounts compares the totals with the sums over steps and workers; package result compares steps with rows. A
 // merged result may lack workers.
-func checkCounts(r *result.Result, t *tally) error {
+func checkCounts(r *result.Result) error {
 	for of, counts := range map[string]*result.Counts{"in all": &r.Total, "after the warm-up": r.Measured} {
 		if counts == nil || counts.Producers == nil {
 			continue
@@ -50,13 +51,11 @@ func checkCounts(r *result.Result, t *tally) error {
 	for i := range r.Workers {
 		workers.add(&r.Workers[i].Counts)
 	}
-	switch rows := t.all; {
+	switch {
 	case len(r.Steps) > 0 && steps != total:
 		return fmt.Errorf("%v in all, and %v by the sums of the steps", total, steps)
 	case len(r.Workers) > 0 && workers != total:
 		return fmt.Errorf("%v in all, and %v by the sums of the workers", total, workers)
-	case rows.sent > total.sent || rows.completed > total.completed || rows.received > total.received:
-		return fmt.Errorf("%v in all, and %v by the rows", total, rows)
 	}
 	return nil
 }
@@ -127,23 +126,21 @@ func latenciesOf(r *result.Result, step string) *result.Latencies {
 // checkRates compares the latencies and rates of the run and its steps with each other and, if the rows are complete,
 // the rates with the rows.
 func checkRates(r *result.Result, t *tally) error {
-	if err := checkMerged(r, t); err != nil {
-		return err
+	complete, merged := t.complete(r), len(r.Parts) > 0
+	if merged && complete {
+		if err := checkMerged(r.Figures, &t.whole); err != nil {
+			return err
+		}
 	}
-	complete := t.complete(r) && len(r.Parts) == 0
 	if err := errors.Join(checkLatencies(&r.Latencies),
-		checkFigures(r.Figures, &t.whole, complete, len(r.Steps) < 2)); err != nil {
+		checkFigures(r.Figures, &t.whole, complete && !merged, len(r.Steps) < 2)); err != nil {
 		return err
 	}
 	for i := range r.Steps {
 		s := &r.Steps[i]
-		known := i < len(t.steps) && t.steps[i].step == s.Name
-		rows := &part{}
-		if known {
-			rows = &t.steps[i]
-		}
+		rows := t.step(i, s)
 		if err := errors.Join(checkLatencies(&s.Latencies),
-			checkFigures(s.Figures, rows, complete && known, true)); err != nil {
+			checkFigures(s.Figures, rows, complete && !merged && rows != nil, true)); err != nil {
 			return fmt.Errorf("step %q: %w", s.Name, err)
 		}
 	}
@@ -152,20 +149,18 @@ func checkRates(r *result.Result, t *tally) error {
 
 // checkMerged compares the averages of a merged result with its highest second. That may be lower than a rate by a
 // quarter, since a row lasts from the first begin to the last end of the seconds of all parts.
-func checkMerged(r *result.Result, t *tally) error {
-	if r.Figures == nil || len(r.Parts) == 0 || r.Figures.Since != nil || !t.complete(r) {
+func checkMerged(f *result.Figures, rows *part) error {
+	if f == nil || f.Since != nil {
 		return nil
 	}
-	for _, c := range []struct {
-		name    string
+	_, high := rows.Both()
+	for name, c := range map[string]struct {
 		average *float64
-		best    *best
-	}{
-		{"completed", r.Figures.Completed, &t.whole.bestCompleted}, {"received", r.Figures.Received, &t.whole.bestReceived},
-	} {
-		if b := c.best.counted(); c.average != nil && b.known() && *c.average > 1.25*b.rates.high {
-			return fmt.Errorf("the average rate of messages %s, %s, is above that of the highest second, %s", c.name,
-				number(*c.average), number(b.rates.high))
+		high    stats.Lowest
+	}{"completed": {f.Completed, high.Completed}, "received": {f.Received, high.Received}} {
+		if c.average != nil && c.high.Known() && *c.average > 1.25*c.high.PerSecond {
+			return fmt.Errorf("the average rate of messages %s, %s, is above that of the highest second, %s", name,
+				number(*c.average), number(c.high.PerSecond))
 		}
 	}
 	return nil
@@ -191,61 +186,53 @@ func checkFigures(f *result.Figures, rows *part, complete, exact bool) error {
 	if f == nil {
 		return nil
 	}
-	for _, c := range []struct {
-		name            string
-		average         *float64
-		count           uint64
-		lowest, highest *result.Extreme
-		best            *best
-	}{
-		{"sent", f.Sent, rows.sent, nil, nil, &best{}},
-		{"completed", f.Completed, rows.completed, f.MinimumCompleted, f.MaximumCompleted, &rows.bestCompleted},
-		{"received", f.Received, rows.received, f.MinimumReceived, f.MaximumReceived, &rows.bestReceived},
+	for name, e := range map[string][2]*result.Extreme{
+		"completed": {f.MinimumCompleted, f.MaximumCompleted}, "received": {f.MinimumReceived, f.MaximumReceived},
 	} {
-		if c.lowest != nil && c.highest != nil && c.lowest.PerSecond > c.highest.PerSecond {
-			return fmt.Errorf("the minimum rate of messages %s, %s, is above the maximum, %s", c.name,
-				number(c.lowest.PerSecond), number(c.highest.PerSecond))
+		if e[0] != nil && e[1] != nil && e[0].PerSecond > e[1].PerSecond {
+			return fmt.Errorf("the minimum rate of messages %s, %s, is above the maximum, %s", name,
+				number(e[0].PerSecond), number(e[1].PerSecond))
 		}
-		if !complete {
-			continue
-		}
+	}
+	if !complete {
+		return nil
+	}
+	low, high := rows.Both()
+	differs := func(what, name string, given, rows float64) error {
+		return fmt.Errorf("the %s rate of messages %s is %s; the rows say %s", what, name, number(given), number(rows))
+	}
+	for _, c := range []struct {
+		what, name string
+		given      *result.Extreme
+		rows       stats.Lowest
+	}{
+		{"minimum", "completed", f.MinimumCompleted, low.Completed},
+		{"maximum", "completed", f.MaximumCompleted, high.Completed},
+		{"minimum", "received", f.MinimumReceived, low.Received},
+		{"maximum", "received", f.MaximumReceived, high.Received},
+	} {
 		// A step may have none of its workers; the seconds of a backlog are cut at its first and last message.
-		if exact && (c.name == "completed" || f.Since == nil) {
-			if err := checkExtremes(c.name, c.lowest, c.highest, c.best, rows); err != nil {
-				return err
-			}
+		switch ofBacklog := c.name == "received" && f.Since != nil; {
+		case c.given == nil || !exact || ofBacklog || c.rows.Known() && near(c.given.PerSecond, c.rows.PerSecond):
+		case c.name == "received" && c.given.PerSecond <= high.Received.PerSecond*1.001: // seconds without any to receive
+		default:
+			return differs(c.what, c.name, c.given.PerSecond, c.rows.PerSecond)
 		}
+	}
+	for _, c := range []struct {
+		name    string
+		average *float64
+		count   uint64
+	}{{"sent", f.Sent, rows.sent}, {"completed", f.Completed, rows.completed}, {"received", f.Received, rows.received}} {
 		// The span is cut to microseconds, of which a short one has few.
 		if rate := perSecond(c.count, f.Span); c.average != nil && !near(*c.average, rate) &&
 			(*c.average < perSecond(c.count, f.Span+1) || f.Span > 0 && *c.average > rate) {
-			return fmt.Errorf("the average rate of messages %s is %s; the rows say %s", c.name, number(*c.average), number(rate))
+			return differs("average", c.name, *c.average, rate)
 		}
 	}
 	// The measured time may be longer than the rows: a short interval without messages has no row.
-	if complete && f.Span < rows.length && !rows.reads() {
+	if f.Span < rows.length && !rows.reads() {
 		return fmt.Errorf("the measured time is %s; the rows say %s", span(f.Span), span(rows.length))
-	}
-	return nil
-}
-
-// checkExtremes compares the lowest and the highest rate with the seconds of the rows. Rates of received messages may
-// omit seconds without messages to receive.
-func checkExtremes(name string, lowest, highest *result.Extreme, b *best, rows *part) error {
-	all, received := b.counted(), rows.allReceived.counted()
-	most := max(received.rates.high, received.alone.high)
-	for _, e := range []struct {
-		name        string
-		given       *result.Extreme
-		rows, alone float64
-	}{{"minimum", lowest, all.rates.low, b.alone.low}, {"maximum", highest, all.rates.high, b.alone.high}} {
-		switch {
-		case e.given == nil, all.known() && near(e.given.PerSecond, e.rows):
-		case b.full > 0 && near(e.given.PerSecond, e.alone): // of an earlier version
-		case name == "received" && e.given.PerSecond <= most*1.001:
-		default:
-			return fmt.Errorf("the %s rate of messages %s is %s; the rows say %s", e.name, name,
-				number(e.given.PerSecond), number(e.rows))
-		}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/perfmq/perfmq/internal/safetext"
 )
@@ -11,24 +12,15 @@ import (
 // readers, such as marks of the direction of writing, and what is too long.
 
 // maxItems bounds the items of a list and the rows of a table.
-const maxItems = 500
+const maxItems = 200
 
 // clean returns the view with texts that are fit to be shown.
 func (v *view) clean() *view {
 	v.Top, v.Bottom = cutTables(v.Top), cutTables(v.Bottom)
-	v.Summaries = cut(v.Summaries)
 	for i := range v.Stories {
-		v.Stories[i].cut()
-	}
-	if v.Lead != nil {
-		v.Lead.cut()
+		v.Stories[i].Tables = cutTables(v.Stories[i].Tables)
 	}
 	return safetext.Each(v, safetext.Line)
-}
-
-func (s *story) cut() {
-	s.Numbers, s.Problems, s.Findings, s.Warnings = cut(s.Numbers), cut(s.Problems), cut(s.Findings), cut(s.Warnings)
-	s.Tables = cutTables(s.Tables)
 }
 
 // cutTables drops the tables without rows, and the rows above maxItems.
@@ -36,27 +28,11 @@ func cutTables(list []Table) []Table {
 	list = slices.DeleteFunc(list, func(t Table) bool { return len(t.Rows) == 0 })
 	for i := range list {
 		t := &list[i]
-		if more := len(t.Rows) - maxItems; more > 0 {
-			t.Rows, t.Note = t.Rows[:maxItems], fmt.Sprintf("%s %d more rows are in the results.", t.Note, more)
+		all := uint64(len(t.Rows)) + t.more
+		t.Rows = t.Rows[:min(len(t.Rows), maxItems)]
+		if n := len(t.Rows); uint64(n) < all {
+			t.Note = strings.TrimSpace(fmt.Sprintf("%s The first %d of %d.", t.Note, n, all))
 		}
 	}
 	return list
-}
-
-// cut returns a list with at most maxItems and the number of the others.
-func cut(list []string) []string {
-	if more := len(list) - maxItems; more > 0 {
-		return append(list[:maxItems:maxItems], fmt.Sprintf("and %d more", more))
-	}
-	return list
-}
-
-// clean returns the data with texts that are fit to be shown.
-func (d *chartData) clean() *chartData {
-	d.Lines = d.Lines[:min(len(d.Lines), maxItems)]
-	for i := range d.Runs {
-		r := &d.Runs[i]
-		r.Steps = r.Steps[:min(len(r.Steps), maxItems)]
-	}
-	return safetext.Each(d, safetext.Line)
 }

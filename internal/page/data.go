@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -25,21 +26,15 @@ type (
 		Time        []number64               `json:"time"`
 		Curves      []curve                  `json:"curves"` // over time
 		Bands       []band                   `json:"bands"`
-		Steps       []stepAt                 `json:"steps"`
-		Events      []stepAt                 `json:"events,omitempty"` // of the broker
 		Percentiles map[string]*distribution `json:"percentiles"`
 		Offered     number64                 `json:"offered"` // the rate that was asked for; 0 without one
 	}
-	// band is a marked period: a warm-up, a drain, a stall or an outage.
+	// band is a marked period, or moment: a warm-up, a drain, a stall, an outage, a step, or an event of the broker.
 	band struct {
 		Kind string   `json:"kind"`
 		From number64 `json:"from"`
 		To   number64 `json:"to"`
 		Text string   `json:"text"`
-	}
-	stepAt struct {
-		Name string   `json:"name"`
-		At   number64 `json:"at"`
 	}
 	// lineAt is a threshold that can be drawn: a level of a metric.
 	lineAt struct {
@@ -55,8 +50,8 @@ const maxDrawn = 16
 
 // dataOf returns the numbers of the charts.
 func dataOf(p *Page) *chartData {
-	runs := p.runs()
-	d := &chartData{Lines: linesOf(runs), Matrix: append(p.matrix.grids(), p.search.grids()...), Runs: []runData{}}
+	runs := p.Runs
+	d := &chartData{Lines: linesOf(runs), Matrix: p.matrix.grids(), Runs: []runData{}}
 	if p.search != nil {
 		d.Note = "Drawn are the loads at the rate that was found and at the lowest one that failed."
 	}
@@ -70,21 +65,21 @@ func dataOf(p *Page) *chartData {
 		}
 		d.Runs = append(d.Runs, r.data())
 	}
-	return d.clean()
+	return safetext.Each(d, safetext.Line)
 }
 
 func (r *Run) data() runData {
 	s := r.series
 	d := runData{
 		Name: r.Name, Group: r.group, Seconds: float64(s.span) / 1e6,
-		Percentiles: map[string]*distribution{}, Curves: r.curves(), Events: r.events(),
-		Time: []number64{}, Bands: []band{}, Steps: []stepAt{},
+		Percentiles: map[string]*distribution{}, Curves: r.curves(),
+		Time: []number64{}, Bands: r.outageBands(),
 	}
 	for i := range s.points {
 		p := &s.points[i]
 		d.Time = append(d.Time, millis(p.to))
 		if i == 0 || s.points[i-1].step != p.step {
-			d.Steps = append(d.Steps, stepAt{p.step, millis(p.from)})
+			d.Bands = append(d.Bands, band{"step", millis(p.from), millis(p.from), p.step})
 		}
 		d.mark(p)
 	}
@@ -94,7 +89,12 @@ func (r *Run) data() runData {
 			fmt.Sprintf("stall (%s): %s at %s s", stallSide(&stall), span(stall.Length), seconds(stall.Elapsed)),
 		})
 	}
-	d.Bands = append(d.Bands, r.outageBands()...)
+	for i := range r.Result.BrokerSide {
+		for _, e := range r.Result.BrokerSide[i].Events {
+			at := millis(e.Time - r.Result.Start)
+			d.Bands = append(d.Bands, band{"event", at, at, e.Text})
+		}
+	}
 	for _, name := range result.KindNames() {
 		if c := distributionOf(r.Result.Latencies.Get(name)); c != nil {
 			d.Percentiles[name] = c
@@ -112,9 +112,11 @@ func (d *runData) mark(p *point) {
 		return
 	}
 	from, to := millis(p.from), millis(p.to)
-	if n := len(d.Bands); n > 0 && d.Bands[n-1].Kind == p.phase && d.Bands[n-1].To >= from {
-		d.Bands[n-1].To = to
-		return
+	for i := range d.Bands {
+		if b := &d.Bands[i]; b.Kind == p.phase && b.To >= from {
+			b.To = to
+			return
+		}
 	}
 	text := "warm-up"
 	if p.phase == result.Drain {
@@ -123,8 +125,7 @@ func (d *runData) mark(p *point) {
 	d.Bands = append(d.Bands, band{p.phase, from, to, text})
 }
 
-// linesOf returns the thresholds that can be drawn as levels in the charts. Equal thresholds of several runs make one
-// line, which is kept if all runs kept it.
+// linesOf returns the thresholds that can be drawn as levels in the charts, of several runs each once.
 func linesOf(runs []*Run) []lineAt {
 	list := []lineAt{}
 	for _, r := range runs {
@@ -135,12 +136,8 @@ func linesOf(runs []*Run) []lineAt {
 				parsed.Metric.Unit != threshold.PerSecond {
 				continue
 			}
-			line := lineAt{Metric: parsed.Metric.Name, Value: number64(parsed.Value), Text: t.Threshold, Kept: t.Kept}
-			at := slices.IndexFunc(list, func(l lineAt) bool { return l.Text == line.Text })
-			if at < 0 {
-				list = append(list, line)
-			} else {
-				list[at].Kept = list[at].Kept && line.Kept
+			if !slices.ContainsFunc(list, func(l lineAt) bool { return l.Text == t.Threshold }) {
+				list = append(list, lineAt{parsed.Metric.Name, number64(parsed.Value), t.Threshold, t.Kept})
 			}
 		}
 	}

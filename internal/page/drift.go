@@ -59,7 +59,7 @@ func driftTable(r *Run) Table {
 	}
 	drifting := []string{"completed", "received", "response p50", "ack p50", "transfer p50", "memory", "heap"}
 	for _, f := range figures() {
-		if !slices.Contains(drifting, f.name) || !r.has(f.role) {
+		if !slices.Contains(drifting, f.name) {
 			continue
 		}
 		var hours, values []float64

@@ -22,8 +22,8 @@ const (
 // figure is a curve over time in one of the charts of assets/page.js.
 type figure struct {
 	chart, name, unit string
-	role              string                          // only of runs with this role; empty for all
-	of                func(*result.Row) (value, bool) // what a row has of it; the parts of the row are not nil
+	role              string                          // only of rows with this role; empty for all
+	of                func(*result.Row) (value, bool) // what a row has of it; the parts for the role are not nil
 }
 
 // value is a figure during a point: an amount and its time, whose quotient is drawn, or a state with time 0.
@@ -131,17 +131,14 @@ func figures() []figure {
 
 // valuesOf returns the figures of a row by name; names of the broker's series begin with =.
 func valuesOf(r result.Row) map[string]value {
-	if r.Producers == nil {
-		r.Producers = &result.Producers{}
-	}
-	if r.Consumers == nil {
-		r.Consumers = &result.Consumers{}
-	}
 	if r.BrokerSide == nil {
 		r.BrokerSide = &result.BrokerUse{}
 	}
 	values := map[string]value{}
 	for _, f := range figures() {
+		if f.role == sending && r.Producers == nil || f.role == receiving && r.Consumers == nil {
+			continue
+		}
 		if v, known := f.of(&r); known {
 			values[f.name] = v
 		}
@@ -181,12 +178,7 @@ func (r *Run) curves() (list []curve) {
 			if !known {
 				v.extent = extent{math.NaN(), math.NaN()}
 			}
-			drawn := v.drawn()
-			if sends, receives := r.does(p.step); v.time > 0 && v.amount == 0 &&
-				(f.role == sending && !sends || f.role == receiving && !receives) {
-				drawn = math.NaN()
-			}
-			c.Value = append(c.Value, number64(drawn))
+			c.Value = append(c.Value, number64(v.drawn()))
 			if r.series.span > 0 {
 				c.Low = append(c.Low, number64(v.extent.low)) // infinite if not known
 				c.High = append(c.High, number64(v.extent.high))
@@ -195,7 +187,7 @@ func (r *Run) curves() (list []curve) {
 		list = append(list, c)
 	}
 	for _, f := range figures() {
-		if seen[f.name] && r.has(f.role) {
+		if seen[f.name] {
 			add(f.name, &f)
 		}
 	}

@@ -30,20 +30,12 @@ func number(v float64) string {
 	}
 }
 
-// ms returns microseconds as milliseconds, with at least three digits.
+// ms returns microseconds as milliseconds.
 func ms(us float64) string {
-	switch v := us / 1000; {
-	case v >= 999.5:
-		return count(uint64(math.Round(v)))
-	case v >= 99.95:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 9.995:
-		return fmt.Sprintf("%.1f", v)
-	case v >= 0.9995:
-		return fmt.Sprintf("%.2f", v)
-	default:
-		return fmt.Sprintf("%.3f", v)
+	if v := us / 1000; v >= 0.9995 {
+		return number(v)
 	}
+	return fmt.Sprintf("%.3f", us/1000)
 }
 
 // span returns microseconds in a fitting unit: 313 us, 2.13 ms, 5.00 s, 1 h 02 min.

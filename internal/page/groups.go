@@ -1,7 +1,5 @@
 package page
 
-import "github.com/perfmq/perfmq/pkg/result"
-
 // groupTable has the figures of groups, for each step with several groups.
 func groupTable(r *Run) Table {
 	t := Table{
@@ -25,40 +23,20 @@ func groupTable(r *Run) Table {
 		{"transfer 99%", "", "transfer.p99", "ms"},
 		{"max transfer", "", "transfer.max", "ms"},
 	}
-	for i := range shown {
-		t.Head = append(t.Head, shown[i].head)
-	}
+	var lines []line
 	for i := range r.Result.Steps {
 		s := &r.Result.Steps[i]
 		for k := range s.Groups {
 			g := &s.Groups[k]
 			l := line{
-				result: r.Result, run: g.Name, step: s.Name, counts: &g.Counts, latencies: &g.Latencies,
-				sends: true, receives: true,
+				result: r.Result, run: g.Name, step: s.Name, counts: &g.Counts, latencies: &g.Latencies, due: g.Due,
 			}
 			if len(r.Result.Steps) > 1 {
 				l.run = s.Name + " · " + g.Name
 			}
-			values := l.values()
-			if g.Due > 0 {
-				values["due"] = float64(g.Due)
-			}
-			t.Rows = append(t.Rows, l.cells(shown, values))
+			lines = append(lines, l)
 		}
 	}
+	t.fill(shown, lines)
 	return t
-}
-
-// latencyCells are statistics of latencies in ms, by the names of their metrics.
-func latencyCells(l *result.Latencies, names ...string) (cells []string) {
-	metrics := map[string]float64{}
-	l.Metrics(metrics, func(string) uint64 { return 0 })
-	for _, name := range names {
-		cell := "-"
-		if v, known := metrics[name]; known {
-			cell = ms(v)
-		}
-		cells = append(cells, cell)
-	}
-	return cells
 }

@@ -21,6 +21,11 @@ var update = flag.Bool("update", false, "write the golden files")
 
 const second = 1_000_000
 
+func newRun(name string, read *result.Result, runs int) (*Run, error) {
+	r := &Run{Name: name, of: name}
+	return r, r.set(read, runs)
+}
+
 // golden compares a text with a file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
@@ -106,22 +111,8 @@ func resultOf(t *testing.T, loads []load) *result.Result {
 	for i := range rows {
 		tallied.add(&rows[i])
 	}
-	figures := func(p *part) *result.Figures {
-		f := &result.Figures{Span: p.length}
-		sent, completed, received := perSecond(p.sent, p.length), perSecond(p.completed, p.length), perSecond(p.received, p.length)
-		f.Sent, f.Completed, f.Received = &sent, &completed, &received
-		if b := p.bestCompleted.counted(); b.known() {
-			f.MinimumCompleted, f.MaximumCompleted = &result.Extreme{PerSecond: b.rates.low}, &result.Extreme{PerSecond: b.rates.high}
-		}
-		if b := p.bestReceived.counted(); b.known() {
-			f.MinimumReceived, f.MaximumReceived = &result.Extreme{PerSecond: b.rates.low}, &result.Extreme{PerSecond: b.rates.high}
-		}
-		return f
-	}
-	r.Figures = figures(&tallied.whole)
-	for i := range r.Steps {
-		r.Steps[i].Figures = figures(&tallied.steps[i])
-	}
+	r = tallied.rated(r)
+	r.Rows = rows
 	return r
 }
 

@@ -35,7 +35,7 @@ type view struct {
 }
 
 func (p *Page) view() *view {
-	runs := p.runs()
+	runs := p.Runs
 	v := &view{Title: p.Title, Several: len(runs) > 1 || p.matrix != nil || p.search != nil}
 	for _, r := range runs {
 		v.Stories = append(v.Stories, r.story())
@@ -43,13 +43,7 @@ func (p *Page) view() *view {
 	switch {
 	case p.matrix != nil:
 		v.Summaries = p.matrix.sentences()
-		for _, g := range p.matrix.grids() {
-			v.Top = append(v.Top, g.shaded())
-		}
-		if n := len(v.Top); n > 0 {
-			v.Top[n-1].Note = "The median of the repeats of each cell, with how far they reach below and above it. " +
-				"The stronger the colour, the better."
-		}
+		v.Top = []Table{p.matrix.table()}
 		v.Bottom = []Table{verdicts(runs), messages(runs)}
 	case p.search != nil:
 		v.Lead, v.Top, v.Bottom = p.search.verdict(), []Table{p.search.table()}, []Table{messages(runs)}

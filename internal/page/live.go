@@ -44,7 +44,7 @@ func NewFeed(address string) (*Feed, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Feed{run: Run{Name: "this run", series: &series{limit: limitOf(2)}, tally: &tally{}, Live: true}}
+	f := &Feed{run: Run{Name: "this run", of: "this run", series: &series{limit: limitOf(2)}, tally: &tally{}, Live: true}}
 	f.http = listen.Serve(l, f.handler(address, l.Addr().String()))
 	return f, nil
 }
@@ -148,9 +148,9 @@ func (f *Feed) newer(after string) ([]byte, error) {
 	if f.version != after && f.html == nil {
 		run := f.run
 		if run.Result == nil {
-			run.Result = f.sum.Result()
+			run.Result = run.tally.rated(f.sum.Result())
 		}
-		p := &Page{Groups: []Group{{Name: run.Name, Runs: []*Run{&run}}}}
+		p := &Page{Runs: []*Run{&run}}
 		p.Title = p.title()
 		var b bytes.Buffer
 		f.err = p.html(&b, f.version)

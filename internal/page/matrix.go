@@ -11,12 +11,6 @@ import (
 	"github.com/perfmq/perfmq/internal/words"
 )
 
-// Limits of a sweep on a page.
-const (
-	maxGrids = 40 // figures
-	shades   = 7  // of a table
-)
-
 // matrix is a sweep on a page: each figure over an axis, with a line for each combination of the other axes.
 type matrix struct {
 	sweep *record.Sweep
@@ -44,11 +38,7 @@ type grid struct {
 	Unit   string     `json:"unit"` // messages/s or us
 	Axis   string     `json:"axis"`
 	Values []string   `json:"values"`
-	At     []number64 `json:"at,omitempty"` // where the values stand on an axis of numbers; none: at equal distances
 	Lines  []gridLine `json:"lines"`
-
-	format func(float64) string
-	higher bool // more is better
 }
 
 // gridLine has the figure for one combination of the other axes: median, lowest and highest of the repeats.
@@ -57,67 +47,44 @@ type gridLine struct {
 	Value []number64 `json:"value"`
 	Low   []number64 `json:"low"`
 	High  []number64 `json:"high"`
-
-	bound map[int]string // before values that are the least that they may be, by their places
 }
+
+func isRate(metric string) bool { return strings.HasSuffix(metric, ".avg") }
 
 // grids returns the figures of the cells.
 func (m *matrix) grids() (list []grid) {
 	if m == nil || m.axis.Name == "" {
 		return nil
 	}
+	var lines []string
+	for i := range m.rows {
+		if line := m.line(m.rows[i].Values); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
 	for _, name := range m.sweep.Columns(m.rows) {
-		if len(list) == maxGrids {
-			break
+		g := grid{Name: name, Axis: m.axis.Name, Values: m.axis.Values, Unit: "us"}
+		if isRate(name) {
+			g.Unit = "messages/s"
 		}
-		g := grid{
-			Name: name, Axis: m.axis.Name, Values: m.axis.Values, Unit: "us",
-			format: func(v float64) string { return span(int64(v)) },
+		for _, line := range lines {
+			none := slices.Repeat([]number64{number64(math.NaN())}, len(g.Values))
+			g.Lines = append(g.Lines, gridLine{line, none, slices.Clone(none), slices.Clone(none)})
 		}
-		if strings.HasSuffix(name, ".avg") {
-			g.Unit, g.higher, g.format = "messages/s", true, func(v float64) string { return number(v) + "/s" }
-		}
-		at := map[string]int{}
 		for i := range m.rows {
 			row := &m.rows[i]
-			line := m.line(row.Values)
-			k, known := at[line]
-			if !known {
-				k = len(g.Lines)
-				at[line] = k
-				g.Lines = append(g.Lines, newGridLine(line, len(g.Values)))
-			}
 			figure, has := row.Figures[name]
 			column := slices.Index(m.axis.Values, row.Values[m.axis.Name])
 			if !has || column < 0 {
 				continue
 			}
-			g.Lines[k].Value[column] = number64(figure.Median)
-			g.Lines[k].bound[column] = row.Bound(name)
-			g.Lines[k].Low[column], g.Lines[k].High[column] = number64(figure.Minimum), number64(figure.Maximum)
+			l := &g.Lines[slices.Index(lines, m.line(row.Values))]
+			l.Value[column] = number64(figure.Median)
+			l.Low[column], l.High[column] = number64(figure.Minimum), number64(figure.Maximum)
 		}
-		g.Lines = known(g.Lines)
-		if len(g.Lines) > 0 {
-			list = append(list, g)
-		}
+		list = append(list, g)
 	}
 	return list
-}
-
-// known returns the lines that have a value.
-func known(lines []gridLine) []gridLine {
-	return slices.DeleteFunc(lines, func(l gridLine) bool {
-		return !slices.ContainsFunc(l.Value, func(v number64) bool { return !math.IsNaN(float64(v)) })
-	})
-}
-
-func newGridLine(name string, n int) gridLine {
-	l := gridLine{Name: name, bound: map[int]string{}}
-	for range n {
-		l.Value, l.Low, l.High = append(l.Value, number64(math.NaN())), append(l.Low, number64(math.NaN())),
-			append(l.High, number64(math.NaN()))
-	}
-	return l
 }
 
 // line names the combination of the other axes.
@@ -129,40 +96,38 @@ func (m *matrix) line(values map[string]string) string {
 	return cmp.Or(strings.Join(parts, " "), "all cells")
 }
 
-// shaded is a table of the figure: medians, with the distance of the lowest and highest repeat.
-func (g *grid) shaded() Table {
-	t := Table{Title: g.Name, Head: append([]string{g.Axis}, g.Values...)}
-	all := nothing()
-	for _, l := range g.Lines {
-		for _, v := range l.Value {
-			if !math.IsNaN(float64(v)) {
-				all.add(float64(v))
-			}
-		}
+// table has the medians of each cell, with the distance of the lowest and highest repeat.
+func (m *matrix) table() Table {
+	t := Table{
+		Title: "Cells", Head: []string{"cell", "runs", "failed"},
+		Note: "The median of the repeats of each cell, with how far they reach below and above it.",
 	}
-	for _, l := range g.Lines {
-		row, shade := []string{l.Name}, []int{0}
-		for i := range l.Value {
-			v, low, high := float64(l.Value[i]), float64(l.Low[i]), float64(l.High[i])
-			text, strength := "-", 0
-			if !math.IsNaN(v) {
-				text = l.bound[i] + g.format(v)
-				if v != 0 && high > low {
-					text += fmt.Sprintf(" (%+.0f%% %+.0f%%)", 100*(low-v)/v, 100*(high-v)/v)
-				}
-				if all.high > all.low {
-					share := (v - all.low) / (all.high - all.low)
-					if !g.higher {
-						share = 1 - share
-					}
-					strength = int(math.Round(share * (shades - 1)))
+	names := m.sweep.Columns(m.rows)
+	t.Head = append(t.Head, names...)
+	for i := range m.rows {
+		r := &m.rows[i]
+		row := []string{cmp.Or(m.sweep.Title(r.Values), "all"), fmt.Sprint(r.Good), fmt.Sprint(r.Failed)}
+		for _, name := range names {
+			text := "-"
+			if f, has := r.Figures[name]; has {
+				text = r.Bound(name) + figureText(name, f.Median)
+				if v := f.Median; v != 0 && f.Maximum > f.Minimum {
+					text += fmt.Sprintf(" (%+.0f%% %+.0f%%)", 100*(f.Minimum-v)/v, 100*(f.Maximum-v)/v)
 				}
 			}
-			row, shade = append(row, text), append(shade, strength)
+			row = append(row, text)
 		}
-		t.Rows, t.Shades = append(t.Rows, row), append(t.Shades, shade)
+		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// figureText writes a value of a figure of a sweep.
+func figureText(name string, v float64) string {
+	if isRate(name) {
+		return number(v) + "/s"
+	}
+	return span(int64(v))
 }
 
 // sentences says how many runs there are, and which cells are the best and the worst of each metric.
@@ -171,18 +136,16 @@ func (m *matrix) sentences() (list []string) {
 	for i := range m.rows {
 		done, failed = done+m.rows[i].Good, failed+m.rows[i].Failed
 	}
-	text := fmt.Sprintf("%s, %d of %s counted", words.Plural(len(m.rows), "cell"), done,
-		words.Plural(len(m.sweep.Runs), "run"))
-	if failed > 0 {
-		text += fmt.Sprintf(", %d failed", failed)
-	}
+	text := fmt.Sprintf("%s, %d of %s counted, %d failed", words.Plural(len(m.rows), "cell"), done,
+		words.Plural(len(m.sweep.Runs), "run"), failed)
 	if bounded := m.sweep.Bounded(); bounded != "" {
 		text += "; " + bounded
 	}
 	list = append(list, text+".")
-	for _, g := range m.grids() {
-		if text := m.sweep.Best(m.rows, g.Name, g.format); text != "" {
-			list = append(list, g.Name+": "+text+".")
+	for _, name := range m.sweep.Columns(m.rows) {
+		format := func(v float64) string { return figureText(name, v) }
+		if text := m.sweep.Best(m.rows, name, format); text != "" {
+			list = append(list, name+": "+text+".")
 		}
 	}
 	return list

@@ -7,70 +7,29 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// maxListed is the maximum number of rows in a table of stalls or outages.
-const maxListed = 50
-
-// outageTable has the periods without a connection of some worker.
+// outageTable has the periods without a connection of some worker, in the words of the console.
 func outageTable(r *Run) Table {
 	t := Table{
 		Title: "Outages", Words: true,
-		Head: []string{
-			"at", "nothing came before it for", "length", "first confirmation", "first receipt", "recovered", "workers",
-			"all connected again", "failed attempts",
-			"in doubt", "resent", "lost", "delivered again", "worst response", "worst ack", "worst transfer", "first failure",
-		},
-		Note: "An outage begins with the first failure that a worker was told of, and lasts to the first message that " +
-			"was confirmed, or received, on a connection that " +
-			"was opened after that. Times are from its begin. The broker came back between the last failed attempt to connect " +
-			"and the first success. The load has recovered when the rates were back at 90% of those " +
-			"before it for three seconds. Messages in doubt ended without an answer: the broker has them " +
-			"or not. Lost are confirmed messages for which it was the first outage that began after they were " +
-			"sent. The worst latencies are of the seconds from its begin until the load has recovered, or is over.",
+		Head: []string{"at", "outage", "worst response", "worst ack", "worst transfer"},
+		Note: "The worst latencies are of the seconds from its begin until the load has recovered, or is over.",
 	}
-	list, all := r.Result.Outages, uint64(len(r.Result.Outages))
 	if m := r.Result.MoreOutages; m != nil {
-		all += m.Count
+		t.more = m.Count
 	}
-	known := func(us int64, other string) string {
-		if us == 0 {
-			return other
-		}
-		return span(us)
-	}
-	return listed(t, list, all, func(o *result.Outage) []string {
-		again, failure := "-", o.Class+": "+o.Error
-		if o.Reconnected > 0 {
-			again = "after " + span(o.Reconnected)
-		}
-		if o.Tried > 0 && o.Back > 0 {
-			failure += "; the broker came back between " + span(o.Tried) + " and " + span(o.Back)
-		}
-		if len(o.NotBack) > 0 {
-			again = fmt.Sprintf("%d of %d not", len(o.NotBack), len(o.Workers))
-			if o.LastAttempt != "" {
-				failure += "; the last attempt: " + o.LastAttempt
+	for i := range r.Result.Outages {
+		o := &r.Result.Outages[i]
+		row := []string{outageName(o), words.Outage(o)}
+		for _, us := range []int64{o.Worst.Response, o.Worst.Ack, o.Worst.Transfer} {
+			text := "-"
+			if us > 0 {
+				text = span(us)
 			}
+			row = append(row, text)
 		}
-		return []string{
-			outageName(o), known(o.Silent, "-"), known(o.Length, "no end"), known(o.Confirmed, "none"),
-			known(o.Received, "none"), recovered(o), fmt.Sprint(len(o.Workers)), again,
-			count(o.Attempts), count(o.InDoubt), count(o.Resent), count(o.Lost),
-			count(o.Doubled),
-			known(o.Worst.Response, "-"), known(o.Worst.Ack, "-"), known(o.Worst.Transfer, "-"),
-			failure,
-		}
-	})
-}
-
-// recovered says when the load had recovered.
-func recovered(o *result.Outage) string {
-	switch {
-	case o.Recovered > 0:
-		return "after " + span(o.Recovered)
-	case o.Watched > 0:
-		return "not in " + span(o.Watched)
+		t.add(row...)
 	}
-	return "-"
+	return t
 }
 
 // outageName returns the start of an outage and, in a merged result, its load host.
@@ -90,7 +49,8 @@ func outageText(o *result.Outage) string {
 }
 
 // outageBands returns a band for each outage. An outage without a later message lasts to the end of the run.
-func (r *Run) outageBands() (list []band) {
+func (r *Run) outageBands() []band {
+	list := []band{}
 	end := int64(0)
 	if n := len(r.series.points); n > 0 {
 		end = r.series.points[n-1].to
@@ -106,25 +66,12 @@ func (r *Run) outageBands() (list []band) {
 	return list
 }
 
-// outagesSoFar says how many outages there were, of a run whose outages are not known yet; empty if there were none.
-func (r *Run) outagesSoFar() string {
-	n := len(r.series.points)
-	if r.Result.Complete || n == 0 || r.series.points[n-1].outages == 0 {
-		return ""
-	}
-	last := &r.series.points[n-1]
-	text := words.Plural(last.outages, "outage") + " so far"
-	if last.down > 0 {
-		text += fmt.Sprintf("; up to %d workers are not connected", last.down)
-	}
-	return text + "."
-}
-
-// outageSentence returns the number of outages and their lengths.
-func outageSentence(list []result.Outage, more *result.MoreOutages) string {
+// outages returns the number of outages and their lengths; empty if there were none.
+func (r *Run) outages() string {
+	list := r.Result.Outages
 	var sum, longest int64
 	open, all := 0, uint64(len(list))
-	if more != nil {
+	if more := r.Result.MoreOutages; more != nil {
 		sum, longest, all = more.Length, more.Longest, all+more.Count
 	}
 	for i := range list {
@@ -133,12 +80,13 @@ func outageSentence(list []result.Outage, more *result.MoreOutages) string {
 			open++
 		}
 	}
+	if all == 0 {
+		return ""
+	}
 	text := words.Plural(all, "outage")
 	switch {
-	case all == 1 && open == 1:
-		return text + ", after which no message came through."
-	case all == 1:
-		return text + " of " + span(sum) + "."
+	case sum > 0 && all == 1:
+		text += " of " + span(sum)
 	case sum > 0:
 		text += ", together " + span(sum) + ", the longest " + span(longest)
 	}

@@ -20,8 +20,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/perfmq/perfmq/internal/compare"
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -46,41 +48,21 @@ type Run struct {
 	// Live means that the run goes on, so that its result is not complete yet.
 	Live bool
 
+	path   string
+	of     string // the name of the group
+	group  int    // runs of one group are repeats
+	load   int    // the number of a load of a search
 	series *series
 	tally  *tally
-	group  int
-	cell   map[string]string // the values of the axes of a sweep
-}
-
-// Group is a run, or the repeats of one.
-type Group struct {
-	Name string
-	Runs []*Run
 }
 
 // Page is a report on some runs.
 type Page struct {
-	Title  string
-	Groups []Group
+	Title string
+	Runs  []*Run
 
 	matrix *matrix   // of a sweep
 	search *searched // of a search
-}
-
-// runs returns the runs of all groups.
-func (p *Page) runs() (list []*Run) {
-	for i := range p.Groups {
-		list = append(list, p.Groups[i].Runs...)
-	}
-	return list
-}
-
-// set is a run with the folders of its repeats.
-type set struct {
-	name   string
-	paths  []string
-	values map[string]string // of the axes of a sweep
-	load   int               // the number of a load of a search
 }
 
 // Read returns the page about results. Each of dirs is a result, or a folder of results (repeats of one run); a sweep
@@ -89,42 +71,29 @@ type set struct {
 // The error is a [plan.Mistake], an error of result.Read, or wraps [ErrImpossible] or [ErrTooMany].
 func Read(dirs ...string) (*Page, error) {
 	p := &Page{}
-	sets, err := p.sets(dirs)
-	if err != nil {
-		return nil, err
+	for i, name := range compare.NamesOf(dirs) {
+		if err := p.find(name, dirs[i], len(dirs) == 1); err != nil {
+			return nil, err
+		}
 	}
-	total := 0
-	for i := range sets {
-		total += len(sets[i].paths)
-	}
+	total := len(p.Runs)
 	if total > MaxRuns {
 		if p.matrix == nil {
 			return nil, ErrTooMany
 		}
-		sets = nil // the sweep's own file has the figures of all cells
+		p.Runs = nil // the sweep's own file has the figures of all cells
 	}
-	for i, one := range sets {
-		g := Group{Name: one.name}
-		for _, path := range one.paths {
-			name := g.Name
-			if len(one.paths) > 1 {
-				name += " / " + strings.TrimPrefix(filepath.Base(path), "repeat-")
-			}
-			read, err := result.Read(path)
-			if err != nil {
-				return nil, fmt.Errorf("read %s: %w", path, err)
-			}
-			r, err := newRun(name, read, total)
-			if err != nil {
-				return nil, fmt.Errorf("read %s: %w", path, err)
-			}
-			r.group, r.cell = i, one.values
-			if p.search != nil {
-				p.search.runs[one.load] = r
-			}
-			g.Runs = append(g.Runs, r)
+	for i, r := range p.Runs {
+		if i > 0 && p.Runs[i-1].group == r.group || i+1 < total && p.Runs[i+1].group == r.group {
+			r.Name += " / " + strings.TrimPrefix(filepath.Base(r.path), "repeat-")
 		}
-		p.Groups = append(p.Groups, g)
+		read, err := result.Read(r.path)
+		if err == nil {
+			err = r.set(read, total)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", r.path, err)
+		}
 	}
 	if p.Title == "" {
 		p.Title = p.title()
@@ -132,108 +101,80 @@ func Read(dirs ...string) (*Page, error) {
 	return p, nil
 }
 
-// sets returns the runs in folders, and notes a sweep or a search.
-func (p *Page) sets(dirs []string) (sets []set, err error) {
-	for i, name := range Names(dirs) {
-		dir := dirs[i]
-		alone := len(dirs) == 1
+// find adds the runs in a folder, and notes a sweep or a search.
+func (p *Page) find(name, dir string, alone bool) error {
+	switch {
+	case isResult(dir):
+		p.add(&Run{of: name, path: dir})
+	case record.IsSweep(dir):
+		s, err := record.ReadSweep(dir)
 		switch {
-		case isResult(dir):
-			sets = append(sets, set{name: name, paths: []string{dir}})
-		case record.IsSweep(dir):
-			s, err := record.ReadSweep(dir)
-			switch {
-			case err != nil:
-				return nil, err
-			case alone:
-				p.matrix, p.Title = newMatrix(s), cmp.Or(s.Name, name)
-			case len(s.Axes) > 0:
-				return nil, notAlone(dir)
+		case err != nil:
+			return err
+		case alone:
+			p.matrix, p.Title = newMatrix(s), cmp.Or(s.Name, name)
+		case len(s.Axes) > 0:
+			return notAlone(dir)
+		}
+		slices.SortStableFunc(s.Runs, func(a, b record.Run) int { return cmp.Compare(a.Cell, b.Cell) })
+		for i := range s.Runs {
+			r := &s.Runs[i]
+			p.add(&Run{of: cmp.Or(s.Title(r.Values), name), path: filepath.Join(dir, filepath.FromSlash(r.Folder))})
+		}
+	case record.IsSearch(dir):
+		s, err := record.ReadSearch(dir)
+		switch {
+		case err != nil:
+			return fmt.Errorf("read %s: %w", dir, err)
+		case !alone:
+			return notAlone(dir)
+		}
+		p.search, p.Title = &searched{Search: s, page: p}, "The highest rate: "+name
+		for i := range s.Points {
+			point := &s.Points[i]
+			of := fmt.Sprintf("%d: %s/s", i+1, record.PerSecond(point.Rate))
+			if point.Hold {
+				of += ", held"
 			}
-			sets = append(sets, setsOfSweep(name, dir, s)...)
-		case record.IsSearch(dir):
-			s, err := record.ReadSearch(dir)
-			switch {
-			case err != nil:
-				return nil, fmt.Errorf("read %s: %w", dir, err)
-			case !alone:
-				return nil, notAlone(dir)
-			}
-			p.search, p.Title = &searched{Search: s, runs: map[int]*Run{}}, "The highest rate: "+name
-			sets = setsOfSearch(dir, s)
-		default:
-			paths, err := results(dir)
-			if err != nil {
-				return nil, err
-			}
-			sets = append(sets, set{name: name, paths: paths})
+			p.add(&Run{of: of, path: filepath.Join(dir, record.PointFolder(i+1, point.Rate)), load: i + 1})
+		}
+	default:
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		before := len(p.Runs)
+		for _, e := range entries {
+			p.add(&Run{of: name, path: filepath.Join(dir, e.Name())})
+		}
+		if len(p.Runs) == before {
+			return fmt.Errorf("%s: %w", dir, result.ErrNoResult)
 		}
 	}
-	return sets, nil
+	return nil
 }
 
 func notAlone(dir string) error {
 	return &plan.Mistake{Text: dir + " is a sweep or a search, which has a page of its own", Hint: "report it by itself"}
 }
 
-// setsOfSweep returns the repeats of each cell.
-func setsOfSweep(name, dir string, s *record.Sweep) (list []set) {
-	at := map[int]int{}
-	for i := range s.Runs {
-		r := &s.Runs[i]
-		path := filepath.Join(dir, filepath.FromSlash(r.Folder))
-		if !isResult(path) {
-			continue
-		}
-		k, known := at[r.Cell]
-		if !known {
-			k = len(list)
-			at[r.Cell] = k
-			list = append(list, set{name: cmp.Or(s.Title(r.Values), name), values: r.Values})
-		}
-		list[k].paths = append(list[k].paths, path)
+// add adds a run if there is a result of it. One with the group of the run before it is a repeat.
+func (p *Page) add(r *Run) {
+	if !isResult(r.path) {
+		return
 	}
-	return list
+	if n := len(p.Runs); n > 0 {
+		r.group = p.Runs[n-1].group
+		if p.Runs[n-1].of != r.of {
+			r.group++
+		}
+	}
+	r.Name = r.of
+	p.Runs = append(p.Runs, r)
 }
 
 // limitOf returns the limit of the points of a run on a page with that many runs; a series has up to twice as many.
 func limitOf(runs int) int { return max(minPoints, maxPoints/2/max(1, runs)) }
-
-// Names returns short names of folders: the last part of each path or, where these are equal, the paths.
-func Names(dirs []string) []string {
-	names := make([]string, len(dirs))
-	seen := map[string]int{}
-	for i, dir := range dirs {
-		if names[i] = filepath.Base(filepath.Clean(dir)); names[i] == "." {
-			names[i] = "run"
-		}
-		seen[names[i]]++
-	}
-	for i, dir := range dirs {
-		if seen[names[i]] > 1 {
-			names[i] = filepath.ToSlash(filepath.Clean(dir))
-		}
-	}
-	return names
-}
-
-// results returns the results in a folder.
-func results(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var list []string
-	for _, e := range entries {
-		if path := filepath.Join(dir, e.Name()); e.IsDir() && isResult(path) {
-			list = append(list, path)
-		}
-	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("%s: %w", dir, result.ErrNoResult)
-	}
-	return list, nil
-}
 
 func isResult(dir string) bool {
 	for _, name := range []string{result.RowsFile, result.ResultFile} {
@@ -244,16 +185,14 @@ func isResult(dir string) bool {
 	return false
 }
 
-// newRun returns a run of a result with its rows, on a page with that many runs. The error is [ErrImpossible].
-func newRun(name string, read *result.Result, runs int) (*Run, error) {
-	r := &Run{Name: name, series: &series{limit: limitOf(runs)}, tally: &tally{}}
+// set fills a run, on a page with that many, from its result with rows. The error is [ErrImpossible].
+func (r *Run) set(read *result.Result, runs int) error {
+	r.series, r.tally = &series{limit: limitOf(runs)}, &tally{}
 	for i := range read.Rows {
 		r.add(&read.Rows[i])
 	}
-	c := *read
-	c.Rows = nil
-	r.Result = &c
-	return r, check(r.Result, r.tally)
+	r.Result = r.tally.rated(read)
+	return check(read, r.tally)
 }
 
 func (r *Run) add(row *result.Row) {
@@ -262,29 +201,18 @@ func (r *Run) add(row *result.Row) {
 }
 
 // Check refuses a result with its rows whose numbers contradict each other. The error is [ErrImpossible].
-func Check(read *result.Result) error {
-	_, err := newRun("", read, 1)
-	return err
-}
+func Check(read *result.Result) error { return new(Run).set(read, 1) }
 
 func (p *Page) title() string {
-	if len(p.Groups) == 0 {
+	if len(p.Runs) == 0 {
 		return "no run"
 	}
-	text := p.Groups[0].Name
-	if more := len(p.Groups) - 1; more > 0 {
+	text := p.Runs[0].of
+	if more := p.Runs[len(p.Runs)-1].group; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	if scenario := p.Groups[0].Runs[0].Result.Scenario; scenario != "" {
+	if scenario := p.Runs[0].Result.Scenario; scenario != "" {
 		text = scenario + ": " + text
 	}
 	return text
-}
-
-func (r *Run) sends() bool    { return r.Result.Total.Producers != nil }
-func (r *Run) receives() bool { return r.Result.Total.Consumers != nil }
-
-// has reports whether the run has a role of figures.
-func (r *Run) has(role string) bool {
-	return role == "" || role == sending && r.sends() || role == receiving && r.receives()
 }

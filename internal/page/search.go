@@ -3,7 +3,6 @@ package page
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,24 +15,7 @@ import (
 // searched is a search for the highest rate, on a page of its own.
 type searched struct {
 	*record.Search
-	runs map[int]*Run // by the number of the load, the first being 1
-}
-
-// setsOfSearch returns the loads of a search.
-func setsOfSearch(dir string, o *record.Search) (list []set) {
-	for i := range o.Points {
-		p := &o.Points[i]
-		path := filepath.Join(dir, record.PointFolder(i+1, p.Rate))
-		if !isResult(path) {
-			continue
-		}
-		name := record.PerSecond(p.Rate) + "/s"
-		if p.Hold {
-			name += ", held"
-		}
-		list = append(list, set{name: fmt.Sprintf("%d: %s", i+1, name), paths: []string{path}, load: i + 1})
-	}
-	return list
+	page *Page
 }
 
 // verdict is the outcome in the words and colours of a run.
@@ -48,7 +30,7 @@ func (s *searched) verdict() *story {
 	}
 	v.Reason = why
 	if s.Failed.Limit != "" && s.Kind() != record.AtLeast && s.Kind() != record.Undecided {
-		v.Limits = []Fact{{"Limit", s.Failed.Limit}}
+		v.Limits = []string{s.Failed.Limit}
 	}
 	if len(s.Thresholds) > 0 {
 		v.Numbers = append(v.Numbers, "The thresholds: "+strings.Join(s.Thresholds, ", ")+
@@ -98,51 +80,14 @@ func (s *searched) metrics() (names []string) {
 
 // measured returns what a load measured of the metric of a threshold; nil if it is not known.
 func (s *searched) measured(load int, metric string) *result.Threshold {
-	if r := s.runs[load]; r != nil {
-		list := r.Result.Thresholds
-		if i := slices.IndexFunc(list, func(x result.Threshold) bool { return x.Metric == metric }); i >= 0 {
-			return &list[i]
+	for _, r := range s.page.Runs {
+		for i := range r.Result.Thresholds {
+			if x := &r.Result.Thresholds[i]; r.load == load && x.Metric == metric {
+				return x
+			}
 		}
 	}
 	return nil
-}
-
-// grids returns the metrics of the thresholds over the rate: a line of the loads that passed, and one of the others.
-func (s *searched) grids() (list []grid) {
-	if s == nil {
-		return nil
-	}
-	loads := make([]int, len(s.Points))
-	for i := range loads {
-		loads[i] = i + 1
-	}
-	slices.SortStableFunc(loads, func(a, b int) int { return cmp.Compare(s.Points[a-1].Rate, s.Points[b-1].Rate) })
-	for _, name := range s.metrics() {
-		g := grid{Name: name, Axis: "rate", Unit: "us"}
-		if m, _ := threshold.Find(name); m.Unit == threshold.PerSecond {
-			g.Unit = "messages/s"
-		} else if m.Unit != threshold.Time {
-			continue
-		}
-		pass, fail := newGridLine("pass", len(loads)), newGridLine("fail", len(loads))
-		for i, load := range loads {
-			p := &s.Points[load-1]
-			g.Values, g.At = append(g.Values, record.PerSecond(p.Rate)), append(g.At, number64(p.Rate))
-			line := &fail
-			if p.Kept {
-				line = &pass
-			}
-			if x := s.measured(load, name); x != nil && x.Measured != nil {
-				line.Value[i] = number64(*x.Measured)
-				line.Low[i], line.High[i] = line.Value[i], line.Value[i]
-			}
-		}
-		g.Lines = known([]gridLine{pass, fail})
-		if len(g.Lines) > 0 {
-			list = append(list, g)
-		}
-	}
-	return list
 }
 
 // drawn tells whether the charts over time have a load: those at the rate that was found and at the lowest that failed.
@@ -150,10 +95,6 @@ func (s *searched) drawn(r *Run) bool {
 	if s == nil {
 		return true
 	}
-	for number, of := range s.runs {
-		if rate := s.Points[number-1].Rate; of == r && (rate == s.Rate || rate == s.Above) {
-			return true
-		}
-	}
-	return false
+	rate := s.Points[r.load-1].Rate
+	return rate == s.Rate || rate == s.Above
 }

@@ -19,15 +19,13 @@ func (e *extent) join(o extent) { e.low, e.high = min(e.low, o.low), max(e.high,
 type point struct {
 	from, to, length int64
 	phase, step      string
-	down             int              // workers that are not connected, at most
-	outages          uint64           // so far
 	values           map[string]value // by the key of a figure
 }
 
 func newPoint(r *result.Row) point {
 	return point{
-		from: r.Elapsed - r.Length, to: r.Elapsed, length: r.Length, phase: r.Phase, step: r.Step, down: r.Disconnected,
-		outages: r.Outages, values: valuesOf(*r),
+		from: r.Elapsed - r.Length, to: r.Elapsed, length: r.Length, phase: r.Phase, step: r.Step,
+		values: valuesOf(*r),
 	}
 }
 
@@ -35,7 +33,6 @@ func newPoint(r *result.Row) point {
 func (p *point) add(next *point) {
 	p.to, p.phase, p.step = next.to, next.phase, next.step
 	p.length += next.length
-	p.down, p.outages = max(p.down, next.down), next.outages
 	for key, v := range next.values {
 		if sum, known := p.values[key]; known {
 			v.amount, v.time = v.amount+sum.amount, v.time+sum.time

@@ -6,19 +6,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/compare"
 	"github.com/perfmq/perfmq/internal/threshold"
-	"github.com/perfmq/perfmq/pkg/result"
 )
-
-// figures returns the result. While a run goes on, its rates are those of its rows.
-func (r *Run) figures() *result.Result {
-	w := &r.tally.whole
-	if r.Result.Figures != nil || w.length <= 0 {
-		return r.Result
-	}
-	c := *r.Result
-	c.Figures = &result.Figures{Averages: w.averages(r)}
-	return &c
-}
 
 // verdicts has a row for each run.
 func verdicts(runs []*Run) Table {
@@ -41,20 +29,14 @@ func verdicts(runs []*Run) Table {
 // comparison has a table of the sets against the first, or of the noise of the repeats of a single set, one of the
 // differences of plans, labels, versions and machines, and sentences about them.
 func (p *Page) comparison() (tables []Table, summaries []string) {
-	var metrics []threshold.Metric
-	for _, name := range compare.Usual() {
-		if m, err := compare.Find(name); err == nil {
-			metrics = append(metrics, m)
+	var sets []compare.Set
+	for _, r := range p.Runs {
+		if r.group == len(sets) {
+			sets = append(sets, compare.Set{Name: r.of})
 		}
+		sets[r.group].Repeats = append(sets[r.group].Repeats, compare.Repeats(r.Result)...)
 	}
-	sets := make([]compare.Set, len(p.Groups))
-	for i := range p.Groups {
-		sets[i].Name = p.Groups[i].Name
-		for _, r := range p.Groups[i].Runs {
-			sets[i].Repeats = append(sets[i].Repeats, compare.Repeats(r.figures())...)
-		}
-	}
-	all := compare.New(sets, metrics)
+	all := compare.New(sets, compare.Usual())
 	rows := all.Table(inUnit)
 	t := Table{
 		Title: "Side by side", Head: rows[0], Rows: rows[1:],

@@ -16,54 +16,50 @@ func sideTable(r *Run) Table {
 	}
 	for i := range r.Result.BrokerSide {
 		s := &r.Result.BrokerSide[i]
-		list := append([]Fact{{"watched", strings.Join(s.Sources, ", ")}}, sideUse(&s.Whole)...)
-		list = append(list, sideTexts(s)...)
-		for _, f := range list {
+		add := func(name, value string) {
 			if s.Host != "" {
-				f.Name = s.Host + ": " + f.Name
+				name = s.Host + ": " + name
 			}
-			t.Rows = append(t.Rows, []string{f.Name, f.Value})
+			t.add(name, value)
 		}
+		add("watched", strings.Join(s.Sources, ", "))
+		sideUse(&s.Whole, add)
+		sideTexts(s, add)
 	}
 	return t
 }
 
-// sideUse returns the figures of the charts over the whole run: averages of flows, the highest of states.
-func sideUse(u *result.BrokerUse) (list []Fact) {
+// sideUse adds the figures of the charts over the whole run: averages of flows, the highest of states.
+func sideUse(u *result.BrokerUse, add func(name, value string)) {
 	for _, f := range figures() {
 		if !strings.HasPrefix(f.chart, "side-") || strings.HasSuffix(f.name, "in the log") {
 			continue
 		}
 		v, known := f.of(&result.Row{BrokerSide: u})
-		if !known {
-			continue
+		switch {
+		case !known:
+		case v.time > 0:
+			add(f.name, number(v.drawn())+" "+f.unit+" on average")
+		default:
+			add(f.name, strings.TrimSpace(number(v.drawn())+" "+f.unit)+" at most")
 		}
-		text := strings.TrimSpace(number(v.drawn())+" "+f.unit) + " at most"
-		if v.time > 0 {
-			text = number(v.drawn()) + " " + f.unit + " on average"
-		}
-		list = append(list, Fact{f.name, text})
 	}
-	return list
 }
 
-// sideTexts returns facts about the log, the chosen series, events and notes.
-func sideTexts(s *result.BrokerSide) (list []Fact) {
-	add := func(name, value string) { list = append(list, Fact{name, value}) }
-	for _, lines := range []struct {
-		name  string
-		n     *uint64
-		first string
-	}{{"errors in the log", s.Whole.Errors, s.FirstError}, {"warnings in the log", s.Whole.Warnings, s.FirstWarning}} {
-		if lines.n == nil {
-			continue
+// sideTexts adds the log, the chosen series, events and notes.
+func sideTexts(s *result.BrokerSide, add func(name, value string)) {
+	lines := func(name string, n *uint64, first string) {
+		if n == nil {
+			return
 		}
-		text := count(*lines.n)
-		if lines.first != "" {
-			text += ", the first: " + lines.first
+		text := count(*n)
+		if first != "" {
+			text += ", the first: " + first
 		}
-		add(lines.name, text)
+		add(name, text)
 	}
+	lines("errors in the log", s.Whole.Errors, s.FirstError)
+	lines("warnings in the log", s.Whole.Warnings, s.FirstWarning)
 	for _, name := range slices.Sorted(maps.Keys(s.Whole.Series)) {
 		add(name, fmt.Sprintf("%g at the end (%g to %g)", s.Whole.Series[name], s.Lowest[name], s.Highest[name]))
 	}
@@ -73,7 +69,6 @@ func sideTexts(s *result.BrokerSide) (list []Fact) {
 	for _, note := range s.Notes {
 		add("note", note)
 	}
-	return list
 }
 
 // marksTable has the rates at the marks of a run.
@@ -84,8 +79,8 @@ func marksTable(r *Run) Table {
 			"second, in messages per second. Load average is that of the broker's host, broker cores are those it used.",
 		Head: []string{"messages", "", "after", "average/s", "momentary/s", "load average", "broker cores"},
 	}
-	list := r.Result.Marks
-	return listed(t, list, uint64(len(list)), func(m *result.Mark) []string {
+	for i := range r.Result.Marks {
+		m := &r.Result.Marks[i]
 		name := count(m.Messages)
 		if len(r.Result.Steps) > 1 {
 			name = m.Step + ": " + name
@@ -93,10 +88,10 @@ func marksTable(r *Run) Table {
 		if m.Host != "" {
 			name = m.Host + ": " + name
 		}
-		return []string{
-			name, m.Of, span(m.Elapsed), number(m.Average), number(m.Momentary), numberOf(m.BrokerLoad), numberOf(m.BrokerCPU),
-		}
-	})
+		t.add(name, m.Of, span(m.Elapsed), number(m.Average), number(m.Momentary), numberOf(m.BrokerLoad),
+			numberOf(m.BrokerCPU))
+	}
+	return t
 }
 
 // numberOf writes a value; "-" if it is not known.
@@ -105,17 +100,4 @@ func numberOf(v *float64) string {
 		return "-"
 	}
 	return number(*v)
-}
-
-// events returns the events of the brokers' processes, such as restarts, for the charts.
-func (r *Run) events() (list []stepAt) {
-	for i := range r.Result.BrokerSide {
-		for _, e := range r.Result.BrokerSide[i].Events {
-			if len(list) == maxItems {
-				return list
-			}
-			list = append(list, stepAt{e.Text, millis(e.Time - r.Result.Start)})
-		}
-	}
-	return list
 }

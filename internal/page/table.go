@@ -18,8 +18,10 @@ type Table struct {
 	Rows   [][]string
 	// Words means that the columns are texts, not numbers.
 	Words bool
-	// Shades are 0 (worst) to 6 (best) for each cell; nil without colours.
-	Shades [][]int
+	// Folded means that a page shows the table on demand, and Markdown has none of it.
+	Folded bool
+
+	more uint64 // rows that the result does not have
 }
 
 // Columns are some columns under a common name.
@@ -28,16 +30,8 @@ type Columns struct {
 	Span int
 }
 
-// listed returns the table with a row for each of the first elements of a list; all is how many there are.
-func listed[T any](t Table, list []T, all uint64, row func(*T) []string) Table {
-	for i := range list[:min(len(list), maxListed)] {
-		t.Rows = append(t.Rows, row(&list[i]))
-	}
-	if n := len(t.Rows); uint64(n) < all {
-		t.Note = strings.TrimSpace(fmt.Sprintf("%s The first %d of %d.", t.Note, n, all))
-	}
-	return t
-}
+// add adds a row.
+func (t *Table) add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
 // column is a column of the table of messages, of CSV, or of both; where it has no name it is not there.
 type column struct {
@@ -111,18 +105,16 @@ func messages(runs []*Run) Table {
 		Head:   []string{"run"},
 		Groups: []Columns{{"", 2}, {"Send", 8}, {"Receive", 6}},
 	}
-	shown := slices.DeleteFunc(columns(), func(c column) bool { return c.head == "" })
-	for _, c := range shown {
-		t.Head = append(t.Head, c.head)
-	}
+	var lines []line
 	for _, r := range runs {
 		for _, l := range r.lines() {
 			if l.step != "" {
 				l.run = "· " + l.step
 			}
-			t.Rows = append(t.Rows, l.cells(shown, l.values()))
+			lines = append(lines, l)
 		}
 	}
+	t.fill(slices.DeleteFunc(columns(), func(c column) bool { return c.head == "" }), lines)
 	return t
 }
 
@@ -136,6 +128,8 @@ func latencyTable(runs []*Run) Table {
 		Head: []string{"", "messages", "mean", "50%", "90%", "99%", "99.9%", "99.99%", "max"},
 	}
 	for _, r := range runs {
+		metrics := map[string]float64{}
+		r.Result.Latencies.Metrics(metrics, func(string) uint64 { return 0 })
 		for _, name := range result.KindNames() {
 			l, title, leftOut := r.Result.Latencies.Get(name), name, r.leftOut(name)
 			values := int64(0)
@@ -151,12 +145,12 @@ func latencyTable(runs []*Run) Table {
 			if len(runs) > 1 {
 				title = r.Name + " · " + title
 			}
-			var metrics []string
+			row := []string{title, number(float64(values))}
 			for _, s := range result.Statistics() {
-				metrics = append(metrics, name+"."+s.Name)
+				v, known := metrics[name+"."+s.Name]
+				row = append(row, (&column{unit: "ms"}).text(v, known))
 			}
-			t.Rows = append(t.Rows, append([]string{title, number(float64(values))},
-				latencyCells(&r.Result.Latencies, metrics...)...))
+			t.Rows = append(t.Rows, row)
 		}
 	}
 	return t
@@ -186,11 +180,8 @@ func testers(runs []*Run) Table {
 		if p := r.Result.Total.Producers; p != nil {
 			late = count(p.Late)
 		}
-		t.Rows = append(t.Rows, []string{
-			r.Name, cores(x.CPU, r.Result.End-r.Result.Start), fmt.Sprint(x.Cores), memory,
-			cores(x.MachineBusy, r.Result.End-r.Result.Start),
-			count(x.Pauses), ms(float64(x.PauseMax)), late,
-		})
+		t.add(r.Name, cores(x.CPU, r.Result.End-r.Result.Start), fmt.Sprint(x.Cores), memory,
+			cores(x.MachineBusy, r.Result.End-r.Result.Start), count(x.Pauses), ms(float64(x.PauseMax)), late)
 	}
 	return t
 }
@@ -199,14 +190,11 @@ func thresholdTable(r *Run) Table {
 	t := Table{Title: "Thresholds", Head: []string{"demand", "measured", "kept"}}
 	for i := range r.Result.Thresholds {
 		x := &r.Result.Thresholds[i]
-		name, kept := x.Threshold, "no"
+		name := x.Threshold
 		if x.Step != "" {
 			name = x.Step + ": " + name
 		}
-		if x.Kept {
-			kept = "yes"
-		}
-		t.Rows = append(t.Rows, []string{name, measured(x), kept})
+		t.add(name, measured(x), map[bool]string{true: "yes", false: "no"}[x.Kept])
 	}
 	return t
 }
@@ -224,11 +212,14 @@ func measured(x *result.Threshold) string {
 }
 
 func stallTable(r *Run) Table {
-	t := Table{Title: "Stalls of the broker", Head: []string{"at", "length", "side", "by the clock"}}
-	list := r.Result.Stalls
-	return listed(t, list, uint64(len(list))+r.Result.MoreStalls, func(s *result.Stall) []string {
-		return []string{seconds(s.Elapsed) + " s", span(s.Length), stallSide(s), moment(s.Time)}
-	})
+	t := Table{
+		Title: "Stalls of the broker", Head: []string{"at", "length", "side", "by the clock"}, more: r.Result.MoreStalls,
+	}
+	for i := range r.Result.Stalls {
+		s := &r.Result.Stalls[i]
+		t.add(seconds(s.Elapsed)+" s", span(s.Length), stallSide(s), moment(s.Time))
+	}
+	return t
 }
 
 // stallSide says on which side the broker stalled and, in a run with several, which broker for which group.
@@ -245,26 +236,10 @@ func stallSide(s *result.Stall) string {
 
 func errorTable(r *Run) Table {
 	t := Table{Title: "Failures by class", Head: []string{"class", "messages", "first"}, Words: true}
-	list := r.Result.Errors
-	return listed(t, list, uint64(len(list)), func(f *result.Failure) []string {
-		return []string{f.Class, count(f.Count), strings.Join(f.Examples, "; ")}
-	})
-}
-
-// hostTable has the figures of each host of the brokers.
-func hostTable(r *Run) Table {
-	t := Table{
-		Title: "Hosts of the broker",
-		Head:  []string{"host", "connections", "producers", "sent", "completed", "unconfirmed", "consumers", "received"},
-		Note:  "A worker that moved to another host counts at each, its messages at the host to which it was connected.",
+	for _, f := range r.Result.Errors {
+		t.add(f.Class, count(f.Count), strings.Join(f.Examples, "; "))
 	}
-	list := r.Result.BrokerHosts
-	return listed(t, list, uint64(len(list)), func(h *result.BrokerHost) []string {
-		return []string{
-			h.Name, fmt.Sprint(h.Connections), fmt.Sprint(h.Producers), count(h.Sent), count(h.Completed), count(h.Unconfirmed),
-			fmt.Sprint(h.Consumers), count(h.Received),
-		}
-	})
+	return t
 }
 
 // verified has the outcomes of messages by subscription.
@@ -283,10 +258,8 @@ func verified(r *Run) Table {
 		if !known {
 			expected, lost, left = "-", "-", "-"
 		}
-		t.Rows = append(t.Rows, []string{
-			name, expected, count(c.Received), lost, left, count(c.Duplicates), count(c.Disordered), count(c.Damaged),
-			count(c.Foreign),
-		})
+		t.add(name, expected, count(c.Received), lost, left, count(c.Duplicates), count(c.Disordered), count(c.Damaged),
+			count(c.Foreign))
 	}
 	for i := range v.Subscriptions {
 		s := &v.Subscriptions[i]
@@ -328,9 +301,7 @@ func brokerCounts(r *Run) Table {
 		if d.Depth != nil {
 			depth = count(*d.Depth)
 		}
-		t.Rows = append(t.Rows, []string{
-			d.Destination, count(d.Sent), compared(d.Added), count(d.Received), compared(d.Acknowledged), depth,
-		})
+		t.add(d.Destination, count(d.Sent), compared(d.Added), count(d.Received), compared(d.Acknowledged), depth)
 	}
 	return t
 }

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/stats"
@@ -10,48 +11,6 @@ import (
 
 // fullSecond is [stats.FullSecond] in the microseconds of a result.
 const fullSecond = int64(stats.FullSecond / time.Microsecond)
-
-// best has the lowest and highest rate of the seconds of a run or a step, as in its summary: an interval shorter than a
-// second counts with the second before it or, without one, with the second after it.
-type best struct {
-	seconds int
-	rates   extent
-	open    struct { // the latest second
-		n      uint64
-		length int64
-	}
-	alone extent // of the intervals of a full second alone, as earlier versions counted them
-	full  int    // number of these
-}
-
-func (b *best) add(n uint64, length int64) {
-	if length >= fullSecond {
-		if b.full++; b.full == 1 {
-			b.alone = nothing()
-		}
-		b.alone.add(perSecond(n, length))
-	}
-	if b.open.length > 0 && min(length, b.open.length) < fullSecond {
-		n, length = n+b.open.n, length+b.open.length
-	} else {
-		*b = b.counted()
-	}
-	b.open.n, b.open.length = n, length
-}
-
-// counted returns b with its latest second.
-func (b best) counted() best {
-	if b.open.length >= fullSecond {
-		if b.seconds == 0 {
-			b.rates = nothing()
-		}
-		b.seconds++
-		b.rates.add(perSecond(b.open.n, b.open.length))
-	}
-	return b
-}
-
-func (b *best) known() bool { return b.seconds >= stats.EnoughSeconds }
 
 // sums are the messages of some rows or workers.
 type sums struct{ sent, completed, received uint64 }
@@ -69,15 +28,13 @@ func (s sums) String() string {
 	return fmt.Sprintf("%d messages sent, %d completed, %d received", s.sent, s.completed, s.received)
 }
 
-// part has the sums of the measured rows of a run or a step.
+// part has the sums of the measured rows of a run or a step, and the seconds that are the lowest and the highest.
 type part struct {
 	step   string
 	length int64
 	sums
-	bestCompleted best
-	bestReceived  best // begins with the first second that starts after a receipt
-	allReceived   best
-	everReceived  uint64 // in any phase
+	stats.Extremes
+	everReceived uint64 // in any phase
 }
 
 func (p *part) add(r *result.Row) {
@@ -86,28 +43,9 @@ func (p *part) add(r *result.Row) {
 	if r.Phase == result.Measure {
 		p.length += r.Length
 		p.sums.add(&r.Counts)
-		p.bestCompleted.add(row.completed, r.Length)
-		p.allReceived.add(row.received, r.Length)
-		if p.everReceived > 0 {
-			p.bestReceived.add(row.received, r.Length)
-		}
+		p.AddRow(r, p.everReceived > 0)
 	}
 	p.everReceived += row.received
-}
-
-// averages are the rates of the rows, for the roles of the run.
-func (p *part) averages(r *Run) (rates result.Averages) {
-	rate := func(n uint64) *float64 {
-		v := perSecond(n, p.length)
-		return &v
-	}
-	if r.sends() {
-		rates.Sent, rates.Completed = rate(p.sent), rate(p.completed)
-	}
-	if r.receives() {
-		rates.Received = rate(p.received)
-	}
-	return rates
 }
 
 // reads reports that nothing was sent: the rate of receiving may then cover only the time from the first to the last
@@ -130,26 +68,12 @@ func (t *tally) add(r *result.Row) {
 	t.all.add(&r.Counts)
 }
 
-// bests returns the lowest and highest rates over the steps that sent, and over those that received; nil if there are
-// too few seconds.
-func (t *tally) bests() (completed, received *extent) {
-	join := func(to *extent, b *best, there bool) *extent {
-		all := b.counted()
-		if !there || !all.known() {
-			return to
-		}
-		e := all.rates
-		if to != nil {
-			e.join(*to)
-		}
-		return &e
+// step returns the rows of step number i of a result; nil if there are none.
+func (t *tally) step(i int, s *result.Step) *part {
+	if i < len(t.steps) && t.steps[i].step == s.Name {
+		return &t.steps[i]
 	}
-	for i := range t.steps {
-		p := &t.steps[i]
-		completed = join(completed, &p.bestCompleted, !p.reads())
-		received = join(received, &p.bestReceived, p.everReceived > 0)
-	}
-	return completed, received
+	return nil
 }
 
 // complete reports whether the rows add up to the totals of the result.
@@ -157,4 +81,64 @@ func (t *tally) complete(r *result.Result) bool {
 	var total sums
 	total.add(&r.Total)
 	return t.all == total
+}
+
+// rated returns the result with the rates of its rows where it has none: the run goes on or was killed, or the result
+// is merged, as the lowest and highest seconds belong to one run.
+func (t *tally) rated(r *result.Result) *result.Result {
+	c := *r
+	c.Rows, c.Steps = nil, slices.Clone(r.Steps)
+	if c.Figures == nil || len(r.Parts) > 0 {
+		c.Figures = rates(r.Figures, r, &t.whole, t.steps...)
+	}
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if p := t.step(i, s); p != nil && (s.Figures == nil || len(r.Parts) > 0) {
+			s.Figures = rates(s.Figures, r, p, *p)
+		}
+	}
+	return &c
+}
+
+// rates returns figures of rows for the roles of the run; the lowest and highest rates are those over the steps that
+// sent, and over those that received.
+func rates(known *result.Figures, r *result.Result, rows *part, steps ...part) *result.Figures {
+	f := result.Figures{Span: rows.length}
+	rate := func(n uint64) *float64 {
+		v := perSecond(n, rows.length)
+		return &v
+	}
+	sends, receives := r.Total.Producers != nil, r.Total.Consumers != nil
+	switch {
+	case known != nil:
+		f = *known
+	case rows.length <= 0:
+		return nil
+	default:
+		if sends {
+			f.Sent, f.Completed = rate(rows.sent), rate(rows.completed)
+		}
+		if receives {
+			f.Received = rate(rows.received)
+		}
+	}
+	for i := range steps {
+		low, high := steps[i].Both()
+		if sends && !steps[i].reads() {
+			extreme(&f.MinimumCompleted, &low.Completed, -1)
+			extreme(&f.MaximumCompleted, &high.Completed, 1)
+		}
+		if receives {
+			extreme(&f.MinimumReceived, &low.Received, -1)
+			extreme(&f.MaximumReceived, &high.Received, 1)
+		}
+	}
+	return &f
+}
+
+// extreme replaces the lowest rate by a lower one or, with sign 1, the highest by a higher one.
+func extreme(to **result.Extreme, l *stats.Lowest, sign float64) {
+	if l.Known() && (*to == nil || sign*l.PerSecond > sign*(*to).PerSecond) {
+		*to = &result.Extreme{PerSecond: l.PerSecond, Time: l.To.UnixMicro(), Elapsed: l.Elapsed.Microseconds()}
+	}
 }

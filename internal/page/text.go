@@ -8,54 +8,50 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/safetext"
-	"github.com/perfmq/perfmq/internal/sweep/record"
 )
 
-// Markdown writes the verdicts, findings and tables, for a merge request.
+// Markdown writes the verdicts, findings and tables, for a merge request. Of a sweep or a search it has no more than a
+// row of each run.
 func (p *Page) Markdown(w io.Writer) error {
 	var b strings.Builder
 	v := p.view()
 	fmt.Fprintf(&b, "# %s\n", plain(v.Title))
+	stories := v.Stories
 	if v.Lead != nil {
 		v.Lead.markdown(&b, false)
 	}
-	if p.matrix != nil || p.search != nil { // the runs of a sweep are too many for more than a row of each
-		v.Stories = v.Stories[:min(1, len(v.Stories))]
-	} else {
-		for i := range v.Stories {
-			v.Stories[i].markdown(&b, v.Several)
-		}
+	if p.matrix != nil || p.search != nil {
+		stories = nil
+	}
+	for i := range stories {
+		stories[i].markdown(&b, v.Several)
 	}
 	if len(v.Summaries) > 0 {
 		b.WriteString("\n")
-		for _, s := range v.Summaries {
-			b.WriteString("- " + plain(s) + "\n")
-		}
+		list(&b, v.Summaries)
 	}
 	tables := append(v.Top, v.Bottom...)
-	for i := range v.Stories {
-		s := &v.Stories[i]
-		front, facts := "", Table{Title: "The run", Head: []string{"", ""}, Words: true}
-		if v.Several {
-			front, facts.Title = s.Name+": ", s.Name
-		}
-		for _, f := range s.Facts {
-			facts.Rows = append(facts.Rows, []string{f.Name, f.Value})
-		}
-		if p.matrix != nil || p.search != nil {
-			s.Tables = nil
-		}
-		for _, t := range s.Tables {
-			t.Title = front + t.Title
+	for i := range stories {
+		for _, t := range stories[i].Tables {
+			if v.Several {
+				t.Title = stories[i].Name + ": " + t.Title
+			}
 			tables = append(tables, t)
 		}
-		tables = append(tables, facts)
 	}
 	for i := range tables {
-		tables[i].markdown(&b)
+		if !tables[i].Folded {
+			tables[i].markdown(&b)
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func list(b *strings.Builder, items []string) {
+	for _, text := range items {
+		b.WriteString("- " + plain(text) + "\n")
+	}
 }
 
 func (s *story) markdown(b *strings.Builder, several bool) {
@@ -65,17 +61,15 @@ func (s *story) markdown(b *strings.Builder, several bool) {
 	}
 	fmt.Fprintf(b, "**%s**: %s\n\n", s.Verdict, plain(s.Reason))
 	for _, l := range s.Limits {
-		fmt.Fprintf(b, "%s: %s\n\n", plain(l.Name), plain(l.Value))
+		fmt.Fprintf(b, "Limit: %s\n\n", plain(l))
 	}
 	for _, n := range s.Numbers {
 		b.WriteString(plain(n) + "\n")
 	}
-	for i, list := range [][]string{s.Problems, s.Findings, s.Warnings} {
-		if len(list) > 0 {
+	for i, items := range [][]string{s.Problems, s.Findings, s.Warnings} {
+		if len(items) > 0 {
 			b.WriteString("\n" + [...]string{"Problems", "Findings", "Warnings"}[i] + ":\n\n")
-		}
-		for _, text := range list {
-			b.WriteString("- " + plain(text) + "\n")
+			list(b, items)
 		}
 	}
 }
@@ -122,7 +116,6 @@ func (t *Table) markdown(b *strings.Builder) {
 func plain(text string) string { return safetext.Markdown(text) }
 
 // CSV writes a head line, then a line for each run and each step. Rates are messages per second, times milliseconds.
-// For the runs of a sweep, the last columns are the axes.
 func (p *Page) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	numbers := slices.DeleteFunc(columns(), func(c column) bool { return c.csv == "" })
@@ -131,15 +124,8 @@ func (p *Page) CSV(w io.Writer) error {
 		head = append(head, numbers[i].csv)
 	}
 	head = append(head, "limit")
-	var axes []record.Axis
-	if p.matrix != nil {
-		axes = p.matrix.sweep.Axes
-	}
-	for i := range axes {
-		head = append(head, cell(axes[i].Name))
-	}
 	_ = c.Write(head) // c.Error returns the error
-	for _, r := range p.runs() {
+	for _, r := range p.Runs {
 		_, verdict := r.verdict()
 		for _, l := range r.lines() {
 			row := []string{cell(l.run), cell(l.step), verdict, moment(l.result.Start)}
@@ -152,11 +138,7 @@ func (p *Page) CSV(w io.Writer) error {
 			if l.limit != nil {
 				limit = l.limit.Kind
 			}
-			row = append(row, cell(limit))
-			for i := range axes {
-				row = append(row, cell(r.cell[axes[i].Name]))
-			}
-			_ = c.Write(row)
+			_ = c.Write(append(row, cell(limit)))
 		}
 	}
 	c.Flush()

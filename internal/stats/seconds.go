@@ -141,6 +141,15 @@ func (r *Extremes) add(s *Snapshot, receiving bool) {
 	r.reading.add(of)
 }
 
+// AddRow adds an interval of a result.
+func (r *Extremes) AddRow(row *result.Row, receiving bool) {
+	s := Snapshot{To: time.UnixMicro(row.Time), Elapsed: time.Duration(row.Elapsed) * time.Microsecond}
+	s.From = s.To.Add(-time.Duration(row.Length) * time.Microsecond)
+	counts := row.Values()
+	copy(s.Delta[:], counts[:])
+	r.add(&s, receiving)
+}
+
 // Both returns the lowest and the highest rates.
 func (r *Extremes) Both() (low, high Peaks) {
 	low.Completed, high.Completed = r.completed.both()

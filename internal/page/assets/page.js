@@ -317,7 +317,7 @@ function fromStart(chart) {
   const begin = Math.min(...data.runs.map(r => {
     const keep = measured(r, chart)(r.time);
     const before = r.time[r.time.length - keep.length - 1];
-    return keep.length < r.time.length && before !== undefined ? before / 1000 : (r.steps.length ? r.steps[0].at / 1000 : 0);
+    return keep.length < r.time.length && before !== undefined ? before / 1000 : ((stepsOf(r)[0] || { at: 0 }).at);
   }));
   return { xRange: (u, min, max) => [Math.min(begin, min ?? 0), max ?? 1] };
 }
@@ -330,11 +330,15 @@ function measured(run, chart) {
   return column => column && column.filter((_, i) => !out.has(i));
 }
 
+/* stepsOf returns the starts of steps, or other moments, in seconds. */
+const stepsOf = (run, kind = 'step') => run.bands.filter(b => b.kind === kind).map(b => ({ name: b.text, at: b.from / 1000 }));
+const moments = ['step', 'event'];
+
 function marksOf(chart) {
   if (many()) return {};
   const run = data.runs[0], keep = chart.state.warmup !== false;
-  const marks = run.bands.filter(b => keep || b.kind !== 'warmup').map(b => ({ ...b, from: b.from / 1000, to: b.to / 1000 }));
-  const steps = (run.steps.length > 1 ? run.steps : []).concat(run.events || []).map(s => ({ name: s.name, at: s.at / 1000 })).sort((a, b) => a.at - b.at);
+  const marks = run.bands.filter(b => !moments.includes(b.kind) && (keep || b.kind !== 'warmup')).map(b => ({ ...b, from: b.from / 1000, to: b.to / 1000 }));
+  const begins = stepsOf(run), steps = (begins.length > 1 ? begins : []).concat(stepsOf(run, 'event')).sort((a, b) => a.at - b.at);
   return { marks, steps };
 }
 
@@ -390,7 +394,7 @@ const overControls = name => chart => {
 
 function throughputLines(chart) {
   const offered = data.runs[0].offered, shown = many() ? [chart.state.curve] : namesOf('throughput');
-  return [...(many() || data.runs[0].steps.length > 1 || !offered ? [] : [{ value: offered, text: 'offered: ' + number(offered) + '/s on average', soft: true }]),
+  return [...(many() || stepsOf(data.runs[0]).length > 1 || !offered ? [] : [{ value: offered, text: 'offered: ' + number(offered) + '/s on average', soft: true }]),
     ...levelsFor(m => shown.some(n => m.startsWith(n + '.')))];
 }
 
@@ -456,9 +460,8 @@ function matrix(chart) {
   if (!g || g.values.length < 2) return null;
   const text = g.unit === 'us' ? time : v => number(v) + '/s';
   return { series: g.lines.map((l, i) => ({ label: l.name, color: '--c' + (i % 8 + 1), dash: dashes[Math.floor(i / 8) % dashes.length], points: true, spanGaps: true,
-      x: g.at || g.values.map((_, k) => k), value: l.value, low: l.low, high: l.high })),
-    ...(g.at ? { xRange: (u, min, max) => [min - 0.02 * (max - min), max + 0.02 * (max - min)], xTick: numberTick, xText: v => g.axis + '=' + g.values[g.at.indexOf(v)] } :
-      { xRange: () => [-0.15, g.values.length - 0.85], xIncrs: [1, 2, 5, 10, 20, 50, 100], xTick: k => g.values[k] ?? '', xText: k => g.axis + '=' + g.values[k] }), yTick: g.unit === 'us' ? timeTick : numberTick, yText: text,
+      x: g.values.map((_, k) => k), value: l.value, low: l.low, high: l.high })),
+    xRange: () => [-0.15, g.values.length - 0.85], xIncrs: [1, 2, 5, 10, 20, 50, 100], xTick: k => g.values[k] ?? '', xText: k => g.axis + '=' + g.values[k], yTick: g.unit === 'us' ? timeTick : numberTick, yText: text,
     note: 'The median of the repeats; the shade reaches from the lowest to the highest of them.' };
 }
 

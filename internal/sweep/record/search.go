@@ -14,9 +14,6 @@ import (
 // SearchFile is the name of the file with a [Search], in the folder of a search.
 const SearchFile = "search.json"
 
-// FoundMetric is the name of the rate that a search found, where results are compared.
-const FoundMetric = "found"
-
 // maxSearchFile bounds the size of [SearchFile], in bytes.
 const maxSearchFile = 16 << 20
 
