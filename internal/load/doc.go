@@ -11,8 +11,7 @@
 // Message n belongs to producer n modulo the number of producers. That makes any count and any rate exact for any
 // number of producers, and spaces the producers evenly.
 //
-// A [Mix] of several kinds of messages determines the kind of message n: the shares are exact over all producers, and
-// over each.
+// A [Mix] of several kinds of messages determines the kind of each message: the shares are exact over each producer.
 //
 // A [Consumer] drives one driver.Consumer and records the messages received.
 //

@@ -62,8 +62,8 @@ type Load struct {
 // Producer makes the load of one driver.Producer, step by step.
 type Producer struct {
 	cfg      ProducerConfig
-	load     Load  // of Run's goroutine
-	turns    turns // of Run's goroutine
+	load     Load // of Run's goroutine
+	turn     int  // place in the cycle of the mix, of Run's goroutine
 	clock    *Clock
 	rec      *stats.ProducerRecorder
 	producer driver.Producer
@@ -127,7 +127,8 @@ func (p *Producer) Abandon() {
 // before Until and all messages due are sent; then it returns nil. It returns an error if the driver refused a message:
 // the producer cannot go on. Messages may still be in flight when it returns. Runs follow each other.
 func (p *Producer) Run(ctx context.Context, load Load) error {
-	p.load, p.turns, p.measured = load, load.Mix.turns(&load), false
+	p.load, p.measured = load, false
+	p.beginMix()
 	p.rec.Resume(p.clock.Now())
 	if load.Resend {
 		p.resend()
@@ -191,8 +192,8 @@ func (p *Producer) closedLoop(ctx context.Context) error {
 		} else if found {
 			continue
 		}
-		if p.turns.cycle != nil {
-			msg.Variant = p.turns.next(n)
+		if p.mixed() {
+			msg.Variant = p.nextVariant()
 		}
 		msg.More = p.slots.free() && (p.load.Count == 0 || n+total < p.load.Count)
 		if stopped, err := p.send(ctx, &msg, slot, now, now); stopped || err != nil {
@@ -275,8 +276,8 @@ func (p *Producer) openLoop(ctx context.Context) error {
 		held = min(held, now-intended)
 		own := now - intended - held
 		last = now
-		if p.turns.cycle != nil {
-			msg.Variant = p.turns.next(n)
+		if p.mixed() {
+			msg.Variant = p.nextVariant()
 		}
 		next := p.load.Schedule.At(n + total)
 		msg.More = next <= now-p.load.Start && p.slots.free() && (p.load.Count == 0 || n+total < p.load.Count)

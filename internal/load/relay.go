@@ -53,8 +53,8 @@ func (p *Producer) goesOn() bool {
 
 // choose chooses the variant of the next message.
 func (p *Producer) choose() {
-	if r := &p.relay; p.turns.cycle != nil && !r.kind {
-		r.msg.Variant, r.kind = p.turns.next(r.n), true
+	if r := &p.relay; p.mixed() && !r.kind {
+		r.msg.Variant, r.kind = p.nextVariant(), true
 	}
 }
 
