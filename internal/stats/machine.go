@@ -1,0 +1,61 @@
+package stats
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/shirou/gopsutil/v4/mem"
+	"github.com/shirou/gopsutil/v4/process"
+)
+
+// machineCPU returns the processor time that all programs of this machine, this one included, have used so far, and the
+// time available; 0 where unknown. The kernel samples at each tick which program has the processor, so it may miss
+// short bursts of work on an otherwise idle machine: trust the value only when there is little idle time. Time that a
+// hypervisor took away counts as used.
+func machineCPU() (busy, all time.Duration) {
+	list, err := cpu.Times(false)
+	if err != nil || len(list) == 0 {
+		return 0, 0
+	}
+	t := &list[0]
+	used := t.User + t.System + t.Nice + t.Irq + t.Softirq + t.Steal
+	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	return seconds(used), seconds(used + t.Idle + t.Iowait)
+}
+
+// processMemory returns the resident bytes of this process.
+func processMemory() uint64 {
+	m, err := (&process.Process{Pid: int32(os.Getpid())}).MemoryInfo() //nolint:gosec // process IDs are of 32 bits
+	if err != nil {
+		return 0
+	}
+	return m.RSS
+}
+
+// peakMemory returns the largest number of resident bytes that this process ever had: VmHWM of /proc/self/status, in
+// KiB (proc_pid_status(5)); 0 where the system does not report it.
+func peakMemory() uint64 {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	_, line, _ := bytes.Cut(text, []byte("\nVmHWM:"))
+	kib, _, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
+	n, err := strconv.ParseUint(string(kib), 10, 48)
+	if err != nil {
+		return 0
+	}
+	return n << 10
+}
+
+// MachineMemory returns the memory of the machine in bytes; 0 where the system does not report it.
+func MachineMemory() uint64 {
+	m, err := mem.VirtualMemory()
+	if err != nil {
+		return 0
+	}
+	return m.Total
+}

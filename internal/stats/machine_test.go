@@ -1,0 +1,31 @@
+//go:build linux
+
+package stats
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMachineCPU: the time that busy threads use is part of the time that the machine has used.
+func TestMachineCPU(t *testing.T) {
+	m := newHealthMeter(time.Now())
+	var wg sync.WaitGroup
+	const busy = 500 * time.Millisecond
+	for range runtime.NumCPU() {
+		wg.Go(func() {
+			for end := time.Now().Add(busy); time.Now().Before(end); {
+				_ = end // busy
+			}
+		})
+	}
+	wg.Wait()
+	h := m.interval(time.Now(), new(Counters), work{})
+	require.Greater(t, h.Machine, h.CPU/2)
+	require.GreaterOrEqual(t, h.MachineAll, h.Machine)
+	require.Positive(t, h.MachineShare()) // its size depends on our part of the machine
+}
