@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
@@ -56,7 +55,7 @@ func NamesOf(dirs []string) []string {
 
 // Repeats returns repeats with these results.
 func Repeats(results ...*result.Result) (list []Repeat) {
-	byPerfmq := func(l *result.Limit) bool { return l != nil && stats.LimitKind(l.Kind).OfTester() }
+	byPerfmq := func(l *result.Limit) bool { return l != nil && result.OfTester(l.Kind) }
 	for _, r := range results {
 		list = append(list, Repeat{
 			Result: r, Metrics: r.Metrics(),

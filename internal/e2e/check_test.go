@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/stats"
 	runresult "github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -65,7 +64,7 @@ type record struct {
 	Warnings         []string
 	LeftBehind       []string
 	Limit            struct {
-		Kind       stats.LimitKind
+		Kind       string
 		Share      float64
 		Text, Hint string
 	}

@@ -13,8 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/wire/amqp"
+	"github.com/perfmq/perfmq/internal/words"
+	runresult "github.com/perfmq/perfmq/pkg/result"
 )
 
 // allLimits is for an idle machine: `make limits`. Beside other tests, one load of each kind that needs the processors is
@@ -30,14 +31,14 @@ func processorSeconds() string {
 }
 
 // limitOf returns the limit of the rate, which JSON and console state alike.
-func limitOf(t *testing.T, r *result) stats.LimitKind {
+func limitOf(t *testing.T, r *result) string {
 	t.Helper()
 	l := r.summary.Limit
 	require.NotEmpty(t, l.Kind, r.stdout)
 	t.Logf("%s: %+v", r.args, l)
 	require.Positive(t, l.Share)
 	require.LessOrEqual(t, l.Share, 1.0)
-	line := stats.Limit{Kind: l.Kind, Text: l.Text, Hint: l.Hint}.String()
+	line := words.Limit(&runresult.Limit{Kind: l.Kind, Text: l.Text, Hint: l.Hint})
 	require.Contains(t, r.stdout, "\n--- limit: "+line+"\n")
 	return l.Kind
 }
@@ -49,20 +50,20 @@ func TestLimits(t *testing.T) {
 	tests := []struct {
 		name string
 		args string
-		want stats.LimitKind
+		want string
 		says string // part of the line
 		busy string // if it needs the processors: the protocol over which it runs beside other tests
 	}{
-		{"rate reached", "client --rate 100 --max-pending 100", stats.LimitNone, "the rate was reached", ""},
-		{"max-pending", "client --rate 400000", stats.LimitMaxPending, "% of sends waited for an answer", "amqp"},
-		{"max-pending, at a broker that takes its time", "client --rate 50000 --embedded-faults work=50ms", stats.LimitMaxPending, "% of sends waited for an answer", ""},
+		{"rate reached", "client --rate 100 --max-pending 100", runresult.LimitNone, "the rate was reached", ""},
+		{"max-pending", "client --rate 400000", runresult.LimitMaxPending, "producers waited for answers ", "amqp"},
+		{"max-pending, at a broker that takes its time", "client --rate 50000 --embedded-faults work=50ms", runresult.LimitMaxPending, "producers waited for answers ", ""},
 		// It works on all that it has read, 25 messages, and answers these together.
-		{"broker, answers in bursts", "producer --rate 60 --max-pending 25 --embedded-faults work=50ms", stats.LimitBroker, "it answered nothing for ", ""},
-		{"broker, backlog", "client --rate 400 --max-pending 100 --embedded-faults rate=200", stats.LimitBroker, "while consumers waited for them", ""},
-		{"broker, silent", "producer --max-pending 10 --embedded-faults withhold=1", stats.LimitBroker, "it answered nothing", ""},
-		{"consumers", "client --rate 400 --max-pending 100 --consumer-work 10ms", stats.LimitConsumers, "their work took ", ""},
-		{"consumers with a rate", "client --rate 400 --max-pending 100 --consumer-rate 100", stats.LimitConsumers, "no more than their rate", ""},
-		{"tester's processors", "client --max-pending 1000 --threads 1", stats.LimitProcessors, "that it may use", "stomp"},
+		{"broker, answers in bursts", "producer --rate 60 --max-pending 25 --embedded-faults work=50ms", runresult.LimitBroker, "it answered nothing for ", ""},
+		{"broker, backlog", "client --rate 400 --max-pending 100 --embedded-faults rate=200", runresult.LimitBroker, "while consumers waited for them", ""},
+		{"broker, silent", "producer --max-pending 10 --embedded-faults withhold=1", runresult.LimitBroker, "it answered nothing", ""},
+		{"consumers", "client --rate 400 --max-pending 100 --consumer-work 10ms", runresult.LimitConsumers, "their work took ", ""},
+		{"consumers with a rate", "client --rate 400 --max-pending 100 --consumer-rate 100", runresult.LimitConsumers, "no more than their rate", ""},
+		{"tester's processors", "client --max-pending 1000 --threads 1", runresult.LimitProcessors, "that it may use", "stomp"},
 	}
 	for _, protocol := range []string{"amqp", "stomp"} {
 		for _, tt := range tests {
@@ -81,11 +82,11 @@ func TestLimits(t *testing.T) {
 				r := run(t, limit, args...)
 				kind := limitOf(t, &r)
 				// What else runs on the machine may take a processor for a second of three, too little to be named itself.
-				for again := 0; busy != (kind == stats.LimitMachine) && kind != tt.want && again < 3; again++ {
+				for again := 0; busy != (kind == runresult.LimitMachine) && kind != tt.want && again < 3; again++ {
 					r = run(t, limit, args...)
 					kind = limitOf(t, &r)
 				}
-				if kind == stats.LimitMachine {
+				if kind == runresult.LimitMachine {
 					require.Regexp(t, `others took \d+% of its processors`, r.summary.Limit.Text)
 					return
 				}
@@ -107,7 +108,7 @@ func TestLimitIsTheMachine(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			r := run(t, limit, protocol, "client", "--embedded", "--max-pending", "1000", "--duration", processorSeconds(), "--warmup", "1", "queue://TEST")
-			require.Equal(t, stats.LimitMachine, limitOf(t, &r), r.summary.Limit)
+			require.Equal(t, runresult.LimitMachine, limitOf(t, &r), r.summary.Limit)
 			require.Regexp(t, `^others took \d+% of its processors`, r.summary.Limit.Text)
 		})
 	}
@@ -117,12 +118,12 @@ func TestLimitIsTheMachine(t *testing.T) {
 func TestLimitIsCredit(t *testing.T) {
 	t.Parallel()
 	b := serve(t, "--max-messages", "200")
-	for protocol, want := range map[string]stats.LimitKind{"amqp": stats.LimitCredit, "stomp": stats.LimitBroker} {
+	for protocol, want := range map[string]string{"amqp": runresult.LimitCredit, "stomp": runresult.LimitBroker} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			r := run(t, limit, protocol, "producer", "--url", b.at(protocol), "--max-pending", "10", "--duration", "4", "--warmup", "1",
 				"--drain-timeout", "1", "queue://"+protocol)
-			if limitOf(t, &r) == stats.LimitMachine { // as TestLimits has it
+			if limitOf(t, &r) == runresult.LimitMachine { // as TestLimits has it
 				require.Regexp(t, `others took \d+% of its processors`, r.summary.Limit.Text)
 				return
 			}
@@ -142,7 +143,7 @@ func TestLimitIsTheProducers(t *testing.T) {
 			p := start(t, protocol, "producer", "--url", url, "--rate", "50", "--max-pending", "100", "--duration", "60", "queue://"+protocol)
 			p.printed("--- warmup false")
 			r := run(t, limit, protocol, "consumer", "--url", url, "--duration", "3", "queue://"+protocol)
-			require.Equal(t, stats.LimitProducers, limitOf(t, &r), r.summary.Limit)
+			require.Equal(t, runresult.LimitProducers, limitOf(t, &r), r.summary.Limit)
 			require.Positive(t, r.summary.TotalReceived)
 			p.interrupt()
 		})
@@ -158,8 +159,8 @@ func TestLimitIsTheNetwork(t *testing.T) {
 			t.Parallel()
 			url := protocol + "://" + narrow(t, strings.TrimPrefix(b.at(protocol), protocol+"://"), 2<<20)
 			var r result
-			kind := stats.LimitMachine
-			for tries := 0; kind == stats.LimitMachine; tries++ { // other programs had the processors for most of the seconds
+			kind := runresult.LimitMachine
+			for tries := 0; kind == runresult.LimitMachine; tries++ { // other programs had the processors for most of the seconds
 				if tries == 5 {
 					return
 				}
@@ -167,7 +168,7 @@ func TestLimitIsTheNetwork(t *testing.T) {
 					"--warmup", "1", "--drain-timeout", "60", "queue://"+protocol)
 				kind = limitOf(t, &r)
 			}
-			require.Equal(t, stats.LimitSocket, kind, r.summary.Limit)
+			require.Equal(t, runresult.LimitSocket, kind, r.summary.Limit)
 			require.Contains(t, r.stdout, "--- socket waits: ")
 		})
 	}
@@ -219,12 +220,12 @@ func TestLimitIsOneWorker(t *testing.T) {
 			r := run(t, limit, protocol, "producer", "--url", url, "-o", unconfirmed, "--max-pending", "0", "--message-size", "16KiB",
 				"--duration", processorSeconds(), "--warmup", "1", "--drain-timeout", "1", "--connect-timeout", "1m", "queue://TEST")
 			kind := limitOf(t, &r)
-			if kind == stats.LimitWorker {
+			if kind == runresult.LimitWorker {
 				require.Contains(t, r.summary.Limit.Text, "producer-0 never waited in ")
 				break
 			}
 			// This sink, or another test, had the processors. Mostly the line says so; else the next run shows it.
-			require.Contains(t, []stats.LimitKind{stats.LimitMachine, stats.LimitSocket}, kind)
+			require.Contains(t, []string{runresult.LimitMachine, runresult.LimitSocket}, kind)
 			if strings.Contains(r.summary.Limit.Text, "processors") {
 				break
 			}

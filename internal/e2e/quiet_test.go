@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/stats"
+	runresult "github.com/perfmq/perfmq/pkg/result"
 )
 
 var (
@@ -59,11 +59,11 @@ func TestQuietRuns(t *testing.T) {
 			}
 			run(t, limit, protocol, "client", "--url", url, "--message-count", "20000", "--max-pending", "100", "queue://"+unique(t, "warm")) // Java's code
 			for _, load := range []quietLoad{
-				{"client --rate 200 --max-pending 100", stats.LimitNone},
-				{"client --rate 1000 --max-pending 100 --producers 3 --consumers 2", stats.LimitNone},
-				{"consumer", stats.LimitProducers},
+				{"client --rate 200 --max-pending 100", runresult.LimitNone},
+				{"client --rate 1000 --max-pending 100 --producers 3 --consumers 2", runresult.LimitNone},
+				{"consumer", runresult.LimitProducers},
 			} {
-				q := quietCount{limits: map[stats.LimitKind]int{}, findings: map[string]int{}}
+				q := quietCount{limits: map[string]int{}, findings: map[string]int{}}
 				for range *quietRuns {
 					load.run(t, protocol, url, &q)
 				}
@@ -83,12 +83,12 @@ type quietBroker struct{ name, amqp, stomp string }
 // quietLoad is a load and the limit that it is known to have.
 type quietLoad struct {
 	args string
-	want stats.LimitKind
+	want string
 }
 
 // quietCount counts the limits and findings of several runs.
 type quietCount struct {
-	limits   map[stats.LimitKind]int
+	limits   map[string]int
 	findings map[string]int
 	crowded  int
 }
@@ -96,7 +96,7 @@ type quietCount struct {
 func (l *quietLoad) run(t *testing.T, protocol, url string, q *quietCount) {
 	t.Helper()
 	queue := "queue://" + unique(t, "quiet")
-	if l.want == stats.LimitProducers { // another process sends
+	if l.want == runresult.LimitProducers { // another process sends
 		p := start(t, protocol, "producer", "--url", url, "--rate", "100", "--max-pending", "100", "--duration", "1m", queue)
 		p.printed("--- warmup false")
 		defer p.interrupt()

@@ -85,13 +85,9 @@ func withGroups(f map[string]float64, groups []stats.StepSummary) map[string]flo
 
 // figuresOf returns the figures of a whole run.
 func (r *run) figuresOf(s *stats.Summary) map[string]float64 {
-	f := withGroups(sides{r.role.Produces(), r.role.Consumes()}.figures(&stats.StepSummary{
-		Total: s.Total, Measured: s.Measured, Latencies: s.Latencies, Health: s.Health, Minimum: s.Minimum,
-		Maximum: s.Maximum, Average: s.Average,
-		Offered: s.Offered, Stalls: s.Stalls,
-	}), s.Groups)
+	f := withGroups(sides{r.role.Produces(), r.role.Consumes()}.figures(&s.StepSummary), s.Groups)
 	if r.outages != nil {
-		outageFigures(f, s, time.Time{})
+		outageFigures(f, s, 0)
 	}
 	count := func(known bool, name string, n uint64) {
 		if known {

@@ -163,11 +163,11 @@ func (r *run) findOutages(s *stats.Summary) {
 	for i := range s.Outages {
 		if o := &s.Outages[i]; len(o.NotBack) > 0 {
 			last := ""
-			if o.Attempt != "" {
-				last = "; the last attempt: " + o.Attempt
+			if o.LastAttempt != "" {
+				last = "; the last attempt: " + o.LastAttempt
 			}
-			s.Find("outage-open", "", uint64(len(o.NotBack)), words.Clock(o.Start), len(o.NotBack), len(o.Workers),
-				words.First(o.NotBack, 5, ", "), last)
+			s.Find("outage-open", "", uint64(len(o.NotBack)), words.Clock(time.UnixMicro(o.Time)), len(o.NotBack),
+				len(o.Workers), words.First(o.NotBack, 5, ", "), last)
 		}
 	}
 	if n := min(inDoubt(s)+r.overcome(), max(s.Total[result.Unconfirmed], inDoubt(s))); n > 0 {
@@ -278,9 +278,9 @@ func findPerfmq(s *stats.Summary) {
 	h := &s.Health
 	find := func(kind string, n uint64, values ...any) { s.Find(kind, words.Perfmq, n, values...) }
 	switch l := &s.Limit; {
-	case l.Kind == stats.LimitMachine:
+	case l.Kind == result.LimitMachine:
 		find("bottleneck", 1, "the machine of perfmq", l.Text)
-	case l.OfTester():
+	case result.OfTester(l.Kind):
 		find("bottleneck", 1, "perfmq", l.Text)
 	case h.CPUShare() > stats.MaxCPUShare:
 		find("busy-processors", 1, h.CPUShare()*float64(h.Cores), h.Cores)

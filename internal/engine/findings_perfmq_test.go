@@ -29,7 +29,7 @@ func TestFindingsOfPerfmq(t *testing.T) {
 		{"clock-forward", 1_500_000, func(s *stats.Summary) { s.Health.ClockForward = 1500 * time.Millisecond }},
 		{"clock-backward", 1_500_000, func(s *stats.Summary) { s.Health.ClockBackward = 1500 * time.Millisecond }},
 	} {
-		s := &stats.Summary{Total: few}
+		s := &stats.Summary{StepSummary: stats.StepSummary{Total: few}}
 		s.Health.Sent = few[result.Sent]
 		tt.edit(s)
 		findPerfmq(s)

@@ -396,3 +396,21 @@ func plainRate(s string) load.Rate {
 	}
 	return r
 }
+
+// timed is an outage with its times as durations.
+type timed struct {
+	result.Outage
+	Length, Silent, Confirmed, Received, Tried, Back, Reconnected, Recovered, Watched time.Duration
+}
+
+func inTime(o result.Outage) timed {
+	return timed{
+		o, us(o.Length), us(o.Silent), us(o.Confirmed), us(o.Received), us(o.Tried), us(o.Back), us(o.Reconnected),
+		us(o.Recovered), us(o.Watched),
+	}
+}
+
+// after returns when the outage began.
+func (o *timed) after(began time.Time) time.Duration { return time.UnixMicro(o.Time).Sub(began) }
+
+func us(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

@@ -20,11 +20,11 @@ type stays struct {
 // stay is a connection to one host.
 type stay struct {
 	host, connection string
-	before           stats.HostCounts // the worker's counts at its start
+	before           stats.Counters // the worker's counts at its start
 }
 
 // arrived records the host of a new connection, before its first message.
-func (s *stays) arrived(worker any, e *Endpoint, connection string, counts func() stats.HostCounts) {
+func (s *stays) arrived(worker any, e *Endpoint, connection string, counts func() stats.Counters) {
 	located, ok := worker.(driver.Located)
 	if !ok || len(e.Hosts) < 2 {
 		return
@@ -67,7 +67,7 @@ func (s *stays) orderAt(e *Endpoint) []int {
 }
 
 // totals returns the worker's messages at each host, in the order of the first connections.
-func (s *stays) totals(end stats.HostCounts) (list []stats.HostTotal) {
+func (s *stays) totals(end stats.Counters) (list []stats.HostTotal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, stay := range s.list {
@@ -75,14 +75,14 @@ func (s *stays) totals(end stats.HostCounts) (list []stats.HostTotal) {
 		if i+1 < len(s.list) {
 			until = s.list[i+1].before
 		}
-		n := until.Since(stay.before)
+		n := until.Sub(stay.before)
 		j := slices.IndexFunc(list, func(t stats.HostTotal) bool {
 			return t.Host == stay.host && t.Connection == stay.connection
 		})
 		if j < 0 {
-			list = append(list, stats.HostTotal{Host: stay.host, Connection: stay.connection, HostCounts: n})
+			list = append(list, stats.HostTotal{Host: stay.host, Connection: stay.connection, Counters: n})
 		} else {
-			list[j].HostCounts = list[j].Add(n)
+			list[j].Counters = list[j].Add(n)
 		}
 	}
 	return list
@@ -91,11 +91,7 @@ func (s *stays) totals(end stats.HostCounts) (list []stats.HostTotal) {
 // locate adds the totals at each host to the totals of the workers.
 func (r *run) locate(workers []stats.WorkerTotal) []stats.WorkerTotal {
 	add := func(i int, s *stays) {
-		t := &workers[i].Total
-		workers[i].Hosts = s.totals(stats.HostCounts{
-			Sent: t[result.Sent], Completed: t[result.Completed], Unconfirmed: t[result.Unconfirmed],
-			Received: t[result.Received],
-		})
+		workers[i].Hosts = s.totals(workers[i].Total)
 	}
 	for i, p := range r.producers {
 		add(i, &p.stays)

@@ -93,7 +93,7 @@ func TestHosts(t *testing.T) {
 				require.EqualValues(t, messages, s.Hosts[0].Received+s.Hosts[1].Received)
 				for _, w := range s.Workers {
 					require.Len(t, w.Hosts, 1)
-					require.Equal(t, w.Messages(), w.Hosts[0].Completed+w.Hosts[0].Received)
+					require.Equal(t, w.Messages(), w.Hosts[0].Counters[result.Completed]+w.Hosts[0].Counters[result.Received])
 				}
 			})
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -116,7 +115,7 @@ func TestLatenessOfAnotherRun(t *testing.T) {
 			<-sent
 			require.EqualValues(t, 800, sum.Total[result.Delayed])
 			require.Equal(t, [3]int64{800, 3000, 800 * 3000}, [3]int64{sum.Latencies[result.Lateness].Count, sum.Latencies[result.Lateness].Max, sum.Latencies[result.Lateness].Sum})
-			require.Equal(t, stats.LimitProducers, sum.Limit.Kind, sum.Limit)
+			require.Equal(t, result.LimitProducers, sum.Limit.Kind, sum.Limit)
 			require.Empty(t, sum.Stalls.List)
 			require.Empty(t, sum.Notes())
 		})
@@ -132,6 +131,6 @@ func TestLimitOfDelayed(t *testing.T) {
 		s.step("load", lasting(6*time.Second), s.senders("senders", to("TEST", paced("100"), delayedBy(5*time.Second))), s.readers("readers", nil))
 		sum := s.run(t, nil)
 		require.True(t, sum.Success, "%q", sum.Problems())
-		require.Equal(t, stats.LimitNone, sum.Limit.Kind, sum.Limit)
+		require.Equal(t, result.LimitNone, sum.Limit.Kind, sum.Limit)
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // asked returns the targets and bounds of the present step, after its load.
@@ -26,14 +27,12 @@ func (r *run) asked() stats.LoadAsked {
 			asked.Stored = false
 			asked.Delivered = asked.Delivered && p.spec.Delay == 0 && received[p.site+" "+p.spec.Destination.String()]
 			perSecond := u.plan.Rate.Average(r.step.loaded) / float64(u.allProducers)
+			own := p.inFlight()
+			if own.Messages > p.spec.MaxPending { // then that is the bound
+				own = driver.InFlight{}
+			}
 			asked.Producers[slices.Index(r.producers, p)] = stats.ProducerAsked{
-				Rated:      !u.plan.Rate.IsZero(),
-				Reached:    u.reached(),
-				Missed:     u.missed(perSecond),
-				MaxPending: p.spec.MaxPending,
-				InFlight:   p.inFlight(),
-				PerSecond:  perSecond,
-				Reconnects: u.plan.Reconnect,
+				Rated: !u.plan.Rate.IsZero(), Reached: u.reached(), Missed: u.missed(perSecond), InFlight: own,
 			}
 		}
 	}
@@ -79,13 +78,13 @@ func (u *use) missed(perSecond float64) time.Duration {
 }
 
 // longestLimit returns the limit that lasted longest in a step.
-func longestLimit(steps []stats.StepSummary) stats.Limit {
+func longestLimit(steps []stats.StepSummary) result.Limit {
 	longest := 0
 	lasted := func(s *stats.StepSummary) float64 {
 		switch s.Limit.Kind {
-		case stats.LimitNone:
+		case result.LimitNone:
 			return 0
-		case stats.LimitUnknown:
+		case result.LimitUnknown:
 			return -1
 		default:
 			return s.Limit.Share * s.Average.Span.Seconds()
@@ -97,7 +96,7 @@ func longestLimit(steps []stats.StepSummary) stats.Limit {
 		}
 	}
 	l := steps[longest].Limit
-	if l.Kind != stats.LimitNone {
+	if l.Kind != result.LimitNone {
 		l.Text = "step " + steps[longest].Name + ": " + l.Text
 	}
 	return l

@@ -10,8 +10,9 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/load"
 	"github.com/perfmq/perfmq/internal/plan"
-	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // TestLimitOfEachStep: a broker that answers after 20 ms, whatever it is sent. Each step has its own limit, and the run
@@ -36,16 +37,16 @@ func TestLimitOfEachStep(t *testing.T) {
 		sum := s.run(t, nil)
 		want := []string{
 			`^none: the rate was reached$`,
-			`^max-pending \((9\d|100)% of sends waited for an answer; try --max-pending 200\)$`,
+			`^max-pending \(producers waited for answers (9\d|100)% of the time; try a larger --max-pending\)$`,
 			`^none: the rate was reached$`,
 			`^the consumers \(their work took (99|100)% of their time; the backlog grew by (49|5\d) msg/s; try more --consumers\)$`,
 			`^unknown \(consumers had received what was there, and waited 100% of the time\)$`, // nobody sends
 			`^the producers \(consumers waited for messages 100% of the time\)$`,
 		}
 		for i := range want {
-			require.Regexp(t, want[i], sum.Steps[i].Limit.String(), sum.Steps[i].Name)
+			require.Regexp(t, want[i], words.Limit(&sum.Steps[i].Limit), sum.Steps[i].Name)
 		}
-		require.Regexp(t, `^max-pending \(step beyond: `, sum.Limit.String(), "that which lasted longest")
-		require.Equal(t, stats.LimitMaxPending, sum.Limit.Kind)
+		require.Regexp(t, `^max-pending \(step beyond: `, words.Limit(&sum.Limit), "that which lasted longest")
+		require.Equal(t, result.LimitMaxPending, sum.Limit.Kind)
 	})
 }

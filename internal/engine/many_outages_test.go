@@ -48,22 +48,22 @@ func TestManyOutages(t *testing.T) {
 		}
 
 		s, _ := run(t, p, nil)
-		more := &s.MoreOutages
+		more := s.MoreOutages
 		mu.Lock()
 		defer mu.Unlock()
 		require.Len(t, s.Outages, listed)
-		require.Equal(t, outages-listed, more.Count)
-		inDoubt, length := more.InDoubt, more.Length
+		require.EqualValues(t, outages-listed, more.Count)
+		inDoubt, length := more.InDoubt, us(more.Length)
 		for i := range s.Outages {
 			number := i + 1
 			if i >= listed/2 {
-				number += more.Count
+				number += int(more.Count)
 			}
 			if i < listed/2 {
 				require.Equal(t, lost[number], s.Outages[i].Lost, "outage %d", number)
 			}
 			inDoubt += s.Outages[i].InDoubt
-			length += s.Outages[i].Length()
+			length += us(s.Outages[i].Length)
 		}
 		require.NotZero(t, lost[220])
 		require.GreaterOrEqual(t, s.Verification.Total.Lost, lost[1]+lost[100]+lost[101]+lost[220])

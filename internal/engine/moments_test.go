@@ -41,7 +41,7 @@ func TestOneReadingOfTheWallClock(t *testing.T) {
 		add("step", sum.Steps[i].Start, sum.Steps[i].End)
 	}
 	for i := range sum.Outages {
-		add("outage", sum.Outages[i].Start)
+		add("outage", time.UnixMicro(sum.Outages[i].Time))
 	}
 	check := func(start time.Time, name string, moments ...time.Time) {
 		require.NotEmpty(t, moments, name)

@@ -116,7 +116,7 @@ func busy(took time.Duration) driver.Factory {
 // A worker that never waits is at the limit of the tester; one that does is not, whatever for.
 func TestSaturatedTesterSaysSo(t *testing.T) {
 	// On a machine that others keep busy it says that, too.
-	const limit = `was the bottleneck: (others took \d+% of its processors, while )?producer-0 never waited in 4 of 4 seconds`
+	const limit = `was the bottleneck: (others took \d+% of its processors|producer-0 never waited in 4 of 4 seconds)`
 	tests := []struct {
 		name    string
 		factory func(t *testing.T) driver.Factory
@@ -144,12 +144,12 @@ func TestSaturatedTesterSaysSo(t *testing.T) {
 			}), nil)
 			require.True(t, s.Success, s.Problems())
 			if tt.says == "" {
-				require.Empty(t, s.Saturation)
+				require.Zero(t, s.Health.Saturated)
 				require.NotContains(t, strings.Join(s.Warnings(), "\n"), "never waited")
 				return
 			}
 			require.Regexp(t, tt.says, strings.Join(s.Warnings(), "\n"))
-			require.Equal(t, []string{"producer-0"}, rep.snapshots[1].Saturated)
+			require.EqualValues(t, 1, rep.snapshots[1].Health.Saturated)
 		})
 	}
 }

@@ -33,8 +33,11 @@ func Observe(s *stats.Summary) {
 func observeStalls(s *stats.Summary) {
 	type part struct{ broker, group string }
 	parts := []part{{}} // the run first
-	of := map[part][]stats.Stall{}
-	for _, stall := range s.Stalls.Measured() {
+	of := map[part][]result.Stall{}
+	for _, stall := range s.Stalls.List {
+		if stall.Warmup {
+			continue
+		}
 		p := part{stall.Broker, stall.Group}
 		if p != (part{}) && of[p] == nil {
 			parts = append(parts, p)
@@ -50,8 +53,7 @@ func observeStalls(s *stats.Summary) {
 			whom, subject = " group "+p.group, ", group "+p.group+subject
 		}
 		for _, side := range []struct {
-			of  stats.Side
-			did string
+			of, did string
 		}{
 			{stats.BothSides, who + " stalled"},
 			{stats.SendSide, who + " did not answer" + whom},
@@ -62,33 +64,31 @@ func observeStalls(s *stats.Summary) {
 	}
 }
 
-func observeSide(s *stats.Summary, all []stats.Stall, side stats.Side, subject, did string) {
-	var list []stats.Stall
+func observeSide(s *stats.Summary, all []result.Stall, side, subject, did string) {
 	var moments []string
 	var longest time.Duration
 	for _, stall := range all {
 		if stall.Side == side {
-			list = append(list, stall)
-			longest = max(longest, stall.Length)
-			moments = append(moments, fmt.Sprintf("at %.3f s (%s) for %.3f s", stall.Start.Seconds(),
-				s.Start.Add(stall.Start).Format(time.TimeOnly), stall.Length.Seconds()))
+			start, length := microseconds(stall.Elapsed), microseconds(stall.Length)
+			longest = max(longest, length)
+			moments = append(moments, fmt.Sprintf("at %.3f s (%s) for %.3f s", start.Seconds(),
+				s.Start.Add(start).Format(time.TimeOnly), length.Seconds()))
 		}
 	}
-	if len(list) == 0 {
+	if len(moments) == 0 {
 		return
 	}
 	when := words.First(moments, namedStalls, ", ")
-	if period := stats.Period(list); period > 0 {
-		when += "; every " + words.Seconds(period)
-	}
 	if s.Stalls.More > 0 {
 		when += fmt.Sprintf("; %d more stalls are not listed", s.Stalls.More)
 	}
-	f := words.Find("stall", "", uint64(len(list)), did, words.Times(len(list)), words.Seconds(longest), when)
-	f.Subject = side.String() + subject
+	f := words.Find("stall", "", uint64(len(moments)), did, words.Times(len(moments)), words.Seconds(longest), when)
+	f.Subject = side + subject
 	f.Examples = moments[:min(len(moments), words.MaxExamples)]
 	s.Findings = append(s.Findings, f)
 }
+
+func microseconds(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
 
 // observeBroker adds differences between the brokers' counts and the run's, errors in the broker's log, and events of
 // its process. Other clients may have used the destination.

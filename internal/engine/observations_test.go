@@ -10,29 +10,13 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Stalls at regular times are told with their period.
-func TestObservedPeriod(t *testing.T) {
-	start := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	s := &stats.Summary{Start: start}
-	for i := range 5 {
-		s.Stalls.List = append(s.Stalls.List, stats.Stall{Side: stats.SendSide, Start: time.Duration(10*i+4) * time.Second, Length: 2 * time.Second})
-	}
-	Observe(s)
-	f := s.Findings
-	require.Len(t, f, 1)
-	require.Equal(t, "stall", f[0].Kind)
-	require.Equal(t, "send", f[0].Subject)
-	require.EqualValues(t, 5, f[0].Count)
-	require.Equal(t, "the broker did not answer 5 times, for 2 s at most: at 4.000 s (12:00:04) for 2.000 s, "+
-		"at 14.000 s (12:00:14) for 2.000 s, at 24.000 s (12:00:24) for 2.000 s and 2 more; every 10 s", f[0].Text)
-}
-
 // TestObservedStallsOfParts: the stalls of the run come first, then those of each broker and group, by name.
 func TestObservedStallsOfParts(t *testing.T) {
-	s := &stats.Summary{Start: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)}
-	add := func(side stats.Side, group, broker string, at int) {
-		s.Stalls.List = append(s.Stalls.List, stats.Stall{
-			Side: side, Group: group, Broker: broker, Start: time.Duration(at) * time.Second, Length: 2 * time.Second,
+	s := &stats.Summary{}
+	s.Start = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	add := func(side, group, broker string, at int) {
+		s.Stalls.List = append(s.Stalls.List, result.Stall{
+			Side: side, Group: group, Broker: broker, Elapsed: int64(at) * 1_000_000, Length: 2_000_000,
 		})
 	}
 	add(stats.SendSide, "g", "", 1)

@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"time"
-
+	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // outageBegun marks how far the verification had come when the outage of that number began, from 1 on, if it is one of
@@ -52,43 +52,49 @@ func (r *run) outagesSoFar(f map[string]float64) {
 	if r.outages != nil {
 		so := &stats.Summary{}
 		so.Outages, so.MoreOutages = r.outageList()
-		outageFigures(f, so, r.clock.Moment(time.Now()))
+		outageFigures(f, so, r.clock.Now().Microseconds())
 	}
 }
 
-// outageFigures adds the figures of outages. Before the end of the run, at now, the longest times are those that cannot
-// get lower any more: an outage has lasted for as long as nothing has come through. At the end (now is zero) a time
-// that is not known of all outages is missing.
-func outageFigures(f map[string]float64, s *stats.Summary, now time.Time) {
-	longest, recovery := s.MoreOutages.Longest, time.Duration(0) // each of these has an end
-	ended, recovered := true, s.MoreOutages.Count == 0
+// outageFigures adds the figures of outages. Before the end of the run, at now since its start in microseconds, the
+// longest times are those that cannot get lower any more: an outage has lasted for as long as nothing has come through.
+// At the end (now is 0) a time that is not known of all outages is missing.
+func outageFigures(f map[string]float64, s *stats.Summary, now int64) {
+	longest, recovery := int64(0), int64(0)
+	ended, recovered := true, s.MoreOutages == nil
+	if s.MoreOutages != nil {
+		longest = s.MoreOutages.Longest // each of these has an end
+	}
 	for i := range s.Outages {
 		o := &s.Outages[i]
-		length := o.Length()
+		length := o.Length
 		if unended(o) {
-			length, ended = now.Sub(o.Start), false
+			length, ended = now-o.Elapsed, false
 		}
 		longest, recovery = max(longest, length), max(recovery, o.Recovery())
 		recovered = recovered && o.Recovered > 0
 	}
 	f["outage.count"], f["in_doubt"] = float64(s.OutageCount()), float64(inDoubt(s))
-	if ended || !now.IsZero() {
-		f["outage.max"] = float64(longest.Nanoseconds()) / 1e3
+	if ended || now > 0 {
+		f["outage.max"] = float64(longest)
 	}
-	if recovered || !now.IsZero() {
-		f["recovery.max"] = float64(recovery.Nanoseconds()) / 1e3
+	if recovered || now > 0 {
+		f["recovery.max"] = float64(recovery)
 	}
 }
 
 // unended tells whether no message has come through after an outage, unless none of its workers needed a connection any
 // more.
-func unended(o *stats.Outage) bool {
-	return o.Length() == 0 && (o.Reconnected > 0 || len(o.NotBack) > 0)
+func unended(o *result.Outage) bool {
+	return o.Length == 0 && (o.Reconnected > 0 || len(o.NotBack) > 0)
 }
 
 // inDoubt returns how many messages ended without an answer because of outages.
 func inDoubt(s *stats.Summary) uint64 {
-	n := s.MoreOutages.InDoubt
+	var n uint64
+	if s.MoreOutages != nil {
+		n = s.MoreOutages.InDoubt
+	}
 	for i := range s.Outages {
 		n += s.Outages[i].InDoubt
 	}
@@ -132,12 +138,11 @@ func lostClass(class driver.Class) bool {
 	return class == driver.ClassConnectionLost || class == driver.ClassClosedByBroker || class == driver.ClassTimeout
 }
 
-// outageList returns the outages of the run. Like all times of a summary, theirs follow one reading of the wall clock,
-// that of the start: see [load.Clock.Moment].
-func (r *run) outageList() ([]stats.Outage, stats.MoreOutages) {
-	list, more := r.outages.List(), r.outages.More()
+// outageList returns the outages of the run.
+func (r *run) outageList() ([]result.Outage, *result.MoreOutages) {
+	list := r.outages.List(r.clock.Start())
 	for i := range list {
-		list[i].Start = r.clock.Moment(list[i].Start)
+		list[i].Error, list[i].LastAttempt = safetext.Bounded(list[i].Error), safetext.Bounded(list[i].LastAttempt)
 	}
-	return list, more
+	return list, r.outages.More()
 }

@@ -51,7 +51,7 @@ func TestRecovery(t *testing.T) {
 			})
 			s, _ := run(t, p, nil)
 			require.Len(t, s.Outages, 1)
-			o := s.Outages[0]
+			o := inTime(s.Outages[0])
 			require.InDelta(t, 200, o.Before.Completed, 4)
 			require.InDelta(t, 200, o.Before.Received, 4)
 			require.InDelta(t, tt.freeze, o.Silent, float64(10*time.Millisecond))

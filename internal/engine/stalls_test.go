@@ -13,6 +13,7 @@ import (
 	"github.com/perfmq/perfmq/internal/plan"
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // stallsAt lets a broker stand still at moments of the run.
@@ -27,7 +28,7 @@ func stallsAt(t *testing.T, b *mem.Broker, length time.Duration, at ...time.Dura
 // TestStalls: a broker stands still at given times, and the run reports these stalls.
 func TestStalls(t *testing.T) {
 	type stall struct {
-		side          stats.Side
+		side          string
 		start, length time.Duration
 	}
 	both := func(start, length time.Duration) []stall { return []stall{{stats.BothSides, start, length}} }
@@ -38,7 +39,6 @@ func TestStalls(t *testing.T) {
 		length time.Duration
 		at     []time.Duration
 		want   []stall
-		period time.Duration
 		// mayDeliver: all that was sent may have been received before.
 		mayDeliver bool
 	}{
@@ -51,7 +51,7 @@ func TestStalls(t *testing.T) {
 		},
 		{name: "not looked for", length: 5 * s, at: []time.Duration{3 * s}, edit: func(p *flat) { steady(p); p.StallThreshold = 0 }},
 		{
-			name: "regular", edit: steady, length: 1200 * ms, at: []time.Duration{1500 * ms, 4500 * ms, 7500 * ms}, period: 3 * s,
+			name: "regular", edit: steady, length: 1200 * ms, at: []time.Duration{1500 * ms, 4500 * ms, 7500 * ms},
 			want: []stall{{stats.BothSides, 1500 * ms, 1200 * ms}, {stats.BothSides, 4500 * ms, 1200 * ms}, {stats.BothSides, 7500 * ms, 1200 * ms}},
 		},
 		{
@@ -101,31 +101,30 @@ func TestStalls(t *testing.T) {
 			})
 			stallsAt(t, b, tt.length, tt.at...)
 			sum, reported := run(t, p, nil)
-			found := sum.Stalls.Measured()
+			var found []result.Stall
+			for _, stall := range sum.Stalls.List {
+				if !stall.Warmup {
+					found = append(found, stall)
+				}
+			}
 			require.Len(t, found, len(tt.want), "%v", found)
 			var longest time.Duration
 			for i, want := range tt.want {
 				if !tt.mayDeliver {
 					require.Equal(t, want.side, found[i].Side)
 				}
-				require.InDelta(t, want.start, found[i].Start, float64(15*ms))
-				require.InDelta(t, want.length, found[i].Length, float64(15*ms))
-				longest = max(longest, found[i].Length)
+				require.InDelta(t, want.start.Microseconds(), found[i].Elapsed, 15_000)
+				require.InDelta(t, want.length.Microseconds(), found[i].Length, 15_000)
+				longest = max(longest, time.Duration(found[i].Length)*time.Microsecond)
 			}
 			require.EqualValues(t, len(tt.want), sum.Stalls.Count)
-			require.Equal(t, longest, sum.Stalls.Max)
-			var sides [2]int // in the snapshots, one of both sides is one of each
-			for _, snap := range reported.snapshots {
-				for _, stall := range snap.Stalls {
-					if !stall.Warmup {
-						sides[stall.Side]++
-					}
+			require.Equal(t, longest, sum.Stalls.Max.Truncate(time.Microsecond))
+			for _, part := range reported.snapshots[len(reported.snapshots)-1].Stalls { // one of both sides is one of each
+				require.True(t, part.Whole)
+				if !tt.mayDeliver {
+					require.EqualValues(t, len(tt.want), part.Count[stats.Measure])
 				}
 			}
-			if !tt.mayDeliver {
-				require.Equal(t, [2]int{len(tt.want), len(tt.want)}, sides)
-			}
-			require.InDelta(t, tt.period, stats.Period(found), float64(15*ms))
 		})
 	}
 }
@@ -157,8 +156,8 @@ func TestStallOfDeliveries(t *testing.T) {
 			}
 			require.Len(t, s.Stalls.List, 1)
 			require.Equal(t, stats.ReceiveSide, s.Stalls.List[0].Side)
-			require.InDelta(t, 2990*time.Millisecond, s.Stalls.List[0].Start, float64(15*time.Millisecond))
-			require.InDelta(t, 1700*time.Millisecond, s.Stalls.List[0].Length, float64(15*time.Millisecond))
+			require.InDelta(t, 2_990_000, s.Stalls.List[0].Elapsed, 15_000)
+			require.InDelta(t, 1_700_000, s.Stalls.List[0].Length, 15_000)
 			for _, o := range s.Thresholds {
 				require.True(t, o.Kept, o.String())
 			}
@@ -170,7 +169,7 @@ func TestStallOfDeliveries(t *testing.T) {
 func TestStallsOfParts(t *testing.T) {
 	const s = time.Second
 	type stall struct {
-		side          stats.Side
+		side          string
 		group, broker string
 		start, length time.Duration
 	}
@@ -269,7 +268,8 @@ func TestStallsOfParts(t *testing.T) {
 			require.Len(t, sum.Stalls.List, len(tt.want), "%+v", sum.Stalls.List)
 			for i, want := range tt.want {
 				got := sum.Stalls.List[i]
-				require.Equal(t, want, stall{got.Side, got.Group, got.Broker, got.Start.Round(s / 4), got.Length.Round(s / 4)})
+				start, length := time.Duration(got.Elapsed)*time.Microsecond, time.Duration(got.Length)*time.Microsecond
+				require.Equal(t, want, stall{got.Side, got.Group, got.Broker, start.Round(s / 4), length.Round(s / 4)})
 			}
 			require.EqualValues(t, len(tt.want), sum.Stalls.Count)
 			for _, o := range sum.Thresholds {
@@ -279,9 +279,9 @@ func TestStallsOfParts(t *testing.T) {
 				g := &sum.Groups[i]
 				require.InDelta(t, tt.figures[g.Name], g.Stalls.Max.Seconds(), 0.15, g.Name)
 			}
-			for _, part := range rep.snapshots[len(rep.snapshots)-1].StallParts {
-				if part.Group != "" {
-					require.InDelta(t, tt.figures[part.Group], part.Measured.Length.Seconds(), 0.15, part.Group)
+			for _, part := range rep.snapshots[len(rep.snapshots)-1].Stalls {
+				if part.Group != "" && !part.Whole {
+					require.InDelta(t, tt.figures[part.Group], part.Length[stats.Measure].Seconds(), 0.15, part.Group)
 					require.NotEmpty(t, part.Broker)
 				}
 			}
@@ -306,9 +306,9 @@ func TestStallOfOneHost(t *testing.T) {
 		require.True(t, s.Success, s.Problems())
 		require.Len(t, s.Stalls.List, 1)
 		require.Equal(t, "host-of-B", s.Stalls.List[0].Broker)
-		require.InDelta(t, 4*time.Second, s.Stalls.List[0].Length, float64(200*time.Millisecond))
-		for _, part := range rep.snapshots[len(rep.snapshots)-1].StallParts {
-			require.Equal(t, part.Broker == "host-of-B", part.Measured.Count == 1, "%+v", part)
+		require.InDelta(t, 4_000_000, s.Stalls.List[0].Length, 200_000)
+		for _, part := range rep.snapshots[len(rep.snapshots)-1].Stalls {
+			require.Equal(t, part.Broker == "host-of-B", part.Count[stats.Measure] == 1, "%+v", part)
 		}
 	})
 }
@@ -343,7 +343,7 @@ func TestStallEndsRun(t *testing.T) {
 			name string
 			edit func(*flat)
 			from time.Duration
-			side stats.Side
+			side string
 			stop func(b *mem.Broker, f *driver.Factory)
 		}{
 			{
@@ -387,7 +387,7 @@ func TestStallEndsRun(t *testing.T) {
 				require.Less(t, sum.Average.Span, tt.from+demand.within)
 				require.False(t, sum.Thresholds[0].Kept, "%+v", sum.Stalls.List)
 				require.EqualValues(t, 1, sum.Stalls.Count, "%+v", sum.Stalls.List)
-				require.WithinRange(t, sum.Start.Add(sum.Stalls.List[0].Start), began.Add(tt.from-s/10), began.Add(tt.from+2*s))
+				require.WithinRange(t, time.UnixMicro(sum.Stalls.List[0].Time), began.Add(tt.from-s/10), began.Add(tt.from+2*s))
 				require.Equal(t, tt.side, sum.Stalls.List[0].Side)
 				<-time.After(60 * s) // for the end of the stall
 			})

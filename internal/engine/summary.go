@@ -19,7 +19,8 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		r.due = r.dueInStep()
 		r.offered = r.step.offered()
 	}
-	groups := c.GroupSums()
+	now, sum := time.Now(), c.Whole()
+	groups := sum.Groups
 	for i := range groups {
 		for _, step := range r.steps {
 			for _, u := range step.uses {
@@ -33,24 +34,16 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 			groups[i].Offered.Span = 0
 		}
 	}
-	now := time.Now()
+	sum.Reason, sum.Start, sum.End = end.reason, r.clock.Start(), r.clock.Moment(now)
+	sum.Health, sum.Offered = c.Health(now), r.offered
 	s := &stats.Summary{
-		Reason: end.reason, Interrupted: end.interrupted, Aborted: end.aborted, Err: end.err,
-		Start: r.clock.Start(), End: r.clock.Moment(now),
-		Total: c.Total(), Measured: c.Measured(), Latencies: c.Latencies(), Health: c.Health(now), Average: c.Average(),
-		Offered:    r.offered,
-		Stalls:     c.StallsFound(),
-		Marks:      c.MarksPassed(),
-		Saturation: c.Saturation(), Protocol: c.Protocol(), Workers: r.locate(c.WorkerTotals()),
-		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.ended,
-		Groups:  groups,
-		Side:    r.watched.Sum(),
+		StepSummary: sum, Interrupted: end.interrupted, Aborted: end.aborted, Err: end.err, Marks: c.MarksPassed(),
+		Protocol: c.Protocol(), Workers: r.locate(c.WorkerTotals()),
+		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.ended, Side: r.watched.Sum(),
 		Brokers: r.brokers(), BrokerCount: r.brokerCount(c.WorkerTotals()),
 	}
-	extremes := c.Extremes()
-	s.Minimum, s.Maximum = extremes.Both()
 	if first, last, ok := r.readTime(); ok && len(r.steps) == 1 {
-		extremes.Read(first, last, &s.Average, &s.Minimum, &s.Maximum)
+		s.Extremes.Read(first, last, &s.Average, &s.Minimum, &s.Maximum)
 		readIn(first, last, groups)
 	}
 	if len(r.ended) > 0 {

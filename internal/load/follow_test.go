@@ -153,7 +153,7 @@ func TestPauseIsNoWork(t *testing.T) {
 		for range 12 {
 			pass(time.Second)
 			synctest.Wait()
-			require.Empty(t, r.snapshot().Saturated, "after %s", r.clock.Now())
+			require.Zero(t, r.snapshot().Health.Saturated, "after %s", r.clock.Now())
 		}
 		wg.Wait()
 	})

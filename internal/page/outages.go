@@ -11,23 +11,14 @@ import (
 func outageTable(r *Run) Table {
 	t := Table{
 		Title: "Outages", Words: true,
-		Head: []string{"at", "outage", "worst response", "worst ack", "worst transfer"},
-		Note: "The worst latencies are of the seconds from its begin until the load has recovered, or is over.",
+		Head: []string{"at", "outage"},
 	}
 	if m := r.Result.MoreOutages; m != nil {
 		t.more = m.Count
 	}
 	for i := range r.Result.Outages {
 		o := &r.Result.Outages[i]
-		row := []string{outageName(o), words.Outage(o)}
-		for _, us := range []int64{o.Worst.Response, o.Worst.Ack, o.Worst.Transfer} {
-			text := "-"
-			if us > 0 {
-				text = span(us)
-			}
-			row = append(row, text)
-		}
-		t.add(row...)
+		t.add(outageName(o), words.Outage(o))
 	}
 	return t
 }

@@ -39,7 +39,7 @@ func told(t *testing.T) *result.Result {
 	r.Outages = []result.Outage{
 		{
 			Time: r.Start + 5_500_000, Elapsed: 5_500_000, Length: 800_000, Confirmed: 800_000, Received: 820_000, Reconnected: 750_000, Tried: 500_000, Back: 740_000,
-			Workers: []string{"producer-0", "consumer-0"}, Attempts: 3, InDoubt: 7, Resent: 6, Worst: result.Worst{Ack: 4000, Response: 805_000, Transfer: 9000}, Class: "connection-lost", Error: "read: EOF",
+			Workers: []string{"producer-0", "consumer-0"}, Attempts: 3, InDoubt: 7, Resent: 6, Class: "connection-lost", Error: "read: EOF",
 		},
 		{
 			Time: r.Start + 6_900_000, Elapsed: 6_900_000, Workers: []string{"producer-0"}, NotBack: []string{"producer-0"}, Attempts: 1, Class: "connect",

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/compare"
-	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -80,8 +80,7 @@ func (r *Run) verdict() (mark, text string) {
 func (r *Run) limits() (list []string) {
 	add := func(step string, l *result.Limit) {
 		if l != nil {
-			of := stats.Limit{Kind: stats.LimitKind(l.Kind), Text: l.Text, Hint: l.Hint}
-			list = append(list, step+of.String())
+			list = append(list, step+words.Limit(l))
 		}
 	}
 	if len(r.Result.Steps) > 1 {

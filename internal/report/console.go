@@ -284,9 +284,9 @@ func (c *Console) writeTester(b *strings.Builder, s *stats.Summary) {
 }
 
 // writeLimit writes what bounded the rate, if that was judged.
-func writeLimit(b *strings.Builder, l *stats.Limit) {
+func writeLimit(b *strings.Builder, l *result.Limit) {
 	if l.Kind != "" {
-		writeList(b, "--- limit:", []string{l.String()})
+		writeList(b, "--- limit:", []string{words.Limit(l)})
 	}
 }
 

@@ -77,10 +77,10 @@ func fakeSteps(t *testing.T, seconds ...int) *fakeRun {
 		f.summary.Steps = append(f.summary.Steps, step)
 	}
 	f.summary.Steps[2].Reason = "drained"
-	f.summary.Steps[0].Limit = stats.Limit{
-		Kind: stats.LimitMaxPending, Share: 1, Text: "97% of sends waited for an answer", Hint: "try --max-pending 100",
+	f.summary.Steps[0].Limit = result.Limit{
+		Kind: result.LimitMaxPending, Share: 1, Text: "97% of sends waited for an answer", Hint: "try --max-pending 100",
 	}
-	f.summary.Steps[1].Limit = stats.Limit{Kind: stats.LimitNone, Share: 1, Text: "the rate was reached"}
+	f.summary.Steps[1].Limit = result.Limit{Kind: result.LimitNone, Share: 1, Text: "the rate was reached"}
 	f.summary.Limit = f.summary.Steps[0].Limit
 	f.summary.Limit.Text = "step allout: " + f.summary.Limit.Text
 	f.summary.End = at

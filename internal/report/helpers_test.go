@@ -78,11 +78,13 @@ func openLoop() result.Latencies {
 
 func summary(total stats.Counters, l result.Latencies) *stats.Summary {
 	return &stats.Summary{
-		Success: true, Reason: "duration reached", Start: loadStart(), End: loadStart().Add(10 * time.Second),
-		Total: total, Latencies: l,
-		Health: stats.Health{
-			CPU: 5 * time.Second, Wall: 10 * time.Second, Cores: 2, GCPauses: 17, GCPauseMax: 131072 * time.Nanosecond,
-			Sent: total[result.Sent],
+		Success: true, StepSummary: stats.StepSummary{
+			Reason: "duration reached", Start: loadStart(), End: loadStart().Add(10 * time.Second),
+			Total: total, Latencies: l,
+			Health: stats.Health{
+				CPU: 5 * time.Second, Wall: 10 * time.Second, Cores: 2, GCPauses: 17, GCPauseMax: 131072 * time.Nanosecond,
+				Sent: total[result.Sent],
+			},
 		},
 	}
 }
@@ -103,8 +105,8 @@ func brokenRun() *stats.Summary {
 	s.Health.LateSends, s.Health.LateCrowded, s.Health.ClockBackward = 1234, 34, 1500*time.Millisecond
 	s.Health.Pauses, s.Health.PauseMax, s.Total[result.Paused] = 2, 1001*time.Millisecond, 11
 	s.LeftBehind = []string{"durable subscription perfmq-1 on topic://A"}
-	s.Limit = stats.Limit{
-		Kind: stats.LimitProcessors, Share: 0.75, Text: "it used 97% of the 2 that it may use", Hint: "use more hosts, or larger messages",
+	s.Limit = result.Limit{
+		Kind: result.LimitProcessors, Share: 0.75, Text: "it used 97% of the 2 that it may use", Hint: "use more hosts, or larger messages",
 	}
 	s.Findings = said([]string{"10 sends failed", "broker said:\n\tqueue <full>\x1b[31m & closed"},
 		"the tester was the bottleneck: it used 97% of its processors")
@@ -129,7 +131,7 @@ func ownRun() *stats.Summary {
 	l := closedLoop()
 	l[result.B2C], l[result.S2C] = latency(50, time.Millisecond), latency(40, time.Millisecond)
 	s := summary(total, l)
-	s.Success, s.Limit = false, stats.Limit{Kind: stats.LimitNone, Share: 1, Text: "the rate was reached"}
+	s.Success, s.Limit = false, result.Limit{Kind: result.LimitNone, Share: 1, Text: "the rate was reached"}
 	s.Minimum = stats.Peaks{
 		Completed: stats.Lowest{Seconds: 8, To: loadStart().Add(7 * time.Second), Elapsed: 7 * time.Second},
 		Received:  stats.Lowest{Seconds: 8, PerSecond: 27.9, To: loadStart().Add(7999 * time.Millisecond), Elapsed: 7999 * time.Millisecond},
@@ -156,8 +158,10 @@ func numbersRun() *stats.Summary {
 	s.Spreads = stats.Spreads(s.Workers)
 	s.Find("stall", "both", 1, "the broker stalled", "once", "1.1 s", "at 2.468 s (12:00:02) for 1.100 s")
 	s.Find("stall", "send", 4, "the broker did not answer", "4 times", "1.1 s", "at 1.234 s (12:00:01) for 1.100 s")
-	for i, side := range []stats.Side{stats.SendSide, stats.BothSides, stats.SendSide, stats.SendSide, stats.SendSide} {
-		s.Stalls.List = append(s.Stalls.List, stats.Stall{Side: side, Start: time.Duration(i+1) * 1234 * time.Millisecond, Length: 1100 * time.Millisecond})
+	for i, side := range []string{stats.SendSide, stats.BothSides, stats.SendSide, stats.SendSide, stats.SendSide} {
+		s.Stalls.List = append(s.Stalls.List, result.Stall{
+			Side: side, Time: s.Start.UnixMicro() + int64(i+1)*1_234_000, Elapsed: int64(i+1) * 1_234_000, Length: 1_100_000,
+		})
 	}
 	s.Stalls.Limit, s.Stalls.Count, s.Stalls.Max = time.Second, 5, 1100*time.Millisecond
 	return s

@@ -48,15 +48,6 @@ func (has sides) totals(c *stats.Counters, waits bool) *object {
 	return o.addIf(has.sends && waits, "socketWaits", c[result.SocketWaits])
 }
 
-// saturated lists the workers that perfmq limited, with the number of full seconds of load.
-func saturated(list []stats.Saturation) (out []*object) {
-	for _, s := range list {
-		out = append(out, new(object).add("worker", s.Worker).add("seconds", s.Seconds).
-			add("connectionSeconds", s.Connection).add("crowdedSeconds", s.Crowded).add("of", s.Of))
-	}
-	return out
-}
-
 // ownCounts are the counters that only perfmq has, of an interval or of the run. Rare ones are left out if they are 0.
 func ownCounts(c *stats.Counters) *object {
 	o := new(object).add("failures", failuresByClass(c))

@@ -39,9 +39,9 @@ func (has sides) ends(total *stats.Counters) *object {
 func (has sides) numbers(s *stats.Summary, findings []result.Finding) *object {
 	o := new(object).add("elapsedSeconds", s.End.Sub(s.Start).Seconds()).addAll(has.average(&s.Average, &s.Offered))
 	o.addAll(has.extremes("maximum", &s.Maximum.Completed, &s.Maximum.Received))
-	o.addIf(len(s.Spreads) > 0, "spreads", s.Spreads).addIf(len(s.Stalls.List) > 0, "stalls", stalls(s))
-	o.add("findings", findings).addIf(len(s.Outages) > 0, "outages", outages(s))
-	more, hosts := moreOutages(s), s.Hosts
+	o.addIf(len(s.Spreads) > 0, "spreads", s.Spreads).addIf(len(s.Stalls.List) > 0, "stalls", s.Stalls.List)
+	o.add("findings", findings).addIf(len(s.Outages) > 0, "outages", s.Outages)
+	more, hosts := s.MoreOutages, s.Hosts
 	o.addIf(more != nil, "moreOutages", more).addIf(len(hosts) > 0, "brokerHosts", hosts)
 	spread := result.SpreadOverHosts(hosts)
 	return o.addIf(len(spread) > 0, "brokerHostSpreads", spread)

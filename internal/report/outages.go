@@ -6,9 +6,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/words"
 
-	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
-	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // outcomeOf returns the outcome of a run: "success, after 3 outages (12.4 s)".
@@ -32,6 +30,8 @@ func outcomeOf(s *stats.Summary) string {
 	}
 }
 
+func microsecondsOf(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
+
 // outageLengths are the lengths of all outages together, and of the longest.
 type outageLengths struct {
 	sum, longest time.Duration
@@ -40,13 +40,17 @@ type outageLengths struct {
 }
 
 func lengths(s *stats.Summary) outageLengths {
-	l := outageLengths{sum: s.MoreOutages.Length, longest: s.MoreOutages.Longest} // each of these has an end
+	var l outageLengths
+	if m := s.MoreOutages; m != nil { // each of these has an end
+		l.sum, l.longest = microsecondsOf(m.Length), microsecondsOf(m.Longest)
+	}
 	for i := range s.Outages {
 		o := &s.Outages[i]
-		if l.sum += o.Length(); i == 0 && l.longest == 0 || o.Length() > l.longest {
-			l.longest, l.at = o.Length(), o.Start
+		length := microsecondsOf(o.Length)
+		if l.sum += length; i == 0 && l.longest == 0 || length > l.longest {
+			l.longest, l.at = length, time.UnixMicro(o.Time)
 		}
-		if o.Length() == 0 {
+		if length == 0 {
 			l.open++
 		}
 	}
@@ -92,57 +96,13 @@ func outageNow(p *stats.OutageProgress) string {
 // outageLines returns a line for each outage, and before these one for all that are not listed: not all lines are
 // written.
 func outageLines(s *stats.Summary) (lines []string) {
-	if m := &s.MoreOutages; m.Count > 0 {
+	if m := s.MoreOutages; m != nil {
 		lines = append(lines, fmt.Sprintf("%s beside the first and the last %d, %s in all; the longest %s; %d in doubt",
-			words.Plural(m.Count, "outage"), stats.KeptOutages, words.Seconds(m.Length), words.Seconds(m.Longest), m.InDoubt))
+			words.Plural(m.Count, "outage"), stats.KeptOutages, words.Seconds(microsecondsOf(m.Length)),
+			words.Seconds(microsecondsOf(m.Longest)), m.InDoubt))
 	}
-	list := outages(s)
-	for i := range list {
-		lines = append(lines, words.Outage(&list[i]))
+	for i := range s.Outages {
+		lines = append(lines, words.Outage(&s.Outages[i]))
 	}
 	return lines
-}
-
-// moreOutages returns the sums of the outages of a run that are not listed; nil if there are none.
-func moreOutages(s *stats.Summary) *result.MoreOutages {
-	m := &s.MoreOutages
-	if m.Count == 0 {
-		return nil
-	}
-	return &result.MoreOutages{
-		Count:  uint64(m.Count), //nolint:gosec // not negative
-		Length: m.Length.Microseconds(), Longest: m.Longest.Microseconds(), InDoubt: m.InDoubt,
-	}
-}
-
-// outages returns the outages of a run.
-func outages(s *stats.Summary) (list []result.Outage) {
-	for i := range s.Outages {
-		o := &s.Outages[i]
-		list = append(list, result.Outage{
-			Time: o.Start.UnixMicro(), Elapsed: o.Start.Sub(s.Start).Microseconds(), Length: o.Length().Microseconds(),
-			Silent: o.Silent.Microseconds(), Recovered: o.Recovered.Microseconds(), Watched: o.Watched.Microseconds(),
-			Before:    o.Before,
-			Confirmed: o.Confirmed.Microseconds(), Received: o.Received.Microseconds(),
-			Tried: o.Tried.Microseconds(), Back: o.Back.Microseconds(), Reconnected: o.Reconnected.Microseconds(),
-			Workers: o.Workers, NotBack: o.NotBack,
-			Attempts: o.Attempts, LastAttempt: safetext.Bounded(o.Attempt),
-			InDoubt: o.InDoubt, Resent: o.Resent, Lost: o.Lost, Doubled: o.Doubled,
-			Class: o.Class.String(), Error: safetext.Bounded(o.Error),
-			Worst: o.Worst,
-		})
-	}
-	return list
-}
-
-// stalls returns the stalls of a run.
-func stalls(s *stats.Summary) (list []result.Stall) {
-	for i := range s.Stalls.List {
-		stall := &s.Stalls.List[i]
-		list = append(list, result.Stall{
-			Side: stall.Side.String(), Time: s.Start.Add(stall.Start).UnixMicro(), Elapsed: stall.Start.Microseconds(),
-			Length: stall.Length.Microseconds(), Warmup: stall.Warmup, Group: stall.Group, Broker: stall.Broker,
-		})
-	}
-	return list
 }

@@ -17,13 +17,17 @@ import (
 func TestOutageLines(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.Local)
-	s := &stats.Summary{Success: true, Start: at.Add(-time.Second), Outages: []stats.Outage{
+	s := &stats.Summary{StepSummary: stats.StepSummary{Start: at.Add(-time.Second)}, Success: true, Outages: []result.Outage{
 		{
-			Start: at, Confirmed: 1500 * time.Millisecond, Received: 2 * time.Second, Tried: time.Second, Back: 1250 * time.Millisecond, Reconnected: 3 * time.Second, Workers: []string{"a", "b"}, Attempts: 1,
-			InDoubt: 7, Resent: 8, Lost: 3, Doubled: 5, Silent: 12 * time.Second, Recovered: 4 * time.Second, Watched: 6 * time.Second, Worst: result.Worst{Ack: 1000, Response: 1_400_000, Transfer: 90_000},
-			Class: driver.ClassConnectionLost, Error: "reset\x1b[2J",
+			Time: at.UnixMicro(), Length: 1_500_000, Confirmed: 1_500_000, Received: 2_000_000, Tried: 1_000_000, Back: 1_250_000,
+			Reconnected: 3_000_000, Workers: []string{"a", "b"}, Attempts: 1,
+			InDoubt: 7, Resent: 8, Lost: 3, Doubled: 5, Silent: 12_000_000, Recovered: 4_000_000, Watched: 6_000_000,
+			Class: driver.ClassConnectionLost.String(), Error: "reset\x1b[2J",
 		},
-		{Start: at.Add(time.Minute), Workers: []string{"a"}, NotBack: []string{"a"}, Attempts: 12, Attempt: "no route", Class: driver.ClassConnect, Error: "refused"},
+		{
+			Time: at.Add(time.Minute).UnixMicro(), Workers: []string{"a"}, NotBack: []string{"a"}, Attempts: 12,
+			LastAttempt: "no route", Class: driver.ClassConnect.String(), Error: "refused",
+		},
 	}}
 	require.Equal(t, "success, after 2 outages (1.5 s, and 1 without an end)", outcomeOf(s))
 	require.Equal(t, "fail, after 1 outage (1.5 s)", outcomeOf(&stats.Summary{Outages: s.Outages[:1]}))
@@ -33,33 +37,19 @@ func TestOutageLines(t *testing.T) {
 			"7 in doubt; 8 resent; 3 lost; 5 duplicated; connection-lost: reset\x1b[2J", // writeList escapes it
 		"at 03:05:05.006: no message came through after it; 1 of 1 worker not connected again; 12 attempts failed; the last: no route; connect: refused",
 	}, outageLines(s))
-	more := stats.MoreOutages{Count: 3000, Length: time.Hour, Longest: 9 * time.Second, InDoubt: 40}
+	more := &result.MoreOutages{Count: 3000, Length: 3_600_000_000, Longest: 9_000_000, InDoubt: 40}
 	many := &stats.Summary{Success: true, Outages: s.Outages, MoreOutages: more}
 	require.Equal(t, "success, after 3002 outages (3602 s, and 1 without an end)", outcomeOf(many))
 	require.Equal(t, "3000 outages beside the first and the last 100, 3600 s in all; the longest 9 s; 40 in doubt",
 		outageLines(many)[0])
 	require.Len(t, outageLines(many), 3)
 	require.Equal(t, "3002, 1 without an end, 3602 s in all; the longest 9 s; the rate was not seen to recover after 1", outagesInShort(many))
-	require.Equal(t, &result.MoreOutages{
-		Count: 3000, Length: 3_600_000_000, Longest: 9_000_000, InDoubt: 40,
-	}, moreOutages(many))
-	require.Nil(t, moreOutages(s))
 	require.Equal(t, "2, 1 without an end, 1.5 s in all; the longest 1.5 s, at 03:04:05.006; the rate was not seen to recover after 1", outagesInShort(s))
 	require.Equal(t, "1, 1.5 s in all; the longest 1.5 s, at 03:04:05.006", outagesInShort(&stats.Summary{Outages: s.Outages[:1]}))
 	require.Equal(t, "1, 1 without an end, at 03:05:05.006; the rate was not seen to recover after 1", outagesInShort(&stats.Summary{Outages: s.Outages[1:]}))
 	var short bytes.Buffer
 	require.NoError(t, NewShort(&short, ShortOptions{}).Summary(s))
 	require.Contains(t, short.String(), "outages   2, 1 without an end, 1.5 s in all;")
-	list := outages(s)
-	require.EqualValues(t, 12_000_000, list[0].Silent)
-	require.EqualValues(t, 4_000_000, list[0].Recovered)
-	require.EqualValues(t, 1_500_000, list[0].Length)
-	require.EqualValues(t, 1_000_000, list[0].Elapsed)
-	require.EqualValues(t, 8, list[0].Resent)
-	require.EqualValues(t, 3, list[0].Lost)
-	require.EqualValues(t, 5, list[0].Doubled)
-	require.Equal(t, result.Worst{Ack: 1000, Response: 1_400_000, Transfer: 90_000}, list[0].Worst)
-	require.Equal(t, at.UnixMicro(), list[0].Time)
 	require.Equal(t, "fail", outcomeOf(&stats.Summary{}))
 }
 
@@ -92,9 +82,9 @@ func TestOutagesAreCleaned(t *testing.T) {
 	t.Parallel()
 	var secrets safetext.Secrets
 	secrets.Add("app", "hunter2")
-	s := &stats.Summary{Outages: []stats.Outage{{Error: "no hunter2 here", Attempt: "nor hunter2 there"}}}
+	s := &stats.Summary{Outages: []result.Outage{{Error: "no hunter2 here", LastAttempt: "nor hunter2 there"}}}
 	clean := safetext.Clean(&secrets, s).Outages[0]
-	require.NotContains(t, clean.Error+clean.Attempt, "hunter2")
-	require.Contains(t, clean.Attempt, "there")
+	require.NotContains(t, clean.Error+clean.LastAttempt, "hunter2")
+	require.Contains(t, clean.LastAttempt, "there")
 	require.Contains(t, s.Outages[0].Error, "hunter2", "the engine's own summary is left alone")
 }

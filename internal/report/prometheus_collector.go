@@ -36,8 +36,7 @@ type collector struct {
 	depths   []brokerside.Depth
 	workers  int
 	tester   testerFigures
-	stalls   stallFigures
-	parts    []stats.PartStalls
+	stalls   []stats.PartStalls
 	outages  *stats.OutageProgress // nil without --reconnect
 	hosts    []result.BrokerHost   // of a run whose URL names several; else nil
 	// histograms has no entry for a latency that the run does not measure.
@@ -156,8 +155,7 @@ func (c *collector) interval(s *stats.Snapshot) {
 		c.sideNow = s.Side
 	}
 	c.tester.add(s)
-	c.stalls.add(s.Stalls)
-	c.parts = s.StallParts
+	c.stalls = s.Stalls
 	c.outages, c.hosts = s.Outages, s.Hosts
 	phase := stats.Measure.String()
 	if s.Phase == stats.Warmup {

@@ -48,11 +48,6 @@ var metricTable = [][3]string{
 	},
 	{"outage_age_seconds", "", "How long ago the present outage began; 0 if there is none."},
 	{
-		"outage_latency_max_seconds", "latency",
-		"Highest latency (ack, response, transfer) of the seconds from the begin of an outage until the load has " +
-			"recovered, of all outages; 0 if there was none.",
-	},
-	{
 		"workers_disconnected", "",
 		"Producers and consumers that have lost their connection and are not connected again.",
 	},

@@ -35,7 +35,7 @@ func collectEnd(run *stats.Run, s *stats.Summary, emit emitter) {
 		emit.gauge("run_rate_missed_ratio", s.Offered.Missed())
 	}
 	if s.Limit.Kind != "" {
-		emit.gauge("run_limit_info", 1, string(s.Limit.Kind))
+		emit.gauge("run_limit_info", 1, s.Limit.Kind)
 	}
 	emit.gauge("run_problems", float64(len(s.Problems())))
 	emit.gauge("run_warnings", float64(len(s.Warnings())))

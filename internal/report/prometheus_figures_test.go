@@ -118,7 +118,7 @@ func TestPrometheusTester(t *testing.T) {
 		s.Health.Machine, s.Health.MachineAll, s.Health.WasCrowded = time.Second, 2*time.Second, i == 1
 		s.Health.Pauses, s.Health.PauseMax = 1, time.Duration(3-i)*time.Second
 		s.Health.ClockForward = []time.Duration{0, 5 * time.Second, 10 * time.Microsecond}[i]
-		s.Saturated = []string{"producer-0", "consumer-0"}[:2-min(i, 1)]
+		s.Health.Saturated = uint64(2 - min(i, 1))
 		require.NoError(t, p.Interval(s))
 	}
 	scrape(t, url).require(t, map[string]float64{
@@ -137,14 +137,11 @@ func TestPrometheusOutages(t *testing.T) {
 	require.NoError(t, p.Interval(s))
 	require.NotContains(t, scrape(t, url).values, "perfmq_outages_total", "without --reconnect")
 	s.Outages = &stats.OutageProgress{Count: 2, Down: 3, Since: time.Second, Length: 5 * time.Second, Reconnects: 4, InDoubt: 6}
-	s.Outages.Worst = result.Worst{Ack: 8_000_000, Response: 9_000_000, Transfer: 10_000_000}
 	s.Outages.Attempts[driver.ClassTimeout] = 7
 	require.NoError(t, p.Interval(s))
 	want := map[string]float64{
 		"outages_total": 2, "outage_seconds_total": 5, "outage_age_seconds": 1, "workers_disconnected": 3, "reconnects_total": 4,
 		"messages_in_doubt_total": 6, "reconnect_failures_total class=timeout": 7, "reconnect_failures_total class=connect": 0,
-		"outage_latency_max_seconds latency=ack": 8, "outage_latency_max_seconds latency=response": 9,
-		"outage_latency_max_seconds latency=transfer": 10,
 	}
 	scrape(t, url).require(t, want)
 	require.NoError(t, p.Summary(&stats.Summary{}))
@@ -184,11 +181,10 @@ func TestPrometheusStalls(t *testing.T) {
 	t.Parallel()
 	p, url := startPrometheus(t, clientRun(false))
 	s := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
-	s.Stalls = []stats.Stall{
-		{Side: stats.SendSide, Length: time.Second, Warmup: true}, {Side: stats.SendSide, Length: 1500 * time.Millisecond}, {Side: stats.ReceiveSide, Length: 2 * time.Second},
+	s.Stalls = []stats.PartStalls{
+		{Side: stats.SendSide, Whole: true, Count: [2]uint64{1, 2}, Length: [2]time.Duration{time.Second, 3 * time.Second}},
+		{Side: stats.ReceiveSide, Whole: true, Count: [2]uint64{0, 1}, Length: [2]time.Duration{0, 2 * time.Second}},
 	}
-	require.NoError(t, p.Interval(s))
-	s.Stalls = s.Stalls[1:2]
 	require.NoError(t, p.Interval(s))
 	scrape(t, url).require(t, map[string]float64{
 		"stalls_total phase=warmup side=send": 1, "stall_seconds_total phase=warmup side=send": 1,
@@ -206,15 +202,15 @@ func TestPrometheusStalls(t *testing.T) {
 func TestPrometheusStallsOfParts(t *testing.T) {
 	t.Parallel()
 	parts := []stats.PartStalls{
-		{Broker: "h:1", Side: stats.SendSide, Measured: stats.StallSum{Count: 2, Length: 5 * time.Second}},
-		{Group: "a\n", Broker: "b", Side: stats.ReceiveSide, Warmup: stats.StallSum{Count: 1, Length: 3 * time.Second}},
+		{Broker: "h:1", Side: stats.SendSide, Count: [2]uint64{0, 2}, Length: [2]time.Duration{0, 5 * time.Second}},
+		{Group: "a\n", Broker: "b", Side: stats.ReceiveSide, Count: [2]uint64{1, 0}, Length: [2]time.Duration{3 * time.Second, 0}},
 	}
 	for _, groups := range []int{1, 2} {
 		run := clientRun(false)
 		run.Groups = []stats.RunGroup{{Name: "a\n"}, {Name: "c"}}[:groups]
 		p, url := startPrometheus(t, run)
 		s := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
-		s.StallParts = parts
+		s.Stalls = parts
 		require.NoError(t, p.Interval(s))
 		got := scrape(t, url)
 		got.require(t, map[string]float64{
@@ -238,7 +234,7 @@ func TestPrometheusEnd(t *testing.T) {
 	s.Brokers = []result.Broker{{Protocol: "amqp", Product: "Artemis", Version: "2.56"}, {Protocol: "amqp", Product: "Artemis", Version: "2.56"}}
 	s.BrokerCount = &result.BrokerCount{Destinations: []result.DestinationCount{counted("queue://A", 10, 10, 0, 13, 10, 0, 9)}}
 	s.Thresholds, s.Findings = fakeThresholds(), append(s.Findings, said([]string{"a", "b"}, "c")...)
-	s.Limit = stats.Limit{Kind: stats.LimitMaxPending}
+	s.Limit = result.Limit{Kind: result.LimitMaxPending}
 	require.NoError(t, p.Summary(s))
 	scrape(t, url).require(t, map[string]float64{
 		"run_success": 1, "messages_expected": 8900, "messages_missing": 900, "run_problems": 2, "run_warnings": 1,

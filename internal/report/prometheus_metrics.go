@@ -127,10 +127,10 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	emit.gauge("workers", float64(c.workers))
 	if c.run.Producing {
 		emit.gauge("in_flight", float64(c.inFlight))
-		c.stalls.collect(stats.SendSide, emit)
+		c.collectStalls(stats.SendSide, emit)
 	}
 	if c.run.Consuming {
-		c.stalls.collect(stats.ReceiveSide, emit)
+		c.collectStalls(stats.ReceiveSide, emit)
 	}
 	c.collectParts(emit)
 	c.collectOutages(emit)

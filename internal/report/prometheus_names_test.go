@@ -36,8 +36,7 @@ func everything(t *testing.T) *prometheus.Registry {
 		s.Verified = &result.Progress{Received: 1}
 		s.Depths = []brokerside.Depth{{Destination: "queue://TEST", Messages: 7}}
 		s.Outages = &stats.OutageProgress{}
-		s.Stalls = []stats.Stall{{Side: stats.SendSide, Length: time.Second}}
-		s.StallParts = []stats.PartStalls{{Group: "a", Broker: "b"}}
+		s.Stalls = []stats.PartStalls{{Side: stats.SendSide, Whole: true}, {Group: "a", Broker: "b"}}
 		side := use(1, time.Second)
 		s.Side = &side
 		s.Health.DelayKnown, s.Health.MachineAll, s.Health.Memory = true, 2*time.Second, 1<<20
@@ -61,7 +60,7 @@ func everything(t *testing.T) *prometheus.Registry {
 	s.BrokerCount.Destinations[0].Depth = new(uint64(4))
 	s.Thresholds = slices.Concat(fakeThresholds(), fakeThresholds())
 	s.Hosts = []result.BrokerHost{{Name: "a:5672"}}
-	s.Limit, s.Protocol = stats.Limit{Kind: stats.LimitNone}, []driver.Counter{{Name: "tx-checks", Value: 1}}
+	s.Limit, s.Protocol = result.Limit{Kind: result.LimitNone}, []driver.Counter{{Name: "tx-checks", Value: 1}}
 	require.NoError(t, p.Summary(s))
 	p.collector.step = "allout" // Summary has reset it
 	return p.registry

@@ -14,10 +14,6 @@ func (c *collector) collectOutages(emit emitter) {
 	emit.gauge("workers_disconnected", float64(p.Down))
 	emit.counter("reconnects_total", p.Reconnects)
 	emit.counter("messages_in_doubt_total", p.InDoubt)
-	w := &p.Worst
-	for name, us := range map[string]int64{"ack": w.Ack, "response": w.Response, "transfer": w.Transfer} {
-		emit.gauge("outage_latency_max_seconds", float64(us)/1e6, name)
-	}
 	for class := range driver.NumClasses { // the most frequent class exists from the beginning, for rate()
 		if n := p.Attempts[class]; n > 0 || class == driver.ClassConnect {
 			emit.counter("reconnect_failures_total", n, class.String())

@@ -12,12 +12,12 @@ type testerFigures struct {
 	sum       stats.Health
 	memory    uint64 // at the end of the last interval
 	crowded   time.Duration
-	saturated int
+	saturated uint64
 }
 
 func (f *testerFigures) add(s *stats.Snapshot) {
 	f.sum.Add(&s.Health)
-	f.memory, f.saturated = s.Health.Memory, len(s.Saturated)
+	f.memory, f.saturated = s.Health.Memory, s.Health.Saturated
 	if s.Health.WasCrowded {
 		f.crowded += s.Health.Wall
 	}
@@ -47,49 +47,33 @@ func (f *testerFigures) collect(emit emitter) {
 	}
 }
 
-// stallFigures are the stalls so far, by side and by phase: 0 measured, 1 warm-up.
-type stallFigures [2][2]struct {
-	count  uint64
-	length time.Duration
-}
-
-func (f *stallFigures) add(list []stats.Stall) {
-	for i := range list {
-		s := &list[i]
-		warmup := 0
-		if s.Warmup {
-			warmup = 1
-		}
-		if s.Side < stats.BothSides { // snapshots have stalls per side only
-			of := &f[s.Side][warmup]
-			of.count++
-			of.length += s.Length
+// collectStalls emits the stalls of the whole run, of a side.
+func (c *collector) collectStalls(side string, emit emitter) {
+	var whole stats.PartStalls
+	for _, p := range c.stalls {
+		if p.Whole && p.Side == side {
+			whole = p
 		}
 	}
-}
-
-func (f *stallFigures) collect(side stats.Side, emit emitter) {
-	for warmup, phase := range []stats.Phase{stats.Measure, stats.Warmup} {
-		of := &f[side][warmup]
-		emit.counter("stalls_total", of.count, side.String(), phase.String())
-		emit.seconds("stall_seconds_total", of.length, side.String(), phase.String())
+	for _, phase := range []stats.Phase{stats.Measure, stats.Warmup} {
+		emit.counter("stalls_total", whole.Count[phase], side, phase.String())
+		emit.seconds("stall_seconds_total", whole.Length[phase], side, phase.String())
 	}
 }
 
 // collectParts emits the stalls of groups and brokers, if there are several. Parts beyond namedParts are left out.
 func (c *collector) collectParts(emit emitter) {
-	for i := range c.parts[:min(len(c.parts), namedParts)] {
-		p := &c.parts[i]
-		if p.Group != "" && len(c.run.Groups) < 2 {
+	named := 0
+	for i := range c.stalls {
+		p := &c.stalls[i]
+		if p.Whole || p.Group != "" && len(c.run.Groups) < 2 || named == namedParts {
 			continue
 		}
-		for _, sum := range []struct {
-			phase stats.Phase
-			stats.StallSum
-		}{{stats.Measure, p.Measured}, {stats.Warmup, p.Warmup}} {
-			labels := []string{safetext.Line(p.Group), safetext.Line(p.Broker), p.Side.String(), sum.phase.String()}
-			emit.counter("group_stalls_total", sum.Count, labels...)
-			emit.seconds("group_stall_seconds_total", sum.Length, labels...)
+		named++
+		for _, phase := range []stats.Phase{stats.Measure, stats.Warmup} {
+			labels := []string{safetext.Line(p.Group), safetext.Line(p.Broker), p.Side, phase.String()}
+			emit.counter("group_stalls_total", p.Count[phase], labels...)
+			emit.seconds("group_stall_seconds_total", p.Length[phase], labels...)
 		}
 	}
 }

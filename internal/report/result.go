@@ -107,10 +107,9 @@ func (r *Result) Interval(s *stats.Snapshot) error {
 	}
 	row.BrokerSide = s.Side
 	for _, a := range s.Arrivals {
-		row.Arrivals = append(row.Arrivals, result.Arrival{
-			Shard: a.Shard, Messages: a.Messages,
-			Fastest: result.Difference(a.Fastest.Microseconds()),
-		})
+		if a.Messages > 0 {
+			row.Arrivals = append(row.Arrivals, a)
+		}
 	}
 	if s.Leftover != (result.Latencies{}) {
 		leftover := latencies(&s.Leftover)
@@ -142,8 +141,8 @@ func (r *Result) Summary(s *stats.Summary) error {
 		Brokers:    s.Brokers, BrokerCount: brokerCount(s.BrokerCount),
 	}
 	out.Figures = figures(&s.Average, &s.Offered, &s.Minimum, &s.Maximum, r.run.Producing, r.run.Consuming)
-	out.Spreads, out.Stalls, out.Outages = s.Spreads, stalls(s), outages(s)
-	out.MoreStalls, out.MoreOutages = s.Stalls.More, moreOutages(s)
+	out.Spreads, out.Stalls, out.Outages = s.Spreads, s.Stalls.List, s.Outages
+	out.MoreStalls, out.MoreOutages = s.Stalls.More, s.MoreOutages
 	out.Marks, out.Errors = s.Marks, s.Errors
 	out.BrokerHosts = s.Hosts
 	out.BrokerHostSpreads = result.SpreadOverHosts(out.BrokerHosts)

@@ -62,11 +62,11 @@ func rowGroups(list []stats.GroupInterval) (out []result.RowGroup) {
 }
 
 // limit returns nil if the limit was not judged.
-func limit(l *stats.Limit) *result.Limit {
+func limit(l *result.Limit) *result.Limit {
 	if l.Kind == "" {
 		return nil
 	}
-	return &result.Limit{Kind: string(l.Kind), Share: l.Share, Text: l.Text, Hint: l.Hint}
+	return l
 }
 
 // outcome returns how the run ended. Its status ignores failures of other outputs.
@@ -95,8 +95,7 @@ func workers(s *stats.Summary) (list []result.Worker) {
 		w := &s.Workers[i]
 		list = append(list, result.Worker{
 			Name: w.Name, Destination: w.Destination, BrokerHosts: hostsOf(w),
-			Counts:    counts(&w.Total, w.Producing, !w.Producing),
-			Saturated: w.Saturation.Seconds, Seconds: w.Saturation.Of,
+			Counts: counts(&w.Total, w.Producing, !w.Producing),
 		})
 	}
 	return list

@@ -35,10 +35,9 @@ func brokenResult() *stats.Summary {
 	s := brokenRun()
 	s.Errors = []result.Failure{{Class: driver.ClassTimeout.String(), Count: 9, Examples: []string{"no answer within 30s"}}, {Class: driver.ClassFull.String(), Count: 15}}
 	s.Workers = []stats.WorkerTotal{
-		{Name: "producer-0", Destination: "queue://A", Producing: true, Total: stats.Counters{result.Sent: 7, result.Completed: 6, result.Failed: 1}, Saturation: stats.Saturation{Seconds: 2, Of: 9}},
+		{Name: "producer-0", Destination: "queue://A", Producing: true, Total: stats.Counters{result.Sent: 7, result.Completed: 6, result.Failed: 1}},
 		{Name: "consumer-0", Destination: "queue://A", Total: stats.Counters{result.Received: 6}},
 	}
-	s.Saturation = []stats.Saturation{{Worker: "producer-0", Seconds: 2, Of: 9}}
 	s.Verification = &verify.Result{
 		Known: true, Sent: 1000, Total: result.Verified{Expected: 990, Lost: 2, Duplicates: 3}, Unwatched: []string{"topic://U"},
 		Scopes: []verify.Scope{{
@@ -120,7 +119,6 @@ func TestResult(t *testing.T) {
 	}, got.Errors)
 	assert.EqualValues(t, 6, got.Workers[0].Producers.Completed)
 	assert.Nil(t, got.Workers[0].Consumers)
-	assert.Equal(t, 2, got.Workers[0].Saturated)
 	assert.EqualValues(t, 6, got.Workers[1].Consumers.Received)
 	assert.EqualValues(t, 990, got.Verification.Total.Expected)
 

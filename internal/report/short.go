@@ -212,7 +212,7 @@ func (s *Short) verdict(sum *stats.Summary) (word, rest string) {
 func (s *Short) told(sum *stats.Summary) (lines []string) {
 	add := func(label, text string) { lines = append(lines, fmt.Sprintf("%-9s %s", label, oneLine(text))) }
 	if sum.Limit.Kind != "" {
-		add("limit", sum.Limit.String())
+		add("limit", words.Limit(&sum.Limit))
 	}
 	if len(sum.Outages) > 0 {
 		add("outages", outagesInShort(sum))

@@ -36,7 +36,7 @@ func shortRuns() map[string]*stats.Summary {
 		low := stats.Lowest{Seconds: 50, PerSecond: 9876, To: s.Start.Add(20 * time.Second), Elapsed: 20 * time.Second}
 		high := stats.Lowest{Seconds: 50, PerSecond: 10_123, To: s.Start.Add(30 * time.Second), Elapsed: 30 * time.Second}
 		s.Minimum, s.Maximum = stats.Peaks{Completed: low, Received: low}, stats.Peaks{Completed: high, Received: high}
-		s.Limit = stats.Limit{Kind: stats.LimitNone, Text: "the rate was reached"}
+		s.Limit = result.Limit{Kind: result.LimitNone, Text: "the rate was reached"}
 		s.Health.MemoryPeak = 45_200_000
 		s.Brokers = []result.Broker{{Product: "apache-activemq-artemis", Version: "2.44.0"}}
 		return s
@@ -55,8 +55,8 @@ func shortRuns() map[string]*stats.Summary {
 	loss.Findings = said([]string{"messages lost: 27 (accepted by the broker, never received; first: producer-0 17, 18, 19 on queue://TEST)"})
 	saturated.Offered = stats.Offered{}
 	saturated.Latencies[result.Delay], saturated.Latencies[result.Response] = nil, nil
-	saturated.Limit = stats.Limit{
-		Kind: stats.LimitWorker, Share: 0.97, Text: "producer-0 never waited in 50 of 50 seconds, nor did 29 more workers",
+	saturated.Limit = result.Limit{
+		Kind: result.LimitWorker, Share: 0.97, Text: "producer-0 never waited in 50 of 50 seconds, nor did 29 more workers",
 		Hint: "more producers, consumers or connections may bring more",
 	}
 	for i := range 30 {

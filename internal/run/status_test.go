@@ -18,7 +18,7 @@ import (
 func TestStatus(t *testing.T) {
 	wrong := errors.New("wrong")
 	good, bad := &stats.Summary{Success: true}, &stats.Summary{}
-	broken := &stats.Summary{Success: true, Thresholds: []threshold.Outcome{{}}}
+	broken := &stats.Summary{Success: true, StepSummary: stats.StepSummary{Thresholds: []threshold.Outcome{{}}}}
 	for _, c := range []struct {
 		ending Ending
 		want   int

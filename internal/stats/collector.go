@@ -46,22 +46,20 @@ type Collector struct {
 	start     time.Time // of the load, with its monotonic reading
 	last      time.Time
 	total     Counters
-	parts     [parts]Counters  // the part of total that belongs to messages
-	whole     result.Latencies // of the messages due after the warm-up
-	workers   []Worker         // of the producers, then of the consumers; nil if not set
+	parts     [parts]Counters // the part of total that belongs to messages
+	run       sums
+	workers   []Worker // of the producers, then of the consumers; nil if not set
 	protocol  []driver.Counter
 	verified  func() result.Progress
-	extremes  Extremes
-	stalls    *stallMeter // nil if stalls are not looked for
+	stalls    stallMeter
 	marker    marker
-	average   Average
 	sends     []sends // by producer, as of this Collect
 	delivered delivered
 	meter     *healthMeter
 	work      workMeter
 	limits    limitMeter
 	rated     bool
-	step      *stepMeter // of the present step; nil if the run has only one
+	step      *sums // of the present step; nil if the run has only one
 	groups    []*groupMeter
 	groupOf   []*groupMeter // of the producers, then of the consumers; nil entries have none
 }
@@ -79,14 +77,14 @@ func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, 
 	for _, p := range producers {
 		c.rated = c.rated || p.rated
 	}
-	c.whole = c.newLatencies()
+	c.run.Latencies = c.newLatencies()
 	return c
 }
 
 // Rate announces that some messages of a later step will have intended times.
 func (c *Collector) Rate() {
 	c.rated = true
-	c.whole = c.newLatencies()
+	c.run.Latencies = c.newLatencies()
 }
 
 // Watch names the workers, the producers first and in the order of their recorders. Call it before the first Collect,
@@ -111,16 +109,7 @@ func (c *Collector) Beat(p *Pulse) { c.meter.pulse = p }
 // goroutine may call it.
 func (c *Collector) LastSign() (time.Time, bool) {
 	var last time.Duration
-	for _, r := range c.producers {
-		r.mu.Lock()
-		last = max(last, r.quiet.sign)
-		r.mu.Unlock()
-	}
-	for _, r := range c.consumers {
-		r.mu.Lock()
-		last = max(last, r.quiet.sign)
-		r.mu.Unlock()
-	}
+	c.quiets(func(q *quiet) { last = max(last, q.sign) })
 	return c.start.Add(last), last > 0
 }
 
@@ -139,7 +128,7 @@ func (c *Collector) newLatencies() (l result.Latencies) {
 	if len(c.consumers) > 0 {
 		l[result.Transfer] = result.NewLatency()
 	}
-	l.Expect(&c.whole)
+	l.Expect(&c.run.Latencies)
 	return l
 }
 
@@ -174,9 +163,8 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		s.Total[result.LateSends] += r.late.Load()
 		s.Total[result.Strays] += r.stray.Load()
 	}
-	slots := s.Total[result.Blocked]
 	c.limits.learn(s)
-	worked := c.work.interval(c, now, phase)
+	c.work.interval(c, now)
 	s.Total[result.NoLeave] = c.work.noLeave()
 	s.Total[result.Blocked] += s.Total[result.NoLeave]
 	s.Total[result.SocketWaits] = c.work.socketWaits()
@@ -186,33 +174,27 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 	}
 	s.Delta = s.Total.Sub(c.total)
 	s.InFlight = s.Total.InFlight()
-	s.Health = c.meter.interval(now, &s.Delta, worked)
-	if s.Health.WasCrowded {
-		c.work.crowded()
-	}
-	s.Saturated = worked.names
-	c.limits.interval(c, s, slots)
+	s.Health = c.meter.interval(now, &s.Delta)
+	c.limits.interval(c, s)
 	c.protocol = sumCounters(c.workers)
 	s.Protocol = c.protocol
 	if c.verified != nil {
 		progress := c.verified()
 		s.Verified = &progress
 	}
-	if phase == Measure {
-		c.extremes.add(s, c.total[result.Received] > 0)
-		c.average.add(s)
-	}
-	if phase == Warmup {
-		c.whole.Expect(&s.Latencies)
-	} else {
-		c.whole.Merge(s.Latencies)
+	for _, m := range []*sums{&c.run, c.step} {
+		if m == nil {
+			continue
+		}
+		m.add(s, c.total[result.Received])
+		if phase == Warmup {
+			m.Latencies.Expect(&s.Latencies)
+		}
 	}
 	c.standstills(phase, s.Elapsed, last)
 	c.marker.add(s)
-	s.Stalls, s.StallParts = c.stalls.fresh()
-	if c.step != nil {
-		c.step.add(c, s)
-	}
+	s.Stalled, s.Stalls = c.stalls.fresh, c.stalls.soFar()
+	c.stalls.fresh = false
 	s.Groups = c.groupIntervals(phase, s.To, last)
 	c.total, c.parts, c.last = s.Total, counts, s.To
 	return s
@@ -229,31 +211,12 @@ func (c *Collector) open() int {
 	return n
 }
 
-// Total returns the totals as of the last Collect.
-func (c *Collector) Total() Counters { return c.total }
-
-// Measured returns the counters, as of the last Collect, of the messages due after the warm-up.
-func (c *Collector) Measured() Counters { return c.parts[Measure] }
-
-// Latencies returns the latencies so far of the messages due after the warm-up. The caller must not use it after the
-// next Collect.
-func (c *Collector) Latencies() result.Latencies { return c.whole }
-
-// Extremes returns the lowest and highest rates of all seconds so far.
-func (c *Collector) Extremes() Extremes { return c.extremes }
-
-// StallsFound returns the stalls of the run so far.
-func (c *Collector) StallsFound() Stalls { return c.stalls.sum(0, listed) }
-
-// Average returns the rates so far of the measurement.
-func (c *Collector) Average() Average { return c.average }
-
 // Protocol returns the protocol's own counters as of the last Collect; nil if there are none.
 func (c *Collector) Protocol() []driver.Counter { return c.protocol }
 
 // Health returns the tester's health over all intervals so far, and the steps of the wall clock up to now.
 func (c *Collector) Health(now time.Time) Health {
-	h := c.meter.sum
+	h := c.run.Health
 	forward, backward := c.meter.clockSteps(now)
 	h.addClock(forward, backward, now.Sub(c.meter.last))
 	if !c.meter.blind() {
@@ -264,9 +227,6 @@ func (c *Collector) Health(now time.Time) Health {
 
 // Tally returns the workers' waits in the measured part of the present step so far.
 func (c *Collector) Tally() *LoadTally { return c.limits.tally }
-
-// Saturation returns the workers that never waited in full seconds of load, and the number of those seconds.
-func (c *Collector) Saturation() []Saturation { return c.work.saturation(c) }
 
 // collect adds the recorder's counters to counts and moves its latencies, both by phase. Latencies without a
 // destination stay. It returns the number of messages received so far, without redeliveries.

@@ -47,13 +47,17 @@ func (g *GroupInterval) With(other GroupInterval) GroupInterval {
 // groupMeter sums up the intervals of one group.
 type groupMeter struct {
 	Members
-	now    [parts]Counters         // as of this Collect
-	fresh  [parts]result.Latencies // since the last one
-	total  Counters                // as of the last Collect
-	parts  [parts]Counters         // of total, the share of messages
-	whole  StepSummary
-	step   StepSummary
-	before struct{ total, measured Counters } // as of the begin of the step
+	now   [parts]Counters         // as of this Collect
+	fresh [parts]result.Latencies // since the last one
+	total Counters                // as of the last Collect
+	parts [parts]Counters         // of total, the share of messages
+	run   sums
+	step  sums
+}
+
+// named returns the figures of nothing.
+func (g *groupMeter) named() StepSummary {
+	return StepSummary{Name: g.Name, Sends: len(g.Producers) > 0, Receives: len(g.Consumers) > 0}
 }
 
 // Groups lets the collector sum up each group as well. Each recorder belongs to one group at most. Call it before the
@@ -62,8 +66,7 @@ func (c *Collector) Groups(list []Members) {
 	c.groupOf = make([]*groupMeter, len(c.producers)+len(c.consumers))
 	for _, members := range list {
 		g := &groupMeter{Members: members}
-		g.whole = StepSummary{Name: g.Name, Sends: len(g.Producers) > 0, Receives: len(g.Consumers) > 0}
-		g.step = g.whole
+		g.run.StepSummary, g.step.StepSummary = g.named(), g.named()
 		c.groups = append(c.groups, g)
 		for _, i := range g.Producers {
 			c.groupOf[i] = g
@@ -120,23 +123,17 @@ func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) (list 
 			known += c.sends[i].known(last)
 		}
 		total[result.Sent] = max(known, g.total[result.Sent])
-		s := &Snapshot{From: c.last, To: now, Elapsed: now.Sub(c.start), Delta: total.Sub(g.total)}
-		if phase == Measure {
-			g.whole.Extremes.add(s, g.total[result.Received] > 0)
-			g.whole.Average.add(s)
-			g.step.Extremes.add(s, g.total[result.Received] > g.before.total[result.Received])
-			g.step.Average.add(s)
+		s := &Snapshot{
+			Phase: phase, From: c.last, To: now, Elapsed: now.Sub(c.start), Delta: total.Sub(g.total),
+			Latencies: g.fresh[Measure],
 		}
-		if phase != Warmup {
-			g.whole.Latencies.Merge(g.fresh[Measure])
-			g.step.Latencies.Merge(g.fresh[Measure])
-		}
-		fresh := g.fresh[Measure]
 		if phase == Warmup {
-			fresh = g.fresh[Warmup]
+			s.Latencies = g.fresh[Warmup]
 		}
+		g.run.add(s, g.total[result.Received])
+		g.step.add(s, g.total[result.Received])
 		list = append(list, GroupInterval{
-			Name: g.Name, Sends: g.whole.Sends, Receives: g.whole.Receives, Total: total, Delta: s.Delta, Latencies: fresh,
+			Name: g.Name, Sends: g.run.Sends, Receives: g.run.Receives, Total: total, Delta: s.Delta, Latencies: s.Latencies,
 		})
 		g.total, g.parts = total, g.now
 		g.now, g.fresh = [parts]Counters{}, [parts]result.Latencies{}
@@ -144,28 +141,16 @@ func (c *Collector) groupIntervals(phase Phase, now time.Time, last bool) (list 
 	return list
 }
 
-// GroupSums returns the figures of each group over the whole run, as of the last Collect. Their latencies are copies.
-func (c *Collector) GroupSums() []StepSummary { return c.groupSums(false) }
-
 // groupSums returns the figures of each group in the run, or in the present step.
 func (c *Collector) groupSums(step bool) (list []StepSummary) {
 	for _, g := range c.groups {
-		sum := g.whole
-		sum.Total, sum.Measured = g.total, g.parts[Measure]
+		of := &g.run
 		if step {
-			sum = g.step
-			sum.Total, sum.Measured = g.total.Sub(g.before.total), g.parts[Measure].Sub(g.before.measured)
+			of = &g.step
 		}
-		sum.Latencies = sum.Latencies.Copy()
-		sum.Minimum, sum.Maximum = sum.Extremes.Both()
-		sum.Stalls = c.stalls.sum(c.stalls.first(step), ofGroupNamed(g.Name))
+		sum := of.upTo(&g.total, &g.parts[Measure])
+		sum.Stalls = c.stallsOf(step, ofGroupNamed(g.Name))
 		list = append(list, sum)
 	}
 	return list
-}
-
-// beginStep begins to sum up the next step.
-func (g *groupMeter) beginStep() {
-	g.before.total, g.before.measured = g.total, g.parts[Measure]
-	g.step = StepSummary{Name: g.Name, Sends: g.whole.Sends, Receives: g.whole.Receives}
 }

@@ -1,64 +1,46 @@
 package stats
 
 import (
-	"math"
 	"runtime"
-	"runtime/metrics"
+	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-const gcPauses = "/sched/pauses/total/gc:seconds" // a histogram, see package runtime/metrics
-
 // healthMeter reads the process's own use of the machine, interval by interval.
 type healthMeter struct {
 	last   time.Time
-	sum    Health                       // of all intervals so far
 	used   func() Health                // processor time since the last call
 	pulse  *Pulse                       // nil without a pulse
 	waited func() (time.Duration, bool) // [processDelay]
 	delay  time.Duration                // as of the last interval
 	owed   time.Duration                // how long sends made late by a pause may take to leave
-	gc     []uint64
-	sample [1]metrics.Sample
-	bounds []float64
+	gc     debug.GCStats
 }
 
 func newHealthMeter(now time.Time) *healthMeter {
 	var cpu machineMeter
 	cpu.lap()
 	m := &healthMeter{last: now, used: cpu.lap, waited: processDelay}
-	m.sample[0].Name = gcPauses
-	m.gc = m.readGC()
+	debug.ReadGCStats(&m.gc)
 	m.delay, _ = m.waited()
 	return m
 }
 
-// readGC returns a copy of the counts of the pause histogram, and remembers its bounds.
-func (m *healthMeter) readGC() []uint64 {
-	metrics.Read(m.sample[:])
-	if m.sample[0].Value.Kind() != metrics.KindFloat64Histogram {
-		return nil
-	}
-	h := m.sample[0].Value.Float64Histogram()
-	m.bounds = h.Buckets
-	return append([]uint64(nil), h.Counts...)
-}
-
-// interval returns the health since the last call, and adds it to the sum.
-func (m *healthMeter) interval(now time.Time, delta *Counters, worked work) Health {
+// interval returns the health since the last call.
+func (m *healthMeter) interval(now time.Time, delta *Counters) Health {
 	var h Health
 	if !m.blind() {
 		h = m.machine()
 	}
 	h.Wall, h.Cores = now.Sub(m.last), runtime.GOMAXPROCS(0)
 	h.LateSends, h.Sent = delta[result.LateSends], delta[result.Sent]
-	h.Workers, h.Saturated = worked.workers, worked.saturated
 	h.ClockForward, h.ClockBackward = m.clockSteps(now)
-	paused, looks := m.pulse.take()
+	paused := m.pulse.take()
 	h.Pauses, h.PauseMax, h.PauseAt = paused.count, paused.longest, paused.at
-	h.WasCrowded = h.Crowded() || looks.crowded > 0
+	h.WasCrowded = h.Crowded()
 	switch {
 	case h.Pauses > 0 || m.owed > 0:
 		h.LatePaused = h.LateSends
@@ -71,7 +53,6 @@ func (m *healthMeter) interval(now time.Time, delta *Counters, worked work) Heal
 	if !h.WasCrowded && h.Pauses == 0 {
 		h.GCPauseOwn = h.GCPauseMax
 	}
-	m.sum.Add(&h)
 	m.last = now
 	return h
 }
@@ -99,18 +80,11 @@ func (m *healthMeter) clockSteps(now time.Time) (forward, backward time.Duration
 
 // collections notes the stops of the world since the last call.
 func (m *healthMeter) collections(h *Health) {
-	gc := m.readGC()
-	for i := range gc {
-		if n := gc[i] - m.gc[i]; n > 0 {
-			h.GCPauses += n
-			upper := m.bounds[i+1]
-			if math.IsInf(upper, 1) {
-				upper = m.bounds[i]
-			}
-			h.GCPauseMax = time.Duration(upper * float64(time.Second))
-		}
+	before := m.gc.NumGC
+	debug.ReadGCStats(&m.gc)
+	if n := min(int(m.gc.NumGC-before), len(m.gc.Pause)); n > 0 {
+		h.GCPauses, h.GCPauseMax = uint64(n), slices.Max(m.gc.Pause[:n])
 	}
-	m.gc = gc
 }
 
 // machineMeter reads the processor time of this process and of the machine.
@@ -144,7 +118,6 @@ func (h *Health) Add(o *Health) {
 	h.LateCrowded += o.LateCrowded
 	h.LatePaused += o.LatePaused
 	h.Sent += o.Sent
-	h.Workers += o.Workers
 	h.Saturated += o.Saturated
 	if o.PauseMax > h.PauseMax {
 		h.PauseMax, h.PauseAt = o.PauseMax, o.PauseAt
@@ -221,12 +194,3 @@ func (h Health) Late(n uint64) bool {
 // LateOwn is the number of sends that left late through the tester's own fault: neither the broker nor max-pending held
 // them up, no pause stopped the tester, and no other program kept the machine's processors busy.
 func (h Health) LateOwn() uint64 { return h.LateSends - h.LateCrowded - h.LatePaused }
-
-// SaturatedShare is the share of their time in which the workers never waited, for the broker or for the next message
-// to be due, from 0 to 1: during that time the tester was the limit.
-func (h Health) SaturatedShare() float64 {
-	if h.Workers == 0 {
-		return 0
-	}
-	return float64(h.Saturated) / float64(h.Workers)
-}

@@ -13,10 +13,12 @@ func TestLateSendsAreJudgedByInterval(t *testing.T) {
 	t.Parallel()
 	clock := &fakeClock{start: time.Now()}
 	m := newHealthMeter(clock.start)
-	m.used = func() Health { return Health{} } // whatever this machine does
+	var machine Health // in the next second
+	m.used = func() Health { return machine }
 	m.pulse = NewPulse(clock)
 	now := clock.start
 	beat := func() { m.pulse.beat.Store(int64(clock.now)) }
+	var sum Health
 	second := func(late uint64, prepare func()) Health {
 		now = now.Add(time.Second)
 		clock.now += time.Second
@@ -24,11 +26,14 @@ func TestLateSendsAreJudgedByInterval(t *testing.T) {
 			prepare = beat
 		}
 		prepare()
-		return m.interval(now, &Counters{result.Sent: 1000, result.LateSends: late}, work{})
+		h := m.interval(now, &Counters{result.Sent: 1000, result.LateSends: late})
+		sum.Add(&h)
+		machine = Health{}
+		return h
 	}
 	crowded := func() {
 		beat()
-		m.pulse.crowd = crowd{looks: 5, crowded: 1}
+		machine = Health{Machine: time.Second, MachineAll: time.Second}
 	}
 	paused := func() {} // without a beat
 
@@ -48,15 +53,15 @@ func TestLateSendsAreJudgedByInterval(t *testing.T) {
 	h = second(2, nil)
 	require.EqualValues(t, 2, h.LateOwn())
 
-	require.EqualValues(t, 323, m.sum.LateSends)
-	require.EqualValues(t, 12, m.sum.LateOwn())
-	require.EqualValues(t, 300, m.sum.LateCrowded)
-	require.EqualValues(t, 11, m.sum.LatePaused)
-	require.EqualValues(t, 5000, m.sum.Sent)
-	require.False(t, m.sum.Late(m.sum.LateOwn()), "12 of 5000")
-	require.True(t, m.sum.Late(m.sum.LateCrowded))
-	require.EqualValues(t, 1, m.sum.Pauses)
-	require.Equal(t, 5*time.Second, m.sum.Wall)
+	require.EqualValues(t, 323, sum.LateSends)
+	require.EqualValues(t, 12, sum.LateOwn())
+	require.EqualValues(t, 300, sum.LateCrowded)
+	require.EqualValues(t, 11, sum.LatePaused)
+	require.EqualValues(t, 5000, sum.Sent)
+	require.False(t, sum.Late(sum.LateOwn()), "12 of 5000")
+	require.True(t, sum.Late(sum.LateCrowded))
+	require.EqualValues(t, 1, sum.Pauses)
+	require.Equal(t, 5*time.Second, sum.Wall)
 }
 
 // The same goes for collections of garbage.

@@ -6,31 +6,11 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// HostCounts are the messages of workers while they were connected to one host of the broker, warm-up included.
-type HostCounts struct {
-	Sent, Completed uint64
-	Unconfirmed     uint64 // sent to it, and not answered
-	Received        uint64
-}
-
-// Add returns the sum.
-func (c HostCounts) Add(o HostCounts) HostCounts {
-	return HostCounts{c.Sent + o.Sent, c.Completed + o.Completed, c.Unconfirmed + o.Unconfirmed, c.Received + o.Received}
-}
-
-// Since returns the counts since before.
-func (c HostCounts) Since(before HostCounts) HostCounts {
-	return HostCounts{
-		c.Sent - before.Sent, c.Completed - before.Completed, c.Unconfirmed - before.Unconfirmed,
-		c.Received - before.Received,
-	}
-}
-
 // HostTotal are the messages of one worker at one host.
 type HostTotal struct {
 	Host       string // host:port
 	Connection string // by which the worker reached it; workers that share a connection have the same
-	HostCounts
+	Counters          // sent, completed, unconfirmed and received while it was connected to it, warm-up included
 }
 
 // HostSummaries sums up the workers at each of the hosts, in the order of hosts, including hosts without workers.
@@ -48,8 +28,9 @@ func HostSummaries(hosts []string, workers []WorkerTotal) []result.BrokerHost {
 				continue
 			}
 			s := &list[n]
-			s.Sent, s.Completed = s.Sent+at.Sent, s.Completed+at.Completed
-			s.Unconfirmed, s.Received = s.Unconfirmed+at.Unconfirmed, s.Received+at.Received
+			s.Sent, s.Completed = s.Sent+at.Counters[result.Sent], s.Completed+at.Counters[result.Completed]
+			s.Unconfirmed += at.Counters[result.Unconfirmed]
+			s.Received += at.Counters[result.Received]
 			connections[n][at.Connection] = true
 			if w.Producing {
 				s.Producers++
@@ -64,18 +45,16 @@ func HostSummaries(hosts []string, workers []WorkerTotal) []result.BrokerHost {
 	return list
 }
 
-// HostCounts returns the messages so far. It leaves out a message that the driver has not taken yet: it may leave by
-// another connection than the present one.
-func (r *ProducerRecorder) HostCounts() HostCounts {
-	n := HostCounts{
-		Completed:   r.Completed(),
-		Unconfirmed: r.count(func(p *ledger) uint64 { return p.n[result.Unconfirmed] }),
-	}
+// HostCounts returns the messages so far, as [HostTotal] has them. It leaves out a message that the driver has not
+// taken yet: it may leave by another connection than the present one.
+func (r *ProducerRecorder) HostCounts() (n Counters) {
+	n[result.Completed] = r.Completed()
+	n[result.Unconfirmed] = r.count(func(p *ledger) uint64 { return p.n[result.Unconfirmed] })
 	for part := range parts {
-		n.Sent += r.handed[part].Load()
+		n[result.Sent] += r.handed[part].Load()
 	}
 	return n
 }
 
 // HostCounts returns the messages so far.
-func (r *ConsumerRecorder) HostCounts() HostCounts { return HostCounts{Received: r.Total()} }
+func (r *ConsumerRecorder) HostCounts() Counters { return Counters{result.Received: r.Total()} }

@@ -138,15 +138,3 @@ func (at *workerMeter) lapsOf(waits *driver.Waits, c *Collector, i int, now time
 	at.so = so
 	return l
 }
-
-// busy tells whether the worker's own goroutine waited for no more than little.
-func (l *laps) busy(producing bool, little time.Duration) bool {
-	waited := l.input
-	if producing {
-		waited = l.credit + l.socket + l.answer
-		for _, d := range l.wait {
-			waited += d
-		}
-	}
-	return l.ownKnown && waited <= little
-}

@@ -3,82 +3,13 @@ package stats
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
-
-// LimitKind is the kind of limit on the rate of a load. Programs compare it; it does not change.
-type LimitKind string
-
-// The kinds of limits.
-const (
-	LimitNone       LimitKind = "none"        // the rate was reached
-	LimitMaxPending LimitKind = "max-pending" // too few messages may be in flight for the time that answers take
-	LimitCredit     LimitKind = "credit"      // the broker gave no credit to send
-	// the more it was sent, the later the broker answered or delivered
-	LimitBroker     LimitKind = "broker"
-	LimitConsumers  LimitKind = "consumers"         // the simulated work of the consumers, or their rate
-	LimitProducers  LimitKind = "producers"         // consumers only: they waited for messages
-	LimitSocket     LimitKind = "socket"            // the network, or its buffers, took no more
-	LimitWorker     LimitKind = "tester-worker"     // one goroutine or connection of the tester
-	LimitProcessors LimitKind = "tester-processors" // the processors that the tester may use
-	LimitMachine    LimitKind = "machine"           // other programs had its processors
-	LimitUnknown    LimitKind = "unknown"           // cannot be determined
-)
-
-// Title returns the kind in words.
-func (k LimitKind) Title() string {
-	switch k {
-	case LimitCredit:
-		return "the broker's credit"
-	case LimitBroker, LimitConsumers, LimitProducers, LimitMachine:
-		return "the " + string(k)
-	case LimitSocket:
-		return "the network buffer"
-	case LimitWorker:
-		return "one worker of the tester"
-	case LimitProcessors:
-		return "the tester's processors"
-	default:
-		return string(k)
-	}
-}
-
-// Limit is the judgement on the bound of a load's rate, from the waits of its workers in its measured part.
-type Limit struct {
-	Kind LimitKind
-	// Share is the share of time, from 0 to 1, in which this was the limit of the producers; of the consumers, if these
-	// are the limit or if there are no producers.
-	Share float64
-	// Text is the evidence, Hint suggests a remedy; Hint may be empty.
-	Text, Hint string
-}
-
-// String returns the limit as one line of text without a label.
-func (l Limit) String() string {
-	switch {
-	case l.Kind == LimitNone:
-		return string(LimitNone) + ": " + l.Text
-	case l.Hint == "":
-		return l.Kind.Title() + " (" + l.Text + ")"
-	default:
-		return l.Kind.Title() + " (" + l.Text + "; " + l.Hint + ")"
-	}
-}
-
-// OfTester tells whether perfmq, or its machine, was the limit: the metrics then say little about the broker, and rates
-// are lower bounds.
-func (k LimitKind) OfTester() bool {
-	return k == LimitWorker || k == LimitProcessors || k == LimitMachine
-}
-
-// OfTester tells that of the kind.
-func (l Limit) OfTester() bool { return l.Kind.OfTester() }
 
 // LoadAsked holds the targets and bounds of a load.
 type LoadAsked struct {
@@ -96,12 +27,8 @@ type ProducerAsked struct {
 	Reached bool // its group has sent the messages that were due
 	// Missed is the time that its rate takes for the messages that were due and not sent.
 	Missed time.Duration
-	// MaxPending is the number of messages that may be in flight, PerSecond its rate; 0 without one. InFlight is the
-	// client's own bound.
-	MaxPending int
-	InFlight   driver.InFlight
-	PerSecond  float64
-	Reconnects bool // it reopens a lost connection, and waits for it
+	// InFlight is the client's own bound on the messages in flight.
+	InFlight driver.InFlight
 }
 
 const (
@@ -115,62 +42,33 @@ const (
 )
 
 // Judge returns the limit that bounded the rate of the load.
-func (t *LoadTally) Judge(asked LoadAsked) Limit {
+func (t *LoadTally) Judge(asked LoadAsked) result.Limit {
 	sending, receiving := t.sums(asked.Producers)
 	if t.span < enoughLoad || sending.total+receiving.total == 0 {
-		return Limit{Kind: LimitUnknown, Text: "the measured part of the load was too short, or its workers cannot tell " +
-			"what they wait for"}
+		return words.NewLimit("unknown", 0)
 	}
 	if sending.total == 0 {
-		return t.judgeConsumers(&receiving, asked.Stored)
+		switch top := receiving.top(); {
+		case top == boundInput && asked.Stored: // no producer sends meanwhile
+			return words.NewLimit("stored", 0, percent(ratio(t.input, t.consuming)))
+		case top == boundPace:
+			return words.NewLimit("reached", receiving.share(top))
+		default:
+			return t.limit(&receiving, top, nil)
+		}
 	}
 	top, consumers := sending.top(), receiving.top()
 	jobs := receiving.share(boundWork) + receiving.share(boundPace)
 	switch grows := asked.Delivered && !t.delayed && receiving.total > 0 && t.grows(); {
 	case jobs > mostly && (grows || top == boundCredit || top == boundSocket || top == boundBroker):
-		return t.consumersLimit(&receiving)
+		return t.limit(&receiving, boundWork, nil)
 	case grows && consumers.ofTester() && receiving.share(consumers) > mostly:
 		return t.limit(&receiving, consumers, nil)
 	case grows && (!top.ofTester() || t.onlyLate(top)):
-		return Limit{
-			Kind: LimitBroker, Share: ratio(t.behind, t.span),
-			Text: fmt.Sprintf("messages queue in it: its backlog grew by %.0f msg/s while consumers waited for them",
-				t.growth()),
-		}
+		return words.NewLimit("backlog", ratio(t.behind, t.span), t.growth())
 	default:
 		return t.limit(&sending, top, asked.Producers)
 	}
-}
-
-// judgeConsumers judges a load of consumers only. Stored is as in [LoadAsked].
-func (t *LoadTally) judgeConsumers(sum *boundSums, stored bool) Limit {
-	switch top := sum.top(); top {
-	case boundInput:
-		if stored { // no producer sends meanwhile
-			return Limit{Kind: LimitUnknown, Text: fmt.Sprintf("consumers had received what was there, and waited %s of the "+
-				"time", percent(ratio(t.input, t.consuming)))}
-		}
-		return t.limit(sum, top, nil)
-	case boundWork:
-		return t.consumersLimit(sum)
-	case boundPace:
-		return Limit{Kind: LimitNone, Share: sum.share(top), Text: "the rate was reached"}
-	default:
-		return t.limit(sum, top, nil)
-	}
-}
-
-func (t *LoadTally) consumersLimit(sum *boundSums) Limit {
-	l := Limit{Kind: LimitConsumers, Share: sum.share(boundWork) + sum.share(boundPace), Hint: "try more --consumers"}
-	if sum.share(boundPace) > sum.share(boundWork) {
-		l.Text, l.Hint = "they receive no more than their rate", "raise --consumer-rate"
-	} else {
-		l.Text = fmt.Sprintf("their work took %s of their time", percent(ratio(t.worked, t.consuming)))
-	}
-	if t.completed > 0 && !t.delayed && t.grows() {
-		l.Text += fmt.Sprintf("; the backlog grew by %.0f msg/s", t.growth())
-	}
-	return l
 }
 
 // grows tells whether the backlog grew: in most of the time, and in all of it together. Loads shorter than a second end
@@ -197,73 +95,86 @@ func (t *LoadTally) growth() float64 {
 }
 
 // limit describes the bound of workers.
-func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) Limit {
-	l := Limit{Share: sum.share(top)}
+func (t *LoadTally) limit(sum *boundSums, top bound, producers []ProducerAsked) result.Limit {
+	share := sum.share(top)
+	sending, receiving := percent(ratio(t.waited[top], t.producing)), percent(ratio(t.input, t.consuming))
 	switch top {
-	case boundNone:
-		l.Kind, l.Text = LimitNone, "the rate was reached"
-	case boundSlot:
-		l.Kind, l.Text = LimitMaxPending, t.forAnswers()
-		pending := t.morePending(producers)
-		l.Hint = fmt.Sprintf("try --max-pending %d", pending)
-		if own := ownBound(producers); own.Messages > 0 && own.Messages < pending { // more would not be in flight
-			l.Hint = own.Hint
-		}
-	case boundAnswer:
-		l.Kind = LimitMaxPending
-		l.Text, l.Hint = t.synchronous(ownBound(producers))
+	case boundSlot, boundAnswer:
+		return t.answers(top, share, ownBound(producers))
 	case boundCredit:
-		l.Kind, l.Text = LimitCredit, fmt.Sprintf("producers waited for it %s of the time",
-			percent(ratio(t.waited[boundCredit], t.producing)))
-		l.Hint = "look for a full queue, address or disk, or let the broker give producers more credit"
+		return words.NewLimit("credit", share, sending)
 	case boundSocket:
-		l.Kind, l.Text = LimitSocket, fmt.Sprintf("producers waited %s of the time to write",
-			percent(ratio(t.waited[boundSocket], t.producing)))+t.busyMachine()
-		l.Hint = "look at the network, and whether the broker reads slowly"
-	case boundBroker:
-		reconnects := slices.ContainsFunc(producers, func(p ProducerAsked) bool { return p.Reconnects })
-		l.Kind, l.Text = LimitBroker, t.late(reconnects)+t.busyMachine()
+		return words.NewLimit("socket", share, sending)
 	case boundSend:
-		l.Kind, l.Text = LimitBroker, fmt.Sprintf("producers waited in Send %s of the time",
-			percent(ratio(t.waited[boundSend], t.producing)))
+		return words.NewLimit("send", share, sending)
+	case boundBroker:
+		return t.late(share)
 	case boundInput:
-		l.Kind, l.Text = LimitProducers, fmt.Sprintf("consumers waited for messages %s of the time",
-			percent(ratio(t.input, t.consuming)))
+		return words.NewLimit("input", share, receiving)
 	case boundDelivery:
-		l.Kind, l.Hint = LimitBroker, "try more --credit or --consumers"
-		l.Text = fmt.Sprintf("old messages waited in it while consumers waited for messages %s of the time",
-			percent(ratio(t.input, t.consuming)))
+		return words.NewLimit("delivery", share, receiving)
 	case boundWork, boundPace:
-		return t.consumersLimit(sum)
+		return t.jobs(sum)
 	case boundWorker, boundConnection:
-		if pause := t.paused(producers); t.onlyLate(top) && pause != "" {
-			l.Kind, l.Text = LimitMachine, pause
-			l.Hint = "let the tester have a machine of its own"
-			return l
-		}
-		if t.onlyLate(top) && t.all.Crowded() {
-			l.Kind, l.Text = LimitMachine, "others took "+percent(t.all.OthersShare())+" of its processors"
-			l.Hint = "let the tester have a machine of its own"
-			return l
-		}
-		l.Kind, l.Hint = LimitWorker, "more producers, consumers or connections may bring more"
-		l.Text = cmp.Or(t.saturated(), "it sent late, though it waited for nothing but the due times of its messages")
+		return t.worker(top, share, producers)
 	case boundProcessors:
-		l.Kind, l.Text = LimitProcessors, fmt.Sprintf("it used %.2f of the %d cores that it may use",
-			t.full.CPUShare()*float64(t.full.Cores), t.full.Cores)+t.while()
-		l.Hint = "use more hosts, or larger messages"
+		return words.NewLimit("processors", share, t.all.CPUShare()*float64(t.all.Cores), t.all.Cores)
 	case boundMachine:
-		l.Kind, l.Text = LimitMachine, fmt.Sprintf("others took %s of its processors", percent(t.crowded.OthersShare()))+
-			t.while()
-		l.Hint = "let the tester have a machine of its own"
-	case numBounds:
+		return words.NewLimit("machine", share, percent(t.all.OthersShare()))
+	default:
+		return words.NewLimit("reached", share)
 	}
-	return l
+}
+
+// jobs describes consumers that work on messages, or have a rate.
+func (t *LoadTally) jobs(sum *boundSums) result.Limit {
+	work, pace := sum.share(boundWork), sum.share(boundPace)
+	backlog := ""
+	if t.completed > 0 && !t.delayed && t.grows() {
+		backlog = fmt.Sprintf("; the backlog grew by %.0f msg/s", t.growth())
+	}
+	if pace > work {
+		return words.NewLimit("pace", work+pace, backlog)
+	}
+	return words.NewLimit("work", work+pace, percent(ratio(t.worked, t.consuming)), backlog)
+}
+
+// worker describes a worker that never waited, or producers that were late without one.
+func (t *LoadTally) worker(top bound, share float64, producers []ProducerAsked) result.Limit {
+	switch late := t.onlyLate(top); {
+	case late && slices.ContainsFunc(producers, func(p ProducerAsked) bool {
+		return p.Missed > 0 && float64(t.all.PauseMax) >= explains*float64(p.Missed)
+	}):
+		return words.NewLimit("pause", share, rounded(t.all.PauseMax))
+	case late && t.all.Crowded():
+		return words.NewLimit("machine", share, percent(t.all.OthersShare()))
+	case late:
+		return words.NewLimit("lateness", share)
+	}
+	w := slices.MaxFunc(t.workers, func(a, b workerTally) int { return cmp.Compare(a.busy, b.busy) })
+	name, more := w.name, ""
+	if 2*w.connection > w.busy {
+		name = "the connection of " + name
+	}
+	if n := t.saturated() - 1; n > 0 {
+		more = fmt.Sprintf(", nor did %d more workers", n)
+	}
+	return words.NewLimit("worker", share, name, seconds(w.busy), seconds(w.total()), more)
+}
+
+// saturated returns how many workers never waited in an interval.
+func (t *LoadTally) saturated() (n int) {
+	for i := range t.workers {
+		if t.workers[i].busy > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // onlyLate tells whether the producers missed their rate although they waited for due times all the time: they, or the
 // whole tester, stood still for a moment. No worker was busy then.
-func (t *LoadTally) onlyLate(top bound) bool { return top == boundWorker && t.saturated() == "" }
+func (t *LoadTally) onlyLate(top bound) bool { return top == boundWorker && t.saturated() == 0 }
 
 // ownBound returns the client's own bound on the messages in flight of the first producer that has one.
 func ownBound(producers []ProducerAsked) (own driver.InFlight) {
@@ -275,142 +186,38 @@ func ownBound(producers []ProducerAsked) (own driver.InFlight) {
 	return own
 }
 
-// synchronous describes producers whose Send waits for answers, and suggests a remedy.
-func (t *LoadTally) synchronous(own driver.InFlight) (text, hint string) {
-	share := percent(ratio(t.waited[boundAnswer], t.producing))
-	each := "producer"
-	if own.PerConnection {
-		each = "connection"
-	}
-	switch own.Messages {
-	case 0:
-		return fmt.Sprintf("each send waited for its answer, %s of the time", share),
-			"try to send asynchronously, or more --producers"
-	case 1:
-		return fmt.Sprintf("each send waited for its answer, %s of the time: the client has one message of a %s in flight",
-			share, each), own.Hint
-	default:
-		return fmt.Sprintf("producers waited for answers %s of the time: the client has at most %d messages of a %s "+
-			"in flight", share, own.Messages, each), own.Hint
-	}
-}
-
-// paused describes the pauses of perfmq if they explain what its producers missed.
-func (t *LoadTally) paused(producers []ProducerAsked) string {
-	for _, p := range producers {
-		if p.Missed > 0 && float64(t.all.PauseMax) >= explains*float64(p.Missed) {
-			return fmt.Sprintf("perfmq was paused for up to %s", rounded(t.all.PauseMax))
+// answers describes producers that waited for the answers to their messages in flight: for a slot, or in Send.
+func (t *LoadTally) answers(top bound, share float64, own driver.InFlight) result.Limit {
+	waited := percent(ratio(t.waited[top], t.producing))
+	if own.Messages > 0 {
+		each := "producer"
+		if own.PerConnection {
+			each = "connection"
 		}
+		l := words.NewLimit("client", share, waited, words.Plural(own.Messages, "message"), each)
+		l.Hint = own.Hint
+		return l
 	}
-	return ""
+	if top == boundAnswer {
+		return words.NewLimit("answer", share, waited)
+	}
+	return words.NewLimit("slot", share, waited)
 }
 
-// forAnswers returns the share of sends that waited for an answer, or of the time if that is more telling: in bursts,
-// few sends wait.
-func (t *LoadTally) forAnswers() string {
-	sends, span := 0.0, ratio(t.waited[boundSlot], t.producing)
-	if t.sent > 0 {
-		sends = min(1, float64(t.slots)/float64(t.sent))
-	}
-	if sends >= min(span, mostly) {
-		return percent(sends) + " of sends waited for an answer"
-	}
-	return fmt.Sprintf("producers waited for answers %s of the time", percent(span))
-}
-
-// late returns for how much of the time no answer came, if producers waited mostly for that, or how much later answers
-// came than the first ones. A producer that reconnects also waits for its connection: nothing is in flight then.
-func (t *LoadTally) late(reconnects bool) string {
+// late describes a broker of which producers waited for answers: for how much of the time none came, if they waited
+// mostly for that, or how much later answers came than the first ones.
+func (t *LoadTally) late(share float64) result.Limit {
 	if t.acks == 0 {
-		return "it answered nothing"
+		return words.NewLimit("silent", share)
 	}
 	mean := time.Duration(float64(t.ackSum) / float64(t.acks) * float64(time.Microsecond))
 	least := time.Duration(t.least) * time.Microsecond
 	waited := t.waited[boundSlot] + t.waited[boundAnswer]
 	if float64(t.silence) > mostly*float64(waited) || t.silence > 0 && mean < stretched*least {
-		text := fmt.Sprintf("it answered nothing for %s of the time, while producers waited for its answers",
-			percent(ratio(t.silence, t.producing)))
-		if reconnects {
-			text += " or for a connection"
-		}
-		return text
+		return words.NewLimit("silence", share, percent(ratio(t.silence, t.producing)))
 	}
-	return fmt.Sprintf("with as many messages in flight as allowed, its answers took %s on average, %.0f times the "+
-		"shortest (%s)",
-		rounded(mean), float64(mean)/float64(max(least, time.Microsecond)), rounded(least))
-}
-
-// morePending suggests a number of messages in flight: by Little's law, with a reserve, the number that the rate needs
-// at the mean latency of answers; ten times the present one without a rate. It is at least 100.
-func (t *LoadTally) morePending(producers []ProducerAsked) int {
-	var present int
-	var want float64
-	for _, p := range producers {
-		if p.MaxPending == 0 || p.Rated && p.Reached {
-			continue
-		}
-		present = max(present, p.MaxPending)
-		if p.PerSecond > 0 && t.acks > 0 {
-			want = max(want, 2*p.PerSecond*float64(t.ackSum)/float64(t.acks)/1e6)
-		} else {
-			want = max(want, 10*float64(p.MaxPending))
-		}
-	}
-	return round125(max(100, want, 2*float64(present)))
-}
-
-// round125 rounds up to 1, 2 or 5 times a power of ten, up to a million.
-func round125(v float64) int {
-	power := math.Pow(10, math.Floor(math.Log10(v)))
-	for _, n := range []float64{1, 2, 5, 10} {
-		if n*power >= v {
-			return int(min(n*power, 1e6))
-		}
-	}
-	return int(v)
-}
-
-// namedWorkers is the number of saturated workers that a limit names.
-const namedWorkers = 3
-
-// saturated names the workers that never waited.
-func (t *LoadTally) saturated() string {
-	var list []*workerTally
-	for i := range t.workers {
-		if w := &t.workers[i]; w.busy > 0 {
-			list = append(list, w)
-		}
-	}
-	slices.SortStableFunc(list, func(a, b *workerTally) int { return cmp.Compare(b.busy, a.busy) })
-	var parts []string
-	for _, w := range list[:min(len(list), namedWorkers)] {
-		name := w.name
-		if 2*w.connection > w.busy {
-			name = "the connection of " + name
-		}
-		parts = append(parts, fmt.Sprintf("%s never waited in %s of %s seconds", name, seconds(w.busy), seconds(w.total())))
-	}
-	text := strings.Join(parts, ", ")
-	if more := len(list) - len(parts); more > 0 {
-		text += fmt.Sprintf(", nor did %d more workers", more)
-	}
-	return text
-}
-
-// busyMachine mentions other programs that kept the machine busy, if any: a broker on it may have had no processor.
-func (t *LoadTally) busyMachine() string {
-	if !t.all.Crowded() {
-		return ""
-	}
-	return ", and others had " + percent(t.all.OthersShare()) + " of the machine's processors"
-}
-
-// while mentions the workers that never waited, if any.
-func (t *LoadTally) while() string {
-	if text := t.saturated(); text != "" {
-		return ", while " + text
-	}
-	return ""
+	return words.NewLimit("late", share, rounded(mean), float64(mean)/float64(max(least, time.Microsecond)),
+		rounded(least))
 }
 
 // seconds returns a time in seconds, whole ones unless there are few.

@@ -8,7 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // told is a load of one producer and one consumer whose waits are set second by second.
@@ -93,7 +95,7 @@ func paused(length time.Duration) Health {
 // TestShortLoadHasNoBacklog: messages that are still on their way when a short load ends do not queue in the broker.
 func TestShortLoadHasNoBacklog(t *testing.T) {
 	t.Parallel()
-	for length, want := range map[time.Duration]LimitKind{50 * time.Millisecond: LimitMaxPending, time.Second: LimitBroker} {
+	for length, want := range map[time.Duration]string{50 * time.Millisecond: result.LimitMaxPending, time.Second: result.LimitBroker} {
 		l := newTold(t, 1)
 		l.health = Health{CPU: length / 10, Machine: length, MachineAll: 2 * length}
 		l.sent(100, 50, time.Millisecond)
@@ -101,7 +103,7 @@ func TestShortLoadHasNoBacklog(t *testing.T) {
 		l.receive.Input.Time += length * 9 / 10
 		l.now += length
 		l.Collect(Measure, l.start.Add(l.now), false)
-		asked := LoadAsked{Producers: []ProducerAsked{{MaxPending: 1}}, Delivered: true}
+		asked := LoadAsked{Producers: []ProducerAsked{{}}, Delivered: true}
 		require.Equal(t, want, l.Tally().Judge(asked).Kind, length)
 	}
 }
@@ -111,9 +113,9 @@ func TestLimit(t *testing.T) {
 	const ms = time.Millisecond
 	cores := time.Duration(runtime.GOMAXPROCS(0))
 	idle := func(l *told) { l.receive.Input.Time += 900 * ms }
-	closed := ProducerAsked{MaxPending: 1}
+	closed := ProducerAsked{}
 	rated := func(reached bool) ProducerAsked {
-		return ProducerAsked{Rated: true, Reached: reached, MaxPending: 1, PerSecond: 50_000}
+		return ProducerAsked{Rated: true, Reached: reached}
 	}
 	bounded := func(n int, perConnection bool) ProducerAsked {
 		return ProducerAsked{InFlight: driver.InFlight{Messages: n, PerConnection: perConnection, Hint: "try another client"}}
@@ -129,125 +131,122 @@ func TestLimit(t *testing.T) {
 		asked   ProducerAsked
 		health  Health
 		second  func(l *told)
-		kind    LimitKind
+		kind    string
 		text    string // of the line
 	}{
 		{"rate reached", 100, rated(true), Health{}, func(l *told) {
 			idle(l)
 			l.sent(100, 100, ms)
 			l.wait(WaitDue, 900*ms)
-		}, LimitNone, "none: the rate was reached"},
+		}, result.LimitNone, "none: the rate was reached"},
 		{"rate reached in spite of stalls", 100, rated(true), crowded(2 * time.Second), func(l *told) {
 			idle(l)
 			l.sent(100, 100, ms)
 			l.wait(WaitSlot, 999*ms)
-		}, LimitNone, "none: the rate was reached"},
+		}, result.LimitNone, "none: the rate was reached"},
 		{"rate missed by a stall in the last second", 100, rated(false), Health{}, func(l *told) {
 			idle(l)
 			l.sent(100, 100, ms)
 			l.wait(WaitDue, 500*ms)
 			l.send.Credit.Time += 400 * ms
-		}, LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or let the broker give producers more credit)"},
+		}, result.LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or let the broker give producers more credit)"},
 		{"rate missed by a pause at the end, with a short wait before", 100, missed(150 * ms), paused(500 * ms), func(l *told) {
 			idle(l)
 			l.sent(100, 100, ms)
 			l.wait(WaitSlot, 2*ms)
 			l.wait(WaitDue, 900*ms)
-		}, LimitMachine, "the machine (perfmq was paused for up to 500ms; let the tester have a machine of its own)"},
+		}, result.LimitMachine, "the machine (perfmq was paused for up to 500ms; let the tester have a machine of its own)"},
 		{"rate missed by a pause within a wait", 100, missed(150 * ms), paused(500 * ms), func(l *told) {
 			idle(l)
 			l.sent(100, 100, ms)
 			l.send.Credit.Time += 505 * ms
 			l.wait(WaitDue, 400*ms)
-		}, LimitMachine, "the machine (perfmq was paused for up to 500ms; let the tester have a machine of its own)"},
+		}, result.LimitMachine, "the machine (perfmq was paused for up to 500ms; let the tester have a machine of its own)"},
 		{"rate missed by waits beside a pause", 100, missed(600 * ms), paused(250 * ms), func(l *told) {
 			idle(l)
 			l.sent(100, 100, ms)
 			l.send.Credit.Time += 400 * ms
 			l.wait(WaitDue, 500*ms)
-		}, LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or let the broker give producers more credit)"},
+		}, result.LimitCredit, "the broker's credit (producers waited for it 40% of the time; look for a full queue, address or disk, or let the broker give producers more credit)"},
 		{"waits and pauses too short for what was missed", 100, missed(time.Second), paused(250 * ms), func(l *told) {
 			idle(l)
 			l.sent(100, 100, ms)
 			l.wait(WaitSlot, 5*ms)
 			l.wait(WaitDue, 500*ms)
-		}, LimitWorker, "one worker of the tester (it sent late, though it waited for nothing but the due times of its messages; " +
+		}, result.LimitWorker, "one worker of the tester (it sent late, though it waited for nothing but the due times of its messages; " +
 			"more producers, consumers or connections may bring more)"},
 		{"rate missed, though producers waited for due times, while others have the processors", 100, rated(false), crowded(0), func(l *told) {
 			idle(l)
 			l.sent(90, 90, ms)
 			l.wait(WaitDue, 900*ms)
-		}, LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)"},
+		}, result.LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)"},
 		{"the same, and a backlog that grows", 100, rated(false), crowded(0), func(l *told) {
 			idle(l)
 			l.sent(90, 40, ms)
 			l.wait(WaitDue, 900*ms)
-		}, LimitBroker, "the broker (messages queue in it: its backlog grew by 50 msg/s while consumers waited for them)"},
+		}, result.LimitBroker, "the broker (messages queue in it: its backlog grew by 50 msg/s while consumers waited for them)"},
 		{"max-pending", 1, rated(false), Health{}, func(l *told) {
 			idle(l)
 			l.sent(100, 100, ms)
-			for range 97 {
-				l.producers[0].Blocked()
-			}
 			l.wait(WaitSlot, 800*ms)
-		}, LimitMaxPending, "max-pending (97% of sends waited for an answer; try --max-pending 100)"},
-		{"max-pending, in bursts", 1000, ProducerAsked{MaxPending: 1000}, Health{}, func(l *told) {
+		}, result.LimitMaxPending, "max-pending (producers waited for answers 80% of the time; try a larger --max-pending)"},
+		{"max-pending, in bursts", 1000, ProducerAsked{}, Health{}, func(l *told) {
 			idle(l)
 			l.sent(1000, 1000, 20*ms)
 			l.producers[0].Blocked()
 			l.wait(WaitSlot, 800*ms)
-		}, LimitMaxPending, "max-pending (producers waited for answers 80% of the time; try --max-pending 10000)"},
+		}, result.LimitMaxPending, "max-pending (producers waited for answers 80% of the time; try a larger --max-pending)"},
 		{"max-pending on a busy machine", 1, closed, crowded(2 * time.Second), func(l *told) {
 			idle(l)
 			l.sent(1, 1, ms)
 			l.sent(99, 99, 10*ms)
 			l.wait(WaitSlot, 800*ms)
-		}, LimitMaxPending, "max-pending (producers waited for answers 80% of the time; try --max-pending 100)"},
+		}, result.LimitMaxPending, "max-pending (producers waited for answers 80% of the time; try a larger --max-pending)"},
 		{"synchronous sends", 1, closed, Health{}, func(l *told) {
 			idle(l)
 			l.sent(100, 100, ms)
 			l.send.Answer.Time += 900 * ms
-		}, LimitMaxPending, "max-pending (each send waited for its answer, 90% of the time; try to send asynchronously, or more --producers)"},
+		}, result.LimitMaxPending, "max-pending (each send waited for its answer, 90% of the time; try to send asynchronously, or more --producers)"},
 		{"a library that has one message of a connection in flight", 1, bounded(1, true), Health{}, func(l *told) {
 			idle(l)
 			l.sent(100, 100, ms)
 			l.send.Answer.Time += 900 * ms
-		}, LimitMaxPending, "max-pending (each send waited for its answer, 90% of the time: the client has one message of a connection in flight; try another client)"},
+		}, result.LimitMaxPending, "max-pending (producers waited for answers 90% of the time: the client has at most 1 message of a connection in flight; try another client)"},
 		{"transactions of which two are open", 20, bounded(20, false), Health{}, func(l *told) {
 			idle(l)
 			l.sent(100, 100, ms)
 			l.send.Answer.Time += 900 * ms
-		}, LimitMaxPending, "max-pending (producers waited for answers 90% of the time: the client has at most 20 messages of a producer in flight; try another client)"},
+		}, result.LimitMaxPending, "max-pending (producers waited for answers 90% of the time: the client has at most 20 messages of a producer in flight; try another client)"},
 		{"max-pending that a client could not use", 20, bounded(20, false), Health{}, func(l *told) {
 			idle(l)
 			l.sent(100, 100, ms)
 			l.wait(WaitSlot, 900*ms)
-		}, LimitMaxPending, "max-pending (producers waited for answers 90% of the time; try another client)"},
+		}, result.LimitMaxPending, "max-pending (producers waited for answers 90% of the time: the client has at most 20 messages of a producer in flight; try another client)"},
 		{"messages without an answer", 100, ProducerAsked{InFlight: driver.InFlight{Unanswered: true}}, Health{}, func(l *told) {
 			idle(l)
 			l.sent(100, 100, ms)
 			l.wait(WaitSlot, 930*ms)
-		}, LimitSocket, "the network buffer (producers waited 93% of the time to write; look at the network, and whether the broker reads slowly)"},
+		}, result.LimitSocket, "the network buffer (producers waited 93% of the time to write; look at the network, and whether the broker reads slowly)"},
 		{"credit", 100, closed, Health{}, func(l *told) {
 			idle(l)
 			l.sent(10, 10, ms)
 			l.send.Credit.Time += 930 * ms
-		}, LimitCredit, "the broker's credit (producers waited for it 93% of the time; look for a full queue, address or disk, or let the broker give producers more credit)"},
+		}, result.LimitCredit, "the broker's credit (producers waited for it 93% of the time; look for a full queue, address or disk, or let the broker give producers more credit)"},
 		{"no credit at all", 100, closed, Health{}, func(l *told) {
 			idle(l)
 			l.send.Credit.Time += 1000 * ms
-		}, LimitCredit, "the broker's credit (producers waited for it 100% of the time; look for a full queue, address or disk, or let the broker give producers more credit)"},
+		}, result.LimitCredit, "the broker's credit (producers waited for it 100% of the time; look for a full queue, address or disk, or let the broker give producers more credit)"},
 		{"no answer at all", 100, closed, Health{}, func(l *told) {
 			idle(l)
 			l.wait(WaitSlot, 1000*ms)
-		}, LimitBroker, "the broker (it answered nothing)"},
+		}, result.LimitBroker, "the broker (it answered nothing)"},
 		{"all are refused", 100, closed, Health{}, func(l *told) {
 			idle(l)
 			l.producers[0].Sent(Measure)
 			l.producers[0].Handed(Measure, 0)
 			l.producers[0].Done(End{Due: Measure, Intended: l.now, Actual: l.now}, driver.Outcome{State: driver.Rejected}, l.now+ms)
 			l.wait(WaitSlot, 1000*ms)
-		}, LimitMaxPending, "max-pending (producers waited for answers 100% of the time; try --max-pending 1000)"},
+		}, result.LimitMaxPending, "max-pending (producers waited for answers 100% of the time; try a larger --max-pending)"},
 		{"the broker stands still in the end of the last second", 20, rated(false), Health{}, func(l *told) {
 			idle(l)
 			l.sent(200, 200, ms)
@@ -255,7 +254,7 @@ func TestLimit(t *testing.T) {
 			if l.now == 4*time.Second {
 				l.stand(310 * ms)
 			}
-		}, LimitBroker, "the broker (it answered nothing for 17% of the time, while producers waited for its answers)"},
+		}, result.LimitBroker, "the broker (it answered nothing for 17% of the time, while producers waited for its answers)"},
 		{"the broker stands still from the first second on", 20, rated(false), Health{}, func(l *told) {
 			idle(l)
 			if l.now == time.Second {
@@ -263,7 +262,7 @@ func TestLimit(t *testing.T) {
 				l.wait(WaitDue, 300*ms)
 				l.stand(310 * ms)
 			}
-		}, LimitBroker, "the broker (it answered nothing for 92% of the time, while producers waited for its answers)"},
+		}, result.LimitBroker, "the broker (it answered nothing for 92% of the time, while producers waited for its answers)"},
 		{"the broker stands still again and again, with one message in flight", 1, closed, Health{}, func(l *told) {
 			idle(l)
 			if l.now == time.Second {
@@ -271,8 +270,8 @@ func TestLimit(t *testing.T) {
 			}
 			l.sent(1, 1, 700*ms)
 			l.send.Answer.Time += 750 * ms
-		}, LimitBroker, "the broker (it answered nothing for 52% of the time, while producers waited for its answers)"},
-		{"the only message waits for a connection", 1, ProducerAsked{MaxPending: 1, Reconnects: true}, Health{}, func(l *told) {
+		}, result.LimitBroker, "the broker (it answered nothing for 52% of the time, while producers waited for its answers)"},
+		{"the only message waits for a connection", 1, ProducerAsked{}, Health{}, func(l *told) {
 			idle(l)
 			if l.now == time.Second {
 				l.sent(100, 100, ms)
@@ -280,115 +279,114 @@ func TestLimit(t *testing.T) {
 			}
 			l.producers[0].Sent(Measure) // Send has it, and has not handed it over
 			l.send.Answer.Time += time.Second
-		}, LimitBroker, "the broker (it answered nothing for 75% of the time, while producers waited for its answers or for a connection)"},
+		}, result.LimitBroker, "the broker (it answered nothing for 75% of the time, while producers waited for its answers)"},
 		{"answers that always take long", 1, closed, Health{}, func(l *told) {
 			idle(l)
 			l.sent(1, 1, 700*ms)
 			l.send.Answer.Time += 750 * ms
-		}, LimitMaxPending, "max-pending (each send waited for its answer, 75% of the time; try to send asynchronously, or more --producers)"},
+		}, result.LimitMaxPending, "max-pending (each send waited for its answer, 75% of the time; try to send asynchronously, or more --producers)"},
 		{"answers get late", 100, closed, Health{}, func(l *told) {
 			idle(l)
 			l.sent(1, 1, ms)
 			l.sent(100, 100, 25*ms)
 			l.wait(WaitSlot, 900*ms)
-		}, LimitBroker, "the broker (with as many messages in flight as allowed, its answers took 24.8ms on average, 25 times the shortest (1ms))"},
+		}, result.LimitBroker, "the broker (with as many messages in flight as allowed, its answers took 24.8ms on average, 25 times the shortest (1ms))"},
 		{"answers get late on a busy machine, in which the tester has its processor", 100, closed, crowded(300 * ms), func(l *told) {
 			idle(l)
 			l.sent(1, 1, ms)
 			l.sent(100, 100, 25*ms)
 			l.wait(WaitSlot, 900*ms)
-		}, LimitBroker, "the broker (with as many messages in flight as allowed, its answers took 24.8ms on average, 25 times the shortest (1ms), " +
-			"and others had 90% of the machine's processors)"},
+		}, result.LimitBroker, "the broker (with as many messages in flight as allowed, its answers took 24.8ms on average, 25 times the shortest (1ms))"},
 		{"answers get late with few in flight", 10, closed, Health{}, func(l *told) {
 			idle(l)
 			l.sent(1, 1, ms)
 			l.sent(100, 100, 25*ms)
 			l.wait(WaitSlot, 900*ms)
-		}, LimitMaxPending, "max-pending (producers waited for answers 90% of the time; try --max-pending 100)"},
+		}, result.LimitMaxPending, "max-pending (producers waited for answers 90% of the time; try a larger --max-pending)"},
 		{"answers get late as others have the processors", 100, closed, crowded(time.Second), func(l *told) {
 			idle(l)
 			l.sent(1, 1, ms)
 			l.sent(100, 100, 25*ms)
 			l.wait(WaitSlot, 900*ms)
-		}, LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)"},
+		}, result.LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)"},
 		{"a backlog that grows", 100, rated(true), Health{}, func(l *told) {
 			idle(l)
 			l.sent(1000, 188, ms)
 			l.wait(WaitDue, 900*ms)
-		}, LimitBroker, "the broker (messages queue in it: its backlog grew by 812 msg/s while consumers waited for them)"},
+		}, result.LimitBroker, "the broker (messages queue in it: its backlog grew by 812 msg/s while consumers waited for them)"},
 		{"another program receives a part", 100, rated(true), Health{}, func(l *told) {
 			idle(l)
 			l.sent(1000, 0, ms)
 			l.receiveOld(844, ms)
 			l.wait(WaitDue, 900*ms)
-		}, LimitNone, "none: the rate was reached"},
+		}, result.LimitNone, "none: the rate was reached"},
 		{"working consumers, and another program receives a part", 100, rated(true), Health{}, func(l *told) {
 			l.work(980*ms, 0)
 			l.sent(1000, 0, ms)
 			l.receiveOld(844, ms)
 			l.wait(WaitDue, 900*ms)
-		}, LimitNone, "none: the rate was reached"},
+		}, result.LimitNone, "none: the rate was reached"},
 		{"delayed messages, most of which have not come yet", 100, rated(true), Health{}, func(l *told) {
 			idle(l)
 			l.sent(1000, 0, ms)
 			l.receiveDelayed(188, 5*time.Second, 5*time.Second)
 			l.wait(WaitDue, 900*ms)
-		}, LimitNone, "none: the rate was reached"},
+		}, result.LimitNone, "none: the rate was reached"},
 		{"consumers that work, and a backlog that grows", 100, rated(true), Health{}, func(l *told) {
 			l.work(980*ms, 0)
 			l.sent(1000, 188, ms)
 			l.wait(WaitDue, 900*ms)
-		}, LimitConsumers, "the consumers (their work took 98% of their time; the backlog grew by 812 msg/s; try more --consumers)"},
+		}, result.LimitConsumers, "the consumers (their work took 98% of their time; the backlog grew by 812 msg/s; try more --consumers)"},
 		{"consumers that work, and keep up", 100, rated(true), Health{}, func(l *told) {
 			l.work(980*ms, 0)
 			l.sent(1000, 1000, ms)
 			l.wait(WaitDue, 900*ms)
-		}, LimitNone, "none: the rate was reached"},
+		}, result.LimitNone, "none: the rate was reached"},
 		{"consumers that work, and a queue that is full", 100, closed, Health{}, func(l *told) {
 			l.work(980*ms, 0)
 			l.sent(1000, 1000, ms)
 			l.send.Credit.Time += 900 * ms
-		}, LimitConsumers, "the consumers (their work took 98% of their time; try more --consumers)"},
+		}, result.LimitConsumers, "the consumers (their work took 98% of their time; try more --consumers)"},
 		{"consumers with a rate", 100, rated(true), Health{}, func(l *told) {
 			l.work(980*ms, 900*ms)
 			l.sent(1000, 500, ms)
 			l.wait(WaitDue, 900*ms)
-		}, LimitConsumers, "the consumers (they receive no more than their rate; the backlog grew by 500 msg/s; raise --consumer-rate)"},
+		}, result.LimitConsumers, "the consumers (they receive no more than their rate; the backlog grew by 500 msg/s; raise --consumer-rate)"},
 		{"a consumer that never waits, and a backlog that grows", 100, rated(true), Health{}, func(l *told) {
 			l.sent(1000, 188, ms)
 			l.wait(WaitDue, 900*ms)
-		}, LimitWorker, "one worker of the tester (consumer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)"},
+		}, result.LimitWorker, "one worker of the tester (consumer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)"},
 		{"network", 100, closed, Health{}, func(l *told) {
 			idle(l)
 			l.sent(100, 100, ms)
 			l.send.Socket.Time += 930 * ms
-		}, LimitSocket, "the network buffer (producers waited 93% of the time to write; look at the network, and whether the broker reads slowly)"},
+		}, result.LimitSocket, "the network buffer (producers waited 93% of the time to write; look at the network, and whether the broker reads slowly)"},
 		{"a producer that never waits", 100, closed, Health{}, func(l *told) {
 			idle(l)
 			l.sent(100, 100, ms)
-		}, LimitWorker, "one worker of the tester (producer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)"},
+		}, result.LimitWorker, "one worker of the tester (producer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)"},
 		{"a producer that is late, and waits only for its due times", 100, rated(false), Health{}, func(l *told) {
 			idle(l)
 			l.sent(1000, 1000, ms)
 			l.wait(WaitDue, 950*ms)
-		}, LimitWorker, "one worker of the tester (it sent late, though it waited for nothing but the due times of its messages; " +
+		}, result.LimitWorker, "one worker of the tester (it sent late, though it waited for nothing but the due times of its messages; " +
 			"more producers, consumers or connections may bring more)"},
 		{"a connection that never waits", 100, closed, Health{}, func(l *told) {
 			idle(l)
 			l.send.Reader.Known = true
 			l.sent(100, 100, ms)
 			l.wait(WaitSlot, 800*ms)
-		}, LimitWorker, "one worker of the tester (the connection of producer-0 never waited in 4 of 4 seconds; " +
+		}, result.LimitWorker, "one worker of the tester (the connection of producer-0 never waited in 4 of 4 seconds; " +
 			"more producers, consumers or connections may bring more)"},
 		{"the tester's processors", 100, closed, Health{CPU: 970 * ms * cores, Machine: cores * time.Second, MachineAll: cores * time.Second}, func(l *told) {
 			idle(l)
 			l.sent(100, 100, ms)
 			l.wait(WaitSlot, 800*ms)
-		}, LimitProcessors, fmt.Sprintf("the tester's processors (it used %.2f of the %d cores that it may use; use more hosts, or larger messages)", 0.97*float64(cores), cores)},
+		}, result.LimitProcessors, fmt.Sprintf("the tester's processors (it used %.2f of the %d cores that it may use; use more hosts, or larger messages)", 0.97*float64(cores), cores)},
 		{"a producer that never waits while others have the processors", 100, closed, crowded(time.Second), func(l *told) {
 			idle(l)
 			l.sent(100, 100, ms)
-		}, LimitMachine, "the machine (others took 90% of its processors, while producer-0 never waited in 4 of 4 seconds; let the tester have a machine of its own)"},
+		}, result.LimitMachine, "the machine (others took 90% of its processors; let the tester have a machine of its own)"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -397,7 +395,6 @@ func TestLimit(t *testing.T) {
 			if tt.health != (Health{}) {
 				l.health = tt.health
 			}
-			tt.asked.MaxPending = tt.pending
 			l.workers[0].Unanswered = tt.asked.InFlight.Unanswered
 			l.wait(WaitSlot, 900*time.Millisecond) // of the warm-up
 			l.second(Warmup)
@@ -408,7 +405,7 @@ func TestLimit(t *testing.T) {
 			l.send.Credit.Time += time.Second // of the drain
 			l.second(Drain)
 			limit := l.Tally().Judge(LoadAsked{Producers: []ProducerAsked{tt.asked}, Delivered: true})
-			require.Equal(t, tt.text, limit.String())
+			require.Equal(t, tt.text, words.Limit(&limit))
 			require.Equal(t, tt.kind, limit.Kind)
 			require.Greater(t, limit.Share, mostly)
 			require.LessOrEqual(t, limit.Share, 1.0)
@@ -424,8 +421,8 @@ func TestLimitOfIdleProducer(t *testing.T) {
 	l.producers[0].Wait(WaitEnded, 30*time.Microsecond)
 	l.second(Measure)
 	limit := l.Tally().Judge(LoadAsked{Producers: []ProducerAsked{{}}, Delivered: true})
-	require.NotContains(t, limit.String(), "never waited")
-	require.False(t, limit.OfTester(), limit.String())
+	require.NotContains(t, words.Limit(&limit), "never waited")
+	require.False(t, result.OfTester(limit.Kind), words.Limit(&limit))
 }
 
 // TestHush: long times without an answer are summed up while messages are in flight, those of a pause of the tester
@@ -470,45 +467,45 @@ func TestLimitOfConsumers(t *testing.T) {
 	tests := []struct {
 		name   string
 		second func(l *told)
-		kind   LimitKind
+		kind   string
 		text   string
 	}{
 		{"no messages", func(l *told) {
 			l.receive.Input.Time += 950 * ms
 			l.receiveOld(100, ms)
-		}, LimitProducers, "the producers (consumers waited for messages 95% of the time)"},
+		}, result.LimitProducers, "the producers (consumers waited for messages 95% of the time)"},
 		{"old messages, slowly", func(l *told) {
 			l.receive.Input.Time += 950 * ms
 			l.receiveOld(100, 5*time.Second)
-		}, LimitBroker, "the broker (old messages waited in it while consumers waited for messages 95% of the time; try more --credit or --consumers)"},
+		}, result.LimitBroker, "the broker (old messages waited in it while consumers waited for messages 95% of the time; try more --credit or --consumers)"},
 		{"delayed messages, in time", func(l *told) {
 			l.receive.Input.Time += 950 * ms
 			l.receiveDelayed(100, 5*time.Second, 5*time.Second-ms)
-		}, LimitProducers, "the producers (consumers waited for messages 95% of the time)"},
+		}, result.LimitProducers, "the producers (consumers waited for messages 95% of the time)"},
 		{"delayed messages, early", func(l *told) {
 			l.receive.Input.Time += 950 * ms
 			l.receiveDelayed(100, 5*time.Second, 6*time.Second)
-		}, LimitProducers, "the producers (consumers waited for messages 95% of the time)"},
+		}, result.LimitProducers, "the producers (consumers waited for messages 95% of the time)"},
 		{"delayed messages, slowly", func(l *told) {
 			l.receive.Input.Time += 950 * ms
 			l.receiveDelayed(100, 5*time.Second, 3*time.Second)
-		}, LimitBroker, "the broker (old messages waited in it while consumers waited for messages 95% of the time; try more --credit or --consumers)"},
+		}, result.LimitBroker, "the broker (old messages waited in it while consumers waited for messages 95% of the time; try more --credit or --consumers)"},
 		{"work", func(l *told) {
 			l.receive.Input.Time += 10 * ms
 			l.work(950*ms, 0)
 			l.receiveOld(100, 5*time.Second)
-		}, LimitConsumers, "the consumers (their work took 95% of their time; try more --consumers)"},
+		}, result.LimitConsumers, "the consumers (their work took 95% of their time; try more --consumers)"},
 		{"a rate", func(l *told) {
 			l.work(950*ms, 900*ms)
 			l.receiveOld(100, 5*time.Second)
-		}, LimitNone, "none: the rate was reached"},
+		}, result.LimitNone, "none: the rate was reached"},
 		{"never waits", func(l *told) {
 			l.receiveOld(100, 5*time.Second)
-		}, LimitWorker, "one worker of the tester (consumer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)"},
+		}, result.LimitWorker, "one worker of the tester (consumer-0 never waited in 4 of 4 seconds; more producers, consumers or connections may bring more)"},
 		{"does not know what it waits for", func(l *told) {
 			l.receive.Input.Known = false
 			l.receiveOld(100, ms)
-		}, LimitUnknown, "unknown (the measured part of the load was too short, or its workers cannot tell what they wait for)"},
+		}, result.LimitUnknown, "unknown (the measured part of the load was too short, or its workers cannot tell what they wait for)"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -520,7 +517,7 @@ func TestLimitOfConsumers(t *testing.T) {
 				l.second(Measure)
 			}
 			limit := l.Tally().Judge(LoadAsked{})
-			require.Equal(t, tt.text, limit.String())
+			require.Equal(t, tt.text, words.Limit(&limit))
 			require.Equal(t, tt.kind, limit.Kind)
 		})
 	}
@@ -529,12 +526,13 @@ func TestLimitOfConsumers(t *testing.T) {
 	l.receive.Input.Time += 950 * ms
 	l.receiveOld(100, ms)
 	l.second(Measure)
+	limit := l.Tally().Judge(LoadAsked{Stored: true})
 	require.Equal(t, "unknown (consumers had received what was there, and waited 95% of the time)",
-		l.Tally().Judge(LoadAsked{Stored: true}).String(), "nobody sends while they receive what was stored")
+		words.Limit(&limit), "nobody sends while they receive what was stored")
 	l = newTold(t, 1)
 	l.receiveOld(100, ms)
 	l.second(Warmup)
-	require.Equal(t, LimitUnknown, l.Tally().Judge(LoadAsked{}).Kind, "nothing was measured")
+	require.Equal(t, result.LimitUnknown, l.Tally().Judge(LoadAsked{}).Kind, "nothing was measured")
 }
 
 // receiveOld receives messages of that age.
@@ -548,24 +546,5 @@ func (l *told) receiveOld(n int, age time.Duration) {
 func (l *told) receiveDelayed(n int, age, delay time.Duration) {
 	for range n {
 		l.consumers[0].Received(Receipt{Due: Measure, Stamped: true, Transfer: age, Delay: delay})
-	}
-}
-
-// TestMorePending: by Little's law, and never less than is worth a try.
-func TestMorePending(t *testing.T) {
-	for _, tt := range []struct {
-		ack     time.Duration
-		asked   []ProducerAsked
-		pending int
-	}{
-		{time.Millisecond, []ProducerAsked{{MaxPending: 1}}, 100},
-		{time.Millisecond, []ProducerAsked{{MaxPending: 50}}, 500},
-		{20 * time.Millisecond, []ProducerAsked{{Rated: true, MaxPending: 100, PerSecond: 50_000}}, 2000},
-		{20 * time.Millisecond, []ProducerAsked{{Rated: true, MaxPending: 100, PerSecond: 1}}, 200},
-		{time.Millisecond, []ProducerAsked{{Rated: true, Reached: true, MaxPending: 5000}, {MaxPending: 1}, {}}, 100},
-		{time.Second, []ProducerAsked{{Rated: true, MaxPending: 100, PerSecond: 1e9}}, 1_000_000},
-	} {
-		tally := LoadTally{acks: 10, ackSum: 10 * tt.ack.Microseconds()}
-		require.Equal(t, tt.pending, tally.morePending(tt.asked), "%+v", tt)
 	}
 }

@@ -24,7 +24,7 @@ func TestMachineCPU(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	h := m.interval(time.Now(), new(Counters), work{})
+	h := m.interval(time.Now(), new(Counters))
 	require.Greater(t, h.Machine, h.CPU/2)
 	require.GreaterOrEqual(t, h.MachineAll, h.Machine)
 	require.Positive(t, h.MachineShare()) // its size depends on our part of the machine

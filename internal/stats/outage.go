@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -11,71 +12,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
-
-// Outage is a time in which workers had lost their connections, in a run that reconnects.
-type Outage struct {
-	Start time.Time // the first failure that was reported to a worker
-	// Silent is how long before Start the last answer or message had come to any worker: if all connections broke at once,
-	// it bounds the time until the loss was noticed. It is 0 if nothing had come.
-	Silent time.Duration
-	// Confirmed and Received are how long after Start the first message was confirmed, and the first one received, on a
-	// connection that was opened after Start; 0 if none was.
-	Confirmed, Received time.Duration
-	// Tried is how long after Start the last attempt began that found the broker away, and Back is when the first attempt
-	// after it succeeded: the broker came back between them. Tried is 0 if no attempt failed, Back if none succeeded.
-	Tried, Back time.Duration
-	// Ready is how long after Start the first producer was connected again that had no message to send; 0 if none was.
-	Ready time.Duration
-	// Reconnected is how long after Start the last of the workers was connected again; 0 if one was not, or no longer
-	// needed it.
-	Reconnected time.Duration
-	// Recovered is how long after Start the three seconds began in which completions and receipts were both back at 90% of
-	// Before, or the first message of each kind came through if that was later; 0 if there were none. It is exact to a
-	// second.
-	Recovered time.Duration
-	// Before are the medians of the ten seconds with messages before the outage, in messages per second; if the load had
-	// not recovered from earlier outages, the medians before the first of these.
-	Before result.Rates
-	// Watched is how much of the load, in the same step, followed the first message that came through, in full seconds, up
-	// to Recovered.
-	Watched  time.Duration
-	Workers  []string // workers that lost their connection, in the order of their failures
-	NotBack  []string // members of Workers that are not connected, sorted
-	Attempts uint64   // failed attempts to connect again
-	Attempt  string   // the error of the last failed attempt; "" if there is none
-	InDoubt  uint64   // messages that ended without an answer
-	Resent   uint64   // how often such messages were sent again
-	// Lost is the number of confirmed messages that never came, and for which this is the first outage that began after
-	// they were sent. Doubled is the number of copies that outages explain and that came from its start to the start of
-	// the next; the first outage also has the copies before it. Both are 0 without verification, and for outages after the
-	// first KeptOutages.
-	Lost, Doubled uint64
-	// Worst are the highest latencies of the seconds from that of Start until the load has recovered; if it does not,
-	// until the load of the step is over, drain included. Without rates Before, they end when the first message comes
-	// through.
-	Worst result.Worst
-	Class driver.Class
-	Error string // of the first failure
-}
-
-// Length returns the time from the start to the first confirmation or receipt on a connection that was opened after it,
-// or to Ready if that was earlier; 0 if there was none of them.
-func (o *Outage) Length() (length time.Duration) {
-	for _, end := range []time.Duration{o.Confirmed, o.Received, o.Ready} {
-		if end > 0 && (length == 0 || end < length) {
-			length = end
-		}
-	}
-	return length
-}
-
-// Recovery returns how long after the return of the broker the load had recovered; 0 if it was not seen to.
-func (o *Outage) Recovery() time.Duration {
-	if o.Recovered == 0 {
-		return 0
-	}
-	return max(1, o.Recovered-o.Back)
-}
 
 // Outages collects the outages of a run. It is safe for concurrent use.
 type Outages struct {
@@ -88,8 +24,7 @@ type Outages struct {
 	lastSign   func() (time.Time, bool) // nil without a watcher
 	begun      func(number int)         // nil without a watcher
 	list       []*outage                // without the outages in more
-	more       MoreOutages
-	highest    result.Worst // of all outages
+	more       result.MoreOutages
 	reconnects uint64
 	attempts   [driver.NumClasses]uint64
 	recovery   recovery
@@ -104,18 +39,28 @@ type OutageProgress struct {
 	Length     time.Duration // of all outages, added up, up to now
 	Reconnects uint64        // workers that were connected again
 	InDoubt    uint64        // messages that ended without an answer
-	Worst      result.Worst  // of all outages
 	// Attempts are the failed attempts to connect again, by the class of the failure.
 	Attempts [driver.NumClasses]uint64
 }
 
 type outage struct {
-	Outage
-	lost map[string]bool // workers that are not connected, and whether they produce; nil for none
-	back time.Duration   // how long after Start the latest reconnection came; 0 for none
-	past bool            // Worst is complete
+	result.Outage
+	start time.Time
+	lost  map[string]bool // workers that are not connected, and whether they produce; nil for none
+	back  int64           // how long after its start the latest reconnection came, in microseconds; 0 for none
+	ready bool            // a producer was connected again that had no message to send
 
 	sends, receives bool // roles of the workers that lost their connections
+}
+
+// after returns the microseconds from the start to a later moment, at least one.
+func (o *outage) after(start time.Time) int64 { return max(1, start.Sub(o.start).Microseconds()) }
+
+// through records that something came through at that time after the start.
+func (o *outage) through(at int64) {
+	if o.Length == 0 || at < o.Length {
+		o.Length = at
+	}
 }
 
 // idle tells whether all workers that lost their connections were done, so that no recovery can follow.
@@ -164,9 +109,10 @@ func (s *Outages) lost(worker string, produces, done bool, err error, now time.T
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.open()
-	if o == nil || !done && o.idle() && now.Sub(o.Start) > idleOutage {
+	if o == nil || !done && o.idle() && now.Sub(o.start) > idleOutage {
 		o = &outage{
-			Outage: Outage{Start: now, Silent: silent, Class: driver.ClassOf(err), Error: err.Error()},
+			Outage: result.Outage{Silent: silent.Microseconds(), Class: driver.ClassOf(err).String(), Error: err.Error()},
+			start:  now,
 		}
 		s.list = append(s.list, o)
 		begun = s.begun
@@ -209,13 +155,13 @@ func (s *Outages) silent(now time.Time) time.Duration {
 	if !ok {
 		return 0
 	}
-	return max(1, now.Sub(last))
+	return max(time.Microsecond, now.Sub(last))
 }
 
 // open returns the outage in which some workers are not connected, or in which no message has come through yet; nil if
 // there is none.
 func (s *Outages) open() *outage {
-	if n := len(s.list); n > 0 && (len(s.list[n-1].lost) > 0 || s.list[n-1].Length() == 0) {
+	if n := len(s.list); n > 0 && (len(s.list[n-1].lost) > 0 || s.list[n-1].Length == 0) {
 		return s.list[n-1]
 	}
 	return nil
@@ -232,10 +178,10 @@ func (s *Outages) Attempt(err error, begun time.Time) {
 		return
 	}
 	o.Attempts++
-	o.Attempt = err.Error()
+	o.LastAttempt = err.Error()
 	// A broker that goes down may accept a connection before; one that is back may refuse some workers.
-	tried := max(1, begun.Sub(o.Start))
-	if o.Length() == 0 && (o.Back == 0 || class == driver.ClassConnect && tried > o.Back) {
+	tried := o.after(begun)
+	if o.Length == 0 && (o.Back == 0 || class == driver.ClassConnect && tried > o.Back) {
 		o.Tried, o.Back = max(o.Tried, tried), 0
 	}
 }
@@ -275,7 +221,7 @@ func (s *Outages) Connected(worker string, now time.Time) {
 		return
 	}
 	delete(o.lost, worker)
-	o.back = max(1, now.Sub(o.Start))
+	o.back = o.after(now)
 	if o.Back == 0 {
 		o.Back = o.back
 	}
@@ -315,8 +261,9 @@ func (s *Outages) Ready(opened time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range s.list {
-		if opened.After(o.Start) && o.sends && o.Ready == 0 && !o.idle() {
-			o.Ready = opened.Sub(o.Start)
+		if opened.After(o.start) && o.sends && !o.ready && !o.idle() {
+			o.ready = true
+			o.through(o.after(opened))
 		}
 	}
 }
@@ -327,7 +274,7 @@ func (s *Outages) Came(confirmed bool, opened, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range s.list {
-		if !opened.After(o.Start) {
+		if !opened.After(o.start) {
 			continue
 		}
 		at, of := &o.Received, o.receives
@@ -335,7 +282,8 @@ func (s *Outages) Came(confirmed bool, opened, now time.Time) {
 			at, of = &o.Confirmed, o.sends
 		}
 		if of && *at == 0 && !o.idle() { // connections of the other side do not matter
-			*at = max(1, now.Sub(o.Start))
+			*at = o.after(now)
+			o.through(*at)
 			if o.Recovered > 0 {
 				o.Recovered = max(o.Recovered, *at)
 			}
@@ -343,18 +291,19 @@ func (s *Outages) Came(confirmed bool, opened, now time.Time) {
 	}
 }
 
-// List returns the outages so far, by their start; if there are many, the first and the last ones. [Outages.More] has
-// the others.
-func (s *Outages) List() []Outage {
+// List returns the outages so far of a load that began then; if there are many, the first and the last ones.
+// [Outages.More] has the others.
+func (s *Outages) List(began time.Time) []result.Outage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := make([]Outage, 0, len(s.list))
+	list := make([]result.Outage, 0, len(s.list))
 	for _, o := range s.list {
-		c := o.Outage
+		c, elapsed := o.Outage, o.start.Sub(began)
+		c.Time, c.Elapsed = began.Add(elapsed).UnixMicro(), elapsed.Microseconds()
 		c.Workers, c.NotBack = slices.Clone(c.Workers), slices.Sorted(maps.Keys(o.lost))
 		list = append(list, c)
 	}
-	slices.SortStableFunc(list, func(a, b Outage) int { return a.Start.Compare(b.Start) })
+	slices.SortStableFunc(list, func(a, b result.Outage) int { return cmp.Compare(a.Elapsed, b.Elapsed) })
 	return list
 }
 
@@ -362,13 +311,13 @@ func (s *Outages) List() []Outage {
 func (s *Outages) progress(now time.Time) *OutageProgress {
 	p := &OutageProgress{
 		Count: s.count(), Reconnects: s.reconnects, Attempts: s.attempts,
-		InDoubt: s.more.InDoubt, Length: s.more.Length, Worst: s.highest,
+		InDoubt: s.more.InDoubt, Length: time.Duration(s.more.Length) * time.Microsecond,
 	}
 	for _, o := range s.list {
 		p.InDoubt += o.InDoubt
-		length := o.Length()
-		if o == s.open() && !o.idle() && now.After(o.Start) {
-			p.Down, p.Since = len(o.lost), now.Sub(o.Start)
+		length := time.Duration(o.Length) * time.Microsecond
+		if o == s.open() && !o.idle() && now.After(o.start) {
+			p.Down, p.Since = len(o.lost), now.Sub(o.start)
 			if length == 0 {
 				length = p.Since
 			}

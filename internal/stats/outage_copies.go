@@ -3,8 +3,7 @@ package stats
 import "time"
 
 // redeliveryTime is how long a message may come again without a mark of the broker, after the consumers are connected
-// again and, if that can be determined, the load has recovered: some brokers mark none of the messages that they had
-// sent to a lost connection.
+// again: some brokers mark none of the messages that they had sent to a lost connection.
 const redeliveryTime = time.Minute
 
 // Receiving tells whether a consumer has lost its connection. It implements verify.Outages.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // flap lets so many outages begin and end, each with two messages in doubt, a failed attempt and a worst response of
@@ -29,18 +29,18 @@ func TestManyOutages(t *testing.T) {
 	s := newSeconds()
 	s.pass(100, 100, 10)
 	s.flap(200, 4, 100)
-	require.Len(t, s.outages.List(), 200)
-	require.Zero(t, s.outages.More())
+	require.Len(t, s.outages.List(time.Unix(1000, 0)), 200)
+	require.Nil(t, s.outages.More())
 
 	s.flap(300, 4, 100)
-	list, more := s.outages.List(), s.outages.More()
+	list, more := s.outages.List(time.Unix(1000, 0)), s.outages.More()
 	require.Len(t, list, 200)
-	start := func(i int) time.Duration { return list[i].Start.Sub(time.Unix(1010, 2e8)) }
+	start := func(i int) time.Duration { return time.UnixMicro(list[i].Time).Sub(time.Unix(1010, 2e8)) }
 	require.Equal(t, 99*4*time.Second, start(99))
 	require.Equal(t, 400*4*time.Second, start(100))
 	require.Equal(t, 499*4*time.Second, start(199))
-	require.Equal(t, stats.MoreOutages{
-		Count: 300, Length: 300 * each, Longest: each, InDoubt: 600,
+	require.Equal(t, &result.MoreOutages{
+		Count: 300, Length: 300 * each.Microseconds(), Longest: each.Microseconds(), InDoubt: 600,
 	}, more)
 
 	// What becomes of messages later counts for the same outage.
@@ -48,7 +48,7 @@ func TestManyOutages(t *testing.T) {
 		s.outages.InDoubt(number, 10)
 		s.outages.Resent(number)
 	}
-	list, more = s.outages.List(), s.outages.More()
+	list, more = s.outages.List(time.Unix(1000, 0)), s.outages.More()
 	require.EqualValues(t, 620, more.InDoubt)
 	for _, i := range []int{0, 99, 100, 199} {
 		require.EqualValues(t, 12, list[i].InDoubt)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 func TestOutages(t *testing.T) {
@@ -43,25 +44,26 @@ func TestOutages(t *testing.T) {
 	o.Lost("c", false, false, lost, at(6.5))
 	o.InDoubt(2, 1)
 
-	list := o.List()
+	list := o.List(start)
 	require.Len(t, list, 2)
-	first := stats.Outage{
-		Start: at(1), Tried: 800 * time.Millisecond, Back: 2 * time.Second, Confirmed: 2200 * time.Millisecond, Received: 3500 * time.Millisecond, Reconnected: 3 * time.Second,
-		Workers: []string{"p", "c"}, Attempts: 1, Attempt: "reset", InDoubt: 3, Resent: 1, Class: driver.ClassConnectionLost, Error: "reset",
+	first := result.Outage{
+		Time: at(1).UnixMicro(), Elapsed: 1_000_000, Length: 2_200_000, Tried: 800_000, Back: 2_000_000,
+		Confirmed: 2_200_000, Received: 3_500_000, Reconnected: 3_000_000, Workers: []string{"p", "c"}, Attempts: 1,
+		LastAttempt: "reset", InDoubt: 3, Resent: 1, Class: driver.ClassConnectionLost.String(), Error: "reset",
 	}
 	require.Empty(t, list[0].NotBack)
 	list[0].NotBack = nil
 	require.Equal(t, first, list[0])
-	require.Equal(t, 2200*time.Millisecond, list[0].Length())
+	require.EqualValues(t, 2200000, list[0].Length)
 	require.Equal(t, []string{"p", "c"}, list[1].Workers)
 	require.Equal(t, []string{"c"}, list[1].NotBack)
 	require.EqualValues(t, 1, list[1].InDoubt)
-	require.Zero(t, list[1].Length())
+	require.Zero(t, list[1].Length)
 
 	// It needs no connection any more.
 	o.Released("c", at(9))
-	require.Empty(t, o.List()[1].NotBack)
-	require.Zero(t, o.List()[1].Reconnected, "nobody was connected again")
+	require.Empty(t, o.List(start)[1].NotBack)
+	require.Zero(t, o.List(start)[1].Reconnected, "nobody was connected again")
 
 	// A producer has nothing to send when it is connected again, until it has lost its connection once more.
 	o.Lost("p", true, false, lost, at(20))
@@ -70,9 +72,9 @@ func TestOutages(t *testing.T) {
 	o.Lost("p", true, false, lost, at(30))
 	o.Connected("p", at(31))
 	o.Came(true, at(31), at(31.5))
-	require.Len(t, o.List(), 4)
-	require.Equal(t, 2*time.Second, o.List()[2].Length())
-	require.Equal(t, 1500*time.Millisecond, o.List()[3].Length())
+	require.Len(t, o.List(start), 4)
+	require.EqualValues(t, 2000000, o.List(start)[2].Length)
+	require.EqualValues(t, 1500000, o.List(start)[3].Length)
 }
 
 // TestOutagesExplain: a message that comes again is explained from the loss of a consumer's connection until a minute
@@ -115,8 +117,8 @@ func TestOutagesOfSomeWorkers(t *testing.T) {
 	o.Connected("p", at(2))
 	o.Came(true, at(2), at(2.5))
 	o.Came(false, at(30), at(31)) // a consumer of a later step
-	require.Zero(t, o.List()[0].Received)
-	require.Equal(t, 1500*time.Millisecond, o.List()[0].Length())
+	require.Zero(t, o.List(start)[0].Received)
+	require.EqualValues(t, 1500000, o.List(start)[0].Length)
 
 	now := func(s float64) *stats.OutageProgress {
 		snap := &stats.Snapshot{From: at(s - 1), To: at(s)}
@@ -131,5 +133,5 @@ func TestOutagesOfSomeWorkers(t *testing.T) {
 	o.Connected("p", at(61.5))
 	o.Came(true, at(61.5), at(60.9)) // its clock was read before the snapshot's
 	require.Equal(t, 2500*time.Millisecond, now(62).Length, "it never shrinks")
-	require.Equal(t, 900*time.Millisecond, o.List()[2].Length())
+	require.EqualValues(t, 900000, o.List(start)[2].Length)
 }

@@ -23,7 +23,7 @@ func TestAges(t *testing.T) {
 	s := c.Collect(stats.Measure, start.Add(time.Second), false)
 	require.Nil(t, s.Latencies[result.B2C], "this protocol has no such times")
 	require.Nil(t, s.Latencies[result.S2C])
-	require.Nil(t, c.Latencies()[result.B2C])
+	require.Nil(t, c.Whole().Latencies[result.B2C])
 
 	first.Ages(stats.Measure, at, ago(30*time.Millisecond), ago(10*time.Millisecond))
 	second.Ages(stats.Measure, at, ago(50*time.Millisecond), 0)
@@ -48,8 +48,8 @@ func TestAges(t *testing.T) {
 	require.Equal(t, stats.MaxLatency.Microseconds(), s.Latencies[result.B2C].Max)
 	require.EqualValues(t, 1, s.Latencies[result.B2C].Count, "ages below zero are left out")
 
-	require.EqualValues(t, 3, c.Latencies()[result.B2C].Count)
-	require.EqualValues(t, 3, c.Latencies()[result.S2C].Count)
+	require.EqualValues(t, 3, c.Whole().Latencies[result.B2C].Count)
+	require.EqualValues(t, 3, c.Whole().Latencies[result.S2C].Count)
 }
 
 // Latencies that only some protocols have are there in all intervals from the first one on that had them.
@@ -60,7 +60,7 @@ func TestAgesOfWarmup(t *testing.T) {
 	r.Ages(stats.Warmup, 2_000_000, 1_000_000, 1_500_000)
 	s := c.Collect(stats.Warmup, start.Add(time.Second), false)
 	require.EqualValues(t, 1, s.Latencies[result.B2C].Count)
-	require.Zero(t, c.Latencies()[result.B2C].Count, "the summary leaves them out")
+	require.Zero(t, c.Whole().Latencies[result.B2C].Count, "the summary leaves them out")
 	s = c.Collect(stats.Measure, start.Add(2*time.Second), false)
 	require.NotNil(t, s.Latencies[result.B2C])
 	require.NotNil(t, s.Latencies[result.S2C])
@@ -97,9 +97,7 @@ func TestMinimum(t *testing.T) {
 		c.Collect(phase, now, phase == stats.Drain)
 	}
 	lowest := func() stats.Peaks {
-		extremes := c.Extremes()
-		low, _ := extremes.Both()
-		return low
+		return c.Whole().Minimum
 	}
 	known := func() bool { m := lowest(); return m.Completed.Known() }
 

@@ -14,14 +14,11 @@ const (
 	// PauseLimit is the time without any activity of this process that counts as a pause. Beats come some milliseconds
 	// late on a busy machine; a stopped process, or a suspended virtual machine, pauses for longer.
 	PauseLimit = 200 * time.Millisecond
-	// machineEvery is the number of beats between two checks of the machine's load.
-	machineEvery = 10
 )
 
 // Pulse beats during a run, to notice when the tester itself stood still (SIGSTOP, a suspended virtual machine, no
-// processor for a long time): messages in flight then took longer through no fault of the broker. It also measures how
-// much of the time the machine was crowded, at a finer grain than once a second. It is safe for concurrent use; a nil
-// Pulse never pauses.
+// processor for a long time): messages in flight then took longer through no fault of the broker. It is safe for
+// concurrent use; a nil Pulse never pauses.
 type Pulse struct {
 	clock   Clock
 	blind   bool         // the use of the machine is not measured
@@ -29,11 +26,9 @@ type Pulse struct {
 	paused  atomic.Int64 // operations begun before this were in flight in the last pause; math.MinInt64 before the first
 	resumed atomic.Int64 // when that pause ended; math.MinInt64 before the first
 
-	mu      sync.Mutex
-	crowd   crowd
-	pauses  pauses // since the last take
-	stops   []gap  // the last maxStops pauses
-	machine machineMeter
+	mu     sync.Mutex
+	pauses pauses // since the last take
+	stops  []gap  // the last maxStops pauses
 
 	quit, done chan struct{}
 }
@@ -44,9 +39,6 @@ type pauses struct {
 	longest time.Duration
 	at      time.Time // when the longest ended
 }
-
-// crowd is how often the machine was checked, and found crowded.
-type crowd struct{ looks, crowded int }
 
 // Clock tells the time since the start of a run.
 type Clock interface {
@@ -69,7 +61,6 @@ func (p *Pulse) Blind() { p.blind = true }
 // Start lets it beat until Stop. Call it once, after the clock has begun.
 func (p *Pulse) Start() {
 	p.beat.Store(int64(p.clock.Now()))
-	p.machine.lap()
 	go p.run()
 }
 
@@ -83,15 +74,12 @@ func (p *Pulse) run() {
 	defer close(p.done)
 	ticker := time.NewTicker(beatInterval)
 	defer ticker.Stop()
-	for n := 1; ; n++ {
+	for {
 		select {
 		case <-ticker.C:
+			p.tick(p.clock.Now())
 		case <-p.quit:
 			return
-		}
-		p.tick(p.clock.Now())
-		if n%machineEvery == 0 && !p.blind {
-			p.look()
 		}
 	}
 }
@@ -119,17 +107,6 @@ func (p *Pulse) beats(now time.Duration) {
 		p.paused.Store(int64(begun(last, now))) // before the beat: see Spans
 	}
 	p.beat.Store(int64(now))
-}
-
-// look checks whether the machine was crowded since the last check.
-func (p *Pulse) look() {
-	h := p.machine.lap()
-	p.mu.Lock()
-	p.crowd.looks++
-	if h.Crowded() {
-		p.crowd.crowded++
-	}
-	p.mu.Unlock()
 }
 
 // Spans reports whether an operation between the two times, since the start of the run, took longer because the tester
@@ -187,16 +164,14 @@ func (p *Pulse) stoodStill(from, to time.Duration) (sum time.Duration) {
 	return sum
 }
 
-// take returns the pauses and the crowding since the last take. It is a beat itself, as it may run before the first
-// beat after a pause.
-func (p *Pulse) take() (pauses, crowd) {
+// take returns the pauses since the last take. It is a beat itself, as it may run before the first beat after a pause.
+func (p *Pulse) take() (n pauses) {
 	if p == nil {
-		return pauses{}, crowd{}
+		return n
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.beats(p.clock.Now())
-	n, c := p.pauses, p.crowd
-	p.pauses, p.crowd = pauses{}, crowd{}
-	return n, c
+	n, p.pauses = p.pauses, n
+	return n
 }

@@ -47,9 +47,9 @@ func TestPulseSpans(t *testing.T) {
 	beat(2012*ms + PauseLimit - 1) // late, as on a busy machine
 	require.False(t, p.Spans(2020*ms, 2400*ms))
 
-	n, _ := p.take()
+	n := p.take()
 	require.Equal(t, pauses{count: 1, longest: 1012 * ms, at: clock.start.Add(2012 * ms)}, n)
-	n, _ = p.take()
+	n = p.take()
 	require.Zero(t, n)
 	require.False(t, (*Pulse)(nil).Spans(0, time.Hour))
 }
@@ -127,9 +127,7 @@ func TestPulseBeats(t *testing.T) {
 		p.Start()
 		<-time.After(10*time.Second + time.Millisecond)
 		require.Equal(t, 10*time.Second, time.Duration(p.beat.Load()))
-		n, looks := p.take()
-		require.Zero(t, n.count)
-		require.Equal(t, 50, looks.looks)
+		require.Zero(t, p.take().count)
 		p.Stop()
 	})
 }

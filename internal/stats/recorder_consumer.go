@@ -21,9 +21,9 @@ type ConsumerRecorder struct {
 	transacted bool
 	quiet      quiet
 	part       [parts]ledger
-	from       []Arrival     // by shard, since the last collection; nil without shards
-	came       bool          // a message came since Begin
-	first      time.Duration // the time of the first message since Begin, from the start of the run
+	from       []result.Arrival // by shard, since the last collection; nil without shards
+	came       bool             // a message came since Begin
+	first      time.Duration    // the time of the first message since Begin, from the start of the run
 	last       time.Duration
 }
 
@@ -132,7 +132,7 @@ func (r *ConsumerRecorder) Received(m Receipt) {
 	}
 	if m.Stamped {
 		if m.Shard > 0 {
-			r.cameFrom(&m)
+			arrive(&r.from[m.Shard-1], 1, result.Difference(m.Transfer.Microseconds()))
 		}
 		if m.Delay > 0 {
 			p.n[result.Delayed]++

@@ -286,11 +286,11 @@ func TestCollectorUnderLoad(t *testing.T) {
 	}
 	cut(true)
 	const want = workers * each / 100 * 99
-	require.EqualValues(t, want, c.Total()[result.Sent])
-	require.EqualValues(t, want, c.Total()[result.Completed])
-	require.EqualValues(t, want, c.Total()[result.Received])
+	require.EqualValues(t, want, c.Whole().Total[result.Sent])
+	require.EqualValues(t, want, c.Whole().Total[result.Completed])
+	require.EqualValues(t, want, c.Whole().Total[result.Received])
 	require.Equal(t, []int64{want, want, want, want}, []int64{delay, ack, resp, transfer})
-	l := c.Latencies()
+	l := c.Whole().Latencies
 	require.Equal(t, []int64{want, want, want, want},
 		[]int64{l[result.Delay].Count, l[result.Ack].Count, l[result.Response].Count, l[result.Transfer].Count})
 }

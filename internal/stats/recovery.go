@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -39,10 +38,7 @@ func (s *Outages) Interval(snap *Snapshot) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.worst(snap)
-	s.awaitCopies(snap.To)
 	defer s.fold()
-	defer s.settleWorst(snap)
 	snap.Outages = s.progress(snap.To)
 	r := &s.recovery
 	length := snap.To.Sub(snap.From)
@@ -69,44 +65,10 @@ func (s *Outages) Interval(snap *Snapshot) {
 	switch {
 	case len(r.pending) > 0 && r.base != (result.Rates{}):
 		r.look(snap, rates, length)
-	case slices.ContainsFunc(r.pending, func(o *outage) bool { return o.Length() == 0 }): // nothing to compare yet
+	case slices.ContainsFunc(r.pending, func(o *outage) bool { return o.Length == 0 }): // nothing to compare yet
 	default:
 		r.pending = nil
 		r.note(rates)
-	}
-}
-
-// awaitCopies lets messages come again unmarked until the load has recovered: a broker that works off the messages of
-// an outage may deliver the repeated ones among them.
-func (s *Outages) awaitCopies(now time.Time) {
-	until := s.redelivering.Load()
-	if len(s.recovery.pending) > 0 && until > passed && until < math.MaxInt64 {
-		s.redelivering.CompareAndSwap(until, max(until, int64(now.Sub(s.start)+redeliveryTime)))
-	}
-}
-
-// worst adds the latencies of an interval to the outages around it.
-func (s *Outages) worst(snap *Snapshot) {
-	for _, o := range s.list {
-		if snap.Step != s.recovery.step && o.Length() > 0 && o.Start.Before(snap.From) {
-			o.past = true
-		}
-		if !o.past && !o.idle() && o.Start.Before(snap.To) {
-			for _, l := range []*result.Latencies{&snap.Latencies, &snap.Leftover} {
-				o.Worst.Include(l.Worst())
-			}
-			s.highest.Include(o.Worst)
-		}
-	}
-}
-
-// settleWorst marks the outages with complete latencies. The moment at which a message came through may be recorded
-// just before its latency is in a snapshot, or just after.
-func (s *Outages) settleWorst(snap *Snapshot) {
-	for _, o := range s.list[:s.recovery.known] {
-		if length := o.Length(); !o.past && length > 0 && !slices.Contains(s.recovery.pending, o) {
-			o.past = o.Start.Add(length).Before(snap.From)
-		}
 	}
 }
 
@@ -119,9 +81,9 @@ func (r *recovery) note(rates result.Rates) {
 
 // look checks whether the rates of a full second are back at the rates before the outage.
 func (r *recovery) look(snap *Snapshot, rates result.Rates, length time.Duration) {
-	if !slices.ContainsFunc(r.pending, func(o *outage) bool { return o.Length() == 0 }) {
+	if !slices.ContainsFunc(r.pending, func(o *outage) bool { return o.Length == 0 }) {
 		for _, o := range r.pending {
-			o.Watched += length
+			o.Watched += length.Microseconds()
 		}
 	}
 	if rates.Completed < recoveredShare*r.base.Completed || rates.Received < recoveredShare*r.base.Received {
@@ -135,11 +97,11 @@ func (r *recovery) look(snap *Snapshot, rates result.Rates, length time.Duration
 		return
 	}
 	r.pending = slices.DeleteFunc(r.pending, func(o *outage) bool {
-		if o.Length() == 0 { // it has just begun
+		if o.Length == 0 { // it has just begun
 			return false
 		}
 		// An outage that began within the three seconds did not change the rates.
-		o.Recovered = max(o.Confirmed, o.Received, r.since.Sub(o.Start))
+		o.Recovered = max(o.Confirmed, o.Received, o.after(r.since))
 		return true
 	})
 	r.good = 0

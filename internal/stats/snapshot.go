@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/brokerside"
-	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/internal/verify"
 	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -86,14 +85,11 @@ type Snapshot struct {
 	// Side is the resource use of the broker and its host in the interval, or in one of about the same length; nil if
 	// unknown.
 	Side *result.BrokerUse
-	// Arrivals are the messages that came from other shards, in the order of the shards.
-	Arrivals []Arrival
-	// Saturated names the workers that never waited in the interval, if it was a full second of load.
-	Saturated []string
-	// Stalls of all workers of a side were found in the interval; they began earlier. A stall of both sides is there
-	// twice. StallParts are the ones of each group and broker so far.
-	Stalls     []Stall
-	StallParts []PartStalls
+	// Arrivals are the messages that came from other shards, one for each shard.
+	Arrivals []result.Arrival
+	// Stalls are the sums so far; Stalled: some were found in the interval, and began earlier.
+	Stalls  []PartStalls
+	Stalled bool
 	// Outages is the state of the outages at the end of the interval; nil without --reconnect.
 	Outages *OutageProgress
 	// Hosts are the messages at each host so far, for a run with several hosts in a URL; else nil.
@@ -106,7 +102,7 @@ func (s *Snapshot) Seconds() float64 { return s.To.Sub(s.From).Seconds() }
 // Empty tells whether nothing happened in the interval. A message counts as sent as soon as it has ended, which may be
 // a moment before its delay is known: an interval without counts can have latencies.
 func (s *Snapshot) Empty() bool {
-	if s.Delta != (Counters{}) || len(s.Stalls) > 0 {
+	if s.Delta != (Counters{}) || s.Stalled {
 		return false
 	}
 	for i := range s.Groups { // a send may count in a later interval of its group than of the run
@@ -124,12 +120,12 @@ func (s *Snapshot) Empty() bool {
 	return true
 }
 
-// Summary is the whole of a run.
+// Summary is the whole of a run. Of several steps, its limit is the one that lasted longest, and the span of what was
+// offered is 0. Its thresholds do not enter Success.
 type Summary struct {
+	StepSummary
 	// Success: all sent messages were accepted and received, and nothing ended the run early.
 	Success bool
-	// Reason says why the run stopped: "duration reached", "interrupted".
-	Reason string
 	// Interrupted: the user ended the run.
 	Interrupted bool
 	// Aborted: a threshold ended the run before its plan did, so that its figures cover only a part of it.
@@ -140,25 +136,13 @@ type Summary struct {
 	// which limit the trust in the numbers, then notes.
 	Findings []result.Finding
 
-	Start, End  time.Time        // of the load, drain included
-	Total       Counters         // warm-up included
-	Measured    Counters         // of messages due after the warm-up; waits and LateSends are of no message, and 0
-	Latencies   result.Latencies // of messages due after the warm-up
-	Health      Health           // of the whole run
-	Minimum     Peaks
-	Maximum     Peaks
-	Average     Average
-	Offered     Offered // of all steps; Span is 0 if there are several
-	Stalls      Stalls
-	Outages     []Outage // of a run that reconnects; by their start, without MoreOutages
-	MoreOutages MoreOutages
+	Outages     []result.Outage // of a run that reconnects; by their start, without MoreOutages
+	MoreOutages *result.MoreOutages
 	Spreads     []result.Spread     // of the groups with several workers of a side
 	Hosts       []result.BrokerHost // of a run with several hosts in a URL; else nil
-	Saturation  []Saturation
-	Limit       Limit            // if there are several steps, the limit that lasted longest
-	Protocol    []driver.Counter // as in the last Snapshot
-	Workers     []WorkerTotal    // of each producer and consumer
-	Errors      []result.Failure // of the messages that failed
+	Protocol    []driver.Counter    // as in the last Snapshot
+	Workers     []WorkerTotal       // of each producer and consumer
+	Errors      []result.Failure    // of the messages that failed
 
 	// Expected is how many deliveries the completed messages should have caused, and Missing how many of these did not
 	// come before the drain ended. Known only when one process both sends and receives.
@@ -174,12 +158,6 @@ type Summary struct {
 	BrokerCount *result.BrokerCount
 	// Marks are the marks that its steps have passed, in order.
 	Marks []result.Mark
-	// Figures are the values of the metrics for thresholds, by name.
-	Figures map[string]float64
-	// Thresholds are the demands on the figures, with the measured values. They do not enter Success.
-	Thresholds []threshold.Outcome
-	// Groups are the figures of each group of a scenario, over all steps.
-	Groups []StepSummary
 	// Steps are the steps of a run that has several, in order.
 	Steps []StepSummary
 	// Commands are the commands that ran before and after steps.
@@ -219,7 +197,7 @@ type Health struct {
 	MemoryPeak uint64        // the largest number of resident bytes that this process ever had; only of a whole run
 	WasCrowded bool          // other programs kept the machine's processors busy for part of the time at least
 	GCPauses   uint64        // stops of the world for garbage collection
-	GCPauseMax time.Duration // the longest of them, as the upper end of the runtime's histogram bucket
+	GCPauseMax time.Duration // the longest of them
 	GCPauseOwn time.Duration // the longest in an interval in which the machine was not crowded
 
 	Sent        uint64
@@ -227,9 +205,9 @@ type Health struct {
 	LateCrowded uint64 // part of LateSends, in intervals in which other programs kept the machine's processors busy
 	LatePaused  uint64 // part of LateSends, in intervals in which the tester was paused
 
-	// Workers counts the producers and consumers of each full second of load, and Saturated the ones that never waited in
-	// that second: the tester, not the broker, was their limit.
-	Workers, Saturated uint64
+	// Saturated counts the producers and consumers, of each full measured second, that waited for less than a tenth of it:
+	// the tester, not the broker, was their limit.
+	Saturated uint64
 
 	Pauses   uint64        // times when nothing of this process ran for PauseLimit or longer
 	PauseMax time.Duration // the longest
@@ -248,7 +226,7 @@ func (s *Snapshot) Join(next *Snapshot) *Snapshot {
 	joined.Delta = s.Delta.Add(next.Delta)
 	joined.Side = brokerside.Join(s.Side, next.Side)
 	joined.Arrivals = joinArrivals(s.Arrivals, next.Arrivals)
-	joined.Stalls = slices.Concat(s.Stalls, next.Stalls)
+	joined.Stalled = s.Stalled || next.Stalled
 	joined.Latencies, joined.Leftover = result.Latencies{}, result.Latencies{}
 	joined.Groups = slices.Clone(next.Groups)
 	for i := range min(len(s.Groups), len(joined.Groups)) { // all intervals have the same groups

@@ -4,93 +4,105 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Side is the side of the broker that stood still.
-type Side uint8
-
-// The sides.
+// The sides of a stall.
 const (
-	SendSide    Side = iota // messages were in flight, or due, and none was answered
-	ReceiveSide             // messages waited at the broker, and none was received
-	BothSides               // both at once
+	SendSide    = "send"    // messages were in flight, or due, and none was answered
+	ReceiveSide = "receive" // messages waited at the broker, and none was received
+	BothSides   = "both"    // both at once
 )
-
-// String returns "send", "receive" or "both".
-func (s Side) String() string { return [...]string{"send", "receive", "both"}[s] }
-
-// Stall is a time in which the broker did nothing for any worker of a side, although it had something to do. It leaves
-// out time at its start or end in which the tester itself stood still.
-type Stall struct {
-	Side   Side
-	Start  time.Duration // from the start of the load
-	Length time.Duration
-	Warmup bool // it ended in a warm-up
-	// Group and Broker are the only ones that stalled, of several; else empty.
-	Group, Broker string
-	Whole         bool // all workers of the side had nothing
-
-	part    *part
-	covered bool // stalls of wider parts say the same
-}
-
-// End returns when the stall ended.
-func (s *Stall) End() time.Duration { return s.Start + s.Length }
 
 // Stalls holds the stalls of a run or a step.
 type Stalls struct {
-	Limit time.Duration // shortest; 0 if stalls were not looked for
-	List  []Stall       // in the order of their starts, the first ones
-	More  uint64        // stalls that are not in the list
-	Count uint64        // all stalls that ended after the warm-up
-	Max   time.Duration // the longest of these
+	Limit time.Duration  // shortest; 0 if stalls were not looked for
+	List  []result.Stall // in the order of their starts, the first ones
+	More  uint64         // stalls that are not in the list
+	Count uint64         // all stalls that ended after the warm-up
+	Max   time.Duration  // the longest of these
 }
 
 // maxStalls is the number of stalls that a list keeps.
 const maxStalls = 1000
 
-func (s *Stalls) add(stall Stall) {
-	if !stall.Warmup {
+func (s *Stalls) add(stall *stall, began time.Time) {
+	if !stall.warmup {
 		s.Count++
-		s.Max = max(s.Max, stall.Length)
+		s.Max = max(s.Max, stall.length)
 	}
-	if len(s.List) < maxStalls {
-		s.List = append(s.List, stall)
-	} else {
+	if len(s.List) == maxStalls {
 		s.More++
+		return
 	}
+	s.List = append(s.List, result.Stall{
+		Side: stall.side, Time: began.Add(stall.start).UnixMicro(), Elapsed: stall.start.Microseconds(),
+		Length: stall.length.Microseconds(), Group: stall.group, Broker: stall.broker, Warmup: stall.warmup,
+	})
 }
 
-// Measured returns the stalls that did not end in a warm-up.
-func (s *Stalls) Measured() (list []Stall) {
-	for _, stall := range s.List {
-		if !stall.Warmup {
-			list = append(list, stall)
+// PartStalls are the stalls so far of the workers of one side: of the whole run, of one group or at one broker.
+type PartStalls struct {
+	Side          string
+	Whole         bool
+	Group, Broker string // empty if there are several
+	// Count is their number, and Length how long they were, added up; by phase: Warmup and Measure.
+	Count  [parts]uint64
+	Length [parts]time.Duration
+}
+
+// stall is a time in which the broker did nothing for any worker of a part, although it had something to do. It leaves
+// out time at its start or end in which the tester itself stood still.
+type stall struct {
+	side          string
+	start, length time.Duration // from the start of the load
+	warmup        bool          // it ended in a warm-up
+	group, broker string        // the only ones that stalled, of several; else empty
+	part          *part
+	covered       bool // stalls of wider parts say the same
+}
+
+func (s *stall) end() time.Duration { return s.start + s.length }
+
+// overlap returns how long both last.
+func (s *stall) overlap(o *stall) time.Duration {
+	return max(0, min(o.end(), s.end())-max(o.start, s.start))
+}
+
+// alike is the share of the longer of two stalls that both must cover to be one stall of both sides.
+const alike = 0.8
+
+// twin tells whether a stall is the same one on the other side: both are of the run, or of a broker or group.
+func (s *stall) twin(o *stall) bool {
+	return o.side != s.side && o.side != BothSides && s.side != BothSides &&
+		(s.part.kind == wholeRun && o.part.kind == wholeRun ||
+			s.broker != "" && s.broker == o.broker || s.group != "" && s.group == o.group) &&
+		float64(s.overlap(o)) >= alike*float64(max(o.length, s.length))
+}
+
+// joined returns the stalls of both sides in order, with simultaneous ones joined.
+func joined(list []stall) (out []stall) {
+	slices.SortStableFunc(list, func(a, b stall) int { return cmp.Compare(a.start, b.start) })
+	for _, s := range list {
+		at := slices.IndexFunc(out, func(o stall) bool { return o.twin(&s) })
+		if at < 0 {
+			out = append(out, s)
+			continue
 		}
+		o := &out[at]
+		o.side, o.length, o.warmup = BothSides, max(o.end(), s.end())-o.start, o.warmup && s.warmup
+		o.group, o.broker = onlyIf(o.group, s.group), onlyIf(o.broker, s.broker)
 	}
-	return list
+	return out
 }
 
-// regular is how far the times between stalls may differ from their median for the stalls to be periodic.
-const regular = 0.05
-
-// Period returns the time from the start of one stall to the start of the next, if there are at least three and it is
-// always the same; else 0.
-func Period(list []Stall) time.Duration {
-	if len(list) < 3 {
-		return 0
+// onlyIf returns the name if the other one is the same.
+func onlyIf(name, other string) string {
+	if name != other {
+		return ""
 	}
-	var between []time.Duration
-	for i := range list[1:] {
-		between = append(between, list[i+1].Start-list[i].Start)
-	}
-	slices.Sort(between)
-	median := between[len(between)/2]
-	tolerance := time.Duration(regular * float64(median))
-	if median-between[0] > tolerance || between[len(between)-1]-median > tolerance {
-		return 0
-	}
-	return (list[len(list)-1].Start - list[0].Start) / time.Duration(len(between))
+	return name
 }
 
 // stallMeter finds the stalls of all parts of a run.
@@ -99,11 +111,10 @@ type stallMeter struct {
 	brokers []string // by worker
 	several bool     // the workers are at several brokers
 	parts   []*part  // wider ones first
-	now     time.Duration
-	open    []Stall // that last now
-	found   []Stall
-	step    int // number of stalls found before the present step
-	told    int // number of stalls already in a snapshot
+	open    []stall  // that last now
+	found   []stall
+	step    int  // number of stalls found before the present step
+	fresh   bool // some were found since the last look
 }
 
 // maxFound bounds the memory for stalls.
@@ -112,27 +123,37 @@ const maxFound = 1 << 17
 // Stalls lets the collector look for times of at least that length in which nothing came. Call it before the first
 // message.
 func (c *Collector) Stalls(limit time.Duration) {
-	c.stalls = &stallMeter{limit: limit}
+	c.stalls.limit = limit
+	c.quiets(func(q *quiet) { *q = newQuiet(limit) })
+}
+
+// GiveUp decides the stalls that last now, as the load ends because of them: what they waited for may not come.
+func (c *Collector) GiveUp() {
+	now := c.last.Sub(c.start)
+	c.quiets(func(q *quiet) { q.giveUp(now) })
+}
+
+// quiets visits the quiet of each worker.
+func (c *Collector) quiets(visit func(*quiet)) {
 	for _, r := range c.producers {
 		r.mu.Lock()
-		r.quiet = newQuiet(limit)
+		visit(&r.quiet)
 		r.mu.Unlock()
 	}
 	for _, r := range c.consumers {
 		r.mu.Lock()
-		r.quiet = newQuiet(limit)
+		visit(&r.quiet)
 		r.mu.Unlock()
 	}
 }
 
 // standstills collects the workers' gaps of the interval that ends at now.
 func (c *Collector) standstills(phase Phase, now time.Duration, last bool) {
-	m := c.stalls
-	if m == nil || m.limit <= 0 {
+	m := &c.stalls
+	if m.limit <= 0 {
 		return
 	}
 	m.arrange(c)
-	pauses := c.meter.pulse.stopped()
 	n := len(c.producers)
 	closed, open := make([][]gap, n+len(c.consumers)), make([]gap, n+len(c.consumers))
 	for i, r := range c.producers {
@@ -141,103 +162,196 @@ func (c *Collector) standstills(phase Phase, now time.Duration, last bool) {
 	for i, r := range c.consumers {
 		closed[n+i], open[n+i] = r.takeGaps(now, phase != Drain && c.delivered.owes(i), last)
 	}
-	m.now, m.open = now, m.open[:0]
+	m.open = nil
+	pauses := c.meter.pulse.stopped()
 	for _, p := range m.parts {
-		p.find(m, closed, open, phase, last, pauses)
+		finished, unfinished := make([][]gap, len(p.members)), make([]gap, len(p.members))
+		for i, member := range p.members {
+			finished[i], unfinished[i] = closed[member], open[member]
+		}
+		m.add(p, p.interval(finished, unfinished, phase == Warmup, last, pauses))
+		if s, ok := p.lasting(unfinished, now, phase == Warmup, pauses); ok && !last {
+			m.open = append(m.open, m.named(p, s, m.open))
+		}
 	}
 }
 
-// add keeps a stall of a part.
-func (m *stallMeter) add(p *part, s Stall) {
-	s = m.named(p, s, m.found)
-	p.so.add(&s)
-	if len(m.found) < maxFound {
-		m.found = append(m.found, s)
+// decide ends the search for stalls of the present step.
+func (m *stallMeter) decide(pauses []gap) {
+	m.open = nil
+	for _, p := range m.parts {
+		m.add(p, p.interval(nil, nil, false, true, pauses))
 	}
 }
 
-// fresh returns the stalls of all workers of a side that were found since the last call, and the sums of the parts.
-func (m *stallMeter) fresh() (list []Stall, parts []PartStalls) {
-	if m == nil {
-		return nil, nil
-	}
-	for _, s := range m.found[m.told:] {
-		if s.Whole {
-			list = append(list, s)
+// add keeps stalls of a part.
+func (m *stallMeter) add(p *part, list []stall) {
+	for _, s := range list {
+		phase := Measure
+		if s.warmup {
+			phase = Warmup
+		}
+		p.so.Count[phase]++
+		p.so.Length[phase] += s.length
+		m.fresh = true
+		if len(m.found) < maxFound {
+			m.found = append(m.found, m.named(p, s, m.found))
 		}
 	}
-	m.told = len(m.found)
+}
+
+// soFar returns the sums of the parts.
+func (m *stallMeter) soFar() (list []PartStalls) {
 	for _, p := range m.parts {
-		if p.of != wholeRun {
-			parts = append(parts, p.so)
-		}
+		list = append(list, p.so)
 	}
-	return list, parts
+	return list
 }
 
 // listed selects the stalls of a run: stalls of a part as far as no wider part had them.
-func listed(s *Stall) bool { return !s.covered }
+func listed(s *stall) bool { return !s.covered }
 
 // ofGroupNamed selects the stalls of a group.
-func ofGroupNamed(name string) func(*Stall) bool {
-	return func(s *Stall) bool { return s.part.of == ofGroup && s.part.group == name }
+func ofGroupNamed(name string) func(*stall) bool {
+	return func(s *stall) bool { return s.part.kind == ofGroup && s.part.name == name }
 }
 
-// sum returns the selected stalls found from that index on, and that last now.
-func (m *stallMeter) sum(from int, selected func(*Stall) bool) (sum Stalls) {
-	if m == nil {
-		return sum
+// stallsOf returns the selected stalls, of the present step or the run, that were found or last now.
+func (c *Collector) stallsOf(step bool, selected func(*stall) bool) Stalls {
+	m, first := &c.stalls, 0
+	if step {
+		first = m.step
 	}
-	sum.Limit = m.limit
-	var list []Stall
-	for _, part := range [][]Stall{m.found[from:], m.open} {
+	var list []stall
+	for _, part := range [][]stall{m.found[first:], m.open} {
 		for i := range part {
 			if selected(&part[i]) {
 				list = append(list, part[i])
 			}
 		}
 	}
+	sum := Stalls{Limit: m.limit}
 	for _, s := range joined(list) {
-		sum.add(s)
+		sum.add(&s, c.start)
 	}
 	return sum
 }
 
-// decide ends the search for stalls of the present step.
-func (m *stallMeter) decide(pauses []gap) {
-	if m == nil {
+// coverAge is how long before a stall another one may have ended that was found after one that overlaps it: the list is
+// in the order in which stalls were found.
+const coverAge = time.Minute
+
+// named adds to a stall its part, and whether stalls of wider parts in the list cover it.
+func (m *stallMeter) named(p *part, s stall, list []stall) stall {
+	s.part = p
+	if p.kind != wholeRun {
+		s.group = p.group
+	}
+	if m.several {
+		s.broker = p.broker
+	}
+	var both time.Duration
+	for i := range slices.Backward(list) {
+		o := &list[i]
+		if o.end()+coverAge < s.start {
+			break
+		}
+		if o.part.includes(p) {
+			both += o.overlap(&s)
+		}
+	}
+	s.covered = float64(both) >= alike*float64(s.length)
+	return s
+}
+
+// part is a set of workers of one side whose stalls are found.
+type part struct {
+	side          string
+	kind          partKind
+	name          string // of the broker or group
+	group, broker string // the only ones of its workers; empty if there are several
+	members       []int  // producers, then consumers
+	limit         time.Duration
+	pending       []candidate
+	so            PartStalls // the ones found so far
+}
+
+type partKind uint8
+
+const (
+	wholeRun partKind = iota
+	atBroker
+	ofGroup
+)
+
+// includes tells whether all workers of another part are its workers, too.
+func (p *part) includes(o *part) bool {
+	return p.side == o.side && p.kind < o.kind && (p.kind == wholeRun || p.broker == o.broker)
+}
+
+// brokerOf returns the broker of worker i, or, if its URL names several hosts, the host.
+func (c *Collector) brokerOf(i int) string {
+	w := c.worker(i)
+	if w.Host != nil {
+		if host := w.Host(); host != "" {
+			return host
+		}
+	}
+	return w.Broker
+}
+
+// arrange divides the workers into parts, if their brokers are others than at the last call. A part that was there
+// before keeps its state.
+func (m *stallMeter) arrange(c *Collector) {
+	brokers := make([]string, len(c.producers)+len(c.consumers))
+	for i := range brokers {
+		brokers[i] = c.brokerOf(i)
+	}
+	if slices.Equal(brokers, m.brokers) {
 		return
 	}
-	m.open = nil
+	m.brokers = brokers
+	m.several = slices.ContainsFunc(brokers, func(b string) bool { return b != brokers[0] })
 	for _, p := range m.parts {
-		for _, s := range p.interval(nil, nil, false, true, pauses) {
-			m.add(p, s)
+		p.members = nil
+	}
+	for i, broker := range brokers {
+		side, group := SendSide, ""
+		if i >= len(c.producers) {
+			side = ReceiveSide
+		}
+		if c.groupOf != nil && c.groupOf[i] != nil {
+			group = c.groupOf[i].Name
+		}
+		m.join(i, side, wholeRun, "", group, broker)
+		if m.several {
+			m.join(i, side, atBroker, broker, group, broker)
+		}
+		if group != "" {
+			m.join(i, side, ofGroup, group, group, broker)
+		}
+	}
+	slices.SortStableFunc(m.parts, func(a, b *part) int { return cmp.Compare(a.kind, b.kind) })
+	for _, p := range m.parts {
+		if p.so.Side == "" { // workers that go to another host later do not change its names
+			p.so = PartStalls{Side: p.side, Whole: p.kind == wholeRun, Group: p.group, Broker: p.broker}
 		}
 	}
 }
 
-// endStep begins the next step, and returns the stalls of the present one.
-func (m *stallMeter) endStep() (sum Stalls) {
-	if m != nil {
-		sum = m.sum(m.step, listed)
-		m.step = len(m.found)
+// join adds a worker, with its group and broker, to a part.
+func (m *stallMeter) join(worker int, side string, kind partKind, name, group, broker string) {
+	at := slices.IndexFunc(m.parts, func(p *part) bool { return p.side == side && p.kind == kind && p.name == name })
+	if at < 0 {
+		at = len(m.parts)
+		m.parts = append(m.parts, &part{side: side, kind: kind, name: name, limit: m.limit})
 	}
-	return sum
-}
-
-// first returns the index of the first stall of the present step, or of the run.
-func (m *stallMeter) first(step bool) int {
-	if m == nil || !step {
-		return 0
+	p := m.parts[at]
+	if len(p.members) == 0 {
+		p.group, p.broker = group, broker
 	}
-	return m.step
-}
-
-// standstill finds the stalls of one side: times in which nothing came to any of its workers.
-type standstill struct {
-	side    Side
-	limit   time.Duration
-	pending []candidate
+	p.group, p.broker = onlyIf(p.group, group), onlyIf(p.broker, broker)
+	p.members = append(p.members, worker)
 }
 
 // candidate is a time without messages for all workers. Since when something was waited for is known only when the
@@ -253,38 +367,48 @@ const settled = 2
 
 // interval adds the gaps of all workers since the last interval: closed has each worker's finished gaps, open the one
 // in progress. With last, or at the end of a step, all candidates are decided.
-func (m *standstill) interval(closed [][]gap, open []gap, warmup, last bool, pauses []gap) (found []Stall) {
-	if m.limit <= 0 {
-		return nil
-	}
+func (p *part) interval(closed [][]gap, open []gap, warmup, last bool, pauses []gap) (found []stall) {
 	all := []gap{{0, never, never}}
 	for i := range open {
-		all = common(all, append(slices.Clone(closed[i]), open[i]), m.limit)
+		all = common(all, append(slices.Clone(closed[i]), open[i]), p.limit)
 	}
 	for _, g := range all {
 		if g.to < never {
-			m.pending = append(m.pending, candidate{gap: gap{g.from, g.to, never}, warmup: warmup})
+			p.pending = append(p.pending, candidate{gap: gap{g.from, g.to, never}, warmup: warmup})
 		}
 	}
 	var waiting []candidate
-	for _, c := range m.pending {
-		for i := range closed {
-			for _, g := range closed[i] {
-				if g.from <= c.from && g.to >= c.to {
-					c.waiting = min(c.waiting, g.waiting)
-				}
+	for _, c := range p.pending {
+		for _, g := range slices.Concat(closed...) {
+			if g.from <= c.from && g.to >= c.to {
+				c.waiting = min(c.waiting, g.waiting)
 			}
 		}
 		if c.looks++; c.looks <= settled && !last {
 			waiting = append(waiting, c)
 			continue
 		}
-		if s, ok := c.stall(m.side, m.limit, pauses); ok {
+		if s, ok := c.stall(p.limit, pauses); ok {
+			s.side = p.side
 			found = append(found, s)
 		}
 	}
-	m.pending = waiting
+	p.pending = waiting
 	return found
+}
+
+// lasting returns the stall that lasts now, if there is one.
+func (p *part) lasting(open []gap, now time.Duration, warmup bool, pauses []gap) (stall, bool) {
+	c := candidate{gap: gap{0, now, never}, warmup: warmup}
+	for _, g := range open {
+		c.from, c.waiting = max(c.from, g.from), min(c.waiting, g.waiting)
+	}
+	if c.waiting == never || max(c.from, c.waiting) >= now {
+		return stall{}, false
+	}
+	s, ok := c.stall(p.limit, pauses)
+	s.side = p.side
+	return s, ok
 }
 
 // common returns the times that are in both lists, if they are long enough. Each list is in order.
@@ -308,7 +432,7 @@ func common(a, b []gap, limit time.Duration) (list []gap) {
 
 // stall converts a candidate into a stall. It cuts off a pause of the tester at the start or end; a pause within does
 // not count towards the required length.
-func (c *candidate) stall(side Side, limit time.Duration, pauses []gap) (Stall, bool) {
+func (c *candidate) stall(limit time.Duration, pauses []gap) (stall, bool) {
 	from, to := max(c.from, c.waiting), c.to
 	var paused time.Duration
 	for _, p := range pauses {
@@ -322,43 +446,5 @@ func (c *candidate) stall(side Side, limit time.Duration, pauses []gap) (Stall, 
 			paused += p.to - p.from
 		}
 	}
-	return Stall{Side: side, Start: from, Length: to - from, Warmup: c.warmup}, to-from-paused >= limit
-}
-
-// alike is the share of the longer of two stalls that both must cover to be one stall of both sides.
-const alike = 0.8
-
-// sameAs tells whether a stall of the other side may be the same one: both are of the run, or of a broker or group.
-func (s *Stall) sameAs(o *Stall) bool {
-	return s.Whole && o.Whole || s.Broker != "" && s.Broker == o.Broker || s.Group != "" && s.Group == o.Group
-}
-
-// onlyIf returns the name if the other one is the same.
-func onlyIf(name, other string) string {
-	if name != other {
-		return ""
-	}
-	return name
-}
-
-// joined returns the stalls of both sides in order, with simultaneous ones joined.
-func joined(list []Stall) (out []Stall) {
-	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b Stall) int { return cmp.Compare(a.Start, b.Start) })
-	for _, s := range list {
-		at := slices.IndexFunc(out, func(o Stall) bool {
-			both := min(o.End(), s.End()) - max(o.Start, s.Start)
-			return o.Side != s.Side && o.Side != BothSides && s.Side != BothSides && o.sameAs(&s) &&
-				float64(both) >= alike*float64(max(o.Length, s.Length))
-		})
-		if at < 0 {
-			out = append(out, s)
-			continue
-		}
-		o := &out[at]
-		end := max(o.End(), s.End())
-		o.Side, o.Length, o.Warmup = BothSides, end-o.Start, o.Warmup && s.Warmup
-		o.Group, o.Broker, o.Whole = onlyIf(o.Group, s.Group), onlyIf(o.Broker, s.Broker), o.Whole && s.Whole
-	}
-	return out
+	return stall{start: from, length: to - from, warmup: c.warmup}, to-from-paused >= limit
 }

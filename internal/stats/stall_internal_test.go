@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -26,10 +27,10 @@ func TestPausesOfTheTesterAreNotStalls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := candidate{gap: gap{time.Duration(tt.from) * ms, time.Duration(tt.to) * ms, 0}}
-			s, ok := c.stall(SendSide, time.Second, tt.pauses)
+			s, ok := c.stall(time.Second, tt.pauses)
 			require.Equal(t, tt.want != nil, ok)
 			if ok {
-				require.Equal(t, Stall{Start: time.Duration(tt.want[0]) * ms, Length: time.Duration(tt.want[1]) * ms}, s)
+				require.Equal(t, stall{start: time.Duration(tt.want[0]) * ms, length: time.Duration(tt.want[1]) * ms}, s)
 			}
 		})
 	}
@@ -37,24 +38,24 @@ func TestPausesOfTheTesterAreNotStalls(t *testing.T) {
 
 // TestSidesOfStalls: times of both sides are one stall if they are nearly the same.
 func TestSidesOfStalls(t *testing.T) {
-	s := time.Second
-	require.Equal(t, []Stall{{Side: BothSides, Start: 10 * s, Length: 21 * s / 10, Whole: true}}, joined([]Stall{
-		{Side: SendSide, Start: 10 * s, Length: 2 * s, Whole: true}, {Side: ReceiveSide, Start: 10*s + s/10, Length: 2 * s, Whole: true},
+	s, run := time.Second, new(part)
+	require.Equal(t, []stall{{side: BothSides, start: 10 * s, length: 21 * s / 10, part: run}}, joined([]stall{
+		{side: SendSide, start: 10 * s, length: 2 * s, part: run}, {side: ReceiveSide, start: 10*s + s/10, length: 2 * s, part: run},
 	}))
-	apart := []Stall{{Side: ReceiveSide, Start: 9 * s, Length: 30 * s, Whole: true}, {Side: SendSide, Start: 10 * s, Length: 2 * s, Whole: true}}
-	require.Equal(t, apart, joined(apart))
+	apart := []stall{{side: ReceiveSide, start: 9 * s, length: 30 * s, part: run}, {side: SendSide, start: 10 * s, length: 2 * s, part: run}}
+	require.Equal(t, apart, joined(slices.Clone(apart)))
 }
 
 // A stall of many workers is the time that is quiet for all of them, from when the first of them waited.
 func TestStandstill(t *testing.T) {
 	s := time.Second
-	m := standstill{limit: s}
+	m := part{limit: s}
 	found := m.interval([][]gap{{{s, 4 * s, 3500 * time.Millisecond}}, nil}, []gap{{4 * s, never, never}, {2 * s, never, never}}, false, false, nil)
 	require.Empty(t, found, "the other worker may have waited longer")
 	found = m.interval([][]gap{nil, {{2 * s, 4*s + s/100, 2100 * time.Millisecond}}}, []gap{{4 * s, never, never}, {4*s + s/100, never, never}}, false, false, nil)
 	require.Empty(t, found)
 	found = m.interval([][]gap{nil, nil}, []gap{{5 * s, never, never}, {5 * s, never, never}}, false, false, nil)
-	require.Equal(t, []Stall{{Start: 2100 * time.Millisecond, Length: 1900 * time.Millisecond}}, found)
+	require.Equal(t, []stall{{start: 2100 * time.Millisecond, length: 1900 * time.Millisecond}}, found)
 	require.Empty(t, m.interval([][]gap{nil, nil}, []gap{{5 * s, never, never}, {5 * s, never, never}}, false, true, nil))
 }
 
@@ -62,7 +63,7 @@ func TestStandstill(t *testing.T) {
 func TestStallsBeyondTheList(t *testing.T) {
 	var s Stalls
 	for i := range maxStalls + 7 {
-		s.add(Stall{Length: time.Duration(i)})
+		s.add(&stall{length: time.Duration(i)}, time.Now())
 	}
 	require.Len(t, s.List, maxStalls)
 	require.EqualValues(t, 7, s.More)

@@ -36,7 +36,7 @@ type StepSummary struct {
 	// Groups are the figures of each group of the step.
 	Groups []StepSummary
 	Tally  *LoadTally // the waits of its workers
-	Limit  Limit
+	Limit  result.Limit
 
 	// Figures are the values of the metrics for thresholds, by name.
 	Figures map[string]float64
@@ -44,10 +44,33 @@ type StepSummary struct {
 	Thresholds []threshold.Outcome
 }
 
-// stepMeter sums up the intervals of one step.
-type stepMeter struct {
-	sum            StepSummary
-	total, measure Counters // as of its begin
+// sums adds up the intervals of a run or a step, or those of a group in them.
+type sums struct {
+	StepSummary
+	total, measured Counters // as of its begin
+}
+
+// add adds an interval; received is how many messages had been received before it.
+func (m *sums) add(s *Snapshot, received uint64) {
+	m.Health.Add(&s.Health)
+	switch s.Phase {
+	case Warmup:
+		return
+	case Measure:
+		m.Extremes.add(s, received > m.total[result.Received])
+		m.Average.add(s)
+	case Drain:
+	}
+	m.Latencies.Merge(s.Latencies)
+}
+
+// upTo returns the figures up to the time with these counters. Their latencies are copies.
+func (m *sums) upTo(total, measured *Counters) StepSummary {
+	sum := m.StepSummary
+	sum.Total, sum.Measured = total.Sub(m.total), measured.Sub(m.measured)
+	sum.Latencies = sum.Latencies.Copy()
+	sum.Minimum, sum.Maximum = sum.Extremes.Both()
+	return sum
 }
 
 // Split lets the collector sum up each step as well: [Collector.EndStep] returns it. Call it before the first Collect.
@@ -55,58 +78,43 @@ func (c *Collector) Split() { c.beginStep() }
 
 func (c *Collector) beginStep() {
 	c.limits.tally = newTally(len(c.producers), len(c.work.workers))
-	c.step = &stepMeter{total: c.total, measure: c.parts[Measure]}
-	c.step.sum.Start = c.last
-	c.step.sum.Latencies = c.newLatencies()
+	c.step = &sums{total: c.total, measured: c.parts[Measure]}
+	c.step.Start = c.last
+	c.step.Latencies = c.newLatencies()
 	for _, g := range c.groups {
-		g.beginStep()
+		g.step = sums{StepSummary: g.named(), total: g.total, measured: g.parts[Measure]}
 	}
-}
-
-// add takes an interval, before the collector takes its totals.
-func (m *stepMeter) add(c *Collector, s *Snapshot) {
-	m.sum.Health.Add(&s.Health)
-	switch s.Phase {
-	case Warmup:
-		m.sum.Latencies.Expect(&s.Latencies)
-		return
-	case Measure:
-		m.sum.Extremes.add(s, c.total[result.Received] > m.total[result.Received])
-		m.sum.Average.add(s)
-	case Drain:
-	}
-	m.sum.Latencies.Merge(s.Latencies)
 }
 
 // EndStep returns the summary of the step that ends with the last Collect; the next one begins there.
 func (c *Collector) EndStep(name string) StepSummary {
-	sum := c.step.sum
-	sum.Name, sum.End, sum.Tally = name, c.last, c.limits.tally
-	sum.Total, sum.Measured = c.total.Sub(c.step.total), c.parts[Measure].Sub(c.step.measure)
-	sum.Minimum, sum.Maximum = sum.Extremes.Both()
 	c.stalls.decide(c.meter.pulse.stopped())
-	sum.Groups = c.groupSums(true)
-	sum.Stalls = c.stalls.endStep()
+	sum := c.stepSoFar()
+	sum.Name, sum.End, sum.Tally = name, c.last, c.limits.tally
+	c.stalls.step = len(c.stalls.found)
 	c.beginStep()
+	return sum
+}
+
+func (c *Collector) stepSoFar() StepSummary {
+	sum := c.step.upTo(&c.total, &c.parts[Measure])
+	sum.Groups = c.groupSums(true)
+	sum.Stalls = c.stallsOf(true, listed)
+	return sum
+}
+
+// Whole returns the figures of the run, as of the last Collect. Their latencies are copies.
+func (c *Collector) Whole() StepSummary {
+	sum := c.run.upTo(&c.total, &c.parts[Measure])
+	sum.Groups, sum.Stalls = c.groupSums(false), c.stallsOf(false, listed)
 	return sum
 }
 
 // SoFar returns the figures of the run, and of the present step, as of the last Collect. Their latencies are copies.
 func (c *Collector) SoFar() (whole, step StepSummary) {
-	whole = StepSummary{
-		Total: c.total, Measured: c.parts[Measure], Latencies: c.whole.Copy(), Health: c.meter.sum, Extremes: c.extremes,
-		Average: c.average,
-		Groups:  c.GroupSums(), Stalls: c.StallsFound(),
-	}
-	whole.Minimum, whole.Maximum = c.extremes.Both()
+	whole = c.Whole()
 	if c.step == nil {
 		return whole, whole
 	}
-	step = c.step.sum
-	step.Stalls = c.stalls.sum(c.stalls.first(true), listed)
-	step.Total, step.Measured = c.total.Sub(c.step.total), c.parts[Measure].Sub(c.step.measure)
-	step.Latencies = c.step.sum.Latencies.Copy()
-	step.Minimum, step.Maximum = step.Extremes.Both()
-	step.Groups = c.groupSums(true)
-	return whole, step
+	return whole, c.stepSoFar()
 }

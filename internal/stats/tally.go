@@ -62,7 +62,6 @@ type LoadTally struct {
 
 	span, behind        time.Duration // all, and the part in which more was completed than received
 	completed, received uint64
-	sent, slots         uint64
 	acks, ackSum, least int64          // of answers in the measured part, and the shortest of the run; microseconds
 	ages                result.Latency // of the messages received in the measured part: only Count and Sum
 
@@ -75,7 +74,7 @@ type LoadTally struct {
 
 	delayed bool // there were messages with a delivery delay
 
-	all, full, crowded Health // of all intervals, and of those in which the tester, or other programs, had all processors
+	all Health // of all intervals
 }
 
 // workerTally is how long each bound limited a worker.
@@ -131,9 +130,12 @@ func (w *workerTally) total() (sum time.Duration) {
 }
 
 // never records that the worker, or its connection, did not wait for that long, if this was its bound.
-func (w *workerTally) never(b bound, d time.Duration) {
+func (w *workerTally) never(b bound, d time.Duration, s *Snapshot) {
 	if b == boundWorker || b == boundConnection {
 		w.busy += d
+		if d >= FullSecond {
+			s.Health.Saturated++
+		}
 	}
 	if b == boundConnection {
 		w.connection += d
@@ -190,7 +192,6 @@ type limitMeter struct {
 	tally   *LoadTally
 	least   int64 // shortest answer so far, microseconds; math.MaxInt64 before the first
 	pending int   // messages that may be in flight
-	blocked uint64
 }
 
 func newLimitMeter(producers, consumers int) limitMeter {
@@ -208,10 +209,8 @@ func (m *limitMeter) learn(s *Snapshot) {
 	}
 }
 
-// interval adds an interval; slots is how often producers have waited for a slot so far.
-func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
-	before := m.blocked
-	m.blocked = slots
+// interval adds an interval.
+func (m *limitMeter) interval(c *Collector, s *Snapshot) {
 	m.tally.delayed = m.tally.delayed || s.Delta[result.Delayed] > 0
 	length := s.To.Sub(s.From)
 	if s.Phase != Measure || length <= 0 {
@@ -222,8 +221,6 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 	t.all.Add(&s.Health)
 	t.completed += s.Delta[result.Completed]
 	t.received += s.Delta[result.Received]
-	t.sent += s.Delta[result.Sent]
-	t.slots += slots - before
 	for _, l := range s.latencies(result.Transfer) {
 		t.ages.Count += l.Count
 		t.ages.Sum += l.Sum
@@ -254,7 +251,7 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 			if b == boundNone {
 				w.addWaits(&at.lap, stalled, s.Health.PauseMax)
 			}
-			w.never(b, active)
+			w.never(b, active, s)
 			if stalled && (b == boundSlot || b == boundAnswer) {
 				b = boundBroker
 			}
@@ -267,20 +264,13 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot, slots uint64) {
 			t.consuming += length
 			t.worked += at.lap.worked
 			t.input += at.lap.inputWait()
-			w.never(b, active)
+			w.never(b, active, s)
 			b = m.blame(b, 1, false, &s.Health)
 			if b == boundInput && old {
 				b = boundDelivery
 			}
 		}
 		w.bounds[b] += active
-		switch b {
-		case boundProcessors:
-			t.full.Add(&s.Health)
-		case boundMachine:
-			t.crowded.Add(&s.Health)
-		default:
-		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package stats
 
-import "github.com/perfmq/perfmq/pkg/result"
+import (
+	"github.com/perfmq/perfmq/pkg/result"
+)
 
 // WorkerTotal are the totals of one producer or consumer, warm-up included.
 type WorkerTotal struct {
@@ -11,7 +13,6 @@ type WorkerTotal struct {
 	Subscription string
 	Producing    bool // it is a producer
 	Total        Counters
-	Saturation   Saturation
 	// Hosts are its messages at each host of the broker, if the URL names several.
 	Hosts []HostTotal
 }
@@ -26,8 +27,7 @@ func (c *Collector) WorkerTotals() []WorkerTotal {
 		collect(&counts)
 		list = append(list, WorkerTotal{
 			Name: w.Name, Destination: w.Destination, Group: w.Group, Subscription: w.Subscription, Producing: producing,
-			Total:      counts[Warmup].Add(counts[Measure]),
-			Saturation: c.work.workers[i].saturation,
+			Total: counts[Warmup].Add(counts[Measure]),
 		})
 		return &list[i].Total
 	}

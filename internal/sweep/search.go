@@ -15,6 +15,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -207,8 +208,8 @@ func (s *Search) probe(rate float64, hold bool) (point record.Point, err error) 
 func judge(s *stats.Summary) record.Point {
 	var p record.Point
 	// a load that reached its rate has no other limit, even if a threshold failed
-	if s.Limit.Kind != stats.LimitNone {
-		p.Limit = s.Limit.String()
+	if s.Limit.Kind != result.LimitNone {
+		p.Limit = words.Limit(&s.Limit)
 	}
 	var broken []string
 	for i := range s.Thresholds {
@@ -222,7 +223,7 @@ func judge(s *stats.Summary) record.Point {
 	}
 	p.Kept = len(broken) == 0
 	p.Why = strings.Join(broken, ", ")
-	p.Tester = !p.Kept && s.Limit.OfTester()
+	p.Tester = !p.Kept && result.OfTester(s.Limit.Kind)
 	if !p.Kept && !p.Tester && s.Health.Crowded() {
 		p.Tester = true
 		p.Limit = fmt.Sprintf("the machine (others than perfmq, such as a broker on it, took %.0f%% of its processors)",
@@ -245,7 +246,7 @@ func (s *Search) printLoad(rate float64, hold bool, length time.Duration, p *rec
 		}
 	}
 	s.print("--- %12s msg/s: %-9s  %s; limit: %s", record.PerSecond(rate), verdict, strings.Join(values, ", "),
-		cmp.Or(p.Limit, string(stats.LimitNone)))
+		cmp.Or(p.Limit, result.LimitNone))
 }
 
 // conclude prints the outcome and returns the exit status.

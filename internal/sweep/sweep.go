@@ -25,6 +25,7 @@ import (
 	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/sweep/record"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
@@ -273,13 +274,13 @@ func (s *Sweep) separate(r *record.Run, of *run.Run) {
 func (s *Sweep) keep(r *record.Run, sum *stats.Summary, clean func(string) string) {
 	r.Figures = map[string]float64{}
 	var limits []record.Limit
-	add := func(step string, figures map[string]float64, limit stats.Limit) {
+	add := func(step string, figures map[string]float64, limit result.Limit) {
 		for _, name := range record.Metrics() {
 			if v, ok := figures[name]; ok {
 				r.Figures[record.Name(step, name)] = v
 			}
 		}
-		limits = append(limits, record.Limit{Step: step, Kind: string(limit.Kind), Text: clean(limit.String())})
+		limits = append(limits, record.Limit{Step: step, Kind: limit.Kind, Text: clean(words.Limit(&limit))})
 	}
 	if len(s.state.Steps) == 0 {
 		add("", sum.Figures, sum.Limit)

@@ -95,7 +95,7 @@ func sample(t testing.TB, seed uint64, seconds, messages int) *Result {
 	expected, missing := r.Total.Producers.Completed, uint64(2)
 	r.Expected, r.Missing = &expected, &missing
 	r.Workers = []Worker{
-		{Name: "producer-0", Destination: "queue://A", Counts: Counts{Producers: r.Total.Producers}, Saturated: 1, Seconds: seconds},
+		{Name: "producer-0", Destination: "queue://A", Counts: Counts{Producers: r.Total.Producers}},
 		{Name: "consumer-0", Destination: "queue://A", Counts: Counts{Consumers: r.Total.Consumers}},
 	}
 	r.Errors = []Failure{{Class: "timeout", Count: 3, Examples: []string{"no answer"}}}

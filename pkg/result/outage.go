@@ -56,9 +56,6 @@ type Outage struct {
 	// Doubled is the number of copies that came because an outage had cut off their settlement, from the start of this
 	// outage to the start of the next; missing if there are none, or if nothing was verified.
 	Doubled uint64 `json:"doubled,omitempty"`
-	// Worst are the highest latencies of the seconds from that of Time until the load has recovered; if it does not, until
-	// the load of the step is over, drain included. Without rates Before, they end when the first message comes through.
-	Worst Worst `json:"worst,omitzero"`
 	// Class and Error describe the first failure.
 	Class string `json:"class"`
 	Error string `json:"error"`
@@ -99,31 +96,6 @@ func (r *Result) mergeOutages(part *Result) {
 		Length: m.Length, Longest: max(m.Longest, more.Longest),
 	}
 	addTo(&r.MoreOutages.Length, more.Length)
-}
-
-// Include raises the latencies to those of o.
-func (w *Worst) Include(o Worst) {
-	w.Ack, w.Response, w.Transfer = max(w.Ack, o.Ack), max(w.Response, o.Response), max(w.Transfer, o.Transfer)
-}
-
-// Worst returns the highest latencies.
-func (l *Latencies) Worst() (w Worst) {
-	for kind, to := range map[Kind]*int64{Ack: &w.Ack, Response: &w.Response, Transfer: &w.Transfer} {
-		if l[kind] != nil {
-			*to = l[kind].Max
-		}
-	}
-	return w
-}
-
-// Worst are the highest latencies of each kind; missing if there was none. Messages due in a warm-up count.
-type Worst struct {
-	// Ack is from the actual send to the confirmation.
-	Ack int64 `json:"ack,omitempty"`
-	// Response is from the moment when a message was due to its confirmation, for a load with a rate.
-	Response int64 `json:"response,omitempty"`
-	// Transfer is from the actual send to the delivery to a consumer.
-	Transfer int64 `json:"transfer,omitempty"`
 }
 
 // Rates are messages per second.

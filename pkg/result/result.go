@@ -1,6 +1,8 @@
 package result
 
-import "encoding/json"
+import (
+	"encoding/json"
+)
 
 // Format is [Head.Format] of every result.
 const Format = "perfmq result"
@@ -303,8 +305,26 @@ type Limit struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-// LimitNone is the kind of a limit if the rate was reached.
-const LimitNone = "none"
+// The kinds of limits.
+const (
+	LimitNone       = "none" // the rate was reached
+	LimitMaxPending = "max-pending"
+	LimitCredit     = "credit"
+	LimitBroker     = "broker"
+	LimitConsumers  = "consumers"
+	LimitProducers  = "producers"
+	LimitSocket     = "socket"
+	LimitWorker     = "tester-worker"
+	LimitProcessors = "tester-processors"
+	LimitMachine    = "machine"
+	LimitUnknown    = "unknown"
+)
+
+// OfTester tells whether a limit of that kind is perfmq, or its machine: the metrics then say little about the broker,
+// and rates are lower bounds.
+func OfTester(limit string) bool {
+	return limit == LimitWorker || limit == LimitProcessors || limit == LimitMachine
+}
 
 // Command is a command that ran before or after a step.
 type Command struct {
@@ -339,10 +359,6 @@ type Worker struct {
 	// names several.
 	BrokerHosts []string `json:"brokerHosts,omitempty"`
 	Counts
-	// Saturated is the number of full seconds of load in which the tester was the worker's limit, and Seconds the number
-	// of those in which it could have been.
-	Saturated int `json:"saturated,omitempty"`
-	Seconds   int `json:"seconds,omitempty"`
 }
 
 // Failure is a class of errors.

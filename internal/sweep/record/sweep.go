@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perfmq/perfmq/internal/stats"
 	"github.com/perfmq/perfmq/internal/threshold"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // SweepFile is the name of the file with the [Sweep], in its folder.
@@ -103,7 +103,7 @@ func (r *Run) Good() bool {
 // bounded returns the steps of the run of which perfmq was the limit.
 func (r *Run) bounded() (steps []string) {
 	for _, l := range r.Limits {
-		if stats.LimitKind(l.Kind).OfTester() {
+		if result.OfTester(l.Kind) {
 			steps = append(steps, l.Step)
 		}
 	}

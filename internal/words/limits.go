@@ -1,0 +1,98 @@
+package words
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/perfmq/perfmq/pkg/result"
+)
+
+// Bound is a reason why the rate of a load was not higher, as the waits of its workers show it.
+type Bound struct {
+	// Name is how stats asks for it, Kind is [result.Limit.Kind].
+	Name, Kind string
+	// Text is the evidence, a format of [fmt.Sprintf]; Hint suggests a remedy.
+	Text, Hint string
+}
+
+//nolint:gochecknoglobals // a table that never changes
+var bounds = []Bound{
+	{"reached", result.LimitNone, "the rate was reached", ""},
+	{
+		"unknown", result.LimitUnknown,
+		"the measured part of the load was too short, or its workers cannot tell what they wait for", "",
+	},
+	{"stored", result.LimitUnknown, "consumers had received what was there, and waited %s of the time", ""},
+	{"slot", result.LimitMaxPending, "producers waited for answers %s of the time", "try a larger --max-pending"},
+	{
+		"answer", result.LimitMaxPending,
+		"each send waited for its answer, %s of the time", "try to send asynchronously, or more --producers",
+	},
+	{
+		"client", result.LimitMaxPending,
+		"producers waited for answers %s of the time: the client has at most %s of a %s in flight", "",
+	},
+	{
+		"credit", result.LimitCredit, "producers waited for it %s of the time",
+		"look for a full queue, address or disk, or let the broker give producers more credit",
+	},
+	{
+		"socket", result.LimitSocket, "producers waited %s of the time to write",
+		"look at the network, and whether the broker reads slowly",
+	},
+	{"silent", result.LimitBroker, "it answered nothing", ""},
+	{"silence", result.LimitBroker, "it answered nothing for %s of the time, while producers waited for its answers", ""},
+	{
+		"late", result.LimitBroker,
+		"with as many messages in flight as allowed, its answers took %s on average, %.0f times the shortest (%s)", "",
+	},
+	{"send", result.LimitBroker, "producers waited in Send %s of the time", ""},
+	{
+		"backlog", result.LimitBroker,
+		"messages queue in it: its backlog grew by %.0f msg/s while consumers waited for them", "",
+	},
+	{
+		"delivery", result.LimitBroker,
+		"old messages waited in it while consumers waited for messages %s of the time", "try more --credit or --consumers",
+	},
+	{"input", result.LimitProducers, "consumers waited for messages %s of the time", ""},
+	{"work", result.LimitConsumers, "their work took %s of their time%s", "try more --consumers"},
+	{"pace", result.LimitConsumers, "they receive no more than their rate%s", "raise --consumer-rate"},
+	{
+		"worker", result.LimitWorker, "%s never waited in %s of %s seconds%s",
+		"more producers, consumers or connections may bring more",
+	},
+	{
+		"lateness", result.LimitWorker, "it sent late, though it waited for nothing but the due times of its messages",
+		"more producers, consumers or connections may bring more",
+	},
+	{
+		"processors", result.LimitProcessors, "it used %.2f of the %d cores that it may use",
+		"use more hosts, or larger messages",
+	},
+	{"machine", result.LimitMachine, "others took %s of its processors", "let the tester have a machine of its own"},
+	{"pause", result.LimitMachine, "perfmq was paused for up to %s", "let the tester have a machine of its own"},
+}
+
+// NewLimit returns the limit of a rate by the name of its bound. The values are those of the bound's text.
+func NewLimit(bound string, share float64, values ...any) result.Limit {
+	b := &bounds[slices.IndexFunc(bounds, func(b Bound) bool { return b.Name == bound })]
+	return result.Limit{Kind: b.Kind, Share: share, Text: fmt.Sprintf(b.Text, values...), Hint: b.Hint}
+}
+
+// Limit returns a limit as one line of text without a label.
+func Limit(l *result.Limit) string {
+	if l.Kind == result.LimitNone {
+		return l.Kind + ": " + l.Text
+	}
+	title := cmp.Or(map[string]string{
+		result.LimitCredit: "the broker's credit", result.LimitBroker: "the broker", result.LimitConsumers: "the consumers",
+		result.LimitProducers: "the producers", result.LimitMachine: "the machine", result.LimitSocket: "the network buffer",
+		result.LimitWorker: "one worker of the tester", result.LimitProcessors: "the tester's processors",
+	}[l.Kind], l.Kind)
+	if l.Hint == "" {
+		return title + " (" + l.Text + ")"
+	}
+	return title + " (" + l.Text + "; " + l.Hint + ")"
+}
