@@ -41,7 +41,7 @@ func Factory() driver.Factory {
 	topic := queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true
 	f := driver.Factory{
-		Name: "stomp", Title: "STOMP 1.0, 1.1 and 1.2", Client: "go-stomp", Schemes: p.Schemes, Hosts: p.Hosts,
+		Name: "stomp", Title: "STOMP 1.2", Client: "go-stomp", Schemes: p.Schemes, Hosts: p.Hosts,
 		DefaultURL:   "stomp://localhost:" + p.PlainPort,
 		Capabilities: driver.Capabilities{TLS: true, Queue: queue, Topic: topic},
 		InFlight:     inFlight,
@@ -96,7 +96,8 @@ func (d *stompDriver) dial(ctx context.Context, spec driver.Connection) (*connec
 	) (*connection, error) {
 		c := &connection{net: library.NewConn(conn), host: host.String()}
 		options := []func(*stomp.Conn) error{
-			stomp.ConnOpt.Host(d.host), stomp.ConnOpt.Logger(library.Silence{}), stomp.ConnOpt.UnsubscribeReceiptTimeout(0),
+			stomp.ConnOpt.Host(d.host), stomp.ConnOpt.AcceptVersion(stomp.V12), stomp.ConnOpt.Logger(library.Silence{}),
+			stomp.ConnOpt.UnsubscribeReceiptTimeout(0),
 		}
 		if t := &d.broker.Target; t.User != "" {
 			options = append(options, stomp.ConnOpt.Login(t.User, t.Password))
