@@ -32,21 +32,11 @@ func create(path string) (*file, error) {
 }
 
 // append writes at the end.
-func (f *file) append(text []byte) error { return f.replace(f.offset, text) }
-
-// replace writes text in place of everything from the offset on.
-func (f *file) replace(from int64, text []byte) error {
-	end := from + int64(len(text))
-	_, err := f.handle.WriteAt(text, from)
-	if err != nil {
+func (f *file) append(text []byte) error {
+	if _, err := f.handle.WriteAt(text, f.offset); err != nil {
 		return fmt.Errorf("write %s: %w", f.path, errors.Join(bare(err), f.truncate(f.offset)))
 	}
-	if end < f.offset {
-		err = f.handle.Truncate(end)
-	}
-	if f.offset = end; err != nil {
-		return fmt.Errorf("write %s: %w", f.path, bare(err))
-	}
+	f.offset += int64(len(text))
 	return nil
 }
 

@@ -3,10 +3,10 @@ package result
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -99,50 +99,57 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// A kill between a row and its histograms costs those of one row, also where several rows share a line.
+// A kill between a row and its histograms costs those of one row.
 func TestKilledBetweenTheFiles(t *testing.T) {
 	t.Parallel()
-	for _, shared := range []bool{false, true} {
-		dir := filepath.Join(t.TempDir(), "result")
-		w, err := NewWriter(dir)
-		require.NoError(t, err)
-		r := sample(t, 3, 8, 40)
-		require.NoError(t, w.Start(r.Head))
-		if shared {
-			exhaust(w)
+	dir := filepath.Join(t.TempDir(), "result")
+	w, err := NewWriter(dir)
+	require.NoError(t, err)
+	r := sample(t, 3, 8, 40)
+	require.NoError(t, w.Start(r.Head))
+	for i, row := range r.Rows {
+		if i == 7 {
+			w.hdr.handle = lost{w.hdr.handle}
 		}
-		for i, row := range r.Rows {
-			if i == 7 {
-				w.hdr.handle = lost{w.hdr.handle}
-			}
-			require.NoError(t, w.Row(row))
-		}
-		got, err := Read(dir)
-		require.NoError(t, err)
-		require.Len(t, got.Rows, 8)
-		require.Equal(t, shared, got.Rows[7].Shared)
-		require.Equal(t, []string{"the latencies lack the histograms of the last rows: 1"}, got.Outcome.Warnings)
-		require.EqualValues(t, 6*40, got.Latencies[Ack].Count, "of rows 2 to 7: the first is of the warm-up")
-		require.EqualValues(t, 8*40, got.Total.Producers.Completed)
-		require.NoError(t, w.Close())
+		require.NoError(t, w.Row(row))
 	}
+	got, err := Read(dir)
+	require.NoError(t, err)
+	require.Len(t, got.Rows, 8)
+	require.Equal(t, []string{"the latencies lack the histograms of the last rows: 1"}, got.Outcome.Warnings)
+	require.EqualValues(t, 6*40, got.Latencies[Ack].Count, "of rows 2 to 7: the first is of the warm-up")
+	require.EqualValues(t, 8*40, got.Total.Producers.Completed)
+	require.NoError(t, w.Close())
 }
 
-// exhaust lets the files seem so large that they may not grow any more.
-func exhaust(w *Writer) {
-	const by = freeBytes + 1<<20
-	w.rows.offset += by
-	w.rows.handle = shifted{w.rows.handle, by}
+// TestSharedLines: rows of an earlier version share lines of latencies.hdr, which add up to the latencies of the steps. A
+// kill between a row and its histograms cost those of one row.
+func TestSharedLines(t *testing.T) {
+	t.Parallel()
+	want := sampleSteps(t, 9, 4, 40)
+	dir := filepath.Join(t.TempDir(), "shared")
+	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/v1-shared")))
+	got, err := Read(dir, RowHistograms())
+	require.NoError(t, err)
+	require.Empty(t, got.Outcome.Warnings)
+	rows, err := os.ReadFile(filepath.Join(dir, RowsFile))
+	require.NoError(t, err)
+	shared := []byte(`"shared":true`)
+	require.Equal(t, 4, bytes.Count(rows, shared))
+	require.Equal(t, asJSON(t, want.Latencies), asJSON(t, got.Latencies))
+	for i := range want.Steps {
+		require.Equal(t, asJSON(t, want.Steps[i].Latencies), asJSON(t, got.Steps[i].Latencies))
+	}
+	// As if the line had not been written again for one more row.
+	end := bytes.LastIndex(rows, shared)
+	end += bytes.IndexByte(rows[end:], '\n') + 1
+	last := rows[bytes.LastIndexByte(rows[:end-1], '\n')+1 : end]
+	require.NoError(t, os.WriteFile(filepath.Join(dir, RowsFile), append(slices.Clone(rows[:end]), last...), 0o600))
+	got, err = Read(dir)
+	require.NoError(t, err)
+	require.True(t, got.Rows[len(got.Rows)-1].Shared)
+	require.Equal(t, []string{"the latencies lack the histograms of the last rows: 1"}, got.Outcome.Warnings)
 }
-
-// shifted is a file that seems to be longer by so many bytes than it is.
-type shifted struct {
-	handle
-	by int64
-}
-
-func (s shifted) WriteAt(p []byte, at int64) (int, error) { return s.handle.WriteAt(p, at-s.by) }
-func (s shifted) Truncate(size int64) error               { return s.handle.Truncate(size - s.by) }
 
 // lost is a file that is written no more.
 type lost struct{ handle }
@@ -170,48 +177,43 @@ func (f full) WriteAt(p []byte, at int64) (int, error) {
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	r := sample(t, 4, 6, 40)
-	for _, shared := range []bool{false, true} {
-		for _, which := range []string{RowsFile, LatenciesFile} {
-			for limit := int64(2000); limit < 12_000; limit += 2777 {
-				dir := filepath.Join(t.TempDir(), "result")
-				w, err := NewWriter(dir)
-				require.NoError(t, err)
-				require.NoError(t, w.Start(r.Head))
-				if which == RowsFile {
-					w.rows.handle = full{w.rows.handle, limit}
-				} else {
-					w.hdr.handle = full{w.hdr.handle, limit}
-				}
-				if shared {
-					exhaust(w)
-				}
-				var reported []error
-				written := 0
-				for _, row := range r.Rows {
-					if err := w.Row(row); err != nil {
-						reported = append(reported, err)
-					} else if len(reported) == 0 {
-						written++
-					}
-				}
-				if written < len(r.Rows) {
-					require.Len(t, reported, 1)
-					require.ErrorIs(t, reported[0], syscall.ENOSPC)
-					require.Contains(t, reported[0].Error(), filepath.Join(dir, which))
-				}
-				killed, err := Read(dir)
-				require.NoError(t, err)
-				require.Len(t, killed.Rows, written)
-				require.Empty(t, killed.Outcome.Warnings)
-				require.EqualValues(t, max(0, written-1)*40, killed.Latencies.count())
-				require.NoError(t, w.Finish(*r))
-				require.NoError(t, w.Close())
-				got, err := Read(dir, RowHistograms())
-				require.NoError(t, err)
-				require.True(t, got.Complete)
-				require.Equal(t, asJSON(t, r.Total), asJSON(t, got.Total))
-				require.Len(t, got.Rows, written)
+	for _, which := range []string{RowsFile, LatenciesFile} {
+		for limit := int64(2000); limit < 12_000; limit += 2777 {
+			dir := filepath.Join(t.TempDir(), "result")
+			w, err := NewWriter(dir)
+			require.NoError(t, err)
+			require.NoError(t, w.Start(r.Head))
+			if which == RowsFile {
+				w.rows.handle = full{w.rows.handle, limit}
+			} else {
+				w.hdr.handle = full{w.hdr.handle, limit}
 			}
+			var reported []error
+			written := 0
+			for _, row := range r.Rows {
+				if err := w.Row(row); err != nil {
+					reported = append(reported, err)
+				} else if len(reported) == 0 {
+					written++
+				}
+			}
+			if written < len(r.Rows) {
+				require.Len(t, reported, 1)
+				require.ErrorIs(t, reported[0], syscall.ENOSPC)
+				require.Contains(t, reported[0].Error(), filepath.Join(dir, which))
+			}
+			killed, err := Read(dir)
+			require.NoError(t, err)
+			require.Len(t, killed.Rows, written)
+			require.Empty(t, killed.Outcome.Warnings)
+			require.EqualValues(t, max(0, written-1)*40, killed.Latencies.count())
+			require.NoError(t, w.Finish(*r))
+			require.NoError(t, w.Close())
+			got, err := Read(dir, RowHistograms())
+			require.NoError(t, err)
+			require.True(t, got.Complete)
+			require.Equal(t, asJSON(t, r.Total), asJSON(t, got.Total))
+			require.Len(t, got.Rows, written)
 		}
 	}
 }
@@ -221,53 +223,6 @@ func (l *Latencies) count() int64 {
 		return 0
 	}
 	return l[Ack].Count
-}
-
-// A day of seconds whose latencies are as wide as they come takes at most 200 MB.
-func TestGrowth(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "result")
-	w, err := NewWriter(dir)
-	require.NoError(t, err)
-	r := sample(t, 5, 40, 3000)
-	require.NoError(t, w.Start(r.Head))
-	const skipped = 7200 // the budget of two hours, as if they had been used
-	w.rows.offset += skipped*bytesPerSecond + freeBytes
-	w.rows.handle = shifted{w.rows.handle, skipped*bytesPerSecond + freeBytes}
-	for _, row := range r.Rows {
-		row.Elapsed += skipped * second
-		for i := range MaxRowGroups + 1 { // as many as there may be, each of producers or consumers
-			row.Groups = append(row.Groups, RowGroup{Name: fmt.Sprintf("a group of senders %d", i), Counts: Counts{Producers: row.Producers}, Latencies: &row.Latencies})
-		}
-		if row.Phase == Warmup {
-			row.Phase = Measure
-		}
-		require.NoError(t, w.Row(row))
-	}
-	require.NoError(t, w.Close())
-	got, err := Read(dir)
-	require.NoError(t, err)
-	require.EqualValues(t, 40*3000, got.Latencies[Ack].Count)
-	shared := 0
-	for i := range got.Rows {
-		if got.Rows[i].Shared {
-			shared++
-		}
-	}
-	var size int64
-	for _, name := range []string{RowsFile, LatenciesFile} {
-		info, err := os.Stat(filepath.Join(dir, name))
-		require.NoError(t, err)
-		size += info.Size()
-	}
-	t.Logf("%d bytes a second, %d of 40 rows share their histograms", size/40, shared)
-	require.Less(t, size, int64(40*bytesPerSecond+20_000), "the lines of one row may be ahead")
-	require.Positive(t, shared)
-	last := got.Rows[len(got.Rows)-1].Groups
-	require.Len(t, last, MaxRowGroups+1)
-	require.EqualValues(t, 3000, last[0].Producers.Sent, "the counts stay")
-	require.Nil(t, last[0].Latencies, "the latencies of groups are left out where there is no room")
-	require.LessOrEqual(t, int64(86_400*bytesPerSecond+freeBytes), int64(200_000_000))
 }
 
 // latencies.hdr is a log that HdrHistogram's own reader takes.

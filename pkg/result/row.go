@@ -49,8 +49,8 @@ type Row struct {
 	BrokerSide *BrokerUse `json:"brokerSide,omitempty"`
 	// Arrivals are the messages that came from each other shard of the run.
 	Arrivals []Arrival `json:"arrivals,omitempty"`
-	// Shared: this row and the row before share the lines of latencies.hdr, one for each kind of latency. That keeps the
-	// files of long runs small.
+	// Shared: this row and the row before share the lines of latencies.hdr, one for each kind of latency. Only earlier
+	// versions wrote such rows.
 	Shared bool `json:"shared,omitempty"`
 }
 
@@ -66,8 +66,8 @@ type RowGroup struct {
 	Name string `json:"name"`
 	// Counts of the interval.
 	Counts
-	// Latencies that became known in the interval, as in the row, but without histograms. They are missing once the rows
-	// have used up the room of the files.
+	// Latencies that became known in the interval, as in the row, but without histograms. Earlier versions left them out
+	// of long runs.
 	Latencies *Latencies `json:"latencies,omitempty"`
 }
 

@@ -32,14 +32,9 @@ const (
 // Files returns the names of all files that a result may consist of.
 func Files() []string { return []string{RowsFile, LatenciesFile, ResultFile, VerifyFile, PlanFile} }
 
-// The files grow by at most 200 MB a day: after the first megabytes, the histograms of several seconds share a line
-// where one line each would be larger. The constants are in bytes.
-const (
-	freeBytes      = 8 << 20
-	bytesPerSecond = 2200
-	// reserved is kept free on the disk for result.json, so that it can be written even if the rows have filled the disk.
-	reserved = 128 << 10
-)
+// reserved is how many bytes are kept free on the disk for result.json, so that it can be written even if the rows have
+// filled the disk.
+const reserved = 128 << 10
 
 // ErrExists is in the error of [NewWriter] for a folder that already has a result.
 var ErrExists = errors.New("there is a result already")
@@ -56,17 +51,6 @@ type Writer struct {
 	start   time.Time
 	started bool
 	err     error // why writing rows has stopped
-	pool    pool
-}
-
-// pool has the histograms of the last lines of latencies.hdr, which the next row may share.
-type pool struct {
-	step, phase string
-	from, to    int64 // since the start
-	latencies   Latencies
-	leftover    Latencies
-	offset      int64  // of the lines in the file
-	lines       []byte // their text
 }
 
 // NewWriter creates the folder and its parents, if they do not exist, and the files in it. It refuses a folder that has
@@ -163,30 +147,19 @@ func (w *Writer) Row(row Row) error {
 }
 
 func (w *Writer) write(row *Row) error {
-	before, size := w.pool, w.hdr.offset
-	row.Shared = w.share(row)
-	if !row.Shared {
-		w.pool = pool{step: row.Step, phase: row.Phase, from: row.Elapsed - row.Length, offset: size}
+	w.text.Reset()
+	tag := ""
+	if row.Phase == Warmup {
+		tag = warmupTag
 	}
-	w.pool.to = row.Elapsed
-	leftover := row.Leftover
-	if leftover == nil {
-		leftover = &Latencies{}
+	err := w.tagged(tag, &row.Latencies, row)
+	if row.Leftover != nil {
+		err = errors.Join(err, w.tagged(warmupTag, row.Leftover, row))
 	}
-	w.pool.latencies.add(&row.Latencies)
-	w.pool.leftover.add(leftover)
-	lines, err := w.encodePool()
 	if err != nil {
-		return err
+		return fmt.Errorf("encode latencies: %w", err)
 	}
-	w.pool.lines = lines
-	bare := row.bare()
-	if w.full(row) { // their counts stay
-		for i := range bare.Groups {
-			bare.Groups[i].Latencies = nil
-		}
-	}
-	line, err := encode(bare, "")
+	line, err := encode(row.bare(), "")
 	if err != nil {
 		return fmt.Errorf("encode a row: %w", err)
 	}
@@ -195,46 +168,15 @@ func (w *Writer) write(row *Row) error {
 	if err := w.rows.append(line); err != nil {
 		return err
 	}
-	if err = w.hdr.replace(w.pool.offset, lines); err == nil {
-		return nil
+	if err = w.hdr.append(w.text.Bytes()); err != nil {
+		return errors.Join(err, w.rows.truncate(length))
 	}
-	err = errors.Join(err, w.rows.truncate(length))
-	if row.Shared { // the space of the old lines is still allocated, so this works on a full disk
-		return errors.Join(err, w.hdr.replace(before.offset, before.lines))
-	}
-	return errors.Join(err, w.hdr.truncate(size))
+	return nil
 }
 
-// share tells whether the histograms of a row are merged into the lines of the rows before it.
-func (w *Writer) share(row *Row) bool {
-	p := &w.pool
-	if len(p.lines) == 0 || p.step != row.Step || p.phase != row.Phase || !p.latencies.alike(&row.Latencies) ||
-		row.Leftover != nil || p.leftover != (Latencies{}) {
-		return false
-	}
-	used := w.hdr.offset + w.rows.offset
-	return used+int64(len(p.lines)) > freeBytes+row.Elapsed*bytesPerSecond/1_000_000
-}
-
-// full tells whether the rows take more than half of the room of the files.
-func (w *Writer) full(row *Row) bool {
-	return w.rows.offset > (freeBytes+row.Elapsed*bytesPerSecond/1_000_000)/2
-}
-
-// encodePool returns the lines of the pool for latencies.hdr.
-func (w *Writer) encodePool() ([]byte, error) {
-	w.text.Reset()
-	tag := ""
-	if w.pool.phase == Warmup {
-		tag = warmupTag
-	}
-	if err := errors.Join(w.tagged(tag, &w.pool.latencies), w.tagged(warmupTag, &w.pool.leftover)); err != nil {
-		return nil, fmt.Errorf("encode latencies: %w", err)
-	}
-	return bytes.Clone(w.text.Bytes()), nil
-}
-
-func (w *Writer) tagged(prefix string, l *Latencies) error {
+// tagged adds the lines of a row's latencies to the text of the log.
+func (w *Writer) tagged(prefix string, l *Latencies, row *Row) error {
+	at := func(us int64) int64 { return w.start.Add(time.Duration(max(0, us)) * time.Microsecond).UnixMilli() }
 	for _, k := range kinds {
 		latency := l[k.Kind]
 		if latency == nil {
@@ -245,23 +187,13 @@ func (w *Writer) tagged(prefix string, l *Latencies) error {
 		}
 		h := latency.Histogram.HDR()
 		h.SetTag(prefix + k.Tag)
-		h.SetStartTimeMs(w.start.Add(time.Duration(max(0, w.pool.from)) * time.Microsecond).UnixMilli())
-		h.SetEndTimeMs(w.start.Add(time.Duration(w.pool.to) * time.Microsecond).UnixMilli())
+		h.SetStartTimeMs(at(row.Elapsed - row.Length))
+		h.SetEndTimeMs(at(row.Elapsed))
 		if err := w.log.OutputIntervalHistogram(h); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// alike tells whether both have the same kinds of latencies.
-func (l *Latencies) alike(other *Latencies) bool {
-	for k := range l {
-		if (l[k] == nil) != (other[k] == nil) {
-			return false
-		}
-	}
-	return true
 }
 
 // bare returns a copy of the row with latencies without histograms.
