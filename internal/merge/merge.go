@@ -59,7 +59,7 @@ type shards struct {
 func Read(dirs []string, o Options) (*Merged, error) {
 	s := shards{dirs: map[*result.Result]string{}}
 	for _, dir := range dirs {
-		r, err := result.Read(dir, result.RowHistograms())
+		r, err := result.Read(dir, result.RowHistograms)
 		if err != nil {
 			return nil, err
 		}

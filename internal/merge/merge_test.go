@@ -138,7 +138,7 @@ func TestShardsAreTheWhole(t *testing.T) {
 					require.True(t, carryOut(t, whole, *p).Success)
 				})
 			}
-			one, err := result.Read(whole, result.RowHistograms())
+			one, err := result.Read(whole, result.RowHistograms)
 			require.NoError(t, err)
 			all, err := merge.Read(shards, merge.Options{})
 			require.NoError(t, err)
@@ -177,7 +177,7 @@ func TestShardsAreTheWhole(t *testing.T) {
 
 			dir := filepath.Join(t.TempDir(), "all")
 			require.NoError(t, merge.Write(dir, all.Result))
-			again, err := result.Read(dir, result.RowHistograms())
+			again, err := result.Read(dir, result.RowHistograms)
 			require.NoError(t, err)
 			require.Equal(t, all.Latencies[result.Ack].Percentiles, again.Latencies[result.Ack].Percentiles)
 			require.Len(t, again.Rows, len(all.Rows))
@@ -230,7 +230,7 @@ func TestShardsOfSteps(t *testing.T) {
 			require.True(t, carryOut(t, whole, *p).Success)
 		})
 	}
-	one, err := result.Read(whole, result.RowHistograms())
+	one, err := result.Read(whole, result.RowHistograms)
 	require.NoError(t, err)
 	all, err := merge.Read(shards, merge.Options{})
 	require.NoError(t, err)

@@ -60,13 +60,12 @@ func head() result.Head {
 }
 
 func latencyOf(us []int64, times int64) *result.Latency {
-	h := &result.Histogram{}
-	var sum, longest int64
+	all := result.Latencies{result.Ack: result.NewLatency()}
 	for _, v := range us {
-		h.Record(v*times, 1)
-		sum, longest = sum+v*times, max(longest, v*times)
+		all[result.Ack].Record(time.Duration(v*times) * time.Microsecond)
 	}
-	return result.LatencyOf(h, sum, longest)
+	all.Seal()
+	return all[result.Ack]
 }
 
 // rowsOf returns the rows of a made-up run.

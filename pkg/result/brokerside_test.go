@@ -16,7 +16,7 @@ func TestReadings(t *testing.T) {
 	use := BrokerUse{Span: second, Series: readings}
 	r.Rows[1].BrokerSide = &use
 	r.BrokerSide = []BrokerSide{{Sources: []string{"http://h/metrics"}, Whole: use, Lowest: readings, Highest: readings}}
-	read, err := Read(write(t, r), RowHistograms())
+	read, err := Read(write(t, r), RowHistograms)
 	require.NoError(t, err)
 	require.Equal(t, r.BrokerSide, read.BrokerSide)
 	require.Equal(t, readings, read.Rows[1].BrokerSide.Series)

@@ -24,10 +24,6 @@ type wanted struct {
 	sums  []**Latency
 }
 
-func newGroups(r *Result, summed bool, o *reading) *groups {
-	return &groups{result: r, summed: summed, keep: o.histograms}
-}
-
 // next proceeds to the next group; there may be none, or one without latencies.
 func (g *groups) next() {
 	all := g.result.Rows

@@ -29,6 +29,13 @@ func sampleHead() Head {
 	}
 }
 
+// ofHistogram returns the distribution of a histogram, given the exact sum and maximum of its values.
+func ofHistogram(h *Histogram, sum, longest int64) *Latency {
+	l := &Latency{Count: h.Count(), Sum: sum, Max: longest, Histogram: h}
+	l.percentiles()
+	return l
+}
+
 // latencyOf returns n random latencies around mean microseconds.
 func latencyOf(r *rand.Rand, n int, mean float64) *Latency {
 	h := &Histogram{}
@@ -39,7 +46,7 @@ func latencyOf(r *rand.Rand, n int, mean float64) *Latency {
 		sum += us
 		longest = max(longest, us)
 	}
-	return LatencyOf(h, sum, longest)
+	return ofHistogram(h, sum, longest)
 }
 
 // sampleRow is the second number i, from 0, of a run. Each message is completed and received in the second in which it

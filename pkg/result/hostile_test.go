@@ -34,7 +34,7 @@ func TestPercentiles(t *testing.T) {
 			sum += us
 		}
 		slices.Sort(values)
-		l := LatencyOf(h, sum, values[n-1])
+		l := ofHistogram(h, sum, values[n-1])
 		for _, p := range []float64{0.1, 1, 50, 90, 99, 99.9, 99.99, 100} {
 			want := values[max(1, int(math.Ceil(p*float64(n)/100-1e-9)))-1]
 			got := l.Percentile(p)
@@ -114,7 +114,7 @@ func TestReadRefuses(t *testing.T) {
 			changed := strings.Replace(string(text), c.old, c.with, 1)
 			require.NotEqual(t, string(text), changed)
 			require.NoError(t, os.WriteFile(path, []byte(changed), 0o600))
-			for _, options := range [][]Option{nil, {RowHistograms()}} {
+			for _, options := range [][]Option{nil, {RowHistograms}} {
 				_, err = Read(dir, options...)
 				require.ErrorContains(t, err, c.says)
 				var e *Error
@@ -170,7 +170,7 @@ func TestReadTakes(t *testing.T) {
 			t.Parallel()
 			want := sample(t, 8, 3, 20)
 			change(want)
-			got, err := Read(write(t, want), RowHistograms())
+			got, err := Read(write(t, want), RowHistograms)
 			require.NoError(t, err)
 			require.Equal(t, asJSON(t, want), asJSON(t, got))
 		})
@@ -271,7 +271,7 @@ func FuzzRead(f *testing.F) {
 				require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 			}
 		}
-		r, err := Read(dir, RowHistograms())
+		r, err := Read(dir, RowHistograms)
 		if err != nil {
 			return
 		}

@@ -105,14 +105,6 @@ func (l *Latencies) Seal() {
 	}
 }
 
-// LatencyOf returns the distribution of a histogram, given the exact sum and maximum of its values, with its
-// percentiles.
-func LatencyOf(h *Histogram, sum, longest int64) *Latency {
-	l := &Latency{Count: h.Count(), Sum: sum, Max: longest, Histogram: h}
-	l.percentiles()
-	return l
-}
-
 // Mean returns the exact mean; 0 without values.
 func (l *Latency) Mean() float64 {
 	if l.Count == 0 {

@@ -58,7 +58,7 @@ func split(t *testing.T, whole *Result, n int) []*Result {
 				if i == 0 {
 					sum += from.Sum % int64(n)
 				}
-				rows[i].Latencies[k] = LatencyOf(hists[i], sum, longest[i])
+				rows[i].Latencies[k] = ofHistogram(hists[i], sum, longest[i])
 			}
 		}
 		for i, p := range parts {
@@ -89,7 +89,7 @@ func TestMergeOfPartsIsTheWhole(t *testing.T) {
 		for r := range p.Rows {
 			p.Rows[r].Time += int64(i) * 90_000
 		}
-		read, err := Read(write(t, p), RowHistograms())
+		read, err := Read(write(t, p), RowHistograms)
 		require.NoError(t, err)
 		parts = append(parts, read)
 	}

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -39,13 +40,11 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Option changes what [Read] returns.
-type Option func(*reading)
+type Option int
 
-// RowHistograms reads the histograms of the latencies of rows, of which there may be 150 MB a day. Rows that share a
-// histogram have none.
-func RowHistograms() Option { return func(r *reading) { r.histograms = true } }
-
-type reading struct{ histograms bool }
+// RowHistograms reads the histograms of the latencies of rows, of which there may be hundreds of MB a day. Rows that
+// share a histogram have none.
+const RowHistograms Option = 1
 
 // Read returns the result in a folder, with its rows. The run may still be going on: the result is then the sum of the
 // rows so far, as after a kill, and Complete is false.
@@ -54,10 +53,6 @@ type reading struct{ histograms bool }
 // other, or that no run can have written; [Decode] reads result.json alone. No file content makes Read panic or take
 // more memory than a small multiple of the file's size.
 func Read(dir string, options ...Option) (*Result, error) {
-	var o reading
-	for _, option := range options {
-		option(&o)
-	}
 	r, err := readResult(filepath.Join(dir, ResultFile))
 	if err != nil {
 		return nil, err
@@ -81,7 +76,8 @@ func Read(dir string, options ...Option) (*Result, error) {
 			return nil, &Error{Path: filepath.Join(dir, RowsFile), Err: err}
 		}
 	}
-	if err := r.readLatencies(filepath.Join(dir, LatenciesFile), !complete, &o); err != nil {
+	g := &groups{result: r, summed: !complete, keep: slices.Contains(options, RowHistograms)}
+	if err := g.read(filepath.Join(dir, LatenciesFile)); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -242,10 +238,10 @@ func rebuild(head *Head, rows []Row) *Result {
 	return r
 }
 
-// readLatencies compares the histograms with the rows. It stores them in the rows if the options ask for that, and adds
-// them to the sums if the result is summed up from its rows.
-func (r *Result) readLatencies(path string, summed bool, o *reading) error {
-	g := newGroups(r, summed, o)
+// read compares the histograms with the rows. It stores them in the rows if the options ask for that, and adds them to
+// the sums if the result is summed up from its rows.
+func (g *groups) read(path string) error {
+	r, summed := g.result, g.summed
 	g.next()
 	err := lines(path, func(line []byte) error {
 		switch line[0] {

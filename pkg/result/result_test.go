@@ -22,7 +22,7 @@ func TestReadsBack(t *testing.T) {
 	want := sample(t, 1, 5, 200)
 	dir := write(t, want)
 	assert.Equal(t, []string{"latencies.hdr", "result.json", "rows.jsonl"}, names(t, dir))
-	got, err := Read(dir, RowHistograms())
+	got, err := Read(dir, RowHistograms)
 	require.NoError(t, err)
 	require.Equal(t, asJSON(t, want), asJSON(t, got))
 
@@ -59,7 +59,7 @@ func TestGolden(t *testing.T) {
 		require.NoError(t, err, "run the test with -update to write it")
 		require.Equal(t, encoded.ReplaceAllString(string(golden), "H"), encoded.ReplaceAllString(string(text), "H"), name)
 	}
-	got, err := Read(kept, RowHistograms())
+	got, err := Read(kept, RowHistograms)
 	require.NoError(t, err)
 	require.Equal(t, asJSON(t, want), asJSON(t, got))
 }
@@ -129,7 +129,7 @@ func TestSharedLines(t *testing.T) {
 	want := sampleSteps(t, 9, 4, 40)
 	dir := filepath.Join(t.TempDir(), "shared")
 	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/v1-shared")))
-	got, err := Read(dir, RowHistograms())
+	got, err := Read(dir, RowHistograms)
 	require.NoError(t, err)
 	require.Empty(t, got.Outcome.Warnings)
 	rows, err := os.ReadFile(filepath.Join(dir, RowsFile))
@@ -209,7 +209,7 @@ func TestDiskFull(t *testing.T) {
 			require.EqualValues(t, max(0, written-1)*40, killed.Latencies.count())
 			require.NoError(t, w.Finish(*r))
 			require.NoError(t, w.Close())
-			got, err := Read(dir, RowHistograms())
+			got, err := Read(dir, RowHistograms)
 			require.NoError(t, err)
 			require.True(t, got.Complete)
 			require.Equal(t, asJSON(t, r.Total), asJSON(t, got.Total))

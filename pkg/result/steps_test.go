@@ -79,7 +79,7 @@ func TestGoldenSteps(t *testing.T) {
 		require.NoError(t, err, "run the test with -update to write it")
 		require.Equal(t, encoded.ReplaceAllString(string(golden), "H"), encoded.ReplaceAllString(string(text), "H"), name)
 	}
-	got, err := Read(kept, RowHistograms())
+	got, err := Read(kept, RowHistograms)
 	require.NoError(t, err)
 	require.Equal(t, asJSON(t, want), asJSON(t, got))
 	var sum Counts
