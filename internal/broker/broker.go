@@ -21,7 +21,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/perfmq/perfmq/internal/broker/rocketmq"
@@ -70,7 +69,6 @@ type Broker struct {
 	serving   sync.WaitGroup
 	rocketmq  *rocketmq.Server                 // nil if it is not served
 	login     func(user, password string) bool // nil accepts every client
-	last      atomic.Pointer[Stats]            // of a closed broker
 
 	mu    sync.Mutex
 	conns map[net.Conn]string // their protocols
@@ -204,8 +202,6 @@ func (b *Broker) Close() {
 	b.conns = nil
 	b.mu.Unlock()
 	b.serving.Wait()
-	last := b.StatsOf(math.MaxInt)
-	b.last.Store(&last)
 	if b.rocketmq != nil {
 		b.rocketmq.Close()
 	}
@@ -234,12 +230,8 @@ type ConnectionStats struct {
 	Total    uint64 `json:"total"`
 }
 
-// Stats returns the current counts of all destinations; after Close, the final counts. They are exact on an idle
-// broker.
+// Stats returns the current counts of all destinations. They are exact on an idle broker.
 func (b *Broker) Stats() Stats {
-	if last := b.last.Load(); last != nil {
-		return *last
-	}
 	return b.StatsOf(math.MaxInt)
 }
 

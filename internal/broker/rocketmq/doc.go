@@ -46,6 +46,6 @@
 // # Not supported
 //
 // Replicas, traces, POP consumers, request and reply, static topics, LMQ, dead letters of unanswered transactions
-// (they are counted and dropped), settings of groups, and IPv6 addresses in messages. Other requests are answered with
+// (they are dropped), settings of groups, and IPv6 addresses in messages. Other requests are answered with
 // REQUEST_CODE_NOT_SUPPORTED.
 package rocketmq

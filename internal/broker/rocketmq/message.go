@@ -15,7 +15,7 @@ const (
 )
 
 // message is a message of RocketMQ, its own [store.Content]. A sent message is immutable,
-// except for place and plain.
+// except for place.
 type message struct {
 	store.Message
 	topic      string
@@ -30,8 +30,7 @@ type message struct {
 	properties []byte
 	limit      int // of the decompressed body, in bytes
 
-	place atomic.Int64           // queue offset of the first copy plus one; 0: not stored yet
-	plain atomic.Pointer[[]byte] // the decompressed body
+	place atomic.Int64 // queue offset of the first copy plus one; 0: not stored yet
 }
 
 const normalPriority = 4
@@ -61,22 +60,11 @@ func (m *message) Body() []byte {
 	if m.sysFlag&wire.SysCompressed == 0 {
 		return m.body
 	}
-	if plain := m.plain.Load(); plain != nil {
-		return *plain
-	}
-	plain := m.body
 	if b, err := new(wire.Inflater).Inflate(m.sysFlag, m.body, m.limit); err == nil {
-		plain = b
+		return b
 	}
-	if len(plain) <= keptRatio*m.Size()+store.MessageSize {
-		m.plain.Store(&plain)
-	}
-	return plain
+	return m.body
 }
-
-// keptRatio bounds the decompressed bodies that are kept, relative to the size of the message: they are memory that is
-// not accounted for.
-const keptRatio = 4
 
 func (m *message) WithBody(body []byte) store.Content {
 	c := m.clone()

@@ -42,7 +42,6 @@ type Stats struct {
 	Committed    uint64 // half messages
 	RolledBack   uint64 // half messages
 	Checks       uint64 // check-backs
-	GivenUp      uint64 // half messages after maxChecks check-backs
 	OpenHalves   int    // half messages neither committed nor rolled back
 	HeldPulls    int64  // pulls that wait for messages
 	BrokenFrames uint64 // connections ended by a malformed frame
@@ -124,7 +123,7 @@ func (s *Server) Stats() Stats {
 	st := Stats{
 		Delivered: s.delivered.Load(), Dropped: s.dropped.Load(), GivenBack: s.givenBack.Load(), Dead: s.dead.Load(),
 		Halves: x.halves.Load(), Committed: x.committed.Load(), RolledBack: x.rolledBack.Load(), Checks: x.checks.Load(),
-		GivenUp: x.givenUp.Load(), HeldPulls: s.held.Load(), BrokenFrames: s.brokenFrames.Load(),
+		HeldPulls: s.held.Load(), BrokenFrames: s.brokenFrames.Load(),
 	}
 	x.mu.Lock()
 	st.OpenHalves = len(x.open)

@@ -20,7 +20,7 @@ type transactions struct {
 	open  map[int64]*half
 	bytes int64
 
-	halves, committed, rolledBack, checks, givenUp atomic.Uint64
+	halves, committed, rolledBack, checks atomic.Uint64
 }
 
 // half is a half message.
@@ -89,7 +89,6 @@ func (x *transactions) check(number int64) {
 	}
 	if h.checks++; h.checks > maxChecks {
 		x.remove(number, h)
-		x.givenUp.Add(1)
 		return
 	}
 	x.checkIn(x.s.o.TransactionCheck, number)

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -232,16 +231,6 @@ func (d *Destination) release(source uint64, overtaken bool) {
 		d.store.counters.add(&d.store.counters.n.Reordered, 1)
 	}
 	d.deliver(h.m)
-}
-
-// releaseAll delivers all reordered messages.
-func (d *Destination) releaseAll() {
-	d.mu.Lock()
-	sources := slices.Collect(maps.Keys(d.reordered))
-	d.mu.Unlock()
-	for _, s := range sources {
-		d.release(s, false)
-	}
 }
 
 // Room reports whether the destination has room. If not, notify (unless it is nil) is called once when there may be

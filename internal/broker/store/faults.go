@@ -158,17 +158,13 @@ func (s *Store) Faults() Faults {
 	return Faults{}
 }
 
-// SetFaults replaces the faults. Counting to n starts again; [FaultCounts] go on. Messages that wait to be reordered
-// are delivered.
+// SetFaults replaces the faults. Counting to n starts again; [FaultCounts] continue.
 func (s *Store) SetFaults(f Faults) {
 	var next *faults
 	if f != (Faults{}) {
 		next = &faults{Faults: f}
 	}
-	old := s.faults.Swap(next)
-	if old != nil && old.ReorderEvery > 0 {
-		s.each((*Destination).releaseAll)
-	}
+	s.faults.Store(next)
 }
 
 // FaultCounts returns the counts of the faults so far.
@@ -200,53 +196,35 @@ func (s *Store) CountDropped(n int) { s.counters.add(&s.counters.n.Dropped, uint
 // stall is a pause of the whole broker.
 type stall struct {
 	mu    sync.Mutex
-	until time.Time
 	over  atomic.Pointer[chan struct{}] // nil: no stall; closed at its end
 	timer *time.Timer
 }
 
-// Stall pauses the broker for d: nothing is stored, delivered or settled, and front-ends do not answer requests by
-// which clients learn whether it stands still. It extends a current stall, but does not shorten it, except that zero or
-// less ends it.
+// Stall pauses the broker for d, or ends the pause if d is zero: nothing is stored, delivered or settled, and
+// front-ends do not answer requests by which clients learn whether it stands still. It replaces a current stall.
 func (s *Store) Stall(d time.Duration) {
 	st := &s.stall
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	if st.timer != nil {
+		st.timer.Stop()
+		st.timer = nil
+	}
+	over := st.over.Load()
 	if d <= 0 {
-		st.end(s)
+		if over != nil {
+			st.over.Store(nil)
+			close(*over)
+			go s.each((*Destination).notifyAll)
+		}
 		return
 	}
-	until := time.Now().Add(d)
-	if st.over.Load() == nil {
-		s.counters.add(&s.counters.n.Stalls, 1)
-		over := make(chan struct{})
-		st.over.Store(&over)
-		st.until = until
-		st.timer = time.AfterFunc(d, func() { s.endStall() })
-	} else if until.After(st.until) {
-		st.until = until
-		st.timer.Reset(d)
-	}
-}
-
-func (s *Store) endStall() {
-	st := &s.stall
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if time.Until(st.until) <= 0 {
-		st.end(s)
-	}
-}
-
-// end is called with the lock held.
-func (st *stall) end(s *Store) {
-	over := st.over.Swap(nil)
 	if over == nil {
-		return
+		s.counters.add(&s.counters.n.Stalls, 1)
+		begun := make(chan struct{})
+		st.over.Store(&begun)
 	}
-	st.timer.Stop()
-	close(*over)
-	go s.each((*Destination).notifyAll)
+	st.timer = time.AfterFunc(d, func() { s.Stall(0) })
 }
 
 // await blocks until the end of a stall.
