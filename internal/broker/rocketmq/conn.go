@@ -23,8 +23,6 @@ const (
 	readBuffer   = 64 << 10
 	// flushAt is the size of answers, in bytes, at which the reader hands them to the writer.
 	flushAt = 64 << 10
-	// writeDirectly is the size of answers, in bytes, up to which the reader writes them itself.
-	writeDirectly = 4 << 10
 	// maxOut is the unwritten output, in bytes, above which the connection is not read.
 	maxOut = 4 << 20
 	// keepBuffer is the largest buffer kept while unused.
@@ -62,20 +60,19 @@ type conn struct {
 
 	openPulls atomic.Int64 // unanswered ones
 
-	mu          sync.Mutex
-	dead        bool
-	writing     bool // a goroutine writes
-	out         []byte
-	waiting     []*pull       // to be answered or held
-	left        []*group      // groups left by the client
-	drained     chan struct{} // closed when the writer takes out; nil without a waiting reader
-	deadlineSet time.Time     // of writes; the writing goroutine's
+	mu      sync.Mutex
+	dead    bool
+	out     []byte
+	waiting []*pull       // to be answered or held
+	left    []*group      // groups left by the client
+	drained chan struct{} // closed when the writer takes out; nil without a waiting reader
 
 	// The writer's.
-	held    map[*pull]bool
-	batch   []entry
-	written wire.Writer // exchanged with out
-	serving []*pull     // exchanged with waiting
+	held     map[*pull]bool
+	batch    []entry
+	written  wire.Writer // exchanged with out
+	serving  []*pull     // exchanged with waiting
+	extended time.Time   // when the write deadline was set
 }
 
 func newConn(s *Server, nc net.Conn) *conn {

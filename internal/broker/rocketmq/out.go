@@ -14,11 +14,6 @@ func (c *conn) flush() error {
 		return nil
 	}
 	c.mu.Lock()
-	if len(c.pulls) == 0 && len(c.w.B) <= writeDirectly && !c.writing && len(c.out) == 0 {
-		c.writing = true
-		c.mu.Unlock()
-		return c.writeAnswers()
-	}
 	c.out = append(c.out, c.w.B...)
 	c.w.B = c.w.B[:0]
 	c.waiting = append(c.waiting, c.pulls...)
@@ -41,30 +36,6 @@ func (c *conn) flush() error {
 	case <-c.done:
 		return net.ErrClosed
 	}
-}
-
-// writeBytes writes b within idleTimeout. One goroutine writes at a time.
-func (c *conn) writeBytes(b []byte) error {
-	if now := time.Now(); now.Sub(c.deadlineSet) > idleTimeout/8 {
-		c.deadlineSet = now
-		_ = c.nc.SetWriteDeadline(now.Add(idleTimeout)) // fails only on a closed connection
-	}
-	_, err := c.nc.Write(b)
-	return err
-}
-
-// writeAnswers writes the reader's gathered frames: a single answer then does not wait for another goroutine.
-func (c *conn) writeAnswers() error {
-	err := c.writeBytes(c.w.B)
-	c.w.B = c.w.B[:0]
-	c.mu.Lock()
-	c.writing = false
-	more := len(c.out) > 0 || len(c.waiting) > 0 || len(c.left) > 0
-	c.mu.Unlock()
-	if more { // the writer may have found writing set
-		c.wakeWriter()
-	}
-	return err
 }
 
 // push sends a frame of our own.

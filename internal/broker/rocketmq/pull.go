@@ -87,11 +87,6 @@ func (c *conn) writePending() {
 		return
 	}
 	c.mu.Lock()
-	if c.writing { // the reader writes, and will wake the writer
-		c.mu.Unlock()
-		return
-	}
-	c.writing = true
 	w := &c.written
 	c.out, w.B = w.B[:0], c.out
 	c.waiting, c.serving = c.serving[:0], c.waiting
@@ -118,13 +113,15 @@ func (c *conn) writePending() {
 	if cap(w.B) > keepBuffer {
 		w.B = nil
 	}
-	c.mu.Lock()
-	c.writing = false
-	c.mu.Unlock()
 }
 
+// writeNow writes the gathered frames within idleTimeout. It returns false at the end of the connection.
 func (c *conn) writeNow(w *wire.Writer) bool {
-	err := c.writeBytes(w.B)
+	if now := time.Now(); now.Sub(c.extended) > idleTimeout/8 {
+		c.extended = now
+		_ = c.nc.SetWriteDeadline(now.Add(idleTimeout)) // fails only on a closed connection
+	}
+	_, err := c.nc.Write(w.B)
 	w.B = w.B[:0]
 	if err != nil {
 		c.close()
