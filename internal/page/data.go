@@ -52,14 +52,8 @@ const maxDrawn = 16
 func dataOf(p *Page) *chartData {
 	runs := p.Runs
 	d := &chartData{Lines: linesOf(runs), Matrix: p.matrix.grids(), Runs: []runData{}}
-	if p.search != nil {
-		d.Note = "Drawn are the loads at the rate that was found and at the lowest one that failed."
-	}
 	for i, r := range runs {
-		if !p.search.drawn(r) {
-			continue
-		}
-		if p.search == nil && len(runs) > maxDrawn && i > 0 && runs[i-1].group == r.group {
+		if len(runs) > maxDrawn && i > 0 && runs[i-1].group == r.group {
 			d.Note = "Drawn is the first repeat of each."
 			continue
 		}

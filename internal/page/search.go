@@ -89,12 +89,3 @@ func (s *searched) measured(load int, metric string) *result.Threshold {
 	}
 	return nil
 }
-
-// drawn tells whether the charts over time have a load: those at the rate that was found and at the lowest that failed.
-func (s *searched) drawn(r *Run) bool {
-	if s == nil {
-		return true
-	}
-	rate := s.Points[r.load-1].Rate
-	return rate == s.Rate || rate == s.Above
-}
