@@ -44,7 +44,7 @@
 // # Optional interfaces
 //
 // The engine finds optional interfaces by type assertion. Producers: [Flusher], [TrySender], [Waiter], [Counting],
-// [Watched]. Consumers: [Waiter], [Prober], [Counting]. Both: [Located]. Drivers: [Admin], [Identified], [Inspector].
+// [Watched]. Consumers: [Waiter], [Prober], [Counting]. Both: [Located]. Drivers: [Identified], [Inspector].
 //
 // The package drivertest holds the conformance suite that every driver passes on its real broker.
 package driver
@@ -172,15 +172,6 @@ type Driver interface {
 	Close(ctx context.Context) error
 }
 
-// Admin is implemented by a [Driver] that can ask the broker about its destinations.
-type Admin interface {
-	// Depth returns the number of messages at a destination, or at a subscription of a topic, including messages that were
-	// sent to consumers and not settled.
-	Depth(ctx context.Context, dest Destination, subscription string) (uint64, error)
-	// Purge removes the messages at a destination and returns how many there were.
-	Purge(ctx context.Context, dest Destination) (uint64, error)
-}
-
 // Native is the [Factory.Client] of our own data paths.
 const Native = "native"
 
@@ -242,9 +233,7 @@ type Capabilities struct {
 	Reconnects bool
 	// TimesOut: the driver ends sends without an answer after [ProducerSpec.SendTimeout]. For other drivers the engine
 	// does.
-	TimesOut bool
-	// Administers: the driver implements [Admin].
-	Administers  bool
+	TimesOut     bool
 	Queue, Topic KindCapabilities // by kind of destination
 }
 

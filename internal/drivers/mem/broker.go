@@ -142,7 +142,6 @@ type Stats struct {
 	Acknowledged uint64 // part of Delivered, settled
 	Refused      uint64 // part of Delivered, rejected by consumers: dropped
 	Expired      uint64 // messages dropped because of their time to live
-	Purged       uint64 // messages dropped by [driver.Admin]
 
 	Commits        uint64 // confirmed transactions of producers and consumers
 	CommitsRefused uint64 // transactions rolled back, by a fault or because a queue was full

@@ -320,9 +320,9 @@ func TestHostsAreBrokers(t *testing.T) {
 		d, err := f.Open(t.Context(), driver.OpenOptions{URL: url, ConnectTimeout: time.Second, Options: f.NewOptions()})
 		require.NoError(t, err)
 		defer d.Close(t.Context())
-		n, err := d.(driver.Admin).Depth(t.Context(), dest, "")
+		list, err := d.(driver.Inspector).Inspect(t.Context(), []driver.Destination{dest})
 		require.NoError(t, err)
-		return n
+		return list[0].Depth.N
 	}
 	d, err := f.Open(t.Context(), driver.OpenOptions{URL: "mem://a", ConnectTimeout: time.Second, Options: f.NewOptions()})
 	require.NoError(t, err)

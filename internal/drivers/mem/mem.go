@@ -96,7 +96,7 @@ func capabilities() driver.Capabilities {
 	}
 	topic := queue
 	topic.DurableSubscription, topic.SharedSubscription = true, true
-	return driver.Capabilities{Administers: true, Queue: queue, Topic: topic}
+	return driver.Capabilities{Queue: queue, Topic: topic}
 }
 
 // memDriver is a driver for one URL: hosts tried in order, and the connections made so far.
@@ -215,7 +215,6 @@ func (d *memDriver) Broker() (product, version string) {
 }
 
 var (
-	_ driver.Admin      = (*memDriver)(nil)
 	_ driver.Identified = (*memDriver)(nil)
 	_ driver.Inspector  = (*memDriver)(nil)
 )

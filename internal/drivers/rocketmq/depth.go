@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	wire "github.com/perfmq/perfmq/internal/wire/rocketmq"
 	"github.com/perfmq/perfmq/pkg/driver"
@@ -22,92 +21,16 @@ type place struct {
 // left is the number of messages that the group has not consumed.
 func (p *place) left() uint64 { return uint64(max(0, p.end-p.next)) } //nolint:gosec // not below 0
 
-// Depth implements [driver.Admin]. A topic keeps consumed messages: the depth of a destination is the number of
-// messages that its group has not reported as consumed, including messages to be delivered again. For a topic without a
-// subscription, all groups count.
-func (d *rocketDriver) Depth(ctx context.Context, dest driver.Destination, subscription string) (n uint64, err error) {
-	err = d.eachPlace(ctx, dest, subscription, func(_ context.Context, p *place) error {
-		n += p.left()
-		return nil
-	})
-	if err != nil {
-		return 0, wrap("count the messages of "+dest.String(), err)
-	}
-	return n, nil
-}
-
-// Purge implements [driver.Admin]. RocketMQ can only skip messages: the group's offset is set to the end. The group
-// must have no consumers, or they must have consumed all messages.
-func (d *rocketDriver) Purge(ctx context.Context, dest driver.Destination) (n uint64, err error) {
-	err = d.eachPlace(ctx, dest, "", func(ctx context.Context, p *place) error {
-		if err := p.awaitConsumers(ctx, d.saveInterval(0)); err != nil || p.next == p.end {
-			return err
-		}
-		if _, err := p.conn.ensureGroup(ctx, p.group); err != nil {
-			return err
-		}
-		n += p.left()
-		return p.conn.saveOffset(ctx, p.group, p.queueID, p.end)
-	})
-	if err != nil {
-		return 0, wrap("purge "+dest.String(), err)
-	}
-	return n, nil
-}
-
-// awaitConsumers waits until the consumers, if any, have reported all messages as consumed. They do so after
-// each pause.
-func (p *place) awaitConsumers(ctx context.Context, pause time.Duration) error {
-	const patience = 10
-	for tried := 0; p.next != p.end; tried++ {
-		members, err := p.conn.membersOf(ctx, p.group)
-		switch {
-		case err != nil || len(members) == 0:
-			return err
-		case tried == patience || ctx.Err() != nil:
-			return driver.Errorf(driver.ClassUnsupported, "", "close the consumers first",
-				"RocketMQ passes over no messages of a group with consumers, and %s has %d", p.group, len(members))
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
-		if err := p.find(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// eachPlace calls f for the groups of a destination, or of one subscription, in each of their queues.
-func (d *rocketDriver) eachPlace(
-	ctx context.Context, dest driver.Destination, subscription string, f func(context.Context, *place) error,
-) error {
-	topic, err := topicName(dest)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := d.opening(ctx)
-	defer cancel()
-	s := d.newSession()
-	defer s.close()
-	r, err := s.lookUp(ctx, topic)
-	if err != nil {
-		return err
-	}
-	return s.eachPlace(ctx, r, topic, dest, subscription, f)
-}
-
+// eachPlace calls f for the groups of a destination in each of their queues.
 func (s *session) eachPlace(
-	ctx context.Context, r *route, topic string, dest driver.Destination, subscription string,
-	f func(context.Context, *place) error,
+	ctx context.Context, r *route, topic string, dest driver.Destination, f func(*place),
 ) error {
 	for _, b := range r.brokers {
 		conn, err := s.connect(ctx, b.addr)
 		if err != nil {
 			return err
 		}
-		groups, err := s.groupsOf(ctx, conn, topic, dest, subscription)
+		groups, err := s.groupsOf(ctx, conn, topic, dest)
 		if err != nil {
 			return err
 		}
@@ -121,9 +44,7 @@ func (s *session) eachPlace(
 				if err := p.find(ctx); err != nil {
 					return err
 				}
-				if err := f(ctx, &p); err != nil {
-					return err
-				}
+				f(&p)
 			}
 		}
 	}
@@ -159,9 +80,9 @@ func (p *place) find(ctx context.Context) error {
 	return nil
 }
 
-// groupsOf returns the groups of a destination, or of a subscription of it, on one broker.
+// groupsOf returns the groups of a destination on one broker.
 func (s *session) groupsOf(
-	ctx context.Context, conn *conn, topic string, dest driver.Destination, subscription string,
+	ctx context.Context, conn *conn, topic string, dest driver.Destination,
 ) ([]membership, error) {
 	cfg := &s.d.cfg
 	if dest.Kind == driver.Queue || cfg.Options.Group != "" {
@@ -176,17 +97,11 @@ func (s *session) groupsOf(
 	var groups []membership
 	queueGroup := cfg.membershipOf(&driver.ConsumerSpec{Destination: driver.Destination{Name: dest.Name}}, "").group
 	for _, group := range slices.Compact(slices.Sorted(slices.Values(list.Groups))) {
-		if group != queueGroup && (subscription == "" || isOfSubscription(group, dest.Name, subscription)) {
+		if group != queueGroup {
 			groups = append(groups, membership{group: group, fromNext: true})
 		}
 	}
 	return groups, nil
-}
-
-// isOfSubscription reports whether a group is one of a subscription, with any client ID, see [config.membershipOf].
-func isOfSubscription(group, topic, subscription string) bool {
-	rest, ok := strings.CutPrefix(group, "perfmq-sub-"+topic+"-")
-	return ok && (rest == subscription || strings.HasSuffix(rest, "-"+subscription))
 }
 
 // inspector has connections of its own, which stay open between calls.
@@ -255,12 +170,11 @@ func (i *inspector) inspect(ctx context.Context, dest driver.Destination) (n dri
 			n.Added.N += uint64(max(0, end)) //nolint:gosec // not below 0
 		}
 	}
-	err = i.eachPlace(ctx, r, topic, dest, "", func(_ context.Context, p *place) error {
+	err = i.eachPlace(ctx, r, topic, dest, func(p *place) {
 		n.Depth.N += p.left()
 		if acknowledges && !p.retry() {
 			n.Acknowledged.N += uint64(max(0, p.next)) //nolint:gosec // not below 0
 		}
-		return nil
 	})
 	return n, err
 }

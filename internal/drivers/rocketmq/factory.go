@@ -69,9 +69,8 @@ func Factory() driver.Factory {
 		Title:  "Apache RocketMQ (remoting)",
 		Client: driver.Native,
 		Capabilities: driver.Capabilities{
-			Administers: true,
-			TimesOut:    true,
-			TLS:         true,
+			TimesOut: true,
+			TLS:      true,
 			Queue: driver.KindCapabilities{
 				Exists: true, Group: true, Properties: true, Selector: true, Reject: true, Release: true,
 				Delay: true,

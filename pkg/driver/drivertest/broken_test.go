@@ -30,8 +30,6 @@ type broken struct {
 	counters func([]driver.Counter) []driver.Counter
 	inspect  func([]driver.DestinationCount)
 	identify func(*brokenDriver) (product, version string)
-	depth    func(d *brokenDriver, n uint64) uint64
-	purge    func(*brokenDriver, context.Context, driver.Destination) (uint64, error)
 	consumer func(*brokenDriver, context.Context, driver.ConsumerSpec) (driver.Consumer, error) // replaces Driver.Consumer
 	producer func(*brokenDriver, context.Context, driver.ProducerSpec, driver.Completions) (driver.Producer, error)
 }
@@ -143,21 +141,6 @@ func (d *brokenDriver) openConsumer(ctx context.Context, spec driver.ConsumerSpe
 		return nil, err
 	}
 	return c, nil
-}
-
-func (d *brokenDriver) Depth(ctx context.Context, dest driver.Destination, subscription string) (uint64, error) {
-	n, err := d.Driver.(driver.Admin).Depth(ctx, dest, subscription)
-	if d.depth != nil {
-		n = d.depth(d, n)
-	}
-	return n, err
-}
-
-func (d *brokenDriver) Purge(ctx context.Context, dest driver.Destination) (uint64, error) {
-	if d.purge != nil {
-		return d.purge(d, ctx, dest)
-	}
-	return d.Driver.(driver.Admin).Purge(ctx, dest)
 }
 
 // producer is one of mem, which is embedded, with the faults of the mutant.

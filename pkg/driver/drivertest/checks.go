@@ -197,8 +197,6 @@ func living() []check {
 		{name: "Fault/Kill", once: true, when: hasVictim, run: testKill},
 
 		// optional.go
-		{name: "Admin/Depth", once: true, on: onBoth, when: administers, run: testDepth},
-		{name: "Admin/Purge", once: true, on: onBoth, when: administers, run: testPurge},
 		{name: "Waits", once: true, on: onBoth, when: waits, run: testWaits},
 		{name: "Probe", once: true, on: onBoth, when: probes, run: testProbe},
 		{name: "Inspect", once: true, on: onBoth, when: inspects, run: testInspect},
@@ -237,8 +235,6 @@ func asksForPassword(c *Config, _ driver.Kind) bool { return c.WrongPassword != 
 func hasVictim(c *Config, _ driver.Kind) bool { return c.Victim != nil }
 
 func countsQueues(c *Config, _ driver.Kind) bool { return c.QueueCounters != nil }
-
-func administers(c *Config, kind driver.Kind) bool { return c.has.admin && keeps(c, kind) }
 
 func waits(c *Config, _ driver.Kind) bool { return c.has.waiter }
 

@@ -8,7 +8,7 @@ import (
 
 // Everything says that the driver has all that is optional.
 func Everything(cfg Config) Config {
-	cfg.has = optional{admin: true, waiter: true, prober: true, counting: true, identified: true, inspector: true, trySender: true, located: true, watched: true}
+	cfg.has = optional{waiter: true, prober: true, counting: true, identified: true, inspector: true, trySender: true, located: true, watched: true}
 	return cfg
 }
 

@@ -253,31 +253,6 @@ func againMutants() []mutant {
 // optionalMutants are wrong in the optional interfaces of a driver, and in its cost.
 func optionalMutants() []mutant {
 	return append(costMutants(), []mutant{
-		{name: "depth of what was not sent to consumers", check: "Admin/Depth", says: "a depth of 19 instead of 20", broken: func() broken {
-			var delivering atomic.Int64
-			return broken{
-				deliver: func(_ *consumer, d *driver.Delivery, next deliver) driver.Verdict {
-					delivering.Add(1)
-					defer delivering.Add(-1)
-					return next(d)
-				},
-				depth: func(_ *brokenDriver, n uint64) uint64 { return n - uint64(delivering.Load()) },
-			}
-		}},
-		{name: "depth of nothing", check: "Admin/Depth", says: "a depth of 0 instead of 20", broken: func() broken {
-			return broken{depth: func(*brokenDriver, uint64) uint64 { return 0 }}
-		}},
-		{name: "purges nothing", check: "Admin/Purge", says: "a depth of 20 instead of 0", broken: func() broken {
-			return broken{purge: func(d *brokenDriver, ctx context.Context, dest driver.Destination) (uint64, error) {
-				return d.Driver.(driver.Admin).Depth(ctx, dest, "")
-			}}
-		}},
-		{name: "purges uncounted", check: "Admin/Purge", says: "messages that Purge says it removed", broken: func() broken {
-			return broken{purge: func(d *brokenDriver, ctx context.Context, dest driver.Destination) (uint64, error) {
-				_, err := d.Driver.(driver.Admin).Purge(ctx, dest)
-				return 0, err
-			}}
-		}},
 		{name: "always alive", check: "Probe", says: "Probe of a broker that does not answer", broken: func() broken {
 			return broken{probe: func(*consumer, context.Context) error { return nil }}
 		}},

@@ -13,10 +13,9 @@ import (
 )
 
 // optional says which of the optional interfaces a driver has.
-type optional struct{ admin, waiter, prober, counting, identified, inspector, trySender, located, watched bool }
+type optional struct{ waiter, prober, counting, identified, inspector, trySender, located, watched bool }
 
 func optionalOf(d driver.Driver, p driver.Producer, c driver.Consumer) (o optional) {
-	_, o.admin = d.(driver.Admin)
 	_, o.identified = d.(driver.Identified)
 	_, o.inspector = d.(driver.Inspector)
 	_, o.prober = c.(driver.Prober)
@@ -125,73 +124,6 @@ func testLocated(e *env) {
 		_ = p.Close(e.soon())
 	}
 	require.Error(e, err, "a producer whose order has only the host that is cut off")
-}
-
-// adminSpec returns a destination with n messages, for which no consumer is open, and the name of its subscription.
-func (e *env) adminSpec(n int) (admin driver.Admin, spec driver.ConsumerSpec) {
-	e.Helper()
-	d, dest := e.open(), e.dest()
-	spec = e.keptSpec(dest)
-	e.subscribe(spec)
-	e.producer(d, producerSpec(dest)).sendAll(base, n)
-	admin, ok := d.(driver.Admin)
-	require.True(e, e.cfg.Factory.Capabilities.Administers, "Capabilities.Administers of a driver.Admin")
-	require.True(e, ok, "a driver is a driver.Admin, and another of the same factory is not")
-	return admin, spec
-}
-
-func (e *env) awaitDepth(admin driver.Admin, spec *driver.ConsumerSpec, want uint64) {
-	e.Helper()
-	e.await("the depth of "+spec.Destination.String(), nil, func() error {
-		got, err := admin.Depth(e.soon(), spec.Destination, spec.Subscription)
-		if err == nil && got != want {
-			err = fmt.Errorf("a depth of %d instead of %d", got, want)
-		}
-		return err
-	})
-}
-
-// testDepth: the depth includes messages that were sent to a consumer and not settled.
-func testDepth(e *env) {
-	const n, settled = 20, 5
-	admin, spec := e.adminSpec(n)
-	e.awaitDepth(admin, &spec, n)
-	in := e.consumer(e.open(), spec)
-	busy := e.gate()
-	in.onMsg = func(i int) {
-		if i == 1 {
-			busy.wait()
-		}
-	}
-	in.run()
-	in.awaitCount(1, "receive")
-	e.quiet()
-	if !e.cfg.SettledReceive {
-		e.awaitDepth(admin, &spec, n)
-	}
-	busy.release()
-	in.expect(base, n)
-	e.awaitDepth(admin, &spec, 0)
-	in.close()
-	e.again(e.open(), last(spec)).close()
-}
-
-// testPurge: purged messages are counted, and not delivered.
-func testPurge(e *env) {
-	const n = 20
-	admin, spec := e.adminSpec(n)
-	e.awaitDepth(admin, &spec, n)
-	purged, err := admin.Purge(e.soon(), spec.Destination)
-	require.NoError(e, err, "Purge")
-	require.EqualValues(e, n, purged, "messages that Purge says it removed")
-	e.awaitDepth(admin, &spec, 0)
-	d := e.open()
-	in := e.again(d, last(spec))
-	e.producer(d, producerSpec(spec.Destination)).sendAll(base+n, 1)
-	in.expect(base+n, 1)
-	purged, err = admin.Purge(e.soon(), spec.Destination)
-	require.NoError(e, err, "Purge of what is empty")
-	require.Zero(e, purged, "messages that Purge says it removed of none")
 }
 
 // testInspect: the broker's counters grow by the number of messages sent, and by the number settled.

@@ -7,18 +7,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/driver"
 )
 
-// Depth implements [driver.Admin].
-func (d *memDriver) Depth(ctx context.Context, dest driver.Destination, subscription string) (n uint64, err error) {
-	err = d.visit(ctx, "count the messages of "+dest.String(), dest, func(found *destination) {
-		for _, q := range found.queues {
-			if subscription == "" || q.name == subscription {
-				n += q.depth()
-			}
-		}
-	})
-	return n, err
-}
-
 // Inspect implements [driver.Inspector].
 func (d *memDriver) Inspect(
 	ctx context.Context, destinations []driver.Destination,
@@ -38,19 +26,6 @@ func (d *memDriver) Inspect(
 		list = append(list, n)
 	}
 	return list, nil
-}
-
-// Purge implements [driver.Admin]. Messages already sent to consumers stay with them.
-func (d *memDriver) Purge(ctx context.Context, dest driver.Destination) (n uint64, err error) {
-	err = d.visit(ctx, "purge "+dest.String(), dest, func(found *destination) {
-		for _, q := range found.queues {
-			n += uint64(q.items.len()) //nolint:gosec // a length
-			q.items.keep(0)
-		}
-		found.freed()
-		found.stats.Purged += n
-	})
-	return n, err
 }
 
 // visit calls f for a destination, if it exists, with its lock, through a connection of its own.
