@@ -150,35 +150,6 @@ func TestProcessorTimeIsTrue(t *testing.T) {
 	require.Empty(t, sum.Notes)
 }
 
-// A process that ends is told, and one that is started by the same command line goes on in its place.
-func TestRestartIsTold(t *testing.T) {
-	first := startBurner(t, 50, t.Name())
-	other := startBurner(t, 50, t.Name()) // another one of that command line, which was there before
-	w, err := Open(t.Context(), Config{PID: first.pid()})
-	require.NoError(t, err)
-	w.Start(asIs)
-	until(t, w.sampled)
-	events := func() (texts []string) {
-		for _, e := range w.Sum().Events {
-			texts = append(texts, e.Text)
-		}
-		return texts
-	}
-	first.kill()
-	until(t, func() bool { return len(events()) == 1 })
-	require.Contains(t, events()[0], fmt.Sprintf("the broker's process %d (", first.pid()))
-	require.Contains(t, events()[0], ") has ended")
-	second := startBurner(t, 50, t.Name())
-	until(t, func() bool { return len(events()) == 2 })
-	require.Equal(t, fmt.Sprintf("the broker was started again, as process %d", second.pid()), events()[1])
-	before := *w.Sum().Whole.CPU
-	from := second.used()
-	until(t, func() bool { return second.used()-from > 300_000 })
-	w.Stop()
-	require.Greater(t, *w.Sum().Whole.CPU, before+250_000, "it counts on")
-	require.NotEqual(t, other.pid(), second.pid())
-}
-
 // When the process has ended, the figures of an endpoint do not go on where its own have ended: they may be of another
 // process.
 func TestEndpointBesideProcess(t *testing.T) {

@@ -28,7 +28,7 @@ const (
 type Config struct {
 	// PID is the broker's process on this host, whose load, disks and network are watched as well. Their values are never
 	// taken from the endpoint then.
-	PID int32 `set:"broker-pid,flag" section:"The broker's side" arg:"PID" range:"1.." help:"watch this process of this host, the broker: processor time, memory, threads, open files; and the host: load, disks, network. If it ends, one that is started by the same command line is watched on"`
+	PID int32 `set:"broker-pid,flag" section:"The broker's side" arg:"PID" range:"1.." help:"watch a process and its host"`
 	// Metrics is a Prometheus endpoint, of which Series are watched beside the series that are known by name.
 	Metrics Endpoint `set:"broker-metrics,flag" arg:"URL" help:"watch a broker on any host by its Prometheus endpoint, or that of its exporter: node exporter, JMX exporter, RabbitMQ, Artemis, RocketMQ"`
 	Series  []Series `set:"broker-series,flag" arg:"SERIES" help:"series of --broker-metrics to keep, such as 'artemis_message_count{queue=QUEUE}'; those of a name that have the labels are added up; may be repeated"`
