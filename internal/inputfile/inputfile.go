@@ -1,7 +1,8 @@
 // Package inputfile reads the files that a user names: passwords, certificates, bodies, results. It reads regular
 // files and pipes, such as those of a shell's <(command), and never more than a limit: a device that never ends, or a
 // file of many gigabytes that was named by mistake, is an error and not a machine without memory. Reading a pipe
-// without a writer waits for one; the caller ensures that an interrupt ends the process all the same.
+// without a writer waits for one; the caller ensures that an interrupt ends the process all the same. [Replace] writes
+// a file as a whole.
 package inputfile
 
 import (
@@ -174,4 +175,32 @@ func systemError(path string, err error) *Error {
 		err = pe.Err
 	}
 	return &Error{Path: path, Hint: "check the path", Err: err}
+}
+
+// Replace writes a file beside path and gives it that name: a full disk leaves the old contents as they were. A new
+// file gets the mode; an old one keeps its own. What is no regular file (a device, a link) is written to.
+func Replace(path string, text []byte, mode fs.FileMode) error {
+	switch old, err := os.Lstat(path); {
+	case err == nil && !old.Mode().IsRegular():
+		return os.WriteFile(path, text, mode) //nolint:gosec // the user names the file
+	case err == nil:
+		mode = old.Mode().Perm()
+		if f, err := os.OpenFile(path, os.O_WRONLY, 0); err != nil { //nolint:gosec // likewise
+			return err // a file that is not to be written is not to be replaced either
+		} else if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return os.WriteFile(path, text, mode) //nolint:gosec // a folder in which only this file may be written
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
 }

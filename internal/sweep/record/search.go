@@ -2,12 +2,16 @@ package record
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/safetext"
 )
 
@@ -40,7 +44,7 @@ func (s *Search) Write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return replace(filepath.Join(dir, SearchFile), text)
+	return inputfile.Replace(filepath.Join(dir, SearchFile), text, 0o600)
 }
 
 // IsSearch tells whether a folder holds a search.
@@ -48,9 +52,14 @@ func IsSearch(dir string) bool {
 	return exists(filepath.Join(dir, SearchFile))
 }
 
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
 // ReadSearch reads the search in a folder. The error is [fs.ErrNotExist] if there is none.
 func ReadSearch(dir string) (*Search, error) {
-	text, err := read(filepath.Join(dir, SearchFile), maxSearchFile)
+	text, err := inputfile.Read(filepath.Join(dir, SearchFile), maxSearchFile)
 	if err != nil {
 		return nil, err
 	}

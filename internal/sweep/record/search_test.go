@@ -43,7 +43,7 @@ func TestReadSearch(t *testing.T) {
 		`{`:                         "search.json: ",
 		`{"rate":0,"held":true}`:    "cannot have been held",
 		`{"points":[{"rate":-1}]}`:  "point 1 has a rate of -1",
-		strings.Repeat(" ", 17<<20): "larger than",
+		strings.Repeat(" ", 17<<20): "has more than",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, SearchFile), []byte(text), 0o600))
 		_, err := ReadSearch(dir)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfmq/perfmq/internal/inputfile"
 	"github.com/perfmq/perfmq/internal/threshold"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -290,7 +291,7 @@ const maxFile = 256 << 20
 // ReadSweep reads the sweep of a folder; an error that is [fs.ErrNotExist] if there is none.
 func ReadSweep(dir string) (*Sweep, error) {
 	path := filepath.Join(dir, SweepFile)
-	text, err := read(path, maxFile)
+	text, err := inputfile.Read(path, maxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -315,7 +316,7 @@ func (s *Sweep) Write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return replace(filepath.Join(dir, SweepFile), append(text, '\n'))
+	return inputfile.Replace(filepath.Join(dir, SweepFile), append(text, '\n'), 0o600)
 }
 
 // IsSweep tells whether a folder is that of a sweep.
