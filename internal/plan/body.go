@@ -110,19 +110,10 @@ func (p *Plan) speaksSTOMP() bool {
 
 // CheckBody returns a [*Mistake] if no broker of the protocol takes bodies of that many bytes.
 func CheckBody(f *driver.Factory, size int) error {
-	if least, _ := bodyLimits(f.Name); size < least {
-		return mistake(fmt.Sprintf("give --message-size %d or more", least), "%s does not take empty bodies", f.Title)
+	if f.Name == "rocketmq" && size == 0 {
+		return mistake("give --message-size 1 or more", "%s does not take empty bodies", f.Title)
 	}
 	return nil
-}
-
-// bodyLimits returns the smallest body that a protocol allows, and the largest that its brokers take unless they are
-// told otherwise (0 if there is no such size), in bytes. [driver.Capabilities] does not know them.
-func bodyLimits(protocol string) (least, usual int) {
-	if protocol == "rocketmq" {
-		return 1, 4 << 20 // maxMessageSize in broker.conf
-	}
-	return 0, 0
 }
 
 // MakeBodies makes the bodies of --message-size, once the plan turned out to be valid. Equal ones are shared.

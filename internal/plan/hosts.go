@@ -113,14 +113,8 @@ func (g *Group) hostNotes() (notes []string) {
 	if g.Hosts != Spread {
 		return notes
 	}
-	for _, b := range g.Brokers() {
-		switch {
-		case !g.Spreads(b):
-			notes = append(notes, "--hosts spread has no effect: the URL names one host")
-		case b.Management != "":
-			notes = append(notes, "--management-url asks one broker, whose counts are those of the run only if it counts for "+
-				"all hosts, as RabbitMQ does for a cluster")
-		}
+	if slices.ContainsFunc(g.Brokers(), func(b *Broker) bool { return !g.Spreads(b) }) {
+		notes = append(notes, "--hosts spread has no effect: the URL names one host")
 	}
 	return notes
 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"time"
 )
@@ -49,15 +48,6 @@ func (p *Plan) Notes() []string {
 }
 
 func (g *Group) notes() (notes []string) {
-	if g.Role.Produces() && g.MaxPending == 0 {
-		notes = append(notes, fmt.Sprintf("--max-pending 0 lets up to %d messages per producer be in flight (the tool's "+
-			"own bound): "+
-			"expect memory to grow and latencies to be those of a queue in front of the broker", UnlimitedPending))
-	}
-	if g.Role.Produces() && g.MaxPending > 0 && g.MaxPending < g.CommitInterval {
-		notes = append(notes, fmt.Sprintf("--max-pending is raised to %d: the messages of a transaction end together",
-			g.CommitInterval))
-	}
 	if !g.Role.Produces() && g.CommitInterval > 0 {
 		notes = append(notes, "--commit-interval is ignored: it is for producers; --tx-size is how many messages a "+
 			"consumer receives per transaction")
@@ -69,6 +59,5 @@ func (g *Group) notes() (notes []string) {
 				"messages on")
 		}
 	}
-	notes = append(notes, g.usual()...)
 	return append(notes, g.hostNotes()...)
 }

@@ -344,8 +344,6 @@ func TestNotes(t *testing.T) {
 	require.Empty(t, p.Notes(), "the same broker")
 	p.Consumer.URL = "able://other"
 	require.Len(t, p.Notes(), 1)
-	p.MaxPending = 0
-	require.Len(t, p.Notes(), 2)
 	p.Role = Consumer
 	require.Empty(t, p.Notes())
 }
@@ -393,9 +391,6 @@ func TestNotesOnHosts(t *testing.T) {
 		{"order", "a,b", func(p *flat) { p.Hosts, p.Producers = InOrder, 2 }, nil},
 		{"spread", "a,b", func(p *flat) { p.Producers, p.Consumers = 2, 3 }, nil},
 		{"one host", "a", func(*flat) {}, []string{"--hosts spread has no effect: the URL names one host"}},
-		{"management", "a,b", func(p *flat) { p.Producer.Management, p.Consumer.Management = "http://a", "http://a" }, []string{
-			"--management-url asks one broker, whose counts are those of the run only if it counts for all hosts, as RabbitMQ does for a cluster",
-		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := listing(tt.hosts)

@@ -3,6 +3,8 @@ package plan
 import (
 	"net/url"
 	"strings"
+
+	"github.com/perfmq/perfmq/internal/safetext"
 )
 
 // Scheme returns the scheme of a broker URL in lower case, "" if it has none: "amqp" for amqp://h1:5672,h2:5672.
@@ -67,7 +69,7 @@ func HasUser(brokerURL string) bool {
 // RedactURL returns a broker URL without the password that it may hold, fit for printing.
 func RedactURL(brokerURL string) string {
 	if len(brokerURL) > len("failover:") && strings.EqualFold(brokerURL[:len("failover:")], "failover:") {
-		return redactFailover(brokerURL)
+		return safetext.URLs(brokerURL)
 	}
 	before, userinfo, after, found := splitUserinfo(brokerURL)
 	if !found {
@@ -75,23 +77,4 @@ func RedactURL(brokerURL string) string {
 	}
 	user, _, _ := strings.Cut(userinfo, ":")
 	return before + user + "@" + after
-}
-
-// redactFailover returns a failover URL without users and settings, also one that cannot be read.
-func redactFailover(url string) string {
-	parts := strings.Split(url, "://")
-	for i, part := range parts {
-		if i > 0 {
-			part = part[strings.LastIndexByte(part, '@')+1:]
-		}
-		if at := strings.IndexByte(part, '?'); at >= 0 {
-			rest := ""
-			if comma := strings.LastIndexByte(part, ','); comma > at && i < len(parts)-1 {
-				rest = part[comma:]
-			}
-			part = part[:at] + rest
-		}
-		parts[i] = part
-	}
-	return strings.Join(parts, "://")
 }

@@ -117,16 +117,3 @@ func (v *validator) mix() {
 func (g *Group) overtakes() bool {
 	return slices.ContainsFunc(g.Mix, func(v Variant) bool { return v.Priority != g.Mix[0].Priority })
 }
-
-// usual returns the note on bodies that brokers take only if they are told to.
-func (g *Group) usual() (notes []string) {
-	if !g.Role.Produces() {
-		return nil
-	}
-	_, usual := bodyLimits(g.ProducerBroker.Protocol)
-	if largest := g.LargestBody(); usual > 0 && largest > usual {
-		notes = append(notes, fmt.Sprintf("bodies of %d bytes are more than the %d that its brokers take by default: expect "+
-			"them to be refused, or the connection to be ended", largest, usual))
-	}
-	return notes
-}

@@ -142,34 +142,3 @@ func TestMakeBodies(t *testing.T) {
 	require.Len(t, specs[0].Variants, 4)
 	require.Equal(t, file, specs[0].Variants[2].Body)
 }
-
-// A body that is too large for the brokers of a protocol, unless they are told otherwise, is noted among others.
-func TestNotesOfMix(t *testing.T) {
-	p := valid()
-	p.Producer.Protocol, p.Consumer.Protocol = "rocketmq", "rocketmq"
-	const rest = " more than the 4194304 that its brokers take by default: expect them to be refused, or the connection to be ended"
-	for _, c := range []struct {
-		mix  []Variant
-		want string
-	}{
-		{mixOf(1, 1, 1, 4<<20), ""},
-		{mixOf(1, 1, 1, 4<<20+1), "bodies of 4194305 bytes are" + rest},
-		{mixOf(1, 1, 1, 4<<20+1, 1, 5<<20), "bodies of 5242880 bytes are" + rest},
-	} {
-		p.Mix = c.mix
-		notes := p.Notes()
-		if c.want == "" {
-			require.Empty(t, notes)
-			continue
-		}
-		require.Equal(t, []string{c.want}, notes)
-	}
-	p = valid()
-	p.Verify, p.Mix = true, mixOf(1, 1, 1, 1)
-	require.Empty(t, p.Notes())
-	p.Mix[1].Priority = 7
-	require.Len(t, p.Notes(), 1)
-	require.Contains(t, p.Notes()[0], "overtake")
-	p.Allow.Disorder = true
-	require.Empty(t, p.Notes())
-}
