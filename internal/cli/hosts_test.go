@@ -65,9 +65,6 @@ func TestSpread(t *testing.T) {
 				for i, w := range r.Workers {
 					require.Equal(t, []string{b[i%2].Addr(protocol)}, w.BrokerHosts, w.Name)
 				}
-				page := with(t, "report", "--format", "markdown", dir)
-				require.Contains(t, page.stdout, "Hosts of the broker")
-				require.Contains(t, page.stdout, "| "+b[1].Addr(protocol)+" | 3 | 2 |")
 				plan := with(t, protocol, "client", "--url", url, "--hosts", "spread", "--dry-run")
 				require.Contains(t, plan.stdout, "  hosts: spread\n")
 				require.Contains(t, string(r.Plan), `"hosts": "spread"`)
