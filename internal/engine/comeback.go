@@ -88,14 +88,7 @@ func (h *host) enter(w *waiter, atOnce, lasted bool) {
 	if atOnce {
 		pause = 0
 	}
-	h.probeAt(latest(now.Add(pause), h.last.Add(h.pause)))
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
+	h.probeAt(now.Add(max(pause, h.last.Add(h.pause).Sub(now))))
 }
 
 // probeAt sets the time of the next probe. The caller holds the lock.
@@ -192,10 +185,10 @@ func (h *host) probed(p *seat, of *probe, err error) {
 	h.ended(of.begun, err)
 	if err != nil {
 		for _, other := range h.waiting {
-			other.w.failed(h.index, of.begun, err)
+			other.w.fail(h, of.begun, err)
 		}
 		if of.begun.Equal(h.last) && len(h.waiting) > 0 {
-			h.probeAt(latest(time.Now(), h.last.Add(h.pause)))
+			h.probeAt(h.last.Add(h.pause))
 		}
 		return
 	}
@@ -236,22 +229,28 @@ func (h *host) follow(p *seat) {
 	p.busy--
 	h.ended(begun, err)
 	if err != nil {
-		p.w.failed(h.index, begun, err)
+		p.w.fail(h, begun, err)
 	}
 }
 
-// waiter is a worker without a connection.
+// waiter is a worker without a connection, on its way through the hosts of its URL. It waits at the first one. Once an
+// attempt there has failed, or has no outcome soon, it waits at the next one, too, and so on.
 type waiter struct {
 	attempts context.Context //nolint:containedctx // ends with its wait
 	// try opens a connection to a host. The waiter closes a connection that it no longer needs.
 	try      func(ctx context.Context, host int) error
 	produces bool
 	running  sync.WaitGroup // attempts
-	news     chan struct{}  // with room for one
+	news     chan struct{}  // with room for one: an attempt has failed
+
+	hosts   []*host // in the order of the worker
+	reached int     // number of hosts at which it waits
+	further *time.Timer
+	ended   time.Time // of the run, or of the step; zero before
 
 	mu    sync.Mutex
-	fails map[int]failures // by host
-	err   error            // of the last attempt
+	fails map[*host]failures
+	err   error // of the last attempt
 }
 
 // failures are the failed attempts at a host in one wait.
@@ -260,17 +259,11 @@ type failures struct {
 	begun time.Time // of the last one
 }
 
-func newWaiter(attempts context.Context, produces bool, try func(context.Context, int) error) *waiter {
-	return &waiter{
-		attempts: attempts, produces: produces, try: try, news: make(chan struct{}, 1), fails: map[int]failures{},
-	}
-}
-
-// failed records a failed attempt at a host, its own or the probe of another worker.
-func (w *waiter) failed(host int, begun time.Time, err error) {
+// fail records a failed attempt at a host, its own or the probe of another worker.
+func (w *waiter) fail(at *host, begun time.Time, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.fails[host], w.err = failures{w.fails[host].count + 1, begun}, err
+	w.fails[at], w.err = failures{w.fails[at].count + 1, begun}, err
 	select {
 	case w.news <- struct{}{}:
 	default:
@@ -289,60 +282,50 @@ func (w *waiter) refused(list []*host, n int, since time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return !slices.ContainsFunc(list, func(h *host) bool {
-		f := w.fails[h.index]
+		f := w.fails[h]
 		return f.count < n || f.begun.Before(since)
 	})
 }
 
-// search is the way of a waiter through the hosts of its URL. It waits at the first one. Once an attempt there has
-// failed, or has no outcome soon, it waits at the next one, too, and so on.
-type search struct {
-	w       *waiter
-	hosts   []*host // in the order of the worker
-	reached int     // number of hosts at which it waits
-	further *time.Timer
-	ended   time.Time // of the run, or of the step; zero before
-}
-
 // enter waits at the first host. The connection that was lost there lasted for a while, or did not.
-func (s *search) enter(lasted bool) {
-	s.hosts[0].enter(s.w, false, lasted)
-	s.reached, s.further = 1, time.NewTimer(stuckAfter)
+func (w *waiter) enter(lasted bool) {
+	w.hosts[0].enter(w, false, lasted)
+	w.reached, w.further = 1, time.NewTimer(stuckAfter)
 }
 
 // reach waits at the next host.
-func (s *search) reach() {
-	if s.reached < len(s.hosts) {
-		s.hosts[s.reached].enter(s.w, true, true)
-		s.reached++
-		s.further.Reset(stuckAfter)
+func (w *waiter) reach() {
+	if w.reached < len(w.hosts) {
+		w.hosts[w.reached].enter(w, true, true)
+		w.reached++
+		w.further.Reset(stuckAfter)
 	}
 }
 
 // leave ends the waiting.
-func (s *search) leave() {
-	s.further.Stop()
-	for _, h := range s.hosts[:s.reached] {
-		h.leave(s.w)
+func (w *waiter) leave() {
+	w.further.Stop()
+	for _, h := range w.hosts[:w.reached] {
+		h.leave(w)
 	}
 }
 
 // end begins the last attempt at each host.
-func (s *search) end() {
-	s.ended = time.Now()
-	for s.reached < len(s.hosts) {
-		s.reach()
+func (w *waiter) end() {
+	w.ended = time.Now()
+	for w.reached < len(w.hosts) {
+		w.reach()
 	}
-	for _, h := range s.hosts {
+	for _, h := range w.hosts {
 		h.hurry()
 	}
 }
 
 // failed considers a failed attempt: it reports whether n attempts, or the last one, have failed at each host.
-func (s *search) failed(n int) (attempts, last bool) {
-	if s.w.refused(s.hosts[s.reached-1:s.reached], 1, time.Time{}) {
-		s.reach()
+func (w *waiter) failed(n int) (attempts, last bool) {
+	if w.refused(w.hosts[w.reached-1:w.reached], 1, time.Time{}) {
+		w.reach()
 	}
-	last = !s.ended.IsZero() && s.w.refused(s.hosts, 1, s.ended.Add(-sameMoment))
-	return n > 0 && s.w.refused(s.hosts, n, time.Time{}), last
+	last = !w.ended.IsZero() && w.refused(w.hosts, 1, w.ended.Add(-sameMoment))
+	return n > 0 && w.refused(w.hosts, n, time.Time{}), last
 }

@@ -98,24 +98,27 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 	attempts, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	outcomes := make(chan opened[T])
 	order := l.order()
-	s := search{w: newWaiter(attempts, l.produces, func(ctx context.Context, host int) error {
-		var hosts []int
-		if order != nil {
-			hosts = []int{host}
-		}
-		return l.attempt(ctx, attempts, hosts, outcomes)
-	})}
+	w := &waiter{
+		attempts: attempts, produces: l.produces, news: make(chan struct{}, 1), fails: map[*host]failures{},
+		try: func(ctx context.Context, host int) error {
+			var hosts []int
+			if order != nil {
+				hosts = []int{host}
+			}
+			return l.attempt(ctx, attempts, hosts, outcomes)
+		},
+	}
+	for _, i := range order {
+		w.hosts = append(w.hosts, l.hosts.at(l.url, l.backoff, i))
+	}
+	if order == nil {
+		w.hosts = []*host{l.hosts.at(l.url, l.backoff, 0)}
+	}
 	defer func() {
 		cancel()
-		s.leave()
-		l.wind(&s.w.running)
+		w.leave()
+		l.wind(&w.running)
 	}()
-	if s.hosts = []*host{l.hosts.at(l.url, l.backoff, 0)}; order != nil {
-		s.hosts = nil
-		for _, i := range order {
-			s.hosts = append(s.hosts, l.hosts.at(l.url, l.backoff, i))
-		}
-	}
 	var deadline <-chan time.Time
 	if l.timeout > 0 {
 		timer := time.NewTimer(l.timeout)
@@ -124,7 +127,7 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 	}
 	began, done := time.Now(), ctx.Done()
 	var last <-chan time.Time
-	s.enter(time.Since(l.opened) >= lasting)
+	w.enter(time.Since(l.opened) >= lasting)
 	for {
 		select {
 		case o := <-outcomes:
@@ -134,19 +137,19 @@ func (l *link[T]) comeBack(ctx context.Context, cause error) error {
 			return l.take(ctx, o)
 		case <-deadline:
 			return fmt.Errorf("not connected again within %s (--reconnect-timeout): %w",
-				time.Since(began).Round(time.Millisecond), cmp.Or(s.w.last(), cause))
-		case <-s.further.C:
-			s.reach()
+				time.Since(began).Round(time.Millisecond), cmp.Or(w.last(), cause))
+		case <-w.further.C:
+			w.reach()
 		case <-done:
 			done, last = nil, time.After(lastTry)
-			s.end()
+			w.end()
 		case <-last:
 			return ctx.Err()
-		case <-s.w.news:
-			if attempts, last := s.failed(l.backoff.Attempts); last {
+		case <-w.news:
+			if attempts, last := w.failed(l.backoff.Attempts); last {
 				return ctx.Err()
 			} else if attempts {
-				return fmt.Errorf("not connected again by %d attempts (maxReconnectAttempts): %w", l.backoff.Attempts, s.w.last())
+				return fmt.Errorf("not connected again by %d attempts (maxReconnectAttempts): %w", l.backoff.Attempts, w.last())
 			}
 		}
 	}
