@@ -141,7 +141,7 @@ func (r *run) awaitCount(ctx context.Context, while, every time.Duration) {
 
 // countsAgree tells whether no later count can be nearer to the run.
 func (r *run) countsAgree() bool {
-	for _, d := range r.compareCounts(nil) {
+	for _, d := range r.compareCounts() {
 		if d.Added != nil && d.Added.Count < d.Added.Least ||
 			d.Acknowledged != nil && d.Acknowledged.Count < d.Acknowledged.Least {
 			return false
@@ -168,58 +168,49 @@ func (r *run) lastCount(ctx context.Context) {
 }
 
 // brokerCount returns the brokers' own counts; nil if no broker was asked.
-func (r *run) brokerCount(workers []stats.WorkerTotal) *result.BrokerCount {
+func (r *run) brokerCount() *result.BrokerCount {
 	if r.counting == nil || len(r.counting.places) == 0 {
 		return nil
 	}
-	return &result.BrokerCount{Destinations: r.compareCounts(workers), Notes: r.counting.watch.Notes()}
+	return &result.BrokerCount{Destinations: r.compareCounts(), Notes: r.counting.watch.Notes()}
 }
 
-// compareCounts compares each destination's count with the messages of its workers. Their totals are as of now if there
-// are none.
-func (r *run) compareCounts(workers []stats.WorkerTotal) (list []result.DestinationCount) {
+// compareCounts compares each destination's count with the messages of its workers, as of now.
+func (r *run) compareCounts() (list []result.DestinationCount) {
 	for i := range r.counting.places {
 		c := &r.counting.places[i]
 		g := r.counting.watch.Growth(c.broker, c.index)
 		if r.counting.early {
 			g = brokerside.Growth{Why: "there was no time for the last count"}
 		}
-		d := result.DestinationCount{
-			Destination: c.destination.String(), Why: g.Why, Unreached: g.Broke,
-		}
+		d := result.DestinationCount{Destination: c.destination.String(), Why: g.Why, Unreached: g.Broke}
 		if g.Depth.Known {
 			d.Depth = &g.Depth.N
 		}
 		added, acknowledged := &result.Compared{Count: g.Added.N}, &result.Compared{Count: g.Acknowledged.N}
 		var sends, receives bool
-		for i, p := range r.producers {
-			if p.place() != c.place {
-				continue
-			}
-			sends = true
-			completed := p.rec.Completed() - p.rec.Withheld()
-			added.Least += completed
-			added.Most += completed + p.rec.AllResent() // the broker may have each of them twice
-			if workers != nil {
-				d.Sent += workers[i].Total[result.Sent]
-				added.Most += workers[i].Total[result.Unconfirmed]
+		for _, p := range r.producers {
+			if p.place() == c.place {
+				sends = true
+				n, withheld := p.rec.HostCounts(), p.rec.Withheld()
+				d.Sent += n[result.Sent]
+				completed := n[result.Completed] - withheld
+				added.Least += completed
+				added.Most += completed + n[result.Unconfirmed] + p.rec.AllResent() // the broker may have each of them twice
 			}
 		}
-		for i, k := range r.consumers {
-			if k.place() != c.place {
-				continue
+		for _, k := range r.consumers {
+			if k.place() == c.place {
+				receives = true
+				back, rejected := k.rec.GivenBack(), k.rec.Rejected()
+				received := k.rec.Arrived() - back
+				d.Received += received
+				// A message that was given back may have been acknowledged by then, and one that was rejected is not, at some
+				// brokers.
+				d.Failed += back + rejected
+				acknowledged.Most += received + back
+				acknowledged.Least += received - min(received, k.rec.Redelivered()+rejected)
 			}
-			receives = true
-			received := k.rec.Total()
-			if workers != nil {
-				received += workers[len(r.producers)+i].Total[result.Foreign]
-			}
-			d.Received += received
-			// A message that was given back may have been acknowledged by then, and one that was rejected is not, at some
-			// brokers.
-			d.Failed += k.rec.GivenBack() + k.rec.Rejected()
-			acknowledged.Most += received + k.rec.GivenBack()
-			acknowledged.Least += received - min(received, k.rec.Redelivered()+k.rec.Rejected())
 		}
 		if g.Added.Known && sends && c.allSent {
 			d.Added = added
@@ -227,11 +218,11 @@ func (r *run) compareCounts(workers []stats.WorkerTotal) (list []result.Destinat
 		if g.Acknowledged.Known && receives && c.allReceive && c.destination.Kind == driver.Queue {
 			d.Acknowledged = acknowledged
 		}
-		if g.Gone && d.Added.Differs() < 0 { // more may have come after the last count
-			d.Added, d.Why = nil, fmt.Sprintf("the broker removed %s with its count", c.destination)
-		}
-		if g.Gone && d.Acknowledged.Differs() != 0 {
-			d.Acknowledged, d.Why = nil, fmt.Sprintf("the broker removed %s with its count", c.destination)
+		// More may have come after the last count of a destination that is gone.
+		for _, of := range []**result.Compared{&d.Added, &d.Acknowledged} {
+			if by := (*of).Differs(); g.Gone && (by < 0 || by > 0 && of == &d.Acknowledged) {
+				*of, d.Why = nil, fmt.Sprintf("the broker removed %s with its count", c.destination)
+			}
 		}
 		list = append(list, d)
 	}

@@ -130,6 +130,7 @@ type run struct {
 	failures  chan failure  // of workers; buffered for all of them
 	commands  []result.Command
 	outages   *stats.Outages // nil if no workers are reconnected
+	hostNames []string       // of URLs with several
 	probed    hosts          // to which workers reconnect
 	diagnoses diagnoses
 
@@ -162,7 +163,7 @@ func newRun(c *Config) *run {
 	p := c.Plan
 	r := &run{
 		plan: p, endpoints: c.Endpoints, watched: c.Side, role: p.Roles(), id: p.RunID, clock: load.NewClock(),
-		phases: new(load.Phases),
+		phases: new(load.Phases), hostNames: hostNames(p),
 	}
 	if r.id == 0 {
 		r.id = newRunNumber()
@@ -225,8 +226,7 @@ func (r *run) start(reporter report.Reporter) error {
 	}
 	r.collect()
 	r.sampler = newSampler(r.collector, reporter)
-	r.sampler.depths, r.sampler.side, r.sampler.outages = r.depths, r.watched, r.outages
-	r.sampler.hosts = r.hostsSoFar()
+	r.sampler.depths, r.sampler.hosts, r.sampler.side, r.sampler.outages = r.depths, r.hosts, r.watched, r.outages
 	r.step.start = 0
 	return nil
 }
@@ -376,6 +376,6 @@ func (r *run) watch() {
 	if r.sampler == nil {
 		r.collector.Watch(list)
 	} else {
-		r.sampler.watch(list, r.hostsSoFar())
+		r.sampler.watch(list)
 	}
 }

@@ -115,10 +115,9 @@ func (r *run) findMissing(s *stats.Summary, excess uint64) {
 	if count := r.toReceive(); t[result.Received] < count && !s.Interrupted && s.Err == nil {
 		s.Find("too-few", "", count-t[result.Received], count-t[result.Received], count)
 	}
-	if r.role == plan.Client && r.protocols(r.sendsTo, nameOf) != r.protocols(r.readsFrom, nameOf) &&
+	if to, from := r.protocols(r.sendsTo), r.protocols(r.readsFrom); r.role == plan.Client && to != from &&
 		t[result.Completed] > 0 && t[result.Received] == 0 { // no message has the run's mark
-		s.Find("unidentified", "", t[result.Foreign], t[result.Foreign], r.protocols(r.readsFrom, titleOf),
-			r.protocols(r.sendsTo, titleOf))
+		s.Find("unidentified", "", t[result.Foreign], t[result.Foreign], from, to)
 	}
 	for _, step := range r.steps {
 		s.Find("not-drained", "step "+step.plan.Name, step.awaited, step.awaited)
@@ -191,17 +190,19 @@ const reached = 0.99
 // findRates adds rates that were not reached, of groups if there are several or several steps, and steps that measured
 // nothing.
 func (r *run) findRates(s *stats.Summary) {
-	unmeasured := func(step *plan.Step, name string, total, measured *stats.Counters) {
-		if step.Warmup > 0 && total[result.Completed]+total[result.Received] > 0 &&
-			measured[result.Completed]+measured[result.Received] == 0 {
-			s.Find("not-measured", name, 1, step.Warmup)
+	parts := r.ended
+	if len(parts) == 0 {
+		parts = []stats.StepSummary{{Total: s.Total, Measured: s.Measured}}
+	}
+	for i := range parts {
+		name, warmup, total, measured := "", r.steps[i].plan.Warmup, &parts[i].Total, &parts[i].Measured
+		if len(r.ended) > 0 {
+			name = "step " + parts[i].Name
 		}
-	}
-	if len(r.ended) == 0 {
-		unmeasured(r.step.plan, "", &s.Total, &s.Measured)
-	}
-	for i := range r.ended {
-		unmeasured(r.steps[i].plan, "step "+r.ended[i].Name, &r.ended[i].Total, &r.ended[i].Measured)
+		if warmup > 0 && total[result.Completed]+total[result.Received] > 0 &&
+			measured[result.Completed]+measured[result.Received] == 0 {
+			s.Find("not-measured", name, 1, warmup)
+		}
 	}
 	missed := func(subject string, unsent, due uint64) {
 		s.Find("rate-missed", subject, unsent, words.Percent(float64(unsent)/float64(due)), unsent, due)
@@ -214,23 +215,15 @@ func (r *run) findRates(s *stats.Summary) {
 			}
 		}
 	}
+	unrated := func(u *use) bool { return len(u.producers) > 0 && u.plan.Rate.IsZero() }
 	switch o := &s.Offered; {
 	case len(s.Findings) > found:
 	case o.Missed() > 1-reached:
 		missed("", o.Unsent(), o.Due)
-	case len(r.steps) == 1 && r.unrated() == 0 && float64(s.Total[result.Sent]) < reached*float64(r.due):
+	case len(r.steps) == 1 && !slices.ContainsFunc(r.step.uses, unrated) &&
+		float64(s.Total[result.Sent]) < reached*float64(r.due):
 		missed("", r.due-s.Total[result.Sent], r.due)
 	}
-}
-
-// unrated returns the number of groups of the present step that send without a rate.
-func (r *run) unrated() (n int) {
-	for _, u := range r.step.uses {
-		if len(u.producers) > 0 && u.plan.Rate.IsZero() {
-			n++
-		}
-	}
-	return n
 }
 
 // toReceive returns the message counts of the groups that only receive.
@@ -245,20 +238,16 @@ func (r *run) toReceive() (count uint64) {
 	return count
 }
 
-// protocols returns the names of the protocols of the producers or of the consumers.
-func (r *run) protocols(side func(*plan.Group) *Endpoint, name func(*driver.Factory) string) string {
+// protocols returns the protocols of the producers or of the consumers.
+func (r *run) protocols(side func(*plan.Group) *Endpoint) string {
 	var names []string
 	for _, g := range r.groups {
-		if e := side(g.plan); e != nil && !slices.Contains(names, name(&e.Factory)) {
-			names = append(names, name(&e.Factory))
+		if e := side(g.plan); e != nil && !slices.Contains(names, strings.ToUpper(e.Factory.Name)) {
+			names = append(names, strings.ToUpper(e.Factory.Name))
 		}
 	}
 	return strings.Join(names, " and ")
 }
-
-func nameOf(f *driver.Factory) string { return f.Name }
-
-func titleOf(f *driver.Factory) string { return f.Title }
 
 // findLatencies adds latencies that were left out, or that mean something else than usual.
 func findLatencies(s *stats.Summary) {

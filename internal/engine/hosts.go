@@ -88,54 +88,36 @@ func (s *stays) totals(end stats.Counters) (list []stats.HostTotal) {
 	return list
 }
 
-// locate adds the totals at each host to the totals of the workers.
+// locate adds the messages so far at each host to the totals of the workers, producers first.
 func (r *run) locate(workers []stats.WorkerTotal) []stats.WorkerTotal {
-	add := func(i int, s *stays) {
-		workers[i].Hosts = s.totals(workers[i].Total)
-	}
 	for i, p := range r.producers {
-		add(i, &p.stays)
+		workers[i].Producing, workers[i].Hosts = true, p.stays.totals(p.rec.HostCounts())
 	}
 	for i, c := range r.consumers {
-		add(len(r.producers)+i, &c.stays)
+		workers[len(r.producers)+i].Hosts = c.stays.totals(c.rec.HostCounts())
 	}
 	return workers
 }
 
 // hostNames returns the hosts of the URLs that name several, each once.
-func (r *run) hostNames() (hosts []string) {
-	for _, g := range r.groups {
-		for _, e := range g.plan.Brokers() {
-			for _, host := range e.Hosts {
-				if len(e.Hosts) > 1 && !slices.Contains(hosts, host) {
-					hosts = append(hosts, host)
-				}
+func hostNames(p *plan.Plan) (hosts []string) {
+	for _, b := range p.Brokers() {
+		for _, host := range b.Hosts {
+			if len(b.Hosts) > 1 && !slices.Contains(hosts, host) {
+				hosts = append(hosts, host)
 			}
 		}
 	}
 	return hosts
 }
 
-// hostsSoFar returns the function that returns the figures of each host of the URLs that name several, of the present
-// workers, at any time, from any goroutine; nil if none does.
-func (r *run) hostsSoFar() func() []result.BrokerHost {
-	names := r.hostNames()
-	if len(names) == 0 {
-		return func() []result.BrokerHost { return nil }
+// hosts returns the figures of each host of the URLs that name several, at any time, from any goroutine; nil if none
+// does.
+func (r *run) hosts() []result.BrokerHost {
+	if len(r.hostNames) == 0 {
+		return nil
 	}
-	producers, consumers := slices.Clone(r.producers), slices.Clone(r.consumers)
-	return func() []result.BrokerHost {
-		workers := make([]stats.WorkerTotal, 0, len(producers)+len(consumers))
-		for _, p := range producers {
-			w := stats.WorkerTotal{Hosts: p.stays.totals(p.rec.HostCounts())}
-			w.Producing = true
-			workers = append(workers, w)
-		}
-		for _, c := range consumers {
-			workers = append(workers, stats.WorkerTotal{Hosts: c.stays.totals(c.rec.HostCounts())})
-		}
-		return stats.HostSummaries(names, workers)
-	}
+	return stats.HostSummaries(r.hostNames, r.locate(make([]stats.WorkerTotal, len(r.producers)+len(r.consumers))))
 }
 
 // spreads reports whether connections to a broker are spread over several hosts.

@@ -104,11 +104,10 @@ func (s *sampler) loop(start time.Time, warmup, duration time.Duration, quit, do
 	}
 }
 
-// watch sets the workers that are open from now on, and the function that returns the messages at each host.
-func (s *sampler) watch(workers []stats.Worker, hosts func() []result.BrokerHost) {
+// watch sets the workers that are open from now on.
+func (s *sampler) watch(workers []stats.Worker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hosts = hosts
 	s.collector.Watch(workers)
 }
 

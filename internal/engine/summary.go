@@ -40,7 +40,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 		StepSummary: sum, Interrupted: end.interrupted, Aborted: end.aborted, Err: end.err, Marks: c.MarksPassed(),
 		Protocol: c.Protocol(), Workers: r.locate(c.WorkerTotals()),
 		ExpectedKnown: r.expectedKnown(), LeftBehind: left, Commands: r.commands, Steps: r.ended, Side: r.watched.Sum(),
-		Brokers: r.brokers(), BrokerCount: r.brokerCount(c.WorkerTotals()),
+		Brokers: r.brokers(), BrokerCount: r.brokerCount(),
 	}
 	if first, last, ok := r.readTime(); ok && len(r.steps) == 1 {
 		s.Extremes.Read(first, last, &s.Average, &s.Minimum, &s.Maximum)
@@ -51,7 +51,7 @@ func (r *run) summarize(end ending, left []string) *stats.Summary {
 	} else {
 		s.Limit = c.Tally().Judge(r.asked())
 	}
-	s.Spreads, s.Hosts = stats.Spreads(s.Workers), r.hostsSoFar()()
+	s.Spreads, s.Hosts = stats.Spreads(s.Workers), r.hosts()
 	if len(r.ended) > 1 {
 		s.Minimum = r.lowest(r.ended, groups)
 		s.Offered.Span = 0
