@@ -40,15 +40,12 @@ func (r *run) closeAll(ctx context.Context) []string {
 	for _, d := range slices.Backward(r.drivers) { // that of the producers first
 		drivers = append(drivers, closer{"connections of the " + d.side, nil, d.driver.Close})
 	}
-	var open leftBehind
 	last := min(r.patienceToClose(nil).all, closeTimeout)
-	closeEach(ctx, wait{all: last, each: last, stop: last}, drivers, &open)
-	return append(left, open.list...)
+	return append(left, closeEach(ctx, wait{all: last, each: last, stop: last}, drivers)...)
 }
 
 // closeGroups closes the workers of groups, as closeAll does, and returns a list of the failures.
 func (r *run) closeGroups(ctx context.Context, list []*use) []string {
-	var left leftBehind
 	var producers, consumers []closer
 	for _, u := range list {
 		for _, p := range u.producers {
@@ -66,13 +63,14 @@ func (r *run) closeGroups(ctx context.Context, list []*use) []string {
 		}
 	}
 	var sides sync.WaitGroup
-	sides.Go(func() { closeEach(ctx, r.patienceToClose(nil), producers, &left) })
-	sides.Go(func() { closeEach(ctx, r.patienceToClose(list), consumers, &left) })
+	var open [2][]string
+	sides.Go(func() { open[0] = closeEach(ctx, r.patienceToClose(nil), producers) })
+	sides.Go(func() { open[1] = closeEach(ctx, r.patienceToClose(list), consumers) })
 	sides.Wait()
 	for _, u := range list {
 		r.closed(u)
 	}
-	return left.list
+	return slices.Concat(open[:]...)
 }
 
 // closed records that the workers of a group are closed.
@@ -122,20 +120,19 @@ func (c closer) shut(ctx context.Context) error {
 // wait has the time-outs of closing workers: for all of them, from one to the next, and before for their goroutines.
 type wait struct{ all, each, stop time.Duration }
 
-// closeEach waits for the goroutines of list, closes the members whose goroutines have ended, and adds the others to
-// left.
-func closeEach(ctx context.Context, patience wait, list []closer, left *leftBehind) {
+// closeEach waits for the goroutines of list, closes the members whose goroutines have ended, and returns a list of the
+// failures.
+func closeEach(ctx context.Context, patience wait, list []closer) (left []string) {
 	ctx, cancel := hurried(ctx)
 	defer cancel()
 	stopping, cancel := context.WithTimeout(ctx, patience.stop)
 	defer cancel()
-	list = slices.DeleteFunc(list, func(c closer) bool {
-		stuck := !ended(stopping, c.ended)
-		if stuck {
-			left.add(c.name, errStuck)
+	errs := make([]error, len(list))
+	for i := range list {
+		if !ended(stopping, list[i].ended) {
+			errs[i] = errStuck
 		}
-		return stuck
-	})
+	}
 	closing, cancel := context.WithTimeoutCause(ctx, patience.all, unanswered(patience.all))
 	defer cancel()
 	closing, abandon := context.WithCancelCause(closing)
@@ -144,17 +141,26 @@ func closeEach(ctx context.Context, patience wait, list []closer, left *leftBehi
 	defer giveUp.Stop()
 	var g errgroup.Group
 	g.SetLimit(openAtOnce)
-	for _, c := range list {
+	for i := range list {
+		if errs[i] != nil {
+			continue
+		}
 		g.Go(func() error {
-			err := c.shut(closing)
+			err := list[i].shut(closing)
 			if err == nil {
 				giveUp.Reset(patience.each)
 			}
-			left.add(c.name, whyOpen(closing, err))
+			errs[i] = whyOpen(closing, err)
 			return nil
 		})
 	}
-	_ = g.Wait() // all errors are in left
+	_ = g.Wait() // all errors are in errs
+	for i, err := range errs {
+		if err != nil {
+			left = append(left, fmt.Sprintf("%s: %v", list[i].name, err))
+		}
+	}
+	return left
 }
 
 // unanswered returns the error of closing that took too long.
@@ -224,19 +230,4 @@ func ended(ctx context.Context, done <-chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-// leftBehind collects the failures to close. It is safe for concurrent use.
-type leftBehind struct {
-	mu   sync.Mutex
-	list []string
-}
-
-func (l *leftBehind) add(what string, err error) {
-	if err == nil {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.list = append(l.list, fmt.Sprintf("%s: %v", what, err))
 }

@@ -19,35 +19,29 @@ func (has sides) only(sum *stats.StepSummary) {
 
 // lowest returns the lowest rates over the steps so far, the first ones of the plan, and sets those of the groups: each
 // over the steps in which it takes part.
-func (r *run) lowest(sums []stats.StepSummary, groups []stats.StepSummary) stats.Peaks {
+func (r *run) lowest(sums []stats.StepSummary, groups []stats.StepSummary) (all stats.Peaks) {
 	for i := range groups {
-		var list []stats.Peaks
-		for k := range sums {
-			there := func(u *use) bool { return u.plan.Name == groups[i].Name }
-			at := slices.IndexFunc(sums[k].Groups, func(g stats.StepSummary) bool { return g.Name == groups[i].Name })
-			if at >= 0 && slices.ContainsFunc(r.steps[k].uses, there) {
-				list = append(list, sums[k].Groups[at].Minimum)
+		groups[i].Minimum = stats.Peaks{}
+	}
+	for k := range sums {
+		lower(&all, &sums[k].Minimum)
+		for i := range sums[k].Groups {
+			of := &sums[k].Groups[i]
+			at := slices.IndexFunc(groups, func(g stats.StepSummary) bool { return g.Name == of.Name })
+			if at >= 0 && slices.ContainsFunc(r.steps[k].uses, func(u *use) bool { return u.plan.Name == of.Name }) {
+				lower(&groups[at].Minimum, &of.Minimum)
 			}
 		}
-		groups[i].Minimum = lowestOf(list)
 	}
-	var list []stats.Peaks
-	for i := range sums {
-		list = append(list, sums[i].Minimum)
-	}
-	return lowestOf(list)
+	return all
 }
 
-// lowestOf returns the lowest rates over steps, each role only where it takes part.
-func lowestOf(steps []stats.Peaks) (m stats.Peaks) {
-	for i := range steps {
-		for _, pair := range [][2]*stats.Lowest{
-			{&m.Completed, &steps[i].Completed}, {&m.Received, &steps[i].Received},
-		} {
-			if to, from := pair[0], pair[1]; from.Known() && (!to.Known() || from.PerSecond < to.PerSecond) {
-				*to = *from
-			}
-		}
+// lower replaces rates by lower ones of another step, each role only where it takes part.
+func lower(to, from *stats.Peaks) {
+	if from.Completed.Known() && (!to.Completed.Known() || from.Completed.PerSecond < to.Completed.PerSecond) {
+		to.Completed = from.Completed
 	}
-	return m
+	if from.Received.Known() && (!to.Received.Known() || from.Received.PerSecond < to.Received.PerSecond) {
+		to.Received = from.Received
+	}
 }
