@@ -202,14 +202,14 @@ func (r *run) compareCounts() (list []result.DestinationCount) {
 		for _, k := range r.consumers {
 			if k.place() == c.place {
 				receives = true
-				back, rejected := k.rec.GivenBack(), k.rec.Rejected()
+				back, rejected := k.rec.Count(result.ConsumerReleased), k.rec.Count(result.ConsumerRejected)
 				received := k.rec.Arrived() - back
 				d.Received += received
 				// A message that was given back may have been acknowledged by then, and one that was rejected is not, at some
 				// brokers.
 				d.Failed += back + rejected
 				acknowledged.Most += received + back
-				acknowledged.Least += received - min(received, k.rec.Redelivered()+rejected)
+				acknowledged.Least += received - min(received, k.rec.Count(result.Redelivered)+rejected)
 			}
 		}
 		if g.Added.Known && sends && c.allSent {

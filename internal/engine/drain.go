@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/internal/plan"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // drain waits until all messages in flight have ended and all completed messages have been received, at most for the
@@ -192,7 +193,7 @@ func (r *run) received() (n uint64) {
 // copies returns how often messages were delivered or sent again: more copies than one may arrive.
 func (r *run) copies() (n uint64) {
 	for _, c := range r.consumers {
-		n += c.rec.Redelivered()
+		n += c.rec.Count(result.Redelivered)
 	}
 	for _, p := range r.producers {
 		n += p.rec.AllResent()

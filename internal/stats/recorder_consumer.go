@@ -211,24 +211,14 @@ func (r *ConsumerRecorder) Released(due Phase, at time.Duration) {
 	r.mu.Unlock()
 }
 
-// GivenBack returns how many messages the consumer has given back.
-func (r *ConsumerRecorder) GivenBack() uint64 {
-	return r.count(func(p *ledger) uint64 { return p.n[result.ConsumerReleased] })
-}
-
-// Rejected returns how many of the messages received the consumer has rejected.
-func (r *ConsumerRecorder) Rejected() uint64 {
-	return r.count(func(p *ledger) uint64 { return p.n[result.ConsumerRejected] })
-}
-
-// Redelivered returns how many of the messages received the broker marked as delivered before.
-func (r *ConsumerRecorder) Redelivered() uint64 {
-	return r.count(func(p *ledger) uint64 { return p.n[result.Redelivered] })
+// Count returns a count of the consumer so far.
+func (r *ConsumerRecorder) Count(of result.Counter) uint64 {
+	return r.count(func(p *ledger) uint64 { return p.n[of] })
 }
 
 // Total returns the number of messages received, foreign ones not counted.
 func (r *ConsumerRecorder) Total() uint64 {
-	return r.count(func(p *ledger) uint64 { return p.n[result.Received] })
+	return r.Count(result.Received)
 }
 
 // Arrived returns the number of deliveries, including foreign messages and messages given back.
