@@ -19,8 +19,6 @@ type Kind struct {
 	Severity string
 	// Text is the sentence, a format of [fmt.Sprintf] for the values of the finding.
 	Text string
-	// Meaning explains the kind in the docs: what is counted, and what may cause it.
-	Meaning string
 }
 
 // Kinds returns all kinds of findings, in the order of the docs. A new kind is a row here, and the place where it is

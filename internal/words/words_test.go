@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -26,12 +27,22 @@ func TestGuideHasAllKinds(t *testing.T) {
 	_, after, ok := strings.Cut(rest, to)
 	require.True(t, ok)
 	var b strings.Builder
-	b.WriteString("\n| kind | severity | what it counts |\n| --- | --- | --- |\n")
+	b.WriteString("\n| kind | severity | text |\n| --- | --- | --- |\n")
+	values := regexp.MustCompile(`%[.0-9]*[df]|%s|%%`)
 	seen := map[string]bool{}
 	for _, k := range words.Kinds() {
 		require.False(t, seen[k.Name], k.Name)
 		seen[k.Name] = true
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.Name, k.Severity, k.Meaning)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.Name, k.Severity, values.ReplaceAllStringFunc(k.Text, func(verb string) string {
+			switch verb {
+			case "%s":
+				return "…"
+			case "%%":
+				return "%"
+			default:
+				return "N"
+			}
+		}))
 	}
 	want := before + from + b.String() + "\n" + to + after
 	if *update {
