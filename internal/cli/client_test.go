@@ -13,6 +13,7 @@ import (
 	"github.com/perfmq/perfmq/internal/drivers/mem"
 	"github.com/perfmq/perfmq/internal/run"
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // TestClientIsNamed: outputs name the client of a run; the console names only libraries.
@@ -33,11 +34,11 @@ func TestClientIsNamed(t *testing.T) {
 			require.Contains(t, got.stdout, c.line)
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			var records []map[string]any
+			var records []struct{ Details result.Result }
 			require.NoError(t, json.Unmarshal(text, &records))
-			summary := records[len(records)-1]
-			require.Equal(t, c.client, summary["client"])
-			require.NotContains(t, summary, "consumerClient")
+			for _, client := range records[len(records)-1].Details.Versions.Clients {
+				require.Equal(t, c.client, client.Name)
+			}
 		})
 	}
 }

@@ -26,12 +26,9 @@ type jsonTotals struct {
 	Unconfirmed uint64                       `json:"totalUnconfirmed"`
 	Failures    map[string]map[string]uint64 `json:"failures"`
 	Missing     *uint64                      `json:"totalMissing"`
-	Measured    struct {
-		Completed uint64 `json:"completed"`
-		Received  uint64 `json:"received"`
-	} `json:"measured"`
-	Ack    struct{ Count, Max int64 } `json:"totalSendTime"`
-	Reason string                     `json:"reason"`
+	Details     result.Result
+	Ack         struct{ Count, Max int64 } `json:"totalSendTime"`
+	Reason      string                     `json:"reason"`
 }
 
 // TestResultIsThatOfTheSummary: the numbers of a result equal those of --json, whether they are read from result.json,
@@ -71,10 +68,10 @@ func TestResultIsThatOfTheSummary(t *testing.T) {
 			p, k := got.Total.Producers, got.Total.Consumers
 			require.Equal(t, []uint64{want.Sent, want.Blocked, want.Completed, want.Rejected, want.Failed, want.Unconfirmed},
 				[]uint64{p.Sent, p.Blocked, p.Completed, p.Rejected, p.Failed, p.Unconfirmed})
-			assert.Equal(t, want.Measured.Completed, got.Measured.Producers.Completed)
+			assert.Equal(t, want.Details.Measured, got.Measured)
+			assert.Equal(t, want.Details.Latencies, got.Latencies)
 			if k != nil {
 				assert.Equal(t, want.Received, k.Received)
-				assert.Equal(t, want.Measured.Received, got.Measured.Consumers.Received)
 			}
 			assert.Equal(t, want.Missing, got.Missing)
 			assert.Equal(t, want.Reason, got.Outcome.Reason)

@@ -55,7 +55,6 @@ type record struct {
 	Paused           uint64
 	TotalFailed      uint64
 	TotalUnconfirmed uint64
-	Outages          []runresult.Outage
 	TotalDelaySend   *latency `json:"totalDelaySendTime"`
 	TotalSend        *latency `json:"totalSendTime"`
 	TotalTransfer    *latency `json:"totalTransferTime"`
@@ -63,10 +62,13 @@ type record struct {
 	Problems         []string
 	Warnings         []string
 	LeftBehind       []string
-	Limit            struct {
-		Kind       string
-		Share      float64
-		Text, Hint string
+	Details          struct { // of the summary
+		Outages []runresult.Outage
+		Limit   struct {
+			Kind       string
+			Share      float64
+			Text, Hint string
+		}
 	}
 }
 

@@ -25,10 +25,10 @@ import (
 func (r *result) verification(t *testing.T) *verify.Result {
 	t.Helper()
 	var all []struct {
-		Verification *verify.Result `json:"verification"`
+		Details struct{ Verification *verify.Result }
 	}
 	require.NoError(t, json.Unmarshal([]byte(r.json), &all))
-	v := all[len(all)-1].Verification
+	v := all[len(all)-1].Details.Verification
 	require.NotNil(t, v, "the run was to verify")
 	return v
 }

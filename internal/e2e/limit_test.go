@@ -33,7 +33,7 @@ func processorSeconds() string {
 // limitOf returns the limit of the rate, which JSON and console state alike.
 func limitOf(t *testing.T, r *result) string {
 	t.Helper()
-	l := r.summary.Limit
+	l := r.summary.Details.Limit
 	require.NotEmpty(t, l.Kind, r.stdout)
 	t.Logf("%s: %+v", r.args, l)
 	require.Positive(t, l.Share)
@@ -87,11 +87,11 @@ func TestLimits(t *testing.T) {
 					kind = limitOf(t, &r)
 				}
 				if kind == runresult.LimitMachine {
-					require.Regexp(t, `others took \d+% of its processors`, r.summary.Limit.Text)
+					require.Regexp(t, `others took \d+% of its processors`, r.summary.Details.Limit.Text)
 					return
 				}
-				require.Equal(t, tt.want, kind, r.summary.Limit)
-				require.Contains(t, r.summary.Limit.Text, tt.says)
+				require.Equal(t, tt.want, kind, r.summary.Details.Limit)
+				require.Contains(t, r.summary.Details.Limit.Text, tt.says)
 			})
 		}
 	}
@@ -108,8 +108,8 @@ func TestLimitIsTheMachine(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			r := run(t, limit, protocol, "client", "--embedded", "--max-pending", "1000", "--duration", processorSeconds(), "--warmup", "1", "queue://TEST")
-			require.Equal(t, runresult.LimitMachine, limitOf(t, &r), r.summary.Limit)
-			require.Regexp(t, `^others took \d+% of its processors`, r.summary.Limit.Text)
+			require.Equal(t, runresult.LimitMachine, limitOf(t, &r), r.summary.Details.Limit)
+			require.Regexp(t, `^others took \d+% of its processors`, r.summary.Details.Limit.Text)
 		})
 	}
 }
@@ -124,10 +124,10 @@ func TestLimitIsCredit(t *testing.T) {
 			r := run(t, limit, protocol, "producer", "--url", b.at(protocol), "--max-pending", "10", "--duration", "4", "--warmup", "1",
 				"--drain-timeout", "1", "queue://"+protocol)
 			if limitOf(t, &r) == runresult.LimitMachine { // as TestLimits has it
-				require.Regexp(t, `others took \d+% of its processors`, r.summary.Limit.Text)
+				require.Regexp(t, `others took \d+% of its processors`, r.summary.Details.Limit.Text)
 				return
 			}
-			require.EqualValues(t, want, limitOf(t, &r), r.summary.Limit)
+			require.EqualValues(t, want, limitOf(t, &r), r.summary.Details.Limit)
 		})
 	}
 }
@@ -143,7 +143,7 @@ func TestLimitIsTheProducers(t *testing.T) {
 			p := start(t, protocol, "producer", "--url", url, "--rate", "50", "--max-pending", "100", "--duration", "60", "queue://"+protocol)
 			p.printed("--- warmup false")
 			r := run(t, limit, protocol, "consumer", "--url", url, "--duration", "3", "queue://"+protocol)
-			require.Equal(t, runresult.LimitProducers, limitOf(t, &r), r.summary.Limit)
+			require.Equal(t, runresult.LimitProducers, limitOf(t, &r), r.summary.Details.Limit)
 			require.Positive(t, r.summary.TotalReceived)
 			p.interrupt()
 		})
@@ -168,7 +168,7 @@ func TestLimitIsTheNetwork(t *testing.T) {
 					"--warmup", "1", "--drain-timeout", "60", "queue://"+protocol)
 				kind = limitOf(t, &r)
 			}
-			require.Equal(t, runresult.LimitSocket, kind, r.summary.Limit)
+			require.Equal(t, runresult.LimitSocket, kind, r.summary.Details.Limit)
 			require.Contains(t, r.stdout, "--- socket waits: ")
 		})
 	}
@@ -221,15 +221,15 @@ func TestLimitIsOneWorker(t *testing.T) {
 				"--duration", processorSeconds(), "--warmup", "1", "--drain-timeout", "1", "--connect-timeout", "1m", "queue://TEST")
 			kind := limitOf(t, &r)
 			if kind == runresult.LimitWorker {
-				require.Contains(t, r.summary.Limit.Text, "producer-0 never waited in ")
+				require.Contains(t, r.summary.Details.Limit.Text, "producer-0 never waited in ")
 				break
 			}
 			// This sink, or another test, had the processors. Mostly the line says so; else the next run shows it.
 			require.Contains(t, []string{runresult.LimitMachine, runresult.LimitSocket}, kind)
-			if strings.Contains(r.summary.Limit.Text, "processors") {
+			if strings.Contains(r.summary.Details.Limit.Text, "processors") {
 				break
 			}
-			require.Less(t, tries, 5, r.summary.Limit.Text)
+			require.Less(t, tries, 5, r.summary.Details.Limit.Text)
 		}
 	}
 }

@@ -57,8 +57,8 @@ func TestLengthOfOutages(t *testing.T) {
 				moments[3] = time.Now()
 				r := p.wait(limit)
 				require.Equal(t, statusOK, r.status, r.stderr)
-				require.Len(t, r.summary.Outages, 1)
-				o := r.summary.Outages[0]
+				require.Len(t, r.summary.Details.Outages, 1)
+				o := r.summary.Details.Outages[0]
 				by := disturbed()
 				after := func(us int64, m time.Time) time.Duration { return time.UnixMicro(us).Sub(m) }
 				require.GreaterOrEqual(t, after(o.Time+1, moments[0]), time.Duration(0), "it begins with the cut")

@@ -116,7 +116,7 @@ func (l *quietLoad) run(t *testing.T, protocol, url string, q *quietCount) {
 		q.crowded++
 		return
 	}
-	require.Equal(t, l.want, kind, r.summary.Limit)
+	require.Equal(t, l.want, kind, r.summary.Details.Limit)
 	require.Empty(t, found)
 }
 

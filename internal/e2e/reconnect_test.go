@@ -43,8 +43,8 @@ func TestReconnectAfterKill(t *testing.T) {
 		require.EqualValues(t, 6000, r.summary.TotalSent)
 		require.EqualValues(t, 6000, v.Total.Expected+r.summary.TotalUnconfirmed)
 		require.Equal(t, r.summary.TotalUnconfirmed, v.Total.UnconfirmedArrived+v.Total.UnconfirmedMissing)
-		require.Len(t, r.summary.Outages, 1)
-		o := r.summary.Outages[0]
+		require.Len(t, r.summary.Details.Outages, 1)
+		o := r.summary.Details.Outages[0]
 		require.Equal(t, r.summary.TotalUnconfirmed, o.InDoubt)
 		require.Len(t, o.Workers, 4)
 		require.Empty(t, o.NotBack)

@@ -223,43 +223,41 @@ func eventually(t *testing.T, what string, f func() bool) {
 	require.Eventually(t, f, 2*time.Minute, 100*time.Millisecond, what)
 }
 
-// TestPrometheus runs a load under two Prometheuses, with classic and with native histograms, of which the first is
-// restarted.
+// TestPrometheus runs a load under a Prometheus that is restarted.
 func TestPrometheus(t *testing.T) {
 	t.Parallel()
 	promtool(t, nil, "check", "config", deploy+"prometheus.yml")
 	queries := panelQueries(t)
 	l := startLoad(t)
 	config := example(t, l)
-	classic := server{brokertest.StartPrometheus(t, config), t}
-	native := server{brokertest.StartPrometheus(t, config, "--enable-feature=native-histograms"), t}
+	scraper := server{brokertest.StartPrometheus(t, config), t}
 
 	ask := func(at time.Time) {
 		for name, expr := range queries {
-			if list := classic.query(expr, at); hasNumber(list) {
+			if list := scraper.query(expr, at); hasNumber(list) {
 				delete(queries, name)
 			}
 		}
 	}
 	eventually(t, "some seconds of the second step", func() bool {
-		return len(classic.query(`max_over_time(perfmq_messages_sent_total{step="second"}[1m]) > 800`, time.Time{})) > 0
+		return len(scraper.query(`perfmq_step_info{step="second"} and on () perfmq_messages_sent_total > 2000`, time.Time{})) > 0
 	})
 	body := scrape(t, l.metrics)
 	promtool(t, strings.NewReader(body), "check", "metrics")
 	ask(time.Time{})
-	require.NoError(t, classic.Stop())
-	require.NoError(t, classic.Start(t.Context()))
+	require.NoError(t, scraper.Stop())
+	require.NoError(t, scraper.Start(t.Context()))
 
 	// The queries for values that exist only at the end are made while the end is served.
 	eventually(t, "the end", func() bool {
-		return len(classic.query("perfmq_run_success == 1", time.Time{})) > 0 && len(native.query("perfmq_run_success == 1", time.Time{})) > 0
+		return len(scraper.query("perfmq_run_success == 1", time.Time{})) > 0
 	})
 	end := time.Now()
 	ask(end)
 	require.Equal(t, 0, <-l.ended, l.stderr.String())
 	require.Empty(t, queries, "panels without data")
-	l.compareRates(t, classic, end)
-	l.compareQuantiles(t, classic, native, end)
+	l.compareRates(t, scraper, end)
+	l.compareQuantiles(t, scraper, end)
 }
 
 // hasNumber reports whether a query has returned a value other than NaN.
@@ -291,19 +289,13 @@ func (l *load) compareRates(t *testing.T, s server, end time.Time) {
 	t.Helper()
 	got, err := result.Read(l.result)
 	require.NoError(t, err)
-	type moment struct {
-		step  string
-		total uint64
-	}
-	at := map[moment]float64{} // when a step had completed so many, in seconds since the epoch
+	at := map[uint64]float64{} // when so many were completed, in seconds since the epoch
 	var total uint64
-	step := map[string]uint64{}
 	for i := range got.Rows {
 		r := &got.Rows[i]
 		n := r.Producers.Completed
-		step[r.Step] += n
 		if total += n; n > 0 {
-			at[moment{r.Step, step[r.Step]}] = float64(r.Time) / 1e6
+			at[total] = float64(r.Time) / 1e6
 		}
 	}
 	require.EqualValues(t, got.Total.Producers.Completed, total, "the rows add up")
@@ -320,14 +312,14 @@ func (l *load) compareRates(t *testing.T, s server, end time.Time) {
 			if v[1] == before {
 				continue
 			}
-			when, ok := at[moment{raw.Metric["step"], uint64(v[1])}]
-			require.True(t, ok, "step %s never had a total of %v", raw.Metric["step"], v[1])
+			when, ok := at[uint64(v[1])]
+			require.True(t, ok, "there never was a total of %v", v[1])
 			require.Contains(t, took, v[0])
 			require.Greater(t, v[0]+took[v[0]]+0.01, when, "nothing is told before it happened")
 			before = v[1]
 			samples++
 		}
-		require.EqualValues(t, step[raw.Metric["step"]], before, "the final total")
+		require.EqualValues(t, total, before, "the final total")
 	}
 	require.Positive(t, samples)
 	require.Zero(t, s.value(`sum(resets(perfmq_messages_completed_total[3m]))`, end))
@@ -335,7 +327,7 @@ func (l *load) compareRates(t *testing.T, s server, end time.Time) {
 }
 
 // compareQuantiles: the quantiles of the histograms are in the same buckets as the quantiles of the HdrHistograms.
-func (l *load) compareQuantiles(t *testing.T, classic, native server, end time.Time) {
+func (l *load) compareQuantiles(t *testing.T, s server, end time.Time) {
 	t.Helper()
 	got, err := result.Read(l.result)
 	require.NoError(t, err)
@@ -344,11 +336,11 @@ func (l *load) compareQuantiles(t *testing.T, classic, native server, end time.T
 		"send_ack": got.Latencies[result.Ack], "response": got.Latencies[result.Response], "send_delay": got.Latencies[result.Delay], "transfer": got.Latencies[result.Transfer],
 	} {
 		const sums = `sum(perfmq_%s_seconds_%s{phase="measure"})`
-		require.EqualValues(t, hdr.Count, classic.value(fmt.Sprintf(sums, name, "count"), end), name)
-		require.InDelta(t, float64(hdr.Sum)/1e6, classic.value(fmt.Sprintf(sums, name, "sum"), end), 1e-6, name)
+		require.EqualValues(t, hdr.Count, s.value(fmt.Sprintf(sums, name, "count"), end), name)
+		require.InDelta(t, float64(hdr.Sum)/1e6, s.value(fmt.Sprintf(sums, name, "sum"), end), 1e-6, name)
 		for p, us := range map[string]int64{"0.5": hdr.P50, "0.9": hdr.P90, "0.99": hdr.P99, "0.999": hdr.P999} {
 			v := float64(us) / 1e6
-			q := classic.value(fmt.Sprintf(`histogram_quantile(%s, sum by (le) (perfmq_%s_seconds_bucket{phase="measure"}))`, p, name), end)
+			q := s.value(fmt.Sprintf(`histogram_quantile(%s, sum by (le) (perfmq_%s_seconds_bucket{phase="measure"}))`, p, name), end)
 			lower, upper := bucketOf(v)
 			// The highest value is exact in the HdrHistogram and up to 1% higher in the buckets.
 			if us == hdr.Max {
@@ -356,8 +348,6 @@ func (l *load) compareQuantiles(t *testing.T, classic, native server, end time.T
 			}
 			require.GreaterOrEqual(t, q, lower*(1-1e-9), "%s %s: %v", name, p, v)
 			require.LessOrEqual(t, q, upper*(1+1e-9), "%s %s: %v", name, p, v)
-			n := native.value(fmt.Sprintf(`histogram_quantile(%s, sum(perfmq_%s_seconds{phase="measure"}))`, p, name), end)
-			require.InEpsilon(t, v, n, math.Exp2(1.0/8)-1+0.01, "%s %s, native", name, p)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/perfmq/perfmq/internal/brokerside"
-	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
@@ -127,25 +126,6 @@ func brokerCount(c *result.BrokerCount) *result.BrokerCount {
 		return nil
 	}
 	return &result.BrokerCount{Destinations: c.Destinations, Notes: c.Unknown()}
-}
-
-// collectDepths emits the number of messages at each destination. Destinations beyond namedDestinations share one
-// series.
-func (c *collector) collectDepths(emit emitter) {
-	var rest uint64
-	for i, d := range c.depths {
-		if i < namedDestinations {
-			emit.gauge("destination_depth", float64(d.Messages), safetext.Line(d.Destination))
-		} else {
-			rest += d.Messages
-		}
-	}
-	if len(c.depths) > namedDestinations {
-		emit.gauge("destination_depth", float64(rest), "others")
-	}
-	if all := depthOf(c.depths); all != nil {
-		emit.gauge("backlog_messages", float64(*all))
-	}
 }
 
 // finalDepths returns the number of messages at each destination at the end of the run.

@@ -86,7 +86,7 @@ func TestBrokerCountInOutputs(t *testing.T) {
 	t.Parallel()
 	r, dir := newTestResult(t, ResultOptions{})
 	path := filepath.Join(t.TempDir(), "json")
-	j, err := NewJSON(path)
+	j, err := NewJSON(path, ResultOptions{})
 	require.NoError(t, err)
 	metrics, err := NewPrometheus(PrometheusOptions{Address: "127.0.0.1:0", Version: "1.2.3"})
 	require.NoError(t, err)
@@ -102,8 +102,8 @@ func TestBrokerCountInOutputs(t *testing.T) {
 	require.NoError(t, f.Interval(interval))
 	_, scraped := request(t, "GET", "http://"+metrics.Address().String()+"/metrics")
 	require.Contains(t, scraped, `perfmq_destination_depth{destination="queue://t"} 19`)
-	require.Contains(t, scraped, `perfmq_destination_depth{destination="others"} 110`)
-	require.Equal(t, 21, strings.Count(scraped, "\nperfmq_destination_depth{"))
+	require.Contains(t, scraped, "perfmq_backlog_messages 300")
+	require.Equal(t, 20, strings.Count(scraped, "\nperfmq_destination_depth{"))
 
 	s := summary(stats.Counters{}, closedLoop())
 	s.BrokerCount = &result.BrokerCount{
@@ -125,7 +125,7 @@ func TestBrokerCountInOutputs(t *testing.T) {
 	}}}, got.BrokerCount)
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.Contains(t, string(text), `"depth":300`)
+	require.Contains(t, string(text), `"backlog":300`)
 	require.Contains(t, string(text), `"brokerCount":{"destinations":[{"destination":"queue://A","sent":10,"added":{"count":13,"least":10,"most":10},`)
 	for _, out := range []string{string(text), console.String(), scraped} {
 		require.NotContains(t, out, "hunter2")

@@ -41,7 +41,7 @@ func TestBrokersInOutputs(t *testing.T) {
 	t.Parallel()
 	r, dir := newTestResult(t, ResultOptions{})
 	path := filepath.Join(t.TempDir(), "json")
-	j, err := NewJSON(path)
+	j, err := NewJSON(path, ResultOptions{})
 	require.NoError(t, err)
 	var console, benchmark bytes.Buffer
 	f := NewFan(r, j, NewConsole(&console, ConsoleOptions{}), NewRocketMQ(&benchmark, ConsoleOptions{}))

@@ -46,7 +46,7 @@ func TestHostileTexts(t *testing.T) {
 	folder := t.TempDir()
 	jsonFile, hdrFile := filepath.Join(folder, "a.json"), filepath.Join(folder, "a.hdr")
 	var console, benchmark bytes.Buffer
-	toJSON, err := NewJSON(jsonFile)
+	toJSON, err := NewJSON(jsonFile, ResultOptions{})
 	require.NoError(t, err)
 	toHDR, err := NewHDR(hdrFile)
 	require.NoError(t, err)

@@ -33,8 +33,6 @@ type ConsoleOptions struct {
 	URL string
 	// ShowLatency adds the latencies to each interval's block; the summary always has them.
 	ShowLatency bool
-	// Every is the time between two lines of a [RocketMQ]; 0 means the period of RocketMQ's benchmark.
-	Every time.Duration
 }
 
 // Console prints a block each second and a summary at the end, in the format of `artemis perf` without its spaces at

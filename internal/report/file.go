@@ -201,3 +201,11 @@ func bare(err error) error {
 	}
 	return err
 }
+
+// stream is an output that supports only Write.
+type stream struct{ io.Writer }
+
+func (stream) WriteAt([]byte, int64) (int, error) { return 0, errors.ErrUnsupported }
+func (stream) Truncate(int64) error               { return errors.ErrUnsupported }
+func (stream) SetWriteDeadline(time.Time) error   { return nil }
+func (stream) Close() error                       { return nil }

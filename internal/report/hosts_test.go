@@ -33,7 +33,7 @@ func TestHostLines(t *testing.T) {
 	require.Empty(t, hostLines(nil))
 }
 
-// TestHostsInOutputs: the console, the short format and JSON have the figures per host.
+// TestHostsInOutputs: the console and JSON have the figures per host.
 func TestHostsInOutputs(t *testing.T) {
 	t.Parallel()
 	s := numbersRun()
@@ -41,7 +41,7 @@ func TestHostsInOutputs(t *testing.T) {
 		{Name: "a:1", Connections: 1, Producers: 1, Consumers: 1, Sent: 4000, Completed: 3900, Unconfirmed: 100, Received: 3800},
 		{Name: "b:1", Connections: 2, Producers: 2, Consumers: 2, Sent: 5000, Completed: 5000, Received: 4200},
 	}
-	var console, short bytes.Buffer
+	var console bytes.Buffer
 	c := NewConsole(&console, ConsoleOptions{})
 	require.NoError(t, c.Start(clientRun(true)))
 	require.NoError(t, c.Summary(s))
@@ -49,12 +49,8 @@ func TestHostsInOutputs(t *testing.T) {
 		"--- host b:1: 2 connections; 2 producers, sent 5000, completed 5000; 2 consumers, received 4200\n"+
 		"--- completed per host: 3900 / 4450 / 5000 (minimum, median, maximum of 2)\n"+
 		"--- received per host: 3800 / 4000 / 4200 (minimum, median, maximum of 2)\n")
-	sh := NewShort(&short, ShortOptions{})
-	require.NoError(t, sh.Start(clientRun(true)))
-	require.NoError(t, sh.Summary(s))
-	require.Contains(t, short.String(), "\ncompleted per host: 3900 / 4450 / 5000 (minimum, median, maximum of 2)\n")
 	path := filepath.Join(t.TempDir(), "run.json")
-	j, err := NewJSON(path)
+	j, err := NewJSON(path, ResultOptions{})
 	require.NoError(t, err)
 	require.NoError(t, j.Start(clientRun(true)))
 	require.NoError(t, j.Summary(s))
@@ -62,10 +58,10 @@ func TestHostsInOutputs(t *testing.T) {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	var records []struct {
-		BrokerHosts, BrokerHostSpreads []map[string]any
+		Details struct{ BrokerHosts, BrokerHostSpreads []map[string]any }
 	}
 	require.NoError(t, json.Unmarshal(text, &records))
-	last := records[len(records)-1]
+	last := records[len(records)-1].Details
 	require.Equal(t, map[string]any{
 		"name": "a:1", "connections": 1., "producers": 1., "consumers": 1., "sent": 4000., "completed": 3900., "unconfirmed": 100., "received": 3800.,
 	}, last.BrokerHosts[0])

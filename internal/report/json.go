@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"io"
+	"math"
 	"strconv"
 
 	"github.com/perfmq/perfmq/internal/safetext"
@@ -14,7 +16,8 @@ import (
 
 // JSON writes a file of one array with an object per interval and one for the summary, as `artemis perf --json` does:
 // the same keys in the same order (blocked is "delayed" in intervals), rates in whole messages per second, latencies in
-// microseconds with the mean as text. Keys that only perfmq has follow; their counts are counts, not rates.
+// microseconds with the mean as text. Keys that only perfmq has follow; their counts are counts, not rates. The last
+// keys are the row of an interval, and the details of a run: its result, as --result writes them.
 //
 // A regular file is valid JSON at every moment, so that it can be read during the run and after a kill.
 //
@@ -22,22 +25,16 @@ import (
 // has a finding about it, and Close returns the error. A regular file has room for the summary from the start: blanks
 // after its end, until then.
 type JSON struct {
-	// OnError, if not nil, is called at once with the error after which no more intervals are written.
-	OnError func(error)
-
-	file      *recordFile
-	comma     string // between the records
-	head      *result.Head
-	run       stats.Run
-	err       error // why the intervals end
-	intervals int
+	recorder
+	file  *recordFile
+	comma string // between the records
 }
 
 // summaryRoom is the size of the room for the summary, in bytes: as much as a result keeps for its own.
 const summaryRoom = 128 << 10
 
 // NewJSON creates the file, or empties an existing one.
-func NewJSON(path string) (*JSON, error) {
+func NewJSON(path string, options ResultOptions) (*JSON, error) {
 	file, err := createFile("JSON", path, "\n]\n", forOwner)
 	if err != nil {
 		return nil, err
@@ -45,52 +42,47 @@ func NewJSON(path string) (*JSON, error) {
 	if file.seek {
 		file.room = summaryRoom
 	}
-	return &JSON{file: file}, nil
+	return &JSON{recorder: recorder{ResultOptions: options}, file: file}, nil
 }
 
-// Describe adds the plan and the versions of head to the summary.
-func (j *JSON) Describe(head result.Head) *JSON {
-	j.head = &head
-	return j
+// NewJSONStream writes the array of [NewJSON] to w, such as standard output, and does not close it.
+func NewJSONStream(name string, w io.Writer, options ResultOptions) *JSON {
+	return &JSON{
+		recorder: recorder{ResultOptions: options},
+		file:     &recordFile{what: "JSON to " + name, file: stream{w}, tail: "\n]\n"},
+	}
 }
 
 // Start begins the array.
 func (j *JSON) Start(run stats.Run) error {
-	j.run = run
+	j.start(run)
 	j.comma = "\n"
 	return j.file.begin("[")
 }
 
 // Interval appends an object to the array.
 func (j *JSON) Interval(s *stats.Snapshot) error {
-	if j.err != nil {
-		return nil //nolint:nilerr // it was reported
-	}
-	if j.err = j.write(j.file.append, j.interval(s)); j.err == nil {
-		j.intervals++
-	} else if j.OnError != nil {
-		j.OnError(j.err)
-	}
-	return nil
+	return j.record(func() error { return j.write(j.file.append, j.interval(s)) })
 }
 
 func (j *JSON) interval(s *stats.Snapshot) *object {
-	has, span := j.sides(), s.To.Sub(s.From)
+	sends, receives, span := j.run.Producing, j.run.Consuming, s.To.Sub(s.From)
 	o := new(object)
 	o.add("sampleType", "interval").add("warmup", s.Phase == stats.Warmup).add("time", s.To.UnixMilli())
-	o.addIf(has.sends, "sent", rate(s.Delta[result.Sent], span)).addIf(has.sends, "delayed",
-		rate(s.Delta[result.Blocked], span))
-	o.addIf(has.sends, "completed", rate(s.Delta[result.Completed], span))
-	o.addIf(has.receives, "received", rate(s.Delta[result.Received], span))
-	o.addAll(latencyKeys("", &s.Latencies))
+	o.addIf(sends, "sent", rate(s.Delta[result.Sent], span)).addIf(sends, "delayed", rate(s.Delta[result.Blocked], span))
+	o.addIf(sends, "completed", rate(s.Delta[result.Completed], span))
+	o.addIf(receives, "received", rate(s.Delta[result.Received], span)).addLatencies("", &s.Latencies)
 	o.addIf(j.run.Several() && s.Step != "", "step", s.Step).add("phase", s.Phase.String())
 	o.add("elapsedSeconds", s.Elapsed.Seconds()).add("intervalSeconds", s.Seconds())
-	o.add("inFlight", s.InFlight).add("workers", s.Workers).add("counts", has.totals(&s.Delta, true))
-	o.addIf(s.Leftover != result.Latencies{}, "leftover", latencyKeys("", &s.Leftover))
-	o.addAll(ownCounts(&s.Delta))
-	o.addIf(s.Verified != nil, "verified", s.Verified).add("health", health(&s.Health))
-	depth := depthOf(s.Depths)
-	return o.addIf(depth != nil, "depth", depth).addIf(s.Side != nil, "brokerSide", s.Side)
+	counts := new(object)
+	counts.addIf(sends, "sent", s.Delta[result.Sent]).addIf(sends, "blocked", s.Delta[result.Blocked])
+	counts.addIf(sends, "completed", s.Delta[result.Completed]).addIf(receives, "received", s.Delta[result.Received])
+	o.add("counts", counts)
+	if s.Leftover != (result.Latencies{}) {
+		o.add("leftover", new(object).addLatencies("", &s.Leftover))
+	}
+	row := j.row(s)
+	return o.addCounts(&s.Delta).add("row", row.Bare())
 }
 
 // Summary appends the object that ends the array.
@@ -101,42 +93,21 @@ func (j *JSON) summary(s *stats.Summary) *object {
 	if s.Success {
 		outcome = "success"
 	}
-	findings := append([]result.Finding{}, s.Findings...)
-	if j.err != nil {
-		findings = append(findings, missingFrom("intervals are missing from interval", j.intervals+1, j.err))
-	}
-	has, run := j.sides(), &j.run
-	o := new(object)
-	o.add("sampleType", "summary").add("time", s.End.UnixMilli()).add("result", outcome)
-	o.addAll(has.figures(&s.Total, &s.Latencies, &s.Minimum))
+	sends, receives, total := j.run.Producing, j.run.Consuming, &s.Total
+	o := new(object).add("sampleType", "summary").add("time", s.End.UnixMilli()).add("result", outcome)
+	o.addIf(sends, "totalSent", total[result.Sent]).addIf(sends, "totalBlocked", total[result.Blocked])
+	o.addIf(sends, "totalCompleted", total[result.Completed]).addIf(receives, "totalReceived", total[result.Received])
+	o.addLatencies("total ", &s.Latencies)
 	o.add("start", s.Start.UnixMilli()).add("reason", s.Reason)
 	o.addIf(s.ExpectedKnown, "totalExpected", s.Expected).addIf(s.ExpectedKnown, "totalMissing", s.Missing)
-	o.addAll(has.ends(&s.Total)).addIf(len(s.Protocol) > 0, "protocolCounters", countersByName(s.Protocol))
-	o.addIf(s.Verification != nil, "verification", s.Verification).add("measured", has.totals(&s.Measured, false))
-	o.add("health", health(&s.Health))
-	o.add("protocol", run.Protocol)
-	o.addIf(run.ConsumerProtocol != "" && run.ConsumerProtocol != run.Protocol, "consumerProtocol", run.ConsumerProtocol)
-	o.add("client", run.Client)
-	o.addIf(run.ConsumerClient != "" && run.ConsumerClient != run.Client, "consumerClient", run.ConsumerClient)
-	o.add("destinations", notNil(run.Destinations))
-	o.addIf(len(s.Thresholds) > 0, "thresholds", Thresholds(s.Thresholds)).addIf(len(s.Marks) > 0, "marks", s.Marks)
-	o.add("problems", notNil(s.Problems()))
-	o.add("warnings", notNil(result.Texts(findings, result.Warning))).add("leftBehind", notNil(s.LeftBehind))
-	o.addIf(run.Scenario != "", "scenario", run.Scenario).addIf(len(run.Labels) > 0, "labels", run.Labels)
-	steps, groups := has.steps(s.Steps), jsonGroups(s.Groups)
-	o.addIf(len(steps) > 0, "steps", steps).addIf(len(s.Commands) > 0, "commands", jsonCommands(s.Commands))
-	o.addIf(len(groups) > 0, "groups", groups).addIf(len(s.Brokers) > 0, "brokers", s.Brokers)
-	o.addIf(s.Limit.Kind != "", "limit", limit(&s.Limit))
-	o.addAll(has.numbers(s, findings))
-	if h := j.head; h != nil {
-		o.add("runId", strconv.FormatInt(run.ID, 10)).addIf(h.Plan != nil, "config", h.Plan)
-		o.add("versions", h.Versions).add("host", h.Host)
-	}
-	side := brokerSide(s.Side)
-	return o.addIf(s.BrokerCount != nil, "brokerCount", brokerCount(s.BrokerCount)).addIf(side != nil, "brokerSide", side)
+	o.addIf(sends, "totalRejected", total[result.Rejected]).addIf(sends, "totalReleased", total[result.Released])
+	o.addIf(sends, "totalModified", total[result.Modified]).addIf(sends, "totalFailed", total[result.Failed])
+	o.addIf(sends, "totalUnconfirmed", total[result.Unconfirmed])
+	o.addIf(total[result.Resent] > 0, "totalResent", total[result.Resent]).addCounts(total)
+	details := j.whole(s, "intervals are missing from interval")
+	o.add("problems", notNil(details.Outcome.Problems)).add("warnings", notNil(details.Outcome.Warnings))
+	return o.add("leftBehind", notNil(s.LeftBehind)).add("details", details)
 }
-
-func (j *JSON) sides() sides { return sides{j.run.Producing, j.run.Consuming} }
 
 // Close ends the array of a pipe, and closes the file.
 func (j *JSON) Close() error { return cmp.Or(j.err, j.file.close()) }
@@ -162,4 +133,40 @@ func notNil(texts []string) []string {
 		return []string{}
 	}
 	return texts
+}
+
+// addLatencies adds latencies under the keys of `artemis perf`, each behind a prefix. One without values has null for
+// each.
+func (o *object) addLatencies(prefix string, all *result.Latencies) *object {
+	for _, k := range printed() {
+		l := all[k.Kind]
+		if l == nil {
+			continue
+		}
+		of := new(object)
+		number := func(key string, value any) {
+			if l.Count == 0 {
+				value = nil
+			}
+			of.add(key, value)
+		}
+		number("mean", strconv.FormatFloat(l.Mean(), 'f', 2, 64))
+		for _, p := range []float64{50, 90, 99, 99.9, 99.99} {
+			number(strconv.FormatFloat(p, 'f', -1, 64), l.Percentile(p))
+		}
+		number("max", l.Max)
+		of.add("count", l.Count)
+		number("meanMicroseconds", math.Round(100*l.Mean())/100) // the mean as a number
+		o.add(camelCase(prefix+k.Label), of)
+	}
+	return o
+}
+
+// addCounts adds the counters that only perfmq has. Rare ones are left out if they are 0.
+func (o *object) addCounts(c *stats.Counters) *object {
+	o.add("failures", failuresByClass(c))
+	for _, k := range result.CounterTable() {
+		o.addIf(k.Key != "" && (c[k.Counter] > 0 || k.Counter <= result.OutOfRange), k.Key, c[k.Counter])
+	}
+	return o
 }

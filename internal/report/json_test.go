@@ -31,7 +31,7 @@ func readJSON(t *testing.T, path string) []map[string]any {
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "run.json")
-	j, err := NewJSON(path)
+	j, err := NewJSON(path, ResultOptions{})
 	require.NoError(t, err)
 	require.NoError(t, j.Start(clientRun(true)))
 	require.Empty(t, readJSON(t, path), "valid before the first record")
@@ -95,7 +95,7 @@ func TestJSONKeys(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "run.json")
-			j, err := NewJSON(path)
+			j, err := NewJSON(path, ResultOptions{})
 			require.NoError(t, err)
 			require.NoError(t, j.Start(test.run))
 			require.NoError(t, j.Interval(snapshot(stats.Measure, 0, stats.Counters{}, test.latencies)))
@@ -130,7 +130,7 @@ func keys(t *testing.T, text string) []string {
 func TestJSONEmptyHistogramsAndIntervals(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "run.json")
-	j, err := NewJSON(path)
+	j, err := NewJSON(path, ResultOptions{})
 	require.NoError(t, err)
 	require.NoError(t, j.Start(clientRun(false)))
 	require.NoError(t, j.Interval(&stats.Snapshot{Latencies: result.Latencies{result.Ack: result.NewLatency()}}))
@@ -149,7 +149,7 @@ func TestJSONIntoPipe(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
-	j, err := NewJSON(path)
+	j, err := NewJSON(path, ResultOptions{})
 	require.NoError(t, err)
 	reader, err := os.OpenFile(path, os.O_RDONLY, 0)
 	require.NoError(t, err)
@@ -218,14 +218,14 @@ func (m *memory) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 // At whatever size the disk is full, the file stays valid JSON, and gets its summary if the run could begin.
 func TestJSONDiskFull(t *testing.T) {
 	t.Parallel()
-	const room = 4000 // a summary takes less
+	const room = 8000 // a summary takes less
 	interval, end := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop()), summary(stats.Counters{result.Sent: 7}, closedLoop())
 	begun := 0
 	for limit := 4; limit < 3*room; limit += 7 {
 		out, reported := &memory{limit: limit}, []error(nil)
 		j := &JSON{
-			file:    &recordFile{what: "JSON file x", file: out, seek: true, tail: "\n]\n", room: room},
-			OnError: func(err error) { reported = append(reported, err) },
+			file:     &recordFile{what: "JSON file x", file: out, seek: true, tail: "\n]\n", room: room},
+			recorder: recorder{ResultOptions: ResultOptions{OnError: func(err error) { reported = append(reported, err) }}},
 		}
 		if err := j.Start(clientRun(false)); err != nil {
 			require.Less(t, limit, len("[")+len("\n]\n")+room)
@@ -261,7 +261,7 @@ func TestJSONDiskFull(t *testing.T) {
 		require.EqualValues(t, 7, last["totalSent"])
 		text := fmt.Sprintf("intervals are missing from interval %d on: write JSON file x: no space left on device", written+1)
 		require.Contains(t, last["warnings"], text)
-		require.Contains(t, last["findings"], map[string]any{"kind": "rows-missing", "severity": "warning", "count": 1.0, "subject": "tester", "text": text})
+		require.Contains(t, last["details"].(map[string]any)["findings"], map[string]any{"kind": "rows-missing", "severity": "warning", "count": 1.0, "subject": "tester", "text": text})
 	}
 	require.Greater(t, begun, 100)
 }
@@ -271,7 +271,7 @@ func TestJSONDiskFull(t *testing.T) {
 func TestJSONRoom(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "run.json")
-	j, err := NewJSON(path)
+	j, err := NewJSON(path, ResultOptions{})
 	require.NoError(t, err)
 	size := func() int64 {
 		info, err := os.Stat(path)
@@ -315,15 +315,15 @@ func TestJSONSummaryBeyondItsRoom(t *testing.T) {
 func TestCreateErrors(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "none", "x")
-	j, err := NewJSON(missing)
+	j, err := NewJSON(missing, ResultOptions{})
 	require.NoError(t, err, "its folder is made")
 	require.NoError(t, j.Close())
 	below := filepath.Join(missing, "y")
-	_, err = NewJSON(below)
+	_, err = NewJSON(below, ResultOptions{})
 	require.EqualError(t, err, "create JSON file "+below+": not a directory")
 	_, err = NewHDR(below)
 	require.EqualError(t, err, "create HDR file "+below+": not a directory")
-	_, err = NewJSON(t.TempDir())
+	_, err = NewJSON(t.TempDir(), ResultOptions{})
 	require.ErrorIs(t, err, syscall.EISDIR)
 }
 
@@ -385,11 +385,10 @@ func (h *hastyFile) SetWriteDeadline(at time.Time) error {
 func TestJSONOwn(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "run.json")
-	j, err := NewJSON(path)
+	j, err := NewJSON(path, ResultOptions{})
 	require.NoError(t, err)
 	require.NoError(t, j.Start(clientRun(false)))
 	own, bare := ownRun(), summary(stats.Counters{}, closedLoop())
-	bare.Minimum.Completed.Seconds, bare.Minimum.Received.Seconds = 2, 2
 	require.NoError(t, j.Interval(snapshot(stats.Measure, 0, own.Total, own.Latencies)))
 	require.NoError(t, j.Summary(own))
 	require.NoError(t, j.Summary(bare))
@@ -402,15 +401,10 @@ func TestJSONOwn(t *testing.T) {
 	require.Equal(t, "25500.00", records[1]["totalB2cTime"].(map[string]any)["mean"])
 	require.Equal(t, "20500.00", records[1]["totalS2cTime"].(map[string]any)["mean"])
 	require.EqualValues(t, 1, records[1]["unsent"])
-	require.Equal(t, map[string]any{"tx-checks": 12.0, "odd\nname": 0.0}, records[1]["protocolCounters"])
-	require.Equal(t, map[string]any{
-		"perSecond": 0.0, "time": float64(loadStart().Add(7 * time.Second).UnixMilli()), "elapsedSeconds": 7.0,
-	}, records[1]["minimumCompleted"])
-	require.Equal(t, map[string]any{
-		"perSecond": 28.0, "time": float64(loadStart().Add(7999 * time.Millisecond).UnixMilli()), "elapsedSeconds": 7.999,
-	}, records[1]["minimumReceived"])
+	details := records[1]["details"].(map[string]any)
+	require.Equal(t, map[string]any{"tx-checks": 12.0, "odd\nname": 0.0}, details["protocol"])
 	for _, key := range []string{
-		"totalB2cTime", "totalS2cTime", "minimumCompleted", "minimumReceived", "protocolCounters", "negativeAges", "unsent",
+		"totalB2cTime", "totalS2cTime", "negativeAges", "unsent",
 	} {
 		require.NotContains(t, records[2], key)
 	}

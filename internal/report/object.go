@@ -43,16 +43,6 @@ func (o *object) addIf(known bool, key string, value any) *object {
 	return o
 }
 
-// addAll adds the keys of another object.
-func (o *object) addAll(other *object) *object {
-	if o.text.Len() > 0 && other.text.Len() > 0 {
-		o.text.WriteByte(',')
-	}
-	o.text.Write(other.text.Bytes())
-	o.err = errors.Join(o.err, other.err)
-	return o
-}
-
 // MarshalJSON returns the text.
 func (o *object) MarshalJSON() ([]byte, error) { return []byte("{" + o.text.String() + "}"), o.err }
 

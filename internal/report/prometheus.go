@@ -3,8 +3,11 @@ package report
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,13 +24,12 @@ import (
 //
 // The metrics are filled from the snapshots, so they grow once a second. Counters include the warm-up, as the console's
 // totals do; latency histograms have a label phase, "warmup" or "measure" (the drain counts as measured, as in the
-// summary). In a run with several steps, metrics of messages have a label step; perfmq_step_info names the present
-// step. The final figures can be scraped until Close. The histograms of b2c and s2c times appear with the first message
-// that has them, the protocol's own counters with the first snapshot that has them.
+// summary). perfmq_step_info names the present one of several steps. The final figures can be scraped until Close. A
+// histogram appears with its first value.
 //
-// A histogram has classic buckets (1, 2.5 and 5 times each power of ten, from 10 us to 100 s), and native buckets of
-// schema 3 for scrapers that ask for protobuf. Sums and counts are exact. Latencies have two significant digits, so a
-// latency less than 1% below the bound of a bucket may be counted in the next bucket, never in a lower one.
+// A histogram has the buckets 1, 2.5 and 5 times each power of ten, from 10 us to 100 s. Sums and counts are exact.
+// Latencies have two significant digits, so a latency less than 1% below the bound of a bucket may be counted in the
+// next bucket, never in a lower one.
 type Prometheus struct {
 	collector *collector
 	registry  *prometheus.Registry
@@ -55,19 +57,12 @@ const (
 	maxScrapes    = 4 // at once
 )
 
-// NewPrometheus returns a reporter that listens on one address. It can be scraped at once; it has figures of the run
-// from Start on.
+// NewPrometheus returns a reporter that listens on one address. It can be scraped at once, and has metrics from Start
+// on.
 func NewPrometheus(o PrometheusOptions) (*Prometheus, error) {
 	p := &Prometheus{
 		collector: newCollector(o.Version), registry: prometheus.NewRegistry(), web: o.Web,
 		scraped: make(chan struct{}),
-	}
-	for _, c := range []prometheus.Collector{
-		p.collector, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	} {
-		if err := p.registry.Register(c); err != nil {
-			return nil, driver.Errorf(driver.ClassOther, "register metrics", "", "%w", err)
-		}
 	}
 	if o.Listen == nil {
 		o.Listen = listen.TCP
@@ -80,10 +75,37 @@ func NewPrometheus(o PrometheusOptions) (*Prometheus, error) {
 	return p, nil
 }
 
-// Start sets the description of the run.
+// Start sets the description of the run. All series have the user's labels.
 func (p *Prometheus) Start(run stats.Run) error {
 	p.collector.start(run)
+	labels := prometheus.Labels{}
+	for _, name := range slices.Sorted(maps.Keys(run.Labels)) {
+		label := labelName(name)
+		for n := 2; labels[label] != ""; n++ { // a-b and a_b
+			label = fmt.Sprintf("%s_%d", labelName(name), n)
+		}
+		labels[label] = shortLabel(run.Labels[name])
+	}
+	registerer := prometheus.WrapRegistererWith(labels, p.registry)
+	for _, c := range []prometheus.Collector{
+		p.collector, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	} {
+		if err := registerer.Register(c); err != nil {
+			return driver.Errorf(driver.ClassOther, "register metrics", "", "%w", err)
+		}
+	}
 	return nil
+}
+
+// labelName returns the name of a user's label in the syntax of Prometheus (data model: [a-zA-Z_][a-zA-Z0-9_]*). The
+// prefix keeps it apart from perfmq's own labels.
+func labelName(name string) string {
+	return "label_" + strings.Map(func(r rune) rune {
+		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, name[:min(len(name), maxLabel)])
 }
 
 // Address returns the address of the listener, with the real port if port 0 was requested.
@@ -120,17 +142,17 @@ func (p *Prometheus) Close() error {
 // one.
 func (p *Prometheus) handler(address string, at net.Addr) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", p.watched(promhttp.HandlerFor(labeled(p.registry, p.collector.labels), promhttp.HandlerOpts{
+	mux.Handle("GET /metrics", p.watched(promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{
 		MaxRequestsInFlight: maxScrapes,
 		Timeout:             scrapeTimeout,
 		EnableOpenMetrics:   true,
 	})))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if p.collector.begun() {
-			answer(w, http.StatusOK, "ok")
+			_, _ = fmt.Fprintln(w, "ok")
 		} else {
-			answer(w, http.StatusServiceUnavailable, "the load has not begun")
+			http.Error(w, "the load has not begun", http.StatusServiceUnavailable)
 		}
 	})
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -144,42 +166,13 @@ func (p *Prometheus) handler(address string, at net.Addr) http.Handler {
 	return mux
 }
 
-func answer(w http.ResponseWriter, status int, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = fmt.Fprintln(w, text)
-}
-
-// watched closes scraped after a complete answer with the final figures.
+// watched closes scraped after an answer with the final figures that its client has waited for.
 func (p *Prometheus) watched(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		final := p.collector.ended()
-		answered := &answered{ResponseWriter: w, status: http.StatusOK}
-		h.ServeHTTP(answered, r)
-		if final && r.Method == http.MethodGet && answered.status == http.StatusOK && answered.err == nil {
+		h.ServeHTTP(w, r)
+		if final && r.Method == http.MethodGet && r.Context().Err() == nil {
 			p.once.Do(func() { close(p.scraped) })
 		}
 	})
-}
-
-// answered records the status of an answer, and an error of writing it.
-type answered struct {
-	http.ResponseWriter
-	status int
-	err    error
-}
-
-// WriteHeader records the status.
-func (a *answered) WriteHeader(status int) {
-	a.status = status
-	a.ResponseWriter.WriteHeader(status)
-}
-
-// Write records an error, for example if the client has disconnected.
-func (a *answered) Write(b []byte) (int, error) {
-	n, err := a.ResponseWriter.Write(b)
-	if err != nil {
-		a.err = err
-	}
-	return n, err
 }

@@ -1,125 +1,73 @@
 package report
 
 import (
+	"cmp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 
 	"github.com/perfmq/perfmq/internal/brokerside"
 	"github.com/perfmq/perfmq/internal/safetext"
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/driver"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// collector holds the figures of the last snapshot for scrapes. It is safe for concurrent use.
-type collector struct {
-	d       descriptions
-	version string
+// namedSeries is the maximum number of groups, hosts, brokers and destinations with series of their own; others have
+// none.
+const namedSeries = 20
 
-	mu       sync.Mutex
-	run      stats.Run
-	info     prometheus.Metric // of the run
-	more     []*dto.LabelPair  // on every series
-	started  bool
-	step     string // the present one; empty if there is only one, or when all have ended
-	phase    string
-	steps    []stepFigures  // one element in a run with one step
-	present  int            // index of the present step in steps
-	total    stats.Counters // of all steps
-	protocol []driver.Counter
-	verified *result.Progress // as of the last snapshot; nil if nothing is verified
-	inFlight uint64
-	depths   []brokerside.Depth
-	workers  int
-	tester   testerFigures
-	stalls   []stats.PartStalls
-	outages  *stats.OutageProgress // nil without --reconnect
-	hosts    []result.BrokerHost   // of a run whose URL names several; else nil
-	// histograms has no entry for a latency that the run does not measure.
-	histograms map[histogramKey]*buckets
-	final      *stats.Summary
-	groups     groupSeries
-	side       *result.BrokerUse // of the broker, over all intervals so far; nil if nothing is known
-	sideNow    *result.BrokerUse // of the broker, in the last interval with figures
-}
-
-// stepFigures are the counters of a step.
-type stepFigures struct {
-	labels []string // the value of the label step; none in a run with one step
-	total  stats.Counters
-}
-
-type histogramKey struct {
-	metric string // its name without "perfmq_"
-	phase  string
-	step   int
-	group  string // empty for all groups; keys with a group have no step
-}
+// maxLabel is the maximum length of the label of a step and of the user's labels, in bytes.
+const maxLabel = 64
 
 // ended is the phase after the summary, in addition to those of stats.Phase.
 const ended = "ended"
 
-// namedSteps is the maximum number of steps with series of their own; later steps share the series of others.
-const namedSteps = 50
+// collector holds the figures of the last snapshot for scrapes. It is safe for concurrent use.
+type collector struct {
+	version      string
+	descriptions map[string]*prometheus.Desc // by the names of metrics without "perfmq_"
 
-// others is the label of steps, groups and destinations without a series of their own.
-const others = "others"
+	mu         sync.Mutex
+	run        stats.Run
+	started    bool
+	last       stats.Snapshot // with the totals of final, if that is known
+	final      *stats.Summary
+	tester     stats.Health // of all intervals so far, as the values below
+	crowded    time.Duration
+	side       *result.BrokerUse // nil if nothing is known of the broker
+	sideNow    *result.BrokerUse // in the last interval with figures
+	histograms map[histogramKey]*buckets
+}
+
+type histogramKey struct {
+	metric string // its name without "perfmq_"
+	phase  stats.Phase
+	group  string // empty for all groups
+}
 
 func newCollector(version string) *collector {
 	return &collector{
-		d: describe(version, false), version: version, phase: stats.Warmup.String(),
-		histograms: map[histogramKey]*buckets{},
+		version: version, descriptions: describe(), histograms: map[histogramKey]*buckets{},
 	}
 }
 
 func (c *collector) start(run stats.Run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all, series := userLabels(run.Labels)
-	c.run, c.info, c.started, c.more = run, runInfo(&run, all), true, series
-	c.d, c.steps = describe(c.version, run.Several()), []stepFigures{{}}
+	c.run, c.started = run, true
+	c.last.Groups = make([]stats.GroupInterval, len(run.Groups))
 	if run.Several() {
-		c.step, c.steps = stepLabel(run.Steps[0]), nil
-		for _, name := range run.Steps[:min(len(run.Steps), namedSteps)] {
-			label := stepLabel(name)
-			if !slices.ContainsFunc(c.steps, func(s stepFigures) bool { return s.labels[0] == label }) {
-				c.steps = append(c.steps, stepFigures{labels: []string{label}})
-			}
-		}
-		if len(run.Steps) > namedSteps {
-			c.steps = append(c.steps, stepFigures{labels: []string{others}})
-		}
+		c.last.Step = run.Steps[0]
 	}
-	c.groups.start(run.Groups)
 	if run.Warmup <= 0 {
-		c.phase = stats.Measure.String()
+		c.last.Phase = stats.Measure
 	}
-}
-
-// maxStepLabel is the maximum length of a step's label, in bytes.
-const maxStepLabel = 64
-
-// stepLabel returns the label of a step. Steps with equal labels share their series.
-func stepLabel(name string) string {
-	label := safetext.Line(name)
-	if len(label) <= maxStepLabel {
-		return label
-	}
-	return strings.ToValidUTF8(label[:maxStepLabel], "")
-}
-
-// shown reports whether step i has series. The next step has them in advance, so that rate() sees its first second.
-func (c *collector) shown(i int) bool { return i <= c.present+1 }
-
-// labels returns the user's labels on every series; none before the run.
-func (c *collector) labels() []*dto.LabelPair {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.more
 }
 
 // begun reports whether the load has begun.
@@ -139,75 +87,468 @@ func (c *collector) ended() bool {
 func (c *collector) interval(s *stats.Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.run.Several() {
-		c.step = stepLabel(s.Step)
-		c.present = c.stepOf(c.step)
-		of := &c.steps[c.present]
-		of.total = of.total.Add(s.Delta)
-	} else {
-		c.steps[0].total = s.Total
+	c.last = *s
+	c.tester.Add(&s.Health)
+	if s.Health.WasCrowded {
+		c.crowded += s.Health.Wall
 	}
-	c.total = s.Total
-	c.phase, c.inFlight, c.workers = s.Phase.String(), s.InFlight, s.Workers
-	c.protocol, c.verified, c.depths = s.Protocol, s.Verified, s.Depths
-	c.side = brokerside.Join(c.side, s.Side)
-	if s.Side != nil {
-		c.sideNow = s.Side
-	}
-	c.tester.add(s)
-	c.stalls = s.Stalls
-	c.outages, c.hosts = s.Outages, s.Hosts
-	phase := stats.Measure.String()
-	if s.Phase == stats.Warmup {
-		phase = s.Phase.String()
-	}
-	c.observe(phase, s.Latencies)
-	c.observe(stats.Warmup.String(), s.Leftover)
-	c.groups.interval(c, phase, s.Groups)
-}
-
-// stepOf returns the index of a step's figures; that of the last element if the step has no series of its own.
-func (c *collector) stepOf(label string) int {
-	for i := range c.steps {
-		if c.steps[i].labels[0] == label {
-			return i
+	c.side, c.sideNow = brokerside.Join(c.side, s.Side), cmp.Or(s.Side, c.sideNow)
+	phase := min(s.Phase, stats.Measure)
+	for k, info := range result.Kinds() {
+		c.observe(histogramKey{info.Metric, phase, ""}, s.Latencies[k])
+		c.observe(histogramKey{info.Metric, stats.Warmup, ""}, s.Leftover[k])
+		if info.Kind <= groupKinds {
+			for i := range c.groups() {
+				g := &s.Groups[i]
+				c.observe(histogramKey{groupPrefix + info.Metric, phase, safetext.Line(g.Name)}, g.Latencies[k])
+			}
 		}
 	}
-	return len(c.steps) - 1
 }
 
-// observe adds the latencies of messages that were due in a phase.
-func (c *collector) observe(phase string, l result.Latencies) {
-	for k := range l {
-		c.add(histogramKey{metric: result.Kinds()[k].Metric, phase: phase, step: c.present}, l[k])
+// groups returns the number of groups with series of their own; 0 if there is only one.
+func (c *collector) groups() int {
+	if len(c.run.Groups) < 2 {
+		return 0
 	}
+	return min(len(c.run.Groups), len(c.last.Groups), namedSeries)
 }
 
-func (c *collector) add(key histogramKey, l *result.Latency) {
-	if l == nil {
+// observe adds latencies.
+func (c *collector) observe(key histogramKey, l *result.Latency) {
+	if l == nil || l.Count == 0 {
 		return
 	}
-	b := c.histograms[key]
-	if b == nil {
-		b = newBuckets()
-		c.histograms[key] = b
+	if c.histograms[key] == nil {
+		c.histograms[key] = &buckets{}
 	}
-	b.add(l)
+	c.histograms[key].add(l)
 }
 
 func (c *collector) summary(s *stats.Summary) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.step, c.phase, c.inFlight, c.workers, c.final = "", ended, 0, 0, s
-	if c.outages != nil { // no worker waits for a connection any more
-		p := *c.outages
+	c.final = s
+	n := &c.last
+	n.Total, n.Protocol, n.Hosts, n.Depths = s.Total, s.Protocol, s.Hosts, finalDepths(s.BrokerCount)
+	n.InFlight, n.Workers = 0, 0
+	if n.Outages != nil { // no worker waits for a connection any more
+		p := *n.Outages
 		p.Since, p.Down = 0, 0
-		c.outages = &p
+		n.Outages = &p
 	}
-	c.protocol, c.depths, c.hosts = s.Protocol, finalDepths(s.BrokerCount), s.Hosts
-	if !c.run.Several() {
-		c.steps[0].total = s.Total
+	n.Groups = slices.Clone(n.Groups)
+	for i := range min(len(n.Groups), len(s.Groups)) {
+		n.Groups[i].Total = s.Groups[i].Total
 	}
-	c.total = s.Total
-	c.groups.summary(s.Groups)
+}
+
+// Describe sends nothing, because the metrics depend on the run.
+func (c *collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect sends the figures as of the last snapshot.
+func (c *collector) Collect(metrics chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := emitter{metrics, c.descriptions, map[string]bool{}}
+	e.set("build_info", 1, c.version, runtime.Version())
+	if !c.started {
+		return
+	}
+	c.collectRun(e)
+	c.collectCounters(e)
+	c.collectStalls(e)
+	c.collectOutages(e)
+	for i := range c.groups() {
+		collectGroup(e, &c.run.Groups[i], &c.last.Groups[i])
+	}
+	for i := range c.last.Hosts[:min(len(c.last.Hosts), namedSeries)] {
+		h := &c.last.Hosts[i]
+		if c.run.Producing {
+			e.count("host_messages_sent_total", h.Sent, h.Name)
+			e.count("host_messages_completed_total", h.Completed, h.Name)
+		}
+		if c.run.Consuming {
+			e.count("host_messages_received_total", h.Received, h.Name)
+		}
+	}
+	for key, b := range c.histograms {
+		// During the measurement the series of the warm-up are omitted: without new values their quantiles would be NaN.
+		if key.phase == stats.Measure || c.last.Phase != stats.Measure || c.final != nil {
+			labels := []string{key.phase.String(), key.group}
+			if key.group == "" {
+				labels = labels[:1]
+			}
+			metrics <- b.metric(c.descriptions[key.metric], labels...)
+		}
+	}
+	c.collectTester(e)
+	c.collectVerified(e)
+	c.collectDepths(e)
+	c.collectSide(e)
+	if c.final != nil {
+		collectEnd(&c.run, c.final, e)
+	}
+}
+
+func (c *collector) collectRun(e emitter) {
+	run, n := &c.run, &c.last
+	e.set("run_info", 1, run.Protocol, run.ConsumerProtocol, run.Client, run.ConsumerClient,
+		words.First(run.Destinations, namedSeries, ","), run.Scenario)
+	now := n.Phase.String()
+	if c.final != nil {
+		now = ended
+	} else if run.Several() {
+		e.set("step_info", 1, shortLabel(n.Step))
+	}
+	e.set("run_start_time_seconds", float64(run.Start.UnixMilli())/1000)
+	for _, phase := range []string{stats.Warmup.String(), stats.Measure.String(), stats.Drain.String(), ended} {
+		e.set("phase", oneIf(phase == now), phase)
+	}
+	e.set("workers", float64(n.Workers))
+	if run.Producing {
+		e.count("in_flight", n.InFlight)
+	}
+	for _, own := range n.Protocol {
+		e.count("protocol_events_total", own.Value, own.Name)
+	}
+}
+
+// shortLabel returns a label of at most maxLabel bytes.
+func shortLabel(text string) string {
+	label := safetext.Line(text)
+	return strings.ToValidUTF8(label[:min(len(label), maxLabel)], "")
+}
+
+func (c *collector) collectCounters(e emitter) {
+	t := &c.last.Total
+	for _, k := range result.CounterTable() {
+		if k.Metric != "" && c.counts(&k) {
+			e.count(k.Metric, t[k.Counter])
+		}
+	}
+	if c.run.Producing {
+		e.count("send_waits_total", t[result.Blocked]-t[result.NoLeave], "slot")
+		e.count("send_waits_total", t[result.NoLeave], "credit")
+		e.count("send_waits_total", t[result.SocketWaits], "socket")
+		for _, f := range failuresOf(t) {
+			// All classes exist from the beginning, so that rate() sees the first failure.
+			for class := range driver.NumClasses {
+				if class != driver.ClassNone || f.classes[class] > 0 {
+					e.count("sends_failed_total", f.classes[class], f.name, class.String())
+				}
+			}
+		}
+	}
+	if t[result.ConsumerReleased]+t[result.ConsumerRejected] > 0 {
+		e.count("consumer_failed_total", t[result.ConsumerReleased], driver.Release.String())
+		e.count("consumer_failed_total", t[result.ConsumerRejected], driver.Reject.String())
+	}
+}
+
+// counts reports whether the run has a counter.
+func (c *collector) counts(k *result.CounterInfo) bool {
+	switch k.Counter {
+	case result.Commits, result.CommitsFailed:
+		return c.run.Transacted
+	case result.Delayed, result.Early:
+		return c.last.Total[result.Delayed] > 0
+	default:
+		return k.Role == result.AnyRole || k.Role == result.ProducerRole && c.run.Producing ||
+			k.Role == result.ConsumerRole && c.run.Consuming
+	}
+}
+
+// collectStalls emits the stalls of the sides, and those of groups and brokers if there are several.
+func (c *collector) collectStalls(e emitter) {
+	named := 0
+	whole := map[string]stats.PartStalls{}
+	for _, p := range c.last.Stalls {
+		switch {
+		case p.Whole:
+			whole[p.Side] = p
+			continue
+		case p.Group != "" && len(c.run.Groups) < 2 || named == 4*namedSeries:
+			continue
+		}
+		named++
+		for _, phase := range []stats.Phase{stats.Measure, stats.Warmup} {
+			e.count("group_stalls_total", p.Count[phase], p.Group, p.Broker, p.Side, phase.String())
+			e.set("group_stall_seconds_total", p.Length[phase].Seconds(), p.Group, p.Broker, p.Side, phase.String())
+		}
+	}
+	for side, works := range map[string]bool{stats.SendSide: c.run.Producing, stats.ReceiveSide: c.run.Consuming} {
+		for _, phase := range []stats.Phase{stats.Measure, stats.Warmup} {
+			if works {
+				e.count("stalls_total", whole[side].Count[phase], side, phase.String())
+				e.set("stall_seconds_total", whole[side].Length[phase].Seconds(), side, phase.String())
+			}
+		}
+	}
+}
+
+// collectOutages emits the figures of outages; none without --reconnect.
+func (c *collector) collectOutages(e emitter) {
+	p := c.last.Outages
+	if p == nil {
+		return
+	}
+	e.set("outages_total", float64(p.Count))
+	e.set("outage_seconds_total", p.Length.Seconds())
+	e.set("outage_age_seconds", p.Since.Seconds())
+	e.set("workers_disconnected", float64(p.Down))
+	e.count("reconnects_total", p.Reconnects)
+	e.count("messages_in_doubt_total", p.InDoubt)
+	for class := range driver.NumClasses { // the most frequent class exists from the beginning, for rate()
+		if n := p.Attempts[class]; n > 0 || class == driver.ClassConnect {
+			e.count("reconnect_failures_total", n, class.String())
+		}
+	}
+}
+
+func collectGroup(e emitter, g *stats.RunGroup, n *stats.GroupInterval) {
+	t := &n.Total
+	if g.Sends {
+		e.set("group_info", 1, g.Name, "producer", g.Protocol, g.Client)
+		e.count("group_messages_sent_total", t[result.Sent], g.Name)
+		e.count("group_messages_completed_total", t[result.Completed], g.Name)
+		e.count("group_sends_failed_total", t[result.Sent]-t.InFlight()-t[result.Completed], g.Name)
+		e.count("group_in_flight", t.InFlight(), g.Name)
+	}
+	if g.Receives {
+		e.set("group_info", 1, g.Name, "consumer", g.ConsumerProtocol, g.ConsumerClient)
+		e.count("group_messages_received_total", t[result.Received], g.Name)
+		e.count("group_messages_redelivered_total", t[result.Redelivered], g.Name)
+	}
+}
+
+func (c *collector) collectTester(e emitter) {
+	h := &c.tester
+	e.set("tester_cpu_seconds_total", h.CPU.Seconds())
+	e.set("tester_cores", float64(h.Cores))
+	e.count("tester_gc_pauses_total", h.GCPauses)
+	e.set("tester_gc_pause_max_seconds", h.GCPauseMax.Seconds())
+	if c.last.Health.Memory > 0 {
+		e.count("tester_memory_bytes", c.last.Health.Memory)
+	}
+	if h.DelayKnown {
+		e.set("tester_processor_wait_seconds_total", h.Delay.Seconds())
+	}
+	e.count("tester_pauses_total", h.Pauses)
+	e.set("tester_pause_max_seconds", h.PauseMax.Seconds())
+	e.set("tester_clock_step_seconds_total", h.ClockForward.Seconds(), "forward")
+	e.set("tester_clock_step_seconds_total", h.ClockBackward.Seconds(), "backward")
+	e.set("tester_workers_saturated", float64(c.last.Health.Saturated))
+	e.set("machine_crowded_seconds_total", c.crowded.Seconds())
+	if h.MachineAll > 0 {
+		e.set("machine_cpu_busy_seconds_total", h.Machine.Seconds())
+		e.set("machine_cpu_seconds_total", h.MachineAll.Seconds())
+	}
+}
+
+func (c *collector) collectVerified(e emitter) {
+	finding := func(name string, n uint64) { e.count("verified_messages_total", n, name) }
+	var p result.Progress
+	switch {
+	case c.final != nil && c.final.Verification != nil:
+		t := &c.final.Verification.Total
+		p = result.Progress{
+			Received: t.Received, Duplicates: t.Duplicates, Redelivered: t.Redelivered, AfterOutage: t.AfterOutage,
+			Resent: t.Resent, Disordered: t.Disordered, Damaged: t.Damaged, Foreign: t.Foreign,
+		}
+		if c.final.Verification.Known {
+			finding("expected", t.Expected)
+			finding("lost", t.Lost)
+			finding("left", t.Left)
+			finding("unconfirmed_arrived", t.UnconfirmedArrived)
+			finding("unconfirmed_missing", t.UnconfirmedMissing)
+			finding("refused_arrived", t.RefusedArrived)
+			finding("rolled_back_arrived", t.WithheldArrived)
+		}
+	case c.last.Verified != nil:
+		p = *c.last.Verified
+	default:
+		return
+	}
+	finding("received", p.Received)
+	finding("duplicates", p.Duplicates)
+	finding("redelivered", p.Redelivered)
+	finding("duplicates_after_outage", p.AfterOutage)
+	finding("duplicates_resent", p.Resent)
+	finding("out_of_order", p.Disordered)
+	finding("damaged", p.Damaged)
+	finding("foreign", p.Foreign)
+}
+
+// collectDepths emits the numbers of messages at the destinations.
+func (c *collector) collectDepths(e emitter) {
+	for _, d := range c.last.Depths[:min(len(c.last.Depths), namedSeries)] {
+		e.count("destination_depth", d.Messages, d.Destination)
+	}
+	e.known("backlog_messages", depthOf(c.last.Depths), 1)
+}
+
+// collectSide emits the known figures of the broker and its host. Sums count from the start of the load.
+func (c *collector) collectSide(e emitter) {
+	u, now := c.side, c.sideNow
+	if u == nil || now == nil {
+		return
+	}
+	e.known("broker_cpu_seconds_total", u.CPU, 1e6)
+	e.known("broker_memory_bytes", now.Memory, 1)
+	e.known("broker_threads", now.Threads, 1)
+	e.known("broker_open_files", now.Files, 1)
+	e.known("broker_heap_bytes", now.Heap, 1)
+	e.known("broker_collections_total", u.Collections, 1)
+	e.known("broker_collection_seconds_total", u.CollectionTime, 1e6)
+	e.known("broker_host_disk_bytes_total", u.DiskRead, 1, "read")
+	e.known("broker_host_disk_bytes_total", u.DiskWritten, 1, "written")
+	e.known("broker_host_network_bytes_total", u.NetIn, 1, "in")
+	e.known("broker_host_network_bytes_total", u.NetOut, 1, "out")
+	e.known("broker_host_network_bytes_total", u.Loopback, 1, "loopback")
+	e.known("broker_log_lines_total", u.Errors, 1, "error")
+	e.known("broker_log_lines_total", u.Warnings, 1, "warning")
+	for name, v := range map[string]*float64{
+		"broker_host_load1": now.Load, "broker_host_disk_busy_ratio": now.DiskBusy,
+	} {
+		if v != nil {
+			e.set(name, *v)
+		}
+	}
+	for text, v := range now.Series {
+		e.set("broker_series", v, text)
+	}
+}
+
+// collectEnd emits the figures of the summary.
+func collectEnd(run *stats.Run, s *stats.Summary, e emitter) {
+	e.set("run_success", oneIf(s.Success))
+	if s.ExpectedKnown {
+		e.count("messages_missing", s.Missing)
+		e.count("messages_expected", s.Expected)
+	}
+	e.set("run_end_time_seconds", float64(s.End.UnixMilli())/1000)
+	rates := func(messages string, average uint64, low, high *stats.Lowest) {
+		e.set("run_rate", s.Average.PerSecond(average), messages, "average")
+		if low.Known() {
+			e.set("run_rate", low.PerSecond, messages, "minimum")
+		}
+		if high.Known() {
+			e.set("run_rate", high.PerSecond, messages, "maximum")
+		}
+	}
+	if run.Producing {
+		rates("sent", s.Average.Sent, &stats.Lowest{}, &stats.Lowest{})
+		rates("completed", s.Average.Completed, &s.Minimum.Completed, &s.Maximum.Completed)
+	}
+	if run.Consuming {
+		rates("received", s.Average.Received, &s.Minimum.Received, &s.Maximum.Received)
+	}
+	if s.Offered.Known() {
+		e.set("run_rate_missed_ratio", s.Offered.Missed())
+	}
+	if s.Limit.Kind != "" {
+		e.set("run_limit_info", 1, s.Limit.Kind)
+	}
+	e.set("run_problems", float64(len(s.Problems())))
+	e.set("run_warnings", float64(len(s.Warnings())))
+	findings := map[string]uint64{}
+	for _, f := range s.Findings {
+		findings[f.Kind] += f.Count
+	}
+	for kind, n := range findings {
+		e.count("run_findings", n, kind)
+	}
+	for i := range s.Thresholds[:min(len(s.Thresholds), 5*namedSeries)] {
+		o := &s.Thresholds[i]
+		e.set("threshold_kept", oneIf(o.Kept), o.Threshold.String(), shortLabel(o.Step))
+	}
+	for i := range s.Brokers[:min(len(s.Brokers), namedSeries)] {
+		b := &s.Brokers[i]
+		e.set("broker_info", 1, b.Name, b.Side, b.Protocol, b.Product, b.Version)
+	}
+	if s.BrokerCount != nil {
+		for _, c := range comparisons(s.BrokerCount) {
+			e.count("broker_counted_messages", c.Count, c.name)
+			e.set("broker_count_difference", float64(c.Differs()), c.name)
+		}
+	}
+}
+
+// emitter sends metrics to a scrape, by their names without "perfmq_"; each series once. It panics only if labels do
+// not match the description, a mistake that the tests find.
+type emitter struct {
+	to           chan<- prometheus.Metric
+	descriptions map[string]*prometheus.Desc
+	sent         map[string]bool
+}
+
+// set sends a value: a counter if the name ends in _total.
+func (e emitter) set(name string, v float64, labels ...string) {
+	for i := range labels {
+		labels[i] = safetext.Line(labels[i])
+	}
+	series := name + "\n" + strings.Join(labels, "\n")
+	if e.sent[series] {
+		return
+	}
+	e.sent[series] = true
+	kind := prometheus.GaugeValue
+	if strings.HasSuffix(name, "_total") {
+		kind = prometheus.CounterValue
+	}
+	e.to <- prometheus.MustNewConstMetric(e.descriptions[name], kind, v, labels...)
+}
+
+func (e emitter) count(name string, n uint64, labels ...string) { e.set(name, float64(n), labels...) }
+
+// known sends a value in a unit, if there is one.
+func (e emitter) known(name string, n *uint64, unit float64, labels ...string) {
+	if n != nil {
+		e.set(name, float64(*n)/unit, labels...)
+	}
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// bounds are the upper bounds of the buckets of histograms in microseconds, inclusive: 10 us to 100 s.
+//
+//nolint:gochecknoglobals // a table that never changes
+var bounds = [22]int64{
+	10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
+	1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000,
+}
+
+// buckets is a histogram.
+type buckets struct {
+	counts [len(bounds) + 1]uint64 // the last one is above all bounds
+	count  uint64
+	sum    int64 // microseconds
+}
+
+// add adds all values of l. A value counts as the upper bound of its bar in l, so it never lands in a bucket below its
+// own.
+func (b *buckets) add(l *result.Latency) {
+	for _, bar := range l.Histogram.Bars() {
+		i, _ := slices.BinarySearch(bounds[:], bar.UpTo)
+		b.counts[i] += uint64(bar.Count) //nolint:gosec // counts are not negative
+	}
+	b.count += uint64(l.Count) //nolint:gosec // counts are not negative
+	b.sum += l.Sum
+}
+
+// metric returns the histogram as it is now.
+func (b *buckets) metric(desc *prometheus.Desc, labels ...string) prometheus.Metric {
+	cumulative := map[float64]uint64{}
+	var sum uint64
+	for i, bound := range bounds {
+		sum += b.counts[i]
+		cumulative[float64(bound)/1e6] = sum
+	}
+	return prometheus.MustNewConstHistogram(desc, b.count, float64(b.sum)/1e6, cumulative, labels...)
 }

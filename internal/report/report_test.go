@@ -86,12 +86,12 @@ func requireError(t *testing.T, want string, err error) {
 func TestFanFullDisk(t *testing.T) {
 	t.Parallel()
 	var console bytes.Buffer
-	badJSON, err := NewJSON("/dev/full")
+	badJSON, err := NewJSON("/dev/full", ResultOptions{})
 	require.NoError(t, err)
 	badHDR, err := NewHDR("/dev/full")
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "good.json")
-	good, err := NewJSON(path)
+	good, err := NewJSON(path, ResultOptions{})
 	require.NoError(t, err)
 
 	f := NewFan(badJSON, badHDR, good, NewConsole(&console, ConsoleOptions{}))

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"errors"
-	"slices"
 	"strconv"
 
 	"github.com/perfmq/perfmq/internal/page"
@@ -16,7 +15,7 @@ import (
 // loadStep is the name of the only step of a plain command line.
 const loadStep = "load"
 
-// ResultOptions are the settings of a [Result].
+// ResultOptions are the settings of a [Result] and a [JSON].
 type ResultOptions struct {
 	// Head is the head of the result. Start adds scenario, labels, ID, times and clients of the run.
 	Head result.Head
@@ -26,17 +25,20 @@ type ResultOptions struct {
 	OnError func(error)
 }
 
+// recorder makes rows and the result of a run for a [Result] and a [JSON]. After a row that cannot be written, no more
+// rows follow: OnError gets the error, the result has a finding about it, and Close returns the error.
+type recorder struct {
+	ResultOptions
+	run  stats.Run
+	err  error // why the rows end
+	rows int
+}
+
 // Result feeds a writer of package result, or a live page: a row per interval, and the result at the end.
-//
-// After a row that cannot be written, no more rows follow: OnError gets the error, result.json is still written and has
-// a finding about it, and Close returns the error.
 type Result struct {
-	where   string // "in DIR" or "on a page", for errors
-	writer  resultWriter
-	options ResultOptions
-	run     stats.Run
-	err     error // why the rows end
-	rows    int
+	recorder
+	where  string // "in DIR" or "on a page", for errors
+	writer resultWriter
 }
 
 // resultWriter is a [result.Writer] or a [page.Feed].
@@ -53,7 +55,7 @@ func NewResult(dir string, options ResultOptions) (*Result, error) {
 	if err != nil {
 		return nil, resultError("create the result in "+dir, false, err)
 	}
-	return &Result{where: "in " + dir, writer: w, options: options}, nil
+	return &Result{recorder: recorder{ResultOptions: options}, where: "in " + dir, writer: w}, nil
 }
 
 // NewWeb returns a reporter that serves the result as a page during the run. [page.NewServer] describes the address.
@@ -62,19 +64,23 @@ func NewWeb(address string, options ResultOptions) (*Result, *page.Feed, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	return &Result{where: "on a page", writer: f, options: options}, f, nil
+	return &Result{recorder: recorder{ResultOptions: options}, where: "on a page", writer: f}, f, nil
 }
 
-// Start writes the head.
-func (r *Result) Start(run stats.Run) error {
+// start completes the head.
+func (r *recorder) start(run stats.Run) {
 	r.run = run
-	head := &r.options.Head
+	head := &r.Head
+	head.Format, head.Version = result.Format, result.Version
+	if hash, err := result.Hash(head.Plan); err == nil {
+		head.PlanHash = hash
+	}
 	head.Scenario, head.Labels = run.Scenario, run.Labels
 	head.RunID, head.Start, head.Warmup = strconv.FormatInt(run.ID, 10), run.Start.UnixMicro(), run.Warmup.Microseconds()
 	client := func(role, protocol, name string) {
 		c := result.Client{Role: role, Protocol: protocol, Name: name}
-		if name != driver.Native && r.options.ClientVersion != nil {
-			c.Version = r.options.ClientVersion(name)
+		if name != driver.Native && r.ClientVersion != nil {
+			c.Version = r.ClientVersion(name)
 		}
 		head.Versions.Clients = append(head.Versions.Clients, c)
 	}
@@ -84,28 +90,29 @@ func (r *Result) Start(run stats.Run) error {
 	if run.Consuming {
 		client("consumers", run.ConsumerProtocol, run.ConsumerClient)
 	}
-	return resultError("begin the result "+r.where, false, r.writer.Start(*head))
 }
 
-// Abandon lets Close remove the files: the run does not begin, and they would be in the way of another try.
-func (r *Result) Abandon() {
-	if a, ok := r.writer.(abandoner); ok {
-		a.Abandon()
-	}
-}
-
-// Interval writes a row.
-func (r *Result) Interval(s *stats.Snapshot) error {
+// record writes a row, unless one before it could not be written. It returns nil.
+func (r *recorder) record(write func() error) error {
 	if r.err != nil {
 		return nil //nolint:nilerr // it was reported
 	}
+	if r.err = write(); r.err == nil {
+		r.rows++
+	} else if r.OnError != nil {
+		r.OnError(r.err)
+	}
+	return nil
+}
+
+// row returns the row of an interval.
+func (r *recorder) row(s *stats.Snapshot) result.Row {
 	row := result.Row{
 		Step: cmp.Or(s.Step, loadStep), Phase: s.Phase.String(), Time: s.To.UnixMicro(), Elapsed: s.Elapsed.Microseconds(),
 		Length: max(1, s.To.Sub(s.From).Microseconds()), Counts: r.counts(&s.Delta), InFlight: s.InFlight, Workers: s.Workers,
 		Latencies: latencies(&s.Latencies), Tester: tester(&s.Health), Backlog: depthOf(s.Depths),
-		Groups: rowGroups(s.Groups), Verified: s.Verified,
+		Groups: rowGroups(s.Groups), Verified: s.Verified, BrokerSide: s.Side,
 	}
-	row.BrokerSide = s.Side
 	for _, a := range s.Arrivals {
 		if a.Messages > 0 {
 			row.Arrivals = append(row.Arrivals, a)
@@ -118,56 +125,41 @@ func (r *Result) Interval(s *stats.Snapshot) error {
 	if s.Outages != nil {
 		row.Disconnected, row.Outages = s.Outages.Down, uint64(s.Outages.Count) //nolint:gosec // a number of outages
 	}
-	if err := r.writer.Row(row); err != nil {
-		r.err = resultError("write the result "+r.where, true, err)
-		if r.options.OnError != nil {
-			r.options.OnError(r.err)
-		}
-		return nil
-	}
-	r.rows++
-	return nil
+	return row
 }
 
-// Summary writes result.json.
-func (r *Result) Summary(s *stats.Summary) error {
-	out := result.Result{
-		Head: r.options.Head, End: s.End.UnixMicro(), Outcome: outcome(s), Total: r.counts(&s.Total),
-		Latencies: latencies(&s.Latencies), Workers: workers(s), Findings: s.Findings,
-		Thresholds: Thresholds(s.Thresholds), Verification: VerificationOf(s.Verification), Tester: tester(&s.Health),
-		Protocol:   countersByName(s.Protocol),
-		Limit:      limit(&s.Limit),
-		BrokerSide: brokerSide(s.Side),
-		Brokers:    s.Brokers, BrokerCount: brokerCount(s.BrokerCount),
-	}
-	out.Figures = figures(&s.Average, &s.Offered, &s.Minimum, &s.Maximum, r.run.Producing, r.run.Consuming)
-	out.Spreads, out.Stalls, out.Outages = s.Spreads, s.Stalls.List, s.Outages
-	out.MoreStalls, out.MoreOutages = s.Stalls.More, s.MoreOutages
-	out.Marks, out.Errors = s.Marks, s.Errors
-	out.BrokerHosts = s.Hosts
-	out.BrokerHostSpreads = result.SpreadOverHosts(out.BrokerHosts)
+// whole returns the result of the run. If rows could not be written, it has a finding that begins with missing.
+func (r *recorder) whole(s *stats.Summary, missing string) result.Result {
 	measured := r.counts(&s.Measured)
-	out.Measured = &measured
-	out.Steps, out.Commands = r.steps(s, &out), s.Commands
+	out := result.Result{
+		Head: r.Head, Complete: true, End: s.End.UnixMicro(), Outcome: outcome(s),
+		Total: r.counts(&s.Total), Measured: &measured,
+		Figures:   figures(&s.Average, &s.Offered, &s.Minimum, &s.Maximum, r.run.Producing, r.run.Consuming),
+		Latencies: latencies(&s.Latencies), Commands: s.Commands, Workers: workers(s),
+		Stalls: s.Stalls.List, MoreStalls: s.Stalls.More, Outages: s.Outages, MoreOutages: s.MoreOutages,
+		Spreads: s.Spreads, BrokerHosts: s.Hosts, BrokerHostSpreads: result.SpreadOverHosts(s.Hosts),
+		Errors: s.Errors, Findings: s.Findings, Limit: limit(&s.Limit), Thresholds: Thresholds(s.Thresholds),
+		Verification: VerificationOf(s.Verification), Tester: tester(&s.Health), Protocol: countersByName(s.Protocol),
+		Brokers: s.Brokers, BrokerCount: brokerCount(s.BrokerCount), Marks: s.Marks,
+	}
+	if s.Side != nil {
+		out.BrokerSide = []result.BrokerSide{*s.Side}
+	}
 	if s.ExpectedKnown {
 		out.Expected, out.Missing = &s.Expected, &s.Missing
 	}
+	out.Steps = r.steps(s, &out)
 	if r.err != nil {
-		f := missingFrom("rows are missing from row", r.rows+1, r.err)
+		f := words.Find(result.RowsMissing, words.Perfmq, 1, missing+" "+strconv.Itoa(r.rows+1)+" on: "+r.err.Error())
 		out.Outcome.Warnings = append(out.Outcome.Warnings, f.Text)
 		out.Outcome.Status = result.StatusFailed
-		out.Findings = append(slices.Clip(out.Findings), f)
+		out.Findings = append(out.Findings[:len(out.Findings):len(out.Findings)], f)
 	}
-	return resultError("write the result "+r.where, true, r.writer.Finish(out))
-}
-
-// missingFrom returns the finding that an output lacks all rows from number row on. Its text begins with prefix.
-func missingFrom(prefix string, row int, err error) result.Finding {
-	return words.Find(result.RowsMissing, words.Perfmq, 1, prefix+" "+strconv.Itoa(row)+" on: "+err.Error())
+	return out
 }
 
 // steps returns the steps of a run. A run with one step gets the figures of the whole run.
-func (r *Result) steps(s *stats.Summary, whole *result.Result) (list []result.Step) {
+func (r *recorder) steps(s *stats.Summary, whole *result.Result) (list []result.Step) {
 	if len(s.Steps) == 0 {
 		name := loadStep
 		if len(r.run.Steps) == 1 { // a scenario names its step
@@ -175,9 +167,7 @@ func (r *Result) steps(s *stats.Summary, whole *result.Result) (list []result.St
 		}
 		return []result.Step{{
 			Name: name, Start: whole.Start, End: whole.End, Counts: whole.Total, Latencies: whole.Latencies,
-			Groups:  groups(s.Groups),
-			Limit:   whole.Limit,
-			Figures: whole.Figures,
+			Groups: groups(s.Groups), Limit: whole.Limit, Figures: whole.Figures,
 		}}
 	}
 	for i := range s.Steps {
@@ -185,22 +175,44 @@ func (r *Result) steps(s *stats.Summary, whole *result.Result) (list []result.St
 		list = append(list, result.Step{
 			Name: step.Name, Reason: step.Reason, Start: step.Start.UnixMicro(), End: step.End.UnixMicro(),
 			Counts: r.counts(&step.Total), Latencies: latencies(&step.Latencies),
-			Groups:  groups(step.Groups),
-			Limit:   limit(&step.Limit),
+			Groups: groups(step.Groups), Limit: limit(&step.Limit),
 			Figures: figures(&step.Average, &step.Offered, &step.Minimum, &step.Maximum, step.Sends, step.Receives),
 		})
 	}
 	return list
 }
 
+// counts returns the counts of the run's roles.
+func (r *recorder) counts(c *stats.Counters) result.Counts {
+	return counts(c, r.run.Producing, r.run.Consuming)
+}
+
+// Start writes the head.
+func (r *Result) Start(run stats.Run) error {
+	r.start(run)
+	return resultError("begin the result "+r.where, false, r.writer.Start(r.Head))
+}
+
+// Abandon lets Close remove the files: the run does not begin, and they would be in the way of another try.
+func (r *Result) Abandon() {
+	if a, ok := r.writer.(abandoner); ok {
+		a.Abandon()
+	}
+}
+
+// Interval writes a row.
+func (r *Result) Interval(s *stats.Snapshot) error {
+	return r.record(func() error { return resultError("write the result "+r.where, true, r.writer.Row(r.row(s))) })
+}
+
+// Summary writes result.json.
+func (r *Result) Summary(s *stats.Summary) error {
+	return resultError("write the result "+r.where, true, r.writer.Finish(r.whole(s, "rows are missing from row")))
+}
+
 // Close closes the files. It removes them if the run did not begin.
 func (r *Result) Close() error {
 	return cmp.Or(r.err, resultError("close the result "+r.where, true, r.writer.Close()))
-}
-
-// counts returns the counts of the run's roles.
-func (r *Result) counts(c *stats.Counters) result.Counts {
-	return counts(c, r.run.Producing, r.run.Consuming)
 }
 
 // resultError wraps err with the action and a hint; nil for nil. begun tells whether the result has rows.

@@ -175,10 +175,10 @@ func TestResultOnFullDisk(t *testing.T) {
 	r, dir := newTestResult(t, ResultOptions{OnError: func(err error) { reported = append(reported, err) }})
 	r.writer = &fullWriter{r.writer, 2}
 	other := filepath.Join(t.TempDir(), "json")
-	j, err := NewJSON(other)
+	j, err := NewJSON(other, ResultOptions{})
 	require.NoError(t, err)
 	fan := NewFan(r, j)
-	fan.OnError = r.options.OnError
+	fan.OnError = r.OnError
 	require.NoError(t, fan.Start(clientRun(true)))
 	for i := range 5 {
 		require.NoError(t, fan.Interval(snapshot(stats.Measure, i, stats.Counters{result.Sent: 10, result.Completed: 10}, openLoop())))

@@ -1,28 +1,24 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/perfmq/perfmq/internal/words"
-
 	"github.com/perfmq/perfmq/internal/stats"
+	"github.com/perfmq/perfmq/internal/words"
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// Maximum size of a short summary.
-const (
-	shortLines   = 25
-	mostLines    = 22 // of shortLines, for the figures
-	wholeLines   = 3  // for the first of the lines above the figures
-	shortColumns = 100
-	leastColumns = 40
-)
+// shortLines is the maximum number of lines of a short summary.
+const shortLines = 25
+
+// shortColumns is the width of a terminal if it is unknown.
+const shortColumns = 100
 
 // ShortOptions are the settings of a [Short].
 type ShortOptions struct {
@@ -40,18 +36,18 @@ type ShortOptions struct {
 	Length time.Duration
 }
 
-// Short prints a summary of at most 25 lines of 100 columns: first the verdict, the limit of the rate, findings,
-// problems and warnings; then rates, latencies and workers. During the run a terminal shows one line about the last
-// interval.
+// Short prints a summary of at most 25 lines: first the verdict, the limit of the rate, problems, warnings and
+// findings; then rates and latencies. During the run a terminal shows one line about the last interval.
 type Short struct {
-	out     io.Writer
+	*Console
 	options ShortOptions
-	run     stats.Run
 	shown   bool // a line that can be overwritten
 }
 
 // NewShort returns a Short that prints to out.
-func NewShort(out io.Writer, options ShortOptions) *Short { return &Short{out: out, options: options} }
+func NewShort(out io.Writer, options ShortOptions) *Short {
+	return &Short{Console: NewConsole(out, ConsoleOptions{}), options: options}
+}
 
 // Start prints the destinations and the broker's URL.
 func (s *Short) Start(run stats.Run) error {
@@ -59,131 +55,84 @@ func (s *Short) Start(run stats.Run) error {
 	if s.options.URL == "" {
 		return nil
 	}
-	text := "load on " + words.First(run.Destinations, shownDestinations, ", ") + " at " + s.options.URL
-	return s.print(cut(oneLine(text), min(s.columns(), shortColumns)) + "\n")
+	return s.print("load on " + s.destinations() + " at " + oneLine(s.options.URL) + "\n")
+}
+
+func (s *Short) destinations() string {
+	return oneLine(words.First(s.run.Destinations, shownDestinations, ", "))
 }
 
 // Interval shows the line about an interval.
 func (s *Short) Interval(snapshot *stats.Snapshot) error {
-	columns := s.columns() - 1
-	line := cut(s.status(snapshot, columns), columns)
+	line := s.status(snapshot)
 	switch {
 	case s.options.Lines:
 		return s.print(line + "\n")
 	case s.options.Terminal:
+		columns := 0
+		if s.options.Columns != nil {
+			columns = s.options.Columns()
+		}
 		s.shown = true
-		return s.print("\r" + line + "\x1b[K")
+		return s.print("\r" + cut(line, cmp.Or(columns, shortColumns)-1) + "\x1b[K")
 	default:
 		return nil
 	}
 }
 
-// status returns one line about an interval. If it is too long, the least important parts are omitted.
-func (s *Short) status(n *stats.Snapshot, columns int) string {
-	type part struct {
-		text string
-		rank int // the highest is omitted first; 0 stays
-	}
-	parts := []part{{text: span(n.Elapsed)}}
-	add := func(rank int, format string, args ...any) {
-		parts = append(parts, part{"  " + fmt.Sprintf(format, args...), rank})
+// status returns one line about an interval.
+func (s *Short) status(n *stats.Snapshot) string {
+	parts := []string{span(n.Elapsed)}
+	add := func(known bool, name string, value any) {
+		if known {
+			parts = append(parts, strings.TrimSpace(fmt.Sprintf("%s %v", name, value)))
+		}
 	}
 	if left := s.options.Length - n.Elapsed; left > 0 && n.Phase != stats.Drain {
-		parts[0].text += fmt.Sprintf(", %s left", span(left))
+		parts[0] += fmt.Sprintf(", %s left", span(left))
 	}
-	if s.run.Several() {
-		add(0, "%s", oneLine(n.Step))
+	perSecond := func(c result.Counter) string {
+		return words.Short(float64(n.Delta[c])/max(n.Seconds(), 1e-9)) + "/s"
 	}
-	if n.Phase != stats.Measure {
-		add(0, "%s", n.Phase)
-	}
-	if text := outageNow(n.Outages); text != "" {
-		add(0, "outage: %s", text)
-	}
-	speed := func(rank int, name string, count uint64) {
-		add(rank, "%s %s/s", name, words.Short(float64(count)/max(n.Seconds(), 1e-9)))
-	}
-	if s.run.Producing {
-		speed(2, "sent", n.Delta[result.Sent])
-		speed(0, "completed", n.Delta[result.Completed])
-	}
-	if s.run.Consuming {
-		speed(1, "received", n.Delta[result.Received])
-	}
+	add(s.run.Several(), "", oneLine(n.Step))
+	add(n.Phase != stats.Measure, "", n.Phase)
+	outage := outageNow(n.Outages)
+	add(outage != "", "outage:", outage)
+	add(s.run.Producing, "sent", perSecond(result.Sent))
+	add(s.run.Producing, "completed", perSecond(result.Completed))
+	add(s.run.Consuming, "received", perSecond(result.Received))
 	for _, kind := range []result.Kind{result.Response, result.Ack, result.Transfer} {
 		if l := n.Latencies[kind]; l != nil && l.Count > 0 {
-			add(0, "%s p99 %s", result.Kinds()[kind].Name, words.Duration(l.Percentile(99)))
+			add(true, result.Kinds()[kind].Name+" p99", words.Duration(l.Percentile(99)))
 			break
 		}
 	}
-	if s.run.Producing {
-		add(3, "in flight %s", words.Short(float64(n.InFlight)))
-	}
-	for rank := 3; ; rank-- {
-		line := ""
-		for _, p := range parts {
-			line += p.text
-		}
-		if rank == 0 || utf8.RuneCountInString(line) <= columns {
-			return line
-		}
-		parts = slices.DeleteFunc(parts, func(p part) bool { return p.rank == rank })
-	}
+	add(s.run.Producing, "in flight", words.Short(float64(n.InFlight)))
+	return strings.Join(parts, "  ")
 }
 
 // Summary prints the summary.
 func (s *Short) Summary(sum *stats.Summary) error {
-	width := min(s.columns(), shortColumns)
-	text := s.table(sum, width)
-	body := len(text)
-	told := s.told(sum)
-	room := shortLines - 1 - body
-	first := wrapped(told[:min(1, len(told))], width, min(wholeLines, room)) // mostly the limit, or the first problem
-	told, room = told[min(1, len(told)):], room-len(first)
-	if more := len(told) - room; more > 0 && room > 0 {
-		told = append(told[:room-1], fmt.Sprintf("%d more: see --format artemis, --json or --result", more+1))
-	}
-	told = append(first, wrapped(told[:min(room, len(told))], width, room)...)
-	var b strings.Builder
-	if s.shown {
-		b.WriteString("\r\x1b[K")
+	table, said := s.table(sum), s.said(sum)
+	if room := shortLines - 1 - len(table); len(said) > room {
+		said = append(said[:room-1], fmt.Sprintf("%d more: see --format artemis, --json or --result", len(said)-room+1))
 	}
 	verdict, rest := s.verdict(sum)
-	b.WriteString(s.colored(verdict, sum.Success && verdict == "SUCCESS") +
-		cut(rest, width-utf8.RuneCountInString(verdict)) + "\n")
-	for _, line := range append(told, text...) {
-		b.WriteString(strings.TrimRight(cut(line, width), " ") + "\n")
+	if s.options.Color {
+		color := "\x1b[31m" // red
+		if verdict == "SUCCESS" {
+			color = "\x1b[32m" // green
+		}
+		verdict = color + verdict + "\x1b[0m"
 	}
-	return s.print(b.String())
-}
-
-// Close does nothing; Summary clears the line on the terminal.
-func (s *Short) Close() error { return nil }
-
-func (s *Short) print(text string) error {
-	return (&Console{out: s.out}).print(text)
-}
-
-func (s *Short) columns() int {
-	n := 0
-	if s.options.Columns != nil {
-		n = s.options.Columns()
+	if s.shown {
+		verdict = "\r\x1b[K" + verdict
 	}
-	if n <= 0 {
-		n = shortColumns
+	lines := append([]string{verdict + rest}, append(said, table...)...)
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line, " ")
 	}
-	return max(n, leastColumns)
-}
-
-func (s *Short) colored(text string, good bool) string {
-	switch {
-	case !s.options.Color:
-		return text
-	case good:
-		return "\x1b[32m" + text + "\x1b[0m"
-	default:
-		return "\x1b[31m" + text + "\x1b[0m"
-	}
+	return s.print(strings.Join(lines, "\n") + "\n")
 }
 
 // verdict returns the outcome of the run as a word, and the rest of its line.
@@ -205,119 +154,88 @@ func (s *Short) verdict(sum *stats.Summary) (word, rest string) {
 	if sum.Average.Span > 0 {
 		rest += " (" + span(sum.Average.Span) + " measured)"
 	}
-	return word, rest + ", " + protocol + " " + oneLine(words.First(s.run.Destinations, shownDestinations, ", "))
+	return word, rest + ", " + protocol + " " + s.destinations()
 }
 
-// told returns the lines above the figures: limit, outages, problems, thresholds, findings and warnings.
-func (s *Short) told(sum *stats.Summary) (lines []string) {
-	add := func(label, text string) { lines = append(lines, fmt.Sprintf("%-9s %s", label, oneLine(text))) }
+// said returns the lines above the figures, the most important first.
+func (s *Short) said(sum *stats.Summary) (lines []string) {
+	add := func(label string, texts ...string) {
+		for _, text := range texts {
+			lines = append(lines, fmt.Sprintf("%-9s %s", label, oneLine(text)))
+		}
+	}
 	if sum.Limit.Kind != "" {
 		add("limit", words.Limit(&sum.Limit))
 	}
 	if len(sum.Outages) > 0 {
 		add("outages", outagesInShort(sum))
 	}
-	for _, text := range sum.Problems() {
-		add("problem", text)
-	}
-	for i := range sum.Thresholds {
-		if sum.Thresholds[i].Broken() {
-			add("threshold", sum.Thresholds[i].String())
+	add("problem", sum.Problems()...)
+	for _, broken := range []bool{true, false} {
+		for i := range sum.Thresholds {
+			if sum.Thresholds[i].Broken() == broken {
+				add("threshold", sum.Thresholds[i].String())
+			}
 		}
 	}
-	for _, text := range sum.Warnings() {
-		add("warning", text)
-	}
-	for _, text := range sum.Notes() {
-		add("finding", text)
-	}
-	for _, text := range sum.LeftBehind {
-		add("left", text)
-	}
-	for i := range sum.Thresholds {
-		if !sum.Thresholds[i].Broken() {
-			add("threshold", sum.Thresholds[i].String())
-		}
-	}
+	add("warning", sum.Warnings()...)
+	add("finding", sum.Notes()...)
+	add("left", sum.LeftBehind...)
 	return lines
 }
 
 // table returns the figures.
-func (s *Short) table(sum *stats.Summary, width int) (lines []string) {
-	lines = append(lines, "", fmt.Sprintf("%-10s%12s%10s%12s%12s%12s", "", "average", "total", "payload", "lowest",
-		"highest"))
+func (s *Short) table(sum *stats.Summary) []string {
+	const columns = "%-10s%12s%10s%12s%12s%12s"
+	lines := []string{"", fmt.Sprintf(columns, "", "average", "total", "payload", "lowest", "highest")}
 	a := &sum.Average
-	row := func(name string, n, total uint64, bytes string, low, high *stats.Lowest) {
-		average := "-"
+	average := func(n uint64) string {
+		if a.Span <= 0 {
+			return "-"
+		}
+		return words.Short(a.PerSecond(n)) + "/s"
+	}
+	row := func(name string, n, total, bytes uint64, low, high *stats.Lowest) {
+		payload := ""
 		if a.Span > 0 {
-			average = words.Short(a.PerSecond(n)) + "/s"
+			payload = words.Megabytes(a.PerSecond(bytes)) + " MB/s"
 		}
 		extreme := func(l *stats.Lowest) string {
-			if l == nil || !l.Known() {
+			if !l.Known() {
 				return ""
 			}
 			return words.Short(l.PerSecond) + "/s"
 		}
-		lines = append(lines, fmt.Sprintf("%-10s%12s%10s%12s%12s%12s", name, average, words.Short(float64(total)), bytes,
-			extreme(low), extreme(high)))
-	}
-	payload := func(bytes uint64) string {
-		if a.Span <= 0 {
-			return ""
-		}
-		return words.Megabytes(a.PerSecond(bytes)) + " MB/s"
+		lines = append(lines, fmt.Sprintf(columns, name, average(n), words.Short(float64(total)), payload, extreme(low),
+			extreme(high)))
 	}
 	if s.run.Producing {
-		row("sent", a.Sent, sum.Total[result.Sent], "", nil, nil)
-		if o := &sum.Offered; o.Known() && o.Span > 0 {
-			lines[len(lines)-1] = strings.TrimRight(lines[len(lines)-1], " ") +
-				fmt.Sprintf("  of %s/s offered, %s missed", words.Short(o.Rate), words.Percent(o.Missed()))
-		}
-		row("completed", a.Completed, sum.Total[result.Completed], payload(a.CompletedBytes), &sum.Minimum.Completed,
+		lines = append(lines, fmt.Sprintf("%-10s%12s%10s%s", "sent", average(a.Sent),
+			words.Short(float64(sum.Total[result.Sent])), offered(&sum.Offered)))
+		row("completed", a.Completed, sum.Total[result.Completed], a.CompletedBytes, &sum.Minimum.Completed,
 			&sum.Maximum.Completed)
 	}
 	if s.run.Consuming {
-		row("received", a.Received, sum.Total[result.Received], payload(a.ReceivedBytes), &sum.Minimum.Received,
+		row("received", a.Received, sum.Total[result.Received], a.ReceivedBytes, &sum.Minimum.Received,
 			&sum.Maximum.Received)
 	}
-	lines = append(lines, s.latencies(&sum.Latencies, width)...)
-	lines = append(lines, "")
-	lines = append(lines, steps(sum.Steps)...)
-	for i := range sum.Spreads[:min(len(sum.Spreads), 2)] {
-		p := &sum.Spreads[i]
-		what := "received per consumer"
-		if p.Role == roleOf(true) {
-			what = "completed per producer"
-		}
-		lines = append(lines, fmt.Sprintf("%s: %s / %s / %s (minimum, median, maximum of %d)", what,
-			words.Short(float64(p.Minimum)), words.Short(float64(p.Median)), words.Short(float64(p.Maximum)), p.Workers))
-	}
-	for _, s := range result.SpreadOverHosts(sum.Hosts) {
-		what := map[bool]string{true: "completed", false: "received"}[s.Role == roleOf(true)]
-		lines = append(lines, fmt.Sprintf("%s per host: %s / %s / %s (minimum, median, maximum of %d)", what,
-			words.Short(float64(s.Minimum)), words.Short(float64(s.Median)), words.Short(float64(s.Maximum)), s.Hosts))
-	}
-	h := &sum.Health
-	cores, of := coresUsed(h)
+	lines = append(append(lines, shortLatencies(&sum.Latencies)...), "")
+	cores, of := coresUsed(&sum.Health)
 	text := "tester: " + cores + of
-	if h.MemoryPeak > 0 {
-		text += ", " + words.Megabytes(float64(h.MemoryPeak)) + " MB at most"
+	if sum.Health.MemoryPeak > 0 {
+		text += ", " + words.Megabytes(float64(sum.Health.MemoryPeak)) + " MB at most"
 	}
-	if len(sum.Brokers) == 0 {
-		return append(lines, text)
+	if len(sum.Brokers) > 0 {
+		text += "; broker: " + oneLine(strings.TrimSpace(sum.Brokers[0].Product+" "+sum.Brokers[0].Version))
 	}
-	broker := "broker: " + oneLine(strings.TrimSpace(sum.Brokers[0].Product+" "+sum.Brokers[0].Version))
-	if utf8.RuneCountInString(text+"; "+broker) > width && len(lines) < mostLines-1 {
-		return append(lines, text, broker)
-	}
-	return append(lines, text+"; "+broker)
+	return append(append(lines, shortSteps(sum.Steps)...), text)
 }
 
 // shownSteps is the maximum number of steps in a summary.
 const shownSteps = 5
 
-// steps returns a line for each of several steps.
-func steps(list []stats.StepSummary) (lines []string) {
+// shortSteps returns a line for each of several steps.
+func shortSteps(list []stats.StepSummary) (lines []string) {
 	for i := range list {
 		if i == shownSteps {
 			return append(lines, fmt.Sprintf("and %d more steps", len(list)-i))
@@ -338,43 +256,44 @@ func steps(list []stats.StepSummary) (lines []string) {
 	return lines
 }
 
-// latencies returns a table of the latencies, with a small histogram of each over one scale.
-func (s *Short) latencies(l *result.Latencies, width int) (lines []string) {
-	type named struct {
-		name string
-		of   *result.Latency
-	}
-	var list []named
-	for _, n := range []named{
-		{"ack", l[result.Ack]},
-		{"response", l[result.Response]},
-		{"transfer", l[result.Transfer]},
-		{"lateness", l[result.Lateness]},
-		{"delay", l[result.Delay]},
-		{"commit", l[result.Commit]},
+// shortLatencies returns a table of the latencies.
+func shortLatencies(l *result.Latencies) (lines []string) {
+	for _, kind := range []result.Kind{
+		result.Ack, result.Response, result.Transfer, result.Lateness, result.Delay, result.Commit,
 	} {
-		if n.of != nil && n.of.Count > 0 {
-			list = append(list, n)
+		of := l[kind]
+		if of == nil || of.Count == 0 {
+			continue
 		}
+		line := fmt.Sprintf("%-10s%9s", result.Kinds()[kind].Name, words.Duration(int64(math.Round(of.Mean()))))
+		for _, p := range []float64{50, 90, 99, 99.9, 100} {
+			line += fmt.Sprintf("%9s", words.Duration(of.Percentile(p)))
+		}
+		lines = append(lines, line)
 	}
-	if len(list) == 0 {
+	if lines == nil {
 		return nil
 	}
-	scale := newScale(min(24, width-66))
-	for _, n := range list {
-		scale.cover(n.of)
+	return append([]string{
+		"", fmt.Sprintf("%-10s%9s%9s%9s%9s%9s%9s", "", "mean", "p50", "p90", "p99", "p99.9", "max"),
+	}, lines...)
+}
+
+// cut shortens a line to the given number of columns.
+func cut(line string, columns int) string {
+	if utf8.RuneCountInString(line) <= columns {
+		return line
 	}
-	head := fmt.Sprintf("%-10s%9s%9s%9s%9s%9s%9s", "", "mean", "p50", "p90", "p99", "p99.9", "max")
-	if scale.columns > 0 {
-		head += "  " + scale.title()
+	return string([]rune(line)[:max(columns-1, 0)]) + "…"
+}
+
+// span returns a duration in whole seconds, or with a decimal below 10 seconds.
+func span(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
-	lines = append(lines, "", head)
-	for _, n := range list {
-		line := fmt.Sprintf("%-10s%9s", n.name, words.Duration(int64(math.Round(n.of.Mean()))))
-		for _, p := range []float64{50, 90, 99, 99.9, 100} {
-			line += fmt.Sprintf("%9s", words.Duration(n.of.Percentile(p)))
-		}
-		lines = append(lines, line+"  "+scale.histogram(n.of))
+	if d < 2*time.Minute {
+		return fmt.Sprintf("%.0f s", d.Seconds())
 	}
-	return lines
+	return d.Round(time.Second).String()
 }

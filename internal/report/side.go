@@ -11,14 +11,6 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// brokerSide returns the list of a result; nil if the broker was not watched.
-func brokerSide(s *result.BrokerSide) []result.BrokerSide {
-	if s == nil {
-		return nil
-	}
-	return []result.BrokerSide{*s}
-}
-
 // writeSide writes the use of the broker and its host: a line each about the process, the host, the log and the chosen
 // series, as far as they were measured.
 func writeSide(b *strings.Builder, s *result.BrokerSide) {

@@ -59,15 +59,13 @@ func TestSideIsTold(t *testing.T) {
 	require.Equal(t, `--- broker series: depth{q="A"} 7 (1 to 9)`, lines[3])
 	require.Contains(t, lines[4], "the broker's process 7 (java) has ended")
 
-	side := brokerSide(clean.Side)
+	side := []result.BrokerSide{*clean.Side}
 	require.Len(t, side, 1)
 	require.EqualValues(t, 2_000_000, *side[0].Whole.CPU)
 	require.EqualValues(t, 1_700_000_000_000_000, side[0].Events[0].Time)
 	encoded, err := json.Marshal(side)
 	require.NoError(t, err)
 	require.Contains(t, string(encoded), `"memory":512000000`)
-
-	require.Nil(t, brokerSide(nil))
 }
 
 // The rows of a result have the broker's use in their intervals.
@@ -90,7 +88,7 @@ func TestSideInRows(t *testing.T) {
 	require.EqualValues(t, 4, *got.BrokerSide[0].Whole.Errors)
 
 	path := filepath.Join(t.TempDir(), "run.json")
-	j, err := NewJSON(path)
+	j, err := NewJSON(path, ResultOptions{})
 	require.NoError(t, err)
 	require.NoError(t, j.Start(clientRun(true)))
 	require.NoError(t, j.Interval(first))
@@ -98,8 +96,8 @@ func TestSideInRows(t *testing.T) {
 	require.NoError(t, j.Interval(first))
 	require.NoError(t, j.Close())
 	records := readJSON(t, path)
-	require.EqualValues(t, 500_000, records[0]["brokerSide"].(map[string]any)["cpu"], "as docs/reading-results.md has it")
-	require.NotContains(t, records[1], "brokerSide")
+	require.EqualValues(t, 500_000, records[0]["row"].(map[string]any)["brokerSide"].(map[string]any)["cpu"], "as docs/reading-results.md has it")
+	require.NotContains(t, records[1]["row"], "brokerSide")
 }
 
 // Counters add up over the intervals; gauges have the last value.

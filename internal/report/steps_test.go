@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -36,20 +35,10 @@ func TestConsoleSteps(t *testing.T) {
 	}
 }
 
-func TestRocketMQSteps(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	fakeSteps(t, 12, 21, 3).feed(t, nil, NewRocketMQ(&out, ConsoleOptions{}))
-	lines, rest, ok := strings.Cut(out.String(), "\n--- SUMMARY\n")
-	require.True(t, ok)
-	golden(t, "rocketmq-steps.txt", lines)
-	require.Contains(t, rest, "\n--- STEP paced: duration reached, ")
-}
-
 func TestJSONSteps(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "run.json")
-	j, err := NewJSON(path)
+	j, err := NewJSON(path, ResultOptions{})
 	require.NoError(t, err)
 	fakeSteps(t, 3, 2, 1).feed(t, nil, j)
 	require.NoError(t, j.Close())
@@ -81,18 +70,14 @@ func TestPrometheusSteps(t *testing.T) {
 	f := fakeSteps(t, 3, 2, 1)
 	f.run.Labels = map[string]string{"broker": "Artemis 2.56", "heap-size": "4g", "heap_size": "8g", "1\xff\u00e9": "\xff", "protocol": "x"}
 	p, url := startPrometheus(t, f.run)
-	info := "run_info client=native consumer_client=native consumer_protocol=amqp destinations=queue://TEST label_1__=\\xff " +
-		"label_broker=Artemis 2.56 label_heap_size=4g label_heap_size_2=8g label_protocol=x protocol=amqp scenario=night"
+	info := "run_info client=native consumer_client=native consumer_protocol=amqp destinations=queue://TEST protocol=amqp scenario=night"
 	labels := " label_1__=\\xff label_broker=Artemis 2.56 label_heap_size=4g label_heap_size_2=8g label_protocol=x"
 	scrape := func(t *testing.T, url string) metrics { // each series has the labels
 		t.Helper()
 		m, bare := scrape(t, url), metrics{map[string]float64{}, map[string]*dto.Histogram{}}
 		for name, value := range m.values {
 			require.Contains(t, name, labels)
-			if !strings.HasPrefix(name, "perfmq_run_info") {
-				name = strings.Replace(name, labels, "", 1)
-			}
-			bare.values[name] = value
+			bare.values[strings.Replace(name, labels, "", 1)] = value
 		}
 		for name, h := range m.histograms {
 			require.Contains(t, name, labels)
@@ -124,10 +109,8 @@ func TestPrometheusSteps(t *testing.T) {
 			last[name] = float64(h.GetSampleCount())
 		}
 	}
-	require.EqualValues(t, 3000, last["perfmq_messages_sent_total step=allout"], "three seconds of allout")
-	require.EqualValues(t, 2000, last["perfmq_messages_sent_total step=paced"], "two of paced")
-	require.Zero(t, last["perfmq_messages_sent_total step=drain"])
-	require.EqualValues(t, 40, last["perfmq_send_ack_seconds phase=measure step=allout"]+last["perfmq_send_ack_seconds phase=measure step=paced"])
+	require.EqualValues(t, 5000, last["perfmq_messages_sent_total"])
+	require.EqualValues(t, 40, last["perfmq_send_ack_seconds phase=measure"])
 	require.NoError(t, p.Summary(f.summary))
 	m = scrape(t, url)
 	m.require(t, map[string]float64{info: 1, "phase phase=ended": 1})
@@ -135,12 +118,12 @@ func TestPrometheusSteps(t *testing.T) {
 	for name := range m.values {
 		require.False(t, strings.HasPrefix(name, "perfmq_step_info"), "no step is present any more")
 	}
-	problems, err := testutil.GatherAndLint(labeled(p.registry, p.collector.labels))
+	problems, err := testutil.GatherAndLint(p.registry)
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	p.collector.interval(f.snapshots[0])
 	p.collector.final = nil
-	problems, err = testutil.GatherAndLint(labeled(p.registry, p.collector.labels))
+	problems, err = testutil.GatherAndLint(p.registry)
 	require.NoError(t, err)
 	require.Empty(t, problems)
 }
@@ -207,7 +190,7 @@ func TestHostileSteps(t *testing.T) {
 
 	jsonFile, hdrFile := filepath.Join(t.TempDir(), "a.json"), filepath.Join(t.TempDir(), "a.hdr")
 	var console, benchmark bytes.Buffer
-	toJSON, err := NewJSON(jsonFile)
+	toJSON, err := NewJSON(jsonFile, ResultOptions{})
 	require.NoError(t, err)
 	toHDR, err := NewHDR(hdrFile)
 	require.NoError(t, err)
@@ -261,23 +244,4 @@ func TestHostileSteps(t *testing.T) {
 	require.Equal(t, got.Steps[0].Name, records[0]["step"])
 	require.True(t, strings.HasPrefix(f.run.Steps[0], "allout\x1b") && strings.Contains(f.summary.Commands[0].Output, "hunter2"),
 		"the engine's own texts are left alone")
-}
-
-// A stopped tester produces one interval of many seconds; the window then does not include the previous step.
-func TestRocketMQWindowOfAStep(t *testing.T) {
-	t.Parallel()
-	f := fakeSteps(t, 12, 1, 1)
-	for i, s := range f.snapshots {
-		if s.Step != "allout" {
-			s.Elapsed += 12 * time.Second
-			s.To = s.To.Add(12 * time.Second)
-		}
-		if i > 0 && f.snapshots[i-1].Step != "allout" {
-			s.From = f.snapshots[i-1].To
-		}
-	}
-	var out bytes.Buffer
-	f.feed(t, nil, NewRocketMQ(&out, ConsoleOptions{}))
-	_, paced, _ := strings.Cut(out.String(), "[Step] paced\n")
-	require.True(t, strings.HasPrefix(paced, "[Step] drain\n[Complete] "), paced)
 }

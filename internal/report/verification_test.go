@@ -92,7 +92,7 @@ func TestVerificationInTheSummary(t *testing.T) {
 func TestVerificationInJSON(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "out.json")
-	j, err := NewJSON(path)
+	j, err := NewJSON(path, ResultOptions{})
 	require.NoError(t, err)
 	require.NoError(t, j.Start(clientRun(false)))
 	snap := snapshot(stats.Measure, 0, stats.Counters{}, closedLoop())
@@ -103,14 +103,14 @@ func TestVerificationInJSON(t *testing.T) {
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	var records []struct {
-		Verified     map[string]uint64
-		Verification *verify.Result
+		Row     struct{ Verified map[string]uint64 }
+		Details struct{ Verification *result.Verification }
 	}
 	require.NoError(t, json.Unmarshal(content, &records))
 	require.Equal(t, map[string]uint64{
 		"received": 1, "duplicates": 2, "duplicatesRedelivered": 3, "outOfOrder": 4, "damaged": 5, "foreign": 6,
-	}, records[0].Verified)
-	require.Equal(t, foundEverything(), records[1].Verification)
+	}, records[0].Row.Verified)
+	require.Equal(t, VerificationOf(foundEverything()), records[1].Details.Verification)
 }
 
 func TestVerificationInMetrics(t *testing.T) {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -84,14 +85,9 @@ func (r *Run) reporters(stdout io.Writer) (*report.Fan, error) {
 	switch o.JSON {
 	case "":
 	case Standard:
-		j := report.NewJSONStream("standard output", stdout).Describe(head)
-		j.OnError = r.OnError
-		add(j, nil)
+		add(report.NewJSONStream("standard output", stdout, r.resultOptions(head)), nil)
 	default:
-		j, err := report.NewJSON(o.JSON)
-		if err == nil {
-			j.Describe(head).OnError = r.OnError
-		}
+		j, err := report.NewJSON(o.JSON, r.resultOptions(head))
 		add(j, err)
 	}
 	if o.HDR != "" {
@@ -142,10 +138,12 @@ func (r *Run) console(stdout io.Writer) (c report.Reporter) {
 	if o.JSON == Standard {
 		stdout, terminal = r.Stderr, r.Stderr
 	}
-	options := report.ConsoleOptions{URL: brokerURLs(r.Plan), ShowLatency: o.ShowLatency, Every: o.Interval}
+	options := report.ConsoleOptions{URL: brokerURLs(r.Plan), ShowLatency: o.ShowLatency}
+	every := o.Interval
 	switch o.Format {
 	case RocketMQ:
-		return report.NewRocketMQ(stdout, options)
+		c = report.NewRocketMQ(stdout, options)
+		every = cmp.Or(every, report.BenchmarkPeriod)
 	case Short:
 		short := report.ShortOptions{URL: options.URL, Lines: o.Interval > 0, Length: length(r.Plan)}
 		if file, ok := terminal.(*os.File); ok && term.IsTerminal(int(file.Fd())) { //nolint:gosec // small
@@ -159,8 +157,8 @@ func (r *Run) console(stdout io.Writer) (c report.Reporter) {
 	default:
 		c = report.NewConsole(stdout, options)
 	}
-	if o.Interval > 0 {
-		c = report.Paced(c, o.Interval)
+	if every > 0 {
+		c = report.Paced(c, every)
 	}
 	return c
 }

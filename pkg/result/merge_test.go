@@ -206,7 +206,7 @@ func TestMergeRefuses(t *testing.T) {
 	// Rows without histograms: percentiles of the second are not known any more, all else is.
 	c := sample(t, 3, 2, 10)
 	c.Shard = &Shard{3, 3}
-	c.Rows[1] = *c.Rows[1].bare()
+	c.Rows[1] = *c.Rows[1].Bare()
 	merged, err = Merge(a, c)
 	require.NoError(t, err)
 	require.NotNil(t, merged.Rows[0].Latencies[Ack].Percentiles)

@@ -159,7 +159,7 @@ func (w *Writer) write(row *Row) error {
 	if err != nil {
 		return fmt.Errorf("encode latencies: %w", err)
 	}
-	line, err := encode(row.bare(), "")
+	line, err := encode(row.Bare(), "")
 	if err != nil {
 		return fmt.Errorf("encode a row: %w", err)
 	}
@@ -196,8 +196,8 @@ func (w *Writer) tagged(prefix string, l *Latencies, row *Row) error {
 	return nil
 }
 
-// bare returns a copy of the row with latencies without histograms.
-func (r *Row) bare() *Row {
+// Bare returns a copy of the row with latencies without histograms.
+func (r *Row) Bare() *Row {
 	c := *r
 	c.Latencies = r.Latencies.bare()
 	if r.Leftover != nil {

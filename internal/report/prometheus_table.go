@@ -1,8 +1,6 @@
 package report
 
 import (
-	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,14 +8,23 @@ import (
 	"github.com/perfmq/perfmq/pkg/result"
 )
 
-// descriptions are the descriptions of perfmq's metrics, by their names without "perfmq_".
-type descriptions map[string]*prometheus.Desc
+// Latencies of groups have a prefix, so that sums over the series of the others stay those of the run. groupKinds is
+// the last kind of latency of groups.
+const (
+	groupPrefix = "group_"
+	groupKinds  = result.Transfer
+)
 
 // metricTable has the metrics beside those of the tables in pkg/result: name without "perfmq_", labels, and help.
 // docs/prometheus.md lists all.
 //
 //nolint:gochecknoglobals // a table that never changes
 var metricTable = [][3]string{
+	{"build_info", "version goversion", "The program; always 1."},
+	{
+		"run_info", "protocol consumer_protocol client consumer_client destinations scenario",
+		"What is measured; always 1.",
+	},
 	{"run_start_time_seconds", "", "When the load began, in seconds since the Unix epoch."},
 	{"phase", "phase", "1 for the phase that the run is in, 0 for the others."},
 	{"workers", "", "Open producers and consumers."},
@@ -140,12 +147,6 @@ var metricTable = [][3]string{
 	},
 	{"broker_log_lines_total", "level", "Lines of the broker's log, by level."},
 	{"broker_series", "series", "Chosen series of the broker's own metrics."},
-}
-
-// loadMetrics are the metrics of messages: in a run with several steps they have a label for the step.
-//
-//nolint:gochecknoglobals // a table that never changes
-var loadMetrics = [][3]string{
 	{
 		"send_waits_total", "for",
 		"Waits of a producer, by cause: slot (max-pending messages were in flight), credit (the broker gave " +
@@ -159,32 +160,22 @@ var loadMetrics = [][3]string{
 	},
 }
 
-// describe returns the descriptions of a run; steps is true if it has several steps.
-func describe(version string, steps bool) descriptions {
-	d := descriptions{"build_info": prometheus.NewDesc("perfmq_build_info", "The program; always 1.", nil,
-		prometheus.Labels{"version": version, "goversion": runtime.Version()})}
+// describe returns the descriptions of all metrics.
+func describe() map[string]*prometheus.Desc {
+	d := map[string]*prometheus.Desc{}
 	add := func(name, help string, labels ...string) {
 		d[name] = prometheus.NewDesc("perfmq_"+name, help, labels, nil)
-	}
-	load := func(name, help string, labels ...string) {
-		if steps {
-			labels = slices.Concat(labels, []string{"step"})
-		}
-		add(name, help, labels...)
 	}
 	for _, m := range metricTable {
 		add(m[0], m[2], strings.Fields(m[1])...)
 	}
-	for _, m := range loadMetrics {
-		load(m[0], m[2], strings.Fields(m[1])...)
-	}
 	for _, k := range result.CounterTable() {
 		if k.Metric != "" {
-			load(k.Metric, k.About)
+			add(k.Metric, k.About)
 		}
 	}
 	for _, k := range result.Kinds() {
-		load(k.Metric, k.Help, "phase")
+		add(k.Metric, k.Help, "phase")
 		if k.Kind <= groupKinds {
 			add(groupPrefix+k.Metric, strings.TrimSuffix(k.Help, ".")+", of a group.", "phase", "group")
 		}
