@@ -50,7 +50,7 @@ func overlaid(t *testing.T, edits ...[3]string) (dir, program string) {
 // TestAddedFinding: a new kind of finding is a row in internal/words and the line that finds it. Each output has it.
 func TestAddedFinding(t *testing.T) {
 	dir, perfmq := overlaid(t,
-		[3]string{"internal/words/kinds.go", "var kinds = []Kind{\n", `{"new", result.Note, "new things: %d", "things"},` + "\n"},
+		[3]string{"internal/words/kinds.go", "var kinds = []Kind{\n", `{"new", result.Note, "new things: %d"},` + "\n"},
 		[3]string{"internal/engine/observations.go", "func Observe(s *stats.Summary) {\n", `s.Find("new", "", 7, 7)` + "\n"},
 	)
 	folder, jsonFile := filepath.Join(dir, "run"), filepath.Join(dir, "run.json")
