@@ -89,7 +89,7 @@ func (s *stays) totals(end stats.Counters) (list []stats.HostTotal) {
 }
 
 // locate adds the messages so far at each host to the totals of the workers, producers first.
-func (r *run) locate(workers []stats.WorkerTotal) []stats.WorkerTotal {
+func (r *run) locate(workers []stats.Worker) []stats.Worker {
 	for i, p := range r.producers {
 		workers[i].Producing, workers[i].Hosts = true, p.stays.totals(p.rec.HostCounts())
 	}
@@ -117,7 +117,7 @@ func (r *run) hosts() []result.BrokerHost {
 	if len(r.hostNames) == 0 {
 		return nil
 	}
-	return stats.HostSummaries(r.hostNames, r.locate(make([]stats.WorkerTotal, len(r.producers)+len(r.consumers))))
+	return stats.HostSummaries(r.hostNames, r.locate(make([]stats.Worker, len(r.producers)+len(r.consumers))))
 }
 
 // spreads reports whether connections to a broker are spread over several hosts.

@@ -14,7 +14,7 @@ import (
 func (r *run) startConsumers() {
 	for _, u := range r.step.uses {
 		ctx := r.consuming
-		var quota *load.Quota
+		var quota func()
 		if !u.plan.Role.Produces() && u.plan.Count > 0 && u.quota() > 0 {
 			var stop context.CancelFunc
 			ctx, stop = context.WithCancel(ctx) // before any of them runs
@@ -36,7 +36,7 @@ func (r *run) startConsumers() {
 }
 
 // startConsumer starts a consumer, with its job from the first message on.
-func (r *run) startConsumer(ctx context.Context, c *consumer, quota *load.Quota, job load.Job) {
+func (r *run) startConsumer(ctx context.Context, c *consumer, quota func(), job load.Job) {
 	cfg := load.ConsumerConfig{
 		OwnOnly: r.role == plan.Client, Run: r.id, Pulse: r.pulse, Phases: r.phases, Quota: quota, Checker: c.checker,
 		Precise: !r.plan.FakeClock, Shard: r.plan.Shard.Number, Shards: r.plan.Shard.Of,

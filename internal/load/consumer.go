@@ -13,17 +13,16 @@ import (
 // maxDelay bounds the delays of delivery that messages carry.
 const maxDelay = 10 * 366 * 24 * time.Hour
 
-// Quota is a number of messages that several consumers may receive together. It is safe for concurrent use.
-type Quota struct {
-	left atomic.Int64
-	used func()
-}
-
-// NewQuota returns a quota of n messages; it calls used once, when the last of them was received.
-func NewQuota(n uint64, used func()) *Quota {
-	q := &Quota{used: used}
-	q.left.Store(int64(n))
-	return q
+// NewQuota returns a function to call for each of n messages that several consumers may receive together; it calls used
+// once, when the last of them was received. It is safe for concurrent use.
+func NewQuota(n uint64, used func()) func() {
+	var left atomic.Int64
+	left.Store(int64(n))
+	return func() {
+		if left.Add(-1) == 0 {
+			used()
+		}
+	}
 }
 
 // ConsumerConfig holds the settings of one consumer.
@@ -42,8 +41,8 @@ type ConsumerConfig struct {
 	Shard, Shards int
 	// Pulse has the tester's pauses; it may be nil.
 	Pulse *stats.Pulse
-	// Quota, if not nil, ends the run when it is used up.
-	Quota *Quota
+	// Quota, if not nil, is called for each message received, and ends the run when it is used up: see [NewQuota].
+	Quota func()
 	// Precise makes that work sleep on the operating system's best timer; not under a fake clock.
 	Precise bool
 	// Checker, if not nil, verifies the messages; with OwnOnly it also decides which messages are foreign.
@@ -155,8 +154,8 @@ func (c *Consumer) count(d *driver.Delivery, since time.Duration, verdict driver
 	if d.Born|d.Stored != 0 {
 		c.rec.Ages(m.Due, now, d.Born, d.Stored)
 	}
-	if q := c.cfg.Quota; q != nil && q.left.Add(-1) == 0 {
-		q.used()
+	if c.cfg.Quota != nil {
+		c.cfg.Quota()
 	}
 }
 

@@ -13,16 +13,10 @@ func ExpireEvery(limit time.Duration) time.Duration {
 	return max(min(limit/20, 50*time.Millisecond), time.Millisecond)
 }
 
-// sights are the messages in flight as Expire has seen them.
-type sights struct {
-	list   []sight // by place
-	looked time.Duration
-	passed time.Duration // since the first look, without the time in which the tester itself stood still
-}
-
+// sight is a message in flight as Expire has seen it.
 type sight struct {
 	generation uint32
-	since      time.Duration // of passed, when the message was first seen
+	since      time.Duration // of watched, when the message was first seen
 }
 
 // Expire ends messages as unknown that the driver has had for longer than limit, in looks that are ExpireEvery(limit)
@@ -31,27 +25,27 @@ type sight struct {
 // have not been read either. A late answer then ends nothing, and is counted as a stray. One goroutine calls it, and
 // Run is that of a timed load.
 func (p *Producer) Expire(limit time.Duration) {
-	s, now := &p.sights, p.clock.Now()
-	if s.looked > 0 {
-		s.passed += min(now-s.looked, max(2*ExpireEvery(limit), stats.PauseLimit/4))
+	now := p.clock.Now()
+	if p.looked > 0 {
+		p.watched += min(now-p.looked, max(2*ExpireEvery(limit), stats.PauseLimit/4))
 	}
-	s.looked = now
+	p.looked = now
 	used := p.slots.used()
-	for len(s.list) < used {
-		s.list = append(s.list, sight{})
+	for len(p.sights) < used {
+		p.sights = append(p.sights, sight{})
 	}
 	var expired driver.Outcome
-	for i := range s.list[:used] {
-		seen := &s.list[i]
+	for i := range p.sights[:used] {
+		seen := &p.sights[i]
 		generation := p.slots.places[i].generation.Load()
 		slot := driver.NewSlot(uint32(i), generation) //nolint:gosec // below MaxPending
 		switch {
 		case generation%2 == 0: // nothing is in flight
 		case generation != seen.generation:
 			if p.sending.Load() != uint64(slot) { // else it waits for the broker's leave, and has not left
-				*seen = sight{generation, s.passed}
+				*seen = sight{generation, p.watched}
 			}
-		case s.passed-seen.since >= limit:
+		case p.watched-seen.since >= limit:
 			if expired.Err == nil {
 				expired = timedOut(limit)
 			}

@@ -54,6 +54,17 @@ func (p *Producer) handed() {
 	}
 }
 
+// takeBack frees the place of a message that the driver has not taken. It returns false if the driver broke its
+// contract, and has reported the message as well.
+func (p *Producer) takeBack(slot driver.Slot) bool {
+	if p.slots.end(slot) == nil {
+		p.rec.Stray()
+		return false
+	}
+	p.slots.giveBack([]driver.Slot{slot})
+	return true
+}
+
 // Restamp begins the time of a message anew that has not left: Send has it, and has waited for a connection. Send calls
 // it. A message that is sent again keeps the time that it carries.
 func (p *Producer) Restamp(msg *driver.Message) {

@@ -79,7 +79,11 @@ type Producer struct {
 	slots   *slots
 	relay   relay
 	sending atomic.Uint64 // the slot of the message that is being handed over, of a timed load; 0 for none
-	sights  sights        // of the goroutine that calls Expire
+	// Of the goroutine that calls Expire: the messages in flight as it has seen them, by place, when it looked last, and
+	// the time since the first look, without the time in which the tester itself stood still.
+	sights          []sight
+	looked, watched time.Duration
+
 	expired atomic.Uint64 // messages that Expire has ended
 	kept    []kept        // by place; nil unless messages are sent again
 	doubts  doubts
@@ -341,14 +345,12 @@ func (p *Producer) send(
 		p.rec.Handed(due, p.slots.places[index].actual-intended) // see Restamp
 		return false, nil
 	}
-	if p.slots.end(msg.Slot) == nil { // the driver broke its contract, and has reported the message as well
-		p.rec.Stray()
+	if !p.takeBack(msg.Slot) {
 		return false, err
 	}
 	if p.cfg.Ledger != nil {
 		p.cfg.Ledger.Unsent()
 	}
-	defer p.slots.putBack(index)
 	if ctx.Err() != nil { // it waited for the broker's leave, and the load is over
 		p.rec.NotSent(due)
 		p.rec.InVain(intended, p.clock.Now())

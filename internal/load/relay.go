@@ -116,7 +116,12 @@ func (p *Producer) relayNext() bool {
 	due := p.prepare(&r.msg, index, now, now)
 	p.begin(&r.msg, index)
 	if !p.try.TrySend(&r.msg) {
-		p.takeBack(&r.msg, due)
+		if p.takeBack(r.msg.Slot) {
+			if p.cfg.Ledger != nil {
+				p.cfg.Ledger.Unsent()
+			}
+			p.rec.NotSent(due)
+		}
 		return false
 	}
 	p.handed()
@@ -126,17 +131,4 @@ func (p *Producer) relayNext() bool {
 	p.rec.Blocked()
 	p.rec.Wait(stats.WaitSlot, p.clock.Now())
 	return p.slots.waitOn()
-}
-
-// takeBack undoes the preparation of a message that TrySend did not send.
-func (p *Producer) takeBack(msg *driver.Message, due stats.Phase) {
-	if p.slots.end(msg.Slot) == nil { // the driver broke its contract, and has reported the message as well
-		p.rec.Stray()
-		return
-	}
-	if p.cfg.Ledger != nil {
-		p.cfg.Ledger.Unsent()
-	}
-	p.rec.NotSent(due)
-	p.slots.giveBack([]driver.Slot{msg.Slot})
 }

@@ -27,23 +27,20 @@ type doubts struct {
 
 // doubt is a message that will be sent again, with the data of its first send.
 type doubt struct {
+	kept
 	intended time.Duration
-	first    time.Duration // when it was sent first
-	number   int64         // with a ledger
-	stamp    int64         // the time that it carries
-	variant  int
+	number   int64 // with a ledger
 	size     uint32
-	outage   int            // that left it in doubt; 0 for none
 	outcome  driver.Outcome // of the last attempt
 }
 
 // kept is the part of a message in flight that only sending it again needs.
 type kept struct {
-	first   time.Duration
-	stamp   int64
+	first   time.Duration // when it was sent first
+	stamp   int64         // the time that it carries
 	variant int
 	again   bool // it was sent before
-	outage  int  // why it was sent again; 0 if not because of one
+	outage  int  // that left it in doubt; 0 for none
 }
 
 // resend prepares the next Run to send messages without an answer again.
@@ -102,10 +99,8 @@ func (p *Producer) hold(slot driver.Slot, place *place, o *driver.Outcome, outag
 	if !d.open {
 		return false
 	}
-	d.list = append(d.list, doubt{
-		intended: place.intended, first: k.first, number: place.number, stamp: k.stamp, variant: k.variant, size: place.size,
-		outage: outage, outcome: *o,
-	})
+	again := kept{k.first, k.stamp, k.variant, true, outage}
+	d.list = append(d.list, doubt{again, place.intended, place.number, place.size, *o})
 	d.count.Add(1)
 	select {
 	case d.wake <- struct{}{}:
@@ -164,7 +159,7 @@ func (p *Producer) sendAgain(ctx context.Context, index uint32, now time.Duratio
 	due := p.cfg.Phases.Of(m.intended)
 	place := &p.slots.places[index]
 	place.intended, place.actual, place.number, place.size = m.intended, now, m.number, m.size
-	p.kept[index] = kept{first: m.first, stamp: m.stamp, variant: m.variant, again: true, outage: m.outage}
+	p.kept[index] = m.kept
 	msg := driver.Message{Variant: m.variant, Time: m.stamp, More: p.doubts.count.Load() > 0 && p.slots.free()}
 	if p.cfg.Ledger != nil {
 		msg.ID = p.cfg.Ledger.Again(m.number, m.variant)
@@ -179,11 +174,9 @@ func (p *Producer) sendAgain(ctx context.Context, index uint32, now time.Duratio
 	if p.cfg.Ledger != nil {
 		p.cfg.Ledger.NotAgain(m.number)
 	}
-	if p.slots.end(msg.Slot) == nil { // the driver broke its contract: it has also completed the message
-		p.rec.Stray()
+	if !p.takeBack(msg.Slot) {
 		return true, false, err
 	}
-	p.slots.putBack(index)
 	p.doubts.putBack(m)
 	if ctx.Err() != nil {
 		return true, true, nil //nolint:nilerr // the load is over

@@ -27,25 +27,27 @@ type fdSleeper struct {
 	step  func(fd uintptr) bool // arm, made once so that no sleep allocates
 }
 
-func newPreciseSleeper(ctx context.Context) (sleeper, error) {
+// sleepPrecisely lets the waiter sleep on such a timer.
+func (w *Waiter) sleepPrecisely(ctx context.Context) error {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
-		return nil, fmt.Errorf("create timer: %w", err)
+		return fmt.Errorf("create timer: %w", err)
 	}
 	file := os.NewFile(uintptr(fd), "timerfd")
 	// Deadlines work only on files that the poller watches: without it a read would occupy a thread, for ever.
 	if err := file.SetReadDeadline(time.Time{}); err != nil {
 		_ = file.Close()
-		return nil, fmt.Errorf("watch timer: %w", err)
+		return fmt.Errorf("watch timer: %w", err)
 	}
 	s := &fdSleeper{file: file}
 	if s.raw, err = file.SyscallConn(); err != nil {
 		_ = file.Close()
-		return nil, fmt.Errorf("watch timer: %w", err)
+		return fmt.Errorf("watch timer: %w", err)
 	}
 	s.step = s.arm
 	s.unhook = context.AfterFunc(ctx, func() { _ = file.SetReadDeadline(time.Unix(1, 0)) }) // wakes the sleeper
-	return s, nil
+	w.sleep, w.Close = s.sleep, s.close
+	return nil
 }
 
 func (s *fdSleeper) sleep(d time.Duration) bool {

@@ -7,6 +7,6 @@ import (
 	"errors"
 )
 
-func newPreciseSleeper(context.Context) (sleeper, error) {
-	return nil, errors.New("this system has no timer that the runtime can wait for")
+func (*Waiter) sleepPrecisely(context.Context) error {
+	return errors.New("this system has no timer that the runtime can wait for")
 }

@@ -46,7 +46,7 @@ func writeHosts(b *strings.Builder, list []result.BrokerHost) {
 }
 
 // hostsOf returns the hosts of a worker, each once.
-func hostsOf(w *stats.WorkerTotal) (names []string) {
+func hostsOf(w *stats.Worker) (names []string) {
 	for i := range w.Hosts {
 		if n := len(names); n == 0 || names[n-1] != w.Hosts[i].Host {
 			names = append(names, w.Hosts[i].Host)

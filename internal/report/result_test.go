@@ -34,7 +34,7 @@ func newTestResult(t *testing.T, options ResultOptions) (*Result, string) {
 func brokenResult() *stats.Summary {
 	s := brokenRun()
 	s.Errors = []result.Failure{{Class: driver.ClassTimeout.String(), Count: 9, Examples: []string{"no answer within 30s"}}, {Class: driver.ClassFull.String(), Count: 15}}
-	s.Workers = []stats.WorkerTotal{
+	s.Workers = []stats.Worker{
 		{Name: "producer-0", Destination: "queue://A", Producing: true, Total: stats.Counters{result.Sent: 7, result.Completed: 6, result.Failed: 1}},
 		{Name: "consumer-0", Destination: "queue://A", Total: stats.Counters{result.Received: 6}},
 	}

@@ -37,6 +37,12 @@ type Worker struct {
 	// MaxPending is the largest number of messages in flight of a producer. Unanswered: they end when they are written.
 	MaxPending int
 	Unanswered bool
+
+	// Of a run that has ended: whether it is a producer, its totals, warm-up included, and its messages at each host of
+	// the broker, if the URL names several.
+	Producing bool
+	Total     Counters
+	Hosts     []HostTotal
 }
 
 // Collector merges the recorders of a run into snapshots. It is not safe for concurrent use.
@@ -56,7 +62,7 @@ type Collector struct {
 	sends     []sends // by producer, as of this Collect
 	delivered delivered
 	meter     *healthMeter
-	work      workMeter
+	work      []workerMeter
 	limits    limitMeter
 	rated     bool
 	step      *sums // of the present step; nil if the run has only one
@@ -72,7 +78,7 @@ func NewCollector(producers []*ProducerRecorder, consumers []*ConsumerRecorder, 
 		start: now, last: now, meter: newHealthMeter(now), sends: make([]sends, len(producers)),
 	}
 	c.delivered.watch(make([]Worker, len(producers)), make([]Worker, len(consumers)))
-	c.work.workers = make([]workerMeter, len(producers)+len(consumers))
+	c.work = make([]workerMeter, len(producers)+len(consumers))
 	c.limits = newLimitMeter(len(producers), len(consumers))
 	for _, p := range producers {
 		c.rated = c.rated || p.rated
@@ -93,7 +99,11 @@ func (c *Collector) Watch(workers []Worker) {
 	c.workers = workers
 	n := min(len(c.producers), len(workers))
 	c.delivered.watch(workers[:n], workers[n:])
-	c.work.reopened(workers)
+	for i := range min(len(workers), len(c.work)) {
+		at := &c.work[i]
+		at.fresh = at.openings != workers[i].Openings && at.openings > 0
+		at.openings = workers[i].Openings
+	}
 	c.limits.pending = 0
 	for i := range workers {
 		if !workers[i].Closed {
@@ -164,10 +174,8 @@ func (c *Collector) Collect(phase Phase, now time.Time, last bool) *Snapshot {
 		s.Total[result.Strays] += r.stray.Load()
 	}
 	c.limits.learn(s)
-	c.work.interval(c, now)
-	s.Total[result.NoLeave] = c.work.noLeave()
+	c.readWaits(now, &s.Total)
 	s.Total[result.Blocked] += s.Total[result.NoLeave]
-	s.Total[result.SocketWaits] = c.work.socketWaits()
 	s.Total[result.Sent] = c.sent(c.delivered.least(), last)
 	for _, r := range c.producers {
 		counts[Measure][result.Sent] += r.sent[Measure].Load()

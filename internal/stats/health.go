@@ -21,9 +21,7 @@ type healthMeter struct {
 }
 
 func newHealthMeter(now time.Time) *healthMeter {
-	var cpu machineMeter
-	cpu.lap()
-	m := &healthMeter{last: now, used: cpu.lap, waited: processDelay}
+	m := &healthMeter{last: now, used: cpuLaps(), waited: processDelay}
 	debug.ReadGCStats(&m.gc)
 	m.delay, _ = m.waited()
 	return m
@@ -39,7 +37,7 @@ func (m *healthMeter) interval(now time.Time, delta *Counters) Health {
 	h.LateSends, h.Sent = delta[result.LateSends], delta[result.Sent]
 	h.ClockForward, h.ClockBackward = m.clockSteps(now)
 	paused := m.pulse.take()
-	h.Pauses, h.PauseMax, h.PauseAt = paused.count, paused.longest, paused.at
+	h.Pauses, h.PauseMax, h.PauseAt = paused.Pauses, paused.PauseMax, paused.PauseAt
 	h.WasCrowded = h.Crowded()
 	switch {
 	case h.Pauses > 0 || m.owed > 0:
@@ -87,16 +85,21 @@ func (m *healthMeter) collections(h *Health) {
 	}
 }
 
-// machineMeter reads the processor time of this process and of the machine.
-type machineMeter struct{ cpu, busy, all time.Duration }
+// cpuLaps returns a function that returns the processor time of this process and of the machine since its last call.
+func cpuLaps() func() Health {
+	last := cpuUsed()
+	return func() Health {
+		so := cpuUsed()
+		h := Health{CPU: so.CPU - last.CPU, Machine: so.Machine - last.Machine, MachineAll: so.MachineAll - last.MachineAll}
+		last = so
+		return h
+	}
+}
 
-// lap returns the processor time used since the last call.
-func (m *machineMeter) lap() Health {
-	cpu := processCPU()
-	busy, all := machineCPU()
-	h := Health{CPU: cpu - m.cpu, Machine: busy - m.busy, MachineAll: all - m.all}
-	m.cpu, m.busy, m.all = cpu, busy, all
-	return h
+func cpuUsed() (so Health) {
+	so.CPU = processCPU()
+	so.Machine, so.MachineAll = machineCPU()
+	return so
 }
 
 // Add adds the next interval. It keeps crowding, maxima and clock steps of single intervals: the whole is judged by

@@ -14,7 +14,7 @@ type HostTotal struct {
 }
 
 // HostSummaries sums up the workers at each of the hosts, in the order of hosts, including hosts without workers.
-func HostSummaries(hosts []string, workers []WorkerTotal) []result.BrokerHost {
+func HostSummaries(hosts []string, workers []Worker) []result.BrokerHost {
 	list := make([]result.BrokerHost, len(hosts))
 	connections := make([]map[string]bool, len(hosts))
 	for i, host := range hosts {

@@ -74,7 +74,7 @@ func (l *told) second(phase Phase) {
 	if l.health.Pauses > 0 {
 		pulse := NewPulse(&fakeClock{start: l.start, now: l.now})
 		pulse.beat.Store(int64(l.now))
-		pulse.pauses = pauses{count: l.health.Pauses, longest: l.health.PauseMax}
+		pulse.pauses = Health{Pauses: l.health.Pauses, PauseMax: l.health.PauseMax}
 		l.Beat(pulse)
 	}
 	l.Collect(phase, l.start.Add(l.now), false)

@@ -50,7 +50,7 @@ func (o *Offered) Add(other Offered) {
 }
 
 // Spreads returns the spreads of all groups with several producers, or several consumers, in the order of the workers.
-func Spreads(workers []WorkerTotal) (list []result.Spread) {
+func Spreads(workers []Worker) (list []result.Spread) {
 	type key struct{ group, role string }
 	var order []key
 	counts := map[key][]uint64{}
@@ -73,7 +73,7 @@ func Spreads(workers []WorkerTotal) (list []result.Spread) {
 }
 
 // Role returns "producers" or "consumers".
-func (w *WorkerTotal) Role() string {
+func (w *Worker) Role() string {
 	if w.Producing {
 		return "producers"
 	}
@@ -81,7 +81,7 @@ func (w *WorkerTotal) Role() string {
 }
 
 // Messages returns the worker's own count: completed for a producer, received for a consumer.
-func (w *WorkerTotal) Messages() uint64 {
+func (w *Worker) Messages() uint64 {
 	if w.Producing {
 		return w.Total[result.Completed]
 	}

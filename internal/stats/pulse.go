@@ -27,17 +27,10 @@ type Pulse struct {
 	resumed atomic.Int64 // when that pause ended; math.MinInt64 before the first
 
 	mu     sync.Mutex
-	pauses pauses // since the last take
+	pauses Health // since the last take: only these
 	stops  []gap  // the last maxStops pauses
 
 	quit, done chan struct{}
-}
-
-// pauses is a sum of pauses.
-type pauses struct {
-	count   uint64
-	longest time.Duration
-	at      time.Time // when the longest ended
 }
 
 // Clock tells the time since the start of a run.
@@ -95,13 +88,13 @@ func (p *Pulse) tick(now time.Duration) {
 func (p *Pulse) beats(now time.Duration) {
 	last := time.Duration(p.beat.Load())
 	if length := now - last; length >= PauseLimit {
-		p.pauses.count++
+		p.pauses.Pauses++
 		if len(p.stops) == maxStops {
 			p.stops = p.stops[1:]
 		}
 		p.stops = append(p.stops, gap{from: last, to: now})
-		if length > p.pauses.longest {
-			p.pauses.longest, p.pauses.at = length, p.clock.Start().Add(now)
+		if length > p.pauses.PauseMax {
+			p.pauses.PauseMax, p.pauses.PauseAt = length, p.clock.Start().Add(now)
 		}
 		p.resumed.Store(int64(now))
 		p.paused.Store(int64(begun(last, now))) // before the beat: see Spans
@@ -165,7 +158,7 @@ func (p *Pulse) stoodStill(from, to time.Duration) (sum time.Duration) {
 }
 
 // take returns the pauses since the last take. It is a beat itself, as it may run before the first beat after a pause.
-func (p *Pulse) take() (n pauses) {
+func (p *Pulse) take() (n Health) {
 	if p == nil {
 		return n
 	}

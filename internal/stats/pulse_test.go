@@ -48,7 +48,7 @@ func TestPulseSpans(t *testing.T) {
 	require.False(t, p.Spans(2020*ms, 2400*ms))
 
 	n := p.take()
-	require.Equal(t, pauses{count: 1, longest: 1012 * ms, at: clock.start.Add(2012 * ms)}, n)
+	require.Equal(t, Health{Pauses: 1, PauseMax: 1012 * ms, PauseAt: clock.start.Add(2012 * ms)}, n)
 	n = p.take()
 	require.Zero(t, n)
 	require.False(t, (*Pulse)(nil).Spans(0, time.Hour))
@@ -127,7 +127,7 @@ func TestPulseBeats(t *testing.T) {
 		p.Start()
 		<-time.After(10*time.Second + time.Millisecond)
 		require.Equal(t, 10*time.Second, time.Duration(p.beat.Load()))
-		require.Zero(t, p.take().count)
+		require.Zero(t, p.take().Pauses)
 		p.Stop()
 	})
 }

@@ -82,13 +82,6 @@ func (q *quiet) giveUp(now time.Duration) {
 	}
 }
 
-// silence sums up the long times in which the broker answered nothing to one producer, independent of the limit for
-// stalls. Callers hold the lock of the recorder.
-type silence struct {
-	least time.Duration // shortest that counts
-	sum   time.Duration
-}
-
 const (
 	// leastSilence is the shortest time without an answer that counts. Before the first answers, while their usual latency
 	// is unknown, it is firstSilence.
@@ -96,13 +89,18 @@ const (
 	firstSilence = time.Second
 )
 
-// came records an answer after a time without one, during all of which a message waited for it. Time in which the
-// tester stood still does not count.
-func (h *silence) came(since, now time.Duration, pulse *Pulse) {
-	if now-since < h.least {
-		return
+// answered records an answer after a time without one, during all of which a message waited for it. It sums up the long
+// times in which the broker answered nothing to the producer, independent of the limit for stalls. Time in which the
+// tester stood still does not count. The caller holds the lock.
+func (r *ProducerRecorder) answered(since, now time.Duration) { r.silence += r.silent(since, now) }
+
+// silent returns the length of a time without an answer, or 0 if it is not long enough to count.
+func (r *ProducerRecorder) silent(since, now time.Duration) time.Duration {
+	if now-since < r.leastSilence {
+		return 0
 	}
-	if d := now - since - pulse.stoodStill(since, now); d >= h.least {
-		h.sum += d
+	if d := now - since - r.pulse.stoodStill(since, now); d >= r.leastSilence {
+		return d
 	}
+	return 0
 }

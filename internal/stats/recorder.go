@@ -32,18 +32,23 @@ type ProducerRecorder struct {
 
 	_ [64]byte // keep the completions, which run on other processors, off that cache line
 
-	seen handing // of the collector's goroutine
+	// The message that was being handed over when the collector first looked, and since when; 0 for none. Of the
+	// collector's goroutine.
+	seen      uint64
+	seenSince time.Duration
 
 	mu sync.Mutex
 	// transaction is the number of messages of a transaction; 0 without. Messages end with their transaction, and the
 	// broker owes no answer before it is asked to commit.
 	transaction uint64
 	quiet       quiet
-	silence     silence
-	part        [parts]ledger
-	reason      [driver.NumClasses]error
-	newest      time.Duration // send time of the latest-sent message that was accepted
-	overdue     overdue
+	// silence is the sum of the times without an answer that were at least leastSilence long.
+	silence, leastSilence time.Duration
+
+	part    [parts]ledger
+	reason  [driver.NumClasses]error
+	newest  time.Duration // send time of the latest-sent message that was accepted
+	overdue overdue
 }
 
 // overdue are messages that had no answer in time, or whose client lost its connection without reporting an outage.
@@ -68,7 +73,7 @@ func (o *overdue) add(sent, newest time.Duration) {
 // NewProducerRecorder returns an empty recorder. With rated, it also records send delay and response time. pulse
 // reports the tester's pauses; it may be nil.
 func NewProducerRecorder(rated bool, pulse *Pulse) *ProducerRecorder {
-	return &ProducerRecorder{rated: rated, pulse: pulse, silence: silence{least: firstSilence}}
+	return &ProducerRecorder{rated: rated, pulse: pulse, leastSilence: firstSilence}
 }
 
 // Sent counts a message that is about to be handed to the driver. Call it before the hand-over, because the message
@@ -178,7 +183,7 @@ func (r *ProducerRecorder) done(e *End, o *driver.Outcome, now time.Duration) {
 	case o.State == driver.Unknown, o.State == driver.Failed && o.Class == driver.ClassConnect: // no answer
 		r.quiet.ended(e.Intended, now)
 	default:
-		r.silence.came(max(r.quiet.sign, e.Actual), now, r.pulse)
+		r.answered(max(r.quiet.sign, e.Actual), now)
 		r.quiet.came(e.Intended, now)
 	}
 	paused := r.rated && r.pulse.Delayed(e.Intended, e.Actual) // affects delay and response
@@ -235,7 +240,7 @@ func (r *ProducerRecorder) TransactionEnded(asked, now time.Duration, confirmed 
 		r.quiet.ended(asked, now)
 		return
 	}
-	r.silence.came(max(r.quiet.sign, asked), now, r.pulse)
+	r.answered(max(r.quiet.sign, asked), now)
 	r.quiet.came(asked, now)
 }
 

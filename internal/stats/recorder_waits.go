@@ -61,12 +61,6 @@ func (r *ProducerRecorder) HeldUp(d time.Duration) { r.waited[WaitSend].Add(int6
 // Blind marks a driver that does not report its waits: a Send in progress counts as a wait.
 func (r *ProducerRecorder) Blind() { r.blind.Store(true) }
 
-// handing is the message that was being handed over when the collector first looked.
-type handing struct {
-	number uint64
-	since  time.Duration // 0 for none
-}
-
 // inSend returns how long the present message has been in the hand-over, counted from the collector's first look at it.
 // Only the collector's goroutine calls it.
 func (r *ProducerRecorder) inSend(now time.Duration) time.Duration {
@@ -79,11 +73,11 @@ func (r *ProducerRecorder) inSend(now time.Duration) time.Duration {
 	}
 	switch {
 	case !r.blind.Load() || sent == handed:
-		r.seen = handing{}
-	case r.seen.since == 0 || r.seen.number != sent:
-		r.seen = handing{sent, now}
+		r.seenSince = 0
+	case r.seenSince == 0 || r.seen != sent:
+		r.seen, r.seenSince = sent, now
 	default:
-		return now - r.seen.since
+		return now - r.seenSince
 	}
 	return 0
 }
@@ -107,12 +101,11 @@ func (r *ProducerRecorder) waitedUntil(now time.Duration) (waited [numWaitKinds]
 func (r *ProducerRecorder) silenceUntil(now, least time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.silence.least = least
-	so := r.silence
+	r.leastSilence = least
 	if r.transaction == 0 && r.owed() {
-		so.came(r.quiet.sign, now, r.pulse)
+		return r.silence + r.silent(r.quiet.sign, now)
 	}
-	return so.sum
+	return r.silence
 }
 
 // owed tells whether the broker owes an answer, or takes no message: one is in flight, or a whole transaction. The

@@ -141,7 +141,7 @@ type Summary struct {
 	Spreads     []result.Spread     // of the groups with several workers of a side
 	Hosts       []result.BrokerHost // of a run with several hosts in a URL; else nil
 	Protocol    []driver.Counter    // as in the last Snapshot
-	Workers     []WorkerTotal       // of each producer and consumer
+	Workers     []Worker            // of each producer and consumer
 	Errors      []result.Failure    // of the messages that failed
 
 	// Expected is how many deliveries the completed messages should have caused, and Missing how many of these did not

@@ -77,7 +77,7 @@ func (m *sums) upTo(total, measured *Counters) StepSummary {
 func (c *Collector) Split() { c.beginStep() }
 
 func (c *Collector) beginStep() {
-	c.limits.tally = newTally(len(c.producers), len(c.work.workers))
+	c.limits.tally = newTally(len(c.producers), len(c.work))
 	c.step = &sums{total: c.total, measured: c.parts[Measure]}
 	c.step.Start = c.last
 	c.step.Latencies = c.newLatencies()

@@ -230,7 +230,7 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot) {
 	}
 	stretch, old := m.stretch(s, length), s.old()
 	for i := range t.workers {
-		w, at := &t.workers[i], &c.work.workers[i]
+		w, at := &t.workers[i], &c.work[i]
 		if !at.lap.known {
 			continue
 		}
@@ -240,7 +240,7 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot) {
 		var b bound
 		active := length
 		if i < t.producers {
-			if active = length - at.lap.wait[WaitEnded]; active < enoughLoad {
+			if active = length - at.lap.took[lapEnded]; active < enoughLoad {
 				continue // it had nothing to send
 			}
 			b = at.lap.producer(active)
@@ -262,7 +262,7 @@ func (m *limitMeter) interval(c *Collector, s *Snapshot) {
 				continue
 			}
 			t.consuming += length
-			t.worked += at.lap.worked
+			t.worked += at.lap.took[boundWork]
 			t.input += at.lap.inputWait()
 			w.never(b, active, s)
 			b = m.blame(b, 1, false, &s.Health)

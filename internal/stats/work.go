@@ -5,15 +5,11 @@ import (
 	"time"
 
 	"github.com/perfmq/perfmq/pkg/driver"
+	"github.com/perfmq/perfmq/pkg/result"
 )
 
 // saturatedWait is the share of an interval up to which a connection's wait counts as none.
 const saturatedWait = 0.01
-
-// workMeter reads what the workers waited for.
-type workMeter struct {
-	workers []workerMeter
-}
 
 // workerMeter is the state of a worker as of the last interval.
 type workerMeter struct {
@@ -25,56 +21,40 @@ type workerMeter struct {
 	so, lap        laps          // totals as of the last interval, and the waits in it
 }
 
-// interval notes the waits of all workers since the last interval.
-func (m *workMeter) interval(c *Collector, now time.Time) {
+// readWaits notes the waits of all workers since the last interval, and adds how often the broker gave no credit, and
+// the network took no more, up to now.
+func (c *Collector) readWaits(now time.Time, total *Counters) {
 	little := time.Duration(saturatedWait * float64(now.Sub(c.last)))
-	for i := range m.workers {
-		at, worker := &m.workers[i], c.worker(i)
-		at.lap = laps{}
-		at.noLeave = max(at.noLeave, worker.Denied)
-		at.socketWaits = max(at.socketWaits, worker.SocketWaits)
-		if worker.Closed {
-			continue
-		}
-		var waits driver.Waits
-		if worker.Waits != nil {
-			waits = worker.Waits.Waits()
-		}
-		at.noLeave = max(at.noLeave, worker.Denied+waits.Credit.Times)
-		at.socketWaits = max(at.socketWaits, worker.SocketWaits+waits.Socket.Times)
-		l := at.lapsOf(&waits, c, i, now)
-		reader, writer := lap(&at.reader, waits.Reader, little), lap(&at.writer, waits.Writer, little)
-		l.connection = reader || writer
-		if !at.fresh {
-			at.lap = l
-		}
-		at.fresh = false
+	for i := range c.work {
+		at := &c.work[i]
+		at.read(c, i, now, little)
+		total[result.NoLeave] += at.noLeave
+		total[result.SocketWaits] += at.socketWaits
 	}
 }
 
-// noLeave returns how often the broker gave any worker no credit to send, as of the last interval.
-func (m *workMeter) noLeave() (n uint64) {
-	for i := range m.workers {
-		n += m.workers[i].noLeave
+// read notes the waits of worker i since the last interval.
+func (at *workerMeter) read(c *Collector, i int, now time.Time, little time.Duration) {
+	worker := c.worker(i)
+	at.lap = laps{}
+	at.noLeave = max(at.noLeave, worker.Denied)
+	at.socketWaits = max(at.socketWaits, worker.SocketWaits)
+	if worker.Closed {
+		return
 	}
-	return n
-}
-
-// socketWaits returns how often the network took no more from any worker, as of the last interval.
-func (m *workMeter) socketWaits() (n uint64) {
-	for i := range m.workers {
-		n += m.workers[i].socketWaits
+	var waits driver.Waits
+	if worker.Waits != nil {
+		waits = worker.Waits.Waits()
 	}
-	return n
-}
-
-// reopened resets workers that have a new connection.
-func (m *workMeter) reopened(workers []Worker) {
-	for i := range min(len(workers), len(m.workers)) {
-		at := &m.workers[i]
-		at.fresh = at.openings != workers[i].Openings && at.openings > 0
-		at.openings = workers[i].Openings
+	at.noLeave = max(at.noLeave, worker.Denied+waits.Credit.Times)
+	at.socketWaits = max(at.socketWaits, worker.SocketWaits+waits.Socket.Times)
+	l := at.lapsOf(&waits, c, i, now)
+	reader, writer := lap(&at.reader, waits.Reader, little), lap(&at.writer, waits.Writer, little)
+	l.connection = reader || writer
+	if !at.fresh {
+		at.lap = l
 	}
+	at.fresh = false
 }
 
 // lap records how long a goroutine has waited so far, and tells whether that has grown by at most little.
