@@ -134,26 +134,15 @@ func parseSegment(text string) (g Segment, err error) {
 	switch g.Kind = SegmentKind(r.words[0]); g.Kind {
 	case SegmentPause:
 		example = "pause 10s"
-		r.word("pause")
-		g.Length = r.time()
+		r.read("pause", &g.Length)
 	case SegmentRamp:
 		example = "ramp 1000 to 5000 for 60s"
-		r.word("ramp")
-		g.From = r.rateOrZero()
-		r.word("to")
-		g.To = r.rateOrZero()
-		r.word("for")
-		g.Length = r.time()
+		r.read("ramp", &g.From, "to", &g.To, "for", &g.Length)
 	case SegmentStair:
 		example = "stair 1000 to 5000 by 1000 every 30s"
-		r.word("stair")
-		g.From = r.rateOrZero()
-		r.word("to")
-		g.To = r.rateOrZero()
-		r.word("by")
+		r.read("stair", &g.From, "to", &g.To, "by")
 		g.By = r.rate()
-		r.word("every")
-		g.Every = r.time()
+		r.read("every", &g.Every)
 	case SegmentBurst:
 		example = "burst 10000 for 1s every 10s for 5m over 500"
 		r.burst(&g)
@@ -178,24 +167,17 @@ func (r *reader) constant(g *Segment) {
 		r.err = fmt.Errorf("%w, or a word that begins a segment: ramp, stair, burst or pause", r.err)
 	}
 	if len(r.words) > 0 {
-		r.word("for")
-		g.Length = r.time()
+		r.read("for", &g.Length)
 	}
 }
 
 func (r *reader) burst(g *Segment) {
-	r.word("burst")
+	r.read("burst")
 	g.From = r.rate()
 	g.To = g.From
-	r.word("for")
-	g.Burst = r.time()
-	r.word("every")
-	g.Every = r.time()
-	r.word("for")
-	g.Length = r.time()
+	r.read("for", &g.Burst, "every", &g.Every, "for", &g.Length)
 	if len(r.words) > 0 {
-		r.word("over")
-		g.Over = r.rateOrZero()
+		r.read("over", &g.Over)
 	}
 }
 
@@ -260,6 +242,20 @@ func (r *reader) next(want string) (word string, ok bool) {
 	}
 	r.last, r.words = r.words[0], r.words[1:]
 	return r.last, true
+}
+
+// read reads the given words, and rates, which may be 0, and times to the variables in between.
+func (r *reader) read(parts ...any) {
+	for _, part := range parts {
+		switch to := part.(type) {
+		case string:
+			r.word(to)
+		case *Rate:
+			*to = r.rateOrZero()
+		case *time.Duration:
+			*to = r.time()
+		}
+	}
 }
 
 func (r *reader) word(want string) {
