@@ -59,7 +59,7 @@ func (p *Protocol) ConnectError(e Endpoint, err error) error {
 			"no connection in time: %w", err)
 	case driver.ClassConnectionLost:
 		return driver.Errorf(driver.ClassConnect, op,
-			"is this the broker's "+p.Title+" port? "+p.Schemes[0]+":// is for plain connections, "+p.Encrypted[0]+":// for TLS",
+			p.askPort()+"? "+p.Schemes[0]+":// is for plain connections, "+p.Encrypted[0]+":// for TLS",
 			"the peer closed the connection before it said anything (%w)", err)
 	default:
 		return driver.Errorf(driver.ClassConnect, op,
@@ -67,12 +67,15 @@ func (p *Protocol) ConnectError(e Endpoint, err error) error {
 	}
 }
 
+// askPort begins a hint about a port of another protocol.
+func (p *Protocol) askPort() string { return "is this the broker's " + p.Title + " port" }
+
 // Unanswered is the error about a server that accepted the connection but did not answer within d, as err reports. It
 // is for [Protocol.ConnectError].
 func (p *Protocol) Unanswered(what string, encrypted bool, d time.Duration, err error) error {
-	hint := "is this the broker's " + p.Title + " port, and should it be " + p.Encrypted[0] + "://?"
+	hint := p.askPort() + ", and should it be " + p.Encrypted[0] + "://?"
 	if encrypted {
-		hint = "is this the broker's " + p.Title + " port?"
+		hint = p.askPort() + "?"
 	}
 	return unanswered(what, hint, d, err)
 }
@@ -89,7 +92,7 @@ func unanswered(what, hint string, d time.Duration, err error) error {
 // Stranger is the error about a peer that is no broker of the protocol, judged by its first bytes. It is for
 // [Protocol.ConnectError].
 func (p *Protocol) Stranger(encrypted bool, greeting []byte) error {
-	hint, a := "is this the broker's "+p.Title+" port?", "a "+p.Title
+	hint, a := p.askPort()+"?", "a "+p.Title
 	if strings.ContainsRune("AEIO", rune(p.Title[0])) {
 		a = "an " + p.Title
 	}

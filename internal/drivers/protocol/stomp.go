@@ -24,6 +24,12 @@ func STOMPServer(header string) (name, version string) {
 	return strings.TrimSpace(name), version
 }
 
+// STOMPTextWithNUL is the error about a message of text that cannot be sent, of the operation op.
+func STOMPTextWithNUL(op string) error {
+	return driver.Errorf(driver.ClassUnsupported, op, "leave out --message-type text",
+		"STOMP ends a text at its first NUL, and there is one in the body")
+}
+
 // wordsOf returns the text of an ERROR frame: its message, and its body as far as it adds to the message. Of a Java
 // stack trace in the body, only the first line counts.
 func wordsOf(header string, text []byte) string {

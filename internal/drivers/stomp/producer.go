@@ -132,8 +132,7 @@ func (p *producer) prepare(spec *driver.ProducerSpec) error {
 		case !variant.Text:
 			head = wire.AppendHeader(head, "content-length", strconv.Itoa(len(variant.Body)))
 		case bytes.IndexByte(variant.Body, 0) >= 0:
-			return driver.Errorf(driver.ClassUnsupported, "", "leave out --message-type text",
-				"STOMP ends a text at its first NUL, and there is one in the body")
+			return protocol.STOMPTextWithNUL("")
 		}
 		p.kinds[i] = kind{head: append(head, timeHeader+":"...), body: variant.Body}
 	}

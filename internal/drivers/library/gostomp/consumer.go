@@ -156,7 +156,7 @@ func (c *consumer) Run(ctx context.Context, deliver func(*driver.Delivery) drive
 
 // gone is the error if the library does not report a reason. An acknowledgement may hang in the library for half a
 // minute: it waits for a send that waits for the answer of a broker that has gone.
-func (c *consumer) gone() error { return lost(c.op, errors.New("the connection has ended")) }
+func (c *consumer) gone() error { return lost(c.op, errEnded()) }
 
 // delivery returns the parts of a message that perfmq reads.
 func delivery(m *stomp.Message) *driver.Delivery {

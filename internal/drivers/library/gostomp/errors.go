@@ -15,6 +15,9 @@ func lost(op string, err error) *driver.Error {
 	return &driver.Error{Class: driver.ClassConnectionLost, Op: op, Hint: "is the broker still running?", Err: err}
 }
 
+// errEnded says that a connection has ended without a reason of the broker.
+func errEnded() error { return errors.New("the connection has ended") }
+
 // errorFrame returns the broker's ERROR frame inside err; nil if there is none. The library also makes such frames
 // itself, to report the end of a connection: they have a nil body, while a received frame has at least an empty one.
 func errorFrame(err error) *frame.Frame {

@@ -52,8 +52,7 @@ func (d *stompDriver) Producer(
 	for i := range spec.Variants {
 		if v := &spec.Variants[i]; v.Text && bytes.IndexByte(v.Body, 0) >= 0 {
 			lease.Release(ctx)
-			return nil, library.Unsupported(op, "leave out --message-type text",
-				"STOMP ends a text at its first NUL, and there is one in the body")
+			return nil, protocol.STOMPTextWithNUL(op)
 		}
 		p.kinds = append(p.kinds, p.headers(&spec.Variants[i]))
 	}
@@ -109,7 +108,7 @@ func (p *producer) Send(ctx context.Context, m *driver.Message) error {
 	})
 }
 
-func (p *producer) gone() *driver.Error { return lost(p.op, errors.New("the connection has ended")) }
+func (p *producer) gone() *driver.Error { return lost(p.op, errEnded()) }
 
 // send waits for the broker's answer. After the end of the connection the library may wait half a minute more.
 func (p *producer) send(v *driver.Variant, headers []string) error {
@@ -123,7 +122,7 @@ func (p *producer) send(v *driver.Variant, headers []string) error {
 	case err := <-result:
 		return err
 	case <-p.Conn.net.Overdue:
-		return errors.New("the connection has ended")
+		return errEnded()
 	}
 }
 
