@@ -49,7 +49,7 @@ func TestMessageType(t *testing.T) {
 		},
 		{
 			"rocketmq producer --message-type text", "",
-			"error: --message-type text: Apache RocketMQ (remoting) cannot send messages of text\nhint: leave --message-type text out\n",
+			"error: --message-type text: Apache RocketMQ (remoting) does not support that\nhint: leave --message-type text out\n",
 		},
 		{"amqp producer --message-type txt", "", "must be one of bytes, text"},
 	} {

@@ -73,10 +73,10 @@ func TestMistakes(t *testing.T) {
 		{"alpha client --threshold lost==0,failed==0", "error: --threshold=lost==0,failed==0: holds several demands: write each as a threshold of its own\n"},
 		{"alpha client que://A", "error: destination \"que://A\": unknown kind \"que\", must be queue://NAME or topic://NAME\n" +
 			"hint: destinations are written queue://NAME, topic://NAME or ADDRESS::QUEUE; the broker is given by --url\n"},
-		{"beta client --commit-interval 5 topic://T", "error: --commit-interval: Beta cannot use transactions\nhint: leave --commit-interval out\n"},
+		{"beta client --commit-interval 5 topic://T", "error: --commit-interval: Beta does not support that\nhint: leave --commit-interval out\n"},
 		{
 			"alpha client --client library --tx",
-			"error: --tx: Alpha 1.0 over alphalib cannot receive in transactions\nhint: leave --tx out, or use --client native\n",
+			"error: --tx: Alpha 1.0 over alphalib does not support that\nhint: leave --tx out, or use --client native\n",
 		},
 		{"alpha client --client library -o settle=early", "error: --option settle: there is no such option\nhint: known are size, tag\n"},
 		{"alpha client --client memlib", "error: --client memlib: the clients of alpha are native, alphalib\nhint: choose native or library\n"},

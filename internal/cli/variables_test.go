@@ -18,7 +18,7 @@ func TestMistakesNameVariables(t *testing.T) {
 		{"PERFMQ_USER=u PERFMQ_PASSWORD=x PERFMQ_PASSWORD_FILE=/no", "alpha client", "error: PERFMQ_PASSWORD and PERFMQ_PASSWORD_FILE are both given\nhint: leave one of them out\n"},
 		{"PERFMQ_BODY_FILE=/no/file", "alpha client", "error: PERFMQ_BODY_FILE: /no/file: no such file or directory\nhint: check the path\n"},
 		{"PERFMQ_INTERVAL=500ms", "alpha client", "error: PERFMQ_INTERVAL=500ms: 500ms is shorter than 1s\n"},
-		{"PERFMQ_COMMIT_INTERVAL=5", "beta client topic://T", "error: PERFMQ_COMMIT_INTERVAL: Beta cannot use transactions\nhint: leave PERFMQ_COMMIT_INTERVAL out\n"},
+		{"PERFMQ_COMMIT_INTERVAL=5", "beta client topic://T", "error: PERFMQ_COMMIT_INTERVAL: Beta does not support that\nhint: leave PERFMQ_COMMIT_INTERVAL out\n"},
 		{"PERFMQ_OPTION=setle=late", "alpha client", "error: PERFMQ_OPTION setle: there is no such option\nhint: did you mean settle?\n"},
 		{"PERFMQ_RATE=5", "alpha client --rte 6", "error: unknown flag --rte\nhint: did you mean --rate?\n"},
 		{"PERFMQ_NUM_DESTINATIONS=100000", "alpha client A B", "error: PERFMQ_NUM_DESTINATIONS 100000 over 2 names is out of range\nhint: the destinations may be 1 to 100000\n"},

@@ -1,38 +1,71 @@
 package plan
 
-import "github.com/perfmq/perfmq/pkg/driver"
+import (
+	"slices"
 
-type capabilities = driver.KindCapabilities
+	"github.com/perfmq/perfmq/pkg/driver"
+)
 
-// setting is one that needs a capability.
-type setting struct {
-	used       bool
-	can        func(*capabilities) bool
-	flag, what string
+// need is a setting that needs a capability of the protocol.
+type need struct {
+	flag      string
+	used, can bool
 }
 
-// cannot refuses a setting that a protocol has no means for with one of the destinations.
-func (v *validator) cannot(f *driver.Factory, s *setting) {
-	all := v.allCan(s.can)
-	v.refuse(s.used && !all(&f.Capabilities), leaveOut(s.flag, f, all), "%s: %s cannot %s", s.flag, title(f), s.what)
+// sending returns the settings of producers that need capabilities.
+func (g *Group) sending(c *driver.KindCapabilities, _ driver.Kind) []need {
+	return []need{
+		{"--commit-interval", g.CommitInterval > 0, c.Transactions},
+		{"--persistent", g.Persistent, c.Persistent},
+		{"--ttl", g.TTL > 0, c.TTL},
+		{"--delivery-delay", g.Delay > 0, c.Delay},
+		{"--priority", g.sends(func(m *Variant) bool { return m.Priority >= 0 }), c.Priority},
+		{"--group", g.sends(func(m *Variant) bool { return m.Group != "" }), c.Group},
+		{"--message-type text", g.sends(func(m *Variant) bool { return m.Text }), c.Text},
+		{"--property", g.sends(func(m *Variant) bool { return len(m.Properties) > 0 }), c.Properties},
+	}
 }
 
-// allCan returns whether there is a capability for all kinds of the group's destinations.
-func (v *validator) allCan(can func(*capabilities) bool) func(*driver.Capabilities) bool {
-	return func(all *driver.Capabilities) bool {
+// receiving returns the settings of consumers that need capabilities.
+func (g *Group) receiving(c *driver.KindCapabilities, kind driver.Kind) []need {
+	return []need{
+		{"--tx", g.TransactionSize > 0, c.TransactedReceive},
+		{"--selector", g.Selector != "", c.Selector},
+		{"--credit", g.Credit > 0, c.Credit},
+		{"--consumer-fail as reject", g.fails(driver.Reject), c.Reject},
+		{"--consumer-fail as release", g.fails(driver.Release), c.Release},
+		{"--durable", g.Durable && kind == driver.Topic, c.DurableSubscription},
+		{"--shared", g.Shared > 0 && kind == driver.Topic, c.SharedSubscription},
+	}
+}
+
+// sends tells whether the group sends messages of a kind.
+func (g *Group) sends(kind func(*Variant) bool) bool {
+	return slices.ContainsFunc(g.Mix, func(m Variant) bool { return kind(&m) })
+}
+
+// capable refuses settings that a protocol has no means for with one of the destinations. The native driver may have
+// what a client library lacks.
+func (v *validator) capable(f *driver.Factory, needs func(*driver.KindCapabilities, driver.Kind) []need) {
+	missing := func(all *driver.Capabilities) (flags []string) {
 		for _, kind := range []driver.Kind{driver.Queue, driver.Topic} {
-			if c := all.Of(kind); v.group.hasKind(kind) && c.Exists && !can(c) {
-				return false
+			c := all.Of(kind)
+			if !v.group.hasKind(kind) || !c.Exists {
+				continue
+			}
+			for _, n := range needs(c, kind) {
+				if n.used && !n.can && !slices.Contains(flags, n.flag) {
+					flags = append(flags, n.flag)
+				}
 			}
 		}
-		return true
+		return flags
 	}
-}
-
-// leaveOut is the hint for a flag that cannot be had. The native driver may have what a client library lacks.
-func leaveOut(flag string, f *driver.Factory, can func(*driver.Capabilities) bool) string {
-	if f.Native != nil && can(f.Native) {
-		return "leave " + flag + " out, or use --client native"
+	for _, flag := range missing(&f.Capabilities) {
+		hint := "leave " + flag + " out"
+		if f.Native != nil && !slices.Contains(missing(f.Native), flag) {
+			hint += ", or use --client native"
+		}
+		v.refuse(true, hint, "%s: %s does not support that", flag, title(f))
 	}
-	return "leave " + flag + " out"
 }

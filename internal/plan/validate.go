@@ -193,8 +193,9 @@ func (v *validator) subscriptions() {
 	}
 	topics := g.hasKind(driver.Topic)
 	const useTopic = "name the destination topic://NAME; a queue keeps its messages, and its consumers share them"
-	v.refuse(g.Durable && !topics, useTopic, "--durable subscriptions exist on topics only")
-	v.refuse(g.Shared > 0 && !topics, useTopic, "--shared subscriptions exist on topics only")
+	const onlyTopics = "--%s subscriptions exist on topics only"
+	v.refuse(g.Durable && !topics, useTopic, onlyTopics, "durable")
+	v.refuse(g.Shared > 0 && !topics, useTopic, onlyTopics, "shared")
 	v.refuse(g.Shared > 0 && topics && g.hasKind(driver.Queue), "measure queues and topics in two runs",
 		"--shared %d does not work with queues and topics in one run", g.Shared)
 	v.refuse(g.Durable && g.Shared == 0 && g.ClientID == "", "add --clientID PREFIX",
@@ -214,37 +215,11 @@ func (g *Group) hasKind(kind driver.Kind) bool {
 
 func (v *validator) producing(f *driver.Factory) {
 	g := v.group
-	some := func(has func(*Variant) bool) bool {
-		return slices.ContainsFunc(g.Mix, func(m Variant) bool { return has(&m) })
-	}
-	for _, s := range []setting{
-		{g.CommitInterval > 0, func(c *capabilities) bool { return c.Transactions }, "--commit-interval", "use transactions"},
-		{g.Persistent, func(c *capabilities) bool { return c.Persistent }, "--persistent", "choose a delivery mode"},
-		{g.TTL > 0, func(c *capabilities) bool { return c.TTL }, "--ttl", "let messages expire"},
-		{g.Delay > 0, func(c *capabilities) bool { return c.Delay }, "--delivery-delay", "delay messages"},
-		{
-			some(func(m *Variant) bool { return m.Priority >= 0 }), func(c *capabilities) bool { return c.Priority },
-			"--priority", "give messages a priority",
-		},
-		{
-			some(func(m *Variant) bool { return m.Group != "" }), func(c *capabilities) bool { return c.Group },
-			"--group", "name a message group",
-		},
-		{
-			some(func(m *Variant) bool { return m.Text }), func(c *capabilities) bool { return c.Text }, "--message-type text",
-			"send messages of text",
-		},
-		{
-			some(func(m *Variant) bool { return len(m.Properties) > 0 }), func(c *capabilities) bool { return c.Properties },
-			"--property", "carry properties",
-		},
-	} {
-		v.cannot(f, &s)
-	}
+	v.capable(f, g.sending)
 	v.mix()
 	v.text()
 	for _, key := range []string{driver.TimeProperty, driver.IDProperty} {
-		v.refuse(some(func(m *Variant) bool {
+		v.refuse(g.sends(func(m *Variant) bool {
 			return slices.ContainsFunc(m.Properties, func(p driver.Property) bool { return p.Key == key })
 		}), "choose another key", "--property %s=... is taken: perfmq sets it on each message", key)
 	}
@@ -254,34 +229,11 @@ func (v *validator) consuming(f *driver.Factory) {
 	g := v.group
 	v.refuse(g.Credit > 0 && g.TransactionSize > g.Credit, "lower --tx-size or raise --credit",
 		"--tx-size %d is above --credit %d: the messages of a transaction would never all come", g.TransactionSize, g.Credit)
-	for _, s := range []setting{
-		{g.TransactionSize > 0, func(c *capabilities) bool { return c.TransactedReceive }, "--tx", "receive in transactions"},
-		{g.Selector != "", func(c *capabilities) bool { return c.Selector }, "--selector", "filter at the broker"},
-		{g.Credit > 0, func(c *capabilities) bool { return c.Credit }, "--credit", "set the receive window"},
-		{
-			g.fails(driver.Reject), func(c *capabilities) bool { return c.Reject }, "--consumer-fail",
-			"reject messages (--consumer-fail-as reject)",
-		},
-		{
-			g.fails(driver.Release), func(c *capabilities) bool { return c.Release }, "--consumer-fail",
-			"give messages back (--consumer-fail-as release)",
-		},
-	} {
-		v.cannot(f, &s)
-	}
+	v.capable(f, g.receiving)
 	v.refuse(g.fails(driver.Release) && g.ConsumerFail.IsAll(), "give a smaller share, or --consumer-fail-as reject",
 		"--consumer-fail 100%% --consumer-fail-as release: each message would come again for ever")
 	v.refuse(!g.ConsumerFail.IsZero() && g.TransactionSize > 0, "leave --consumer-fail or --tx out",
 		"--consumer-fail does not work with --tx: a message fails by itself")
-	// These concern topics only, whatever else there is.
-	if g.hasKind(driver.Topic) {
-		durable := func(c *driver.Capabilities) bool { return c.Topic.DurableSubscription }
-		shared := func(c *driver.Capabilities) bool { return c.Topic.SharedSubscription }
-		v.refuse(g.Durable && !durable(&f.Capabilities),
-			leaveOut("--durable", f, durable), "--durable: %s cannot keep subscriptions", title(f))
-		v.refuse(g.Shared > 0 && !shared(&f.Capabilities),
-			leaveOut("--shared", f, shared), "--shared: %s cannot share subscriptions", title(f))
-	}
 }
 
 // fails tells whether consumers of the group fail with that verdict.

@@ -95,7 +95,7 @@ func TestValidateMix(t *testing.T) {
 				p.Mix = mixOf(1, 1, 1, 1)
 				p.Mix[1].Group = "g"
 				p.Producer.Factory.Capabilities.Queue.Group = false
-			}, "--group: Able 2.0 cannot name a message group", "leave --group out",
+			}, "--group: Able 2.0 does not support that", "leave --group out",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,11 +28,11 @@ const (
 // become "; ". Characters that do not print become escapes as in Go's strings: control characters (\x1b), bytes that
 // are no UTF-8 (\xff), marks that change the direction of writing and blanks other than the space (\u202e). Of a
 // longer text the note says how many bytes were left out.
-func Line(text string) string { return line(text, MaxLine, 0) }
+func Line(text string) string { return line(text, 0) }
 
 // line adds beyond, the number of bytes that follow the text, to the bytes that it reports as left out.
-func line(text string, limit, beyond int) string {
-	if beyond == 0 && len(text) <= limit && isPlain(text) {
+func line(text string, beyond int) string {
+	if beyond == 0 && len(text) <= MaxLine && isPlain(text) {
 		return text
 	}
 	text = strings.Trim(text, " \t\r\n")
@@ -40,7 +40,7 @@ func line(text string, limit, beyond int) string {
 	i := 0
 	for i < len(text) {
 		piece, size := escape(text[i:])
-		if b.Len()+len(piece) > limit {
+		if b.Len()+len(piece) > MaxLine {
 			break
 		}
 		b.WriteString(piece)
@@ -51,11 +51,11 @@ func line(text string, limit, beyond int) string {
 
 // Bounded returns text, or its first bytes and a note of how many were left out, if there are more than [MaxField].
 // It escapes nothing.
-func Bounded(text string) string { return bounded(text, MaxField, 0) }
+func Bounded(text string) string { return bounded(text, 0) }
 
-func bounded(text string, limit, beyond int) string {
-	cut := min(limit, len(text))
-	for cut > 0 && cut < len(text) && cut > limit-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
+func bounded(text string, beyond int) string {
+	cut := min(MaxField, len(text))
+	for cut < len(text) && cut > MaxField-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
 		cut--
 	}
 	return text[:cut] + leftOut(len(text)-cut+beyond)

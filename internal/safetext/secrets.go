@@ -116,19 +116,13 @@ func (s *Secrets) addUser(rest string) {
 // Line returns text without the secrets, and without the passwords in URLs and settings that it holds, as [Line] does.
 func (s *Secrets) Line(text string) string {
 	text, beyond := s.redact(text)
-	return line(text, MaxLine, beyond)
+	return line(text, beyond)
 }
 
 // Field is Line for a file whose format has escapes of its own: it only bounds the text, by [MaxField].
 func (s *Secrets) Field(text string) string {
 	text, beyond := s.redact(text)
-	return bounded(text, MaxField, beyond)
-}
-
-// Short is Field for a name or a label: it bounds the text by [MaxLine].
-func (s *Secrets) Short(text string) string {
-	text, beyond := s.redact(text)
-	return bounded(text, MaxLine, beyond)
+	return bounded(text, beyond)
 }
 
 // redact also returns how many bytes at the end of text were not looked at, and left out.

@@ -153,15 +153,3 @@ func TestHugeTexts(t *testing.T) {
 	}
 	assert.Less(t, time.Since(start), time.Minute)
 }
-
-// Short texts keep what they mean, lose their secrets and have a bound, also where that would cut a secret in two.
-func TestShort(t *testing.T) {
-	var s Secrets
-	s.Add("app", "hunter2")
-	require.Equal(t, "a\n\x1b b", s.Short("a\n\x1b b"))
-	require.Equal(t, "pass ***", s.Short("pass hunter2"))
-	long := s.Short(strings.Repeat("x", MaxLine-3) + " hunter2" + strings.Repeat("y", MaxLine))
-	require.NotContains(t, long, "hun")
-	require.Less(t, len(long), MaxLine+40)
-	require.Contains(t, long, "bytes left out)")
-}

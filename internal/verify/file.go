@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -222,29 +221,26 @@ func (j *jsonSent) read(r *reader) (*Sent, error) {
 	}
 	s.Destination = d
 	var total uint64
+	wrong := s.Producer < 0
 	for _, set := range []**roaring64.Bitmap{&s.refused, &s.unconfirmed, &s.withheld} {
 		if *set, err = r.set(); err != nil {
 			return s, err
 		}
-		if n := (*set).GetCardinality(); n > 0 && ((*set).Maximum() >= s.Count || total+n > s.Count) {
-			return s, errors.New("more messages failed than were sent")
-		}
 		total += (*set).GetCardinality()
+		wrong = wrong || !isBelow(*set, s.Count)
 	}
 	if s.resent, err = r.tally(j.Resent); err != nil {
 		return s, err
 	}
-	if len(s.resent) > 0 && s.resent[0].Maximum() >= s.Count {
-		return s, errors.New("more messages were sent again than were sent")
-	}
-	if s.refused.Intersects(s.unconfirmed) || s.refused.Intersects(s.withheld) || s.unconfirmed.Intersects(s.withheld) {
-		return s, errors.New("a message ended in two ways")
-	}
-	if s.Producer < 0 {
-		return s, errors.New("a producer has a negative number")
+	if wrong || total > s.Count || len(s.resent) > 0 && !isBelow(s.resent[0], s.Count) ||
+		s.refused.Intersects(s.unconfirmed) || s.refused.Intersects(s.withheld) || s.unconfirmed.Intersects(s.withheld) {
+		return s, errContradiction
 	}
 	return s, nil
 }
+
+// isBelow tells whether all numbers of a set are less than end.
+func isBelow(set *roaring64.Bitmap, end uint64) bool { return set.IsEmpty() || set.Maximum() < end }
 
 func (j *jsonReceived) read(r *reader) (*Received, error) {
 	d, err := driver.ParseDestination(j.Destination)
@@ -280,7 +276,7 @@ func (j *jsonReceived) read(r *reader) (*Received, error) {
 
 func (j *jsonStream) read(r *reader) (*stream, error) {
 	if j.Run <= 0 || j.Producer < 0 {
-		return nil, fmt.Errorf("no run has producer-%d of run %d", j.Producer, j.Run)
+		return nil, errContradiction
 	}
 	s := newStream(streamKey{j.Run, j.Producer})
 	rest, err := r.set()
@@ -290,30 +286,27 @@ func (j *jsonStream) read(r *reader) (*stream, error) {
 	s.arrived = Set{low: j.Low, rest: rest, count: rest.GetCardinality()}
 	if s.arrived.count > 0 {
 		s.arrived.min, s.arrived.max = rest.Minimum(), rest.Maximum()
-		if s.arrived.min < j.Low {
-			return nil, errors.New("the numbers overlap")
-		}
 	}
-	if s.arrived.End() > maxNumbers {
-		return nil, errors.New("the numbers are out of range")
+	if s.arrived.count > 0 && s.arrived.min < j.Low || s.arrived.End() > maxNumbers {
+		return nil, errContradiction
 	}
 	for _, set := range []**roaring64.Bitmap{&s.doubled, &s.marked, &s.late, &s.lateMarked} {
 		if *set, err = r.set(); err != nil {
 			return nil, err
 		}
 		if both(&s.arrived, *set) != (*set).GetCardinality() {
-			return nil, errors.New("messages are marked that did not arrive")
+			return nil, errContradiction
 		}
 	}
-	for _, of := range []struct {
-		to   *tally
-		sets int
-	}{{&s.more, j.More}, {&s.outaged, j.Outaged}} {
-		if *of.to, err = r.tally(of.sets); err != nil {
-			return nil, err
-		}
-		if len(*of.to) > 0 && (*of.to)[0].AndCardinality(s.doubled) != (*of.to)[0].GetCardinality() {
-			return nil, errors.New("messages have copies that came once")
+	if s.more, err = r.tally(j.More); err != nil {
+		return nil, err
+	}
+	if s.outaged, err = r.tally(j.Outaged); err != nil {
+		return nil, err
+	}
+	for _, copies := range []tally{s.more, s.outaged} {
+		if len(copies) > 0 && !isPart(copies[0], s.doubled) {
+			return nil, errContradiction
 		}
 	}
 	s.copies, s.duplicates, s.redelivered, s.damaged = j.Copies, j.Duplicates, j.Redelivered, j.Damaged

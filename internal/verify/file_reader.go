@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 )
+
+// errContradiction is the error of a file that is whole, but that no version of the program writes.
+var errContradiction = errors.New("its numbers contradict each other")
 
 // reader cuts the content of a file into its parts.
 type reader struct{ data []byte }
@@ -29,19 +31,24 @@ func (r *reader) next() ([]byte, error) {
 // tally reads that many sets, each of which is part of the one before.
 func (r *reader) tally(sets int) (t tally, err error) {
 	if sets < 0 || sets > maxTally {
-		return nil, fmt.Errorf("a message is counted %d times", sets)
+		return nil, errContradiction
 	}
 	for range sets {
 		set, err := r.set()
 		if err != nil {
 			return nil, err
 		}
-		if set.IsEmpty() || len(t) > 0 && t[len(t)-1].AndCardinality(set) != set.GetCardinality() {
-			return nil, errors.New("a count of copies contradicts itself")
+		if set.IsEmpty() || len(t) > 0 && !isPart(set, t[len(t)-1]) {
+			return nil, errContradiction
 		}
 		t = append(t, set)
 	}
 	return t, nil
+}
+
+// isPart tells whether whole has all numbers of a set.
+func isPart(set, whole *roaring64.Bitmap) bool {
+	return whole.AndCardinality(set) == set.GetCardinality()
 }
 
 func (r *reader) set() (*roaring64.Bitmap, error) {

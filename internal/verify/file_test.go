@@ -151,7 +151,7 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 		"bytes left":   {sealed(2, append(append(binary.LittleEndian.AppendUint64(nil, 8), `{"id":1}`...), 1)), "1 bytes are left over", "write it anew"},
 		"lacks sets":   {withJSON(`{"id":1,"sent":[{"producer":0,"destination":"queue://A","count":1}]}`), "producer-0: unexpected EOF", "write it anew"},
 		"destination":  {withJSON(`{"id":1,"sent":[{"producer":0,"destination":"x://A","count":1}]}`), "unknown kind", "write it anew"},
-		"bad run":      {withJSON(`{"id":1,"received":[{"destination":"A","streams":[{"run":0}]}]}`), "no run has producer-0 of run 0", "write it anew"},
+		"bad run":      {withJSON(`{"id":1,"received":[{"destination":"A","streams":[{"run":0}]}]}`), "its numbers contradict each other", "write it anew"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
